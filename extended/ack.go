@@ -15,8 +15,8 @@ func (a *arrivals) due(delay time.Duration) Instant {
 	return a.since + delay
 }
 
-// ack sends an acknowledgement to the peer if it is due. A numbered packet that was just sent has acknowledged
-// everything except gaps and credit. The session is known.
+// ack sends an ACK to the peer if one is due. numbered reports whether a numbered packet was just sent, which
+// acknowledges everything except gaps and credit. The peer's session must be known.
 func (c *Conn) ack(now Instant, numbered bool) {
 	a := &c.arrivals
 	c.recvs.raiseFloor()
@@ -30,8 +30,8 @@ func (c *Conn) ack(now Instant, numbered bool) {
 	}
 }
 
-// sendAck sends an ACK. The first one to a session asks for an answer if the round trip is unknown, so that the first
-// loss need not wait for the initial time-out.
+// sendAck sends an ACK. The first ACK to a session asks for an answer if the round-trip time is unknown, so that a
+// first loss is detected sooner than by the initial time-out.
 func (c *Conn) sendAck(now Instant) {
 	greet := c.session.greet && !c.path.trip.known()
 	c.session.greet = false
@@ -46,7 +46,7 @@ func (c *Conn) sendAck(now Instant) {
 	c.appendAck(now, &h)
 }
 
-// appendAck sends an ACK with the complete state of received packets and limits.
+// appendAck sends an ACK that reports all received packets and the current limits.
 func (c *Conn) appendAck(now Instant, h *protocol.ExtHeader) {
 	if c.arrivals.gaps() {
 		c.needRanges()
@@ -95,7 +95,7 @@ func (c *Conn) onAck(now Instant, h *protocol.ExtHeader, payload []byte) {
 		echo = 0
 	}
 	s := &c.sends
-	// ACKs overtake each other: the limits never shrink (E20).
+	// An ACK may overtake a newer one, but limits never shrink (E20).
 	if int32(info.MessageLimit-s.limit) > 0 {
 		if s.grant == 0 {
 			s.grant = info.MessageLimit - c.cfg.firstMessage
@@ -121,26 +121,27 @@ func (c *Conn) onAck(now Instant, h *protocol.ExtHeader, payload []byte) {
 	}
 }
 
-// covers reports whether an ACK acknowledges the packet of the given number.
+// covers reports whether an ACK acknowledges the packet with the given number: all packets before upTo, and those in
+// ranges.
 func covers(upTo uint32, ranges []protocol.Range, number uint32) bool {
 	return int32(upTo-number) > 0 ||
 		slices.ContainsFunc(ranges, func(r protocol.Range) bool { return number-r.First < r.End-r.First })
 }
 
-// ackUpdate collects the changes that an acknowledgement causes.
+// ackUpdate accumulates what an acknowledgement shows, over all packets that it newly acknowledges.
 type ackUpdate struct {
 	now   Instant
 	count int
-	// echo is the clock of the transmission received last, or 0.
+	// echo is the clock of the transmission that the peer received last, or 0 if unknown.
 	echo uint32
-	// The transmission with the highest order among the acknowledged ones.
+	// order and sent describe the newly acknowledged transmission with the highest order.
 	order uint64
 	sent  Instant
-	once  bool // it was the only transmission of its packet
+	once  bool // that was the only transmission of its packet
 }
 
-// acknowledged handles a cumulative acknowledgement, and the other contents of an ACK if it came with one. echo is the
-// clock of the transmission received last, or 0.
+// acknowledged handles a cumulative acknowledgement. info is the payload of the ACK that contains it, or nil if it came
+// with another packet. echo is the clock of the transmission that the peer received last, or 0 if unknown.
 func (c *Conn) acknowledged(now Instant, upTo uint32, info *protocol.AckInfo, echo uint32) {
 	f := &c.path.flight
 	if n := upTo - f.next; int32(n) > 0 {
@@ -148,7 +149,7 @@ func (c *Conn) acknowledged(now Instant, upTo uint32, info *protocol.AckInfo, ec
 		defer c.path.shortsAcked(now, n)
 	}
 	if upTo == f.base && (info == nil || len(info.Ranges) == 0) {
-		return // the common case of data in the other direction
+		return // the common case while data flows in the other direction
 	}
 	used := c.path.limited || 2*f.count >= c.path.cwnd() && c.path.window.slowStart()
 	l := ackUpdate{now: now, echo: echo}
@@ -171,7 +172,7 @@ func (c *Conn) acknowledged(now Instant, upTo uint32, info *protocol.AckInfo, ec
 	if l.count == 0 {
 		return
 	}
-	// No honest peer sends a range that begins with the first missing packet.
+	// A range may begin at the first unacknowledged packet, although no correct peer sends one.
 	for f.base != f.next && f.at(f.base).state == packetAcked {
 		f.passed()
 		f.base++
@@ -214,7 +215,7 @@ func (c *Conn) onAcked(p *packet, l *ackUpdate) {
 		}
 		f.acked(p)
 	}
-	// For a retransmitted packet, an earlier transmission may be the one received.
+	// If the packet was retransmitted, the peer may have received an earlier transmission.
 	if p.retransmissions == 0 || clockAt(p.sent) == l.echo {
 		f.newestSent, f.newest = max(f.newestSent, p.sent), max(f.newest, p.order)
 		if c.path.search != nil {
@@ -232,7 +233,7 @@ func (c *Conn) onAcked(p *packet, l *ackUpdate) {
 	}
 }
 
-// later returns the later of two numbers (E4).
+// later returns the later of two packet numbers (E4).
 func later(a, b uint32) uint32 {
 	if int32(a-b) > 0 {
 		return a

@@ -2,10 +2,10 @@ package extended
 
 import "github.com/zrlmpi/zrlmpid/protocol"
 
-// ID identifies a send to the caller, who must not use it for two sends at a time. Actions return it unchanged.
+// ID identifies a send. The caller chooses it, and must not use it for two pending sends. Actions return it unchanged.
 type ID uint64
 
-// Message identifies an inbound message to the caller. It is unique among the messages of a Conn, in all sessions.
+// Message identifies an inbound message. It is unique among all inbound messages of a Conn, across sessions.
 type Message uint64
 
 // Number returns the number of the message on the wire, within its session.
@@ -14,16 +14,16 @@ func (m Message) Number() uint32 { return uint32(m) }
 // SendOp is a send operation.
 type SendOp struct {
 	ID ID
-	// Length of the message in bytes, less than 2³².
+	// Length is the length of the message in bytes. It must be less than 2³².
 	Length    int64
 	Comm, Tag uint32
 	Datatype  protocol.Datatype
-	// Sync: the send is complete only after a receive has matched (E12).
+	// Sync is set for a synchronous send, which completes only after a receive has matched (E12).
 	Sync bool
-	// Announce: the message is sent by rendezvous, whatever its length. Its completion then shows that a receive has
-	// matched, as for Sync; the peer does not know of the difference (E12).
+	// Announce is set if the message must be sent by rendezvous, whatever its length. As with Sync, its completion
+	// shows that a receive has matched, but the peer is not informed of the caller's wish (E12).
 	Announce bool
-	// Partial: no payload is available yet. Ready reports it (E49).
+	// Partial is set if no payload is available yet. The caller calls Ready as payload becomes available (E49).
 	Partial bool
 }
 
@@ -31,50 +31,53 @@ type SendOp struct {
 type ActionKind uint8
 
 const (
-	// Transmit: send a packet with Header, complete except for the fields that protocol.PutExtended computes, and with
-	// the bytes from Offset to Offset+Length of message ID as its payload; with no payload if Length is 0. If Length
-	// exceeds Conn.Payload, the network has to fragment the packet. ID is 0 in packets that neither have payload of a
-	// message nor announce one. Payload is nil.
+	// Transmit: send a packet with Header, in which only the fields that protocol.PutExtended computes are missing. Its
+	// payload is the bytes from Offset to Offset+Length of send ID, or empty if Length is 0. If Length exceeds
+	// Conn.Payload, the network has to fragment the packet. ID is 0 if the packet neither carries payload of a send nor
+	// announces one. Payload is nil.
 	Transmit ActionKind = iota + 1
-	// TransmitAck: send Header with Payload, which is valid until the next event. ID, Offset and Length are 0.
+	// TransmitAck: send a packet with Header and Payload, which is valid until the next event. ID, Offset and Length
+	// are 0.
 	TransmitAck
-	// Buffered: message ID is sent eagerly now. A caller that copies its payload may report the send as complete (E11);
-	// SendDone follows nevertheless. It precedes the first Transmit of the message.
+	// Buffered: send ID begins eagerly. A caller that copies the payload may report the send as complete at once (E11);
+	// SendDone follows nevertheless. Buffered precedes the first Transmit of the send.
 	Buffered
-	// ClearedToSend: the peer has asked for DATA of the Partial message ID.
+	// ClearedToSend: the peer has cleared the Partial send ID.
 	ClearedToSend
-	// SendDone: message ID is done, with error Err or nil. Its payload is not needed any more.
+	// SendDone: send ID is done. It failed if Err is not nil. Its payload is no longer needed.
 	SendDone
-	// RestingSendsDone: all resting sends are done, with error Err.
+	// RestingSendsDone: all resting sends have failed with error Err.
 	RestingSendsDone
-	// Open: the inbound message Message begins, with Length bytes of Datatype; match it by Comm and Tag. Eager is set
-	// if its DATA is sent without CLEAR_TO_SEND, Advertised if its packet was handled by PacketAdvertised. Messages are
-	// opened in the order in which they were sent.
+	// Open: the inbound message Message begins; it has Length bytes of type Datatype. Match it by Comm and Tag. Eager
+	// is set if the peer sends its DATA without waiting for CLEAR_TO_SEND, and Advertised if PacketAdvertised handled
+	// its packet. Messages are opened in the order in which the peer sent them.
 	Open
-	// Copy: write Payload to byte Offset of message Message. The bytes are valid until the actions of the event are
-	// executed. No byte of a message is copied twice, and none beyond the room given to Accept.
+	// Copy: copy Payload to offset Offset of the inbound message Message. Payload is valid until the actions of the
+	// event are executed. No byte of a message is copied twice, and no byte beyond the room passed to Accept.
 	Copy
-	// Arrived: no further Copy follows for Message. For an eager message it may precede or follow Accept.
+	// Arrived: Message is complete; no further Copy follows. For an eager message, Arrived may come before or after
+	// Accept.
 	Arrived
-	// Lost: the opened message Message will never complete, because of Err. No action follows for it. Ref is the ref of
-	// Rest if the message rested, or 0.
+	// Lost: the open message Message will never complete, because of Err. No further action refers to it. If the
+	// message was resting, Ref is the ref passed to Rest; otherwise it is 0.
 	Lost
-	// LostRests: all resting messages are lost because of Err, except eager ones, which are complete.
+	// LostRests: all resting messages are lost because of Err, except eager messages, which are complete.
 	LostRests
-	// Kept: message ID, which was sent with a short header, continues as an ordinary send. Its payload is the first
-	// Length bytes of the last Offset bytes of all messages passed to SentShort.
+	// Kept: a message that was sent with a short header continues as the ordinary send ID. Its payload, of Length
+	// bytes, begins Offset bytes before the end of all payload passed to SentShort.
 	Kept
-	// Drop: an incoming packet was dropped, for Reason. Header is zero if it was defective. All other fields are zero,
-	// as for Note.
+	// Drop: an incoming packet was dropped because of Reason. Header is its header, or zero if it was defective. In a
+	// Drop or Note, all fields not mentioned are zero.
 	Drop
-	// Note: an event to count or log; the caller need not do anything.
+	// Note: count or log Event, if desired.
 	Note
 	// AskLink: call LinkLimit.
 	AskLink
-	// Question: the peer asks for a report on the waits of this rank. Call Answer with it.
+	// Question: the peer asks for a report about the operations for which this rank is waiting. Call Answer with the
+	// report.
 	Question
-	// Report: the question of Ask is done. Payload is the peer's report, valid until the next event, or nil with an
-	// error Err.
+	// Report: the question that Ask began is done. Payload is the peer's report, valid until the next event. If there
+	// is none, Payload is nil and Err is the reason.
 	Report
 )
 
@@ -92,8 +95,8 @@ func (k ActionKind) String() string {
 	return "ActionKind?"
 }
 
-// Action is one step for the caller to execute, in order. Fields that its kind does not name have stale values from an
-// earlier action in the same place: to clear them would cost more than most of the other work.
+// Action is a step for the caller to execute. Fields that the description of its kind does not name may hold stale
+// values from an earlier action, because clearing them would cost too much time.
 type Action struct {
 	Kind       ActionKind
 	Datatype   protocol.Datatype // of Open

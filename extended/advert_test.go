@@ -10,8 +10,8 @@ import (
 // always is a fetch function: every announcement advertises its message, and every fetch succeeds.
 func always() bool { return true }
 
-// E48: a fetched message needs only its announcement and an answer that asks for no DATA, whether its receive is posted
-// before or after, and has the same size or less.
+// E48: a fetched message needs only its announcement and an answer that asks for no DATA. This is so whether the
+// receive is posted before or after the announcement, and whether it has the same size or a smaller one.
 func TestFetched(t *testing.T) {
 	for _, late := range []bool{false, true} {
 		for _, room := range []int64{5000, 6000, 10, 0} {
@@ -82,8 +82,8 @@ func TestFetchedOrCanceled(t *testing.T) {
 	}
 }
 
-// A message is opened as advertised only if its packet announces it, is the next one, and was not received before. That
-// a packet is advertised has no effect on the next one.
+// A message is opened as advertised only if its packet announces it, is the next one, and was not received before. An
+// advertised packet has no effect on how the next packet is handled.
 func TestAdvertised(t *testing.T) {
 	s := meet(t, Config{})
 	put := func(h protocol.ExtHeader, payload int, advertised bool) (opened []bool) {

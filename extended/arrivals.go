@@ -6,33 +6,34 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// minWindowWords is the minimum size of the bitmap.
+// minWindowWords is the minimum size of the bitmap in words.
 const minWindowWords = shortWindow / 64
 
-// ackEvery is the number of packets after which an ACK is sent at once (E26).
+// ackEvery is the number of unacknowledged packets after which an ACK is sent at once (E26).
 const ackEvery = 16
 
-// ackBytes is the number of payload bytes after which an ACK is sent at once, so that a window of few large packets
-// does not run dry.
+// ackBytes is the number of unacknowledged payload bytes after which an ACK is sent at once, so that the sender of a
+// few large packets does not have to stop.
 const ackBytes = 512 << 10
 
-// arrivals records which packets of the peer were received, and when to acknowledge them.
+// arrivals records which packets were received from the peer, and when to acknowledge them.
 type arrivals struct {
-	// next is the first missing number, end the number after the highest received one.
+	// next is the first missing packet number, and end the number after the highest one received.
 	next, end uint32
-	// bitmap has a bit for each number from next up to end, modulo its size, a power of two. It grows as packets arrive
-	// that are further apart, up to window.
+	// bitmap has a bit for each number from next up to end, which is set if the packet was received. Numbers are taken
+	// modulo the number of bits, a power of two. The bitmap grows, up to window, when the numbers of received packets
+	// are further apart.
 	bitmap []uint64
-	window uint32  // packets are accepted at less than this distance from next
-	from   uint32  // start of the ranges of the next ACK, if not all fit into the last one
-	newest Instant // when the packet that was sent last was received
-	clock  uint32  // its send time by the peer's clock, or 0 if there is none
-	probe  uint32  // payload length of the probe that the next ACK answers, or 0
+	window uint32  // packets are accepted if their distance from next is less than this
+	from   uint32  // the ranges of the next ACK start here, if the last ACK had no space for all
+	newest Instant // when the most recently sent packet was received
+	clock  uint32  // its send time by the peer's clock, or 0 if unknown
+	probe  uint32  // payload length of the probe to be answered by the next ACK, or 0
 
-	unacknowledged int32 // numbered packets since the last acknowledgement
-	now            bool  // acknowledge with the next Flush
-	full           bool  // by an ACK, even if a numbered packet is sent
-	bytes          int   // payload of the unacknowledged packets
+	unacknowledged int32 // number of numbered packets received since the last acknowledgement
+	now            bool  // the next Flush must acknowledge
+	full           bool  // a complete ACK is needed, even if Flush sends a numbered packet
+	bytes          int   // payload bytes of the unacknowledged packets
 	since          Instant
 }
 
@@ -41,10 +42,10 @@ func (a *arrivals) reset(first uint32, window int) {
 	*a = arrivals{next: first, end: first, from: first, bitmap: a.bitmap, window: uint32(window)}
 }
 
-// gaps reports whether packets beyond a missing one were received.
+// gaps reports whether a packet was received beyond a missing one.
 func (a *arrivals) gaps() bool { return a.next != a.end }
 
-// check returns the reason to drop a packet of the given number, or ReasonNone.
+// check returns the reason to drop a packet with the given number, or ReasonNone.
 func (a *arrivals) check(number uint32) Reason {
 	switch d := number - a.next; {
 	case d >= 1<<31, d < a.end-a.next && a.has(number):
@@ -55,19 +56,19 @@ func (a *arrivals) check(number uint32) Reason {
 	return ReasonNone
 }
 
-// place returns the word for a number and its bit in the word.
+// place returns the word of the bitmap that has the bit for a number, and the index of the bit.
 func (a *arrivals) place(number uint32) (word *uint64, bit uint32) {
 	i := number & uint32(64*len(a.bitmap)-1)
 	return &a.bitmap[i/64], i % 64
 }
 
-// has reports whether the packet, whose number is between next and end, was received.
+// has reports whether the packet with the given number, which is between next and end, was received.
 func (a *arrivals) has(number uint32) bool {
 	word, bit := a.place(number)
 	return *word>>bit&1 != 0
 }
 
-// grow enlarges the bitmap for a packet at the given distance from the first missing one.
+// grow enlarges the bitmap, so that it has a bit for a packet at the given distance from the first missing one.
 func (a *arrivals) grow(distance uint32) {
 	old := *a
 	n := max(minWindowWords, len(old.bitmap))
@@ -83,8 +84,8 @@ func (a *arrivals) grow(distance uint32) {
 	}
 }
 
-// take records the receipt of a packet within the window, with the given clock and number of payload bytes, and reports
-// whether it is out of order.
+// take records the receipt of a packet within the window, and reports whether it is out of order. payload is the number
+// of payload bytes.
 func (a *arrivals) take(now Instant, number, clock uint32, payload int) (disorder bool) {
 	disorder = number != a.end || a.gaps()
 	switch {
@@ -119,13 +120,13 @@ func (a *arrivals) take(now Instant, number, clock uint32, payload int) (disorde
 	return disorder
 }
 
-// advertised records that everything was acknowledged.
+// advertised records that all received packets were acknowledged.
 func (a *arrivals) advertised() {
 	a.unacknowledged, a.bytes, a.now, a.full = 0, 0, false, false
 }
 
-// ranges appends the runs of packets received beyond the first missing one, at most protocol.MaxAckRanges. If there are
-// more, the next call continues after them, so that each is reported in one of several ACKs.
+// ranges appends the runs of packets received beyond the first missing one, at most protocol.MaxAckRanges of them. If
+// there are more, the next call continues where this one ended, so that several ACKs together report all of them.
 func (a *arrivals) ranges(to []protocol.Range) []protocol.Range {
 	n := later(a.from, a.next)
 	for len(to) < protocol.MaxAckRanges {
@@ -141,8 +142,8 @@ func (a *arrivals) ranges(to []protocol.Range) []protocol.Range {
 	return to
 }
 
-// find returns the first received number from n on, or, if invert is all ones, the first missing one. It returns end if
-// there is no such number.
+// find returns the first number at or after n that was received, or, if invert is all ones, the first that is missing.
+// It returns end if there is no such number.
 func (a *arrivals) find(n uint32, invert uint64) uint32 {
 	for n != a.end {
 		word, bit := a.place(n)

@@ -7,7 +7,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// couple is two Conns connected directly, with buffers that are reused, so that the costs of an engine are excluded.
+// couple is two Conns that are connected directly and reuse their buffers, so that the benchmarks exclude the cost of
+// an engine.
 type couple struct {
 	conns [2]*Conn
 	acts  [2][]Action
@@ -105,8 +106,8 @@ func (c *couple) transmit(i int, h *protocol.ExtHeader, payload []byte) {
 	c.packets++
 }
 
-// Benchmarks of the cost of a message or a packet for both sides together, including the codec; -cpuprofile
-// distinguishes them.
+// These benchmarks measure the cost of a message or a packet for both sides together, including the codec. Use
+// -cpuprofile to separate them.
 func perPacket(b *testing.B, c *couple) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(c.packets), "ns/packet")
 	b.ReportMetric(float64(c.packets)/float64(b.N), "packets/op")

@@ -6,19 +6,19 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// common has the configuration and the output of a Conn, which its parts share.
+// common is the state that all parts of a Conn share: its configuration and its output.
 type common struct {
 	cfg      Config
-	acts     []Action // of the current event
-	controls controls // packets without payload to be sent
+	acts     []Action // actions of the current event
+	controls controls // queue of packets without payload
 	ackBuf   []byte   // payload of the ACKs of the last Flush
 	ranges   []protocol.Range
-	changed  bool // since the last Flush
+	changed  bool // set if anything has happened since the last Flush
 	stats    Counters
 }
 
-// next appends an action and returns it. The caller sets Kind and the fields that the kind names: it would cost more to
-// build the action elsewhere and copy it.
+// next appends an action and returns a pointer to it, which is faster than copying a finished action. The caller sets
+// Kind and all fields that the kind uses.
 func (c *common) next() *Action {
 	if len(c.acts) == cap(c.acts) {
 		c.grow()
@@ -35,14 +35,14 @@ func (c *common) drop(r Reason, h *protocol.ExtHeader) {
 	c.acts = append(c.acts, Action{Kind: Drop, Reason: r, Header: *h})
 }
 
-// note appends a Note and returns it, so that the caller can add fields.
+// note appends a Note action and returns a pointer to it, so that the caller can set further fields.
 func (c *common) note(e Event) *Action {
 	c.stats.Events[e]++
 	c.acts = append(c.acts, Action{Kind: Note, Event: e})
 	return &c.acts[len(c.acts)-1]
 }
 
-// transmitUnnumbered sends a packet without a number, with its payload.
+// transmitUnnumbered sends a packet that has no number.
 func (c *common) transmitUnnumbered(kind ActionKind, h *protocol.ExtHeader, payload []byte) {
 	c.stats.PacketsSent[h.Type]++
 	c.stats.BytesSent[h.Type] += uint64(len(payload))
@@ -50,14 +50,14 @@ func (c *common) transmitUnnumbered(kind ActionKind, h *protocol.ExtHeader, payl
 	a.Kind, a.Header, a.ID, a.Offset, a.Length, a.Payload = kind, *h, 0, 0, 0, payload
 }
 
-// transmitAck sends an ACK.
+// transmitAck sends an ACK with the given header and contents.
 func (c *common) transmitAck(h *protocol.ExtHeader, info *protocol.AckInfo) {
 	before := len(c.ackBuf)
 	c.ackBuf = protocol.AppendAck(c.ackBuf, info)
 	c.transmitUnnumbered(TransmitAck, h, c.ackBuf[before:])
 }
 
-// needRanges allocates the ranges of an ACK, which most peers never need.
+// needRanges allocates ranges on first use, because most Conns never need it.
 func (c *common) needRanges() {
 	if c.ranges == nil {
 		c.ranges = make([]protocol.Range, 0, protocol.MaxAckRanges)

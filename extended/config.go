@@ -7,11 +7,11 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Instant is a point in time, in nanoseconds since a fixed epoch of the caller's choice. Only differences matter.
+// Instant is a point in time, in nanoseconds since a fixed epoch that the caller chooses. Only differences matter.
 type Instant = time.Duration
 
-// maxWindow is the maximum of Config.Window, and so of the packets in flight (E28) and of the window offered to the
-// peer (E32).
+// maxWindow is the maximum of Config.Window. It thus bounds the number of packets in flight (E28) and the window
+// offered to the peer (E32).
 const maxWindow = 1 << 14
 
 // Defaults of Config.
@@ -20,14 +20,14 @@ const (
 	defaultEagerLimit = 65536
 	defaultMessages   = 65536
 	defaultEagerBytes = 1 << 20
-	// defaultWindowBytes exceeds a window of packets of 1416 bytes.
+	// defaultWindowBytes is more than a window of packets of 1416 bytes needs on a path that is not long.
 	defaultWindowBytes = 4 << 20
 )
 
-// Config configures the exchange of one local rank with one peer. A zero field selects the default; a value out of
-// range is replaced by the nearest valid one.
+// Config configures a Conn between one local rank and one peer. A zero field selects the default; a value out of range
+// is replaced by the nearest valid one.
 type Config struct {
-	// Local and Remote are the two ranks.
+	// Local is the local rank, and Remote the peer's.
 	Local, Remote uint32
 	// MaxPayload is the maximum payload of our packets, in bytes. The default is the payload of a datagram of 1416
 	// bytes, the maximum the payload of a datagram of protocol.MaxUDPDatagram bytes (E1).
@@ -36,57 +36,59 @@ type Config struct {
 	// negative limit disables eager messages.
 	EagerLimit int
 	// MaxLength is the length of the longest announced message that is accepted (E17), in bytes. The default is the
-	// maximum of the wire format.
+	// maximum that the wire format allows.
 	MaxLength int64
-	// Messages and EagerBytes bound the messages of the peer without a matching receive (E20): 65536 messages and 1 MiB
-	// by default.
+	// Messages and EagerBytes limit the number of the peer's messages without a matching receive, and the bytes of the
+	// eager ones among them (E20). The defaults are 65536 messages and 1 MiB.
 	Messages, EagerBytes int
 	// Room, if not nil, grants the peer more messages than Messages. All Conns of the local rank share it.
 	Room *Room
 	// Window is the maximum number of packets in flight (E28), up to 16384, the default. More than 512 are in flight
 	// only on a long path and if the peer accepts them. The peer is offered the same number, but at least 512.
 	Window int
-	// WindowBytes is the maximum payload in flight, in bytes (E28); it is more on a long path. The default is 4 MiB. A
-	// single packet of any size may always be in flight. With less than two full packets, each packet has to be
-	// acknowledged before the next one is sent.
+	// WindowBytes is the maximum payload in flight, in bytes (E28); a long path allows more. The default is 4 MiB. A
+	// single packet of any size may always be in flight. If WindowBytes is less than two full packets, each packet has
+	// to be acknowledged before the next one is sent.
 	WindowBytes int
-	// HeaderChecksum limits the checksum of our packets to the header (E43). It is for ranks on one host, whose packets
-	// are carried by memory. Packets of the peer are checked according to their flags.
+	// HeaderChecksum limits the checksum of our packets to the header (E43). It is meant for ranks on one host, whose
+	// packets are carried by memory. Packets from the peer are checked as their flags say.
 	HeaderChecksum bool
-	// Discover enables path MTU discovery (E36): packets have as much of MaxPayload as the path carries. It is for
-	// networks that fragment only packets that allow it. The caller answers AskLink.
+	// Discover enables path MTU discovery (E36): packets carry as much payload as the path allows, up to MaxPayload. It
+	// requires a network that fragments a packet only if the packet allows it, and a caller that answers AskLink.
 	Discover bool
-	// ShortHeaders: packets are carried by memory, so eager messages of one packet may have a short header, and there
-	// is no congestion window (E52).
+	// ShortHeaders is set if packets are carried by memory. Eager messages of one packet may then have a short header,
+	// and there is no congestion window (E52).
 	ShortHeaders bool
-	// Reliable is set for a transport that retransmits by itself and calls Reconnected for new connections.
+	// Reliable is set for a transport that retransmits by itself. The caller calls Reconnected when the transport has a
+	// new connection.
 	Reliable bool
-	// Job is set if the peer is a rank of our job: it closes its session in MPI_Finalize, and does not return after its
-	// process has ended. Later sends to it fail.
+	// Job is set if the peer is a rank of our job. Such a peer closes its session in MPI_Finalize, and does not return
+	// after its process has ended; later sends to it fail.
 	Job bool
-	// Timing has the times of section 14. The default is DefaultTiming(Reliable).
+	// Timing holds the times of section 14. The default is DefaultTiming(Reliable).
 	Timing Timing
-	// Seed determines the sessions and the jitter. It must differ for each peer and each start of the program.
+	// Seed is the seed of the random sessions and jitter. It must differ between peers and between runs of the program.
 	Seed uint64
 
-	// firstPacket and firstMessage are the first numbers of a session: 1, except in tests of wrap-around.
+	// firstPacket and firstMessage are the first packet and message numbers of a session. They are 1, except in tests
+	// of wrap-around.
 	firstPacket, firstMessage uint32
 }
 
-// Timing has the times of section 14. A zero field selects the default, except for UnreachableAfter.
+// Timing holds the times of section 14. A zero field selects the default, except for UnreachableAfter.
 type Timing struct {
-	// InitialRTO and MaxRTO are the first and the longest time-out. The time-out exceeds the round trip by at least
-	// MinRTO (E30).
+	// InitialRTO and MaxRTO are the initial and the maximum time-out. The time-out exceeds the smoothed round-trip time
+	// by at least MinRTO (E30).
 	InitialRTO, MinRTO, MaxRTO time.Duration
 	// AckDelay is the maximum delay of an acknowledgement (E26).
 	AckDelay time.Duration
 	// UnreachableAfter is the time after which a silent peer is declared unreachable (E31, E33); 0 means never.
 	UnreachableAfter time.Duration
-	// HelloFirst and HelloMax are the first and the longest interval between HELLOs (E7).
+	// HelloFirst and HelloMax are the initial and the maximum interval between HELLOs (E7).
 	HelloFirst, HelloMax time.Duration
 }
 
-// DefaultTiming returns the times of section 14, for TCP if reliable.
+// DefaultTiming returns the times that section 14 specifies: for TCP if reliable, and otherwise for UDP.
 func DefaultTiming(reliable bool) Timing {
 	t := Timing{
 		InitialRTO:       time.Second,

@@ -11,40 +11,40 @@ const (
 	minWindow     = 4
 )
 
-// Constants of CUBIC (RFC 9438): C in packets per cubic second, β, and α, the number of packets by which Reno with that
-// β grows per round trip.
+// Constants of CUBIC (RFC 9438): C in packets per second cubed, β, and α, the number of packets by which the window of
+// Reno with that β grows per round trip.
 const (
 	cubicC     = 0.4
 	cubicBeta  = 0.7
 	cubicAlpha = 3 * (1 - cubicBeta) / (1 + cubicBeta)
 )
 
-// congestion is the congestion window of E28. It is CUBIC (RFC 9438) with the slow start of RFC 9406.
+// congestion computes the congestion window of E28 by CUBIC (RFC 9438), with the slow start of RFC 9406.
 type congestion struct {
 	packets int // the window in whole packets
 	curve
 	slow hyStart
-	// at is the time of the last acknowledgement, or the time at which sending resumed.
+	// at is the time of the last acknowledgement, or the time at which sending resumed after a pause.
 	at Instant
-	// recovery is the order of the first transmission after the last reduction. Earlier losses belong to the same round
-	// trip.
+	// recovery is the order of the first transmission after the last reduction. The loss of an earlier transmission
+	// does not reduce the window again.
 	recovery uint64
-	// before is the curve before the last reduction. suspected is the number of packets declared lost at that time that
-	// are not known to be merely late.
+	// before is the curve before the last reduction. suspected is the number of packets whose losses count for that
+	// reduction, and that may still turn out to be merely late.
 	before    curve
 	suspected int32
-	// progress: a packet was acknowledged since the last reduction.
+	// progress is set if a packet was acknowledged since the last reduction.
 	progress bool
 }
 
 // curve is the window as a function of time. Its windows are in packets.
 type curve struct {
 	window, threshold float64
-	// origin is W_max of the RFC, k the number of seconds until the window has grown to it, and elapsed the time for
-	// which it has grown.
+	// origin is W_max of the RFC, k the number of seconds from the reduction until the window reaches it, and elapsed
+	// the time for which the window has grown so far.
 	origin, k float64
 	elapsed   time.Duration
-	// reno is W_est, the window that Reno would have. prior is the window before the last reduction.
+	// reno is W_est of the RFC, the window that Reno would have. prior is the window before the last reduction.
 	reno, prior float64
 }
 
@@ -52,14 +52,14 @@ func (w *congestion) reset() {
 	*w = congestion{packets: initialWindow, curve: curve{window: initialWindow, threshold: math.Inf(1)}, progress: true}
 }
 
-// slowStart reports whether the window grows by a packet for each acknowledged packet.
+// slowStart reports whether the window is in slow start.
 func (w *congestion) slowStart() bool { return w.window < w.threshold }
 
-// unused records an acknowledgement while the window was not fully used.
+// unused records an acknowledgement that arrived while the window was not fully used.
 func (w *congestion) unused(now Instant) { w.at, w.progress = now, true }
 
-// acked records the acknowledgement of n packets while the window was fully used. order is the order of the last of
-// their transmissions, and most the maximum window.
+// acked records the acknowledgement of n packets that were sent while the window was fully used. order is the highest
+// order of their transmissions, trip the smoothed round-trip time, and most the maximum window.
 func (w *congestion) acked(now Instant, n int, order uint64, trip time.Duration, most int) {
 	since := now - w.at
 	w.at, w.progress = now, true
@@ -79,14 +79,15 @@ func (w *congestion) acked(now Instant, n int, order uint64, trip time.Duration,
 	w.packets = int(w.window)
 }
 
-// avoid begins congestion avoidance without a loss.
+// avoid ends slow start and begins congestion avoidance without a loss.
 func (w *congestion) avoid() {
 	w.threshold = w.window
 	w.origin, w.reno, w.prior, w.k, w.elapsed = w.window, w.window, w.window, 0, 0
 }
 
-// grow is congestion avoidance (RFC 9438, sections 4.2 to 4.5). The conversions prevent processors with fused
-// multiply-add from fusing operations, so that results are the same on all of them.
+// grow enlarges the window in congestion avoidance, after the acknowledgement of n packets (RFC 9438, sections 4.2 to
+// 4.5). The conversions to float64 prevent the compiler from fusing multiplications and additions, so that all
+// processors compute the same results.
 func (w *congestion) grow(n float64, trip time.Duration) {
 	alpha := cubicAlpha
 	if w.reno >= w.prior {
@@ -121,7 +122,7 @@ func (w *congestion) lost(order, next uint64) {
 	w.recovery, w.progress = next, false
 }
 
-// reduce implements section 4.6 of RFC 9438, with the fast convergence of section 4.7.
+// reduce reduces the window after a loss, as in section 4.6 of RFC 9438, with the fast convergence of section 4.7.
 func (w *congestion) reduce() {
 	w.prior = w.window
 	w.origin = w.window
@@ -134,9 +135,9 @@ func (w *congestion) reduce() {
 	w.packets = int(w.window)
 }
 
-// late records that a packet declared lost was merely late. order is the order of its last transmission. It reports
-// whether the last reduction was for this packet. If all packets of the reduction were late, the reduction is undone
-// (section 4.9 of RFC 9438).
+// late records that a packet declared lost was merely late, and reports whether its loss counted for the last
+// reduction. order is the order of its last transmission. Once all packets whose losses counted were late, late undoes
+// the reduction (section 4.9 of RFC 9438).
 func (w *congestion) late(order uint64, retransmitted bool) bool {
 	if w.suspected == 0 || retransmitted && order < w.recovery {
 		return false
@@ -150,17 +151,18 @@ func (w *congestion) late(order uint64, retransmitted bool) bool {
 	return true
 }
 
-// keep makes the last reduction final.
+// keep makes the last reduction final: late can no longer undo it.
 func (w *congestion) keep() { w.suspected = 0 }
 
-// collapse handles persistent congestion (RFC 9002, section 7.6): slow start from the minimum window to the threshold.
+// collapse handles persistent congestion (RFC 9002, section 7.6). It sets the window to its minimum, from which slow
+// start leads to the threshold.
 func (w *congestion) collapse() {
 	w.window, w.packets, w.suspected = minWindow, minWindow, 0
 	w.slow = hyStart{}
 }
 
-// idle records that sending resumes after a pause. The window is halved for each time-out of the pause (RFC 2861), and
-// slow start restores it.
+// idle records that sending resumes after a pause. It halves the window for each time-out that fits into the pause (RFC
+// 2861); slow start then restores the window.
 func (w *congestion) idle(pause, timeout time.Duration) {
 	if w.window <= initialWindow || pause < timeout {
 		return

@@ -9,7 +9,7 @@ import (
 // near reports whether two windows differ by less than a thousandth.
 func near(a, b float64) bool { return math.Abs(a-b) < 0.001*math.Max(math.Abs(b), 1) }
 
-// lostAt returns a congestion in congestion avoidance since a loss at the given window.
+// lostAt returns a congestion that has been in congestion avoidance since a loss at the given window.
 func lostAt(packets float64) *congestion {
 	var w congestion
 	w.reset()
@@ -18,8 +18,8 @@ func lostAt(packets float64) *congestion {
 	return &w
 }
 
-// Window function of RFC 9438: W_cubic(t) = C(t−K)³ + W_max, K = ∛((W_max−cwnd)/C), C = 0.4, β = 0.7. The values were
-// computed by hand.
+// The window function of RFC 9438 is W_cubic(t) = C(t−K)³ + W_max, K = ∛((W_max−cwnd)/C), C = 0.4, β = 0.7. The values
+// were computed by hand.
 func TestCubicWindowFunction(t *testing.T) {
 	for _, x := range []struct {
 		lostAt, k float64
@@ -166,7 +166,7 @@ func TestReductionIsUndone(t *testing.T) {
 	}
 }
 
-// While the window is not used it does not grow, and this time does not count later.
+// The window does not grow while it is not used, and this time does not count later.
 func TestUnusedWindowDoesNotGrow(t *testing.T) {
 	var slow congestion
 	slow.reset()

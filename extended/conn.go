@@ -9,30 +9,30 @@ import (
 // Conn is the state machine between a local rank and one peer. It is not safe for concurrent use. Every event appends
 // its actions to the given slice and returns the extended slice, so that a caller that reuses it avoids allocation.
 //
-// Packets are sent by Flush, which the caller calls after an event or a batch of events. It executes the actions of
-// each event before it feeds the next one.
+// The caller executes the actions of each event before it calls the next method, and calls Flush after an event or a
+// batch of events. Packets are sent only by Flush.
 //
-// A Conn dispatches packets and timers to its parts, and builds packets from their state. Each part has its own rules,
-// and refers to no other part.
+// A Conn dispatches packets and timers to its parts, and builds packets from their state. The parts do not refer to
+// each other.
 type Conn struct {
 	common
 	random   random
-	session  session    // the sessions of both sides
-	path     recovery   // packets in flight, losses, window and MTU
+	session  session    // our session and the peer's
+	path     recovery   // our packets in flight, loss detection, window and MTU
 	sends    sending    // messages to the peer, and its credit
-	arrivals arrivals   // numbers of the peer's packets, and when to acknowledge them
-	recvs    receiving  // messages of the peer, and its limits
-	reports  *reporting // questions for reports; nil before the first one
-	renew    *renewal   // settings not yet in force, or nil
+	arrivals arrivals   // the packets received, and when to acknowledge them
+	recvs    receiving  // messages from the peer, and the limits sent to it
+	reports  *reporting // questions about reports; nil before the first one
+	renew    *renewal   // settings that do not apply yet, or nil
 
 	parsing protocol.ExtHeader // header of the packet being handled
 	due     Instant
-	timed   bool              // due is valid for Deadline as long as nothing has changed
+	timed   bool              // due is still what Deadline must return, provided that changed is false
 	plain   protocol.ExtFlags // FlagPlain with HeaderChecksum
-	foreign byte              // version of the last packet of another version, or 0
-	left    ending            // why a peer of our job is gone, or 0
+	foreign byte              // version of the last packet that had another version, or 0
+	left    ending            // why the peer, a rank of our job, is gone, or 0
 
-	closed   bool // by Close, at time closedAt
+	closed   bool // Close was called, at time closedAt
 	closeDue bool // close must be sent to the peer again
 	closedAt Instant
 }
@@ -59,13 +59,13 @@ func New(cfg Config) *Conn {
 // Config returns the effective configuration, with defaults applied.
 func (c *Conn) Config() Config { return c.cfg }
 
-// Packet handles a whole packet from the peer, header and payload.
+// Packet handles a packet from the peer. packet holds the header and the payload.
 func (c *Conn) Packet(now Instant, packet []byte, acts []Action) []Action {
 	n := min(len(packet), protocol.ExtHeaderLen)
 	return c.PacketParts(now, packet[:n], packet[n:], acts)
 }
 
-// PacketParts is Packet for a packet in two pieces, header and payload.
+// PacketParts is like Packet, but takes the header and the payload separately.
 func (c *Conn) PacketParts(now Instant, header, payload []byte, acts []Action) []Action {
 	if !c.parsing.ParseParts(header, payload) {
 		return c.defective(now, header, payload, acts)
@@ -73,20 +73,20 @@ func (c *Conn) PacketParts(now Instant, header, payload []byte, acts []Action) [
 	return c.meant(now, payload, acts)
 }
 
-// defective handles a packet that is invalid, or of another version.
+// defective handles a packet that is invalid or has another version.
 func (c *Conn) defective(now Instant, header, payload []byte, acts []Action) []Action {
 	c.acts, c.changed = acts, true
 	_, defect := protocol.ParseExtendedParts(header, payload)
 	c.drop(defectReason(defect), &protocol.ExtHeader{})
 	if defect.Kind == protocol.DefectReserved && defect.Offset == protocol.VersionOffset {
-		// Answer by a HELLO, at most as often as HELLOs are retransmitted, so that the peer notices as well (E5).
+		// Answer with a HELLO, so that the peer notices as well, but no more often than HELLOs are retransmitted (E5).
 		c.foreign = defect.Got
 		c.session.ask = c.session.ask || now >= c.session.hello
 	}
 	return c.acts
 }
 
-// Checked is PacketParts for a packet in which protocol.ParseExtendedParts found no defect.
+// Checked is like PacketParts, but the caller has already found the packet valid by protocol.ParseExtendedParts.
 func (c *Conn) Checked(now Instant, header, payload []byte, acts []Action) []Action {
 	c.parsing.Decode((*[protocol.ExtHeaderLen]byte)(header))
 	return c.meant(now, payload, acts)
@@ -107,14 +107,14 @@ func (c *Conn) meant(now Instant, payload []byte, acts []Action) []Action {
 	return c.acts
 }
 
-// parsed handles a packet that passed all checks of E2, ranks included.
+// parsed handles a packet that passed all checks of E2, including the check of the ranks.
 func (c *Conn) parsed(now Instant, h *protocol.ExtHeader, payload []byte) {
 	c.path.timeShorts(now)
 	c.stats.PacketsReceived[h.Type]++
 	c.stats.BytesReceived[h.Type] += uint64(len(payload))
 	s := &c.session
 	if (h.Session != s.remote || h.PeerSession != s.local || h.Session == 0) && (c.closed || !c.identify(now, h)) {
-		if s.answer != h.Session || h.Session == 0 || h.Flags&protocol.FlagHello == 0 { // what a HELLO is for
+		if s.answer != h.Session || h.Session == 0 || h.Flags&protocol.FlagHello == 0 { // a HELLO may name none
 			c.drop(ReasonSession, h)
 		}
 		return
@@ -150,7 +150,7 @@ func (c *Conn) parsed(now Instant, h *protocol.ExtHeader, payload []byte) {
 	c.onNumbered(now, h, payload)
 }
 
-// onNumbered handles a packet that has a number. An invalid one is not acknowledged, so that the peer notices.
+// onNumbered handles a numbered packet. An invalid packet is not acknowledged, so that the peer notices the fault.
 func (c *Conn) onNumbered(now Instant, h *protocol.ExtHeader, payload []byte) {
 	a := &c.arrivals
 	if h.Flags&protocol.FlagRetransmit != 0 && h.Flags&protocol.FlagAckNow != 0 {
@@ -163,7 +163,7 @@ func (c *Conn) onNumbered(now Instant, h *protocol.ExtHeader, payload []byte) {
 	}
 	expected := c.recvs.expected
 	r := c.deliver(now, h, payload)
-	c.recvs.offered = false // packets released below were not
+	c.recvs.offered = false // does not apply to the packets released below
 	if r != ReasonNone {
 		c.drop(r, h)
 		if r != ReasonStale {
@@ -183,7 +183,7 @@ func (c *Conn) onNumbered(now Instant, h *protocol.ExtHeader, payload []byte) {
 	}
 }
 
-// deliver handles a numbered packet that was not received before.
+// deliver handles a numbered packet received for the first time.
 func (c *Conn) deliver(now Instant, h *protocol.ExtHeader, payload []byte) Reason {
 	switch h.Type {
 	case protocol.SendRequest:
@@ -206,8 +206,8 @@ func (c *Conn) deliver(now Instant, h *protocol.ExtHeader, payload []byte) Reaso
 	return ReasonCode
 }
 
-// Flush sends the packets that the events since the last Flush call for, as far as window and credit allow, and one ACK
-// for all packets received.
+// Flush sends the packets that have become due since the last Flush, as far as window and credit allow, and at most one
+// ACK, which covers all packets received.
 func (c *Conn) Flush(now Instant, acts []Action) []Action {
 	c.path.timeShorts(now)
 	if !c.changed {
@@ -232,7 +232,7 @@ func (c *Conn) Flush(now Instant, acts []Action) []Action {
 	}
 	if c.session.remote != 0 {
 		if c.session.greet && c.cfg.ShortHeaders {
-			c.ack(now, false) // a short header has only a digest of our session, which the peer has to know first
+			c.ack(now, false) // short headers carry only a digest of our session, so send it first
 		}
 		c.transmit(now)
 		c.ack(now, c.path.flight.order != numbered)
@@ -282,7 +282,7 @@ const never = Instant(math.MaxInt64)
 func (c *Conn) Deadline() (Instant, bool) {
 	if c.changed || !c.timed {
 		c.due = c.deadline()
-		c.timed = !c.changed && c.due != 0 // 0: packets sent at an unknown time need a time
+		c.timed = !c.changed && c.due != 0 // 0 means that sent packets still lack a send time
 	}
 	return c.due, c.due != never
 }
@@ -308,8 +308,8 @@ func (c *Conn) deadline() Instant {
 	return at
 }
 
-// Reconnected informs a Conn on a Reliable transport that all data in flight on the connection is lost (E41). It asks
-// the peer for its session, which has changed if the peer was restarted.
+// Reconnected informs a Conn with Config.Reliable that its transport has a new connection, and that all data in flight
+// on the old one is lost (E41). The Conn asks the peer for its session, which differs if the peer was restarted.
 func (c *Conn) Reconnected(now Instant, acts []Action) []Action {
 	if !c.cfg.Reliable || c.closed {
 		return acts

@@ -1,19 +1,19 @@
-// Package extended is the state machine between one local rank and one peer that speak the extended profile: sessions,
-// the numbers of packets and messages, acknowledgement and retransmissions, window and credit. It decides which packets
-// to send and accept, and when to declare a peer unreachable.
+// Package extended implements the state machine between one local rank and one peer that speak the extended profile. It
+// manages sessions, packet and message numbers, acknowledgements, retransmissions, window and credit. It decides which
+// packets to send and accept, and when to declare a peer unreachable.
 //
-// The package is pure. Every event comes with the time at which it happened and returns actions, which the caller
-// executes in order. The package must never start a goroutine, read a clock, use randomness other than the caller's
-// seed, open a socket, or match a message with a receive. It keeps payload only of packets whose predecessors are
-// missing, and never allocates memory by the claims of a packet.
+// The package is pure. Each event method takes the time of the event and returns actions, which the caller executes in
+// order. The package must never start a goroutine, read a clock, use randomness other than the caller's seed, open a
+// socket, or match a message with a receive. It buffers the payload of a packet only while earlier packets are missing,
+// and never allocates an amount of memory that a packet merely claims to need.
 //
 // # The caller's duties
 //
-// The caller feeds all packets from the peer, executes the actions of an event before it feeds the next one, and calls
-// Flush after an event or a batch of events: only Flush sends packets. It calls Tick, and then Flush, no later than the
-// time that Deadline returns. It matches each message that an action opens, at once or later, and calls Accept for it;
-// if it matches at once, before the next Flush. It answers AskLink by LinkLimit. It keeps the payload of a send, or a
-// copy, until SendDone.
+// The caller passes every packet from the peer to the Conn, executes the actions of an event before it passes the next
+// one, and calls Flush after an event or a batch of events. Packets are sent only by Flush. The caller calls Tick, and
+// then Flush, no later than the time that Deadline returns. It matches each message that an action opens with a
+// receive, and then calls Accept for it; if a receive is already posted, it does so before the next Flush. It answers
+// AskLink by calling LinkLimit. It keeps the payload of a send, or a copy of it, until SendDone.
 //
 // # A message of ours
 //

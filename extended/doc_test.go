@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// The statements of section 14 of docs/ZRLMPI_protocol.md about this package hold.
+// What section 14 of docs/ZRLMPI_protocol.md says about this package is true.
 
 func section(t *testing.T) string {
 	t.Helper()
@@ -25,7 +25,7 @@ func section(t *testing.T) string {
 	return text14
 }
 
-// names returns the texts in code style in the second cells of the table under a heading, in order.
+// names returns the code spans in the second column of the table under a heading, in order.
 func names(t *testing.T, text, heading string) (found []string) {
 	t.Helper()
 	_, table, ok := strings.Cut(text, heading)

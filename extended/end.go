@@ -13,8 +13,8 @@ const (
 	endUnreachable
 )
 
-// endMessages ends all incomplete messages that have begun, in both directions, and begins a new pair of sessions with
-// the queued messages.
+// endMessages ends all incomplete messages that have begun, in both directions, and begins a new pair of sessions.
+// Queued messages wait for the new sessions.
 func (c *Conn) endMessages(now Instant, why ending) sessionEnd {
 	c.lengthen()
 	e := c.sessionEnd(now, why)
@@ -37,19 +37,20 @@ func (c *Conn) sessionEnd(now Instant, why ending) sessionEnd {
 	return sessionEnd{why, now, now - c.silence(), c.cfg.Job}
 }
 
-// failure returns the error of a message.
+// failure returns the error of a message that the end of the session has ended.
 func (e *sessionEnd) failure(w Wait) error {
 	elapsed := e.now - w.Since
 	switch e.why {
 	case endSilent:
 		return &TimeoutError{Wait: w, Elapsed: elapsed, Silent: e.silent}
 	case endUnreachable:
-		return &TimeoutError{Wait: w, Elapsed: elapsed} // Unreachable adds the reason
+		return &TimeoutError{Wait: w, Elapsed: elapsed} // Conn.Unreachable adds the reason
 	}
 	return &SessionError{Wait: w, Elapsed: elapsed, Closed: e.why == endClosed, Died: e.why == endDied, Job: e.job}
 }
 
-// silence returns the time since which the peer has not answered.
+// silence returns the time of the peer's last answer: of its last acknowledgement while packets are outstanding, and
+// otherwise of its last packet.
 func (c *Conn) silence() Instant {
 	if c.path.flight.outstanding() > 0 {
 		return c.path.moved

@@ -14,8 +14,8 @@ import (
 // lost, with an error, but none is delivered twice, out of order or corrupt; every send ends; and after the failures
 // the two ranks work again without intervention.
 
-// letter returns a message that identifies itself: by the rank and epoch of its sender, and its position among the
-// messages of its tag.
+// letter returns a message whose content says the rank and epoch of its sender, and its position among the messages
+// with its tag.
 func letter(from, epoch, place, n int) []byte {
 	b := pattern(max(n, 12), uint64(from)<<40|uint64(epoch)<<20|uint64(place))
 	binary.LittleEndian.PutUint32(b, uint32(from))
@@ -34,7 +34,7 @@ type epochs struct {
 	data  map[[3]int][]byte // by sender, epoch and position
 }
 
-// babble posts sends and receives at both ranks at random times from now on.
+// babble posts sends and receives on both ranks at random times from now on.
 func (l *epochs) babble(messages int, span time.Duration) {
 	for range messages {
 		from, n, sync := l.rng.IntN(2), pick(l.rng, 0, 100, 3000, 20000), l.rng.IntN(6) == 0

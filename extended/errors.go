@@ -14,39 +14,41 @@ var (
 	ErrSession = errors.New("the peer's session is closed")
 	// ErrRemote matches every *RemoteError.
 	ErrRemote = errors.New("peer sent ERROR")
-	// ErrCanceled: the send was canceled; for an inbound message, by its sender.
+	// ErrCanceled reports that the send was canceled. An inbound message was canceled by its sender.
 	ErrCanceled = errors.New("the send was canceled")
-	// ErrAborted: the sender, which was forwarding the message, aborted it in the middle because it did not receive the
-	// rest.
+	// ErrAborted reports that a message ended before its whole payload was sent, because the sender was forwarding it
+	// and did not receive the rest itself.
 	ErrAborted = errors.New("the sender was forwarding the message and never received the rest")
-	// ErrNoReport: the peer has not answered a question (E53).
+	// ErrNoReport reports that the peer did not answer a question (E53).
 	ErrNoReport = errors.New("it has not answered the question for a report")
-	// ErrNoQuestions: the peer does not answer questions, because its version has no E53.
+	// ErrNoQuestions reports that the peer runs a version without E53, which does not answer questions.
 	ErrNoQuestions = errors.New("it runs an older version of zrlmpid, which answers no questions for reports")
-	// ErrInvalid is a mistake of the caller: a length or tag that does not fit on the wire, or an ID that is in use.
+	// ErrInvalid reports a mistake of the caller: a length or tag that cannot be encoded on the wire, or an ID that is
+	// in use.
 	ErrInvalid = errors.New("not a send: its length or tag cannot be encoded, or its ID is in use")
 )
 
 // Wait describes the progress of a message.
 type Wait struct {
-	// ID of a send, or Message of an inbound message; the other one is 0.
+	// ID identifies a send, and Message an inbound message. The other one is 0.
 	ID      ID
 	Message Message
 	State   State
 	// Local is our rank, Remote the peer's.
 	Local, Remote uint32
-	// Since is the time of Send, or the time at which the message was opened.
+	// Since is the time of Send for a send, or the time at which an inbound message was opened.
 	Since Instant
-	// Length of the message in bytes, and the number Done that are acknowledged, or received.
+	// Length is the length of the message in bytes. Done is the number of bytes acknowledged by the peer, or received
+	// from it.
 	Length, Done int64
 	// Retransmissions is the number of packets of the message that we retransmitted.
 	Retransmissions int
 }
 
-// outbound reports whether the message is ours.
+// outbound reports whether the message is sent to the peer.
 func (w Wait) outbound() bool { return w.State <= Sending }
 
-// describe describes the message as the beginning of a sentence.
+// describe returns a description of the message that begins a sentence.
 func (w Wait) describe(elapsed time.Duration) string {
 	s := fmt.Sprintf("message of %d bytes from rank %d to rank %d", w.Length, w.Local, w.Remote)
 	what := "acknowledged"
@@ -61,17 +63,17 @@ func (w Wait) describe(elapsed time.Duration) string {
 	return s
 }
 
-// TimeoutError reports a message that failed because its peer was silent (E31, E33), or because the transport has no
-// way to it.
+// TimeoutError reports a message that failed because the peer did not answer (E31, E33), or because the transport
+// cannot reach it.
 type TimeoutError struct {
 	Wait
-	// Elapsed is the time since the message began, and Silent the time in which no packet arrived that advanced it.
+	// Elapsed is the time since Since, and Silent the time for which the peer has not answered.
 	Elapsed, Silent time.Duration
-	// Reason why the transport has no way to the peer, or empty if the peer was silent.
+	// Reason is why the transport cannot reach the peer, or "" if the peer did not answer.
 	Reason string
 }
 
-// Error names message, peer and state, and the possible outcome.
+// Error describes the message, its state and the cause, and says whether the message may have arrived.
 func (e *TimeoutError) Error() string {
 	end := "the message may or may not have arrived"
 	if !e.outbound() {
@@ -87,20 +89,20 @@ func (e *TimeoutError) Error() string {
 // Is reports whether target is ErrTimeout.
 func (e *TimeoutError) Is(target error) bool { return target == ErrTimeout }
 
-// Timeout implements net.Error's method.
+// Timeout returns true. It is the method of net.Error.
 func (e *TimeoutError) Timeout() bool { return true }
 
 // SessionError reports a message that failed because the peer's session ended (E8, E9).
 type SessionError struct {
 	Wait
 	Elapsed time.Duration
-	// Closed is set if the peer sent close, Died if its process ended without.
+	// Closed is set if the peer sent close, and Died if its process ended without sending close.
 	Closed, Died bool
 	// Job is set if the peer is a rank of our job.
 	Job bool
 }
 
-// Error names message, peer and cause.
+// Error describes the message and the cause.
 func (e *SessionError) Error() string {
 	why := "was restarted, or had declared us unreachable"
 	switch {
@@ -123,7 +125,7 @@ type RemoteError struct {
 	Elapsed time.Duration
 }
 
-// Error names message and peer, and the remedy.
+// Error describes the message, the cause and the remedy.
 func (e *RemoteError) Error() string {
 	return fmt.Sprintf("%s: rank %d rejected it because it exceeds the rank's limits; send less, or raise the "+
 		"limit there",

@@ -9,8 +9,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Each packet of each exchange meets each fault once. In every case the messages are received, all sends end, no state
-// is left, and neither the packets nor the time exceed their bounds by much.
+// Every fault is applied to every packet of every exchange. In each case, the messages are received, all sends end, no
+// state is left, and neither the number of packets nor the time is much greater than without the fault.
 
 // exchanges begin with ranks that do not know each other's sessions.
 var exchanges = map[string]struct {
@@ -120,7 +120,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// runExchange runs an exchange and returns the time at which it was over.
+// runExchange runs an exchange and returns the time at which it ended.
 func runExchange(cfg Config, post func(*world, *[2]traffic), fault func(int, int, []byte) []fate,
 	sent *[2]int) (time.Duration, error) {
 	w := newWorld(cfg)

@@ -6,18 +6,19 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// packet is a numbered packet of ours, from its first transmission until it and all packets before it are acknowledged.
+// packet is a numbered packet to the peer. It exists from its first transmission until it and all earlier packets are
+// acknowledged.
 type packet struct {
 	header          protocol.ExtHeader
-	message         *outbound // whose payload it carries, or nil
+	message         *outbound // the message whose payload the packet carries, or nil
 	payload         int32
 	retransmissions uint16
 	state           packetState
-	// fetched: the payload is not carried by the network (LongPackets).
+	// fetched is set if the network does not carry the payload, because the peer fetches it (LongPackets).
 	fetched bool
-	// before and after are the numbers of its neighbors in its list.
+	// before and after are the numbers of the packet's neighbors in its list.
 	before, after uint32
-	// order is the number of its last transmission, counted over all packets.
+	// order is the number of the packet's last transmission, in the sequence of all transmissions of all packets.
 	order uint64
 	sent  Instant
 }
@@ -38,27 +39,28 @@ const (
 	packetAcked
 )
 
-// flight has the packets from base, the first unacknowledged one, up to next, the number of the next new one. The ring
-// grows with the window.
+// flight holds the packets from base, the first unacknowledged one, up to but excluding next, the number of the next
+// new packet. The ring grows as needed.
 type flight struct {
 	ring       []packet // length is a power of two
 	base, next uint32
-	// beyond has a bit for each packet of ring that was acknowledged while base was not. It is allocated on first use.
+	// beyond has a bit for each packet in ring, which is set if the packet was acknowledged before base. It is
+	// allocated on first use.
 	beyond []uint64
-	// Packets in flight that were sent once are in the order of their numbers, and none precedes fresh. again has the
-	// other packets in flight, in the order of their last transmission. lost has the packets to be retransmitted.
+	// No packet in flight that was sent only once has a number below fresh. again lists the other packets in flight, in
+	// the order of their last transmission. lost lists the packets waiting to be retransmitted.
 	fresh       uint32
 	again, lost list
-	began       uint32 // first packet of the last message
+	began       uint32 // number of the first packet of the last message begun
 	count       int    // packets in flight
-	bytes       int64  // payload bytes in flight that the network carries
+	bytes       int64  // payload bytes in flight, without those that the peer fetches
 	order       uint64
-	// newest is the highest acknowledged order. newestSent is the latest send time of an acknowledged packet.
+	// newest is the highest order of an acknowledged transmission, and newestSent the latest send time of one.
 	newest     uint64
 	newestSent Instant
 }
 
-// list is a list of packets, linked by their numbers.
+// list is a list of packets that are linked by their numbers.
 type list struct {
 	first, last uint32
 	count       int32
@@ -68,13 +70,13 @@ func (f *flight) at(number uint32) *packet {
 	return &f.ring[number&uint32(len(f.ring)-1)]
 }
 
-// outstanding returns the number of packets from base to next.
+// outstanding returns the number of packets from base up to next, acknowledged or not.
 func (f *flight) outstanding() int { return int(f.next - f.base) }
 
-// empty reports whether no packet is in flight or waits for retransmission.
+// empty reports whether no packet is in flight and none is waiting for retransmission.
 func (f *flight) empty() bool { return f.count == 0 && f.lost.count == 0 }
 
-// add allocates a new packet with the next number. It is in no list yet.
+// add allocates a packet with the next number. The packet is not in a list yet.
 func (f *flight) add() *packet {
 	if f.outstanding() == len(f.ring) {
 		f.grow()
@@ -108,7 +110,7 @@ func (f *flight) bit(number uint32) (word *uint64, bit uint32) {
 	return &f.beyond[i/64], i % 64
 }
 
-// ackedBeyond records the acknowledgement of a packet other than base.
+// ackedBeyond records that a packet other than base was acknowledged.
 func (f *flight) ackedBeyond(number uint32) {
 	if f.beyond == nil {
 		f.beyond = make([]uint64, max(len(f.ring)/64, 1))
@@ -117,13 +119,13 @@ func (f *flight) ackedBeyond(number uint32) {
 	*word |= 1 << bit
 }
 
-// passed clears the bit of base, which was acknowledged before, so that base can advance.
+// passed clears the bit of base, an acknowledged packet, just before base advances.
 func (f *flight) passed() {
 	word, bit := f.bit(f.base)
 	*word &^= 1 << bit
 }
 
-// unacked returns the first unacknowledged number from n up to end, or end.
+// unacked returns the first number in [n, end) that is not acknowledged, or end if there is none.
 func (f *flight) unacked(n, end uint32) uint32 {
 	if f.beyond == nil {
 		return n
@@ -168,7 +170,8 @@ func (f *flight) remove(l *list, p *packet) {
 	l.count--
 }
 
-// transmitted records a transmission of a packet, which is in no list. The caller puts a retransmitted one into again.
+// transmitted records a transmission of a packet that is not in a list. If it is a retransmission, the caller appends
+// the packet to again.
 func (f *flight) transmitted(now Instant, p *packet) {
 	f.order++
 	f.count++
@@ -176,7 +179,7 @@ func (f *flight) transmitted(now Instant, p *packet) {
 	p.order, p.sent, p.state = f.order, now, packetSent
 }
 
-// onAcked removes a packet from those in flight.
+// onAcked removes a packet from the set of packets in flight.
 func (f *flight) onAcked(p *packet) {
 	f.count--
 	f.bytes -= p.carried()
@@ -185,14 +188,14 @@ func (f *flight) onAcked(p *packet) {
 	}
 }
 
-// lose moves a packet from those in flight to those to be retransmitted.
+// lose moves a packet in flight to the list of packets waiting to be retransmitted.
 func (f *flight) lose(p *packet) {
 	f.onAcked(p)
 	p.state = packetLost
 	f.append(&f.lost, p)
 }
 
-// acked removes an acknowledged packet from its list.
+// acked marks a packet as acknowledged and removes it from its list.
 func (f *flight) acked(p *packet) {
 	if p.state == packetSent {
 		f.onAcked(p)
@@ -202,7 +205,7 @@ func (f *flight) acked(p *packet) {
 	p.state = packetAcked
 }
 
-// oldest returns the packet in flight with the earliest transmission, or nil.
+// oldest returns the packet in flight whose last transmission is the oldest, or nil if none is in flight.
 func (f *flight) oldest() *packet {
 	if f.count == 0 {
 		return nil
@@ -226,10 +229,10 @@ func (f *flight) oldest() *packet {
 	return p
 }
 
-// overtaken reports whether a packet sent later than p was acknowledged.
+// overtaken reports whether a packet that was sent after p has been acknowledged.
 func (f *flight) overtaken(p *packet) bool { return p.order < f.newest }
 
-// reset forgets all packets; the next packet has number first.
+// reset forgets all packets. The next packet gets the number first.
 func (f *flight) reset(first uint32) {
 	clear(f.ring)
 	*f = flight{ring: f.ring, base: first, next: first, fresh: first}

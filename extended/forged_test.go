@@ -10,8 +10,8 @@ import (
 )
 
 // An attacker who sees no packet of two ranks does not know their sessions. Packets that it sends in the name of one
-// rank, of every type, with every flag and matching numbers, change nothing at the other one: all 64 bits of its
-// session have to be right (E6).
+// rank, of every type, with every flag and matching numbers, change nothing at the other one: a packet must have all 64
+// bits of its session right (E6).
 
 // snapshot prints the state of a Conn, without its counters and pending answers.
 func snapshot(c *Conn) string {
@@ -120,8 +120,8 @@ func TestForgedPacketsChangeNothing(t *testing.T) {
 	}
 }
 
-// forge hands a packet to a Conn. It reports whether the Conn would answer it, clears that answer, and returns the
-// number of actions.
+// forge passes a packet to a Conn. It reports whether the Conn would answer the packet, discards that answer, and
+// returns the number of actions.
 func forge(c *Conn, now Instant, h *protocol.ExtHeader, payload []byte) (answer bool, actions int) {
 	acts := c.Packet(now, protocol.AppendExtended(nil, h, payload), nil)
 	answer = c.session.answer != 0
@@ -129,7 +129,7 @@ func forge(c *Conn, now Instant, h *protocol.ExtHeader, payload []byte) (answer 
 	return answer, len(acts)
 }
 
-// exchange makes the sessions of two ranks known to each other by a message each way.
+// exchange sends a message in each direction, so that the two ranks know each other's sessions.
 func exchange(w *world) {
 	for i, n := range w.nodes {
 		w.nodes[1-i].recv(9, 8)

@@ -2,14 +2,15 @@ package extended
 
 import "github.com/zrlmpi/zrlmpid/protocol"
 
-// A message may be sent while its payload is still being received from elsewhere: it is announced at once, and its DATA
-// is sent as payload becomes available (E49). On the wire, the only difference is that the sender may abort it in the
-// middle.
+// A Partial message is sent while its payload is still being received from elsewhere. It is announced at once, and its
+// DATA is sent as payload becomes available (E49). On the wire it differs from other messages only in that the sender
+// may abort it in the middle.
 
-// Short reports whether a message of the given length may be sent eagerly (E11). A Partial message never is.
+// Short reports whether a message of the given length may be sent eagerly (E11). Partial messages are never sent
+// eagerly.
 func (c *Conn) Short(length int64) bool { return length <= int64(c.cfg.EagerLimit) }
 
-// Ready sets the number of bytes of a Partial message that are available, from its beginning.
+// Ready sets the number of bytes at the beginning of a Partial message that are available.
 func (c *Conn) Ready(id ID, bytes int64) {
 	m := c.sends.find(id)
 	if m == nil || bytes <= m.ready {
@@ -22,8 +23,8 @@ func (c *Conn) Ready(id ID, bytes int64) {
 	}
 }
 
-// Abort ends a Partial message whose rest will never be available. SendDone follows, with ErrAborted if the peer had
-// cleared the message.
+// Abort ends a Partial message when the rest of its payload will never be available. SendDone follows, with ErrAborted
+// if the peer has cleared the message.
 func (c *Conn) Abort(now Instant, id ID, acts []Action) []Action {
 	m := c.sends.find(id)
 	if m == nil {
@@ -36,7 +37,7 @@ func (c *Conn) Abort(now Instant, id ID, acts []Action) []Action {
 		c.sends.done(m, ErrCanceled)
 		return c.acts
 	case WaitClear, Canceling:
-		m.aborted = true // in case the answer is CLEAR_TO_SEND
+		m.aborted = true // in case the peer answers with CLEAR_TO_SEND
 		acts, _ = c.Cancel(now, id, acts)
 		return acts
 	case Sending:
@@ -48,9 +49,9 @@ func (c *Conn) Abort(now Instant, id ID, acts []Action) []Action {
 	return acts
 }
 
-// truncate ends a message after the bytes already sent.
+// truncate ends a message after the bytes already sent. It does nothing if all bytes were sent.
 func (s *sending) truncate(m *outbound) {
-	if m.out { // all of it was sent: there is nothing to abort
+	if m.out { // all of it was sent, so there is nothing to abort
 		m.aborted = false
 		return
 	}
@@ -59,8 +60,8 @@ func (s *sending) truncate(m *outbound) {
 	s.doneIfAcked(m)
 }
 
-// endAborted reports to the peer that the rest of a message will not be sent. All bytes sent have been acknowledged, so
-// none arrives after this report.
+// endAborted informs the peer that the rest of a message will not be sent. All bytes sent have been acknowledged, so
+// none of them can arrive after this ERROR.
 func (s *sending) endAborted(m *outbound) {
 	s.controls.push(control{
 		kind: protocol.Error, call: m.op.Datatype.Send(), message: m.number, code: protocol.CodeAborted,
@@ -99,7 +100,7 @@ func (s *sending) unlist(m *outbound) {
 	m.behind = nil
 }
 
-// there returns the number of bytes of a message that can be sent now.
+// there returns the number of further bytes of a message that can be sent now.
 func (m *outbound) there() int64 {
 	if m.op.Partial {
 		return min(m.take, m.ready) - m.offset

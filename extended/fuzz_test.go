@@ -10,8 +10,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// A peer may send any packet at any time: genuine ones, ones forged in every field but the checksum, and noise. The
-// Conn nevertheless keeps its promises, which node and check verify, and needs no more memory than for an honest peer.
+// A peer may send any packet at any time: genuine packets, packets forged in any field but the checksum, and noise. The
+// Conn nevertheless keeps its promises, which node and check verify, and needs no more memory than with an honest peer.
 
 // forger is a world in which a script determines the packets of rank 1.
 type forger struct {
@@ -87,7 +87,7 @@ func (f *forger) forge(h *protocol.ExtHeader, payload []byte) []byte {
 	return payload
 }
 
-// forged sends a packet of rank 1 again, changed.
+// forged sends a modified copy of a packet from rank 1.
 func (f *forger) forged() {
 	packets := f.seen[1]
 	if len(packets) == 0 {

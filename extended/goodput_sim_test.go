@@ -129,7 +129,7 @@ func newFlow(b *bottleneck, cfg Config, seed uint64) *flow {
 	return f
 }
 
-// begin keeps the given number of messages of 1 MB in flight, from a time on.
+// begin keeps the given number of messages of 1 MB in flight from the given time on.
 func (f *flow) begin(at Instant, messages int) {
 	f.b.at(at, func() {
 		for range messages {

@@ -4,9 +4,9 @@ import (
 	"time"
 )
 
-// tcpFlow is a model of a TCP that always has data to send: CUBIC with SACK, a packet threshold of three, RACK's time
-// threshold of a quarter of a round trip, delayed acknowledgements, and time-outs of at least 200 ms. Its window is a
-// congestion.
+// tcpFlow models a TCP connection that always has data to send, with CUBIC with SACK, a packet threshold of three,
+// RACK's time threshold of a quarter of a round trip, delayed acknowledgements, and time-outs of at least 200 ms. Its
+// window is a congestion.
 type tcpFlow struct {
 	b *bottleneck
 	w congestion

@@ -2,11 +2,12 @@ package extended
 
 import "github.com/zrlmpi/zrlmpid/protocol"
 
-// held has copies of packets of messages whose predecessors are missing (E10), by packet number. There are fewer of
-// them than the window, since the packet that they wait for is missing.
+// held holds copies of packets whose messages cannot begin yet, because earlier messages have not begun (E10). It is
+// indexed by packet number. It holds fewer packets than the window allows, since at least one packet of the window is
+// missing.
 type held struct {
-	// slots has the position of a packet in packets plus 1, indexed by its number modulo the length, a power of two. It
-	// grows as packets are held that are further apart.
+	// slots maps a packet's number, modulo the length of slots, to its index in packets plus 1. The length is a power
+	// of two, and grows when the numbers of the held packets are further apart.
 	slots     []uint16
 	packets   []heldPacket
 	free      [][]byte
@@ -27,7 +28,7 @@ const (
 
 func (q *held) slot(number uint32) *uint16 { return &q.slots[number&uint32(len(q.slots)-1)] }
 
-// at returns the packet of the given number, or nil.
+// at returns the held packet with the given number, or nil.
 func (q *held) at(number uint32) *heldPacket {
 	if i := *q.slot(number); i > 0 && q.packets[i-1].header.Number == number {
 		return &q.packets[i-1]
@@ -41,7 +42,7 @@ func (q *held) reset() {
 	}
 }
 
-// add holds a packet. next is the first missing number: no earlier packet is held.
+// add adds a copy of a packet. next is the first missing number; no packet with a lower number is held.
 func (q *held) add(next uint32, h *protocol.ExtHeader, payload []byte) {
 	if distance := int(h.Number - next); distance >= len(q.slots) {
 		q.grow(distance)
@@ -56,7 +57,7 @@ func (q *held) add(next uint32, h *protocol.ExtHeader, payload []byte) {
 	q.bytes += int32(len(payload))
 }
 
-// grow enlarges slots for a packet at the given distance from the first missing one.
+// grow enlarges slots, so that a packet at the given distance from the first missing one can be added.
 func (q *held) grow(distance int) {
 	n := max(16, 2*len(q.slots))
 	for n <= distance {
@@ -68,7 +69,7 @@ func (q *held) grow(distance int) {
 	}
 }
 
-// drop removes a packet. Its payload remains valid until another packet is held.
+// drop removes a packet. Its payload remains valid until the next call of add.
 func (q *held) drop(p *heldPacket) {
 	q.bytes -= int32(len(p.payload))
 	if n := int32(cap(p.payload)); n > 0 && len(q.free) < maxFreeBuffers && q.freeBytes+n <= maxFreeBytes {
@@ -76,15 +77,15 @@ func (q *held) drop(p *heldPacket) {
 		q.freeBytes += n
 	}
 	i, last := q.slot(p.header.Number), len(q.packets)-1
-	*p = q.packets[last] // the last packet takes its position
+	*p = q.packets[last] // the last packet moves into its place
 	*q.slot(p.header.Number) = *i
 	*i = 0
 	q.packets[last] = heldPacket{}
 	q.packets = q.packets[:last]
 }
 
-// hold keeps a packet of a message whose predecessors have not begun. missing is the number of the first missing
-// packet.
+// hold keeps a packet of a message that cannot begin yet, because earlier messages have not begun. missing is the
+// number of the first missing packet.
 func (r *receiving) hold(h *protocol.ExtHeader, payload []byte, missing uint32) Reason {
 	if int32(h.Message-r.expected) < 0 {
 		return ReasonStale
@@ -100,7 +101,7 @@ func (r *receiving) hold(h *protocol.ExtHeader, payload []byte, missing uint32) 
 	return ReasonNone
 }
 
-// release delivers the held packets whose predecessors have begun. All held numbers are between from and end.
+// release delivers the held packets whose messages can begin now. All held packets have numbers in [from, end).
 func (r *receiving) release(now Instant, from, missing, end uint32) {
 	q := &r.held
 	for n := from; n != end && len(q.packets) > 0; n++ {

@@ -2,17 +2,18 @@ package extended
 
 import "github.com/zrlmpi/zrlmpid/protocol"
 
-// inbound is a message of the peer, from Open until it is both accepted and complete, or lost.
+// inbound is a message from the peer. It exists from Open until it has been both accepted and fully received, or until
+// it is lost.
 type inbound struct {
 	number    uint32
 	comm, tag uint32
 	datatype  protocol.Datatype
 	eager     bool
 	accepted  bool
-	asked     bool // the peer asked to cancel it
-	returned  bool // its eager credit was returned before Accept
+	asked     bool // the peer has asked to cancel it
+	returned  bool // its eager credit was returned to the peer before Accept
 	length    int64
-	// take is the number of bytes to receive, got the number received.
+	// take is the number of bytes to receive, and got the number received so far.
 	take, got     int64
 	room          int64 // valid once accepted
 	since         Instant
@@ -21,27 +22,27 @@ type inbound struct {
 
 func (m *inbound) complete() bool { return (m.eager || m.accepted) && m.got == m.take }
 
-// receiving is the receiver's half: the messages of the peer, and the limits sent to it.
+// receiving is the receiving half of a Conn: the messages from the peer, and the limits sent to it.
 type receiving struct {
 	*common
 	first, last *inbound                // in the order of their numbers
-	byNumber    index[uint32, *inbound] // all but the newest
-	newest      *inbound                // the one opened last, if it is still open
+	byNumber    index[uint32, *inbound] // all except newest
+	newest      *inbound                // the last message opened, or nil if that is closed
 	resting     *resting                // messages whose other state the caller keeps; nil before the first one
 	held        held
-	asked       []uint32 // numbers of messages that the peer cancels, until Flush
+	asked       []uint32 // numbers of messages that the peer has asked to cancel since the last Flush
 	epoch       uint32   // counts pairs of sessions, so that Messages are unique
-	expected    uint32   // number of the message that begins next
-	floor       uint32   // no earlier message is open
-	waiting     int32    // messages that are accepted and not complete
+	expected    uint32   // number of the next message to begin
+	floor       uint32   // no message with a lower number is open
+	waiting     int32    // number of accepted messages that are not complete
 
-	// matched is the number of messages that were matched with a receive or no longer exist, and matchedBytes the
-	// number of bytes of the eager ones among them. eager is the number of bytes of all eager messages begun (E20).
+	// matched is the number of messages that were matched with a receive or no longer exist. matchedBytes is the total
+	// length of the eager ones among them, and eager the total length of all eager messages that have begun (E20).
 	matched, matchedBytes, eager uint32
-	// advertisedLimit and advertisedEager are the limits that were last sent to the peer.
+	// advertisedLimit and advertisedEager are the limits last sent to the peer.
 	advertisedLimit, advertisedEager uint32
 	firstMessage                     uint32
-	// window is the number of messages that the peer may have without a receive.
+	// window is the number of messages without a matching receive that the peer may have.
 	window  uint32
 	offered bool // the packet being handled was passed to PacketAdvertised
 	free    *inbound
@@ -65,7 +66,8 @@ func (r *receiving) reset() {
 	}
 }
 
-// limits returns the limits of the peer (E20). They keep the numbers of open messages comparable (E4).
+// limits returns the current limits for the peer (E20). They also keep the numbers of open messages close enough
+// together to be compared (E4).
 func (r *receiving) limits() (messages, eager uint32) {
 	messages = r.firstMessage + r.window + r.matched
 	if int32(messages-r.floor) > maxMessages {
@@ -74,10 +76,11 @@ func (r *receiving) limits() (messages, eager uint32) {
 	return messages, uint32(r.cfg.EagerBytes) + r.matchedBytes
 }
 
-// floorStep is the maximum advance of raiseFloor: more messages than can begin between two calls.
+// floorStep is the maximum number of messages by which one call of raiseFloor advances. No more messages can begin
+// between two calls.
 const floorStep = 1 << 10
 
-// raiseFloor moves floor to the oldest open message, or closer to it.
+// raiseFloor advances floor toward the oldest open message, by at most floorStep.
 func (r *receiving) raiseFloor() {
 	if r.open() == 0 {
 		r.floor = r.expected
@@ -91,7 +94,7 @@ func (r *receiving) raiseFloor() {
 	}
 }
 
-// find returns the open message of a number, or nil if there is none or if it rests.
+// find returns the open message with the given number, or nil if there is none or it is resting.
 func (r *receiving) find(number uint32) *inbound {
 	if m := r.newest; m != nil && m.number == number {
 		return m
@@ -118,7 +121,7 @@ func (r *receiving) take() *inbound {
 	return m
 }
 
-// enter inserts a message that was opened before into its place in the order.
+// enter inserts a message that was opened earlier, in the order of the numbers.
 func (r *receiving) enter(m *inbound) {
 	m.before = r.last
 	for m.before != nil && int32(m.before.number-m.number) > 0 {
@@ -137,8 +140,8 @@ func (r *receiving) enter(m *inbound) {
 	r.byNumber.put(m.number, m)
 }
 
-// creditDue reports whether the new limits must be sent to the peer (E22). They are sent sooner if it has little credit
-// left.
+// creditDue reports whether the limits have grown so much that the peer must be informed (E22). A smaller growth
+// suffices if the peer has little credit left.
 func (r *receiving) creditDue() bool {
 	messages, eager := r.limits()
 	quarter := max(r.cfg.Messages/4, 1)

@@ -7,7 +7,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// lean is a rank of BenchmarkLean: a Conn with the minimum of an engine that is needed to write a packet.
+// lean is a rank in BenchmarkLean: a Conn with only as much of an engine as is needed to write a packet.
 type lean struct {
 	conn   *Conn
 	acts   []Action

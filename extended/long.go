@@ -2,17 +2,17 @@ package extended
 
 import "github.com/zrlmpi/zrlmpid/protocol"
 
-// LongPackets sets the maximum payload of cleared DATA, in bytes, for packets whose payload is not carried by the
-// network: the peer fetches it from our memory (E47). Such payload does not count as in flight. 0, the initial value,
-// disables this for new packets, which then follow Config.
+// LongPackets makes the peer fetch the payload of cleared DATA packets from our memory, instead of the network carrying
+// it (E47). payload is the maximum payload of such a packet, in bytes; it does not count as in flight. If it is 0, the
+// initial value, new packets have at most the payload that Config allows.
 func (c *Conn) LongPackets(payload int) {
 	c.path.long = int32(max(payload, 0))
 	c.changed = true
 }
 
-// Expects returns the destination of the payload of a packet of which all but the n bytes of payload were received:
-// message m, at offset. ok is true only if Packet would copy the whole payload there, given a valid checksum, and m was
-// cleared. Expects changes no state.
+// Expects returns the destination of a packet's payload before the payload is received: the message m and the offset in
+// it. header is the header of the packet, and n the number of bytes of payload. ok is true only if m was cleared and
+// Packet would copy the whole payload there, provided that the checksum is valid. Expects changes no state.
 func (c *Conn) Expects(header []byte, n int) (m Message, offset int64, ok bool) {
 	h, payload, defect := protocol.ParseExtendedHeader(header)
 	s := &c.session
@@ -30,9 +30,9 @@ func (c *Conn) Expects(header []byte, n int) (m Message, offset int64, ok bool) 
 	return c.recvs.message(in.number), int64(h.Offset), true
 }
 
-// PacketAdvertised is Packet for a packet whose message can be fetched as a whole before it is cleared (E48). The
-// resulting Open has Advertised set. If the packet is held for predecessors of its message, this is forgotten, and the
-// message has to be cleared.
+// PacketAdvertised is like Packet, for a packet that announces a message whose payload can be fetched before the
+// message is cleared (E48). The resulting Open has Advertised set, unless the packet has to be held until earlier
+// messages have begun.
 func (c *Conn) PacketAdvertised(now Instant, packet []byte, acts []Action) []Action {
 	c.recvs.offered = true
 	acts = c.Packet(now, packet, acts)
@@ -40,13 +40,14 @@ func (c *Conn) PacketAdvertised(now Instant, packet []byte, acts []Action) []Act
 	return acts
 }
 
-// Fetched is Accept for an advertised message of which the caller has fetched all that fits into room bytes. The sender
-// is informed that no more is needed, and Arrived follows at once.
+// Fetched replaces Accept for an advertised message whose payload the caller has already fetched, as far as it fits
+// into room bytes. The Conn informs the sender that no more is needed, and reports Arrived at once.
 func (c *Conn) Fetched(_ Instant, message Message, room int64, acts []Action) []Action {
 	return c.recvs.accept(message, room, true, acts)
 }
 
-// misfit returns the reason to drop a DATA packet with n bytes of payload of a message that has begun, or ReasonNone.
+// misfit returns ReasonNone if a DATA packet with n bytes of payload is consistent with m, and otherwise the reason to
+// drop it.
 func (m *inbound) misfit(h *protocol.ExtHeader, n int) Reason {
 	eager := h.Flags&protocol.FlagEager != 0
 	if m.eager != eager || m.comm != h.Comm || m.tag != h.Tag || m.datatype != h.Call.Datatype() ||

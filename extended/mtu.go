@@ -6,38 +6,40 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Path MTU discovery (RFC 8899), rules E35 to E37. All sizes are bytes of payload, in multiples of 8, so that copies
-// stay aligned.
+// Path MTU discovery (RFC 8899) follows rules E35 to E37. All sizes are in bytes of payload, and multiples of 8, so
+// that copies stay aligned.
 
 const (
-	// basePayload is the payload that every path is assumed to carry: of a datagram of 1200 bytes (BASE_PLPMTU).
+	// basePayload is the payload of a datagram of 1200 bytes, which every path is assumed to carry (BASE_PLPMTU).
 	basePayload = 1200 - protocol.ExtHeaderLen
-	// ethernetPayload is the payload that fits into 1500 bytes with the headers of IPv4 and UDP: the most likely MTU of
-	// a path whose MTU is smaller than that of its first link.
+	// ethernetPayload is the payload that fits into an IPv4 packet of 1500 bytes. That is the most likely MTU of a path
+	// whose MTU is smaller than the MTU of its first link.
 	ethernetPayload = 1500 - 28 - protocol.ExtHeaderLen
-	// maxProbes is the number of probes of a size (MAX_PROBES), and the number of consecutive losses of long packets
-	// that show a black hole.
+	// maxProbes is the maximum number of probes for one size (MAX_PROBES), and the number of consecutive losses of long
+	// packets that indicate a black hole.
 	maxProbes = 3
 	// raiseAfter is the time after which the search is repeated (PMTU_RAISE_TIMER).
 	raiseAfter = 600 * time.Second
 )
 
-// padding is the payload of probes. It is never written to.
+// padding is the payload of probes. It is read-only.
 var padding [protocol.MaxUDPDatagram - protocol.ExtHeaderLen]byte
 
 // search finds the largest payload that a path carries.
 type search struct {
-	// most is the limit of the configuration. limit also takes account of the first link; it is 0 while the link's
-	// limit is unknown.
+	// most is the limit that the configuration sets. limit is the minimum of most and the limit of the first link, or 0
+	// while the link's limit is unknown.
 	most, limit int
-	// size is known to be carried. tooLong is known not to be carried, or is more than limit if no such size is known.
+	// size is the largest payload that the path is known to carry. tooLong is the smallest payload that it is known not
+	// to carry, or limit plus 1 if none is known.
 	size, tooLong int
-	// probe is the size being tried, or 0. It was sent tries times, first at begun and last at at. tries is maxProbes
-	// plus 1 if no packet of the peer was received since begun.
+	// probe is the size being tried, or 0. It was sent tries times, first at begun and last at at. If no packet from
+	// the peer was received since begun, tries goes on to maxProbes plus 1, and the search pauses.
 	probe, tries int
 	begun, at    Instant
 	raise        Instant // time of the next search
-	// arrived is the order of the last long packet that was acknowledged, lost the number of later ones that were lost.
+	// arrived is the highest order of an acknowledged long packet, and lost the number of long packets sent later that
+	// were lost.
 	arrived uint64
 	lost    int
 	probes  uint64 // probes sent in all sessions
@@ -51,11 +53,11 @@ func (s *search) restart(limit int) {
 	s.advance()
 }
 
-// advance continues with the next size.
+// advance continues the search with the next size.
 func (s *search) advance() { s.probe, s.tries = s.next(), 0 }
 
-// next returns the next size to try: first the limit, since few paths carry less than their first link, and finally the
-// middle of the remaining range. It returns 0 if the rest is not worth a probe.
+// next returns the next size to try: first the limit, since few paths carry less than their first link, then the
+// payload for Ethernet, and then the middle of the remaining range. It returns 0 if that range is not worth a probe.
 func (s *search) next() int {
 	middle := (s.size + s.tooLong) / 2 &^ 7
 	switch {
@@ -71,8 +73,8 @@ func (s *search) next() int {
 	return middle
 }
 
-// carried records that a payload of n bytes was carried, and reports whether this is new. The answer to a probe may be
-// late.
+// carried records that the path has carried a payload of n bytes, and reports whether that is new information. n may be
+// a size tried earlier, because the answer to a probe may be late.
 func (s *search) carried(n int) bool {
 	if n <= s.size || n > s.limit {
 		return false
@@ -85,7 +87,7 @@ func (s *search) carried(n int) bool {
 	return true
 }
 
-// due returns the time to continue with the probe, or never. heard is the time of the last packet from the peer.
+// due returns the time at which to call expired, or never. heard is the time of the last packet from the peer.
 func (s *search) due(heard Instant, timeout time.Duration) Instant {
 	switch {
 	case s.probe == 0, s.tries > maxProbes && heard <= s.at:
@@ -96,8 +98,9 @@ func (s *search) due(heard Instant, timeout time.Duration) Instant {
 	return s.at + timeout<<(s.tries-1)
 }
 
-// expired decides what to do when a probe is due, and reports whether to send the current size, which may be a new one.
-// Probes are also lost when the path carries nothing: their losses count only if other packets arrive meanwhile.
+// expired decides how to continue when due has passed. It reports whether to send a probe of the current size, which
+// may be a new one. A path that carries nothing at all also loses probes, so their losses count only if other packets
+// arrived from the peer meanwhile.
 func (s *search) expired(now, heard Instant) (send bool) {
 	switch {
 	case s.tries == maxProbes && heard <= s.begun:
@@ -120,13 +123,14 @@ func (s *search) expired(now, heard Instant) (send bool) {
 	return true
 }
 
-// long reports whether the receipt or loss of a packet shows the limit of the path.
+// long reports whether a packet with the given payload is long, so that its receipt or loss says something about the
+// path MTU.
 func (s *search) long(payload int) bool { return payload > basePayload && payload <= s.size }
 
-// discovers reports whether path MTU discovery is in use in this session.
+// discovers reports whether this session uses path MTU discovery and knows the limit of the first link.
 func (r *recovery) discovers() bool { return r.search != nil && r.search.limit > 0 }
 
-// askLink asks the caller for the limit of the first link, to start a search.
+// askLink asks the caller for the limit of the first link. The answer starts a search.
 func (r *recovery) askLink(now Instant) {
 	if !r.cfg.Discover {
 		return
@@ -138,8 +142,8 @@ func (r *recovery) askLink(now Instant) {
 	r.next().Kind = AskLink
 }
 
-// LinkLimit sets the maximum length of a datagram to the peer on the first link, in bytes. It answers AskLink, or
-// reports that a packet was too long for the link. 0 means unknown; 1416 is assumed then.
+// LinkLimit sets the maximum length of a datagram to the peer on the first link, in bytes. If it is 0, the length is
+// unknown and 1416 is assumed. Call it in answer to AskLink, or after a packet was too long for the link.
 func (c *Conn) LinkLimit(datagram int) {
 	if c.path.search == nil {
 		return
@@ -159,8 +163,8 @@ func (r *recovery) sized() {
 	r.adapt()
 }
 
-// Payload returns the current maximum payload of a packet, in bytes. Retransmissions of packets with more payload have
-// to be fragmented (E37).
+// Payload returns the current maximum payload of a packet, in bytes. A packet that was first sent with more payload has
+// to be fragmented when it is retransmitted (E37).
 func (c *Conn) Payload() int { return int(c.path.payload) }
 
 // probe continues the search (E36).
@@ -178,7 +182,7 @@ func (c *Conn) probe(now Instant) {
 	h := c.header(protocol.Ack, protocol.RecvInt)
 	h.Flags |= protocol.FlagHello
 	h.Clock = clockAt(now)
-	if s.tries > 1 { // its answer shows that the path carries other packets
+	if s.tries > 1 { // the peer's answer shows that the path carries other packets
 		hello := h
 		c.stats.Hellos++
 		c.appendAck(now, &hello)
@@ -188,7 +192,8 @@ func (c *Conn) probe(now Instant) {
 	c.transmitUnnumbered(TransmitAck, &h, padding[:s.probe])
 }
 
-// probeDue returns the time to continue the search, or never. heard is the time of the last packet from the peer.
+// probeDue returns the time at which to continue the search, or never. heard is the time of the last packet from the
+// peer.
 func (r *recovery) probeDue(heard Instant) Instant {
 	if !r.discovers() || r.search.probe == 0 {
 		return never
@@ -196,7 +201,7 @@ func (r *recovery) probeDue(heard Instant) Instant {
 	return r.search.due(heard, r.trip.base(&r.cfg.Timing))
 }
 
-// onProbe handles a probe of the peer, which the next ACK answers.
+// onProbe handles a probe from the peer. The next ACK answers it.
 func (c *Conn) onProbe(h *protocol.ExtHeader, payload []byte) {
 	if int(h.Offset) != len(payload) || h.Call != protocol.RecvInt {
 		c.drop(ReasonAcknowledged, h)
@@ -206,15 +211,15 @@ func (c *Conn) onProbe(h *protocol.ExtHeader, payload []byte) {
 	a.now, a.full, a.probe = true, true, h.Offset
 }
 
-// arrivedLong records the acknowledgement of a packet.
+// arrivedLong records the acknowledgement of p if p is long.
 func (r *recovery) arrivedLong(p *packet) {
 	if s := r.search; s.long(int(p.payload)) {
 		s.arrived, s.lost = max(s.arrived, p.order), 0
 	}
 }
 
-// lostLong records the loss of a packet. When several long packets in a row were lost and no later one was received,
-// the path does not carry them any more (E37).
+// lostLong records the loss of p if p is long. If several long packets were lost and none sent later was received, the
+// path no longer carries packets of that size, and a new search begins (E37).
 func (r *recovery) lostLong(now Instant, p *packet) {
 	s := r.search
 	if !s.long(int(p.payload)) || p.order <= s.arrived {

@@ -36,7 +36,7 @@ func TestSearchSizes(t *testing.T) {
 		var now Instant
 		for s.probe != 0 && now < time.Hour {
 			now += time.Second
-			if !s.expired(now, now) { // packets of the peer always arrive
+			if !s.expired(now, now) { // packets from the peer always arrive
 				break
 			}
 			if s.tries == 1 {
@@ -137,7 +137,7 @@ func TestPathMTU(t *testing.T) {
 	}
 }
 
-// No message is lost if the path carries less from some time on.
+// No message is lost if the MTU of the path decreases.
 func TestPathMTUShrinks(t *testing.T) {
 	for _, tt := range []struct {
 		link, before, after int // datagrams; the link reports the limit of the path if it is 0
@@ -168,7 +168,7 @@ func TestPathMTUShrinks(t *testing.T) {
 	}
 }
 
-// If the path carries more again, this is noticed after ten minutes, if the path is in use.
+// If the MTU of the path increases again, this is noticed after ten minutes, provided that the path is in use.
 func TestPathMTUGrows(t *testing.T) {
 	w := newMTUPath(8972, 1472)
 	sendIntact(t, w, 0, 100_000)

@@ -2,18 +2,18 @@ package extended
 
 import "time"
 
-// shortWindow is the maximum number of packets in flight on a path that is not long, which every peer accepts (E28,
+// shortWindow is the maximum number of packets in flight on a path that is not long. Every peer accepts that many (E28,
 // E32).
 const shortWindow = 512
 
-// bufferedTrip is the longest round trip for which all data in flight must fit into the socket buffer of the peer. On
-// longer paths most of it is in the network (E28).
+// bufferedTrip is the round-trip time up to which all data in flight must fit into the peer's socket buffer. On longer
+// paths, most of the data is in the network (E28).
 const bufferedTrip = 4 * time.Millisecond
 
 // maxBytes is the maximum payload in flight on any path, in bytes (E28).
 const maxBytes = 32 << 20
 
-// adapt adapts the limits of packets and bytes in flight to the minimum round trip.
+// adapt adapts the limits for packets and bytes in flight to the minimum round-trip time.
 func (r *recovery) adapt() {
 	least := r.trip.least
 	r.paced = !r.cfg.Reliable && least >= longTrip
@@ -24,21 +24,22 @@ func (r *recovery) adapt() {
 	} else {
 		r.pace.held = false
 	}
-	if r.cfg.Discover { // two packets, so that not each has to be acknowledged before the next
+	if r.cfg.Discover { // space for two packets, so that not every packet waits for an ACK
 		r.bytes = max(r.bytes, 2*int64(r.payload))
 	}
 }
 
-// reordering is the reordering observed so far of packets that were merely late.
+// reordering describes how far the path reorders packets, as observed from packets that were merely late.
 type reordering struct {
 	packets uint32 // number of overtaking packets after which a packet is lost
-	late    uint8  // time after which an overtaken packet is lost, as doublings
-	byTime  bool   // the last loss was found by the time
-	// from is the first retransmission that gives new information.
+	late    uint8  // number of doublings of the time after which an overtaken packet is lost
+	byTime  bool   // the last loss was detected by time, not by the number of packets
+	// from is the order of the first transmission whose lateness gives new information.
 	from uint64
 }
 
-// minReordering is the initial number of overtaking packets after which a packet is lost (RFC 9002, section 6.1.1).
+// minReordering is the initial value of reordering.packets (RFC 9002, section 6.1.1), and maxReordering its maximum.
+// maxLate is the maximum of reordering.late, and leastReordered the minimum of reordering.window before doublings.
 const (
 	minReordering  = 3
 	maxReordering  = 1 << 12
@@ -46,8 +47,8 @@ const (
 	leastReordered = time.Millisecond
 )
 
-// window returns how much later than an overtaken packet the overtaking one must have been sent, for the former to be
-// lost.
+// window returns the time by which an acknowledged packet must have been sent after an overtaken one for the overtaken
+// one to be declared lost.
 func (r *reordering) window(trip *roundTrip) time.Duration {
 	if !trip.known() {
 		return trip.rto
@@ -55,13 +56,13 @@ func (r *reordering) window(trip *roundTrip) time.Duration {
 	return min(max(trip.smoothed/8, leastReordered), trip.smoothed) << r.late
 }
 
-// overtakenUntil returns the time at which an overtaken packet is lost.
+// overtakenUntil returns the time at which an overtaken packet is declared lost.
 func (r *recovery) overtakenUntil(p *packet) Instant {
 	return p.sent + max(r.trip.smoothed, r.trip.latest) + r.reordering.window(&r.trip)
 }
 
-// late handles a packet that was declared lost and was merely late: it was acknowledged before an acknowledgement of
-// its retransmission could arrive.
+// late handles a packet that was declared lost but was merely late, as is known from an acknowledgement that arrived
+// too early to be for the retransmission.
 func (r *recovery) late(p *packet) {
 	o := &r.reordering
 	if !r.window.late(p.order, p.state == packetSent) || p.order < o.from {
@@ -75,7 +76,7 @@ func (r *recovery) late(p *packet) {
 	}
 }
 
-// resume records that a packet is sent when none was in flight.
+// resume records that a packet is sent while no other is in flight.
 func (r *recovery) resume(now Instant) {
 	if r.paced {
 		r.window.idle(now-r.moved, max(r.trip.rto, minIdle))
@@ -83,5 +84,5 @@ func (r *recovery) resume(now Instant) {
 	r.moved, r.stalled, r.window.at = now, 0, now
 }
 
-// minIdle is the shortest pause after which the congestion window is reduced: the minimum time-out of a TCP.
+// minIdle is the shortest pause after which the congestion window is reduced. It is the usual minimum time-out of TCP.
 const minIdle = 200 * time.Millisecond

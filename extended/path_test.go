@@ -28,8 +28,8 @@ func (w *world) stream(t *testing.T, bytes int) time.Duration {
 	return w.now - begun
 }
 
-// On a long path no packet is retransmitted that was not lost, and the window grows to the needs of the path: without a
-// limit, as here, it doubles with each round trip (E28, E30).
+// On a long path, no packet is retransmitted unless it was lost, and the window grows as far as the path requires:
+// without a limit, as here, it doubles with each round trip (E28, E30).
 func TestLongPath(t *testing.T) {
 	const size = 32 << 20
 	for _, ms := range []time.Duration{1, 48, 60, 100, 200, 600} {
@@ -93,8 +93,8 @@ func TestPathBecomesLonger(t *testing.T) {
 	}
 }
 
-// The round trip is known before the first loss is detected, on either side: on a short path, the initial time-out
-// costs nothing.
+// Both sides know the round-trip time before the first loss, so that on a short path, a loss is not detected only by
+// the long initial time-out.
 func TestFirstLossOnShortPath(t *testing.T) {
 	for _, from := range []int{0, 1} {
 		w := newWorld(Config{})

@@ -9,49 +9,52 @@ import (
 // MaxReport is the maximum length of a report in bytes (E53).
 const MaxReport = 8192
 
-// Limits of a question and its answer (E53).
+// Limits for questions and answers (E53).
 const (
 	// maxReportPart is the maximum number of bytes of a report in one packet.
 	maxReportPart = 1024
-	// reportUnit divides the offsets of all parts.
+	// reportUnit is the alignment of parts: every offset is a multiple of it.
 	reportUnit = 8
-	// maxQuestions is the maximum number of transmissions of a question, questionAfter the time between two of them,
-	// and questionTime the time after which an unanswered question ends.
+	// maxQuestions is the maximum number of times that a question is sent, questionAfter the interval between two of
+	// them, and questionTime the time after which an unanswered question fails.
 	maxQuestions  = 3
 	questionAfter = 300 * time.Millisecond
 	questionTime  = 900 * time.Millisecond
-	// olderEchoes is the number of questions answered as HELLOs that shows that a peer does not know questions. A
-	// single such answer may be to a packet sent in the same microsecond.
+	// olderEchoes is the number of questions that a peer must answer like HELLOs for this rank to conclude that the
+	// peer does not know questions. A single such answer proves nothing: it may belong to another packet sent in the
+	// same microsecond.
 	olderEchoes = 2
 	// answerEvery is the minimum interval between two reports to a peer.
 	answerEvery = 100 * time.Millisecond
 )
 
-// reporting is the state of a question of ours, and of one of the peer's.
+// reporting is the state of our question to the peer, and of the peer's question to us.
 type reporting struct {
-	// asking: Ask was called, and its Report is outstanding. number is the number of the last question sent, sent the
-	// number of questions sent, next the time of the next one, and end the time after which none is sent.
+	// asking is set from Ask until its Report. number is the number of the last question sent, sent counts the times
+	// that the question was sent, next is the time to send it again, and end is the time at which it fails.
 	asking    bool
 	number    uint32
 	sent      int
 	next, end Instant
-	// clock is the clock of the last question, or 0 if it was answered as a HELLO; echoes is the number of such
+	// clock is the clock of the last question, or 0 if the peer answered it like a HELLO. echoes is the number of such
 	// answers.
 	clock  uint32
 	echoes int
-	// buf has the parts of the report received so far; it is nil before the first one. length is the length of the
-	// report, 0 before the first part. have marks the units received, and missing is the number of missing units.
+	// buf holds the parts of the report received so far, or is nil before the first one. length is the length of the
+	// report, or 0 before the first part. have has a bit for each unit, which is set once the unit was received.
+	// missing is the number of missing units.
 	buf     []byte
 	length  uint32
 	have    [MaxReport / reportUnit / 64]uint64
 	missing int
 
-	// question is the number of the peer's question for Answer, or 0. answered is the earliest time of the next answer.
+	// question is the number of the peer's question that Answer answers, or 0. Until the time answered, further
+	// questions are ignored.
 	question uint32
 	answered Instant
 }
 
-// asks reports whether a question of ours is in progress.
+// asks reports whether our question is in progress.
 func (r *reporting) asks() bool { return r != nil && r.asking }
 
 // due returns the time at which ask must be called, or never.
@@ -65,7 +68,8 @@ func (r *reporting) due(known bool) Instant {
 	return r.end
 }
 
-// reset begins a new pair of sessions, in which a question of ours is asked again.
+// reset begins a new pair of sessions. It discards the peer's question and the parts received so far; our own question
+// continues.
 func (r *reporting) reset() {
 	if r != nil {
 		r.question, r.length = 0, 0
@@ -79,8 +83,8 @@ func (c *Conn) needReports() *reporting {
 	return c.reports
 }
 
-// Ask asks the peer for its report (E53). Report follows within a second, or at Close; after Close, no Report follows.
-// Ask does nothing while a question is in progress.
+// Ask asks the peer for its report (E53). A Report action follows within a second, or at Close. Ask does nothing while
+// a question is in progress, or after Close.
 func (c *Conn) Ask(now Instant, acts []Action) []Action {
 	r := c.needReports()
 	if r.asking || c.closed {
@@ -92,7 +96,7 @@ func (c *Conn) Ask(now Instant, acts []Action) []Action {
 	return c.acts
 }
 
-// ask sends the question if it is due, or ends it.
+// ask sends the question if it is due, or ends it if its time is over.
 func (c *Conn) ask(now Instant) {
 	r := c.reports
 	switch {
@@ -102,7 +106,7 @@ func (c *Conn) ask(now Instant) {
 		r.finish(&c.common, nil, ErrNoReport)
 		return
 	}
-	r.number = r.number%protocol.MaxExtTag + 1 // parts of the answers to two questions do not fit together
+	r.number = r.number%protocol.MaxExtTag + 1 // parts of the answers to two questions must not be mixed
 	r.length, r.clock, r.next = 0, clockAt(now), now+questionAfter
 	r.sent++
 	h := c.header(protocol.Ack, protocol.RecvInt)
@@ -111,30 +115,30 @@ func (c *Conn) ask(now Instant) {
 	c.appendAck(now, &h)
 }
 
-// finish ends our question with the peer's report, or with an error.
+// finish ends our question and reports the peer's report, or err, to the caller.
 func (r *reporting) finish(c *common, report []byte, err error) {
 	r.asking, r.buf = false, nil
 	a := c.next()
 	a.Kind, a.Payload, a.Err = Report, report, err
 }
 
-// onEcho handles the clock of an ACK. If it is the clock of a question, the peer may have answered it as a HELLO,
-// because it does not know questions.
+// onEcho handles the clock that an ACK echoes. An echo of a question's clock suggests that the peer does not know
+// questions and has answered the question like a HELLO.
 func (r *reporting) onEcho(c *common, clock uint32) {
 	if !r.asks() || clock == 0 || clock != r.clock || r.length != 0 {
 		return
 	}
-	r.clock = 0 // each question counts once: ACKs are duplicated
+	r.clock = 0 // count each question once, even if its ACK is duplicated
 	if r.echoes++; r.echoes >= olderEchoes {
 		r.finish(c, nil, ErrNoQuestions)
 	}
 }
 
-// onReport handles a part of the report that was asked for.
+// onReport handles a part of the peer's report.
 func (r *reporting) onReport(c *common, h *protocol.ExtHeader, payload []byte) {
 	end := uint64(h.Offset) + uint64(len(payload))
 	switch {
-	case !r.asks() || h.Tag != r.number: // late, of a complete report or for an earlier question
+	case !r.asks() || h.Tag != r.number: // the report is complete, or the part answers an earlier question
 		c.drop(ReasonStale, h)
 		return
 	case len(payload) == 0 || h.Length > MaxReport || h.Offset%reportUnit != 0 ||
@@ -162,7 +166,7 @@ func (r *reporting) onReport(c *common, h *protocol.ExtHeader, payload []byte) {
 	}
 }
 
-// onQuestion handles a question of the peer. A question that follows another too soon is not answered.
+// onQuestion handles a question from the peer. It ignores a question that follows another one too soon.
 func (r *reporting) onQuestion(c *common, now Instant, h *protocol.ExtHeader) {
 	if now < r.answered {
 		return
@@ -172,7 +176,7 @@ func (r *reporting) onQuestion(c *common, now Instant, h *protocol.ExtHeader) {
 }
 
 // Answer answers the peer's question with the first MaxReport bytes of a report. The packets refer to the memory of
-// report. Answer does nothing without a question, or for an empty report.
+// report. Answer does nothing if there is no question, and sends nothing if the report is empty.
 func (c *Conn) Answer(report []byte, acts []Action) []Action {
 	r := c.reports
 	if r == nil || r.question == 0 || c.closed || c.session.remote == 0 {

@@ -87,7 +87,8 @@ func TestQuestion(t *testing.T) {
 	}
 }
 
-// A lost question or part is made up for by another question, but no more than three are sent (E53).
+// After the loss of a question or of a part of a report, the question is sent again, but no more than three times in
+// all (E53).
 func TestLostQuestions(t *testing.T) {
 	const two = maxReportPart + 8 // a report of two parts
 	for _, x := range []struct {
@@ -274,7 +275,8 @@ func TestForgedReports(t *testing.T) {
 	}
 }
 
-// Every question ends once in any weather, with or without the report, even if the peer is restarted meanwhile.
+// Every question ends exactly once, with or without the report, whatever faults the network has, even if the peer is
+// restarted meanwhile.
 func TestQuestionsInBadWeather(t *testing.T) {
 	reports := 0
 	for seed := range 300 {

@@ -6,7 +6,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// random is a pseudorandom generator, splitmix64. It is not secure against an attacker who knows its output. The caller
+// random is a pseudorandom number generator, splitmix64. An attacker who knows its output can predict it. The caller
 // seeds it, so that simulations are reproducible.
 type random uint64
 
@@ -18,7 +18,7 @@ func (r *random) next() uint64 {
 	return z ^ z>>31
 }
 
-// session returns a new session other than 0 and old.
+// session returns a random session other than 0 and old.
 func (r *random) session(old protocol.Session) protocol.Session {
 	for {
 		if s := protocol.Session(r.next()); s != 0 && s != old {
@@ -27,7 +27,7 @@ func (r *random) session(old protocol.Session) protocol.Session {
 	}
 }
 
-// jitter returns d ± 1/8, at random.
+// jitter returns a random duration that differs from d by at most an eighth.
 func (r *random) jitter(d time.Duration) time.Duration {
 	eighth := d / 8
 	if eighth <= 0 {

@@ -6,11 +6,11 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Reason is the reason for which an incoming packet was dropped.
+// Reason is the reason why an incoming packet was dropped.
 type Reason uint8
 
-// Reasons for dropping. The defects of a header come first, in the order of protocol.DefectKind, so that a DefectKind
-// converts to a Reason.
+// Reasons for dropping a packet. The defects of a header come first, in the order of protocol.DefectKind, so that a
+// DefectKind can be converted to a Reason.
 const (
 	ReasonNone Reason = iota
 	// ReasonShort to ReasonChecksum are protocol.DefectShort to protocol.DefectChecksum.
@@ -26,28 +26,30 @@ const (
 	ReasonSourceRank
 	// ReasonDestination: the packet is addressed to another rank.
 	ReasonDestination
-	// ReasonSession: the packet is for or from another session (E6).
+	// ReasonSession: the packet is addressed to or sent from another session (E6).
 	ReasonSession
-	// ReasonWindow: its number is too far beyond the first missing one (E32).
+	// ReasonWindow: the packet's number is too far beyond the first missing number (E32).
 	ReasonWindow
-	// ReasonDuplicate: its number was received before (E32).
+	// ReasonDuplicate: a packet with this number was received before (E32).
 	ReasonDuplicate
-	// ReasonAcknowledged: it acknowledges a packet that was never sent, or the payload of an ACK is invalid.
+	// ReasonAcknowledged: the packet acknowledges a packet that was never sent, or is an ACK with an invalid payload.
 	ReasonAcknowledged
-	// ReasonDirection: a receive call in a packet of the message's sender, or a send call in a packet of its receiver.
+	// ReasonDirection: a packet from the sender of a message has a receive call, or a packet from its receiver a send
+	// call.
 	ReasonDirection
-	// ReasonCredit: the message is beyond the limits of the peer (E20).
+	// ReasonCredit: the message exceeds the limits sent to the peer (E20).
 	ReasonCredit
-	// ReasonOrder: a predecessor of the message never began and cannot arrive any more (E10).
+	// ReasonOrder: an earlier message has not begun, and no missing packet can begin it (E10).
 	ReasonOrder
-	// ReasonUnsolicited: DATA of no message that is open and was cleared, or an answer to a message that has not begun.
+	// ReasonUnsolicited: DATA does not belong to an eager or cleared message with bytes missing, or an answer refers to
+	// a message that has not begun.
 	ReasonUnsolicited
-	// ReasonMismatch: the packet contradicts the first packet of its message: another communicator, tag, datatype or
-	// length, or bytes beyond the length.
+	// ReasonMismatch: the packet contradicts the first packet of its message, by another communicator, tag, datatype or
+	// length, or by bytes beyond the length.
 	ReasonMismatch
-	// ReasonStale: an answer that is not needed any more. It does no harm.
+	// ReasonStale: the packet is no longer needed, and harmless.
 	ReasonStale
-	// ReasonCode: an ERROR code that section 14 does not define.
+	// ReasonCode: section 14 does not define the ERROR code.
 	ReasonCode
 	numReasons
 )
@@ -58,7 +60,7 @@ var reasonNames = [numReasons]string{
 	"credit", "order", "unsolicited", "mismatch", "stale", "code",
 }
 
-// NumReasons is the number of Reasons, for tables indexed by them.
+// NumReasons is the number of Reasons, for arrays indexed by Reason.
 const NumReasons = int(numReasons)
 
 // String returns the reason's name in snake case.
@@ -69,38 +71,38 @@ func (r Reason) String() string {
 	return fmt.Sprintf("reason(%d)", uint8(r))
 }
 
-// Event is an occurrence worth counting that is not an error.
+// Event is an occurrence that is counted although it is not an error.
 type Event uint8
 
-// Events of Note.
+// Events that a Note action reports.
 const (
 	// Connected: the peer's session is known (E6).
 	Connected Event = iota + 1
 	// SessionChanged: the peer's session was replaced by another one (E8).
 	SessionChanged
-	// ClosedByPeer: the peer shuts down (E9).
+	// ClosedByPeer: the peer has shut down (E9).
 	ClosedByPeer
 	// ProcessEnded: the transport detected the end of the peer's process (E9).
 	ProcessEnded
-	// Unreachable: the peer was silent for too long (E31, E33).
+	// Unreachable: the peer was declared unreachable (E31, E33).
 	Unreachable
-	// Retransmitted: the packet Header was retransmitted.
+	// Retransmitted: the packet with the header Header was retransmitted.
 	Retransmitted
-	// TimedOut: the time-out of the packet Header expired (E30).
+	// TimedOut: the time-out of the packet with the header Header expired (E30).
 	TimedOut
-	// Spurious: a time-out expired for a packet that was merely late (E30).
+	// Spurious: a time-out turned out to be spurious: its packet was merely late (E30).
 	Spurious
-	// LossDetected: the packet Header was found lost, by acknowledgements of later packets (E29).
+	// LossDetected: acknowledgements of later packets show that the packet with the header Header was lost (E29).
 	LossDetected
-	// WindowFull: packets wait because the window is full.
+	// WindowFull: packets are waiting because the window is full.
 	WindowFull
-	// CreditExhausted: messages wait for message credit (E21).
+	// CreditExhausted: messages are waiting for message credit (E21).
 	CreditExhausted
-	// EagerExhausted: message ID is sent by rendezvous for lack of eager credit (E21).
+	// EagerExhausted: send ID uses rendezvous, because the eager credit does not suffice (E21).
 	EagerExhausted
-	// Refused: a message of the peer, of Length bytes, is too long (E17).
+	// Refused: a message of Length bytes from the peer was refused as too long (E17).
 	Refused
-	// BlackHole: the path no longer carries packets as long as Header's (E37).
+	// BlackHole: the path no longer carries packets as long as the one with the header Header (E37).
 	BlackHole
 	numEvents
 )
@@ -111,7 +113,7 @@ var eventNames = [numEvents]string{
 	"window_full", "credit_exhausted", "eager_exhausted", "refused", "black_hole",
 }
 
-// NumEvents is the number of Events, for tables indexed by them.
+// NumEvents is the number of Events, for arrays indexed by Event.
 const NumEvents = int(numEvents)
 
 // String returns the event's name in snake case.
@@ -122,8 +124,8 @@ func (e Event) String() string {
 	return fmt.Sprintf("event(%d)", uint8(e))
 }
 
-// defectReason returns the drop reason of a defective packet. A packet that was defective when it was first examined
-// but no longer is was changed in between.
+// defectReason returns the Reason for dropping a packet with the given defect. If there is no defect, the packet was
+// found defective earlier and its memory has changed since; such a packet counts as a checksum error.
 func defectReason(d protocol.Defect) Reason {
 	if d.OK() {
 		return Reason(protocol.DefectChecksum)

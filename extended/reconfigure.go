@@ -1,8 +1,8 @@
 package extended
 
-// Reconfigure applies Timing.UnreachableAfter and EagerLimit of cfg. A silence of the peer that has begun is still
-// measured by the old UnreachableAfter, and the new limit applies to messages that have not begun. The rest of cfg is
-// ignored: the peer was informed of it, or has to agree with it.
+// Reconfigure applies Timing.UnreachableAfter and EagerLimit of cfg. If the peer is silent now, the old
+// UnreachableAfter applies until it answers. The new EagerLimit applies to messages that have not begun. The rest of
+// cfg is ignored, because the peer was informed of it or has to agree with it.
 func (c *Conn) Reconfigure(now Instant, cfg *Config) {
 	n := cfg.complete()
 	c.cfg.EagerLimit = n.EagerLimit
@@ -11,11 +11,11 @@ func (c *Conn) Reconfigure(now Instant, cfg *Config) {
 	c.adoptUnreachableAfter()
 }
 
-// renewal is the UnreachableAfter for silences that begin after since.
+// renewal is a new UnreachableAfter, for silences that begin after since.
 type renewal struct{ declareUnreachable, since Instant }
 
-// adoptUnreachableAfter applies the new UnreachableAfter once nothing is expected of the peer, or a packet of it was
-// received.
+// adoptUnreachableAfter applies the new UnreachableAfter once nothing is expected from the peer, or the peer has
+// answered.
 func (c *Conn) adoptUnreachableAfter() {
 	if !c.Busy() || c.silence() > c.renew.since {
 		c.cfg.Timing.UnreachableAfter, c.renew = c.renew.declareUnreachable, nil

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A silence that has begun lasts as long as configured when it began; the next one as long as configured now.
+// A silence that has begun is measured by the limit that applied when it began, and the next one by the new limit.
 func TestReconfigureUnreachableAfter(t *testing.T) {
 	declaredUnreachable := func(s *scripted, until time.Duration) (bool, time.Duration) {
 		for s.now < until {

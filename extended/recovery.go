@@ -2,37 +2,36 @@ package extended
 
 import "time"
 
-// minStalls is the number of unsuccessful attempts before a peer is declared unreachable: a stall of our own process is
-// not the peer's fault.
+// minStalls is the minimum number of unsuccessful attempts before a peer is declared unreachable. Elapsed time alone is
+// not enough, because our own process may have stalled.
 const minStalls = 3
 
-// persistentTimeOuts is the number of consecutive time-outs that show persistent congestion: the path has carried
-// nothing for longer than three of them (RFC 9002, section 7.6).
+// persistentTimeOuts is the number of consecutive time-outs that indicate persistent congestion (RFC 9002, section
+// 7.6).
 const persistentTimeOuts = 3
 
-// recovery tracks our packets in flight, measures the path, detects losses and bounds the packets in flight, as in RFC
-// 9002.
+// recovery tracks and limits our packets in flight, measures the path and detects losses, as in RFC 9002.
 type recovery struct {
 	*common
 	flight     flight
-	shorts     *shorts    // the packets after flight; nil without ShortHeaders
+	shorts     *shorts    // the packets numbered after flight; nil without ShortHeaders
 	window     congestion // congestion window
 	most       int        // maximum number of packets in flight on this path
 	bytes      int64      // maximum payload in flight on this path, in bytes
-	pace       pacer      // used if paced
+	pace       pacer      // used only if paced
 	trip       roundTrip  // round trip estimate
 	reordering reordering
-	suspect    suspect // the packet whose time-out expired first
+	suspect    suspect // the packet whose time-out was the first to expire
 	search     *search // path MTU discovery, or nil if the payload is fixed
-	timer      Instant // start of the time-out of the oldest packet, if that was sent earlier
-	moved      Instant // when anything was last acknowledged, or the first packet was sent after none was in flight
-	stalled    int32   // time-outs since moved
-	peerWindow int32   // number of packets in flight that the peer accepts
-	asked      uint32  // number of the last packet sent with ACK_NOW
-	payload    int32   // maximum payload of a packet that the network carries, in bytes
-	long       int32   // maximum payload of DATA that the peer fetches, in bytes, or 0
-	urgent     bool    // a retransmission after a time-out is sent regardless of the window
-	paced      bool    // the path is long
+	timer      Instant // the time-out of the oldest packet starts here, or when it was sent, if that is later
+	moved      Instant // time of the last acknowledgement, or of the first packet after a pause
+	stalled    int32   // number of time-outs since moved
+	peerWindow int32   // maximum number of packets in flight that the peer accepts
+	asked      uint32  // number of the last packet sent with FlagAckNow
+	payload    int32   // maximum payload of a packet on the network, in bytes
+	long       int32   // maximum payload of a packet that the peer fetches, in bytes, or 0
+	urgent     bool    // the next retransmission follows a time-out and ignores the window
+	paced      bool    // the path is long (longTrip), so packets are paced
 	limited    bool    // the last Flush stopped at the window
 	full       bool    // WindowFull was noted
 }
@@ -55,7 +54,7 @@ func (r *recovery) reset() {
 	r.adapt()
 }
 
-// cwnd returns the maximum number of packets in flight. Memory has no congestion.
+// cwnd returns the maximum number of packets in flight. Packets carried by memory have no congestion window.
 func (r *recovery) cwnd() int {
 	if r.cfg.ShortHeaders {
 		return r.most
@@ -63,12 +62,12 @@ func (r *recovery) cwnd() int {
 	return min(r.window.packets, r.most)
 }
 
-// exceedsWindow reports whether payload more bytes in flight would exceed WindowBytes (E28).
+// exceedsWindow reports whether sending payload more bytes would exceed the limit of bytes in flight (E28).
 func (r *recovery) exceedsWindow(payload int64) bool {
 	return r.flight.bytes > 0 && payload > 0 && r.flight.bytes+payload > r.bytes
 }
 
-// measured records a round trip, of the transmission with the given order, or 0 if unknown.
+// measured records the round-trip time of the transmission with the given order. order is 0 if unknown.
 func (r *recovery) measured(trip time.Duration, order uint64) {
 	least := r.trip.least
 	r.trip.measured(trip, &r.cfg.Timing)
@@ -80,8 +79,8 @@ func (r *recovery) measured(trip time.Duration, order uint64) {
 	}
 }
 
-// detectLoss finds packets that were overtaken by more packets, or by a longer time, than packets known to be merely
-// late (E29).
+// detectLoss declares a packet lost if it was overtaken by more packets, or by a longer time, than the reordering
+// observed so far explains (E29).
 func (r *recovery) detectLoss(now Instant) {
 	f := &r.flight
 	for p := f.oldest(); p != nil && f.overtaken(p); p = f.oldest() {
@@ -101,17 +100,18 @@ func (r *recovery) detectLoss(now Instant) {
 	}
 }
 
-// suspect is the packet whose time-out expired, from the first unsuccessful time-out until it is known whether its
-// first transmission was lost or late (E30). clock is the time of the time-out, or 0 if there is no suspect.
+// suspect is the packet whose time-out expired. It is kept from the first of several consecutive time-outs until it is
+// known whether the packet's first transmission was lost or merely late (E30). clock is the clock at that time-out, or
+// 0 if there is no suspect.
 type suspect struct {
 	number, clock uint32
 	order         uint64 // of the first transmission
 	timeOuts      int
 }
 
-// judge decides whether the suspect, which was acknowledged, was lost or merely late. If the echoed clock precedes the
-// time-out, the first transmission was received, as Eifel (RFC 3522) determines by the same means: the round trip has
-// become longer, and nothing was lost.
+// judge decides whether the suspect, which has now been acknowledged, was lost or merely late. If the echoed clock
+// precedes the time-out, the first transmission was received: the round-trip time has increased, and nothing was lost.
+// Eifel (RFC 3522) uses the same method.
 func (r *recovery) judge(echo uint32, trip time.Duration) {
 	s := r.suspect
 	r.suspect = suspect{}
@@ -123,36 +123,37 @@ func (r *recovery) judge(echo uint32, trip time.Duration) {
 		}
 		return
 	}
-	// Earlier measurements are invalid (RFC 4015).
+	// The measurements before the increase are no longer valid (RFC 4015).
 	r.trip.reset(&r.cfg.Timing)
 	r.measured(trip, 0)
 	r.note(Spurious)
 }
 
-// retransmission returns the time at which the time-out of p, the oldest transmission, expires, or the peer is declared
+// retransmission returns the time at which p, the oldest packet in flight, is retransmitted or the peer is declared
 // unreachable.
 func (r *recovery) retransmission(p *packet) Instant {
 	at := max(p.sent, r.timer) + r.trip.rto
 	after := r.cfg.Timing.UnreachableAfter
 	if end := r.moved + after; after > 0 && r.stalled >= minStalls && end > r.timer {
-		at = min(at, end) // the last retransmission had its time, or part of it
+		at = min(at, end) // the peer had some time to answer the last retransmission
 	}
 	return at
 }
 
-// unreachable reports whether the peer has acknowledged nothing for UnreachableAfter (E31).
+// unreachable reports whether the peer must be declared unreachable, because it has acknowledged nothing for
+// UnreachableAfter (E31).
 func (r *recovery) unreachable(now Instant) bool {
 	after := r.cfg.Timing.UnreachableAfter
 	return after > 0 && r.stalled >= minStalls && now-r.moved >= after
 }
 
-// timedOut retransmits a single packet: the one sent the longest ago, or, if that was unsuccessful, the first missing
-// one (E29, E30).
+// timedOut marks a single packet for retransmission: the oldest packet in flight after the first time-out, and the
+// first unacknowledged packet after further ones (E29, E30).
 func (r *recovery) timedOut(now Instant, rng *random) {
 	f := &r.flight
 	p := f.oldest()
 	if first := f.at(f.base); r.stalled > 0 && first.state == packetSent {
-		p = first // every packet of the peer acknowledges this one once it was received
+		p = first // its receipt is reported by every packet from the peer, not only by ACKs
 	}
 	if r.suspect.clock == 0 {
 		r.suspect = suspect{number: p.header.Number, order: p.order, clock: clockAt(now)}
@@ -170,7 +171,7 @@ func (r *recovery) timedOut(now Instant, rng *random) {
 	}
 }
 
-// timeShorts sets the send time of the last short messages, which were sent at an unknown time before now.
+// timeShorts sets the send time of the short messages that were sent without one to now.
 func (r *recovery) timeShorts(now Instant) {
 	q := r.shorts
 	if q == nil || q.untimed == 0 {
@@ -188,8 +189,8 @@ func (r *recovery) timeShorts(now Instant) {
 // unused returns the number of the next packet to be sent.
 func (r *recovery) unused() uint32 { return r.flight.next + uint32(r.shorts.len()) }
 
-// shortsAcked handles the acknowledgement of the first n short messages. There are at least n, and all packets sent
-// before them are acknowledged: flight is empty.
+// shortsAcked handles the acknowledgement of the first n short messages, of which there are at least n. All packets
+// sent before them are acknowledged, so flight is empty.
 func (r *recovery) shortsAcked(now Instant, n uint32) {
 	for range n {
 		r.shorts.pop()

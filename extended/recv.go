@@ -2,13 +2,14 @@ package extended
 
 import "github.com/zrlmpi/zrlmpid/protocol"
 
-// Accept informs the Conn that a message was matched with a receive of room bytes. It returns the credit, and clears a
-// message that was announced. It does nothing for a message that no longer exists.
+// Accept informs the Conn that a message was matched with a receive of room bytes. The Conn returns the message's
+// credit to the peer, and sends CLEAR_TO_SEND for an announced message. Accept does nothing for a message that no
+// longer exists.
 func (c *Conn) Accept(_ Instant, message Message, room int64, acts []Action) []Action {
 	return c.recvs.accept(message, room, false, acts)
 }
 
-// onRequest handles SEND_REQUEST (E12). missing is the number of the first missing packet.
+// onRequest handles a SEND_REQUEST (E12). missing is the number of the first missing packet.
 func (r *receiving) onRequest(now Instant, h *protocol.ExtHeader, payload []byte, missing uint32) Reason {
 	if !h.Call.IsSend() {
 		return ReasonDirection
@@ -36,7 +37,7 @@ func (r *receiving) onRequest(now Instant, h *protocol.ExtHeader, payload []byte
 	return ReasonNone
 }
 
-// mayBegin checks that the next message is within the limits sent to the peer.
+// mayBegin returns ReasonNone if the next message is within the limits sent to the peer, and otherwise ReasonCredit.
 func (r *receiving) mayBegin(h *protocol.ExtHeader) Reason {
 	messages, eager := r.limits()
 	if int32(h.Message-messages) >= 0 {
@@ -82,7 +83,7 @@ func (r *receiving) message(number uint32) Message {
 	return Message(uint64(r.epoch)<<32 | uint64(number))
 }
 
-// onData handles DATA, eager (E11) or cleared (E12).
+// onData handles a DATA packet of an eager (E11) or cleared (E12) message.
 func (r *receiving) onData(now Instant, h *protocol.ExtHeader, payload []byte, missing uint32) Reason {
 	eager := h.Flags&protocol.FlagEager != 0
 	switch end := uint64(h.Offset) + uint64(len(payload)); {
@@ -125,7 +126,7 @@ func (r *receiving) onData(now Instant, h *protocol.ExtHeader, payload []byte, m
 	return ReasonNone
 }
 
-// arrived reports a message that is complete.
+// arrived reports a message to the caller if it is complete.
 func (r *receiving) arrived(m *inbound) {
 	if !m.complete() {
 		return
@@ -191,7 +192,7 @@ func (r *receiving) onCancel(h *protocol.ExtHeader, missing uint32) Reason {
 		return ReasonNone
 	}
 	if m.eager || m.accepted {
-		return ReasonStale // CLEAR_TO_SEND is the answer, or was
+		return ReasonStale // CLEAR_TO_SEND answers it, or already has
 	}
 	if !m.asked {
 		m.asked = true
@@ -219,13 +220,13 @@ func (r *receiving) onAborted(h *protocol.ExtHeader) Reason {
 	return ReasonNone
 }
 
-// forget answers the cancellations requested since the last Flush. Only now has the caller handled every Open, and
-// matched all that can be matched.
+// forget answers the cancellations that the peer has requested since the last Flush. They are not answered earlier,
+// because only now has the caller handled every Open and matched every message that has a receive.
 func (r *receiving) forget() {
 	for _, number := range r.asked {
 		m, ref := r.find(number), r.resting.get(number)
 		if m == nil && ref == 0 || m != nil && m.accepted {
-			continue // CLEAR_TO_SEND is the answer
+			continue // CLEAR_TO_SEND answers the request
 		}
 		a := r.next()
 		a.Kind, a.Err = Lost, ErrCanceled
@@ -247,7 +248,8 @@ func (r *receiving) forget() {
 	r.asked = r.asked[:0]
 }
 
-// end reports incomplete messages as lost. Resting messages that are complete belong to the caller.
+// end reports incomplete messages as lost. Complete resting messages are not reported; the caller has all of their
+// data.
 func (r *receiving) end(e *sessionEnd) {
 	for m := r.first; m != nil; m = m.after {
 		if !m.complete() {

@@ -8,7 +8,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// A late packet is mistaken for a loss once. This is undone, and another packet with the same delay is not.
+// A late packet is at first mistaken for a lost one. The reduction is undone, and another packet with the same delay is
+// not considered lost.
 func TestLatePacketIsNotALoss(t *testing.T) {
 	w := newWorld(Config{})
 	w.path(func(time.Duration) time.Duration { return 10 * time.Millisecond })

@@ -6,7 +6,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// SendState describes a pending send: a Wait with the envelope of the message.
+// SendState describes a pending send: its Wait and the envelope of the message.
 type SendState struct {
 	Wait
 	Comm, Tag uint32
@@ -14,7 +14,7 @@ type SendState struct {
 	Announced bool
 }
 
-// EachSend calls yield for every pending send that does not rest, oldest first, until yield returns false.
+// EachSend calls yield for every pending send that is not resting, oldest first, until yield returns false.
 func (c *Conn) EachSend(yield func(SendState) bool) {
 	for i := range c.path.shorts.len() {
 		x := c.path.shorts.at(i)
@@ -31,29 +31,31 @@ func (c *Conn) EachSend(yield func(SendState) bool) {
 	}
 }
 
-// Session returns the sessions of both sides; remote is 0 while unknown.
+// Session returns our session and the peer's. remote is 0 while the peer's session is unknown.
 func (c *Conn) Session() (local, remote protocol.Session) { return c.session.local, c.session.remote }
 
-// ForeignVersion returns the version of the peer's last packet with a version other than protocol.ExtVersion, or 0.
+// ForeignVersion returns the version of the last packet from the peer whose version was not protocol.ExtVersion, or 0
+// if there was none.
 func (c *Conn) ForeignVersion() byte { return c.foreign }
 
-// Busy reports whether a send is pending, a packet of ours is not acknowledged, or a matched message is not complete.
+// Busy reports whether a send is pending, a packet sent has not been acknowledged, or a matched message is not
+// complete.
 func (c *Conn) Busy() bool {
 	return c.sends.open() > 0 || c.path.flight.outstanding() > 0 || c.path.shorts.len() > 0 || !c.controls.empty() ||
 		c.recvs.waiting > 0
 }
 
-// numTypes is the length of tables indexed by protocol.Type.
+// numTypes is the length of arrays indexed by protocol.Type.
 const numTypes = int(protocol.Error) + 1
 
 // Counters count since New.
 type Counters struct {
-	// Packets and bytes of payload, by type, including retransmissions. The packets received are the valid ones
-	// addressed to this rank.
+	// These count packets and payload bytes by packet type, including retransmissions. Received packets count only if
+	// they are valid and addressed to this rank.
 	PacketsSent, PacketsReceived [numTypes]uint64
 	BytesSent, BytesReceived     [numTypes]uint64
 	// Retransmissions is the number of retransmitted packets, TimeOuts the number of expired time-outs, and Losses the
-	// number of packets found lost because they were overtaken.
+	// number of packets declared lost because later packets overtook them.
 	Retransmissions, TimeOuts, Losses uint64
 	// OutOfOrder is the number of packets received out of order.
 	OutOfOrder uint64
@@ -70,23 +72,23 @@ type Counters struct {
 type Stats struct {
 	Counters
 
-	// RoundTrip is the smoothed round trip of E30 and Variation its variation; both are 0 before the first measurement.
-	// TimeOut is the current time-out, doublings included.
+	// RoundTrip is the smoothed round-trip time of E30, and Variation its variation. Both are 0 before the first
+	// measurement. TimeOut is the current time-out, including doublings.
 	RoundTrip, Variation, TimeOut time.Duration
-	// Stalled is the time since which nothing was acknowledged, if a time-out has expired since; otherwise 0.
+	// Stalled is the time of the last acknowledgement if a time-out has expired since, and otherwise 0.
 	Stalled Instant
 	// Window is the maximum number of packets in flight, InFlight their current number, and ToRetransmit the number of
-	// packets that wait for retransmission.
+	// packets waiting to be retransmitted.
 	Window, InFlight, ToRetransmit int
 	// Payload is the maximum payload of a packet in bytes, and Probes the number of probes sent to find it (E36).
 	Payload int
 	Probes  uint64
-	// Queued is the number of sends of which nothing was sent, and Begun the number of other pending sends. Open is the
-	// number of inbound messages that are not both matched and complete, and Held the number of packets of messages
-	// whose predecessors are missing.
+	// Queued is the number of sends that have not begun, and Begun the number of other pending sends. Open is the
+	// number of inbound messages that are not both matched and complete. Held is the number of packets kept because
+	// earlier messages have not begun.
 	Queued, Begun, Open, Held int
-	// MessageCredit and EagerCredit are the number of messages, and of bytes of eager messages, that may be sent before
-	// the peer has to match a message.
+	// MessageCredit is the number of messages, and EagerCredit the number of eager bytes, that may be sent before the
+	// peer has to match another message.
 	MessageCredit, EagerCredit uint32
 }
 

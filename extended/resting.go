@@ -2,12 +2,12 @@ package extended
 
 import "github.com/zrlmpi/zrlmpid/protocol"
 
-// MaxInline is the length in bytes of the longest eager message that may rest with its payload: its eager credit is
-// returned while it still waits for a receive.
+// MaxInline is the length in bytes of the longest eager message that may rest. The eager credit of a resting message is
+// returned although no receive has matched it.
 const MaxInline = 16
 
-// resting has the messages of the peer that wait for a receive, complete or announced, and whose other state the caller
-// keeps. It maps the number of a message to the caller's ref and the bits below. There may be millions.
+// resting maps the number of each resting message to the caller's ref and the bits below. A resting message is waiting
+// for a receive; the caller keeps its other state. There may be millions of them.
 type resting = index[uint32, uint32]
 
 // eagerBit marks an eager message, which is complete; floatBit marks a message of floats.
@@ -17,7 +17,7 @@ const (
 	refBits  = floatBit - 1
 )
 
-// takeRest removes a number and returns its ref, or 0. It frees a large table once it is empty.
+// takeRest removes a number and returns its ref, or 0 if there is none. It frees a large table that has become empty.
 func takeRest(q *resting, number uint32) (ref uint32) {
 	if ref = q.remove(number); ref != 0 && q.count == 0 && len(q.slots) > keptRests {
 		*q = resting{}
@@ -25,13 +25,13 @@ func takeRest(q *resting, number uint32) (ref uint32) {
 	return ref
 }
 
-// keptRests is the number of slots kept for later messages when no message rests.
+// keptRests is the maximum number of slots kept for later use when no message is resting.
 const keptRests = 1 << 12
 
-// Rest releases the Conn's memory for a message that waits for a receive. The caller keeps the contents of its Open and
-// Copy actions until it calls Wake or until the message is Lost, which returns ref; ref is 1 to 2³⁰ − 1. Rest returns
-// false and changes nothing for a message that cannot rest: one that is accepted or being canceled, an incomplete eager
-// message, or an eager message of more than MaxInline bytes.
+// Rest releases the Conn's memory for an inbound message that is waiting for a receive. Until the caller calls Wake or
+// the message is Lost, it keeps the contents of the message's Open and Copy actions. ref must be 1 to 2³⁰ − 1; Lost
+// returns it. Rest returns false and changes nothing for a message that cannot rest: one that is accepted or being
+// canceled, an incomplete eager message, or an eager message of more than MaxInline bytes.
 func (c *Conn) Rest(message Message, ref uint32) bool {
 	r := &c.recvs
 	if uint32(message>>32) != r.epoch {
@@ -60,7 +60,7 @@ func (c *Conn) Rest(message Message, ref uint32) bool {
 	return true
 }
 
-// Woken is the state of a message that the caller has kept.
+// Woken is the state that the caller has kept of a resting message.
 type Woken struct {
 	Message   Message
 	Comm, Tag uint32
@@ -69,7 +69,8 @@ type Woken struct {
 	Since     Instant
 }
 
-// Wake restores a resting message before it is accepted. It does nothing for a message that no longer exists.
+// Wake restores a resting message, which must be done before Accept. It does nothing for a message that no longer
+// exists.
 func (c *Conn) Wake(w *Woken) {
 	r := &c.recvs
 	if uint32(w.Message>>32) != r.epoch {

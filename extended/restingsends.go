@@ -2,22 +2,23 @@ package extended
 
 import "github.com/zrlmpi/zrlmpid/protocol"
 
-// An announced send waits for a receive of the peer, and a program may have millions of them. The Conn keeps the number
-// of a resting send, and its caller the rest.
+// An announced send waits for the peer to post a receive, and a program may have millions of such sends. To save
+// memory, the Conn keeps only the number of a resting send, and its caller keeps the other state.
 
 // cancelBit marks a resting send that the peer was asked to cancel.
 const cancelBit = 1 << 31
 
-// WakeSends sets the function that returns the state released by RestSend: the operation, with an ID that may differ
-// from the earlier one, and the time at which it was posted. The Conn calls it during an event in which the peer
-// answers the announcement, and in WakeSend. The function must not call the Conn.
+// WakeSends sets the function that returns the state released by RestSend: the operation and the time at which it was
+// posted. The operation's ID may differ from the earlier one. The Conn calls the function when the peer answers the
+// announcement, and in WakeSend. The function must not call the Conn.
 func (c *Conn) WakeSends(wake func(ref uint32) (op SendOp, since Instant)) {
 	c.sends.resting, c.sends.woken = new(resting), wake
 }
 
-// RestSend releases the Conn's memory for a send that waits for CLEAR_TO_SEND, and returns the number of the message,
-// for WakeSend. ref is 1 to 2³⁰ − 1. For any other send, ok is false and nothing changes. The send still counts as
-// pending, and still ends when the peer cancels it or the session ends; EachSend omits it.
+// RestSend releases the Conn's memory for a send that is waiting for CLEAR_TO_SEND, and returns the number of the
+// message, for WakeSend. ref identifies the send to the function set by WakeSends, and must be 1 to 2³⁰ − 1. The send
+// remains pending, and ends as usual, but EachSend omits it. For any other send, RestSend changes nothing and ok is
+// false.
 func (c *Conn) RestSend(id ID, ref uint32) (number uint32, ok bool) {
 	s := &c.sends
 	m := s.find(id)
@@ -37,7 +38,7 @@ func (c *Conn) RestSend(id ID, ref uint32) (number uint32, ok bool) {
 // WakeSend restores a resting send.
 func (c *Conn) WakeSend(number uint32) { c.sends.wake(number) }
 
-// wake restores and returns a resting send, or nil.
+// wake restores and returns the resting send with the given number, or returns nil if there is none.
 func (s *sending) wake(number uint32) *outbound {
 	ref := takeRest(s.resting, number)
 	if ref == 0 {
@@ -56,7 +57,7 @@ func (s *sending) wake(number uint32) *outbound {
 	return m
 }
 
-// announced returns the send that a packet of the peer answers, or nil.
+// announced returns the send that a packet from the peer answers, or nil.
 func (s *sending) announced(h *protocol.ExtHeader) *outbound {
 	if m := s.byNumber.get(h.Message); m != nil {
 		return m

@@ -95,7 +95,7 @@ func TestAnnouncedMessageRests(t *testing.T) {
 	}
 }
 
-// A caller that waits for its messages is held back before one is refused.
+// A caller that waits for each of its sends is held back before one of them is refused.
 func TestScarce(t *testing.T) {
 	w := newWorld(Config{Messages: 64})
 	a := w.nodes[0]

@@ -2,27 +2,28 @@ package extended
 
 import "time"
 
-// roundTrip is the round-trip estimator and the time-out of E30.
+// roundTrip estimates the round-trip time, and computes the time-out of E30.
 type roundTrip struct {
 	smoothed, variation time.Duration
 	latest, least       time.Duration
-	rto                 time.Duration // current, doublings included
+	rto                 time.Duration // the current time-out, including doublings
 	doublings           int
 }
 
 func (r *roundTrip) reset(t *Timing) { *r = roundTrip{rto: t.InitialRTO} }
 
-// known reports whether a round trip was measured.
+// known reports whether a round-trip time was measured.
 func (r *roundTrip) known() bool { return r.smoothed != 0 }
 
-// clockUnit is the unit of clocks on the wire, as a power of two of nanoseconds: 1.024 µs, which needs no division.
+// clockUnit is the binary logarithm of the unit of clocks on the wire, in nanoseconds. The unit is 1.024 µs, so that
+// conversion needs no division.
 const clockUnit = 10
 
-// clockAt returns the clock of a packet sent at the given time; it is never 0.
+// clockAt returns the clock of a packet sent at the given time. It is never 0.
 func clockAt(now Instant) uint32 { return uint32(now>>clockUnit) | 1 }
 
-// tripOf returns the time in transit of the transmission with the given clock and of its acknowledgement, or 0 if
-// unknown.
+// tripOf returns the round-trip time of the transmission with the given clock, without the delay of its
+// acknowledgement, or 0 if unknown.
 func tripOf(now Instant, clock uint32, delay time.Duration) time.Duration {
 	age := clockAt(now) - clock
 	if clock == 0 || age >= 1<<31 {
@@ -31,7 +32,7 @@ func tripOf(now Instant, clock uint32, delay time.Duration) time.Duration {
 	return max(time.Duration(age)<<clockUnit-delay, 1)
 }
 
-// measured records the round trip of a packet that was sent once.
+// measured records a measured round-trip time.
 func (r *roundTrip) measured(d time.Duration, t *Timing) {
 	d = max(d, time.Nanosecond)
 	r.latest = d

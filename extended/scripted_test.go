@@ -7,7 +7,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// scripted is a Conn of rank 0, and the test writes the packets of rank 1.
+// scripted is a Conn of rank 0. The test makes the packets from rank 1.
 type scripted struct {
 	t    *testing.T
 	c    *Conn
@@ -130,7 +130,7 @@ func with(h protocol.ExtHeader, change func(*protocol.ExtHeader)) protocol.ExtHe
 	return h
 }
 
-// headerOf decodes the header of a packet of ours.
+// headerOf decodes the header of a packet that the Conn under test has sent.
 func headerOf(b []byte) protocol.ExtHeader {
 	h, _, _ := protocol.ParseExtended(b)
 	return h

@@ -6,19 +6,19 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// maxMessages bounds the distance between the numbers of open messages, so that they can be compared (E4).
+// maxMessages is the maximum distance between the numbers of two open messages. It keeps the numbers comparable (E4).
 const maxMessages = 1 << 30
 
-// outbound is a message of ours, from Send to SendDone.
+// outbound is a message to the peer. It exists from Send to SendDone.
 type outbound struct {
 	op     SendOp
 	since  Instant
 	number uint32
 	state  State
-	// take is the number of bytes to send: all of an eager message, otherwise the number that was cleared. offset is
-	// the number of bytes sent, acked the number acknowledged.
+	// take is the number of bytes to send: the whole length of an eager message, otherwise the number that the peer has
+	// cleared. offset is the number of bytes sent, and acked the number acknowledged.
 	take, offset, acked int64
-	// flying is the number of DATA packets that are not acknowledged. out is set when the last one was sent.
+	// flying is the number of unacknowledged DATA packets. out is set once the last DATA packet was sent.
 	flying          int
 	out             bool
 	listed          bool // in the list of cleared messages
@@ -26,33 +26,34 @@ type outbound struct {
 	retransmissions int
 	// ready is the number of available bytes of a Partial message.
 	ready int64
-	// before and after are the neighbors in the list of all messages; behind is the next one in the list of cleared
-	// messages.
+	// before and after are the neighbors in the list of all messages, and behind is the next message in the list of
+	// cleared messages.
 	before, after, behind *outbound
 }
 
-// sending is the sender's half: messages in the order of Send. Messages that have begun precede queued ones.
+// sending is the sending half of a Conn. It lists the messages in the order of Send; those that have begun precede the
+// queued ones.
 type sending struct {
 	*common
 	first, last  *outbound
-	queued       *outbound // the first that has not begun
-	eager        *outbound // the one whose eager DATA is not completely sent
-	cleared      *outbound // the first whose rendezvous DATA is not completely sent
+	queued       *outbound // the first message that has not begun
+	eager        *outbound // the eager message with DATA left to send, or nil
+	cleared      *outbound // the first cleared message with DATA left to send
 	clearedLast  *outbound
-	byID         index[ID, *outbound]     // all but the newest
-	newest       *outbound                // the last one passed to Send, if it is not done
-	byNumber     index[uint32, *outbound] // those announced and not done
+	byID         index[ID, *outbound]     // all except newest
+	newest       *outbound                // the last message passed to Send, or nil if that is done
+	byNumber     index[uint32, *outbound] // announced messages that are not done
 	count, begun int32
-	number       uint32  // of the next message
+	number       uint32  // number of the next message
 	limit        uint32  // number of the first message that may not be sent yet (E20)
-	eagerLimit   uint32  // eager bytes that may be sent since the session began
-	eagerSent    uint32  // eager bytes sent since then
+	eagerLimit   uint32  // eager bytes that may be sent in the session
+	eagerSent    uint32  // eager bytes sent in the session so far
 	blocked      bool    // CreditExhausted was noted
-	wanted       bool    // the peer must be asked for its limits
-	grant        uint32  // the first message credit received in the session; 0 before
-	confirmed    Instant // the peer stated limit after this time, when it had received every message begun
+	wanted       bool    // the caller waits for the peer's limits
+	grant        uint32  // the first message credit received in the session, or 0 before that
+	confirmed    Instant // the last ACK that covered every message begun was sent after this time
 	free         *outbound
-	resting      *resting                           // or nil if no send may rest
+	resting      *resting                           // nil if sends cannot rest
 	woken        func(ref uint32) (SendOp, Instant) // set by WakeSends
 }
 
@@ -64,7 +65,7 @@ func (s *sending) reset() {
 	s.eagerLimit, s.eagerSent, s.blocked, s.grant, s.confirmed = 0, 0, false, 0, 0
 }
 
-// Send queues a message. It is sent as soon as session, credit and window allow.
+// Send queues a message, which Flush sends as soon as session, credit and window allow.
 func (c *Conn) Send(now Instant, op SendOp, acts []Action) []Action {
 	s := &c.sends
 	if op.Length < 0 || op.Length > math.MaxUint32 || op.Tag > protocol.MaxExtTag || s.find(op.ID) != nil {
@@ -110,7 +111,7 @@ func (s *sending) allocate() *outbound {
 	return m
 }
 
-// insert puts a message before the queued ones.
+// insert inserts a message in front of the queued ones.
 func (s *sending) insert(m *outbound) {
 	m.after = s.queued
 	if m.after == nil {
@@ -126,7 +127,7 @@ func (s *sending) insert(m *outbound) {
 	s.count++
 }
 
-// find returns the send with that ID if it is not done, or nil.
+// find returns the pending send with the given ID, or nil.
 func (s *sending) find(id ID) *outbound {
 	if m := s.newest; m != nil && m.op.ID == id {
 		return m
@@ -148,10 +149,10 @@ type CancelOutcome uint8
 const (
 	// CancelDone: nothing of the message was sent, and no SendDone follows.
 	CancelDone CancelOutcome = iota + 1
-	// CancelRequested: the peer was asked. SendDone follows, with ErrCanceled if the peer agrees; otherwise the message
-	// continues.
+	// CancelRequested: the peer is asked to agree. SendDone follows, with ErrCanceled if the peer agrees; otherwise the
+	// message continues.
 	CancelRequested
-	// CancelTooLate: the message continues and SendDone follows, or it is already done.
+	// CancelTooLate: the message can no longer be canceled. It continues until SendDone, or is already done.
 	CancelTooLate
 )
 
@@ -178,7 +179,7 @@ func (c *Conn) Cancel(_ Instant, id ID, acts []Action) ([]Action, CancelOutcome)
 	return acts, CancelTooLate
 }
 
-// unlink removes a message from the list and recycles it.
+// unlink removes a message from the list of all messages and from the indexes, and recycles it.
 func (s *sending) unlink(m *outbound) {
 	if m == s.newest {
 		s.newest = nil
@@ -209,7 +210,7 @@ func (s *sending) unlink(m *outbound) {
 	m.after, s.free = s.free, m
 }
 
-// done completes a message.
+// done completes a message: it reports SendDone with err, and recycles the message.
 func (s *sending) done(m *outbound, err error) {
 	a := s.next()
 	a.Kind = SendDone
@@ -228,7 +229,7 @@ func (s *sending) doneIfAcked(m *outbound) {
 	}
 }
 
-// onClear handles CLEAR_TO_SEND (E12).
+// onClear handles a CLEAR_TO_SEND (E12).
 func (s *sending) onClear(h *protocol.ExtHeader) Reason {
 	switch {
 	case !h.Call.IsRecv():
@@ -245,7 +246,7 @@ func (s *sending) onClear(h *protocol.ExtHeader) Reason {
 	}
 	m.state, m.take = Sending, int64(h.Length)
 	switch {
-	case m.take == 0: // it is complete, even if the rest will never be available
+	case m.take == 0: // the message is complete, even if its payload will never be available
 		m.out, m.aborted = true, false
 		s.doneIfAcked(m)
 	case m.aborted:
@@ -262,7 +263,7 @@ func (s *sending) onClear(h *protocol.ExtHeader) Reason {
 	return ReasonNone
 }
 
-// onRefusal handles ERROR canceled (E16), or ERROR too long if err is nil (E17).
+// onRefusal handles an ERROR with which the peer refuses a message: canceled (E16), or, if err is nil, too long (E17).
 func (s *sending) onRefusal(now Instant, h *protocol.ExtHeader, err error) Reason {
 	switch {
 	case !h.Call.IsRecv():
@@ -282,7 +283,7 @@ func (s *sending) onRefusal(now Instant, h *protocol.ExtHeader, err error) Reaso
 	return ReasonNone
 }
 
-// end ends the messages before until, or all if until is nil.
+// end ends all messages in front of until, or all messages if until is nil.
 func (s *sending) end(e *sessionEnd, until *outbound) {
 	for m := s.first; m != until; {
 		next := m.after
@@ -301,7 +302,7 @@ func (s *sending) wait(m *outbound) Wait {
 // hasCredit reports whether the next message may begin (E20).
 func (s *sending) hasCredit() bool { return int32(s.limit-s.number) > 0 }
 
-// eagerly reports whether a message that begins now is sent without CLEAR_TO_SEND (E11).
+// eagerly reports whether a message is sent without waiting for CLEAR_TO_SEND if it begins now (E11).
 func (s *sending) eagerly(m *outbound) bool {
 	return s.short(m) && m.op.Length <= int64(s.eagerLimit-s.eagerSent)
 }

@@ -8,25 +8,26 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// session has the sessions of both ranks (E5–E9).
+// session holds our session and the peer's (E5–E9).
 type session struct {
-	// local and remote are the sessions of both sides; remote is 0 while unknown.
+	// local is our session, and remote the peer's, or 0 while it is unknown.
 	local, remote protocol.Session
-	// past are the latest sessions of the peer that ended during our session; pastNext is the index of the next one to
-	// overwrite.
+	// past holds the peer's most recent sessions that ended during our session. pastNext counts them; modulo the length
+	// of past, it is the next index to overwrite.
 	past     [4]protocol.Session
 	pastNext uint8
-	// greet: the next ACK is the first one to a session just adopted.
+	// greet is set if the next ACK is the first one sent to a newly adopted session.
 	greet bool
-	// ask: a HELLO is due even if nothing waits to be sent: the peer may have been restarted, or is of another version.
+	// ask is set if a HELLO is due even though nothing is waiting to be sent: the peer may have been restarted, or runs
+	// another version.
 	ask bool
 
-	// hello is the earliest time of the next HELLO, and wait the interval between that one and the following one.
+	// hello is the earliest time of the next HELLO, and wait the interval from that HELLO to the one after it.
 	hello, wait      Instant
-	lastHeardAt      Instant // when a packet of the peer was last received
+	lastHeardAt      Instant // when a packet from the peer was last received
 	unansweredHellos int32   // HELLOs sent since then
-	// answer is the session of the peer to which our session must be sent, or 0 (E6). answerClock is the clock of its
-	// HELLO.
+	// answer is the peer's session to which we must send our session, or 0 if there is none (E6). answerClock is the
+	// clock value in the peer's HELLO, or 0.
 	answerClock uint32
 	answer      protocol.Session
 }
@@ -45,8 +46,8 @@ func (s *session) silent(now, after Instant) bool {
 	return s.remote != 0 && s.unansweredHellos >= minStalls && after > 0 && now-s.lastHeardAt >= after
 }
 
-// identify reports whether a packet whose sessions are not the known ones belongs to our session with the peer. It
-// adopts the peer's session if necessary (E6, E8).
+// identify handles a packet whose sessions differ from the known ones. It reports whether the packet is addressed to
+// our session and comes from a valid session of the peer, which it then adopts (E6, E8).
 func (c *Conn) identify(now Instant, h *protocol.ExtHeader) bool {
 	s := &c.session
 	hello := h.Flags&protocol.FlagHello != 0
@@ -69,7 +70,7 @@ func (c *Conn) identify(now Instant, h *protocol.ExtHeader) bool {
 	}
 	s.remote = h.Session
 	s.hello, s.wait, s.unansweredHellos = now, c.cfg.Timing.HelloFirst, 0
-	// The peer may know no more of our session than its number.
+	// The peer may know nothing but the number of our session.
 	c.arrivals.now, c.arrivals.full, s.greet = true, true, true
 	c.note(Connected)
 	c.path.askLink(now)
@@ -82,7 +83,7 @@ func (c *Conn) onClose(now Instant) {
 	c.endSession(now, endClosed)
 }
 
-// ProcessEnded informs a Conn that the peer's process has ended, as detected by the transport (E9).
+// ProcessEnded informs a Conn that the transport has detected the end of the peer's process (E9).
 func (c *Conn) ProcessEnded(now Instant, acts []Action) []Action {
 	c.acts, c.changed = acts, true
 	c.path.timeShorts(now)
@@ -93,8 +94,8 @@ func (c *Conn) ProcessEnded(now Instant, acts []Action) []Action {
 	return c.acts
 }
 
-// ProcessClosed informs a Conn that the peer has shut down, as detected by the transport (E9). Without a session, the
-// peer could not send close.
+// ProcessClosed informs a Conn that the transport has detected an orderly shutdown of the peer (E9). It is needed
+// because a peer without a session cannot send close.
 func (c *Conn) ProcessClosed(now Instant, acts []Action) []Action {
 	c.acts, c.changed = acts, true
 	c.path.timeShorts(now)
@@ -119,21 +120,21 @@ func (c *Conn) endSession(now Instant, why ending) {
 // Left reports whether the process of the peer, a rank of our job, is gone, and whether it closed its session first.
 func (c *Conn) Left() (left, closed bool) { return c.left != 0, c.left == endClosed }
 
-// declareUnreachable ends our session because the peer is unreachable (E31). Packets that name it are invalid from now
-// on.
+// declareUnreachable ends our session because the peer is unreachable (E31). From then on, packets that name the old
+// session are invalid.
 func (c *Conn) declareUnreachable(now Instant, why ending) {
 	c.note(Unreachable)
 	e := c.endMessages(now, why)
-	if why == endUnreachable { // without a way to the peer, they would wait for a session forever
+	if why == endUnreachable { // queued messages would wait for a session forever
 		c.sends.end(&e, nil)
 	}
-	// Ended sessions of the peer need not be remembered: their packets name our old session. The peer's current session
-	// may continue.
+	// The peer's ended sessions need not be remembered, because their packets name our old session. The peer's current
+	// session may continue.
 	c.session = session{local: c.random.session(c.session.local), hello: now, wait: c.cfg.Timing.HelloFirst}
 }
 
-// Unreachable informs a Conn that the transport has no way to the peer, for the given reason. It also ends messages
-// that wait for a session.
+// Unreachable informs a Conn that the transport cannot reach the peer, for the given reason. It also ends messages that
+// are waiting for a session.
 func (c *Conn) Unreachable(now Instant, reason string, acts []Action) []Action {
 	if c.closed {
 		return acts
@@ -150,8 +151,8 @@ func (c *Conn) Unreachable(now Instant, reason string, acts []Action) []Action {
 	return c.acts
 }
 
-// Close sends close to the peer, because this rank shuts down (E9). Until LingerUntil, the next Flush answers later
-// packets of the peer with close again. The Conn has no other use after Close.
+// Close sends close to the peer, because this rank is shutting down (E9). Until the time that LingerUntil returns,
+// Flush answers further packets from the peer with close again. After Close, the Conn does nothing else.
 func (c *Conn) Close(now Instant, acts []Action) []Action {
 	if c.closed {
 		return acts
@@ -172,7 +173,7 @@ func (c *Conn) Close(now Instant, acts []Action) []Action {
 	return c.acts
 }
 
-// onClosed handles a packet of the peer's session after Close.
+// onClosed handles a packet that arrives from the peer's session after Close.
 func (c *Conn) onClosed(now Instant, h *protocol.ExtHeader) {
 	switch {
 	case h.Type == protocol.Error && !h.Numbered():
@@ -184,18 +185,17 @@ func (c *Conn) onClosed(now Instant, h *protocol.ExtHeader) {
 	}
 }
 
-// lingerTimeOuts is the number of our time-outs for which a peer is answered after Close (RFC 9000, section 10.2).
-// lingerLeast is the minimum duration: on a busy host, the peer's process may not be scheduled for several times as
-// long as a time-out of a few milliseconds.
+// lingerTimeOuts is how long, in our time-outs, a Conn answers the peer after Close (RFC 9000, section 10.2).
+// lingerLeast is the minimum duration: on a busy host, the peer's process may not run for several times a time-out of a
+// few milliseconds.
 const (
 	lingerTimeOuts = 3
 	lingerLeast    = 150 * time.Millisecond
 )
 
-// LingerUntil returns the time until which the peer may retransmit packets that were received here, because it has
-// neither an acknowledgement nor our close. It returns false if the peer will not retransmit, or before Close. The time
-// is three time-outs after its last packet, but at least 150 ms, and at most three of the longest time-outs after
-// Close.
+// LingerUntil returns the time until which the peer may retransmit packets because both our acknowledgement and our
+// close were lost. It returns false before Close, and if the peer will not retransmit. The time is three time-outs, but
+// at least 150 ms, after the last packet from the peer, and at most three of the longest time-outs after Close.
 func (c *Conn) LingerUntil() (Instant, bool) {
 	if !c.closed || c.cfg.Reliable || c.session.remote == 0 ||
 		c.arrivals.next == c.cfg.firstPacket && !c.arrivals.gaps() {
@@ -227,7 +227,7 @@ func (c *Conn) helloDue() Instant {
 	s := &c.session
 	if s.remote != 0 && !c.path.flight.empty() {
 		if c.path.trip.known() {
-			return never // retransmissions ask as well
+			return never // retransmissions also make the peer answer
 		}
 		return s.hello // the first time-out is long
 	}
@@ -251,12 +251,12 @@ func (c *Conn) helloDue() Instant {
 	return max(s.hello, s.lastHeardAt+c.cfg.Timing.HelloMax)
 }
 
-// sendHello sends the HELLO and the answer that are due (E6).
+// sendHello sends a HELLO and an answer to the peer's HELLO, if they are due (E6).
 func (c *Conn) sendHello(now Instant) {
 	s := &c.session
 	if ask := s.ask; ask || now >= c.helloDue() {
 		s.ask = false
-		// For packets in flight, the time-outs decide (E31).
+		// While packets are in flight, their time-outs decide whether the peer is unreachable (E31).
 		if now >= c.helloDue() && c.path.flight.empty() && s.silent(now, c.cfg.Timing.UnreachableAfter) {
 			c.declareUnreachable(now, endSilent)
 		}
@@ -271,7 +271,7 @@ func (c *Conn) sendHello(now Instant) {
 	h.Clock = s.answerClock
 	if s.answer == s.remote {
 		c.appendAck(now, &h)
-	} else { // no packet was exchanged in a session with it yet
+	} else { // nothing was exchanged with that session yet
 		h.PeerSession, h.Acknowledged, h.Length = s.answer, c.cfg.firstPacket, c.arrivals.window
 		c.transmitAck(&h, &protocol.AckInfo{
 			MessageLimit: c.cfg.firstMessage + uint32(c.cfg.Messages), EagerLimit: uint32(c.cfg.EagerBytes),

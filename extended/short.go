@@ -3,17 +3,17 @@ package extended
 import "github.com/zrlmpi/zrlmpid/protocol"
 
 // Where packets are carried by memory, an eager message of one packet may have a short header (E52). It is numbered,
-// credited and acknowledged like any other. The functions here are a fast path to the same state, without actions, for
-// the common case. In any other case the messages become ordinary ones (lengthen).
+// credited and acknowledged like any other message. The functions here are a fast path for the common case: they update
+// the same state, but return no actions. In every other case, lengthen converts the messages to ordinary ones.
 
-// shorts has the messages sent with short headers that are not acknowledged, in a ring, oldest first. The numbers of
-// their packets follow the numbers of flight.
+// shorts is a ring of the unacknowledged messages that were sent with short headers, oldest first. The numbers of their
+// packets follow the numbers in flight.
 type shorts struct {
 	ring         []shortSend // length is a power of two
 	first, count int
 	bytes        int64
-	message      uint32 // number of the message after the last
-	untimed      int    // number of the last messages that were sent since the time was last known
+	message      uint32 // the last message's number plus 1
+	untimed      int    // number of messages at the end that have no send time yet
 }
 
 // shortSend is the state needed to retransmit a message.
@@ -32,8 +32,8 @@ func (q *shorts) len() int {
 	return q.count
 }
 
-// due returns the time at which the time-out of the oldest message expires, or never. Messages without a send time are
-// due at once, to get one.
+// due returns the time at which the time-out of the oldest message expires, or never. It returns 0 if a message has no
+// send time yet.
 func (q *shorts) due(rto Instant) Instant {
 	switch {
 	case q.len() == 0:
@@ -44,7 +44,7 @@ func (q *shorts) due(rto Instant) Instant {
 	return q.at(0).sent + rto
 }
 
-// push adds a message, and returns it for the caller to fill in.
+// push adds a message of the given length and returns it. The caller sets its other fields.
 func (q *shorts) push(length uint32) *shortSend {
 	if q.count == len(q.ring) {
 		old := *q
@@ -65,11 +65,11 @@ func (q *shorts) pop() (s shortSend) {
 	return s
 }
 
-// ackEveryShort is ackEvery where packets are carried by memory: since none is lost, ACKs may be rarer than on a
-// network.
+// ackEveryShort replaces ackEvery if packets are carried by memory. Since no packet is lost, ACKs may be rarer than on
+// a network.
 const ackEveryShort = 64
 
-// ackEvery returns the number of packets after which an ACK is sent at once (E26).
+// ackEvery returns the number of unacknowledged packets after which an ACK is sent at once (E26).
 func (c *Config) ackEvery() int32 {
 	if c.ShortHeaders {
 		return ackEveryShort
@@ -77,8 +77,8 @@ func (c *Config) ackEvery() int32 {
 	return ackEvery
 }
 
-// NextShort sets h to the header of a message that may be sent now in one packet with a short header, and returns true.
-// It changes nothing: call SentShort after the packet is sent. If it returns false, use Send.
+// NextShort reports whether op may be sent now in one packet with a short header, and if so sets h to that header. It
+// does not change the Conn: call SentShort after the packet was sent. If NextShort returns false, call Send.
 func (c *Conn) NextShort(op *SendOp, h *protocol.ShortHeader) (ok bool) {
 	f, s, q := &c.path.flight, &c.sends, c.path.shorts
 	switch {
@@ -86,7 +86,7 @@ func (c *Conn) NextShort(op *SendOp, h *protocol.ShortHeader) (ok bool) {
 		return false
 	case s.queued != nil, s.eager != nil, f.lost.count > 0, !c.controls.empty(),
 		int32(s.limit-s.number) <= int32(s.reserve()):
-		return false // something else goes first
+		return false // something else has to be sent first, or credit is short
 	case op.Length > int64(c.cfg.MaxPayload), op.Length > int64(c.cfg.EagerLimit),
 		op.Length > int64(s.eagerLimit-s.eagerSent):
 		return false
@@ -99,10 +99,10 @@ func (c *Conn) NextShort(op *SendOp, h *protocol.ShortHeader) (ok bool) {
 	return true
 }
 
-// SentShort replaces Send for a message whose header was set by NextShort, after its packet was sent. The caller keeps
-// the payload until Shorts shows that it is not needed any more. SentShort needs no time, because reading a clock would
-// take longer than the rest of it: the send time of the message is the time of the next event, which the caller must
-// ensure.
+// SentShort replaces Send for a message whose header NextShort has set. Call it after the packet was sent. The caller
+// keeps the payload until Shorts shows that it is no longer needed. SentShort takes no time, because reading a clock
+// would take longer than all the rest; the time of the next event becomes the send time of the message. The caller must
+// ensure that an event follows.
 func (c *Conn) SentShort(op *SendOp) {
 	s, q := &c.sends, c.path.shorts
 	q.untimed++
@@ -120,25 +120,25 @@ func (c *Conn) SentShort(op *SendOp) {
 	c.timed = false
 }
 
-// Shorts returns the number of messages passed to SentShort, counted from the last one, that are neither acknowledged
-// nor Kept, and the total of their lengths in bytes.
+// Shorts returns the number of messages passed to SentShort that are neither acknowledged nor Kept, and their total
+// length in bytes. These are the most recent ones.
 func (c *Conn) Shorts() (messages, bytes int) { return c.path.shorts.len(), int(c.path.shorts.bytes) }
 
-// ExpectsShort reports whether a packet with a short header and length bytes of payload is the next packet, of the next
-// message. If a receive matches the message, call ReceivedShort, otherwise PacketShort.
+// ExpectsShort reports whether a packet with a short header and length bytes of payload is the next expected packet and
+// begins the next message. If so, and if a receive matches the message, call ReceivedShort; otherwise call PacketShort.
 func (c *Conn) ExpectsShort(h *protocol.ShortHeader, length int) bool {
 	a, r, s, p := &c.arrivals, &c.recvs, &c.session, &c.path
 	if h.Sessions != protocol.SessionDigest(s.remote, s.local) || s.remote == 0 || h.Number != a.next || a.gaps() ||
 		h.Message != r.expected || int32(h.Acknowledged-p.unused()) > 0 ||
 		p.flight.outstanding() > 0 && h.Acknowledged != p.flight.base {
-		return false // its acknowledgement may allow more to be sent
+		return false // it acknowledges packets, so that more may be sent
 	}
 	messages, eager := r.limits()
 	return int32(h.Message-messages) < 0 && uint32(length) <= eager-r.eager
 }
 
-// ReceivedShort replaces PacketShort and Accept for a message that ExpectsShort expects and that a receive has matched.
-// The caller copies the payload. It reports whether Flush must be called.
+// ReceivedShort replaces PacketShort and Accept for a message for which ExpectsShort returned true and which a receive
+// has matched. The caller copies the payload. ReceivedShort reports whether Flush must be called.
 func (c *Conn) ReceivedShort(now Instant, h *protocol.ShortHeader, length int) (flush bool) {
 	a, r := &c.arrivals, &c.recvs
 	c.session.lastHeardAt, c.session.unansweredHellos = now, 0
@@ -167,7 +167,7 @@ func (c *Conn) ReceivedShort(now Instant, h *protocol.ShortHeader, length int) (
 	return c.changed
 }
 
-// PacketShort is Packet for a packet with a short header.
+// PacketShort is like Packet, for a packet with a short header.
 func (c *Conn) PacketShort(now Instant, s *protocol.ShortHeader, payload []byte, acts []Action) []Action {
 	c.acts, c.changed = acts, true
 	h := &c.parsing
@@ -180,14 +180,16 @@ func (c *Conn) PacketShort(now Instant, s *protocol.ShortHeader, payload []byte,
 	if s.Sessions == protocol.SessionDigest(c.session.remote, c.session.local) {
 		h.Session, h.PeerSession = c.session.remote, c.session.local
 	}
-	c.parsed(now, h, payload) // drops it if it has no session
+	c.parsed(now, h, payload) // drops a packet with the wrong sessions
 	return c.acts
 }
 
-// shortID begins the IDs of messages sent with short headers. The rest is the number of the packet.
+// shortID is the bit that distinguishes the IDs of messages sent with short headers. The other bits are the packet
+// number.
 const shortID ID = 1 << 63
 
-// lengthen converts the messages sent with short headers to ordinary sends, and reports them by Kept actions.
+// lengthen converts the unacknowledged messages that were sent with short headers to ordinary sends, and reports each
+// by a Kept action.
 func (c *Conn) lengthen() {
 	q := c.path.shorts
 	if q.len() == 0 {

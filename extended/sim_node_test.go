@@ -117,7 +117,7 @@ func (n *node) match(m *simMessage, r *simRecv) {
 	n.do()
 }
 
-// rest makes a message rest that waits for a receive.
+// rest makes a message that is waiting for a receive rest.
 func (n *node) rest(m *simMessage) {
 	if n.w.rests == nil || m.recv != nil || m.offered || !n.w.rests() {
 		return
@@ -224,7 +224,7 @@ func (n *node) do() {
 	n.restSends()
 }
 
-// restSends makes the sends rest that wait for a receive.
+// restSends makes all sends that are waiting for a receive rest.
 func (n *node) restSends() {
 	if n.w.rests == nil {
 		return

@@ -17,7 +17,8 @@ import (
 
 const latency = 20 * time.Microsecond
 
-// fate is the fate of a copy of a packet: it is delivered late, or with bit flip inverted, counted from 1.
+// fate says what happens to a copy of a packet: it may be delivered late, or with the bit numbered flip inverted,
+// counted from 1.
 type fate struct {
 	delay time.Duration
 	flip  int
@@ -42,7 +43,7 @@ type world struct {
 	// fetch decides whether a received packet is advertised, and whether an advertised message can be fetched; nil:
 	// never.
 	fetch func() bool
-	// rests decides whether a message that waits for a receive rests; nil: never.
+	// rests reports whether a message that is waiting for a receive should rest. If nil, no message rests.
 	rests func() bool
 	// mtu is the maximum length of a datagram that is not fragmented, and link the limit of the first link; 0:
 	// unlimited.

@@ -5,24 +5,24 @@ import "fmt"
 // State is the state of a message.
 type State uint8
 
-// States of the package documentation: Queued to Sending for an outbound message, Announced to Cleared for an inbound
-// one.
+// States in the package documentation. Queued to Sending are states of an outbound message, Announced to Cleared of an
+// inbound one.
 const (
-	// Queued: nothing of it was sent.
+	// Queued: the message has not begun.
 	Queued State = iota + 1
-	// Eager: its DATA was sent, or is being sent, without CLEAR_TO_SEND.
+	// Eager: DATA was sent, or is being sent, without waiting for CLEAR_TO_SEND.
 	Eager
 	// WaitClear: SEND_REQUEST was sent.
 	WaitClear
-	// Canceling: ERROR cancel was sent as well.
+	// Canceling: SEND_REQUEST and ERROR cancel were sent.
 	Canceling
 	// Sending: CLEAR_TO_SEND was received.
 	Sending
 	// Announced: SEND_REQUEST was received, and no receive has matched.
 	Announced
-	// Arriving: DATA of an eager message is missing.
+	// Arriving: an eager message has begun, and its DATA is not complete.
 	Arriving
-	// Cleared: DATA is outstanding after CLEAR_TO_SEND.
+	// Cleared: CLEAR_TO_SEND was sent, and DATA is not complete.
 	Cleared
 	numStates
 )

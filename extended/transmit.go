@@ -6,7 +6,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// control is a packet without payload to be sent: CLEAR_TO_SEND or ERROR.
+// control is a CLEAR_TO_SEND or ERROR that is waiting to be sent.
 type control struct {
 	kind    protocol.Type
 	call    protocol.Call
@@ -37,7 +37,8 @@ func (q *controls) pop() control {
 }
 
 // transmit sends packets as far as window and credit allow: first lost packets, then answers to the peer, then new
-// messages in their order, and last the DATA of cleared messages, so that no message waits for a merely longer one.
+// messages in their order, and finally the DATA of cleared messages. A new message thus never waits for the DATA of a
+// long one.
 func (c *Conn) transmit(now Instant) {
 	if !c.path.paced {
 		c.transmitUpTo(now, math.MaxUint64)
@@ -52,13 +53,13 @@ func (c *Conn) transmit(now Instant) {
 	c.path.pace.sent(int(c.path.flight.order-begun), every, c.path.window.packets)
 }
 
-// transmitUpTo is transmit up to the transmission with order last.
+// transmitUpTo does the work of transmit, up to and including the transmission with order last.
 func (c *Conn) transmitUpTo(now Instant, last uint64) {
 	f, s := &c.path.flight, &c.sends
 	for {
 		switch {
 		case f.lost.count > 0:
-			// The window has space for its bytes: they were in flight before, and nothing new was sent since.
+			// The limit of bytes need not be checked: the packet was in flight before, and nothing new was sent since.
 			if !c.path.urgent && (f.count >= c.path.cwnd() || f.order >= last) {
 				c.path.limited, c.path.pace.held = true, f.order >= last
 				return
@@ -125,7 +126,8 @@ func (c *Conn) sendControl(now Instant) {
 	c.put(now, p, a)
 }
 
-// begin sends the first packet of the next message, eagerly if possible (E10–E13).
+// begin begins the next message: it sends the first DATA if the message may be sent eagerly, and otherwise SEND_REQUEST
+// (E10–E13).
 func (c *Conn) begin(now Instant) {
 	c.lengthen()
 	s := &c.sends
@@ -190,8 +192,8 @@ func (c *Conn) sendData(now Instant, m *outbound) {
 	c.put(now, p, a)
 }
 
-// packet adds a new packet and the action that transmits it. The caller sets the rest of the header: communicator, tag,
-// length and offset.
+// packet adds a new packet and the action that transmits it. The caller sets the communicator, tag, length and offset
+// in the action's header, and then calls put.
 func (c *Conn) packet(now Instant, t protocol.Type, call protocol.Call, message uint32) (*packet, *Action) {
 	c.lengthen()
 	p, a := c.path.flight.add(), c.next()
@@ -207,14 +209,14 @@ func (c *Conn) packet(now Instant, t protocol.Type, call protocol.Call, message 
 	return p, a
 }
 
-// repeat retransmits the first of the lost packets.
+// repeat retransmits the first packet in the list of lost packets.
 func (c *Conn) repeat(now Instant) {
 	f := &c.path.flight
 	p := f.at(f.lost.first)
 	f.remove(&f.lost, p)
 	p.header.Flags |= protocol.FlagRetransmit
 	if c.path.urgent {
-		// The answer shows which other packets are missing.
+		// The ACK that answers shows which other packets are missing.
 		p.header.Flags |= protocol.FlagAckNow
 		c.path.urgent = false
 	}
@@ -239,7 +241,7 @@ func (c *Conn) repeat(now Instant) {
 	}
 }
 
-// put completes the action that transmits a packet, which is in no list.
+// put completes the action that transmits p, and records the transmission. p must not be in a list.
 func (c *Conn) put(now Instant, p *packet, a *Action) {
 	f := &c.path.flight
 	f.transmitted(now, p)
@@ -247,13 +249,14 @@ func (c *Conn) put(now Instant, p *packet, a *Action) {
 		f.append(&f.again, p)
 	}
 	h := &a.Header
-	// The packet that fills the window asks for an ACK, unless one in flight does (E27).
+	// The packet that fills the window asks for an ACK, unless another packet in flight already does (E27).
 	if f.count >= c.path.cwnd() || f.outstanding() >= c.cfg.Window || c.path.exceedsWindow(int64(c.path.payload)) {
 		if int32(c.path.asked-f.base) < 0 || int32(c.path.asked-f.next) >= 0 {
 			h.Flags |= protocol.FlagAckNow
 		}
 	}
-	// On a long path, each quarter of a small window asks for one, so that the window is not sent in bursts.
+	// On a long path, one packet in each quarter of a small window asks for an ACK, so that the window is not sent in
+	// bursts.
 	if w := &c.path.window; c.path.paced && w.packets < 4*ackEvery &&
 		int(h.Number-later(c.path.asked, f.base-1)) >= w.packets/4 {
 		h.Flags |= protocol.FlagAckNow

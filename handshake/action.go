@@ -6,7 +6,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// ID identifies a message to the caller. Actions return it unchanged.
+// ID identifies a message. The caller chooses it, and actions return it unchanged.
 type ID uint64
 
 // ActionKind is the kind of an Action.
@@ -15,30 +15,30 @@ type ActionKind uint8
 const (
 	// Transmit: send the handshake packet Header.
 	Transmit ActionKind = iota + 1
-	// TransmitData: send Header with the payload of message ID, fragmented by the Shape of the Config, then call
-	// DataSent. Until then no time-out runs for the message.
+	// TransmitData: send Header with the payload of message ID, fragmented as Config.Shape says, and then call
+	// DataSent. No time-out runs for the message until then.
 	TransmitData
-	// Copy: write Payload to byte Offset of the buffer of receive ID. Payload is valid only until the caller of the
-	// event returns.
+	// Copy: copy Payload to offset Offset of the buffer of receive ID. Payload is valid only as long as the packet that
+	// was passed to the Pair.
 	Copy
-	// SendDone and RecvDone: message ID is done, with error Err or nil, and its direction of the pair is free. Words is
-	// the size given by the sender.
+	// SendDone and RecvDone: message ID is done, and its direction of the Pair is free. If the message failed, Err is
+	// not nil. Words is the size that the sender has given.
 	SendDone
 	RecvDone
-	// Repost: receive ID was matched with a message that does not exist, because its SEND_REQUEST was a late duplicate
-	// or was withdrawn. Its direction of the pair is free and nothing was stored; post the receive again in its old
-	// place.
+	// Repost: receive ID was matched with a message that will not come, because its SEND_REQUEST was a late duplicate
+	// or was revoked. Nothing was stored, and the direction of the Pair is free. Post the receive again in its old
+	// place in the queue.
 	Repost
-	// Drop: an incoming packet was dropped, for Reason.
+	// Drop: an incoming packet was dropped because of Reason.
 	Drop
-	// Note: an event to count or log; the caller need not do anything.
+	// Note: count or log Event, if desired.
 	Note
-	// DeadEnd: the peer cannot go on. The pair has ended its own messages; end all other operations that wait for the
-	// peer with Err.
+	// DeadEnd: the peer cannot continue. The Pair has ended its own messages. End all other operations that are waiting
+	// for the peer with error Err.
 	DeadEnd
 )
 
-// Action is one step for the caller to execute, in order.
+// Action is a step for the caller to execute.
 type Action struct {
 	Kind    ActionKind
 	ID      ID
@@ -52,15 +52,16 @@ type Action struct {
 	Phases  Phases
 }
 
-// Phases are the times at which a message passed the steps of the handshake, or 0 for a step not passed.
+// Phases contains the times at which a message passed the steps of the handshake. A time is 0 if the step was not
+// passed.
 type Phases struct {
-	// Start is the time when the operation was handed to the pair.
+	// Start is the time when the operation was passed to the Pair.
 	Start Instant
 	// Request is the time when the first SEND_REQUEST was sent or received.
 	Request Instant
 	// Clear is the time when the CLEAR_TO_SEND that took effect was sent or received.
 	Clear Instant
-	// Data is the time when the DATA that took effect was completely sent or received.
+	// Data is the time when the DATA that took effect was sent or received completely.
 	Data Instant
 	// Ack is the time when ACK was sent or received.
 	Ack Instant
@@ -68,11 +69,11 @@ type Phases struct {
 	Retransmissions int
 }
 
-// Reason is the reason for which an incoming packet was dropped.
+// Reason is the reason why an incoming packet was dropped.
 type Reason uint8
 
-// Reasons for dropping. The defects of a header come first, in the order of protocol.DefectKind, so that a DefectKind
-// converts to a Reason.
+// Reasons for dropping a packet. The defects of a header come first, in the order of protocol.DefectKind, so that a
+// DefectKind can be converted to a Reason.
 const (
 	ReasonNone Reason = iota
 	// ReasonShort to ReasonType are protocol.DefectShort to DefectType.
@@ -82,35 +83,35 @@ const (
 	ReasonReserved
 	ReasonCall
 	ReasonType
-	// ReasonSourceRank: the header's source rank is not the rank that the rank map gives for the source address.
+	// ReasonSourceRank: the header's source rank differs from the rank that the rank map gives for the source address.
 	ReasonSourceRank
 	// ReasonDestination: the header is addressed to another rank.
 	ReasonDestination
 	// ReasonUnknownAddress: the source address is not in the rank map.
 	ReasonUnknownAddress
-	// ReasonLength: a handshake packet that is not 32 bytes long, or a DATA datagram with a wrong length for its place
+	// ReasonLength: a handshake packet is not 32 bytes long, or a DATA datagram has the wrong length for its position
 	// in the message.
 	ReasonLength
 	// ReasonSize: the size field exceeds the configured maximum.
 	ReasonSize
-	// ReasonDirection: a receive call in SEND_REQUEST or DATA, or a send call in CLEAR_TO_SEND or ACK.
+	// ReasonDirection: SEND_REQUEST or DATA has a receive call, or CLEAR_TO_SEND or ACK has a send call.
 	ReasonDirection
-	// ReasonUnexpectedPayload: payload without a header that no message expects.
+	// ReasonUnexpectedPayload: no message expects this payload without a header.
 	ReasonUnexpectedPayload
-	// ReasonUnsolicited: DATA without a CLEAR_TO_SEND.
+	// ReasonUnsolicited: DATA came without a CLEAR_TO_SEND.
 	ReasonUnsolicited
-	// ReasonDuplicate: DATA of a message that was already received.
+	// ReasonDuplicate: the message was already received.
 	ReasonDuplicate
-	// ReasonStale: a CLEAR_TO_SEND or ACK that matches no pending message.
+	// ReasonStale: the packet matches no pending message.
 	ReasonStale
-	// ReasonDatatype: an INT packet where FLOAT is expected, or the reverse.
+	// ReasonDatatype: the datatype, or in V09 the tag, is not the expected one.
 	ReasonDatatype
-	// ReasonGap: a continuation datagram after a pause that ends the message, or the last one of a message of which
-	// other datagrams are missing.
+	// ReasonGap: a continuation datagram came after so long a pause that its message is considered over, or is the last
+	// one of a message while others before it are missing.
 	ReasonGap
-	// ReasonBarrier: the deployed MPE ignores BARRIER, and so do we.
+	// ReasonBarrier: the call is BARRIER, which zrlmpid ignores as the deployed MPE does.
 	ReasonBarrier
-	// ReasonStream: a stream with invalid framing.
+	// ReasonStream: the framing of a stream is invalid.
 	ReasonStream
 	numReasons
 )
@@ -121,7 +122,7 @@ var reasonNames = [numReasons]string{
 	"unexpected_payload", "unsolicited", "duplicate", "stale", "datatype", "gap", "barrier", "stream",
 }
 
-// NumReasons is the number of Reasons, for tables indexed by them.
+// NumReasons is the number of Reasons, for arrays indexed by Reason.
 const NumReasons = int(numReasons)
 
 // String returns the reason's name in snake case.
@@ -132,24 +133,24 @@ func (r Reason) String() string {
 	return fmt.Sprintf("reason(%d)", uint8(r))
 }
 
-// Event is an occurrence worth counting.
+// Event is an occurrence that is counted.
 type Event uint8
 
 const (
-	// Retransmitted: we retransmitted Header after a time-out.
+	// Retransmitted: the packet with the header Header was retransmitted to the peer.
 	Retransmitted Event = iota + 1
 	// Reacked: a message was acknowledged again because its ACK was lost.
 	Reacked
-	// Crossed: a SEND_REQUEST crossed with ours and goes first.
+	// Crossed: the peer's SEND_REQUEST crossed with ours, and the peer's message goes first.
 	Crossed
 	// RequestTakenAsAck: the peer's SEND_REQUEST showed that it has our message.
 	RequestTakenAsAck
-	// StaleClearUsed: this send used a CLEAR_TO_SEND received before it began.
+	// StaleClearUsed: a send used a CLEAR_TO_SEND that was received before the send began.
 	StaleClearUsed
-	// RequestWasDuplicate: a packet of the peer shows that it is in no send, so an earlier SEND_REQUEST was a late
+	// RequestWasDuplicate: a packet from the peer shows that it is not in a send, so an earlier SEND_REQUEST was a late
 	// duplicate.
 	RequestWasDuplicate
-	// ClearWasDuplicate: a packet of the peer shows that it is in a send, so the CLEAR_TO_SEND of this message was a
+	// ClearWasDuplicate: a packet from the peer shows that it is in a send, so the CLEAR_TO_SEND for our message was a
 	// late duplicate.
 	ClearWasDuplicate
 	// StartedOver: the part of a message received so far was discarded.
@@ -158,30 +159,30 @@ const (
 	RequestRetransmitted
 	// Padding: the peer's DATA was padded.
 	Padding
-	// DeliveredDuplicate: a copy of an earlier message, made by the network and delayed until the next message was
-	// cleared, was delivered in place of that one. It equals the earlier message, and the real one has arrived since.
+	// DeliveredDuplicate: the network copied a message and delayed the copy until the next message was cleared, so that
+	// the copy was delivered in place of the next message. The real next message has arrived since.
 	DeliveredDuplicate
-	// EarlyData: DATA came sooner after CLEAR_TO_SEND than any before, and is held back until it is clear that no other
+	// EarlyData: DATA came sooner after CLEAR_TO_SEND than ever before. It is held back for some time, in case other
 	// DATA follows.
 	EarlyData
-	// EarlyAck: ACK came sooner after DATA than any before, and is held back until it is clear that the peer does not
-	// ask for DATA again.
+	// EarlyAck: ACK came sooner after DATA than ever before. It is held back for some time, in case the peer asks for
+	// DATA again.
 	EarlyAck
-	// ClearAfterDone: a deployed peer sent CLEAR_TO_SEND again after its message was reported as done, so DATA may not
-	// have arrived.
+	// ClearAfterDone: a deployed peer sent CLEAR_TO_SEND again after a message to it was reported as done, so the DATA
+	// may not have arrived.
 	ClearAfterDone
-	// SecondData: two messages, or too much payload, came for one CLEAR_TO_SEND. The network made a copy, and the
+	// SecondData: two messages, or too much payload, came for one CLEAR_TO_SEND. The network has made a copy, and the
 	// delivered message may be the copy.
 	SecondData
-	// RepeatedContent: a message equals one of the last 256 of its sender. That is legal, and the only sign of a copy
-	// received in place of a lost message.
+	// RepeatedContent: a message equals one of the last 256 messages from its sender. That is legal, but also the only
+	// sign that a copy was received in place of a lost message.
 	RepeatedContent
 	// Resumed: the message being received was cleared by an earlier process of this rank.
 	Resumed
-	// WouldWedge: this packet would wedge a deployed FPGA or corrupt its data; Err describes how. Only stand-ins report
+	// WouldWedge: the packet would wedge a deployed FPGA or corrupt its data, as Err describes. Only stand-ins report
 	// it.
 	WouldWedge
-	// Withdrawn: the peer no longer sends a message that it asked to send, or has revoked its CLEAR_TO_SEND.
+	// Withdrawn: the peer will not send a message that it asked to send, or has revoked its CLEAR_TO_SEND.
 	Withdrawn
 	numEvents
 )
@@ -194,7 +195,7 @@ var eventNames = [numEvents]string{
 	"withdrawn",
 }
 
-// NumEvents is the number of Events, for tables indexed by them.
+// NumEvents is the number of Events, for arrays indexed by Event.
 const NumEvents = int(numEvents)
 
 // String returns the event's name in snake case.

@@ -6,12 +6,12 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Instant is a point in time, in nanoseconds since a fixed epoch of the caller's choice. Only differences matter.
+// Instant is a point in time, in nanoseconds since a fixed epoch that the caller chooses. Only differences matter.
 type Instant = time.Duration
 
-// Config configures the exchange of one local rank with one peer.
+// Config configures a Pair of one local rank and one peer.
 type Config struct {
-	// Local and Remote are the two ranks.
+	// Local is the local rank, and Remote the peer's.
 	Local, Remote uint32
 	// Profile is the dialect of the header.
 	Profile protocol.Profile
@@ -21,17 +21,18 @@ type Config struct {
 	Quirks Quirks
 	// Shape determines how our DATA is fragmented into datagrams.
 	Shape protocol.Shape
-	// Timing has the time-outs and deadlines.
+	// Timing contains the time-outs and deadlines.
 	Timing Timing
-	// OnPartial applies when a DATA message of several datagrams is not acknowledged by a peer that
-	// CorruptsOnRetransmit.
+	// OnPartial determines what happens if a peer that CorruptsOnRetransmit does not acknowledge a DATA message of
+	// several datagrams.
 	OnPartial OnPartial
-	// MaxWords is the largest message accepted or sent, in words. A header that announces more is dropped.
+	// MaxWords is the maximum size of a message sent or accepted, in words. A DATA header with a larger size is
+	// dropped.
 	MaxWords uint32
-	// PeerWords is the largest message that the peer accepts, in words; 0 means MaxWords.
+	// PeerWords is the maximum size of a message that the peer accepts, in words. 0 means MaxWords.
 	PeerWords uint32
-	// Reliable is set for a transport that retransmits by itself. The pair then retransmits only after Reconnected, and
-	// not by timers.
+	// Reliable is set for a transport that retransmits by itself. The Pair then retransmits only in Reconnected, not by
+	// timers.
 	Reliable bool
 	// SameHost is set if both ranks are on one host, where datagrams are lost only when a socket buffer is full. In
 	// that case LingerUntil expects retransmissions only after a loss has occurred.
@@ -41,31 +42,33 @@ type Config struct {
 // Rules describe the behavior of a peer. FPGAPeer, CPUPeer and SoftwarePeer return the Rules of the existing kinds of
 // peers.
 type Rules struct {
-	// RefusesEmpty: a message of 0 words wedges the peer.
+	// RefusesEmpty is set if a message of 0 words would wedge the peer.
 	RefusesEmpty bool
-	// CorruptsOnRetransmit: the peer stores a retransmitted DATA header as payload if it lost a datagram of a
-	// fragmented message.
+	// CorruptsOnRetransmit is set if the peer, after the loss of a datagram of a fragmented message, stores a
+	// retransmitted DATA header as payload.
 	CorruptsOnRetransmit bool
-	// OneAtATime: the peer's calls block, so each packet shows which call it is in. Its SEND_REQUEST means that it has
-	// our message, and its CLEAR_TO_SEND and ACK mean that it is not in a send.
+	// OneAtATime is set if the peer's calls block, so that each packet shows in which call it is. A SEND_REQUEST then
+	// means that the peer has our message, and a CLEAR_TO_SEND or ACK that it is not in a send.
 	OneAtATime bool
-	// DropsRequests: the peer drops our deferred SEND_REQUEST when it starts to send DATA, so we must retransmit it
-	// after a crossing.
+	// DropsRequests is set if the peer drops our deferred SEND_REQUEST when it starts to send DATA, so that it must be
+	// retransmitted after two SEND_REQUESTs have crossed.
 	DropsRequests bool
-	// OnlyInt: the peer uses INT calls for all data. We do so towards it, and both datatypes match.
+	// OnlyInt is set if the peer uses INT calls for all data. Packets to it then also have INT calls, and its messages
+	// match receives of both datatypes.
 	OnlyInt bool
-	// KeepsRequests: the peer defers a second SEND_REQUEST of the same message, and answers it at its next receive.
+	// KeepsRequests is set if the peer defers a second SEND_REQUEST for the same message, and answers it in its next
+	// receive.
 	KeepsRequests bool
-	// RetransmitsClear is the peer's time-out for DATA, after which it sends CLEAR_TO_SEND again, and for
-	// CLEAR_TO_SEND, after which it sends SEND_REQUEST again. DATA is retransmitted to such a peer when it asks and not
-	// by a timer, since it may store unsolicited DATA as payload. 0 means that the peer asks for nothing and recognizes
-	// every retransmission.
+	// RetransmitsClear is the peer's first time-out for DATA, after which it retransmits CLEAR_TO_SEND, and for
+	// CLEAR_TO_SEND, after which it retransmits SEND_REQUEST. DATA is retransmitted to such a peer only when it asks
+	// and not by a timer, because it may store unsolicited DATA as payload. If RetransmitsClear is 0, the peer never
+	// asks, and recognizes every retransmission.
 	RetransmitsClear time.Duration
-	// AckRetransmit is the shortest time after which the peer retransmits unacknowledged DATA. An earlier
-	// retransmission is a duplicate made by the network and is not answered: an unsolicited ACK can wedge an FPGA.
+	// AckRetransmit is the shortest time after which the peer retransmits unacknowledged DATA. If DATA comes again
+	// earlier, it is a duplicate made by the network and is not answered, because an unsolicited ACK can wedge an FPGA.
 	AckRetransmit time.Duration
-	// Numbered: the peer's CLEAR_TO_SEND has the number of the SEND_REQUEST that it answers in place of a size, and
-	// both can be revoked. Peers of earlier versions are recognized.
+	// Numbered is set if the peer may number SEND_REQUESTs, and put the number into the size field of the CLEAR_TO_SEND
+	// that answers one. Both packets can then be revoked. A peer of an earlier version, which does not, is recognized.
 	Numbered bool
 }
 
@@ -81,7 +84,7 @@ func FPGAPeer(rank uint32) Rules {
 	}
 }
 
-// CPUPeer returns the Rules of a program on upstream's CPU library.
+// CPUPeer returns the Rules of a program that uses upstream's CPU library.
 func CPUPeer() Rules {
 	return Rules{
 		OneAtATime:       true,
@@ -92,7 +95,7 @@ func CPUPeer() Rules {
 	}
 }
 
-// asksWithin returns the time during which a peer without DATA retransmits CLEAR_TO_SEND.
+// asksWithin returns the time after which a peer that lacks DATA has retransmitted CLEAR_TO_SEND for the last time.
 func (r *Rules) asksWithin() time.Duration {
 	return deployedRetransmissions*r.RetransmitsClear +
 		deployedRetransmissions*(deployedRetransmissions-1)/2*deployedStep
@@ -102,21 +105,21 @@ func (r *Rules) asksWithin() time.Duration {
 func SoftwarePeer() Rules { return Rules{Numbered: true} }
 
 // Quirks are peculiarities of the deployed FPGA that a stand-in imitates, beyond its Shape and Timing. The zero value
-// is right for a host.
+// is correct for a host.
 type Quirks struct {
-	// OneDeferredHeader: one unexpected header of any type is kept per peer; a newer one overwrites it, and starting to
-	// send DATA deletes it.
+	// OneDeferredHeader is set to keep one unexpected header of any type per peer. A newer one overwrites it, and the
+	// start of sending DATA deletes it.
 	OneDeferredHeader bool
-	// AckOnce: a message is acknowledged once; its retransmissions are not.
+	// AckOnce is set to acknowledge each message once, and its retransmissions not at all.
 	AckOnce bool
-	// IgnoreDestination: the destination rank of a packet is not checked.
+	// IgnoreDestination is set not to check the destination rank of packets.
 	IgnoreDestination bool
-	// CarryOver: the count of retransmissions continues from SEND_REQUEST to DATA, so that a message has three
+	// CarryOver is set to continue the count of retransmissions from SEND_REQUEST to DATA, so that a message has three
 	// retransmissions in total.
 	CarryOver bool
 }
 
-// OnPartial is the user's choice for fragmented messages that an FPGA does not acknowledge.
+// OnPartial is the user's choice of what to do with fragmented messages that an FPGA does not acknowledge.
 type OnPartial uint8
 
 const (
@@ -127,15 +130,15 @@ const (
 	RetransmitPartial
 )
 
-// Backoff is a sequence of time-outs: retransmission n, counted from 0, comes after First + n × Step, for n <
-// Retransmissions. Later ones follow at intervals of Then; there are none if Then is 0.
+// Backoff is a sequence of time-outs. Retransmission n, counted from 0, is sent after First + n × Step, for n <
+// Retransmissions. Later retransmissions follow at intervals of Then; if Then is 0, there are none.
 type Backoff struct {
 	First, Step     time.Duration
 	Retransmissions int
 	Then            time.Duration
 }
 
-// after returns the time-out of retransmission n, and false if there is no such retransmission.
+// after returns the time-out before retransmission n, and false if there is no such retransmission.
 func (b Backoff) after(n int) (time.Duration, bool) {
 	if n < b.Retransmissions {
 		return b.First + time.Duration(n)*b.Step, true
@@ -143,19 +146,19 @@ func (b Backoff) after(n int) (time.Duration, bool) {
 	return b.Then, b.Then > 0
 }
 
-// Timing has the time-outs after which packets are retransmitted, and the deadlines after which the caller gets an
-// error.
+// Timing contains the time-outs after which packets are retransmitted, and the deadlines after which operations fail.
 type Timing struct {
-	// Clear is for the sender's wait for CLEAR_TO_SEND, Ack for its wait for ACK, and Data for the receiver's wait for
-	// DATA.
+	// Clear contains a sender's time-outs for CLEAR_TO_SEND, Ack its time-outs for ACK, and Data a receiver's time-outs
+	// for DATA.
 	Clear, Ack, Data Backoff
-	// ClearDeadline, AckDeadline and DataDeadline end those waits; 0 means never. ClearDeadline is 0 by default, since
-	// a late receiver is not a fault. Once CLEAR_TO_SEND was sent, both sides must go on.
+	// ClearDeadline, AckDeadline and DataDeadline are the deadlines of these waits; 0 means no deadline. ClearDeadline
+	// is 0 by default, because a late receiver is not a fault. After CLEAR_TO_SEND, both sides must continue.
 	ClearDeadline, AckDeadline, DataDeadline time.Duration
-	// FirstDeadline ends the wait for CLEAR_TO_SEND from a peer that has never sent a packet; 0 means never.
+	// FirstDeadline is the deadline for CLEAR_TO_SEND from a peer that has never sent a packet; 0 means no special
+	// deadline.
 	FirstDeadline time.Duration
-	// FragmentGap is the longest pause between two datagrams of one message. It is shorter than any sender's ACK
-	// time-out, so that a retransmission whose first datagram was lost is not mistaken for the rest of the message.
+	// FragmentGap is the maximum pause between two datagrams of one message. It is shorter than any sender's time-out
+	// for ACK, so that a retransmission whose first datagram was lost is not mistaken for the rest of the message.
 	FragmentGap time.Duration
 }
 
@@ -182,17 +185,18 @@ func DeployedFPGA(rank uint32) Timing {
 	return Timing{Clear: b, Ack: ack, Data: b, FragmentGap: deployedFirst / 2}
 }
 
-// DefaultTiming returns the time-outs of a host towards a peer with the given Rules. These are the time-outs of the CPU
-// library, with two changes. SEND_REQUEST is retransmitted for as long as the caller waits, because a peer that starts
-// late is not a fault and a deferred SEND_REQUEST does no harm. Waits that only a fault can prolong have deadlines.
+// DefaultTiming returns the default Timing of a host for a peer with the given Rules. It is the Timing of the CPU
+// library, with two main changes. SEND_REQUEST is retransmitted for as long as the caller waits, because it is not a
+// fault if a peer starts late, and a deferred SEND_REQUEST does no harm. Waits that only a fault can prolong have
+// deadlines.
 func DefaultTiming(peer Rules) Timing {
 	t := DeployedCPU()
 	t.Clear.Then = 3 * time.Second
 	t.AckDeadline = 10 * time.Second
 	t.DataDeadline = 10 * time.Second
 	if peer.KeepsRequests {
-		// A receiver is late more often than a packet is lost, and after a second SEND_REQUEST it is ambiguous which
-		// receive a later CLEAR_TO_SEND belongs to.
+		// A receiver is late more often than a packet is lost, and after a second SEND_REQUEST, it is ambiguous to
+		// which receive a later CLEAR_TO_SEND belongs.
 		t.Clear.First = time.Second
 	}
 	if peer.RetransmitsClear > 0 {
@@ -200,7 +204,7 @@ func DefaultTiming(peer Rules) Timing {
 		t.Data.First = 4 * time.Second
 	}
 	if peer.CorruptsOnRetransmit {
-		// By then an FPGA without DATA has asked for it three times, even if its clock runs at half speed.
+		// By then, an FPGA that lacks DATA has asked for it three times, even if its clock runs at half speed.
 		t.AckDeadline = min(t.AckDeadline, 2*peer.asksWithin()+crossing)
 	}
 	return t

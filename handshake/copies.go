@@ -8,9 +8,9 @@ import (
 )
 
 // Packets have no number, so a copy of DATA that the network delivers after the next CLEAR_TO_SEND looks like the next
-// message. Two facts distinguish them: no answer comes sooner than a round trip, and one CLEAR_TO_SEND causes one DATA.
-// Equal content proves nothing, because a program may send the same message again: it is reported, and nothing is
-// dropped for it.
+// message. Two facts help to distinguish them: no answer comes sooner than a round trip, and one CLEAR_TO_SEND causes
+// one DATA. Equal content proves nothing, because a program may send the same message again. It is only reported, and
+// never a reason to drop DATA.
 
 const (
 	// provenAnswers is the number of answers after which the shortest time is meaningful. The first answers are slower
@@ -20,24 +20,24 @@ const (
 	// impossibly soon.
 	grace    = time.Millisecond
 	maxGrace = 10 * time.Millisecond
-	// impossible divides the shortest round trip: an answer in less than that fraction cannot be real, even if this
-	// host was busy when the first answers came and overestimated their round trips.
+	// impossible is the divisor of the shortest round-trip time that gives the time in which no real answer can come,
+	// even if this host was busy when the first answers came and measured too long round-trip times.
 	impossible = 8
-	// mostVainHolds is the number of messages held back without effect, because they came too soon or equal a recent
-	// one, after which no message is held back until the network makes a copy.
+	// mostVainHolds is the maximum number of messages that are held back in vain, because they came too soon or equal a
+	// recent one. After that many, no message is held back until the network has provably made a copy.
 	mostVainHolds = 3
 )
 
-// roundTrip is the shortest time in which the peer has answered, including transit. An answer is timed from the event
-// that sent the question to the event that handled the answer. Both times can only make the answer appear later, so a
-// real answer never appears too soon.
+// roundTrip measures the shortest time in which the peer has answered, including transit. An answer's time is measured
+// from the event that sent the question to the event that handled the answer. Delays at either end can only make it
+// longer, so a real answer never appears to come too soon.
 type roundTrip struct {
 	shortest Instant
 	answers  int
 }
 
-// learn records the time of a real answer. It ignores 0, for an answer handled together with the event that sent the
-// question.
+// learn records the time that a real answer took. It ignores 0, which means that the answer was handled together with
+// the event that sent the question.
 func (r *roundTrip) learn(d Instant) {
 	if d <= 0 {
 		return
@@ -59,10 +59,10 @@ type fingerprint struct {
 // cover 25 ms.
 const recentMessages = 256
 
-// recent has the fingerprints of the last messages received.
+// recent contains the fingerprints of the last messages received.
 type recent struct {
 	ring *[recentMessages]uint64 // nil before the first message
-	n    int                     // messages added; the ring has the last of them
+	n    int                     // number of messages added; ring contains the last of them
 }
 
 func (f fingerprint) word() uint64 {
@@ -81,8 +81,8 @@ func (r *recent) has(f fingerprint) bool {
 	return r.n > 0 && slices.Contains(r.ring[:min(r.n, recentMessages)], f.word())
 }
 
-// distrustsCopies reports whether the pair searches for duplicates. A stream has none, and a stand-in with the FPGA's
-// quirks accepts them as an FPGA does.
+// distrustsCopies reports whether the pair searches for duplicates. A stream has no duplicates, and a stand-in with the
+// FPGA's quirks accepts them as an FPGA does.
 func (p *Pair) distrustsCopies() bool {
 	return !p.cfg.Reliable && !p.cfg.Quirks.OneDeferredHeader
 }
@@ -95,23 +95,23 @@ func timeOut(peer Instant, own Backoff) Instant {
 	return peer
 }
 
-// suspect returns a timer that runs while an answer that came after d is held back, or an unset one if the answer is
-// not suspicious. An answer that is merely sooner than any before waits for a round trip. One that cannot be real waits
-// until the peer, whose time-out is given, would have retransmitted the real one, except after several such waits
-// without effect. An answer is held back and not dropped, because the peer may have no retransmission left.
+// suspect returns a timer that runs while an answer that came after d is held back, or an unset timer if the answer is
+// not suspicious. An answer that merely came sooner than any before is held back for a round trip. An answer that
+// cannot be real is held back until the peer would have retransmitted the real one after timeOut, unless mostVainHolds
+// is reached. An answer is held back instead of dropped, because the peer may have no retransmission left.
 func (p *Pair) suspect(r *roundTrip, now, d, timeOut Instant) timer {
 	switch {
 	case r.answers < provenAnswers || d >= r.shortest:
 		return timer{}
 	case d < r.shortest/impossible && p.vainHolds < mostVainHolds:
-		p.vainHolds++ // until the network makes a copy
+		p.vainHolds++ // reset when the network has made a copy
 		return in(now, 2*timeOut+crossing)
 	}
 	return in(now, min(r.shortest-d, maxGrace)+grace)
 }
 
-// suspectData returns a timer that runs while message f, whose first datagram has just been received, is to be held
-// back once it is complete.
+// suspectData returns a timer for message f, whose first datagram has just been received. If the message is complete
+// before the timer expires, it is held back until then. The timer is unset if f is not suspicious.
 func (p *Pair) suspectData(now Instant, f fingerprint) timer {
 	if !p.distrustsCopies() {
 		return timer{}
@@ -125,8 +125,8 @@ func (p *Pair) suspectData(now Instant, f fingerprint) timer {
 	return t
 }
 
-// secondData handles DATA that comes after the last CLEAR_TO_SEND was answered, from a peer that has not asked to send
-// since: one of the two DATA was a copy.
+// secondData handles DATA that comes although the last CLEAR_TO_SEND was answered and the peer has not asked to send
+// since. One of the two DATA was a copy.
 func (p *Pair) secondData(now Instant, f fingerprint, h protocol.Header, acts []Action) []Action {
 	l := &p.last
 	if !l.latest || !p.distrustsCopies() {
@@ -145,8 +145,8 @@ func (p *Pair) secondData(now Instant, f fingerprint, h protocol.Header, acts []
 	return append(acts, Action{Kind: Note, Event: event, Header: h})
 }
 
-// payloadTooMuch handles payload without a header after a complete fragmented message: one of its datagrams was
-// duplicated.
+// payloadTooMuch handles payload without a header that follows a complete fragmented message. The network has
+// duplicated one of the message's datagrams.
 func (p *Pair) payloadTooMuch(now Instant, acts []Action) []Action {
 	l := &p.last
 	if !l.latest || !l.fragmented || now-l.acked > p.cfg.Timing.FragmentGap || !p.distrustsCopies() {
@@ -156,8 +156,9 @@ func (p *Pair) payloadTooMuch(now Instant, acts []Action) []Action {
 	return append(acts, Action{Kind: Note, Event: SecondData})
 }
 
-// ackCame handles the ACK that a send waits for. One that comes too soon is a copy of an earlier ACK, or the peer has
-// received a copy of an earlier message. It is held back, and dropped if the peer asks for DATA again.
+// ackCame handles the ACK for which a send is waiting. If the ACK comes too soon, it may be a copy of an earlier ACK,
+// or the peer has received a copy of an earlier message. Such an ACK is held back, and dropped if the peer asks for
+// DATA again.
 func (p *Pair) ackCame(now Instant, h protocol.Header, acts []Action) []Action {
 	s := &p.send
 	d := now - s.phases.Clear // DATA was sent after that
@@ -168,14 +169,14 @@ func (p *Pair) ackCame(now Instant, h protocol.Header, acts []Action) []Action {
 			return append(acts, Action{Kind: Note, ID: s.op.ID, Event: EarlyAck, Header: h})
 		}
 	}
-	s.ackHeld = false // this one counts
+	s.ackHeld = false // a second ACK counts
 	return p.acked(now, acts)
 }
 
-// clearAfterDone handles a CLEAR_TO_SEND of a deployed peer for which no send is waiting. After its time-out for DATA,
-// the peer asks again for the message that was reported as done: the ACK of that message was a copy. Or the network
-// copied our SEND_REQUEST, and the peer's next receive answers the copy. The two cases look the same, so no error can
-// claim that a message was lost.
+// clearAfterDone handles a CLEAR_TO_SEND from a deployed peer for which no send is waiting. There are two explanations.
+// The peer's time-out for DATA has expired, and it asks again for a message that was reported as done, because the ACK
+// was a copy. Or the network has copied our SEND_REQUEST, and the peer's next receive answers the copy. The two cases
+// cannot be distinguished, so clearAfterDone does not report an error.
 func (p *Pair) clearAfterDone(now Instant, h protocol.Header, acts []Action) []Action {
 	s := &p.send
 	if s.state != Idle && (s.state != Held || s.requested > 0) || !p.done.valid || p.clearPending || p.done.early.on ||
@@ -186,6 +187,6 @@ func (p *Pair) clearAfterDone(now Instant, h protocol.Header, acts []Action) []A
 	return append(acts, Action{Kind: Note, Event: ClearAfterDone, Header: h})
 }
 
-// unmasked is the time after a message within which the DATA that it replaced may still come: a sender's first
-// time-out.
+// unmasked is the time for which, after a copy was delivered in place of the real DATA, the real DATA may still come.
+// It is a sender's first time-out.
 const unmasked = 100 * time.Millisecond

@@ -18,7 +18,7 @@ import (
 
 var copiedMessages = flag.Int("copied-messages", 400, "number of messages in each stream of TestCopies")
 
-// stream is a long run of messages between a host and the model of a deployed node, over a network that delivers late
+// stream simulates many messages between a host and the model of a deployed node, over a network that delivers late
 // copies of datagrams.
 type stream struct {
 	w    *world
@@ -34,7 +34,7 @@ type stream struct {
 	copies  int
 }
 
-// reporting are the events from which a user learns that the network delivers copies.
+// reporting lists the events that tell a user that the network delivers copies.
 var reporting = []handshake.Event{
 	handshake.DeliveredDuplicate, handshake.EarlyData, handshake.SecondData, handshake.RepeatedContent,
 }
@@ -89,8 +89,8 @@ func (s *stream) done() int {
 	return n
 }
 
-// verdict counts the messages that the host has received, the wrong ones among them, and the wrong ones without a
-// report.
+// verdict counts the messages that the host has received, how many of them were wrong, and how many of the wrong ones
+// were not reported.
 func (s *stream) verdict() (intact, wrong, silent, failed int, first string) {
 	index := make(map[string]int, len(s.expected))
 	for i, data := range s.expected {
@@ -147,9 +147,9 @@ func (s *stream) copying(rng *rand.Rand, one int, lo, hi, jitter time.Duration) 
 	}
 }
 
-// TestCopies: streams and echoes of a deployed node, of distinct messages, with late copies of every tenth DATA
-// datagram. No message replaces another one without a report. With a constant round trip, no message of one datagram
-// does so at all once the pair knows the round trip.
+// TestCopies simulates streams of distinct messages from a deployed node, and echoes, with late copies of every tenth
+// DATA datagram. No copy replaces another message without a report. With a constant round-trip time, no message of one
+// datagram is replaced at all once the Pair knows the round-trip time.
 func TestCopies(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
@@ -200,8 +200,8 @@ func TestCopies(t *testing.T) {
 		total[3], total[4])
 }
 
-// TestEqualMessagesUnderLoss: a program may send the same message again. None is dropped for that, and few are held
-// back.
+// TestEqualMessagesUnderLoss checks that no message is dropped because it equals an earlier one, and that few are held
+// back. A program may send the same message again.
 func TestEqualMessagesUnderLoss(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"fpga", "cpu"} {
@@ -247,7 +247,8 @@ func (b *bench) exchange(d time.Duration, seed uint32) *simOp {
 	return op
 }
 
-// practised returns a host that has received nine messages, each 1 ms after CLEAR_TO_SEND, and so knows the round trip.
+// practised returns a host that knows the round-trip time, because it has received nine messages, each 1 ms after
+// CLEAR_TO_SEND.
 func practised(t *testing.T) *bench {
 	t.Helper()
 	b := newBench(t, hostTo(1, handshake.FPGAPeer(1)))
@@ -388,8 +389,8 @@ func TestSecondDataIsReported(t *testing.T) {
 	}
 }
 
-// TestLateLongDatagram: 347 words of an FPGA are one datagram of 1424 bytes, which is as long as the rest of 701 words
-// after the first datagram, padded.
+// TestLateLongDatagram: an FPGA sends 347 words in one datagram of 1424 bytes. The rest of 701 words after the first
+// datagram, with padding, has the same length.
 func TestLateLongDatagram(t *testing.T) {
 	b := newBench(t, hostTo(1, handshake.FPGAPeer(1)))
 	data := pattern(701, 1)
@@ -526,7 +527,7 @@ func TestSilentFPGA(t *testing.T) {
 }
 
 // TestLateRequestIsNoAck: a continuation datagram is lost, and a copy of the SEND_REQUEST of the FPGA's previous
-// message arrives while the host waits for the ACK.
+// message arrives while the host is waiting for the ACK.
 func TestLateRequestIsNoAck(t *testing.T) {
 	for _, late := range []time.Duration{ms, 10 * ms, 150 * ms, 300 * ms} {
 		host, dev := newRank(hostTo(1, handshake.FPGAPeer(1))), newFPGA(1, 0)

@@ -8,8 +8,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/handshake/cpumodel"
 )
 
-// cpu is an endpoint on the model of upstream's CPU library, with its flaws: one blocking operation at a time, in
-// program order.
+// cpu is an endpoint that uses the model of upstream's CPU library, with its flaws. It executes one blocking operation
+// at a time, in program order.
 type cpu struct {
 	m    *cpumodel.Model
 	peer int
@@ -104,5 +104,5 @@ func (c *cpu) out() [][]byte {
 	return bs
 }
 
-// hostToCPU returns the configuration of a host towards an upstream CPU rank.
+// hostToCPU returns the configuration of a host whose peer is an upstream CPU rank.
 func hostToCPU() handshake.Config { return hostTo(1, handshake.CPUPeer()) }

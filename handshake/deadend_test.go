@@ -20,8 +20,8 @@ func isDeadEnd(t *testing.T, what string, err, cause error) {
 	}
 }
 
-// A fragmented message to an FPGA that was not acknowledged ends all operations that wait for the FPGA, with its error,
-// and all operations posted later.
+// If an FPGA does not acknowledge a fragmented message, all operations that are waiting for the FPGA, and all later
+// ones, fail with the error of that message.
 func TestDeadEndOfAnFPGA(t *testing.T) {
 	partial := func() (*bench, error) {
 		b := newBench(t, hostTo(1, handshake.FPGAPeer(1)))
@@ -75,7 +75,7 @@ func TestDeadEndOfAnFPGA(t *testing.T) {
 	}
 }
 
-// Requests of the FPGA from before the dead end are not answered: it would store the answers as data.
+// Requests that the FPGA sent before the dead end are not answered, because it would store the answers as data.
 func TestDeadEndForgetsRequests(t *testing.T) {
 	b := newBench(t, hostTo(1, handshake.FPGAPeer(1)))
 	b.gets(sreq, sInt, nil)
@@ -158,8 +158,8 @@ func sendNow(b *bench) error {
 	return op.err
 }
 
-// An upstream CPU program that has not acknowledged a fragmented message may have all of it. One send is tried: its
-// SEND_REQUEST does no harm, and is answered if the program receives.
+// An upstream CPU program that has not acknowledged a fragmented message may have received all of it. One trial send is
+// allowed, because its SEND_REQUEST does no harm, and is answered if the program receives.
 func TestDeadEndOfACPUProgram(t *testing.T) {
 	partial := func() (*bench, error) {
 		b := newBench(t, hostToCPU())

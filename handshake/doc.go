@@ -1,18 +1,18 @@
-// Package handshake is the state machine of ZRLMPI between one local rank and one peer. It decides which packets to
-// send and accept, and when to end a message with an error.
+// Package handshake implements the state machine of ZRLMPI between one local rank and one peer. It decides which
+// packets to send and accept, and when to end a message with an error.
 //
-// The package is pure. Every event comes with the time at which it happened and returns actions, which the caller
-// executes in order. The package must never start a goroutine, read a clock, draw a random number, open a socket or
-// keep a payload: the same code drives live ranks, judges recorded packets and runs in simulations that cover hours in
+// The package is pure. Each event method takes the time of the event and returns actions, which the caller executes in
+// order. The package must never start a goroutine, read a clock, use randomness, open a socket or keep a payload,
+// because the same code drives live ranks, evaluates recorded packets, and runs in simulations that cover hours in
 // milliseconds.
 //
 // # The caller's duties
 //
-// A Pair handles at most one message in each direction. The caller queues further messages, and hands over the next one
-// when an action reports that a direction is free. It feeds all packets from the peer to the Pair in order, and calls
-// Tick at the time that Deadline returns, after it has fed all packets received up to then: a packet that waits in a
-// socket is not late. It executes the actions of an event before it feeds the next one, and calls DataSent after
-// TransmitData.
+// A Pair handles at most one message in each direction. The caller queues further messages, and starts the next one
+// when an action reports that a direction is free. It passes all packets from the peer to the Pair in order. It calls
+// Tick at the time that Deadline returns, but only after it has passed all packets received up to then, because a
+// packet that is waiting in a socket is not late. It executes the actions of an event before it calls the next method,
+// and calls DataSent after it has executed TransmitData.
 //
 // # The sender of one message
 //

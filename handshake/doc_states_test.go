@@ -15,8 +15,9 @@ import (
 
 // State tables of docs/ZRLMPI_protocol.md, row by row.
 
-// transitions are scripts that show the rows of the state tables. The first word is the peer, the last word the event,
-// and the words between bring a pair into the state. A number advances the clock by milliseconds, with its time-outs.
+// transitions are scripts, one for each row of the state tables. The first word is the kind of peer, the last word the
+// event, and the words between them bring a Pair into the state. A number advances the clock by that many milliseconds,
+// and handles the time-outs.
 var transitions = map[string]string{
 	"M1":  "fpga send",
 	"M2":  "fpga recv req send",
@@ -174,7 +175,7 @@ func (s *script) send() string { w, _ := s.pair.SendWait(); return w.State.Strin
 func (s *script) recv() string { w, _ := s.pair.RecvWait(); return w.State.String() }
 func (s *script) last() string { return describeActions(s.step()) }
 
-// scriptMessage is a message of three datagrams, which are called first, bare and last in the scripts.
+// scriptMessage is a message of three datagrams. The scripts call them first, bare and last.
 var scriptMessage = cut(0, protocol.Header{Src: 1, Size: 1000, Type: dat}, pattern(1000, 1), protocol.CPUShape())
 var scriptPadded = cut(0, protocol.Header{Src: 1, Size: 353, Type: dat}, pattern(353, 1), protocol.FPGAShape(true))
 

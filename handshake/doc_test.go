@@ -14,7 +14,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/handshake"
 )
 
-// The statements of docs/ZRLMPI_protocol.md about this package hold.
+// What docs/ZRLMPI_protocol.md says about this package is true.
 
 func specification(t *testing.T) string {
 	t.Helper()

@@ -15,15 +15,15 @@ var (
 	ErrTimeout = errors.New("deadline exceeded")
 	// ErrPartial matches every *PartialError.
 	ErrPartial = errors.New("a fragmented message was not acknowledged and must not be retransmitted")
-	// ErrEmpty rejects a message of 0 words to a peer that it would wedge.
+	// ErrEmpty reports that a message of 0 words was rejected, because it would wedge the peer.
 	ErrEmpty = errors.New("a message of 0 words wedges an FPGA")
-	// ErrLength rejects a message that is not a whole number of words.
+	// ErrLength reports that the length of a message is not a whole number of words.
 	ErrLength = errors.New("the length is not a multiple of 4 bytes")
-	// ErrTag rejects a tag that does not fit on the wire.
+	// ErrTag reports that a tag cannot be encoded on the wire.
 	ErrTag = errors.New("no such tag")
-	// ErrTooLong rejects a message longer than Config.MaxWords.
+	// ErrTooLong reports that a message exceeds Config.MaxWords or Config.PeerWords.
 	ErrTooLong = errors.New("message is longer than the limit")
-	// ErrBusy is returned if the pair already has a message in this direction.
+	// ErrBusy reports that the Pair already has a message in this direction.
 	ErrBusy = errors.New("the pair already has a message in this direction")
 	// ErrTruncated matches every *TruncatedError.
 	ErrTruncated = errors.New("message is longer than the posted buffer")
@@ -58,13 +58,13 @@ func (s State) String() string {
 // MarshalText returns the name of the state.
 func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// UnmarshalText sets s to the state of that name, or to Idle if the name is unknown to this version.
+// UnmarshalText sets s to the state with the given name, or to Idle if this version does not know the name.
 func (s *State) UnmarshalText(name []byte) error {
 	*s = State(max(slices.Index(stateNames[:], string(name)), 0))
 	return nil
 }
 
-// WaitsFor returns the type of the packet that ends the state, or 0.
+// WaitsFor returns the type of the packet that ends the state, or 0 if there is none.
 func (s State) WaitsFor() protocol.Type {
 	switch s {
 	case WaitClear:
@@ -79,26 +79,29 @@ func (s State) WaitsFor() protocol.Type {
 	return 0
 }
 
-// Wait describes a rank that waits for a packet of its peer.
+// Wait describes a rank that is waiting for a packet from its peer.
 type Wait struct {
 	ID    ID
 	State State
-	// Local waits for For from Remote. For is 0 while the message is held behind another one of the same pair.
+	// Local is waiting for a packet of type For from Remote. For is 0 while the message is held behind another one of
+	// the same Pair.
 	Local, Remote uint32
 	For           protocol.Type
 	Since         Instant
-	// Retransmissions of this message so far.
+	// Retransmissions is the number of retransmissions of this message so far.
 	Retransmissions int
-	// Words is the size of the message if it is known: by a sender, or from DATA. Got is the number of bytes received.
+	// Words is the size of the message, or 0 if it is unknown. A receiver knows it from DATA. Got is the number of
+	// bytes received.
 	Words uint32
 	Got   int64
-	// Deferred is the call of a deferred SEND_REQUEST that does not match the posted receive, if HasDeferred.
+	// HasDeferred is set if there is a deferred SEND_REQUEST that does not match the posted receive. Deferred is its
+	// call.
 	Deferred    protocol.Call
 	HasDeferred bool
 }
 
-// Describe describes the wait in words, as of now. If now is Since, its age is omitted, so that the text remains the
-// same for as long as the wait lasts.
+// Describe returns a description of the wait at time now. If now is Since, the description omits the duration of the
+// wait, and thus remains the same while the wait lasts.
 func (w Wait) Describe(now Instant) string {
 	s := fmt.Sprintf("rank %d %s %v from rank %d", w.Local, WaitsFor(now-w.Since), w.For, w.Remote)
 	switch w.State {
@@ -130,7 +133,7 @@ func HoldsSend(to uint32, age time.Duration) string {
 	return fmt.Sprintf("has held a send to rank %d back for %v", to, Round(age))
 }
 
-// Round rounds a wait to a precision that is useful to a reader.
+// Round rounds a duration to a precision that is useful to a reader.
 func Round(d time.Duration) time.Duration {
 	switch {
 	case d >= 10*time.Second:
@@ -143,20 +146,20 @@ func Round(d time.Duration) time.Duration {
 	return d.Round(100 * time.Nanosecond)
 }
 
-// TimeoutError reports a wait that reached its deadline.
+// TimeoutError reports that a wait has reached its deadline.
 type TimeoutError struct {
 	Wait
 	// Elapsed is the duration of the wait.
 	Elapsed time.Duration
-	// Silent: the peer is an FPGA that would have asked for DATA again by now if it lacked it.
+	// Silent is set if the peer is an FPGA that would have asked for DATA again by now if it lacked DATA.
 	Silent bool
-	// Unheard: no packet was ever received from the peer.
+	// Unheard is set if no packet was ever received from the peer.
 	Unheard bool
-	// DeadEnd: the wait was for DATA of a deployed peer that is in this send and cannot go on.
+	// DeadEnd is set if the wait was for DATA from a deployed peer that is in this send and cannot continue.
 	DeadEnd bool
 }
 
-// Error names state, packet and peer, and the possible causes.
+// Error describes the state, the awaited packet, the peer, and the possible causes.
 func (e *TimeoutError) Error() string {
 	s := fmt.Sprintf("rank %d waited %s in %v for %v from rank %d", e.Local, Round(e.Elapsed), e.State, e.For, e.Remote)
 	if e.Retransmissions > 0 {
@@ -192,25 +195,25 @@ func (e *TimeoutError) Error() string {
 // Is reports whether target is ErrTimeout.
 func (e *TimeoutError) Is(target error) bool { return target == ErrTimeout }
 
-// Timeout implements net.Error's method.
+// Timeout returns true. It is the method of net.Error.
 func (e *TimeoutError) Timeout() bool { return true }
 
-// PartialError reports a fragmented message to a deployed node that neither acknowledged it in time nor asked for it
-// again in a way that shows how much of it was received. The peer is then in a dead end.
+// PartialError reports that a deployed node has not acknowledged a fragmented message in time, and has not asked for it
+// again in a way that shows that it received none of it. The peer is then in a dead end.
 type PartialError struct {
 	Local, Remote uint32
 	Words         uint32
 	// Datagrams is the number of datagrams of the message.
 	Datagrams int64
 	Elapsed   time.Duration
-	// FPGA: the peer stores the next packet as data if it lost a datagram.
+	// FPGA is set if the peer stores the next packet as data if it lost a datagram.
 	FPGA bool
-	// Doubtful: SEND_REQUEST was retransmitted, so that a later CLEAR_TO_SEND may ask for this message again or for the
-	// next one.
+	// Doubtful is set if SEND_REQUEST was retransmitted, so that a later CLEAR_TO_SEND may ask for this message again
+	// or for the next one.
 	Doubtful bool
 }
 
-// Error describes the failure and the choices of the user.
+// Error describes the failure and what the user can do.
 func (e *PartialError) Error() string {
 	s := fmt.Sprintf("rank %d did not acknowledge %d words in %d datagrams within %s", e.Remote, e.Words, e.Datagrams,
 		Round(e.Elapsed))
@@ -232,14 +235,14 @@ func (e *PartialError) Error() string {
 // Is reports whether target is ErrPartial.
 func (e *PartialError) Is(target error) bool { return target == ErrPartial }
 
-// TruncatedError reports a message longer than the posted buffer. The buffer has the beginning of the message, and the
-// sender received an ACK for all of it.
+// TruncatedError reports that a message was longer than the posted buffer. The buffer contains the beginning of the
+// message, and the whole message was acknowledged to the sender.
 type TruncatedError struct {
 	Remote       uint32
 	Posted, Sent uint32 // words
 }
 
-// Error returns both sizes.
+// Error describes both sizes.
 func (e *TruncatedError) Error() string {
 	return fmt.Sprintf("rank %d sent %d words, but the posted buffer holds %d: the rest was dropped", e.Remote, e.Sent,
 		e.Posted)
@@ -248,13 +251,13 @@ func (e *TruncatedError) Error() string {
 // Is reports whether target is ErrTruncated.
 func (e *TruncatedError) Is(target error) bool { return target == ErrTruncated }
 
-// RemoteError reports an ERROR packet from the peer.
+// RemoteError reports that the peer has sent an ERROR packet.
 type RemoteError struct {
 	Remote uint32
 	State  State
 }
 
-// Error names the peer and the state in which its packet was received.
+// Error describes the peer and the state in which its packet was received.
 func (e *RemoteError) Error() string {
 	return fmt.Sprintf("rank %d answered with ERROR while we were in %v", e.Remote, e.State)
 }

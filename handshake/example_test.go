@@ -8,8 +8,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Rank 0 sends two words to rank 1. The caller executes the actions of each event, and feeds the packets of the peer.
-// Here it prints the actions, and the packets of the peer are made by hand.
+// Rank 0 sends two words to rank 1. The caller executes the actions of each event, and passes the packets from the peer
+// to the Pair. Here it prints the actions, and makes the peer's packets itself.
 func ExamplePair() {
 	rules := handshake.SoftwarePeer()
 	pair := handshake.New(handshake.Config{

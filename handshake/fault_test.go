@@ -26,7 +26,7 @@ var (
 	updateFaults = flag.Bool("update-faults", false, "write testdata/faults.golden")
 )
 
-// faultSizes are messages of 1, 3, 15 and 50 datagrams, of which the last is short or full.
+// faultSizes are the sizes of messages of 1, 3, 15 and 50 datagrams, whose last datagram is short or full.
 var faultSizes = []struct {
 	datagrams, words int
 	full             bool
@@ -98,13 +98,13 @@ func faultStalls() []stall {
 	return stalls
 }
 
-// pairing is two kinds of node, of which the first one sends.
+// pairing is a pair of kinds of node. The first one sends.
 type pairing struct {
 	name string
 	make func() (sender, receiver *party)
 }
 
-// party is an endpoint with a way to post operations on it.
+// party is an endpoint on which operations can be posted.
 type party struct {
 	endpoint
 	send func(data []byte) func() result
@@ -282,7 +282,7 @@ func sizeName(datagrams int, full bool) string {
 
 const goldenFaults = "testdata/faults.golden"
 
-// hiddenFaults are the cells that the wire does not show.
+// hiddenFaults are the cells whose faults cannot be detected from the packets.
 var hiddenFaults = func() map[string]bool {
 	text, err := os.ReadFile(goldenFaults)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -295,8 +295,8 @@ var hiddenFaults = func() map[string]bool {
 	return m
 }()
 
-// scenario is two messages in a row. The fault affects the first one; the second one shows whether it had lasting
-// effects.
+// scenario simulates two consecutive messages. The fault affects the first one, and the second one shows whether the
+// fault has lasting effects.
 type scenario struct {
 	w          *world
 	ends       [2]*party
@@ -346,8 +346,8 @@ func (sc *scenario) transcript() string {
 	return b.String()
 }
 
-// outcome judges a scenario. After an error of our side, whether sender or receiver, the program decides on the later
-// messages in the same direction.
+// outcome evaluates a scenario. After an error on our side, whether sender or receiver, what happens to later messages
+// in the same direction is up to the program.
 func (sc *scenario) outcome() (o outcome, why string) {
 	reported := false
 	for i := range sc.payload {

@@ -45,7 +45,7 @@ func fuzzConfigs(local, remote uint32) []handshake.Config {
 	return []handshake.Config{fpgaPeer, cpuPeer, standIn(local, remote), v09, rto, stream}
 }
 
-// FuzzPair feeds a pair with arbitrary events. The pair must keep its promises to the caller, which checker verifies.
+// FuzzPair passes arbitrary events to a Pair. checker verifies that the Pair keeps its promises to the caller.
 func FuzzPair(f *testing.F) {
 	for _, seed := range captureSeeds(f) {
 		for cfg := range len(fuzzConfigs(0, 1)) {
@@ -80,7 +80,7 @@ func FuzzPair(f *testing.F) {
 	})
 }
 
-// checker is a caller that trusts nothing.
+// checker is a caller that verifies everything that the Pair does.
 type checker struct {
 	t            *testing.T
 	cfg          handshake.Config

@@ -2,30 +2,32 @@ package handshake
 
 import "github.com/zrlmpi/zrlmpid/protocol"
 
-// Kept is the part of a Pair's state that must outlive its process, because a deployed node does not notice that the
+// Kept is the part of a Pair's state that must outlive its process, because a deployed node does not notice when the
 // process is replaced. The caller saves it before it transmits the packets of an event, and passes it to Restore of the
-// next Pair of the same rank and peer. Values are comparable.
+// next Pair for the same rank and peer. Kept values are comparable.
 type Kept struct {
-	// In is a message of the peer that we have not acknowledged; Out is a message of ours that the peer has not
+	// In is a message from the peer that we have not acknowledged, and Out a message to the peer that it has not
 	// acknowledged.
 	In, Out KeptMessage
-	// Received: the last message received had this Call, Size in words and checksum Sum, and was acknowledged at Acked.
+	// Received is set if a message was received. The last one had this Call, Size in words and checksum Sum, and was
+	// acknowledged at Acked.
 	Received  bool
 	Call      protocol.Call
 	Size, Sum uint32
 	Acked     Instant
-	// DeadEnd: the peer cannot go on, because of a message of ours if Sent, of DeadWords words.
+	// DeadEnd is set if the peer cannot continue, because of a message of DeadWords words. The message was ours if Sent
+	// is set.
 	DeadEnd, Sent bool
 	DeadWords     uint32
-	// Rebooted: the host was rebooted since, so that Instants are meaningless.
+	// Rebooted is set if the host was rebooted since, so that Instants are meaningless.
 	Rebooted bool
 }
 
 // Progress is the last step of an unacknowledged message.
 type Progress uint8
 
-// Steps of a message, on both sides. The last step of a sender is Cleared, once it transmits DATA. A receiver has
-// Acknowledged a message from before it transmits the first ACK until the ACK is transmitted.
+// Steps of a message, on both sides. The last step of a sender is Cleared, from the first transmission of DATA. The
+// step of a receiver is Acknowledged while it transmits the first ACK.
 const (
 	NoMessage Progress = iota
 	Requested
@@ -36,12 +38,12 @@ const (
 // KeptMessage is an unacknowledged message.
 type KeptMessage struct {
 	Progress Progress
-	// Call of the sender.
+	// Call is the sender's call.
 	Call protocol.Call
 	Tag  uint8
-	// Words is the size of a message of ours that is Cleared.
+	// Words is the size of the message in words. It is set only in Out, if Progress is Cleared.
 	Words uint32
-	// At is the time of its last SEND_REQUEST, or of CLEAR_TO_SEND.
+	// At is the time of the last SEND_REQUEST, or of CLEAR_TO_SEND.
 	At Instant
 }
 
@@ -75,8 +77,8 @@ func (p *Pair) Kept() Kept {
 	return k
 }
 
-// Before returns the state to be saved while h is transmitted. If h is an ACK, it is unknown whether a process that
-// ends in the meantime has sent it.
+// Before returns the state to be saved before h is transmitted. If h is an ACK and the process ends during the
+// transmission, it will be unknown whether the ACK was sent.
 func (k Kept) Before(h protocol.Header) Kept {
 	if h.Type == protocol.Ack && k.Received && k.In.Progress == NoMessage {
 		k.In = KeptMessage{Progress: Acknowledged, Call: k.Call, Tag: h.Tag, At: k.Acked}

@@ -8,8 +8,9 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// TestHandledLate: a host that was stopped, or that serves a thousand peers, handles a packet long after it has
-// arrived. The time at which it was handled proves nothing; only a timer that had expired when it arrived does.
+// TestHandledLate: a host that was stopped, or that serves a thousand peers, handles a packet long after its arrival.
+// Conclusions must not be drawn from the time at which it is handled, but only from timers that had expired when it
+// arrived.
 func TestHandledLate(t *testing.T) {
 	fpga := hostTo(1, handshake.FPGAPeer(1))
 	type exchange struct {

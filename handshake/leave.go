@@ -2,16 +2,16 @@ package handshake
 
 import "time"
 
-// A message whose caller is gone may still be in progress, because the peer relies on it. Other messages of the pair
+// A message may remain in progress after its caller is gone, because the peer relies on it. Other messages of the Pair
 // wait for it, so it has a deadline even if none is configured.
 
-// leftDeadline ends the wait for the ACK or DATA of such a message if no deadline is configured.
+// leftDeadline is the deadline for the ACK or DATA of such a message if none is configured.
 const leftDeadline = 10 * time.Second
 
-// LeaveSend leaves a send to the peer because its caller is gone, and reports whether the send is still in progress. If
-// not, cancel it by CancelSend. A deployed node that has the SEND_REQUEST would wait forever for the DATA of a message
-// that it has cleared, so DATA is sent if the node asks for it; SEND_REQUEST is not retransmitted. The caller must keep
-// the payload until SendDone, or until CancelSend succeeds.
+// LeaveSend informs the Pair that the caller of a send is gone, and reports whether the send must stay in progress. If
+// not, cancel it by CancelSend. A send must stay in progress if a deployed node may have its SEND_REQUEST, because the
+// node would wait forever for DATA after it has cleared the message. DATA is then sent if the node asks for it, but
+// SEND_REQUEST is not retransmitted. Keep the payload until SendDone, or until CancelSend succeeds.
 func (p *Pair) LeaveSend(now Instant, id ID) bool {
 	s := &p.send
 	switch {
@@ -30,12 +30,13 @@ func (p *Pair) LeaveSend(now Instant, id ID) bool {
 	return true
 }
 
-// SendLeft reports whether a send was left by LeaveSend and is not yet cleared by the peer.
+// SendLeft reports whether LeaveSend was called for the send in progress, and the peer has not cleared it yet.
 func (p *Pair) SendLeft() bool {
 	return p.send.gone && (p.send.state == WaitClear || p.send.state == Held)
 }
 
-// LeaveRecv bounds the wait for a message that CancelRecv could not cancel, because the caller of its receive is gone.
+// LeaveRecv informs the Pair that the caller of a receive is gone. The wait for a message that CancelRecv could not
+// cancel then has a deadline.
 func (p *Pair) LeaveRecv(now Instant, id ID) {
 	r := &p.recv
 	if r.state == Idle || r.op.ID != id {
@@ -47,7 +48,7 @@ func (p *Pair) LeaveRecv(now Instant, id ID) {
 	}
 }
 
-// bound returns a configured deadline, or leftDeadline for a message whose caller is gone if none is configured.
+// bound returns the given deadline, or leftDeadline if the deadline is 0 and the caller of the message is gone.
 func bound(deadline Instant, gone bool) Instant {
 	if gone && deadline == 0 {
 		return leftDeadline

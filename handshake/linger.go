@@ -1,12 +1,12 @@
 package handshake
 
-// LingerUntil returns the time until which the peer may retransmit its last message because the ACK was lost. It
-// returns false if the peer will not retransmit it: it is known to have the ACK, or it has no retransmission left, or
-// we would not answer with another ACK, or nothing was lost between these ranks of one host.
+// LingerUntil returns the time until which the peer may retransmit its last message because our ACK was lost. It
+// returns false if there is no reason to wait: the peer is known to have the ACK, it has no retransmission left, the
+// Pair would not send another ACK, or the ranks are on one host and nothing was lost between them.
 //
-// The peer retransmits by Timing.Ack, or after AckRetransmit if that is longer than the first time-out. Each
-// retransmission shows that it did not receive the ACKs so far, so the next one is awaited as well, up to the number of
-// retransmissions in Timing.Ack.
+// The peer's first time-out is assumed to be Timing.Ack.First or, if longer, AckRetransmit; the later ones follow
+// Timing.Ack. Each retransmission shows that the peer has received no ACK so far, so LingerUntil then allows time for
+// the next one, up to Timing.Ack.Retransmissions.
 func (p *Pair) LingerUntil() (Instant, bool) {
 	l := &p.last
 	if !l.valid || l.known || p.deferred.valid || p.cfg.Reliable || p.cfg.Quirks.AckOnce || p.cfg.SameHost && !p.lossy {

@@ -7,7 +7,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/handshake"
 )
 
-// The rank has received a message of its peer, and may end when the peer cannot need its ACK any more.
+// A rank that has received a message may exit as soon as the peer can no longer need the ACK.
 func TestLingerUntil(t *testing.T) {
 	fpga := hostTo(1, handshake.FPGAPeer(1))
 	software := hostTo(1, handshake.SoftwarePeer())

@@ -14,26 +14,26 @@ type Pair struct {
 	// deferred is the last SEND_REQUEST not yet answered by a receive; with the OneDeferredHeader quirk, the last
 	// unexpected header of any type.
 	deferred     deferredHeader
-	unfit        bool // the deferred SEND_REQUEST did not match the posted receive
+	unfit        bool // the deferred SEND_REQUEST does not match the posted receive
 	stale        deferredHeader
-	unanswered   deferredHeader // the peer's CLEAR_TO_SEND not yet answered by DATA
+	unanswered   deferredHeader // the peer's CLEAR_TO_SEND that was not answered by DATA yet
 	clearPending bool           // the peer may still answer a SEND_REQUEST of a send that ended, or an extra one
 	numbers      numbers
 	last         finished
 	lossy        bool // a packet after SEND_REQUEST had to be retransmitted
 	dead         deadEnd
-	drain        int64 // payload bytes of a retransmitted message still to be discarded
+	drain        int64 // payload bytes of a dropped message that are still to be discarded
 	drainEnd     Instant
 	received     received
 	recent       recent    // messages
-	vainHolds    int       // messages held back without effect since a copy was last proven
+	vainHolds    int       // messages held back in vain since the network last made a copy
 	answer       roundTrip // time from CLEAR_TO_SEND to DATA
 	ack          roundTrip // time from DATA in one datagram to ACK
 	done         doneSend
-	next         *renewal // settings not yet in force in both directions, or nil
+	next         *renewal // settings that do not apply in both directions yet, or nil
 	requestedAt  Instant  // when our last SEND_REQUEST was sent
-	// earlier is the state left by previous processes of this rank, or nil. resumes: the deferred SEND_REQUEST stands
-	// for a message that one of them cleared.
+	// earlier is the state left by previous processes of this rank, or nil. resumes is set if the deferred SEND_REQUEST
+	// stands for a message that one of them cleared.
 	earlier *earlier
 	resumes bool
 }
@@ -43,30 +43,30 @@ type deferredHeader struct {
 	valid  bool
 	header protocol.Header
 	at     Instant
-	again  bool // a SEND_REQUEST retransmitted at its sender's spacing, so no duplicate
+	again  bool // a SEND_REQUEST that its sender has retransmitted, so it is not a duplicate
 }
 
-// finished describes the last message received, so that a retransmission of it is recognized.
+// finished describes the last message received, so that its retransmissions are recognized.
 type finished struct {
 	valid bool
 	call  protocol.Call
 	size  uint32
 	sum   uint32
 	acked Instant
-	// early runs while retransmitted DATA may have been sent before our ACK arrived.
+	// early runs while retransmitted DATA may have crossed with our ACK.
 	early timer
-	twin  bool // equals one of the recent messages before it
-	// latest: it answered the last CLEAR_TO_SEND; answered is the time that took, or 0 if unknown. fragmented: it came
-	// in several datagrams.
+	twin  bool // the message equals an earlier recent message
+	// latest is set if the message answered the last CLEAR_TO_SEND. answered is the time that this took, or 0 if
+	// unknown. fragmented is set if the message came in several datagrams.
 	latest, fragmented bool
 	answered           Instant
-	// known: the peer is known to have our ACK. reacked is the number of its retransmissions that were acknowledged
-	// again.
+	// known is set if the peer is known to have our ACK. reacked is the number of retransmissions of the message that
+	// were acknowledged again.
 	known   bool
 	reacked int
 }
 
-// doneSend describes the last message sent and acknowledged, so that a CLEAR_TO_SEND that asks for it again is
+// doneSend describes the last message that was sent and acknowledged, so that a CLEAR_TO_SEND that asks for it again is
 // recognized.
 type doneSend struct {
 	valid bool
@@ -91,9 +91,9 @@ func (p *Pair) Deadline() (Instant, bool) {
 		p.recv.rto, p.recv.deadline, p.recv.early, p.recv.doubt, p.last.early, restart)
 }
 
-// Tick handles every time-out and deadline up to now. All packets received before now must have been fed to the pair.
-// Whether a packet came early is decided by the timers that had expired when it arrived, not by the time at which it
-// was handled, which proves nothing on a host that was stopped in between.
+// Tick handles all time-outs and deadlines up to now. The caller must have passed all packets received before now to
+// the Pair. Whether a packet came early is decided by the timers that Tick has expired before, and not by the time at
+// which the packet is handled, which proves nothing if the host was stopped in between.
 func (p *Pair) Tick(now Instant, acts []Action) []Action {
 	p.send.early.expire(now)
 	p.send.askedEarly.expire(now)
@@ -107,14 +107,15 @@ func (p *Pair) Tick(now Instant, acts []Action) []Action {
 	return p.tickRecv(now, acts)
 }
 
-// Reconnected informs a pair on a Reliable transport that all data in flight on the connection is lost.
+// Reconnected informs a Pair on a Reliable transport that the transport has a new connection, and that all data in
+// flight on the old one is lost.
 func (p *Pair) Reconnected(now Instant, acts []Action) []Action {
 	if !p.cfg.Reliable {
 		return acts
 	}
 	switch p.send.state {
 	case Held:
-		if p.send.requested > 0 && !p.send.gone { // a SEND_REQUEST that the peer may not have deferred
+		if p.send.requested > 0 && !p.send.gone { // the peer may not have received the SEND_REQUEST
 			acts = p.transmitRequest(now, acts)
 		}
 	case WaitClear:
@@ -174,14 +175,15 @@ func (p *Pair) Datagram(now Instant, b []byte, acts []Action) []Action {
 		acts = append(acts, Action{Kind: Drop, Reason: reason})
 		return p.short(b, acts)
 	}
-	// Only DATA has a payload. ERROR may have one, by the protocol page.
+	// Only DATA has a payload, but the protocol page allows one in ERROR.
 	if h.Type != protocol.Data && h.Type != protocol.Error && len(b) != protocol.HeaderLen {
 		return append(acts, Action{Kind: Drop, Reason: ReasonLength, Header: h})
 	}
 	return p.packet(now, h, b[protocol.HeaderLen:], false, acts)
 }
 
-// Header handles a header from a transport whose framing separates headers from payload. The payload goes to Payload.
+// Header handles a header from a transport whose framing separates headers from payload. The caller passes the payload
+// to Payload.
 func (p *Pair) Header(now Instant, b []byte, acts []Action) []Action {
 	h, defect := p.cfg.Profile.Parse(b)
 	if !defect.OK() {
@@ -190,12 +192,12 @@ func (p *Pair) Header(now Instant, b []byte, acts []Action) []Action {
 	return p.packet(now, h, nil, true, acts)
 }
 
-// expectsPayload reports whether payload without a header may belong to a known message, and is not just noise.
+// expectsPayload reports whether payload without a header may belong to a known message.
 func (p *Pair) expectsPayload() bool {
 	return p.recv.state == WaitData || p.last.valid
 }
 
-// misdirected checks the ranks in a header, and returns ReasonNone if they are right.
+// misdirected returns ReasonNone if the ranks in a header are correct, and otherwise the reason to drop the packet.
 func (p *Pair) misdirected(h protocol.Header) Reason {
 	if h.Src != p.cfg.Remote {
 		return ReasonSourceRank
@@ -206,8 +208,8 @@ func (p *Pair) misdirected(h protocol.Header) Reason {
 	return ReasonNone
 }
 
-// packet handles a packet with a valid header. payload is the rest of its datagram; if streamed, the payload comes
-// separately instead.
+// packet handles a packet with a valid header. payload is the rest of its datagram. If streamed is set, the payload
+// follows separately instead.
 func (p *Pair) packet(now Instant, h protocol.Header, payload []byte, streamed bool, acts []Action) []Action {
 	drop := func(r Reason) []Action {
 		return append(acts, Action{Kind: Drop, Reason: r, Header: h})
@@ -224,7 +226,7 @@ func (p *Pair) packet(now Instant, h protocol.Header, payload []byte, streamed b
 		acts = p.wedge(h, errWedgeUnsolicited, acts)
 	}
 	if h.Type != protocol.ClearToSend {
-		p.unanswered = deferredHeader{} // it is in another call by now
+		p.unanswered = deferredHeader{} // the peer is in another call by now
 	}
 	if h.Call == protocol.Barrier {
 		if p.isRevocation(h) {
@@ -257,8 +259,8 @@ func (p *Pair) packet(now Instant, h protocol.Header, payload []byte, streamed b
 	return p.Release(now, acts)
 }
 
-// onError handles an ERROR packet. The protocol page does not specify which operation it ends: end the pending send if
-// there is one, since the receiver is the side that can refuse a message.
+// onError handles an ERROR packet. The protocol page does not specify which operation it ends. onError ends the pending
+// send if there is one, because the receiver is the side that can refuse a message.
 func (p *Pair) onError(now Instant, h protocol.Header, acts []Action) []Action {
 	switch {
 	case p.send.state == WaitClear || p.send.state == WaitAck:
@@ -269,7 +271,7 @@ func (p *Pair) onError(now Instant, h protocol.Header, acts []Action) []Action {
 	return append(acts, Action{Kind: Drop, Reason: ReasonStale, Header: h})
 }
 
-// deferHeader keeps a header for later, if it is of a type that is kept.
+// deferHeader keeps a header for later use if its type is one that the Pair keeps.
 func (p *Pair) deferHeader(now Instant, h protocol.Header) {
 	if h.Type == protocol.SendRequest || p.cfg.Quirks.OneDeferredHeader {
 		p.deferred = deferredHeader{valid: true, header: h, at: now}
@@ -281,8 +283,8 @@ func (p *Pair) header(t protocol.Type, call protocol.Call, size uint32, tag uint
 	return protocol.Header{Dst: p.cfg.Remote, Src: p.cfg.Local, Size: size, Call: call, Type: t, Tag: tag}
 }
 
-// Reset ends a dead end after the peer was restarted, and forgets all deferred packets. A message in progress
-// continues, but if it fails the peer is not in a dead end.
+// Reset informs the Pair that the peer was restarted. It ends a dead end, and discards all deferred packets. A message
+// in progress continues, but if it fails, the peer is not in a dead end.
 func (p *Pair) Reset() {
 	p.leaveDeadEnd()
 	p.send.resetSince, p.recv.resetSince = p.send.state == WaitAck, p.recv.active()
@@ -316,7 +318,7 @@ func (t *timer) expire(now Instant) {
 	}
 }
 
-// earliest returns the time of the first timer to expire, and false if none is set.
+// earliest returns the time of the timer that expires first, and false if none is set.
 func earliest(timers ...timer) (Instant, bool) {
 	at, ok := Instant(0), false
 	for _, t := range timers {

@@ -11,7 +11,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// headerLike returns a DATA payload that is a valid ZRLMPI packet of the pair, as a program sends that forwards
+// headerLike returns a DATA payload that is itself a valid ZRLMPI packet of the Pair, as in a program that forwards
 // recorded traffic.
 func headerLike(t protocol.Type) []byte {
 	return protocol.CloudFPGA.Append(nil, protocol.Header{Dst: 0, Src: 1, Call: sInt, Type: t})
@@ -156,7 +156,7 @@ func TestBadDataDoesNotHarmTheMessage(t *testing.T) {
 	}
 }
 
-// As of its beginning, the text of a wait has no age.
+// The description of a wait at the time of its beginning does not mention its duration.
 func TestDescribe(t *testing.T) {
 	held := handshake.Wait{State: handshake.Held, Remote: 1, Since: time.Second}
 	receiving := handshake.Wait{State: handshake.Receiving, Remote: 2, For: protocol.Data, Since: time.Second, Words: 2,

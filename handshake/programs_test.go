@@ -23,8 +23,8 @@ type message struct {
 	at       func() result // the node's result
 }
 
-// newProgram makes a program of some messages between a host and a deployed node. The node makes its blocking calls in
-// order; the host posts the calls of each direction in order.
+// newProgram returns a random program of some messages between a host and a deployed node. The node makes its blocking
+// calls in order. The host posts the calls in each direction in order.
 func newProgram(kind string, rng *rand.Rand) (w *world, node *party, messages []*message) {
 	rules := handshake.FPGAPeer(1)
 	var end endpoint

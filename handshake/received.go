@@ -2,10 +2,10 @@ package handshake
 
 import "github.com/zrlmpi/zrlmpid/protocol"
 
-// NumTypes is the length of tables indexed by protocol.Type.
+// NumTypes is the length of arrays indexed by protocol.Type.
 const NumTypes = int(protocol.Error) + 1
 
-// received counts the valid packets from the peer.
+// received counts the valid packets from the peer, and their bytes.
 type received struct {
 	packets, bytes [NumTypes]uint64
 }
@@ -24,8 +24,9 @@ func (r *received) data(datagrams, bytes int) {
 	r.bytes[protocol.Data] += uint64(bytes)
 }
 
-// Received returns the number of valid packets from the peer that were addressed to us, and of the bytes in them, by
-// type, since New. A DATA message counts as its datagrams, or as one packet on a Reliable transport.
+// Received returns the number of valid packets received from the peer since New that were addressed to this rank, and
+// the number of bytes in them, by type. Each datagram of a DATA message counts as a packet; on a Reliable transport,
+// the message counts as one packet.
 func (p *Pair) Received() (packets, bytes [NumTypes]uint64) {
 	return p.received.packets, p.received.bytes
 }

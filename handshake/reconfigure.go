@@ -1,27 +1,27 @@
 package handshake
 
 // Reconfigure applies the time-outs, the deadlines and OnPartial of cfg from the next message on, in each direction
-// separately. A message in progress keeps its settings. The rest of cfg is ignored: both sides have to agree on it, or
-// it describes the peer.
+// separately. A message in progress keeps its settings. The rest of cfg is ignored, because both sides have to agree on
+// it or it describes the peer.
 func (p *Pair) Reconfigure(cfg *Config) {
 	p.next = &renewal{Timing: cfg.Timing, OnPartial: cfg.OnPartial}
 	if p.send.state == Idle {
 		p.renewSend()
 	}
-	if !p.recv.active() { // a receive that waits for SEND_REQUEST has used none yet
+	if !p.recv.active() { // a receive that is waiting for SEND_REQUEST has not used any setting yet
 		p.renewRecv()
 	}
 }
 
-// renewal has the settings that apply from the next message on.
+// renewal contains the settings that apply from the next message on.
 type renewal struct {
 	Timing
 	OnPartial
-	// send and recv are set when the direction uses the settings.
+	// send and recv are set once their direction uses the settings.
 	send, recv bool
 }
 
-// renewSend applies the settings of the sender's half, which is idle.
+// renewSend applies the settings for sending. The sending half must be idle.
 func (p *Pair) renewSend() {
 	n, t := p.next, &p.cfg.Timing
 	t.Clear, t.Ack, t.ClearDeadline, t.AckDeadline = n.Clear, n.Ack, n.ClearDeadline, n.AckDeadline
@@ -31,7 +31,7 @@ func (p *Pair) renewSend() {
 	p.renewed()
 }
 
-// renewRecv applies the settings of the receiver's half.
+// renewRecv applies the settings for receiving.
 func (p *Pair) renewRecv() {
 	n, t := p.next, &p.cfg.Timing
 	t.Data, t.DataDeadline, t.FragmentGap = n.Data, n.DataDeadline, n.FragmentGap

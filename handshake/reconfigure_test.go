@@ -59,8 +59,8 @@ func ended(acts []handshake.Action, kind handshake.ActionKind) (error, bool) {
 	return nil, false
 }
 
-// TestReconfigureBetweenMessages: a message in progress ends by the time-outs and deadlines that it began with; the
-// next one has the new ones.
+// TestReconfigureBetweenMessages checks that a message in progress keeps the time-outs and deadlines with which it
+// began, and that the next one uses the new ones.
 func TestReconfigureBetweenMessages(t *testing.T) {
 	const second = time.Second
 	t.Run("send, not cleared", func(t *testing.T) {

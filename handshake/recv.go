@@ -15,7 +15,7 @@ type RecvOp struct {
 	AnyTag bool
 }
 
-// receiving is the state of the receiver's half of a pair.
+// receiving is the state of the receiving half of a Pair.
 type receiving struct {
 	state    State
 	op       RecvOp
@@ -25,41 +25,42 @@ type receiving struct {
 	tries    int
 	phases   Phases
 
-	call    protocol.Call // of the sender, once known
+	call    protocol.Call // the sender's call, once known
 	tag     uint8
-	gone    bool    // its caller is gone, and LeaveRecv was called
-	number  uint32  // of the sender's SEND_REQUEST, if the peer is Numbered
-	early   timer   // runs while SEND_REQUEST may have been sent before CLEAR_TO_SEND or DATA arrived
+	gone    bool    // LeaveRecv was called, because the caller is gone
+	number  uint32  // number of the sender's SEND_REQUEST, if the peer is Numbered
+	early   timer   // runs while a SEND_REQUEST may have crossed with CLEAR_TO_SEND or DATA
 	size    uint32  // size of the message in progress, in words
 	sum     uint32  // checksum of the payload in its first datagram
 	off     int64   // payload bytes received
 	arrived Instant // when the last of them was received
 	first   int64   // payload bytes in its first datagram
-	// begun: its first datagram, of message seen, was received, even if the message was started over.
+	// begun is set once the first datagram of a message was received, and remains set if the message is started over.
+	// seen is the fingerprint of that message.
 	begun bool
 	seen  fingerprint
-	// doubt runs while the message being received may be a copy of an earlier one; held: it is complete, and waits
-	// until doubt expires.
+	// doubt runs while the message being received may be a copy of an earlier one. held is set if the message is
+	// complete and held back until doubt expires.
 	doubt timer
 	held  bool
-	// answered is the time between CLEAR_TO_SEND and the message, 0 if CLEAR_TO_SEND was sent twice. doubted and
-	// doubtedAnswer are seen and answered of a message that was held back and replaced.
+	// answered is the time from CLEAR_TO_SEND to the message, or 0 if CLEAR_TO_SEND was sent twice. doubted and
+	// doubtedAnswer are the values of seen and answered for a message that was held back and replaced.
 	answered      Instant
 	doubted       fingerprint
 	doubtedAnswer Instant
-	// certain: the peer is in this send, because DATA or a second SEND_REQUEST was received.
+	// certain is set if DATA or a second SEND_REQUEST shows that the peer is really in this send.
 	certain    bool
-	resetSince bool // as in sending
+	resetSince bool // the peer was restarted since, as in sending
 	resumed    bool // an earlier process cleared the message
 }
 
-// active reports whether the sender was cleared and DATA is outstanding.
+// active reports whether CLEAR_TO_SEND was sent and DATA is outstanding.
 func (r *receiving) active() bool { return r.state == WaitData || r.state == Receiving }
 
 // left returns the number of outstanding payload bytes, without padding.
 func (r *receiving) left() int64 { return int64(r.size)*protocol.WordLen - r.off }
 
-// Recv posts a receive. The error is ErrBusy if there already is one, or a *DeadEndError.
+// Recv posts a receive. The error is ErrBusy if a receive is already posted, or a *DeadEndError.
 func (p *Pair) Recv(now Instant, op RecvOp, acts []Action) ([]Action, error) {
 	if p.recv.state != Idle {
 		return acts, ErrBusy
@@ -74,7 +75,7 @@ func (p *Pair) Recv(now Instant, op RecvOp, acts []Action) ([]Action, error) {
 // RecvIdle reports whether the pair has no receive, so that Recv does not return ErrBusy.
 func (p *Pair) RecvIdle() bool { return p.recv.state == Idle }
 
-// answerDeferred clears the deferred SEND_REQUEST if the posted receive matches it.
+// answerDeferred answers the deferred SEND_REQUEST with CLEAR_TO_SEND if the posted receive matches it.
 func (p *Pair) answerDeferred(now Instant, acts []Action) []Action {
 	p.unfit = false
 	if _, _, ok := p.Deferred(); !ok || p.send.state == WaitAck {
@@ -96,7 +97,7 @@ func (p *Pair) matchesRecv(h protocol.Header) bool {
 	return op.Any || p.cfg.Peer.OnlyInt || h.Call == op.Datatype.Send()
 }
 
-// accept begins the handshake of a message that a SEND_REQUEST announced.
+// accept begins to receive the message that the SEND_REQUEST h announced at time at.
 func (p *Pair) accept(now Instant, h protocol.Header, at Instant, acts []Action) []Action {
 	r := &p.recv
 	r.certain = p.asked(h)
@@ -113,8 +114,8 @@ func (p *Pair) accept(now Instant, h protocol.Header, at Instant, acts []Action)
 	r.state, r.since, r.tries = WaitData, now, 0
 	r.deadline = in(now, bound(p.cfg.Timing.DataDeadline, r.gone))
 	if s := &p.send; s.state == WaitClear {
-		// Both sides have asked to send. The peer's message goes first; SEND_REQUEST for ours is retransmitted when it
-		// is done, if the peer drops it.
+		// Both sides have asked to send. The peer's message goes first. Once it is done, our SEND_REQUEST is
+		// retransmitted if the peer drops such requests.
 		s.state, s.rto, s.deadline = Held, timer{}, timer{}
 		acts = append(acts, Action{Kind: Note, ID: s.op.ID, Event: Crossed, Header: h})
 	}
@@ -144,7 +145,7 @@ func (p *Pair) clear(now Instant, acts []Action, retransmitted bool) []Action {
 	return acts
 }
 
-// armRecv sets the time-out of the wait for DATA.
+// armRecv sets the time-out for DATA.
 func (p *Pair) armRecv(now Instant) {
 	r := &p.recv
 	r.rto = timer{}
@@ -166,7 +167,7 @@ func (p *Pair) onRequest(now Instant, h protocol.Header, acts []Action) []Action
 	if p.inOurSend() && !p.asked(h) && now-p.earlier.kept.Out.At < latestCopy {
 		return p.keepRequest(now, h, acts)
 	}
-	p.endEarlier(now) // it is in no send that an earlier process cleared
+	p.endEarlier(now) // the peer is not in a send that an earlier process cleared
 	if p.send.state == WaitAck && p.cfg.Peer.OneAtATime {
 		acts = p.requestInWaitAck(now, h, acts)
 	}
@@ -218,7 +219,7 @@ func (p *Pair) keepRequest(now Instant, h protocol.Header, acts []Action) []Acti
 	return acts
 }
 
-// asked reports whether the deferred SEND_REQUEST is h and was retransmitted at its sender's spacing.
+// asked reports whether h is the deferred SEND_REQUEST, and its sender has retransmitted it at the sender's interval.
 func (p *Pair) asked(h protocol.Header) bool {
 	return p.deferred.valid && p.deferred.header == h && p.deferred.again
 }
@@ -247,7 +248,7 @@ func (p *Pair) onData(now Instant, h protocol.Header, payload []byte, streamed b
 	f := fingerprint{call: h.Call, size: h.Size, sum: checksum(payload)}
 	switch differs := r.begun && r.seen != f; {
 	case r.held && differs && p.recent.has(f) && !p.recent.has(r.seen):
-		return drop(ReasonDuplicate) // one of the two is a copy: this one
+		return drop(ReasonDuplicate) // of the two messages, this one is the copy
 	case (differs || r.begun && now-r.arrived < p.ackLost()) && !streamed && p.distrustsCopies():
 		p.vainHolds = 0
 		if !r.doubt.on {
@@ -272,7 +273,7 @@ func (p *Pair) onData(now Instant, h protocol.Header, payload []byte, streamed b
 	return p.take(now, payload, acts)
 }
 
-// Payload handles payload without a header: a continuation datagram, or a piece of a stream.
+// Payload handles payload that arrives without a header: a continuation datagram, or a piece of a stream.
 func (p *Pair) Payload(now Instant, b []byte, acts []Action) []Action {
 	r := &p.recv
 	if p.cfg.Reliable {
@@ -306,15 +307,16 @@ func (p *Pair) Payload(now Instant, b []byte, acts []Action) []Action {
 	return p.take(now, b, acts)
 }
 
-// Run receives at once as many as possible of the datagrams in b, each of size bytes: full ones from the middle of the
-// message in progress. It returns the number of bytes received; pass the next datagram to Datagram.
+// Run handles several datagrams at once. b consists of datagrams of size bytes each. Run receives those at the
+// beginning of b that are full datagrams from the middle of the message in progress, and returns their total length.
+// The caller passes the next datagram to Datagram.
 func (p *Pair) Run(now Instant, b []byte, size int, acts []Action) (int, []Action) {
 	r := &p.recv
 	if r.state != Receiving || r.off == 0 || size != p.cfg.Shape.MaxDatagram ||
 		now-r.arrived > p.cfg.Timing.FragmentGap {
 		return 0, acts
 	}
-	most := min(int64(len(b)), r.left()-1) // the last one may be padded, and ends the message
+	most := min(int64(len(b)), r.left()-1) // the last datagram may be padded, and ends the message
 	n := 0
 	for ; int64(n+size) <= most; n += size {
 		if protocol.BeginsWithMark(b[n:]) { // it may be a packet
@@ -328,7 +330,7 @@ func (p *Pair) Run(now Instant, b []byte, size int, acts []Action) (int, []Actio
 	return n, acts
 }
 
-// take stores payload, and completes the message with its last byte.
+// take stores payload, and completes the message if b contains its last byte.
 func (p *Pair) take(now Instant, b []byte, acts []Action) []Action {
 	r := &p.recv
 	if n := r.left(); int64(len(b)) > n {
@@ -362,7 +364,7 @@ func (p *Pair) complete(now Instant, acts []Action) []Action {
 	acts = append(acts, Action{Kind: Transmit, ID: r.op.ID, Header: h})
 	f := r.seen
 	if f == r.doubted {
-		r.answered = r.doubtedAnswer // it was real, and was retransmitted since
+		r.answered = r.doubtedAnswer // it was real, and was retransmitted
 	}
 	p.last = finished{
 		valid: true, call: r.call, size: r.size, sum: r.sum, acked: now, early: in(now, p.ackLost()),
@@ -397,7 +399,7 @@ func (p *Pair) startOver(now Instant, acts []Action) []Action {
 	return append(acts, Action{Kind: Note, ID: r.op.ID, Event: StartedOver})
 }
 
-// tickRecv handles the timers of the receiver's half.
+// tickRecv handles the timers of the receiving half.
 func (p *Pair) tickRecv(now Instant, acts []Action) []Action {
 	r := &p.recv
 	if r.doubt.due(now) || r.held && r.deadline.due(now) {
@@ -416,8 +418,8 @@ func (p *Pair) tickRecv(now Instant, acts []Action) []Action {
 		return acts
 	}
 	if p.cfg.Quirks.OneDeferredHeader && p.send.state == WaitAck {
-		// A stand-in that is sending as well. A second CLEAR_TO_SEND would show that it is in no send, as an FPGA's
-		// does.
+		// This is a stand-in that is sending as well. A second CLEAR_TO_SEND would tell the peer that it is not in a
+		// send, as with an FPGA.
 		p.armRecv(now)
 		return acts
 	}
@@ -426,7 +428,7 @@ func (p *Pair) tickRecv(now Instant, acts []Action) []Action {
 		acts = p.wedge(protocol.Header{}, errWedgeBrokenOff, acts)
 		acts = p.startOver(now, acts)
 		if p.cfg.Peer.RetransmitsClear > 0 {
-			// The peer retransmits DATA by itself. It would keep a CLEAR_TO_SEND for its next send.
+			// The peer retransmits DATA by itself, and would keep another CLEAR_TO_SEND for its next send.
 			p.armRecv(now)
 			return acts
 		}
@@ -434,7 +436,7 @@ func (p *Pair) tickRecv(now Instant, acts []Action) []Action {
 	return p.clear(now, acts, true)
 }
 
-// endRecv frees the receiver's half, and resumes a send that waited for it.
+// endRecv ends the receive with err or nil, frees the receiving half, and resumes a send that was held back.
 func (p *Pair) endRecv(now Instant, err error, acts []Action) []Action {
 	r := p.recv
 	p.freeRecv()
@@ -446,13 +448,13 @@ func (p *Pair) endRecv(now Instant, err error, acts []Action) []Action {
 		Header: p.header(protocol.Data, r.call, r.size, r.tag),
 	})
 	if err == nil && p.send.state == Held {
-		// The peer was in a send. A CLEAR_TO_SEND in the meantime was a duplicate.
+		// The peer was in a send, so a CLEAR_TO_SEND in the meantime was a duplicate.
 		p.stale = deferredHeader{}
 	}
 	return p.resumeSend(now, acts)
 }
 
-// resumeSend resumes a send that waited for the receiver's half.
+// resumeSend resumes a send that was held back because a receive was in progress.
 func (p *Pair) resumeSend(now Instant, acts []Action) []Action {
 	s := &p.send
 	if s.state != Held || p.dead.err != nil {
@@ -472,7 +474,7 @@ func (p *Pair) resumeSend(now Instant, acts []Action) []Action {
 	return p.useStale(now, acts)
 }
 
-// freeRecv makes the receiver's half idle.
+// freeRecv makes the receiving half idle.
 func (p *Pair) freeRecv() {
 	p.recv = receiving{}
 	if p.next != nil {
@@ -480,7 +482,7 @@ func (p *Pair) freeRecv() {
 	}
 }
 
-// CancelRecv cancels a posted receive. It returns false if the sender was already cleared: then the message will
+// CancelRecv cancels a posted receive. It returns false if the sender was already cleared. The message will then
 // arrive, and the caller must provide a buffer for it until RecvDone.
 func (p *Pair) CancelRecv(id ID) bool {
 	if p.recv.state != WaitRequest || p.recv.op.ID != id {
@@ -491,8 +493,8 @@ func (p *Pair) CancelRecv(id ID) bool {
 	return true
 }
 
-// Expects returns, while a message is being received, the offset of the next payload byte in the message and the number
-// of outstanding bytes, without padding.
+// Expects returns the offset of the next payload byte in the message being received, and the number of outstanding
+// bytes, without padding. ok is false if no message is being received.
 func (p *Pair) Expects() (offset, left int64, ok bool) {
 	if p.recv.state != Receiving {
 		return 0, 0, false
@@ -500,7 +502,7 @@ func (p *Pair) Expects() (offset, left int64, ok bool) {
 	return p.recv.off, p.recv.left(), true
 }
 
-// RecvWait describes the wait of the posted receive, and returns false if there is no receive.
+// RecvWait describes what the posted receive is waiting for, and returns false if there is no receive.
 func (p *Pair) RecvWait() (Wait, bool) {
 	r := &p.recv
 	if r.state == Idle {
@@ -516,8 +518,8 @@ func (p *Pair) RecvWait() (Wait, bool) {
 	return w, true
 }
 
-// Deferred returns the SEND_REQUEST that no receive has answered, and when it was received: the peer is blocked in a
-// send to us.
+// Deferred returns the SEND_REQUEST that no receive has answered, and when it was received. Such a peer is blocked in a
+// send to this rank.
 func (p *Pair) Deferred() (h protocol.Header, since Instant, ok bool) {
 	if !p.deferred.valid || p.deferred.header.Type != protocol.SendRequest || p.requestInDoubt() {
 		return protocol.Header{}, 0, false

@@ -8,20 +8,21 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// restartTime is the time after which a deployed peer that was interrupted by a restart of this rank retransmits
-// nothing more. An FPGA of rank 63 retransmits DATA for the last time after 8.4 s, or after twice that if its clock
-// runs at half speed.
+// restartTime is the time after which a deployed peer no longer retransmits anything, if a restart of this rank has
+// interrupted it. An FPGA of rank 63 retransmits DATA for the last time after 8.4 s, or after twice that time if its
+// clock runs at half speed.
 const restartTime = 20 * time.Second
 
 // latestCopy is the maximum delay between a packet and a copy of it.
 const latestCopy = time.Second
 
-// earlier is the state that a pair inherits from previous processes of its rank, until packets of the peer show that
-// nothing depends on it any more.
+// earlier is the state that a Pair inherits from previous processes of its rank. It is kept until packets from the peer
+// show that it no longer matters.
 type earlier struct {
 	kept Kept
-	// data is DATA of a message that this process has not cleared. It is proven not to be a late duplicate if Kept says
-	// that the message was cleared, or if it comes again at its sender's spacing.
+	// data describes DATA of a message that this process has not cleared. proven is set if the DATA is not a late
+	// duplicate, because the message was cleared according to kept, or because DATA came again at its sender's
+	// interval.
 	data struct {
 		valid, proven bool
 		call          protocol.Call
@@ -29,13 +30,14 @@ type earlier struct {
 		size, sum     uint32
 		at            Instant
 	}
-	// deadline is the time from which an interrupted peer waits forever; began is the start of this process.
+	// deadline is the time after which an interrupted peer is known to wait forever. began is the time at which this
+	// process started.
 	deadline timer
 	began    Instant
 }
 
-// Restore sets the state that the previous process of this rank kept, or the zero Kept. Call it before any event. Only
-// a pair with restored state receives messages that it has not cleared.
+// Restore sets the state that the previous process of this rank has kept, or the zero Kept if there is none. Call it
+// before any event. Only a Pair with restored state receives messages that it has not cleared itself.
 func (p *Pair) Restore(now Instant, k Kept) {
 	if p.cfg.Reliable || p.cfg.Quirks.OneDeferredHeader {
 		return
@@ -62,7 +64,7 @@ func (p *Pair) Restore(now Instant, k Kept) {
 	}
 }
 
-// endEarlier records that nothing depends on previous processes any more.
+// endEarlier discards the state of previous processes, because it no longer matters.
 func (p *Pair) endEarlier(now Instant) {
 	if p.earlier == nil {
 		return
@@ -87,13 +89,14 @@ func (p *Pair) inOurSend() bool {
 		p.fragments(out.Words)
 }
 
-// requestInDoubt reports whether the deferred SEND_REQUEST may be a late copy from before the peer was in the middle of
-// our message. It could store CLEAR_TO_SEND as data of that message.
+// requestInDoubt reports whether the deferred SEND_REQUEST may be a late copy, sent before the peer began to receive
+// our message. The peer could store a CLEAR_TO_SEND as data of that message.
 func (p *Pair) requestInDoubt() bool { return p.inOurSend() && !p.resumes }
 
-// mayWaitForData reports whether the peer may have cleared a message of a previous process while no process had this
-// rank: then it has sent its last CLEAR_TO_SEND, and waits for DATA forever. The previous process retransmitted
-// SEND_REQUEST while it waited, so its last one is recent if this process replaced it at once.
+// mayWaitForData reports whether the peer may have cleared a message of a previous process while no process was running
+// for this rank. It may then have sent its last CLEAR_TO_SEND, and wait for DATA forever. The previous process
+// retransmitted SEND_REQUEST while it was waiting, so if this process replaced it at once, its last SEND_REQUEST is
+// recent.
 func (p *Pair) mayWaitForData() bool {
 	if p.earlier == nil || p.stale.valid || !p.cfg.Peer.OneAtATime {
 		return false
@@ -104,8 +107,9 @@ func (p *Pair) mayWaitForData() bool {
 	return out.Progress != NoMessage && p.earlier.began-out.At > series
 }
 
-// clearedEarlier reports whether a CLEAR_TO_SEND that this process did not ask for answers a SEND_REQUEST of a previous
-// process, so that the peer waits for DATA: it was awaited, or it comes again at the peer's spacing.
+// clearedEarlier reports whether a CLEAR_TO_SEND for which this process has not asked answers a SEND_REQUEST of a
+// previous process, so that the peer is waiting for DATA. That is so if the previous process was waiting for it, or if
+// it comes again at the peer's interval.
 func (p *Pair) clearedEarlier(now Instant) bool {
 	spacing := p.cfg.Peer.RetransmitsClear * 9 / 10
 	if p.earlier == nil || p.send.requested > 0 || spacing == 0 {
@@ -117,9 +121,9 @@ func (p *Pair) clearedEarlier(now Instant) bool {
 }
 
 // Offer examines a datagram before it is passed to Datagram, and reports whether it is DATA of a message that a
-// previous process of this rank cleared. If so, the message is deferred until Datagram returns, and a receive posted
-// for it in the meantime receives it from that datagram on. Otherwise the datagram is dropped, and the peer's next
-// retransmission should be offered again.
+// previous process of this rank cleared. If so, the message is deferred until Datagram returns. A receive that is
+// posted for it before that receives the message, beginning with this datagram. If no receive is posted, Datagram drops
+// the datagram, and the peer's next retransmission should be offered again.
 func (p *Pair) Offer(now Instant, b []byte) bool {
 	e := p.earlier
 	if e == nil || p.recv.active() || p.deferred.valid || p.dead.err != nil {
@@ -153,15 +157,15 @@ func (p *Pair) Offer(now Instant, b []byte) bool {
 	return d.proven
 }
 
-// forgetOffer forgets an offered message for which no receive was posted.
+// forgetOffer discards an offered message for which no receive was posted.
 func (p *Pair) forgetOffer() {
 	if p.resumes {
 		p.deferred, p.resumes = deferredHeader{}, false
 	}
 }
 
-// resume begins to receive a message that a previous process cleared. It transmits nothing: the peer is waiting for
-// ACK.
+// resume begins to receive a message that a previous process cleared. It transmits nothing, because the peer is already
+// waiting for ACK.
 func (p *Pair) resume(now Instant, acts []Action) []Action {
 	r := &p.recv
 	p.resumes = false
@@ -172,24 +176,24 @@ func (p *Pair) resume(now Instant, acts []Action) []Action {
 	return append(acts, Action{Kind: Note, ID: r.op.ID, Event: Resumed, Header: h})
 }
 
-// brokenOff ends the receive of a message that a previous process cleared, and that was not continued in time.
+// brokenOff ends the receive of a message that a previous process cleared, because the rest did not arrive in time.
 func (p *Pair) brokenOff(now Instant, acts []Action) []Action {
 	err := p.restartError(InItsSend, now-p.recv.phases.Clear)
-	if !p.cfg.Peer.OneAtATime { // its send ends by itself
+	if !p.cfg.Peer.OneAtATime { // the peer's send ends by itself
 		return p.endRecv(now, err, acts)
 	}
 	p.enterDeadEnd(err, false)
 	return p.abortDeadEnd(now, p.endRecv(now, err, acts))
 }
 
-// tickEarlier ends the operations that wait for a peer that was interrupted and itself waits forever, as it has been
-// silent for too long.
+// tickEarlier handles the deadline of an interrupted peer. A peer that has been silent for so long waits forever, so
+// tickEarlier ends the operations that are waiting for it.
 func (p *Pair) tickEarlier(now Instant, acts []Action) []Action {
 	e := p.earlier
 	if !e.deadline.due(now) {
 		return acts
 	}
-	if p.recv.active() { // it has its own deadline
+	if p.recv.active() { // the receive has its own deadline
 		e.deadline = in(now, restartTime)
 		return acts
 	}
@@ -221,31 +225,31 @@ func (p *Pair) Release(now Instant, acts []Action) []Action {
 // ErrRestart matches every *RestartError.
 var ErrRestart = errors.New("this rank was restarted in the middle of an exchange")
 
-// Interrupted is the kind of exchange that a restart of this rank interrupted.
+// Interrupted is the kind of operation that a restart of this rank has interrupted.
 type Interrupted uint8
 
 const (
-	// InOurSend: the peer may be in the middle of a message of ours.
+	// InOurSend: the peer may be in the middle of a message from this rank.
 	InOurSend Interrupted = iota + 1
-	// InItsSend: the peer waits for CLEAR_TO_SEND or ACK.
+	// InItsSend: the peer is waiting for CLEAR_TO_SEND or ACK.
 	InItsSend
-	// MayWaitForData: the peer may have sent CLEAR_TO_SEND while no process had this rank.
+	// MayWaitForData: the peer may have sent CLEAR_TO_SEND while no process was running for this rank.
 	MayWaitForData
-	// MayLackAck: the peer may wait for the ACK of a message that this rank received.
+	// MayLackAck: the peer may be waiting for the ACK of a message that this rank has received.
 	MayLackAck
 )
 
-// RestartError reports an exchange that was interrupted by a restart of this rank, and that the deployed peer does not
-// continue.
+// RestartError reports that a restart of this rank has interrupted the exchange of a message, and that the deployed
+// peer does not continue it.
 type RestartError struct {
 	Local, Remote uint32
 	Interrupted   Interrupted
 	// Words is the size of the message, or 0 if unknown.
 	Words uint32
 	// Before is the time from the last step of the exchange to the start of this process, or 0 if unknown. Elapsed is
-	// the time that this process has waited.
+	// the time for which this process has waited.
 	Before, Elapsed time.Duration
-	// Rebooted: the host was rebooted.
+	// Rebooted is set if the host was rebooted.
 	Rebooted bool
 }
 

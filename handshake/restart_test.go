@@ -34,7 +34,7 @@ func (m moment) String() string {
 	return fmt.Sprintf("%s datagram %d is %s", when, m.nth, side)
 }
 
-// mortal is a rank whose process is killed once, and starts again after a while with the kept state.
+// mortal is a rank whose process is killed once, and restarted after a while with the kept state.
 type mortal struct {
 	*rank
 	cfg     handshake.Config
@@ -56,7 +56,7 @@ func (m *mortal) kill() {
 	m.dead, m.dying, m.upAt = true, false, m.w.now+m.down
 }
 
-// keep saves the state that is true before the packets of an event are sent.
+// keep saves the state that must be kept before the packets of an event are sent.
 func (m *mortal) keep() {
 	m.kept = m.pair.Kept()
 	for _, b := range m.wire {
@@ -521,8 +521,8 @@ func TestRestartInMidMessage(t *testing.T) {
 	}
 }
 
-// TestKeptBeforeAck: a process that ends before it has sent an ACK leaves a peer that waits forever after its last
-// retransmission; one that has sent it does not.
+// TestKeptBeforeAck: if a process ends before it has sent an ACK, its peer waits forever after its last retransmission.
+// If it has sent the ACK, the peer does not.
 func TestKeptBeforeAck(t *testing.T) {
 	rules := handshake.FPGAPeer(1)
 	earlier := newRank(hostTo(1, rules))

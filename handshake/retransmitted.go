@@ -6,8 +6,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// unsolicitedData handles DATA for which no CLEAR_TO_SEND of ours is pending. rest is the number of bytes of the
-// message after this datagram.
+// unsolicitedData handles DATA that does not answer a pending CLEAR_TO_SEND. rest is the number of bytes of the message
+// after this datagram.
 func (p *Pair) unsolicitedData(
 	now Instant, h protocol.Header, payload []byte, rest int64, streamed bool, acts []Action,
 ) []Action {
@@ -25,7 +25,8 @@ func (p *Pair) unsolicitedData(
 		if !streamed && !p.deferred.valid {
 			acts = p.secondData(now, fingerprint{call: h.Call, size: h.Size, sum: checksum(payload)}, h, acts)
 		}
-		// Otherwise the peer has asked to send since, and this is the new message, sent for a stale CLEAR_TO_SEND.
+		// Otherwise the peer has asked to send since, and this is its new message, which it sends because of a stale
+		// CLEAR_TO_SEND.
 		return append(acts, Action{Kind: Drop, Reason: ReasonUnsolicited, Header: h})
 	}
 	acts = append(acts, Action{Kind: Drop, Reason: ReasonDuplicate, Header: h})
@@ -44,13 +45,13 @@ func (p *Pair) unsolicitedData(
 		Action{Kind: Note, Event: Reacked, Header: ack})
 }
 
-// isLast reports whether DATA equals the message received last.
+// isLast reports whether the given DATA equals the last message received.
 func (p *Pair) isLast(h protocol.Header, payload []byte) bool {
 	return p.last.valid && p.last.call == h.Call && p.last.size == h.Size && p.last.sum == checksum(payload)
 }
 
-// ackLost returns the time after which retransmitted DATA shows that our ACK was lost. A tenth is allowed for clock
-// differences and the transit of the ACK.
+// ackLost returns the time after which retransmitted DATA shows that our ACK was lost. It is a tenth shorter than the
+// peer's time-out, to allow for clock differences and the transit of the ACK.
 func (p *Pair) ackLost() Instant {
 	if p.cfg.Reliable {
 		return 0
@@ -58,13 +59,13 @@ func (p *Pair) ackLost() Instant {
 	return p.cfg.Peer.AckRetransmit * 9 / 10
 }
 
-// isRetransmission reports whether a DATA datagram in the middle of a message is a retransmission of that message, with
-// the bytes of its first datagram, and not payload that resembles a header.
+// isRetransmission reports whether a datagram that arrives in the middle of a message and has a DATA header equals the
+// first datagram of that message. If so, it is a retransmission, and not payload that resembles a header.
 func (p *Pair) isRetransmission(h protocol.Header, payload []byte) bool {
 	return h.Size == p.recv.size && h.Call == p.recv.call && checksum(payload) == p.recv.sum
 }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// checksum returns the checksum of the payload in a message's first datagram, for its fingerprint.
+// checksum returns the checksum of b. It is computed of the payload in a message's first datagram.
 func checksum(b []byte) uint32 { return crc32.Checksum(b, castagnoli) }

@@ -28,7 +28,7 @@ func arrivingPair(t *testing.T, room, words int, first []byte) (*handshake.Pair,
 	return p, p.Datagram(0, append(data, first...), nil)
 }
 
-// effect applies actions: it writes the copied bytes to buf, and returns the other actions.
+// effect executes the Copy actions by copying their bytes to buf, and returns the other actions.
 func effect(buf []byte, acts []handshake.Action) (rest []handshake.Action) {
 	for _, a := range acts {
 		if a.Kind == handshake.Copy {
@@ -40,7 +40,8 @@ func effect(buf []byte, acts []handshake.Action) (rest []handshake.Action) {
 	return rest
 }
 
-// TestRun: datagrams received at once have the same effect as one by one, whatever is among them.
+// TestRun checks that handling several datagrams at once has the same effect as handling them one by one, whatever they
+// contain.
 func TestRun(t *testing.T) {
 	const first = protocol.MaxDatagram - protocol.HeaderLen
 	rng := rand.New(rand.NewPCG(1, 2))

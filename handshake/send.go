@@ -16,54 +16,53 @@ type SendOp struct {
 	Tag      uint8
 }
 
-// sending is the state of the sender's half of a pair.
+// sending is the state of the sending half of a Pair.
 type sending struct {
 	state    State
 	op       SendOp
 	since    Instant
 	rto      timer
 	deadline timer
-	tries    int // time-outs in this wait, or of the whole message with the CarryOver quirk
+	tries    int // number of time-outs in this wait, or in the whole message with the CarryOver quirk
 	phases   Phases
 
-	requested   int     // SEND_REQUESTs of ours that may wait for this message's receive
+	requested   int     // number of our SEND_REQUESTs that may be waiting for this message's receive
 	requestedAt Instant // when the last one was sent
 	dataSent    bool    // DATA was sent at least once
 	writing     bool    // DATA is being sent
 	cleared     bool    // a CLEAR_TO_SEND was received
-	// early runs while a further CLEAR_TO_SEND may be a duplicate of the last one, or may have been sent before DATA
-	// arrived.
+	// early runs while a further CLEAR_TO_SEND may be a duplicate of the last one, or may have crossed with DATA.
 	early timer
-	// asked: the peer has asked to send since DATA was sent; askedEarly runs while a further SEND_REQUEST may be a copy
-	// of that one.
+	// asked is set if the peer has asked to send since DATA was sent. askedEarly runs while a further SEND_REQUEST may
+	// be a copy of the first one.
 	asked      bool
 	askedEarly timer
-	// ackHeld: an ACK was received and is held back while doubt runs, as it may be a copy of an earlier one; heldAnswer
-	// is the time that it took to come.
+	// ackHeld is set if an ACK was received and is held back while doubt runs, because it may be a copy of an earlier
+	// one. heldAnswer is the time that it took to arrive.
 	ackHeld    bool
 	doubt      timer
 	heldAnswer Instant
-	// doubtful: the peer may have kept a SEND_REQUEST, so that another CLEAR_TO_SEND may be for its next receive.
+	// doubtful is set if the peer may have kept a SEND_REQUEST, so that another CLEAR_TO_SEND may belong to its next
+	// receive.
 	doubtful bool
-	// resetSince: the peer was restarted, so it does not wait for the rest of the message.
+	// resetSince is set if the peer was restarted, so that it is not waiting for the rest of the message.
 	resetSince bool
-	// unheard: no packet was ever received from the peer, and deadline is FirstDeadline.
+	// unheard is set if no packet was ever received from the peer, and deadline therefore comes from FirstDeadline.
 	unheard bool
-	// suspect: the peer may wait for the DATA of an earlier process instead of answering SEND_REQUEST.
+	// suspect is set if the peer may be waiting for DATA from an earlier process instead of answering SEND_REQUEST.
 	suspect bool
-	gone    bool // its caller is gone, and LeaveSend was called
+	gone    bool // LeaveSend was called, because the caller is gone
 }
 
 const (
-	// crossing is the time after DATA within which a CLEAR_TO_SEND may have been sent before DATA arrived. It is
-	// shorter than the time after which a deployed node asks again.
+	// crossing is the time after DATA within which a CLEAR_TO_SEND may have crossed with it. It is shorter than the
+	// time after which a deployed node asks again.
 	crossing = deployedFirst / 2
-	// prompt is the time within which CLEAR_TO_SEND answers a SEND_REQUEST if the receive was already posted.
+	// prompt is the time within which a SEND_REQUEST is answered if the receive is already posted.
 	prompt = 10 * time.Millisecond
 )
 
-// Send starts a message. It returns ErrEmpty, ErrTooLong, ErrBusy or a *DeadEndError for a message that cannot be
-// started.
+// Send starts a message. If it cannot, the error is ErrBusy or a *DeadEndError, or wraps ErrEmpty or ErrTooLong.
 func (p *Pair) Send(now Instant, op SendOp, acts []Action) ([]Action, error) {
 	s := &p.send
 	switch {
@@ -95,7 +94,7 @@ func (p *Pair) Send(now Instant, op SendOp, acts []Action) ([]Action, error) {
 	return p.request(now, acts), nil
 }
 
-// request sends SEND_REQUEST for a held message.
+// request sends the SEND_REQUEST of a message that is not held back, and starts the wait for CLEAR_TO_SEND.
 func (p *Pair) request(now Instant, acts []Action) []Action {
 	s := &p.send
 	s.state, s.since, s.tries = WaitClear, now, 0
@@ -115,7 +114,8 @@ func (p *Pair) request(now Instant, acts []Action) []Action {
 	}
 	p.armSend(now, p.cfg.Timing.Clear)
 	if p.clearPending && p.cfg.Peer.KeepsRequests {
-		// The peer has kept a SEND_REQUEST for this receive, and would keep another one for its next receive.
+		// The peer has kept a SEND_REQUEST, which its next receive answers. It would keep another one for the receive
+		// after that.
 		s.requested++
 	} else {
 		acts = p.transmitRequest(now, acts)
@@ -126,7 +126,7 @@ func (p *Pair) request(now Instant, acts []Action) []Action {
 	return p.useStale(now, acts)
 }
 
-// useStale sends DATA if the peer has already cleared this send.
+// useStale sends DATA if the peer has already cleared this send by a CLEAR_TO_SEND that seemed stale.
 func (p *Pair) useStale(now Instant, acts []Action) []Action {
 	stale := p.stale
 	p.stale = deferredHeader{}
@@ -186,8 +186,8 @@ func (p *Pair) transmitData(acts []Action) []Action {
 	return append(acts, Action{Kind: TransmitData, ID: s.op.ID, Header: p.dataHeader(), Words: s.op.Words})
 }
 
-// DataSent informs the pair that all of TransmitData was handed to the network, however long that took: its wait for
-// ACK begins now.
+// DataSent informs the Pair that the caller has executed TransmitData. The wait for ACK begins now, however long the
+// transmission took.
 func (p *Pair) DataSent(now Instant) {
 	s := &p.send
 	if s.state != WaitAck {
@@ -204,16 +204,17 @@ func (p *Pair) DataSent(now Instant) {
 	s.early = timer{on: true, at: max(s.early.at, now+crossing)}
 }
 
-// retransmitsOnClear reports whether DATA is retransmitted only when the peer asks for it.
+// retransmitsOnClear reports whether DATA is retransmitted only if the peer asks for it by CLEAR_TO_SEND.
 func (p *Pair) retransmitsOnClear() bool {
 	return p.cfg.Peer.RetransmitsClear > 0 && !p.cfg.Reliable &&
 		!(p.cfg.OnPartial == RetransmitPartial && p.cfg.Peer.CorruptsOnRetransmit)
 }
 
-// provesLoss handles a CLEAR_TO_SEND that comes after DATA was sent, and reports whether it proves that the peer has
-// discarded all it had of the message, or never received any of it. It proves nothing if it follows the last one sooner
-// than the peer asks again, because one of them is then a duplicate or late; if it may have been sent before all of
-// DATA arrived, so that the message may still be received; or if it may be for the peer's next receive.
+// provesLoss handles a CLEAR_TO_SEND that comes after DATA was sent. It reports whether this proves that the peer has
+// nothing of the message, because it received none or discarded it. The CLEAR_TO_SEND proves nothing in three cases: it
+// follows the last one sooner than the peer retransmits it, so that one of the two is a duplicate or late; it may have
+// been sent before all of DATA arrived, so that the message may still be received; or it may belong to the peer's next
+// receive.
 func (p *Pair) provesLoss(now Instant) bool {
 	s := &p.send
 	early := s.early.on
@@ -221,8 +222,8 @@ func (p *Pair) provesLoss(now Instant) bool {
 	return p.retransmitsOnClear() && !s.doubtful && !early && !s.writing
 }
 
-// nextClear returns a timer that runs until a CLEAR_TO_SEND or SEND_REQUEST may be the retransmission of the one just
-// received. A tenth is allowed for clock differences and transit.
+// nextClear returns a timer that runs until the peer may retransmit the CLEAR_TO_SEND or SEND_REQUEST that was just
+// received. It is a tenth shorter than the peer's time-out, to allow for clock differences and transit.
 func (p *Pair) nextClear(now Instant) timer {
 	return in(now, p.cfg.Peer.RetransmitsClear*9/10)
 }
@@ -263,7 +264,7 @@ func (p *Pair) retransmitData(acts []Action) []Action {
 	return append(acts, Action{Kind: Note, ID: s.op.ID, Event: Retransmitted, Header: acts[len(acts)-1].Header})
 }
 
-// tickSend handles the timers of the sender's half.
+// tickSend handles the timers of the sending half.
 func (p *Pair) tickSend(now Instant, acts []Action) []Action {
 	s := &p.send
 	if s.ackHeld && (s.doubt.due(now) || s.deadline.due(now)) {
@@ -295,7 +296,8 @@ func (p *Pair) tickSend(now Instant, acts []Action) []Action {
 	return p.retransmitData(acts)
 }
 
-// heard notes that a packet was received from the peer. From then on a send waits for it by the usual deadline.
+// heard records that a packet was received from the peer. From then on, the usual deadline applies to the wait for
+// CLEAR_TO_SEND.
 func (p *Pair) heard() {
 	s := &p.send
 	if !s.unheard {
@@ -306,15 +308,15 @@ func (p *Pair) heard() {
 	}
 }
 
-// silenceTells reports whether an FPGA without the message that was sent would ask for it again. It asks three times,
-// and for a fragmented message only until it has the first datagram.
+// silenceTells reports whether the peer's silence shows that it has the message, because an FPGA that lacks DATA asks
+// for it again. An FPGA asks three times, and for a fragmented message only until it has received the first datagram.
 func (p *Pair) silenceTells() bool {
 	return p.cfg.Peer.CorruptsOnRetransmit && p.retransmitsOnClear() && !p.fragmented() &&
 		p.send.tries < deployedRetransmissions
 }
 
 // requestWhileHeld sends the SEND_REQUEST of a send that has long been held behind a message of which nothing was
-// received: if the SEND_REQUEST for that message was a late duplicate, the peer may be waiting for ours.
+// received. If the SEND_REQUEST of that message was a late duplicate, the peer may be waiting for ours.
 func (p *Pair) requestWhileHeld(now Instant, acts []Action) []Action {
 	s := &p.send
 	s.rto = timer{}
@@ -326,7 +328,7 @@ func (p *Pair) requestWhileHeld(now Instant, acts []Action) []Action {
 	return p.transmitRequest(now, acts)
 }
 
-// matchesClear reports whether h is the CLEAR_TO_SEND that the send waits for.
+// matchesClear reports whether h is the CLEAR_TO_SEND for which the send is waiting.
 func (p *Pair) matchesClear(h protocol.Header) bool {
 	return h.Type == protocol.ClearToSend && p.matchesSend(h)
 }
@@ -365,48 +367,47 @@ func (p *Pair) onClear(now Instant, h protocol.Header, acts []Action) []Action {
 		}
 	case WaitAck:
 		if p.matchesSend(h) && p.provesLoss(now) {
-			// Retransmit by the timer, so that an ACK received after this packet is handled first. An ACK received
-			// before it was a copy.
+			// Let the timer retransmit, so that an ACK received after this packet is handled first. An ACK received
+			// before this packet was a copy.
 			s.rto, p.unanswered = timer{on: true, at: now}, deferredHeader{}
 			s.ackHeld, s.doubt = false, timer{}
 			return acts
 		}
 	case Idle:
-		if p.clearedEarlier(now) { // the peer waits for DATA, and is not in the middle of a message
+		if p.clearedEarlier(now) { // the peer is waiting for DATA, and not in the middle of a message
 			p.endEarlier(now)
 			p.clearPending = true
 		}
 		if p.cfg.Peer.KeepsRequests && p.dead.sent && p.unanswered.valid && p.asksAgain(p.unanswered.at, now) {
-			p.leaveDeadEnd() // it is in another receive, and this is no late copy
+			p.leaveDeadEnd() // the peer is in another receive, and this is not a late copy
 		}
 		if p.clearPending {
 			p.stale = deferredHeader{valid: true, header: h, at: now}
 		}
-		// Otherwise it is a duplicate, or answers a SEND_REQUEST from before a restart; then the peer will ask again.
+		// Otherwise it is a duplicate, or it answers a SEND_REQUEST from before a restart, and the peer will ask again.
 		p.clearPending = p.clearPending || p.cfg.Peer.KeepsRequests
 	}
 	p.deferHeader(now, h)
 	return append(acts, Action{Kind: Drop, Reason: ReasonStale, Header: h})
 }
 
-// clearedWhileHeld handles a CLEAR_TO_SEND for a send that is held back because the peer has asked to send as well, and
-// was cleared.
+// clearedWhileHeld handles a CLEAR_TO_SEND for a send that is held back because the peer's own send was cleared.
 func (p *Pair) clearedWhileHeld(now Instant, h protocol.Header, acts []Action) []Action {
 	s := &p.send
 	if !p.cfg.Peer.OneAtATime {
-		return p.transmit(now, acts) // it does both at once
+		return p.transmit(now, acts) // the peer can do both at once
 	}
 	again := s.cleared && !s.early.on
 	s.cleared, s.early = true, p.nextClear(now)
 	if p.recv.state == WaitData && again {
-		// The peer asks again, so it is in a receive and not in a send: its SEND_REQUEST was a late duplicate, and no
+		// The peer asks again, so it is in a receive and not in a send. Its SEND_REQUEST was a late duplicate, and no
 		// DATA follows.
 		acts = append(acts, Action{Kind: Note, ID: p.recv.op.ID, Event: RequestWasDuplicate, Header: h})
 		acts = append(acts, Action{Kind: Repost, ID: p.recv.op.ID})
 		p.freeRecv()
 		return p.transmit(now, acts)
 	}
-	// A single one may itself be a duplicate. It is used if nothing else comes.
+	// A single CLEAR_TO_SEND may itself be a duplicate. It is used if nothing else comes.
 	p.stale = deferredHeader{valid: true, header: h, at: now}
 	return append(acts, Action{Kind: Drop, Reason: ReasonStale, Header: h})
 }
@@ -415,7 +416,7 @@ func (p *Pair) onAck(now Instant, h protocol.Header, acts []Action) []Action {
 	s := &p.send
 	if s.state == WaitAck && p.matchesSend(h) {
 		if p.requestBeforeClear() {
-			// It has received since, so it is in no send.
+			// It has received since, so it is not in a send.
 			acts = append(acts, Action{Kind: Note, Event: RequestWasDuplicate, Header: p.deferred.header})
 			p.deferred = deferredHeader{}
 		}
@@ -423,10 +424,10 @@ func (p *Pair) onAck(now Instant, h protocol.Header, acts []Action) []Action {
 	}
 	p.deferHeader(now, h)
 	if p.dead.sent {
-		p.leaveDeadEnd() // late, but it came: the peer is not in the middle of a message
+		p.leaveDeadEnd() // although late, the ACK shows that the peer is not in the middle of a message
 	}
 	if s.state != WaitAck && p.inOurSend() {
-		p.endEarlier(now) // nor in the middle of a message of an earlier process
+		p.endEarlier(now) // the peer is not in the middle of a message from an earlier process either
 	}
 	reason := ReasonStale
 	if s.state == WaitAck {
@@ -435,11 +436,11 @@ func (p *Pair) onAck(now Instant, h protocol.Header, acts []Action) []Action {
 	return append(acts, Action{Kind: Drop, Reason: reason, Header: h})
 }
 
-// requestInWaitAck handles a SEND_REQUEST of a OneAtATime peer while our message waits for its ACK.
+// requestInWaitAck handles a SEND_REQUEST from a OneAtATime peer while our message is waiting for its ACK.
 func (p *Pair) requestInWaitAck(now Instant, h protocol.Header, acts []Action) []Action {
 	s := &p.send
 	if !p.requestBeforeClear() {
-		if s.ackHeld { // this SEND_REQUEST shows that the ACK was no copy
+		if s.ackHeld { // this SEND_REQUEST shows that the ACK was not a copy
 			return p.acked(now, acts)
 		}
 		again := s.asked && !s.askedEarly.on
@@ -447,14 +448,14 @@ func (p *Pair) requestInWaitAck(now Instant, h protocol.Header, acts []Action) [
 			s.asked, s.askedEarly = true, p.nextClear(now)
 			s.deadline.at = max(s.deadline.at, now+p.cfg.Peer.asksWithin()+crossing) // allow time for it to come again
 		}
-		if !again { // it may be a late copy of an older one, which does not come again
+		if !again { // it may be a late copy of an older SEND_REQUEST, which does not come again
 			return acts
 		}
 		acts = append(acts, Action{Kind: Note, ID: s.op.ID, Event: RequestTakenAsAck, Header: h})
 		return p.acked(now, acts)
 	}
-	// The peer is still in the send that it was in before it seemed to clear ours: that CLEAR_TO_SEND was a duplicate,
-	// and our DATA went unread.
+	// The peer is still in the send in which it was before it seemed to clear ours. That CLEAR_TO_SEND was a duplicate,
+	// and the peer did not read our DATA.
 	acts = append(acts, Action{Kind: Note, ID: s.op.ID, Event: ClearWasDuplicate, Header: h})
 	s.state, s.since, s.tries = WaitClear, now, 0
 	s.deadline = in(now, p.cfg.Timing.ClearDeadline)
@@ -462,13 +463,14 @@ func (p *Pair) requestInWaitAck(now Instant, h protocol.Header, acts []Action) [
 	return acts
 }
 
-// requestBeforeClear reports whether the peer asked to send before it cleared our message, and was not answered.
+// requestBeforeClear reports whether a OneAtATime peer asked to send before our message was cleared, and has not been
+// answered.
 func (p *Pair) requestBeforeClear() bool {
 	q := &p.deferred
 	return q.valid && q.header.Type == protocol.SendRequest && p.cfg.Peer.OneAtATime && q.at < p.send.phases.Clear
 }
 
-// acked completes the send successfully.
+// acked ends the send successfully.
 func (p *Pair) acked(now Instant, acts []Action) []Action {
 	s := &p.send
 	s.phases.Ack = now
@@ -479,7 +481,7 @@ func (p *Pair) acked(now Instant, acts []Action) []Action {
 	}
 	p.done = doneSend{valid: s.requested == 1, call: p.sendCall().Counterpart(), early: s.early}
 	if p.cfg.Peer.OneAtATime && s.phases.Clear > p.last.acked {
-		p.last.known = true // its last send ended before it entered the receive for our message
+		p.last.known = true // the peer's last send ended before it entered the receive for our message
 	}
 	if p.cfg.Quirks.OneDeferredHeader {
 		p.deferred = deferredHeader{}
@@ -487,14 +489,14 @@ func (p *Pair) acked(now Instant, acts []Action) []Action {
 	return p.endSend(now, nil, acts)
 }
 
-// endSend frees the sender's half, and starts a receive that waited for it.
+// endSend ends the send with err or nil, frees the sending half, and starts a receive that was held back.
 func (p *Pair) endSend(now Instant, err error, acts []Action) []Action {
 	s := p.send
 	p.send = sending{}
 	if p.next != nil {
 		p.renewSend()
 	}
-	// it has no request
+	// A numbered peer that has refused the message no longer has its SEND_REQUEST.
 	if _, refused := errors.AsType[*RemoteError](err); err != nil && s.requested > 0 && !(refused && p.numbered()) {
 		acts = p.leaveRequest(&s, acts)
 	}
@@ -505,7 +507,7 @@ func (p *Pair) endSend(now Instant, err error, acts []Action) []Action {
 	return acts
 }
 
-// CancelSend cancels a send. It returns false if DATA is already being sent: then the message continues, the caller
+// CancelSend cancels a send. It returns false if DATA is already being sent. The message then continues, the caller
 // must keep the payload, and SendDone reports the outcome.
 func (p *Pair) CancelSend(now Instant, id ID, acts []Action) ([]Action, bool) {
 	s := &p.send
@@ -522,13 +524,13 @@ func (p *Pair) CancelSend(now Instant, id ID, acts []Action) ([]Action, bool) {
 	return acts, true
 }
 
-// UnansweredClear returns the CLEAR_TO_SEND of a deployed peer that was not answered with DATA, and when it came.
-// Unless it is a late duplicate, the peer is blocked in a receive from us.
+// UnansweredClear returns the CLEAR_TO_SEND from a deployed peer that was not answered with DATA, and when it arrived.
+// Unless it is a late duplicate, the peer is blocked in a receive from this rank.
 func (p *Pair) UnansweredClear() (h protocol.Header, since Instant, ok bool) {
 	return p.unanswered.header, p.unanswered.at, p.unanswered.valid
 }
 
-// SendWait describes the wait of the message being sent, and returns false if there is no such message.
+// SendWait describes what the message being sent is waiting for, and returns false if there is no such message.
 func (p *Pair) SendWait() (Wait, bool) {
 	s := &p.send
 	if s.state == Idle {

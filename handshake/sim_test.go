@@ -52,8 +52,8 @@ type world struct {
 	until [2]time.Duration // when a stalled endpoint resumes
 }
 
-// stall stops one side for a time when it is about to handle its nth datagram: its process is not scheduled, while
-// datagrams wait in its socket.
+// stall stops one side for a time when it is about to handle its nth datagram. Its process does not run, and datagrams
+// wait in its socket.
 type stall struct {
 	side, nth int
 	lasts     time.Duration
@@ -153,7 +153,7 @@ func (w *world) deliver(from int, b []byte, d time.Duration) {
 	heap.Push(&w.queue, event{at: w.now + latency + d, seq: w.seq, to: 1 - from, b: b})
 }
 
-// swapped is the fate of a datagram that arrives after the next one.
+// swapped is the fate of a datagram that arrives after the one sent next.
 const swapped = time.Duration(-1)
 
 func describe(b []byte) string {
@@ -197,7 +197,7 @@ type result struct {
 	ph    handshake.Phases
 }
 
-// rank is an endpoint on a handshake.Pair: it does for the Pair what package mpe does for a live rank, without
+// rank is an endpoint that uses a Pair. It does for the Pair what package mpe does in a live rank, but without
 // goroutines.
 type rank struct {
 	pair  *handshake.Pair

@@ -42,7 +42,7 @@ func (b *bench) at(now time.Duration) *bench {
 	return b
 }
 
-// gets feeds a handshake packet or DATA from the peer.
+// gets passes a handshake packet or DATA from the peer to the rank.
 func (b *bench) gets(typ protocol.Type, call protocol.Call, payload []byte) *bench {
 	h := protocol.Header{Dst: b.cfg.Local, Src: b.cfg.Remote, Call: call, Type: typ, Size: uint32(len(payload) / 4)}
 	for _, d := range cut(b.cfg.Profile, h, payload, protocol.CPUShape()) {

@@ -6,9 +6,10 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Err of a WouldWedge action: packets that a stand-in accepts and a deployed FPGA does not. After such a packet the
-// FPGA waits forever, or has wrong words in this message or the next. The rules are the traps of section 10 of the
-// protocol page. For the trap of a message longer than its receive, a stand-in returns a *TruncatedError.
+// Errors in WouldWedge notes. They describe packets that a stand-in can handle and a deployed FPGA cannot. After such a
+// packet, the FPGA waits forever, or stores wrong words in this message or the next. The rules are the traps of section
+// 10 of the protocol page. For one of the traps, a message longer than its receive, a stand-in returns a
+// *TruncatedError instead.
 var (
 	// errWedgeShort: an FPGA reads a header as two halves of 16 bytes, and takes the second half from the beginning of
 	// the next datagram.
@@ -21,18 +22,18 @@ var (
 	// the size.
 	errWedgeLength = errors.New("a datagram whose length is wrong for its position in the message: an FPGA stores it " +
 		"nevertheless, and acknowledges wrong words")
-	// errWedgeBrokenOff: the dequeuer of an FPGA keeps its count.
+	// errWedgeBrokenOff: the dequeuer of an FPGA keeps its count of lines when a message is interrupted.
 	errWedgeBrokenOff = errors.New("a message was interrupted: an FPGA takes the next one for the rest of it, and " +
 		"acknowledges wrong words")
 	// errWedgeEmpty: an FPGA waits for payload after every DATA header.
 	errWedgeEmpty = errors.New("DATA without payload: an FPGA takes the next datagram, whatever it is, for it")
-	// errWedgeUnsolicited: a packet between calls with a rank is the first that the next call reads. Or it is deferred
-	// in the meantime, and a receive that finds it starts to wait for ACK.
+	// errWedgeUnsolicited: if a packet arrives between two calls with a rank, it is the first packet that the next call
+	// reads. Or it is deferred, and a receive that finds it starts to wait for an ACK.
 	errWedgeUnsolicited = errors.New("it was not asked for: an FPGA takes it for the answer to its next call, or " +
 		"waits for an ACK in its next receive")
 )
 
-// short notes a datagram that is not payload and of which an FPGA reads half a header.
+// short notes a datagram that is not payload and so short that an FPGA reads only half a header from it.
 func (p *Pair) short(b []byte, acts []Action) []Action {
 	if len(b) == 0 || len(b) > halfHeader {
 		return acts
@@ -40,17 +41,17 @@ func (p *Pair) short(b []byte, acts []Action) []Action {
 	return p.wedge(protocol.Header{}, errWedgeShort, acts)
 }
 
-// halfHeader is the number of bytes that the deployed MPE reads at once.
+// halfHeader is the number of bytes that the deployed MPE reads at a time.
 const halfHeader = 16
 
-// answersCancelled reports whether h may answer the SEND_REQUEST of a send that was canceled or failed, so that the
-// peer made no mistake. Only a stand-in's sends end like that, not a deployed FPGA's.
+// answersCancelled reports whether h may answer the SEND_REQUEST of a send that was canceled or has failed. The peer
+// then made no mistake: a stand-in's sends can end like that, but a deployed FPGA's cannot.
 func (p *Pair) answersCancelled(h protocol.Header) bool {
 	return h.Type == protocol.ClearToSend && p.clearPending
 }
 
-// wedge notes that a deployed FPGA would be wedged by a packet. Only a stand-in over datagrams notes it: other rules
-// apply to a host, and no FPGA uses a stream.
+// wedge notes that a packet would wedge a deployed FPGA. It does so only for a stand-in over datagrams, because a host
+// follows other rules and no FPGA uses a stream.
 func (p *Pair) wedge(h protocol.Header, err error, acts []Action) []Action {
 	if !p.cfg.Quirks.OneDeferredHeader || p.cfg.Reliable {
 		return acts

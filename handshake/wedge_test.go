@@ -19,7 +19,7 @@ import (
 var wedges = flag.Int("wedges", 5000,
 	"how many random sequences of packets to give to a stand-in and to the model of the MPE")
 
-// twins are a stand-in and the model of the MPE, with the same packets and calls.
+// twins is a stand-in and a model of the MPE that get the same packets and calls.
 type twins struct {
 	rng     *rand.Rand
 	now     time.Duration
@@ -79,7 +79,7 @@ func (w *twins) step() {
 	w.standIn.wire = nil
 }
 
-// arrives hands a datagram to both.
+// arrives passes a datagram to both.
 func (w *twins) arrives(b []byte) {
 	w.log = append(w.log, fmt.Sprintf("%12v %s", w.now, describe(b)))
 	w.standIn.datagram(w.now, b)
@@ -105,7 +105,8 @@ func (w *twins) calls() {
 	w.standIn.start(w.now)
 }
 
-// packets returns the next datagrams of a peer: mostly the ones that the MPE waits for, otherwise any.
+// packets returns the next datagrams from a peer. Mostly, they are those for which the MPE is waiting, and otherwise
+// arbitrary ones.
 func (w *twins) packets() [][]byte {
 	control := func(t protocol.Type, c protocol.Call) [][]byte {
 		if c == sInt && w.rng.IntN(20) == 0 {

@@ -7,32 +7,34 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Between two zrlmpids, a SEND_REQUEST or CLEAR_TO_SEND is revoked by a packet of the same type whose call is BARRIER,
-// which all other nodes drop. Its size is 1 more than the number of the SEND_REQUEST concerned. It is not acknowledged:
-// if it is lost, the peer continues the message and is sent another revocation.
+// A zrlmpid can revoke a SEND_REQUEST or CLEAR_TO_SEND to another zrlmpid by sending a packet of the same type whose
+// call is BARRIER. All other nodes drop this packet. Its size field is the number of the SEND_REQUEST concerned plus 1.
+// It is not acknowledged: if it is lost, the peer continues the message and is sent another revocation.
 
 // numbers are the numbers of SEND_REQUESTs, and whether the peer uses them.
 type numbers struct {
-	// own is the number in our SEND_REQUESTs: how often one was revoked before, at first 0.
+	// own is the number in our next SEND_REQUEST: the number of SEND_REQUESTs revoked so far.
 	own uint32
-	// revoked is 1 more than the number of the SEND_REQUEST whose CLEAR_TO_SEND we revoked last, or 0 once we have
-	// cleared another.
+	// revoked is the number of the SEND_REQUEST whose CLEAR_TO_SEND we revoked last, plus 1. It is 0 once we have
+	// cleared another one.
 	revoked uint32
-	// known: the peer has used numbers. ignored is the number of its answers without a number to numbered
-	// SEND_REQUESTs, of which the last one came at time last. none: there were enough of them to show that the peer
+	// known is set if the peer has used numbers. ignored is the number of answers without a number to numbered
+	// SEND_REQUESTs; the last one came at time last. none is set once there were enough of them to show that the peer
 	// uses no numbers.
 	known, none bool
 	ignored     int
 	last        Instant
 }
 
-// maxIgnored is the number of answers without a number that show that a peer uses none. A single one may just be late.
+// maxIgnored is the number of answers without a number after which the peer is known to use none. A single one may be
+// late.
 const maxIgnored = 3
 
-// answerSpacing is the minimum time between two such answers: sooner, one is a duplicate of the other.
+// answerSpacing is the minimum time between two such answers that both count. If they are closer together, one is a
+// duplicate of the other.
 const answerSpacing = 50 * time.Millisecond
 
-// errRevoked ends a send whose caller is gone and whose CLEAR_TO_SEND was revoked.
+// errRevoked is the error of a send whose CLEAR_TO_SEND was revoked after its caller had gone.
 var errRevoked = errors.New("the peer has revoked its CLEAR_TO_SEND")
 
 func (n *numbers) forget() { n.known, n.none, n.ignored = false, false, 0 }
@@ -66,8 +68,9 @@ func (p *Pair) answersWithdrawn(now Instant, h protocol.Header) bool {
 	return !n.none
 }
 
-// leaveRequest abandons the SEND_REQUEST of a message that ends, which the peer may have. It revokes the request if the
-// peer uses numbers. The next one then has another number, so that the answers to both are distinguished.
+// leaveRequest abandons the SEND_REQUEST of a message that ends, which the peer may have received. If the peer uses
+// numbers, leaveRequest revokes it, and the next SEND_REQUEST has another number, so that the answers to the two can be
+// distinguished.
 func (p *Pair) leaveRequest(s *sending, acts []Action) []Action {
 	if !p.numbered() {
 		p.clearPending = true
@@ -103,7 +106,7 @@ func (p *Pair) onRevocation(now Instant, h protocol.Header, acts []Action) []Act
 	return append(acts, Action{Kind: Drop, Reason: ReasonStale, Header: h})
 }
 
-// withdrawn frees the receive that was cleared for a message which will not come.
+// withdrawn frees a receive whose message was cleared but will not come.
 func (p *Pair) withdrawn(now Instant, h protocol.Header, acts []Action) []Action {
 	id := p.recv.op.ID
 	acts = append(acts, Action{Kind: Note, ID: id, Event: Withdrawn, Header: h}, Action{Kind: Repost, ID: id})
@@ -111,8 +114,8 @@ func (p *Pair) withdrawn(now Instant, h protocol.Header, acts []Action) []Action
 	return p.resumeSend(now, acts)
 }
 
-// revoked sends SEND_REQUEST again, since the peer drops the DATA of this send. Its number is a new one, so that a
-// duplicate of the revocation has no effect.
+// revoked handles the revocation of a CLEAR_TO_SEND. It sends SEND_REQUEST again, because the peer drops the DATA of
+// this send. The SEND_REQUEST has a new number, so that a duplicate of the revocation has no effect.
 func (p *Pair) revoked(now Instant, h protocol.Header, acts []Action) []Action {
 	s := &p.send
 	acts = append(acts, Action{Kind: Note, ID: s.op.ID, Event: Withdrawn, Header: h})
@@ -129,8 +132,9 @@ func (p *Pair) revoked(now Instant, h protocol.Header, acts []Action) []Action {
 	return p.transmitRequest(now, acts)
 }
 
-// otherRequest handles a SEND_REQUEST whose number differs from the number of the cleared message. A later one replaces
-// that message, whose revocation was lost; an earlier one is a late duplicate.
+// otherRequest handles a SEND_REQUEST whose number differs from the number of the cleared message. If the number is
+// later, the cleared message was revoked and the revocation was lost. If it is earlier, the SEND_REQUEST is a late
+// duplicate.
 func (p *Pair) otherRequest(now Instant, h protocol.Header, acts []Action) []Action {
 	if int32(h.Size-p.recv.number) < 0 {
 		return append(acts, Action{Kind: Drop, Reason: ReasonStale, Header: h})
@@ -140,8 +144,8 @@ func (p *Pair) otherRequest(now Instant, h protocol.Header, acts []Action) []Act
 	return acts
 }
 
-// RevokeRecv cancels a receive whose sender was already cleared: a numbered peer keeps its message for another receive.
-// It returns false for other peers.
+// RevokeRecv cancels a receive whose sender was already cleared, by revoking the CLEAR_TO_SEND. The peer keeps its
+// message for another receive. RevokeRecv does nothing and returns false if the peer is not known to support this.
 func (p *Pair) RevokeRecv(now Instant, id ID, acts []Action) ([]Action, bool) {
 	r := &p.recv
 	if !p.numbered() || !r.active() || r.op.ID != id {

@@ -9,7 +9,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// exchange feeds packets to a pair, and has its actions.
+// exchange passes packets to a Pair, and holds the resulting actions.
 type exchange struct {
 	*handshake.Pair
 	t    *testing.T

@@ -18,11 +18,11 @@ const (
 
 // AckInfo is the payload of an ACK in the extended profile.
 type AckInfo struct {
-	// MessageLimit is the number of the first message that may not be sent yet. EagerLimit is the total number of eager
-	// bytes that may be sent since the session began, modulo 2³² (E20).
+	// MessageLimit is the number of the first message that the receiver of the ACK may not send yet. EagerLimit is the
+	// total number of eager bytes that it may send in the session, modulo 2³² (E20).
 	MessageLimit, EagerLimit uint32
-	// Delay is the time between the arrival of the newest acknowledged packet and this ACK. On the wire it is in whole
-	// microseconds, up to 71 minutes.
+	// Delay is the time from the arrival of the newest acknowledged packet to the sending of this ACK. On the wire it
+	// is a whole number of microseconds, up to 71 minutes.
 	Delay time.Duration
 	// Ranges are the packets received beyond Acknowledged, in ascending order.
 	Ranges []Range
@@ -81,7 +81,7 @@ func ParseAck(payload []byte, ranges []Range) (AckInfo, bool) {
 		Delay:        time.Duration(binary.LittleEndian.Uint32(payload[8:])) * time.Microsecond,
 		Ranges:       ranges[:0],
 	}
-	// Numbers are compared as distances modulo 2³² (E4), here from the start of the first range.
+	// Compare numbers by their distance modulo 2³² from the start of the first range (E4).
 	var first, last uint32
 	for b := payload[AckLen:]; len(b) > 0; b = b[AckRangeLen:] {
 		r := Range{First: binary.LittleEndian.Uint32(b), End: binary.LittleEndian.Uint32(b[4:])}

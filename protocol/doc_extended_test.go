@@ -11,10 +11,10 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// The statements of section 14 of docs/ZRLMPI_protocol.md about bytes hold.
+// What section 14 of docs/ZRLMPI_protocol.md says about bytes is true.
 
-// section returns the lines of the page with those outside the section emptied, so that a line's index is its number
-// less one.
+// section returns all lines of the page, with the lines outside the section replaced by empty ones. The index of a line
+// is thus its number minus 1.
 func section(t *testing.T, number string) []string {
 	lines := specification(t)
 	in := false

@@ -13,7 +13,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// The statements of docs/ZRLMPI_protocol.md about bytes hold, and its rules can be cited.
+// What docs/ZRLMPI_protocol.md says about bytes is true, and its rules can be cited.
 
 func specification(t *testing.T) []string {
 	t.Helper()
@@ -24,7 +24,7 @@ func specification(t *testing.T) []string {
 	return strings.Split(string(text), "\n")
 }
 
-// codeSpans returns the texts between backticks in a line.
+// codeSpans returns the code spans in a line, which are enclosed in backticks.
 func codeSpans(line string) (spans []string) {
 	for i, s := range strings.Split(line, "`") {
 		if i%2 == 1 {
@@ -182,8 +182,8 @@ func TestDocumentDatagrams(t *testing.T) {
 	}
 }
 
-// Every rule has its own number, without a gap, and a source; every cited number exists. The rules of the extended
-// profile have one source, given once, and gaps between their groups.
+// The rules are numbered without gaps, each rule has a source, and every cited number exists. The rules of the extended
+// profile have a common source, and there are gaps between their groups.
 func TestDocumentRules(t *testing.T) {
 	rule := regexp.MustCompile(`^(?:- |\| )\*\*([A-Z])(\d+)\*\*(.*)$`)
 	sources := regexp.MustCompile(`^ (\*\*\[(page|deployed|ours)\]\*\* )+\S`)

@@ -9,19 +9,20 @@ type DefectKind uint8
 const (
 	// DefectNone: the header is valid.
 	DefectNone DefectKind = iota
-	// DefectShort: fewer bytes than a header. Offset is their number.
+	// DefectShort: there are fewer bytes than a header has. Offset is the number of bytes.
 	DefectShort
 	// DefectStartMark and DefectEndMark: a byte of the mark is not 0x96.
 	DefectStartMark
 	DefectEndMark
 	// DefectReserved: a byte that must be zero is not. Deployed nodes drop such a packet silently. In the extended
-	// profile: byte 18 is not ExtVersion, or a reserved bit of byte 19 has the wrong value.
+	// profile, it means that byte 18 is not ExtVersion, or that a reserved bit of byte 19 has the wrong value.
 	DefectReserved
-	// DefectCall and DefectType: the protocol page does not define the value.
+	// DefectCall and DefectType: the protocol page does not define the value of the call or type.
 	DefectCall
 	DefectType
-	// DefectLength and DefectChecksum: the payload has another length than the header announces, or the packet was
-	// corrupted in transit. Both are defects of whole packets of the extended profile; only ParseExtended finds them.
+	// DefectLength and DefectChecksum: the length of the payload is not the one in the header, or the packet was
+	// corrupted in transit. These are defects of complete packets of the extended profile; only ParseExtended and
+	// ParseExtendedParts detect them.
 	DefectLength
 	DefectChecksum
 	numDefects
@@ -41,13 +42,13 @@ func (k DefectKind) String() string {
 // Defect describes the first invalid byte of a header.
 type Defect struct {
 	Kind DefectKind
-	// Offset of the byte in the header, 0–79; for DefectShort, the number of bytes present.
+	// Offset is the offset of the byte in the header, 0–79. For DefectShort, it is the number of bytes present.
 	Offset uint8
-	// Got is the byte found; Want is the byte expected, if only one value is valid. For DefectShort, Want is
-	// ExtHeaderLen if that many bytes were needed.
+	// Got is the actual byte, and Want the expected one if only one value is valid. For DefectShort, Want is
+	// ExtHeaderLen if a header of the extended profile was expected.
 	Got, Want byte
-	// Got32 is the number in the header and Want32 the number computed from the packet, for DefectLength and
-	// DefectChecksum.
+	// For DefectLength and DefectChecksum, Got32 is the number in the header, and Want32 the number computed from the
+	// packet.
 	Got32, Want32 uint32
 }
 
@@ -65,7 +66,7 @@ func (d Defect) Err() error {
 // HeaderError is a Defect as an error.
 type HeaderError struct{ Defect }
 
-// Error names the offending byte.
+// Error describes the invalid byte and the valid values.
 func (e *HeaderError) Error() string {
 	switch e.Kind {
 	case DefectShort:

@@ -10,8 +10,8 @@ var (
 	noChecksum [4]byte
 )
 
-// extChecksum computes a packet's checksum with the checksum field taken as 0. It does not change the packet, which may
-// be the caller's recording. With FlagPlain the payload is not included (E43).
+// extChecksum computes the checksum of a packet as if the checksum field were 0. It does not modify the packet, which
+// may be part of the caller's recording. With FlagPlain, the checksum does not cover the payload (E43).
 func extChecksum(header *[ExtHeaderLen]byte, payload []byte) uint32 {
 	sum := extHeaderSum(header)
 	if len(payload) == 0 || header[offFlags]&byte(FlagPlain) != 0 {
@@ -20,14 +20,15 @@ func extChecksum(header *[ExtHeaderLen]byte, payload []byte) uint32 {
 	return crc32.Update(sum, castagnoli, payload)
 }
 
-// extHeaderSumGeneric returns the CRC-32C of a header with its checksum taken as 0.
+// extHeaderSumGeneric returns the CRC-32C of a header as if its checksum field were 0.
 func extHeaderSumGeneric(header *[ExtHeaderLen]byte) uint32 {
 	sum := crc32.Update(0, castagnoli, header[:offChecksum])
 	sum = crc32.Update(sum, castagnoli, noChecksum[:])
 	return crc32.Update(sum, castagnoli, header[offEnd:])
 }
 
-// putExtChecksum writes the checksum of a packet whose payload is in parts into its header.
+// putExtChecksum computes the checksum of a packet, and writes it into the header. The payload is the concatenation of
+// the given parts.
 func putExtChecksum(header *[ExtHeaderLen]byte, payload [][]byte) {
 	sum := extHeaderSum(header)
 	if header[offFlags]&byte(FlagPlain) == 0 {

@@ -2,5 +2,5 @@
 
 package protocol
 
-// extHeaderSum returns the CRC-32C of a header with its checksum taken as 0.
+// extHeaderSum returns the CRC-32C of a header as if its checksum field were 0.
 func extHeaderSum(header *[ExtHeaderLen]byte) uint32 { return extHeaderSumGeneric(header) }

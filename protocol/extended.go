@@ -5,8 +5,9 @@ import (
 	"strconv"
 )
 
-// The extended profile is specified in section 14 of docs/ZRLMPI_protocol.md. A packet is a header of ExtHeaderLen
-// bytes and a payload. Its first HeaderLen bytes are a frame that tools for the other profiles can read.
+// The extended profile is specified in section 14 of docs/ZRLMPI_protocol.md. A packet consists of a header of
+// ExtHeaderLen bytes and a payload. The first HeaderLen bytes of the header are a frame that tools for the other
+// profiles can read.
 
 // Sizes and limits of the extended profile.
 const (
@@ -16,14 +17,14 @@ const (
 	ExtVersion = 0xE2
 	// MaxUDPDatagram is the maximum length of a UDP datagram over IPv4, in bytes (E1).
 	MaxUDPDatagram = 65507
-	// MaxStreamPayload is the maximum length of the payload after a header on a stream, in bytes (E1).
+	// MaxStreamPayload is the maximum length of a packet's payload on a stream, in bytes (E1).
 	MaxStreamPayload = 32768
 	// MaxExtTag is the largest tag, 2³¹ − 1.
 	MaxExtTag = 1<<31 - 1
 )
 
-// ExtFlags are bits 0–5 of byte 19. Bit 7, which is always set on the wire, and bit 6, which never is, are not part of
-// them.
+// ExtFlags are bits 0–5 of byte 19. They do not include bit 7, which is always set on the wire, nor bit 6, which is
+// never set.
 type ExtFlags uint8
 
 // Flags of a packet.
@@ -32,11 +33,11 @@ const (
 	FlagEager ExtFlags = 1 << iota
 	// FlagAckNow asks for an immediate ACK (E27).
 	FlagAckNow
-	// FlagSync marks a message whose send waits until it is matched (E12).
+	// FlagSync marks a message whose send completes only after a receive has matched it (E12).
 	FlagSync
 	// FlagHello marks an ACK that asks for the peer's session (E7).
 	FlagHello
-	// FlagRetransmit marks a packet that was sent before with the same number (E29).
+	// FlagRetransmit marks a retransmission: a packet with the same number was sent before (E29).
 	FlagRetransmit
 	// FlagPlain limits the checksum to the header (E43).
 	FlagPlain
@@ -74,13 +75,13 @@ type ErrorCode uint32
 const (
 	// CodeCancel: the sender asks to cancel a message (E16).
 	CodeCancel ErrorCode = 1 + iota
-	// CodeCanceled: the receiver has forgotten the message (E16).
+	// CodeCanceled: the receiver agrees to the cancellation, and has discarded the message (E16).
 	CodeCanceled
-	// CodeTooLong: the receiver refuses the message (E17).
+	// CodeTooLong: the receiver refuses the message as too long (E17).
 	CodeTooLong
-	// CodeClose: the rank shuts down (E9). This ERROR is not numbered.
+	// CodeClose: the sender of the ERROR is shutting down (E9). This ERROR is not numbered.
 	CodeClose
-	// CodeAborted: the rest of a message will not be sent (E49).
+	// CodeAborted: the sender will not send the rest of the message (E49).
 	CodeAborted
 	numErrorCodes
 )
@@ -100,46 +101,48 @@ func (c ErrorCode) String() string {
 type ExtHeader struct {
 	// Dst and Src are the ranks of the packet's receiver and sender.
 	Dst, Src uint32
-	// Call is SEND_x from the sender of the message and RECV_x from its receiver; RECV_INT in ACK.
+	// Call is SEND_x in packets from the sender of a message, RECV_x in packets from its receiver, and RECV_INT in ACK.
 	Call  Call
 	Type  Type
 	Flags ExtFlags
-	// Session is the source's session with this peer, never 0. PeerSession is the destination's session, 0 while it is
-	// unknown (E5–E8).
+	// Session is the session of the packet's sender, never 0. PeerSession is the session of its receiver, or 0 while
+	// the sender does not know it (E5–E8).
 	Session, PeerSession Session
-	// Number of a numbered packet, from 1 up; otherwise 0 (E3).
+	// Number is the number of a numbered packet, from 1 up, or 0 for other packets (E3).
 	Number uint32
-	// Acknowledged is the number of the peer's first packet that has not been received.
+	// Acknowledged is the number of the first packet that the sender of this one has not received yet.
 	Acknowledged uint32
-	// Message is the number of the message that the packet belongs to, from 1 up in each session and direction, or 0.
+	// Message is the number of the message to which the packet belongs, from 1 up in each session and direction, or 0.
 	Message uint32
 	// Comm is the communicator of the message.
 	Comm uint32
-	// Tag of the message, 0 to MaxExtTag. In ERROR it is the ErrorCode; in ACK it is 0 or the number of a question
-	// (E53).
+	// Tag is the tag of the message, 0 to MaxExtTag. In ERROR it is the ErrorCode; in ACK it is 0 or the number of a
+	// question (E53).
 	Tag uint32
-	// Length of the message in bytes. In CLEAR_TO_SEND it is the number of bytes that the receiver accepts; in ACK, the
-	// number of packets that its sender accepts (E32), 0 for 512, or the length of a report (E53).
+	// Length is the length of the message in bytes. In CLEAR_TO_SEND it is the number of bytes that the receiver
+	// accepts. In ACK it is the number of packets that the sender of the ACK accepts (E32), where 0 means 512, or the
+	// length of a report (E53).
 	Length uint32
-	// Offset of the payload in the message or report, in bytes. In any other ACK it is the payload length of a probe
-	// (E35), or 0.
+	// Offset is the offset of the payload in the message or report, in bytes. In an ACK without a part of a report, it
+	// is the payload length of a probe (E35), or 0.
 	Offset uint32
-	// Clock is the send time of a numbered packet or HELLO, by the source's clock. In any other ACK it is the Clock of
-	// the packet that was received last (E25).
+	// Clock is the send time of a numbered packet or HELLO, by its sender's clock. In any other ACK it is the Clock of
+	// the packet that its sender received last (E25).
 	Clock uint32
 }
 
-// Session is a random number that a rank chooses for its exchange with one peer (E5); 0 means no session. A packet is
-// accepted only if its sender knows all 64 bits.
+// Session is a random number that a rank chooses for its communication with one peer (E5). 0 means no session. A rank
+// accepts a packet only if the packet's sender knows all 64 bits.
 type Session uint64
 
 // String returns s as 16 hexadecimal digits.
 func (s Session) String() string { return fmt.Sprintf("%016x", uint64(s)) }
 
-// MarshalText makes a Session a string in JSON, since many programs read JSON numbers with only 53 bits of precision.
+// MarshalText returns String. A Session is a string in JSON, because many programs read JSON numbers with only 53 bits
+// of precision.
 func (s Session) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// UnmarshalText reads the format of MarshalText.
+// UnmarshalText sets s from the output of MarshalText.
 func (s *Session) UnmarshalText(text []byte) error {
 	n, err := strconv.ParseUint(string(text), 16, 64)
 	*s = Session(n)
@@ -160,19 +163,19 @@ func (h *ExtHeader) Numbered() bool {
 	return false
 }
 
-// Question returns the number of the question that the packet asks, and false if it asks no question (E53).
+// Question returns the number of the question that the packet asks. ok is false if it asks none (E53).
 func (h *ExtHeader) Question() (number uint32, ok bool) {
 	return h.Tag, h.Type == Ack && h.Tag != 0 && h.Flags&FlagHello != 0
 }
 
-// Report returns the number of the question that the packet answers with a part of a report, and false if it answers no
-// question (E53).
+// Report returns the number of the question that the packet answers with a part of a report. ok is false if it answers
+// none (E53).
 func (h *ExtHeader) Report() (number uint32, ok bool) {
 	return h.Tag, h.Type == Ack && h.Tag != 0 && h.Flags&FlagHello == 0
 }
 
-// Size returns the size field of the frame: the length of the whole message in words, rounded up, in SEND_REQUEST and
-// DATA, and 0 in other packets.
+// Size returns the value of the frame's size field. In SEND_REQUEST and DATA it is the length of the whole message in
+// words, rounded up; in other packets it is 0.
 func (h *ExtHeader) Size() uint32 {
 	if h.Type != SendRequest && h.Type != Data {
 		return 0
@@ -180,7 +183,7 @@ func (h *ExtHeader) Size() uint32 {
 	return uint32((uint64(h.Length) + WordLen - 1) / WordLen)
 }
 
-// Frame returns the header as tools for the other profiles read it.
+// Frame returns the header as tools for the other profiles decode it.
 func (h *ExtHeader) Frame() Header {
 	return Header{Dst: h.Dst, Src: h.Src, Size: h.Size(), Call: h.Call, Type: h.Type}
 }
@@ -191,8 +194,8 @@ func (h *ExtHeader) String() string {
 	return h.text(fmt.Sprintf("at %d", h.Offset))
 }
 
-// Describe is like String for a packet whose payload length in bytes is known: "… 4096..5440 of 100000 …", the last
-// number excluded.
+// Describe is like String, but also prints the end of the payload, whose length is given in bytes: "… 4096..5440 of
+// 100000 …". The byte at the end, 5440, is excluded.
 func (h *ExtHeader) Describe(payload int) string {
 	return h.text(fmt.Sprintf("%d..%d", h.Offset, int64(h.Offset)+int64(payload)))
 }

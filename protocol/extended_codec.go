@@ -2,7 +2,7 @@ package protocol
 
 import "encoding/binary"
 
-// Byte offsets of the fields of the extended profile.
+// Byte offsets of the additional fields of the extended profile.
 const (
 	offVersion     = 18
 	offFlags       = 19
@@ -24,22 +24,22 @@ const (
 const VersionOffset = offVersion
 
 // IsExtended reports whether b begins like a packet of the extended profile: with the start mark, the version and bit 7
-// of the flags. Packets of the other profiles do not: their byte 19 is 0.
+// of the flags. Packets of the other profiles do not begin like this, because their byte 19 is 0.
 func IsExtended(b []byte) bool {
 	return len(b) > offFlags && binary.LittleEndian.Uint32(b) == markWord &&
 		b[offVersion] == ExtVersion && b[offFlags]&extFlagAlways != 0
 }
 
 // PutExtended writes the header of a packet into the first ExtHeaderLen bytes of b, which must be at least that long.
-// The payload is the concatenation of the given parts; size, payload length and checksum are computed from them. It
-// does not allocate. On a stream, a payload has at most MaxStreamPayload bytes.
+// The payload is the concatenation of the given parts. PutExtended computes the size, the payload length and the
+// checksum. It does not allocate. On a stream, the payload must not exceed MaxStreamPayload bytes.
 func PutExtended(b []byte, h *ExtHeader, payload ...[]byte) {
 	header := (*[ExtHeaderLen]byte)(b)
 	length := 0
 	for _, part := range payload {
 		length += len(part)
 	}
-	// Two fields at a time, as the CRC instruction reads them.
+	// Write two fields at a time, because the CRC instruction reads them in this size.
 	put2(header[0:], markWord, h.Dst)
 	put2(header[offSrc:], h.Src, h.Size())
 	put2(header[offCall:], uint32(h.Call)|uint32(h.Type)<<8|ExtVersion<<16|uint32(h.Flags&extFlagsAll|extFlagAlways)<<24, uint32(length))
@@ -67,9 +67,9 @@ func AppendExtended(b []byte, h *ExtHeader, payload []byte) []byte {
 	return b
 }
 
-// ParseExtended checks and decodes a complete packet, in the order of E2 up to the reserved flags. The caller checks
-// ranks, sessions and numbers. The size field is ignored. The returned payload is a part of packet, not a copy. Like
-// Profile.Parse, it never allocates. If the defect is one that E2 checks after the checksum, the header is decoded
+// ParseExtended checks and decodes a complete packet. It makes the checks of E2 in their order, up to the reserved
+// flags; the caller checks ranks, sessions and numbers. It ignores the size field, and never allocates. The returned
+// payload is a part of packet, not a copy. If the defect is one that E2 checks after the checksum, h is decoded
 // nevertheless.
 func ParseExtended(packet []byte) (h ExtHeader, payload []byte, d Defect) {
 	n := min(len(packet), ExtHeaderLen)
@@ -83,7 +83,7 @@ func ParseExtended(packet []byte) (h ExtHeader, payload []byte, d Defect) {
 	return h, payload, d
 }
 
-// ParseExtendedParts is ParseExtended for a packet in two pieces, header and payload.
+// ParseExtendedParts is like ParseExtended, but takes the header and the payload separately.
 func ParseExtendedParts(header, payload []byte) (h ExtHeader, d Defect) {
 	if h.ParseParts(header, payload) {
 		return h, Defect{}
@@ -104,8 +104,8 @@ func ParseExtendedParts(header, payload []byte) (h ExtHeader, d Defect) {
 	return h, checkExtRest(b[:])
 }
 
-// Parse is ParseExtended for receivers of many packets: it decodes a valid packet in place. For an invalid packet it
-// returns false without a reason, and h is undefined.
+// Parse is a faster ParseExtended, which decodes a packet into h. If the packet is invalid, Parse returns false without
+// a reason, and h is undefined.
 func (h *ExtHeader) Parse(packet []byte) (payload []byte, ok bool) {
 	if len(packet) < ExtHeaderLen {
 		return nil, false
@@ -114,8 +114,8 @@ func (h *ExtHeader) Parse(packet []byte) (payload []byte, ok bool) {
 	return payload, h.ParseParts(packet[:ExtHeaderLen], payload)
 }
 
-// ParseParts is Parse for a packet in two pieces, header and payload. If it returns false, h is undefined. It decodes
-// first and checks the decoded call and type, since another process may be able to write to the header.
+// ParseParts is like Parse, but takes the header and the payload separately. It decodes the header first and then
+// checks the decoded call and type, because another process may be able to modify the header at any time.
 func (h *ExtHeader) ParseParts(header, payload []byte) bool {
 	if len(header) != ExtHeaderLen {
 		return false
@@ -128,8 +128,9 @@ func (h *ExtHeader) ParseParts(header, payload []byte) bool {
 		binary.LittleEndian.Uint32(b[offChecksum:]) == extChecksum(b, payload)
 }
 
-// ParseExtendedHeader decodes a header without its payload, and returns the payload's announced length in bytes. It
-// checks neither payload nor checksum, and is meant for tools that read streams and truncated recordings.
+// ParseExtendedHeader decodes a header without its payload, and returns the payload length that the header announces,
+// in bytes. It cannot check the payload and the checksum. It is meant for tools that read streams and truncated
+// recordings.
 func ParseExtendedHeader(b []byte) (h ExtHeader, payload uint32, d Defect) {
 	if d = checkExtFrame(b); !d.OK() {
 		return h, 0, d
@@ -138,7 +139,7 @@ func ParseExtendedHeader(b []byte) (h ExtHeader, payload uint32, d Defect) {
 	return h, binary.LittleEndian.Uint32(b[offPayload:]), checkExtRest(b)
 }
 
-// Decode decodes a valid header. It does not look for defects.
+// Decode decodes a header. It does not check for defects.
 func (h *ExtHeader) Decode(b *[ExtHeaderLen]byte) {
 	h.Dst = binary.LittleEndian.Uint32(b[offDst:])
 	h.Src = binary.LittleEndian.Uint32(b[offSrc:])
@@ -157,8 +158,8 @@ func (h *ExtHeader) Decode(b *[ExtHeaderLen]byte) {
 	h.Clock = binary.LittleEndian.Uint32(b[offClock:])
 }
 
-// checkExtFrame makes the checks that need the header alone and precede the check of the payload's length: length,
-// marks and version.
+// checkExtFrame makes the checks that precede the check of the payload length: the length of the header, its marks and
+// its version.
 func checkExtFrame(b []byte) Defect {
 	if len(b) < ExtHeaderLen {
 		return Defect{Kind: DefectShort, Offset: uint8(len(b)), Want: ExtHeaderLen}
@@ -179,7 +180,7 @@ func checkExtVersion(b []byte) Defect {
 	return Defect{}
 }
 
-// checkExtRest makes the checks after the checksum: call, type and reserved flags.
+// checkExtRest makes the checks that follow the check of the checksum: call, type and reserved flags.
 func checkExtRest(b []byte) Defect {
 	if Call(b[offCall]) >= numCalls {
 		return Defect{Kind: DefectCall, Offset: offCall, Got: b[offCall]}
@@ -193,7 +194,7 @@ func checkExtRest(b []byte) Defect {
 	return Defect{}
 }
 
-// parseExtFrame is Parse for profile Extended. The marks are valid.
+// parseExtFrame implements Profile.Parse for Extended. The caller has checked the marks.
 func parseExtFrame(b []byte) (Header, Defect) {
 	if d := checkExtVersion(b); !d.OK() {
 		return Header{}, d

@@ -160,7 +160,7 @@ func TestExtendedNumbered(t *testing.T) {
 	}
 }
 
-// reseal writes the checksum that is right for the packet's bytes.
+// reseal writes the correct checksum for the packet's bytes into the packet.
 func reseal(packet []byte) {
 	clear(packet[24:28])
 	covered := packet
@@ -170,7 +170,7 @@ func reseal(packet []byte) {
 	binary.LittleEndian.PutUint32(packet[24:], crc32.Checksum(covered, crc32.MakeTable(crc32.Castagnoli)))
 }
 
-// The order of E2: a packet with two faults is dropped for the first.
+// Checks are made in the order of E2: a packet with two defects is dropped because of the first.
 func TestExtendedDefects(t *testing.T) {
 	good := protocol.AppendExtended(nil, &extPackets[0].h, []byte("payload!"))
 	for _, c := range []struct {
@@ -251,7 +251,7 @@ func TestExtendedDefects(t *testing.T) {
 	}
 }
 
-// E40: every change of a bit and every truncation of a packet is detected.
+// E40: every inverted bit and every truncation of a packet is detected.
 func TestExtendedDetectsEveryFlippedBit(t *testing.T) {
 	for _, n := range []int{0, 1, 100, 1344} {
 		packet := protocol.AppendExtended(nil, &extPackets[2].h, bytes.Repeat([]byte{0x5a}, n))
@@ -273,8 +273,8 @@ func TestExtendedDetectsEveryFlippedBit(t *testing.T) {
 	}
 }
 
-// E43: with PLAIN, every change of a bit of the header, the flag included, and of the packet's length is detected. The
-// payload may be anything.
+// E43: with PLAIN, every inverted bit in the header, including the flag, and every change of the packet's length is
+// detected. Changes of the payload are not.
 func TestExtendedPlain(t *testing.T) {
 	for _, n := range []int{0, 1, 1344} {
 		h := extPackets[2].h
@@ -427,7 +427,7 @@ func FuzzExtended(f *testing.F) {
 	})
 }
 
-// FuzzExtendedHeader checks parse∘put for every header.
+// FuzzExtendedHeader checks for any header that parsing returns what was put.
 func FuzzExtendedHeader(f *testing.F) {
 	f.Add(uint32(1), uint32(0), byte(2), byte(3), byte(17), uint64(9), uint64(8), uint32(7), uint32(6), uint32(5),
 		uint32(4), uint32(3), uint32(2), uint32(1), uint32(11), []byte("payload"))

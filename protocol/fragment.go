@@ -1,33 +1,34 @@
 package protocol
 
-// Shape describes how a sender fragments a DATA message into datagrams: the first has the header and the start of the
-// payload, all further ones have payload only. The zero Shape is not useful; start from CPUShape or FPGAShape.
+// Shape describes how a sender fragments a DATA message into datagrams. The first datagram consists of the header and
+// the start of the payload, and the others of payload only. The zero Shape is not usable; use CPUShape or FPGAShape.
 type Shape struct {
-	// MaxDatagram is the largest datagram in bytes, header included.
+	// MaxDatagram is the maximum length of a datagram in bytes, including the header.
 	MaxDatagram int
-	// PadLines pads the payload with zero bytes to whole lines of 8 bytes, as the FPGA does. A message of 0 words is
-	// then sent with one line.
+	// PadLines is set to pad the payload with zero bytes to whole lines of 8 bytes, as the FPGA does. A message of 0
+	// words is then sent with one line of padding.
 	PadLines bool
-	// LongTail allows the last datagram to exceed MaxDatagram by one line, if this saves a datagram of a single line
-	// and the message ends on the second half of a 16-byte word. The MPE's output queue does this when words mod 708 is
-	// 347 or 348, and sends 1424 bytes.
+	// LongTail lets the last datagram exceed MaxDatagram by one line, if this avoids a further datagram of a single
+	// line and the message ends in the second half of a 16-byte word. The MPE's output queue does this if the number of
+	// words modulo 708 is 347 or 348, and then sends a datagram of 1424 bytes.
 	LongTail bool
 }
 
 // LineLen is the width of the FPGA's data path in bytes.
 const LineLen = 8
 
-// CPUShape returns the Shape of upstream's CPU library, which we use towards all peers: full datagrams of 1416 bytes,
-// and the rest in the last one. All but the last have a multiple of 8 bytes of payload, as an FPGA requires.
+// CPUShape returns the Shape of upstream's CPU library, which zrlmpid uses for all peers: datagrams of 1416 bytes, and
+// a last one with the rest. The payload of every datagram except the last is a multiple of 8 bytes, as an FPGA
+// requires.
 func CPUShape() Shape { return Shape{MaxDatagram: MaxDatagram} }
 
-// FPGAShape returns the Shape of the deployed MPE. longTail is false for a shell that splits the 1424-byte datagram
-// into 1416 + 8.
+// FPGAShape returns the Shape of the deployed MPE. longTail is false for a shell that splits a datagram of 1424 bytes
+// into one of 1416 and one of 8.
 func FPGAShape(longTail bool) Shape {
 	return Shape{MaxDatagram: MaxDatagram, PadLines: true, LongTail: longTail}
 }
 
-// PayloadBytes returns the number of payload bytes on the wire, padding included, of a message of the given number of
+// PayloadBytes returns the number of payload bytes on the wire, including padding, for a message of the given number of
 // words.
 func (s Shape) PayloadBytes(words uint32) int64 {
 	n := int64(words) * WordLen
@@ -40,9 +41,9 @@ func (s Shape) PayloadBytes(words uint32) int64 {
 	return n
 }
 
-// Next returns the length of the payload in the datagram that starts at payload offset off, given the total from
-// PayloadBytes. It returns 0 when off is past the last datagram. The first datagram of an empty message is at offset 0
-// and has 0 bytes of payload.
+// Next returns the number of payload bytes in the datagram that starts at payload offset off. total is the result of
+// PayloadBytes. Next returns 0 if off is past the last datagram, and also for the only datagram of an empty message, at
+// offset 0.
 func (s Shape) Next(off, total int64) int64 {
 	room := int64(s.MaxDatagram)
 	if off == 0 {
@@ -52,23 +53,23 @@ func (s Shape) Next(off, total int64) int64 {
 	if left <= room {
 		return max(left, 0)
 	}
-	// The MPE's queue moves 16 bytes at a time and ends a datagram at 8 of them; it does not split a message whose last
-	// 16-byte word straddles the boundary.
+	// The MPE's queue moves 16 bytes at a time, and a datagram ends in the middle of them. The queue does not split a
+	// message whose last 16-byte word straddles this boundary.
 	if s.LongTail && left == room+LineLen && (total+HeaderLen)%(2*LineLen) == 0 {
 		return left
 	}
 	return room
 }
 
-// Skips reports whether a datagram with n bytes of payload, padding included, ends a message of which left bytes are
-// outstanding, so that one or more full datagrams before it are missing.
+// Skips reports whether a datagram with n bytes of payload, including padding, must be the last one of a message,
+// although left bytes of the message are outstanding. One or more full datagrams before it are then missing.
 func (s Shape) Skips(left, n int64) bool {
 	padding := -left & (LineLen - 1)
 	full := int64(s.MaxDatagram)
 	return 0 < n && n < left && n != full && n <= full+LineLen && ((left-n)%full == 0 || (left+padding-n)%full == 0)
 }
 
-// Datagrams returns the number of datagrams of a message of the given number of words.
+// Datagrams returns the number of datagrams into which a message of the given number of words is fragmented.
 func (s Shape) Datagrams(words uint32) int64 {
 	total := s.PayloadBytes(words)
 	first := s.Next(0, total)
@@ -77,7 +78,7 @@ func (s Shape) Datagrams(words uint32) int64 {
 		return 1
 	}
 	n := 1 + (rest+int64(s.MaxDatagram)-1)/int64(s.MaxDatagram)
-	// A long tail saves a datagram with a single line.
+	// A long tail avoids a datagram with a single line.
 	if s.LongTail && rest%int64(s.MaxDatagram) == LineLen && rest > LineLen &&
 		(total+HeaderLen)%(2*LineLen) == 0 {
 		n--

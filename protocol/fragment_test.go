@@ -6,7 +6,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// datagrams returns the lengths of a message's datagrams, headers included.
+// datagrams returns the lengths of a message's datagrams, including the header.
 func datagrams(s protocol.Shape, words uint32) (lens []int64) {
 	total := s.PayloadBytes(words)
 	for off := int64(0); off < total || off == 0; {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// cutReader returns the bytes of in in pieces; the bytes of cuts are their lengths, in turn.
+// cutReader is a reader that returns the bytes of in in pieces. The bytes of cuts are the lengths of the pieces.
 type cutReader struct {
 	in, cuts []byte
 	next     int

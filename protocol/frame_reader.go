@@ -7,8 +7,8 @@ import (
 	"io"
 )
 
-// FrameBuffer is the size of a FrameReader's buffer in bytes, and the longest piece of payload that it returns. A
-// reader never allocates more than this buffer, whatever a header says.
+// FrameBuffer is the size of a FrameReader's buffer in bytes, and the maximum length of a piece of payload that it
+// returns. A FrameReader never allocates more than this buffer, whatever a header says.
 const FrameBuffer = 64 << 10
 
 // FrameReader splits a stream into headers and pieces of payload.
@@ -18,7 +18,7 @@ type FrameReader struct {
 	offset   int64
 	profile  Profile
 	maxWords uint32
-	// current is the last header; left is the number of bytes of its payload not yet read.
+	// current is the last header, and left the number of bytes of its payload that were not read yet.
 	current Header
 	left    int64
 	err     error
@@ -31,23 +31,23 @@ func NewFrameReader(r io.Reader, profile Profile, maxWords uint32) *FrameReader 
 
 // Frame is a header, or a piece of the payload that follows it.
 type Frame struct {
-	// Header is the header itself, or the header that the payload belongs to.
+	// Header is the header itself, or the header to which the payload belongs.
 	Header Header
 	// IsPayload distinguishes a piece of payload from a header.
 	IsPayload bool
 	// Bytes are the HeaderLen bytes of the header, or 1 to FrameBuffer bytes of payload. They are valid until the next
 	// call of Next.
 	Bytes []byte
-	// Left is the number of payload bytes of this packet after Bytes.
+	// Left is the number of payload bytes of this packet that follow Bytes.
 	Left int64
 }
 
-// Next waits for the next header or piece of payload. How a payload is split into pieces depends on how it arrives, and
-// has no meaning.
+// Next waits for the next header or piece of payload. The division of a payload into pieces depends on timing and has
+// no meaning.
 //
-// At the end of the stream, between two packets, the error is io.EOF. It wraps io.ErrUnexpectedEOF when the stream ends
-// inside a packet, and is a *FrameError when the stream is invalid; any other error comes from the underlying reader.
-// All errors are final.
+// If the stream ends between two packets, the error is io.EOF. If it ends inside a packet, the error wraps
+// io.ErrUnexpectedEOF. If the stream is invalid, the error is a *FrameError. Any other error comes from the underlying
+// reader. After an error, Next always returns the same error.
 func (f *FrameReader) Next() (Frame, error) {
 	if f.err != nil {
 		return Frame{}, f.err
@@ -82,20 +82,21 @@ func (f *FrameReader) payload() (Frame, error) {
 	if _, err := f.in.Peek(1); err != nil {
 		return Frame{}, f.ended(err, 0)
 	}
-	// All that is buffered of the payload: no further read is needed.
+	// Take all of the payload that is buffered, so that no further read is needed.
 	b, _ := f.in.Peek(int(min(f.left, int64(f.in.Buffered()))))
 	f.take(len(b))
 	f.left -= int64(len(b))
 	return Frame{Header: f.current, IsPayload: true, Bytes: b, Left: f.left}, nil
 }
 
-// take consumes n bytes that were peeked at; they stay valid until the next read.
+// take consumes n bytes that Peek has returned. They remain valid until the next read.
 func (f *FrameReader) take(n int) {
 	_, _ = f.in.Discard(n) // the bytes are there
 	f.offset += int64(n)
 }
 
-// ended converts an error of the underlying reader that occurred have bytes into a header.
+// ended converts an error from the underlying reader to an error for the caller of Next. have is the number of bytes of
+// a header that were read before the error.
 func (f *FrameReader) ended(err error, have int) error {
 	switch {
 	case !errors.Is(err, io.EOF):

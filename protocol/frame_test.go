@@ -10,8 +10,8 @@ import (
 	"testing/iotest"
 )
 
-// frameEvents reads all of r. It returns a line per header and per payload, regardless of the pieces in which it came,
-// and the final error.
+// frameEvents reads all frames from r. It returns one line for each header and one for each payload, however many
+// pieces the payload has, and the final error.
 func frameEvents(r io.Reader, p Profile, maxWords uint32) ([]string, error) {
 	f := NewFrameReader(r, p, maxWords)
 	var events []string
@@ -177,7 +177,7 @@ func TestFrameReaderDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// repeat is an endless stream of b.
+// repeat is a reader that returns an endless stream of the byte b.
 type repeat struct {
 	b  []byte
 	at int

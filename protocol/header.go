@@ -11,14 +11,15 @@ const (
 	Mark = 0x96
 	// HeaderLen is the length of a header in bytes. Handshake packets consist of a header alone.
 	HeaderLen = 32
-	// Port is the port of a rank, for UDP and for our TCP.
+	// Port is the port of every rank, for UDP and for zrlmpid's TCP.
 	Port = 2718
-	// WordLen is the length of a word in bytes; sizes on the wire are in words.
+	// WordLen is the length of a word in bytes. Sizes on the wire are in words.
 	WordLen = 4
-	// MaxDatagram is the largest datagram that deployed nodes send, in bytes, header included. The VXLAN of the
-	// deployed network sets it.
+	// MaxDatagram is the length in bytes, including the header, of the longest datagram that deployed nodes send. It is
+	// determined by the VXLAN of the deployed network.
 	MaxDatagram = 1416
-	// MaxRanksFPGA and MaxRanksCPU are the largest clusters that the deployed FPGA and upstream's CPU library support.
+	// MaxRanksFPGA and MaxRanksCPU are the maximum numbers of ranks in a cluster that the deployed FPGA and upstream's
+	// CPU library support.
 	MaxRanksFPGA = 64
 	MaxRanksCPU  = 128
 )
@@ -41,15 +42,15 @@ const markWord = 0x96969696
 type Header struct {
 	// Dst and Src are the ranks of the packet's receiver and sender.
 	Dst, Src uint32
-	// Size is in 32-bit words, without the header. Deployed nodes send the length of the message in DATA and 0 in every
-	// other packet.
+	// Size is the length of the message in words, without the header. Deployed nodes set it in DATA, and send 0 in
+	// every other packet.
 	Size uint32
-	// Call is the operation of the rank that sends the packet: SEND_x in SEND_REQUEST and DATA, RECV_x in CLEAR_TO_SEND
-	// and ACK.
+	// Call is the operation that the sender of the packet is executing: SEND_x in SEND_REQUEST and DATA, and RECV_x in
+	// CLEAR_TO_SEND and ACK.
 	Call Call
 	// Type is the packet type.
 	Type Type
-	// Tag is on the wire in profile V09 only; it is 0 in the others.
+	// Tag is the tag of the message in profile V09. The other profiles do not transmit it, and it is 0.
 	Tag uint8
 }
 
@@ -65,7 +66,7 @@ func (h Header) String() string {
 	return s
 }
 
-// Profile is a dialect of the header. The configuration of both ranks must name the same one.
+// Profile is a dialect of the header. The configurations of two ranks that communicate must name the same Profile.
 type Profile uint8
 
 const (
@@ -74,16 +75,16 @@ const (
 	CloudFPGA Profile = iota
 	// V09 follows the protocol page to the letter: byte 18 is a tag.
 	V09
-	// Extended is the profile between two zrlmpids, with a longer header. PutExtended and ParseExtended handle its
-	// whole packets. Put and Parse of this Profile handle only the frame, the first HeaderLen bytes: Put does not make
-	// a complete packet, and Parse does not verify the checksum.
+	// Extended is the profile for two ranks that both run zrlmpid. Its header is longer. PutExtended and ParseExtended
+	// handle its complete packets. Put and Parse of this Profile handle only the frame, which is the first HeaderLen
+	// bytes, so Put does not make a complete packet, and Parse does not verify the checksum.
 	Extended
 	numProfiles
 )
 
 var profileNames = [numProfiles]string{"cloudfpga", "v0.9", "extended"}
 
-// String returns the profile's name as it is spelled in configuration files.
+// String returns the profile's name in configuration files.
 func (p Profile) String() string {
 	if p < numProfiles {
 		return profileNames[p]
@@ -132,8 +133,9 @@ func BeginsWithMark(b []byte) bool {
 	return len(b) >= 4 && binary.LittleEndian.Uint32(b) == markWord
 }
 
-// Parse decodes the header at the start of b and ignores the bytes after it. The Defect is zero for a valid header; it
-// is a plain value, so that a flood of bad packets costs no allocation. Decode is Parse with an error.
+// Parse decodes the header at the start of b and ignores the bytes after it. If the header is valid, the Defect is
+// zero. Parse returns a Defect instead of an error, so that a flood of invalid packets causes no allocation. Decode is
+// like Parse, but returns an error.
 func (p Profile) Parse(b []byte) (Header, Defect) {
 	if len(b) < HeaderLen {
 		return Header{}, Defect{Kind: DefectShort, Offset: uint8(len(b))}
@@ -179,7 +181,7 @@ func (p Profile) Decode(b []byte) (Header, error) {
 	return h, d.Err()
 }
 
-// firstOther returns a Defect for the first byte of b[from:to] that is not want.
+// firstOther returns a Defect of the given kind for the first byte in b[from:to] that is not want.
 func firstOther(b []byte, from, to int, want byte, kind DefectKind) Defect {
 	for i := from; i < to; i++ {
 		if b[i] != want {

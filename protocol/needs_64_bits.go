@@ -1,5 +1,5 @@
 package protocol
 
-// Platforms with a 32-bit int are not supported: lengths of messages and buffers are ints everywhere, and may exceed 32
-// bits. On such a platform this constant does not compile.
+// This constant does not compile on platforms with a 32-bit int. They are not supported, because the lengths of
+// messages and buffers have type int everywhere, and may exceed 32 bits.
 const _ int = 1 << 62

@@ -6,7 +6,7 @@ import "encoding/binary"
 const ShortHeaderLen = 24
 
 // ShortHeader replaces the header of a packet between ranks that share memory, if the packet is the first transmission
-// of a whole eager message (E52). Sessions is the digest of both sessions.
+// of a whole eager message (E52). Sessions is the SessionDigest of the packet.
 type ShortHeader struct {
 	Sessions             uint32
 	Number, Acknowledged uint32
@@ -14,7 +14,7 @@ type ShortHeader struct {
 	Datatype             Datatype
 }
 
-// SessionDigest returns the digest of the sessions of a packet's source and destination.
+// SessionDigest combines the sessions of a packet's source and destination into 32 bits.
 func SessionDigest(source, destination Session) uint32 {
 	return uint32(source) ^ uint32(destination>>32)
 }
@@ -26,7 +26,7 @@ func (h *ShortHeader) Put(b *[ShortHeaderLen]byte) {
 	put2(b[16:], h.Comm, h.Tag|uint32(h.Datatype&1)<<31)
 }
 
-// Decode decodes a header. Every bit pattern is valid, as far as the header alone can show.
+// Decode decodes a header. It cannot fail: the header alone does not show whether it is valid.
 func (h *ShortHeader) Decode(b *[ShortHeaderLen]byte) {
 	h.Sessions = binary.LittleEndian.Uint32(b[0:])
 	h.Number = binary.LittleEndian.Uint32(b[4:])

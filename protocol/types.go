@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Type is a packet type, a step of the handshake SEND_REQUEST → CLEAR_TO_SEND → DATA → ACK.
+// Type is the type of a packet. The handshake for a message is SEND_REQUEST → CLEAR_TO_SEND → DATA → ACK.
 type Type uint8
 
 // Packet types of the protocol page. No deployed rank sends ERROR.
@@ -36,13 +36,13 @@ func (t Type) MarshalText() ([]byte, error) {
 	return []byte(t.String()), nil
 }
 
-// UnmarshalText sets t to the type of that name, or to 0 if the name is unknown to this version.
+// UnmarshalText sets t to the type with the given name, or to 0 if this version does not know the name.
 func (t *Type) UnmarshalText(name []byte) error {
 	*t = Type(max(slices.Index(typeNames[:], string(name)), 0))
 	return nil
 }
 
-// Call is the MPI operation of the rank that sends a packet.
+// Call is the MPI operation that the sender of a packet is executing.
 type Call uint8
 
 // Calls of the protocol page. The deployed FPGA ignores BARRIER.
@@ -71,8 +71,8 @@ func (c Call) IsSend() bool { return c == SendInt || c == SendFloat }
 // IsRecv reports whether c is RECV_INT or RECV_FLOAT.
 func (c Call) IsRecv() bool { return c == RecvInt || c == RecvFloat }
 
-// Counterpart returns the call of the other rank for the same message: RECV_INT for SEND_INT and so on. BARRIER is its
-// own counterpart.
+// Counterpart returns the call that the other rank uses for the same message: RECV_INT for SEND_INT, and so on. BARRIER
+// is its own counterpart.
 func (c Call) Counterpart() Call {
 	if c < Barrier {
 		return c ^ 1 // sends are even

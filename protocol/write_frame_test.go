@@ -6,7 +6,7 @@ import (
 )
 
 // WriteFrame writes one packet to a stream. If the length of the payload is not h.StreamPayload(), it returns a
-// *PayloadError before it writes anything. Any other error is from w, and the stream is then unusable.
+// *PayloadError before it writes anything. Any other error comes from w, and the stream is then unusable.
 func (p Profile) WriteFrame(w io.Writer, h Header, payload []byte) error {
 	if err := h.CheckStreamPayload(len(payload)); err != nil {
 		return err

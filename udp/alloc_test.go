@@ -8,7 +8,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/transporttest"
 )
 
-// TestNoAllocations sends to the rank itself, so that there always is a datagram to receive.
+// TestNoAllocations makes the rank send to itself, so that there always is a datagram to receive.
 func TestNoAllocations(t *testing.T) {
 	m := transporttest.Map(t, 1)
 	c, err := Listen(Config{Map: m})

@@ -11,9 +11,9 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/transporttest"
 )
 
-// BenchmarkCall measures the cost of sending and receiving a handshake packet: for the system calls alone, with a
-// connected and with an unconnected socket, and for the calls of a Conn. A poll that finds nothing precedes each
-// packet, as in a rank that waits; "empty" measures such polls alone.
+// BenchmarkCall measures the time to send and receive a handshake packet, by system calls alone, with a connected and
+// an unconnected socket, and by the methods of a Conn. Before each packet there is a poll that finds nothing, as in a
+// waiting rank. "empty" measures such polls alone.
 func BenchmarkCall(b *testing.B) {
 	var packet [protocol.HeaderLen]byte
 	send := func(b *testing.B, fd int, to *sockaddr) {

@@ -9,18 +9,18 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/rankmap"
 )
 
-// DefaultReceiveBuffer is the size of the receive buffer that upstream's library asks for, in bytes.
+// DefaultReceiveBuffer is the size of the receive buffer for which upstream's library asks, in bytes.
 const DefaultReceiveBuffer = 0x1000000
 
 const (
 	// ringLen is the maximum number of datagrams that one Recv returns. 64 datagrams are 88 KiB, about as much as
-	// arrives while a reader wakes up.
+	// arrives while the reader is waking up.
 	ringLen = 64
 	// slotLen is the size of the buffer for one received datagram, in bytes. It exceeds maxRxPacket, so that longer
 	// datagrams are detected.
 	slotLen = 2048
-	// maxRxPacket is the length of the longest datagram that a peer may send, in bytes: the MPE's output queue lets the
-	// last datagram of a message exceed the others by a line.
+	// maxRxPacket is the maximum length of a datagram from a peer, in bytes. It includes a line by which the last
+	// datagram of a message from an MPE may exceed the others.
 	maxRxPacket = protocol.MaxDatagram + protocol.LineLen
 	// sendBatch is the maximum number of datagrams sent per system call.
 	sendBatch = 64
@@ -29,18 +29,19 @@ const (
 // MaxDatagram is the maximum length of a datagram over IPv4, in bytes.
 const MaxDatagram = 65507
 
-// Config configures the Conn of a rank.
+// Config configures a Conn.
 type Config struct {
-	// Rank is the local rank. Map has its address and the addresses of its peers.
+	// Rank is the local rank. Map contains its address and the addresses of its peers.
 	Rank int
 	Map  *rankmap.Map
-	// Socket, if not nil, is already bound to the rank's address. The Conn takes ownership of it unless Listen fails.
+	// Socket, if not nil, is a socket that is already bound to the rank's address. The Conn takes ownership of it
+	// unless Listen fails.
 	Socket *net.UDPConn
-	// ReceiveBuffer is the size of the receive buffer to ask for, in bytes; 0 means DefaultReceiveBuffer. The kernel
-	// may grant less: see Conn.ReceiveBuffer.
+	// ReceiveBuffer is the requested size of the receive buffer, in bytes. 0 means DefaultReceiveBuffer. The kernel may
+	// grant less: see Conn.ReceiveBuffer.
 	ReceiveBuffer int
 	// NoOffload disables UDP segmentation and receive offload, so that each datagram passes through the kernel on its
-	// own. EnvOffload can set it.
+	// own. EnvOffload can set it as well.
 	NoOffload bool
 	// Large reports whether datagrams of up to MaxDatagram bytes are accepted from a peer and may be sent to it. For
 	// all other peers the limit is protocol.MaxDatagram. If nil, there are no large datagrams.
@@ -53,19 +54,19 @@ type Config struct {
 	Pace func(peer int) Pacing
 }
 
-// Pacing spaces the datagrams of long messages, so that an FPGA keeps up: it needs about 1.1 µs per datagram, and up to
-// 2.3 µs with DRAM. A datagram that it drops corrupts the message permanently.
+// Pacing determines how the datagrams of long messages are spaced, so that an FPGA can keep up. An FPGA needs about 1.1
+// µs per datagram, and up to 2.3 µs with DRAM. If it drops a datagram, the message is corrupt and is not sent again.
 type Pacing struct {
-	// PerDatagram is the average time between the starts of two datagrams: up to 128 may be sent back to back. 0
+	// PerDatagram is the average interval between two datagrams, of which up to 128 may be sent back to back. 0
 	// disables pacing.
 	PerDatagram time.Duration
-	// OverWords restricts pacing to messages of more words than this. Upstream's CPU library has 65,536.
+	// OverWords restricts pacing to messages of more words than this. Upstream's CPU library uses 65,536.
 	OverWords uint32
 }
 
 func (c *Config) large(peer int) bool { return c.Large != nil && peer >= 0 && c.Large(peer) }
 
-// anyLarge reports whether any peer sends large datagrams.
+// anyLarge reports whether any peer may send large datagrams.
 func (c *Config) anyLarge() bool {
 	for rank := range c.Map.Size() {
 		if c.large(rank) {

@@ -29,12 +29,13 @@ type Conn struct {
 	out     []outgoing
 	buckets []bucket // by peer
 
-	// where has the addresses of the peers. It is Config.Map until they move.
+	// where contains the current addresses of the peers. It is Config.Map until Prepare's function changes the
+	// addresses.
 	where atomic.Pointer[rankmap.Map]
 
 	in   []incoming
-	head [protocol.ExtHeaderLen]byte // of the datagram that was peeked at
-	// lastPeer is the rank to which lastMap resolved lastFrom.
+	head [protocol.ExtHeaderLen]byte // beginning of the datagram that Poll peeks at
+	// lastPeer is the rank of the address lastFrom according to lastMap.
 	lastFrom netip.AddrPort
 	lastPeer int
 	lastMap  *rankmap.Map
@@ -47,8 +48,8 @@ var (
 	_ mpe.DatagramTransport = (*Conn)(nil)
 )
 
-// Listen binds the rank to its own IP and port in the rank map. It returns a *ListenError if the address is not
-// available.
+// Listen opens a Conn, which is bound to the rank's own IP address and port in the rank map. It returns a *ListenError
+// if that address is not available.
 func Listen(cfg Config) (*Conn, error) {
 	if cfg.Impair != nil {
 		return listen(cfg, newImpairedSocket)
@@ -56,7 +57,7 @@ func Listen(cfg Config) (*Conn, error) {
 	return listen(cfg, newSocket)
 }
 
-// opener makes a socket from a net.UDPConn. On success it takes ownership of the connection.
+// opener makes a socket from a net.UDPConn, of which it takes ownership on success.
 type opener func(conn *net.UDPConn, peers []netip.AddrPort, cfg *Config) (socket, error)
 
 func listen(cfg Config, open opener) (*Conn, error) {
@@ -97,7 +98,8 @@ func listen(cfg Config, open opener) (*Conn, error) {
 	return c, nil
 }
 
-// maxReceiveBuffer keeps twice the size, which Linux uses internally, within an int32.
+// maxReceiveBuffer is the maximum size of the receive buffer. Linux uses twice the size internally, which must fit into
+// an int32.
 const maxReceiveBuffer = 1 << 29
 
 func (c *Conn) setUp(udpConn *net.UDPConn, open opener) (err error) {
@@ -121,22 +123,23 @@ func (c *Conn) LocalAddr() netip.AddrPort { return c.local }
 // Reliable returns false: datagrams may be lost, duplicated or reordered.
 func (c *Conn) Reliable() bool { return false }
 
-// Discovers reports whether packets of the extended profile are fragmented only if Packet.Fragment allows it.
+// Discovers reports whether path MTU discovery is possible, because packets of the extended profile are fragmented only
+// if Packet.Fragment allows it.
 func (c *Conn) Discovers() bool { return c.caps.modes }
 
-// LongestDatagram returns the maximum length of a datagram to a peer, in bytes, as far as the system knows the path: it
-// is derived from the MTU of the interface, or from a smaller one reported by routers. It returns 0 if unknown.
+// LongestDatagram returns the maximum length of a datagram to a peer, in bytes, or 0 if unknown. It is derived from the
+// MTU of the interface, or from a smaller MTU that a router has reported.
 func (c *Conn) LongestDatagram(peer int) int {
 	if !c.cfg.Map.Has(peer) {
 		return 0
 	}
-	c.sending.Lock() // the move of Prepare changes the peer's address
+	c.sending.Lock() // Prepare's function may change the peer's address
 	defer c.sending.Unlock()
 	return min(c.sock.longest(peer), MaxDatagram)
 }
 
 // ReceiveBuffer returns the requested and the granted size of the receive buffer, in bytes. Datagrams that do not fit
-// are lost silently. On Linux, the sysctl net.core.rmem_max is the limit.
+// into the buffer are lost silently. On Linux, the sysctl net.core.rmem_max limits the size.
 func (c *Conn) ReceiveBuffer() (asked, granted int) { return c.asked, c.granted }
 
 // Close closes the socket. A Recv in progress returns mpe.ErrTransportClosed.

@@ -112,8 +112,8 @@ func TestLongDatagramsAreNamed(t *testing.T) {
 	})
 }
 
-// TestSourcePort checks upstream's rule: the IP address determines the rank, and the port does so only where ranks
-// share an IP address.
+// TestSourcePort checks upstream's rule that the IP address of a datagram determines its rank. The port matters only if
+// several ranks share an IP address.
 func TestSourcePort(t *testing.T) {
 	alone, shared := transporttest.FreeAddr(t), transporttest.FreeAddr(t)
 	own := transporttest.FreeAddr(t)

@@ -8,18 +8,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxHead is the maximum length of a datagram's head that is kept apart from its payload.
+// maxHead is the maximum length of the head of a datagram, which is received apart from the payload.
 const maxHead = 128
 
-// directReceive receives payload straight into the caller's memory: a single datagram, with its head kept apart, or
-// datagrams without heads that the kernel has coalesced. All other datagrams are assembled from their pieces.
+// directReceive receives payload directly into the caller's memory. It can do so for a single datagram, whose head it
+// receives apart, and for datagrams without heads that the kernel has coalesced. It assembles all other datagrams from
+// their pieces.
 type directReceive struct {
 	msg     mmsghdr
 	iovs    [3]unix.Iovec
 	name    sockaddr
 	control segmentControl
 	head    [maxHead]byte
-	// over has bytes that do not fit into buf, and datagrams assembled from pieces. It is allocated on first use.
+	// over holds bytes that do not fit into the caller's buffer, and datagrams assembled from pieces. It is allocated
+	// on first use.
 	over []byte
 }
 
@@ -42,7 +44,7 @@ func (s *mmsgSocket) pollInto(in []incoming, head int, buf []byte) (int, error) 
 	if size <= 0 || size > n {
 		size = n
 	}
-	if head > 0 && size == n && n <= head+len(buf) { // one datagram, and it fits
+	if head > 0 && size == n && n <= head+len(buf) { // a single datagram that fits
 		in[0] = incoming{bytes: l.head[:min(n, head)], from: from, cut: cut}
 		if n > head {
 			in[0].rest = buf[:n-head]
@@ -63,7 +65,7 @@ func (s *mmsgSocket) pollInto(in []incoming, head int, buf []byte) (int, error) 
 
 // gather assembles the pieces of a received datagram.
 func (l *directReceive) gather(n, head int, buf []byte) []byte {
-	// Move the bytes in over to their place first: the copies below may overwrite them.
+	// First move the bytes in over to their place, because the copies below may overwrite them.
 	if rest := n - head - len(buf); rest > 0 {
 		copy(l.over[head+len(buf):], l.over[:rest])
 	}
@@ -72,7 +74,8 @@ func (l *directReceive) gather(n, head int, buf []byte) []byte {
 	return l.over[:n]
 }
 
-// recvInto receives a datagram, or several that the kernel has coalesced.
+// recvInto receives one datagram, or several that the kernel has coalesced. It puts the first head bytes into l.head,
+// the next bytes into buf, and the rest into l.over.
 func (s *mmsgSocket) recvInto(head int, buf []byte) (int, error) {
 	s.descriptor.in.Lock()
 	defer s.descriptor.in.Unlock()
@@ -107,7 +110,7 @@ func (s *mmsgSocket) recvInto(head int, buf []byte) (int, error) {
 	return 0, net.ErrClosed
 }
 
-// peek does not remove the datagram from the socket.
+// peek leaves the datagram in the socket.
 func (s *mmsgSocket) peek(head []byte) (int, netip.AddrPort, error) {
 	s.descriptor.in.Lock()
 	defer s.descriptor.in.Unlock()

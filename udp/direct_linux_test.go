@@ -9,8 +9,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/transporttest"
 )
 
-// direct receives into buf until it has want bytes, and returns them in order, and the number of bytes that were
-// received in place.
+// direct receives into buf until it has received want bytes. It returns these bytes in order, and the number of bytes
+// that were received in place.
 func direct(t *testing.T, c *Conn, head int, buf []byte, want int) (got []byte, inPlace int) {
 	t.Helper()
 	batch := make([]mpe.RxPacket, 64)
@@ -40,7 +40,7 @@ func direct(t *testing.T, c *Conn, head int, buf []byte, want int) (got []byte, 
 	return got, inPlace
 }
 
-// split returns a separate RxPacket for each datagram.
+// split returns one RxPacket for each datagram.
 func split(batch []mpe.RxPacket) (all []mpe.RxPacket) {
 	for _, a := range batch {
 		if a.Each == 0 {
@@ -95,8 +95,8 @@ func TestDirectReceive(t *testing.T) {
 	})
 }
 
-// If payload of several peers is expected, the payload of each is received in place, in any order, and unexpected
-// payload is not.
+// If payload is expected from several peers, it is received in place, in whatever order it arrives. Unexpected payload
+// is not received in place.
 func TestDirectReceiveOfSeveralPeers(t *testing.T) {
 	eachSocket(t, func(t *testing.T, open func(Config) (*Conn, error)) {
 		m := transporttest.Map(t, 4)

@@ -1,9 +1,9 @@
-// Package udp carries the packets of one rank over UDP, as deployed nodes do: bound to the rank's own IP and port, a
-// DATA message fragmented into datagrams of which only the first has a header.
+// Package udp carries the packets of one rank over UDP, as deployed nodes do. Its socket is bound to the rank's own IP
+// address and port. It fragments a DATA message into datagrams, of which only the first has a header.
 //
-// It fragments, pads, paces and sends, and reports the rank that a datagram came from. It must never interpret a
-// received datagram: only the state of the pair, which the engine has, distinguishes a header from payload that
-// resembles one. It keeps no state between two datagrams, and never retransmits a datagram by itself.
+// The package fragments, pads, paces and sends messages, and reports from which rank a datagram came. It must never
+// interpret a received datagram: only the engine knows the state of the pair, which is needed to distinguish a header
+// from payload that resembles one. The package keeps no state between two datagrams, and never retransmits.
 //
 // Overview of the files: conn.go opens the socket. send.go fragments a message into datagrams, and pace.go spaces them.
 // packets.go sends packets of the extended profile, one per datagram. recv.go resolves the sender of a received

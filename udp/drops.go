@@ -2,7 +2,8 @@ package udp
 
 import "sync"
 
-// dropSum extends a drop count that wraps around to 64 bits. It has to be updated now and then.
+// dropSum extends a 32-bit drop count, which wraps around, to 64 bits. It is correct if fewer than 2³² datagrams are
+// dropped between two calls of add.
 type dropSum struct {
 	mu   sync.Mutex
 	last uint32
@@ -17,9 +18,9 @@ func (d *dropSum) add(now uint32) uint64 {
 	return d.sum
 }
 
-// Drops returns the number of datagrams that the system dropped since Listen because the socket's receive buffer was
-// full. It returns false if the system does not report that, or the socket is closed. It may be called at any time, and
-// costs a system call.
+// Drops returns the number of datagrams that the system has dropped since Listen because the socket's receive buffer
+// was full. It returns false if the system does not report this number, or if the socket is closed. It may be called at
+// any time, and makes a system call.
 func (c *Conn) Drops() (uint64, bool) {
 	n, err := c.sock.drops()
 	if err != nil {

@@ -7,13 +7,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// memInfo is Linux's report of a socket's memory, by SK_MEMINFO. memInfoDrops is the index of the number of dropped
-// datagrams.
+// memInfo is the result of the socket option SO_MEMINFO of Linux, and memInfoDrops the index of the number of dropped
+// datagrams in it.
 type memInfo [9]uint32
 
 const memInfoDrops = 8
 
-// drops asks the kernel. Reports with every datagram, by SO_RXQ_OVFL, would slow down the packet path.
+// drops asks the kernel. The alternative, SO_RXQ_OVFL, makes the kernel report the number with every datagram, which
+// would slow down the packet path.
 func (d *descriptor) drops() (uint32, error) {
 	d.out.Lock()
 	defer d.out.Unlock()
@@ -23,8 +24,8 @@ func (d *descriptor) drops() (uint32, error) {
 	return socketDrops(d.fd)
 }
 
-// SocketDrops returns the number of datagrams that the kernel dropped because the receive buffer of conn was full. The
-// count wraps around.
+// SocketDrops returns the number of datagrams that the kernel has dropped because the receive buffer of conn was full.
+// The number wraps around.
 func SocketDrops(conn *net.UDPConn) (n uint32, err error) {
 	raw, err := conn.SyscallConn()
 	if err != nil {
@@ -44,7 +45,7 @@ func socketDrops(fd int) (uint32, error) {
 	if errno != 0 {
 		return 0, errno
 	}
-	if size <= memInfoDrops*uint32(unsafe.Sizeof(info[0])) { // a kernel before 4.9
+	if size <= memInfoDrops*uint32(unsafe.Sizeof(info[0])) { // the kernel is older than 4.9
 		return 0, unix.ENOPROTOOPT
 	}
 	return info[memInfoDrops], nil

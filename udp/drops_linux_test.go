@@ -7,7 +7,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/transporttest"
 )
 
-// TestDrops sends more datagrams than fit into the socket's buffer: all lost ones are counted.
+// TestDrops sends more datagrams than fit into the socket's buffer, and checks that all lost datagrams are counted.
 func TestDrops(t *testing.T) {
 	m := transporttest.Map(t, 2)
 	c, err := Listen(Config{Rank: 0, Map: m, ReceiveBuffer: 4 << 10})

@@ -9,22 +9,23 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/bindfault"
 )
 
-// ListenError reports that a rank could not be bound to its address: who has the port, which addresses the machine has
-// instead, and what to do.
+// ListenError reports that a rank could not be bound to its address. It says which process uses the port or which
+// addresses the machine has, and what to do.
 type ListenError = bindfault.ListenError
 
-// SendError reports that a packet or message was not sent, or only its beginning.
+// SendError reports that a packet or message was not sent, or that only its beginning was sent.
 type SendError struct {
-	// Rank is the sender, and Peer the receiver at Addr. Addr is not valid if the rank map does not have the peer.
+	// Rank is the sender, Peer the receiver, and Addr the receiver's address. Addr is not valid if the rank map does
+	// not contain the peer.
 	Rank, Peer int
 	Addr       netip.AddrPort
-	// Sent is the number of datagrams of the message that were sent before the error, of Of datagrams in total. If Sent
-	// is neither 0 nor Of, the peer has the beginning of a message, from which an FPGA does not recover by itself.
+	// Of is the number of datagrams in the message, and Sent the number sent before the error. If Sent is neither 0 nor
+	// Of, the peer has received the beginning of a message, and an FPGA does not recover from that by itself.
 	Sent, Of int64
 	Err      error
 }
 
-// Error names the peer, the progress of the message, and the cause.
+// Error describes the peer, the number of datagrams sent, and the cause.
 func (e *SendError) Error() string {
 	text := fmt.Sprintf("rank %d cannot send to rank %d", e.Rank, e.Peer)
 	if e.Addr.IsValid() {
@@ -48,13 +49,13 @@ func (e *SendError) advice() string {
 	return ""
 }
 
-// Unwrap returns the cause.
+// Unwrap returns Err.
 func (e *SendError) Unwrap() error { return e.Err }
 
 // Causes of a SendError that are mistakes of the caller.
 var (
-	// ErrNoPeer: the rank map does not have the peer.
+	// ErrNoPeer reports that the rank map does not contain the peer.
 	ErrNoPeer = errors.New("the rank map does not have that rank")
-	// ErrBadPacket: the header, the payload or the shape is invalid.
+	// ErrBadPacket reports that the header, the payload or the shape is invalid.
 	ErrBadPacket = errors.New("not a packet")
 )

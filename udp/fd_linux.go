@@ -9,15 +9,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// descriptor is a socket that is not registered with Go's network poller.
+// descriptor is a socket that is not registered with the Go runtime's network poller.
 type descriptor struct {
 	fd     int
 	closed atomic.Bool
-	// out and in are held while the descriptor is in use, so that its number is not reused meanwhile.
+	// out is held while the descriptor is used to send, and in while it is used to receive. close waits for both, so
+	// that fd is not reused meanwhile.
 	out, in sync.Mutex
 }
 
-// wait waits until the socket is ready for the given events, or closed, or limit has passed; a negative limit means
+// wait waits until the socket is ready for the given events or is closed, or limit has passed. A negative limit means
 // forever. The caller holds out or in.
 func (d *descriptor) wait(events int16, limit time.Duration) error {
 	ms := -1
@@ -43,7 +44,8 @@ func (d *descriptor) close() error {
 	if d.closed.Swap(true) {
 		return net.ErrClosed
 	}
-	// It returns an error for a socket without a peer, but wakes the goroutine that waits for the socket nevertheless.
+	// Shutdown wakes a goroutine in wait. Its error is ignored, because it always fails for a socket that is not
+	// connected.
 	_ = unix.Shutdown(d.fd, unix.SHUT_RDWR)
 	d.out.Lock()
 	defer d.out.Unlock()

@@ -10,33 +10,34 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/impair"
 )
 
-// maxReady is the number of datagrams waiting for recv at which no more are read from the system.
+// maxReady is the maximum number of datagrams waiting for recv. No more are read from the system meanwhile.
 const maxReady = 1024
 
-// impairedSocket is a plain socket that injects the faults of a script into its datagrams, in both directions.
+// impairedSocket is a plain socket that injects faults into its datagrams, in both directions, as an impair.Impairer
+// determines.
 type impairedSocket struct {
 	*plainSocket
 	rank  int
 	begin time.Time
 
-	// mu guards the fields below, and sending.
+	// mu guards the fields below, peers and calls of plainSocket.send.
 	mu       sync.Mutex
 	changed  sync.Cond
 	impairer *impair.Impairer
 	late     impair.Queue[lateDatagram]
 	ready    []incoming
-	err      error // why nothing more arrives
+	err      error // the reason why no more datagrams are read
 }
 
-// lateDatagram is a datagram that is delivered later: received from the address if it is valid, otherwise sent to the
-// peer.
+// lateDatagram is a datagram that is delivered later. If from is valid, it was received from that address and is
+// delivered to recv; otherwise it is sent to peer.
 type lateDatagram struct {
 	bytes []byte
 	peer  int
 	from  netip.AddrPort
 }
 
-// newImpairedSocket is an opener.
+// newImpairedSocket is an opener for sockets with Config.Impair.
 func newImpairedSocket(conn *net.UDPConn, peers []netip.AddrPort, cfg *Config) (socket, error) {
 	plain := &plainSocket{conn: conn, peers: peers, arrived: make([]byte, 1<<16)}
 	s := &impairedSocket{plainSocket: plain, rank: cfg.Rank, begin: time.Now(), impairer: cfg.Impair}
@@ -59,7 +60,7 @@ func (s *impairedSocket) send(out []outgoing, mayWait bool) (int, error) {
 	for i := range out {
 		b := bytes.Join(out[i].parts[:], nil)
 		now := time.Now()
-		s.deliverDue(now) // a late timer must not let this datagram overtake them
+		s.deliverDue(now) // so that this datagram does not overtake them if the timer is late
 		for _, d := range s.impairer.Datagram(now.Sub(s.begin), s.rank, out[i].peer, b) {
 			if err := s.deliver(now, d, lateDatagram{bytes: b, peer: out[i].peer}, mayWait); err != nil {
 				return i, err
@@ -69,7 +70,7 @@ func (s *impairedSocket) send(out []outgoing, mayWait bool) (int, error) {
 	return len(out), nil
 }
 
-// deliver copies a datagram, and delivers the copy at its time. The caller holds mu.
+// deliver copies a datagram, alters the copy and delivers it, as d says: at once or later. The caller holds mu.
 func (s *impairedSocket) deliver(now time.Time, d impair.Delivery, x lateDatagram, mayWait bool) error {
 	x.bytes = bytes.Clone(x.bytes)
 	d.Apply(x.bytes)
@@ -81,21 +82,21 @@ func (s *impairedSocket) deliver(now time.Time, d impair.Delivery, x lateDatagra
 	return s.pass(x, mayWait)
 }
 
-// deliverLate delivers all datagrams that are due.
+// deliverLate delivers all late datagrams that are due.
 func (s *impairedSocket) deliverLate() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.deliverDue(time.Now())
 }
 
-// deliverDue is deliverLate with mu held. A datagram that the system does not accept is lost.
+// deliverDue does the work of deliverLate; the caller holds mu. A datagram that the system does not accept is lost.
 func (s *impairedSocket) deliverDue(now time.Time) {
 	for x, ok := s.late.Pop(now); ok; x, ok = s.late.Pop(now) {
 		_ = s.pass(x, true)
 	}
 }
 
-// pass sends a datagram, or passes it to recv.
+// pass sends a datagram, or adds it to ready if it was received.
 func (s *impairedSocket) pass(x lateDatagram, mayWait bool) error {
 	if x.from.IsValid() {
 		s.ready = append(s.ready, incoming{bytes: x.bytes, from: x.from})
@@ -133,8 +134,8 @@ func (s *impairedSocket) take(in incoming, err error) (more bool) {
 	now := time.Now()
 	s.deliverDue(now)
 	x := lateDatagram{bytes: in.bytes, from: in.from}
-	if peer := s.peerAt(in.from); peer < 0 { // the engine drops it
-		_ = s.deliver(now, impair.Delivery{Flip: -1}, x, true) // it is not sent, so it cannot fail
+	if peer := s.peerAt(in.from); peer < 0 { // an unknown source: the engine drops it
+		_ = s.deliver(now, impair.Delivery{Flip: -1}, x, true) // cannot fail, because nothing is sent
 	} else {
 		for _, d := range s.impairer.Datagram(now.Sub(s.begin), peer, s.rank, in.bytes) {
 			_ = s.deliver(now, d, x, true)
@@ -146,7 +147,8 @@ func (s *impairedSocket) take(in incoming, err error) (more bool) {
 	return s.err == nil
 }
 
-// peerAt returns the peer with the given address, or with its IP if the port differs, or -1.
+// peerAt returns the peer with the given address. If there is none, it returns a peer with the same IP address and
+// another port, or -1.
 func (s *impairedSocket) peerAt(from netip.AddrPort) int {
 	found := -1
 	for rank, addr := range s.peers {

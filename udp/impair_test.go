@@ -9,7 +9,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/transporttest"
 )
 
-// TestImpaired: faults are injected into sent and received datagrams, by direction and type.
+// TestImpaired checks that faults are injected into sent and received datagrams, by direction and type.
 func TestImpaired(t *testing.T) {
 	t.Setenv(EnvOffload, "auto")
 	m := transporttest.Map(t, 2)

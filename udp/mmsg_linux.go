@@ -15,8 +15,9 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// mmsgSocket moves many datagrams per system call, by sendmmsg and recvmmsg, and lets the kernel gather their parts.
-// Package net has no such call, and golang.org/x/net allocates for every received datagram.
+// mmsgSocket sends and receives many datagrams per system call, by sendmmsg and recvmmsg, and lets the kernel gather
+// the parts of a datagram. Package net has no such calls, and golang.org/x/net allocates memory for every received
+// datagram.
 type mmsgSocket struct {
 	*descriptor
 	peers  []sockaddr
@@ -24,11 +25,11 @@ type mmsgSocket struct {
 	one    [maxOne]byte // buffer of sendOne
 	in     mmsgRecv
 	direct directReceive
-	// refused has, by peer, the error number with which the kernel refused to segment for the peer, or 0.
+	// refused contains for each peer the error number with which the kernel refused to segment pieces, or 0.
 	refused []atomic.Uint32
 	caps    capabilities
-	// local is the socket's own address. mode is the current sendMode, set by options. byDefault is the initial value
-	// of the socket option.
+	// local is the socket's own address. mode is the current sendMode, which options sets. byDefault is the initial
+	// value of the socket option.
 	local     sockaddr
 	mode      sendMode
 	options   modeOptions
@@ -45,14 +46,15 @@ type mmsghdr struct {
 type mmsgSend struct {
 	msgs [sendBatch]mmsghdr
 	iovs [sendBatch * len(outgoing{}.parts)]unix.Iovec
-	// counts are the numbers of datagrams in each message, controls the control messages with the segment size.
+	// For each message, counts contains the number of datagrams, and controls the control message with the segment
+	// size.
 	counts   [sendBatch]int
 	controls [sendBatch]segmentControl
 	todo     int // messages
 }
 
-// newSocket returns the best socket of this system: a plain one if the kernel or a sandbox does not have the calls. On
-// success it takes ownership of conn.
+// newSocket returns an mmsgSocket, or a plain socket if the kernel or a sandbox does not support sendmmsg and recvmmsg.
+// On success it takes ownership of conn.
 func newSocket(conn *net.UDPConn, peers []netip.AddrPort, cfg *Config) (socket, error) {
 	raw, err := conn.SyscallConn()
 	if err != nil {
@@ -85,7 +87,7 @@ func newSocket(conn *net.UDPConn, peers []netip.AddrPort, cfg *Config) (socket, 
 	return s, err
 }
 
-// hasMmsg reports whether the system has both calls; it tries them without a datagram.
+// hasMmsg reports whether the system supports sendmmsg and recvmmsg. It tries both without a datagram.
 func hasMmsg(raw syscall.RawConn) bool {
 	var none mmsghdr
 	ok := true
@@ -100,7 +102,8 @@ func hasMmsg(raw syscall.RawConn) bool {
 
 func (s *mmsgSocket) capabilities() capabilities { return s.caps }
 
-// resolve clears the refusals of peers whose address changes, so that the kernel is asked again.
+// The move function of resolve also clears the refusals of peers whose address changes, so that the kernel is asked
+// again.
 func (s *mmsgSocket) resolve(peers []netip.AddrPort) (func(), error) {
 	addrs, err := newSockaddrs(peers)
 	if err != nil {
@@ -166,7 +169,7 @@ func (s *mmsgSocket) send(out []outgoing, mayWait bool) (int, error) {
 		i += n
 	}
 	done, err := s.sendmmsg(bytes, mayWait)
-	// Do not retain the caller's parts.
+	// Do not retain the caller's memory.
 	clear(o.iovs[:iov])
 	runtime.KeepAlive(out)
 	if err != nil && o.counts[0] > 1 && s.disableSegments(out[0].peer, err) {
@@ -179,17 +182,18 @@ func (s *mmsgSocket) send(out []outgoing, mayWait bool) (int, error) {
 	return sent, err
 }
 
-// follows reports whether part lies directly after last in memory, as the pieces of a message do. One long part costs
-// the kernel less than many.
+// follows reports whether part lies directly after last in memory, as consecutive pieces of a message do. Joining them
+// saves time in the kernel.
 func follows(last *unix.Iovec, part []byte) bool {
 	return uintptr(unsafe.Pointer(last.Base))+uintptr(last.Len) == uintptr(unsafe.Pointer(unsafe.SliceData(part)))
 }
 
-// maxOne is the length of the longest datagram that is cheaper to copy than to gather in the kernel.
+// maxOne is the maximum length of a datagram for sendOne. Copying a longer one would take longer than letting the
+// kernel gather its parts.
 const maxOne = protocol.MaxDatagram
 
-// sendOne sends one datagram by a cheaper call. It reports false, without an effect, if the datagram is too long for
-// that.
+// sendOne sends one datagram by sendto, which is faster than sendmmsg. It returns false and sends nothing if the
+// datagram is too long.
 func (s *mmsgSocket) sendOne(out *outgoing, mayWait bool) (bool, error) {
 	if out.len() > maxOne {
 		return false, nil
@@ -220,11 +224,11 @@ func (s *mmsgSocket) sendOne(out *outgoing, mayWait bool) (bool, error) {
 	return true, net.ErrClosed
 }
 
-// longCall is the number of bytes that the kernel copies in a few microseconds. During a raw system call, the Go
-// scheduler cannot give this thread's P to another one.
+// longCall is the number of bytes above which sendmmsg is not a raw system call. The kernel copies that many in a few
+// microseconds, and during a raw system call the Go scheduler cannot give this thread's P to another thread.
 const longCall = 1 << 14
 
-// sendmmsg sends the messages, of the given total length in bytes, and returns the number of messages sent.
+// sendmmsg sends the messages in s.out and returns the number of messages sent. bytes is their total length.
 func (s *mmsgSocket) sendmmsg(bytes int, mayWait bool) (int, error) {
 	s.descriptor.out.Lock()
 	defer s.descriptor.out.Unlock()
@@ -250,7 +254,7 @@ func (s *mmsgSocket) sendmmsg(bytes int, mayWait bool) (int, error) {
 	return 0, net.ErrClosed
 }
 
-// sockaddrLen is the size of a struct sockaddr_in6, which is the longer one.
+// sockaddrLen is the size of struct sockaddr_in6, which is longer than struct sockaddr_in.
 const sockaddrLen = unix.SizeofSockaddrInet6
 
 // sockaddr is a struct sockaddr_in or sockaddr_in6.
@@ -270,7 +274,7 @@ func newSockaddrs(peers []netip.AddrPort) ([]sockaddr, error) {
 	return addrs, nil
 }
 
-// newSockaddr fails if the zone of an IPv6 address is not an interface.
+// newSockaddr returns addr as a sockaddr. It fails if the zone of an IPv6 address is not the name of an interface.
 func newSockaddr(addr netip.AddrPort) (sockaddr, error) {
 	var s sockaddr
 	binary.BigEndian.PutUint16(s.raw[2:], addr.Port())
@@ -294,7 +298,8 @@ func newSockaddr(addr netip.AddrPort) (sockaddr, error) {
 	return s, nil
 }
 
-// addrPort returns the address, without an IPv6 zone, if its first n bytes are filled in.
+// addrPort returns the address in the first n bytes of s, without an IPv6 zone, or the zero AddrPort if they do not
+// contain one.
 func (s *sockaddr) addrPort(n uint32) netip.AddrPort {
 	port := binary.BigEndian.Uint16(s.raw[2:])
 	switch {

@@ -8,30 +8,32 @@ import (
 )
 
 const (
-	// pieceSlots and pieceLen are the number and size of the receive buffers if the kernel coalesces datagrams. They
-	// fit 360 datagrams.
+	// pieceSlots and pieceLen are the number and the size of the receive buffers if the kernel coalesces datagrams. The
+	// buffers hold 360 datagrams.
 	pieceSlots = 8
 	pieceLen   = 1 << 16
 )
 
-// mmsgRecv receives into its own slots.
+// mmsgRecv receives datagrams into its own buffers, the slots.
 type mmsgRecv struct {
 	msgs     []mmsghdr
 	iovs     []unix.Iovec
 	names    []sockaddr
 	controls []segmentControl
 	slots    [][]byte
-	// msgs[next:have] were not returned yet; off is the position in the first of them.
+	// msgs[next:have] are received messages that were not returned completely; off is the position in the first of
+	// them.
 	next, off, have int
 	// hits is the number of consecutive polls that found a datagram.
 	hits int
-	// gro: the kernel coalesces datagrams. If it is set, single is the number of consecutive datagrams that were not
-	// coalesced; otherwise long is the number of long datagrams received close together.
+	// gro is set while the kernel coalesces datagrams. While it is set, single is the number of consecutive datagrams
+	// that were not coalesced; while it is not, long is the number of long datagrams received close together.
 	gro          bool
 	single, long int
 }
 
-// init allocates slots for single datagrams of the usual size, or, if long, for long ones and coalesced pieces.
+// init allocates the slots: for single datagrams of the usual size, or, if long is set, for long datagrams and
+// coalesced pieces.
 func (r *mmsgRecv) init(long bool) {
 	slots, length := ringLen, slotLen
 	if long {
@@ -82,15 +84,16 @@ func (s *mmsgSocket) idle() bool { return s.in.next == s.in.have }
 
 func (s *mmsgSocket) wakeup() int { return s.fd }
 
-// recvmmsg receives the available datagrams: a single one by the cheapest call, unless there have been several lately.
+// recvmmsg receives available datagrams into the slots. Unless the last polls have found some, it receives a single
+// datagram, by the fastest system call.
 func (s *mmsgSocket) recvmmsg() error {
 	s.descriptor.in.Lock()
 	err := s.receive()
-	s.descriptor.in.Unlock() // not deferred, which would cost 5 % of a poll
+	s.descriptor.in.Unlock() // not deferred: that would lengthen a poll by 5 %
 	return err
 }
 
-// receive is recvmmsg with the lock held.
+// receive does the work of recvmmsg; the caller holds the lock.
 func (s *mmsgSocket) receive() error {
 	r := &s.in
 	r.next, r.off, r.have = 0, 0, 0
@@ -133,8 +136,8 @@ func (s *mmsgSocket) receive() error {
 	return net.ErrClosed
 }
 
-// recvfrom receives one datagram that is not coalesced, with the same result as recvmsg. It takes the kernel a fifth
-// less time.
+// recvfrom receives one datagram that is not coalesced. The result is the same as with recvmsg, but the kernel needs a
+// fifth less time.
 func (s *mmsgSocket) recvfrom() (uintptr, unix.Errno) {
 	r := &s.in
 	msg, slot := &r.msgs[0], r.slots[0]
@@ -154,13 +157,13 @@ func (s *mmsgSocket) recvfrom() (uintptr, unix.Errno) {
 	return 1, 0
 }
 
-// reset resets the fields of a message that the kernel overwrites.
+// reset resets those fields of message i that the kernel overwrites.
 func (r *mmsgRecv) reset(i int) {
 	r.msgs[i].hdr.Namelen = sockaddrLen
 	r.msgs[i].hdr.SetControllen(len(r.controls[i]))
 }
 
-// hand describes as many of the received datagrams as fit into in.
+// hand fills in with received datagrams that were not returned yet, and returns their number.
 func (r *mmsgRecv) hand(in []incoming) (n int) {
 	for n < len(in) && r.next < r.have {
 		msg := &r.msgs[r.next]

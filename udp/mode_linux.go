@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The treatment of datagrams that are too long is a property of a socket. The rank's only socket carries all profiles,
-// so the option is set when the mode changes from one datagram to the next. A rank whose peers all have the same
-// profile sets it once.
+// A socket option determines how the kernel treats datagrams that are too long. The rank's only socket carries packets
+// of all profiles, so the option is set whenever the mode changes from one datagram to the next. If all peers of a rank
+// have the same profile, it is set only once.
 
 // Lengths of the headers before the payload of a datagram, in bytes.
 const (
@@ -20,13 +20,13 @@ const (
 	headersIPv6 = 40 + 8
 )
 
-// leastMTU is the minimum MTU of IPv6, and so the length of fragments that every path carries: routers do not fragment.
+// leastMTU is the minimum MTU of IPv6, whose routers do not fragment. Every path thus carries fragments of this length.
 const leastMTU = 1280
 
-// modeOptions are the socket options for modes.
+// modeOptions are the socket options that set a sendMode, for one version of IP.
 type modeOptions struct {
 	level, discover, mtu int
-	fragments            bool // the length of fragments can be set
+	fragments            bool // mtu can set the length of fragments
 	headers              int
 }
 
@@ -37,8 +37,8 @@ func (s *sockaddr) modeOptions() modeOptions {
 	return modeOptions{unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, unix.IP_MTU, false, headersIPv4}
 }
 
-// discover is the kernel's option for each mode. With PROBE, the kernel forbids fragmentation to routers, rejects
-// datagrams that are too long for the interface, and ignores reports about the rest of the path.
+// discover is the value of the socket option for each mode. With PROBE, the kernel forbids routers to fragment, rejects
+// datagrams that are too long for the interface, and ignores reports about the MTU of the rest of the path.
 var discover = [...]int{sendWhole: unix.IP_PMTUDISC_PROBE, sendFragments: unix.IP_PMTUDISC_DONT}
 
 func (o *modeOptions) set(fd int, m sendMode, byDefault int) (err error) {
@@ -59,7 +59,8 @@ func (o *modeOptions) set(fd int, m sendMode, byDefault int) (err error) {
 	return os.NewSyscallError("setsockopt", err)
 }
 
-// hasModes tries all modes, the default last, and returns the system's default option.
+// hasModes reports whether the system supports all modes, and returns the default value of the socket option. It tries
+// every mode, and sets the default one last.
 func (o *modeOptions) hasModes(raw syscall.RawConn) (byDefault int, ok bool) {
 	var err error
 	ctl := raw.Control(func(fd uintptr) {
@@ -73,7 +74,7 @@ func (o *modeOptions) hasModes(raw syscall.RawConn) (byDefault int, ok bool) {
 	return byDefault, ctl == nil && err == nil
 }
 
-// setMode is called by one goroutine at a time, as send is.
+// setMode sets the mode of the socket. Like send, it is called by one goroutine at a time.
 func (s *mmsgSocket) setMode(m sendMode) error {
 	s.descriptor.out.Lock()
 	defer s.descriptor.out.Unlock()
@@ -87,14 +88,14 @@ func (s *mmsgSocket) setMode(m sendMode) error {
 	return nil
 }
 
-// route is a socket that is connected to a peer to find the MTU of the path. It is opened together with the rank's
-// socket, and so in the same network namespace. It sends nothing.
+// route is a socket that sends nothing. It is connected to a peer to find the MTU of the path. It is opened together
+// with the rank's socket, so that both are in the same network namespace.
 type route struct {
 	fd      int
 	options *modeOptions
 }
 
-// newRoute returns a route from an address, or a route without a socket on failure.
+// newRoute returns a route whose socket is bound to the IP address of from. On failure, the route has no socket.
 func newRoute(from sockaddr, options *modeOptions) route {
 	fd, err := unix.Socket(int(binary.NativeEndian.Uint16(from.raw[0:])), unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -108,7 +109,7 @@ func newRoute(from sockaddr, options *modeOptions) route {
 	return route{fd, options}
 }
 
-// longest returns the maximum length of a datagram to an address, in bytes, or 0.
+// longest returns the maximum length of a datagram to an address, in bytes, or 0 if unknown.
 func (r *route) longest(to *sockaddr) int {
 	if r.fd < 0 || withAddress(unix.SYS_CONNECT, r.fd, to) != nil {
 		return 0
@@ -128,7 +129,7 @@ func withAddress(trap uintptr, fd int, addr *sockaddr) error {
 	return nil
 }
 
-// longest asks the kernel. If segmentation was refused because of the path's MTU, it is tried again.
+// longest asks the kernel. If the kernel refused segmentation because of the path's MTU, the next send tries it again.
 func (s *mmsgSocket) longest(peer int) int {
 	switch unix.Errno(s.refused[peer].Load()) {
 	case unix.EINVAL, unix.EMSGSIZE:

@@ -11,7 +11,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/rankmap"
 )
 
-// modePair returns two ranks at a loopback address that speak the extended profile.
+// modePair returns the Conns of two ranks at a loopback address, which use the extended profile.
 func modePair(t *testing.T, ip string) (near, far *Conn) {
 	t.Helper()
 	var entries []rankmap.Entry

@@ -5,31 +5,33 @@ import (
 	"os"
 )
 
-// EnvOffload is the name of an environment variable that, if "off", disables offload for every socket that the process
-// opens, as Config.NoOffload does. "auto" and "" leave it to the Config; any other value is an error of Listen. It is
-// for finding out whether offload causes a problem, and for tests without offload.
+// EnvOffload is the name of an environment variable. If its value is "off", offload is disabled for every socket that
+// the process opens, as by Config.NoOffload. If it is "auto" or "", Config.NoOffload decides. With any other value,
+// Listen returns an error. The variable helps to find out whether offload causes a problem, and to test without
+// offload.
 const EnvOffload = "ZRLMPI_OFFLOAD"
 
 // Offload reports the offload features in use by a Conn.
 type Offload struct {
-	// Batches: one system call moves many datagrams.
+	// Batches is set if one system call sends or receives many datagrams.
 	Batches bool
-	// Segments: the kernel segments long pieces into datagrams. Coalesces: it joins received datagrams.
+	// Segments is set if the kernel segments long pieces into datagrams, and Coalesces if it can coalesce received
+	// datagrams.
 	Segments, Coalesces bool
-	// Off: both are disabled by Config.NoOffload, EnvOffload or Config.Impair.
+	// Off is set if Config.NoOffload, EnvOffload or Config.Impair has disabled segmentation and coalescing.
 	Off bool
-	// Refused are the peers for which the kernel has refused to segment, in rank order. The Conn sends single datagrams
-	// to them.
+	// Refused lists the peers for which the kernel has refused to segment, in rank order. The Conn sends single
+	// datagrams to these peers.
 	Refused []Refusal
 }
 
-// Refusal is a peer to which no long pieces are sent, and the error with which the kernel refused the first one.
+// Refusal is a peer for which the kernel has refused to segment, and the error with which it refused.
 type Refusal struct {
 	Peer int
 	Err  error
 }
 
-// Offload returns the offload features in use now. It may be called at any time.
+// Offload returns the offload features that are in use now. It may be called at any time.
 func (c *Conn) Offload() Offload {
 	return Offload{
 		Batches: c.caps.sendBatch > 1, Segments: c.caps.segments, Coalesces: c.caps.coalesces,
@@ -37,7 +39,7 @@ func (c *Conn) Offload() Offload {
 	}
 }
 
-// applyEnv applies EnvOffload.
+// applyEnv sets NoOffload as EnvOffload says.
 func (c *Config) applyEnv() error {
 	switch v := os.Getenv(EnvOffload); v {
 	case "", "auto":

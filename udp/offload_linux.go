@@ -8,18 +8,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The kernel segments a long piece into datagrams of one size (UDP_SEGMENT), and coalesces such datagrams at the
-// receiver (UDP_GRO): its network stack then handles one packet instead of dozens.
+// The sender's kernel can segment a long piece into datagrams of one size (UDP_SEGMENT), and the receiver's kernel can
+// coalesce such datagrams (UDP_GRO). The network stack then handles one packet instead of dozens.
 
 const (
 	// maxSegments is the maximum number of segments of a piece in older kernels.
 	maxSegments = 64
-	// maxPiece is the maximum length of a piece in bytes. It leaves space for the headers of IPv6 in what the kernel
-	// handles as one packet.
+	// maxPiece is the maximum length of a piece in bytes. Together with the headers of IPv6, such a piece fits into one
+	// packet of the kernel.
 	maxPiece = 65_000
 )
 
-// segmentControl is a control message with a segment size: a struct cmsghdr and a uint16, with padding.
+// segmentControl is a control message with a segment size. It consists of a struct cmsghdr, a uint16 and padding.
 type segmentControl [24]byte
 
 func (c *segmentControl) set(size int) {
@@ -29,7 +29,7 @@ func (c *segmentControl) set(size int) {
 	binary.NativeEndian.PutUint16(c[16:], uint16(size))
 }
 
-// coalesced returns the segment size in the control messages of a received datagram, or 0 if it was not coalesced.
+// coalesced returns the segment size in the control messages of a received piece, or 0 if it was not coalesced.
 func coalesced(control []byte) int {
 	if len(control) < unix.SizeofCmsghdr+4 ||
 		binary.NativeEndian.Uint32(control[8:]) != unix.SOL_UDP ||
@@ -42,8 +42,8 @@ func coalesced(control []byte) int {
 // segments reports whether the kernel segments pieces for a peer.
 func (s *mmsgSocket) segments(peer int) bool { return s.caps.segments && s.refused[peer].Load() == 0 }
 
-// disableSegments reports whether err means that the path to a peer does not allow segmentation, or not of this size.
-// If so, pieces for the peer are no longer segmented by the kernel.
+// disableSegments reports whether err means that the kernel refuses to segment a piece for a peer. If so, the kernel is
+// no longer asked to segment pieces for this peer.
 func (s *mmsgSocket) disableSegments(peer int, err error) bool {
 	errno := refusesSegments(err)
 	if errno != 0 {
@@ -62,8 +62,8 @@ func (s *mmsgSocket) refusals() []Refusal {
 	return all
 }
 
-// run returns the number of datagrams from the first on that can be sent as one piece: to the same peer and of the same
-// length, except that the last may be shorter.
+// run returns the number of datagrams at the beginning of out that can be sent as one piece. They have the same peer
+// and the same length, except that the last one may be shorter.
 func (s *mmsgSocket) run(out []outgoing) int {
 	size := out[0].len()
 	if !s.segments(out[0].peer) || size == 0 || out[0].alone {
@@ -82,8 +82,8 @@ func (s *mmsgSocket) run(out []outgoing) int {
 	return n
 }
 
-// refusesSegments returns the error number by which the kernel refuses to segment: because of missing checksum offload,
-// a path with a small MTU, or a missing option. It returns 0 for other errors.
+// refusesSegments returns the error number if err means that the kernel refuses to segment, because checksum offload is
+// missing, the path MTU is too small, or the option is not supported. Otherwise it returns 0.
 func refusesSegments(err error) syscall.Errno {
 	switch errno, _ := errors.AsType[syscall.Errno](err); errno {
 	case unix.EIO, unix.EINVAL, unix.EMSGSIZE, unix.EOPNOTSUPP, unix.ENOPROTOOPT:
@@ -92,7 +92,7 @@ func refusesSegments(err error) syscall.Errno {
 	return 0
 }
 
-// hasSegments reports whether the kernel has UDP_SEGMENT.
+// hasSegments reports whether the kernel supports UDP_SEGMENT.
 func hasSegments(raw syscall.RawConn) bool {
 	var err error
 	ctl := raw.Control(func(fd uintptr) { _, err = unix.GetsockoptInt(int(fd), unix.SOL_UDP, unix.UDP_SEGMENT) })
@@ -100,21 +100,22 @@ func hasSegments(raw syscall.RawConn) bool {
 }
 
 const (
-	// groFrom is the number of long datagrams received close together from which on the kernel coalesces. For every
-	// datagram, the attempt costs an eighth of a microsecond, of the two of a short message; to segment a piece that
-	// the sender did not segment costs more.
+	// groFrom is the number of long datagrams received close together at which coalescing is enabled. It is not always
+	// enabled, because it costs an eighth of a microsecond for every datagram, while a short message takes two
+	// microseconds in all, and more for a piece that the receiving kernel has to segment again.
 	groFrom = 2
 	// groMinLen is the minimum length of a long datagram, in bytes.
 	groMinLen = 512
-	// groSingles is the number of consecutive single datagrams after which coalescing is disabled.
+	// groSingles is the number of consecutive datagrams that were not coalesced after which coalescing is disabled.
 	groSingles = 1000
 )
 
-// chooseGRO enables coalescing while many datagrams arrive at a time. It is called after each receive.
+// chooseGRO enables coalescing when many long datagrams arrive close together, and disables it when none are coalesced.
+// It is called after each successful receive.
 func (s *mmsgSocket) chooseGRO() {
 	r := &s.in
 	if !r.gro {
-		if r.hits == 1 { // a poll found nothing
+		if r.hits == 1 { // the poll before found nothing
 			r.long = 0
 			return
 		}
@@ -139,7 +140,7 @@ func (s *mmsgSocket) chooseGRO() {
 	}
 }
 
-// setGRO switches UDP_GRO. On failure nothing changes.
+// setGRO enables or disables UDP_GRO. On failure, nothing changes.
 func (s *mmsgSocket) setGRO(on bool) {
 	value := 0
 	if on {
@@ -150,7 +151,7 @@ func (s *mmsgSocket) setGRO(on bool) {
 	}
 }
 
-// hasCoalescing reports whether the kernel has UDP_GRO. It leaves UDP_GRO disabled.
+// hasCoalescing reports whether the kernel supports UDP_GRO. It leaves UDP_GRO disabled.
 func hasCoalescing(raw syscall.RawConn) bool {
 	var err error
 	ctl := raw.Control(func(fd uintptr) {

@@ -12,7 +12,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/transporttest"
 )
 
-// offloadPair returns two ranks with offload, and the socket of the first one.
+// offloadPair returns the Conns of two ranks with offload, and the socket of the first one.
 func offloadPair(t *testing.T, cfg Config) (near, far *Conn, sock *mmsgSocket) {
 	t.Helper()
 	t.Setenv(EnvOffload, "auto")
@@ -73,8 +73,8 @@ func TestOffload(t *testing.T) {
 	}
 }
 
-// A path on which the kernel cannot segment is detected, and the message is sent nevertheless: the kernel refuses to
-// segment without checksums. Offload may be called meanwhile.
+// If the kernel refuses to segment for a path, the Conn notices it and sends the message without segmentation. Here the
+// kernel refuses because checksums are disabled. Offload may be called meanwhile.
 func TestOffloadIsGivenUpPerPeer(t *testing.T) {
 	near, far, sock := offloadPair(t, Config{})
 	if err := unix.SetsockoptInt(sock.fd, unix.SOL_SOCKET, unix.SO_NO_CHECK, 1); err != nil {
@@ -120,7 +120,8 @@ func TestPacedPeersGetSingleDatagrams(t *testing.T) {
 	}
 }
 
-// Datagrams are coalesced while many arrive at a time: attempts to do so would slow down short messages.
+// The kernel coalesces datagrams only while many arrive close together, because attempts to coalesce would slow down
+// short messages.
 func TestJoiningFollowsTheTraffic(t *testing.T) {
 	near, far, _ := offloadPair(t, Config{})
 	gro := func() bool { return far.sock.(*mmsgSocket).in.gro }

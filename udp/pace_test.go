@@ -33,7 +33,7 @@ func TestBucket(t *testing.T) {
 	}
 }
 
-// Over a long time, the bucket passes as much as it fills by, whatever the actual waits are.
+// Over a long time, as many tokens are taken from the bucket as it gains, however long the actual waits are.
 func TestBucketKeepsTheRate(t *testing.T) {
 	const every, batch = 1100 * time.Nanosecond, 64
 	for _, late := range []time.Duration{0, time.Microsecond, 60 * time.Microsecond} {

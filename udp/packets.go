@@ -7,9 +7,10 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// SendPackets sends each packet in a separate datagram, with one system call for many of them where possible, and
-// returns the number sent. Packets that a full network does not accept within some milliseconds are lost, without an
-// error. Nothing is paced. The error is a *SendError; if it is a mistake of the caller, nothing was sent.
+// SendPackets sends each packet in a separate datagram, if possible many of them by one system call, and returns the
+// number of packets sent. If a device queue or socket buffer stays full for some milliseconds, SendPackets drops the
+// remaining packets without an error. It does not pace. The error is a *SendError. If the error is a mistake of the
+// caller, nothing was sent.
 func (c *Conn) SendPackets(peer int, packets []mpe.Packet) (sent int, err error) {
 	if err := c.checkPackets(peer, packets); err != nil {
 		return 0, err
@@ -30,7 +31,7 @@ func (c *Conn) SendPackets(peer int, packets []mpe.Packet) (sent int, err error)
 			c.out[n] = o
 		}
 		went, err := c.sendAll(c.out[:n], false)
-		clear(c.out[:n]) // do not retain the caller's bytes
+		clear(c.out[:n]) // do not retain the caller's memory
 		sent += went
 		switch {
 		case err == nil:
@@ -52,7 +53,7 @@ func (c *Conn) checkPackets(peer int, packets []mpe.Packet) error {
 		most = MaxDatagram
 	}
 	for i := range packets {
-		// A rank does not accept a longer one: its Recv truncates it.
+		// The peer does not accept a longer datagram: its Recv truncates it.
 		if n := protocol.ExtHeaderLen + len(packets[i].Payload); n > most {
 			return c.sendError(peer, 0, int64(len(packets)),
 				fmt.Errorf("%w: packet %d of %d has %d bytes: a datagram has at most %d",

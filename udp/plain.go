@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// plainSocket sends and receives one datagram per system call, on any system.
+// plainSocket is a socket for any system. It sends and receives one datagram per system call.
 type plainSocket struct {
 	conn  *net.UDPConn
 	peers []netip.AddrPort
 	// gather is the buffer in which the parts of a datagram are joined.
 	gather []byte
-	// arrived fits the longest datagram of UDP: on some systems, a datagram that does not fit is an error without a
-	// length.
+	// arrived is the receive buffer. It has space for the longest UDP datagram, because on some systems receiving a
+	// datagram that does not fit is an error, which does not tell the length.
 	arrived []byte
 }
 
@@ -39,7 +39,7 @@ func (s *plainSocket) send(out []outgoing, mayWait bool) (int, error) {
 		if err := s.conn.SetWriteDeadline(time.Now().Add(fullTimeout)); err != nil {
 			return 0, err
 		}
-		// It fails only for a closed socket, which is not used any more.
+		// SetWriteDeadline fails only for a closed socket, which is no longer used.
 		defer func() { _ = s.conn.SetWriteDeadline(time.Time{}) }()
 	}
 	for i := range out {

@@ -11,11 +11,11 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// maxRecvErrors is the number of consecutive errors that Recv regards as reports about earlier datagrams before it
-// returns one.
+// maxRecvErrors is the maximum number of consecutive errors that Recv ignores because they concern earlier datagrams.
 const maxRecvErrors = 16
 
-// Recv waits for datagrams. Each is an mpe.RxDatagram, or an mpe.RxTruncated if it is longer than a peer may send.
+// Recv waits for datagrams and returns their number. The kind of each is mpe.RxDatagram, or mpe.RxTruncated if the
+// datagram is longer than its sender may send.
 func (c *Conn) Recv(batch []mpe.RxPacket) (int, error) {
 	if len(batch) == 0 {
 		return 0, fmt.Errorf("udp: rank %d: Recv into an empty batch", c.cfg.Rank)
@@ -35,8 +35,8 @@ func (c *Conn) Recv(batch []mpe.RxPacket) (int, error) {
 // CanPoll reports whether Poll, Wakeup and Sleep may be called.
 func (c *Conn) CanPoll() bool { return c.caps.canPoll }
 
-// Poll is Recv, but returns 0 if nothing has arrived. If payload of several peers is expected, it peeks at the next
-// datagram to find its peer.
+// Poll is like Recv, but returns 0 if nothing has arrived. If payload is expected from several peers, it peeks at the
+// next datagram to find out from which peer it comes.
 func (c *Conn) Poll(batch []mpe.RxPacket, all *mpe.Placements) (int, error) {
 	in := c.in[:min(len(batch), len(c.in))]
 	if all == nil {
@@ -81,10 +81,10 @@ func (c *Conn) recvError(err error) error {
 	return fmt.Errorf("udp: rank %d at %v cannot receive: %w", c.cfg.Rank, c.local, err)
 }
 
-// Wakeup returns the socket's descriptor.
+// Wakeup returns the socket's file descriptor, which becomes readable when a datagram arrives.
 func (c *Conn) Wakeup() int { return c.sock.wakeup() }
 
-// Sleep reports whether Poll has returned all datagrams that it received from the system.
+// Sleep reports whether the caller may sleep, because Poll has returned all datagrams that it received from the system.
 func (c *Conn) Sleep() bool { return c.sock.idle() }
 
 func (c *Conn) arrival(in *incoming) mpe.RxPacket {
@@ -102,7 +102,7 @@ func (c *Conn) arrival(in *incoming) mpe.RxPacket {
 
 // peerAt returns the rank at an address, or mpe.UnknownPeer.
 func (c *Conn) peerAt(from netip.AddrPort) int {
-	// Most packets come from the same source as the last one.
+	// Most datagrams come from the same source as the one before.
 	if where := c.where.Load(); from != c.lastFrom || where != c.lastMap {
 		c.lastFrom, c.lastMap = from, where
 		// An unknown address resolves to rankmap.NoRank, which is mpe.UnknownPeer.
@@ -111,7 +111,7 @@ func (c *Conn) peerAt(from netip.AddrPort) int {
 	return c.lastPeer
 }
 
-// longest returns the length of the longest datagram that a peer may send, in bytes.
+// longest returns the maximum length of a datagram that a peer may send, in bytes.
 func (c *Conn) longest(peer int) int {
 	if c.cfg.large(peer) {
 		return MaxDatagram
@@ -119,8 +119,8 @@ func (c *Conn) longest(peer int) int {
 	return maxRxPacket
 }
 
-// isAsyncError reports whether err is about an earlier datagram. The system returns such an error from the next call,
-// without executing that call.
+// isAsyncError reports whether err concerns an earlier datagram, or a signal interrupted the call. The system has not
+// executed the call that returned such an error.
 func isAsyncError(err error) bool {
 	return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EINTR)
 }

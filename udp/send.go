@@ -13,16 +13,17 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// A full device queue (ENOBUFS) clears within microseconds; after maxSendTries, about 5 ms in all, it is an error.
+// A full device queue (ENOBUFS) usually has space again within microseconds. If it is still full after maxSendTries,
+// about 5 ms in all, sending fails.
 const (
 	maxSendTries   = 10
 	firstSendPause = 5 * time.Microsecond
-	// fullTimeout is the time after which a socket that must not wait is taken to be full, on systems without a way to
-	// ask.
+	// fullTimeout is how long a plain socket that must not wait tries to send before it is considered full. Other
+	// sockets report at once that they are full.
 	fullTimeout = time.Millisecond
 )
 
-// padding is the padding that PadLines adds to a payload.
+// padding is the source of the zero bytes that Shape.PadLines adds to a payload.
 var padding [protocol.LineLen]byte
 
 // SendHeader sends one handshake packet. The error is a *SendError.
@@ -54,8 +55,8 @@ func (c *Conn) sendOne(peer int, datagram []byte) error {
 	return nil
 }
 
-// SendData sends one DATA message, fragmented and padded by shape and spaced by Config.Pace. The error is a *SendError,
-// which reports whether a part of the message was sent.
+// SendData sends one DATA message. shape determines how the message is fragmented and padded, and Config.Pace how its
+// datagrams are spaced. The error is a *SendError, which says how many datagrams were sent.
 func (c *Conn) SendData(peer int, header, payload []byte, shape protocol.Shape) error {
 	if err := c.check(peer, header); err != nil {
 		return err
@@ -64,7 +65,7 @@ func (c *Conn) SendData(peer int, header, payload []byte, shape protocol.Shape) 
 		return c.sendError(peer, 0, 1,
 			fmt.Errorf("%w: %d bytes of payload are not a whole number of words", ErrBadPacket, len(payload)))
 	}
-	// Smaller datagrams could not be fragmented at lines. This also rejects the zero Shape.
+	// A smaller limit would not leave space for a line of payload. This check also rejects the zero Shape.
 	if shape.MaxDatagram < protocol.HeaderLen+protocol.LineLen {
 		return c.sendError(peer, 0, 1,
 			fmt.Errorf("%w: datagrams of at most %d bytes are too short for a header and a line",
@@ -83,8 +84,8 @@ func (c *Conn) SendData(peer int, header, payload []byte, shape protocol.Shape) 
 	return nil
 }
 
-// Paced reports whether SendData paces a message of the given number of payload bytes, so that it takes longer than the
-// network needs.
+// Paced reports whether SendData paces a message of the given number of payload bytes to a peer, so that sending takes
+// longer than the network requires.
 func (c *Conn) Paced(peer, bytes int) bool {
 	return c.pacing(peer).over(uint32(bytes / protocol.WordLen))
 }
@@ -99,7 +100,8 @@ func (c *Conn) pacing(peer int) Pacing {
 // over reports whether messages of the given number of words are paced.
 func (p Pacing) over(words uint32) bool { return p.PerDatagram > 0 && words > p.OverWords }
 
-// sendFragments sends the datagrams in batches, at the given average interval. Other senders may send in between.
+// sendFragments sends the datagrams of a message in batches, at the given average interval. Other messages may be sent
+// between two batches.
 func (c *Conn) sendFragments(cut *fragmenter, every time.Duration) error {
 	for {
 		n, err := c.sendBatch(cut, every)
@@ -125,7 +127,7 @@ func (c *Conn) sendBatch(cut *fragmenter, every time.Duration) (n int, err error
 		n++
 	}
 	sent, err := c.sendAll(c.out[:n], true)
-	clear(c.out[:n]) // do not retain the caller's bytes
+	clear(c.out[:n]) // do not retain the caller's memory
 	cut.sent += int64(sent)
 	return n, err
 }
@@ -135,16 +137,17 @@ type fragmenter struct {
 	peer            int
 	header, payload []byte
 	shape           protocol.Shape
-	// off is the number of bytes handled so far, of total bytes of payload and padding.
+	// total is the number of bytes of payload and padding, and off the number of bytes in the datagrams so far.
 	off, total int64
 	begun      bool
-	// alone: the peer is paced, so its datagrams are not sent in bursts at the speed of the network.
+	// alone is set if the peer is paced. The kernel then must not segment its datagrams from one piece, because it
+	// would send them in a burst at the speed of the network.
 	alone bool
 	// sent is the number of datagrams sent.
 	sent int64
 }
 
-// left returns the number of remaining datagrams, or most if that is less.
+// left returns the number of remaining datagrams, but no more than most.
 func (c *fragmenter) left(most int) int {
 	n := 0
 	for rest := *c; n < most && rest.next(&outgoing{}); n++ {
@@ -163,7 +166,7 @@ func (c *fragmenter) next(out *outgoing) bool {
 		out.parts[0] = c.header
 		c.begun = true
 	}
-	// Bytes after the payload are padding.
+	// The bytes after the payload are padding.
 	length := int64(len(c.payload))
 	from, to := min(c.off, length), min(c.off+n, length)
 	out.parts[1] = c.payload[from:to]
@@ -172,9 +175,8 @@ func (c *fragmenter) next(out *outgoing) bool {
 	return true
 }
 
-// sendAll sends all datagrams, and returns the number sent. An error about an earlier datagram does not cause the loss
-// of a datagram. If it must not wait, a socket whose buffer stays full is an error, as is a device whose queue stays
-// full.
+// sendAll sends all datagrams, and returns the number sent. It tries again after an error that concerns an earlier
+// datagram. It returns an error if a device queue stays full or, unless it may wait, if the socket's buffer stays full.
 func (c *Conn) sendAll(out []outgoing, mayWait bool) (sent int, err error) {
 	pause := firstSendPause
 	for tries := 0; sent < len(out); {
@@ -201,8 +203,8 @@ func (c *Conn) sendAll(out []outgoing, mayWait bool) (sent int, err error) {
 	return sent, nil
 }
 
-// isFull reports whether err means that there was no space for the datagram: in the queue of the device, in memory, or
-// in the buffer of a socket that must not wait.
+// isFull reports whether err means that there was no space for the datagram in the device queue, in memory, or in the
+// buffer of a socket that must not wait.
 func isFull(err error) bool {
 	return errors.Is(err, syscall.ENOBUFS) || errors.Is(err, syscall.ENOMEM) ||
 		errors.Is(err, syscall.EAGAIN) || errors.Is(err, os.ErrDeadlineExceeded)

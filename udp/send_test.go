@@ -16,7 +16,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/transporttest"
 )
 
-// script is a socket that answers sends and receives from a list.
+// script is a socket whose send and recv return the results in a list.
 type script struct {
 	batch int
 	steps []step
@@ -26,7 +26,7 @@ type script struct {
 	waited bool
 }
 
-// step is the answer to one call: the number of datagrams sent, and the error.
+// step is the result of one call: the number of datagrams sent, and the error.
 type step struct {
 	n   int
 	err error

@@ -4,53 +4,57 @@ import (
 	"net/netip"
 )
 
-// socket is the interface of a Conn to the operating system. One goroutine at a time calls send, and one at a time
-// calls recv; the two may run concurrently.
+// socket is the interface between a Conn and the operating system. Only one goroutine at a time may call send, and only
+// one at a time recv, but send and recv may run concurrently.
 type socket interface {
 	capabilities() capabilities
-	// refusals returns the peers for which the system no longer segments. It may be called at any time.
+	// refusals returns the peers for which the system has refused to segment. It may be called at any time.
 	refusals() []Refusal
-	// longest returns the maximum length of a datagram to a peer, in bytes, as far as the system knows the path, or 0.
-	// It is for sockets with modes.
+	// longest returns the maximum length of a datagram to a peer, in bytes, as far as the system knows the path, or 0
+	// if unknown. It is meant for sockets with capabilities.modes.
 	longest(peer int) int
-	// drops returns the number of datagrams that the system dropped because the buffer was full, or an error if it does
-	// not report that. It may be called at any time. The count wraps around.
+	// drops returns the number of datagrams that the system has dropped because the receive buffer was full, or an
+	// error if the system does not report it. It may be called at any time. The number wraps around.
 	drops() (uint32, error)
-	// resolve prepares the use of other addresses of the peers, in rank order, and returns a function that makes send
-	// use them. The function must not be called during send.
+	// resolve resolves new addresses of the peers, in rank order, and returns a function that makes send use them. The
+	// function must not be called during send.
 	resolve(peers []netip.AddrPort) (move func(), err error)
 	// send sends the datagrams in order and returns the number sent completely. If that is less than all, it returns an
-	// error, or nil if the rest should be retried at once. It retains no slice. While the socket's buffer is full, send
-	// waits if mayWait; otherwise it returns an error for which isFull is true, after at most fullTimeout.
+	// error, or nil if the rest should be retried at once. It does not retain any slice. While the socket's buffer is
+	// full, send waits if mayWait is set; otherwise it returns an error for which isFull is true, after at most
+	// fullTimeout.
 	send(out []outgoing, mayWait bool) (int, error)
-	// recv waits for datagrams and returns the number of entries filled in, at least one without an error. The bytes
-	// are valid until the next call.
+	// recv waits for datagrams and returns the number of entries of in that it has set. Unless there is an error, that
+	// is at least one. The bytes are valid until the next call.
 	recv(in []incoming) (int, error)
-	// poll is recv, but returns 0 if nothing has arrived. It and the methods up to wakeup are for sockets that canPoll.
+	// poll is like recv, but returns 0 if nothing has arrived. poll, pollInto, peek, idle and wakeup are meant for
+	// sockets with capabilities.canPoll.
 	poll(in []incoming) (int, error)
-	// pollInto is poll, but if possible it puts the bytes of a datagram after the first head bytes into buf, and the
-	// bytes of the next datagram after them.
+	// pollInto is like poll, but if possible it puts the bytes of a datagram that follow the first head bytes into buf,
+	// and the bytes of coalesced datagrams one after the other.
 	pollInto(in []incoming, head int, buf []byte) (int, error)
-	// peek copies the beginning of the next datagram to head, and returns the number of bytes copied and the source of
-	// the datagram; 0 if nothing has arrived. It may be called only while the socket is idle.
+	// peek copies the beginning of the next datagram to head without receiving the datagram. It returns the number of
+	// bytes copied, which is 0 if nothing has arrived, and the source of the datagram. It may be called only while the
+	// socket is idle.
 	peek(head []byte) (int, netip.AddrPort, error)
 	// idle reports whether all datagrams that earlier calls received from the system were returned.
 	idle() bool
-	// wakeup returns the descriptor that becomes readable when a datagram arrives.
+	// wakeup returns the file descriptor that becomes readable when a datagram arrives.
 	wakeup() int
-	// close makes send and recv return net.ErrClosed, including calls in progress.
+	// close closes the socket. All calls of send and recv, including calls in progress, return net.ErrClosed.
 	close() error
 }
 
-// capabilities are the features of a socket, detected once, when it is opened.
+// capabilities are the features of a socket. They are detected when the socket is opened.
 type capabilities struct {
 	// sendBatch and recvBatch are the maximum numbers of datagrams per system call.
 	sendBatch, recvBatch int
-	// canPoll: the socket can be polled without waiting.
+	// canPoll is set if the socket can be polled.
 	canPoll bool
-	// modes: the socket implements all sendModes.
+	// modes is set if the socket implements all sendModes.
 	modes bool
-	// segments: the system segments long pieces into datagrams; coalesces: it joins received datagrams.
+	// segments is set if the system can segment long pieces into datagrams, and coalesces if it can coalesce received
+	// datagrams.
 	segments, coalesces bool
 }
 
@@ -58,36 +62,36 @@ type capabilities struct {
 type outgoing struct {
 	peer  int
 	parts [3][]byte
-	// alone: it must not be sent in one piece with other datagrams.
+	// alone is set if the datagram must not be sent in one piece with other datagrams.
 	alone bool
-	// mode is the same for all datagrams of one send.
+	// mode is the same for all datagrams in one call of send.
 	mode sendMode
 }
 
-// sendMode determines the treatment of datagrams that are too long for the path.
+// sendMode determines how datagrams that are too long for the path are treated.
 type sendMode uint8
 
 const (
-	// sendDefault leaves it to the system, as upstream's library does. Linux fragments datagrams that are too long for
-	// the path as far as it knows the path, and forbids fragmentation to routers.
+	// sendDefault leaves the treatment to the system, as upstream's library does. Linux fragments datagrams that exceed
+	// the path MTU known to it, and forbids routers to fragment.
 	sendDefault sendMode = iota
-	// sendWhole forbids all fragmentation: such datagrams are lost.
+	// sendWhole forbids all fragmentation. Datagrams that are too long are lost.
 	sendWhole
 	// sendFragments allows fragmentation by this host and by routers.
 	sendFragments
 )
 
-// len is the datagram's length in bytes.
+// len returns the datagram's length in bytes.
 func (o *outgoing) len() int { return len(o.parts[0]) + len(o.parts[1]) + len(o.parts[2]) }
 
 // incoming is a received datagram.
 type incoming struct {
 	bytes []byte
-	// rest is the rest of the datagram, if it is not in one piece. each is not 0 if bytes are several datagrams of that
-	// length, of which the last may be shorter.
+	// rest is the part of the datagram that follows bytes, if the datagram is not contiguous in memory. If each is not
+	// 0, bytes consists of several datagrams of that length, of which the last may be shorter.
 	rest []byte
 	each int
 	from netip.AddrPort
-	// cut: the datagram was longer than bytes.
+	// cut is set if the datagram was longer than the buffer and its end is missing.
 	cut bool
 }

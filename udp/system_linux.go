@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// SetReceiveBuffer sets the receive buffer of a rank's socket to the given size in bytes, and returns the size that the
-// kernel granted. The kernel limits it to net.core.rmem_max, except for a process with CAP_NET_ADMIN.
+// SetReceiveBuffer requests a receive buffer of the given size in bytes for a rank's socket, and returns the size that
+// the kernel granted. The kernel limits the size to net.core.rmem_max, unless the process has CAP_NET_ADMIN.
 func SetReceiveBuffer(conn *net.UDPConn, size int) (granted int, err error) {
 	raw, err := conn.SyscallConn()
 	if err != nil {
@@ -21,7 +21,7 @@ func SetReceiveBuffer(conn *net.UDPConn, size int) (granted int, err error) {
 				err = setErr
 				return
 			}
-			// The kernel doubles the size for its own bookkeeping.
+			// The kernel reports twice the size, because it adds space for its own bookkeeping.
 			granted, err = unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUF)
 			granted /= 2
 			if err != nil || granted >= size {
@@ -35,7 +35,7 @@ func SetReceiveBuffer(conn *net.UDPConn, size int) (granted int, err error) {
 	return granted, err
 }
 
-// pause sleeps for a time too short for Go's timers.
+// pause sleeps. Unlike time.Sleep, it is accurate for times of some microseconds.
 func pause(d time.Duration) {
 	left := unix.NsecToTimespec(int64(d))
 	for unix.Nanosleep(&left, &left) == unix.EINTR {

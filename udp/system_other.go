@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// newSocket returns the only kind of socket of this system.
+// newSocket returns a plain socket, the only kind for this system.
 func newSocket(conn *net.UDPConn, peers []netip.AddrPort, _ *Config) (socket, error) {
 	return newPlainSocket(conn, peers)
 }
 
-// SetReceiveBuffer sets the receive buffer of a rank's socket to the given size in bytes, halved until the system
-// accepts it. It returns the accepted size.
+// SetReceiveBuffer requests a receive buffer of the given size in bytes for a rank's socket, and halves the size until
+// the system accepts it. It returns the accepted size.
 func SetReceiveBuffer(conn *net.UDPConn, size int) (granted int, err error) {
 	for ; size > 0; size /= 2 {
 		if err = conn.SetReadBuffer(size); err == nil {
@@ -25,7 +25,7 @@ func SetReceiveBuffer(conn *net.UDPConn, size int) (granted int, err error) {
 	return 0, err
 }
 
-// SocketDrops returns an error: the system does not report drops.
+// SocketDrops returns an error, because the system does not report drops.
 func SocketDrops(*net.UDPConn) (uint32, error) { return 0, errors.ErrUnsupported }
 
 // pause sleeps.

@@ -8,16 +8,16 @@ import (
 )
 
 const (
-	// baseTimeout is the first time-out, counted from the latest datagram. incTimeout is added for each earlier
-	// time-out of the call.
+	// baseTimeout is the first time-out, measured from the latest datagram. incTimeout is added for each earlier
+	// time-out in the call.
 	baseTimeout = 100 * time.Millisecond
 	incTimeout  = time.Second
-	// maxInc is the number of time-outs of a call.
+	// maxInc is the maximum number of time-outs in a call.
 	maxInc = 3
 )
 
-// enter enters a state and takes its first actions. It continues with the next state if the awaited header is already
-// there.
+// enter enters a state and executes its first actions. If the awaited header was already received, it continues with
+// the next state.
 func (m *Model) enter(s state) {
 	m.state = s
 	switch s {
@@ -51,12 +51,12 @@ func (m *Model) enter(s state) {
 	m.rearm()
 }
 
-// rearm starts the next recvfrom. Each has the full time-out.
+// rearm sets the time-out of the next recvfrom. Every recvfrom has the full time-out.
 func (m *Model) rearm() {
 	m.next = m.now + baseTimeout + time.Duration(m.inc)*incTimeout + m.cfg.Late[min(m.inc, maxInc-1)]
 }
 
-// deadline returns the time at which the recvfrom in progress times out, and false if it has no time-out.
+// deadline returns the time at which the recvfrom in progress times out, and false if it does not time out.
 func (m *Model) deadline() (time.Duration, bool) {
 	switch m.state {
 	case waitClear, waitAck, waitData:
@@ -73,7 +73,7 @@ func (m *Model) run() {
 	}
 }
 
-// step takes one step, and reports whether there was one to take.
+// step executes one step of the process, and returns false if there is nothing to do.
 func (m *Model) step() bool {
 	switch {
 	case m.state == idle:
@@ -100,7 +100,7 @@ func (m *Model) step() bool {
 	return false
 }
 
-// received continues after a datagram; complete reports whether it ended the wait.
+// received continues the call after a datagram. complete reports whether the datagram has ended the wait.
 func (m *Model) received(complete bool) {
 	switch {
 	case m.crash != "":
@@ -121,8 +121,8 @@ func (m *Model) received(complete bool) {
 	}
 }
 
-// timeOut retransmits the packet with which the wait began. The part of a message received so far is forgotten, but
-// remains in the receive buffer.
+// timeOut retransmits the packet with which the wait began. It discards the part of a message received so far, but the
+// bytes remain in the receive buffer.
 func (m *Model) timeOut() {
 	m.inc++
 	if m.state == waitAck {
@@ -158,8 +158,8 @@ func (m *Model) transmit(b []byte) {
 	m.out = append(m.out, Packet{To: m.peer, At: m.now, Bytes: slices.Clone(b)})
 }
 
-// Next returns the time at which the process acts next if nothing arrives before: a time-out expires, or a pause or
-// stall ends. It returns false if there is none.
+// Next returns the time at which the process acts next, provided that nothing arrives before: a time-out expires, or a
+// pause or stall ends. It returns false if there is no such time.
 func (m *Model) Next() (time.Duration, bool) {
 	switch {
 	case m.crash != "" || m.state == idle:
@@ -172,7 +172,7 @@ func (m *Model) Next() (time.Duration, bool) {
 	return m.deadline()
 }
 
-// advance advances the time to now, and executes the steps due on the way.
+// advance advances the time to now, and executes the steps that are due until then.
 func (m *Model) advance(now time.Duration) {
 	for {
 		at, ok := m.Next()

@@ -12,14 +12,14 @@ const (
 	mark      = 0x96
 )
 
-// header has the fields of a header that the library reads. Undefined types and calls are accepted.
+// header contains the fields of a header that the library reads. The library accepts undefined types and calls.
 type header struct {
 	dst, src, size uint32
 	call           protocol.Call
 	typ            protocol.Type
 }
 
-// parse reads the first 32 bytes as the library does: both marks must be present, and bytes 18 to 27 must be 0.
+// parse decodes the first 32 bytes of b as the library does: both marks must be present, and bytes 18 to 27 must be 0.
 func parse(b []byte) (header, bool) {
 	for i := range 4 {
 		if b[i] != mark || b[28+i] != mark {
@@ -52,11 +52,12 @@ func (h header) bytes() []byte {
 	return b
 }
 
-// deferredHeaders are the headers that no wait wanted: the newest one of each source rank.
+// deferredHeaders contains the newest unexpected header from each source rank.
 type deferredHeaders struct {
 	headers [maxRanks]header
 	skip    [maxRanks]bool
-	// num is the number of headers put in, less the number found. An overwritten header remains counted.
+	// num is the number of calls of put minus the number of calls of drop. It thus still counts headers that were
+	// overwritten.
 	num int
 }
 
@@ -68,7 +69,7 @@ func newDeferredHeaders() deferredHeaders {
 	return d
 }
 
-// put stores h under the rank that it names, and reports whether the library supports that rank.
+// put stores h under the source rank in h, and reports whether the library supports that rank.
 func (d *deferredHeaders) put(h header) bool {
 	if h.src >= maxRanks {
 		return false
@@ -79,7 +80,8 @@ func (d *deferredHeaders) put(h header) bool {
 	return true
 }
 
-// get returns the header of a rank. It remains stored until it is dropped.
+// get returns the header stored under a rank, and false if there is none. The header remains stored until drop is
+// called.
 func (d *deferredHeaders) get(rank int) (header, bool) {
 	if d.num == 0 || d.skip[rank] {
 		return header{}, false

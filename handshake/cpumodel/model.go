@@ -11,38 +11,39 @@ import (
 const (
 	// maxRanks is the number of ranks that the library supports.
 	maxRanks = 128
-	// maxCount is the maximum length of a call in words; the library computes the bytes of a call as a signed number of
-	// 32 bits.
+	// maxCount is the maximum number of words in a call. The library computes the number of bytes as a signed 32-bit
+	// number.
 	maxCount = 1<<29 - 1024
-	// socketBytes is the size of the receive buffer that the library asks for.
+	// socketBytes is the size of the receive buffer for which the library asks, in bytes.
 	socketBytes = 16 << 20
-	// longMessage is the number of words up to which the library sends without pauses.
+	// longMessage is the maximum number of words in a message that the library sends without pauses.
 	longMessage = 65536
-	// pause is the pause that the library asks for after each datagram of a longer message.
+	// pause is the pause for which the library asks after each datagram of a longer message.
 	pause = 1100 * time.Nanosecond
 )
 
-// Config describes the modelled rank.
+// Config describes the modeled rank.
 type Config struct {
-	// Rank is its own rank, 0–127.
+	// Rank is the number of the modeled rank, 0–127.
 	Rank int
 	// Peers are the other ranks of the cluster, each with its own IP address.
 	Peers []int
-	// SocketBytes bounds the datagrams in the socket, in bytes of payload. 0 means 16 MiB, as the library asks for.
-	// Linux grants at most twice net.core.rmem_max, and accounts more bytes for a datagram than it carries.
+	// SocketBytes is the maximum total payload of the datagrams in the socket, in bytes. 0 means 16 MiB, for which the
+	// library asks. Linux grants at most twice net.core.rmem_max, and counts more bytes for a datagram than its
+	// payload.
 	SocketBytes int
-	// Pause is the pause after each datagram of a message of more than 65536 words. 0 means 1.1 µs, as the library asks
-	// for. On common kernels it takes about 130 µs.
+	// Pause is the pause after each datagram of a message of more than 65536 words. 0 means 1.1 µs, for which the
+	// library asks. With common kernels, the pause really takes about 130 µs.
 	Pause time.Duration
-	// Late is the delay with which the first, second and third time-out of a call expire. Linux counts in ticks, which
-	// are coarser for longer times: with 250 ticks per second the first expires up to 4 ms late, the second 32 ms, the
-	// third 256 ms.
+	// Late contains the delays with which the first, second and third time-out of a call expire. Linux counts ticks,
+	// and is less precise for longer times. With 250 ticks per second, the first time-out expires up to 4 ms late, the
+	// second up to 32 ms, and the third up to 256 ms.
 	Late [maxInc]time.Duration
 }
 
 // Packet is a datagram that the model transmits.
 type Packet struct {
-	// To is the rank to whose address it is sent.
+	// To is the rank to whose address the datagram is sent.
 	To int
 	// At is the send time, in the caller's time.
 	At time.Duration
@@ -51,13 +52,14 @@ type Packet struct {
 }
 
 var (
-	// ErrBusy: the library's calls block, so a program has one call at a time.
+	// ErrBusy reports that a call is already in progress. A program has only one call at a time, because the library's
+	// calls block.
 	ErrBusy = errors.New("cpumodel: a call is still in progress")
-	// ErrRank: the rank is not a peer. The library ends the process.
+	// ErrRank reports that the rank is not a peer. The real library ends the process.
 	ErrRank = errors.New("cpumodel: rank is not a peer")
-	// ErrCount: the number of words exceeds the maximum of one call.
+	// ErrCount reports that the number of words exceeds the maximum for one call.
 	ErrCount = errors.New("cpumodel: more words than one MPI call can transfer")
-	// ErrCrashed: the process has crashed.
+	// ErrCrashed reports that the process has crashed.
 	ErrCrashed = errors.New("cpumodel: the process crashed")
 )
 
@@ -66,11 +68,11 @@ type state uint8
 
 const (
 	idle        state = iota
-	waitClear         // MPI_Send: SEND_REQUEST is out
-	sending           // MPI_Send: DATA is going out
-	waitAck           // MPI_Send: DATA is out
-	waitRequest       // MPI_Recv: nothing is out
-	waitData          // MPI_Recv: CLEAR_TO_SEND is out
+	waitClear         // MPI_Send: SEND_REQUEST was sent
+	sending           // MPI_Send: DATA is being sent
+	waitAck           // MPI_Send: DATA was sent
+	waitRequest       // MPI_Recv: nothing was sent
+	waitData          // MPI_Recv: CLEAR_TO_SEND was sent
 )
 
 func (s state) String() string {
@@ -79,8 +81,8 @@ func (s state) String() string {
 	}[s]
 }
 
-// Model is one CPU rank: a process with the library and its socket. The zero value is not useful; call New. A Model is
-// not safe for concurrent use.
+// Model models one CPU rank: a process with the library and its socket. The zero value is not usable; call New. A Model
+// is not safe for concurrent use.
 type Model struct {
 	cfg  Config
 	now  time.Duration
@@ -89,7 +91,7 @@ type Model struct {
 
 	// runsAt is the end of the current stall.
 	runsAt time.Duration
-	// interrupted: recvfrom failed with EINTR, which the process sees when it runs again.
+	// interrupted is set if recvfrom has failed with EINTR. The process handles that when it runs again.
 	interrupted bool
 	crash       string
 
@@ -108,7 +110,7 @@ type Model struct {
 	unsent []byte
 	// next is the time at which the next datagram of DATA is sent, or the recvfrom in progress times out.
 	next time.Duration
-	// inc is the number of time-outs of the call.
+	// inc is the number of time-outs in the call so far.
 	inc int
 	w   wait
 }
@@ -183,8 +185,9 @@ func (m *Model) admit(what string, peer, count int) error {
 	return fmt.Errorf("rank %d: %s rank %d, %d words: %w", m.cfg.Rank, what, peer, count, err)
 }
 
-// Datagram hands in a UDP payload. fromRank is the rank of the source IP address, or -1 for an unknown address. The
-// bytes are copied. Datagrams that do not fit into the socket's buffer are dropped.
+// Datagram passes the payload b of a received UDP datagram to the socket. fromRank is the rank of the source IP
+// address, or -1 for an unknown address. Datagram copies b. It drops a datagram that does not fit into the socket's
+// buffer.
 func (m *Model) Datagram(now time.Duration, fromRank int, b []byte) {
 	m.advance(now)
 	m.sock.offer(fromRank, b)
@@ -210,7 +213,7 @@ func (m *Model) Stop(now, d time.Duration) {
 	m.runsAt = max(m.runsAt, m.now+d)
 }
 
-// Tick advances the time to now. A time before that of an earlier call has no effect.
+// Tick advances the time to now. It does nothing if an earlier call had the same or a later time.
 func (m *Model) Tick(now time.Duration) { m.advance(now) }
 
 // Out returns the packets transmitted since the last call, in order.
@@ -223,8 +226,8 @@ func (m *Model) Out() []Packet {
 // Busy reports whether a Send or Recv is in progress.
 func (m *Model) Busy() bool { return m.state != idle }
 
-// Result describes the latest call. done reports that it has returned. After a Recv, words is the content of the
-// program's buffer, of the posted length, right or wrong. After a Send, words is nil.
+// Result describes the latest call. done reports whether it has returned. After a Recv, words is the content of the
+// program's buffer, which may be wrong. After a Send, words is nil.
 func (m *Model) Result() (words []uint32, done bool) {
 	if !m.recv {
 		return nil, m.done

@@ -2,8 +2,8 @@ package cpumodel
 
 import "fmt"
 
-// Stuck reports whether the process is in a call that it cannot leave by itself, and the reason. An idle process is not
-// stuck, nor is one that waits for a SEND_REQUEST, which has no time-out by design.
+// Stuck reports whether the process is in a call that it cannot leave by itself, and the reason. A process that is idle
+// or waiting for a SEND_REQUEST is not stuck; the latter wait has no time-out by design.
 func (m *Model) Stuck() (string, bool) {
 	why := m.whyStuck()
 	if why == "" {

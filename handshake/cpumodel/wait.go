@@ -8,35 +8,35 @@ import (
 )
 
 const (
-	// maxDatagram is the longest datagram that the library sends; a longer message needs several.
+	// maxDatagram is the maximum length of a datagram that the library sends. Longer messages need several datagrams.
 	maxDatagram = protocol.MaxDatagram
-	// slack is the number of bytes by which the receive buffer exceeds the payload.
+	// slack is the number of bytes by which the receive buffer is longer than the payload.
 	slack = headerLen + 32
 )
 
-// wait is a wait for a header and its payload: the variables that the library has on its stack.
+// wait is the state of a wait for a header and its payload. The library has these variables on its stack.
 type wait struct {
 	typ  protocol.Type
 	call protocol.Call
-	// into is the buffer of recvfrom: 32 bytes without payload, the receive buffer with payload. Data of an earlier
-	// datagram remains in it.
+	// into is the buffer passed to recvfrom: 32 bytes in a wait without payload, and otherwise the receive buffer. It
+	// still contains data of earlier datagrams.
 	into []byte
-	// max is the maximum number of bytes that recvfrom writes, and the length of a complete message of several
-	// datagrams.
+	// max is the maximum number of bytes that recvfrom writes. It is also the length, with the header, of a message of
+	// several datagrams.
 	max int
-	// several: the message needs more than one datagram.
+	// several is set if the message needs more than one datagram.
 	several bool
 	// from is the rank of the latest source address.
 	from int
-	// received and packets are the bytes and datagrams of the message so far.
+	// received and packets are the numbers of bytes and datagrams of the message received so far.
 	received uint32
 	packets  int
 	// size is the size in the header.
 	size uint32
 }
 
-// startWait begins a wait for a header, and searches the deferred ones for it, without a check of their source.
-// It reports whether it was found.
+// startWait begins a wait for a header, and reports whether it has found the header among the deferred ones. It does
+// not check from where a deferred header came.
 func (m *Model) startWait(typ protocol.Type, call protocol.Call) bool {
 	payload := 0
 	if typ == protocol.Data {
@@ -60,13 +60,13 @@ func (m *Model) startWait(typ protocol.Type, call protocol.Call) bool {
 	return true
 }
 
-// wants reports whether h is the awaited header. The size is not checked.
+// wants reports whether h is the awaited header. It does not check the size.
 func (m *Model) wants(h header) bool {
 	return h.src == uint32(m.peer) && h.dst == uint32(m.cfg.Rank) && h.typ == m.w.typ && h.call == m.w.call
 }
 
-// read handles the result of recvfrom: a datagram of n bytes, or -1 after a signal. It stores a header that is not the
-// awaited one, and reports whether the wait is over.
+// read handles the result n of recvfrom, which is the length of the datagram d, or -1 after a signal. It defers a
+// header that is not the awaited one, and reports whether the wait is over.
 func (m *Model) read(d datagram, n int) bool {
 	w := &m.w
 	if n >= 0 {
@@ -96,7 +96,7 @@ func (m *Model) read(d datagram, n int) bool {
 	return w.count(n)
 }
 
-// count adds n bytes to the message, and reports whether it is complete.
+// count adds a datagram of n bytes to the message, and reports whether the message is complete.
 func (w *wait) count(n int) bool {
 	w.received += uint32(n)
 	w.packets++
@@ -106,9 +106,9 @@ func (w *wait) count(n int) bool {
 // timedOutResult is the result of a wait that the library interprets as a time-out.
 const timedOutResult = -3
 
-// result returns the result of a wait that ended with a header: without payload the size in the header, otherwise the
-// number of payload bytes that the library believes to have, which is negative if the datagram was shorter than a
-// header.
+// result returns the result of a wait that ended with a header. In a wait without payload, it is the size in the
+// header. Otherwise it is the number of payload bytes that the library has computed, which is negative if the datagram
+// was shorter than a header.
 func (w *wait) result() int32 {
 	if w.typ == protocol.Data {
 		return int32(w.received - headerLen)
@@ -116,7 +116,8 @@ func (w *wait) result() int32 {
 	return int32(w.size)
 }
 
-// deliver copies the payload to the program's buffer. The library compares the lengths as unsigned numbers.
+// deliver copies the payload to the program's buffer. Like the library, it compares the lengths as unsigned numbers, so
+// that a negative one is large.
 func (m *Model) deliver() {
 	n := m.w.result()
 	length := uint64(math.MaxUint64)

@@ -17,10 +17,10 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// captures is the directory of the captures, relative to a package next to this one.
+// captures is the directory of the captures, relative to the directory of a package next to this one.
 const captures = "../../capture/testdata/captures"
 
-// Recorded is one packet of a capture. At is the time since the first packet; From and To are ranks.
+// Recorded is a packet in a capture. At is the time since the first packet. From and To are ranks.
 type Recorded struct {
 	At       time.Duration
 	From, To int
@@ -93,8 +93,8 @@ type Sent struct {
 	Bytes []byte
 }
 
-// Compare fails the test unless a rank sent the recorded packets, byte for byte and in order, each at most slack before
-// it was recorded.
+// Compare fails the test unless a rank sent exactly the recorded packets in order, each no later than it was recorded
+// and at most slack earlier.
 func Compare(t *testing.T, rank int, sent []Sent, want []Recorded, slack time.Duration) {
 	t.Helper()
 	for i, w := range want {

@@ -1,5 +1,5 @@
-// Package modeltest has helpers for the tests of the models of deployed nodes: packets, the recorded captures, and
-// comparisons of a model's packets with the recording. It is for tests only.
+// Package modeltest contains helpers for tests of the models of deployed nodes. They make packets, read the captures,
+// and compare a model's packets with a capture.
 package modeltest
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Header returns a control packet, or the header of DATA, with INT calls.
+// Header returns a control packet, or the header of a DATA packet, with an INT call.
 func Header(t protocol.Type, src, dst int, size uint32) []byte {
 	c := protocol.SendInt
 	if t == protocol.ClearToSend || t == protocol.Ack {
@@ -23,13 +23,13 @@ func Header(t protocol.Type, src, dst int, size uint32) []byte {
 	})
 }
 
-// Message returns the datagrams of DATA, fragmented as by upstream's CPU library.
+// Message returns the datagrams of a DATA message, fragmented as upstream's CPU library does.
 func Message(src, dst int, words []uint32) [][]byte {
 	b := append(Header(protocol.Data, src, dst, uint32(len(words))), Pack(words)...)
 	return slices.Collect(slices.Chunk(b, protocol.MaxDatagram))
 }
 
-// Pack returns words as the bytes of a payload.
+// Pack encodes words as the bytes of a payload.
 func Pack(words []uint32) []byte {
 	var b []byte
 	for _, w := range words {
@@ -38,7 +38,7 @@ func Pack(words []uint32) []byte {
 	return b
 }
 
-// Unpack returns the words of a payload. It ignores up to 3 bytes at the end.
+// Unpack decodes the words of a payload. It ignores up to 3 bytes at the end.
 func Unpack(b []byte) []uint32 {
 	var words []uint32
 	for ; len(b) >= 4; b = b[4:] {
@@ -47,7 +47,8 @@ func Unpack(b []byte) []uint32 {
 	return words
 }
 
-// Pattern returns n words as the programs in the captures send them in a round; rank is the rank that sent them first.
+// Pattern returns the n words that the programs in the captures send in a round. rank is the rank that first sends
+// them.
 func Pattern(round, rank, n int) []uint32 {
 	words := make([]uint32, n)
 	for i := range words {
@@ -65,7 +66,7 @@ func Plus(n uint32, words []uint32) []uint32 {
 	return out
 }
 
-// Describe describes a packet in words, for messages of tests.
+// Describe returns a description of a packet, for test failures.
 func Describe(b []byte) string {
 	if h, err := protocol.CloudFPGA.Decode(b); err == nil {
 		return fmt.Sprintf("%v and %d bytes", h, len(b)-protocol.HeaderLen)
@@ -73,7 +74,7 @@ func Describe(b []byte) string {
 	return fmt.Sprintf("%d bytes without a header", len(b))
 }
 
-// Diff describes the first word that differs, or returns "" if the buffers are equal.
+// Diff returns a description of the first word that differs, or "" if the buffers are equal.
 func Diff(got, want []uint32) string {
 	for i := range min(len(got), len(want)) {
 		if got[i] != want[i] {
@@ -86,7 +87,7 @@ func Diff(got, want []uint32) string {
 	return ""
 }
 
-// WantPackets fails the test unless exactly the wanted packets were sent.
+// WantPackets fails the test unless the sent packets are exactly the wanted ones, in order.
 func WantPackets(t *testing.T, sent []Sent, want [][]byte) {
 	t.Helper()
 	for i, p := range sent {

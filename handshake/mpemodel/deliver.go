@@ -8,17 +8,17 @@ const (
 	maxDones      = 4
 )
 
-// dequeuer hands payload to the wrapper line by line. It knows how many lines a message has, but not where one ends:
-// words left over from one message are the first of the next.
+// dequeuer passes payload to the wrapper line by line. It knows how many lines a message has, but not where a message
+// ends, so words left over from one message become the first words of the next.
 type dequeuer struct {
 	fifo    []word
-	lengths []uint32 // of the next messages, in lines
-	dones   int      // messages handed up that the MPE has not yet fetched
+	lengths []uint32 // lengths of the next messages, in lines
+	dones   int      // number of delivered messages that the MPE has not acknowledged yet
 
 	active    bool
 	want, got uint32
 	second    []byte // second line of the current word, or nil
-	full      bool   // a message is done, but the FIFO for that is full
+	full      bool   // a message was delivered, and dones must be incremented when there is space
 }
 
 // room reports whether the MPE can write another word.
@@ -59,8 +59,8 @@ func (d *dequeuer) step(w *wrapper) bool {
 	return true
 }
 
-// deliver hands up one whole line, even if the datagram filled only a part of it: a datagram that ends within a line
-// shifts the following data by a zero word.
+// deliver passes one whole line to the wrapper, even if the datagram filled only a part of it. A datagram that ends
+// within a line thus shifts the following data by a zero word.
 func (d *dequeuer) deliver(w *wrapper, line []byte) {
 	d.got++
 	last := d.got >= d.want

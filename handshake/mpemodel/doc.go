@@ -1,15 +1,17 @@
-// Package mpemodel is a model of the deployed FPGA's Message Passing Engine (MPE) and of the MPI wrapper above it, with
-// all their flaws. Tests run our engine against it: whatever packets the network loses or duplicates, our side must
-// exchange data with the model, and must never wedge it or corrupt its data where the wire allows that.
+// Package mpemodel models the deployed FPGA's Message Passing Engine (MPE) and the MPI wrapper above it, with all their
+// flaws. Tests run zrlmpid's engine against the model. Whatever packets the network loses or duplicates, the engine
+// must exchange data with the model, and, as far as the protocol makes that possible, must never wedge it or corrupt
+// its data.
 //
-// The model follows the behavior of the public sources (cloudFPGA/ZRLMPI, commit eb8f70e), not the protocol page: where
-// the real MPE stalls, eats a packet or acknowledges corrupt data, so does the model. It must never be repaired, and
-// must never share code with our engine: an oracle that shares our opinion proves nothing.
-// TestModelAgreesWithUpstreamMPE in internal/integration/cosim compares it with the sources themselves.
+// The model behaves like the public sources (cloudFPGA/ZRLMPI, commit eb8f70e), not like the protocol page: where the
+// real MPE stalls, loses a packet or acknowledges corrupt data, so does the model. Its flaws must never be repaired,
+// and it must never share code with zrlmpid's engine, because a test oracle that shares the engine's misunderstandings
+// proves nothing. TestModelAgreesWithUpstreamMPE in internal/integration/cosim compares the model with the sources
+// themselves.
 //
-// It is pure: no goroutine, clock, socket or randomness. The caller passes the time since an epoch of its choice to
-// every call, hands in the datagrams that arrive, and collects the datagrams that are sent. Work inside the FPGA takes
-// no time; only time-outs do.
+// The model is pure: it uses no goroutine, clock, socket or randomness. The caller passes the time since an epoch of
+// its choice to every call, passes in the datagrams that arrive, and collects the datagrams that are sent. Work inside
+// the FPGA takes no time; only time-outs do.
 //
 // Modeled parts, from the network up:
 //

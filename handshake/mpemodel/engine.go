@@ -8,7 +8,7 @@ func (m *Model) run() {
 	}
 }
 
-// step executes one step of the MPE's state machine; false means that it is blocked.
+// step executes one step of the MPE's state machine, and returns false if the state machine is blocked.
 func (m *Model) step() bool {
 	switch m.state {
 	case idle:
@@ -50,7 +50,7 @@ func (m *Model) step() bool {
 	return m.readHeader()
 }
 
-// requestToSend begins a send, or retransmits its SEND_REQUEST.
+// requestToSend begins a send, or retransmits the SEND_REQUEST of the current one.
 func (m *Model) requestToSend() {
 	m.transmit(m.packet(protocol.SendRequest, 0))
 	m.expect(protocol.ClearToSend, m.call.call.Counterpart())
@@ -62,15 +62,15 @@ func (m *Model) requestToSend() {
 	m.state = wait4Clear
 }
 
-// startData begins or retransmits DATA. It deletes the peer's deferred header: a SEND_REQUEST that crossed with ours is
-// lost (trap 3).
+// startData begins to send or retransmit DATA. It deletes the peer's deferred header, so that a SEND_REQUEST that
+// crossed with the FPGA's own one is lost (trap 3).
 func (m *Model) startData() {
 	m.cache.drop(m.want.src)
 	m.state = sendData
 }
 
-// transmitData sends the whole message. No ACK can be deferred here: startData emptied the cache line, and nothing was
-// read since.
+// transmitData sends the whole message. It need not search for a deferred ACK, because startData has emptied the cache
+// line and nothing was read since.
 func (m *Model) transmitData() {
 	m.transmit(m.wrap.appendLines(m.packet(protocol.Data, m.call.count)))
 	m.expect(protocol.Ack, m.call.call.Counterpart())
@@ -78,8 +78,8 @@ func (m *Model) transmitData() {
 	m.state = wait4Ack
 }
 
-// startReceive searches for a deferred SEND_REQUEST. If it finds another header, it goes to the wait for ACK, with
-// SEND_REQUEST still expected and the counter as an earlier wait left it (trap 2).
+// startReceive searches for a deferred SEND_REQUEST. If it finds another header instead, it enters the wait for ACK,
+// although it still expects SEND_REQUEST, and keeps the counter as an earlier wait has left it (trap 2).
 func (m *Model) startReceive() {
 	m.expect(protocol.SendRequest, m.call.call.Counterpart())
 	h, ok := m.cache.lookup(m.want.src)
@@ -103,13 +103,13 @@ func (m *Model) sendClear() {
 	m.state = recvStart
 }
 
-// acknowledge ends a receive. It happens once per message: retransmitted DATA is never acknowledged again (trap 6).
+// acknowledge ends a receive. A message is acknowledged only once, even if its DATA is retransmitted (trap 6).
 func (m *Model) acknowledge() {
 	m.transmit(m.packet(protocol.Ack, 0))
 	m.finish()
 }
 
-// finish ends a call as far as the MPE is concerned.
+// finish ends the MPE's part of a call.
 func (m *Model) finish() {
 	m.cache.drop(m.want.src)
 	m.wrap.feedback = append(m.wrap.feedback, feedbackOK)
@@ -120,7 +120,7 @@ func (m *Model) expect(t protocol.Type, c protocol.Call) {
 	m.want = expectation{src: m.call.peer, typ: t, call: c}
 }
 
-// packet encodes a header to the peer of the current call.
+// packet returns an encoded header for a packet to the peer of the current call.
 func (m *Model) packet(t protocol.Type, size uint32) []byte {
 	return protocol.CloudFPGA.Append(nil, protocol.Header{
 		Dst: m.call.peer, Src: uint32(m.cfg.Rank), Size: size, Call: m.call.call, Type: t,

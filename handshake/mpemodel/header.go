@@ -2,7 +2,7 @@ package mpemodel
 
 import "github.com/zrlmpi/zrlmpid/protocol"
 
-// expectation is the header that the MPE waits for.
+// expectation is the header for which the MPE is waiting.
 type expectation struct {
 	src  uint32
 	typ  protocol.Type
@@ -14,11 +14,11 @@ type verdict uint8
 
 const (
 	wanted  verdict = iota // 0 in the source
-	foreign                // 1: a header, but not the expected one; it is deferred
-	invalid                // 2: not a header; it is discarded
+	foreign                // 1: a header that is not the expected one; it is deferred
+	invalid                // 2: not a header; the bytes are discarded
 )
 
-// parse reads a header as the MPE does: it accepts undefined calls and types, but the source rank must have a cache
+// parse decodes a header as the MPE does. It accepts undefined calls and types, but the source rank must have a cache
 // line.
 func parse(b []byte) (protocol.Header, bool) {
 	h, d := protocol.CloudFPGA.Parse(b)
@@ -29,7 +29,7 @@ func parse(b []byte) (protocol.Header, bool) {
 	return h, false
 }
 
-// check compares a header with the expected one. It ignores the destination rank and, here, the size (trap 11).
+// check compares a header with the expected one. It ignores the destination rank and the size (trap 11).
 func (e expectation) check(h protocol.Header) verdict {
 	if h.Src != e.src || h.Type != e.typ || h.Call != e.call {
 		return foreign
@@ -37,13 +37,13 @@ func (e expectation) check(h protocol.Header) verdict {
 	return wanted
 }
 
-// cache keeps one deferred header per source rank; a newer one overwrites it (trap 1).
+// cache contains one deferred header per source rank. A newer header overwrites it (trap 1).
 type cache struct {
 	lines [protocol.MaxRanksFPGA]protocol.Header
 	valid [protocol.MaxRanksFPGA]bool
 }
 
-// deferHeader stores h under the rank that it names, which may differ from the rank that it came from.
+// deferHeader stores h under the source rank in h, which may differ from the rank from which h came.
 func (c *cache) deferHeader(h protocol.Header) {
 	c.lines[h.Src] = h
 	c.valid[h.Src] = true

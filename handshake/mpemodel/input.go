@@ -13,15 +13,15 @@ type word struct {
 	b [wordLen]byte
 	// n is the number of valid bytes; the rest is 0.
 	n int
-	// last: the datagram ends here.
+	// last is set in the last word of a datagram.
 	last bool
 }
 
 // words returns the number of 32-bit words that the MPE counts for w.
 func (w word) words() uint32 { return uint32((w.n + 3) / 4) }
 
-// input is the interface between the shell and the MPE: two FIFOs without synchronization. Data and source ranks are
-// read separately, and a reader that reads a word too many or too few leaves them out of step.
+// input is the interface between the shell and the MPE. It consists of two FIFOs, for data and for source ranks, which
+// are read independently. A reader that reads a word too many or too few leaves the FIFOs out of step.
 type input struct {
 	words   []word
 	sources []int
@@ -30,11 +30,11 @@ type input struct {
 	heldSource int
 	heldBegun  bool // its source is already in the FIFO
 
-	maxWords, maxSources int // 0: no bound
+	maxWords, maxSources int // 0 means no limit
 	dropped              int
 }
 
-// offer hands in a datagram. While the shell holds one back, it drops further ones.
+// offer passes a datagram from the network to the shell. While the shell holds one back, it drops further ones.
 func (in *input) offer(source int, b []byte) {
 	if len(in.held) > 0 {
 		in.dropped++
@@ -50,7 +50,7 @@ func (in *input) offer(source int, b []byte) {
 	in.heldSource, in.heldBegun = source, false
 }
 
-// pull moves as much as fits into the FIFOs.
+// pull moves as much of the held datagram as fits into the FIFOs, and reports whether it has moved anything.
 func (in *input) pull() bool {
 	moved := false
 	for len(in.held) > 0 && (in.maxWords == 0 || len(in.words) < in.maxWords) {
@@ -72,7 +72,7 @@ func (in *input) sourcesFull() bool {
 	return in.maxSources > 0 && len(in.sources) >= in.maxSources
 }
 
-// readable reports whether a wait would read: it needs data and a source.
+// readable reports whether there is something to read in a wait, which needs both data and a source rank.
 func (in *input) readable() bool { return len(in.words) > 0 && len(in.sources) > 0 }
 
 func (in *input) popWord() (word, bool) {

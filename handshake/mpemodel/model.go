@@ -14,20 +14,21 @@ import (
 type Config struct {
 	// Rank is the FPGA's own rank, 0–63. The time-outs grow with it.
 	Rank int
-	// Peers are the ranks with an IP address in the shell's address table. The shell drops packets from and to any
+	// Peers are the ranks whose IP addresses are in the shell's address table. The shell drops packets from and to any
 	// other rank.
 	Peers []int
-	// SplitTail: the shell splits the 1424-byte datagrams that the MPE sometimes makes into 1416 + 8 bytes (capture
-	// ref_mpe_echo_uoe_347).
+	// SplitTail is set if the shell splits each datagram of 1424 bytes that the MPE sometimes sends into one of 1416
+	// and one of 8 bytes (capture ref_mpe_echo_uoe_347).
 	SplitTail bool
-	// FIFOBytes bounds the input FIFO. The deployed FIFO has 128 words of 16 bytes, which is 2048, and 32 source ranks.
-	// When it is full, the shell holds back one datagram and drops later ones. 0 means no bound.
+	// FIFOBytes is the size of the input FIFO in bytes. 0 means no limit. The deployed FIFO has 2048 bytes, which are
+	// 128 words of 16 bytes, and the FIFO next to it 32 source ranks. If a FIFO is full, the shell holds back one
+	// datagram and drops later ones.
 	FIFOBytes int
 }
 
 // Packet is a datagram that the model transmits.
 type Packet struct {
-	// To is the rank to whose address the shell sends it. The header may name another one.
+	// To is the rank to whose address the shell sends the datagram. The header may name another rank.
 	To int
 	// At is the send time, in the caller's time.
 	At time.Duration
@@ -36,15 +37,16 @@ type Packet struct {
 }
 
 var (
-	// ErrBusy: the wrapper's calls block, so a program has one call at a time.
+	// ErrBusy reports that a call is already in progress. A program has only one call at a time, because the wrapper's
+	// calls block.
 	ErrBusy = errors.New("mpemodel: a call is still in progress")
-	// ErrRank: the rank is outside 0–63, so the MPE has no cache line for it.
+	// ErrRank reports that a rank is outside 0–63, so that the MPE has no cache line for it.
 	ErrRank = errors.New("mpemodel: rank is not in 0–63")
-	// ErrCount: the number of words exceeds the wrapper's count, a signed number of 32 bits.
+	// ErrCount reports that the number of words does not fit into the wrapper's count, a signed 32-bit number.
 	ErrCount = errors.New("mpemodel: more words than one MPI call can transfer")
 )
 
-// Model is one FPGA rank. The zero value is not useful; call New. A Model is not safe for concurrent use.
+// Model models one FPGA rank. The zero value is not usable; call New. A Model is not safe for concurrent use.
 type Model struct {
 	cfg  Config
 	now  time.Duration
@@ -61,10 +63,10 @@ type Model struct {
 	timer      timer
 	header     [protocol.HeaderLen]byte
 	half       bool // the first 16 bytes of a header were read
-	source     int  // rank of the address that the header came from
+	source     int  // rank of the address from which the header came
 	afterDrain state
-	mid        bool // a message is in progress
-	midSource  int  // its sender
+	mid        bool // a datagram, but not the whole message, was received
+	midSource  int  // the sender of that message
 	wantWords  uint32
 	gotWords   uint32
 }
@@ -83,8 +85,8 @@ func New(cfg Config) *Model {
 	return m
 }
 
-// Send starts the wrapper's blocking send of words to rank dst. It copies the words. The error wraps ErrBusy, ErrRank
-// or ErrCount.
+// Send starts the wrapper's blocking call that sends words to rank dst. It copies the words. The error wraps ErrBusy,
+// ErrRank or ErrCount.
 func (m *Model) Send(now time.Duration, dst int, words []uint32, dt protocol.Datatype) error {
 	c := call{peer: uint32(dst), call: dt.Send(), count: uint32(len(words))}
 	if err := m.admit("send to", dst, int64(len(words))); err != nil {
@@ -96,7 +98,7 @@ func (m *Model) Send(now time.Duration, dst int, words []uint32, dt protocol.Dat
 	return nil
 }
 
-// Recv starts the wrapper's blocking receive of count words from rank src, into a zeroed buffer. The error wraps
+// Recv starts the wrapper's blocking call that receives count words from rank src into a zeroed buffer. The error wraps
 // ErrBusy, ErrRank or ErrCount.
 func (m *Model) Recv(now time.Duration, src int, count uint32, dt protocol.Datatype) error {
 	if err := m.admit("receive from", src, int64(count)); err != nil {
@@ -108,7 +110,7 @@ func (m *Model) Recv(now time.Duration, src int, count uint32, dt protocol.Datat
 	return nil
 }
 
-// maxCount is the maximum length of a call in words. The MPE's own counters have 32 bits.
+// maxCount is the maximum number of words in a call. The MPE's own counters have 32 bits.
 const maxCount = math.MaxInt32
 
 func (m *Model) admit(what string, peer int, count int64) error {
@@ -124,8 +126,9 @@ func (m *Model) admit(what string, peer int, count int64) error {
 	return nil
 }
 
-// Datagram hands in a UDP payload. fromRank is the rank of the source address in the shell's table, or -1. The shell
-// drops datagrams from unknown addresses, and empty ones. The bytes are copied.
+// Datagram passes the payload b of a received UDP datagram to the shell. fromRank is the rank that the source address
+// has in the shell's table, or -1 if it has none. The shell drops datagrams from unknown addresses, and empty ones.
+// Datagram copies b.
 func (m *Model) Datagram(now time.Duration, fromRank int, b []byte) {
 	m.advance(now)
 	if !slices.Contains(m.cfg.Peers, fromRank) || len(b) == 0 {
@@ -136,10 +139,11 @@ func (m *Model) Datagram(now time.Duration, fromRank int, b []byte) {
 	m.run()
 }
 
-// Tick advances the time to now. A time before that of an earlier call has no effect.
+// Tick advances the time to now. It does nothing if an earlier call had the same or a later time.
 func (m *Model) Tick(now time.Duration) { m.advance(now) }
 
-// Next returns the time of the next time-out if nothing arrives before, and false if there is none.
+// Next returns the time of the next time-out, provided that nothing arrives before it, and false if there is no
+// time-out.
 func (m *Model) Next() (time.Duration, bool) {
 	if !m.counting() || m.timer.dead || m.timer.retransmissions >= maxRetransmissions {
 		return 0, false
@@ -157,9 +161,9 @@ func (m *Model) Out() []Packet {
 // Busy reports whether a Send or Recv is in progress.
 func (m *Model) Busy() bool { return m.wrap.busy() }
 
-// Result describes the latest call. done reports that it has returned. After a Recv, words is the content of the user's
-// buffer, of the posted length and damage included, and overrun reports that the wrapper wrote past its end (trap 12).
-// One word more than an odd count is no overrun: the wrapper drops it. After a Send, words is nil.
+// Result describes the latest call. done reports whether it has returned. After a Recv, words is the content of the
+// user's buffer, which may be corrupt, and overrun reports whether the wrapper wrote past the end of the buffer (trap
+// 12). One word beyond an odd count is not an overrun, because the wrapper drops it. After a Send, words is nil.
 func (m *Model) Result() (words []uint32, overrun, done bool) {
 	return slices.Clone(m.wrap.buf), m.wrap.overrun, m.wrap.done
 }
@@ -167,7 +171,7 @@ func (m *Model) Result() (words []uint32, overrun, done bool) {
 // Dropped returns the number of incoming datagrams that the shell dropped.
 func (m *Model) Dropped() int { return m.in.dropped }
 
-// State returns the name of the MPE's state in the sources.
+// State returns the name that the MPE's state has in the sources.
 func (m *Model) State() string {
 	s := m.state.String()
 	if m.half {

@@ -6,7 +6,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// transmit fragments a message into datagrams and passes them to the shell.
+// transmit fragments a packet into datagrams and passes them to the shell, which drops them if it does not know the
+// peer's address.
 func (m *Model) transmit(msg []byte) {
 	to := int(m.call.peer)
 	if !slices.Contains(m.cfg.Peers, to) {
@@ -22,8 +23,8 @@ func (m *Model) transmit(msg []byte) {
 }
 
 // cut fragments a message of whole lines as the MPE's output queue does. The queue ends a datagram after 177 lines, but
-// checks for that only in words other than the message's last one: if the 177th line is the first half of the last
-// word, the second half is sent along, and the datagram has 1424 bytes.
+// not within the last word of the message. If the 177th line is the first half of that word, the second half is sent in
+// the same datagram, which then has 1424 bytes.
 func cut(msg []byte) [][]byte {
 	var datagrams [][]byte
 	start := 0

@@ -1,8 +1,8 @@
 package mpemodel
 
-// readHeader reads the next header in a wait state, 16 bytes at a time. It reads the first half as soon as it is
-// available. From then on only a second half makes progress, not even a time-out. The second half is the next word of
-// any datagram, so a datagram of one word eats the next one (trap 10).
+// readHeader reads the next header in a wait state, 16 bytes at a time. After it has read the first half, nothing but a
+// second half makes progress, not even a time-out. The second half is the next word of any datagram, so after a
+// datagram of a single word, the beginning of the next datagram is lost (trap 10).
 func (m *Model) readHeader() bool {
 	if !m.half {
 		if !m.in.readable() {
@@ -10,7 +10,7 @@ func (m *Model) readHeader() bool {
 		}
 		m.source = m.in.popSource()
 		if m.state == recvStart && m.mid && m.source == m.midSource {
-			// In mid-message, every packet of this peer is payload, headers included (trap 4).
+			// In the middle of a message, every packet from this peer is payload, including its header (trap 4).
 			m.state = recvData
 			return true
 		}
@@ -29,8 +29,8 @@ func (m *Model) readHeader() bool {
 	return true
 }
 
-// judge handles a complete header. ended is set if the datagram has no more data. A control packet must end there;
-// otherwise its rest is drained unread. DATA need not end there; if it does, readPayload waits for its payload.
+// judge handles a complete header. ended reports whether the datagram ends after it. If a control packet does not end
+// there, it is discarded together with the rest. DATA may end there; readPayload then waits for its payload.
 func (m *Model) judge(ended bool) {
 	if !ended && m.state != recvStart {
 		m.drainThen(m.state)
@@ -56,7 +56,7 @@ func (m *Model) judge(ended bool) {
 	}
 }
 
-// accept handles the control packet that the MPE waited for.
+// accept handles the control packet for which the MPE was waiting.
 func (m *Model) accept() {
 	switch m.state {
 	case wait4Clear:
@@ -73,7 +73,8 @@ func (m *Model) drainThen(s state) {
 	m.state = drain
 }
 
-// startPayload trusts the size in the header: it is never compared with the receiver's count (trap 12).
+// startPayload begins to receive payload. It trusts the size in the header, which is never compared with the receiver's
+// count (trap 12).
 func (m *Model) startPayload(size uint32) {
 	m.deq.lengths = append(m.deq.lengths, (size+1)/2)
 	m.wantWords, m.gotWords = size, 0
@@ -81,8 +82,8 @@ func (m *Model) startPayload(size uint32) {
 	m.state = recvData
 }
 
-// readPayload reads one word of payload. It has no time-out: if no data follows the header, the MPE waits for the next
-// datagram and treats it as payload (trap 8).
+// readPayload reads one word of payload. There is no time-out in this state. If no data follows the header, the MPE
+// waits for the next datagram and treats it as payload (trap 8).
 func (m *Model) readPayload() bool {
 	if !m.deq.room() {
 		return false

@@ -1,6 +1,7 @@
 package mpemodel
 
-// state is a state in which the MPE's state machine can wait. Transient states are steps of the functions in engine.go.
+// state is a state in which the MPE's state machine can wait. The transient states of the sources have no value here;
+// the functions in engine.go execute them as steps.
 type state uint8
 
 const (

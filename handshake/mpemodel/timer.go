@@ -2,7 +2,7 @@ package mpemodel
 
 import "time"
 
-// The MPE counts clock cycles of 6.4 ns; these are the corresponding times.
+// The MPE counts clock cycles of 6.4 ns. These constants are the corresponding times.
 const (
 	// baseTimeout is the first time-out of rank 0.
 	baseTimeout = 100 * time.Millisecond
@@ -10,32 +10,33 @@ const (
 	rankTimeout = 12500 * time.Microsecond
 	// retransmitTimeout is added for every earlier retransmission.
 	retransmitTimeout = time.Second
-	// maxRetransmissions is the number of retransmissions of one call, in all phases together.
+	// maxRetransmissions is the maximum number of retransmissions in one call, in all phases together.
 	maxRetransmissions = 3
-	// ackFactor multiplies the rank's time-out in the wait for ACK, but not the part for retransmissions.
+	// ackFactor is the factor by which the rank's time-out is longer in the wait for ACK. It does not apply to the part
+	// for earlier retransmissions.
 	ackFactor = 2
 )
 
 // timer is the MPE's only time-out counter.
 type timer struct {
-	// left is the remaining time of a wait. It keeps its value while the MPE does something else, and from one call to
-	// the next.
+	// left is the remaining time of a wait. It keeps its value while the MPE is not waiting, and from one call to the
+	// next.
 	left time.Duration
-	// dead: the counter has passed zero. It does not fire until it is set again.
+	// dead is set once the counter has passed zero. The counter does not fire again until arm sets it.
 	dead bool
-	// Retransmissions of the current call.
+	// retransmissions is the number of retransmissions in the current call.
 	retransmissions int
 }
 
-// arm sets the counter for a wait.
+// arm sets the counter for a wait. factor multiplies the rank's time-out.
 func (m *Model) arm(factor int) {
 	individual := baseTimeout + time.Duration(m.cfg.Rank)*rankTimeout
 	m.timer.left = time.Duration(factor)*individual + time.Duration(m.timer.retransmissions)*retransmitTimeout
 	m.timer.dead = false
 }
 
-// counting reports whether the counter runs: only in a wait, only while there is nothing to read, and not after half a
-// header was read.
+// counting reports whether the counter is running. It runs only in a wait, while there is nothing to read, and not
+// after half a header was read.
 func (m *Model) counting() bool {
 	if m.half || m.in.readable() {
 		return false
@@ -80,8 +81,8 @@ func (m *Model) timeOut() {
 			m.sendClear()
 			return
 		}
-		// The MPE abandons the message, but neither asks again nor sets the counter again. The word that it hands up to
-		// mark the failure is empty, and the dequeuer mistakes it for a line of data.
+		// The MPE abandons the message, but neither asks for it again nor sets the counter again. It passes an empty
+		// word to the dequeuer to mark the failure, which the dequeuer mistakes for a line of data.
 		m.wrap.feedback = append(m.wrap.feedback, feedbackFail)
 		m.deq.fifo = append(m.deq.fifo, word{last: true})
 		m.mid = false

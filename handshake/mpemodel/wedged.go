@@ -2,9 +2,9 @@ package mpemodel
 
 import "fmt"
 
-// Wedged reports whether the FPGA is in a state that it cannot leave by itself, and the reason. "Forever" in the reason
-// means that no packet helps; otherwise it names the packet that does. An idle FPGA is not wedged, nor is one that
-// waits for a SEND_REQUEST, which has no time-out by design.
+// Wedged reports whether the FPGA is in a state that it cannot leave by itself, and the reason. If the reason contains
+// "forever", no packet helps; otherwise the reason names the packet that does. An FPGA that is idle or waiting for a
+// SEND_REQUEST is not wedged; the latter wait has no time-out by design.
 func (m *Model) Wedged() (string, bool) {
 	if !m.Busy() {
 		return "", false

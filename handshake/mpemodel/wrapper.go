@@ -7,14 +7,14 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// call is the description of an MPI call that the wrapper passes to the MPE.
+// call describes an MPI call. The wrapper passes it to the MPE.
 type call struct {
 	peer  uint32
 	call  protocol.Call
 	count uint32 // words
 }
 
-// feedback is the MPE's result of a call.
+// feedback is the MPE's report to the wrapper about a call.
 type feedback uint8
 
 const (
@@ -22,7 +22,7 @@ const (
 	feedbackFail
 )
 
-// wrapper is the MPI library in the FPGA's role, for a single blocking call.
+// wrapper models the MPI library in the FPGA's role, for a single blocking call.
 type wrapper struct {
 	call     call
 	posted   bool // the MPE has not taken the call yet
@@ -30,11 +30,11 @@ type wrapper struct {
 	done     bool
 	feedback []feedback
 
-	// For a send: the message, and whether its lines wait for the MPE.
+	// For a send, words is the message, and linesReady is set if its lines are waiting for the MPE.
 	words      []uint32
 	linesReady bool
 
-	// For a receive: the user's buffer and the position in it.
+	// For a receive, buf is the user's buffer, and at the position in it.
 	buf     []uint32
 	at      uint64
 	ended   bool // the last line was received; feedback decides
@@ -56,7 +56,8 @@ func (w *wrapper) startRecv(c call) {
 // reading reports whether the wrapper accepts lines.
 func (w *wrapper) reading() bool { return w.active && w.call.call.IsRecv() && !w.ended }
 
-// line stores two words. It trusts last, and checks the count for the upper word only.
+// line stores two words in the user's buffer. It trusts last, and compares only the position of the second word with
+// the count.
 func (w *wrapper) line(lo, hi uint32, last bool) {
 	w.store(w.at, lo)
 	if w.at+1 < uint64(w.call.count) {
@@ -74,7 +75,7 @@ func (w *wrapper) store(at uint64, v uint32) {
 	w.buf[at] = v
 }
 
-// step reads the MPE's feedback, but only between messages.
+// step handles the MPE's feedback, but not while the wrapper is reading lines. It reports whether there was any.
 func (w *wrapper) step() bool {
 	if !w.active || len(w.feedback) == 0 || w.reading() {
 		return false
@@ -92,8 +93,8 @@ func (w *wrapper) step() bool {
 	return true
 }
 
-// appendLines appends the message in whole lines, the last one padded with zeros. A message of 0 words still has one
-// line (trap 8); in the real wrapper its content is the memory after the user's buffer.
+// appendLines appends the message to b in whole lines, of which the last is padded with zeros. A message of 0 words has
+// one line (trap 8), whose content in the real wrapper is the memory after the user's buffer.
 func (w *wrapper) appendLines(b []byte) []byte {
 	for _, v := range w.words {
 		b = binary.LittleEndian.AppendUint32(b, v)

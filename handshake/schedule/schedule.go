@@ -1,16 +1,17 @@
-// Package schedule enumerates schedules of faults, for tests that search all of them. It has no network: a test
-// executes each schedule in a world of its choice.
+// Package schedule enumerates schedules of faults, for tests that try all of them. It does not simulate a network; each
+// test executes the schedules in its own simulation.
 package schedule
 
 import "slices"
 
-// Fault is a fault of one packet: Nth is the number of the packet in a run, counted from 0, and Kind one of the test's
-// kinds of fault.
+// Fault is a fault that affects one packet. Nth is the number of the packet in a run, counted from 0. Kind is one of
+// the kinds of fault that the test defines.
 type Fault struct{ Nth, Kind int }
 
-// Each calls run with every schedule of up to depth faults of the given number of kinds, in the order of packets. run
-// returns the number of packets in its run, which may depend on the faults: retransmissions can be faulty as well. The
-// packets before the last fault of a schedule must not depend on that fault.
+// Each calls run with every schedule of up to depth faults. The kinds of the faults are 0 to kinds − 1, and the faults
+// of a schedule affect different packets, in ascending order. run returns the number of packets in its run, which may
+// depend on the faults, because retransmissions are packets as well. The packets before the last fault of a schedule
+// must not depend on that fault.
 func Each(kinds, depth int, run func(faults []Fault) (packets int)) {
 	var from func(faults []Fault)
 	from = func(faults []Fault) {
