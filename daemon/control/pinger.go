@@ -27,8 +27,8 @@ const maxPending = 16
 // pinger runs the pings between one pair of ranks one at a time.
 type pinger struct {
 	busy chan struct{} // holds a token while a ping runs
-	// A ping waiting for its turn sends on wanted; a ping whose caller has gone away receives from it and
-	// exits.
+	// A ping that waits for another ping sends on wanted; a ping whose caller has gone away receives from it
+	// and exits.
 	wanted chan struct{}
 	// pending identifies messages whose echo has not arrived. The echo may still arrive, and must not be
 	// mistaken for the echo of a later message.
