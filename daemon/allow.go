@@ -23,8 +23,8 @@ type access struct {
 	control *attach.Access
 }
 
-// newAccess looks up the users and groups of a configuration. group is the group of the daemon. The error joins
-// errors of type *config.Error.
+// newAccess resolves the users and groups in cfg to IDs. group is the daemon's group. The error joins one
+// *config.Error for each name that cannot be resolved.
 func newAccess(cfg *config.Config, group int) (*access, error) {
 	a := &access{ranks: make(map[int]attach.Access)}
 	var errs []error
@@ -49,7 +49,7 @@ func newAccess(cfg *config.Config, group int) (*access, error) {
 	return a, errors.Join(errs...)
 }
 
-// lookUp returns the IDs of users and groups. failed returns the error for a key below allow.
+// lookUp returns the IDs of the users and groups in a. failed builds the error for a key of the allow section.
 func lookUp(a *config.Allow, failed func(key, problem string) error) (of attach.Access, err error) {
 	var errs []error
 	numbers := func(names []string, key string, find func(string) (string, error)) (ids []int) {
@@ -63,7 +63,7 @@ func lookUp(a *config.Allow, failed func(key, problem string) error) (of attach.
 				}
 			}
 			n, err := strconv.Atoi(id)
-			errs = append(errs, err) // nil: the number is from the system or was checked
+			errs = append(errs, err) // err is nil: the number comes from the system or has been checked
 			ids = append(ids, n)
 		}
 		return ids
@@ -85,8 +85,8 @@ func lookUp(a *config.Allow, failed func(key, problem string) error) (of attach.
 	return of, errors.Join(errs...)
 }
 
-// attachMode returns the permission bits of the attach socket: the mode of the control socket or, if any rank
-// has an allow section, a mode with which everyone can connect.
+// attachMode returns the permission bits of the attach socket: the mode of the control socket, or a mode that
+// lets everyone connect if any rank has an allow section.
 func attachMode(cfg *config.Config) fs.FileMode {
 	for _, r := range cfg.Local() {
 		if r.Allow != nil {
@@ -96,7 +96,7 @@ func attachMode(cfg *config.Config) fs.FileMode {
 	return fs.FileMode(cfg.Control.Mode)
 }
 
-// denials counts requests refused because of their user.
+// denials counts the requests refused because the caller is not allowed to make them.
 type denials struct{ attach, control atomic.Uint64 }
 
 // counts returns the counts by socket, for the metrics.
@@ -104,7 +104,7 @@ func (d *denials) counts() map[string]uint64 {
 	return map[string]uint64{"attach": d.attach.Load(), "control": d.control.Load()}
 }
 
-// program counts and logs an event of an attached program.
+// program counts and logs an event from an attached program.
 func (d *Daemon) program(e attach.Event) {
 	if refused, ok := errors.AsType[*wire.RefusedError](e.Err); ok && e.Kind == attach.EventRefused &&
 		refused.Reason == wire.Permission {

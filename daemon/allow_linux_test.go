@@ -23,13 +23,13 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/attach"
 )
 
-// as calls f on a thread with other credentials, which exits afterwards. Sockets that f connects in its own
-// goroutine have these credentials.
+// as calls f on a thread that has other credentials and exits afterwards. A socket that f connects in its own
+// goroutine has these credentials.
 func as(t *testing.T, uid, gid int, f func()) {
 	t.Helper()
 	done := make(chan error, 1)
 	go func() {
-		runtime.LockOSThread() // never unlocked: nothing else can use the thread
+		runtime.LockOSThread() // never unlocked, so that nothing else uses the thread
 		_, _, e1 := unix.RawSyscall(unix.SYS_SETGROUPS, 0, 0, 0)
 		_, _, e2 := unix.RawSyscall(unix.SYS_SETRESGID, uintptr(gid), uintptr(gid), uintptr(gid))
 		_, _, e3 := unix.RawSyscall(unix.SYS_SETRESUID, uintptr(uid), uintptr(uid), uintptr(uid))
@@ -45,8 +45,8 @@ func as(t *testing.T, uid, gid int, f func()) {
 	}
 }
 
-// TestAllow checks that users can attach to their ranks only, and read the status or do more, as configured,
-// also after a reload.
+// TestAllow checks that users can attach only to their own ranks, and that they can read the status or do more
+// as configured. A reload takes effect on both.
 func TestAllow(t *testing.T) {
 	needs.Root(t, "requests of other users", "can be another user")
 	const alice, bob = 54321, 54322

@@ -12,8 +12,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/daemon/attach"
 )
 
-// TestAccess checks that a rank has its own users and groups, or else the group with write permission on the
-// sockets.
+// TestAccess checks that a rank is accessible to its own users and groups or, if it has none, to the group that
+// may write to the sockets.
 func TestAccess(t *testing.T) {
 	const self = 77
 	group := attach.Access{GIDs: []int{self}}

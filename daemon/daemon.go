@@ -34,34 +34,34 @@ import (
 type Options struct {
 	// Log is the log; nil discards all lines.
 	Log *zap.Logger
-	// LostLogLines returns the number of lines that Log has lost; nil means none.
+	// LostLogLines returns the number of lines lost by Log; nil means that no line is ever lost.
 	LostLogLines func() uint64
-	// LogTail returns the end of Log; nil if it is not available.
+	// LogTail returns the most recent lines of Log; nil if they are not available.
 	LogTail func() []byte
-	// Ready receives one line when the daemon is ready; nil discards it. The daemon does not wait for the
-	// write.
+	// Ready receives one line when the daemon is ready; nil discards it. The daemon does not wait until the
+	// line has been written.
 	Ready io.Writer
-	// Source names the source of the configuration.
+	// Source names the file or other source from which the configuration was read.
 	Source string
-	// Load reads the configuration again, for a reload; nil if that is not possible.
+	// Load reads the configuration again for a reload; nil if it cannot be read again.
 	Load func() (*config.Config, error)
-	// Reload has a value when the configuration is to be reloaded, after SIGHUP.
+	// Reload delivers a signal, such as SIGHUP, for each requested reload.
 	Reload <-chan os.Signal
-	// Level is the level of Log; nil if a reload may not change it.
+	// Level is the level of Log, which a reload may change; nil if it may not.
 	Level *zap.AtomicLevel
 	// JobDirectory is the directory of the job to which the ranks belong, or empty.
 	JobDirectory string
-	// FailureLimit is the time for which the kernel of a stand-in may fail continuously before the daemon exits
-	// with its error. If it is set, the daemon also exits with the error of a kernel that cannot run. 0 means
-	// never.
+	// FailureLimit is the time for which a stand-in's kernel may fail without interruption before the daemon
+	// exits with the kernel's error; 0 means no limit. If it is set, the daemon also exits if a kernel cannot
+	// run at all.
 	FailureLimit time.Duration
-	// StateDirectory holds the state that hosts keep for their next process; empty means that none is kept.
+	// StateDirectory holds state that a host saves for its next process; if empty, no state is saved.
 	StateDirectory string
 }
 
-// Daemon is a planned or running daemon.
+// Daemon is a daemon, running or not yet started.
 type Daemon struct {
-	cfg      *config.Config // at the start; current is the last loaded one
+	cfg      *config.Config // at startup; current is the most recently loaded one
 	opts     Options
 	log      *zap.Logger
 	ranks    []*localRank // in rank order
@@ -71,10 +71,10 @@ type Daemon struct {
 	recording *recording
 	failures  failures
 	attached  *attach.Server
-	// access belongs to the last loaded configuration.
+	// access reflects the most recently loaded configuration.
 	access atomic.Pointer[access]
 	denied denials
-	// attachedBytes limits the memory of the operations of all attached programs.
+	// attachedBytes limits the memory used by operations of all attached programs together.
 	attachedBytes int64
 	started       time.Time
 	web           *web.Server     // nil if HTTP is disabled
@@ -83,7 +83,7 @@ type Daemon struct {
 	reloads
 }
 
-// New plans a daemon, without binding or starting anything. The error joins all errors of the configuration.
+// New prepares a daemon without binding or starting anything. The error joins all errors found in cfg.
 func New(cfg *config.Config, opts Options) (*Daemon, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -130,7 +130,7 @@ func New(cfg *config.Config, opts Options) (*Daemon, error) {
 	return d, errors.Join(errs...)
 }
 
-// local returns the local rank of the given number, or nil.
+// local returns the local rank with the given number, or nil.
 func (d *Daemon) local(rank int) *localRank {
 	for _, r := range d.ranks {
 		if r.cfg.Rank == rank {
@@ -140,8 +140,8 @@ func (d *Daemon) local(rank int) *localRank {
 	return nil
 }
 
-// Run runs the daemon until ctx is done and all tasks have exited. It returns an error if an address could not
-// be bound, or if a task failed. A Daemon runs once.
+// Run runs the daemon until ctx is done and all tasks have exited. It returns an error if an address cannot be
+// bound or a task fails. Run may be called only once.
 func (d *Daemon) Run(ctx context.Context) (err error) {
 	// The log writer exits last.
 	logCtx, stopLog := context.WithCancel(context.WithoutCancel(ctx))
@@ -192,10 +192,11 @@ func (d *Daemon) Run(ctx context.Context) (err error) {
 	return errors.Join(err, d.stopEngines())
 }
 
-// listeners are the daemon's own sockets; nil if disabled.
+// listeners holds the daemon's own sockets. A disabled socket is nil.
 type listeners struct{ control, attach net.Listener }
 
-// bind binds all local ranks and the daemon's own sockets, or none of them.
+// bind binds the sockets of all local ranks and the daemon's own sockets. On an error, it leaves none of them
+// bound.
 func (d *Daemon) bind() (open listeners, err error) {
 	for _, r := range d.ranks {
 		if err := r.Bind(d.rankMap); err != nil {
@@ -221,7 +222,7 @@ func (d *Daemon) bind() (open listeners, err error) {
 	return open, nil
 }
 
-// attachSocket returns the path of the socket to which programs attach, or "" if the daemon has no hosts.
+// attachSocket returns the path of the socket to which programs attach, or "" if the daemon has no host ranks.
 func (d *Daemon) attachSocket() string {
 	for _, r := range d.ranks {
 		if r.port != nil || r.cfg.Run == config.RunHost {
@@ -231,7 +232,7 @@ func (d *Daemon) attachSocket() string {
 	return ""
 }
 
-// release closes all bound sockets when the start fails.
+// release closes all bound sockets after a failed start.
 func (d *Daemon) release(open listeners) error {
 	var errs []error
 	if d.web != nil {
@@ -266,9 +267,10 @@ func (d *Daemon) startEngines() error {
 	return nil
 }
 
-// kernelFailed fails the pending operations of this process's hosts with a stand-in whose exchange is broken.
+// kernelFailed fails all pending operations between this process's hosts and a stand-in whose kernel has
+// failed.
 func (d *Daemon) kernelFailed(failed *localRank, err error) {
-	if !errors.Is(err, mpe.ErrTruncated) { // a failed receive of the stand-in, which is recorded elsewhere
+	if !errors.Is(err, mpe.ErrTruncated) { // a failed receive in the stand-in, recorded elsewhere
 		d.noteFailure(failed.cfg.Rank, -1, state.OperationKernel, err)
 	}
 	for _, r := range d.ranks {
@@ -323,7 +325,7 @@ func (d *Daemon) serve(ctx context.Context, open listeners, http *webTask) error
 		d.reloadOnSignal(ctx)
 		return nil
 	})
-	// The daemon runs until it is stopped, even without other tasks.
+	// Without this task, a daemon that has no other tasks would exit at once.
 	tasks.Go(func() error {
 		select {
 		case <-stop.Done():
@@ -354,7 +356,7 @@ func (d *Daemon) reportReady(ctx context.Context) error {
 		zap.String("version", version.String()), zap.String("config", d.opts.Source), zap.String("http", d.webURL()))
 	d.notifyReady()
 	if d.opts.Ready != nil {
-		go func() { // the writer may block, like a pipe without a reader
+		go func() { // the writer may block, for example on a pipe without a reader
 			if _, err := io.WriteString(d.opts.Ready, d.readyLine()+"\n"); err != nil {
 				d.log.Warn("ready line not written", zap.Error(err))
 			}
@@ -363,10 +365,10 @@ func (d *Daemon) reportReady(ctx context.Context) error {
 	return nil
 }
 
-// readyRanks limits the ranks in the ready line.
+// readyRanks is the maximum number of ranks in the ready line.
 const readyRanks = 8
 
-// readyLine lists the local ranks and their addresses, up to readyRanks.
+// readyLine returns a line with the addresses of the first readyRanks local ranks.
 func (d *Daemon) readyLine() string {
 	var b strings.Builder
 	b.WriteString("ready ")

@@ -39,8 +39,8 @@ func TestReadyLine(t *testing.T) {
 	}
 }
 
-// paced is the length in words of a message whose datagrams are paced. It is not much longer than necessary: on
-// a busy machine the sender of a long one stalls in mid-message, which ends the message.
+// paced is the length in words of a message whose datagrams are paced. It is not much longer than necessary,
+// because on a busy machine the sender of a long message stalls in the middle, which fails the message.
 const paced = 80_000
 
 func TestPing(t *testing.T) {
@@ -53,7 +53,7 @@ func TestPing(t *testing.T) {
 				r.ping(t, 1, words, 3)
 			}
 			r.ping(t, 2, paced, 1)
-			// A rank on TCP may be called before its connection is made.
+			// A message to a rank on TCP may be sent before the connection has been made.
 			if log := r.log.String(); strings.Contains(log, "WARN") && !strings.Contains(log, "rmem_max") &&
 				!strings.Contains(link, "tcp") {
 				t.Errorf("warnings:\n%s", log)
@@ -62,7 +62,8 @@ func TestPing(t *testing.T) {
 	}
 }
 
-// TestSharedLink checks that one rank's entry applies to both ends, even if the rank itself is the caller.
+// TestSharedLink checks that the entry of one rank applies to both ends of a link, even if that rank is the
+// caller.
 func TestSharedLink(t *testing.T) {
 	c := newCluster(t)
 	r := start(t, c.yaml("", "run: host", "run: standin, link: {transport: tcp, profile: v0.9}", "run: standin"))
@@ -118,8 +119,8 @@ func TestSendRecv(t *testing.T) {
 	})
 }
 
-// TestSendWaitsForAReceive checks that a send waits for its receive, even in the extended profile, where a
-// message may be complete at its sender once it was copied.
+// TestSendWaitsForAReceive checks that a send waits for a matching receive, even in the extended profile, in
+// which a message may complete at its sender as soon as it has been copied.
 func TestSendWaitsForAReceive(t *testing.T) {
 	c := newCluster(t)
 	r := start(t, c.yaml("defaults: {profile: extended}", "run: host", "run: host"))
@@ -181,8 +182,8 @@ func TestRequestErrors(t *testing.T) {
 	r.log.waitFor(t, `send failed	{"rank": 0, "peer": 2, "error": "rank 0 has waited `)
 }
 
-// TestCancelledSend checks that the error of a send that its peer does not answer describes the peer's state,
-// and that the status shows no wait.
+// TestCancelledSend checks that the error of a send to a peer that does not answer describes the state of the
+// peer, and that the status no longer shows a wait.
 func TestCancelledSend(t *testing.T) {
 	c := newCluster(t)
 	r := start(t, c.yaml("", "run: host", "peer: fpga"))
@@ -224,7 +225,7 @@ func TestHangUp(t *testing.T) {
 	await(t, "the receive to be cancelled", func() bool { return !posted() })
 }
 
-// await polls for a condition that has no notification.
+// await polls until a condition is met for which there is no notification.
 func await(t testing.TB, what string, cond func() bool) {
 	t.Helper()
 	poll := time.NewTicker(time.Millisecond)
@@ -250,7 +251,7 @@ func TestSecondDaemon(t *testing.T) {
 	if err := d.Run(within(t)); !errors.Is(err, control.ErrInUse) {
 		t.Errorf("a second daemon on the same control socket: %v", err)
 	}
-	// The addresses are free again.
+	// The addresses can be bound again.
 	conn, err := net.ListenPacket("udp", other.addr(1))
 	if err != nil {
 		t.Fatal(err)
@@ -291,7 +292,7 @@ func TestShutdown(t *testing.T) {
 	r := start(t, c.yaml("", "run: host", "run: standin", "run: standin, kernel: source, kernel_options: {words: 1000}",
 		"run: host"))
 	r.ping(t, 1, 1000, 2)
-	// A waiting caller gets an error.
+	// A caller that waits gets an error.
 	ended := make(chan error, 1)
 	go func() {
 		_, _, err := r.client.Recv(within(t), control.RecvRequest{From: 3, To: 0, Words: 1})
@@ -315,7 +316,7 @@ func TestShutdown(t *testing.T) {
 	}
 }
 
-// TestKernelEnds checks that the daemon continues after the end of a kernel.
+// TestKernelEnds checks that the daemon keeps running after a kernel has ended.
 func TestKernelEnds(t *testing.T) {
 	c := newCluster(t)
 	r := start(t, c.yaml("", "run: host", "run: standin, kernel: source, kernel_options: {words: 5, count: 2}"))

@@ -14,9 +14,9 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// TestDeadEnd has an FPGA that does not acknowledge a message of a program attached to the daemon's rank. Until
-// the daemon is reset (zrlctl reset), all operations of this program, the daemon and the next program end with
-// that error.
+// TestDeadEnd plays an FPGA that does not acknowledge a message from a program attached to the daemon's rank.
+// All operations of this program, of the daemon and of the next program fail with that error until the daemon
+// is reset (zrlctl reset).
 func TestDeadEnd(t *testing.T) {
 	c := newCluster(t)
 	r := start(t, c.yaml("", "run: host", "peer: fpga, link: {deadlines: {ack: 250ms}}"))

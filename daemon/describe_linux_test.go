@@ -13,7 +13,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// TestDescribe checks that a full state reports stopped programs, while a scrape makes no system call for each.
+// TestDescribe checks that a full state reports stopped programs, and that a scrape does not make a system call
+// for each program.
 func TestDescribe(t *testing.T) {
 	program := exec.CommandContext(t.Context(), "sleep", "60")
 	if err := program.Start(); err != nil {

@@ -1,12 +1,12 @@
-// Package daemon assembles a running zrlmpid from a configuration: the rank map, the sockets of every local
-// rank, an engine for each, the kernels of stand-ins, the control socket and the log.
+// Package daemon builds and runs zrlmpid from a configuration: the rank map, the sockets and engine of every
+// local rank, the kernels of stand-ins, the control socket and the log.
 //
-// Everything is bound before anything runs: a ready daemon is reachable at each of its addresses, and one that
-// cannot bind an address releases the others and returns an error with advice. The package contains no
-// protocol.
+// The daemon binds all of its addresses before it runs anything, so a ready daemon is reachable at every
+// address. If one address cannot be bound, the daemon releases the others and returns an error with advice. The
+// package contains no protocol code.
 //
-// A reload takes effect as a whole, or not at all if a part of it needs a restart (Reload).
+// A reload (see Reload) applies the whole configuration, or none of it if any part needs a restart.
 //
-// The packet path must never wait for the log: the Observer queues lines, and counts those that it drops
-// because the queue is full.
+// The packet path must never wait for the log: the Observer queues log lines, and drops and counts those that
+// do not fit in the queue.
 package daemon

@@ -11,11 +11,12 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// examineHost logs the problems of this host that it finds without waiting, one line per check; zrlctl doctor
-// checks more and lists all. It takes some milliseconds, once the daemon serves.
+// examineHost runs the checks of this host that need no waiting and logs one line for each problem. zrlctl
+// doctor runs more checks and lists all problems. It takes a few milliseconds and runs once the daemon is
+// serving.
 func (d *Daemon) examineHost() {
 	p := doctor.FromConfig(d.opts.Source, d.cfg)
-	status := state.Status{PID: os.Getpid()} // without peers: the states of a large cluster take memory
+	status := state.Status{PID: os.Getpid()} // omit peers: their states take much memory in a large cluster
 	for _, r := range d.ranks {
 		status.Ranks = append(status.Ranks, state.Rank{RankInfo: r.Info(state.Scrape)})
 	}

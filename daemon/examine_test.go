@@ -5,12 +5,12 @@ import (
 	"testing"
 )
 
-// TestHostSetupIsLogged checks that problems of the host are logged once for each check, and that the daemon
-// serves.
+// TestHostSetupIsLogged checks that problems of the host are logged once per check, and that the daemon serves
+// nevertheless.
 func TestHostSetupIsLogged(t *testing.T) {
 	c := newCluster(t)
 	text := c.yaml("", "run: host", "run: standin", "peer: cpu", "peer: cpu")
-	for i, unreached := range []string{"192.0.2.8:2718", "192.0.2.9:2718"} { // reserved for documentation
+	for i, unreached := range []string{"192.0.2.8:2718", "192.0.2.9:2718"} { // addresses reserved for documentation
 		text = strings.Replace(text, c.addr(i+2), unreached, 1)
 	}
 	r := start(t, text)

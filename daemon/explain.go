@@ -10,8 +10,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// explain adds, to the error of an operation with a stand-in of this daemon, the reason why its kernel does not
-// continue. The caller must hold no lock of an engine.
+// explain extends the error of an operation with one of this daemon's stand-ins by the reason why the
+// stand-in's kernel is stuck. The caller must not hold an engine's lock.
 func (d *Daemon) explain(err error) error {
 	w, ok := endedWait(err)
 	if !ok {
@@ -28,7 +28,7 @@ func (d *Daemon) explain(err error) error {
 	return fmt.Errorf("%w; rank %d is a stand-in of this zrlmpid: %s", err, w.Remote, why)
 }
 
-// endedWait returns the wait that ended with err.
+// endedWait returns the wait that failed with err.
 func endedWait(err error) (w handshake.Wait, ok bool) {
 	if e, ok := errors.AsType[*mpe.WaitError](err); ok {
 		return e.Wait, true

@@ -14,13 +14,13 @@ import (
 	"github.com/zrlmpi/zrlmpid/node/recorder"
 )
 
-// failures holds the most recent failed operations.
+// failures holds the most recent failures of operations.
 type failures struct {
 	mu   sync.Mutex
 	list []state.Failure // newest last
 }
 
-// add adds a failure, or increments the count of the last one if it is the same.
+// add appends a failure, or increments the count of the last one if the two are the same.
 func (f *failures) add(one state.Failure) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -47,12 +47,12 @@ func sameFailure(a, b *state.Failure) bool {
 func (f *failures) recent() []state.Failure {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	list := append([]state.Failure{}, f.list...) // not nil: JSON needs [] and not null
+	list := append([]state.Failure{}, f.list...) // not nil, so that the JSON is [] and not null
 	slices.Reverse(list)
 	return list
 }
 
-// failureOf returns the failure of an operation with a peer, or with no particular peer if peer is -1.
+// failureOf describes a failed operation with a peer. peer is -1 if no particular peer is involved.
 func failureOf(now time.Time, rank, peer int, operation state.Operation, err error) state.Failure {
 	f := state.Failure{Time: now, Rank: rank, Operation: operation, State: waitState(err), Reason: err.Error()}
 	if peer >= 0 {
@@ -61,7 +61,7 @@ func failureOf(now time.Time, rank, peer int, operation state.Operation, err err
 	return f
 }
 
-// noteFailure stores a failed operation and requests a record of it.
+// noteFailure stores a failure and requests a record of it.
 func (d *Daemon) noteFailure(rank, peer int, operation state.Operation, err error) {
 	now := time.Now()
 	f := failureOf(now, rank, peer, operation, err)
@@ -76,7 +76,8 @@ func (d *Daemon) noteFailure(rank, peer int, operation state.Operation, err erro
 	d.failures.add(f)
 }
 
-// recentFailures returns the last failures, newest first. It omits paths of records that no longer exist.
+// recentFailures returns the recent failures, newest first. It omits the paths of records that have been
+// deleted.
 func (d *Daemon) recentFailures() []state.Failure {
 	list := d.failures.recent()
 	for i := range list {
@@ -87,12 +88,12 @@ func (d *Daemon) recentFailures() []state.Failure {
 	return list
 }
 
-// byCaller reports whether an operation was ended by its caller or by the end of the daemon.
+// byCaller reports whether an operation failed because its caller cancelled it or the daemon stopped.
 func byCaller(err error) bool {
 	return errors.Is(err, context.Canceled) || errors.Is(err, mpe.ErrClosed) || errors.Is(err, mpe.ErrCancelled)
 }
 
-// waitState returns the state in which an operation was waiting when it failed, or "".
+// waitState returns the state in which an operation was waiting when it failed, or "" if it was not waiting.
 func waitState(err error) string {
 	if e, ok := errors.AsType[*mpe.WaitError](err); ok {
 		return e.State.String()

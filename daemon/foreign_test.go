@@ -16,8 +16,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// TestForeignProfile checks that the log, and the error of a send to a peer with the extended profile, name the
-// profiles of both sides.
+// TestForeignProfile checks that the profiles of both sides are named in the log and in the error of a send to
+// a peer with the extended profile.
 func TestForeignProfile(t *testing.T) {
 	c := newCluster(t)
 	r := start(t, c.yaml("", "run: host", "peer: software"))
@@ -54,8 +54,8 @@ func TestForeignProfile(t *testing.T) {
 	}
 }
 
-// TestAttachToControlSocket checks that the error of a program that is given the control socket names the right
-// one.
+// TestAttachToControlSocket checks that a program that attaches to the control socket gets an error that names
+// the right socket.
 func TestAttachToControlSocket(t *testing.T) {
 	c := newCluster(t)
 	start(t, c.yaml("", "run: host", "peer: software"))
@@ -67,8 +67,7 @@ func TestAttachToControlSocket(t *testing.T) {
 	}
 }
 
-// TestControlOnAttachSocket checks that the error of zrlctl that is given the socket for programs names the
-// right one.
+// TestControlOnAttachSocket checks that zrlctl reports the right socket if it is given the socket for programs.
 func TestControlOnAttachSocket(t *testing.T) {
 	c := newCluster(t)
 	start(t, c.yaml("", "run: host", "peer: software"))
@@ -81,8 +80,8 @@ func TestControlOnAttachSocket(t *testing.T) {
 	}
 }
 
-// program writes a program for kernel exec that prints text, in printf format, and waits for the end of its
-// input.
+// program writes a program for the exec kernel. The program prints text, which is in printf format, and waits
+// for the end of its input.
 func program(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "program")
@@ -92,8 +91,8 @@ func program(t *testing.T, text string) string {
 	return path
 }
 
-// TestMistakesOfPrograms checks that the log, and the errors of waiting ranks, describe the mistakes of a
-// stand-in's program.
+// TestMistakesOfPrograms checks that mistakes of a stand-in's program are described in the log and in the
+// errors of ranks that wait.
 func TestMistakesOfPrograms(t *testing.T) {
 	for name, tt := range map[string]struct {
 		text, logged, want string
@@ -124,7 +123,7 @@ func TestMistakesOfPrograms(t *testing.T) {
 			if err := <-errs; !strings.Contains(err.Error(), want) {
 				t.Errorf("%v, want %q", err, want)
 			}
-			// So does the error of an attached program.
+			// The error of an attached program describes the mistake, too.
 			dev, err := attach.Dial(within(t), strings.TrimSuffix(c.socket, ".sock")+"-attach.sock", 0)
 			if err != nil {
 				t.Fatal(err)

@@ -21,10 +21,10 @@ import (
 	"github.com/zrlmpi/zrlmpid/daemon/standin/wedgetest"
 )
 
-// testTimeout limits the wait of a test for an event.
+// testTimeout is the maximum time that a test waits for an event.
 const testTimeout = 20 * time.Second
 
-// cluster has the addresses and the control socket of a test.
+// cluster contains the addresses and the control socket used by a test.
 type cluster struct{ network, socket string }
 
 func newCluster(t testing.TB) cluster {
@@ -35,7 +35,7 @@ func (c cluster) addr(rank int) string {
 	return fmt.Sprintf("%s%d:2718", c.network, rank+1)
 }
 
-// yaml returns a configuration. Rank i, counted from 0, has the i-th address.
+// yaml returns a configuration. Rank i, counted from 0, has the i-th address of the cluster.
 func (c cluster) yaml(extra string, ranks ...string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "control: {socket: %q}\n%s\n", c.socket, extra)
@@ -49,7 +49,7 @@ func (c cluster) yaml(extra string, ranks ...string) string {
 	return b.String()
 }
 
-// echoes returns the entries of a host and n stand-ins that run echo.
+// echoes returns the configuration entries of a host and of n stand-ins that run echo.
 func echoes(n int, more string) []string {
 	ranks := []string{"run: host"}
 	for range n {
@@ -76,13 +76,13 @@ type running struct {
 	stop   func() error
 }
 
-// start runs a daemon until the test ends, or stop is called.
+// start runs a daemon until the test ends or stop is called.
 func start(t testing.TB, text string) *running {
 	t.Helper()
 	return startWith(t, text, func(*Options) {})
 }
 
-// startWith is start with modified options.
+// startWith is like start, but lets change modify the options.
 func startWith(t testing.TB, text string, change func(*Options)) *running {
 	t.Helper()
 	log := &syncBuffer{grew: make(chan struct{}, 1)}
@@ -125,7 +125,7 @@ func testLogger(w zapcore.WriteSyncer) *zap.Logger {
 	return zap.New(zapcore.NewCore(zapcore.NewConsoleEncoder(ec), w, zapcore.DebugLevel))
 }
 
-// syncBuffer is a log that a test can wait for.
+// syncBuffer is a log whose content a test can wait for.
 type syncBuffer struct {
 	mu   sync.Mutex
 	b    bytes.Buffer
@@ -170,7 +170,7 @@ func within(t testing.TB) context.Context {
 	return ctx
 }
 
-// ping makes round trips, and fails the test unless every one is verified.
+// ping makes round trips. It fails the test unless all of them are verified.
 func (r *running) ping(t testing.TB, to, words, count int) {
 	t.Helper()
 	trips := 0

@@ -9,8 +9,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// TestBadPackets checks that packets that no correct peer sends are counted by reason, and do not disturb
-// others.
+// TestBadPackets checks that packets that a correct peer never sends are counted by reason, and do not disturb
+// other peers.
 func TestBadPackets(t *testing.T) {
 	c := newCluster(t)
 	r := start(t, c.yaml("", "run: host", "run: standin", "peer: software"))
@@ -84,7 +84,7 @@ func TestBadPackets(t *testing.T) {
 		}
 		await(t, tt.reason.String(), func() bool { return count() == before+copies })
 		r.ping(t, 1, 347, 1)
-		if before == 0 { // the second of a kind within a second is not logged
+		if before == 0 { // a second line of the same kind within a second is not logged
 			r.log.waitFor(t, tt.log)
 		}
 	}

@@ -2,16 +2,16 @@ package daemon
 
 import "time"
 
-// perLine is the minimum time between two log lines of a kind.
+// perLine is the minimum time between two log lines of the same kind.
 const perLine = time.Second
 
-// limiter passes one line per perLine, and counts the suppressed ones.
+// limiter lets one line pass every perLine and counts the lines that it suppresses.
 type limiter struct {
 	next       time.Duration
 	suppressed uint64
 }
 
-// take reports whether a line may pass now, and the number of lines suppressed since the last one.
+// take reports whether a line may be logged now, and how many lines were suppressed since the last logged one.
 func (l *limiter) take(now time.Duration) (suppressed uint64, ok bool) {
 	if now < l.next {
 		l.suppressed++
@@ -22,7 +22,8 @@ func (l *limiter) take(now time.Duration) (suppressed uint64, ok bool) {
 	return suppressed, true
 }
 
-// rest returns the number of suppressed lines once perLine has passed, and 0 before.
+// rest returns the number of suppressed lines if perLine has passed since the last logged line, and 0
+// otherwise.
 func (l *limiter) rest(now time.Duration) uint64 {
 	if l.suppressed == 0 || now < l.next {
 		return 0

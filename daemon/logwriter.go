@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// LogWriter queues log lines for a writer that may be slow, stuck, full or closed. Its callers never wait and
-// get no error: lines that cannot be written are lost, and counted. It is safe for concurrent use.
+// LogWriter queues log lines for a writer that may be slow, blocked, full or closed. Callers never wait and
+// never get an error: lines that cannot be written are dropped and counted. A LogWriter is safe for concurrent
+// use.
 type LogWriter struct {
 	lines   chan []byte
 	closing chan struct{}
@@ -17,17 +18,17 @@ type LogWriter struct {
 	lost    atomic.Uint64
 
 	mu   sync.Mutex
-	tail []byte // the last lines, lost ones included
+	tail []byte // the most recent lines, including lost ones
 }
 
-// NewLogWriter returns a LogWriter that writes to out until Close.
+// NewLogWriter returns a LogWriter that writes to out until Close is called.
 func NewLogWriter(out io.Writer) *LogWriter {
 	w := &LogWriter{lines: make(chan []byte, queueLen), closing: make(chan struct{}), done: make(chan struct{})}
 	go w.run(out)
 	return w
 }
 
-// Write queues a line, which it copies. It never fails.
+// Write queues a copy of line. It never fails.
 func (w *LogWriter) Write(line []byte) (int, error) {
 	w.keep(line)
 	select {
@@ -38,7 +39,7 @@ func (w *LogWriter) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// maxTail is the length in bytes of the log tail that is kept.
+// maxTail is the maximum length of the kept log tail in bytes.
 const maxTail = 256 << 10
 
 func (w *LogWriter) keep(line []byte) {
@@ -59,7 +60,7 @@ func lastLines(text []byte) []byte {
 	return text[bytes.IndexByte(text, '\n')+1:]
 }
 
-// Tail returns the last lines, at most 256 KiB.
+// Tail returns the most recent lines, at most maxTail bytes.
 func (w *LogWriter) Tail() []byte {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -69,8 +70,8 @@ func (w *LogWriter) Tail() []byte {
 // Lost returns the number of lost lines.
 func (w *LogWriter) Lost() uint64 { return w.lost.Load() }
 
-// Close waits until all lines are written, or for limit: a stuck write continues in the background. Close must
-// be called once.
+// Close waits until all lines have been written, but no longer than limit. A blocked write continues in the
+// background. Close must be called exactly once.
 func (w *LogWriter) Close(limit time.Duration) {
 	close(w.closing)
 	timer := time.NewTimer(limit)
@@ -91,7 +92,7 @@ func (w *LogWriter) run(out io.Writer) {
 			continue
 		default:
 		}
-		select { // nothing is queued
+		select { // the queue is empty
 		case line := <-w.lines:
 			w.write(out, line)
 		case <-w.closing:
@@ -100,7 +101,7 @@ func (w *LogWriter) run(out io.Writer) {
 	}
 }
 
-// write writes a line. After an error, the next line is tried again.
+// write writes a line. An error does not prevent later writes.
 func (w *LogWriter) write(out io.Writer, line []byte) {
 	if _, err := out.Write(line); err != nil {
 		w.lost.Add(1)

@@ -21,7 +21,7 @@ func TestLogWriterWritesAll(t *testing.T) {
 	w := NewLogWriter(&out)
 	line := make([]byte, 0, 100)
 	for i := range queueLen {
-		line = fmt.Appendf(line[:0], "line %d\n", i) // the memory is reused, as by zap
+		line = fmt.Appendf(line[:0], "line %d\n", i) // the memory is reused, as zap does
 		want.Write(line)
 		if n, err := w.Write(line); n != len(line) || err != nil {
 			t.Fatal(n, err)
@@ -33,7 +33,8 @@ func TestLogWriterWritesAll(t *testing.T) {
 	}
 }
 
-// TestLogWriterTail checks that the end of the log is kept in complete lines, written or not.
+// TestLogWriterTail checks that the tail of the log is kept in complete lines, whether or not they have been
+// written.
 func TestLogWriterTail(t *testing.T) {
 	w := NewLogWriter(io.Discard)
 	defer w.Close(testTimeout)
@@ -54,13 +55,13 @@ func TestLogWriterTail(t *testing.T) {
 	}
 }
 
-// TestLogWriterIsStuck checks that lines beyond the queue are lost and counted, that Write does not block, and
-// that Close does not wait forever.
+// TestLogWriterIsStuck checks that lines that do not fit in the queue are dropped and counted, that Write never
+// blocks, and that Close does not wait forever.
 func TestLogWriterIsStuck(t *testing.T) {
 	out, stuck := io.Pipe() // without a reader
 	w := NewLogWriter(stuck)
 	const more = 10
-	for range queueLen + 1 + more { // one may be held by the writer
+	for range queueLen + 1 + more { // the writer may hold one line
 		if _, err := w.Write([]byte("line\n")); err != nil {
 			t.Fatal(err)
 		}
@@ -74,7 +75,7 @@ func TestLogWriterIsStuck(t *testing.T) {
 		t.Error("a line was written without a reader")
 	default:
 	}
-	go func() { _, _ = io.Copy(io.Discard, out) }() // it is read again: queued lines are written
+	go func() { _, _ = io.Copy(io.Discard, out) }() // once it is read again, the queued lines are written
 	select {
 	case <-w.done:
 	case <-time.After(testTimeout):
@@ -82,7 +83,7 @@ func TestLogWriterIsStuck(t *testing.T) {
 	}
 }
 
-// TestLogWriterFails checks that lines that cannot be written are counted, and later ones written.
+// TestLogWriterFails checks that lines that cannot be written are counted, and that later lines are written.
 func TestLogWriterFails(t *testing.T) {
 	var out bytes.Buffer
 	w := NewLogWriter(writerFunc(func(line []byte) error {
@@ -103,7 +104,7 @@ func TestLogWriterFails(t *testing.T) {
 	}
 }
 
-// TestPacketPathDoesNotWaitForTheLog checks that the packet path is not blocked, even while the log blocks in a
+// TestPacketPathDoesNotWaitForTheLog checks that the packet path is not blocked even while the log blocks a
 // flush of suppressed lines.
 func TestPacketPathDoesNotWaitForTheLog(t *testing.T) {
 	reached, release := make(chan struct{}), make(chan struct{})
@@ -141,12 +142,12 @@ func TestPacketPathDoesNotWaitForTheLog(t *testing.T) {
 	<-passed
 }
 
-// writerFunc is a writer that accepts everything, or fails.
+// writerFunc is a writer that accepts everything or fails.
 type writerFunc func([]byte) error
 
 func (f writerFunc) Write(p []byte) (int, error) { return len(p), f(p) }
 
-// TestReadyLineCannotBeWritten checks that the daemon reports the error, and continues.
+// TestReadyLineCannotBeWritten checks that the daemon logs the error and keeps running.
 func TestReadyLineCannotBeWritten(t *testing.T) {
 	r := startWith(t, newCluster(t).yaml("", echoes(1, "")...), func(o *Options) {
 		ready := o.Ready

@@ -12,13 +12,13 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/testkit/race"
 )
 
-// maxResident limits the resident memory of a daemon with manyRanks stand-ins.
+// maxResident is the maximum resident memory of a daemon with manyRanks stand-ins.
 const (
 	manyRanks   = 64
 	maxResident = 116 << 20 // including 16 MiB for packets (record.memory)
 )
 
-// TestManyRanks runs in a separate process, whose memory other tests do not use.
+// TestManyRanks runs in a separate process, whose memory is not affected by other tests.
 func TestManyRanks(t *testing.T) {
 	const alone = "ZRLMPID_TEST_MANY_RANKS"
 	if os.Getenv(alone) == "" {
@@ -58,7 +58,7 @@ func TestManyRanks(t *testing.T) {
 		}
 	}
 	if race.Enabled || runtime.GOOS != "linux" {
-		return // the race detector multiplies memory
+		return // the race detector uses much more memory
 	}
 	runtime.GC()
 	resident := residentMemory(t)
@@ -68,7 +68,7 @@ func TestManyRanks(t *testing.T) {
 	}
 }
 
-// residentMemory returns this process's resident memory in bytes.
+// residentMemory returns the resident memory of this process in bytes.
 func residentMemory(t *testing.T) int64 {
 	t.Helper()
 	text, err := os.ReadFile("/proc/self/status")

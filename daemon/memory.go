@@ -10,22 +10,22 @@ import (
 )
 
 const (
-	// leastAttached is the smallest memory limit of attached programs, and their limit if the available memory
-	// is unknown.
+	// leastAttached is the lowest memory limit for attached programs. It is also their limit if the amount of
+	// available memory is unknown.
 	leastAttached = 64 << 20
-	// leastHeap is the smallest limit of Go's heap that is set: with less the daemon would spend most of its
+	// leastHeap is the lowest limit set for Go's heap. With a lower limit, the daemon would spend most of its
 	// time in garbage collection.
 	leastHeap = 64 << 20
-	// heapPart is the share for Go's heap of the memory not reserved for attached programs. The rest is for
-	// memory that Go's runtime does not count.
+	// heapPart is the fraction of the memory not reserved for attached programs that Go's heap may use. The
+	// rest is for memory that the Go runtime does not account for.
 	heapPart = 0.9
 )
 
-// available returns the memory limit of the process: that of its control group, or the memory of the host.
+// available returns the memory limit of the process's control group or, without one, the memory of the host.
 var available = memlimit.ApplyFallback(memlimit.FromCgroup, memlimit.FromSystem)
 
-// attachedBytes returns the memory limit of the operations of all attached programs: the configured one, or
-// half of the available memory.
+// attachedBytes returns the memory limit for operations of all attached programs together: the configured
+// limit, or half of the available memory.
 func attachedBytes(cfg *config.Config, available memlimit.Provider) int64 {
 	if n := int64(cfg.Limits.AttachedBytes); n > 0 {
 		return n
@@ -37,8 +37,8 @@ func attachedBytes(cfg *config.Config, available memlimit.Provider) int64 {
 	return max(int64(min(n, 1<<62)/2), leastAttached)
 }
 
-// LimitHeap limits Go's heap so that the process stays below the memory limit of its control group, if any. The
-// memory of attached programs is not part of Go's heap. LimitHeap is a no-op if GOMEMLIMIT is set.
+// LimitHeap limits Go's heap so that the process stays below the memory limit of its control group, if any.
+// Memory of attached programs is not part of Go's heap. LimitHeap is a no-op if GOMEMLIMIT is set.
 func (d *Daemon) LimitHeap() { d.limitHeap(memlimit.FromCgroup) }
 
 func (d *Daemon) limitHeap(group memlimit.Provider) {

@@ -36,14 +36,14 @@ func TestAttachedBytes(t *testing.T) {
 	}
 }
 
-// TestLimitHeap checks that Go's heap gets most of the control group's memory that attached programs leave,
-// unless the user has set a limit.
+// TestLimitHeap checks that Go's heap gets most of the control group's memory that is not reserved for attached
+// programs, unless the user has set a limit.
 func TestLimitHeap(t *testing.T) {
 	before := debug.SetMemoryLimit(-1)
 	defer debug.SetMemoryLimit(before)
 	for _, name := range []string{"GOMEMLIMIT", "AUTOMEMLIMIT"} {
 		if value, ok := os.LookupEnv(name); ok {
-			t.Setenv(name, value) // restores it
+			t.Setenv(name, value) // restores the variable after the test
 			os.Unsetenv(name)
 		}
 	}

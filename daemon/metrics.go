@@ -8,7 +8,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// rankObserver is the Observer of a rank whose message phases are recorded.
+// rankObserver is the Observer of a rank that also records the phases of messages.
 type rankObserver struct {
 	*Observer
 	recorder *phases.Recorder
@@ -17,13 +17,13 @@ type rankObserver struct {
 // Done implements mpe.Observer.
 func (o *rankObserver) Done(rank int, s mpe.Status, err error) {
 	o.recorder.Done(&s, err)
-	if err != nil { // the log has failures only
+	if err != nil { // only failures are logged
 		o.Observer.Done(rank, s, err)
 	}
 }
 
-// observerOf returns the observer of a rank. Without HTTP, and outside of jobs, nothing reads metrics, so none
-// are recorded.
+// observerOf returns the observer of a rank. It records metrics only if HTTP is enabled or the rank belongs to
+// a job, because nothing reads them otherwise.
 func (d *Daemon) observerOf(r *localRank) mpe.Observer {
 	var o mpe.Observer = d.observer
 	if d.web != nil || d.opts.JobDirectory != "" {
@@ -35,7 +35,7 @@ func (d *Daemon) observerOf(r *localRank) mpe.Observer {
 	return o
 }
 
-// metricsSource returns the source of the metrics. The engines must be running.
+// metricsSource returns the source of the daemon's metrics. The engines must be running.
 func (d *Daemon) metricsSource() metrics.Source {
 	src := metrics.Source{
 		Version: version.String(), Started: d.started,
@@ -50,7 +50,7 @@ func (d *Daemon) metricsSource() metrics.Source {
 	return src
 }
 
-// lostLogLines returns the number of log lines lost by the queue and by the writer.
+// lostLogLines returns the number of log lines lost in the queue and in the writer.
 func (d *Daemon) lostLogLines() uint64 {
 	lost := d.observer.lost.Load()
 	if d.opts.LostLogLines != nil {

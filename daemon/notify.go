@@ -12,12 +12,12 @@ import (
 	"go.uber.org/zap"
 )
 
-// The daemon reports its state to the service manager over the socket NOTIFY_SOCKET, if it is set: see
+// The daemon reports its state to the service manager over the socket named by NOTIFY_SOCKET, if set; see
 // sd_notify(3).
 
 const (
-	// While pending messages complete during a stop, the daemon extends the service manager's timeout by
-	// extendBy, every extendEvery.
+	// While the daemon drains pending messages at shutdown, it extends the service manager's timeout by
+	// extendBy every extendEvery.
 	extendEvery = time.Second
 	extendBy    = 5 * time.Second
 )
@@ -31,7 +31,7 @@ func (d *Daemon) notify(lines ...string) {
 
 func (d *Daemon) notifyReady() { d.notify(systemd.SdNotifyReady, d.serviceStatus()) }
 
-// serviceStatus returns a line for "systemctl status".
+// serviceStatus returns the status line that "systemctl status" shows.
 func (d *Daemon) serviceStatus() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "STATUS=%d of %d ranks are local:", len(d.ranks), len(d.cfg.Ranks))
@@ -46,9 +46,9 @@ func (d *Daemon) serviceStatus() string {
 	return b.String()
 }
 
-// notifyReloading reports the start of a reload; the returned function reports its end.
+// notifyReloading reports the start of a reload. Calling over reports its end.
 func (d *Daemon) notifyReloading() (over func()) {
-	if d.phase.Load() != serving { // READY=1 would end the other phases
+	if d.phase.Load() != serving { // READY=1 would end any other phase
 		return func() {}
 	}
 	d.notify(systemd.SdNotifyReloading, strings.TrimSuffix(systemd.SdNotifyMonotonicUsec(), "\n"))
@@ -65,13 +65,13 @@ func (d *Daemon) notifyStopping() {
 
 func extension() string { return fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d", extendBy.Microseconds()) }
 
-// notifyDraining extends the service manager's timeout until the returned function is called.
+// notifyDraining keeps extending the service manager's timeout until over is called.
 func (d *Daemon) notifyDraining() (over func()) {
 	return every(extendEvery, func(context.Context) { d.notify(extension()) })
 }
 
-// watchdog notifies the watchdog of the service manager, if enabled, while all engines respond, until the
-// returned function is called.
+// watchdog pings the service manager's watchdog, if enabled, until over is called. It skips the ping if an
+// engine does not respond.
 func (d *Daemon) watchdog() (over func()) {
 	limit, err := systemd.SdWatchdogEnabled(false)
 	if err != nil {
@@ -92,7 +92,7 @@ func (d *Daemon) watchdog() (over func()) {
 	})
 }
 
-// alive returns an error unless all engines respond.
+// alive returns nil if all engines respond.
 func (d *Daemon) alive(ctx context.Context) error {
 	answers := make(chan error, len(d.ranks))
 	for _, r := range d.ranks {
@@ -107,7 +107,7 @@ func (d *Daemon) alive(ctx context.Context) error {
 	return failed
 }
 
-// every calls f now and at every interval, in a goroutine, until the returned function is called.
+// every runs f immediately and then at every interval, in its own goroutine, until over is called.
 func every(interval time.Duration, f func(context.Context)) (over func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup

@@ -14,7 +14,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// manager is a service manager that stores its notifications, and counts WATCHDOG=1.
+// manager is a service manager that records the notifications it receives and counts WATCHDOG=1.
 type manager struct {
 	t        *testing.T
 	notified chan string
@@ -24,7 +24,7 @@ type manager struct {
 
 func newManager(t *testing.T) *manager {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "notify") // t.TempDir may be too long for a socket
+	dir, err := os.MkdirTemp("", "notify") // the path of t.TempDir may be too long for a socket
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +59,7 @@ func newManager(t *testing.T) *manager {
 	return m
 }
 
-// wants checks the next notification.
+// wants checks that the next notification matches pattern.
 func (m *manager) wants(pattern string) []string {
 	m.t.Helper()
 	select {
@@ -106,20 +106,20 @@ func TestServiceManager(t *testing.T) {
 	m.wants(`EXTEND_TIMEOUT_USEC=5000000`)
 }
 
-// TestWatchdog checks that the watchdog is not notified while the lock of an engine is held, and is notified
-// after its release.
+// TestWatchdog checks that the watchdog is not notified while an engine's lock is held, and is notified again
+// after the lock has been released.
 func TestWatchdog(t *testing.T) {
 	m := newManager(t)
 	t.Setenv("WATCHDOG_USEC", "100000")
 	c := newCluster(t)
 	r := start(t, c.yaml("", "run: host", "peer: fpga"))
 	<-m.alive
-	// The packet path waits for this lock, with the engine's lock held.
+	// The packet path waits for this lock while it holds the engine's lock.
 	r.observer.mu.Lock()
 	at(t, c.addr(9), c.addr(0)).says(protocol.Ack, protocol.RecvInt, 0, nil)
 	r.log.waitFor(t, "watchdog not notified, an engine does not respond")
 	r.observer.mu.Unlock()
-	for len(m.alive) > 0 { // earlier notifications
+	for len(m.alive) > 0 { // discard earlier notifications
 		<-m.alive
 	}
 	select {
@@ -129,7 +129,7 @@ func TestWatchdog(t *testing.T) {
 	}
 }
 
-// TestWithoutServiceManager checks that there are no notifications and no watchdog.
+// TestWithoutServiceManager checks that there are no notifications and no watchdog without a service manager.
 func TestWithoutServiceManager(t *testing.T) {
 	for _, name := range []string{"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"} {
 		t.Setenv(name, "")

@@ -19,14 +19,14 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// queueLen limits the log lines that wait for a slow log; more are lost.
+// queueLen is the maximum number of queued log lines. Further lines are dropped while the log is too slow.
 const queueLen = 1024
 
-// Observer logs events of engines and of attached programs. On the packet path it only counts and copies; run
-// writes the lines. Each topic gets at most one line a second.
+// Observer logs events from engines and attached programs. On the packet path, it only counts and copies; run
+// writes the lines. It logs at most one line per second for each topic.
 type Observer struct {
 	log *zap.Logger
-	// profile returns the profile between two ranks, to explain an invalid header.
+	// profile returns the protocol profile between two ranks. It is used to explain an invalid header.
 	profile func(rank, peer int) protocol.Profile
 	now     func() time.Duration
 	// failed is called for each failed operation.
@@ -34,14 +34,14 @@ type Observer struct {
 	lines  chan line
 	lost   atomic.Uint64
 
-	// mu guards limits. The engines' locks do not suffice: TransportError is called without one.
+	// mu guards limits. The engines' locks are not enough: engines call TransportError without holding one.
 	mu     sync.Mutex
 	limits map[topic]*limiter
 }
 
 var _ mpe.Observer = (*Observer)(nil)
 
-// lineKind is the kind of event that a line reports.
+// lineKind is the kind of event reported by a line.
 type lineKind uint8
 
 const (
@@ -53,27 +53,27 @@ const (
 	lineControl
 )
 
-// topic is the key by which lines are limited.
+// topic is the key for rate limiting: lines with the same topic share a limit.
 type topic struct {
 	kind lineKind
 	// code is a state.DropReason, state.Event or attach.EventKind, depending on kind.
 	code uint8
-	// extended is set for a peer of the extended profile. A drop reason has another level and text then.
+	// extended is set if the peer uses the extended profile, which changes the level and text of a drop reason.
 	extended bool
-	rank     int // below 0: none
-	peer     int // of lineFailed; below 0: no particular peer
+	rank     int // negative: none
+	peer     int // for lineFailed; negative: no particular peer
 }
 
-// line is the content of a log line, by value, so that queueing does not allocate.
+// line is the content of a log line. It is passed by value, so queueing does not allocate.
 type line struct {
 	topic      topic
-	peer       int // below 0: unknown
+	peer       int // negative: unknown
 	suppressed uint64
 
 	header  protocol.Header
 	xheader protocol.ExtHeader // if topic.extended
 	from    netip.AddrPort
-	size    int // of the received packet in bytes; -1: no packet
+	size    int // size of the received packet in bytes; -1: no packet
 	head    [protocol.HeaderLen]byte
 	err     error
 	send    bool
@@ -90,7 +90,8 @@ func newObserver(log *zap.Logger, profile func(rank, peer int) protocol.Profile)
 	}
 }
 
-// take queues a line, unless its topic had one within perLine or the queue is full.
+// take queues a line. It suppresses the line if the topic was logged within perLine, and drops it if the queue
+// is full.
 func (o *Observer) take(ln *line) {
 	o.mu.Lock()
 	l := o.limits[ln.topic]
@@ -140,15 +141,15 @@ func (o *Observer) Noted(rank, peer int, n mpe.Note) {
 	o.take(&ln)
 }
 
-// setExtended copies the header of a packet of the extended profile; h is nil for other packets.
+// setExtended copies the header of an extended-profile packet. h is nil for other packets.
 func (ln *line) setExtended(h *protocol.ExtHeader) {
 	if h != nil {
 		ln.topic.extended, ln.xheader = true, *h
 	}
 }
 
-// Done implements mpe.Observer. It logs failures, except for those caused by the caller
-// or by the end of the daemon.
+// Done implements mpe.Observer. It logs failures, except those caused by the caller or by the daemon's
+// shutdown.
 func (o *Observer) Done(rank int, s mpe.Status, err error) {
 	if err == nil || byCaller(err) {
 		return
@@ -161,7 +162,7 @@ func (o *Observer) Done(rank int, s mpe.Status, err error) {
 	o.take(&line{topic: topic{kind: lineFailed, rank: rank, peer: s.Peer}, peer: s.Peer, send: s.Send, err: err})
 }
 
-// CallFailed implements mpe.Observer. It logs nothing: the failures of the call's messages are logged.
+// CallFailed implements mpe.Observer. It logs nothing, because the failures of the call's messages are logged.
 func (o *Observer) CallFailed(rank int, err error) {
 	if !byCaller(err) {
 		o.failed(rank, -1, state.OperationCollective, err)
@@ -175,17 +176,19 @@ func (o *Observer) TransportError(rank int, err error) {
 	}
 }
 
-// Program logs an event of an attached program. A client can cause any number of them.
+// Program logs an event from an attached program. The log is rate-limited, since a client can cause any number
+// of events.
 func (o *Observer) Program(e attach.Event) {
 	o.take(&line{topic: topic{kind: lineAttach, code: uint8(e.Kind), rank: e.Rank, peer: -1}, peer: -1, program: e})
 }
 
-// requestRefused logs that a request on the control socket was refused. A caller can cause any number of them.
+// requestRefused logs that a request on the control socket was refused. The log is rate-limited, since a caller
+// can cause any number of refusals.
 func (o *Observer) requestRefused(err error) {
 	o.take(&line{topic: topic{kind: lineControl, rank: -1, peer: -1}, peer: -1, err: err})
 }
 
-// run writes lines until ctx is done, and then the lines still queued.
+// run writes lines until ctx is done, and then writes the lines that remain in the queue.
 func (o *Observer) run(ctx context.Context) {
 	tick := time.NewTicker(perLine)
 	defer tick.Stop()
@@ -214,8 +217,8 @@ func (o *Observer) drain() {
 	}
 }
 
-// flush logs the number of suppressed events whose topic has no new line. It does not log while it holds a lock
-// of the packet path.
+// flush logs the number of suppressed events for topics without a new line. It never logs while holding a lock
+// that the packet path needs.
 func (o *Observer) flush() {
 	now := o.now()
 	suppressed := make(map[topic]uint64)

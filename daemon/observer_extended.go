@@ -9,8 +9,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// extendedDropLevel returns warn for packets that a correct peer never sends, and info or debug for effects of
-// the network, retransmissions and new sessions.
+// extendedDropLevel returns warn for packets that a correct peer never sends, and info or debug for packets
+// dropped because of the network, a retransmission or a new session.
 func extendedDropLevel(r state.DropReason) zapcore.Level {
 	switch r {
 	case state.DropDuplicate, state.DropStale:
@@ -21,7 +21,7 @@ func extendedDropLevel(r state.DropReason) zapcore.Level {
 	return zapcore.WarnLevel
 }
 
-// extendedDropText explains the drop reasons of the extended profile.
+// extendedDropText explains each drop reason of the extended profile.
 var extendedDropText = [state.NumDropReasons]string{
 	state.DropShort:        "shorter than a header of the extended profile: check the profile of the peer",
 	state.DropStartMark:    "no start mark",
@@ -45,7 +45,7 @@ var extendedDropText = [state.NumDropReasons]string{
 	state.DropCode:         "invalid error code",
 }
 
-// foreignVersion explains a packet of another version of the extended profile.
+// foreignVersion explains a packet that uses another version of the extended profile.
 func foreignVersion(ln *line) string {
 	version := ln.head[protocol.VersionOffset]
 	if version == protocol.ExtVersion {

@@ -32,7 +32,7 @@ func fakeObserver(level zapcore.Level) (o *Observer, logs *observer.ObservedLogs
 	return o, logs, clock
 }
 
-// messages returns the lines of a log with their fields, sorted by name.
+// messages returns the lines of a log with their fields, which are sorted by name.
 func messages(logs *observer.ObservedLogs) []string {
 	var texts []string
 	for _, e := range logs.TakeAll() {
@@ -54,7 +54,7 @@ func TestFlood(t *testing.T) {
 	for range 4212 {
 		o.Dropped(0, 2, drop)
 	}
-	o.Dropped(1, 2, drop) // another rank has a separate line
+	o.Dropped(1, 2, drop) // another rank has its own line
 	*clock += perLine
 	o.Dropped(0, 2, drop)
 	for range 9 {
@@ -78,8 +78,8 @@ func TestFlood(t *testing.T) {
 	}
 }
 
-// TestFloodCost checks that the packet path does not allocate for the log, whether a line is queued,
-// suppressed, lost or below the log's level.
+// TestFloodCost checks that the packet path does not allocate for the log, no matter whether a line is queued,
+// suppressed, lost or below the level of the log.
 func TestFloodCost(t *testing.T) {
 	drop := mpe.Drop{Reason: state.DropStale, Packet: arrival}
 	ext := mpe.Drop{Reason: state.DropSession, Packet: arrival, Extended: &protocol.ExtHeader{}}
@@ -105,7 +105,7 @@ func TestFloodCost(t *testing.T) {
 	}
 }
 
-// TestSlowLog checks that a blocked log does not block the engine.
+// TestSlowLog checks that the engine is not blocked if the log is.
 func TestSlowLog(t *testing.T) {
 	o, _, clock := fakeObserver(zapcore.InfoLevel)
 	for range queueLen + 5 {
@@ -123,7 +123,7 @@ func TestLines(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		call func(o *Observer)
-		want string // "" for no line
+		want string // "": no line
 	}{
 		{"datatype", func(o *Observer) {
 			o.Dropped(0, 2, mpe.Drop{Packet: arrival, Reason: state.DropDatatype,
@@ -197,8 +197,8 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// TestProgramsThatComeAndGo checks that a program that attaches and detaches in a loop gets one line a second
-// of each kind, and does not suppress the lines of others.
+// TestProgramsThatComeAndGo checks that a program that attaches and detaches in a loop causes at most one line
+// of each kind per second, and does not suppress lines about other programs.
 func TestProgramsThatComeAndGo(t *testing.T) {
 	o, logs, clock := fakeObserver(zapcore.InfoLevel)
 	texts := func() string {

@@ -14,8 +14,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// dropLevel returns warn for packets that a correct peer never sends, and info for effects of losses and
-// retransmissions.
+// dropLevel returns warn for packets that a correct peer never sends, and info for packets dropped because of
+// packet loss or retransmission.
 func dropLevel(r state.DropReason, extended bool) zapcore.Level {
 	if extended {
 		return extendedDropLevel(r)
@@ -28,8 +28,8 @@ func dropLevel(r state.DropReason, extended bool) zapcore.Level {
 	return zapcore.WarnLevel
 }
 
-// eventLevel returns error for wrong data and wedged FPGAs, warn for events that end messages or suggest wrong
-// data, info for effects of lost packets and for a peer that connects or closes, and debug for timeouts,
+// eventLevel returns error for wrong data and wedged FPGAs; warn for events that fail messages or suggest wrong
+// data; info for effects of packet loss and for peers that connect or close; and debug for timeouts,
 // retransmissions and flow control.
 func eventLevel(e state.Event) zapcore.Level {
 	switch e {
@@ -46,7 +46,7 @@ func eventLevel(e state.Event) zapcore.Level {
 	return zapcore.DebugLevel
 }
 
-// describe returns the level and message of a topic's lines, and the reason or event as a field.
+// describe returns the level and message of lines with topic t, and a field with the reason or event.
 func (t topic) describe() (level zapcore.Level, text string, of zap.Field) {
 	switch t.kind {
 	case lineDrop:
@@ -69,7 +69,7 @@ func (t topic) describe() (level zapcore.Level, text string, of zap.Field) {
 	return level, attachText[t.code], zap.Skip()
 }
 
-// number returns a rank as a field, or no field if it is below 0.
+// number returns a field with a rank, or an empty field if n is negative.
 func number(key string, n int) zap.Field {
 	if n < 0 {
 		return zap.Skip()
@@ -77,7 +77,7 @@ func number(key string, n int) zap.Field {
 	return zap.Int(key, n)
 }
 
-// suppressedField returns the number of suppressed lines as a field, or no field if it is 0.
+// suppressedField returns a field with the number of suppressed lines, or an empty field if it is 0.
 func suppressedField(n uint64) zap.Field {
 	if n == 0 {
 		return zap.Skip()
@@ -119,7 +119,7 @@ func (o *Observer) write(ln *line) {
 	o.log.Log(level, text, append(fields, suppressedField(ln.suppressed))...)
 }
 
-// Log messages that are not in a table.
+// Log messages that appear in no table.
 const (
 	packetDropped   = "packet dropped"
 	sendFailed      = "send failed"
@@ -129,7 +129,7 @@ const (
 	requestRefused  = "request refused"
 )
 
-// dropDetail explains a drop, with advice.
+// dropDetail explains why a packet was dropped and gives advice.
 func (o *Observer) dropDetail(ln *line) string {
 	reason, h := state.DropReason(ln.topic.code), ln.header
 	if ln.topic.extended {
@@ -175,7 +175,7 @@ func (o *Observer) dropDetail(ln *line) string {
 	return cmp.Or(dropText[reason], reason.String())
 }
 
-// dropText explains the drop reasons whose text is constant.
+// dropText explains each drop reason whose text is constant.
 var dropText = [state.NumDropReasons]string{
 	state.DropUnknownAddress: "address is not in the rank map",
 	state.DropDatatype: "call does not match the posted operation: one side uses INT and the other FLOAT, " +
@@ -190,7 +190,7 @@ var dropText = [state.NumDropReasons]string{
 		"connection closed",
 }
 
-// attachText has the log messages of program events.
+// attachText contains the log message for each kind of program event.
 var attachText = [attach.NumEventKinds]string{
 	attach.EventAttached: "program attached",
 	attach.EventDetached: "program detached",
@@ -198,7 +198,7 @@ var attachText = [attach.NumEventKinds]string{
 	attach.EventFailed:   "program connection not accepted",
 }
 
-// eventText has the log messages of engine events.
+// eventText contains the log message for each engine event.
 var eventText = [state.NumEvents]string{
 	state.EventRetransmitted:        "packet retransmitted",
 	state.EventReacked:              "ACK retransmitted",

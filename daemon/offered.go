@@ -20,8 +20,8 @@ func (d *Daemon) Hosts() []int {
 	return ranks
 }
 
-// Device implements attach.Ranks. Messages of a program are not split by max_message_words: the program sends
-// messages as the peer's program expects them.
+// Device implements attach.Ranks. max_message_words does not split messages from a program, because the program
+// sends messages in the form that the peer's program expects.
 func (d *Daemon) Device(rank int) (mpe.Device, error) {
 	r := d.local(rank)
 	switch {

@@ -9,13 +9,13 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// farEnd is rank 1, played by a test, towards rank 0.
+// farEnd is rank 1, which a test plays, as seen by rank 0.
 type farEnd struct {
 	t    testing.TB
 	conn *net.UDPConn
 }
 
-// at opens a far end at an address, connected to another.
+// at opens a farEnd at address own that is connected to address peer.
 func at(t testing.TB, own, peer string) *farEnd {
 	t.Helper()
 	conn, err := net.DialUDP("udp", net.UDPAddrFromAddrPort(netip.MustParseAddrPort(own)),
@@ -54,7 +54,7 @@ func (f *farEnd) reads() []byte {
 	return b[:n]
 }
 
-// awaits returns the next packet of a type with its payload, and skips others.
+// awaits returns the next packet of the given type together with its payload. It skips packets of other types.
 func (f *farEnd) awaits(typ protocol.Type) []byte {
 	f.t.Helper()
 	for {
@@ -65,7 +65,7 @@ func (f *farEnd) awaits(typ protocol.Type) []byte {
 	}
 }
 
-// receives reports whether a packet of a type arrives within a far end's retransmission timeout.
+// receives reports whether a packet of the given type arrives within the retransmission timeout of a farEnd.
 func (f *farEnd) receives(typ protocol.Type) bool {
 	f.t.Helper()
 	if err := f.conn.SetReadDeadline(time.Now().Add(200 * time.Millisecond)); err != nil {
@@ -83,8 +83,8 @@ func (f *farEnd) receives(typ protocol.Type) bool {
 	}
 }
 
-// rest reads the rest of a DATA message of the given number of words, whose first datagram is b, and returns
-// its payload.
+// rest reads the rest of a DATA message of the given number of words and returns the payload of the whole
+// message. b is the first datagram.
 func (f *farEnd) rest(b []byte, words int) []byte {
 	f.t.Helper()
 	data := b[protocol.HeaderLen:]

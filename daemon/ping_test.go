@@ -16,21 +16,21 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// echoFPGA plays rank 1 with the model of the FPGA, on a real socket. Its program returns every message.
+// echoFPGA plays rank 1, using the model of the FPGA on a real socket. Its program sends every message back.
 type echoFPGA struct {
 	t     *testing.T
 	conn  *net.UDPConn
 	model *mpemodel.Model
-	words uint32 // of the received message
+	words uint32 // length of the received message
 	echo  bool   // the program is in its send
-	// passing is called before each datagram in either direction.
+	// passing, if set, is called before each datagram in either direction.
 	passing atomic.Pointer[func()]
 }
 
-// echoWords is the buffer length of the program's receive.
+// echoWords is the length of the buffer in the program's receive.
 const echoWords = 5000
 
-// newEchoFPGA starts an echoFPGA. If left is not empty, its program begins with a send of left, as floats.
+// newEchoFPGA starts an echoFPGA. If left is not empty, the program first sends left, as floats.
 func newEchoFPGA(t *testing.T, c cluster, left []byte) *echoFPGA {
 	t.Helper()
 	f := &echoFPGA{t: t, conn: at(t, c.addr(1), c.addr(0)).conn,
@@ -82,7 +82,7 @@ func (f *echoFPGA) run(left []byte) {
 	}
 }
 
-// program makes the program's next call, if none is in progress, and transmits.
+// program starts the program's next call, if none is in progress, and transmits pending packets.
 func (f *echoFPGA) program(now time.Duration) bool {
 	var err error
 	if !f.model.Busy() {
@@ -99,7 +99,7 @@ func (f *echoFPGA) program(now time.Duration) bool {
 	}
 	for _, p := range f.model.Out() {
 		f.pass()
-		_, _ = f.conn.Write(p.Bytes) // a datagram that is not sent is lost
+		_, _ = f.conn.Write(p.Bytes) // a datagram that cannot be sent is lost
 	}
 	if err != nil {
 		f.t.Error(err)
@@ -113,8 +113,8 @@ func (f *echoFPGA) pass() {
 	}
 }
 
-// TestPingAfterInterrupted has a ping's caller disconnect at each datagram of a round trip. The next ping, at
-// once and of another length, must succeed.
+// TestPingAfterInterrupted makes the caller of a ping disconnect at each datagram of a round trip. The next
+// ping, which follows immediately and has a different length, must succeed.
 func TestPingAfterInterrupted(t *testing.T) {
 	for name, link := range map[string]string{"whole": "{}", "cut": "{max_message_words: 346}"} {
 		t.Run(name, func(t *testing.T) {
@@ -140,8 +140,8 @@ func TestPingAfterInterrupted(t *testing.T) {
 	}
 }
 
-// interrupt begins a ping whose caller disconnects at datagram number at, counted from 1. It returns false if
-// the ping completes before.
+// interrupt starts a ping whose caller disconnects at datagram number at, counted from 1. It returns false if
+// the ping completes earlier.
 func (f *echoFPGA) interrupt(r *running, words int, at int32) bool {
 	ctx, cancel := context.WithCancel(within(f.t))
 	defer cancel()
@@ -160,8 +160,8 @@ func (f *echoFPGA) interrupt(r *running, words int, at int32) bool {
 	return err != nil
 }
 
-// TestPingAfterRestart has an FPGA in a send to an earlier daemon. Its message must not be taken for the ping's
-// echo, even if the words are the same.
+// TestPingAfterRestart plays an FPGA that is in a send to an earlier daemon. Its message must not be mistaken
+// for the echo of a ping, even if both consist of the same words.
 func TestPingAfterRestart(t *testing.T) {
 	const words = 5
 	left := make([]byte, words*protocol.WordLen)
@@ -198,10 +198,10 @@ func TestPingAfterRestart(t *testing.T) {
 	}
 }
 
-// pingSeed is the seed of pings with the same payload.
+// pingSeed is the seed for pings that have the same payload.
 const pingSeed = 77
 
-// pingOnce makes a round trip to rank 1. Seed 0 gives a unique payload.
+// pingOnce makes one round trip to rank 1. If seed is 0, the payload is unique.
 func pingOnce(ctx context.Context, r *running, words int, seed uint64) (trip control.Trip, err error) {
 	err = r.client.Ping(ctx, control.PingRequest{
 		From: control.AnyRank, To: 1, Words: words, Count: 1, Datatype: "int", Timeout: "10s", Seed: seed,

@@ -13,23 +13,23 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// port is a host rank for callers of the control socket: an engine that splits sends by the link's
-// max_message_words. A receive returns one message, or one piece.
+// port gives callers of the control socket access to a host rank. Its sends are split according to the link's
+// max_message_words. A receive returns one message, or one piece of a split message.
 type port struct {
 	*mpe.Engine
 	log   *zap.Logger
-	links func() []node.Link // the current links
-	limit int                // longest message in words
+	links func() []node.Link // returns the current links
+	limit int                // maximum message length in words
 	peers []portPeer
 	// explain adds details to the error of an operation.
 	explain func(error) error
 }
 
 type portPeer struct {
-	// sending holds a token while the pieces of a message are sent, so that pieces of two messages do not
-	// interleave.
+	// sending holds a token while the pieces of a message are being sent, so that the pieces of two messages
+	// are not interleaved.
 	sending chan struct{}
-	// tagNoted is set once it was logged that tags are not sent to this peer.
+	// tagNoted is set once the log says that tags are not sent to this peer.
 	tagNoted atomic.Bool
 }
 
@@ -49,7 +49,7 @@ func newPort(log *zap.Logger, engine *mpe.Engine, links func() []node.Link, limi
 func (p *port) MaxWords() int { return p.limit }
 
 // Cut returns the length in words of the pieces into which longer messages to a peer are split, or 0 if they
-// are not.
+// are not split.
 func (p *port) Cut(peer int) int {
 	if peer < 0 || peer >= len(p.peers) {
 		return 0
@@ -66,7 +66,7 @@ func (p *port) Recv(ctx context.Context, src int, buf []byte, opts mpe.Options) 
 	return st, err
 }
 
-// Send sends data to rank dst, in pieces if the link has max_message_words.
+// Send sends data to rank dst, split into pieces if the link has max_message_words.
 func (p *port) Send(ctx context.Context, dst int, data []byte, opts mpe.Options) (mpe.Status, error) {
 	p.noteTag(dst, opts)
 	st, err := p.sendPieces(ctx, dst, data, opts)
@@ -100,7 +100,7 @@ func (p *port) sendPieces(ctx context.Context, dst int, data []byte, opts mpe.Op
 	return st, err
 }
 
-// noteTag logs once per peer that a tag is not sent.
+// noteTag logs, once per peer, that the tag of a message is not sent.
 func (p *port) noteTag(peer int, opts mpe.Options) {
 	if opts.Tag == 0 || peer < 0 || peer >= len(p.peers) || p.links()[peer].Profile != protocol.CloudFPGA {
 		return

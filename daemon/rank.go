@@ -19,13 +19,13 @@ import (
 	"github.com/zrlmpi/zrlmpid/node"
 )
 
-// localRank is a rank of this daemon.
+// localRank is a rank that this daemon runs.
 type localRank struct {
 	*node.Rank
 	cfg    *config.Rank
-	kernel standin.Kernel // of a stand-in
-	port   *port          // of a host
-	// failed is called for broken exchanges of the kernel. It is set before the kernel runs.
+	kernel standin.Kernel // set for a stand-in
+	port   *port          // set for a host
+	// failed is called when an exchange of the kernel fails. It must be set before the kernel runs.
 	failed func(error)
 
 	mu          sync.Mutex
@@ -33,7 +33,7 @@ type localRank struct {
 	kernelErr   error
 }
 
-// newLocalRank plans a rank. It binds nothing.
+// newLocalRank prepares a rank without binding its sockets.
 func newLocalRank(log *zap.Logger, cfg *config.Config, rank *config.Rank, failureLimit time.Duration) (*localRank,
 	error) {
 	planned, err := node.Plan(cfg, rank)
@@ -58,7 +58,7 @@ func newKernel(cfg *config.Config, rank *config.Rank, env standin.Env) (standin.
 	return kernel, nil
 }
 
-// describe adds the daemon's part to the state of the rank.
+// describe adds the daemon's information to the state of the rank.
 func (r *localRank) describe(s *state.RankInfo, depth state.Depth, attached []attach.Attached) {
 	for _, a := range attached {
 		if a.Rank != r.cfg.Rank {
@@ -85,7 +85,7 @@ func (r *localRank) describe(s *state.RankInfo, depth state.Depth, attached []at
 	}
 }
 
-// start creates the engine of a rank whose sockets are bound.
+// start creates the engine of a rank whose sockets are already bound.
 func (r *localRank) start(observer mpe.Observer, log *zap.Logger, explain func(error) error) error {
 	if err := r.Start(observer); err != nil {
 		return err
@@ -99,7 +99,8 @@ func (r *localRank) start(observer mpe.Observer, log *zap.Logger, explain func(e
 	return nil
 }
 
-// runKernel runs a stand-in's kernel until ctx is done. It returns the error of a kernel that fails before.
+// runKernel runs the stand-in's kernel until ctx is done. If the kernel fails earlier, runKernel returns its
+// error.
 func (r *localRank) runKernel(ctx context.Context, log *zap.Logger) error {
 	err := r.kernel.Run(ctx, r.Engine)
 	if ctx.Err() != nil {
@@ -117,7 +118,7 @@ func (r *localRank) runKernel(ctx context.Context, log *zap.Logger) error {
 	return err
 }
 
-// warnAfter returns the shortest warn_after of the rank's links, or 0 if none is set.
+// warnAfter returns the shortest warn_after of all the rank's links, or 0 if no link has one.
 func (r *localRank) warnAfter() time.Duration {
 	shortest := time.Duration(0)
 	for _, l := range r.Links() {
@@ -128,8 +129,8 @@ func (r *localRank) warnAfter() time.Duration {
 	return shortest
 }
 
-// idles reports whether a wait is the receive with which a kernel waits for work: no message has arrived,
-// matching or not.
+// idles reports whether w is the receive in which an idle kernel waits for work. It returns false once any
+// message, matching or not, has arrived.
 func (r *localRank) idles(w mpe.Waiting) bool {
 	return r.kernel != nil && w.State == handshake.WaitRequest && !w.HasDeferred
 }

@@ -22,28 +22,28 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// recording is the daemon's flight recorder, and the writer of its records.
+// recording is the daemon's flight recorder together with the writer of its records.
 type recording struct {
 	*recorder.Recorder
 	d     *Daemon
-	spool *spool.Spool // nil: no records are written
+	spool *spool.Spool // nil if no records are written
 	wake  chan struct{}
 
 	mu      sync.Mutex
 	pace    recorder.Pace
 	pending *record
-	// unwritten is set if the last record could not be written, which is logged once.
+	// unwritten is set if the last record could not be written. It ensures that the error is logged only once.
 	unwritten bool
 }
 
-// record is a record to be written after a failure of a rank.
+// record is a recording file to be written after a failure of a rank.
 type record struct {
 	name, reason string
 	rank         *node.Rank
 	peer         int
 }
 
-// newRecording returns the recorder of the daemon's planned ranks, or nil if node.RecordPackets returns nil.
+// newRecording returns the recorder for the daemon's ranks, or nil if node.RecordPackets returns nil.
 func newRecording(d *Daemon) *recording {
 	ranks := make([]*node.Rank, len(d.ranks))
 	for i, r := range d.ranks {
@@ -61,8 +61,8 @@ func newRecording(d *Daemon) *recording {
 	return &recording{Recorder: rec, d: d, wake: make(chan struct{}, 1)}
 }
 
-// CycleAt returns the simulation cycle of a local rank's role at time t, within the last half second. It
-// returns false if the role is not simulated or the cycle is not known.
+// CycleAt returns the simulation cycle that a local rank's role had reached at time t, which must be within the
+// last half second. It returns false if the role is not simulated or the cycle is unknown.
 func (d *Daemon) CycleAt(rank int, t time.Time) (pcapng.Cycle, bool) {
 	r := d.local(rank)
 	if r == nil {
@@ -78,7 +78,7 @@ func (d *Daemon) CycleAt(rank int, t time.Time) (pcapng.Cycle, bool) {
 
 const noRecords = "failure records are disabled"
 
-// open opens the spool. On an error, the daemon runs without one, which it logs.
+// open opens the spool. If this fails, the daemon logs the error and runs without a spool.
 func (r *recording) open() {
 	dir := r.d.cfg.SpoolDirectory()
 	if dir == "" {
@@ -97,9 +97,9 @@ func (r *recording) open() {
 	r.spool = s
 }
 
-// failed requests a record and returns its path, or "" if the last record is too recent. Failures before the
-// record is written share it, as do failures of one event. It does not block: the caller may hold a lock of an
-// engine.
+// failed requests a record of a failure and returns the record's path, or "" if there is no spool or the last
+// record is too recent. All failures before the record is written share it, including those caused by the same
+// event. failed does not block, since the caller may hold an engine's lock.
 func (r *recording) failed(now time.Time, rank, peer int, reason string) string {
 	if r.spool == nil {
 		return ""
@@ -111,12 +111,12 @@ func (r *recording) failed(now time.Time, rank, peer int, reason string) string 
 			return ""
 		}
 		r.pending = &record{recorder.Name(now, "", rank, peer), reason, r.d.local(rank).Rank, peer}
-		r.wake <- struct{}{} // has space, as no record was pending
+		r.wake <- struct{}{} // never blocks, as no record was pending
 	}
 	return r.spool.Path(r.pending.name)
 }
 
-// run writes records until ctx is done, and then one that is still pending.
+// run writes records until ctx is done, and then writes the record that is still pending, if any.
 func (r *recording) run(ctx context.Context) {
 	for {
 		select {
@@ -133,7 +133,7 @@ func (r *recording) run(ctx context.Context) {
 	}
 }
 
-// write writes the pending record, once the event in which the failure occurred has ended.
+// write writes the pending record after the event that caused the failure has been processed.
 func (r *recording) write() {
 	r.mu.Lock()
 	p := r.pending
@@ -163,7 +163,7 @@ func (r *recording) write() {
 	r.unwritten = err != nil
 }
 
-// comment returns the comment of a recording file.
+// comment returns the comment to store in a recording file.
 func (r *recording) comment(why string) string {
 	text := fmt.Sprintf("last packets of the local ranks of zrlmpid %s, configuration %s", version.String(),
 		r.d.opts.Source)
@@ -173,7 +173,8 @@ func (r *recording) comment(why string) string {
 	return text
 }
 
-// profile returns the profile of recorded packets: CloudFPGA, or V09 if any link has tags.
+// profile returns the profile with which recorded packets are stored: V09 if any link has tags, otherwise
+// CloudFPGA.
 func (r *recording) profile() protocol.Profile {
 	for _, rank := range r.d.ranks {
 		for peer, l := range rank.Links() {
@@ -185,7 +186,7 @@ func (r *recording) profile() protocol.Profile {
 	return protocol.CloudFPGA
 }
 
-// addresses returns a function that looks up the addresses of ranks in the current configuration.
+// addresses returns a function that finds the addresses of ranks in the current configuration.
 func (r *recording) addresses() recorder.Addresses {
 	cfg := r.d.current.Load()
 	addrs := make([]netip.AddrPort, len(cfg.Ranks))

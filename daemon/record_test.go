@@ -29,7 +29,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// analyzed returns the analysis of a recording with default options, and its comments.
+// analyzed returns the analysis of a recording, made with default options, and the recording's comments.
 func analyzed(t *testing.T, src capture.Source, err error) *capture.Report {
 	t.Helper()
 	if err != nil {
@@ -43,13 +43,14 @@ func analyzed(t *testing.T, src capture.Source, err error) *capture.Report {
 	return a.Report()
 }
 
-// TestRecordOfAFailure checks that a timeout, an unacknowledged fragmented message, and an unreachable peer
-// each leave a record, without any tool. The log and the status name it, and its analysis shows the wait.
+// TestRecordOfAFailure checks that a timeout, an unacknowledged fragmented message and an unreachable peer each
+// leave a record, without the use of a tool. The log and the status name the record, and its analysis shows the
+// wait.
 func TestRecordOfAFailure(t *testing.T) {
 	for _, tt := range []struct {
 		name, ranks string
 		fail        func(t *testing.T, c cluster, r *running)
-		failure     state.Failure // Rank and Peer are the same in all
+		failure     state.Failure // Rank and Peer are the same in all cases
 		finding     capture.Kind
 		text        string
 	}{
@@ -124,7 +125,7 @@ func TestRecordOfAFailure(t *testing.T) {
 	}
 }
 
-// TestRecordOfAnUnreachablePeer checks that an unreachable peer leaves a record even if no operation fails.
+// TestRecordOfAnUnreachablePeer checks that an unreachable peer causes a record even if no operation fails.
 func TestRecordOfAnUnreachablePeer(t *testing.T) {
 	c, other := newCluster(t), newCluster(t)
 	other.network = c.network
@@ -135,7 +136,7 @@ func TestRecordOfAnUnreachablePeer(t *testing.T) {
 	if _, err := far.local(1).Engine.Recv(within(t), 0, make([]byte, 4), mpe.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	near.observer.Noted(0, 1, mpe.Note{Event: state.EventUnreachable}) // as the engine does, without the wait
+	near.observer.Noted(0, 1, mpe.Note{Event: state.EventUnreachable}) // as the engine does, but without the wait
 	near.log.waitFor(t, "failure record written")
 	f := near.recentFailures()[0]
 	if f.Operation != state.OperationConnection || f.Record == "" ||
@@ -149,14 +150,14 @@ func TestRecordOfAnUnreachablePeer(t *testing.T) {
 	}
 }
 
-// TestFailuresOfOneEvent checks that failures in one event of an engine, such as all messages to a lost peer,
-// share a record.
+// TestFailuresOfOneEvent checks that failures caused by the same event in an engine, such as those of all
+// messages to a lost peer, share a record.
 func TestFailuresOfOneEvent(t *testing.T) {
 	c := newCluster(t)
 	r := start(t, c.yaml("", "run: host", "peer: cpu"))
-	r.local(0).Engine.Counters(func(*state.RankCounters) { // with the engine's lock held
+	r.local(0).Engine.Counters(func(*state.RankCounters) { // while the engine's lock is held
 		r.observer.Noted(0, 1, mpe.Note{Event: state.EventUnreachable})
-		for range 100_000 { // the record would be written meanwhile
+		for range 100_000 { // gives the record enough time to be written
 			runtime.Gosched()
 		}
 		r.observer.Done(0, mpe.Status{Send: true, Peer: 1}, &mpe.PeerLostError{Rank: 1, Event: state.EventUnreachable})
@@ -167,12 +168,12 @@ func TestFailuresOfOneEvent(t *testing.T) {
 	}
 }
 
-// TestRecordsAreBounded checks that the spool does not exceed its size, even if a record of all packets would
-// not fit.
+// TestRecordsAreBounded checks that the spool never exceeds its size, even if a record of all packets would not
+// fit in it.
 func TestRecordsAreBounded(t *testing.T) {
 	c := newCluster(t)
 	r := start(t, c.yaml("record: {memory: 8MiB, spool: {size: 1MiB}}", echoes(1, "")...))
-	random := rand.NewChaCha8([32]byte{}) // gzip cannot shorten it
+	random := rand.NewChaCha8([32]byte{}) // gzip cannot compress it
 	dir := r.cfg.SpoolDirectory()
 	units := make([]pcapng.Unit, 1<<16)
 	for i := range units {
@@ -215,8 +216,8 @@ func TestRecordsAreBounded(t *testing.T) {
 	}
 }
 
-// TestNoSpool checks that a daemon that cannot create its spool runs and logs that, and that a disabled spool
-// is not logged.
+// TestNoSpool checks that a daemon that cannot create its spool logs this and keeps running, and that it logs
+// nothing if the spool is disabled.
 func TestNoSpool(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
@@ -242,8 +243,8 @@ func TestNoSpool(t *testing.T) {
 	}
 }
 
-// TestNoPlaceForRecords checks that without a control socket and a directory there are no records, which is
-// logged.
+// TestNoPlaceForRecords checks that there are no records if neither a control socket nor a directory is
+// configured, and that this is logged.
 func TestNoPlaceForRecords(t *testing.T) {
 	for extra, says := range map[string]int{"": 1, "record: {spool: {size: 0}}\n": 0,
 		"record: {spool: {directory: \"\"}}\n": 0} {
@@ -260,7 +261,8 @@ func TestNoPlaceForRecords(t *testing.T) {
 	}
 }
 
-// TestRecordsCannotBeWritten checks that the error is logged once, and that no missing record is named.
+// TestRecordsCannotBeWritten checks that the error is logged only once, and that no record is named that does
+// not exist.
 func TestRecordsCannotBeWritten(t *testing.T) {
 	c := newCluster(t)
 	r := start(t, c.yaml("", "run: host", "peer: cpu"))
@@ -294,7 +296,8 @@ func TestRecordsCannotBeWritten(t *testing.T) {
 	}
 }
 
-// TestFailures checks that the last hundred failures are kept, and equal consecutive ones as one.
+// TestFailures checks that the last hundred failures are kept, and that equal consecutive failures count as
+// one.
 func TestFailures(t *testing.T) {
 	var f failures
 	now := time.Unix(0, 0)
@@ -310,8 +313,8 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// TestCapture gets recorded packets over the control socket, all or the last ones, and later ones as they
-// arrive.
+// TestCapture requests recorded packets over the control socket: all of them, the most recent ones, and future
+// ones as they arrive.
 func TestCapture(t *testing.T) {
 	c := newCluster(t)
 	r := start(t, c.yaml("", echoes(1, "")...))
@@ -359,7 +362,7 @@ func TestCapture(t *testing.T) {
 	}
 }
 
-// TestCaptureRefused checks the error of a daemon that records nothing.
+// TestCaptureRefused checks the error of a daemon that records no packets.
 func TestCaptureRefused(t *testing.T) {
 	c := newCluster(t)
 	r := start(t, c.yaml("record: {memory: 0}", "run: host", "peer: cpu"))
@@ -369,8 +372,8 @@ func TestCaptureRefused(t *testing.T) {
 	}
 }
 
-// TestRecordOfSharedMemory checks that messages through shared memory are recorded on request, as if their
-// packets had full headers.
+// TestRecordOfSharedMemory checks that messages sent through shared memory are recorded if requested, as if
+// their packets had full headers.
 func TestRecordOfSharedMemory(t *testing.T) {
 	for extra, packets := range map[string]bool{"record: {shared_memory: true}": true, "": false} {
 		c := newCluster(t)

@@ -19,9 +19,9 @@ import (
 	"github.com/zrlmpi/zrlmpid/node"
 )
 
-// reloads is the state of configurations loaded by a daemon.
+// reloads tracks the configurations that a daemon has loaded.
 type reloads struct {
-	// current is the last loaded configuration.
+	// current is the most recently loaded configuration.
 	current atomic.Pointer[config.Config]
 	// reloading is held during a reload.
 	reloading sync.Mutex
@@ -31,28 +31,27 @@ type reloads struct {
 	loaded   time.Time
 }
 
-// lastReload reports whether the last attempt to load the configuration succeeded, and the time of the last
-// success.
+// lastReload reports whether the last reload succeeded, and returns the time of the last successful one.
 func (r *reloads) lastReload() (good bool, last time.Time) {
 	r.reloadMu.Lock()
 	defer r.reloadMu.Unlock()
 	return !r.failed, r.loaded
 }
 
-// ErrNotServing is returned by a reload while the daemon starts or stops.
+// ErrNotServing is returned for a reload while the daemon is starting or stopping.
 var ErrNotServing = errors.New("zrlmpid is starting or stopping")
 
-// errNoSource is returned by a reload if the configuration cannot be read again.
+// errNoSource is returned for a reload if the configuration cannot be read again.
 var errNoSource = errors.New("cannot be read a second time: restart zrlmpid")
 
 // RefusedError reports that a reload was refused.
 type RefusedError struct {
-	// Restart lists the changes that need a restart. It is empty if Err is set.
+	// Restart lists the changes that need a restart. It is empty if Err is non-nil.
 	Restart []string
 	Err     error
 }
 
-// Error returns a text with a line for each change that needs a restart.
+// Error returns a message with one line for each change that needs a restart.
 func (e *RefusedError) Error() string {
 	const text = "configuration refused, the previous one stays in effect"
 	if e.Err != nil {
@@ -69,15 +68,14 @@ func (e *RefusedError) Unwrap() error {
 	return e.Err
 }
 
-// Reload applies another configuration to the running daemon, as a whole or, if it returns an error, not at
-// all. Messages in progress complete under the previous one. The error is a *RefusedError. The daemon owns cfg
-// from then on.
+// Reload applies cfg to the running daemon. If it returns an error, a *RefusedError, the daemon is unchanged.
+// Messages in progress complete under the previous configuration. The daemon owns cfg after the call.
 func (d *Daemon) Reload(cfg *config.Config) error {
 	_, err := d.reload(func() (*config.Config, error) { return cfg, nil })
 	return err
 }
 
-// reload applies the configuration that load returns, like Reload. It returns the changes.
+// reload applies the configuration returned by load, as Reload does, and returns the changes.
 func (d *Daemon) reload(load func() (*config.Config, error)) ([]config.Change, error) {
 	d.reloading.Lock()
 	defer d.reloading.Unlock()
@@ -129,7 +127,7 @@ func (d *Daemon) tryReload(load func() (*config.Config, error)) ([]config.Change
 	return changes, nil
 }
 
-// prepare returns the steps that apply a valid configuration. The steps cannot fail.
+// prepare returns the functions that apply a valid configuration. They cannot fail.
 func (d *Daemon) prepare(cfg *config.Config, changes []config.Change) (apply []func(), err error) {
 	var restart []string
 	for _, c := range changes {
@@ -137,7 +135,7 @@ func (d *Daemon) prepare(cfg *config.Config, changes []config.Change) (apply []f
 			restart = append(restart, restartText(c))
 		}
 	}
-	if len(restart) > 0 { // no need to prepare the links
+	if len(restart) > 0 { // do not bother to prepare the links
 		return nil, &RefusedError{Restart: restart}
 	}
 	m, err := node.Map(cfg)
@@ -171,8 +169,8 @@ func (d *Daemon) prepare(cfg *config.Config, changes []config.Change) (apply []f
 	return apply, nil
 }
 
-// mayChange reports whether a key may change while the daemon runs. Keys of links may: node.Rank.Prepare
-// decides about the resulting links.
+// mayChange reports whether a key may change while the daemon runs. It returns true for all keys of links,
+// because node.Rank.Prepare checks the resulting links.
 func (d *Daemon) mayChange(cfg *config.Config, c config.Change) bool {
 	switch {
 	case c.Rank == config.NoRank && strings.HasPrefix(c.Key, "defaults."):
@@ -195,7 +193,7 @@ func (d *Daemon) mayChange(cfg *config.Config, c config.Change) bool {
 	return false
 }
 
-// restartText returns the text of a change, with the reason why it needs a restart unless that is obvious.
+// restartText describes a change and, unless it is obvious, why the change needs a restart.
 func restartText(c config.Change) string {
 	switch {
 	case c.Rank == config.NoRank && c.Key == "ranks":
@@ -208,12 +206,12 @@ func restartText(c config.Change) string {
 	return c.String()
 }
 
-// reloadOnSignal reloads the configuration at every signal, and logs the result, until ctx is done.
+// reloadOnSignal reloads the configuration for each signal and logs the result, until ctx is done.
 func (d *Daemon) reloadOnSignal(ctx context.Context) {
 	for {
 		select {
 		case <-d.opts.Reload:
-			_, _ = d.Reread() // logged by reload
+			_, _ = d.Reread() // reload logs the result
 		case <-ctx.Done():
 			return
 		}

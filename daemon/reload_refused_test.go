@@ -12,7 +12,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/node"
 )
 
-// TestReloadRefused checks that a configuration that needs a restart, or is invalid, is refused as a whole.
+// TestReloadRefused checks that a configuration that is invalid or needs a restart is refused as a whole.
 func TestReloadRefused(t *testing.T) {
 	c := newCluster(t)
 	ranks := []string{"run: host", "run: standin", "peer: software", "run: host, link: {transport: tcp}"}
@@ -98,7 +98,7 @@ func TestReloadRefused(t *testing.T) {
 	}
 }
 
-// TestReloadOfSharedMemory checks that an address that names shared memory does not change, and neither do the
+// TestReloadOfSharedMemory checks that a reload does not change an address that names shared memory, nor the
 // values that both sides have exchanged.
 func TestReloadOfSharedMemory(t *testing.T) {
 	c := newCluster(t)

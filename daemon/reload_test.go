@@ -26,8 +26,8 @@ func pattern(words int) []byte {
 	return b
 }
 
-// changes are all sections that may change, with values that would affect the messages of these tests if they
-// applied to them.
+// before is the initial configuration. after sets everything that a reload may change to values that would
+// affect the messages of these tests if they applied to them.
 const (
 	before = "log: {level: info}\ndefaults: {warn_after: 0s}"
 	after  = `log: {level: debug}

@@ -21,7 +21,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/tcp"
 )
 
-// issue writes a new authority, and a certificate signed by it for IP addresses, into dir.
+// issue creates a new certificate authority, and a certificate that it has signed for the given IP addresses,
+// and writes both to dir.
 func issue(t *testing.T, dir string, ips ...string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -56,7 +57,7 @@ func issue(t *testing.T, dir string, ips ...string) {
 	}
 }
 
-// TestReloadOfCertificates checks that TLS files are read again for new connections, and that invalid ones are
+// TestReloadOfCertificates checks that the TLS files are reread for new connections, and that invalid files are
 // refused.
 func TestReloadOfCertificates(t *testing.T) {
 	c, other := newCluster(t), newCluster(t)
@@ -88,12 +89,12 @@ func TestReloadOfCertificates(t *testing.T) {
 	exchange()
 	issue(t, dir, ip(0), ip(1))
 	near.mustReload(t, text)
-	exchange() // on the old connection
+	exchange() // on the existing connection
 	if err := far.stop(); err != nil {
 		t.Fatal(err)
 	}
 	far = start(t, other.yaml(links, "peer: software", "run: host"))
-	exchange() // both have only the new authority
+	exchange() // both know only the new authority
 
 	var credential *tcp.CredentialError
 	issue(t, dir, ip(1))
@@ -109,7 +110,7 @@ func TestReloadOfCertificates(t *testing.T) {
 	exchange()
 }
 
-// TestCheckFiles checks that errors in TLS files are found before anything is bound.
+// TestCheckFiles checks that errors in TLS files are detected before anything is bound.
 func TestCheckFiles(t *testing.T) {
 	c := newCluster(t)
 	dir := t.TempDir()

@@ -22,8 +22,8 @@ import (
 )
 
 // TestSecretsAreNotShown checks that no log line of any level, status, page, metric or error contains a
-// password, its hash, a key, an argument of a kernel's program, an environment variable or payload, even if the
-// files with them are invalid.
+// password or its hash, a key, an argument of a kernel's program, an environment variable, or payload, even if
+// the files that contain them are invalid.
 func TestSecretsAreNotShown(t *testing.T) {
 	const argument, password, variable, payload, misplaced = "argument-secret", "password-secret", "variable-secret",
 		"payload-secret!!", "misplaced-secret"
@@ -58,7 +58,7 @@ func TestSecretsAreNotShown(t *testing.T) {
 	})
 	shown.WriteString(r.ready)
 
-	// Secrets in use.
+	// Use the secrets.
 	message := []byte(strings.Repeat(payload, 100))
 	if _, err := r.local(0).Engine.Send(within(t), 2, message, mpe.Options{}); err != nil {
 		t.Fatal(err)
@@ -77,7 +77,7 @@ func TestSecretsAreNotShown(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer from.Close()
-	for _, conn := range []net.Conn{foreign, from} { // from an unknown and from a known address
+	for _, conn := range []net.Conn{foreign, from} { // from an unknown address and from a known one
 		if _, err := conn.Write(message[:64]); err != nil {
 			t.Fatal(err)
 		}
@@ -123,7 +123,7 @@ func TestSecretsAreNotShown(t *testing.T) {
 	_, _, err = r.client.Recv(within(t), control.RecvRequest{From: 2, To: 1, Words: 1})
 	show(nil, err)
 
-	// Refused files.
+	// Reload files that are refused.
 	valid := map[string]string{"zrlmpid.yaml": text, "web.yml": web, "key.pem": string(key)}
 	for _, tt := range []struct{ file, text string }{
 		{"zrlmpid.yaml", strings.Replace(text, argument, misplaced, 1)},

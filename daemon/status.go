@@ -74,8 +74,8 @@ func (d *Daemon) support() control.Support {
 	return s
 }
 
-// askReports asks the ranks that are not local about their waits, over the links to them. Each is asked by the
-// lowest local rank with a link of the extended profile to it.
+// askReports asks remote ranks for their waits. Each is asked by the lowest local rank that has an
+// extended-profile link to it, over that link.
 func (d *Daemon) askReports(ctx context.Context) []state.Asked {
 	by := map[*localRank][]int{}
 	asked := []state.Asked{}
@@ -105,7 +105,7 @@ func (d *Daemon) askReports(ctx context.Context) []state.Asked {
 	return asked
 }
 
-// linkTo returns the link to a rank from the lowest other local rank, or nil.
+// linkTo returns a link to the rank from the lowest other local rank that has one, or nil.
 func (d *Daemon) linkTo(rank int) *node.Link {
 	for _, r := range d.ranks {
 		if r.cfg.Rank != rank {
@@ -133,8 +133,8 @@ func (d *Daemon) Host(rank int) (control.Port, error) {
 		rank)
 }
 
-// reset makes a local rank forget the state of a restarted peer, so that sends to it are no longer refused.
-// AnyRank stands for the rank that Host returns.
+// reset makes a local rank discard its state about a restarted peer, so that it may send to the peer again. If
+// rank is AnyRank, the rank returned by Host is used.
 func (d *Daemon) reset(rank, peer int) error {
 	if rank == control.AnyRank {
 		port, err := d.Host(rank)

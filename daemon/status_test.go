@@ -34,7 +34,7 @@ func TestReportsOfOtherRanks(t *testing.T) {
 	}
 }
 
-// TestHost checks that a host among the local ranks is found, and that any rank means the first one.
+// TestHost checks that a local host is found, and that AnyRank stands for the first one.
 func TestHost(t *testing.T) {
 	c := newCluster(t)
 	r := start(t, c.yaml("", "run: standin, kernel_options: {peer: 1}", "run: host", "run: host", "peer: fpga"))
@@ -79,7 +79,7 @@ func TestHost(t *testing.T) {
 	}
 }
 
-// TestSupport checks the daemon's part of a bundle: its log and its records, if it keeps them.
+// TestSupport checks the daemon's part of a bug report: its log and, if it keeps them, its records.
 func TestSupport(t *testing.T) {
 	c := newCluster(t)
 	tail := func(o *Options) { o.LogTail = func() []byte { return []byte("a line\n") } }
@@ -118,7 +118,7 @@ func TestStatusOfConnections(t *testing.T) {
 		if want := local.Rank < 2; want && local.Ring != ring || !want && local.Ring != 0 {
 			t.Errorf("rank %d: rings of %d bytes", local.Rank, local.Ring)
 		}
-		// Three ranks, and programs that attach to two of them.
+		// There are three ranks, and programs can attach to two of them.
 		if want := 5 > runtime.NumCPU(); local.Oversubscribed != want {
 			t.Errorf("rank %d: oversubscribed is %v", local.Rank, local.Oversubscribed)
 		}

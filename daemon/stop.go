@@ -15,10 +15,10 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// maxStopLines limits the log lines about pending messages of a rank when the daemon stops.
+// maxStopLines is the maximum number of pending messages that are logged for a rank when the daemon stops.
 const maxStopLines = 20
 
-// beginStop logs the start of the stop and the pending messages, while all tasks still run.
+// beginStop logs that the daemon is stopping and which messages are pending. All tasks are still running.
 func (d *Daemon) beginStop() {
 	d.phase.Store(stopping)
 	limit := d.current.Load().StopTimeout
@@ -35,7 +35,7 @@ func (d *Daemon) beginStop() {
 	}
 }
 
-// logWaits logs the first waits of a rank, and the number of suppressed ones.
+// logWaits logs the first maxStopLines waits of a rank, and how many more there are.
 func logWaits(log *zap.Logger, level zapcore.Level, text string, rank int, waits []mpe.Waiting) {
 	for _, w := range waits[:min(len(waits), maxStopLines)] {
 		log.Log(level, text, append(waitFields(w), zap.Duration("elapsed", handshake.Round(w.Elapsed)),
@@ -46,7 +46,7 @@ func logWaits(log *zap.Logger, level zapcore.Level, text string, rank int, waits
 	}
 }
 
-// stopEngines closes all engines in parallel. Pending messages have stop_timeout to complete.
+// stopEngines closes all engines in parallel. Pending messages have until stop_timeout to complete.
 func (d *Daemon) stopEngines() error {
 	ctx, cancel := context.WithTimeout(context.Background(), d.current.Load().StopTimeout)
 	defer cancel()

@@ -15,7 +15,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// stopInSend begins to stop a daemon while the DATA of a message waits for its ACK.
+// stopInSend starts to stop a daemon while the DATA of a message is waiting for its ACK.
 func stopInSend(t *testing.T, extra string) (r *running, fpga *farEnd, sent, stopped chan error) {
 	t.Helper()
 	c := newCluster(t)
@@ -40,7 +40,7 @@ func stopInSend(t *testing.T, extra string) (r *running, fpga *farEnd, sent, sto
 	return r, fpga, sent, stopped
 }
 
-// TestStopWaits checks that a message in progress completes.
+// TestStopWaits checks that a message in progress can complete.
 func TestStopWaits(t *testing.T) {
 	r, fpga, sent, stopped := stopInSend(t, "stop_timeout: 20s")
 	fpga.says(protocol.Ack, protocol.RecvInt, 0, nil)
@@ -55,7 +55,7 @@ func TestStopWaits(t *testing.T) {
 	}
 }
 
-// TestStopAborts checks that a message that does not complete in time is aborted, and logged.
+// TestStopAborts checks that a message that does not complete in time is aborted, which is logged.
 func TestStopAborts(t *testing.T) {
 	for _, limit := range []string{"50ms", "0s"} {
 		r, _, sent, stopped := stopInSend(t, "stop_timeout: "+limit)
@@ -71,7 +71,7 @@ func TestStopAborts(t *testing.T) {
 }
 
 // TestStopLogsWaits checks that messages that have not started are logged but not waited for, and that kernels
-// that wait for work are not logged.
+// waiting for work are not logged.
 func TestStopLogsWaits(t *testing.T) {
 	c := newCluster(t)
 	r := start(t, c.yaml("stop_timeout: 20s", "run: host", "run: standin", "peer: fpga"))

@@ -11,13 +11,13 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// waitWatcher logs each message that has waited longer than its link's warn_after, once, and the end of its
-// wait.
+// waitWatcher logs every message that has waited longer than its link's warn_after, and later the end of that
+// wait. Each wait is logged once.
 type waitWatcher struct {
 	log   *zap.Logger
 	ranks []*localRank
 	now   func() time.Time
-	// warned are the waits that were logged.
+	// warned contains the waits that have been logged.
 	warned map[waitKey]warnedWait
 }
 
@@ -32,7 +32,7 @@ type warnedWait struct {
 	fields []zap.Field
 }
 
-// Limits of the time between two scans, by which a wait may be logged late.
+// Bounds on the time between two scans. A wait may be logged late by up to this time.
 const (
 	minScanInterval = 20 * time.Millisecond
 	maxScanInterval = time.Second
@@ -42,7 +42,7 @@ const (
 func (w *waitWatcher) run(ctx context.Context) error {
 	for {
 		select {
-		case <-time.After(w.interval()): // a reload may have changed it
+		case <-time.After(w.interval()): // computed every time, since a reload may change it
 			w.scan()
 		case <-ctx.Done():
 			return nil
@@ -64,7 +64,7 @@ func (w *waitWatcher) interval() time.Duration {
 	return min(max(shortest/4, minScanInterval), maxScanInterval)
 }
 
-// scan logs waits that have become too long, and the end of waits logged before.
+// scan logs waits that have become too long, and the end of waits that were logged earlier.
 func (w *waitWatcher) scan() {
 	now := w.now()
 	waiting := make(map[waitKey]bool, len(w.warned))
@@ -72,7 +72,7 @@ func (w *waitWatcher) scan() {
 		shortest := r.warnAfter()
 		atLeast := shortest
 		if len(w.warned) > 0 {
-			atLeast = 0 // waits already logged may be shorter than the current warn_after
+			atLeast = 0 // a wait that was already logged may be shorter than the current warn_after
 		} else if shortest == 0 {
 			continue
 		}
@@ -105,7 +105,7 @@ func (w *waitWatcher) scan() {
 	}
 }
 
-// waitFields returns the fields that do not change during a wait.
+// waitFields returns the log fields that stay the same during a wait.
 func waitFields(w mpe.Waiting) []zap.Field {
 	fields := []zap.Field{zap.Uint32("rank", w.Local)}
 	if !w.AnySource {

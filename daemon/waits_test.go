@@ -11,8 +11,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/daemon/control"
 )
 
-// waiting starts a daemon whose rank 0 sends to rank 2, which does not receive, and returns once that was
-// logged after warnAfter. text returns its configuration with another warn_after.
+// waiting starts a daemon whose rank 0 sends to rank 2, which does not receive. It returns when the wait has
+// been logged, after warnAfter. text returns the same configuration with a different warn_after.
 func waiting(t *testing.T, warnAfter string) (r *running, text func(warnAfter string) string) {
 	t.Helper()
 	c := newCluster(t)
@@ -45,7 +45,8 @@ func TestWarnAfter(t *testing.T) {
 	}
 }
 
-// TestWarnAfterRaised checks that a logged wait continues when a reload raises warn_after, or sets it to 0.
+// TestWarnAfterRaised checks that a wait that has been logged continues when a reload raises warn_after or sets
+// it to 0.
 func TestWarnAfterRaised(t *testing.T) {
 	for _, later := range []string{"10m", "0s"} {
 		r, text := waiting(t, "1ms")

@@ -16,7 +16,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/metrics"
 )
 
-// phase is the phase of the daemon's run, reported by /-/ready.
+// phase is the daemon's current phase, which /-/ready reports.
 type phase struct{ atomic.Int32 }
 
 const (
@@ -30,7 +30,7 @@ var (
 	errStopping = errors.New("stopping, waiting for messages to complete")
 )
 
-// ready returns the reason why messages cannot be exchanged, or nil.
+// ready returns nil if messages can be exchanged, and otherwise the reason why they cannot.
 func (p *phase) ready() error {
 	switch p.Load() {
 	case starting:
@@ -41,8 +41,8 @@ func (p *phase) ready() error {
 	return nil
 }
 
-// bindWeb binds the HTTP server's address. It returns nil if HTTP is disabled, or if the address is in use and
-// not set explicitly: several daemons of a host have the same default.
+// bindWeb binds the address of the HTTP server. It returns nil if HTTP is disabled. It also returns nil if the
+// default address is in use, since all daemons on a host have the same default.
 func (d *Daemon) bindWeb(explicit bool) (*web.Server, error) {
 	h := &d.cfg.HTTP
 	if h.Listen == "" {
@@ -59,12 +59,12 @@ func (d *Daemon) bindWeb(explicit bool) (*web.Server, error) {
 	return s, err
 }
 
-// CheckFiles checks the files that the configuration names for TLS: those of the links, and those of the web
-// configuration. It binds nothing.
+// CheckFiles checks the TLS files named in the configuration, both for links and for the web configuration. It
+// binds nothing.
 func (d *Daemon) CheckFiles() error {
 	for _, r := range d.ranks {
 		if err := r.CheckTLS(); err != nil {
-			return err // the other ranks have the same files
+			return err // all ranks use the same files
 		}
 	}
 	if file := d.cfg.HTTP.WebConfig; file != "" && d.cfg.HTTP.Listen != "" {
@@ -73,11 +73,11 @@ func (d *Daemon) CheckFiles() error {
 	return nil
 }
 
-// webTask is the running HTTP server. It is stopped last, so that /-/ready reports the stop.
+// webTask is the running HTTP server. It is stopped last, so that /-/ready can report the shutdown.
 type webTask struct {
 	cancel context.CancelFunc
 	ended  chan struct{}
-	err    error // valid once ended is closed
+	err    error // valid after ended is closed
 }
 
 // startWeb starts the HTTP server, if enabled.
@@ -104,13 +104,13 @@ func (d *Daemon) startWeb(ctx context.Context) (*webTask, error) {
 	go func() {
 		defer close(t.ended)
 		t.err = d.web.Serve(ctx)
-		t.cancel() // also if Serve failed
+		t.cancel() // needed if Serve has failed
 		sampling.Wait()
 	}()
 	return t, nil
 }
 
-// sendTimes returns a function that returns send durations by rank and peer, for the status page.
+// sendTimes returns a function that looks up the send durations for a rank and a peer, for the status page.
 func sendTimes(ranks []metrics.Rank) func(rank, peer int) (statuspage.Latency, bool) {
 	byRank := make(map[int]*metrics.Rank)
 	for i := range ranks {
@@ -127,7 +127,7 @@ func sendTimes(ranks []metrics.Rank) func(rank, peer int) (statuspage.Latency, b
 // recentLines is the number of warnings and errors kept for the status page.
 const recentLines = 50
 
-// keepRecent collects the log's last warnings and errors for the status page.
+// keepRecent starts collecting the log's most recent warnings and errors for the status page.
 func (d *Daemon) keepRecent() {
 	d.recent = statuspage.NewLog(recentLines)
 	d.log = d.log.WithOptions(zap.WrapCore(func(c zapcore.Core) zapcore.Core {
@@ -135,7 +135,7 @@ func (d *Daemon) keepRecent() {
 	}))
 }
 
-// watch waits until ctx is done or the server fails, and returns the server's error.
+// watch waits until ctx is done or the server fails. It returns the server's error.
 func (t *webTask) watch(ctx context.Context) error {
 	select {
 	case <-t.ended:
@@ -145,7 +145,7 @@ func (t *webTask) watch(ctx context.Context) error {
 	}
 }
 
-// stop stops the server. Its error is returned by watch.
+// stop stops the server. watch returns the server's error.
 func (t *webTask) stop() {
 	t.cancel()
 	<-t.ended

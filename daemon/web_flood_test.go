@@ -12,7 +12,8 @@ import (
 
 const getHealthy = "GET /-/healthy HTTP/1.1\r\nHost: a\r\n\r\n"
 
-// webClient opens a connection to the HTTP server, until the test ends, and sends the given text.
+// webClient opens a connection to the HTTP server and sends the given text. The connection stays open until the
+// test ends.
 func (r *running) webClient(t *testing.T, send string) net.Conn {
 	t.Helper()
 	c, err := net.Dial("tcp", r.web.Addr().String())
@@ -30,19 +31,19 @@ func (r *running) webClient(t *testing.T, send string) net.Conn {
 }
 
 // TestHealthUnderConnectionFlood checks that health and metrics are served, and that followers of the events
-// keep getting them, while clients hold more connections than the limit.
+// keep receiving them, while clients hold more connections than the limit.
 func TestHealthUnderConnectionFlood(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		clients int
 		send    string
-		// answered makes each client wait for the beginning of an answer.
+		// answered makes each client wait until it receives the beginning of an answer.
 		answered bool
 	}{
 		{"idle", 300, getHealthy, true},
 		{"events", 150, "GET /events HTTP/1.1\r\nHost: a\r\n\r\n", true},
-		// Without the limit on connections, the header timeout would free 128 places every 5 s; 700 clients
-		// would occupy them for longer than the test waits.
+		// Without the limit on connections, the header timeout would make room for 128 new connections every 5
+		// s. 700 clients would keep the server busy for longer than the test waits.
 		{"headers not complete", 700, strings.TrimSuffix(getHealthy, "\r\n"), false},
 		{"silent", 700, "", false},
 	} {

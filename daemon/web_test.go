@@ -36,7 +36,7 @@ func (r *running) fetch(t *testing.T, path string) (code int, body string) {
 	return resp.StatusCode, string(b)
 }
 
-// TestMetrics scrapes a daemon that has exchanged messages.
+// TestMetrics scrapes a daemon whose ranks have exchanged messages.
 func TestMetrics(t *testing.T) {
 	c := newCluster(t)
 	r := start(t, c.yaml(anyHTTP, append(echoes(1, ""), "run: standin, kernel: sink")...))
@@ -69,7 +69,7 @@ func TestMetrics(t *testing.T) {
 			t.Errorf("%q is missing", want)
 		}
 	}
-	// Kernels wait for work, and no rank has communicated with rank 2.
+	// Kernels are waiting for work, and no rank has communicated with rank 2.
 	for _, unwanted := range []string{`oldest_wait_seconds{direction="receive",peer="0",rank="1"`,
 		`peer="2",rank="0"`} {
 		if strings.Contains(text, unwanted) {
@@ -100,7 +100,8 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// TestNotReady requests readiness while the daemon drains: a message is in progress, and does not end.
+// TestNotReady checks that the daemon reports that it is not ready while it drains a message in progress that
+// does not end.
 func TestNotReady(t *testing.T) {
 	var p phase
 	s, err := web.Listen(web.Options{Listen: "127.0.0.1:0", Ready: p.ready})
@@ -122,8 +123,8 @@ func TestNotReady(t *testing.T) {
 	}
 }
 
-// TestHTTPAddressTaken checks that a configured address in use prevents the start, which releases everything
-// else; the default address does not.
+// TestHTTPAddressTaken checks that the daemon does not start, and releases everything else, if a configured
+// address is in use. This does not apply to the default address.
 func TestHTTPAddressTaken(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -147,7 +148,7 @@ func TestHTTPAddressTaken(t *testing.T) {
 	start(t, c.yaml("", echoes(1, "")...)).ping(t, 1, 1, 1) // the ranks' addresses are free
 }
 
-// TestUnaskedHTTPAddressTaken checks that HTTP is disabled if another daemon has the default address.
+// TestUnaskedHTTPAddressTaken checks that HTTP is disabled if another daemon uses the default address.
 func TestUnaskedHTTPAddressTaken(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -186,7 +187,7 @@ func TestBadWebConfigIsAnError(t *testing.T) {
 	}
 }
 
-// TestHTTPFailureEndsTheDaemon checks that the daemon exits rather than run without metrics.
+// TestHTTPFailureEndsTheDaemon checks that the daemon exits instead of running without metrics.
 func TestHTTPFailureEndsTheDaemon(t *testing.T) {
 	task := &webTask{ended: make(chan struct{}), err: errors.New("it broke"), cancel: func() {}}
 	close(task.ended)
@@ -201,7 +202,7 @@ func TestHTTPFailureEndsTheDaemon(t *testing.T) {
 	}
 }
 
-// TestNoHTTP checks that nothing is counted without HTTP.
+// TestNoHTTP checks that nothing is counted if HTTP is disabled.
 func TestNoHTTP(t *testing.T) {
 	c := newCluster(t)
 	r := start(t, c.yaml("", echoes(1, "")...))

@@ -8,14 +8,14 @@ import (
 	"github.com/zrlmpi/zrlmpid/metrics/phases"
 )
 
-// Classic buckets, for a Prometheus without native histograms, end at the powers of two from 2^classicFirst to
-// 1 second, like every phases.PerOctave-th native bucket.
+// Classic buckets serve a Prometheus that does not support native histograms. Their upper bounds are the powers
+// of two from 2^classicFirst to 1 second, which are the bounds of every phases.PerOctave-th native bucket.
 const classicFirst = -17
 
 var classicBounds = prometheus.ExponentialBuckets(math.Exp2(classicFirst), 2, 1-classicFirst)
 
-// classicOf returns the index of the classic bucket that contains a native one; len(classicBounds) is beyond
-// the last.
+// classicOf returns the index of the classic bucket that contains the native bucket key. It returns
+// len(classicBounds) if the native bucket is above all classic ones.
 func classicOf(key int) int {
 	octave := (key + phases.PerOctave - 1) >> phases.Schema // round up
 	return min(max(octave-classicFirst, 0), len(classicBounds))

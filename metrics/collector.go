@@ -14,46 +14,47 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// Engine is the part of *mpe.Engine that a Collector reads.
+// Engine contains the methods of *mpe.Engine that a Collector calls.
 type Engine interface {
 	Counters(rank func(*state.RankCounters), peer func(*state.PeerCounters))
 	PeerCounters(rank int, visit func(*state.PeerCounters))
 }
 
-// Rank is the source of a local rank's metrics.
+// Rank provides the metrics of a local rank.
 type Rank struct {
 	Engine Engine
-	// Recorder has the histograms, which the engine's observer fills.
+	// Recorder contains the histograms, which the observer of the engine fills.
 	Recorder *phases.Recorder
-	// State returns the state of the rank without its engine. The receive with which a stand-in's kernel waits
-	// for work is not a wait.
+	// State returns the state of the rank without its engine. The receive in which a stand-in's kernel waits
+	// for work does not count as a wait.
 	State func() state.RankInfo
 }
 
-// Source is the input of a Collector. Its functions are called in every scrape.
+// Source provides the input of a Collector. Its functions are called during every scrape.
 type Source struct {
-	// Version is the version of this program.
+	// Version is the version of the running program.
 	Version string
-	// Started is the time at which the engines began to count.
+	// Started is the time at which the engines started to count.
 	Started time.Time
 	Ranks   []Rank
-	// LostLogLines returns the number of lost log lines.
+	// LostLogLines returns the number of log lines that were lost.
 	LostLogLines func() uint64
-	// AccessDenied returns the number of programs and requests refused because of their user, by socket.
+	// AccessDenied returns, for each socket, the number of programs and requests refused because their user is
+	// not allowed to make them.
 	AccessDenied func() map[string]uint64
-	// WebConfigFailures returns the number of rejected changes of the web configuration.
+	// WebConfigFailures returns the number of times that a changed web configuration was rejected.
 	WebConfigFailures func() uint64
-	// Reload reports whether the last attempt to load the configuration succeeded, and the time of the last
-	// success.
+	// Reload reports whether the last reload of the configuration succeeded, and returns the time of the last
+	// successful one.
 	Reload func() (good bool, last time.Time)
 }
 
-// Collector collects metrics at the time of a scrape.
+// Collector is a prometheus.Collector that reads its source at the time of a scrape.
 type Collector struct{ src Source }
 
 var _ prometheus.Collector = (*Collector)(nil)
 
-// NewCollector returns a collector of src.
+// NewCollector returns a Collector that reads src.
 func NewCollector(src Source) *Collector { return &Collector{src} }
 
 // Describe implements prometheus.Collector.
@@ -80,7 +81,7 @@ func (c *Collector) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// revision is the version control revision of the build.
+// revision returns the version control revision from which the program was built.
 var revision = sync.OnceValue(func() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -105,7 +106,7 @@ func truth(b bool) float64 {
 	return 0
 }
 
-// sample is the state of a rank. Each peer is read at a single point in time.
+// sample is the state of a rank. The counters of each peer are read at a single point in time.
 type sample struct {
 	created time.Time
 	rank    string
@@ -121,15 +122,16 @@ type peerSample struct {
 	times    phases.PerPeer
 }
 
-// otherPeers is the label of all peers without separate series, anySource of receives from any source, and
-// unknownPeer of addresses that are not in the rank map.
+// otherPeers is the label of all peers that have no separate series, anySource is the label of receives from
+// any source, and unknownPeer is the label of addresses that are not in the rank map.
 const (
 	otherPeers  = "other"
 	anySource   = "any"
 	unknownPeer = "unknown"
 )
 
-// sampleRank reads a rank. It holds the engine's lock for one peer at a time, to copy its counters.
+// sampleRank reads the state of a rank. It locks the engine separately for each peer, while it copies the
+// counters of that peer.
 func sampleRank(r *Rank, created time.Time) *sample {
 	l := &sample{created: created, state: r.State()}
 	l.rank = strconv.Itoa(l.state.Rank)
@@ -160,7 +162,7 @@ func sampleRank(r *Rank, created time.Time) *sample {
 	return l
 }
 
-// idle reports whether all counters of a peer are zero.
+// idle reports whether all of a peer's counters are zero.
 func idle(c *state.PeerCounters) bool {
 	zero := state.PeerCounters{Rank: c.Rank, Extended: c.Extended}
 	return *c == zero
@@ -182,7 +184,7 @@ func (l *sample) collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// collectState exposes the series without a peer.
+// collectState exposes the series that belong to no particular peer.
 func (l *sample) collectState(out chan<- prometheus.Metric) {
 	out <- postedReceives.gauge(float64(l.own.Posted), l.rank)
 	out <- unexpectedMessages.gauge(float64(l.own.Unexpected), l.rank)
@@ -193,7 +195,7 @@ func (l *sample) collectState(out chan<- prometheus.Metric) {
 		}
 	}
 	for _, n := range l.own.Collectives {
-		name := strings.ToLower(n.Collective) // as in the configuration
+		name := strings.ToLower(n.Collective) // the configuration uses lower case, too
 		out <- collectives.counterAt(l.created, n.Calls, l.rank, name, n.Algorithm)
 		out <- collectiveFailures.counterAt(l.created, n.Failures, l.rank, name, n.Algorithm)
 	}

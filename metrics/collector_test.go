@@ -25,7 +25,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden file")
 
-// engine returns fixed counters, with a lock like an engine's.
+// engine returns fixed counters. Like a real engine, it has a lock.
 type engine struct {
 	mu    sync.Mutex
 	own   state.RankCounters
@@ -58,7 +58,7 @@ func (e *engine) PeerCounters(rank int, visit func(*state.PeerCounters)) {
 
 var started = time.Unix(1_700_000_000, 0)
 
-// example returns a daemon with a host, which has peers of all kinds, and a stand-in.
+// example returns the source of a daemon that has a host, whose peers are of all kinds, and a stand-in.
 func example() Source {
 	host := &engine{
 		own: state.RankCounters{Posted: 3, Unexpected: 2,
@@ -122,7 +122,7 @@ func example() Source {
 	}
 }
 
-// gather collects with all checks of the library.
+// gather collects metrics with all of the library's checks enabled.
 func gather(t *testing.T, src Source) []*dto.MetricFamily {
 	t.Helper()
 	r := prometheus.NewPedanticRegistry()
@@ -139,7 +139,7 @@ func TestGolden(t *testing.T) {
 	var got bytes.Buffer
 	for _, f := range gather(t, example()) {
 		if f.GetName() == "zrlmpi_build_info" {
-			f.Metric[0].Label = f.Metric[0].Label[2:] // without the versions of Go and of this program
+			f.Metric[0].Label = f.Metric[0].Label[2:] // omit the versions of Go and of this program
 		}
 		if _, err := expfmt.MetricFamilyToText(&got, f); err != nil {
 			t.Fatal(err)
@@ -180,7 +180,7 @@ func TestNames(t *testing.T) {
 
 func allFamilies() []*family { return families }
 
-// TestNativeHistogramsAreServed scrapes like a Prometheus that supports native histograms.
+// TestNativeHistogramsAreServed scrapes in the same way as a Prometheus that supports native histograms.
 func TestNativeHistogramsAreServed(t *testing.T) {
 	registry, err := NewRegistry(example())
 	if err != nil {
@@ -241,7 +241,7 @@ func TestNativeHistogramsAreServed(t *testing.T) {
 	}
 }
 
-// TestScrapesMeetMessages completes messages while others scrape.
+// TestScrapesMeetMessages completes messages while other goroutines scrape.
 func TestScrapesMeetMessages(t *testing.T) {
 	e := &engine{peers: make([]state.PeerCounters, 8)}
 	for i := range e.peers {
@@ -300,7 +300,7 @@ func TestScrapesMeetMessages(t *testing.T) {
 	}
 }
 
-// TestKernelUp checks that a kernel is up while it runs.
+// TestKernelUp checks that a kernel is reported as up while it runs.
 func TestKernelUp(t *testing.T) {
 	src := example()
 	src.Ranks[1].State = func() state.RankInfo {

@@ -1,11 +1,11 @@
 // Package metrics exposes the state of ranks to Prometheus: the counters of their engines, and histograms of
-// the phases of messages.
+// message phases.
 //
-// It must cost the packet path almost nothing: a Recorder increments plain counters for every message under its
-// engine's lock, and allocates only for a peer's first duration in a range of powers of two. All other values
-// are read from the engines at the time of a scrape, which holds an engine's lock for one peer at a time. The
-// package has no global state: every daemon has a separate Registry.
+// Metrics must cost the packet path almost nothing. For each message, a Recorder increments plain counters
+// under the lock of its engine; it allocates only when a peer's first duration in a range of powers of two
+// arrives. All other values are read from the engines at the time of a scrape, which holds the lock of an
+// engine for one peer at a time. The package has no global state: each daemon has its own Registry.
 //
-// The number of series is bounded: a limited number of peers of a rank have separate series, all others share
-// one, and label values come from the configuration or the program, not from peers.
+// The number of series is bounded. For each rank, a limited number of peers have separate series, and all other
+// peers share one. Label values come from the configuration or the program, never from peers.
 package metrics

@@ -12,8 +12,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/metrics/phases"
 )
 
-// TestDocumentation checks docs/metrics.md against the code: every family has a row, with its type and labels,
-// and every row is a family.
+// TestDocumentation checks that every family has a row in docs/metrics.md with its type and labels, and that
+// every row describes a family.
 func TestDocumentation(t *testing.T) {
 	text, err := os.ReadFile("../docs/metrics.md")
 	if err != nil {

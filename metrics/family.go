@@ -6,15 +6,15 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// family is a metric family with its labels.
+// family is a metric family and its labels.
 type family struct {
 	name, help string
-	kind       prometheus.ValueType // of all but histograms
+	kind       prometheus.ValueType // not used for histograms
 	labels     []string
 	desc       *prometheus.Desc
 }
 
-// families are all families, in the order of the documentation.
+// families contains all families in the order of the documentation.
 var families []*family
 
 func newFamily(name string, kind prometheus.ValueType, help string, labels ...string) *family {
@@ -26,7 +26,7 @@ func newFamily(name string, kind prometheus.ValueType, help string, labels ...st
 const (
 	counter = prometheus.CounterValue
 	gauge   = prometheus.GaugeValue
-	untyped = prometheus.UntypedValue // of histograms, which have no value type
+	untyped = prometheus.UntypedValue // for histograms, which have no value type
 )
 
 var (
@@ -103,7 +103,7 @@ var (
 		"Kernel of the stand-in running (1) or not (0).", "rank", "kernel")
 )
 
-// counterAt returns a counter with the given creation time.
+// counterAt returns a counter that was created at the given time.
 func (f *family) counterAt(created time.Time, value uint64, labels ...string) prometheus.Metric {
 	return prometheus.MustNewConstMetricWithCreatedTimestamp(f.desc, f.kind, float64(value), created, labels...)
 }

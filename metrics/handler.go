@@ -8,22 +8,22 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// Limits of scrapes.
+// Limits on scrapes.
 const (
-	// maxScrapes limits concurrent scrapes. Others wait.
+	// maxScrapes is the maximum number of concurrent scrapes. Further ones wait.
 	maxScrapes = 4
-	// scrapeTimeout limits a scrape, including its wait.
+	// scrapeTimeout is the maximum duration of a scrape, including the time that it waits.
 	scrapeTimeout = 10 * time.Second
 )
 
-// Handler serves a registry as text, OpenMetrics or protobuf. Only protobuf has native histograms. Errors are
-// written to log.
+// Handler serves a registry as text, OpenMetrics or protobuf. Only the protobuf format contains native
+// histograms. Errors are written to log.
 func Handler(r *prometheus.Registry, log promhttp.Logger) http.Handler {
 	scrape := promhttp.HandlerFor(r, promhttp.HandlerOpts{
 		ErrorLog: log, ErrorHandling: promhttp.ContinueOnError, EnableOpenMetrics: true,
 	})
 	slots := make(chan struct{}, maxScrapes)
-	// http.TimeoutHandler buffers the complete answer, so that a slow client does not hold a slot.
+	// http.TimeoutHandler buffers the whole answer, so a slow client does not occupy a slot.
 	return http.TimeoutHandler(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		select {
 		case slots <- struct{}{}:

@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// TestScrapesWait checks that many concurrent scrapes are all answered, a few at a time.
+// TestScrapesWait checks that many concurrent scrapes are all answered, but only a few at a time.
 func TestScrapesWait(t *testing.T) {
 	const clients = 40
 	asked, release := make(chan struct{}, clients), make(chan struct{})

@@ -8,7 +8,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// sent returns a sent message, and received a received one, whose phases all take some time.
+// sent returns a sent message and received returns a received message, in which all phases take some time.
 func sent(peer int, unit time.Duration) *mpe.Status {
 	start := time.Second
 	return &mpe.Status{Peer: peer, Send: true, Phases: handshake.Phases{

@@ -16,7 +16,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// times returns durations in nanoseconds of all magnitudes up to months, and durations next to bucket bounds.
+// times returns durations in nanoseconds, of all magnitudes up to months, including some next to the bounds of
+// buckets.
 func times(rng *rand.Rand, n int) []uint64 {
 	ns := []uint64{0, 0, 1, 2, 3}
 	for _, bound := range classicBounds {
@@ -32,7 +33,8 @@ func times(rng *rand.Rand, n int) []uint64 {
 	return ns
 }
 
-// TestHistogramsAreTheLibrarys compares our histogram with the library's for the same times.
+// TestHistogramsAreTheLibrarys checks that our histogram and the library's histogram are equal for the same
+// times.
 func TestHistogramsAreTheLibrarys(t *testing.T) {
 	for _, n := range []int{0, 1, 10, 10_000} {
 		rng := rand.New(rand.NewPCG(1, uint64(n)))
@@ -72,7 +74,7 @@ func TestHistogramsAreTheLibrarys(t *testing.T) {
 	}
 }
 
-// written returns a histogram as exposed.
+// written returns a histogram in the form in which it is exposed.
 func written(t *testing.T, metric prometheus.Metric) *dto.Histogram {
 	t.Helper()
 	var m dto.Metric
@@ -82,8 +84,8 @@ func written(t *testing.T, metric prometheus.Metric) *dto.Histogram {
 	return m.Histogram
 }
 
-// quantile is Prometheus' histogram_quantile of a native histogram without interpolation: it returns the bounds
-// of the bucket that contains the quantile.
+// quantile computes histogram_quantile of a native histogram in the same way as Prometheus, but without
+// interpolation: it returns the bounds of the bucket that contains the quantile.
 func quantile(h *dto.Histogram, q float64) (low, high float64) {
 	rank := q * float64(h.GetSampleCount())
 	at := float64(h.GetZeroCount())
@@ -106,13 +108,14 @@ func quantile(h *dto.Histogram, q float64) (low, high float64) {
 	return math.Inf(1), math.Inf(1)
 }
 
-// TestQuantiles checks that Prometheus' quantile of a native histogram is right to within a bucket.
+// TestQuantiles checks that the quantiles that Prometheus computes from a native histogram are accurate to
+// within a bucket.
 func TestQuantiles(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 7))
 	var h phases.Histogram
 	var list []uint64
 	for range 20_000 {
-		ns := uint64(math.Exp(rng.NormFloat64()*1.5+10)) + 1 // about 22 µs
+		ns := uint64(math.Exp(rng.NormFloat64()*1.5+10)) + 1 // around 22 µs
 		list = append(list, ns)
 		h.Add(ns)
 	}
@@ -130,7 +133,7 @@ func TestQuantiles(t *testing.T) {
 	}
 }
 
-// TestTheLongestTime checks that the longest time has a bucket.
+// TestTheLongestTime checks that there is a bucket for the longest possible time.
 func TestTheLongestTime(t *testing.T) {
 	var h phases.Histogram
 	h.Add(math.MaxInt64)
@@ -156,7 +159,7 @@ func TestSendTimes(t *testing.T) {
 	if p50, p99, n, ok := r.SendTimes(1); !ok || n != 100 || !near(p50, 4e-6) || !near(p99, 40e-3) {
 		t.Errorf("%g, %g, %d, %v", p50, p99, n, ok)
 	}
-	for _, peer := range []int{-1, 0, 2, 3, 4} { // rank 2 shares the series of other peers
+	for _, peer := range []int{-1, 0, 2, 3, 4} { // rank 2 uses the series shared by all other peers
 		if _, _, n, ok := r.SendTimes(peer); ok || n != 0 {
 			t.Errorf("rank %d: %d", peer, n)
 		}

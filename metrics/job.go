@@ -9,21 +9,21 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// Job is a job whose ranks have answered.
+// Job is a job from whose ranks answers have been received.
 type Job struct {
 	Name  string
 	Ranks []JobRank
 }
 
-// JobRank is a rank of a job. Its counters started at Started.
+// JobRank is a rank of a job. Its counters started at time Started.
 type JobRank struct {
 	Started time.Time
 	State   state.RankInfo
-	// Size is the number of ranks of the cluster.
+	// Size is the number of ranks in the cluster.
 	Size  int
 	Own   state.RankCounters
 	Peers []state.PeerCounters
-	// Times has the phases of messages with other hosts and FPGAs.
+	// Times contains the phases of messages exchanged with other hosts and FPGAs.
 	Times phases.Times
 }
 
@@ -44,7 +44,7 @@ func (r *JobRank) PeerCounters(rank int, visit func(*state.PeerCounters)) {
 	}
 }
 
-// Collect implements prometheus.Collector for the ranks of a job.
+// Collect implements prometheus.Collector. It collects the metrics of the job's ranks.
 func (j *Job) Collect(out chan<- prometheus.Metric) {
 	for i := range j.Ranks {
 		r := &j.Ranks[i]
@@ -53,13 +53,13 @@ func (j *Job) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// Describe implements prometheus.Collector. It describes nothing, since the ranks are not known in advance.
+// Describe implements prometheus.Collector. It describes nothing, because the ranks are not known in advance.
 func (*Job) Describe(chan<- *prometheus.Desc) {}
 
-// jobLabel is the label with a job's name.
+// jobLabel is the label that contains the name of a job.
 const jobLabel = "mpi_job"
 
-// jobs collects the jobs that exist at the time of a scrape.
+// jobs collects the metrics of all jobs that exist at the time of a scrape.
 type jobs struct{ list func() []Job }
 
 func (jobs) Describe(chan<- *prometheus.Desc) {}
@@ -71,10 +71,10 @@ func (c jobs) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// NewJobRegistry returns a registry of the jobs that list returns at each scrape. It has the series of a
-// daemon's ranks, with the label mpi_job added.
+// NewJobRegistry returns a registry for the jobs that list returns. It calls list for each scrape. The registry
+// has the same series as a daemon's, with the label mpi_job added.
 func NewJobRegistry(list func() []Job) *prometheus.Registry {
 	r := prometheus.NewRegistry()
-	r.MustRegister(jobs{list}) // a single collector without descriptions cannot collide
+	r.MustRegister(jobs{list}) // a single collector that describes nothing cannot collide
 	return r
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// TestJobs checks that each scrape has the ranks of the jobs that exist at the time.
+// TestJobs checks that each scrape contains the ranks of those jobs that exist at that time.
 func TestJobs(t *testing.T) {
 	var list []Job
 	registry := NewJobRegistry(func() []Job { return list })
@@ -40,7 +40,7 @@ func TestJobs(t *testing.T) {
 		Peers: map[int]phases.PerPeer{1: recorder.Peer(1), 7: {}}})
 	var times phases.Times
 	if err == nil {
-		err = json.Unmarshal(text0, &times) // as received from the rank's process
+		err = json.Unmarshal(text0, &times) // in the form received from the rank's process
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -14,7 +14,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/node"
 )
 
-// observer passes completed messages to a recorder, and ignores everything else.
+// observer passes completed messages to a recorder. It ignores all other events.
 type observer struct{ recorder *phases.Recorder }
 
 func (observer) Dropped(int, int, mpe.Drop) {}
@@ -24,7 +24,7 @@ func (observer) TransportError(int, error)  {}
 
 func (o observer) Done(_ int, s mpe.Status, err error) { o.recorder.Done(&s, err) }
 
-// pair starts two ranks of this process, connected by a transport.
+// pair starts two ranks in this process, connected by the given transport.
 func pair(b *testing.B, transport string, observed bool) (engines [2]*mpe.Engine) {
 	b.Helper()
 	cfg, err := config.Parse(strings.NewReader(fmt.Sprintf(`
@@ -61,15 +61,15 @@ ranks:
 		b.Cleanup(func() {
 			ctx, cancel := context.WithCancel(context.Background())
 			cancel()
-			_ = r.Close(ctx) // cuts off unacknowledged messages
+			_ = r.Close(ctx) // aborts messages that have not been acknowledged
 		})
 		engines[self.Rank] = r.Engine
 	}
 	return engines
 }
 
-// BenchmarkMessage sends a message from one rank to another and back, with and without a recorder at both. One
-// operation counts four completed messages.
+// BenchmarkMessage sends a message from one rank to another and back, with and without a recorder at both
+// ranks. One operation completes four messages.
 func BenchmarkMessage(b *testing.B) {
 	for _, transport := range []string{"shm", "udp"} {
 		for _, observed := range []bool{false, true} {

@@ -10,7 +10,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/metrics/phases"
 )
 
-// native returns the native histogram.
+// native returns h as a native histogram.
 func (f *family) native(h *phases.Histogram, created time.Time, labels ...string) prometheus.Metric {
 	buckets := make(map[int]int64)
 	for key, n := range h.Buckets {
@@ -24,12 +24,13 @@ func (f *family) native(h *phases.Histogram, created time.Time, labels ...string
 	return m
 }
 
-// both returns the native histogram together with the classic one.
+// both returns h as a native histogram that has classic buckets, too.
 func (f *family) both(h *phases.Histogram, created time.Time, labels ...string) prometheus.Metric {
 	return &withClassic{f.native(h, created, labels...), h}
 }
 
-// withClassic is a native histogram with classic buckets, which the library's constant native histograms lack.
+// withClassic adds classic buckets to a native histogram, because the library's constant native histograms have
+// none.
 type withClassic struct {
 	prometheus.Metric
 	h *phases.Histogram

@@ -10,7 +10,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Values of the label direction, for messages and for packets.
+// Values of the label direction for messages and packets.
 const (
 	sending   = "send"
 	receiving = "receive"
@@ -18,10 +18,10 @@ const (
 	outward   = "out"
 )
 
-// heldBack is the value of waits_for for a message queued behind others.
+// heldBack is the value of the label waits_for for a message that is queued behind others.
 const heldBack = "held_back"
 
-// typeNames are the label values of packet types.
+// typeNames contains the label value for each packet type.
 var typeNames = func() (names [state.NumTypes]string) {
 	names[0] = heldBack
 	for t := 1; t < state.NumTypes; t++ {
@@ -30,7 +30,7 @@ var typeNames = func() (names [state.NumTypes]string) {
 	return names
 }()
 
-// collectPeer exposes the series of a peer, or of all other peers together.
+// collectPeer exposes the series of one peer, or of all other peers together.
 func (l *sample) collectPeer(out chan<- prometheus.Metric, p *peerSample) {
 	c := &p.counters
 	count := func(f *family, n uint64, labels ...string) {
@@ -87,7 +87,7 @@ func (l *sample) collectPeer(out chan<- prometheus.Metric, p *peerSample) {
 	l.wait(out, c.OldestRecv, p.label, receiving)
 }
 
-// wait exposes a wait, unless it is the receive with which a kernel waits for work.
+// wait exposes a wait, unless it is the receive in which a kernel waits for work.
 func (l *sample) wait(out chan<- prometheus.Metric, w state.OldestWait, peer, direction string) {
 	if !w.Waits || l.state.Kernel != "" && direction == receiving && w.For == protocol.SendRequest {
 		return
@@ -95,7 +95,7 @@ func (l *sample) wait(out chan<- prometheus.Metric, w state.OldestWait, peer, di
 	out <- oldestWait.gauge(w.Elapsed.Seconds(), l.rank, peer, direction, typeNames[w.For])
 }
 
-// merge adds the counters of a peer to those of other peers.
+// merge adds the counters of one peer to the counters that all other peers share.
 func merge(to, c *state.PeerCounters) {
 	to.Extended = to.Extended || c.Extended
 	to.Silent = to.Silent || c.Silent

@@ -5,7 +5,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 )
 
-// NewRegistry returns a registry of src, the Go runtime and the process.
+// NewRegistry returns a registry for src, the Go runtime and the process.
 func NewRegistry(src Source) (*prometheus.Registry, error) {
 	r := prometheus.NewRegistry()
 	for _, c := range []prometheus.Collector{

@@ -12,8 +12,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
 )
 
-// TestAllocations checks that neither a program nor the daemon allocates for a message, once the memory of earlier
-// messages can be reused. Both are in this process.
+// TestAllocations checks that neither the program nor the daemon allocates for a message once the memory of
+// earlier messages can be reused. Both run in this process.
 func TestAllocations(t *testing.T) {
 	ctx, rounds := context.Background(), 200
 	if race.Enabled {
@@ -47,7 +47,7 @@ func TestAllocations(t *testing.T) {
 			round := func() {
 				ops = ops[:0]
 				for i := range c.many {
-					if i%2 == 0 { // both waiting receives and waiting messages
+					if i%2 == 0 { // both receives that wait and messages that wait
 						start(b, mpe.Operation{Kind: mpe.OpRecv, Peer: 0, Tag: i, Buf: bufs[i]})
 					}
 					start(a, mpe.Operation{Kind: mpe.OpSendSync - mpe.OpKind(i%2), Peer: 1, Tag: i, Buf: data})
@@ -76,7 +76,7 @@ func TestAllocations(t *testing.T) {
 	}
 }
 
-// mirror is a rank whose calls return their input at once.
+// mirror is a rank whose calls immediately return their input.
 type mirror struct{ *fakeRank }
 
 func (m *mirror) StartCollective(c *collective.Operation) (mpe.Op, error) {
@@ -84,7 +84,7 @@ func (m *mirror) StartCollective(c *collective.Operation) (mpe.Op, error) {
 	return mirrored{}, nil
 }
 
-// mirrored is a call of a mirror.
+// mirrored is a call made on a mirror.
 type mirrored struct{}
 
 var noStatus mpe.Status
@@ -98,7 +98,7 @@ func (mirrored) Notify(chan<- struct{})                     {}
 func (mirrored) OnEnd(then func())                          { then() }
 func (mirrored) Free()                                      {}
 
-// TestCallAllocations does the same for a collective call.
+// TestCallAllocations is like TestAllocations, but for collective calls.
 func TestCallAllocations(t *testing.T) {
 	ctx := context.Background()
 	h := serveDevices(t, []mpe.Device{&mirror{newWorld(2, 0).ranks[0]}}, Options{})
@@ -132,7 +132,7 @@ func TestCallAllocations(t *testing.T) {
 			}
 			most := 0.0
 			switch {
-			case m.Algorithm != "": // the search makes a list of names, and copies the call
+			case m.Algorithm != "": // the search creates a list of names and copies the call
 				most = 2
 			case m.Call.Vector: // layouts are read from copies of the call
 				most = 2

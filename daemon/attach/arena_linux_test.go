@@ -18,7 +18,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/memnet"
 )
 
-// TestHostilePlaces checks that a place outside of the arena is a violation.
+// TestHostilePlaces checks that a place outside the arena is a protocol violation.
 func TestHostilePlaces(t *testing.T) {
 	leaksNothing(t)
 	h := serve(t, newWorld(3, 0, 2), Options{})
@@ -50,8 +50,8 @@ func TestHostilePlaces(t *testing.T) {
 	attachtest.Wait(t, attachtest.Send(t, other, 1, 0, []byte("well")))
 }
 
-// TestNoArena checks that a program that did not request an arena has none, with rings or without, and that its
-// WELCOME is unchanged.
+// TestNoArena checks that a program that has not requested an arena gets none, with or without rings, and that
+// its WELCOME has no additional field.
 func TestNoArena(t *testing.T) {
 	flags := dialFlags
 	defer func() { dialFlags = flags }()
@@ -66,8 +66,8 @@ func TestNoArena(t *testing.T) {
 	}
 }
 
-// TestPlaced checks that payload anywhere in the arena is sent from there and received there, and that DONE has none.
-// Overlapping receives are allowed.
+// TestPlaced checks that payload is sent from, and received at, any place in the arena, and that DONE then
+// contains no payload. Receives may overlap.
 func TestPlaced(t *testing.T) {
 	h := serve(t, newWorld(2, 0, 1), Options{})
 	c, r := h.attachRings(t, 0)
@@ -109,7 +109,7 @@ func TestPlaced(t *testing.T) {
 	}
 }
 
-// TestArenaIsFull checks that a client whose arena is full sends and receives in frames.
+// TestArenaIsFull checks that a client uses frames to send and receive when its arena is full.
 func TestArenaIsFull(t *testing.T) {
 	h := serve(t, newWorld(2, 0, 1), Options{})
 	a, b := h.dial(t, 0), h.dial(t, 1)
@@ -144,8 +144,8 @@ func TestArenaIsFull(t *testing.T) {
 	attachtest.Wait(t, whole)
 }
 
-// TestChangedPayload checks that a program that modifies payload being sent, and unmaps the arena, harms no other
-// program: the message has its length, and other messages are unaffected.
+// TestChangedPayload checks that a program that modifies payload while it is being sent, and then unmaps the
+// arena, harms no other program: its message keeps its length, and other messages are unaffected.
 func TestChangedPayload(t *testing.T) {
 	const n, times = 1 << 20, 8
 	h := serveDevices(t, engines(t, 3, nil), Options{})
@@ -186,14 +186,14 @@ func TestChangedPayload(t *testing.T) {
 	<-ended
 }
 
-// TestPlacedGoesOn checks that a send whose program aborts it during the transfer, or is gone, continues with a copy
-// of its payload. The copy is charged until it is sent.
+// TestPlacedGoesOn checks that a send continues with a copy of its payload if the program aborts it during the
+// transfer or is gone. The memory of the copy is charged until it has been sent.
 func TestPlacedGoesOn(t *testing.T) {
 	const n = 4 << 20
 	for _, gone := range []bool{false, true} {
 		net := memnet.New(2)
 		var sent atomic.Int64
-		const most = 200 // of thousands of packets: the rest is lost
+		const most = 200 // the rest of several thousand packets is lost
 		net.Hook(func(from, _ int, _ []byte) []time.Duration {
 			if from == 0 && sent.Add(1) > most {
 				return nil
@@ -245,13 +245,13 @@ func TestPlacedGoesOn(t *testing.T) {
 	}
 }
 
-// TestMatchedGoesWithItsProgram checks that a message that was matched by a receive, and arrives after its program is
-// gone, is not a message of the next program.
+// TestMatchedGoesWithItsProgram checks that a message that was matched by a receive, and arrives after the
+// receiving program is gone, is not delivered to the next program.
 func TestMatchedGoesWithItsProgram(t *testing.T) {
 	const n = 4 << 20
 	net := memnet.New(2)
 	var sent atomic.Int64
-	const most = 200 // of thousands of packets: the rest is lost
+	const most = 200 // the rest of several thousand packets is lost
 	net.Hook(func(from, _ int, _ []byte) []time.Duration {
 		if from == 0 && sent.Add(1) > most {
 			return nil

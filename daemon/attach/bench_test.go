@@ -14,7 +14,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/attach/attachtest"
 )
 
-// BenchmarkPingPong measures round trips of two sends and two receives, between two programs attached to one daemon.
+// BenchmarkPingPong measures round trips between two programs attached to the same daemon. A round trip
+// consists of two sends and two receives.
 func BenchmarkPingPong(b *testing.B) {
 	for _, n := range []int{4, 1024, 64 << 10, 1 << 20, 4 << 20, 64 << 20} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
@@ -44,7 +45,7 @@ func BenchmarkPingPong(b *testing.B) {
 	}
 }
 
-// childDaemon serves ranks of a world until it is killed.
+// childDaemon serves the ranks of a world until the process is killed.
 func childDaemon(socket string) {
 	l, err := net.Listen("unix", socket)
 	if err != nil {
@@ -55,7 +56,7 @@ func childDaemon(socket string) {
 	_ = NewServer(newWorld(2, 0, 1), Options{}).Serve(context.Background(), l)
 }
 
-// echo attaches to rank 1 and sends back received messages until the daemon ends.
+// echo attaches to rank 1 and sends every message back until the daemon exits.
 func echo(socket string) {
 	c, err := client.Dial(context.Background(), socket, 1)
 	if err != nil {
@@ -84,8 +85,8 @@ func echo(socket string) {
 	}
 }
 
-// startProcess runs the test binary as another program, waits until it reports that it is ready, and kills it at the
-// end of the benchmark.
+// startProcess runs the test binary as another program and waits until it reports that it is ready. It kills
+// the program at the end of the benchmark.
 func startProcess(b *testing.B, env, ready string) {
 	cmd := exec.CommandContext(b.Context(), os.Args[0])
 	cmd.Env = append(os.Environ(), env)
@@ -103,7 +104,7 @@ func startProcess(b *testing.B, env, ready string) {
 	}
 }
 
-// BenchmarkPing measures round trips to a daemon in another process, and to another program.
+// BenchmarkPing measures round trips to a daemon that runs in another process, and to another program.
 func BenchmarkPing(b *testing.B) {
 	socket := attachtest.ShortPath(b)
 	startProcess(b, childServer+"="+socket, "serving")
@@ -150,7 +151,7 @@ func BenchmarkProbe(b *testing.B) {
 	}
 }
 
-// BenchmarkPipelined measures messages of 4 bytes, with 64 in flight.
+// BenchmarkPipelined measures messages of 4 bytes when 64 of them are in flight.
 func BenchmarkPipelined(b *testing.B) {
 	h := serve(b, newWorld(2, 0, 1), Options{})
 	ping, pong := h.dial(b, 0), h.dial(b, 1)
@@ -175,14 +176,14 @@ func BenchmarkPipelined(b *testing.B) {
 	b.ReportAllocs()
 	b.ResetTimer()
 	data := make([]byte, 4)
-	// Synchronous sends cannot run ahead, which would make the fake rank search long lists.
+	// Synchronous sends cannot get far ahead of the receives, which would make the fake rank search long lists.
 	stream(func(int) mpe.Op {
 		return attachtest.Begin(b, ping, mpe.Operation{Kind: mpe.OpSendSync, Peer: 1, Buf: data})
 	})
 	<-received
 }
 
-// finish is Wait without its deadline, which costs more than the operation.
+// finish is Wait without its deadline, because the deadline costs more than the operation.
 func finish(b *testing.B, op mpe.Op) {
 	if _, err := op.Await(context.Background()); err != nil {
 		b.Error(err)

@@ -22,7 +22,7 @@ func TestBudgetOfBytes(t *testing.T) {
 		mpe.ErrFull) {
 		t.Errorf("a send beyond the budget: %v", err)
 	}
-	// One that never fits has a different error. All of its payload may be sent.
+	// An operation that can never fit fails with a different error. The program may send all of its payload.
 	for range 3 {
 		if _, err := attachtest.Send(t, b, 0, 2, make([]byte, 1<<20+1)).Await(attachtest.Within(t)); !errors.Is(err,
 			handshake.ErrTooLong) || errors.Is(err, mpe.ErrFull) {
@@ -32,7 +32,8 @@ func TestBudgetOfBytes(t *testing.T) {
 	if at := h.server.Attached()[1]; at.Rank != 1 || at.Operations != 1 || at.Bytes != 1<<20-4 {
 		t.Errorf("%+v", at)
 	}
-	// Operations that end release their share, and the ones beyond the budget have not blocked the ones within it.
+	// Operations that have ended release their share. Operations beyond the budget have not blocked those
+	// within it.
 	attachtest.Wait(t, attachtest.Send(t, b, 0, 3, make([]byte, 4)))
 	attachtest.Wait(t, attachtest.Send(t, a, 1, 1, make([]byte, 1<<20-4)))
 	attachtest.Wait(t, full)

@@ -10,15 +10,15 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
 )
 
-// called is a program's collective call.
+// called is a collective call made by a program.
 type called struct {
 	wire.Call
-	ints []int // memory of layouts
-	// reduction is the reduction of a posted call whose operation is a function of the program.
+	ints []int // memory for the call's layouts
+	// reduction is set for a posted call whose reduction operation is a function of the program.
 	reduction *reduction
 }
 
-// readCall handles CALL: it begins the call, or collects its payload first.
+// readCall handles CALL. It begins the call, or first collects the call's payload.
 func (s *session) readCall() error {
 	c, err := s.in.ReadCall()
 	if err != nil {
@@ -40,7 +40,7 @@ func (s *session) readCall() error {
 	return nil
 }
 
-// postCall hands a call with its complete payload to the rank.
+// postCall posts a call, whose payload must be complete, to the rank.
 func (s *session) postCall(op *operation) (mpe.Op, error) {
 	c, x := &op.call.Call, &s.posting
 	defer func() { s.posting = collective.Operation{} }()
@@ -64,7 +64,7 @@ func (s *session) postCall(op *operation) (mpe.Op, error) {
 		return nil, c.Refuse("the unused end of its description is not zero")
 	}
 	if a := coll.Named(c.Collective, string(name)); a != nil {
-		x.Algorithm = a.Name // a constant string: no allocation
+		x.Algorithm = a.Name // a constant string, so this does not allocate
 	} else {
 		x.Algorithm = string(name)
 	}
@@ -88,11 +88,11 @@ func (s *session) postCall(op *operation) (mpe.Op, error) {
 	return s.dev.StartCollective(x)
 }
 
-// lay sets the buffers of a call, and the result of the operation. The payload follows the description; it stays
-// there or is copied to its place.
+// lay sets the buffers of a call and the part of them that the operation returns to the program. The payload
+// follows the call's description in memory; lay uses it there or copies it into the receive buffer.
 func (op *operation) lay(x *collective.Operation, description int, m wire.Shape) {
 	payload := description + m.Payload
-	whole := m.InRecv && m.Payload == m.Recv // the payload is the whole receive buffer
+	whole := m.InRecv && m.Payload == m.Recv // the payload fills the whole receive buffer
 	given, begin := op.memory[description:payload:payload], payload
 	switch {
 	case whole:
@@ -109,29 +109,29 @@ func (op *operation) lay(x *collective.Operation, description int, m wire.Shape)
 	}
 }
 
-// groups has the members of the communicators in which a program has made calls. The rank uses these slices, even
-// after the end of a call.
+// groups caches the members of the communicators in which a program has made calls. The rank may use these
+// slices even after a call has ended.
 type groups struct {
 	world []int
 	of    map[uint32]group
 }
 
 type group struct {
-	// listed is the list of members as in the frame, or nil.
+	// listed is the list of members in the form of the frame, or nil.
 	listed  []byte
 	members []int
 }
 
-// groupsLen limits the memory for a program's communicators, in bytes: each counts as groupLen, and groupMemberLen
-// for each listed member.
+// groupsLen is the maximum memory charged for a program's communicators, in bytes. Each communicator is charged
+// groupLen, plus groupMemberLen for each listed member.
 const (
 	groupsLen      = 16 << 20
 	groupLen       = 512
 	groupMemberLen = 12
 )
 
-// members returns the members of a communicator: the listed ones, or all ranks of the world. It caches them while the
-// program is attached.
+// members returns the members of a call's communicator: the listed members or, without a list, all ranks of the
+// world. It caches the result as long as the program is attached.
 func (s *session) members(c *wire.Call, listed []byte) ([]int, error) {
 	g := &s.groups
 	known, ok := g.of[c.Comm]
@@ -167,7 +167,8 @@ func (s *session) members(c *wire.Call, listed []byte) ([]int, error) {
 	return members, nil
 }
 
-// readMembers reads a list of members of a world with that number of ranks. No member may be listed twice.
+// readMembers decodes a list of members. ranks is the number of ranks in the world. No member may be listed
+// twice.
 func readMembers(c *wire.Call, listed []byte, ranks int) ([]int, error) {
 	members, seen := make([]int, c.Ranks), make([]bool, ranks)
 	for i := range members {

@@ -10,14 +10,14 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// unexpected returns the number of unexpected messages of a rank.
+// unexpected returns the number of unexpected messages at a rank.
 func unexpected(d mpe.Device) (n int) {
 	d.(*mpe.Engine).Counters(func(c *state.RankCounters) { n = c.Unexpected }, func(*state.PeerCounters) {})
 	return n
 }
 
-// TestMatchedProbe checks that a probed message is received only by its number, once, whatever else is received
-// meanwhile.
+// TestMatchedProbe checks that a message found by a matched probe can be received only by its number, and only
+// once, no matter what else is received in the meantime.
 func TestMatchedProbe(t *testing.T) {
 	devices := engines(t, 2, nil)
 	h := serveDevices(t, devices, Options{Limits: wire.Limits{Operations: 2, Bytes: 1 << 20}})
@@ -60,8 +60,8 @@ func TestMatchedProbe(t *testing.T) {
 	}
 }
 
-// TestMatchedProbeOfNobody checks that messages of matched probes that a program has not received are dropped at its
-// end, even if their payload was not sent yet.
+// TestMatchedProbeOfNobody checks that, when a program ends, the messages of its matched probes that it has not
+// received are dropped, even if their payload has not been sent yet.
 func TestMatchedProbeOfNobody(t *testing.T) {
 	devices := engines(t, 2, nil)
 	h := serveDevices(t, devices, Options{})

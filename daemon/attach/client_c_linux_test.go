@@ -13,8 +13,9 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/attach/wire"
 )
 
-// TestClientInC runs a program that was written from docs/attach.md alone. It attaches, sends and receives through
-// rings, with payload in the arena or not, and detaches. Long messages make it wait for space.
+// TestClientInC runs a program that was written from docs/attach.md alone. The program attaches, sends and
+// receives through rings, with and without payload in the arena, and detaches. Long messages make it wait for
+// space.
 func TestClientInC(t *testing.T) {
 	cc := needs.Program(t, "a client in C", "cc", "gcc libc6-dev")
 	program := filepath.Join(t.TempDir(), "client")

@@ -23,7 +23,7 @@ import (
 
 var errEnough = errors.New("enough")
 
-// callOf returns a call of rank r of n, with all ranks of the world.
+// callOf returns a call by rank r of n. Its communicator contains all ranks of the world.
 func callOf(of coll.Collective, r, n, tag int, send, recv []byte) *collective.Operation {
 	m := &collective.Operation{Call: coll.Call{Collective: of, Rank: r, Ranks: n, Elem: 4, Bytes: len(send)}, Comm: 1,
 		Tag:  tag,
@@ -46,7 +46,7 @@ func call1(t testing.TB, d mpe.Device, m *collective.Operation) mpe.Op {
 	return o
 }
 
-// barriers makes a Barrier on all ranks.
+// barriers executes a Barrier on all ranks.
 func barriers(t *testing.T, devices []mpe.Device, tag int) {
 	t.Helper()
 	var ops []mpe.Op
@@ -59,11 +59,11 @@ func barriers(t *testing.T, devices []mpe.Device, tag int) {
 	}
 }
 
-// calls returns a rank's calls in progress.
+// calls returns the calls that are in progress on a rank.
 func calls(d mpe.Device) []collective.Snapshot { return d.(*mpe.Engine).Snapshot().Calls }
 
-// TestDeadline checks that the error of a call whose caller's context ends is the daemon's, and names the step and
-// the rank that it waits for.
+// TestDeadline checks that a call fails with the daemon's error when the context of its caller ends. The error
+// names the step, and the rank that the call was waiting for.
 func TestDeadline(t *testing.T) {
 	devices := engines(t, 4, nil)
 	client := attachSome(t, devices, 0)[0]
@@ -102,8 +102,8 @@ func TestDeadline(t *testing.T) {
 	barriers(t, all, 3)
 }
 
-// TestOthersAreAborted checks that when a program aborts a call, or ends, the calls of all other ranks fail, both of
-// programs and of engines.
+// TestOthersAreAborted checks that, when a program aborts a call or exits, the calls of all other ranks fail,
+// whether made by programs or directly on engines.
 func TestOthersAreAborted(t *testing.T) {
 	devices := engines(t, 4, nil)
 	h := serveDevices(t, devices, Options{})
@@ -113,7 +113,7 @@ func TestOthersAreAborted(t *testing.T) {
 		t.Helper()
 		_, err := o.Await(attachtest.Within(t))
 		if err == nil && d.Rank() == 3 {
-			return // all ranks have entered, and their messages arrived: the abort came too late
+			return // all ranks have entered and their messages have arrived: the abort came too late
 		}
 		failed, ok := errors.AsType[*collective.CallFailedError](err)
 		if !ok || *failed != want || !errors.Is(err, collective.ErrCallFailed) || errors.Is(err, context.Canceled) ||
@@ -145,12 +145,12 @@ func TestOthersAreAborted(t *testing.T) {
 	}
 	other := barrier(2, 5)
 	barrier(1, 5)
-	h.session(1).stream.HangUp() // as if killed
+	h.session(1).stream.HangUp() // as if the program had been killed
 	check(all[2], other, collective.CallFailedError{Rank: 1, Collective: coll.Barrier, Comm: 1, Number: 5,
 		Cause: collective.CauseCancelled})
 }
 
-// TestDeadlineAlone checks a call that waits for the agreement of the members.
+// TestDeadlineAlone checks a call that is waiting for the members to agree.
 func TestDeadlineAlone(t *testing.T) {
 	devices := engines(t, 2, nil)
 	client := attachSome(t, devices, 0)[0]
@@ -166,7 +166,7 @@ func TestDeadlineAlone(t *testing.T) {
 	}
 }
 
-// TestMismatch checks that ranks that make different calls get an error.
+// TestMismatch checks that all ranks get an error if they make different calls.
 func TestMismatch(t *testing.T) {
 	mixed := attachSome(t, engines(t, 2, nil), 0, 1)
 	a := call1(t, mixed[0], callOf(coll.Bcast, 0, 2, 1, nil, make([]byte, 8)))
@@ -179,7 +179,8 @@ func TestMismatch(t *testing.T) {
 	}
 }
 
-// TestGoesOn checks that calls progress while no program polls, and that a program is notified of the end.
+// TestGoesOn checks that calls make progress while no program polls, and that a program is notified when its
+// call ends.
 func TestGoesOn(t *testing.T) {
 	devices := engines(t, 5, nil)
 	mixed := attachSome(t, devices, 0, 1, 2, 3)
@@ -209,14 +210,15 @@ func TestGoesOn(t *testing.T) {
 	}
 }
 
-// TestProgramGoes checks that the calls of a program end with it, and that the next programs can make theirs.
+// TestProgramGoes checks that the calls of a program end when the program ends, and that the programs attached
+// next can make their calls.
 func TestProgramGoes(t *testing.T) {
 	devices := engines(t, 3, nil)
 	h := serveDevices(t, devices, Options{})
 	for round := range 4 {
 		c := h.dial(t, 0)
 		all := []mpe.Device{c, h.dial(t, 1), h.dial(t, 2)}
-		if round > 0 { // otherwise it is gone in the middle of the agreement
+		if round > 0 { // in round 0, it ends while the members are agreeing
 			barriers(t, all, 10*round+1)
 		}
 		data := make([]byte, 3*wire.ChunkLen)
@@ -226,7 +228,7 @@ func TestProgramGoes(t *testing.T) {
 		}
 		attachtest.Until(t, "both are under way", func() bool { return len(calls(devices[0])) == 2 })
 		if round%2 == 0 {
-			h.session(0).stream.HangUp() // as if killed
+			h.session(0).stream.HangUp() // as if the program had been killed
 		} else if err := c.Close(attachtest.Within(t)); err != nil {
 			t.Fatal(err)
 		}
@@ -248,8 +250,8 @@ func TestProgramGoes(t *testing.T) {
 	barriers(t, []mpe.Device{h.dial(t, 0), h.dial(t, 1), h.dial(t, 2)}, 100)
 }
 
-// TestNextPrograms checks that an agreement of the members of a communicator does not outlive their programs:
-// communicators of the next programs have other members, and ranks may be new.
+// TestNextPrograms checks that an agreement between the members of a communicator does not outlive their
+// programs: communicators of the next programs have other members, and ranks may have been restarted.
 func TestNextPrograms(t *testing.T) {
 	net := memnet.New(3)
 	devices := make([]mpe.Device, 3)
@@ -287,13 +289,13 @@ func TestNextPrograms(t *testing.T) {
 		}
 		return true
 	})
-	for r := 1; r < 3; r++ { // rank 0 is the daemon's, and continues
+	for r := 1; r < 3; r++ { // rank 0 is the daemon's and keeps running
 		devices[r] = engine(t, net, r, 3, func(a, b int, p *mpe.Peer) {
 			p.Extended = &extended.Config{Seed: uint64(5000 + a*100 + b)}
 		})
 	}
 	second := h.dial(t, 0)
-	pair(second, devices[2]) // the same number with another member
+	pair(second, devices[2]) // the same number, but with a different member
 	barriers(t, []mpe.Device{second, devices[1], devices[2]}, 1)
 }
 

@@ -17,8 +17,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
 )
 
-// ranges is an operation on ranges of ranks, of 2 bytes. Combining two ranges that are not adjacent gives an invalid
-// one.
+// ranges is an operation on ranges of ranks, each of 2 bytes. It combines two adjacent ranges into one. The
+// result for other ranges is invalid.
 func ranges(in, inout []byte) error {
 	for i := 0; i < len(in); i += 2 {
 		if in[i+1]+1 != inout[i] {
@@ -30,7 +30,7 @@ func ranges(in, inout []byte) error {
 	return nil
 }
 
-// userCall returns an Allreduce of rank r with a user's function.
+// userCall returns an Allreduce call by rank r with the given reduction function.
 func userCall(r, n, tag, bytes int, user func(in, inout []byte) error) *collective.Operation {
 	own := make([]byte, bytes)
 	for i := range own {
@@ -41,8 +41,8 @@ func userCall(r, n, tag, bytes int, user func(in, inout []byte) error) *collecti
 	return m
 }
 
-// TestUserFunction checks calls executed by the daemon with a function of the program, for vectors of one element and
-// of several REDUCEs, by every algorithm.
+// TestUserFunction checks calls that the daemon executes with a function of the program, for every algorithm
+// and for vectors of one element and of several REDUCE frames.
 func TestUserFunction(t *testing.T) {
 	const ranks = 5
 	mixed := attachSome(t, engines(t, ranks, nil), 0, 2, 3)
@@ -71,7 +71,7 @@ func TestUserFunction(t *testing.T) {
 	}
 }
 
-// TestUserFunctionGoesOn checks that the function is called even if the program waits for nothing.
+// TestUserFunctionGoesOn checks that the function is called even if the program is not waiting for anything.
 func TestUserFunctionGoesOn(t *testing.T) {
 	mixed := attachSome(t, engines(t, 3, nil), 0)
 	first := call1(t, mixed[0], userCall(0, 3, 1, 2, ranges))
@@ -85,8 +85,8 @@ func TestUserFunctionGoesOn(t *testing.T) {
 	}
 }
 
-// TestUserFunctionFails checks that a function that fails, panics or does not return ends the call, on this rank and
-// on all other ranks, and nothing else.
+// TestUserFunctionFails checks that a function that fails, panics or does not return ends the call on this rank
+// and on all other ranks, but nothing else.
 func TestUserFunctionFails(t *testing.T) {
 	for name, tt := range map[string]struct {
 		user func(in, inout []byte) error
@@ -101,7 +101,7 @@ func TestUserFunctionFails(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			all := attachSome(t, engines(t, 2, nil), 0, 1)
 			barriers(t, all, 1)
-			// With flat, rank 0 combines.
+			// With flat, rank 0 combines the elements.
 			m := userCall(0, 2, 2, 2, tt.user)
 			m.Algorithm = "flat"
 			failing := call1(t, all[0], m)
@@ -123,8 +123,8 @@ func TestUserFunctionFails(t *testing.T) {
 	}
 }
 
-// TestUserFunctionBlocks checks that if a user's function does not return, the caller gets its buffers back when its
-// context ends, the other ranks' calls are aborted, and the rank continues.
+// TestUserFunctionBlocks checks a function that does not return. When the context of the caller ends, the
+// caller gets its buffers back, the calls of the other ranks are aborted, and the rank keeps working.
 func TestUserFunctionBlocks(t *testing.T) {
 	devices := engines(t, 2, nil)
 	h := serveDevices(t, devices, Options{})
@@ -158,7 +158,7 @@ func TestUserFunctionBlocks(t *testing.T) {
 	}
 	other.Free()
 	barriers(t, all, 3)
-	// A failure of another rank ends the call, too.
+	// The call also ends if another rank fails.
 	blocked, _ = start(0, 4, block)
 	other, _ = start(1, 4, ranges)
 	<-called
@@ -171,7 +171,7 @@ func TestUserFunctionBlocks(t *testing.T) {
 	}
 	blocked.Free()
 	barriers(t, all, 5)
-	// So does the end of the program.
+	// The call also ends if the program does.
 	start(0, 6, block)
 	other, _ = start(1, 6, ranges)
 	<-called
@@ -186,7 +186,7 @@ func TestUserFunctionBlocks(t *testing.T) {
 	}
 }
 
-// userRoot returns a Reduce of 2 bytes on rank 0 of 2.
+// userRoot returns a Reduce of 2 bytes by rank 0 of 2.
 func userRoot(id uint64) wire.Call {
 	return wire.Call{ID: id, Collective: coll.Reduce, Comm: 3, Tag: 1, Ranks: 2, Flags: wire.FlagUser, Elem: 2,
 		Bytes: 2, Length: 2, Result: 2}
@@ -232,7 +232,7 @@ func TestHostileReduced(t *testing.T) {
 	}
 	h := serve(t, newWorld(2, 0), Options{})
 	c := h.attach(t, 0)
-	c.Write(reduced(7, 0, "ab")) // the call is done
+	c.Write(reduced(7, 0, "ab")) // the call has already ended
 	c.Write(callFrame(userRoot(1), "ab"))
 	_, _ = c.Conn.Write(reduced(1, 0, "ab"))
 	if e := c.Refusal(); e.Reason != wire.Violation ||
@@ -241,7 +241,7 @@ func TestHostileReduced(t *testing.T) {
 	}
 }
 
-// TestReducedTwice checks that REDUCED answers only one REDUCE of its own call.
+// TestReducedTwice checks that a REDUCED answers at most one REDUCE, which must belong to the same call.
 func TestReducedTwice(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -258,7 +258,7 @@ func TestReducedTwice(t *testing.T) {
 			x.Ranks, x.Tag = 3, int32(id+1)
 			c.Write(callFrame(x, "ab"))
 		}
-		// Call 1 still waits for rank 2, and call 2 for both other ranks.
+		// Call 1 is still waiting for rank 2, and call 2 is waiting for both other ranks.
 		send := attachtest.Begin(t, h.w.ranks[1],
 			mpe.Operation{Kind: mpe.OpSend, Peer: 0, Tag: 1, Comm: 3, Buf: []byte("cd")})
 		c.Expect(wire.FrameReduce)
@@ -275,8 +275,8 @@ func TestReducedTwice(t *testing.T) {
 	}
 }
 
-// TestReduceUnanswered checks that a program that leaves a REDUCE unanswered, or REDUCED unfinished, and ends or
-// aborts the call, leaves no goroutine and no memory behind.
+// TestReduceUnanswered checks that no goroutine and no memory is left behind if a program does not answer a
+// REDUCE, or does not finish a REDUCED, and then aborts the call or ends.
 func TestReduceUnanswered(t *testing.T) {
 	leaksNothing(t)
 	const length = 1 << 20
@@ -339,8 +339,8 @@ func TestReduceUnanswered(t *testing.T) {
 	}
 }
 
-// TestEndsInReduced lets another rank fail while the program is sending REDUCED. The call ends before the rest
-// arrives, and the session continues.
+// TestEndsInReduced makes another rank fail while the program is sending REDUCED. The call ends before the rest
+// of REDUCED arrives, and the session continues.
 func TestEndsInReduced(t *testing.T) {
 	devices := engines(t, 2, nil)
 	c := serveDevices(t, devices[:1], Options{}).attach(t, 0)
@@ -381,7 +381,7 @@ func TestEndsInReduced(t *testing.T) {
 	both(3)
 }
 
-// TestUserCallsThatCannotBe checks which calls with a function the daemon rejects.
+// TestUserCallsThatCannotBe checks which calls with a function of the program the daemon rejects.
 func TestUserCallsThatCannotBe(t *testing.T) {
 	h := serve(t, newWorld(2, 0), Options{Limits: wire.Limits{Operations: 10, Bytes: 1 << 20}})
 	c := h.attach(t, 0)
@@ -399,7 +399,7 @@ func TestUserCallsThatCannotBe(t *testing.T) {
 			t.Errorf("%v", d.Err)
 		}
 	}
-	// The memory of REDUCE is charged.
+	// The memory for REDUCE is charged as well.
 	full := userRoot(1)
 	full.Bytes, full.Length, full.Result = 250_000, 250_000, 250_000
 	c.Write(callFrame(full, ""))

@@ -12,7 +12,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
 )
 
-// TestRefusedAlike checks that a client rejects the same calls as a rank, and at once.
+// TestRefusedAlike checks that a client rejects the same calls as a rank, and does so immediately.
 func TestRefusedAlike(t *testing.T) {
 	some := make([]byte, 64)
 	for _, tt := range []struct {
@@ -69,7 +69,7 @@ func TestRefusedAlike(t *testing.T) {
 	}
 }
 
-// words makes engines use the profile of FPGAs with rank 0.
+// words makes engines use the FPGAs' profile for messages with rank 0.
 func words(a, b int, p *mpe.Peer) {
 	if a == 0 || b == 0 {
 		p.Extended = nil

@@ -17,13 +17,13 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
 )
 
-// callFrame returns CALL with all of the data after its fields, or the beginning of it.
+// callFrame returns a CALL frame that contains some or all of the data after its fields.
 func callFrame(c wire.Call, follows string) []byte {
 	return append(wire.AppendCall(nil, &c, len(follows)), follows...)
 }
 
-// barrier returns a Barrier of both ranks of a world, reduce an Allreduce of 4 bytes, and root a Bcast of n bytes
-// from rank 0, which waits for no other rank.
+// barrier returns a Barrier of both ranks of a world. reduce returns an Allreduce of 4 bytes. root returns a
+// Bcast of n bytes from rank 0, which does not wait for any other rank.
 func barrier(id uint64) wire.Call {
 	return wire.Call{ID: id, Collective: coll.Barrier, Comm: 3, Tag: 1, Ranks: 2}
 }
@@ -70,7 +70,7 @@ func TestHostileCalls(t *testing.T) {
 	}
 }
 
-// TestInvalidCalls checks that an invalid call is answered with an error, and is not started.
+// TestInvalidCalls checks that an invalid call is answered with an error and is not started.
 func TestInvalidCalls(t *testing.T) {
 	h := serve(t, newWorld(3, 0), Options{})
 	c := h.attach(t, 0)
@@ -94,7 +94,7 @@ func TestInvalidCalls(t *testing.T) {
 	}
 	gather := wire.Call{ID: 7, Collective: coll.Allgather, Comm: 3, Tag: 1, Ranks: 3, Elem: 1, Flags: wire.FlagVector,
 		Length: 32 + 1, Result: 3}
-	sound := root(1, 4) // makes the communicator known
+	sound := root(1, 4) // makes the communicator known to the daemon
 	sound.Ranks = 3
 	c.Write(callFrame(sound, "abcd"))
 	if d := c.Done(); d.ID != 1 || d.Err != nil {
@@ -184,7 +184,7 @@ func TestInvalidCalls(t *testing.T) {
 	}
 }
 
-// TestCallClaims checks that nothing is allocated for bytes that do not arrive.
+// TestCallClaims checks that no memory is allocated for bytes that do not arrive.
 func TestCallClaims(t *testing.T) {
 	h := serve(t, newWorld(2, 0), Options{})
 	c := h.attach(t, 0)
@@ -237,7 +237,7 @@ func TestBudgetOfCalls(t *testing.T) {
 			t.Errorf("%s: %v", tt.name, d.Err)
 		}
 	}
-	// Calls beyond the rest of the budget are rejected.
+	// Calls that exceed the rest of the budget are rejected.
 	c.Write(callFrame(root(1, 1<<20-4), "")) // waits for its payload
 	c.Write(callFrame(root(2, 5), "abcde"))
 	if d := c.Done(); d.ID != 2 || !errors.Is(d.Err, mpe.ErrFull) ||
@@ -312,7 +312,7 @@ func TestCallsAreNotCancelled(t *testing.T) {
 	}
 }
 
-// TestOtherVersions checks that a program of another version is refused.
+// TestOtherVersions checks that a program that uses another version of the protocol is refused.
 func TestOtherVersions(t *testing.T) {
 	h := serve(t, newWorld(2, 0), Options{})
 	for _, version := range []uint32{0, 1, wire.Version - 1, wire.Version + 1, math.MaxUint32} {

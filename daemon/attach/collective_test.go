@@ -24,7 +24,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/memnet"
 )
 
-// deviceList is the Ranks of a server. Rank r is element r.
+// deviceList implements Ranks. Rank r is its element r.
 type deviceList []mpe.Device
 
 func (l deviceList) Hosts() (ranks []int) {
@@ -41,7 +41,7 @@ func (l deviceList) Device(rank int) (mpe.Device, error) {
 	return l[rank], nil
 }
 
-// engines returns a cluster on a network in memory. change sets how two ranks communicate.
+// engines returns a cluster on an in-memory network. change, if not nil, modifies how two ranks communicate.
 func engines(t testing.TB, n int, change func(a, b int, p *mpe.Peer)) []mpe.Device {
 	t.Helper()
 	net := memnet.New(n)
@@ -73,12 +73,12 @@ func engine(t testing.TB, net *memnet.Net, rank, n int, change func(a, b int, p 
 	t.Cleanup(func() {
 		ended, stop := context.WithCancel(context.Background())
 		stop()
-		_ = e.Close(ended) // the test may have closed it
+		_ = e.Close(ended) // the test may already have closed it
 	})
 	return e
 }
 
-// serveDevices starts a server of devices.
+// serveDevices starts a server that offers the given devices.
 func serveDevices(t testing.TB, devices []mpe.Device, opts Options) *harness {
 	t.Helper()
 	h := &harness{server: NewServer(deviceList(devices), opts), socket: attachtest.ShortPath(t),
@@ -94,7 +94,7 @@ func serveDevices(t testing.TB, devices []mpe.Device, opts Options) *harness {
 	return h
 }
 
-// attachSome returns devices, with some ranks replaced by clients.
+// attachSome returns devices in which the given ranks have been replaced with attached clients.
 func attachSome(t testing.TB, devices []mpe.Device, ranks ...int) []mpe.Device {
 	t.Helper()
 	return serveDevices(t, devices, Options{}).attachSome(t, devices, ranks...)
@@ -109,8 +109,8 @@ func (h *harness) attachSome(t testing.TB, devices []mpe.Device, ranks ...int) [
 	return devices
 }
 
-// round makes a call on all ranks, and compares the result with the schedule checker's. number distinguishes the call
-// from others.
+// round makes a call on all ranks and compares the results with those of the schedule checker. number
+// distinguishes the call from other calls.
 func round(t *testing.T, devices []mpe.Device, calls []coll.Call, number int, algorithm string) {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(uint64(number), 7))
@@ -129,13 +129,13 @@ func round(t *testing.T, devices []mpe.Device, calls []coll.Call, number int, al
 		t.Fatal(err)
 	}
 	members := make([]int, len(calls))
-	for i := range members { // every other call uses a communicator with another order
+	for i := range members { // every other call uses a communicator in a different order
 		if members[i] = i; number%2 == 1 {
 			members[i] = len(calls) - 1 - i
 		}
 	}
 	errs := make([]error, len(calls))
-	ctx, cancel := context.WithCancelCause(attachtest.Within(t)) // when a rank fails, all others do
+	ctx, cancel := context.WithCancelCause(attachtest.Within(t)) // if one rank fails, cancel the calls of all others
 	defer cancel(nil)
 	var all sync.WaitGroup
 	for r := range calls {
@@ -170,7 +170,7 @@ func round(t *testing.T, devices []mpe.Device, calls []coll.Call, number int, al
 	}
 }
 
-// TestCollectives checks that attached and other ranks get the same results.
+// TestCollectives checks that attached ranks and other ranks get the same results.
 func TestCollectives(t *testing.T) {
 	leaksNothing(t)
 	for _, tt := range []struct {
@@ -186,7 +186,7 @@ func TestCollectives(t *testing.T) {
 	}
 }
 
-// TestLongCollectives checks payload and results of many frames.
+// TestLongCollectives checks payloads and results that need many frames.
 func TestLongCollectives(t *testing.T) {
 	devices := attachSome(t, engines(t, 3, nil), 0, 2)
 	for i, calls := range attachtest.EveryCall(3, []int{wire.ChunkLen + wire.CopyLen + 10}) {
@@ -194,7 +194,7 @@ func TestLongCollectives(t *testing.T) {
 	}
 }
 
-// TestCollectiveAlgorithms checks named algorithms, and their segments.
+// TestCollectiveAlgorithms checks algorithms selected by name, and their segments.
 func TestCollectiveAlgorithms(t *testing.T) {
 	devices := attachSome(t, engines(t, 4, nil), 0, 1, 3)
 	number := 0

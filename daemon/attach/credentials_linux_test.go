@@ -14,14 +14,15 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/attach/wire"
 )
 
-// TestOtherUser checks that the kernel reports a program's user, and that each rank has its own users and groups.
+// TestOtherUser checks that the kernel reports a program's user, and that each rank has its own list of users
+// and groups.
 func TestOtherUser(t *testing.T) {
 	needs.Root(t, "programs of other users", "can be another user")
 	const user, group, extra = 54321, 54322, 54323
 	me, none := Access{UIDs: []int{user}}, Access{}
 	for _, tt := range []struct {
 		name      string
-		zero, two Access // of ranks 0 and 2
+		zero, two Access // for ranks 0 and 2
 		rank      int
 		want      string
 	}{

@@ -13,7 +13,7 @@ func TestAccess(t *testing.T) {
 	for _, tt := range []struct {
 		who  wire.Credentials
 		may  bool
-		none bool // even without Access
+		none bool // allowed even without Access
 	}{
 		{wire.Credentials{UID: self, GID: 9}, true, true},
 		{wire.Credentials{UID: 0, GID: 0}, true, true},

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestDocumentLimits compares the limits in docs/attach.md with the code.
+// TestDocumentLimits compares the limits stated in docs/attach.md with the code.
 func TestDocumentLimits(t *testing.T) {
 	text, err := os.ReadFile("../../docs/attach.md")
 	if err != nil {

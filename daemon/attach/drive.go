@@ -11,20 +11,22 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/attach/wire"
 )
 
-// A session whose frames go through rings has no dedicated goroutines for reading and for operations that end. It is
-// polled: its ring, its rank, and the ended operations. Any caller in the process that polls (progress.Shared) does
-// so, such as another program's session or a kernel that waits for a message. So one goroutine of the daemon carries
-// a message from one program to another, without a context switch. The session's own goroutine polls only while no
-// other caller does, and sleeps when nothing arrives; then the other callers do not poll the session, either.
+// A session that exchanges frames through rings has no dedicated goroutines that read frames and answer
+// completed operations. Instead, the session is polled: its ring, its rank and its completed operations. Any
+// goroutine in the process that polls (progress.Shared) also polls the session, for example the goroutine of
+// another session, or a kernel that is waiting for a message. A single goroutine of the daemon can therefore
+// carry a message from one program to another without a context switch. The session's own goroutine polls only
+// while no other goroutine does. If nothing arrives, it goes to sleep, and other goroutines then skip the
+// session too.
 
-// pauseTime is how long the session's goroutine sleeps while other callers poll.
+// pauseTime is how long the session's goroutine sleeps while other goroutines poll the session.
 const pauseTime = time.Millisecond
 
-// processorVisits is the number of visits after which the daemon publishes the processor on which it polls: reading
-// its number costs a system call.
+// processorVisits is the number of visits after which the daemon publishes the number of the processor on which
+// it polls. It does not do so at every visit because reading the number takes a system call.
 const processorVisits = 64
 
-// maxPumped limits the number of a program's frames handled in one poll.
+// maxPumped is the maximum number of a program's frames handled in one poll.
 const maxPumped = 64
 
 // polling is the state of a polled session.
@@ -35,26 +37,26 @@ type polling struct {
 	watch progress.Watch
 	spin  progress.SpinPolicy
 
-	// owned is set while a goroutine polls, and finds counts polls by callers that found something. The owner sets
-	// over, and err to the reason, when the session ends.
+	// owned is set while a goroutine polls the session. finds counts the polls by other goroutines that found
+	// something to do. When the session ends, the owner sets over, and sets err to the reason.
 	owned atomic.Bool
 	finds atomic.Uint32
 	over  bool
 	err   error
-	// visits counts the visits of callers. It belongs to the owner.
+	// visits counts the visits by other goroutines. Only the owner may access it.
 	visits uint
-	// pumped is set if the last poll handled frames and did not poll the rank.
+	// pumped is set if the last poll handled frames and therefore skipped the rank.
 	pumped bool
 
-	// asleep is set while the session is not polled. awaken resets it.
+	// asleep is set while no goroutine polls the session. awaken clears it.
 	asleep atomic.Bool
-	wake   chan struct{} // signals the session's goroutine
+	wake   chan struct{} // wakes up the session's goroutine
 }
 
-// pollDevice is a device on which any goroutine can make progress.
+// pollDevice is a device whose progress any goroutine can make.
 type pollDevice interface {
-	// PollOnce makes progress once. Sleep makes progress until c has a value, for a caller that has polled for the
-	// time polled.
+	// PollOnce polls the device once. Sleep makes progress until c has a value. Its caller has already polled
+	// for the time polled.
 	PollOnce()
 	Sleep(ctx context.Context, c <-chan struct{}, polled time.Duration) error
 }
@@ -68,13 +70,14 @@ func newPolling(r wire.Rings, s *session, oversubscribed bool) (*polling, error)
 	return p, err
 }
 
-// awaken resumes polling: by callers that poll anyway, or by the session's goroutine.
+// awaken resumes polling, by the session's goroutine or by other goroutines that poll anyway.
 func (p *polling) awaken() {
 	p.asleep.Store(false)
 	wire.Notify(p.wake)
 }
 
-// run polls the session until it ends, and returns the reason. After run, nothing polls the session.
+// run polls the session until it ends, and returns the reason. After run has returned, no goroutine polls the
+// session.
 func (p *polling) run() error {
 	progress.Share(p)
 	for {
@@ -88,7 +91,7 @@ func (p *polling) run() error {
 		}
 		if p.owned.CompareAndSwap(false, true) {
 			if p.over {
-				break // leave it owned
+				break // keep it owned, so that nothing polls it again
 			}
 			p.owned.Store(false)
 		}
@@ -121,12 +124,12 @@ func (p *polling) Visit() bool {
 	return found
 }
 
-// poll makes progress on the rank, answers ended operations and handles frames. It reports whether there was anything
+// poll polls the rank, answers completed operations and handles frames. It reports whether there was anything
 // to do. The caller must be the owner.
 func (p *polling) poll() bool {
 	n, err := p.pump()
-	// A program that has sent frames waits for their effect, and the rank's sockets are usually empty, so skip them.
-	// They are not skipped twice in a row, or a program could delay packets indefinitely.
+	// A program that has sent frames is waiting for their effect, and the rank's sockets are usually empty, so
+	// skip the rank. Never skip it twice in a row, because the program could then delay packets indefinitely.
 	if p.pumped = n > 0 && !p.pumped; !p.pumped && p.dev != nil {
 		p.dev.PollOnce()
 	}
@@ -140,10 +143,10 @@ func (p *polling) poll() bool {
 	return found || n > 0
 }
 
-// pump handles whole frames. It returns ErrNothing as long as more may arrive.
+// pump handles all complete frames. It returns ErrNothing if there are no more for now.
 func (p *polling) pump() (frames int, err error) {
 	for ; frames < maxPumped; frames++ {
-		if p.s.full() { // only detect the end of the connection
+		if p.s.full() { // only check whether the connection has ended
 			return frames, p.rings.Ready(math.MaxInt)
 		}
 		err := p.s.in.Whole()
@@ -157,20 +160,20 @@ func (p *polling) pump() (frames int, err error) {
 	return frames, wire.ErrNothing
 }
 
-// sleep waits until the session needs polling. It polls once before that, because events seen but not handled by
-// other callers would not wake it up.
+// sleep blocks until the session needs to be polled again. It first polls once, because events that other
+// goroutines saw but did not handle would not wake it up.
 func (p *polling) sleep(polled time.Duration) {
 	p.asleep.Store(true)
 	defer p.asleep.Store(false)
 	if !p.owned.CompareAndSwap(false, true) {
-		return // another caller polls
+		return // another goroutine is polling
 	}
 	idle := !p.over && !p.poll() && p.rings.Sleep() && (!p.s.out.Stalled.Load() || p.rings.Waits())
 	p.owned.Store(false)
 	if !idle || p.s.ends.some.Load() || p.watch.Arm() != nil {
 		return
 	}
-	ctx := context.Background() // the context never ends
+	ctx := context.Background() // this context is never cancelled
 	if p.dev != nil {
 		_ = p.dev.Sleep(ctx, p.wake, polled)
 	} else {
@@ -178,7 +181,7 @@ func (p *polling) sleep(polled time.Duration) {
 	}
 }
 
-// ended schedules a poll of the session, because an operation is complete.
+// ended schedules a poll of the session after an operation has completed.
 func (p *polling) ended() {
 	if p.asleep.Load() {
 		p.awaken()

@@ -8,13 +8,15 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// ends has the running operations of a session, and the ones that have completed and are not yet answered.
+// ends tracks the running operations of a session, and the completed operations that have not been answered
+// yet.
 type ends struct {
-	// added is called when an operation has completed. It must neither block nor call the rank.
+	// added is called after an operation has completed. It must neither block nor call the rank.
 	added func()
-	// some is set if there are operations to answer.
+	// some is set if there may be operations to answer.
 	some atomic.Bool
-	// answering is held while operations are answered, so that none is canceled meanwhile. It guards batch.
+	// answering is held while operations are being answered, so that none of them is cancelled at the same
+	// time. It guards batch.
 	answering sync.Mutex
 	batch     []*operation
 
@@ -23,13 +25,14 @@ type ends struct {
 	over    []*operation // in order of completion
 }
 
-// ender is an operation of a rank that reports its end.
+// ender is an operation of a rank that calls a function when it ends.
 type ender interface {
 	mpe.Op
 	OnEnd(then func())
 }
 
-// watch registers an operation, which is answered when it ends. It reports whether no other operation is running.
+// watch registers an operation so that it is answered when it ends. It reports whether no other operation is
+// running.
 func (e *ends) watch(op *operation) (alone bool) {
 	if op.onEnd == nil {
 		op.onEnd = func() { e.add(op) }
@@ -43,7 +46,7 @@ func (e *ends) watch(op *operation) (alone bool) {
 	return alone
 }
 
-// add adds a completed operation, unless it was taken.
+// add adds a completed operation, unless take has already removed it.
 func (e *ends) add(op *operation) {
 	e.mu.Lock()
 	if op.runs {
@@ -54,8 +57,8 @@ func (e *ends) add(op *operation) {
 	e.added()
 }
 
-// answer answers the completed operations, and reports whether there were any. now means that the caller is not the
-// reading goroutine.
+// answer answers the completed operations and reports whether there were any. now means that the caller is not
+// the reading goroutine.
 func (e *ends) answer(now bool) (found bool) {
 	if !e.some.Load() {
 		return false
@@ -80,7 +83,7 @@ func (e *ends) answer(now bool) (found bool) {
 	return found
 }
 
-// cancel cancels an operation if it is running.
+// cancel cancels an operation if it is still running.
 func (e *ends) cancel(op *operation) {
 	e.answering.Lock()
 	defer e.answering.Unlock()
@@ -89,7 +92,8 @@ func (e *ends) cancel(op *operation) {
 	}
 }
 
-// take removes an operation, and reports whether it was not yet answered. From then on only the caller may end it.
+// take removes an operation that has not been answered and reports whether it did so. If it did, only the
+// caller may end the operation.
 func (e *ends) take(op *operation) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()

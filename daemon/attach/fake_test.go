@@ -14,13 +14,13 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/colltest"
 )
 
-// world is a cluster of fake ranks in memory. Messages match by naive lists. A send is copied and ends at once,
-// unless it is synchronous.
+// world is an in-memory cluster of fake ranks, which match messages by searching lists. A send is copied and
+// ends immediately, unless it is synchronous.
 type world struct {
 	mu    sync.Mutex
 	hosts []int
 	ranks []*fakeRank
-	// byOrder is a rank whose messages match by order, or 0.
+	// byOrder is the number of a rank whose messages match by order, or 0.
 	byOrder int
 }
 
@@ -28,14 +28,14 @@ type fakeRank struct {
 	mpe.Minimal
 	w    *world
 	rank int
-	// startErr is returned by every Start, unless it is nil.
+	// startErr, if not nil, is returned by every Start.
 	startErr error
-	sent     []*fakeOp // to this rank, unmatched
-	posted   []*fakeOp // receives, unmatched
+	sent     []*fakeOp // unmatched sends to this rank
+	posted   []*fakeOp // unmatched receives
 	arrived  chan struct{}
-	probed   bool // a probe waits for arrived
+	probed   bool // a probe is waiting for arrived
 	open     int  // number of operations in progress
-	kept     int  // number of operations not freed
+	kept     int  // number of operations that have not been freed
 	starts   int
 	spare    []*fakeOp
 }
@@ -85,7 +85,8 @@ func (r *fakeRank) Wire(rank int) (collective.Wire, error) { return mpe.WireOf(r
 
 func (r *fakeRank) Close(context.Context) error { panic("the server closes no device") }
 
-// fakeOp is reused after it was freed. A later use fails: it panics, or affects the next operation.
+// fakeOp is reused after it has been freed. Using it after that is an error: it panics or affects the next
+// operation.
 type fakeOp struct {
 	r      *fakeRank
 	op     mpe.Operation
@@ -94,14 +95,14 @@ type fakeOp struct {
 	ended  bool
 	freed  bool
 	queued bool          // an unmatched send
-	done   chan struct{} // made by the waiting goroutine
+	done   chan struct{} // created by the goroutine that waits
 	st     mpe.Status
 	err    error
 	notify chan<- struct{}
 	then   func()
 }
 
-// use panics if the operation was freed. The world is locked.
+// use panics if the operation has been freed. The caller must hold the world's lock.
 func (op *fakeOp) use() {
 	if op.freed {
 		panic("an operation is used after its Free")
@@ -157,7 +158,7 @@ func (r *fakeRank) Start(req mpe.Operation) (mpe.Op, error) {
 	return op, nil
 }
 
-// operation returns an operation, reusing a freed one if possible.
+// operation returns an operation. It reuses a freed one if possible.
 func (r *fakeRank) operation() *fakeOp {
 	last := len(r.spare) - 1
 	if last < 0 {
@@ -169,7 +170,7 @@ func (r *fakeRank) operation() *fakeOp {
 	return op
 }
 
-// recycle keeps an operation for reuse if it was freed and its message is matched.
+// recycle keeps an operation for reuse if it has been freed and its message has been matched.
 func (op *fakeOp) recycle() {
 	if op.freed && !op.queued {
 		op.r.spare = append(op.r.spare, op)
@@ -259,7 +260,7 @@ func (op *fakeOp) Ended() (*mpe.Status, error) { return nil, nil }
 
 func (op *fakeOp) Library() *any { return nil }
 
-// waitError is as similar to the engine's as possible outside of its package.
+// waitError returns an error that is as similar to the engine's as is possible outside the engine's package.
 func waitError(op *fakeOp, cause error) error {
 	wait := handshake.Wait{Local: uint32(op.r.rank), Remote: uint32(op.op.Peer), State: handshake.WaitRequest}
 	return &wire.Error{

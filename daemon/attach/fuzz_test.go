@@ -15,7 +15,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
 )
 
-// FuzzServer checks that a program is disconnected in the end, whatever it sends, and that nothing of it is left.
+// FuzzServer checks that every program is eventually disconnected, no matter what it sends, and that nothing of
+// it is left behind.
 func FuzzServer(f *testing.F) {
 	join := func(frames ...[]byte) []byte { return bytes.Join(frames, nil) }
 	f.Add(join(attachtest.StartFrame(attachtest.RecvStart(1, 4), nil),
@@ -79,7 +80,7 @@ func FuzzServer(f *testing.F) {
 	})
 }
 
-// FuzzEngine checks that a program and its calls end, whatever calls it makes of a real rank.
+// FuzzEngine checks that a program and its calls end, no matter which calls it makes on a real rank.
 func FuzzEngine(f *testing.F) {
 	for of := coll.Barrier; of <= coll.Exscan; of++ {
 		for _, flags := range []uint16{0, wire.FlagInPlace, wire.FlagVector,

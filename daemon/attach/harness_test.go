@@ -12,7 +12,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/attach/wire"
 )
 
-// harness is a server of a world's ranks.
+// harness is a server that offers the ranks of a world.
 type harness struct {
 	w      *world
 	server *Server
@@ -47,7 +47,7 @@ func serve(t testing.TB, w *world, opts Options) *harness {
 	return h
 }
 
-// shutDown stops the server, if it is running.
+// shutDown stops the server if it is running.
 func (h *harness) shutDown(t testing.TB) {
 	t.Helper()
 	h.stop()
@@ -62,10 +62,10 @@ func (h *harness) shutDown(t testing.TB) {
 	}
 }
 
-// dialFlags are the flags in the HELLO of the tests' programs.
+// dialFlags are the flags that the tests' programs send in HELLO.
 var dialFlags uint32 = wire.FlagRings | wire.FlagArena
 
-// TestOverSocket runs tests of programs with rings again without rings.
+// TestOverSocket runs the tests of programs that use rings once more without rings.
 func TestOverSocket(t *testing.T) {
 	dialFlags = 0
 	defer func() { dialFlags = wire.FlagRings | wire.FlagArena }()
@@ -107,7 +107,7 @@ func (h *harness) dial(t testing.TB, rank int) *client.Client {
 	return c
 }
 
-// session returns the session of the program that holds a rank. It does not allocate.
+// session returns the session of the program attached to a rank. It does not allocate.
 func (h *harness) session(rank int) *session {
 	h.server.mu.Lock()
 	defer h.server.mu.Unlock()
@@ -132,7 +132,7 @@ func startPoller(t *testing.T) {
 	s.Close()
 }
 
-// leaksNothing fails the test if goroutines are left at its end, except for the process's poller.
+// leaksNothing fails the test if goroutines other than the process's poller are still running at its end.
 func leaksNothing(t *testing.T) {
 	t.Helper()
 	serverPolls.Do(func() { startPoller(t) })

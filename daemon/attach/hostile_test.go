@@ -151,7 +151,7 @@ func TestHostileFrames(t *testing.T) {
 	attachtest.Wait(t, attachtest.Send(t, other, 1, 0, []byte("well")))
 }
 
-// TestTolerated checks that late or irrelevant frames are not violations.
+// TestTolerated checks that frames that are late or irrelevant do not count as violations.
 func TestTolerated(t *testing.T) {
 	h := serve(t, newWorld(2, 0), Options{})
 	c := h.attach(t, 0)
@@ -171,8 +171,8 @@ func TestTolerated(t *testing.T) {
 	}
 }
 
-// TestUnsent checks that a program may send the missing payload of any number of rejected operations, or stop sending
-// it.
+// TestUnsent checks that a program whose operations have been rejected may send their missing payload, or stop
+// sending it. There may be any number of such operations.
 func TestUnsent(t *testing.T) {
 	h := serve(t, newWorld(2, 0), Options{Limits: wire.Limits{Operations: 2, Bytes: 1 << 20}})
 	c := h.attach(t, 0)
@@ -203,7 +203,7 @@ func TestUnsent(t *testing.T) {
 	}
 }
 
-// TestClaims checks that nothing is allocated for bytes that do not arrive.
+// TestClaims checks that no memory is allocated for bytes that do not arrive.
 func TestClaims(t *testing.T) {
 	h := serve(t, newWorld(2, 0), Options{})
 	c := h.attach(t, 0)
@@ -223,8 +223,8 @@ func TestClaims(t *testing.T) {
 	}
 }
 
-// TestNotReading checks that the daemon stops reading from a program that sends requests endlessly without reading
-// the answers. Others are not affected.
+// TestNotReading checks that the daemon stops reading from a program that keeps sending requests without
+// reading the answers. Other programs are not affected.
 func TestNotReading(t *testing.T) {
 	leaksNothing(t)
 	h := serve(t, newWorld(3, 0, 2), Options{Limits: wire.Limits{Operations: 100, Bytes: 1 << 20}})
@@ -260,7 +260,7 @@ func TestNotReading(t *testing.T) {
 	}
 }
 
-// TestLateReader checks that a program that reads late gets all answers.
+// TestLateReader checks that a program that starts to read late gets all answers.
 func TestLateReader(t *testing.T) {
 	h := serve(t, newWorld(2, 0), Options{Limits: wire.Limits{Operations: 1, Bytes: 1 << 20}})
 	c := h.attach(t, 0)

@@ -10,8 +10,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/attach/wire"
 )
 
-// input is a link with a blocking Read. Read first polls for a while, because the program may answer soon, and then
-// the process's poller wakes it up.
+// input is a link with a blocking Read. Read polls for a short time, because the program may answer soon. It
+// then sleeps until the process's poller wakes it up.
 type input struct {
 	*wire.Link
 	watch progress.Watch
@@ -19,7 +19,7 @@ type input struct {
 	spin  progress.SpinPolicy
 }
 
-// newSocket returns the stream of a connection to a program. It closes conn if it succeeds.
+// newSocket returns the stream of a program's connection. If it succeeds, it closes conn.
 func newSocket(conn *net.UnixConn, oversubscribed bool) (wire.Stream, error) {
 	l, err := wire.NewLink(conn)
 	if err != nil {
@@ -41,7 +41,7 @@ func (in *input) Close() {
 	in.Link.Close()
 }
 
-// Read reads the available bytes, and blocks until there are some.
+// Read reads the available bytes. It blocks while there are none.
 func (in *input) Read(b []byte) (n int, err error) {
 	if n, err = in.Link.Read(b); !errors.Is(err, wire.ErrNothing) {
 		return n, err
@@ -54,7 +54,7 @@ func (in *input) Read(b []byte) (n int, err error) {
 		if err := in.watch.Arm(); err != nil {
 			return 0, err
 		}
-		_ = in.spin.Sleep(context.Background(), in.wake, polled) // the context never ends
+		_ = in.spin.Sleep(context.Background(), in.wake, polled) // this context is never cancelled
 		polled = 0
 		n, err = in.Link.Read(b)
 	}

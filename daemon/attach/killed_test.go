@@ -23,8 +23,8 @@ const (
 	childEcho   = "ZRLMPID_TEST_ATTACH_ECHO"
 )
 
-// TestMain turns the test binary into a program that attaches, for tests that kill one or run it as another user, or
-// into a daemon or an echo program, for the benchmarks.
+// TestMain turns the test binary into a program that attaches, for tests that kill it or run it as another
+// user. For benchmarks, it turns the binary into a daemon or an echo program.
 func TestMain(m *testing.M) {
 	if socket := os.Getenv(childEcho); socket != "" {
 		echo(socket)
@@ -41,8 +41,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// child attaches to the rank given as its argument, or to rank 0, and prints the result. It is in the middle of all
-// kinds of operations until it is killed.
+// child attaches to the rank given as its argument, or to rank 0, and prints the result. It then keeps
+// operations of all kinds in progress until it is killed.
 func child(socket string) {
 	rank := 0
 	if len(os.Args) > 1 {
@@ -58,12 +58,12 @@ func child(socket string) {
 	}
 	c.Start(mpe.Operation{Kind: mpe.OpSendSync, Peer: 1, Tag: 200, Buf: []byte("nobody receives it")})
 	go c.Probe(context.Background(), mpe.Match{Source: 1, Tag: 999}, true)
-	for tag, of := range []coll.Collective{coll.Barrier, coll.Gather} { // no other rank makes them
+	for tag, of := range []coll.Collective{coll.Barrier, coll.Gather} { // no other rank makes these calls
 		c.StartCollective(&collective.Operation{Call: coll.Call{Collective: of, Ranks: 3}, Members: []int{0, 1, 2},
 			Comm: 1, Tag: tag + 1})
 	}
 	fmt.Println("attached")
-	// Sequential large messages, so that it is killed within one.
+	// Send large messages one after the other, so that the program is killed in the middle of one.
 	data := make([]byte, 32<<20)
 	for {
 		op, err := c.Start(mpe.Operation{Kind: mpe.OpSend, Peer: 1, Tag: 300, Buf: data})
@@ -77,7 +77,7 @@ func child(socket string) {
 	}
 }
 
-// startChild runs cmd and returns its first line.
+// startChild runs cmd and returns the first line that it prints.
 func startChild(t *testing.T, cmd *exec.Cmd, socket string) string {
 	t.Helper()
 	cmd.Env = append(os.Environ(), childSocket+"="+socket)

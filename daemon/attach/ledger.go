@@ -12,14 +12,14 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/attach/wire"
 )
 
-// maxRefusals limits the unread answers to rejected operations. Only these answers are not bounded by the program's
-// operations.
+// maxRefusals is the maximum number of unread answers to rejected operations. A separate limit is needed
+// because the limit on the program's operations bounds all other answers but not these.
 const maxRefusals = 1024
 
-// maxProbes limits the waiting probes of a program. Each of them needs a goroutine.
+// maxProbes is the maximum number of a program's waiting probes. Each waiting probe needs a goroutine.
 const maxProbes = 64
 
-// ledger has the operations of a program and accounts for their memory.
+// ledger tracks a program's operations and accounts for their memory.
 type ledger struct {
 	rank   int
 	limits wire.Limits
@@ -28,29 +28,31 @@ type ledger struct {
 	mu    sync.Mutex
 	ops   map[uint64]*operation
 	bytes int64
-	// work is the memory that calls may need in addition to their bytes, listed the memory of the calls'
-	// communicators, and drawn the part drawn from common memory.
+	// work is the memory that calls may need in addition to their bytes, and listed is the memory for their
+	// communicators. drawn is the part of the program's charges drawn from common memory.
 	work, listed, drawn int64
-	// kept holds large buffers for later operations, oldest first.
+	// kept holds large buffers for reuse by later operations, oldest first.
 	kept      [][]byte
 	keptBytes int64
 	ending    bool
 	probes    int
-	// claims has the sources of the messages removed from matching by matched probes, by number. The program must
-	// receive each of them once; the rest is dropped when the session ends.
+	// claims maps the number of each matched probe's message, which is no longer available for matching, to the
+	// message's source. The program must receive each of these messages once. Those it has not received are
+	// dropped when the session ends.
 	claims map[int]int
-	// refusals is the number of unread answers to rejected operations. less is signaled when it decreases, and when
-	// gone is set, at the end of the session.
+	// refusals is the number of unread answers to rejected operations. less is signaled when refusals
+	// decreases, and when gone is set at the end of the session.
 	refusals int
 	less     chan struct{}
 	gone     bool
 }
 
-// errCommon means that the common memory of all programs does not suffice.
+// errCommon means that the memory shared by all programs is exhausted.
 var errCommon = errors.New("more than the limit of all attached programs together")
 
-// enter charges an operation to the program's memory and to the common memory, or returns the answer to the program
-// if a limit would be exceeded. work is memory in addition to bytes. err ends the session.
+// enter charges an operation to the program's memory and, if needed, to common memory. If that would exceed a
+// limit, it returns the answer to send to the program. work is memory needed in addition to bytes. A non-nil
+// err ends the session.
 func (l *ledger) enter(op *operation, bytes, work uint64) (answer, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -87,8 +89,8 @@ func (l *ledger) enter(op *operation, bytes, work uint64) (answer, err error) {
 	return nil, nil
 }
 
-// charge draws from common memory the part of n more bytes that exceeds the program's share. If there is not enough,
-// it returns the amount left. The ledger is locked.
+// charge accounts for n more bytes. Common memory supplies the bytes that exceed the program's share. If common
+// memory is insufficient, charge returns the amount left there. The caller must hold the ledger's lock.
 func (l *ledger) charge(n int64) (left int64, ok bool) {
 	beyond := l.held() + n - l.memory.share - l.drawn
 	if beyond <= 0 {
@@ -100,12 +102,12 @@ func (l *ledger) charge(n int64) (left int64, ok bool) {
 	return left, ok
 }
 
-// held returns the number of bytes that the program is charged. The ledger is locked.
+// held returns the number of bytes charged to the program. The caller must hold the ledger's lock.
 func (l *ledger) held() int64 {
 	return l.bytes + l.work + l.listed + l.keptBytes + int64(len(l.ops))*operationLen
 }
 
-// uncharge returns memory to the common memory that is no longer needed. The ledger is locked.
+// uncharge gives memory that is no longer needed back to common memory. The caller must hold the ledger's lock.
 func (l *ledger) uncharge() {
 	if excess := l.drawn - max(l.held()-l.memory.share, 0); excess > 0 {
 		l.drawn -= excess
@@ -113,8 +115,8 @@ func (l *ledger) uncharge() {
 	}
 }
 
-// release ends an operation. It stays charged for its payload if the answer needs it; otherwise buffer, if not nil,
-// is kept or freed.
+// release ends an operation. payload means that the answer still needs the payload, which therefore stays
+// charged. Otherwise buffer, if not nil, is kept for reuse or freed.
 func (l *ledger) release(op *operation, payload bool, buffer []byte) {
 	l.mu.Lock()
 	op.ended = true
@@ -128,8 +130,8 @@ func (l *ledger) release(op *operation, payload bool, buffer []byte) {
 	l.keep(buffer, keep)
 }
 
-// forget discharges an operation whose answer is complete. keep reports whether the program is charged for its
-// memory, to be kept for later operations.
+// forget removes an operation after its answer is complete. It reports whether the program has been charged to
+// keep the operation's memory for reuse.
 func (l *ledger) forget(op *operation) (keep bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -142,7 +144,7 @@ func (l *ledger) forget(op *operation) (keep bool) {
 	return l.mayKeep(op.memory)
 }
 
-// discharge removes an operation and its charges. The ledger is locked.
+// discharge removes an operation and its charges. The caller must hold the ledger's lock.
 func (l *ledger) discharge(op *operation) {
 	l.bytes -= op.charged
 	l.work -= op.work
@@ -151,7 +153,7 @@ func (l *ledger) discharge(op *operation) {
 	l.uncharge()
 }
 
-// find returns the operation with an id, or nil. It ignores ended operations.
+// find returns the operation with the given id, or nil. It ignores operations that have ended.
 func (l *ledger) find(id uint64) *operation {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -174,15 +176,15 @@ func (l *ledger) refuse() {
 	l.refusals++
 }
 
-// full reports whether there are so many unread answers to rejected operations that the session must not handle more
-// frames. A program that reads its answers is never blocked by this.
+// full reports whether too many answers to rejected operations are unread, in which case the session must not
+// handle more frames. A program that reads its answers is never blocked by this limit.
 func (l *ledger) full() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.refusals >= maxRefusals && !l.gone
 }
 
-// endSession makes full return false from now on.
+// endSession makes full return false from then on.
 func (l *ledger) endSession() {
 	l.mu.Lock()
 	l.gone = true
@@ -190,7 +192,8 @@ func (l *ledger) endSession() {
 	wire.Notify(l.less)
 }
 
-// probing changes the number of waiting probes, or returns an error if there would be too many.
+// probing adds change to the number of waiting probes. It returns an error if the number would become too
+// large.
 func (l *ledger) probing(change int) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -201,7 +204,7 @@ func (l *ledger) probing(change int) error {
 	return nil
 }
 
-// mayClaim returns an error if a matched probe may not take another message.
+// mayClaim returns an error if the program has too many claims for another matched probe.
 func (l *ledger) mayClaim() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -212,14 +215,14 @@ func (l *ledger) mayClaim() error {
 	return nil
 }
 
-// claim records a message taken by a matched probe.
+// claim records the message of a matched probe.
 func (l *ledger) claim(st *mpe.Status) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.claims[st.Claim] = st.Peer
 }
 
-// checkClaim rejects an operation in mpe.ClaimComm unless it receives a message of a matched probe.
+// checkClaim rejects an operation in mpe.ClaimComm that does not receive the message of a matched probe.
 func (l *ledger) checkClaim(r *wire.Start) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -230,7 +233,7 @@ func (l *ledger) checkClaim(r *wire.Start) error {
 	return nil
 }
 
-// endClaim removes the claim of a message that an admitted operation receives.
+// endClaim removes the claim of a message once an operation that receives it has been admitted.
 func (l *ledger) endClaim(r *wire.Start) {
 	if r.Comm == mpe.ClaimComm {
 		l.mu.Lock()
@@ -239,7 +242,7 @@ func (l *ledger) endClaim(r *wire.Start) {
 	}
 }
 
-// list charges for a communicator's members, and reports whether they may be kept.
+// list charges the program for the list of a communicator's members. It reports whether the list may be cached.
 func (l *ledger) list(cost int64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -253,7 +256,8 @@ func (l *ledger) list(cost int64) bool {
 	return true
 }
 
-// mayKeep reports whether a buffer may be kept, and charges the program for it. The ledger is locked.
+// mayKeep reports whether a buffer may be kept for reuse. If so, it charges the program for the buffer. The
+// caller must hold the ledger's lock.
 func (l *ledger) mayKeep(b []byte) bool {
 	n := int64(cap(b))
 	if n < anonmem.Least || l.ending || l.keptBytes+n > maxKept {
@@ -266,7 +270,7 @@ func (l *ledger) mayKeep(b []byte) bool {
 	return true
 }
 
-// keep keeps a buffer for later operations if the program was charged for it, and frees it otherwise.
+// keep keeps a buffer for reuse if the program has been charged for it. Otherwise it frees the buffer.
 func (l *ledger) keep(b []byte, charged bool) {
 	if charged {
 		l.mu.Lock()
@@ -279,7 +283,7 @@ func (l *ledger) keep(b []byte, charged bool) {
 	anonmem.Put(b)
 }
 
-// takeKept returns a kept buffer of n to 2n bytes, or nil.
+// takeKept returns a kept buffer with a capacity between n and 2n bytes, or nil.
 func (l *ledger) takeKept(n int) []byte {
 	if n < anonmem.Least {
 		return nil
@@ -310,8 +314,8 @@ func (l *ledger) returnKept() {
 	l.uncharge()
 }
 
-// close frees the memory of a session that ends. Unless all is set, it does not free memory of operations whose
-// answers are being written.
+// close frees the memory of a session that is ending. Unless all is set, operations whose answers are being
+// written keep their memory.
 func (l *ledger) close(all bool) {
 	l.mu.Lock()
 	l.ending = true
@@ -331,11 +335,13 @@ func (l *ledger) close(all bool) {
 	l.uncharge()
 }
 
-// memory is the limit of payload memory in the daemon for all programs. Every program has a fixed share, so that
-// other programs can never block its small operations. It draws memory beyond its share from the common memory.
+// memory limits the payload memory that the daemon uses for all programs together. Each program has a fixed
+// share, so that other programs can never block its small operations. Beyond its share, a program draws on
+// common memory.
 //
-// An operation is charged when it is posted, for all that it may need: a message in transfer cannot wait for memory,
-// because its sender was cleared to send it. Memory is not allocated before there is payload: see package anonmem.
+// An operation is charged for all the memory that it may need when it is posted: a message in transfer cannot
+// wait for memory, because its sender has already been cleared to send. Actual memory is allocated only as
+// payload arrives; see package anonmem.
 type memory struct {
 	limit, share int64
 
@@ -344,18 +350,18 @@ type memory struct {
 }
 
 const (
-	// maxShare limits the share of a program, in bytes.
+	// maxShare is the maximum share of a program in bytes.
 	maxShare = 16 << 20
-	// shareParts limits the sum of all shares to 1/shareParts of the limit.
+	// shareParts limits the sum of all shares to 1/shareParts of the memory limit.
 	shareParts = 8
-	// maxKept limits the bytes of buffers kept by a program for later operations. They are freed when another program
-	// needs them.
+	// maxKept is the maximum size in bytes of all buffers that a program keeps for reuse. They are freed when
+	// another program needs the memory.
 	maxKept = 128 << 20
-	// operationLen is the memory of an operation in addition to its payload, in bytes.
+	// operationLen is the memory charged for an operation in addition to its payload, in bytes.
 	operationLen = 1 << 10
 )
 
-// draw draws common memory if there is enough. It returns the amount left.
+// draw draws n bytes of common memory if that much is left. It returns the amount left.
 func (m *memory) draw(n int64) (left int64, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -366,7 +372,8 @@ func (m *memory) draw(n int64) (left int64, ok bool) {
 	return m.common, true
 }
 
-// force draws common memory even if there is not enough, or returns it. A deficit blocks draw until it is returned.
+// force draws n bytes of common memory even if less is left; a negative n returns memory. While there is a
+// deficit, draw fails.
 func (m *memory) force(n int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

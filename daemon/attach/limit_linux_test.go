@@ -16,8 +16,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/attach/wire"
 )
 
-// TestDaemonWithoutDescriptors checks that a program is informed if the daemon has no descriptor for it, and that
-// another one can attach later.
+// TestDaemonWithoutDescriptors checks that a program is informed of the reason if the daemon has no descriptor
+// left for it, and that another program can attach later.
 func TestDaemonWithoutDescriptors(t *testing.T) {
 	var failed []error
 	failures := make(chan error, 1000)
@@ -84,8 +84,8 @@ func TestDaemonWithoutDescriptors(t *testing.T) {
 	}
 }
 
-// TestProgramWithoutDescriptors checks that attaching fails with the limit, both before there is a socket and when
-// memory arrives.
+// TestProgramWithoutDescriptors checks that attaching fails, and that the error names the limit, both if no
+// socket can be created and if there is no descriptor for the memory.
 func TestProgramWithoutDescriptors(t *testing.T) {
 	h := serve(t, newWorld(2, 0), Options{})
 	restore, err := starve.Descriptors()

@@ -13,7 +13,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/attach/wire"
 )
 
-// common returns the common memory that is left.
+// common returns the amount of common memory that is left.
 func (h *harness) common() int64 {
 	m := &h.server.memory
 	m.mu.Lock()
@@ -21,7 +21,7 @@ func (h *harness) common() int64 {
 	return m.common
 }
 
-// large returns a buffer that occupies no memory until it is written to.
+// large returns a buffer whose memory is allocated only when it is written to.
 func large(t *testing.T, n int) []byte {
 	t.Helper()
 	b, err := anonmem.Get(n)
@@ -32,8 +32,8 @@ func large(t *testing.T, n int) []byte {
 	return b
 }
 
-// TestPostedReceivesTakeNoMemory checks that posted and closed receives use no memory of Go's heap, whatever their
-// length, and that their charges are released.
+// TestPostedReceivesTakeNoMemory checks that receives that have been posted or closed use no memory of Go's
+// heap, regardless of their length, and that their charges are released.
 func TestPostedReceivesTakeNoMemory(t *testing.T) {
 	const length, limit = 256 << 20, 1 << 30
 	h := serve(t, newWorld(4, 0, 1, 2), Options{Memory: limit})
@@ -45,7 +45,7 @@ func TestPostedReceivesTakeNoMemory(t *testing.T) {
 	for i := range 100 {
 		c := h.dial(t, i%3)
 		attachtest.Recv(t, c, 3, 0, buf)
-		// It was posted before the probe was answered.
+		// the receive was posted before the probe was answered
 		if _, _, err := c.Probe(attachtest.Within(t), mpe.Match{Source: 3}, false); err != nil {
 			t.Fatal(err)
 		}
@@ -69,8 +69,8 @@ func TestPostedReceivesTakeNoMemory(t *testing.T) {
 	}
 }
 
-// TestMemoryOfAllPrograms checks that the memory of all programs is limited. Operations beyond the limit are rejected
-// at once. They do not block others that fit, and small operations always fit.
+// TestMemoryOfAllPrograms checks that the memory of all programs together is limited. Operations beyond the
+// limit are rejected immediately. They do not block operations that fit, and small operations always fit.
 func TestMemoryOfAllPrograms(t *testing.T) {
 	const limit = 16 << 20
 	h := serve(t, newWorld(4, 0, 1, 2), Options{Memory: limit})
@@ -108,8 +108,8 @@ func TestMemoryOfAllPrograms(t *testing.T) {
 	attachtest.Until(t, "everything is common", func() bool { return h.common() == limit-3*h.server.memory.share })
 }
 
-// TestEndedSendsHoldNoMemory checks that a program that does not read the answers to its sends makes the daemon hold
-// none of their payload.
+// TestEndedSendsHoldNoMemory checks that a program that does not read the answers to its sends does not make
+// the daemon keep their payload.
 func TestEndedSendsHoldNoMemory(t *testing.T) {
 	const length, sends = 1 << 20, 8
 	h := serve(t, newWorld(2, 0), Options{})
@@ -122,7 +122,7 @@ func TestEndedSendsHoldNoMemory(t *testing.T) {
 			c.Write(attachtest.DataFrame(id, make([]byte, wire.ChunkLen)))
 		}
 	}
-	// A message that it does not read blocks all answers after it.
+	// A message that the program does not read blocks all answers that follow.
 	r := attachtest.RecvStart(1000, 8*length)
 	r.Peer = 0
 	c.Write(attachtest.StartFrame(r, nil))
@@ -156,10 +156,10 @@ func TestEndedSendsHoldNoMemory(t *testing.T) {
 	}
 }
 
-// TestUnreadMessagesAreReturned checks that the memory of a message being written is released if its program stops
-// reading and is gone.
+// TestUnreadMessagesAreReturned checks that the memory of a message that is being written is released if the
+// program stops reading and is then gone.
 func TestUnreadMessagesAreReturned(t *testing.T) {
-	const length = 2 * maxShare // half of it is drawn from common memory
+	const length = 2 * maxShare // one half is drawn from common memory
 	for name, end := range map[string]func(c *attachtest.RawClient){
 		"it closes the connection": func(c *attachtest.RawClient) { c.Conn.Close() },
 		"it says that it goes":     func(c *attachtest.RawClient) { c.Write(wire.AppendHeader(nil, wire.FrameBye, 0)) },
@@ -198,8 +198,8 @@ func TestUnreadMessagesAreReturned(t *testing.T) {
 	}
 }
 
-// TestKeptMemoryIsReturned checks that buffers kept for later operations are released if another program needs the
-// memory.
+// TestKeptMemoryIsReturned checks that buffers kept for later operations are released when another program
+// needs the memory.
 func TestKeptMemoryIsReturned(t *testing.T) {
 	flags := dialFlags
 	dialFlags &^= wire.FlagArena // a message in the arena needs no buffer
@@ -217,7 +217,7 @@ func TestKeptMemoryIsReturned(t *testing.T) {
 		defer ses.mu.Unlock()
 		return ses.keptBytes
 	}
-	attachtest.Until(t, "buffers are kept", func() bool { // not only charged, while an answer is being written
+	attachtest.Until(t, "buffers are kept", func() bool { // and not only charged during the write of an answer
 		ses.mu.Lock()
 		defer ses.mu.Unlock()
 		return len(ses.kept) == 2
@@ -234,8 +234,8 @@ func TestKeptMemoryIsReturned(t *testing.T) {
 	}
 }
 
-// TestSilentConnections checks that at most maxGreeting connections are without a rank at once. Others wait until one
-// of them gets a rank or is closed.
+// TestSilentConnections checks that at most maxGreeting connections can be without a rank at the same time.
+// Others wait until one of them gets a rank or is closed.
 func TestSilentConnections(t *testing.T) {
 	leaksNothing(t)
 	h := serve(t, newWorld(2, 0), Options{HelloTime: attachtest.Deadline})

@@ -12,46 +12,48 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/attach/wire"
 )
 
-// operation is a program's operation or probe, until its answer has been written.
+// operation is an operation or probe of a program. It exists until its answer has been written.
 type operation struct {
 	s *session
-	// Start is the operation as posted. Its Buf is the received part of a send's payload or the buffer of a receive,
-	// in memory or in the arena.
+	// Start is the operation as posted. Buf is the received part of a send's payload, or the buffer of a
+	// receive. It is part of memory or of the arena.
 	wire.Start
-	// call describes a collective call. Its memory is reused.
+	// call describes a collective call. Its memory is reused by later calls.
 	call *called
-	// memory is the buffer of the payload. got is the number of bytes received of it.
+	// memory is the payload buffer. got is the number of payload bytes received so far.
 	memory []byte
 	got    uint64
-	// charged is the charge for the payload, and work the charge for a call's additional memory.
+	// charged is the memory charged for the payload; work is the memory charged for a call's other needs.
 	charged, work int64
 	refused       bool
 
-	// dev is a running operation, and begun is set once it was started. stop is set for a waiting probe.
+	// dev is the rank's operation once it is running. begun is set once the operation has been started; stop is
+	// set for a waiting probe.
 	dev   ender
 	begun bool
 	stop  context.CancelCauseFunc
-	// runs is set until the operation's end is about to be answered; it is guarded by ends. onEnd reports the end,
-	// and is reused by the next operation.
+	// runs is set until the operation's completion is about to be answered; ends guards it. onEnd is called on
+	// completion and is reused by later operations.
 	runs  bool
 	onEnd func()
-	// queue holds the index of a send's queue. ahead is the number of queues in which the operation is not the first.
+	// queue[0] is the index of the queue that holds a send. ahead is the number of queues in which the
+	// operation is not first.
 	queue [1]int
 	ahead int
 
-	// ended is guarded by the ledger. done, sent and answered belong to the outbox once it is set.
+	// The ledger guards ended. Once ended is set, done, sent and answered belong to the outbox.
 	ended    bool
 	done     wire.Done
 	sent     int
 	answered bool
-	// keep means that the program was charged for memory, which is kept for later operations.
+	// keep means that memory is kept for reuse and the program has been charged for it.
 	keep bool
 }
 
-// operation returns an operation, reusing a spare one with a buffer of about the needed size. Only the reading
-// goroutine calls it, so that an operation found by its id is not reused while that goroutine examines it.
+// operation returns an operation, if possible a spare one with a buffer of about the given size. Only the
+// reading goroutine may call it: an operation that it has found by id is then not reused meanwhile.
 func (s *session) operation(r wire.Start, size uint64) *operation {
-	if size >= anonmem.Least { // large buffers are not kept in spare
+	if size >= anonmem.Least { // spare does not keep large buffers
 		size = 0
 	}
 	op, _ := s.spare[bits.Len64(size)].Get().(*operation)
@@ -75,8 +77,8 @@ func (op *operation) reserve(n int) (err error) {
 	return err
 }
 
-// detachMemory removes a large buffer from an operation that no longer needs it, and returns it. Small buffers stay
-// with the operation for reuse.
+// detachMemory removes and returns a large buffer that the operation no longer needs. Small buffers stay with
+// the operation for reuse.
 func (op *operation) detachMemory() []byte {
 	b := op.memory
 	if cap(b) < anonmem.Least {
@@ -86,11 +88,11 @@ func (op *operation) detachMemory() []byte {
 	return b
 }
 
-// fail ends an operation that was not started.
+// fail ends an operation that has not been started.
 func (op *operation) fail(err error) { op.end(&mpe.Status{}, false, err, false) }
 
-// end ends an operation and queues its answer. If now is set, the answer is written at once. Otherwise the caller
-// must be the reading goroutine, which writes it before it waits for more frames.
+// end ends an operation and queues its answer. If now is set, it writes the answer at once. Otherwise the
+// caller must be the reading goroutine, which writes the answer before it waits for more frames.
 func (op *operation) end(st *mpe.Status, found bool, err error, now bool) {
 	if err != nil {
 		err = op.s.server.opts.Explain(err)
@@ -105,11 +107,11 @@ func (op *operation) end(st *mpe.Status, found bool, err error, now bool) {
 		op.done.Stored = uint64(st.Claim)
 		op.s.claim(st)
 	}
-	if op.Placed { // it is already in place
+	if op.Placed { // the payload is already in the arena
 		n = 0
 	}
 	var memory []byte
-	if op.Buf = op.Buf[:n]; n == 0 { // free it early: writing the answer may take long
+	if op.Buf = op.Buf[:n]; n == 0 { // free the memory early: writing the answer may take a long time
 		op.Buf = nil
 		memory = op.detachMemory()
 	}
@@ -122,7 +124,7 @@ func (op *operation) end(st *mpe.Status, found bool, err error, now bool) {
 	op.s.deferredAnswers = true
 }
 
-// stored returns the number of bytes of a receive, or of a call's result, to send to the program.
+// stored returns how many bytes of a received message or a call's result are to be sent to the program.
 func (op *operation) stored(st *mpe.Status, err error) int {
 	if op.Kind == wire.OpCall && err == nil {
 		return len(op.Buf)
@@ -133,8 +135,8 @@ func (op *operation) stored(st *mpe.Status, err error) int {
 	return int(min(st.Bytes, int64(len(op.Buf))))
 }
 
-// Frame returns the next frame of the answer. With the last one the operation is forgotten, before the program can
-// see it.
+// Frame returns the next frame of the answer. It forgets the operation when it returns the last frame, before
+// the program can read that frame.
 func (op *operation) Frame(b []byte) (head, payload []byte, more bool) {
 	left := op.Buf[op.sent:]
 	if len(left) > wire.ChunkLen {
@@ -149,7 +151,7 @@ func (op *operation) Frame(b []byte) (head, payload []byte, more bool) {
 	return wire.AppendDone(b, &op.done, len(left)), left, false
 }
 
-// Written recycles the operation when the whole answer has been written.
+// Written recycles the operation after its whole answer has been written.
 func (op *operation) Written() {
 	if !op.answered {
 		return
@@ -158,14 +160,15 @@ func (op *operation) Written() {
 	op.s.spare[bits.Len(uint(cap(op.memory)))].Put(op)
 }
 
-// detacher is an operation that can end while its transfer continues to use the buffer.
+// detacher is an operation that can end while its transfer continues to use its buffer.
 type detacher interface {
 	Detach(cause error, keep mpe.Keep) (mpe.Status, error)
 	Abandon(cause error, keep mpe.Keep) (mpe.Status, error)
 }
 
-// detach ends an operation that was taken, because of cause. gone means that the program is gone; otherwise it no
-// longer waits. If the transfer continues, its buffer is charged to the common memory until the end of the transfer.
+// detach ends, with the error cause, an operation that take has removed. gone means that the program is gone;
+// otherwise the program no longer waits for the operation. If the transfer continues, its buffer is charged to
+// common memory until the transfer ends.
 func (op *operation) detach(cause error, gone bool) (mpe.Status, error) {
 	l, ok := op.dev.(detacher)
 	large := max(cap(op.memory), len(op.Buf)) >= anonmem.Least
@@ -185,7 +188,8 @@ func (op *operation) detach(cause error, gone bool) (mpe.Status, error) {
 	return l.Detach(cause, keep)
 }
 
-// detachPayload implements mpe.Keep. The transfer gets a copy of payload in the arena, which the program may reuse.
+// detachPayload implements mpe.Keep. It gives the transfer a copy of any payload in the arena, because the
+// program may reuse the arena.
 func (op *operation) detachPayload(buf []byte) (kept []byte, release func()) {
 	m, b := op.s.memory, op.detachMemory()
 	if op.Placed {
@@ -204,7 +208,8 @@ func (op *operation) detachPayload(buf []byte) (kept []byte, release func()) {
 	}
 }
 
-// unstarted returns the error of an aborted send or call that was not started, with the reason for the delay.
+// unstarted returns the error for an aborted send or call that has not been started, including the reason why
+// it has not.
 func (op *operation) unstarted(cause error) error {
 	rank, have := op.s.rank, fmt.Sprintf("%d of %d bytes of payload received from the program", op.got, op.Length)
 	if op.Kind == wire.OpCall {

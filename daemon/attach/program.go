@@ -8,17 +8,18 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/attach/wire"
 )
 
-// Attached describes a program that holds a rank.
+// Attached describes a program that is attached to a rank.
 type Attached struct {
 	Rank int
 	wire.Credentials
 	Since time.Time
-	// Operations and Bytes are its operations in progress and their payload, as counted for Limits.
+	// Operations and Bytes are the number of its operations in progress and the size of their payload, counted
+	// as for Limits.
 	Operations int
 	Bytes      int64
 }
 
-// Attached lists the programs that have ranks, in rank order.
+// Attached lists the attached programs in rank order.
 func (s *Server) Attached() []Attached {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -38,38 +39,38 @@ type EventKind uint8
 const (
 	// EventAttached means that a program has attached.
 	EventAttached EventKind = iota
-	// EventDetached means that a program no longer holds its rank, for the reason Err.
+	// EventDetached means that a program no longer holds its rank. Err is the reason.
 	EventDetached
-	// EventRefused means that a program was refused a rank. Err is a *RefusedError.
+	// EventRefused means that a program was not given a rank. Err is a *RefusedError.
 	EventRefused
-	// EventFailed means that a connection could not be accepted, for the reason Err.
+	// EventFailed means that a connection could not be accepted. Err is the reason.
 	EventFailed
 	NumEventKinds
 )
 
-// Event is a change of state of a program that attaches, or a failure. A program that may connect can cause any
-// number of events.
+// Event reports that a program has attached, detached or been refused, or that a connection has failed. A
+// program that is allowed to connect can cause any number of events.
 type Event struct {
 	Kind EventKind
-	// Rank is the program's rank, or AnyRank if it has none.
+	// Rank is the program's rank, or AnyRank if the program has none.
 	Rank int
-	// PID and UID are the program's process and user, if Rank is not AnyRank.
+	// PID and UID identify the program's process and user. They are valid unless Rank is AnyRank.
 	PID, UID int
 	Err      error
 }
 
-// event returns an Event of the session's program.
+// event returns an Event about the session's program.
 func (s *session) event(kind EventKind, err error) Event {
 	return Event{Kind: kind, Rank: s.rank, PID: s.who.PID, UID: s.who.UID, Err: err}
 }
 
-// Access lists the users who have access in addition to root and the daemon's own user: users, and members of groups,
-// including supplementary groups.
+// Access lists the users and groups that have access in addition to root and the daemon's own user.
+// Supplementary group memberships count.
 type Access struct {
 	UIDs, GIDs []int
 }
 
-// Allows reports whether a process with these credentials has access to a daemon that runs as user self.
+// Allows reports whether a process with credentials c has access to a daemon that runs as user self.
 func (a Access) Allows(c wire.Credentials, self int) bool {
 	in := func(gid int) bool { return slices.Contains(a.GIDs, gid) }
 	return c.UID == 0 || c.UID == self || slices.Contains(a.UIDs, c.UID) || in(c.GID) ||

@@ -6,22 +6,23 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/attach/wire"
 )
 
-// queues holds the sends to each peer, and the calls, that were not started yet. Sends to a peer are started in the
-// order of their STARTs, which is the order in which they are matched, each when its payload is complete. With peers
-// that do not know communicators, messages of collective calls match in the same order, so a call is in the queues of
-// all these peers. Only the reading goroutine uses queues.
+// queues holds the sends and calls that have not been started yet, with one queue for each peer. Sends to a
+// peer are started in the order of their START frames, because that is the order in which the peer matches
+// them; each is started once its payload is complete. A peer that does not know communicators also matches the
+// messages of collective calls in this order, so a call is in the queues of all such peers. Only the reading
+// goroutine uses queues.
 type queues struct {
 	byOrder []int // peers that do not know communicators
-	// of has the queue of each peer, and then the queue of all invalid ranks.
+	// of contains a queue for each peer, followed by one queue for all invalid ranks.
 	of [][]*operation
-	// ready lists operations that have become the first in all their queues.
+	// ready lists operations that have become first in all of their queues.
 	ready []*operation
 }
 
 // complete reports whether the whole payload has been received.
 func (op *operation) complete() bool { return op.got == op.Length }
 
-// places returns the indexes of the queues to which an operation belongs.
+// places returns the indexes of the queues that an operation belongs in.
 func (q *queues) places(op *operation) []int {
 	if op.Kind == wire.OpCall {
 		return q.byOrder
@@ -43,7 +44,7 @@ func (q *queues) first(op *operation) bool {
 	return true
 }
 
-// add queues an operation.
+// add appends an operation to its queues.
 func (q *queues) add(op *operation) {
 	for _, i := range q.places(op) {
 		if len(q.of[i]) > 0 {
@@ -53,7 +54,8 @@ func (q *queues) add(op *operation) {
 	}
 }
 
-// remove removes an operation from its queues. Operations that become the first in all their queues are ready.
+// remove removes an operation from its queues. Operations that thereby become first in all of their queues are
+// added to ready.
 func (q *queues) remove(op *operation) {
 	for _, i := range q.places(op) {
 		at := slices.Index(q.of[i], op)
@@ -67,23 +69,25 @@ func (q *queues) remove(op *operation) {
 	}
 }
 
-// before returns the number of sends to the same peer ahead of a send.
+// before returns the number of sends that are ahead of op in the queue of its peer.
 func (q *queues) before(op *operation) int { return slices.Index(q.of[q.places(op)[0]], op) }
 
-// unsent records the missing payload of sends and calls that ended early: the program may be sending it already, so
-// DATA of it is discarded. Any other DATA without an operation is a violation. Only the reading goroutine uses
-// unsent.
+// unsent tracks the missing payload of sends and calls that ended early. The program may already be sending
+// this payload, so the session discards the corresponding DATA frames. Any other DATA frame without an
+// operation is a protocol violation. Only the reading goroutine uses unsent.
 type unsent struct {
-	// left is the number of bytes that may still arrive, by the operation's id.
+	// left maps an operation's id to the number of bytes that may still arrive.
 	left map[uint64]uint64
-	// overflowed is set after too many such operations: then all such DATA is discarded.
+	// overflowed is set once there have been too many such operations. From then on, all DATA without an
+	// operation is discarded.
 	overflowed bool
 }
 
-// maxUnsent limits the operations in unsent, because programs need not send the rest.
+// maxUnsent is the maximum number of operations in unsent. A limit is needed because programs may never send
+// the rest.
 const maxUnsent = 1024
 
-// add records an operation that ended without some bytes of its payload.
+// add records an operation that ended while some bytes of its payload were missing.
 func (u *unsent) add(id, bytes uint64) {
 	switch {
 	case bytes == 0 || u.overflowed:
@@ -97,7 +101,7 @@ func (u *unsent) add(id, bytes uint64) {
 	}
 }
 
-// take accounts for received bytes, and returns false if none were expected.
+// take accounts for received bytes. It returns false if the bytes were not expected.
 func (u *unsent) take(id, bytes uint64) bool {
 	left := u.left[id]
 	switch {

@@ -11,8 +11,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/attach/wire"
 )
 
-// TestOrderOfCalls checks that if messages match by order alone, a call does not overtake a send, nor a send a call.
-// Other sends do not wait.
+// TestOrderOfCalls checks that, if messages match by order alone, calls do not overtake sends and sends do not
+// overtake calls. Sends to other peers do not wait.
 func TestOrderOfCalls(t *testing.T) {
 	w := newWorld(3, 0)
 	w.byOrder = 1
@@ -33,8 +33,8 @@ func TestOrderOfCalls(t *testing.T) {
 		return list
 	}
 	c.Write(attachtest.StartFrame(to(1, 1, 4), []byte("1.")))
-	c.Write(callFrame(bcast(2, 4), "2222")) // waits in the queue
-	c.Write(callFrame(bcast(3, 4), "33"))   // waits for its payload, too
+	c.Write(callFrame(bcast(2, 4), "2222")) // waits in the queues
+	c.Write(callFrame(bcast(3, 4), "33"))   // waits for its payload as well
 	c.Write(attachtest.StartFrame(to(1, 4, 4), []byte("4444")))
 	c.Write(attachtest.StartFrame(to(2, 5, 4), []byte("5555")))
 	if d := c.Done(); d.ID != 5 || d.Err != nil {
@@ -68,7 +68,7 @@ func TestOrderOfCalls(t *testing.T) {
 	if list := sent(2); !slices.Equal(list, []string{"5555", "2222", "3333", "7777"}) {
 		t.Errorf("sent to rank 2: %q", list)
 	}
-	// With an empty queue, a call begins at once.
+	// If its queues are empty, a call begins immediately.
 	c.Write(callFrame(bcast(8, 4), "8888"))
 	if d := c.Done(); d.ID != 8 || d.Err != nil {
 		t.Errorf("%+v", d)

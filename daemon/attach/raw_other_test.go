@@ -9,7 +9,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/attach/wire"
 )
 
-// mapRings is not called: this system has no shared memory.
+// mapRings is never called, because this system has no shared memory.
 func mapRings(t testing.TB, _ *wire.Greeting, _, _ uint64) attachtest.RawConn {
 	t.Fatal("there are no rings")
 	return nil

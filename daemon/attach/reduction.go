@@ -10,32 +10,35 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
 )
 
-// The operation of a reduction may be a function of the program. The daemon executes such a call like any other, and
-// asks the program to combine elements: REDUCE has the operands, REDUCED the result. A call has at most one REDUCE in
-// flight.
+// The operation of a reduction may be a function of the program. The daemon executes such a call like any
+// other, and asks the program to combine elements: a REDUCE frame carries the operands, and a REDUCED frame the
+// result. Each call has at most one REDUCE frame in flight.
 
-// reduction asks the program to combine the elements of a call. It is the outbox's item for REDUCE.
+// reduction asks the program to combine elements for a call. It is also the outbox item that writes the REDUCE
+// frame.
 type reduction struct {
 	s    *session
 	id   uint64
 	elem int
 
-	// free has a value while no REDUCE is in flight. changed is signaled when sent, answered or cause is set.
+	// free contains a value while no REDUCE frame is in flight. changed is signaled when sent, answered or
+	// cause is set.
 	free, changed chan struct{}
 
 	mu sync.Mutex
-	// sent is set when REDUCE was written, and answered when REDUCED was read.
+	// sent is set once REDUCE has been written; answered is set once REDUCED has been read.
 	sent, answered bool
-	// cause is the reason for the end of the call, or nil.
+	// cause is the reason why the call has ended, or nil.
 	cause error
-	// operands holds both operands of REDUCE, or is nil if REDUCE must not be sent.
+	// operands contains both operands of REDUCE. It is nil if REDUCE must not be sent.
 	operands []byte
-	// result is the destination of REDUCED, or nil if REDUCED is not expected. err is the program's error.
+	// result is the destination for REDUCED. It is nil if no REDUCED is expected. err is the error reported by
+	// the program.
 	result []byte
 	err    error
 }
 
-// cancel cancels the call's reduction. It does not block.
+// cancel cancels the reduction because its call has ended. It does not block.
 func (r *reduction) cancel(cause error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -45,8 +48,8 @@ func (r *reduction) cancel(cause error) {
 	}
 }
 
-// reduce is the operation of the call: inout = in ∘ inout. It waits for the program. The error is the program's, or
-// the reason for the end of the call.
+// reduce is the reduction operation of the call: inout = in ∘ inout. It waits for the program. It returns the
+// program's error or the reason why the call has ended.
 func (r *reduction) reduce(in, inout []byte) error {
 	if err := r.s.stream.Await(r.s.ctx, r.free); err != nil {
 		return err
@@ -60,8 +63,8 @@ func (r *reduction) reduce(in, inout []byte) error {
 		copy(b, in[:n])
 		copy(b[n:], inout[:n])
 		if err := r.ask(b[:2*n], b[2*n:]); err != nil {
-			r.cancel(err) // combine nothing else
-			return err    // do not recycle memory, which may be in use
+			r.cancel(err) // combine no further elements
+			return err    // do not recycle the memory, which may still be in use
 		}
 		copy(inout, b[2*n:])
 		in, inout, *memory = in[n:], inout[n:], b
@@ -70,11 +73,11 @@ func (r *reduction) reduce(in, inout []byte) error {
 	return nil
 }
 
-// operands is a pool of memory for REDUCE and REDUCED.
+// operands is a pool of buffers for REDUCE and REDUCED.
 var operands = sync.Pool{New: func() any { return new([]byte) }}
 
-// ask sends REDUCE and waits for REDUCED. Both use separate memory, because REDUCE may still be being written, or
-// REDUCED read, when the call ends.
+// ask sends REDUCE and waits for REDUCED. It uses separate memory for both, because the call may end while
+// REDUCE is still being written or REDUCED is being read.
 func (r *reduction) ask(operands, result []byte) error {
 	r.mu.Lock()
 	if r.cause != nil {
@@ -86,7 +89,7 @@ func (r *reduction) ask(operands, result []byte) error {
 	r.mu.Unlock()
 	r.s.out.PutNow(r)
 	for {
-		gone := r.s.stream.Await(r.s.ctx, r.changed) // error of an ended session, or nil
+		gone := r.s.stream.Await(r.s.ctx, r.changed) // non-nil if the session has ended
 		r.mu.Lock()
 		err := cmp.Or(r.cause, gone)
 		if err != nil || r.sent && r.answered {
@@ -98,7 +101,7 @@ func (r *reduction) ask(operands, result []byte) error {
 	}
 }
 
-// Frame returns REDUCE, or nothing if the call is no longer waiting for it.
+// Frame returns the REDUCE frame, or nothing if the call no longer waits for it.
 func (r *reduction) Frame(b []byte) (head, payload []byte, more bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -126,7 +129,7 @@ func (s *session) readReduced() error {
 		return wire.Violationf("REDUCED with flags %#x", flags)
 	}
 	op := s.find(id)
-	if op == nil { // the call is done
+	if op == nil { // the call has already ended
 		return s.in.Skip()
 	}
 	if op.Kind != wire.OpCall || op.call.reduction == nil {
@@ -136,7 +139,7 @@ func (s *session) readReduced() error {
 }
 
 // answer reads the rest of REDUCED. It reads the result into separate memory first, because the call may end
-// meanwhile.
+// while it reads.
 func (r *reduction) answer(in *wire.Reader, failed bool) error {
 	r.mu.Lock()
 	result, ended := r.result, r.cause != nil
@@ -169,7 +172,8 @@ func (r *reduction) answer(in *wire.Reader, failed bool) error {
 	return nil
 }
 
-// newReduction sets the operation of a call that is about to be posted, if that is a function of the program.
+// newReduction returns the reduction of a call that is about to be posted, and sets the call's operation to it.
+// It returns nil if the operation is not a function of the program.
 func newReduction(s *session, c *wire.Call, x *collective.Operation) (*reduction, error) {
 	if c.Flags&wire.FlagUser == 0 {
 		return nil, nil

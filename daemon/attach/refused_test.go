@@ -10,7 +10,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/attach/attachtest"
 )
 
-// TestErrorsOfOperations checks that Wait returns the errors of a rank.
+// TestErrorsOfOperations checks that Wait returns the errors reported by a rank.
 func TestErrorsOfOperations(t *testing.T) {
 	h := serve(t, newWorld(2, 0, 1), Options{})
 	a, b := h.dial(t, 0), h.dial(t, 1)

@@ -50,8 +50,9 @@ func (s *session) handle(t wire.FrameType) error {
 	return wire.Violationf("%v is not a frame that an attached program sends", t)
 }
 
-// admit enters an operation and allocates room bytes of memory for it. If a limit is exceeded, it answers and skips
-// the rest of the frame; lacking is the payload that the program may send nevertheless. err ends the session.
+// admit registers an operation and allocates room bytes of memory for it. If that exceeds a limit, admit
+// answers the program and skips the rest of the frame; lacking is the number of payload bytes that the program
+// may still send. A non-nil err ends the session.
 func (s *session) admit(op *operation, bytes, work, room, lacking uint64) (ok bool, err error) {
 	answer, err := s.enter(op, bytes, work)
 	if errors.Is(answer, errCommon) {
@@ -61,7 +62,7 @@ func (s *session) admit(op *operation, bytes, work, room, lacking uint64) (ok bo
 	if err != nil {
 		return false, err
 	}
-	delete(s.unsent.left, op.ID) // this operation owns the id now
+	delete(s.unsent.left, op.ID) // the id now refers to this operation
 	if answer == nil {
 		if err = op.reserve(int(room)); err == nil {
 			return true, nil
@@ -76,13 +77,13 @@ func (s *session) admit(op *operation, bytes, work, room, lacking uint64) (ok bo
 	return false, s.in.Skip()
 }
 
-// readStart handles START: it begins an operation, or collects a send's payload first.
+// readStart handles START. It begins the operation, or first collects the payload of a send.
 func (s *session) readStart() error {
 	r, err := s.in.ReadStart()
 	if err != nil {
 		return err
 	}
-	own := r.Length // memory needed outside of the arena
+	own := r.Length // memory needed outside the arena
 	if r.Placed {
 		if room := uint64(len(s.arena)); r.Length > room || r.Place > room-r.Length {
 			return wire.Violationf("START places %d bytes at offset %d of an arena of %d", r.Length, r.Place, room)
@@ -115,7 +116,7 @@ func (s *session) readStart() error {
 	return nil
 }
 
-// collect appends the rest of the frame to the payload of a send or a call.
+// collect appends the rest of the frame to the payload of a send or call.
 func (s *session) collect(op *operation) error {
 	have, n := len(op.Buf), s.in.Left
 	op.Buf = op.memory[:have+n]
@@ -123,7 +124,7 @@ func (s *session) collect(op *operation) error {
 	return s.in.Read(op.Buf[have:])
 }
 
-// enqueue begins an operation, or queues it if its payload is incomplete or other operations are ahead.
+// enqueue begins an operation, or queues it if its payload is incomplete or other operations are ahead of it.
 func (s *session) enqueue(op *operation) {
 	if op.Kind == mpe.OpRecv || op.complete() && s.queues.first(op) {
 		s.begin(op)
@@ -132,7 +133,8 @@ func (s *session) enqueue(op *operation) {
 	}
 }
 
-// readData handles DATA: more payload of a send or a call. It discards payload of an operation that ended early.
+// readData handles DATA, which carries more payload of a send or call. It discards the payload if the operation
+// has ended early.
 func (s *session) readData() error {
 	id, err := s.in.ReadID()
 	if err != nil {
@@ -160,7 +162,8 @@ func (s *session) readData() error {
 	return nil
 }
 
-// proceed begins operations that are ready and complete, and operations that become so.
+// proceed begins all queued operations that are ready and whose payload is complete. Starting one may make
+// further ones ready.
 func (s *session) proceed() {
 	q := &s.queues
 	for i := 0; i < len(q.ready); i++ {
@@ -173,7 +176,7 @@ func (s *session) proceed() {
 	q.ready = q.ready[:0]
 }
 
-// begin hands an operation to the rank.
+// begin starts an operation on the rank.
 func (s *session) begin(op *operation) {
 	var dev mpe.Op
 	var err error
@@ -195,11 +198,12 @@ func (s *session) begin(op *operation) {
 	}
 	op.begun = true
 	if s.ends.watch(op) && s.polling == nil {
-		wire.Notify(s.ended) // makes answerEnds poll for it
+		wire.Notify(s.ended) // makes answerEnds poll until op ends
 	}
 }
 
-// cancel requests cancellation of an operation. It is a no-op for calls: the other ranks would wait for this one.
+// cancel requests the cancellation of an operation. It does nothing for calls, because the other ranks would
+// wait for this one.
 func (s *session) cancel(op *operation) {
 	switch {
 	case op == nil || op.Kind == wire.OpCall:
@@ -212,7 +216,7 @@ func (s *session) cancel(op *operation) {
 	}
 }
 
-// abort aborts an operation whose caller no longer waits.
+// abort aborts an operation that the program no longer waits for.
 func (s *session) abort(op *operation, cause error) {
 	switch {
 	case op == nil:
@@ -226,7 +230,7 @@ func (s *session) abort(op *operation, cause error) {
 	}
 }
 
-// endUnstarted ends a queued send or call.
+// endUnstarted ends a send or call that is still queued.
 func (s *session) endUnstarted(op *operation, err error) {
 	s.unsent.add(op.ID, op.Length-op.got)
 	s.queues.remove(op)
@@ -234,7 +238,7 @@ func (s *session) endUnstarted(op *operation, err error) {
 	s.proceed()
 }
 
-// readProbe handles PROBE: it probes for a message at once, or in a goroutine that waits for one.
+// readProbe handles PROBE. It probes at once, or starts a goroutine that waits for a message.
 func (s *session) readProbe() error {
 	p, err := s.in.ReadProbe()
 	if err != nil {

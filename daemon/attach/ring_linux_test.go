@@ -21,7 +21,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/attach/wire"
 )
 
-// ringConn is a program's socket and rings. Its Read blocks.
+// ringConn consists of the socket and the rings of a program. Its Read blocks.
 type ringConn struct {
 	*net.UnixConn
 	r       wire.Rings
@@ -76,20 +76,21 @@ func (c *ringConn) Write(b []byte) (int, error) { return c.r.Write(b) }
 
 func (c *ringConn) Close() error {
 	c.once.Do(func() {
-		c.r.HangUp() // its memory stays mapped: a goroutine may still write
+		c.r.HangUp() // the memory stays mapped, because a goroutine may still be writing
 		c.UnixConn.Close()
 	})
 	return nil
 }
 
-// attachRings attaches with rings.
+// attachRings attaches a program that uses rings.
 func (h *harness) attachRings(t testing.TB, rank int32) (*attachtest.RawClient, *ringConn) {
 	t.Helper()
 	c := h.attach(t, rank)
 	return c, c.Conn.(*ringConn)
 }
 
-// TestHostileCounters checks that a program with invalid counters is disconnected, without effect on others.
+// TestHostileCounters checks that a program that sets invalid counters is disconnected, and that other programs
+// are not affected.
 func TestHostileCounters(t *testing.T) {
 	leaksNothing(t)
 	h := serve(t, newWorld(3, 0, 2), Options{})
@@ -111,7 +112,7 @@ func TestHostileCounters(t *testing.T) {
 			"bytes written to a ring"},
 		{"more read than was written", func(c *attachtest.RawClient, r *ringConn) {
 			r.in.Read.Store(1 << 40)
-			for id := range uint64(3) { // its answers make the daemon read the counter
+			for id := range uint64(3) { // the answers make the daemon read the counter
 				c.Write(attachtest.StartFrame(attachtest.RecvStart(id, wire.ChunkLen), nil))
 			}
 			data := make([]byte, wire.ChunkLen)
@@ -132,12 +133,12 @@ func TestHostileCounters(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c, r := h.attachRings(t, 0)
-			r.in.ReaderSleeps.Store(1) // the side that it wakes up need not sleep
+			r.in.ReaderSleeps.Store(1) // the side to be woken up need not be asleep
 			r.out.WriterSleeps.Store(1)
 			tt.do(c, r)
 			r.wake()
 			if tt.text != "" {
-				// Its own counters may be wrong, but the daemon's are right.
+				// The program's own counters may be wrong, but the daemon's are right.
 				if e := c.Refusal(); e.Reason != wire.Violation || !strings.Contains(e.Text, tt.text) {
 					t.Errorf("%v: %q", e.Reason, e.Text)
 				}
@@ -159,8 +160,8 @@ func TestHostileCounters(t *testing.T) {
 	attachtest.Wait(t, attachtest.Send(t, other, 1, 0, []byte("well")))
 }
 
-// TestChangesWhileRead checks that a program that continuously writes to its ring, even into frames being read, and
-// changes its counters, causes at most a violation.
+// TestChangesWhileRead checks that a program that continuously changes its counters and writes to its ring,
+// even to frames that are being read, causes at most a protocol violation.
 func TestChangesWhileRead(t *testing.T) {
 	leaksNothing(t)
 	h := serve(t, newWorld(3, 0, 2), Options{Limits: wire.Limits{Operations: 64, Bytes: 1 << 20}})
@@ -170,7 +171,7 @@ func TestChangesWhileRead(t *testing.T) {
 		frames := attachtest.StartFrame(attachtest.SendStart(seed, 8), []byte("abcdefgh"))
 		for i := range 2000 {
 			n := copy(r.out.Data[i*len(frames)%(1<<19):], frames)
-			r.out.Data[i*7%(1<<19)] = byte(seed) // not atomic, as in another process
+			r.out.Data[i*7%(1<<19)] = byte(seed) // not atomic, just as in another process
 			r.out.Written.Add(uint64(n))
 			if r.out.ReaderSleeps.CompareAndSwap(1, 0) || i%100 == 0 {
 				r.wake()
@@ -185,8 +186,8 @@ func TestChangesWhileRead(t *testing.T) {
 	attachtest.Wait(t, attachtest.Send(t, other, 1, 0, []byte("well")))
 }
 
-// TestSlowProgram checks that a slow reader gets all answers, even if the ring fills up repeatedly, and is woken up
-// for each part.
+// TestSlowProgram checks that a slow reader gets all answers even if the ring fills up repeatedly, and that it
+// is woken up for each part.
 func TestSlowProgram(t *testing.T) {
 	h := serve(t, newWorld(2, 0, 1), Options{})
 	a, b := h.dial(t, 0), h.dial(t, 1)
@@ -199,14 +200,14 @@ func TestSlowProgram(t *testing.T) {
 	attachtest.Same(t, "the message", got, data)
 }
 
-// polling returns the polling of the session of a rank with rings, or nil while WELCOME is being sent.
+// polling returns the polling state of a session that uses rings, or nil while WELCOME is being sent.
 func (h *harness) polling(rank int) *polling {
 	h.server.mu.Lock()
 	defer h.server.mu.Unlock()
 	return h.server.attached[rank].polling
 }
 
-// sleeps reports whether the sessions of both programs sleep.
+// sleeps reports whether the sessions of both programs are asleep.
 func (h *harness) sleeps() bool {
 	for rank := range 2 {
 		if p := h.polling(rank); p == nil || !p.asleep.Load() || p.owned.Load() {
@@ -216,7 +217,7 @@ func (h *harness) sleeps() bool {
 	return true
 }
 
-// TestWakeUps checks that messages arrive that are sent while both sides sleep.
+// TestWakeUps checks that messages that are sent while both sides are asleep arrive.
 func TestWakeUps(t *testing.T) {
 	h := serve(t, newWorld(2, 0, 1), Options{})
 	a, b := h.dial(t, 0), h.dial(t, 1)
@@ -232,12 +233,13 @@ func TestWakeUps(t *testing.T) {
 	}
 }
 
-// TestProcessors checks that a program knows on which processor the daemon polls, but not the reverse.
+// TestProcessors checks that a program knows on which processor the daemon polls, but the daemon does not know
+// the program's.
 func TestProcessors(t *testing.T) {
 	h := serve(t, newWorld(2, 0), Options{Oversubscribed: true})
 	c, r := h.attachRings(t, 0)
 	attachtest.Until(t, "the daemon has polled", func() bool {
-		c.Write(attachtest.StartFrame(attachtest.SendStart(1, 0), nil)) // makes it poll
+		c.Write(attachtest.StartFrame(attachtest.SendStart(1, 0), nil)) // makes the daemon poll
 		c.Done()
 		return r.in.Processor.Load() > 0
 	})
@@ -250,14 +252,14 @@ func TestProcessors(t *testing.T) {
 	}
 }
 
-// TestSleepsWhileOthersPoll checks that an idle session costs other polling callers nothing, and is polled again when
-// something arrives.
+// TestSleepsWhileOthersPoll checks that other polling callers do not poll an idle session, and that it is
+// polled again when something arrives.
 func TestSleepsWhileOthersPoll(t *testing.T) {
 	h := serve(t, newWorld(2, 0, 1), Options{})
 	a, b := h.dial(t, 0), h.dial(t, 1)
 	var stop atomic.Bool
 	var callers sync.WaitGroup
-	for range runtime.GOMAXPROCS(0) { // leaves no core for the sessions to poll
+	for range runtime.GOMAXPROCS(0) { // leaves the sessions no core on which to poll
 		callers.Go(func() {
 			var p progress.SpinPolicy
 			p.Init(false)
@@ -295,7 +297,7 @@ func TestSleepsWhileOthersPoll(t *testing.T) {
 	}
 }
 
-// mappings returns the number of the process's mappings of handed-over memory.
+// mappings returns how many mappings of handed-over memory the process has.
 func mappings(t *testing.T) int {
 	t.Helper()
 	text, err := os.ReadFile("/proc/self/maps")
@@ -305,8 +307,8 @@ func mappings(t *testing.T) int {
 	return strings.Count(string(text), "memfd:zrlmpid")
 }
 
-// TestRingsAreUnmapped checks that neither a program that detaches nor one that ends leaves memory mapped, in the
-// daemon or, if it is still running, in itself.
+// TestRingsAreUnmapped checks that no memory stays mapped after a program has detached or ended, neither in the
+// daemon nor, if the program is still running, in the program.
 func TestRingsAreUnmapped(t *testing.T) {
 	h := serve(t, newWorld(2, 0), Options{})
 	before := mappings(t)
@@ -338,7 +340,7 @@ func TestRingsAreUnmapped(t *testing.T) {
 	}
 }
 
-// askedDevice counts how often it was polled.
+// askedDevice counts how often it has been polled.
 type askedDevice struct{ asked int }
 
 func (d *askedDevice) PollOnce() { d.asked++ }
@@ -346,8 +348,8 @@ func (d *askedDevice) Sleep(context.Context, <-chan struct{}, time.Duration) err
 	panic("it is polled and does not sleep")
 }
 
-// TestFramesBeforePackets checks that a poll that handles frames does not poll the rank's sockets, and that frames do
-// not delay packets any longer.
+// TestFramesBeforePackets checks that a poll that handles frames does not poll the rank's sockets, and that the
+// next poll does, so that packets are not delayed any longer.
 func TestFramesBeforePackets(t *testing.T) {
 	mem := make([]byte, wire.MemoryLen(wire.MinRing))
 	l, err := net.Listen("unix", attachtest.ShortPath(t))

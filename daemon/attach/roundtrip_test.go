@@ -85,7 +85,7 @@ func TestProbe(t *testing.T) {
 			t.Errorf("%+v, %v, %v", st, found, err)
 		}
 	}
-	// A waiting probe does not delay other operations, and finds an arriving message.
+	// A probe that waits does not delay other operations, and it finds a message that arrives later.
 	probed := make(chan error, 1)
 	go func() {
 		_, found, err := b.Probe(attachtest.Within(t), mpe.Match{Source: mpe.AnySource, Tag: 6}, true)
@@ -108,7 +108,7 @@ func TestProbe(t *testing.T) {
 	}
 }
 
-// TestOversubscribed checks that programs exchange messages whether or not their host is oversubscribed.
+// TestOversubscribed checks that programs can exchange messages whether or not their host is oversubscribed.
 func TestOversubscribed(t *testing.T) {
 	for _, oversubscribed := range []bool{false, true} {
 		h := serve(t, newWorld(2, 0, 1), Options{Oversubscribed: oversubscribed})
@@ -151,7 +151,7 @@ func TestPipelining(t *testing.T) {
 	a, b := h.dial(t, 0), h.dial(t, 1)
 	var ops, recvs [n]mpe.Op
 	bufs := make([][]byte, n)
-	// In another order than the sends, and so are the answers.
+	// Receive in a different order than the messages are sent. The answers come in a different order, too.
 	for i := n - 1; i >= 0; i-- {
 		bufs[i] = make([]byte, 8)
 		recvs[i] = attachtest.Recv(t, b, 0, i%1000, bufs[i])
@@ -163,7 +163,7 @@ func TestPipelining(t *testing.T) {
 		attachtest.Wait(t, ops[i])
 		attachtest.Wait(t, recvs[i])
 	}
-	// Receives with one tag match in the order in which they were posted.
+	// Receives that have the same tag match in the order in which they were posted.
 	for i := range bufs {
 		posted := n - 1000 - i/1000*1000 + i%1000
 		if want := fmt.Sprintf("%08d", posted); string(bufs[i]) != want {
@@ -274,7 +274,7 @@ func TestAbort(t *testing.T) {
 		context.DeadlineExceeded) {
 		t.Errorf("%v", err)
 	}
-	// It does not match later messages.
+	// It must not match later messages.
 	buf := make([]byte, 4)
 	op := attachtest.Recv(t, b, 0, 7, buf)
 	attachtest.Wait(t, attachtest.Send(t, h.dial(t, 0), 1, 7, []byte("next")))

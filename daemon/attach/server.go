@@ -20,33 +20,33 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/attach/wire"
 )
 
-// Ranks are the ranks that a daemon offers. Methods are called concurrently.
+// Ranks provides the ranks that a daemon offers to programs. Its methods may be called concurrently.
 type Ranks interface {
 	// Hosts lists the ranks that programs may attach to, in rank order.
 	Hosts() []int
-	// Device returns the device of a rank. The server never closes it. If the rank is not offered, the error states
-	// the reason and wraps mpe.ErrRank.
+	// Device returns the device of a rank. The server never closes it. If the rank is not offered, the error
+	// wraps mpe.ErrRank and states why.
 	Device(rank int) (mpe.Device, error)
 }
 
-// Options configure a server. The zero value has the defaults.
+// Options configures a Server. The zero value selects the defaults.
 type Options struct {
-	// Access returns who may attach to a rank of Hosts, in addition to root and the daemon's own user. It is called
-	// concurrently. nil allows nobody else.
+	// Access returns the users and groups that may attach to a host rank, in addition to root and the daemon's
+	// own user. It may be called concurrently. If Access is nil, no others may attach.
 	Access func(rank int) Access
-	// Limits are the limits of each program. 0 means 65,536 operations and 256 MiB.
+	// Limits are the limits for each program. 0 selects 65,536 operations and 256 MiB.
 	Limits wire.Limits
-	// Memory limits the bytes of all programs' operations. 0 means 1 GiB.
+	// Memory limits the memory used by the operations of all programs together, in bytes. 0 selects 1 GiB.
 	Memory int64
-	// Oversubscribed means that the host has more ranks and programs than cores: goroutines that poll, in the daemon
-	// and in programs, yield to other processes.
+	// Oversubscribed means that the host has more ranks and programs than cores. Goroutines that poll, in the
+	// daemon and in programs, then yield to other processes.
 	Oversubscribed bool
-	// HelloTime limits the time for a program to send HELLO and to read the answer. 0 means 5 s.
+	// HelloTime is the time that a program has to send HELLO and to read the answer. 0 selects 5 s.
 	HelloTime time.Duration
-	// Log is called with every event, concurrently, unless it is nil.
+	// Log, if not nil, is called for every event. Calls may be concurrent.
 	Log func(Event)
-	// Explain adds the daemon's knowledge about the cause to the error of an operation. It is called concurrently;
-	// nil leaves errors unchanged.
+	// Explain extends the error of an operation with the daemon's knowledge about its cause. It may be called
+	// concurrently. If Explain is nil, errors stay unchanged.
 	Explain func(error) error
 }
 
@@ -55,9 +55,10 @@ const (
 	defaultBytes      = 256 << 20
 	defaultMemory     = 1 << 30
 	defaultHelloTime  = 5 * time.Second
-	// acceptPause is the pause after a failed accept, as when the process has run out of file descriptors.
+	// acceptPause is the pause after a failed accept, for example when the process has no file descriptors
+	// left.
 	acceptPause = 100 * time.Millisecond
-	// maxGreeting limits the connections without a rank.
+	// maxGreeting is the maximum number of connections that have not been assigned a rank.
 	maxGreeting = 64
 )
 
@@ -69,16 +70,16 @@ type Server struct {
 
 	begun  sync.Once
 	memory memory
-	// greeting holds a value for each connection without a rank.
+	// greeting holds one value for each connection that has not been assigned a rank.
 	greeting chan struct{}
 
 	mu       sync.Mutex
 	attached map[int]*session
 }
 
-// NewServer returns a server of the given ranks.
+// NewServer returns a server for the given ranks.
 func NewServer(ranks Ranks, opts Options) *Server {
-	// Clamp limits to the ranges of WELCOME and of a slice.
+	// Clamp the limits to the ranges of the fields in WELCOME and of slice lengths.
 	opts.Limits.Operations = min(cmp.Or(max(opts.Limits.Operations, 0), defaultOperations), math.MaxInt32)
 	opts.Limits.Bytes = min(cmp.Or(max(opts.Limits.Bytes, 0), defaultBytes), math.MaxInt)
 	opts.Memory = cmp.Or(max(opts.Memory, 0), defaultMemory)
@@ -96,7 +97,7 @@ func NewServer(ranks Ranks, opts Options) *Server {
 		attached: make(map[int]*session)}
 }
 
-// begin divides the memory. It is called late, when the ranks are known.
+// begin divides the memory among programs. It is not called before the ranks are known.
 func (s *Server) begin() {
 	m, programs := &s.memory, int64(max(len(s.ranks.Hosts()), 1))
 	m.mu.Lock()
@@ -106,11 +107,11 @@ func (s *Server) begin() {
 	s.opts.Limits.Bytes = min(s.opts.Limits.Bytes, m.common+m.share-operationLen)
 }
 
-// Serve lets programs attach through l, a listener of a Unix stream socket, until ctx is done. It closes l. When ctx
-// is done, Serve disconnects all programs, cancels their operations and returns nil.
+// Serve lets programs attach through l, a listener on a Unix stream socket, until ctx is done. It then
+// disconnects all programs, cancels their operations and returns nil. Serve closes l.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	s.begun.Do(s.begin)
-	var reserve rlimit.Reserve // used when the process has no other descriptor left
+	var reserve rlimit.Reserve // a descriptor to release when the process has run out of them
 	reserve.Open()
 	defer reserve.Close()
 	ctx, cancel := context.WithCancel(ctx)
@@ -155,13 +156,13 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	}
 }
 
-// refuseNext accepts the next program to send it the reason for which it is refused.
+// refuseNext accepts the next connection and sends the program the reason why it is refused.
 func refuseNext(l *net.UnixListener, reason error) {
 	if l.SetDeadline(time.Now().Add(acceptPause)) != nil {
 		return
 	}
 	conn, err := l.Accept()
-	_ = l.SetDeadline(time.Time{}) // succeeds as before
+	_ = l.SetDeadline(time.Time{}) // cannot fail, since setting the deadline has succeeded
 	if err != nil {
 		return
 	}
@@ -173,7 +174,7 @@ func refuseNext(l *net.UnixListener, reason error) {
 // serve serves one program.
 func (s *Server) serve(ctx context.Context, conn *net.UnixConn) {
 	defer conn.Close()
-	// SetDeadline does not fail on an open socket.
+	// SetDeadline cannot fail on an open socket.
 	_ = conn.SetDeadline(time.Now().Add(s.opts.HelloTime))
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetReadDeadline(time.Now()) })
 	var ses *session
@@ -198,8 +199,8 @@ func (s *Server) serve(ctx context.Context, conn *net.UnixConn) {
 	ses.run(ctx)
 }
 
-// welcome answers a program, and hands over shared memory if it is requested and available; otherwise frames go
-// through the socket. It closes conn if it succeeds.
+// welcome answers a program. If the program requested shared memory and it is available, welcome hands it over;
+// otherwise frames are sent through the socket. If welcome succeeds, it closes conn.
 func (s *Server) welcome(ses *session, w wire.Welcome, peers []byte, conn *net.UnixConn) (err error) {
 	if w.Ring > 0 {
 		if o, err := wire.NewOffer(int(w.Arena)); err == nil {
@@ -211,7 +212,7 @@ func (s *Server) welcome(ses *session, w wire.Welcome, peers []byte, conn *net.U
 			if err != nil {
 				r.Close()
 			}
-			s.mu.Lock() // Attached can already see the session
+			s.mu.Lock() // Attached may already access the session
 			defer s.mu.Unlock()
 			ses.polling, ses.stream = p, r
 			return err
@@ -224,7 +225,7 @@ func (s *Server) welcome(ses *session, w wire.Welcome, peers []byte, conn *net.U
 	return err
 }
 
-// ServeStream serves one program, whose credentials the caller knows, until it is gone or ctx is done.
+// ServeStream serves a single program until it is gone or ctx is done. who are the program's credentials.
 func (s *Server) ServeStream(ctx context.Context, stream wire.Stream, who wire.Credentials) {
 	s.begun.Do(s.begin)
 	ses, err := s.greet(stream, who, func(ses *session, w wire.Welcome, peers []byte) error {
@@ -240,7 +241,7 @@ func (s *Server) ServeStream(ctx context.Context, stream wire.Stream, who wire.C
 	ses.run(ctx)
 }
 
-// refuse logs a refusal and answers the program, if it is still connected.
+// refuse logs a refusal and, if the program is still connected, answers it.
 func (s *Server) refuse(to io.Writer, err error) {
 	answer, ok := asRefusal(err)
 	limit, limited := errors.AsType[*rlimit.Error](rlimit.Descriptor(err))
@@ -250,14 +251,15 @@ func (s *Server) refuse(to io.Writer, err error) {
 		answer = wire.Refuse(wire.Failed, "%v", limit)
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		answer = wire.Refuse(wire.Late, "no HELLO received within %v", s.opts.HelloTime)
-	default: // it closed the connection
+	default: // the program closed the connection
 		return
 	}
 	s.opts.Log(Event{Kind: EventRefused, Rank: wire.AnyRank, Err: answer})
 	_, _ = to.Write(wire.RefusedFrame(answer)) // fails only if the program is gone
 }
 
-// asRefusal returns the answer to a program for a protocol error, or for an error that is a refusal itself.
+// asRefusal converts a protocol error to the answer for the program. If err already is a refusal, it returns
+// that.
 func asRefusal(err error) (answer *wire.RefusedError, ok bool) {
 	if broken, ok := errors.AsType[*wire.ProtocolError](err); ok {
 		return wire.Refuse(wire.Violation, "%v", broken), true
@@ -265,13 +267,13 @@ func asRefusal(err error) (answer *wire.RefusedError, ok bool) {
 	return errors.AsType[*wire.RefusedError](err)
 }
 
-// greet reads HELLO, claims a rank for the program, and calls welcome to send WELCOME, with the requested memory, and
-// the PEER frames.
+// greet reads HELLO and claims a rank for the program. It then calls welcome to send WELCOME, any requested
+// memory, and the PEER frames.
 func (s *Server) greet(
 	from io.Reader, who wire.Credentials, welcome func(*session, wire.Welcome, []byte) error,
 ) (*session, error) {
 	hosts := s.ranks.Hosts()
-	// If there are no host ranks, the answer to HELLO reports it.
+	// If there are no host ranks, the answer to HELLO says so.
 	if len(hosts) > 0 && len(s.allowed(who, hosts)) == 0 {
 		return nil, s.denied(who, wire.AnyRank)
 	}
@@ -310,7 +312,7 @@ func (s *Server) greet(
 	return ses, err
 }
 
-// allowed returns the ranks that a program may attach to.
+// allowed returns those of the given ranks that a program may attach to.
 func (s *Server) allowed(who wire.Credentials, ranks []int) []int {
 	var allowed []int
 	for _, rank := range ranks {
@@ -321,7 +323,7 @@ func (s *Server) allowed(who wire.Credentials, ranks []int) []int {
 	return allowed
 }
 
-// denied returns the error of a program whose user may not attach to a rank, or to AnyRank.
+// denied returns the error for a program whose user may not attach to rank, which may be AnyRank.
 func (s *Server) denied(who wire.Credentials, rank int) error {
 	what, where := "any rank", "a rank"
 	if rank != wire.AnyRank {
@@ -366,7 +368,7 @@ func (s *Server) claim(ses *session, rank int) error {
 	return nil
 }
 
-// holders describes the programs that hold the given ranks, all of which must be taken.
+// holders describes the programs attached to the given ranks, all of which must be taken.
 func (s *Server) holders(ranks []int) string {
 	var b strings.Builder
 	for _, rank := range ranks {
@@ -376,11 +378,11 @@ func (s *Server) holders(ranks []int) string {
 	return strings.TrimPrefix(b.String(), ", ")
 }
 
-// programDevice is a device with state of a program, of its collective calls and of messages in flight, that the next
-// program must not inherit.
+// programDevice is a device that holds state of the attached program, about its collective calls and messages
+// in flight, which the next program must not inherit.
 type programDevice interface{ ProgramEnded(clean bool) }
 
-// release frees a session's rank. clean means that its program has detached.
+// release releases a session's rank. clean means that the program has detached cleanly.
 func (s *Server) release(ses *session, clean bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -390,7 +392,7 @@ func (s *Server) release(ses *session, clean bool) {
 	}
 }
 
-// returnKept frees the kept memory of all sessions.
+// returnKept frees the buffers that sessions keep for reuse.
 func (s *Server) returnKept() {
 	s.mu.Lock()
 	all := slices.Collect(maps.Values(s.attached))

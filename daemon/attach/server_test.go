@@ -87,12 +87,12 @@ func TestNoDaemon(t *testing.T) {
 	}
 }
 
-// TestShutDown checks that when the daemon shuts down, operations end with an error that reports it.
+// TestShutDown checks that operations fail with an error that states the reason when the daemon shuts down.
 func TestShutDown(t *testing.T) {
 	leaksNothing(t)
 	h := serve(t, newWorld(2, 0, 1), Options{})
-	silent := h.connect(t) // has not sent HELLO
-	a := h.dial(t, 0)      // attached after it
+	silent := h.connect(t) // has not sent HELLO yet
+	a := h.dial(t, 0)      // attaches after silent has connected
 	ops := []mpe.Op{
 		attachtest.Recv(t, a, 1, 0, make([]byte, 100)),
 		attachtest.Begin(t, a, mpe.Operation{Kind: mpe.OpSendSync, Peer: 1, Buf: make([]byte, 3*wire.ChunkLen)}),
@@ -124,7 +124,7 @@ func TestShutDown(t *testing.T) {
 	}
 }
 
-// TestClose checks that the operations of a client that closes end on both sides.
+// TestClose checks that a client that closes ends its operations on both sides.
 func TestClose(t *testing.T) {
 	leaksNothing(t)
 	h := serve(t, newWorld(2, 0, 1), Options{})

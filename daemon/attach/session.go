@@ -17,8 +17,9 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
 )
 
-// session is a program that holds a rank. One goroutine reads its frames and starts its operations. Another one, or
-// the polling goroutine, handles operations that end. The outbox writes the answers.
+// session is a program that is attached to a rank. One goroutine reads the program's frames and starts its
+// operations. Another goroutine, or the polling goroutine, handles operations that end. The outbox writes the
+// answers.
 type session struct {
 	ledger
 	server *Server
@@ -28,30 +29,31 @@ type session struct {
 	who    wire.Credentials
 	dev    mpe.Device
 	since  time.Time
-	// polling is set if frames go through rings.
+	// polling is non-nil if frames are exchanged through rings.
 	polling *polling
-	// arena is memory for payload. The program may modify it at any time.
+	// arena is shared memory for payload. The program may modify it at any time.
 	arena []byte
 
-	// ctx ends with the session. running is the number of its goroutines, and idle is signaled when the last one
-	// ends.
+	// ctx is cancelled when the session ends. running is the number of the session's goroutines; idle is
+	// signaled when the last one exits.
 	ctx     context.Context
 	running atomic.Int32
 	idle    chan struct{}
 
-	// ends has the running operations. Without polling, ended is signaled when there may be some to answer.
+	// ends tracks the running operations. If polling is nil, ended is signaled when there may be operations to
+	// answer.
 	ends  ends
 	ended chan struct{}
 
-	// The fields below belong to the reading goroutine. groups has the members of the calls' communicators, and
-	// posting is scratch memory for a call. deferredAnswers is set while there are deferred answers.
+	// Only the reading goroutine accesses the fields below. groups caches the members of communicators, and
+	// posting is scratch memory for a call. deferredAnswers is set while answers are deferred.
 	queues          queues
 	unsent          unsent
 	groups          groups
 	posting         collective.Operation
 	deferredAnswers bool
 
-	// spare holds operations for reuse, by the bit length of the sizes of their buffers.
+	// spare holds operations for reuse, indexed by the bit length of their buffer size.
 	spare [65]sync.Pool
 }
 
@@ -65,7 +67,7 @@ func newSession(s *Server, in *wire.Reader, who wire.Credentials) *session {
 	}
 }
 
-// describePeers returns the PEER frames, and makes the queues of all peers.
+// describePeers returns the PEER frames and creates the queues for all peers.
 func (s *session) describePeers() (peers []byte, err error) {
 	size := s.dev.Size()
 	s.queues = queues{of: make([][]*operation, size+1)}
@@ -82,7 +84,7 @@ func (s *session) describePeers() (peers []byte, err error) {
 	return peers, nil
 }
 
-// open switches to the session's stream.
+// open starts to use the session's stream.
 func (s *session) open() {
 	s.in.From((*incoming)(s))
 	s.out = wire.NewOutbox(s.stream)
@@ -97,7 +99,7 @@ func (s *session) open() {
 	}
 }
 
-// spawn runs a goroutine of the session.
+// spawn starts a goroutine that belongs to the session.
 func (s *session) spawn(f func()) {
 	s.running.Add(1)
 	s.stream.Go(func() {
@@ -108,12 +110,12 @@ func (s *session) spawn(f func()) {
 	})
 }
 
-// wait waits for a value on c, without a limit.
+// wait waits for a value on c without a time limit.
 func (s *session) wait(c <-chan struct{}) {
-	_ = s.stream.Await(context.Background(), c) // the context never ends
+	_ = s.stream.Await(context.Background(), c) // this context is never cancelled
 }
 
-// incoming is the session as a reader of frames. Read first flushes deferred answers.
+// incoming is the reader from which a session reads its frames. Its Read method first flushes deferred answers.
 type incoming session
 
 func (in *incoming) Read(b []byte) (int, error) {
@@ -129,7 +131,7 @@ func (s *session) flushDeferred() {
 	}
 }
 
-// run serves a program until it detaches or breaks a rule, or ctx is done.
+// run serves a program until it detaches, violates the protocol or ctx is done.
 func (s *session) run(ctx context.Context) {
 	s.open()
 	s.server.opts.Log(s.event(EventAttached, nil))
@@ -153,10 +155,10 @@ func (s *session) run(ctx context.Context) {
 
 	gone := fmt.Errorf("the program with pid %d that was attached to rank %d is gone: %w", s.who.PID, s.rank,
 		mpe.ErrCancelled)
-	// Operations that end from now on end because the session does; the last frame reports this.
+	// Operations that end from now on do so because the session ends, which the last frame reports.
 	s.out.Close()
 	cancel(gone)
-	// HangUp unblocks a goroutine that writes to a program that does not read.
+	// HangUp unblocks a goroutine that is writing to a program that does not read.
 	stopHangUp := s.stream.After(wire.FarewellTime, s.stream.HangUp)
 	last := farewell(why)
 	if last == nil {
@@ -178,7 +180,7 @@ func (s *session) run(ctx context.Context) {
 	s.server.opts.Log(s.event(EventDetached, why))
 }
 
-// farewell returns the last frame, or nil if the program cannot read it.
+// farewell returns the last frame to send, or nil if the program cannot read one.
 func farewell(why error) wire.Item {
 	if errors.Is(why, wire.ErrBye) {
 		return wire.Raw(wire.AppendHeader(nil, wire.FrameBye, 0))
@@ -189,7 +191,7 @@ func farewell(why error) wire.Item {
 	return nil
 }
 
-// wakeReader wakes up the reading goroutine.
+// wakeReader wakes up the reading goroutine so that it notices the end of the session.
 func (s *session) wakeReader() {
 	s.endSession()
 	if s.polling != nil {
@@ -197,7 +199,7 @@ func (s *session) wakeReader() {
 	}
 }
 
-// answerEnds answers completed operations until the session ends. While operations are running, it makes progress on
+// answerEnds answers completed operations until the session ends. While operations are running, it also polls
 // the rank.
 func (s *session) answerEnds() {
 	for {
@@ -212,7 +214,7 @@ func (s *session) answerEnds() {
 	}
 }
 
-// read handles frames until the program is gone, and returns the reason.
+// read handles frames until the program is gone or breaks a rule, and returns the reason.
 func (s *session) read() (err error) {
 	if s.polling != nil {
 		err = s.polling.run()
@@ -238,7 +240,7 @@ func (s *session) cancelAll(cause error) {
 	s.mu.Unlock()
 	for _, op := range ops {
 		if op.begun && s.ends.take(op) {
-			// The rank decides whether it cancels the operation or continues with the buffer.
+			// The rank decides whether to cancel the operation or to continue the transfer with the buffer.
 			_, _ = op.detach(cause, true)
 			op.dev.Free()
 		}
@@ -246,7 +248,7 @@ func (s *session) cancelAll(cause error) {
 	s.ledger.close(false)
 }
 
-// dropClaims drops the messages of matched probes that a program has not received.
+// dropClaims drops the messages of matched probes that the program has not received.
 func (s *session) dropClaims(gone error) {
 	for tag, peer := range s.claims {
 		dev, err := s.dev.Start(mpe.Operation{Kind: mpe.OpRecv, Peer: peer, Tag: tag, Comm: mpe.ClaimComm,

@@ -12,8 +12,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/attach/wire"
 )
 
-// TestSendsKeepTheirOrder checks that sends to a peer are started in the order of their STARTs, and that sends to
-// other peers do not wait.
+// TestSendsKeepTheirOrder checks that sends to the same peer are started in the order of their START frames,
+// and that sends to other peers do not have to wait for them.
 func TestSendsKeepTheirOrder(t *testing.T) {
 	h := serve(t, newWorld(3, 0), Options{})
 	c := h.attach(t, 0)
@@ -61,12 +61,13 @@ func TestAbortUnstarted(t *testing.T) {
 	if d := c.Done(); d.ID != 1 || !errors.Is(d.Err, context.Canceled) {
 		t.Errorf("%+v", d)
 	}
-	if d := c.Done(); d.ID != 2 || d.Err != nil { // it is first now
+	if d := c.Done(); d.ID != 2 || d.Err != nil { // it is now the first
 		t.Errorf("%+v", d)
 	}
 }
 
-// TestPiecesOfAReceive checks that a large message arrives in pieces, the last one with DONE.
+// TestPiecesOfAReceive checks that a large message is received in several pieces, the last one together with
+// DONE.
 func TestPiecesOfAReceive(t *testing.T) {
 	h := serve(t, newWorld(2, 0), Options{})
 	data := attachtest.Pattern(1, 2*wire.ChunkLen+5)
@@ -94,7 +95,7 @@ func TestPiecesOfAReceive(t *testing.T) {
 	attachtest.Same(t, "pieces", got, data[:2*wire.ChunkLen])
 }
 
-// TestBye checks that operations in progress are canceled before the daemon answers.
+// TestBye checks that the daemon cancels operations in progress before it answers BYE.
 func TestBye(t *testing.T) {
 	h := serve(t, newWorld(2, 0), Options{})
 	c := h.attach(t, 0)

@@ -1,6 +1,6 @@
-// Package connlimit limits the open connections of an http.Server without delaying new ones: at the limit, an
-// older connection is closed for each new one. So clients that hold connections open, send their headers slowly
-// or send nothing cannot keep others from being served.
+// Package connlimit limits the number of open connections of an http.Server without delaying new ones: once the
+// limit is reached, each new connection closes an older one. Clients that hold connections open, send headers
+// slowly or send nothing therefore cannot lock out other clients.
 package connlimit
 
 import (
@@ -10,12 +10,13 @@ import (
 	"sync"
 )
 
-// Limit limits connections. Its method ConnState is the hook of one http.Server. A Limit is safe for concurrent
-// use.
+// Limit limits the number of open connections. Its ConnState method is the ConnState hook of a single
+// http.Server. A Limit is safe for concurrent use.
 //
-// At the limit, it closes the connection that has been without a request for longest: idle, in its TLS
-// handshake, or with incomplete headers. If all others have a request, it closes the one whose request began
-// first. If the server itself limits its requests to fewer than the limit, none with a request is ever closed.
+// Once the limit is reached, a new connection closes the one that has gone longest without a request: idle, in
+// its TLS handshake, or with incomplete headers. If every other connection has a request, the one whose request
+// started first is closed. A server that allows fewer concurrent requests than the limit never loses a
+// connection with a request.
 type Limit struct {
 	max int
 
@@ -24,15 +25,15 @@ type Limit struct {
 	steps uint64
 }
 
-// phase is the phase of a connection.
+// phase is the current phase of a connection.
 type phase struct {
-	// active is set while a request with complete headers is being answered.
+	// active is set while the server answers a request whose headers are complete.
 	active bool
-	// since orders phases by their start.
+	// since numbers phases in the order in which they started.
 	since uint64
 }
 
-// New returns a limit of the given number of connections, at least one.
+// New returns a Limit of the given number of connections, but at least one.
 func New(connections int) *Limit {
 	return &Limit{max: max(1, connections), conns: make(map[net.Conn]phase)}
 }
@@ -44,7 +45,7 @@ func (l *Limit) ConnState(c net.Conn, state http.ConnState) {
 	}
 }
 
-// note records the state of a connection. It returns a connection to be closed, or nil.
+// note records the new state of a connection. It returns the connection to close, or nil.
 func (l *Limit) note(c net.Conn, state http.ConnState) (excess net.Conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -53,7 +54,7 @@ func (l *Limit) note(c net.Conn, state http.ConnState) (excess net.Conn) {
 		delete(l.conns, c)
 		return nil
 	case state != http.StateNew && !open:
-		return nil // closed at the limit
+		return nil // the limit has already closed it
 	}
 	if state == http.StateNew && len(l.conns) >= l.max {
 		excess = l.oldest()
@@ -64,7 +65,7 @@ func (l *Limit) note(c net.Conn, state http.ConnState) (excess net.Conn) {
 	return excess
 }
 
-// oldest returns the connection to be closed first.
+// oldest returns the connection to close first.
 func (l *Limit) oldest() (oldest net.Conn) {
 	var first phase
 	for c, p := range l.conns {
@@ -75,10 +76,10 @@ func (l *Limit) oldest() (oldest net.Conn) {
 	return oldest
 }
 
-// closeNow closes a connection without a TLS close_notify alert, whose write might block.
+// closeNow closes a connection without sending a TLS close_notify alert, which might block.
 func closeNow(c net.Conn) {
 	if t, ok := c.(*tls.Conn); ok {
 		c = t.NetConn()
 	}
-	_ = c.Close() // the server closes it again
+	_ = c.Close() // ignore the error: the server also closes it
 }

@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// timeout limits the wait of a test for an event.
+// timeout is the maximum time that a test waits for an event.
 const timeout = 20 * time.Second
 
-// stub is a connection that records whether it was closed.
+// stub is a connection that records whether it has been closed.
 type stub struct {
 	net.Conn
 	closed bool
@@ -26,8 +26,9 @@ func (s *stub) Close() error {
 	return nil
 }
 
-// TestOldestIsClosed checks the order: first idle connections and those with incomplete headers, by the time in
-// that state; connections with a request only if there are no others.
+// TestOldestIsClosed checks the order in which connections are closed. Idle connections and connections with
+// incomplete headers come first, those that have been in that state longest before others. Connections with a
+// request are closed only if there are no others.
 func TestOldestIsClosed(t *testing.T) {
 	l := New(3)
 	conns := make([]*stub, 10)
@@ -57,25 +58,25 @@ func TestOldestIsClosed(t *testing.T) {
 		state(i, http.StateNew)
 	}
 	state(0, http.StateActive)
-	state(0, http.StateIdle) // after 1 and 2
+	state(0, http.StateIdle) // later than 1 and 2
 	closed()
 	state(3, http.StateNew)
 	closed(1)
-	state(1, http.StateActive) // a closed connection does not return
+	state(1, http.StateActive) // a connection that has been closed does not come back
 	state(1, http.StateClosed)
 	state(2, http.StateActive)
 	state(3, http.StateActive)
 	state(4, http.StateNew)
 	closed(0)
 	state(4, http.StateActive)
-	state(5, http.StateNew) // all others have a request: the first that began
+	state(5, http.StateNew) // all others have a request: close the one whose request began first
 	closed(2)
 	state(6, http.StateNew)
 	closed(5)
 	state(3, http.StateClosed)
 	state(7, http.StateNew)
 	closed()
-	state(4, http.StateHijacked) // no longer the server's
+	state(4, http.StateHijacked) // the server no longer owns it
 	state(8, http.StateNew)
 	closed()
 	if len(l.conns) != 3 {
@@ -84,7 +85,7 @@ func TestOldestIsClosed(t *testing.T) {
 }
 
 // TestNewConnectionsAreAnswered checks, on TCP and on a Unix socket, that each of many clients that keep their
-// connections open gets an answer, and that the server has no more connections than the limit.
+// connections open gets an answer, and that the number of open connections never exceeds the limit.
 func TestNewConnectionsAreAnswered(t *testing.T) {
 	for _, network := range []string{"tcp", "unix"} {
 		t.Run(network, func(t *testing.T) {
@@ -98,7 +99,7 @@ func TestNewConnectionsAreAnswered(t *testing.T) {
 			}
 			const most = 4
 			limit := New(most)
-			peak := 0 // guarded by the limit's lock
+			peak := 0 // guarded by the lock of the limit
 			server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter,
 				_ *http.Request) {
 				fmt.Fprint(w, "ok")

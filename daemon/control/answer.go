@@ -8,11 +8,12 @@ import (
 	"unicode"
 )
 
-// errImplausible means that decoding an answer would take far more memory than its text.
+// errImplausible means that decoding an answer would take far more memory than the answer's text.
 var errImplausible = errors.New("not an answer of a rank: it has too many elements for its length")
 
-// decodeAnswer decodes the answer of a job's rank: a program of any user, which may send anything. Control
-// characters in its strings, which could manipulate a terminal, become spaces.
+// decodeAnswer decodes an answer from a rank of a job. The rank may be a program of any user and may send
+// anything. In strings, decodeAnswer replaces control characters, which could manipulate a terminal, with
+// spaces.
 func decodeAnswer(text []byte, v any) error {
 	if !plausible(text) {
 		return errImplausible
@@ -20,9 +21,9 @@ func decodeAnswer(text []byte, v any) error {
 	return json.Unmarshal(printable(text), v)
 }
 
-// plausible reports whether text has no more objects and arrays than a genuine answer of its length. An object
-// may become a structure of 800 bytes. Genuine answers have one per 100 bytes, or one per 64 bytes with
-// histograms, which are requested only from ranks of this user.
+// plausible reports whether text has no more objects and arrays than a genuine answer of the same length. An
+// object may need up to 800 bytes once decoded. Genuine answers have at most one object per 100 bytes, or one
+// per 64 bytes with histograms, which are requested only from ranks of this user.
 func plausible(text []byte) bool {
 	const few, perPart = 1000, 60
 	most := few + len(text)/perPart
@@ -30,7 +31,7 @@ func plausible(text []byte) bool {
 }
 
 // printable replaces control characters, and characters that change the direction of text, in the strings of a
-// JSON text. It modifies the text in place.
+// JSON text. It modifies text in place.
 func printable(text []byte) []byte {
 	for i := 0; i < len(text); i++ {
 		if text[i] != '\\' || i+1 == len(text) {
@@ -44,7 +45,7 @@ func printable(text []byte) []byte {
 		case bytes.IndexByte([]byte("bfnrt"), next) >= 0:
 			copy(text[i:], "  ")
 		}
-		i++ // an escaped byte begins no escape
+		i++ // the escaped byte does not start another escape
 	}
 	return bytes.Map(func(r rune) rune {
 		if control(r) {

@@ -10,8 +10,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/node"
 )
 
-// TestDecodeAnswer checks that control characters of any spelling are removed from texts, and everything else
-// is kept.
+// TestDecodeAnswer checks that control characters are removed from texts, no matter how they are spelled, and
+// that everything else is kept.
 func TestDecodeAnswer(t *testing.T) {
 	for text, want := range map[string]string{
 		`"plain é ☃ \u00e9 \u2603 \\ \" \/"`: "plain é ☃ é ☃ \\ \" /",
@@ -29,8 +29,8 @@ func TestDecodeAnswer(t *testing.T) {
 	}
 }
 
-// TestPlausible checks that answers of ranks are decoded, however many peers they have, and that answers are
-// not decoded if they would take far more memory than their text.
+// TestPlausible checks that an answer from a rank is decoded no matter how many peers the rank has, and that an
+// answer is not decoded if it would take far more memory than its text.
 func TestPlausible(t *testing.T) {
 	for _, peers := range []int{0, 1, 4095} {
 		r := node.Report{Cluster: make([]state.Member, peers), Peers: make([]state.PeerCounters, peers)}
@@ -53,7 +53,7 @@ func TestPlausible(t *testing.T) {
 	}
 }
 
-// TestDoubts checks that a status is doubtful if ranks do not answer, or belong to another user.
+// TestDoubts checks that a status counts as doubtful if ranks do not answer or belong to another user.
 func TestDoubts(t *testing.T) {
 	for want, s := range map[string]state.Status{
 		"": {Job: "x"},

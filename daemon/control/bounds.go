@@ -13,27 +13,27 @@ import (
 )
 
 const (
-	// maxRequest is the largest request in bytes, without the message of a send.
+	// maxRequest is the maximum size of a request in bytes, not counting the message of a send.
 	maxRequest = 64 << 10
 	maxHeader  = 64 << 10
-	// maxConnections limits the connections. A new one is always accepted: at the limit an older one is closed,
-	// idle ones first.
+	// maxConnections limits the number of open connections. A new connection is always accepted: at the limit,
+	// an older one is closed, preferably an idle one.
 	maxConnections = 512
-	// maxLong limits the concurrent requests that wait for other ranks.
+	// maxLong is the maximum number of concurrent requests that wait for other ranks.
 	maxLong = 448
 	// maxPayload limits the message bytes of all requests together.
 	maxPayload = 1 << 30
-	// payloadStep limits the bytes read at a time of a message of unknown length.
+	// payloadStep is the maximum number of bytes read at a time from a message of unknown length.
 	payloadStep = 1 << 20
-	// answerStep is the number of bytes of an answer written under one deadline.
+	// answerStep is the number of answer bytes that must be written before a deadline.
 	answerStep = 1 << 20
 )
 
-// times are time limits for callers. None of them limits a wait for a rank.
+// times are time limits for callers. They do not limit the time that a request waits for a rank.
 type times struct {
 	header time.Duration // to send a request's header
 	body   time.Duration // to send the rest of a request, without the message of a send
-	read   time.Duration // to send more of a send's message
+	read   time.Duration // to send the next part of a send's message
 	answer time.Duration // to read answerStep bytes of an answer
 	idle   time.Duration // between two requests
 }
@@ -43,13 +43,13 @@ var defaultTimes = times{
 	idle: 2 * time.Minute,
 }
 
-// bounded limits the time and the size of requests, which it reads before it calls the handler, and the time to
-// write answers.
+// bounded reads each request in full before it calls the handler. It limits the time and size of requests and
+// the time to write answers.
 func (s *Server) bounded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		a := &answer{ResponseWriter: w, control: http.NewResponseController(w), within: s.times.answer}
-		// The server clears the deadline once it has read the body. Without a body it does not: it already
-		// watches the connection, and would mistake the deadline for its end.
+		// The server clears the deadline after it has read the body. Without a body it does not: it is already
+		// watching the connection, and would take the expired deadline for the end of the connection.
 		if r.ContentLength != 0 {
 			_ = a.control.SetReadDeadline(time.Now().Add(s.times.body))
 		}
@@ -65,7 +65,7 @@ func (s *Server) bounded(next http.Handler) http.Handler {
 	})
 }
 
-// answer writes in steps, each with a deadline.
+// answer writes an answer in steps and sets a deadline for each step.
 type answer struct {
 	http.ResponseWriter
 	control *http.ResponseController
@@ -88,8 +88,8 @@ func (a *answer) Write(b []byte) (n int, err error) {
 	}
 }
 
-// long limits the requests that wait for other ranks to fewer than maxConnections, so that none of them is
-// closed at the limit of connections.
+// long limits the number of requests that wait for other ranks. The limit is below maxConnections, so the limit
+// on connections never closes a connection with such a request.
 func (s *Server) long(next handler) handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		select {
@@ -102,13 +102,13 @@ func (s *Server) long(next handler) handler {
 	}
 }
 
-// payload counts the message bytes of all requests.
+// payload counts the message bytes held by all requests.
 type payload struct {
 	mu   sync.Mutex
 	used int64
 }
 
-// take charges n bytes.
+// take charges n bytes. It returns an error if they exceed maxPayload.
 func (p *payload) take(n int) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -126,14 +126,14 @@ func (p *payload) give(n int) {
 	p.used -= int64(n)
 }
 
-// message is the buffer of a message. Its memory is allocated as it is written.
+// message is a message buffer. Its memory is allocated as data is written to it.
 type message struct {
 	p     *payload
 	buf   []byte
 	taken int
 }
 
-// newMessage returns a buffer of n bytes, not charged yet.
+// newMessage returns a buffer for n bytes, which are not charged yet.
 func (s *Server) newMessage(n int) (*message, error) {
 	buf, err := anonmem.Get(n)
 	if err != nil {
@@ -155,8 +155,8 @@ func (m *message) free() {
 	anonmem.Put(m.buf)
 }
 
-// readMessage reads a message of at most maxWords words from the body of a request. The caller must free m if
-// it is not nil, even after an error.
+// readMessage reads a message of at most maxWords words from the body of a request. If m is not nil, the caller
+// must free it, even after an error.
 func (s *Server) readMessage(w http.ResponseWriter, r *http.Request, maxWords int) (m *message, data []byte,
 	err error) {
 	limit := maxWords * protocol.WordLen
@@ -178,7 +178,7 @@ func (s *Server) readMessage(w http.ResponseWriter, r *http.Request, maxWords in
 		var more int
 		if n < limit {
 			more, err = body.Read(m.buf[n:m.taken])
-		} else { // only test whether there is more
+		} else { // only test whether there is more data
 			_, err = body.Read(make([]byte, 1))
 		}
 		n += more

@@ -18,7 +18,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// serveWithin serves with other time limits until the test ends. It returns the socket's path.
+// serveWithin serves with the given time limits until the test ends. It returns the path of the socket.
 func serveWithin(t *testing.T, b Backend, limits times) (path string, c *Client) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "c.sock")
@@ -55,8 +55,8 @@ func connect(t *testing.T, path string) net.Conn {
 	return c
 }
 
-// TestSlowCallers checks that a caller that does not complete a request, or sends no further one, gets an error
-// or is disconnected.
+// TestSlowCallers checks that a caller that does not complete a request, or sends no further request, gets an
+// error or is disconnected.
 func TestSlowCallers(t *testing.T) {
 	const soon = 100 * time.Millisecond
 	path, _ := serveWithin(t, new(fakeBackend),
@@ -86,7 +86,7 @@ func TestSlowCallers(t *testing.T) {
 	}
 }
 
-// slowPort answers after a delay, if the caller is still there.
+// slowPort answers after a delay if the caller is still connected.
 type slowPort struct {
 	fakeBackend
 	after time.Duration
@@ -117,8 +117,8 @@ func (p *slowPort) wait(ctx context.Context) error {
 	}
 }
 
-// TestLongRequests checks that a wait for a rank beyond all time limits is not cut off, and that a message may
-// arrive in pieces.
+// TestLongRequests checks that a wait for a rank is not cut off even if it exceeds all time limits, and that a
+// message may arrive in pieces.
 func TestLongRequests(t *testing.T) {
 	const soon = 400 * time.Millisecond
 	port := &slowPort{after: 2 * soon}
@@ -139,7 +139,7 @@ func TestLongRequests(t *testing.T) {
 	r, w := io.Pipe()
 	go func() {
 		for range 6 {
-			time.Sleep(soon / 4) // the message takes longer than the limits
+			time.Sleep(soon / 4) // sending the whole message takes longer than the limits
 			_, _ = w.Write([]byte("abcd"))
 		}
 		w.Close()
@@ -153,8 +153,8 @@ func TestLongRequests(t *testing.T) {
 	}
 }
 
-// TestConnections checks that idle connections do not prevent a new one from being served, and that the limit
-// is kept.
+// TestConnections checks that a new connection is served even if there are many idle ones, and that the limit
+// is observed.
 func TestConnections(t *testing.T) {
 	limits := defaultTimes
 	limits.header = time.Hour
@@ -166,13 +166,13 @@ func TestConnections(t *testing.T) {
 	if _, err := client.Status(within(t)); err != nil {
 		t.Fatal(err)
 	}
-	// The oldest are closed.
+	// The oldest connections are closed.
 	for _, c := range idle[:10] {
 		if _, err := c.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
 			t.Errorf("an idle connection beyond the limit: %v", err)
 		}
 	}
-	// The latest is open.
+	// The most recent connection is still open.
 	last := idle[len(idle)-1]
 	if _, err := io.WriteString(last, "GET /v1/status HTTP/1.1\r\nHost: a\r\n\r\n"); err != nil {
 		t.Fatal(err)
@@ -184,8 +184,8 @@ func TestConnections(t *testing.T) {
 	resp.Body.Close()
 }
 
-// TestBusy checks the limits on requests that wait for ranks and on their message bytes. Further requests get
-// an error, and the status is still served.
+// TestBusy checks the limits on the number of requests that wait for ranks and on the bytes of their messages.
+// Further requests get an error, while the status is still served.
 func TestBusy(t *testing.T) {
 	s := NewServer(&fakeBackend{sent: make(chan []byte)}, log.New(io.Discard, "", 0))
 	h := s.handler()
@@ -221,13 +221,13 @@ func TestBusy(t *testing.T) {
 	}
 }
 
-// TestLongestMessage sends messages of up to the maximum length, and one that is a byte longer.
+// TestLongestMessage sends messages of up to the maximum length, and one message that is a byte too long.
 func TestLongestMessage(t *testing.T) {
 	b := &fakeBackend{sent: make(chan []byte, 2)}
 	h := NewServer(b, log.New(io.Discard, "", 0)).handler()
 	most := b.MaxWords() * protocol.WordLen
 	for _, tt := range []struct{ n, code int }{{0, 200}, {payloadStep, 200}, {most, 200}, {most + 1, 413}} {
-		// The length is not announced.
+		// Do not announce the length of the message.
 		body := io.MultiReader(strings.NewReader(strings.Repeat("x", tt.n)))
 		if code, text := askFrom(h, "POST", "/v1/send?to=1", body); code != tt.code {
 			t.Errorf("%d bytes: %d %s", tt.n, code, text)

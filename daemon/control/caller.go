@@ -11,14 +11,14 @@ import (
 // caller is the process at the other end of a connection.
 type caller struct {
 	wire.Credentials
-	// unknown is the reason why the credentials are not known, or nil.
+	// unknown is the reason why the credentials are unknown, or nil.
 	unknown error
 }
 
 // callerKey is the context key of a connection's caller.
 type callerKey struct{}
 
-// withCaller adds the caller to the context of a connection.
+// withCaller adds the caller of a connection to the connection's context.
 func withCaller(ctx context.Context, conn net.Conn) context.Context {
 	c := caller{unknown: wire.ErrNoCredentials}
 	if unix, ok := conn.(*net.UnixConn); ok {
@@ -27,8 +27,8 @@ func withCaller(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(ctx, callerKey{}, c)
 }
 
-// authorized serves callers that may do more than read the status, and rejects others before it reads their
-// messages.
+// authorized passes requests from callers that may do more than read the status to next. It rejects other
+// callers before it reads their messages.
 func (s *Server) authorized(next handler) handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		c, ok := r.Context().Value(callerKey{}).(caller)

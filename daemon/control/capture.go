@@ -13,18 +13,18 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// CaptureRequest requests packets that a daemon has recorded.
+// CaptureRequest is a request for packets that a daemon has recorded.
 type CaptureRequest struct {
-	// Last limits the age of the packets. 0 selects all recorded packets or, with Follow, none.
+	// Last limits the age of the packets. 0 selects all recorded packets or, if Follow is set, none of them.
 	Last time.Duration
-	// Follow requests later packets as well, until the caller disconnects.
+	// Follow requests future packets as well, until the caller disconnects.
 	Follow bool
-	// For limits the duration of Follow; 0 means no limit.
+	// For limits how long packets are followed; 0 means no limit.
 	For time.Duration
 }
 
-// ProfileHeader is the header of capture's answer with the profile of packets that do not use the extended
-// profile.
+// ProfileHeader is the name of the header, in an answer to capture, that names the profile of packets without
+// the extended profile.
 const ProfileHeader = "Zrlmpid-Profile"
 
 // capture answers with a pcapng file.
@@ -41,18 +41,18 @@ func (s *Server) capture(w http.ResponseWriter, r *http.Request) error {
 		w.Header().Set("Content-Type", "application/octet-stream")
 		if req.Follow {
 			control := http.NewResponseController(w)
-			_ = control.Flush() // packets may not come for long; if the caller is gone, the next write fails as well
+			_ = control.Flush() // packets may not come for a long time; if the caller is gone, the next write fails too
 			return flushing{w, control}
 		}
 		return w
 	})
 	if err != nil && begun {
-		panic(http.ErrAbortHandler) // so that the caller does not take the file for complete
+		panic(http.ErrAbortHandler) // so that the caller knows that the file is incomplete
 	}
 	return err
 }
 
-// flushing flushes every write.
+// flushing is a writer that flushes after every write.
 type flushing struct {
 	io.Writer
 	control *http.ResponseController
@@ -64,7 +64,7 @@ func (f flushing) Write(b []byte) (int, error) {
 	return n, errors.Join(err, f.control.Flush())
 }
 
-// duration returns a duration, or 0 if the parameter is missing.
+// duration returns a duration parameter, or 0 if it is missing.
 func (q *parameters) duration(name string) time.Duration {
 	text := q.values.Get(name)
 	if text == "" {
@@ -77,8 +77,8 @@ func (q *parameters) duration(name string) time.Duration {
 	return d
 }
 
-// Capture returns packets that the daemon has recorded, as a pcapng file, and the profile of packets that do
-// not use the extended profile. The caller must close the file.
+// Capture returns a pcapng file with packets that the daemon has recorded. It also returns the profile of
+// packets that do not use the extended profile. The caller must close the file.
 func (c *Client) Capture(ctx context.Context, req CaptureRequest) (io.ReadCloser, protocol.Profile, error) {
 	q := url.Values{"last": {req.Last.String()}}
 	if req.Follow {
@@ -89,7 +89,7 @@ func (c *Client) Capture(ctx context.Context, req CaptureRequest) (io.ReadCloser
 	if err != nil {
 		return nil, 0, err
 	}
-	if body, ok := resp.Body.(*boundedBody); ok && req.Follow { // packets may not come for long
+	if body, ok := resp.Body.(*boundedBody); ok && req.Follow { // the next packets may not come for a long time
 		limit := c.limitFor(req.For)
 		body.wait.limit, body.wait.err = limit, silent(c.socket, limit)
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// TestCapture checks that the client gets the daemon's recording with its profile, for as long as requested, or
-// the daemon's error.
+// TestCapture checks that the client gets the daemon's recording and its profile for as long as requested, or
+// else the daemon's error.
 func TestCapture(t *testing.T) {
 	b := &fakeBackend{}
 	c := serve(t, filepath.Join(t.TempDir(), "c.sock"), b)

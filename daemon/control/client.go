@@ -18,16 +18,17 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Client is a client of a daemon. Its errors are *UnreachableError if no daemon answers, *Error if the daemon
-// reports one, and the context's cause if the context ends first.
+// Client is a client of a daemon. Its methods return an *UnreachableError if no daemon answers, an *Error if
+// the daemon reports one, and the cause of the context if the context ends first.
 type Client struct {
 	socket string
 	http   http.Client
-	// reply is replyTime, or a test's value.
+	// reply is replyTime, except in tests.
 	reply time.Duration
 }
 
-// NewClient returns a client of the daemon at the given socket. It connects with the first request.
+// NewClient returns a client for the daemon at the given socket. The client connects when it makes its first
+// request.
 func NewClient(socket string) *Client { return newClient(socket, replyTime) }
 
 func newClient(socket string, reply time.Duration) *Client {
@@ -41,14 +42,15 @@ func newClient(socket string, reply time.Duration) *Client {
 // Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// Handle is the daemon's query.Handler, for requests of kinds Status, Reports, Reset, Reload and Support.
+// Handle is a query.Handler that passes requests of kinds Status, Reports, Reset, Reload and Support to the
+// daemon.
 func (c *Client) Handle(ctx context.Context, r query.Request) query.Response {
 	method, limit := http.MethodGet, c.reply
 	var body any
 	switch r.Kind {
 	case query.Reset:
 		method, body = http.MethodPost, r
-	case query.Reload: // the daemon may look up names
+	case query.Reload: // the daemon may have to resolve host names
 		method, limit = http.MethodPost, 3*c.reply
 	}
 	var text json.RawMessage
@@ -81,8 +83,8 @@ func (c *Client) Reload(ctx context.Context) (Reloaded, error) {
 
 var errSilent = errors.New("connection accepted, but no answer")
 
-// WaitReady queries the status until a daemon answers. If ctx ends first, the error is the *UnreachableError of
-// the last attempt.
+// WaitReady queries the status until a daemon answers. If ctx ends first, WaitReady returns the
+// *UnreachableError of the last attempt.
 func (c *Client) WaitReady(ctx context.Context) (state.Status, error) {
 	retry := time.NewTicker(20 * time.Millisecond)
 	defer retry.Stop()
@@ -104,8 +106,8 @@ func (c *Client) WaitReady(ctx context.Context) (state.Status, error) {
 	}
 }
 
-// Ping makes round trips, and calls each for every completed one. It returns the error of the request, not of a
-// trip, or the error of each.
+// Ping makes round trips and calls each after every one of them. It returns an error if the request fails or
+// each returns an error; the error of a failed round trip is in its Trip.
 func (c *Client) Ping(ctx context.Context, req PingRequest, each func(Trip) error) error {
 	limit := unlimited
 	if timeout, err := time.ParseDuration(req.Timeout); err == nil && timeout > 0 {
@@ -136,13 +138,13 @@ func (c *Client) Ping(ctx context.Context, req PingRequest, each func(Trip) erro
 	}
 }
 
-// unexpected returns the error of an answer that does not belong to its request.
+// unexpected returns the error for an answer that does not match its request.
 func (c *Client) unexpected(format string, args ...any) error {
 	return Errorf(Failed, "%s: the answer is of "+format, append([]any{c.socket}, args...)...)
 }
 
-// limitFor returns the time limit for the answer to an operation with the given timeout, or unlimited if that
-// is 0.
+// limitFor returns the time limit for the answer to an operation with the given timeout. A timeout of 0 means
+// unlimited.
 func (c *Client) limitFor(timeout time.Duration) time.Duration {
 	if timeout == 0 {
 		return unlimited
@@ -150,8 +152,8 @@ func (c *Client) limitFor(timeout time.Duration) time.Duration {
 	return timeout + c.reply
 }
 
-// Send sends a message of whole words. If ctx ends, the error is the daemon's, which describes the message's
-// state at the peer.
+// Send sends a message that consists of whole words. If ctx ends, the daemon's error is returned, which
+// describes how far the message has got at the peer.
 func (c *Client) Send(ctx context.Context, req SendRequest, data io.Reader) (Message, error) {
 	q := url.Values{
 		"from": {strconv.Itoa(req.From)}, "to": {strconv.Itoa(req.To)}, "datatype": {req.Datatype.String()},
@@ -181,7 +183,7 @@ func (c *Client) Send(ctx context.Context, req SendRequest, data io.Reader) (Mes
 	return m, nil
 }
 
-// counter counts the bytes read.
+// counter is a reader that counts the bytes read.
 type counter struct {
 	io.Reader
 	n atomic.Int64
@@ -194,8 +196,8 @@ func (c *counter) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Recv receives a message. If ctx ends, the error is the daemon's, as for Send. If the message is longer than
-// requested, Message.Truncated is set, and the bytes are its beginning.
+// Recv receives a message. If ctx ends, the daemon's error is returned, as for Send. If the message is longer
+// than requested, Message.Truncated is set and only the beginning of the message is returned.
 func (c *Client) Recv(ctx context.Context, req RecvRequest) (Message, []byte, error) {
 	datatype := req.Datatype.String()
 	if req.AnyDatatype {

@@ -7,11 +7,12 @@ import (
 	"time"
 )
 
-// answerTime is the time that the daemon has to report the outcome of a cancelled operation.
+// answerTime is the time that the daemon has to report the outcome of an operation after the operation was
+// cancelled.
 const answerTime = time.Second
 
-// cancellable is the context of a request for an operation. After the end of its caller's context, it lasts
-// until the daemon has answered: only the daemon knows the outcome of the message.
+// cancellable is the context of a request that performs an operation. It outlives the caller's context until
+// the daemon has answered, because only the daemon knows the outcome of the message.
 type cancellable struct {
 	context.Context
 	caller context.Context
@@ -19,8 +20,8 @@ type cancellable struct {
 	detach func() bool
 }
 
-// cancellable returns the context of an operation. When ctx ends, this side of the connection is closed, upon
-// which the daemon cancels the operation and answers.
+// cancellable returns the context of an operation. When ctx ends, the client closes its side of the connection.
+// The daemon then cancels the operation and answers.
 func (c *Client) cancellable(ctx context.Context) *cancellable {
 	var conn atomic.Value
 	inner, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -37,7 +38,8 @@ func (c *Client) cancellable(ctx context.Context) *cancellable {
 	return op
 }
 
-// cause returns the error of the operation: the cause of the caller's context if its end prevented an answer.
+// cause returns the error of the operation. If the operation got no answer because the caller's context ended,
+// that is the cause of the context.
 func (op *cancellable) cause(err error) error {
 	if err != nil && op.Err() != nil && op.caller.Err() != nil {
 		return context.Cause(op.caller)

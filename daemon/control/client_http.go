@@ -20,16 +20,16 @@ import (
 )
 
 const (
-	// replyTime limits the wait for an answer, or for more of it, in addition to the time for which the request
-	// waits for ranks.
+	// replyTime limits the wait for an answer, and for each further part of it. It is added to the time that
+	// the request itself waits for ranks.
 	replyTime = 10 * time.Second
-	// unlimited is the limit of a request that waits for ranks without a timeout.
+	// unlimited is the time limit of requests that wait for ranks without a timeout.
 	unlimited = time.Duration(0)
-	// writeStep is the number of bytes of a request written under one deadline.
+	// writeStep is the number of request bytes that must be written before a deadline.
 	writeStep = 1 << 20
 )
 
-// dial connects to the socket, if CheckServer trusts its process.
+// dial connects to the socket. It fails unless CheckServer trusts the process that listens there.
 func (c *Client) dial(ctx context.Context) (net.Conn, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.reply, silent(c.socket, c.reply))
 	defer cancel()
@@ -40,7 +40,7 @@ func (c *Client) dial(ctx context.Context) (net.Conn, error) {
 			return nil, context.Cause(ctx)
 		}
 		if op, ok := errors.AsType[*net.OpError](err); ok {
-			err = op.Err // omit the path, which UnreachableError has
+			err = op.Err // omit the path, which UnreachableError includes
 		}
 		return nil, &UnreachableError{Socket: c.socket, Err: err}
 	}
@@ -52,13 +52,13 @@ func (c *Client) dial(ctx context.Context) (net.Conn, error) {
 	return &boundedConn{UnixConn: unix, socket: c.socket, step: c.reply}, nil
 }
 
-// boundedConn is a connection with a deadline for writes. Its reads fail if it is connected to the daemon's
-// socket for programs.
+// boundedConn is a connection that sets a deadline for each write. A read fails if the connection turns out to
+// be to the daemon's attach socket for programs.
 type boundedConn struct {
 	*net.UnixConn
 	socket   string
 	step     time.Duration // for writeStep bytes
-	answered bool          // something was read
+	answered bool          // some bytes have been read
 }
 
 // Read reads into b.
@@ -72,7 +72,7 @@ func (c *boundedConn) Read(b []byte) (n int, err error) {
 	return n, err
 }
 
-// Write writes b in steps, each with a deadline.
+// Write writes b in steps and sets a deadline for each step.
 func (c *boundedConn) Write(b []byte) (n int, err error) {
 	for {
 		_ = c.SetWriteDeadline(time.Now().Add(c.step))
@@ -89,7 +89,7 @@ func silent(socket string, limit time.Duration) *Error {
 	return Errorf(Timeout, "%s: no answer from the daemon for %v: it is stopped or overloaded", socket, limit)
 }
 
-// callWithin makes a request whose answer is one JSON value of at most maxStatus bytes, within a time limit.
+// callWithin makes a request within a time limit. The answer is a single JSON value of at most maxStatus bytes.
 func (c *Client) callWithin(
 	ctx context.Context, limit time.Duration, method, path string, q url.Values, body, into any,
 ) error {
@@ -109,9 +109,9 @@ func (c *Client) callWithin(
 	return nil
 }
 
-// do makes a request, whose body is a reader or a value to be sent as JSON, and returns the answer unless it is
-// an error. The limit applies to the wait for the answer, and for each part of its body, once the request was
-// written.
+// do makes a request and returns the answer, or the error that the answer contains. body is a reader, or a
+// value to send as JSON. limit applies to the wait for the answer after the request has been written, and to
+// the wait for each part of the answer's body.
 func (c *Client) do(
 	ctx context.Context, limit time.Duration, method, path string, q url.Values, body any,
 ) (*http.Response, error) {
@@ -147,7 +147,8 @@ func (c *Client) do(
 	return resp, nil
 }
 
-// check returns the error in an answer, or an error if the answer is not from a zrlmpid.
+// check returns the error in an answer. If the answer does not come from a zrlmpid, it returns an error that
+// says so.
 func (c *Client) check(resp *http.Response) error {
 	if resp.Header.Get(VersionHeader) == "" {
 		return Errorf(Failed, "%s: the answer has no header %s: no zrlmpid listens there, or one of an older version "+
@@ -164,7 +165,7 @@ func (c *Client) check(resp *http.Response) error {
 	return answer
 }
 
-// broken returns the error of an incomplete answer.
+// broken returns the error for an incomplete answer.
 func (c *Client) broken(ctx context.Context, err error) error {
 	if unreachable, ok := errors.AsType[*UnreachableError](err); ok {
 		return unreachable
@@ -185,18 +186,18 @@ func (c *Client) broken(ctx context.Context, err error) error {
 	return Errorf(Closed, "%s: the daemon closed the connection before its answer was complete: %v", c.socket, err)
 }
 
-// answerWait ends a request if its answer, or more of it, does not arrive in time.
+// answerWait ends a request if the answer, or the next part of it, does not arrive in time.
 type answerWait struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	limit  time.Duration
 	err    *Error
 	timer  atomic.Pointer[time.Timer]
-	// answered is set once the answer has begun, possibly before the request was written.
+	// answered is set when the answer begins to arrive, possibly before the whole request has been written.
 	answered atomic.Bool
 }
 
-// newAnswerWait returns the wait of a request, and creates its context. The caller must call end.
+// newAnswerWait creates an answerWait and the context of the request. The caller must call end.
 func newAnswerWait(ctx context.Context, socket string, limit time.Duration) *answerWait {
 	w := &answerWait{limit: limit, err: silent(socket, limit)}
 	w.ctx, w.cancel = context.WithCancelCause(ctx)
@@ -225,7 +226,8 @@ func (w *answerWait) stop() {
 	}
 }
 
-// cause returns the error of a failed request: the expired time limit, if that was the cause.
+// cause returns the error of a failed request. If the time limit made it fail, that is the error of the time
+// limit.
 func (w *answerWait) cause(err error) error {
 	if errors.Is(context.Cause(w.ctx), w.err) {
 		return w.err
@@ -244,7 +246,7 @@ type boundedBody struct {
 	wait *answerWait
 }
 
-// Read fails when the time limit expires.
+// Read reads from the body. It fails if no data arrives within the time limit.
 func (b *boundedBody) Read(buf []byte) (int, error) {
 	b.wait.start()
 	n, err := b.ReadCloser.Read(buf)

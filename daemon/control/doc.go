@@ -1,5 +1,6 @@
-// Package control is the daemon's control socket: HTTP and JSON over a Unix socket, its server and its client.
-// It serves the state of the ranks, and lets a caller ping, send and receive through a local rank.
+// Package control implements the server and the client of the daemon's control socket, which serves HTTP and
+// JSON over a Unix socket. It provides the state of the ranks, and lets a caller ping, send and receive through
+// a local rank.
 //
 // The paths start with /v1/:
 //
@@ -11,9 +12,9 @@
 //	POST /v1/reset   query.Request                      empty
 //	POST /v1/reload                                     Reloaded
 //
-// A failed request is answered with an Error; a ping that has begun reports its failure in the Trip. A caller
-// that disconnects cancels its operation. A message received at that moment is lost, although its sender got an
-// ACK.
+// A failed request is answered with an Error; a ping that has begun reports failures in a Trip. A caller that
+// disconnects cancels its operation. A message that is received at that moment is lost, although its sender has
+// got an ACK.
 //
 // The package must never open a network socket. It sends and receives only through the Ports of its Backend.
 package control

@@ -13,7 +13,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// Kind is the class of an error, for programs.
+// Kind classifies errors for programs.
 type Kind string
 
 // Kinds of errors.
@@ -24,8 +24,8 @@ const (
 	Rank Kind = "rank"
 	// Timeout means that the caller's timeout or a deadline of the link expired.
 	Timeout Kind = "timeout"
-	// Partial, Empty, TooLong, Truncated and Remote correspond to the errors of package handshake with these
-	// names.
+	// Partial, Empty, TooLong, Truncated and Remote correspond to the errors with the same names in package
+	// handshake.
 	Partial   Kind = "partial"
 	Empty     Kind = "empty"
 	TooLong   Kind = "too_long"
@@ -47,18 +47,19 @@ const (
 	Failed Kind = "failed"
 )
 
-// Error is an error of the daemon, as sent over the control socket.
+// Error is an error that the daemon reports over the control socket.
 type Error struct {
 	Message string `json:"error"`
 	Kind    Kind   `json:"kind"`
-	// Restart lists the changes of a refused configuration that need a restart.
+	// Restart lists the changes of a refused configuration that require a restart.
 	Restart []string `json:"restart,omitempty"`
 }
 
-// Error returns the message.
+// Error returns Message.
 func (e *Error) Error() string { return e.Message }
 
-// Is makes an error of kind Permission match fs.ErrPermission, and one of kind Canceled match context.Canceled.
+// Is reports whether target is fs.ErrPermission and e is of kind Permission, or target is context.Canceled and
+// e is of kind Canceled.
 func (e *Error) Is(target error) bool {
 	return e.Kind == Permission && target == fs.ErrPermission || e.Kind == Canceled && target == context.Canceled
 }
@@ -68,7 +69,7 @@ func Errorf(kind Kind, format string, args ...any) *Error {
 	return &Error{Kind: kind, Message: fmt.Sprintf(format, args...)}
 }
 
-// kinds maps errors to kinds; the first match counts.
+// kinds maps errors to kinds. The first matching entry applies.
 var kinds = []struct {
 	err  error
 	kind Kind
@@ -88,7 +89,7 @@ var kinds = []struct {
 	{context.Canceled, Canceled},
 }
 
-// KindOf returns the kind of any error of this module.
+// KindOf returns the kind of an error from any package of this module.
 func KindOf(err error) Kind {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return cmp.Or(e.Kind, Failed)
@@ -101,7 +102,7 @@ func KindOf(err error) Kind {
 	return Failed
 }
 
-// AsError returns err in the form sent over the control socket.
+// AsError converts err to the form that is sent over the control socket.
 func AsError(err error) *Error {
 	e := &Error{Kind: KindOf(err), Message: err.Error()}
 	if inner, ok := errors.AsType[*Error](err); ok {
@@ -110,7 +111,7 @@ func AsError(err error) *Error {
 	return e
 }
 
-// httpStatus returns the HTTP status code of a kind.
+// httpStatus returns the HTTP status code for errors of kind k.
 func (k Kind) httpStatus() int {
 	switch k {
 	case Usage, Empty:
@@ -137,7 +138,7 @@ type UnreachableError struct {
 	Err    error
 }
 
-// Error names the socket, and a remedy.
+// Error states the socket, the cause and a remedy.
 func (e *UnreachableError) Error() string {
 	if errors.Is(e.Err, syscall.EACCES) {
 		return fmt.Sprintf("control socket %s: %v: %s", e.Socket, e.Err, whoMayConnect(e.Socket))

@@ -15,7 +15,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 )
 
-// TestAskHostileServer checks that the answer of any other server is an error, and takes little memory.
+// TestAskHostileServer checks that an answer from any other kind of server is rejected, without taking much
+// memory.
 func TestAskHostileServer(t *testing.T) {
 	endless := func(piece string) func(w io.Writer) {
 		return func(w io.Writer) {
@@ -56,7 +57,8 @@ func TestAskHostileServer(t *testing.T) {
 	}
 }
 
-// TestJobPacketsOfOthers checks that garbage is an error, and not a recording without packets.
+// TestJobPacketsOfOthers checks that garbage causes an error, instead of being taken for a recording without
+// packets.
 func TestJobPacketsOfOthers(t *testing.T) {
 	for name, tt := range map[string]struct {
 		text string

@@ -16,7 +16,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// squat answers every request at a path with the same answer, like a process that is no zrlmpid.
+// squat answers every request at a path with the same answer, as a process other than a zrlmpid might.
 func squat(t *testing.T, header map[string]string, body string) *Client {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "c.sock")
@@ -38,7 +38,7 @@ func squat(t *testing.T, header map[string]string, body string) *Client {
 	return c
 }
 
-// requests are all requests of a client.
+// requests contains all requests that a client can make.
 var requests = map[string]func(ctx context.Context, c *Client) error{
 	"status": func(ctx context.Context, c *Client) error { _, err := c.Status(ctx); return err },
 	"reports": func(ctx context.Context, c *Client) error {
@@ -74,7 +74,7 @@ var requests = map[string]func(ctx context.Context, c *Client) error{
 	},
 }
 
-// following follows packets.
+// following requests packets and follows them.
 func following(ctx context.Context, c *Client) error {
 	body, _, err := c.Capture(ctx, CaptureRequest{Follow: true})
 	if err == nil {
@@ -83,7 +83,7 @@ func following(ctx context.Context, c *Client) error {
 	return err
 }
 
-// TestNoZrlmpid checks that answers that no zrlmpid gives are errors, for all requests.
+// TestNoZrlmpid checks, for all requests, that the client rejects answers that no zrlmpid would give.
 func TestNoZrlmpid(t *testing.T) {
 	for _, body := range []string{"", "{}", "null", "[]", "garbage"} {
 		c := squat(t, map[string]string{MessageHeader: "{}", ProfileHeader: protocol.CloudFPGA.String()}, body)
@@ -95,8 +95,8 @@ func TestNoZrlmpid(t *testing.T) {
 	}
 }
 
-// TestAnswerOfAnotherRequest checks that an answer that does not fit its request is an error, even from a
-// zrlmpid.
+// TestAnswerOfAnotherRequest checks that an answer that does not match its request is rejected, even if it
+// comes from a zrlmpid.
 func TestAnswerOfAnotherRequest(t *testing.T) {
 	for _, tt := range []struct{ request, body, want string }{
 		{"status", `{}`, "no version, process or ranks"},
@@ -125,10 +125,10 @@ func TestAnswerOfAnotherRequest(t *testing.T) {
 	}
 }
 
-// TestSilentDaemon checks that no request waits forever for a daemon that does not answer, or does not read.
+// TestSilentDaemon checks that no request waits forever for a daemon that does not answer or does not read.
 func TestSilentDaemon(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "c.sock")
-	l, err := net.Listen("unix", path) // the kernel accepts
+	l, err := net.Listen("unix", path) // the kernel accepts connections
 	if err != nil {
 		t.Fatal(err)
 	}

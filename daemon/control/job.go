@@ -19,39 +19,39 @@ import (
 	"github.com/zrlmpi/zrlmpid/node"
 )
 
-// Job is a job with ranks on this host, and the answers of these ranks.
+// Job is a job with ranks on this host, together with the answers from these ranks.
 type Job struct {
-	// Name is the name of the job's launcher, or of its directory if several launchers have that name. It ends
-	// in "@" and the user's number for a job of another user.
+	// Name is the name of the job's launcher, or of the job's directory if several jobs have launchers of the
+	// same name. For a job of another user, it ends in "@" and the user's number.
 	Name string
-	// Reports are the answers of ranks, in rank order. Unread are the ranks whose answers exceeded the limit on
-	// all answers, and Silent the ranks that did not answer.
+	// Reports contains the answers from ranks, in rank order. Unread lists the ranks whose answers exceeded the
+	// limit on the size of all answers. Silent lists the ranks that did not answer.
 	Reports []node.Report
 	Unread  []int
 	Silent  []int
-	// Processes are the known processes of Silent, in rank order.
+	// Processes describes the processes of Silent, as far as known, in rank order.
 	Processes []state.SilentProcess
 	jobs.Job
 }
 
 const (
-	// jobTime limits the wait for the answers of all ranks of jobs.
+	// jobTime is the maximum time to wait for the answers of all ranks.
 	jobTime = time.Second
-	// reportsTime is the time for which a rank may ask others.
+	// reportsTime is the maximum time that a rank may take to ask other ranks.
 	reportsTime = 3 * time.Second
-	// maxAnswers limits the answers of a job's ranks together, in bytes; maxForeign does so for a job of
-	// another user, and maxAllAnswers for all jobs together.
+	// maxAnswers limits the size of all answers from one job in bytes. maxForeign is the limit for a job of
+	// another user, and maxAllAnswers the limit for all jobs together.
 	maxAnswers    = 16 << 20
 	maxForeign    = 4 << 20
 	maxAllAnswers = 64 << 20
-	// maxAsked limits the ranks that are asked at the same time.
+	// maxAsked is the maximum number of ranks that are asked concurrently.
 	maxAsked = 64
 )
 
-// FindJobs returns this user's jobs with ranks on this host, sorted by name. If a name is given, it returns the
-// job of that name; "@" and a user's number at the end select a job of that user. If any job is in this
-// process's network namespace, jobs in other namespaces are found only by the name of their directory. Their
-// ranks are not asked.
+// FindJobs returns this user's jobs that have ranks on this host, sorted by name, without asking the ranks. If
+// name is not empty, it returns only jobs of that name; a suffix of "@" and a user's number selects the jobs of
+// that user. If any job runs in this process's network namespace, jobs in other namespaces are found only if
+// name is the name of their directory.
 func FindJobs(name string) ([]*Job, error) {
 	of, uid, err := splitName(name)
 	if err != nil {
@@ -67,7 +67,7 @@ func FindJobs(name string) ([]*Job, error) {
 		return nil, fmt.Errorf("the jobs of this host: %w", err)
 	}
 	near := func(j jobs.Job) bool { return j.Near }
-	if slices.ContainsFunc(found, near) { // others are on separate hosts, such as containers, with a shared directory
+	if slices.ContainsFunc(found, near) { // others run on separate hosts, such as containers, and share a directory
 		found = slices.DeleteFunc(found, func(j jobs.Job) bool { return !near(j) && j.ID() != of })
 	}
 	same := map[string]int{}
@@ -92,9 +92,9 @@ func FindJobs(name string) ([]*Job, error) {
 	return list, nil
 }
 
-// splitName splits the name of a job from its user.
+// splitName splits a name into the name of a job and the number of its user.
 func splitName(name string) (of string, uid int, err error) {
-	of, number, foreign := strings.Cut(name, "@") // which no name contains
+	of, number, foreign := strings.Cut(name, "@") // no job's name contains "@"
 	if !foreign {
 		return name, os.Geteuid(), nil
 	}
@@ -105,10 +105,10 @@ func splitName(name string) (of string, uid int, err error) {
 	return of, int(n), nil
 }
 
-// Jobs returns the jobs of FindJobs, with the states of their ranks.
+// Jobs returns the same jobs as FindJobs, with the states of their ranks.
 func Jobs(ctx context.Context, name string) ([]*Job, error) { return askJobs(ctx, name, query.Status) }
 
-// JobMetrics returns this user's jobs, with the counters and histograms of their ranks.
+// JobMetrics returns this user's jobs with the counters and histograms of their ranks.
 func JobMetrics(ctx context.Context) ([]*Job, error) { return askJobs(ctx, "", query.Metrics) }
 
 func askJobs(ctx context.Context, name string, kind query.Kind) ([]*Job, error) {
@@ -119,7 +119,7 @@ func askJobs(ctx context.Context, name string, kind query.Kind) ([]*Job, error) 
 	return list, err
 }
 
-// askAll asks all ranks of jobs.
+// askAll asks all ranks of all given jobs.
 func askAll(ctx context.Context, list []*Job, kind query.Kind) {
 	ctx, stop := context.WithTimeout(ctx, jobTime)
 	defer stop()
@@ -138,7 +138,7 @@ func askAll(ctx context.Context, list []*Job, kind query.Kind) {
 	}
 }
 
-// budget returns the limit on the answers of the job's ranks.
+// budget returns the size limit for all answers from the job's ranks.
 func (j *Job) budget() *jobs.Budget {
 	if j.UID != os.Geteuid() {
 		return jobs.NewBudget(maxForeign)
@@ -146,7 +146,7 @@ func (j *Job) budget() *jobs.Budget {
 	return jobs.NewBudget(maxAnswers)
 }
 
-// ask asks the ranks of the job.
+// ask starts asking the ranks of the job.
 func (j *Job) ask(ctx context.Context, kind query.Kind, all *jobs.Budget, gate chan struct{}, asked *sync.WaitGroup) {
 	var mu sync.Mutex
 	own := j.budget()
@@ -172,7 +172,7 @@ func (j *Job) ask(ctx context.Context, kind query.Kind, all *jobs.Budget, gate c
 	}
 }
 
-// Handle is the job's query.Handler: it asks the job's ranks on this host.
+// Handle is a query.Handler that asks the job's ranks on this host.
 func (j *Job) Handle(ctx context.Context, r query.Request) query.Response {
 	switch r.Kind {
 	case query.Status:
@@ -187,8 +187,8 @@ func (j *Job) Handle(ctx context.Context, r query.Request) query.Response {
 	return query.Unknown(r)
 }
 
-// reset makes ranks of the job forget the state of a restarted peer: one rank or, with AnyRank, all ranks on
-// this host except the peer.
+// reset makes ranks of the job discard their state about a restarted peer: one rank or, for AnyRank, all ranks
+// on this host except the peer.
 func (j *Job) reset(ctx context.Context, r query.Request) error {
 	ranks := j.Ranks
 	if r.Rank != query.AnyRank {
@@ -216,8 +216,8 @@ func (j *Job) foreign(rank int) error {
 	return Errorf(Rank, "rank %d is not one of job %s on this host: these are %v", rank, j.Name, j.Ranks)
 }
 
-// reports makes a rank of the job, by default the lowest one, ask the ranks on other hosts about their waits,
-// over its links to them.
+// reports makes a rank of the job, by default the lowest one, ask ranks on other hosts for their waits, over
+// its links to them.
 func (j *Job) reports(ctx context.Context, r query.Request) (asked state.Reports, err error) {
 	if r.Rank == query.AnyRank && len(j.Ranks) > 0 {
 		r.Rank = j.Ranks[0]
@@ -237,7 +237,7 @@ func (j *Job) reports(ctx context.Context, r query.Request) (asked state.Reports
 	return asked, nil
 }
 
-// askRank returns the report of a rank, and its process or 0.
+// askRank asks a rank. It returns the rank's report and process ID, which is 0 if unknown.
 func askRank(
 	ctx context.Context, j *jobs.Job, kind query.Kind, rank int, budgets ...*jobs.Budget,
 ) (*node.Report, int, error) {
@@ -256,7 +256,7 @@ func askRank(
 		return nil, pid, fmt.Errorf("rank %d of job %s answers as rank %d of %d", rank, j.Name, r.Rank, len(r.Cluster))
 	}
 	r.PID, r.UID, r.SocketDrops = pid, j.UID, r.Drops
-	r.Attached = nil // not the rank's claim: the kernel knows the process
+	r.Attached = nil // do not trust the rank's claim: the kernel knows its process
 	if r.Kernel == "" {
 		r.Attached = []state.Program{{PID: pid, UID: j.UID, Seconds: time.Since(r.Started).Seconds(),
 			Operations: r.Operations}}
@@ -264,7 +264,7 @@ func askRank(
 	return r, pid, nil
 }
 
-// Status returns the job in the form of a daemon's status, with its ranks on this host as local ranks.
+// Status returns the job in the form of a daemon's status. The job's ranks on this host appear as local ranks.
 func (j *Job) Status() state.Status {
 	s := state.Status{Version: version.String(), Job: j.Name, Silent: j.Silent, Unread: j.Unread,
 		SilentProcesses: j.Processes,
@@ -289,7 +289,7 @@ func (j *Job) Status() state.Status {
 	for i := range j.Reports {
 		r := &j.Reports[i]
 		if len(r.Cluster) != len(s.Cluster) {
-			continue // not of the same job as the others
+			continue // belongs to a different job than the others
 		}
 		s.Cluster[r.Rank].Role, s.Cluster[r.Rank].Kernel = r.Role, r.Kernel
 		s.Ranks = append(s.Ranks, state.Rank{RankInfo: r.RankInfo, Engine: r.Engine})

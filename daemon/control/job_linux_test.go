@@ -22,13 +22,13 @@ import (
 	"github.com/zrlmpi/zrlmpid/node"
 )
 
-// launcher is an in-memory launcher of a job of two ranks.
+// launcher is an in-memory launcher for a job of two ranks.
 type launcher struct {
 	name    string
 	mu      sync.Mutex
 	values  map[string]string
 	arrived int
-	passed  chan struct{} // closed when all have arrived
+	passed  chan struct{} // closed when all ranks have arrived
 }
 
 func newLauncher(name string) *launcher {
@@ -73,7 +73,7 @@ func (p process) Barrier(context.Context) error {
 
 func (process) Finalize(context.Context) error { return nil }
 
-// TestJobs checks that the ranks of a job are found while they run, and answer with their state.
+// TestJobs checks that the ranks of a job can be found while they run, and that they answer with their states.
 func TestJobs(t *testing.T) {
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
@@ -160,7 +160,7 @@ ranks:
 		t.Errorf("%+v", r)
 	}
 
-	// It asks the ranks that are not on this host, over links that support it.
+	// The job's rank asks ranks that are not on this host, over links that support it.
 	reports := query.Request{Kind: query.Reports, Rank: 2}
 	asked, err := query.Get[state.Reports](ctx, list[0].Handle, reports)
 	if err != nil || !reflect.DeepEqual(asked.Asked,
@@ -173,7 +173,7 @@ ranks:
 		t.Error(err)
 	}
 
-	// A rank that does not answer, or answers as another rank, is listed.
+	// A rank that does not answer, or answers as a different rank, is listed.
 	other, err := jobs.Serve(list[0].Directory, 7, func(context.Context, query.Request) query.Response {
 		return query.Response{Document: map[string]int{"rank": 8}}
 	})
@@ -197,8 +197,8 @@ ranks:
 	}
 }
 
-// TestClaims checks that a process's claims about a rank's programs, and about the numbers of other ranks, are
-// ignored.
+// TestClaims checks that claims by a process about the programs of its rank, and about the numbers of other
+// ranks, are ignored.
 func TestClaims(t *testing.T) {
 	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
 	directory, warning, err := jobs.Make("claims")
@@ -234,7 +234,7 @@ func TestClaims(t *testing.T) {
 	}
 }
 
-// TestResetByAll checks that all ranks of a job reset a peer, except the peer itself.
+// TestResetByAll checks that all ranks of a job except the peer itself reset the peer.
 func TestResetByAll(t *testing.T) {
 	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
 	directory, warning, err := jobs.Make("reset")
@@ -262,7 +262,8 @@ func TestResetByAll(t *testing.T) {
 	}
 }
 
-// TestAnswerBudgets checks the limits on the answers of a job's ranks, as stated by state.Status.Doubts.
+// TestAnswerBudgets checks the limits on the size of the answers from a job's ranks, which state.Status.Doubts
+// states.
 func TestAnswerBudgets(t *testing.T) {
 	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
 	directory, _, err := jobs.Make("budgets")
@@ -279,7 +280,7 @@ func TestAnswerBudgets(t *testing.T) {
 		{os.Geteuid() + 1, 4 << 20, nil},
 		{os.Geteuid() + 1, 4<<20 + 1, jobs.ErrTooLong},
 	} {
-		text := strings.Repeat("x", tt.bytes-2) // and two quotes
+		text := strings.Repeat("x", tt.bytes-2) // the two quotes are part of the answer
 		c, err := jobs.Serve(directory, rank, func(context.Context, query.Request) query.Response {
 			return query.Response{Document: text}
 		})
@@ -294,8 +295,8 @@ func TestAnswerBudgets(t *testing.T) {
 	}
 }
 
-// TestJobAsks checks that a request goes to the rank that it names, and a request for any rank to the lowest
-// rank, or to all ranks that it concerns.
+// TestJobAsks checks that a request that names a rank is sent to that rank, and that a request for any rank is
+// sent to the lowest rank, or to all ranks that it concerns.
 func TestJobAsks(t *testing.T) {
 	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
 	directory, _, err := jobs.Make("asks")
@@ -330,7 +331,7 @@ func TestJobAsks(t *testing.T) {
 		{query.Reset, query.AnyRank, 1, []int{3, 5}, false},
 		{query.Reset, query.AnyRank, 3, []int{5}, false},
 		{query.Reset, 5, 3, []int{5}, false},
-		{query.Reset, 3, 3, []int{3}, false}, // which rejects it
+		{query.Reset, 3, 3, []int{3}, false}, // which rejects the request
 		{query.Reset, 4, 3, nil, true},
 		{query.Support, query.AnyRank, 0, nil, true},
 	} {

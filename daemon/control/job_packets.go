@@ -21,7 +21,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Profile returns the profile of the job's packets that do not use the extended profile.
+// Profile returns the profile of those of the job's packets that do not use the extended profile.
 func (j *Job) Profile() protocol.Profile {
 	for i := range j.Reports {
 		for _, p := range j.Reports[i].Cluster {
@@ -33,47 +33,49 @@ func (j *Job) Profile() protocol.Profile {
 	return protocol.CloudFPGA
 }
 
-// JobPackets is a capture.Source of the packets recorded by the job's ranks on this host, in the order of time.
+// JobPackets is a capture.Source of packets recorded by the job's ranks on this host, in chronological order.
 type JobPackets struct {
-	// OnNote is used like capture.Options.OnNote. Set it before the first call of Next.
+	// OnNote is used like capture.Options.OnNote. It must be set before the first call of Next.
 	OnNote func(pcapng.RankNote)
 
 	follow bool
 	from   time.Time
-	ranks  map[netip.AddrPort]int // ranks with packets, by address
+	ranks  map[netip.AddrPort]int // ranks that record packets, by address
 
-	ctx      context.Context // of the request
+	ctx      context.Context // context of the request
 	incoming chan recorded
 	stop     context.CancelFunc
-	held     []recorded // in the order of time
-	heldSize int        // bytes of the packets in held
+	held     []recorded // in chronological order
+	heldSize int        // size of the packets in held, in bytes
 	ended    bool
-	failed   atomic.Pointer[error] // why the packets of a rank cannot be read
+	failed   atomic.Pointer[error] // why a rank's packets cannot be read
 	stats    capture.Stats
 }
 
-// recorded is a packet or a note of a rank.
+// recorded is a packet or note from a rank.
 type recorded struct {
 	at   time.Time
 	unit pcapng.Unit
 	note pcapng.RankNote
 }
 
-// heldTime is the time for which followed packets are held back, so that packets of all ranks come in the order
-// of time.
+// heldTime is how long followed packets are held back, so that packets from different ranks can be sorted by
+// time.
 const heldTime = 300 * time.Millisecond
 
 // packetsTime is the time that the ranks of a job have to write their recorded packets.
 const packetsTime = 10 * time.Second
 
-// maxJobPackets limits the held packets of a job, in bytes. recordedLen is the overhead of one packet.
+// maxJobPackets limits the size of all held packets of a job, in bytes. recordedLen is the overhead of one
+// packet.
 const (
 	maxJobPackets = 1 << 30
 	recordedLen   = 256
 )
 
-// Packets returns the recorded packets of the job's ranks or, with Follow, later packets until ctx ends. A
-// packet between two of these ranks appears once, as sent. The error is an *Error if no rank records packets.
+// Packets returns the packets that the job's ranks have recorded. With Follow, it returns later packets as
+// well, until ctx ends. A packet sent between two of these ranks appears once, as recorded by the sender. If no
+// rank records packets, the error is an *Error.
 func (j *Job) Packets(ctx context.Context, req CaptureRequest) (*JobPackets, error) {
 	askAll(ctx, []*Job{j}, query.Status)
 	var stop context.CancelFunc
@@ -101,11 +103,11 @@ func (j *Job) Packets(ctx context.Context, req CaptureRequest) (*JobPackets, err
 		r := &j.Reports[i]
 		addr, err := netip.ParseAddrPort(r.Address)
 		if err != nil {
-			continue // not a rank's address
+			continue // not the address of a rank
 		}
 		body, err := j.Stream(ctx, query.Request{Kind: query.Packets, Rank: r.Rank})
 		if err != nil {
-			continue // it records none
+			continue // the rank records no packets
 		}
 		s.ranks[addr] = r.Rank
 		streams = append(streams, stream{r.Rank, body})
@@ -126,8 +128,8 @@ func (j *Job) Packets(ctx context.Context, req CaptureRequest) (*JobPackets, err
 	return s, nil
 }
 
-// read reads the packets and notes of a rank, until the rank or ctx ends. Without Follow, it stops at the first
-// queue lengths, which the rank writes after its recorded packets.
+// read reads the packets and notes of a rank until the rank exits or ctx ends. Without Follow, it stops at the
+// first queue lengths, which the rank writes after its recorded packets.
 func (s *JobPackets) read(ctx context.Context, rank int, body io.ReadCloser) {
 	defer body.Close()
 	defer context.AfterFunc(ctx, func() { body.Close() })()
@@ -139,7 +141,7 @@ func (s *JobPackets) read(ctx context.Context, rank int, body io.ReadCloser) {
 	}
 	in := bufio.NewReader(body)
 	if _, err := in.Peek(1); err != nil {
-		return // it ended before it wrote anything
+		return // the rank exited before it wrote anything
 	}
 	src, err := capture.Options{OnNote: func(n pcapng.RankNote) {
 		_, depths := n.(*pcapng.Depths)
@@ -157,7 +159,7 @@ func (s *JobPackets) read(ctx context.Context, rank int, body io.ReadCloser) {
 	var u pcapng.Unit
 	for {
 		if err := src.Next(&u); err != nil {
-			// A rank may exit in the middle of a packet.
+			// A rank may exit while it is writing a packet.
 			if _, garbage := errors.AsType[*capture.FormatError](err); garbage {
 				s.unreadable(ctx, rank, err)
 			}
@@ -171,7 +173,8 @@ func (s *JobPackets) read(ctx context.Context, rank int, body io.ReadCloser) {
 	}
 }
 
-// unreadable records that a rank's data is not a recording, unless the connection was closed by us.
+// unreadable records that the data from a rank is not a recording, unless this process has closed the
+// connection.
 func (s *JobPackets) unreadable(ctx context.Context, rank int, err error) {
 	if ctx.Err() != nil || errors.Is(err, net.ErrClosed) {
 		return
@@ -203,7 +206,7 @@ func (s *JobPackets) Next(u *pcapng.Unit) error {
 	}
 }
 
-// next returns the oldest held packet or note once no older one can come, or io.EOF.
+// next returns the oldest held packet or note as soon as no older one can arrive. It returns io.EOF at the end.
 func (s *JobPackets) next() (recorded, error) {
 	for {
 		if s.heldSize > maxJobPackets {
@@ -229,7 +232,7 @@ func (s *JobPackets) next() (recorded, error) {
 	}
 }
 
-// take waits for a packet or note or, when following, until the oldest held one is due.
+// take waits until a packet or note arrives or, with Follow, until the oldest held one is due.
 func (s *JobPackets) take() {
 	var due <-chan time.Time
 	if s.follow && len(s.held) > 0 {
@@ -244,7 +247,7 @@ func (s *JobPackets) take() {
 			slices.SortStableFunc(s.held, byTime)
 			return
 		}
-		if !s.follow { // all are sorted at the end
+		if !s.follow { // they are all sorted at the end
 			s.held = append(s.held, r)
 			s.heldSize += len(r.unit.Data) + recordedLen
 			return
@@ -253,7 +256,7 @@ func (s *JobPackets) take() {
 			if a.at.After(b.at) {
 				return 1
 			}
-			return -1 // after those of the same time
+			return -1 // insert after entries with the same time
 		})
 		s.held = slices.Insert(s.held, at, r)
 	case <-due:

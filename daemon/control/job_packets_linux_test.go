@@ -20,7 +20,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/node"
 )
 
-// jobOfTwo starts a job of two ranks. It returns a function that finds the job, and its ranks.
+// jobOfTwo starts a job of two ranks. It returns the ranks, and a function that finds the job.
 func jobOfTwo(ctx context.Context, t *testing.T, name, transport string) (job func() *Job, devices []mpe.Device) {
 	t.Helper()
 	config := filepath.Join(t.TempDir(), "job.yaml")
@@ -68,8 +68,8 @@ func exchangeOne(ctx context.Context, t *testing.T, devices []mpe.Device) {
 	}
 }
 
-// TestJobPackets checks that the packets of a job are those recorded by its ranks, each once and in the order
-// of time. Followed packets come with queue lengths, until the reader or the job ends.
+// TestJobPackets checks that the packets of a job are those that its ranks have recorded, each of them once and
+// in chronological order. Followed packets are accompanied by queue lengths until the reader or the job ends.
 func TestJobPackets(t *testing.T) {
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
@@ -141,7 +141,7 @@ func TestJobPackets(t *testing.T) {
 	}
 }
 
-// TestJobWithoutPackets checks that a job whose messages go through shared memory records no packets.
+// TestJobWithoutPackets checks that a job records no packets if its messages are sent through shared memory.
 func TestJobWithoutPackets(t *testing.T) {
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()

@@ -17,9 +17,10 @@ import (
 // ErrInUse means that another process listens on the socket.
 var ErrInUse = errors.New("another process is using the control socket")
 
-// Listen creates the control socket with the given permission bits, and missing directories. It rejects a path
-// that another user could redirect: see privatedir.Parent. It replaces a stale socket, and returns ErrInUse if
-// a process listens on it, or an error if the path is any other file. Closing the listener removes the socket.
+// Listen creates the control socket with the given permission bits, and any missing directories. It rejects a
+// path that another user could redirect (see privatedir.Parent). It replaces a stale socket, returns ErrInUse
+// if a process is listening on the socket, and returns another error if path is any other kind of file. Closing
+// the listener removes the socket.
 func Listen(path string, mode fs.FileMode) (net.Listener, error) {
 	err := privatedir.Parent(path, 0o755)
 	switch {
@@ -40,7 +41,7 @@ func Listen(path string, mode fs.FileMode) (net.Listener, error) {
 	}
 	l.(*net.UnixListener).SetUnlinkOnClose(false)
 	s := &socket{Listener: l, path: path}
-	// No other user can have replaced the socket: its directory was checked.
+	// No other user can have replaced the socket, because the directory has been checked.
 	if err = os.Chmod(path, mode); err == nil {
 		s.made, err = os.Lstat(path)
 	}
@@ -50,7 +51,7 @@ func Listen(path string, mode fs.FileMode) (net.Listener, error) {
 	return s, nil
 }
 
-// clearPath removes a stale socket.
+// clearPath removes a stale socket, if there is one.
 func clearPath(path string) error {
 	info, err := os.Lstat(path)
 	switch {
@@ -73,7 +74,7 @@ func clearPath(path string) error {
 		}
 		return fmt.Errorf("%s: %w: stop it, or set another path with --control or control.socket", path, ErrInUse)
 	case errors.Is(err, fs.ErrNotExist):
-		return nil // its owner just removed it
+		return nil // its owner has just removed it
 	case !errors.Is(err, syscall.ECONNREFUSED):
 		return fmt.Errorf("control socket: %w", err)
 	}
@@ -83,7 +84,7 @@ func clearPath(path string) error {
 	return nil
 }
 
-// socket is a listener that removes its own socket file, but no other, when it is closed.
+// socket is a listener that removes its socket file on Close, unless the file has been replaced.
 type socket struct {
 	net.Listener
 	path string
@@ -92,7 +93,7 @@ type socket struct {
 	err  error
 }
 
-// Close removes the socket.
+// Close closes the listener and removes the socket file.
 func (s *socket) Close() error {
 	s.once.Do(func() {
 		if now, err := os.Lstat(s.path); err == nil && (s.made == nil || os.SameFile(s.made, now)) {

@@ -46,7 +46,8 @@ func TestListen(t *testing.T) {
 	}
 }
 
-// TestListenWhereOthersWrite checks that no socket is created where another user could replace or redirect it.
+// TestListenWhereOthersWrite checks that no socket is created in a place where another user could replace or
+// redirect it.
 func TestListenWhereOthersWrite(t *testing.T) {
 	dir := t.TempDir()
 	for path, mode := range map[string]fs.FileMode{
@@ -85,7 +86,7 @@ func TestListenWhereOthersWrite(t *testing.T) {
 	}
 }
 
-// leaveBehind creates a socket without a listener, like a killed process.
+// leaveBehind creates a socket that has no listener, as a killed process does.
 func leaveBehind(t *testing.T, path string) {
 	t.Helper()
 	l, err := net.Listen("unix", path)
@@ -103,7 +104,7 @@ func TestListenStale(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The socket was replaced: the new file is not ours to remove.
+	// If the socket has been replaced, the new file must not be removed.
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}

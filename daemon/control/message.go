@@ -10,10 +10,10 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// AnyRank, as the local rank of a request, stands for the daemon's lowest rank with run: host.
+// AnyRank, used as the local rank of a request, selects the daemon's lowest rank with run: host.
 const AnyRank = query.AnyRank
 
-// Micros is a time in microseconds; 0 means not measured, which is null in JSON.
+// Micros is a duration in microseconds. 0 means that it was not measured, and is null in JSON.
 type Micros float64
 
 // MarshalJSON implements json.Marshaler.
@@ -24,13 +24,13 @@ func (m Micros) MarshalJSON() ([]byte, error) {
 	return json.Marshal(float64(m))
 }
 
-// Phases are the times between the steps of one message's handshake, as seen by the local rank: the sender of
-// an outgoing message, the receiver of an incoming one.
+// Phases contains the times between the steps of a message's handshake, as seen by the local rank. The local
+// rank is the sender of an outgoing message and the receiver of an incoming one.
 type Phases struct {
 	RequestToClear Micros `json:"request_to_clear_us"`
 	ClearToData    Micros `json:"clear_to_data_us"`
 	DataToAck      Micros `json:"data_to_ack_us"`
-	// Retransmissions counts the packets that the local rank retransmitted.
+	// Retransmissions is the number of packets that the local rank retransmitted.
 	Retransmissions int `json:"retransmissions"`
 }
 
@@ -43,7 +43,7 @@ func phasesOf(p handshake.Phases) Phases {
 	}
 }
 
-// between returns the time from a to b in microseconds, or 0 if the message skipped one of the steps.
+// between returns the time from a to b in microseconds, or 0 if the message skipped one of the two steps.
 func between(a, b handshake.Instant) Micros {
 	if a == 0 || b < a {
 		return 0
@@ -53,17 +53,18 @@ func between(a, b handshake.Instant) Micros {
 
 func micros(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e3 }
 
-// Message describes a message that was sent or received.
+// Message describes a sent or received message.
 type Message struct {
 	From     int    `json:"src"`
 	To       int    `json:"dst"`
 	Words    uint32 `json:"words"`
 	Datatype string `json:"datatype"`
 	Tag      int    `json:"tag"`
-	// Elapsed is the time from the post of the operation to its end, in microseconds.
+	// Elapsed is the time from posting the operation to its completion, in microseconds.
 	Elapsed float64 `json:"elapsed_us"`
 	Phases  Phases  `json:"phases"`
-	// Truncated is set if a received message was longer than the buffer; the reply holds its beginning.
+	// Truncated is non-empty if the received message was longer than the buffer. The reply then contains only
+	// its beginning.
 	Truncated string `json:"truncated,omitempty"`
 }
 
@@ -84,7 +85,7 @@ type SendRequest struct {
 	From, To int
 	Datatype protocol.Datatype
 	Tag      int
-	// Timeout limits the operation; 0 means no limit.
+	// Timeout is the maximum duration of the operation; 0 means no limit.
 	Timeout time.Duration
 }
 
@@ -92,11 +93,11 @@ type SendRequest struct {
 type RecvRequest struct {
 	// To is the local rank, or AnyRank.
 	From, To int
-	// Words is the length of the buffer in words.
+	// Words is the length of the receive buffer in words.
 	Words int
-	// Datatype must be the sender's, unless AnyDatatype is set.
+	// Datatype must equal the sender's datatype, unless AnyDatatype is set.
 	Datatype    protocol.Datatype
 	AnyDatatype bool
-	// Timeout limits the operation; 0 means no limit.
+	// Timeout is the maximum duration of the operation; 0 means no limit.
 	Timeout time.Duration
 }

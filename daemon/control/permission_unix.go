@@ -10,10 +10,10 @@ import (
 	"syscall"
 )
 
-// whoMayConnect returns advice about the users who may connect to a socket, and how to become one.
+// whoMayConnect returns advice on which users may connect to a socket, and on how to become one of them.
 func whoMayConnect(socket string) string {
 	info, err := os.Stat(socket)
-	if err != nil { // a directory above it cannot be searched
+	if err != nil { // this user cannot search one of the parent directories
 		return "this user may not search a directory of its path: run zrlctl as the daemon's user, or as root"
 	}
 	stat, ok := info.Sys().(*syscall.Stat_t)

@@ -12,19 +12,21 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// PingRequest describes messages to a rank that returns each of them, like the echo kernel.
+// PingRequest describes a ping: messages to a rank that sends each of them back, as the echo kernel does.
 type PingRequest struct {
 	// From is the local rank, or AnyRank.
 	From int `json:"from"`
 	To   int `json:"to"`
 	// Words is the length of each message in words.
 	Words int `json:"words"`
-	// Count is the number of consecutive round trips, at least 1.
+	// Count is the number of round trips, made one after the other. It must be at least 1.
 	Count    int    `json:"count"`
 	Datatype string `json:"datatype"`
-	// Timeout limits each round trip, in the syntax of time.ParseDuration; "0s" means no limit.
+	// Timeout is the maximum duration of each round trip, in the syntax of time.ParseDuration. "0s" means no
+	// limit.
 	Timeout string `json:"timeout"`
-	// Seed determines the payload: message i, counted from 0, is Payload of Seed + i. 0 lets the daemon choose.
+	// Seed determines the payload: message i, counted from 0, is Payload with seed Seed + i. If Seed is 0, the
+	// daemon chooses one.
 	Seed uint64 `json:"seed,omitempty"`
 }
 
@@ -35,27 +37,27 @@ type Trip struct {
 	To    int    `json:"dst"`
 	Words int    `json:"words"`
 	Seed  uint64 `json:"seed"`
-	// RoundTrip is the time from the post of the send to the last byte of the echo, in microseconds.
+	// RoundTrip is the time from posting the send to the last byte of the echo, in microseconds.
 	RoundTrip Micros `json:"round_trip_us"`
-	// Out has the phases of our message, and Back those of its echo.
+	// Out contains the phases of the sent message, and Back those of its echo.
 	Out  Phases `json:"out"`
 	Back Phases `json:"back"`
-	// Verified is set if every byte of the echo was compared and is correct.
+	// Verified is set if every byte of the echo has been compared and is correct.
 	Verified bool `json:"verified"`
-	// Late is the number of skipped messages that the peer began to send before it received ours, such as
-	// echoes of earlier pings.
+	// Late is the number of messages that were skipped because the peer began to send them before it received
+	// the ping's message. They may be echoes of earlier pings.
 	Late int `json:"late,omitempty"`
-	// Error and Kind are the reason why the round trip failed. A failed round trip is the last of its ping,
-	// unless Kind is Mismatch.
+	// Error and Kind describe why the round trip failed. A ping ends with its first failed round trip, unless
+	// Kind is Mismatch.
 	Error string `json:"error,omitempty"`
 	Kind  Kind   `json:"kind,omitempty"`
-	// Mismatch is the first difference of an echo of the right length.
+	// Mismatch is the first difference in an echo that has the right length.
 	Mismatch *Difference `json:"mismatch,omitempty"`
 }
 
-// Difference is a word of an echo that differs from the word sent.
+// Difference describes a word of an echo that differs from the word sent.
 type Difference struct {
-	// Word is the index in the message, counted from 0.
+	// Word is the index of the word in the message, counted from 0.
 	Word int    `json:"word"`
 	Want uint32 `json:"want"`
 	Got  uint32 `json:"got"`
@@ -66,8 +68,8 @@ func (t *Trip) fail(err error) {
 	t.Error, t.Kind = e.Message, e.Kind
 }
 
-// trip makes one round trip, and fills t. A message that the port would split is sent piece by piece: its echo
-// arrives in the same pieces, each before the peer receives the next.
+// trip makes one round trip and fills in t. If the port would split the message, trip sends one piece at a
+// time, and receives the echo of each piece before it sends the next one.
 func (p *pinger) trip(ctx context.Context, port Port, datatype protocol.Datatype, t *Trip) {
 	data := make([]byte, t.Words*protocol.WordLen)
 	Payload(data, t.Seed, datatype)
@@ -100,7 +102,8 @@ func (p *pinger) trip(ctx context.Context, port Port, datatype protocol.Datatype
 	t.RoundTrip = Micros(micros(max(back.Phases.Ack, back.Phases.Data) - out.Phases.Start))
 }
 
-// verify compares the echo of a piece, which begins at the given word of the message, with the data sent.
+// verify compares the echo of a piece with the data sent. word is the index of the piece's first word in the
+// message.
 func (x *exchange) verify(t *Trip, word int) bool {
 	if len(x.echo) != len(x.data) {
 		t.fail(Errorf(Mismatch, "rank %d echoed %d words instead of %d", t.To, x.back.Words,
@@ -119,7 +122,7 @@ func (x *exchange) verify(t *Trip, word int) bool {
 	return false
 }
 
-// Join returns the status of a message sent in two parts, a followed by b.
+// Join returns the status of a message that was sent in two parts, first a and then b.
 func Join(a, b mpe.Status) mpe.Status {
 	a.Words += b.Words
 	a.Phases.Data, a.Phases.Ack = b.Phases.Data, b.Phases.Ack
@@ -127,7 +130,7 @@ func Join(a, b mpe.Status) mpe.Status {
 	return a
 }
 
-// withTimeout is context.WithTimeout, but 0 means no timeout.
+// withTimeout is like context.WithTimeout, except that 0 means no timeout.
 func withTimeout(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	if d <= 0 {
 		return context.WithCancel(ctx)
@@ -135,13 +138,13 @@ func withTimeout(ctx context.Context, d time.Duration) (context.Context, context
 	return context.WithTimeoutCause(ctx, d, &timeoutError{d})
 }
 
-// ofCaller returns a context that ends with the request's context. Its cause reports a cancellation by the
-// caller.
+// ofCaller returns a context that ends with the request's context. If the caller cancelled the request, the
+// cause of the context says so.
 func ofCaller(r *http.Request) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(r.Context()))
 	detach := context.AfterFunc(r.Context(), func() {
 		cause := context.Cause(r.Context())
-		if errors.Is(cause, context.Canceled) { // and not the end of the daemon
+		if errors.Is(cause, context.Canceled) { // the daemon is not stopping
 			cause = cancelledError{}
 		}
 		cancel(cause)
@@ -152,13 +155,14 @@ func ofCaller(r *http.Request) (context.Context, context.CancelFunc) {
 	}
 }
 
-// cancelledError is the cause of an operation whose caller closed its side of the connection.
+// cancelledError is the cause of cancellation for an operation whose caller has closed its side of the
+// connection.
 type cancelledError struct{}
 
 func (cancelledError) Error() string { return "cancelled by its caller" }
 func (cancelledError) Unwrap() error { return context.Canceled }
 
-// timeoutError is the expiry of a caller's timeout.
+// timeoutError reports that a caller's timeout has expired.
 type timeoutError struct{ after time.Duration }
 
 func (e *timeoutError) Error() string {

@@ -62,7 +62,7 @@ func TestPingMismatch(t *testing.T) {
 	} {
 		c := fakeServer(t, &fakeBackend{echo: tt.echo})
 		trips, err := pingOnce(t, c, func(r *PingRequest) { r.Count = 2 })
-		if err != nil || len(trips) != 2 { // the next ones are still tried
+		if err != nil || len(trips) != 2 { // the following round trips are still attempted
 			t.Fatal(tt.name, trips, err)
 		}
 		trip := trips[0]
@@ -80,8 +80,8 @@ func TestPingMismatch(t *testing.T) {
 	}
 }
 
-// TestPingLate checks that an echo that arrives after the deadline of its ping is not taken for the echo of the
-// next ping.
+// TestPingLate checks that an echo that arrives after the deadline of its ping is not mistaken for the echo of
+// the next ping.
 func TestPingLate(t *testing.T) {
 	var late [][]byte
 	b := &fakeBackend{echo: func(data []byte) []byte {
@@ -106,7 +106,7 @@ func TestPingLate(t *testing.T) {
 	}
 }
 
-// TestPingBusy checks that a ping waits for another one of the same ranks.
+// TestPingBusy checks that a ping waits for another ping between the same ranks to end.
 func TestPingBusy(t *testing.T) {
 	b := &fakeBackend{echo: func([]byte) []byte { return nil }}
 	c := fakeServer(t, b)

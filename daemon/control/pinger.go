@@ -15,26 +15,27 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// SettleTime is the time for which a ping continues after its caller has disconnected: longer than the 3.3 s
-// within which a deployed node retransmits a packet. Ending earlier could wedge an FPGA in the middle of an
-// operation, and the echo would arrive in the next receive. When the daemon stops, the time is half of
-// closeTime.
+// SettleTime is how long a ping continues after its caller has disconnected. It is longer than the 3.3 s within
+// which a deployed node retransmits a packet. If the ping ended earlier, it could wedge an FPGA in the middle
+// of an operation, and the next receive would get the echo. When the daemon stops, the ping continues for half
+// of closeTime.
 const SettleTime = 4 * time.Second
 
-// maxPending limits the messages without an echo that are remembered per pair of ranks.
+// maxPending is the maximum number of messages without an echo that are remembered for a pair of ranks.
 const maxPending = 16
 
-// pinger serializes the pings of one pair of ranks.
+// pinger runs the pings between one pair of ranks one at a time.
 type pinger struct {
 	busy chan struct{} // holds a token while a ping runs
-	// wanted is sent to by a waiting ping. A ping whose caller is gone receives from it, and ends.
+	// A ping that waits for another ping sends on wanted; a ping whose caller has gone away receives from it
+	// and exits.
 	wanted chan struct{}
-	// pending are messages whose echo has not arrived. It may still arrive, and must not be mistaken for the
-	// echo of a later message.
+	// pending identifies messages whose echo has not arrived. The echo may still arrive, and must not be
+	// mistaken for the echo of a later message.
 	pending []fingerprint
 }
 
-// fingerprint identifies the message of a ping.
+// fingerprint identifies a message sent by a ping.
 type fingerprint struct {
 	words uint32
 	sum   uint64
@@ -46,13 +47,13 @@ func fingerprintOf(words uint32, b []byte) fingerprint {
 	return fingerprint{words, maphash.Bytes(fingerprintSeed, b)}
 }
 
-// pingers holds the pinger of each pair of ranks.
+// pingers contains a pinger for each pair of ranks.
 type pingers struct {
 	mu    sync.Mutex
 	pairs map[[2]int]*pinger
 }
 
-// acquire returns the pair's pinger once no other ping uses it.
+// acquire waits until no other ping uses the pinger of the pair, and returns it.
 func (ps *pingers) acquire(ctx context.Context, from, to int) (*pinger, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -81,11 +82,11 @@ func (ps *pingers) acquire(ctx context.Context, from, to int) (*pinger, error) {
 
 func (p *pinger) release() { <-p.busy }
 
-// errSuperseded ends a ping whose caller is gone when another ping waits.
+// errSuperseded ends a ping whose caller has gone away because another ping is waiting.
 var errSuperseded = Errorf(Canceled, "superseded by another ping")
 
-// carryOn returns the context of a ping. It ends with the caller's timeout. After the caller has disconnected,
-// it ends when the ping is complete, another ping waits, or SettleTime has passed.
+// carryOn returns the context of a ping. It ends when the caller's timeout expires. After the caller has
+// disconnected, it ends when the ping completes, another ping is waiting, or SettleTime has passed.
 func (p *pinger) carryOn(caller context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(caller))
 	stop := context.AfterFunc(caller, func() {
@@ -114,19 +115,20 @@ func (p *pinger) carryOn(caller context.Context) (context.Context, context.Cance
 	}
 }
 
-// exchange is the transfer of a message to a peer and back.
+// exchange is the transfer of one message to a peer and of its echo back.
 type exchange struct {
 	port Port
 	peer int
 	data []byte
 	opts mpe.Options
 
-	// sent is closed when the send is complete; out or sendErr is set before.
+	// sent is closed when the send has completed. By then, either out or sendErr is set.
 	sent    chan struct{}
 	out     mpe.Status
 	sendErr error
 
-	// echo is the received message, and back its status. late counts other messages that arrived before it.
+	// echo is the received message, and back is its status. late is the number of other messages that arrived
+	// before it.
 	echo []byte
 	back mpe.Status
 	late int
@@ -138,8 +140,8 @@ func (p *pinger) exchange(ctx context.Context, port Port, peer int, data []byte,
 	x := &exchange{port: port, peer: peer, data: data, opts: mpe.Options{Datatype: datatype}, sent: make(chan struct{})}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	// The receive is posted at the same time as the send: it matches an FPGA's answer, and completes an earlier
-	// send of an FPGA to us.
+	// Post the receive together with the send: it matches the answer from an FPGA, and also completes a send
+	// that an FPGA started earlier.
 	received := make(chan struct{})
 	go func() {
 		x.err = p.receive(ctx, x)
@@ -158,7 +160,7 @@ func (p *pinger) exchange(ctx context.Context, port Port, peer int, data []byte,
 	return x
 }
 
-// receive receives the echo, and skips echoes of earlier messages.
+// receive receives the echo. It skips the echoes of earlier messages.
 func (p *pinger) receive(ctx context.Context, x *exchange) error {
 	ours := fingerprintOf(uint32(len(x.data)/protocol.WordLen), x.data)
 	words := ours.words
@@ -183,8 +185,9 @@ func (p *pinger) receive(ctx context.Context, x *exchange) error {
 	}
 }
 
-// precedes reports whether the received message was announced before the peer cleared ours. Then it is no echo
-// of ours, whatever its content: an earlier daemon may have caused it.
+// precedes reports whether the peer announced the received message before it cleared ours to send. In that case
+// the received message cannot be our echo, even if its content is equal: it may have been caused by an earlier
+// daemon.
 func (x *exchange) precedes() bool {
 	<-x.sent
 	request := x.back.Phases.Request
@@ -198,7 +201,7 @@ func (p *pinger) remember(f fingerprint) {
 	p.pending = append(p.pending, f)
 }
 
-// explain adds the state of the peer to the error of an exchange.
+// explain extends the error of an exchange with the state of the peer.
 func (x *exchange) explain() error {
 	err := cmp.Or(x.sendErr, x.err)
 	wait, ok := errors.AsType[*mpe.WaitError](err)

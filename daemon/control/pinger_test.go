@@ -22,10 +22,10 @@ import (
 // call is a ping whose caller may disconnect.
 type call struct {
 	cancel context.CancelCauseFunc
-	ended  chan Trip // of the last trip
+	ended  chan Trip // receives the last trip
 }
 
-// begin begins a ping of one word to rank 1, and waits until it makes no more progress.
+// begin starts a ping of one word to rank 1. It returns when the ping can make no more progress.
 func begin(s *Server, timeout string) *call {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	c := &call{cancel, make(chan Trip, 1)}
@@ -42,8 +42,8 @@ func begin(s *Server, timeout string) *call {
 	return c
 }
 
-// TestPingWithoutCaller checks that a ping whose caller disconnects continues until its echo arrives, another
-// ping begins, the daemon stops, or its deadline expires.
+// TestPingWithoutCaller checks that a ping whose caller has disconnected continues until its echo arrives,
+// another ping begins, the daemon stops, or its deadline expires.
 func TestPingWithoutCaller(t *testing.T) {
 	const logged = "ping failed after its caller disconnected: rank 0 to rank 1, 1 words: rank 0 waits for rank 1: "
 	for _, tt := range []struct {
@@ -56,7 +56,7 @@ func TestPingWithoutCaller(t *testing.T) {
 		{"its echo comes", context.Canceled, func(_ *Server, b *fakeBackend, echo []byte) { b.sent <- echo }, 0, ""},
 		{"another ping begins", context.Canceled, func(s *Server, b *fakeBackend, echo []byte) {
 			b.echo = func(data []byte) []byte {
-				b.sent <- echo // arrives late
+				b.sent <- echo // the echo arrives late
 				b.echo = nil
 				return data
 			}
@@ -99,7 +99,7 @@ func TestPingWithoutCaller(t *testing.T) {
 	}
 }
 
-// TestPingSaysWhatIsLeft checks that the error of a ping describes the state of its peer.
+// TestPingSaysWhatIsLeft checks that the error of a ping describes the state of the peer.
 func TestPingSaysWhatIsLeft(t *testing.T) {
 	wait := func(state handshake.State, inTransfer bool) error {
 		return fmt.Errorf("%w: %w", &mpe.WaitError{Wait: handshake.Wait{State: state}, InTransfer: inTransfer},

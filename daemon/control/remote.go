@@ -13,15 +13,15 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// maxStatus limits the length in bytes of a status read over HTTP. maxObjects limits its objects: each takes
-// about a hundred times as much memory as its text.
+// maxStatus is the maximum length in bytes of a status read over HTTP. maxObjects is the maximum number of its
+// objects, each of which takes about a hundred times as much memory as its text.
 const (
 	maxStatus  = 16 << 20
 	maxObjects = 1 << 17
 )
 
-// Ask returns the status of the daemon at an address: the URL of its HTTP server, such as
-// http://10.12.0.2:9627, whose /status.json it reads, or the path of its control socket.
+// Ask returns the status of the daemon at an address. The address is the path of the daemon's control socket,
+// or the URL of its HTTP server, such as http://10.12.0.2:9627, from which Ask reads /status.json.
 func Ask(ctx context.Context, address string) (s state.Status, err error) {
 	if !strings.Contains(address, "://") {
 		client := NewClient(address)
@@ -47,7 +47,7 @@ func Ask(ctx context.Context, address string) (s state.Status, err error) {
 	return s, validate(&s, "GET "+req.URL.Redacted())
 }
 
-// decodeStatus decodes a status from an untrusted server.
+// decodeStatus decodes a status received from an untrusted server.
 func decodeStatus(r io.Reader, s *state.Status) error {
 	text, err := io.ReadAll(io.LimitReader(r, maxStatus+1))
 	switch {
@@ -67,7 +67,7 @@ func decodeStatus(r io.Reader, s *state.Status) error {
 	return nil
 }
 
-// unreachableHTTP returns the error of a request without an answer, without the URL, which the caller adds.
+// unreachableHTTP returns the error for a request that got no answer. It omits the URL, which the caller adds.
 func unreachableHTTP(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

@@ -19,32 +19,34 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Backend is the daemon as seen by the server. Its methods must be safe for concurrent use.
+// Backend is the daemon as the server sees it. Its methods must be safe for concurrent use.
 type Backend interface {
 	// Handle is the query.Handler for requests of kinds Status, Reports, Reset, Reload and Support. Its errors
-	// are of type *Error, with kind Refused if a reloaded configuration was refused.
+	// are of type *Error. If a reloaded configuration is refused, the error has kind Refused.
 	Handle(ctx context.Context, r query.Request) query.Response
-	// Authorize returns an *Error unless the caller may make a request that does more than read the status.
-	// unknown is the reason why the caller's credentials are not known, or nil.
+	// Authorize returns nil if the caller may make a request that does more than read the status, and an *Error
+	// otherwise. If the caller's credentials are unknown, unknown is the reason.
 	Authorize(request string, caller wire.Credentials, unknown error) error
-	// Host returns a rank for sends and receives of callers: the given one, or for AnyRank the lowest with run:
-	// host. The error is an *Error.
+	// Host returns the given rank, through which a caller can send and receive. For AnyRank, it returns the
+	// lowest rank with run: host. The error is an *Error.
 	Host(rank int) (Port, error)
-	// Capture writes the recorded packets of the daemon to the writer that open returns, as a pcapng file. The
-	// argument of open is the profile of packets that do not use the extended profile. If open was not called,
-	// the error is an *Error. Capture returns when all packets are written or, if requested, when ctx ends.
+	// Capture writes the packets that the daemon has recorded, as a pcapng file, to the writer returned by
+	// open. The argument of open is the profile of packets that do not use the extended profile. If Capture
+	// fails before it calls open, the error is an *Error. Capture returns when it has written all packets or,
+	// if req.Follow is set, when ctx ends.
 	Capture(ctx context.Context, req CaptureRequest, open func(protocol.Profile) io.Writer) error
 }
 
-// Port is a local rank through which a caller sends and receives. Its methods are those of mpe.Engine.
+// Port is a local rank through which a caller sends and receives. Its methods have the same meaning as in
+// mpe.Engine.
 type Port interface {
 	Rank() int
-	// Size returns the number of ranks of the cluster.
+	// Size returns the number of ranks in the cluster.
 	Size() int
-	// MaxWords returns the length of the longest message that can be sent or received, in words.
+	// MaxWords returns the maximum length of a message to send or receive, in words.
 	MaxWords() int
-	// Cut returns the length in words of the pieces into which Send splits a longer message to the peer, or 0
-	// if it does not. Recv receives one piece.
+	// Cut returns the length in words of the pieces into which Send splits longer messages to the peer, or 0 if
+	// it does not split them. Recv receives a single piece.
 	Cut(peer int) int
 	Send(ctx context.Context, dst int, data []byte, opts mpe.Options) (mpe.Status, error)
 	Recv(ctx context.Context, src int, buf []byte, opts mpe.Options) (mpe.Status, error)
@@ -56,12 +58,12 @@ type Server struct {
 	errlog  *log.Logger
 	pings   pingers
 	times   times
-	// waiting has an element for each request that waits for other ranks.
+	// waiting holds one element for each request that waits for other ranks.
 	waiting chan struct{}
 	payload payload
 }
 
-// NewServer returns a server for the backend. Errors outside of requests are written to errlog.
+// NewServer returns a server for the backend. Errors that do not belong to a request are written to errlog.
 func NewServer(backend Backend, errlog *log.Logger) *Server {
 	return &Server{backend: backend, errlog: errlog, times: defaultTimes, waiting: make(chan struct{}, maxLong)}
 }
@@ -69,10 +71,10 @@ func NewServer(backend Backend, errlog *log.Logger) *Server {
 // closeTime is the time that callers have to read their last answers when the server stops.
 const closeTime = time.Second
 
-// Serve serves l, which it closes, until ctx is done. Then it cancels the operations of its callers, and
-// returns nil once they have their answers.
+// Serve serves requests on l until ctx is done. It then cancels the operations of all callers and returns nil
+// once the callers have received their answers. Serve closes l.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
-	// Operations must end before the server does, or Shutdown would wait for them.
+	// Cancel all operations before stopping the server, because Shutdown would wait for them.
 	ops, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
 	srv := &http.Server{
@@ -103,7 +105,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 // sendPath is the path of requests whose body is a message.
 const sendPath = "/v1/send"
 
-// handler answers a request, or returns an error to answer with.
+// handler answers a request. If it returns an error, the error is sent as the answer.
 type handler func(w http.ResponseWriter, r *http.Request) error
 
 // ServeHTTP implements http.Handler.
@@ -113,7 +115,7 @@ func (h handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// handler returns the router of all requests.
+// handler returns the handler that routes all requests.
 func (s *Server) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /v1/status", s.query(query.Status))
@@ -133,7 +135,7 @@ func (s *Server) handler() http.Handler {
 	return s.bounded(versioned(mux))
 }
 
-// VersionHeader is a header of each answer, with the version of the daemon.
+// VersionHeader is the header that states the daemon's version in each answer.
 const VersionHeader = "Zrlmpid-Version"
 
 // versioned adds the daemon's version to each answer.
@@ -144,7 +146,7 @@ func versioned(next http.Handler) http.Handler {
 	})
 }
 
-// query answers requests of a kind through the backend's handler.
+// query answers requests of one kind by calling the backend's Handle.
 func (s *Server) query(kind query.Kind) handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		req := query.Request{Rank: AnyRank, Peer: AnyRank}
@@ -162,7 +164,7 @@ func (s *Server) query(kind query.Kind) handler {
 	}
 }
 
-// readJSON decodes the body of a request, and rejects unknown fields.
+// readJSON decodes the body of a request. It rejects unknown fields.
 func readJSON(r *http.Request, into any) error {
 	dec := json.NewDecoder(r.Body)
 	dec.DisallowUnknownFields()
@@ -175,7 +177,7 @@ func readJSON(r *http.Request, into any) error {
 	return nil
 }
 
-// A write fails if the caller has disconnected: its error is of no use.
+// The functions below ignore write errors, which only mean that the caller has disconnected.
 
 func writeJSON(w http.ResponseWriter, code int, v any) {
 	w.Header().Set("Content-Type", "application/json")

@@ -13,17 +13,18 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// MessageHeader is the header of recv's answer that holds the Message as JSON.
+// MessageHeader is the header that contains the Message, as JSON, in an answer to recv.
 const MessageHeader = "Zrlmpid-Message"
 
-// DefaultWords is the default buffer length of recv in words: 16 MiB, as for the stand-ins' kernels.
+// DefaultWords is the default buffer length of recv in words. It amounts to 16 MiB, as in the stand-ins'
+// kernels.
 const DefaultWords = 1 << 22
 
 // send sends the body of the request as a message.
 func (s *Server) send(w http.ResponseWriter, r *http.Request) error {
 	q := parametersOf(r)
 	from, to := q.rank("from"), q.rank("to")
-	// Without Sync, a short message of the extended profile counts as sent once it was copied.
+	// Without Sync, a short message of the extended profile would count as sent once it has been copied.
 	opts := mpe.Options{Datatype: q.datatype(), Tag: q.number("tag", 0), Sync: true}
 	timeout := q.timeout()
 	port, err := s.port(q, from, to)
@@ -49,7 +50,7 @@ func (s *Server) send(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// recv receives a message and answers with it.
+// recv receives a message and returns it in the answer.
 func (s *Server) recv(w http.ResponseWriter, r *http.Request) error {
 	q := parametersOf(r)
 	from, to := q.rank("from"), q.rank("to")
@@ -85,7 +86,7 @@ func (s *Server) recv(w http.ResponseWriter, r *http.Request) error {
 	st, err := port.Recv(ctx, from, buf, opts)
 	m := messageOf(port.Rank(), st)
 	if errors.Is(err, handshake.ErrTruncated) {
-		// The sender has its ACK, so the received part must not be lost.
+		// The sender already has its ACK, so the received part must not be lost.
 		m.Truncated = err.Error()
 	} else if err != nil {
 		return err
@@ -102,7 +103,7 @@ func (s *Server) recv(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// port returns the local rank of a request, or the error of q.
+// port returns the local rank of a request. It returns the error of q, if there is one.
 func (s *Server) port(q *parameters, local, peer int) (Port, error) {
 	if q.err != nil {
 		return nil, q.err
@@ -114,10 +115,10 @@ func (s *Server) port(q *parameters, local, peer int) (Port, error) {
 	return port, checkPeer(port, peer)
 }
 
-// anyDatatype, as the datatype of a receive, matches both datatypes.
+// anyDatatype as the datatype of a receive matches messages of both datatypes.
 const anyDatatype = "any"
 
-// parameters reads the parameters of a request, and keeps the first error.
+// parameters parses the parameters of a request and keeps the first error.
 type parameters struct {
 	values url.Values
 	err    error

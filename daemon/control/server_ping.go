@@ -36,10 +36,10 @@ func (s *Server) ping(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// pingBuffers is the number of buffers of a ping, each as long as its message.
+// pingBuffers is the number of buffers that a ping needs, each as long as its message.
 const pingBuffers = 3
 
-// pinging is a valid PingRequest.
+// pinging is a PingRequest that has been validated.
 type pinging struct {
 	port      Port
 	to, words int
@@ -48,7 +48,8 @@ type pinging struct {
 	seed      uint64
 }
 
-// seedMask limits seeds chosen by the daemon, so that they are exact in JSON, where numbers are floating point.
+// seedMask limits seeds chosen by the daemon to integers that a floating-point number in JSON can represent
+// exactly.
 const seedMask = 1<<48 - 1
 
 func (s *Server) checkPing(req PingRequest) (p pinging, err error) {
@@ -77,7 +78,8 @@ func (s *Server) checkPing(req PingRequest) (p pinging, err error) {
 	return p, nil
 }
 
-// trip makes round trip seq. It continues for up to SettleTime after the caller has disconnected.
+// trip makes the round trip with number seq. It continues for up to SettleTime after the caller has
+// disconnected.
 func (s *Server) trip(caller context.Context, p *pinging, seq int) *Trip {
 	ctx, stop := withTimeout(caller, p.timeout)
 	defer stop()

@@ -29,15 +29,16 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// fakeBackend provides rank 0 of a cluster of 4. Rank 1 echoes messages.
+// fakeBackend provides rank 0 of a cluster of 4 ranks. Rank 1 echoes messages.
 type fakeBackend struct {
-	// echo returns the echo of a message; nil echoes the message itself.
+	// echo returns the echo of a message. If it is nil, the echo is equal to the message.
 	echo func(data []byte) []byte
 	cut  int
 	sent chan []byte
 	// refuses makes the backend refuse configurations and captures.
 	refuses bool
-	// denied is the answer to requests that do more than read the status, and asked are their callers.
+	// denied is the answer to requests that do more than read the status. asked contains the callers of these
+	// requests.
 	denied error
 	mu     sync.Mutex
 	asked  []string
@@ -82,7 +83,7 @@ func (b *fakeBackend) Host(rank int) (Port, error) {
 	return b, nil
 }
 
-// Authorize records the request, and returns denied.
+// Authorize records the request and returns denied.
 func (b *fakeBackend) Authorize(request string, caller wire.Credentials, unknown error) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -90,7 +91,7 @@ func (b *fakeBackend) Authorize(request string, caller wire.Credentials, unknown
 	return b.denied
 }
 
-// Capture writes the request and, with Follow, waits until the caller is gone.
+// Capture writes the request. With Follow, it then waits until the caller is gone.
 func (b *fakeBackend) Capture(ctx context.Context, req CaptureRequest, open func(protocol.Profile) io.Writer) error {
 	if b.refuses {
 		return Errorf(Failed, "records nothing")
@@ -109,7 +110,7 @@ func (b *fakeBackend) Size() int     { return 4 }
 func (b *fakeBackend) MaxWords() int { return 1 << 20 }
 func (b *fakeBackend) Cut(int) int   { return b.cut }
 
-// Send fails for rank 2.
+// Send fails if the destination is rank 2.
 func (b *fakeBackend) Send(_ context.Context, dst int, data []byte, _ mpe.Options) (mpe.Status, error) {
 	if dst == 2 {
 		return mpe.Status{}, handshake.ErrPartial
@@ -142,7 +143,7 @@ func (b *fakeBackend) Recv(ctx context.Context, src int, buf []byte, _ mpe.Optio
 	}
 }
 
-// serve serves at path until the test ends.
+// serve serves a backend at path until the test ends.
 func serve(t *testing.T, path string, b Backend) *Client {
 	t.Helper()
 	l, err := Listen(path, 0o600)
@@ -167,7 +168,7 @@ func fakeServer(t *testing.T, b *fakeBackend) *Client {
 	return serve(t, filepath.Join(t.TempDir(), "c.sock"), b)
 }
 
-// TestAnswers checks the answers seen by a caller without our client.
+// TestAnswers checks the answers that a caller gets without using our client.
 func TestAnswers(t *testing.T) {
 	h := NewServer(new(fakeBackend), log.New(io.Discard, "", 0)).handler()
 	for _, tt := range []struct {
@@ -204,7 +205,7 @@ func TestAnswers(t *testing.T) {
 		{"POST", "/v1/send?to=1", strings.Repeat("x", 4<<20+1), 413, TooLong, "longer than 1048576 words"},
 		{"POST", "/v1/recv?from=1&words=1048577", "", 413, TooLong, "1048577 words"},
 		{"POST", "/v1/recv?from=1&words=99999999999999999999", "", 400, Usage, "give a whole number"},
-		{"POST", "/v1/recv?from=3", "", 200, "", ""}, // the message sent above
+		{"POST", "/v1/recv?from=3", "", 200, "", ""}, // the message that was sent above
 		{"POST", "/v1/recv?from=3&timeout=1ms", "", 504, Timeout, "rank 0 waits for rank 3: timed out after 1 ms"},
 		{"POST", "/v1/reset", `{"peer": 3}`, 404, Rank, "no such peer"},
 		{"POST", "/v1/reset", `{"peer": 1}`, 200, "", ""},
@@ -253,7 +254,8 @@ func TestKindOf(t *testing.T) {
 	}
 }
 
-// TestDaemonGone checks that a daemon that exits during a request is not reported as one that never ran.
+// TestDaemonGone checks that, if a daemon exits during a request, the error does not say that no daemon was
+// running.
 func TestDaemonGone(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "c.sock")
 	l, err := Listen(path, 0o600)
@@ -288,12 +290,12 @@ func FuzzRequests(f *testing.F) {
 		if req.URL, err = req.URL.Parse(url); err != nil {
 			return // not a request
 		}
-		// The caller closes the connection, whatever the request waits for, and however often.
+		// The caller closes the connection, no matter what and how often the request waits.
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
 		defer cancel()
 		w := httptest.NewRecorder()
 		NewServer(new(fakeBackend), log.New(io.Discard, "", 0)).handler().ServeHTTP(w, req.WithContext(ctx))
-		if w.Code >= 300 && w.Code < 400 { // from the router, for paths like //
+		if w.Code >= 300 && w.Code < 400 { // a redirect from the router, for paths like //
 			return
 		}
 		var e Error
@@ -303,8 +305,8 @@ func FuzzRequests(f *testing.F) {
 	})
 }
 
-// TestAuthorize checks that every request but the status is authorized, by the credentials that the kernel
-// reports for the caller, before it has an effect.
+// TestAuthorize checks that every request except for the status is authorized before it has an effect, based on
+// the credentials that the kernel reports for the caller.
 func TestAuthorize(t *testing.T) {
 	b := &fakeBackend{denied: Errorf(Permission, "user 7 may only read the status")}
 	c := fakeServer(t, b)
@@ -341,7 +343,7 @@ func TestAuthorize(t *testing.T) {
 	}
 }
 
-// TestAskReports checks that the answers of other ranks reach the tool, including missing ones.
+// TestAskReports checks that the tool receives the answers of other ranks, and learns which are missing.
 func TestAskReports(t *testing.T) {
 	answer, err := query.Get[state.Reports](t.Context(), fakeServer(t, &fakeBackend{}).Handle,
 		query.Request{Kind: query.Reports})

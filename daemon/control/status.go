@@ -6,8 +6,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// validate returns an error unless s is the status of a daemon or of a job: with a version, a process and
-// ranks, and no reference to other ranks.
+// validate returns an error unless s can be the status of a daemon or of a job: it must have a version, a
+// process and ranks, and must not refer to ranks outside its cluster.
 func validate(s *state.Status, source string) error {
 	size := len(s.Cluster)
 	switch {
@@ -20,7 +20,7 @@ func validate(s *state.Status, source string) error {
 	return nil
 }
 
-// misnumbered reports whether the status mentions ranks that the cluster does not have.
+// misnumbered reports whether the status refers to ranks that its cluster does not have.
 func misnumbered(s *state.Status) bool {
 	foreign := func(rank int) bool { return rank < 0 || rank >= len(s.Cluster) }
 	for i := range s.Cluster {

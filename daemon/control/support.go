@@ -1,14 +1,14 @@
 package control
 
-// Support is the part of a bug report that is not in the status.
+// Support is the part of a bug report that is not included in the status.
 type Support struct {
-	// Log is the end of the daemon's log, in complete lines.
+	// Log is the end of the daemon's log. It consists of complete lines.
 	Log string `json:"log"`
-	// Records lists the records of failures that the daemon has written; nil if it writes none.
+	// Records lists the failure records that the daemon has written. It is nil if the daemon writes none.
 	Records *Records `json:"records"`
 }
 
-// Records are the files of a spool.
+// Records describes the files in a spool.
 type Records struct {
 	Directory string `json:"directory"`
 	// Size is the maximum total size of the files in bytes.
@@ -16,7 +16,7 @@ type Records struct {
 	Files []Record `json:"files"` // oldest first
 }
 
-// Record is one file of a spool.
+// Record describes one file in a spool.
 type Record struct {
 	Name  string `json:"name"`
 	Bytes int64  `json:"bytes"`

@@ -12,7 +12,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/daemon/control"
 )
 
-// TestUmask checks that sockets created at the same time leave the umask of the process unchanged.
+// TestUmask checks that the umask of the process is unchanged after sockets have been created concurrently.
 func TestUmask(t *testing.T) {
 	umask := func() int {
 		old := syscall.Umask(0o22)

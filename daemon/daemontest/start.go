@@ -1,4 +1,4 @@
-// Package daemontest runs daemons in test processes. It must not be part of a program.
+// Package daemontest runs daemons inside test processes. Only tests may import it.
 package daemontest
 
 import (
@@ -15,19 +15,19 @@ import (
 	"github.com/zrlmpi/zrlmpid/daemon/standin/wedgetest"
 )
 
-// Running is a daemon that runs until the test ends.
+// Running is a daemon that is stopped at the end of the test.
 type Running struct {
 	*daemon.Daemon
-	// Socket is the control socket, and Client a client of it.
+	// Socket is the path of the control socket. Client is connected to it.
 	Socket string
 	Client *control.Client
 	// Ready is the daemon's ready line.
 	Ready string
 }
 
-// Start runs a daemon with a private control socket. ranks are the entries of the configuration without their
-// numbers, and more is the rest of the configuration. HTTP is disabled unless more sets it. Unless opts has a
-// log, the test fails if a stand-in receives packets that would wedge an FPGA.
+// Start runs a daemon with its own control socket. ranks are the rank entries of the configuration without
+// their numbers; more is the rest of the configuration. HTTP is disabled unless more enables it. If opts.Log is
+// nil, the test fails when a stand-in receives packets that would wedge an FPGA.
 func Start(t testing.TB, opts daemon.Options, more string, ranks ...string) *Running {
 	t.Helper()
 	r := &Running{Socket: filepath.Join(t.TempDir(), "c.sock")}

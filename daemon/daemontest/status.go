@@ -10,19 +10,19 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Started is the start time of the daemon of Cluster.
+// Started is the start time of the daemon whose status Cluster returns.
 var Started = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// Source is a source of statuses for tests.
+// Source provides statuses to tests.
 type Source struct {
-	// Value is the result of Status. Use Change to change it once Status may be called.
+	// Value is the status that Status returns. After the first call of Status, modify it only with Change.
 	Value state.Status
 
 	mu    sync.Mutex
 	times int
 }
 
-// Status returns the status.
+// Status returns a copy of Value.
 func (m *Source) Status() state.Status {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -30,22 +30,22 @@ func (m *Source) Status() state.Status {
 	return m.Value
 }
 
-// Taken returns the number of calls of Status.
+// Taken returns the number of calls to Status.
 func (m *Source) Taken() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.times
 }
 
-// Change changes the next status. f must not modify memory that the last status shares.
+// Change lets f modify the next status. f must not modify memory shared with the previous status.
 func (m *Source) Change(f func(s *state.Status)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	f(&m.Value)
 }
 
-// Cluster returns the status of a host with the given number of peers, some of which wait, lose packets or
-// fail.
+// Cluster returns the status of a host with the given number of peers. Some of the peers are waiting, losing
+// packets or failing.
 func Cluster(peers int, uptime float64, busy bool) state.Status {
 	s := state.Status{
 		Version: "v1.0.0", PID: 4711, Config: "/etc/zrlmpid/zrlmpid.yaml", Started: Started, Uptime: uptime,
@@ -79,7 +79,7 @@ func Cluster(peers int, uptime float64, busy bool) state.Status {
 	return s
 }
 
-// Waits makes rank 0 wait for a peer.
+// Waits makes rank 0 of s wait for a peer.
 func Waits(s *state.Status, peer int, seconds float64) {
 	s.Ranks[0].Engine.Peers[peer-1].Receiving = &state.Wait{
 		State: handshake.WaitRequest, WaitsFor: protocol.SendRequest, Seconds: seconds,

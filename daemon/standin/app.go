@@ -13,8 +13,9 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// app is a worker of a program of package apps, whose host is rank 0. It serves any number of consecutive runs
-// of the host, where an FPGA would have to be reset in between. After a failure it waits for a new run.
+// app is a worker for one of the programs in package apps, with the program's host as rank 0. It serves any
+// number of consecutive runs of the host, between which an FPGA would have to be reset. After a failure, it
+// waits for a new run.
 type app struct {
 	base
 	work worker
@@ -39,7 +40,7 @@ func (k *app) Run(ctx context.Context, r Rank) error {
 	return k.loop(ctx, k.logOf(r), func() (bool, error) { return false, k.work(ctx, world) })
 }
 
-// newApp returns a worker, or an error if its options are invalid.
+// newApp returns a kernel that runs work. If wrong, the error of the options, is not nil, it returns an error.
 func newApp(b base, wrong error, work worker) (Kernel, error) {
 	if wrong != nil {
 		return nil, fmt.Errorf("kernel %q: %w", b.name, wrong)
@@ -47,7 +48,7 @@ func newApp(b base, wrong error, work worker) (Kernel, error) {
 	return &app{b, work}, nil
 }
 
-// newJacobi returns a worker of package jacobi.
+// newJacobi returns a worker for package jacobi.
 func newJacobi(b base) (Kernel, error) {
 	o := jacobi.Options{Columns: b.opts.Columns, Lines: b.opts.Lines, Words: b.opts.Words}
 	work := jacobi.Work[int32]
@@ -57,7 +58,7 @@ func newJacobi(b base) (Kernel, error) {
 	return newApp(b, o.Check(), func(ctx context.Context, world *mpi.Comm) error { return work(ctx, world, o) })
 }
 
-// newKmeans returns a worker of package kmeans.
+// newKmeans returns a worker for package kmeans.
 func newKmeans(b base) (Kernel, error) {
 	o := kmeans.Options{
 		Dimensions: b.opts.Dimensions, Iterations: b.opts.Iterations, NormLimit: b.opts.NormLimit,
@@ -66,15 +67,15 @@ func newKmeans(b base) (Kernel, error) {
 	return newApp(b, o.Check(), func(ctx context.Context, world *mpi.Comm) error { return kmeans.Work(ctx, world, o) })
 }
 
-// newMatvec returns a worker of package matvec, of float32. Like an FPGA's program, it uses Send and Recv
-// instead of collective calls.
+// newMatvec returns a worker for package matvec, with elements of type float32. Like an FPGA's program, the
+// worker uses Send and Recv instead of collective calls.
 func newMatvec(b base) (Kernel, error) {
 	o := matvec.Options{Words: b.opts.Words, Unrolled: true, FPGAs: b.fpgas}
 	return newApp(b, o.Check(),
 		func(ctx context.Context, world *mpi.Comm) error { return matvec.Work[float32](ctx, world, o) })
 }
 
-// newBacksub returns a worker of package backsub, like newMatvec.
+// newBacksub returns a worker for package backsub. See newMatvec.
 func newBacksub(b base) (Kernel, error) {
 	o := backsub.Options{Words: b.opts.Words, Unrolled: true, FPGAs: b.fpgas}
 	return newApp(b, o.Check(),

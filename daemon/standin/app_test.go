@@ -18,7 +18,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// world returns the host's world communicator.
+// world returns the world communicator of the host.
 func (c *cluster) world() *mpi.Comm {
 	c.t.Helper()
 	world, err := mpi.New(c.engines[0])
@@ -28,8 +28,8 @@ func (c *cluster) world() *mpi.Comm {
 	return world
 }
 
-// loseEachOnce loses one packet of every message that an FPGA retransmits often enough: SEND_REQUEST,
-// CLEAR_TO_SEND and DATA in turn. ACKs, which an FPGA sends once, are not lost.
+// loseEachOnce drops one packet of every message: a SEND_REQUEST, a CLEAR_TO_SEND or a DATA packet, in turn.
+// FPGAs retransmit these often enough. ACKs, which an FPGA sends only once, are not dropped.
 func (c *cluster) loseEachOnce() (lost *int) {
 	lost = new(int)
 	done := make(map[[2]int]bool) // of the message between these ranks
@@ -51,7 +51,7 @@ func (c *cluster) loseEachOnce() (lost *int) {
 	return lost
 }
 
-// grid returns a grid with varied values.
+// grid returns a grid that contains various values.
 func grid[T jacobi.Cell](size int) *jacobi.Grid[T] {
 	g := jacobi.NewGrid(size, T(128))
 	for i := range g.Cells {
@@ -60,7 +60,7 @@ func grid[T jacobi.Cell](size int) *jacobi.Grid[T] {
 	return g
 }
 
-// computeGrid makes the stand-ins compute a grid, and compares every bit with the serial result.
+// computeGrid lets the stand-ins compute a grid, and compares every bit of the result with the serial result.
 func computeGrid[T jacobi.Cell](t *testing.T, world *mpi.Comm, size, iterations int, o jacobi.Options) {
 	t.Helper()
 	got, want := grid[T](size), grid[T](size)
@@ -73,7 +73,7 @@ func computeGrid[T jacobi.Cell](t *testing.T, world *mpi.Comm, size, iterations 
 	}
 }
 
-// TestJacobi makes consecutive runs of a host with stand-ins.
+// TestJacobi runs the host several times with the same stand-ins.
 func TestJacobi(t *testing.T) {
 	const size, iterations = 30, 3
 	for _, lossy := range []bool{false, true} {
@@ -118,7 +118,7 @@ func TestJacobiOfFloats(t *testing.T) {
 	})
 }
 
-// TestJacobiDefaults uses the sizes of upstream's example, whose lines need several datagrams.
+// TestJacobiDefaults uses the sizes of upstream's example, in which a line needs several datagrams.
 func TestJacobiDefaults(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 5)
@@ -173,14 +173,14 @@ func TestKmeans(t *testing.T) {
 	}
 }
 
-// TestAppRestarts checks that a worker waits for a new run after invalid messages of a host.
+// TestAppRestarts checks that a worker waits for a new run after it has received invalid messages from a host.
 func TestAppRestarts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 2)
 		defer c.close()
 		k := c.run(1, "jacobi", config.KernelOptions{Columns: 8})
-		c.send(1, []byte{1, 0, 0, 0}, protocol.Int) // iterations
-		c.send(1, words(5, 0), protocol.Int)        // no line of 8
+		c.send(1, []byte{1, 0, 0, 0}, protocol.Int) // number of iterations
+		c.send(1, words(5, 0), protocol.Int)        // not a line of length 8
 		synctest.Wait()
 		if s := k.Stats(); s.Errors != 1 || k.logs.FilterMessage("kernel restarts its loop").Len() != 1 {
 			t.Errorf("%+v", s)
@@ -216,7 +216,7 @@ func TestAppRefuses(t *testing.T) {
 	}
 }
 
-// keeper is a rank that records whether it was closed.
+// keeper is a rank that records whether it has been closed.
 type keeper struct {
 	*mpe.Engine
 	closed bool
@@ -237,7 +237,7 @@ func TestAppDoesNotCloseItsRank(t *testing.T) {
 		if err := k.wait(t); err != context.Canceled || rank.closed {
 			t.Errorf("ended with %v; closed: %v", err, rank.closed)
 		}
-		// The rank continues with another kernel.
+		// The rank can be used by another kernel.
 		c.run(1, "echo", config.KernelOptions{})
 		c.send(1, words(3, 1), protocol.Int)
 		c.recv(1, words(3, 1), protocol.Int)

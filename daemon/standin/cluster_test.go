@@ -22,10 +22,10 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/memnet"
 )
 
-// maxWords is the length of the ranks' longest message.
+// maxWords is the maximum length of a message between the ranks.
 const maxWords = 600_000
 
-// cluster has a host as rank 0, and stand-ins as all other ranks.
+// cluster consists of a host, which is rank 0, and stand-ins.
 type cluster struct {
 	t       *testing.T
 	net     *memnet.Net
@@ -37,7 +37,7 @@ func newCluster(t *testing.T, size int) *cluster {
 	return newClusterFrom(t, size, 1)
 }
 
-// newClusterFrom makes the ranks from firstStandIn on stand-ins.
+// newClusterFrom returns a cluster whose stand-ins are the ranks from firstStandIn on.
 func newClusterFrom(t *testing.T, size, firstStandIn int) *cluster {
 	t.Helper()
 	c := &cluster{t: t, net: memnet.New(size)}
@@ -71,17 +71,17 @@ func newClusterFrom(t *testing.T, size, firstStandIn int) *cluster {
 	return c
 }
 
-// close closes all engines at once.
+// close closes all engines at the same time.
 func (c *cluster) close() {
 	done, cancel := context.WithCancel(context.Background())
 	cancel()
 	for _, e := range c.engines {
 		wedgetest.Check(c.t, e)
-		_ = e.Close(done) // only operations that the test cut off fail
+		_ = e.Close(done) // fails only because of operations that the test has cut off
 	}
 }
 
-// running is a running kernel.
+// running is a kernel that is running.
 type running struct {
 	standin.Kernel
 	engine *mpe.Engine
@@ -99,7 +99,7 @@ func (r *running) notify(err error) {
 	r.broken = append(r.broken, err)
 }
 
-// brokenExchanges returns the errors reported by the kernel.
+// brokenExchanges returns the errors that the kernel has reported.
 func (r *running) brokenExchanges() []error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -114,7 +114,7 @@ func (c *cluster) run(rank int, spec string, opts config.KernelOptions) *running
 	return r
 }
 
-// prepare creates a kernel that logs to the test.
+// prepare creates a kernel whose log is available to the test.
 func (c *cluster) prepare(spec string, opts config.KernelOptions) *running {
 	c.t.Helper()
 	core, logs := observer.New(zap.DebugLevel)
@@ -127,17 +127,17 @@ func (c *cluster) prepare(spec string, opts config.KernelOptions) *running {
 	return r
 }
 
-// start starts a prepared kernel.
+// start starts a kernel that has been prepared.
 func (c *cluster) start(rank int, r *running) {
 	ctx, cancel := context.WithCancel(context.Background())
 	r.stop, r.engine = cancel, c.engines[rank]
 	go func() { r.ended <- r.Run(ctx, c.engines[rank]) }()
 }
 
-// stats are counters of a kernel and its engine.
+// stats contains counters of a kernel and of its engine.
 type stats struct{ Sent, SentWords, Received, ReceivedWords, Errors, Starts uint64 }
 
-// Stats adds the engine's counters to the kernel's.
+// Stats returns the kernel's counters together with the engine's.
 func (r *running) Stats() stats {
 	own := r.Kernel.Stats()
 	s := stats{Errors: own.Errors, Starts: own.Starts}
@@ -148,7 +148,7 @@ func (r *running) Stats() stats {
 	return s
 }
 
-// cancel cancels the kernel, and checks that it ends for that reason.
+// cancel cancels the kernel's context, and checks that the kernel ends for that reason.
 func (r *running) cancel(t *testing.T) {
 	t.Helper()
 	r.stop()
@@ -157,7 +157,7 @@ func (r *running) cancel(t *testing.T) {
 	}
 }
 
-// wait waits for the kernel to end. In a bubble the timeout costs nothing.
+// wait waits for the kernel to end. In a bubble, its timeout takes no real time.
 func (r *running) wait(t *testing.T) error {
 	t.Helper()
 	select {
@@ -176,7 +176,7 @@ func within(t *testing.T, d time.Duration) context.Context {
 	return ctx
 }
 
-// send sends from rank 0.
+// send sends a message from rank 0.
 func (c *cluster) send(to int, data []byte, d protocol.Datatype) {
 	c.t.Helper()
 	if _, err := c.engines[0].Send(within(c.t, time.Minute), to, data, mpe.Options{Datatype: d}); err != nil {
@@ -184,7 +184,7 @@ func (c *cluster) send(to int, data []byte, d protocol.Datatype) {
 	}
 }
 
-// recv receives at rank 0 and compares the message.
+// recv receives a message at rank 0 and checks its content.
 func (c *cluster) recv(from int, want []byte, d protocol.Datatype) {
 	c.t.Helper()
 	buf := make([]byte, len(want)+64)

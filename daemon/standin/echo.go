@@ -7,11 +7,11 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// anything matches every message of a rank.
+// anything matches any message from a rank.
 var anything = mpe.Options{AnyDatatype: true, AnyTag: true}
 
 // echo returns every message from KernelOptions.Peer to its sender, with the same datatype and tag. A message
-// that cannot be returned, or is longer than KernelOptions.Words, is lost, as with an FPGA that is reset.
+// that is longer than KernelOptions.Words or cannot be returned is lost, as it is with an FPGA that is reset.
 type echo struct{ base }
 
 // Run implements Kernel.
@@ -31,8 +31,8 @@ func (k *echo) Run(ctx context.Context, r Rank) error {
 	})
 }
 
-// message returns the part of the buffer that a received message fills.
+// message returns the part of buf that contains a received message.
 func message(buf []byte, st mpe.Status) []byte { return buf[:int64(st.Words)*protocol.WordLen] }
 
-// sameAs returns options with the datatype and tag of a received message.
+// sameAs returns options with the datatype and tag of the received message.
 func sameAs(st mpe.Status) mpe.Options { return mpe.Options{Datatype: st.Datatype, Tag: st.Tag} }

@@ -14,9 +14,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// execKernel runs a user's program, which makes its calls over the MPE interface. A program that exits with
-// status 0 has completed its work. After any other exit, which is logged, the program is restarted after a
-// pause.
+// execKernel runs a user's program, which makes calls over the MPE interface. If the program exits with status
+// 0, its work is complete. Any other exit is logged, and the program is restarted after a pause.
 type execKernel struct {
 	base
 	command []string
@@ -24,7 +23,8 @@ type execKernel struct {
 	state   programState
 }
 
-// exitGrace is the time that a program has to exit after its streams were closed, and again after SIGTERM.
+// exitGrace is the time that a program has to exit after its streams have been closed, and once more after
+// SIGTERM.
 const exitGrace = 2 * time.Second
 
 func newExec(b base, command []string) (Kernel, error) {
@@ -78,14 +78,14 @@ func (k *execKernel) Run(ctx context.Context, r Rank) error {
 	})
 }
 
-// rankEnv returns the environment variables with which a program finds its rank.
+// rankEnv returns the environment variables from which a program learns its rank.
 func rankEnv(r Rank) []string {
 	return []string{"ZRLMPI_RANK=" + strconv.Itoa(r.Rank()), "ZRLMPI_SIZE=" + strconv.Itoa(r.Size())}
 }
 
-// run serves the program's calls until the program exits, makes a malformed call, or ctx ends. When run
-// returns, the program and all processes of its group have exited. The error is nil if the program exited with
-// status 0 between two calls.
+// run serves the program's calls until the program exits, makes a malformed call, or ctx ends. It returns when
+// all processes in the program's group have exited. The error is nil if the program exited with status 0
+// between two calls.
 func (p *program) run(ctx context.Context, serve func(context.Context) error) error {
 	calls, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -98,7 +98,7 @@ func (p *program) run(ctx context.Context, serve func(context.Context) error) er
 	wait := false
 	select {
 	case <-served:
-		// The program may be about to exit, with a more informative status.
+		// The program may be about to exit with a status that says more than the error.
 		wait = !errors.Is(broken, ErrMalformedCall) && !errors.Is(broken, mpe.ErrClosed)
 	case <-p.exited:
 		if p.toEnd {
@@ -120,8 +120,8 @@ func (p *program) run(ctx context.Context, serve func(context.Context) error) er
 	return fmt.Errorf("%w (%w)", broken, p.exit)
 }
 
-// stop ends the program, and waits for its tasks. If wait is set, it first gives the program time to exit by
-// itself.
+// stop ends the program and waits for its tasks. If wait is set, it first gives the program time to exit
+// voluntarily.
 func (p *program) stop(wait bool) {
 	p.input.Close()
 	if !wait || !p.exitsWithin() {
@@ -132,14 +132,15 @@ func (p *program) stop(wait bool) {
 			<-p.exited
 		}
 	}
-	// Its output ends with the program, unless a process outside its group has inherited it.
+	// The output ends with the program, unless a process outside its group has inherited the descriptor.
 	cut := time.AfterFunc(p.grace, p.closeOutputs)
 	p.tasks.Wait()
 	cut.Stop()
 	p.closeOutputs()
 }
 
-// exitsWithin waits for the program to exit, for at most the grace period.
+// exitsWithin waits for the program to exit, but no longer than the grace period. It reports whether the
+// program has exited.
 func (p *program) exitsWithin() bool {
 	t := time.NewTimer(p.grace)
 	defer t.Stop()

@@ -19,7 +19,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// spec returns the specification of a kernel that runs one of the test's programs.
+// spec returns the specification of a kernel that runs one of the programs in this test binary.
 func spec(t *testing.T, program ...string) string {
 	self, err := os.Executable()
 	if err != nil {
@@ -31,7 +31,7 @@ func spec(t *testing.T, program ...string) string {
 	return "exec:" + self + " " + programArg + " " + strings.Join(program, " ")
 }
 
-// until waits for a condition that another goroutine establishes.
+// until waits until a condition is met that another goroutine establishes.
 func until(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	tick := time.NewTicker(time.Millisecond)
@@ -43,7 +43,7 @@ func until(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-// said returns the lines that the program wrote to its standard error.
+// said returns the lines that the program has written to its standard error.
 func (r *running) said() (lines []string) {
 	for _, e := range r.logs.FilterMessage("program output").All() {
 		lines = append(lines, e.ContextMap()["line"].(string))
@@ -85,7 +85,7 @@ func TestExecEnvironmentAndEndOfWork(t *testing.T) {
 	}
 }
 
-// TestExecDocumentedExample checks the documented example, byte for byte.
+// TestExecDocumentedExample checks that the documented example is correct in every byte.
 func TestExecDocumentedExample(t *testing.T) {
 	doc, err := filepath.Abs("../../docs/mpe_interface.md")
 	if err != nil {
@@ -123,7 +123,7 @@ func TestExecExampleInC(t *testing.T) {
 	}
 }
 
-// TestExecFailingCalls checks that failed calls are answered, and that the program can continue.
+// TestExecFailingCalls checks that failed calls are answered, and that the program can then make further calls.
 func TestExecFailingCalls(t *testing.T) {
 	tests := []struct {
 		name    string
@@ -164,8 +164,8 @@ func TestExecFailingCalls(t *testing.T) {
 	}
 }
 
-// TestExecMalformedCalls checks that a program that makes malformed calls is stopped, restarted later, and does
-// not hang the kernel.
+// TestExecMalformedCalls checks that a program that makes malformed calls is stopped and later restarted, and
+// that it cannot block the kernel.
 func TestExecMalformedCalls(t *testing.T) {
 	tests := []struct {
 		name    string
@@ -244,7 +244,7 @@ func TestExecStandardError(t *testing.T) {
 	}
 }
 
-// runWithGrace is run with a short grace period.
+// runWithGrace is like run, but uses a short grace period.
 func (c *cluster) runWithGrace(rank int, spec string, grace time.Duration) *running {
 	c.t.Helper()
 	r := c.prepare(spec, config.KernelOptions{Words: 100})
@@ -253,7 +253,8 @@ func (c *cluster) runWithGrace(rank int, spec string, grace time.Duration) *runn
 	return r
 }
 
-// TestExecCancelKillsAll checks that the context's end kills a program that ignores SIGTERM, and its children.
+// TestExecCancelKillsAll checks that, when the context ends, a program that ignores SIGTERM is killed together
+// with its children.
 func TestExecCancelKillsAll(t *testing.T) {
 	c := newCluster(t, 2)
 	defer c.close()
@@ -266,14 +267,14 @@ func TestExecCancelKillsAll(t *testing.T) {
 	nothingLeft(t)
 }
 
-// TestExecExitKillsChildren checks that the exit of a program ends the rest of its process group.
+// TestExecExitKillsChildren checks that the rest of a program's process group is killed when the program exits.
 func TestExecExitKillsChildren(t *testing.T) {
 	c := newCluster(t, 2)
 	defer c.close()
 	family, socket := listen(t)
 	k := c.run(1, spec(t, "stubborn", "parent", socket), config.KernelOptions{Words: 1})
 	parent, child := accept(t, family)
-	parent.Close() // upon which it exits
+	parent.Close() // makes the program exit
 	if err := k.wait(t); err != nil {
 		t.Error(err)
 	}
@@ -292,7 +293,7 @@ func listen(t *testing.T) (net.Listener, string) {
 	return l, socket
 }
 
-// accept waits for connections from the program and its child.
+// accept accepts a connection from the program and one from its child.
 func accept(t *testing.T, l net.Listener) (parent, child net.Conn) {
 	t.Helper()
 	l.(*net.UnixListener).SetDeadline(time.Now().Add(time.Minute))
@@ -316,7 +317,7 @@ func accept(t *testing.T, l net.Listener) (parent, child net.Conn) {
 	return parent, child
 }
 
-// gone checks that the process at the other end has exited.
+// gone checks that the process at the other end of conn has exited.
 func gone(t *testing.T, conn net.Conn) {
 	t.Helper()
 	if _, err := conn.Read(make([]byte, 1)); err != io.EOF {
@@ -324,7 +325,7 @@ func gone(t *testing.T, conn net.Conn) {
 	}
 }
 
-// nothingLeft checks that no goroutine of the kernel is left.
+// nothingLeft checks that no goroutine of the kernel is running any longer.
 func nothingLeft(t *testing.T) {
 	t.Helper()
 	buf := make([]byte, 1<<20)
@@ -333,7 +334,7 @@ func nothingLeft(t *testing.T) {
 	})
 }
 
-// TestExecClosedOutput checks that a program that closes its output can make no more calls.
+// TestExecClosedOutput checks that a program that has closed its output cannot make further calls.
 func TestExecClosedOutput(t *testing.T) {
 	c := newCluster(t, 2)
 	defer c.close()
@@ -348,7 +349,7 @@ func TestExecClosedOutput(t *testing.T) {
 	}
 }
 
-// TestExecInputEnds checks that closing its input asks a program to exit, before any signal.
+// TestExecInputEnds checks that a program's input is closed to ask it to exit before any signal is sent.
 func TestExecInputEnds(t *testing.T) {
 	c := newCluster(t, 2)
 	defer c.close()
@@ -358,7 +359,7 @@ func TestExecInputEnds(t *testing.T) {
 	}
 }
 
-// TestExecOutputHeldOpen checks that a process that left the program's group cannot block the kernel.
+// TestExecOutputHeldOpen checks that a process that is no longer in the program's group cannot block the kernel.
 func TestExecOutputHeldOpen(t *testing.T) {
 	c := newCluster(t, 2)
 	defer c.close()
@@ -368,7 +369,7 @@ func TestExecOutputHeldOpen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer child.Close() // upon which it exits
+	defer child.Close() // makes the child exit
 	if err := k.wait(t); err != nil || k.Stats().Starts != 1 {
 		t.Errorf("ended with %v after %+v", err, k.Stats())
 	}

@@ -9,11 +9,11 @@ import (
 	"github.com/zrlmpi/zrlmpid/config"
 )
 
-// newRTL returns the error of newExec.
+// newRTL returns the same error as newExec.
 func newRTL(b base, k config.Kernel) (Kernel, error) { return newExec(b, k.Command) }
 
-// newExec returns an error: ending a program together with all its children needs the process groups and waitid
-// of Linux.
+// newExec returns an error. Only Linux has the process groups and the waitid call that are needed to end a
+// program together with all its children.
 func newExec(b base, _ []string) (Kernel, error) {
 	return nil, fmt.Errorf("kernel %q: programs run on Linux only: %w", b.name, errors.ErrUnsupported)
 }

@@ -5,7 +5,7 @@ import "time"
 // SetGrace sets the grace period of an exec kernel.
 func SetGrace(k Kernel, d time.Duration) { k.(*execKernel).grace = d }
 
-// rtlOf returns the rtlKernel that a kernel is, or contains.
+// rtlOf returns k if it is an rtlKernel, or the rtlKernel that k contains.
 func rtlOf(k Kernel) *rtlKernel {
 	if net, ok := k.(*rtlNetKernel); ok {
 		return net.rtlKernel
@@ -13,7 +13,7 @@ func rtlOf(k Kernel) *rtlKernel {
 	return k.(*rtlKernel)
 }
 
-// SetLimits sets the limits of an rtl kernel, and shortens its grace period.
+// SetLimits sets the limits of an rtl kernel and shortens its grace period.
 func SetLimits(k Kernel, start, answer time.Duration) {
 	rtl := rtlOf(k)
 	rtl.limits, rtl.grace = limits{start, answer}, 50*time.Millisecond

@@ -14,8 +14,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/daemon/daemontest"
 )
 
-// TestFaults checks that a stand-in with faults loses packets by its rules, whichever side sends them, and that
-// its messages arrive nevertheless.
+// TestFaults checks that packets are lost according to the rules of a stand-in's faults, regardless of which
+// side sends them, and that the messages arrive nevertheless.
 func TestFaults(t *testing.T) {
 	network := loopback.Network(t)
 	at := func(n int) string { return fmt.Sprintf("address: %s%d, ", network, n) }
@@ -43,7 +43,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestFaultsOverOtherTransports checks that a rank without datagrams cannot have faults.
+// TestFaultsOverOtherTransports checks that a rank that does not use datagrams cannot have faults.
 func TestFaultsOverOtherTransports(t *testing.T) {
 	for _, transport := range []string{"tcp", "shm"} {
 		cfg, err := config.Parse(strings.NewReader(`control: {socket: ""}

@@ -12,59 +12,61 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// Rank is the rank on which a kernel runs. *mpe.Engine implements it. A kernel must not close it.
+// Rank is the rank on which a kernel runs. *mpe.Engine implements it. A kernel must not close its rank.
 type Rank interface {
 	mpe.Device
 	Send(ctx context.Context, dst int, data []byte, opts mpe.Options) (mpe.Status, error)
 	Recv(ctx context.Context, src int, buf []byte, opts mpe.Options) (mpe.Status, error)
 }
 
-// counters counts failures, starts of programs, and successes: calls of programs, or rounds of other kernels.
+// counters counts failures, program starts, and successes. A success is a call of a program, or a round of
+// another kernel.
 type counters struct{ errors, starts, succeeded atomic.Uint64 }
 
-// Kernel is the computation of a stand-in.
+// Kernel performs the computation of a stand-in.
 type Kernel interface {
-	// Run runs the kernel on a rank until ctx ends, and returns its cause, or until the kernel's work is
-	// complete, and returns nil. Other errors are permanent: a peer that the cluster does not have, a rank that
-	// is shut down (mpe.ErrClosed), and ErrKeepsFailing. Calls of Run must not overlap. When Run returns, no
-	// goroutine of the kernel is running.
+	// Run runs the kernel on a rank. When ctx ends, Run returns the cause of ctx; when the kernel's work is
+	// complete, it returns nil. Any other error is permanent: the cluster has no such peer, the rank is shut
+	// down (mpe.ErrClosed), or the kernel keeps failing (ErrKeepsFailing). Calls of Run must not overlap. No
+	// goroutine of the kernel is running after Run has returned.
 	Run(ctx context.Context, r Rank) error
 	// Stats returns the kernel's counters and state. It is safe for concurrent use.
 	Stats() state.Kernel
-	// String returns the specification from which the kernel was created, without the arguments of a program,
-	// which may be secret.
+	// String returns the specification from which the kernel was created. It omits the arguments of a program,
+	// since they may be secret.
 	String() string
 }
 
-// Env is the environment of a kernel.
+// Env is the environment in which a kernel runs.
 type Env struct {
-	// FPGAs are the ranks of FPGAs in the order of upstream's cluster file, if its compiler makes collective
-	// calls a tree (com_opt 1 and more). kmeans, matvec and backsub use it. With fewer than two, their
-	// collective calls are flat.
+	// FPGAs contains the ranks of FPGAs, in the order of upstream's cluster file, if upstream's compiler uses a
+	// tree for collective calls (com_opt 1 and above). It is used by kmeans, matvec and backsub. If it has
+	// fewer than two ranks, their collective calls do not use a tree.
 	FPGAs []int
-	// FailureLimit is the time after which Run returns the error of a kernel that fails continuously; 0 means
-	// never.
+	// FailureLimit is the time for which a kernel may fail without a success before Run returns the kernel's
+	// error; 0 means no limit.
 	FailureLimit time.Duration
-	// Log receives failures and the completion of the work; nil discards them.
+	// Log receives a line for each failure and for the completion of the work. If it is nil, these lines are
+	// discarded.
 	Log *zap.Logger
-	// Failed is called when an exchange with other ranks is broken: a message was longer than the kernel
-	// accepts, the role of a simulation broke a rule, or its simulator ended. It must be safe for concurrent
-	// use. It may be nil.
+	// Failed, if not nil, is called when an exchange with other ranks is broken: a message was longer than the
+	// kernel accepts, a simulated role broke a rule, or the simulator exited. It must be safe for concurrent
+	// use.
 	Failed func(error)
 }
 
 const (
-	// DefaultWords is the default length of the longest message that a kernel accepts: 16 MiB. An FPGA is
-	// limited only by its program's buffer; upstream's largest example, k-means with a million vectors, has
-	// messages of up to 2,400,000 words.
+	// DefaultWords is the default maximum length of a message that a kernel accepts: 16 MiB. An FPGA is limited
+	// only by its program's buffer. Upstream's largest example, k-means with a million vectors, has messages of
+	// up to 2,400,000 words.
 	DefaultWords = 1 << 22
-	// DefaultLength is the default length in words of messages that a kernel generates: 1 MiB.
+	// DefaultLength is the default length, in words, of the messages that a kernel generates: 1 MiB.
 	DefaultLength = 1 << 18
 )
 
-// New returns the kernel that spec names: "echo", "ring", "sink", "source", "jacobi", "kmeans", "matvec",
-// "backsub", or "exec:PROGRAM ARGS…", "rtl:SIMULATOR ARGS…" or "rtl-net:SIMULATOR ARGS…", whose words are split
-// at blanks, without quoting. The program must exist. The options must be valid.
+// New returns the kernel named by spec: "echo", "ring", "sink", "source", "jacobi", "kmeans", "matvec",
+// "backsub", "exec:PROGRAM ARGS…", "rtl:SIMULATOR ARGS…" or "rtl-net:SIMULATOR ARGS…". The command in the last
+// three is split at blanks, without any quoting. The program must exist, and opts must be valid.
 func New(spec string, opts config.KernelOptions, env Env) (Kernel, error) {
 	length := opts.Words
 	if opts.Words == 0 {

@@ -44,7 +44,7 @@ func TestRunRefusesPeer(t *testing.T) {
 		c := newCluster(t, 2)
 		defer c.close()
 		for _, spec := range []string{"echo", "sink", "source"} {
-			for _, peer := range []int{1, 2} { // itself, and an unknown rank
+			for _, peer := range []int{1, 2} { // the rank itself and an unknown rank
 				if err := c.run(1, spec, config.KernelOptions{Peer: peer, Words: 1}).wait(t); !errors.Is(err,
 					mpe.ErrRank) {
 					t.Errorf("%s with peer %d on rank 1 of 2: %v", spec, peer, err)
@@ -90,7 +90,7 @@ func TestEchoSurvivesLoss(t *testing.T) {
 		k := c.run(1, "echo", config.KernelOptions{})
 		n := 0
 		c.net.Hook(func(from, to int, b []byte) []time.Duration {
-			// Every third packet except ACKs, which an FPGA sends once.
+			// Lose every third packet except ACKs, which an FPGA sends only once.
 			if h, err := protocol.CloudFPGA.Decode(b); err == nil && h.Type == protocol.Ack {
 				return []time.Duration{0}
 			}
@@ -126,7 +126,7 @@ func TestTooLongDoesNotSpin(t *testing.T) {
 				if spec != "sink" {
 					c.recv(1, words(10, 9), protocol.Int)
 				}
-				// 0.1 + 0.2 + 0.4 + 0.8 + 1.6 + 3.2 + 5 + 5 seconds.
+				// The pauses are 0.1 + 0.2 + 0.4 + 0.8 + 1.6 + 3.2 + 5 + 5 seconds.
 				if d := time.Since(start); d < 16300*time.Millisecond || d > 30*time.Second {
 					t.Errorf("took %v", d)
 				}
@@ -174,7 +174,7 @@ func (f *faulty) Send(ctx context.Context, dst int, data []byte, opts mpe.Option
 	return f.Engine.Send(ctx, dst, data, opts)
 }
 
-// TestEchoAnswersEverybody runs one kernel per sending rank, and checks that each rank gets an answer.
+// TestEchoAnswersEverybody runs one kernel for each rank that sends, and checks that every rank gets an answer.
 func TestEchoAnswersEverybody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newClusterFrom(t, 4, 3)
@@ -203,11 +203,11 @@ func TestEchoAnswersEverybody(t *testing.T) {
 	})
 }
 
-// TestFailureLimit checks that a kernel that fails continuously ends after the limit, and one that makes
-// progress does not.
+// TestFailureLimit checks that a kernel that fails without a success ends after the limit, and that a kernel
+// that makes progress does not.
 func TestFailureLimit(t *testing.T) {
 	for _, tt := range []struct {
-		every int // every n-th send succeeds; 0: none
+		every int // every n-th send succeeds; 0 means none
 		want  error
 	}{{0, standin.ErrKeepsFailing}, {5, context.DeadlineExceeded}} {
 		synctest.Test(t, func(t *testing.T) {
@@ -238,8 +238,8 @@ func (m *moody) Send(context.Context, int, []byte, mpe.Options) (mpe.Status, err
 	return mpe.Status{}, handshake.ErrTimeout
 }
 
-// TestRefusedSendDoesNotSpin checks that sends rejected at once, as after a failed fragmented message, do not
-// make a kernel spin, and that a source skips no message.
+// TestRefusedSendDoesNotSpin checks that a kernel does not spin if its sends are rejected immediately, as after
+// a failed fragmented message, and that a source skips no message.
 func TestRefusedSendDoesNotSpin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 2)
@@ -298,7 +298,7 @@ func TestRing(t *testing.T) {
 			defer c.close()
 			const rounds, size = 50, 1000
 			opts := config.KernelOptions{Count: rounds, Words: size, Datatype: config.Datatype(protocol.Float)}
-			// Rank 0 starts last, and late.
+			// Rank 0 is the last to start, and starts late.
 			b, d := c.run(1, "ring", opts), c.run(2, "ring", opts)
 			a := c.run(0, "ring", opts)
 			for rank, k := range []*running{a, b, d} {
@@ -397,8 +397,8 @@ func TestSource(t *testing.T) {
 	})
 }
 
-// TestCancel checks that a kernel ends with its context in any state. The bubble ends only when no goroutine is
-// left.
+// TestCancel checks that a kernel ends when its context ends, no matter what the kernel is doing. The bubble
+// ends only after all goroutines have exited.
 func TestCancel(t *testing.T) {
 	for _, spec := range []string{"echo", "ring", "sink", "source", "jacobi", "kmeans"} {
 		t.Run(spec, func(t *testing.T) {
@@ -406,7 +406,7 @@ func TestCancel(t *testing.T) {
 				c := newCluster(t, 2)
 				defer c.close()
 				k := c.run(1, spec, config.KernelOptions{Words: 1000, Interval: time.Second})
-				<-time.After(10 * time.Second) // it waits in a receive, or a send
+				<-time.After(10 * time.Second) // by now, it is waiting in a receive or a send
 				k.cancel(t)
 
 				k = c.run(1, spec, config.KernelOptions{Words: 1})
@@ -439,8 +439,8 @@ func TestCancel(t *testing.T) {
 	})
 }
 
-// TestMemoryOf64Echoes uses 64 stand-ins, the largest cluster of deployed FPGAs. The heap includes whole
-// buffers, of which only the used part is resident.
+// TestMemoryOf64Echoes uses 64 stand-ins, which is the largest cluster of deployed FPGAs. The heap includes
+// whole buffers, but only the used parts of buffers are resident.
 func TestMemoryOf64Echoes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 65)

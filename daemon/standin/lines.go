@@ -10,17 +10,17 @@ import (
 	"go.uber.org/zap"
 )
 
-// maxLine limits the bytes logged of a line of a program's standard error.
+// maxLine is the maximum number of bytes logged from one line of a program's standard error.
 const maxLine = 1024
 
-// logLines logs a program's standard error line by line, until its end.
+// logLines logs a program's standard error line by line until the program closes it.
 func logLines(r io.Reader, log *zap.Logger) {
 	br := bufio.NewReaderSize(r, maxLine)
 	for {
 		line, err := br.ReadSlice('\n')
 		text := strings.ToValidUTF8(string(bytes.TrimRight(line, "\r\n")), "\uFFFD")
 		cut := errors.Is(err, bufio.ErrBufferFull)
-		for errors.Is(err, bufio.ErrBufferFull) { // the rest of the line
+		for errors.Is(err, bufio.ErrBufferFull) { // skip the rest of the line
 			_, err = br.ReadSlice('\n')
 		}
 		switch {

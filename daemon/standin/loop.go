@@ -15,12 +15,12 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// base is the common part of all kernels.
+// base contains the parts that all kernels have in common.
 type base struct {
 	name     string
 	opts     config.KernelOptions
 	fpgas    []int // Env.FPGAs
-	length   int   // of messages that the kernel generates, in words
+	length   int   // length of the messages that the kernel generates, in words
 	log      *zap.Logger
 	failed   func(error) // Env.Failed
 	counters *counters
@@ -36,12 +36,12 @@ func (b *base) Stats() state.Kernel {
 	return state.Kernel{Errors: b.counters.errors.Load(), Starts: b.counters.starts.Load()}
 }
 
-// buffer returns a buffer for the longest message, and the function that frees it. Its pages are allocated when
+// buffer returns a buffer for the longest message, and a function that frees it. Its pages are allocated when
 // they are first written.
 func (b *base) buffer() (buf []byte, free func()) { return room(b.opts.Words * protocol.WordLen) }
 
-// recv receives a message of any datatype and tag. The error of a message that is too long names the option to
-// raise.
+// recv receives a message of any datatype and tag. If the message is too long, the error names the option that
+// must be raised.
 func (b *base) recv(ctx context.Context, rank Rank, from int, buf []byte) (mpe.Status, error) {
 	st, err := rank.Recv(ctx, from, buf, anything)
 	if errors.Is(err, handshake.ErrTruncated) {
@@ -51,10 +51,10 @@ func (b *base) recv(ctx context.Context, rank Rank, from int, buf []byte) (mpe.S
 	return st, err
 }
 
-// logOf returns the kernel's log with the rank added.
+// logOf returns the kernel's log with a field for the rank.
 func (b *base) logOf(r Rank) *zap.Logger { return b.log.With(zap.Int("rank", r.Rank())) }
 
-// checkPeer returns an error if no call with the configured peer can succeed.
+// checkPeer returns an error if no call to the configured peer can succeed.
 func (b *base) checkPeer(r Rank) error {
 	if p := b.opts.Peer; p >= r.Size() || p == r.Rank() {
 		return fmt.Errorf("kernel %s on rank %d of %d: peer %d: %w", b.name, r.Rank(), r.Size(), p, mpe.ErrRank)
@@ -62,17 +62,17 @@ func (b *base) checkPeer(r Rank) error {
 	return nil
 }
 
-// ErrKeepsFailing is returned by a kernel that has failed continuously for Env.FailureLimit.
+// ErrKeepsFailing is returned by a kernel that has failed without a success for Env.FailureLimit.
 var ErrKeepsFailing = errors.New("it has done nothing but fail")
 
 // failing is a series of consecutive failures of a kernel.
 type failing struct {
 	since     time.Time
-	succeeded uint64 // counters.succeeded at that time
+	succeeded uint64 // value of counters.succeeded when the series began
 }
 
-// add adds a failure to the series, or begins a new one after a success, and returns the duration of the
-// series.
+// add adds a failure to the series, or begins a new series if there has been a success. It returns the duration
+// of the series.
 func (f *failing) add(c *counters) time.Duration {
 	if n := c.succeeded.Load(); f.since.IsZero() || f.succeeded != n {
 		*f = failing{time.Now(), n}
@@ -80,8 +80,8 @@ func (f *failing) add(c *counters) time.Duration {
 	return time.Since(f.since)
 }
 
-// loop calls round until it reports that the work is complete. It logs the error of a round, and pauses before
-// the next one. It returns ErrKeepsFailing after failureLimit without a success.
+// loop calls round until round reports that the work is complete. If round fails, loop logs the error and
+// pauses before it calls round again. It returns ErrKeepsFailing after failureLimit without a success.
 func (b *base) loop(ctx context.Context, log *zap.Logger, round func() (done bool, err error)) error {
 	var pause backoff
 	var row failing
@@ -112,14 +112,14 @@ func (b *base) loop(ctx context.Context, log *zap.Logger, round func() (done boo
 	}
 }
 
-// Pauses after failures. The first is the initial timeout of deployed nodes; the last is short enough to notice
-// a repair soon.
+// Pauses after failures. The first one equals the initial timeout of deployed nodes. The longest one is short
+// enough that a kernel soon notices a repair.
 const (
 	firstPause = 100 * time.Millisecond
 	lastPause  = 5 * time.Second
 )
 
-// backoff is a pause that doubles each time.
+// backoff is a pause that doubles each time it is used.
 type backoff struct{ last time.Duration }
 
 func (b *backoff) next() time.Duration {
@@ -129,7 +129,7 @@ func (b *backoff) next() time.Duration {
 
 func (b *backoff) reset() { b.last = 0 }
 
-// sleep waits for d. If ctx ends first, it returns its cause.
+// sleep waits for d. If ctx ends first, it returns the cause of ctx.
 func sleep(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()

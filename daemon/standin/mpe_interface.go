@@ -15,26 +15,26 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// The MPE interface of the protocol page v0.9 as a byte stream. It is specified in docs/mpe_interface.md.
+// The MPE interface of the protocol page v0.9, as a byte stream. docs/mpe_interface.md specifies it.
 const (
-	// callLen is the length of mpi_call, count and rank.
+	// callLen is the length of mpi_call, count and rank together.
 	callLen = 1 + 4 + 4
-	// feedbackLen is the length of status and count.
+	// feedbackLen is the length of status and count together.
 	feedbackLen = 1 + 4
-	// feedbackOK and feedbackFail are upstream's values of MPI_Feedback.
+	// feedbackOK and feedbackFail are the values of MPI_Feedback used by upstream.
 	feedbackOK   = 1
 	feedbackFail = 2
-	// maxText is the maximum length of a FAIL's text in bytes, a whole number of words.
+	// maxText is the maximum length in bytes of the text of a FAIL. It is a whole number of words.
 	maxText = 1024
 )
 
-// ErrMalformedCall reports a call after which a program's stream of calls cannot be parsed.
+// ErrMalformedCall reports a call after which the program's byte stream cannot be parsed any further.
 var ErrMalformedCall = errors.New("malformed call on the MPE interface")
 
-// errExited ends a program's pending operation when the program exits.
+// errExited is the error of an operation that was pending when the program exited.
 var errExited = errors.New("the program exited before it read the feedback")
 
-// caller is the part of Rank that a program needs.
+// caller contains the methods of Rank that a program needs.
 type caller interface {
 	Rank() int
 	Size() int
@@ -42,12 +42,12 @@ type caller interface {
 	Recv(ctx context.Context, src int, buf []byte, opts mpe.Options) (mpe.Status, error)
 }
 
-// mpeInterface executes the calls of one run of a program.
+// mpeInterface executes the calls that a program makes during one run.
 type mpeInterface struct {
 	rank  caller
 	in    io.Reader // calls and their data, from the program
 	out   io.Writer // feedback, to the program
-	buf   []byte    // feedbackLen bytes, followed by the data
+	buf   []byte    // feedbackLen bytes followed by the data
 	words uint32    // maximum count
 	log   *zap.Logger
 	fails *counters
@@ -55,12 +55,12 @@ type mpeInterface struct {
 	pause backoff
 }
 
-// interfaceRoom returns the length of mpeInterface.buf for messages of up to words words.
+// interfaceRoom returns the length that mpeInterface.buf needs for messages of up to words words.
 func interfaceRoom(words uint32) int {
 	return feedbackLen + max(int(words)*protocol.WordLen, maxText)
 }
 
-// call is one call of the program.
+// call is a call made by the program.
 type call struct {
 	protocol.Call
 	count, rank uint32
@@ -82,7 +82,8 @@ func (c call) String() string {
 	return fmt.Sprintf("%v with count %d and rank %d", c.Call, c.count, c.rank)
 }
 
-// serve executes calls until the program closes its output. It returns nil if that happens between two calls.
+// serve executes calls until the program closes its output. It returns nil if the program closes it between two
+// calls.
 func (m *mpeInterface) serve(ctx context.Context) error {
 	for {
 		c, err := m.next()
@@ -98,19 +99,19 @@ func (m *mpeInterface) serve(ctx context.Context) error {
 	}
 }
 
-// next reads a call. The error is io.EOF if there are no more calls.
+// next reads the next call. It returns io.EOF if there are no more calls.
 func (m *mpeInterface) next() (call, error) {
 	m.state.await(nil)
 	var b [callLen]byte
 	if n, err := io.ReadFull(m.in, b[:]); n == 0 && (err == io.EOF || errors.Is(err, os.ErrClosed)) {
-		return call{}, io.EOF // closed by the program, or by us after its exit
+		return call{}, io.EOF // closed by the program, or by us after the program exited
 	} else if err != nil {
 		return call{}, fmt.Errorf("incomplete call: the program wrote %[2]d of %[1]d bytes: %[3]w", callLen, n, err)
 	}
 	return call{protocol.Call(b[0]), binary.LittleEndian.Uint32(b[1:]), binary.LittleEndian.Uint32(b[5:])}, nil
 }
 
-// carryOut executes a call and sends its feedback. An error means that no further call can be executed.
+// carryOut executes a call and sends its feedback. If it returns an error, no further call can be executed.
 func (m *mpeInterface) carryOut(ctx context.Context, c call) error {
 	switch {
 	case c.Call == protocol.Barrier:
@@ -172,8 +173,8 @@ func (m *mpeInterface) carryOut(ctx context.Context, c call) error {
 	return m.fail(ctx, c, err)
 }
 
-// fail answers a call with FAIL. After consecutive failures it delays the answer, so that a program that
-// retries at once does not spin.
+// fail answers a call with FAIL. After consecutive failures, it delays the answer so that a program that
+// retries immediately does not spin.
 func (m *mpeInterface) fail(ctx context.Context, c call, err error) error {
 	m.fails.errors.Add(1)
 	m.state.failed(fmt.Errorf("its call %v: %w", c, err))
@@ -185,7 +186,7 @@ func (m *mpeInterface) fail(ctx context.Context, c call, err error) error {
 	return m.failText(err)
 }
 
-// failText sends FAIL with the text of an error, padded to whole words.
+// failText sends a FAIL that contains the text of err, padded to whole words.
 func (m *mpeInterface) failText(err error) error {
 	text := err.Error()
 	text = strings.ToValidUTF8(text[:min(len(text), maxText)], "")
@@ -194,7 +195,7 @@ func (m *mpeInterface) failText(err error) error {
 	return m.feedback(feedbackFail, uint32((len(text)+protocol.WordLen-1)/protocol.WordLen))
 }
 
-// feedback sends a feedback, with the given number of words from the buffer.
+// feedback sends a feedback, followed by the given number of words from the buffer.
 func (m *mpeInterface) feedback(status byte, words uint32) error {
 	m.buf[0] = status
 	binary.LittleEndian.PutUint32(m.buf[1:], words)

@@ -17,7 +17,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// fuzzRank is rank 1 of 3. It accepts all sends, receives half of the posted length, and fails with rank 2.
+// fuzzRank is rank 1 of 3. It accepts all sends and receives half of the posted length. Calls with rank 2 fail.
 type fuzzRank struct{ words int }
 
 func (r *fuzzRank) Rank() int { return 1 }
@@ -45,8 +45,8 @@ func (r *fuzzRank) Recv(_ context.Context, src int, buf []byte, _ mpe.Options) (
 	return mpe.Status{Words: uint32(len(buf) / 8)}, r.check(src, buf)
 }
 
-// FuzzMPEInterface checks that every call of a program, except an incomplete last one, gets one well-formed
-// feedback, and that no call exceeds the maximum.
+// FuzzMPEInterface checks that each call of a program, except an incomplete last call, gets exactly one
+// well-formed feedback, and that no call exceeds the maximum.
 func FuzzMPEInterface(f *testing.F) {
 	for _, calls := range [][]byte{
 		{}, {1}, {1, 8, 0, 0, 0, 0, 0, 0, 0},
@@ -62,7 +62,7 @@ func FuzzMPEInterface(f *testing.F) {
 		if len(calls) > 1<<12 {
 			return
 		}
-		// In a bubble the pauses after failures take no time.
+		// In a bubble, the pauses after failures take no real time.
 		synctest.Test(t, func(t *testing.T) {
 			in, rank := bytes.NewReader(calls), &fuzzRank{}
 			var out bytes.Buffer
@@ -87,7 +87,7 @@ func FuzzMPEInterface(f *testing.F) {
 	})
 }
 
-// checkAnswers compares calls with their feedback.
+// checkAnswers compares calls with the feedback that they got.
 func checkAnswers(calls, answers []byte, whole bool) error {
 	for len(answers) > 0 {
 		if len(calls) < callLen || len(answers) < feedbackLen {

@@ -14,8 +14,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// TestFailPauses checks that FAIL is delayed longer after every consecutive failure, so that a program that
-// retries at once does not spin; a successful call ends the series.
+// TestFailPauses checks that FAIL is delayed longer after each consecutive failure, so that a program that
+// retries immediately does not spin, and that a successful call ends the series.
 func TestFailPauses(t *testing.T) {
 	good, bad := []byte{1, 1, 0, 0, 0, 0, 0, 0, 0}, []byte{1, 1, 0, 0, 0, 2, 0, 0, 0}
 	tests := []struct {
@@ -46,13 +46,13 @@ func TestFailPauses(t *testing.T) {
 	}
 }
 
-// TestProgramMakesNoCall checks that a missing flush is diagnosed: the received part of the next call is
-// reported to waiting ranks, and logged once if it is the first call, or incomplete.
+// TestProgramMakesNoCall checks that a missing flush is diagnosed. The part of the next call that has been
+// received is reported to ranks that wait. It is logged, once, if the call is incomplete or is the first call.
 func TestProgramMakesNoCall(t *testing.T) {
 	const receive = "\x01\x01\x00\x00\x00\x00\x00\x00\x00"
 	for _, tt := range []struct {
 		name string
-		// written are the program's bytes, after which it is silent.
+		// written contains the bytes that the program writes before it falls silent.
 		written, problem string
 		logged           bool
 	}{
@@ -103,10 +103,10 @@ func TestProgramMakesNoCall(t *testing.T) {
 	}
 }
 
-// TestReversedLength checks that a program whose counts have the wrong byte order is detected by the total
+// TestReversedLength checks that a program that writes counts in the wrong byte order is detected by the total
 // length of its output.
 func TestReversedLength(t *testing.T) {
-	c := &call{protocol.SendFloat, 1 << 16, 0} // 256
+	c := &call{protocol.SendFloat, 1 << 16, 0} // 256 in the wrong byte order
 	const want = ": read as big-endian it has count 256 and rank 0, but the interface is little-endian"
 	if text := c.reversedLength(callLen + 1024); text != want {
 		t.Errorf("%q", text)

@@ -19,29 +19,30 @@ const (
 	kill = syscall.SIGKILL
 )
 
-// program is one run of a user's program, in a separate process group.
+// program is one run of a user's program, in its own process group.
 type program struct {
 	process *os.Process
-	// input is the program's input: its standard input, or another stream. Closing it asks the program to exit.
+	// input is the stream, usually the program's standard input, that is closed to ask the program to exit.
 	input  io.Closer
 	stdout io.ReadCloser
 	stderr io.ReadCloser
 	grace  time.Duration
 	log    *zap.Logger
 	tasks  sync.WaitGroup
-	// toEnd is set if serving ends with the connection, so that all output written before the exit is read.
+	// toEnd is set if the program is served until its connection ends, so that all output written before its
+	// exit is read.
 	toEnd bool
 
-	// exited is closed when the program has exited. Then exit is nil for status 0, or describes how the program
-	// ended.
+	// exited is closed after the program has exited. From then on, exit describes how the program ended, or is
+	// nil if it exited with status 0.
 	exited chan struct{}
 	exit   error
 
 	mu     sync.Mutex
-	reaped bool // the process ID may belong to another process
+	reaped bool // from now on, the process ID may belong to another process
 }
 
-// newCommand returns the command of a program, with variables added to our environment.
+// newCommand returns a command that runs a program with the given variables added to our environment.
 func newCommand(command, env []string) *exec.Cmd {
 	cmd := exec.Command(command[0], command[1:]...)
 	cmd.Env = append(os.Environ(), env...)
@@ -49,7 +50,7 @@ func newCommand(command, env []string) *exec.Cmd {
 	return cmd
 }
 
-// startProgram starts a program with the given input. The caller must call run, which also ends the program and
+// startProgram starts a program with the given input. The caller must then call run, which ends the program and
 // closes the input.
 func startProgram(cmd *exec.Cmd, input io.Closer, grace time.Duration, log *zap.Logger) (*program, error) {
 	p := &program{input: input, grace: grace, exited: make(chan struct{})}
@@ -71,8 +72,8 @@ func startProgram(cmd *exec.Cmd, input io.Closer, grace time.Duration, log *zap.
 	return p, nil
 }
 
-// reap waits for the program to exit. It kills the rest of the process group while the program is still a
-// zombie, so that the group's ID cannot have been reused.
+// reap waits for the program to exit. It kills the other processes in the group while the program is still a
+// zombie, because the group's ID cannot be reused until then.
 func (p *program) reap() {
 	defer close(p.exited)
 	for unix.Waitid(unix.P_PID, p.process.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil) == unix.EINTR {
@@ -90,16 +91,16 @@ func (p *program) reap() {
 	}
 }
 
-// signal sends a signal to all processes of the program's group.
+// signal sends a signal to all processes in the program's group.
 func (p *program) signal(s syscall.Signal) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.reaped {
-		_ = syscall.Kill(-p.process.Pid, s) // fails if it has exited
+		_ = syscall.Kill(-p.process.Pid, s) // fails if the program has exited
 	}
 }
 
-// closeOutputs ends the readers of the program's output.
+// closeOutputs closes the program's outputs, which ends their readers.
 func (p *program) closeOutputs() {
 	p.stdout.Close()
 	p.stderr.Close()

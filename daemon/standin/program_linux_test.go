@@ -16,7 +16,7 @@ import (
 	"testing"
 )
 
-// programArg turns the test binary into a user's program, which the exec kernels of the tests start.
+// programArg makes the test binary run as a user's program, which the exec kernels of the tests start.
 const programArg = "a-users-program"
 
 func TestMain(m *testing.M) {
@@ -36,9 +36,9 @@ const (
 	barrier   = 4
 )
 
-// programs are the programs by name. They return their exit status.
+// programs maps names to programs. Each returns its exit status.
 var programs = map[string]func(args []string) int{
-	// echo returns messages from rank 0, with the datatypes swapped.
+	// echo returns messages to rank 0 with the other datatype.
 	"echo": func([]string) int {
 		for i := 0; ; i++ {
 			_, msg := do(byte(recvInt+i%2*2), maxWords, 0, nil)
@@ -58,7 +58,7 @@ var programs = map[string]func(args []string) int{
 		do(sendInt, 2, 0, msg)
 		return 0
 	},
-	// failing makes calls that fail, and sends a word after each to show that it can continue.
+	// failing makes calls that fail. After each of them, it sends a word to show that it can continue.
 	"failing": func(args []string) int {
 		code, _ := strconv.Atoi(args[0])
 		count, _ := strconv.ParseUint(args[1], 0, 32)
@@ -72,7 +72,7 @@ var programs = map[string]func(args []string) int{
 		do(sendInt, 1, 0, []byte{1, 2, 3, 4})
 		return 0
 	},
-	// write writes bytes and exits with a status or, with status "wait", waits for the end of its input.
+	// write writes bytes. It then exits with a status or, if the status is "wait", waits until its input ends.
 	"write": func(args []string) int {
 		b, _ := hex.DecodeString(args[0])
 		os.Stdout.Write(b)
@@ -83,12 +83,13 @@ var programs = map[string]func(args []string) int{
 		n, _ := strconv.Atoi(args[1])
 		return n
 	},
-	// crash receives a message and fails.
+	// crash receives a message and then fails.
 	"crash": func([]string) int {
 		do(recvInt, 10, 0, nil)
 		return 3
 	},
-	// play writes and expects the bytes in a file's lines with "→" and "←".
+	// play writes the bytes in those lines of a file that contain "→", and expects the bytes in lines that
+	// contain "←".
 	"play": func(args []string) int {
 		text, err := os.ReadFile(args[0])
 		if err != nil {
@@ -122,8 +123,8 @@ var programs = map[string]func(args []string) int{
 		fmt.Fprintf(os.Stderr, "short\r\n%s\n\nbad \xff byte\nno newline", strings.Repeat("x", 5000))
 		return 0
 	},
-	// stubborn ignores SIGTERM and the end of its input, as does its child. Both connect to a socket and exit
-	// when that is closed.
+	// stubborn ignores SIGTERM and the end of its input, and so does its child. Both connect to a socket and
+	// exit when it is closed.
 	"stubborn": func(args []string) int {
 		signal.Ignore(syscall.SIGTERM)
 		if args[0] == "parent" {
@@ -142,7 +143,7 @@ var programs = map[string]func(args []string) int{
 		io.Copy(io.Discard, conn)
 		return 0
 	},
-	// close closes its output, and then stays or waits for the end of its input.
+	// close closes its output and then keeps running or waits until its input ends.
 	"close": func(args []string) int {
 		signal.Ignore(syscall.SIGTERM)
 		os.Stdout.Close()
@@ -152,7 +153,7 @@ var programs = map[string]func(args []string) int{
 		io.Copy(io.Discard, os.Stdin)
 		return 0
 	},
-	// daemon leaves a child behind in a separate session, which holds on to the output and exits when a socket
+	// daemon leaves a child behind in another session. The child keeps the output open and exits when a socket
 	// is closed.
 	"daemon": func(args []string) int {
 		self, _ := os.Executable()
@@ -175,7 +176,7 @@ func do(code byte, count, rank uint32, data []byte) (status byte, words []byte) 
 	os.Stdout.Write(append(msg, data...))
 	var head [5]byte
 	if _, err := io.ReadFull(stdin, head[:]); err != nil {
-		os.Exit(20) // the stand-in ends us
+		os.Exit(20) // the stand-in is about to end this process
 	}
 	words = make([]byte, 4*binary.LittleEndian.Uint32(head[1:]))
 	if _, err := io.ReadFull(stdin, words); err != nil {

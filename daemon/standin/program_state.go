@@ -13,31 +13,34 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// silentTime is the time without a first call, or with an incomplete call, after which that is logged.
+// silentTime is the time after which the kernel logs that the program has made no call, or only part of one.
 const silentTime = 10 * time.Second
 
-// longWait is the time without a call from which it may explain the wait of another rank.
+// longWait is the time without a call after which the missing call may explain why another rank waits.
 const longWait = time.Second
 
-// programState tracks the calls of an exec kernel's program, to explain the wait of a rank for it.
+// programState tracks the calls made by an exec kernel's program, so that it can explain why a rank waits for
+// the program.
 type programState struct {
 	name string
 	log  *zap.Logger
 
 	mu sync.Mutex
-	// failure is the text of a failure since which no call has arrived, or empty; failedAt is its time.
+	// failure is the text of a failure, or empty if a call has arrived since. failedAt is the time of the
+	// failure.
 	failure  string
 	failedAt time.Time
-	// waiting is the time since which the next call, or data, is awaited, or zero. got is the number of bytes
-	// of that call received: begun, if it is set, and a part of its data.
+	// waiting is the time since which the kernel has been waiting for the next call or for data; zero if it is
+	// not waiting. begun is the call whose data is awaited, or nil. got is the number of bytes received of the
+	// call and its data.
 	waiting time.Time
-	calls   int // since the program was started
+	calls   int // number of calls since the program was started
 	got     int64
 	begun   *call
 	late    *time.Timer // reports a missing call after silentTime
 }
 
-// await records that the next call of the program, or the data of begun, is awaited.
+// await records that the kernel is waiting for the program's next call, or for the data of the call begun.
 func (s *programState) await(begun *call) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -52,7 +55,7 @@ func (s *programState) await(begun *call) {
 	}
 }
 
-// called records that a call has arrived with all of its data.
+// called records that a call has arrived together with all of its data.
 func (s *programState) called() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -61,7 +64,7 @@ func (s *programState) called() {
 	s.late.Stop()
 }
 
-// ended records that the program has ended.
+// ended records that the program has exited.
 func (s *programState) ended() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -71,14 +74,14 @@ func (s *programState) ended() {
 	}
 }
 
-// failed records the failure of a call, or of the program.
+// failed records a failure of a call or of the program.
 func (s *programState) failed(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.failure, s.failedAt = err.Error(), time.Now()
 }
 
-// report logs that the program makes no call.
+// report logs that the program is not making a call.
 func (s *programState) report() {
 	s.mu.Lock()
 	text := ""
@@ -99,7 +102,7 @@ func (s *programState) hasFailed() bool {
 }
 
 // problem describes why the program exchanges no messages: its last failure, or a missing call. It returns ""
-// without a problem.
+// if there is no problem.
 func (s *programState) problem() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -109,7 +112,7 @@ func (s *programState) problem() string {
 	return s.silence()
 }
 
-// silence describes a long wait for a call, or returns "". The caller holds the lock.
+// silence describes a long wait for a call, or returns "". The caller must hold the lock.
 func (s *programState) silence() string {
 	age := handshake.Round(time.Since(s.waiting))
 	switch {
@@ -128,7 +131,7 @@ func (s *programState) silence() string {
 		s.name, age)
 }
 
-// output counts the bytes that a program writes.
+// output is a reader that counts the bytes written by a program.
 type output struct {
 	io.Reader
 	state *programState
@@ -146,7 +149,7 @@ func (o *output) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// dataLen returns the length in bytes of the data that follows a call.
+// dataLen returns the length in bytes of the data that follows the call.
 func (c *call) dataLen() int64 {
 	if !c.IsSend() {
 		return 0
@@ -154,8 +157,8 @@ func (c *call) dataLen() int64 {
 	return int64(c.count) * protocol.WordLen
 }
 
-// reversedLength explains a program that has written as many bytes as a call with its numbers in the other byte
-// order would have. It returns "" otherwise.
+// reversedLength returns an explanation if the call, with its numbers read in the other byte order, has exactly
+// as many bytes of data as the program has written. Otherwise it returns "".
 func (c *call) reversedLength(got int64) string {
 	other := c.reversed()
 	if got != callLen+other.dataLen() {
@@ -164,12 +167,12 @@ func (c *call) reversedLength(got int64) string {
 	return other.explain()
 }
 
-// reversed returns the call with its numbers in the other byte order.
+// reversed returns the call with its numbers read in the other byte order.
 func (c *call) reversed() *call {
 	return &call{c.Call, bits.ReverseBytes32(c.count), bits.ReverseBytes32(c.rank)}
 }
 
-// explain returns the hint that a call has the wrong byte order. c is the call in the other byte order.
+// explain returns a hint that the byte order of a call is wrong. c is the call read in the other byte order.
 func (c *call) explain() string {
 	return fmt.Sprintf(": read as big-endian it has count %d and rank %d, but the interface is little-endian", c.count,
 		c.rank)

@@ -9,12 +9,13 @@ import (
 )
 
 // ring is upstream's triangle example for any number of ranks. Rank 0 sends to rank 1 and then receives from
-// the last rank; every other rank receives from the rank below and passes the message to the rank above, the
-// last one to rank 0. This is repeated KernelOptions.Count times.
+// the last rank. Every other rank receives from the rank below and passes the message on to the rank above; the
+// last rank passes it on to rank 0. There are KernelOptions.Count rounds.
 //
-// Rank 0's first message has KernelOptions.Words words of KernelOptions.Datatype, with the values of
-// PatternWord for message 0. In later rounds it sends the message received. After a failure it starts again
-// with the first message; if the previous one is still in progress, the ring carries two.
+// Rank 0's first message has KernelOptions.Words words of KernelOptions.Datatype, with the values that
+// PatternWord returns for message 0. In later rounds, rank 0 sends the message that it received. After a
+// failure, it starts again with the first message. If the previous message is still in transit, two messages
+// then circulate.
 type ring struct{ base }
 
 // Run implements Kernel.
@@ -49,7 +50,7 @@ func (k *ring) Run(ctx context.Context, r Rank) error {
 	})
 }
 
-// first returns rank 0's round.
+// first returns the function that performs one round for rank 0.
 func (k *ring) first(ctx context.Context, r Rank, below, above int, buf []byte) func() error {
 	datatype := protocol.Datatype(k.opts.Datatype)
 	var token []byte // nil before the first round and after a failure

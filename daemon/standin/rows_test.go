@@ -21,8 +21,8 @@ func numbers(n int) []float32 {
 	return all
 }
 
-// multiply runs the host's collective calls against the stand-ins' Send and Recv, and compares every bit with
-// the serial result.
+// multiply runs the host's collective calls against the stand-ins' calls of Send and Recv, and compares every
+// bit of the result with the serial result.
 func multiply(t *testing.T, world *mpi.Comm, rows, columns int, o matvec.Options) {
 	t.Helper()
 	a, x := &matvec.Matrix[float32]{Rows: rows, Columns: columns, Numbers: numbers(rows * columns)}, numbers(columns)
@@ -35,7 +35,7 @@ func multiply(t *testing.T, world *mpi.Comm, rows, columns int, o matvec.Options
 	}
 }
 
-// solve does the same for a system of equations.
+// solve is like multiply, but for a system of equations.
 func solve(t *testing.T, world *mpi.Comm, size int, o backsub.Options) {
 	t.Helper()
 	a, b := &backsub.Matrix[float32]{Size: size, Numbers: numbers(size * size)}, numbers(size)
@@ -51,7 +51,7 @@ func solve(t *testing.T, world *mpi.Comm, size int, o backsub.Options) {
 	}
 }
 
-// TestMatvec makes consecutive runs of a host with stand-ins.
+// TestMatvec runs the host several times with the same stand-ins.
 func TestMatvec(t *testing.T) {
 	for _, lossy := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -68,7 +68,7 @@ func TestMatvec(t *testing.T) {
 			world := c.world()
 			// three rounds of 3 rows; in the last, two ranks get none of them
 			multiply(t, world, 30, 20, matvec.Options{Rows: 3})
-			multiply(t, world, 1, 1, matvec.Options{}) // for the host alone
+			multiply(t, world, 1, 1, matvec.Options{}) // computed by the host alone
 			synctest.Wait()
 			if lossy != (*lost > 20) {
 				t.Errorf("%d packets were lost", *lost)
@@ -85,7 +85,7 @@ func TestMatvec(t *testing.T) {
 	}
 }
 
-// TestBacksub has stand-ins that also send pivots to each other.
+// TestBacksub uses stand-ins that also send pivots to each other.
 func TestBacksub(t *testing.T) {
 	for _, lossy := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -120,10 +120,10 @@ func TestBacksub(t *testing.T) {
 	}
 }
 
-// TestPace checks that stand-ins wait as long as the host requests, in parallel with it.
+// TestPace checks that stand-ins wait for as long as the host requests, at the same time as the host.
 func TestPace(t *testing.T) {
 	for spec, run := range map[string]func(t *testing.T, world *mpi.Comm){
-		// 2 rounds of rows of 5 numbers, after 8 rows by the host alone.
+		// 2 rounds of rows of 5 numbers, after 8 rows that the host computes alone.
 		"matvec": func(t *testing.T, world *mpi.Comm) {
 			multiply(t, world, 8, 5, matvec.Options{Pace: time.Millisecond})
 		},
@@ -150,8 +150,8 @@ func TestPace(t *testing.T) {
 	}
 }
 
-// TestRowsStartAnew checks that messages that do not fit the options are an error, after which the worker waits
-// for a new run.
+// TestRowsStartAnew checks that messages that do not match the options cause an error, after which the worker
+// waits for a new run.
 func TestRowsStartAnew(t *testing.T) {
 	for spec, broken := range map[string][]byte{
 		"matvec":  {3, 0, 0, 0, 21, 0, 0, 0, 1, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0}, // a row is too long

@@ -13,7 +13,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// roleCalls executes the calls of a role, one at a time, while its simulator runs.
+// roleCalls executes the calls of a role one at a time, while the role's simulator runs.
 type roleCalls struct {
 	k     *rtlKernel
 	rank  caller
@@ -24,7 +24,7 @@ type roleCalls struct {
 	pause backoff
 }
 
-// operation is a call of the role, and its result.
+// operation is a call of the role together with its result.
 type operation struct {
 	call cosim.Call
 	data []byte
@@ -32,7 +32,7 @@ type operation struct {
 	err  error
 }
 
-// serve runs a simulator, and executes the calls of its role.
+// serve runs a simulator and executes the calls that its role makes.
 func (c *roleCalls) serve(ctx context.Context, s *simulator) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	c.asked, c.ended = make(chan operation, 1), make(chan operation, 1)
@@ -50,7 +50,7 @@ func (c *roleCalls) serve(ctx context.Context, s *simulator) error {
 	return s.serve(ctx)
 }
 
-// before passes the result of a completed call to the role.
+// before passes the result of a completed call, if any, to the role.
 func (c *roleCalls) before(ctx context.Context) error {
 	select {
 	case op := <-c.ended:
@@ -60,17 +60,17 @@ func (c *roleCalls) before(ctx context.Context) error {
 	}
 }
 
-// after starts the role's next call.
+// after starts the next call of the role, if any.
 func (c *roleCalls) after() {
 	c.k.mu.Lock()
 	defer c.k.mu.Unlock()
 	if call, data, ok := c.port.Next(); ok {
-		c.asked <- operation{call: call, data: data} // does not block: the role has one call at a time
+		c.asked <- operation{call: call, data: data} // never blocks: the role has one call at a time
 	}
 }
 
-// carryOut executes a call of the role. After a failure it pauses, so that a role that retries at once does not
-// spin.
+// carryOut executes a call of the role. After a failure, it pauses so that a role that retries immediately does
+// not spin.
 func (c *roleCalls) carryOut(ctx context.Context, op *operation) {
 	opts, peer := mpe.Options{Datatype: op.call.Datatype()}, int(op.call.Rank)
 	if op.call.IsSend() {
@@ -96,17 +96,17 @@ func (c *roleCalls) carryOut(ctx context.Context, op *operation) {
 	d := c.pause.next()
 	c.log.Warn("call of the role failed", zap.Stringer("call", op.call), zap.Error(op.err),
 		zap.Duration("again_after", d))
-	_ = sleep(ctx, d) // serve notices the end of ctx
+	_ = sleep(ctx, d) // serve notices when ctx ends
 }
 
-// end passes the result of a call to the role. A failed receive is repeated: the deployed engine has no other
-// answer before the first line of a message.
+// end passes the result of a call to the role. If a receive fails, end starts it anew, because the deployed engine
+// cannot report a failure before the first line of a message.
 func (c *roleCalls) end(ctx context.Context, op operation) error {
 	c.k.mu.Lock()
 	defer c.k.mu.Unlock()
 	switch {
 	case op.err != nil && ctx.Err() != nil:
-		return nil // the connection ends as well, and its error has the simulator's state
+		return nil // the connection ends too; its error describes the simulator
 	case errors.Is(op.err, mpe.ErrClosed):
 		return op.err
 	case op.call.IsSend():

@@ -17,22 +17,23 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Limits of a simulation's TCP connections. Except for sendBuffer, they are those of the deployed shell.
+// Limits on a simulation's TCP connections. Except for sendBuffer, they are the limits of the deployed shell.
 const (
 	maxConnections = 8
 	connectWithin  = time.Second
-	// sendBuffer limits the role's bytes that wait for the connections, in addition to as many being written.
+	// sendBuffer limits the bytes from the role that wait to be written to connections. As many again may be in
+	// the process of being written.
 	sendBuffer = 64 << 10
-	// flushWithin limits the time to write the role's data at the end of a simulation.
+	// flushWithin is the time to write the role's remaining data at the end of a simulation.
 	flushWithin = time.Second
-	// acceptPause is the pause after an error of accept, usually a lack of descriptors.
+	// acceptPause is the pause after an accept error. Usually, the process has run out of descriptors.
 	acceptPause = 100 * time.Millisecond
 )
 
-// errConnections reports that the limit of connections is reached.
+// errConnections reports that the maximum number of connections has been reached.
 var errConnections = errors.New("the shell supports only 8 connections")
 
-// session identifies a connection, as in the shell.
+// session identifies a connection in the same way as the shell does.
 type session struct {
 	rank      int
 	port, own uint16
@@ -42,24 +43,25 @@ type session struct {
 type connection struct {
 	session
 	conn net.Conn
-	// chunk holds received data until taken has a value.
+	// chunk contains received data. It may be reused when taken has a value.
 	buf, chunk []byte
 	taken      chan struct{}
 }
 
-// batch is data of the role for sessions.
+// batch contains data from the role for one or more sessions.
 type batch struct {
 	bytes    []byte
 	segments []segment
 }
 
-// segment is the part of a batch for one session, up to end.
+// segment is the part of a batch that belongs to one session. It ends before byte end.
 type segment struct {
 	session
 	end int
 }
 
-// connections are the TCP connections of one run of a simulator. Its methods must be called by one goroutine.
+// connections manages the TCP connections of one run of a simulator. Its methods must be called by a single
+// goroutine.
 type connections struct {
 	rank      int
 	addresses []netip.AddrPort
@@ -76,11 +78,11 @@ type connections struct {
 
 	mu     sync.Mutex
 	open   []*connection
-	live   int // connections with a reader
+	live   int // number of connections with a reader
 	queue  batch
 	ending bool
 	stats  state.Connections
-	failed string // last error logged
+	failed string // the last error that was logged
 }
 
 // newConnections returns the connections of a rank. The caller must call close.
@@ -102,7 +104,7 @@ func newConnections(rank int, addresses []netip.AddrPort, log *zap.Logger, failu
 	return c
 }
 
-// close closes all connections, once the role's data is written or flushWithin has passed.
+// close closes all connections after the role's data has been written or flushWithin has passed.
 func (c *connections) close() {
 	for _, l := range c.listeners {
 		l.Close()
@@ -121,7 +123,7 @@ func (c *connections) close() {
 	c.tasks.Wait()
 }
 
-// listen accepts connections at a port of the rank's address.
+// listen starts to accept connections at a port of the rank's address.
 func (c *connections) listen(port uint16) {
 	at := netip.AddrPortFrom(c.addresses[c.rank].Addr(), port)
 	l, err := new(net.ListenConfig).Listen(c.ctx, "tcp", at.String())
@@ -163,7 +165,7 @@ func (c *connections) accept(l net.Listener, port uint16) {
 	}
 }
 
-// rankAt returns the first other rank with the given address, or -1.
+// rankAt returns the first other rank that has the given address, or -1.
 func (c *connections) rankAt(a netip.Addr) int {
 	for rank := range c.addresses {
 		if rank != c.rank && c.addresses[rank].Addr().Unmap() == a.Unmap() {
@@ -173,7 +175,7 @@ func (c *connections) rankAt(a netip.Addr) int {
 	return -1
 }
 
-// add starts to read from a connection, or returns an error if there are too many.
+// add starts to read from a connection. It returns an error if there are too many connections.
 func (c *connections) add(s session, conn net.Conn) (*connection, error) {
 	k := &connection{session: s, conn: conn, buf: make([]byte, cosim.MaxChunk), taken: make(chan struct{}, 1)}
 	c.mu.Lock()
@@ -190,7 +192,8 @@ func (c *connections) add(s session, conn net.Conn) (*connection, error) {
 	return k, nil
 }
 
-// read reads from a connection until it ends. It waits until the simulation has taken each chunk.
+// read reads from a connection until the connection ends. After each chunk, it waits until the simulation has
+// taken the chunk.
 func (c *connections) read(k *connection) {
 	defer func() {
 		c.mu.Lock()
@@ -219,13 +222,13 @@ func (c *connections) read(k *connection) {
 	}
 }
 
-// forget closes and removes a connection. The caller holds c.mu.
+// forget closes and removes a connection. The caller must hold c.mu.
 func (c *connections) forget(k *connection) {
 	k.conn.Close()
 	c.open = slices.DeleteFunc(c.open, func(o *connection) bool { return o == k })
 }
 
-// next delivers a received chunk, and reports whether there was one.
+// next calls deliver with a received chunk. It reports whether there was one.
 func (c *connections) next(deliver func(cosim.Datagram)) bool {
 	select {
 	case k := <-c.arrived:
@@ -237,14 +240,14 @@ func (c *connections) next(deliver func(cosim.Datagram)) bool {
 	}
 }
 
-// room returns the number of bytes that send can take.
+// room returns the number of bytes that send can accept.
 func (c *connections) room() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return sendBuffer - len(c.queue.bytes)
 }
 
-// send queues chunks for the writer. Their total length must not exceed room.
+// send queues chunks for writing. Their total length must not exceed room.
 func (c *connections) send(chunks []cosim.Datagram) {
 	if len(chunks) == 0 {
 		return
@@ -265,7 +268,7 @@ func (c *connections) send(chunks []cosim.Datagram) {
 	c.signal()
 }
 
-// signal wakes the writer.
+// signal wakes up the writer.
 func (c *connections) signal() {
 	select {
 	case c.wake <- struct{}{}:
@@ -273,7 +276,7 @@ func (c *connections) signal() {
 	}
 }
 
-// write writes the role's data in order: as in the shell, a stalled connection delays all others.
+// write writes the role's data in order. As in the shell, a stalled connection therefore delays all others.
 func (c *connections) write() {
 	defer close(c.flushed)
 	var sending batch
@@ -303,7 +306,7 @@ func (c *connections) write() {
 	}
 }
 
-// writeTo writes to the connection of a session, which it opens if necessary.
+// writeTo writes to the connection of a session, and opens the connection if necessary.
 func (c *connections) writeTo(s session, b []byte) error {
 	k := c.find(s)
 	if k == nil {
@@ -352,7 +355,7 @@ func (c *connections) dial(s session) (*connection, error) {
 	return k, nil
 }
 
-// lost records that bytes of the role were not written.
+// lost records that some bytes from the role could not be written.
 func (c *connections) lost(s segment, bytes int, err error) {
 	if c.ctx.Err() != nil {
 		return
@@ -364,7 +367,7 @@ func (c *connections) lost(s segment, bytes int, err error) {
 	c.warn("chunk of the role not sent", err, zap.Int("to", s.rank), zap.Uint16("port", s.port))
 }
 
-// warn logs and counts an error, unless it is the same as the last one.
+// warn counts an error, and logs it unless it is the same as the last one.
 func (c *connections) warn(what string, err error, fields ...zap.Field) {
 	err = rlimit.Descriptor(err)
 	c.mu.Lock()
@@ -377,7 +380,7 @@ func (c *connections) warn(what string, err error, fields ...zap.Field) {
 	}
 }
 
-// Stats returns counters of the connections.
+// Stats returns the counters of the connections.
 func (c *connections) Stats() state.Connections {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -386,7 +389,7 @@ func (c *connections) Stats() state.Connections {
 	return s
 }
 
-// beforeTCP delivers received chunks to the role, as many as fit, and opens its ports.
+// beforeTCP delivers as many received chunks to the role as fit, and listens at the ports that the role has opened.
 func (d *datagrams) beforeTCP() {
 	if d.simulator.boundary != cosim.BoundaryTCP {
 		return

@@ -20,7 +20,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// tcpRole runs a program of the test as rank 1 at 127.x.y.2.
+// tcpRole runs one of the test's programs as rank 1 at address 127.x.y.2.
 func tcpRole(t *testing.T, program ...string) (k *running, network string) {
 	network = loopback.Network(t)
 	k = tcpRoleIn(t, network, program...)
@@ -44,7 +44,7 @@ func tcpStats(k *running) (s state.TCP) {
 	return s
 }
 
-// connect opens a connection from an address, once the port is open.
+// connect opens a connection from an address. It waits until the port is open.
 func connect(t *testing.T, from, to string) net.Conn {
 	t.Helper()
 	d := net.Dialer{LocalAddr: net.TCPAddrFromAddrPort(netip.MustParseAddrPort(from + ":0"))}
@@ -63,7 +63,7 @@ func connect(t *testing.T, from, to string) net.Conn {
 	return conn
 }
 
-// echoed sends bytes, and compares the echo.
+// echoed sends n bytes and compares them with the echo.
 func echoed(t *testing.T, conn net.Conn, n int) {
 	t.Helper()
 	sent, got := make([]byte, n), make([]byte, n)
@@ -88,33 +88,33 @@ func TestRTLNetTCP(t *testing.T) {
 		s.Received == 0 || s.Sent < s.Received {
 		t.Errorf("%+v", s)
 	}
-	// A port that the role has not opened.
+	// Connect to a port that the role has not opened.
 	if conn, err := net.DialTimeout("tcp", network+"2:2718", time.Minute); !errors.Is(err, syscall.ECONNREFUSED) {
 		t.Errorf("a closed port: %v, %v", conn, err)
 	}
-	// An address of no rank.
+	// Connect from an address that belongs to no rank.
 	if _, err := connect(t, network+"3", network+"2:2720").Read(make([]byte, 1)); err == nil {
 		t.Error("an unknown address is served")
 	}
-	// More connections than the shell has.
+	// Open more connections than the shell supports.
 	for range 6 {
 		echoed(t, connect(t, network+"1", network+"2:2720"), 10)
 	}
 	if _, err := connect(t, network+"1", network+"2:2720").Read(make([]byte, 1)); err == nil {
 		t.Error("a ninth connection is served")
 	}
-	until(t, "the counts", func() bool { // includes connections that are closed already
+	until(t, "the counts", func() bool { // the counts include connections that have already been closed
 		s := tcpStats(k)
 		return s.Open == 8 && s.Unknown == 1 && s.Limit == 1
 	})
-	// After the end of one, another is possible.
+	// When one connection has ended, another one can be opened.
 	first.Close()
 	until(t, "the end of a connection", func() bool { return tcpStats(k).Open == 7 })
 	echoed(t, connect(t, network+"1", network+"2:2720"), 100)
 }
 
-// TestRTLNetTCPOpens has a role that sends first: the connection is opened, and the answer comes from its port.
-// After its end, the next chunk opens another one.
+// TestRTLNetTCPOpens uses a role that sends first. The connection is opened, and the answer comes from the
+// connection's port. After the connection has ended, the next chunk opens another one.
 func TestRTLNetTCPOpens(t *testing.T) {
 	network := loopback.Network(t)
 	var at [2]net.Listener
@@ -156,10 +156,11 @@ func TestRTLNetTCPOpens(t *testing.T) {
 	}
 }
 
-// TestRTLNetTCPFails checks that data that cannot be sent is dropped, counted, and logged once.
+// TestRTLNetTCPFails checks that data that cannot be sent is dropped and counted, and that the error is logged
+// only once.
 func TestRTLNetTCPFails(t *testing.T) {
 	k, network := tcpRole(t, "tcp-first", "twice")
-	// the chunks are written one by one, or together
+	// The chunks are written separately or together.
 	until(t, "the failures", func() bool { return tcpStats(k).Dropped >= 16 })
 	if s := tcpStats(k); s.Dropped != 16 || s.Failed < 1 || s.Failed > 2 || s.Open != 0 {
 		t.Errorf("%+v", s)
@@ -171,8 +172,8 @@ func TestRTLNetTCPFails(t *testing.T) {
 	}
 }
 
-// TestRTLNetTCPStalls checks that the sender keeps data that a role does not take, and the role keeps data that
-// its peer does not take.
+// TestRTLNetTCPStalls checks that data that a role does not accept stays with the sender, and that data that
+// the peer does not accept stays with the role.
 func TestRTLNetTCPStalls(t *testing.T) {
 	t.Run("the role", func(t *testing.T) {
 		k, network := tcpRole(t, "tcp-deaf")
@@ -187,7 +188,7 @@ func TestRTLNetTCPStalls(t *testing.T) {
 		k, network := tcpRole(t, "tcp-echo")
 		conn := connect(t, network+"1", network+"2:2720")
 		var sent int64
-		until(t, "the stall", func() bool { // a slow simulation is no stall
+		until(t, "the stall", func() bool { // a slow simulation is not a stall
 			sent += fill(t, conn)
 			return strings.Contains(k.Kernel.Stats().Simulation.Text, "accepts no more data")
 		})
@@ -200,7 +201,7 @@ func TestRTLNetTCPStalls(t *testing.T) {
 	})
 }
 
-// fill writes until the other side takes no more.
+// fill writes until the other side accepts no more.
 func fill(t *testing.T, conn net.Conn) (sent int64) {
 	t.Helper()
 	if err := conn.(*net.TCPConn).SetWriteBuffer(4096); err != nil {
@@ -221,7 +222,8 @@ func fill(t *testing.T, conn net.Conn) (sent int64) {
 	}
 }
 
-// TestRTLNetTCPEnds checks that a role's last bytes are written before the connections end with the simulation.
+// TestRTLNetTCPEnds checks that the last bytes of a role are written before the connections are closed at the
+// end of the simulation.
 func TestRTLNetTCPEnds(t *testing.T) {
 	network := loopback.Network(t)
 	l, err := net.Listen("tcp", network+"1:4000")
@@ -243,7 +245,7 @@ func TestRTLNetTCPEnds(t *testing.T) {
 	}
 }
 
-// chunkMeta returns metadata to a port of a rank.
+// chunkMeta returns the metadata of a chunk to a port of a rank.
 func chunkMeta(rank, port, own uint64) cosim.Record {
 	return cosim.Record{Kind: cosim.KindTCP + cosim.KindOutMeta, Data: rank | port<<8 | 1<<24 | own<<32}
 }
@@ -252,7 +254,7 @@ func init() {
 	network := cosim.Hello{Version: cosim.Version, FIFO: 4096, Boundary: cosim.BoundaryTCP}
 	first := []cosim.Record{chunkMeta(0, 4000, 0),
 		{Kind: cosim.KindTCP + cosim.KindOutData, Keep: 0xff, Last: true, Data: 0x656e6f7473726966}}
-	// back returns records that send the received chunks back, over their connections.
+	// back returns records that send the received chunks back on the connections from which they came.
 	back := func(s *simulator) (records []cosim.Record) {
 		for _, r := range s.got {
 			switch r.Kind {
@@ -284,8 +286,9 @@ func init() {
 			out = out[n:]
 		}
 	}
-	// tcp-first sends to port 4000 of rank 0: once, or with "twice" two times. With "pair" it also sends to
-	// port 4001. Then it echoes. When it receives "again", it sends to port 4000 once more.
+	// tcp-first sends to port 4000 of rank 0: once, or twice if its argument is "twice". If the argument is
+	// "pair", it also sends to port 4001. It then echoes. When it receives "again", it sends to port 4000 once
+	// more.
 	programs["tcp-first"] = func(args []string) int {
 		s := hello(network)
 		s.step(first...)
@@ -310,7 +313,7 @@ func init() {
 		s.begin()
 		return 0
 	}
-	// tcp-deaf takes nothing.
+	// tcp-deaf accepts nothing.
 	programs["tcp-deaf"] = func([]string) int {
 		s := hello(network)
 		s.step(cosim.Record{Kind: cosim.KindTCP + cosim.KindPorts, Data: 1})

@@ -2,11 +2,11 @@ package standin
 
 import "sort"
 
-// historyLen is the number of reports kept of a simulation: 3 s with a step every 200 µs, half a second with
-// the shortest steps.
+// historyLen is the number of reports kept for a simulation. They cover 3 s if a step takes 200 µs, and half a
+// second with the shortest steps.
 const historyLen = 1 << 14
 
-// report is a cycle reported by a simulation, or 0 at its start.
+// report is a cycle reported by a simulation, which is 0 when the simulation starts.
 type report struct {
 	at                int64 // in nanoseconds since 1970
 	simulation, cycle uint64
@@ -15,10 +15,11 @@ type report struct {
 // history holds the most recent reports.
 type history struct {
 	ring []report
-	next int // index of the next report, once the ring is full
+	next int // index of the next report once the ring is full
 }
 
-// add adds a report. If the clock was set back, it drops all others, which are no longer sorted.
+// add adds a report. If the clock has been set back, it first drops all earlier reports, since they would no
+// longer be sorted.
 func (h *history) add(r report) {
 	if n := len(h.ring); n > 0 && h.nth(n-1).at > r.at {
 		h.ring, h.next = h.ring[:0], 0
@@ -31,10 +32,10 @@ func (h *history) add(r report) {
 	h.next = (h.next + 1) % historyLen
 }
 
-// nth returns the i-th report, oldest first.
+// nth returns the i-th report, counted from the oldest.
 func (h *history) nth(i int) report { return h.ring[(h.next+i)%len(h.ring)] }
 
-// at returns the last report before a time, or false if none is known.
+// at returns the last report at or before the given time, or false if it is not known.
 func (h *history) at(nanoseconds int64) (report, bool) {
 	i := sort.Search(len(h.ring), func(i int) bool { return h.nth(i).at > nanoseconds })
 	if i == 0 {

@@ -24,12 +24,12 @@ func TestHistory(t *testing.T) {
 	const last = historyLen + 99
 	want(10*last+5, last, true)
 	want(10*last-5, last-1, true)
-	want(10*100, 100, true) // the oldest one kept
+	want(10*100, 100, true) // the oldest report that is kept
 	want(10*100-1, 0, false)
 	if len(h.ring) != historyLen {
 		t.Errorf("%d reports are kept", len(h.ring))
 	}
-	// The clock is set back.
+	// Set the clock back.
 	h.add(report{at: 7, simulation: 1, cycle: 9999})
 	want(6, 0, false)
 	want(8, 9999, true)

@@ -18,9 +18,9 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// rtlKernel runs a user's simulator with the FPGA's role. A simulator that ends with status 0 between two
-// calls, or two datagrams, has completed its work. After any other end, which is logged, it is restarted after
-// a pause.
+// rtlKernel runs a user's simulator that simulates the FPGA's role. If the simulator exits with status 0
+// between two calls or two datagrams, its work is complete. Any other exit is logged, and the simulator is
+// restarted after a pause.
 type rtlKernel struct {
 	base
 	command  []string
@@ -30,22 +30,22 @@ type rtlKernel struct {
 	limits   limits
 
 	mu      sync.Mutex
-	port    enginePort // of the running simulator; nil before the first one
+	port    enginePort // port of the running simulator; nil before the first start
 	history history
-	tcp     *connections // of the running simulator, or nil
+	tcp     *connections // connections of the running simulator, or nil
 }
 
-// limits are the maximum waits for a simulator.
+// limits are the maximum times to wait for a simulator.
 type limits struct{ start, answer time.Duration }
 
-// Maximum waits, before scaling by time_scale. A large design is elaborated for tens of seconds. A step takes
-// budgetMicroseconds, and at least 64 cycles.
+// Maximum waits before they are scaled by time_scale. A large design takes tens of seconds to elaborate. A step
+// takes budgetMicroseconds, but at least 64 cycles.
 const (
 	startWithin  = time.Minute
 	answerWithin = 10 * time.Second
 )
 
-// simulatorFD is the descriptor inherited by a simulator.
+// simulatorFD is the number of the descriptor that a simulator inherits.
 const simulatorFD = 3
 
 func newRTL(b base, spec config.Kernel) (Kernel, error) {
@@ -62,7 +62,7 @@ func newRTL(b base, spec config.Kernel) (Kernel, error) {
 	return k, nil
 }
 
-// rtlNetKernel is an rtlKernel whose simulation includes an MPE.
+// rtlNetKernel is an rtlKernel whose simulation includes the MPE.
 type rtlNetKernel struct {
 	*rtlKernel
 	wire Wire
@@ -129,7 +129,7 @@ func (k *rtlKernel) CycleAt(t time.Time) (simulation, cycle uint64, ok bool) {
 	return r.simulation, r.cycle, ok
 }
 
-// reported adds the port's new cycle to the history. The caller holds the lock.
+// reported adds the cycle that the port reports to the history. The caller must hold the lock.
 func (k *rtlKernel) reported() {
 	k.history.add(report{at: time.Now().UnixNano(), simulation: k.counters.starts.Load(), cycle: k.port.Cycle()})
 }
@@ -146,7 +146,7 @@ func (k *rtlKernel) Run(ctx context.Context, r Rank) error {
 	})
 }
 
-// begin returns the kernel's log for a rank, and logs scaled timeouts.
+// begin returns the kernel's log for a rank. It also logs if the timeouts are scaled.
 func (k *rtlKernel) begin(r Rank) *zap.Logger {
 	log := k.logOf(r)
 	if scale := k.sim.TimeScale; scale > 1 {
@@ -156,7 +156,7 @@ func (k *rtlKernel) begin(r Rank) *zap.Logger {
 	return log
 }
 
-// simulate runs the simulator once, with the given port.
+// simulate runs the simulator once, connected to the given port.
 func (k *rtlKernel) simulate(ctx context.Context, r Rank, port enginePort, log *zap.Logger,
 	serve func(context.Context, *simulator) error) (done bool, err error) {
 	conn, child, err := socketPair()
@@ -188,7 +188,7 @@ func (k *rtlKernel) simulate(ctx context.Context, r Rank, port enginePort, log *
 	return true, err
 }
 
-// socketPair returns a connection, and its other end for a program.
+// socketPair returns a connection and, for a program, the file of its other end.
 func socketPair() (net.Conn, *os.File, error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -204,13 +204,13 @@ func socketPair() (net.Conn, *os.File, error) {
 	return conn, child, nil
 }
 
-// SimulatorError reports a simulator that has ended or does not answer.
+// SimulatorError reports that a simulator has exited or does not answer.
 type SimulatorError struct {
-	// Cycle is the last cycle reported.
+	// Cycle is the most recent cycle that the simulator reported.
 	Cycle uint64
-	// Doing describes the event that the rank waited for.
+	// Doing describes what the rank was waiting for.
 	Doing string
-	// Err is the error of the read: os.ErrDeadlineExceeded if the simulator did not answer within After.
+	// Err is the error of the read. It is os.ErrDeadlineExceeded if the simulator did not answer within After.
 	Err   error
 	After time.Duration
 }
@@ -224,7 +224,7 @@ func (e *SimulatorError) Error() string {
 	return fmt.Sprintf("the simulator ended %s: its earlier output is in the log: %v", at, e.Err)
 }
 
-// ended reports whether the simulator has ended, by itself or not.
+// ended reports whether the simulator has exited, voluntarily or not.
 func (e *SimulatorError) ended() bool { return !errors.Is(e.Err, os.ErrDeadlineExceeded) }
 
 func (e *SimulatorError) Unwrap() error { return e.Err }

@@ -12,7 +12,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// rtl returns the specification of a kernel whose simulator is one of the test's programs.
+// rtl returns the specification of a kernel whose simulator is one of the programs in this test binary.
 func rtl(t *testing.T, program ...string) string {
 	return "rtl" + strings.TrimPrefix(spec(t, program...), "exec")
 }
@@ -43,7 +43,7 @@ func TestRTL(t *testing.T) {
 	}
 }
 
-// TestRTLErrors checks that a simulator that breaks the exchange is ended and restarted. The error has the
+// TestRTLErrors checks that a simulator that breaks the exchange is stopped and restarted. The error states the
 // problem, the time and advice.
 func TestRTLErrors(t *testing.T) {
 	head := func(b ...byte) string { return string(b) }

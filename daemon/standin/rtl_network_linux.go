@@ -9,18 +9,18 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// arriving is the number of datagrams that wait outside the socket. Others wait in its receive buffer. When
-// that is full, datagrams are lost, and counted by the system.
+// arriving is the number of datagrams that can wait in memory. Further ones wait in the socket's receive
+// buffer. When that is full, the system drops datagrams and counts them.
 const arriving = 64
 
-// arrived is a datagram that waits for the simulation.
+// arrived is a received datagram waiting to be delivered to the simulation.
 type arrived struct {
 	rank  int
 	port  uint16
-	bytes []byte // empty if longer than cosim.MaxDatagram
+	bytes []byte // empty if the datagram is longer than cosim.MaxDatagram
 }
 
-// inbox holds the datagrams that arrive on a wire.
+// inbox receives the datagrams that arrive on a wire.
 type inbox struct {
 	wire        Wire
 	ready, free chan *arrived
@@ -34,7 +34,8 @@ func newInbox(w Wire) *inbox {
 	return b
 }
 
-// run reads from the wire until ctx is done and the wire is closed, or until an error, and returns the reason.
+// run reads from the wire until ctx is done and the wire is closed, or until an error occurs, and returns the
+// reason.
 func (b *inbox) run(ctx context.Context) error {
 	batch := make([]mpe.RxPacket, arriving)
 	for {
@@ -50,7 +51,7 @@ func (b *inbox) run(ctx context.Context) error {
 	}
 }
 
-// take queues a packet, which may consist of several datagrams.
+// take queues a packet, which may contain several datagrams.
 func (b *inbox) take(ctx context.Context, p *mpe.RxPacket) error {
 	for bytes := p.Bytes; ; {
 		var a *arrived
@@ -80,15 +81,15 @@ type datagrams struct {
 	inbox   *inbox
 	network *cosim.Network // under k.mu
 	log     *zap.Logger
-	refusal *cosim.FaultError // last one logged
-	failed  string            // last error of a send that was logged
+	refusal *cosim.FaultError // the last one that was logged
+	failed  string            // the last send error that was logged
 
 	simulator *simulator
-	tcp       *connections // nil before the first step, and without TCP streams
-	ports     uint32       // TCP ports opened
+	tcp       *connections // nil before the first step and without TCP streams
+	ports     uint32       // TCP ports that the role has opened
 }
 
-// serve runs a simulator, and exchanges its datagrams.
+// serve runs a simulator and exchanges its datagrams.
 func (d *datagrams) serve(ctx context.Context, s *simulator) error {
 	s.before, s.after = d.before, d.after
 	d.simulator = s
@@ -100,7 +101,7 @@ func (d *datagrams) serve(ctx context.Context, s *simulator) error {
 	return s.serve(ctx)
 }
 
-// before delivers received datagrams to the role, as many as fit.
+// before delivers as many received datagrams to the role as fit.
 func (d *datagrams) before(context.Context) error {
 	d.beforeTCP()
 	for range arriving {

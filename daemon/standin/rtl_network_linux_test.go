@@ -23,7 +23,7 @@ type testWire struct {
 	fails  chan error
 	closed chan struct{}
 	close  sync.Once
-	// addresses are the addresses of the ranks.
+	// addresses contains the addresses of all ranks.
 	addresses []netip.AddrPort
 
 	mu       sync.Mutex
@@ -76,12 +76,12 @@ func (w *testWire) Close() error {
 	return nil
 }
 
-// arrive delivers a datagram from rank 0, or from elsewhere.
+// arrive delivers a datagram from rank 0 or from another address.
 func (w *testWire) arrive(rank int, b []byte) {
 	w.in <- mpe.RxPacket{Kind: mpe.RxDatagram, Peer: rank, From: netip.MustParseAddrPort("10.0.0.1:2718"), Bytes: b}
 }
 
-// rtlNet prepares a kernel on a wire, whose simulator is one of the test's programs.
+// rtlNet prepares a kernel that uses a testWire. Its simulator is one of the programs in this test binary.
 func rtlNet(t *testing.T, c *cluster, program ...string) (*running, *testWire) {
 	k := c.prepare("rtl-net"+strings.TrimPrefix(spec(t, program...), "exec"), config.KernelOptions{})
 	w := newTestWire()
@@ -100,7 +100,7 @@ func TestRTLNet(t *testing.T) {
 		}
 		return nil
 	}
-	// Datagrams are lost until the simulation has opened the port, as with an FPGA.
+	// As with an FPGA, datagrams are lost until the simulation has opened the port.
 	probe := []byte("probe")
 	until(t, "an open port", func() bool {
 		w.arrive(0, probe)
@@ -122,7 +122,7 @@ func TestRTLNet(t *testing.T) {
 			t.Errorf("% x comes back as % x", sent, got)
 		}
 	}
-	// Three at once, as coalesced by the system.
+	// Three datagrams at once, as the system coalesces them.
 	w.in <- mpe.RxPacket{Kind: mpe.RxDatagram, Peer: 0, From: netip.MustParseAddrPort("10.0.0.1:2718"),
 		Bytes: []byte("abcdefgh"), Each: 3}
 	for _, want := range []string{"abc", "def", "gh"} {
@@ -151,7 +151,7 @@ func TestRTLNet(t *testing.T) {
 	}
 }
 
-// TestRTLNetBoundary checks that a simulator of the other boundary is rejected, with advice.
+// TestRTLNetBoundary checks that a simulator that has the other boundary is rejected with advice.
 func TestRTLNetBoundary(t *testing.T) {
 	c := newCluster(t, 2)
 	defer c.close()
@@ -168,7 +168,7 @@ func TestRTLNetBoundary(t *testing.T) {
 	}
 }
 
-// TestRTLNetFaults checks that datagrams to an unknown rank are dropped, and reported once, and that a fault
+// TestRTLNetFaults checks that datagrams to an unknown rank are dropped and reported once, and that a fault
 // ends the exchange.
 func TestRTLNetFaults(t *testing.T) {
 	c := newCluster(t, 2)
@@ -190,7 +190,7 @@ func TestRTLNetFaults(t *testing.T) {
 	k.cancel(t)
 }
 
-// TestRTLNetWireFails checks that a wire that cannot be read ends the kernel.
+// TestRTLNetWireFails checks that the kernel ends if its wire cannot be read.
 func TestRTLNetWireFails(t *testing.T) {
 	c := newCluster(t, 2)
 	defer c.close()
@@ -228,7 +228,7 @@ func init() {
 			s.step(back...)
 		}
 	}
-	// net-faulty sends to an unknown rank, twice, and then a line with a hole.
+	// net-faulty sends to an unknown rank twice, and then sends a line with a gap in it.
 	programs["net-faulty"] = func([]string) int {
 		s := hello(network)
 		for range 2 {

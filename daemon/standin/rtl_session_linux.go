@@ -14,19 +14,19 @@ import (
 )
 
 const (
-	// stepCycles limits the cycles of a step. budgetMicroseconds limits its duration, so that the end of an
-	// operation reaches the role soon: it is long compared to the two context switches of a step, and short
-	// compared to a message.
+	// stepCycles is the maximum number of cycles in a step. budgetMicroseconds is the maximum duration of a
+	// step. It is long compared with the two context switches of a step, and short compared with a message, so
+	// that the role soon learns that an operation has completed.
 	stepCycles         = 1 << 16
 	budgetMicroseconds = 200
-	// quietCycles is the delay of a message by the role after which it is logged: 0.64 ms at the deployed clock
-	// rate.
+	// quietCycles is the number of cycles for which the role may delay a message before the delay is logged:
+	// 0.64 ms at the deployed clock rate.
 	quietCycles = 100_000
-	// paceSleep limits the pauses of a paced simulation.
+	// paceSleep is the maximum duration of a pause in a paced simulation.
 	paceSleep = 10 * time.Millisecond
 )
 
-// enginePort is zrlmpid's side of a role's interface, at a boundary.
+// enginePort is zrlmpid's side of a role's interface at some boundary.
 type enginePort interface {
 	Fill(s *cosim.Step, lines uint32) error
 	Advance(s *cosim.Result) error
@@ -45,7 +45,7 @@ type simulator struct {
 	port enginePort // under k.mu
 	log  *zap.Logger
 	rank caller
-	// before and after are called before and after each step.
+	// before and after are called before and after every step.
 	before func(ctx context.Context) error
 	after  func()
 
@@ -55,10 +55,11 @@ type simulator struct {
 	lines   uint32 // cosim.Hello.FIFO
 	// boundary is the simulator's boundary.
 	boundary cosim.Boundary
-	quiet    uint64 // cycle since which the role delays the message logged last
+	quiet    uint64 // cycle since which the role has delayed the message logged last
 }
 
-// serve exchanges frames with the simulator until it ends. It returns nil if nothing was in progress then.
+// serve exchanges frames with the simulator until the simulator exits. It returns nil if nothing was in
+// progress at that time.
 func (s *simulator) serve(ctx context.Context) error {
 	s.in, s.out = make([]byte, cosim.MaxFrame), make([]byte, 0, cosim.MaxFrame)
 	hello, err := s.hello()
@@ -67,7 +68,7 @@ func (s *simulator) serve(ctx context.Context) error {
 	}
 	s.lines = hello.FIFO
 	started := time.Now()
-	for { // until the connection ends, with the program or with ctx
+	for { // until the program exits or ctx ends, which ends the connection
 		if err := s.before(ctx); err != nil {
 			return err
 		}
@@ -88,7 +89,7 @@ func (s *simulator) serve(ctx context.Context) error {
 	}
 }
 
-// hello exchanges hello and start.
+// hello receives Hello and sends Start.
 func (s *simulator) hello() (h cosim.Hello, err error) {
 	body, err := s.read(cosim.TypeHello, s.k.limits.start)
 	if err != nil {
@@ -107,7 +108,7 @@ func (s *simulator) hello() (h cosim.Hello, err error) {
 	return h, s.write()
 }
 
-// pace returns the number of cycles that the simulation may run now, or the wait before the next one.
+// pace returns the number of cycles that the simulation may run now, or the time to wait if it may not run yet.
 func (s *simulator) pace(elapsed time.Duration) (cycles uint32, wait time.Duration) {
 	rate := s.k.sim.CyclesPerSecond
 	if rate == 0 {
@@ -157,7 +158,8 @@ func (s *simulator) exchange(cycles uint32) error {
 	return nil
 }
 
-// fault logs a fault of the role, after which the simulation continues. It returns other errors.
+// fault logs a fault of the role and returns nil, because the simulation continues. It returns any other error
+// unchanged.
 func (s *simulator) fault(err error) error {
 	f, ok := errors.AsType[*cosim.FaultError](err)
 	if !ok {
@@ -171,7 +173,7 @@ func (s *simulator) fault(err error) error {
 	return nil
 }
 
-// at adds the cycle to an error.
+// at adds the current cycle to an error.
 func (s *simulator) at(err error) error {
 	if err == nil {
 		return nil
@@ -179,7 +181,7 @@ func (s *simulator) at(err error) error {
 	return fmt.Errorf("after cycle %d: %w", s.port.Cycle(), err)
 }
 
-// warn logs that the role delays a message.
+// warn logs that the role is delaying a message.
 func (s *simulator) warn() {
 	since, ok := s.port.Overdue(quietCycles)
 	if !ok || since == s.quiet {
@@ -200,7 +202,7 @@ func (s *simulator) write() error {
 	return s.failed(err, s.k.limits.answer)
 }
 
-// read reads a frame within a time limit, and returns its body, which is valid until the next call.
+// read reads a frame within a time limit and returns its body, which is valid until the next call.
 func (s *simulator) read(want cosim.Type, within time.Duration) ([]byte, error) {
 	if err := s.conn.SetReadDeadline(time.Now().Add(within)); err != nil {
 		return nil, s.failed(err, 0)

@@ -7,28 +7,29 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// Simulated is a Kernel with a simulated role.
+// Simulated is a Kernel whose role is simulated.
 type Simulated interface {
 	Kernel
-	// Cycle returns the number of starts of the simulation, 0 before the first one, and the last cycle
-	// reported. It is safe for concurrent use.
+	// Cycle returns the number of times that the simulation has been started, and the most recent cycle that it
+	// has reported. It is safe for concurrent use.
 	Cycle() (simulation, cycle uint64)
-	// CycleAt returns the result of Cycle at a time within the last half second, or false if it is not known.
+	// CycleAt returns the values that Cycle would have returned at time t, within the last half second, or
+	// false if they are unknown.
 	CycleAt(t time.Time) (simulation, cycle uint64, ok bool)
 }
 
-// Wired is a Kernel that exchanges datagrams itself, instead of its rank's engine.
+// Wired is a Kernel that exchanges datagrams directly, without the engine of its rank.
 type Wired interface {
 	Kernel
 	// Connect sets the kernel's wire. It is called before Run.
 	Connect(w Wire)
 }
 
-// Wire carries the datagrams of a rank. Recv is like mpe.Transport.Recv, and runs concurrently with the other
-// methods.
+// Wire carries the datagrams of a rank. Recv works like mpe.Transport.Recv and may run concurrently with the
+// other methods.
 type Wire interface {
 	Recv(batch []mpe.RxPacket) (int, error)
-	// SendDatagram sends a datagram to a rank. It does not keep the slice.
+	// SendDatagram sends a datagram to a rank. It does not retain the slice.
 	SendDatagram(peer int, datagram []byte) error
 	// Record records a sent or received datagram for captures.
 	Record(peer int, sent bool, datagram []byte)

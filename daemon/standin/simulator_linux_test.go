@@ -8,17 +8,17 @@ import (
 	"github.com/zrlmpi/zrlmpid/daemon/standin/cosim"
 )
 
-// simulator is a simulator without a role: the test determines the transfers.
+// simulator is a simulator without a role. The test determines its transfers.
 type simulator struct {
 	conn  *os.File
 	at    cosim.Boundary
 	cycle uint64
-	got   []cosim.Record // from the engine
-	// tcpLines is the number of lines of chunks that the engine takes in the step.
+	got   []cosim.Record // records from the engine
+	// tcpLines is the number of lines of chunks that the engine can accept in the current step.
 	tcpLines uint32
 }
 
-// newSimulator sends a hello with the given version.
+// newSimulator sends a Hello with the given version.
 func newSimulator(version uint32) *simulator {
 	return hello(cosim.Hello{Version: version, FIFO: 4096})
 }
@@ -52,7 +52,7 @@ func (s *simulator) read() (cosim.Type, []byte) {
 	return t, body
 }
 
-// step answers a step: everything is taken, and the given records are transferred.
+// step answers a step in which the role accepts everything and the given records are transferred.
 func (s *simulator) step(records ...cosim.Record) {
 	s.begin()
 	s.answer(cosim.Held{Since: never}, records...)
@@ -60,7 +60,7 @@ func (s *simulator) step(records ...cosim.Record) {
 
 var never = [4]uint64{cosim.Never, cosim.Never, cosim.Never, cosim.Never}
 
-// begin reads a step.
+// begin reads a Step.
 func (s *simulator) begin() {
 	var step cosim.Step
 	if _, body := s.read(); cosim.ParseStep(body, s.at, &step) != nil {
@@ -69,14 +69,14 @@ func (s *simulator) begin() {
 	s.got, s.tcpLines = append(s.got, step.Records...), step.TCPLines
 }
 
-// answer answers a step. tcp has the chunks that are not taken.
+// answer answers a Step. tcp describes the chunks that the role has not accepted.
 func (s *simulator) answer(tcp cosim.Held, records ...cosim.Record) {
 	s.cycle += 10
 	answer := cosim.Result{Cycle: s.cycle, Held: cosim.Held{Since: never}, TCP: tcp, Records: records}
 	s.conn.Write(cosim.AppendResult(nil, s.at, &answer))
 }
 
-// holds returns the state of streams whose role has not taken the chunks in s.got.
+// holds returns the state of streams if the role has not accepted the chunks in s.got.
 func (s *simulator) holds() cosim.Held {
 	tcp := cosim.Held{Since: never}
 	for _, r := range s.got {
@@ -90,7 +90,7 @@ func (s *simulator) holds() cosim.Held {
 	return tcp
 }
 
-// feedback waits for the end of a call, and returns the lines before it.
+// feedback waits for the end of a call. It returns the lines received before it.
 func (s *simulator) feedback() (lines []cosim.Record, feedback byte) {
 	for {
 		for i, r := range s.got {
@@ -107,10 +107,10 @@ func recvCall(words, rank uint64) cosim.Record {
 	return cosim.Record{Kind: cosim.KindCall, Keep: recvInt, Data: words | rank<<32}
 }
 
-// init adds the programs for kernel rtl.
+// init adds the programs for the rtl kernels.
 func init() {
 	for name, f := range map[string]func(args []string) int{
-		// sim-echo echoes two messages of rank 0, and ends between two calls.
+		// sim-echo echoes two messages from rank 0, and exits between two calls.
 		"sim-echo": func([]string) int {
 			s := newSimulator(cosim.Version)
 			for range 2 {
@@ -148,13 +148,13 @@ func init() {
 			s.step()
 			return 3
 		},
-		"sim-stops": func([]string) int { // in the middle of a call, like by $finish
+		"sim-stops": func([]string) int { // in the middle of a call, as by $finish
 			s := newSimulator(cosim.Version)
 			s.step(recvCall(8, 0))
 			s.step()
 			return 0
 		},
-		"sim-writes": func(args []string) int { // something other than a result
+		"sim-writes": func(args []string) int { // not a result
 			s := newSimulator(cosim.Version)
 			s.read()
 			s.conn.Write([]byte(args[0]))
@@ -169,7 +169,7 @@ func init() {
 			io.Copy(io.Discard, s.conn)
 			return 0
 		},
-		// sim-faulty makes a call to a rank that the cluster does not have.
+		// sim-faulty makes a call with a rank that the cluster does not have.
 		"sim-faulty": func([]string) int {
 			s := newSimulator(cosim.Version)
 			s.step(recvCall(8, 9))

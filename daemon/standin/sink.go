@@ -2,7 +2,7 @@ package standin
 
 import "context"
 
-// sink receives messages of both datatypes from KernelOptions.Peer and discards them.
+// sink receives messages of either datatype from KernelOptions.Peer and discards them.
 type sink struct{ base }
 
 // Run implements Kernel.

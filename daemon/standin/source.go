@@ -11,9 +11,9 @@ import (
 )
 
 // source sends KernelOptions.Count messages of KernelOptions.Words words to KernelOptions.Peer, one every
-// KernelOptions.Interval. If the previous message is still in progress when one is due, it is sent as soon as
-// that is complete. PatternWord determines the words. A failed send is retried until it succeeds, so a receiver
-// may see a message twice but misses none.
+// KernelOptions.Interval. If the previous message is still in progress when the next one is due, the next one
+// is sent as soon as the previous one completes. PatternWord determines the words. A failed send is retried
+// until it succeeds, so a receiver may get a message twice but never misses one.
 type source struct{ base }
 
 // Run implements Kernel.
@@ -55,8 +55,8 @@ func (k *source) Run(ctx context.Context, r Rank) error {
 const floatRange = 1 << 24
 
 // PatternWord returns word i of message m of a source, both counted from 0, as its 32 bits on the wire. An INT
-// word is m × 2²⁰ + i, modulo 2³²: in hexadecimal, the message number precedes the word number. A FLOAT word is
-// the same number modulo 2²⁴, an integer that a float represents exactly.
+// word is m × 2²⁰ + i modulo 2³², so that in hexadecimal the message number precedes the word number. A FLOAT
+// word is the same number modulo 2²⁴, which a float represents exactly.
 func PatternWord(d protocol.Datatype, m, i uint32) uint32 {
 	w := m<<20 + i
 	if d == protocol.Float {

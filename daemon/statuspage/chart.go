@@ -9,29 +9,30 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/words"
 )
 
-// Sizes of a chart and of a trace, in SVG units.
+// Sizes of charts and traces in SVG units.
 const (
 	chartWidth, chartHeight = 480, 72
 	traceWidth, traceHeight = 78, 18
 )
 
-// chart is a line chart of rates up to now.
+// chart is a line chart of rates over a time span that ends now.
 type chart struct {
-	// Line and Area are SVG paths; both are empty with fewer than two points.
+	// Line and Area are SVG paths. Both are empty if there are fewer than two points.
 	Line, Area string
-	// Max and Last are the highest and the last rate, as text.
+	// Max and Last are the highest and the most recent rate, as text.
 	Max, Last string
-	// Top and Middle are the labels of the upper and the middle line, Times those of the time axis.
+	// Top and Middle are the labels of the upper and middle grid lines, and Times the labels of the time axis.
 	Top, Middle string
 	Times       []string
-	// Points has the position and the value, as text, of each point, for the pointer: "432:0;437:10". Span is
-	// the length of the time axis in seconds, and End its end in milliseconds since 1970.
+	// Points contains the position and the value of each point as text, for display at the pointer, such as
+	// "432:0;437:10". Span is the length of the time axis in seconds. End is the time at its end, in
+	// milliseconds since 1970.
 	Points string
 	Span   int
 	End    int64
 }
 
-// axis returns the smallest number of the form 1, 2 or 5 times a power of ten that is not below a value.
+// axis returns the smallest number that is 1, 2 or 5 times a power of ten and not less than highest.
 func axis(highest float64) float64 {
 	if !(highest > 0) {
 		return 1
@@ -45,7 +46,7 @@ func axis(highest float64) float64 {
 	return highest
 }
 
-// times returns the labels of the time axis.
+// times returns the labels of a time axis.
 func times(span time.Duration) []string {
 	labels := make([]string, 0, 5)
 	for quarter := 4; quarter > 0; quarter-- {
@@ -64,7 +65,7 @@ func short(d time.Duration) string {
 	return fmt.Sprintf("%.1f min", d.Minutes())
 }
 
-// chartOf draws the points of a time span. The line is interrupted where samples are missing.
+// chartOf draws the points within a time span. The line is interrupted where samples are missing.
 func chartOf(points []point, now time.Time, span, step time.Duration) chart {
 	highest := 0.0
 	for _, p := range points {
@@ -111,11 +112,11 @@ func chartOf(points []point, now time.Time, span, step time.Duration) chart {
 // trace is a small line chart without axes.
 type trace struct {
 	Line string
-	// Min and Max are the lowest and the highest value, as text.
+	// Min and Max are the lowest and highest values, as text.
 	Min, Max string
 }
 
-// traceOf draws points at equal distances, scaled from the lowest to the highest value.
+// traceOf draws points at equal distances, scaled so that they range from the lowest to the highest value.
 func traceOf(points []point) trace {
 	if len(points) < 2 {
 		return trace{}

@@ -13,17 +13,17 @@ import (
 )
 
 const (
-	// maxWatchers limits the clients that follow the events at the same time. It is far below the server's
-	// limit on connections, which other requests need as well.
+	// maxWatchers is the maximum number of clients that follow the events at the same time. It is far below the
+	// server's limit on connections, because other requests need connections too.
 	maxWatchers = 32
-	// retryAfter is the time after which a rejected client may try again, in seconds.
+	// retryAfter is the time in seconds after which a rejected client may try again.
 	retryAfter = 5
-	// writeTimeout limits the time that a client takes to read an event.
+	// writeTimeout is the maximum time that a client may take to read an event.
 	writeTimeout = 10 * time.Second
 )
 
-// change is an event: the difference from the client's view. Its JSON names are short, as it is sent every
-// second.
+// change is an event that describes how the status differs from the client's view. Its JSON names are short
+// because it is sent every second.
 type change struct {
 	Time  string `json:"t"`
 	Title string `json:"title,omitempty"`
@@ -33,13 +33,13 @@ type change struct {
 	Lists  map[string]listChange `json:"l,omitempty"`
 }
 
-// listChange is the difference of a list. Order is nil if it is unchanged.
+// listChange describes how a list has changed. Order is nil if the order is unchanged.
 type listChange struct {
 	Order *[]string         `json:"o,omitempty"`
 	Items map[string]string `json:"i,omitempty"`
 }
 
-// since returns the difference from an earlier view, or everything if before is nil.
+// since returns the difference from an earlier view. If before is nil, it returns everything.
 func (v *view) since(before *view) *change {
 	c := &change{Time: v.at.Format("15:04:05"), Pieces: map[string]string{}, Lists: map[string]listChange{}}
 	if before == nil || before.title != v.title {
@@ -60,7 +60,7 @@ func (v *view) since(before *view) *change {
 		}
 		diff := listChange{Items: map[string]string{}}
 		if before == nil || !slices.Equal(old.order, l.order) {
-			order := append([]string{}, l.order...) // not nil: JSON needs [] and not null
+			order := append([]string{}, l.order...) // not nil, so that the JSON is [] and not null
 			diff.Order = &order
 		}
 		for key, html := range l.items {
@@ -75,7 +75,7 @@ func (v *view) since(before *view) *change {
 	return c
 }
 
-// event returns the change as a server-sent event.
+// event encodes the change as a server-sent event.
 func (c *change) event() ([]byte, error) {
 	var b bytes.Buffer
 	b.WriteString("data: ")
@@ -100,7 +100,7 @@ func (p *Page) serveEvents(w http.ResponseWriter, r *http.Request) {
 	defer p.exit()
 	head(w)
 	w.Header().Set("Content-Type", "text/event-stream")
-	w.Header().Set("X-Accel-Buffering", "no") // for proxies that buffer answers
+	w.Header().Set("X-Accel-Buffering", "no") // keeps proxies from buffering the answer
 	out := http.NewResponseController(w)
 	var sent *view
 	q := queryOf(r)
@@ -114,7 +114,7 @@ func (p *Page) serveEvents(w http.ResponseWriter, r *http.Request) {
 		if err != nil {
 			return
 		}
-		// An error means that the server does not support deadlines per request.
+		// The error only means that the server does not support deadlines for single requests.
 		_ = out.SetWriteDeadline(time.Now().Add(writeTimeout))
 		if _, err := w.Write(event); err != nil {
 			return
@@ -132,7 +132,7 @@ func (p *Page) serveEvents(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// enter adds a watcher, unless maxWatchers are present.
+// enter adds a watcher. It returns false if there are already maxWatchers.
 func (p *Page) enter() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -154,7 +154,7 @@ func (p *Page) exit() {
 	p.watchers--
 }
 
-// after returns a channel that is closed once there is a sample after s.
+// after returns a channel that is closed when there is a sample newer than s.
 func (p *Page) after(s *sample) <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -6,22 +6,22 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// failureView is a group of equal failures: of one rank and operation, with one error.
+// failureView is a group of failures with the same rank, operation and error.
 type failureView struct {
-	*state.Failure // the latest one
-	// Times counts all of them. First is the time of the oldest; a run of equal failures has the time of its
-	// last one.
+	*state.Failure // the most recent one
+	// Times is the number of failures in the group. First is the time of the oldest; for a series of equal
+	// failures, it is the time of the last one in the series.
 	Times int
 	First time.Time
-	// Earlier are failures before the latest, newest first. More counts those not listed.
+	// Earlier lists the failures before the most recent one, newest first. More is the number of further ones.
 	Earlier []*state.Failure
 	More    int
 }
 
-// maxEarlier limits the earlier failures listed in a group.
+// maxEarlier is the maximum number of earlier failures listed for a group.
 const maxEarlier = 20
 
-// foldFailures groups failures, newest first.
+// foldFailures groups equal failures, newest first.
 func foldFailures(failures []state.Failure) []failureView {
 	type kind struct {
 		rank         int

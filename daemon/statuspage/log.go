@@ -11,26 +11,26 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/words"
 )
 
-// Entry is a line of the log.
+// Entry is a line in the log.
 type Entry struct {
 	Time  time.Time `json:"time"`
 	Level string    `json:"level"`
 	Text  string    `json:"text"`
-	// Count is the number of consecutive occurrences.
+	// Count is the number of consecutive occurrences of the line.
 	Count int `json:"count"`
 }
 
-// maxText limits a line, in characters.
+// maxText is the maximum length of a line in characters.
 const maxText = 500
 
-// Log keeps the last lines of a log. It is safe for concurrent use.
+// Log keeps the most recent lines of a log. It is safe for concurrent use.
 type Log struct {
 	limit int
 	mu    sync.Mutex
 	lines []Entry // newest last
 }
 
-// NewLog returns a log that keeps the last limit lines, at least one.
+// NewLog returns a Log that keeps the most recent limit lines, but at least one.
 func NewLog(limit int) *Log { return &Log{limit: max(1, limit)} }
 
 // Recent returns the lines, newest first.
@@ -44,7 +44,8 @@ func (l *Log) Recent() []Entry {
 	return lines
 }
 
-// Core returns a zap core, for zapcore.NewTee, that adds lines of the given level and above to the log.
+// Core returns a zap core that adds lines of the given level and above to the log. It is meant for
+// zapcore.NewTee.
 func (l *Log) Core(level zapcore.LevelEnabler) zapcore.Core {
 	return &core{LevelEnabler: level, log: l}
 }
@@ -93,7 +94,7 @@ func (c *core) Write(e zapcore.Entry, fields []zapcore.Field) error {
 	return nil
 }
 
-// fieldText returns a field as text to be appended to the message.
+// fieldText returns a field as text to append to the message.
 func fieldText(f zapcore.Field) string {
 	enc := zapcore.NewMapObjectEncoder()
 	f.AddTo(enc)

@@ -37,7 +37,7 @@ func TestLogKeepsTheLast(t *testing.T) {
 	}
 }
 
-// TestLogIsBounded checks that the log kept is bounded, and has no control characters.
+// TestLogIsBounded checks that the size of the kept log is limited, and that it contains no control characters.
 func TestLogIsBounded(t *testing.T) {
 	l := NewLog(0)
 	log := zap.New(l.Core(zapcore.WarnLevel))

@@ -13,45 +13,46 @@ import (
 
 // Options configures a Page.
 type Options struct {
-	// Host is the host name in the page's title; empty means the system's.
+	// Host is the host name shown in the page's title. If it is empty, the system's host name is used.
 	Host string
-	// Latency returns the durations of a local rank's sends to a peer, or false if unknown. It may be nil, and
-	// is called for the pairs shown.
+	// Latency returns the durations of a local rank's sends to a peer, or false if they are unknown. It is
+	// called for each pair that is shown. It may be nil.
 	Latency func(rank, peer int) (Latency, bool)
-	// Recent returns the last warnings and errors, like Log.Recent; nil means none.
+	// Recent returns the most recent warnings and errors, as Log.Recent does. If it is nil, none are shown.
 	Recent func() []Entry
 }
 
-// Latency has percentiles of the duration of sends, from post to completion, in seconds.
+// Latency contains percentiles of send durations in seconds. A send lasts from the post of the operation to its
+// completion.
 type Latency struct {
 	P50, P99 float64
-	// Messages is the number of sends measured.
+	// Messages is the number of sends that were measured.
 	Messages uint64
 }
 
-// Page serves the status. It is safe for concurrent use.
+// Page serves the status over HTTP. It is safe for concurrent use.
 type Page struct {
 	source func() state.Status
 	opts   Options
 	mux    http.ServeMux
-	wake   chan struct{} // has an element after a watcher was added
+	wake   chan struct{} // has a value after a watcher was added
 
 	mu       sync.Mutex
-	last     *sample // nil before the first one
+	last     *sample // nil before the first sample
 	past     past
 	watchers int
-	// next is closed when there is a new sample.
+	// next is closed when a new sample has been taken.
 	next chan struct{}
 }
 
-// Intervals between two samples. A page load uses a sample that is at most newest old.
+// Intervals between two samples. A page load uses the last sample if it is not older than newest.
 const (
 	liveEvery = time.Second
 	slowEvery = 10 * time.Second
 	newest    = 500 * time.Millisecond
 )
 
-// New returns a page of the statuses that source returns. source must be safe for concurrent use.
+// New returns a Page that shows the statuses returned by source. source must be safe for concurrent use.
 func New(source func() state.Status, opts Options) *Page {
 	if opts.Host == "" {
 		opts.Host, _ = os.Hostname() // may be empty
@@ -63,21 +64,21 @@ func New(source func() state.Status, opts Options) *Page {
 	return p
 }
 
-// ServeHTTP serves /, /events and /status.json. Events are sent until the client disconnects or the request's
+// ServeHTTP serves /, /events and /status.json. It sends events until the client disconnects or the request's
 // context ends.
 func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) { p.mux.ServeHTTP(w, r) }
 
-// sample is a status at a point in time.
+// sample is a status at one point in time.
 type sample struct {
 	at     time.Time
 	status state.Status
 	digest *digest.Digest
-	// views are the rendered views by query. The page's lock guards them.
+	// views contains the rendered views by query. The page's lock guards it.
 	views map[query]*view
 }
 
-// Run takes samples until ctx is done: about once a second while there are watchers, and every ten seconds
-// otherwise, for the history.
+// Run takes samples until ctx is done. It takes one about every second while there are watchers; otherwise, it
+// takes one every ten seconds for the history.
 func (p *Page) Run(ctx context.Context) {
 	tick := time.NewTicker(liveEvery)
 	defer tick.Stop()
@@ -94,7 +95,7 @@ func (p *Page) Run(ctx context.Context) {
 	}
 }
 
-// pace returns the maximum age of the last sample.
+// pace returns the maximum age that the last sample may reach before Run takes a new one.
 func (p *Page) pace() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -104,7 +105,7 @@ func (p *Page) pace() time.Duration {
 	return slowEvery
 }
 
-// take returns the last sample, or a new one if the last is older than oldest.
+// take returns the last sample, or takes a new one if the last one is older than oldest.
 func (p *Page) take(oldest time.Duration) *sample {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -125,7 +126,7 @@ func (p *Page) take(oldest time.Duration) *sample {
 	return s
 }
 
-// view returns the view of a sample for a query.
+// view returns the view of a sample for the given query.
 func (p *Page) view(s *sample, q query) (*view, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -142,5 +143,5 @@ func (p *Page) view(s *sample, q query) (*view, error) {
 	return v, nil
 }
 
-// maxViews limits the views kept per sample.
+// maxViews is the maximum number of views kept for a sample.
 const maxViews = 2 * maxWatchers

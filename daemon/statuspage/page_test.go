@@ -17,7 +17,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// get requests a page without a network.
+// get requests a page without using a network.
 func get(t *testing.T, p http.Handler, path string) *httptest.ResponseRecorder {
 	t.Helper()
 	w := httptest.NewRecorder()
@@ -91,8 +91,8 @@ func TestStatusJSON(t *testing.T) {
 		`"cycles":[]`, `"problems":[]`)
 }
 
-// TestManyRanks checks that with many local ranks idle ones are only named, and that a pair of them is listed
-// once.
+// TestManyRanks checks that, with many local ranks, idle ranks are only named, and that a pair of them is
+// listed only once.
 func TestManyRanks(t *testing.T) {
 	m := &daemontest.Source{Value: daemontest.Cluster(64, 10, false)}
 	s := &m.Value
@@ -127,7 +127,7 @@ func TestOtherRequests(t *testing.T) {
 	}
 }
 
-// TestHostile checks that no text from elsewhere becomes markup.
+// TestHostile checks that text from other sources never becomes markup.
 func TestHostile(t *testing.T) {
 	const evil = `"><img src=x onerror=alert(1)><script>alert(2)</script>'` + "\x1b[2J\u202e"
 	m := &daemontest.Source{Value: daemontest.Cluster(2, 10, true)}
@@ -157,8 +157,8 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// TestManyPeers checks that a page of a thousand peers is not much longer than one of a hundred, and counts the
-// omitted ones.
+// TestManyPeers checks that a page for a thousand peers is not much longer than a page for a hundred, and shows
+// how many peers it omits.
 func TestManyPeers(t *testing.T) {
 	m := &daemontest.Source{Value: daemontest.Cluster(1000, 4000, true)}
 	for i := 1; i <= 1000; i++ {
@@ -190,7 +190,7 @@ func TestSilentPeers(t *testing.T) {
 	expect(t, get(t, p, "/?show=all").Body.String(), `data-key="0&gt;5"`, ">silent<")
 }
 
-// follow requests events, in the test's bubble and without a network.
+// follow requests events inside the test's bubble, without using a network.
 func follow(t *testing.T, ctx context.Context, p http.Handler, path string) <-chan event {
 	events := make(chan event, 1000)
 	w := &eventWriter{header: http.Header{}, events: events}
@@ -235,7 +235,7 @@ func (w *eventWriter) Write(b []byte) (n int, err error) {
 	return len(b), nil
 }
 
-// TestEvents checks that the first event has everything, and later ones only changes.
+// TestEvents checks that the first event contains everything, and that later events contain only changes.
 func TestEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &daemontest.Source{Value: daemontest.Cluster(1000, 1000, true)}
@@ -250,7 +250,7 @@ func TestEvents(t *testing.T) {
 			t.Errorf("%d bytes, %d peers", first.size, len(first.L["peers"].I))
 		}
 		<-events
-		quiet := <-events // nothing changes, and the rates were 0 before
+		quiet := <-events // nothing has changed, and the rates were 0 before
 		if quiet.size > 4000 || len(quiet.L) != 0 || quiet.T == first.T {
 			t.Errorf("nothing has happened, and it takes %d bytes to say so: %+v", quiet.size, quiet)
 		}
@@ -267,7 +267,7 @@ func TestEvents(t *testing.T) {
 			t.Errorf("%+v", ps)
 		}
 		expect(t, e.P["verdict"], "1 wait, longest 5.0 s")
-		// Everything changes: the event stays bounded.
+		// Even if everything changes, the size of the event is limited.
 		m.Change(func(s *state.Status) { *s = daemontest.Cluster(1000, 2000, true) })
 		if e := <-events; e.size > 200_000 {
 			t.Errorf("%d bytes", e.size)
@@ -277,7 +277,7 @@ func TestEvents(t *testing.T) {
 	})
 }
 
-// TestSampling checks that a daemon is queried once a second while there are watchers, and every ten seconds
+// TestSampling checks that the daemon is queried once a second while there are watchers, and every ten seconds
 // otherwise.
 func TestSampling(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -318,8 +318,8 @@ func TestSampling(t *testing.T) {
 	})
 }
 
-// TestTooManyWatchers checks that excess watchers are rejected, and that one may connect after another has
-// disconnected.
+// TestTooManyWatchers checks that excess watchers are rejected, and that another one can connect once a watcher
+// has disconnected.
 func TestTooManyWatchers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := statuspage.New((&daemontest.Source{Value: daemontest.Cluster(3, 10, true)}).Status, statuspage.Options{})
@@ -343,7 +343,8 @@ func TestTooManyWatchers(t *testing.T) {
 	})
 }
 
-// TestFailures checks that the page has the last failures, escaped, and the command that explains each.
+// TestFailures checks that the page contains the most recent failures, escaped, and the command that explains
+// each of them.
 func TestFailures(t *testing.T) {
 	s := state.Status{Version: "v1"}
 	for i := range 30 {
@@ -368,12 +369,12 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// TestEqualFailures checks that equal failures are folded: their number, the last and the first, and those
-// between on demand.
+// TestEqualFailures checks that equal failures are folded. The page shows their number, the last one and the
+// first one; the others are shown on demand.
 func TestEqualFailures(t *testing.T) {
 	noon := time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
 	s := state.Status{Version: "v1"}
-	for i := range 60 { // newest first; every third is another one
+	for i := range 60 { // newest first; every third one differs
 		f := state.Failure{Time: noon.Add(time.Duration(-i) * time.Minute), Rank: 2, Peer: new(7),
 			Operation: state.OperationSend, Reason: "timed out", Count: 1}
 		switch {

@@ -9,27 +9,27 @@ const (
 	livePoints = 120 // two minutes
 	slowPoints = 360 // an hour
 	tripPoints = 40
-	// maxTrips limits the pairs whose round trips are kept.
+	// maxTrips is the maximum number of pairs whose round-trip times are kept.
 	maxTrips = 1024
 )
 
-// point is a rate over the interval that ended at a time.
+// point is an average rate over the interval that ended at time at.
 type point struct {
 	at    time.Time
 	value float64
 }
 
-// past is the history of a page: messages per second and round trips.
+// past is the history shown on a page: messages per second and round-trip times.
 type past struct {
 	live, slow ring
-	// Marks of the last point of live and slow.
+	// Marks of the most recent points in live and slow.
 	liveAt, slowAt mark
 	trips          map[pair]*ring
 }
 
 type pair struct{ rank, peer int }
 
-// mark is a total at a point in time.
+// mark is a total count at one point in time.
 type mark struct {
 	at       time.Time
 	started  time.Time
@@ -48,12 +48,12 @@ func (p *past) add(s *sample) {
 		now.messages += peer.Sent + peer.Received
 		p.trip(pair{peer.Rank, peer.Peer}, point{s.at, peer.RoundTrip()})
 	}
-	// A tick may come slightly early.
+	// A tick may arrive slightly early.
 	p.liveAt = p.live.rate(p.liveAt, now, liveEvery/2)
 	p.slowAt = p.slow.rate(p.slowAt, now, slowEvery-liveEvery/2)
 }
 
-// trip adds a round-trip time, if it is known.
+// trip adds a round-trip time to the history, if it is known.
 func (p *past) trip(of pair, at point) {
 	r := p.trips[of]
 	if at.value <= 0 || r == nil && len(p.trips) == maxTrips {
@@ -66,7 +66,7 @@ func (p *past) trip(of pair, at point) {
 	r.push(at)
 }
 
-// ring holds the last points of a series.
+// ring holds the most recent points of a series.
 type ring struct {
 	size   int
 	points []point
@@ -82,7 +82,8 @@ func (r *ring) push(p point) {
 	r.first = (r.first + 1) % r.size
 }
 
-// rate adds the rate since a mark if it is at least atLeast old. It returns the mark for the next call.
+// rate adds the rate since a mark if the mark is at least atLeast old. It returns the mark to use in the next
+// call.
 func (r *ring) rate(since, now mark, atLeast time.Duration) mark {
 	span := now.at.Sub(since.at)
 	if since.at.IsZero() || !since.started.Equal(now.started) || now.messages < since.messages {

@@ -33,9 +33,9 @@ func TestRates(t *testing.T) {
 		last     float64
 	}{
 		{0, 100, noon, 0, 0}, {1, 150, noon, 1, 50},
-		{1.2, 160, noon, 1, 50},        // too soon: counts for the next one
-		{2, 160, noon, 2, 10},          // with the ten before
-		{3, 5, noon, 2, 10},            // set back
+		{1.2, 160, noon, 1, 50},        // too soon: counts for the next point
+		{2, 160, noon, 2, 10},          // together with the previous ten
+		{3, 5, noon, 2, 10},            // the counter was reset
 		{4, 10, noon, 3, 5},            // continues from there
 		{5, 11, noon.Add(1), 3, 5},     // another run
 		{7, 31, noon.Add(1), 4, 10},    // continues from there

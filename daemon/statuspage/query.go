@@ -8,19 +8,19 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/words"
 )
 
-// query is the query of a client.
+// query contains the parameters of a client's request.
 type query struct {
 	// Filter selects waits, ranks and peers.
 	Filter string
 	Order  digest.Order
-	// All includes silent peers.
+	// All means that silent peers are shown as well.
 	All bool
 }
 
-// maxFilter limits a filter, in characters.
+// maxFilter is the maximum length of a filter in characters.
 const maxFilter = 100
 
-// queryOf returns the query of a request. Invalid values are ignored.
+// queryOf returns the query in a request. It ignores invalid values.
 func queryOf(r *http.Request) query {
 	values := r.URL.Query()
 	q := query{Filter: words.Clean(values.Get("q"), maxFilter), All: values.Get("show") == "all"}
@@ -28,7 +28,7 @@ func queryOf(r *http.Request) query {
 	return q
 }
 
-// String returns the query in URL form.
+// String returns the query as a URL query string.
 func (q query) String() string {
 	v := url.Values{}
 	if q.Filter != "" {

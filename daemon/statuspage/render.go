@@ -19,7 +19,7 @@ import (
 //go:embed assets
 var assets embed.FS
 
-// parts are shared by all pages.
+// parts are the static parts that all pages share.
 type parts struct {
 	template *template.Template
 	style    template.CSS
@@ -27,7 +27,8 @@ type parts struct {
 	policy   string
 }
 
-// static is loaded once, by the first page. Every test of this package checks that the embedded files parse.
+// static is loaded once, by the first page. All tests in this package check that the embedded files can be
+// parsed.
 var static = sync.OnceValue(func() parts {
 	read := func(name string) string {
 		b, err := assets.ReadFile("assets/" + name)
@@ -40,7 +41,7 @@ var static = sync.OnceValue(func() parts {
 	return parts{
 		template: template.Must(template.New("").Funcs(functions).ParseFS(assets, "assets/*.html")),
 		style:    template.CSS(css), script: template.JS(js),
-		// The policy allows only the embedded script and style sheet, by their hashes.
+		// The policy allows only the embedded script and the embedded style sheet, identified by their hashes.
 		policy: fmt.Sprintf("default-src 'none'; script-src '%s'; style-src '%s'; connect-src 'self'; img-src data:; "+
 			"form-action 'self'; base-uri 'none'; frame-ancestors 'none'", hash(js), hash(css)),
 	}
@@ -51,7 +52,7 @@ func hash(text string) string {
 	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// functions are available in the templates.
+// functions are the functions available in templates.
 var functions = template.FuncMap{
 	"duration": words.Duration, "latency": words.Latency, "quantity": words.Quantity, "plural": words.Plural,
 	"count": count, "sentence": words.Sentence, "ranklist": digest.RankList,
@@ -74,7 +75,7 @@ var functions = template.FuncMap{
 	},
 }
 
-// packets returns the command that shows the packets between the ranks of a cause, or "".
+// packets returns the command that shows the packets between the ranks of a finding, or "".
 func packets(f *diagnosis.Finding) string {
 	if f.Rank == diagnosis.AnyRank || f.Peer == diagnosis.AnyRank || f.Rank == f.Peer {
 		return ""
@@ -82,7 +83,7 @@ func packets(f *diagnosis.Finding) string {
 	return fmt.Sprintf("zrlctl capture -o hang.pcapng && zrlctl decode hang.pcapng --pair %d,%d", f.Peer, f.Rank)
 }
 
-// count returns a number with thin spaces between thousands.
+// count formats a number with thin spaces between groups of three digits.
 func count(n any) string {
 	s := fmt.Sprint(n)
 	for i := len(s) - 3; i > 0; i -= 3 {
@@ -91,13 +92,13 @@ func count(n any) string {
 	return s
 }
 
-// list is a list whose items change.
+// list is a list on the page whose items change.
 type list struct {
 	order []string
-	items map[string]string // HTML by key
+	items map[string]string // HTML of each item, by key
 }
 
-// view is a sample as HTML for one query: fixed pieces, and lists.
+// view is the HTML of a sample for one query. It consists of fixed pieces and of lists.
 type view struct {
 	at     time.Time
 	title  string
@@ -106,11 +107,11 @@ type view struct {
 	shown  *shown
 }
 
-// pieceNames are the names of templates, and the ids of the elements that they fill.
+// pieceNames contains the names of templates. Each is also the id of the HTML element that the template fills.
 var pieceNames = []string{"verdict", "announcement", "facts", "tiles", "live-chart", "slow-chart", "waits-more",
 	"problems-more", "ranks-more", "peers-more", "failures-more"}
 
-// render renders a view. The caller holds the page's lock.
+// render renders the view of a sample. The caller must hold the page's lock.
 func (p *Page) render(s *sample, q query) (*view, error) {
 	v := &view{at: s.at, pieces: make(map[string]string, len(pieceNames)), lists: make(map[string]list),
 		shown: p.show(s, q)}
@@ -151,14 +152,15 @@ func (p *Page) render(s *sample, q query) (*view, error) {
 	return v, failed
 }
 
-// item is the data of a list item's template.
+// item is the data passed to the template of a list item.
 type item struct {
 	Key  string
 	Page *shown
 	Of   any
 }
 
-// fill adds the items of all lists. The key of an item is stable as long as the item describes the same thing.
+// fill calls add for every item of every list. The key of an item stays the same as long as the item describes
+// the same thing.
 func (v *view) fill(add func(name, template, key string, data any)) {
 	s := v.shown
 	for _, name := range listNames {

@@ -9,7 +9,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/daemon/statuspage/digest"
 )
 
-// head sets the headers of every answer: no caching, no sniffing, no referrer.
+// head sets the headers common to all answers: no caching, no sniffing, no referrer.
 func head(w http.ResponseWriter) {
 	h := w.Header()
 	h.Set("Cache-Control", "no-store")
@@ -17,7 +17,7 @@ func head(w http.ResponseWriter) {
 	h.Set("Referrer-Policy", "no-referrer")
 }
 
-// document is the data of the page's template.
+// document is the data passed to the page's template.
 type document struct {
 	*shown
 	Title  string
@@ -27,7 +27,7 @@ type document struct {
 	Lists  map[string]template.HTML
 }
 
-// servePage writes the page. Its parts are output of html/template, and are not escaped again.
+// servePage writes the page. Its parts were produced by html/template and must not be escaped again.
 func (p *Page) servePage(w http.ResponseWriter, r *http.Request) {
 	v, err := p.view(p.take(newest), queryOf(r))
 	if err != nil {
@@ -57,13 +57,13 @@ func (p *Page) servePage(w http.ResponseWriter, r *http.Request) {
 	head(w)
 	w.Header().Set("Content-Security-Policy", static().policy)
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	_, _ = w.Write(b.Bytes()) // the client is gone
+	_, _ = w.Write(b.Bytes()) // an error means that the client is gone
 }
 
-// serveStatus writes the status in the form of `zrlctl status --json`.
+// serveStatus writes the status in the same form as `zrlctl status --json`.
 func (p *Page) serveStatus(w http.ResponseWriter, _ *http.Request) {
 	s := p.take(newest)
 	head(w)
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(digest.DocumentOf(&s.status, s.digest)) // the client is gone
+	_ = json.NewEncoder(w).Encode(digest.DocumentOf(&s.status, s.digest)) // an error means that the client is gone
 }

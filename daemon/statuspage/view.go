@@ -9,7 +9,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// Limits of the items shown of each kind; others are only counted.
+// Maximum numbers of items shown. Further items are only counted.
 const (
 	maxWaits    = 40
 	maxCycles   = 4
@@ -20,11 +20,11 @@ const (
 	maxPeers    = 60
 	maxEntries  = 30
 	maxFailures = 20
-	// maxWords limits a text from another source, in characters.
+	// maxWords is the maximum length, in characters, of a text from another source.
 	maxWords = 400
 )
 
-// shown is a sample prepared for the templates: filtered, sorted, bounded.
+// shown is a sample prepared for the templates: filtered, sorted and limited in length.
 type shown struct {
 	query
 	Host    string
@@ -38,19 +38,19 @@ type shown struct {
 	Cycles []cycleView
 	// Causes are the reasons why ranks wait.
 	Causes []diagnosis.Finding
-	// Waits are the waits shown. Brief counts waits too short to be shown, AllWaits all others, and FitWaits
-	// those of them that match the filter.
+	// Waits contains the waits that are shown. Brief is the number of waits too short to be shown, AllWaits the
+	// number of all others, and FitWaits the number of those that match the filter.
 	Waits                     []*digest.Wait
 	Brief, AllWaits, FitWaits int
 	Problems                  []digest.Problem
 	Ranks                     []*digest.Rank
-	FitRanks                  int            // ranks that match the filter
-	Idle                      []*digest.Rank // matching ranks that are not listed
+	FitRanks                  int            // number of ranks that match the filter
+	Idle                      []*digest.Rank // ranks that match but are not listed
 	Peers                     []peerView
-	AllPeers, FitPeers        int // all peers, and those that match the filter
-	Silent                    int // matching peers that never exchanged anything, not listed
+	AllPeers, FitPeers        int // numbers of all peers and of those that match the filter
+	Silent                    int // number of matching peers that never exchanged anything and are not listed
 	Latencies                 bool
-	// Failures are the groups shown; AllFailures counts all groups.
+	// Failures contains the groups that are shown. AllFailures is the number of all groups.
 	Failures    []failureView
 	AllFailures int
 	Entries     []Entry
@@ -65,15 +65,15 @@ type peerView struct {
 	Known bool
 }
 
-// cycleView is a cycle with the oldest wait from each rank to the next.
+// cycleView is a cycle together with the oldest wait from each rank to the next.
 type cycleView struct {
 	digest.Cycle
 	Links []*digest.Wait
-	// More counts ranks that are not shown.
+	// More is the number of ranks that are not shown.
 	More int
 }
 
-// show selects the content shown of a sample. The caller holds the page's lock.
+// show selects the parts of a sample that are shown. The caller must hold the page's lock.
 func (p *Page) show(s *sample, q query) *shown {
 	d, f := s.digest, digest.NewFilter(q.Filter)
 	v := &shown{
@@ -112,7 +112,7 @@ func cycleOf(c digest.Cycle, waits []digest.Wait) cycleView {
 			break
 		}
 		next := c.Ranks[(i+1)%len(c.Ranks)]
-		for j := range waits { // oldest first
+		for j := range waits { // sorted, oldest first
 			if waits[j].Rank == rank && waits[j].Peer == next {
 				v.Links = append(v.Links, &waits[j])
 				break
@@ -122,7 +122,7 @@ func cycleOf(c digest.Cycle, waits []digest.Wait) cycleView {
 	return v
 }
 
-// failedFirst sorts ranks with a failed kernel before others.
+// failedFirst sorts ranks with a failed kernel before all others.
 func failedFirst(a, b *digest.Rank) int {
 	switch {
 	case a.Failed() == b.Failed():
@@ -148,7 +148,7 @@ func (p *Page) peers(v *shown, d *digest.Digest, f digest.Filter) {
 	}
 }
 
-// ListedRanks returns the number of local ranks that match the filter and are not folded.
+// ListedRanks returns the number of local ranks that match the filter and are listed individually.
 func (v *shown) ListedRanks() int { return v.FitRanks - len(v.Idle) }
 
 // Listed returns the number of peers that match the filter and are not silent.

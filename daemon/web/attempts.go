@@ -11,22 +11,24 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Checking a password takes about 60 ms of CPU time. Credentials not known to be right are therefore checked at
-// a limited rate, for each address and in total: guesses must not slow the ranks down.
+// Checking a password takes about 60 ms of CPU time. The rate of checks is therefore limited, for each client
+// address and in total, so that guesses cannot slow the ranks down. Credentials that were accepted before are
+// exempt.
 const (
-	// guessEvery and guessBurst limit the checks for one address, allEvery and allBurst all checks.
+	// guessEvery and guessBurst limit the checks for one address; allEvery and allBurst limit all checks
+	// together.
 	guessEvery, guessBurst = time.Second, 5
 	allEvery, allBurst     = 500 * time.Millisecond, 10
-	// maxKnown limits the credentials, and the addresses, that are remembered.
+	// maxKnown limits the number of remembered credentials and the number of remembered addresses.
 	maxKnown = 1024
 )
 
 // attempts limits the rate at which passwords are checked.
 type attempts struct {
-	next http.Handler // checks passwords, and calls grant for right ones
+	next http.Handler // checks passwords and calls grant if they are correct
 
 	mu      sync.Mutex
-	known   map[[sha256.Size]byte]bool // right before
+	known   map[[sha256.Size]byte]bool // credentials that were accepted before
 	clients map[string]*rate.Limiter
 	all     *rate.Limiter
 }
@@ -38,7 +40,7 @@ func newAttempts(next http.Handler) *attempts {
 	}
 }
 
-// attempt is a request with a password.
+// attempt is a request that contains a password.
 type attempt struct {
 	limits  *attempts
 	id      [sha256.Size]byte
@@ -48,7 +50,7 @@ type attempt struct {
 // attemptKey is the context key of a request's attempt.
 type attemptKey struct{}
 
-// grant records that the password of a request is right.
+// grant records that the password in a request is correct.
 func grant(r *http.Request) {
 	if a, ok := r.Context().Value(attemptKey{}).(*attempt); ok {
 		a.granted = true
@@ -56,7 +58,7 @@ func grant(r *http.Request) {
 	}
 }
 
-// ServeHTTP passes a request on for its password to be checked, unless the rate limit is exceeded.
+// ServeHTTP passes a request to the handler that checks its password, unless the rate limit is exceeded.
 func (l *attempts) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	user, password, ok := r.BasicAuth()
 	if !ok {
@@ -76,8 +78,8 @@ func (l *attempts) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// mayTry reports whether a password may be checked now. Credentials known to be right do not count against the
-// limits.
+// mayTry reports whether a password may be checked now. Credentials that were accepted before do not count
+// against the limits.
 func (l *attempts) mayTry(id [sha256.Size]byte, address string, now time.Time) bool {
 	client, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -91,7 +93,7 @@ func (l *attempts) mayTry(id [sha256.Size]byte, address string, now time.Time) b
 	limit := l.clients[client]
 	if limit == nil {
 		if len(l.clients) >= maxKnown {
-			clear(l.clients) // the limit on all checks still applies
+			clear(l.clients) // the limit for all checks together still applies
 		}
 		limit = rate.NewLimiter(rate.Every(guessEvery), guessBurst)
 		l.clients[client] = limit
@@ -99,7 +101,7 @@ func (l *attempts) mayTry(id [sha256.Size]byte, address string, now time.Time) b
 	return limit.AllowN(now, 1) && l.all.AllowN(now, 1)
 }
 
-// note records whether a password was right.
+// note records whether a password was correct.
 func (l *attempts) note(id [sha256.Size]byte, granted bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -113,8 +115,8 @@ func (l *attempts) note(id [sha256.Size]byte, granted bool) {
 	l.known[id] = true
 }
 
-// guarded is the listener of a server. Before the first connection, the toolkit has replaced the server's
-// handler by one that checks passwords. guarded wraps that handler, so that attempts comes first.
+// guarded is a server's listener. The exporter toolkit replaces the server's handler with one that checks
+// passwords before it accepts the first connection; at that point, guarded wraps the new handler in attempts.
 type guarded struct {
 	net.Listener
 	server *http.Server

@@ -15,20 +15,21 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// webConfig is a web configuration file, with the certificates and the key that it names. The toolkit reads its
-// configuration again for every connection and request, and would reject both while one of the files is
-// invalid. So it reads a copy, which is replaced when the files have changed and are valid.
+// webConfig is a web configuration file, together with the certificate and key files named in it. The exporter
+// toolkit rereads its configuration for every connection and request, and would reject all of them while one of
+// the files is invalid. It is therefore given a copy, which is replaced only when the files have changed and
+// are valid.
 type webConfig struct {
 	file string
 	log  *slog.Logger
-	// tls is set if the server was started with TLS, which no change can enable or disable.
+	// tls is set if the server was started with TLS. TLS cannot be enabled or disabled later.
 	tls bool
-	// copy is nil if the system has no unnamed files: the toolkit reads file directly.
+	// copy is nil if the system does not support unnamed files. The toolkit then reads file directly.
 	copy     *memoryFile
 	failures atomic.Uint64
 
 	mu sync.Mutex
-	// last is the result of the last read of the files: the copy made from them, or the error.
+	// last is the result of the most recent read: the copy's text, or the text of the error.
 	last string
 }
 
@@ -58,7 +59,7 @@ func CheckConfig(file string) error {
 	return err
 }
 
-// path returns the path of the file that the toolkit reads.
+// path returns the path of the file that the toolkit is to read.
 func (c *webConfig) path() string {
 	if c.copy == nil {
 		return c.file
@@ -66,8 +67,8 @@ func (c *webConfig) path() string {
 	return c.copy.path()
 }
 
-// refresh reads the files again. If they have changed, it uses them, or logs and counts the reason why it does
-// not. It is safe for concurrent use.
+// refresh rereads the files. If they have changed, it either applies them, or logs why it cannot and counts a
+// failure. It is safe for concurrent use.
 func (c *webConfig) refresh() {
 	if c.copy == nil {
 		return
@@ -95,7 +96,7 @@ func (c *webConfig) refresh() {
 	c.log.Info("web configuration reloaded", "file", c.file)
 }
 
-// replace replaces the copy, if the text is valid.
+// replace replaces the copy with text if text is valid.
 func (c *webConfig) replace(text []byte, tls bool) error {
 	next, err := checkedCopy(text)
 	if err != nil {
@@ -108,7 +109,7 @@ func (c *webConfig) replace(text []byte, tls bool) error {
 	return c.copy.become(next)
 }
 
-// checkedCopy returns a file with the text, if the toolkit accepts it.
+// checkedCopy returns a file that contains text, if the toolkit accepts it.
 func checkedCopy(text []byte) (*memoryFile, error) {
 	m, err := newMemoryFile(text)
 	if err != nil {
@@ -121,13 +122,13 @@ func checkedCopy(text []byte) (*memoryFile, error) {
 	return m, nil
 }
 
-// inlined are keys with file names, and the keys that take the content instead.
+// inlined lists the keys that name files, and the corresponding keys that contain the content itself.
 var inlined = []struct{ file, content string }{
 	{"cert_file", "cert"}, {"key_file", "key"}, {"client_ca_file", "client_ca"},
 }
 
-// assemble returns a web configuration with the contents of the files that it names inlined, and whether it
-// enables TLS. Unexpected content is kept for the toolkit, which reports it.
+// assemble returns a web configuration in which the contents of all named files are inlined, and reports
+// whether it enables TLS. Invalid content is left in place for the toolkit to report.
 func assemble(path string) (text []byte, tls bool, err error) {
 	if text, err = os.ReadFile(path); err != nil {
 		return nil, false, err
@@ -149,7 +150,7 @@ func assemble(path string) (text []byte, tls bool, err error) {
 		if err != nil {
 			return nil, false, fmt.Errorf("%s: %w", key.file, err)
 		}
-		// The toolkit takes a file without certificates for an authority that trusts no client.
+		// The toolkit treats a file without certificates as an authority that trusts no client.
 		if key.content == "client_ca" && !x509.NewCertPool().AppendCertsFromPEM(content) {
 			return nil, false, fmt.Errorf("%s: %s has no certificate", key.file, name)
 		}
@@ -163,7 +164,7 @@ func assemble(path string) (text []byte, tls bool, err error) {
 // values matches the values that YAML libraries quote in their errors.
 var values = regexp.MustCompile("`[^`]*`")
 
-// redacted returns err without values of the file, which may be passwords and keys.
+// redacted returns err without any values from the file, since they may be passwords or keys.
 func redacted(err error) error {
 	if text := err.Error(); values.MatchString(text) {
 		return errors.New(values.ReplaceAllString(text, "a value"))

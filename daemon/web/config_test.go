@@ -24,7 +24,7 @@ import (
 	"golang.org/x/crypto/bcrypt"
 )
 
-// certify writes a certificate for 127.0.0.1 and its key into dir.
+// certify writes a certificate for 127.0.0.1 and the certificate's key to dir.
 func certify(t *testing.T, dir string) *x509.CertPool {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -126,7 +126,7 @@ func TestBadWebConfig(t *testing.T) {
 	}
 }
 
-// lines collects a log.
+// lines collects the lines of a log.
 type lines struct {
 	mu sync.Mutex
 	b  strings.Builder
@@ -144,7 +144,7 @@ func (l *lines) text() string {
 	return l.b.String()
 }
 
-// TestLogIsQuiet checks that a client without TLS at a TLS port gets a line at level debug, and that the
+// TestLogIsQuiet checks that a client without TLS at a TLS port causes a line at level debug, and that the
 // toolkit's info lines are dropped.
 func TestLogIsQuiet(t *testing.T) {
 	dir := t.TempDir()
@@ -166,8 +166,8 @@ func TestLogIsQuiet(t *testing.T) {
 	}
 }
 
-// TestFilesAreReadAgain checks that changed files are used for new connections and requests, invalid ones are
-// not, and connections stay open.
+// TestFilesAreReadAgain checks that changed files are used for new connections and requests unless they are
+// invalid, and that existing connections stay open.
 func TestFilesAreReadAgain(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("the toolkit itself reads the files on this system")
@@ -186,7 +186,7 @@ func TestFilesAreReadAgain(t *testing.T) {
 	config("one", "")
 	var log lines
 	s, stop := serve(t, Options{Config: path, Log: slog.New(slog.NewTextHandler(&log, nil))}, nil)
-	// ask returns the status of a request, or 0 if there is no connection.
+	// ask returns the HTTP status of a request, or 0 if it cannot connect.
 	ask := func(c *http.Client, password string) int {
 		req, err := http.NewRequest(http.MethodGet, s.URL()+"-/healthy", nil)
 		if err != nil {
@@ -231,7 +231,7 @@ func TestFilesAreReadAgain(t *testing.T) {
 			"too short to be a bcrypted password"},
 		{"no TLS", func() { write(t, path, "{}") }, "a restart is needed to enable or disable TLS"},
 		{"an authority without certificates", func() {
-			certify(t, dir) // not used either
+			certify(t, dir) // must not be used either
 			config("one", ", client_ca_file: "+path+", client_auth_type: RequireAndVerifyClientCert")
 		}, "has no certificate"},
 	} {

@@ -1,7 +1,7 @@
-// Package web is the daemon's HTTP server: metrics, health, profiles on request, and the handlers that the
-// daemon mounts. TLS and passwords are those of Prometheus' exporter toolkit, configured by a web configuration
-// file.
+// Package web implements the daemon's HTTP server: metrics, health checks, optional profiles, and the handlers
+// mounted by the daemon. TLS and passwords are implemented by the Prometheus exporter toolkit and configured in
+// a web configuration file.
 //
-// The server is read-only. No request may change the daemon's behavior, block it, or delay its end: headers,
-// connections and times are limited, and open requests end with the server.
+// The server is read-only. No request may change the daemon's behavior, block it or delay its shutdown:
+// headers, connections and durations are limited, and open requests are ended when the server stops.
 package web

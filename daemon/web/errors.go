@@ -12,7 +12,7 @@ type ListenError struct {
 	Err     error
 }
 
-// Error names the address, the cause, and a remedy.
+// Error states the address, the cause and a remedy.
 func (e *ListenError) Error() string {
 	what := fmt.Sprintf("http: listening at %s: %v", e.Address, e.Err)
 	switch {
@@ -34,7 +34,7 @@ type ConfigError struct {
 	Err  error
 }
 
-// Error names the file.
+// Error states the name of the file and the cause.
 func (e *ConfigError) Error() string {
 	return fmt.Sprintf("http.web_config: %s: %v", e.Path, e.Err)
 }

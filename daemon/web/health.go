@@ -6,7 +6,7 @@ import (
 	"net/http/pprof"
 )
 
-// healthy answers while the process runs.
+// healthy always answers OK: a process that can answer is healthy.
 func (s *Server) healthy(w http.ResponseWriter, _ *http.Request) {
 	plain(w, http.StatusOK, "zrlmpid is healthy.")
 }
@@ -27,7 +27,7 @@ func plain(w http.ResponseWriter, code int, text string) {
 	fmt.Fprintln(w, text)
 }
 
-// handleProfiles mounts the profiles, which take as long as the client requests.
+// handleProfiles mounts the profile handlers. The client chooses how long a profile takes.
 func (s *Server) handleProfiles() {
 	for path, f := range map[string]http.HandlerFunc{
 		"": pprof.Index, "cmdline": pprof.Cmdline, "profile": pprof.Profile, "symbol": pprof.Symbol,

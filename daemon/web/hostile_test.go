@@ -12,7 +12,7 @@ import (
 	"golang.org/x/crypto/bcrypt"
 )
 
-// TestHosts checks that a request is answered only if a page of another site cannot have made it.
+// TestHosts checks that the server answers a request only if a page from another site cannot have made it.
 func TestHosts(t *testing.T) {
 	s, _ := serve(t, Options{Listen: "127.0.0.1:0", Hosts: []string{"zrlmpid.example.org", "*.svc.cluster.local"},
 		Ready: func() error { return nil }}, nil)
@@ -44,8 +44,8 @@ func TestHosts(t *testing.T) {
 	}
 }
 
-// TestGuesses checks that few of many concurrent wrong passwords are checked, and that the right one is
-// accepted meanwhile.
+// TestGuesses checks that only a few of many concurrent wrong passwords are checked, and that the right
+// password is accepted at the same time.
 func TestGuesses(t *testing.T) {
 	hash, err := bcrypt.GenerateFromPassword([]byte("secret"), bcrypt.MinCost)
 	if err != nil {
@@ -95,7 +95,7 @@ func TestGuesses(t *testing.T) {
 	}
 }
 
-// TestAttempts checks the rate limits per address and in total, and that their memory is bounded.
+// TestAttempts checks the rate limits per address and in total, and that the memory that they use is limited.
 func TestAttempts(t *testing.T) {
 	l := newAttempts(nil)
 	now := time.Unix(1, 0)

@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// TestAnswersNotRead checks that clients are served while others, which request much and read nothing, hold
-// more connections than the limit, each with a request in progress.
+// TestAnswersNotRead checks that clients are served while other clients, which request large answers without
+// reading them, hold more connections than the limit, each with a request in progress.
 func TestAnswersNotRead(t *testing.T) {
-	much := make([]byte, 32<<20) // more than the buffers of a socket hold
+	much := make([]byte, 32<<20) // more than the buffers of a socket can hold
 	began := make(chan struct{}, maxConnections+20)
 	s, _ := serve(t, Options{}, func(s *Server) {
 		s.Handle("GET /much", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -43,14 +43,14 @@ func TestAnswersNotRead(t *testing.T) {
 	}
 }
 
-// TestIdleTLSConnections checks that the limit applies to HTTP/2 connections as well, which are idle between
+// TestIdleTLSConnections checks that the limit also applies to HTTP/2 connections, which are idle between
 // requests.
 func TestIdleTLSConnections(t *testing.T) {
 	dir := t.TempDir()
 	pool := certify(t, dir)
 	path := filepath.Join(dir, "web.yml")
 	write(t, path, "tls_server_config: {cert_file: cert.pem, key_file: key.pem}\n")
-	held := make(chan struct{}) // closed when all connections exist
+	held := make(chan struct{}) // closed when all connections have been made
 	s, _ := serve(t, Options{Config: path}, func(s *Server) {
 		s.HandleStreams("GET /events", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			w.WriteHeader(http.StatusOK)

@@ -5,7 +5,7 @@ import (
 	"log/slog"
 )
 
-// quiet discards the toolkit's lines of level info: the daemon itself logs its address.
+// quiet drops info lines logged by the toolkit, because the daemon itself logs its address.
 func quiet(l *slog.Logger) *slog.Logger { return slog.New(warnings{l.Handler()}) }
 
 type warnings struct{ slog.Handler }

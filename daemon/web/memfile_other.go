@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// memoryFile is an unnamed file in memory, which this system does not support.
+// memoryFile is an unnamed in-memory file. This system does not support such files.
 type memoryFile struct{ *os.File }
 
 func newMemoryFile([]byte) (*memoryFile, error) { return nil, errors.ErrUnsupported }

@@ -14,52 +14,53 @@ import (
 	"github.com/zrlmpi/zrlmpid/daemon/connlimit"
 )
 
-// Limits for clients of the server.
+// Limits on clients of the server.
 const (
 	headerTimeout = 5 * time.Second
 	readTimeout   = 10 * time.Second
 	idleTimeout   = 2 * time.Minute
 	maxHeader     = 16 << 10
-	// maxConnections limits the connections. A new one is always accepted: at the limit an older one is closed,
-	// idle ones first.
+	// maxConnections limits the number of open connections. A new connection is always accepted: at the limit,
+	// an older one is closed, preferably an idle one.
 	maxConnections = 128
-	// maxRequests limits the concurrent requests of an HTTP/2 connection.
+	// maxRequests is the maximum number of concurrent requests on an HTTP/2 connection.
 	maxRequests = 16
-	// answerTimeout limits the time to write the answer to a short request.
+	// answerTimeout is the maximum time for writing the answer to a short request.
 	answerTimeout = 30 * time.Second
-	// stopTimeout is the time that requests have to finish when the server stops, after their contexts are
-	// cancelled. Then their connections are closed.
+	// stopTimeout is the time that requests have to finish when the server stops, counted from the cancellation
+	// of their contexts. After that, their connections are closed.
 	stopTimeout = time.Second
 )
 
 // Options configures a Server.
 type Options struct {
-	// Listen is an address in the form of http.listen.
+	// Listen is an address, in the same form as http.listen in the configuration.
 	Listen string
-	// Config is the path of a web configuration file, or empty.
+	// Config is the path of a web configuration file; if empty, there is none.
 	Config string
 	// Pprof enables the profiles of the Go runtime.
 	Pprof bool
-	// Hosts are additional names by which requests may address the server; addresses, names without a dot, and
-	// the host's own name are always allowed. *.name matches all names that end in .name.
+	// Hosts are additional names that requests may use for the server. IP addresses, names without a dot and
+	// the host's own name are always allowed. *.name matches every name that ends in .name.
 	Hosts []string
-	// Ready returns the reason why the daemon is not ready, or nil. It must be safe for concurrent use.
+	// Ready returns nil if the daemon is ready, and otherwise the reason why it is not. It must be safe for
+	// concurrent use.
 	Ready func() error
-	// Log is the log of the server. No value of the web configuration is written to it.
+	// Log is the server's log. Values from the web configuration are never written to it.
 	Log *slog.Logger
 }
 
-// Server is an HTTP server with a bound address.
+// Server is an HTTP server that is bound to an address.
 type Server struct {
 	opts     Options
 	listener net.Listener
 	mux      *http.ServeMux
-	names    []string   // from namesOf
-	config   *webConfig // or nil
+	names    []string   // result of namesOf
+	config   *webConfig // nil if there is none
 }
 
-// Listen binds the address, and reads the web configuration, which is read again at every connection and
-// request. Requests are not answered before Serve. The error is a *ListenError or a *ConfigError.
+// Listen binds the address and reads the web configuration, which the server rereads for every connection and
+// request. No request is answered before Serve is called. The error is a *ListenError or a *ConfigError.
 func Listen(opts Options) (*Server, error) {
 	s := &Server{opts: opts, mux: http.NewServeMux(), names: namesOf(opts.Listen, opts.Hosts)}
 	if opts.Config != "" {
@@ -81,7 +82,7 @@ func Listen(opts Options) (*Server, error) {
 	return s, nil
 }
 
-// Addr returns the address to which the server is bound.
+// Addr returns the address that the server is bound to.
 func (s *Server) Addr() net.Addr { return s.listener.Addr() }
 
 // URL returns the URL of the server's root page.
@@ -93,21 +94,23 @@ func (s *Server) URL() string {
 	return fmt.Sprintf("%s://%v/", scheme, s.Addr())
 }
 
-// Handle mounts a handler for short requests, by a pattern of http.ServeMux. It must be called before Serve.
+// Handle mounts a handler for short requests. pattern is a pattern of http.ServeMux. Handle must be called
+// before Serve.
 func (s *Server) Handle(pattern string, h http.Handler) { s.mux.Handle(pattern, h) }
 
-// HandleStreams mounts a handler of unlimited answers. The request's context ends when the client disconnects
-// or the server stops.
+// HandleStreams mounts a handler whose answers may take unlimited time. The request's context is cancelled when
+// the client disconnects or the server stops.
 func (s *Server) HandleStreams(pattern string, h http.Handler) {
 	s.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
-		// The deadlines of the request would end the answer. An error here occurs again at the next write.
+		// The request's deadlines would cut the answer short. If clearing one fails, the next write fails as
+		// well.
 		rc := http.NewResponseController(w)
 		_, _ = rc.SetReadDeadline(time.Time{}), rc.SetWriteDeadline(time.Time{})
 		h.ServeHTTP(w, r)
 	})
 }
 
-// ServeHTTP sets the deadline of every answer. Otherwise, the connection would keep the deadline of the
+// ServeHTTP sets a new deadline for each answer. Without it, the connection would keep the deadline of the
 // previous request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.refresh()
@@ -120,14 +123,14 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mux.ServeHTTP(w, r)
 }
 
-// refresh uses a changed web configuration.
+// refresh applies the web configuration if it has changed.
 func (s *Server) refresh() {
 	if s.config != nil {
 		s.config.refresh()
 	}
 }
 
-// ConfigFailures returns the number of rejected changes of the web configuration.
+// ConfigFailures returns the number of times that a changed web configuration was rejected.
 func (s *Server) ConfigFailures() uint64 {
 	if s.config == nil {
 		return 0
@@ -135,10 +138,11 @@ func (s *Server) ConfigFailures() uint64 {
 	return s.config.failures.Load()
 }
 
-// Close releases the address. It is needed only if Serve is not called, which does so.
+// Close releases the address. It is needed only if Serve is never called, because Serve itself releases the
+// address.
 func (s *Server) Close() error { return s.listener.Close() }
 
-// Serve answers requests until ctx is done, then ends open ones, and returns nil.
+// Serve answers requests until ctx is done. It then ends open requests and returns nil.
 func (s *Server) Serve(ctx context.Context) error {
 	streams, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
@@ -149,14 +153,15 @@ func (s *Server) Serve(ctx context.Context) error {
 		HTTP2:          &http.HTTP2Config{MaxConcurrentStreams: maxRequests},
 		BaseContext:    func(net.Listener) context.Context { return streams },
 		ConnState: func(c net.Conn, state http.ConnState) {
-			// Refresh before a TLS handshake, and before a request is authenticated. Later requests of an
-			// HTTP/2 connection that is never idle refresh it themselves, for the requests after them.
+			// Refresh before each TLS handshake and before each request is authenticated. On an HTTP/2
+			// connection that is never idle, each request refreshes the configuration for the requests that
+			// follow.
 			if state == http.StateNew || state == http.StateActive {
 				s.refresh()
 			}
 			limit.ConnState(c, state)
 		},
-		// Any client can cause these lines, by an invalid TLS handshake.
+		// Any client can trigger these lines with an invalid TLS handshake.
 		ErrorLog: slog.NewLogLogger(s.opts.Log.Handler(), slog.LevelDebug),
 	}
 	stopped := make(chan struct{})
@@ -175,7 +180,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	}
 	err := toolkit.Serve(&guarded{Listener: s.listener, server: server}, server,
 		&toolkit.FlagConfig{WebConfigFile: &path}, quiet(s.opts.Log))
-	if stop() { // the server failed
+	if stop() { // the server has failed
 		server.Close()
 		return fmt.Errorf("http: %v: %w", s.Addr(), err)
 	}

@@ -56,7 +56,7 @@ func serve(t *testing.T, opts Options, mount func(*Server)) (s *Server, stop fun
 	return s, stop
 }
 
-// newClient returns a client whose connections end with the test.
+// newClient returns a client whose connections are closed when the test ends.
 func newClient(t *testing.T, trust *x509.CertPool) *http.Client {
 	tr := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: trust}, ForceAttemptHTTP2: true}
 	t.Cleanup(tr.CloseIdleConnections)
@@ -145,8 +145,8 @@ func TestAddressTaken(t *testing.T) {
 	}
 }
 
-// TestStreamsEndWithTheServer checks that an endless request does not delay the server's end, and that Serve
-// returns no error.
+// TestStreamsEndWithTheServer checks that an endless request does not delay the end of the server, and that
+// Serve returns no error.
 func TestStreamsEndWithTheServer(t *testing.T) {
 	ended := make(chan struct{})
 	s, stop := serve(t, Options{}, func(s *Server) {
@@ -177,7 +177,7 @@ func TestStreamsEndWithTheServer(t *testing.T) {
 	}
 }
 
-// TestStubbornRequestsAreCutOff checks the same for a request that ignores its context.
+// TestStubbornRequestsAreCutOff checks the same for a request that ignores the end of its context.
 func TestStubbornRequestsAreCutOff(t *testing.T) {
 	release, began := make(chan struct{}), make(chan struct{})
 	s, stop := serve(t, Options{}, func(s *Server) {
@@ -199,7 +199,7 @@ func TestStubbornRequestsAreCutOff(t *testing.T) {
 	}
 }
 
-// TestClosedSocketIsAnError checks that a server that ends by itself returns an error.
+// TestClosedSocketIsAnError checks that Serve returns an error if the server ends unexpectedly.
 func TestClosedSocketIsAnError(t *testing.T) {
 	s, err := Listen(Options{Listen: "127.0.0.1:0", Log: slog.New(slog.DiscardHandler)})
 	if err != nil {

@@ -10,54 +10,54 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/ctxerr"
 )
 
-// oversubscribedBudget is how long a caller polls on an oversubscribed host. Polling costs little, because the caller
-// yields to other processes after every poll, and being woken up takes longer there. A shorter budget after long
-// waits made broadcasts take 1.2 to 1.4 times as long.
+// oversubscribedBudget is how long a caller polls on an oversubscribed host. Polling costs little there,
+// because the caller yields to other processes after every poll, while waking up takes longer. A shorter budget
+// after long waits made broadcasts take 1.2 to 1.4 times as long.
 //
-// Time during which other processes had the core does not count. While one of them computes or copies, a caller polls
-// once in each of its time slices, which costs less than being woken up.
+// The budget does not include time during which other processes had the core. While such a process computes or
+// copies, a caller polls once per time slice of that process, which costs less than being woken up.
 const oversubscribedBudget = 2 * time.Millisecond
 
 var (
-	// polling counts the callers in the process that poll. Each of them occupies a core.
+	// polling is the number of callers in the process that are polling. Each of them occupies a core.
 	polling atomic.Int32
-	// asleep counts the callers that wait and do not poll.
+	// asleep is the number of callers that are waiting without polling.
 	asleep atomic.Int32
-	// scheduled is the number of goroutines of the process that may run at a time.
+	// scheduled is the number of goroutines of the process that can run at the same time.
 	scheduled atomic.Int32
 )
 
-// cores returns the number of callers of the process that may poll.
+// cores returns the number of callers in the process that may poll at the same time.
 func cores() int32 { return int32(min(runtime.GOMAXPROCS(0), runtime.NumCPU())) }
 
-// oversubscribedPollers is the number of callers of a process that may poll on an oversubscribed host. One is enough,
-// because it polls for sleeping callers as well. More would take cores from other processes, and from goroutines that
-// it has woken up. See Group.PollAlone.
+// oversubscribedPollers is the number of callers in a process that may poll at the same time on an
+// oversubscribed host. One is enough, because it also polls for sleeping callers. More would take cores away
+// from other processes and from goroutines that the poller has woken up. See Group.PollAlone.
 const oversubscribedPollers = 1
 
-// SpinPolicy determines how long the callers that wait for the same sources poll.
+// SpinPolicy determines how long callers that wait for the same sources poll.
 type SpinPolicy struct {
 	oversubscribed bool
-	maxPollers     int32 // maximum in the process
+	maxPollers     int32 // maximum number of polling callers in the process
 	// every is the number of polls between two pauses.
 	every atomic.Int32
 	// alone is set for an attached program. without is the number of polls between two yields of its callers.
 	alone   bool
 	without atomic.Int32
-	// avoided returns the processor that callers move away from, unless it is nil. examined is the time of the last
-	// check whether a caller runs on that processor.
+	// avoided, if not nil, returns the number of the processor that callers should move away from. examined is
+	// the time at which a caller last checked whether it runs on that processor.
 	avoided  func() int
 	examined atomic.Int64
 
 	mu     sync.Mutex // guards policy
 	policy policy
-	// chosen is the last result of policy in nanoseconds, or 0.
+	// chosen is the most recent result of policy, in nanoseconds, or 0.
 	chosen atomic.Int64
-	wakeup func() time.Duration // cost of a wake-up
+	wakeup func() time.Duration // returns the cost of a wake-up
 }
 
-// Init initializes the policy. oversubscribed means that the host has more polling processes than cores: callers then
-// yield to other processes after every poll.
+// Init initializes the policy. oversubscribed means that the host has more polling processes than cores.
+// Callers then yield to other processes after every poll.
 func (p *SpinPolicy) Init(oversubscribed bool) {
 	p.oversubscribed, p.maxPollers = oversubscribed, cores()
 	scheduled.Store(int32(runtime.GOMAXPROCS(0)))
@@ -68,7 +68,7 @@ func (p *SpinPolicy) Init(oversubscribed bool) {
 	}
 }
 
-// budget returns how long to poll.
+// budget returns how long a caller may poll.
 func (p *SpinPolicy) budget() time.Duration {
 	if p.oversubscribed {
 		return oversubscribedBudget
@@ -79,7 +79,7 @@ func (p *SpinPolicy) budget() time.Duration {
 	return price(p.wakeup())
 }
 
-// waited records the duration of a wait, unless another caller is recording one.
+// waited records the duration of a wait, unless another caller is recording one at the same time.
 func (p *SpinPolicy) waited(d time.Duration) {
 	if p.oversubscribed || !p.mu.TryLock() {
 		return
@@ -90,16 +90,16 @@ func (p *SpinPolicy) waited(d time.Duration) {
 	p.mu.Unlock()
 }
 
-// Sleep waits for a value on c without polling. If ctx ends first, it returns the context's cause. The sender of the
-// value must already know c. polled is how long the caller has polled before, as returned by Spin.End; waits without
-// polling are not recorded.
+// Sleep waits for a value on c without polling. If ctx ends first, it returns the cause of ctx. The sender of
+// the value must already know c. polled is how long the caller has polled before, as returned by Spin.End. If
+// it is 0, the wait is not recorded.
 func (p *SpinPolicy) Sleep(ctx context.Context, c <-chan struct{}, polled time.Duration) error {
 	start := time.Now()
 	asleep.Add(1)
 	defer func() {
 		asleep.Add(-1)
 		if polled > 0 {
-			// The event occurred before the caller continued.
+			// Subtract the cost of the wake-up: the event occurred before the caller continued.
 			p.waited(polled + max(time.Since(start)-p.wakeup(), 0))
 		}
 	}()

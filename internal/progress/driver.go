@@ -7,67 +7,70 @@ import (
 	"time"
 )
 
-// Source is polled for events. Its methods are called by one goroutine at a time: the owner.
+// Source is polled for events. Only one goroutine at a time, the owner, calls its methods.
 type Source interface {
-	// Poll handles all pending events, and returns their number. It does not block. The error ErrEnded ends the
-	// source; after any other error it is not polled for a while.
+	// Poll handles all pending events and returns their number. It never blocks. After the error ErrEnded, the
+	// source is never polled again; after any other error, it is not polled for a while.
 	Poll() (int, error)
-	// Sleep announces that Poll will not be called until the descriptor is readable. It returns false if there
-	// already are events that Poll has not returned.
+	// Sleep announces that Poll will not be called until the descriptor becomes readable. It returns false if
+	// there are already events that Poll has not returned.
 	Sleep() bool
 }
 
-// Watch is a descriptor that the process's poller watches, from Arm until it becomes readable once. It is for
-// descriptors that waiting callers read, which need to be watched only while no caller polls. Go's own poller has no
-// such mode: it wakes up a thread for every event, even while a caller polls for it anyway.
+// Watch is a descriptor that the process's poller watches, from a call of Arm until the descriptor becomes
+// readable once. It is meant for descriptors that waiting callers read, which need to be watched only while no
+// caller polls. Go's own poller cannot do this: it wakes up a thread for every event, even for events that a
+// polling caller is about to find.
 type Watch interface {
-	// Arm starts watching the descriptor until it is readable. It must not be called after Remove, or concurrently
-	// with itself or unregister.
+	// Arm starts to watch the descriptor until it becomes readable. Arm must not be called after Remove, nor
+	// concurrently with another call of Arm or with unregister.
 	Arm() error
-	// Remove ends the Watch. When it returns, the function passed to NewWatch is not running and will not be called
-	// again. The descriptor must still be open, and that function must not call Remove.
+	// Remove ends the Watch. After Remove has returned, the function passed to NewWatch is not running and will
+	// not be called again. The descriptor must still be open. That function must not call Remove.
 	Remove()
-	// unregister removes a descriptor that is not armed from the kernel's set, until the next Arm. While it is
-	// registered, each datagram costs its sender another 0.2 µs on loopback, even if nothing waits for it.
+	// unregister removes a descriptor that is not armed from the kernel's set until the next call of Arm. While
+	// a descriptor is registered, each datagram costs its sender another 0.2 µs on loopback, even if nothing is
+	// waiting for the datagram.
 	unregister()
-	// postpone delays the pending call of the function passed to NewWatch, if there is one, to after d.
+	// postpone postpones the pending call of the function passed to NewWatch, if any, until d from now.
 	postpone(d time.Duration)
 }
 
-// ErrEnded is returned by Poll when no event will ever arrive again. The source is no longer polled.
+// ErrEnded is returned by Poll if no further event will ever arrive. The source is then no longer polled.
 var ErrEnded = errors.New("the source has ended")
 
-// ended is the result of Driver.poll after ErrEnded.
+// ended is the result of Driver.poll after Poll has returned ErrEnded.
 const ended = -1
 
-// retry is how long a failed source is not polled.
+// retry is the time for which a source is not polled after an error.
 const retry = 10 * time.Millisecond
 
-// Between their calls, callers compute. A wake-up for each event would then slow them down, and so would polls on the
-// same core. So the poller polls such a source at an interval, which is an argument of Add. Events that arrive while
-// callers compute wait no longer than the interval, or than the postponement after the last call.
+// Between their calls, callers compute. Waking up the process for every event would then slow them down, and so
+// would polls on the same core. The poller therefore polls such a source at an interval, which is passed to
+// Add. An event that arrives while callers compute waits no longer than the interval, or than the postponement
+// that followed the last call.
 const (
-	// Network is the interval for network packets: peers have timeouts, within which they must be answered.
+	// Network is the interval for network packets. Peers have timeouts within which they must be answered.
 	Network = 2 * time.Millisecond
-	// Memory is the interval for packets in shared memory, which are read in place. On two processors a poll costs a
-	// program some 0.1 ms, because it wakes up two threads.
+	// Memory is the interval for packets in shared memory, which are read in place. With two processors, one
+	// poll costs a program about 0.1 ms, because it wakes up two threads.
 	Memory = 16 * time.Millisecond
 )
 
 const (
-	// postponeMost limits the postponement of the poller's poll. postponeEvery is the number of polls that
-	// immediately found something after which callers read the clock to postpone it.
+	// postponeMost is the longest postponement of the poller's poll. postponeEvery is the number of polls after
+	// which callers read the clock to postpone it, if each of these polls found something immediately.
 	postponeMost  = 16 * time.Millisecond
 	postponeEvery = 16
-	// away is the time without reading the clock after which callers count as away.
+	// away is the time for which callers must not have read the clock to count as away.
 	away = time.Millisecond
 )
 
-// backgroundPolls limits the consecutive polls of the poller, and of Drain.
+// backgroundPolls limits the number of consecutive polls made by the poller and by Drain.
 const backgroundPolls = 16
 
-// Driver determines the goroutine that polls a source: its owner, which is a waiting caller or the poller. The poller
-// either watches the source's descriptor (armed), or polls it at an interval.
+// Driver determines which goroutine polls a source. This owner is either a waiting caller or the poller. The
+// poller either watches the source's descriptor (armed) or polls the source at an interval.
 type Driver struct {
 	g     *Group
 	src   Source
@@ -75,46 +78,48 @@ type Driver struct {
 
 	owned atomic.Bool
 	armed atomic.Bool
-	// visits counts how often a caller owned the source, and seen is the count last seen by the poller. They belong
-	// to the owner.
+	// visits is the number of times that a caller has owned the source, and seen is the value of visits when
+	// the poller last read it. Only the owner may access both.
 	visits, seen uint32
-	// calls is the group owner's count of calls at the poller's last poll. It belongs to the source's owner.
+	// calls is the number of calls that the group's owner reported at the poller's last poll. Only the owner of
+	// the source may access it.
 	calls uint32
 
-	// unarmed counts the polls of callers since the source was last armed. It belongs to the owner.
+	// unarmed is the number of polls by callers since the source was last armed. Only the owner may access it.
 	unarmed int
 
-	// interval is the time between the poller's polls, if it polls at an interval.
+	// interval is the time between the poller's polls, if the poller polls at an interval.
 	interval time.Duration
 
-	// postponed is the time at which callers last postponed the poller's polls.
+	// postponed is the time at which a caller last postponed the poller's polls.
 	postponed atomic.Int64
 
-	// broken is the time until which a failed source is not polled. It belongs to the owner.
+	// broken is the time until which a source is not polled after an error. Only the owner may access it.
 	broken time.Duration
 }
 
-// acquire makes the caller the owner if there is no owner.
+// acquire makes the calling goroutine the owner if there is no owner, and reports whether it did so.
 func (d *Driver) acquire() bool { return d.owned.CompareAndSwap(false, true) }
 
-// unregisterAfter is the number of polls by callers, without a sleep in between, after which the system stops
-// watching the descriptor. Watching costs more per packet than polling; but unregistering makes the next sleep more
-// expensive.
+// unregisterAfter is the number of polls by callers, without a sleep in between, after which the kernel stops
+// watching the descriptor. Watching makes every packet more expensive than polling does, but unregistering
+// makes the next sleep more expensive.
 const unregisterAfter = 32
 
-// begin is acquire for callers that poll.
+// begin is acquire for callers that poll. It also unregisters the descriptor after unregisterAfter polls.
 func (d *Driver) begin() bool {
 	if !d.acquire() {
 		return false
 	}
 	if d.unarmed++; d.unarmed >= unregisterAfter && !d.armed.Load() {
 		d.watch.unregister()
-		d.unarmed = math.MinInt // once, until it is armed
+		d.unarmed = math.MinInt // do this only once until it is armed again
 	}
 	return true
 }
 
-// visited ends the ownership of a caller that has polled. It reports whether the caller should read the clock now.
+// visited ends the ownership of a caller that has polled. It reports whether the caller should now read the
+// clock.
 func (d *Driver) visited() (clock bool) {
 	d.visits++
 	clock = d.visits%postponeEvery == 0
@@ -122,7 +127,7 @@ func (d *Driver) visited() (clock bool) {
 	return clock
 }
 
-// release ends the ownership. If callers sleep, the poller then watches the source.
+// release ends the ownership. If callers are asleep, it makes the poller watch the source.
 func (d *Driver) release() {
 	d.owned.Store(false)
 	if d.g.Waiting.Load() > 0 && !d.armed.Load() {
@@ -130,8 +135,8 @@ func (d *Driver) release() {
 	}
 }
 
-// poll polls the source, and returns the number of events, or ended. The caller must be the owner, and remains the
-// owner of an ended source.
+// poll polls the source and returns the number of events, or ended. The caller must be the owner. It remains
+// the owner if the source has ended.
 func (d *Driver) poll() int {
 	if d.broken != 0 && d.g.now() < d.broken {
 		return 0
@@ -143,14 +148,14 @@ func (d *Driver) poll() int {
 	case errors.Is(err, ErrEnded):
 		return ended
 	default:
-		d.broken = d.g.now() + retry // do not burn a core
+		d.broken = d.g.now() + retry // do not burn CPU time
 		d.g.failed(err)
 	}
 	return n
 }
 
-// drain polls until no event is left, but at most backgroundPolls times. It returns false at the end of the source.
-// The caller must be the owner.
+// drain polls until there are no events left, but at most backgroundPolls times. It returns false if the source
+// has ended. The caller must be the owner.
 func (d *Driver) drain() bool {
 	for range backgroundPolls {
 		if n := d.poll(); n <= 0 {
@@ -160,14 +165,15 @@ func (d *Driver) drain() bool {
 	return true
 }
 
-// watchUnowned makes the poller watch the source, unless it has an owner, whose release does so.
+// watchUnowned makes the poller watch the source. It does nothing if the source has an owner, because the
+// owner's release then does it.
 func (d *Driver) watchUnowned() {
 	if !d.armed.Load() && d.acquire() {
 		d.arm()
 	}
 }
 
-// arm makes the poller watch the source, and releases it. The caller must be the owner.
+// arm makes the poller watch the source and ends the ownership. The caller must be the owner.
 func (d *Driver) arm() {
 	for !d.src.Sleep() && d.broken == 0 {
 		if d.poll() == ended {
@@ -176,19 +182,19 @@ func (d *Driver) arm() {
 	}
 	d.unarmed = 0
 	if !d.armed.Swap(true) {
-		if err := d.watch.Arm(); err != nil { // does not fail on an open descriptor
+		if err := d.watch.Arm(); err != nil { // cannot fail on an open descriptor
 			d.g.failed(err)
 		}
 		if d.g.owner != nil {
 			d.g.owner.Armed()
 		}
 	}
-	d.release() // arms it again if needed: the poller could not poll while it was owned
+	d.release() // arms it again if needed: the poller cannot poll an owned source
 }
 
-// due is called by the poller when the source's descriptor is readable, and when the time that due returned last has
-// passed. If callers have polled, or made calls, since the last time, it returns the time until its next call.
-// Otherwise it arms the source.
+// due is called by the poller when the source's descriptor is readable, and when the time that due last
+// returned has passed. If callers have polled or made calls since the previous call of due, due returns the
+// time until the poller should call it again. Otherwise, it arms the source.
 func (d *Driver) due(readable bool) time.Duration {
 	if readable {
 		d.armed.Store(false)
@@ -208,7 +214,7 @@ func (d *Driver) due(readable bool) time.Duration {
 	}
 	came := d.visits != d.seen || calls != d.calls
 	d.seen, d.calls = d.visits, calls
-	// A broken source may be readable all the time.
+	// The descriptor of a broken source may be readable all the time.
 	if d.broken != 0 || came && d.g.Waiting.Load() == 0 {
 		d.release()
 		if d.armed.Load() {

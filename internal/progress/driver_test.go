@@ -11,8 +11,9 @@ import (
 	"time"
 )
 
-// TestArrivesWhileArmed checks that an event that arrives while a source is being armed for a sleeping caller is
-// handled at once, and not at the poller's next interval: the poller has found the source owned.
+// TestArrivesWhileArmed checks that an event that arrives while a source is being armed for a sleeping caller
+// is handled immediately and not only at the poller's next interval. The poller could not handle it, because
+// the source had an owner.
 func TestArrivesWhileArmed(t *testing.T) {
 	s := newSource(t)
 	g, o := newGroup(t, false)
@@ -32,7 +33,7 @@ func TestArrivesWhileArmed(t *testing.T) {
 			for g.Armed() {
 				runtime.Gosched()
 			}
-			if err := g.Heartbeat(t.Context()); err != nil { // the poller has tried
+			if err := g.Heartbeat(t.Context()); err != nil { // by now, the poller has tried
 				t.Error(err)
 			}
 			if taken.Load() {
@@ -47,8 +48,9 @@ func TestArrivesWhileArmed(t *testing.T) {
 	}
 }
 
-// TestPolling checks that the poller polls at an interval while callers return, and watches otherwise. A call that
-// does not poll counts as well: the poller may have handled its event.
+// TestPolling checks that the poller polls at an interval as long as callers keep returning, and otherwise
+// watches the source. A call that does not poll counts too, because the poller may already have handled its
+// event.
 func TestPolling(t *testing.T) {
 	for _, interval := range []time.Duration{Network, Memory} {
 		for name, come := range map[string]func(g *Group, o *fakeOwner){
@@ -76,7 +78,7 @@ func testPolling(t *testing.T, interval time.Duration, come func(g *Group, o *fa
 		{true, true, interval},
 		{false, true, interval},
 		{false, false, interval},
-		{false, false, 0}, // no caller was here
+		{false, false, 0}, // no caller has polled or made a call
 	} {
 		if got := d.due(step.readable); got != step.want {
 			t.Errorf("call %d: again after %v, want %v", i, got, step.want)
@@ -107,13 +109,14 @@ func TestPollingForSleepers(t *testing.T) {
 		t.Errorf("again after %v, armed %v", again, d.armed.Load())
 	}
 	d.armed.Store(false)
-	g.PollOnce() // arms it at its end
+	g.PollOnce() // arms the source before it returns
 	if !d.armed.Load() {
 		t.Error("the source is not watched while a caller sleeps")
 	}
 }
 
-// TestPollerWithoutOwnership checks that the poller does not poll an owned source, and retries later.
+// TestPollerWithoutOwnership checks that the poller does not poll a source that has an owner, but tries again
+// later.
 func TestPollerWithoutOwnership(t *testing.T) {
 	s := newSource(t)
 	g, _ := newGroup(t, false, s)
@@ -128,7 +131,7 @@ func TestPollerWithoutOwnership(t *testing.T) {
 	}
 }
 
-// TestArmTakesWhatIsThere checks that events are handled that arrived before a source sleeps.
+// TestArmTakesWhatIsThere checks that events that arrived before a source goes to sleep are handled.
 func TestArmTakesWhatIsThere(t *testing.T) {
 	s := newSource(t)
 	g, _ := newGroup(t, false, s)
@@ -144,11 +147,11 @@ func TestArmTakesWhatIsThere(t *testing.T) {
 	}
 }
 
-// TestBackgroundPolls checks that the poller handles pending events at once, but not endlessly.
+// TestBackgroundPolls checks that the poller handles pending events immediately, but does not poll endlessly.
 func TestBackgroundPolls(t *testing.T) {
 	s := newSource(t)
 	g, _ := newGroup(t, false, s)
-	g.PollOnce() // keeps it from arming, which would handle the rest
+	g.PollOnce() // keeps the poller from arming the source, which would handle the rest
 	s.polls.Store(0)
 	s.put()
 	s.polled = func(n int) {
@@ -162,7 +165,7 @@ func TestBackgroundPolls(t *testing.T) {
 	}
 }
 
-// TestFailure checks that a failed source is not polled for a while, and then again.
+// TestFailure checks that a source that has failed is not polled for a while and is then polled again.
 func TestFailure(t *testing.T) {
 	s := newSource(t)
 	g, o := newGroup(t, false, s)
@@ -186,7 +189,7 @@ func TestFailure(t *testing.T) {
 	if errs := o.failures(); len(errs) != 1 {
 		t.Error(errs)
 	}
-	// It may be readable all the time, so it is not watched unless a caller sleeps.
+	// The descriptor may be readable all the time, so it is not watched unless a caller sleeps.
 	s.fail(broken)
 	g.PollOnce()
 	d := g.drivers[0]
@@ -195,7 +198,7 @@ func TestFailure(t *testing.T) {
 	}
 }
 
-// TestEnd checks that an ended source is never owned again, and that everything returns.
+// TestEnd checks that a source that has ended never gets an owner again, and that all calls return.
 func TestEnd(t *testing.T) {
 	for name, end := range map[string]func(g *Group){
 		"poll": func(g *Group) { g.Poll(t.Context(), nil, make(chan struct{})) },
@@ -225,7 +228,7 @@ func TestEnd(t *testing.T) {
 	}
 }
 
-// TestPostpone checks that polling callers postpone the poller's polls, but not at every poll.
+// TestPostpone checks that callers that poll postpone the poller's polls, but do not do so at every poll.
 func TestPostpone(t *testing.T) {
 	s := newSource(t)
 	g, o := newGroup(t, false, s)
@@ -263,8 +266,8 @@ func TestPostpone(t *testing.T) {
 	}
 }
 
-// TestPostponeByInterval checks that callers that compute between their calls postpone the poller's polls by the
-// source's interval. In memory, the timer is not moved for each call.
+// TestPostponeByInterval checks that callers that compute between their calls postpone the poller's polls by
+// the source's interval. For a source in memory, they do not move the timer at each call.
 func TestPostponeByInterval(t *testing.T) {
 	for interval, want := range map[time.Duration]int{Network: 100, Memory: 13} {
 		s := newSource(t)
@@ -287,8 +290,8 @@ func TestPostponeByInterval(t *testing.T) {
 	}
 }
 
-// TestPostponeForLonger checks that the longer callers have polled, the less often they postpone. A caller that was
-// away starts over.
+// TestPostponeForLonger checks that callers postpone the poller's polls less often the longer they have polled.
+// A caller that has been away starts from the beginning.
 func TestPostponeForLonger(t *testing.T) {
 	s := newSource(t)
 	g, _ := newGroup(t, false, s)

@@ -10,13 +10,13 @@ import (
 	"time"
 )
 
-// fakeOwner has a clock that advances by step whenever it is read.
+// fakeOwner has a clock that advances by step each time it is read.
 type fakeOwner struct {
 	now, step    atomic.Int64
 	asked, ticks atomic.Int32
 	armed        atomic.Int32
 	calls        atomic.Uint32
-	onArmed      func() // or nil
+	onArmed      func() // may be nil
 	mu           sync.Mutex
 	errs         []error
 }
@@ -47,16 +47,16 @@ func (o *fakeOwner) failures() []error {
 	return o.errs
 }
 
-// fakeSource returns the events of put. Each of them is also a byte in a pipe, whose reading end is the source's
-// descriptor.
+// fakeSource returns the events added by put. Each event is also a byte in a pipe whose reading end is the
+// source's descriptor.
 type fakeSource struct {
 	r, w  int
 	polls atomic.Int32
 
 	mu  sync.Mutex
 	n   int
-	err error // of the next Poll, and of all later ones if it is ErrEnded
-	// polled is called by Poll, on the owner's goroutine, with the number of events.
+	err error // returned by the next Poll, and by all later ones if it is ErrEnded
+	// polled is called by Poll, on the goroutine of the owner, with the number of events.
 	polled func(n int)
 }
 
@@ -106,7 +106,7 @@ func (s *fakeSource) Sleep() bool {
 	return s.n == 0
 }
 
-// newGroup returns a group of some sources, which are not watched yet.
+// newGroup returns a group with the given sources, which are not watched yet.
 func newGroup(t testing.TB, oversubscribed bool, sources ...*fakeSource) (*Group, *fakeOwner) {
 	t.Helper()
 	o := &fakeOwner{}

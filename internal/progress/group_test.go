@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// TestQuickFind checks that an event that arrives soon is found without reading the clock each time, and without
-// allocation.
+// TestQuickFind checks that an event that arrives soon is found without reading the clock at every poll and
+// without allocating.
 func TestQuickFind(t *testing.T) {
 	s := newSource(t)
 	g, o := newGroup(t, false, s)
@@ -46,7 +46,7 @@ func TestQuickFind(t *testing.T) {
 	}
 }
 
-// TestPollForAChannel checks that a value on the channel ends polling, as the flag does.
+// TestPollForAChannel checks that a value on the channel ends polling, just as the flag does.
 func TestPollForAChannel(t *testing.T) {
 	s := newSource(t)
 	g, _ := newGroup(t, false, s)
@@ -70,10 +70,10 @@ func TestBudgets(t *testing.T) {
 	for _, tt := range []struct {
 		name           string
 		oversubscribed bool
-		waits          time.Duration // duration of the last ones, if any
-		served         bool          // after served an event arrives that is for others
-		want           time.Duration // how long it polls
-		polled         time.Duration // since the last event
+		waits          time.Duration // duration of the most recent waits, if any
+		served         bool          // after served, an event arrives for another caller
+		want           time.Duration // time for which it polls
+		polled         time.Duration // time since the last event
 	}{
 		{"at first", false, 0, false, price(wakeup), price(wakeup)},
 		{"short waits", false, 100 * time.Microsecond, false, 130 * time.Microsecond, 130 * time.Microsecond},
@@ -97,7 +97,7 @@ func TestBudgets(t *testing.T) {
 				}
 			}
 			polled := g.Poll(t.Context(), nil, make(chan struct{}))
-			// It begins with the first reading of the clock.
+			// The time polled begins when the clock is first read.
 			if got := time.Duration(o.now.Load()) - step; got != tt.want || polled != tt.polled {
 				t.Errorf("it polled for %v, %v of it in the end, want %v and %v", got, polled, tt.want, tt.polled)
 			}
@@ -111,8 +111,8 @@ func TestBudgets(t *testing.T) {
 	}
 }
 
-// TestPause checks that the number of polls between two pauses adapts to the length of a pause, and is kept for the
-// next Spin.
+// TestPause checks that the number of polls between two pauses adapts to the length of a pause, and is kept for
+// the next Spin.
 func TestPause(t *testing.T) {
 	for _, tt := range []struct {
 		step time.Duration
@@ -125,7 +125,7 @@ func TestPause(t *testing.T) {
 			t.Fatal("there is no core")
 		}
 		for now, i := tt.step, 0; i < 40; i++ {
-			s.found = true // keeps it polling
+			s.found = true // makes it continue to poll
 			if !s.Continue(now) {
 				t.Fatal("it has ended")
 			}
@@ -145,11 +145,12 @@ func TestPause(t *testing.T) {
 	}
 }
 
-// TestTimeOfOthersDoesNotCount checks that time slices of other processes count as polls, not by their length.
+// TestTimeOfOthersDoesNotCount checks that a time slice of another process counts as one poll, regardless of
+// its length.
 func TestTimeOfOthersDoesNotCount(t *testing.T) {
 	for _, tt := range []struct {
 		slice time.Duration
-		want  int // polls
+		want  int // number of polls
 	}{{mostBetween / 2, 200}, {mostBetween, 100}, {3 * time.Millisecond, 100}} {
 		var p SpinPolicy
 		p.Init(true)
@@ -205,7 +206,8 @@ func TestNoPolling(t *testing.T) {
 	}
 }
 
-// TestDrain checks that Drain handles all pending events, within bounds in a flood, and does not poll owned sources.
+// TestDrain checks that Drain handles all pending events, stops after a limited number of polls in a flood, and
+// does not poll sources that have an owner.
 func TestDrain(t *testing.T) {
 	s, taken, flood := newSource(t), newSource(t), newSource(t)
 	g, _ := newGroup(t, false, s, taken, flood)
@@ -228,7 +230,8 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-// TestContextEndsWhilePolling checks that the end of a context is noticed when the clock is read.
+// TestContextEndsWhilePolling checks that a polling caller notices the end of its context when it reads the
+// clock.
 func TestContextEndsWhilePolling(t *testing.T) {
 	s := newSource(t)
 	g, o := newGroup(t, true, s)
@@ -249,8 +252,8 @@ func TestContextEndsWhilePolling(t *testing.T) {
 	}
 }
 
-// TestOwnership checks that only one caller at a time polls a source, and that this does not delay the group's other
-// sources.
+// TestOwnership checks that only one caller at a time polls a source, and that this does not delay the other
+// sources of the group.
 func TestOwnership(t *testing.T) {
 	a, b := newSource(t), newSource(t)
 	g, _ := newGroup(t, false, a, b)
@@ -272,7 +275,7 @@ func TestOwnership(t *testing.T) {
 		t.Error("a caller that did not own the source counts as a visitor")
 	}
 	before := b.polls.Load()
-	g.Poll(t.Context(), nil, make(chan struct{})) // returns: there is nothing to poll
+	g.Poll(t.Context(), nil, make(chan struct{})) // returns at once: there is nothing to poll
 	if n := b.polls.Load(); n != before {
 		t.Errorf("%d polls without ownership", n-before)
 	}
@@ -307,7 +310,7 @@ func TestAwaitIsWoken(t *testing.T) {
 	}
 }
 
-// TestPollForSleepers checks that a polling caller polls for sleeping ones, too, if the poller is blocked.
+// TestPollForSleepers checks that a caller that polls also polls for sleeping callers if the poller is blocked.
 func TestPollForSleepers(t *testing.T) {
 	for _, oversubscribed := range []bool{false, true} {
 		held, release := make(chan struct{}), make(chan struct{})
@@ -320,7 +323,7 @@ func TestPollForSleepers(t *testing.T) {
 		if err := w.Arm(); err != nil {
 			t.Fatal(err)
 		}
-		<-held // blocks the poller's goroutine
+		<-held // from now on, the poller's goroutine is blocked
 
 		sleeper, polled := newSource(t), newSource(t)
 		a, _ := newGroup(t, false, sleeper)
@@ -356,8 +359,8 @@ func TestPollForSleepers(t *testing.T) {
 	}
 }
 
-// TestManyWaiters checks that each of many waiters is served, whichever of them owns the source when an event
-// arrives.
+// TestManyWaiters checks that each of many waiters is served, no matter which of them owns the source when an
+// event arrives.
 func TestManyWaiters(t *testing.T) {
 	const waiters, each = 8, 300
 	sources := []*fakeSource{newSource(t), newSource(t)}

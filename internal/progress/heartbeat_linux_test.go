@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestPollerHeartbeat checks that a blocked poller has no heartbeat.
+// TestPollerHeartbeat checks that Heartbeat fails while the poller is blocked.
 func TestPollerHeartbeat(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()

@@ -13,37 +13,37 @@ import (
 
 var update = flag.Bool("update", false, "write testdata/host.golden")
 
-// host simulates a host of two cores. Ranks on one core exchange messages with ranks on the other one, and compute
-// for a while before they answer. A core runs one rank at a time. If there are more, each gets a time slice, and a
-// rank that is woken up runs at once.
+// host simulates a host with two cores. Ranks on one core exchange messages with ranks on the other core, and
+// compute for a while before they answer. A core runs one rank at a time. If it has several ranks, each of them
+// gets a time slice, and a rank that is woken up runs immediately.
 type host struct {
 	perCore int
 	wakeup  time.Duration
-	compute time.Duration // before each answer
-	stolen  bool          // a neighbor takes a fifth of the cores, for 1 to 20 ms
+	compute time.Duration // time for which a rank computes before each answer
+	stolen  bool          // whether a neighbor takes a fifth of the cores, for 1 to 20 ms at a time
 	budget  func(p *policy, last time.Duration) time.Duration
 	rng     *rand.Rand
 
 	now   time.Duration
 	cores [2]core
 	ranks []*simRank
-	times []time.Duration // of messages, from the send until the receiver continues
+	times []time.Duration // durations of messages, from the send until the receiver continues
 	slept int
-	spent time.Duration // by polling
+	spent time.Duration // time spent polling
 }
 
 const (
 	slice    = 3 * time.Millisecond
 	transit  = 2 * time.Microsecond
 	onePoll  = 500 * time.Nanosecond
-	switched = 1500 * time.Nanosecond // to another rank
+	switched = 1500 * time.Nanosecond // time to switch to another rank
 	far      = time.Duration(1 << 62)
 )
 
 type core struct {
-	queue   []*simRank // the first one runs
+	queue   []*simRank // the first rank is running
 	since   time.Duration
-	taken   bool // by the neighbor
+	taken   bool // taken by the neighbor
 	changes time.Duration
 }
 
@@ -52,13 +52,13 @@ type simRank struct {
 	policy     policy
 	budget     time.Duration
 
-	left    time.Duration // to compute
-	began   time.Duration // start of the wait
+	left    time.Duration // remaining time to compute
+	began   time.Duration // start of the current wait
 	asleep  bool
-	wakes   time.Duration // time at which it runs, if it is being woken up
-	arrives time.Duration // arrival of a message
-	sent    time.Duration // time of its send
-	napped  bool          // in this wait
+	wakes   time.Duration // time at which the rank will run if it is being woken up
+	arrives time.Duration // time at which a message arrives
+	sent    time.Duration // time at which that message was sent
+	napped  bool          // whether the rank has slept in this wait
 }
 
 func (h *host) run(messages int) {
@@ -73,7 +73,7 @@ func (h *host) run(messages int) {
 		}
 	}
 	for i, r := range h.ranks {
-		// All ranks have slept through long waits.
+		// All ranks have got used to long waits and sleep.
 		for range 20 {
 			r.budget = h.budget(&r.policy, 100*time.Millisecond)
 		}
@@ -92,7 +92,7 @@ func (h *host) enqueue(r *simRank) {
 	c.queue = append(c.queue, r)
 }
 
-// step advances to the next event.
+// step advances the simulation to the next event.
 func (h *host) step() {
 	next := far
 	for i := range h.cores {
@@ -116,7 +116,7 @@ func (h *host) step() {
 	}
 }
 
-// due returns the time of the next action of the rank that runs on a core.
+// due returns the time at which the rank that runs on a core acts next.
 func (h *host) due(c *core) time.Duration {
 	if c.taken || len(c.queue) == 0 {
 		return far
@@ -157,7 +157,7 @@ func (h *host) advance(d time.Duration) {
 	}
 }
 
-// send sends an answer, and begins to wait.
+// send sends an answer and starts to wait.
 func (h *host) send(r *simRank) {
 	p := h.ranks[r.peer]
 	p.arrives, p.sent = h.now+transit, h.now
@@ -258,7 +258,7 @@ ranks/core  stolen  wake-up  compute     time slept polled     time slept polled
 
 func compareHost(t *testing.T, out *bytes.Buffer, setup host) {
 	t.Helper()
-	messages := 4000 / setup.perCore // more ranks are slower to simulate
+	messages := 4000 / setup.perCore // more ranks take longer to simulate
 	fmt.Fprintf(out, "%10d  %6v  %7v  %7v ", setup.perCore, setup.stolen, setup.wakeup, setup.compute)
 	var median [3]time.Duration
 	for i, budget := range []func(*policy, time.Duration) time.Duration{
@@ -275,7 +275,7 @@ func compareHost(t *testing.T, out *bytes.Buffer, setup host) {
 		func(*policy, time.Duration) time.Duration { return time.Hour },
 	} {
 		if i == 2 && setup.perCore > 1 {
-			break // polling endlessly is no option if ranks share a core
+			break // ranks that share a core cannot poll endlessly
 		}
 		h := setup
 		h.budget, h.rng = budget, rand.New(rand.NewPCG(3, 4))
@@ -286,7 +286,7 @@ func compareHost(t *testing.T, out *bytes.Buffer, setup host) {
 			float64(h.spent)/1e3/float64(len(h.times)))
 	}
 	fmt.Fprintln(out)
-	// A message is never slower by more than the limit: 1/32 of the wait of both sides.
+	// A message is never slower by more than the limit, which is 1/32 of the wait on both sides.
 	if setup.perCore == 1 && median[0] > median[2]+2*(setup.compute+median[2])/latencyPrice*2 {
 		t.Errorf("%d ranks a core, a wake-up costs %v, compute %v, stolen %v: %v, always polling %v", setup.perCore,
 			setup.wakeup, setup.compute, setup.stolen, median[0], median[2])

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// This system has no poller, and the functions below are not called: there are no polled transports.
+// This system has no poller. The functions below are never called, because no transport is polled.
 
 var errNoPoller = errors.New("this system has no epoll")
 

@@ -6,27 +6,29 @@ import (
 	"time"
 )
 
-// latencyPrice is the price of a microsecond of latency, in microseconds of a core. A caller that polls uses a core.
-// One that sleeps continues later, by the cost of a wake-up. A caller sleeps if this extends its wait by less than
-// 1/32.
+// latencyPrice is the price of a microsecond of latency in microseconds of core time. A caller that polls uses
+// a core; a caller that sleeps continues later, by the cost of a wake-up. At this price, a caller sleeps only
+// if that makes its wait longer by less than 1/32.
 const latencyPrice = 32
 
-// price returns the cost of sleeping, as time of a core.
+// price returns the cost of sleeping, expressed as core time.
 func price(wakeup time.Duration) time.Duration { return latencyPrice * wakeup }
 
-// Waits are counted in classes by length: class 0 is below firstClass, and the other classes are half a power of two
-// wide.
+// Waits are counted in classes by length. Class 0 is for waits shorter than firstClass; each further class is
+// half a power of two wide.
 const (
 	firstClass = time.Microsecond
-	classes    = 36 // the last one is 131 ms or more
-	// memory is the factor by which another wait reduces the weight of a count: about the last 16 waits matter.
+	classes    = 36 // the last class is for 131 ms and more
+	// memory is the factor by which each wait reduces the weight of all earlier ones, so that about the last 16
+	// waits matter.
 	memory = 15. / 16
-	// chooseEvery is the number of waits within budget after which the budget is chosen again, because choosing takes
-	// 0.1 µs.
+	// chooseEvery is the number of waits within the budget after which a new budget is chosen. It is not 1
+	// because choosing takes 0.1 µs.
 	chooseEvery = 8
 )
 
-// ends has the upper limit of each class. The last class is unlimited, and its value is not used.
+// ends contains the upper limit of each class. The value for the last class is not used, because that class has
+// no limit.
 var ends = func() (ends [classes]time.Duration) {
 	for c := range ends {
 		ends[c] = time.Duration(float64(firstClass) * math.Pow(2, float64(c)/2))
@@ -34,7 +36,7 @@ var ends = func() (ends [classes]time.Duration) {
 	return ends
 }()
 
-// classOf returns the class of waits of length d.
+// classOf returns the class of a wait of length d.
 func classOf(d time.Duration) int {
 	if d < firstClass {
 		return 0
@@ -47,23 +49,24 @@ func classOf(d time.Duration) int {
 	return min(c, classes-1)
 }
 
-// policy chooses how long to poll before sleeping, from the lengths of recent waits and the cost of a wake-up. It is
-// pure; its zero value has seen no wait.
+// policy chooses how long to poll before sleeping, based on the lengths of recent waits and the cost of a
+// wake-up. It is pure. The zero value has not seen any wait.
 //
-// A wait costs the time polled, and price more if it then sleeps. The policy chooses the budget, up to price, that
-// would have cost the least for recent waits. Polling for price and then sleeping never costs more than twice the
-// best choice for a wait, so that is the budget before the first wait.
+// A wait costs the time polled, plus price if the caller then sleeps. policy chooses the budget, up to price,
+// that would have cost the least for recent waits. The budget before the first wait is price: polling for price
+// and then sleeping never costs more than twice the best choice for a wait.
 //
-// The length of a wait is known even if the caller slept. So if both sides sleep, they learn how much polling would
-// have saved, and begin to poll again, unless their wake-ups cost less than 1/32 of a message's time.
+// The length of a wait is known even if the caller slept. If both sides sleep, they therefore learn how much
+// time polling would have saved, and start to poll again, unless their wake-ups cost less than 1/32 of a
+// message's time.
 type policy struct {
 	counts [classes]float64
-	recent int // waits since the budget was chosen
+	recent int // number of waits since the budget was chosen
 	budget time.Duration
 }
 
-// waited records how long a wait took, or would have taken a polling caller. It reports whether the budget should be
-// chosen again.
+// waited records how long a caller waited, or would have waited if it had polled. It reports whether a new
+// budget should be chosen.
 func (p *policy) waited(d time.Duration) bool {
 	p.counts[classOf(d)]++
 	p.recent++
@@ -72,12 +75,12 @@ func (p *policy) waited(d time.Duration) bool {
 
 // choose returns how long to poll from now on. sleep is the price of sleeping.
 func (p *policy) choose(sleep time.Duration) time.Duration {
-	longer := 0. // waits longer than the budget considered
+	longer := 0. // waits longer than the budget under consideration
 	for _, n := range p.counts {
 		longer += n
 	}
 	least := math.Inf(1)
-	polled := 0. // for waits that are not longer, in nanoseconds
+	polled := 0. // time polled in all other waits, in nanoseconds
 	for c, n := range p.counts {
 		budget := min(ends[c], sleep)
 		polled += n * float64(ends[c])

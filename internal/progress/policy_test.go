@@ -27,13 +27,13 @@ func TestClasses(t *testing.T) {
 	}
 }
 
-// waits is a distribution of waits.
+// waits is a distribution of the lengths of waits.
 type waits struct {
 	name string
 	next func(*rand.Rand) time.Duration
 }
 
-// between returns a random duration, uniform on a logarithmic scale.
+// between returns a random duration that is distributed uniformly on a logarithmic scale.
 func between(r *rand.Rand, least, most time.Duration) time.Duration {
 	d := least
 	for d < most && r.IntN(8) != 0 {
@@ -69,7 +69,7 @@ func someWaits() []waits {
 	return all
 }
 
-// cost returns the cost of a wait with a budget.
+// cost returns the cost of a wait if the caller polls for budget.
 func cost(wait, budget, wakeup time.Duration) time.Duration {
 	if wait <= budget {
 		return wait
@@ -77,8 +77,8 @@ func cost(wait, budget, wakeup time.Duration) time.Duration {
 	return budget + price(wakeup)
 }
 
-// TestCompetitive checks that for any waits, the policy costs at most twice as much as the budget that is the best in
-// hindsight, plus the cost of learning a change.
+// TestCompetitive checks that, for any sequence of waits, the cost of the policy is at most twice the cost of
+// the best fixed budget in hindsight, plus the cost of learning a change.
 func TestCompetitive(t *testing.T) {
 	const n = 3000
 	for _, wakeup := range []time.Duration{2 * time.Microsecond, 10 * time.Microsecond, 50 * time.Microsecond,
@@ -100,7 +100,7 @@ func TestCompetitive(t *testing.T) {
 			}
 			best := time.Duration(0)
 			for i := -1; i < classes; i++ {
-				fixed := time.Duration(0) // sleep at once
+				fixed := time.Duration(0) // sleep immediately
 				if i >= 0 {
 					fixed = ends[i]
 				}
@@ -119,7 +119,8 @@ func TestCompetitive(t *testing.T) {
 	}
 }
 
-// TestLearns checks that a few waits suffice to adapt to a change, whatever came before.
+// TestLearns checks that the policy adapts to a change after a few waits, no matter what the earlier waits were
+// like.
 func TestLearns(t *testing.T) {
 	const wakeup = 10 * time.Microsecond
 	for _, before := range []time.Duration{0, 20 * time.Microsecond, price(wakeup), time.Hour} {
@@ -146,7 +147,8 @@ func TestLearns(t *testing.T) {
 	}
 }
 
-// BenchmarkWaited measures the recording of a wait within budget, which takes little more than counting it.
+// BenchmarkWaited measures how long it takes to record a wait within the budget. This is little more than the
+// time to count the wait.
 func BenchmarkWaited(b *testing.B) {
 	for _, d := range []time.Duration{10 * time.Microsecond, 10 * time.Millisecond} {
 		b.Run(d.String(), func(b *testing.B) {

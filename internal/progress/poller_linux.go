@@ -17,43 +17,43 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/ctxerr"
 )
 
-// watch is a Watch of the process's poller.
+// watch implements Watch for the process's poller.
 type watch struct {
 	p     *poller
-	fd    int // or -1, if only after calls due
+	fd    int // -1 if the watch only makes timed calls of due
 	due   func(readable bool) (again time.Duration)
 	armed atomic.Bool
 	again time.Duration // time of the next timed call of due, or 0; guarded by p.mu
-	// registered means that the descriptor is in the kernel's set, so that the kernel notifies the epoll instance of
-	// every event.
+	// registered is set while the descriptor is in the kernel's set, in which case the kernel reports every
+	// event to the epoll instance.
 	registered bool
 
-	// busy is held while due runs, and guards removed.
+	// busy is held while due runs. It guards removed.
 	busy    sync.Mutex
 	removed bool
 }
 
-// poller is the process's only poller. It is made when it is first needed, and never destroyed; its goroutine runs
-// while there are watches. Go's poller waits for the epoll instance, which is itself a descriptor, so no thread is
-// needed. The runtime would check a goroutine in a blocking system call every 20 µs. The poller reads only its
-// timer's descriptor.
+// poller is the only poller of the process. It is created when it is first needed and never destroyed; its
+// goroutine runs only while there are watches. Go's poller waits for the epoll instance, which is itself a
+// descriptor, so the goroutine needs no thread while it waits. A goroutine in a blocking system call would be
+// checked by the runtime every 20 µs. The poller reads no descriptor except the one of its timer.
 type poller struct {
 	epfd  int
 	file  *os.File
 	raw   syscall.RawConn
 	armed atomic.Int32 // number of armed watches
 	mu    sync.Mutex
-	// watches is indexed by descriptor. An event of a closed descriptor may be taken for an event of the next
-	// descriptor with that number, whose poll then finds nothing.
+	// watches maps descriptors to watches. An event of a closed descriptor may be attributed to the next
+	// descriptor with the same number; the resulting poll then finds nothing.
 	watches map[int32]*watch
-	running bool // the goroutine exists; guarded by mu
+	running bool // whether the goroutine exists; guarded by mu
 	timer   timer
 }
 
 var process = sync.OnceValues(func() (*poller, error) {
 	fd, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err == nil {
-		err = unix.SetNonblock(fd, true) // makes os.NewFile hand it to Go's poller
+		err = unix.SetNonblock(fd, true) // so that os.NewFile registers it with Go's poller
 	}
 	if err != nil {
 		return nil, fmt.Errorf("making an epoll instance: %w", err)
@@ -68,8 +68,9 @@ var process = sync.OnceValues(func() (*poller, error) {
 	return p, nil
 })
 
-// NewWatch registers a descriptor. It is not watched before Arm. due is called when the descriptor is readable, once
-// after each Arm, and when the time that due returned last has passed, if that was positive. It must be fast.
+// NewWatch registers a descriptor. The poller does not watch it before Arm is called. due is called once after
+// each call of Arm, when the descriptor becomes readable, and again whenever the time that it last returned, if
+// positive, has passed. due must be fast.
 func NewWatch(fd int, due func(readable bool) (again time.Duration)) (Watch, error) {
 	p, err := process()
 	if err != nil {
@@ -83,7 +84,7 @@ func NewWatch(fd int, due func(readable bool) (again time.Duration)) (Watch, err
 	}
 	p.watches[int32(fd)] = w
 	if !p.running {
-		_ = p.file.SetReadDeadline(time.Time{}) // does not fail: Go's poller has accepted the file
+		_ = p.file.SetReadDeadline(time.Time{}) // cannot fail: Go's poller has accepted the file
 		p.running = true
 		go p.run()
 	}
@@ -114,7 +115,7 @@ func (w *watch) Arm() error {
 func (w *watch) unregister() {
 	if w.registered {
 		w.registered = false
-		_ = w.control(unix.EPOLL_CTL_DEL, 0) // does not fail: it was added
+		_ = w.control(unix.EPOLL_CTL_DEL, 0) // cannot fail: the descriptor has been added
 	}
 }
 
@@ -134,14 +135,14 @@ func (w *watch) Remove() {
 		_ = w.p.file.SetReadDeadline(time.Unix(1, 0)) // makes run return
 	}
 	w.p.mu.Unlock()
-	_ = w.control(unix.EPOLL_CTL_DEL, 0) // fails if it is unregistered
+	_ = w.control(unix.EPOLL_CTL_DEL, 0) // fails if the descriptor is not registered
 	w.disarmed()
 	w.busy.Lock()
 	defer w.busy.Unlock()
 	w.removed = true
 }
 
-// run is the poller's goroutine. It ends with the last watch.
+// run is the poller's goroutine. It exits when the last watch is removed.
 func (p *poller) run() {
 	var events [64]unix.EpollEvent
 	n := 0
@@ -160,15 +161,16 @@ func (p *poller) run() {
 			}
 			continue
 		} else if err != nil {
-			panic(fmt.Sprintf("waiting for an epoll instance: %v", err)) // nor the file
+			panic(fmt.Sprintf("waiting for an epoll instance: %v", err)) // nothing else closes the file
 		}
 		p.serve(events[:max(n, 0)])
-		// Goroutines woken up here run before the next wait.
+		// Let the goroutines woken up here run before the next wait.
 		runtime.Gosched()
 	}
 }
 
-// unused records that the goroutine ends, and returns true, unless a watch was added meanwhile.
+// unused records that the goroutine exits and returns true. If a watch has been added in the meantime, it
+// returns false.
 func (p *poller) unused() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -179,8 +181,8 @@ func (p *poller) unused() bool {
 	return !p.running
 }
 
-// serveWatches serves the watches with readable descriptors on the caller's goroutine, and returns their number. It
-// is for callers that keep the poller's goroutine from running.
+// serveWatches serves the watches whose descriptors are readable, on the caller's goroutine, and returns their
+// number. It is meant for callers that keep the poller's goroutine from running.
 func serveWatches() int {
 	p, err := process()
 	if err != nil || p.armed.Load() == 0 {
@@ -192,7 +194,7 @@ func serveWatches() int {
 	return max(n, 0)
 }
 
-// serve handles events of the epoll instance.
+// serve handles the given events of the epoll instance.
 func (p *poller) serve(events []unix.EpollEvent) {
 	for _, ev := range events {
 		if int(ev.Fd) == p.timer.fd {
@@ -209,7 +211,7 @@ func (p *poller) serve(events []unix.EpollEvent) {
 	}
 }
 
-// call calls due, unless the watch was removed.
+// call calls due unless the watch has been removed.
 func (w *watch) call(readable bool) {
 	w.busy.Lock()
 	defer w.busy.Unlock()
@@ -221,16 +223,16 @@ func (w *watch) call(readable bool) {
 	}
 }
 
-// timer makes timed calls of watches. It is a kernel timer and not a timer of the Go runtime: moving it takes a
-// system call, and wakes up no thread if it is moved before it expires. A thread that waits for the runtime's next
-// timer wakes up at the original time even if the timer was moved.
+// timer triggers the timed calls of watches. It is a kernel timer instead of a timer of the Go runtime: moving
+// it takes a system call, but wakes up no thread as long as it is moved before it expires. A thread that waits
+// for the runtime's next timer would wake up at the original time even if the timer had been moved.
 type timer struct {
 	fd      int
-	pending []*watch      // watches with a timed call
-	next    time.Duration // expiry, or 0
+	pending []*watch      // watches that have a timed call
+	next    time.Duration // time of expiry, or 0
 }
 
-// init adds the timer to the epoll instance.
+// init creates the timer and adds it to the epoll instance.
 func (t *timer) init(epfd int) (err error) {
 	if t.fd, err = unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_CLOEXEC|unix.TFD_NONBLOCK); err != nil {
 		return err
@@ -238,7 +240,7 @@ func (t *timer) init(epfd int) (err error) {
 	return unix.EpollCtl(epfd, unix.EPOLL_CTL_ADD, t.fd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(t.fd)})
 }
 
-// after schedules a call of a watch after d, and returns its time.
+// after schedules a call of a watch's due after d. It returns the time of the call.
 func (w *watch) after(d time.Duration) time.Duration {
 	w.p.mu.Lock()
 	defer w.p.mu.Unlock()
@@ -257,14 +259,14 @@ func (w *watch) postpone(d time.Duration) {
 	}
 }
 
-// move reschedules the call of a watch to after d.
+// move reschedules the pending call of a watch to d from now.
 func (t *timer) move(w *watch, d time.Duration) {
 	now := Clock()
 	w.again = now + d
 	t.set(now)
 }
 
-// remove cancels the timed call of a watch.
+// remove cancels the timed call of a watch, if any.
 func (t *timer) remove(w *watch) {
 	if w.again != 0 {
 		w.again = 0
@@ -272,7 +274,7 @@ func (t *timer) remove(w *watch) {
 	}
 }
 
-// set sets the timer to the first timed call.
+// set sets the timer to the time of the earliest timed call.
 func (t *timer) set(now time.Duration) {
 	var next time.Duration
 	for _, w := range t.pending {
@@ -283,14 +285,14 @@ func (t *timer) set(now time.Duration) {
 	if next == t.next {
 		return
 	}
-	var in unix.ItimerSpec // zero stops it
+	var in unix.ItimerSpec // zero stops the timer
 	if t.next = next; next != 0 {
 		in.Value = unix.NsecToTimespec(max(int64(next-now), 1))
 	}
-	_ = unix.TimerfdSettime(t.fd, 0, &in, nil) // does not fail: it is a timer, and the time is valid
+	_ = unix.TimerfdSettime(t.fd, 0, &in, nil) // cannot fail: the descriptor and the time are valid
 }
 
-// expired calls all watches that are due.
+// expired calls due of all watches whose time has come.
 func (p *poller) expired() {
 	for now := Clock(); ; {
 		p.mu.Lock()

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// recorder records calls of its watch.
+// recorder records the calls made by its watch.
 type recorder struct {
-	ready, tend chan time.Duration // results of the calls, received when called
+	ready, tend chan time.Duration // a call receives its result from the channel
 }
 
 func newRecorder() *recorder {
@@ -24,7 +24,7 @@ func (r *recorder) due(readable bool) time.Duration {
 	return <-r.tend
 }
 
-// answer provides the result of the handler's next call, or fails if it is not called.
+// answer provides the result for the handler's next call. It fails if there is no call.
 func answer(t *testing.T, c chan time.Duration, d time.Duration) {
 	t.Helper()
 	select {
@@ -34,7 +34,8 @@ func answer(t *testing.T, c chan time.Duration, d time.Duration) {
 	}
 }
 
-// quiet fails if the handler is called. It waits for another descriptor's event, which gives the call time to happen.
+// quiet fails if the handler is called. It waits for the event of another descriptor, which gives a call enough
+// time to happen.
 func quiet(t *testing.T, c chan time.Duration) {
 	t.Helper()
 	other := newRecorder()
@@ -74,7 +75,7 @@ func TestReadyOncePerArm(t *testing.T) {
 	defer w.Remove()
 	quiet(t, h.ready)
 	in.WriteString("a")
-	quiet(t, h.ready) // it is not armed
+	quiet(t, h.ready) // it has not been armed
 	for range 3 {
 		if err := w.Arm(); err != nil {
 			t.Fatal(err)
@@ -104,7 +105,7 @@ func TestPollUntilItSaysNo(t *testing.T) {
 	answer(t, h.ready, 0)
 }
 
-// TestRemove checks that Remove waits for a running handler, and that no handler is called later.
+// TestRemove checks that Remove waits for a running handler, and that the handler is not called afterwards.
 func TestRemove(t *testing.T) {
 	for range 100 {
 		h := &slowHandler{begun: make(chan struct{}), end: make(chan struct{})}
@@ -152,7 +153,7 @@ func (h *slowHandler) again() time.Duration {
 	return time.Nanosecond
 }
 
-// TestServeWatches checks that serveWatches calls handlers itself, even while the poller is blocked.
+// TestServeWatches checks that serveWatches calls handlers directly, even while the poller is blocked.
 func TestServeWatches(t *testing.T) {
 	holder := &slowHandler{begun: make(chan struct{}), end: make(chan struct{})}
 	w, _ := watched(t, holder, true)
@@ -188,7 +189,7 @@ func TestWatchRefusesWhatCannotBeWatched(t *testing.T) {
 	}
 }
 
-// TestUnregister checks that an unregistered descriptor is watched again after Arm.
+// TestUnregister checks that Arm makes the poller watch an unregistered descriptor again.
 func TestUnregister(t *testing.T) {
 	h := newRecorder()
 	w, in := watched(t, h, false)
@@ -206,18 +207,18 @@ func TestUnregister(t *testing.T) {
 	w.Remove()
 }
 
-// dueAt returns the time of the next timed call of a watch, and whether the timer expires then.
+// dueAt returns the time of a watch's next timed call, and whether the timer expires at that time.
 func (w *watch) dueAt() (at time.Duration, next bool) {
 	w.p.mu.Lock()
 	defer w.p.mu.Unlock()
 	next = w.again != 0 && w.p.timer.next != 0 && w.p.timer.next <= w.again
-	for _, v := range w.p.timer.pending { // except for the one that measures wake-ups
+	for _, v := range w.p.timer.pending { // ignore the watch that measures wake-ups
 		next = next && (v.fd < 0 || v.again >= w.again)
 	}
 	return w.again, next
 }
 
-// TestPostponeWatch checks that postpone moves the next timed call, if there is one.
+// TestPostponeWatch checks that postpone moves the next timed call, and has no effect if there is none.
 func TestPostponeWatch(t *testing.T) {
 	h, other := newRecorder(), newRecorder()
 	w, _ := watched(t, h, true)
@@ -254,7 +255,8 @@ func TestPostponeWatch(t *testing.T) {
 	}
 }
 
-// TestGoroutineEnds checks that the goroutine ends with the last watch, and runs again for the next one.
+// TestGoroutineEnds checks that the poller's goroutine exits when the last watch is removed, and is started
+// again for the next watch.
 func TestGoroutineEnds(t *testing.T) {
 	p, err := process()
 	if err != nil {

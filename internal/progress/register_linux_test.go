@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// registered reports whether an epoll instance of the process has the descriptor.
+// registered reports whether an epoll instance of this process contains the descriptor.
 func registered(t *testing.T, fd int) bool {
 	t.Helper()
 	infos, err := filepath.Glob("/proc/self/fdinfo/*")
@@ -17,7 +17,7 @@ func registered(t *testing.T, fd int) bool {
 	}
 	for _, name := range infos {
 		info, err := os.ReadFile(name)
-		if err != nil { // another test's descriptor, closed meanwhile
+		if err != nil { // a descriptor of another test, closed in the meantime
 			continue
 		}
 		for line := range strings.Lines(string(info)) {
@@ -30,8 +30,8 @@ func registered(t *testing.T, fd int) bool {
 	return false
 }
 
-// TestUnregistered checks that the system stops watching a source that callers poll repeatedly, and resumes when a
-// caller sleeps.
+// TestUnregistered checks that the kernel stops watching a source that callers poll repeatedly, and watches it
+// again when a caller sleeps.
 func TestUnregistered(t *testing.T) {
 	s := newSource(t)
 	g, _ := newGroup(t, false, s)

@@ -7,19 +7,20 @@ import (
 	"time"
 )
 
-// Shared is polled by all polling callers of the process, whatever they wait for.
+// Shared is polled by all callers in the process that poll, no matter what they wait for.
 type Shared interface {
-	// Visit polls unless another goroutine does, and reports whether it found something. It must not block.
+	// Visit polls unless another goroutine is already doing so, and reports whether it found something. It must
+	// not block.
 	Visit() bool
 }
 
-// shared lists the process's Shareds. The slice is copied on write.
+// shared lists all Shareds of the process. The slice is copied on every write.
 var (
 	sharing sync.Mutex
 	shared  atomic.Pointer[[]Shared]
 )
 
-// Share registers v to be polled.
+// Share registers v, which polling callers then visit.
 func Share(v Shared) {
 	sharing.Lock()
 	defer sharing.Unlock()
@@ -27,7 +28,7 @@ func Share(v Shared) {
 	shared.Store(&list)
 }
 
-// Unshare unregisters v. Each polling caller may visit it once more.
+// Unshare unregisters v. A caller that is polling may visit v once more.
 func Unshare(v Shared) {
 	sharing.Lock()
 	defer sharing.Unlock()
@@ -42,8 +43,9 @@ func allShared() []Shared {
 	return nil
 }
 
-// visit polls all Shareds, and reports whether something was found. An event found by one may concern another one, so
-// the ones before it are polled again: the caller is about to yield.
+// visit visits all Shareds and reports whether any of them found something. An event found by one Shared may
+// concern another one. Because the caller is about to yield, visit therefore visits once more those that
+// precede the last one that found something.
 func visit() (found bool) {
 	list, again := allShared(), 0
 	for i, v := range list {
@@ -57,12 +59,12 @@ func visit() (found bool) {
 	return found
 }
 
-// background is set while a caller of PollShared polls on an oversubscribed host. That caller is not counted in
-// polling, so that it never keeps another caller from polling.
+// background is set while a caller of PollShared polls on an oversubscribed host. polling does not include that
+// caller, so that it never keeps another caller from polling.
 var background atomic.Bool
 
-// Poll polls until done returns true, or sleeping becomes better than polling. If the caller should sleep now, it
-// returns how long it has polled, and otherwise 0.
+// Poll polls until done returns true or sleeping becomes better than polling. If the caller should now sleep,
+// Poll returns how long it has polled; otherwise, it returns 0.
 func (p *SpinPolicy) Poll(done func() bool) (polled time.Duration) {
 	var s Spin
 	if !p.Begin(&s) {
@@ -76,9 +78,9 @@ func (p *SpinPolicy) Poll(done func() bool) (polled time.Duration) {
 	return s.End()
 }
 
-// PollShared polls all Shareds until c has a value, or sleeping becomes better than polling. It returns false if
-// other callers poll instead: on an oversubscribed host as soon as there is one. now returns the time, on any clock.
-// polled is the result of Spin.End.
+// PollShared polls all Shareds until c has a value or sleeping becomes better than polling. It returns false if
+// other callers poll instead; on an oversubscribed host, it does so as soon as there is one. now returns the
+// time on any clock. polled is the result of Spin.End.
 func (p *SpinPolicy) PollShared(now func() time.Duration, c <-chan struct{}) (polled time.Duration, ok bool) {
 	var s Spin
 	switch {

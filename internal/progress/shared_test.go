@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// visits counts its visits, and calls then with the count. It finds something if the count is finds.
+// visits counts its visits and calls then with the count. It finds something at the visit with the number
+// finds.
 type visits struct {
 	n     atomic.Int32
 	then  func(n int32)
@@ -23,14 +24,14 @@ func (v *visits) Visit() bool {
 	return n == v.finds
 }
 
-// newClock returns a clock that advances by step whenever it is read.
+// newClock returns a clock that advances by step each time it is read.
 func newClock(step time.Duration) func() time.Duration {
 	var now atomic.Int64
 	return func() time.Duration { return time.Duration(now.Add(int64(step))) }
 }
 
-// TestCallersPollShared checks that a caller that waits for something else polls all Shareds, but not ones that were
-// unshared.
+// TestCallersPollShared checks that a caller that waits for something else polls all Shareds, except those that
+// have been unshared.
 func TestCallersPollShared(t *testing.T) {
 	g, _ := newGroup(t, false, newSource(t))
 	v, w := new(visits), new(visits)
@@ -50,10 +51,10 @@ func TestCallersPollShared(t *testing.T) {
 	}
 }
 
-// TestVisitAgain checks that an event found by one Shared makes the ones before it be polled again.
+// TestVisitAgain checks that, when one Shared finds an event, those before it are polled again.
 func TestVisitAgain(t *testing.T) {
 	for _, tt := range []struct {
-		finder int // -1 is none
+		finder int // -1: none
 		want   [3]int32
 	}{
 		{-1, [3]int32{1, 1, 1}},
@@ -82,7 +83,7 @@ func TestVisitAgain(t *testing.T) {
 	}
 }
 
-// TestPollShared checks that PollShared ends when c has a value, and after the budget.
+// TestPollShared checks that PollShared returns when c has a value, and when the budget is used up.
 func TestPollShared(t *testing.T) {
 	for _, oversubscribed := range []bool{false, true} {
 		var p SpinPolicy
@@ -109,7 +110,8 @@ func TestPollShared(t *testing.T) {
 	}
 }
 
-// TestPollSharedGivesWay checks that on an oversubscribed host, PollShared does not poll while another caller does.
+// TestPollSharedGivesWay checks that PollShared does not poll on an oversubscribed host while another caller
+// polls.
 func TestPollSharedGivesWay(t *testing.T) {
 	var p SpinPolicy
 	p.Init(true)

@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// pause is roughly the time that a caller polls between yielding to other goroutines and reading the clock.
+// pause is roughly how long a caller polls before it yields to other goroutines and reads the clock.
 const pause = 3 * time.Microsecond
 
-// The number of polls between two pauses is adapted, beginning with firstPolls, and kept for the next Spin: most of
-// them end before the first pause.
+// The number of polls between two pauses starts at firstPolls and is then adapted. It is kept for the next
+// Spin, because most spins end before the first pause.
 const (
 	firstPolls = 8
 	mostPolls  = 1 << 10
@@ -17,23 +17,23 @@ const (
 
 var begun = time.Now()
 
-// Clock returns the time by which the process's waits are measured.
+// Clock returns the time elapsed since the process started. All waits in the process are measured against it.
 func Clock() time.Duration { return time.Since(begun) }
 
-// mostBetween limits the time between two polls that a caller on an oversubscribed host is charged for. The rest was
-// used by processes to which it yielded.
+// mostBetween is the maximum time between two polls that counts against the budget of a caller on an
+// oversubscribed host. Any time beyond it was used by processes to which the caller yielded.
 const mostBetween = 20 * time.Microsecond
 
-// Spin is one wait of a polling caller: it polls and calls Polled until it has found the event, or Continue returns
-// false.
+// Spin is one wait of a caller that polls. The caller polls and calls Polled until it finds the event or
+// Continue returns false.
 type Spin struct {
 	p            *SpinPolicy
 	polls, every int
-	// Most spins do not need the clock: these are 0 until it is read.
+	// These are 0 until the clock is first read. Most spins end before that.
 	start, last, end time.Duration
-	found            bool // something was found since the clock was read
+	found            bool // something was found since the clock was last read
 	ended            bool // the budget is used up
-	// seldom means that the caller yields less often while no other process wants its processor.
+	// seldom means that the caller yields less often as long as no other process wants its processor.
 	seldom bool
 	yields yields
 }
@@ -45,7 +45,8 @@ func (p *SpinPolicy) spin() Spin {
 	return s
 }
 
-// Begin begins a spin, and reports whether there is a core for it. If there is, the caller must call End.
+// Begin starts a spin if there is a core for it, and reports whether there is. If it returns true, the caller
+// must call End.
 func (p *SpinPolicy) Begin(s *Spin) bool {
 	if polling.Add(1) > p.maxPollers {
 		polling.Add(-1)
@@ -55,12 +56,12 @@ func (p *SpinPolicy) Begin(s *Spin) bool {
 	return true
 }
 
-// End ends the spin. If the caller should sleep now, because Continue returned false, End returns how long it has
-// polled, and otherwise 0.
+// End ends the spin. If the caller should now sleep, because Continue returned false, End returns how long the
+// caller has polled; otherwise, it returns 0.
 func (s *Spin) End() (polled time.Duration) {
 	polling.Add(-1)
 	if s.ended {
-		if !s.p.oversubscribed { // oversubscribed hosts do not use the cost
+		if !s.p.oversubscribed { // the cost is not used on oversubscribed hosts
 			measureWakeups()
 		}
 		return s.end - s.start
@@ -71,8 +72,8 @@ func (s *Spin) End() (polled time.Duration) {
 	return 0
 }
 
-// Polled must be called after each poll. If it returns true, other goroutines have had the opportunity to run, and
-// Continue must be called.
+// Polled must be called after each poll. If it returns true, other goroutines have had an opportunity to run,
+// and the caller must call Continue.
 func (s *Spin) Polled() bool {
 	s.polls++
 	if s.polls <= s.every && !s.p.oversubscribed {
@@ -81,10 +82,10 @@ func (s *Spin) Polled() bool {
 	return s.yieldToOthers()
 }
 
-// yieldToOthers polls for sleeping callers, and yields to other processes on an oversubscribed host. It yields to
-// other goroutines if it is time, or if there is an event for them.
+// yieldToOthers polls for sleeping callers and, on an oversubscribed host, yields to other processes. It yields
+// to other goroutines if that is due or if there is an event for one of them.
 func (s *Spin) yieldToOthers() bool {
-	// A polling caller keeps the runtime from waiting for descriptors, and so the poller from waking up sleeping
+	// While a caller polls, the runtime does not wait for descriptors, so the poller cannot wake up sleeping
 	// callers.
 	if asleep.Load() > 0 && serveWatches() > 0 {
 		s.found, s.polls = true, s.every+1
@@ -94,24 +95,25 @@ func (s *Spin) yieldToOthers() bool {
 	if s.polls <= s.every {
 		return false
 	}
-	// Yielding to goroutines costs more than a poll, and makes the runtime wake up a thread to search for runnable
-	// ones. So yield only if an event may be for another goroutine, or if there is no other core for it.
+	// Yielding to goroutines costs more than a poll, and makes the runtime wake up a thread to search for
+	// runnable goroutines. Yield only if an event may be for another goroutine, or if no other core is
+	// available to run it.
 	if s.found && asleep.Load() > 0 || polling.Load() >= scheduled.Load() {
 		runtime.Gosched()
 	}
 	return true
 }
 
-// Continue reports whether to continue polling. now is the time, on any clock.
+// Continue reports whether the caller should continue to poll. now is the time on any clock.
 func (s *Spin) Continue(now time.Duration) bool {
 	s.polls, s.end = 0, now
 	switch {
 	case s.start == 0:
 		s.start, s.found = now, false
-	case s.found: // more may follow soon
+	case s.found: // more events may follow soon
 		s.p.waited(now - s.start)
 		s.start, s.found = now, false
-	case s.p.oversubscribed: // it did not poll while other processes had the core
+	case s.p.oversubscribed: // while other processes had the core, the caller did not poll
 		s.start += max(now-s.last-mostBetween, 0)
 	}
 	if now-s.start >= s.p.budget() {

@@ -12,9 +12,9 @@ import (
 )
 
 // yield lets other processes run on the same core.
-func yield() { _, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0) } // never fails
+func yield() { _, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0) } // cannot fail
 
-// Processor returns the number of the processor on which the caller runs, or -1 if it is unknown.
+// Processor returns the number of the processor on which the caller is running, or -1 if it is unknown.
 func Processor() int {
 	var n uint32
 	if _, _, err := unix.RawSyscall(unix.SYS_GETCPU, uintptr(unsafe.Pointer(&n)), 0, 0); err != 0 {
@@ -23,8 +23,8 @@ func Processor() int {
 	return int(n)
 }
 
-// leaveProcessor moves the caller's thread to another processor, by briefly excluding it from this one. It is a no-op
-// if there is no other processor or the system does not permit it.
+// leaveProcessor moves the calling thread to another processor by briefly excluding it from processor n. It
+// does nothing if there is no other processor or the system does not permit it.
 func leaveProcessor(n int) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -39,8 +39,9 @@ func leaveProcessor(n int) {
 	}
 }
 
-// Take duplicates a connection's descriptor and closes conn. The duplicate is not known to Go's poller, which wakes
-// up a thread for every event, even while a goroutine polls. On few cores, that thread preempts the polling one.
+// Take duplicates the descriptor of a connection and closes conn. Go's poller does not know the duplicate. For
+// a descriptor that it knows, it wakes up a thread for every event, even while a goroutine polls; with few
+// cores, that thread preempts the polling goroutine.
 func Take(conn interface {
 	syscall.Conn
 	io.Closer

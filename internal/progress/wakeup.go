@@ -7,31 +7,33 @@ import (
 )
 
 const (
-	// wakeupSamples is the number of measurements for the median. The first measurements are consecutive; later ones
-	// are made when a caller sleeps, at most every wakeupInterval.
+	// wakeupSamples is the number of measurements from which the median is computed. The first measurements are
+	// made one after the other; each later one is made when a caller goes to sleep, at most every
+	// wakeupInterval.
 	wakeupSamples  = 9
 	wakeupInterval = 50 * time.Millisecond
-	// wakeupAfter is how long a measurement sleeps. A core that has slept longer takes no longer to wake up.
+	// wakeupAfter is how long the process sleeps for a measurement. A core that sleeps longer does not take
+	// longer to wake up.
 	wakeupAfter = time.Millisecond
-	// A host on which a wake-up takes longer than maxWakeup is overloaded: polling longer would not help.
+	// If a wake-up takes longer than maxWakeup, the host is overloaded, and polling longer would not help.
 	minWakeup, maxWakeup = time.Microsecond, 200 * time.Microsecond
-	// unknownWakeup is assumed before the first measurement.
+	// unknownWakeup is the cost that is assumed before the first measurement.
 	unknownWakeup = 50 * time.Microsecond
 )
 
-// wakeups has the costs of recent wake-ups of the process. One goroutine at a time adds to it.
+// wakeups contains the costs of the process's recent wake-ups. Only one goroutine at a time may call add.
 type wakeups struct {
 	last   [wakeupSamples]time.Duration
-	n      int // number of measurements
+	n      int // number of measurements made
 	median atomic.Int64
 }
 
-// add adds a measurement, and reports whether another one should follow at once.
+// add adds a measurement. It reports whether another one should follow immediately.
 func (w *wakeups) add(d time.Duration) (more bool) {
 	w.last[w.n%wakeupSamples] = d
 	w.n++
 	last := w.last
-	sorted := last[:min(w.n, wakeupSamples)] // must not allocate
+	sorted := last[:min(w.n, wakeupSamples)] // sorting must not allocate
 	slices.Sort(sorted)
 	w.median.Store(int64(min(max(sorted[len(sorted)/2], minWakeup), maxWakeup)))
 	return w.n < wakeupSamples

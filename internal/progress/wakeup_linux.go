@@ -6,16 +6,17 @@ import (
 	"time"
 )
 
-// wakeupTimer measures how late its timer wakes up the process's poller. This is as much work for the system as a
-// packet for a sleeping process.
+// wakeupTimer measures how late a timer wakes up the process's poller. For the system, this takes as much work
+// as waking up a sleeping process for a packet.
 type wakeupTimer struct {
 	wakeups
-	watch *watch       // without a descriptor
-	due   atomic.Int64 // expiry of the timer
+	watch *watch       // has no descriptor
+	due   atomic.Int64 // time at which the timer expires
 	next  atomic.Int64 // earliest time of the next measurement
 }
 
-// processWakeups returns the process's wakeupTimer, or nil if there is no poller. It measures from the first use on.
+// processWakeups returns the process's wakeupTimer, or nil if there is no poller. The first call starts the
+// measurements.
 var processWakeups = sync.OnceValue(func() *wakeupTimer {
 	p, err := process()
 	if err != nil {
@@ -33,7 +34,7 @@ func (w *wakeupTimer) start() { w.due.Store(int64(w.watch.after(wakeupAfter))) }
 // expired records a measurement.
 func (w *wakeupTimer) expired(bool) time.Duration {
 	late := Clock() - time.Duration(w.due.Load())
-	// While a caller polls, no thread needs to be woken up.
+	// While a caller polls, no thread needs to be woken up, so the measurement does not count.
 	if polling.Load() == 0 && w.add(late) {
 		w.start()
 	}
@@ -48,7 +49,8 @@ func wakeupCost() time.Duration {
 	return unknownWakeup
 }
 
-// measureWakeups starts a measurement if wakeupInterval has passed. Callers that are about to sleep call it.
+// measureWakeups starts a measurement if wakeupInterval has passed since the last one. Callers that are about
+// to sleep call it.
 func measureWakeups() {
 	w := processWakeups()
 	if w == nil {

@@ -24,7 +24,7 @@ func TestMedianWakeup(t *testing.T) {
 		{0, minWakeup},
 		{time.Hour, 20 * time.Microsecond},
 		{time.Hour, 20 * time.Microsecond},
-		{40 * time.Microsecond, 30 * time.Microsecond}, // the first one is forgotten
+		{40 * time.Microsecond, 30 * time.Microsecond}, // the first measurement is forgotten
 	} {
 		if more := w.add(tt.measured); more != (i+1 < wakeupSamples) || w.cost() != tt.want {
 			t.Errorf("measurement %d: %v, want %v; more: %v", i, w.cost(), tt.want, more)
@@ -32,9 +32,9 @@ func TestMedianWakeup(t *testing.T) {
 	}
 }
 
-// TestWakeupsAreMeasured checks that the cost of a wake-up is measured repeatedly, from its first use on.
+// TestWakeupsAreMeasured checks that the cost of a wake-up is measured repeatedly once it has been used.
 func TestWakeupsAreMeasured(t *testing.T) {
-	newGroup(t, false, newSource(t)) // makes the poller
+	newGroup(t, false, newSource(t)) // creates the poller
 	w := processWakeups()
 	measured := func() int {
 		w.watch.busy.Lock()
@@ -51,7 +51,8 @@ func TestWakeupsAreMeasured(t *testing.T) {
 	}
 }
 
-// TestWaitsAreCounted checks that waits are counted however they end: while the caller polls, and after it has slept.
+// TestWaitsAreCounted checks that waits are recorded both if they end while the caller polls and if they end
+// after it has slept.
 func TestWaitsAreCounted(t *testing.T) {
 	const (
 		wakeup = 20 * time.Microsecond
@@ -89,7 +90,7 @@ func TestWaitsAreCounted(t *testing.T) {
 	if polled != price(wakeup) {
 		t.Fatalf("it has polled for %v", polled)
 	}
-	p.wakeup = func() time.Duration { return time.Hour } // longer than it sleeps
+	p.wakeup = func() time.Duration { return time.Hour } // longer than the caller sleeps
 	c := make(chan struct{}, 1)
 	c <- struct{}{}
 	if err := p.Sleep(context.Background(), c, polled); err != nil {

@@ -2,38 +2,41 @@ package progress
 
 import "time"
 
-// A caller on an oversubscribed host yields to other processes. A yield costs several times as much as a poll, even
-// if no other process wants the processor. Its duration shows whether another one ran. The daemon's goroutine that
-// polls for attached programs, and these programs, yield less often while none wants it. Ranks that exchange messages
-// themselves do not: with 8 of them on two cores, that was no faster.
+// On an oversubscribed host, a caller yields to other processes. A yield costs several times as much as a poll,
+// even if no other process wants the processor. The duration of a yield shows whether another process ran.
+// Attached programs, and the goroutine of the daemon that polls for them, yield less often as long as no other
+// process wants the processor. Ranks that exchange messages themselves do not: with 8 such ranks on two cores,
+// this was no faster.
 const (
-	// quickYield is the longest duration of a yield without another process: two context switches take longer.
+	// quickYield is the longest duration of a yield during which no other process ran. Two context switches
+	// take longer.
 	quickYield = time.Microsecond
-	// A caller that has the processor for itself spends 1/yieldPart of its time on yields. It spends more if polls
-	// are so short that yields would be more than mostWithout polls apart: a poll that finds something takes much
-	// longer, and a new process must not wait for many of them.
+	// A caller that has the processor to itself spends 1/yieldPart of its time on yields. It spends more if
+	// polls are so short that more than mostWithout of them would fit between two yields: a poll that finds
+	// something takes much longer, and a new process must not have to wait for many such polls.
 	yieldPart   = 8
 	mostWithout = 15
-	// examineEvery is the minimum time between checks whether to move to another processor, which take a system call.
-	// The kernel may move the caller back when it balances load.
+	// examineEvery is the minimum time between two checks of whether the caller should move to another
+	// processor. Each check takes a system call. A check must be repeated because the kernel may move the
+	// caller back when it balances the load.
 	examineEvery = time.Millisecond
 )
 
-// yields determines after which polls of a spin its caller yields.
+// yields determines after which polls of a spin the caller yields.
 type yields struct {
-	// without is the number of polls between two yields, and left the number before the next one.
+	// without is the number of polls between two yields, and left is the number of polls until the next one.
 	without, left int
-	last          time.Duration // end of the spin's last yield, or 0
+	last          time.Duration // end of the most recent yield in the spin, or 0
 }
 
-// due reports whether to yield after this poll.
+// due reports whether the caller should yield after this poll.
 func (y *yields) due() bool {
 	y.left--
 	return y.left < 0
 }
 
 // yielded records a yield that lasted from begin to end. It reports whether another process had the processor
-// meanwhile: then the caller yields after each poll.
+// during that time, in which case the caller yields after every poll.
 func (y *yields) yielded(begin, end time.Duration) (others bool) {
 	took := end - begin
 	switch {
@@ -49,7 +52,7 @@ func (y *yields) yielded(begin, end time.Duration) (others bool) {
 	return others
 }
 
-// yield yields to other processes if that is due.
+// yield yields to other processes if a yield is due.
 func (s *Spin) yield() {
 	if !s.seldom {
 		yield()
@@ -69,7 +72,8 @@ func (s *Spin) yield() {
 	}
 }
 
-// move moves the caller, which shares its processor, to another processor if it runs on the one to avoid.
+// move moves a caller that shares its processor to another processor, if it is running on the processor to be
+// avoided.
 func (p *SpinPolicy) move(now time.Duration) {
 	last := p.examined.Load()
 	if p.avoided == nil || now-time.Duration(last) < examineEvery || !p.examined.CompareAndSwap(last, int64(now)) {

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestLeaveProcessor checks that a thread that leaves a processor continues on another one, and may still run on the
-// same set as before.
+// TestLeaveProcessor checks that a thread that leaves a processor continues on another one, and that the set of
+// processors on which it may run is the same as before.
 func TestLeaveProcessor(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -24,7 +24,7 @@ func TestLeaveProcessor(t *testing.T) {
 	p.Init(true)
 	var on int
 	p.avoided = func() int { on = Processor(); return on }
-	// The kernel may move it back at once, but not every time.
+	// The kernel may move the thread back immediately, but it does not do so every time.
 	for now := time.Hour; ; now += examineEvery {
 		if p.move(now); Processor() != on {
 			break
@@ -38,7 +38,7 @@ func TestLeaveProcessor(t *testing.T) {
 	}
 }
 
-// TestLeaveOnlyProcessor checks that a thread that may run on only one processor stays there.
+// TestLeaveOnlyProcessor checks that a thread stays on its processor if it may not run on any other.
 func TestLeaveOnlyProcessor(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

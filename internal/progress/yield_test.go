@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// TestYields checks that a caller that has its processor for itself spends an eighth of its time on yields, and that
-// one that shares it yields after each poll.
+// TestYields checks that a caller that has its processor to itself spends an eighth of its time on yields, and
+// that a caller that shares its processor yields after each poll.
 func TestYields(t *testing.T) {
 	const alone, switched = 400 * time.Nanosecond, 3 * time.Microsecond
 	for _, tt := range []struct {
 		name       string
 		poll, took time.Duration
-		least      time.Duration // between two yields
+		least      time.Duration // minimum time between two yields
 		most       time.Duration
 	}{
 		{"alone, short polls", 50 * time.Nanosecond, alone, mostWithout * 50 * time.Nanosecond, 7 * time.Microsecond},
@@ -37,7 +37,7 @@ func TestYields(t *testing.T) {
 			last = now
 			count++
 		}
-		// Another process starts: after the next yield, every poll is followed by one.
+		// Another process starts. After the next yield, a yield follows each poll.
 		for !y.due() {
 			now += tt.poll
 		}
@@ -48,7 +48,7 @@ func TestYields(t *testing.T) {
 	}
 }
 
-// TestYieldsAreKept checks that the next spin continues with the interval that the last one has determined.
+// TestYieldsAreKept checks that a spin starts with the interval that the previous spin has determined.
 func TestYieldsAreKept(t *testing.T) {
 	var p SpinPolicy
 	p.Init(true)
@@ -61,11 +61,11 @@ func TestYieldsAreKept(t *testing.T) {
 	}
 }
 
-// TestExamineProcessor checks that the processor is examined only at intervals.
+// TestExamineProcessor checks that a caller does not examine its processor more often than every examineEvery.
 func TestExamineProcessor(t *testing.T) {
 	var p SpinPolicy
 	p.Init(true)
-	p.move(time.Hour) // no-op
+	p.move(time.Hour) // has no effect
 	n := 0
 	p.avoided = func() int { n++; return -1 }
 	for i, tt := range []struct {

@@ -8,7 +8,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// sent returns a sent message, and received a received one, whose phases all take some time.
+// sent returns a sent message and received returns a received message, in which all phases take some time.
 func sent(peer int, unit time.Duration) *mpe.Status {
 	start := time.Second
 	return &mpe.Status{Peer: peer, Send: true, Phases: handshake.Phases{
@@ -32,7 +32,8 @@ func manyPeers(n int) []Peer {
 	return peers
 }
 
-// BenchmarkDone measures the cost of a message with all phases, with as many peers as have separate series.
+// BenchmarkDone measures the cost of recording a message with all phases, when as many peers are active as can
+// have separate series.
 func BenchmarkDone(b *testing.B) {
 	for _, bm := range []struct {
 		name  string

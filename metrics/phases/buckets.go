@@ -2,20 +2,20 @@ package phases
 
 import "math"
 
-// Histograms are native histograms of Prometheus with schema 3: PerOctave buckets per power of two, each about
-// 9 % wide.
+// Histograms correspond to native histograms of Prometheus with schema 3. They have PerOctave buckets for each
+// power of two, each about 9 % wide.
 const (
 	Schema    = 3
 	PerOctave = 1 << Schema
-	// minKey is the smallest bucket index, that of a nanosecond. octaves is the number of powers of two up to
-	// the longest time.Duration.
+	// minKey is the smallest index of a bucket, which is the bucket of one nanosecond. octaves is the number of
+	// powers of two up to the longest time.Duration.
 	minKey  = -30 * PerOctave
 	octaves = 65
 )
 
-// mantissas are the upper bounds of an octave's buckets except the last, as mantissas of floating-point
-// numbers. guess has, for each value of a mantissa's first four bits, the number of bounds below all such
-// mantissas. No two bounds have the same first four bits.
+// mantissas contains the upper bounds of all but the last bucket of an octave, as mantissas of floating-point
+// numbers. guess is indexed by the first four bits of a mantissa; it contains the number of bounds that are
+// smaller than all mantissas with these four bits. No two bounds have the same first four bits.
 var mantissas, guess = func() (bounds [PerOctave + 1]uint64, first [16]uint8) {
 	for i := range PerOctave {
 		bounds[i] = math.Float64bits(math.Exp2(float64(i)/PerOctave)) & mantissaMask
@@ -36,8 +36,8 @@ const (
 	mantissaMask = 1<<mantissaBits - 1
 )
 
-// keyOf returns the index, counted from minKey, of the bucket for a time of ns nanoseconds, which is not 0. The
-// bucket's upper bound is 2^((keyOf+minKey)/PerOctave) seconds, inclusive.
+// keyOf returns the index, relative to minKey, of the bucket that contains a time of ns nanoseconds. ns must
+// not be 0. The upper bound of the bucket is 2^((keyOf+minKey)/PerOctave) seconds, inclusive.
 func keyOf(ns uint64) int {
 	b := math.Float64bits(float64(ns) / 1e9)
 	mantissa := b & mantissaMask

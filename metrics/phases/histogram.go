@@ -2,13 +2,13 @@ package phases
 
 import "slices"
 
-// Histogram counts times in native buckets. It allocates only non-empty octaves.
+// Histogram counts times in native buckets. It allocates memory only for octaves that are not empty.
 type Histogram struct {
-	Zero uint64 // number of times equal to 0
-	// Sum is the sum of all times in nanoseconds. It is a float: the sum of a million receives of a day each
-	// overflows an integer.
+	Zero uint64 // number of times that are 0
+	// Sum is the sum of all times in nanoseconds. It is a float because an integer would overflow after a
+	// million receives of one day each.
 	Sum float64
-	// at is the position of an octave in chunks, counted from 1, or 0 if the octave is empty.
+	// at maps each octave to its position in chunks, counted from 1. It is 0 for an empty octave.
 	at     [octaves + 1]uint8
 	chunks [][PerOctave]uint64
 }
@@ -22,7 +22,7 @@ func (h *Histogram) Add(ns uint64) {
 	h.add(keyOf(ns), ns)
 }
 
-// add counts a time in the bucket key.
+// add counts a time of ns nanoseconds in bucket key.
 func (h *Histogram) add(key int, ns uint64) {
 	h.Sum += float64(ns)
 	at := h.at[key/PerOctave]
@@ -38,17 +38,17 @@ func (h *Histogram) grow(octave int) uint8 {
 	return h.at[octave]
 }
 
-// Empty reports whether no time was counted.
+// Empty reports whether no times have been counted.
 func (h *Histogram) Empty() bool { return h.Zero == 0 && len(h.chunks) == 0 }
 
-// clone returns an independent copy.
+// clone returns an independent copy of h.
 func (h *Histogram) clone() Histogram {
 	c := *h
 	c.chunks = slices.Clone(h.chunks)
 	return c
 }
 
-// Buckets yields the non-empty native buckets with their indexes.
+// Buckets yields the index and the count of each non-empty native bucket.
 func (h *Histogram) Buckets(yield func(key int, n uint64) bool) {
 	for octave, at := range h.at {
 		if at == 0 {
@@ -62,7 +62,7 @@ func (h *Histogram) Buckets(yield func(key int, n uint64) bool) {
 	}
 }
 
-// Count returns the number of times.
+// Count returns the number of times counted.
 func (h *Histogram) Count() uint64 {
 	count := h.Zero
 	for _, n := range h.Buckets {

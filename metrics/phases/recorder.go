@@ -1,11 +1,13 @@
-// Package phases counts the durations of message phases, in histograms. It does not know their readers.
+// Package phases records the durations of message phases in histograms. It does not depend on the readers of
+// the histograms.
 //
-// It must cost a message no more than a few increments. Whatever peers do, it must not allocate beyond its limit.
+// Recording a message must not cost more than a few increments. Whatever peers do, the package must not
+// allocate more memory than its limit permits.
 package phases
 
 import "github.com/zrlmpi/zrlmpid/mpe"
 
-// Phase is a phase of a message at its sender or its receiver.
+// Phase is a phase of a message, as seen by the sender or by the receiver.
 type Phase uint8
 
 const (
@@ -19,45 +21,46 @@ const (
 	NumPhases
 )
 
-// Names has the direction and the name of each phase.
+// Names contains the direction and the name of each phase.
 var Names = [NumPhases]struct{ Direction, Phase string }{
 	{"send", "clear"}, {"send", "data"}, {"send", "ack"}, {"send", "total"},
 	{"receive", "request"}, {"receive", "data"}, {"receive", "total"},
 }
 
-// Peer is the kind of a remote rank.
+// Peer describes the kind of a remote rank.
 type Peer struct{ Profile, Kind string }
 
-// Recorder counts the durations of the phases of one local rank's messages. It is guarded by the engine's lock,
-// which callers of Done and of a collector hold.
+// Recorder records the durations of the phases of a local rank's messages. It is guarded by the engine's lock,
+// which the callers of Done and the collectors that read the Recorder must hold.
 type Recorder struct {
 	rank  int
-	peers []recorded // by rank
-	// classes are the kinds of peers in the cluster.
+	peers []recorded // indexed by rank
+	// classes contains a Class for each kind of peer in the cluster.
 	classes []*Class
-	// limit is the maximum number of peers with separate series, and own their current number.
+	// limit is the maximum number of peers that have separate series. own is the number of peers that have them
+	// now.
 	limit, own int
-	// other is shared by all other peers.
+	// other contains the series that all other peers share.
 	other PerPeer
 }
 
-// recorded is the state of a peer: its class, and its histograms, which are nil before the first message.
+// recorded is the state of a peer: its class and its histograms, which are nil before the first message.
 type recorded struct {
 	class *Class
 	times *PerPeer
 }
 
-// PerPeer has the histograms of a peer, allocated on demand.
+// PerPeer contains the histograms of one peer. They are allocated on demand.
 type PerPeer [NumPhases]*Histogram
 
-// Class has the histograms of one kind of peers.
+// Class contains the histograms of all peers of one kind.
 type Class struct {
 	Peer
 	Times [NumPhases]Histogram
 }
 
-// NewRecorder returns a recorder for a rank of a cluster, whose peers are listed in rank order. limit is the
-// maximum number of peers with separate series.
+// NewRecorder returns a Recorder for a rank. peers describes all ranks of the cluster in rank order. limit is
+// the maximum number of peers that get separate series.
 func NewRecorder(rank int, peers []Peer, limit int) *Recorder {
 	r := &Recorder{rank: rank, peers: make([]recorded, len(peers)), limit: limit}
 	known := make(map[Peer]*Class)
@@ -74,8 +77,8 @@ func NewRecorder(rank int, peers []Peer, limit int) *Recorder {
 	return r
 }
 
-// admit assigns an active peer separate series, or the shared series if the limit is reached. A peer keeps its
-// series.
+// admit returns the series of an active peer. It gives the peer separate series the first time, or the shared
+// series if the limit has been reached. A peer keeps its series from then on.
 func (r *Recorder) admit(peer int) *PerPeer {
 	p := &r.peers[peer]
 	switch {
@@ -89,8 +92,8 @@ func (r *Recorder) admit(peer int) *PerPeer {
 	return p.times
 }
 
-// Done counts a completed message, as reported to mpe.Observer.Done. It ignores failed messages and messages of
-// the rank to itself.
+// Done records a completed message that was reported to mpe.Observer.Done. It ignores failed messages, and
+// messages that the rank sent to itself.
 func (r *Recorder) Done(s *mpe.Status, err error) {
 	if err != nil || s.Peer < 0 || s.Peer >= len(r.peers) || s.Peer == r.rank {
 		return
@@ -113,8 +116,8 @@ func (r *Recorder) Done(s *mpe.Status, err error) {
 	add(all, one, recvTotal, uint64(s.Elapsed()))
 }
 
-// between counts a phase from its beginning to its end. It ignores a phase without a duration: an eager message
-// has no clear phase.
+// between records a phase, given the times of its beginning and end. It ignores a phase without duration: an
+// eager message, for example, has no clear phase.
 func between(all *Class, one *PerPeer, ph Phase, from, to int64) {
 	if from > 0 && to > from {
 		add(all, one, ph, uint64(to-from))
@@ -150,13 +153,15 @@ func (r *Recorder) Classes() []Class {
 	return copied
 }
 
-// Known reports whether a peer has series.
+// Known reports whether a peer has been assigned series.
 func (r *Recorder) Known(peer int) bool { return r.peers[peer].times != nil }
 
-// Admit assigns series to an active peer, and reports whether they are separate rather than shared.
+// Admit assigns series to an active peer. It reports whether the peer has them to itself instead of sharing
+// them.
 func (r *Recorder) Admit(peer int) (own bool) { return r.admit(peer) != &r.other }
 
-// Peer returns copies of the non-empty histograms of a peer, or of the shared series that it uses.
+// Peer returns copies of a peer's non-empty histograms. These are the shared ones if the peer uses shared
+// series.
 func (r *Recorder) Peer(peer int) (copied PerPeer) {
 	if times := r.peers[peer].times; times != nil {
 		for ph, h := range times {
@@ -169,5 +174,5 @@ func (r *Recorder) Peer(peer int) (copied PerPeer) {
 	return copied
 }
 
-// Size returns the number of ranks of the cluster.
+// Size returns the number of ranks in the cluster.
 func (r *Recorder) Size() int { return len(r.peers) }

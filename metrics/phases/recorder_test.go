@@ -10,7 +10,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// counted returns the number of times counted for each phase, of a peer and of its class.
+// counted returns the number of times recorded for each phase, for a single peer and for the peer's class.
 func counted(r *Recorder, peer int) (one, all [NumPhases]uint64) {
 	for ph := range NumPhases {
 		if times := r.peers[peer].times; times != nil && times[ph] != nil {
@@ -65,7 +65,7 @@ func TestPhases(t *testing.T) {
 func TestWhatIsNotCounted(t *testing.T) {
 	r := NewRecorder(0, manyPeers(2), 2)
 	r.Done(sent(1, time.Microsecond), errors.New("it failed"))
-	r.Done(sent(0, time.Microsecond), nil) // to itself
+	r.Done(sent(0, time.Microsecond), nil) // a message of the rank to itself
 	r.Done(sent(mpe.AnySource, time.Microsecond), nil)
 	r.Done(sent(3, time.Microsecond), nil)
 	for peer := 1; peer <= 2; peer++ {
@@ -89,8 +89,8 @@ func TestClasses(t *testing.T) {
 	}
 }
 
-// TestPeersAreBounded checks that the first peers keep separate series, and that all others share series and
-// memory.
+// TestPeersAreBounded checks that the first peers keep separate series, and that all other peers share series
+// and memory.
 func TestPeersAreBounded(t *testing.T) {
 	r := NewRecorder(0, manyPeers(1000), 3)
 	for _, peer := range []int{900, 7, 500, 1, 2, 3, 900} {
@@ -109,7 +109,7 @@ func TestPeersAreBounded(t *testing.T) {
 	}
 }
 
-// TestDoneDoesNotAllocate checks that Done does not allocate once the buckets exist.
+// TestDoneDoesNotAllocate checks that Done does not allocate after the buckets have been created.
 func TestDoneDoesNotAllocate(t *testing.T) {
 	const peers = 64
 	r := NewRecorder(0, manyPeers(peers), peers/2)

@@ -5,13 +5,13 @@ import (
 	"fmt"
 )
 
-// Times is the content of a Recorder, in the JSON form passed to another process.
+// Times is the content of a Recorder, in the form that is passed to another process as JSON.
 type Times struct {
 	Classes []Class         `json:"classes,omitempty"`
 	Peers   map[int]PerPeer `json:"peers,omitempty"`
 }
 
-// Recorder returns a recorder with the content of t, for a rank of a cluster of the given size. All peers have
+// Recorder returns a Recorder with the content of t for a rank in a cluster of the given size. All peers have
 // separate series.
 func (t *Times) Recorder(rank, size int) *Recorder {
 	r := &Recorder{rank: rank, peers: make([]recorded, size), limit: size}
@@ -30,7 +30,7 @@ func (t *Times) Recorder(rank, size int) *Recorder {
 type buckets struct {
 	Zero   uint64         `json:"zero,omitempty"`
 	Sum    float64        `json:"sum,omitempty"`
-	Counts map[int]uint64 `json:"counts,omitempty"` // by native bucket
+	Counts map[int]uint64 `json:"counts,omitempty"` // by index of the native bucket
 }
 
 // MarshalJSON implements json.Marshaler.

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestHistogramAsJSON checks that a histogram is the same in another process, and that an impossible one is an
-// error.
+// TestHistogramAsJSON checks that a histogram is unchanged in another process, and that an impossible one is
+// rejected.
 func TestHistogramAsJSON(t *testing.T) {
 	for _, times := range [][]uint64{nil, {0}, {0, 1, 1, 7, 1000, 1001, 1e9, math.MaxInt64}} {
 		var h, other Histogram

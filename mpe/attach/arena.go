@@ -5,25 +5,27 @@ import (
 	"sync"
 )
 
-// The arena is memory after the rings, for payload that frames do not carry: START has its offset. docs/attach.md
-// specifies it.
+// The arena is the part of the shared memory after the rings. It holds payload that is not sent in frames;
+// instead, START contains the payload's offset in the arena. docs/attach.md specifies the arena.
 const (
-	// arenaLeast is the shortest payload that this client puts there. Shorter ones are as fast in frames.
+	// arenaLeast is the minimum length of a payload that this client places in the arena. Shorter payloads are
+	// just as fast in frames.
 	arenaLeast = 16 << 10
-	// arenaBlock is the granularity of this client's blocks.
+	// arenaBlock is the granularity of the blocks that this client allocates.
 	arenaBlock = 4 << 10
 )
 
-// span is a part of an arena, or of length 0 for no part.
+// span is a part of an arena. A span of length 0 is empty.
 type span struct{ at, n int }
 
 func (b span) end() int { return b.at + b.n }
 
-// arena is a client's allocator of blocks. Its methods except write and close are called with the client locked.
+// arena allocates blocks of a client's arena. The client must be locked while a method other than write and
+// close is called.
 type arena struct {
-	free []span // sorted, and never adjacent
+	free []span // sorted; no two spans are adjacent
 
-	// using guards mem, which is nil after the end of the connection.
+	// using guards mem, which becomes nil when the connection ends.
 	using sync.RWMutex
 	mem   []byte
 }
@@ -35,8 +37,8 @@ func (a *arena) open(mem []byte) {
 	}
 }
 
-// take returns a block for n bytes, or an empty span. First fit keeps the used part of the arena small, and in the
-// processors' caches.
+// take returns a block for n bytes, or an empty span if none is free. First fit keeps the used part of the
+// arena small and therefore in the processors' caches.
 func (a *arena) take(n int) span {
 	n = (n + arenaBlock - 1) &^ (arenaBlock - 1)
 	for i := range a.free {
@@ -53,7 +55,7 @@ func (a *arena) take(n int) span {
 	return span{}
 }
 
-// put frees a block. An empty span is ignored.
+// put frees a block. It ignores an empty span.
 func (a *arena) put(b span) {
 	if b.n == 0 {
 		return
@@ -73,7 +75,7 @@ func (a *arena) put(b span) {
 	}
 }
 
-// write copies payload into a block.
+// write copies payload to a block.
 func (a *arena) write(b span, payload []byte) {
 	a.using.RLock()
 	defer a.using.RUnlock()
@@ -82,7 +84,7 @@ func (a *arena) write(b span, payload []byte) {
 	}
 }
 
-// close waits until the memory is no longer used.
+// close makes mem nil once no goroutine uses it.
 func (a *arena) close() {
 	a.using.Lock()
 	defer a.using.Unlock()

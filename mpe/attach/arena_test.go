@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestArena checks that blocks have the requested length, do not overlap and are as low as possible, and that the
-// arena is whole again when all are freed.
+// TestArena checks that blocks have the requested length, do not overlap and are placed as low as possible, and
+// that the arena is a single free span again after all blocks have been freed.
 func TestArena(t *testing.T) {
 	const blocks = 64
 	var a arena
@@ -58,7 +58,7 @@ func TestArena(t *testing.T) {
 		t.Errorf("free: %v", a.free)
 	}
 	a.close()
-	a.write(span{0, arenaBlock}, []byte("late")) // must not write
+	a.write(span{0, arenaBlock}, []byte("late")) // must not write anything
 	var none arena
 	none.open(nil)
 	if b := none.take(1); b.n != 0 {

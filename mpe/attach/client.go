@@ -17,7 +17,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
 )
 
-// Client is a program's connection to a rank of a running daemon. It is an mpe.Device.
+// Client is a program's connection to a rank of a running daemon. It implements mpe.Device.
 type Client struct {
 	mpe.Minimal
 	socket string
@@ -25,7 +25,7 @@ type Client struct {
 	in     *wire.Reader
 	out    *wire.Outbox
 	rank   int
-	// granted is the daemon's WELCOME.
+	// granted is the WELCOME that the daemon sent.
 	granted wire.Welcome
 	arena   arena
 	peers   []mpe.PeerInfo
@@ -33,42 +33,45 @@ type Client struct {
 	// spin is answerTime, except in tests.
 	spin time.Duration
 
-	// ended is closed when the connection and all operations are done. stop stops the writing goroutine.
+	// ended is closed when the connection has ended and all operations are done. stop stops the writing
+	// goroutine.
 	ended chan struct{}
 	stop  context.CancelFunc
 
 	group  progress.Group
-	source wire.Polled // polled by group
-	// done is scratch memory of the reading goroutine: the one that polls for the group, or a dedicated one if the
-	// stream's Read blocks.
+	source wire.Polled // the source that group polls
+	// done is scratch memory for the reading goroutine. That is the goroutine that polls for the group or, if
+	// the stream's Read blocks, a dedicated goroutine.
 	done wire.Done
 
 	mu      sync.Mutex
 	ops     table
-	fewer   chan struct{} // signals callers that wait for the number of operations to drop
+	fewer   chan struct{} // wakes up callers that wait for operations to end
 	leaving bool
-	hung    error // why this side closed the connection
-	err     error // why no operation can be started
+	hung    error // reason why this side closed the connection
+	err     error // reason why no operation can be started
 }
 
 var _ mpe.Device = (*Client)(nil)
 
-// attachTime limits how long the daemon may take to grant a rank. It exceeds the time that the daemon waits for the
-// HELLO of a silent program.
+// attachTime is the maximum time that the daemon may take to grant a rank. It is longer than the time that the
+// daemon waits for the HELLO of a silent program.
 const attachTime = 30 * time.Second
 
-// Dial attaches to a rank of the daemon that listens at socket, or to any of its ranks if rank is AnyRank. The error
-// is a *RefusedError if the daemon refuses the program, and a *ForeignError if CheckServer refuses the daemon.
+// Dial attaches to a rank of the daemon that listens on socket. If rank is AnyRank, it attaches to any of the
+// daemon's ranks. The error is a *RefusedError if the daemon refuses the program, and a *ForeignError if
+// CheckServer rejects the daemon.
 func Dial(ctx context.Context, socket string, rank int) (*Client, error) {
 	return dial(ctx, socket, rank, wire.FlagRings|wire.FlagArena, attachTime)
 }
 
-// DialSocket is Dial without shared memory: frames go through the socket.
+// DialSocket is like Dial, but uses no shared memory: frames are sent through the socket.
 func DialSocket(ctx context.Context, socket string, rank int) (*Client, error) {
 	return dial(ctx, socket, rank, 0, attachTime)
 }
 
-// dial implements Dial. flags are the flags of HELLO; limit bounds the daemon's answer.
+// dial implements Dial. flags are the flags to send in HELLO. limit is the maximum time to wait for the
+// daemon's answer.
 func dial(ctx context.Context, socket string, rank int, flags uint32, limit time.Duration) (*Client, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit,
 		fmt.Errorf("no answer for %v: the daemon is stopped or overloaded, or no zrlmpid listens there: %w",
@@ -91,7 +94,7 @@ func dial(ctx context.Context, socket string, rank int, flags uint32, limit time
 	c := newClient(socket, greeting)
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 	err = c.greet(conn, rank, flags)
-	if !stop() { // the deadline is set, or will be
+	if !stop() { // the deadline has been set, or is about to be
 		err = ctxerr.Of(ctx)
 	}
 	var stream wire.Polled
@@ -110,7 +113,8 @@ func dial(ctx context.Context, socket string, rank int, flags uint32, limit time
 	return c, nil
 }
 
-// DialStream attaches through a connection to a daemon's ServeStream. It closes the stream if it fails.
+// DialStream attaches to a rank through a stream that is connected to a daemon's ServeStream. If it fails, it
+// closes the stream.
 func DialStream(stream wire.Stream, rank int) (*Client, error) {
 	c := newClient("a stream", stream)
 	err := c.greet(stream, rank, 0)
@@ -129,8 +133,8 @@ func newClient(socket string, from io.Reader) *Client {
 		spin: answerTime}
 }
 
-// open switches from the greeting to stream. If the stream can be polled, goroutines that wait for an operation read
-// the daemon's frames meanwhile: see package progress.
+// open switches from the greeting to stream. If the stream can be polled, goroutines read the daemon's frames
+// while they wait for an operation; see package progress.
 func (c *Client) open(stream wire.Stream) error {
 	c.stream, c.out = stream, wire.NewOutbox(stream)
 	c.in.From(stream)
@@ -141,12 +145,12 @@ func (c *Client) open(stream wire.Stream) error {
 		c.out.Rings = r
 		c.in.FromRings(r)
 		c.arena.open(r.Arena())
-		c.group.PollAlone(r.OtherProcessor) // a program may use several ranks, each with a ring
+		c.group.PollAlone(r.OtherProcessor) // a program may use several ranks, each with its own ring
 	} else if polled {
 		c.in.FromSocket()
 		c.group.PollAlone(nil)
 	}
-	// A reader first receives the frames that the daemon sent before the connection ended.
+	// A reader should first receive the frames that the daemon sent before the connection ended.
 	c.out.Failed = func() {
 		stream.After(wire.FarewellTime, stream.HangUp)
 		c.group.Watch()
@@ -178,7 +182,8 @@ func rankName(rank int) string {
 
 // greet requests the rank and reads the daemon's answer.
 func (c *Client) greet(conn io.Writer, rank int, flags uint32) error {
-	// A daemon that refuses may have sent REFUSED and closed the connection before HELLO was written.
+	// A daemon that refuses the program may send REFUSED and close the connection before HELLO has been
+	// written.
 	_, written := conn.Write(wire.HelloFrame(wire.Hello{Version: wire.Version, Rank: int32(rank), Flags: flags}))
 	if err := c.in.Next(); err != nil {
 		return errors.Join(written, err)
@@ -211,13 +216,14 @@ func (c *Client) greet(conn io.Writer, rank int, flags uint32) error {
 	return nil
 }
 
-// Rank returns the rank that the client has attached to.
+// Rank returns the rank that the client is attached to.
 func (c *Client) Rank() int { return c.rank }
 
-// Size returns the number of ranks of the cluster.
+// Size returns the number of ranks in the cluster.
 func (c *Client) Size() int { return len(c.peers) }
 
-// Limits returns the limits that the daemon granted. Start fails with mpe.ErrFull beyond them.
+// Limits returns the limits granted by the daemon. If an operation would exceed them, Start fails with
+// mpe.ErrFull.
 func (c *Client) Limits() wire.Limits { return c.granted.Limits }
 
 // Peer describes a rank as it was when the client attached.
@@ -229,8 +235,8 @@ func (c *Client) Peer(rank int) (mpe.PeerInfo, error) {
 	return c.peers[rank], nil
 }
 
-// Close ends all operations with mpe.ErrClosed, releases the rank, and returns when another program may take it. If
-// ctx ends first, Close closes the connection and returns the context's error.
+// Close ends all operations with mpe.ErrClosed and releases the rank. It returns when another program can
+// attach to the rank. If ctx ends first, Close closes the connection and returns the error of ctx.
 func (c *Client) Close(ctx context.Context) error {
 	c.mu.Lock()
 	first := !c.leaving
@@ -250,7 +256,8 @@ func (c *Client) Close(ctx context.Context) error {
 	return ctxerr.Of(ctx)
 }
 
-// enter allocates and numbers an operation: a send, a receive, a probe or a collective call.
+// enter allocates an operation and assigns its id. The operation is a send, a receive, a probe or a collective
+// call.
 func (c *Client) enter(req wire.Start, call *collective.Operation) (*Op, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -265,7 +272,7 @@ func (c *Client) enter(req wire.Start, call *collective.Operation) (*Op, error) 
 			c.granted.Limits.Operations)
 	}
 	op := spareOps.Get().(*Op)
-	op.mu.Lock() // the outbox may not have released its previous use yet
+	op.mu.Lock() // the outbox may not have finished with the previous operation
 	defer op.mu.Unlock()
 	req.ID, req.Length = c.ops.add(op), uint64(len(req.Buf))
 	op.c, op.req, op.block, op.got, op.opState = c, req, span{}, 0, opState{queued: true}
@@ -282,15 +289,16 @@ func (c *Client) enter(req wire.Start, call *collective.Operation) (*Op, error) 
 	return op, nil
 }
 
-// endPatience is how long a new operation waits for another one to end if the program has reached its limit. Most
-// operations, such as small sends, end sooner.
+// endPatience is how long a new operation waits for other operations to end if the program has reached its
+// limit. Most operations, such as small sends, end sooner.
 const endPatience = time.Second
 
-// endsAwaited is the number of operations that awaitEnd waits for, so that not every subsequent call waits.
+// endsAwaited is the number of operations that awaitEnd waits for. It is large so that not every following call
+// has to wait.
 const endsAwaited = 1024
 
-// awaitEnd waits until endsAwaited operations are done, or until none ends for endPatience. The caller holds the
-// lock, which is released during the wait.
+// awaitEnd waits until endsAwaited operations have ended, or until none has ended for endPatience. The caller
+// must hold the lock, which awaitEnd releases while it waits.
 func (c *Client) awaitEnd() {
 	for most := c.granted.Limits.Operations; c.err == nil && c.ops.len() >= most-min(endsAwaited, most/2); {
 		had := c.ops.ended
@@ -303,13 +311,13 @@ func (c *Client) awaitEnd() {
 			break
 		}
 	}
-	wire.Notify(c.fewer) // other callers may be waiting
+	wire.Notify(c.fewer) // wake up other callers that may be waiting
 }
 
-// spareOps holds freed operations.
+// spareOps is a pool of freed operations.
 var spareOps = sync.Pool{New: func() any { return &Op{over: make(chan struct{}, 1)} }}
 
-// find returns the operation with an id, or nil.
+// find returns the operation with the given id, or nil.
 func (c *Client) find(id uint64) *Op {
 	c.mu.Lock()
 	defer c.mu.Unlock()

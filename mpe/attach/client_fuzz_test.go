@@ -14,7 +14,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
 )
 
-// FuzzClient checks that operations end and buffers stay intact, whatever a daemon sends.
+// FuzzClient checks that operations end and buffers stay intact, no matter what a daemon sends.
 func FuzzClient(f *testing.F) {
 	const id, call = 1 << 32, 1<<32 | 1
 	f.Add(attachtest.DoneFrame(wire.Done{ID: id, Stored: 8}, "12345678"))

@@ -15,22 +15,22 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/attach/wire"
 )
 
-// answerTime is how long the daemon may take to answer ABORT. It does not have to wait for anything, so a daemon that
-// takes longer hangs.
+// answerTime is the maximum time that the daemon may take to answer ABORT. A daemon never has to wait before it
+// answers, so a daemon that takes longer hangs.
 const answerTime = 10 * time.Second
 
-// Op is an operation of a Client. Its memory is reused once it has been freed.
+// Op is an operation of a Client. After it has been freed, its memory is reused.
 type Op struct {
 	c *Client
-	// req is the posted operation. call describes a collective call, and its memory is reused.
+	// req is the operation as posted. call describes a collective call; its memory is reused.
 	req  wire.Start
 	call *collectiveOp
-	// block is the arena block of the payload, or empty.
+	// block is the arena block that contains the payload, or empty.
 	block span
-	// got is the number of bytes of a receive's payload, or of a call's result, that were read or are being read. It
-	// belongs to the goroutine that polls for the group.
+	// got is the number of bytes of a received payload, or of a call's result, that have been read or are being
+	// read. Only the goroutine that polls for the group may access it.
 	got int
-	// over receives a value when the operation ends while a goroutine waits for it.
+	// over receives a value when the operation ends, if a goroutine is waiting for that.
 	over chan struct{}
 
 	library any // see Library
@@ -39,27 +39,27 @@ type Op struct {
 	opState
 }
 
-// opState is the progress of an operation. It is guarded by Op.mu.
+// opState is the state of an operation. Op.mu guards it.
 type opState struct {
-	// begun and sent record how much of the operation the outbox has written. writing is set while the outbox reads
-	// the buffer, and queued while the outbox may still call Frame.
+	// begun and sent record how much of the operation the outbox has written. writing is set while the outbox
+	// reads the buffer; queued is set while the outbox may still call Frame.
 	begun, writing, queued bool
 	sent                   int
-	// unread receives a value when writing is reset, if a goroutine waits for that.
+	// unread receives a value when writing is cleared, if a goroutine is waiting for that.
 	unread chan struct{}
-	// replied: the outcome was received. ended: the buffer belongs to the caller again, too. freed: the memory may be
-	// reused once queued is reset.
+	// replied is set when the outcome has been received. ended is set when, in addition, the caller owns the
+	// buffer again. freed is set when the memory may be reused as soon as queued is cleared.
 	replied, ended, freed bool
 	cancelled             bool
-	waited                bool // a goroutine waits on over
+	waited                bool // a goroutine is waiting on over
 	notify                chan<- struct{}
 	outcome               wire.Done
 }
 
 var _ mpe.Op = (*Op)(nil)
 
-// Start posts a send or a receive. It returns mpe.ErrFull beyond the limits, and mpe.ErrClosed. Errors of the
-// daemon's rank are reported when the operation ends.
+// Start posts a send or a receive. It returns mpe.ErrFull if a limit is exceeded, and mpe.ErrClosed if the
+// client is closed. Errors of the daemon's rank are reported when the operation ends.
 func (c *Client) Start(req mpe.Operation) (mpe.Op, error) {
 	switch {
 	case req.Kind < mpe.OpSend || req.Kind > mpe.OpRecv:
@@ -100,7 +100,7 @@ func (c *Client) Probe(ctx context.Context, m mpe.Match, wait bool) (mpe.Status,
 	return st, found, err
 }
 
-// Free makes the operation's memory available for reuse.
+// Free permits the client to reuse the operation's memory.
 func (op *Op) Free() {
 	op.mu.Lock()
 	idle := op.ended && !op.freed && !op.queued
@@ -111,7 +111,7 @@ func (op *Op) Free() {
 	}
 }
 
-// Frame implements wire.Item. It returns no frame if the operation has been answered.
+// Frame implements wire.Item. It returns no frame if the operation has already been answered.
 func (op *Op) Frame(b []byte) (head, payload []byte, more bool) {
 	op.mu.Lock()
 	head, payload, more = op.next(b)
@@ -147,7 +147,8 @@ func (op *Op) next(b []byte) (head, payload []byte, more bool) {
 	return wire.AppendStart(b, r, len(payload)), payload, more
 }
 
-// Written implements wire.Item. It completes an operation whose outcome arrived during the write.
+// Written implements wire.Item. It completes an operation whose outcome arrived while the operation was being
+// written.
 func (op *Op) Written() {
 	op.mu.Lock()
 	defer op.mu.Unlock()
@@ -158,7 +159,7 @@ func (op *Op) Written() {
 	op.complete()
 }
 
-// reply records the operation's outcome.
+// reply records the outcome of the operation.
 func (op *Op) reply(d *wire.Done) {
 	op.mu.Lock()
 	defer op.mu.Unlock()
@@ -166,7 +167,7 @@ func (op *Op) reply(d *wire.Done) {
 	op.complete()
 }
 
-// complete ends the operation if its outcome is known and its buffer is not in use.
+// complete ends the operation if its outcome is known and its buffer is no longer in use.
 func (op *Op) complete() {
 	if op.ended || !op.replied || op.writing {
 		return
@@ -174,7 +175,7 @@ func (op *Op) complete() {
 	op.ended = true
 	op.req.Buf = nil
 	if op.waited {
-		op.over <- struct{}{} // never blocks: sent once per wait
+		op.over <- struct{}{} // never blocks: sent only once per wait
 		op.waited = false
 	}
 	if op.notify != nil {
@@ -183,7 +184,7 @@ func (op *Op) complete() {
 	}
 }
 
-// Test reports whether the operation is done, with its status and error.
+// Test reports whether the operation is done, and returns its status and error.
 func (op *Op) Test() (mpe.Status, bool, error) {
 	st, err := op.Ended()
 	if st == nil {
@@ -195,7 +196,7 @@ func (op *Op) Test() (mpe.Status, bool, error) {
 	return *st, true, err
 }
 
-// Notify sends a value to n, without blocking, when the operation ends.
+// Notify registers n to receive a value, without blocking, when the operation ends.
 func (op *Op) Notify(n chan<- struct{}) {
 	op.mu.Lock()
 	defer op.mu.Unlock()
@@ -206,8 +207,8 @@ func (op *Op) Notify(n chan<- struct{}) {
 	}
 }
 
-// Cancel requests cancellation of the operation. It is a no-op for collective calls: the other ranks would wait for
-// this one.
+// Cancel requests the cancellation of the operation. It does nothing for collective calls, because the other
+// ranks would wait for this one.
 func (op *Op) Cancel() {
 	op.mu.Lock()
 	again, id := op.replied || op.cancelled || op.req.Kind == wire.OpCall, op.req.ID
@@ -218,8 +219,8 @@ func (op *Op) Cancel() {
 	}
 }
 
-// Await waits until the operation ends. If ctx ends first, Await cancels the operation and returns an error that
-// errors.As finds as *mpe.WaitError.
+// Await waits until the operation ends. If ctx ends first, Await cancels the operation and returns an error in
+// which errors.As finds a *mpe.WaitError.
 func (op *Op) Await(ctx context.Context) (*mpe.Status, error) {
 	op.mu.Lock()
 	ended := op.ended
@@ -233,7 +234,7 @@ func (op *Op) Await(ctx context.Context) (*mpe.Status, error) {
 	return &op.outcome.Status, op.outcome.Err
 }
 
-// Ended is Test without polling.
+// Ended is like Test, but does not poll.
 func (op *Op) Ended() (*mpe.Status, error) {
 	op.mu.Lock()
 	defer op.mu.Unlock()
@@ -243,11 +244,11 @@ func (op *Op) Ended() (*mpe.Status, error) {
 	return &op.outcome.Status, op.outcome.Err
 }
 
-// Library returns the slot in which a library keeps its data about the operation.
+// Library returns the slot in which a library can store data about the operation.
 func (op *Op) Library() *any { return &op.library }
 
-// abort aborts the operation because of cause. The daemon answers with the operation's wait, or with its outcome if
-// it ended first.
+// abort aborts the operation with the given cause. The daemon answers with a description of the operation's
+// wait, or with the operation's outcome if the operation ended before the abort.
 func (op *Op) abort(cause error) {
 	op.c.out.PutNow(wire.Raw(wire.AbortFrame(op.req.ID, cause)))
 	spin, stop := context.WithTimeout(context.Background(), op.c.spin)
@@ -264,19 +265,19 @@ func (op *Op) abort(cause error) {
 	op.outcome.Err = op.because(op.outcome.Err, cause)
 }
 
-// because adds cause to the error of an aborted operation, so that errors.Is finds it: the daemon knows only its
-// text.
+// because adds cause to the error of an aborted operation so that errors.Is finds it. The daemon only knows the
+// text of cause.
 func (op *Op) because(err, cause error) error {
 	e, ok := errors.AsType[*wire.Error](err)
 	if !ok {
 		return err
 	}
 	_, waited := errors.AsType[*mpe.WaitError](err)
-	if op.req.Kind == wire.OpCall { // a call that waited for no rank has only the cause
+	if op.req.Kind == wire.OpCall { // the error of a call that was waiting for no rank contains only the cause
 		waited = waited || strings.HasSuffix(e.Text, wire.Clip(cause.Error()))
 	}
 	if !waited && op.req.Kind != wire.OpProbe {
-		return err // it had failed before the abort
+		return err // it failed before the abort
 	}
 	return &wire.Error{Text: e.Text, Set: e.Set, Parts: append(slices.Clip(e.Parts), cause)}
 }

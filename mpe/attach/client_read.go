@@ -13,8 +13,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/attach/wire"
 )
 
-// pump handles the daemon's frames until no whole frame is available, which is ErrNothing, or the connection ends.
-// The caller is the polling goroutine.
+// pump handles frames from the daemon. It returns ErrNothing when no complete frame is available, and another
+// error when the connection ends. Only the polling goroutine may call it.
 func (c *Client) pump() (frames int, err error) {
 	for {
 		if err = c.in.Whole(); err == nil {
@@ -27,7 +27,7 @@ func (c *Client) pump() (frames int, err error) {
 	}
 }
 
-// frame handles one frame.
+// frame reads and handles one frame.
 func (c *Client) frame() error {
 	if err := c.in.Next(); err != nil {
 		return err
@@ -51,7 +51,7 @@ func (c *Client) frame() error {
 	return wire.Violationf("%v is not a frame that a daemon sends to an attached program", c.in.Type)
 }
 
-// readDone handles DONE, which ends an operation.
+// readDone handles DONE, which reports that an operation has ended.
 func (c *Client) readDone() error {
 	d := &c.done
 	if err := c.in.ReadDone(d); err != nil {
@@ -85,7 +85,7 @@ func (c *Client) readDone() error {
 	return nil
 }
 
-// store reads the rest of the frame into a receive's buffer or a call's result.
+// store reads the rest of a frame into the buffer of a receive or the result of a call.
 func (c *Client) store(id uint64) (*Op, error) {
 	op, n := c.find(id), c.in.Left
 	switch {
@@ -106,8 +106,8 @@ func (c *Client) store(id uint64) (*Op, error) {
 	return op, err
 }
 
-// given waits until the outbox no longer reads a call's payload, because the result may go to the same memory. The
-// daemon has received the whole payload, so the outbox is about to call Written.
+// given waits until the outbox no longer reads a call's payload, because the result may be written to the same
+// memory. The daemon has already received the whole payload, so the outbox is about to call Written.
 func (op *Op) given() error {
 	op.mu.Lock()
 	writing, left := op.writing, op.call.give.left
@@ -128,7 +128,7 @@ func (op *Op) given() error {
 	return nil
 }
 
-// room returns the number of further bytes that the daemon may send for an operation.
+// room returns the number of bytes that the daemon may still send for an operation.
 func (op *Op) room() int {
 	switch {
 	case op.req.Kind == wire.OpCall:
@@ -139,7 +139,7 @@ func (op *Op) room() int {
 	return len(op.req.Buf) - op.got
 }
 
-// end ends the client and all its operations. err is why the connection ended.
+// end ends the client and all its operations. err is the reason why the connection ended.
 func (c *Client) end(err error) {
 	c.out.Close()
 	c.mu.Lock()
@@ -158,7 +158,7 @@ func (c *Client) end(err error) {
 	close(c.ended)
 }
 
-// broken returns the error of operations after the connection failed with err. The client is locked.
+// broken returns the error for operations after the connection has failed with err. The client must be locked.
 func (c *Client) broken(err error) error {
 	var refusal *wire.RefusedError
 	switch {
@@ -174,12 +174,12 @@ func (c *Client) broken(err error) error {
 	return fmt.Errorf("rank %d: %w: lost the connection to the zrlmpid at %s: %w", c.rank, mpe.ErrClosed, c.socket, err)
 }
 
-// wait waits for a value on n, without a limit.
+// wait waits for a value on n without a time limit.
 func (c *Client) wait(n <-chan struct{}) {
-	_ = c.Await(context.Background(), n) // the context never ends
+	_ = c.Await(context.Background(), n) // this context is never cancelled
 }
 
-// Await waits for a value on n. If ctx ends first, it returns the context's cause.
+// Await waits for a value on n. If ctx ends first, it returns the cause of ctx.
 func (c *Client) Await(ctx context.Context, n <-chan struct{}) error {
 	if c.group.Len() == 0 {
 		return c.stream.Await(ctx, n)
@@ -187,10 +187,10 @@ func (c *Client) Await(ctx context.Context, n <-chan struct{}) error {
 	return c.group.Await(ctx, n)
 }
 
-// frames is the client as a progress.Source.
+// frames makes the client a progress.Source.
 type frames Client
 
-// Poll handles all received frames. It ends the client when the connection ends.
+// Poll handles all frames that have been received. When the connection ends, it ends the client.
 func (f *frames) Poll() (int, error) {
 	c := (*Client)(f)
 	c.out.Advance()

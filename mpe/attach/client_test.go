@@ -18,10 +18,11 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
 )
 
-// polls makes the process's poller, which is never destroyed.
+// polls ensures that the process's poller, which is never destroyed, exists.
 var polls sync.Once
 
-// fakeDaemon returns a client attached to rank 0 of 2, and its daemon, which the test plays.
+// fakeDaemon returns a client that is attached to rank 0 of 2, and the daemon's side of the connection, which
+// the test plays.
 func fakeDaemon(t *testing.T) (c *Client, daemon *attachtest.RawClient) {
 	t.Helper()
 	socket := attachtest.ShortPath(t)
@@ -59,13 +60,13 @@ func fakeDaemon(t *testing.T) (c *Client, daemon *attachtest.RawClient) {
 	return c, daemon
 }
 
-// TestHostileDaemon checks that the client's operations end, whatever the daemon sends.
+// TestHostileDaemon checks that the client's operations end, no matter what the daemon sends.
 func TestHostileDaemon(t *testing.T) {
 	polls.Do(func() { fakeDaemon(t) })
 	attachtest.NoLeak(t)
 	for _, tt := range []struct {
 		name string
-		// frame is sent while a receive of 8 bytes with the id is in progress.
+		// frame is sent while a receive of 8 bytes with the given id is in progress.
 		frame func(id uint64) []byte
 		text  string
 	}{
@@ -122,7 +123,8 @@ func TestHostileDaemon(t *testing.T) {
 	}
 }
 
-// TestHostileAnswers does so for a call with 100 bytes of payload and a result of 8 bytes.
+// TestHostileAnswers is like TestHostileDaemon, but for a call with 100 bytes of payload and a result of 8
+// bytes.
 func TestHostileAnswers(t *testing.T) {
 	polls.Do(func() { fakeDaemon(t) })
 	attachtest.NoLeak(t)
@@ -181,7 +183,8 @@ func TestHostileAnswers(t *testing.T) {
 	}
 }
 
-// TestResultBeforePayload checks that a daemon may not answer a call before it has received the whole payload.
+// TestResultBeforePayload checks that a daemon that answers a call before it has received the whole payload
+// violates the protocol.
 func TestResultBeforePayload(t *testing.T) {
 	c, daemon := fakeDaemon(t)
 	data := make([]byte, 100*wire.ChunkLen)
@@ -204,7 +207,8 @@ func TestResultBeforePayload(t *testing.T) {
 	}
 }
 
-// TestHungDaemon checks that a caller whose context ends gets its buffer back.
+// TestHungDaemon checks that a caller whose context ends gets its buffer back even if the daemon does not
+// answer.
 func TestHungDaemon(t *testing.T) {
 	c, _ := fakeDaemon(t)
 	c.spin = 10 * time.Millisecond
@@ -229,7 +233,7 @@ func TestCloseHungDaemon(t *testing.T) {
 	}
 }
 
-// TestSmallPassesLarge checks that small frames to the daemon are not blocked by a large operation.
+// TestSmallPassesLarge checks that a large operation does not block small frames to the daemon.
 func TestSmallPassesLarge(t *testing.T) {
 	c, daemon := fakeDaemon(t)
 	large := attachtest.Send(t, c, 1, 0, make([]byte, 40*wire.ChunkLen))
@@ -266,7 +270,8 @@ func TestSmallPassesLarge(t *testing.T) {
 	}
 }
 
-// TestEarlyEnd checks that a send that the daemon rejects at once stops, and that its buffer is the caller's again.
+// TestEarlyEnd checks that a send stops when the daemon rejects it early, and that the caller then owns its
+// buffer again.
 func TestEarlyEnd(t *testing.T) {
 	c, daemon := fakeDaemon(t)
 	data := make([]byte, 100*wire.ChunkLen)
@@ -290,7 +295,7 @@ func TestEarlyEnd(t *testing.T) {
 	if _, err := op.Await(attachtest.Within(t)); !errors.Is(err, mpe.ErrRank) {
 		t.Error(err)
 	}
-	clear(data) // a race if it is still read
+	clear(data) // a data race if the buffer is still being read
 	op = attachtest.Send(t, c, 1, 0, nil)
 	if n := <-pieces; n > 98 {
 		t.Errorf("%d pieces were sent", n)

@@ -12,11 +12,12 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
 )
 
-// StartCollective posts a collective call. The daemon's rank executes it, even while the program computes. If the
-// call reduces with a function of the program, a goroutine of the client calls it whenever the daemon asks for it.
+// StartCollective posts a collective call. The daemon's rank executes it, even while the program computes. If
+// the call reduces with a function of the program, a goroutine of the client calls that function whenever the
+// daemon requests it.
 //
-// It returns the errors of Start and of Engine.StartCollective: both sides check the call in the same way. No call is
-// posted if there is an error.
+// StartCollective returns the errors of Start and of Engine.StartCollective, since both sides check the call in
+// the same way. If it returns an error, the call has not been posted.
 func (c *Client) StartCollective(call *collective.Operation) (mpe.Op, error) {
 	m := collectives.Get().(*collective.Operation)
 	defer func() {
@@ -38,8 +39,8 @@ func (c *Client) StartCollective(call *collective.Operation) (mpe.Op, error) {
 // collectives is a pool of call descriptions.
 var collectives = sync.Pool{New: func() any { return new(collective.Operation) }}
 
-// check returns the error with which the daemon's rank would reject the call. If a call fails at once on one rank, no
-// other rank may post it and learn of the error later.
+// check returns the error with which the daemon's rank would reject the call. Every rank must reject an invalid
+// call at once: no rank may post it and learn of the error only later.
 func (c *Client) check(m *collective.Operation) error {
 	m.Call.Order, m.Call.FPGAs, m.Call.Token = nil, nil, 0
 	limits, err := m.Check(c)
@@ -52,7 +53,7 @@ func (c *Client) check(m *collective.Operation) error {
 	if !limits.Words {
 		return nil
 	}
-	a, err := coll.ByOrder(&m.Call) // as the engine chooses
+	a, err := coll.ByOrder(&m.Call) // the same choice as the engine's
 	if m.Algorithm != "" {
 		a, err = coll.Find(m.Call.Collective, m.Algorithm)
 	}
@@ -65,19 +66,19 @@ func (c *Client) check(m *collective.Operation) error {
 // Wire implements collective.Caller.
 func (c *Client) Wire(rank int) (collective.Wire, error) { return mpe.WireOf(c.Peer(rank)) }
 
-// collectiveOp is a collective call that the daemon executes.
+// collectiveOp is a collective call executed by the daemon.
 type collectiveOp struct {
 	wire.Call
-	// text is the encoded description.
+	// text is the encoded description of the call.
 	text []byte
-	// give is the outgoing data: the description and the blocks of the program's buffers. take is the destination of
-	// the result.
+	// give is the data to send: the description and the blocks in the program's buffers. take is the
+	// destination of the result.
 	give, take pieces
-	// user is the reduction function, if it is a function of the program.
+	// user is the program's reduction function, or nil if the reduction is predefined.
 	user func(in, inout []byte) error
 }
 
-// begin describes a valid call.
+// begin initializes x with a valid call.
 func (x *collectiveOp) begin(id uint64, m *collective.Operation, size int) {
 	var sh wire.Shape
 	x.text, sh = x.Describe(id, m, size, x.text[:0])
@@ -88,7 +89,7 @@ func (x *collectiveOp) begin(id uint64, m *collective.Operation, size int) {
 	x.blocks(m, &sh)
 }
 
-// blocks adds the outgoing and the incoming blocks.
+// blocks adds the blocks to be sent to give, and the blocks to be received to take.
 func (x *collectiveOp) blocks(m *collective.Operation, s *wire.Shape) {
 	c := &m.Call
 	from, layout := m.Send, &c.Send
@@ -111,7 +112,7 @@ func (x *collectiveOp) blocks(m *collective.Operation, s *wire.Shape) {
 	}
 }
 
-// next returns the next frame of a call. Small pieces are copied into one frame.
+// next returns the next frame of a call. It copies small pieces into a single frame.
 func (x *collectiveOp) next(b []byte, begun bool, chunk int) (head, payload []byte, more bool) {
 	begin := len(b)
 	if begun {
@@ -136,16 +137,16 @@ func (x *collectiveOp) next(b []byte, begun bool, chunk int) (head, payload []by
 	return b, payload, x.give.left > 0
 }
 
-// pieces is a list of buffers that are one sequence of bytes on the connection.
+// pieces is a list of buffers that form a single sequence of bytes on the connection.
 type pieces struct {
 	list [][]byte
-	// at is the index of the next piece, which has been shortened by the bytes taken.
+	// at is the index of the next piece. That piece no longer contains the bytes already taken from it.
 	at int
 	// left is the number of bytes left.
 	left int
 }
 
-// reset drops all pieces and with them the references to the program's memory.
+// reset removes all pieces, and with them all references to the program's memory.
 func (p *pieces) reset() {
 	clear(p.list)
 	*p = pieces{list: p.list[:0]}
@@ -158,14 +159,14 @@ func (p *pieces) add(b []byte) {
 	}
 }
 
-// addBlock adds a rank's block of a buffer.
+// addBlock adds the block of a rank in a buffer.
 func (p *pieces) addBlock(buf []byte, c *coll.Call, l *coll.Layout, i int) {
 	if off, size := c.Block(l, i); size > 0 {
 		p.add(buf[off : off+size])
 	}
 }
 
-// addBlocks adds all blocks of a buffer. Adjacent blocks become one piece.
+// addBlocks adds all blocks in a buffer. It joins adjacent blocks into one piece.
 func (p *pieces) addBlocks(buf []byte, c *coll.Call, l *coll.Layout) {
 	if !c.Vector {
 		p.add(buf[:c.Ranks*c.Bytes])
@@ -185,7 +186,7 @@ func (p *pieces) addBlocks(buf []byte, c *coll.Call, l *coll.Layout) {
 	p.add(buf[begin:end])
 }
 
-// next takes the next piece, or at most bytes of it.
+// next removes and returns the next piece, but at most the given number of bytes.
 func (p *pieces) next(most int) []byte {
 	if p.at == len(p.list) {
 		return nil
@@ -201,17 +202,17 @@ func (p *pieces) next(most int) []byte {
 	return b
 }
 
-// reducing is one REDUCE of the daemon, and then the outbox's item that answers it: REDUCED.
+// reducing handles one REDUCE from the daemon. It is also the outbox item that sends the answer, REDUCED.
 type reducing struct {
 	c    *Client
 	id   uint64
 	user func(in, inout []byte) error
-	// operands holds in, followed by inout, which becomes the result.
+	// operands contains the operand in, followed by inout, which is replaced by the result.
 	operands []byte
 	err      error
 }
 
-// reducings is a pool.
+// reducings is a pool of reducing values.
 var reducings = sync.Pool{New: func() any { return new(reducing) }}
 
 // readReduce handles REDUCE.
@@ -236,8 +237,8 @@ func (c *Client) readReduce() error {
 	return nil
 }
 
-// run calls the program's function. It runs in its own goroutine: the function may take any time, and the caller of
-// the collective call can still abort the call.
+// run calls the program's function. It runs in its own goroutine, because the function may take any amount of
+// time, and the caller of the collective call must be able to abort the call meanwhile.
 func (x *reducing) run() {
 	x.err = errors.New("it did not return")
 	defer func() {
@@ -250,7 +251,7 @@ func (x *reducing) run() {
 	x.err = x.user(x.operands[:half], x.operands[half:])
 }
 
-// Frame implements wire.Item: it returns REDUCED.
+// Frame implements wire.Item. It returns REDUCED.
 func (x *reducing) Frame(b []byte) (head, payload []byte, more bool) {
 	payload = x.operands[len(x.operands)/2:]
 	if x.err != nil {

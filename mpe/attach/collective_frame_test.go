@@ -12,7 +12,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
 )
 
-// described returns a call as described by a client, on ranks 1 to c.Ranks of a larger world.
+// described returns a call as a client describes it. It is made by ranks 1 to c.Ranks of a larger world.
 func described(c coll.Call, algorithm string) (*collectiveOp, *collective.Operation) {
 	m := &collective.Operation{Call: c, Comm: 5, Tag: 6, Algorithm: algorithm}
 	for i := range c.Ranks {
@@ -25,7 +25,7 @@ func described(c coll.Call, algorithm string) (*collectiveOp, *collective.Operat
 	return x, m
 }
 
-// written returns everything that a client writes for a call.
+// written returns all the bytes that a client writes for a call.
 func written(x *collectiveOp, chunk int) (b []byte) {
 	for more := true; more; {
 		var payload []byte
@@ -36,7 +36,7 @@ func written(x *collectiveOp, chunk int) (b []byte) {
 	return b
 }
 
-// TestCallFrames checks that calls are read as written, in pieces of any size.
+// TestCallFrames checks that calls are read as they were written, in pieces of any size.
 func TestCallFrames(t *testing.T) {
 	for i, calls := range attachtest.EveryCall(5, []int{0, 38, wire.CopyLen + 2}) {
 		for r := range calls {
@@ -76,7 +76,7 @@ func TestCallFrames(t *testing.T) {
 			if err := asked.Check(); err != nil {
 				t.Fatal(err)
 			}
-			// The daemon's buffers are as long as the checker requires for the call.
+			// The daemon's buffers are as long as the checker requires for this call.
 			s := wire.ShapeOf(&asked)
 			send, recv := collcheck.Buffers(&asked)
 			if c.Collective == coll.Exscan && c.Rank == 0 && !c.InPlace {
@@ -90,7 +90,7 @@ func TestCallFrames(t *testing.T) {
 	}
 }
 
-// TestCallFrame checks that a short call is one frame, which includes its payload.
+// TestCallFrame checks that a short call is written as a single frame that includes its payload.
 func TestCallFrame(t *testing.T) {
 	x, _ := described(coll.Call{Collective: coll.Allreduce, Ranks: 4, Bytes: 4, Elem: 4}, "")
 	head, payload, more := x.next(nil, false, wire.ChunkLen)
@@ -143,7 +143,7 @@ func TestWork(t *testing.T) {
 	}
 }
 
-// TestWorkOfNonsense checks that a frame's claims do not overflow.
+// TestWorkOfNonsense checks that claims in a frame cannot cause an overflow.
 func TestWorkOfNonsense(t *testing.T) {
 	const most = 1<<64 - 1
 	for of := range coll.Collective(20) {

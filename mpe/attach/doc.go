@@ -1,19 +1,20 @@
-// Package attach implements the program's side of an attached rank. A Client that is attached to a rank of a running
-// daemon is an mpe.Device, as if the rank's engine ran in the program. Package wire defines the frames, which
-// docs/attach.md specifies for programs in other languages; package daemon/attach is the daemon's side.
+// Package attach implements the program's side of an attached rank. A Client that is attached to a rank of a
+// running daemon is an mpe.Device, as if the rank's engine ran inside the program. Package wire defines the
+// frames; docs/attach.md specifies them for programs in other languages. Package daemon/attach implements the
+// daemon's side.
 package attach
 
 import "github.com/zrlmpi/zrlmpid/mpe/attach/wire"
 
-// AnyRank requests the lowest rank that no program holds.
+// AnyRank requests the lowest rank that is not held by another program.
 const AnyRank = wire.AnyRank
 
 var (
 	// ErrBusy means that another program holds the rank.
 	ErrBusy = wire.ErrBusy
-	// ErrControlSocket means that Dial was given the path of a daemon's control socket.
+	// ErrControlSocket means that the path passed to Dial is the path of a daemon's control socket.
 	ErrControlSocket = wire.ErrControlSocket
 )
 
-// RefusedError reports that the daemon refused or disconnected the program.
+// RefusedError reports that the daemon has refused or disconnected the program.
 type RefusedError = wire.RefusedError

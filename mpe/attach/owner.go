@@ -12,17 +12,18 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/attach/wire"
 )
 
-// EnvOwner is the environment variable that names the daemon's user, by name or number. It is needed if that is
-// neither root, nor this process's user, nor the user to whom root has given the socket's directory in /run.
+// EnvOwner is the environment variable that specifies the daemon's user, by name or number. It is needed if the
+// daemon's user is not root, not this process's user, and not the user to whom root has given the socket's
+// directory in /run.
 const EnvOwner = "ZRLMPI_SOCKET_OWNER"
 
-// ForeignError reports that the process that listens on a socket runs as an untrusted user.
+// ForeignError reports that the process that listens on a socket runs as a user who is not trusted.
 type ForeignError struct {
 	Socket string
 	UID    int
 }
 
-// Error names the user and how to trust it.
+// Error states the user of the process, and how to trust that user.
 func (e *ForeignError) Error() string {
 	return fmt.Sprintf("%s: a process of user %d listens there, which is neither root nor user %d: nothing was "+
 		"sent to it; if that is the daemon's user, set %s=%d", e.Socket, e.UID, os.Geteuid(), EnvOwner, e.UID)
@@ -31,9 +32,10 @@ func (e *ForeignError) Error() string {
 // Is reports whether target is fs.ErrPermission.
 func (e *ForeignError) Is(target error) bool { return target == fs.ErrPermission }
 
-// CheckServer returns an error unless the process that listens at the other end of conn is trusted: it runs as root,
-// as this process's user, as the user named by EnvOwner, or as the user to whom root has given the socket's directory
-// in /run, as the service manager does. The error is a *ForeignError if the process runs as another user.
+// CheckServer returns an error unless the process that listens at the other end of conn is trusted. It is
+// trusted if it runs as root, as this process's user, as the user specified by EnvOwner, or as the user to whom
+// root has given the socket's directory in /run, as a service manager does. If it runs as another user, the
+// error is a *ForeignError.
 func CheckServer(conn *net.UnixConn, socket string) error {
 	uid, err := wire.OwnerOf(conn)
 	if err != nil {
@@ -56,7 +58,7 @@ func CheckServer(conn *net.UnixConn, socket string) error {
 	return &ForeignError{socket, uid}
 }
 
-// userID returns the number of a user given by name or number.
+// userID returns the number of a user who is given by name or number.
 func userID(name string) (int, error) {
 	if id, err := strconv.ParseUint(name, 10, 32); err == nil {
 		return int(id), nil

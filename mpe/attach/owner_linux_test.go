@@ -17,7 +17,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/attach/attachtest"
 )
 
-// listenAs makes a socket on which a process of another user listens.
+// listenAs creates a socket on which a process of another user listens.
 func listenAs(t *testing.T, path string) net.Listener {
 	t.Helper()
 	var l net.Listener
@@ -40,8 +40,8 @@ func openPath(t *testing.T) string {
 	return path
 }
 
-// TestForeignServer checks that nothing is sent to another user's process, unless the environment names that user, or
-// root has given the directory to that user.
+// TestForeignServer checks that nothing is sent to a process of another user, unless the environment names that
+// user or root has given that user the directory.
 func TestForeignServer(t *testing.T) {
 	path := openPath(t)
 	l := listenAs(t, path)
@@ -83,10 +83,10 @@ func TestForeignServer(t *testing.T) {
 	}
 }
 
-// TestServiceOwner checks that the user to whom root has given a directory in /run is trusted there, and nowhere
-// else.
+// TestServiceOwner checks that the user to whom root has given a directory in /run is trusted there, but
+// nowhere else.
 func TestServiceOwner(t *testing.T) {
-	asuser.Do(t, asuser.Other, func() {}) // skips the test if not root
+	asuser.Do(t, asuser.Other, func() {}) // skips the test unless run by root
 	for _, tt := range []struct {
 		name, dir string
 		mode      fs.FileMode
@@ -118,10 +118,10 @@ func TestServiceOwner(t *testing.T) {
 	}
 }
 
-// TestSilentServer checks that attaching to a daemon that does not answer times out.
+// TestSilentServer checks that an attempt to attach to a daemon that does not answer times out.
 func TestSilentServer(t *testing.T) {
 	path := attachtest.ShortPath(t)
-	l, err := net.Listen("unix", path) // the kernel accepts connections
+	l, err := net.Listen("unix", path) // the kernel accepts connections to it
 	if err != nil {
 		t.Fatal(err)
 	}

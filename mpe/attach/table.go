@@ -1,11 +1,11 @@
 package attach
 
-// table numbers a client's operations. The lower half of an id is a slot; the upper half counts the operations that
-// have used the slot.
+// table assigns ids to a client's operations. The lower half of an id is the number of a slot; the upper half
+// counts the operations that have used the slot.
 type table struct {
 	slots []slot
 	free  []uint32
-	ended uint64 // number of operations removed
+	ended uint64 // number of operations that have been removed
 }
 
 type slot struct {
@@ -30,7 +30,7 @@ func (t *table) add(op *Op) uint64 {
 	return uint64(s.count)<<32 | uint64(i)
 }
 
-// get returns the operation with an id, or nil.
+// get returns the operation with the given id, or nil.
 func (t *table) get(id uint64) *Op {
 	i := uint32(id)
 	if uint64(i) >= uint64(len(t.slots)) || t.slots[i].count != uint32(id>>32) {
@@ -39,7 +39,7 @@ func (t *table) get(id uint64) *Op {
 	return t.slots[i].op
 }
 
-// remove removes an operation, which must be in the table.
+// remove removes the operation with the given id, which must be in the table.
 func (t *table) remove(id uint64) {
 	i := uint32(id)
 	t.slots[i].op = nil
@@ -47,7 +47,7 @@ func (t *table) remove(id uint64) {
 	t.ended++
 }
 
-// drop empties the table.
+// drop removes and returns all operations.
 func (t *table) drop() (ops []*Op) {
 	for _, s := range t.slots {
 		if s.op != nil {

@@ -1,8 +1,8 @@
-// Package cosim is the boundary between a rank and FPGA logic in a simulator: the frames that both exchange,
-// and the engine's side of the interface. That is the Message Passing Engine on the role's interface (Port) or,
-// if the MPE is simulated as well, the shell on its network streams (Network). The boundary is specified in
-// docs/cosim.md; the simulator's side is in deploy/cosim.
+// Package cosim implements the boundary between a rank and FPGA logic in a simulator: the frames that the two
+// sides exchange, and the engine's side of the interface. The engine's side is either the Message Passing
+// Engine at the interface of the role (Port) or, if the simulation includes the MPE, the shell at the network
+// streams (Network). docs/cosim.md specifies the boundary; the simulator's side is in deploy/cosim.
 //
-// All types are pure: they have no goroutine, clock or socket, and never trust the simulator. Contents of a
-// frame are checked before use, and do not determine memory allocations.
+// All types are pure: they use no goroutine, clock or socket. They never trust the simulator: they check the
+// contents of each frame before use, and a frame never determines how much memory is allocated.
 package cosim

@@ -6,10 +6,10 @@ import (
 	"fmt"
 )
 
-// Version is the version of the frame format. Each side stops if the other has a different one.
+// Version is the version of the frame format. Each side stops if the other side's version differs.
 const Version = 2
 
-// Lengths in bytes. A frame is a head and a body.
+// Lengths in bytes. A frame consists of a head and a body.
 const (
 	HeadLen   = 8
 	RecordLen = 16
@@ -17,12 +17,12 @@ const (
 	startLen  = 24
 	stepLen   = 20
 	resultLen = 48
-	// Additional bytes of a step and a result with TCP streams.
+	// Additional length of a step and of a result that include the TCP streams.
 	stepTCPLen   = 8
 	resultTCPLen = 40
 )
 
-// MaxRecords limits the records of a frame, and MaxFrame its length in bytes.
+// MaxRecords is the maximum number of records in a frame, and MaxFrame its maximum length in bytes.
 const (
 	MaxRecords = 4096
 	MaxFrame   = HeadLen + resultLen + resultTCPLen + MaxRecords*RecordLen
@@ -34,8 +34,8 @@ const magic = 0x534f435a
 // Type is the type of a frame.
 type Type uint8
 
-// Types of frames. The simulator sends Hello once, and Result as the answer to each Step; the engine sends
-// Start once, and Steps.
+// Types of frames. The simulator sends Hello once, and a Result in reply to each Step. The engine sends Start
+// once, followed by Steps.
 const (
 	TypeHello  Type = 1
 	TypeStart  Type = 2
@@ -57,49 +57,50 @@ func (t Type) String() string {
 	return fmt.Sprintf("type %d", uint8(t))
 }
 
-// Kind is the stream of a record.
+// Kind identifies the stream of a record.
 type Kind uint8
 
-// Streams of the role's interface, with their names in upstream's templates.
+// Streams at the role's interface, with their names in upstream's templates.
 const (
-	// KindCall is soMPIif: a call from the role.
+	// KindCall is soMPIif, on which the role makes calls.
 	KindCall Kind = iota
-	// KindOut is soMPI_data: a line of an outgoing message, from the role.
+	// KindOut is soMPI_data, on which the role sends the lines of outgoing messages.
 	KindOut
-	// KindIn is siMPI_data: a line of an incoming message, to the role.
+	// KindIn is siMPI_data, on which the role receives the lines of incoming messages.
 	KindIn
-	// KindFeedback is siMPIFeB: the end of a call, to the role.
+	// KindFeedback is siMPIFeB, on which the role learns that a call has ended.
 	KindFeedback
 	kinds = 4
 )
 
-// Streams of the network, with their names in the shell. Their directions are those of the role's streams with
+// Streams of the network, with their names in the shell. Each has the same direction as the role's stream of
 // the same value.
 const (
-	// KindOutMeta is soROLE_Nrc_Udp_Meta: metadata of a datagram, from the role.
+	// KindOutMeta is soROLE_Nrc_Udp_Meta, on which the role sends the metadata of datagrams.
 	KindOutMeta = KindCall
-	// KindOutData is soNRC_Udp_Data: a line of a datagram, from the role.
+	// KindOutData is soNRC_Udp_Data, on which the role sends the lines of datagrams.
 	KindOutData = KindOut
-	// KindInData is siNRC_Udp_Data: a line of a datagram, to the role.
+	// KindInData is siNRC_Udp_Data, on which the role receives the lines of datagrams.
 	KindInData = KindIn
-	// KindInMeta is siNRC_Role_Udp_Meta: metadata of a datagram, to the role.
+	// KindInMeta is siNRC_Role_Udp_Meta, on which the role receives the metadata of datagrams.
 	KindInMeta = KindFeedback
-	// KindPorts is no stream but the signal poROL_Nrc_Udp_Rx_ports, reported by the role after a change.
+	// KindPorts is not a stream but the signal poROL_Nrc_Udp_Rx_ports. The simulator reports it after the role
+	// has changed it.
 	KindPorts Kind = kinds
-	// KindTCP is the offset of the kinds of TCP streams from those of UDP.
+	// KindTCP is the offset from the kind of a UDP stream to the kind of the corresponding TCP stream.
 	KindTCP Kind = 8
 )
 
-// Boundary is the place at which FPGA logic is divided between simulator and engine.
+// Boundary identifies the interface at which FPGA logic is divided between simulator and engine.
 type Boundary uint32
 
 // Boundaries.
 const (
-	// BoundaryRole has the streams between role and MPE.
+	// BoundaryRole consists of the streams between role and MPE.
 	BoundaryRole Boundary = iota
-	// BoundaryNetwork has the UDP streams between role and shell: the MPE is simulated as well.
+	// BoundaryNetwork consists of the UDP streams between role and shell. The MPE is part of the simulation.
 	BoundaryNetwork
-	// BoundaryTCP has the TCP streams in addition.
+	// BoundaryTCP consists of the streams of BoundaryNetwork and the TCP streams.
 	BoundaryTCP
 	boundaries
 )
@@ -107,17 +108,17 @@ const (
 // Network reports whether the boundary is between role and shell.
 func (b Boundary) Network() bool { return b != BoundaryRole }
 
-// kindNames are the names of the streams of the role, of UDP and of TCP.
+// kindNames contains the names of the role's streams, the UDP streams and the TCP streams.
 var kindNames = [...][kinds]string{
 	{"soMPIif", "soMPI_data", "siMPI_data", "siMPIFeB"},
 	{"soROLE_Nrc_Udp_Meta", "soNRC_Udp_Data", "siNRC_Udp_Data", "siNRC_Role_Udp_Meta"},
 	{"soROLE_Nrc_Tcp_Meta", "soNRC_Tcp_Data", "siNRC_Tcp_Data", "siNRC_Role_Tcp_Meta"},
 }
 
-// String returns the name of the role's stream.
+// String returns the name of stream k at the role's interface.
 func (k Kind) String() string { return BoundaryRole.stream(k) }
 
-// stream returns the name of a stream at the boundary.
+// stream returns the name of stream k at boundary b.
 func (b Boundary) stream(k Kind) string {
 	switch {
 	case k < kinds && b.Network():
@@ -133,81 +134,82 @@ func (b Boundary) stream(k Kind) string {
 // Never is the cycle of an event that has not occurred.
 const Never = ^uint64(0)
 
-// Record is one transfer on a stream: valid and ready at a clock edge. If Rule is set, it is not a transfer but
-// the report that the role breaks the rule on the stream.
+// Record is one transfer on a stream: both valid and ready are set at a clock edge. If Rule is set, the record
+// is not a transfer but reports that the role has broken the rule on that stream.
 type Record struct {
-	// Data holds the two words of a line, the first in the low half. A call has its count in the low and its
-	// rank in the high half; feedback is in the lowest byte.
+	// Data contains the two words of a line, the first one in the low half. For a call, the low half is the
+	// count and the high half is the rank. For feedback, only the lowest byte is used.
 	Data uint64
-	// At is the number of cycles from the previous frame to the transfer; 0 in a step.
+	// At is the number of cycles between the previous frame and the transfer. It is 0 in a step.
 	At uint32
-	// Keep has a bit for each byte of a line that is part of the message. For a call, it is the call's number.
+	// Keep has one bit for each byte of a line, set if the byte belongs to the message. For a call, it is the
+	// call's number.
 	Keep uint8
-	// Last is set on the last line of a message.
+	// Last is set for the last line of a message.
 	Last bool
 	Kind Kind
 	Rule Rule
 }
 
-// Hello describes a simulator.
+// Hello is the frame in which a simulator describes itself.
 type Hello struct {
 	// Version is the version of the frame format.
 	Version uint32
-	// FIFO is the number of lines that the simulator can hold for the role: at least 1, or MinNetworkFIFO for
-	// each of UDP and TCP.
+	// FIFO is the number of lines for the role that the simulator can hold. It is at least 1, or at least
+	// MinNetworkFIFO for each of UDP and TCP.
 	FIFO uint32
-	// Boundary determines the streams of the simulator.
+	// Boundary determines which streams the simulator has.
 	Boundary Boundary
 }
 
-// Start describes the rank to its simulator.
+// Start is the frame that describes the rank to its simulator.
 type Start struct {
 	Rank, Size uint32
-	// Stall is the percentage of cycles in which the simulator stalls the role, on each stream, at random. Seed
-	// is the seed of the random numbers.
+	// Stall is the percentage of cycles, chosen at random for each stream, in which the simulator stalls the
+	// role. Seed is the seed of the random number generator.
 	Stall uint32
 	Seed  uint64
 }
 
-// Step makes the simulator run.
+// Step is the frame that makes the simulator run.
 type Step struct {
-	// Cycles is the maximum number of cycles. The step ends earlier after Budget microseconds, when a call or
-	// the last line of a message was transferred, or when no more records fit; with More, also when the role
-	// has taken all lines.
+	// Cycles is the maximum number of cycles. The step ends early after Budget microseconds, after the transfer
+	// of a call or of the last line of a message, or when no more records fit in the result. If More is set, it
+	// also ends when the role has received all lines.
 	Cycles, Budget uint32
-	// Calls and Lines are the numbers of transfers that the engine can take on soMPIif and soMPI_data.
+	// Calls and Lines are the numbers of transfers that the engine can accept on soMPIif and soMPI_data.
 	Calls, Lines uint32
 	More         bool
-	// TCPCalls and TCPLines are the same for the TCP streams.
+	// TCPCalls and TCPLines are the corresponding numbers for the TCP streams.
 	TCPCalls, TCPLines uint32
-	// Records are the transfers to the role.
+	// Records contains the transfers to the role.
 	Records []Record
 }
 
-// Held is the state of a simulator's streams.
+// Held describes the state of a simulator's streams.
 type Held struct {
-	// Lines and Feedbacks are the numbers of records that the role has not taken yet.
+	// Lines and Feedbacks are the numbers of records that the role has not received yet.
 	Lines, Feedbacks uint32
-	// Since has for each Kind the cycle since which valid is set and ready is not, or Never.
+	// Since contains, for each Kind, the cycle since which valid has been set while ready is not, or Never.
 	Since [kinds]uint64
 }
 
-// Result is the result of a step.
+// Result is the frame that contains the result of a step.
 type Result struct {
 	// Cycle is the number of cycles since the start of the simulation.
 	Cycle uint64
 	Held
-	// TCP is the state of the TCP streams.
+	// TCP describes the state of the TCP streams.
 	TCP Held
-	// Records are the transfers from the role.
+	// Records contains the transfers from the role.
 	Records []Record
 }
 
-// ErrFrame reports a frame that violates the specification.
+// ErrFrame reports that a frame violates the specification.
 var ErrFrame = errors.New("malformed frame from the simulator: its shim is of another version (zrlctl cosim new " +
 	"writes it)")
 
-// VersionError reports a simulator with a different frame format.
+// VersionError reports that a simulator uses a different frame format.
 type VersionError struct{ Got uint32 }
 
 func (e *VersionError) Error() string {
@@ -215,7 +217,7 @@ func (e *VersionError) Error() string {
 		"again with zrlctl cosim new, and build the simulator", e.Got, Version)
 }
 
-// BoundaryError reports a simulator with the streams of another boundary.
+// BoundaryError reports that a simulator has the streams of a different boundary.
 type BoundaryError struct{ Got, Want Boundary }
 
 func (e *BoundaryError) Error() string {
@@ -227,7 +229,7 @@ func (e *BoundaryError) Error() string {
 		"kernel: \"rtl:SIMULATOR\""
 }
 
-// ParseHead parses the head of a frame. It returns the length of the body, at most MaxFrame - HeadLen.
+// ParseHead parses the head of a frame. The returned length of the body is at most MaxFrame - HeadLen.
 func ParseHead(b []byte) (t Type, body int, err error) {
 	if len(b) < HeadLen {
 		return 0, 0, fmt.Errorf("%w: a head of %d bytes", ErrFrame, len(b))
@@ -239,7 +241,7 @@ func ParseHead(b []byte) (t Type, body int, err error) {
 	return t, int(n), nil
 }
 
-// ParseHello parses the body of a hello.
+// ParseHello parses the body of a Hello frame.
 func ParseHello(b []byte) (Hello, error) {
 	if len(b) != helloLen || binary.LittleEndian.Uint32(b) != magic {
 		return Hello{}, fmt.Errorf("%w: hello % x", ErrFrame, b[:min(len(b), helloLen)])
@@ -257,7 +259,7 @@ func ParseHello(b []byte) (Hello, error) {
 	return h, nil
 }
 
-// AppendHello appends the frame of a hello.
+// AppendHello appends a Hello frame to b.
 func AppendHello(b []byte, h Hello) []byte {
 	b = appendHead(b, TypeHello, helloLen)
 	for _, v := range []uint32{magic, h.Version, h.FIFO, uint32(h.Boundary)} {
@@ -266,7 +268,7 @@ func AppendHello(b []byte, h Hello) []byte {
 	return b
 }
 
-// AppendStart appends the frame of a start.
+// AppendStart appends a Start frame to b.
 func AppendStart(b []byte, s Start) []byte {
 	b = appendHead(b, TypeStart, startLen)
 	for _, v := range []uint32{s.Rank, s.Size, s.Stall, 0} {
@@ -275,7 +277,7 @@ func AppendStart(b []byte, s Start) []byte {
 	return binary.LittleEndian.AppendUint64(b, s.Seed)
 }
 
-// ParseStart parses the body of a start.
+// ParseStart parses the body of a Start frame.
 func ParseStart(b []byte) (s Start, err error) {
 	if len(b) != startLen {
 		return s, fmt.Errorf("%w: start of %d bytes", ErrFrame, len(b))
@@ -286,7 +288,7 @@ func ParseStart(b []byte) (s Start, err error) {
 	}, nil
 }
 
-// AppendStep appends the frame of a step at a boundary. It must have at most MaxRecords records.
+// AppendStep appends a Step frame for the given boundary to b. s may have at most MaxRecords records.
 func AppendStep(b []byte, at Boundary, s *Step) []byte {
 	more := uint32(0)
 	if s.More {
@@ -301,7 +303,7 @@ func AppendStep(b []byte, at Boundary, s *Step) []byte {
 	return appendRecords(b, s.Records)
 }
 
-// stepLenAt returns the length of a step without its records.
+// stepLenAt returns the length of a step's body without its records.
 func stepLenAt(at Boundary) int {
 	if at == BoundaryTCP {
 		return stepLen + stepTCPLen
@@ -309,7 +311,7 @@ func stepLenAt(at Boundary) int {
 	return stepLen
 }
 
-// ParseStep parses the body of a step at a boundary. It appends the records to s.Records[:0].
+// ParseStep parses the body of a Step frame for the given boundary. It reuses the memory of s.Records.
 func ParseStep(b []byte, at Boundary, s *Step) (err error) {
 	n := stepLenAt(at)
 	if len(b) < n {
@@ -327,7 +329,7 @@ func ParseStep(b []byte, at Boundary, s *Step) (err error) {
 	return err
 }
 
-// AppendResult appends the frame of a result at a boundary. It must have at most MaxRecords records.
+// AppendResult appends a Result frame for the given boundary to b. s may have at most MaxRecords records.
 func AppendResult(b []byte, at Boundary, s *Result) []byte {
 	n := resultLen
 	if at == BoundaryTCP {
@@ -350,7 +352,7 @@ func appendHeld(b []byte, h *Held) []byte {
 	return b
 }
 
-// ParseResult parses the body of a result at a boundary. It appends the records to s.Records[:0].
+// ParseResult parses the body of a Result frame for the given boundary. It reuses the memory of s.Records.
 func ParseResult(b []byte, at Boundary, s *Result) (err error) {
 	n, known := resultLen, kindBit(KindCall)|kindBit(KindOut)
 	checked := known | kindBit(KindIn) | kindBit(KindFeedback)
@@ -379,10 +381,10 @@ func ParseResult(b []byte, at Boundary, s *Result) (err error) {
 	return err
 }
 
-// nothingHeld is the Held of idle streams.
+// nothingHeld is the state of idle streams.
 var nothingHeld = Held{Since: [kinds]uint64{Never, Never, Never, Never}}
 
-// parseHeld parses a Held. from is the kind of its first stream.
+// parseHeld parses a Held. from is the kind of the first stream that it describes.
 func parseHeld(b []byte, at Boundary, from Kind, cycle uint64, h *Held) error {
 	h.Lines, h.Feedbacks = binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint32(b[4:])
 	for i := range h.Since {
@@ -414,11 +416,11 @@ func appendRecords(b []byte, records []Record) []byte {
 	return b
 }
 
-// kindBit returns the bit of a kind in a set of kinds.
+// kindBit returns the bit that represents k in a set of kinds.
 func kindBit(k Kind) uint64 { return 1 << (k & 63) }
 
-// parseRecords parses records. Transfers must be on streams of the set known, reports of broken rules on
-// streams of the set checked.
+// parseRecords parses records. Transfers must be on streams in the set known, and reports of broken rules must
+// be on streams in the set checked.
 func parseRecords(records []Record, b []byte, known, checked uint64) ([]Record, error) {
 	if len(b)%RecordLen != 0 || len(b) > MaxRecords*RecordLen {
 		return records, fmt.Errorf("%w: %d bytes of records", ErrFrame, len(b))

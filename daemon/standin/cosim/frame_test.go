@@ -67,7 +67,7 @@ func TestFrames(t *testing.T) {
 	}
 }
 
-// TestFrameBytes checks that the bytes of frames are those of docs/cosim.md and of the shim in C.
+// TestFrameBytes checks that frames are encoded as docs/cosim.md and the shim in C specify.
 func TestFrameBytes(t *testing.T) {
 	want := []byte{
 		4, 0, 0, 0, 64, 0, 0, 0,
@@ -121,7 +121,7 @@ func TestFramesRefused(t *testing.T) {
 		"rule of a step": ParseStep(changed(step, len(step)-1, byte(RuleDefined)), BoundaryRole, new(Step)),
 		"ready stable":   parse(changed(changed(result, len(result)-2, byte(KindIn)), len(result)-1, byte(RuleStable))),
 	}
-	// A cycle of 6 in place of Never differs in seven other bytes.
+	// With cycle 6 instead of Never, seven other bytes differ as well.
 	late := bytes.Clone(result)
 	copy(late[16:], []byte{6, 0, 0, 0, 0, 0, 0, 0})
 	refused["later than now"] = parse(late)
@@ -143,7 +143,7 @@ func TestFramesRefused(t *testing.T) {
 func second(_ Type, _ int, err error) error { return err }
 func second2(_ Hello, err error) error      { return err }
 
-// FuzzFrames checks that frames of a simulator are rejected, or encode to the same bytes again.
+// FuzzFrames checks that any frame of a simulator is either rejected or encoded to the same bytes again.
 func FuzzFrames(f *testing.F) {
 	f.Add(AppendHello(nil, Hello{Version: Version, FIFO: 7}))
 	f.Add(AppendResult(nil, BoundaryRole,

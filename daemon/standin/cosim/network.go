@@ -10,28 +10,32 @@ import (
 )
 
 const (
-	// MaxDatagram is the longest datagram passed to a role, in bytes. Deployed MPEs send up to a line more than
-	// protocol.MaxDatagram if their shell lets them.
+	// MaxDatagram is the maximum length in bytes of a datagram passed to a role. It is one line more than
+	// protocol.MaxDatagram, because deployed MPEs send such datagrams if their shell allows it.
 	MaxDatagram = protocol.MaxDatagram + protocol.LineLen
-	// MaxChunk is the longest chunk of a TCP connection passed to a role, in bytes: the length of the shell's
-	// FIFO.
+	// MaxChunk is the maximum length in bytes of a chunk of a TCP connection passed to a role. It is the length
+	// of the shell's FIFO.
 	MaxChunk = 2000
-	// MaxSegment is the longest chunk of a TCP connection sent by a role; the shell splits longer ones.
+	// MaxSegment is the maximum length of a chunk sent by a role on a TCP connection. The shell splits longer
+	// ones.
 	MaxSegment = 1352
-	// MinNetworkFIFO is the minimum Hello.FIFO at the boundaries of the network: a datagram or a chunk fits.
+	// MinNetworkFIFO is the minimum Hello.FIFO at the boundaries of the network. One datagram or chunk fits in
+	// it.
 	MinNetworkFIFO = 256
-	// metaFIFO limits the pending words of metadata in each direction.
+	// metaFIFO is the maximum number of pending metadata words in each direction.
 	metaFIFO = 32
-	// maxStream limits the bytes before tlast of a datagram without a length: a length has 16 bits.
+	// maxStream limits the number of bytes before tlast in a datagram whose metadata has no length: a length
+	// has 16 bits.
 	maxStream = 1 << 16
 )
 
-// linesOf returns the number of lines of a datagram.
+// linesOf returns the number of lines in a datagram of the given length.
 func linesOf(bytes int) int { return (bytes + lineLen - 1) / lineLen }
 
-// Datagram is a datagram to or from the role, or a chunk of a TCP connection.
+// Datagram is a datagram to or from the role, or a chunk of data on a TCP connection.
 type Datagram struct {
-	// Rank is the other rank, negative if the address belongs to no rank. Port is its UDP or TCP port.
+	// Rank is the other rank, or negative if the address does not belong to a rank. Port is the other rank's
+	// UDP or TCP port.
 	Rank int
 	Port uint16
 	// Own is the role's TCP port.
@@ -40,7 +44,7 @@ type Datagram struct {
 	Bytes []byte
 }
 
-// meta is the metadata of a datagram, NetworkMeta in cFDK: dst_rank, dst_port, src_rank, src_port, len.
+// meta is the metadata of a datagram, called NetworkMeta in cFDK: dst_rank, dst_port, src_rank, src_port, len.
 type meta struct {
 	data  uint64
 	cycle uint64
@@ -51,12 +55,12 @@ func (m meta) dstPort() uint16 { return portOf(uint16(m.data >> 8)) }
 func (m meta) srcPort() uint16 { return portOf(uint16(m.data >> 32)) }
 func (m meta) length() int     { return int(uint16(m.data >> 48)) }
 
-// packMeta encodes metadata as tdata.
+// packMeta encodes metadata as a value of tdata.
 func packMeta(dstRank int, dstPort uint16, srcRank int, srcPort uint16, length int) uint64 {
 	return uint64(uint8(dstRank)) | uint64(dstPort)<<8 | uint64(uint8(srcRank))<<24 | uint64(srcPort)<<32 | uint64(uint16(length))<<48
 }
 
-// portOf returns the port in metadata: as in the shell, 0 means the first one.
+// portOf returns the port that metadata specifies. As in the shell, 0 stands for the first port.
 func portOf(p uint16) uint16 {
 	if p == 0 {
 		return protocol.Port
@@ -64,16 +68,16 @@ func portOf(p uint16) uint16 {
 	return p
 }
 
-// Network is the shell's side of the role's network streams.
+// Network implements the shell's side of the role's network streams.
 type Network struct {
 	rank  int
-	ports []uint16 // UDP, by rank
+	ports []uint16 // UDP ports, indexed by rank
 
 	udp, tcp streams
-	// pending are the records of the next step.
+	// pending contains the records to send in the next step.
 	pending []Record
 	depth   uint32 // Hello.FIFO
-	// room is the number of bytes that the connections can take.
+	// room is the number of bytes that the TCP connections can accept.
 	room int
 
 	cycle, moved uint64
@@ -82,41 +86,43 @@ type Network struct {
 	findings
 }
 
-// streams is the state of the streams of UDP or of TCP.
+// streams is the state of the UDP streams or of the TCP streams.
 type streams struct {
-	// kind is the offset of the kinds of these streams. most is the length of the longest datagram passed to
-	// the role. The shell splits data longer than split.
+	// kind is the offset of the kinds of these streams. most is the maximum length of a datagram passed to the
+	// role. The shell splits data that is longer than split.
 	kind        Kind
 	most, split int
 
-	// open is the value of poROL_Nrc_Udp_Rx_ports since cycle changed: bit n opens port protocol.Port + n.
+	// open is the value of poROL_Nrc_Udp_Rx_ports since the cycle changed. Bit n opens port protocol.Port + n.
 	open    uint32
 	changed uint64
 
-	// Records held by the simulator, and pending ones.
+	// held describes the records that the simulator holds; newLines and newMetas count the pending ones.
 	held               Held
 	newLines, newMetas uint32
-	// granted is the number of lines that the role may transfer in the step.
+	// granted is the number of lines that the role may transfer in the current step.
 	granted uint32
 
-	// Transfers from the role: metadata without lines, and lines without metadata.
+	// Transfers from the role that are still incomplete: queued has metadata without lines, early has lines
+	// without metadata.
 	queued []meta
 	early  []early
-	// The datagram in progress: its metadata, the number of bytes received, and the bytes not sent yet.
+	// State of the datagram in progress: its metadata, the number of bytes received, and the bytes not yet
+	// sent.
 	busy    bool
 	current meta
 	come    int
-	refused string // why the datagram is dropped, or empty
+	refused string // reason why the datagram is dropped, or empty
 	partial []byte
 
-	// sent are the datagrams of the last result, stored in arena.
+	// sent contains the datagrams completed in the last result. Their bytes are in arena.
 	sent  []Datagram
 	arena []byte
 	stats state.Datagrams
 }
 
-// NewNetwork returns the network of a rank. ports are the UDP ports of all ranks. The rank's own port must be
-// one that a shell can open.
+// NewNetwork returns the Network of a rank. ports contains the UDP ports of all ranks. The rank's own port must
+// be one that a shell can open.
 func NewNetwork(rank int, ports []uint16) *Network {
 	return &Network{
 		rank: rank, ports: ports,
@@ -125,10 +131,10 @@ func NewNetwork(rank int, ports []uint16) *Network {
 	}
 }
 
-// Room reports whether Deliver may be called.
+// Room reports whether there is room for another datagram, so that Deliver may be called.
 func (n *Network) Room() bool { return n.hasRoom(&n.udp) }
 
-// RoomTCP reports whether DeliverTCP may be called.
+// RoomTCP reports whether there is room for another chunk, so that DeliverTCP may be called.
 func (n *Network) RoomTCP() bool { return n.hasRoom(&n.tcp) }
 
 func (n *Network) hasRoom(s *streams) bool {
@@ -137,7 +143,8 @@ func (n *Network) hasRoom(s *streams) bool {
 		s.held.Feedbacks+s.newMetas < metaFIFO && len(n.pending)+1+most <= MaxRecords
 }
 
-// Deliver passes a datagram to the role in the next step. It returns false if the shell would drop it.
+// Deliver passes a datagram to the role in the next step. If the shell would drop the datagram, Deliver returns
+// false.
 func (n *Network) Deliver(d Datagram) bool {
 	switch {
 	case d.Rank < 0:
@@ -155,10 +162,10 @@ func (n *Network) Deliver(d Datagram) bool {
 	return true
 }
 
-// DeliverTCP passes a chunk of 1 to MaxChunk bytes of a connection to the role in the next step.
+// DeliverTCP passes a chunk of 1 to MaxChunk bytes from a TCP connection to the role in the next step.
 func (n *Network) DeliverTCP(d Datagram) { n.hand(&n.tcp, d) }
 
-// hand appends the records of a datagram to pending.
+// hand appends the records that represent a datagram to pending.
 func (n *Network) hand(s *streams, d Datagram) {
 	s.stats.Received++
 	s.newMetas++
@@ -176,16 +183,16 @@ func (n *Network) hand(s *streams, d Datagram) {
 	}
 }
 
-// keepOf returns the tkeep of a line with the given number of bytes.
+// keepOf returns tkeep for a line that contains the given number of bytes.
 func keepOf(bytes int) uint8 { return uint8(1<<bytes - 1) }
 
 // isOpen reports whether the role's port is open.
 func (n *Network) isOpen() bool { return n.udp.open>>(n.ports[n.rank]-protocol.Port)&1 == 1 }
 
-// AllowTCP sets the number of bytes that the connections can take from the role in the next step.
+// AllowTCP sets the number of bytes from the role that the TCP connections can accept in the next step.
 func (n *Network) AllowTCP(bytes int) { n.room = bytes }
 
-// PortsTCP returns the TCP ports opened by the role: bit n is port protocol.Port + n.
+// PortsTCP returns the TCP ports that the role has opened: bit n stands for port protocol.Port + n.
 func (n *Network) PortsTCP() uint32 { return n.tcp.open }
 
 // Fill sets the records and limits of a step. lines is the simulator's Hello.FIFO. The error is always nil.
@@ -205,13 +212,13 @@ func (n *Network) Fill(s *Step, lines uint32) error {
 	return nil
 }
 
-// handed records that pending records were passed to the simulator.
+// handed records that the pending records have been passed to the simulator.
 func (s *streams) handed() {
 	s.held.Lines, s.held.Feedbacks = s.held.Lines+s.newLines, s.held.Feedbacks+s.newMetas
 	s.newLines, s.newMetas, s.granted = 0, 0, 0
 }
 
-// Advance processes the result of a step. The error is a *FaultError, reported once, or ErrFrame.
+// Advance processes the result of a step. It returns ErrFrame, or a *FaultError, which is reported only once.
 func (n *Network) Advance(r *Result) error {
 	before := n.cycle
 	if r.Cycle < before {
@@ -285,13 +292,13 @@ func (n *Network) take(s *streams, r Record, at uint64) error {
 	return nil
 }
 
-// name returns the name of a stream, given its kind in UDP.
+// name returns the name of a stream. kind is the kind of the corresponding UDP stream.
 func (s *streams) name(kind Kind) string { return BoundaryTCP.stream(s.kind + kind) }
 
-// isTCP reports whether these are the TCP streams.
+// isTCP reports whether s are the TCP streams.
 func (s *streams) isTCP() bool { return s.kind == KindTCP }
 
-// unit returns the unit that the streams carry, for texts.
+// unit returns the word for the unit of data on these streams, for use in messages.
 func (s *streams) unit() string {
 	if s.isTCP() {
 		return "chunk"
@@ -299,7 +306,7 @@ func (s *streams) unit() string {
 	return "datagram"
 }
 
-// context describes the datagram in progress, for the text of a fault.
+// context describes the datagram in progress, for the message of a fault.
 func (s *streams) context() string {
 	if !s.busy {
 		return ""
@@ -308,7 +315,7 @@ func (s *streams) context() string {
 		s.current.cycle)
 }
 
-// begin begins the datagram of the oldest metadata.
+// begin starts to process the datagram described by the oldest metadata.
 func (n *Network) begin(s *streams) {
 	m := s.queued[0]
 	s.queued = s.queued[:copy(s.queued, s.queued[1:])]
@@ -318,7 +325,7 @@ func (n *Network) begin(s *streams) {
 		s.refused = fmt.Sprintf("dst_rank is %d: the cluster has ranks 0 to %d", rank, len(n.ports)-1)
 	case rank == n.rank:
 		s.refused = fmt.Sprintf("dst_rank is %d, the role's own rank", rank)
-	case s.isTCP(): // a connection may use any ports
+	case s.isTCP(): // a connection may use any port
 	case m.dstPort() != n.ports[rank]:
 		s.refused = fmt.Sprintf("dst_port is %d: rank %d is at port %d", m.dstPort(), rank, n.ports[rank])
 	case m.srcPort() != n.ports[n.rank]:
@@ -331,14 +338,14 @@ func (n *Network) begin(s *streams) {
 	}
 }
 
-// collect processes a line of a datagram.
+// collect processes one line of a datagram.
 func (n *Network) collect(s *streams, r Record, at uint64) *FaultError {
 	if !s.busy {
 		n.begin(s)
 	}
 	length, bytes := s.current.length(), bits.Len8(r.Keep)
 	s.come += bytes
-	// For a chunk with a len, the shell ignores tlast, unless it drops the chunk.
+	// If a chunk has a len, the shell ignores tlast, unless it drops the chunk.
 	tlast := r.Last && (!s.isTCP() || length == 0 || s.refused != "")
 	last := tlast || length > 0 && s.come >= length
 	problem, signal := "", "tkeep"
@@ -382,21 +389,22 @@ func (s *streams) emit() {
 	s.stats.Sent++
 }
 
-// Sent returns the datagrams completed in the last step, in order. They are valid until the next Advance.
+// Sent returns the datagrams that were completed in the last step, in order. They are valid until the next call
+// of Advance.
 func (n *Network) Sent() []Datagram { return n.udp.sent }
 
-// SentTCP returns the chunks completed in the last step, like Sent. Their total length is within the limit of
-// AllowTCP.
+// SentTCP returns the chunks that were completed in the last step. They are valid as long as the result of
+// Sent. Their total length does not exceed the limit set by AllowTCP.
 func (n *Network) SentTCP() []Datagram { return n.tcp.sent }
 
-// Refusal returns the reason for the last drop of a datagram or chunk of the role, such as an unknown rank or
+// Refusal returns the reason why a datagram or chunk from the role was last dropped, such as an unknown rank or
 // port, or nil.
 func (n *Network) Refusal() *FaultError { return n.refusal }
 
-// Stats returns counters of datagrams.
+// Stats returns the counters for datagrams.
 func (n *Network) Stats() state.Datagrams { return n.udp.stats }
 
-// TCPStats returns counters of chunks.
+// TCPStats returns the counters for chunks.
 func (n *Network) TCPStats() state.Chunks {
 	return state.Chunks{Received: n.tcp.stats.Received, Sent: n.tcp.stats.Sent, Refused: n.tcp.stats.Refused}
 }
@@ -404,8 +412,8 @@ func (n *Network) TCPStats() state.Chunks {
 // Faulty reports whether the role has broken the rules of its interface.
 func (n *Network) Faulty() bool { return n.fault != nil }
 
-// Overdue reports whether the role has delayed a datagram for the given number of cycles, and since which
-// cycle.
+// Overdue reports whether the role has been delaying a datagram for at least the given number of cycles, and
+// since which cycle.
 func (n *Network) Overdue(cycles uint64) (since uint64, ok bool) {
 	if w := n.Wait(); n.fault == nil && w.Signal != "" {
 		return w.Since, n.cycle-w.Since >= cycles
@@ -420,10 +428,10 @@ func (s *streams) between() bool {
 	return !s.busy && len(s.queued) == 0 && len(s.early) == 0 && s.held.Lines == 0 && s.held.Feedbacks == 0
 }
 
-// Cycle returns the last cycle reported by the simulator.
+// Cycle returns the most recent cycle reported by the simulator.
 func (n *Network) Cycle() uint64 { return n.cycle }
 
-// Wait returns the event that the exchange waits for.
+// Wait describes what the exchange with the simulator is waiting for.
 func (n *Network) Wait() Wait {
 	if n.fault != nil {
 		return Wait{n.fault.Signal, n.fault.Cycle, n.fault.Problem}
@@ -440,8 +448,8 @@ func (n *Network) Wait() Wait {
 	return Wait{Since: n.moved, Text: "no datagram is in progress"}
 }
 
-// wait returns the event that the streams wait for. moved is the cycle of the last transfer, used if the start
-// of the wait is not known. The text is empty if they wait for nothing.
+// wait describes what the streams are waiting for. Its Text is empty if they are not waiting. moved is the
+// cycle of the last transfer, which is used if the start of the wait is unknown.
 func (s *streams) wait(moved uint64) Wait {
 	since := &s.held.Since
 	switch {

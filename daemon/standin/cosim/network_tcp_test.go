@@ -11,7 +11,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// tcpOf returns the transfers on the TCP streams.
+// tcpOf returns the same transfers on the TCP streams.
 func tcpOf(transfers []Record) []Record {
 	tcp := append([]Record(nil), transfers...)
 	for i := range tcp {
@@ -20,12 +20,12 @@ func tcpOf(transfers []Record) []Record {
 	return tcp
 }
 
-// chunkTo returns the metadata of a chunk to a port of a rank.
+// chunkTo returns the metadata of a chunk sent to a port of a rank.
 func chunkTo(rank int, port, own uint16, length int) Record {
 	return Record{Kind: KindOutMeta, Data: packMeta(rank, port, 1, own, length)}
 }
 
-// TestTCPReceives checks that a chunk reaches the role with the two ports of its connection, like from the
+// TestTCPReceives checks that a chunk reaches the role with both ports of its connection, as it does from the
 // shell.
 func TestTCPReceives(t *testing.T) {
 	for _, n := range []int{1, 8, 9, 1352, MaxChunk} {
@@ -57,7 +57,8 @@ func TestTCPReceives(t *testing.T) {
 	}
 }
 
-// TestTCPRoom checks that a role that takes no chunks is given no more than fit, and its datagrams as before.
+// TestTCPRoom checks that a role that accepts no chunks is given no more of them than fit, and still gets its
+// datagrams.
 func TestTCPRoom(t *testing.T) {
 	b := newNetBench(t)
 	if err := b.step(); err != nil {
@@ -83,7 +84,7 @@ func TestTCPRoom(t *testing.T) {
 func TestTCPSends(t *testing.T) {
 	long := payloadOf(3000)
 	tlastWithin := linesFrom(payloadOf(40))
-	tlastWithin[1].Last = true // the shell does not read it
+	tlastWithin[1].Last = true // the shell ignores this tlast
 	noTlast := linesFrom(payloadOf(3000))
 	for i := range noTlast {
 		noTlast[i].Last = false
@@ -124,7 +125,7 @@ func TestTCPSends(t *testing.T) {
 	}
 }
 
-// TestTCPEndless checks that endless lines are no fault on TCP: they are sent in segments.
+// TestTCPEndless checks that an endless sequence of lines is not a fault on TCP, but is sent in segments.
 func TestTCPEndless(t *testing.T) {
 	b := newNetBench(t)
 	if err := b.step(tcpOf([]Record{chunkTo(2, 40000, 0, 0)})...); err != nil {
@@ -145,7 +146,7 @@ func TestTCPEndless(t *testing.T) {
 	}
 }
 
-// TestTCPStalls checks that the role keeps chunks that the connections cannot take.
+// TestTCPStalls checks that chunks that the connections cannot accept stay with the role.
 func TestTCPStalls(t *testing.T) {
 	b := newNetBench(t)
 	b.room = MaxSegment + 16
@@ -173,7 +174,7 @@ func TestTCPStalls(t *testing.T) {
 	}
 }
 
-// TestTCPRefuses checks that a chunk to an unknown rank is dropped, up to its tlast or len.
+// TestTCPRefuses checks that a chunk to an unknown rank is dropped up to its tlast or len.
 func TestTCPRefuses(t *testing.T) {
 	for _, tt := range []struct {
 		text string
@@ -198,7 +199,7 @@ func TestTCPRefuses(t *testing.T) {
 	}
 }
 
-// TestTCPFindings checks that faults and waits have the names of TCP's signals.
+// TestTCPFindings checks that faults and waits on TCP are reported with the names of the TCP signals.
 func TestTCPFindings(t *testing.T) {
 	line := func(keep uint8, last bool) Record { return Record{Kind: KindOutData, Keep: keep, Last: last} }
 	for want, transfers := range map[string][]Record{
@@ -244,7 +245,7 @@ func TestTCPFindings(t *testing.T) {
 			t.Errorf("%+v, want %+v", w, tt.want)
 		}
 	}
-	// A role with TCP only has no closed port.
+	// A role that uses only TCP has no closed port.
 	b := newNetBench(t)
 	if err := b.step(Record{Kind: KindPorts}, Record{Kind: KindTCP + KindPorts, Data: 5}); err != nil ||
 		b.network.PortsTCP() != 5 {

@@ -12,18 +12,18 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// netBench plays a simulator with the role of rank 1 of 3.
+// netBench plays a simulator whose role is rank 1 of 3.
 type netBench struct {
 	t       *testing.T
 	network *Network
-	got     []Record // records to the role
-	sent    [][]byte // datagrams from the role
+	got     []Record // records passed to the role
+	sent    [][]byte // datagrams sent by the role
 	to      []int
 	cycle   uint64
 	since   [kinds]uint64
-	held    [2]uint32 // lines and metadata that the role does not take
+	held    [2]uint32 // lines and metadata that the role has not accepted
 	tcp     Held      // the same for TCP
-	room    int       // of the connections
+	room    int       // number of bytes that the connections can accept
 	last    Step
 	chunks  []Datagram
 }
@@ -37,7 +37,7 @@ func newNetBench(t *testing.T) *netBench {
 	return b
 }
 
-// step makes the role's transfers, one per cycle.
+// step performs transfers from the role, one in each cycle.
 func (b *netBench) step(transfers ...Record) error {
 	b.t.Helper()
 	s := &b.last
@@ -62,7 +62,8 @@ func (b *netBench) step(transfers ...Record) error {
 	return err
 }
 
-// metaTo returns the metadata of a datagram to a rank. Port 0 means 2718; rank 2 has another port.
+// metaTo returns the metadata of a datagram to a rank. It uses port 0, which stands for 2718, unless the rank
+// has another port, as rank 2 does.
 func metaTo(rank int, length int) Record {
 	port := uint16(0)
 	if rank == 2 {
@@ -71,7 +72,7 @@ func metaTo(rank int, length int) Record {
 	return Record{Kind: KindOutMeta, Data: packMeta(rank, port, 1, 0, length)}
 }
 
-// linesFrom returns the lines of a datagram, the last one with tlast.
+// linesFrom returns the lines of a datagram. tlast is set on the last line.
 func linesFrom(payload []byte) (records []Record) {
 	for len(payload) > 0 {
 		var line [lineLen]byte
@@ -92,8 +93,8 @@ func payloadOf(n int) []byte {
 	return b
 }
 
-// TestNetworkReceives checks that a datagram reaches the role as from the deployed shell: its metadata, and its
-// bytes from bits 7-0 on.
+// TestNetworkReceives checks that a datagram reaches the role as from the deployed shell: with its metadata,
+// and with its first byte in bits 7-0.
 func TestNetworkReceives(t *testing.T) {
 	for _, n := range []int{1, 7, 8, 9, 32, 36, protocol.MaxDatagram, MaxDatagram} {
 		b := newNetBench(t)
@@ -135,7 +136,7 @@ func TestNetworkReceives(t *testing.T) {
 	}
 }
 
-// TestNetworkDrops checks that the role does not get datagrams that the deployed shell drops.
+// TestNetworkDrops checks that the role does not receive datagrams that the deployed shell would drop.
 func TestNetworkDrops(t *testing.T) {
 	b := newNetBench(t)
 	for _, d := range []Datagram{{Rank: -1, Bytes: payloadOf(32)}, {Rank: 0},
@@ -144,7 +145,7 @@ func TestNetworkDrops(t *testing.T) {
 			t.Errorf("%d bytes from rank %d are delivered", len(d.Bytes), d.Rank)
 		}
 	}
-	if err := b.step(Record{Kind: KindPorts, Data: 2}); err != nil { // another port
+	if err := b.step(Record{Kind: KindPorts, Data: 2}); err != nil { // opens another port
 		t.Fatal(err)
 	}
 	if b.network.Deliver(Datagram{Rank: 0, Bytes: payloadOf(32)}) {
@@ -162,7 +163,7 @@ func TestNetworkDrops(t *testing.T) {
 	}
 }
 
-// TestNetworkRoom checks that a role that takes nothing is given no more than fits.
+// TestNetworkRoom checks that a role that accepts nothing is not given more than fits.
 func TestNetworkRoom(t *testing.T) {
 	for _, n := range []int{8, protocol.MaxDatagram} {
 		b := newNetBench(t)
@@ -190,7 +191,7 @@ func TestNetworkRoom(t *testing.T) {
 
 func TestNetworkSends(t *testing.T) {
 	whole, long := payloadOf(protocol.MaxDatagram), payloadOf(MaxDatagram)
-	cut := linesFrom(payloadOf(40)) // terminated by len
+	cut := linesFrom(payloadOf(40)) // it ends after len bytes
 	for i := range cut {
 		cut[i].Last = false
 	}
@@ -243,8 +244,8 @@ func TestNetworkSends(t *testing.T) {
 	}
 }
 
-// TestNetworkRefuses checks that the role's datagrams to an unknown rank or port are dropped, and later ones
-// sent.
+// TestNetworkRefuses checks that the role's datagrams to an unknown rank or port are dropped, and that later
+// datagrams are sent.
 func TestNetworkRefuses(t *testing.T) {
 	for _, tt := range []struct {
 		text string
@@ -274,7 +275,8 @@ func TestNetworkRefuses(t *testing.T) {
 	}
 }
 
-// TestNetworkFaults checks that faults of a role are reported by signal and cycle, and stop the exchange.
+// TestNetworkFaults checks that a fault of a role is reported with the signal and the cycle, and stops the
+// exchange.
 func TestNetworkFaults(t *testing.T) {
 	line := func(keep uint8, last bool) Record { return Record{Kind: KindOutData, Keep: keep, Last: last} }
 	endless := []Record{metaTo(2, 0)}
@@ -325,7 +327,7 @@ func TestNetworkFaults(t *testing.T) {
 	}
 }
 
-// TestNetworkWaits checks that waits of the exchange are described by signal and cycle.
+// TestNetworkWaits checks that a wait of the exchange is described by the signal and the cycle.
 func TestNetworkWaits(t *testing.T) {
 	waits := func(kind Kind) [kinds]uint64 {
 		since := never
@@ -372,7 +374,7 @@ func TestNetworkWaits(t *testing.T) {
 	}
 }
 
-// TestNetworkRefusesFrames checks that impossible results of a simulator are rejected.
+// TestNetworkRefusesFrames checks that impossible results from a simulator are rejected.
 func TestNetworkRefusesFrames(t *testing.T) {
 	many := make([]Record, metaFIFO+1)
 	for i := range many {
@@ -395,8 +397,8 @@ func TestNetworkRefusesFrames(t *testing.T) {
 	}
 }
 
-// FuzzNetworkEcho checks that a role that echoes its records returns each datagram, however its lines are
-// spread over steps.
+// FuzzNetworkEcho checks that a role that echoes its records returns each datagram, no matter how the lines are
+// distributed over steps.
 func FuzzNetworkEcho(f *testing.F) {
 	f.Add([]byte{1, 2, 3}, uint8(1), false)
 	f.Add(payloadOf(1416), uint8(7), true)
@@ -431,8 +433,8 @@ func FuzzNetworkEcho(f *testing.F) {
 	})
 }
 
-// FuzzNetworkResult checks that any result of a simulator is rejected, or yields a bounded number of datagrams
-// and chunks of bounded length.
+// FuzzNetworkResult checks that any result from a simulator is either rejected or yields a limited number of
+// datagrams and chunks of limited length.
 func FuzzNetworkResult(f *testing.F) {
 	f.Add(AppendResult(nil, BoundaryTCP,
 		&Result{Cycle: 5, Held: Held{Since: never}, TCP: nothingHeld,

@@ -8,15 +8,15 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// fifo is the number of lines of a role that can wait for their call: the depth of the FIFO between role and
-// engine in upstream's templates.
+// fifo is the number of lines from a role that can wait for the call to which they belong. It is the depth of
+// the FIFO between role and engine in upstream's templates.
 const fifo = 1 << 14
 
 // lineLen is the length of a line in bytes.
 const lineLen = 2 * protocol.WordLen
 
-// lastKeep is tkeep of a message's last line by the number of words in it, as the deployed engine sets it for a
-// datagram from a host. An FPGA that sends pads its messages to whole lines.
+// lastKeep is tkeep of a message's last line, indexed by the number of words in that line, as the deployed
+// engine sets it for a datagram from a host. An FPGA pads the messages that it sends to whole lines.
 var lastKeep = [3]uint8{0x00, 0x0f, 0xff}
 
 // Values of MPI_Feedback in upstream's wrapper.
@@ -25,15 +25,15 @@ const (
 	feedbackFail = 2
 )
 
-// Call is a call of the role.
+// Call is a call made by the role.
 type Call struct {
 	protocol.Call
-	// Words is the count: the length of an outgoing message, or of the buffer for an incoming one. Rank is the
-	// other rank.
+	// Words is the call's count: the length of an outgoing message, or the length of the buffer for an incoming
+	// one. Rank is the other rank.
 	Words, Rank uint32
-	// Cycle is the cycle of the transfer.
+	// Cycle is the cycle in which the call was transferred.
 	Cycle uint64
-	// during describes a call that was in progress at the time, or is empty.
+	// during describes the call that was in progress when this one was transferred, or is empty.
 	during string
 }
 
@@ -48,16 +48,16 @@ func (c Call) String() string {
 	return fmt.Sprintf("%v of %d words %s rank %d (cycle %d%s)", c.Call, c.Words, direction, c.Rank, c.Cycle, during)
 }
 
-// lines returns the number of lines of a message. As on deployed nodes, a message of 0 words has one.
+// lines returns the number of lines of a message. As on deployed nodes, a message of 0 words has one line.
 func lines(words uint32) uint32 { return max(1, words/2+words%2) }
 
-// FaultError reports a role that breaks the rules of its interface. The engine then waits forever, as a
-// deployed one does or may do.
+// FaultError reports that a role has broken the rules of its interface. The engine then waits forever, as a
+// deployed engine does or may do.
 type FaultError struct {
-	// Signal is the signal at fault, and Cycle the time of the fault.
+	// Signal is the signal at fault, and Cycle is the time of the fault.
 	Signal string
 	Cycle  uint64
-	// Problem describes the fault, and the correct behavior.
+	// Problem describes the fault and the correct behavior.
 	Problem string
 }
 
@@ -65,9 +65,9 @@ func (e *FaultError) Error() string {
 	return fmt.Sprintf("%s at cycle %d: %s", e.Signal, e.Cycle, e.Problem)
 }
 
-// Wait is an event that the exchange waits for.
+// Wait describes an event that the exchange with the simulator is waiting for.
 type Wait struct {
-	// Signal is the signal that delays the exchange, or empty if the network does.
+	// Signal is the signal that delays the exchange. It is empty if the network causes the delay.
 	Signal string
 	// Since is the cycle in which the wait began.
 	Since uint64
@@ -75,44 +75,44 @@ type Wait struct {
 	Text string
 }
 
-// phase is the phase of a call.
+// phase is the phase of the current call.
 type phase int
 
 const (
 	idle       phase = iota // no call
-	collecting              // collecting the lines of a send
-	asked                   // ready for the engine to execute the call
-	working                 // the engine executes it
-	answering               // sending the lines of a receive, and the feedback
-	faulty                  // permanent
+	collecting              // the role is sending the lines of a message
+	asked                   // the call is ready for the engine
+	working                 // the engine is executing the call
+	answering               // the role is receiving lines and the feedback
+	faulty                  // final: the role has broken a rule
 )
 
-// early is a line that arrived before its call.
+// early is a line that arrived before the call to which it belongs.
 type early struct {
 	record Record
 	cycle  uint64
 }
 
-// Port is the engine's side of the role's interface. Like the deployed engine, it has one call at a time; it
-// also stores the next call and its lines.
+// Port implements the engine's side of the role's interface. Like the deployed engine, it handles one call at a
+// time. It also stores the next call and its lines.
 type Port struct {
 	rank, size int
-	room       uint32 // longest message in words
-	buf        []byte // of the message
+	room       uint32 // maximum message length in words
+	buf        []byte // holds the message
 
 	phase  phase
 	call   Call
 	next   Call
-	queued bool // next is a pending call
+	queued bool // next contains a pending call
 	early  []early
-	// done is the number of lines of the message collected or handed over so far, of total.
+	// done is the number of lines of the message collected or handed over so far, out of total.
 	done, total uint32
-	words       uint32 // of the message being handed over
+	words       uint32 // length of the message being handed over
 	feedback    uint8
 
-	cycle uint64 // last one reported
+	cycle uint64 // the most recent one reported
 	moved uint64 // cycle of the last transfer on any stream
-	// lines and feedbacks are the numbers of records that the simulator holds for the role; since is
+	// lines and feedbacks are the numbers of records for the role that the simulator holds. since is
 	// Held.Since.
 	lines, feedbacks uint32
 	since            [kinds]uint64
@@ -120,7 +120,7 @@ type Port struct {
 	findings
 }
 
-// NewPort returns the port of a rank, for messages of up to words words. The length of buf must be Room(words).
+// NewPort returns the Port of a rank for messages of up to words words. buf must have length Room(words).
 func NewPort(rank, size int, words uint32, buf []byte) *Port {
 	p := &Port{rank: rank, size: size, room: words, buf: buf}
 	for i := range p.since {
@@ -129,7 +129,7 @@ func NewPort(rank, size int, words uint32, buf []byte) *Port {
 	return p
 }
 
-// feedbackFIFO limits the feedbacks pending in the simulator.
+// feedbackFIFO is the maximum number of feedbacks pending in the simulator.
 const feedbackFIFO = 8
 
 // Fill sets the records and limits of a step. lines is the simulator's Hello.FIFO. The error is a *FaultError.
@@ -167,9 +167,9 @@ func (p *Port) hand(s *Step, lines uint32) {
 	}
 }
 
-// finish ends a call that was answered.
+// finish ends a call after the role has received its feedback.
 func (p *Port) finish() error {
-	if p.feedback == feedbackFail && p.call.IsSend() { // the role sends the lines again
+	if p.feedback == feedbackFail && p.call.IsSend() { // the role sends its lines again
 		p.phase, p.done, p.total = collecting, 0, lines(p.call.Words)
 		return p.collectEarly()
 	}
@@ -181,7 +181,7 @@ func (p *Port) finish() error {
 	return p.begin(p.next)
 }
 
-// Advance processes the result of a step. The error is a *FaultError, reported once, or ErrFrame.
+// Advance processes the result of a step. It returns ErrFrame, or a *FaultError, which is reported only once.
 func (p *Port) Advance(s *Result) error {
 	before := p.cycle
 	if s.Cycle < before || s.Lines > p.lines || s.Feedbacks > p.feedbacks {
@@ -205,7 +205,7 @@ func (p *Port) Advance(s *Result) error {
 	return nil
 }
 
-// fail records a fault, which is permanent.
+// fail records a fault, after which the port never recovers.
 func (p *Port) fail(err error) error {
 	if f, ok := errors.AsType[*FaultError](err); ok {
 		p.phase, p.fault = faulty, f
@@ -243,7 +243,7 @@ func (p *Port) take(r Record, at uint64) error {
 	return nil
 }
 
-// context describes the role's position in its call on a stream, for the text of a fault.
+// context describes how far the role's current call has got on stream k, for the message of a fault.
 func (p *Port) context(k Kind) string {
 	switch {
 	case p.phase == idle:
@@ -254,7 +254,7 @@ func (p *Port) context(k Kind) string {
 	return fmt.Sprintf(", in %v", p.call)
 }
 
-// begin begins a call.
+// begin starts to process a call.
 func (p *Port) begin(c Call) error {
 	problem := ""
 	switch {
@@ -280,7 +280,7 @@ func (p *Port) begin(c Call) error {
 	return p.collectEarly()
 }
 
-// collectEarly collects lines that arrived before their call.
+// collectEarly collects lines that arrived before the call to which they belong.
 func (p *Port) collectEarly() error {
 	n := 0
 	for ; n < len(p.early) && p.phase == collecting; n++ {
@@ -292,7 +292,7 @@ func (p *Port) collectEarly() error {
 	return nil
 }
 
-// collect stores a line of a send.
+// collect stores one line of an outgoing message.
 func (p *Port) collect(r Record, at uint64) error {
 	last := p.done == p.total-1
 	faulty := func(signal, format string, args ...any) error {
@@ -320,7 +320,8 @@ func (p *Port) collect(r Record, at uint64) error {
 	return nil
 }
 
-// Next returns a call to be executed, once, and its message or the buffer for it.
+// Next returns a call to be executed, together with its message or the buffer for it. It returns each call only
+// once.
 func (p *Port) Next() (c Call, data []byte, ok bool) {
 	if p.phase != asked {
 		return c, nil, false
@@ -329,7 +330,7 @@ func (p *Port) Next() (c Call, data []byte, ok bool) {
 	return p.call, p.buf[:int(p.call.Words)*protocol.WordLen], true
 }
 
-// Sent completes a send. If it failed, the role sends the lines again.
+// Sent completes a send. If ok is false, the role sends the lines again.
 func (p *Port) Sent(ok bool) {
 	p.phase, p.total, p.done, p.feedback = answering, 0, 0, feedbackOK
 	if !ok {
@@ -340,19 +341,21 @@ func (p *Port) Sent(ok bool) {
 // Received completes a receive of words words, which the caller has written to the buffer returned by Next.
 func (p *Port) Received(words uint32) {
 	p.phase, p.words, p.total, p.done, p.feedback = answering, words, lines(words), 0, feedbackOK
-	clear(p.buf[int(words)*protocol.WordLen : int(p.total)*lineLen]) // the rest of the last line
+	clear(p.buf[int(words)*protocol.WordLen : int(p.total)*lineLen]) // clear the rest of the last line
 }
 
-// Retry makes Next return a failed receive again: the role waits for its lines.
+// Retry makes Next return a failed receive once more, since the role is still waiting for its lines.
 func (p *Port) Retry() { p.phase = asked }
 
-// Room returns the length of a port's buffer for messages of up to words words, rounded up to whole lines.
+// Room returns the length of the buffer that a Port needs for messages of up to words words. It is a multiple
+// of the length of a line.
 func Room(words uint32) int { return int(lines(words)) * lineLen }
 
 // Faulty reports whether the role has broken the rules of its interface.
 func (p *Port) Faulty() bool { return p.fault != nil }
 
-// Overdue reports whether the role has delayed a message for the given number of cycles, and since which cycle.
+// Overdue reports whether the role has been delaying a message for at least the given number of cycles, and
+// since which cycle.
 func (p *Port) Overdue(cycles uint64) (since uint64, ok bool) {
 	switch {
 	case p.phase == faulty:
@@ -372,17 +375,17 @@ func (p *Port) Overdue(cycles uint64) (since uint64, ok bool) {
 // Between reports whether no call is in progress.
 func (p *Port) Between() bool { return p.phase == idle && p.lines == 0 && p.feedbacks == 0 }
 
-// Cycle returns the last cycle reported by the simulator.
+// Cycle returns the most recent cycle reported by the simulator.
 func (p *Port) Cycle() uint64 { return p.cycle }
 
-// Wait returns the event that the exchange waits for.
+// Wait describes what the exchange with the simulator is waiting for.
 func (p *Port) Wait() Wait {
 	switch {
 	case p.fault != nil:
 		return Wait{p.fault.Signal, p.fault.Cycle, p.fault.Problem}
 	case p.since[KindIn] != Never:
 		text := "low, with a line offered"
-		if p.done >= p.lines { // not lines of an earlier call
+		if p.done >= p.lines { // the simulator holds no lines of an earlier call
 			text = fmt.Sprintf("low, with line %d of %d of %v offered", p.done-p.lines+1, p.total, p.call)
 		}
 		return Wait{KindIn.String() + "_tready", p.since[KindIn], text}

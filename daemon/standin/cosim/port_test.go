@@ -10,16 +10,16 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// never is Held.Since while no stream waits.
+// never is the value of Held.Since when no stream is waiting.
 var never = [kinds]uint64{Never, Never, Never, Never}
 
 // bench plays a simulator.
 type bench struct {
 	t    *testing.T
 	port *Port
-	// lines and feedbacks are the records that the role has not taken.
+	// lines and feedbacks contain the records that the role has not accepted yet.
 	lines, feedbacks []Record
-	handed           []Record // all lines passed to the role
+	handed           []Record // all lines that have been passed to the role
 	cycle            uint64
 	fifo             uint32
 	since            [kinds]uint64
@@ -29,7 +29,8 @@ func newBench(t *testing.T, words uint32) *bench {
 	return &bench{t: t, port: NewPort(1, 3, words, make([]byte, Room(words))), fifo: 4, since: never}
 }
 
-// step makes the role's transfers, one per cycle, and takes lines and feedbacks.
+// step performs transfers from the role, one in each cycle. The role accepts the given numbers of lines and
+// feedbacks.
 func (b *bench) step(lines, feedbacks int, transfers ...Record) error {
 	b.t.Helper()
 	var s Step
@@ -60,7 +61,7 @@ func call(c protocol.Call, words, rank uint32) Record {
 	return Record{Kind: KindCall, Keep: uint8(c), Data: uint64(words) | uint64(rank)<<32}
 }
 
-// message returns the lines of a message with the words 1, 2, 3…
+// message returns the lines of a message that consists of the words 1, 2, 3, …
 func message(words uint32) (records []Record) {
 	for i := range lines(words) {
 		r := Record{Kind: KindOut, Data: uint64(2*i+1) | uint64(2*i+2)<<32, Keep: 0xff, Last: i == lines(words)-1}
@@ -101,7 +102,7 @@ func TestPortSends(t *testing.T) {
 	}
 }
 
-// TestPortSendFails checks that a failed send is answered with FAIL, and that the role then sends the lines
+// TestPortSendFails checks that a failed send is answered with FAIL, and that the role may then send its lines
 // again.
 func TestPortSendFails(t *testing.T) {
 	b := newBench(t, 4)
@@ -117,8 +118,8 @@ func TestPortSendFails(t *testing.T) {
 	}
 }
 
-// TestPortLinesBeforeCall checks that lines that precede their call wait for it, as in the FIFO of a deployed
-// role.
+// TestPortLinesBeforeCall checks that lines that arrive before their call wait for it, as they do in the FIFO
+// of a deployed role.
 func TestPortLinesBeforeCall(t *testing.T) {
 	b := newBench(t, 4)
 	b.step(0, 0, message(3)...)
@@ -134,7 +135,7 @@ func TestPortLinesBeforeCall(t *testing.T) {
 // names both.
 func TestPortNamesCallsAtOnce(t *testing.T) {
 	b := newBench(t, 4)
-	b.step(0, 0, call(protocol.RecvInt, 4, 0), call(protocol.RecvInt, 4, 0)) // of a role that keeps valid set
+	b.step(0, 0, call(protocol.RecvInt, 4, 0), call(protocol.RecvInt, 4, 0)) // as from a role that keeps valid set
 	b.port.Next()
 	b.port.Received(4)
 	b.step(2, 1)
@@ -151,8 +152,8 @@ func TestPortNamesCallsAtOnce(t *testing.T) {
 	}
 }
 
-// TestPortQueuesCall checks that a second call waits for the end of the first, and that a third one is not
-// taken.
+// TestPortQueuesCall checks that a second call waits until the first one has ended, and that a third call is
+// not accepted.
 func TestPortQueuesCall(t *testing.T) {
 	b := newBench(t, 4)
 	b.step(0, 0, call(protocol.RecvInt, 4, 0), call(protocol.SendInt, 2, 2))
@@ -183,7 +184,7 @@ func TestPortReceives(t *testing.T) {
 			t.Fatalf("room of %d bytes", len(data))
 		}
 		for i := range data {
-			data[i] = 0xee // an earlier message
+			data[i] = 0xee // left over from an earlier message
 		}
 		for i := range words {
 			binary.LittleEndian.PutUint32(data[4*i:], i+1)
@@ -258,7 +259,7 @@ func TestPortFaults(t *testing.T) {
 		if w := b.port.Wait(); !b.port.Faulty() || w.Signal != tt.signal || w.Since != tt.cycle {
 			t.Errorf("%s: it waits for %+v", name, w)
 		}
-		// Nothing more is exchanged or reported.
+		// Nothing else is exchanged or reported.
 		if err := b.step(0, 0, message(2)...); err != nil {
 			t.Errorf("%s: then %v", name, err)
 		}
@@ -321,7 +322,7 @@ func TestPortRefusesAnswers(t *testing.T) {
 	}
 }
 
-// FuzzPort checks that the port rejects any transfers of a simulator, or stays within its limits.
+// FuzzPort checks that the port either rejects the transfers of a simulator or stays within its limits.
 func FuzzPort(f *testing.F) {
 	f.Add([]byte{0, 1, 4, 0, 1, 0xff, 0, 1, 0xff, 1, 2, 0})
 	f.Add([]byte{0, 0, 3, 0, 1, 0xff, 0, 1, 0x0f, 1, 2, 1})

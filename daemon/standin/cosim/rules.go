@@ -2,30 +2,31 @@ package cosim
 
 import "fmt"
 
-// Rule is a rule of AXI4-Stream that a role breaks. The simulator reports each rule once for each stream.
+// Rule is a rule of AXI4-Stream that a role can break. The simulator reports each rule at most once for each
+// stream.
 type Rule uint8
 
 const (
-	// RuleNone marks the record of a transfer.
+	// RuleNone is the Rule of a record that is a transfer.
 	RuleNone Rule = iota
-	// RuleKeepValid requires that valid stays 1 until ready is 1. Data is the cycle since which it was 1.
+	// RuleKeepValid requires valid to stay 1 until ready is 1. Data is the cycle since which valid had been 1.
 	RuleKeepValid
-	// RuleStable requires that data, keep and last do not change until ready is 1. Data, Keep and Last have the
-	// changed bits.
+	// RuleStable requires data, keep and last not to change until ready is 1. Data, Keep and Last contain the
+	// bits that changed.
 	RuleStable
-	// RuleDefined requires that valid is 0 or 1, and that data, keep, last and ready are while valid is 1. Data,
-	// Keep and Last have the undefined bits; if they are 0, the signal is valid, or ready on a stream to the
-	// role.
+	// RuleDefined requires valid to be 0 or 1 and, while valid is 1, data, keep, last and ready to be 0 or 1 as
+	// well. Data, Keep and Last contain the undefined bits. If they are all 0, the undefined signal is valid
+	// or, on a stream to the role, ready.
 	RuleDefined
-	// RuleIndependent requires that valid does not wait for ready. Data is the cycle in which ready was set. The
-	// simulator reports it if valid came within 16 cycles of ready after each of 4 holds of ready, of different
-	// lengths, and never during a hold. Such a role still exchanges messages with an engine whose ready does not
-	// wait for valid.
+	// RuleIndependent requires valid not to wait for ready. Data is the cycle in which ready was set. The
+	// simulator holds ready low 4 times, each time for a different number of cycles. It reports a broken rule
+	// if valid never came during such a hold but always within 16 cycles of ready afterwards. A role that
+	// breaks this rule can still exchange messages with an engine whose ready does not wait for valid.
 	RuleIndependent
 	rules
 )
 
-// appliesTo reports whether a role can break the rule on a stream.
+// appliesTo reports whether a role can break rule r on stream k.
 func (r Rule) appliesTo(k Kind) bool {
 	switch k &^ KindTCP {
 	case KindCall, KindOut:
@@ -39,15 +40,15 @@ func (r Rule) appliesTo(k Kind) bool {
 // findings are faults of a role that do not stop the exchange.
 type findings []*FaultError
 
-// Findings returns the findings since the last call.
+// Findings returns the findings recorded since the previous call.
 func (f *findings) Findings() []*FaultError {
 	list := *f
 	*f = nil
 	return list
 }
 
-// broken returns the fault of a broken rule's record. context describes the call or datagram. For
-// RuleIndependent it records a finding and returns nil.
+// broken returns the fault that a record reports. context describes the current call or datagram. For
+// RuleIndependent, broken records a finding instead and returns nil.
 func (f *findings) broken(b Boundary, r Record, at uint64, context string) *FaultError {
 	signal, problem := ruleProblem(b, r)
 	fault := &FaultError{b.signal(r.Kind, signal), at, problem + context}
@@ -58,7 +59,8 @@ func (f *findings) broken(b Boundary, r Record, at uint64, context string) *Faul
 	return fault
 }
 
-// ruleProblem returns the signal at fault in a broken rule's record, and a description.
+// ruleProblem returns the signal at fault, and a description of the fault, for a record that reports a broken
+// rule.
 func ruleProblem(b Boundary, r Record) (signal, problem string) {
 	signal = changedSignal(b, r)
 	switch {
@@ -77,9 +79,9 @@ func ruleProblem(b Boundary, r Record) (signal, problem string) {
 	return signal, "neither 0 nor 1 while tvalid is 1" + bitsOf(b, r)
 }
 
-// changedSignal returns the signal whose bits are set in a record, or "".
+// changedSignal returns the signal whose bits are set in a record, or "" if there is none.
 func changedSignal(b Boundary, r Record) string {
-	isCall := !b.Network() && r.Kind == KindCall // with the number in Keep
+	isCall := !b.Network() && r.Kind == KindCall // its number is in Keep
 	switch {
 	case r.Data != 0 || isCall && r.Keep != 0:
 		return "tdata"
@@ -91,7 +93,7 @@ func changedSignal(b Boundary, r Record) string {
 	return ""
 }
 
-// bitsOf describes the bits of a record.
+// bitsOf describes the bits that are set in a record.
 func bitsOf(b Boundary, r Record) string {
 	if !b.Network() && r.Kind == KindCall {
 		switch {
@@ -111,11 +113,11 @@ func bitsOf(b Boundary, r Record) string {
 	return ""
 }
 
-// upper maps signal names to their upper-case form, used for metadata.
+// upper maps the names of signals to upper case, which is used for the streams of metadata.
 var upper = map[string]string{"tvalid": "TVALID", "tready": "TREADY", "tdata": "TDATA", "tkeep": "TKEEP",
 	"tlast": "TLAST"}
 
-// signal returns the name of a stream's signal. The signals of metadata are in upper case.
+// signal returns the full name of a stream's signal. Signals of metadata streams are in upper case.
 func (b Boundary) signal(k Kind, name string) string {
 	if kind := k &^ KindTCP; b.Network() && (kind == KindOutMeta || kind == KindInMeta) {
 		name = upper[name]

@@ -57,8 +57,8 @@ func TestPortRules(t *testing.T) {
 	}
 }
 
-// TestPortIndependentValid checks that a role whose valid waits for ready exchanges messages, and is reported
-// once.
+// TestPortIndependentValid checks that a role whose valid waits for ready can exchange messages, and is
+// reported once.
 func TestPortIndependentValid(t *testing.T) {
 	b := newBench(t, 6)
 	records := append([]Record{call(protocol.SendInt, 2, 0), {Kind: KindOut, Rule: RuleIndependent, Data: 1}},

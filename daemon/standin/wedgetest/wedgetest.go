@@ -1,7 +1,7 @@
-// Package wedgetest fails a test if a stand-in received packets that would wedge a deployed FPGA, or corrupt
-// the data that it receives. A stand-in detects such packets by the rules that handshake's tests check against
-// the model of the MPE. Tests that send such packets on purpose, or duplicate packets in the network, do not
-// use it.
+// Package wedgetest fails a test in which a stand-in receives packets that would wedge a deployed FPGA or
+// corrupt the data that it receives. A stand-in detects such packets by rules that the tests of package
+// handshake check against the model of the MPE. Tests that send such packets on purpose, or that duplicate
+// packets in the network, do not use it.
 package wedgetest
 
 import (
@@ -25,8 +25,8 @@ func Check(t testing.TB, e *mpe.Engine) {
 	})
 }
 
-// Log returns a logger for a daemon. It writes to log, which may be nil, and fails the test if a stand-in of
-// the daemon detects such packets.
+// Log returns a logger for a daemon. The logger writes to log, which may be nil, and fails the test if a
+// stand-in of the daemon detects such packets.
 func Log(t testing.TB, log *zap.Logger) *zap.Logger {
 	core := zapcore.Core(judge{t})
 	if log != nil {
@@ -35,7 +35,7 @@ func Log(t testing.TB, log *zap.Logger) *zap.Logger {
 	return zap.New(core)
 }
 
-// judge is a log that fails a test.
+// judge is a log core that fails a test.
 type judge struct{ t testing.TB }
 
 func (judge) Enabled(l zapcore.Level) bool        { return l >= zapcore.ErrorLevel }

@@ -10,24 +10,24 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// maxCycles limits the cycles that are reported.
+// maxCycles is the maximum number of cycles that are reported.
 const maxCycles = 8
 
-// Cycle is a sequence of ranks in which each waits for the next, and the last for the first. It is a deadlock
-// unless one of them has another operation pending.
+// Cycle is a sequence of ranks in which each rank waits for the next one, and the last rank waits for the
+// first. It is a deadlock unless one of the ranks has another operation pending.
 type Cycle struct {
 	Ranks []int `json:"ranks"`
-	// Seconds is the age of the cycle: that of its youngest wait.
+	// Seconds is the age of the cycle, which is the age of its youngest wait.
 	Seconds float64 `json:"age_seconds"`
-	// Text describes the cycle, without its age.
+	// Text describes the cycle without its age.
 	Text string `json:"text"`
 }
 
-// cycles returns the cycles of waits, and marks the waits in them. It ignores brief waits, receives from any
-// source, which any other rank may complete, and sends whose call has ended, which block nothing. A receive
-// that has cleared the message its peer wants to send waits for packets, not for another call, and is ignored
-// as well. Each strongly connected component of the graph yields one cycle, a shortest one through its oldest
-// wait.
+// cycles returns the cycles in ws and marks the waits that are part of one. It ignores waits that cannot
+// contribute to a deadlock: brief waits; receives from any source, which any other rank may complete; sends
+// whose call has ended, which block nothing; and receives that have cleared the peer to send, which wait for
+// packets and not for another call. For each strongly connected component of the graph, it returns one cycle:
+// the shortest one through the component's oldest wait.
 func cycles(ws []Wait) []Cycle {
 	asks := make(map[pair]bool)
 	for i := range ws {
@@ -53,13 +53,13 @@ func cycles(ws []Wait) []Cycle {
 	}
 	found := []Cycle{}
 	part := g.Parts()
-	done := make(map[int]bool) // by part
+	done := make(map[int]bool) // indexed by component
 	for i := range ws {        // oldest first
 		w := &ws[i]
 		if len(found) == maxCycles {
 			break
 		}
-		// A way back exists only within a component.
+		// A path back exists only if both ranks are in the same component.
 		if !blocks(w) || part[w.Rank] != part[w.Peer] || done[part[w.Rank]] {
 			continue
 		}
@@ -69,15 +69,15 @@ func cycles(ws []Wait) []Cycle {
 	return found
 }
 
-// blocks reports whether the rank continues only after an action of its peer.
+// blocks reports whether the rank cannot continue before its peer acts.
 func (w *Wait) blocks() bool { return w.Peer != AnyRank && w.Age() != Brief && !w.Cancelled }
 
-// closed returns the cycle of ranks, and marks its waits.
+// closed returns the cycle that consists of ranks, and marks its waits.
 func closed(ranks []int, edges map[pair][]*Wait) Cycle {
 	c := Cycle{Ranks: ranks, Seconds: math.Inf(1), Text: cycleText(ranks)}
 	for i, rank := range ranks {
 		edge := edges[pair{rank, ranks[(i+1)%len(ranks)]}]
-		c.Seconds = min(c.Seconds, edge[0].Seconds) // the oldest of its pair
+		c.Seconds = min(c.Seconds, edge[0].Seconds) // the oldest wait between the two ranks
 		for _, w := range edge {
 			w.InCycle = true
 		}
@@ -100,5 +100,5 @@ func cycleText(ranks []int) string {
 	return b.String()
 }
 
-// maxCycleText limits the ranks in the text of a cycle, in addition to the last.
+// maxCycleText is the maximum number of ranks, not counting the last one, in the text of a cycle.
 const maxCycleText = 8

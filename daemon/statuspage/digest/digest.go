@@ -10,42 +10,43 @@ import (
 // AnyRank is the Peer of a receive from any source.
 const AnyRank = -1
 
-// Digest is a status prepared for display. It refers to the status, which must not change.
+// Digest is a status prepared for display. It shares memory with the status, which must not be modified.
 type Digest struct {
-	// Doubtful is set if the status may be incomplete or wrong; Problems has the details.
+	// Doubtful is set if the status may be incomplete or wrong. Problems then contains the details.
 	Doubtful bool `json:"doubtful,omitempty"`
-	// Waits are the operations that wait, oldest first.
+	// Waits lists the waiting operations, oldest first.
 	Waits []Wait `json:"waits"`
-	// Cycles are cycles of ranks that wait for each other.
+	// Cycles lists cycles of ranks that wait for each other.
 	Cycles []Cycle `json:"cycles"`
-	// Problems are sorted by severity, failures first.
+	// Problems is sorted by severity, with failures first.
 	Problems []Problem `json:"problems"`
-	// Hosts and StandIns count the local ranks by role.
+	// Hosts and StandIns are the numbers of local ranks with these roles.
 	Hosts    int `json:"hosts"`
 	StandIns int `json:"stand_ins"`
-	// Ranks are the local ranks in rank order.
+	// Ranks lists the local ranks in rank order.
 	Ranks []Rank `json:"ranks"`
-	// Peers has an entry for each pair of a local rank and a peer, in rank order.
+	// Peers has an entry for each local rank and each of its peers, in rank order.
 	Peers []Peer `json:"peers"`
-	// Total is the sum of the local ranks' rates.
+	// Total is the sum of the rates of all local ranks.
 	Total Rates `json:"total"`
-	// Posted and Unexpected are the sums of the local ranks' queues.
+	// Posted and Unexpected are the total lengths of the local ranks' queues.
 	Posted     int `json:"posted"`
 	Unexpected int `json:"unexpected"`
 }
 
-// Rates are differences per second between two statuses. A message between two local ranks counts at both.
+// Rates contains differences per second between two statuses. A message between two local ranks is counted at
+// both.
 type Rates struct {
-	// Known is set if there were two statuses of the same run of the daemon.
+	// Known is set if both statuses come from the same run of the daemon.
 	Known    bool    `json:"known"`
 	Messages float64 `json:"messages_per_second"`
-	// Bytes counts packets with their headers.
+	// Bytes counts whole packets, including their headers.
 	Bytes           float64 `json:"bytes_per_second"`
 	Retransmissions float64 `json:"retransmissions_per_second"`
 	Drops           float64 `json:"drops_per_second"`
 }
 
-// MarshalJSON writes unknown rates as null.
+// MarshalJSON encodes unknown rates as null.
 func (r Rates) MarshalJSON() ([]byte, error) {
 	type known Rates
 	if r.Known {
@@ -61,7 +62,7 @@ func (r *Rates) add(o Rates) {
 	r.Drops += o.Drops
 }
 
-// Of returns the digest of a status. Rates are relative to the status before, which may be nil.
+// Of returns the digest of s. Rates are computed relative to the earlier status before, which may be nil.
 func Of(s, before *state.Status) *Digest {
 	d := &Digest{Doubtful: len(s.Doubts()) > 0, Waits: waits(s), Problems: problems(s),
 		Ranks: make([]Rank, 0, len(s.Ranks)), Peers: []Peer{}}
@@ -100,25 +101,26 @@ func Of(s, before *state.Status) *Digest {
 	return d
 }
 
-// old returns the waits that are not brief, and the number of brief ones.
+// old returns the waits that are not brief, and the number of waits that are.
 func (d *Digest) old() (old []Wait, brief int) {
-	n := slices.IndexFunc(d.Waits, func(w Wait) bool { return w.Age() == Brief }) // oldest first
+	n := slices.IndexFunc(d.Waits, func(w Wait) bool { return w.Age() == Brief }) // sorted, oldest first
 	if n < 0 {
 		n = len(d.Waits)
 	}
 	return d.Waits[:n], len(d.Waits) - n
 }
 
-// Brief returns the number of waits too short to be shown.
+// Brief returns the number of waits that are too short to be shown.
 func (d *Digest) Brief() int {
 	_, brief := d.old()
 	return brief
 }
 
-// pair is a local rank and a peer.
+// pair identifies a local rank and one of its peers.
 type pair struct{ rank, peer int }
 
-// elapsed returns the seconds between two statuses of the same run of a daemon, or 0 if the runs differ.
+// elapsed returns the time in seconds between two statuses of the same run of a daemon, or 0 if they are not of
+// the same run.
 func elapsed(s, before *state.Status) float64 {
 	if before == nil || before.PID != s.PID || !before.Started.Equal(s.Started) {
 		return 0
@@ -126,7 +128,7 @@ func elapsed(s, before *state.Status) float64 {
 	return max(0, s.Uptime-before.Uptime)
 }
 
-// setOldestWaits sets the age of each pair's oldest wait.
+// setOldestWaits sets OldestWait of all peers.
 func (d *Digest) setOldestWaits() {
 	oldest := make(map[pair]float64)
 	for i := range d.Waits {

@@ -16,7 +16,7 @@ import (
 
 var started = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// status returns a status of the given local ranks, of a cluster of ten.
+// status returns a status with the given local ranks in a cluster of ten ranks.
 func status(uptime float64, ranks ...state.Rank) *state.Status {
 	s := &state.Status{PID: 7, Started: started, Uptime: uptime, Ranks: ranks, Cluster: make([]state.Member, 10)}
 	for i := range s.Cluster {
@@ -58,8 +58,8 @@ func both(to int, seconds float64) state.Peer {
 	return p
 }
 
-// TestWaits checks that the oldest waits come first, that kernels that wait for work do not count, and that the
-// wait of a remote rank is listed once.
+// TestWaits checks that the oldest waits come first, that kernels waiting for work do not count, and that a
+// remote rank's wait is listed only once.
 func TestWaits(t *testing.T) {
 	any := host(0, sends(1, 5), state.Peer{Rank: 6, Deferred: &state.Deferred{Call: "MPI_SEND_INT", Seconds: 9}},
 		state.Peer{Rank: 7, UnansweredClear: &state.Deferred{Call: "RECV_INT", Seconds: 2}})
@@ -99,8 +99,8 @@ func TestWaits(t *testing.T) {
 	}
 }
 
-// TestWaitsOncePerPair checks that later operations of a pair are counted, but that a send whose call has ended
-// hides none, and closes no cycle.
+// TestWaitsOncePerPair checks that later operations of the same pair are counted, and that a send whose call
+// has ended hides no other wait and closes no cycle.
 func TestWaitsOncePerPair(t *testing.T) {
 	gone := sends(1, 9)
 	gone.Sending.Cancelled, gone.Receiving, gone.QueuedReceives = true, receives(1, 4).Receiving, 1
@@ -122,7 +122,7 @@ func TestWaitsOncePerPair(t *testing.T) {
 	}
 }
 
-// TestPairsOnce checks that the entry of two local ranks has the problems of both sides.
+// TestPairsOnce checks that the single entry for two local ranks contains the problems seen by both.
 func TestPairsOnce(t *testing.T) {
 	other := state.Peer{Rank: 0, MessageCounts: state.MessageCounts{Retransmissions: 2}, Refuses: "wedged",
 		Unexpected: 1, PacketsIn: 1}
@@ -205,7 +205,7 @@ func TestCycles(t *testing.T) {
 	}
 }
 
-// TestManyCycles checks that the reported cycles are bounded.
+// TestManyCycles checks that the number of reported cycles is limited.
 func TestManyCycles(t *testing.T) {
 	var ranks []state.Rank
 	for i := 0; i < 4*maxCycles; i += 2 {
@@ -254,7 +254,7 @@ func TestProblems(t *testing.T) {
 	}
 }
 
-// TestNoProblems checks that failed operations are not ignored.
+// TestNoProblems checks that the text for a daemon without problems mentions failed operations.
 func TestNoProblems(t *testing.T) {
 	failed := func(n, each int) *state.Status {
 		s := &state.Status{}
@@ -277,7 +277,7 @@ func TestNoProblems(t *testing.T) {
 	}
 }
 
-// TestRates checks that rates are differences over the daemon's own clock.
+// TestRates checks that rates are computed from differences over the daemon's own clock.
 func TestRates(t *testing.T) {
 	counted := func(n uint64) state.Rank {
 		r := host(0, state.Peer{
@@ -304,7 +304,7 @@ func TestRates(t *testing.T) {
 		d.Unexpected != 4 {
 		t.Errorf("%+v", d)
 	}
-	// Counters of another run, or that were set back, yield no rate.
+	// Counters of another run, or counters that have been reset, give no rate.
 	restarted := status(12, counted(300))
 	restarted.Started = started.Add(time.Second)
 	for _, before := range []*state.Status{nil, now, restarted, status(13, counted(1))} {
@@ -321,7 +321,7 @@ func TestRates(t *testing.T) {
 	}
 }
 
-// TestJSON checks that lists are never null, and that values not measured are null.
+// TestJSON checks that lists are never null, and that values that have not been measured are null.
 func TestJSON(t *testing.T) {
 	text, err := json.Marshal(Of(&state.Status{}, nil))
 	const unknown = `"total":{"known":false,"messages_per_second":null,"bytes_per_second":null,"retransmissions_per_second":null,"drops_per_second":null}`

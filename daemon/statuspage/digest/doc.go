@@ -1,6 +1,6 @@
-// Package digest computes from a daemon's status why messages do not complete: which rank waits for which
-// packet of which rank, and for how long; cycles of waits; problems; and the state of ranks and peers. The
-// status page, `zrlctl status` and `zrlctl top` render it.
+// Package digest determines from a daemon's status why messages do not complete: which rank has been waiting
+// for which packet from which rank, and for how long. It also finds cycles of waits, problems, and the state of
+// ranks and peers. The status page, `zrlctl status` and `zrlctl top` display the results.
 //
-// It must never query a daemon, keep state between two calls, or copy a status.
+// The package must never query a daemon, keep state between two calls, or copy a status.
 package digest

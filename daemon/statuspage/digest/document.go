@@ -2,8 +2,8 @@ package digest
 
 import "github.com/zrlmpi/zrlmpid/mpe/state"
 
-// Document is a status in the JSON form of /status.json and `zrlctl status --json`: the state of the engines,
-// and the conclusions from it.
+// Document is a status in the form in which /status.json and `zrlctl status --json` present it: the state of
+// the engines and the conclusions drawn from it.
 type Document struct {
 	*state.Status
 	Verdict  Verdict   `json:"verdict"`
@@ -12,7 +12,7 @@ type Document struct {
 	Problems []Problem `json:"problems"`
 }
 
-// DocumentOf returns the document of a status and its digest.
+// DocumentOf returns the Document of a status and its digest.
 func DocumentOf(s *state.Status, d *Digest) Document {
 	return Document{s, d.Verdict(), d.Waits, d.Cycles, d.Problems}
 }

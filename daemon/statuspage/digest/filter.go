@@ -6,14 +6,15 @@ import (
 	"strings"
 )
 
-// Filter selects waits, ranks and peers by words, all of which must match. A number matches a rank on either
-// side, 2>17 a pair, and any other word a part of an address, a profile, an error or another text.
+// Filter selects waits, ranks and peers that match all of its words. A number such as 2 matches a rank on
+// either side, 2>17 matches a pair of ranks, and any other word matches part of an address, profile, error or
+// other text.
 type Filter struct{ words []string }
 
-// NewFilter returns a filter of space-separated words.
+// NewFilter returns a filter for the space-separated words in text.
 func NewFilter(text string) Filter { return Filter{strings.Fields(strings.ToLower(text))} }
 
-// match reports whether an item about two ranks, with the given texts, matches.
+// match reports whether an item about two ranks, with the given texts, matches the filter.
 func (f Filter) match(rank, peer int, texts ...string) bool {
 	if len(f.words) == 0 {
 		return true
@@ -33,8 +34,8 @@ func (f Filter) match(rank, peer int, texts ...string) bool {
 	return true
 }
 
-// Waits returns the waits that match and are not brief, oldest first. others counts the waits that are not
-// brief and do not match.
+// Waits returns the matching waits, oldest first, without brief ones. others is the number of waits that are
+// not brief and do not match.
 func (f Filter) Waits(d *Digest) (fit []*Wait, others int) {
 	old, _ := d.old()
 	for i := range old {
@@ -45,8 +46,8 @@ func (f Filter) Waits(d *Digest) (fit []*Wait, others int) {
 	return fit, len(old) - len(fit)
 }
 
-// Peers returns the peers that match, in the given order, with each pair of local ranks once. Unless all is
-// set, silent peers are only counted.
+// Peers returns the matching peers in order o, with one entry for each pair of local ranks. Unless all is set,
+// silent peers are counted instead of returned.
 func (f Filter) Peers(d *Digest, o Order, all bool) (fit []*Peer, silent, others int) {
 	list := d.once()
 	for i := range list {
@@ -65,11 +66,11 @@ func (f Filter) Peers(d *Digest, o Order, all bool) (fit []*Peer, silent, others
 	return fit, silent, others
 }
 
-// manyRanks is the number of local ranks up to which idle ones are listed.
+// manyRanks is the maximum number of local ranks for which idle ranks are listed, too.
 const manyRanks = 8
 
-// Ranks returns the local ranks that match. With more than manyRanks local ranks, idle ones are returned
-// separately, unless all is set.
+// Ranks returns the matching local ranks. If there are more than manyRanks local ranks and all is not set, idle
+// ranks are returned separately.
 func (f Filter) Ranks(d *Digest, all bool) (fit, idle []*Rank) {
 	waiting := make(map[int]bool)
 	for i := range d.Waits {

@@ -11,8 +11,8 @@ type Order int
 
 // Sort orders of peers.
 const (
-	// ByProblem lists unreachable peers first, then peers by their oldest waits, retransmissions and drops, and
-	// traffic.
+	// ByProblem lists unreachable peers first. The others follow in the order of their oldest waits, then of
+	// their retransmissions and drops, then of their traffic.
 	ByProblem Order = iota
 	// ByTraffic lists the peers with the most traffic first.
 	ByTraffic
@@ -34,13 +34,13 @@ func (o Order) String() string {
 	return fmt.Sprintf("order(%d)", int(o))
 }
 
-// ParseOrder is the inverse of String.
+// ParseOrder returns the Order whose String method returns name.
 func ParseOrder(name string) (Order, bool) {
 	i := slices.Index(orderNames[:], name)
 	return Order(max(i, 0)), i >= 0
 }
 
-// Sort sorts peers. Equal peers are sorted by rank.
+// Sort sorts peers. Peers that compare equal are sorted by rank.
 func Sort(ps []*Peer, o Order) {
 	slices.SortFunc(ps, func(a, b *Peer) int {
 		byRank := cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.Peer, b.Peer))
@@ -60,7 +60,7 @@ func Sort(ps []*Peer, o Order) {
 	})
 }
 
-// severity returns the severity of a peer's problems, 0 without problems.
+// severity returns the severity of a peer's problems, or 0 if it has none.
 func (p *Peer) severity() int {
 	switch {
 	case p.Refuses != "":
@@ -73,7 +73,7 @@ func (p *Peer) severity() int {
 	return 0
 }
 
-// age returns the age of the oldest wait, or 0 if it is brief.
+// age returns the age of the peer's oldest wait, or 0 if the wait is brief.
 func (p *Peer) age() float64 {
 	if AgeOf(p.OldestWait) == Brief {
 		return 0

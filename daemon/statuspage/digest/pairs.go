@@ -1,7 +1,7 @@
 package digest
 
-// once returns the peers with each pair of local ranks once: the entry of the lower rank, with the problems of
-// the other side added.
+// once returns the peers with a single entry for each pair of local ranks: the entry of the lower rank, to
+// which the problems seen by the other rank are added.
 func (d *Digest) once() []Peer {
 	place := make(map[pair]int, len(d.Peers))
 	for i := range d.Peers {
@@ -22,8 +22,8 @@ func (d *Digest) once() []Peer {
 	return list
 }
 
-// join adds the counts of the other rank of the pair, except packets and messages: one side has received
-// the packets that the other has sent.
+// join adds the counts of the pair's other rank. It does not add packets and messages, because the packets sent
+// by one rank are those received by the other.
 func (p *Peer) join(other *Peer) {
 	both := *p.State
 	p.Local = true

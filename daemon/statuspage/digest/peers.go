@@ -7,23 +7,23 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// State is an alias whose name does not collide with a field of Peer.
+// State is an alias of state.Peer. Under its own name, an embedded state.Peer would collide with the field Peer.
 type State = state.Peer
 
-// Peer is a pair of a local rank and one of its peers.
+// Peer is one of the peers of a local rank.
 type Peer struct {
 	*State
-	// Rank is the local rank, Peer the remote one.
+	// Rank is the local rank, and Peer is the remote rank.
 	Rank int `json:"rank"`
 	Peer int `json:"peer"`
-	// PacketsSent counts packets of all types, Drops received packets that were dropped. Both include
-	// retransmissions.
+	// PacketsSent is the number of packets sent, of all types. Drops is the number of received packets that
+	// were dropped. Both include retransmissions.
 	PacketsSent uint64 `json:"packets_sent"`
 	Drops       uint64 `json:"drops"`
-	// OldestWait is the age of the pair's oldest wait in seconds, or 0.
+	// OldestWait is the age in seconds of the oldest wait between the two ranks, or 0.
 	OldestWait float64 `json:"oldest_wait_seconds,omitempty"`
 	Rates      Rates   `json:"rates"`
-	// Local is set if both are local ranks, and the entry is for both.
+	// Local is set if both ranks are local and the entry represents both.
 	Local bool `json:"-"`
 }
 
@@ -49,13 +49,13 @@ func peers(r *state.Rank) []Peer {
 	return ps
 }
 
-// DropReasons returns the numbers of dropped packets by reason, most frequent first.
+// DropReasons returns the number of dropped packets for each reason, most frequent first.
 func (p *Peer) DropReasons() []Count { return Counts[state.DropReason](p.Dropped[:]) }
 
-// EventCounts returns the numbers of other events by kind, most frequent first.
+// EventCounts returns the number of other events of each kind, most frequent first.
 func (p *Peer) EventCounts() []Count { return Counts[state.Event](p.Events[:]) }
 
-// Counts returns the counts above 0 of a table indexed by K, highest first.
+// Counts returns the non-zero counts in a table indexed by K, highest first.
 func Counts[K interface {
 	~uint8
 	String() string
@@ -70,7 +70,7 @@ func Counts[K interface {
 	return counts
 }
 
-// RoundTrip returns the smoothed round-trip time in seconds, or 0 if unknown.
+// RoundTrip returns the smoothed round-trip time in seconds, or 0 if it is unknown.
 func (p *Peer) RoundTrip() float64 {
 	if p.Extended == nil {
 		return 0
@@ -78,7 +78,7 @@ func (p *Peer) RoundTrip() float64 {
 	return p.Extended.RoundTrip
 }
 
-// since returns the rates since an earlier state.
+// since returns the rates relative to an earlier state of the peer.
 func (p *Peer) since(before *Peer, seconds float64) Rates {
 	if before == nil || seconds <= 0 {
 		return Rates{}
@@ -96,7 +96,7 @@ func (p *Peer) since(before *Peer, seconds float64) Rates {
 	}
 }
 
-// Active reports whether any message, packet or error was ever exchanged with the peer.
+// Active reports whether a message, packet or error has ever been exchanged with the peer.
 func (p *Peer) Active() bool {
 	return p.PacketsIn+p.PacketsSent+p.Failed+p.Drops > 0 || p.OldestWait > 0 || p.Unreachable() ||
 		p.Unexpected+p.QueuedSends > 0

@@ -14,7 +14,7 @@ import (
 // Severity is the severity of a problem.
 type Severity int
 
-// A Failure does not resolve itself; a Warning may.
+// A Failure persists until somebody acts; a Warning may resolve itself.
 const (
 	Warning Severity = iota
 	Failure
@@ -28,20 +28,20 @@ func (s Severity) String() string {
 	return "warning"
 }
 
-// MarshalText returns String.
+// MarshalText returns the same text as String.
 func (s Severity) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// Problem is a fault or a degradation.
+// Problem describes a fault or a degradation.
 type Problem struct {
 	Severity Severity `json:"severity"`
-	// Rank is the local rank, or -1 for a problem of the daemon.
+	// Rank is the local rank, or -1 if the problem concerns the whole daemon.
 	Rank int    `json:"rank"`
 	Text string `json:"text"`
-	// Action is the recommended action, or empty if unknown.
+	// Action is the recommended action, or empty if none is known.
 	Action string `json:"action,omitempty"`
 }
 
-// NoProblems returns the text for a daemon without problems, with the number of recent failures.
+// NoProblems returns the text for a daemon without problems, which includes the number of recent failures.
 func NoProblems(s *state.Status) string {
 	n := 0
 	for i := range s.Failures {
@@ -58,7 +58,7 @@ func NoProblems(s *state.Status) string {
 		least, words.Plural(n, "operation"), s.Failures[0].Time.Local().Format(time.DateTime))
 }
 
-// problems returns the problems of a status, failures first.
+// problems returns the problems in a status, failures first.
 func problems(s *state.Status) []Problem {
 	ps := []Problem{}
 	for i := range s.Ranks {

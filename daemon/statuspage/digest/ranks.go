@@ -10,13 +10,14 @@ import (
 // Rank is the state of a local rank.
 type Rank struct {
 	*state.RankInfo
-	// Posted and Unexpected are the lengths of the matching queues.
+	// Posted and Unexpected are the lengths of the rank's matching queues.
 	Posted     int   `json:"posted"`
 	Unexpected int   `json:"unexpected"`
 	Rates      Rates `json:"rates"`
 }
 
-// OffloadText returns the kernel's offloads for the rank's UDP socket as text, or "-" for a rank without one.
+// OffloadText describes which kernel offloads the rank's UDP socket uses. It returns "-" for a rank without
+// such a socket.
 func (r *Rank) OffloadText() string {
 	o := r.Offload
 	if o == nil {
@@ -41,20 +42,20 @@ func (r *Rank) OffloadText() string {
 	return "none"
 }
 
-// idle reports whether a rank has no failure, pending operation, message or traffic.
+// idle reports whether a rank has no failures, pending operations, messages or traffic.
 func (r *Rank) idle() bool {
 	operations := 0
 	for i := range r.Attached {
 		operations += r.Attached[i].Operations
 	}
 	receives := r.Posted
-	if r.Role != state.RoleHost { // a stand-in's kernel waits for work
+	if r.Role != state.RoleHost { // ignore the receive in which a stand-in's kernel waits for work
 		receives = 0
 	}
 	return !r.Failed() && receives+r.Unexpected+operations == 0 && r.Rates.Messages == 0
 }
 
-// RankList returns ranks as text, such as "0, 3–9".
+// RankList returns a list of ranks as text, such as "0, 3–9".
 func RankList(ranks []*Rank) string {
 	var words []string
 	for i := 0; i < len(ranks); {

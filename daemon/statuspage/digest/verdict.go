@@ -9,10 +9,10 @@ import (
 // Verdict is a one-line summary of a digest.
 type Verdict struct {
 	Level Level `json:"level"`
-	// Text is the most severe problem. More has details, or is empty.
+	// Text describes the most severe problem. More contains details, or is empty.
 	Text string `json:"text"`
 	More string `json:"more,omitempty"`
-	// Announcement is the text for screen readers. It does not change as long as only time passes.
+	// Announcement is the text for screen readers. It does not change merely because time passes.
 	Announcement string `json:"announcement"`
 }
 
@@ -26,7 +26,7 @@ const (
 	Bad  Level = "bad"
 )
 
-// maxVerdict limits each text of a verdict, in characters.
+// maxVerdict is the maximum length of each text of a verdict, in characters.
 const maxVerdict = 400
 
 // Verdict returns the digest's verdict.
@@ -60,7 +60,7 @@ func (d *Digest) Verdict() Verdict {
 			v.Level = Bad
 		}
 		v.Text += ", longest " + words.Duration(old[0].Seconds)
-		v.More = "" // the list of waits has the details
+		v.More = "" // the list of waits contains the details
 		v.Announcement = words.Plural(len(old), "wait") + ". Longest: " + old[0].Text + "."
 	}
 	if n := len(failures); n > 0 {

@@ -12,28 +12,30 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Wait is an operation that waits for a packet.
+// Wait is an operation that is waiting for a packet.
 type Wait struct {
-	// Rank waits for Peer, which is AnyRank for a receive from any source.
+	// Rank is waiting for Peer, which is AnyRank for a receive from any source.
 	Rank int `json:"rank"`
 	Peer int `json:"peer"`
-	// Remote is set if Rank is not a rank of the daemon. Its wait is inferred from a packet that it sent.
+	// Remote is set if Rank is not one of the daemon's ranks. The wait is then inferred from a packet sent by
+	// Rank.
 	Remote    bool      `json:"remote,omitempty"`
 	Direction Direction `json:"direction"`
-	// For is the type of the awaited packet, or 0 for a message that is held back.
+	// For is the type of packet that Rank is waiting for, or 0 for a message that is held back.
 	For protocol.Type `json:"waits_for,omitempty"`
 	// Seconds is the age of the wait.
 	Seconds float64 `json:"age_seconds"`
-	// Bytes is the length of the message, or 0 if unknown.
+	// Bytes is the length of the message, or 0 if it is unknown.
 	Bytes int64 `json:"bytes,omitempty"`
-	// Retransmissions counts retransmitted packets of the message, Queued the messages queued behind it.
+	// Retransmissions is the number of the message's packets that were retransmitted. Queued is the number of
+	// messages queued behind it.
 	Retransmissions int `json:"retransmissions,omitempty"`
 	Queued          int `json:"queued,omitempty"`
-	// Cancelled is set if the call of a send has ended while its transfer continues.
+	// Cancelled is set if the call that started a send has ended but the transfer continues.
 	Cancelled bool `json:"cancelled,omitempty"`
-	// Also counts later operations of the rank that wait for the same peer.
+	// Also is the number of later operations of the same rank that are waiting for the same peer.
 	Also int `json:"also,omitempty"`
-	// Text describes the wait, without its age.
+	// Text describes the wait without its age.
 	Text string `json:"text"`
 	// InCycle is set if the wait is part of a cycle.
 	InCycle bool `json:"in_cycle,omitempty"`
@@ -48,23 +50,23 @@ const (
 	Receive Direction = "receive"
 )
 
-// Age classifies waits by their duration.
+// Age classifies waits by how long they have lasted.
 type Age int
 
-// A Brief wait is normal; a Long one needs attention.
+// A Brief wait is normal; a Long wait needs attention.
 const (
 	Brief Age = iota
 	Medium
 	Long
 )
 
-// Lower bounds of Medium and Long in seconds.
+// Minimum durations of Medium and Long waits in seconds.
 const (
 	mediumSeconds = 1
 	longSeconds   = 10
 )
 
-// AgeOf returns the age of a wait.
+// AgeOf classifies a wait of the given duration.
 func AgeOf(seconds float64) Age {
 	switch {
 	case seconds < mediumSeconds:
@@ -75,10 +77,10 @@ func AgeOf(seconds float64) Age {
 	return Long
 }
 
-// Age returns the age of the wait.
+// Age classifies the wait by its duration.
 func (w *Wait) Age() Age { return AgeOf(w.Seconds) }
 
-// Detail returns details that Text omits: length, retransmissions, queue.
+// Detail returns details that Text omits: length, retransmissions and queued messages.
 func (w *Wait) Detail() string {
 	var parts []string
 	if w.Bytes > 0 {
@@ -103,8 +105,8 @@ func (w *Wait) Detail() string {
 	return strings.Join(parts, ", ")
 }
 
-// waits returns the waits of a status, oldest first, with one entry for each rank and peer that counts the
-// others. It omits the receive with which a stand-in's kernel waits for work.
+// waits returns the waits in a status, oldest first. It returns one entry for each rank and peer, which
+// includes the number of further waits. It omits the receive in which a stand-in's kernel waits for work.
 func waits(s *state.Status) []Wait {
 	ws := []Wait{}
 	local := make(map[int]bool, len(s.Ranks))
@@ -152,8 +154,8 @@ func waits(s *state.Status) []Wait {
 	return oncePerPair(ws)
 }
 
-// oncePerPair keeps, of sorted waits, the first of each rank for each peer. A send whose call has ended has a
-// separate entry.
+// oncePerPair keeps only the first of the sorted waits of each rank for each peer. Sends whose call has ended
+// are kept as a separate entry.
 func oncePerPair(ws []Wait) []Wait {
 	type key struct {
 		rank, peer int

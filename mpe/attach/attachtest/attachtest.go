@@ -17,7 +17,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
-// Deadline limits a test.
+// Deadline is the maximum duration of a test.
 const Deadline = 60 * time.Second
 
 func Within(t testing.TB) context.Context {
@@ -27,8 +27,8 @@ func Within(t testing.TB) context.Context {
 	return ctx
 }
 
-// ShortPath returns a path for a socket. t.TempDir contains the test's name and may exceed the 107 bytes of a
-// socket's path.
+// ShortPath returns a path for a socket. A path in t.TempDir contains the name of the test and may exceed the
+// maximum of 107 bytes.
 func ShortPath(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "zat")
@@ -92,7 +92,7 @@ func Same(t testing.TB, what string, got, want []byte) {
 	}
 }
 
-// RawClient is a program that may send arbitrary bytes.
+// RawClient is a program that can send arbitrary bytes.
 type RawClient struct {
 	T    testing.TB
 	Conn RawConn
@@ -122,7 +122,7 @@ func (c *RawClient) Expect(t wire.FrameType) {
 	}
 }
 
-// Done reads a DONE without payload.
+// Done reads a DONE frame that has no payload.
 func (c *RawClient) Done() wire.Done {
 	c.T.Helper()
 	c.Expect(wire.FrameDone)
@@ -133,7 +133,7 @@ func (c *RawClient) Done() wire.Done {
 	return d
 }
 
-// Refusal reads REFUSED and then the end of the connection. It skips frames before REFUSED.
+// Refusal reads a REFUSED frame and then the end of the connection. It skips any frames before REFUSED.
 func (c *RawClient) Refusal() *wire.RefusedError {
 	c.T.Helper()
 	for {
@@ -178,17 +178,17 @@ func DoneFrame(d wire.Done, payload string) []byte {
 	return append(wire.AppendDone(nil, &d, len(payload)), payload...)
 }
 
-// PlacedAt returns s with its payload in the arena, at offset at.
+// PlacedAt returns a copy of s whose payload is in the arena at offset at.
 func PlacedAt(s wire.Start, at uint64) wire.Start {
 	s.Placed, s.Place = true, at
 	return s
 }
 
-// CallsOf returns the calls of all ranks. Layouts have blocks of different lengths in reverse order, with gaps
-// between them.
+// CallsOf returns the call that each rank makes. In layouts, blocks have different lengths, are in reverse
+// order, and have gaps between them.
 func CallsOf(c coll.Call) []coll.Call {
 	calls := make([]coll.Call, c.Ranks)
-	size := func(i, j int) int { return (i*7 + j*3) % 5 * c.Elem } // of the block from i to j
+	size := func(i, j int) int { return (i*7 + j*3) % 5 * c.Elem } // length of the block from i to j
 	layout := func(of func(i int) int) (l coll.Layout) {
 		at := c.Elem
 		for i := range c.Ranks {
@@ -228,7 +228,7 @@ func CallsOf(c coll.Call) []coll.Call {
 	return calls
 }
 
-// EveryCall returns calls of every collective and kind that the ranks can make.
+// EveryCall returns calls of every collective, in every variant that the ranks can execute.
 func EveryCall(ranks int, sizes []int) (list [][]coll.Call) {
 	for of := coll.Barrier; of <= coll.Exscan; of++ {
 		rooted := of == coll.Bcast || of == coll.Reduce || of == coll.Gather || of == coll.Scatter
@@ -253,7 +253,7 @@ func EveryCall(ranks int, sizes []int) (list [][]coll.Call) {
 	return list
 }
 
-// NoLeak fails the test if goroutines are left at its end.
+// NoLeak fails the test if goroutines are still running at its end.
 func NoLeak(t *testing.T) {
 	t.Helper()
 	before := runtime.NumGoroutine()

@@ -10,7 +10,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// CallLen is the length in bytes of the fixed fields of CALL.
+// CallLen is the length in bytes of the fixed fields in CALL.
 const CallLen = 72
 
 // Flags of CALL, in addition to FlagAnyDatatype.
@@ -18,15 +18,15 @@ const (
 	FlagInPlace = FlagAnyDatatype << (1 + iota)
 	FlagOrdered
 	FlagVector
-	// FlagListed means that the members are listed. Otherwise they are all ranks of the world.
+	// FlagListed means that CALL lists the members. Otherwise, all ranks of the world are members.
 	FlagListed
-	// FlagUser means that the reduction is a function of the program.
+	// FlagUser means that the reduction operation is a function of the program.
 	FlagUser
 	callFlags = FlagUser<<1 - 1
 )
 
-// Call posts a collective call. Its fields are followed by its description (sizes of blocks, members, name of the
-// algorithm) and its payload.
+// Call contains the fixed fields of CALL, which posts a collective call. They are followed by the call's
+// description (sizes of blocks, members, name of the algorithm) and its payload.
 type Call struct {
 	ID         uint64
 	Collective coll.Collective
@@ -34,18 +34,19 @@ type Call struct {
 	Flags      uint16
 	Comm       uint32
 	Tag        int32
-	// Ranks is the size of the communicator; Rank and Root are ranks in it.
+	// Ranks is the size of the communicator. Rank and Root are ranks in it.
 	Ranks, Rank, Root uint32
 	Op                op.Op
 	Type              op.Type
 	Name              uint8 // length of the algorithm's name
 	Elem              uint32
 	Bytes, Segment    uint64
-	// Length is the length of the description and the payload, Result the length of the result.
+	// Length is the total length of the description and the payload. Result is the length of the result.
 	Length, Result uint64
 }
 
-// Describe sets c to the call m of a program whose world has size ranks, and appends the description to b.
+// Describe sets c to the call m, where size is the number of ranks in the program's world, and appends the
+// description of the call to b.
 func (c *Call) Describe(id uint64, m *collective.Operation, size int, b []byte) ([]byte, Shape) {
 	x, s := &m.Call, ShapeOf(&m.Call)
 	*c = Call{
@@ -65,7 +66,7 @@ func (c *Call) Describe(id uint64, m *collective.Operation, size int, b []byte) 
 	return b, s
 }
 
-// isWorld reports whether the members are all ranks of the world, in order.
+// isWorld reports whether the members are all ranks of the world in ascending order.
 func isWorld(members []int, size int) bool {
 	for i, m := range members {
 		if i != m {
@@ -75,7 +76,7 @@ func isWorld(members []int, size int) bool {
 	return len(members) == size
 }
 
-// AppendCall appends CALL, to be followed by piece bytes of description and payload.
+// AppendCall appends CALL. The caller must then append piece bytes of description and payload.
 func AppendCall(b []byte, c *Call, piece int) []byte {
 	b = AppendHeader(b, FrameCall, CallLen+piece)
 	b = Order.AppendUint64(b, c.ID)
@@ -92,7 +93,7 @@ func AppendCall(b []byte, c *Call, piece int) []byte {
 	return b
 }
 
-// ReadCall reads CALL up to its description. It does not check whether the call is valid.
+// ReadCall reads CALL up to its description. It does not check that the call is valid.
 func (r *Reader) ReadCall() (c Call, err error) {
 	b, err := r.Take(CallLen)
 	if err != nil {
@@ -120,7 +121,8 @@ func (r *Reader) ReadCall() (c Call, err error) {
 	return c, err
 }
 
-// Asked returns the call for package coll, without the sizes of blocks. Numbers that do not fit an int are clamped.
+// Asked returns the call in the form that package coll uses, without the sizes of blocks. It clamps numbers
+// that do not fit in an int.
 func (c *Call) Asked() coll.Call {
 	return coll.Call{
 		Collective: c.Collective, Rank: number(uint64(c.Rank)), Ranks: number(uint64(c.Ranks)),
@@ -136,7 +138,7 @@ func number(n uint64) int { return int(min(n, math.MaxInt)) }
 const (
 	sizeLen   = 8
 	MemberLen = 4
-	// AlignLen is the granularity of a description's length. It keeps the numbers after it aligned.
+	// AlignLen is the alignment of a description's length. It keeps the numbers that follow aligned.
 	AlignLen = 16
 )
 
@@ -155,7 +157,7 @@ func (c *Call) Description() uint64 {
 	return (n + AlignLen - 1) / AlignLen * AlignLen
 }
 
-// AppendDescription appends the description of a call with the layouts of x.
+// AppendDescription appends the description of a call that has the layouts of x.
 func (c *Call) AppendDescription(b []byte, x *coll.Call, members []int, algorithm string) []byte {
 	begin := len(b)
 	for _, l := range x.Layouts() {
@@ -177,9 +179,10 @@ func (c *Call) AppendDescription(b []byte, x *coll.Call, members []int, algorith
 	return b
 }
 
-// ReadDescription parses a description, whose length is Description. It sets the sizes of x's layouts, with adjacent
-// blocks, in memory appended to ints, which it returns. members is encoded as in the frame; nil means all ranks of
-// the world. ok is false if the padding is not zero.
+// ReadDescription parses a description, whose length must be Description. It sets the layouts of x to adjacent
+// blocks of the described sizes. The memory for the layouts is appended to ints, and the extended slice is
+// returned. members is encoded as in the frame; nil means all ranks of the world. ok is false if the padding is
+// not zero.
 func (c *Call) ReadDescription(b []byte, x *coll.Call, ints []int) (members, name []byte, _ []int, ok bool) {
 	n := int(c.Ranks)
 	for _, l := range x.Layouts() {
@@ -187,14 +190,14 @@ func (c *Call) ReadDescription(b []byte, x *coll.Call, ints []int) (members, nam
 			continue
 		}
 		at := len(ints)
-		ints = slices.Grow(ints, 2*n)[:at+2*n] // never overwrites slices handed out before
+		ints = slices.Grow(ints, 2*n)[:at+2*n] // must not overwrite slices returned earlier
 		sizes, offsets := ints[at:at+n:at+n], ints[at+n:]
 		end := 0
 		for i := range sizes {
 			sizes[i], offsets[i] = number(Order.Uint64(b[sizeLen*i:])), end
 			end += sizes[i]
 		}
-		if l.Sizes = sizes; c.Collective != coll.ReduceScatter { // it has no offsets
+		if l.Sizes = sizes; c.Collective != coll.ReduceScatter { // a ReduceScatter has no offsets
 			l.Offsets = offsets
 		}
 		b = b[sizeLen*n:]
@@ -207,15 +210,16 @@ func (c *Call) ReadDescription(b []byte, x *coll.Call, ints []int) (members, nam
 }
 
 const (
-	// OperandLen is the longest operand of REDUCE, in bytes. Longer vectors are combined in pieces.
+	// OperandLen is the maximum length of an operand in REDUCE, in bytes. Longer vectors are combined piece by
+	// piece.
 	OperandLen = ChunkLen / 2
-	// ReducedLen is the length in bytes of the fixed fields of REDUCED.
+	// ReducedLen is the length in bytes of the fixed fields in REDUCED.
 	ReducedLen = 16
-	// FlagFailed of REDUCED means that the text of an error follows instead of the result.
+	// FlagFailed in REDUCED means that the text of an error follows in place of the result.
 	FlagFailed = 1
 )
 
-// AppendReduced appends REDUCED, to be followed by piece bytes of result or text.
+// AppendReduced appends REDUCED. The caller must then append piece bytes of the result or text.
 func AppendReduced(b []byte, id uint64, failed bool, piece int) []byte {
 	b = AppendHeader(b, FrameReduced, ReducedLen+piece)
 	b = Order.AppendUint64(b, id)

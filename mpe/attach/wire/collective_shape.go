@@ -8,20 +8,20 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
-// Shape describes the memory of a call that crosses the socket. Blocks are adjacent there and in the daemon's
-// buffers, whatever the gaps between them in the program's buffers.
+// Shape describes the memory of a call that crosses the socket. In that memory and in the daemon's buffers,
+// blocks are adjacent even if there are gaps between them in the program's buffers.
 type Shape struct {
 	// Recv is the length of the daemon's receive buffer.
 	Recv int
-	// Payload is the length of the program's data: the send buffer or, if InRecv is set, a part of the receive buffer
-	// at offset At.
+	// Payload is the length of the data that the program sends: the send buffer or, if InRecv is set, the part
+	// of the receive buffer that starts at offset At.
 	Payload, At int
 	InRecv      bool
-	// Result is the length of the result, which is the beginning of the receive buffer.
+	// Result is the length of the result, which is at the beginning of the receive buffer.
 	Result int
 }
 
-// ShapeOf returns the shape of a valid call.
+// ShapeOf returns the Shape of a valid call.
 func ShapeOf(call *coll.Call) (s Shape) {
 	c := *call
 	c.Send.Offsets, c.Recv.Offsets = nil, nil // blocks are adjacent
@@ -53,14 +53,14 @@ func ShapeOf(call *coll.Call) (s Shape) {
 	return s
 }
 
-// Work returns the memory in bytes that the daemon may need to execute a call and to have the program reduce, in
-// addition to the data that crosses the socket. It is an upper bound for every algorithm. Work is called before the
-// call is checked, so invalid values count as they are.
+// Work returns how many bytes of memory the daemon may need to execute a call and to let the program reduce, in
+// addition to the data that crosses the socket. It is an upper bound for all algorithms. Work is called before
+// the call is checked, so it must accept invalid values; it does not correct them.
 func (c *Call) Work() (work uint64) {
 	ranks, vector := uint64(c.Ranks), c.Flags&FlagVector != 0
 	n := min(c.Bytes, Add(c.Length, c.Result))
 	switch c.Collective {
-	case coll.Bcast: // plus the status of all ranks
+	case coll.Bcast: // and the status of all ranks
 		work = Add(n, (ranks+15)/4)
 	case coll.Reduce, coll.Exscan:
 		work = mul(3, n)
@@ -81,18 +81,18 @@ func (c *Call) Work() (work uint64) {
 		}
 	case coll.ReduceScatter:
 		work = mul(2, c.Length)
-		if c.Flags&FlagOrdered != 0 { // keeps the blocks of all ranks apart
+		if c.Flags&FlagOrdered != 0 { // the blocks of all ranks are kept apart
 			work = max(work, mul(ranks+1, c.Result))
 		}
 		work = Add(work, c.Result)
 	}
-	if c.Flags&FlagUser != 0 { // REDUCE
+	if c.Flags&FlagUser != 0 { // memory for REDUCE
 		work = Add(work, mul(3, min(c.Length, OperandLen)))
 	}
 	return work
 }
 
-// Add and mul saturate at the largest number.
+// Add and mul return the largest number if the result would overflow.
 func Add(a, b uint64) uint64 {
 	if s, carry := bits.Add64(a, b, 0); carry == 0 {
 		return s
@@ -107,7 +107,7 @@ func mul(a, b uint64) uint64 {
 	return math.MaxUint64
 }
 
-// Room returns the memory in bytes for the data that crosses the socket.
+// Room returns how many bytes of memory are needed for the data that crosses the socket.
 func (c *Call) Room() uint64 {
 	if c.Result == 0 {
 		return c.Length
@@ -115,7 +115,7 @@ func (c *Call) Room() uint64 {
 	return Add(c.Length, Add(c.Result, AlignLen)) // the result is aligned
 }
 
-// Refuse returns the error of an invalid call.
+// Refuse returns the error for an invalid call.
 func (c *Call) Refuse(format string, args ...any) error {
 	return &coll.CallError{Collective: c.Collective, Problem: fmt.Sprintf(format, args...)}
 }

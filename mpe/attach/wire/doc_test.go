@@ -29,13 +29,13 @@ func specification(t *testing.T) []string {
 	return strings.Split(string(text), "\n")
 }
 
-// field is a row of a table of bytes. to is 0 if the field extends to the end.
+// field is a row in a table of bytes. to is 0 if the field extends to the end of the frame.
 type field struct {
 	from, to int
 	name     string
 }
 
-// fieldsOf returns the first table of bytes after a line that begins with heading.
+// fieldsOf returns the first table of bytes that follows a line beginning with heading.
 func fieldsOf(t *testing.T, heading string) (fields []field) {
 	t.Helper()
 	row := regexp.MustCompile(`^\| (\d+)(?:–(\d+))?(…?) \| ([a-z]*) ?\|`)
@@ -167,7 +167,8 @@ func TestDocumentFields(t *testing.T) {
 	}
 }
 
-// rows returns the second column of the table with the given head. The first column must count from first.
+// rows returns the second column of the table with the given head. The numbers in the first column must be
+// consecutive, starting with first.
 func rows(t *testing.T, head string, first int) (names []string) {
 	t.Helper()
 	begun := false
@@ -214,7 +215,7 @@ func TestDocumentNumbers(t *testing.T) {
 	}
 }
 
-// numbered lists names in the form of the document.
+// numbered returns a list of names in the form used by the document.
 func numbered[T interface {
 	~uint8
 	String() string
@@ -226,7 +227,7 @@ func numbered[T interface {
 	return strings.Join(names, ", ")
 }
 
-// TestDocumentRings checks the layout of the rings against the document.
+// TestDocumentRings compares the layout of the rings with the document.
 func TestDocumentRings(t *testing.T) {
 	const n = MinRing
 	mem := make([]byte, MemoryLen(n))

@@ -7,7 +7,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// DoneLen is the length in bytes of the fixed fields of DONE.
+// DoneLen is the length in bytes of the fixed fields in DONE.
 const DoneLen = 96
 
 const (
@@ -15,17 +15,17 @@ const (
 	flagFound
 )
 
-// Done ends an operation or answers a probe.
+// Done contains the fields of DONE, which ends an operation or answers a probe.
 type Done struct {
 	ID    uint64
 	Found bool
-	// Stored is the number of payload bytes in this frame and in the DATA frames before it.
+	// Stored is the number of payload bytes in this frame and in the preceding DATA frames.
 	Stored uint64
 	Status mpe.Status
 	Err    error
 }
 
-// AppendDone appends DONE, to be followed by piece bytes of payload.
+// AppendDone appends DONE. The caller must then append piece bytes of payload.
 func AppendDone(b []byte, d *Done, piece int) []byte {
 	var failure []byte
 	flags := bit(d.Found, flagFound)
@@ -52,13 +52,13 @@ func AppendDone(b []byte, d *Done, piece int) []byte {
 	return append(b, failure...)
 }
 
-// phases returns the instants of a status in the order of DONE.
+// phases returns the instants in a status in the order in which DONE contains them.
 func phases(s *mpe.Status) [5]*time.Duration {
 	p := &s.Phases
 	return [...]*time.Duration{&p.Start, &p.Request, &p.Clear, &p.Data, &p.Ack}
 }
 
-// maxFailure is the longest error in DONE, in bytes.
+// maxFailure is the maximum length in bytes of an error in DONE.
 const maxFailure = 12 + MaxText + maxDetails
 
 // ReadDone reads DONE up to its payload.
@@ -74,7 +74,7 @@ func (r *Reader) ReadDone(d *Done) error {
 	s.Tag, s.Comm = int(int32(Order.Uint32(b[32:]))), Order.Uint32(b[36:])
 	s.Bytes, s.Words = int64(Order.Uint64(b[40:])), Order.Uint32(b[48:])
 	s.Phases.Retransmissions = int(Order.Uint32(b[52:]))
-	s.Claim = 0 // set by the caller for a matched probe
+	s.Claim = 0 // the caller sets it for a matched probe
 	for i, at := range phases(s) {
 		*at = time.Duration(Order.Uint64(b[56+8*i:]))
 	}

@@ -16,8 +16,9 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
 )
 
-// sentinels are the errors whose identity crosses the socket. The index is the number of the bit in a set of them.
-// New ones are appended; the numbers of existing ones never change: they are part of docs/attach.md.
+// sentinels lists the errors whose identity is preserved across the socket. Each is represented by the bit at
+// its index in a set. New errors are appended; the indexes of existing ones never change, because they are part
+// of docs/attach.md.
 var sentinels = [...]struct {
 	name string
 	err  error
@@ -65,9 +66,9 @@ func sentinelSet(err error) (set uint64) {
 	return set
 }
 
-// Error is an error of the daemon, received over the socket or made for a program. errors.Is finds the same sentinels
-// as at the daemon, and errors.As finds *mpe.WaitError, *mpe.PeerLostError, *collective.StepError,
-// *collective.CallFailedError, *coll.CallError and the error types of package handshake.
+// Error is an error of the daemon that was received over the socket or created for a program. errors.Is finds
+// the same sentinels in it as at the daemon. errors.As finds *mpe.WaitError, *mpe.PeerLostError,
+// *collective.StepError, *collective.CallFailedError, *coll.CallError and the error types of package handshake.
 type Error struct {
 	Text  string
 	Set   uint64
@@ -77,7 +78,7 @@ type Error struct {
 // Error returns the text of the daemon's error.
 func (e *Error) Error() string { return e.Text }
 
-// Is reports whether target was in the error's tree at the daemon.
+// Is reports whether errors.Is would find target in the original error at the daemon.
 func (e *Error) Is(target error) bool {
 	for i := range sentinels {
 		if e.Set&(1<<i) != 0 && target == sentinels[i].err {
@@ -90,26 +91,26 @@ func (e *Error) Is(target error) bool {
 // Unwrap returns the structured errors.
 func (e *Error) Unwrap() []error { return e.Parts }
 
-// Reason classifies why a program was refused or disconnected.
+// Reason states why a program was refused or disconnected.
 type Reason uint16
 
-// Reasons of REFUSED.
+// Reasons in REFUSED.
 const (
 	// Violation means that a frame violated the protocol.
 	Violation Reason = 1 + iota
-	// WrongVersion means that the daemon uses another version of the protocol.
+	// WrongVersion means that the daemon uses a different version of the protocol.
 	WrongVersion
 	// NoRank means that the daemon does not offer the rank.
 	NoRank
 	// Busy means that another program holds the rank.
 	Busy
-	// Permission means that the program's user and groups may not attach, or not to this rank.
+	// Permission means that the program's user may not attach at all, or not to this rank.
 	Permission
 	// Closing means that the daemon is shutting down.
 	Closing
 	// Late means that HELLO did not arrive in time.
 	Late
-	// Failed means any other failure of the daemon.
+	// Failed stands for any other failure of the daemon.
 	Failed
 	numReasons
 )
@@ -117,7 +118,7 @@ const (
 var reasonNames = [numReasons]string{"", "violation", "version", "no rank", "busy", "permission", "closing", "late",
 	"failed"}
 
-// String returns the name that the specification uses.
+// String returns the name used in the specification.
 func (r Reason) String() string {
 	if r > 0 && r < numReasons {
 		return reasonNames[r]
@@ -128,17 +129,18 @@ func (r Reason) String() string {
 // ErrBusy means that another program holds the rank.
 var ErrBusy = errors.New("another program has the rank")
 
-// RefusedError reports that the daemon refused or disconnected the program.
+// RefusedError reports that the daemon has refused or disconnected the program.
 type RefusedError struct {
 	Reason Reason
 	// Text is the daemon's explanation.
 	Text string
 }
 
-// Error returns the daemon's text.
+// Error returns the daemon's explanation.
 func (e *RefusedError) Error() string { return "zrlmpid: " + e.Text }
 
-// Is reports whether target is the sentinel of the reason: mpe.ErrRank, ErrBusy, fs.ErrPermission or mpe.ErrClosed.
+// Is reports whether target is the sentinel for the reason: mpe.ErrRank, ErrBusy, fs.ErrPermission or
+// mpe.ErrClosed.
 func (e *RefusedError) Is(target error) bool {
 	return target != nil && target == reasonErrors[e.Reason]
 }
@@ -146,25 +148,27 @@ func (e *RefusedError) Is(target error) bool {
 var reasonErrors = map[Reason]error{NoRank: mpe.ErrRank, Busy: ErrBusy, Permission: fs.ErrPermission,
 	Closing: mpe.ErrClosed}
 
-// Refuse returns a RefusedError.
+// Refuse returns a RefusedError with the given reason and text.
 func Refuse(reason Reason, format string, args ...any) *RefusedError {
 	return &RefusedError{Reason: reason, Text: fmt.Sprintf(format, args...)}
 }
 
-// RefusedFrame returns REFUSED with the reason and text of e.
+// RefusedFrame returns a REFUSED frame with the reason and text of e.
 func RefusedFrame(e *RefusedError) []byte {
 	text := Clip(e.Text)
 	b := AppendHeader(nil, FrameRefused, 2+len(text))
 	return append(Order.AppendUint16(b, uint16(e.Reason)), text...)
 }
 
-// IsRefusal reports whether an answer that begins with b is REFUSED, which means that the socket is an attach socket.
+// IsRefusal reports whether b begins with a REFUSED frame. An answer that does so shows that the socket is an
+// attach socket.
 func IsRefusal(b []byte) bool {
 	return len(b) >= FrameHeaderLen && string(b[4:FrameHeaderLen]) == string([]byte{byte(FrameRefused), 0, 0, 0}) &&
 		Order.Uint32(b) <= 2+MaxText
 }
 
-// ReadRefused reads REFUSED and returns it as a *RefusedError, or the error of reading it.
+// ReadRefused reads REFUSED and returns its content as a *RefusedError. If reading fails, it returns that
+// error.
 func (r *Reader) ReadRefused() error {
 	b, err := r.Take(2)
 	if err != nil {
@@ -177,8 +181,8 @@ func (r *Reader) ReadRefused() error {
 	return e
 }
 
-// details holds the structured errors of an error, as JSON. Fields of an error type are encoded as they are: see
-// plain. Errors are rare, so this may be slow.
+// details contains the structured errors within an error, for encoding as JSON. Fields whose type is an error
+// type are encoded unchanged; see plain. Since errors are rare, encoding may be slow.
 type details struct {
 	Wait           *waitDetails              `json:"wait,omitempty"`
 	Truncated      *mpe.TruncatedError       `json:"truncated,omitempty"`
@@ -190,13 +194,13 @@ type details struct {
 	Restart        *handshake.RestartError   `json:"restart,omitempty"`
 	DeadEnd        *deadEndDetails           `json:"dead_end,omitempty"`
 	Call           *coll.CallError           `json:"call,omitempty"`
-	// Step is the error of a collective call that failed because of another rank.
+	// Step describes a collective call that failed because of another rank.
 	Step *stepDetails `json:"step,omitempty"`
-	// Failed reports a collective call that failed on another rank.
+	// Failed describes a collective call that failed on another rank.
 	Failed *collective.CallFailedError `json:"failed,omitempty"`
 }
 
-// stepDetails is a collective.StepError. Its cause is encoded as a text and a set of sentinels.
+// stepDetails is a collective.StepError whose cause is encoded as a text and a set of sentinels.
 type stepDetails struct {
 	Collective  coll.Collective
 	Algorithm   string
@@ -208,17 +212,17 @@ type stepDetails struct {
 	Set         uint64 `json:",omitempty"`
 }
 
-// deadEndDetails is a handshake.DeadEndError. Its cause is encoded as a text and a set of sentinels.
+// deadEndDetails is a handshake.DeadEndError whose cause is encoded as a text and a set of sentinels.
 type deadEndDetails struct {
 	Local, Remote uint32
 	Cause         string
 	Set           uint64 `json:",omitempty"`
 }
 
-// maxOthers limits the ranks in stepDetails.
+// maxOthers is the maximum number of ranks in stepDetails.Others.
 const maxOthers = 1000
 
-// waitDetails is an mpe.WaitError. Its network error is encoded as a text.
+// waitDetails is an mpe.WaitError whose network error is encoded as a text.
 type waitDetails struct {
 	handshake.Wait
 	Queued     int
@@ -226,10 +230,10 @@ type waitDetails struct {
 	Network    string `json:",omitempty"`
 }
 
-// maxDetails is the limit of the encoded details in bytes. Longer ones are omitted.
+// maxDetails is the maximum length of encoded details in bytes. Longer details are omitted.
 const maxDetails = 32 << 10
 
-// plain returns the fields whose types are errors.
+// plain returns the fields whose type is an error type.
 func (d *details) plain() (fields []reflect.Value) {
 	for _, field := range reflect.ValueOf(d).Elem().Fields() {
 		if _, ok := field.Interface().(error); ok {
@@ -263,7 +267,7 @@ func detailsOf(err error) (d details) {
 	return d
 }
 
-// errors returns the errors for errors.As to find.
+// errors returns the structured errors, in which errors.As searches.
 func (d *details) errors() (list []error) {
 	if w := d.Wait; w != nil {
 		e := &mpe.WaitError{Wait: w.Wait, Queued: w.Queued, InTransfer: w.InTransfer}
@@ -292,14 +296,14 @@ func (d *details) errors() (list []error) {
 	return list
 }
 
-// encodeError returns the encoding of an error in DONE.
+// encodeError encodes an error as in DONE.
 func encodeError(err error) []byte {
 	text := Clip(err.Error())
 	b := Order.AppendUint64(nil, sentinelSet(err))
 	b = Order.AppendUint32(b, uint32(len(text)))
 	b = append(b, text...)
 	if d := detailsOf(err); d != (details{}) {
-		// Marshal does not fail: the fields have plain types.
+		// Marshal cannot fail, because all fields have plain types.
 		if js, err := json.Marshal(d); err == nil && len(js) <= maxDetails {
 			b = append(b, js...)
 		}
@@ -307,7 +311,8 @@ func encodeError(err error) []byte {
 	return b
 }
 
-// parseError is the inverse of encodeError. sent is the decoded error; err reports an invalid encoding.
+// parseError is the inverse of encodeError. sent is the decoded error; err reports that the encoding is
+// invalid.
 func parseError(b []byte) (sent, err error) {
 	if len(b) < 12 {
 		return nil, Violationf("an error of %d bytes", len(b))

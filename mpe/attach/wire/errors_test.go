@@ -22,7 +22,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
 )
 
-// crossed returns an error as received on the other side of the socket.
+// crossed returns err as the other side of the socket receives it.
 func crossed(t *testing.T, err error) error {
 	t.Helper()
 	got, bad := parseError(encodeError(err))
@@ -32,9 +32,9 @@ func crossed(t *testing.T, err error) error {
 	return got
 }
 
-// TestSentinels checks that each error that a rank may return has a number.
+// TestSentinels checks that every error that a rank can return has a number.
 func TestSentinels(t *testing.T) {
-	// Errors of report queries end no operation of a program.
+	// Errors of report queries do not end any operation of a program.
 	known := map[string]bool{"extended.ErrNoReport": true, "extended.ErrNoQuestions": true, "mpe.ErrNotExtended": true}
 	for _, s := range sentinels {
 		known[s.name] = true
@@ -63,7 +63,7 @@ func TestSentinels(t *testing.T) {
 				for _, spec := range vars.Specs {
 					for _, name := range errorNames(pkg, spec.(*ast.ValueSpec)) {
 						found++
-						name = strings.Replace(name, "core.", "mpe.", 1) // their public name
+						name = strings.Replace(name, "core.", "mpe.", 1) // the public name of the error
 						if !known[name] {
 							t.Errorf("%s has no number in wire.sentinels", name)
 						}
@@ -77,7 +77,7 @@ func TestSentinels(t *testing.T) {
 	}
 }
 
-// errorNames returns the errors that a declaration defines or aliases.
+// errorNames returns the names of the errors that a declaration defines or aliases.
 func errorNames(pkg string, spec *ast.ValueSpec) (names []string) {
 	for i, name := range spec.Names {
 		if !strings.HasPrefix(name.Name, "Err") {
@@ -145,7 +145,7 @@ func TestStructuredErrorsCross(t *testing.T) {
 	}
 }
 
-// TestStepErrorsCross checks that a StepError is received with the errors in it.
+// TestStepErrorsCross checks that a StepError is received together with the errors that it contains.
 func TestStepErrorsCross(t *testing.T) {
 	wait := &mpe.WaitError{Wait: handshake.Wait{ID: 7, State: handshake.WaitData, Local: 1, Remote: 2}}
 	sent := &collective.StepError{
@@ -169,13 +169,13 @@ func TestStepErrorsCross(t *testing.T) {
 	if step, ok := errors.AsType[*collective.StepError](crossed(t, sent)); !ok || len(step.Others) != maxOthers {
 		t.Errorf("%v", step)
 	}
-	// Without a cause, only the text is sent.
+	// An error without a cause is sent as text only.
 	if got := crossed(t, &collective.StepError{}); got.Error() != (&collective.StepError{}).Error() {
 		t.Errorf("%v", got)
 	}
 }
 
-// TestDeadEndsCross checks that a DeadEndError is received with its cause.
+// TestDeadEndsCross checks that a DeadEndError is received together with its cause.
 func TestDeadEndsCross(t *testing.T) {
 	cause := &handshake.PartialError{Remote: 3, Words: 1000, Datagrams: 3, FPGA: true}
 	sent := &handshake.DeadEndError{Local: 1, Remote: 3, Cause: cause}
@@ -211,7 +211,7 @@ func TestParseErrorCorrupt(t *testing.T) {
 	whole := encodeError(fmt.Errorf("rank 0: %w (%w)", &handshake.TruncatedError{Remote: 1}, context.Canceled))
 	for n := range whole {
 		if n == 12+int(Order.Uint32(whole[8:])) {
-			continue // without details
+			continue // an error without details
 		}
 		if _, err := parseError(whole[:n]); err == nil {
 			t.Errorf("%d of %d bytes were accepted", n, len(whole))

@@ -8,16 +8,16 @@ import (
 	"io"
 )
 
-// Version is the version of the attach protocol. Clients and servers accept no other.
+// Version is the version of the attach protocol. Clients and servers accept no other version.
 const Version = 5
 
-// magic begins HELLO, so that a program connected to the wrong socket gets an error.
+// magic is at the beginning of HELLO, so that a program that has connected to the wrong socket gets an error.
 const magic = "ZRLMPIAT"
 
 // FrameType is the type of a frame.
 type FrameType uint8
 
-// Types of frames. HELLO and REFUSED are the same in every version.
+// Types of frames. HELLO and REFUSED are the same in all versions of the protocol.
 const (
 	FrameHello FrameType = 1 + iota
 	FrameWelcome
@@ -39,7 +39,7 @@ const (
 var frameNames = [numFrames]string{"", "HELLO", "WELCOME", "PEER", "REFUSED", "START", "DATA", "DONE", "CANCEL",
 	"ABORT", "PROBE", "BYE", "CALL", "REDUCE", "REDUCED"}
 
-// String returns the name that the specification uses.
+// String returns the name used in the specification.
 func (t FrameType) String() string {
 	if t > 0 && t < numFrames {
 		return frameNames[t]
@@ -48,75 +48,75 @@ func (t FrameType) String() string {
 }
 
 const (
-	// FrameHeaderLen is the length in bytes of a frame's header.
+	// FrameHeaderLen is the length of a frame's header in bytes.
 	FrameHeaderLen = 8
-	// ChunkLen is the limit of payload in one frame, in bytes. It bounds how long a small operation waits for a large
-	// one.
+	// ChunkLen is the maximum length of the payload in one frame, in bytes. It limits how long a small
+	// operation has to wait for a large one.
 	ChunkLen = 256 << 10
-	// MaxBody is the limit of a frame's body in bytes: the fields and the payload.
+	// MaxBody is the maximum length in bytes of a frame's body, which consists of fields and payload.
 	MaxBody = ChunkLen + 64<<10
-	// MaxText is the limit of a text in a frame, in bytes.
+	// MaxText is the maximum length of a text in a frame, in bytes.
 	MaxText = 4 << 10
 )
 
-// Order is the byte order of all numbers.
+// Order is the byte order of all numbers in frames.
 var Order = binary.LittleEndian
 
-// ProtocolError reports a frame that violates the protocol. Its sender is disconnected.
+// ProtocolError reports that a frame violates the protocol. The sender of the frame is disconnected.
 type ProtocolError struct{ text string }
 
 func (e *ProtocolError) Error() string { return e.text }
 
-// Violationf returns a ProtocolError.
+// Violationf returns a ProtocolError with the given text.
 func Violationf(format string, args ...any) error {
 	return &ProtocolError{fmt.Sprintf(format, args...)}
 }
 
-// AppendHeader appends the header of a frame whose body has length bytes.
+// AppendHeader appends the header of a frame whose body is length bytes long.
 func AppendHeader(b []byte, t FrameType, length int) []byte {
 	b = Order.AppendUint32(b, uint32(length))
 	return append(b, byte(t), 0, 0, 0)
 }
 
-// controlAnswer begins the answer of a daemon's control socket to HELLO, which is HTTP. No valid frame begins like
-// this: it would be too long.
+// controlAnswer is the beginning of the answer, in HTTP, that a daemon's control socket sends to HELLO. No
+// valid frame can begin with it, because the frame would be too long.
 const controlAnswer = "HTTP/1.1"
 
-// ErrControlSocket means that Dial was given the path of a daemon's control socket.
+// ErrControlSocket means that the path passed to Dial is the path of a daemon's control socket.
 var ErrControlSocket = errors.New("that is a daemon's control socket")
 
 // Reader splits a stream into frames.
 type Reader struct {
 	from io.Reader
 	br   *bufio.Reader
-	// ahead is the number of bytes read at a time where payload may follow.
+	// ahead is the number of bytes read at a time if payload may follow.
 	ahead int
-	// ready returns nil if n bytes can be read in addition to the buffered ones, ErrNothing if they may still arrive,
-	// and otherwise the reason why they will not. It is nil if reads block.
+	// ready returns nil if n bytes can be read in addition to those in the buffer, ErrNothing if they may still
+	// arrive, and otherwise the reason why they will not. It is nil if reads block.
 	ready func(n int) error
 	Type  FrameType
-	Left  int // unread bytes of the frame's body
+	Left  int // number of unread bytes of the frame's body
 }
 
-// peekLen is the limit of Take.
+// peekLen is the maximum argument of Take.
 const peekLen = 64 << 10
 
-// directLen is the shortest part of a payload that is read without the buffer.
+// directLen is the minimum length of a part of a payload that is read directly, bypassing the buffer.
 const directLen = 4 << 10
 
-// NewReader returns a Reader of a stream with blocking reads.
+// NewReader returns a Reader for a stream whose reads block.
 func NewReader(r io.Reader) *Reader {
 	in := &Reader{from: r, ahead: peekLen}
 	in.br = bufio.NewReaderSize((*readAhead)(in), peekLen)
 	return in
 }
 
-// readAhead is the source of the buffer.
+// readAhead is the reader that fills the buffer.
 type readAhead Reader
 
 func (r *readAhead) Read(b []byte) (int, error) { return r.from.Read(b[:min(len(b), r.ahead)]) }
 
-// Next reads the next frame's header. It returns io.EOF if the stream ended between two frames.
+// Next reads the header of the next frame. It returns io.EOF if the stream ends between two frames.
 func (r *Reader) Next() error {
 	if err := r.End(); err != nil {
 		return err
@@ -147,10 +147,12 @@ func (r *Reader) Next() error {
 // From replaces the stream from which frames are read.
 func (r *Reader) From(from io.Reader) { r.from = from }
 
-// FromRings switches to frames in rings, which are read once they are there as a whole.
+// FromRings switches to frames that are received through rings. A frame is read once it has been received in
+// full.
 func (r *Reader) FromRings(from Rings) { r.ready, r.ahead = from.Ready, directLen }
 
-// FromSocket switches to a socket with non-blocking reads. Frames are buffered until they are whole.
+// FromSocket switches to a socket whose reads do not block. A frame is buffered until it has been received in
+// full.
 func (r *Reader) FromSocket() {
 	r.br = bufio.NewReaderSize(r.br, FrameHeaderLen+MaxBody)
 	r.ready = func(n int) error {
@@ -159,8 +161,8 @@ func (r *Reader) FromSocket() {
 	}
 }
 
-// Whole returns nil if the next frame can be read without blocking, because it is there as a whole or is invalid.
-// Otherwise it returns ErrNothing, or the reason why the frame will not arrive.
+// Whole returns nil if the next frame can be read without blocking, because it has been received in full or is
+// invalid. Otherwise it returns ErrNothing, or the reason why the frame will never arrive.
 func (r *Reader) Whole() error {
 	if r.ready == nil {
 		return nil
@@ -189,7 +191,7 @@ func (r *Reader) have(n int) error {
 	return nil
 }
 
-// End returns an error unless the whole frame has been read.
+// End returns an error if a part of the frame has not been read.
 func (r *Reader) End() error {
 	if r.Left > 0 {
 		return Violationf("%v has %d bytes too many", r.Type, r.Left)
@@ -197,7 +199,7 @@ func (r *Reader) End() error {
 	return nil
 }
 
-// Take returns the next n bytes of the body. They are valid until the next call.
+// Take returns the next n bytes of the body. They are valid until the next call of a method.
 func (r *Reader) Take(n int) ([]byte, error) {
 	if n > r.Left {
 		return nil, Violationf("%v is %d bytes too short", r.Type, n-r.Left)
@@ -214,7 +216,7 @@ func (r *Reader) Take(n int) ([]byte, error) {
 	return b, err
 }
 
-// Read fills dst from the body.
+// Read fills dst with the next bytes of the body.
 func (r *Reader) Read(dst []byte) error {
 	if len(dst) > r.Left {
 		return Violationf("%v is %d bytes too short", r.Type, len(dst)-r.Left)
@@ -241,7 +243,7 @@ func (r *Reader) Skip() error {
 	return cutOff(err)
 }
 
-// Text returns the rest of the body as a text.
+// Text returns the rest of the body as text.
 func (r *Reader) Text() (string, error) {
 	if r.Left > MaxText {
 		return "", Violationf("%v has a text of %d bytes: at most %d are allowed", r.Type, r.Left, MaxText)
@@ -250,7 +252,7 @@ func (r *Reader) Text() (string, error) {
 	return string(b), err
 }
 
-// cutOff turns the end of a stream within a frame into io.ErrUnexpectedEOF.
+// cutOff replaces io.EOF with io.ErrUnexpectedEOF, for a stream that ends within a frame.
 func cutOff(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF
@@ -258,7 +260,7 @@ func cutOff(err error) error {
 	return err
 }
 
-// Clip shortens a text to MaxText.
+// Clip shortens s to at most MaxText bytes.
 func Clip(s string) string {
 	const cut = " …"
 	if len(s) > MaxText {

@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// getsockopt calls get, which reads a socket option, with the connection's descriptor.
+// getsockopt calls get with the descriptor of a connection. get reads a socket option.
 func getsockopt(conn *net.UnixConn, get func(fd int) error) error {
 	raw, err := conn.SyscallConn()
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// FuzzHello reads a program's first frame, or a frame of another protocol.
+// FuzzHello reads the first frame of a program, or data of another protocol.
 func FuzzHello(f *testing.F) {
 	f.Add(HelloFrame(Hello{Version: Version, Rank: AnyRank}))
 	f.Add([]byte("GET / HTTP/1.1\r\n\r\n"))

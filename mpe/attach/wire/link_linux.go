@@ -13,23 +13,24 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/progress"
 )
 
-// Link is a program's connection on a descriptor outside of Go's network poller. Its Read does not block.
+// Link is a program's connection, on a descriptor that Go's network poller does not know. Its Read does not
+// block.
 type Link struct {
 	goroutines
 	fd int
-	// After Close, the descriptor's number may be reused. So Close must follow the last read; out is held during
-	// writes, and end during shutdown, which may come late.
+	// After Close, the number of the descriptor may be reused. Close must therefore follow the last read. out
+	// is held during writes, and end is held during shutdown, which may come late.
 	closed   atomic.Bool
 	out, end sync.Mutex
 }
 
-// NewLink makes a Link of a connection and closes conn.
+// NewLink converts a connection to a Link. It closes conn.
 func NewLink(conn *net.UnixConn) (*Link, error) {
 	fd, err := progress.Take(conn)
 	return &Link{fd: fd}, err
 }
 
-// Read reads the available bytes. It returns ErrNothing if there are none.
+// Read reads the available bytes. If there are none, it returns ErrNothing.
 func (l *Link) Read(b []byte) (int, error) {
 	for {
 		n, err := unix.Read(l.fd, b)
@@ -46,7 +47,7 @@ func (l *Link) Read(b []byte) (int, error) {
 	}
 }
 
-// transmit sends on a socket without SIGPIPE, which a program may handle on the thread of this call.
+// transmit sends b on a socket. It does not cause SIGPIPE, which a program might handle on the calling thread.
 func transmit(fd int, b []byte) (int, unix.Errno) {
 	n, _, errno := unix.Syscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))),
 		uintptr(len(b)),
@@ -64,7 +65,7 @@ func (l *Link) TryWrite(b []byte) int {
 	if l.closed.Load() {
 		return 0
 	}
-	n, _ := transmit(l.fd, b) // Read or Write report the error
+	n, _ := transmit(l.fd, b) // Read or Write will report the error
 	return max(n, 0)
 }
 
@@ -92,7 +93,7 @@ func (l *Link) Write(b []byte) (int, error) {
 	}
 }
 
-// HangUp implements Stream. It wakes up waiting goroutines.
+// HangUp implements Stream. It wakes up goroutines that wait on the connection.
 func (l *Link) HangUp() { l.shutDown(unix.SHUT_RDWR) }
 
 // StopReading implements Stream.
@@ -102,7 +103,7 @@ func (l *Link) shutDown(how int) {
 	l.end.Lock()
 	defer l.end.Unlock()
 	if !l.closed.Load() {
-		_ = unix.Shutdown(l.fd, how) // fails if there is no peer any longer
+		_ = unix.Shutdown(l.fd, how) // fails if the other side is gone
 	}
 }
 
@@ -117,8 +118,8 @@ func (l *Link) Close() {
 	unix.Close(l.fd)
 }
 
-// Descriptor becomes readable when there is something to read. It is valid until Close.
+// Descriptor returns a descriptor that is readable while there is something to read. It is valid until Close.
 func (l *Link) Descriptor() int { return l.fd }
 
-// Sleep returns true: the descriptor stays readable as long as there is something to read.
+// Sleep always returns true, because the descriptor stays readable as long as there is something to read.
 func (l *Link) Sleep() bool { return true }

@@ -11,13 +11,13 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/sharedmem"
 )
 
-// Offer is shared memory to be handed to a program.
+// Offer is shared memory that the daemon is about to hand over to a program.
 type Offer struct {
 	mem []byte
 	fd  int
 }
 
-// NewOffer allocates the memory of two rings and of an arena of arena bytes.
+// NewOffer allocates memory for two rings and an arena of the given length.
 func NewOffer(arena int) (*Offer, error) {
 	n := MemoryLen(RingLen) + arena
 	fd, err := sharedmem.Create(n)
@@ -32,8 +32,8 @@ func NewOffer(arena int) (*Offer, error) {
 	return &Offer{mem, fd}, nil
 }
 
-// Stream sends b with the memory's descriptor and returns the connection through the rings. It closes conn if it
-// succeeds, and releases the memory if it fails.
+// Stream sends b together with the descriptor of the memory, and returns the connection through the rings. If
+// it succeeds, it closes conn; if it fails, it releases the memory.
 func (o *Offer) Stream(conn *net.UnixConn, b []byte) (Rings, error) {
 	n, _, err := conn.WriteMsgUnix(b, unix.UnixRights(o.fd), nil)
 	unix.Close(o.fd)
@@ -57,7 +57,7 @@ type Greeting struct {
 	FD int
 }
 
-// NewGreeting returns the Greeting of a connection.
+// NewGreeting returns a Greeting for a connection.
 func NewGreeting(conn *net.UnixConn) *Greeting { return &Greeting{conn, -1} }
 
 // Read implements io.Reader.
@@ -67,7 +67,7 @@ func (g *Greeting) Read(b []byte) (int, error) {
 	if err == nil && n == 0 && len(b) > 0 {
 		err = io.EOF
 	}
-	messages, _ := unix.ParseSocketControlMessage(oob[:used]) // the kernel made them
+	messages, _ := unix.ParseSocketControlMessage(oob[:used]) // cannot fail: the kernel created the messages
 	for i := range messages {
 		fds, _ := unix.ParseUnixRights(&messages[i])
 		for _, fd := range fds {
@@ -77,10 +77,10 @@ func (g *Greeting) Read(b []byte) (int, error) {
 	if err == nil && flags&unix.MSG_CTRUNC != 0 {
 		return 0, rlimit.Received()
 	}
-	return max(n, 0), err // -1 after an error
+	return max(n, 0), err // n is -1 after an error
 }
 
-// setFD closes the descriptor and replaces it; -1 is none.
+// setFD closes the current descriptor and replaces it. -1 means no descriptor.
 func (g *Greeting) setFD(fd int) {
 	if g.FD >= 0 {
 		unix.Close(g.FD)
@@ -94,8 +94,8 @@ func (g *Greeting) Close() error {
 	return g.UnixConn.Close()
 }
 
-// Stream returns the connection after WELCOME, with rings and an arena of these lengths. It closes the greeting's
-// connection if it succeeds.
+// Stream returns the connection after WELCOME, with rings and an arena of the given lengths. If it succeeds, it
+// closes the connection of the greeting.
 func (g *Greeting) Stream(length, arena uint64) (Polled, error) {
 	var mem []byte
 	if length > 0 {

@@ -10,31 +10,31 @@ import (
 
 const (
 	HelloLen = 20
-	// helloVersionLen is the length of HELLO up to its version. It is the same in every version.
+	// helloVersionLen is the length of HELLO up to and including its version. It is the same in all versions.
 	helloVersionLen = 12
 	welcomeLen      = 40
 	startLen        = 32
 	placeLen        = 8 // offset of the payload, in START
 	ProbeLen        = 24
 	IDLen           = 8
-	// longestHello limits the length of HELLO in later versions.
+	// longestHello is the maximum length of HELLO in later versions.
 	longestHello = 256
 )
 
-// FlagRings of HELLO requests memory with rings, and FlagArena an arena after them.
+// FlagRings in HELLO requests memory with rings. FlagArena requests an arena after the rings.
 const (
 	FlagRings = 1 << iota
 	FlagArena
 )
 
-// Hello requests a rank.
+// Hello contains the fields of HELLO, which requests a rank.
 type Hello struct {
 	Version uint32
 	Rank    int32
 	Flags   uint32
 }
 
-// HelloFrame returns HELLO.
+// HelloFrame returns a HELLO frame.
 func HelloFrame(h Hello) []byte {
 	b := AppendHeader(nil, FrameHello, HelloLen)
 	b = append(b, magic...)
@@ -43,9 +43,9 @@ func HelloFrame(h Hello) []byte {
 	return Order.AppendUint32(b, h.Flags)
 }
 
-// ReadHello reads the first frame. It ignores fields of later versions.
+// ReadHello reads the first frame. It ignores fields that only later versions have.
 func (r *Reader) ReadHello() (h Hello, err error) {
-	// The header is checked as a whole: in another protocol, its length is arbitrary.
+	// Check the header as a whole: in another protocol, the length may have any value.
 	b, err := r.br.Peek(FrameHeaderLen)
 	if err != nil {
 		return h, err
@@ -83,37 +83,40 @@ func (r *Reader) ReadHello() (h Hello, err error) {
 	return h, r.Skip()
 }
 
-// isHello reports whether a frame's header may be the header of HELLO, of any version.
+// isHello reports whether a frame's header may be the header of a HELLO of any version.
 func isHello(t FrameType, length uint32) bool {
 	return t == FrameHello && length >= helloVersionLen && length <= longestHello
 }
 
-// byteOrder is the violation of a HELLO with numbers in the other byte order.
+// byteOrder returns the error for a HELLO whose numbers are in the wrong byte order.
 func byteOrder(field string, value uint32) error {
 	return Violationf("HELLO has its %s, %d, in big-endian byte order: the attach protocol uses little-endian numbers",
 		field, bits.ReverseBytes32(value))
 }
 
-// Limits are the limits of a program.
+// Limits are the limits granted to a program.
 type Limits struct {
-	// Operations limits the operations in progress, probes included.
+	// Operations is the maximum number of operations in progress, including probes.
 	Operations int
-	// Bytes limits the payload of all operations: the messages being sent and the buffers of receives.
+	// Bytes is the maximum total payload of all operations: the messages being sent and the buffers of
+	// receives.
 	Bytes int64
 }
 
-// Welcome grants a rank. Size PEER frames follow.
+// Welcome contains the fields of WELCOME, which grants a rank. WELCOME is followed by one PEER frame for each
+// of Size ranks.
 type Welcome struct {
 	Version, Rank, Size, Chunk uint32
 	Limits                     Limits
 	Flags                      uint32
-	// Ring is the length of each ring in bytes, or 0 if frames go through the socket. Arena is the length of the
-	// arena; the field is present if Asked is set, which means that the program requested an arena.
+	// Ring is the length of each ring in bytes, or 0 if frames are sent through the socket. Arena is the length
+	// of the arena. WELCOME contains the field Arena only if Asked is set, which means that the program has
+	// requested an arena.
 	Ring, Arena uint64
 	Asked       bool
 }
 
-// FlagOversubscribed of WELCOME means that the host has more ranks and programs than cores.
+// FlagOversubscribed in WELCOME means that the host has more ranks and programs than cores.
 const FlagOversubscribed = 1
 
 func AppendWelcome(b []byte, w Welcome) []byte {
@@ -187,7 +190,7 @@ func AppendPeer(b []byte, rank int, p mpe.PeerInfo) []byte {
 	return b
 }
 
-// ReadPeer reads PEER, which must be of this rank.
+// ReadPeer reads PEER, which must describe the given rank.
 func (r *Reader) ReadPeer(rank int) (p mpe.PeerInfo, err error) {
 	b, err := r.Take(8)
 	if err != nil {
@@ -212,21 +215,23 @@ func (r *Reader) ReadPeer(rank int) (p mpe.PeerInfo, err error) {
 	return p, nil
 }
 
-// Kinds of operations in addition to package mpe's.
+// Kinds of operations in addition to those of package mpe.
 const (
 	OpProbe mpe.OpKind = 254
 	OpCall  mpe.OpKind = 255
 )
 
-// Start posts an operation. A send's payload follows in the frame or, if Placed is set, is in the arena at offset
-// Place, where a receive's payload is stored, too. Operation.Buf is not encoded.
+// Start contains the fields of START, which posts an operation. The payload of a send follows in the frame or,
+// if Placed is set, is in the arena at offset Place. If Placed is set, the payload of a receive is also stored
+// at that offset. Operation.Buf is not encoded.
 type Start struct {
 	ID uint64
 	mpe.Operation
 	Length uint64
 	Placed bool
 	Place  uint64
-	// Wait and Claim are fields of PROBE, which has no payload: wait for a message, and remove it from matching.
+	// Wait and Claim are only encoded in PROBE, which has no payload. Wait means that the probe waits for a
+	// message; Claim means that it removes the message from matching.
 	Wait, Claim bool
 }
 
@@ -235,7 +240,7 @@ const (
 	flagPlaced
 )
 
-// AppendStart appends START, to be followed by piece bytes of payload.
+// AppendStart appends START. The caller must then append piece bytes of payload.
 func AppendStart(b []byte, s *Start, piece int) []byte {
 	n := startLen + piece
 	if s.Placed {
@@ -252,7 +257,7 @@ func AppendStart(b []byte, s *Start, piece int) []byte {
 	return b
 }
 
-// appendMatch appends the fields of START and PROBE that are matched. readMatch is its inverse.
+// appendMatch appends those fields of START and PROBE that determine matching. readMatch is its inverse.
 func appendMatch(b []byte, peer, tag int, comm uint32) []byte {
 	b = Order.AppendUint32(b, uint32(peer))
 	b = Order.AppendUint32(b, uint32(tag))
@@ -292,12 +297,13 @@ func (r *Reader) ReadStart() (s Start, err error) {
 	return s, err
 }
 
-// AppendID appends DATA, REDUCE or CANCEL of an operation, to be followed by piece bytes of payload.
+// AppendID appends the header and id of DATA, REDUCE or CANCEL for an operation. The caller must then append
+// piece bytes of payload.
 func AppendID(b []byte, t FrameType, id uint64, piece int) []byte {
 	return Order.AppendUint64(AppendHeader(b, t, IDLen+piece), id)
 }
 
-// ReadID reads the id that begins DATA, REDUCE, CANCEL and ABORT.
+// ReadID reads the id at the beginning of DATA, REDUCE, CANCEL and ABORT.
 func (r *Reader) ReadID() (uint64, error) {
 	b, err := r.Take(IDLen)
 	if err != nil {
@@ -306,7 +312,7 @@ func (r *Reader) ReadID() (uint64, error) {
 	return Order.Uint64(b), nil
 }
 
-// AbortFrame returns ABORT of an operation because of cause.
+// AbortFrame returns an ABORT frame for an operation that is aborted because of cause.
 func AbortFrame(id uint64, cause error) []byte {
 	text := Clip(cause.Error())
 	b := AppendHeader(nil, FrameAbort, IDLen+8+len(text))
@@ -362,5 +368,5 @@ func bit(set bool, mask byte) byte {
 	return 0
 }
 
-// AnyRank requests the lowest rank that no program holds.
+// AnyRank requests the lowest rank that is not held by another program.
 const AnyRank = -1

@@ -4,31 +4,31 @@ package wire
 
 import "net"
 
-// Programs cannot attach on this system: a daemon cannot determine their users.
+// Programs cannot attach on this system, because a daemon cannot determine their users.
 
-// CredentialsOf returns ErrNoCredentials.
+// CredentialsOf always returns ErrNoCredentials.
 func CredentialsOf(*net.UnixConn) (Credentials, error) { return Credentials{}, ErrNoCredentials }
 
 // Link is not available on this system.
 type Link struct{ Polled }
 
-// NewLink returns ErrNoCredentials.
+// NewLink always returns ErrNoCredentials.
 func NewLink(*net.UnixConn) (*Link, error) { return nil, ErrNoCredentials }
 
 // Offer is not available on this system.
 type Offer struct{}
 
-// NewOffer returns ErrNoCredentials.
+// NewOffer always returns ErrNoCredentials.
 func NewOffer(int) (*Offer, error) { return nil, ErrNoCredentials }
 
-// Stream returns ErrNoCredentials.
+// Stream always returns ErrNoCredentials.
 func (*Offer) Stream(*net.UnixConn, []byte) (Rings, error) { return nil, ErrNoCredentials }
 
 // Greeting is a connection to a daemon before WELCOME.
 type Greeting struct{ *net.UnixConn }
 
-// NewGreeting returns the Greeting of a connection.
+// NewGreeting returns a Greeting for a connection.
 func NewGreeting(conn *net.UnixConn) *Greeting { return &Greeting{conn} }
 
-// Stream returns ErrNoCredentials.
+// Stream always returns ErrNoCredentials.
 func (*Greeting) Stream(_, _ uint64) (Polled, error) { return nil, ErrNoCredentials }

@@ -6,56 +6,56 @@ import (
 	"sync/atomic"
 )
 
-// Item is an item of an Outbox: one frame, or several if its payload is long.
+// Item is an item in an Outbox. It is written as one frame, or as several frames if its payload is long.
 type Item interface {
-	// Frame appends the item's next frame to b and returns it as head. The payload at the frame's end is returned
-	// separately. more reports whether further frames follow.
+	// Frame appends the next frame of the item to b and returns it as head. The payload at the end of the frame
+	// is returned separately. more reports whether more frames follow.
 	Frame(b []byte) (head, payload []byte, more bool)
-	// Written is called when the payload returned by Frame is no longer used.
+	// Written is called when the payload returned by Frame is no longer in use.
 	Written()
 }
 
 const (
-	// CopyLen is the longest payload in bytes that is copied to be written with other frames. A system call costs as
-	// much as this copy.
+	// CopyLen is the maximum length in bytes of a payload that is copied so that it can be written together
+	// with other frames. A system call costs as much as copying this many bytes.
 	CopyLen = 16 << 10
 	// longWait is the number of bytes of new items that may overtake an item in progress.
 	longWait = 4 * ChunkLen
-	// BatchLen is the number of bytes written with one system call.
+	// BatchLen is the number of bytes written with a single system call.
 	BatchLen = 64 << 10
 )
 
-// Outbox writes the items of a connection. New items are written first, and an item of several frames is queued again
-// after each of them, so that small operations do not wait for a large one. If no other goroutine is writing, the
-// goroutine that puts an item writes as much as the connection accepts without blocking, which avoids waking up a
-// goroutine; Run writes the rest.
+// Outbox writes items to a connection. It writes new items first. An item of several frames is queued again
+// after each of its frames, so that small operations do not have to wait for a large one. If no other goroutine
+// is writing, the goroutine that puts an item writes as much as the connection accepts without blocking, which
+// avoids waking up another goroutine. Run writes the rest.
 type Outbox struct {
 	to Stream
 	// Failed is called when the connection fails.
 	Failed func()
 
 	mu     sync.Mutex
-	fresh  fifo // items not begun
+	fresh  fifo // items that have not been begun
 	begun  fifo // items in progress
-	since  int  // bytes of fresh items written since the last frame of begun
+	since  int  // number of bytes of fresh items written since the last frame of begun
 	busy   bool // a goroutine is writing, or Run has been woken up to write
 	closed bool
 	wake   chan struct{}
-	// Rings is to if it is polled. Then Advance, instead of Run, writes the data that did not fit. Stalled is set
-	// while there is such data.
+	// Rings is equal to to if to is polled. In that case, Advance rather than Run writes the data that did not
+	// fit. Stalled is set while there is such data.
 	Rings   Rings
 	Stalled atomic.Bool
 
-	drained chan struct{} // if not nil, closed when the last item is written
+	drained chan struct{} // if not nil, closed when the last item has been written
 
-	// The fields below belong to the writing goroutine: the bytes to be written, and then the payload of an item that
-	// was too long to copy.
+	// The fields below are owned by the writing goroutine. buf holds the bytes to write; it is followed on the
+	// connection by payload, the payload of an item that was too long to copy.
 	buf     []byte
 	payload []byte
 	owner   Item
 }
 
-// NewOutbox returns the Outbox of a connection.
+// NewOutbox returns an Outbox that writes to a connection.
 func NewOutbox(to Stream) *Outbox {
 	return &Outbox{
 		to: to, Failed: func() {}, wake: make(chan struct{}, 1),
@@ -63,26 +63,26 @@ func NewOutbox(to Stream) *Outbox {
 	}
 }
 
-// toRun wakes up Run. It does not block: only the goroutine that has set busy calls it.
+// toRun wakes up Run. It never blocks, because only the goroutine that has set busy calls it.
 func (o *Outbox) toRun() { o.wake <- struct{}{} }
 
-// PutNow queues an item and, if no other goroutine is writing, writes the queued items. It never blocks: Run writes
-// large payloads and the data that the connection does not accept.
+// PutNow queues an item. If no other goroutine is writing, it also writes the queued items. It never blocks:
+// Run writes large payloads and data that the connection does not accept.
 func (o *Outbox) PutNow(it Item) {
 	if o.push(it, true) {
 		o.writeNow()
 	}
 }
 
-// PutOff queues an item without writing it. The caller must ensure that it is written, by calling Flush at the
-// latest.
+// PutOff queues an item without writing it. The caller must make sure that the item is written, at the latest
+// by calling Flush.
 func (o *Outbox) PutOff(it Item) { o.push(it, false) }
 
-// Flush writes the items queued by PutOff, as PutNow does.
+// Flush writes the items queued by PutOff, in the same way as PutNow.
 func (o *Outbox) Flush() { o.PutNow(nil) }
 
-// push queues an item unless it is nil. It returns true if no other goroutine is writing: then a caller with canWrite
-// set must write.
+// push queues an item, which may be nil. If canWrite is set, items are queued and no other goroutine is
+// writing, push returns true, and the caller must then write.
 func (o *Outbox) push(it Item, canWrite bool) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -102,22 +102,22 @@ func (o *Outbox) writeNow() {
 			o.toRun()
 			return
 		}
-		// Either the ring has free space now, or the other side will wake this one when it has.
+		// Either the ring has free space now, or the other side wakes up this side when there is space.
 		if o.Rings.Waits() || !o.Stalled.CompareAndSwap(true, false) {
 			return
 		}
 	}
 }
 
-// Run writes until ctx is done.
+// Run writes queued items until ctx is done.
 func (o *Outbox) Run(ctx context.Context) {
 	for o.to.Await(ctx, o.wake) == nil {
 		o.write(true)
 	}
 }
 
-// write writes all queued items if it may wait. Otherwise it writes as much as the connection accepts, within a
-// limit, and reports whether nothing is left.
+// write writes queued items. If wait is set, it writes all of them; otherwise, it writes as much as the
+// connection accepts, up to a limit. It reports whether all items have been written.
 func (o *Outbox) write(wait bool) bool {
 	most := BatchLen
 	if o.Rings != nil {
@@ -132,7 +132,7 @@ func (o *Outbox) write(wait bool) bool {
 		switch {
 		case o.owner != nil && o.Rings == nil && !wait:
 			return false
-		case n > 0 && o.owner == nil && len(o.buf) < BatchLen-CopyLen: // gather more
+		case n > 0 && o.owner == nil && len(o.buf) < BatchLen-CopyLen: // gather more frames
 		case !o.emit(wait):
 			return false
 		case n == 0 && o.rest():
@@ -142,8 +142,8 @@ func (o *Outbox) write(wait bool) bool {
 	return false
 }
 
-// emit writes the gathered bytes, without wait as many as the connection accepts, and reports whether all were
-// written.
+// emit writes the gathered bytes. If wait is not set, it writes only as many as the connection accepts. It
+// reports whether all bytes have been written.
 func (o *Outbox) emit(wait bool) bool {
 	o.buf = o.buf[:copy(o.buf, o.buf[o.send(o.buf, wait):])]
 	if len(o.buf) > 0 {
@@ -163,8 +163,8 @@ func (o *Outbox) emit(wait bool) bool {
 	return true
 }
 
-// send writes b, without wait as much as the connection accepts, and returns the number of bytes written. After an
-// error, b counts as written.
+// send writes b and returns the number of bytes written. If wait is not set, it writes only as much as the
+// connection accepts. After an error, b counts as written.
 func (o *Outbox) send(b []byte, wait bool) int {
 	if !wait {
 		return o.to.TryWrite(b)
@@ -178,7 +178,7 @@ func (o *Outbox) send(b []byte, wait bool) int {
 	return len(b)
 }
 
-// stall leaves the rest to Advance. It returns false if nothing calls Advance.
+// stall leaves the remaining data to Advance. It returns false if nothing will call Advance.
 func (o *Outbox) stall() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -189,14 +189,15 @@ func (o *Outbox) stall() bool {
 	return true
 }
 
-// Advance writes the data that did not fit. Every poll calls it.
+// Advance writes the data that did not fit earlier. Every poll calls it.
 func (o *Outbox) Advance() {
 	if o.Stalled.Load() && o.Stalled.CompareAndSwap(true, false) {
 		o.writeNow()
 	}
 }
 
-// gather takes the next frame and returns its length, or 0 if nothing is queued. It queues the rest of the item.
+// gather takes the next frame and returns its length, or 0 if nothing is queued. If the item has more frames,
+// gather queues it again.
 func (o *Outbox) gather() int {
 	it, fresh := o.next()
 	if it == nil {
@@ -220,10 +221,10 @@ func (o *Outbox) gather() int {
 	if more && !o.closed {
 		o.begun.push(it)
 	}
-	return max(n, 1) // the item may have no frame left
+	return max(n, 1) // the item may have no more frames
 }
 
-// next removes the next item from its queue.
+// next removes and returns the next item.
 func (o *Outbox) next() (it Item, fresh bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -234,7 +235,7 @@ func (o *Outbox) next() (it Item, fresh bool) {
 	return o.fresh.pop(), true
 }
 
-// rest resets busy if nothing is queued, and reports whether it did.
+// rest clears busy if nothing is queued, and reports whether it did so.
 func (o *Outbox) rest() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -249,7 +250,7 @@ func (o *Outbox) rest() bool {
 	return true
 }
 
-// Close drops all queued items, and all items put afterwards.
+// Close drops all queued items, and all items that are put later.
 func (o *Outbox) Close() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -257,7 +258,7 @@ func (o *Outbox) Close() {
 	o.fresh, o.begun = fifo{}, fifo{}
 }
 
-// CloseWith drops all queued items, queues last, and waits until Run has written it or failed to.
+// CloseWith drops all queued items and queues last. It waits until Run has written last or has failed to.
 func (o *Outbox) CloseWith(last Item) {
 	o.mu.Lock()
 	drained := make(chan struct{})
@@ -270,7 +271,7 @@ func (o *Outbox) CloseWith(last Item) {
 	if idle {
 		o.toRun()
 	}
-	_ = o.to.Await(context.Background(), drained) // the context never ends
+	_ = o.to.Await(context.Background(), drained) // this context is never cancelled
 }
 
 // fifo is a queue of items.
@@ -282,7 +283,7 @@ type fifo struct {
 func (q *fifo) len() int { return len(q.items) - q.head }
 
 func (q *fifo) push(it Item) {
-	if q.head > 64 && q.head > len(q.items)/2 { // mostly empty
+	if q.head > 64 && q.head > len(q.items)/2 { // q.items is mostly unused
 		n := copy(q.items, q.items[q.head:])
 		clear(q.items[n:])
 		q.items, q.head = q.items[:n], 0
@@ -305,7 +306,7 @@ func (q *fifo) pop() Item {
 	return it
 }
 
-// Raw is an item of one frame without payload.
+// Raw is an item that consists of a single frame without payload.
 type Raw []byte
 
 // Frame implements Item.

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// gatedWriter is a stream that permits one write at a time.
+// gatedWriter is a stream whose writes wait until the test permits them, one at a time.
 type gatedWriter struct {
 	unused
 	goroutines
@@ -21,7 +21,7 @@ type gatedWriter struct {
 	err  error
 }
 
-// unused has the methods of Stream that an outbox does not call.
+// unused provides the methods of Stream that an Outbox never calls.
 type unused struct{ Stream }
 
 func (w *gatedWriter) TryWrite([]byte) int { return 0 }
@@ -42,7 +42,7 @@ func (w *gatedWriter) text() string {
 	return w.got.String()
 }
 
-// parts is an item of several frames, each with a name and a payload.
+// parts is an item that consists of several frames, each with a name and a payload.
 type parts struct {
 	name    string
 	left    int
@@ -78,7 +78,7 @@ func newGated(t *testing.T) (*Outbox, *gatedWriter) {
 	return o, w
 }
 
-// squeeze replaces each ChunkLen bytes of payload by one letter.
+// squeeze replaces every ChunkLen bytes of payload with a single character.
 func squeeze(s string) string {
 	return strings.ReplaceAll(s, strings.Repeat("-", ChunkLen), "-")
 }
@@ -98,7 +98,7 @@ func TestOutboxInterleaves(t *testing.T) {
 	close(w.gate)
 	eventually(t, "all is written", func() bool { return len(w.text()) == 4+3+7*ChunkLen+5 })
 	text := squeeze(w.text())
-	// Small items wait only for the frame in progress. A and B alternate.
+	// A small item waits only for the frame in progress. The frames of A and B alternate.
 	if small := strings.Index(text, "01234"); small < 0 || small > 5 {
 		t.Errorf("small ones come late: %s", text)
 	}
@@ -107,7 +107,7 @@ func TestOutboxInterleaves(t *testing.T) {
 	}
 }
 
-// TestOutboxStarves checks that an endless stream of small items does not block a large one.
+// TestOutboxStarves checks that an endless stream of small items does not block a large item.
 func TestOutboxStarves(t *testing.T) {
 	o, w := newGated(t)
 	var small *parts
@@ -155,7 +155,7 @@ func TestOutboxCloseWith(t *testing.T) {
 	eventually(t, "A has begun", func() bool { return len(w.text()) == 1+ChunkLen })
 	o.put(Raw("B"))
 	go func() {
-		for closed := false; !closed; runtime.Gosched() { // then the queued items were dropped
+		for closed := false; !closed; runtime.Gosched() { // once it is closed, the queued items have been dropped
 			o.mu.Lock()
 			closed = o.closed
 			o.mu.Unlock()
@@ -194,7 +194,7 @@ func TestFIFO(t *testing.T) {
 	}
 }
 
-// put hands an item to Run. It never blocks.
+// put queues an item for Run to write. It never blocks.
 func (o *Outbox) put(it Item) {
 	if o.push(it, true) {
 		o.toRun()

@@ -8,11 +8,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// solLocal is the level of options of Unix sockets.
+// solLocal is the level of socket options for Unix sockets.
 const solLocal = 0
 
-// OwnerOf returns the user of the process that listens at the other end of a connection, at the time of listen(2).
-// Source: LOCAL_PEERCRED.
+// OwnerOf returns the user of the process at the other end of conn when that process called listen(2). Source:
+// LOCAL_PEERCRED.
 func OwnerOf(conn *net.UnixConn) (uid int, err error) {
 	err = getsockopt(conn, func(fd int) error {
 		u, err := unix.GetsockoptXucred(fd, solLocal, unix.LOCAL_PEERCRED)

@@ -4,5 +4,5 @@ package wire
 
 import "net"
 
-// OwnerOf returns ErrNoCredentials.
+// OwnerOf always returns ErrNoCredentials.
 func OwnerOf(*net.UnixConn) (int, error) { return 0, ErrNoCredentials }

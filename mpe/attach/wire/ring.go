@@ -5,48 +5,49 @@ import (
 	"unsafe"
 )
 
-// Layout of the memory shared by a daemon and a program: a page of counters and flags, two rings of bytes (the
-// program writes the first one), and the arena. docs/attach.md specifies it.
+// Layout of the memory shared by a daemon and a program: a page of counters and flags, two rings of bytes, the
+// first of which the program writes, and the arena. docs/attach.md specifies it.
 const (
-	// RingLen is the length in bytes of the daemon's rings.
+	// RingLen is the length in bytes of the rings that the daemon offers.
 	RingLen = 1 << 20
-	// MinRing and maxRing limit the length that a program accepts. More than two frames of any length fit into a
-	// ring: see ringReader.done.
+	// MinRing and maxRing are the minimum and maximum length of a ring that a program accepts. More than two
+	// frames of any length fit in a ring; see ringReader.done.
 	MinRing, maxRing = 1 << 20, 1 << 30
-	// countersLen is the length of the page with the counters of both rings, ringCounters the length of one ring's
-	// counters.
+	// countersLen is the length of the page that contains the counters of both rings. ringCounters is the
+	// length of the counters of one ring.
 	countersLen  = 4096
 	ringCounters = countersLen / 2
-	// Each counter and flag occupies two cache lines, because processors prefetch pairs of lines.
+	// Each counter or flag occupies two cache lines, because processors prefetch pairs of cache lines.
 	writtenAt, readAt, readerSleepsAt, writerSleepsAt, processorAt = 0, 128, 256, 384, 512
-	// ArenaLen is the length in bytes of the daemon's arenas.
+	// ArenaLen is the length in bytes of the arenas that the daemon offers.
 	ArenaLen = 16 << 20
-	// maxArena limits the length that a program accepts.
+	// maxArena is the maximum length of an arena that a program accepts.
 	maxArena = 1 << 40
-	// wakePart: a sleeping writer is woken up once at least 1/wakePart of the ring is free.
+	// wakePart determines when a sleeping writer is woken up: once at least 1/wakePart of the ring is free.
 	wakePart = 2
 )
 
-// MemoryLen returns the length of the memory with rings of n bytes, without the arena.
+// MemoryLen returns the length of the shared memory, without the arena, if each ring has n bytes.
 func MemoryLen(n int) int { return countersLen + 2*n }
 
-// ringSize reports whether a ring may have n bytes.
+// ringSize reports whether a ring may be n bytes long.
 func ringSize(n int) bool { return n >= MinRing && n <= maxRing && n&(n-1) == 0 }
 
 // Ring is one direction of a connection.
 type Ring struct {
 	Data []byte
-	// Written and Read count bytes since the connection began, and never decrease. A write that must precede a later
-	// load is a Swap: with the race detector, a Store to memory outside of Go's heap is not a fence.
+	// Written and Read are the numbers of bytes written and read since the connection began. They never
+	// decrease. A write that must precede a later load is a Swap, because under the race detector a Store to
+	// memory outside Go's heap is not a fence.
 	Written, Read *atomic.Uint64
-	// ReaderSleeps and WriterSleeps are 1 while that side waits to be woken up: the reader for data, the writer for
-	// space. The side that clears a flag wakes up the other one.
+	// ReaderSleeps and WriterSleeps are 1 while that side waits to be woken up: the reader for data, the writer
+	// for space. The side that clears a flag must wake up the other side.
 	ReaderSleeps, WriterSleeps *atomic.Uint32
-	// Processor is the processor on which the writer last polled, plus 1; 0 means unknown.
+	// Processor is 1 plus the number of the processor on which the writer last polled; 0 means unknown.
 	Processor *atomic.Uint32
 }
 
-// RingOf returns ring 0 or 1 of memory with rings of n bytes.
+// RingOf returns ring 0 or 1 in memory whose rings are n bytes long.
 func RingOf(mem []byte, number, n int) Ring {
 	counters := mem[number*ringCounters : (number+1)*ringCounters]
 	begin := countersLen + number*n
@@ -60,16 +61,16 @@ func RingOf(mem []byte, number, n int) Ring {
 	}
 }
 
-// ringWriter is the writing side of a ring. It does not trust values that the other side can write, and reads each of
-// them once.
+// ringWriter is the writing side of a ring. It does not trust values that the other side can write, and reads
+// each such value only once.
 type ringWriter struct {
 	Ring
-	// pos is the number of bytes written, and seen the last valid value of Read.
+	// pos is the number of bytes written. seen is the last valid value of Read.
 	pos, seen uint64
 }
 
-// room returns the number of bytes that can be written. It reads the other side's counter only if it knows of fewer
-// than want.
+// room returns the number of bytes that can be written. It reads the other side's counter only if fewer than
+// want bytes are known to be free.
 func (w *ringWriter) room(want int) (int, error) {
 	size := uint64(len(w.Data))
 	if free := size - (w.pos - w.seen); free >= uint64(want) {
@@ -97,22 +98,23 @@ func (w *ringWriter) write(b []byte) (n int, wake bool, err error) {
 	return n, clears(w.ReaderSleeps), nil
 }
 
-// waits asks the reader to wake up this side when there is space. It returns false if there is some now.
+// waits asks the reader to wake up this side when there is free space. It returns false if there already is
+// some.
 func (w *ringWriter) waits() bool {
 	w.WriterSleeps.Swap(1)
 	n, err := w.room(len(w.Data) / wakePart)
 	return n == 0 || err != nil
 }
 
-// ringReader is the reading side of a ring. It is as cautious as ringWriter.
+// ringReader is the reading side of a ring. It is as distrustful as ringWriter.
 type ringReader struct {
 	Ring
-	// pos is the number of bytes read, and seen the last valid value of Written.
+	// pos is the number of bytes read. seen is the last valid value of Written.
 	pos, seen uint64
 }
 
-// available returns the number of bytes to read. It reads the other side's counter only if it knows of fewer than
-// want.
+// available returns the number of bytes that can be read. It reads the other side's counter only if fewer than
+// want bytes are known to be available.
 func (r *ringReader) available(want int) (int, error) {
 	if n := r.seen - r.pos; n >= uint64(want) {
 		return int(n), nil
@@ -140,18 +142,19 @@ func (r *ringReader) get(b []byte) (n int, wake bool, err error) {
 	return n, r.done(), nil
 }
 
-// done reports whether to wake up the writer now. It does not for the first free byte, or the writer would be woken
-// up for each frame. A reader that waits for the rest of a frame has less than half of the ring unread, so it does
-// wake up the writer.
+// done reports whether the writer should be woken up now. This is not so as soon as one byte is free, because
+// the writer would then be woken up for each frame. A reader that waits for the rest of a frame has less than
+// half of the ring unread, so it does wake up the writer.
 func (r *ringReader) done() bool {
 	if r.WriterSleeps.Load() == 0 {
 		return false
 	}
-	unread, err := r.available(len(r.Data)) // everything there is
+	unread, err := r.available(len(r.Data)) // all the data there is
 	return err == nil && unread <= len(r.Data)/wakePart && clears(r.WriterSleeps)
 }
 
-// waits asks the writer to wake up this side when new data arrives. It returns false if there is some now.
+// waits asks the writer to wake up this side when new data arrives. It returns false if some has already
+// arrived.
 func (r *ringReader) waits() bool {
 	before := r.seen - r.pos
 	r.ReaderSleeps.Swap(1)

@@ -13,32 +13,32 @@ import (
 )
 
 const (
-	// socketPolls is the number of polls of an empty ring after which the socket is checked. The check detects the
-	// end of the other side while this side does not sleep.
+	// socketPolls is the number of polls of an empty ring after which the socket is checked. The check detects
+	// that the other side has ended even if this side never sleeps.
 	socketPolls = 64
-	// roomTime is the interval at which Write polls for space.
+	// roomTime is the interval at which Write polls for free space.
 	roomTime = time.Millisecond
 )
 
-// RingLink is a connection whose frames go through rings. Its Read does not block. The socket carries a byte to wake
-// up a side, and signals the end of the other side.
+// RingLink is a connection that exchanges frames through rings. Its Read does not block. The socket is used
+// only to wake up the other side, by sending a byte, and to detect that the other side has ended.
 type RingLink struct {
 	*Link
 	mem []byte
 	in  ringReader
 	out ringWriter
-	// polls counts the polls of an empty ring since the last check of the socket. look requests a check with the next
-	// poll. over is why in will receive no more data.
+	// polls is the number of polls of an empty ring since the last check of the socket. look requests a check
+	// at the next poll. over is the reason why in will receive no more data.
 	polls int
 	look  bool
 	over  error
-	// broken is the violation of the other side that write found.
+	// broken is a protocol violation by the other side that write has detected.
 	broken atomic.Pointer[error]
-	hung   atomic.Bool // HangUp was called
+	hung   atomic.Bool // HangUp has been called
 }
 
-// NewRingLink makes a connection of a socket and its memory with rings of n bytes; the program writes the first ring.
-// It takes ownership of both.
+// NewRingLink returns a connection that consists of a socket and of memory with rings of n bytes. The program
+// writes to the first ring. NewRingLink takes ownership of both the socket and the memory.
 func NewRingLink(l *Link, mem []byte, n int, program bool) *RingLink {
 	read, written := RingOf(mem, 0, n), RingOf(mem, 1, n)
 	if program {
@@ -49,7 +49,7 @@ func NewRingLink(l *Link, mem []byte, n int, program bool) *RingLink {
 	return r
 }
 
-// Read reads the available bytes. It returns ErrNothing if there are none.
+// Read reads the available bytes. If there are none, it returns ErrNothing.
 func (r *RingLink) Read(b []byte) (int, error) {
 	if err := r.Ready(1); err != nil {
 		return 0, err
@@ -61,8 +61,8 @@ func (r *RingLink) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Ready returns nil if n bytes can be read, ErrNothing if they may still arrive, and otherwise the reason why they
-// will not.
+// Ready returns nil if n bytes can be read, ErrNothing if they may still arrive, and otherwise the reason why
+// they never will.
 func (r *RingLink) Ready(n int) error {
 	for {
 		have, err := r.in.available(n)
@@ -78,8 +78,9 @@ func (r *RingLink) Ready(n int) error {
 	}
 }
 
-// nothing is called if the ring has too little data. It returns the error for Read, or nil if the other side has just
-// ended and may have written more before.
+// nothing is called if the ring contains too little data. It returns the error that Read should return. If it
+// has just detected that the other side has ended, it returns nil, because the other side may have written more
+// data before.
 func (r *RingLink) nothing() error {
 	if r.over != nil {
 		return r.over
@@ -102,18 +103,19 @@ func (r *RingLink) nothing() error {
 // Arena implements Rings.
 func (r *RingLink) Arena() []byte { return r.mem[MemoryLen(len(r.in.Data)):] }
 
-// TellProcessor publishes the processor on which this side polls.
+// TellProcessor publishes the number of the processor on which this side polls.
 func (r *RingLink) TellProcessor() { r.out.Processor.Store(uint32(progress.Processor() + 1)) }
 
-// OtherProcessor returns the processor on which the other side last polled, or -1 if it is unknown.
+// OtherProcessor returns the number of the processor on which the other side last polled, or -1 if it is
+// unknown.
 func (r *RingLink) OtherProcessor() int { return int(r.in.Processor.Load()) - 1 }
 
-// Sleep announces that this side will not call Read until the socket becomes readable. The socket stays readable
-// until the next Sleep. Sleep returns false if there is data that Ready has not seen.
+// Sleep announces that this side will not call Read until the socket becomes readable. The socket then stays
+// readable until the next call of Sleep. Sleep returns false if there is data that Ready has not seen.
 func (r *RingLink) Sleep() bool {
 	var woken [64]byte
 	for n := len(woken); n == len(woken); {
-		n, _ = r.Link.Read(woken[:]) // nothing() detects its error
+		n, _ = r.Link.Read(woken[:]) // nothing detects the error
 	}
 	r.look = true
 	return r.over == nil && r.in.waits()
@@ -121,11 +123,11 @@ func (r *RingLink) Sleep() bool {
 
 // TryWrite implements Stream.
 func (r *RingLink) TryWrite(b []byte) int {
-	n, _ := r.write(b) // Read returns the error
+	n, _ := r.write(b) // Read will return the error
 	return n
 }
 
-// write writes as much of b as fits.
+// write writes as much of b as fits in the ring.
 func (r *RingLink) write(b []byte) (int, error) {
 	r.Link.out.Lock()
 	defer r.Link.out.Unlock()
@@ -137,14 +139,14 @@ func (r *RingLink) write(b []byte) (int, error) {
 		r.wake()
 	}
 	if err != nil {
-		broken := err // escapes only on this path
+		broken := err // err escapes to the heap only on this path
 		r.broken.Store(&broken)
 	}
 	return n, err
 }
 
-// Write writes all of b. It polls for free space: it is used at the end of a session, when no goroutine reads the
-// socket.
+// Write writes all of b. It polls for free space, because it is used at the end of a session, when no goroutine
+// reads the socket.
 func (r *RingLink) Write(b []byte) (done int, err error) {
 	for !r.hung.Load() {
 		n, err := r.write(b[done:])
@@ -156,8 +158,8 @@ func (r *RingLink) Write(b []byte) (done int, err error) {
 	return done, net.ErrClosed
 }
 
-// Waits returns false if there is free space. Otherwise it asks the other side to wake up this one when there is,
-// unless the connection is closed.
+// Waits returns false if there is free space. Otherwise it returns true and, unless the connection is closed,
+// asks the other side to wake up this side when there is space.
 func (r *RingLink) Waits() bool {
 	r.Link.out.Lock()
 	defer r.Link.out.Unlock()
@@ -167,8 +169,8 @@ func (r *RingLink) Waits() bool {
 // awake is the byte that wakes up the other side.
 var awake = []byte{0}
 
-// wake wakes up the other side. The send fails only if the socket is full, so that the other side wakes up anyway, or
-// if there is no other side any longer.
+// wake wakes up the other side. Sending fails only if the socket is full, in which case the other side wakes up
+// anyway, or if the other side is gone.
 func (r *RingLink) wake() { _, _ = transmit(r.fd, awake) }
 
 // HangUp implements Stream.
@@ -180,7 +182,7 @@ func (r *RingLink) HangUp() {
 // Close implements Stream.
 func (r *RingLink) Close() {
 	r.HangUp()
-	r.Link.Close() // no goroutine writes any longer
+	r.Link.Close() // no goroutine is writing any longer
 	sharedmem.Unmap(r.mem)
 	r.mem, r.in, r.out = nil, ringReader{}, ringWriter{}
 }

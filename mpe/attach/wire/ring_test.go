@@ -6,13 +6,14 @@ import (
 	"testing"
 )
 
-// newRing returns both sides of a ring of n bytes.
+// newRing returns both sides of a ring that is n bytes long.
 func newRing(n int) (*ringWriter, *ringReader) {
 	r := RingOf(make([]byte, MemoryLen(n)), 0, n)
 	return &ringWriter{Ring: r}, &ringReader{Ring: r}
 }
 
-// TestRing checks that data is read as written, in pieces of arbitrary lengths, through many rounds of the ring.
+// TestRing checks that data is read as it was written, in pieces of arbitrary lengths, after the positions have
+// wrapped around many times.
 func TestRing(t *testing.T) {
 	const n = 1 << 12
 	w, r := newRing(n)
@@ -44,7 +45,7 @@ func TestRing(t *testing.T) {
 	}
 }
 
-// TestRingWakes checks that a sleeping side is woken up once, when there is something to do.
+// TestRingWakes checks that a sleeping side is woken up exactly once, when there is something to do.
 func TestRingWakes(t *testing.T) {
 	const n = 1 << 12
 	w, r := newRing(n)
@@ -81,8 +82,8 @@ func TestRingWakes(t *testing.T) {
 	}
 }
 
-// FuzzRing checks that reads and writes stay within the ring and its length, whatever the other side writes into its
-// counters.
+// FuzzRing checks that reads and writes stay within the bounds of the ring, no matter what values the other
+// side writes to its counters.
 func FuzzRing(f *testing.F) {
 	f.Add(uint64(0), uint64(0), uint64(1), uint64(0))
 	f.Add(uint64(1<<12), uint64(1<<12+1), ^uint64(0), uint64(1<<63))
