@@ -23,7 +23,7 @@ func TestPackets(t *testing.T) {
 	})
 }
 
-// TestHookOnPackets uses a network that loses, duplicates, reorders and corrupts, each one packet of a list.
+// TestHookOnPackets uses a network that loses, duplicates, reorders or corrupts one packet of a list.
 func TestHookOnPackets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		net := memnet.New(2)
