@@ -114,8 +114,7 @@ func TestAdvertToAFullRing(t *testing.T) {
 	}
 }
 
-// TestHostileAdverts checks that an advertised buffer is ignored if it is empty, if it is too long, or if its
-// good state means that it has ended.
+// TestHostileAdverts checks that a record is rejected if its advertised buffer is empty, too long, or not live.
 func TestHostileAdverts(t *testing.T) {
 	for name, spoil := range map[string]func(*descriptor){
 		"nothing":    func(l *descriptor) { l.payload.Store(0) },
