@@ -378,7 +378,7 @@ func startFromEnvironment(l *Library) (mpe.Device, error) {
 	return job.Device(ctx)
 }
 
-// otherLauncher looks for a variable by which a launcher without PMI-1 announces the number of ranks. It
+// otherLauncher searches for a variable by which a launcher without PMI-1 announces the number of ranks. It
 // returns the variable if that number is greater than one.
 func otherLauncher(getenv func(string) string) (name, size string) {
 	for _, name := range []string{"OMPI_COMM_WORLD_SIZE", "PMIX_SIZE", "SLURM_STEP_NUM_TASKS", "MV2_COMM_WORLD_SIZE"} {

@@ -175,7 +175,7 @@ func (e Ends) String() string {
 	return strings.Join(items, ",")
 }
 
-// resolve returns a slice that tells for each rank whether it is selected, or nil if all ranks are. ranks holds
+// resolve returns a slice that reports for each rank whether it is selected, or nil if all ranks are. ranks holds
 // the address of each rank.
 func (e Ends) resolve(ranks []netip.Addr) ([]bool, error) {
 	if e == nil {
