@@ -18,8 +18,8 @@ func Iallgather[T Element](c *Comm, send, recv []T, opts ...Option) (Request, er
 }
 
 // Allgatherv is Allgather for blocks that may differ in length. Rank i contributes counts[i] elements, which
-// are stored in recv at displs[i]. If displs is nil, the blocks are stored one after another. All ranks pass
-// the same counts; displs may differ.
+// are stored in recv at displs[i]. If displs is nil, the blocks are stored consecutively. All ranks pass the
+// same counts; displs may differ.
 func Allgatherv[T Element](ctx context.Context, c *Comm, send, recv []T, counts, displs []int, opts ...Option) error {
 	return c.Allgatherv(ctx, bufferOf(send), blocksOf(recv, counts, displs), opts...)
 }

@@ -12,8 +12,8 @@ import (
 // Comm is a communicator: a group of ranks whose messages are separate from the messages of every other
 // communicator. Any number of goroutines may call its methods, and the functions that take it, concurrently
 // (MPI_THREAD_MULTIPLE). The exceptions are Dup, Split and the collective calls from Barrier to Scan: all
-// members must make these calls in the same order, and therefore one after another. Any number of nonblocking
-// calls may be pending.
+// members must make these calls in the same order, and therefore sequentially. Any number of nonblocking calls
+// may be pending.
 type Comm struct {
 	p      *process
 	number uint32

@@ -89,7 +89,7 @@ func WaitBoth(ctx context.Context, recv, send Request) (Status, error) {
 	return st, recvErr
 }
 
-// grace is how long to wait for other operations after one has failed. A program attached to a daemon may learn
+// grace is the time to wait for other operations after one has failed. A program attached to a daemon may learn
 // of other failures with the same cause a little later.
 const grace = 20 * time.Millisecond
 

@@ -18,8 +18,8 @@ func Igather[T Element](c *Comm, send, recv []T, root int, opts ...Option) (Requ
 }
 
 // Gatherv is Gather for blocks that may differ in length. Rank i contributes counts[i] elements, which are
-// stored in recv at displs[i]. If displs is nil, the blocks are stored one after another. recv, counts and
-// displs are used only at root.
+// stored in recv at displs[i]. If displs is nil, the blocks are stored consecutively. recv, counts and displs
+// are used only at root.
 func Gatherv[T Element](ctx context.Context, c *Comm, send, recv []T, counts, displs []int, root int,
 	opts ...Option) error {
 	return c.Gatherv(ctx, bufferOf(send), blocksOf(recv, counts, displs), root, opts...)

@@ -33,7 +33,7 @@ const (
 	// lineTimeout is the default value of EnvTimeout. It is longer than most programs compute between two
 	// messages.
 	lineTimeout = 5 * time.Minute
-	// lineWarning is how long a call may wait before it is reported.
+	// lineWarning is the time that a call may wait before it is reported.
 	lineWarning = 10 * time.Second
 )
 

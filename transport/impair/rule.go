@@ -21,7 +21,7 @@ type Rule struct {
 	// Nth selects packets by number. In each direction, the packets that the other conditions select are
 	// counted from 1.
 	Nth Range
-	// After is the time at which the rule takes effect, and For is how long it applies; For 0 means forever.
+	// After is the time at which the rule takes effect, and For is its duration; For 0 means forever.
 	After, For time.Duration
 
 	// Loss is the share of datagrams that are lost. They are lost in bursts with a mean length of Burst, or

@@ -27,8 +27,8 @@ func advertiseTo(t *testing.T, w *writer, r *reader, id uint64) away {
 	return a
 }
 
-// TestAdvert checks that an advertised buffer belongs to the side that ends it first, no matter how long ago
-// its record was read.
+// TestAdvert checks that an advertised buffer belongs to the side that ends it first, however late after its
+// record was read.
 func TestAdvert(t *testing.T) {
 	w, r := newRing(MinRing)
 	for _, tt := range []struct {

@@ -9,8 +9,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// copyTime is how long a copy may wait for memory to become resident. It is enough for the owner's system to
-// read a page from slow storage.
+// copyTime is the maximum time that a copy may wait for memory to become resident. It is enough for the owner's
+// system to read a page from slow storage.
 const copyTime = 5 * time.Second
 
 var (

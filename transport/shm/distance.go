@@ -9,7 +9,7 @@ import (
 // and the host of a virtual machine may move its processors at any time. Long payload sent through the ring
 // moves between processors twice, but both sides copy at the same time; a single copy by the kernel moves it
 // once. The ring is therefore faster between near processors, and the single copy between far ones. The sender
-// tells them apart by the time that a copy into the ring takes.
+// distinguishes them by the time that a copy into the ring takes.
 
 const (
 	// minTimed is the minimum payload length in bytes for which the time of a copy into the ring is

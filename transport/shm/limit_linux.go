@@ -63,7 +63,7 @@ func (c *Conn) failed(p *peer, err error) {
 	c.report(p, mpe.RxPacket{Kind: mpe.RxUnreachable, Peer: p.rank, From: p.addr, Bytes: []byte(err.Error())})
 }
 
-// acceptTimeout is how long refuseCaller waits for a caller that was there a moment ago.
+// acceptTimeout is the maximum time that refuseCaller waits for a caller that was there a moment ago.
 const acceptTimeout = 100 * time.Millisecond
 
 // refuseCaller reports to the next caller that this process has no descriptor for it.

@@ -171,7 +171,7 @@ func (r *reader) ready() bool {
 // nextInto returns the next packet, nil if no packet is available, or errBroken. The bytes are in the ring and
 // valid until release, but the other side may still change them. If the payload of the packet, or of the
 // message that it announces, is not in the ring, nextInto returns only the header, and a locates the payload. a
-// also tells whether the header is a short one.
+// also shows whether the header is a short one.
 func (r *reader) nextInto(a *away) (packet []byte, err error) {
 	*a = away{}
 	size := len(r.ring)

@@ -161,7 +161,7 @@ func TestBadShortRecord(t *testing.T) {
 	}
 }
 
-// TestFullRing checks that a ring that nobody reads accepts only the packets that fit, and keeps them.
+// TestFullRing checks that a ring without a reader accepts only the packets that fit, and keeps them.
 func TestFullRing(t *testing.T) {
 	for _, payload := range []int{0, 4, 48, 49, 1000, MaxPayload} {
 		w, r := newRing(MinRing)

@@ -81,7 +81,7 @@ func (l *link) send(p *mpe.Packet, pipelined bool) bool {
 	return l.putTimed(p)
 }
 
-// putTimed writes a packet into the ring, and records how long that takes.
+// putTimed writes a packet into the ring, and records the time that this takes.
 func (l *link) putTimed(p *mpe.Packet) bool {
 	began := time.Now()
 	if !l.out.put(&p.Header, p.Payload) {

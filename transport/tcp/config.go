@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// DefaultWriteTimeout is how long a peer may accept no data before its connection is closed.
+	// DefaultWriteTimeout is the time for which a peer may accept no data before its connection is closed.
 	DefaultWriteTimeout = 10 * time.Second
 	// DefaultSendQueue is half of the data that the extended profile allows in flight to one peer, or 512
 	// packets of 32 KiB. A congestion window only grows to this size after a long time without loss. When the
@@ -53,7 +53,7 @@ type Config struct {
 	// stream invalid. 0 means no limit other than the size field. MaxWords does not apply to the extended
 	// profile, whose packets are short.
 	MaxWords uint32
-	// WriteTimeout is how long a peer may accept no data before its connection is closed. 0 means
+	// WriteTimeout is the time for which a peer may accept no data before its connection is closed. 0 means
 	// DefaultWriteTimeout.
 	WriteTimeout time.Duration
 	// SendQueue is the maximum number of bytes of extended-profile packets queued for one peer. Packets that do

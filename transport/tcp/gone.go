@@ -30,8 +30,8 @@ func (c *Conn) reportGone(p *peer) {
 	}
 }
 
-// goneAfter is how long afterConnection waits for a lower rank to dial again before it probes the rank. A rank
-// that only lost its connection dials again within 100 ms (C5).
+// goneAfter is the time that afterConnection waits for a lower rank to dial again before it probes the rank. A
+// rank that only lost its connection dials again within 100 ms (C5).
 const goneAfter = 250 * time.Millisecond
 
 // afterConnection determines whether p, a lower rank whose connection was lost, is still running. If p is gone,

@@ -24,8 +24,8 @@ func (c *Conn) failed(p *peer, err error) {
 	}
 }
 
-// acceptTimeout is how long refuseCaller waits for a connection. There may be none: without descriptors, accept
-// fails even if no peer is dialing.
+// acceptTimeout is the maximum time that refuseCaller waits for a connection. There may be none: without
+// descriptors, accept fails even if no peer is dialing.
 const acceptTimeout = 100 * time.Millisecond
 
 // refuseCaller resets the next incoming connection if err, from accept, says that the process has no descriptor

@@ -6,8 +6,8 @@ import (
 )
 
 const (
-	// answerTime is how long the peer's host may take to answer a probe of the existing connection when another
-	// one arrives (C2).
+	// answerTime is the maximum time that the peer's host may take to answer a probe of the existing connection
+	// when another one arrives (C2).
 	answerTime = time.Second
 	// maxCandidates is the maximum number of connections from one peer that wait while the existing one is
 	// probed. Any further ones are closed.

@@ -75,8 +75,8 @@ func speaksNoTLS(err error) bool {
 	return errors.As(err, &record) || errors.Is(err, os.ErrDeadlineExceeded)
 }
 
-// answerPlain tells a peer without TLS that we use TLS. It sends an unexpected_message alert, which a zrlmpid
-// rank recognizes.
+// answerPlain reports to a peer without TLS that we use TLS. It sends an unexpected_message alert, which a
+// zrlmpid rank recognizes.
 func answerPlain(conn *net.TCPConn) {
 	if conn.SetDeadline(time.Now().Add(alertTimeout)) != nil {
 		return
@@ -90,7 +90,7 @@ func answerPlain(conn *net.TCPConn) {
 }
 
 const (
-	// alertTimeout is how long a peer without TLS has to read the alert.
+	// alertTimeout is the time that a peer without TLS has to read the alert.
 	alertTimeout = time.Second
 	// recordAlert and recordHandshake are the first bytes of a TLS stream: an alert, or the hello of either
 	// side. No ZRLMPI header begins with them.

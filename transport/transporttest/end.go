@@ -9,7 +9,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// Timeout is how long a test waits for a packet.
+// Timeout is the maximum time that a test waits for a packet.
 const Timeout = 10 * time.Second
 
 // End receives all packets that arrive at a transport.

@@ -10,7 +10,7 @@ import (
 // deal describes how the rows are distributed: row i belongs to rank i modulo ranks.
 type deal struct{ unknowns, ranks int }
 
-// above returns how many of a rank's rows are above row i. i may be the number of rows.
+// above returns the number of a rank's rows that are above row i. i may be the number of rows.
 func (d deal) above(i, rank int) int {
 	if i <= rank {
 		return 0
@@ -33,7 +33,7 @@ func (d deal) numbers() (n int) {
 type rows[T Number] struct {
 	deal
 	rank int
-	// numbers holds the rows of the matrix from the diagonal on, one after another. starts holds their offsets.
+	// numbers holds the rows of the matrix from the diagonal on, consecutively. starts holds their offsets.
 	numbers []T
 	starts  []int
 	// b holds the right sides, which are replaced by the unknowns. On ranks that have one row less than rank 0,

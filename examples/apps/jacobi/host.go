@@ -14,7 +14,7 @@ import (
 // itself.
 //
 // The messages to one worker are in upstream's order. Host serves all workers concurrently, whereas upstream's
-// host serves one after another.
+// host serves one at a time.
 func Host[T Cell](ctx context.Context, c *mpi.Comm, g *Grid[T], iterations int, o Options) error {
 	if err := g.check(); err != nil {
 		return err

@@ -12,7 +12,7 @@ import (
 
 // Result describes how vectors were divided into clusters.
 type Result struct {
-	// Centroids holds the means, one after another.
+	// Centroids holds the means, consecutively.
 	Centroids []int32
 	// Counts holds the number of vectors in each cluster, and Labels holds the cluster of each vector. Both
 	// refer to the time before the last move of the centroids.
@@ -21,8 +21,8 @@ type Result struct {
 	Norms []int32
 }
 
-// Serial divides vectors into n clusters on one processor, as a reference for Host. The vectors are stored one
-// after another.
+// Serial divides vectors into n clusters on one processor, as a reference for Host. The vectors are stored
+// consecutively.
 func Serial(vectors []int32, n int, o Options) (*Result, error) {
 	o, err := o.check(vectors, n, 1)
 	if err != nil {

@@ -78,8 +78,8 @@ func pass[T mpi.Number](ctx context.Context, r *Ranks, buf []T) error {
 	return nil
 }
 
-// Scatter sends each rank its block of all, which is used only on Root. all consists of blocks with the length
-// of own, one after another. On Root, own may be the first block of all, which is then not copied.
+// Scatter sends each rank its block of all, which is used only on Root. all consists of consecutive blocks with
+// the length of own. On Root, own may be the first block of all, which is then not copied.
 func Scatter[T mpi.Number](ctx context.Context, r *Ranks, all, own []T) error {
 	switch {
 	case !r.unrolled:

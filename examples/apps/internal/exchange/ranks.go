@@ -68,8 +68,8 @@ func ByOrder(c *mpi.Comm) bool {
 	return false
 }
 
-// Blocks returns how many ranks' blocks this rank receives in one message of Scatter, and sends in one message
-// of Gather: its own and those of the ranks below.
+// Blocks returns the number of blocks that this rank receives in one message of Scatter, and sends in one
+// message of Gather: its own block, and the blocks of the ranks below.
 func (r *Ranks) Blocks() int { return 1 + len(r.below) }
 
 // others calls f for all ranks except root, in rank order.
