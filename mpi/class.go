@@ -40,7 +40,7 @@ const (
 	ErrPending               // a request that is not done
 )
 
-// Classes that have higher numbers in Open MPI.
+// Classes with higher numbers, which are also the same as in Open MPI.
 const (
 	ErrNoMem  Class = 34 // memory is exhausted, or a limit on operations or messages is reached
 	ErrKeyval Class = 36 // a keyval that does not exist

@@ -48,8 +48,8 @@ func (foreign) AwaitAll(ctx context.Context, requests []Request) bool {
 	return awaitAll(ctx, requests, false)
 }
 
-// Refuse notifies the other members that the caller does not make a collective call on c because an argument is
-// invalid, one that this package has not seen. The call counts as made, like a call that a method of c rejects:
+// Refuse notifies the other members that the caller does not make a collective call on c, because an argument
+// that only the caller has checked is invalid. The call counts as made, like a call that a method of c rejects:
 // the calls of the other members fail with an error of the given class, provided that the device can notify
 // them and the wire of every member supports communicators.
 func (foreign) Refuse(c *Comm, of coll.Collective, class Class) { c.refuseCall(of, class) }

@@ -15,7 +15,7 @@ type Number interface{ float32 | float64 }
 type Matrix[T Number] struct {
 	// Size is the number of rows and columns.
 	Size int
-	// Numbers holds the rows, one after the other.
+	// Numbers holds the rows, consecutively.
 	Numbers []T
 }
 

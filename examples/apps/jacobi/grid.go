@@ -12,7 +12,7 @@ type Cell interface{ int32 | float32 }
 type Grid[T Cell] struct {
 	// Size is the number of lines and columns.
 	Size int
-	// Cells holds the lines, one after the other.
+	// Cells holds the lines, consecutively.
 	Cells []T
 }
 

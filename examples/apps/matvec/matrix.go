@@ -13,7 +13,7 @@ type Number interface{ float32 | float64 }
 // Matrix is a matrix of numbers.
 type Matrix[T Number] struct {
 	Rows, Columns int
-	// Numbers holds the rows, one after the other.
+	// Numbers holds the rows, consecutively.
 	Numbers []T
 }
 
