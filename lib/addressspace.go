@@ -1,16 +1,16 @@
 package main
 
-// Go's runtime reserves address space before the first Go function runs. If that fails, it ends the process with a
-// stack trace. So a constructor that runs earlier than Go's compares the limit with the need. All shims, Fortran and
-// upstream's API load this library, so the check is in one place only.
+// Go's runtime reserves address space before the first Go function runs. If that fails, it ends the process
+// with a stack trace. A constructor that runs before Go's therefore compares the limit with the amount needed.
+// All shims, Fortran and upstream's API load this library, so the check is needed only here.
 //
-// The need depends on the limit. The runtime reserves 512 MiB for an index of its scavenger. If that fails, it maps the
-// index at fixed addresses from 256 MiB to 512 MiB instead, and overwrites whatever is there: so nothing may be. If the
-// limit allows for the index but not for the later reservations, the constructor occupies the space of the index until
-// the runtime has started.
+// The amount needed depends on the limit. The runtime reserves 512 MiB for an index of its scavenger. If that
+// fails, it instead maps the index at fixed addresses from 256 MiB to 512 MiB, overwriting whatever is mapped
+// there, so nothing may be. If the limit allows for the index but not for the later reservations, the
+// constructor occupies the space of the index until the runtime has started.
 //
-// Under a limit, the constructor allows malloc of glibc only as many arenas as fit into half of the rest: it reserves
-// 64 MiB for each thread.
+// glibc's malloc reserves an arena of 64 MiB for each thread. If there is a limit, the constructor allows only
+// as many arenas as fit in half of the remaining address space.
 //
 // The runtime also ends the process with a stack trace if it cannot open the descriptors of its poller.
 
@@ -138,7 +138,7 @@ package main
 import "C"
 import "runtime"
 
-// The runtime has started. It creates a thread for each processor in use.
+// The runtime has started. It creates one thread for each processor in use.
 func init() {
 	if threads := int(C.zrlmpi_started()); threads >= 0 && threads < runtime.GOMAXPROCS(0) {
 		runtime.GOMAXPROCS(max(threads, leastProcessors))

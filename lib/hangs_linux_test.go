@@ -73,8 +73,8 @@ type hang struct {
 	zrlctl []string // of zrlctl why
 	args   []string // of zrlctl why
 	lines  *bufio.Scanner
-	// complete reports whether a finding has all waiting ranks, some of which may have waited too briefly at first. It
-	// may be nil.
+	// complete reports whether a finding contains all waiting ranks. At first, some may have waited too
+	// briefly. It may be nil.
 	complete func(*diagnosis.Finding) bool
 	said     string // errors of the last why that failed
 }
@@ -120,7 +120,7 @@ func hostsOver(t *testing.T, transport string, ranks int, more string) string {
 	return writeFile(t, transport+".yaml", text)
 }
 
-// pids waits until all ranks have reported that they are running, and returns their processes.
+// pids waits until all ranks have reported that they are running, and returns the IDs of their processes.
 func (h *hang) pids(t *testing.T, ranks int) []int {
 	t.Helper()
 	pids := make([]int, ranks)

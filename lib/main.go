@@ -1,6 +1,7 @@
-// Command lib is the shared library libzrlmpi: MPI for programs of other languages, behind the two functions of
-// lib/c/zrlmpi.h. It connects package capi with C: the calls of programs, and callbacks to their functions. It is built
-// with -buildmode=c-shared, and does nothing when run as a program.
+// Command lib is the shared library libzrlmpi, which is MPI for programs in other languages. Its interface
+// consists of the two functions in lib/c/zrlmpi.h. It connects package capi with C: it passes on the calls of
+// programs, and calls back their functions. It is built with -buildmode=c-shared, and does nothing when run as
+// a program.
 package main
 
 // #include <stdint.h>
@@ -92,7 +93,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/lib/capi"
 )
 
-// library is the library that the first shim has loaded.
+// library is the library that the first shim loaded.
 var library atomic.Pointer[capi.Library]
 
 //export zrl_load
@@ -171,7 +172,7 @@ func (callbacks) GeneralCancel(f, extra unsafe.Pointer, complete bool) int {
 	return int(C.cancel(f, extra, c))
 }
 
-// operations maps the names of operations to the numbers used by the C functions above.
+// operations maps the names of operations to the numbers that the C functions above use.
 var operations = map[string]C.int{"SUM": C.SUM, "PROD": C.PROD, "MAX": C.MAX, "MIN": C.MIN, "MAXLOC": C.MAXLOC, "MINLOC": C.MINLOC}
 
 func (callbacks) LongDouble(operation, datatype string, in, inout unsafe.Pointer, count int64) bool {

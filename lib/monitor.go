@@ -2,19 +2,20 @@
 
 package main
 
-// To Go, a C thread is one goroutine, which enters and leaves Go with each call and is never rescheduled unless a call
-// blocks for long. So Go's monitor (sysmon) takes the processor from it whenever the program computes for 10 ms. The
-// next call wakes the monitor, which then polls every 20 to 80 µs for some 5 ms, and interrupts the program's
-// computation each time.
+// For Go, a C thread is one goroutine. It enters and leaves Go with each call, and is never rescheduled unless
+// a call blocks for long. Go's monitor (sysmon) therefore takes the processor away from it whenever the program
+// computes for 10 ms. The next call wakes the monitor, which then polls every 20 to 80 µs for some 5 ms, and
+// interrupts the program's computation each time.
 //
-// The rate at which it wakes depends on the timer slack of its thread (prctl(2)), the delay that the kernel may add to
-// a sleep. A new thread inherits the slack of its creator. Only the monitor's slack is changed, because Go's other
-// threads sleep for 3 µs when they steal a goroutine from another processor. The monitor is the second thread that Go
-// creates: the first one runs the Go program, and starts the monitor first. This holds in a shared library only, so
-// lib/build.sh makes the linker substitute this function for pthread_create (--wrap), and tests are built without it.
+// How often the monitor wakes depends on the timer slack of its thread (prctl(2)), which is the delay that the
+// kernel may add to a sleep. A new thread inherits the slack of the thread that creates it. Only the monitor's
+// slack is changed, because Go's other threads sleep for 3 µs when they steal a goroutine from another
+// processor. The monitor is the second thread that Go creates: the first one runs the Go program, and starts
+// the monitor first. This is the case only in a shared library, so lib/build.sh makes the linker substitute
+// this function for pthread_create (--wrap), and tests are built without it.
 //
-// Go's threads block the signals that the program handles, so that handlers run in the program's threads. Exceptions
-// are signals that the runtime unblocks itself (SIGCHLD, SIGPROF and faults).
+// Go's threads block the signals that the program handles, so that signal handlers run in the program's
+// threads. The exceptions are signals that the runtime itself unblocks (SIGCHLD, SIGPROF and faults).
 
 // #include <pthread.h>
 // #include <signal.h>

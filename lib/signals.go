@@ -1,8 +1,8 @@
 package main
 
-// lib/c/signals.c sees the handlers that the program and its libraries install by calls that the loader binds to it.
-// The loader does not bind these calls if this library was loaded after the program, for instance by dlopen from an
-// interpreter.
+// lib/c/signals.c sees the signal handlers that the program and its libraries install, because the loader binds
+// their calls to it. The loader does not do so if this library is loaded after the program, for instance by
+// dlopen from an interpreter.
 
 // #include <signal.h>
 // #include <stddef.h>

@@ -15,16 +15,16 @@ var errNumbers = errors.New("a member has used up the numbers of communicators: 
 
 // Tags of the library's own messages. Collective calls use lower tags.
 const (
-	// tagMake is for Dup and Split, with the number of the call in the lower bits.
+	// tagMake is for Dup and Split. The lower bits contain the number of the call.
 	tagMake = collective.Tags + 1
-	// tagRound is for rounds, with the number of the round in the lower bits.
+	// tagRound is for rounds. The lower bits contain the number of the round.
 	tagRound = tagMake | tagMake>>1
-	// tagCreate is for Create, with the caller's tag in the lower bits.
+	// tagCreate is for Create. The lower bits contain the caller's tag.
 	tagCreate = 1 << 30
 )
 
-// agreement is an exchange between the members of a new communicator: all send to the first member, the root, which
-// answers all of them.
+// agreement is an exchange between the members of a new communicator. All members send to the first member, the
+// root, and the root answers all of them.
 type agreement struct {
 	call    call
 	dev     mpe.Device
@@ -56,12 +56,12 @@ func readBallot(b []byte) ballot {
 	}
 }
 
-// run agrees on a number, and returns it with the ballots of all members.
+// run makes the members agree on a number. It returns the number, and the ballots of all members.
 func (a *agreement) run(ctx context.Context, n *numbers, color, key int) (uint32, []ballot, error) {
 	return a.runBy(ctx, len(a.members), a.exchange, n, color, key)
 }
 
-// runBy is run with a custom function that exchanges the parts of all members.
+// runBy is like run, with a custom function to exchange the parts of all members.
 func (a *agreement) runBy(ctx context.Context, members int, exchange func(context.Context, []byte) ([]byte, error),
 	n *numbers, color, key int) (uint32, []ballot, error) {
 	n.begin()
@@ -81,7 +81,7 @@ func (a *agreement) runBy(ctx context.Context, members int, exchange func(contex
 		if number == noNumber {
 			return 0, nil, a.refusal(ballots)
 		}
-		claimed := []byte{0, 0, 0, 0} // a whole word, like all internal messages
+		claimed := []byte{0, 0, 0, 0} // one word: all internal messages have whole words
 		if n.claim(number) {
 			claimed[0] = 1
 		}
@@ -98,13 +98,13 @@ func (a *agreement) runBy(ctx context.Context, members int, exchange func(contex
 	}
 }
 
-// refusedColor is the color in the ballot of a member that rejects the call. The key is the error class, and the
-// proposal noNumber.
+// refusedColor is the color in the ballot of a member that rejects the call. In that ballot, the key is the
+// error class, and the proposal is noNumber.
 const refusedColor = math.MinInt64
 
 var errRefused = errors.New("an argument is wrong there")
 
-// refusal returns the error of an agreement in which a member has not proposed a number.
+// refusal returns the error of an agreement in which a member did not propose a number.
 func (a *agreement) refusal(ballots []ballot) error {
 	for i, v := range ballots {
 		if v.proposal == noNumber && v.color == refusedColor {
@@ -118,7 +118,7 @@ func (a *agreement) refusal(ballots []ballot) error {
 	return a.call.error(ErrIntern, errNumbers)
 }
 
-// refuse makes the agreement fail on the other members, without waiting for them.
+// refuse makes the agreement fail on the other members. It does not wait for them.
 func (a *agreement) refuse(class Class) {
 	mine := ballot{proposal: noNumber, color: refusedColor, key: int64(class)}.append(nil)
 	all := make([]byte, len(mine)*len(a.members))
@@ -133,14 +133,15 @@ func (a *agreement) refuse(class Class) {
 		}
 	}
 	for _, o := range list {
-		if op, err := a.dev.Start(o); err == nil { // otherwise the other rank is gone
+		if op, err := a.dev.Start(o); err == nil { // if it fails, the other rank is gone
 			a.call.comm.p.freed.add(op)
 		}
 	}
 }
 
-// exchange collects equally long parts from all members and gives each member all of them, in member order. The sends
-// are synchronous, so they can be cancelled: if the program ends meanwhile, no message is left for the next program.
+// exchange collects parts of equal length from all members, and gives each member all of them in member order.
+// It uses synchronous sends, which can be cancelled: if the program ends meanwhile, no message is left over for
+// the next program.
 func (a *agreement) exchange(ctx context.Context, part []byte) ([]byte, error) {
 	all := make([]byte, len(part)*len(a.members))
 	if a.me != 0 {
@@ -165,7 +166,7 @@ func (a *agreement) operation(kind mpe.OpKind, member int, buf []byte) mpe.Opera
 	return mpe.Operation{Kind: kind, Peer: a.members[member], Tag: a.tag, Comm: a.comm, Buf: buf}
 }
 
-// all performs operations and waits for them. When one fails, those after it are cancelled.
+// all performs operations and waits for them. If one fails, the operations after it are cancelled.
 func (a *agreement) all(ctx context.Context, operations ...mpe.Operation) error {
 	var ops []mpe.Op
 	var failed error
@@ -183,7 +184,7 @@ func (a *agreement) all(ctx context.Context, operations ...mpe.Operation) error 
 		}
 		st, err := op.Await(ctx)
 		switch {
-		case failed != nil: // the first failure is reported
+		case failed != nil: // report the first failure
 		case err != nil:
 			failed = a.call.fail(err)
 		case operations[i].Kind == mpe.OpRecv && st.Bytes != int64(len(operations[i].Buf)):

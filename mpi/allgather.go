@@ -17,14 +17,14 @@ func Iallgather[T Element](c *Comm, send, recv []T, opts ...Option) (Request, er
 	return c.Iallgather(bufferOf(send), bufferOf(recv), opts...)
 }
 
-// Allgatherv is Allgather for blocks that may differ in length: rank i contributes counts[i] elements, which are stored
-// in recv at displs[i]; if displs is nil, the blocks follow each other. All ranks pass the same counts; displs may
-// differ.
+// Allgatherv is Allgather for blocks that may differ in length. Rank i contributes counts[i] elements, which
+// are stored in recv at displs[i]. If displs is nil, the blocks are stored consecutively. All ranks pass the
+// same counts; displs may differ.
 func Allgatherv[T Element](ctx context.Context, c *Comm, send, recv []T, counts, displs []int, opts ...Option) error {
 	return c.Allgatherv(ctx, bufferOf(send), blocksOf(recv, counts, displs), opts...)
 }
 
-// Iallgatherv starts Allgatherv and returns. The caller may reuse counts and displs at once.
+// Iallgatherv starts Allgatherv and returns. The caller may reuse counts and displs as soon as it returns.
 func Iallgatherv[T Element](c *Comm, send, recv []T, counts, displs []int, opts ...Option) (Request, error) {
 	return c.Iallgatherv(bufferOf(send), blocksOf(recv, counts, displs), opts...)
 }

@@ -7,8 +7,9 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
-// Alltoall sends a block of send to each rank of c: block j of rank i's send becomes block i of rank j's recv. All
-// blocks have the same length. A rank that passes the same slice for both sends the contents of recv.
+// Alltoall sends a block of send to each rank of c: block j of rank i's send becomes block i of rank j's recv.
+// All blocks have the same length. If a rank passes the same slice as send and recv, it sends the contents of
+// recv.
 func Alltoall[T Element](ctx context.Context, c *Comm, send, recv []T, opts ...Option) error {
 	return c.Alltoall(ctx, bufferOf(send), bufferOf(recv), opts...)
 }
@@ -18,20 +19,20 @@ func Ialltoall[T Element](c *Comm, send, recv []T, opts ...Option) (Request, err
 	return c.Ialltoall(bufferOf(send), bufferOf(recv), opts...)
 }
 
-// Alltoallv is Alltoall for blocks that may differ in length: sendcounts[i] elements are sent to rank i, and
-// recvcounts[i] elements are received from it. They are in send at senddispls[i] and in recv at recvdispls[i]; if these
-// are nil, the blocks follow each other. The block that rank i sends to rank j must be as long as the one that rank j
-// expects from it.
+// Alltoallv is Alltoall for blocks that may differ in length. It sends sendcounts[i] elements to rank i, from
+// send at senddispls[i], and receives recvcounts[i] elements from rank i, into recv at recvdispls[i]. If a
+// slice of displacements is nil, the blocks follow each other. The block that rank i sends to rank j must be as
+// long as rank j expects.
 //
-// A rank that passes the same slice for send and recv sends the contents of recv, in the same blocks: it passes the
-// same counts and displacements for both, or nil for sendcounts and senddispls. It then sends each rank as many
-// elements as it receives from it.
+// If a rank passes the same slice as send and recv, it sends the contents of recv in the same blocks. It must
+// then pass the same counts and displacements for both, or nil for sendcounts and senddispls. It sends each
+// rank as many elements as it receives from it.
 func Alltoallv[T Element](ctx context.Context, c *Comm, send []T, sendcounts, senddispls []int, recv []T, recvcounts,
 	recvdispls []int, opts ...Option) error {
 	return c.Alltoallv(ctx, blocksOf(send, sendcounts, senddispls), blocksOf(recv, recvcounts, recvdispls), opts...)
 }
 
-// Ialltoallv starts Alltoallv and returns. The caller may reuse counts and displacements at once.
+// Ialltoallv starts Alltoallv and returns. The caller may reuse counts and displacements as soon as it returns.
 func Ialltoallv[T Element](c *Comm, send []T, sendcounts, senddispls []int, recv []T, recvcounts, recvdispls []int,
 	opts ...Option) (Request, error) {
 	return c.Ialltoallv(blocksOf(send, sendcounts, senddispls), blocksOf(recv, recvcounts, recvdispls), opts...)
@@ -86,8 +87,8 @@ func (c *Comm) alltoallvCall(name string, send, recv *Blocks, opts []Option) beg
 	}
 	from, out := x.blocks("send", send, true, false)
 	if overlap(from, to) {
-		// Blocks of send and recv may be interleaved. The exact blocks decide whether they overlap; the device handles
-		// them in any order.
+		// Blocks of send and recv may be interleaved, and the device handles them in any order, so it gets a
+		// copy of send.
 		x.sent.packed = append(x.sent.packed[:0], from...)
 		from = x.sent.packed
 	}
@@ -99,8 +100,8 @@ func (c *Comm) alltoallvCall(name string, send, recv *Blocks, opts []Option) beg
 	return x
 }
 
-// exchangeInPlace reports whether the call is in place, with the same blocks for sending and receiving. It rejects
-// slices that overlap otherwise.
+// exchangeInPlace reports whether the call is in place, with the same blocks for sending and receiving. It
+// rejects slices that overlap in any other way.
 func (x *collectiveCall) exchangeInPlace(send, recv *Blocks) bool {
 	switch {
 	case send.inPlace:

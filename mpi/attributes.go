@@ -10,15 +10,16 @@ import (
 type Keyval = caching.Key[*Comm]
 
 // NewKeyval returns a new key (MPI_Comm_create_keyval). Dup calls copy, which returns the value for the new
-// communicator, and whether to set one. If copy is nil, none is set (MPI_COMM_NULL_COPY_FN); caching.KeepValue copies
-// the value (MPI_COMM_DUP_FN). DeleteAttr and Free call delete, and so does SetAttr, with the replaced value; delete
-// may be nil. An error of copy or delete makes these calls fail, and errors.As finds it in their error.
+// communicator and whether to set it. If copy is nil, the value is not set (MPI_COMM_NULL_COPY_FN);
+// caching.KeepValue copies the value (MPI_COMM_DUP_FN). DeleteAttr and Free call delete; SetAttr also calls it,
+// for the value that it replaces. delete may be nil. If copy or delete fails, the call that made it fails too,
+// with an error in which errors.As finds the cause.
 func NewKeyval(copy caching.Copy[*Comm], delete caching.Delete[*Comm]) *Keyval {
 	return caching.NewKey(copy, delete)
 }
 
-// SetAttr sets an attribute of the communicator on this rank (MPI_Comm_set_attr). An existing one is deleted first. The
-// error is ErrKeyval for a key that is nil or freed.
+// SetAttr sets an attribute of the communicator on this rank (MPI_Comm_set_attr). If it is already set, it is
+// deleted first. The error is ErrKeyval if the key is nil or has been freed.
 func (c *Comm) SetAttr(key *Keyval, value any) error {
 	k := c.callf("SetAttr")
 	if err := k.check(); err != nil {
@@ -49,7 +50,8 @@ func (c *Comm) DeleteAttr(key *Keyval) error {
 	return k.attribute(c.attributes.Delete(c, key))
 }
 
-// attribute returns the call's error for an error of package caching or of a copy or delete function.
+// attribute returns the call's error for err, which comes from package caching or from a copy or delete
+// function.
 func (k *call) attribute(err error) error {
 	switch {
 	case err == nil:

@@ -10,8 +10,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// SendBuffer bounds the memory of buffered sends (MPI 4.1, section 3.6) of a rank, a communicator or several
-// communicators.
+// SendBuffer limits the memory that buffered sends use (MPI 4.1, section 3.6), on a rank, a communicator or
+// several communicators.
 type SendBuffer struct {
 	c *Comm // for errors of Attach, Detach and Flush
 
@@ -20,28 +20,29 @@ type SendBuffer struct {
 	size     int
 	used     int
 	sends    []bufferedSend
-	total    uint64 // sends so far
-	// spare holds copies of messages that have been sent, for reuse, indexed by the bit length of their sizes.
+	total    uint64 // number of sends so far
+	// spare holds the memory of messages that have been sent, for reuse. It is indexed by the bit length of
+	// their sizes.
 	spare [bits.UintSize + 1][][]byte
-	kept  int // bytes in spare
+	kept  int // number of bytes in spare
 	// failed holds the errors of buffered sends, which Detach and Flush report.
 	failed requestsError
 }
 
-// AutomaticBuffer is the size of a buffer without a bound (MPI_BUFFER_AUTOMATIC).
+// AutomaticBuffer is the size of an unlimited buffer (MPI_BUFFER_AUTOMATIC).
 const AutomaticBuffer = math.MaxInt
 
-// maxFailed is the maximum number of errors kept. Further ones are only counted.
+// maxFailed is the maximum number of errors kept. Any further ones are only counted.
 const maxFailed = 16
 
 // bufferedSend is a message in progress.
 type bufferedSend struct {
-	call   call // of a copy of the message
+	call   call // describes the copy of the message
 	op     mpe.Op
 	number uint64
 }
 
-// NewSendBuffer returns a buffer for use with SetSendBuffers. Buffered sends cannot use it before Attach.
+// NewSendBuffer returns a buffer for SetSendBuffers. Buffered sends cannot use it until Attach is called.
 func (c *Comm) NewSendBuffer() *SendBuffer {
 	return &SendBuffer{c: c}
 }
@@ -49,8 +50,8 @@ func (c *Comm) NewSendBuffer() *SendBuffer {
 // SendBuffer returns the rank's buffer, which AttachBuffer attaches.
 func (c *Comm) SendBuffer() *SendBuffer { return c.p.buffer }
 
-// SetSendBuffers makes buffered sends on the communicator use the first attached one of these buffers, or the rank's
-// buffer if none is attached.
+// SetSendBuffers makes buffered sends on the communicator use the first of these buffers that is attached, or
+// the rank's buffer if none of them is.
 func (c *Comm) SetSendBuffers(buffers ...*SendBuffer) { c.buffers.Store(&buffers) }
 
 // sendBuffer returns the buffer for the next send.
@@ -89,8 +90,8 @@ func (s *sendBuffers) remove(b *SendBuffer) {
 	s.list = slices.DeleteFunc(s.list, func(other *SendBuffer) bool { return other == b })
 }
 
-// AttachBuffer allows the rank's buffered sends, on all communicators without an attached buffer, to hold up to size
-// bytes of copies at a time. There is no overhead per message: only message sizes count.
+// AttachBuffer lets the rank's buffered sends hold copies of up to size bytes at a time. It applies to all
+// communicators without an attached buffer. Only the sizes of messages count; there is no overhead per message.
 func (c *Comm) AttachBuffer(size int) error {
 	k := c.callf("AttachBuffer")
 	if err := k.check(); err != nil {
@@ -99,7 +100,7 @@ func (c *Comm) AttachBuffer(size int) error {
 	return c.p.buffer.attach(&k, size)
 }
 
-// Attach is like AttachBuffer, for the communicators that use this buffer.
+// Attach is like AttachBuffer, but for the communicators that use this buffer.
 func (b *SendBuffer) Attach(size int) error {
 	k := b.c.callf("Attach")
 	return b.attach(&k, size)
@@ -119,9 +120,9 @@ func (b *SendBuffer) attach(k *call, size int) error {
 	return nil
 }
 
-// DetachBuffer waits until all messages in the rank's buffer have been sent, detaches the buffer and returns its size.
-// The error contains the errors of failed buffered sends. If ctx is done first, the buffer remains attached, and the
-// messages are still sent.
+// DetachBuffer waits until all messages in the rank's buffer have been sent, detaches the buffer and returns
+// its size. The error contains the errors of buffered sends that failed. If ctx is done first, the buffer
+// remains attached, and the messages will still be sent.
 func (c *Comm) DetachBuffer(ctx context.Context) (int, error) {
 	k := c.callf("DetachBuffer")
 	if err := k.check(); err != nil {
@@ -153,8 +154,8 @@ func (b *SendBuffer) detach(ctx context.Context, k *call, p *process) (int, erro
 	return size, failed.result(k.op)
 }
 
-// Flush waits until all messages that are in the buffer now have been sent. The error contains the errors of sends that
-// failed since the last Flush.
+// Flush waits until all messages that are currently in the buffer have been sent. The error contains the errors
+// of sends that have failed since the last Flush.
 func (b *SendBuffer) Flush(ctx context.Context) error {
 	k := b.c.callf("Flush")
 	if err := b.drain(ctx, &k, b.c.p); err != nil {
@@ -178,7 +179,7 @@ func (k *call) bsend() error {
 	return k.comm.sendBuffer().send(k, &o)
 }
 
-// send copies a message and posts the copy; o describes the copy afterwards.
+// send copies a message and posts the copy. Afterwards, o describes the copy.
 func (b *SendBuffer) send(k *call, o *mpe.Operation) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -207,7 +208,7 @@ func (b *SendBuffer) send(k *call, o *mpe.Operation) error {
 	return nil
 }
 
-// memory returns n bytes. It reuses the memory of an earlier message of about the same size.
+// memory returns a slice of n bytes. It reuses the memory of an earlier message of similar size.
 func (b *SendBuffer) memory(n int) []byte {
 	like := &b.spare[bits.Len(uint(n))]
 	last := len(*like) - 1
@@ -224,7 +225,7 @@ func (b *SendBuffer) memory(n int) []byte {
 	return m[:n]
 }
 
-// keep keeps the memory of a message for reuse, within the size of the buffer.
+// keep keeps the memory of a message for reuse, as long as the total is within the size of the buffer.
 func (b *SendBuffer) keep(m []byte) {
 	if cap(m) == 0 || b.kept+b.used+cap(m) > b.size {
 		return
@@ -234,7 +235,7 @@ func (b *SendBuffer) keep(m []byte) {
 	*like = append(*like, m)
 }
 
-// sweep releases the space of messages that have been sent.
+// sweep frees the space of messages that have been sent.
 func (b *SendBuffer) sweep() {
 	kept := b.sends[:0]
 	for i := range b.sends {
@@ -263,7 +264,7 @@ func (b *SendBuffer) ended(s *bufferedSend, st *mpe.Status, err error) {
 	}
 }
 
-// drain waits until all messages posted before the call have been sent. It cancels nothing.
+// drain waits until all messages posted before the call have been sent. It never cancels them.
 func (b *SendBuffer) drain(ctx context.Context, k *call, p *process) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -9,26 +9,26 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// call holds the arguments of a call, which its errors report as well. It is filled in place and passed by pointer,
-// because copying it takes longer than checking it.
+// call holds the arguments of a call, which are also reported in its errors. It is filled in place and passed
+// by pointer, because copying it takes longer than checking it.
 type call struct {
 	comm *Comm
 	op   string
-	// kind is 0 for a call without a peer.
+	// kind is 0 if the call has no peer.
 	kind mpe.OpKind
-	// datatype and any are as in mpe.Operation.
+	// datatype and any have the same meaning as in mpe.Operation.
 	datatype protocol.Datatype
 	any      bool
-	peer     int // in the communicator
+	peer     int // rank in the communicator
 	tag      int
-	// bytes is the message or the receive buffer. If scattered is set, it is the packed copy.
+	// bytes is the message, or the receive buffer. If scattered is set, it is the packed copy of either.
 	bytes     []byte
 	scattered *scattered
-	// claim identifies the message of a matched probe that is to be received, or is 0.
+	// claim identifies the message to be received after a matched probe, or is 0.
 	claim int
 }
 
-// set describes a message. It assigns fields because a literal would be copied.
+// set describes a message. It assigns the fields one by one, because a literal would be copied.
 func (k *call) set(c *Comm, op string, kind mpe.OpKind, peer, tag int) {
 	k.comm, k.op, k.kind, k.peer, k.tag = c, op, kind, peer, tag
 }
@@ -41,7 +41,7 @@ func (c *Comm) callf(op string) call {
 	return call{comm: c, op: op, peer: Undefined, tag: Undefined}
 }
 
-// fail returns an error of the call whose cause is the device's error.
+// fail returns an error of the call, caused by the device's error err.
 func (k *call) fail(err error) error { return k.error(classOfDevice(err), err) }
 
 func (k *call) failf(class Class, format string, args ...any) error {
@@ -60,7 +60,7 @@ func (k *call) noRank(r int) error {
 	return k.failf(ErrRank, "there is no rank %s: %v has ranks 0 to %d", rankText(r), k.comm, len(k.comm.members)-1)
 }
 
-// check rejects a communicator that cannot be used.
+// check returns an error if the communicator cannot be used.
 func (k *call) check() error {
 	switch {
 	case k.comm == nil:
@@ -71,7 +71,7 @@ func (k *call) check() error {
 	return nil
 }
 
-// outgoing checks a send and describes it to the device. It must not be called for ProcNull.
+// outgoing checks a send and describes it to the device in o. It must not be called for ProcNull.
 func (k *call) outgoing(o *mpe.Operation) error {
 	c := k.comm
 	if c == nil || c.freed.Load() {
@@ -92,7 +92,7 @@ func (k *call) outgoing(o *mpe.Operation) error {
 	return nil
 }
 
-// carries rejects a message that the peer's wire cannot carry.
+// carries returns an error if the peer's wire cannot carry the message.
 func (k *call) carries(p *mpe.PeerInfo) error {
 	switch {
 	case p.SmallTags && k.tag > maxSmallTag:
@@ -104,7 +104,7 @@ func (k *call) carries(p *mpe.PeerInfo) error {
 	return k.wholeWords(p)
 }
 
-// incoming checks a receive and describes it to the device.
+// incoming checks a receive and describes it to the device in o.
 func (k *call) incoming(o *mpe.Operation) error {
 	var m mpe.Match
 	if err := k.match(&m); err != nil {
@@ -121,7 +121,7 @@ func (k *call) incoming(o *mpe.Operation) error {
 	return nil
 }
 
-// match checks the source and tag of a receive or a probe.
+// match checks the source and tag of a receive or a probe, and stores them in m.
 func (k *call) match(m *mpe.Match) error {
 	c := k.comm
 	if c == nil || c.freed.Load() {
@@ -148,7 +148,7 @@ func (k *call) match(m *mpe.Match) error {
 	return nil
 }
 
-// maxSmallTag is the largest tag that fits into the byte of profile v0.9.
+// maxSmallTag is the largest tag that fits in the one byte that profile v0.9 has for it.
 const maxSmallTag = 255
 
 func (k *call) badTag(p *mpe.PeerInfo) error {
@@ -164,7 +164,7 @@ func (k *call) wholeWords(p *mpe.PeerInfo) error {
 	return nil
 }
 
-// wait waits for an operation and frees it. For a receive, the status describes the message.
+// wait waits for an operation and frees it. After a receive, to describes the message.
 func (k *call) wait(ctx context.Context, op mpe.Op, to *Status) error {
 	st, err := op.Await(ctx)
 	err = k.end(to, st, err)
@@ -172,7 +172,7 @@ func (k *call) wait(ctx context.Context, op mpe.Op, to *Status) error {
 	return err
 }
 
-// end translates the device's outcome of an operation.
+// end translates the outcome of an operation, as reported by the device.
 func (k *call) end(to *Status, st *mpe.Status, err error) error {
 	*to = emptyStatus
 	switch {

@@ -13,14 +13,15 @@ type cart struct {
 
 func (*cart) kind() Topology { return Cartesian }
 
-// CartCreate returns a communicator with a Cartesian topology (MPI_Cart_create, section 8.5.1): a grid of len(dims)
-// dimensions, in row-major order. Dimensions with periods are rings. All members of c call it with the same arguments;
-// ranks beyond the grid get nil. With no dimensions, the grid is a single rank.
+// CartCreate returns a communicator with a Cartesian topology (MPI_Cart_create, section 8.5.1). The topology is
+// a grid of len(dims) dimensions, in row-major order. A dimension whose entry in periods is set is a ring. All
+// members of c call it with the same arguments; ranks outside the grid get nil. With no dimensions, the grid is
+// a single rank.
 //
-// reorder permits the library to renumber the ranks so that neighbours are near each other; the current implementation
-// never does.
+// reorder permits the library to renumber the ranks so that neighbours are near each other; the current
+// implementation never does.
 //
-// The error is ErrDims for a dimension that is not positive or a grid that is larger than c, and ErrArg if the numbers
+// The error is ErrDims if a dimension is not positive or the grid is larger than c, and ErrArg if the numbers
 // of periods and dimensions differ. CartCreate has the same requirements on c as Split.
 func (c *Comm) CartCreate(ctx context.Context, dims []int, periods []bool, reorder bool) (*Comm, error) {
 	const op = "CartCreate"
@@ -29,7 +30,7 @@ func (c *Comm) CartCreate(ctx context.Context, dims []int, periods []bool, reord
 	if err != nil {
 		return nil, c.refuseMaking(err)
 	}
-	_ = reorder // the order does not change
+	_ = reorder // ranks are never reordered
 	grid, err := c.first(ctx, op, n)
 	if grid != nil {
 		grid.topology = &cart{slices.Clone(dims), slices.Clone(periods)}
@@ -37,7 +38,7 @@ func (c *Comm) CartCreate(ctx context.Context, dims []int, periods []bool, reord
 	return grid, err
 }
 
-// grid returns the number of ranks of a grid, and checks that it is not larger than the communicator.
+// grid returns the number of ranks in a grid. It returns an error if the grid is larger than the communicator.
 func (k *call) grid(dims []int, periods []bool) (int, error) {
 	if err := k.checkIntra(); err != nil {
 		return 0, err
@@ -58,7 +59,7 @@ func (k *call) grid(dims []int, periods []bool) (int, error) {
 	return n, nil
 }
 
-// first returns a communicator of the first n ranks of c on these ranks, and nil on the rest.
+// first returns a communicator of the first n ranks of c. It returns nil on the other ranks.
 func (c *Comm) first(ctx context.Context, op string, n int) (*Comm, error) {
 	color := 0
 	if c.rank >= n {
@@ -67,8 +68,8 @@ func (c *Comm) first(ctx context.Context, op string, n int) (*Comm, error) {
 	return c.split(ctx, op, color, 0)
 }
 
-// CartMap returns the rank that the calling rank would have in a grid made by CartCreate with reorder, or Undefined if
-// it would be beyond the grid (MPI_Cart_map). It is local.
+// CartMap returns the rank that the calling rank would have in a grid made by CartCreate with reorder, or
+// Undefined if it would be outside the grid (MPI_Cart_map). It is local.
 func (c *Comm) CartMap(dims []int, periods []bool) (int, error) {
 	k := c.callf("CartMap")
 	n, err := k.grid(dims, periods)
@@ -89,9 +90,9 @@ func (c *Comm) Cart() (dims []int, periods []bool, coords []int, err error) {
 	return slices.Clone(t.dims), slices.Clone(t.periods), t.coords(c.rank), nil
 }
 
-// CartRank returns the rank with the given coordinates (MPI_Cart_rank). A coordinate in a ring is taken modulo its
-// length; in any other dimension, the error is ErrArg if it is outside of the grid. Coordinates beyond the number of
-// dimensions are ignored.
+// CartRank returns the rank with the given coordinates (MPI_Cart_rank). In a ring, a coordinate is taken modulo
+// the ring's length; in any other dimension, the error is ErrArg if the coordinate is outside the grid.
+// Coordinates beyond the number of dimensions are ignored.
 func (c *Comm) CartRank(coords []int) (int, error) {
 	k := c.callf("CartRank")
 	t, err := topologyOf[*cart](&k)
@@ -144,9 +145,9 @@ func modulo(n, d int) int {
 	return n
 }
 
-// CartShift returns the ranks for a Sendrecv along a dimension (MPI_Cart_shift): source is displacement steps back, and
-// dest displacement steps ahead of the calling rank. A rank beyond an edge is ProcNull. The error is ErrDims for a
-// dimension that does not exist.
+// CartShift returns the ranks for a Sendrecv along a dimension (MPI_Cart_shift): source is displacement steps
+// behind the calling rank, and dest is displacement steps ahead of it. A rank beyond an edge is ProcNull. The
+// error is ErrDims if the dimension does not exist.
 func (c *Comm) CartShift(dimension, displacement int) (source, dest int, err error) {
 	k := c.callf("CartShift")
 	t, err := topologyOf[*cart](&k)
@@ -164,7 +165,8 @@ func (c *Comm) CartShift(dimension, displacement int) (source, dest int, err err
 	return t.step(c.rank, dimension, -displacement), t.step(c.rank, dimension, displacement), nil
 }
 
-// step returns the rank at a distance of by steps in a dimension, where by is at most the size of the dimension.
+// step returns the rank that is by steps away from rank in a dimension. by must not exceed the size of the
+// dimension.
 func (t *cart) step(rank, dimension, by int) int {
 	stride := 1
 	for _, d := range t.dims[dimension+1:] {
@@ -190,8 +192,9 @@ func (t *cart) neighbours(rank int) (sources, destinations []int) {
 	return both, both
 }
 
-// CartSub returns a communicator of the calling rank's subgrid, which has the dimensions that are set in remain
-// (MPI_Cart_sub). All members call it with the same arguments. The error is ErrDims if remain has the wrong length.
+// CartSub returns a communicator of the calling rank's subgrid (MPI_Cart_sub). The subgrid has the dimensions
+// whose entries in remain are set. All members call it with the same arguments. The error is ErrDims if remain
+// has the wrong length.
 func (c *Comm) CartSub(ctx context.Context, remain []bool) (*Comm, error) {
 	const op = "CartSub"
 	k := c.callf(op)
@@ -212,7 +215,7 @@ func (c *Comm) CartSub(ctx context.Context, remain []bool) (*Comm, error) {
 			color = color*t.dims[i] + at
 		}
 	}
-	sub, err := c.split(ctx, op, color, 0) // rank order is coordinate order
+	sub, err := c.split(ctx, op, color, 0) // ordering by rank is ordering by coordinates
 	if err != nil {
 		return nil, err
 	}

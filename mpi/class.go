@@ -40,7 +40,7 @@ const (
 	ErrPending               // a request that is not done
 )
 
-// Open MPI's classes with higher numbers.
+// Classes with higher numbers, which are also the same as in Open MPI.
 const (
 	ErrNoMem  Class = 34 // memory is exhausted, or a limit on operations or messages is reached
 	ErrKeyval Class = 36 // a keyval that does not exist
@@ -79,7 +79,7 @@ func (c Class) String() string {
 	return classNames[c][0]
 }
 
-// Error makes a class a target for errors.Is.
+// Error lets a class be a target of errors.Is.
 func (c Class) Error() string {
 	if c < 0 || int(c) >= len(classNames) || classNames[c][0] == "" {
 		return c.String()
@@ -103,7 +103,7 @@ func ClassOf(err error) Class {
 	return ErrUnknown
 }
 
-// deviceClasses maps errors of a device to classes.
+// deviceClasses maps errors of a device to error classes.
 var deviceClasses = []struct {
 	err   error
 	class Class
@@ -125,14 +125,14 @@ var deviceClasses = []struct {
 	{collective.ErrCallFailed, ErrOther},
 }
 
-// refusals maps the error classes of a rejected collective call to the causes sent to other ranks.
+// refusals maps the error class of a rejected collective call to the cause that is sent to the other ranks.
 var refusals = map[Class]collective.FailureCause{
 	ErrBuffer: collective.CauseBuffer, ErrCount: collective.CauseCount, ErrType: collective.CauseDatatype,
 	ErrOp:   collective.CauseOperation,
 	ErrRoot: collective.CauseRoot, ErrArg: collective.CauseArgument,
 }
 
-// causeOf returns the cause to send to other ranks for an error of a class.
+// causeOf returns the cause to send to other ranks for an error of the given class.
 func causeOf(class Class) collective.FailureCause {
 	if cause, ok := refusals[class]; ok {
 		return cause

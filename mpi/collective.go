@@ -10,7 +10,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
 )
 
-// collectiveCall is a call that all members of a communicator make. It is recycled when it is done.
+// collectiveCall is a call that all members of a communicator make. It is recycled once it is done.
 type collectiveCall struct {
 	call call
 	dev  collective.Operation
@@ -19,26 +19,28 @@ type collectiveCall struct {
 	err error
 	// ints is memory for layouts.
 	ints []int
-	// sent and received are packed copies of typed buffers.
+	// sent and received hold packed copies of typed buffers.
 	sent, received copied
 }
 
 // turns orders the collective calls of a communicator.
 type turns struct {
 	mu sync.Mutex
-	// last is the number of the latest call: 1 to tagMake−1, cyclically. Devices use 0 for their own messages.
+	// last is the number of the latest call. Numbers go from 1 to tagMake−1, cyclically. Devices use 0 for
+	// their own messages.
 	last int
-	// byOrder is set if messages of some members match by their order alone. Then only one call may be in progress:
-	// underWay, unless it is empty.
+	// byOrder is set if messages of some members match by their order alone. In that case only one call may be
+	// in progress: underWay, unless that is empty.
 	byOrder  bool
 	underWay string
 }
 
-// collective begins the description of a call on elements. post reports an error in it.
+// collective begins the description of a call on elements. If the description is invalid, post reports the
+// error.
 func (c *Comm) collective(name string, kind coll.Collective, e element, opts []Option) *collectiveCall {
 	k := c.callf(name)
 	if err := k.checkIntra(); err != nil {
-		// Until post returns the error, the call is described as one with a single rank.
+		// Until post returns the error, the call is described as if it had only one rank.
 		x := &collectiveCall{call: k, elem: e, err: err}
 		x.dev.Call.Ranks = 1
 		return x
@@ -47,7 +49,7 @@ func (c *Comm) collective(name string, kind coll.Collective, e element, opts []O
 	if x == nil {
 		x = new(collectiveCall)
 	}
-	x.call.set(c, name, 0, Undefined, Undefined) // k would be copied
+	x.call.set(c, name, 0, Undefined, Undefined) // assign, because k would be copied
 	x.elem = e
 	d := &x.dev
 	d.Call.Collective, d.Call.Rank, d.Call.Ranks, d.Call.Elem = kind, c.rank, len(c.members), e.size
@@ -57,7 +59,7 @@ func (c *Comm) collective(name string, kind coll.Collective, e element, opts []O
 	return x
 }
 
-// refuse records an error of the call. The first one is reported.
+// refuse records an error of the call. Only the first one is reported.
 func (x *collectiveCall) refuse(class Class, format string, args ...any) {
 	if x.err == nil {
 		x.err = x.call.error(class, fmt.Errorf(format, args...))
@@ -77,11 +79,11 @@ func (x *collectiveCall) atRoot(root int) bool {
 // count returns the number of elements in a buffer.
 func (x *collectiveCall) count(buf []byte) int { return len(buf) / x.elem.size }
 
-// post hands the call to the device. A call that fails uses up its number.
+// post hands the call to the device. A call uses up its number even if it fails.
 func (x *collectiveCall) post() (mpe.Op, error) {
 	c := x.call.comm
 	if x.dev.Members == nil {
-		return nil, x.err // no communicator to number the call
+		return nil, x.err // without a communicator, the call has no number
 	}
 	t := &c.turns
 	t.mu.Lock()
@@ -108,7 +110,7 @@ func (x *collectiveCall) post() (mpe.Op, error) {
 	return op, nil
 }
 
-// notifyOthers ends the call on the other members, which would wait for this rank.
+// notifyOthers ends the call on the other members, which would otherwise wait for this rank.
 func (x *collectiveCall) notifyOthers(why Class) {
 	x.call.comm.p.dev.RefuseCollective(&x.dev, causeOf(why))
 }
@@ -117,7 +119,7 @@ func (x *collectiveCall) notifyOthers(why Class) {
 func (c *Comm) refuseCall(of coll.Collective, class Class) {
 	x := c.collective("", of, element{size: 1}, nil)
 	x.refuse(class, "")
-	_, _ = x.post() // the error is the caller's
+	_, _ = x.post() // the caller already knows the error
 }
 
 // wait executes the call.
@@ -159,7 +161,7 @@ func (x *collectiveCall) over() {
 	c.p.collectives.Put(x)
 }
 
-// begun is a fully described call on an intracommunicator or an intercommunicator.
+// begun is a call, on an intracommunicator or an intercommunicator, that has been fully described.
 type begun interface {
 	wait(ctx context.Context) error
 	start() (Request, error)

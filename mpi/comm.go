@@ -9,35 +9,36 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi/caching"
 )
 
-// Comm is a communicator: a group of ranks whose messages are separate from the messages of every other communicator.
-// Any number of goroutines may call its methods, and the functions that take it, concurrently (MPI_THREAD_MULTIPLE).
-// The exceptions are Dup, Split and the collective calls from Barrier to Scan: all members must make them in the same
-// order, and so sequentially. Any number of nonblocking ones may be pending.
+// Comm is a communicator: a group of ranks whose messages are separate from the messages of every other
+// communicator. Any number of goroutines may call its methods, and the functions that take it, concurrently
+// (MPI_THREAD_MULTIPLE). The exceptions are Dup, Split and the collective calls from Barrier to Scan: all
+// members must make these calls in the same order, and therefore sequentially. Any number of nonblocking calls
+// may be pending.
 type Comm struct {
 	p      *process
 	number uint32
 	group  *Group
 	rank   int
-	// members holds the data about each destination rank that every call needs, by its rank in the communicator.
+	// members holds the data that every call needs about its destination, indexed by rank in the communicator.
 	members []member
-	// local maps a rank of the world to its rank in the communicator, or to Undefined.
+	// local maps a rank of the world to its rank in the communicator, or to Undefined if it is not a member.
 	local []int32
 	freed atomic.Bool
-	// turns numbers the collective calls with data.
+	// turns numbers the collective calls that transfer data.
 	turns turns
-	// made counts calls of Dup and Split, so that messages of a failed one do not match the next one.
+	// made counts calls of Dup and Split, so that messages of a failed call do not match the next call.
 	made atomic.Uint32
-	// broken is set when a call of Dup or Split has failed halfway.
+	// broken is set if a call of Dup or Split failed halfway.
 	broken atomic.Bool
-	// rounds counts the calls implemented as a round.
+	// rounds counts the calls that are implemented as a round.
 	rounds atomic.Uint32
 	// channels counts calls of PsendInit.
 	channels atomic.Uint32
-	// origins are the call sites of resting sends, guarded by the lock of process.resting.
+	// origins holds the call sites of resting sends. The lock of process.resting guards it.
 	origins [len(origins)]mpe.Origin
-	// buffers are the send buffers set by SetSendBuffers.
+	// buffers holds the send buffers set by SetSendBuffers.
 	buffers atomic.Pointer[[]*SendBuffer]
-	// attributes are the values cached under Keyvals.
+	// attributes holds the values that are cached under Keyvals.
 	attributes caching.Attributes[*Comm]
 	// topology may be nil.
 	topology topology
@@ -48,19 +49,20 @@ type Comm struct {
 	name string
 }
 
-// member is a rank of a communicator, packed into one word because every call reads it.
+// member is a rank of a communicator. It is packed into one word because every call reads it.
 type member struct {
 	world int32
 	// limited is set if the rank's wire cannot carry every message.
 	limited bool
 }
 
-// comm makes a communicator of group; the calling rank must be a member.
+// comm makes a communicator of group. The calling rank must be a member.
 func (p *process) comm(number uint32, group *Group, name string) *Comm {
 	return p.reaching(number, group, group, name)
 }
 
-// reaching makes a communicator of group whose messages go to the ranks of others: group itself or the remote group.
+// reaching makes a communicator of group whose messages go to the ranks of others, which is either group itself
+// or the remote group.
 func (p *process) reaching(number uint32, group, others *Group, name string) *Comm {
 	c := &Comm{p: p, number: number, group: group, rank: group.Rank(), name: name}
 	c.local = make([]int32, len(p.peers))
@@ -102,8 +104,7 @@ func (c *Comm) Group() *Group {
 	return c.group
 }
 
-// PeerInfo returns the device's information about rank r of the communicator, such as its profile and the limits of its
-// wire.
+// PeerInfo returns the device's information about rank r, such as its profile and the limits of its wire.
 func (c *Comm) PeerInfo(r int) (mpe.PeerInfo, error) {
 	k := c.callf("PeerInfo")
 	if err := k.check(); err != nil {
@@ -133,10 +134,10 @@ func (c *Comm) Compare(other *Comm) Comparison {
 	return Congruent
 }
 
-// Free deletes the communicator's attributes and invalidates it. Later calls with it fail with ErrComm; pending
-// requests are not affected. Free is local: it sends nothing and waits for no other rank. The number of the
-// communicator is not reused. If the delete function of an attribute fails, Free returns its error and the communicator
-// remains valid.
+// Free deletes the communicator's attributes and invalidates it. Later calls on it fail with ErrComm; pending
+// requests are not affected. Free is local: it sends nothing and does not wait for other ranks. The number of
+// the communicator is not reused. If the delete function of an attribute fails, Free returns its error and the
+// communicator remains valid.
 func (c *Comm) Free() error {
 	k := c.callf("Free")
 	if err := k.check(); err != nil {
@@ -154,7 +155,7 @@ func (c *Comm) Free() error {
 	return nil
 }
 
-// Name returns the name given by SetName. By default, it is "world" for the world and "" for any other communicator.
+// Name returns the name set by SetName. The default is "world" for the world and "" for any other communicator.
 func (c *Comm) Name() string {
 	if c == nil {
 		return ""
@@ -164,7 +165,7 @@ func (c *Comm) Name() string {
 	return c.name
 }
 
-// SetName names the communicator, for error messages. It is local.
+// SetName sets the communicator's name, which appears in error messages. It is local.
 func (c *Comm) SetName(name string) {
 	if c == nil {
 		return

@@ -2,9 +2,9 @@ package mpi
 
 import "sync"
 
-// completed holds the requests of sends that were complete when their call returned, and have not been waited for. It
-// keeps one bit per request, as a program may have millions. They share a core; the generation of a handle is its
-// number.
+// completed holds the requests of sends that were complete when their call returned and that have not been
+// waited for yet. It uses one bit per request, because a program may have millions of them. All these requests
+// share a core; the generation in a handle is the number of its request.
 type completed struct {
 	core core
 	mu   sync.Mutex
@@ -19,7 +19,7 @@ const (
 	completedMask = 1<<completedBits - 1
 )
 
-// completedPage has one bit for each number, set until the request is waited for.
+// completedPage has one bit per number. The bit is set until the request is waited for.
 type completedPage struct {
 	bits [(completedMask + 1) / 64]uint64
 	left int
@@ -52,7 +52,7 @@ func (q *completed) page(number uint64) *completedPage {
 	return q.pages[number>>completedBits]
 }
 
-// has reports whether a request still has to be waited for.
+// has reports whether a request has not been waited for yet.
 func (q *completed) has(number uint64) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -7,8 +7,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi/datatype"
 )
 
-// Block is one rank's part of a buffer: Count elements of a datatype. Displacement 0 of the first one is Offset bytes
-// from the buffer's address.
+// Block is one rank's part of a buffer: Count elements of a datatype. Displacement 0 of the first element is
+// Offset bytes from the buffer's address.
 type Block struct {
 	Count  int64
 	Offset int64
@@ -19,10 +19,10 @@ type Block struct {
 type Blocks struct {
 	at      unsafe.Pointer
 	of      []Block
-	length  int64 // as in Buffer
+	length  int64 // has the same meaning as in Buffer
 	inPlace bool
-	// each, if not nil, is the datatype of a slice's elements, of which rank i has counts[i] at displs[i]. If displs is
-	// nil, the blocks follow each other. of is nil then.
+	// each, if not nil, is the datatype of the elements of a slice. Rank i then has counts[i] elements at
+	// displs[i], or if displs is nil, the blocks follow each other. If each is set, of is nil.
 	each           *datatype.Type
 	counts, displs []int
 }
@@ -30,12 +30,12 @@ type Blocks struct {
 // InPlaceBlocks is InPlace for Alltoallv and Alltoallw.
 var InPlaceBlocks = Blocks{inPlace: true}
 
-// TypedBlocks returns blocks in a slice: counts[i] elements of a datatype for rank i. They begin displs[i] extents from
-// the beginning of the slice, or follow each other if displs is nil.
+// TypedBlocks returns blocks in a slice, with counts[i] elements of a datatype for rank i. A block begins
+// displs[i] extents from the beginning of the slice, or where the previous block ends if displs is nil.
 func TypedBlocks[T Element](buf []T, counts, displs []int, t *datatype.Type) Blocks {
 	b := Blocks{at: unsafe.Pointer(unsafe.SliceData(buf)), length: int64(len(view(buf)))}
 	if displs != nil && len(displs) != len(counts) {
-		return b // no blocks, a number that is rejected
+		return b // a wrong number of blocks, which the call will reject
 	}
 	at := 0
 	for i, n := range counts {
@@ -60,7 +60,7 @@ func blocksOf[T Element](buf []T, counts, displs []int) Blocks {
 	}
 }
 
-// slice returns the memory of blocks made by blocksOf.
+// slice returns the memory of blocks that were made by blocksOf.
 func (b *Blocks) slice() []byte { return unsafe.Slice((*byte)(b.at), b.length) }
 
 // buffer returns the buffer of block i.
@@ -83,30 +83,31 @@ func (b *Blocks) buffer(i int) Buffer {
 // copied holds packed copies of elements that are not contiguous.
 type copied struct {
 	packed []byte
-	// back lists the copies to be unpacked when the call is done.
+	// back lists the buffers to which packed copies must be unpacked when the call is done.
 	back []placed
 }
 
-// placed is a buffer and the offset of its elements in the packed copy.
+// placed is a buffer, and the offset of its elements in the packed copy.
 type placed struct {
 	Buffer
 	offset int
 }
 
-// over returns the memory, emptied for another call.
+// over returns the memory, emptied so that another call can use it.
 func (c *copied) over() copied {
 	clear(c.back)
 	return copied{packed: c.packed[:0], back: c.back[:0]}
 }
 
-// reserve makes sure that n more bytes fit. It may move the existing bytes.
+// reserve ensures that n more bytes fit. It may move the existing bytes.
 func (c *copied) reserve(n int) {
 	if at := len(c.packed); cap(c.packed)-at < n {
 		c.packed = append(make([]byte, 0, at+n), c.packed...)
 	}
 }
 
-// add appends space for the packed elements of a buffer, and returns it. load packs the elements into it.
+// add appends space for the packed elements of a buffer, and returns that space. If load is set, add packs the
+// elements into it.
 func (c *copied) add(b *Buffer, load, back bool) []byte {
 	at, n := len(c.packed), int(b.count*b.of.Size())
 	c.reserve(n)
@@ -121,7 +122,7 @@ func (c *copied) add(b *Buffer, load, back bool) []byte {
 	return room
 }
 
-// place unpacks the received elements into their buffers.
+// place unpacks received elements into their buffers.
 func (x *collectiveCall) place() {
 	c := &x.received
 	for i := range c.back {
@@ -130,8 +131,8 @@ func (x *collectiveCall) place() {
 	}
 }
 
-// contents returns the elements of a buffer as contiguous bytes: the buffer's memory or a packed copy. load is set if
-// the elements are sent, and back if they are received.
+// contents returns the elements of a buffer as contiguous bytes, either the buffer's own memory or a packed
+// copy. load must be set if the elements are sent, and back if they are received.
 func (x *collectiveCall) contents(b *Buffer, load, back bool) []byte {
 	if x.err != nil {
 		return nil
@@ -157,7 +158,7 @@ func (x *collectiveCall) contents(b *Buffer, load, back bool) []byte {
 	return x.sent.add(b, load, false)
 }
 
-// blocks is contents for one block per rank; it also returns their layout.
+// blocks is like contents, but for one block per rank. It also returns the layout of the blocks.
 func (x *collectiveCall) blocks(name string, b *Blocks, load, back bool) ([]byte, coll.Layout) {
 	ranks := x.dev.Call.Ranks
 	x.dev.Call.Vector = true
@@ -241,7 +242,7 @@ func (b *Blocks) first() *datatype.Type {
 	return b.of[0].Of
 }
 
-// both returns the send and receive memory of a call, which are the same if the call is in place.
+// both returns the send and the receive memory of a call. They are the same if the call is in place.
 func (x *collectiveCall) both(send, recv *Buffer) (from, to []byte) {
 	to = x.contents(recv, send.inPlace(), true)
 	if send.inPlace() {

@@ -10,22 +10,25 @@ import (
 // core is the state of a request. Cores are reused for later requests.
 type core struct {
 	mu sync.Mutex
-	// generation counts the requests that have used this core: a handle with another generation is stale.
+	// generation counts the requests that have used this core. A handle with a different generation is stale.
 	generation uint64
 	call       call
-	// op is the device operation of an active request, and keeps the outcome until it is freed. It is freed under the
-	// lock, so that no cancel comes too late.
+	// op is the device operation of an active request. It keeps the outcome until it is freed. It is freed with
+	// the lock held, so that a cancel never reaches an operation that has been freed.
 	op mpe.Op
 	// collective is set for requests of collective calls.
 	collective *collectiveCall
-	// done is set for a complete request without an operation, such as one with ProcNull, until it is waited for.
+	// done is set if the request is complete without an operation, for example because its peer is ProcNull,
+	// until it is waited for.
 	done  bool
 	again persistence
-	// waited is set while a goroutine waits for the request; that goroutine frees it.
+	// waited is set while a goroutine waits for the request. That goroutine frees the request.
 	waited bool
-	// held is set if the core belongs to the device's operation, and is freed with it.
+	// held is set if the core belongs to the device's operation. The core is then freed together with the
+	// operation.
 	held bool
-	// completed, if not nil, owns this core, which then serves the handles of all its requests and uses no other field.
+	// completed, if not nil, owns this core. The core then serves the handles of all requests in completed, and
+	// uses no other field.
 	completed *completed
 	// resting, if not nil, owns this core in the same way.
 	resting *resting
@@ -34,7 +37,7 @@ type core struct {
 // request returns a new request for op, or for a call that needs no operation.
 func (k *call) request(op mpe.Op, done bool) Request {
 	c := k.core(op)
-	// Stale handles read the generation only.
+	// A stale handle reads only the generation.
 	c.call, c.op, c.done, c.again = *k, op, done, once
 	return Request{c, c.generation}
 }
@@ -56,7 +59,7 @@ func (k *call) core(op mpe.Op) *core {
 	return c
 }
 
-// end returns the outcome of the operation, and unlocks.
+// end returns the outcome of the operation, and unlocks the core.
 func (c *core) end(to *Status, st *mpe.Status, err error) error {
 	err = c.call.end(to, st, err)
 	if err == nil && c.collective != nil {
@@ -69,7 +72,7 @@ func (c *core) end(to *Status, st *mpe.Status, err error) error {
 	return err
 }
 
-// take returns the outcome of a request without an operation, and unlocks.
+// take returns the outcome of a request without an operation, and unlocks the core.
 func (c *core) take(to *Status) error {
 	*to = emptyStatus
 	if !c.done {
@@ -81,13 +84,14 @@ func (c *core) take(to *Status) error {
 	return nil
 }
 
-// taken returns the error of a call on a request that another goroutine waits for, and unlocks.
+// taken returns the error for a call on a request that another goroutine waits for, and unlocks the core.
 func (c *core) taken() error {
 	defer c.mu.Unlock()
 	return c.call.failf(ErrRequest, "another goroutine waits for the request: one at a time may")
 }
 
-// over makes a request inactive, or its handles stale, and unlocks. The caller frees the device's operation afterwards.
+// over makes a request inactive, or its handles stale, and unlocks the core. The caller then frees the device's
+// operation.
 func (c *core) over() {
 	c.done = false
 	if c.again != once {
@@ -148,7 +152,7 @@ func (r Request) state() state {
 	return active
 }
 
-// abort cancels an active request because ctx is done. Wait and Test still return the outcome.
+// abort cancels an active request because ctx is done. Wait and Test will still return the outcome.
 func (r Request) abort(ctx context.Context) {
 	c := r.core
 	if c == nil || c.completed != nil {
@@ -162,12 +166,13 @@ func (r Request) abort(ctx context.Context) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.generation == r.generation && c.op != nil {
-		_, _ = c.op.Await(ctx) // Test returns the same outcome afterwards
+		_, _ = c.op.Await(ctx) // Test will return the same outcome
 	}
 }
 
-// notify registers n, which receives a value when the request ends; nil unregisters it. It returns the process of an
-// active request, or nil if the request is done. taken reports whether another goroutine waits for the request.
+// notify registers n, which will receive a value when the request ends. If n is nil, notify unregisters it.
+// notify returns the process of an active request, or nil if the request is done. taken reports whether another
+// goroutine waits for the request.
 func (r Request) notify(n chan<- struct{}) (p *process, taken bool) {
 	c := r.core
 	if c == nil || c.completed != nil {
@@ -189,15 +194,15 @@ func (r Request) notify(n chan<- struct{}) (p *process, taken bool) {
 	return c.call.comm.p, false
 }
 
-// released holds the operations of requests that were freed while in progress.
+// released holds the operations of requests that were freed before they were done.
 type released struct {
 	mu   sync.Mutex
 	ops  []mpe.Op
 	next int
 }
 
-// add adds an operation, and checks two others, which it frees if they are done. So the list does not grow much beyond
-// the number of operations in progress.
+// add adds an operation. It also checks two other operations and frees them if they are done, so that the list
+// does not grow much beyond the number of operations in progress.
 func (f *released) add(op mpe.Op) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -220,7 +225,7 @@ func (f *released) freeNext() {
 	if f.next >= len(f.ops) {
 		f.next = 0
 	}
-	if f.next == len(f.ops) { // empty
+	if f.next == len(f.ops) { // the list is empty
 		return
 	}
 	op := f.ops[f.next]

@@ -8,13 +8,13 @@ import (
 	"strings"
 )
 
-// Dup returns a communicator of the same ranks with separate messages. It has the topology of c, and the attributes
-// that their copy functions return. All members must call it (collective). If a copy function fails, there is no new
-// communicator on this rank.
+// Dup returns a communicator with the same ranks and separate messages. The new communicator has the topology
+// of c, and the attributes returned by their copy functions. All members must call Dup (collective). If a copy
+// function fails, this rank gets no new communicator.
 //
-// Dup fails if a member's wire carries no communicators, as with deployed nodes: use Create for the other ranks. If ctx
-// is done before all members have called Dup, some may have the new communicator while the rest have not. From then on,
-// Dup and Split fail on c; other calls work.
+// Dup fails if a member's wire does not support communicators, as is the case with deployed nodes; use Create
+// to make a communicator of the other ranks. If ctx is done before all members have called Dup, some members
+// may have the new communicator while others do not. From then on, Dup and Split fail on c; other calls work.
 func (c *Comm) Dup(ctx context.Context) (*Comm, error) {
 	number, _, err := c.agree(ctx, "Dup", 0, 0)
 	if err != nil {
@@ -23,9 +23,10 @@ func (c *Comm) Dup(ctx context.Context) (*Comm, error) {
 	return c.duplicate("Dup", c.like(number))
 }
 
-// Split returns one communicator for each set of ranks with the same color, which must not be negative. Ranks are
-// ordered by key, and by their rank in c for equal keys. A rank whose color is Undefined gets nil. All members must
-// call it (collective). As with Dup, the wire of every member must carry communicators.
+// Split returns one communicator for each set of ranks that pass the same color, which must not be negative.
+// Ranks are ordered by key; ranks with equal keys, by their rank in c. A rank whose color is Undefined gets
+// nil. All members must call Split (collective). As with Dup, the wire of every member must support
+// communicators.
 func (c *Comm) Split(ctx context.Context, color, key int) (*Comm, error) {
 	const op = "Split"
 	if color < 0 && color != Undefined {
@@ -46,15 +47,15 @@ func (c *Comm) split(ctx context.Context, op string, color, key int) (*Comm, err
 	return c.p.comm(number, c.group.colored(ballots, int64(color)), ""), nil
 }
 
-// MaxCreateTag is the largest tag of Create: the library uses one bit of a tag itself.
+// MaxCreateTag is the largest tag that can be passed to Create. The library uses one bit of the tag itself.
 const MaxCreateTag = tagCreate - 1
 
-// Create returns a communicator of group, whose members must be ranks of c (MPI_Comm_create_group). Only they need to
-// call it, all with the same group and tag; a rank outside of the group that calls it gets nil. Several calls may be in
-// progress if their tags differ. A tag whose call has failed must not be reused.
+// Create returns a communicator of group, whose members must be ranks of c (MPI_Comm_create_group). Only the
+// members need to call it, and all of them with the same group and tag; any other rank that calls it gets nil.
+// Several calls may be in progress if their tags differ. If a call fails, its tag must not be reused.
 //
-// Use Create to make communicators in a cluster with deployed nodes: omit those from group, and exchange messages with
-// them over the world.
+// Use Create to make communicators in a cluster with deployed nodes: leave these nodes out of group, and
+// exchange messages with them over the world.
 func (c *Comm) Create(ctx context.Context, group *Group, tag int) (*Comm, error) {
 	k := c.callf("Create")
 	k.tag = tag
@@ -83,7 +84,7 @@ func (c *Comm) Create(ctx context.Context, group *Group, tag int) (*Comm, error)
 	return c.p.comm(number, group, ""), nil
 }
 
-// agree runs an agreement of all members of c.
+// agree runs an agreement between all members of c.
 func (c *Comm) agree(ctx context.Context, op string, color, key int) (uint32, []ballot, error) {
 	k := c.callf(op)
 	if err := k.check(); err != nil {
@@ -115,7 +116,7 @@ func (c *Comm) refuseMake(class Class) {
 	}
 }
 
-// refuseMaking refuses the call on the other members, and returns err.
+// refuseMaking makes the call fail on the other members, and returns err.
 func (c *Comm) refuseMaking(err error) error {
 	c.refuseMake(ClassOf(err))
 	return err
@@ -131,7 +132,8 @@ func (c *Comm) agreement(k call, members []int, tag int) *agreement {
 	}
 }
 
-// check rejects members that cannot be in a communicator, before anything is sent to any of them.
+// check returns an error if a member cannot be in a communicator. It is called before anything is sent to any
+// member.
 func (a *agreement) check() error {
 	c := a.call.comm
 	if bad := c.worldOnly(a.members); len(bad) > 0 {
@@ -143,7 +145,7 @@ func (a *agreement) check() error {
 	return nil
 }
 
-// worldOnly returns the members that can only receive messages of the world communicator.
+// worldOnly returns the members that can receive only messages of the world communicator.
 func (c *Comm) worldOnly(members []int) []int {
 	var bad []int
 	for _, r := range members {
@@ -154,7 +156,7 @@ func (c *Comm) worldOnly(members []int) []int {
 	return bad
 }
 
-// describe names ranks of the world, with the profile of the first one.
+// describe returns text that names ranks of the world, with the profile of the first one.
 func (c *Comm) describe(world []int) string {
 	const most = 8
 	names := make([]string, 0, most+1)

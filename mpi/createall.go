@@ -7,11 +7,12 @@ import (
 	"sync"
 )
 
-// CreateAll is Create for all members of c (MPI_Comm_create, section 7.4.2). The groups given must be identical or
-// disjoint, and may be empty. A rank outside of its group gets nil. The error is ErrGroup for a group with ranks that
-// are not in c, or if a member of the group gave a different one. CreateAll has the same requirements on c as Split.
+// CreateAll is like Create, but all members of c call it (MPI_Comm_create, section 7.4.2). The groups that they
+// pass must be identical or disjoint, and may be empty. A rank outside its group gets nil. The error is
+// ErrGroup if a group contains ranks that are not in c, or if a member of the group passed a different one.
+// CreateAll has the same requirements on c as Split.
 //
-// In an intercommunicator, all ranks of a side give the same group of ranks of that side, and the result is an
+// On an intercommunicator, all ranks of a side pass the same group of ranks of that side. The result is an
 // intercommunicator, or nil if one of the groups is empty.
 func (c *Comm) CreateAll(ctx context.Context, group *Group) (*Comm, error) {
 	const op = "CreateAll"
@@ -39,7 +40,7 @@ func (c *Comm) CreateAll(ctx context.Context, group *Group) (*Comm, error) {
 	return c.p.comm(number, group, ""), nil
 }
 
-// part returns a color for the members of a group, and the calling rank's number in it.
+// part returns a color for the members of a group, and the calling rank's number in the group.
 func (k *call) part(group, of *Group) (color, key int, err error) {
 	in := of.index()
 	for _, r := range group.members() {
@@ -56,17 +57,19 @@ func (k *call) part(group, of *Group) (color, key int, err error) {
 	return group.ranks[0], key, nil
 }
 
-// SplitType is a property that Comm.SplitType groups ranks by.
+// SplitType is a property by which Comm.SplitType groups ranks.
 type SplitType int
 
-// SharedMemory ranks run on one host, so that they can share memory (MPI_COMM_TYPE_SHARED).
+// SharedMemory groups ranks that run on one host, so that they can share memory (MPI_COMM_TYPE_SHARED).
 const SharedMemory SplitType = 1
 
-// SplitType returns one communicator for each set of ranks that share the property kind (MPI_Comm_split_type, section
-// 7.4.2). Ranks are ordered by key, and by their rank in c for equal keys. A rank whose kind is Undefined gets nil. The
-// error is ErrArg for any other kind. SplitType has the same requirements on c as Split.
+// SplitType returns one communicator for each set of ranks that share the property kind (MPI_Comm_split_type,
+// section 7.4.2). Ranks are ordered by key; ranks with equal keys, by their rank in c. A rank whose kind is
+// Undefined gets nil. The error is ErrArg for any other kind. SplitType has the same requirements on c as
+// Split.
 //
-// Programs share a host if they run on one kernel with the same host name: different containers do not.
+// Programs are on the same host if they run on one kernel with the same host name. Programs in different
+// containers are therefore on different hosts.
 func (c *Comm) SplitType(ctx context.Context, kind SplitType, key int) (*Comm, error) {
 	const op = "SplitType"
 	k := c.callf(op)
@@ -84,17 +87,17 @@ func (c *Comm) SplitType(ctx context.Context, kind SplitType, key int) (*Comm, e
 	return c.split(ctx, op, color, key)
 }
 
-// thisHost is the color of programs on this host.
+// thisHost is the color of all programs on this host.
 var thisHost = sync.OnceValue(func() int {
-	boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id") // empty except on Linux: the name alone is used
-	name, _ := os.Hostname()                                  // if empty, the kernel alone is used
+	boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id") // empty except on Linux; then only the name is used
+	name, _ := os.Hostname()                                  // if empty, only the kernel is used
 	return hostColor(boot, name)
 })
 
-// hostColor returns a color for a kernel and a host's name: a hash of 63 bits.
+// hostColor returns a color for a kernel and a host name. It is a 63-bit hash of both.
 func hostColor(boot []byte, name string) int {
 	h := fnv.New64a()
-	_, _ = h.Write(boot)         // a hash does not fail
-	_, _ = h.Write([]byte(name)) // likewise
+	_, _ = h.Write(boot)         // never fails
+	_, _ = h.Write([]byte(name)) // never fails
 	return int(h.Sum64() >> 1)
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// When an FPGA cannot continue with a message, other operations may depend on it: on its answer, or on the answer of
-// another FPGA that waits for it. A call that waits for several operations therefore stops waiting when one of them has
-// failed for this reason.
+// When an FPGA cannot continue with a message, other operations may depend on it: they may need its answer, or
+// the answer of another FPGA that is waiting for it. A call that waits for several operations therefore stops
+// waiting if one of them has failed for this reason.
 
 // isBroken reports whether an operation has failed because its peer cannot continue. An error of the message itself,
 // such as excessive length, does not affect other operations.
@@ -20,8 +20,8 @@ func isBroken(err error) bool {
 		errors.Is(err, handshake.ErrDeadEnd)
 }
 
-// severity ranks the errors of operations that ended together, root causes first. An error that only reports an earlier
-// one follows, and pending operations come last.
+// severity ranks the errors of operations that ended together. Root causes come first, then errors that only
+// report an earlier error, then pending operations.
 func severity(err error) int {
 	switch {
 	case ClassOf(err) == ErrPending:
@@ -41,15 +41,15 @@ func followsFrom(recv, send error) bool {
 		!errors.Is(send, handshake.ErrDeadEnd) && isBroken(send)
 }
 
-// abandoned is a context cancelled with errOtherHalf.
+// abandoned is a context that has been cancelled with the cause errOtherHalf.
 var abandoned = func() context.Context {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	cancel(errOtherHalf)
 	return ctx
 }()
 
-// awaitBoth waits until both operations are complete, or one has failed because its peer cannot continue. It returns
-// the context for the final wait.
+// awaitBoth waits until both operations are complete, or until one has failed because its peer cannot continue.
+// It returns the context to use for the final wait.
 func (p *process) awaitBoth(ctx context.Context, a, b mpe.Op) context.Context {
 	wake := wakers.Get().(chan struct{})
 	defer wakers.Put(wake)
@@ -89,8 +89,8 @@ func WaitBoth(ctx context.Context, recv, send Request) (Status, error) {
 	return st, recvErr
 }
 
-// grace is the time to wait for other operations after one has failed. A program attached to a daemon may learn of
-// failures with the same cause a little later.
+// grace is the time to wait for other operations after one has failed. A program attached to a daemon may learn
+// of other failures with the same cause a little later.
 const grace = 20 * time.Millisecond
 
 // awaitAll implements Foreign.AwaitAll. failed is set if another request has already failed because of its peer.
@@ -99,10 +99,10 @@ func awaitAll(ctx context.Context, requests []Request, failed bool) bool {
 	defer wakers.Put(wake)
 	p, taken := notifyAll(requests, wake)
 	if taken != Undefined {
-		return true // a wait for that request fails
+		return true // waiting for that request will report the error
 	}
 	defer notifyAll(requests, nil)
-	var expires context.Context // when the grace is over, or nil
+	var expires context.Context // done when the grace period ends; nil before it begins
 	for {
 		pending, broken := 0, failed
 		for _, r := range requests {
@@ -134,12 +134,12 @@ func awaitAll(ctx context.Context, requests []Request, failed bool) bool {
 	}
 }
 
-// restOfAll holds the requests of a Waitall; those from next on have not been taken.
+// restOfAll holds the requests of a Waitall. The requests from index next on have not been taken.
 type restOfAll struct {
 	requests []Request
 	next     int
-	broken   bool // a taken request failed because its peer cannot continue
-	left     bool // pending requests are left pending
+	broken   bool // a request already taken failed because its peer cannot continue
+	left     bool // some requests are left pending
 }
 
 // depends waits for the remaining requests, and reports whether r is still pending and may never complete because
@@ -149,7 +149,7 @@ func (a *restOfAll) depends(ctx context.Context, r Request) bool {
 		return false
 	}
 	a.left = a.left || !awaitAll(ctx, a.requests[a.next:], a.broken)
-	done, _ := r.peekError() // r may be the failed one
+	done, _ := r.peekError() // r itself may be the failed request
 	return a.left && !done
 }
 
@@ -178,7 +178,7 @@ func (r Request) peekError() (done bool, err error) {
 	return done, err
 }
 
-// deployed reports whether the peer of a call can run into a dead end.
+// deployed reports whether the peer of a call may be unable to continue (a dead end).
 func (k *call) deployed() bool {
 	c := k.comm
 	return c.p.deployed && (k.peer == AnySource || c.members[k.peer].limited)

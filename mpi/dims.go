@@ -2,10 +2,11 @@ package mpi
 
 import "math"
 
-// Dims chooses the dimensions of a grid of nodes ranks (MPI_Dims_create, section 8.5.2). It sets the entries that are
-// 0, in non-increasing order and as close to each other as possible, so that the product of all is nodes. As close as
-// possible means that the largest and the smallest entry set differ as little as possible; of several such choices,
-// Dims takes the one with the greatest smallest entry, then the greatest second smallest entry, and so on, like MPICH.
+// Dims chooses the dimensions of a grid of nodes ranks (MPI_Dims_create, section 8.5.2). It sets the entries
+// that are 0, in non-increasing order, so that the product of all entries is nodes. The entries set are as
+// close to each other as possible: the difference between the largest and the smallest is minimal. If several
+// choices have the same difference, Dims takes the one with the greatest smallest entry, then the greatest
+// second smallest entry, and so on, like MPICH.
 //
 // The error is ErrDims if a dimension is negative, if nodes is not a multiple of the given dimensions, or if no
 // dimension is 0 and their product is not nodes. It is ErrArg if nodes is not positive.
@@ -67,14 +68,14 @@ func balanced(n, k int) []int {
 		}
 		for low := high; low >= 0; low-- {
 			smallest := f.divisors[low]
-			if most-smallest > least { // if equal, go on: both are greater, which is preferred
+			if most-smallest > least { // if the difference is equal, go on: both are greater, which is preferred
 				break
 			}
 			clear(f.seen)
 			if rest := n / most; rest%smallest == 0 && f.find(rest/smallest, k-2, low, high) {
 				f.factors[0], f.factors[k-1] = most, smallest
 				least, best = most-smallest, append(best[:0], f.factors...)
-				break // lower ones give a larger difference
+				break // smaller values give a larger difference
 			}
 		}
 	}
@@ -85,14 +86,14 @@ func balanced(n, k int) []int {
 type factorizer struct {
 	divisors []int // ascending
 	factors  []int
-	// seen caches searches that failed.
+	// seen caches the searches that have failed.
 	seen map[factorization]bool
 }
 
 type factorization struct{ n, at, low int }
 
-// find sets factors at to 1 to divisors low to high, non-increasing from the highest index, such that their product is
-// n. It reports whether that is possible.
+// find sets factors[1] to factors[at] to divisors, from index low to high of the list, in non-increasing order and
+// such that their product is n. It reports whether that is possible.
 func (f *factorizer) find(n, at, low, high int) bool {
 	if at == 0 {
 		return n == 1

@@ -12,12 +12,13 @@ import (
 // outgoing ones.
 type Neighbors struct {
 	Sources, Destinations []int
-	// SourceWeights and DestinationWeights hold one non-negative weight per edge, or are nil in a graph without weights
-	// (MPI_UNWEIGHTED). In a graph with weights, a rank without edges gives empty slices (MPI_WEIGHTS_EMPTY).
+	// SourceWeights and DestinationWeights hold one non-negative weight per edge. They are nil in a graph
+	// without weights (MPI_UNWEIGHTED). In a graph with weights, a rank without edges passes empty slices
+	// (MPI_WEIGHTS_EMPTY).
 	SourceWeights, DestinationWeights []int
 }
 
-// distGraph is a topology in which each rank knows its own edges only.
+// distGraph is a topology in which each rank knows only its own edges.
 type distGraph struct{ Neighbors }
 
 func (*distGraph) kind() Topology { return DistGraph }
@@ -31,13 +32,14 @@ func (n *Neighbors) clone() Neighbors {
 		slices.Clone(n.DestinationWeights)}
 }
 
-// DistGraphCreateAdjacent returns a communicator of the same ranks as c with a distributed graph as its topology, for
-// which each rank gives all its incoming and outgoing edges (MPI_Dist_graph_create_adjacent, section 8.5.4). All
-// members of c call it. Both ranks of an edge give it, with the same weight. This is not checked: if only one of them
-// gives an edge, neighbourhood collectives block.
+// DistGraphCreateAdjacent returns a communicator with the ranks of c and a distributed graph as its topology.
+// Each rank passes all its incoming and outgoing edges (MPI_Dist_graph_create_adjacent, section 8.5.4). All
+// members of c call it. Both ranks of an edge pass it, with the same weight. This is not checked: if only one
+// of them passes an edge, neighbourhood collectives block.
 //
-// reorder is as for CartCreate. The error is ErrRank for a rank that does not exist, and ErrArg for a wrong number of
-// weights or a negative weight. DistGraphCreateAdjacent has the same requirements on c as Dup.
+// reorder has the same meaning as for CartCreate. The error is ErrRank if a rank does not exist, and ErrArg if
+// the number of weights is wrong or a weight is negative. DistGraphCreateAdjacent has the same requirements on
+// c as Dup.
 func (c *Comm) DistGraphCreateAdjacent(ctx context.Context, n Neighbors, reorder bool) (*Comm, error) {
 	const op = "DistGraphCreateAdjacent"
 	k := c.callf(op)
@@ -56,7 +58,7 @@ func (c *Comm) DistGraphCreateAdjacent(ctx context.Context, n Neighbors, reorder
 	return c.distGraph(ctx, op, n.clone(), reorder)
 }
 
-// edges checks the ranks at one end of edges.
+// edges returns an error if the ranks or weights at one end of the edges are invalid.
 func (k *call) edges(name string, ranks, weights []int) error {
 	if weights != nil && len(weights) != len(ranks) {
 		return k.failf(ErrArg, "there are %d weights for %d edges of a %s", len(weights), len(ranks), name)
@@ -73,7 +75,7 @@ func (k *call) edges(name string, ranks, weights []int) error {
 }
 
 func (c *Comm) distGraph(ctx context.Context, op string, n Neighbors, reorder bool) (*Comm, error) {
-	_ = reorder // the order does not change
+	_ = reorder // ranks are never reordered
 	number, _, err := c.agree(ctx, op, 0, 0)
 	if err != nil {
 		return nil, err
@@ -83,13 +85,13 @@ func (c *Comm) distGraph(ctx context.Context, op string, n Neighbors, reorder bo
 	return g, nil
 }
 
-// DistGraphCreate returns a communicator of the same ranks as c with a distributed graph as its topology, for which
-// each rank may give any edges (MPI_Dist_graph_create, section 8.5.4): degrees[i] edges lead from sources[i] to the
-// next entries of destinations. Each edge is given by one rank. weights holds one weight per edge, or is nil on all
-// ranks in a graph without weights (MPI_UNWEIGHTED). All members of c call it.
+// DistGraphCreate returns a communicator with the ranks of c and a distributed graph as its topology. Each rank
+// may pass any edges (MPI_Dist_graph_create, section 8.5.4): degrees[i] edges lead from sources[i] to the next
+// entries of destinations. Each edge is passed by only one rank. weights holds one weight per edge, or is nil
+// on all ranks in a graph without weights (MPI_UNWEIGHTED). All members of c call it.
 //
-// DistGraphNeighbors returns neighbours in the order of the ranks that gave the edges. reorder and errors are as for
-// DistGraphCreateAdjacent; inconsistent degrees are ErrArg as well.
+// DistGraphNeighbors returns neighbours in the order of the ranks that passed the edges. reorder and the errors
+// are the same as for DistGraphCreateAdjacent; inconsistent degrees are also ErrArg.
 func (c *Comm) DistGraphCreate(ctx context.Context, sources, degrees, destinations, weights []int, reorder bool) (*Comm,
 	error) {
 	const op = "DistGraphCreate"
@@ -98,7 +100,7 @@ func (c *Comm) DistGraphCreate(ctx context.Context, sources, degrees, destinatio
 		return nil, err
 	}
 	if err := k.distributed(sources, degrees, destinations, weights); err != nil {
-		c.refuseCall(coll.Alltoall, ClassOf(err)) // the collective that the call begins with
+		c.refuseCall(coll.Alltoall, ClassOf(err)) // the first collective that the call makes
 		return nil, err
 	}
 	a := c.agreement(k, c.group.ranks, 0)
@@ -136,14 +138,14 @@ func (k *call) distributed(sources, degrees, destinations, weights []int) error 
 	return nil
 }
 
-// An edge is sent to a rank as three numbers: the direction, the rank at the other end, and the weight.
+// An edge is sent to a rank as three numbers: its direction, the rank at the other end, and its weight.
 const (
 	edgeFrom  = 0
 	edgeTo    = 1
 	edgeWords = 3
 )
 
-// exchangeEdges sends the edges to their ranks and returns the edges of the calling rank.
+// exchangeEdges sends each edge to the ranks at its ends, and returns the edges of the calling rank.
 func (c *Comm) exchangeEdges(ctx context.Context, sources, degrees, destinations, weights []int) (n Neighbors,
 	err error) {
 	to := make([][]int64, c.Size())
@@ -197,9 +199,9 @@ func (c *Comm) exchangeEdges(ctx context.Context, sources, degrees, destinations
 	return n, nil
 }
 
-// DistGraphNeighbors returns the edges of the calling rank (MPI_Dist_graph_neighbors, MPI_Dist_graph_neighbors_count).
-// After DistGraphCreateAdjacent, they are exactly the edges given. The error is ErrTopology if c has no distributed
-// graph.
+// DistGraphNeighbors returns the edges of the calling rank (MPI_Dist_graph_neighbors,
+// MPI_Dist_graph_neighbors_count). After DistGraphCreateAdjacent, these are exactly the edges that the rank
+// passed. The error is ErrTopology if c has no distributed graph.
 func (c *Comm) DistGraphNeighbors() (Neighbors, error) {
 	k := c.callf("DistGraphNeighbors")
 	t, err := topologyOf[*distGraph](&k)

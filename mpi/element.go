@@ -14,32 +14,32 @@ type Element interface {
 	Number | Int16Loc | Int32Loc | Int64Loc | Float32Loc | Float64Loc
 }
 
-// Int16Loc is an element of MaxLoc and MinLoc: a value and its index, laid out as in C. It is MPI_SHORT_INT, and the
-// types below are its counterparts for other values.
+// Int16Loc is an element of MaxLoc and MinLoc: a value and its index, laid out as in C. It corresponds to
+// MPI_SHORT_INT. The types below do the same for other values.
 type Int16Loc struct {
 	Value int16
 	Index int32
 }
 
-// Int32Loc is MPI_2INT.
+// Int32Loc corresponds to MPI_2INT.
 type Int32Loc struct {
 	Value, Index int32
 }
 
-// Int64Loc is MPI_LONG_INT.
+// Int64Loc corresponds to MPI_LONG_INT.
 type Int64Loc struct {
 	Value int64
 	Index int32
 	_     int32
 }
 
-// Float32Loc is MPI_FLOAT_INT.
+// Float32Loc corresponds to MPI_FLOAT_INT.
 type Float32Loc struct {
 	Value float32
 	Index int32
 }
 
-// Float64Loc is MPI_DOUBLE_INT.
+// Float64Loc corresponds to MPI_DOUBLE_INT.
 type Float64Loc struct {
 	Value float64
 	Index int32
@@ -51,12 +51,12 @@ type element struct {
 	typ op.Type
 	// size is the size of an element in bytes.
 	size int
-	// datatype and any are as in mpe.Operation.
+	// datatype and any have the same meaning as in mpe.Operation.
 	datatype protocol.Datatype
 	any      bool
 }
 
-// numberTypes holds the predefined datatypes of numbers, by kind.
+// numberTypes holds the predefined datatypes of numbers, indexed by kind.
 var numberTypes = [...]*datatype.Type{
 	reflect.Int8: basic[int8](op.Int8), reflect.Int16: basic[int16](op.Int16),
 	reflect.Int32: basic[int32](op.Int32), reflect.Int64: basic[int64](op.Int64),
@@ -80,7 +80,7 @@ func basic[T Element](element op.Type) *datatype.Type {
 	return datatype.Basic(t.String(), int64(t.Size()), int64(t.Align()), element)
 }
 
-// isNumber reports whether values of a kind are elements of messages.
+// isNumber reports whether values of kind k can be elements of messages.
 func isNumber(k reflect.Kind) bool { return int(k) < len(numberTypes) && numberTypes[k] != nil }
 
 // predefined returns the datatype of an Element.

@@ -6,12 +6,14 @@ import (
 	"strings"
 )
 
-// Error is an error of this package, with the failed call, its arguments and the cause. errors.Is compares it with a
-// Class, and errors.As finds the cause, such as the *mpe.WaitError of a deadline, which names the ranks that wait for
-// each other. Causes name ranks of the world; the error itself names ranks of the communicator.
+// Error is an error of this package. It contains the failed call, its arguments and the cause. errors.Is
+// compares it with a Class, and errors.As finds the cause, such as the *mpe.WaitError of an expired deadline,
+// which names the ranks that wait for each other. Causes use ranks of the world; the error itself uses ranks of
+// the communicator.
 type Error struct {
 	Class Class
-	// Op is the call that failed, such as "Recv". For a request, it is the call that made it.
+	// Op is the name of the call that failed, such as "Recv". For a request, it is the name of the call that
+	// created the request.
 	Op string
 	// Comm is the name of the communicator, or "".
 	Comm string
@@ -74,9 +76,9 @@ func errorf(class Class, op, format string, args ...any) error {
 
 // requestsError collects the errors of several requests.
 type requestsError struct {
-	total  int // requests
+	total  int // number of requests
 	failed int
-	first  int // index of the first error in errs; independent failures precede consequences
+	first  int // index of the first error in errs; independent failures come before their consequences
 	errs   []error
 }
 
@@ -92,7 +94,7 @@ func (e *requestsError) add(index int, err error) {
 	e.errs = append(e.errs, err)
 }
 
-// result returns the error of the call that waited for the requests.
+// result returns the error of the call op, which waited for the requests.
 func (e *requestsError) result(op string) error {
 	if len(e.errs) == 0 {
 		return nil

@@ -8,27 +8,27 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi/datatype"
 )
 
-// Foreign is reserved for the C library of this module. It handles memory and functions of another language, and calls
-// whose arguments that library has checked itself. Go programs do not need it.
+// Foreign is reserved for this module's C library. It handles memory and functions of another language, and
+// calls whose arguments the C library has already checked. Go programs do not need it.
 var Foreign foreign
 
 type foreign struct{}
 
-// Memory returns a buffer of count elements of a datatype, whose displacement 0 is at an address. The caller must
-// ensure that the elements are within its memory. With a nil address, displacements are addresses (MPI_BOTTOM).
+// Memory returns a buffer of count elements of a datatype. Displacement 0 is at the address at; if at is nil,
+// displacements are addresses (MPI_BOTTOM). The caller must ensure that the elements are within its memory.
 func (foreign) Memory(at unsafe.Pointer, count int64, t *datatype.Type) Buffer {
 	return Buffer{at: at, count: count, of: t, length: unknownLength}
 }
 
-// MemoryBlocks returns blocks relative to an address. The caller must ensure that they are within its memory. The
-// caller may reuse the slice after the call has returned.
+// MemoryBlocks returns blocks relative to an address. The caller must ensure that they are within its memory.
+// It may reuse the slice after the call that uses the blocks has returned.
 func (foreign) MemoryBlocks(at unsafe.Pointer, blocks []Block) Blocks {
 	return Blocks{at: at, of: blocks, length: unknownLength}
 }
 
-// OpOf returns an operation for buffers of derived datatypes. Its function must set each of count elements of inout to
-// in ∘ inout, as described for the function OpOf. Displacement 0 of the first elements is at in and inout. All ranks
-// must pass the same datatype. If the function fails, so does the call.
+// OpOf returns an operation for buffers of derived datatypes. f must set each of count elements of inout to in
+// ∘ inout, as described for the function OpOf. in and inout point to displacement 0 of the first elements. All
+// ranks must pass the same datatype. If f fails, the call fails too.
 func (foreign) OpOf(f func(in, inout unsafe.Pointer, count int, t *datatype.Type) error, commute bool) Op {
 	if f == nil {
 		return Op{}
@@ -36,28 +36,28 @@ func (foreign) OpOf(f func(in, inout unsafe.Pointer, count int, t *datatype.Type
 	return Op{typed: f, ordered: !commute}
 }
 
-// Await waits until one of the requests is done, and returns its index, or Undefined if none is active. The request
-// must still be waited for. If ctx is done first, all requests are cancelled, as by Waitany. If another goroutine waits
-// for one of the requests, Await returns the index of that request at once.
+// Await waits until one of the requests is done, and returns its index, or Undefined if none is active. The
+// caller must still wait for that request. If ctx is done first, all requests are cancelled, as by Waitany. If
+// another goroutine waits for one of the requests, Await returns the index of that request immediately.
 func (foreign) Await(ctx context.Context, requests []Request) int { return awaitAny(ctx, requests) }
 
-// AwaitAll waits until all requests are done, or one has failed because its peer cannot continue, such as an FPGA in a
-// dead end. It reports whether all are done; they must still be waited for. If ctx is done first, all requests are
-// cancelled, as by Waitall.
+// AwaitAll waits until all requests are done, or until one has failed because its peer, such as an FPGA in a
+// dead end, cannot continue. It reports whether all are done; the caller must still wait for them. If ctx is
+// done first, all requests are cancelled, as by Waitall.
 func (foreign) AwaitAll(ctx context.Context, requests []Request) bool {
 	return awaitAll(ctx, requests, false)
 }
 
-// Refuse notifies the other members that the caller does not make a collective call of c, because an argument that this
-// package has not seen is invalid. Like a call that a method of c rejects, it counts as made: the calls of the other
-// members fail with an error of the class, provided that the device can notify them and the wire of every member
-// carries communicators.
+// Refuse notifies the other members that the caller does not make a collective call on c, because an argument
+// that only the caller has checked is invalid. The call counts as made, like a call that a method of c rejects:
+// the calls of the other members fail with an error of the given class, provided that the device can notify
+// them and the wire of every member supports communicators.
 func (foreign) Refuse(c *Comm, of coll.Collective, class Class) { c.refuseCall(of, class) }
 
-// RefuseMaking is Refuse for a call that makes a communicator of all members of c, such as Split. Calls that a method
-// of c rejects do the same.
+// RefuseMaking is like Refuse, for a call that makes a communicator of all members of c, such as Split. Methods
+// of c that reject such a call do the same.
 func (foreign) RefuseMaking(c *Comm, class Class) { c.refuseMake(class) }
 
-// Outside encodes a negative rank or tag that is none of the program's constants, although n may be a constant of this
-// package. Calls reject it, and their errors show n.
+// Outside encodes a rank or tag that is negative and must not be taken for a constant of this package, even if
+// n equals one. Calls reject the result, and their errors show n.
 func (foreign) Outside(n int) int { return outside + n }

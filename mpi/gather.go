@@ -17,20 +17,21 @@ func Igather[T Element](c *Comm, send, recv []T, root int, opts ...Option) (Requ
 	return c.Igather(bufferOf(send), bufferOf(recv), root, opts...)
 }
 
-// Gatherv is Gather for blocks that may differ in length: rank i contributes counts[i] elements, which are stored in
-// recv at displs[i]; if displs is nil, the blocks follow each other. recv, counts and displs are used at root only.
+// Gatherv is Gather for blocks that may differ in length. Rank i contributes counts[i] elements, which are
+// stored in recv at displs[i]. If displs is nil, the blocks are stored consecutively. recv, counts and displs
+// are used only at root.
 func Gatherv[T Element](ctx context.Context, c *Comm, send, recv []T, counts, displs []int, root int,
 	opts ...Option) error {
 	return c.Gatherv(ctx, bufferOf(send), blocksOf(recv, counts, displs), root, opts...)
 }
 
-// Igatherv starts Gatherv and returns. The caller may reuse counts and displs at once.
+// Igatherv starts Gatherv and returns. The caller may reuse counts and displs as soon as it returns.
 func Igatherv[T Element](c *Comm, send, recv []T, counts, displs []int, root int, opts ...Option) (Request, error) {
 	return c.Igatherv(bufferOf(send), blocksOf(recv, counts, displs), root, opts...)
 }
 
-// Gather concatenates the send buffers of all ranks, in rank order, into recv of root. recv is ignored on other ranks.
-// At root, send may be InPlace if its own block is in recv.
+// Gather concatenates the send buffers of all ranks, in rank order, into recv of root. recv is ignored on other
+// ranks. At root, send may be InPlace if root's own block is already in recv.
 func (c *Comm) Gather(ctx context.Context, send, recv Buffer, root int, opts ...Option) error {
 	return c.gatherCall("Gather", &send, &recv, root, opts).wait(ctx)
 }
@@ -101,7 +102,8 @@ func (x *collectiveCall) collect(send, recv *Buffer) {
 	x.gathered(mine, all, c.Rank*len(mine))
 }
 
-// collectv is collect for blocks that may differ in length. It returns the length of the rank's own block.
+// collectv is like collect, for blocks that may differ in length. It returns the length of the rank's own
+// block.
 func (x *collectiveCall) collectv(send *Buffer, recv *Blocks) int {
 	c := &x.dev.Call
 	all, l := x.blocks("recv", recv, send.inPlace(), true)
@@ -124,7 +126,8 @@ func (x *collectiveCall) collectv(send *Buffer, recv *Blocks) int {
 	return len(mine)
 }
 
-// gathered sets the buffers of a receiving rank: its contribution, and all blocks, in which its own block is at off.
+// gathered sets the buffers of a receiving rank: mine is its contribution, and all holds all blocks, with its
+// own block at offset off.
 func (x *collectiveCall) gathered(mine, all []byte, off int) {
 	x.dev.Send, x.dev.Recv = mine, all
 	if x.inPlace(mine, all, off, [2]string{"send", "recv"}) {

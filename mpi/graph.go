@@ -21,20 +21,20 @@ func (t *graph) of(rank int) []int {
 
 func (t *graph) neighbours(rank int) (sources, destinations []int) { return t.of(rank), t.of(rank) }
 
-// GraphCreate returns a communicator with a graph of len(index) ranks as its topology (MPI_Graph_create, section
-// 8.5.3). The neighbours of rank i are edges[index[i-1]:index[i]], where index[-1] counts as 0. All members of c call
-// it with the same arguments; ranks beyond the graph get nil, which are all ranks if the graph is empty. reorder is as
-// for CartCreate.
+// GraphCreate returns a communicator whose topology is a graph of len(index) ranks (MPI_Graph_create, section
+// 8.5.3). The neighbours of rank i are edges[index[i-1]:index[i]], where index[-1] counts as 0. All members of
+// c call it with the same arguments. Ranks outside the graph get nil; if the graph is empty, all ranks do.
+// reorder has the same meaning as for CartCreate.
 //
-// The error is ErrTopology for a graph that is larger than c, or with an inconsistent index or edges. GraphCreate has
-// the same requirements on c as Split.
+// The error is ErrTopology if the graph is larger than c, or if index or edges are inconsistent. GraphCreate
+// has the same requirements on c as Split.
 func (c *Comm) GraphCreate(ctx context.Context, index, edges []int, reorder bool) (*Comm, error) {
 	const op = "GraphCreate"
 	k := c.callf(op)
 	if err := k.graph(index, edges); err != nil {
 		return nil, c.refuseMaking(err)
 	}
-	_ = reorder // the order does not change
+	_ = reorder // ranks are never reordered
 	g, err := c.first(ctx, op, len(index))
 	if g != nil {
 		g.topology = &graph{slices.Clone(index), slices.Clone(edges)}
@@ -42,7 +42,7 @@ func (c *Comm) GraphCreate(ctx context.Context, index, edges []int, reorder bool
 	return g, err
 }
 
-// graph checks a graph.
+// graph returns an error if the graph is invalid.
 func (k *call) graph(index, edges []int) error {
 	if err := k.checkIntra(); err != nil {
 		return err
@@ -69,8 +69,8 @@ func (k *call) graph(index, edges []int) error {
 	return nil
 }
 
-// GraphMap returns the rank that the calling rank would have in a graph made by GraphCreate with reorder, or Undefined
-// if it would be beyond the graph (MPI_Graph_map). It is local.
+// GraphMap returns the rank that the calling rank would have in a graph made by GraphCreate with reorder, or
+// Undefined if it would be outside the graph (MPI_Graph_map). It is local.
 func (c *Comm) GraphMap(index, edges []int) (int, error) {
 	k := c.callf("GraphMap")
 	if err := k.graph(index, edges); err != nil || c.rank >= len(index) {

@@ -2,11 +2,11 @@ package mpi
 
 import "slices"
 
-// Group is an immutable ordered set of ranks of the world. In the group, they are numbered 0 to Size−1. Groups of
-// different worlds must not be mixed.
+// Group is an immutable ordered set of ranks of the world. Within the group, they are numbered 0 to Size−1.
+// Groups from different worlds must not be mixed.
 type Group struct {
 	ranks []int // ranks of the world
-	self  int   // the calling rank, as a rank of the world
+	self  int   // the calling rank's number in the world
 }
 
 // Comparison is the result of comparing two groups or communicators.
@@ -14,7 +14,7 @@ type Comparison int
 
 // The results of Compare.
 const (
-	// Ident means the same ranks in the same order; for communicators, the identical one.
+	// Ident means the same ranks in the same order. For communicators, it means the same communicator.
 	Ident Comparison = iota
 	// Congruent communicators have the same ranks in the same order.
 	Congruent
@@ -64,8 +64,8 @@ func (g *Group) index() map[int]int {
 	return m
 }
 
-// Translate returns the numbers in other of ranks of g. The number is Undefined for a rank that is not in other, and
-// ProcNull for ProcNull.
+// Translate returns, for each of the given ranks of g, its number in other. The number is Undefined for a rank
+// that is not in other, and ProcNull for ProcNull.
 func (g *Group) Translate(ranks []int, other *Group) ([]int, error) {
 	in := other.index()
 	out := make([]int, len(ranks))

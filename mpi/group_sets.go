@@ -40,7 +40,7 @@ func (g *Group) members() []int {
 	return g.ranks
 }
 
-// caller returns the calling rank, which is known to any group that is not nil.
+// caller returns the calling rank, which any non-nil group knows.
 func caller(groups ...*Group) int {
 	for _, g := range groups {
 		if g != nil {
@@ -60,7 +60,8 @@ func (g *Group) Excl(ranks ...int) (*Group, error) {
 	return g.excl("Group.Excl", ranks)
 }
 
-// Range denotes the ranks First, First+Stride, First+2·Stride and so on, up to Last. Stride may be negative, but not 0.
+// Range stands for the ranks First, First+Stride, First+2·Stride and so on, up to Last. Stride may be negative,
+// but not 0.
 type Range struct{ First, Last, Stride int }
 
 // RangeIncl is Incl with the concatenated ranges.
@@ -108,7 +109,8 @@ func (g *Group) excl(op string, ranks []int) (*Group, error) {
 	return out, nil
 }
 
-// mark checks that ranks are distinct and in the group, and marks them.
+// mark returns an error unless the ranks are distinct and in the group. It returns a slice in which they are
+// marked.
 func (g *Group) mark(op string, ranks []int) ([]bool, error) {
 	marked := make([]bool, g.Size())
 	for _, r := range ranks {
@@ -136,7 +138,7 @@ func (g *Group) expand(op string, ranges []Range) ([]int, error) {
 			return nil, g.noRank(op, r.Last)
 		}
 		if r.First != r.Last && (r.First < r.Last) != (r.Stride > 0) {
-			continue // empty by the standard's formula
+			continue // empty according to the standard's formula
 		}
 		for i := 0; i <= (r.Last-r.First)/r.Stride; i++ {
 			next := r.First + i*r.Stride

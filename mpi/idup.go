@@ -8,8 +8,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
-// Idup starts Dup and returns (MPI_Comm_idup, section 7.4.2). The new communicator must not be used before the request
-// is done: until then, and if it fails, calls with it return ErrComm. Attributes are copied at once. Idup is one of the
+// Idup starts Dup and returns (MPI_Comm_idup, section 7.4.2). Calls on the new communicator return ErrComm
+// until the request is done, and also if it fails. Attributes are copied immediately. Idup counts as one of the
 // collective calls on c.
 func (c *Comm) Idup() (*Comm, Request, error) {
 	const op = "Idup"
@@ -43,17 +43,18 @@ func (c *Comm) Idup() (*Comm, Request, error) {
 	return twin, r, nil
 }
 
-// idup agrees on a communicator's number by a collective call: the maximum of all proposals. Each number is proposed
-// once.
+// idup makes the members agree on a communicator's number by a collective call that computes the maximum of all
+// proposals. Each number is proposed only once.
 type idup struct {
 	mpe.Op
 	twin *Comm
-	// numbers holds the highest proposal; on an intercommunicator, the proposals of the ranks of both groups.
+	// numbers holds the highest proposal. On an intercommunicator, it holds the proposals of all ranks of both
+	// groups.
 	numbers []uint32
 }
 
-// exchange starts the exchange of proposals between all ranks of both groups of an intercommunicator. A reduction would
-// give a rank the result of the other group only.
+// exchange starts the exchange of proposals between all ranks of both groups of an intercommunicator. A
+// reduction would not suffice, because it would give a rank only the result of the other group.
 func (o *idup) exchange(c *Comm, a *agreement) (*collectiveCall, error) {
 	x, round := c.interRound(a.call.op, element{size: 4})
 	mine := o.numbers
@@ -99,7 +100,7 @@ func (o *idup) end(err error) error {
 	case err != nil:
 		return err
 	case o.twin.number != noNumber:
-		return nil // set before
+		return nil // already set
 	}
 	number := slices.Max(o.numbers)
 	if number == noNumber {

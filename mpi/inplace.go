@@ -14,7 +14,8 @@ func overlap(a, b []byte) bool {
 	return at < bt+uintptr(len(b)) && bt < at+uintptr(len(a))
 }
 
-// vectors sets two buffers of equal length, the length of the call. If they are the same memory, the call is in place.
+// vectors sets two buffers of equal length, which is the length of the call. If both are the same memory, the
+// call is in place.
 func (x *collectiveCall) vectors(send, recv []byte) {
 	d := &x.dev
 	d.Call.Bytes = len(send)
@@ -34,8 +35,8 @@ func (x *collectiveCall) refuseOverlap() {
 	x.refuse(ErrBuffer, "send and recv overlap: give memory of their own, or the same for both, for a call in place")
 }
 
-// inPlace reports whether part is the caller's own block of whole, which begins at off and has the length of part. It
-// rejects any other overlap. names are the names of the two buffers.
+// inPlace reports whether part is the caller's own block within whole, at offset off and with the length of
+// part. It rejects any other overlap. names holds the names of the two buffers.
 func (x *collectiveCall) inPlace(part, whole []byte, off int, names [2]string) bool {
 	switch {
 	case same(part, whole[off:off+len(part)]):

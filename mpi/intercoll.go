@@ -5,17 +5,17 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi/datatype"
 )
 
-// Root is passed as the root rank by the root of a collective call on an intercommunicator (MPI_ROOT). The other ranks
-// of its group pass ProcNull, and the ranks of the other group pass the root's rank.
+// Root is passed as the root rank by the root itself in a collective call on an intercommunicator (MPI_ROOT).
+// The other ranks of its group pass ProcNull, and the ranks of the other group pass the root's rank.
 const Root = -3
 
-// The collective calls on intercommunicators (section 6.2.3) exchange data between both groups. All members of both
-// groups make them in the same order. A buffer has a block for each rank of the remote group. In-place calls are not
-// possible. A buffer that is ignored on a rank may be the zero value.
+// The collective calls on intercommunicators (section 6.2.3) exchange data between both groups. All members of
+// both groups must make these calls in the same order. A buffer has a block for each rank of the remote group.
+// In-place calls are not possible. A buffer that is ignored on a rank may be the zero value.
 //
-// All messages of a call are sent concurrently, each directly to the ranks that need the data: this is simple, not
-// fast. Reductions combine in rank order, so all ranks get the same bits. A rank whose call fails does not notify the
-// other ranks, which wait until their contexts are done.
+// All messages of a call are sent concurrently, each directly to the rank that needs the data. This is simple,
+// but not fast. Reductions combine the contributions in rank order, so all ranks get the same bits. If a call
+// fails on a rank, that rank does not notify the other ranks, which wait until their contexts are done.
 
 func (c *Comm) interRound(name string, e element) (*collectiveCall, *round) {
 	x, o := c.pairwise(name, e, (*call).checkInter)
@@ -25,7 +25,8 @@ func (c *Comm) interRound(name string, e element) (*collectiveCall, *round) {
 	return x, o
 }
 
-// interRoot checks a root. The caller is the root if root is Root, and does not take part if it is ProcNull.
+// interRoot checks a root. The caller is the root if root is Root; it does not take part in the call if root is
+// ProcNull.
 func (x *collectiveCall) interRoot(root int) {
 	if x.err == nil && root != Root && root != ProcNull && (root < 0 || root >= len(x.call.comm.members)) {
 		x.refuse(ErrRoot, "there is no rank %s in the remote group: give one of 0 to %d, Root or ProcNull",
@@ -56,14 +57,14 @@ func (o *round) sendEach(all []byte) {
 	}
 }
 
-// recvBlocks is recvAll for blocks that may differ in length.
+// recvBlocks is like recvAll, for blocks that may differ in length.
 func (o *round) recvBlocks(all []byte, l coll.Layout) {
 	for i, n := range l.Sizes {
 		o.recv(i, part(all, l.Offsets[i], n))
 	}
 }
 
-// sendBlocks is sendEach for blocks that may differ in length.
+// sendBlocks is like sendEach, for blocks that may differ in length.
 func (o *round) sendBlocks(all []byte, l coll.Layout) {
 	for i, n := range l.Sizes {
 		o.send(i, part(all, l.Offsets[i], n))
@@ -131,7 +132,7 @@ func (c *Comm) interGather(name string, send, recv *Buffer, blocks *Blocks, root
 	return o
 }
 
-// typeIn returns the datatype of blocks, or of b if blocks is nil.
+// typeIn returns the datatype of blocks, or the datatype of b if blocks is nil.
 func typeIn(b *Buffer, blocks *Blocks) *datatype.Type {
 	if blocks != nil {
 		return blocks.first()
@@ -249,8 +250,8 @@ func (c *Comm) interReduce(name string, send, recv *Buffer, op Op, root int) *ro
 	return o
 }
 
-// combined receives a vector from each rank of the remote group. Their reduction, without skip and rest bytes at the
-// ends, is stored in into.
+// combined receives a vector from each rank of the remote group. The vectors are reduced, and the result is
+// stored in into without its first skip and last rest bytes.
 func (o *round) combined(into []byte, skip, rest int) {
 	if !o.begin() {
 		return
@@ -317,8 +318,8 @@ func (c *Comm) interReduceScatterBlock(name string, send, recv *Buffer, op Op) *
 	return x.scatterCombined(o, from, to, skip)
 }
 
-// scatterCombined makes each rank receive all vectors of the other group, because that group does not know this group's
-// blocks.
+// scatterCombined makes each rank receive all vectors of the other group in full, because that group does not
+// know how this group divides them into blocks.
 func (x *collectiveCall) scatterCombined(o *round, from, to []byte, skip int) *round {
 	o.combined(to, skip, len(from)-skip-len(to))
 	if x.err == nil {

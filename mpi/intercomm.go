@@ -9,17 +9,19 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// IntercommCreate returns an intercommunicator of the ranks of c and the ranks of another communicator, which must not
-// share any (MPI_Intercomm_create, section 7.6.2). All members of both call it with the rank of a leader in their own
-// communicator. The leaders also pass a communicator peer that contains both, the other leader's rank in it, and the
-// same tag, 0 to MaxCreateTag; other ranks need not.
+// IntercommCreate returns an intercommunicator between the ranks of c and the ranks of another communicator,
+// which must have no rank in common with c (MPI_Intercomm_create, section 7.6.2). All members of both
+// communicators call it, with the rank of a leader in their own communicator. The leaders must also pass a
+// communicator peer that contains both leaders, the other leader's rank in peer, and the same tag, 0 to
+// MaxCreateTag. Other ranks need not pass these.
 //
-// Point-to-point calls and the source of a status refer to ranks of the remote group. Size, Rank and Group refer to the
-// local group. All collective calls except Scan and Exscan are supported. Dup, Split, CreateAll and Merge make further
-// communicators.
+// Point-to-point calls and the source of a status refer to ranks of the remote group. Size, Rank and Group
+// refer to the local group. All collective calls except Scan and Exscan are supported. Dup, Split, CreateAll
+// and Merge make further communicators.
 //
-// The error is ErrRank for a leader that does not exist, ErrGroup for groups that share a rank, and ErrComm if the wire
-// of a member carries no communicators. When one rank fails, others may wait until their contexts are done.
+// The error is ErrRank if a leader does not exist, ErrGroup if the groups have a rank in common, and ErrComm if
+// the wire of a member does not support communicators. If the call fails on one rank, other ranks may wait
+// until their contexts are done.
 func (c *Comm) IntercommCreate(ctx context.Context, leader int, peer *Comm, remoteLeader, tag int) (*Comm, error) {
 	k := c.callf("IntercommCreate")
 	if err := k.checkIntra(); err != nil {
@@ -53,7 +55,7 @@ func (c *Comm) IntercommCreate(ctx context.Context, leader int, peer *Comm, remo
 	return c.p.intercomm(number, c.group, remote), nil
 }
 
-// reaches rejects an invalid remote group.
+// reaches returns an error if the remote group is invalid.
 func (c *Comm) reaches(k *call, remote *Group) error {
 	seen := make(map[int]bool, remote.Size())
 	for _, r := range remote.ranks {
@@ -79,7 +81,7 @@ func (p *process) intercomm(number uint32, local, remote *Group) *Comm {
 	return c
 }
 
-// like returns a communicator of the same groups.
+// like returns a communicator with the same groups as c.
 func (c *Comm) like(number uint32) *Comm {
 	if c.remote == nil {
 		return c.p.comm(number, c.group, "")
@@ -87,8 +89,8 @@ func (c *Comm) like(number uint32) *Comm {
 	return c.p.intercomm(number, c.group, c.remote)
 }
 
-// both returns the ranks of the world that take part in making a communicator of c: for an intercommunicator, the ranks
-// of both groups, in the same order on both sides.
+// both returns the ranks of the world that take part in making a communicator from c. For an intercommunicator,
+// these are the ranks of both groups, in the same order on both sides.
 func (c *Comm) both() []int {
 	switch {
 	case c.remote == nil:
@@ -102,18 +104,18 @@ func (c *Comm) both() []int {
 // isFirst reports whether the local group of an intercommunicator comes first in the order that both sides use.
 func (c *Comm) isFirst() bool { return c.group.ranks[0] < c.remote.ranks[0] }
 
-// introduction is the exchange by which the members of two communicators learn of each other.
+// introduction is the exchange by which the members of two communicators learn about each other.
 type introduction struct {
 	*agreement
 	leader int // index of the local leader
-	// peer, remoteLeader and tag address the other leader, for the local leader.
+	// peer, remoteLeader and tag are the address of the other leader. Only the local leader uses them.
 	peer         uint32
 	remoteLeader int // rank of the world
 	peerTag      int
 	remote       []int // ranks of the world
 }
 
-// approach checks and stores the address of the other leader.
+// approach checks and stores the other leader's address.
 func (x *introduction) approach(peer *Comm, remoteLeader, tag int) error {
 	k := &x.call
 	p := peer.callf(k.op)
@@ -168,7 +170,8 @@ func ranksIn(b []byte) []int {
 	return ranks
 }
 
-// spreadGroup sends the members the remote group received by the leader, or an empty one if that failed.
+// spreadGroup sends the remote group, which the leader has received, to the members. If the leader failed to
+// receive it, it sends an empty group.
 func (x *introduction) spreadGroup(ctx context.Context, failed error) error {
 	var n [4]byte
 	binary.LittleEndian.PutUint32(n[:], uint32(len(x.remote)))
@@ -194,7 +197,7 @@ func (x *introduction) spreadGroup(ctx context.Context, failed error) error {
 	return nil
 }
 
-// spread sends b from the leader to all local members, which receive it into b.
+// spread sends b from the leader to all local members. They receive it into b.
 func (x *introduction) spread(ctx context.Context, b []byte) error {
 	if x.me != x.leader {
 		return x.all(ctx, x.operation(mpe.OpRecv, x.leader, b))
@@ -208,7 +211,7 @@ func (x *introduction) spread(ctx context.Context, b []byte) error {
 	return x.all(ctx, to...)
 }
 
-// exchange gives every member of both groups the parts of all members, with the local group first.
+// exchange gives every member of both groups the parts of all members, beginning with the local group.
 func (x *introduction) exchange(ctx context.Context, part []byte) ([]byte, error) {
 	local, err := x.agreement.exchange(ctx, part)
 	if err != nil {
@@ -262,10 +265,10 @@ func (k *call) checkInter() error {
 	return nil
 }
 
-// Merge returns a communicator of the ranks of both groups of an intercommunicator (MPI_Intercomm_merge, section
-// 7.6.3). The group that passes high comes second; if both groups pass the same value, the order is unspecified. All
-// members of both groups must call it, with the same value within a group, or the error is ErrArg. Merge has the same
-// requirements as Dup.
+// Merge returns a communicator of the ranks of both groups of an intercommunicator (MPI_Intercomm_merge,
+// section 7.6.3). The group that passes high comes second; if both groups pass the same value, the order is
+// unspecified. All members of both groups must call Merge. The members of a group must pass the same value;
+// otherwise, the error is ErrArg. Merge has the same requirements as Dup.
 func (c *Comm) Merge(ctx context.Context, high bool) (*Comm, error) {
 	const op = "Merge"
 	k := c.callf(op)
@@ -300,7 +303,8 @@ func (c *Comm) Merge(ctx context.Context, high bool) (*Comm, error) {
 	return c.p.comm(number, first.Union(second), ""), nil
 }
 
-// interSplit splits both groups of an intercommunicator. If the remote group has no rank of the color, it returns nil.
+// interSplit splits both groups of an intercommunicator by color. It returns nil if no rank of the remote group
+// has the color.
 func (c *Comm) interSplit(number uint32, ballots []ballot, color int64) *Comm {
 	local, remote := c.sides(ballots)
 	mine, theirs := c.group.colored(local, color), c.remote.colored(remote, color)

@@ -7,8 +7,9 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
-// layout returns the layout of the blocks of a buffer: counts[i] elements for rank i at displs[i]. If displs is nil,
-// the blocks follow each other. Blocks that are written must not overlap.
+// layout returns the layout of the blocks in a buffer, with counts[i] elements for rank i at displs[i]. If
+// displs is nil, the blocks follow each other. written must be set if the blocks will be written; they must not
+// overlap then.
 func (x *collectiveCall) layout(name string, buf []byte, counts, displs []int, written bool) coll.Layout {
 	ranks, have, size := x.dev.Call.Ranks, x.count(buf), x.elem.size
 	x.dev.Call.Vector = true
@@ -51,7 +52,7 @@ func (x *collectiveCall) layout(name string, buf []byte, counts, displs []int, w
 	return l
 }
 
-// apart rejects overlapping blocks.
+// apart returns an error, recorded in the call, if blocks overlap.
 func (x *collectiveCall) apart(name string, l *coll.Layout) {
 	order := x.memory(len(l.Sizes))
 	for i := range order {
@@ -71,7 +72,7 @@ func (x *collectiveCall) apart(name string, l *coll.Layout) {
 	}
 }
 
-// memory returns n integers that are 0.
+// memory returns n integers, all of them 0.
 func (x *collectiveCall) memory(n int) []int {
 	if cap(x.ints)-len(x.ints) < n {
 		x.ints = make([]int, 0, 5*n) // enough for Alltoallv; slices returned earlier remain valid

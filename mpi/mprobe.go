@@ -7,8 +7,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// Message is a message found by a matched probe (section 3.8.2). No other receive gets it; it must be received exactly
-// once.
+// Message is a message found by a matched probe (section 3.8.2). No other receive gets it, and it must be
+// received exactly once.
 type Message struct {
 	call   call // with the message's source and tag
 	claim  int
@@ -16,17 +16,18 @@ type Message struct {
 	noProc bool
 }
 
-// Mprobe is like Probe, but removes the message from matching, so that only the methods of the Message can receive it.
+// Mprobe is like Probe, but takes the message out of matching, so that only the methods of the Message can
+// receive it.
 //
-// The error is ErrComm if messages may come from a rank whose wire carries no tags or no communicators, such as a
-// deployed node, and ErrOther if the limit on claimed messages is reached.
+// The error is ErrComm if messages may come from a rank, such as a deployed node, whose wire does not support
+// tags or communicators. It is ErrOther if the limit on claimed messages is reached.
 func Mprobe(ctx context.Context, c *Comm, source, tag int) (*Message, Status, error) {
 	k := call{comm: c, op: "Mprobe", kind: mpe.OpRecv, peer: source, tag: tag}
 	m, st, _, err := k.mprobe(ctx, true)
 	return m, st, err
 }
 
-// Improbe is Mprobe without waiting. The bool reports whether there is a message.
+// Improbe is Mprobe without waiting. The bool reports whether a message was found.
 func Improbe(c *Comm, source, tag int) (*Message, Status, bool, error) {
 	k := call{comm: c, op: "Improbe", kind: mpe.OpRecv, peer: source, tag: tag}
 	return k.mprobe(context.Background(), false)

@@ -2,17 +2,18 @@ package mpi
 
 import "context"
 
-// The neighbourhood collectives (section 8.6) exchange data along the edges of a communicator's topology. All members
-// make them in the same order. send has a block for each destination and recv a block for each source, in the order of
-// GraphNeighbors or DistGraphNeighbors. In a grid, both consist of the lower and the upper rank in each dimension. The
-// buffers include the block of a ProcNull neighbour beyond an edge of a grid, but it is neither sent nor written. In a
-// ring of one or two ranks, a message sent upwards is received from below.
+// The neighbourhood collectives (section 8.6) exchange data along the edges of a communicator's topology. All
+// members must make these calls in the same order. send has a block for each destination, and recv has a block
+// for each source, in the order of GraphNeighbors or DistGraphNeighbors. In a grid, both the sources and the
+// destinations are the lower and the upper neighbour in each dimension. Beyond an edge of a grid, the neighbour
+// is ProcNull: its block is part of the buffer, but is neither sent nor written. In a ring of one or two ranks,
+// a message sent upwards is received from below.
 //
-// All messages of a call are sent concurrently. The error is ErrTopology if the communicator has no topology. A rank
-// whose call fails does not notify the other ranks, which wait until their contexts are done. In-place calls are not
-// possible.
+// All messages of a call are sent concurrently. The error is ErrTopology if the communicator has no topology.
+// If a call fails on a rank, that rank does not notify the other ranks, which wait until their contexts are
+// done. In-place calls are not possible.
 
-// NeighborAllgather collects the send buffers of the sources in recv.
+// NeighborAllgather gathers the send buffers of the sources in recv.
 func (c *Comm) NeighborAllgather(ctx context.Context, send, recv Buffer) error {
 	return c.neighborAllgather("NeighborAllgather", &send, &recv, nil).wait(ctx)
 }
@@ -32,8 +33,8 @@ func (c *Comm) IneighborAllgatherv(send Buffer, recv Blocks) (Request, error) {
 	return c.neighborAllgather("IneighborAllgatherv", &send, nil, &recv).start()
 }
 
-// NeighborAlltoall sends a block of send to each destination, and receives one from each source. All blocks of a buffer
-// have the same length.
+// NeighborAlltoall sends a block of send to each destination, and receives a block from each source. All blocks
+// of a buffer have the same length.
 func (c *Comm) NeighborAlltoall(ctx context.Context, send, recv Buffer) error {
 	return c.neighborAlltoall("NeighborAlltoall", &send, &recv).wait(ctx)
 }
@@ -53,12 +54,13 @@ func (c *Comm) IneighborAlltoallv(send, recv Blocks) (Request, error) {
 	return c.neighborAlltoallv("IneighborAlltoallv", &send, &recv).start()
 }
 
-// neighborhood is a round along the edges of a topology.
+// neighborhood is a round whose messages follow the edges of a topology.
 type neighborhood struct {
 	*round
 	x                     *collectiveCall
 	sources, destinations []int
-	// grid is set for a Cartesian topology: an edge leads upwards at one end, and comes from below at the other.
+	// grid is set for a Cartesian topology, where an edge leads upwards at one end and comes from below at the
+	// other end.
 	grid bool
 	// holes is set if some blocks are not written.
 	holes bool
@@ -89,9 +91,9 @@ func (k *call) checkTopology() error {
 	return nil
 }
 
-// receive posts the receives in the order in which the sources send, because messages between two ranks with several
-// edges match in this order. In each dimension of a grid, the lower neighbour is sent to first, so the message from
-// above comes first.
+// receive posts the receives in the order in which the sources send. Two ranks may have several edges between
+// them, and their messages match in this order. In each dimension of a grid, a rank sends to the lower
+// neighbour first, so the message from above comes first.
 func (n *neighborhood) receive(block func(i int) []byte) {
 	for i := range n.sources {
 		if n.grid {
@@ -101,20 +103,20 @@ func (n *neighborhood) receive(block func(i int) []byte) {
 	}
 }
 
-// blocksFor returns a function for the blocks of a buffer for ranks ranks.
+// blocksFor returns a function that returns the blocks of a buffer, one for each of ranks ranks.
 func (x *collectiveCall) blocksFor(ranks int, name string, b *Blocks, load, back bool) func(i int) []byte {
 	x.dev.Call.Ranks = ranks
 	all, l := x.blocks(name, b, load, back)
 	return func(i int) []byte { return part(all, l.Offsets[i], l.Sizes[i]) }
 }
 
-// nthOf returns a function for the blocks of a buffer that consists of ranks blocks of equal length.
+// nthOf returns a function that returns the blocks of a buffer that consists of ranks blocks of equal length.
 func (x *collectiveCall) nthOf(ranks int, name string, all []byte) func(i int) []byte {
 	x.equalBlocks(name, all, ranks)
 	return func(i int) []byte { return nth(all, i, ranks) }
 }
 
-// received returns a function for the blocks of the receive buffer.
+// received returns a function that returns the blocks of the receive buffer.
 func (n *neighborhood) received(recv *Buffer, blocks *Blocks) func(i int) []byte {
 	if blocks != nil {
 		return n.x.blocksFor(len(n.sources), "recv", blocks, n.holes, true)

@@ -8,15 +8,16 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi/datatype"
 )
 
-// Number is the element type of messages: numbers whose size is the same on every machine, unlike int and uint.
+// Number is the element type of messages. It includes only numbers whose size is the same on every machine,
+// unlike int and uint.
 type Number interface {
 	~int8 | ~int16 | ~int32 | ~int64 |
 		~uint8 | ~uint16 | ~uint32 | ~uint64 |
 		~float32 | ~float64 | ~complex64 | ~complex128
 }
 
-// view returns the bytes of buf without copying them. Their order is the machine's, which New has checked to be the
-// wire's.
+// view returns the bytes of buf without copying them. They are in the machine's byte order; New has checked
+// that this is the wire's byte order.
 func view[T any](buf []T) []byte {
 	var zero T
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(buf))), len(buf)*int(unsafe.Sizeof(zero)))
@@ -28,8 +29,8 @@ func numbersOf[T Number](buf []T) Buffer {
 		length: int64(len(view(buf)))}
 }
 
-// sent returns a datatype that is equivalent to TypeOf on the wire. The compiler resolves it at compile time, which
-// speeds up each message. Of the four-byte types, only float32 represents one half as nonzero.
+// sent returns a datatype that is equivalent to TypeOf on the wire. The compiler evaluates it at compile time,
+// which makes each message faster. Among four-byte types, only float32 represents one half as nonzero.
 func sent[T Number]() *datatype.Type {
 	var zero T
 	switch unsafe.Sizeof(zero) {
@@ -48,5 +49,5 @@ func sent[T Number]() *datatype.Type {
 	return numberTypes[reflect.Complex128]
 }
 
-// littleEndian reports whether this machine's numbers are in the wire's order.
+// littleEndian reports whether this machine's byte order is the wire's.
 func littleEndian() bool { return binary.NativeEndian.Uint16([]byte{1, 0}) == 1 }

@@ -11,26 +11,28 @@ const (
 	worldNumber = 0
 	// numberStep is the distance between consecutive numbers. The library's own messages use the numbers in between.
 	numberStep = 4
-	// internal is set in the communicator number of the library's own messages between the members of a communicator.
+	// internal is set in the communicator number of messages that the library itself sends between members of a
+	// communicator.
 	internal = 1
-	// noNumber is proposed by a rank that has no number left.
+	// noNumber is proposed by a rank that has no numbers left.
 	noNumber = math.MaxUint32
 	// firstAlone is the lowest number that is used without a claim.
 	firstAlone = 1 << 31
 )
 
-// numbers assigns numbers to a rank's communicators: multiples of numberStep, each used once. The members of a new
-// communicator agree on the highest of their proposals, which exceeds every number that any of them used before.
-// Several agreements in progress may arrive at the same number; a member that takes part in both then rejects the
-// second.
+// numbers assigns numbers to a rank's communicators. They are multiples of numberStep, and each is used once.
+// The members of a new communicator agree on the highest of their proposals, which is greater than every number
+// that any of them has used. Several agreements in progress may arrive at the same number; a member that takes
+// part in two of them then rejects the second.
 type numbers struct {
 	mu sync.Mutex
 	// last is the highest number used or proposed.
 	last uint32
-	// underway counts agreements in progress; claimed holds the numbers claimed during any of them.
+	// underway is the number of agreements in progress. claimed holds the numbers that were claimed during any
+	// of them.
 	underway int
 	claimed  map[uint32]struct{}
-	// alone counts proposals of proposeAlone.
+	// alone is the number of proposals made by proposeAlone.
 	alone uint64
 }
 
@@ -47,12 +49,12 @@ func (n *numbers) end() {
 	defer n.mu.Unlock()
 	n.underway--
 	if n.underway == 0 {
-		clear(n.claimed) // all are below future proposals
+		clear(n.claimed) // all of them are below any future proposal
 	}
 }
 
-// propose returns a number that this rank has not used, or noNumber. After a failed attempt, it skips a random amount,
-// so that conflicting agreements do not conflict again.
+// propose returns a number that this rank has not used, or noNumber. After a failed attempt, it skips a random
+// number of values, so that conflicting agreements do not conflict again.
 func (n *numbers) propose(attempt int) uint32 {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -69,12 +71,12 @@ func (n *numbers) propose(attempt int) uint32 {
 	return n.last
 }
 
-// proposeAlone returns a number that no rank of a world of this size ever proposes again, or noNumber.
+// proposeAlone returns a number that no rank in a world of this size ever proposes again, or noNumber.
 func (n *numbers) proposeAlone(rank, size int) uint32 {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	next := firstAlone + numberStep*(n.alone*uint64(size)+uint64(rank))
-	if next > noNumber-numberStep-3 { // devices use the last ones
+	if next > noNumber-numberStep-3 { // devices use the highest numbers
 		return noNumber
 	}
 	n.alone++

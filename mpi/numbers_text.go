@@ -8,7 +8,7 @@ import (
 // outside is the offset that Foreign.Outside adds. It is outside the range of a C int.
 const outside = -1 << (bits.UintSize/2 + 1)
 
-// rankText returns a rank, or the name of a constant, as text.
+// rankText returns rank r as text, or the name of the constant that it equals.
 func rankText(r int) string {
 	switch r {
 	case AnySource:
@@ -21,7 +21,7 @@ func rankText(r int) string {
 	return numberText(r)
 }
 
-// tagText is rankText for a tag.
+// tagText is like rankText, for a tag.
 func tagText(t int) string {
 	if t == AnyTag {
 		return "MPI_ANY_TAG"

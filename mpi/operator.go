@@ -9,13 +9,14 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi/datatype"
 )
 
-// Op is an operation that combines elements: a predefined one or one made by OpOf. The zero Op is no operation.
+// Op is an operation that combines elements. It is either predefined or made by OpOf. The zero Op is not an
+// operation.
 type Op struct {
 	builtin op.Op
-	// user is a function on elements of type of.
+	// user is a function for elements of the type of.
 	user func(in, inout []byte) error
 	of   reflect.Type
-	// typed is a function on elements of any datatype.
+	// typed is a function for elements of any datatype.
 	typed   func(in, inout unsafe.Pointer, count int, t *datatype.Type) error
 	ordered bool
 }
@@ -39,12 +40,12 @@ var (
 	MinLoc = Op{builtin: op.MinLoc}
 )
 
-// OpOf returns an operation on numbers of type T. Its function f sets inout[i] to in[i] ∘ inout[i] for each i, where in
-// comes from lower ranks. The operation must be associative. commute declares it commutative as well, which permits
-// faster algorithms. All ranks must pass the same operation.
+// OpOf returns an operation on numbers of type T. f sets inout[i] to in[i] ∘ inout[i] for each i, where in
+// comes from lower ranks. The operation must be associative. commute declares that it is also commutative,
+// which permits faster algorithms. All ranks must pass the same operation.
 //
-// f may be called by any goroutine, concurrently for several calls, each time with a part of the elements. It must not
-// modify in, retain the slices, call this package, or panic.
+// f may be called from any goroutine, concurrently for several calls, each time with some of the elements. It
+// must not modify in, retain the slices, call this package, or panic.
 func OpOf[T Element](f func(in, inout []T), commute bool) Op {
 	if f == nil {
 		return Op{}
@@ -53,8 +54,8 @@ func OpOf[T Element](f func(in, inout []T), commute bool) Op {
 		user: func(in, inout []byte) error { return onBytes(f, in, inout) }}
 }
 
-// OpOfStructs is OpOf for buffers whose datatype is StructType of T, or another one with the size of T. Bytes that are
-// not part of a message are 0 in the elements passed to f.
+// OpOfStructs is like OpOf, for buffers whose datatype is StructType of T, or another datatype with the size of
+// T. In the elements passed to f, bytes that are not part of a message are 0.
 func OpOfStructs[T any](f func(in, inout []T), commute bool) Op {
 	if f == nil {
 		return Op{}
@@ -94,7 +95,7 @@ func (o Op) String() string {
 	return o.builtin.String()
 }
 
-// onBytes calls f on elements stored in bytes. The error is always nil.
+// onBytes calls f on elements stored as bytes. The error is always nil.
 func onBytes[T Element](f func(in, inout []T), in, inout []byte) error {
 	a, b := elementsOf[T](in), elementsOf[T](inout)
 	f(a, b)
@@ -141,7 +142,7 @@ func (x *collectiveCall) operation(o Op, send, recv *Buffer) {
 	}
 }
 
-// function sets an operation on elements of any datatype, which are packed while they are combined.
+// function sets an operation on elements of any datatype. The elements are packed while they are combined.
 func (x *collectiveCall) function(o Op, send, recv *Buffer) {
 	t := send.of
 	if t == nil {
@@ -166,7 +167,8 @@ func (x *collectiveCall) function(o Op, send, recv *Buffer) {
 	}
 }
 
-// onPlaces calls a function on packed elements whose datatype is not contiguous, after unpacking them into memory.
+// onPlaces calls a function on packed elements whose datatype is not contiguous. It first unpacks them into
+// memory.
 func onPlaces(f func(in, inout unsafe.Pointer, count int, t *datatype.Type) error, in, inout []byte, n int64,
 	t *datatype.Type) error {
 	begin, end, err := t.Span(n)

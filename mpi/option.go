@@ -6,15 +6,15 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
-// Option selects how a collective is executed. All ranks of a call must pass the same options.
+// Option selects how a collective is executed. All ranks must pass the same options to a call.
 type Option struct {
 	algorithm string
 	segment   int
 	segmented bool
 }
 
-// By selects the algorithm, such as "binomial" or "ring". Without it, or with "", the device chooses. The error for an
-// unknown name lists the valid names for the collective.
+// By selects the algorithm, such as "binomial" or "ring". Without By, or with "", the device chooses. If the
+// name is unknown, the error lists the valid names for the collective.
 func By(algorithm string) Option { return Option{algorithm: algorithm} }
 
 // Segment sets the length of a message, in bytes, for algorithms that divide long vectors. It must be a multiple of the

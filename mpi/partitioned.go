@@ -10,35 +10,38 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// Partitioned is a send or a receive of a message in partitions (section 4.2), which can be started any number of
-// times. A send transmits its message when all partitions are ready. The partitions of a receive all arrive with the
-// message.
+// Partitioned is a send or a receive of a message in partitions (section 4.2). It can be started any number of
+// times. A send transmits its message once all partitions are ready. All partitions of a receive arrive
+// together, with the message.
 //
-// A send matches the receive with the same peer, communicator and tag, in the order of PsendInit and PrecvInit. Each
-// send has a separate channel, and sends the number of that channel to its receive. Other messages never match.
+// A send matches the receive with the same peer, communicator and tag, in the order of the calls of PsendInit
+// and PrecvInit. Each send has its own channel, and sends the channel's number to its receive. No other message
+// matches.
 type Partitioned struct {
 	mu   sync.Mutex
 	call call
-	// channel is the tag of the messages. It is 0 while a receive does not know it; named is the operation that
-	// receives it into name.
+	// channel is the tag of the messages. It is 0 in a receive that does not know it yet; in that case, named
+	// is the operation that receives it into name.
 	channel int
 	named   mpe.Op
 	name    [channelLen]byte
-	// ready marks the ready partitions of an active send; missing counts the rest.
+	// ready marks the partitions of an active send that are ready. missing is the number of partitions that are
+	// not.
 	ready   []bool
 	missing int
 	active  bool
-	// op is the operation of the message once it is posted; err is set instead if that failed. Setting either sends a
-	// value to woken and to notify.
+	// op is the operation of the message, once it has been posted. If posting failed, err is set instead. When
+	// either is set, a value is sent to woken and to notify.
 	op     mpe.Op
 	err    error
 	woken  chan struct{}
 	notify chan<- struct{}
-	over   bool // the outcome has been taken
+	over   bool // the outcome has been returned
 }
 
-// Offsets added to a communicator's number for the messages of partitioned communication: the first carries channel
-// numbers, with the program's tags; the second carries data, with channel numbers as tags.
+// Offsets that are added to a communicator's number for the messages of partitioned communication. Messages
+// with the first offset carry channel numbers, and have the program's tags. Messages with the second offset
+// carry data, and have channel numbers as tags.
 const (
 	channelNames = 2
 	channelData  = 3
@@ -54,7 +57,8 @@ func (c *Comm) PsendInit(b Buffer, partitions, dest, tag int) (*Partitioned, err
 	return c.partitioned(call{comm: c, op: "PsendInit", kind: mpe.OpSend, peer: dest, tag: tag}, &b, partitions)
 }
 
-// PrecvInit describes a receive. It matches one send, given by source and tag; wildcards are not allowed.
+// PrecvInit describes a receive. It matches the one send that has the given source and tag; wildcards are not
+// allowed.
 func (c *Comm) PrecvInit(b Buffer, partitions, source, tag int) (*Partitioned, error) {
 	return c.partitioned(call{comm: c, op: "PrecvInit", kind: mpe.OpRecv, peer: source, tag: tag}, &b, partitions)
 }
@@ -99,7 +103,7 @@ func (c *Comm) partitioned(k call, b *Buffer, partitions int) (*Partitioned, err
 	return p, nil
 }
 
-// unless returns p, or releases it if err is not nil.
+// unless returns p if err is nil; otherwise it releases p.
 func (p *Partitioned) unless(err error) (*Partitioned, error) {
 	if err != nil {
 		p.call.giveBack()
@@ -108,7 +112,7 @@ func (p *Partitioned) unless(err error) (*Partitioned, error) {
 	return p, nil
 }
 
-// Start begins a message. The request of the previous one must have been waited for.
+// Start starts the transfer of a message. The caller must have waited for the previous message's request.
 func (p *Partitioned) Start() (Request, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -144,7 +148,7 @@ func (p *Partitioned) advance() {
 		if !done {
 			return
 		}
-		p.named = nil // not freed, as another caller may be waiting for it
+		p.named = nil // not freed, because another caller may be waiting for it
 		if p.channel = int(binary.LittleEndian.Uint32(p.name[:])); err != nil || p.channel <= 0 {
 			p.channel = 0
 		}
@@ -180,7 +184,7 @@ func (p *Partitioned) post() {
 	}
 }
 
-// end ends a message that has not been posted.
+// end ends a message that was never posted.
 func (p *Partitioned) end(err error) {
 	p.err = err
 	p.wake()
@@ -192,7 +196,7 @@ func (p *Partitioned) wake() { notify(p.woken) }
 func notify(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:
-	default: // c holds a value already, or is nil
+	default: // c already holds a value, or is nil
 	}
 }
 
@@ -226,8 +230,8 @@ func (p *Partitioned) Pready(low, high int) error {
 	return nil
 }
 
-// Parrived reports whether a partition of a receive has arrived. It refers to the last message started, even after its
-// request has been waited for.
+// Parrived reports whether a partition of a receive has arrived. It refers to the message started last, even
+// after the caller has waited for its request.
 func (p *Partitioned) Parrived(partition int) (bool, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -241,7 +245,7 @@ func (p *Partitioned) Parrived(partition int) (bool, error) {
 	case !p.active:
 		return true, nil
 	}
-	_, done, _ := p.test() // the request reports the error
+	_, done, _ := p.test() // the request will report the error
 	return done, nil
 }
 
@@ -252,7 +256,7 @@ func (p *Partitioned) Free() error {
 	if p.active {
 		return p.call.failf(ErrRequest, "the request is active: wait for it before it is freed")
 	}
-	if p.named != nil { // no later receive matches its send
+	if p.named != nil { // no later receive can match its send
 		p.call.comm.p.freed.add(p.named)
 		p.named = nil
 	}
@@ -284,7 +288,7 @@ func (p *Partitioned) arrived(st *mpe.Status, err error) {
 	p.over = true
 }
 
-// partitions is the mpe.Op of the current message.
+// partitions implements mpe.Op for the current message.
 type partitions struct{ *Partitioned }
 
 // Await implements mpe.Op.

@@ -4,8 +4,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// SendInit returns a persistent request that performs Isend each time it is started. It is inactive until it is
-// started, and again after it is done and has been waited for. Free releases it.
+// SendInit returns a persistent request that performs Isend each time it is started. The request is inactive
+// before it is started, and again once it is done and has been waited for. Free releases it.
 func SendInit[T Number](c *Comm, buf []T, dest, tag int) (Request, error) {
 	return c.SendInit(numbersOf(buf), dest, tag)
 }
@@ -34,7 +34,7 @@ func RecvInit[T Number](c *Comm, buf []T, source, tag int) (Request, error) {
 type persistence uint8
 
 const (
-	once       persistence = iota // it is over when it is done
+	once       persistence = iota // it cannot be started again
 	unbuffered                    // it can be started again
 	buffered                      // it can be started again, as a Bsend
 )
@@ -63,7 +63,7 @@ func (k *call) operation(o *mpe.Operation) error {
 
 const onlyPersistent = "only persistent requests, such as those of SendInit, can be started"
 
-// Start starts a persistent request, which must be inactive.
+// Start starts a persistent request. The request must be inactive.
 func (r Request) Start() error {
 	if r.restingSends() != nil {
 		return errorf(ErrRequest, "Start", onlyPersistent)
@@ -110,7 +110,8 @@ func (r Request) Start() error {
 	return nil
 }
 
-// Startall starts persistent requests in order. If one cannot be started, the preceding ones have been.
+// Startall starts persistent requests in order. If one cannot be started, the requests before it remain
+// started.
 func Startall(requests []Request) error {
 	for i, r := range requests {
 		if err := r.Start(); err != nil {

@@ -14,18 +14,18 @@ type process struct {
 	dev mpe.Device
 	// peers holds the device's information about every rank of the world.
 	peers []mpe.PeerInfo
-	// noTags is set if the wire of some peer carries no tags.
+	// noTags is set if the wire of any peer does not support tags.
 	noTags bool
-	// deployed is set if some peer can run into a dead end.
+	// deployed is set if any peer may be unable to continue (a dead end).
 	deployed bool
 	numbers  numbers
-	// buffer is the rank's send buffer, and buffers lists all attached ones.
+	// buffer is the rank's send buffer. buffers lists all attached send buffers.
 	buffer  *SendBuffer
 	buffers sendBuffers
 	freed   released
 	// completed holds the requests of sends that were complete at once.
 	completed completed
-	// resting holds the requests of sends that wait for receives, when there are many.
+	// resting holds the requests of sends that wait for receives, if there are many of them.
 	resting resting
 	over    atomic.Bool
 
@@ -36,12 +36,13 @@ type process struct {
 	cores, copies, collectives, scattered, rounds sync.Pool
 }
 
-// New returns the world communicator of a device: all ranks of the cluster, with the same numbers. It asks the device
-// once for the limits of each peer's wire.
+// New returns the world communicator of a device. It contains all ranks of the cluster, with the same numbers.
+// New asks the device once for the limits of each peer's wire.
 //
 // A program may have several worlds, one per device.
 //
-// Numbers travel least significant byte first, and buffers are sent unchanged, so New fails on a big-endian machine.
+// Numbers are sent least significant byte first, and buffers are sent unchanged, so New fails on a big-endian
+// machine.
 func New(dev mpe.Device) (*Comm, error) {
 	const op = "New"
 	if !littleEndian() {
@@ -72,11 +73,11 @@ func New(dev mpe.Device) (*Comm, error) {
 	return world, nil
 }
 
-// Finalize ends the rank's participation in the cluster: it deletes the attributes of Self, waits for buffered sends
-// and closes the device. c is any communicator of the rank. No other goroutine may have a call in progress. Requests
-// that are still pending fail.
+// Finalize ends the rank's participation in the cluster. It deletes the attributes of Self, waits for buffered
+// sends and closes the device. c may be any communicator of the rank. No other goroutine may have a call in
+// progress. Requests that are still pending fail.
 //
-// By the standard, every rank should have received all messages sent to it before it calls Finalize.
+// According to the standard, every rank should have received all messages sent to it before it calls Finalize.
 func (c *Comm) Finalize(ctx context.Context) error {
 	k := c.callf("Finalize")
 	if c == nil {

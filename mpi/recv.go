@@ -6,12 +6,12 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// Recv receives a message from rank source of c, or AnySource, with tag, or AnyTag, into buf. The message may be
-// shorter than buf: Count returns its length. If it is longer, the error is ErrTruncate, and buf holds the beginning.
-// If ctx is done first, the receive is cancelled.
+// Recv receives a message into buf, from rank source of c (or AnySource) and with tag (or AnyTag). The message
+// may be shorter than buf; Count returns its length. If it is longer, the error is ErrTruncate, and buf holds
+// its beginning. If ctx is done first, the receive is cancelled.
 //
-// Deployed nodes distinguish float32 from other numbers: from them, a []float32 receives messages sent as float, a
-// []uint8 or []int8 receives both, and any other slice receives messages sent as int.
+// Deployed nodes distinguish float32 from other numbers. From such a node, a []float32 receives messages sent
+// as float, a []uint8 or []int8 receives both kinds, and any other slice receives messages sent as int.
 func Recv[T Number](ctx context.Context, c *Comm, buf []T, source, tag int) (Status, error) {
 	return c.Recv(ctx, numbersOf(buf), source, tag)
 }
@@ -21,7 +21,8 @@ func Irecv[T Number](c *Comm, buf []T, source, tag int) (Request, error) {
 	return c.Irecv(numbersOf(buf), source, tag)
 }
 
-// Probe waits for a message that a receive from source with tag would get, and returns its status without receiving it.
+// Probe waits for a message that a receive from source with tag would get. It returns the message's status
+// without receiving the message.
 func Probe(ctx context.Context, c *Comm, source, tag int) (Status, error) {
 	k := call{comm: c, op: "Probe", kind: mpe.OpRecv, peer: source, tag: tag}
 	var st Status
@@ -29,7 +30,7 @@ func Probe(ctx context.Context, c *Comm, source, tag int) (Status, error) {
 	return st, err
 }
 
-// Iprobe is Probe without waiting. The bool reports whether there is a message.
+// Iprobe is Probe without waiting. The bool reports whether a message was found.
 func Iprobe(c *Comm, source, tag int) (Status, bool, error) {
 	k := call{comm: c, op: "Iprobe", kind: mpe.OpRecv, peer: source, tag: tag}
 	var st Status

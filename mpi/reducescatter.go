@@ -13,12 +13,12 @@ func ReduceScatter[T Element](ctx context.Context, c *Comm, send, recv []T, coun
 	return c.ReduceScatter(ctx, bufferOf(send), bufferOf(recv), counts, op, opts...)
 }
 
-// IreduceScatter starts ReduceScatter and returns. The caller may reuse counts at once.
+// IreduceScatter starts ReduceScatter and returns. The caller may reuse counts as soon as it returns.
 func IreduceScatter[T Element](c *Comm, send, recv []T, counts []int, op Op, opts ...Option) (Request, error) {
 	return c.IreduceScatter(bufferOf(send), bufferOf(recv), counts, op, opts...)
 }
 
-// ReduceScatterBlock is ReduceScatter with blocks that all have the length of recv.
+// ReduceScatterBlock is ReduceScatter with blocks that all have the same length as recv.
 func ReduceScatterBlock[T Element](ctx context.Context, c *Comm, send, recv []T, op Op, opts ...Option) error {
 	return c.ReduceScatterBlock(ctx, bufferOf(send), bufferOf(recv), op, opts...)
 }
@@ -28,9 +28,9 @@ func IreduceScatterBlock[T Element](c *Comm, send, recv []T, op Op, opts ...Opti
 	return c.IreduceScatterBlock(bufferOf(send), bufferOf(recv), op, opts...)
 }
 
-// ReduceScatter combines the send buffers of all ranks, element by element, and splits the result into consecutive
-// blocks: rank i receives counts[i] elements. In place, recv holds the contribution, and its beginning receives the
-// result.
+// ReduceScatter combines the send buffers of all ranks, element by element, and splits the result into
+// consecutive blocks: rank i receives counts[i] elements. If the call is in place, recv holds the contribution,
+// and the result is stored at the beginning of recv.
 func (c *Comm) ReduceScatter(ctx context.Context, send, recv Buffer, counts []int, op Op, opts ...Option) error {
 	return c.reduceScatterCall("ReduceScatter", &send, &recv, counts, op, opts).wait(ctx)
 }
@@ -40,8 +40,8 @@ func (c *Comm) IreduceScatter(send, recv Buffer, counts []int, op Op, opts ...Op
 	return c.reduceScatterCall("IreduceScatter", &send, &recv, counts, op, opts).start()
 }
 
-// ReduceScatterBlock is ReduceScatter with blocks that all have the length of recv. In place, recv has the length of
-// all blocks.
+// ReduceScatterBlock is ReduceScatter with blocks that all have the same length as recv. If the call is in
+// place, recv has the length of all blocks together.
 func (c *Comm) ReduceScatterBlock(ctx context.Context, send, recv Buffer, op Op, opts ...Option) error {
 	return c.reduceScatterBlockCall("ReduceScatterBlock", &send, &recv, op, opts).wait(ctx)
 }
@@ -51,8 +51,8 @@ func (c *Comm) IreduceScatterBlock(send, recv Buffer, op Op, opts ...Option) (Re
 	return c.reduceScatterBlockCall("IreduceScatterBlock", &send, &recv, op, opts).start()
 }
 
-// parts sets the buffers of a call whose result is a part of the combined vector. In place, the result is stored at the
-// beginning of the contribution.
+// parts sets the buffers of a call whose result is a part of the combined vector. If the call is in place, the
+// result is stored at the beginning of the contribution.
 func (x *collectiveCall) parts(send, recv []byte) {
 	d := &x.dev
 	d.Send, d.Recv = send, recv

@@ -2,34 +2,38 @@ package mpi
 
 import "context"
 
-// Request is the handle of a send, a receive or a collective call in progress. It is a small value: copies denote the
-// same request, and the zero value is no request (MPI_REQUEST_NULL). Only one goroutine at a time may wait for a
-// request: meanwhile, Wait, Test and Free in other goroutines return ErrRequest. Any goroutine may cancel it.
+// Request is the handle of a send, a receive or a collective call in progress. It is a small value: copies
+// denote the same request, and the zero value denotes no request (MPI_REQUEST_NULL). Only one goroutine at a
+// time may wait for a request; meanwhile, Wait, Test and Free return ErrRequest in other goroutines. Any
+// goroutine may cancel it.
 //
-// After a request is done and has been waited for, its memory is reused for later requests; its handle is then stale,
-// and never refers to one of those. A persistent request becomes inactive instead, until it is started again or freed.
-// Waiting for a stale handle, the zero value or an inactive request returns the empty status at once.
+// Once a request is done and has been waited for, its memory is reused for later requests. Its handle is then
+// stale, and never refers to a later request. A persistent request instead becomes inactive until it is started
+// again or freed. Waiting for a stale handle, the zero value or an inactive request returns the empty status
+// immediately.
 //
-// A request need not be waited for: it may be freed, or dropped for the garbage collector. Some 60 bytes are not
-// collected for a send that is queued behind many other sends. In any case, the buffer is in use until the request is
-// done.
+// A request need not be waited for: it may be freed, or left to the garbage collector. If a send is queued
+// behind many other sends, some 60 bytes of its request are not collected. In any case, the buffer is in use
+// until the request is done.
 type Request struct {
 	core       *core
 	generation uint64
 }
 
-// Wait waits until the request is done. If ctx is done first, the request is cancelled, the caller owns its buffer
-// again, and the error, a *mpe.WaitError, names the ranks that wait for each other.
+// Wait waits until the request is done. If ctx is done first, the request is cancelled and the caller owns its
+// buffer again. The error is then a *mpe.WaitError, which names the ranks that wait for each other.
 func (r Request) Wait(ctx context.Context) (st Status, err error) {
 	err = r.wait(ctx, &st)
 	return st, err
 }
 
-// wait implements Wait. It writes the status to its destination, because copying a new status takes longer than that.
+// wait implements Wait. It writes the status directly to its destination, because copying a new status takes
+// longer.
 func (r Request) wait(ctx context.Context, to *Status) error { return r.waitAmong(ctx, to, nil) }
 
-// waitAmong is wait for one of several requests; rest are the requests not yet waited for. If one of these fails
-// because its peer cannot continue, the request is left pending and the error is ErrPending.
+// waitAmong is like wait, for one of several requests. rest holds the requests that have not been waited for
+// yet. If one of them fails because its peer cannot continue, the request is left pending and the error is
+// ErrPending.
 func (r Request) waitAmong(ctx context.Context, to *Status, rest *restOfAll) error {
 	*to = emptyStatus
 	c := r.core
@@ -78,8 +82,8 @@ func (r Request) waitAmong(ctx context.Context, to *Status, rest *restOfAll) err
 	return c.end(to, st, err)
 }
 
-// Test reports whether the request is done, with its status, without waiting. A loop that only tests takes a processor
-// away from the progress of messages: use Wait instead.
+// Test reports whether the request is done, without waiting. If it is, Test returns its status. A loop that
+// only tests takes processor time away from the progress of messages; use Wait instead.
 func (r Request) Test() (Status, bool, error) {
 	c := r.core
 	if c == nil {
@@ -115,7 +119,7 @@ func (r Request) Test() (Status, bool, error) {
 	return s, true, err
 }
 
-// Active reports whether the request has been started and has not been waited for since.
+// Active reports whether the request has been started and not been waited for since.
 func (r Request) Active() bool { return r.state() != inactive }
 
 // Peek is like Test, but does not complete the request (MPI_Request_get_status).
@@ -145,11 +149,12 @@ func (r Request) Peek() (Status, bool, error) {
 	return s, true, err
 }
 
-// Cancel asks for cancellation of the request. The caller must still wait for it; the status reports whether it was
-// cancelled. A receive that has matched a message, and a send whose payload has been sent, complete as usual.
+// Cancel requests that the request be cancelled. The caller must still wait for the request; the status reports
+// whether it was cancelled. A receive that has matched a message, and a send whose payload has been sent,
+// complete as usual.
 //
-// A collective call cannot be cancelled, because the other ranks would wait for it. It is abandoned when the context of
-// a Wait is done.
+// A collective call cannot be cancelled, because the other ranks would wait for it. It is abandoned if the
+// context passed to Wait is done.
 func (r Request) Cancel() error {
 	if q := r.restingSends(); q != nil {
 		defer q.rest(r.generation)
@@ -173,7 +178,7 @@ func (r Request) Cancel() error {
 	return nil
 }
 
-// Free releases the request: its handle is stale from then on. An operation in progress continues, and its outcome is
+// Free releases the request, whose handle becomes stale. An operation in progress continues, and its outcome is
 // discarded. A collective call in progress cannot be freed.
 func (r Request) Free() error {
 	if q := r.restingSends(); q != nil {
@@ -198,7 +203,7 @@ func (r Request) Free() error {
 	p, op := c.call.comm.p, c.op
 	c.op, c.again = nil, once
 	if op != nil {
-		c.call.scattered = nil // in use until the operation is done
+		c.call.scattered = nil // still in use until the operation is done
 	}
 	c.over()
 	if op != nil {
@@ -207,7 +212,7 @@ func (r Request) Free() error {
 	return nil
 }
 
-// lock locks a request that exists.
+// lock locks the core of a request, and returns an error if the request does not exist.
 func (r Request) lock(call string) (*core, error) {
 	c := r.core
 	if c == nil {

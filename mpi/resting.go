@@ -7,21 +7,22 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// resting holds the requests of sends that the device keeps for a rank, because many others wait for the same peer: a
-// program may have millions. They share a core; the generation of a handle is the device's number of the send. A call
-// on such a request wakes the send, which turns it into an ordinary request, and lets it rest again afterwards.
+// resting holds the requests of sends that the device keeps for a rank because many other sends wait for the
+// same peer; a program may have millions of them. These requests share a core, and the generation in a handle
+// is the device's number of the send. A call on such a request wakes the send, which makes it an ordinary
+// request, and lets it rest again afterwards.
 type resting struct {
 	core  core
-	sends mpe.RestingSends // or nil
+	sends mpe.RestingSends // nil if the device keeps no sends
 	mu    sync.Mutex
 	awake map[uint64]*awake
 }
 
-// awake is a send that calls are using, as an ordinary request.
+// awake is a send that has been made an ordinary request because calls are using it.
 type awake struct {
 	Request
 	calls    int
-	notified bool // a goroutine waiting for one of several requests counts as a call
+	notified bool // counts as a call while a goroutine waits for one of several requests
 }
 
 // restingSends returns the resting that owns the request, or nil.
@@ -32,7 +33,7 @@ func (r Request) restingSends() *resting {
 	return r.core.resting
 }
 
-// add leaves a send to the device, to rest.
+// add leaves a send to the device, where it rests.
 func (q *resting) add(k *call, op mpe.Op) Request {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -49,7 +50,8 @@ func (k *call) origin() *mpe.Origin {
 	return o
 }
 
-// wake returns the ordinary request of a number, valid until rest is called, or a stale one.
+// wake returns the ordinary request of the send with the given number. It is valid until rest is called. If the
+// number is stale, so is the request.
 func (q *resting) wake(number uint64) Request {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -78,7 +80,7 @@ func (q *resting) wakeLocked(number uint64) Request {
 	return a.Request
 }
 
-// rest ends one use of the ordinary request of a number.
+// rest ends one use of the ordinary request of the send with the given number.
 func (q *resting) rest(number uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -103,7 +105,7 @@ func (q *resting) restLocked(number uint64) {
 	}
 	op, origin := c.op, c.call.origin()
 	c.op = nil
-	c.over() // before the device can reuse the operation, and so the core
+	c.over() // before the device can reuse the operation, and with it the core
 	q.sends.Rest(op, origin)
 }
 

@@ -8,30 +8,33 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll/op"
 )
 
-// round is a collective call that consists of concurrent messages between pairs of ranks: a neighbourhood collective,
-// or a collective on an intercommunicator. To requests, it looks like an operation of the device. Unlike the device's
-// collective calls, it does not notify other ranks when it fails.
+// round is a collective call that consists of concurrent messages between pairs of ranks: a neighbourhood
+// collective, or a collective on an intercommunicator. A request treats it like an operation of the device.
+// Unlike the device's collective calls, a round that fails does not notify other ranks.
 type round struct {
 	x *collectiveCall
-	// p is the process whose pool the round returns to after x.
+	// p is the process to whose pool the round returns after x.
 	p   *process
 	ops []mpe.Op
-	// wanted holds the expected length of each operation's message, −1 for a send.
+	// wanted holds the expected message length of each operation, or −1 for a send.
 	wanted []int
 	// peers holds the peer of each operation, as a rank in the communicator.
 	peers []int
-	// outcome counts the leading operations that are done. err is the first error.
+	// outcome is the number of operations that are done, counted from the beginning of the list. err is the
+	// first error.
 	outcome int
 	err     error
 	over    bool
-	// combine is set if the received blocks are reduced into into, using the elements from skip bytes on.
+	// combine is set if the received blocks are to be reduced into into. Only the elements from byte skip on
+	// are used.
 	combine bool
 	blocks  []byte
 	into    []byte
 	skip    int
 }
 
-// pairwise begins the description of a call that is a round. Its buffers are added as for other collective calls.
+// pairwise begins the description of a call that is implemented as a round. Its buffers are added in the same
+// way as for other collective calls.
 func (c *Comm) pairwise(name string, e element, check func(*call) error) (*collectiveCall, *round) {
 	k := c.callf(name)
 	if err := check(&k); err != nil {
@@ -64,7 +67,7 @@ func (o *round) add(kind mpe.OpKind, peer int, b []byte) {
 	}
 }
 
-// exchange adds a message to or from a rank of the world. Errors name it peer.
+// exchange adds a message to or from a rank of the world. Errors call that rank peer.
 func (o *round) exchange(kind mpe.OpKind, world, peer int, b []byte) {
 	x := o.x
 	if x.err != nil {
@@ -86,7 +89,8 @@ func (o *round) exchange(kind mpe.OpKind, world, peer int, b []byte) {
 	o.ops, o.wanted, o.peers = append(o.ops, device), append(o.wanted, wanted), append(o.peers, peer)
 }
 
-// begin sets the tag for the messages of the call. It must be called after all checks; it returns false if one failed.
+// begin sets the tag for the messages of the call. It must be called after all checks. It returns false if one
+// of them failed.
 func (o *round) begin() bool {
 	x := o.x
 	if x.err != nil {
@@ -123,14 +127,14 @@ func (o *round) start() (Request, error) {
 	return r, nil
 }
 
-// refused returns the error found while the call was described, after it has cancelled the messages in flight.
+// refused cancels the messages in flight, and returns the error that was found while the call was described.
 func (o *round) refused() error {
 	if o.x.err == nil {
 		return nil
 	}
 	for _, op := range o.ops {
 		op.Cancel()
-		_, _ = op.Await(context.Background()) // the error of the call is reported
+		_, _ = op.Await(context.Background()) // the error of the call is reported instead
 		op.Free()
 	}
 	return o.x.err
@@ -166,7 +170,8 @@ func (o *round) Test() (mpe.Status, bool, error) {
 	return mpe.Status{}, true, o.finish()
 }
 
-// end records the outcome of the next operation. The first failure cancels the rest.
+// end records the outcome of the next operation. After the first failure, the remaining operations are
+// cancelled.
 func (o *round) end(st *mpe.Status, err error) {
 	if o.err != nil {
 		return
@@ -182,7 +187,7 @@ func (o *round) end(st *mpe.Status, err error) {
 	}
 }
 
-// finish reduces the received blocks if the call asks for it.
+// finish reduces the received blocks if combine is set.
 func (o *round) finish() error {
 	if o.over || o.err != nil {
 		return o.err
@@ -227,7 +232,7 @@ func (o *round) Cancel() {
 	}
 }
 
-// Notify implements mpe.Op. It sends a value when any of the operations is done.
+// Notify implements mpe.Op. c receives a value when any of the operations is done.
 func (o *round) Notify(c chan<- struct{}) {
 	for _, op := range o.ops[o.outcome:] {
 		op.Notify(c)

@@ -6,9 +6,9 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
-// Scatter splits send of root into one block for each rank of c, in rank order, and stores it in recv of that rank.
-// send is ignored on other ranks. All recv slices have the same length. If root passes its own block of send as recv,
-// the block is not copied.
+// Scatter splits root's send into one block for each rank of c, in rank order, and stores each block in that
+// rank's recv. send is ignored on other ranks. All recv slices have the same length. If root passes its own
+// block of send as recv, the block is not copied.
 func Scatter[T Element](ctx context.Context, c *Comm, send, recv []T, root int, opts ...Option) error {
 	return c.Scatter(ctx, bufferOf(send), bufferOf(recv), root, opts...)
 }
@@ -18,20 +18,21 @@ func Iscatter[T Element](c *Comm, send, recv []T, root int, opts ...Option) (Req
 	return c.Iscatter(bufferOf(send), bufferOf(recv), root, opts...)
 }
 
-// Scatterv is Scatter for blocks that may differ in length: rank i receives counts[i] elements, which are in send at
-// displs[i]; if displs is nil, the blocks follow each other. send, counts and displs are used at root only.
+// Scatterv is Scatter for blocks that may differ in length. Rank i receives counts[i] elements, which are in
+// send at displs[i]. If displs is nil, the blocks follow each other. send, counts and displs are used only at
+// root.
 func Scatterv[T Element](ctx context.Context, c *Comm, send, recv []T, counts, displs []int, root int,
 	opts ...Option) error {
 	return c.Scatterv(ctx, blocksOf(send, counts, displs), bufferOf(recv), root, opts...)
 }
 
-// Iscatterv starts Scatterv and returns. The caller may reuse counts and displs at once.
+// Iscatterv starts Scatterv and returns. The caller may reuse counts and displs as soon as it returns.
 func Iscatterv[T Element](c *Comm, send, recv []T, counts, displs []int, root int, opts ...Option) (Request, error) {
 	return c.Iscatterv(blocksOf(send, counts, displs), bufferOf(recv), root, opts...)
 }
 
-// Scatter splits send of root into one block for each rank, in rank order, and stores it in recv of that rank. send is
-// ignored on other ranks. At root, recv may be InPlace; its own block then remains in send.
+// Scatter splits root's send into one block for each rank, in rank order, and stores each block in that rank's
+// recv. send is ignored on other ranks. At root, recv may be InPlace; root's own block then remains in send.
 func (c *Comm) Scatter(ctx context.Context, send, recv Buffer, root int, opts ...Option) error {
 	return c.scatterCall("Scatter", &send, &recv, root, opts).wait(ctx)
 }
@@ -124,7 +125,8 @@ func (x *collectiveCall) distributev(send *Blocks, recv *Buffer, root int) {
 	x.scattered(mine, all, l.Offsets[root])
 }
 
-// scattered sets the buffers of the root: its own block, and all blocks, in which its own block is at off.
+// scattered sets the buffers of the root: mine is its own block, and all holds all blocks, with its own block
+// at offset off.
 func (x *collectiveCall) scattered(mine, all []byte, off int) {
 	x.dev.Send, x.dev.Recv = all, mine
 	if x.inPlace(mine, all, off, [2]string{"recv", "send"}) {

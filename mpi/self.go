@@ -1,6 +1,6 @@
 package mpi
 
-// selfNumber is the number of each rank's Self. New numbers other communicators from the next one on.
+// selfNumber is the number of each rank's Self. New gives the numbers after it to other communicators.
 const selfNumber = numberStep
 
 // Self returns the communicator that consists of the calling rank alone (MPI_COMM_SELF, section 7.3.1). All

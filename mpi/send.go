@@ -6,8 +6,9 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// Send sends buf to rank dest of c. It returns when buf may be used again, before or after a receive has matched. If
-// ctx is done first, the send is cancelled if possible, and the caller owns buf again in any case.
+// Send sends buf to rank dest of c. It returns when buf may be used again, which may be before or after a
+// receive has matched. If ctx is done first, the send is cancelled if possible; in any case, the caller owns
+// buf again.
 func Send[T Number](ctx context.Context, c *Comm, buf []T, dest, tag int) error {
 	return c.Send(ctx, numbersOf(buf), dest, tag)
 }
@@ -17,14 +18,14 @@ func Ssend[T Number](ctx context.Context, c *Comm, buf []T, dest, tag int) error
 	return c.Ssend(ctx, numbersOf(buf), dest, tag)
 }
 
-// Rsend is like Send, for a caller that knows that the matching receive has been posted (ready mode). Otherwise the
-// standard leaves the result undefined; this package sends the message as Send does.
+// Rsend is like Send, for a caller that knows that the matching receive has been posted (ready mode). If it has
+// not been posted, the standard leaves the result undefined; this package sends the message as Send does.
 func Rsend[T Number](ctx context.Context, c *Comm, buf []T, dest, tag int) error {
 	return c.Rsend(ctx, numbersOf(buf), dest, tag)
 }
 
-// Bsend copies buf into the buffer provided by AttachBuffer, and returns at once (buffered mode). The error is
-// ErrBuffer if the message does not fit.
+// Bsend copies buf into the buffer provided by AttachBuffer, and returns immediately (buffered mode). The error
+// is ErrBuffer if the message does not fit.
 func Bsend[T Number](c *Comm, buf []T, dest, tag int) error {
 	return c.Bsend(numbersOf(buf), dest, tag)
 }
@@ -121,7 +122,7 @@ func (k *call) nullRequest() (Request, error) {
 	return k.request(nil, true), nil
 }
 
-// null returns the status of a call without a message.
+// null returns the status of a call that has no message.
 func (k *call) null() Status {
 	if k.sends() {
 		return emptyStatus

@@ -6,22 +6,22 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// Sendrecv sends sendbuf to rank dest and receives from rank source into recvbuf, concurrently. It returns when both
-// are done, so rings and exchanges of edges do not deadlock. The buffers must not overlap. The ranks may be the same,
-// or ProcNull.
+// Sendrecv sends sendbuf to rank dest and, concurrently, receives from rank source into recvbuf. It returns
+// when both are done, so that rings and exchanges between neighbours do not deadlock. The buffers must not
+// overlap. dest and source may be the same rank, or ProcNull.
 func Sendrecv[S, R Number](ctx context.Context, c *Comm, sendbuf []S, dest, sendtag int, recvbuf []R, source,
 	recvtag int) (Status, error) {
 	return c.Sendrecv(ctx, numbersOf(sendbuf), dest, sendtag, numbersOf(recvbuf), source, recvtag)
 }
 
-// SendrecvReplace sends the contents of buf and receives into it. It sends a copy.
+// SendrecvReplace sends a copy of buf, and receives into buf.
 func SendrecvReplace[T Number](ctx context.Context, c *Comm, buf []T, dest, sendtag, source, recvtag int) (Status,
 	error) {
 	return c.SendrecvReplace(ctx, numbersOf(buf), dest, sendtag, source, recvtag)
 }
 
 func sendrecvReplace(ctx context.Context, out, in *call, to *Status) error {
-	if out.peer == ProcNull || out.comm == nil || out.scattered != nil { // a scattered message is a copy already
+	if out.peer == ProcNull || out.comm == nil || out.scattered != nil { // a scattered message is already a copy
 		return sendrecv(ctx, out, in, to)
 	}
 	copies := &out.comm.p.copies
@@ -66,7 +66,7 @@ func sendrecv(ctx context.Context, out, in *call, to *Status) error {
 	send, err := p.dev.Start(o)
 	if err != nil {
 		recv.Cancel()
-		// The receive is cancelled or, if it is too late for that, done: report the send's error.
+		// The receive has been cancelled or, if it was too late for that, it is done. Report the send's error.
 		_, _ = recv.Await(ctx)
 		recv.Free()
 		return out.fail(err)

@@ -13,30 +13,31 @@ const (
 	AnySource = -1
 	// AnyTag as the tag of a receive or probe matches every tag.
 	AnyTag = -1
-	// ProcNull as a source or destination makes a call a no-op that succeeds at once. It stands for the neighbours
-	// beyond an edge.
+	// ProcNull as a source or destination makes a call a no-op that succeeds immediately. It represents the
+	// neighbours beyond an edge.
 	ProcNull = -2
-	// Undefined is a rank, count, index or colour that does not exist.
+	// Undefined stands for a rank, count, index or colour that does not exist.
 	Undefined = -32766
 	// TagUB is the largest tag.
 	TagUB = math.MaxInt32
 )
 
-// Status describes a received or probed message. Calls without a message to describe, because they sent one or had
-// nothing to wait for, return the empty status: source AnySource, tag AnyTag, no bytes.
+// Status describes a received or probed message. Calls that have no message to describe, because they sent one
+// or had nothing to wait for, return the empty status: source AnySource, tag AnyTag, no bytes.
 type Status struct {
 	// Source is the sender's rank in the communicator, or ProcNull.
 	Source int
-	// Tag is the sender's tag. If the peer's wire carries no tags, it is the tag that the receive asked for, or 0 if
-	// that was AnyTag.
+	// Tag is the sender's tag. If the peer's wire does not support tags, it is the tag that the receive asked
+	// for, or 0 if that was AnyTag.
 	Tag int
-	// Bytes is the number of bytes in the buffer; for a probe, the number that a receive would put there. It is
-	// Undefined if a probe cannot know it: SEND_REQUEST of deployed nodes does not carry the length.
+	// Bytes is the number of bytes in the buffer. For a probe, it is the number of bytes that a receive would
+	// put there. It is Undefined if a probe cannot know the length, because the SEND_REQUEST of a deployed node
+	// does not contain it.
 	Bytes int64
-	// Cancelled reports whether Cancel has cancelled the operation.
+	// Cancelled reports whether the operation was cancelled by Cancel.
 	Cancelled bool
-	// Err is the error of this request. Only Waitall, Waitsome, Testall and Testsome set it, because they return one
-	// error for all requests.
+	// Err is the error of this request. Only Waitall, Waitsome, Testall and Testsome set it, because these
+	// return one error for all requests.
 	Err error
 }
 

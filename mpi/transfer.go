@@ -20,29 +20,30 @@ func (c *Comm) Ssend(ctx context.Context, b Buffer, dest, tag int) error {
 	return k.sendTyped(ctx, &b)
 }
 
-// Rsend is like Send, to a rank whose receive is already posted (ready mode).
+// Rsend is like Send, for a caller that knows that the matching receive has been posted (ready mode).
 func (c *Comm) Rsend(ctx context.Context, b Buffer, dest, tag int) error {
 	var k call
 	k.set(c, "Rsend", mpe.OpSend, dest, tag)
 	return k.sendTyped(ctx, &b)
 }
 
-// Bsend sends a copy, which occupies part of the buffer attached by AttachBuffer (buffered mode).
+// Bsend sends a copy of the buffer (buffered mode). The copy occupies space in the buffer attached by
+// AttachBuffer.
 func (c *Comm) Bsend(b Buffer, dest, tag int) error {
 	var k call
 	k.set(c, "Bsend", mpe.OpSend, dest, tag)
 	return k.bsendTyped(&b)
 }
 
-// Recv receives a message into a buffer, as the function Recv does into a slice. The gaps between elements are not
+// Recv receives a message into a buffer, as the function Recv does into a slice. Gaps between elements are not
 // written. Elements and CountOf return the number of elements received.
 func (c *Comm) Recv(ctx context.Context, b Buffer, source, tag int) (st Status, err error) {
 	err = c.RecvStatus(ctx, b, source, tag, &st)
 	return st, err
 }
 
-// RecvStatus is Recv that writes the status to the variable that to points to. It saves callers the copy, which takes
-// some nanoseconds.
+// RecvStatus is like Recv, but writes the status to the variable that to points to. This saves the caller a
+// copy, which takes some nanoseconds.
 func (c *Comm) RecvStatus(ctx context.Context, b Buffer, source, tag int, to *Status) error {
 	var k call
 	k.set(c, "Recv", mpe.OpRecv, source, tag)
@@ -86,15 +87,15 @@ func (c *Comm) Ibsend(b Buffer, dest, tag int) (Request, error) {
 	return k.completed(), nil
 }
 
-// Irecv starts Recv and returns. The buffer must not be accessed until the request has been waited for; only then are
-// the elements in it.
+// Irecv starts Recv and returns. The buffer must not be accessed until the request has been waited for. Only
+// then does it contain the elements.
 func (c *Comm) Irecv(b Buffer, source, tag int) (Request, error) {
 	var k call
 	k.set(c, "Irecv", mpe.OpRecv, source, tag)
 	return k.startTyped(&b)
 }
 
-// SendInit makes a persistent request for Send, to be started by Start.
+// SendInit makes a persistent request for Send, which Start starts.
 func (c *Comm) SendInit(b Buffer, dest, tag int) (Request, error) {
 	var k call
 	k.set(c, "SendInit", mpe.OpSend, dest, tag)
@@ -160,7 +161,7 @@ func (k *call) bsendTyped(b *Buffer) error {
 		return err
 	}
 	err := k.bsend()
-	k.giveBack() // bsend has copied the message
+	k.giveBack() // bsend has already copied the message
 	return err
 }
 

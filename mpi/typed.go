@@ -13,13 +13,13 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// TypeOf returns the datatype of T, from which package datatype derives others. A named type, such as time.Duration,
-// has the datatype of its underlying type, here int64.
+// TypeOf returns the datatype of T. Package datatype can derive other datatypes from it. A named type, such as
+// time.Duration, has the datatype of its underlying type, in this case int64.
 func TypeOf[T Element]() *datatype.Type { return predefined(reflect.TypeFor[T]()) }
 
-// StructType returns the datatype of T, which must have a fixed layout in Go's memory: a struct or an array of numbers
-// that are message elements, or of such structs and arrays. The bytes between fields, and fields named _, are not part
-// of a message. For any other T, the error matches datatype.ErrArgument.
+// StructType returns the datatype of T, which must have a fixed layout in memory: a struct or an array that
+// contains only numbers that can be message elements, or other such structs and arrays. Bytes between fields,
+// and fields named _, are not part of a message. For any other T, the error matches datatype.ErrArgument.
 func StructType[T any]() (*datatype.Type, error) { return fixedType(reflect.TypeFor[T]()) }
 
 func fixedType(t reflect.Type) (*datatype.Type, error) {
@@ -61,7 +61,7 @@ func structType(t reflect.Type) (*datatype.Type, error) {
 	return datatype.Resized(all, 0, int64(t.Size()))
 }
 
-// fixed caches, by type, whether fixedType accepts it.
+// fixed caches, for each type, whether fixedType accepts it.
 var fixed sync.Map
 
 // isFixed reports whether every bit pattern is a valid T.
@@ -78,16 +78,17 @@ func isFixed[T any]() bool {
 	return known.(bool)
 }
 
-// Buffer is the memory of a message: a number of elements of a datatype. The methods of Comm transfer buffers, as the
-// functions of this package transfer slices. Elements that are not contiguous are copied.
+// Buffer describes the memory of a message: a number of elements of a datatype. The methods of Comm transfer
+// buffers, as the functions of this package transfer slices. Elements that are not contiguous are copied.
 //
-// It has four words: the compiler passes at most four in registers, and each copy in memory takes some nanoseconds.
+// A Buffer has four words, because the compiler passes at most four in registers, and each copy in memory takes
+// some nanoseconds.
 type Buffer struct {
 	// at is the address of displacement 0 of the first element.
 	at    unsafe.Pointer
 	count int64
 	of    *datatype.Type
-	// length is the number of bytes from at on, or one of the constants below.
+	// length is the number of bytes that begin at at, or one of the constants below.
 	length int64
 }
 
@@ -96,14 +97,16 @@ const (
 	inPlaceLength = -2 // of InPlace
 )
 
-// InPlace in place of a buffer means that the rank's contribution to a collective call is already where its result goes
-// (MPI_IN_PLACE). It is the send buffer of all calls but Scatter, where the root passes it as the receive buffer.
+// InPlace, passed in place of a buffer, means that the rank's contribution to a collective call is already
+// where its result goes (MPI_IN_PLACE). It replaces the send buffer of all calls except Scatter, where root
+// passes it as the receive buffer.
 var InPlace = Buffer{length: inPlaceLength}
 
 func (b *Buffer) inPlace() bool { return b.length == inPlaceLength }
 
-// Typed returns a buffer of count elements of a datatype in a slice. Displacement 0 is the beginning of the slice;
-// elements outside of the slice are ErrBuffer. A T without a fixed layout (StructType) is ErrType.
+// Typed returns a buffer of count elements of a datatype in a slice. Displacement 0 is the beginning of the
+// slice. Calls return ErrBuffer if elements are outside the slice, and ErrType if T has no fixed layout (see
+// StructType).
 func Typed[T any](buf []T, count int, t *datatype.Type) Buffer {
 	if !isFixed[T]() {
 		t = nil
@@ -130,8 +133,8 @@ func CountOf(s Status, t *datatype.Type) int {
 	return Undefined
 }
 
-// Elements returns the number of basic elements in a message, or Undefined if it ends within one or its length is
-// unknown (MPI_Get_elements).
+// Elements returns the number of basic elements in a message. It returns Undefined if the message ends in the
+// middle of an element, or if its length is unknown (MPI_Get_elements).
 func Elements(s Status, t *datatype.Type) int {
 	if s.Bytes < 0 {
 		return Undefined
@@ -143,7 +146,8 @@ func Elements(s Status, t *datatype.Type) int {
 	return int(n)
 }
 
-// dense is the fast path of whole. It returns nil for an empty buffer, a datatype with gaps, and any error.
+// dense is the fast path of whole. It returns nil if the buffer is empty, if the datatype has gaps, or if there
+// is any error.
 func (b *Buffer) dense() []byte {
 	if b.of == nil || !b.of.Dense() || b.count <= 0 || b.at == nil {
 		return nil
@@ -192,7 +196,7 @@ func (b *Buffer) bytes(offset, n int64) []byte {
 	return unsafe.Slice((*byte)(unsafe.Add(b.at, offset)), n)
 }
 
-// scattered is a message whose elements are not contiguous, with a packed copy.
+// scattered is a message whose elements are not contiguous. It has a packed copy of them.
 type scattered struct {
 	Buffer
 	packed []byte
@@ -201,7 +205,7 @@ type scattered struct {
 // pack copies the elements into the packed copy.
 func (s *scattered) pack() { s.of.Pack(s.packed, s.at, s.count, 0) }
 
-// typed describes the buffer as the message of the call.
+// typed sets the call's message to the buffer.
 func (k *call) typed(b *Buffer) error {
 	if k.bytes = b.dense(); k.bytes != nil {
 		k.datatype, k.any = onWire(b.of)
@@ -231,7 +235,7 @@ func (k *call) typed(b *Buffer) error {
 	return nil
 }
 
-// grown returns n bytes of memory, and reuses memory if that is large enough.
+// grown returns n bytes. It reuses memory if that is large enough.
 func grown(memory []byte, n int) []byte {
 	if cap(memory) < n {
 		return make([]byte, n)
@@ -239,7 +243,7 @@ func grown(memory []byte, n int) []byte {
 	return memory[:n]
 }
 
-// onWire returns the wire's datatype for t, and whether a receive accepts any datatype.
+// onWire returns the datatype that represents t on the wire, and whether a receive accepts any datatype.
 func onWire(t *datatype.Type) (d protocol.Datatype, any bool) {
 	switch t.Element() {
 	case op.Float32:
@@ -257,7 +261,7 @@ func (k *call) scatter(n int64) {
 	}
 }
 
-// giveBack recycles the packed copy. The device must not use it any more.
+// giveBack recycles the packed copy. The device must no longer be using it.
 func (k *call) giveBack() {
 	if k.scattered != nil {
 		k.giveBackCopy()

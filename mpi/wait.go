@@ -5,13 +5,13 @@ import (
 	"sync"
 )
 
-// Waitall waits until all requests are done, and stores their statuses in statuses unless that is nil. If any failed,
-// the error is ErrInStatus, and errors.Is and errors.As search the errors of the requests. If ctx is done first, all
-// pending requests are cancelled.
+// Waitall waits until all requests are done, and stores their statuses in statuses unless that is nil. If any
+// request failed, the error is ErrInStatus, and errors.Is and errors.As search the errors of all requests. If
+// ctx is done first, all pending requests are cancelled.
 //
-// In a cluster with FPGAs or upstream's programs, Waitall stops waiting once a request has failed because its peer
-// cannot continue, as other requests may depend on it. The error of each pending request is ErrPending, and it remains
-// active.
+// In a cluster with FPGAs or upstream's programs, Waitall stops waiting once a request has failed because its
+// peer cannot continue, since other requests may depend on that peer. The error of each pending request is then
+// ErrPending, and the request remains active.
 func Waitall(ctx context.Context, requests []Request, statuses []Status) error {
 	const op = "Waitall"
 	if err := checkRoom(op, requests, statuses); err != nil {
@@ -33,7 +33,8 @@ func Waitall(ctx context.Context, requests []Request, statuses []Status) error {
 	return failed.result(op)
 }
 
-// Testall is like Waitall if all requests are done. Otherwise it returns false and does not change them.
+// Testall does the same as Waitall if all requests are done. Otherwise it returns false, and leaves the
+// requests unchanged.
 func Testall(requests []Request, statuses []Status) (bool, error) {
 	const op = "Testall"
 	if err := checkRoom(op, requests, statuses); err != nil {
@@ -52,19 +53,20 @@ func Testall(requests []Request, statuses []Status) (bool, error) {
 	return true, failed.result(op)
 }
 
-// Waitany waits until one of the requests is done, and returns its index, status and error. If no request is active,
-// the index is Undefined. If ctx is done first, all requests are cancelled, as by Wait: this call returns the error of
-// one, and later calls return the errors of the others.
+// Waitany waits until one of the requests is done, and returns its index, status and error. If no request is
+// active, the index is Undefined. If ctx is done first, all requests are cancelled, as by Wait; this call
+// returns the error of one of them, and later calls return the errors of the others.
 func Waitany(ctx context.Context, requests []Request) (int, Status, error) {
 	i := awaitAny(ctx, requests)
 	if i == Undefined {
 		return i, emptyStatus, nil
 	}
-	st, err := requests[i].Wait(ctx) // at once
+	st, err := requests[i].Wait(ctx) // returns immediately
 	return i, st, err
 }
 
-// Testany is like Waitany if one of the requests is done or none is active; otherwise it returns false.
+// Testany does the same as Waitany if one of the requests is done or none is active. Otherwise it returns
+// false.
 func Testany(requests []Request) (int, Status, bool, error) {
 	i, active := firstEnded(requests)
 	if i == Undefined {
@@ -74,10 +76,10 @@ func Testany(requests []Request) (int, Status, bool, error) {
 	return i, st, done, err
 }
 
-// Waitsome waits until at least one of the requests is done, and returns the indices of all that are; statuses[k] is
-// the status of the k-th of them, unless statuses is nil. The result reuses the memory of indices if its capacity
-// suffices; indices may be nil. If no request is active, the result is empty. If any failed, the error is ErrInStatus.
-// If ctx is done first, all requests are cancelled.
+// Waitsome waits until at least one of the requests is done, and returns the indices of all requests that are.
+// Unless statuses is nil, statuses[k] is set to the status of the k-th of them. The result reuses the memory of
+// indices if its capacity suffices; indices may be nil. If no request is active, the result is empty. If any
+// request failed, the error is ErrInStatus. If ctx is done first, all requests are cancelled.
 func Waitsome(ctx context.Context, requests []Request, indices []int, statuses []Status) ([]int, error) {
 	const op = "Waitsome"
 	if err := checkRoom(op, requests, statuses); err != nil {
@@ -103,7 +105,8 @@ func checkRoom(op string, requests []Request, statuses []Status) error {
 	return nil
 }
 
-// firstEnded returns the index of the first request that is done, or Undefined and the number of active requests.
+// firstEnded returns the index of the first request that is done. If none is done, it returns Undefined and the
+// number of active requests.
 func firstEnded(requests []Request) (index, pending int) {
 	for i, r := range requests {
 		switch r.state() {
@@ -116,8 +119,8 @@ func firstEnded(requests []Request) (index, pending int) {
 	return Undefined, pending
 }
 
-// wakers is a pool of channels for goroutines that wait for one of several requests. A channel may contain a value of
-// an earlier wait: a goroutine checks again after each value.
+// wakers is a pool of channels for goroutines that wait for one of several requests. A channel may still
+// contain a value from an earlier wait, so a goroutine checks the requests after each value.
 var wakers = sync.Pool{New: func() any { return make(chan struct{}, 1) }}
 
 // awaitAny implements Foreign.Await.
@@ -143,9 +146,9 @@ func awaitAny(ctx context.Context, requests []Request) int {
 	return i
 }
 
-// notifyAll registers n, which receives a value when one of the requests completes; nil unregisters it. It returns the
-// process of an active request, or nil. If another goroutine waits for a request, taken is its index and n is not
-// registered; otherwise taken is Undefined.
+// notifyAll registers n, which will receive a value when one of the requests completes. If n is nil, notifyAll
+// unregisters it. It returns the process of an active request, or nil. If another goroutine waits for one of
+// the requests, taken is the index of that request and n is not registered; otherwise taken is Undefined.
 func notifyAll(requests []Request, n chan<- struct{}) (p *process, taken int) {
 	for i, r := range requests {
 		q, busy := r.notify(n)
@@ -160,7 +163,7 @@ func notifyAll(requests []Request, n chan<- struct{}) (p *process, taken int) {
 	return p, Undefined
 }
 
-// cancelAll cancels all requests because ctx is done. Their outcomes can still be taken.
+// cancelAll cancels all requests because ctx is done. Their outcomes can still be returned.
 func cancelAll(ctx context.Context, requests []Request) {
 	for _, r := range requests {
 		r.abort(ctx)
@@ -176,7 +179,8 @@ func (e *requestsError) take(index int, st Status, err error, statuses []Status,
 	}
 }
 
-// takeEnded returns the outcomes of all completed requests, and of requests[also] unless also is Undefined.
+// takeEnded returns the outcomes of all completed requests. Unless also is Undefined, it also returns the
+// outcome of requests[also].
 func takeEnded(op string, requests []Request, also int, indices []int, statuses []Status) ([]int, error) {
 	failed := requestsError{total: len(requests)}
 	for i, r := range requests {

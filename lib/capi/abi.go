@@ -26,16 +26,16 @@ const (
 var kindNames = [kinds]string{"communicator", "group", "datatype", "operation", "request", "error handler", "info",
 	"key", "message", "session"}
 
-// abi describes the handles, statuses and constants of the callers of a library.
+// abi describes the handles, statuses and constants that the callers of a library use.
 type abi struct {
 	constants map[string]int64
-	// handleLen is the length of a handle in bytes. Keyvals are ints in all ABIs.
+	// handleLen is the length of a handle in bytes. In all ABIs, keyvals are ints.
 	handleLen int
-	// base is the handle of the first object that a program makes. Later ones follow.
+	// base is the handle of the first object that a program makes. Later objects have the handles that follow.
 	base [kinds]uint64
-	// null is the null handle of each kind.
+	// null holds the null handle of each kind.
 	null [kinds]uint64
-	// status is the layout of MPI_Status.
+	// status describes the layout of MPI_Status.
 	status statusLayout
 
 	anySource, procNull, root, anyTag, undefined int
@@ -46,12 +46,12 @@ type abi struct {
 // statusLayout holds the size and field offsets of a status.
 type statusLayout struct {
 	size, source, tag, err uintptr
-	// low and high are the offsets of the number of bytes, which is split into two words: high holds the bits from 32
-	// on, shifted left by one, and its bit 0 is set for a cancelled request.
+	// low and high are the offsets of the number of bytes, which is split into two words. high holds the bits
+	// from 32 on, shifted left by one; its bit 0 is set if the request was cancelled.
 	low, high uintptr
 }
 
-// ABI identifies an ABI, by the number that its shims pass.
+// ABI identifies an ABI. The shims of the ABI pass this number.
 type ABI int
 
 // The ABIs.
@@ -77,7 +77,7 @@ func constants(table string) map[string]int64 {
 		if typ == "handle" {
 			ints[name] = value == "int"
 		} else if v, err := strconv.ParseInt(value, 0, 64); err == nil {
-			// The rest are comments, functions, and C integer types.
+			// All other lines are comments, functions, and C integer types.
 			if ints[typ] {
 				v = int64(int32(v))
 			}
@@ -94,7 +94,7 @@ func newABI(which ABI) *abi {
 	switch which {
 	case MPICH:
 		a.constants, a.handleLen = constants(mpichTable), 4
-		// The kind is in bits 26 to 29. Bits 30 and 31 denote dynamically allocated objects. The first sixteen
+		// Bits 26 to 29 contain the kind. Bits 30 and 31 mark dynamically allocated objects. The first sixteen
 		// datatypes are the standard's pairs.
 		for k, bits := range [kinds]uint64{1, 2, 3, 6, 11, 5, 7, 9, 11, 14} {
 			a.base[k] = 2<<30 | bits<<26
@@ -105,7 +105,7 @@ func newABI(which ABI) *abi {
 	default:
 		a.constants, a.handleLen = constants(standardTable), 8
 		for k := range a.base {
-			a.base[k] = 1 << 12 // constants are below
+			a.base[k] = 1 << 12 // constants are lower
 		}
 		a.status = statusLayout{size: 32, source: 0, tag: 4, err: 8, low: 12, high: 16}
 	}
@@ -120,7 +120,7 @@ func newABI(which ABI) *abi {
 	return a
 }
 
-// handle returns a handle from an argument, in which an ABI with int handles sign-extends them.
+// handle returns the handle in an argument. If the ABI has int handles, they arrive sign-extended.
 func (a *abi) handle(k kind, v int64) uint64 {
 	if a.handleLen == 4 || k == kindKeyval {
 		return uint64(uint32(v))

@@ -14,27 +14,30 @@ type args struct {
 	l    *Library
 	list *[maxArgs]uint64
 	*numbered
-	// wide is set if counts in memory have 64 bits, as in calls whose names end in _c.
+	// wide is set if counts in memory have 64 bits, as they do in calls whose names end in _c.
 	wide bool
-	// comm is the communicator whose error handler handles errors of the call, or nil.
+	// comm is the communicator whose error handler handles errors of the call. It may be nil.
 	comm *comm
-	// handler handles errors of a call without a communicator, if not nil; handlerOf is the handle of its object.
+	// handler, if not nil, handles errors of a call without a communicator. handlerOf is the handle of the
+	// object that handler belongs to.
 	handler   *errhandler
 	handlerOf uint64
-	// inherited is the send buffer of the session whose group or communicator is an argument, or nil.
+	// inherited is the send buffer of a session, if an argument is a group or communicator from that session,
+	// or nil.
 	inherited *mpi.SendBuffer
-	// quiet is set if only the caller gets the error, and no handler is called.
+	// quiet is set if the error is only returned to the caller, and no handler is called.
 	quiet bool
-	// operands are the operands of a collective call, allocated separately because other calls do not need them.
+	// operands holds the operands of a collective call. It is allocated separately because other calls do not
+	// need it.
 	operands *operands
 }
 
-// maxArgs exceeds the maximum number of arguments of a call of the standard.
+// maxArgs is more than the number of arguments of any call of the standard.
 const maxArgs = 16
 
 func (a *args) int(i int) int { return int(int32(a.list[i])) }
 
-// count returns a number of elements, a displacement or an address, which always has 64 bits.
+// count returns a number of elements, a displacement or an address. It always has 64 bits.
 func (a *args) count(i int) int64 { return int64(a.list[i]) }
 
 func (a *args) pointer(i int) unsafe.Pointer {
@@ -74,7 +77,7 @@ func (a *args) setFlag(i int, v bool) {
 	a.setInt(i, n)
 }
 
-// setCount writes a count, or MPI_UNDEFINED if it does not fit.
+// setCount writes a count, or MPI_UNDEFINED if the count does not fit.
 func (a *args) setCount(i int, v int64) {
 	if v == mpi.Undefined {
 		v = int64(a.l.abi.undefined)
@@ -89,7 +92,7 @@ func (a *args) setCount(i int, v int64) {
 	a.setInt(i, int(v))
 }
 
-// setWord writes 64 bits.
+// setWord writes a 64-bit value.
 func (a *args) setWord(i int, v int64) { *(*int64)(a.where(i)) = v }
 
 func (a *args) setPointer(i int, v unsafe.Pointer) { *(*unsafe.Pointer)(a.where(i)) = v }
@@ -118,7 +121,8 @@ func (a *args) handleIn(i int) uint64 { return a.l.handleAt(a.where(i), 0) }
 
 func (a *args) setHandle(i int, v uint64) { a.l.setHandleAt(a.where(i), 0, v) }
 
-// communicator returns a communicator argument. From then on, its error handler handles errors of the call.
+// communicator returns a communicator argument. From then on, errors of the call are handled by that
+// communicator's error handler.
 func (a *args) communicator(i int) *comm {
 	h := a.handle(i, kindComm)
 	if c := a.l.comms.get(h); c != nil {
@@ -174,7 +178,7 @@ func (a *abi) peer(r int) int {
 	}
 }
 
-// rootOf returns the root of a collective call, which may be MPI_ROOT or, on an intercommunicator, MPI_PROC_NULL.
+// rootOf returns the root of a collective call. On an intercommunicator, it may be MPI_ROOT or MPI_PROC_NULL.
 func (a *args) rootOf(i int) int {
 	if a.int(i) == a.l.abi.root {
 		return mpi.Root
@@ -182,7 +186,7 @@ func (a *args) rootOf(i int) int {
 	return a.peer(i)
 }
 
-// tag returns a tag, or MPI_ANY_TAG, which package mpi rejects for sends.
+// tag returns a tag or MPI_ANY_TAG. Package mpi rejects MPI_ANY_TAG for sends.
 func (a *args) tag(i int) int { return a.l.abi.tag(a.int(i)) }
 
 func (a *abi) tag(t int) int {
@@ -207,7 +211,7 @@ func (a *args) size(i int) int64 {
 	return n
 }
 
-// counted returns the count and datatype of a message, which are consecutive arguments.
+// counted returns the count and the datatype of a message, which are in consecutive arguments.
 func (a *args) counted(i int) (int64, *datatype.Type) {
 	t := a.l.messageType(a.count(i), a.handle(i+1, kindDatatype))
 	return a.size(i), t
@@ -222,7 +226,7 @@ func (l *Library) messageType(n int64, h uint64) *datatype.Type {
 	return l.committed(h).Type
 }
 
-// buffer returns a buffer whose address, count and datatype are consecutive arguments.
+// buffer returns a buffer whose address, count and datatype are in consecutive arguments.
 func (a *args) buffer(i int) mpi.Buffer {
 	n, t := a.counted(i + 1)
 	return a.memory(i, n, t)
@@ -236,7 +240,7 @@ func (a *args) memory(i int, n int64, t *datatype.Type) mpi.Buffer {
 	return mpi.Foreign.Memory(a.pointer(i), n, t)
 }
 
-// buffers returns a buffer that holds the given one times times, consecutively.
+// buffers returns a buffer that has the elements of the given one times times in a row.
 func (a *args) buffers(i int, times int64) mpi.Buffer {
 	n, t := a.counted(i + 1)
 	return a.times(i, n, t, times)
@@ -253,10 +257,10 @@ func (a *args) times(i int, n int64, t *datatype.Type, times int64) mpi.Buffer {
 // integers reads n counts or displacements from an array.
 func (a *args) integers(i, n int) []int { return a.array(i, n, a.wide) }
 
-// ints reads n ints, even in a call with wide counts.
+// ints reads n ints. They are ints even in a call with wide counts.
 func (a *args) ints(i, n int) []int { return a.array(i, n, false) }
 
-// addresses reads n displacements of 64 bits.
+// addresses reads n 64-bit displacements.
 func (a *args) addresses(i, n int) []int { return a.array(i, n, true) }
 
 func (a *args) array(i, n int, wide bool) []int {
@@ -336,19 +340,19 @@ func (a *args) setText(i int, s string, room int) int {
 	return n
 }
 
-// status writes a status, unless it is to be ignored.
+// status writes a status, unless the program passed a value that means the status is ignored.
 func (a *args) status(i int, s *mpi.Status) { a.l.status(a.pointer(i), s) }
 
 func (l *Library) status(p unsafe.Pointer, s *mpi.Status) {
 	if p != nil && uintptr(p) != l.abi.statusIgnore {
 		l.setStatus(p, s)
-		if s.Source == mpi.AnySource { // an empty status has MPI_SUCCESS; otherwise the error field is not changed
+		if s.Source == mpi.AnySource { // an empty status has MPI_SUCCESS; otherwise the error field remains unchanged
 			l.setError(p, 0)
 		}
 	}
 }
 
-// statuses returns the address of an array of statuses, or nil if they are to be ignored.
+// statuses returns the address of an array of statuses, or nil if the program ignores them.
 func (a *args) statuses(i int) unsafe.Pointer {
 	p := a.pointer(i)
 	if uintptr(p) == a.l.abi.statusesIgnore {
@@ -394,7 +398,7 @@ func (l *Library) setBytes(p unsafe.Pointer, n int64, cancelled bool) {
 	*(*uint32)(unsafe.Add(p, layout.high)) = high
 }
 
-// statusAt reads the parts of a status that only this library writes.
+// statusAt reads from a status the fields that only this library writes.
 func (l *Library) statusAt(p unsafe.Pointer) mpi.Status {
 	layout := &l.abi.status
 	high := *(*uint32)(unsafe.Add(p, layout.high))

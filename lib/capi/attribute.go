@@ -26,7 +26,8 @@ type keyval struct {
 	of kind
 }
 
-// keyvals holds all keys made by the program. A freed key can still be used to read or delete attributes.
+// keyvals holds all keys made by the program. After a key is freed, it can still be used to read or delete
+// attributes.
 type keyvals struct {
 	mu   sync.Mutex
 	list []keyval
@@ -51,11 +52,11 @@ var _ = add(map[string]implementation{
 	"Attr_delete":   func(a *args) { a.deleteAttr(a.commObject) },
 })
 
-// keepValue is the standard ABI's constant for a copy function that keeps the value.
+// keepValue is a constant of the standard ABI. It is passed in place of a copy function, and keeps the value.
 const keepValue = 1
 
-// newKeyval implements MPI_Comm_create_keyval(copy_fn, delete_fn, keyval, extra_state) and its counterpart for
-// datatypes.
+// newKeyval implements MPI_Comm_create_keyval(copy_fn, delete_fn, keyval, extra_state) and the corresponding
+// call for datatypes.
 func (a *args) newKeyval(of kind) {
 	back, extra, copyFunction, deleteFunction := a.l.back, a.pointer(3), a.pointer(0), a.pointer(1)
 	k := &a.l.keyvals
@@ -83,7 +84,7 @@ func (a *args) newKeyval(of kind) {
 	a.setInt(2, number)
 }
 
-// codeError returns the error for the return code of a user callback.
+// codeError returns the error that represents a user callback's return code.
 func codeError(code int) error {
 	if code == 0 {
 		return nil
@@ -109,14 +110,14 @@ func (a *args) keyval(number int, of kind) *caching.Key[object] {
 func (a *args) freeKeyval() {
 	p := a.where(0)
 	k := a.keyval(int(*(*int32)(p)), kindKeyval)
-	_ = k.Free() // a second Free has no effect
+	_ = k.Free() // freeing a key twice has no effect
 	a.setInt(0, int(a.l.abi.constants["KEYVAL_INVALID"]))
 }
 
 func (a *args) commObject() (object, kind) { return a.communicator(0), kindComm }
 func (a *args) typeObject() (object, kind) { return a.datatype(0), kindDatatype }
 
-// keyed decodes an object and a key, which must not be one of the library's.
+// keyed decodes an object and a key. The key must not belong to the library.
 func (a *args) keyed(of func() (object, kind)) (object, *caching.Key[object]) {
 	o, which := of()
 	if a.fixedValue(a.int(1)) != nil {
@@ -125,7 +126,8 @@ func (a *args) keyed(of func() (object, kind)) (object, *caching.Key[object]) {
 	return o, a.keyval(a.int(1), which)
 }
 
-// attributeError returns the error of a change of attributes: an invalid key, or the error of a user callback.
+// attributeError returns the error for a failed change of attributes: an invalid key, or the error of a user
+// callback.
 func attributeError(err error) error {
 	if errors.Is(err, caching.ErrKey) {
 		return errorf(mpi.ErrKeyval, "%v", err)
@@ -152,7 +154,8 @@ func (a *args) deleteAttr(of func() (object, kind)) {
 	check(attributeError(o.attributesOf().Delete(o, k)))
 }
 
-// fixed maps keys to the values of attributes that each communicator has. A program gets pointers to the values.
+// fixed holds the values of the attributes that every communicator has, indexed by key. A program gets pointers
+// to the values.
 type fixed map[int]*int32
 
 func (l *Library) nameFixed() {
@@ -166,7 +169,8 @@ func (l *Library) nameFixed() {
 	}
 }
 
-// fixedValue returns the value of such an attribute, or nil for any other key.
+// fixedValue returns the value of an attribute that every communicator has, or nil if key is not the key of
+// one.
 func (a *args) fixedValue(key int) *int32 {
 	l := a.l
 	value := l.fixed[key]

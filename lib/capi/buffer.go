@@ -8,14 +8,15 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// sendBuffer is the buffer for buffered sends of the rank, a communicator or a session (MPI 4.1, section 3.6). Messages
-// are copied elsewhere: the program's memory is only kept to be returned.
+// sendBuffer is the buffer for buffered sends on the rank, a communicator or a session (MPI 4.1, section 3.6).
+// Messages are copied elsewhere; the program's memory is kept only so that it can be returned.
 type sendBuffer struct {
 	*mpi.SendBuffer
 	memory unsafe.Pointer
 }
 
-// Calls for a communicator or a session have the same arguments as the rank's calls, after the object.
+// Calls for a communicator or a session take the object, followed by the arguments of the corresponding call
+// for the rank.
 var _ = add(map[string]implementation{
 	"Buffer_attach":         func(a *args) { a.attachBuffer(&a.l.buffer, 0) },
 	"Buffer_detach":         func(a *args) { a.detachBuffer(&a.l.buffer, 0) },
@@ -50,7 +51,7 @@ func (a *args) commBuffer() *sendBuffer {
 
 func (a *args) sessionBuffer() *sendBuffer { return &a.session(a.handle(0, kindSession)).buffer }
 
-// end detaches the buffer, if attached, because its user ends.
+// end detaches the buffer, if one is attached, because the object that uses it ends.
 func (b *sendBuffer) end() error {
 	b.memory = nil
 	if _, err := b.Detach(context.Background()); mpi.ClassOf(err) != mpi.ErrBuffer {
@@ -85,7 +86,7 @@ func (a *args) detachBuffer(b *sendBuffer, next int) {
 	a.setCount(next+1, int64(n))
 }
 
-// flushBuffer implements the flush calls, which have no further arguments.
+// flushBuffer implements the flush calls, which take no further arguments.
 func (a *args) flushBuffer(b *sendBuffer, _ int) { check(b.Flush(context.Background())) }
 
 // iflushBuffer decodes request.
@@ -95,6 +96,6 @@ func (a *args) iflushBuffer(b *sendBuffer, next int) {
 	r.own, r.comm = &special{general: g}, a.comm
 	go func() {
 		g.err = b.Flush(context.Background())
-		_ = g.complete(handle) // calls nothing, as there are no functions
+		_ = g.complete(handle) // has no functions to call
 	}()
 }

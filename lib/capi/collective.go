@@ -8,21 +8,22 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi/datatype"
 )
 
-// collectiveCall describes a collective call of the standard. Each has a blocking form, a form that begins with I and
-// returns a request, and a form that ends in _init, which also has an info and returns a persistent request. All are
-// decoded alike.
+// collectiveCall describes a collective call of the standard. Each call has three forms: a blocking one; one
+// whose name begins with I, which returns a request; and one whose name ends in _init, which also takes an info
+// and returns a persistent request. The arguments of all forms are decoded in the same way.
 type collectiveCall struct {
-	// kind is the collective of which the other members are notified if the call is rejected; 0 if they are not
+	// kind is the collective to report to the other members if the call is rejected, or 0 if they are not
 	// notified.
 	kind   coll.Collective
 	decode func(a *args, o *operands)
 	wait   func(o *operands) error
 	start  func(o *operands) (mpi.Request, error)
-	// args is the index of the extra arguments of the other forms: a request, or an info and a request.
+	// args is the index of the first argument that only the other forms have: a request, or an info and a
+	// request.
 	args int
 }
 
-// operands holds the decoded arguments of a collective call. Each call uses some of them.
+// operands holds the decoded arguments of a collective call. Each call uses only some of the fields.
 type operands struct {
 	*comm
 	send, recv   mpi.Buffer
@@ -119,17 +120,17 @@ var _ = func() struct{} {
 			a.newRequest(c.args, must(c.start(o)), false)
 		}
 		calls[name+"_init"] = func(a *args) {
-			o := new(operands) // used by each start, until the request is freed
+			o := new(operands) // used each time the request is started, until it is freed
 			c.decode(a, o)
-			r, _ := give(a, a.l.requests, c.args+1) // after an info
+			r, _ := give(a, a.l.requests, c.args+1) // the request comes after an info
 			r.comm, r.own = a.comm, &special{persistent: true, begin: func() (mpi.Request, error) { return c.start(o) }}
 		}
 	}
 	return add(calls)
 }()
 
-// refuse fails the call if err is not nil. The calls of the other members, which would wait for this rank, fail too,
-// unless the communicator is unknown.
+// refuse fails the call if err is not nil. The calls of the other members would wait for this rank, so they
+// fail too, unless the communicator is unknown.
 func (c *collectiveCall) refuse(o *operands, err error) {
 	if err != nil && o.comm != nil && c.kind != 0 {
 		mpi.Foreign.Refuse(o.Comm, c.kind, classOf(err))
@@ -163,7 +164,8 @@ func (a *args) gather(o *operands) {
 	}
 }
 
-// blocks decodes a buffer with n blocks: its address, and arrays of counts and of displacements in extents.
+// blocks decodes a buffer with n blocks: its address, an array of counts, and an array of displacements in
+// extents.
 func (a *args) blocks(n, buf, counts, displs, of int) mpi.Blocks {
 	lengths := a.integers(counts, n)
 	at := a.integers(displs, n)
@@ -185,8 +187,8 @@ func (a *args) memoryBlocks(i int, list []mpi.Block) mpi.Blocks {
 	return mpi.Foreign.MemoryBlocks(a.pointer(i), list)
 }
 
-// blocksOfTypes is blocks with a datatype for each block and displacements in bytes. The arguments are consecutive from
-// buf on.
+// blocksOfTypes is like blocks, with a datatype for each block and displacements in bytes. Its arguments are
+// consecutive, beginning at index buf.
 func (a *args) blocksOfTypes(n, buf int, displacements func(i, n int) []int) mpi.Blocks {
 	lengths := a.integers(buf+1, n)
 	at := displacements(buf+2, n)
@@ -256,8 +258,8 @@ func (a *args) alltoallv(o *operands) {
 	o.recvs = a.blocks(o.ranks(), 4, 5, 6, 7)
 }
 
-// alltoallw decodes the same with arrays of datatypes, and displacements in bytes, which have 64 bits in
-// MPI_Alltoallw_c.
+// alltoallw decodes the same arguments as alltoallv, but with arrays of datatypes and displacements in bytes.
+// The displacements have 64 bits in MPI_Alltoallw_c.
 func (a *args) alltoallw(o *operands) {
 	o.comm = a.communicator(8)
 	if o.sends = mpi.InPlaceBlocks; !a.inPlace(0) {
@@ -266,7 +268,7 @@ func (a *args) alltoallw(o *operands) {
 	o.recvs = a.blocksOfTypes(o.ranks(), 4, a.integers)
 }
 
-// reductionBuffers decodes the consecutive arguments sendbuf, recvbuf, count, datatype and op.
+// reductionBuffers decodes sendbuf, recvbuf, count, datatype and op, which are consecutive arguments.
 func (a *args) reductionBuffers(o *operands, receives bool) {
 	r, n := a.reduction(), a.size(2)
 	o.op = r.op
@@ -277,7 +279,8 @@ func (a *args) reductionBuffers(o *operands, receives bool) {
 	}
 }
 
-// distinct rejects a reduction whose buffers 0 and 1 are the same memory, which an algorithm might overwrite too early.
+// distinct rejects a reduction if buffers 0 and 1 are the same memory, because an algorithm might overwrite the
+// contribution too early.
 func (a *args) distinct(n int64) {
 	if p := a.pointer(0); n > 0 && p != nil && p == a.pointer(1) {
 		panic(failf(mpi.ErrBuffer, "both buffers of MPI_%s are at one address: give MPI_IN_PLACE or other memory",
@@ -326,8 +329,8 @@ func (a *args) reduceScatterBlock(o *operands) {
 	a.scattered(o, r, n, n*int64(o.Size()))
 }
 
-// scattered sets the operands of a reduction of all elements, of which the caller gets own. In place, recvbuf holds all
-// of them.
+// scattered sets the operands of a reduction over all elements, from which the caller receives own elements. If
+// the call is in place, recvbuf holds all elements.
 func (a *args) scattered(o *operands, r *reduction, own, all int64) {
 	if a.inPlace(0) {
 		own = all

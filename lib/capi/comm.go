@@ -11,15 +11,15 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi/caching"
 )
 
-// comm is a communicator with the state that only C programs use.
+// comm is a communicator, with state that only C programs use.
 type comm struct {
 	*mpi.Comm
 	l          *Library
 	handle     uint64
-	errhandler atomic.Pointer[errhandler] // nil is the initial one
+	errhandler atomic.Pointer[errhandler] // nil means the initial one
 	attributes caching.Attributes[object]
-	// buffer is the buffer attached by MPI_Comm_attach_buffer. session is the buffer of the communicator's session, or
-	// nil.
+	// buffer is the buffer attached by MPI_Comm_attach_buffer. session is the buffer of the session that the
+	// communicator belongs to, or nil.
 	buffer  sendBuffer
 	session *mpi.SendBuffer
 }
@@ -33,7 +33,7 @@ func (c *comm) handler() *errhandler {
 
 var _ = add(map[string]implementation{
 	"Comm_size": func(a *args) { a.setInt(1, a.communicator(0).Size()) },
-	// Nothing starts processes, so no program has a parent. Programs do ask for it.
+	// No program has a parent, because nothing starts processes. Programs ask for it anyway.
 	"Comm_get_parent":   func(a *args) { a.setHandle(0, a.l.abi.null[kindComm]) },
 	"Comm_rank":         func(a *args) { a.setInt(1, a.communicator(0).Rank()) },
 	"Comm_dup":          (*args).commDup,
@@ -43,7 +43,7 @@ var _ = add(map[string]implementation{
 	"Comm_split_type":   (*args).commSplitType,
 	"Comm_idup":         (*args).commIdup,
 	"Comm_idup_with_info": func(a *args) {
-		a.list[1], a.list[2] = a.list[2], a.list[3] // ignore hints
+		a.list[1], a.list[2] = a.list[2], a.list[3] // hints are ignored
 		a.commIdup()
 	},
 	"Comm_free":         (*args).commFree,
@@ -77,13 +77,14 @@ func (l *Library) open(world *mpi.Comm) {
 	*l.fixed[int(l.abi.constants["UNIVERSE_SIZE"])] = int32(world.Size())
 }
 
-// close runs the callbacks for the end of the program: the delete functions of attributes of MPI_COMM_SELF.
+// close runs the callbacks that are due at the end of the program: the delete functions of the attributes of
+// MPI_COMM_SELF.
 func (l *Library) close() error {
 	return l.self.attributes.Clear(l.self)
 }
 
-// newComm stores a handle for a communicator, or the null handle for nil. If there is no handle left, it frees the
-// communicator.
+// newComm stores a handle for a communicator, or the null handle if made is nil. If no handle is left, newComm
+// frees the communicator.
 func (a *args) newComm(i int, made *mpi.Comm, from *comm) *comm {
 	if made == nil {
 		a.setHandle(i, a.l.abi.null[kindComm])
@@ -94,8 +95,8 @@ func (a *args) newComm(i int, made *mpi.Comm, from *comm) *comm {
 	return c
 }
 
-// is sets up c as a communicator. It inherits the error handler of the communicator from which it was made, if any, and
-// the call's session.
+// is sets up c as a communicator. c inherits the error handler of the communicator from which it was made, if
+// any, and the session of the call.
 func (c *comm) is(a *args, made *mpi.Comm, handle uint64, from *comm) {
 	c.Comm, c.l, c.handle, c.session = made, a.l, handle, a.inherited
 	if c.session != nil {
@@ -110,14 +111,14 @@ func (c *comm) is(a *args, made *mpi.Comm, handle uint64, from *comm) {
 	}
 }
 
-// setComm stores a handle for a communicator that was made from the call's communicator.
+// setComm stores a handle for a communicator made from the communicator of the call.
 func (a *args) setComm(i int, made *mpi.Comm) { a.newComm(i, made, a.comm) }
 
 func (a *args) commDup() {
 	c := a.communicator(0)
 	d := a.newComm(1, must(c.Dup(context.Background())), c)
 	if err := c.attributes.CopyTo(&d.attributes, c); err != nil {
-		_ = d.Free() // report the error of the callback
+		_ = d.Free() // the error of the callback is reported
 		a.l.release(d.errhandler.Load())
 		revoke(a, a.l.comms, 1, d.handle)
 		check(err)
@@ -133,8 +134,8 @@ func (a *args) commSplit() {
 	a.setComm(3, must(c.Split(context.Background(), color, a.int(2))))
 }
 
-// making decodes arguments of a call that makes a communicator of all members. If that fails, the calls of the other
-// members fail too.
+// making decodes the arguments of a call in which all members make a communicator. If decoding fails, the calls
+// of the other members fail too.
 func (a *args) making(decode func()) {
 	err := attempt(decode)
 	if err != nil && a.comm != nil {
@@ -152,7 +153,7 @@ func (a *args) commCreate() {
 func (a *args) commCreateGroup() {
 	tag := a.tag(2)
 	if tag >= 0 {
-		tag %= mpi.MaxCreateTag + 1 // larger tags can be mapped to any
+		tag %= mpi.MaxCreateTag + 1 // larger tags may be mapped to any other tag
 	}
 	a.create(3, func(c *comm, g *mpi.Group) (*mpi.Comm, error) { return c.Create(context.Background(), g, tag) })
 }
@@ -169,12 +170,12 @@ func (a *args) commSplitType() {
 	a.setComm(4, must(c.SplitType(context.Background(), kind, a.int(2))))
 }
 
-// splitType decodes the property by which a communicator is split. Shared memory is the only hardware resource that is
-// known.
+// splitType decodes the property by which a communicator is to be split. Shared memory is the only hardware
+// resource that the library knows.
 func (a *args) splitType() mpi.SplitType {
 	known := a.l.abi.constants
 	switch kind := int64(a.int(1)); kind {
-	case 0: // not a kind, and the value of kinds that the ABI does not name
+	case 0: // not a kind, but the value for kinds that the ABI does not name
 	case int64(a.l.abi.undefined), known["COMM_TYPE_HW_UNGUIDED"]:
 		return mpi.Undefined
 	case known["COMM_TYPE_SHARED"]:
@@ -198,7 +199,8 @@ func (a *args) splitType() mpi.SplitType {
 	panic(failf(mpi.ErrArg, "%d is no kind of ranks to split by", a.int(1)))
 }
 
-// mpichNeighborhood is MPICH's MPIX_COMM_TYPE_NEIGHBORHOOD: ranks that share a directory, as the ranks of a host do.
+// mpichNeighborhood is MPICH's MPIX_COMM_TYPE_NEIGHBORHOOD, for ranks that share a directory. Ranks on the same
+// host do.
 const mpichNeighborhood = 4
 
 // hint returns the value of a key in an info, or "".
@@ -218,7 +220,7 @@ func (a *args) hint(i int, key string) string {
 // commIdup implements MPI_Comm_idup(comm, newcomm, request).
 func (a *args) commIdup() {
 	c := a.communicator(0)
-	// Make all checks before the calls of the other members can complete.
+	// All checks must be made before the calls of the other members can complete.
 	var d *comm
 	var handle uint64
 	err := attempt(func() {
@@ -289,7 +291,7 @@ func (c *comm) receivesAt(root int) bool {
 func (a *args) intercommCreate() {
 	c := a.communicator(0)
 	var peer *mpi.Comm
-	if c.Rank() == a.int(1) { // significant at the leader only
+	if c.Rank() == a.int(1) { // significant only at the leader
 		peer = a.communicator(2).Comm
 	}
 	a.comm = c
@@ -301,7 +303,7 @@ func (a *args) intercommMerge() {
 	a.setComm(2, must(c.Merge(context.Background(), a.int(1) != 0)))
 }
 
-// intercommunicator is communicator, but rejects intracommunicators.
+// intercommunicator is like communicator, but rejects intracommunicators.
 func (a *args) intercommunicator(i int) *comm {
 	c := a.communicator(i)
 	if !c.IsInter() {

@@ -52,7 +52,7 @@ func (a *args) constructionOf(t *dtype) construction {
 	return d
 }
 
-// construction describes the datatype of argument 0.
+// construction describes the datatype in argument 0.
 func (a *args) construction() (t *dtype, d construction) {
 	t = a.datatype(0)
 	if t.Large() && !a.wide {
@@ -61,8 +61,8 @@ func (a *args) construction() (t *dtype, d construction) {
 	return t, a.constructionOf(t)
 }
 
-// envelope implements MPI_Type_get_envelope(datatype, num_integers, num_addresses, num_datatypes, combiner). The large
-// form has num_large_counts before num_datatypes.
+// envelope implements MPI_Type_get_envelope(datatype, num_integers, num_addresses, num_datatypes, combiner).
+// The form with large counts has num_large_counts before num_datatypes.
 func (a *args) envelope() {
 	_, d := a.construction()
 	lengths := []int{len(d.integers), len(d.addresses), len(d.large), len(d.types)}
@@ -75,8 +75,9 @@ func (a *args) envelope() {
 	a.setInt(1+len(lengths), int(a.l.abi.constants[d.combiner]))
 }
 
-// contents implements MPI_Type_get_contents(datatype, max_integers, max_addresses, max_datatypes, array_of_integers,
-// array_of_addresses, array_of_datatypes). The large form has large counts before datatypes.
+// contents implements MPI_Type_get_contents(datatype, max_integers, max_addresses, max_datatypes,
+// array_of_integers, array_of_addresses, array_of_datatypes). The form with large counts has these before the
+// datatypes.
 func (a *args) contents() {
 	t, d := a.construction()
 	if d.combiner == "COMBINER_NAMED" {
@@ -117,7 +118,8 @@ func (a *args) setWords(i int, list []int64) {
 	copy(unsafe.Slice((*int64)(p), len(list)), list)
 }
 
-// setTypes writes an array of datatype handles. A datatype without a handle gets one, which the program has to free.
+// setTypes writes an array of datatype handles. If a datatype has no handle, it gets one, which the program has
+// to free.
 func (a *args) setTypes(i int, types []*datatype.Type) {
 	if len(types) == 0 {
 		return
@@ -142,7 +144,7 @@ func (a *args) setTypes(i int, types []*datatype.Type) {
 	}
 }
 
-// translate replaces values of package datatype by the ABI's constants.
+// translate replaces values of package datatype with the ABI's constants.
 func (a *args) translate(combiner datatype.Combiner, integers []int64) {
 	c := a.l.abi.constants
 	last := len(integers) - 1

@@ -2,8 +2,8 @@ package capi
 
 import "strings"
 
-// convert implements the calls that convert C handles to ints and back. Both have the same value: the pointers of the
-// standard's ABI are small numbers.
+// convert implements the calls that convert between C handles and ints. Nothing needs to be converted, because
+// both have the same value: in the standard's ABI, handles are pointers whose values are small numbers.
 func convert(*args) {}
 
 // conversion reports whether a call converts handles.

@@ -11,17 +11,18 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi/datatype"
 )
 
-// dtype is a datatype with the state that only C programs use.
+// dtype is a datatype, with state that only C programs use.
 type dtype struct {
 	*datatype.Type
 	handle uint64
-	// name is the name returned by MPI_Type_get_name, which the program may change. predefined is the name of the ABI's
-	// datatype that this is, or was duplicated from, or empty.
+	// name is the name that MPI_Type_get_name returns; the program may change it. predefined is the ABI's name
+	// of the predefined datatype that this is, or was duplicated from, or empty.
 	name, predefined string
-	// combiner and integers are set for predefined datatypes for which MPI_Type_get_envelope reports a constructor.
+	// combiner and integers are set for predefined datatypes that MPI_Type_get_envelope reports as constructed.
 	combiner string
 	integers []int
-	// combined is the element type for predefined operations if it differs: for pairs with padding at the end.
+	// combined is the element type in predefined operations, if it differs. It does for pairs with padding at
+	// the end.
 	combined   *datatype.Type
 	committed  bool
 	attributes caching.Attributes[object]
@@ -34,7 +35,7 @@ func (t *dtype) bytesOf(n int64) int64 {
 		return 0
 	}
 	bytes := n / per * t.Size()
-	// The rest is a part of one element: the shortest part with that many basic elements.
+	// The rest is part of one element. Find the shortest part that has that many basic elements.
 	low, high := int64(0), t.Size()
 	for low < high {
 		mid := (low + high) / 2
@@ -105,7 +106,8 @@ var _ = add(map[string]implementation{
 	"Pack_external_size": (*args).packExternalSize,
 })
 
-// basics lists the predefined datatypes of the ABIs, with size and alignment in bytes and the type in reductions.
+// basics lists the predefined datatypes of the ABIs, with their size and alignment in bytes and their type in
+// reductions.
 var basics = []struct {
 	names       string
 	size, align int64
@@ -131,10 +133,10 @@ var basics = []struct {
 	{"LB UB", 0, 1, 0},
 }
 
-// pairs lists the pairs of a value and an int whose elements have padding.
+// pairs lists the datatypes of a value and an int whose elements have padding.
 var pairs = []struct {
 	name        string
-	value, size int64 // of the value, and of the pair with padding
+	value, size int64 // size of the value, and of the pair including padding
 	element     op.Type
 }{
 	{"DOUBLE_INT", 8, 16, op.Float64Loc}, {"LONG_INT", 8, 16, op.Int64Loc}, {"SHORT_INT", 2, 8, op.Int16Loc},
@@ -151,7 +153,7 @@ func (l *Library) nameDatatypes() {
 	for _, p := range pairs {
 		t, err := datatype.Pair(p.name, p.value, p.size)
 		if err != nil {
-			panic(err) // cannot happen for these constants
+			panic(err) // cannot happen with these constants
 		}
 		l.nameDatatype(p.name, t, datatype.Basic(p.name, p.size, min(p.value, 16), p.element))
 	}
@@ -163,7 +165,7 @@ func (l *Library) nameDatatype(name string, t, combined *datatype.Type) {
 		return
 	}
 	h := l.abi.handle(kindDatatype, v)
-	if l.types.get(h) == nil { // otherwise it has a name already
+	if l.types.get(h) == nil { // otherwise it already has a name
 		l.named[t] = h
 		l.types.name(h, &dtype{Type: t, handle: h, name: "MPI_" + name, predefined: name, combined: combined,
 			committed: true})
@@ -187,10 +189,10 @@ func (a *args) setDatatype(i int, made *datatype.Type) {
 	t.Type, t.handle = made, handle
 }
 
-// elements returns the length of a call's arrays, which is its first argument.
+// elements returns the length of the arrays of a call, which is the call's first argument.
 func (a *args) elements() int { return max(int(a.count(0)), 0) }
 
-// lists reads the arrays in arguments 1 and 2, whose length is argument 0.
+// lists reads the arrays in arguments 1 and 2. Their length is in argument 0.
 func (a *args) lists(displacements func(i, n int) []int) (lengths, displs []int64) {
 	if a.count(0) < 0 {
 		panic(failf(mpi.ErrArg, "the count is %d", a.count(0)))
@@ -272,7 +274,7 @@ func (a *args) typeSize() {
 	a.setCount(1, a.datatype(0).Size())
 }
 
-// typeBound writes one of the MPI-1 bounds.
+// typeBound writes one of the bounds of MPI-1.
 func (a *args) typeBound(of func(lb, extent int64) int64) {
 	t := a.datatype(0)
 	a.setWord(1, of(t.Bounds()))
@@ -285,7 +287,7 @@ func (a *args) typeBounds(of func(*datatype.Type) (lb, extent int64)) {
 	a.setWord(2, extent)
 }
 
-// typeAt returns a datatype whose handle is in memory.
+// typeAt returns the datatype whose handle argument i points to.
 func (a *args) typeAt(i int) *dtype { return a.l.datatype(a.handleIn(i)) }
 
 func (a *args) typeFree() {
@@ -331,7 +333,7 @@ type elementsAt struct {
 	count int64
 }
 
-// packed decodes elements in memory, and a communicator unless its index is −1.
+// packed decodes elements in memory. It also decodes a communicator, unless the index comm is −1.
 func (a *args) packed(buf, count, of, comm int) (elementsAt, *dtype) {
 	if comm >= 0 {
 		a.communicator(comm)
@@ -344,7 +346,7 @@ func (a *args) packed(buf, count, of, comm int) (elementsAt, *dtype) {
 	return elementsAt{a.pointer(buf), n}, t
 }
 
-// copyPacked copies between elements and a buffer of size bytes, and advances the position in it.
+// copyPacked copies between elements and a buffer of size bytes, and advances the position in that buffer.
 func (a *args) copyPacked(b elementsAt, t *dtype, buf, size, position int, pack bool) {
 	at := a.position(position)
 	n, room := b.count*t.Size(), a.count(size)

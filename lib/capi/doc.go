@@ -1,7 +1,9 @@
-// Package capi is MPI as C programs call it, on top of package mpi: it translates handles, constants and statuses of an
-// ABI, and nothing else. Each call has a number, its index in functions.txt, and up to maxArgs arguments of 64 bits, as
-// passed by C. Package mpi implements communicators, groups, datatypes and requests.
+// Package capi implements MPI as C programs call it, on top of package mpi. It translates the handles,
+// constants and statuses of an ABI, and does nothing else; package mpi implements communicators, groups,
+// datatypes and requests. Each call has a number, which is its index in functions.txt, and up to maxArgs 64-bit
+// arguments, as passed by C.
 //
-// It is pure Go. The program that loads it calls C functions, such as user operations, on its behalf (Callbacks). It
-// must never keep a pointer to the arguments, nor write more than the ABI allows.
+// The package is pure Go. The program that loads it calls C functions, such as user operations, on its behalf
+// (see Callbacks). The package must never keep a pointer to the arguments, nor write more memory than the ABI
+// allows.
 package capi

@@ -45,7 +45,7 @@ func (a *args) init() {
 }
 
 func (a *args) initThread() {
-	// Any thread level is supported; a program gets the level that it asks for.
+	// All thread levels are supported, so a program gets the level that it asks for.
 	c := a.l.abi.constants
 	a.l.threads = max(min(a.int(2), int(c["THREAD_MULTIPLE"])), int(c["THREAD_SINGLE"]))
 	check(a.l.initOnce())
@@ -63,7 +63,7 @@ func (l *Library) initOnce() error {
 	return err
 }
 
-// begin adds a user of the rank. The first one starts it.
+// begin adds a user of the rank. The first user starts the rank.
 func (l *Library) begin() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -75,7 +75,7 @@ func (l *Library) begin() error {
 		return errorf(errUnsupported, "this process has been a rank, and cannot be one again: MPI_Finalize has ended "+
 			"it, as there was no session before")
 	}
-	if l.world != nil { // the rank has been waiting for another user
+	if l.world != nil { // the rank was waiting for another user
 		l.users = 1
 		l.phase.Store(running)
 		return nil
@@ -105,8 +105,8 @@ func (l *Library) begin() error {
 	return nil
 }
 
-// end removes a user of the rank. The last one ends the rank, unless the program uses sessions: then the rank waits for
-// another user, because it could not rejoin the launcher and the other ranks.
+// end removes a user of the rank. When the last user is gone, the rank ends. If the program uses sessions,
+// however, the rank waits for another user, because it could not rejoin the launcher and the other ranks.
 func (l *Library) end() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -121,12 +121,12 @@ func (l *Library) end() error {
 	return l.buffer.end()
 }
 
-// Exit ends a rank that waits for another user. It is called when the program exits.
+// Exit ends a rank that is waiting for another user. It is called when the program exits.
 func (l *Library) Exit() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.world == nil || l.phase.Load() != before {
-		return // the program did not finalize
+		return // the program did not call MPI_Finalize
 	}
 	if err := l.finish(); err != nil {
 		fmt.Fprintf(l.errors, "zrlmpi: the end of rank %d: %v\n", l.world.Rank(), err)
@@ -233,7 +233,8 @@ func (a *args) addErrorString() {
 	c.added[a.int(0)] = text
 }
 
-// removeErrorClass removes a class of the program. Its codes must have been removed before.
+// removeErrorClass removes an error class added by the program. The codes of the class must have been removed
+// before.
 func (a *args) removeErrorClass() {
 	c, class := a.l.codes, a.int(0)
 	c.mu.Lock()

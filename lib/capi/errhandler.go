@@ -11,7 +11,7 @@ type errhandler struct {
 	handle   uint64
 	does     does
 	function unsafe.Pointer
-	// uses counts the handle and the objects that use the handler.
+	// uses is the number of objects that use the handler, plus one if it has a handle.
 	uses int
 }
 
@@ -79,7 +79,7 @@ func (a *args) getErrhandler() {
 	a.shareErrhandler(1, a.communicator(0).handler())
 }
 
-// shareErrhandler gives the program a handle of an error handler, which it has to free.
+// shareErrhandler gives the program a handle to an error handler. The program has to free the handle.
 func (a *args) shareErrhandler(i int, h *errhandler) {
 	a.setHandle(i, h.handle)
 	a.l.use(h)
@@ -99,7 +99,8 @@ func (l *Library) use(h *errhandler) {
 	h.uses++
 }
 
-// release removes a use of a handler. The last one removes a handler of the program.
+// release removes a use of a handler. When the last use is removed, a handler made by the program is removed
+// too.
 func (l *Library) release(h *errhandler) {
 	if h == nil || h.does != callsFunction {
 		return

@@ -39,10 +39,11 @@ func errorf(class mpi.Class, format string, args ...any) error {
 	return &callError{class, fmt.Sprintf(format, args...)}
 }
 
-// A failure is the panic that ends a call early with its error. It does not leave this package: attempt recovers it.
+// A failure is a panic value that ends a call early with an error. It never leaves this package, because
+// attempt recovers it.
 type failure struct{ err error }
 
-// failf returns a failure of a class.
+// failf returns a failure of the given class.
 func failf(class mpi.Class, format string, args ...any) failure {
 	return failure{errorf(class, format, args...)}
 }
@@ -60,14 +61,14 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// attempt returns the error of the failure that ends f, or nil.
+// attempt calls f. If a failure ends f, attempt returns its error, otherwise nil.
 func attempt(f func()) (err error) {
 	defer catch(&err)
 	f()
 	return nil
 }
 
-// catch recovers a failure and stores its error. It must be deferred.
+// catch recovers a failure and stores its error in err. It must be deferred.
 func catch(err *error) {
 	if r := recover(); r != nil {
 		f, ok := r.(failure)
@@ -86,18 +87,18 @@ func classOf(err error) mpi.Class {
 	return mpi.ClassOf(err)
 }
 
-// codes maps errors to codes. A code is a class with the number of an error's text in the upper bits, or a class or
-// code added by the program.
+// codes maps errors to error codes. A code is either a class, with the number of the error's text in the upper
+// bits, or a class or code added by the program.
 type codes struct {
 	mu sync.Mutex
-	// classes maps each class to its number in the ABI, and names maps these numbers to names.
+	// classes maps each class to its number in the ABI. names maps these numbers to names.
 	classes map[mpi.Class]int
 	names   map[int]string
-	// texts holds the texts of the last errors; number n is at n modulo the length.
+	// texts holds the texts of the most recent errors. Text n is at index n modulo the length.
 	texts [textsKept]string
 	next  int
-	// added maps the program's codes to their texts, classOf to their classes, and codesOf counts the codes of each
-	// class.
+	// added maps the program's codes to their texts, and classOf maps them to their classes. codesOf holds the
+	// number of codes of each class.
 	added     map[int]string
 	classOf   map[int]int
 	codesOf   map[int]int
@@ -122,7 +123,7 @@ func newCodes(a *abi) *codes {
 	for class, name := range ownClassNames {
 		c.class(class, name, a)
 	}
-	// All classes of the standard have names, even those that no call of the library returns.
+	// All classes of the standard have names, including those that the library never returns.
 	for name, number := range a.constants {
 		if (strings.HasPrefix(name, "ERR_") || strings.HasPrefix(name, "T_ERR_")) && name != "ERR_LASTCODE" {
 			c.names[int(number)] = "MPI_" + name
@@ -133,7 +134,8 @@ func newCodes(a *abi) *codes {
 	return c
 }
 
-// lastCode returns the largest code of the library itself, MPI_LASTUSEDCODE before a program adds any.
+// lastCode returns the largest code of the library itself. MPI_LASTUSEDCODE has this value until the program
+// adds a code.
 func lastCode(a *abi) int {
 	return max(int(a.constants["ERR_LASTCODE"]), textsKept<<classBits|1<<classBits-1)
 }
@@ -167,7 +169,7 @@ func (c *codes) code(err error) int {
 	return c.next<<classBits | number
 }
 
-// fixedError is an error with a given code.
+// fixedError is an error whose code is already known.
 type fixedError struct {
 	code int
 	text string
@@ -175,7 +177,7 @@ type fixedError struct {
 
 func (e *fixedError) Error() string { return e.text }
 
-// userError returns the error for a non-zero return code of a user callback.
+// userError returns the error that represents a user callback's non-zero return code.
 func userError(code int) error {
 	return &fixedError{code, fmt.Sprintf("a function of the program has returned error %d", code)}
 }
@@ -195,7 +197,7 @@ func (c *codes) classOfCode(code int) (int, bool) {
 	return class, ok && code >= 0 && code>>classBits < textsKept
 }
 
-// forget removes a code or class of the program.
+// forget removes a code or class added by the program.
 func (c *codes) forget(code int) {
 	delete(c.added, code)
 	delete(c.classOf, code)

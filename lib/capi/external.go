@@ -12,10 +12,10 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi/datatype"
 )
 
-// In the standard's format external32 (section 14.5.2), numbers have the most significant byte first, and sizes that
-// for some types differ from the sizes on this machine.
+// The standard's format external32 (section 14.5.2) stores numbers with the most significant byte first. For
+// some types, their size differs from the size on this machine.
 
-// number describes a number in a basic datatype: its size in memory and in external32, and the conversion.
+// number describes a number in a basic datatype: its size in memory and in external32, and how to convert it.
 type number struct {
 	native, external int
 	kind             numberForm
@@ -78,7 +78,7 @@ func (l *Library) numbersIn(t *datatype.Type) []number {
 	return numbersOf(name, int(t.Size()))
 }
 
-// parts calls each for the datatypes of which an element of t consists, with their counts.
+// parts calls each for every datatype that an element of t contains, with the number of elements.
 func parts(t *datatype.Type, each func(of *datatype.Type, n int64)) {
 	made := t.Contents()
 	if made.Combiner != datatype.CombinerStruct {
@@ -92,7 +92,7 @@ func parts(t *datatype.Type, each func(of *datatype.Type, n int64)) {
 	}
 }
 
-// externalSize returns the size of an element in external32, which is at most the size in memory.
+// externalSize returns the size of an element in external32. It is at most the size in memory.
 func (l *Library) externalSize(t *datatype.Type) (bytes int64) {
 	if t.Contents().Combiner == datatype.Named {
 		for _, n := range l.numbersIn(t) {
@@ -152,7 +152,7 @@ func (c *converter) one(n *number) {
 	}
 }
 
-// widen converts an integer from external32 to a longer native one.
+// widen converts an integer from external32 to a longer native integer.
 func widen(to, from []byte, signed bool) {
 	fill := byte(0)
 	if signed && from[0]&0x80 != 0 {
@@ -166,7 +166,7 @@ func widen(to, from []byte, signed bool) {
 	}
 }
 
-// narrow is the inverse of widen, and reports whether the number fits.
+// narrow is the inverse of widen. It reports whether the number fits.
 func narrow(to, from []byte, signed bool) bool {
 	n := len(to)
 	for i := range to {
@@ -184,12 +184,12 @@ func narrow(to, from []byte, signed bool) bool {
 	return true
 }
 
-// toQuad converts an 80-bit number to 128 bits. Both have 15-bit exponents, but only the former stores the first bit of
-// the significand.
+// toQuad converts an 80-bit number to 128 bits. Both formats have 15-bit exponents, but only the 80-bit format
+// stores the first bit of the significand.
 func toQuad(to, from []byte) {
 	significand, exponent := binary.LittleEndian.Uint64(from), binary.LittleEndian.Uint16(from[8:])
 	if exponent&math.MaxInt16 == 0 && significand>>63 != 0 {
-		exponent++ // a denormal here is a normal number there
+		exponent++ // a number that is denormal here is normal there
 	}
 	binary.BigEndian.PutUint16(to, exponent)
 	fraction := significand << 1
@@ -201,7 +201,7 @@ func toQuad(to, from []byte) {
 func toExtended(to, from []byte) {
 	exponent := binary.BigEndian.Uint16(from)
 	high := binary.BigEndian.Uint64(from[2:])
-	// the last 48 bits of 112
+	// the last 48 of 112 bits
 	rest := uint64(binary.BigEndian.Uint32(from[10:]))<<16 | uint64(binary.BigEndian.Uint16(from[14:]))
 	significand, lost := high>>1, high&1<<48|rest
 	switch e := exponent & math.MaxInt16; {
@@ -246,7 +246,7 @@ func (a *args) external32() {
 	}
 }
 
-// external copies between elements and a buffer of size bytes, and advances the position in it.
+// external copies between elements and a buffer of size bytes, and advances the position in that buffer.
 func (a *args) external(buf, count, of, to, size, position int, pack bool) {
 	a.external32()
 	a.wide = true // positions have 64 bits in all of these calls

@@ -7,14 +7,16 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi/datatype"
 )
 
-// Datatypes of Fortran's numbers by precision and range, which correspond to gfortran's kinds.
+// Calls that find a datatype for Fortran's numbers by precision and range. These datatypes correspond to
+// gfortran's kinds.
 var _ = add(map[string]implementation{
 	"Type_create_f90_integer": func(a *args) { a.numberOf(integerKinds, "F90_INTEGER", a.int(0)) },
 	"Type_create_f90_real":    func(a *args) { a.numberOf(realKinds, "F90_REAL", a.int(0), a.int(1)) },
 	"Type_create_f90_complex": func(a *args) { a.numberOf(complexKinds, "F90_COMPLEX", a.int(0), a.int(1)) },
 })
 
-// numberKind is a kind of numbers: decimal digits (0 for integers) and the largest power of ten.
+// numberKind is a kind of number, described by its decimal digits (0 for integers) and its largest power of
+// ten.
 type numberKind struct {
 	digits, power int
 	name          string
@@ -28,13 +30,14 @@ var (
 		{33, 4931, "COMPLEX32"}}
 )
 
-// fortranNumbers holds the datatypes requested so far: equal precision and range give the same predefined datatype.
+// fortranNumbers holds the datatypes requested so far, because the same precision and range must always give
+// the same predefined datatype.
 type fortranNumbers struct {
 	mu   sync.Mutex
 	made map[numberKind]*dtype
 }
 
-// handle returns the handle of such a datatype.
+// handle returns the handle of the datatype that was made from of.
 func (n *fortranNumbers) handle(of *datatype.Type) (uint64, bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -46,7 +49,8 @@ func (n *fortranNumbers) handle(of *datatype.Type) (uint64, bool) {
 	return 0, false
 }
 
-// numberOf finds the first kind that has at least the wanted digits and power of ten. MPI_UNDEFINED matches any.
+// numberOf finds the first kind that has at least the wanted digits and power of ten. MPI_UNDEFINED matches
+// every kind.
 func (a *args) numberOf(kinds []numberKind, combiner string, wanted ...int) {
 	last := len(wanted) - 1
 	least := numberKind{power: wanted[last], name: combiner}

@@ -7,7 +7,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// frequentCall identifies a call that programs make for each message or in each step.
+// frequentCall identifies a call that programs make for every message or in every step.
 type frequentCall uint8
 
 const (
@@ -35,9 +35,10 @@ var frequentCalls = map[string]frequentCall{
 	"Comm_rank": rankCall, "Comm_size": sizeCall, "Get_count": countCall,
 }
 
-// usual is the fast path for frequent calls with valid arguments. It decodes them into local variables and calls all
-// functions directly, which is faster than operands and the generic implementation. It returns false, with nothing
-// done, for anything unusual, such as an invalid handle: the generic implementation then determines the error, if any.
+// usual is the fast path for frequent calls with valid arguments. It decodes the arguments into local variables
+// and calls all functions directly, which is faster than using operands and the generic implementation. If
+// anything is unusual, such as an invalid handle, usual does nothing and returns false; the generic
+// implementation then determines the error, if any.
 func (a *args) usual() (done bool, err error) {
 	ctx := context.Background()
 	switch a.frequent {
@@ -87,7 +88,7 @@ func (a *args) usualComm(i int) *comm {
 	return a.comm
 }
 
-// usualBuffer is buffers for a count that cannot overflow when multiplied by the number of ranks.
+// usualBuffer is like buffers, for counts that cannot overflow when multiplied by the number of ranks.
 func (a *args) usualBuffer(i int, times int64) (b mpi.Buffer, ok bool) {
 	n, t := a.count(i+1), a.l.types.get(a.handle(i+2, kindDatatype))
 	if t == nil || !t.committed || uint64(n) > math.MaxInt32 || a.inPlace(i) {
@@ -96,8 +97,8 @@ func (a *args) usualBuffer(i int, times int64) (b mpi.Buffer, ok bool) {
 	return mpi.Foreign.Memory(a.pointer(i), n*times, t.Type), true
 }
 
-// usualMessage performs calls with arguments buf, count, datatype, rank, tag, comm, optionally followed by a status or
-// a request.
+// usualMessage performs calls with the arguments buf, count, datatype, rank, tag, comm, which may be followed
+// by a status or a request.
 func (a *args) usualMessage() (done bool, err error) {
 	ctx := context.Background()
 	b, ok := a.usualBuffer(0, 1)
@@ -129,8 +130,8 @@ func (a *args) usualMessage() (done bool, err error) {
 	return true, a.l.newRequest(a.pointer(6), r, false, c)
 }
 
-// usualReduction performs reductions with arguments sendbuf, recvbuf, count, datatype, op, root (MPI_Reduce only),
-// comm, if the operation has been used with this datatype before.
+// usualReduction performs reductions with the arguments sendbuf, recvbuf, count, datatype, op, root (MPI_Reduce
+// only), comm. It handles a reduction only if the operation has already been used with this datatype.
 func (a *args) usualReduction() (done bool, err error) {
 	ctx := context.Background()
 	root, last := 0, 5
@@ -146,7 +147,7 @@ func (a *args) usualReduction() (done bool, err error) {
 	if r == nil || a.inPlace(1) || a.pointer(0) == a.pointer(1) {
 		return false, nil
 	}
-	send, recv := mpi.InPlace, mpi.Foreign.Memory(a.pointer(1), n, r.of) // recv is not used where it is insignificant
+	send, recv := mpi.InPlace, mpi.Foreign.Memory(a.pointer(1), n, r.of) // recv is only used where it is significant
 	if !a.inPlace(0) {
 		send = mpi.Foreign.Memory(a.pointer(0), n, r.of)
 	}
@@ -156,8 +157,8 @@ func (a *args) usualReduction() (done bool, err error) {
 	return true, c.Reduce(ctx, send, recv, r.op, root)
 }
 
-// usualBlocks performs calls with arguments sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm. recvbuf,
-// and in MPI_Alltoall also sendbuf, has a block for each rank.
+// usualBlocks performs calls with the arguments sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype,
+// comm. recvbuf has a block for each rank; in MPI_Alltoall, so does sendbuf.
 func (a *args) usualBlocks() (done bool, err error) {
 	ctx := context.Background()
 	c := a.usualComm(6)

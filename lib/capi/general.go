@@ -8,7 +8,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// general is a generalized request, which the program itself completes, or one of the library, without functions.
+// general is a generalized request. Either the program itself completes it, or the library does; in the second
+// case it has no functions.
 type general struct {
 	l                           *Library
 	query, freed, cancel, extra unsafe.Pointer
@@ -16,7 +17,7 @@ type general struct {
 
 	once sync.Once
 	end  chan struct{}
-	// releases counts MPI_Grequest_complete and MPI_Request_free.
+	// releases counts the calls of MPI_Grequest_complete and MPI_Request_free.
 	releases atomic.Int32
 }
 
@@ -52,8 +53,8 @@ func (g *general) complete(h uint64) (err error) {
 	return err
 }
 
-// release frees the request after both MPI_Grequest_complete and MPI_Request_free: a program may free a request and
-// complete it later.
+// release frees the request once both MPI_Grequest_complete and MPI_Request_free have been called, because a
+// program may free a request and complete it later.
 func (g *general) release(h uint64) error {
 	if g.releases.Add(1) < 2 {
 		return nil

@@ -4,7 +4,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// group is a group with the send buffer of the session that it comes from, or nil.
+// group is a group. If the group comes from a session, it has the send buffer of that session.
 type group struct {
 	*mpi.Group
 	session *mpi.SendBuffer
@@ -38,7 +38,7 @@ func (a *args) newGroup(i int, g *mpi.Group) {
 	made.Group, made.session = g, a.inherited
 }
 
-// rank returns a rank or MPI_UNDEFINED for the program.
+// rank returns the value of a rank for the program, which may be MPI_UNDEFINED.
 func (a *args) rank(r int) int {
 	switch r {
 	case mpi.Undefined:

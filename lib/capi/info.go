@@ -27,7 +27,7 @@ var _ = add(map[string]implementation{
 	"Info_get_nthkey":   (*args).infoKey,
 	"Info_create_env":   func(a *args) { a.newInfo(2, nil) },
 
-	"Comm_set_info":      func(a *args) { a.communicator(0) }, // hints, none of which are supported
+	"Comm_set_info":      func(a *args) { a.communicator(0) }, // no hints are supported
 	"Comm_get_info":      func(a *args) { a.communicator(0); a.newInfo(1, nil) },
 	"Comm_dup_with_info": func(a *args) { a.list[1] = a.list[2]; a.commDup() },
 })
@@ -49,7 +49,7 @@ func (n *info) find(key string) int {
 	return slices.IndexFunc(n.pairs, func(p [2]string) bool { return p[0] == key })
 }
 
-// key reads a key, without surrounding spaces.
+// key reads a key and removes the spaces around it.
 func (a *args) key(i int) string {
 	key := strings.TrimSpace(a.text(i))
 	if most := int(a.l.abi.constants["MAX_INFO_KEY"]); key == "" || len(key) >= most {
@@ -112,7 +112,8 @@ func (a *args) value() (value string, found bool) {
 	return "", false
 }
 
-// infoGet implements MPI_Info_get(info, key, valuelen, value, flag). valuelen excludes the 0.
+// infoGet implements MPI_Info_get(info, key, valuelen, value, flag). valuelen does not include the terminating
+// 0.
 func (a *args) infoGet() {
 	value, found := a.value()
 	if found {
@@ -121,8 +122,8 @@ func (a *args) infoGet() {
 	a.setFlag(4, found)
 }
 
-// infoGetString implements MPI_Info_get_string(info, key, buflen, value, flag). buflen includes the 0, and becomes the
-// length of the value.
+// infoGetString implements MPI_Info_get_string(info, key, buflen, value, flag). buflen includes the terminating
+// 0, and is set to the length of the value.
 func (a *args) infoGetString() {
 	value, found := a.value()
 	if found {

@@ -20,11 +20,11 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Callbacks calls functions of the program by their addresses. Handles are values of the ABI.
+// Callbacks calls functions of the program, given their addresses. Handles have the ABI's values.
 type Callbacks interface {
-	// Reduce calls a function of MPI_Op_create.
+	// Reduce calls a function that was passed to MPI_Op_create.
 	Reduce(f, in, inout unsafe.Pointer, count int64, wide bool, datatype uint64)
-	// Copy and Delete call the functions of an attribute, and return their results.
+	// Copy and Delete call the functions of an attribute's key, and return their results.
 	Copy(f unsafe.Pointer, handle uint64, keyval int, extra, value unsafe.Pointer) (to unsafe.Pointer, keep bool,
 		code int)
 	Delete(f unsafe.Pointer, handle uint64, keyval int, value, extra unsafe.Pointer) (code int)
@@ -34,7 +34,8 @@ type Callbacks interface {
 	GeneralQuery(f, extra, status unsafe.Pointer) (code int)
 	GeneralFree(f, extra unsafe.Pointer) (code int)
 	GeneralCancel(f, extra unsafe.Pointer, complete bool) (code int)
-	// LongDouble applies an operation of the standard to numbers of a type that Go does not have, or returns false.
+	// LongDouble applies an operation of the standard to numbers of a type that Go does not have. It returns
+	// false if it cannot.
 	LongDouble(operation, datatype string, in, inout unsafe.Pointer, count int64) bool
 	// Flush flushes the program's standard output.
 	Flush()
@@ -43,7 +44,7 @@ type Callbacks interface {
 	HandlersOnStack()
 	// AtExit registers Library.Exit to be called when the program exits. It is called once.
 	AtExit()
-	// Allocate returns memory allocated by C, or nil, and Free frees it.
+	// Allocate returns memory allocated by C, or nil. Free frees it.
 	Allocate(bytes int64) unsafe.Pointer
 	Free(p unsafe.Pointer)
 }
@@ -51,7 +52,7 @@ type Callbacks interface {
 // Library is MPI for the callers of one ABI.
 type Library struct {
 	which ABI
-	// mixed is set if the process has also loaded a library of another ABI.
+	// mixed is set if the process has also loaded a library for another ABI.
 	mixed atomic.Bool
 	abi   *abi
 	calls []numbered
@@ -74,20 +75,21 @@ type Library struct {
 	fixed   fixed
 
 	world, self *comm
-	// buffer is the rank's buffer, attached by MPI_Buffer_attach.
+	// buffer is the rank's send buffer, attached by MPI_Buffer_attach.
 	buffer   sendBuffer
 	launcher *pmi.Client
 	// spare is a pool of *args.
 	spare sync.Pool
-	// phase is the phase of the rank. It starts with its first user, MPI_Init or a session, and ends with the last.
+	// phase is the phase of the rank. The rank starts with its first user, which is MPI_Init or a session, and
+	// ends with its last user.
 	phase atomic.Int32
 	mu    sync.Mutex
 	users int
-	// sessioned is set once there has been a session. From then on, the rank remains after its last user has finished,
-	// and waits for another user until the process exits.
+	// sessioned is set once the program has opened a session. From then on, the rank does not end when its last
+	// user is gone; it waits for another user until the process exits.
 	sessioned atomic.Bool
 	atExit    sync.Once
-	// inited is the phase with respect to MPI_Init and MPI_Finalize.
+	// inited is the phase of the program with respect to MPI_Init and MPI_Finalize.
 	inited  atomic.Int32
 	threads int
 	// errors receives the text of fatal errors. exit ends the process.
@@ -95,12 +97,13 @@ type Library struct {
 	exit   func(code int)
 	// start opens the rank's device.
 	start func(l *Library) (mpe.Device, error)
-	// bytes is a datatype of one byte, and named maps the ABI's datatypes to their handles.
+	// bytes is a datatype of one byte. named maps the ABI's datatypes to their handles.
 	bytes *datatype.Type
 	named map[*datatype.Type]uint64
 	// line is set for a program written for upstream's CPU library.
 	line *line
-	// initial is the error handler for calls without an object, and for new worlds.
+	// initial is the error handler for calls without an object. It is also the first error handler of new
+	// worlds.
 	initial *errhandler
 }
 
@@ -132,24 +135,25 @@ func New(which ABI, back Callbacks) *Library {
 	return l
 }
 
-// Loaded records that the process has loaded the library of an ABI. If it differs from the ABI of New, the process
-// cannot be a rank: the functions have the same names, so calls from parts compiled for one ABI reach the other one.
+// Loaded records that the process has loaded the library for an ABI. If that is not the ABI passed to New, the
+// process cannot be a rank: the functions of both libraries have the same names, so calls from code compiled
+// for one ABI reach the other library.
 func (l *Library) Loaded(which ABI) {
 	if which != l.which {
 		l.mixed.Store(true)
 	}
 }
 
-// implementation implements a call: it decodes the arguments and writes the results. It fails by panicking with a
-// failure.
+// implementation implements a call. It decodes the arguments and writes the results. If the call fails, it
+// panics with a failure.
 type implementation func(*args)
 
-// implemented maps the names of all implemented calls, without MPI_, to their implementations. Each file adds its
-// calls.
+// implemented maps the names of all implemented calls, without the prefix MPI_, to their implementations. Each
+// file adds its own calls.
 var implemented = map[string]implementation{}
 
-// add adds the calls of a file. A call whose name ends in _c uses the implementation of the call without this suffix,
-// with wide counts, unless it is listed itself.
+// add adds the calls of a file. A call whose name ends in _c uses the implementation of the call without that
+// suffix, but with wide counts, unless it is listed itself.
 func add(calls map[string]implementation) struct{} {
 	for name, f := range calls {
 		implemented[name] = f
@@ -157,18 +161,19 @@ func add(calls map[string]implementation) struct{} {
 	return struct{}{}
 }
 
-// numbered is the entry of a call number.
+// numbered describes the call with a certain number.
 type numbered struct {
 	name string
 	wide bool
 	do   implementation
-	// frequent identifies a frequent call; otherwise it is seldom.
+	// frequent identifies a frequent call. For any other call it is seldom.
 	frequent frequentCall
 	// anytime is set if the call is allowed before Init and after Finalize.
 	anytime bool
 }
 
-// anytime lists the calls that need no running rank. Calls whose names begin with T_ do not need one either.
+// anytime lists the calls that do not need a running rank. Calls whose names begin with T_ do not need one
+// either.
 var anytime = map[string]bool{
 	"Init": true, "Session_init": true, "Init_thread": true, "Initialized": true, "Finalized": true,
 	"Get_version": true, "Get_library_version": true,
@@ -187,8 +192,8 @@ var anytime = map[string]bool{
 	"Alloc_mem": true, "Free_mem": true,
 }
 
-// functions is the table of the standard's functions from which lib/gen makes the shims. A call's number is its index
-// there.
+// functions is the table of the standard's functions. lib/gen makes the shims from it. The number of a call is
+// its index in the table.
 //
 //go:embed functions.txt
 var functions string
@@ -217,8 +222,8 @@ var callTable = sync.OnceValue(func() []numbered {
 	return list
 })
 
-// Call performs a call of the standard, and returns its error code. list holds its arguments, with space for at least
-// one result.
+// Call performs a call of the standard and returns its error code. list holds the arguments, and has space for
+// at least one result.
 func (l *Library) Call(number int, list unsafe.Pointer) int {
 	if uint(number) >= uint(len(l.calls)) {
 		return l.codes.code(errorf(mpi.ErrIntern,
@@ -236,7 +241,7 @@ func (l *Library) Call(number int, list unsafe.Pointer) int {
 
 func (l *Library) carryOut(c *numbered, list unsafe.Pointer) int {
 	if c.frequent != seldom && l.phase.Load() == running {
-		// The arguments are on the stack, as no function is called through a pointer.
+		// a stays on the stack, because no function is called through a pointer.
 		a := args{l: l, list: (*[maxArgs]uint64)(list), numbered: c, wide: c.wide}
 		done, err := a.usual()
 		switch {
@@ -267,7 +272,7 @@ func (l *Library) carryOut(c *numbered, list unsafe.Pointer) int {
 	if o.comm != nil {
 		*o = operands{}
 	}
-	*a = args{l: l, operands: o} // keeps no pointer of the program
+	*a = args{l: l, operands: o} // do not keep pointers of the program
 	l.spare.Put(a)
 	return code
 }
@@ -279,7 +284,7 @@ func (a *args) run() (err error) {
 	return nil
 }
 
-// refused returns the error of a call that is not supported, or not allowed in this phase.
+// refused returns an error if the call is not supported, or not allowed in this phase.
 func (a *args) refused() error {
 	switch phase := a.l.phase.Load(); {
 	case a.do == nil:
@@ -297,7 +302,7 @@ func tooEarly(name string, phase int32) error {
 	return errorf(mpi.ErrOther, "MPI_%s was called after MPI_Finalize", name)
 }
 
-// raise passes an error to the error handler of the call's object, and returns its code.
+// raise passes an error to the error handler of the call's object, and returns the error's code.
 func (l *Library) raise(a *args, err error) int {
 	code := l.codes.code(err)
 	if strings.HasPrefix(a.name, "File_") { // files have the error handler MPI_ERRORS_RETURN (MPI 4.1, 14.7)
@@ -322,7 +327,7 @@ func (l *Library) raise(a *args, err error) int {
 	return code
 }
 
-// fatal ends the job because of an error that no handler returns.
+// fatal ends the job because of an error that no error handler returns to the program.
 func (l *Library) fatal(name string, err error, code int) {
 	who := "a process without a rank"
 	if l.world != nil {
@@ -337,7 +342,7 @@ func (l *Library) fatal(name string, err error, code int) {
 // abort ends all ranks of the job.
 func (l *Library) abort(code int) {
 	if code&0xff == 0 {
-		code = 1 // the system would treat it as success
+		code = 1 // the system would treat 0 as success
 	}
 	if l.launcher != nil {
 		_ = l.launcher.Abort(code)
@@ -346,8 +351,8 @@ func (l *Library) abort(code int) {
 	l.exit(code & 0xff)
 }
 
-// startFromEnvironment opens the device described by the environment: a rank of a launcher's job, a rank of a daemon or
-// a configuration, or the only rank of a world.
+// startFromEnvironment opens the device that the environment describes: a rank of a launcher's job, a rank of a
+// daemon, a rank of a configuration, or the only rank of a world.
 func startFromEnvironment(l *Library) (mpe.Device, error) {
 	ctx := context.Background()
 	config := os.Getenv(job.EnvConfig)
@@ -373,8 +378,8 @@ func startFromEnvironment(l *Library) (mpe.Device, error) {
 	return job.Device(ctx)
 }
 
-// otherLauncher finds the variable by which a launcher without PMI-1 announces the number of ranks, if that exceeds
-// one.
+// otherLauncher searches for a variable by which a launcher without PMI-1 announces the number of ranks. It
+// returns the variable if that number is greater than one.
 func otherLauncher(getenv func(string) string) (name, size string) {
 	for _, name := range []string{"OMPI_COMM_WORLD_SIZE", "PMIX_SIZE", "SLURM_STEP_NUM_TASKS", "MV2_COMM_WORLD_SIZE"} {
 		if size := getenv(name); size != "" && size != "1" && size != "0" {

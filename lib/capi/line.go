@@ -21,18 +21,19 @@ import (
 	"github.com/zrlmpi/zrlmpid/node"
 )
 
-// EnvTimeout is an environment variable with the maximum duration of a call, such as 30s, in a program for upstream's
-// CPU library. 0 means no limit.
+// EnvTimeout is an environment variable. In a program for upstream's CPU library, it contains the maximum
+// duration of a call, such as 30s. 0 means no limit.
 const EnvTimeout = "ZRLMPI_TIMEOUT"
 
-// EnvPeer is an environment variable with the kind of the other ranks: fpga, cpu or software, as peer in a
-// configuration.
+// EnvPeer is an environment variable. It contains the kind of the other ranks: fpga, cpu or software, as in the
+// key peer of a configuration.
 const EnvPeer = "ZRLMPI_PEER"
 
 const (
-	// lineTimeout is the default of EnvTimeout. It exceeds the time that most programs compute between two messages.
+	// lineTimeout is the default value of EnvTimeout. It is longer than most programs compute between two
+	// messages.
 	lineTimeout = 5 * time.Minute
-	// lineWarning is the duration of a wait after which a call is reported.
+	// lineWarning is the time that a call may wait before it is reported.
 	lineWarning = 10 * time.Second
 )
 
@@ -42,16 +43,17 @@ type line struct {
 	watch *watchdog
 	// peer is the value of EnvPeer.
 	peer config.Peer
-	// dev is the rank's device, and from is its start time. last is the final statistics after the rank's end.
+	// dev is the rank's device, and from is the time at which it started. last holds the final statistics after
+	// the rank has ended.
 	dev  mpe.Device
 	from time.Time
 	last string
 }
 
-// StartLine makes MPI_Init turn this process into the rank given by the start-up line of upstream's CPU library. args
-// are the program's name and its arguments. It returns the number of them that belong to the line, including the
-// program's name, or 0 after printing an error. Without a line, the environment may give the rank, as for other
-// programs.
+// StartLine makes MPI_Init turn this process into the rank that is described by the start-up line of upstream's
+// CPU library. args holds the program's name and its arguments. StartLine returns the number of args that
+// belong to the line, including the program's name, or 0 after printing an error. If there is no such line, the
+// environment may describe the rank, as for other programs.
 func (l *Library) StartLine(args []string, getenv func(string) string) (words int) {
 	ln := &line{watch: &watchdog{limit: lineTimeout, warning: lineWarning}, peer: config.Peer(getenv(EnvPeer))}
 	if text := getenv(EnvTimeout); text != "" {
@@ -83,13 +85,14 @@ func (l *Library) StartLine(args []string, getenv func(string) string) (words in
 	return ln.Words
 }
 
-// begin stores the device for the statistics.
+// begin stores the device, so that its statistics can be read.
 func (ln *line) begin(dev mpe.Device, err error) (mpe.Device, error) {
 	ln.dev, ln.from = dev, time.Now()
 	return dev, rlimit.Descriptor(err)
 }
 
-// open opens the rank, in a daemon or in this process, from a configuration or from the line alone.
+// open opens the rank, either in a daemon or in this process; in this process, it uses a configuration or only
+// the line.
 func (ln *line) open(ctx context.Context, socket, file string) (mpe.Device, error) {
 	if socket != "" {
 		dev, err := attach.Dial(ctx, socket, ln.Rank)
@@ -131,7 +134,7 @@ func lookup(ctx context.Context, host string) (netip.Addr, error) {
 	return addrs[0], nil
 }
 
-// Statistics returns the counters of the rank as text, or the final ones if the rank has ended.
+// Statistics returns the counters of the rank as text. If the rank has ended, it returns the final counters.
 func (l *Library) Statistics() string {
 	if l.line == nil {
 		return ""
@@ -147,7 +150,8 @@ func (ln *line) statistics(now time.Time) string {
 		return ""
 	}
 	var b strings.Builder
-	// Upstream's statistics have the same delimiters, by which tools separate them from the program's output.
+	// Upstream's statistics have the same delimiters. Tools use them to separate the statistics from the
+	// program's output.
 	fmt.Fprintf(&b, ">>>> ZRLMPI statistics: rank %d of %d, %.6f s since MPI_Init\n", ln.dev.Rank(), ln.dev.Size(),
 		now.Sub(ln.from).Seconds())
 	reporter, ok := ln.dev.(interface{ Snapshot() state.Engine })

@@ -54,7 +54,8 @@ func (a *args) improbe() {
 	a.setFlag(3, found)
 }
 
-// claimed consumes the message of argument 3, which loses its handle. The message is nil for MPI_MESSAGE_NO_PROC.
+// claimed consumes the message in argument 3, whose handle becomes invalid. The message is nil for
+// MPI_MESSAGE_NO_PROC.
 func (a *args) claimed() (*mpi.Message, mpi.Buffer) {
 	p := a.where(3)
 	h := a.l.handleAt(p, 0)

@@ -2,7 +2,7 @@ package capi
 
 import "github.com/zrlmpi/zrlmpid/mpi"
 
-// neighbors decodes the communicator, and returns the numbers of the caller's incoming and outgoing edges.
+// neighbors decodes the communicator, and returns the numbers of incoming and outgoing edges of the caller.
 func (a *args) neighbors(o *operands, i int) (in, out int) {
 	c := a.communicator(i)
 	o.comm = c
@@ -49,7 +49,8 @@ func (a *args) neighborAlltoallv(o *operands) {
 	o.recvs = a.blocks(in, 4, 5, 6, 7)
 }
 
-// neighborAlltoallw decodes the same with arrays of datatypes, and 64-bit displacements in bytes.
+// neighborAlltoallw decodes the same arguments as neighborAlltoallv, but with arrays of datatypes and 64-bit
+// displacements in bytes.
 func (a *args) neighborAlltoallw(o *operands) {
 	in, out := a.neighbors(o, 8)
 	o.sends = a.blocksOfTypes(out, 0, a.addresses)

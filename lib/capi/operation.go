@@ -22,12 +22,12 @@ type operation struct {
 	// oneSided is set if the operation cannot be used in reductions.
 	oneSided bool
 	name     string
-	// known caches the reductions of a predefined operation. Looking them up by name would take a tenth of the time of
-	// a short call.
+	// known caches the reductions of a predefined operation. Looking one up by name would take a tenth of the
+	// time of a short call.
 	known atomic.Pointer[[]*reduction]
 }
 
-// reduction is an operation on elements of a predefined datatype, in terms of package mpi.
+// reduction is an operation on elements of a predefined datatype, expressed in terms of package mpi.
 type reduction struct {
 	on *dtype
 	op mpi.Op
@@ -157,13 +157,13 @@ func (a *args) newReduction(o *operation, t *dtype) (mpi.Op, *datatype.Type) {
 	return o.Op, t.Type
 }
 
-// longDoubles lists the datatypes of numbers that only C can compute with.
+// longDoubles lists the datatypes whose numbers only C can compute with.
 var longDoubles = []string{"LONG_DOUBLE", "C_LONG_DOUBLE_COMPLEX", "CXX_LONG_DOUBLE_COMPLEX", "LONG_DOUBLE_INT"}
 
-// reductionOf identifies a reduction by the ABI's names of operation and datatype.
+// reductionOf identifies a reduction by the ABI's names of its operation and its datatype.
 type reductionOf struct{ operation, datatype string }
 
-// ownReductions are reductions on Fortran's pairs, whose index has the same type as the value.
+// ownReductions holds the reductions on Fortran's pairs, in which the index has the same type as the value.
 var ownReductions = map[reductionOf]func(in, inout unsafe.Pointer, n int, t *datatype.Type) error{
 	{"MAXLOC", "2REAL"}:             located(4, func(in, have float64) bool { return in > have }),
 	{"MINLOC", "2REAL"}:             located(4, func(in, have float64) bool { return in < have }),
@@ -171,7 +171,8 @@ var ownReductions = map[reductionOf]func(in, inout unsafe.Pointer, n int, t *dat
 	{"MINLOC", "2DOUBLE_PRECISION"}: located(8, func(in, have float64) bool { return in < have }),
 }
 
-// located combines pairs of floats of size bytes: the better value wins, and the lower index if they are equal.
+// located combines pairs of floats, each of size bytes. The better value wins; if the values are equal, the
+// lower index does.
 func located(size int, better func(in, have float64) bool) func(in, inout unsafe.Pointer, n int,
 	t *datatype.Type) error {
 	read := func(b []byte) float64 {

@@ -9,20 +9,21 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// request is a request to which the program has a handle.
+// request is a request that the program has a handle for.
 type request struct {
 	mpi.Request
 	comm *comm
-	// own holds the fields that only some requests need, or is nil: programs may have millions of ordinary requests.
+	// own holds the fields that only some requests need. It is nil for an ordinary request, because a program
+	// may have millions of those.
 	own *special
 }
 
-// special has the fields that few requests need.
+// special holds the fields that only a few requests need.
 type special struct {
 	// persistent is set if the handle remains valid until the program frees the request.
 	persistent bool
-	// send is the other half of MPI_Isendrecv; the status is the receive's. to keeps the copied payload of the send
-	// alive.
+	// send is the send of an MPI_Isendrecv. The status is the status of the receive. to keeps the copied
+	// payload of the send alive.
 	send mpi.Request
 	to   []byte
 	// begin restarts a persistent request of a collective call or a partitioned message.
@@ -38,7 +39,7 @@ var (
 	persistent = special{persistent: true}
 )
 
-// special returns the fields that few requests need. The caller must not modify them.
+// special returns the fields that only a few requests need. The caller must not modify them.
 func (r *request) special() *special {
 	if r.own == nil {
 		return &ordinary
@@ -51,7 +52,7 @@ func (r *request) active() bool {
 	return r.special().general != nil || r.Active() || r.special().send.Active()
 }
 
-// done reports whether the whole request is done, without changing it.
+// done reports whether the request, including its send if it has one, is done. It does not change the request.
 func (r *request) done() bool {
 	if r.special().general != nil {
 		return r.special().general.completed()
@@ -61,8 +62,9 @@ func (r *request) done() bool {
 	return a && b
 }
 
-// finish waits for the whole request. By the standard, the status of a send has no source and no tag. unset preserves
-// the program's values, as MPICH does, because some programs read them.
+// finish waits for the request, including its send if it has one. According to the standard, the status of a
+// send has no source and no tag. finish returns the source unset for it, which preserves the program's values.
+// MPICH preserves them too, and some programs read them.
 func (r *request) finish() (mpi.Status, error) {
 	if r.special().general != nil {
 		return r.special().general.finish()
@@ -75,10 +77,10 @@ func (r *request) finish() (mpi.Status, error) {
 	return st, err
 }
 
-// unset is a source for which setStatus writes only whether the request was cancelled.
+// unset is a special source in a status. For it, setStatus writes only whether the request was cancelled.
 const unset = math.MinInt
 
-// await waits until one of the requests may be done.
+// await waits until at least one of the requests may be done.
 func await(list []*request) {
 	var few [16]mpi.Request
 	parts, general := few[:0], false
@@ -95,15 +97,15 @@ func await(list []*request) {
 			}
 		}
 	}
-	if general { // its completion does not wake a caller that waits for several requests
+	if general { // completing it does not wake a caller that waits for several requests
 		time.Sleep(generalPoll)
 		return
 	}
 	mpi.Foreign.Await(context.Background(), parts)
 }
 
-// awaitAll waits until all requests are done, or one has failed because its peer cannot continue. It reports whether to
-// wait for requests that are still pending.
+// awaitAll waits until all requests are done, or until one has failed because its peer cannot continue. It
+// reports whether the caller should wait for requests that are still pending.
 func awaitAll(list []*request) bool {
 	var few [16]mpi.Request
 	parts := few[:0]
@@ -119,7 +121,7 @@ func awaitAll(list []*request) bool {
 	return mpi.Foreign.AwaitAll(context.Background(), parts)
 }
 
-// generalPoll is the polling interval for generalized requests in a wait for several requests.
+// generalPoll is the interval at which a wait for several requests polls generalized requests.
 const generalPoll = 20 * time.Microsecond
 
 var _ = add(map[string]implementation{
@@ -157,13 +159,13 @@ func (l *Library) newRequest(p unsafe.Pointer, r mpi.Request, again bool, c *com
 	return nil
 }
 
-// cancelAll cancels requests that the program cannot get a handle for.
+// cancelAll cancels requests for which the program cannot get a handle.
 func cancelAll(list ...mpi.Request) {
 	ended, end := context.WithCancel(context.Background())
 	end()
 	for _, r := range list {
-		_, _ = r.Wait(ended) // report the error of the call
-		_ = r.Free()         // in case it is persistent
+		_, _ = r.Wait(ended) // the error of the call is reported
+		_ = r.Free()         // needed if it is persistent
 	}
 }
 
@@ -179,7 +181,7 @@ func (l *Library) request(h uint64) (*request, error) {
 	return r, nil
 }
 
-// requestIn returns the request whose handle argument 0 points to, and that pointer.
+// requestIn returns the request whose handle argument 0 points to, together with that pointer.
 func (a *args) requestIn() (r *request, p unsafe.Pointer, err error) {
 	if p = a.pointer(0); p == nil {
 		return nil, nil, a.nullPointer(0)
@@ -188,7 +190,8 @@ func (a *args) requestIn() (r *request, p unsafe.Pointer, err error) {
 	return r, p, err
 }
 
-// validRequest returns the request in element n of an array, which must not be MPI_REQUEST_NULL.
+// validRequest returns the request whose handle is element n of an array. The handle must not be
+// MPI_REQUEST_NULL.
 func (a *args) validRequest(p unsafe.Pointer, n int) *request {
 	r := must(a.l.request(a.l.handleAt(p, n)))
 	if r == nil {
@@ -198,7 +201,8 @@ func (a *args) validRequest(p unsafe.Pointer, n int) *request {
 	return r
 }
 
-// over removes the handle of a completed request in element n of an array, unless it is persistent.
+// over removes the handle of a completed request, which is element n of an array, unless the request is
+// persistent.
 func (a *args) over(p unsafe.Pointer, n int, r *request) {
 	if !r.special().persistent {
 		a.forgetRequest(p, n)
@@ -212,7 +216,7 @@ func (a *args) forgetRequest(p unsafe.Pointer, n int) {
 
 var emptyStatus = mpi.Status{Source: mpi.AnySource, Tag: mpi.AnyTag}
 
-// wait is a frequent call, and therefore returns its error.
+// wait is a frequent call, and therefore returns its error instead of failing.
 func (a *args) wait() error {
 	r, p, err := a.requestIn()
 	if err != nil {
@@ -247,7 +251,7 @@ func (a *args) test() {
 	check(err)
 }
 
-// free detaches the request from the program; an operation in progress continues.
+// free detaches the request from the program. An operation in progress continues.
 func (r *request) free() error {
 	switch {
 	case r.special().partitioned != nil:

@@ -8,7 +8,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// requestList reads the requests of arguments 0 and 1, a count and an array.
+// requestList reads the requests whose number is in argument 0 and whose array is in argument 1.
 func (a *args) requestList(few *[fewRequests]*request) (p unsafe.Pointer, list []*request) {
 	n := a.int(0)
 	if n < 0 {
@@ -32,7 +32,7 @@ func (a *args) requestList(few *[fewRequests]*request) (p unsafe.Pointer, list [
 	return p, list
 }
 
-// fewRequests is the number of requests for which requestList does not allocate.
+// fewRequests is the maximum number of requests for which requestList does not allocate memory.
 const fewRequests = 32
 
 // all implements MPI_Waitall and MPI_Testall.
@@ -64,15 +64,15 @@ func (a *args) all(statuses int, wait bool) {
 		}
 		failed = a.outcome(to, i, &st, err, failed)
 	}
-	// Requests completed before an error have statuses as well.
+	// Requests that completed before the error have statuses too.
 	check(failed)
 }
 
-// errDepends is the error of a request that is left pending.
+// errDepends is the error of a request that is left pending because another one failed.
 var errDepends = errorf(mpi.ErrPending, "the request has not ended: another one of the call has failed, on which it "+
 	"may depend. Wait for it again, or cancel it")
 
-// outcome writes the status of one of several requests. It returns the error of the call.
+// outcome writes the status of one of several requests, and returns the error of the whole call.
 func (a *args) outcome(to unsafe.Pointer, i int, st *mpi.Status, err, failed error) error {
 	if to != nil {
 		at := unsafe.Add(to, uintptr(i)*a.l.abi.status.size)
@@ -95,7 +95,8 @@ func (a *args) outcome(to unsafe.Pointer, i int, st *mpi.Status, err, failed err
 	return &inStatusError{err}
 }
 
-// inStatusError is the error of a call whose statuses hold the errors of its requests. It includes the first one.
+// inStatusError is the error of a call whose statuses contain the errors of its requests. It holds the first of
+// these errors.
 type inStatusError struct{ first error }
 
 func (e *inStatusError) Error() string {
@@ -119,7 +120,7 @@ func (a *args) any(wait bool) {
 	if !wait {
 		status = 4
 	}
-	for i := 2; i < status; i++ { // check before a request is consumed
+	for i := 2; i < status; i++ { // check before any request is consumed
 		a.where(i)
 	}
 	for {

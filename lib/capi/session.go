@@ -10,7 +10,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// session is a use of the rank in addition to MPI_Init.
+// session is a user of the rank, as is the program between MPI_Init and MPI_Finalize.
 type session struct {
 	handle     uint64
 	errhandler atomic.Pointer[errhandler]
@@ -39,7 +39,8 @@ var _ = add(map[string]implementation{
 // processSets lists the names of a session's process sets.
 var processSets = [...]string{"mpi://WORLD", "mpi://SELF"}
 
-// session returns a session argument. From then on, its error handler handles errors of the call.
+// session returns a session argument. From then on, errors of the call are handled by that session's error
+// handler.
 func (a *args) session(h uint64) *session {
 	s := a.l.sessions.get(h)
 	if s == nil {
@@ -86,7 +87,7 @@ func (a *args) sessionFinalize() {
 	p := a.where(0)
 	s := a.session(a.l.handleAt(p, 0))
 	err := errors.Join(s.buffer.end(), a.l.end())
-	h := *a.handler // a copy, in case the session had the last use
+	h := *a.handler // a copy, because the session may have had the last use
 	a.l.release(a.handler)
 	a.handler = &h
 	revoke(a, a.l.sessions, 0, s.handle)
@@ -103,8 +104,8 @@ func (a *args) sessionSets() {
 	a.setInt(2, len(processSets))
 }
 
-// sessionSet implements MPI_Session_get_nth_pset(session, info, n, pset_len, pset_name). pset_len includes the 0, and
-// becomes the length of the name.
+// sessionSet implements MPI_Session_get_nth_pset(session, info, n, pset_len, pset_name). pset_len includes the
+// terminating 0, and is set to the length of the name.
 func (a *args) sessionSet() {
 	a.session(a.handle(0, kindSession))
 	n := a.int(2)
@@ -118,7 +119,7 @@ func (a *args) sessionSet() {
 	a.setInt(3, len(processSets[n])+1)
 }
 
-// processSet returns the group of the process set named by argument 1.
+// processSet returns the group of the process set whose name is in argument 1.
 func (a *args) processSet() *mpi.Group {
 	a.session(a.handle(0, kindSession))
 	name := a.text(1)
@@ -137,15 +138,15 @@ func (a *args) commFromGroup() {
 	a.newHandledComm(4, made, h)
 }
 
-// fromGroup makes a communicator of the group in argument 0. It derives the tag from the string tag, and returns the
-// error handler for the communicator.
+// fromGroup makes a communicator of the group in argument 0. It derives the tag from the string tag. It returns
+// the tag and the error handler for the communicator as well.
 func (a *args) fromGroup(name, handler int) (h *errhandler, tag int, made *mpi.Comm) {
 	h = a.errhandler(a.handle(handler, kindErrhandler))
 	a.handler, a.handlerOf = h, a.l.abi.null[kindComm]
 	g := a.group(0)
 	text := a.text(name)
 	sum := fnv.New32a()
-	_, _ = sum.Write([]byte(text)) // a hash does not fail
+	_, _ = sum.Write([]byte(text)) // never fails
 	tag = int(sum.Sum32() % (mpi.MaxCreateTag + 1))
 	return h, tag, must(a.l.world.Create(context.Background(), g, tag))
 }
@@ -158,8 +159,8 @@ func (a *args) newHandledComm(i int, made *mpi.Comm, h *errhandler) {
 	}
 }
 
-// intercommFromGroups implements a call with arguments local group, local leader, remote group and remote leader
-// (significant at the local leader), string tag, info, error handler, new communicator.
+// intercommFromGroups implements a call with these arguments: local group, local leader, remote group and
+// remote leader (both significant only at the local leader), string tag, info, error handler, new communicator.
 func (a *args) intercommFromGroups() {
 	h, tag, local := a.fromGroup(4, 6)
 	if local == nil {

@@ -30,7 +30,8 @@ func (a *args) statusOf() mpi.Status {
 	return a.l.statusAt(p)
 }
 
-// statusField returns a field of the status in argument 0, which may hold any value of the program.
+// statusField returns a pointer to a field of the status in argument 0. The field may contain any value from
+// the program.
 func (a *args) statusField(offset uintptr) *int32 {
 	a.statusOf()
 	return (*int32)(unsafe.Add(a.pointer(0), offset))

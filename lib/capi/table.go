@@ -8,11 +8,11 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// table maps handles to the objects of one kind. Lookups take no lock.
+// table maps handles to the objects of one kind. A lookup takes no lock.
 type table[T any] struct {
 	kind kind
 	base uint64
-	// predefined holds the objects that the ABI names, indexed by the lower bits of their handles.
+	// predefined holds the objects that are named in the ABI, indexed by the lower bits of their handles.
 	predefined [predefinedLen]entry[T]
 
 	chunks atomic.Pointer[[]*[chunkLen]slot[T]]
@@ -34,7 +34,8 @@ type slot[T any] struct {
 const (
 	predefinedLen = 1 << 10
 	chunkLen      = 256
-	// maxObjects is the maximum number of objects of a kind: handles of MPICH's ABI have 24 bits for them.
+	// maxObjects is the maximum number of objects of a kind. Handles of MPICH's ABI have 24 bits for the
+	// object.
 	maxObjects = 1 << 24
 )
 
@@ -51,7 +52,7 @@ func (t *table[T]) name(handle uint64, object *T) {
 	*e = entry[T]{handle, object}
 }
 
-// get returns the object of a handle, or nil.
+// get returns the object that has the given handle, or nil.
 func (t *table[T]) get(handle uint64) *T {
 	if e := &t.predefined[handle%predefinedLen]; e.handle == handle && e.object != nil {
 		return e.object
@@ -59,7 +60,8 @@ func (t *table[T]) get(handle uint64) *T {
 	return t.made(handle)
 }
 
-// find returns the object of a handle, or fails the call with an error of the class.
+// find returns the object that has the given handle. If there is none, it fails the call with an error of the
+// given class.
 func find[T any](t *table[T], handle uint64, class mpi.Class) *T {
 	object := t.get(handle)
 	if object == nil {
@@ -68,12 +70,12 @@ func find[T any](t *table[T], handle uint64, class mpi.Class) *T {
 	return object
 }
 
-// gone returns the failure of a call with an invalid handle.
+// gone returns the failure of a call whose handle is invalid.
 func gone(class mpi.Class, k kind, handle uint64) failure {
 	return failf(class, "%#x is no %s, or has been freed", handle, kindNames[k])
 }
 
-// made returns an object made by take, or nil.
+// made returns the object with the given handle if take made it, or nil.
 func (t *table[T]) made(handle uint64) *T {
 	s := t.slot(handle)
 	if s == nil || !s.used.Load() {
@@ -109,7 +111,7 @@ func (t *table[T]) take() (object *T, handle uint64, err error) {
 			if chunks != nil {
 				more = *chunks
 			}
-			more = append(more, new([chunkLen]slot[T])) // beyond the part that concurrent readers see
+			more = append(more, new([chunkLen]slot[T])) // not visible to concurrent readers
 			t.chunks.Store(&more)
 		}
 	}
@@ -119,7 +121,8 @@ func (t *table[T]) take() (object *T, handle uint64, err error) {
 	return &s.object, handle, nil
 }
 
-// give takes an object from a table, and stores its handle where argument i points. It takes nothing if that is null.
+// give takes an object from a table, and stores its handle at the address in argument i. If that address is
+// null, it takes no object.
 func give[T any](a *args, t *table[T], i int) (object *T, handle uint64) {
 	p := a.where(i)
 	object, handle, err := t.take()
@@ -128,7 +131,7 @@ func give[T any](a *args, t *table[T], i int) (object *T, handle uint64) {
 	return object, handle
 }
 
-// giveOr is give, but calls undo if that fails.
+// giveOr is like give, but calls undo if it fails.
 func giveOr[T any](a *args, t *table[T], i int, undo func()) (object *T, handle uint64) {
 	err := attempt(func() { object, handle = give(a, t, i) })
 	if err != nil {

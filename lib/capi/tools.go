@@ -5,13 +5,14 @@ import (
 	"sync"
 )
 
-// tools is the state of the tools interface, whose calls begin with MPI_T_. It has no variables, categories, events or
-// sources, as the standard permits, and therefore no handles for them: this library reports its counters as metrics.
+// tools is the state of the tools interface, whose calls begin with MPI_T_. As the standard permits, the
+// interface has no variables, categories, events or sources, and therefore no handles for them; this library
+// reports its counters as metrics.
 type tools struct {
 	mu       sync.Mutex
-	users    int // calls of MPI_T_init_thread minus finalizations
+	users    int // number of initializations minus finalizations
 	sessions map[int64]bool
-	last     int64 // last session number
+	last     int64 // number of the last session
 }
 
 var _ = add(toolCalls())
@@ -62,7 +63,7 @@ func toolError(name string) implementation {
 	return func(a *args) { panic(failure{&fixedError{int(a.l.abi.constants[name]), "MPI_" + name}}) }
 }
 
-// tool performs a call of the tools interface. Only the caller gets its errors.
+// tool performs a call of the tools interface. Errors are only returned to the caller.
 func (a *args) tool(f implementation) {
 	a.quiet = true
 	a.l.tools.mu.Lock()
@@ -102,7 +103,7 @@ func (a *args) toolSessionFree() {
 	a.setWord(0, a.l.abi.constants["T_PVAR_SESSION_NULL"])
 }
 
-// toolSession checks the session of a call, and fails with the named error if the session is valid.
+// toolSession checks the session of a call. If the session is valid, the call fails with the named error.
 func (a *args) toolSession(name string) {
 	if !a.l.tools.sessions[a.count(0)] {
 		name = "T_ERR_INVALID_SESSION"
@@ -112,8 +113,8 @@ func (a *args) toolSession(name string) {
 
 func (a *args) toolHandle() { a.toolSession("T_ERR_INVALID_HANDLE") }
 
-// toolAllHandles implements calls with arguments session and handle. MPI_T_PVAR_ALL_HANDLES succeeds; no other handle
-// exists.
+// toolAllHandles implements calls with the arguments session and handle. They succeed for
+// MPI_T_PVAR_ALL_HANDLES; no other handle exists.
 func (a *args) toolAllHandles() {
 	if a.l.tools.sessions[a.count(0)] && a.count(1) == a.l.abi.constants["T_PVAR_ALL_HANDLES"] {
 		return

@@ -68,7 +68,7 @@ func (a *args) dimsCreate() {
 	a.setInts(2, dims)
 }
 
-// grid decodes a communicator, and dims and periods after their number.
+// grid decodes a communicator, a number of dimensions, and dims and periods.
 func (a *args) grid() (c *comm, dims []int, periods []bool) {
 	return a.communicator(0), a.countedInts(1, 2), flags(a.countedInts(1, 3))
 }
@@ -86,7 +86,7 @@ func (a *args) cartMap() {
 	a.setInt(4, a.rank(must(c.CartMap(dims, periods))))
 }
 
-// first returns at most n elements of a list, the number that fits into the caller's array.
+// first returns at most n elements of a list, which is the number that fits in the caller's array.
 func first(n int, list []int) []int { return list[:max(min(n, len(list)), 0)] }
 
 func (a *args) cartGet() {
@@ -126,7 +126,7 @@ func (a *args) cartSub() {
 	a.setComm(2, must(c.CartSub(context.Background(), flags(remain))))
 }
 
-// edges decodes a communicator, and index and edges after the number of nodes.
+// edges decodes a communicator, a number of nodes, and index and edges.
 func (a *args) edges() (c *comm, index, edges []int) {
 	c = a.communicator(0)
 	index = a.countedInts(1, 2)
@@ -184,7 +184,7 @@ func (a *args) distGraphCreate() {
 	var e [4][]int
 	err := attempt(func() { e = a.distributed() })
 	if err != nil {
-		mpi.Foreign.Refuse(c.Comm, coll.Alltoall, classOf(err)) // the collective that the call begins with
+		mpi.Foreign.Refuse(c.Comm, coll.Alltoall, classOf(err)) // the first collective that the call makes
 	}
 	check(err)
 	a.setComm(8, must(c.DistGraphCreate(context.Background(), e[0], e[1], e[2], e[3], a.int(7) != 0)))

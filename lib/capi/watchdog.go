@@ -6,10 +6,12 @@ import (
 	"time"
 )
 
-// watchdog detects calls that last long. The calls of upstream's library return no errors, so they cannot fail by
-// themselves. It costs three writes per call, and does not read a clock in calls.
+// watchdog detects calls that take too long. It is needed because the calls of upstream's library return no
+// errors, and so cannot fail by themselves. The watchdog costs three writes per call, and calls do not read a
+// clock.
 type watchdog struct {
-	// limit and warning are the durations after which report is called, once each per call; 0 disables them.
+	// limit and warning are the durations after which report is called, once each per call. If one is 0, that
+	// report is disabled.
 	limit, warning time.Duration
 
 	// call is the call in progress. number is odd during a call, and unique for each call. Programs for upstream's
@@ -28,7 +30,7 @@ func (w *watchdog) enter(c *numbered) {
 
 func (w *watchdog) exit() { w.number.Add(1) }
 
-// tick returns the interval of checks: a tenth of the shorter limit, within bounds.
+// tick returns the interval between two checks: a tenth of the shorter duration, within bounds.
 func (w *watchdog) tick() time.Duration {
 	shorter := w.warning
 	if w.limit > 0 && (shorter == 0 || w.limit < shorter) {
@@ -37,7 +39,7 @@ func (w *watchdog) tick() time.Duration {
 	return max(min(shorter/10, time.Second), time.Millisecond)
 }
 
-// start watches calls until stop. report is called in a separate goroutine.
+// start watches calls until stop is called. report is called in a separate goroutine.
 func (w *watchdog) start(report func(call string, limit time.Duration, over bool)) {
 	w.ended = make(chan struct{})
 	w.wait.Go(func() {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// class is the member of a zrl_arg by which a value is passed.
+// class is the member of a zrl_arg in which a value is passed.
 type class string
 
 const (
@@ -15,8 +15,8 @@ const (
 	double  class = "d"
 )
 
-// cBase returns the C type of a name in the tables, and the class of its values. The type is empty if the ABI does not
-// have the name.
+// cBase returns the C type for a name in the tables, and the class of its values. The type is empty if the ABI
+// does not have the name.
 func (a *abi) cBase(name string) (string, class) {
 	switch name {
 	case "int", "logical", "index":
@@ -59,7 +59,7 @@ func (a *abi) classOf(t ctype) (class, error) {
 	return cl, nil
 }
 
-// declare returns the declaration of a name, or the type alone if name is empty.
+// declare returns a declaration of name, or only the type if name is empty.
 func (a *abi) declare(t ctype, name string) string {
 	text, _ := a.cBase(t.base)
 	if t.constant {
@@ -72,7 +72,7 @@ func (a *abi) declare(t ctype, name string) string {
 	return strings.TrimSuffix(text, " ")
 }
 
-// prototype returns the declaration of a function with a prefix, MPI_ or PMPI_.
+// prototype returns the declaration of a function with the given prefix, MPI_ or PMPI_.
 func (a *abi) prototype(f function, prefix string) string {
 	result := "int"
 	if f.result != "" {
@@ -80,7 +80,7 @@ func (a *abi) prototype(f function, prefix string) string {
 	}
 	params := make([]string, len(f.params))
 	for i, p := range f.params {
-		if strings.HasSuffix(p.name, "weights") { // may be MPI_UNWEIGHTED: gcc warns if this is an array
+		if strings.HasSuffix(p.name, "weights") { // may be MPI_UNWEIGHTED, for which gcc warns about an array
 			p.typ.arrays, p.typ.pointers = nil, 1
 		}
 		if params[i] = "..."; p.name != "" {
@@ -96,7 +96,7 @@ func (a *abi) prototype(f function, prefix string) string {
 // maxArgs is the maximum number of arguments of zrl_call.
 const maxArgs = 16
 
-// check returns an error for anything in the table that the ABI cannot express.
+// check returns an error if the table contains anything that the ABI cannot express.
 func (a *abi) check(table []function) error {
 	for _, f := range table {
 		if !f.in(a.name) {
@@ -119,11 +119,12 @@ func (a *abi) check(table []function) error {
 	return nil
 }
 
-// answers maps functions to results that need no call of the library. Such a call takes longer than reading the clock,
-// and programs that time themselves read it for each message.
+// answers maps functions to results that do not need a call into the library. Such a call takes longer than
+// reading the clock, which programs that time themselves do for every message.
 var answers = map[string]string{"Wtime": "zrl_time()", "Wtick": "1e-9"}
 
-// shims returns the functions of an ABI: each packs its arguments and calls zrl_call, except for answers.
+// shims returns the functions of an ABI. Except for answers, each function packs its arguments and calls
+// zrl_call.
 func (a *abi) shims(table []function) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "/* The functions of the ABI %s, %s from functions.txt. */\n", a.name, generated)
@@ -150,7 +151,7 @@ func (a *abi) shims(table []function) string {
 		fmt.Fprintf(&b, "    zrl_arg a[%d];\n", maxArgs)
 		for i, p := range f.params {
 			if p.name == "" {
-				continue // a variadic argument has no meaning
+				continue // variadic arguments have no meaning
 			}
 			if cl, _ := a.classOf(p.typ); cl == pointer {
 				fmt.Fprintf(&b, "    a[%d].p = (void *)%s;\n", i, p.name)
@@ -170,11 +171,11 @@ func (a *abi) shims(table []function) string {
 	return b.String()
 }
 
-// weak ends a function, and allows a profiling library to replace its MPI_ name.
+// weak ends a function, and makes its MPI_ name a weak symbol so that a profiling library can replace it.
 func weak(f function) string { return fmt.Sprintf("}\n#pragma weak MPI_%[1]s = PMPI_%[1]s\n", f.name) }
 
-// mpichSymbols are the symbols that binaries for MPICH import besides functions. The two pointers are compared and
-// passed, never dereferenced.
+// mpichSymbols are the symbols, other than functions, that binaries for MPICH import. The two pointers are
+// compared and passed on, but never dereferenced.
 const mpichSymbols = `
 #undef MPI_UNWEIGHTED
 #undef MPI_WEIGHTS_EMPTY
@@ -272,11 +273,12 @@ func (a *abi) header(table []function) string {
 	return b.String()
 }
 
-// A conversion is a function between C and Fortran (MPI 5.0, section 20.4). An ABI has symbols for only a few, but C
-// programs expect all of them.
+// A conversion is a function between C and Fortran (MPI 5.0, section 20.4). An ABI has symbols for only a few
+// of them, but C programs expect all of them.
 type conversion struct{ name, result, param, value string }
 
-// conversions returns the conversions of handles whose values are numbers or that have a function for it.
+// conversions returns the conversions of handles whose values are numbers, and of handles with a function for
+// it.
 func (a *abi) conversions(table []function, prefix string) (list []conversion) {
 	for _, name := range a.order {
 		short, of := strings.Replace(name, "Datatype", "Type", 1), "MPI_"+name
@@ -291,9 +293,9 @@ func (a *abi) conversions(table []function, prefix string) (list []conversion) {
 	return list
 }
 
-// declareConversions returns the declarations of conversions for mpi.h. Conversions of handles are macros for MPICH,
-// and inline functions for the standard's ABI, because programs take the addresses of some: neither imports a symbol.
-// The library itself defines the inline functions as symbols.
+// declareConversions returns the declarations of conversions for mpi.h. For MPICH, conversions of handles are
+// macros. For the standard's ABI, they are inline functions, because programs take the addresses of some.
+// Neither form imports a symbol. The library itself defines the inline functions as symbols.
 func (a *abi) declareConversions(table []function, prefix string) string {
 	var b strings.Builder
 	b.WriteString("\n")
@@ -314,8 +316,8 @@ func (a *abi) declareConversions(table []function, prefix string) string {
 	return b.String()
 }
 
-// conversionSymbols returns symbols for programs built with another header, or that look up conversions with the
-// loader.
+// conversionSymbols returns symbols for programs that were built with another header, and for programs that
+// look up conversions with the loader.
 func (a *abi) conversionSymbols(table []function) string {
 	var b strings.Builder
 	for _, c := range statusConversions {
@@ -334,8 +336,8 @@ func (a *abi) conversionSymbols(table []function) string {
 	return b.String()
 }
 
-// statusConversion is a function that converts a status between C and the two forms of Fortran. The fields are the same
-// in all of them.
+// statusConversion is a function that converts a status between C and the two Fortran forms. All three forms
+// have the same fields.
 type statusConversion struct{ name, from, to, ignored string }
 
 var statusConversions = []statusConversion{
@@ -356,7 +358,7 @@ func (c *statusConversion) value() string {
 		"MPI_SUCCESS)", c.ignored)
 }
 
-// callbackTypes are the types of program functions that the library calls.
+// callbackTypes declares the types of the program's functions that the library calls.
 const callbackTypes = `
 typedef void(MPI_User_function)(void *in, void *inout, int *count, MPI_Datatype *datatype);
 typedef void(MPI_User_function_c)(void *in, void *inout, MPI_Count *count, MPI_Datatype *datatype);
@@ -393,8 +395,8 @@ typedef void(MPI_T_event_dropped_cb_function)(MPI_Count, MPI_T_event_registratio
 
 `
 
-// standardDeclarations end mpi.h of the standard's ABI. It has no Fortran binding, so no address stands for an ignored
-// Fortran status.
+// standardDeclarations ends mpi.h of the standard's ABI. That ABI has no Fortran binding, so no address stands
+// for an ignored Fortran status.
 const standardDeclarations = `
 #ifndef ZRLMPI_INLINE
 #define ZRLMPI_INLINE static __inline__

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// f08Module returns module mpi_f08. Its generic procedures map to the procedures of the Fortran library, with and
-// without large counts.
+// f08Module returns module mpi_f08. Its generic procedures map to the procedures of the Fortran library, both
+// with and without large counts.
 func (a *abi) f08Module(table []function) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "! Module mpi_f08, %s. A buffer that is no single block is copied before and after a call, also "+
@@ -101,8 +101,8 @@ func comparison(operator, handle string) string {
 	return "differ_" + handle
 }
 
-// largeDiffers reports whether Fortran can distinguish a call with large counts from the one without, by the kinds of
-// its arguments. Addresses, counts and procedures do not differ.
+// largeDiffers reports whether Fortran can distinguish a call with large counts from the call without them, by
+// the kinds of its arguments. Addresses, counts and procedures have the same kind in both.
 func largeDiffers(f, large function) bool {
 	for i, p := range f.params {
 		if i < len(large.params) && p.typ.base == "int" && f08Type(large.params[i].typ.base) != "integer" {
@@ -112,7 +112,7 @@ func largeDiffers(f, large function) bool {
 	return len(f.params) != len(large.params)
 }
 
-// f08Type returns the type of an argument, without attributes.
+// f08Type returns the type of an argument, without its attributes.
 func f08Type(base string) string {
 	switch base {
 	case "int", "index":
@@ -135,11 +135,11 @@ func f08Type(base string) string {
 	return "type(MPI_" + base + ")"
 }
 
-// f08Interface writes the declaration of a procedure of the library.
+// f08Interface writes the declaration of a library procedure.
 func (a *abi) f08Interface(b *strings.Builder, f function, name string) {
 	kind, result, params := "subroutine", "", f.params
 	if f.name == "Init" || f.name == "Init_thread" || f.name == "Info_create_env" {
-		params = params[2:] // argc and argv
+		params = params[2:] // omit argc and argv
 	}
 	var names []string
 	for _, p := range params {
@@ -192,7 +192,8 @@ func (a *abi) f08Argument(b *strings.Builder, p param) {
 	fmt.Fprintf(b, "      %s%s :: %s%s\n", f08Type(t.base), attributes, p.name, shape)
 }
 
-// f08Variables are recognized by their addresses. MPICH's module has the same symbols.
+// f08Variables declares the variables that are recognized by their addresses. MPICH's module has the same
+// symbols.
 const f08Variables = `  type(MPI_Status), bind(C, name="MPIR_F08_MPI_STATUS_IGNORE_OBJ"), target :: MPI_STATUS_IGNORE
   type(MPI_Status), bind(C, name="MPIR_F08_MPI_STATUSES_IGNORE_OBJ"), target :: MPI_STATUSES_IGNORE(1)
   integer, bind(C, name="MPIR_F08_MPI_BOTTOM"), target :: MPI_BOTTOM
@@ -208,7 +209,7 @@ const f08Variables = `  type(MPI_Status), bind(C, name="MPIR_F08_MPI_STATUS_IGNO
   external :: MPI_WIN_NULL_COPY_FN, MPI_WIN_DUP_FN, MPI_WIN_NULL_DELETE_FN, MPI_CONVERSION_FN_NULL
 `
 
-// f08Callbacks are the interfaces with which procedures of a program may be declared.
+// f08Callbacks declares the interfaces that a program may use to declare its own procedures.
 const f08Callbacks = `    subroutine MPI_User_function(invec, inoutvec, len, datatype)
       import
       type(c_ptr), value :: invec, inoutvec

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// byHand lists the functions that are written by hand in lib/c/fortran.h.
+// byHand lists the functions that are hand-written in lib/c/fortran.h.
 var byHand = []string{
 	"Address", "Attr_get", "Attr_put", "Comm_create_keyval", "Comm_get_attr", "Comm_set_attr", "Comm_spawn",
 	"Comm_spawn_multiple", "Grequest_start", "Info_create_env", "Info_get", "Info_get_string", "Init", "Init_thread", "Keyval_create", "Pcontrol",
@@ -14,14 +14,14 @@ var byHand = []string{
 	"Win_get_attr", "Win_set_attr",
 }
 
-// fortranOnly lists procedures without a C function, also written in lib/c/fortran.h.
+// fortranOnly lists the procedures that have no C function. They too are written in lib/c/fortran.h.
 var fortranOnly = []string{
 	"F_sync_reg", "NULL_COPY_FN", "DUP_FN", "NULL_DELETE_FN", "COMM_NULL_COPY_FN", "COMM_DUP_FN", "COMM_NULL_DELETE_FN",
 	"TYPE_NULL_COPY_FN", "TYPE_DUP_FN", "TYPE_NULL_DELETE_FN", "WIN_NULL_COPY_FN", "WIN_DUP_FN", "WIN_NULL_DELETE_FN", "CONVERSION_FN_NULL",
 }
 
-// inFortran reports whether Fortran has a function. It has neither handle conversions nor the tool interface. Functions
-// with large counts are available in module mpi_f08 only, under the name without the suffix.
+// inFortran reports whether Fortran has a function. Fortran has neither the conversions of handles nor the tool
+// interface. It has functions with large counts only in module mpi_f08, under the name without the suffix.
 func inFortran(f function) bool {
 	for _, suffix := range []string{"datarep_c", "_toint", "_fromint", "_c2f", "_f2c"} {
 		if strings.HasSuffix(f.name, suffix) {
@@ -31,7 +31,7 @@ func inFortran(f function) bool {
 	return f.in(mpich) && !strings.HasPrefix(f.name, "T_") && !strings.HasPrefix(f.name, "Abi_")
 }
 
-// largeOf returns the Fortran name of a function with large counts, and whether f is one.
+// largeOf returns the Fortran name of a function with large counts, and whether f is such a function.
 func largeOf(f function) (string, bool) { return strings.CutSuffix(f.name, "_c") }
 
 // inF08 reports whether module mpi_f08 has a function.
@@ -66,7 +66,7 @@ func (a *abi) fortranC(table []function) (string, error) {
 	}
 	b.WriteString("\n")
 	for _, name := range fortranOnly {
-		fmt.Fprintf(&b, "#undef MPI_%s\n", name) // a macro in mpi.h
+		fmt.Fprintf(&b, "#undef MPI_%s\n", name) // it is a macro in mpi.h
 	}
 	for _, name := range fortranProcedures(table) {
 		fmt.Fprintf(&b, "NAMES(%s, %s)\n", strings.ToLower(name), strings.ToUpper(name))
@@ -97,8 +97,8 @@ func (a *abi) fortranC(table []function) (string, error) {
 	return b.String(), nil
 }
 
-// detaches reports whether a function returns an address. A variable can hold it in module mpi_f08 only: in mpif.h and
-// module mpi, the argument is unused (MPI 4.1, 3.6.1).
+// detaches reports whether a function returns an address. Only in module mpi_f08 can a variable hold that
+// address; in mpif.h and module mpi, the argument is not used (MPI 4.1, 3.6.1).
 func detaches(f function) bool {
 	_, large := largeOf(f)
 	return !large && slices.ContainsFunc(f.params, func(p param) bool { return p.name == "buffer_addr" })
@@ -111,7 +111,8 @@ type fortranShim struct {
 	before, after, values []string
 }
 
-// fortranShim returns the procedure pmpi_x_ of a function, or the one for mpi_f08 if that differs.
+// fortranShim returns the procedure pmpi_x_ of a function. If f08 is set, it returns the procedure for mpi_f08,
+// where that differs.
 func (a *abi) fortranShim(f function, f08 bool) (string, error) {
 	_, large := largeOf(f)
 	s := fortranShim{f08: f08 || large}
@@ -150,7 +151,7 @@ func (a *abi) fortranShim(f function, f08 bool) (string, error) {
 
 func isBuffer(p param) bool { return p.typ.base == "choice" && p.typ.pointers == 1 }
 
-// descriptorShim returns the procedure for programs whose buffers have assumed rank, as with MPICH's module.
+// descriptorShim returns the procedure for programs whose buffers have assumed rank, as in MPICH's module.
 func (a *abi) descriptorShim(f function) (string, error) {
 	var s fortranShim
 	for _, p := range f.params {
@@ -197,7 +198,7 @@ func (a *abi) fortranParam(s *fortranShim, f function, p param) error {
 		}
 	}
 	switch {
-	// Before MPI-2, addresses were INTEGER in Fortran.
+	// Before MPI-2, an address in Fortran was an INTEGER.
 	case f.abi == mpich && t.base == "Aint" && indirect == 0:
 		add("MPI_Fint *", "*"+n, "", "")
 	case f.abi == mpich && t.base == "Aint" && t.pointers == 1:
@@ -250,13 +251,13 @@ func (a *abi) fortranParam(s *fortranShim, f function, p param) error {
 		if slices.ContainsFunc(f.params, func(p param) bool { return p.name == "flag" }) {
 			condition += " && *flag"
 		}
-		// The longest string of the standard fits.
+		// The longest string in the standard fits.
 		add("char *", n+"_c", fmt.Sprintf("char %s_c[MPI_MAX_LIBRARY_VERSION_STRING];", n),
 			fmt.Sprintf("if (%[2]s)\n        set_string(%[1]s, %[1]s_length, %[1]s_c);", n, condition))
 		s.lengths = append(s.lengths, fmt.Sprintf("size_t %s_length", n))
 
 	case cl == "" && strings.Contains(t.base, "_function") && t.pointers == 1:
-		add("MPI_"+t.base+" *", n, "", "") // also passed by reference in C
+		add("MPI_"+t.base+" *", n, "", "") // C passes it by reference too
 	case cl == integer && indirect == 0:
 		add(fortranInteger(a, t.base, base)+" *", "*"+n, "", "")
 	case cl == integer && t.pointers+len(t.arrays) == 1:
@@ -270,7 +271,7 @@ func (a *abi) fortranParam(s *fortranShim, f function, p param) error {
 	return nil
 }
 
-// fortranInteger returns the type of an integer or a handle.
+// fortranInteger returns the Fortran type of an integer or a handle.
 func fortranInteger(a *abi, name, base string) string {
 	if _, handle := a.handles[name]; handle || base == "int" {
 		return "MPI_Fint"
@@ -278,7 +279,7 @@ func fortranInteger(a *abi, name, base string) string {
 	return base
 }
 
-// mpifH returns mpif.h, in a form that is valid in both source forms of Fortran.
+// mpifH returns mpif.h, in a form that is valid in both of Fortran's source forms.
 func (a *abi) mpifH() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "!     MPI for Fortran, for the ABI %s. This file is %s.\n", a.name, generated)
@@ -309,20 +310,21 @@ func (a *abi) mpifH() string {
 	return b.String()
 }
 
-// fortranValue returns the value of a constant in Fortran, and whether it has one.
+// fortranValue returns the value of a constant in Fortran, and whether Fortran has the constant.
 func fortranValue(c constant) (int64, bool) {
 	switch {
 	case c.typ.pointers > 0 || strings.HasPrefix(c.name, "T_") || strings.HasPrefix(c.name, "F_"):
 		return 0, false
 	case c.value&^0xf == 0x64400000 || c.value&^0xf == 0x66000000:
-		return c.value + 1, true // a predefined attribute whose value is an integer instead of a pointer
+		return c.value + 1, true // a predefined attribute; its value is an integer instead of a pointer
 	case strings.HasPrefix(c.name, "MAX_"):
-		return c.value - 1, true // without the null character
+		return c.value - 1, true // does not include the null character
 	}
 	return c.value, true
 }
 
-// mpifTail declares the variables that are recognized by their addresses: their names and order are part of the ABI.
+// mpifTail declares the variables that are recognized by their addresses. Their names and their order are part
+// of the ABI.
 const mpifTail = `      LOGICAL MPI_SUBARRAYS_SUPPORTED
       PARAMETER (MPI_SUBARRAYS_SUPPORTED=.FALSE.)
       LOGICAL MPI_ASYNC_PROTECTS_NONBLOCKING
@@ -362,14 +364,14 @@ const mpifTail = `      LOGICAL MPI_SUBARRAYS_SUPPORTED
       EXTERNAL PMPI_AINT_ADD, PMPI_AINT_DIFF
 `
 
-// mpiModule returns module mpi: mpif.h and MPI_SIZEOF.
+// mpiModule returns module mpi, which consists of mpif.h and MPI_SIZEOF.
 func mpiModule() string {
 	interfaces, procedures := sizeofs("integer, intent(out)")
 	return fmt.Sprintf("! Module mpi, %s.\nmodule mpi\n  implicit none\n  include 'mpif.h'\n%scontains\n%send module\n", generated, interfaces, procedures)
 }
 
-// sizeofs returns the parts of a module for MPI_SIZEOF, which has to know the type of its argument: the interface and
-// the procedures.
+// sizeofs returns the two parts of a module that MPI_SIZEOF needs: its interfaces and its procedures.
+// MPI_SIZEOF needs several, because it has to know the type of its argument.
 func sizeofs(ierror string) (interfaces, procedures string) {
 	types := []string{
 		"integer(1)", "integer(2)", "integer(4)", "integer(8)", "real(4)", "real(8)", "real(16)",

@@ -24,7 +24,7 @@ func main() {
 	}
 }
 
-// run generates the files from the tables in a folder.
+// run generates the files from the tables in the given folder.
 func run(tables string, args []string) error {
 	if len(args) != 1 {
 		return fmt.Errorf("%d arguments: want the folder to write C to", len(args))
@@ -79,7 +79,7 @@ func readSource(tables string) (*source, error) {
 	return src, nil
 }
 
-// cFiles returns the source files of the C library, by path.
+// cFiles returns the source files of the C library, indexed by path.
 func (s *source) cFiles() (map[string]string, error) {
 	files := map[string]string{}
 	for _, a := range s.abis {

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// abiName is a binary interface for which shims are generated.
+// abiName is the name of a binary interface for which shims are generated.
 type abiName string
 
 const (
@@ -18,7 +18,7 @@ const (
 	standard abiName = "standard"
 )
 
-// A ctype is a type in the tables: array dimensions, then pointers, then a name.
+// A ctype is a type in the tables. It consists of array dimensions, pointers and a name, in this order.
 type ctype struct {
 	arrays   []string // "" or a number, outermost first
 	pointers int
@@ -26,7 +26,7 @@ type ctype struct {
 	base     string
 }
 
-// A param is a parameter of a function; name is empty for "...".
+// A param is a parameter of a function. The name is empty for "...".
 type param struct {
 	name string
 	typ  ctype
@@ -43,7 +43,7 @@ type function struct {
 // in reports whether an ABI has the function.
 func (f function) in(abi abiName) bool { return f.abi == "" || f.abi == abi }
 
-// A lineError is an error in a table.
+// A lineError is an error in a line of a table.
 type lineError struct {
 	file string
 	line int
@@ -68,7 +68,7 @@ func eachLine(file string, text []byte, f func(line string) error) error {
 	return lines.Err()
 }
 
-// parseFunctions parses functions.txt, whose format its first lines describe.
+// parseFunctions parses functions.txt. The first lines of that file describe its format.
 func parseFunctions(file string, text []byte) ([]function, error) {
 	var table []function
 	err := eachLine(file, text, func(line string) error {
@@ -171,7 +171,7 @@ func isName(s string) bool {
 	return s != ""
 }
 
-// A constant is a name of the standard with its value in an ABI.
+// A constant is a name from the standard, with its value in an ABI.
 type constant struct {
 	name  string
 	typ   ctype
@@ -179,7 +179,7 @@ type constant struct {
 	text  string // the value as written in the file: a number or a function
 }
 
-// An abi is the contents of a file in the folder abi.
+// An abi holds the contents of a file in the folder abi.
 type abi struct {
 	name      abiName
 	handles   map[string]string // struct tags; empty for int
@@ -189,7 +189,7 @@ type abi struct {
 	constants []constant
 }
 
-// parseABI parses a file in the folder abi, whose format its first lines describe.
+// parseABI parses a file in the folder abi. The first lines of the file describe its format.
 func parseABI(name abiName, file string, text []byte) (*abi, error) {
 	a := &abi{name: name, handles: map[string]string{}}
 	seen := map[string]bool{}
@@ -231,7 +231,7 @@ func parseABI(name abiName, file string, text []byte) (*abi, error) {
 			return fmt.Errorf("%s: %q is neither a number nor a function", fields[1], fields[2])
 		}
 		if tag, ok := a.handles[typ.base]; ok && tag == "" {
-			value = int64(int32(value)) // as the shims pass handles
+			value = int64(int32(value)) // in the same way as the shims pass handles
 		}
 		a.constants = append(a.constants, constant{fields[1], typ, value, fields[2]})
 		return nil

@@ -1,7 +1,7 @@
-// Package caching has the attributes that the MPI standard lets a program attach to communicators, datatypes and
+// Package caching implements the attributes that an MPI program may attach to communicators, datatypes and
 // windows (section 7.7 of MPI 5.0).
 //
-// The package must never know what an object is.
+// The package must never depend on what an object is.
 package caching
 
 import (
@@ -11,18 +11,18 @@ import (
 	"sync/atomic"
 )
 
-// ErrKey is returned for a key that is nil or has been freed.
+// ErrKey is the error for a key that is nil or has been freed.
 var ErrKey = errors.New("the key of the attribute is nil, or has been freed")
 
-// Copy is called when an object with an attribute is duplicated. It returns the value of the new object's attribute,
-// and whether to set it. If it fails, the duplication fails.
+// Copy is called when an object with an attribute is duplicated. It returns the value of the attribute for the
+// new object, and whether to set it. If Copy fails, the duplication fails.
 type Copy[O any] func(old O, k *Key[O], value any) (copied any, keep bool, err error)
 
 // Delete is called before an attribute is deleted or replaced, or its object is freed. If it fails, the attribute
 // remains.
 type Delete[O any] func(o O, k *Key[O], value any) error
 
-// Key identifies an attribute of objects of type O (a keyval of the standard).
+// Key identifies an attribute of objects of type O. The standard calls it a keyval.
 type Key[O any] struct {
 	copy   Copy[O]
 	delete Delete[O]
@@ -35,12 +35,12 @@ func NewKey[O any](copy Copy[O], delete Delete[O]) *Key[O] {
 	return &Key[O]{copy: copy, delete: delete}
 }
 
-// KeepValue is a Copy function that gives duplicates the same value.
+// KeepValue is a Copy function that gives a duplicate the same value.
 func KeepValue[O any](_ O, _ *Key[O], value any) (copied any, keep bool, err error) {
 	return value, true, nil
 }
 
-// Free invalidates the key for Set. Existing attributes remain, and its functions are still called for them.
+// Free makes Set reject the key. Existing attributes remain, and the key's functions are still called for them.
 func (k *Key[O]) Free() error {
 	if k == nil || k.freed.Swap(true) {
 		return ErrKey
@@ -48,11 +48,11 @@ func (k *Key[O]) Free() error {
 	return nil
 }
 
-// Attributes are the attributes of one object. The zero value is empty. Any number of goroutines may use them.
-// Functions of keys are called without a lock, so they may use the attributes as well.
+// Attributes holds the attributes of one object. The zero value is empty. It is safe for concurrent use. The
+// functions of keys are called without a lock held, so they may use the attributes too.
 type Attributes[O any] struct {
 	mu   sync.Mutex
-	list []attribute[O] // in the order in which they were set
+	list []attribute[O] // in the order in which the attributes were set
 }
 
 type attribute[O any] struct {
@@ -60,7 +60,7 @@ type attribute[O any] struct {
 	value any
 }
 
-// Set sets an attribute of object o. An existing one is deleted first.
+// Set sets an attribute of object o. If it is already set, it is deleted first.
 func (a *Attributes[O]) Set(o O, k *Key[O], value any) error {
 	if k == nil || k.freed.Load() {
 		return ErrKey
@@ -70,7 +70,7 @@ func (a *Attributes[O]) Set(o O, k *Key[O], value any) error {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.remove(k) // in case it was set meanwhile
+	a.remove(k) // another goroutine may have set it meanwhile
 	a.list = append(a.list, attribute[O]{k, value})
 	return nil
 }
@@ -105,8 +105,8 @@ func (a *Attributes[O]) Delete(o O, k *Key[O]) error {
 	return nil
 }
 
-// CopyTo calls the copy functions of all attributes, in the order in which they were set, and stores the results in
-// duplicate. It stops at the first error; the duplicate must not be used then.
+// CopyTo calls the copy functions of all attributes, in the order in which they were set, and stores the
+// results in duplicate. It stops at the first error; in that case duplicate must not be used.
 func (a *Attributes[O]) CopyTo(duplicate *Attributes[O], old O) error {
 	a.mu.Lock()
 	list := slices.Clone(a.list)
@@ -128,8 +128,8 @@ func (a *Attributes[O]) CopyTo(duplicate *Attributes[O], old O) error {
 	return nil
 }
 
-// Clear deletes all attributes of an object that is about to be freed, in reverse order of setting. It stops at the
-// first error: that attribute and earlier ones remain.
+// Clear deletes all attributes of an object that is about to be freed, in the reverse of the order in which
+// they were set. It stops at the first error; that attribute and earlier ones remain.
 func (a *Attributes[O]) Clear(o O) error {
 	for {
 		a.mu.Lock()

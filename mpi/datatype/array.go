@@ -14,20 +14,20 @@ const (
 	OrderFortran              // the first index varies fastest
 )
 
-// Distribution is the distribution of an array dimension over processes.
+// Distribution is the way in which one array dimension is distributed over processes.
 type Distribution int
 
 // The distributions of the standard.
 const (
 	Block  Distribution = iota // one block per process
-	Cyclic                     // blocks dealt in turn
-	None                       // the whole dimension
+	Cyclic                     // blocks distributed in turn
+	None                       // the whole dimension on every process
 )
 
 // DefaultArgument selects the standard's default block length: one block per process for Block, and 1 for Cyclic.
 const DefaultArgument = -1
 
-// dimensions returns the dimension numbers, fastest varying first.
+// dimensions returns the dimension numbers, beginning with the one that varies fastest.
 func (o Order) dimensions(n int) []int {
 	list := make([]int, n)
 	for i := range list {
@@ -39,7 +39,7 @@ func (o Order) dimensions(n int) []int {
 	return list
 }
 
-// Subarray returns the type of a subarray, with the given subsizes and starts, of an array of the given sizes.
+// Subarray returns the type of a subarray with the given subsizes and starts, in an array of the given sizes.
 func Subarray(sizes, subsizes, starts []int64, order Order, of *Type) (*Type, error) {
 	n := len(sizes)
 	if n == 0 || len(subsizes) != n || len(starts) != n {
@@ -57,8 +57,8 @@ func Subarray(sizes, subsizes, starts []int64, order Order, of *Type) (*Type, er
 		slices.Concat([]int64{int64(n)}, sizes, subsizes, starts, []int64{int64(order)}), nil, []*Type{of}})
 }
 
-// Grid is a distribution of an array over a grid of processes, as seen by one rank. Each slice has one entry per
-// dimension.
+// Grid describes how an array is distributed over a grid of processes, as seen by one rank. Each slice has one
+// entry per dimension.
 type Grid struct {
 	Ranks, Rank   int64
 	Sizes         []int64
@@ -96,7 +96,7 @@ func Darray(g *Grid, of *Type) (*Type, error) {
 	return a.end(Contents{CombinerDarray, integers, nil, []*Type{of}})
 }
 
-// coordinates returns the coordinates of the process in the grid, whose last coordinate varies fastest.
+// coordinates returns the coordinates of the process in the grid. The last coordinate varies fastest.
 func (g *Grid) coordinates() ([]int64, error) {
 	list := make([]int64, len(g.Processes))
 	rest, all := g.Rank, int64(1)
@@ -113,10 +113,10 @@ func (g *Grid) coordinates() ([]int64, error) {
 	return list, nil
 }
 
-// run is a block of length elements that is repeated, at a distance of stride elements.
+// run is a block of length elements that is repeated times times, at a distance of stride elements.
 type run struct{ start, length, stride, times int64 }
 
-// distribute returns the elements of a dimension that belong to a process.
+// distribute returns the elements of a dimension that belong to the process with index at.
 func distribute(how Distribution, size, argument, processes, at int64) ([]run, error) {
 	bad := func() error {
 		return fmt.Errorf("%w: distribution %d of %d elements in blocks of %d over %d processes", ErrArgument, how,
@@ -144,7 +144,7 @@ func distribute(how Distribution, size, argument, processes, at int64) ([]run, e
 		if argument == DefaultArgument {
 			argument = 1
 		}
-		if argument > size/processes+1 { // a cycle exceeds the dimension: prevent an overflow
+		if argument > size/processes+1 { // a cycle would exceed the dimension: prevent an overflow
 			argument = min(argument, size)
 		}
 		start, stride := at*argument, processes*argument
@@ -161,7 +161,7 @@ func distribute(how Distribution, size, argument, processes, at int64) ([]run, e
 	return nil, bad()
 }
 
-// array is a type under construction, which grows by one dimension at a time.
+// array is a type that is under construction. It grows by one dimension at a time.
 type array struct {
 	t *Type
 	// unit is the distance between consecutive elements in bytes.

@@ -11,7 +11,8 @@ type piece struct {
 	of           *Type
 }
 
-// build makes a type of pieces, in data order. padded makes its extent a multiple of its alignment, like a C struct.
+// build makes a type that consists of pieces, in data order. If padded is set, its extent is a multiple of its
+// alignment, like a C struct.
 func build(made Contents, pieces []piece, padded bool) (*Type, error) {
 	t := &Type{align: 1, made: made}
 	var o overflow
@@ -43,7 +44,7 @@ func build(made Contents, pieces []piece, padded bool) (*Type, error) {
 	return t, nil
 }
 
-// include extends the bounds and counts of a type by a piece.
+// include extends the bounds and counts of a type to include a piece.
 func (t *Type) include(p *piece, o *overflow, first bool) error {
 	of := p.of
 	last := o.mul(p.count-1, of.Extent())
@@ -71,7 +72,7 @@ func (t *Type) include(p *piece, o *overflow, first bool) error {
 func min64(a, b int64) int64 { return min(a, b) }
 func max64(a, b int64) int64 { return max(a, b) }
 
-// bound combines two bounds: a bound that was set explicitly overrides one that was not.
+// bound combines two bounds. A bound that was set explicitly overrides one that was not.
 func bound(have, next int64, haveSet, nextSet, first bool, combine func(a, b int64) int64) (int64, bool) {
 	switch {
 	case first || nextSet && !haveSet:
@@ -94,7 +95,8 @@ func Contiguous(count int64, of *Type) (*Type, error) {
 	return build(Contents{CombinerContiguous, []int64{count}, nil, []*Type{of}}, []piece{{count, 0, of}}, false)
 }
 
-// Vector returns the type of count blocks of length elements, at a distance of stride elements.
+// Vector returns the type of count blocks. Each block has length elements, and begins stride elements after the
+// previous one.
 func Vector(count, length, stride int64, of *Type) (*Type, error) {
 	var o overflow
 	bytes := o.mul(stride, of.Extent())
@@ -115,7 +117,7 @@ func vector(made Contents, count, length, stride int64, of *Type) (*Type, error)
 	if err != nil {
 		return nil, err
 	}
-	if count > 0 && length > 0 { // the stride is the distance between blocks
+	if count > 0 && length > 0 { // only then does the stride matter
 		block = resized(block, block.lb, stride)
 		block.lbSet, block.ubSet = of.lbSet, of.ubSet
 	}
@@ -123,7 +125,7 @@ func vector(made Contents, count, length, stride int64, of *Type) (*Type, error)
 	if err != nil || count <= 0 || length <= 0 {
 		return t, err
 	}
-	// The stride must not extend the last block.
+	// The last block must not be extended by the stride.
 	var o overflow
 	last := o.mul(count-1, stride)
 	bytes := o.mul(length-1, of.Extent())
@@ -132,7 +134,8 @@ func vector(made Contents, count, length, stride int64, of *Type) (*Type, error)
 	return t, o.check("%d blocks at a distance of %d bytes", count, stride)
 }
 
-// Indexed returns the type of blocks with lengths[i] elements, each displs[i] elements from the beginning.
+// Indexed returns the type of blocks of lengths[i] elements. Block i begins displs[i] elements from the
+// beginning.
 func Indexed(lengths, displs []int64, of *Type) (*Type, error) {
 	made := Contents{CombinerIndexed, slices.Concat([]int64{int64(len(lengths))}, lengths, displs), nil, []*Type{of}}
 	return indexed(made, lengths, displs, of.Extent(), of)
@@ -145,7 +148,7 @@ func Hindexed(lengths, displs []int64, of *Type) (*Type, error) {
 	return indexed(made, lengths, displs, 1, of)
 }
 
-// IndexedBlock is Indexed with blocks of equal length.
+// IndexedBlock is Indexed with blocks that all have the same length.
 func IndexedBlock(length int64, displs []int64, of *Type) (*Type, error) {
 	made := Contents{CombinerIndexedBlock, slices.Concat([]int64{int64(len(displs)), length}, displs), nil, []*Type{of}}
 	return indexed(made, slices.Repeat([]int64{length}, len(displs)), displs, of.Extent(), of)
@@ -172,8 +175,8 @@ func indexed(made Contents, lengths, displs []int64, unit int64, of *Type) (*Typ
 	return build(made, pieces, false)
 }
 
-// Struct returns the type of lengths[i] elements of types[i] at displs[i] bytes from the beginning, for each i. Its
-// extent is padded to its alignment, as by a C compiler.
+// Struct returns the type that consists, for each i, of lengths[i] elements of types[i] at displs[i] bytes from
+// the beginning. Its extent is padded to its alignment, as by a C compiler.
 func Struct(lengths, displs []int64, types []*Type) (*Type, error) {
 	if len(lengths) != len(displs) || len(lengths) != len(types) {
 		return nil, fmt.Errorf("%w: %d lengths of blocks, %d displacements, %d types", ErrArgument, len(lengths),
@@ -205,8 +208,8 @@ func resized(of *Type, lb, extent int64) *Type {
 	return &t
 }
 
-// Pair returns a basic datatype that consists of a value, of the given number of bytes, followed by an int32, laid out
-// as in C: MPI_DOUBLE_INT and similar types. Each element takes size bytes.
+// Pair returns a basic datatype that consists of a value of the given number of bytes and an int32, laid out as
+// in C; examples are MPI_DOUBLE_INT and similar types. Each element takes size bytes.
 func Pair(name string, value, size int64) (*Type, error) {
 	index := max(value, 4)
 	both, err := Struct([]int64{1, 1}, []int64{0, index}, []*Type{Basic(name, value, value, 0), Basic(name, 4, 4, 0)})

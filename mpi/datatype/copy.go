@@ -5,15 +5,15 @@ import (
 	"unsafe"
 )
 
-// Pack copies data of count elements of t from memory to packed. It begins at byte from of the elements' total data and
-// fills packed. memory is the address of displacement 0. It returns the number of bytes copied, which is smaller than
-// len(packed) at the end of the data. The caller must have checked count with Span.
+// Pack copies data from count elements of t in memory to packed. It starts at byte from of the elements' data,
+// and continues until packed is full or the data ends. memory is the address of displacement 0. It returns the
+// number of bytes copied. The caller must have checked count with Span.
 func (t *Type) Pack(packed []byte, memory unsafe.Pointer, count, from int64) int {
 	return t.transfer(packed, memory, count, from, true)
 }
 
-// Unpack copies packed data to count elements of t in memory, starting at byte from of their data. It returns the
-// number of bytes copied, which is limited by the size of the elements.
+// Unpack copies packed data to count elements of t in memory, starting at byte from of the elements' data. It
+// returns the number of bytes copied, which is limited by the size of the elements.
 func (t *Type) Unpack(memory unsafe.Pointer, count int64, packed []byte, from int64) int {
 	return t.transfer(packed, memory, count, from, false)
 }
@@ -33,13 +33,14 @@ func (t *Type) transfer(packed []byte, memory unsafe.Pointer, count, from int64,
 	return len(packed)
 }
 
-// copier copies in one direction, from or to memory.
+// copier copies in one direction, either from memory or to memory.
 type copier struct {
 	memory unsafe.Pointer
 	pack   bool
 }
 
-// some copies data of a layout, whose first iteration is at offset, starting at byte from.
+// some copies data of a layout, starting at byte from of that data. The first iteration of the layout is at
+// offset.
 func (c *copier) some(l *layout, offset int64, packed []byte, from int64) {
 	i := from / l.unit
 	offset += i * l.stride
@@ -55,7 +56,7 @@ func (c *copier) some(l *layout, offset int64, packed []byte, from int64) {
 	}
 }
 
-// part copies a part of one iteration.
+// part copies part of one iteration.
 func (c *copier) part(l *layout, offset int64, packed []byte, from int64) {
 	if l.block > 0 {
 		c.copy(offset+from, packed)
@@ -71,7 +72,8 @@ func (c *copier) part(l *layout, offset int64, packed []byte, from int64) {
 	}
 }
 
-// batch is the number of iterations whose parts are copied together: few enough to stay in the L1 cache.
+// batch is the number of iterations whose parts are copied together. It is small enough for them to stay in the
+// L1 cache.
 const batch = 64
 
 // whole copies n complete iterations.
@@ -101,7 +103,8 @@ func (c *copier) whole(l *layout, offset int64, packed []byte, n int64) {
 	}
 }
 
-// blocks copies n blocks of equal length, at a distance of stride in memory and of step in packed.
+// blocks copies n blocks of equal length. They are stride bytes apart in memory, and step bytes apart in
+// packed.
 func (c *copier) blocks(offset, stride int64, packed []byte, step, length, n int64) {
 	switch {
 	case n == 0:
@@ -130,7 +133,7 @@ func (c *copier) copy(offset int64, packed []byte) {
 	}
 }
 
-// copyWords is blocks for word sizes that processors copy in one instruction, aligned or not.
+// copyWords is like blocks, for block lengths that processors copy in one instruction, whether aligned or not.
 func copyWords[W [4]byte | [8]byte | [16]byte](c *copier, offset, stride int64, packed []byte, step, n int64) {
 	var word W
 	_ = packed[(n-1)*step+int64(len(word))-1]

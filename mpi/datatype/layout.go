@@ -1,9 +1,9 @@
 package datatype
 
-// layout locates the data of a type: a loop over a block of bytes, or over consecutive parts. An empty layout has no
-// iterations.
+// layout locates the data of a type. It is a loop over a contiguous block of bytes, or over consecutive parts.
+// An empty layout has no iterations.
 type layout struct {
-	// offset is the offset of the first iteration, and stride the distance between iterations.
+	// offset is the offset of the first iteration, and stride is the distance between iterations.
 	offset, stride int64
 	times          int64
 	// block is the length of a contiguous block of bytes, or 0 if there are parts.
@@ -11,7 +11,8 @@ type layout struct {
 	parts []layout
 	// single is set if each part is a single block.
 	single bool
-	// starts holds the number of data bytes before each part, and unit the number per iteration.
+	// starts holds the number of data bytes before each part, and unit is the number of data bytes per
+	// iteration.
 	starts []int64
 	unit   int64
 }
@@ -27,16 +28,17 @@ func bytes(n int64) layout {
 	return layout{stride: n, times: 1, block: n, unit: n}
 }
 
-// at returns the layout moved by offset.
+// at returns the layout, moved by offset.
 func (l layout) at(offset int64) layout {
 	l.offset += offset
 	return l
 }
 
-// repeat returns n repetitions of the layout, at a distance of stride.
+// repeat returns n repetitions of the layout, each stride bytes after the previous one.
 func (l layout) repeat(n, stride int64) layout { return l.loop(n, stride, nil) }
 
-// loop is repeat, where part is the layout at offset 0, or nil. If part is not nil, loop does not allocate.
+// loop is like repeat. part must hold the layout at offset 0, or be nil; if it is not nil, loop does not
+// allocate.
 func (l layout) loop(n, stride int64, part []layout) layout {
 	switch {
 	case n == 0 || l.times == 0:
@@ -60,7 +62,7 @@ func (l layout) loop(n, stride int64, part []layout) layout {
 	return layout{offset: l.offset, stride: stride, times: n, parts: part, starts: atFront, unit: l.size()}
 }
 
-// atFront is the starts slice of a single part.
+// atFront is the starts slice of a layout with a single part.
 var atFront = []int64{0}
 
 // join concatenates layouts.
@@ -89,7 +91,7 @@ func join(parts []layout) layout {
 	return l
 }
 
-// extend merges next into a layout of blocks if it continues that layout, and reports whether it did.
+// extend merges next into a layout of blocks if next continues that layout. It reports whether it did.
 func (l *layout) extend(next *layout) bool {
 	if l.block == 0 || l.block != next.block && (l.times > 1 || next.times > 1) {
 		return false
@@ -112,7 +114,7 @@ func (l *layout) extend(next *layout) bool {
 	return true
 }
 
-// contiguous reports whether the data are one block, and returns its offset.
+// contiguous reports whether the data is one contiguous block, and returns the offset of the block.
 func (l *layout) contiguous() (offset int64, ok bool) {
 	return l.offset, l.times == 0 || l.times == 1 && l.block > 0
 }

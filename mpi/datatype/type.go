@@ -9,28 +9,28 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll/op"
 )
 
-// ErrArgument is matched by the errors of constructors for invalid arguments.
+// ErrArgument matches the errors that constructors return for invalid arguments.
 var ErrArgument = errors.New("invalid datatype")
 
-// Type is a datatype. An element has size bytes of data, all within its true extent. Consecutive elements of a message
-// are one extent apart.
+// Type is a datatype. Each element has size bytes of data, all of them within its true extent. Consecutive
+// elements of a message are one extent apart.
 type Type struct {
 	layout layout
-	// part is the layout at offset 0, used for loops over it.
+	// part holds the layout at offset 0. Loops over this type use it.
 	part []layout
 	size int64
-	// lb and ub are the bounds. They were either set explicitly, by Resized of this type or of a component, or computed
-	// from the elements.
+	// lb and ub are the bounds. They were either set explicitly, by Resized on this type or on a component, or
+	// computed from the elements.
 	lb, ub       int64
 	lbSet, ubSet bool
 	trueLB       int64
 	trueUB       int64
 	align        int64
-	// count is the number of basic elements. If basic is not 0, all have that type.
+	// count is the number of basic elements. If basic is not 0, all basic elements have that type.
 	count int64
 	basic op.Type
 	name  string
-	// made records how the type was constructed, and large whether MarkLarge was called.
+	// made records how the type was constructed. large records whether MarkLarge was called.
 	made  Contents
 	large bool
 }
@@ -44,7 +44,7 @@ type Contents struct {
 	Types     []*Type
 }
 
-// Combiner is the constructor of a type.
+// Combiner identifies the constructor of a type.
 type Combiner int
 
 // The constructors of the standard.
@@ -64,15 +64,15 @@ const (
 	CombinerResized
 )
 
-// Basic returns a type that consists of one element of a language's basic type: size bytes, aligned to align bytes.
-// element is its type in reductions, or 0 if it has none.
+// Basic returns a type that consists of one element of a basic type of a language. The element has size bytes
+// and is aligned to align bytes. element is its type in reductions, or 0 if it cannot be reduced.
 func Basic(name string, size, align int64, element op.Type) *Type {
 	return &Type{
 		layout: bytes(size), size: size, ub: size, trueUB: size, align: align, count: 1, basic: element, name: name,
 	}
 }
 
-// Name returns the name of a basic type, or "".
+// Name returns the name of a basic type, or "" for any other type.
 func (t *Type) Name() string { return t.name }
 
 // Size returns the number of data bytes per element.
@@ -84,36 +84,37 @@ func (t *Type) Bounds() (lb, extent int64) { return t.lb, t.ub - t.lb }
 // Extent returns the distance between consecutive elements in a message.
 func (t *Type) Extent() int64 { return t.ub - t.lb }
 
-// TrueBounds returns the lower bound and the extent of the data alone.
+// TrueBounds returns the lower bound and the extent of the data, without regard to bounds that were set
+// explicitly.
 func (t *Type) TrueBounds() (lb, extent int64) { return t.trueLB, t.trueUB - t.trueLB }
 
 // Contents returns how the type was constructed. The caller must not modify it.
 func (t *Type) Contents() Contents { return t.made }
 
-// MarkLarge records that the type was constructed by a call with large counts (C functions that end in _c). It must be
-// called before the type is used.
+// MarkLarge records that the type was constructed by a call with large counts, that is, by a C function whose
+// name ends in _c. It must be called before the type is used.
 func (t *Type) MarkLarge() { t.large = true }
 
 // Large reports whether the type was constructed by a call with large counts.
 func (t *Type) Large() bool { return t.large }
 
-// Element returns the reduction type of all basic elements, or 0 if they differ or have none.
+// Element returns the reduction type of all basic elements. It is 0 if the types differ or cannot be reduced.
 func (t *Type) Element() op.Type { return t.basic }
 
-// Contiguous reports whether count elements are one block of memory, and returns the offset of the block.
+// Contiguous reports whether count elements form one block of memory, and returns the offset of that block.
 func (t *Type) Contiguous(count int64) (offset int64, ok bool) {
 	all := t.layout.loop(count, t.Extent(), t.part)
 	return all.contiguous()
 }
 
-// Dense reports whether any number of elements is contiguous, without gaps, from displacement 0 on.
+// Dense reports whether any number of elements is contiguous, without gaps, starting at displacement 0.
 func (t *Type) Dense() bool {
 	l := &t.layout
 	return l.times == 1 && l.offset == 0 && l.block > 0 && l.block == t.ub-t.lb
 }
 
-// Span returns the range of memory used by count elements, relative to the buffer: from the first to the end of the
-// last byte of data.
+// Span returns the range of memory that count elements use, relative to the buffer. begin is the first byte of
+// data, and end is just after the last byte.
 func (t *Type) Span(count int64) (begin, end int64, err error) {
 	if count == 0 || t.size == 0 {
 		return 0, 0, nil
@@ -125,7 +126,8 @@ func (t *Type) Span(count int64) (begin, end int64, err error) {
 	return begin, end, o.check("%d elements of %d bytes", count, t.size)
 }
 
-// Elements returns the number of basic elements in the first n bytes of data, and false if they end within one.
+// Elements returns the number of basic elements in the first n bytes of data. It returns false if these bytes
+// end in the middle of an element.
 func (t *Type) Elements(n int64) (int64, bool) {
 	if t.size == 0 {
 		return 0, n == 0
@@ -144,7 +146,7 @@ func (t *Type) Elements(n int64) (int64, bool) {
 	return elements, ok
 }
 
-// elements is Elements for less than one element.
+// elements is Elements for less than one whole element.
 func (c *Contents) elements(n int64) (elements int64, whole bool) {
 	if c.Combiner != CombinerStruct {
 		return c.Types[0].Elements(n)
@@ -160,7 +162,7 @@ func (c *Contents) elements(n int64) (elements int64, whole bool) {
 	return elements, true
 }
 
-// overflow records whether a number exceeded 64 bits.
+// overflow records whether a number has exceeded 64 bits.
 type overflow bool
 
 func (o *overflow) mul(a, b int64) int64 {

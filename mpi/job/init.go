@@ -18,20 +18,21 @@ import (
 
 // Environment variables read by Init and Run.
 const (
-	// EnvSocket names the Unix socket of the daemon to attach to. attach.EnvOwner names the daemon's user, if it is
-	// neither root nor this process's user.
+	// EnvSocket is the path of the Unix socket of the daemon to attach to. attach.EnvOwner names the daemon's
+	// user, if that is neither root nor the user of this process.
 	EnvSocket = "ZRLMPI_SOCKET"
-	// EnvConfig names a configuration file. The rank runs in this process.
+	// EnvConfig is the path of a configuration file. The rank then runs in this process.
 	EnvConfig = "ZRLMPI_CONFIG"
-	// EnvRank is the rank of the program. It is required with EnvConfig, unless a launcher has started the program:
-	// then node.JobRanks holds its rank. It is optional with EnvSocket; by default the daemon chooses.
+	// EnvRank is the rank of the program. With EnvConfig it is required, unless the program was started by a
+	// launcher: in that case node.JobRanks provides the rank. With EnvSocket it is optional; by default, the
+	// daemon chooses a rank.
 	EnvRank = "ZRLMPI_RANK"
 )
 
 // anyRank asks a daemon for any of its ranks.
 const anyRank = attach.AnyRank
 
-// Functions that open a device, replaced in tests.
+// Functions that open a device. Tests replace them.
 var (
 	openAttached = func(ctx context.Context, socket string, rank int) (mpe.Device, error) {
 		c, err := attach.Dial(ctx, socket, rank)
@@ -40,7 +41,7 @@ var (
 				config.AttachSocketBeside(socket))
 		}
 		if err != nil {
-			return nil, err // not a Device that holds a nil *attach.Client
+			return nil, err // must not return a Device that holds a nil *attach.Client
 		}
 		return c, nil
 	}
@@ -51,7 +52,7 @@ var (
 		}
 		dev, err := node.Join(ctx, launcher, config)
 		if err != nil {
-			_ = launcher.Abort(exitStart) // the other ranks would wait for this one
+			_ = launcher.Abort(exitStart) // otherwise the other ranks would wait for this one
 			return nil, err
 		}
 		return dev, nil
@@ -61,10 +62,11 @@ var (
 	}
 )
 
-// Init opens the rank described by the environment, and returns its world communicator. If ZRLMPI_SOCKET is set, the
-// rank belongs to a daemon. If ZRLMPI_CONFIG and ZRLMPI_RANK are set, it runs in this process. Otherwise it belongs to
-// the job of a launcher that speaks PMI-1, such as zrlctl run or MPICH's mpiexec; if ZRLMPI_CONFIG is also set, the job
-// includes FPGAs. Finalize ends the rank. ctx applies to opening only. Most programs call Main instead.
+// Init opens the rank described by the environment, and returns its world communicator. If ZRLMPI_SOCKET is
+// set, the rank belongs to a daemon. If ZRLMPI_CONFIG and ZRLMPI_RANK are set, the rank runs in this process.
+// Otherwise the rank belongs to a job whose launcher uses PMI-1, such as zrlctl run or MPICH's mpiexec; if
+// ZRLMPI_CONFIG is also set, the job includes FPGAs. Finalize closes the rank. ctx applies only while the rank
+// is being opened. Most programs call Main instead.
 func Init(ctx context.Context) (*mpi.Comm, error) {
 	dev, err := Device(ctx)
 	if err != nil {

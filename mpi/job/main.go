@@ -85,7 +85,7 @@ func Run(ctx context.Context, n int, program func(ctx context.Context, world *mp
 	return nil
 }
 
-// finalize calls Finalize for ranks that have not called it themselves.
+// finalize calls Finalize for all ranks that have not called it themselves.
 func finalize(ctx context.Context, worlds []*mpi.Comm) error {
 	return onAll(worlds, func(world *mpi.Comm) error {
 		if world.Finalized() {
@@ -95,7 +95,7 @@ func finalize(ctx context.Context, worlds []*mpi.Comm) error {
 	})
 }
 
-// onAll calls do for all worlds concurrently, and returns their joined errors.
+// onAll calls do for all worlds concurrently, and joins the errors.
 func onAll(worlds []*mpi.Comm, do func(*mpi.Comm) error) error {
 	errs := make([]error, len(worlds))
 	var calls sync.WaitGroup
@@ -106,7 +106,7 @@ func onAll(worlds []*mpi.Comm, do func(*mpi.Comm) error) error {
 	return errors.Join(errs...)
 }
 
-// openWorlds returns the worlds of the ranks in this process.
+// openWorlds returns the world communicators of the ranks in this process.
 func openWorlds(ctx context.Context, n int) ([]*mpi.Comm, error) {
 	for _, name := range []string{EnvSocket, EnvConfig, EnvRank, pmi.EnvFD} {
 		if os.Getenv(name) != "" {
@@ -121,14 +121,15 @@ func openWorlds(ctx context.Context, n int) ([]*mpi.Comm, error) {
 	return newWorlds(ctx, devices)
 }
 
-// newWorlds makes the worlds of devices, and closes all devices if New rejects one.
+// newWorlds makes the world communicators of devices. If New rejects one of the devices, newWorlds closes all
+// of them.
 func newWorlds(ctx context.Context, devices []mpe.Device) ([]*mpi.Comm, error) {
 	worlds := make([]*mpi.Comm, len(devices))
 	for i, d := range devices {
 		var err error
 		if worlds[i], err = mpi.New(d); err != nil {
 			for _, d := range devices {
-				_ = d.Close(ctx) // New's error is the one to report
+				_ = d.Close(ctx) // New's error is reported instead
 			}
 			return nil, err
 		}
@@ -136,7 +137,7 @@ func newWorlds(ctx context.Context, devices []mpe.Device) ([]*mpi.Comm, error) {
 	return worlds, nil
 }
 
-// startError is an error that occurred before any rank ran.
+// startError is an error that occurred before any rank was running.
 type startError struct{ err error }
 
 // Error returns the text of the cause.

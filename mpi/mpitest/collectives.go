@@ -27,12 +27,13 @@ func valuesOf[T any](of func(rank, i int) T, rank, n int) []T {
 	return list
 }
 
-// location returns a value with an index, such that no rank has the same pair twice.
+// location returns a value with an index. No rank has the same pair twice.
 func location(rank, i int) mpi.Float64Loc {
 	return mpi.Float64Loc{Value: float64((5*rank + 3*i) % 4), Index: int32(10*rank + i)}
 }
 
-// lengths lists block lengths in elements: none, one, and several. long exceeds the eager limits.
+// lengths lists block lengths in elements: none, one, and several. long is a length that exceeds the eager
+// limits.
 var lengths = []int{0, 1, 7}
 
 const long = 9000
@@ -48,12 +49,12 @@ func movement(r *rank) {
 	moves(r, r.Comm, value[complex128])
 	moves(r, r.Comm, value[celsius])
 	moves(r, r.Comm, location)
-	// In this communicator, ranks differ from ranks of the world.
+	// In this communicator, the ranks differ from those in the world.
 	turned := got(r.Split(r.ctx, r.Rank()%2, -r.Rank()))(r)
 	moves(r, turned, value[int32])
 }
 
-// moves tests blocks of the given lengths, or of the default lengths.
+// moves tests blocks of the given lengths, or of the default lengths if none are given.
 func moves[T mpi.Element](r *rank, c *mpi.Comm, of func(rank, i int) T, some ...int) {
 	if some == nil {
 		some = lengths

@@ -8,8 +8,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// apart checks that messages with the same tag in two communicators of the same ranks are kept apart, in any order of
-// receiving.
+// apart checks that messages with the same tag in two communicators of the same ranks do not get mixed up, in
+// whatever order they are received.
 func (r *rank) apart(a, b *mpi.Comm) {
 	r.t.Helper()
 	right, left := (a.Rank()+1)%a.Size(), (a.Rank()+a.Size()-1)%a.Size()
@@ -44,8 +44,8 @@ func dup(r *rank) {
 	}
 }
 
-// dupDeadline checks that Dup fails with its context if a member is missing, and that other uses of the communicator
-// still work.
+// dupDeadline checks that Dup fails when its context is done if a member does not call it, and that the
+// communicator can still be used in other ways.
 func dupDeadline(r *rank) {
 	c := got(r.Dup(r.ctx))(r)
 	if r.Rank() != 1 {
@@ -77,7 +77,7 @@ func split(r *rank) {
 		equal(r, "size", part.Size(), 0)
 		equal(r, "comparison", r.Compare(part), mpi.Unequal)
 	} else {
-		var want []int // in the world
+		var want []int // ranks of the world
 		for w := n - 1; w >= 0; w-- {
 			if w%3 == color {
 				want = append(want, w)
@@ -96,7 +96,7 @@ func split(r *rank) {
 		equal(r, "number", int(sum[0]), want[other])
 		r.apart(part, got(part.Dup(r.ctx))(r))
 	}
-	// Equal keys preserve the order, and a communicator of all ranks is congruent or similar to the world.
+	// Ranks with equal keys keep their order. A communicator of all ranks is congruent or similar to the world.
 	same := got(r.Split(r.ctx, 7, 0))(r)
 	equal(r, "comparison", same.Compare(r.Comm), mpi.Congruent)
 	turned := got(same.Split(r.ctx, 0, n-r.Rank()))(r)
@@ -108,7 +108,7 @@ func split(r *rank) {
 	}
 }
 
-// create tests a communicator of some ranks while the rest do something else.
+// create tests a communicator of some ranks, while the other ranks do something else.
 func create(r *rank) {
 	group := got(r.Group().Incl(3, 1, 2))(r)
 	if r.Rank() == 0 {
@@ -130,7 +130,7 @@ func create(r *rank) {
 	equal(r, "number", b[0], 9)
 }
 
-// creates repeatedly makes overlapping communicators concurrently.
+// creates makes overlapping communicators concurrently, again and again.
 func creates(r *rank) {
 	const tags, rounds = 6, 10
 	made := map[string]bool{r.String(): true}
@@ -210,7 +210,7 @@ func free(r *rank) {
 	r.apart(r.Comm, got(r.Dup(r.ctx))(r))
 }
 
-// threads plays ping-pong in several goroutines on the same communicator.
+// threads plays ping-pong from several goroutines on the same communicator.
 func threads(r *rank) {
 	const n, rounds = 8, 50
 	other := 1 - r.Rank()

@@ -14,20 +14,21 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/colltest"
 )
 
-// Options are properties of the devices of a Fabric.
+// Options configures the devices of a Fabric.
 type Options struct {
-	// Eager is the size in bytes of the largest message whose send completes before a receive has matched.
+	// Eager is the size in bytes of the largest message for which a send completes before a receive has
+	// matched.
 	Eager int
-	// Between describes the limits of the wire between two ranks. If it is nil, there are none.
+	// Between returns the limits of the wire between two ranks. If Between is nil, there are no limits.
 	Between func(a, b int) mpe.PeerInfo
 }
 
-// Fabric is a cluster in memory. It matches messages in the most obvious way, under one lock.
+// Fabric is an in-memory cluster. It matches messages in the most obvious way, under a single lock.
 type Fabric struct {
 	opts  Options
 	mu    sync.Mutex
 	ranks []*device
-	// kept counts operations that were started and not freed.
+	// kept is the number of operations that were started and have not been freed.
 	kept atomic.Int64
 }
 
@@ -36,19 +37,21 @@ type device struct {
 	mpe.Minimal
 	f    *Fabric
 	rank int
-	// posted holds the receives that have not matched, and arrived the messages, both in order of arrival.
+	// posted holds the receives that have not matched yet, and arrived holds the messages that have not. Both
+	// are in order of arrival.
 	posted  []*op
 	arrived []*message
 	// probes holds channels that are notified when a message arrives.
 	probes map[chan struct{}]struct{}
 	closed bool
-	claims int // tags of claimed messages
+	claims int // number of claimed messages so far, used as tags
 }
 
 // message is a message that a receive may match.
 type message struct {
 	from int
-	// send is the sender's operation if that is pending; its buffer is the payload. Otherwise data is the payload.
+	// send is the sender's operation if it is pending; the payload is then its buffer. Otherwise the payload is
+	// in data.
 	send *op
 	data []byte
 	op   mpe.Operation
@@ -66,8 +69,8 @@ func New(n int, opts Options) []mpe.Device {
 	return devices
 }
 
-// World is New for the suite: it closes devices that are still open, and checks that a test that passed has freed every
-// operation.
+// World returns a function that makes devices for the suite. At the end of a test, it closes devices that are
+// still open, and checks that a successful test has freed every operation.
 func World(opts Options) func(t *testing.T, n int) []mpe.Device {
 	return func(t *testing.T, n int) []mpe.Device {
 		devices := New(n, opts)
@@ -123,7 +126,7 @@ func (d *device) Start(o mpe.Operation) (mpe.Op, error) {
 	return x, nil
 }
 
-// check rejects operations that the wire cannot carry.
+// check returns an error if the wire cannot carry the operation.
 func (d *device) check(o mpe.Operation) error {
 	if o.Peer == mpe.AnySource && o.Kind == mpe.OpRecv {
 		for r := range d.f.ranks {
@@ -180,7 +183,7 @@ func (d *device) receive(x *op) {
 	d.posted = append(d.posted, x)
 }
 
-// matches reports whether a receive gets a message.
+// matches reports whether a receive matches a message.
 func (d *device) matches(r mpe.Operation, m *message) bool {
 	w := d.wire(m.from)
 	return r.Comm == m.op.Comm &&
@@ -189,7 +192,7 @@ func (d *device) matches(r mpe.Operation, m *message) bool {
 		(!w.NoTags || r.AnyDatatype || r.Datatype == m.op.Datatype)
 }
 
-// status returns the status of a message for its receiver.
+// status returns the status that the receiver of a message gets.
 func (d *device) status(m *message) mpe.Status {
 	st := mpe.Status{Peer: m.from, Bytes: int64(len(m.payload())), Comm: m.op.Comm, Datatype: m.op.Datatype,
 		Tag: m.op.Tag}
@@ -255,7 +258,7 @@ func (d *device) Close(context.Context) error {
 		r.end(mpe.Status{}, mpe.ErrClosed)
 	}
 	d.posted = nil
-	// Pending sends of this rank fail; completed ones still arrive.
+	// Pending sends of this rank fail. Completed sends still arrive.
 	for _, other := range d.f.ranks {
 		kept := other.arrived[:0]
 		for _, m := range other.arrived {
@@ -273,7 +276,7 @@ func (d *device) Close(context.Context) error {
 	return nil
 }
 
-// notify sends to c unless it is full.
+// notify sends a value to c, unless c is full.
 func notify(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:
@@ -290,7 +293,7 @@ func (d *device) Await(ctx context.Context, c <-chan struct{}) error {
 	}
 }
 
-// StartCollective executes the call by messages of the fabric.
+// StartCollective executes the call by exchanging messages over the fabric.
 func (d *device) StartCollective(c *collective.Operation) (mpe.Op, error) {
 	return colltest.StartOn(d, c)
 }

@@ -9,10 +9,10 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// truncation checks that the beginning of a message that is too long is stored.
+// truncation checks that if a message is too long, its beginning is stored.
 func truncation(r *rank) {
 	for i, n := range sizes[1:] {
-		for _, early := range []bool{true, false} { // whether the receive is posted first
+		for _, early := range []bool{true, false} { // whether the receive is posted before the message is sent
 			if r.Rank() == 0 {
 				if early {
 					r.await(1)
@@ -50,7 +50,7 @@ func truncation(r *rank) {
 	}
 }
 
-// soon returns a context with a deadline that expires during a test.
+// soon returns a context whose deadline expires during a test.
 func (r *rank) soon() (context.Context, context.CancelFunc) {
 	return r.withTimeout(r.ctx, 20*time.Millisecond)
 }
@@ -87,14 +87,15 @@ func deadline(r *rank) {
 	_, err = mpi.Sendrecv(ctx, r.Comm, []int32{5}, mpi.ProcNull, tag, b, other, tag)
 	r.wantDeadline(err)
 	r.sync(other)
-	// None of the cancelled receives gets this message, and both ranks continue.
+	// None of the cancelled receives may get this message, and both ranks continue.
 	q := got(mpi.Isend(r.Comm, []int32{6}, other, tag))(r)
 	got(mpi.Recv(r.ctx, r.Comm, b, other, tag))(r)
 	equal(r, "number", b[0], 6)
 	got(q.Wait(r.ctx))(r)
 }
 
-// cause checks that the error of a call whose context was cancelled matches context.Canceled and the caller's cause.
+// cause checks the error of a call whose context was cancelled. It must match both context.Canceled and the
+// caller's cause.
 func cause(r *rank) {
 	const tag = 4
 	other := 1 - r.Rank()
@@ -117,7 +118,7 @@ func cause(r *rank) {
 	r.sync(other)
 }
 
-// cancel checks that cancelled messages are not received.
+// cancel checks that a cancelled message is not received.
 func cancel(r *rank) {
 	const tag = 5
 	other := 1 - r.Rank()
@@ -145,7 +146,7 @@ func cancel(r *rank) {
 		}
 		q := got(mpi.Issend(r.Comm, pattern(n, i), 1, tag))(r)
 		r.must(q.Cancel())
-		// No receive has been posted, so the cancellation cannot be too late.
+		// No receive has been posted, so the cancel cannot be too late.
 		st := got(q.Wait(r.ctx))(r)
 		equal(r, "cancelled", st.Cancelled, true)
 		r.notify(1, 1)
@@ -158,14 +159,14 @@ func cancel(r *rank) {
 	q = got(mpi.Irecv(r.Comm, b, other, tag))(r)
 	got(mpi.Sendrecv(r.ctx, r.Comm, []int32{8}, other, tag, []int32{}, mpi.ProcNull, 0))(r)
 	r.sync(other)
-	// The other rank sent its message before its notification, so the message has matched.
+	// The other rank sent its message before its notification, so by now the message has matched.
 	r.must(q.Cancel())
 	st = got(q.Wait(r.ctx))(r)
 	equal(r, "cancelled", st.Cancelled, false)
 	equal(r, "number", b[0], 8)
 }
 
-// arguments checks the error classes of invalid arguments.
+// arguments checks the error class for each invalid argument.
 func arguments(r *rank) {
 	b := []int32{1}
 	c := r.Comm
@@ -187,7 +188,7 @@ func arguments(r *rank) {
 		}
 	}
 	beyond := mpi.TagUB
-	beyond++ // negative where an int has 32 bits
+	beyond++ // negative if an int has 32 bits
 	for _, tag := range []int{-1, -2, beyond} {
 		r.class(mpi.Send(r.ctx, c, b, other, tag), mpi.ErrTag)
 		if tag != mpi.AnyTag {

@@ -25,7 +25,7 @@ func (r *rank) nothing(q mpi.Request) {
 	r.class(q.Start(), mpi.ErrRequest)
 }
 
-// stale checks that stale handles refer to no request, whatever happened to the original one.
+// stale checks that a stale handle refers to no request, whatever happened to the request that it referred to.
 func stale(r *rank) {
 	const tag, rounds = 4, 30
 	other := 1 - r.Rank()
@@ -58,7 +58,8 @@ func stale(r *rank) {
 	}
 }
 
-// lateCancels cancels requests through handles that become stale meanwhile, which must not affect other requests.
+// lateCancels cancels requests through handles that become stale in the meantime. This must not affect other
+// requests.
 func lateCancels(r *rank) {
 	const rounds = 300
 	handles := make(chan mpi.Request, rounds)
@@ -92,7 +93,7 @@ func lateCancels(r *rank) {
 	r.must(<-failed)
 }
 
-// freed checks that freed requests still receive the messages that they match.
+// freed checks that a freed request still receives the message that it matches.
 func freed(r *rank) {
 	const tag, n = 6, 50
 	other := 1 - r.Rank()
@@ -122,7 +123,7 @@ func freed(r *rank) {
 	}
 }
 
-// waits tests waits for several requests that complete one by one.
+// waits tests the calls that wait for several requests, which complete one by one.
 func waits(r *rank) {
 	const tag, n = 8, 6
 	other := 1 - r.Rank()

@@ -7,8 +7,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// limitedCollectives checks that all collectives work, on whole words, in a world whose peers support neither tags nor
-// communicators.
+// limitedCollectives checks that all collectives work on whole words, in a world whose peers support neither
+// tags nor communicators.
 func limitedCollectives(r *rank) {
 	moves(r, r.Comm, value[int32])
 	moves(r, r.Comm, value[int32], long)
@@ -22,7 +22,8 @@ func limitedCollectives(r *rank) {
 	r.hello()
 }
 
-// collectiveWords checks that lengths other than whole words are rejected if a peer's wire cannot carry them.
+// collectiveWords checks that a length that is not a whole number of words is rejected if a peer's wire cannot
+// carry it.
 func collectiveWords(r *rank) {
 	short := make([]int16, 3)
 	r.says(mpi.Bcast(r.ctx, r.Comm, short, 0), mpi.ErrCount, "6 bytes", "4 bytes", "rank ", "profile")
@@ -37,7 +38,8 @@ func collectiveWords(r *rank) {
 	r.hello()
 }
 
-// oneAtATime checks that a call is rejected while another is in progress, where messages match by their order alone.
+// oneAtATime checks that if messages match by their order alone, a call is rejected while another one is in
+// progress.
 func oneAtATime(r *rank) {
 	q := got(mpi.Ibarrier(r.Comm))(r)
 	b := []int32{5}
@@ -49,12 +51,12 @@ func oneAtATime(r *rank) {
 	r.must(mpi.Waitall(r.ctx, many, nil))
 	got(q.Wait(r.ctx))(r)
 	r.must(mpi.Bcast(r.ctx, r.Comm, b, 0))
-	// A call that has failed is over, and so is one that was rejected.
+	// A failed call is over, and so is a rejected one.
 	r.class(mpi.Bcast(r.ctx, r.Comm, b, 3), mpi.ErrRoot)
 	ended, stop := context.WithCancel(r.ctx)
 	stop()
 	switch r.Rank() {
-	case 2: // no other rank makes this call, or is in one when the abort arrives
+	case 2: // no other rank makes this call, or is in a call when the abort arrives
 		if err := mpi.Bcast(ended, r.Comm, b, 0); !errors.Is(err, context.Canceled) {
 			r.fatalf("it ends with %v", err)
 		}

@@ -8,8 +8,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// Limits tests package mpi on wires with limits, between rank 0 and the rest of a world of three. It asks the devices
-// for the limits, and expects at least one.
+// Limits tests package mpi on wires with limits, in a world of three ranks. The wires between rank 0 and the
+// other ranks are limited. Limits asks the devices for the limits, and expects at least one.
 func Limits(t *testing.T, world WorldFunc) {
 	var info mpe.PeerInfo
 	t.Run("world", func(t *testing.T) {
@@ -61,10 +61,10 @@ func (r *rank) says(err error, want mpi.Class, words ...string) {
 	}
 }
 
-// limitTag is a tag that every wire carries or does not need to carry.
+// limitTag is a tag that every wire can carry, or need not carry.
 const limitTag = 3
 
-// hello checks that no rejected message has been sent: its own message must be the next one.
+// hello checks that no rejected message has been sent: the next message to arrive must be its own.
 func (r *rank) hello() {
 	r.t.Helper()
 	switch r.Rank() {
@@ -100,7 +100,8 @@ func wholeWords(r *rank) {
 	r.hello()
 }
 
-// noTags checks that messages match in order regardless of tags, and that the status has the tag asked for.
+// noTags checks that messages match in order whatever their tags, and that the status has the tag that the
+// receive asked for.
 func noTags(r *rank) {
 	switch r.Rank() {
 	case 0:
@@ -137,7 +138,7 @@ func smallTags(r *rank) {
 	r.hello()
 }
 
-// noComms checks that the world works, and so does a communicator of the remaining ranks.
+// noComms checks that the world works, and that a communicator of the remaining ranks works too.
 func noComms(r *rank) {
 	_, err := r.Dup(r.ctx)
 	r.says(err, mpi.ErrComm, "Create", "profile")
@@ -183,7 +184,8 @@ func noEmpty(r *rank) {
 	r.hello()
 }
 
-// datatypes checks that bytes receive floats and ints, and other types their own.
+// datatypes checks that byte slices receive both floats and ints, and that slices of other types receive only
+// their own kind.
 func datatypes(r *rank) {
 	switch r.Rank() {
 	case 0:

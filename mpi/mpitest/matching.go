@@ -31,10 +31,10 @@ func order(r *rank) {
 	r.must(mpi.Waitall(r.ctx, requests, nil))
 }
 
-// tags receives in random order, and compares with a list.
+// tags receives messages in random order, and compares the results with a list.
 func tags(r *rank) {
 	const n, kinds = 400, 5
-	random := rand.New(rand.NewPCG(1, 2)) // same sequence on both ranks
+	random := rand.New(rand.NewPCG(1, 2)) // the same sequence on both ranks
 	var sent []int
 	for range n {
 		sent = append(sent, random.IntN(kinds))
@@ -69,7 +69,7 @@ func tags(r *rank) {
 	}
 }
 
-// wildcards checks that receives from any source keep the order of each source.
+// wildcards checks that receives from any source preserve the order of messages from each source.
 func wildcards(r *rank) {
 	const n = 60
 	if r.Rank() > 0 {

@@ -45,7 +45,7 @@ func modes(r *rank) {
 		for i, n := range sizes {
 			tag := 1 + mode*len(sizes) + i
 			if r.Rank() == 0 {
-				r.await(1) // so that ready mode is valid
+				r.await(1) // ensures that ready mode is valid
 				r.must(send(pattern(n, tag), tag))
 				continue
 			}
@@ -100,7 +100,7 @@ func synchronous(r *rank) {
 	const tag = 7
 	for _, n := range sizes[1:] {
 		if r.Rank() == 1 {
-			r.notify(0, 0) // nothing is posted
+			r.notify(0, 0) // nothing has been posted yet
 			r.await(0)
 			b := make([]int32, n)
 			got(mpi.Recv(r.ctx, r.Comm, b, 0, tag))(r)
@@ -138,14 +138,14 @@ func buffered(r *rank) {
 	for i := range 2 {
 		b := pattern(n, i)
 		r.must(mpi.Bsend(r.Comm, b, 1, tag))
-		clear(b) // the caller owns it again
+		clear(b) // the caller owns b again
 	}
 	r.class(mpi.Bsend(r.Comm, pattern(n, 2), 1, tag), mpi.ErrBuffer)
 	_, err = mpi.Ibsend(r.Comm, pattern(n, 2), 1, tag)
 	r.class(err, mpi.ErrBuffer)
 	ctx, stop := r.soon()
 	defer stop()
-	_, err = r.DetachBuffer(ctx) // cancels nothing
+	_, err = r.DetachBuffer(ctx) // does not cancel anything
 	r.says(err, mpi.ErrPending, "2 buffered messages", "rank 1", context.DeadlineExceeded.Error())
 	r.notify(1, 0)
 	equal(r, "size of the buffer", got(r.DetachBuffer(r.ctx))(r), 2*4*n+4)

@@ -6,7 +6,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// everyCollective starts each collective once, and returns a function that checks the results.
+// everyCollective starts each collective once. It returns the requests, and a function that checks the results.
 func everyCollective(r *rank, c *mpi.Comm) (requests []mpi.Request, check func()) {
 	const n = 40
 	ranks, me := c.Size(), c.Rank()
@@ -146,8 +146,8 @@ func overlapping(r *rank) {
 	}
 }
 
-// carried checks that a rank also makes progress with its collectives while it waits for something else. The other rank
-// completes the collectives before it ends that wait.
+// carried checks that a rank makes progress with its collectives even while it waits for something else. The
+// other rank completes the collectives before it ends that wait.
 func carried(r *rank) {
 	other := 1 - r.Rank()
 	highest := mpi.OpOf(func(in, inout []int64) {
@@ -231,7 +231,7 @@ func carried(r *rank) {
 	}
 }
 
-// shared lets several goroutines of a rank wait for different operations at the same time.
+// shared makes several goroutines of a rank wait for different operations at the same time.
 func shared(r *rank) {
 	const rounds = 50
 	other := 1 - r.Rank()

@@ -24,15 +24,16 @@ type op struct {
 	library any
 }
 
-// use panics if the operation has been freed. With a real device, the goroutine would be using another operation by
-// then.
+// use panics if the operation has been freed. On a real device, the goroutine would by then be using a
+// different operation.
 func (x *op) use(call string) {
 	if x.freed.Load() {
 		panic(fmt.Sprintf("mpitest: %s of an operation after its Free", call))
 	}
 }
 
-// Free marks the operation as freed. A later use, or a missing Free at the end of a test, is a bug in the library.
+// Free marks the operation as freed. If an operation is used later, or is not freed by the end of a test, the
+// library has a bug.
 func (x *op) Free() {
 	if !x.ended() {
 		panic("mpitest: Free of an operation that has not ended")

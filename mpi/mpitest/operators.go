@@ -4,8 +4,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// affine returns a function x → ax + b of integers modulo 2³², encoded as a number. Composition of such functions is
-// associative, but not commutative.
+// affine returns a function x → ax + b on integers modulo 2³², encoded as a number. Composition of these
+// functions is associative but not commutative.
 func affine(rank, i int) uint64 { return uint64(2*(7*rank+i)+3)<<32 | uint64(rank+100*i+1) }
 
 // after returns the composition that applies a first, then b.
@@ -14,7 +14,7 @@ func after(a, b uint64) uint64 {
 	return uint64(b1*a1)<<32 | uint64(b1*a0+b0)
 }
 
-// userOperators tests user functions, one of which is not commutative.
+// userOperators tests the program's own functions, one of which is not commutative.
 func userOperators(r *rank) {
 	userFunctions(r, r.Comm)
 	userFunctions(r, got(r.Split(r.ctx, 0, -r.Rank()))(r))

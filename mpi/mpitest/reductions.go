@@ -6,7 +6,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// operator is an operation and its effect on single elements; a comes from lower ranks.
+// operator is an operation and its effect on single elements, where a comes from lower ranks.
 type operator[T any] struct {
 	op mpi.Op
 	f  func(a, b T) T
@@ -71,7 +71,7 @@ func reductions(r *rank) {
 	locations(r)
 }
 
-// someReductions tests fewer types, for more ranks.
+// someReductions tests fewer types, so that it can be used with more ranks.
 func someReductions(r *rank) {
 	reduces(r, r.Comm, value[uint8], ofIntegers[uint8]())
 	reduces(r, r.Comm, value[float64], ofOrdered[float64]())
@@ -93,7 +93,7 @@ func locations(r *rank) {
 	highest := ops(func(a, b mpi.Float64Loc) bool { return a.Value < b.Value })
 	lowest := ops(func(a, b mpi.Float64Loc) bool { return a.Value > b.Value })
 	reduces(r, r.Comm, location, []operator[mpi.Float64Loc]{{mpi.MaxLoc, highest}, {mpi.MinLoc, lowest}})
-	// The other types hold the same numbers.
+	// Elements of the other types contain the same numbers.
 	reduces(r, r.Comm, func(rank, i int) mpi.Int16Loc {
 		l := location(rank, i)
 		return mpi.Int16Loc{Value: int16(l.Value), Index: l.Index}
@@ -116,7 +116,7 @@ func located[T mpi.Element](r *rank, from func(l mpi.Float64Loc) T) {
 	same(r, "the least", all, []T{want})
 }
 
-// fold combines the contributions of the first ranks.
+// fold combines the contributions of the first ranks ranks.
 func fold[T any](of func(rank, i int) T, f func(a, b T) T, ranks, n int) []T {
 	all := valuesOf(of, 0, n)
 	for rank := 1; rank < ranks; rank++ {

@@ -11,8 +11,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// mistakes checks the error classes of invalid arguments of collectives, and that nothing is sent: later calls are not
-// affected.
+// mistakes checks the error classes for invalid arguments of collectives. It also checks that nothing is sent,
+// so that later calls are not affected.
 func mistakes(r *rank) {
 	c, ctx := r.Comm, r.ctx
 	me, other := r.Rank(), 1-r.Rank()
@@ -111,8 +111,8 @@ func mistakes(r *rank) {
 	equal(r, "the sum", sum[0], 3)
 }
 
-// collectiveDeadline checks the error of a call whose context is done: it names the call and the ranks that wait for
-// each other, or the rank that abandoned the call first. Other calls still work.
+// collectiveDeadline checks the error of a call whose context is done. The error must name either the call and
+// the ranks that wait for each other, or the rank that abandoned the call first. Other calls must still work.
 func collectiveDeadline(r *rank) {
 	const n = 3
 	c := got(r.Dup(r.ctx))(r)

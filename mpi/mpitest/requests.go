@@ -9,7 +9,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// persistent restarts persistent requests of all modes many times.
+// persistent restarts persistent requests of all modes, many times.
 func persistent(r *rank) {
 	const rounds, n = 20, 500
 	inits := []func(*mpi.Comm, []int32, int, int) (mpi.Request, error){
@@ -32,7 +32,7 @@ func persistent(r *rank) {
 			for i, b := range bufs {
 				copy(b, pattern(n, round*10+i))
 			}
-			r.await(1) // so that ready mode is valid
+			r.await(1) // ensures that ready mode is valid
 		}
 		r.must(mpi.Startall(requests))
 		r.class(requests[0].Start(), mpi.ErrRequest)
@@ -67,7 +67,7 @@ func (r *rank) yield() bool {
 
 const many = 200
 
-// manyRecvs posts many receives, one per tag, for messages that rank 0 sends in another order.
+// manyRecvs posts many receives, one per tag, for messages that rank 0 sends in a different order.
 func (r *rank) manyRecvs() ([]mpi.Request, [][]int32) {
 	if r.Rank() == 0 {
 		random := rand.New(rand.NewPCG(3, 4))
@@ -143,7 +143,7 @@ func waitsome(r *rank) {
 	}
 }
 
-// waitall checks that Waitall reports the requests that failed.
+// waitall checks that Waitall reports which requests failed.
 func waitall(r *rank) {
 	requests, bufs := r.manyRecvs()
 	statuses := make([]mpi.Status, len(requests))
@@ -171,7 +171,7 @@ func waitall(r *rank) {
 	r.class(mpi.Waitall(r.ctx, short, statuses[:n-1]), mpi.ErrArg)
 	err := mpi.Waitall(r.ctx, short, statuses)
 	equal(r, "class", mpi.ClassOf(err), mpi.ErrInStatus)
-	r.class(err, mpi.ErrTruncate) // the class of errors in err
+	r.class(err, mpi.ErrTruncate) // err must have the class of an error in it
 	for i := range n {
 		want := mpi.Success
 		if i%2 == 1 {
@@ -180,10 +180,10 @@ func waitall(r *rank) {
 		equal(r, "class", mpi.ClassOf(statuses[i].Err), want)
 		equal(r, "tag", statuses[i].Tag, i)
 	}
-	r.must(mpi.Waitall(r.ctx, short, statuses)) // all are inactive now
+	r.must(mpi.Waitall(r.ctx, short, statuses)) // all requests are now inactive
 }
 
-// waitDeadline checks that waits for several requests cancel all of them when the context is done.
+// waitDeadline checks that calls that wait for several requests cancel all of them when the context is done.
 func waitDeadline(r *rank) {
 	other := 1 - r.Rank()
 	post := func(n int) []mpi.Request {
@@ -203,7 +203,7 @@ func waitDeadline(r *rank) {
 		}
 		r.wantDeadline(err)
 	}
-	last := []mpi.Request{{}, post(1)[0], requests[0]} // only one is active
+	last := []mpi.Request{{}, post(1)[0], requests[0]} // only one of them is active
 	i, _, err := mpi.Waitany(ctx, last)
 	equal(r, "index", i, 1)
 	r.wantDeadline(err)
@@ -226,11 +226,11 @@ func waitDeadline(r *rank) {
 	}
 	r.wantDeadline(e)
 	r.sync(other)
-	// None of the cancelled receives gets this message.
+	// None of the cancelled receives may get this message.
 	got(mpi.Sendrecv(r.ctx, r.Comm, []int32{1}, other, 0, []int32{0}, other, 0))(r)
 }
 
-// inactive checks that waits return at once for inactive requests.
+// inactive checks that waits for inactive requests return immediately.
 func inactive(r *rank) {
 	empty := mpi.Status{Source: mpi.AnySource, Tag: mpi.AnyTag}
 	q := got(mpi.Isend(r.Comm, []int32{1}, mpi.ProcNull, 0))(r)

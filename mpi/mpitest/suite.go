@@ -13,11 +13,11 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// WorldFunc returns the devices of a cluster of n ranks, in rank order. It closes devices that are still open at the
-// end of the test.
+// WorldFunc returns the devices of a cluster of n ranks, in rank order. At the end of the test, it closes the
+// devices that are still open.
 type WorldFunc func(t *testing.T, n int) []mpe.Device
 
-// testTimeout bounds the duration of a test, in case a device hangs.
+// testTimeout is the maximum duration of a test, in case a device hangs.
 const testTimeout = 60 * time.Second
 
 // Conformance tests package mpi on devices whose wires have no limits.
@@ -34,8 +34,8 @@ func Collectives(t *testing.T, world WorldFunc) {
 	run(t, world, []test{{"collectives of goroutines", 2, shared}})
 }
 
-// One runs one test of Conformance, or of Limits if the wires to rank 0 are limited, selected by i. Each rank calls
-// from one goroutine. It returns the test's name.
+// One runs one test, selected by i. The test is from Conformance, or from Limits if the wires to rank 0 are
+// limited. Each rank makes its calls from one goroutine. One returns the name of the test.
 func One(t *testing.T, world WorldFunc, i uint64, wire mpe.PeerInfo) string {
 	all := limits(wire)
 	if len(all) == 0 {
@@ -113,8 +113,9 @@ func run(t *testing.T, world WorldFunc, tests []test) {
 	}
 }
 
-// runner is a device that runs the programs of all ranks itself, as a device on simulated time does. Run returns when
-// all programs have returned; each calls from one goroutine. Contexts of WithTimeout follow the programs' clock.
+// runner is a device that runs the programs of all ranks itself, as a device on simulated time does. Run
+// returns when all programs have returned. Each program makes its calls from one goroutine. Contexts from
+// WithTimeout use the programs' clock.
 type runner interface {
 	Run(programs ...func()) error
 	WithTimeout(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc)
@@ -126,7 +127,7 @@ type rank struct {
 	ctx  context.Context
 	t    *testing.T
 	stop context.CancelCauseFunc
-	// withTimeout is context.WithTimeout on the clock of the devices.
+	// withTimeout is like context.WithTimeout, but on the devices' clock.
 	withTimeout func(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc)
 }
 
@@ -178,7 +179,7 @@ func each(t *testing.T, world WorldFunc, n int, run func(r *rank)) {
 	}
 }
 
-// fatalf ends this rank with an error, and soon the other ranks.
+// fatalf ends this rank with an error, which soon ends the other ranks too.
 func (r *rank) fatalf(format string, args ...any) {
 	r.t.Helper()
 	if !errors.Is(context.Cause(r.ctx), errStopped) {
@@ -210,7 +211,7 @@ func equal[T comparable](r *rank, what string, got, want T) {
 	}
 }
 
-// got returns a function that returns the value of a call, which must have succeeded.
+// got returns a function that returns the value of a call. That function fails the test if the call failed.
 func got[T any](v T, err error) func(r *rank) T {
 	return func(r *rank) T {
 		r.t.Helper()
@@ -219,7 +220,7 @@ func got[T any](v T, err error) func(r *rank) T {
 	}
 }
 
-// tagTell is the tag of notify and await, which synchronize two ranks. Tests do not use it.
+// tagTell is the tag used by notify and await, which synchronize two ranks. No test uses it.
 const tagTell = 1 << 20
 
 func (r *rank) notify(to int, v int32) {
@@ -235,7 +236,7 @@ func (r *rank) await(from int) int32 {
 	return v[0]
 }
 
-// sync waits for another rank that calls sync as well.
+// sync waits until another rank calls sync as well.
 func (r *rank) sync(other int) {
 	r.t.Helper()
 	_, err := mpi.Sendrecv(r.ctx, r.Comm, []int32{0}, other, tagTell, []int32{0}, other, tagTell)

@@ -4,7 +4,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// vectors tests blocks of different lengths, some of them empty, anywhere in the buffer.
+// vectors tests blocks of different lengths, some of them empty, in any places of the buffer.
 func vectors(r *rank) {
 	vector(r, r.Comm, value[int32])
 	vector(r, r.Comm, value[uint8])
@@ -12,7 +12,7 @@ func vectors(r *rank) {
 	vector(r, got(r.Split(r.ctx, 0, -r.Rank()))(r), value[float64])
 }
 
-// blocks is the layout of the blocks of all ranks.
+// blocks describes the layout of the blocks of all ranks.
 type blocks struct {
 	counts, displs []int // displs may be nil
 	room           int
@@ -50,7 +50,7 @@ func at[T any](b blocks, buf []T, i int) []T {
 	return buf[off:][:b.counts[i]]
 }
 
-// filled returns a buffer with the blocks of all ranks, and zeros in the gaps.
+// filled returns a buffer that contains the blocks of all ranks, with zeros in the gaps.
 func filled[T mpi.Element](b blocks, of func(rank, i int) T) []T {
 	buf := make([]T, b.room)
 	for i, n := range b.counts {
@@ -69,7 +69,7 @@ func vector[T mpi.Element](r *rank, c *mpi.Comm, of func(rank, i int) T) {
 		root := i % ranks
 		for _, inPlace := range []bool{false, true} {
 			want := filled(b, of)
-			// Gatherv and Allgatherv, which must not write to the gaps.
+			// Gatherv and Allgatherv must not write to the gaps.
 			own, all := valuesOf(of, me, counts[me]), make([]T, b.room)
 			if inPlace && me == root {
 				own = at(b, all, me)
@@ -106,7 +106,7 @@ func vector[T mpi.Element](r *rank, c *mpi.Comm, of func(rank, i int) T) {
 	swaps(r, c, of)
 }
 
-// swaps tests Alltoallv. The length of a block depends on the distance of the ranks.
+// swaps tests Alltoallv. The length of a block depends on the distance between the two ranks.
 func swaps[T mpi.Element](r *rank, c *mpi.Comm, of func(rank, i int) T) {
 	ranks, me := c.Size(), c.Rank()
 	counts := make([]int, ranks)

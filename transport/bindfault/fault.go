@@ -1,6 +1,6 @@
-// Package bindfault explains why a rank could not be bound to its address: who holds the port, or which
-// addresses this machine has instead and which ranks they belong to. It searches only after a bind has failed,
-// and must never try to repair anything.
+// Package bindfault explains why a rank could not be bound to its address: which process holds the port, or
+// which addresses this machine has instead and which ranks they belong to. It investigates only after a bind
+// has failed, and must never try to repair anything.
 package bindfault
 
 import (
@@ -15,13 +15,14 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/rankmap"
 )
 
-// ListenError is a failed bind, with its cause: who holds the port, or which addresses the machine has instead.
+// ListenError reports a failed bind and its cause: the process that holds the port, or the addresses that the
+// machine has instead.
 type ListenError struct {
 	// Network is "udp" or "tcp".
 	Network string
 	Rank    int
 	Addr    netip.AddrPort
-	// Holder is the process that holds the port, or nil if that is not the cause or not known.
+	// Holder is the process that holds the port, or nil if it is unknown or not the cause.
 	Holder *Process
 	// Here lists this machine's addresses if Addr is not among them.
 	Here []Address
@@ -45,14 +46,14 @@ type Socket struct {
 	inode string
 }
 
-// Address is an address of this machine, and its rank in the rank map.
+// Address is an address of this machine, with its rank in the rank map.
 type Address struct {
 	IP netip.Addr
-	// Rank is rankmap.NoRank if the map does not have the address, or several ranks share it.
+	// Rank is rankmap.NoRank if no rank has the address, or if several ranks share it.
 	Rank int
 }
 
-// New explains err, the error of binding the given rank of m.
+// New returns a ListenError that explains err, which occurred when the given rank of m was bound.
 func New(network string, rank int, m *rankmap.Map, err error) *ListenError {
 	f := &ListenError{Network: network, Rank: rank, Addr: m.Addr(rank), Err: err}
 	switch {
@@ -66,7 +67,7 @@ func New(network string, rank int, m *rankmap.Map, err error) *ListenError {
 	return f
 }
 
-// here returns this machine's addresses, as far as they can be determined.
+// here returns the addresses of this machine that could be determined.
 func here(m *rankmap.Map) []Address {
 	ifAddrs, err := net.InterfaceAddrs()
 	if err != nil {
@@ -115,7 +116,7 @@ func (f *ListenError) inUse() string {
 		f.Holder.Name)
 }
 
-// maxListed limits the addresses in a message.
+// maxListed is the maximum number of addresses listed in a message.
 const maxListed = 16
 
 func (f *ListenError) notHere() string {

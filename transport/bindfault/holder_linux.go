@@ -11,13 +11,14 @@ import (
 	"strings"
 )
 
-// Bound returns the socket that occupies an address of network "udp" or "tcp", or nil.
+// Bound returns the socket that occupies addr in network, which is "udp" or "tcp", or nil if there is no such
+// socket.
 func Bound(network string, addr netip.AddrPort) *Socket { return proc("/proc").bound(network, addr) }
 
-// proc is the path of a directory like /proc.
+// proc is the path of a directory laid out like /proc.
 type proc string
 
-// bound returns the socket that occupies addr, preferably one with a known process. Without root, only
+// bound returns the socket that occupies addr. It prefers a socket whose process is known. Without root, only
 // processes of the same user are known.
 func (p proc) bound(network string, addr netip.AddrPort) *Socket {
 	var found *Socket
@@ -35,7 +36,8 @@ func (p proc) bound(network string, addr netip.AddrPort) *Socket {
 	return found
 }
 
-// sockets returns the sockets bound to addr in net/table, of the thread's network namespace.
+// sockets returns the sockets that are bound to addr, from the file net/table of the thread's network
+// namespace.
 func (p proc) sockets(table string, addr netip.AddrPort) []Socket {
 	file, err := os.Open(filepath.Join(string(p), "thread-self/net", table))
 	if err != nil {
@@ -65,7 +67,7 @@ func (p proc) sockets(table string, addr netip.AddrPort) []Socket {
 	return sockets
 }
 
-// parseProcAddr parses an address as printed in /proc/net: the IP as 32-bit numbers in the machine's byte
+// parseProcAddr parses an address in the format of /proc/net: the IP as 32-bit numbers in the machine's byte
 // order, and the port, all in hexadecimal.
 func parseProcAddr(s string) (netip.AddrPort, bool) {
 	ipText, portText, _ := strings.Cut(s, ":")

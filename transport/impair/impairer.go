@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Forever is the Delivery.After of a packet that is never delivered.
+// Forever is the value of Delivery.After for a packet that is never delivered.
 const Forever = time.Duration(math.MaxInt64)
 
 // Impairer applies a script to the packets between some ranks. Directions do not affect each other. An Impairer
@@ -17,11 +17,11 @@ type Impairer struct {
 	seed  uint64
 	rules []activeRule
 	flows map[direction]*flow
-	// out is the result of Datagram, and next the buffer for building it.
+	// out is the result of Datagram, and next is the buffer in which a rule's result is built.
 	out, next []Delivery
 }
 
-// activeRule is a rule with its ranks resolved; nil selects all ranks.
+// activeRule is a rule whose ranks have been resolved. Nil selects all ranks.
 type activeRule struct {
 	Rule
 	from, to []bool
@@ -33,30 +33,30 @@ type direction struct{ from, to int }
 type flow struct {
 	counts [numKinds]Count
 	rules  []ruleState
-	// ordered is the time at which the last packet of a stream is delivered.
+	// ordered is the delivery time of the last packet of a stream.
 	ordered time.Duration
 }
 
 // ruleState is the state of a rule in one direction.
 type ruleState struct {
 	rng *rand.Rand
-	// seen is the number of packets that the rule's other conditions have selected.
+	// seen is the number of packets selected so far by the rule's conditions other than nth.
 	seen int
-	// bursting is set if the last datagram was lost in a burst.
+	// bursting is set if the last datagram was lost as part of a burst.
 	bursting bool
-	// free is the time at which all earlier packets have been sent at the rule's rate.
+	// free is the time by which all earlier packets have been sent at the rule's rate.
 	free time.Duration
 }
 
 // Delivery is one delivery of a datagram.
 type Delivery struct {
-	// After is the delay from send to delivery.
+	// After is the delay between sending and delivery.
 	After time.Duration
 	// Flip is the index of a bit to invert, or -1.
 	Flip int
 }
 
-// Apply inverts the bit in b, if any.
+// Apply inverts the bit of b that Flip selects, if any.
 func (d Delivery) Apply(b []byte) {
 	if d.Flip >= 0 {
 		b[d.Flip/8] ^= 1 << (d.Flip % 8)
@@ -66,11 +66,11 @@ func (d Delivery) Apply(b []byte) {
 // Ending is a fault of a connection.
 type Ending uint8
 
-// Endings of a connection.
+// The endings of a connection.
 const (
-	// Continues leaves the connection alone.
+	// Continues leaves the connection open.
 	Continues Ending = iota
-	// Closes closes the connection's direction after the packet.
+	// Closes closes the connection in the packet's direction, after the packet.
 	Closes
 	// Resets resets the connection; the packet is lost.
 	Resets
@@ -78,12 +78,12 @@ const (
 
 // Fate is the outcome for a packet of a stream.
 type Fate struct {
-	// Delivery is the time of delivery, never earlier than for the packets before.
+	// Delivery describes the delivery. A packet is never delivered before earlier packets of its stream.
 	Delivery
 	Ending Ending
 }
 
-// New returns an Impairer for ranks with the given addresses. It returns the error of Script.Check.
+// New returns an Impairer for ranks with the given addresses. It fails if Script.Check does.
 func New(s Script, m Medium, ranks []netip.Addr) (*Impairer, error) {
 	if err := s.Check(m, ranks); err != nil {
 		return nil, err
@@ -97,8 +97,8 @@ func New(s Script, m Medium, ranks []netip.Addr) (*Impairer, error) {
 	return im, nil
 }
 
-// flow returns the state of a direction. Each rule has a separate random generator per direction, so that other
-// directions and rules do not affect it.
+// flow returns the state of a direction. Each rule has a separate random generator per direction, so that its
+// decisions there do not depend on other directions and rules.
 func (im *Impairer) flow(from, to int) *flow {
 	d := direction{from, to}
 	f := im.flows[d]
@@ -122,8 +122,9 @@ func (r *activeRule) selects(s *ruleState, now time.Duration, from, to int, k Ki
 	return r.Nth.has(s.seen)
 }
 
-// Datagram decides about the next datagram of a direction, sent at time now; now must not decrease. It returns
-// the deliveries of the datagram, none if it is lost. The slice is valid until the next call.
+// Datagram decides the fate of the next datagram in a direction, which is sent at time now. now must not
+// decrease from one call to the next. Datagram returns the deliveries of the datagram, or none if it is lost.
+// The slice is valid until the next call.
 func (im *Impairer) Datagram(now time.Duration, from, to int, b []byte) []Delivery {
 	f, k := im.flow(from, to), KindOf(b)
 	c := &f.counts[k]
@@ -182,7 +183,7 @@ func (r *activeRule) datagram(out []Delivery, s *ruleState, now time.Duration, l
 	return out
 }
 
-// alter applies the faults that exist for datagrams and streams.
+// alter applies the faults that affect both datagrams and streams.
 func (r *activeRule) alter(s *ruleState, d Delivery, length int, c *Count) Delivery {
 	if r.Delay.Max > 0 {
 		c.Delayed++
@@ -195,8 +196,8 @@ func (r *activeRule) alter(s *ruleState, d Delivery, length int, c *Count) Deliv
 	return d
 }
 
-// loses decides by the Gilbert-Elliott model, with all packets lost in the bad state and none in the good
-// state.
+// loses decides whether a datagram is lost, by the Gilbert-Elliott model in which every packet is lost in the
+// bad state and none in the good state.
 func (r *activeRule) loses(s *ruleState) bool {
 	switch {
 	case r.Burst == 0:
@@ -226,8 +227,8 @@ func (s Span) pick(rng *rand.Rand) time.Duration {
 	return s.Min + time.Duration(rng.Int64N(int64(s.Max-s.Min)+1))
 }
 
-// Piece decides about the next packet of a direction of a stream, or the next piece of one, sent at time now;
-// now must not decrease.
+// Piece decides the fate of the next packet, or piece of a packet, in one direction of a stream. It is sent at
+// time now, which must not decrease from one call to the next.
 func (im *Impairer) Piece(now time.Duration, from, to int, k Kind, length int) Fate {
 	f := im.flow(from, to)
 	c := &f.counts[k]
@@ -266,7 +267,7 @@ func (im *Impairer) Piece(now time.Duration, from, to int, k Kind, length int) F
 	return fate
 }
 
-// Connected starts a new connection of a direction: packets of the previous connection do not delay it.
+// Connected starts a new connection in a direction, so that packets of the previous connection do not delay it.
 func (im *Impairer) Connected(from, to int) {
 	f := im.flow(from, to)
 	f.ordered = 0
@@ -275,7 +276,7 @@ func (im *Impairer) Connected(from, to int) {
 	}
 }
 
-// Report returns counts of packets and faults so far, sorted by direction and type.
+// Report returns the counts of packets and faults so far, sorted by direction and packet type.
 func (im *Impairer) Report() []Row {
 	var rows []Row
 	for d, f := range im.flows {

@@ -54,14 +54,14 @@ func TestKindOf(t *testing.T) {
 	}
 }
 
-// sent is a datagram of a scripted run: its time, direction and type.
+// sent is a datagram sent in a scripted run: its time, direction and type.
 type sent struct {
 	at       time.Duration
 	from, to int
 	kind     Kind
 }
 
-// deliveries returns the delivery times of each datagram, with "!" if it is corrupt.
+// deliveries returns the delivery times of each datagram, with "!" if the datagram was corrupted.
 func deliveries(im *Impairer, all []sent) []string {
 	var got []string
 	for _, x := range all {
@@ -78,7 +78,7 @@ func deliveries(im *Impairer, all []sent) []string {
 	return got
 }
 
-// TestRules tests each fault and each condition where the outcome is certain.
+// TestRules tests each fault and each condition whose outcome is certain.
 func TestRules(t *testing.T) {
 	const ms, s = time.Millisecond, time.Second
 	three := []sent{{0, 0, 1, ack}, {s, 0, 1, ack}, {2 * s, 0, 1, ack}}
@@ -128,7 +128,7 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// TestPieces does the same over a stream, which keeps its order.
+// TestPieces tests the same for a stream, which keeps its order.
 func TestPieces(t *testing.T) {
 	const ms = time.Millisecond
 	type piece struct {
@@ -215,9 +215,9 @@ func TestOdds(t *testing.T) {
 	}
 }
 
-// TestProperties checks, for random scripts and traffic, that delivered packets are the sent ones plus
-// duplicates minus losses, and that the same seed makes the same decisions in a direction, whatever happens in
-// others.
+// TestProperties checks, for random scripts and traffic, that the delivered packets are the sent ones plus
+// duplicates minus losses. It also checks that the same seed leads to the same decisions in one direction,
+// whatever happens in the others.
 func TestProperties(t *testing.T) {
 	for seed := range 300 {
 		rng := rand.New(rand.NewPCG(uint64(seed), 9))
@@ -265,7 +265,7 @@ func TestProperties(t *testing.T) {
 	}
 }
 
-// TestSeeds checks that another seed makes other decisions.
+// TestSeeds checks that a different seed leads to different decisions.
 func TestSeeds(t *testing.T) {
 	all := make([]sent, 100)
 	for i := range all {

@@ -12,7 +12,7 @@ import (
 type Kind uint8
 
 // Payload is the Kind of data that does not begin with a header: a continuation datagram, or a piece of a
-// stream after a header.
+// stream that follows a header.
 const Payload Kind = 0
 
 const numKinds = int(protocol.Error) + 1
@@ -44,7 +44,7 @@ type Kinds uint8
 // has reports whether the set contains k.
 func (s Kinds) has(k Kind) bool { return s == 0 || s&(1<<k) != 0 }
 
-// parseKinds parses names of packet types, separated by commas, in any case.
+// parseKinds parses names of packet types, separated by commas. Case is ignored.
 func parseKinds(text string) (s Kinds, err error) {
 	for name := range strings.SplitSeq(text, ",") {
 		found := false
@@ -69,7 +69,7 @@ func kindNames() []string {
 	return names
 }
 
-// String is the inverse of parseKinds, or "" for all kinds.
+// String is the inverse of parseKinds. It returns "" for all kinds.
 func (s Kinds) String() string {
 	var names []string
 	for k := range Kind(numKinds) {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Queue holds values that are due later. It returns them in the order of their times, and values of the same
-// time in the order of Push. The zero value is an empty queue.
+// Queue holds values that become due later. It returns them in the order of their times; values with the same
+// time are returned in the order in which they were pushed. The zero value is an empty queue.
 type Queue[T any] struct {
 	items timed[T]
 	next  uint64

@@ -7,22 +7,22 @@ type Count struct {
 	// Packets and Bytes count all packets sent.
 	Packets uint64 `json:"packets"`
 	Bytes   uint64 `json:"bytes"`
-	// Lost counts packets dropped by a loss or a partition, and Overflowed packets for which the queue of a
-	// rate was full. Duplicated counts additional deliveries.
+	// Lost counts packets dropped by a loss or a partition. Overflowed counts packets dropped because the queue
+	// of a rate was full. Duplicated counts additional deliveries.
 	Lost       uint64 `json:"lost"`
 	Overflowed uint64 `json:"overflowed"`
 	Duplicated uint64 `json:"duplicated"`
 	Reordered  uint64 `json:"reordered"`
 	Delayed    uint64 `json:"delayed"`
 	Corrupted  uint64 `json:"corrupted"`
-	// Held counts packets of a stream stalled by a partition; Resets and Closes count packets that ended their
-	// connection.
+	// Held counts packets of a stream that a partition stalled. Resets and Closes count packets that ended
+	// their connection.
 	Held   uint64 `json:"held"`
 	Resets uint64 `json:"resets"`
 	Closes uint64 `json:"closes"`
 }
 
-// Row is the Count for packets of one type in one direction.
+// Row is the Count of the packets of one type in one direction.
 type Row struct {
 	From   int    `json:"src"`
 	To     int    `json:"dst"`

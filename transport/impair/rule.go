@@ -11,57 +11,57 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/strictyaml"
 )
 
-// Rule selects packets and the faults that apply to them. Its text form is a line of words, each with its
-// value: "from 2 to 0 packet ACK nth 3 loss 100%".
+// Rule selects packets, and describes the faults to apply to them. Its text form is a line of words, each
+// followed by its value: "from 2 to 0 packet ACK nth 3 loss 100%".
 type Rule struct {
 	// From and To select packets by sender and receiver.
 	From, To Ends
 	// Packets selects packets by type.
 	Packets Kinds
-	// Nth selects packets by number, counted from 1 in each direction among the packets that the rest of the
-	// rule selects.
+	// Nth selects packets by number. In each direction, the packets that the other conditions select are
+	// counted from 1.
 	Nth Range
-	// After is the time at which the rule takes effect, and For its duration; 0 means forever.
+	// After is the time at which the rule takes effect, and For is its duration; For 0 means forever.
 	After, For time.Duration
 
-	// Loss is the share of datagrams lost. They are lost in bursts with a mean length of Burst, or
+	// Loss is the share of datagrams that are lost. They are lost in bursts with a mean length of Burst, or
 	// independently if Burst is 0.
 	Loss  Percent
 	Burst float64
-	// Duplicate is the share of datagrams delivered twice, and Reorder the share delayed so that others
-	// overtake them. Late is the delay of a duplicate after its original, and of a reordered datagram; 0 means
-	// none for a duplicate, and 2 ms for a reordered datagram.
+	// Duplicate is the share of datagrams delivered twice, and Reorder is the share delayed so that other
+	// datagrams overtake them. Late is the delay of a reordered datagram, and the delay between a duplicate and
+	// its original. If Late is 0, a duplicate is not delayed, and a reordered datagram is delayed by 2 ms.
 	Duplicate, Reorder Percent
 	Late               Span
 	// Corrupt is the share of packets in which one random bit is inverted.
 	Corrupt Percent
-	// Delay is the delay of packets. If it varies, datagrams may overtake others; the order of a stream is
-	// kept.
+	// Delay is the delay of packets. If it varies, datagrams may overtake each other; a stream keeps its order.
 	Delay Span
-	// Rate limits the bytes per second in each direction; 0 means no limit. Queue limits the bytes of datagrams
-	// that wait for the rate, and datagrams beyond it are lost; 0 means DefaultQueue.
+	// Rate is the maximum number of bytes per second in each direction; 0 means no limit. Queue is the maximum
+	// number of bytes of datagrams that wait because of Rate. Datagrams beyond it are lost; 0 means
+	// DefaultQueue.
 	Rate, Queue bytesize.Size
-	// Partition stops all packets: datagrams are lost, streams stall until the rule ends.
+	// Partition stops all packets: datagrams are lost, and streams stall until the rule ends.
 	Partition bool
-	// Reset is the share of packets that reset their connection. Close is the share after which the packet's
-	// direction of the connection is closed.
+	// Reset is the share of packets that reset their connection. Close is the share of packets after which the
+	// connection is closed in the packet's direction.
 	Reset, Close Percent
 }
 
-// DefaultQueue is the default of Rule.Queue, in bytes.
+// DefaultQueue is the default value of Rule.Queue, in bytes.
 const DefaultQueue = 256 << 10
 
-// reorderBy is the default of Rule.Late for reordered datagrams.
+// reorderBy is the default value of Rule.Late for reordered datagrams.
 const reorderBy = 2 * time.Millisecond
 
-// Medium is a set of kinds of networks.
+// Medium is a set of network types.
 type Medium uint8
 
 // The media.
 const (
 	// Datagrams is UDP.
 	Datagrams Medium = 1 << iota
-	// Streams is TCP, which repairs losses itself: it has no loss, duplicates or reordering.
+	// Streams is TCP. TCP repairs losses itself, so the faults loss, duplicate and reorder do not exist for it.
 	Streams
 )
 
@@ -75,25 +75,27 @@ func (m Medium) String() string {
 
 // Word is a word of the rule language.
 type Word struct {
-	// Name is the word itself, Value a name for its value, or "" if it takes none.
+	// Name is the word itself. Value is a name for the word's value, or "" if the word has no value.
 	Name, Value string
-	// Fault is set for a fault, or a property of one; other words are conditions.
+	// Fault is set if the word is a fault or a property of one; all other words are conditions.
 	Fault bool
-	// On lists the media that the word applies to.
+	// On is the set of media to which the word applies.
 	On Medium
-	// Help describes its effect.
+	// Help describes the effect of the word.
 	Help string
 
 	field
 }
 
-// field is the part of a Rule that a word sets. get returns its value as text, or "" if it is not set.
+// field gives access to the part of a Rule that a word sets. get returns the value of that part as text, or ""
+// if it is not set.
 type field struct {
 	set func(r *Rule, text string) error
 	get func(r *Rule) string
 }
 
-// at returns the field whose address in a rule is given by at. format returns "" for the zero value.
+// at returns the field of a rule at the address that the function at returns. format must return "" for the
+// zero value.
 func at[T any](at func(*Rule) *T, parse func(string) (T, error), format func(T) string) field {
 	return field{
 		set: func(r *Rule, text string) (err error) {
@@ -181,7 +183,7 @@ func ParseRule(line string) (Rule, error) {
 	return r, r.complete(seen)
 }
 
-// complete checks the combination of words in a rule.
+// complete checks that the words in a rule can be combined.
 func (r *Rule) complete(has map[string]bool) error {
 	fault := false
 	for i := range words {
@@ -203,8 +205,8 @@ func (r *Rule) complete(has map[string]bool) error {
 	return nil
 }
 
-// begin returns the probability that a burst begins after a datagram that was not lost, chosen so that Loss of
-// all datagrams are lost.
+// begin returns the probability that a burst begins after a datagram that was not lost. It is chosen so that,
+// overall, the share of datagrams lost is Loss.
 func (r *Rule) begin() float64 {
 	if r.Loss == 100 {
 		return 1
@@ -252,7 +254,7 @@ func (r *Rule) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
-// Check returns an error if the rule is not possible on a medium between ranks with the given addresses.
+// Check returns an error if the rule cannot be applied to medium m between ranks with the given addresses.
 func (r *Rule) Check(m Medium, ranks []netip.Addr) error {
 	for i := range words {
 		w := &words[i]

@@ -134,8 +134,8 @@ func TestScript(t *testing.T) {
 	}
 }
 
-// FuzzParseRule checks that no text makes the parser panic, and that accepted rules can be printed, parsed
-// again unchanged, and applied.
+// FuzzParseRule checks that no text makes the parser panic, and that every accepted rule can be printed, parsed
+// again with the same result, and applied.
 func FuzzParseRule(f *testing.F) {
 	for _, text := range []string{
 		"loss 5%, burst 3 duplicate 1% reorder 2% late 1ms~5ms",

@@ -20,8 +20,8 @@ type Script struct {
 	Rules []Rule `yaml:"rules,omitempty"`
 }
 
-// Parse reads a script. name is the file name used in errors. An error joins values of type *strictyaml.Error,
-// or wraps the reader's error.
+// Parse reads a script. name is the file name to use in errors. The error joins values of type
+// *strictyaml.Error, or wraps the reader's error.
 func Parse(r io.Reader, name string) (Script, error) {
 	var s Script
 	if _, err := strictyaml.Decode(r, name, &s); err != nil {
@@ -30,8 +30,8 @@ func Parse(r io.Reader, name string) (Script, error) {
 	return s, nil
 }
 
-// Check returns an error that joins those of all rules that are not possible on a medium between ranks with the
-// given addresses.
+// Check returns an error if any rule cannot be applied to medium m between ranks with the given addresses. It
+// joins the errors of all such rules.
 func (s *Script) Check(m Medium, ranks []netip.Addr) error {
 	var errs []error
 	for i := range s.Rules {

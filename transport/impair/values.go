@@ -24,7 +24,7 @@ func parsePercent(text string) (Percent, error) {
 	return Percent(x), nil
 }
 
-// String is the inverse of parsePercent, or "" for 0.
+// String is the inverse of parsePercent. It returns "" for 0.
 func (p Percent) String() string {
 	if p == 0 {
 		return ""
@@ -32,10 +32,11 @@ func (p Percent) String() string {
 	return strconv.FormatFloat(float64(p), 'g', -1, 64) + "%"
 }
 
-// Span is a time uniformly distributed between two bounds, written "1ms~5ms", or "5ms" if constant.
+// Span is a time that is uniformly distributed between two bounds, written "1ms~5ms", or "5ms" if it is
+// constant.
 type Span struct{ Min, Max time.Duration }
 
-// longest limits the times of a script, so that their sums do not overflow.
+// longest is the maximum time in a script. It ensures that sums of times do not overflow.
 const longest = 24 * time.Hour
 
 func parseTime(text string) (time.Duration, error) {
@@ -47,7 +48,7 @@ func parseTime(text string) (time.Duration, error) {
 	return d, nil
 }
 
-// parsePositive is parseTime for a time that must not be 0.
+// parsePositive is parseTime for a time that must be positive.
 func parsePositive(text string) (time.Duration, error) {
 	d, err := parseTime(text)
 	if err == nil && d == 0 {
@@ -56,7 +57,7 @@ func parsePositive(text string) (time.Duration, error) {
 	return d, err
 }
 
-// formatTime is the inverse of parsePositive, or "" for 0.
+// formatTime is the inverse of parsePositive. It returns "" for 0.
 func formatTime(d time.Duration) string {
 	if d == 0 {
 		return ""
@@ -83,7 +84,7 @@ func parseSpan(text string) (s Span, err error) {
 	return s, nil
 }
 
-// String is the inverse of parseSpan, or "" for 0s.
+// String is the inverse of parseSpan. It returns "" for 0s.
 func (s Span) String() string {
 	switch {
 	case s.Max == 0:
@@ -94,8 +95,8 @@ func (s Span) String() string {
 	return s.Min.String() + "~" + s.Max.String()
 }
 
-// Range is a range of integers from 1, both ends included, written "3" or "3-7". The zero value contains all of
-// them.
+// Range is a range of integers from 1 up, both ends included, written "3" or "3-7". The zero value contains all
+// of them.
 type Range struct{ First, Last int }
 
 func (r Range) has(n int) bool { return r.First == 0 || n >= r.First && n <= r.Last }
@@ -114,7 +115,7 @@ func parseRange(text string) (r Range, err error) {
 	return r, nil
 }
 
-// String is the inverse of parseRange, or "" for the zero value.
+// String is the inverse of parseRange. It returns "" for the zero value.
 func (r Range) String() string {
 	switch r.First {
 	case 0:
@@ -125,16 +126,16 @@ func (r Range) String() string {
 	return fmt.Sprintf("%d-%d", r.First, r.Last)
 }
 
-// Ends selects the ranks at one end of a direction, by numbers, ranges and addresses. Nil selects all ranks.
+// Ends selects the ranks at one end of a direction, by number, range or address. Nil selects all ranks.
 type Ends []End
 
-// End is a range of ranks, or all ranks at an IP address if Addr is valid.
+// End is a range of ranks. If Addr is valid, it is instead all ranks with that IP address.
 type End struct {
 	First, Last int
 	Addr        netip.Addr
 }
 
-// maxRank is the largest rank that a rule can name.
+// maxRank is the highest rank that a rule can name.
 const maxRank = 1 << 20
 
 func parseEnds(text string) (ends Ends, err error) {
@@ -158,7 +159,7 @@ func parseEnds(text string) (ends Ends, err error) {
 	return ends, nil
 }
 
-// String is the inverse of parseEnds, or "" for nil.
+// String is the inverse of parseEnds. It returns "" for nil.
 func (e Ends) String() string {
 	items := make([]string, len(e))
 	for i, x := range e {
@@ -174,8 +175,8 @@ func (e Ends) String() string {
 	return strings.Join(items, ",")
 }
 
-// resolve reports for each rank whether it is selected; nil means all ranks. ranks has the address of each
-// rank.
+// resolve returns a slice that reports for each rank whether it is selected, or nil if all ranks are. ranks holds
+// the address of each rank.
 func (e Ends) resolve(ranks []netip.Addr) ([]bool, error) {
 	if e == nil {
 		return nil, nil
@@ -206,7 +207,7 @@ func parseBurst(text string) (float64, error) {
 	return x, nil
 }
 
-// formatNumber is the inverse of parseBurst, or "" for 0.
+// formatNumber is the inverse of parseBurst. It returns "" for 0.
 func formatNumber(x float64) string {
 	if x == 0 {
 		return ""
@@ -221,7 +222,7 @@ func parseSize(text string) (s bytesize.Size, err error) {
 	return s, err
 }
 
-// formatSize is the inverse of parseSize, or "" for 0.
+// formatSize is the inverse of parseSize. It returns "" for 0.
 func formatSize(s bytesize.Size) string {
 	if s == 0 {
 		return ""

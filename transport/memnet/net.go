@@ -12,13 +12,14 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/impair"
 )
 
-// Hook decides about one datagram from rank from to rank to. Every duration it returns is one delivery after
-// that delay: no durations lose the datagram, a single 0 delivers it at once, and two durations deliver it
-// twice. Datagrams due at the same time arrive in the order in which they were sent, so an equal delay for all
-// datagrams keeps their order, and a delay for some reorders them.
+// Hook decides the fate of one datagram from rank from to rank to. The datagram is delivered once for each
+// duration that Hook returns, after that delay: if there are none, the datagram is lost; a single 0 delivers it
+// at once; two durations deliver it twice. Datagrams that are due at the same time arrive in the order in which
+// they were sent. An equal delay for all datagrams therefore keeps their order, and a delay for only some of
+// them reorders them.
 //
-// b is the network's own copy: a Hook may change it to corrupt the datagram. Hooks run one at a time and must
-// not call the Net.
+// b is the network's own copy; a Hook may change it to corrupt the datagram. Hooks run one at a time and must
+// not call methods of the Net.
 type Hook func(from, to int, b []byte) (deliveries []time.Duration)
 
 // Net is a network of ranks.
@@ -29,16 +30,16 @@ type Net struct {
 	late  impair.Queue[delivery]
 }
 
-// delivery is a datagram in transit.
+// delivery is a datagram in flight.
 type delivery struct {
 	to       int
 	datagram mpe.RxPacket
 }
 
-// New returns a network of the given number of ranks, with none bound.
+// New returns a network with the given number of ranks, none of which is bound.
 func New(ranks int) *Net { return &Net{bound: make([]*transport, ranks)} }
 
-// Hook sets the Hook for all datagrams sent from now on; nil delivers them at once.
+// Hook sets the Hook for all datagrams sent from now on. If h is nil, they are delivered at once.
 func (n *Net) Hook(h Hook) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -51,9 +52,9 @@ type Transport interface {
 	SendPackets(peer int, packets []mpe.Packet) (int, error)
 }
 
-// Transport binds a rank and returns its end of the network. Datagrams to the rank are lost before that, and
-// after the transport's Close. Binding a rank again models a restart: its previous transport receives nothing
-// more.
+// Transport binds a rank and returns its end of the network. Datagrams to a rank are lost before it is bound,
+// and after its transport is closed. Binding a rank again models a restart: the rank's previous transport
+// receives nothing more.
 func (n *Net) Transport(rank int) Transport {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -63,15 +64,15 @@ func (n *Net) Transport(rank int) Transport {
 	return t
 }
 
-// Addr returns the source address of packets from the rank.
+// Addr returns the source address of packets from rank.
 func Addr(rank int) netip.AddrPort {
 	const perByte = 250
 	a := netip.AddrFrom4([4]byte{127, 27, byte(rank / perByte), byte(rank%perByte + 1)})
 	return netip.AddrPortFrom(a, protocol.Port)
 }
 
-// Inject delivers a datagram to a rank at once, bypassing the Hook, as if rank from had sent it.
-// mpe.UnknownPeer stands for an address that is in no rank map.
+// Inject delivers a datagram to rank to at once, bypassing the Hook, as if rank from had sent it. If from is
+// mpe.UnknownPeer, the datagram comes from an address that is not in any rank map.
 func (n *Net) Inject(from, to int, b []byte) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -86,7 +87,7 @@ func arrival(from int, b []byte) mpe.RxPacket {
 	return a
 }
 
-// send sends a datagram. The caller holds n.mu; b becomes the network's.
+// send sends a datagram. The caller holds n.mu. The network takes ownership of b.
 func (n *Net) send(from, to int, b []byte) {
 	deliveries := []time.Duration{0}
 	if n.hook != nil {
@@ -112,7 +113,7 @@ func (n *Net) deliverLate() {
 	}
 }
 
-// deliver queues a datagram for its receiver, if bound.
+// deliver queues a datagram for its receiver, if that is bound.
 func (n *Net) deliver(to int, a mpe.RxPacket) {
 	if t := n.bound[to]; t != nil {
 		t.queue = append(t.queue, a)
@@ -120,7 +121,7 @@ func (n *Net) deliver(to int, a mpe.RxPacket) {
 	}
 }
 
-// check returns an error if the network has no rank to.
+// check returns an error if rank to does not exist in the network.
 func (n *Net) check(to int) error {
 	if to < 0 || to >= len(n.bound) {
 		return fmt.Errorf("memnet: rank %d does not exist: the network has ranks 0 to %d", to, len(n.bound)-1)

@@ -104,7 +104,7 @@ func TestHook(t *testing.T) {
 	}
 }
 
-// wait waits in the bubble's time.
+// wait waits for d in the bubble's time.
 func wait(d time.Duration) { <-time.After(d) }
 
 func TestSendDataFragmentsAsUDP(t *testing.T) {
@@ -166,7 +166,7 @@ func TestBindAndClose(t *testing.T) {
 		if s := texts(got2); !slices.Equal(s, []string{"two", "stranger"}) {
 			t.Errorf("second: %q", s)
 		}
-		from.SendHeader(1, header("three")) // the first one's Close must not unbind the second
+		from.SendHeader(1, header("three")) // closing the first transport must not unbind the second
 		if s := texts(got2); !slices.Equal(s, []string{"three"}) {
 			t.Errorf("second: %q", s)
 		}

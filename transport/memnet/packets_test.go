@@ -23,7 +23,7 @@ func TestPackets(t *testing.T) {
 	})
 }
 
-// TestHookOnPackets uses a network that loses, duplicates, reorders and corrupts, each one packet of a list.
+// TestHookOnPackets loses one packet of a list, duplicates another, reorders a third and corrupts a fourth.
 func TestHookOnPackets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		net := memnet.New(2)

@@ -10,7 +10,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// transport is one rank's end of a Net. The Net's lock guards it.
+// transport is one rank's end of a Net. It is guarded by the Net's lock.
 type transport struct {
 	net    *Net
 	rank   int
@@ -22,7 +22,7 @@ type transport struct {
 // LocalAddr implements mpe.Transport.
 func (t *transport) LocalAddr() netip.AddrPort { return Addr(t.rank) }
 
-// Reliable implements mpe.Transport. It returns false, as for UDP.
+// Reliable implements mpe.Transport. It returns false, as UDP's transport does.
 func (t *transport) Reliable() bool { return false }
 
 // SendHeader implements mpe.Transport.
@@ -36,8 +36,8 @@ func (t *transport) SendHeader(peer int, header []byte) error {
 	return nil
 }
 
-// SendData implements mpe.Transport. The first datagram carries the header, the others payload without a
-// header, padded and fragmented by shape.
+// SendData implements mpe.Transport. The first datagram carries the header. The other datagrams carry the
+// payload, padded and fragmented as described by shape.
 func (t *transport) SendData(peer int, header, payload []byte, shape protocol.Shape) error {
 	t.net.mu.Lock()
 	defer t.net.mu.Unlock()
@@ -76,7 +76,7 @@ func (t *transport) SendPackets(peer int, packets []mpe.Packet) (int, error) {
 	return len(packets), nil
 }
 
-// ready returns an error if no packet can be sent to the peer.
+// ready returns an error if no packet can currently be sent to the peer.
 func (t *transport) ready(peer int) error {
 	if t.closed {
 		return mpe.ErrTransportClosed

@@ -9,7 +9,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// Kind is the kind of node that runs a rank. It decides what its peers must expect.
+// Kind is the kind of node that runs a rank. It determines the behaviour that the rank's peers must expect.
 type Kind = state.Kind
 
 // Kinds of ranks.
@@ -35,15 +35,15 @@ type Entry struct {
 // map.
 type Map struct {
 	entries []Entry
-	// byIP maps an IP to its rank, or to sharedIP if several ranks have it.
+	// byIP maps an IP to the rank that has it, or to sharedIP if several ranks have it.
 	byIP   map[netip.Addr]int
 	byAddr map[netip.AddrPort]int
 }
 
 const sharedIP = -2
 
-// New returns the map of the given entries, in any order. The error joins all mistakes that make the map
-// ambiguous or unusable. Limits of deployed nodes are not checked here: see config.Config.Validate.
+// New returns a map of the given entries, which may be in any order. The error joins all mistakes that make the
+// map ambiguous or unusable. New does not check the limits of deployed nodes; config.Config.Validate does.
 func New(entries []Entry) (*Map, error) {
 	m := &Map{
 		entries: make([]Entry, len(entries)),
@@ -84,7 +84,7 @@ func New(entries []Entry) (*Map, error) {
 	return m, nil
 }
 
-// place adds e to the indexes by address.
+// place adds e to the maps that are indexed by address.
 func (m *Map) place(e Entry) error {
 	if first := m.entries[0]; first.Addr.Addr().Is4() != e.Addr.Addr().Is4() {
 		return fmt.Errorf("rank map: rank %d has the address %v and rank %d has %v: IPv4 and IPv6 addresses cannot "+
@@ -105,7 +105,7 @@ func (m *Map) place(e Entry) error {
 	return nil
 }
 
-// check returns an error if the entry by itself is invalid.
+// check returns an error if the entry is invalid, regardless of other entries.
 func (e *Entry) check() error {
 	ip := e.Addr.Addr()
 	var what string
@@ -128,7 +128,7 @@ func (e *Entry) check() error {
 	return fmt.Errorf("rank map: rank %d: %v %s", e.Rank, e.Addr, what)
 }
 
-// Size returns the number of ranks, numbered 0 to Size()-1.
+// Size returns the number of ranks. They are numbered 0 to Size()-1.
 func (m *Map) Size() int { return len(m.entries) }
 
 // Has reports whether rank is in the map.
@@ -142,8 +142,8 @@ func (m *Map) Entry(rank int) Entry {
 	return m.entries[rank]
 }
 
-// Addr returns the address of rank, with an IPv4-mapped IPv6 address unmapped. It is invalid if rank is not in
-// the map.
+// Addr returns the address of rank. An IPv4-mapped IPv6 address is returned as an IPv4 address. The result is
+// invalid if rank is not in the map.
 func (m *Map) Addr(rank int) netip.AddrPort { return m.Entry(rank).Addr }
 
 // Kind returns the kind of rank, or "" if it is not in the map.
@@ -153,8 +153,8 @@ func (m *Map) Kind(rank int) Kind { return m.Entry(rank).Kind }
 func (m *Map) Entries() []Entry { return slices.Clone(m.entries) }
 
 // Resolve returns the rank that sends from the given address, or NoRank. Like upstream, it ignores the port if
-// only one rank has the IP; among ranks that share an IP, the port decides. An IPv4-mapped IPv6 address equals
-// the IPv4 address, and IPv6 zones are ignored. Resolve does not allocate.
+// only one rank has the IP; if several ranks share the IP, the port decides. It treats an IPv4-mapped IPv6
+// address as the IPv4 address, and ignores IPv6 zones. It does not allocate.
 func (m *Map) Resolve(from netip.AddrPort) int {
 	key := sourceKey(from)
 	rank, ok := m.byIP[key.Addr()]
@@ -167,7 +167,7 @@ func (m *Map) Resolve(from netip.AddrPort) int {
 	return rank
 }
 
-// sourceKey returns the canonical form of addr, which is equal for all spellings of an address.
+// sourceKey returns the canonical form of addr, which is the same for all representations of an address.
 func sourceKey(addr netip.AddrPort) netip.AddrPort {
 	return netip.AddrPortFrom(addr.Addr().Unmap().WithZone(""), addr.Port())
 }

@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	// acceptPause is the pause after an error of accept, usually a lack of file descriptors.
+	// acceptPause is the pause after accept fails, usually because the process has no file descriptors left.
 	acceptPause = 100 * time.Millisecond
-	// maxCallers limits the callers that exchange hellos at the same time.
+	// maxCallers is the maximum number of callers that exchange hellos at the same time.
 	maxCallers = 256
 )
 
@@ -56,15 +56,15 @@ func (c *Conn) acceptAll() {
 	}
 }
 
-// call is a connection of two ranks over which they set up a link.
+// call is a connection between two ranks over which they set up a link.
 type call struct {
 	conn *net.UnixConn
 	mu   sync.Mutex
-	// linked is set if the peer has a link, or will have one once it has read the last hello.
+	// linked is set if the peer has a link, or will have one as soon as it reads the last hello.
 	linked bool
 }
 
-// link sends the last hello that the peer needs for its link.
+// link sends the last hello, after which the peer has its link.
 func (k *call) link(h hello) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -73,18 +73,18 @@ func (k *call) link(h hello) error {
 	return err
 }
 
-// hangUp closes the connection when the Conn is closed. If the peer has a link, it is sent the closing message
-// first; without it, the peer would take the end of the connection for the end of the process.
+// hangUp closes the connection when the Conn is closed. If the peer has a link, hangUp first sends it the
+// closing message; otherwise the peer would assume that this process has exited.
 func (k *call) hangUp() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.linked {
-		_ = sendMessage(k.conn, closing, nil) // the peer may be gone
+		_ = sendMessage(k.conn, closing, nil) // fails if the peer is gone
 	}
 	k.conn.Close()
 }
 
-// answer handles the request of a caller, and returns the new link if it asks for one, or nil.
+// answer handles a caller's request. It returns the new link if the caller asks for one, or nil.
 func (c *Conn) answer(k *call) *link {
 	conn := k.conn
 	h, err := receiveHello(conn)
@@ -119,22 +119,23 @@ func (c *Conn) answer(k *call) *link {
 	return nil
 }
 
-// unableTo records why no link to p, at the other end of conn, was made, and reports a limit to p.
+// unableTo records why no link to p could be made over conn. If the cause is a limit of this process, unableTo
+// reports it to p.
 func (c *Conn) unableTo(p *peer, conn *net.UnixConn, err error) {
 	c.refuse(p, conn, err)
 	c.failed(p, fmt.Errorf("sharing memory with rank %d at %v: %w", p.rank, p.addr, err))
 }
 
-// refuseVersion records that a peer runs another version. It answers with our version, so that the peer records
-// the same.
+// refuseVersion records that a peer runs another version. It answers with our own version, so that the peer
+// records the difference too.
 func (c *Conn) refuseVersion(conn *net.UnixConn, h hello, reason error) {
 	if p, err := c.peer(h.src); err == nil && h.dst == c.cfg.Rank {
 		p.failed(fmt.Errorf("sharing memory with rank %d at %v: %w", p.rank, p.addr, reason))
-		_ = sendHello(conn, hello{purpose: hasLink, src: c.cfg.Rank, dst: p.rank}) // the peer may be gone
+		_ = sendHello(conn, hello{purpose: hasLink, src: c.cfg.Rank, dst: p.rank}) // fails if the peer is gone
 	}
 }
 
-// accept makes a link with the memory that p handed over.
+// accept makes a link with the memory that p handed over in h.
 func (c *Conn) accept(p *peer, k *call, h hello) (*link, error) {
 	var mine [3]int // enter takes ownership
 	for i := range mine {

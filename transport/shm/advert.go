@@ -8,18 +8,18 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// An advertised buffer is the descriptor of a whole message. It follows the packet that announces the message.
-// That packet is read long before a receive may match the message, so the state of the buffer is kept not in
-// the record but in a separate slot, until the message is done. In place of the state, the record has the value
-// that the slot must have for the message to be copied. The value is unique among the advertised buffers of a
-// link, and encodes the slot.
+// An advertised buffer is a descriptor of a whole message. It follows the packet that announces the message.
+// The receiver reads that packet long before a receive may match the message, so the state of the buffer is
+// kept not in the record but in a separate slot, until the message is done. In place of the state, the record
+// has the value that the slot must contain for the message to be copied. The value is unique among the
+// advertised buffers of a link, and encodes the slot.
 const (
-	// advertSlots limits the advertised buffers of each side.
+	// advertSlots is the maximum number of advertised buffers on each side.
 	advertSlots = 64
-	// slotLen is a cache line, so that two advertised buffers do not share one.
+	// slotLen is the length of a cache line, so that two advertised buffers do not share one.
 	slotLen  = 64
 	slotsLen = advertSlots * slotLen
-	// advertBit is set in the length of a record with an advertised buffer.
+	// advertBit in the length of a record means that the record has an advertised buffer.
 	advertBit = 1 << 30
 	// states is the number of consecutive state values reserved for one advertised buffer.
 	states = 4
@@ -30,12 +30,12 @@ func slotAt(slots []byte, i int) *atomic.Uint64 { return word(slots[i*slotLen:])
 
 // adverts is the writer's record of its advertised buffers.
 type adverts struct {
-	// slots are in shared memory.
+	// slots is in shared memory.
 	slots []byte
-	// used has a bit for each slot in use. ids are the numbers by which invalidate ends the buffers.
+	// used has a bit for each slot in use. ids holds the number by which invalidate ends each buffer.
 	used uint64
 	ids  [advertSlots]uint64
-	// good are the state values in which the buffers may be copied. made counts all buffers ever advertised.
+	// good holds the state value in which each buffer may be copied. made counts all buffers ever advertised.
 	good [advertSlots]uint64
 	made uint64
 }
@@ -50,7 +50,7 @@ func (o *adverts) find(id uint64) int {
 	return -1
 }
 
-// add creates an advertised buffer and returns its slot, or -1 if no slot is free.
+// add creates an advertised buffer numbered id and returns its slot, or -1 if no slot is free.
 func (o *adverts) add(id uint64) int {
 	i := bits.TrailingZeros64(^o.used)
 	if i == advertSlots || len(o.slots) == 0 {
@@ -73,9 +73,10 @@ func (o *adverts) invalidate(id uint64) {
 	}
 }
 
-// advertise writes a packet that announces a message, whose payload stays in place until invalidate. It returns
-// false if the ring is full. If no slot is free, the packet does not mention the payload. A message that is
-// announced again keeps its advertised buffer.
+// advertise writes a packet that announces a message whose payload remains in the sender's memory. The payload
+// must remain valid until invalidate is called. advertise returns false if the ring is full. If no slot is
+// free, it writes the packet without an advertised buffer. If a message is announced again, it keeps its
+// advertised buffer.
 func (w *writer) advertise(header *[protocol.ExtHeaderLen]byte, payload []byte, id uint64) bool {
 	slot := w.adverts.find(id)
 	off, ok := w.place(recordLen(protocol.ExtHeaderLen + descriptorLen))
@@ -98,7 +99,8 @@ func (w *writer) advertise(header *[protocol.ExtHeaderLen]byte, payload []byte, 
 	return true
 }
 
-// resolve turns a descriptor that was read into an advertised buffer, and reports whether it is valid.
+// resolve turns a descriptor that has been read from the ring into an advertised buffer, and reports whether it
+// is valid.
 func (a *away) resolve(slots []byte) bool {
 	a.advertised, a.good = true, a.state.Load()
 	if a.good%states != live || len(slots) == 0 {

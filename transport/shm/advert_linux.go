@@ -2,13 +2,13 @@ package shm
 
 // advertised is a message that the peer advertises.
 type advertised struct {
-	// number identifies the advertised buffer among all that the peer has ever made.
+	// number identifies the advertised buffer among all buffers that the peer has ever advertised.
 	number uint64
 	away
 }
 
-// note stores an advertised buffer until another one uses its slot. It returns the number of the buffer, or 0
-// if this rank cannot read the peer's memory.
+// note stores an advertised buffer until another one uses its slot. It returns the buffer's number, or 0 if
+// this rank cannot read the peer's memory.
 func (l *link) note(a away) uint64 {
 	if !l.fetches {
 		return 0
@@ -23,9 +23,9 @@ func (l *link) note(a away) uint64 {
 }
 
 // Get copies the first len(dst) bytes of a message that peer advertises. It is safe for concurrent use. It
-// returns false, with dst undefined, if the message is no longer available, if its pages are not resident, or
-// if a pipelined Conn should use the ring because the peer polls and is near. A message is available until the
-// first Get, and at most as long as its link.
+// returns false, and leaves dst undefined, if the message is no longer available, if its pages are not
+// resident, or if the Conn is pipelined and should use the ring because the peer polls and is near. A message
+// is available until the first call of Get, and no longer than its link.
 func (c *Conn) Get(peer int, advertised uint64, dst []byte) bool {
 	p, err := c.peer(peer)
 	if err != nil {
@@ -42,7 +42,7 @@ func (c *Conn) Get(peer int, advertised uint64, dst []byte) bool {
 	if advertised == 0 || o.number != advertised || uint64(len(dst)) > o.payload {
 		return false
 	}
-	// If the payload is not resident, the message is requested instead.
+	// If the payload is not resident, the caller requests the message instead.
 	if !o.valid() || !p.reader.resident(l.pages, o.addr, len(dst)) {
 		return false
 	}
@@ -50,7 +50,7 @@ func (c *Conn) Get(peer int, advertised uint64, dst []byte) bool {
 	if !o.confirm() {
 		return false
 	}
-	// The message is requested instead. If it cannot be fetched then either, the link ends.
+	// The caller requests the message instead. If that cannot be fetched either, the link ends.
 	l.untrusted = err != nil
 	return err == nil
 }

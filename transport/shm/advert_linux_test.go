@@ -12,14 +12,14 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/transporttest"
 )
 
-// advertising returns a packet that announces a message of n equal bytes.
+// advertising returns a packet that announces a message of n equal bytes, and advertises it.
 func advertising(src, dst int, number uint32, n int) mpe.Packet {
 	p := transporttest.Packet(src, dst, number, 0)
 	p.Advertised, p.Exposed = bytes.Repeat([]byte{byte(number)}, n), uint64(number)
 	return p
 }
 
-// TestGet copies whole messages, or their beginning, in any order, and each once.
+// TestGet copies whole messages and beginnings of messages, in any order. Each can be copied once.
 func TestGet(t *testing.T) {
 	a, b := exposing(t)
 	lengths := []int{1, 100, MaxPayload, maxSingleCopy}
@@ -72,7 +72,7 @@ func TestGet(t *testing.T) {
 }
 
 // TestNoAdverts checks that nothing is advertised if either side has disabled single copies, and that such a
-// side takes nothing from a peer that advertises nevertheless.
+// side takes nothing from a peer that advertises anyway.
 func TestNoAdverts(t *testing.T) {
 	t.Setenv(EnvSingleCopy, "auto")
 	m := transporttest.Map(t, 2)
@@ -100,8 +100,8 @@ func TestNoAdverts(t *testing.T) {
 	}
 }
 
-// TestAdvertsEndWithTheLink checks that adverts end with the link, at both ends, and differ from those of the
-// next link.
+// TestAdvertsEndWithTheLink checks that adverts end together with their link, on both sides, and are not
+// mistaken for adverts of the next link.
 func TestAdvertsEndWithTheLink(t *testing.T) {
 	a, b := exposing(t)
 	x := deliver(t, a, b, advertising(0, 1, 1, 100))
@@ -151,8 +151,8 @@ func TestGetUnreadable(t *testing.T) {
 	}
 }
 
-// TestInvalidateAdvertsRace has the sender cancel adverts at any time, and write to the memory at once: a copy
-// must equal the advertised message, or fail.
+// TestInvalidateAdvertsRace cancels adverts at any time and immediately overwrites the memory. A copy must
+// either equal the advertised message or fail.
 func TestInvalidateAdvertsRace(t *testing.T) {
 	a, b := exposing(t)
 	const messages, size = 3000, 64 << 10
@@ -202,7 +202,7 @@ func TestInvalidateAdvertsRace(t *testing.T) {
 			runtime.Gosched()
 			continue
 		}
-		// Every other one stays until it was taken.
+		// Every other one stays until it has been taken.
 		state := slotAt(a.peers[1].link.out.adverts.slots, 0)
 		for spins := number % 20 * 1000; number%2 == 0 || spins > 0; spins-- {
 			if state.Load()%states == taken || len(failed) > 0 {
@@ -244,8 +244,8 @@ func advertiseAll(c *Conn) error {
 	}
 }
 
-// TestAdvertiserStoppedAndKilled checks that a process's adverts are available while it is stopped, and not
-// after it was killed, whether its end is known or not.
+// TestAdvertiserStoppedAndKilled checks that the adverts of a process can be copied while it is stopped. After
+// it was killed they cannot, whether the receiver has noticed its end or not.
 func TestAdvertiserStoppedAndKilled(t *testing.T) {
 	exposing(t)
 	m := transporttest.Map(t, 2)

@@ -8,7 +8,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/transporttest"
 )
 
-// advertiseTo advertises a message of 100 bytes under a number, and returns the reader's view of it.
+// advertiseTo advertises a message of 100 bytes under the number id, and returns the advertised buffer as the
+// reader sees it.
 func advertiseTo(t *testing.T, w *writer, r *reader, id uint64) away {
 	t.Helper()
 	p, message := transporttest.Packet(0, 1, 1, 0), make([]byte, 100)
@@ -26,7 +27,7 @@ func advertiseTo(t *testing.T, w *writer, r *reader, id uint64) away {
 	return a
 }
 
-// TestAdvert checks that an advertised buffer belongs to the side that ends it first, however long after its
+// TestAdvert checks that an advertised buffer belongs to the side that ends it first, however late after its
 // record was read.
 func TestAdvert(t *testing.T) {
 	w, r := newRing(MinRing)
@@ -63,7 +64,7 @@ func TestAdvert(t *testing.T) {
 	}
 }
 
-// TestAdvertSlots checks the limit of concurrent advertised buffers, and that no two are the same.
+// TestAdvertSlots checks the limit on concurrent advertised buffers, and that no two of them are the same.
 func TestAdvertSlots(t *testing.T) {
 	w, r := newRing(MinRing)
 	seen := map[uint64]bool{}
@@ -101,7 +102,7 @@ func TestAdvertSlots(t *testing.T) {
 	}
 }
 
-// TestAdvertToAFullRing checks that a packet that does not fit uses no slot.
+// TestAdvertToAFullRing checks that a packet that does not fit in the ring does not use up a slot.
 func TestAdvertToAFullRing(t *testing.T) {
 	w, _ := newRing(MinRing)
 	p := transporttest.Packet(0, 1, 1, 0)
@@ -113,8 +114,7 @@ func TestAdvertToAFullRing(t *testing.T) {
 	}
 }
 
-// TestHostileAdverts checks that an advertised buffer is ignored if it is empty, too long, or claims to have
-// ended.
+// TestHostileAdverts checks that a record is rejected if its advertised buffer is empty, too long, or not live.
 func TestHostileAdverts(t *testing.T) {
 	for name, spoil := range map[string]func(*descriptor){
 		"nothing":    func(l *descriptor) { l.payload.Store(0) },
@@ -132,14 +132,14 @@ func TestHostileAdverts(t *testing.T) {
 			t.Errorf("%s: %d bytes, %v", name, len(b), err)
 		}
 	}
-	// It need not fit in the ring.
+	// It may be longer than the ring.
 	w, r := newRing(MinRing)
 	p := transporttest.Packet(0, 1, 1, 0)
 	w.advertise(&p.Header, make([]byte, maxSingleCopy), 1)
 	if _, a, err := r.next(); err != nil || !a.advertised || a.payload != maxSingleCopy {
 		t.Errorf("the most: %+v, %v", a, err)
 	}
-	// Any slot that it names is valid.
+	// It may name any slot.
 	for slot := range uint64(advertSlots) {
 		w, r := newRing(MinRing)
 		p := transporttest.Packet(0, 1, 1, 0)

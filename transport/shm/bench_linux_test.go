@@ -9,7 +9,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/transporttest"
 )
 
-// polled returns two linked Conns that the test polls.
+// polled returns two linked Conns that only the test polls.
 func polled(t testing.TB) (a, b *Conn) { return polledBy(t, Config{}) }
 
 func polledBy(t testing.TB, cfg Config) (a, b *Conn) {
@@ -62,7 +62,7 @@ func BenchmarkPingPong(b *testing.B) {
 	other.Wait()
 }
 
-// BenchmarkStream measures packets of 32 KiB, copied into the ring and out of it.
+// BenchmarkStream measures the transfer of packets of 32 KiB that are copied into the ring and out of it.
 func BenchmarkStream(b *testing.B) {
 	x, y := polled(b)
 	b.SetBytes(MaxPayload)

@@ -25,32 +25,32 @@ import (
 type Conn struct {
 	cfg   Config
 	local netip.AddrPort
-	// meeting is the directory in which the peers find ln.
+	// meeting is the directory in which the peers find the socket of ln.
 	meeting *meeting
 	ln      *net.UnixListener
 	// peers is indexed by rank; entries of ranks that are not peers are nil.
 	peers []*peer
-	// doorbellFD is the memory of our own doorbell, for the peers.
+	// doorbellFD is the descriptor of our own doorbell's memory, which is handed to the peers.
 	doorbellFD int
-	// shared are the shared buffers of all ranks.
+	// shared holds the shared buffers of all ranks.
 	shared *sharedBuffers
-	// nonce is read by the peers to test whether they can read our memory.
+	// nonce is a number that the peers read to test whether they can read our memory.
 	nonce *nonce
 	// linksChanged is set if Poll has to check more than the rings.
 	linksChanged atomic.Bool
 	closed       atomic.Bool
 
 	mu sync.Mutex
-	// fresh are the links that Poll does not know yet, oldest first.
+	// fresh holds links that Poll does not know yet, oldest first.
 	fresh []*link
-	// unlinked are events of peers without a link that Poll does not know yet.
+	// unlinked holds events that Poll does not know yet, from peers without a link.
 	unlinked []unlinked
-	// reserve is used when the process has run out of descriptors.
+	// reserve provides a file descriptor when the process has run out of them.
 	reserve rlimit.Reserve
 
 	inbox *inbox
 
-	// ctx is canceled when the Conn is closed; tasks are its goroutines.
+	// ctx is canceled when the Conn is closed; tasks tracks its goroutines.
 	ctx    context.Context
 	cancel context.CancelFunc
 	tasks  sync.WaitGroup
@@ -61,8 +61,8 @@ var (
 	_ mpe.PollTransport   = (*Conn)(nil)
 )
 
-// Listen makes the rank known to the other ranks of this host, and starts to call the higher ones. It returns a
-// *ListenError if another process is the rank, or if the system does not allow it.
+// Listen makes the rank known to the other ranks on this host, and starts to call the higher ones. It returns a
+// *ListenError if another process already is this rank, or if the system does not allow shared memory.
 func Listen(cfg Config) (*Conn, error) {
 	if cfg.Map == nil || !cfg.Map.Has(cfg.Rank) {
 		return nil, fmt.Errorf("shm: rank %d is not in the rank map", cfg.Rank)
@@ -109,7 +109,7 @@ func Listen(cfg Config) (*Conn, error) {
 		case rank > cfg.Rank:
 			c.tasks.Go(func() { c.keepDialing(p) })
 		default:
-			c.tasks.Go(func() { _ = c.requestCall(p) }) // p calls when it starts
+			c.tasks.Go(func() { _ = c.requestCall(p) }) // p calls us when it starts
 		}
 	}
 	// The last batch may still be in use when the Conn is closed.
@@ -135,7 +135,7 @@ func (c *Conn) openDoorbell() (err error) {
 	return err
 }
 
-// listenError returns the error of a failed Listen, with the process that holds the rank if that is known.
+// listenError returns the error of a failed Listen. It names the process that holds the rank, if that is known.
 func listenError(rank int, addr netip.AddrPort, err error) *ListenError {
 	e := &ListenError{Rank: rank, Addr: addr, Err: err}
 	var taken *rendezvous.TakenError
@@ -151,11 +151,11 @@ func listenError(rank int, addr netip.AddrPort, err error) *ListenError {
 // LocalAddr returns the address by which the rank is known.
 func (c *Conn) LocalAddr() netip.AddrPort { return c.local }
 
-// Reliable returns true: while a link lasts, it loses no packet that SendPackets has accepted.
+// Reliable returns true: while a link lasts, no packet accepted by SendPackets is lost.
 func (c *Conn) Reliable() bool { return true }
 
 // Close ends all links and returns when all goroutines of the Conn have exited, except one that waits for a
-// peer's memory. The peers can still read packets in the rings. The memory is released by the next Poll or
+// peer's memory. The peers can still read the packets in the rings. The memory is released by the next Poll or
 // Recv, which returns mpe.ErrTransportClosed, or when the Conn becomes unreachable.
 func (c *Conn) Close() error {
 	if c.closed.Swap(true) {
@@ -170,7 +170,7 @@ func (c *Conn) Close() error {
 			l := p.link
 			p.mu.Unlock()
 			if l != nil {
-				_ = sendMessage(l.conn, closing, nil) // the peer may be gone
+				_ = sendMessage(l.conn, closing, nil) // fails if the peer is gone
 				l.end(mpe.ErrTransportClosed)
 			}
 			p.copier.end(mpe.ErrTransportClosed)

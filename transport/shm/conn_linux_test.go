@@ -22,7 +22,7 @@ func listen(t testing.TB, cfg Config) *Conn {
 	return c
 }
 
-// pair returns the connected ends of ranks 0 and 1, started in any order.
+// pair returns the connected ends of ranks 0 and 1. The ranks may start in any order.
 func pair(t testing.TB, cfg Config) (a, b *transporttest.End) {
 	t.Helper()
 	if cfg.Map == nil {
@@ -41,14 +41,14 @@ func pair(t testing.TB, cfg Config) (a, b *transporttest.End) {
 func TestPackets(t *testing.T) {
 	transporttest.RunPackets(t, transporttest.PacketKind{
 		Pair: func(t *testing.T) (_, _ *transporttest.End) {
-			// The test sends lists of packets that exceed a ring of default size.
+			// The test sends lists of packets that do not fit in a ring of the default size.
 			return pair(t, Config{Ring: 4 << 20})
 		},
 		MaxPayload: MaxPayload,
 	})
 }
 
-// TestRestart checks that ranks find each other in any order of start, and again after one of them has
+// TestRestart checks that ranks find each other whichever starts first, and again after one of them has
 // restarted.
 func TestRestart(t *testing.T) {
 	m := transporttest.Map(t, 3)
@@ -100,7 +100,7 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// TestDrain checks that packets sent before a rank closes arrive.
+// TestDrain checks that packets sent before a rank closes still arrive.
 func TestDrain(t *testing.T) {
 	m := transporttest.Map(t, 2)
 	a, b := listen(t, Config{Rank: 0, Map: m}), listen(t, Config{Rank: 1, Map: m})

@@ -9,8 +9,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// copyTime limits the wait for memory to become resident. It suffices for a page that the owner's system reads
-// from slow storage.
+// copyTime is the maximum time that a copy may wait for memory to become resident. It is enough for the owner's
+// system to read a page from slow storage.
 const copyTime = 5 * time.Second
 
 var (
@@ -18,13 +18,13 @@ var (
 	errStalled = errors.New("its memory is no longer read, because an earlier copy did not complete")
 )
 
-// copier reads memory of a peer's processes that is not resident.
+// copier reads memory of a peer's process that is not resident.
 //
-// Reading such memory blocks until the pages are resident, possibly forever: that depends on the other process
-// and on the backing of its memory (userfaultfd, FUSE, storage). Meanwhile only SIGKILL interrupts the system
-// call, and its destination must not be used. So the copier makes the call in a separate goroutine, into
-// private memory, and without a lock. If the call never returns, this one goroutine is lost for the peer, and
-// nothing more is read from its memory.
+// Reading such memory blocks until the pages are resident, possibly forever; that depends on the other process
+// and on the backing of its memory (userfaultfd, FUSE, storage). Until then, only SIGKILL interrupts the system
+// call, and its destination must not be used. The copier therefore makes the call in a separate goroutine, into
+// private memory, and without a lock. If the call never returns, only this goroutine is lost, and nothing more
+// is read from the peer's memory.
 type copier struct {
 	mu   sync.Mutex
 	jobs chan *job
@@ -38,11 +38,11 @@ type copier struct {
 // job is an operation that blocks until memory of another process is resident.
 type job struct {
 	do func(*remoteReader) error
-	// then is called at the end of the job, and at its deadline.
+	// then is called when the job ends, and again at its deadline if it is still running.
 	then  func()
 	until time.Time
 	timer *time.Timer
-	// ended is closed at the end of the job, after err is set.
+	// ended is closed when the job ends, after err has been set.
 	ended chan struct{}
 	err   error
 }
@@ -64,7 +64,7 @@ func (c *copier) start(do func(*remoteReader) error, then func()) (*job, error) 
 	case c.jobs <- j:
 		c.last = j
 		return j, nil
-	default: // two jobs of earlier links are pending
+	default: // two jobs from earlier links are pending
 		j.timer.Stop()
 		return nil, errStalled
 	}
@@ -80,7 +80,7 @@ func (c *copier) run() {
 	}
 }
 
-// result reports whether a job is done or has missed its deadline, which ends the copier as well.
+// result reports whether a job is done or has missed its deadline. A missed deadline also ends the copier.
 func (c *copier) result(j *job) (over bool, err error) {
 	select {
 	case <-j.ended:
@@ -94,7 +94,7 @@ func (c *copier) result(j *job) (over bool, err error) {
 	return true, errLate
 }
 
-// end stops the copier, and waits for its goroutine unless that may be stuck.
+// end stops the copier. It waits for the copier's goroutine, unless that may be stuck.
 func (c *copier) end(reason error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -113,7 +113,7 @@ func (c *copier) end(reason error) {
 	}
 }
 
-// probe tests whether the system allows reading the memory of the process r, and opens its pagemap.
+// probe tests whether the system allows this process to read the memory of r, and opens the pagemap of r.
 func (c *copier) probe(r remote) (*pagemap, error) {
 	if r.addr == 0 {
 		return nil, errOtherMemory
@@ -144,19 +144,19 @@ func (c *copier) probe(r remote) (*pagemap, error) {
 	}
 }
 
-// postponed is a packet whose payload was not resident.
+// postponed is a packet whose payload was not resident when Fetch tried to copy it.
 type postponed struct {
 	packet []byte
 	away
 }
 
-// postpone keeps a packet back until its payload is resident.
+// postpone holds a packet back until its payload is resident.
 func (l *link) postpone(w *pendingGet) {
 	l.postponed = append(l.postponed, postponed{packet: w.packet, away: w.away})
 }
 
-// resume returns the first postponed packet if its payload is available. Nothing else is read from the link
-// while packets are postponed.
+// resume returns the first postponed packet if its payload has become available. While packets are postponed,
+// nothing else is read from the link.
 func (in *inbox) resume(l *link, batch []mpe.RxPacket) (n int) {
 	w := &l.postponed[0]
 	c := &l.peer.copier
@@ -187,7 +187,7 @@ func (in *inbox) resume(l *link, batch []mpe.RxPacket) (n int) {
 	return n
 }
 
-// wake causes a call of Poll soon, if none is in progress.
+// wake makes a waiting goroutine call Poll soon, if no call is in progress.
 func (in *inbox) wake() {
 	in.mu.Lock()
 	defer in.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/transporttest"
 )
 
-// exposeTo exposes a packet under a number, and returns the reader's view of it.
+// exposeTo exposes a packet under the number id, and returns its payload as the reader sees it.
 func exposeTo(t *testing.T, w *writer, r *reader, id uint64) away {
 	t.Helper()
 	p := transporttest.Packet(0, 1, 1, 100)
@@ -57,8 +57,8 @@ func TestDescriptor(t *testing.T) {
 	}
 }
 
-// TestDescriptorsAreForgotten checks that the writer tracks descriptors exactly as long as they can be read,
-// and does not touch later content at their place.
+// TestDescriptorsAreForgotten checks that the writer tracks a descriptor exactly as long as it can be read, and
+// does not change a later record in the same place.
 func TestDescriptorsAreForgotten(t *testing.T) {
 	w, r := newRing(MinRing)
 	first := exposeTo(t, w, r, 1)
@@ -101,7 +101,8 @@ func TestHostileDescriptors(t *testing.T) {
 	}
 }
 
-// TestLongPayloadFits checks that exposed payload fits in the ring if necessary, at any position.
+// TestLongPayloadFits checks that exposed payload also fits in the ring, at any position, in case it has to be
+// copied.
 func TestLongPayloadFits(t *testing.T) {
 	for ring := MinRing; ring <= MaxRing; ring *= 2 {
 		if record := recordLen(protocol.ExtHeaderLen + LongPayload(ring)); 2*record+recordAlign > ring {

@@ -16,8 +16,9 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// A missing rank is called again after minBackoff, then after twice as long each time, up to maxBackoff. A rank
-// asks to be called when it starts (requestCall); the retries are for a request that was lost.
+// If a rank is missing, it is called again after minBackoff. Each further delay is twice as long, up to
+// maxBackoff. A rank that starts asks to be called (requestCall), so the retries matter only if that request
+// was lost.
 const (
 	minBackoff = 20 * time.Millisecond
 	maxBackoff = time.Second
@@ -46,7 +47,8 @@ func (c *Conn) keepDialing(p *peer) {
 	}
 }
 
-// failed records why there is no link, and reports whether the cause is a lasting limit of either process.
+// failed records why there is no link. It reports whether the cause is a limit, of either process, that has
+// persisted for some time.
 func (p *peer) failed(err error) (limited bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -56,7 +58,7 @@ func (p *peer) failed(err error) (limited bool) {
 	return p.limited.Lasts(err, time.Now())
 }
 
-// open connects to p's socket, if it belongs to our user.
+// open connects to the socket of p, if the socket belongs to our user.
 func (c *Conn) open(p *peer) (*net.UnixConn, error) {
 	conn, err := c.meeting.connect(p)
 	if err != nil && !errors.Is(err, errNoProcess) {
@@ -65,7 +67,7 @@ func (c *Conn) open(p *peer) (*net.UnixConn, error) {
 	return conn, err
 }
 
-// dial makes a link to p and serves it until it ends. It reports whether a link was made.
+// dial makes a link to p and serves it until the link ends. It reports whether a link was made.
 func (c *Conn) dial(p *peer) (lasted bool, err error) {
 	conn, err := c.open(p)
 	if err != nil {
@@ -118,8 +120,8 @@ func (c *Conn) advertise(p *peer, k *call, fd int) (*link, error) {
 	return l, nil
 }
 
-// linkHello returns a hello that hands over our bell, doorbell page, shared buffer, and the descriptors in
-// more. It has the address of our nonce, unless single copies are disabled.
+// linkHello returns a hello that hands over our bell, doorbell page and shared buffer, and the descriptors in
+// more. It contains the address of our nonce, unless single copies are disabled.
 func (c *Conn) linkHello(purpose purpose, p *peer, ring int, more ...int) hello {
 	h := hello{purpose: purpose, src: c.cfg.Rank, dst: p.rank, ring: ring,
 		handles: append([]int{c.inbox.doorbell.bell, c.doorbellFD, c.shared.fd}, more...)}
@@ -129,8 +131,8 @@ func (c *Conn) linkHello(purpose purpose, p *peer, ring int, more ...int) hello 
 	return h
 }
 
-// enter maps the memory of a new link, and tests whether the peer's memory can be read. It takes ownership of
-// the first three handles of h: bell, doorbell page and shared buffer of the peer.
+// enter maps the memory of a new link, and tests whether we can read the peer's memory. It takes ownership of
+// the first three handles in h, which are the peer's bell, doorbell page and shared buffer.
 func (c *Conn) enter(p *peer, conn *net.UnixConn, fd, ring int, h hello) (*link, error) {
 	bell, doorbellFD, sharedFD := h.handles[0], h.handles[1], h.handles[2]
 	page, err := sharedmem.Map(doorbellFD, doorbellLen)
@@ -152,7 +154,7 @@ func (c *Conn) enter(p *peer, conn *net.UnixConn, fd, ring int, h hello) (*link,
 		err = checkBell(bell)
 	}
 	if err == nil {
-		// A write to a full bell must not block.
+		// Writing to a full bell must not block.
 		err = unix.SetNonblock(bell, true)
 	}
 	if err != nil {
@@ -169,27 +171,27 @@ func (c *Conn) enter(p *peer, conn *net.UnixConn, fd, ring int, h hello) (*link,
 	return l, nil
 }
 
-// serve makes l the link to its peer, and returns when it ends.
+// serve makes l the link to its peer, and returns when l ends.
 func (c *Conn) serve(l *link) {
 	p := l.peer
 	c.mu.Lock()
 	p.mu.Lock()
 	before := p.link
 	if before != nil {
-		before.out.invalidate(0) // while the new link exposes nothing
+		before.out.invalidate(0) // before the new link exposes anything
 	}
 	p.link, p.limited = l, rlimit.Watch{}
 	c.shared.set(p.rank, l.shared)
 	l.shared = nil
 	c.fresh = append(c.fresh, l)
-	l.peerDoorbell.wake() // Publish could not, without a link
+	l.peerDoorbell.wake() // without a link, Publish could not wake it
 	p.mu.Unlock()
 	c.mu.Unlock()
 	if before != nil {
 		before.end(errReplaced)
 	}
 	c.notifyPoll()
-	// The peer sends nothing more but its closing message.
+	// The peer sends nothing more except its closing message.
 	_, _, _, err := receive(l.conn, make([]byte, 1), nil)
 	if err == nil {
 		err = errClosed
@@ -210,10 +212,10 @@ var errClosed = errors.New("the peer shut down")
 
 var errReplaced = errors.New("the peer made a new one")
 
-// errNoProcess means that no process has bound the rank's socket.
+// errNoProcess means that no process is bound to the rank's socket.
 var errNoProcess = errors.New("not a process of this host")
 
-// reportGone makes Poll report that the process of p is gone, unless there is a link to its successor.
+// reportGone makes Poll report that the process of p is gone, unless p has a new link by now.
 func (c *Conn) reportGone(p *peer) {
 	p.mu.Lock()
 	kind := mpe.RxGone
@@ -224,11 +226,11 @@ func (c *Conn) reportGone(p *peer) {
 	c.report(p, mpe.RxPacket{Kind: kind, Peer: p.rank, From: p.addr})
 }
 
-// report passes a packet about p to Poll, unless there is a link to p.
+// report passes a packet about p to Poll, unless p has a link.
 func (c *Conn) report(p *peer, what mpe.RxPacket) {
 	c.mu.Lock()
 	p.mu.Lock()
-	if p.link == nil { // so that a later link is reported after it
+	if p.link == nil { // under the lock, so that a later link is reported after it
 		same := func(u unlinked) bool { return u.p == p && u.packet.Kind == what.Kind }
 		c.unlinked = append(slices.DeleteFunc(c.unlinked, same), unlinked{p, what})
 	}
@@ -253,7 +255,7 @@ func (c *Conn) requestCall(p *peer) error {
 }
 
 // answerOf waits for the answer to a request on conn. It returns the limit that the peer reports, or nil if the
-// peer closes the connection to call us.
+// peer closes the connection because it is going to call us.
 func answerOf(conn *net.UnixConn) error {
 	h, err := receiveHello(conn)
 	closeAll(h.handles)
@@ -263,8 +265,8 @@ func answerOf(conn *net.UnixConn) error {
 	return nil
 }
 
-// afterLink determines whether p, a lower rank whose link ended, still runs. A process that exits may close the
-// link before its listening socket.
+// afterLink determines whether p, a lower rank whose link has ended, is still running. It retries, because an
+// exiting process may close the link before it closes its listening socket.
 func (c *Conn) afterLink(p *peer) {
 	for wait := minBackoff; wait <= maxBackoff && c.ctx.Err() == nil; wait *= 2 {
 		p.mu.Lock()

@@ -15,8 +15,8 @@ func (d *distance) ring(t *testing.T, copies int, cost float64) {
 	}
 }
 
-// TestDistance checks that payload goes by single copies after copies into the ring have been slow for long,
-// and through the ring once they are fast again.
+// TestDistance checks that payload goes by single copy once copies into the ring have been slow for some time,
+// and through the ring again once they are fast.
 func TestDistance(t *testing.T) {
 	d := distance{local: 300}
 	d.ring(t, 10_000, 4)

@@ -33,7 +33,7 @@ func readable(t *testing.T) (conns [2]*Conn, es [2]*mpe.Engine) {
 	t.Helper()
 	exposing(t)
 	conns, es = engines(t, false)
-	// The first message makes the link known.
+	// The link becomes known with the first message.
 	word := make([]byte, 4)
 	s := sendSync(t, es[0], word, 0)
 	if _, err := es[1].Recv(t.Context(), 0, word, mpe.Options{}); err != nil {
@@ -45,8 +45,8 @@ func readable(t *testing.T) (conns [2]*Conn, es [2]*mpe.Engine) {
 	return conns, es
 }
 
-// TestAdvertisedMessages checks that announced messages are copied without DATA, whether the receive is posted
-// before, after, or after a probe, and whether its buffer is large enough or not.
+// TestAdvertisedMessages checks that announced messages are copied without DATA: with the receive posted before
+// the message, after it, or after a probe, and with a buffer that is large enough or too small.
 func TestAdvertisedMessages(t *testing.T) {
 	_, engines := readable(t)
 	before := dataPackets(engines[1])
@@ -99,8 +99,8 @@ func TestAdvertisedMessages(t *testing.T) {
 	}
 }
 
-// TestMoreThanIsAdvertised checks that messages beyond the number of slots, or too long to be advertised, are
-// requested, and that the sender can cancel all of them.
+// TestMoreThanIsAdvertised checks that messages are requested if there are more than slots, or if they are too
+// long to be advertised, and that the sender can cancel all of them.
 func TestMoreThanIsAdvertised(t *testing.T) {
 	conns, engines := readable(t)
 	for _, canceled := range []bool{false, true} {
@@ -114,7 +114,7 @@ func TestMoreThanIsAdvertised(t *testing.T) {
 			}
 			sends = append(sends, sendSync(t, engines[0], bytes.Repeat([]byte{byte(i + 1)}, n), i))
 		}
-		// When the last message was announced, all were.
+		// Once the last message has been announced, all have been.
 		if _, _, err := engines[1].Probe(t.Context(), mpe.Match{Source: 0, Tag: messages - 1}, true); err != nil {
 			t.Fatal(err)
 		}
@@ -136,7 +136,7 @@ func TestMoreThanIsAdvertised(t *testing.T) {
 			}
 		}
 		asked := dataPackets(engines[1]) - before
-		// The longest has two packets, and advertised messages have none.
+		// The longest message has two packets, and an advertised message has none.
 		if want := map[bool]uint64{false: 2 + messages - advertSlots - 1, true: 0}[canceled]; asked != want {
 			t.Errorf("%d packets of DATA arrived, want %d; canceled: %v", asked, want, canceled)
 		}
@@ -146,7 +146,8 @@ func TestMoreThanIsAdvertised(t *testing.T) {
 	}
 }
 
-// TestAdvertOfAnEndedLink checks that a message advertised over an ended link is requested over the next one.
+// TestAdvertOfAnEndedLink checks that a message that was advertised over one link is requested over the next
+// link if the first one has ended.
 func TestAdvertOfAnEndedLink(t *testing.T) {
 	conns, engines := readable(t)
 	before := dataPackets(engines[1])
@@ -158,7 +159,7 @@ func TestAdvertOfAnEndedLink(t *testing.T) {
 			t.Fatal(err)
 		}
 		if i == 0 {
-			// It is acknowledged once an answer to another message was.
+			// It has been acknowledged once another message has been answered.
 			word := make([]byte, 4)
 			go engines[1].Send(t.Context(), 0, make([]byte, 4), mpe.Options{})
 			if _, err := engines[0].Recv(t.Context(), 1, word, mpe.Options{}); err != nil {
@@ -204,8 +205,8 @@ func (c *Conn) advertsTo(rank int) uint64 {
 	return p.link.out.adverts.used
 }
 
-// TestAdvertInvalidated checks that a rank that cancels an unmatched send gets its buffer back at once, and
-// that the peer sees nothing written to it later.
+// TestAdvertInvalidated checks that a rank that cancels an unmatched send gets its buffer back immediately, and
+// that the peer does not see what is written to the buffer later.
 func TestAdvertInvalidated(t *testing.T) {
 	_, engines := readable(t)
 	const size = 100_000
@@ -226,7 +227,7 @@ func TestAdvertInvalidated(t *testing.T) {
 		if i%2 == 0 {
 			<-ended
 		}
-		// The message is canceled, or the cancel came too late.
+		// Either the message is canceled, or the cancel came too late.
 		buf := make([]byte, size)
 		recv, err := engines[1].Irecv(0, buf, mpe.Options{Tag: i})
 		if err != nil {

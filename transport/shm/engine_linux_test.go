@@ -42,8 +42,9 @@ func engines(t *testing.T, pipelined bool) (conns [2]*Conn, engines [2]*mpe.Engi
 	return conns, engines
 }
 
-// TestEnginesOverBrokenLinks checks that engines whose link breaks repeatedly in mid-message lose no message,
-// whether long payload is fetched, copied, or either as the peer's polling or distance decides.
+// TestEnginesOverBrokenLinks checks that engines lose no message if their link breaks repeatedly in
+// mid-message. Long payload is either fetched, or copied, or whichever is chosen because of the peer's polling
+// and distance.
 func TestEnginesOverBrokenLinks(t *testing.T) {
 	for _, tt := range []struct {
 		name, singleCopy string
@@ -106,9 +107,9 @@ func enginesOverBrokenLinks(t *testing.T, pipelined, moves bool) {
 	}
 }
 
-// TestNotRungWhileItCalls checks that a rank that calls between computations is not rung for each packet, even
-// if its calls find their messages without a poll: the poller polls it at intervals, and watches it again after
-// one without a call.
+// TestNotRungWhileItCalls checks that peers do not ring a rank for each packet while it makes calls between
+// computations, even if the calls find their messages without a poll. The poller polls the rank at intervals,
+// and watches it again after an interval without a call.
 func TestNotRungWhileItCalls(t *testing.T) {
 	conns, engines := engines(t, false)
 	until := func(what func() bool) {
@@ -136,7 +137,7 @@ func TestNotRungWhileItCalls(t *testing.T) {
 	}
 }
 
-// TestSendNow checks that SendNow sends and counts the same as Send, or does nothing.
+// TestSendNow checks that SendNow either sends and counts the same as Send, or does nothing.
 func TestSendNow(t *testing.T) {
 	_, engines := engines(t, false)
 	buf := make([]byte, 1<<16)
@@ -195,8 +196,8 @@ func TestSendNow(t *testing.T) {
 	}
 }
 
-// TestSynchronousSendWaits checks that MPI_Ssend does not return before its receive, even if a message could be
-// sent without a request.
+// TestSynchronousSendWaits checks that MPI_Ssend does not return before the message is received, even if
+// messages can be sent without a request.
 func TestSynchronousSendWaits(t *testing.T) {
 	_, engines := engines(t, false)
 	var worlds [2]*mpi.Comm

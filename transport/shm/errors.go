@@ -8,13 +8,13 @@ import (
 
 // Causes of a SendError.
 var (
-	// ErrNoPeer means that the receiver is not another rank of kind rankmap.Software.
+	// ErrNoPeer means that the receiver is the sender itself, or not a rank of kind rankmap.Software.
 	ErrNoPeer = errors.New("this transport does not reach that rank")
 	// ErrBadPacket means that the packet is too long.
 	ErrBadPacket = errors.New("not a packet")
 )
 
-// ErrUnsupported is wrapped by the error of Listen on a system without the shared memory that this package
+// ErrUnsupported is wrapped by the error of Listen if the system lacks the shared memory that this package
 // needs.
 var ErrUnsupported = errors.New("shared memory between ranks requires Linux")
 
@@ -22,8 +22,8 @@ var ErrUnsupported = errors.New("shared memory between ranks requires Linux")
 type ListenError struct {
 	Rank int
 	Addr netip.AddrPort
-	// PID is the process that already is the rank, or 0 if that is not the cause or not known. Name is its
-	// name.
+	// PID is the ID of the process that already is the rank, or 0 if that is unknown or not the cause. Name is
+	// the name of that process.
 	PID  int
 	Name string
 	// Taken is set if another process already is the rank.

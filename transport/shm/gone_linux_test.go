@@ -10,7 +10,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/transporttest"
 )
 
-// TestGone checks that either side reports the end of its peer's process, once, and after all packets of the
+// TestGone checks that each side reports the end of its peer's process once, and after all packets from the
 // peer.
 func TestGone(t *testing.T) {
 	for gone := range 2 {
@@ -29,9 +29,9 @@ func TestGone(t *testing.T) {
 	}
 }
 
-// TestHangUp checks that a closed Conn sends the closing message once the peer has a link, or will have one,
-// and not before, when it would be taken for a hello. The peer reads it even if its last hello arrived too
-// late.
+// TestHangUp checks that a closed Conn sends the closing message if the peer has a link or will have one. It
+// must not send it earlier, because the peer would mistake it for a hello. The peer reads the message even if
+// the peer's own last hello arrived too late.
 func TestHangUp(t *testing.T) {
 	ln, err := net.ListenUnix("unixpacket", &net.UnixAddr{Name: t.TempDir() + "/s", Net: "unixpacket"})
 	if err != nil {

@@ -15,16 +15,16 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/rlimit"
 )
 
-// Two ranks exchange hellos over a Unix socket before they share memory. Numbers are little-endian, 32 bits
-// long; an address has 64.
+// Two ranks exchange hellos over a Unix socket before they share memory. Numbers are little-endian and have 32
+// bits; addresses have 64.
 const (
-	// helloMagic includes the version: ranks with different memory layouts do not connect.
+	// helloMagic includes the version, so that ranks with different memory layouts do not connect.
 	helloMagic = "zrlshm06"
 	helloName  = len("zrlshm") // the prefix shared by all versions
 	helloLen   = len(helloMagic) + 5*4 + 8 + nonceLen
 	// helloTimeout limits the wait for a hello.
 	helloTimeout = 5 * time.Second
-	// maxHandles exceeds the number of descriptors in any message.
+	// maxHandles is more than the number of descriptors in any message.
 	maxHandles = 5
 )
 
@@ -32,17 +32,17 @@ const (
 type purpose uint32
 
 const (
-	// wantLink is sent by the lower rank, with its bell, doorbell page, shared buffer and the memory of the
-	// link.
+	// wantLink is sent by the lower rank. It carries the rank's bell, doorbell page and shared buffer, and the
+	// memory of the link.
 	wantLink purpose = iota + 1
-	// giveLink is the answer, with the higher rank's bell, doorbell page and shared buffer.
+	// giveLink is the higher rank's answer. It carries that rank's bell, doorbell page and shared buffer.
 	giveLink
-	// requestCall asks the lower rank to call: the higher one has just started.
+	// requestCall asks the lower rank to call. The higher rank sends it when it starts.
 	requestCall
-	// hasLink is the lower rank's last message: its link is ready.
+	// hasLink is the lower rank's last message. It reports that its link is ready.
 	hasLink
-	// refuseLink, of either rank at any time, reports that a limit of its process prevents the link. The ring
-	// field has the rlimit.Resource, and the address field the limit.
+	// refuseLink reports that a limit of the sender's process prevents the link. Either rank may send it at any
+	// time. The ring field contains the rlimit.Resource, and the address field contains the limit.
 	refuseLink
 )
 
@@ -55,13 +55,14 @@ func (p purpose) handles() int {
 type hello struct {
 	purpose  purpose
 	src, dst int
-	// ring is the size in bytes of each ring, 0 if there is no memory; in refuseLink, the resource.
+	// ring is the size in bytes of each ring, or 0 if the hello carries no memory. In refuseLink, it is the
+	// resource.
 	ring int
-	// memory is the place for a test read of the sender's memory, in wantLink and giveLink. fetches reports whether
-	// the sender can read the receiver's memory, in giveLink and hasLink.
+	// memory identifies memory of the sender for a test read; it is set in wantLink and giveLink. fetches
+	// reports whether the sender can read the receiver's memory; it is set in giveLink and hasLink.
 	memory  memoryID
 	fetches bool
-	// handles are the bell, the doorbell page, the shared buffer and the memory.
+	// handles are the descriptors of the bell, the doorbell page, the shared buffer and the memory.
 	handles []int
 }
 
@@ -95,8 +96,8 @@ func sendHello(conn *net.UnixConn, h hello) error {
 	return sendMessage(conn, b, rights)
 }
 
-// sendMessage sends a message without SIGPIPE: the program of a rank may handle the signal, and this may run on
-// its thread.
+// sendMessage sends a message without raising SIGPIPE. The program of a rank may handle that signal, and
+// sendMessage may run on the program's thread.
 func sendMessage(conn *net.UnixConn, b, rights []byte) error {
 	raw, err := conn.SyscallConn()
 	if err != nil {
@@ -110,7 +111,7 @@ func sendMessage(conn *net.UnixConn, b, rights []byte) error {
 	return cmp.Or(err, os.NewSyscallError("sendmsg", sent))
 }
 
-// receiveHello waits for a hello from a process of our user. The caller must close the descriptors in h, also
+// receiveHello waits for a hello from a process of our user. The caller must close the descriptors in h, even
 // if there is an error. With errVersion and errors of rlimit, src and dst are valid.
 func receiveHello(conn *net.UnixConn) (h hello, err error) {
 	if err := sameUser(conn); err != nil {
@@ -136,7 +137,7 @@ func receiveHello(conn *net.UnixConn) (h hello, err error) {
 }
 
 // receive reads the next message. If the peer closed the connection before it read all our messages, the first
-// read fails with ECONNRESET, and later ones return the messages that the peer sent before.
+// read fails with ECONNRESET; later reads return the messages that the peer had sent before.
 func receive(conn *net.UnixConn, b, rights []byte) (n, oobn, flags int, err error) {
 	n, oobn, flags, _, err = conn.ReadMsgUnix(b, rights)
 	if errors.Is(err, unix.ECONNRESET) {
@@ -145,7 +146,7 @@ func receive(conn *net.UnixConn, b, rights []byte) (n, oobn, flags int, err erro
 	return n, oobn, flags, err
 }
 
-// parse decodes a hello except for its descriptors. lost is set if some descriptors were lost.
+// parse decodes a hello, except for its descriptors. lost is set if some of its descriptors did not arrive.
 func (h *hello) parse(b []byte, lost bool) error {
 	if len(b) != helloLen || string(b[:helloName]) != helloMagic[:helloName] {
 		return errNoHello

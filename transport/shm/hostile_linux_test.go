@@ -21,7 +21,8 @@ import (
 )
 
 // TestMemoryThatNeverComes checks that a peer that exposes memory which never becomes resident costs the
-// receiver only its link. The receiver is a separate process, since a stuck process can do nothing more.
+// receiver only the link to that peer. The receiver is a separate process, because a stuck process cannot do
+// anything else.
 func TestMemoryThatNeverComes(t *testing.T) {
 	exposing(t)
 	sizes := []string{hostileAdvert, hostileDescriptor}
@@ -56,10 +57,10 @@ func TestMemoryThatNeverComes(t *testing.T) {
 }
 
 const (
-	// liedTo runs ranks 0 and 2. The other roles run rank 1, which sends a message that is advertised whole, or
-	// one that is not.
+	// liedTo runs ranks 0 and 2. The other two roles run rank 1: hostileAdvert sends a message that is
+	// advertised as a whole, and hostileDescriptor sends one that is not.
 	liedTo, hostileAdvert, hostileDescriptor = "target", "hostile advert", "hostile descriptor"
-	// liarSize and its double are the lengths of these messages.
+	// liarSize is the length of the first message. The second is twice as long.
 	liarSize = maxSingleCopy
 	// noFaults is the beginning of the output if the system does not let us handle page faults.
 	noFaults = "no userfaultfd: "
@@ -137,7 +138,7 @@ func neverThere(n int) ([]byte, error) {
 	return memory, nil
 }
 
-// beLiedTo receives from a liar, and checks that everything else works.
+// beLiedTo receives from a lying peer, and checks that everything else still works.
 func beLiedTo(addrs string) error {
 	m := parseMap(addrs)
 	c, e, err := engineOf(m, 0)
@@ -158,7 +159,7 @@ func beLiedTo(addrs string) error {
 	if st, err := e.Recv(ctx, 1, text, mpe.Options{Tag: 1}); err != nil || st.Bytes > 0 {
 		return errors.Join(errors.New(string(text[:st.Bytes])), err)
 	}
-	// The message is received into the first buffer and, after a cancel, into the second.
+	// The message is received into the first buffer and, after that receive is canceled, into the second.
 	given, cut := context.WithCancel(ctx)
 	defer cut()
 	first, second := make([]byte, 2*liarSize), make([]byte, 2*liarSize)
@@ -175,7 +176,7 @@ func beLiedTo(addrs string) error {
 			return err
 		}
 	}
-	// The system call is waiting now.
+	// By now the system call is waiting.
 	runtime.GC()
 	if err := e.Heartbeat(ctx); err != nil {
 		return err
@@ -200,7 +201,7 @@ func beLiedTo(addrs string) error {
 	if _, last := c.Link(1); c.linkTo(1) == nil && !errors.Is(last, errLate) {
 		return fmt.Errorf("the link has ended because of %w", last)
 	}
-	// The peer connects again, and the message is copied through the ring.
+	// The peer connects again, and this time the message is copied through the ring.
 	for c.linkTo(1) == nil {
 		if err := exchange(ctx, e, other); err != nil {
 			return err
@@ -217,7 +218,7 @@ func beLiedTo(addrs string) error {
 	if bytes.Count(first, []byte{7}) != len(first) {
 		return errors.New("a buffer was written to that had been given back")
 	}
-	// The stuck goroutine does not prevent anything from ending.
+	// The stuck goroutine must not prevent anything from ending.
 	for _, e := range []*mpe.Engine{e, other} {
 		if err := e.Close(given); err != nil && !errors.Is(err, context.Canceled) {
 			return err
@@ -226,7 +227,7 @@ func beLiedTo(addrs string) error {
 	return errors.New("well")
 }
 
-// waits returns the number of packets that wait for the peer's memory, or 1 if a job does.
+// waits returns 1 if a job is waiting for the peer's memory, and 0 otherwise.
 func (p *peer) waits() int {
 	p.copier.mu.Lock()
 	defer p.copier.mu.Unlock()

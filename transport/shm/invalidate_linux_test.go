@@ -14,8 +14,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/transporttest"
 )
 
-// TestInvalidateRace has the sender cancel exposed payload at any time, and write to the memory at once: a
-// fetch must return the exposed payload, or fail.
+// TestInvalidateRace cancels exposed payload at any time and immediately overwrites the memory. A fetch must
+// either return the exposed payload or fail.
 func TestInvalidateRace(t *testing.T) {
 	a, b := exposing(t)
 	const packets, size = 3000, 64 << 10
@@ -66,7 +66,8 @@ func TestInvalidateRace(t *testing.T) {
 			runtime.Gosched()
 			continue
 		}
-		// Every other one stays until it was fetched, which takes long if another process has the core.
+		// Every other one stays until it has been fetched. This takes long if another process occupies the
+		// core.
 		state := &descriptorAt(last(a.peers[1].link.out)).state
 		for spins := rng.IntN(20000); number%2 == 0 || spins > 0; spins-- {
 			if state.Load()&3 == taken {
@@ -92,8 +93,8 @@ func last(w writer) []byte {
 	return w.ring[w.exposed[len(w.exposed)-1].pos&uint64(len(w.ring)-1):]
 }
 
-// TestGivenUpSends has a sender cancel a send and write to its buffer at once. Messages that arrive must be as
-// sent.
+// TestGivenUpSends cancels sends and immediately overwrites their buffers. A message that arrives must be as it
+// was sent.
 func TestGivenUpSends(t *testing.T) {
 	for name, size := range map[string]int{"asked for": 3 << 20, "advertised": maxSingleCopy} {
 		t.Run(name, func(t *testing.T) { givenUpSends(t, size) })

@@ -11,8 +11,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// A process that has reached a limit cannot make a link, and neither side would learn about the other: the peer
-// would wait, and blame it. So the rank reports its limit to the peer (refuseLink), and both report each other
+// A process that has reached a limit cannot make a link. Unless it says so, the peer keeps waiting and blames
+// the process. The rank therefore reports its limit to the peer (refuseLink), and both ranks report each other
 // as unreachable, with the limit as the reason. Both keep trying to make the link.
 
 // peerLimitError is a limit of the peer's process.
@@ -27,7 +27,7 @@ func (e *peerLimitError) Error() string { return fmt.Sprintf("at rank %d %v", e.
 // Unwrap returns the limit.
 func (e *peerLimitError) Unwrap() error { return e.limit }
 
-// refusal returns the limit that h reports, or nil if h is no refusal.
+// refusal returns the limit that h reports, or nil if h is not a refusal.
 func (h *hello) refusal() error {
 	if h.purpose != refuseLink || !rlimit.Resource(h.ring).Known() {
 		return nil
@@ -44,16 +44,18 @@ func ownLimit(err error) *rlimit.Error {
 	return limit
 }
 
-// refuse reports to p, at the other end of conn, that this process has reached a limit, if that caused err.
+// refuse reports to p, over conn, that this process has reached a limit. It does nothing if err was not caused
+// by a limit.
 func (c *Conn) refuse(p *peer, conn *net.UnixConn, err error) {
 	if limit := ownLimit(err); limit != nil {
-		// p may be gone.
+		// This fails if p is gone.
 		_ = sendHello(conn, hello{purpose: refuseLink, src: c.cfg.Rank, dst: p.rank, ring: int(limit.Resource),
 			memory: memoryID{addr: limit.Limit}})
 	}
 }
 
-// failed records why there is no link to p. A lasting limit of either process is reported.
+// failed records why there is no link to p. If a limit of either process has caused this for some time, failed
+// also reports p as unreachable.
 func (c *Conn) failed(p *peer, err error) {
 	if err = rlimit.Descriptor(err); !p.failed(err) {
 		return
@@ -61,7 +63,7 @@ func (c *Conn) failed(p *peer, err error) {
 	c.report(p, mpe.RxPacket{Kind: mpe.RxUnreachable, Peer: p.rank, From: p.addr, Bytes: []byte(err.Error())})
 }
 
-// acceptTimeout is the wait for a caller that was there a moment ago.
+// acceptTimeout is the maximum time that refuseCaller waits for a caller that was there a moment ago.
 const acceptTimeout = 100 * time.Millisecond
 
 // refuseCaller reports to the next caller that this process has no descriptor for it.
@@ -71,7 +73,7 @@ func (c *Conn) refuseCaller(err error) {
 			return
 		}
 		conn, acceptErr := c.ln.AcceptUnix()
-		_ = c.ln.SetDeadline(time.Time{}) // it worked before
+		_ = c.ln.SetDeadline(time.Time{}) // cannot fail: the previous call succeeded
 		if acceptErr != nil {
 			return
 		}
@@ -89,7 +91,7 @@ func (c *Conn) refuseCaller(err error) {
 	})
 }
 
-// refuseUncalled reports to p that this rank cannot call it, if a limit caused err.
+// refuseUncalled reports to p that this rank cannot call it. It does nothing if err was not caused by a limit.
 func (c *Conn) refuseUncalled(p *peer, err error) {
 	if ownLimit(err) == nil {
 		return

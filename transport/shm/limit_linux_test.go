@@ -12,7 +12,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/transporttest"
 )
 
-// wantUnreachable waits for the report that a peer is unreachable, and checks its text.
+// wantUnreachable waits until e reports a peer as unreachable, and checks the text of the report.
 func wantUnreachable(t *testing.T, e *transporttest.End, peer int, text string) {
 	t.Helper()
 	for a := e.Next(t); ; a = e.Next(t) {
@@ -26,8 +26,8 @@ func wantUnreachable(t *testing.T, e *transporttest.End, peer int, text string) 
 	}
 }
 
-// TestRefused checks that a peer that has reached a limit is reported with the limit, on either side, as long
-// as the limit lasts.
+// TestRefused checks that a peer that has reached a limit is reported together with the limit, on either side,
+// for as long as the limit persists.
 func TestRefused(t *testing.T) {
 	m := transporttest.Map(t, 2)
 	c := transporttest.Start(t, listen(t, Config{Rank: 1, Map: m}))
@@ -42,7 +42,7 @@ func TestRefused(t *testing.T) {
 	wantUnreachable(t, c, 0, "at rank 0 the limit of the address space, 1500000 KiB, is reached")
 }
 
-// TestWithoutDescriptors checks that a rank whose peer has run out of descriptors reports that limit.
+// TestWithoutDescriptors checks that a rank reports the limit if its peer has run out of descriptors.
 func TestWithoutDescriptors(t *testing.T) {
 	m := transporttest.Map(t, 2)
 	addrs := fmt.Sprint(m.Addr(0), ",", m.Addr(1))
@@ -51,7 +51,7 @@ func TestWithoutDescriptors(t *testing.T) {
 	wantUnreachable(t, c, 1, "at rank 1 the limit of")
 }
 
-// beStarved runs rank 1 without a descriptor left.
+// beStarved runs rank 1 with no descriptors left.
 func beStarved(addrs string) error {
 	c, err := Listen(Config{Rank: 1, Map: parseMap(addrs)})
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 type peer struct {
 	rank int
 	addr netip.AddrPort
-	// call has an element after the peer has asked to be called.
+	// call has an element if the peer has asked to be called.
 	call chan struct{}
 
 	// mu guards writes into the link's memory.
@@ -27,14 +27,15 @@ type peer struct {
 	link *link
 	// last is the reason why there is no link.
 	last error
-	// closed is set if the peer had closed its Conn when the last link ended.
+	// closed is set if the last link ended because the peer closed its Conn.
 	closed bool
-	// limited tracks the process limits that have prevented a link since the last one.
+	// limited tracks the process limits that have prevented a new link since the last one.
 	limited rlimit.Watch
 
-	// unreadable is the nonce of a process whose memory could not be read when that should have worked.
+	// unreadable is the nonce of a process whose memory could not be read although it should have been
+	// readable.
 	unreadable nonce
-	// adverts counts the buffers that the peer has advertised over all links; reader copies them.
+	// adverts counts the buffers that the peer has advertised over all links. reader copies them.
 	adverts uint64
 	reader  remoteReader
 	// copier reads memory of the peer that is not resident.
@@ -53,43 +54,43 @@ type link struct {
 	in   reader
 	// peerDoorbell is the peer's doorbell.
 	peerDoorbell doorbell
-	// ended is set when nothing more is written into in.
+	// ended is set once nothing more is written into in.
 	ended atomic.Bool
-	// distance decides how long payload goes to the peer. far publishes the decision; peerFar is the peer's
-	// decision.
+	// distance decides whether long payload to the peer goes through the ring or by single copy. far publishes
+	// this decision; peerFar is the peer's decision.
 	distance     distance
 	far, peerFar *atomic.Uint64
-	// exposes is set if the peer can read our memory, and fetches if we can read the memory of remote.
+	// exposes is set if the peer can read our memory. fetches is set if we can read the memory of remote.
 	exposes, fetches bool
 	remote           remote
 	// pages reports which pages of remote are resident; it may be nil.
 	pages *pagemap
-	// shared is the peer's shared buffer, until sharedBuffers takes it over.
+	// shared is the peer's shared buffer, until sharedBuffers takes ownership of it.
 	shared []byte
-	// advertised are the buffers that the peer advertises, by slot. The peer's mu guards them.
+	// advertised holds the buffers that the peer advertises, indexed by slot. The peer's mu guards it.
 	advertised [advertSlots]advertised
-	// untrusted is set after a read of the peer's memory failed that should have worked. The peer's mu guards
-	// it.
+	// untrusted is set after a read of the peer's memory has failed although it should have worked. The peer's
+	// mu guards it.
 	untrusted bool
 
 	// Poll owns the fields below.
 
-	// before is the previous link to the same peer, until all its packets were read.
+	// before is the previous link to the same peer. It is nil once all packets from that link have been read.
 	before *link
-	// reported is set once Poll has reported the link, broken if the link is invalid, and gone once Poll has
-	// removed it.
+	// reported is set once Poll has reported the link. broken is set if the link is invalid. gone is set once
+	// Poll has removed the link.
 	reported, broken, gone bool
-	// postponed are packets whose payload is not resident in the peer's memory. job reads the payload of the
+	// postponed holds packets whose payload is not resident in the peer's memory. job reads the payload of the
 	// first one into late.
 	postponed []postponed
 	job       *job
 	late      []byte
-	// unreadable is set if the link is broken because payload could not be fetched, and Poll has not reported
-	// it yet.
+	// unreadable is set while Poll has not yet reported that the link is broken because payload could not be
+	// fetched.
 	unreadable bool
 }
 
-// newLink returns a link, which owns the mappings.
+// newLink returns a link. The link owns the mappings.
 func newLink(p *peer, conn *net.UnixConn, mem []byte, ring int, lower bool, peerDoorbell doorbell) *link {
 	l := &link{peer: p, conn: conn, mem: mem, peerDoorbell: peerDoorbell, distance: distance{local: localCopy()}}
 	slots := slotsAt(ring)
@@ -107,8 +108,8 @@ func newLink(p *peer, conn *net.UnixConn, mem []byte, ring int, lower bool, peer
 	return l
 }
 
-// end stops writing into the link. Its packets can still be read, but not exposed payload: that will be
-// retransmitted, and its descriptors would never end.
+// end stops writing into the link. The peer can still read the packets in the ring, but not exposed payload:
+// that will be retransmitted, and its descriptors would never be ended.
 func (l *link) end(reason error) {
 	p := l.peer
 	p.mu.Lock()
@@ -139,7 +140,7 @@ func (l *link) free() {
 	l.mem, l.in, l.out = nil, reader{}, writer{}
 }
 
-// doorbell shows whether a receiver sleeps, and wakes it.
+// doorbell shows whether a receiver is asleep, and wakes it.
 type doorbell struct {
 	page []byte
 	// bell is an eventfd.
@@ -151,8 +152,8 @@ type doorbell struct {
 // once is the value written to the eventfd to ring the bell.
 var once = []byte{1, 0, 0, 0, 0, 0, 0, 0}
 
-// checkBell returns an error unless fd is an eventfd, as far as the system reports it. A write to another kind
-// of file may block forever, whatever its mode.
+// checkBell returns an error unless fd is an eventfd, as far as the system reports that. A write to another
+// kind of file may block forever, whatever its mode.
 func checkBell(fd int) error {
 	kind, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd))
 	if err == nil && kind != "anon_inode:[eventfd]" {
@@ -164,15 +165,16 @@ func checkBell(fd int) error {
 // asleep is 1 while the receiver waits for the bell.
 func (d *doorbell) asleep() *atomic.Uint64 { return word(d.page) }
 
-// wake rings the bell if the receiver sleeps and no other peer has rung it. Call it after the packet was
-// written.
+// wake rings the bell if the receiver is asleep and no other peer has rung it. It must be called after the
+// packet has been written.
 func (d *doorbell) wake() {
 	if d.asleep().Load() != 0 && d.asleep().CompareAndSwap(1, 0) {
 		d.ring()
 	}
 }
 
-// ring makes the bell readable. Its only error is a full counter, with which the bell is readable anyway.
+// ring makes the bell readable. It can fail only if the eventfd's counter is full, and then the bell is
+// readable anyway.
 func (d *doorbell) ring() { _, _ = unix.Write(d.bell, once) }
 
 // reset makes the bell unreadable.

@@ -1,7 +1,8 @@
 package shm
 
-// Link reports whether there is a link to the peer. If not, last is the error that ended the last link or
-// attempt: nil if there was none yet, and ErrNoPeer, in a *SendError, for a rank that is not a peer.
+// Link reports whether there is a link to the peer. If there is none, last is the error that ended the last
+// link or attempt, or nil before the first attempt. For a rank that is not a peer, last is a *SendError with
+// ErrNoPeer.
 func (c *Conn) Link(peer int) (linked bool, last error) {
 	p, err := c.peer(peer)
 	if err != nil {
@@ -12,8 +13,8 @@ func (c *Conn) Link(peer int) (linked bool, last error) {
 	return p.link != nil, p.last
 }
 
-// SingleCopy reports whether the peer fetches long payload directly from our memory, and we from the peer's.
-// Both are false without a link.
+// SingleCopy reports whether the peer fetches long payload directly from our memory, and whether we fetch it
+// from the peer's. Both are false without a link.
 func (c *Conn) SingleCopy(peer int) (exposes, fetches bool) {
 	p, err := c.peer(peer)
 	if err != nil {

@@ -16,11 +16,11 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/rendezvous"
 )
 
-// folder is the directory, in a user's directory for sockets, for the ranks of configurations.
+// folder is the name of the directory for the ranks of configurations, within a user's directory for sockets.
 const folder = "ranks"
 
-// meeting is the directory with the sockets of the ranks of this host: that of a job, or of a user. No other
-// user can write there.
+// meeting is the directory that contains the sockets of the ranks on this host. It belongs to a job or to a
+// user; no other user can write there.
 type meeting struct {
 	dir *rendezvous.Dir
 	// network identifies the network namespace, within which addresses are unique. It is empty for a job, whose
@@ -29,7 +29,7 @@ type meeting struct {
 	name    string // of our socket
 }
 
-// meetingOf returns the meeting of a rank, not yet open, and the path of its directory.
+// meetingOf returns the meeting of a rank, which is not open yet, and the path of its directory.
 func meetingOf(cfg *Config) (m *meeting, path string, err error) {
 	m, path = new(meeting), cfg.Directory
 	if path == "" {
@@ -45,7 +45,8 @@ func meetingOf(cfg *Config) (m *meeting, path string, err error) {
 	return m, path, nil
 }
 
-// meet creates the socket of a rank. The error is a *rendezvous.TakenError if another process is the rank.
+// meet creates the socket of a rank. The error is a *rendezvous.TakenError if another process already is the
+// rank.
 func meet(cfg *Config) (*meeting, *net.UnixListener, error) {
 	m, path, err := meetingOf(cfg)
 	if err != nil {
@@ -63,7 +64,7 @@ func meet(cfg *Config) (*meeting, *net.UnixListener, error) {
 	}
 	m.dir = dir
 	if m.network != "" {
-		dir.Sweep() // removes sockets of killed processes; the launcher does so for a job
+		dir.Sweep() // remove sockets of killed processes; the launcher does so for a job
 	}
 	f := os.NewFile(uintptr(fd), m.name)
 	defer f.Close() // FileListener duplicates the descriptor
@@ -77,7 +78,7 @@ func meet(cfg *Config) (*meeting, *net.UnixListener, error) {
 
 // network identifies the network namespace of this process.
 func network() string {
-	name, _ := os.Readlink("/proc/self/ns/net") // on an error all namespaces count as one
+	name, _ := os.Readlink("/proc/self/ns/net") // if it fails, all namespaces count as one
 	return strings.Trim(name, "net:[]") + "-"
 }
 
@@ -103,8 +104,8 @@ func (m *meeting) connect(p *peer) (*net.UnixConn, error) {
 	return conn, err
 }
 
-// elsewhere connects to a socket in the directories used by processes of this user with a different
-// environment. It skips the directory here.
+// elsewhere searches for a socket in the directories that processes of this user with a different environment
+// use, and connects to it. It skips the directory here.
 func elsewhere(name, here string) (*net.UnixConn, rendezvous.Peer, error) {
 	for _, place := range privatedir.RuntimePlaces() {
 		d, err := rendezvous.Open(filepath.Join(place, folder))
@@ -124,6 +125,6 @@ func elsewhere(name, here string) (*net.UnixConn, rendezvous.Peer, error) {
 	return nil, rendezvous.Peer{}, rendezvous.ErrNoProcess
 }
 
-// detach removes our socket. Call it before the listener is closed: afterwards, the name may belong to another
-// process.
-func (m *meeting) detach() { _ = m.dir.Remove(m.name) } // a launcher may have removed it
+// detach removes our socket. It must be called before the listener is closed: afterwards, the name may belong
+// to another process.
+func (m *meeting) detach() { _ = m.dir.Remove(m.name) } // a launcher may already have removed it

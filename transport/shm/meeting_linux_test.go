@@ -28,9 +28,9 @@ func entries(t *testing.T, dir string) (names []string) {
 	return names
 }
 
-// TestMeeting checks that ranks of a job meet in its directory, whatever the length of its path, and others by
-// their addresses, even with different environments. No rank meets a rank of another job, and no files are
-// left.
+// TestMeeting checks that ranks of a job meet in the job's directory, however long its path is, and that other
+// ranks meet by their addresses, even if their environments differ. No rank meets a rank of another job, and no
+// files are left.
 func TestMeeting(t *testing.T) {
 	runtime := t.TempDir()
 	t.Setenv("XDG_RUNTIME_DIR", runtime)
@@ -66,7 +66,8 @@ func TestMeeting(t *testing.T) {
 	}
 }
 
-// TestMeetingElsewhere checks that the socket of a rank with another environment is found, and counts as taken.
+// TestMeetingElsewhere checks that the socket of a rank with a different environment is found, and that the
+// rank counts as taken.
 func TestMeetingElsewhere(t *testing.T) {
 	other := privatedir.RuntimePlaces()[1] // without XDG_RUNTIME_DIR
 	t.Setenv("XDG_RUNTIME_DIR", filepath.Join(t.TempDir(), "none"))

@@ -9,16 +9,17 @@ import (
 )
 
 const (
-	// pagemapEntry is the length in bytes of an entry of /proc/PID/pagemap. pagePresent is set in the entry of
-	// a page that is in memory. See proc(5).
+	// pagemapEntry is the length in bytes of an entry of /proc/PID/pagemap. pagePresent is the bit of an entry
+	// that is set if the page is in memory. See proc(5).
 	pagemapEntry = 8
 	pagePresent  = 1 << 63
-	// minPage is the smallest page size in bytes of any system.
+	// minPage is the smallest page size in bytes on any system.
 	minPage = 4096
 )
 
-// pagemap reports which pages of a process are resident. It refers to the address space at the time it was
-// opened: once the process executes another program, or its PID is reused, no page is resident.
+// pagemap reports which pages of a process are resident. It refers to the address space at the time when it was
+// opened: if the process executes another program, or its PID is reused, pagemap reports that no page is
+// resident.
 type pagemap struct {
 	fd   int
 	page uint64 // its length in bytes
@@ -32,8 +33,8 @@ func openPagemap(pid int) (*pagemap, error) {
 	return &pagemap{fd: fd, page: uint64(os.Getpagesize())}, nil
 }
 
-// resident reports whether n bytes at addr are resident at this moment, so that a read of them does not block.
-// n is 1 to maxSingleCopy.
+// resident reports whether n bytes at addr are resident at this moment, so that reading them does not block. n
+// must be between 1 and maxSingleCopy.
 func (rr *remoteReader) resident(m *pagemap, addr uint64, n int) bool {
 	first, last := addr/m.page, (addr+uint64(n)-1)/m.page
 	pages := last - first + 1

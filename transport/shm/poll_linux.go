@@ -8,45 +8,47 @@ import (
 )
 
 const (
-	// nearLinks is the number of links that every Poll reads: those that had packets last. Of the others it
-	// reads farLinks, in rotation, so that the cost of a poll does not depend on the number of ranks.
+	// nearLinks is the number of links that every call of Poll reads: the ones that most recently had packets.
+	// Poll also reads farLinks of the other links, in rotation. The cost of a poll therefore does not depend on
+	// the number of ranks.
 	nearLinks, farLinks = 8, 8
 )
 
-// inbox is the state of Poll. Poll owns it, except for mu, freed and doorbell.
+// inbox is the state of Poll. Only Poll uses it, except for mu, freed and doorbell.
 type inbox struct {
-	// mu guards freed, and the use of resources that free releases.
+	// mu guards freed, and any use of resources that free releases.
 	mu       sync.Mutex
 	freed    bool
 	doorbell doorbell
 	// shared is freed with the inbox.
 	shared *sharedBuffers
 
-	// most is the approximate number of bytes that one Poll returns at most.
+	// most is the approximate maximum number of bytes that one Poll returns.
 	most  int
 	links []*link
-	// unlinked are events of peers without a link, to be reported.
+	// unlinked holds events to report, from peers without a link.
 	unlinked []unlinked
-	// unreleased are the links from whose rings the last Poll returned packets.
+	// unreleased holds the links whose ring contains packets that the last Poll returned.
 	unreleased []*link
-	// away is the payload, still in its sender's memory, of packets that the last Poll returned; reader fetches
-	// it.
+	// away describes the payloads that are still in their senders' memory, for the packets that the last Poll
+	// returned. reader fetches them.
 	away   []pendingGet
 	reader remoteReader
-	// rotation and cursor select the first near and the first far link to read.
+	// rotation is the index of the first near link to read, and cursor the index of the first far link to read.
 	rotation, cursor int
 	// all makes the next Poll read all links.
 	all bool
-	// linksPending is set if a link has to be reported or removed once it can be.
+	// linksPending is set if a link is waiting to be reported or removed.
 	linksPending bool
-	// asleep is set if the flag was set when Sleep was last called, so that the bell may have been rung.
+	// asleep is set if the flag in the doorbell was set when Sleep was last called, so that the bell may have
+	// been rung since.
 	asleep bool
 }
 
 // CanPoll returns true.
 func (c *Conn) CanPoll() bool { return true }
 
-// Poll is like Recv, but returns 0 if nothing has arrived.
+// Poll is like Recv, but returns 0 immediately if nothing has arrived.
 func (c *Conn) Poll(batch []mpe.RxPacket, _ *mpe.Placements) (n int, err error) {
 	in := c.inbox
 	for _, l := range in.unreleased {
@@ -90,13 +92,13 @@ func (c *Conn) addFresh() {
 	}
 }
 
-// updateLinks removes finished links once they are empty, and reports new ones once their predecessors are
-// removed.
+// updateLinks removes finished links once they are empty, and reports new links once their predecessors have
+// been removed.
 func (in *inbox) updateLinks(batch []mpe.RxPacket) (n int) {
 	in.linksPending = false
 	left := in.links[:0]
 	for _, l := range in.links {
-		ended := l.ended.Load() // load before the last poll
+		ended := l.ended.Load() // must be loaded before the last poll
 		if l.unreadable && n < len(batch) {
 			l.unreadable = false
 			batch[n] = mpe.RxPacket{Kind: mpe.RxBroken, Peer: l.peer.rank, From: l.peer.addr}
@@ -126,13 +128,13 @@ func (in *inbox) updateLinks(batch []mpe.RxPacket) (n int) {
 	return n
 }
 
-// unlinked is an event of a peer without a link: its process is gone, or no link can be made.
+// unlinked is an event of a peer without a link: the peer's process is gone, or no link can be made.
 type unlinked struct {
 	p      *peer
 	packet mpe.RxPacket
 }
 
-// reportUnlinked reports events of peers without a link, once all packets from them were read.
+// reportUnlinked reports events of peers without a link, once all packets from those peers have been read.
 func (in *inbox) reportUnlinked(batch []mpe.RxPacket) (n int) {
 	left := in.unlinked[:0]
 	for _, u := range in.unlinked {
@@ -184,7 +186,7 @@ func (in *inbox) take(batch []mpe.RxPacket) (n int) {
 	return n
 }
 
-// read reads packets from a link, until the batch or the limit on bytes is exhausted.
+// read reads packets from a link until the batch is full or the limit on bytes is reached.
 func (in *inbox) read(l *link, batch []mpe.RxPacket, room *int) (n int) {
 	if !l.reported || l.broken || len(batch) == 0 {
 		return 0

@@ -45,7 +45,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// victim runs rank 1. Its standard input is closed when its parent ends.
+// victim runs rank 1. When its parent exits, its standard input is closed.
 func victim(addrs string) {
 	go func() {
 		bufio.NewReader(os.Stdin).ReadByte()
@@ -133,8 +133,8 @@ func startVictim(t *testing.T, addrs, role string) (*exec.Cmd, *bufio.Reader) {
 	return cmd, said
 }
 
-// TestKilled checks that a process killed under traffic leaves nothing behind, that its rank can start again,
-// and that packets sent before arrive complete.
+// TestKilled kills a process during traffic. It checks that nothing is left behind, that the rank can start
+// again, and that packets sent before arrive complete.
 func TestKilled(t *testing.T) {
 	m := transporttest.Map(t, 2)
 	addrs := fmt.Sprint(m.Addr(0), ",", m.Addr(1))
@@ -199,7 +199,7 @@ func mappings(t *testing.T) (n int) {
 	return n
 }
 
-// TestNothingIsLeft checks that no file is created, and no descriptor leaked.
+// TestNothingIsLeft checks that no file is created and no descriptor is leaked.
 func TestNothingIsLeft(t *testing.T) {
 	descriptors := func() int {
 		entries, err := os.ReadDir("/proc/self/fd")
@@ -233,8 +233,8 @@ func TestNothingIsLeft(t *testing.T) {
 	}
 }
 
-// TestMemoryOfTheForgotten checks that the memory of a Conn that is not polled after Close, as it may be in
-// use, is released with the Conn.
+// TestMemoryOfTheForgotten checks that the memory of a Conn is released with the Conn if nobody polls it after
+// Close. It cannot be released earlier, because it may be in use.
 func TestMemoryOfTheForgotten(t *testing.T) {
 	m := transporttest.Map(t, 2)
 	before := mappings(t)

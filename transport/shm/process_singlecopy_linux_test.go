@@ -64,7 +64,7 @@ func (c *Conn) exposed(peer int) int {
 	return len(p.link.out.exposed)
 }
 
-// fetchAll fetches packets until one comes through the ring, and fails if a payload differs from the exposed
+// fetchAll fetches packets until one arrives through the ring. It fails if a payload differs from the exposed
 // one. It prints the numbers of fetched and canceled packets.
 func fetchAll(c *Conn) error {
 	batch, dst := make([]mpe.RxPacket, 1), make([]byte, victimDescriptor)
@@ -87,8 +87,8 @@ func fetchAll(c *Conn) error {
 	}
 }
 
-// TestExposerKilled kills a process while its memory is read: fetched payload is as exposed, the rest is lost,
-// and no goroutine waits.
+// TestExposerKilled kills a process while its memory is being read. Fetched payload must be as it was exposed,
+// all other payload is lost, and no goroutine may wait.
 func TestExposerKilled(t *testing.T) {
 	exposing(t)
 	m := transporttest.Map(t, 2)
@@ -132,7 +132,7 @@ func TestExposerKilled(t *testing.T) {
 }
 
 // TestFetcherStopped checks that a stopped receiver does not block a sender that needs its memory back, and
-// does not see later writes to it.
+// does not see what the sender writes there later.
 func TestFetcherStopped(t *testing.T) {
 	exposing(t)
 	m := transporttest.Map(t, 2)

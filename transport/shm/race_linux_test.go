@@ -13,7 +13,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/transporttest"
 )
 
-// nap sleeps while there are no packets, and fails if none arrives for long.
+// nap sleeps while there are no packets. It fails if none arrives for a long time.
 func (c *Conn) nap(batch []mpe.RxPacket) (int, error) {
 	for {
 		if n, err := c.Poll(batch, nil); n > 0 || err != nil {
@@ -30,8 +30,8 @@ func (c *Conn) nap(batch []mpe.RxPacket) (int, error) {
 	}
 }
 
-// TestSleepRace checks that a sender wakes a receiver that is about to sleep, so that no packet stays in the
-// ring. All peers send at once, to a receiver that sleeps after every packet.
+// TestSleepRace checks that a sender wakes a receiver that is about to sleep, so that no packet remains in the
+// ring. All peers send at once to a receiver that sleeps after every packet.
 func TestSleepRace(t *testing.T) {
 	const peers, each = 3, 2000
 	m := transporttest.Map(t, peers+1)
@@ -88,7 +88,7 @@ func TestSleepRace(t *testing.T) {
 	}
 }
 
-// TestManyPeers checks that a sender is found among many silent peers.
+// TestManyPeers checks that Poll finds the one sender among many silent peers.
 func TestManyPeers(t *testing.T) {
 	const ranks = 40
 	m := transporttest.Map(t, ranks)
@@ -149,7 +149,7 @@ func TestAllocs(t *testing.T) {
 	}
 }
 
-// TestBrokenLink checks that a link with invalid memory is ended, and made again.
+// TestBrokenLink checks that a link with invalid memory is ended, and that a new link is made.
 func TestBrokenLink(t *testing.T) {
 	a, b := polled(t)
 	batch := make([]mpe.RxPacket, 4)
@@ -185,8 +185,8 @@ func TestBrokenLink(t *testing.T) {
 	}
 }
 
-// TestPollWhileAsleep checks that polls between Sleep and the arrival of a packet do not disturb a goroutine
-// that waits for the bell: it rings, and stays readable until the next Sleep.
+// TestPollWhileAsleep polls between Sleep and the arrival of a packet, and checks that this does not disturb a
+// goroutine that waits for the bell: the bell rings, and stays readable until the next Sleep.
 func TestPollWhileAsleep(t *testing.T) {
 	a, b := polled(t)
 	batch := make([]mpe.RxPacket, 4)

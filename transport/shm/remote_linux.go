@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// nonce is a random number in a process's memory. A reader that finds it there reads the right process: the PID
-// of an exited process may be reused.
+// nonce is a random number in a process's memory. A reader that finds it there is reading the right process;
+// the PID alone does not show this, because a PID may be reused after its process exits.
 type nonce [nonceLen]byte
 
 func newNonce() *nonce {
@@ -19,8 +19,8 @@ func newNonce() *nonce {
 	return n
 }
 
-// memoryID has the address of a process's nonce, and its value. The address is 0 if the process's memory must
-// not be read.
+// memoryID is the address and the value of a process's nonce. The address is 0 if the process's memory must not
+// be read.
 type memoryID struct {
 	addr  uint64
 	nonce nonce
@@ -36,19 +36,20 @@ type remote struct {
 	memoryID
 }
 
-// remoteReader reads the memory of other processes. It holds the arguments of a call, so that a read does not
-// allocate.
+// remoteReader reads the memory of other processes. It holds the arguments of the system call, so that a read
+// does not allocate.
 type remoteReader struct {
 	found nonce
 	to    [2]unix.Iovec
 	from  [2]unix.RemoteIovec
-	// entries holds the pagemap entries of the pages to read. Its length suffices for the smallest page size.
+	// entries holds the pagemap entries of the pages to read. It is long enough even for the smallest page
+	// size.
 	entries [(maxSingleCopy/minPage + 2) * pagemapEntry]byte
 }
 
 var errOtherMemory = errors.New("it is another process's memory")
 
-// read copies len(dst) bytes from addr in the process r; it blocks until they are resident. If it fails, dst is
+// read copies len(dst) bytes from addr in the process r. It blocks until they are resident. If it fails, dst is
 // undefined.
 func (rr *remoteReader) read(r *remote, dst []byte, addr uint64) error {
 	rr.found = nonce{}
@@ -58,13 +59,13 @@ func (rr *remoteReader) read(r *remote, dst []byte, addr uint64) error {
 	return rr.readv(r, 0, dst, addr)
 }
 
-// readResident is read for resident memory, without a check of the nonce: the pagemap refers to the right
-// process.
+// readResident is like read, but for memory that is known to be resident. It does not check the nonce, because
+// the pagemap already refers to the right process.
 func (rr *remoteReader) readResident(r *remote, dst []byte, addr uint64) error {
 	return rr.readv(r, 1, dst, addr)
 }
 
-// readv copies the nonce, if first is 0, and len(dst) bytes from addr.
+// readv copies len(dst) bytes from addr. If first is 0, it copies the nonce as well.
 func (rr *remoteReader) readv(r *remote, first int, dst []byte, addr uint64) error {
 	n, end := len(dst), 1
 	if n > 0 {

@@ -9,23 +9,24 @@ import (
 )
 
 // A ring is written by one side and read by the other. It is a sequence of records, each at a multiple of
-// recordAlign: a word, followed by the packet. The word is 0 until the packet is complete, so that the reader
-// polls and gets the start of the packet with one cache line. Then the word holds the record's position, in
-// units of recordAlign, and the packet's length or, if the end of the ring is too short for the next packet,
-// padding. With descriptorBit or advertBit in the length, the record has only a header and a descriptor.
-// Positions are counted from the start of the link and never wrap around.
+// recordAlign. A record is a word followed by a packet. The word is 0 until the packet is complete, so the
+// reader can poll it, and gets the start of the packet with the same cache line. The complete record's word
+// contains its position, in units of recordAlign, and the packet's length. If the part before the end of the
+// ring is too short for the next packet, the word there contains padding instead of a length. With
+// descriptorBit or advertBit in the length, the record has only a header and a descriptor. Positions are
+// counted from the start of the link and never wrap around.
 const (
-	// recordAlign is a cache line.
+	// recordAlign is the length of a cache line.
 	recordAlign = 64
 	wordLen     = 8
-	// padding is the length that marks the next record as being at the start of the ring.
+	// padding in place of a length means that the next record is at the start of the ring.
 	padding = 1<<32 - 1
 	// prepared is the number of bytes that prepare looks ahead.
 	prepared = 4 * recordAlign
-	// shortBit in the length marks a record with a short header in place of a header.
+	// shortBit in the length of a record means that the record has a short header instead of a full one.
 	shortBit = 1 << 29
-	// publishParts is the fraction of the ring that may be read before the reader updates the head: each update
-	// costs the writer a cache miss.
+	// publishParts determines how often the reader updates the head: after it has read this fraction of the
+	// ring. Each update costs the writer a cache miss.
 	publishParts = 16
 )
 
@@ -41,8 +42,8 @@ func recordLen(n int) int { return (wordLen + n + recordAlign - 1) &^ (recordAli
 // ringSize reports whether n is a valid ring size.
 func ringSize(n int) bool { return n >= MinRing && n <= MaxRing && n&(n-1) == 0 }
 
-// pollBytes returns the approximate number of bytes that one Poll returns at most, so that space is released
-// while more packets are pending.
+// pollBytes returns the approximate maximum number of bytes that one Poll returns. The limit ensures that space
+// is released while more packets are pending.
 func pollBytes(ring int) int { return min(ring/8, 64<<10) }
 
 // makeWord returns the word of a record.
@@ -53,12 +54,12 @@ func makeWord(pos uint64, length uint32) uint64 {
 // writer is the sending side of a ring.
 type writer struct {
 	ring []byte
-	// head is in shared memory: the position up to which the reader has read.
+	// head is the position up to which the reader has read. It is in shared memory.
 	head *atomic.Uint64
-	// pos is the position of the next record, and read the last known value of head. The words at all multiples
+	// pos is the position of the next record. read is the last known value of head. The words at all multiples
 	// of recordAlign from pos up to clean are 0.
 	pos, read, clean uint64
-	// exposed are the descriptors that may still be live, oldest first.
+	// exposed holds the descriptors that may still be live, oldest first.
 	exposed []exposedPacket
 	adverts adverts
 }
@@ -91,7 +92,7 @@ func (w *writer) put(header *[protocol.ExtHeaderLen]byte, payload []byte) bool {
 	return true
 }
 
-// place returns the offset of the next record, or false if it does not fit.
+// place returns the offset of the next record. It returns false if the record does not fit.
 func (w *writer) place(record int) (off int, ok bool) {
 	size := len(w.ring)
 	off = int(w.pos & uint64(size-1))
@@ -99,7 +100,7 @@ func (w *writer) place(record int) (off int, ok bool) {
 	if record > size-off {
 		pad = size - off
 	}
-	// The word after the record is cleared as well, and so must be free.
+	// The word after the record is cleared as well, so it must be free.
 	if !w.room(pad + record + recordAlign) {
 		return 0, false
 	}
@@ -120,7 +121,7 @@ func (w *writer) publish(off, length int, bit uint32) {
 	w.pos = next
 }
 
-// clearUpTo clears the word at pos. The words before it, from clean on, become part of a record.
+// clearUpTo clears the word at pos. The words between clean and pos become part of a record.
 func (w *writer) clearUpTo(pos uint64) {
 	if pos < w.clean {
 		return
@@ -130,8 +131,8 @@ func (w *writer) clearUpTo(pos uint64) {
 	w.clean = pos + recordAlign
 }
 
-// prepare clears the words after the next record, as far as they are free, so that short records find them
-// cleared and in the cache: the reader had the lines before.
+// prepare clears the free words after the next record. Short records then find them already cleared and in the
+// cache, although the reader had these lines before.
 func (w *writer) prepare() {
 	for w.clean < w.pos+prepared && w.clean+recordAlign-w.read <= uint64(len(w.ring)) {
 		w.clearUpTo(w.clean)
@@ -146,7 +147,7 @@ func (w *writer) room(n int) bool {
 	}
 	head := w.head.Load()
 	if head > w.pos || head < w.read {
-		return false // invalid; the reader loses the packets
+		return false // head is invalid; the reader loses the packets
 	}
 	w.read = head
 	return w.pos+uint64(n)-w.read <= size
@@ -156,9 +157,9 @@ func (w *writer) room(n int) bool {
 type reader struct {
 	ring []byte
 	head *atomic.Uint64
-	// pos is the position of the next record, and published the value of head.
+	// pos is the position of the next record, and published is the last value written to head.
 	pos, published uint64
-	// slots are in shared memory: the states of the writer's advertised buffers.
+	// slots holds the states of the writer's advertised buffers. It is in shared memory.
 	slots []byte
 }
 
@@ -167,10 +168,10 @@ func (r *reader) ready() bool {
 	return word(r.ring[r.pos&uint64(len(r.ring)-1):]).Load() != 0
 }
 
-// nextInto returns the next packet, nil if there is none, or errBroken. The bytes are in the ring and valid
-// until release; the other side may still change them. If payload of the packet, or of the message that it
-// announces, is not in the ring, the bytes are the header, and a locates the payload. a also shows whether the
-// header is a short one.
+// nextInto returns the next packet, nil if no packet is available, or errBroken. The bytes are in the ring and
+// valid until release, but the other side may still change them. If the payload of the packet, or of the
+// message that it announces, is not in the ring, nextInto returns only the header, and a locates the payload. a
+// also shows whether the header is a short one.
 func (r *reader) nextInto(a *away) (packet []byte, err error) {
 	*a = away{}
 	size := len(r.ring)

@@ -34,7 +34,8 @@ const (
 
 func whole(p mpe.Packet) []byte { return append(p.Header[:], p.Payload...) }
 
-// TestRing checks that packets are read as written, for lengths that end anywhere, and many times around.
+// TestRing checks that packets are read as they were written, for lengths that end anywhere in a record, and
+// many times around the ring.
 func TestRing(t *testing.T) {
 	w, r := newRing(MinRing)
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -82,8 +83,9 @@ func TestRing(t *testing.T) {
 	}
 }
 
-// TestShortRing checks that short packets are read between others, even where old payload looks like the word
-// of the next record, and words that were cleared ahead follow a longer record.
+// TestShortRing checks that short packets are read correctly between other packets. This must hold even if old
+// payload looks like the word of the next record, or if words that were cleared ahead come after a longer
+// record.
 func TestShortRing(t *testing.T) {
 	w, r := newRing(MinRing)
 	rng := rand.New(rand.NewPCG(3, 4))
@@ -99,7 +101,7 @@ func TestShortRing(t *testing.T) {
 			n = rng.IntN(MaxPayload + 1)
 		}
 		p := transporttest.Packet(0, 1, number, n)
-		// The words at the same places one round later.
+		// These are the words in the same places one round later.
 		for at := 0; at+wordLen <= len(p.Payload); at += wordLen {
 			binary.LittleEndian.PutUint64(p.Payload[at:],
 				makeWord(w.pos&^(recordAlign-1)+MinRing+uint64(at)&^(recordAlign-1), protocol.ShortHeaderLen|shortBit))
@@ -159,7 +161,7 @@ func TestBadShortRecord(t *testing.T) {
 	}
 }
 
-// TestFullRing checks that a ring without a reader accepts the packets that fit, and keeps them.
+// TestFullRing checks that a ring without a reader accepts only the packets that fit, and keeps them.
 func TestFullRing(t *testing.T) {
 	for _, payload := range []int{0, 4, 48, 49, 1000, MaxPayload} {
 		w, r := newRing(MinRing)
@@ -190,8 +192,8 @@ func TestFullRing(t *testing.T) {
 	}
 }
 
-// TestWindowFits checks that Window leaves space for everything that the extended profile can have in flight,
-// for its acknowledgements, and for packets that Poll has not released yet.
+// TestWindowFits checks that Window leaves enough space for everything that the extended profile can have in
+// flight, for its acknowledgements, and for packets that Poll has not released yet.
 func TestWindowFits(t *testing.T) {
 	for ring := MinRing; ring <= MaxRing; ring *= 2 {
 		packets, payload := Window(ring)
@@ -237,7 +239,7 @@ func TestHostileWords(t *testing.T) {
 			t.Errorf("%s: %d bytes, %v", name, len(b), err)
 		}
 	}
-	// A packet that ends beyond the ring, and padding after padding.
+	// First a packet that ends beyond the ring, then padding after padding.
 	_, r := newRing(MinRing)
 	r.pos = MinRing - recordAlign
 	word(r.ring[r.pos:]).Store(makeWord(r.pos, 100))
@@ -249,7 +251,7 @@ func TestHostileWords(t *testing.T) {
 	if b, _, err := r.next(); b != nil || err == nil {
 		t.Errorf("padding after padding: %d bytes, %v", len(b), err)
 	}
-	// A reader that claims to have read more than was written, or less than before.
+	// The reader claims to have read more than was written, or less than before.
 	for _, head := range []uint64{1 << 40, ^uint64(0)} {
 		w, _ := newRing(MinRing)
 		w.head.Store(head)

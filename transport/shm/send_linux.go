@@ -9,8 +9,8 @@ import (
 )
 
 // SendPackets writes packets into the ring to peer, and returns the number accepted. Packets that do not fit,
-// or for which there is no link, are lost, which is not an error. The error is a *SendError, for a mistake of
-// the caller or a closed Conn; no packet was accepted then.
+// or for which there is no link, are lost, which is not an error. The error is a *SendError; it reports a
+// mistake of the caller or a closed Conn, and then no packet was accepted.
 func (c *Conn) SendPackets(peer int, packets []mpe.Packet) (sent int, err error) {
 	p, err := c.peer(peer)
 	if err != nil {
@@ -61,7 +61,8 @@ func (c *Conn) SendShort(peer int, h *protocol.ShortHeader, payload []byte) bool
 	return sent
 }
 
-// send writes a packet into the ring, or exposes its payload or the payload of the message that it announces.
+// send writes a packet into the ring. If the payload need not be copied, it exposes or advertises the payload
+// instead.
 func (l *link) send(p *mpe.Packet, pipelined bool) bool {
 	if len(p.Payload) > max(MaxPayload, LongPayload(len(l.out.ring))) {
 		return false
@@ -80,7 +81,7 @@ func (l *link) send(p *mpe.Packet, pipelined bool) bool {
 	return l.putTimed(p)
 }
 
-// putTimed writes a packet into the ring, and records the time that it takes.
+// putTimed writes a packet into the ring, and records the time that this takes.
 func (l *link) putTimed(p *mpe.Packet) bool {
 	began := time.Now()
 	if !l.out.put(&p.Header, p.Payload) {
@@ -91,7 +92,7 @@ func (l *link) putTimed(p *mpe.Packet) bool {
 	return true
 }
 
-// showDistance publishes the decision to the peer.
+// showDistance publishes to the peer whether long payload goes by single copy.
 func (l *link) showDistance() {
 	far := uint64(0)
 	if l.distance.far {

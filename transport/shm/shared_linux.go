@@ -13,11 +13,11 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
 )
 
-// A shared buffer is memory that its rank writes and all other ranks of the host read, for collective calls
-// (collective.SharedBuffers). It begins with the state of each slot, on cache lines that no processor
-// prefetches together: the sequence, the epoch and, for each half, the last failed call, and the digest and
-// description of the last call. The slots follow, with two halves each. Memory that was never written is not
-// allocated.
+// A shared buffer is memory that its rank writes and all other ranks on the host read, for collective calls
+// (collective.SharedBuffers). It begins with the states of the slots, on cache lines that no processor
+// prefetches together. A state consists of the sequence, the epoch and, for each half, the last failed call and
+// the digest and description of the last call. The slots follow, each with two halves. The system allocates
+// memory only for pages that have been written.
 const (
 	sharedSlots   = 64
 	stateLen      = 128
@@ -26,17 +26,17 @@ const (
 	sharedLen     = sharedData + sharedSlots*sharedSlotLen
 )
 
-// sharedBuffers are the shared buffers of all ranks.
+// sharedBuffers holds the shared buffers of all ranks.
 type sharedBuffers struct {
 	fd  int
 	own []byte
-	// slots is the number of slots of each buffer that are mapped here, and mapped their length with the
-	// states. The members of a communicator agree on a slot that all of them have mapped.
+	// slots is the number of slots that are mapped here from each buffer, and mapped is the length of these
+	// slots and the states. The members of a communicator agree on a slot that all of them have mapped.
 	slots, mapped int
-	// of has the peers' buffers by rank. The data of a process can be read after its end, until another process
-	// is the rank.
+	// of holds the peers' buffers, indexed by rank. The data of a process can be read after the process ends,
+	// until another process takes over the rank.
 	of []sharedBuffer
-	// awaited has a bit for each slot with a pending await. Poll clears it.
+	// awaited has a bit for each slot with a pending call of Await. Poll clears the bits.
 	awaited atomic.Uint64
 	awaits  [sharedSlots]struct {
 		rank     atomic.Int64
@@ -63,8 +63,8 @@ func newSharedBuffers(ranks int) (b *sharedBuffers, err error) {
 	return b, nil
 }
 
-// affordableSlots returns the number of slots per buffer with which the buffers of all ranks fit in a quarter
-// of the address space that remains to the process.
+// affordableSlots returns the number of slots per buffer for which the buffers of all ranks fit in a quarter of
+// the address space that is left to the process.
 func affordableSlots(ranks int) int {
 	left, limited := rlimit.AddressSpaceLeft()
 	if !limited {
@@ -91,7 +91,8 @@ func (b *sharedBuffers) free() {
 	b.own = nil
 }
 
-// Words of the state of a slot. A word that exists for each half is followed by the word of the other half.
+// Words in the state of a slot. If a word exists for each half, the second half's word follows the first
+// half's.
 const (
 	sequenceWord = iota
 	epochWord
@@ -163,7 +164,7 @@ func (c *Conn) State(rank, slot int, call uint64) (s collective.SlotState) {
 	if of.mem == nil {
 		return s
 	}
-	s.Sequence = stateWord(of.mem, slot, sequenceWord).Load() // first: the rest was written before it
+	s.Sequence = stateWord(of.mem, slot, sequenceWord).Load() // must be loaded first: the rest was written before it
 	s.Epoch = stateWord(of.mem, slot, epochWord).Load()
 	s.Failed = stateWord(of.mem, slot, failedWord+int(call&1)).Load()
 	s.BeforeFailed = stateWord(of.mem, slot, failedWord+int((call^1)&1)).Load()
@@ -210,15 +211,15 @@ func (c *Conn) Await(rank, slot int, sequence uint64) {
 	a.rank.Store(int64(rank))
 	a.sequence.Store(sequence)
 	c.shared.awaited.Or(1 << slot)
-	// The peer may have published after the caller checked. Then Sleep may have seen neither an await nor
-	// anything to poll, and the peer will not ring again.
+	// The peer may have published after the caller checked. In that case, Sleep may have seen neither a pending
+	// call of Await nor anything to poll, and the peer will not ring again.
 	if c.hasPublished(slot) {
 		c.inbox.wake()
 	}
 }
 
-// published reports completed awaits. A new await that replaces a completed one is reported with it, and made
-// again if necessary.
+// published reports completed calls of Await. If a new call replaced a completed one, the new call is reported
+// along with it, and the caller makes it again if necessary.
 func (c *Conn) published(batch []mpe.RxPacket) (n int) {
 	for left := c.shared.awaited.Load(); left != 0 && n < len(batch); left &= left - 1 {
 		if slot := bits.TrailingZeros64(left); c.hasPublished(slot) {
@@ -230,13 +231,13 @@ func (c *Conn) published(batch []mpe.RxPacket) (n int) {
 	return n
 }
 
-// hasPublished reports whether the pending await of a slot is complete.
+// hasPublished reports whether the pending call of Await for a slot is complete.
 func (c *Conn) hasPublished(slot int) bool {
 	a := &c.shared.awaits[slot]
 	return c.State(int(a.rank.Load()), slot, 0).Sequence >= a.sequence.Load()
 }
 
-// anyPublished reports whether any await is complete.
+// anyPublished reports whether any call of Await is complete.
 func (c *Conn) anyPublished() bool {
 	for left := c.shared.awaited.Load(); left != 0; left &= left - 1 {
 		if c.hasPublished(bits.TrailingZeros64(left)) {

@@ -34,8 +34,8 @@ func (c *Conn) rung(t *testing.T) bool {
 	return n > 0
 }
 
-// TestAwaitAndSleep checks that an await is reported in any order of one rank's publish, and the other rank's
-// await and its poller's sleep.
+// TestAwaitAndSleep has three events: one rank publishes, the other calls Await, and the other's poller sleeps.
+// It checks that the completed Await is reported in whatever order they occur.
 func TestAwaitAndSleep(t *testing.T) {
 	const publishes, awaits, sleeps = 'p', 'a', 's'
 	for _, order := range []string{"pas", "psa", "aps", "asp", "spa", "sap", "spsa"} {
@@ -64,8 +64,8 @@ func TestAwaitAndSleep(t *testing.T) {
 	}
 }
 
-// TestAwaitBesideSleep has one goroutine await data that another rank publishes, while another goroutine polls
-// and sleeps. No report may be lost.
+// TestAwaitBesideSleep awaits data from another rank in one goroutine, while another goroutine polls and
+// sleeps. No report may be lost.
 func TestAwaitBesideSleep(t *testing.T) {
 	const rounds = 20000
 	a, b := sharing(t)
@@ -109,8 +109,8 @@ func TestAwaitBesideSleep(t *testing.T) {
 	}
 }
 
-// TestWokenByLink checks that a peer that slept before there was a link is woken when there is one: an earlier
-// publish could not wake it.
+// TestWokenByLink checks that a peer that went to sleep without a link is woken when there is one, because an
+// earlier publish could not wake it.
 func TestWokenByLink(t *testing.T) {
 	m := transporttest.Map(t, 2)
 	c := listen(t, Config{Rank: 1, Map: m})

@@ -6,7 +6,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// Sharing returns the number of links, and the number of links over which long payload is fetched in both
+// Sharing returns the number of links, and the number of links that fetch long payload by single copy in both
 // directions.
 func (c *Conn) Sharing() (links, singleCopy int) {
 	for _, p := range c.peers {
@@ -25,8 +25,9 @@ func (c *Conn) Sharing() (links, singleCopy int) {
 	return links, singleCopy
 }
 
-// LongPayload returns the longest payload in bytes of a packet to peer that is exposed. It is 0 if the peer
-// cannot fetch payload, or if the Conn is pipelined and the peer near. It may change with every packet.
+// LongPayload returns the maximum payload length in bytes of a packet to peer that is exposed. It is 0 if the
+// peer cannot fetch payload, or if the Conn is pipelined and the peer is near. The result may change with every
+// packet.
 func (c *Conn) LongPayload(peer int) int {
 	p, err := c.peer(peer)
 	if err != nil {
@@ -40,8 +41,8 @@ func (c *Conn) LongPayload(peer int) int {
 	return LongPayload(len(p.link.out.ring))
 }
 
-// Invalidate ends everything that is exposed to peer under a number. Only the current link has live
-// descriptors.
+// Invalidate ends everything that is exposed to peer under number. It affects only the current link, because
+// other links have no live descriptors.
 func (c *Conn) Invalidate(peer int, number uint64) {
 	p, err := c.peer(peer)
 	if err != nil || number == 0 {
@@ -60,16 +61,16 @@ func (in *inbox) recordRemote(to *mpe.RxPacket, l *link, a away) {
 	in.away = append(in.away, pendingGet{link: l, packet: to.Bytes, away: a})
 }
 
-// pendingGet is the payload, not fetched yet, of a packet that Poll has returned.
+// pendingGet describes the payload, not yet fetched, of a packet that Poll has returned.
 type pendingGet struct {
 	link   *link
 	packet []byte
 	away
 }
 
-// Fetch copies payload that is away to dst. If it is not resident, Fetch returns false, and the packet arrives
-// again, with its payload, once it is. If a resident payload cannot be read, the link ends: the next one
-// retransmits, through the ring, all that is not acknowledged.
+// Fetch copies payload that is still in its sender's memory to dst. If the payload is not resident, Fetch
+// returns false, and the packet arrives again, with its payload, once it is. If a resident payload cannot be
+// read, the link ends; the next link retransmits all unacknowledged packets through the ring.
 func (c *Conn) Fetch(a *mpe.RxPacket, dst []byte) bool {
 	in := c.inbox
 	if a.Ticket < 0 || a.Ticket >= len(in.away) {
@@ -104,8 +105,8 @@ func (in *inbox) disableSingleCopy(l *link, err error) {
 	l.end(fmt.Errorf("the link to rank %d is closed: %w", p.rank, err))
 }
 
-// remoteOf returns the process at the other end of a link, and its pagemap, or nil if its memory cannot be
-// read.
+// remoteOf returns the process at the other end of a link, and its pagemap. The pagemap is nil if the process's
+// memory cannot be read.
 func (c *Conn) remoteOf(p *peer, pid int, w memoryID) (remote, *pagemap) {
 	r := remote{pid: pid, memoryID: w}
 	if c.cfg.NoSingleCopy {

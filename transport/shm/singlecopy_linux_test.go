@@ -47,7 +47,7 @@ func deliver(t *testing.T, a, b *Conn, p mpe.Packet) mpe.RxPacket {
 	return batch[0]
 }
 
-// TestFetch checks that exposed long payload is fetched, and other payload is in the ring.
+// TestFetch checks that long exposed payload is fetched, and that all other payload is in the ring.
 func TestFetch(t *testing.T) {
 	a, b := exposing(t)
 	if links, singleCopy := a.Sharing(); links != 1 || singleCopy != 1 {
@@ -141,7 +141,8 @@ func TestEnvSingleCopy(t *testing.T) {
 	}
 }
 
-// TestDescriptorsEndWithTheLink checks that descriptors end with their link: its packets are retransmitted.
+// TestDescriptorsEndWithTheLink checks that descriptors end together with their link, whose packets will be
+// retransmitted.
 func TestDescriptorsEndWithTheLink(t *testing.T) {
 	a, b := exposing(t)
 	x := deliver(t, a, b, exposedPayload(0, 1, 1, MinSingleCopy))
@@ -160,7 +161,8 @@ func TestDescriptorsEndWithTheLink(t *testing.T) {
 	}
 }
 
-// TestUnreadable checks that unreadable memory ends the link, and that the next one copies.
+// TestUnreadable checks that unreadable memory ends the link, and that payload is copied through the ring of
+// the next link.
 func TestUnreadable(t *testing.T) {
 	a, b := exposing(t)
 	memory, err := unix.Mmap(-1, 0, 2*MinSingleCopy, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
@@ -201,7 +203,8 @@ func TestUnreadable(t *testing.T) {
 	}
 }
 
-// TestRemote checks that only the process that said hello is read, and only while it exists.
+// TestRemote checks that memory is read only from the process that said hello, and only while that process
+// exists.
 func TestRemote(t *testing.T) {
 	exposing(t)
 	n, c := newNonce(), new(copier)
@@ -228,7 +231,7 @@ func TestRemote(t *testing.T) {
 	}
 }
 
-// TestPipelined checks that pipelined Conns copy payload into the ring, and take an advertised message only
+// TestPipelined checks that pipelined Conns copy payload into the ring, and copy an advertised message only
 // while its sender does not poll.
 func TestPipelined(t *testing.T) {
 	a, b := exposingBy(t, Config{Pipelined: true})
@@ -253,7 +256,7 @@ func TestPipelined(t *testing.T) {
 	}
 }
 
-// verdict makes a peer far or near.
+// verdict makes a peer count as far or near.
 func (c *Conn) verdict(peer int, far bool) {
 	p := c.peers[peer]
 	p.mu.Lock()
@@ -264,7 +267,7 @@ func (c *Conn) verdict(peer int, far bool) {
 	}
 }
 
-// TestFar checks that long payload goes to a far peer by single copies, except in trials of the ring.
+// TestFar checks that long payload goes to a far peer by single copy, except while the ring is tried.
 func TestFar(t *testing.T) {
 	a, b := exposingBy(t, Config{Pipelined: true})
 	a.verdict(1, true)

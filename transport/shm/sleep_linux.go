@@ -9,7 +9,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// Wakeup returns the descriptor of the bell, or -1 once Poll has returned mpe.ErrTransportClosed.
+// Wakeup returns the descriptor of the bell. It returns -1 once Poll has returned mpe.ErrTransportClosed.
 func (c *Conn) Wakeup() int {
 	c.inbox.mu.Lock()
 	defer c.inbox.mu.Unlock()
@@ -19,21 +19,21 @@ func (c *Conn) Wakeup() int {
 	return c.inbox.doorbell.bell
 }
 
-// Sleep makes the next packet that arrives ring the bell, even if Poll is called before it arrives. The bell
-// stays readable until Sleep is called again. Sleep returns false if Poll would find something.
+// Sleep makes the next packet to arrive ring the bell, even if Poll is called in the meantime. The bell stays
+// readable until Sleep is called again. Sleep returns false if Poll would find something.
 func (c *Conn) Sleep() bool {
 	in := c.inbox
 	if c.linksChanged.Load() || in.linksPending {
 		return false
 	}
-	in.all = true // poll all links next, now or when the bell has rung
+	in.all = true // the next Poll reads all links, now or after the bell has rung
 	asleep := in.doorbell.asleep()
-	// The bell may have rung, even with the flag set: a peer clears the flag before it rings, and may be interrupted in
-	// between.
+	// The bell may be rung even while the flag is set: a peer clears the flag before it rings, and may be
+	// interrupted in between.
 	if in.asleep {
 		in.doorbell.reset()
 	}
-	// Either a peer sees that we sleep, or we see its packet.
+	// Either a peer sees that we are asleep, or we see its packet.
 	asleep.Store(1)
 	in.asleep = true
 	if !c.linksChanged.Load() && !in.ready() && !c.anyPublished() {
@@ -55,8 +55,8 @@ func (in *inbox) ready() bool {
 	return false
 }
 
-// Recv waits for packets. Each is an mpe.RxDatagram, whose bytes are in the shared memory. A new link is an
-// mpe.RxConnected, and a link that ended because it was corrupt an mpe.RxBroken.
+// Recv waits for packets. It returns each as an mpe.RxDatagram, whose bytes are in the shared memory. It
+// reports a new link as an mpe.RxConnected, and a link that ended because it was corrupt as an mpe.RxBroken.
 func (c *Conn) Recv(batch []mpe.RxPacket) (int, error) {
 	if len(batch) == 0 {
 		return 0, fmt.Errorf("shm: rank %d: Recv into an empty batch", c.cfg.Rank)

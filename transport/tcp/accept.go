@@ -48,5 +48,6 @@ func (c *Conn) dialerAt(ip netip.Addr) *peer {
 	return nil
 }
 
-// sameIP compares two addresses without their zones, whose names differ from machine to machine.
+// sameIP reports whether two addresses are equal apart from their zones, whose names differ from machine to
+// machine.
 func sameIP(a, b netip.Addr) bool { return a.WithZone("") == b.WithZone("") }

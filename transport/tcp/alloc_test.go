@@ -26,7 +26,7 @@ func pair(t testing.TB, profile protocol.Profile, listen listener) (conns [2]*Co
 			t.Fatalf("%+v, %v", batch[0], err)
 		}
 	}
-	t.Cleanup(func() { // in parallel: each waits for the other to close the connection
+	t.Cleanup(func() { // in parallel, because each waits for the other to close the connection
 		var both sync.WaitGroup
 		for _, c := range conns {
 			both.Go(func() { c.Close() })
@@ -57,7 +57,7 @@ func noAllocationsOfPackets(t *testing.T, listen listener) {
 	for range 200 { // until all buffers exist
 		message()
 	}
-	// The goroutines of both sides count too, and may allocate another buffer.
+	// The count includes the goroutines of both sides, which may allocate another buffer.
 	if n := testing.AllocsPerRun(500, message); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
@@ -89,7 +89,7 @@ func TestNoAllocations(t *testing.T) {
 	for range 100 { // until all buffers exist
 		message()
 	}
-	// The reader's goroutine counts too, and may allocate another buffer.
+	// The count includes the reader's goroutine, which may allocate another buffer.
 	if n := testing.AllocsPerRun(500, message); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
@@ -98,7 +98,8 @@ func TestNoAllocations(t *testing.T) {
 func BenchmarkPackets72(b *testing.B)    { benchmarkPackets(b, 64, 0) }
 func BenchmarkPackets32840(b *testing.B) { benchmarkPackets(b, 8, protocol.MaxStreamPayload) }
 
-// benchmarkPackets sends lists of packets one way, each after the previous one has arrived.
+// benchmarkPackets sends lists of packets in one direction. Each list is sent after the previous one has
+// arrived.
 func benchmarkPackets(b *testing.B, n, payload int) {
 	conns := pair(b, protocol.Extended, Listen)
 	packets := make([]mpe.Packet, n)

@@ -66,7 +66,7 @@ func (a *authority) pool() *x509.CertPool {
 	return pool
 }
 
-// valid returns a certificate template of a rank at the given addresses.
+// valid returns a template for the certificate of a rank that has the given addresses.
 func valid(ips ...netip.Addr) *x509.Certificate {
 	c := &x509.Certificate{
 		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "a rank"},
@@ -79,14 +79,14 @@ func valid(ips ...netip.Addr) *x509.Certificate {
 	return c
 }
 
-// expired returns a template of an expired certificate.
+// expired returns a template for an expired certificate.
 func expired(ip netip.Addr) *x509.Certificate {
 	c := valid(ip)
 	c.NotBefore, c.NotAfter = time.Now().Add(-2*time.Hour), time.Now().Add(-time.Hour)
 	return c
 }
 
-// forServers returns a template of a certificate that only an accepting side may present.
+// forServers returns a template for a certificate that only the accepting side may present.
 func forServers(ip netip.Addr) *x509.Certificate {
 	c := valid(ip)
 	c.ExtKeyUsage = c.ExtKeyUsage[:1]

@@ -9,8 +9,8 @@ const (
 	// blockLen is the length in bytes of the blocks of an outbox. Pending bytes are copied into a block once
 	// and never moved.
 	blockLen = 64 << 10
-	// writeBlocks limits the blocks of one write, so that its deadline requires progress and not a speed, as
-	// with writeLen.
+	// writeBlocks is the maximum number of blocks in one write. A small limit means that the write deadline
+	// requires progress, not a minimum speed (see writeLen).
 	writeBlocks = writeLen / blockLen
 	// spareBlocks is the number of empty blocks that an outbox keeps for the next burst.
 	spareBlocks = 128
@@ -20,12 +20,13 @@ const (
 type blocks struct {
 	// list holds the bytes in order; only its last block may be partly filled.
 	list [][]byte
-	// waiting is the number of bytes queued or being written, and limit its maximum.
+	// waiting is the number of bytes queued or being written, and limit is its maximum.
 	waiting, limit int
 	spare          [][]byte
 }
 
-// queue appends the first packets, as many as the limit allows, and returns their number.
+// queue copies packets to the end of the queue until the limit is reached. It returns the number of packets
+// queued.
 func (o *blocks) queue(packets []mpe.Packet) int {
 	for i := range packets {
 		p := &packets[i]

@@ -9,29 +9,31 @@ import (
 )
 
 const (
-	// DefaultWriteTimeout is the longest time for which a peer may accept none of the data sent to it.
+	// DefaultWriteTimeout is the time for which a peer may accept no data before its connection is closed.
 	DefaultWriteTimeout = 10 * time.Second
-	// DefaultSendQueue is half of the data that the extended profile allows in flight to one peer: 512 packets
-	// of 32 KiB. A congestion window of that size has seen no loss for a long time; a loss is due, and halves
-	// it.
+	// DefaultSendQueue is half of the data that the extended profile allows in flight to one peer, or 512
+	// packets of 32 KiB. A congestion window only grows to this size after a long time without loss. When the
+	// queue overflows, the lost packets halve the window.
 	DefaultSendQueue = 8 << 20
 	// DefaultHandshakeTimeout limits the TLS handshake of a new connection.
 	DefaultHandshakeTimeout = 5 * time.Second
-	// maxShaking limits the concurrent TLS handshakes with one peer; one more closes the oldest.
+	// maxShaking is the maximum number of concurrent TLS handshakes with one peer. If another one begins, the
+	// oldest is closed.
 	maxShaking = 4
-	// dialTimeout limits one attempt to connect, without TLS.
+	// dialTimeout limits one attempt to connect. It does not include the TLS handshake.
 	dialTimeout = 5 * time.Second
 	// drainTime is the time that Close allows for pending data to reach the peers.
 	drainTime = 500 * time.Millisecond
-	// acceptPause is the pause after an error of accept, usually a lack of file descriptors.
+	// acceptPause is the pause after accept fails, usually because the process has no file descriptors left.
 	acceptPause = 100 * time.Millisecond
 	// chunkLen is the length in bytes of a receive buffer.
 	chunkLen = protocol.FrameBuffer
-	// maxChunks limits the buffers that hold received data of one peer until Recv returns it; they are
-	// allocated on demand. Two ranks that send each other 1 MiB at the same time, and call Recv only
-	// afterwards, do not block each other; for longer messages the receiver has to call Recv meanwhile.
+	// maxChunks is the maximum number of buffers holding data from one peer that Recv has not yet returned.
+	// Buffers are allocated on demand. Two ranks can send each other 1 MiB at the same time, and call Recv only
+	// afterwards, without blocking each other. To receive longer messages, a rank must call Recv while it
+	// sends.
 	maxChunks = 1<<20/chunkLen + 4
-	// Keep-alive probes detect a peer whose machine is down within keepAliveIdle + keepAliveCount ×
+	// If a peer's machine goes down, keep-alive probes detect it within keepAliveIdle + keepAliveCount ×
 	// keepAliveInterval.
 	keepAliveIdle     = 5 * time.Second
 	keepAliveInterval = 2 * time.Second
@@ -47,21 +49,22 @@ type Config struct {
 	// Profile returns the profile of the packets exchanged with a peer. Nil means protocol.CloudFPGA for all
 	// peers.
 	Profile func(peer int) protocol.Profile
-	// MaxWords is the length of the longest message accepted from a peer, in words; a longer one breaks the
-	// stream. 0 means no limit but the size field's. It does not apply to the extended profile, whose packets
-	// are short.
+	// MaxWords is the length in words of the longest message accepted from a peer. A longer message makes the
+	// stream invalid. 0 means no limit other than the size field. MaxWords does not apply to the extended
+	// profile, whose packets are short.
 	MaxWords uint32
-	// WriteTimeout is the longest time for which a peer may accept none of the data sent to it; then its
-	// connection is closed. 0 means DefaultWriteTimeout.
+	// WriteTimeout is the time for which a peer may accept no data before its connection is closed. 0 means
+	// DefaultWriteTimeout.
 	WriteTimeout time.Duration
-	// SendQueue limits the bytes of packets of the extended profile that are queued for the connection to one
-	// peer; packets beyond it are lost. 0 means DefaultSendQueue.
+	// SendQueue is the maximum number of bytes of extended-profile packets queued for one peer. Packets that do
+	// not fit are dropped. 0 means DefaultSendQueue.
 	SendQueue int
 	// TLS secures the connections; nil means plain TCP. Both sides of a connection must use it, or neither.
 	TLS *TLS
 	// HandshakeTimeout limits the TLS handshake of a new connection; 0 means DefaultHandshakeTimeout.
 	HandshakeTimeout time.Duration
-	// Backoff returns the delay before attempt n to connect again, counted from 1. Nil means DefaultBackoff.
+	// Backoff returns the delay before the nth attempt to reconnect, where n starts at 1. Nil means
+	// DefaultBackoff.
 	Backoff func(n int) time.Duration
 
 	// answers replaces Conn.answers in tests.
@@ -74,8 +77,8 @@ const (
 	maxBackoff = 5 * time.Second
 )
 
-// DefaultBackoff doubles from 100 ms to 5 s and subtracts up to a quarter at random, so that the ranks of a
-// cluster do not all dial at once.
+// DefaultBackoff returns a delay that doubles from 100 ms up to 5 s, less a random amount of up to a quarter,
+// so that the ranks of a cluster do not all dial at once.
 func DefaultBackoff(n int) time.Duration {
 	d := maxBackoff
 	if n < 10 {

@@ -21,24 +21,24 @@ type Conn struct {
 	cfg   Config
 	local netip.AddrPort
 	ln    *net.TCPListener
-	// reserve is used when the process has run out of descriptors.
+	// reserve provides a file descriptor when the process has run out of them.
 	reserve rlimit.Reserve
 	// peers is indexed by rank; entries of ranks that are not peers are nil.
 	peers []*peer
 
-	// unknown stands for connections from addresses of no peer.
+	// unknown stands in for the peer when a connection comes from an address that no peer has.
 	unknown peer
 
 	queue queue
-	// taken holds the events that the last Recv returned.
+	// taken holds the events that the last call of Recv returned.
 	taken [recvBatch]event
 
-	// inbox is polled by goroutines that wait for packets, or nil. With an inbox, the queue carries only events
-	// that do not arrive on a connection.
+	// inbox is polled by goroutines that wait for packets. It is nil if the Conn cannot be polled. With an
+	// inbox, the queue carries only events that do not arrive on a connection.
 	inbox *inbox
 
-	// ctx is canceled when the Conn is closed, and dialing when closing begins. tasks are the goroutines of the
-	// Conn.
+	// ctx is canceled when the Conn is closed, and dialing is canceled when closing begins. tasks tracks the
+	// goroutines of the Conn.
 	ctx, dialing        context.Context
 	cancel, stopDialing context.CancelFunc
 	tasks               sync.WaitGroup
@@ -49,12 +49,12 @@ var (
 	_ mpe.PollTransport      = (*Conn)(nil)
 )
 
-// Listen binds the rank to its own IP and port in the rank map and starts to dial the higher software ranks. It
+// Listen binds the rank to its IP and port from the rank map, and starts to dial the higher software ranks. It
 // returns a *ListenError if it cannot bind the address, a *SharedIPError if two software ranks share an IP, and
 // a *CredentialError if the peers would reject the rank's certificate.
 func Listen(cfg Config) (*Conn, error) { return listen(cfg, true) }
 
-// listen implements Listen. The Conn can be polled if poll is set and all peers allow it.
+// listen implements Listen. The Conn can be polled if poll is true and pollable allows it.
 func listen(cfg Config, poll bool) (*Conn, error) {
 	if cfg.Map == nil || !cfg.Map.Has(cfg.Rank) {
 		return nil, fmt.Errorf("tcp: rank %d is not in the rank map", cfg.Rank)
@@ -122,8 +122,8 @@ func newConn(cfg Config, ln *net.TCPListener) *Conn {
 	return c
 }
 
-// pollable reports whether all peers exchange packets of the extended profile over plain TCP. Otherwise a write
-// may block, and TLS reads from the connection itself.
+// pollable reports whether all peers exchange packets of the extended profile over plain TCP. With another
+// profile, a write may block; with TLS, the TLS library reads from the connection itself.
 func (c *Conn) pollable() bool {
 	peers := 0
 	for _, p := range c.peers {
@@ -152,7 +152,7 @@ func keepAlive() net.KeepAliveConfig {
 // LocalAddr returns the address to which the rank is bound.
 func (c *Conn) LocalAddr() netip.AddrPort { return c.local }
 
-// Reliable returns true: nothing is lost on a connection while it lasts.
+// Reliable returns true, because no data is lost while a connection lasts.
 func (c *Conn) Reliable() bool { return true }
 
 // Close closes the listener and all connections, and returns when all goroutines of the Conn have exited. A
@@ -172,8 +172,8 @@ func (c *Conn) Close() error {
 	return nil
 }
 
-// drain waits until the outboxes are written: they hold CLOSE packets, and acknowledgements that the peers need
-// to finish cleanly.
+// drain waits until all outboxes have been written. They hold CLOSE packets, and acknowledgements that the
+// peers need to finish cleanly.
 func (c *Conn) drain() {
 	var links []*link
 	for _, p := range c.peers {

@@ -109,7 +109,7 @@ func TestIPv6(t *testing.T) {
 	}
 	addr := probe.Addr().(*net.TCPAddr).AddrPort()
 	probe.Close()
-	// There is only one IPv6 loopback address: the rank dials itself.
+	// There is only one IPv6 loopback address, so the rank dials itself.
 	m := transporttest.MapOf(t, addr)
 	e := start(t, Config{Map: m})
 	wantClosed(t, dial(t, addr.Addr(), addr))
@@ -153,7 +153,7 @@ func TestCloseEndsEveryGoroutine(t *testing.T) {
 func closeEndsEveryGoroutine(t *testing.T, profile protocol.Profile) {
 	m := transporttest.Map(t, 4)
 	var conns []*Conn
-	for rank := range 3 { // rank 3 is missing, and dialed without success
+	for rank := range 3 { // rank 3 is missing, and is dialed without success
 		c, err := Listen(Config{Rank: rank, Map: m, Backoff: soon,
 			Profile: func(int) protocol.Profile { return profile }})
 		if err != nil {
@@ -173,7 +173,7 @@ func closeEndsEveryGoroutine(t *testing.T, profile protocol.Profile) {
 		t.Fatal("the check sees no goroutine")
 	}
 	closed := make(chan error, len(conns))
-	for _, c := range conns { // in parallel: each waits for the others to close the connection
+	for _, c := range conns { // in parallel, because each waits for the others to close the connection
 		go func() { closed <- errors.Join(c.Close(), c.Close()) }()
 	}
 	for range conns {
@@ -181,7 +181,7 @@ func closeEndsEveryGoroutine(t *testing.T, profile protocol.Profile) {
 			t.Error(err)
 		}
 	}
-	// A goroutine is removed a moment after it has reported its end.
+	// A goroutine disappears only a moment after it has reported its end.
 	for deadline := time.Now().Add(transporttest.Timeout); ; runtime.Gosched() {
 		left := ours()
 		if len(left) == 0 {

@@ -9,7 +9,7 @@ import (
 // keepDialing keeps a connection to p open until the Conn is closed.
 func (c *Conn) keepDialing(p *peer) {
 	dialer := net.Dialer{
-		// The acceptor identifies us by the IP; the system chooses the port.
+		// The acceptor identifies us by our IP. The system chooses the port.
 		LocalAddr:       &net.TCPAddr{IP: c.local.Addr().AsSlice(), Zone: c.local.Addr().Zone()},
 		Timeout:         dialTimeout,
 		KeepAliveConfig: keepAlive(),
@@ -21,8 +21,8 @@ func (c *Conn) keepDialing(p *peer) {
 		case err == nil:
 			connected = true
 			if c.serve(p, conn.(*net.TCPConn)) {
-				// A connection that the peer closes at once, for example because we are missing in its rank
-				// map, does not reset the back-off.
+				// If the peer closes the connection at once, for example because its rank map does not list us,
+				// the back-off is not reset.
 				n = 0
 			}
 		case connected && isRefused(err):
@@ -42,7 +42,7 @@ func (c *Conn) keepDialing(p *peer) {
 	}
 }
 
-// dial connects to the current address of p, and aborts if p moves.
+// dial connects to the current address of p. It aborts if p moves to another address.
 func (c *Conn) dial(dialer *net.Dialer, p *peer) (net.Conn, error) {
 	ctx, cancel := context.WithCancel(c.dialing)
 	defer cancel()
@@ -50,7 +50,8 @@ func (c *Conn) dial(dialer *net.Dialer, p *peer) (net.Conn, error) {
 	return dialer.DialContext(ctx, network(addr), addr.String())
 }
 
-// serve serves a connection with p, whichever side dialed, and reports whether it worked.
+// serve runs the connection conn with p, which either side may have dialed. It reports whether the connection
+// worked.
 func (c *Conn) serve(p *peer, conn *net.TCPConn) (worked bool) {
 	stream, err := c.secure(p, conn)
 	return err == nil && c.run(p, conn, stream)

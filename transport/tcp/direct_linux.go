@@ -9,17 +9,18 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// directPackets limits the packets whose payload one read places directly. Any other data that the read returns
-// fits in the reader's buffer.
+// directPackets is the maximum number of packets whose payload one read places directly. Any other data that
+// the read returns fits in the reader's buffer.
 const directPackets = readMost / (protocol.ExtHeaderLen + protocol.MaxStreamPayload)
 
-// direct reads payload straight into a caller's memory: the payload of consecutive packets of one message, each
-// of maximum length. All other data is moved to the reader's buffer. An expected packet of which only a part
-// has arrived stays in place: the next read continues it, or skips the rest if its placement is gone, as if the
-// network had lost the packet.
+// direct reads payload straight into a caller's memory. It handles consecutive packets of one message, each of
+// maximum length. All other data is moved to the reader's buffer. If only a part of an expected packet has
+// arrived, that part stays where it was placed. The next read continues the packet, or skips the rest of it if
+// the placement no longer exists, as if the network had lost the packet.
 type direct struct {
-	// begun is the number of bytes received of a partial packet whose payload is in place, or 0. head is its
-	// header, and place the address of its payload, which does not keep the memory alive.
+	// begun is the number of bytes received so far of a partial packet that was placed directly, or 0. head is
+	// the header of that packet. place is the address of its payload; as a uintptr it does not keep the memory
+	// alive.
 	begun int
 	head  [protocol.ExtHeaderLen]byte
 	place uintptr
@@ -31,8 +32,8 @@ type direct struct {
 	msg   unix.Msghdr
 }
 
-// read reads into the memory of a placement and describes the complete packets in the batch, except for their
-// sender. It returns the number of these, and the results of recvmsg.
+// read reads into the memory of a placement. It describes the complete packets in batch, except for their
+// sender. It returns the number of complete packets, followed by the results of recvmsg.
 func (d *direct) read(w *wire, to *mpe.Placement, batch []mpe.RxPacket) (taken, n int, errno unix.Errno) {
 	r, at := &w.in, *to
 	have := r.buf[r.start:r.end] // start of the first packet, unless it is in place
@@ -84,12 +85,12 @@ func (d *direct) read(w *wire, to *mpe.Placement, batch []mpe.RxPacket) (taken, 
 	return taken, n, 0
 }
 
-// continues reports whether at is the placement of the partial packet that is in place.
+// continues reports whether at is the placement of the partial packet.
 func (d *direct) continues(at *mpe.Placement) bool {
 	return address(at.Buf) == d.place && expects(at, d.head[:], min(len(at.Buf), protocol.MaxStreamPayload))
 }
 
-// leaveOut makes the reader skip the rest of the partial packet, which is lost.
+// leaveOut makes the reader skip the rest of the partial packet. The packet is lost.
 func (d *direct) leaveOut(r *reader) {
 	_, payload, _ := protocol.ParseExtendedHeader(d.head[:])
 	r.offset += int64(d.begun)
@@ -97,8 +98,8 @@ func (d *direct) leaveOut(r *reader) {
 	d.begun = 0
 }
 
-// expects reports whether head is the header of the packet that the placement is for, with the given payload
-// length.
+// expects reports whether head is the header of the packet that the placement at is waiting for, with the given
+// payload length.
 func expects(at *mpe.Placement, head []byte, payload int) bool {
 	h, bytes, defect := protocol.ParseExtendedHeader(head)
 	return defect.OK() && int(bytes) == payload && at.Expects(&h)
@@ -107,7 +108,7 @@ func expects(at *mpe.Placement, head []byte, payload int) bool {
 // address returns the start address of memory.
 func address(memory []byte) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(memory))) }
 
-// plan divides buf among packets, and returns their number, at most most.
+// plan divides buf into the payloads of up to most packets, and returns the number of packets.
 func (d *direct) plan(buf []byte, most int) (packets int) {
 	for packets < most && len(buf) > 0 {
 		n := min(len(buf), protocol.MaxStreamPayload)
@@ -118,7 +119,7 @@ func (d *direct) plan(buf []byte, most int) (packets int) {
 	return packets
 }
 
-// gather moves left bytes that were read, starting with packet first, to the reader's buffer.
+// gather moves the last left bytes of a read, which start in packet first, to the reader's buffer.
 func (d *direct) gather(r *reader, first, left int) {
 	if len(r.buf) < left {
 		r.buf = make([]byte, readMost)
@@ -141,8 +142,8 @@ func (w *wire) recvmsg(msg *unix.Msghdr, iovs []unix.Iovec) (int, unix.Errno) {
 	return int(n), 0
 }
 
-// continues reports whether the next packet may be the one that the placement is for: the reader has nothing of
-// it, or its header and a part of its payload.
+// continues reports whether the next packet may be the one that the placement at is waiting for. This is
+// possible if the reader holds nothing of that packet, or only its header and a part of its payload.
 func (r *reader) continues(at *mpe.Placement) bool {
 	have := r.buf[r.start:r.end]
 	if len(have) < protocol.ExtHeaderLen {

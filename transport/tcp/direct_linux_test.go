@@ -12,7 +12,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// dataPacket returns the DATA packet with a part of a message.
+// dataPacket returns the DATA packet for a part of a message.
 func dataPacket(message uint32, all []byte, offset, length int) string {
 	h := protocol.ExtHeader{
 		Dst: 1, Type: protocol.Data, Session: 7, PeerSession: 9, Number: uint32(offset), Message: message,
@@ -24,7 +24,7 @@ func dataPacket(message uint32, all []byte, offset, length int) string {
 	return string(header[:]) + string(payload)
 }
 
-// dataPackets returns the packets of a message, each of maximum length.
+// dataPackets returns all packets of a message, each of maximum length.
 func dataPackets(message uint32, all []byte) (packets []string) {
 	for offset := 0; offset < len(all); offset += protocol.MaxStreamPayload {
 		packets = append(packets, dataPacket(message, all, offset, min(len(all)-offset, protocol.MaxStreamPayload)))
@@ -32,7 +32,7 @@ func dataPackets(message uint32, all []byte) (packets []string) {
 	return packets
 }
 
-// placing polls like an engine: it assembles message 5.
+// placing polls in the same way as an engine, and assembles message 5.
 type placing struct {
 	polled
 	buf    []byte
@@ -42,7 +42,7 @@ type placing struct {
 	got    []string
 }
 
-// places returns the placement of message 5 of rank 0, of which stored bytes have arrived.
+// places returns the placement for message 5 of rank 0, if the first stored bytes have already arrived.
 func places(stored int, buf []byte) *mpe.Placements {
 	var at mpe.Placements
 	at.Set(mpe.Placement{Head: protocol.ExtHeaderLen, Message: 5, Offset: uint32(stored), Buf: buf[stored:]})
@@ -84,8 +84,8 @@ func (p *placing) poll(most int) (kinds []mpe.RxKind) {
 	return kinds
 }
 
-// TestPollPlaces checks that any stream, cut anywhere, arrives as sent, and that expected payload is placed
-// directly.
+// TestPollPlaces checks that a stream arrives as it was sent, whatever it contains and wherever it is cut, and
+// that expected payload is placed directly.
 func TestPollPlaces(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	message, other := make([]byte, 12*protocol.MaxStreamPayload+500), make([]byte, 2*protocol.MaxStreamPayload)
@@ -148,13 +148,14 @@ func concat(packets []string) (all string) {
 	return all
 }
 
-// TestPollPlacesLeavesOut checks a packet that is partly in place. If its placement is gone, the rest is
-// skipped, wherever it was cut and in whatever pieces it arrives, and the packets after it arrive.
+// TestPollPlacesLeavesOut checks a packet of which only a part has been placed. If its placement no longer
+// exists, the rest is skipped, wherever it was cut and in whatever pieces it arrives, and the packets after it
+// still arrive.
 func TestPollPlacesLeavesOut(t *testing.T) {
 	message := make([]byte, 3*protocol.MaxStreamPayload)
 	rand.NewChaCha8([32]byte{}).Read(message)
-	// The skipped payload contains what looks like the header of the next packet, at the start of pieces and
-	// without a checksum of the payload.
+	// The skipped payload contains data that looks like the header of the next packet. It is at the start of
+	// pieces, and has no checksum of the payload.
 	h := protocol.ExtHeader{
 		Dst: 1, Type: protocol.Data, Flags: protocol.FlagPlain, Session: 7, PeerSession: 9, Message: 5,
 		Length: uint32(len(message)), Offset: 2 * protocol.MaxStreamPayload,
@@ -228,7 +229,7 @@ func TestPollPlacesLeavesOut(t *testing.T) {
 	}
 }
 
-// TestPollPlacesBroken checks that an invalid stream is closed, and so is one that ends.
+// TestPollPlacesBroken checks that an invalid stream is closed, and that a stream that ends is closed too.
 func TestPollPlacesBroken(t *testing.T) {
 	message := make([]byte, 3*protocol.MaxStreamPayload)
 	stream := []byte(concat(dataPackets(5, message)))
@@ -262,8 +263,8 @@ func TestPollPlacesBroken(t *testing.T) {
 	}
 }
 
-// TestPollPlacesOfSeveralPeers checks that payload of several peers is placed in one poll, and that unexpected
-// payload of one is not placed for another.
+// TestPollPlacesOfSeveralPeers checks that payload from several peers is placed in one poll, and that
+// unexpected payload from one peer is not placed where payload from another is expected.
 func TestPollPlacesOfSeveralPeers(t *testing.T) {
 	for _, expected := range []int{1, 2} {
 		c := newPolled(t, 3, nil)

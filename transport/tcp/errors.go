@@ -11,17 +11,17 @@ import (
 
 // Causes of a SendError.
 var (
-	// ErrNotConnected means that there is no connection to the peer, or that it broke while the packet was
-	// sent. An mpe.RxConnected follows when there is one again.
+	// ErrNotConnected means that there is no connection to the peer, or that the connection broke while the
+	// packet was being sent. Once there is a new connection, Recv returns an mpe.RxConnected.
 	ErrNotConnected = errors.New("not connected")
-	// ErrNoPeer means that the rank map does not list the peer, or not as a software rank.
+	// ErrNoPeer means that the rank map does not list the peer, or does not list it as a software rank.
 	ErrNoPeer = errors.New("no such peer on TCP")
-	// ErrProfile means that the peer's profile has no packets of this kind.
+	// ErrProfile means that the peer's profile does not include packets of this kind.
 	ErrProfile = errors.New("the peer's profile does not allow it")
 )
 
-// ListenError reports that a rank cannot be bound to its address: who holds the port, or which addresses the
-// machine has instead, and a remedy.
+// ListenError reports that a rank could not be bound to its address. It names the process that holds the port,
+// or the addresses that the machine has instead, and a remedy.
 type ListenError = bindfault.ListenError
 
 // SharedIPError reports that two ranks on TCP have the same IP, so that their peers cannot distinguish them.

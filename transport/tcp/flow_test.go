@@ -14,8 +14,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/transporttest"
 )
 
-// TestBackPressure has a peer send endlessly to a rank that does not receive: the writer must block before
-// long.
+// TestBackPressure uses a peer that sends endlessly to a rank that does not receive. The peer's writes must
+// block before long.
 func TestBackPressure(t *testing.T) {
 	m := transporttest.Map(t, 2)
 	c, err := Listen(Config{Rank: 1, Map: m})
@@ -55,7 +55,8 @@ func TestBackPressure(t *testing.T) {
 	}
 }
 
-// stick sends packets to c, of rank 1, until its reader waits for a buffer, and returns the connection.
+// stick sends packets to c, which is rank 1, until the reader of c waits for a buffer. It returns the
+// connection.
 func stick(t *testing.T, c *Conn) *net.TCPConn {
 	t.Helper()
 	conn := dial(t, c.cfg.Map.Addr(0).Addr(), c.LocalAddr())
@@ -74,8 +75,8 @@ func stick(t *testing.T, c *Conn) *net.TCPConn {
 	return conn
 }
 
-// TestCloseWhileStuck closes a Conn whose reader waits for a buffer: for a packet, or for the event of a
-// connection.
+// TestCloseWhileStuck closes a Conn while its reader waits for a buffer, which it needs either for a packet or
+// for the event of a connection.
 func TestCloseWhileStuck(t *testing.T) {
 	for _, again := range []bool{false, true} {
 		m := transporttest.Map(t, 2)
@@ -101,8 +102,8 @@ func TestCloseWhileStuck(t *testing.T) {
 	}
 }
 
-// TestReplaceWhileStuck makes a new connection while the old one's reader waits for a buffer: its data precedes
-// the new connection.
+// TestReplaceWhileStuck makes a new connection while the reader of the old one waits for a buffer. The data of
+// the old connection must come before the new connection.
 func TestReplaceWhileStuck(t *testing.T) {
 	m := transporttest.Map(t, 2)
 	c, err := Listen(Config{Rank: 1, Map: m, answers: gone})
@@ -129,7 +130,8 @@ func TestReplaceWhileStuck(t *testing.T) {
 	}
 }
 
-// TestExchange has two ranks send each other as much as the buffers are designed for, before either receives.
+// TestExchange makes two ranks send each other as much as the buffers are designed for, before either of them
+// receives.
 func TestExchange(t *testing.T) {
 	m := transporttest.Map(t, 2)
 	const words = 1 << 20 / protocol.WordLen

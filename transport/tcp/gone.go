@@ -14,14 +14,14 @@ import (
 // isRefused reports whether the peer's host answered that no process listens on the port.
 func isRefused(err error) bool { return errors.Is(err, syscall.ECONNREFUSED) }
 
-// reportGone makes Recv and Poll report that the process of p is gone, unless there is a connection to its
-// successor. Only the extended profile has a rule for it; for other peers it is a no-op.
+// reportGone makes Recv and Poll report that the process of p is gone, unless p has a new connection by now.
+// Only the extended profile has a rule for this; for other peers reportGone is a no-op.
 func (c *Conn) reportGone(p *peer) {
 	if p.profile != protocol.Extended {
 		return
 	}
 	p.mu.Lock()
-	if p.link == nil { // so that a later connection is reported after it
+	if p.link == nil { // under the lock, so that a later connection is reported after it
 		c.queue.push(event{kind: mpe.RxGone, peer: p, from: p.addr})
 	}
 	p.mu.Unlock()
@@ -30,12 +30,12 @@ func (c *Conn) reportGone(p *peer) {
 	}
 }
 
-// goneAfter is the time that a lower rank has to dial again before afterConnection probes it. A rank that only
-// lost its connection dials within 100 ms (C5).
+// goneAfter is the time that afterConnection waits for a lower rank to dial again before it probes the rank. A
+// rank that only lost its connection dials again within 100 ms (C5).
 const goneAfter = 250 * time.Millisecond
 
-// afterConnection determines whether p, a lower rank whose connection was lost, still runs. It reports a missing
-// p once.
+// afterConnection determines whether p, a lower rank whose connection was lost, is still running. If p is gone,
+// afterConnection reports it once.
 func (c *Conn) afterConnection(p *peer) {
 	if p.profile != protocol.Extended {
 		return

@@ -7,8 +7,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/transporttest"
 )
 
-// TestGone checks that either side reports the end of its peer's process, once, and after all packets of the
-// peer. While the process exists nothing is reported, for whatever reason a connection ends.
+// TestGone checks that each side reports the end of its peer's process once, and after all packets from the
+// peer. While the process exists, nothing is reported, whatever the reason for which a connection ends.
 func TestGone(t *testing.T) {
 	bothWays(t, func(t *testing.T, listen listener) {
 		for gone := range 2 {

@@ -12,8 +12,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// run is the part of Conn.run after admission, without a reading goroutine: it makes conn the connection to p,
-// and waits until the connection ends.
+// run does the part of Conn.run that follows admission, for a Conn without reading goroutines. It makes conn
+// the connection to p, and returns when the connection ends.
 func (in *inbox) run(p *peer, conn *net.TCPConn) (worked bool) {
 	from := remoteAddr(conn)
 	fd, err := progress.Take(conn)
@@ -36,8 +36,8 @@ func (in *inbox) run(p *peer, conn *net.TCPConn) (worked bool) {
 	return w.worked.Load()
 }
 
-// add queues a new link; Poll reports it once all data of the link before it was read. It returns false if the
-// inbox is closed.
+// add queues a new link. Poll reports it only after all data from the previous link has been read. add returns
+// false if the inbox is closed.
 func (in *inbox) add(l *link) bool {
 	in.freshMu.Lock()
 	defer in.freshMu.Unlock()
@@ -46,7 +46,7 @@ func (in *inbox) add(l *link) bool {
 	}
 	if old := l.peer.replace(l); old != nil {
 		old.close(errReplaced)
-		// A link that was never read from is not reported.
+		// Nothing was ever read from the old link, so it is not reported.
 		if i := slices.Index(in.fresh, old); i >= 0 {
 			in.fresh = slices.Delete(in.fresh, i, i+1)
 			in.free(old)
@@ -70,8 +70,8 @@ func (in *inbox) notifyPoll() {
 // once is the value written to the eventfd to ring the bell.
 var once = []byte{1, 0, 0, 0, 0, 0, 0, 0}
 
-// ring wakes the waiting goroutine. The caller holds freshMu, so that the bell is readable only if something
-// has changed.
+// ring wakes the waiting goroutine. The caller holds freshMu, so that the bell becomes readable only after a
+// change.
 func (in *inbox) ring() {
 	in.linksChanged.Store(true)
 	_, _ = unix.Write(in.bell, once) // it fails only if the counter is full
@@ -139,7 +139,7 @@ func (in *inbox) watch(l *link) bool {
 	return true
 }
 
-// end marks a link as finished: it delivers nothing more.
+// end marks a link as finished: it delivers no more data.
 func (in *inbox) end(l *link, reason error) {
 	l.close(reason)
 	l.wire.ended = true
@@ -173,7 +173,7 @@ func (in *inbox) forget(l *link) {
 	in.free(l)
 }
 
-// free releases the resources of a link, whose reader is not used any more.
+// free releases the resources of a link. Its reader must no longer be in use.
 func (in *inbox) free(l *link) {
 	w := l.wire
 	w.mu.Lock()
@@ -188,7 +188,7 @@ func (in *inbox) free(l *link) {
 	close(l.done)
 }
 
-// close ends all links, after the peers have had time to read pending data.
+// close ends all links, after giving the peers time to read pending data.
 func (in *inbox) close() {
 	in.ending.Do(func() {
 		in.freshMu.Lock()
@@ -212,7 +212,7 @@ func (in *inbox) close() {
 }
 
 // drain gives the peers time to read pending data: CLOSE packets, and acknowledgements that they need to finish
-// cleanly. It returns when all peers have closed the connection, or after drainTime.
+// cleanly. It returns when all peers have closed their connections, or after drainTime.
 func (in *inbox) drain(all []*link) {
 	deadline := time.Now().Add(drainTime)
 	scrap := make([]byte, readLen)
@@ -236,8 +236,8 @@ func (in *inbox) drain(all []*link) {
 	}
 }
 
-// drainLink writes pending data, then shuts down the sending side. It reports whether the peer has closed the
-// connection.
+// drainLink writes pending data, and then shuts down the sending side. It reports whether the peer has closed
+// the connection.
 func (in *inbox) drainLink(l *link, scrap []byte) (over bool) {
 	w := l.wire
 	w.mu.Lock()
@@ -252,7 +252,7 @@ func (in *inbox) drainLink(l *link, scrap []byte) (over bool) {
 			_ = unix.Shutdown(w.fd, unix.SHUT_WR) // it fails if the peer has closed the connection
 		}
 	}
-	// A close with unread data would reset the connection, and written data would be lost.
+	// Closing a connection with unread data would reset it, and data already written would be lost.
 	n, err := unix.Read(w.fd, scrap)
 	return n == 0 && err == nil || err != nil && err != unix.EAGAIN && err != unix.EINTR
 }

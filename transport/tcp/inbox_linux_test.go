@@ -16,8 +16,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/transporttest"
 )
 
-// TestPollReplaced checks that a new connection replaces the old one after all data of the old one was
-// returned.
+// TestPollReplaced checks that a new connection replaces the old one only after all data from the old one has
+// been returned.
 func TestPollReplaced(t *testing.T) {
 	c := newPolled(t, 2, func(cfg *Config) { cfg.answers = gone })
 	m := c.cfg.Map
@@ -56,8 +56,8 @@ func TestPollReplaced(t *testing.T) {
 	}
 }
 
-// TestPollManyLinks checks that with many links all packets arrive in order, each from its peer, and that a
-// busy link does not starve the others.
+// TestPollManyLinks checks that with many links, all packets arrive in order and from the right peer, and that
+// a busy link does not starve the others.
 func TestPollManyLinks(t *testing.T) {
 	const peers = 40
 	c := newPolled(t, peers+1, nil)
@@ -96,7 +96,7 @@ func TestPollManyLinks(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// The other connections end.
+	// The other connections are closed.
 	for _, conn := range conns[1:] {
 		conn.Close()
 	}

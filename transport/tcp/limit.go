@@ -9,8 +9,9 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// failed records why there is no connection to p. An exhausted limit of this process is reported if it lasts,
-// again and again for as long as it lasts: a peer of the extended profile is unreachable then.
+// failed records why there is no connection to p. If the cause is a limit of this process and it persists,
+// failed reports a peer of the extended profile as unreachable, each time it is called for as long as the limit
+// persists.
 func (c *Conn) failed(p *peer, err error) {
 	err = rlimit.Descriptor(err)
 	if !p.failed(err) || p.profile != protocol.Extended {
@@ -23,11 +24,11 @@ func (c *Conn) failed(p *peer, err error) {
 	}
 }
 
-// acceptTimeout is the time for which refuseCaller waits for a peer: without descriptors, accept fails even if
-// no peer is there.
+// acceptTimeout is the maximum time that refuseCaller waits for a connection. There may be none: without
+// descriptors, accept fails even if no peer is dialing.
 const acceptTimeout = 100 * time.Millisecond
 
-// refuseCaller resets the next incoming connection, if accept failed because the process has no descriptor
+// refuseCaller resets the next incoming connection if err, from accept, says that the process has no descriptor
 // left.
 func (c *Conn) refuseCaller(err error) {
 	if !rlimit.Is(err) {
@@ -38,7 +39,7 @@ func (c *Conn) refuseCaller(err error) {
 			return
 		}
 		conn, acceptErr := c.ln.AcceptTCP()
-		_ = c.ln.SetDeadline(time.Time{}) // it worked before
+		_ = c.ln.SetDeadline(time.Time{}) // cannot fail: the previous call succeeded
 		if acceptErr != nil {
 			return
 		}

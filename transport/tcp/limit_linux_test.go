@@ -18,15 +18,15 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/transporttest"
 )
 
-// envStarved makes the test run the rank of that number, without descriptors. envStarvedMap has the addresses
-// of both ranks.
+// envStarved contains the number of the rank that the test is to run without descriptors. envStarvedMap
+// contains the addresses of both ranks.
 const (
 	envStarved    = "ZRLMPI_TEST_STARVED"
 	envStarvedMap = "ZRLMPI_TEST_STARVED_MAP"
 )
 
-// TestWithoutDescriptors checks that a rank without a descriptor for a connection reports its peer as
-// unreachable for that reason, whichever side dials.
+// TestWithoutDescriptors checks that a rank that has no descriptor for a connection reports its peer as
+// unreachable, with that reason, whichever side dials.
 func TestWithoutDescriptors(t *testing.T) {
 	bothWays(t, func(t *testing.T, listen listener) {
 		if rank, err := strconv.Atoi(os.Getenv(envStarved)); err == nil {

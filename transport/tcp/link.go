@@ -20,26 +20,27 @@ import (
 type peer struct {
 	rank    int
 	profile protocol.Profile
-	// free holds the empty chunks. made is the number of all chunks; only the reader of the current link uses
-	// it.
+	// free holds the empty chunks. made counts all chunks ever allocated; only the reader of the current link
+	// uses it.
 	free chan *chunk
 	made int
-	// tail is the chunk of the last payload or packet that this peer put on the queue, or nil if another event
-	// followed or it was taken. broken is the number of queued mpe.RxBroken. Both belong to the queue.
+	// tail is the chunk of the last payload or packet that this peer added to the queue. It is nil if another
+	// event followed, or if the chunk was taken from the queue. broken is the number of queued mpe.RxBroken.
+	// The queue owns both.
 	tail   *chunk
 	broken int
 
-	// parts holds the two parts of a packet being sent, and buffers the unwritten rest, so that a send does not
-	// allocate.
+	// parts holds the two parts of a packet that is being sent, and buffers holds the part of it not yet
+	// written. They are fields so that a send does not allocate.
 	parts   [2][]byte
 	buffers net.Buffers
 
-	// admission is held while a connection is about to become the link; candidates counts connections that want
-	// to.
+	// admission is held while a connection is becoming the link. candidates is the number of connections
+	// waiting for that.
 	admission  sync.Mutex
 	candidates atomic.Int32
 
-	// moved has a value if the peer is to be dialed at a new address.
+	// moved has an element if the peer has a new address to dial.
 	moved chan struct{}
 
 	mu sync.Mutex
@@ -49,22 +50,23 @@ type peer struct {
 	// stopDial cancels a pending dial of the previous address.
 	stopDial context.CancelFunc
 	link     *link // nil while there is no connection
-	// last is the error that ended the last connection or attempt.
+	// last is the error that ended the last connection or the last attempt to connect.
 	last error
 	// limited tracks the process limits that have prevented a connection since the last link.
 	limited rlimit.Watch
-	// shaking are the connections in their TLS handshake, oldest first.
+	// shaking lists the connections whose TLS handshake is in progress, oldest first.
 	shaking []*net.TCPConn
 }
 
-// current returns the link, or nil and the error that ended the last connection or attempt.
+// current returns the link, or nil and the error that ended the last connection or the last attempt to connect.
 func (p *peer) current() (*link, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.link, p.last
 }
 
-// failed records why a connection failed. It reports whether a lasting process limit prevents a connection.
+// failed records why a connection failed. It reports whether a limit of the process has prevented connections
+// for some time.
 func (p *peer) failed(err error) (limited bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -81,7 +83,7 @@ func (p *peer) replace(l *link) *link {
 	return old
 }
 
-// remove removes l, which is closed, unless another link has replaced it.
+// remove removes l, which is closed, unless another link has already replaced it.
 func (p *peer) remove(l *link) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -100,7 +102,7 @@ var (
 type link struct {
 	peer *peer
 	from netip.AddrPort
-	// wire carries the packets if goroutines poll for them; conn, stream and out are nil then.
+	// wire carries the packets if goroutines poll for them. conn, stream and out are nil then.
 	wire *wire
 	conn *net.TCPConn
 	// stream is conn, or the TLS connection on top of it.
@@ -109,8 +111,8 @@ type link struct {
 	begun bool
 	// out queues packets to be written to a peer of the extended profile.
 	out *outbox
-	// closing is closed at the first reason to end the connection, and done when it delivers nothing more to
-	// the queue or the inbox.
+	// closing is closed when the first reason to end the connection occurs. done is closed when the link
+	// delivers nothing more to the queue or the inbox.
 	closing, done chan struct{}
 	once          sync.Once
 	// reason is the reason for closing.
@@ -131,7 +133,7 @@ func remoteAddr(conn *net.TCPConn) netip.AddrPort {
 	return netip.AddrPortFrom(addr.Addr().Unmap(), addr.Port())
 }
 
-// Read reads from the stream, and explains an error that TLS has caused.
+// Read reads from the stream. It explains errors caused by TLS.
 func (l *link) Read(b []byte) (int, error) {
 	n, err := l.stream.Read(b)
 	if l.stream == net.Conn(l.conn) {
@@ -145,8 +147,8 @@ func (l *link) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// close ends the connection; the first reason is kept. It sends no TLS alert, which could block on a peer that
-// does not read.
+// close ends the connection. If it is called more than once, the first reason is kept. It sends no TLS alert,
+// because that could block if the peer does not read.
 func (l *link) close(reason error) {
 	l.once.Do(func() {
 		l.reason = reason
@@ -167,9 +169,10 @@ func (l *link) closeWrite() {
 	}
 }
 
-// run makes conn, read and written through stream, the connection to p, and reads from it until it ends. It
-// reports whether the peer sent a packet. Its events follow all events of the previous connection on the queue;
-// data still to be written to that one is lost. If the previous connection is alive, conn is closed instead.
+// run makes conn the connection to p, and reads from it until it ends. Data is read and written through stream.
+// It reports whether the peer sent a packet. All events of the previous connection precede the events of conn
+// in the queue; data not yet written to the previous connection is lost. If the previous connection is alive,
+// run closes conn instead.
 func (c *Conn) run(p *peer, conn *net.TCPConn, stream net.Conn) (worked bool) {
 	if !c.admit(p, conn, stream) {
 		return false
@@ -190,7 +193,7 @@ func (c *Conn) run(p *peer, conn *net.TCPConn, stream net.Conn) (worked bool) {
 		old.close(errReplaced)
 		<-old.done
 	}
-	var err error // why reading ended
+	var err error // the reason why reading ended
 	if c.put(p, l, mpe.RxConnected, nil) {
 		worked, err = c.read(p, l)
 	}
@@ -205,7 +208,7 @@ func (c *Conn) run(p *peer, conn *net.TCPConn, stream net.Conn) (worked bool) {
 	return worked
 }
 
-// isBroken reports whether err is about data that the peer sent, and not about the network.
+// isBroken reports whether err is about the data that the peer sent, not about the network.
 func isBroken(err error) bool {
 	var frame *protocol.FrameError
 	var tlsErr *TLSError

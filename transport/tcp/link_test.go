@@ -17,7 +17,7 @@ import (
 
 func TestNotConnected(t *testing.T) {
 	m := transporttest.Map(t, 2)
-	// The lower rank dials without success, and reports that as soon as it knows.
+	// The lower rank dials without success. It reports this as soon as it knows.
 	low := start(t, Config{Rank: 0, Map: m})
 	for deadline := time.Now().Add(transporttest.Timeout); ; {
 		err := low.SendHeader(1, request(0, 1))
@@ -56,7 +56,7 @@ func TestReconnect(t *testing.T) {
 		want(t, low, mpe.RxHeader, 1)
 		high.Close()
 	}
-	// The dialer goes away as well.
+	// The dialer is closed as well.
 	low.Close()
 	high := start(t, Config{Rank: 1, Map: m})
 	for range 2 {
@@ -94,7 +94,7 @@ func TestNewConnectionReplacesTheOld(t *testing.T) {
 	}
 }
 
-// gone is an answers function: the other end of the connection never answers.
+// gone is an answers function for which the other end of the connection never answers.
 func gone(*Conn, *link) bool { return false }
 
 func write(t *testing.T, conn net.Conn, b []byte) {
@@ -122,7 +122,7 @@ func TestBrokenStreams(t *testing.T) {
 			t.Errorf("%s: sending then gives %v", name, err)
 		}
 	}
-	// A connection that ends between two packets, or within one, is lost but not broken: the next event is the
+	// If a connection ends between two packets, or within one, it is lost but not broken: the next event is the
 	// next connection.
 	for _, stream := range [][]byte{nil, request(0, 1)[:5]} {
 		conn := dial(t, m.Addr(0).Addr(), m.Addr(1))
@@ -134,7 +134,8 @@ func TestBrokenStreams(t *testing.T) {
 	want(t, high, mpe.RxConnected, 0)
 }
 
-// TestOnlyTheLowerRankDials checks that a connection from a higher rank, which would cross ours, is rejected.
+// TestOnlyTheLowerRankDials checks that a connection from a higher rank is rejected, because it would cross
+// ours.
 func TestOnlyTheLowerRankDials(t *testing.T) {
 	m := transporttest.Map(t, 3)
 	middle := start(t, Config{Rank: 1, Map: m})
@@ -166,8 +167,8 @@ func TestWriteTimeout(t *testing.T) {
 	}
 }
 
-// TestPacketsWriteTimeout checks that the connection of a peer that reads no packets is closed, and that the
-// peer may dial again.
+// TestPacketsWriteTimeout checks that a connection is closed if the peer reads no packets, and that the peer
+// may dial again.
 func TestPacketsWriteTimeout(t *testing.T) {
 	bothWays(t, func(t *testing.T, listen listener) {
 		m := transporttest.Map(t, 2)
@@ -196,7 +197,7 @@ func TestPacketsWriteTimeout(t *testing.T) {
 	})
 }
 
-// TestPacketsReconnect has either side go away and return.
+// TestPacketsReconnect closes either side and opens it again.
 func TestPacketsReconnect(t *testing.T) {
 	bothWays(t, func(t *testing.T, listen listener) {
 		m := transporttest.Map(t, 2)

@@ -9,8 +9,8 @@ import (
 // listener is Listen, or a function that opens a Conn that cannot be polled.
 type listener func(Config) (*Conn, error)
 
-// bothWays runs a test of packets with polled Conns, if the system supports them, and with Conns that use
-// goroutines.
+// bothWays runs a test of packets twice: with polled Conns, if the system supports them, and with Conns that
+// use goroutines.
 func bothWays(t *testing.T, test func(t *testing.T, listen listener)) {
 	for _, poll := range []bool{true, false} {
 		if poll && !hasPoll {
@@ -28,7 +28,7 @@ func bothWays(t *testing.T, test func(t *testing.T, listen listener)) {
 	}
 }
 
-// start is the function start with another listener.
+// start is like the function start, with another listener.
 func (listen listener) start(t *testing.T, cfg Config) *transporttest.End {
 	t.Helper()
 	if cfg.Backoff == nil {

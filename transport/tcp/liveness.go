@@ -6,17 +6,17 @@ import (
 )
 
 const (
-	// answerTime is the time that the peer's host has to answer a probe of the existing connection when another
-	// one arrives (C2).
+	// answerTime is the maximum time that the peer's host may take to answer a probe of the existing connection
+	// when another one arrives (C2).
 	answerTime = time.Second
-	// maxCandidates limits the connections of one peer that wait for the liveness check of the existing one;
-	// more are closed.
+	// maxCandidates is the maximum number of connections from one peer that wait while the existing one is
+	// probed. Any further ones are closed.
 	maxCandidates = 4
 )
 
-// admit reports whether a connection of p may become its link. If so, it returns with p.admission held, which
-// the caller releases once the link is in place. A peer is identified by its IP address alone: a plain
-// connection therefore does not replace one that is alive.
+// admit reports whether a connection from p may become its link. If so, it returns with p.admission held; the
+// caller releases it once the link is in place. A plain connection does not replace one that is alive, because
+// a peer is identified only by its IP address.
 func (c *Conn) admit(p *peer, conn *net.TCPConn, stream net.Conn) bool {
 	if p.candidates.Add(1) > maxCandidates {
 		p.candidates.Add(-1)

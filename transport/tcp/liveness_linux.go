@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	// livenessInterval is the time between two checks for an answer of the peer's host.
+	// livenessInterval is the interval at which answers checks whether the peer's host has answered.
 	livenessInterval = 20 * time.Millisecond
 	// livenessResolution is the resolution of the kernel's timestamp of the last segment.
 	livenessResolution = 10 * time.Millisecond
@@ -19,7 +19,8 @@ const (
 type connState struct {
 	// open is set if neither side has closed the connection.
 	open bool
-	// silent is the time since the last segment from the peer's host, acknowledgements included.
+	// silent is the time since the last segment from the peer's host arrived. Acknowledgements count as
+	// segments.
 	silent time.Duration
 }
 
@@ -32,8 +33,9 @@ const (
 	dead
 )
 
-// judge decides on a probed connection from its state at first, and its state now, elapsed later. The kernel
-// sends the probe after a second of silence; the answer may take another second.
+// judge decides whether a probed connection is alive. first is its state at the start of the probe, and now is
+// its state after the elapsed time. The kernel sends the probe after a second of silence, and the answer may
+// take another second.
 func judge(first, now connState, elapsed time.Duration) verdict {
 	switch {
 	case !now.open:
@@ -46,7 +48,7 @@ func judge(first, now connState, elapsed time.Duration) verdict {
 	return undecided
 }
 
-// answers probes a connection, and reports whether the peer's host still has it.
+// answers probes a connection, and reports whether it still exists at the peer's host.
 func (c *Conn) answers(l *link) bool {
 	begun := time.Now()
 	clock := func() time.Duration { return time.Since(begun) }
@@ -71,16 +73,16 @@ func (c *Conn) answers(l *link) bool {
 	return false
 }
 
-// observe returns the state of a connection, and a time taken just before the state was read. A connection that
-// has been silent for longer than the time since then has been silent all the while, however long the read
-// took.
+// observe returns the state of a connection, and a time taken just before the state was read. Taking the time
+// first is safe however long the read takes: if the connection has been silent for longer than the time since
+// then, it really was silent throughout.
 func observe(clock func() time.Duration, state func() (connState, bool)) (s connState, at time.Duration, ok bool) {
 	at = clock()
 	s, ok = state()
 	return s, at, ok
 }
 
-// withFD calls f with a link's descriptor, if it is open.
+// withFD calls f with the descriptor of a link, if the link is open.
 func (l *link) withFD(f func(fd int)) {
 	if w := l.wire; w != nil {
 		w.mu.Lock()
@@ -95,9 +97,9 @@ func (l *link) withFD(f func(fd int)) {
 	}
 }
 
-// probe makes the kernel probe a connection after a second of silence, once a second; off restores the settings
-// of keepAlive. A connection with data in transit needs no probe: the data is retransmitted until it is
-// acknowledged.
+// probe(true) makes the kernel probe a connection after a second of silence and then once a second;
+// probe(false) restores the settings of keepAlive. A connection with data in flight needs no probe, because the
+// data is retransmitted until it is acknowledged.
 func (l *link) probe(on bool) {
 	idle, interval := keepAliveIdle, keepAliveInterval
 	if on {

@@ -14,8 +14,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/transporttest"
 )
 
-// shutdown makes a socket take nothing more from the network, so that its host no longer answers for it, as if
-// it were gone.
+// shutdown makes a socket accept nothing more from the network. Its host no longer answers for it, as if the
+// host were gone.
 func shutdown(t *testing.T, conn *net.TCPConn) {
 	t.Helper()
 	raw, err := conn.SyscallConn()
@@ -32,8 +32,8 @@ func shutdown(t *testing.T, conn *net.TCPConn) {
 	}
 }
 
-// probed returns a Conn of rank 1, of one kind or the other, and a connection from rank 0. Packets of rank 0
-// arrive as the given kind.
+// probed returns a Conn of rank 1, of the kind given by name, and a connection from rank 0. packet, sent by
+// rank 0, arrives as a packet of the returned kind.
 func probed(t *testing.T, name string) (end *transporttest.End, old *net.TCPConn, packet []byte, kind mpe.RxKind) {
 	t.Helper()
 	cfg := Config{Rank: 1, Map: transporttest.Map(t, 2), Backoff: soon}
@@ -61,7 +61,7 @@ func probed(t *testing.T, name string) (end *transporttest.End, old *net.TCPConn
 var candidates = []string{"cloudfpga", "extended", "extended, polled"}
 
 // TestLivingConnectionIsNotReplaced checks that a connection from a rank's address does not replace one that is
-// alive: it is closed, and the other one continues (C2).
+// alive. The new connection is closed, and the existing one continues (C2).
 func TestLivingConnectionIsNotReplaced(t *testing.T) {
 	for _, name := range candidates {
 		t.Run(name, func(t *testing.T) {
@@ -86,8 +86,8 @@ func TestLivingConnectionIsNotReplaced(t *testing.T) {
 	}
 }
 
-// TestSilentConnectionIsReplaced checks that a connection is replaced if its host does not answer for a second:
-// a peer that restarted without closing it gets in (C2).
+// TestSilentConnectionIsReplaced checks that a connection is replaced if its host does not answer for a second.
+// A peer that restarted without closing its connection can therefore connect again (C2).
 func TestSilentConnectionIsReplaced(t *testing.T) {
 	for _, name := range candidates {
 		t.Run(name, func(t *testing.T) {
@@ -108,8 +108,8 @@ func TestSilentConnectionIsReplaced(t *testing.T) {
 	}
 }
 
-// TestClosedConnectionIsReplacedAtOnce checks that a peer that has closed the old connection need not wait,
-// whether we have noticed that or not.
+// TestClosedConnectionIsReplacedAtOnce checks that a peer that has closed its old connection need not wait,
+// whether we have noticed the close or not.
 func TestClosedConnectionIsReplacedAtOnce(t *testing.T) {
 	c := newPolled(t, 2, nil)
 	old := c.dialed(0)
@@ -124,7 +124,7 @@ func TestClosedConnectionIsReplacedAtOnce(t *testing.T) {
 	}
 }
 
-// TestFewConnectionsWait checks that few connections wait until the verdict on the old one.
+// TestFewConnectionsWait checks that only a few connections may wait for the verdict on the old one.
 func TestFewConnectionsWait(t *testing.T) {
 	asked, decide := make(chan struct{}), make(chan struct{})
 	m := transporttest.Map(t, 2)
@@ -154,8 +154,8 @@ func TestFewConnectionsWait(t *testing.T) {
 	want(t, end, mpe.RxHeader, 0)
 }
 
-// TestObserveHeldUp checks that a thread that is delayed while it asks the kernel does not mistake a silent
-// connection for one that has answered.
+// TestObserveHeldUp checks that a delay in the thread that asks the kernel does not make a silent connection
+// look like one that has answered.
 func TestObserveHeldUp(t *testing.T) {
 	const held = 50 * time.Millisecond
 	now := time.Second
@@ -183,7 +183,7 @@ func TestJudge(t *testing.T) {
 		{time.Hour, 500 * ms, 600 * ms, false, alive},
 		{time.Hour, time.Hour + 999*ms, 999 * ms, false, undecided},
 		{time.Hour, time.Hour + 1000*ms, 1000 * ms, false, dead},
-		// Data arrived just before: the probe is sent only a second later.
+		// Data arrived just before, so the probe is sent only a second later.
 		{0, 1000 * ms, 1000 * ms, false, undecided},
 		{0, 1999 * ms, 1999 * ms, false, undecided},
 		{0, 2000 * ms, 2000 * ms, false, dead},

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// answers makes the system probe a connection after a second of silence, and end it if no answer comes within
-// another. It reports whether the connection survives.
+// answers makes the system probe a connection after a second of silence, and end it if no answer arrives within
+// another second. It reports whether the connection survives.
 func (c *Conn) answers(l *link) bool {
-	// It fails if the connection is closed.
+	// This fails only if the connection is closed.
 	_ = l.conn.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: answerTime, Interval: answerTime, Count: 1})
 	defer func() { _ = l.conn.SetKeepAliveConfig(keepAlive()) }()
 	select {

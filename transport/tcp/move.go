@@ -10,10 +10,10 @@ import (
 )
 
 // Prepare validates new peer addresses and credentials, and returns a function that applies them. move closes
-// the connections to peers that have moved, and keeps all others. The error is a *SharedIPError, a
-// *CredentialError, or reports a difference that is not allowed; nothing has changed then. m must have the same
-// ranks as Config.Map, and this rank at the same address; credentials must be non-nil if and only if Config.TLS
-// was.
+// the connections to peers whose address has changed, and keeps all others. m must have the same ranks as
+// Config.Map, with this rank at the same address; credentials must be nil if and only if Config.TLS was nil.
+// The error is a *SharedIPError, a *CredentialError, or an error that describes a change that is not allowed.
+// If there is an error, nothing has changed.
 func (c *Conn) Prepare(m *rankmap.Map, credentials *TLS) (move func(), err error) {
 	if m.Size() != c.cfg.Map.Size() || m.Addr(c.cfg.Rank) != c.local || (credentials == nil) != (c.cfg.TLS == nil) {
 		return nil, fmt.Errorf("tcp: rank %d at %v: the address, the number of ranks (%d) and TLS cannot change",
@@ -44,7 +44,7 @@ func (c *Conn) Prepare(m *rankmap.Map, credentials *TLS) (move func(), err error
 	}, nil
 }
 
-// at returns the peer's address, and the TLS configuration of its connections or nil.
+// at returns the peer's address, and the TLS configuration for connections to it, or nil without TLS.
 func (p *peer) at() (netip.AddrPort, *tls.Config) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -59,8 +59,8 @@ func (p *peer) dialFrom(cancel context.CancelFunc) netip.AddrPort {
 	return p.addr
 }
 
-// move sets the peer's address and TLS configuration. If the address is new, the peer is dialed there at once,
-// and its link, if any, is returned to be closed.
+// move sets the peer's address and TLS configuration. If the address is new, the peer is dialed there at once;
+// move returns the link to the old address, if any, which the caller must close.
 func (p *peer) move(addr netip.AddrPort, config *tls.Config) *link {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -76,15 +76,15 @@ func (p *peer) move(addr netip.AddrPort, config *tls.Config) *link {
 	case p.moved <- struct{}{}:
 	default:
 	}
-	// A TLS handshake with the old address may take long.
+	// A TLS handshake with the old address may take a long time.
 	for _, conn := range p.shaking {
 		conn.Close()
 	}
 	return p.link
 }
 
-// closeIfMoved closes a link of a peer that is no longer at its remote address. A peer that dials us may use
-// any port.
+// closeIfMoved closes a link if its remote address is no longer the address of the peer. A peer that dials us
+// may use any port.
 func (c *Conn) closeIfMoved(l *link) {
 	addr, _ := l.peer.at()
 	if !sameIP(addr.Addr(), l.from.Addr()) || l.peer.rank > c.cfg.Rank && addr.Port() != l.from.Port() {

@@ -25,7 +25,7 @@ func moving(t *testing.T, e *transporttest.End, m *rankmap.Map, credentials *TLS
 	move()
 }
 
-// waitLast waits until the connection to a peer has ended with an error that contains text.
+// waitLast waits until the connection to a peer has ended with an error whose text contains text.
 func waitLast(t *testing.T, e *transporttest.End, peer int, text string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), transporttest.Timeout)
@@ -58,8 +58,8 @@ func connected(t *testing.T, e *transporttest.End, peers ...int) {
 	}
 }
 
-// TestMove checks that a peer that has moved is dialed at its new address, at once, and that a peer that dials
-// is accepted from there only.
+// TestMove checks that a peer that has moved is dialed at its new address immediately, and that a peer that
+// dials is accepted only from its new address.
 func TestMove(t *testing.T) {
 	for name, profile := range map[string]protocol.Profile{"stream": protocol.CloudFPGA,
 		"extended": protocol.Extended} {
@@ -70,7 +70,7 @@ func TestMove(t *testing.T) {
 				return start(t, Config{Rank: rank, Map: m, Profile: func(int) protocol.Profile { return profile },
 					Backoff: func(int) time.Duration { return time.Hour }})
 			}
-			// The lower rank dials, once an hour.
+			// The lower rank dials only once an hour.
 			two := begin(2, m)
 			one := begin(1, m)
 			connected(t, one, 2)
@@ -118,7 +118,8 @@ func TestMoveWhileDialing(t *testing.T) {
 	}
 }
 
-// TestNewCredentials checks that new credentials apply to new connections; existing ones continue.
+// TestNewCredentials checks that new credentials apply only to new connections, and that existing connections
+// continue.
 func TestNewCredentials(t *testing.T) {
 	m := transporttest.Map(t, 3)
 	old, now := newAuthority(t), newAuthority(t)

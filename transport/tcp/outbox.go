@@ -15,10 +15,11 @@ type outbox struct {
 	blocks
 	// wake has an element if there may be something to write.
 	wake chan struct{}
-	// last is set if nothing more will be queued.
+	// last is set when nothing more will be queued.
 	last bool
 
-	// writing holds the blocks being written, and buffers the unwritten rest. The writer owns both.
+	// writing holds the blocks being written, and buffers holds the part of them not yet written. The writer
+	// owns both.
 	writing [writeBlocks][]byte
 	parts   [writeBlocks][]byte
 	buffers net.Buffers
@@ -28,7 +29,7 @@ func newOutbox(limit int) *outbox {
 	return &outbox{blocks: blocks{limit: limit}, wake: make(chan struct{}, 1)}
 }
 
-// add queues the first packets, as many as fit, and returns their number.
+// add queues packets until the outbox is full, and returns the number of packets queued.
 func (o *outbox) add(packets []mpe.Packet) int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -40,7 +41,7 @@ func (o *outbox) add(packets []mpe.Packet) int {
 	return taken
 }
 
-// take moves the first blocks to writing and returns their number, 0 if the queue is empty.
+// take moves the first blocks to writing and returns their number, which is 0 if the queue is empty.
 func (o *outbox) take() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -76,7 +77,7 @@ func (o *outbox) notify() {
 	}
 }
 
-// ended reports whether all data was written and no more will be queued.
+// ended reports whether all data has been written and no more will be queued.
 func (o *outbox) ended() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -100,7 +101,7 @@ func (c *Conn) writeAll(l *link) {
 			}
 		}
 		if err := c.writeBlocks(l, n); err != nil {
-			// The peer may have received a part of a packet: nothing can follow it.
+			// The peer may have received a part of a packet, so no other packet can follow on this connection.
 			l.close(err)
 			return
 		}
@@ -110,7 +111,7 @@ func (c *Conn) writeAll(l *link) {
 
 func (c *Conn) writeBlocks(l *link, n int) error {
 	o := l.out
-	// WriteTo consumes the slice that it is called on.
+	// WriteTo consumes its receiver.
 	o.buffers = o.parts[:copy(o.parts[:n], o.writing[:n])]
 	if err := l.stream.SetWriteDeadline(time.Now().Add(c.cfg.WriteTimeout)); err != nil {
 		return err

@@ -11,10 +11,11 @@ import (
 // offPayload is the offset, in a header of the extended profile, of the payload length in bytes.
 const offPayload = 20
 
-// SendPackets sends packets of the extended profile and returns the number accepted: those that the kernel
-// took, and those queued until it can take more. Without CanPoll, all of them are queued for the connection's
-// writer. Packets that exceed Config.SendQueue, or for which there is no connection, are lost, which is not an
-// error. The error is a *SendError, for a mistake of the caller or a closed Conn; no packet was accepted then.
+// SendPackets sends packets of the extended profile and returns the number accepted: the packets that the
+// kernel took, and those queued until it can take more. If CanPoll is false, all packets are queued for the
+// connection's writer. Packets that exceed Config.SendQueue, and packets to a peer without a connection, are
+// dropped, which is not an error. The error is a *SendError; it reports a mistake of the caller or a closed
+// Conn, and then no packet was accepted.
 func (c *Conn) SendPackets(peer int, packets []mpe.Packet) (int, error) {
 	p, err := c.peer(peer)
 	if err != nil {
@@ -25,7 +26,7 @@ func (c *Conn) SendPackets(peer int, packets []mpe.Packet) (int, error) {
 			fmt.Errorf("%w: it is %v, which does not carry such packets", ErrProfile, p.profile), nil)
 	}
 	for i := range packets {
-		// A packet that cannot be framed would corrupt the stream.
+		// A packet with an invalid length would corrupt the stream.
 		n := len(packets[i].Payload)
 		if n > protocol.MaxStreamPayload {
 			return 0, c.sendError(peer, &protocol.StreamPayloadError{Bytes: uint32(n)}, nil)

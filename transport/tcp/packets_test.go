@@ -22,7 +22,7 @@ func TestPackets(t *testing.T) {
 	})
 }
 
-// packetKind is the extended profile over TCP, with TLS if there is an authority.
+// packetKind is the extended profile over TCP. It uses TLS if there is an authority.
 func packetKind(a *authority, listen listener) transporttest.PacketKind {
 	return transporttest.PacketKind{
 		Pair: func(t *testing.T) (_, _ *transporttest.End) {
@@ -90,8 +90,8 @@ func TestSendPacketsErrors(t *testing.T) {
 	}
 }
 
-// TestFullQueueLosesTheRest sends to a peer that does not read: the sender must neither block nor queue more
-// than its limit; accepted packets arrive.
+// TestFullQueueLosesTheRest sends to a peer that does not read. The sender must neither block nor queue more
+// than its limit, and accepted packets must arrive.
 func TestFullQueueLosesTheRest(t *testing.T) { bothWays(t, fullQueueLosesTheRest) }
 
 func fullQueueLosesTheRest(t *testing.T, listen listener) {
@@ -158,8 +158,8 @@ func readFull(t *testing.T, conn net.Conn, b []byte) {
 	}
 }
 
-// TestNewConnectionDiscardsTheQueue queues packets for a peer that does not read and connects again: the new
-// connection carries new packets only.
+// TestNewConnectionDiscardsTheQueue queues packets for a peer that does not read and then connects again. The
+// new connection must carry only new packets.
 func TestNewConnectionDiscardsTheQueue(t *testing.T) { bothWays(t, newConnectionDiscardsTheQueue) }
 
 func newConnectionDiscardsTheQueue(t *testing.T, listen listener) {
@@ -202,8 +202,8 @@ func newConnectionDiscardsTheQueue(t *testing.T, listen listener) {
 	old.Close()
 }
 
-// TestBrokenPacketStreams checks that the connection ends after a packet that fails a check, since packet
-// boundaries are unknown then, and that the dialer makes another.
+// TestBrokenPacketStreams checks that a connection ends after a packet that fails a check, because the packet
+// boundaries are unknown from then on, and that the dialer makes another connection.
 func TestBrokenPacketStreams(t *testing.T) { bothWays(t, brokenPacketStreams) }
 
 func brokenPacketStreams(t *testing.T, listen listener) {
@@ -235,7 +235,7 @@ func brokenPacketStreams(t *testing.T, listen listener) {
 			t.Errorf("%s: connected %v, last %v", name, connected, last)
 		}
 	}
-	// The dialing side as well.
+	// The same must hold on the dialing side.
 	low := listen.start(t, Config{Rank: 0, Map: m, Profile: extended})
 	want(t, low, mpe.RxConnected, 1)
 	want(t, high, mpe.RxConnected, 0)

@@ -15,15 +15,16 @@ import (
 const hasPoll = true
 
 const (
-	// nearLinks is the largest number of links at which every poll reads from all of them. With more, a poll
-	// reads from the link that last had data, and asks the epoll instance about the others: its cost does not
-	// depend on the number of ranks.
+	// nearLinks is the largest number of links for which every poll reads from all of them. With more links, a
+	// poll reads from the link that last had data, and asks the epoll instance about the others, so its cost
+	// does not depend on the number of ranks.
 	nearLinks = 2
-	// nearStreak limits consecutive successful polls of the nearest link before the others are checked.
+	// nearStreak is the maximum number of consecutive successful polls of the nearest link before the others
+	// are checked.
 	nearStreak = 8
-	// readyLinks limits the ready links that one epoll_wait reports.
+	// readyLinks is the maximum number of ready links that one epoll_wait reports.
 	readyLinks = 32
-	// bellID identifies the bell in the epoll instance, where links are identified by their peer's rank.
+	// bellID identifies the bell in the epoll instance. Links are identified there by the rank of their peer.
 	bellID = -1
 )
 
@@ -31,37 +32,37 @@ const (
 type inbox struct {
 	c            *Conn
 	writeTimeout time.Duration
-	// epfd is an epoll instance that becomes readable when something arrives. bell is an eventfd in it, for
-	// events that do not arrive on a connection.
+	// epfd is an epoll instance that becomes readable when data arrives. bell is an eventfd registered with it,
+	// used for events that do not arrive on a connection.
 	epfd, bell int
-	// asking is the number of links that wait for space in the kernel's send buffer.
+	// asking is the number of links waiting for space in the kernel's send buffer.
 	asking atomic.Int32
-	// closed is set when nothing more is delivered.
+	// closed is set once the inbox delivers nothing more.
 	closed atomic.Bool
 	ending sync.Once
 	// waiting is held by Recv while it waits on the epoll instance.
 	waiting sync.Mutex
 
-	// fresh are new links that are not yet read from, at most one per peer. linksChanged is set if there may be
-	// some, or events that do not arrive on a connection.
+	// fresh holds new links from which nothing has been read yet, at most one per peer. linksChanged is set if
+	// fresh may not be empty, or if there may be events that do not arrive on a connection.
 	freshMu      sync.Mutex
 	fresh        []*link
 	linksChanged atomic.Bool
 
 	// mu is held by Poll, Sleep and Close. It guards the fields below.
 	mu sync.Mutex
-	// links are the links that are read from, and at has them by rank.
+	// links are the links to read from; at holds the same links, indexed by rank.
 	links []*link
 	at    []*link
-	// near is the link that last had data, streak the number of consecutive polls that found data there, and
-	// rotation the index of the link to read first.
+	// near is the link that last had data. streak is the number of consecutive polls that found data there.
+	// rotation is the index of the link to read first.
 	near             *link
 	streak, rotation int
 	// held is a link with received packets that did not fit in the last batch.
 	held *link
-	// placements are those passed to the current Poll, or nil.
+	// placements holds the placements passed to the current Poll, or nil.
 	placements *mpe.Placements
-	// ended are links that deliver nothing more and are to be removed.
+	// ended holds links that deliver nothing more and will be removed.
 	ended  []*link
 	events [readyLinks]unix.EpollEvent
 }
@@ -85,14 +86,14 @@ func newInbox(c *Conn) (*inbox, error) {
 	return in, nil
 }
 
-// CanPoll reports whether waiting goroutines can poll for packets: all peers use the extended profile without
-// TLS, and the system is Linux.
+// CanPoll reports whether waiting goroutines can poll for packets. They can on Linux, if all peers use the
+// extended profile without TLS.
 func (c *Conn) CanPoll() bool { return c.inbox != nil }
 
-// Poll is like Recv, but returns 0 if nothing has arrived.
+// Poll is like Recv, but returns 0 immediately if nothing has arrived.
 func (c *Conn) Poll(batch []mpe.RxPacket, at *mpe.Placements) (int, error) {
 	in := c.inbox
-	if in.closed.Load() { // Close may take long
+	if in.closed.Load() { // Close may hold mu for long
 		return 0, mpe.ErrTransportClosed
 	}
 	n := 0
@@ -107,7 +108,7 @@ func (c *Conn) Poll(batch []mpe.RxPacket, at *mpe.Placements) (int, error) {
 }
 
 func (in *inbox) poll(batch []mpe.RxPacket) (n int) {
-	// Packets of the last poll may be overwritten now, but not packets of this one.
+	// Packets returned by the last poll may be overwritten from now on, but not packets returned by this one.
 	if l := in.held; l != nil {
 		in.held = nil
 		if n = in.hand(l, batch); n > 0 {
@@ -146,7 +147,7 @@ func (in *inbox) readAll(batch []mpe.RxPacket) (n int) {
 	return n
 }
 
-// readReady reads from the nearest link or, if that has nothing, from the links with data.
+// readReady reads from the nearest link. If that has no data, it reads from the links that have.
 func (in *inbox) readReady(batch []mpe.RxPacket) (n int) {
 	if in.near != nil && in.streak < nearStreak {
 		if n = in.read(in.near, batch); n > 0 {
@@ -159,8 +160,8 @@ func (in *inbox) readReady(batch []mpe.RxPacket) (n int) {
 	if err != nil {
 		return 0 // EINTR
 	}
-	// While links have data, the epoll instance keeps reporting them in the same order, and the first one may
-	// fill the batch.
+	// While links have data, the epoll instance keeps reporting them in the same order, and the first one might
+	// always fill the batch.
 	in.rotation++
 	for i := range ready {
 		ev := &in.events[(i+in.rotation)%ready]
@@ -196,13 +197,13 @@ func (in *inbox) goOn(l *link) {
 	}
 }
 
-// read reads available data from a link, and returns the number of packets in the batch.
+// read reads available data from a link, and returns the number of packets that it added to the batch.
 func (in *inbox) read(l *link, batch []mpe.RxPacket) int {
 	w := l.wire
 	if w.ended {
 		return 0
 	}
-	var taken int // of the batch
+	var taken int // number of packets added to the batch
 	var n int
 	var errno unix.Errno
 	if at := in.placement(l); at != nil {
@@ -226,8 +227,8 @@ func (in *inbox) read(l *link, batch []mpe.RxPacket) int {
 	return taken + in.hand(l, batch[taken:])
 }
 
-// placement returns the placement that the next packet of a link may be for, or nil. If the placement of a
-// partial packet is gone, the rest of the packet is skipped.
+// placement returns the placement that the next packet from a link may be for, or nil. If a partial packet was
+// placed directly and its placement no longer exists, the rest of the packet is skipped.
 func (in *inbox) placement(l *link) *mpe.Placement {
 	var at *mpe.Placement
 	if in.placements != nil {
@@ -244,7 +245,7 @@ func (in *inbox) placement(l *link) *mpe.Placement {
 	return at
 }
 
-// hand puts packets that were read into the batch.
+// hand moves received packets into the batch.
 func (in *inbox) hand(l *link, batch []mpe.RxPacket) (n int) {
 	w := l.wire
 	if w.ended {
@@ -276,7 +277,7 @@ func (in *inbox) hand(l *link, batch []mpe.RxPacket) (n int) {
 	return n
 }
 
-// broken ends a link on which invalid data arrived, and reports it.
+// broken ends a link that delivered invalid data, and reports it.
 func (in *inbox) broken(l *link, batch []mpe.RxPacket, err error) int {
 	in.end(l, err)
 	batch[0] = mpe.RxPacket{Kind: mpe.RxBroken, Peer: l.peer.rank, From: l.from}

@@ -74,8 +74,8 @@ func TestPollPartsOfPackets(t *testing.T) {
 	}
 }
 
-// TestPollSleep checks that Sleep reports packets that were read but not returned, and new connections; for
-// everything else, the descriptor becomes readable.
+// TestPollSleep checks that Sleep reports packets that were read but not returned, and new connections. For
+// everything else, the descriptor must become readable.
 func TestPollSleep(t *testing.T) {
 	c := newPolled(t, 2, nil)
 	if c.quiet(); !c.Sleep() || c.readable(0) {
@@ -126,7 +126,7 @@ func TestPollSleep(t *testing.T) {
 	}
 }
 
-// TestPollBatches checks that returned packets are unchanged until the next Poll, and that a batch is never
+// TestPollBatches checks that returned packets remain unchanged until the next Poll, and that no batch is
 // exceeded.
 func TestPollBatches(t *testing.T) {
 	c := newPolled(t, 2, nil)

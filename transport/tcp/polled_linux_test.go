@@ -35,7 +35,7 @@ func newPolled(t *testing.T, n int, change func(*Config)) polled {
 	return polled{c, t}
 }
 
-// readable waits until Wakeup's descriptor is readable. It returns false after limit.
+// readable waits until Wakeup's descriptor is readable. It returns false if that takes longer than limit.
 func (c polled) readable(limit time.Duration) bool {
 	c.t.Helper()
 	n, err := unix.Poll([]unix.PollFd{{Fd: int32(c.Wakeup()), Events: unix.POLLIN}}, int(limit.Milliseconds()))
@@ -82,7 +82,7 @@ func (c polled) want(kind mpe.RxKind, peer int) mpe.RxPacket {
 	return a
 }
 
-// dialed returns a connection from a peer that c has reported.
+// dialed returns a connection from a peer after c has reported it.
 func (c polled) dialed(peer int) *net.TCPConn {
 	c.t.Helper()
 	conn := dial(c.t, c.cfg.Map.Addr(peer).Addr(), c.LocalAddr())
@@ -113,7 +113,7 @@ func (c polled) reader(peer int) *reader {
 	return &c.inbox.at[peer].wire.in
 }
 
-// fill sends packets to c's peer 0 until some of them are queued, and returns all bytes in transit.
+// fill sends packets to peer 0 of c until some of them are queued, and returns all bytes in flight.
 func (c polled) fill() (stream []byte) {
 	c.t.Helper()
 	for number := uint32(1); ; number++ {

@@ -5,8 +5,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// take returns an empty chunk: a free one, a new one up to maxChunks, or nil if the link is closed before one
-// is free.
+// take returns an empty chunk. It reuses a free chunk, allocates one if there are fewer than maxChunks, or
+// waits for one to be freed. It returns nil if the link is closed first.
 func (p *peer) take(l *link) *chunk {
 	select {
 	case ch := <-p.free:
@@ -25,8 +25,8 @@ func (p *peer) take(l *link) *chunk {
 	}
 }
 
-// put queues data that arrived on l. It returns false if l is closed before a chunk is free. b must fit in a
-// chunk.
+// put queues data that arrived on l. b must fit in a chunk. put returns false if l is closed before a chunk is
+// free.
 func (c *Conn) put(p *peer, l *link, kind mpe.RxKind, b []byte) bool {
 	if kind == mpe.RxPayload {
 		if b = b[c.queue.extend(p, b):]; len(b) == 0 {
@@ -45,7 +45,7 @@ func (c *Conn) put(p *peer, l *link, kind mpe.RxKind, b []byte) bool {
 	return true
 }
 
-// read queues the data that arrives on l until l ends, and returns the reason.
+// read queues the data that arrives on l. It returns when l ends, with the reason.
 func (c *Conn) read(p *peer, l *link) (worked bool, err error) {
 	if p.profile == protocol.Extended {
 		return c.readPackets(p, l)
@@ -67,7 +67,7 @@ func (c *Conn) read(p *peer, l *link) (worked bool, err error) {
 	}
 }
 
-// readPackets is read for a peer of the extended profile.
+// readPackets does the work of read for a peer of the extended profile.
 func (c *Conn) readPackets(p *peer, l *link) (worked bool, err error) {
 	var in reader
 	for {

@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	// readLen is the initial length in bytes of the receive buffer of a connection; the longest packet fits.
-	// readMost is the length to which it grows when one read fills it.
+	// readLen is the initial length in bytes of a connection's receive buffer, in which the longest packet
+	// fits. If one read fills the buffer, it grows to readMost bytes.
 	readLen  = 64 << 10
 	readMost = 256 << 10
 )
@@ -16,17 +16,17 @@ const (
 // reader splits the stream of a connection into packets of the extended profile, without copying them.
 type reader struct {
 	buf []byte
-	// buf[start:end] is data that was read but not consumed.
+	// buf[start:end] is data that has been read but not yet consumed.
 	start, end int
 	// offset is the position of buf[start] in the stream.
 	offset int64
 	header protocol.ExtHeader // of the packet being examined
-	// skip is the number of following bytes that belong to a skipped packet. Nothing is placed directly until
-	// they are consumed: they could be mistaken for a header.
+	// skip is the number of following bytes that belong to a skipped packet. Until they are consumed, nothing
+	// is placed directly, because they could be mistaken for a header.
 	skip int
 }
 
-// room returns the buffer for the next read. Packets returned before may be overwritten then.
+// room returns the buffer for the next read. Packets returned earlier may be overwritten from then on.
 func (r *reader) room() []byte {
 	switch {
 	case r.end == len(r.buf) && len(r.buf) < readMost: // first use, or full
@@ -45,8 +45,9 @@ func (r *reader) room() []byte {
 // filled records that n more bytes were read.
 func (r *reader) filled(n int) { r.end += n }
 
-// next returns the next packet, valid for protocol.ParseExtended, or nil if no complete packet is available.
-// The packet may be used until room is called. The error is a *protocol.FrameError; it is final.
+// next returns the next packet, which is valid for protocol.ParseExtended, or nil if no complete packet is
+// available. The packet may be used until room is called. The error is a *protocol.FrameError; the stream is
+// unusable after it.
 func (r *reader) next() ([]byte, error) {
 	if r.skip > 0 {
 		skipped := min(r.skip, r.end-r.start)
@@ -70,7 +71,7 @@ func (r *reader) next() ([]byte, error) {
 		r.offset += int64(length)
 		return packet, nil
 	}
-	// A part of a packet, if it is one at all.
+	// Only a part of the packet has arrived. Check that its header is valid so far.
 	if _, _, d := protocol.ParseExtendedHeader(have[:protocol.ExtHeaderLen]); !d.OK() {
 		return nil, &protocol.FrameError{Offset: r.offset, Err: d.Err()}
 	}
@@ -80,7 +81,7 @@ func (r *reader) next() ([]byte, error) {
 	return nil, nil
 }
 
-// hasHeader reports whether next may return a packet or an error: a complete header is available.
+// hasHeader reports whether a complete header is available, so that next may return a packet or an error.
 func (r *reader) hasHeader() bool { return r.end-r.start >= protocol.ExtHeaderLen }
 
 // unread returns the number of bytes read but not consumed; first returns the first of them.

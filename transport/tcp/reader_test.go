@@ -11,8 +11,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/transporttest"
 )
 
-// feed makes a reader read in in pieces whose lengths cycle through cuts. It returns the packets, and the final
-// error.
+// feed makes a reader read the bytes of in, in pieces whose lengths cycle through cuts. It returns the packets
+// and the final error.
 func feed(in []byte, cuts []int) (packets []string, err error) {
 	r := &reader{}
 	for next := 0; len(in) > 0; next++ {
@@ -47,7 +47,7 @@ func packetStream(lengths ...int) (stream []byte, packets []string) {
 	return stream, packets
 }
 
-// TestReaderCutsAtEveryByte checks that a stream may be cut anywhere.
+// TestReaderCutsAtEveryByte checks that the reader accepts a stream that is cut at any byte.
 func TestReaderCutsAtEveryByte(t *testing.T) {
 	stream, want := packetStream(0, 1, 100, 0, 7)
 	for at := 1; at < len(stream); at++ {
@@ -60,8 +60,8 @@ func TestReaderCutsAtEveryByte(t *testing.T) {
 	}
 }
 
-// TestReaderOfLongPackets checks that packets of all lengths are returned complete, whatever the buffer holds,
-// and that the buffer is bounded.
+// TestReaderOfLongPackets checks that packets of all lengths are returned complete, whatever else the buffer
+// contains, and that the buffer is bounded.
 func TestReaderOfLongPackets(t *testing.T) {
 	const longest = protocol.MaxStreamPayload
 	var lengths []int
@@ -115,7 +115,7 @@ func TestReaderAllocatesNothing(t *testing.T) {
 	}
 }
 
-// whole returns the packets of a stream, parsed at once, and the position of the first fault, or −1.
+// whole parses a stream all at once. It returns the packets, and the position of the first fault, or −1.
 func whole(in []byte) (packets []string, fault int64) {
 	rest := in
 	for len(rest) >= protocol.ExtHeaderLen {
@@ -155,7 +155,7 @@ func TestReaderFaults(t *testing.T) {
 		"end mark":   {edit(31, 0), header(protocol.DefectEndMark), "byte 88: zrlmpi header: byte 31 ", 88},
 		"version":    {edit(18, 0), header(protocol.DefectReserved), "byte 88: zrlmpi header: byte 18 ", 88},
 		"checksum":   {edit(87, 1), header(protocol.DefectChecksum), "byte 88: zrlmpi packet: the checksum", 88},
-		// nothing more needs to arrive
+		// no more data is needed to detect this
 		"too long": {edit(21, 0x80), nil, "byte 88: a packet with 32776 bytes of payload", 88},
 		"another protocol": {[]byte(strings.Repeat("GET / HTTP/1.1\r\n", 9)), header(protocol.DefectStartMark),
 			"byte 0:", 0},
@@ -176,7 +176,7 @@ func TestReaderFaults(t *testing.T) {
 	}
 }
 
-// plainDamaged returns a packet with the flag PLAIN and a corrupt payload, and one without the flag.
+// plainDamaged returns two packets with a corrupt payload: one with the flag PLAIN, and one without it.
 func plainDamaged() []byte {
 	h := protocol.ExtHeader{Dst: 1, Type: protocol.Data, Flags: protocol.FlagPlain, Length: 8}
 	b := protocol.AppendExtended(nil, &h, make([]byte, 8))
@@ -185,7 +185,8 @@ func plainDamaged() []byte {
 	return protocol.AppendExtended(b, &h, make([]byte, 8))
 }
 
-// TestReaderTakesPlainPackets checks that the reader ignores data that the checksum does not cover (E43).
+// TestReaderTakesPlainPackets checks that the reader does not reject a packet because of data that the checksum
+// does not cover (E43).
 func TestReaderTakesPlainPackets(t *testing.T) {
 	in := plainDamaged()
 	if got, err := feed(in, nil); err != nil || len(got) != 2 || got[0] != string(in[:88]) {

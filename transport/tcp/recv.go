@@ -6,12 +6,12 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// recvBatch limits the events that one Recv returns.
+// recvBatch is the maximum number of events that one call of Recv returns.
 const recvBatch = 64
 
-// Recv waits for packets. Headers and payload are returned as mpe.RxHeader and mpe.RxPayload, packets of the
-// extended profile whole as mpe.RxDatagram. A new connection is an mpe.RxConnected. An invalid stream, a
-// connection that TLS rejected, or one from an unknown address is an mpe.RxBroken.
+// Recv waits for packets. It returns headers and payload as mpe.RxHeader and mpe.RxPayload, and a whole packet
+// of the extended profile as mpe.RxDatagram. It reports a new connection as mpe.RxConnected. It reports an
+// invalid stream, a connection that TLS rejected, and a connection from an unknown address as mpe.RxBroken.
 func (c *Conn) Recv(batch []mpe.RxPacket) (int, error) {
 	if len(batch) == 0 {
 		return 0, fmt.Errorf("tcp: rank %d: Recv into an empty batch", c.cfg.Rank)
@@ -39,11 +39,11 @@ func (c *Conn) Recv(batch []mpe.RxPacket) (int, error) {
 	}
 }
 
-// release returns the chunks of the last Recv to their peers.
+// release returns the chunks from the last call of Recv to their peers.
 func (c *Conn) release() {
 	for i, ev := range c.taken {
 		if ev.chunk != nil {
-			// The chunk is no peer's tail any more, so no other goroutine changes the count.
+			// The chunk is no longer the tail of a peer, so no other goroutine changes the count.
 			if ev.chunk.events--; ev.chunk.events == 0 {
 				ev.peer.free <- ev.chunk // has space for all chunks
 			}

@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// secure performs the TLS handshake of a new connection, if the rank has TLS, and returns the stream that
-// carries packets. On failure it closes the connection and records the error, a *TLSError.
+// secure performs the TLS handshake of a new connection, if the rank uses TLS, and returns the stream that
+// carries packets. On failure it closes the connection and records a *TLSError.
 //
-// The dialing side completes the handshake before the other side has checked its certificate: it sees a
+// The dialing side completes the handshake before the other side has checked its certificate, so it learns of a
 // rejection only when it reads.
 func (c *Conn) secure(p *peer, conn *net.TCPConn) (net.Conn, error) {
 	_, config := p.at()
@@ -49,9 +49,9 @@ func (c *Conn) secure(p *peer, conn *net.TCPConn) (net.Conn, error) {
 	return nil, tlsErr
 }
 
-// shake records an accepted connection whose handshake begins. maxShaking connections are enough for a peer
-// that dials again before we see its last attempt end. Others with the same IP must not keep it out, so the
-// oldest is closed.
+// shake records an accepted connection whose handshake begins. If there are already maxShaking of them, it
+// closes the oldest. That limit is enough for a peer that dials again before we notice that its last attempt
+// has ended, and other processes with the same IP cannot keep the peer out.
 func (p *peer) shake(conn *net.TCPConn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -69,14 +69,14 @@ func (p *peer) shaken(conn *net.TCPConn) {
 	p.shaking = slices.DeleteFunc(p.shaking, func(other *net.TCPConn) bool { return other == conn })
 }
 
-// speaksNoTLS reports whether a handshake failed because the peer seems to use plain TCP.
+// speaksNoTLS reports whether a handshake failed because the peer appears to use plain TCP.
 func speaksNoTLS(err error) bool {
 	var record tls.RecordHeaderError
 	return errors.As(err, &record) || errors.Is(err, os.ErrDeadlineExceeded)
 }
 
-// answerPlain reports to a peer without TLS that we use it, by an unexpected_message alert, which a zrlmpid rank
-// recognizes.
+// answerPlain reports to a peer without TLS that we use TLS. It sends an unexpected_message alert, which a
+// zrlmpid rank recognizes.
 func answerPlain(conn *net.TCPConn) {
 	if conn.SetDeadline(time.Now().Add(alertTimeout)) != nil {
 		return
@@ -84,7 +84,7 @@ func answerPlain(conn *net.TCPConn) {
 	if _, err := conn.Write([]byte{recordAlert, 3, 3, 0, 2, 2, 10}); err != nil || conn.CloseWrite() != nil {
 		return
 	}
-	// A close with unread data would reset the connection, and the alert would be lost. Errors do not matter
+	// Closing a connection with unread data would reset it, and the alert would be lost. Errors do not matter
 	// here.
 	_, _ = io.CopyN(io.Discard, conn, chunkLen)
 }

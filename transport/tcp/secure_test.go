@@ -34,7 +34,7 @@ func wantLast(t *testing.T, e *transporttest.End, peer int, texts ...string) {
 	}
 }
 
-// TestRefusedDialers has rank 0 dial in every way that must be rejected.
+// TestRefusedDialers dials as rank 0 in every way that must be rejected.
 func TestRefusedDialers(t *testing.T) {
 	a, other := newAuthority(t), newAuthority(t)
 	m := transporttest.Map(t, 2)
@@ -71,7 +71,7 @@ func TestRefusedDialers(t *testing.T) {
 		conn := net.Conn(dial(t, ip, m.Addr(1)))
 		if tt.cfg != nil {
 			conn = tls.Client(conn, tt.cfg)
-			// It fails here or when reading, depending on timing.
+			// The error occurs here or when reading, depending on timing.
 			conn.SetDeadline(time.Now().Add(transporttest.Timeout))
 			_ = conn.(*tls.Conn).Handshake()
 		}
@@ -97,12 +97,12 @@ func TestRefusedDialers(t *testing.T) {
 			t.Errorf("%s: sending then gives %v", name, err)
 		}
 	}
-	// After all of them, a valid dialer is accepted.
+	// After all these attempts, a valid dialer must be accepted.
 	conn := tls.Client(dial(t, ip, m.Addr(1)), good)
 	write(t, conn, request(0, 1))
 	want(t, high, mpe.RxConnected, 0)
 	want(t, high, mpe.RxHeader, 0)
-	// Another attempt does not disturb it.
+	// Another invalid attempt must not disturb its connection.
 	bad := tls.Client(dial(t, ip, m.Addr(1)), shows(other.issue(t, valid(ip))))
 	_ = bad.Handshake()
 	want(t, high, mpe.RxBroken, 0)
@@ -120,7 +120,7 @@ func write2(conn net.Conn, b []byte) {
 	}
 }
 
-// TestRefusedAcceptors has rank 0 dial a rank 1 that it must reject, repeatedly, until rank 1 is valid.
+// TestRefusedAcceptors makes rank 0 dial a rank 1 that it must reject, again and again until rank 1 is valid.
 func TestRefusedAcceptors(t *testing.T) {
 	a, other := newAuthority(t), newAuthority(t)
 	m := transporttest.Map(t, 2)
@@ -132,7 +132,7 @@ func TestRefusedAcceptors(t *testing.T) {
 	defer ln.Close()
 	low := start(t, Config{Rank: 0, Map: m, TLS: a.issue(t, valid(m.Addr(0).Addr())),
 		HandshakeTimeout: transporttest.Timeout})
-	// accept answers the next dial as rank 1, with TLS by cfg, or with b in plain.
+	// accept answers the next dial as rank 1. It uses TLS with cfg, or sends b in plain text if cfg is nil.
 	accept := func(cfg *tls.Config, b []byte) net.Conn {
 		t.Helper()
 		ln.SetDeadline(time.Now().Add(transporttest.Timeout))
@@ -177,7 +177,7 @@ func TestRefusedAcceptors(t *testing.T) {
 			t.Fatal(name)
 		}
 	}
-	// A peer that closes the connection is no TLS fault: nothing is reported, but the reason is recorded.
+	// It is not a TLS fault if the peer closes the connection: nothing is reported, but the reason is recorded.
 	accept(nil, nil).Close()
 	conn := accept(answers(a.issue(t, valid(ip))), nil)
 	want(t, low, mpe.RxConnected, 1)
@@ -185,8 +185,8 @@ func TestRefusedAcceptors(t *testing.T) {
 	want(t, low, mpe.RxHeader, 1)
 }
 
-// TestSilentPeers checks that a connection whose peer takes no part in the handshake is closed, on the
-// accepting and on the dialing side.
+// TestSilentPeers checks that a connection is closed if its peer takes no part in the handshake, on both the
+// accepting and the dialing side.
 func TestSilentPeers(t *testing.T) {
 	a := newAuthority(t)
 	m := transporttest.Map(t, 3)
@@ -213,7 +213,7 @@ func TestSilentPeers(t *testing.T) {
 	wantClosed(t, conn)
 }
 
-// TestRefusedByTheAcceptor checks that the dialer learns of a rejection when it reads, and reports it.
+// TestRefusedByTheAcceptor checks that the dialer learns of its rejection when it reads, and reports it.
 func TestRefusedByTheAcceptor(t *testing.T) {
 	a, other := newAuthority(t), newAuthority(t)
 	m := transporttest.Map(t, 2)
@@ -228,7 +228,7 @@ func TestRefusedByTheAcceptor(t *testing.T) {
 	wantLast(t, low, 1, "remote error: tls: ", "the peer rejected the connection: see its log")
 }
 
-// TestTLSAndPlain gives only one of two ranks TLS: both report the mismatch.
+// TestTLSAndPlain uses TLS on only one of two ranks. Both must report the mismatch.
 func TestTLSAndPlain(t *testing.T) {
 	a := newAuthority(t)
 	never := func(int) time.Duration { return time.Hour }
@@ -269,7 +269,7 @@ func TestTLSAndPlain(t *testing.T) {
 	}
 }
 
-// TestSilentConnectionsDoNotBlockOthers has connections from a peer's address that send nothing, forever.
+// TestSilentConnectionsDoNotBlockOthers opens connections from a peer's address that send nothing, forever.
 func TestSilentConnectionsDoNotBlockOthers(t *testing.T) {
 	a := newAuthority(t)
 	m := transporttest.Map(t, 3)
@@ -284,12 +284,12 @@ func TestSilentConnectionsDoNotBlockOthers(t *testing.T) {
 	for _, conn := range silent[:3] {
 		wantClosed(t, conn)
 	}
-	// Neither the rank at that address nor another one is kept out.
+	// Neither the rank at that address nor another rank may be kept out.
 	for _, rank := range []int{0, 1} {
 		low := start(t, cfg(rank))
 		want(t, high, mpe.RxConnected, rank)
 		if err := low.SendHeader(2, request(rank, 2)); err != nil {
-			// The dialer may be connected a moment after the acceptor.
+			// The dialer may be connected slightly later than the acceptor.
 			want(t, low, mpe.RxConnected, 2)
 			if err := low.SendHeader(2, request(rank, 2)); err != nil {
 				t.Fatal(err)
@@ -298,7 +298,7 @@ func TestSilentConnectionsDoNotBlockOthers(t *testing.T) {
 		want(t, high, mpe.RxHeader, rank)
 		low.Close()
 	}
-	// Close does not wait for them either.
+	// Close must not wait for these connections either.
 	high.Close()
 	for _, conn := range silent {
 		wantClosed(t, conn)

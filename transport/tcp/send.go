@@ -8,14 +8,14 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// writeLen is the number of payload bytes written under one deadline, so that the deadline requires progress
-// and not a speed.
+// writeLen is the number of payload bytes written under one deadline. It is small so that the deadline requires
+// progress, not a minimum speed.
 const writeLen = 256 << 10
 
 // SendHeader sends one packet without a payload. Its error is a *SendError.
 func (c *Conn) SendHeader(peer int, header []byte) error { return c.send(peer, header, nil) }
 
-// SendData sends one DATA message. A stream has no shape: the argument is ignored. The error is a *SendError.
+// SendData sends one DATA message. The shape is ignored, since a stream has none. The error is a *SendError.
 func (c *Conn) SendData(peer int, header, payload []byte, _ protocol.Shape) error {
 	return c.send(peer, header, payload)
 }
@@ -40,7 +40,7 @@ func (c *Conn) send(rank int, header, payload []byte) error {
 		return c.sendError(rank, fmt.Errorf("a header of %d bytes; a header has %d", len(header), protocol.HeaderLen),
 			nil)
 	}
-	// A packet that cannot be framed would corrupt the stream.
+	// A packet with an invalid header or length would corrupt the stream.
 	h, defect := p.profile.Parse(header)
 	if !defect.OK() {
 		return c.sendError(rank, defect.Err(), nil)
@@ -56,7 +56,7 @@ func (c *Conn) send(rank int, header, payload []byte) error {
 		return c.sendError(rank, ErrNotConnected, last)
 	}
 	if err := c.write(p, l, header, payload); err != nil {
-		// The peer may have received a part of the packet: nothing can follow it.
+		// The peer may have received a part of the packet, so no other packet can follow on this connection.
 		l.close(err)
 		return c.sendError(rank, ErrNotConnected, err)
 	}

@@ -13,17 +13,17 @@ import (
 )
 
 // TLS configures the security of a rank's connections: TLS 1.3 with certificates on both sides. The peer's
-// certificate must be signed by the authority and bear the IP address that the rank map has for it.
+// certificate must be signed by the authority and contain the peer's IP address from the rank map.
 type TLS struct {
-	// Certificate is presented to the peers, with its key. It is used at both ends of a connection: if it lists
-	// extended key usages, serverAuth and clientAuth must be among them.
+	// Certificate is presented to the peers; it includes the private key. It is used at both ends of a
+	// connection, so if it lists extended key usages, they must include serverAuth and clientAuth.
 	Certificate tls.Certificate
 	// Authority holds the certificates that sign the certificates of all ranks.
 	Authority *x509.CertPool
 }
 
-// LoadTLS reads the certificate, followed by any intermediate certificates, its key, and the authority's
-// certificates, all in PEM. The error is a *CredentialError.
+// LoadTLS reads the rank's certificate (with any intermediate certificates after it), its private key, and the
+// authority's certificates from PEM files. The error is a *CredentialError.
 func LoadTLS(certificate, key, authority string) (*TLS, error) {
 	var text [3][]byte
 	for i, file := range []struct{ what, path string }{{"certificate", certificate}, {"key", key},
@@ -52,7 +52,7 @@ func LoadTLS(certificate, key, authority string) (*TLS, error) {
 	return &TLS{Certificate: pair, Authority: pool}, nil
 }
 
-// parseCertificates returns at least one certificate. It fails on a certificate that it cannot parse.
+// parseCertificates parses one or more PEM certificates. It fails if there is none, or if one cannot be parsed.
 func parseCertificates(text []byte) (list []*x509.Certificate, err error) {
 	for {
 		var block *pem.Block
@@ -75,7 +75,7 @@ func parseCertificates(text []byte) (list []*x509.Certificate, err error) {
 	return list, nil
 }
 
-// Check returns the error that peers would report for the certificate of a rank at ip.
+// Check returns the error that peers would report about this certificate if a rank at ip presented it.
 func (t *TLS) Check(ip netip.Addr) error {
 	fail := func(err error) error { return &CredentialError{What: "certificate", Err: err} }
 	if len(t.Certificate.Certificate) == 0 || t.Authority == nil {
@@ -102,7 +102,8 @@ func (t *TLS) Check(ip netip.Addr) error {
 	return nil
 }
 
-// config returns the TLS configuration for connections with a peer at ip, for either side.
+// config returns the TLS configuration for connections with a peer at ip. It serves both the dialing and the
+// accepting side.
 func (t *TLS) config(ip netip.Addr) *tls.Config {
 	return &tls.Config{
 		MinVersion:   tls.VersionTLS13,
@@ -116,9 +117,9 @@ func (t *TLS) config(ip netip.Addr) *tls.Config {
 		VerifyConnection: func(state tls.ConnectionState) error {
 			return state.PeerCertificates[0].VerifyHostname(hostOf(ip))
 		},
-		// Every connection presents its certificates.
+		// Every connection presents its certificates, so sessions are not resumed.
 		SessionTicketsDisabled: true,
-		// Small first records help browsers only.
+		// Small initial records only help browsers.
 		DynamicRecordSizingDisabled: true,
 	}
 }

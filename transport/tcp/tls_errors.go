@@ -14,14 +14,14 @@ import (
 	"syscall"
 )
 
-// errSpeaksTLS ends a plain connection on which TLS arrives.
+// errSpeaksTLS ends a plain connection on which a TLS record arrived.
 var errSpeaksTLS = errors.New("the peer uses TLS and this rank does not: configure tls on both, or on neither")
 
-// CredentialError reports a fault of the rank's own certificate, key or authority.
+// CredentialError reports a problem with the rank's own certificate, key or authority.
 type CredentialError struct {
 	// What is "certificate", "key" or "authority".
 	What string
-	// Path is the file, or empty if the value was not read from one.
+	// Path is the file that the value was read from, or empty if it was not read from a file.
 	Path string
 	Err  error
 }
@@ -54,7 +54,8 @@ func (e *TLSError) Error() string {
 // Unwrap returns the cause.
 func (e *TLSError) Unwrap() error { return e.Err }
 
-// TLSFault returns the *TLSError because of which there is no connection to a rank that is spoken to, or nil.
+// TLSFault returns the *TLSError that prevented the last connection to a peer, or nil. It returns nil if the
+// peer is connected.
 func (c *Conn) TLSFault(rank int) error {
 	var fault *TLSError
 	if l, last := c.peers[rank].current(); l != nil || !errors.As(last, &fault) {
@@ -76,7 +77,7 @@ func (e *TLSError) advice() string {
 	return certificateAdvice(e.Err, "the peer")
 }
 
-// certificateAdvice returns advice about an error with the certificate of whose.
+// certificateAdvice returns a remedy for a certificate error. whose names the owner of the certificate.
 func certificateAdvice(err error, whose string) string {
 	var invalid x509.CertificateInvalidError
 	switch {
@@ -93,8 +94,8 @@ func certificateAdvice(err error, whose string) string {
 	return ""
 }
 
-// isTLSFault reports whether err, of a TLS connection, is about data that the peer sent or failed to send, and
-// not about the network or a peer that is gone.
+// isTLSFault reports whether err, from a TLS connection, was caused by data that the peer sent or failed to
+// send. It returns false for network errors and for a peer that is gone.
 func isTLSFault(err error) bool {
 	return !slices.ContainsFunc([]error{io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, syscall.ECONNRESET, syscall.EPIPE,
 		syscall.ETIMEDOUT, syscall.EHOSTUNREACH, syscall.ENETUNREACH, context.Canceled},

@@ -74,7 +74,7 @@ func TestOwnCertificateIsChecked(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	// Several ranks may share a certificate that has all their addresses.
+	// Several ranks may share a certificate that contains all their addresses.
 	c, err := Listen(Config{Map: m, TLS: a.issue(t, valid(netip.MustParseAddr("10.0.0.1"), ip))})
 	if err != nil {
 		t.Fatal(err)
@@ -138,7 +138,7 @@ func TestLoadTLS(t *testing.T) {
 	}
 }
 
-// TestIPv6Names checks that certificates have the IP without brackets, zone or mapping.
+// TestIPv6Names checks that certificates contain the IP without brackets, zone or mapping.
 func TestIPv6Names(t *testing.T) {
 	a := newAuthority(t)
 	for in, want := range map[string]string{"fe80::1%eth0": "fe80::1", "::ffff:10.0.0.1": "10.0.0.1",
@@ -154,7 +154,7 @@ func TestIPv6Names(t *testing.T) {
 	}
 }
 
-// TestTLSCarriesLongMessages sends a message of many records each way at the same time.
+// TestTLSCarriesLongMessages sends a message of many records in each direction at the same time.
 func TestTLSCarriesLongMessages(t *testing.T) {
 	a := newAuthority(t)
 	m := transporttest.Map(t, 2)

@@ -11,13 +11,13 @@ import (
 
 // wire is a connection that is not registered with Go's network poller.
 //
-// It is read with the inbox's lock held, and written with its own lock held. The descriptor is closed under its
-// own lock, while the inbox is not reading from it.
+// Reading requires the inbox's lock, and writing requires the wire's own lock. The descriptor is closed with
+// the wire's lock held, while the inbox is not reading from it.
 type wire struct {
 	mu sync.Mutex
 	fd int // -1 when closed
-	// in separates received packets, and direct places payload in callers' memory. The inbox owns both, and
-	// ended, which is set when the wire delivers nothing more.
+	// in separates received packets, and direct places payload in callers' memory. ended is set once the wire
+	// delivers nothing more. The inbox owns all three.
 	in     reader
 	direct direct
 	ended  bool
@@ -27,7 +27,8 @@ type wire struct {
 	out outflow
 }
 
-// read reads into the reader. It returns the number of bytes, or 0 and no error at the end of the stream.
+// read reads data into the reader's buffer. It returns the number of bytes, or 0 and no error at the end of the
+// stream.
 func (w *wire) read() (int, unix.Errno) {
 	room := w.in.room()
 	n, _, errno := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(w.fd), uintptr(unsafe.Pointer(&room[0])),
@@ -39,8 +40,8 @@ func (w *wire) read() (int, unix.Errno) {
 	return int(n), 0
 }
 
-// shut shuts down both directions. The peer notices at once, the inbox when it has read the data that has
-// arrived.
+// shut shuts down both directions. The peer notices at once; the inbox notices after it has read the data that
+// has already arrived.
 func (w *wire) shut() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -65,15 +66,15 @@ func (w *wire) close() {
 // outflow is the data queued for a wire, and the state of writing it.
 type outflow struct {
 	blocks
-	// off is the number of bytes written of the first block.
+	// off is the number of bytes of the first block that have been written.
 	off int
-	// last is set when no more packets are accepted, and shutdown when the sending side was shut down.
+	// last is set when no more packets are accepted. shutdown is set when the sending side has been shut down.
 	last, shutdown bool
-	// watched is set if the wire is in the inbox's epoll instance, and asked if the instance reports when the
-	// kernel can take more.
+	// watched is set if the wire is registered with the inbox's epoll instance. asked is set if the instance
+	// reports when the kernel can take more data.
 	watched, asked bool
-	// progress is the time at which the kernel last took data. timer checks whether that was too long ago;
-	// timing is set while it runs.
+	// progress is the time at which the kernel last took data. timer checks that this was not too long ago;
+	// timing is set while the timer runs.
 	progress time.Time
 	timer    *time.Timer
 	timing   bool
@@ -82,7 +83,7 @@ type outflow struct {
 	iovs [2 * burst]unix.Iovec
 }
 
-// refuse accepts no more packets, and drops queued data.
+// refuse drops queued data, and makes the wire accept no more packets.
 func (o *outflow) refuse() {
 	o.last = true
 	o.blocks = blocks{}

@@ -12,21 +12,21 @@ import (
 )
 
 const (
-	// burst limits the packets written by one system call.
+	// burst is the maximum number of packets written by one system call.
 	burst = 64
-	// flushWrites limits the system calls of one flush.
+	// flushWrites is the maximum number of system calls in one flush.
 	flushWrites = 4
 )
 
-// send writes packets to l, and returns the number accepted. Packets that the kernel cannot take are queued, up
-// to Config.SendQueue.
+// send writes packets to l, and returns the number accepted. Packets that the kernel cannot take yet are
+// queued, up to Config.SendQueue bytes.
 func (in *inbox) send(l *link, packets []mpe.Packet) int {
 	w := l.wire
 	w.mu.Lock()
 	n, err := in.sendLocked(l, packets)
 	w.mu.Unlock()
 	if err != nil {
-		// The peer may have received a part of a packet: nothing can follow it.
+		// The peer may have received a part of a packet, so no other packet can follow on this connection.
 		l.close(err)
 	}
 	return n
@@ -58,8 +58,8 @@ func (in *inbox) sendLocked(l *link, packets []mpe.Packet) (taken int, err error
 	return taken, nil
 }
 
-// put writes the first packets in one system call. It returns the number accepted, and whether the kernel can
-// take no more. The rest of a partly written packet is queued.
+// put writes as many packets as it can in one system call. It returns the number of packets accepted, and
+// whether the kernel can take no more data. The rest of a partly written packet is queued.
 func (w *wire) put(packets []mpe.Packet) (taken int, full bool, err error) {
 	o := &w.out
 	parts, asked := 0, 0
@@ -94,12 +94,13 @@ func (w *wire) put(packets []mpe.Packet) (taken int, full bool, err error) {
 		}
 		sent -= length
 	}
-	return len(packets), true, nil // unreachable: less was sent than asked
+	return len(packets), true, nil // not reached: fewer bytes were sent than requested
 }
 
-// sendmsg writes the first parts iovs, and returns the number of bytes that the kernel took. A call with 2 MiB
-// takes about 0.2 ms, during which Go's scheduler cannot reuse this thread. Entering the scheduler, as for
-// every blocking call, would cost the message a twentieth of its time.
+// sendmsg writes the first parts elements of iovs, and returns the number of bytes that the kernel took. It
+// makes a raw system call: a call with 2 MiB takes about 0.2 ms, during which Go's scheduler cannot reuse this
+// thread, but entering the scheduler, as a blocking call does, would add a twentieth to the time of the
+// message.
 func (w *wire) sendmsg(parts int) (int, error) {
 	o := &w.out
 	o.msg.Iov = &o.iovs[0]
@@ -120,8 +121,8 @@ func (w *wire) sendmsg(parts int) (int, error) {
 	}
 }
 
-// queueRest queues the rest of a packet of which sent bytes were written. The limit does not apply: without the
-// rest, the stream would be corrupt.
+// queueRest queues the rest of a packet after its first sent bytes were written. It ignores the limit, because
+// without the rest the stream would be corrupt.
 func (o *outflow) queueRest(p *mpe.Packet, sent int) {
 	o.waiting += protocol.ExtHeaderLen + len(p.Payload) - sent
 	if sent < protocol.ExtHeaderLen {
@@ -131,7 +132,7 @@ func (o *outflow) queueRest(p *mpe.Packet, sent int) {
 	o.append(p.Payload[sent-protocol.ExtHeaderLen:])
 }
 
-// flush writes queued data, as much as the kernel takes. The caller holds the wire's lock.
+// flush writes as much queued data as the kernel takes. The caller holds the wire's lock.
 func (in *inbox) flush(l *link) error {
 	o := &l.wire.out
 	for range flushWrites {
@@ -163,7 +164,7 @@ func (in *inbox) flush(l *link) error {
 	return nil
 }
 
-// drop removes the first sent bytes of the queue, which are written.
+// drop removes the first sent bytes, which have been written, from the queue.
 func (o *outflow) drop(sent int) {
 	if sent == 0 {
 		return
@@ -185,8 +186,8 @@ func (o *outflow) drop(sent int) {
 	o.remove(done)
 }
 
-// await arranges that queued data is written when the kernel can take it, and that the link is closed if the
-// kernel takes none for the write timeout.
+// await arranges for queued data to be written when the kernel can take it, and for the link to be closed if
+// the kernel takes none within the write timeout.
 func (in *inbox) await(l *link) {
 	o := &l.wire.out
 	if o.waiting == 0 {
@@ -207,7 +208,7 @@ func (in *inbox) await(l *link) {
 	}
 }
 
-// ask turns reports of the epoll instance that the kernel can take more on or off.
+// ask enables or disables epoll notifications that the kernel can take more data.
 func (in *inbox) ask(l *link, yes bool) {
 	o := &l.wire.out
 	if o.asked == yes {
@@ -220,13 +221,13 @@ func (in *inbox) ask(l *link, yes bool) {
 		in.asking.Add(-1)
 	}
 	if o.watched {
-		// It cannot fail: the wire is open and was added.
+		// This cannot fail: the wire is open and registered.
 		ev := l.interest()
 		_ = unix.EpollCtl(in.epfd, unix.EPOLL_CTL_MOD, l.wire.fd, &ev)
 	}
 }
 
-// interest returns the events that the epoll instance is to report of l.
+// interest returns the events that the epoll instance should report for l.
 func (l *link) interest() unix.EpollEvent {
 	events := uint32(unix.EPOLLIN)
 	if l.wire.out.asked {
@@ -235,7 +236,7 @@ func (l *link) interest() unix.EpollEvent {
 	return unix.EpollEvent{Events: events, Fd: int32(l.peer.rank)}
 }
 
-// stuck closes a link whose peer has taken nothing for the write timeout.
+// stuck closes a link whose peer has accepted no data within the write timeout.
 func (in *inbox) stuck(l *link) {
 	w := l.wire
 	w.mu.Lock()
@@ -252,7 +253,7 @@ func (in *inbox) stuckLocked(l *link) error {
 	if o.last || o.waiting == 0 {
 		return nil
 	}
-	if err := in.flush(l); err != nil { // perhaps nobody has polled
+	if err := in.flush(l); err != nil { // perhaps no goroutine has polled
 		return err
 	}
 	if o.waiting == 0 {

@@ -12,8 +12,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/transporttest"
 )
 
-// TestPollFlushes checks that data the kernel did not take at once, even half a packet, is written when it can
-// take more: by a poll, when the descriptor is readable, or with the next packets.
+// TestPollFlushes checks that data that the kernel did not take immediately, even half a packet, is written
+// once the kernel can take more: by a poll, when the descriptor is readable, or together with the next packets.
 func TestPollFlushes(t *testing.T) {
 	for name, next := range map[string]func(polled){
 		"poll": func(c polled) { c.quiet() },
@@ -146,7 +146,7 @@ func TestNoAllocationsOfPolls(t *testing.T) {
 			}
 			got += n
 		}
-		// More than the kernel takes.
+		// This is more than the kernel takes.
 		want := 0
 		for l, _ := c.peers[0].current(); c.outflow(l) == 0; {
 			n, err := c.SendPackets(0, list)

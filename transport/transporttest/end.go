@@ -9,19 +9,19 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// Timeout limits the wait of a test for a packet.
+// Timeout is the maximum time that a test waits for a packet.
 const Timeout = 10 * time.Second
 
 // End receives all packets that arrive at a transport.
 type End struct {
 	mpe.Transport
 	RxPackets chan mpe.RxPacket
-	// gone receives the peers of mpe.RxGone and mpe.RxLeft, which RxPackets does not carry, since they arrive
-	// at an unpredictable time.
+	// gone receives the peers of mpe.RxGone and mpe.RxLeft. These are kept apart from other packets because
+	// they arrive at an unpredictable time.
 	gone chan int
 }
 
-// Start returns an End that receives from tr, and copies the packets' Bytes. At the end of the test it closes
+// Start returns an End that receives packets from tr and copies their Bytes. At the end of the test, it closes
 // tr and checks the error of Recv.
 func Start(t testing.TB, tr mpe.Transport) *End {
 	t.Helper()

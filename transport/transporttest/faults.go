@@ -82,7 +82,7 @@ func (k Kind) wrongUse(t *testing.T) {
 	if _, err := a.Transport.Recv(nil); err == nil {
 		t.Error("Recv into nothing: no error")
 	}
-	// None of these calls has sent anything.
+	// None of the previous calls has sent anything.
 	if err := a.SendHeader(1, good); err != nil {
 		t.Fatal(err)
 	}

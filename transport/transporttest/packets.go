@@ -11,7 +11,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// PacketKind is a kind of transport that carries the packets of the extended profile.
+// PacketKind is a kind of transport that can carry packets of the extended profile.
 type PacketKind struct {
 	// Pair returns the connected ends of ranks 0 and 1.
 	Pair func(t *testing.T) (a, b *End)
@@ -19,7 +19,7 @@ type PacketKind struct {
 	MaxPayload int
 }
 
-// RunPackets tests the contract of SendPackets.
+// RunPackets tests that the transports of a kind implement SendPackets correctly.
 func RunPackets(t *testing.T, k PacketKind) {
 	t.Run("whole and in order", k.whole)
 	t.Run("the caller's bytes", k.callersBytes)
@@ -84,7 +84,7 @@ func isPacket(a mpe.RxPacket, peer int, want mpe.Packet) error {
 	return nil
 }
 
-// whole sends batches of packets of all lengths.
+// whole tests that packets of all lengths arrive complete, in batches.
 func (k PacketKind) whole(t *testing.T) {
 	a, b := k.Pair(t)
 	lengths := []int{0, 1, 7, 8, 1000, k.MaxPayload - 1, k.MaxPayload}
@@ -95,7 +95,7 @@ func (k PacketKind) whole(t *testing.T) {
 			number++
 			packets[i] = Packet(0, 1, number, lengths[i%len(lengths)])
 		}
-		// Datagrams may be lost, if only on a loaded machine.
+		// Datagrams may be lost, although only on a heavily loaded machine.
 		for try := 1; ; try++ {
 			a.SendAllPackets(t, 1, packets)
 			err := b.collectPackets(0, packets)
@@ -122,7 +122,7 @@ func (e *End) collectPackets(peer int, packets []mpe.Packet) error {
 	return nil
 }
 
-// callersBytes overwrites packets after it has sent them.
+// callersBytes tests that the caller may overwrite packets once they have been sent.
 func (k PacketKind) callersBytes(t *testing.T) {
 	a, b := k.Pair(t)
 	packets := []mpe.Packet{Packet(0, 1, 1, 100), Packet(0, 1, 2, k.MaxPayload)}
@@ -185,7 +185,7 @@ func (k PacketKind) wrongUse(t *testing.T) {
 			t.Errorf("%s: %d packets went, %v", name, n, err)
 		}
 	}
-	// None of these calls has sent anything.
+	// None of the previous calls has sent anything.
 	last := Packet(0, 1, 3, 8)
 	a.SendAllPackets(t, 1, []mpe.Packet{last})
 	b.WantPacket(t, 0, last)
@@ -197,7 +197,7 @@ func (k PacketKind) afterClose(t *testing.T) {
 	if n, err := b.SendPackets(0, []mpe.Packet{Packet(1, 0, 1, 8)}); n != 0 || !errors.Is(err, mpe.ErrTransportClosed) {
 		t.Errorf("%d packets went, %v", n, err)
 	}
-	// A missing peer is no error, because it may return.
+	// A missing peer is not an error, because it may return.
 	for i := range uint32(50) {
 		if _, err := a.SendPackets(1, []mpe.Packet{Packet(0, 1, i, k.MaxPayload)}); err != nil {
 			t.Fatal(err)

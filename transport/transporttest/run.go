@@ -16,12 +16,12 @@ import (
 type Kind struct {
 	// Listen opens the transport of a rank.
 	Listen func(m *rankmap.Map, rank int) (mpe.Transport, error)
-	// FromUnknown sends to the given address from an address that is in no rank map. It returns that address,
-	// and the kind of packet that must arrive.
+	// FromUnknown sends to the address to, from an address that is not in any rank map. It returns that
+	// address, and the kind of packet that must arrive.
 	FromUnknown func(t *testing.T, from netip.Addr, to netip.AddrPort) (netip.AddrPort, mpe.RxKind)
 }
 
-// Run tests the contract of mpe.Transport for a kind of transport.
+// Run tests that a kind of transport implements mpe.Transport correctly.
 func Run(t *testing.T, k Kind) {
 	t.Run("headers", k.headers)
 	t.Run("data", k.data)
@@ -54,7 +54,7 @@ func (k Kind) Pair(t *testing.T) (a, b *End) {
 	return ends[0], ends[1]
 }
 
-// numbered returns a header that carries a number.
+// numbered returns a header that contains number.
 func numbered(src, dst int, number uint32) []byte {
 	return protocol.CloudFPGA.Append(nil, protocol.Header{
 		Src: uint32(src), Dst: uint32(dst), Size: number, Type: protocol.SendRequest})
@@ -100,7 +100,7 @@ func (k Kind) data(t *testing.T) {
 				for i := range payload {
 					payload[i] = byte(i*7 + i>>8 + 1)
 				}
-				// Datagrams may be lost, if only on a loaded machine.
+				// Datagrams may be lost, although only on a heavily loaded machine.
 				for try := 1; ; try++ {
 					if err := a.SendData(1, header, payload, shape); err != nil {
 						t.Fatal(err)
@@ -155,7 +155,7 @@ func (e *End) collect(header, payload []byte, shape protocol.Shape) error {
 	return nil
 }
 
-// checkPiece checks one packet of a message of which there bytes have been received.
+// checkPiece checks one packet of a message, of which there bytes have already been received.
 func checkPiece(a mpe.RxPacket, stream bool, there int, lengths []int64) error {
 	kind := mpe.RxDatagram
 	switch {

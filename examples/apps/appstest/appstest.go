@@ -26,7 +26,7 @@ func Worlds(t *testing.T, n int, profile protocol.Profile) []*mpi.Comm {
 		t.Cleanup(func() {
 			ended, stop := context.WithCancel(context.Background())
 			stop()
-			_ = d.Close(ended) // the test handles messages that are cut off
+			_ = d.Close(ended) // the test handles messages that this cuts off
 		})
 		if all[i], err = mpi.New(d); err != nil {
 			t.Fatal(err)
@@ -35,7 +35,7 @@ func Worlds(t *testing.T, n int, profile protocol.Profile) []*mpi.Comm {
 	return all
 }
 
-// Within returns a context that ends a hanging test.
+// Within returns a context whose deadline ends a hanging test.
 func Within(t *testing.T) context.Context {
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(stop)
@@ -47,7 +47,7 @@ func Send[T mpi.Number](ctx context.Context, c *mpi.Comm, to int, numbers ...T) 
 	return mpi.Send(ctx, c, numbers, to, 0)
 }
 
-// Want receives a message, and returns an error unless it consists of the given numbers.
+// Want receives a message. It returns an error unless the message consists of the given numbers.
 func Want[T mpi.Number](ctx context.Context, c *mpi.Comm, from int, numbers ...T) error {
 	buf := make([]T, len(numbers))
 	st, err := mpi.Recv(ctx, c, buf, from, 0)

@@ -14,12 +14,13 @@ import (
 type Result[T Number] struct {
 	// X holds the unknowns.
 	X []T
-	// Deal is the time to deal the matrix out, and Solve the time for the rest, from the right sides to the unknowns.
+	// Deal is the time it takes to deal the matrix out. Solve is the time for the rest, from the right sides to
+	// the unknowns.
 	Deal, Solve time.Duration
 }
 
 // Host solves the equations with matrix a and right sides b. It must run on rank Root; all other ranks of c are
-// workers. Without other ranks it computes everything itself.
+// workers. If there are no other ranks, it computes everything itself.
 func Host[T Number](ctx context.Context, c *mpi.Comm, a *Matrix[T], b []T, o Options) (*Result[T], error) {
 	if err := a.check(b, o); err != nil {
 		return nil, err
@@ -57,8 +58,8 @@ func Host[T Number](ctx context.Context, c *mpi.Comm, a *Matrix[T], b []T, o Opt
 	return &Result[T]{x, dealt.Sub(begin), time.Since(dealt)}, nil
 }
 
-// rowsOf returns a's rows from the diagonal on, grouped by rank. Each group has the length of rank 0's group, and may
-// have unused numbers at its end.
+// rowsOf returns the rows of a, from the diagonal on and grouped by rank. Each group has the same length as
+// rank 0's group, so it may have unused numbers at its end.
 func rowsOf[T Number](d deal, a *Matrix[T]) []T {
 	all := make([]T, d.ranks*d.numbers())
 	for rank := range d.ranks {
@@ -70,7 +71,7 @@ func rowsOf[T Number](d deal, a *Matrix[T]) []T {
 	return all
 }
 
-// sidesOf returns b grouped by rank in the same way.
+// sidesOf returns b, grouped by rank in the same way.
 func sidesOf[T Number](d deal, b []T) []T {
 	all := make([]T, d.ranks*d.share())
 	for i, side := range b {

@@ -15,7 +15,7 @@ type Number interface{ float32 | float64 }
 type Matrix[T Number] struct {
 	// Size is the number of rows and columns.
 	Size int
-	// Numbers holds the rows, one after the other.
+	// Numbers holds the rows, consecutively.
 	Numbers []T
 }
 
@@ -59,8 +59,8 @@ func Serial[T Number](ctx context.Context, a *Matrix[T], b []T, o Options) ([]T,
 	return x, nil
 }
 
-// minus returns b − x·a. The conversion rounds the product: without it, some machines would round only the difference,
-// depending on the surrounding code.
+// minus returns b − x·a. The conversion rounds the product. Without the conversion, some machines would round
+// only the difference, depending on the surrounding code.
 func minus[T Number](b, x, a T) T {
 	return b - T(x*a) //nolint:unconvert // it rounds
 }

@@ -7,10 +7,10 @@ import (
 	"github.com/zrlmpi/zrlmpid/examples/apps/internal/pace"
 )
 
-// deal is the distribution of the rows: row i belongs to rank i modulo ranks.
+// deal describes how the rows are distributed: row i belongs to rank i modulo ranks.
 type deal struct{ unknowns, ranks int }
 
-// above returns the number of a rank's rows above row i. i may be the number of rows.
+// above returns the number of a rank's rows that are above row i. i may be the number of rows.
 func (d deal) above(i, rank int) int {
 	if i <= rank {
 		return 0
@@ -18,10 +18,10 @@ func (d deal) above(i, rank int) int {
 	return (i - rank + d.ranks - 1) / d.ranks
 }
 
-// share returns the maximum number of rows of a rank, which is also the number of rank 0.
+// share returns the maximum number of rows that a rank has. Rank 0 has this number.
 func (d deal) share() int { return d.above(d.unknowns, 0) }
 
-// numbers returns the number of elements in the rows of rank 0 from the diagonal on, which is the maximum of all ranks.
+// numbers returns the number of elements in the rows of rank 0, from the diagonal on. No other rank has more.
 func (d deal) numbers() (n int) {
 	for i := 0; i < d.unknowns; i += d.ranks {
 		n += d.unknowns - i
@@ -33,15 +33,15 @@ func (d deal) numbers() (n int) {
 type rows[T Number] struct {
 	deal
 	rank int
-	// numbers holds the rows of the matrix from the diagonal on, one after the other; starts holds their offsets.
+	// numbers holds the rows of the matrix from the diagonal on, consecutively. starts holds their offsets.
 	numbers []T
 	starts  []int
-	// b holds the right sides, which are replaced by the unknowns. It has one element too many on ranks with one row
-	// less.
+	// b holds the right sides, which are replaced by the unknowns. On ranks that have one row less than rank 0,
+	// it has one unused element.
 	b []T
 }
 
-// newRows returns the rows as dealt out.
+// newRows returns the rows that were dealt to a rank.
 func newRows[T Number](d deal, rank int, numbers, b []T) *rows[T] {
 	r := &rows[T]{deal: d, rank: rank, numbers: numbers, b: b, starts: make([]int, d.above(d.unknowns, rank))}
 	start := 0

@@ -12,7 +12,7 @@ type Cell interface{ int32 | float32 }
 type Grid[T Cell] struct {
 	// Size is the number of lines and columns.
 	Size int
-	// Cells holds the lines, one after the other.
+	// Cells holds the lines, consecutively.
 	Cells []T
 }
 
@@ -42,7 +42,7 @@ func (g *Grid[T]) check() error {
 	return nil
 }
 
-// Serial computes iterations of the grid on one processor, as a reference for Host.
+// Serial computes the given number of iterations of the grid on one processor, as a reference for Host.
 func Serial[T Cell](g *Grid[T], iterations int) {
 	next := g.clone()
 	for range iterations {
@@ -53,7 +53,7 @@ func Serial[T Cell](g *Grid[T], iterations int) {
 	}
 }
 
-// relax computes a line except for its first and last cell.
+// relax computes a line, except for its first and last cell.
 func relax[T Cell](to, above, line, below []T) {
 	switch to := any(to).(type) {
 	case []int32:

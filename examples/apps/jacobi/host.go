@@ -9,11 +9,12 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// Host computes iterations of the grid. It must run on rank Root; all other ranks of c are workers with the same
-// options, which must fit the grid. Without other ranks it computes everything itself.
+// Host computes the given number of iterations of the grid. It must run on rank Root. All other ranks of c are
+// workers with the same options, which must fit the grid. If there are no other ranks, Host computes everything
+// itself.
 //
-// The messages to one worker are in upstream's order. Host serves workers concurrently, whereas upstream's host serves
-// one after the other.
+// The messages to one worker are in upstream's order. Host serves all workers concurrently, whereas upstream's
+// host serves one at a time.
 func Host[T Cell](ctx context.Context, c *mpi.Comm, g *Grid[T], iterations int, o Options) error {
 	if err := g.check(); err != nil {
 		return err
@@ -68,7 +69,8 @@ func serve[T Cell](ctx context.Context, c *mpi.Comm, g, next *Grid[T], worker in
 		if err := recvLine(ctx, c, line, o.Words, worker); err != nil {
 			return err
 		}
-		// The outer lines belong to the neighbours, and upstream's workers do not set the border.
+		// The outer lines belong to the neighbours. The border is left alone, because upstream's workers do not
+		// set it.
 		if i >= max(first, 1) && i < min(first+o.Lines, g.Size-1) {
 			copy(next.Line(i)[1:g.Size-1], line[1:g.Size-1])
 		}

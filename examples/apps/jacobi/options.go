@@ -14,36 +14,38 @@ const DefaultColumns = 512
 // MaxColumns is the maximum width of a grid. A worker holds two blocks of cells of up to 1 GiB each.
 const MaxColumns = 1 << 14
 
-// minColumns is the minimum width of a grid that has a cell inside of its border.
+// minColumns is the smallest width of a grid that has a cell inside its border.
 const minColumns = 3
 
 // tag is upstream's tag. The cloudfpga profile does not transmit it.
 const tag = 0
 
-// Options must be the same on all ranks: upstream compiles them into the programs of hosts and FPGAs.
+// Options configures a rank. It must be the same on all ranks, because upstream compiles the options into the
+// programs of hosts and FPGAs.
 type Options struct {
-	// Columns is the width of the grid in cells; 0 is DefaultColumns.
+	// Columns is the width of the grid in cells; 0 means DefaultColumns.
 	Columns int
-	// Lines is the number of lines that a worker computes. 0 means an even share of a square grid, rounded up. The last
-	// workers may then have fewer lines of the grid or none, and compute unused lines of zeros instead.
+	// Lines is the number of lines that a worker computes. 0 means an even share of a square grid, rounded up.
+	// The last workers may then have fewer lines of the grid, or none; they compute unused lines of zeros
+	// instead.
 	Lines int
 	// Words is the length of the longest message in words. Longer lines are split. 0 means no limit.
 	Words int
 }
 
-// ErrOptions is matched by errors for invalid options.
+// ErrOptions matches errors about invalid options.
 var ErrOptions = errors.New("jacobi: wrong options")
 
-// ErrMessage is matched by errors for messages that contradict the options.
+// ErrMessage matches errors about messages that contradict the options.
 var ErrMessage = errors.New("jacobi: unexpected message")
 
-// Check returns an error if the options are invalid for every cluster.
+// Check returns an error if the options are invalid in any cluster.
 func (o Options) Check() error {
 	_, err := o.in(2)
 	return err
 }
 
-// in returns the options with defaults filled in, for a cluster of the given number of ranks.
+// in returns the options with defaults filled in, for a cluster with the given number of ranks.
 func (o Options) in(ranks int) (Options, error) {
 	if o.Columns == 0 {
 		o.Columns = DefaultColumns

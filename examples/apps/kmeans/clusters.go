@@ -8,8 +8,8 @@ import (
 // clusters holds the centroids, and the intermediate results of an iteration.
 type clusters struct {
 	dimensions int
-	// centroids and sums hold vectors, one after the other. sums holds the sum of the vectors of each cluster, and
-	// counts their number.
+	// centroids and sums hold consecutive vectors. sums holds the sum of the vectors in each cluster, and
+	// counts holds their number.
 	centroids, sums, counts []int32
 }
 
@@ -17,7 +17,7 @@ func newClusters(dimensions, n int) *clusters {
 	return &clusters{dimensions, make([]int32, n*dimensions), make([]int32, n*dimensions), make([]int32, n)}
 }
 
-// seed chooses vectors at equal distances in the list as centroids, as in upstream's example.
+// seed chooses vectors at equal intervals in the list as centroids, as in upstream's example.
 func (k *clusters) seed(vectors []int32) {
 	d := k.dimensions
 	step := len(vectors) / d / len(k.counts)
@@ -26,7 +26,8 @@ func (k *clusters) seed(vectors []int32) {
 	}
 }
 
-// nearest returns the cluster of a vector. If several centroids are equally near, it returns the lowest cluster.
+// nearest returns the cluster to which a vector belongs. If several centroids are equally near, it returns the
+// lowest cluster.
 func (k *clusters) nearest(vector []int32) int32 {
 	best, at := int64(math.MaxInt64), 0
 	for i := range k.counts {
@@ -55,7 +56,7 @@ func (k *clusters) clear() {
 	clear(k.counts)
 }
 
-// assign stores the cluster of each vector in labels, and adds the vectors up.
+// assign stores the cluster of each vector in labels, and adds each vector to the sum of its cluster.
 func (k *clusters) assign(ctx context.Context, vectors, labels []int32) error {
 	d := k.dimensions
 	for i := range labels {
@@ -78,8 +79,8 @@ func add(a, b []int32) {
 	}
 }
 
-// move moves the centroids to the means of their vectors, and returns the sum of the squared distances, at most the
-// largest int32. The centroid of a cluster without vectors does not move; upstream's host moves it to 0.
+// move moves each centroid to the mean of its vectors. It returns the sum of the squared distances, limited to
+// the largest int32. If a cluster has no vectors, its centroid does not move; upstream's host moves it to 0.
 func (k *clusters) move() int32 {
 	norm := int64(0)
 	d := k.dimensions

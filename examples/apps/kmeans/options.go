@@ -11,7 +11,7 @@ import (
 // Root is the rank that has the vectors.
 const Root = exchange.Root
 
-// Defaults, as in upstream's example.
+// Default values of the options, as in upstream's example.
 const (
 	DefaultDimensions = 3
 	DefaultIterations = 128
@@ -21,27 +21,28 @@ const (
 // MaxDimensions is the maximum length of a vector.
 const MaxDimensions = 1 << 10
 
-// Options must be the same on all ranks: upstream compiles them into the programs of hosts and FPGAs.
+// Options configures a rank. It must be the same on all ranks, because upstream compiles the options into the
+// programs of hosts and FPGAs.
 type Options struct {
-	// Dimensions is the length of a vector; 0 is DefaultDimensions.
+	// Dimensions is the length of a vector; 0 means DefaultDimensions.
 	Dimensions int
 	// Iterations is the maximum number of iterations; 0 means DefaultIterations.
 	Iterations int
-	// NormLimit ends the iteration when the sum of the squared movements of all coordinates of all centroids is at most
-	// this; 0 means DefaultNormLimit.
+	// NormLimit ends the computation: it stops once the sum of the squared movements, over all coordinates of
+	// all centroids, is at most NormLimit. 0 means DefaultNormLimit.
 	NormLimit int
 	// Words is the length in words of the longest message that Work accepts.
 	Words int
-	// FPGAs lists the FPGA ranks in the order of upstream's cluster file if upstream's compiler arranges them in a tree
-	// (com_opt 1 and higher). Work then does its part in the tree. With fewer than two, or if no messages match by
-	// their order alone, there is no tree (com_opt 0).
+	// FPGAs must be set if upstream's compiler arranges the FPGAs in a tree (com_opt 1 and higher). It lists
+	// the FPGA ranks in the order of upstream's cluster file, and Work then does its part in the tree. With
+	// fewer than two FPGAs, or if no messages match by their order alone, there is no tree (com_opt 0).
 	FPGAs []int
 }
 
-// ErrOptions is matched by errors for invalid options.
+// ErrOptions matches errors about invalid options.
 var ErrOptions = errors.New("kmeans: wrong options")
 
-// ErrMessage is matched by errors for messages that contradict the options.
+// ErrMessage matches errors about messages that contradict the options.
 var ErrMessage = errors.New("kmeans: unexpected message")
 
 // Check returns an error if the options are invalid for a worker.
@@ -75,8 +76,8 @@ func (o Options) complete() (Options, error) {
 	return o, nil
 }
 
-// goesOn reports whether there is another iteration after the given number, the last of which moved the centroids by
-// norm.
+// goesOn reports whether another iteration follows after the given number of iterations. norm is the movement
+// of the centroids in the last one.
 func (o *Options) goesOn(iterations int, norm int32) bool {
 	return int(norm) > o.NormLimit && iterations < o.Iterations
 }

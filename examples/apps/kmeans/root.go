@@ -10,19 +10,19 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// Result is the division of vectors into clusters.
+// Result describes how vectors were divided into clusters.
 type Result struct {
-	// Centroids holds the means, one after the other.
+	// Centroids holds the means, consecutively.
 	Centroids []int32
-	// Counts holds the number of vectors in each cluster, and Labels the cluster of each vector, before the last move
-	// of the centroids.
+	// Counts holds the number of vectors in each cluster, and Labels holds the cluster of each vector. Both
+	// refer to the time before the last move of the centroids.
 	Counts, Labels []int32
 	// Norms has one entry per iteration: the sum of the squared distances by which the centroids moved.
 	Norms []int32
 }
 
-// Serial divides vectors, which are stored one after the other, into n clusters on one processor, as a reference for
-// Host.
+// Serial divides vectors into n clusters on one processor, as a reference for Host. The vectors are stored
+// consecutively.
 func Serial(vectors []int32, n int, o Options) (*Result, error) {
 	o, err := o.check(vectors, n, 1)
 	if err != nil {
@@ -43,11 +43,12 @@ func Serial(vectors []int32, n int, o Options) (*Result, error) {
 	return r, nil
 }
 
-// Host divides vectors into n clusters together with all other ranks of c, which must have the same options. It must
-// run on rank Root. The sums of each coordinate must fit into an int32, because ranks exchange them as such.
+// Host divides vectors into n clusters, together with all other ranks of c, which must have the same options.
+// It must run on rank Root. The sums of each coordinate must fit in an int32, because the ranks exchange them
+// in that form.
 //
-// It makes its collective calls with package mpi, which knows the form that upstream's compiler has given them on
-// FPGAs. If collective calls are not ordinary messages, it uses Send and Recv, as Work does.
+// Host makes its collective calls with package mpi, which knows the form that upstream's compiler gave these
+// calls on FPGAs. If collective calls are not ordinary messages, Host uses Send and Recv, as Work does.
 func Host(ctx context.Context, c *mpi.Comm, vectors []int32, n int, o Options) (*Result, error) {
 	o, err := o.check(vectors, n, c.Size())
 	if err != nil {
@@ -91,8 +92,8 @@ type host struct {
 	o     Options
 }
 
-// run makes the calls of upstream's source, in its order. All ranks get the same number of vectors; Root also keeps the
-// remainder.
+// run makes the calls of upstream's source, in the same order. All ranks get the same number of vectors; Root
+// also keeps the remainder.
 func (h *host) run(ctx context.Context, vectors []int32) (*Result, error) {
 	ranks, each := h.ranks.Size(), len(vectors)/h.dimensions/h.ranks.Size()
 	dealt, left := vectors[:ranks*each*h.dimensions], vectors[ranks*each*h.dimensions:]

@@ -11,8 +11,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// Work serves rank Root as a worker, once. The messages determine the numbers of vectors and clusters, so it uses Send
-// and Recv in place of collective calls.
+// Work serves rank Root as a worker, once. The messages from Root determine the numbers of vectors and
+// clusters, so Work uses Send and Recv instead of collective calls.
 func Work(ctx context.Context, c *mpi.Comm, o Options) error {
 	if err := o.Check(); err != nil {
 		return err
@@ -67,7 +67,7 @@ func Work(ctx context.Context, c *mpi.Comm, o Options) error {
 	return exchange.Gather(ctx, ranks, labels, nil)
 }
 
-// vectors checks that a message consists of whole vectors, if it was received.
+// vectors checks that a message was received and consists of whole vectors. err is the error of the receive.
 func (o *Options) vectors(words []int32, err error) error {
 	switch n := len(words); {
 	case errors.Is(err, mpi.ErrTruncate):

@@ -1,6 +1,6 @@
 package matvec
 
-// deal is the distribution of the rows: each rank in turn gets each rows.
+// deal describes how the rows are distributed: each rank in turn gets each rows at a time.
 type deal struct{ rows, each, ranks int }
 
 // rounds returns the number of turns.
@@ -9,8 +9,8 @@ func (d deal) rounds() int {
 	return (d.rows + all - 1) / all
 }
 
-// block returns the first row that a rank gets in a round, and the number of rows. The last round may not have rows for
-// all ranks.
+// block returns the first row that a rank gets in a round, and the number of rows. In the last round, there may
+// not be rows for all ranks.
 func (d deal) block(round, rank int) (first, n int) {
 	first = min((round*d.ranks+rank)*d.each, d.rows)
 	return first, min(d.each, d.rows-first)

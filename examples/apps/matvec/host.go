@@ -9,8 +9,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// Host computes the product of a and x. It must run on rank Root; all other ranks of c are workers. Without other ranks
-// it computes everything itself.
+// Host computes the product of a and x. It must run on rank Root; all other ranks of c are workers. If there
+// are no other ranks, it computes everything itself.
 func Host[T Number](ctx context.Context, c *mpi.Comm, a *Matrix[T], x []T, o Options) ([]T, error) {
 	if err := a.check(x, o); err != nil {
 		return nil, err
@@ -49,7 +49,7 @@ func Host[T Number](ctx context.Context, c *mpi.Comm, a *Matrix[T], x []T, o Opt
 	return gather(ctx, ranks, d, own)
 }
 
-// gather returns the elements of all ranks in order.
+// gather returns the elements from all ranks, in order.
 func gather[T Number](ctx context.Context, ranks *exchange.Ranks, d deal, own []T) ([]T, error) {
 	byRank := make([]T, d.ranks*d.share())
 	if err := exchange.Gather(ctx, ranks, own, byRank); err != nil {

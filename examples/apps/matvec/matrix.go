@@ -13,7 +13,7 @@ type Number interface{ float32 | float64 }
 // Matrix is a matrix of numbers.
 type Matrix[T Number] struct {
 	Rows, Columns int
-	// Numbers holds the rows, one after the other.
+	// Numbers holds the rows, consecutively.
 	Numbers []T
 }
 
@@ -42,14 +42,14 @@ func Serial[T Number](ctx context.Context, a *Matrix[T], x []T, o Options) ([]T,
 	return y, nil
 }
 
-// multiply computes len(y) elements of the product from the same number of rows.
+// multiply computes len(y) elements of the product, from as many rows.
 func multiply[T Number](ctx context.Context, p *pace.Processor, y, rows, x []T) error {
 	for i := range y {
 		row := rows[i*len(x):][:len(x)]
 		sum := T(0)
 		for j, v := range x {
-			// The conversion rounds the product: without it, some machines would round only the sum, depending on the
-			// surrounding code.
+			// The conversion rounds the product. Without the conversion, some machines would round only the
+			// sum, depending on the surrounding code.
 			sum += T(row[j] * v) //nolint:unconvert // it rounds
 		}
 		y[i] = sum

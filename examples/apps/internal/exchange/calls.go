@@ -8,8 +8,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// Bcast copies the root's buffer to the buffers of all other ranks. All buffers have the same nonzero length. In a tree
-// only Root can broadcast, so any other root first sends its buffer to Root.
+// Bcast copies root's buffer to the buffers of all other ranks. All buffers have the same length, which is not
+// 0. In a tree, only Root can broadcast, so any other root first sends its buffer to Root.
 func Bcast[T mpi.Number](ctx context.Context, r *Ranks, buf []T, root int) error {
 	if !r.unrolled {
 		return bcast(ctx, r, buf, root)
@@ -58,8 +58,8 @@ func bcast[T mpi.Number](ctx context.Context, r *Ranks, buf []T, root int) error
 	return mpi.Bcast(ctx, r.Comm, buf, Root)
 }
 
-// RecvBcast is Bcast from Root, for a rank that uses Send and Recv and does not know the length. The result is the
-// beginning of buf.
+// RecvBcast is Bcast from Root, for a rank that uses Send and Recv and does not know the length. It returns the
+// part of buf that it has filled, which is its beginning.
 func RecvBcast[T mpi.Number](ctx context.Context, r *Ranks, buf []T) ([]T, error) {
 	buf, err := recvSome(ctx, r, buf, r.above)
 	if err != nil {
@@ -68,7 +68,7 @@ func RecvBcast[T mpi.Number](ctx context.Context, r *Ranks, buf []T) ([]T, error
 	return buf, pass(ctx, r, buf)
 }
 
-// pass sends to all ranks below.
+// pass sends buf to all ranks below.
 func pass[T mpi.Number](ctx context.Context, r *Ranks, buf []T) error {
 	for _, rank := range r.below {
 		if err := send(ctx, r, buf, rank); err != nil {
@@ -78,8 +78,8 @@ func pass[T mpi.Number](ctx context.Context, r *Ranks, buf []T) error {
 	return nil
 }
 
-// Scatter sends each rank its block of all, which is used on Root only and consists of blocks as long as own, one after
-// the other. At Root, own may be the first block of all, which is then not copied.
+// Scatter sends each rank its block of all, which is used only on Root. all consists of consecutive blocks with
+// the length of own. On Root, own may be the first block of all, which is then not copied.
 func Scatter[T mpi.Number](ctx context.Context, r *Ranks, all, own []T) error {
 	switch {
 	case !r.unrolled:
@@ -98,8 +98,8 @@ func Scatter[T mpi.Number](ctx context.Context, r *Ranks, all, own []T) error {
 	return r.deal(len(own), func(from, end, rank int) error { return send(ctx, r, blocks[from:end], rank) })
 }
 
-// RecvScatter is Scatter for a rank that uses Send and Recv and does not know the length of its block. The result is
-// the beginning of buf, which must fit Blocks blocks.
+// RecvScatter is Scatter for a rank that uses Send and Recv and does not know the length of its block. It
+// returns the beginning of buf, which holds the block. Blocks blocks must fit in buf.
 func RecvScatter[T mpi.Number](ctx context.Context, r *Ranks, buf []T) ([]T, error) {
 	blocks, err := recvSome(ctx, r, buf, r.above)
 	if err != nil {
@@ -113,7 +113,8 @@ func RecvScatter[T mpi.Number](ctx context.Context, r *Ranks, buf []T) ([]T, err
 	return blocks[:n], r.deal(n, func(from, end, rank int) error { return send(ctx, r, blocks[from:end], rank) })
 }
 
-// deal calls f with the position of the block of each rank below, after this rank's block.
+// deal calls f for each rank below, with the position of that rank's block. The blocks come after this rank's
+// own block.
 func (r *Ranks) deal(n int, f func(from, end, rank int) error) error {
 	for i, rank := range r.below {
 		if err := f((i+1)*n, (i+2)*n, rank); err != nil {
@@ -187,7 +188,7 @@ func recv[T mpi.Number](ctx context.Context, r *Ranks, buf []T, from int) error 
 	return err
 }
 
-// recvSome receives a message into the beginning of buf, which it returns.
+// recvSome receives a message into the beginning of buf, and returns that part of buf.
 func recvSome[T mpi.Number](ctx context.Context, r *Ranks, buf []T, from int) ([]T, error) {
 	st, err := mpi.Recv(ctx, r.Comm, buf, from, tag)
 	if err != nil {

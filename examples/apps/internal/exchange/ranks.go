@@ -7,7 +7,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// Root is the rank that Scatter sends from, and that Gather and Sum send to.
+// Root is the rank from which Scatter sends, and to which Gather and Sum send.
 const Root = 0
 
 // tag is upstream's tag. The cloudfpga profile does not transmit it.
@@ -16,28 +16,28 @@ const tag = 0
 // groupSize is the number of FPGAs in a group of upstream's tree.
 const groupSize = 4
 
-// Ranks are the ranks of a call, as seen by one of them.
+// Ranks describes the ranks of a call, as seen by one of them.
 type Ranks struct {
 	*mpi.Comm
-	// unrolled is set if this rank uses Send and Recv only.
+	// unrolled is set if this rank uses only Send and Recv.
 	unrolled bool
-	// above is the rank through which this rank exchanges data with Root, and below lists the ranks whose data this
+	// above is the rank through which this rank exchanges data with Root. below lists the ranks whose data this
 	// rank forwards. tree is set if any rank forwards data.
 	above int
 	below []int
 	tree  bool
 	// relayed is set if only Root can broadcast.
 	relayed bool
-	// unexpected is wrapped by errors for messages of unexpected length.
+	// unexpected is wrapped by the error for a message of unexpected length.
 	unexpected error
 }
 
-// Library returns ranks of which this one uses the collective calls of package mpi.
+// Library returns a Ranks for a rank that uses the collective calls of package mpi.
 func Library(c *mpi.Comm) *Ranks { return &Ranks{Comm: c} }
 
-// Unrolled returns ranks of which this one uses Send and Recv only. fpgas lists the FPGAs of the tree in the order of
-// upstream's cluster file; with fewer than two, there is no tree. In a tree, this rank must be one of them. unexpected
-// is wrapped by errors for messages of unexpected length.
+// Unrolled returns a Ranks for a rank that uses only Send and Recv. fpgas lists the FPGAs of the tree in the
+// order of upstream's cluster file; with fewer than two, there is no tree. In a tree, this rank must be one of
+// them. The error for a message of unexpected length wraps unexpected.
 func Unrolled(c *mpi.Comm, fpgas []int, unexpected error) (*Ranks, error) {
 	r := &Ranks{Comm: c, unrolled: true, above: Root, tree: len(fpgas) > 1, unexpected: unexpected}
 	if !r.tree {
@@ -68,8 +68,8 @@ func ByOrder(c *mpi.Comm) bool {
 	return false
 }
 
-// Blocks returns the number of ranks whose blocks of Scatter this rank receives, and whose blocks of Gather it sends,
-// in one message: itself and the ranks below.
+// Blocks returns the number of blocks that this rank receives in one message of Scatter, and sends in one
+// message of Gather: its own block, and the blocks of the ranks below.
 func (r *Ranks) Blocks() int { return 1 + len(r.below) }
 
 // others calls f for all ranks except root, in rank order.
