@@ -87,7 +87,7 @@ func TestQuestion(t *testing.T) {
 	}
 }
 
-// After the loss of a question or of a part of a report, the question is sent again, but no more than three times in
+// After the loss of a question or of a part of a report, the question is repeated, but no more than three times in
 // all (E53).
 func TestLostQuestions(t *testing.T) {
 	const two = maxReportPart + 8 // a report of two parts

@@ -23,7 +23,7 @@ const (
 	// impossible is the divisor of the shortest round-trip time that gives the time in which no real answer can come,
 	// even if this host was busy when the first answers came and measured too long round-trip times.
 	impossible = 8
-	// mostVainHolds is the maximum number of messages that are held back in vain, because they came too soon or equal a
+	// mostVainHolds is the maximum number of messages that are held back needlessly, because they came too soon or equal a
 	// recent one. After that many, no message is held back until the network has provably made a copy.
 	mostVainHolds = 3
 )

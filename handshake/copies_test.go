@@ -34,7 +34,7 @@ type stream struct {
 	copies  int
 }
 
-// reporting lists the events that tell a user that the network delivers copies.
+// reporting lists the events that report to a user that the network delivers copies.
 var reporting = []handshake.Event{
 	handshake.DeliveredDuplicate, handshake.EarlyData, handshake.SecondData, handshake.RepeatedContent,
 }

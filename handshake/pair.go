@@ -26,7 +26,7 @@ type Pair struct {
 	drainEnd     Instant
 	received     received
 	recent       recent    // messages
-	vainHolds    int       // messages held back in vain since the network last made a copy
+	vainHolds    int       // messages held back needlessly since the network last made a copy
 	answer       roundTrip // time from CLEAR_TO_SEND to DATA
 	ack          roundTrip // time from DATA in one datagram to ACK
 	done         doneSend

@@ -418,7 +418,7 @@ func (p *Pair) tickRecv(now Instant, acts []Action) []Action {
 		return acts
 	}
 	if p.cfg.Quirks.OneDeferredHeader && p.send.state == WaitAck {
-		// This is a stand-in that is sending as well. A second CLEAR_TO_SEND would tell the peer that it is not in a
+		// This is a stand-in that is sending as well. A second CLEAR_TO_SEND would show the peer that it is not in a
 		// send, as with an FPGA.
 		p.armRecv(now)
 		return acts

@@ -55,7 +55,7 @@ type Config struct {
 }
 
 // Pacing determines how the datagrams of long messages are spaced, so that an FPGA can keep up. An FPGA needs about 1.1
-// µs per datagram, and up to 2.3 µs with DRAM. If it drops a datagram, the message is corrupt and is not sent again.
+// µs per datagram, and up to 2.3 µs with DRAM. If it drops a datagram, the message is corrupt and is not retransmitted.
 type Pacing struct {
 	// PerDatagram is the average interval between two datagrams, of which up to 128 may be sent back to back. 0
 	// disables pacing.

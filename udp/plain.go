@@ -14,7 +14,7 @@ type plainSocket struct {
 	// gather is the buffer in which the parts of a datagram are joined.
 	gather []byte
 	// arrived is the receive buffer. It has space for the longest UDP datagram, because on some systems receiving a
-	// datagram that does not fit is an error, which does not tell the length.
+	// datagram that does not fit is an error, which does not include the length.
 	arrived []byte
 }
 

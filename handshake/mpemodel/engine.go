@@ -79,7 +79,7 @@ func (m *Model) transmitData() {
 }
 
 // startReceive searches for a deferred SEND_REQUEST. If it finds another header instead, it enters the wait for ACK,
-// although it still expects SEND_REQUEST, and keeps the counter as an earlier wait has left it (trap 2).
+// although it still expects SEND_REQUEST, and keeps the counter at the value of an earlier wait (trap 2).
 func (m *Model) startReceive() {
 	m.expect(protocol.SendRequest, m.call.call.Counterpart())
 	h, ok := m.cache.lookup(m.want.src)
