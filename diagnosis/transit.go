@@ -347,8 +347,7 @@ func (v *view) restarts(path []*edge) (list []Possibility) {
 		for _, s := range []side{{e.from, e.to, from, to}, {e.to, e.from, to, from}} {
 			// A restart before the other rank's program began does not matter. The reports of ranks may be as old as
 			// After.
-			if up := v.ranks[s.rank].Engine.Uptime; s.hasForgotten() && up > 0 &&
-				up < v.programAge(s.other)+After.Seconds() {
+			if s.hasForgotten() && v.isYounger(s.rank, s.other, After.Seconds()) {
 				list = append(list, possibility(infer.Restarted, s.rank, s.other,
 					"rank %d began again after rank %d had "+
 						"exchanged messages with it", s.rank, s.other))
@@ -358,10 +357,10 @@ func (v *view) restarts(path []*edge) (list []Possibility) {
 	return list
 }
 
-// isYounger reports whether the engine of rank was started after the program of than.
-func (v *view) isYounger(rank, than int) bool {
+// isYounger reports whether the engine of rank was started after the program of than, or less than slack seconds before.
+func (v *view) isYounger(rank, than int, slack float64) bool {
 	up := v.ranks[rank].Engine.Uptime
-	return up > 0 && up < v.programAge(than)
+	return up > 0 && up < v.programAge(than)+slack
 }
 
 // programAge returns the number of seconds for which the present program of a rank has used it.
@@ -437,7 +436,7 @@ func (v *view) oneCall(path []*edge) (list []Possibility) {
 		return list
 	}
 	for _, rank := range v.membersOf(call) {
-		if r := v.ranks[rank]; r != nil && v.isYounger(rank, path[0].from) {
+		if r := v.ranks[rank]; r != nil && v.isYounger(rank, path[0].from, 0) {
 			list = append(list, possibility(infer.Restarted, rank, path[0].from, "rank %d began again %s ago", rank,
 				words.Duration(r.Engine.Uptime)))
 		}

@@ -76,8 +76,8 @@ const (
 	// Question: the peer asks for a report about the operations for which this rank is waiting. Call Answer with the
 	// report.
 	Question
-	// Report: the question that Ask began is done. Payload is the peer's report, valid until the next event. If there
-	// is none, Payload is nil and Err is the reason.
+	// Report: the question that Ask began is done. Payload is the peer's report, valid until the next event; without a
+	// report it is nil, and Err is the reason.
 	Report
 )
 

@@ -18,7 +18,7 @@ import (
 const (
 	maxSendTries   = 10
 	firstSendPause = 5 * time.Microsecond
-	// fullTimeout is how long a plain socket that must not wait tries to send before it is considered full. Other
+	// fullTimeout is the time after which a plain socket that must not wait counts as full. Other
 	// sockets report at once that they are full.
 	fullTimeout = time.Millisecond
 )

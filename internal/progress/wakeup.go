@@ -12,7 +12,7 @@ const (
 	// wakeupInterval.
 	wakeupSamples  = 9
 	wakeupInterval = 50 * time.Millisecond
-	// wakeupAfter is how long the process sleeps for a measurement. A core that sleeps longer does not take
+	// wakeupAfter is the duration of a sleep that is measured. A core that sleeps longer does not take
 	// longer to wake up.
 	wakeupAfter = time.Millisecond
 	// If a wake-up takes longer than maxWakeup, the host is overloaded, and polling longer would not help.

@@ -48,14 +48,12 @@ func writes(b ...byte) string {
 	return line + "'\n"
 }
 
-// reads reads the feedback of a call, with so many words.
+// reads returns a shell command that reads the feedback of a call and the given number of words.
 func reads(words int) string { return fmt.Sprintf("head -c %d >/dev/null\n", 5+4*words) }
 
 const waits = "exec sleep 1000\n"
 
-// roleFault is a fault of the role of rank 1, a stand-in, to which rank 0 sends messages of some words and waits for
-// their
-// echoes.
+// roleFault is a fault of the role of rank 1, a stand-in. Rank 0 sends it messages, and waits for their echoes.
 type roleFault struct {
 	name string
 	// script is the program of a kernel exec. A role in simulation has a simulator and the words of the message.

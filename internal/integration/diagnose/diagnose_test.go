@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	kit "github.com/zrlmpi/zrlmpid/internal/testkit/verdict"
 )
 
 var (
@@ -42,7 +44,7 @@ func TestDiagnose(t *testing.T) {
 			r.total.answers())
 	}
 	if *write {
-		if err := r.writeDocs("../../../docs/reliability.md"); err != nil {
+		if err := kit.Write("../../../docs/reliability.md", "diagnose", r.tables()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -218,26 +220,6 @@ func (r *results) golden() string {
 			c.verdicts[listed], c.listed, c.verdicts[silent], c.verdicts[missing], c.verdicts[wrong])
 	}
 	return b.String()
-}
-
-// What stands before and after the tables in the page.
-const (
-	tablesBegin = "<!-- diagnose -->\n"
-	tablesEnd   = "<!-- /diagnose -->\n"
-)
-
-// writeDocs writes the tables to a page.
-func (r *results) writeDocs(page string) error {
-	text, err := os.ReadFile(page)
-	if err != nil {
-		return err
-	}
-	before, rest, ok := strings.Cut(string(text), tablesBegin)
-	_, after, also := strings.Cut(rest, tablesEnd)
-	if !ok || !also {
-		return fmt.Errorf("%s has no place for the tables", page)
-	}
-	return os.WriteFile(page, []byte(before+tablesBegin+r.tables()+tablesEnd+after), 0o644)
 }
 
 // tables returns the confusion tables.

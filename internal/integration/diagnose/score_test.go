@@ -6,23 +6,20 @@ import (
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/diagnosis"
+	kit "github.com/zrlmpi/zrlmpid/internal/testkit/verdict"
 )
 
-// verdict is how an answer compares with the truth.
-type verdict uint8
+// verdict of an answer, with the names that this package uses.
+type verdict = kit.Verdict
 
 const (
-	right   verdict = iota // certain, and the truth
-	listed                 // a list with the truth
-	silent                 // nothing was said of ranks that wait
-	missing                // the truth is not in the list
-	wrong                  // certain, and not the truth
-	verdicts
+	right    = kit.Right
+	listed   = kit.Listed
+	silent   = kit.Silent
+	missing  = kit.Missing
+	wrong    = kit.Wrong
+	verdicts = wrong + 1
 )
-
-func (v verdict) String() string {
-	return []string{"right", "listed", "silent", "missing", "wrong"}[v]
-}
 
 // answer is what was said at a vantage, at one moment of a run.
 type answer struct {

@@ -76,7 +76,7 @@ func (c *cluster) close() {
 	}
 }
 
-// stop ends a rank whose programs have ended, and waits so long for what it has not sent yet.
+// stop closes a rank whose programs are done. wait bounds the time for packets that are not sent yet.
 func (c *cluster) stop(rank int, wait time.Duration) {
 	c.mu.Lock()
 	stop := c.stops[rank]

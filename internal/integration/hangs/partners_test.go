@@ -42,7 +42,7 @@ func mirror(program string) string {
 	return strings.NewReplacer("s", "r", "r", "s").Replace(program)
 }
 
-// message is what the call sends.
+// message returns the words that the call sends.
 func (c call) message() []uint32 {
 	words := make([]uint32, c.words)
 	words[0] = uint32(c.number)
