@@ -104,7 +104,7 @@ func (c *Conn) Scarce() bool {
 	return s.grant != 0 && int32(s.limit-s.number) < int32(s.grant/8)
 }
 
-// WantCredit, if wanted is true, makes the Conn ask the peer for its limits as if a message were waiting for credit
+// WantCredit makes the Conn, if wanted is true, ask the peer for its limits as if a message were waiting for credit
 // (E33), until WantCredit is called with false.
 func (c *Conn) WantCredit(wanted bool) {
 	if c.sends.wanted != wanted {

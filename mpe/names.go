@@ -9,6 +9,7 @@ import (
 
 type (
 	// Operations and messages.
+
 	Operation = core.Operation
 	OpKind    = core.OpKind
 	Match     = core.Match
@@ -19,12 +20,14 @@ type (
 	Origin    = core.Origin
 
 	// Packets of transports.
+
 	RxPacket  = core.RxPacket
 	RxKind    = core.RxKind
 	Packet    = core.Packet
 	Placement = core.Placement
 
 	// Receivers of notifications, and their arguments.
+
 	Observer       = core.Observer
 	PacketRecorder = core.PacketRecorder
 	CallRecorder   = core.CallRecorder
@@ -34,10 +37,12 @@ type (
 	Note           = core.Note
 
 	// State of a rank.
+
 	Waiting    = core.Waiting
 	PeerReport = core.PeerReport
 
 	// Errors.
+
 	WaitError       = core.WaitError
 	TruncatedError  = core.TruncatedError
 	NoRoomError     = core.NoRoomError

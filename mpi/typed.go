@@ -97,7 +97,7 @@ const (
 	inPlaceLength = -2 // of InPlace
 )
 
-// InPlace, passed in place of a buffer, means that the rank's contribution to a collective call is already
+// InPlace as a buffer means that the rank's contribution to a collective call is already
 // where its result goes (MPI_IN_PLACE). It replaces the send buffer of all calls except Scatter, where root
 // passes it as the receive buffer.
 var InPlace = Buffer{length: inPlaceLength}

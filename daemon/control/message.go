@@ -10,7 +10,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// AnyRank, used as the local rank of a request, selects the daemon's lowest rank with run: host.
+// AnyRank as the local rank of a request selects the daemon's lowest rank with run: host.
 const AnyRank = query.AnyRank
 
 // Micros is a duration in microseconds. 0 means that it was not measured, and is null in JSON.

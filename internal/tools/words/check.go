@@ -25,7 +25,9 @@ func (f found) String() string {
 }
 
 // excepted lists files that may contain retired words: the lists of these words, and the changelog.
-var excepted = []string{listPath, "docs/glossary.md", "CHANGELOG.md", "internal/tools/words/words_test.go"}
+var excepted = []string{
+	listPath, frequentPath, "docs/glossary.md", "CHANGELOG.md", "internal/tools/words/words_test.go",
+}
 
 // skipped lists folders that are not searched.
 var skipped = []string{".git", "bin", "node_modules"}
@@ -39,7 +41,13 @@ var kinds = []string{
 // check returns the retired words in the files of a repository, in the order of files and lines.
 func check(repository fs.FS, l *list) ([]found, error) {
 	var all []found
-	err := fs.WalkDir(repository, ".", func(name string, d fs.DirEntry, err error) error {
+	err := walk(repository, func(name string, text []byte) { all = append(all, l.search(name, text)...) })
+	return all, err
+}
+
+// walk calls f for each file that is searched.
+func walk(repository fs.FS, f func(name string, text []byte)) error {
+	return fs.WalkDir(repository, ".", func(name string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
@@ -50,15 +58,11 @@ func check(repository fs.FS, l *list) ([]found, error) {
 			return nil
 		}
 		text, err := fs.ReadFile(repository, name)
-		if err != nil {
-			return err
+		if err == nil {
+			f(name, text)
 		}
-		for _, f := range l.search(name, text) {
-			all = append(all, f)
-		}
-		return nil
+		return err
 	})
-	return all, err
 }
 
 // search returns the retired words in a file. In code, it searches for all identifiers. In other text, it searches only

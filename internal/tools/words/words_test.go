@@ -102,3 +102,26 @@ func TestList(t *testing.T) {
 		}
 	}
 }
+
+func TestFrequent(t *testing.T) {
+	phrases, err := parseFrequent("# x\n100 those (of|that) = the noun\n5000 what = the noun\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := fstest.MapFS{
+		"a.go":  {Data: []byte("package a\n\n// Those\n// of b; `what`.\nvar those = 1 // of\n")},
+		"a.md":  {Data: []byte("One two. `those of`\n```\nthose of\n```\n")},
+		"a.txt": {Data: []byte("those of")},
+	}
+	got, err := checkFrequent(files, phrases)
+	want := []string{"\"those (of|that)\" occurs 1111.11 times in 10,000 words, more than 100.0: use the noun; " +
+		"most often in a.go"}
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("phrases: %q, %v, want %q", got, err, want)
+	}
+	for _, text := range []string{"x what = y", "1 what", "1 (what = y"} {
+		if _, err := parseFrequent(text); err == nil {
+			t.Errorf("%q is a list of frequent phrases", text)
+		}
+	}
+}
