@@ -42,10 +42,10 @@ type Analysis struct {
 
 	messages  []Message
 	extended  []ExtendedMessage
-	depths    []pcapng.Depths
+	depths    []pcapng.QueueDepths
 	calls     []pcapng.Call
 	findings  []Finding
-	perKind   map[Kind]int
+	perKind   map[FindingKind]int
 	all       pairSummary
 	pairs     map[[2]int]*pairSummary
 	truncated error // at the end of a truncated or corrupt recording
@@ -64,46 +64,46 @@ const numPhases = 4
 // NewAnalysis returns an empty analysis of the recording with the given name.
 func NewAnalysis(name string, opts AnalysisOptions) *Analysis {
 	a := &Analysis{
-		opts: opts, source: name, messages: []Message{}, findings: []Finding{}, perKind: map[Kind]int{},
+		opts: opts, source: name, messages: []Message{}, findings: []Finding{}, perKind: map[FindingKind]int{},
 		pairs: map[[2]int]*pairSummary{},
 		all:   pairSummary{PairSummary: PairSummary{Src: -1, Dst: -1}},
 	}
-	track := TrackerOptions{Profile: opts.Profile, KeepSteps: opts.KeepSteps, OnMessage: a.message,
-		OnFinding: a.finding}
+	track := TrackerOptions{Profile: opts.Profile, KeepSteps: opts.KeepSteps, OnMessage: a.addMessage,
+		OnFinding: a.addFinding}
 	if opts.KeepTrace > 0 {
-		track.OnExtended = func(m *ExtendedMessage) { a.extended = kept(a.extended, m, opts.KeepTrace) }
+		track.OnExtended = func(m *ExtendedMessage) { a.extended = appendLimited(a.extended, m, opts.KeepTrace) }
 	}
 	a.tracker = NewTracker(track)
 	return a
 }
 
-// kept appends element to list. If list already has room elements, the element is dropped.
-func kept[T any](list []T, element *T, room int) []T {
+// appendLimited appends element to list. If list already has room elements, the element is dropped.
+func appendLimited[T any](list []T, element *T, room int) []T {
 	if len(list) == room {
 		return list
 	}
 	return append(list, *element)
 }
 
-// Note stores a queue depth or an MPI call found in the recording. Use it as Options.OnNote of the source passed to
+// AddNote stores a queue depth or an MPI call found in the recording. Use it as Options.OnNote of the source passed to
 // Follow.
-func (a *Analysis) Note(n pcapng.RankNote) {
+func (a *Analysis) AddNote(n pcapng.RankNote) {
 	switch n := n.(type) {
-	case *pcapng.Depths:
-		a.depths = kept(a.depths, n, a.opts.KeepTrace)
+	case *pcapng.QueueDepths:
+		a.depths = appendLimited(a.depths, n, a.opts.KeepTrace)
 	case *pcapng.Call:
-		a.calls = kept(a.calls, n, a.opts.KeepTrace)
+		a.calls = appendLimited(a.calls, n, a.opts.KeepTrace)
 	}
 }
 
 // Follow analyzes all packets of src. If the recording is truncated, or corrupt after its first packets, Follow
 // analyzes the readable part and returns no error; see Summary.Truncated.
-func (a *Analysis) Follow(src Source) error {
-	err := a.tracker.Follow(src)
+func (a *Analysis) Analyze(src Source) error {
+	err := a.tracker.ProcessAll(src)
 	a.stats = src.Stats()
 	if j := a.stats.Joined; j != nil {
 		for i := range j.OneWay {
-			a.finding(&Finding{Kind: LostPacket, Packets: []int64{}, Text: j.OneWay[i].text()})
+			a.addFinding(&Finding{Kind: LostPacket, Packets: []int64{}, Text: j.OneWay[i].text()})
 		}
 	}
 	_, cut := errors.AsType[*TruncatedError](err)
@@ -115,14 +115,14 @@ func (a *Analysis) Follow(src Source) error {
 	return err
 }
 
-// Open returns the waits that are still in progress and have lasted at least the given time.
-func (a *Analysis) Open(atLeast time.Duration) []OpenWait { return a.tracker.Open(atLeast) }
+// OpenWaits returns the waits that are still in progress and have lasted at least the given time.
+func (a *Analysis) OpenWaits(atLeast time.Duration) []OpenWait { return a.tracker.OpenWaits(atLeast) }
 
-func (a *Analysis) message(m *Message) {
+func (a *Analysis) addMessage(m *Message) {
 	if a.all.Messages == exactMessages {
-		a.all.drop()
+		a.all.dropSamples()
 		for _, p := range a.pairs {
-			p.drop()
+			p.dropSamples()
 		}
 	}
 	if a.opts.OnMessage != nil {
@@ -135,7 +135,7 @@ func (a *Analysis) message(m *Message) {
 		p = &pairSummary{PairSummary: PairSummary{Src: m.Src, Dst: m.Dst}}
 		a.pairs[key] = p
 		if a.all.Messages > exactMessages {
-			p.drop()
+			p.dropSamples()
 		}
 	}
 	if p != nil {
@@ -161,14 +161,14 @@ func (p *pairSummary) add(m *Message) {
 	}
 }
 
-// drop discards the samples of all phases; their quantiles are approximate from then on.
-func (p *pairSummary) drop() {
+// dropSamples discards the samples of all phases; their quantiles are approximate from then on.
+func (p *pairSummary) dropSamples() {
 	for i := range p.phases {
-		p.phases[i].drop()
+		p.phases[i].dropSamples()
 	}
 }
 
-func (a *Analysis) finding(f *Finding) {
+func (a *Analysis) addFinding(f *Finding) {
 	if a.opts.OnFinding != nil {
 		a.opts.OnFinding(f)
 	}
@@ -184,20 +184,20 @@ type Report struct {
 	// Comment is the comment stored in the recording.
 	Comment string    `json:"comment,omitempty"`
 	Start   time.Time `json:"start"`
-	// Joined describes how several recordings were joined.
-	Joined   *Joined   `json:"joined,omitempty"`
+	// JoinInfo describes how several recordings were joined.
+	Joined   *JoinInfo `json:"joined,omitempty"`
 	Summary  Summary   `json:"summary"`
 	Messages []Message `json:"messages"`
 	Findings []Finding `json:"findings"`
 	// Extended, Depths and Calls list at most AnalysisOptions.KeepTrace elements each, in the order of the recording.
-	Extended []ExtendedMessage `json:"-"`
-	Depths   []pcapng.Depths   `json:"-"`
-	Calls    []pcapng.Call     `json:"-"`
+	Extended []ExtendedMessage    `json:"-"`
+	Depths   []pcapng.QueueDepths `json:"-"`
+	Calls    []pcapng.Call        `json:"-"`
 }
 
 // Summary contains the totals for a recording.
 type Summary struct {
-	// Packets counts all recorded packets. Units counts the datagrams and pieces of TCP streams that may be ZRLMPI.
+	// Packets counts all recorded packets. Units counts the datagrams and pieces of AddTCP streams that may be ZRLMPI.
 	// Skipped counts the remaining packets by reason.
 	Packets int64            `json:"packets"`
 	Units   int64            `json:"units"`
@@ -210,7 +210,7 @@ type Summary struct {
 	// Truncated describes where the recording is truncated or corrupt, or is empty. Nothing after this place was read.
 	Truncated string `json:"truncated,omitempty"`
 	// FindingsByKind counts all findings, including those not listed.
-	FindingsByKind map[Kind]int `json:"findings_by_kind,omitempty"`
+	FindingsByKind map[FindingKind]int `json:"findings_by_kind,omitempty"`
 	// MessagesNotListed and FindingsNotListed count messages and findings left out of the report's lists.
 	MessagesNotListed int64 `json:"messages_not_listed,omitempty"`
 	FindingsNotListed int64 `json:"findings_not_listed,omitempty"`
@@ -319,8 +319,8 @@ func (r *Report) WriteJSON(w io.Writer) error {
 	return err
 }
 
-// Clean reports whether there are no findings and the recording is complete.
-func (r *Report) Clean() bool { return len(r.Findings) == 0 && r.Summary.Truncated == "" }
+// IsClean reports whether there are no findings and the recording is complete.
+func (r *Report) IsClean() bool { return len(r.Findings) == 0 && r.Summary.Truncated == "" }
 
 func (p *pairSummary) summary() PairSummary {
 	for i, q := range [numPhases]*Quantiles{&p.RequestToClear, &p.ClearToData, &p.DataToAck, &p.Total} {

@@ -69,7 +69,7 @@ func renumber(units []pcapng.Unit) []pcapng.Unit {
 
 func analyze(units []pcapng.Unit) *capture.Report {
 	a := capture.NewAnalysis("test", capture.AnalysisOptions{KeepMessages: 1000, KeepSteps: 100})
-	if err := a.Follow(&unitSource{units: slices.Values(units)}); err != nil {
+	if err := a.Analyze(&unitSource{units: slices.Values(units)}); err != nil {
 		panic(err)
 	}
 	return a.Report()
@@ -121,38 +121,38 @@ func TestCaptures(t *testing.T) {
 	}
 	want := map[string]struct {
 		messages []string
-		findings []capture.Kind
+		findings []capture.FindingKind
 	}{
 		"fpga_zero_words_padding": {[]string{"1→0 0 retransmissions 4 incomplete"},
-			[]capture.Kind{capture.Waiting}},
-		"late_clear_lost_bare_to_fpga": {[]string{"0→1 1001 retransmissions 1"}, []capture.Kind{capture.LostPacket}},
+			[]capture.FindingKind{capture.StillWaiting}},
+		"late_clear_lost_bare_to_fpga": {[]string{"0→1 1001 retransmissions 1"}, []capture.FindingKind{capture.LostPacket}},
 		"late_request_copy_deadlock": {[]string{"0→1 1", "1→0 1", "0→1 0 retransmissions 19 incomplete"},
-			[]capture.Kind{capture.StaleHeader, capture.Waiting}},
+			[]capture.FindingKind{capture.StaleHeader, capture.StillWaiting}},
 		"loss_bare_to_cpu_wrong_data": {[]string{"0→1 1001 retransmissions 1", "0→1 5"},
-			[]capture.Kind{capture.LostPacket}},
+			[]capture.FindingKind{capture.LostPacket}},
 		"fpga_fpga_pingpong_347": {messages: times(3, "0→1 347", "1→0 347")},
 		"loss_fpga_ack_lost": {[]string{"0→1 100 retransmissions 3 incomplete"},
-			[]capture.Kind{capture.RetransmissionsExhausted}},
+			[]capture.FindingKind{capture.RetransmissionsExhausted}},
 		"loss_fpga_data_lost_multi": {[]string{"1→0 1000 retransmissions 5", "1→0 1000"},
-			[]capture.Kind{capture.LostPacket}},
+			[]capture.FindingKind{capture.LostPacket}},
 		"loss_mid_to_fpga_corrupts": {[]string{"0→1 1000 retransmissions 1", "0→1 1000"},
-			[]capture.Kind{capture.LostPacket}},
+			[]capture.FindingKind{capture.LostPacket}},
 		"mpe_ref_late_start": {[]string{"1→0 5 retransmissions 2", "1→0 5"},
-			[]capture.Kind{capture.RetransmittedPacket}},
+			[]capture.FindingKind{capture.RetransmittedPacket}},
 		"ref_mpe_echo_1":       {messages: times(3, "0→1 1", "1→0 1")},
 		"ref_mpe_echo_1000":    {messages: times(3, "0→1 1000", "1→0 1000")},
 		"ref_mpe_echo_347":     {messages: times(3, "0→1 347", "1→0 347")},
 		"ref_mpe_echo_uoe_347": {messages: times(3, "0→1 347", "1→0 347")},
 		"ref_mpe_late_recv_call": {append([]string{"0→1 5 retransmissions 1", "1→0 5"},
-			times(2, "0→1 5", "1→0 5")...), []capture.Kind{capture.RetransmittedPacket}},
+			times(2, "0→1 5", "1→0 5")...), []capture.FindingKind{capture.RetransmittedPacket}},
 		"ref_mpe_late_start": {[]string{"0→1 5 retransmissions 2", "1→0 5", "0→1 5", "1→0 5"},
-			[]capture.Kind{capture.RetransmittedPacket}},
+			[]capture.FindingKind{capture.RetransmittedPacket}},
 		"ref_ref_late_recv_call": {[]string{"0→1 5 retransmissions 1", "0→1 5", "0→1 5"},
-			[]capture.Kind{capture.RetransmittedPacket}},
+			[]capture.FindingKind{capture.RetransmittedPacket}},
 		"ref_ref_late_recv_stale_sr": {[]string{"0→1 5 retransmissions 1", "0→1 5 retransmissions 1"},
-			[]capture.Kind{capture.RetransmittedPacket, capture.StaleHeader}},
+			[]capture.FindingKind{capture.RetransmittedPacket, capture.StaleHeader}},
 		"ref_ref_late_start": {[]string{"0→1 5 retransmissions 2", "0→1 5"},
-			[]capture.Kind{capture.RetransmittedPacket}},
+			[]capture.FindingKind{capture.RetransmittedPacket}},
 		"ref_ref_pingpong_1":        {messages: times(3, "0→1 1", "1→0 1")},
 		"ref_ref_pingpong_1000":     {messages: times(3, "0→1 1000", "1→0 1000")},
 		"ref_ref_pingpong_346":      {messages: times(3, "0→1 346", "1→0 346")},
@@ -172,7 +172,7 @@ func TestCaptures(t *testing.T) {
 	}
 }
 
-func check(t *testing.T, r *capture.Report, messages []string, findings []capture.Kind) {
+func check(t *testing.T, r *capture.Report, messages []string, findings []capture.FindingKind) {
 	t.Helper()
 	var got []string
 	for _, m := range r.Messages {
@@ -181,7 +181,7 @@ func check(t *testing.T, r *capture.Report, messages []string, findings []captur
 	if messages != nil && !slices.Equal(got, messages) {
 		t.Errorf("messages are\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(messages, "\n"))
 	}
-	var kinds []capture.Kind
+	var kinds []capture.FindingKind
 	for _, f := range r.Findings {
 		kinds = append(kinds, f.Kind)
 		if len(f.Packets) == 0 || f.Text == "" {
@@ -267,72 +267,72 @@ func TestFindings(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		units   []pcapng.Unit
-		want    []capture.Kind
+		want    []capture.FindingKind
 		text    string
 		packets []int64
 	}{
-		{"SEND_REQUEST lost", drop(one, 5), []capture.Kind{capture.LostPacket},
+		{"SEND_REQUEST lost", drop(one, 5), []capture.FindingKind{capture.LostPacket},
 			"message 2 from rank 1 to rank 0: SEND_REQUEST was lost, or is not in the recording", []int64{6}},
-		{"CLEAR_TO_SEND lost", drop(one, 6), []capture.Kind{capture.LostPacket}, "CLEAR_TO_SEND was lost", []int64{5}},
-		{"DATA lost", drop(one, 7), []capture.Kind{capture.LostPacket}, "DATA was lost", nil},
-		{"ACK lost", drop(one, 4), []capture.Kind{capture.LostPacket}, "ACK was lost", nil},
-		{"first datagram lost", drop(cut, 3), []capture.Kind{capture.LostPacket}, "DATA was lost", nil},
-		{"middle datagram lost", drop(cut, 4), []capture.Kind{capture.LostPacket}, "a datagram of DATA was lost", nil},
-		{"last datagram lost", drop(cut, 5), []capture.Kind{capture.LostPacket}, "a datagram of DATA was lost", nil},
-		{"retransmitted", late, []capture.Kind{capture.RetransmittedPacket}, "2 packets were retransmitted",
+		{"CLEAR_TO_SEND lost", drop(one, 6), []capture.FindingKind{capture.LostPacket}, "CLEAR_TO_SEND was lost", []int64{5}},
+		{"DATA lost", drop(one, 7), []capture.FindingKind{capture.LostPacket}, "DATA was lost", nil},
+		{"ACK lost", drop(one, 4), []capture.FindingKind{capture.LostPacket}, "ACK was lost", nil},
+		{"first datagram lost", drop(cut, 3), []capture.FindingKind{capture.LostPacket}, "DATA was lost", nil},
+		{"middle datagram lost", drop(cut, 4), []capture.FindingKind{capture.LostPacket}, "a datagram of DATA was lost", nil},
+		{"last datagram lost", drop(cut, 5), []capture.FindingKind{capture.LostPacket}, "a datagram of DATA was lost", nil},
+		{"retransmitted", late, []capture.FindingKind{capture.RetransmittedPacket}, "2 packets were retransmitted",
 			[]int64{1, 2, 3}},
-		{"SEND_REQUEST twice", double(one, 1, 10*time.Microsecond), []capture.Kind{capture.DuplicatePacket},
+		{"SEND_REQUEST twice", double(one, 1, 10*time.Microsecond), []capture.FindingKind{capture.DuplicatePacket},
 			"SEND_REQUEST 0→1 SEND_INT arrived twice", []int64{2}},
-		{"CLEAR_TO_SEND twice", double(one, 2, 10*time.Microsecond), []capture.Kind{capture.DuplicatePacket},
+		{"CLEAR_TO_SEND twice", double(one, 2, 10*time.Microsecond), []capture.FindingKind{capture.DuplicatePacket},
 			"CLEAR_TO_SEND", []int64{3}},
-		{"DATA twice", double(one, 3, time.Microsecond), []capture.Kind{capture.DuplicatePacket}, "DATA", []int64{4}},
-		{"ACK twice", double(one, 4, time.Microsecond), []capture.Kind{capture.DuplicatePacket}, "ACK", []int64{5}},
-		{"continuation datagram twice", double(cut, 4, 0), []capture.Kind{capture.DuplicatePacket},
+		{"DATA twice", double(one, 3, time.Microsecond), []capture.FindingKind{capture.DuplicatePacket}, "DATA", []int64{4}},
+		{"ACK twice", double(one, 4, time.Microsecond), []capture.FindingKind{capture.DuplicatePacket}, "ACK", []int64{5}},
+		{"continuation datagram twice", double(cut, 4, 0), []capture.FindingKind{capture.DuplicatePacket},
 			"the network delivered a datagram", []int64{5}},
 		{"stale CLEAR_TO_SEND", renumber(append(whole(0, 0, 1),
-			packet(200*ms, protocol.ClearToSend, protocol.RecvInt, 1, 0))), []capture.Kind{capture.StaleHeader},
+			packet(200*ms, protocol.ClearToSend, protocol.RecvInt, 1, 0))), []capture.FindingKind{capture.StaleHeader},
 			"rank 1 sent CLEAR_TO_SEND to rank 0, which had not asked", []int64{5}},
 		{"stale ACK", renumber(append(whole(0, 0, 1), packet(200*ms, protocol.Ack, protocol.RecvInt, 1, 0))),
-			[]capture.Kind{capture.StaleHeader}, "ACK", []int64{5}},
+			[]capture.FindingKind{capture.StaleHeader}, "ACK", []int64{5}},
 		{"wrong source", change(one, 6, func(u *pcapng.Unit) { u.Src = netip.MustParseAddrPort("127.0.0.9:2718") }),
-			[]capture.Kind{capture.WrongSource}, "came from 127.0.0.9:2718, but rank 0 is at 127.0.0.1:2718",
+			[]capture.FindingKind{capture.WrongSource}, "came from 127.0.0.9:2718, but rank 0 is at 127.0.0.1:2718",
 			[]int64{6}},
 		{"INT against FLOAT", change(one, 2, func(u *pcapng.Unit) { u.Data[16] = byte(protocol.RecvFloat) }),
-			[]capture.Kind{capture.DatatypeMismatch}, "sends with SEND_INT, but CLEAR_TO_SEND says RECV_FLOAT",
+			[]capture.FindingKind{capture.DatatypeMismatch}, "sends with SEND_INT, but CLEAR_TO_SEND says RECV_FLOAT",
 			[]int64{1, 2}},
-		{"tag", change(one, 1, func(u *pcapng.Unit) { u.Data[18] = 7 }), []capture.Kind{capture.ReservedByte},
+		{"tag", change(one, 1, func(u *pcapng.Unit) { u.Data[18] = 7 }), []capture.FindingKind{capture.ReservedByte},
 			"silently; in profile v0.9 it is the tag: analyze with --profile v0.9", []int64{1}},
-		{"reserved byte", change(one, 1, func(u *pcapng.Unit) { u.Data[20] = 7 }), []capture.Kind{capture.ReservedByte},
+		{"reserved byte", change(one, 1, func(u *pcapng.Unit) { u.Data[20] = 7 }), []capture.FindingKind{capture.ReservedByte},
 			"byte 20 of the header is 0x07", []int64{1}},
 		{"bad type", renumber(append(slices.Clone(one), func() pcapng.Unit {
 			u := packet(0, 9, protocol.SendInt, 0, 1)
 			u.Time = one[len(one)-1].Time.Add(ms)
 			return u
-		}())), []capture.Kind{capture.BadHeader}, "byte 17 is 0x09", []int64{25}},
+		}())), []capture.FindingKind{capture.BadHeader}, "byte 17 is 0x09", []int64{25}},
 		{"padding", change(one, 3, func(u *pcapng.Unit) { u.Data = append(u.Data, 0, 0, 0, 0) }),
-			[]capture.Kind{capture.Padding}, "rank 0 pads some", nil},
+			[]capture.FindingKind{capture.MixedPadding}, "rank 0 pads some", nil},
 		{"size too large", change(one, 3, func(u *pcapng.Unit) { u.Data[12] = 2 }),
-			[]capture.Kind{capture.SizeMismatch}, "announces 2 words, 8 bytes, but its datagram carries 4", []int64{3}},
+			[]capture.FindingKind{capture.SizeMismatch}, "announces 2 words, 8 bytes, but its datagram carries 4", []int64{3}},
 		{"size too small", change(tail, 3, func(u *pcapng.Unit) { u.Data[12], u.Data[13] = 90, 1 }),
-			[]capture.Kind{capture.SizeMismatch}, "", nil},
+			[]capture.FindingKind{capture.SizeMismatch}, "", nil},
 		{"crossed requests", renumber(append([]pcapng.Unit{
 			packet(0, protocol.SendRequest, protocol.SendInt, 0, 1),
 			packet(1*ms, protocol.SendRequest, protocol.SendInt, 1, 0),
 			packet(2*ms, protocol.ClearToSend, protocol.RecvInt, 0, 1),
 			packet(3*ms, protocol.Data, protocol.SendInt, 1, 0, 1, 2, 3, 4),
 			packet(4*ms, protocol.Ack, protocol.RecvInt, 0, 1),
-		}, whole(5*ms, 0, 1)[0:4]...)), []capture.Kind{capture.CrossedRequests}, "ranks 0 and 1 both asked to send",
+		}, whole(5*ms, 0, 1)[0:4]...)), []capture.FindingKind{capture.CrossedRequests}, "ranks 0 and 1 both asked to send",
 			[]int64{1, 2}},
-		{"retransmissions exhausted", lost, []capture.Kind{capture.RetransmissionsExhausted}, " for ACK from rank 1",
+		{"retransmissions exhausted", lost, []capture.FindingKind{capture.RetransmissionsExhausted}, " for ACK from rank 1",
 			[]int64{1, 4, 5, 6}},
-		{"never cleared", late[:3], []capture.Kind{capture.NeverCleared},
+		{"never cleared", late[:3], []capture.FindingKind{capture.NeverCleared},
 			"rank 0 has waited 1.22s for CLEAR_TO_SEND from rank 1", []int64{1, 2, 3}},
-		{"waits for DATA", one[:6], []capture.Kind{capture.Waiting}, " for DATA from rank 1", []int64{5}},
+		{"waits for DATA", one[:6], []capture.FindingKind{capture.StillWaiting}, " for DATA from rank 1", []int64{5}},
 		{"wedged by a second ACK", renumber(append(append(whole(0, 1, 0), // rank 1, the FPGA, sends
 			packet(30*ms, protocol.Ack, protocol.RecvInt, 0, 1)), // and gets two ACKs
 			packet(100*ms, protocol.SendRequest, protocol.SendInt, 0, 1),
 			packet(200*ms, protocol.SendRequest, protocol.SendInt, 0, 1))),
-			[]capture.Kind{capture.Wedged}, "swallowed the SEND_REQUEST (trap 2)", []int64{5, 6, 7}},
+			[]capture.FindingKind{capture.Wedged}, "swallowed the SEND_REQUEST (trap 2)", []int64{5, 6, 7}},
 		{"another call after one that was never cleared", renumber([]pcapng.Unit{
 			packet(0, protocol.SendRequest, protocol.SendInt, 0, 1),
 			packet(100*ms, protocol.SendRequest, protocol.SendInt, 0, 1),
@@ -341,17 +341,17 @@ func TestFindings(t *testing.T) {
 			packet(15200*ms, protocol.SendRequest, protocol.SendInt, 0, 1), // within three times 4 s
 			packet(30000*ms, protocol.SendRequest, protocol.SendInt, 0, 1),
 			packet(30001*ms, protocol.ClearToSend, protocol.RecvInt, 1, 0),
-		}), []capture.Kind{capture.NeverCleared, capture.Waiting}, "sent 5 times within 15.2s, and then not for 14.8s",
+		}), []capture.FindingKind{capture.NeverCleared, capture.StillWaiting}, "sent 5 times within 15.2s, and then not for 14.8s",
 			[]int64{1, 2, 3, 4, 5}},
 		{"deadlock of two", renumber([]pcapng.Unit{
 			packet(0, protocol.SendRequest, protocol.SendInt, 0, 1),
 			packet(1*ms, protocol.SendRequest, protocol.SendInt, 2, 0),
 			packet(2*ms, protocol.SendRequest, protocol.SendInt, 1, 2),
 			packet(12400*ms, protocol.SendRequest, protocol.SendInt, 1, 2),
-		}), []capture.Kind{capture.Deadlock}, "rank 0 has waited 12.4s for CLEAR_TO_SEND from rank 1; rank 1 has " +
+		}), []capture.FindingKind{capture.Deadlock}, "rank 0 has waited 12.4s for CLEAR_TO_SEND from rank 1; rank 1 has " +
 			"waited 12.4s for CLEAR_TO_SEND from rank 2; rank 2 has waited 12.4s for CLEAR_TO_SEND from rank 0",
 			[]int64{1, 3, 2}},
-		{"swapped datagrams of other lengths", swap(cut, 4), []capture.Kind{capture.LostPacket}, "", nil},
+		{"swapped datagrams of other lengths", swap(cut, 4), []capture.FindingKind{capture.LostPacket}, "", nil},
 		{"nothing", echo, nil, "", nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -366,9 +366,9 @@ func TestFindings(t *testing.T) {
 				var texts []string
 				for _, w := range f.Waits {
 					age := handshake.Round(r.Start.Add(time.Duration(r.Summary.Seconds * float64(time.Second))).Sub(w.Since))
-					text := fmt.Sprintf("rank %d has waited %v for %s from rank %d", w.Rank, age, w.For, w.Peer)
+					text := fmt.Sprintf("rank %d has waited %v for %s from rank %d", w.Rank, age, w.PacketType, w.Peer)
 					if age < 100*time.Millisecond {
-						text = fmt.Sprintf("the recording ends here: rank %d waits for %s from rank %d", w.Rank, w.For,
+						text = fmt.Sprintf("the recording ends here: rank %d waits for %s from rank %d", w.Rank, w.PacketType,
 							w.Peer)
 					}
 					texts = append(texts, text)

@@ -37,9 +37,9 @@ func Annotate(units []pcapng.Unit, end time.Time, profile protocol.Profile) []Fi
 	for i := range units {
 		u := units[i] // Tracker.Unit changes it
 		u.Packet = int64(i + 1)
-		t.Unit(&u)
+		t.ProcessUnit(&u)
 	}
-	t.EndAt(end)
+	t.SetEnd(end)
 	t.Finish()
 	return findings
 }
@@ -54,13 +54,13 @@ func CopyAnnotated(out io.Writer, o pcapng.WriterOptions, open func(Options) (So
 	t := NewTracker(TrackerOptions{Profile: profile, OnFinding: func(f *Finding) {
 		text := f.comment()
 		if len(f.Packets) > 0 {
-			text += fmt.Sprintf(" (packets %s)", numbers(f.Packets))
+			text += fmt.Sprintf(" (packets %s)", formatNumbers(f.Packets))
 		}
 		found = append(found, text)
 	}})
 	w := pcapng.NewWriter(out, o)
 	src, err := open(Options{OnNote: func(n pcapng.RankNote) {
-		w.Note(n)
+		w.AddNote(n)
 		_ = w.Flush() // the next Flush returns the same error
 	}})
 	if err != nil {
@@ -73,12 +73,12 @@ func CopyAnnotated(out io.Writer, o pcapng.WriterOptions, open func(Options) (So
 			return err
 		}
 		if err := src.Next(&u); err != nil {
-			ending := endOf(src.Stats(), t.End())
+			ending := newEnding(src.Stats(), t.End())
 			found = nil
-			t.EndAt(ending.Time)
+			t.SetEnd(ending.Time)
 			t.Finish()
 			ending.Comments = found
-			w.End(ending)
+			w.WriteEnd(ending)
 			if errors.Is(err, io.EOF) {
 				err = nil
 			}
@@ -87,17 +87,17 @@ func CopyAnnotated(out io.Writer, o pcapng.WriterOptions, open func(Options) (So
 		u.Packet = n
 		part := u // Tracker.Unit changes it
 		found = nil
-		t.Unit(&part)
+		t.ProcessUnit(&part)
 		u.Comments = append(u.Comments[:len(u.Comments):len(u.Comments)], found...)
-		if err := w.Unit(&u); err != nil {
+		if err := w.WriteUnit(&u); err != nil {
 			return err
 		}
 	}
 }
 
-// endOf returns the record that ends a recording of the source. last is the time of the source's last packet.
-func endOf(s Stats, last time.Time) *pcapng.Ending {
-	e := &pcapng.Ending{Time: s.End, Lost: uint64(s.Skipped[SkipKernelDrops])}
+// isNearerToDst returns the record that ends a recording of the source. last is the time of the source's last packet.
+func newEnding(s Stats, last time.Time) *pcapng.EndRecord {
+	e := &pcapng.EndRecord{Time: s.End, LostPackets: uint64(s.Skipped[SkipKernelDrops])}
 	if e.Time.IsZero() {
 		e.Time = last
 	}
@@ -105,7 +105,7 @@ func endOf(s Stats, last time.Time) *pcapng.Ending {
 }
 
 // numbers returns a comma-separated list of packet numbers.
-func numbers(packets []int64) string {
+func formatNumbers(packets []int64) string {
 	s := ""
 	for i, p := range packets {
 		if i > 0 {

@@ -29,16 +29,16 @@ func unanswered() []pcapng.Unit {
 }
 
 // write returns a file with the given units.
-func write(t *testing.T, units []pcapng.Unit, o pcapng.WriterOptions, end *pcapng.Ending) []byte {
+func write(t *testing.T, units []pcapng.Unit, o pcapng.WriterOptions, end *pcapng.EndRecord) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	w := pcapng.NewWriter(&b, o)
 	for i := range units {
-		if err := w.Unit(&units[i]); err != nil {
+		if err := w.WriteUnit(&units[i]); err != nil {
 			t.Fatal(err)
 		}
 	}
-	w.End(end)
+	w.WriteEnd(end)
 	if err := w.Flush(); err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +58,7 @@ func unitsOf(t *testing.T, file []byte) []pcapng.Unit {
 // TestCommentsAreReadBack: the comments on a file and on its packets can be read back, and so can the end of the
 // recording.
 func TestCommentsAreReadBack(t *testing.T) {
-	end := &pcapng.Ending{Time: noon.Add(time.Minute), Lost: 3, Comments: []string{"the end"}}
+	end := &pcapng.EndRecord{Time: noon.Add(time.Minute), LostPackets: 3, Comments: []string{"the end"}}
 	units := unanswered()
 	units[1].Comments = append(units[1].Comments, "another\x1b[2J", strings.Repeat("long ", 100))
 	for i := range units {
@@ -97,11 +97,11 @@ func TestLongUnits(t *testing.T) {
 	w := pcapng.NewWriter(&file, pcapng.WriterOptions{})
 	sent := pcapng.Unit{Time: time.Unix(1, 0), Src: from, Dst: to, Proto: pcapng.TCP, Data: data,
 		Comments: []string{"one"}}
-	if err := w.Unit(&sent); err != nil {
+	if err := w.WriteUnit(&sent); err != nil {
 		t.Fatal(err)
 	}
 	sent.Proto = pcapng.UDP
-	if err := w.Unit(&sent); err == nil {
+	if err := w.WriteUnit(&sent); err == nil {
 		t.Error("a datagram of 140,000 bytes was written")
 	}
 	if err := w.Flush(); err != nil {

@@ -10,69 +10,69 @@ import (
 // maxSums is the maximum number of datagram checksums kept for a message.
 const maxSums = 256
 
-// arrival is the part of a message received since its last DATA header.
-type arrival struct {
+// dataProgress is the part of a message received since its last DATA header.
+type dataProgress struct {
 	datagrams int64
 	bytes     int64
-	// tail is true if the last datagram arrived although an earlier one is missing.
-	tail   bool
-	stream bool // over TCP, which has no datagrams
+	// tailReceived is true if the last datagram arrived although an earlier one is missing.
+	tailReceived bool
+	isStream     bool // over AddTCP, which has no datagrams
 	// sums are the checksums of the first maxSums continuation datagrams, in the order of their arrival.
 	sums []uint32
 }
 
 // shape returns how the flow's sender fragments messages, as far as the recording shows it.
 func (f *flow) shape() protocol.Shape {
-	if f.t.ranks.isFPGA(f.from) {
+	if f.tracker.ranks.isFPGA(f.from) {
 		return protocol.FPGAShape(true)
 	}
 	return protocol.CPUShape()
 }
 
-// began records the first datagram of DATA, which has the header.
-func (f *flow) began(m *message, e *Event) {
+// startData records the first datagram of DATA, which has the header.
+func (f *flow) startData(m *message, e *Event) {
 	f.sums = f.sums[:0]
-	m.arrival = arrival{datagrams: 1, bytes: e.Bytes, stream: e.Proto == pcapng.TCP, sums: f.sums}
+	m.dataProgress = dataProgress{datagrams: 1, bytes: e.Bytes, isStream: e.Proto == pcapng.TCP, sums: f.sums}
 }
 
-// continued records a continuation datagram. In a retransmission, it searches for the first datagram that differs from
+// addContinuation records a continuation datagram. In a retransmission, it searches for the first datagram that differs from
 // the one at the same position in the earlier transmission: a datagram was missing there, unless the preceding datagram
 // has the same bytes.
-func (f *flow) continued(m *message, sum uint32, truncated int) {
-	a, before := &m.arrival, m.broken
+func (f *flow) addContinuation(m *message, sum uint32, truncated int) {
+	a, before := &m.dataProgress, m.progressAtLoss
 	n := len(a.sums)
 	if truncated > 0 || int64(n) != a.datagrams-2 || n == maxSums {
 		return // the sums are incomplete
 	}
-	if before != nil && !m.compared && n <= len(before.sums) && (n == len(before.sums) || before.sums[n] != sum) {
-		m.compared = true
+	if before != nil && !m.isCompared && n <= len(before.sums) && (n == len(before.sums) || before.sums[n] != sum) {
+		m.isCompared = true
 		if n == 0 || a.sums[n-1] != sum {
-			m.gap = a.datagrams
+			m.lostDatagram = a.datagrams
 		}
 	}
 	a.sums = append(a.sums, sum)
 	f.sums = a.sums
 }
 
-// loseDatagram records that a part of the message's DATA was lost.
-func (f *flow) loseDatagram(m *message) {
-	if m.lost == "" {
-		before := m.arrival
-		m.broken, f.sums = &before, nil
-		m.arrival.sums = nil
+// inferDataLoss records that a part of the message's DATA was lost.
+func (f *flow) inferDataLoss(m *message) {
+	if m.inferredLoss == "" {
+		before := m.dataProgress
+		m.progressAtLoss, f.sums = &before, nil
+		m.dataProgress.sums = nil
 	}
-	m.lose(datagramOfData)
+	m.inferLoss(dataDatagram)
 }
 
 // arrived describes how much of DATA arrived and, if known, which part is missing. Datagrams are not numbered, so the
 // missing part is often unknown.
-func (f *flow) arrived(m *message, a *arrival) string {
+func (f *flow) progressText(m *message, a *dataProgress) string {
 	total := int64(m.Words) * protocol.WordLen
-	if a.stream {
+	if a.isStream {
 		return fmt.Sprintf("%d of %d bytes arrived", a.bytes, total)
 	}
 	shape := f.shape()
-	count := shape.Datagrams(m.Words)
+	count := shape.NumDatagrams(m.Words)
 	text := fmt.Sprintf("%d of %d datagrams (%d of %d bytes) arrived", a.datagrams, count, a.bytes, total)
 	missing := count - a.datagrams
 	if missing <= 0 {
@@ -82,14 +82,14 @@ func (f *flow) arrived(m *message, a *arrival) string {
 		if datagram > count {
 			return total
 		}
-		return shape.Next(0, shape.PayloadBytes(m.Words)) + (datagram-2)*int64(shape.MaxDatagram)
+		return shape.PayloadAt(0, shape.PayloadBytes(m.Words)) + (datagram-2)*int64(shape.MaxDatagram)
 	}
 	// The missing datagrams are in the range first to last.
 	first, last := int64(2), count
 	switch {
-	case m.gap > 0 && missing == 1:
-		first, last = m.gap, m.gap
-	case a.tail:
+	case m.lostDatagram > 0 && missing == 1:
+		first, last = m.lostDatagram, m.lostDatagram
+	case a.tailReceived:
 		last = count - 1
 	case missing == 1 && shape.PayloadBytes(m.Words)-offset(count) != int64(shape.MaxDatagram):
 		first = count // its length differs from all others
@@ -108,8 +108,8 @@ func (f *flow) arrived(m *message, a *arrival) string {
 	return fmt.Sprintf("%s, %s (bytes %d–%d) %s missing", text, where, offset(first), offset(last+1)-1, verb)
 }
 
-// counted formats a number and its noun, which is in the plural unless n is 1.
-func counted(n int64, what string) string {
+// formatCount formats a number and its noun, which is in the plural unless n is 1.
+func formatCount(n int64, what string) string {
 	if n == 1 {
 		return "1 " + what
 	}

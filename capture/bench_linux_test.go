@@ -87,10 +87,10 @@ func generate(b *testing.B, name string, size int64) (string, int64) {
 	}
 	defer src.Close()
 	a := capture.NewAnalysis(name, capture.AnalysisOptions{})
-	if err := a.Follow(src); err != nil && err != io.EOF {
+	if err := a.Analyze(src); err != nil && err != io.EOF {
 		b.Fatal(err)
 	}
-	if r := a.Report(); !r.Clean() || r.Summary.All.Messages == 0 {
+	if r := a.Report(); !r.IsClean() || r.Summary.All.Messages == 0 {
 		b.Fatalf("the generated recording is not sound: %+v", r.Findings[:min(3, len(r.Findings))])
 	}
 	return name, src.Stats().Packets

@@ -15,16 +15,16 @@ const (
 	// used to score each offset.
 	maxCandidates = 1024
 	maxEvaluated  = 256
-	// sharp is the deviation of a datagram's time difference from an offset at which the datagram counts one half.
-	sharp = 20e3
-	// alike is the difference between the offsets of two flows at which their agreement counts one half. Path delays in
+	// scoreScale is the deviation of a datagram's time difference from an offset at which the datagram counts one half.
+	scoreScale = 20e3
+	// agreementScale is the difference between the offsets of two flows at which their agreement counts one half. Path delays in
 	// opposite directions make the offsets differ.
-	alike = 10e6
+	agreementScale = 10e6
 	// tolerance is the maximum deviation of a datagram's delay from the usual one if other datagrams have the same
 	// bytes; loose is the maximum otherwise.
-	tolerance, loose = 20e6, 1e9
-	// steady is the maximum median deviation of delays for recordings that do not overlap by their own clocks.
-	steady = 200e3
+	tolerance, looseTolerance = 20e6, 1e9
+	// maxSureSpread is the maximum median deviation of delays for recordings that do not overlap by their own clocks.
+	maxSureSpread = 200e3
 )
 
 // clockLink relates the clocks of two recordings, as determined from their common packets.
@@ -32,33 +32,33 @@ type clockLink struct {
 	// offset is the second clock minus the first one, when the first clock shows since. drift is the growth of the
 	// offset per nanosecond.
 	offset, drift float64
-	since         float64
+	origin        float64
 	// uncertainty is half of the shortest round trip: the error of the offset if the whole delay occurs in one
 	// direction. It is infinite if all common packets travel in the same direction.
 	uncertainty float64
 	// Number of packets that the first recording saw first (there), that the second one saw first (back), and for which
-	// the order is unknown (oneWay).
-	there, back, oneWay int
+	// the order is unknown (unorderedPackets).
+	forwardPackets, backwardPackets, unorderedPackets int
 	// spread is the median deviation of delays from the median of their flow. share is the fraction of candidate
 	// datagrams found in both recordings.
-	spread, share float64
-	// byID contains the flows whose packets have IP identifications that do not change along the path.
-	byID  map[flowKey]bool
-	flows map[flowKey]flowLink
+	spread, matchedRatio float64
+	// hasStableID contains the flows whose packets have RunIP identifications that do not change along the path.
+	hasStableID map[flowKey]bool
+	flows       map[flowKey]flowLink
 }
 
 // flowLink is a flow seen in both recordings.
 type flowLink struct {
 	// first is 1 if the first recording sees the packets first, -1 if the second one does, and 0 if the order is
 	// unknown.
-	first int
+	order int
 	// delay is the median time by which packets appear later in the second recording, on the first recording's clock.
 	delay   float64
 	packets int
 }
 
 // at returns the offset of the second clock at time t of the first one.
-func (l *clockLink) at(t float64) float64 { return l.offset + l.drift*(t-l.since) }
+func (l *clockLink) offsetAt(t float64) float64 { return l.offset + l.drift*(t-l.origin) }
 
 // keyGroup holds the datagrams with the same key in two recordings, each in order of time.
 type keyGroup struct{ a, b []sample }
@@ -71,121 +71,121 @@ type comparedFlow struct {
 	best   []candidate
 	pairs  []timePair
 	median float64
-	first  int
+	order  int
 }
 
 // candidate is an offset and the number of the flow's datagrams that agree with it.
 type candidate struct{ offset, score float64 }
 
 // timePair is a packet's time a in the first recording, and the difference d of its time in the second recording.
-type timePair struct{ a, d float64 }
+type timePair struct{ time, delta float64 }
 
 // compareClocks relates the clocks of two recordings by their samples. It returns nil if the recordings have no packet
 // in common. For recordings that do not overlap by their own clocks, it also returns nil if the result is uncertain:
 // the recordings may be from two runs of the same program.
 func compareClocks(a, b *vantage) *clockLink {
-	used, usedByB := idFlows(a.samples), idFlows(b.samples)
+	used, usedByB := flowsWithIDs(a.samples), flowsWithIDs(b.samples)
 	for k := range used {
 		used[k] = used[k] && usedByB[k]
 	}
-	l := linkOf(identified(a.samples, used), identified(b.samples, used))
+	l := linkSamples(withIDKeys(a.samples, used), withIDKeys(b.samples, used))
 	if l != nil {
-		l.byID = used
+		l.hasStableID = used
 	}
 	if overlap := a.begin() <= b.end() && b.begin() <= a.end(); !overlap {
-		if l == nil || !l.sure() || !l.decidedByID() && !l.apart(a, b) {
+		if l == nil || !l.isReliable() || !l.isMatchedByID() && !l.provesTwoVantages(a, b) {
 			return nil
 		}
 		return l
 	}
 	// A middlebox may have changed the identifications.
-	plain := linkOf(slices.Clone(a.samples), slices.Clone(b.samples))
+	plain := linkSamples(slices.Clone(a.samples), slices.Clone(b.samples))
 	if plain != nil && (l == nil || plain.packets() > 2*l.packets()) {
 		return plain
 	}
 	return l
 }
 
-// idFlows returns the flows whose packets are distinguished by IP identifications.
-func idFlows(list []sample) map[flowKey]bool {
+// flowsWithIDs returns the flows whose packets are distinguished by RunIP identifications.
+func flowsWithIDs(list []sample) map[flowKey]bool {
 	first := map[flowKey]uint16{}
 	differ := map[flowKey]bool{}
 	for _, s := range list {
-		if s.id == 0 {
+		if s.ipID == 0 {
 			continue
 		}
 		k := s.flow.flowKey
 		if id, ok := first[k]; !ok {
-			first[k] = s.id
-		} else if id != s.id {
+			first[k] = s.ipID
+		} else if id != s.ipID {
 			differ[k] = true
 		}
 	}
 	return differ
 }
 
-// apart reports whether two recordings that do not overlap, and whose packets have no identifications, were made at
+// provesTwoVantages reports whether two recordings that do not overlap, and whose packets have no identifications, were made at
 // different vantage points. If they are from the same series of files, they must share nearly all packets, with times
 // that agree better than two runs of a program would. Their clocks must differ by at most a minute, as the clocks of
 // two hosts rarely differ by more.
-func (l *clockLink) apart(a, b *vantage) bool {
+func (l *clockLink) provesTwoVantages(a, b *vantage) bool {
 	const most, same = 60e9, 20e3
 	sameSeries := slices.ContainsFunc(a.files, func(s *survey) bool {
 		return slices.ContainsFunc(b.files, func(t *survey) bool { return s.series == t.series })
 	})
 	lengths := math.Abs(float64(a.end() - a.begin() - (b.end() - b.begin())))
-	return math.Abs(l.offset) <= most && (!sameSeries || l.share >= 0.95 && l.spread <= same && lengths <= 5*same)
+	return math.Abs(l.offset) <= most && (!sameSeries || l.matchedRatio >= 0.95 && l.spread <= same && lengths <= 5*same)
 }
 
-func (l *clockLink) packets() int { return l.there + l.back + l.oneWay }
+func (l *clockLink) packets() int { return l.forwardPackets + l.backwardPackets + l.unorderedPackets }
 
-// decidedByID reports whether most packets were matched by their identifications.
-func (l *clockLink) decidedByID() bool {
+// isMatchedByID reports whether most packets were matched by their identifications.
+func (l *clockLink) isMatchedByID() bool {
 	n := 0
 	for k, f := range l.flows {
-		if l.byID[k] {
+		if l.hasStableID[k] {
 			n += f.packets
 		}
 	}
 	return 2*n > l.packets()
 }
 
-// identified adds the IP identification to the keys of samples, in flows that use it.
-func identified(list []sample, used map[flowKey]bool) []sample {
+// withIDKeys adds the RunIP identification to the keys of samples, in flows that use it.
+func withIDKeys(list []sample, used map[flowKey]bool) []sample {
 	list = slices.Clone(list)
 	for i := range list {
 		if used[list[i].flow.flowKey] {
-			list[i].key = identifiedKey(list[i].key, list[i].id)
+			list[i].key = keyWithID(list[i].key, list[i].ipID)
 		}
 	}
 	return list
 }
 
-func identifiedKey(key uint64, id uint16) uint64 { return key + uint64(id)*0x9e3779b97f4a7c15 }
+func keyWithID(key uint64, id uint16) uint64 { return key + uint64(id)*0x9e3779b97f4a7c15 }
 
-// usual returns the estimated delay between the two vantage points.
-func (l *clockLink) usual() float64 {
+// estimatedDelay returns the estimated delay between the two vantage points.
+func (l *clockLink) estimatedDelay() float64 {
 	if math.IsInf(l.uncertainty, 1) {
 		return 0
 	}
 	return l.uncertainty
 }
 
-func linkOf(a, b []sample) *clockLink {
+func linkSamples(a, b []sample) *clockLink {
 	if len(a) == 0 || len(b) == 0 {
 		return nil
 	}
-	base := a[0].at // a float64 cannot represent nanoseconds since 1970
+	base := a[0].time // time float64 cannot represent nanoseconds since 1970
 	for _, list := range [][]sample{a, b} {
 		for i := range list {
-			list[i].at -= base
+			list[i].time -= base
 		}
 	}
 	flows := commonFlows(a, b)
 	for i := range flows {
 		flows[i].findCandidates()
 	}
-	offset, found := agreed(flows)
+	offset, found := commonOffset(flows)
 	if !found {
 		return nil
 	}
@@ -193,7 +193,7 @@ func linkOf(a, b []sample) *clockLink {
 	possible := 0
 	for i := range flows {
 		f := &flows[i]
-		f.match(f.nearest(offset))
+		f.match(f.nearestOffset(offset))
 		possible += f.weight
 	}
 	flows = slices.DeleteFunc(flows, func(f comparedFlow) bool { return len(f.pairs) == 0 })
@@ -202,8 +202,8 @@ func linkOf(a, b []sample) *clockLink {
 	}
 	orderDirections(flows)
 	l.fit(flows)
-	l.describe(flows, possible)
-	l.since += float64(base)
+	l.measureDelays(flows, possible)
+	l.origin += float64(base)
 	return l
 }
 
@@ -217,13 +217,13 @@ func commonFlows(a, b []sample) []comparedFlow {
 		key := a[0].key
 		if c := cmp.Compare(key, b[0].key); c != 0 {
 			if c < 0 {
-				a = a[run(a):]
+				a = a[countSameKey(a):]
 			} else {
-				b = b[run(b):]
+				b = b[countSameKey(b):]
 			}
 			continue
 		}
-		n, m := run(a), run(b)
+		n, m := countSameKey(a), countSameKey(b)
 		g := keyGroup{a[:n:n], b[:m:m]}
 		a, b = a[n:], b[m:]
 		k := g.a[0].flow.flowKey
@@ -245,8 +245,8 @@ func commonFlows(a, b []sample) []comparedFlow {
 	return flows[:min(len(flows), maxComparedFlows)]
 }
 
-// run returns the number of samples at the beginning of list with the same key.
-func run(list []sample) int {
+// countSameKey returns the number of samples at the beginning of list with the same key.
+func countSameKey(list []sample) int {
 	n := 1
 	for n < len(list) && list[n].key == list[0].key {
 		n++
@@ -266,12 +266,12 @@ func (f *comparedFlow) findCandidates() {
 		const few, many = 4, 128
 		for _, a := range g.a[:min(len(g.a), few)] {
 			for _, b := range g.b[:min(len(g.b), many)] {
-				offsets = append(offsets, float64(b.at-a.at))
+				offsets = append(offsets, float64(b.time-a.time))
 			}
 		}
 		for _, b := range g.b[:min(len(g.b), few)] {
 			for _, a := range g.a[:min(len(g.a), many)] {
-				offsets = append(offsets, float64(b.at-a.at))
+				offsets = append(offsets, float64(b.time-a.time))
 			}
 		}
 		if len(offsets) >= maxCandidates {
@@ -293,17 +293,17 @@ func (f *comparedFlow) score(offset float64) float64 {
 	for _, g := range f.groups {
 		step := max(len(g.a)/max(left, 1), 1)
 		for i := 0; i < len(g.a) && left > 0; i += step {
-			x := float64(g.a[i].at) + offset
+			x := float64(g.a[i].time) + offset
 			j, _ := slices.BinarySearchFunc(g.b, x, func(s sample, x float64) int {
-				return cmp.Compare(float64(s.at), x)
+				return cmp.Compare(float64(s.time), x)
 			})
 			off := math.Inf(1)
 			for _, k := range [2]int{j - 1, j} {
 				if k >= 0 && k < len(g.b) {
-					off = min(off, math.Abs(float64(g.b[k].at)-x))
+					off = min(off, math.Abs(float64(g.b[k].time)-x))
 				}
 			}
-			score += sharp / (sharp + off)
+			score += scoreScale / (scoreScale + off)
 			left--
 		}
 		if left == 0 {
@@ -313,8 +313,8 @@ func (f *comparedFlow) score(offset float64) float64 {
 	return score
 }
 
-// agreed returns the offset with which most flows agree, apart from the delay of the path.
-func agreed(flows []comparedFlow) (offset float64, found bool) {
+// commonOffset returns the offset with which most flows agree, apart from the delay of the path.
+func commonOffset(flows []comparedFlow) (offset float64, found bool) {
 	best := 0.0
 	for i := range flows {
 		for _, c := range flows[i].best {
@@ -322,7 +322,7 @@ func agreed(flows []comparedFlow) (offset float64, found bool) {
 			for j := range flows {
 				most := 0.0
 				for _, d := range flows[j].best {
-					most = max(most, d.score/(1+math.Abs(d.offset-c.offset)/alike))
+					most = max(most, d.score/(1+math.Abs(d.offset-c.offset)/agreementScale))
 				}
 				total += most
 			}
@@ -334,11 +334,11 @@ func agreed(flows []comparedFlow) (offset float64, found bool) {
 	return offset, found
 }
 
-// nearest returns the flow's best offset near the common one. It differs from the offsets of other flows by delays.
-func (f *comparedFlow) nearest(offset float64) float64 {
+// nearestOffset returns the flow's best offset near the common one. It differs from the offsets of other flows by delays.
+func (f *comparedFlow) nearestOffset(offset float64) float64 {
 	best, own := -1.0, offset
 	for _, c := range f.best {
-		if score := c.score / (1 + math.Abs(c.offset-offset)/alike); score > best {
+		if score := c.score / (1 + math.Abs(c.offset-offset)/agreementScale); score > best {
 			best, own = score, c.offset
 		}
 	}
@@ -351,21 +351,21 @@ func (f *comparedFlow) match(offset float64) {
 	for _, g := range f.groups {
 		limit := float64(tolerance)
 		if len(g.a) == 1 && len(g.b) == 1 {
-			limit = loose
+			limit = looseTolerance
 		}
 		i := 0
 		for _, b := range g.b {
-			x := float64(b.at) - offset
-			for i+1 < len(g.a) && math.Abs(float64(g.a[i+1].at)-x) <= math.Abs(float64(g.a[i].at)-x) {
+			x := float64(b.time) - offset
+			for i+1 < len(g.a) && math.Abs(float64(g.a[i+1].time)-x) <= math.Abs(float64(g.a[i].time)-x) {
 				i++
 			}
-			if i < len(g.a) && math.Abs(float64(g.a[i].at)-x) <= limit {
-				f.pairs = append(f.pairs, timePair{float64(g.a[i].at), float64(b.at - g.a[i].at)})
+			if i < len(g.a) && math.Abs(float64(g.a[i].time)-x) <= limit {
+				f.pairs = append(f.pairs, timePair{float64(g.a[i].time), float64(b.time - g.a[i].time)})
 				i++
 			}
 		}
 	}
-	f.median = median(f.pairs, func(p timePair) float64 { return p.d })
+	f.median = median(f.pairs, func(p timePair) float64 { return p.delta })
 }
 
 func median[T any](list []T, of func(T) float64) float64 {
@@ -386,14 +386,14 @@ func orderDirections(flows []comparedFlow) {
 	for i := range flows {
 		f := &flows[i]
 		j := slices.IndexFunc(flows, func(g comparedFlow) bool { return g.flowKey == f.reverse() })
-		if j < 0 || j == i || f.first != 0 {
+		if j < 0 || j == i || f.order != 0 {
 			continue
 		}
-		f.first = 1
+		f.order = 1
 		if f.median < flows[j].median || f.median == flows[j].median && f.src.Compare(f.dst) > 0 {
-			f.first = -1
+			f.order = -1
 		}
-		flows[j].first = -f.first
+		flows[j].order = -f.order
 	}
 }
 
@@ -401,7 +401,7 @@ func orderDirections(flows []comparedFlow) {
 func (l *clockLink) fit(flows []comparedFlow) {
 	var there, back, other []timePair
 	for i := range flows {
-		switch f := &flows[i]; f.first {
+		switch f := &flows[i]; f.order {
 		case 1:
 			there = append(there, f.pairs...)
 		case -1:
@@ -410,21 +410,21 @@ func (l *clockLink) fit(flows []comparedFlow) {
 			other = append(other, f.pairs...)
 		}
 	}
-	l.there, l.back, l.oneWay = len(there), len(back), len(other)
+	l.forwardPackets, l.backwardPackets, l.unorderedPackets = len(there), len(back), len(other)
 	if len(there) == 0 || len(back) == 0 {
 		// The delay cannot be eliminated: attribute the least difference to the clocks.
-		l.offset, l.uncertainty = least(other, 0, 1), math.Inf(1)
+		l.offset, l.uncertainty = leastDifference(other, 0, 1), math.Inf(1)
 		return
 	}
 	from, to := math.Inf(1), math.Inf(-1)
 	for _, p := range there {
-		from, to = min(from, p.a), max(to, p.a)
+		from, to = min(from, p.time), max(to, p.time)
 	}
-	l.since = (from + to) / 2
+	l.origin = (from + to) / 2
 	const enough = 32 // packets of each direction in each half
 	half := func(list []timePair, late bool) (part []timePair) {
 		for _, p := range list {
-			if p.a > l.since == late {
+			if p.time > l.origin == late {
 				part = append(part, p)
 			}
 		}
@@ -434,61 +434,63 @@ func (l *clockLink) fit(flows []comparedFlow) {
 	fewest := min(len(parts[0][0]), len(parts[0][1]), len(parts[1][0]), len(parts[1][1]))
 	if to-from > float64(time.Second) && fewest >= enough {
 		for range 8 {
-			early, u := l.middle(parts[0][0], parts[0][1])
-			late, v := l.middle(parts[1][0], parts[1][1])
+			early, u := l.meanOffset(parts[0][0], parts[0][1])
+			late, v := l.meanOffset(parts[1][0], parts[1][1])
 			if math.Abs(late-early) <= (u+v)/8 {
 				break
 			}
 			l.drift += (late - early) / ((to - from) / 2)
 		}
 	}
-	l.offset, l.uncertainty = l.middle(there, back)
+	l.offset, l.uncertainty = l.meanOffset(there, back)
 }
 
-// middle returns the mean of the shortest time differences in the two directions, as NTP does, and half of the round
+// meanOffset returns the mean of the shortest time differences in the two directions, as NTP does, and half of the round
 // trip. It subtracts the drift first.
-func (l *clockLink) middle(there, back []timePair) (offset, uncertainty float64) {
-	a, b := l.least(there, 1), l.least(back, -1)
+func (l *clockLink) meanOffset(there, back []timePair) (offset, uncertainty float64) {
+	a, b := l.leastWithoutDrift(there, 1), l.leastWithoutDrift(back, -1)
 	return (a + b) / 2, math.Abs(a-b) / 2
 }
 
-func (l *clockLink) least(list []timePair, sign float64) float64 {
+func (l *clockLink) leastWithoutDrift(list []timePair, sign float64) float64 {
 	flat := make([]timePair, len(list))
 	for i, p := range list {
-		flat[i] = timePair{p.a, p.d - l.drift*(p.a-l.since)}
+		flat[i] = timePair{p.time, p.delta - l.drift*(p.time-l.origin)}
 	}
-	return least(flat, 0.01, sign)
+	return leastDifference(flat, 0.01, sign)
 }
 
-// least returns the least difference, or the greatest if sign is negative. It ignores the given fraction of outliers.
-func least(list []timePair, outliers, sign float64) float64 {
+// leastDifference returns the least difference, or the greatest if sign is negative. It ignores the given fraction of outliers.
+func leastDifference(list []timePair, outliers, sign float64) float64 {
 	values := make([]float64, len(list))
 	for i, p := range list {
-		values[i] = sign * p.d
+		values[i] = sign * p.delta
 	}
 	slices.Sort(values)
 	return sign * values[int(outliers*float64(len(values)))]
 }
 
-// describe computes the delays and the direction of each flow, and the spread and share of the link.
-func (l *clockLink) describe(flows []comparedFlow, possible int) {
+// measureDelays computes the delays and the direction of each flow, and the spread and share of the link.
+func (l *clockLink) measureDelays(flows []comparedFlow, possible int) {
 	var off []float64
 	matched := 0
 	for i := range flows {
 		f := &flows[i]
-		delay := median(f.pairs, func(p timePair) float64 { return p.d - l.at(p.a) })
+		delay := median(f.pairs, func(p timePair) float64 { return p.delta - l.offsetAt(p.time) })
 		for _, p := range f.pairs {
-			off = append(off, math.Abs(p.d-l.at(p.a)-delay))
+			off = append(off, math.Abs(p.delta-l.offsetAt(p.time)-delay))
 		}
-		first := f.first
+		first := f.order
 		if first == 0 && !math.IsInf(l.uncertainty, 1) && math.Abs(delay) > l.uncertainty/2 {
 			first = int(math.Copysign(1, delay))
 		}
 		l.flows[f.flowKey] = flowLink{first, delay, len(f.pairs)}
 		matched += len(f.pairs)
 	}
-	l.spread, l.share = median(off, func(x float64) float64 { return x }), float64(matched)/float64(max(possible, 1))
+	l.spread, l.matchedRatio = median(off, func(x float64) float64 { return x }), float64(matched)/float64(max(possible, 1))
 }
 
-// sure reports whether the delays and the number of matched packets prove that both recordings show the same packets.
-func (l *clockLink) sure() bool { return l.spread <= steady && l.share >= 0.8 && l.packets() >= 4 }
+// isReliable reports whether the delays and the number of matched packets prove that both recordings show the same packets.
+func (l *clockLink) isReliable() bool {
+	return l.spread <= maxSureSpread && l.matchedRatio >= 0.8 && l.packets() >= 4
+}

@@ -85,7 +85,7 @@ func decompress(r io.Reader) (out io.Reader, format string, err error) {
 		}
 		z := &compressedReader{format: c.name, in: in}
 		if z.out, err = c.open(b); err != nil {
-			return nil, c.name, z.failed(err)
+			return nil, c.name, z.convertError(err)
 		}
 		return z, c.name, nil
 	}
@@ -95,13 +95,13 @@ func decompress(r io.Reader) (out io.Reader, format string, err error) {
 func (z *compressedReader) Read(p []byte) (int, error) {
 	n, err := z.out.Read(p)
 	if err != nil {
-		err = z.failed(err)
+		err = z.convertError(err)
 	}
 	return n, err
 }
 
 // failed converts an error from a decompressor to the error that Read returns.
-func (z *compressedReader) failed(err error) error {
+func (z *compressedReader) convertError(err error) error {
 	switch {
 	case err == io.EOF: //nolint:errorlint // as a Reader returns it
 		return err
@@ -130,24 +130,24 @@ const maxWindowPerByte = 8192
 // decompressor would allocate as much as the file claims, up to 4 GiB.
 type xzGuard struct {
 	b *bufio.Reader
-	// next reads the next element of the file and returns its length. left is the number of bytes of the current
+	// readNext reads the next element of the file and returns its length. left is the number of bytes of the current
 	// element not yet passed on.
-	next func(*xzGuard) (int, error)
-	left int
-	// check is the length of each block's checksum. size is the total length of the current block's chunks so far.
-	check, size int
-	// passed is the number of bytes passed on. windows is the total size of the dictionaries of all blocks so far.
-	passed, windows uint64
-	// numbers is the number of index entries still to be read. index is the length of the index so far, modulo 4.
-	numbers uint64
-	index   int
+	readNext  func(*xzGuard) (int, error)
+	remaining int
+	// checksumLen is the length of each block's checksum. size is the total length of the current block's chunks so far.
+	checksumLen, chunksLen int
+	// passedBytes is the number of bytes passed on. windows is the total size of the dictionaries of all blocks so far.
+	passedBytes, windowBytes uint64
+	// indexNumbers is the number of index entries still to be read. index is the length of the index so far, modulo 4.
+	indexNumbers uint64
+	indexLen     int
 }
 
 func (g *xzGuard) Read(p []byte) (int, error) {
-	for g.left == 0 {
-		next := g.next
+	for g.remaining == 0 {
+		next := g.readNext
 		if next == nil {
-			next = (*xzGuard).stream
+			next = (*xzGuard).readStreamHeader
 		}
 		n, err := next(g)
 		if err != nil && !errors.Is(err, io.EOF) {
@@ -156,17 +156,17 @@ func (g *xzGuard) Read(p []byte) (int, error) {
 		if err != nil { // the decompressor reports the truncation
 			return g.b.Read(p)
 		}
-		g.left = n
+		g.remaining = n
 	}
-	n, err := g.b.Read(p[:min(len(p), g.left)])
-	g.left -= n
-	g.passed += uint64(n)
+	n, err := g.b.Read(p[:min(len(p), g.remaining)])
+	g.remaining -= n
+	g.passedBytes += uint64(n)
 	return n, err
 }
 
-// stream reads the header of a stream, or padding before it.
-func (g *xzGuard) stream() (int, error) {
-	g.next = (*xzGuard).stream
+// readStreamHeader reads the header of a stream, or padding before it.
+func (g *xzGuard) readStreamHeader() (int, error) {
+	g.readNext = (*xzGuard).readStreamHeader
 	h, err := g.b.Peek(12)
 	if len(h) >= 4 && binary.LittleEndian.Uint32(h) == 0 {
 		return 4, nil
@@ -175,19 +175,19 @@ func (g *xzGuard) stream() (int, error) {
 		return 0, err
 	}
 	// Length of the checksum by its type.
-	g.check = [16]int{0, 4, 4, 4, 8, 8, 8, 16, 16, 16, 32, 32, 32, 64, 64, 64}[h[7]&0xf]
-	g.next = (*xzGuard).block
+	g.checksumLen = [16]int{0, 4, 4, 4, 8, 8, 8, 16, 16, 16, 32, 32, 32, 64, 64, 64}[h[7]&0xf]
+	g.readNext = (*xzGuard).readBlockHeader
 	return len(h), nil
 }
 
-// block reads the header of a block, or the beginning of the index that follows the last block.
-func (g *xzGuard) block() (int, error) {
+// readBlockHeader reads the header of a block, or the beginning of the index that follows the last block.
+func (g *xzGuard) readBlockHeader() (int, error) {
 	h, err := g.b.Peek(1)
 	if err != nil {
 		return 0, err
 	}
 	if h[0] == 0 {
-		g.index, g.numbers, g.next = 1, 0, (*xzGuard).records
+		g.indexLen, g.indexNumbers, g.readNext = 1, 0, (*xzGuard).readIndexCount
 		return 1, nil
 	}
 	if h, err = g.b.Peek((int(h[0]) + 1) * 4); err != nil {
@@ -206,16 +206,16 @@ func (g *xzGuard) block() (int, error) {
 	}
 	bits := h[at+2]
 	window := uint64(2|bits&1) << (bits/2 + 11)
-	if g.windows += window; window > maxWindow || g.windows > 4*maxWindow+maxWindowPerByte*g.passed {
+	if g.windowBytes += window; window > maxWindow || g.windowBytes > 4*maxWindow+maxWindowPerByte*g.passedBytes {
 		return 0, errXZWindow
 	}
-	g.size = 0
-	g.next = (*xzGuard).chunk
+	g.chunksLen = 0
+	g.readNext = (*xzGuard).readChunkHeader
 	return len(h), nil
 }
 
-// chunk reads the header of a chunk of a block. Padding and the checksum follow the last chunk.
-func (g *xzGuard) chunk() (int, error) {
+// readChunkHeader reads the header of a chunk of a block. Padding and the checksum follow the last chunk.
+func (g *xzGuard) readChunkHeader() (int, error) {
 	h, err := g.b.Peek(1)
 	if err != nil {
 		return 0, err
@@ -223,9 +223,9 @@ func (g *xzGuard) chunk() (int, error) {
 	var n int
 	switch control := h[0]; {
 	case control == 0:
-		g.next = (*xzGuard).block
-		g.size++
-		return 1 + (4-g.size%4)%4 + g.check, nil
+		g.readNext = (*xzGuard).readBlockHeader
+		g.chunksLen++
+		return 1 + (4-g.chunksLen%4)%4 + g.checksumLen, nil
 	case control < 0x80: // not compressed
 		if h, err = g.b.Peek(3); err != nil {
 			return 0, err
@@ -240,32 +240,32 @@ func (g *xzGuard) chunk() (int, error) {
 			n++
 		}
 	}
-	g.size = (g.size + n) % 4
+	g.chunksLen = (g.chunksLen + n) % 4
 	return n, nil
 }
 
-// records reads the number of records of the index. Each record consists of two numbers.
-func (g *xzGuard) records() (int, error) {
-	v, n, err := g.number()
+// readIndexCount reads the number of records of the index. Each record consists of two numbers.
+func (g *xzGuard) readIndexCount() (int, error) {
+	v, n, err := g.readVarint()
 	if v > 1<<60 {
 		return 0, errXZIndex
 	}
-	g.numbers, g.next = 2*v, (*xzGuard).record
+	g.indexNumbers, g.readNext = 2*v, (*xzGuard).readIndexNumber
 	return n, err
 }
 
-// record reads a number of the index. Padding, a checksum and the stream footer follow the last number.
-func (g *xzGuard) record() (int, error) {
-	if g.numbers == 0 {
-		g.next = (*xzGuard).stream
-		return (4-g.index)%4 + 4 + 12, nil
+// readIndexNumber reads a number of the index. Padding, a checksum and the stream footer follow the last number.
+func (g *xzGuard) readIndexNumber() (int, error) {
+	if g.indexNumbers == 0 {
+		g.readNext = (*xzGuard).readStreamHeader
+		return (4-g.indexLen)%4 + 4 + 12, nil
 	}
-	g.numbers--
-	_, n, err := g.number()
+	g.indexNumbers--
+	_, n, err := g.readVarint()
 	return n, err
 }
 
-func (g *xzGuard) number() (v uint64, n int, err error) {
+func (g *xzGuard) readVarint() (v uint64, n int, err error) {
 	h, err := g.b.Peek(binary.MaxVarintLen64 - 1)
 	if err != nil {
 		return 0, 0, err
@@ -273,6 +273,6 @@ func (g *xzGuard) number() (v uint64, n int, err error) {
 	if v, n = binary.Uvarint(h); n <= 0 {
 		return 0, 0, errXZIndex
 	}
-	g.index = (g.index + n) % 4
+	g.indexLen = (g.indexLen + n) % 4
 	return v, n, nil
 }

@@ -63,7 +63,7 @@ func blocksOfXZ(w io.Writer) (io.WriteCloser, error) {
 func TestCompressed(t *testing.T) {
 	c := capturetest.New(capturetest.Ethernet)
 	for i := range 200 {
-		c.UDP(noon.Add(time.Duration(i)*time.Millisecond), addrA, addrB, pattern(30+i))
+		c.AddUDP(noon.Add(time.Duration(i)*time.Millisecond), addrA, addrB, pattern(30+i))
 	}
 	file := c.Pcap(capturetest.Format{})
 	want := mustRead(t, file)
@@ -87,7 +87,7 @@ func TestCompressed(t *testing.T) {
 func TestCorruptCompressed(t *testing.T) {
 	c := capturetest.New(capturetest.Ethernet)
 	for i := range 200 {
-		c.UDP(noon.Add(time.Duration(i)*time.Millisecond), addrA, addrB, pattern(30+i))
+		c.AddUDP(noon.Add(time.Duration(i)*time.Millisecond), addrA, addrB, pattern(30+i))
 	}
 	for name, z := range squeezed(t, c.Pcap(capturetest.Format{})) {
 		for _, at := range []int{len(z) / 2, len(z) - 5} {

@@ -30,24 +30,24 @@ const (
 // often not filled them in yet.
 //
 // It does not use gopacket's layers. They slow down reading by a tenth to three quarters, allocate memory for a
-// truncated TCP header, panic on a Linux "any" header, and lose packets whose length the network card fills in
+// truncated AddTCP header, panic on a Linux "any" header, and lose packets whose length the network card fills in
 // (layers_test.go).
 type decoder struct {
-	ports    [1 << 16 / 64]uint64
-	frags    *defragmenter
-	tcp      *reassembler
-	skipped  skipCounts
-	now      time.Time
-	packet   int64
-	cut      int // bytes of the packet that were not recorded
-	tunnels  int
-	unit     *pcapng.Unit
-	allPorts bool
-	// id is the identification of the innermost IPv4 packet, or 0.
-	id uint16
-	// segments is true if the decoder stores each TCP segment in segment instead of reassembling the stream.
-	segments bool
-	segment  flowSegment
+	ports       [1 << 16 / 64]uint64
+	frags       *defragmenter
+	tcp         *reassembler
+	skipped     skipCounts
+	now         time.Time
+	packet      int64
+	unrecorded  int // bytes of the packet that were not recorded
+	tunnelDepth int
+	unit        *pcapng.Unit
+	allPorts    bool
+	// ipID is the identification of the innermost IPv4 packet, or 0.
+	ipID uint16
+	// keepSegments is true if the decoder stores each AddTCP segment in segment instead of reassembling the stream.
+	keepSegments bool
+	segment      flowSegment
 }
 
 func newDecoder(o Options) *decoder {
@@ -72,72 +72,72 @@ func (o Options) ports() []uint16 {
 	return ports
 }
 
-// wanted reports whether packets between these ports are decoded.
-func (d *decoder) wanted(src, dst uint16) bool {
+// matchesPort reports whether packets between these ports are decoded.
+func (d *decoder) matchesPort(src, dst uint16) bool {
 	return d.allPorts || d.ports[src/64]>>(src%64)&1 != 0 || d.ports[dst/64]>>(dst%64)&1 != 0
 }
 
 // decode decodes one packet and, if the packet completes a unit, fills in u.
-func (d *decoder) decode(rec *pcapng.Record, packet int64, u *pcapng.Unit) verdict {
-	d.now, d.packet, d.unit, d.tunnels, d.id = rec.Time, packet, u, 0, 0
-	d.cut = max(min(rec.Wire, pcapng.MaxPacket)-len(rec.Data), 0)
+func (d *decoder) decode(rec *pcapng.Record, packet int64, u *pcapng.Unit) decodeResult {
+	d.now, d.packet, d.unit, d.tunnelDepth, d.ipID = rec.Time, packet, u, 0, 0
+	d.unrecorded = max(min(rec.WireLen, pcapng.MaxPacket)-len(rec.Data), 0)
 	d.frags.recycle()
-	d.skipped.byVerdict[skipFragment] += d.frags.expire(d.now)
+	d.skipped.byResult[skipFragment] += d.frags.expire(d.now)
 	d.tcp.expire(d.now)
-	if !rec.Link.Known() {
-		d.skipped.link(rec.Link)
+	if !rec.Link.IsSupported() {
+		d.skipped.countLink(rec.Link)
 		return skipNotIP
 	}
-	v := d.link(rec.Link, rec.Data)
-	if v == skipMalformed && rec.Wire > len(rec.Data) {
+	v := d.decodeLink(rec.Link, rec.Data)
+	if v == skipMalformed && rec.WireLen > len(rec.Data) {
 		v = skipCutShort
 	}
-	d.skipped.byVerdict[v]++
+	d.skipped.byResult[v]++
 	return v
 }
 
 // finish drops incomplete datagrams and segments at the end of the recording.
-func (d *decoder) finish() {
-	d.skipped.byVerdict[skipFragment] += d.frags.dropAll()
+func (d *decoder) dropIncomplete() {
+	d.skipped.byResult[skipFragment] += d.frags.dropAll()
 	d.tcp.skipAll()
 }
 
 // link removes the link-layer header.
-func (d *decoder) link(t pcapng.LinkType, b []byte) verdict {
+func (d *decoder) decodeLink(t pcapng.LinkType, b []byte) decodeResult {
 	switch t {
 	case pcapng.LinkEthernet:
-		return d.ethernet(b)
+		return d.decodeEthernet(b)
 	case pcapng.LinkNull, pcapng.LinkLoop:
 		if len(b) < 4 {
 			return skipMalformed
 		}
 		// The family is 2 for IPv4, and for IPv6 a number that depends on the system, in the byte order of the
-		// recording machine. The version in the IP header is enough.
-		return d.ip(b[4:])
+		// recording machine. The version in the RunIP header is enough.
+		return d.decodeIP(b[4:])
 	case pcapng.LinkSLL:
 		if len(b) < 16 {
 			return skipMalformed
 		}
-		return d.ether(binary.BigEndian.Uint16(b[14:]), b[16:])
+		return d.decodeEtherType(binary.BigEndian.Uint16(b[14:]), b[16:])
 	case pcapng.LinkSLL2:
 		if len(b) < 20 {
 			return skipMalformed
 		}
-		return d.ether(binary.BigEndian.Uint16(b), b[20:])
+		return d.decodeEtherType(binary.BigEndian.Uint16(b), b[20:])
 	default:
-		return d.ip(b)
+		return d.decodeIP(b)
 	}
 }
 
-func (d *decoder) ethernet(b []byte) verdict {
+func (d *decoder) decodeEthernet(b []byte) decodeResult {
 	if len(b) < ethernetHeader {
 		return skipMalformed
 	}
-	return d.ether(binary.BigEndian.Uint16(b[12:]), b[ethernetHeader:])
+	return d.decodeEtherType(binary.BigEndian.Uint16(b[12:]), b[ethernetHeader:])
 }
 
-// ether decodes the payload of an Ethernet frame by its EtherType.
-func (d *decoder) ether(kind uint16, b []byte) verdict {
+// decodeEtherType decodes the payload of an Ethernet frame by its EtherType.
+func (d *decoder) decodeEtherType(kind uint16, b []byte) decodeResult {
 	for range maxVLANTags {
 		if kind != etherVLAN && kind != etherQinQ && kind != etherQinQ2 {
 			break
@@ -149,30 +149,30 @@ func (d *decoder) ether(kind uint16, b []byte) verdict {
 	}
 	switch kind {
 	case etherIPv4:
-		return d.ipv4(b)
+		return d.decodeIPv4(b)
 	case etherIPv6:
-		return d.ipv6(b)
+		return d.decodeIPv6(b)
 	case etherVLAN, etherQinQ, etherQinQ2:
 		return skipNesting
 	}
 	return skipNotIP
 }
 
-// ip decodes an IP packet by the version in its header.
-func (d *decoder) ip(b []byte) verdict {
+// decodeIP decodes an RunIP packet by the version in its header.
+func (d *decoder) decodeIP(b []byte) decodeResult {
 	if len(b) == 0 {
 		return skipMalformed
 	}
 	switch b[0] >> 4 {
 	case 4:
-		return d.ipv4(b)
+		return d.decodeIPv4(b)
 	case 6:
-		return d.ipv6(b)
+		return d.decodeIPv6(b)
 	}
 	return skipNotIP
 }
 
-// ends are the addresses of an IP packet.
-type ends struct {
+// addrPair are the addresses of an RunIP packet.
+type addrPair struct {
 	src, dst netip.Addr
 }

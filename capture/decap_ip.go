@@ -5,7 +5,7 @@ import (
 	"net/netip"
 )
 
-// IP protocol numbers, including those of IPv6 extension headers.
+// RunIP protocol numbers, including those of IPv6 extension headers.
 const (
 	protoHopByHop = 0
 	protoTCP      = 6
@@ -24,28 +24,28 @@ const (
 	maxExtensions = 16
 )
 
-func (d *decoder) ipv4(b []byte) verdict {
+func (d *decoder) decodeIPv4(b []byte) decodeResult {
 	if len(b) < ipv4Header || b[0]>>4 != 4 {
 		return skipMalformed
 	}
 	header, total := int(b[0]&0xf)*4, int(binary.BigEndian.Uint16(b[2:]))
 	if total == 0 {
 		// The packet was recorded before segmentation offload filled in the length: use the actual length.
-		total = len(b) + d.cut
+		total = len(b) + d.unrecorded
 	}
 	if header < ipv4Header || header > len(b) || header > total {
 		return skipMalformed
 	}
-	e := ends{netip.AddrFrom4([4]byte(b[12:16])), netip.AddrFrom4([4]byte(b[16:20]))}
+	e := addrPair{netip.AddrFrom4([4]byte(b[12:16])), netip.AddrFrom4([4]byte(b[16:20]))}
 	length := total - header
 	payload := b[header:min(total, len(b))]
-	d.id = binary.BigEndian.Uint16(b[4:])
+	d.ipID = binary.BigEndian.Uint16(b[4:])
 	frag, proto := binary.BigEndian.Uint16(b[6:]), b[9]
 	if frag&0x3fff == 0 {
-		return d.transport(e, proto, payload, length)
+		return d.decodeTransport(e, proto, payload, length)
 	}
 	f := fragment{
-		key:    fragKey{ends: e, id: uint32(d.id), proto: proto},
+		key:    fragKey{addrPair: e, id: uint32(d.ipID), proto: proto},
 		offset: int(frag&0x1fff) * 8, more: frag&0x2000 != 0,
 		data: payload, length: length, proto: proto,
 	}
@@ -53,38 +53,38 @@ func (d *decoder) ipv4(b []byte) verdict {
 	if v != gotUnit {
 		return v
 	}
-	return d.joined(e, &whole, whole.proto, whole.data, whole.length)
+	return d.decodeReassembled(e, &whole, whole.proto, whole.data, whole.length)
 }
 
 // joined decodes the transport header of a datagram reassembled from fragments, and records the fragments in the unit.
 // It does not record fragments of a tunnel's outer packet, because the end of the tunnel reassembles those.
-func (d *decoder) joined(e ends, whole *datagram, proto uint8, b []byte, length int) verdict {
-	tunnels := d.tunnels
-	v := d.transport(e, proto, b, length)
-	if v == gotUnit && d.tunnels == tunnels {
-		d.unit.Fragments, d.unit.Fragment = whole.fragments, whole.longest
+func (d *decoder) decodeReassembled(e addrPair, whole *datagram, proto uint8, b []byte, length int) decodeResult {
+	tunnels := d.tunnelDepth
+	v := d.decodeTransport(e, proto, b, length)
+	if v == gotUnit && d.tunnelDepth == tunnels {
+		d.unit.Fragments, d.unit.LongestFragment = whole.fragments, whole.longest
 	}
 	return v
 }
 
-func (d *decoder) ipv6(b []byte) verdict {
+func (d *decoder) decodeIPv6(b []byte) decodeResult {
 	if len(b) < ipv6Header || b[0]>>4 != 6 {
 		return skipMalformed
 	}
-	d.id = 0
-	e := ends{netip.AddrFrom16([16]byte(b[8:24])), netip.AddrFrom16([16]byte(b[24:40]))}
+	d.ipID = 0
+	e := addrPair{netip.AddrFrom16([16]byte(b[8:24])), netip.AddrFrom16([16]byte(b[24:40]))}
 	length := int(binary.BigEndian.Uint16(b[4:]))
 	proto := b[6]
 	b = b[ipv6Header:]
 	if length == 0 {
-		length = len(b) + d.cut // as for IPv4
+		length = len(b) + d.unrecorded // as for IPv4
 	}
-	return d.ipv6Payload(e, proto, b[:min(length, len(b))], length)
+	return d.decodeIPv6Payload(e, proto, b[:min(length, len(b))], length)
 }
 
-// ipv6Payload skips the extension headers and decodes the transport header. length is the length of payload b on the
+// decodeIPv6Payload skips the extension headers and decodes the transport header. length is the length of payload b on the
 // wire.
-func (d *decoder) ipv6Payload(e ends, proto uint8, b []byte, length int) verdict {
+func (d *decoder) decodeIPv6Payload(e addrPair, proto uint8, b []byte, length int) decodeResult {
 	var joined datagram
 	for range maxExtensions {
 		var n int
@@ -95,7 +95,7 @@ func (d *decoder) ipv6Payload(e ends, proto uint8, b []byte, length int) verdict
 			}
 			n = (int(b[1]) + 1) * 8
 		default:
-			return d.joined(e, &joined, proto, b, length)
+			return d.decodeReassembled(e, &joined, proto, b, length)
 		}
 		switch proto {
 		case protoAH:
@@ -104,7 +104,7 @@ func (d *decoder) ipv6Payload(e ends, proto uint8, b []byte, length int) verdict
 			n = 8
 			if frag := binary.BigEndian.Uint16(b[2:]); frag&0xfff9 != 0 {
 				f := fragment{
-					key:    fragKey{ends: e, id: binary.BigEndian.Uint32(b[4:])},
+					key:    fragKey{addrPair: e, id: binary.BigEndian.Uint32(b[4:])},
 					offset: int(frag &^ 7), more: frag&1 != 0,
 					data: b[n:], length: length - n, proto: b[0],
 				}
@@ -125,8 +125,8 @@ func (d *decoder) ipv6Payload(e ends, proto uint8, b []byte, length int) verdict
 }
 
 // defragment adds a fragment. The verdict is gotUnit if the fragment completes the datagram.
-func (d *decoder) defragment(f *fragment) (datagram, verdict) {
-	whole, v, lost := d.frags.add(f, d.now)
-	d.skipped.byVerdict[skipFragment] += lost
+func (d *decoder) defragment(f *fragment) (datagram, decodeResult) {
+	whole, v, lost := d.frags.addFragment(f, d.now)
+	d.skipped.byResult[skipFragment] += lost
 	return whole, v
 }

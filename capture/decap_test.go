@@ -14,7 +14,7 @@ import (
 func one(t *testing.T, o Options, linkType int, frame []byte, cut int) ([]pcapng.Unit, string) {
 	t.Helper()
 	c := capturetest.New(linkType).Add(noon, frame)
-	c.Packets[0].Cut = cut
+	c.Packets[0].Unrecorded = cut
 	units, stats, err := readAll(t, o, c.Pcapng(capturetest.Format{}))
 	if err != io.EOF || stats.Units != int64(len(units)) {
 		t.Fatalf("%d units, %+v, %v", len(units), stats, err)
@@ -174,9 +174,9 @@ func TestIPv6Units(t *testing.T) {
 		c := capturetest.New(link).AddIP(noon, ip, atomic, auth).AddIP(noon, capturetest.Fragments(ip, 10, 512)...)
 		units := mustRead(t, c.Pcap(capturetest.Format{}))
 		for i, n := range []int64{1, 2, 3, 6} {
-			want.Packet, want.Fragments, want.Fragment = n, 0, 0
+			want.Packet, want.Fragments, want.LongestFragment = n, 0, 0
 			if n == 6 {
-				want.Fragments, want.Fragment = 3, 512
+				want.Fragments, want.LongestFragment = 3, 512
 			}
 			same(t, units[i:i+1], []pcapng.Unit{want})
 		}

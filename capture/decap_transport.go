@@ -18,18 +18,18 @@ const (
 	vxlanFlags = 0x08
 )
 
-// transport decodes b, the payload of an IP packet, which had length bytes on the wire.
-func (d *decoder) transport(e ends, proto uint8, b []byte, length int) verdict {
+// decodeTransport decodes b, the payload of an RunIP packet, which had length bytes on the wire.
+func (d *decoder) decodeTransport(e addrPair, proto uint8, b []byte, length int) decodeResult {
 	switch proto {
 	case protoUDP:
-		return d.udp(e, b, length)
+		return d.decodeUDP(e, b, length)
 	case protoTCP:
-		return d.tcpSegment(e, b, length)
+		return d.decodeTCP(e, b, length)
 	}
 	return skipNotUDPTCP
 }
 
-func (d *decoder) udp(e ends, b []byte, length int) verdict {
+func (d *decoder) decodeUDP(e addrPair, b []byte, length int) decodeResult {
 	if len(b) < udpHeader {
 		return skipMalformed
 	}
@@ -43,12 +43,12 @@ func (d *decoder) udp(e ends, b []byte, length int) verdict {
 	}
 	payload := b[udpHeader:min(length, len(b))]
 	if (dst == vxlanPort || dst == vxlanPortLinux) && len(payload) >= vxlanHeader && payload[0] == vxlanFlags {
-		if d.tunnels++; d.tunnels > maxTunnels {
+		if d.tunnelDepth++; d.tunnelDepth > maxTunnels {
 			return skipNesting
 		}
-		return d.ethernet(payload[vxlanHeader:])
+		return d.decodeEthernet(payload[vxlanHeader:])
 	}
-	if !d.wanted(src, dst) {
+	if !d.matchesPort(src, dst) {
 		return skipOtherPort
 	}
 	*d.unit = pcapng.Unit{
@@ -59,12 +59,12 @@ func (d *decoder) udp(e ends, b []byte, length int) verdict {
 	return gotUnit
 }
 
-func (d *decoder) tcpSegment(e ends, b []byte, length int) verdict {
+func (d *decoder) decodeTCP(e addrPair, b []byte, length int) decodeResult {
 	if len(b) < tcpHeader {
 		return skipMalformed
 	}
 	src, dst := binary.BigEndian.Uint16(b), binary.BigEndian.Uint16(b[2:])
-	if !d.wanted(src, dst) {
+	if !d.matchesPort(src, dst) {
 		return skipOtherPort
 	}
 	header := int(b[12]>>4) * 4
@@ -77,11 +77,11 @@ func (d *decoder) tcpSegment(e ends, b []byte, length int) verdict {
 		data:   b[min(header, len(b)):],
 		packet: d.packet, time: d.now,
 	}
-	s.missing = length - header - len(s.data)
+	s.unrecorded = length - header - len(s.data)
 	f := tcpFlow{netip.AddrPortFrom(e.src, src), netip.AddrPortFrom(e.dst, dst)}
-	if d.segments {
+	if d.keepSegments {
 		d.segment = flowSegment{f, s, b[13]&flagSYN != 0}
 		return gotSegment
 	}
-	return d.tcp.add(f, s, b[13]&flagSYN != 0, d.unit)
+	return d.tcp.addSegment(f, s, b[13]&flagSYN != 0, d.unit)
 }

@@ -7,8 +7,8 @@ import (
 
 // Limits on the memory for fragmented datagrams: 64 datagrams of 64 KiB are 4 MiB.
 const (
-	maxDatagrams = 64
-	maxDatagram  = 65535
+	maxDatagrams   = 64
+	maxDatagramLen = 65535
 	// fragmentAge is the maximum time between the first and the last fragment of a datagram, by the packets' time
 	// stamps. Linux has the same limit.
 	fragmentAge = 30 * time.Second
@@ -18,7 +18,7 @@ const (
 
 // fragKey identifies the fragments of a datagram.
 type fragKey struct {
-	ends
+	addrPair
 	id    uint32
 	proto uint8 // not for IPv6
 }
@@ -34,7 +34,7 @@ type fragment struct {
 	proto  uint8
 }
 
-// datagram is the payload of a reassembled IP packet, which has length bytes; data is the recorded prefix. It is valid
+// datagram is the payload of a reassembled RunIP packet, which has length bytes; data is the recorded prefix. It is valid
 // until recycle is called.
 type datagram struct {
 	proto  uint8
@@ -44,17 +44,17 @@ type datagram struct {
 	fragments, longest int
 }
 
-// defragmenter reassembles IP fragments. It drops corrupt datagrams as a whole: fragments that overlap in part are an
+// defragmenter reassembles RunIP fragments. It drops corrupt datagrams as a whole: fragments that overlap in part are an
 // attack or a bug, and receivers differ in which bytes they use.
 type defragmenter struct {
 	// pending is sorted by the arrival of the first fragment. It is so short that a linear search is faster than a map.
-	pending []*partial
-	// done are complete datagrams whose buffers are in use until the next packet.
-	done, free []*partial
+	pending []*partialDatagram
+	// complete are complete datagrams whose buffers are in use until the next packet.
+	complete, free []*partialDatagram
 }
 
-// partial is a datagram with missing fragments.
-type partial struct {
+// partialDatagram is a datagram with missing fragments.
+type partialDatagram struct {
 	key     fragKey
 	first   time.Time
 	packets int64
@@ -66,18 +66,18 @@ type partial struct {
 	spans []byteRange
 	total int
 	// recorded is the offset of the first byte missing from the file because its fragment was truncated.
-	recorded int
+	recordedLen int
 }
 
 // byteRange is the range of bytes [from, to).
 type byteRange struct{ from, to int }
 
 // add adds a fragment. If the fragment completes its datagram, add returns the datagram and gotUnit. Otherwise the
-// verdict is heldBack, or skipFragment or skipMalformed if the fragment is unusable. lost is the number of earlier
+// decodeResult is unitPending, or skipFragment or skipMalformed if the fragment is unusable. lost is the number of earlier
 // packets dropped by this call.
-func (d *defragmenter) add(f *fragment, now time.Time) (whole datagram, v verdict, lost int64) {
+func (d *defragmenter) addFragment(f *fragment, now time.Time) (whole datagram, v decodeResult, lost int64) {
 	to := f.offset + f.length
-	if f.length <= 0 || to > maxDatagram || (f.more && f.length%8 != 0) {
+	if f.length <= 0 || to > maxDatagramLen || (f.more && f.length%8 != 0) {
 		return whole, skipMalformed, 0
 	}
 	i := d.find(f.key)
@@ -86,28 +86,28 @@ func (d *defragmenter) add(f *fragment, now time.Time) (whole datagram, v verdic
 			lost = d.drop(0)
 		}
 		i = len(d.pending)
-		d.pending = append(d.pending, d.fresh(f.key, now))
+		d.pending = append(d.pending, d.newPartial(f.key, now))
 	}
 	p := d.pending[i]
-	switch p.place(f.offset, to, f.more) {
-	case placedBefore:
+	switch p.addRange(f.offset, to, f.more) {
+	case rangeDuplicate:
 		return whole, skipFragment, lost
-	case misplaced:
+	case rangeInvalid:
 		return whole, skipFragment, lost + d.drop(i)
 	}
 	p.packets++
 	p.longest = max(p.longest, f.length)
 	p.store(f)
 	if p.total < 0 || len(p.spans) != 1 || p.spans[0] != (byteRange{0, p.total}) {
-		return whole, heldBack, lost
+		return whole, unitPending, lost
 	}
 	d.remove(i)
-	d.done = append(d.done, p)
-	return datagram{p.proto, p.data[:min(p.recorded, p.total)], p.total, int(p.packets), p.longest}, gotUnit, lost
+	d.complete = append(d.complete, p)
+	return datagram{p.proto, p.data[:min(p.recordedLen, p.total)], p.total, int(p.packets), p.longest}, gotUnit, lost
 }
 
 func (d *defragmenter) find(key fragKey) int {
-	return slices.IndexFunc(d.pending, func(p *partial) bool { return p.key == key })
+	return slices.IndexFunc(d.pending, func(p *partialDatagram) bool { return p.key == key })
 }
 
 // expire drops datagrams older than fragmentAge and returns the number of their packets.
@@ -140,35 +140,35 @@ func (d *defragmenter) remove(i int) {
 
 // recycle makes the buffers of completed datagrams available again.
 func (d *defragmenter) recycle() {
-	d.free = append(d.free, d.done...)
-	d.done = d.done[:0]
+	d.free = append(d.free, d.complete...)
+	d.complete = d.complete[:0]
 }
 
 // fresh returns an empty datagram. It reuses the buffer of an earlier one if possible.
-func (d *defragmenter) fresh(key fragKey, now time.Time) *partial {
-	var p *partial
+func (d *defragmenter) newPartial(key fragKey, now time.Time) *partialDatagram {
+	var p *partialDatagram
 	if n := len(d.free); n > 0 {
 		p = d.free[n-1]
 		d.free = d.free[:n-1]
 	} else {
-		p = new(partial)
+		p = new(partialDatagram)
 	}
-	*p = partial{key: key, first: now, total: -1, recorded: maxDatagram, data: p.data[:0], spans: p.spans[:0]}
+	*p = partialDatagram{key: key, first: now, total: -1, recordedLen: maxDatagramLen, data: p.data[:0], spans: p.spans[:0]}
 	return p
 }
 
 // store copies the bytes of a fragment into the datagram.
-func (p *partial) store(f *fragment) {
+func (p *partialDatagram) store(f *fragment) {
 	if f.offset == 0 {
 		p.proto = f.proto
 	}
 	if len(f.data) < f.length {
-		p.recorded = min(p.recorded, f.offset+len(f.data))
+		p.recordedLen = min(p.recordedLen, f.offset+len(f.data))
 	}
 	// A gap before this fragment may hold bytes of an earlier datagram. By the time the datagram is used, those bytes
 	// have been overwritten or lie beyond recorded.
 	if end := f.offset + f.length; end > cap(p.data) {
-		grown := make([]byte, end, min(2*end, maxDatagram+1))
+		grown := make([]byte, end, min(2*end, maxDatagramLen+1))
 		copy(grown, p.data)
 		p.data = grown
 	} else if end > len(p.data) {

@@ -2,22 +2,22 @@ package capture
 
 import "slices"
 
-// placement is the result of adding a fragment to a datagram.
-type placement uint8
+// rangeResult is the result of adding a fragment to a datagram.
+type rangeResult uint8
 
 const (
-	placedNew placement = iota
-	// placedBefore: all bytes of the fragment are already present.
-	placedBefore
+	rangeAdded rangeResult = iota
+	// rangeDuplicate: all bytes of the fragment are already present.
+	rangeDuplicate
 	// misplaced: the fragment partly overlaps others, contradicts the known length of the datagram, or creates too many
 	// holes.
-	misplaced
+	rangeInvalid
 )
 
-// place adds the byte range [from, to) of a fragment.
-func (p *partial) place(from, to int, more bool) placement {
+// addRange adds the byte range [from, to) of a fragment.
+func (p *partialDatagram) addRange(from, to int, more bool) rangeResult {
 	if p.total >= 0 && to > p.total || !more && p.total >= 0 && to != p.total {
-		return misplaced
+		return rangeInvalid
 	}
 	// i is the first span that ends at from or later.
 	i := 0
@@ -27,23 +27,23 @@ func (p *partial) place(from, to int, more bool) placement {
 	for j := i; j < len(p.spans) && p.spans[j].from < to; j++ {
 		s := p.spans[j]
 		if s.from <= from && to <= s.to {
-			return placedBefore
+			return rangeDuplicate
 		}
 		if s.to > from {
-			return misplaced
+			return rangeInvalid
 		}
 	}
 	if !more {
 		if n := len(p.spans); n > 0 && p.spans[n-1].to > to {
-			return misplaced
+			return rangeInvalid
 		}
 		p.total = to
 	}
-	return p.insert(i, byteRange{from, to})
+	return p.insertSpan(i, byteRange{from, to})
 }
 
 // insert inserts s, which overlaps no span, at index i and merges it with adjacent spans.
-func (p *partial) insert(i int, s byteRange) placement {
+func (p *partialDatagram) insertSpan(i int, s byteRange) rangeResult {
 	touchesLeft := i < len(p.spans) && p.spans[i].to == s.from
 	right := i
 	if touchesLeft {
@@ -59,9 +59,9 @@ func (p *partial) insert(i int, s byteRange) placement {
 	case touchesRight:
 		p.spans[right].from = s.from
 	case len(p.spans) == maxSpans:
-		return misplaced
+		return rangeInvalid
 	default:
 		p.spans = slices.Insert(p.spans, i, s)
 	}
-	return placedNew
+	return rangeAdded
 }

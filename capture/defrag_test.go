@@ -94,7 +94,7 @@ func TestIncompleteFragments(t *testing.T) {
 func TestTruncatedFragments(t *testing.T) {
 	payload := pattern(1400)
 	f := capturetest.Fragments(capturetest.UDP(addrA, addrB, payload), 5, 480)
-	c := capturetest.New(capturetest.Raw).AddIP(noon, f...).Snap(20 + 100)
+	c := capturetest.New(capturetest.Raw).AddIP(noon, f...).Truncate(20 + 100)
 	units := mustRead(t, c.Pcap(capturetest.Format{}))
 	if len(units) != 1 || !bytes.Equal(units[0].Data, payload[:92]) || units[0].Truncated != 1400-92 {
 		t.Errorf("%+v", units)
@@ -104,15 +104,15 @@ func TestTruncatedFragments(t *testing.T) {
 // The memory for incomplete datagrams is limited, and the oldest datagram is dropped first.
 func TestFragmentBounds(t *testing.T) {
 	d := &defragmenter{}
-	add := func(id uint32, off int, more bool) (verdict, int64) {
-		_, v, lost := d.add(&fragment{key: fragKey{id: id}, offset: off, more: more, data: make([]byte, 8), length: 8},
+	add := func(id uint32, off int, more bool) (decodeResult, int64) {
+		_, v, lost := d.addFragment(&fragment{key: fragKey{id: id}, offset: off, more: more, data: make([]byte, 8), length: 8},
 			noon)
 		return v, lost
 	}
 	var lost int64
 	for id := range uint32(10000) {
 		v, n := add(id, 65520, true)
-		if v != heldBack {
+		if v != unitPending {
 			t.Fatalf("fragment %d: verdict %d", id, v)
 		}
 		lost += n

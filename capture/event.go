@@ -32,7 +32,7 @@ type Event struct {
 	Time     time.Time
 	Proto    pcapng.Proto
 	Src, Dst netip.AddrPort
-	// Length is the length of the unit on the wire in bytes; for TCP, the length of the header or piece of payload.
+	// Length is the length of the unit on the wire in bytes; for AddTCP, the length of the header or piece of payload.
 	Length int
 	Kind   EventKind
 	// Header is the header of a PacketEvent, or its readable part in a BadEvent. HasRanks reports whether the ranks are
@@ -41,20 +41,20 @@ type Event struct {
 	HasRanks bool
 	// Message is the ID of the event's message, or 0.
 	Message int64
-	// InData is true for DATA, and for payload without a header whose message is known. Offset is the position of the
+	// IsData is true for DATA, and for payload without a header whose message is known. Offset is the position of the
 	// payload in the message, Bytes its length without Padding, and Total the length of the message, all in bytes.
 	// DataPacket is the number of the packet with the DATA header. Completes is true for the last piece.
-	InData               bool
+	IsData               bool
 	Offset, Bytes, Total int64
 	Padding              int
 	DataPacket           int64
-	Completes            bool
+	IsLastPiece          bool
 	// Retransmitted is true for a packet seen before in the message: a retransmission or, if Duplicate, a copy made by
 	// the network.
 	Retransmitted, Duplicate bool
 	// Reason is why a live rank would drop the packet; Byte is the offending byte of the packet's header.
-	Reason handshake.Reason
-	Byte   uint8
+	Reason  handshake.Reason
+	BadByte uint8
 	// Extended holds the additional fields of a packet of the extended profile. It is nil for other packets.
 	Extended *Extended
 	// Data holds the bytes of the packet or payload.
@@ -75,9 +75,9 @@ func (e *Event) fate() pcapng.Fate {
 // since is the time since the earlier packet. It decides only if the recordings do not show which is true.
 func (e *Event) isCopy(since time.Duration) bool {
 	switch e.fate() {
-	case pcapng.Copied:
+	case pcapng.FateCopied:
 		return true
-	case pcapng.Delivered, pcapng.Lost: // its sender has transmitted it
+	case pcapng.FateDelivered, pcapng.FateLost: // its sender has transmitted it
 		return false
 	}
 	return since < duplicateWindow

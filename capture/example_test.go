@@ -18,7 +18,7 @@ func ExampleAnalysis() {
 	analysis := capture.NewAnalysis("loss_mid_to_fpga_corrupts.pcap", capture.AnalysisOptions{
 		Profile: protocol.CloudFPGA, KeepMessages: 100,
 	})
-	if err := analysis.Follow(source); err != nil {
+	if err := analysis.Analyze(source); err != nil {
 		log.Fatal(err)
 	}
 	report := analysis.Report()

@@ -21,8 +21,8 @@ type Extended struct {
 	HasAck bool
 	// Defect is why a rank drops the packet of a BadEvent. Checked is false if the packet was truncated in the
 	// recording, so that its checksum could not be verified.
-	Defect  protocol.Defect
-	Checked bool
+	Defect           protocol.Defect
+	ChecksumVerified bool
 	// OutOfOrder is true for a packet received after one with a higher number, unless it is a retransmission.
 	OutOfOrder bool
 	// NewSession is true for the first packet of a session.
@@ -39,7 +39,7 @@ func (t *Tracker) isExtended(c *conversation, forward bool, u *pcapng.Unit) bool
 	if !protocol.IsExtended(u.Data) {
 		return false
 	}
-	out, _ := sides(&c.flows, forward)
+	out, _ := orientFlows(&c.flows, forward)
 	if out.expectsPayload(u, protocol.Header{}, protocol.Defect{Kind: protocol.DefectReserved}) {
 		_, _, d := protocol.ParseExtended(u.Data)
 		return d.OK()
@@ -47,9 +47,9 @@ func (t *Tracker) isExtended(c *conversation, forward bool, u *pcapng.Unit) bool
 	return true
 }
 
-// extendedDatagram processes a datagram of the extended profile. With segmentation offload, a recording made on the
+// processExtended processes a datagram of the extended profile. With segmentation offload, a recording made on the
 // sender's machine shows several packets as one datagram. They are separated by their length fields.
-func (t *Tracker) extendedDatagram(c *conversation, forward bool, u *pcapng.Unit) {
+func (t *Tracker) processExtended(c *conversation, forward bool, u *pcapng.Unit) {
 	for b := u.Data; len(b) > 0; {
 		n, truncated := len(b), u.Truncated
 		_, payload, d := protocol.ParseExtendedHeader(b)
@@ -61,67 +61,67 @@ func (t *Tracker) extendedDatagram(c *conversation, forward bool, u *pcapng.Unit
 		case whole > int64(n) && whole < int64(n+truncated):
 			truncated = int(whole) - n
 		}
-		t.extendedPacket(c, forward, u, b[:n], truncated)
+		t.processExtPacket(c, forward, u, b[:n], truncated)
 		if b = b[n:]; len(b) == 0 && d.OK() && truncated < u.Truncated {
 			// The packets that follow were not recorded.
-			out, in := sides(c.ext, forward)
+			out, in := orientFlows(c.ext, forward)
 			out.counts.Unrecorded += int64(u.Truncated - truncated)
-			out.blind, in.blind = true, true
+			out.hasGaps, in.hasGaps = true, true
 		}
 	}
 }
 
-// extendedPacket processes one packet, of which the last truncated bytes were not recorded.
-func (t *Tracker) extendedPacket(c *conversation, forward bool, u *pcapng.Unit, b []byte,
+// processExtPacket processes one packet, of which the last truncated bytes were not recorded.
+func (t *Tracker) processExtPacket(c *conversation, forward bool, u *pcapng.Unit, b []byte,
 	truncated int) protocol.Defect {
-	e := t.begin(u, b)
+	e := t.newEvent(u, b)
 	defer t.emit(e)
 	x := t.decodeExtended(b, truncated)
 	e.Extended, e.Kind = x, PacketEvent
 	e.Header = x.Header.Frame()
 	if c.ext == nil {
 		c.ext = &[2]extFlow{
-			{t: t, from: c.key.a, to: c.key.b, open: map[uint32]*extMessage{}},
-			{t: t, from: c.key.b, to: c.key.a, open: map[uint32]*extMessage{}},
+			{tracker: t, from: c.key.a, to: c.key.b, openMessages: map[uint32]*extMessage{}},
+			{tracker: t, from: c.key.b, to: c.key.a, openMessages: map[uint32]*extMessage{}},
 		}
 	}
-	out, in := sides(c.ext, forward)
-	if !x.Checked && x.Defect.Kind == protocol.DefectShort && len(b)+truncated >= protocol.ExtHeaderLen {
+	out, in := orientFlows(c.ext, forward)
+	if !x.ChecksumVerified && x.Defect.Kind == protocol.DefectShort && len(b)+truncated >= protocol.ExtHeaderLen {
 		e.Kind = BadEvent
-		t.cutShort++
+		t.cutShortPackets++
 		return x.Defect
 	}
 	if !x.Defect.OK() {
-		e.Kind, e.Byte = BadEvent, x.Defect.Offset
+		e.Kind, e.BadByte = BadEvent, x.Defect.Offset
 		e.HasRanks = x.Header.Type != 0
-		out.corrupt(e)
+		out.onCorrupt(e)
 		return x.Defect
 	}
 	e.HasRanks = true
-	from, to := sides(&c.flows, forward)
-	t.identify(e, from, to)
+	from, to := orientFlows(&c.flows, forward)
+	t.checkRanks(e, from, to)
 	if h := &x.Header; h.Type == protocol.Data {
 		if int64(h.Offset)+int64(x.Payload) > int64(h.Length) {
-			t.find(SizeMismatch, e, "%s: the payload does not lie in its message", h.Describe(x.Payload))
+			t.addFinding(SizeMismatch, e, "%s: the payload does not lie in its message", h.Describe(x.Payload))
 			out.counts.Bad++
 			return protocol.Defect{}
 		}
-		e.InData, e.Offset, e.Bytes, e.Total, e.DataPacket = true, int64(h.Offset), int64(x.Payload), int64(h.Length),
+		e.IsData, e.Offset, e.Bytes, e.Total, e.DataPacket = true, int64(h.Offset), int64(x.Payload), int64(h.Length),
 			e.Packet
 	}
-	out.packet(e, in)
+	out.onPacket(e, in)
 	return protocol.Defect{}
 }
 
 // decodeExtended decodes a packet into t.ext.
 func (t *Tracker) decodeExtended(b []byte, truncated int) *Extended {
 	x := &t.ext
-	*x = Extended{Payload: max(len(b)+truncated-protocol.ExtHeaderLen, 0), Checked: truncated == 0}
+	*x = Extended{Payload: max(len(b)+truncated-protocol.ExtHeaderLen, 0), ChecksumVerified: truncated == 0}
 	h, said, d := protocol.ParseExtendedHeader(b)
 	x.Header, x.Defect = h, d
 	var payload []byte
 	switch {
-	case x.Checked:
+	case x.ChecksumVerified:
 		_, payload, x.Defect = protocol.ParseExtended(b)
 	case d.OK() && int64(said) != int64(x.Payload):
 		x.Defect = protocol.Defect{Kind: protocol.DefectLength, Offset: 20, Got32: said, Want32: uint32(x.Payload)}
@@ -148,7 +148,7 @@ func (x *Extended) text() string {
 		text    string
 	}{
 		{x.NewSession, "new session"}, {x.OldSession, "of an old session"}, {x.OutOfOrder, "out of order"},
-		{!x.Checked, "cut short by the recorder"},
+		{!x.ChecksumVerified, "cut short by the recorder"},
 	} {
 		if note.applies {
 			s.WriteString(", " + note.text)
@@ -157,9 +157,9 @@ func (x *Extended) text() string {
 	return s.String()
 }
 
-// ExtendedLine is the JSON form of a packet of the extended profile, as printed by zrlctl decode. Each element of
+// JSONExtended is the JSON form of a packet of the extended profile, as printed by zrlctl decode. Each element of
 // Ranges is a half-open range: its first number and the number after its last.
-type ExtendedLine struct {
+type JSONExtended struct {
 	Number       uint32           `json:"number,omitempty"`
 	Acknowledged uint32           `json:"acknowledged"`
 	Message      uint32           `json:"message,omitempty"`
@@ -183,13 +183,13 @@ type ExtendedLine struct {
 	Unchecked    bool        `json:"unchecked,omitempty"`
 }
 
-func (x *Extended) line() *ExtendedLine {
+func (x *Extended) json() *JSONExtended {
 	h := &x.Header
-	l := &ExtendedLine{
+	l := &JSONExtended{
 		Number: h.Number, Acknowledged: h.Acknowledged, Message: h.Message, Communicator: h.Comm, Tag: h.Tag,
 		Length: h.Length, Offset: h.Offset, Payload: x.Payload, Flags: strings.Fields(h.Flags.String()),
 		Session: h.Session, PeerSession: h.PeerSession,
-		NewSession: x.NewSession, OldSession: x.OldSession, OutOfOrder: x.OutOfOrder, Unchecked: !x.Checked,
+		NewSession: x.NewSession, OldSession: x.OldSession, OutOfOrder: x.OutOfOrder, Unchecked: !x.ChecksumVerified,
 	}
 	if h.Type == protocol.Error {
 		l.Code, l.Tag = h.Code().String(), 0
@@ -204,8 +204,8 @@ func (x *Extended) line() *ExtendedLine {
 	return l
 }
 
-// reason returns why a live rank would drop the event's packet, or "".
-func (e *Event) reason() string {
+// dropReason returns why a live rank would drop the event's packet, or "".
+func (e *Event) dropReason() string {
 	switch {
 	case e.Extended != nil && !e.Extended.Defect.OK():
 		return e.Extended.Defect.Kind.String()
@@ -215,8 +215,8 @@ func (e *Event) reason() string {
 	return ""
 }
 
-// namesByte reports whether the defect is in one byte of the header.
-func (e *Event) namesByte() bool {
+// hasBadByte reports whether the defect is in one byte of the header.
+func (e *Event) hasBadByte() bool {
 	if e.Kind != BadEvent {
 		return false
 	}

@@ -13,30 +13,30 @@ import (
 // packets and keeps open messages.
 
 const (
-	// oldSessions is the number of earlier sessions remembered for each rank (E6).
-	oldSessions = 4
+	// maxOldSessions is the number of earlier sessions remembered for each rank (E6).
+	maxOldSessions = 4
 	// maxOpenMessages is the maximum number of open messages of all pairs together. Further messages are not followed.
 	maxOpenMessages = 1 << 17
 )
 
 // extFlow tracks the packets from one address to another, and the messages sent in this direction.
 type extFlow struct {
-	t        *Tracker
-	from, to netip.AddrPort
-	counts   ExtendedPair
-	session  protocol.Session
-	old      [oldSessions]protocol.Session
-	numbers  numberSet
-	open     map[uint32]*extMessage
+	tracker         *Tracker
+	from, to        netip.AddrPort
+	counts          ExtendedPair
+	session         protocol.Session
+	earlierSessions [maxOldSessions]protocol.Session
+	seenNumbers     numberSet
+	openMessages    map[uint32]*extMessage
 	// retransmitted, lost and copied count the retransmitted, lost and duplicated packets and list the first ones.
-	retransmitted, lost, copied packetSample
-	// gone counts packets that were lost between the vantage points goneFrom and goneTo, as several recordings show.
-	gone             packetSample
-	goneFrom, goneTo string
-	bye              bool
-	// blind is true if packets of the pair were on the wire but are not in the recording, which therefore cannot show
+	retransmitted, lost, duplicated packetSample
+	// knownLosses counts packets that were lost between the vantage points lostFrom and lostTo, as several recordings show.
+	knownLosses      packetSample
+	lostFrom, lostTo string
+	isClosed         bool
+	// hasGaps is true if packets of the pair were on the wire but are not in the recording, which therefore cannot show
 	// losses.
-	blind bool
+	hasGaps bool
 }
 
 // packetSample counts packets and keeps the numbers of the first ones.
@@ -57,25 +57,25 @@ func (s *packetSample) add(e *Event) {
 
 // extMessage is a message in progress.
 type extMessage struct {
-	number                uint32
-	length, comm, tag     uint32
-	eager, asked, cleared bool
-	takes                 uint32 // length accepted by the receiver
-	got                   uint64
-	firstPacket           int64
-	begun, last           time.Time
-	matched               time.Time // time of CLEAR_TO_SEND
-	end                   bool      // the last byte was recorded
-	beforeRecording       bool
+	number                      uint32
+	length, comm, tag           uint32
+	eager, requestSeen, cleared bool
+	acceptedLen                 uint32 // length accepted by the receiver
+	receivedBytes               uint64
+	firstPacket                 int64
+	beginTime, last             time.Time
+	matchTime                   time.Time // time of CLEAR_TO_SEND
+	lastByteSeen                bool      // the last byte was recorded
+	beforeRecording             bool
 }
 
 // packet processes a valid packet.
-func (f *extFlow) packet(e *Event, back *extFlow) {
+func (f *extFlow) onPacket(e *Event, back *extFlow) {
 	x := e.Extended
 	h := &x.Header
 	f.counts.Src, f.counts.Dst = h.Src, h.Dst
 	f.counts.Packets++
-	if !f.inSession(e, back) {
+	if !f.enterSession(e, back) {
 		return
 	}
 	if h.Flags&protocol.FlagRetransmit != 0 {
@@ -85,19 +85,19 @@ func (f *extFlow) packet(e *Event, back *extFlow) {
 	if h.Type == protocol.Ack {
 		f.counts.Acks++
 	}
-	if e.fate() == pcapng.Lost { // never reached its receiver
-		f.gone.add(e)
-		f.goneFrom, f.goneTo = e.Trail.From, e.Trail.To
+	if e.fate() == pcapng.FateLost { // never reached its receiver
+		f.knownLosses.add(e)
+		f.lostFrom, f.lostTo = e.Trail.From, e.Trail.To
 		return
 	}
 	if h.Type == protocol.Error && h.Code() == protocol.CodeClose {
-		f.closed(e, back)
+		f.onClose(e, back)
 		return
 	}
-	if !h.Numbered() {
+	if !h.IsNumbered() {
 		return
 	}
-	seen, behind := f.numbers.add(h.Number)
+	seen, behind := f.seenNumbers.add(h.Number)
 	switch {
 	case e.Retransmitted && seen:
 		f.retransmitted.add(e)
@@ -107,7 +107,7 @@ func (f *extFlow) packet(e *Event, back *extFlow) {
 		f.lost.add(e)
 	case seen:
 		f.counts.Duplicates++
-		f.copied.add(e)
+		f.duplicated.add(e)
 		e.Duplicate = true
 	case behind:
 		f.counts.OutOfOrder++
@@ -118,23 +118,23 @@ func (f *extFlow) packet(e *Event, back *extFlow) {
 	}
 	switch h.Type {
 	case protocol.SendRequest, protocol.Data:
-		f.begins(e)
+		f.onRequestOrData(e)
 	case protocol.ClearToSend:
-		back.matched(e)
+		back.onClear(e)
 	case protocol.Error:
-		f.failed(e, back)
+		f.onError(e, back)
 	case protocol.Ack: // ACKs are not numbered
 	}
 }
 
-// inSession records the sessions named by a packet. It returns false if the packet belongs to an earlier session, in
+// enterSession records the sessions named by a packet. It returns false if the packet belongs to an earlier session, in
 // which case ranks drop it.
-func (f *extFlow) inSession(e *Event, back *extFlow) bool {
+func (f *extFlow) enterSession(e *Event, back *extFlow) bool {
 	h := &e.Extended.Header
 	if h.Session == f.session {
 		return true
 	}
-	if slices.Contains(f.old[:], h.Session) && h.Session != 0 {
+	if slices.Contains(f.earlierSessions[:], h.Session) && h.Session != 0 {
 		e.Extended.OldSession = true
 		f.counts.OldSession++
 		return false
@@ -142,148 +142,148 @@ func (f *extFlow) inSession(e *Event, back *extFlow) bool {
 	e.Extended.NewSession = true
 	f.counts.Sessions++
 	if f.session != 0 {
-		f.t.find(SessionChanged, e,
+		f.tracker.addFinding(SessionChanged, e,
 			"rank %d has a new session with rank %d: it was restarted, or has given rank %d up; %s",
-			h.Src, h.Dst, h.Dst, begunText(len(f.open)+len(back.open)))
-		copy(f.old[1:], f.old[:])
-		f.old[0] = f.session
-		f.drop()
-		back.drop()
+			h.Src, h.Dst, h.Dst, endedMessagesText(len(f.openMessages)+len(back.openMessages)))
+		copy(f.earlierSessions[1:], f.earlierSessions[:])
+		f.earlierSessions[0] = f.session
+		f.dropOpen()
+		back.dropOpen()
 	}
-	f.session, f.numbers, f.bye = h.Session, numberSet{}, false
+	f.session, f.seenNumbers, f.isClosed = h.Session, numberSet{}, false
 	return true
 }
 
-// begins handles a SEND_REQUEST or DATA packet, the first of which begins a message.
-func (f *extFlow) begins(e *Event) {
+// onRequestOrData handles a SEND_REQUEST or DATA packet, the first of which begins a message.
+func (f *extFlow) onRequestOrData(e *Event) {
 	h := &e.Extended.Header
-	m := f.message(e, h.Message)
+	m := f.openMessage(e, h.Message)
 	if m == nil {
 		return
 	}
 	m.length, m.comm, m.tag, m.last = h.Length, h.Comm, h.Tag, e.Time
 	if h.Type == protocol.SendRequest {
-		m.asked = true
+		m.requestSeen = true
 	} else {
 		m.eager = m.eager || h.Flags&protocol.FlagEager != 0
 		// The message's SEND_REQUEST was sent before the recording began.
-		m.beforeRecording = !m.eager && !m.asked
-		m.got += uint64(e.Extended.Payload)
-		m.end = m.end || uint64(h.Offset)+uint64(e.Extended.Payload) == uint64(h.Length)
+		m.beforeRecording = !m.eager && !m.requestSeen
+		m.receivedBytes += uint64(e.Extended.Payload)
+		m.lastByteSeen = m.lastByteSeen || uint64(h.Offset)+uint64(e.Extended.Payload) == uint64(h.Length)
 		f.counts.Bytes += int64(e.Extended.Payload)
 	}
-	f.finish(m)
+	f.finishIfComplete(m)
 }
 
 // matched handles a CLEAR_TO_SEND, the answer to a SEND_REQUEST of this flow.
-func (f *extFlow) matched(e *Event) {
+func (f *extFlow) onClear(e *Event) {
 	h := &e.Extended.Header
-	m := f.open[h.Message]
+	m := f.openMessages[h.Message]
 	if m == nil {
 		return
 	}
-	m.cleared, m.takes, m.last, m.matched = true, h.Length, e.Time, e.Time
-	f.finish(m)
+	m.cleared, m.acceptedLen, m.last, m.matchTime = true, h.Length, e.Time, e.Time
+	f.finishIfComplete(m)
 }
 
-// failed handles an ERROR sent in direction f.
-func (f *extFlow) failed(e *Event, back *extFlow) {
+// onError handles an ERROR sent in direction f.
+func (f *extFlow) onError(e *Event, back *extFlow) {
 	h := &e.Extended.Header
 	switch h.Code() {
 	case protocol.CodeCanceled:
-		if m := back.open[h.Message]; m != nil {
+		if m := back.openMessages[h.Message]; m != nil {
 			back.counts.Canceled++
-			back.remove(m, Canceled)
+			back.endMessage(m, MessageCanceled)
 		}
 	case protocol.CodeTooLong:
 		back.counts.Refused++
-		if m := back.open[h.Message]; m != nil {
-			f.t.find(Refused, e, "rank %d refused message %d of rank %d: its %d bytes are more than it takes", h.Src,
+		if m := back.openMessages[h.Message]; m != nil {
+			f.tracker.addFinding(RefusedMessage, e, "rank %d refused message %d of rank %d: its %d bytes are more than it takes", h.Src,
 				h.Message, h.Dst, m.length).
-				packets([]int64{m.firstPacket, e.Packet})
-			back.remove(m, TooLong)
+				setPackets([]int64{m.firstPacket, e.Packet})
+			back.endMessage(m, MessageTooLong)
 			return
 		}
-		f.t.find(Refused, e, "rank %d refused message %d of rank %d: it is longer than it takes", h.Src, h.Message,
+		f.tracker.addFinding(RefusedMessage, e, "rank %d refused message %d of rank %d: it is longer than it takes", h.Src, h.Message,
 			h.Dst)
 	case protocol.CodeAborted:
-		if m := f.open[h.Message]; m != nil {
+		if m := f.openMessages[h.Message]; m != nil {
 			f.counts.Aborted++
-			f.remove(m, Aborted)
+			f.endMessage(m, MessageAborted)
 		}
 	case protocol.CodeCancel, protocol.CodeClose:
 	}
 }
 
-// message returns the open message with the given number, which it creates if necessary. It returns nil if too many
+// openMessage returns the open message with the given number, which it creates if necessary. It returns nil if too many
 // messages are open.
-func (f *extFlow) message(e *Event, number uint32) *extMessage {
-	if m := f.open[number]; m != nil || number == 0 {
+func (f *extFlow) openMessage(e *Event, number uint32) *extMessage {
+	if m := f.openMessages[number]; m != nil || number == 0 {
 		return m
 	}
-	if f.t.extOpen >= maxOpenMessages {
+	if f.tracker.extOpenMessages >= maxOpenMessages {
 		f.counts.NotFollowed++
 		return nil
 	}
 	f.counts.Messages++
-	m := &extMessage{number: number, firstPacket: e.Packet, begun: e.Time}
-	f.open[number] = m
-	f.t.extOpen++
+	m := &extMessage{number: number, firstPacket: e.Packet, beginTime: e.Time}
+	f.openMessages[number] = m
+	f.tracker.extOpenMessages++
 	return m
 }
 
-// finish removes the message if all of its bytes have been recorded.
-func (f *extFlow) finish(m *extMessage) {
+// finishIfComplete removes the message if all of its bytes have been recorded.
+func (f *extFlow) finishIfComplete(m *extMessage) {
 	want := m.length
 	switch {
 	case m.cleared:
-		want = m.takes
-	case m.asked && !m.eager:
+		want = m.acceptedLen
+	case m.requestSeen && !m.eager:
 		return // not matched yet
 	}
-	if m.got < uint64(want) && !(m.beforeRecording && m.end) {
+	if m.receivedBytes < uint64(want) && !(m.beforeRecording && m.lastByteSeen) {
 		return
 	}
 	f.counts.Complete++
-	f.remove(m, Complete)
+	f.endMessage(m, MessageComplete)
 }
 
-func (f *extFlow) remove(m *extMessage, o Outcome) {
+func (f *extFlow) endMessage(m *extMessage, o Outcome) {
 	f.report(m, o)
-	delete(f.open, m.number)
-	f.t.extOpen--
+	delete(f.openMessages, m.number)
+	f.tracker.extOpenMessages--
 }
 
 // drop ends all open messages because their session ended.
-func (f *extFlow) drop() {
+func (f *extFlow) dropOpen() {
 	f.reportAll(SessionEnded)
-	f.counts.Ended += int64(len(f.open))
-	f.t.extOpen -= len(f.open)
-	clear(f.open)
+	f.counts.Ended += int64(len(f.openMessages))
+	f.tracker.extOpenMessages -= len(f.openMessages)
+	clear(f.openMessages)
 }
 
-// closed handles ERROR with CodeClose, which is not retransmitted.
-func (f *extFlow) closed(e *Event, back *extFlow) {
-	if f.bye {
+// onClose handles ERROR with CodeClose, which is not retransmitted.
+func (f *extFlow) onClose(e *Event, back *extFlow) {
+	if f.isClosed {
 		return
 	}
-	f.bye = true
+	f.isClosed = true
 	h := &e.Extended.Header
-	f.t.find(ClosedByPeer, e, "rank %d closes its session with rank %d: it shuts down; %s", h.Src, h.Dst,
-		begunText(len(f.open)+len(back.open)))
-	f.drop()
-	back.drop()
+	f.tracker.addFinding(ClosedByPeer, e, "rank %d closes its session with rank %d: it shuts down; %s", h.Src, h.Dst,
+		endedMessagesText(len(f.openMessages)+len(back.openMessages)))
+	f.dropOpen()
+	back.dropOpen()
 }
 
-// corrupt handles a packet with a defect, such as a wrong checksum. Every rank drops such a packet.
-func (f *extFlow) corrupt(e *Event) {
+// onCorrupt handles a packet with a defect, such as a wrong checksum. Every rank drops such a packet.
+func (f *extFlow) onCorrupt(e *Event) {
 	f.counts.Packets++
 	d := e.Extended.Defect
 	if d.Kind == protocol.DefectChecksum {
 		f.counts.Corrupt++
-		f.t.find(Corrupt, e, "from %v: %v", e.Src, d.Err())
+		f.tracker.addFinding(CorruptPacket, e, "from %v: %v", e.Src, d.Err())
 		return
 	}
 	f.counts.Bad++
-	f.t.find(BadHeader, e, "from %v: %v", e.Src, d.Err())
+	f.tracker.addFinding(BadHeader, e, "from %v: %v", e.Src, d.Err())
 }

@@ -1,18 +1,18 @@
 package capture
 
-// seenSpan is the number of packet numbers remembered, counted back from the highest one. It is twice the window of
+// numberWindow is the number of packet numbers remembered, counted back from the highest one. It is twice the window of
 // 512.
-const seenSpan = 1024
+const numberWindow = 1024
 
 // numberSet remembers which packet numbers of a session were recorded.
 type numberSet struct {
 	begun   bool
 	highest uint32
-	bits    [seenSpan / 64]uint64
+	bits    [numberWindow / 64]uint64
 }
 
 func (s *numberSet) bit(n uint32) (word *uint64, mask uint64) {
-	return &s.bits[n%seenSpan/64], 1 << (n % 64)
+	return &s.bits[n%numberWindow/64], 1 << (n % 64)
 }
 
 // add adds a number. seen reports whether it was added before or is too old to know; behind reports whether a higher
@@ -23,7 +23,7 @@ func (s *numberSet) add(n uint32) (seen, behind bool) {
 	}
 	ahead := int32(n - s.highest) // distances modulo 2³²
 	switch {
-	case ahead >= seenSpan:
+	case ahead >= numberWindow:
 		clear(s.bits[:])
 		s.highest = n
 	case ahead > 0:
@@ -32,7 +32,7 @@ func (s *numberSet) add(n uint32) (seen, behind bool) {
 			word, mask := s.bit(s.highest)
 			*word &^= mask
 		}
-	case ahead <= -seenSpan:
+	case ahead <= -numberWindow:
 		return true, true
 	}
 	word, mask := s.bit(n)

@@ -62,7 +62,7 @@ func (t *Tracker) Extended() []ExtendedPair {
 	for _, f := range t.extendedFlows() {
 		if f.counts.Packets > 0 {
 			p := f.counts
-			p.Open = int64(len(f.open))
+			p.Open = int64(len(f.openMessages))
 			pairs = append(pairs, p)
 		}
 	}
@@ -72,27 +72,27 @@ func (t *Tracker) Extended() []ExtendedPair {
 	return pairs
 }
 
-// judgeExtended reports retransmissions, losses and duplicates, and the messages open at the end.
-func (t *Tracker) judgeExtended() {
+// reportExtended reports retransmissions, losses and duplicates, and the messages open at the end.
+func (t *Tracker) reportExtended() {
 	for _, f := range t.extendedFlows() {
-		if f.gone.n > 0 {
-			f.judgeSample(LostPacket, &f.gone, fmt.Sprintf("lost between %s and %s", f.goneFrom, f.goneTo))
+		if f.knownLosses.n > 0 {
+			f.reportSample(LostPacket, &f.knownLosses, fmt.Sprintf("lost between %s and %s", f.lostFrom, f.lostTo))
 		}
-		if !f.blind && f.lost.n > f.gone.n {
-			f.judgeSample(LostPacket, &f.lost,
+		if !f.hasGaps && f.lost.n > f.knownLosses.n {
+			f.reportSample(LostPacket, &f.lost,
 				"retransmitted, and the original is not in the recording: lost before the place of the recording")
 		}
-		f.judgeSample(RetransmittedPacket, &f.retransmitted,
+		f.reportSample(RetransmittedPacket, &f.retransmitted,
 			"retransmitted: lost after the place of the recording, or not acknowledged in time")
-		f.reportAll(StillOpen)
-		f.judgeSample(DuplicatePacket, &f.copied, "delivered twice by the network, and used once")
-		if !f.blind {
-			f.judgeOpen()
+		f.reportAll(MessageOpen)
+		f.reportSample(DuplicatePacket, &f.duplicated, "delivered twice by the network, and used once")
+		if !f.hasGaps {
+			f.reportOpen()
 		}
 	}
 }
 
-func (f *extFlow) judgeSample(kind Kind, s *packetSample, what string) {
+func (f *extFlow) reportSample(kind FindingKind, s *packetSample, what string) {
 	if s.n == 0 {
 		return
 	}
@@ -101,25 +101,25 @@ func (f *extFlow) judgeSample(kind Kind, s *packetSample, what string) {
 	if s.n > 1 {
 		count = fmt.Sprintf("%d packets from rank %%d to rank %%d were ", s.n)
 	}
-	f.t.find(kind, e, count+"%s", f.counts.Src, f.counts.Dst, what).packets(s.list)
+	f.tracker.addFinding(kind, e, count+"%s", f.counts.Src, f.counts.Dst, what).setPackets(s.list)
 }
 
-// judgeOpen reports messages that no receive matched and messages that were not received completely.
-func (f *extFlow) judgeOpen() {
+// reportOpen reports messages that no receive matched and messages that were not received completely.
+func (f *extFlow) reportOpen() {
 	var unmatched, incomplete []*extMessage
-	for _, m := range f.open {
-		if m.unmatched() {
+	for _, m := range f.openMessages {
+		if m.isUnmatched() {
 			unmatched = append(unmatched, m)
 		} else {
 			incomplete = append(incomplete, m)
 		}
 	}
-	f.judgeMessages(NeverCleared, unmatched, f.unmatchedText)
-	f.judgeMessages(Waiting, incomplete, f.incompleteText)
+	f.reportMessages(NeverCleared, unmatched, f.unmatchedText)
+	f.reportMessages(StillWaiting, incomplete, f.incompleteText)
 }
 
-// judgeMessages combines all messages of the list, which have the same outcome, into one finding.
-func (f *extFlow) judgeMessages(kind Kind, list []*extMessage, describe func(*extMessage) string) {
+// reportMessages combines all messages of the list, which have the same outcome, into one finding.
+func (f *extFlow) reportMessages(kind FindingKind, list []*extMessage, describe func(*extMessage) string) {
 	if len(list) == 0 {
 		return
 	}
@@ -133,10 +133,10 @@ func (f *extFlow) judgeMessages(kind Kind, list []*extMessage, describe func(*ex
 	for _, m := range list[:min(len(list), maxPackets)] {
 		packets = append(packets, m.firstPacket)
 	}
-	f.t.find(kind, &Event{Time: f.t.now, Packet: packets[0]}, "%s", text).packets(packets)
+	f.tracker.addFinding(kind, &Event{Time: f.tracker.now, Packet: packets[0]}, "%s", text).setPackets(packets)
 }
 
-func begunText(open int) string {
+func endedMessagesText(open int) string {
 	switch open {
 	case 0:
 		return "no message had begun"

@@ -25,10 +25,10 @@ func source(t testing.TB, c *capturetest.Capture) capture.Source {
 	return src
 }
 
-func analyzeTalk(t testing.TB, talk *capturetest.Talk) *capture.Report {
+func analyzeTalk(t testing.TB, talk *capturetest.ExtSession) *capture.Report {
 	t.Helper()
 	a := capture.NewAnalysis("test", capture.AnalysisOptions{KeepMessages: 10})
-	if err := a.Follow(source(t, talk.Capture)); err != nil {
+	if err := a.Analyze(source(t, talk.Capture)); err != nil {
 		t.Fatal(err)
 	}
 	return a.Report()
@@ -41,7 +41,7 @@ func texts(t testing.TB, c *capturetest.Capture, profile protocol.Profile) (line
 		_, line, _ := strings.Cut(e.Text(), ": ")
 		lines = append(lines, line)
 	}})
-	if err := tr.Follow(source(t, c)); err != nil {
+	if err := tr.ProcessAll(source(t, c)); err != nil {
 		t.Fatal(err)
 	}
 	return lines
@@ -50,26 +50,26 @@ func texts(t testing.TB, c *capturetest.Capture, profile protocol.Profile) (line
 type ext = protocol.ExtHeader
 
 func TestExtendedEvents(t *testing.T) {
-	talk := capturetest.NewTalk(false)
+	talk := capturetest.NewExtSession(false)
 	hello := protocol.AppendExtended(nil,
 		&ext{Dst: 1, Type: protocol.Ack, Call: protocol.RecvInt, Flags: protocol.FlagHello, Session: 0xa0}, nil)
 	corrupt := protocol.AppendExtended(nil, &ext{Dst: 1, Type: protocol.Data, Session: 0xa0, Number: 99, Length: 5},
 		[]byte("hello"))
 	corrupt[80]++
-	talk.Raw(0, hello).Ack(1).
-		Eager(0, 1, []byte("hello"), 1336).
-		Rendezvous(1, 1, make([]byte, 2000), 1336).
+	talk.SendRaw(0, hello).SendAck(1).
+		SendEager(0, 1, []byte("hello"), 1336).
+		SendRendezvous(1, 1, make([]byte, 2000), 1336).
 		Send(0, ext{Type: protocol.Error, Message: 2, Tag: uint32(protocol.CodeCancel)}, nil).
 		Send(0, ext{Type: protocol.SendRequest, Flags: protocol.FlagRetransmit | protocol.FlagSync, Number: 7,
 			Message: 3, Comm: 4, Tag: 1<<31 - 1, Length: 99999}, nil).
 		Send(0, ext{Type: protocol.SendRequest, Number: 6, Message: 4}, nil).
-		Ack(1, protocol.Range{First: 6, End: 8}).
+		SendAck(1, protocol.Range{First: 6, End: 8}).
 		Send(0, ext{Type: protocol.Ack, Call: protocol.RecvInt, Flags: protocol.FlagHello, Tag: 9},
 			protocol.AppendAck(nil, &protocol.AckInfo{MessageLimit: 5})).
 		Send(1, ext{Type: protocol.Ack, Call: protocol.RecvInt, Tag: 9, Length: 36}, make([]byte, 24)).
 		// The payload of this packet is as long as an ordinary ACK's.
 		Send(1, ext{Type: protocol.Ack, Call: protocol.RecvInt, Tag: 9, Length: 36, Offset: 24}, make([]byte, 12)).
-		Raw(0, corrupt).Raw(0, corrupt[:80]).Raw(0, corrupt[:79])
+		SendRaw(0, corrupt).SendRaw(0, corrupt[:80]).SendRaw(0, corrupt[:79])
 	want := []string{
 		"ACK 0→1 RECV_INT HELLO ack=0 session=00000000000000a0 to 0000000000000000, new session",
 		"ACK 1→0 RECV_INT ack=1 messages<65537 eager<1048576 delay=250µs session=00000000000000b1 to " +
@@ -102,11 +102,11 @@ func TestExtendedEvents(t *testing.T) {
 
 // However a stream is segmented, its packets are decoded in the same way.
 func TestExtendedStream(t *testing.T) {
-	build := func(stream bool, segment int) *capturetest.Talk {
-		talk := capturetest.NewTalk(stream)
+	build := func(stream bool, segment int) *capturetest.ExtSession {
+		talk := capturetest.NewExtSession(stream)
 		talk.SegmentLen = segment
-		return talk.Ack(0).Ack(1).Eager(0, 1, []byte("hello"), 1336).
-			Rendezvous(1, 1, make([]byte, 5000), 1336).Rendezvous(0, 2, nil, 1336).Eager(1, 2, nil, 1336)
+		return talk.SendAck(0).SendAck(1).SendEager(0, 1, []byte("hello"), 1336).
+			SendRendezvous(1, 1, make([]byte, 5000), 1336).SendRendezvous(0, 2, nil, 1336).SendEager(1, 2, nil, 1336)
 	}
 	datagrams := build(false, 0)
 	want := texts(t, datagrams.Capture, protocol.CloudFPGA)
@@ -120,7 +120,7 @@ func TestExtendedStream(t *testing.T) {
 			t.Errorf("segments of %d: got\n%s\nwant\n%s", segment, strings.Join(got, "\n"), strings.Join(want, "\n"))
 		}
 		r := analyzeTalk(t, talk)
-		if !slices.Equal(r.Summary.Extended, sums) || !r.Clean() {
+		if !slices.Equal(r.Summary.Extended, sums) || !r.IsClean() {
 			t.Errorf("segments of %d: %+v\n%+v", segment, r.Summary.Extended, r.Findings)
 		}
 	}
@@ -145,21 +145,21 @@ func TestExtendedStream(t *testing.T) {
 
 // With segmentation offload, a datagram consists of several packets of any length.
 func TestExtendedSegmentationOffload(t *testing.T) {
-	talk := capturetest.NewTalk(false).Rendezvous(0, 1, make([]byte, 9000), 2000)
+	talk := capturetest.NewExtSession(false).SendRendezvous(0, 1, make([]byte, 9000), 2000)
 	want := texts(t, talk.Capture, protocol.CloudFPGA)
 	var merged []byte
 	for _, p := range talk.Capture.Packets[2:7] {
 		merged = append(merged, p.Data[14+20+8:]...)
 	}
-	whole := capturetest.NewTalk(false)
+	whole := capturetest.NewExtSession(false)
 	whole.Capture.Packets = slices.Clone(talk.Capture.Packets[:2])
-	whole.Raw(0, merged)
+	whole.SendRaw(0, merged)
 	whole.Capture.Packets = append(whole.Capture.Packets, talk.Capture.Packets[7])
 	if got := texts(t, whole.Capture, protocol.CloudFPGA); !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 	// With a short snapshot length, packets whose headers were recorded are decoded.
-	whole.Capture.Snap(14 + 20 + 8 + 2072 + 100)
+	whole.Capture.Truncate(14 + 20 + 8 + 2072 + 100)
 	got := texts(t, whole.Capture, protocol.CloudFPGA)
 	short := slices.Concat(want[:3], []string{want[3] + ", cut short by the recorder"}, want[7:])
 	if !slices.Equal(got, short) {
@@ -169,10 +169,10 @@ func TestExtendedSegmentationOffload(t *testing.T) {
 
 // A recording with a short snapshot length contains all headers, but no checksum can be verified.
 func TestExtendedShortSnapshots(t *testing.T) {
-	talk := capturetest.NewTalk(false).Rendezvous(0, 1, make([]byte, 3000), 1336)
-	talk.Capture.Snap(14 + 20 + 8 + 100)
+	talk := capturetest.NewExtSession(false).SendRendezvous(0, 1, make([]byte, 3000), 1336)
+	talk.Capture.Truncate(14 + 20 + 8 + 100)
 	r := analyzeTalk(t, talk)
-	if !r.Clean() || r.Summary.Extended[0].Complete != 1 || r.Summary.Extended[0].Bytes != 3000 {
+	if !r.IsClean() || r.Summary.Extended[0].Complete != 1 || r.Summary.Extended[0].Bytes != 3000 {
 		t.Errorf("%+v\n%+v", r.Summary.Extended, r.Findings)
 	}
 	got := texts(t, talk.Capture, protocol.CloudFPGA)
@@ -183,82 +183,82 @@ func TestExtendedShortSnapshots(t *testing.T) {
 
 func TestExtendedFindings(t *testing.T) {
 	request := ext{Type: protocol.SendRequest, Message: 9, Tag: 7, Comm: 3, Length: 100000}
-	start := func() *capturetest.Talk {
-		return capturetest.NewTalk(false).Ack(0).Ack(1) // packets 1 and 2
+	start := func() *capturetest.ExtSession {
+		return capturetest.NewExtSession(false).SendAck(0).SendAck(1) // packets 1 and 2
 	}
-	message := func() *capturetest.Talk { // packets 3 to 8: SR CTS DATA DATA DATA ACK
-		return start().Rendezvous(0, 1, make([]byte, 3000), 1336)
+	message := func() *capturetest.ExtSession { // packets 3 to 8: SR CTS DATA DATA DATA ACK
+		return start().SendRendezvous(0, 1, make([]byte, 3000), 1336)
 	}
-	repeat := func(talk *capturetest.Talk, n int) *capturetest.Talk {
+	repeat := func(talk *capturetest.ExtSession, n int) *capturetest.ExtSession {
 		frame := slices.Clone(talk.Capture.Packets[n-1].Data[14+20+8:])
 		h, payload, _ := protocol.ParseExtended(frame)
 		h.Flags |= protocol.FlagRetransmit
 		return talk.Send(0, h, payload)
 	}
-	restart := func(talk *capturetest.Talk) *capturetest.Talk {
+	restart := func(talk *capturetest.ExtSession) *capturetest.ExtSession {
 		talk.Sessions[1], talk.Numbers[1] = 0xbb, 0
-		return talk.Ack(1)
+		return talk.SendAck(1)
 	}
-	lose := func(talk *capturetest.Talk, n int) *capturetest.Talk { talk.Capture.Drop(n); return talk }
+	lose := func(talk *capturetest.ExtSession, n int) *capturetest.ExtSession { talk.Capture.Drop(n); return talk }
 	for _, c := range []struct {
 		name string
-		talk *capturetest.Talk
-		want []capture.Kind
+		talk *capturetest.ExtSession
+		want []capture.FindingKind
 		text string
 		// of the direction 0→1: messages complete open retransmissions lost duplicates out-of-order corrupt sessions
 		counts string
 	}{
 		{"nothing", message(), nil, "", "1 1 0 0 0 0 0 0 1"},
-		{"eager", start().Eager(0, 1, make([]byte, 4000), 1336), nil, "", "1 1 0 0 0 0 0 0 1"},
-		{"never matched", start().Send(0, request, nil).Later(time.Second).Ack(1), []capture.Kind{capture.NeverCleared},
+		{"eager", start().SendEager(0, 1, make([]byte, 4000), 1336), nil, "", "1 1 0 0 0 0 0 0 1"},
+		{"never matched", start().Send(0, request, nil).Advance(time.Second).SendAck(1), []capture.FindingKind{capture.NeverCleared},
 			"rank 0 has waited 1s for CLEAR_TO_SEND from rank 1: no receive has matched message 9, tag 7, " +
 				"communicator 3, 100000 bytes", "1 0 1 0 0 0 0 0 1"},
 		{"two never matched", start().Send(0, request, nil).Send(0, ext{Type: protocol.SendRequest, Message: 10}, nil),
-			[]capture.Kind{capture.NeverCleared}, "; and 1 more", "2 0 2 0 0 0 0 0 1"},
+			[]capture.FindingKind{capture.NeverCleared}, "; and 1 more", "2 0 2 0 0 0 0 0 1"},
 		{"canceled", start().Send(0, request, nil).Send(0, ext{Type: protocol.Error, Message: 9, Tag: 1}, nil).
 			Send(1, ext{Type: protocol.Error, Call: protocol.RecvInt, Message: 9, Tag: 2}, nil), nil, "",
 			"1 0 0 0 0 0 0 0 1"},
 		{"too long", start().Send(0, request, nil).Send(1,
 			ext{Type: protocol.Error, Call: protocol.RecvInt, Message: 9, Tag: 3}, nil),
-			[]capture.Kind{capture.Refused},
+			[]capture.FindingKind{capture.RefusedMessage},
 			"rank 1 refused message 9 of rank 0: its 100000 bytes are more than it takes", "1 0 0 0 0 0 0 0 1"},
-		{"data is missing", lose(message(), 6), []capture.Kind{capture.Waiting}, " for DATA from rank 0",
+		{"data is missing", lose(message(), 6), []capture.FindingKind{capture.StillWaiting}, " for DATA from rank 0",
 			"1 0 1 0 0 0 0 0 1"},
-		{"lost and retransmitted", lose(repeat(message(), 6), 6), []capture.Kind{capture.LostPacket},
+		{"lost and retransmitted", lose(repeat(message(), 6), 6), []capture.FindingKind{capture.LostPacket},
 			"1 packet from rank 0 to rank 1 was retransmitted, and the original is not in the recording",
 			"1 1 0 1 1 0 0 0 1"},
-		{"retransmitted", repeat(repeat(message(), 6), 7), []capture.Kind{capture.RetransmittedPacket},
+		{"retransmitted", repeat(repeat(message(), 6), 7), []capture.FindingKind{capture.RetransmittedPacket},
 			"2 packets from rank 0 to rank 1 were retransmitted", "1 1 0 2 0 0 0 0 1"},
-		{"duplicate", func() *capturetest.Talk { talk := message(); talk.Capture.Duplicate(6); return talk }(),
-			[]capture.Kind{capture.DuplicatePacket}, "delivered twice", "1 1 0 0 0 1 0 0 1"},
-		{"out of order", func() *capturetest.Talk { talk := message(); talk.Capture.Swap(6, 7); return talk }(), nil,
+		{"duplicate", func() *capturetest.ExtSession { talk := message(); talk.Capture.Duplicate(6); return talk }(),
+			[]capture.FindingKind{capture.DuplicatePacket}, "delivered twice", "1 1 0 0 0 1 0 0 1"},
+		{"out of order", func() *capturetest.ExtSession { talk := message(); talk.Capture.Swap(6, 7); return talk }(), nil,
 			"", "1 1 0 0 0 0 1 0 1"},
-		{"corrupt", func() *capturetest.Talk {
+		{"corrupt", func() *capturetest.ExtSession {
 			talk := message()
 			talk.Capture.Edit(6, func(b []byte) []byte { b[len(b)-1]++; return b })
 			return repeat(talk, 5)
-		}(), []capture.Kind{capture.Corrupt, capture.RetransmittedPacket, capture.Waiting},
+		}(), []capture.FindingKind{capture.CorruptPacket, capture.RetransmittedPacket, capture.StillWaiting},
 			"it was corrupted in transit", "1 0 1 1 0 0 0 1 1"},
 		{"outside of its message",
 			start().Send(0, ext{Type: protocol.Data, Message: 9, Length: 10, Offset: 8}, make([]byte, 3)),
-			[]capture.Kind{capture.SizeMismatch},
+			[]capture.FindingKind{capture.SizeMismatch},
 			"8..11 of 10 ack=0: the payload does not lie in its message", "0 0 0 0 0 0 0 0 1"},
-		{"end mark", start().Raw(0, func() []byte {
+		{"end mark", start().SendRaw(0, func() []byte {
 			b := protocol.AppendExtended(nil, &request, nil)
 			b[28] = 0
 			return b
-		}()), []capture.Kind{capture.BadHeader}, "byte 28 is 0x00", "0 0 0 0 0 0 0 0 1"},
-		{"restarted", restart(start().Send(0, request, nil)), []capture.Kind{capture.SessionChanged},
+		}()), []capture.FindingKind{capture.BadHeader}, "byte 28 is 0x00", "0 0 0 0 0 0 0 0 1"},
+		{"restarted", restart(start().Send(0, request, nil)), []capture.FindingKind{capture.SessionChanged},
 			"rank 1 has a new session with rank 0: it was restarted, or has given rank 0 up; 1 message that had " +
 				"begun has ended", "1 0 0 0 0 0 0 0 1"},
-		{"a packet of the old session", func() *capturetest.Talk {
+		{"a packet of the old session", func() *capturetest.ExtSession {
 			talk := restart(message())
 			talk.Sessions[1] = 0xb1
-			return talk.Ack(1)
-		}(), []capture.Kind{capture.SessionChanged}, "no message had begun", "1 1 0 0 0 0 0 0 1"},
+			return talk.SendAck(1)
+		}(), []capture.FindingKind{capture.SessionChanged}, "no message had begun", "1 1 0 0 0 0 0 0 1"},
 		{"close", message().Send(1, ext{Type: protocol.Error, Call: protocol.RecvInt, Tag: 4}, nil).Send(1,
 			ext{Type: protocol.Error, Call: protocol.RecvInt, Tag: 4}, nil),
-			[]capture.Kind{capture.ClosedByPeer},
+			[]capture.FindingKind{capture.ClosedByPeer},
 			"rank 1 closes its session with rank 0: it shuts down; no message had begun", "1 1 0 0 0 0 0 0 1"},
 		{"the recording begins in mid-message", lose(lose(lose(message(), 5), 4), 3), nil, "", "1 1 0 0 0 0 0 0 1"},
 		{"the receiver takes less",
@@ -269,7 +269,7 @@ func TestExtendedFindings(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := analyzeTalk(t, c.talk)
-			var kinds []capture.Kind
+			var kinds []capture.FindingKind
 			var all []string
 			for _, f := range r.Findings {
 				kinds = append(kinds, f.Kind)
@@ -292,15 +292,15 @@ func TestExtendedFindings(t *testing.T) {
 
 // Packet numbers wrap around. A number that is too old counts as seen.
 func TestExtendedNumbersComeRound(t *testing.T) {
-	talk := capturetest.NewTalk(false)
+	talk := capturetest.NewExtSession(false)
 	talk.Numbers[0] = 1<<32 - 3
-	talk.Rendezvous(0, 1, make([]byte, 9000), 1000)
+	talk.SendRendezvous(0, 1, make([]byte, 9000), 1000)
 	r := analyzeTalk(t, talk)
-	if p := r.Summary.Extended[0]; !r.Clean() || p.Complete != 1 || p.OutOfOrder != 0 {
+	if p := r.Summary.Extended[0]; !r.IsClean() || p.Complete != 1 || p.OutOfOrder != 0 {
 		t.Errorf("%+v %+v", p, r.Findings)
 	}
 	for _, jump := range []uint32{1023, 1024, 5000, 1 << 31} {
-		talk := capturetest.NewTalk(false).Eager(0, 1, nil, 1).
+		talk := capturetest.NewExtSession(false).SendEager(0, 1, nil, 1).
 			Send(0, ext{Type: protocol.Data, Flags: protocol.FlagEager, Number: 1 + jump, Message: 2}, nil).
 			Send(0, ext{Type: protocol.Data, Flags: protocol.FlagEager, Number: 1, Message: 1}, nil)
 		if p := analyzeTalk(t, talk).Summary.Extended[0]; p.Duplicates < 1 {
@@ -311,34 +311,34 @@ func TestExtendedNumbersComeRound(t *testing.T) {
 
 // Within a message of another profile, payload may resemble a header of the extended profile.
 func TestExtendedLookalike(t *testing.T) {
-	talk := capturetest.NewTalk(false)
+	talk := capturetest.NewExtSession(false)
 	looks := protocol.AppendExtended(nil, &ext{Type: protocol.Data}, nil)
 	looks[24]++
 	h := func(typ protocol.Type, call protocol.Call, src, dst uint32, words uint32) []byte {
 		return protocol.CloudFPGA.Append(nil, protocol.Header{Src: src, Dst: dst, Type: typ, Call: call, Size: words})
 	}
-	talk.Raw(0, h(protocol.SendRequest, protocol.SendInt, 0, 1, 0)).Raw(1,
+	talk.SendRaw(0, h(protocol.SendRequest, protocol.SendInt, 0, 1, 0)).SendRaw(1,
 		h(protocol.ClearToSend, protocol.RecvInt, 1, 0, 0)).
-		Raw(0, append(h(protocol.Data, protocol.SendInt, 0, 1, 346+20), make([]byte, 1384)...)).Raw(0, looks).
-		Raw(1, h(protocol.Ack, protocol.RecvInt, 1, 0, 0))
+		SendRaw(0, append(h(protocol.Data, protocol.SendInt, 0, 1, 346+20), make([]byte, 1384)...)).SendRaw(0, looks).
+		SendRaw(1, h(protocol.Ack, protocol.RecvInt, 1, 0, 0))
 	r := analyzeTalk(t, talk)
-	if !r.Clean() || r.Summary.All.Complete != 1 || len(r.Summary.Extended) != 0 {
+	if !r.IsClean() || r.Summary.All.Complete != 1 || len(r.Summary.Extended) != 0 {
 		t.Errorf("%+v %+v", r.Summary, r.Findings)
 	}
 }
 
 func TestExtendedLine(t *testing.T) {
-	talk := capturetest.NewTalk(false).Ack(1, protocol.Range{First: 3, End: 5}).
+	talk := capturetest.NewExtSession(false).SendAck(1, protocol.Range{First: 3, End: 5}).
 		Send(0, ext{Type: protocol.Error, Message: 2, Tag: 4}, nil)
 	var lines []string
 	tr := capture.NewTracker(capture.TrackerOptions{OnEvent: func(e *capture.Event) {
-		b, err := json.Marshal(e.Line().Extended)
-		if err != nil || e.Line().Tag != nil {
+		b, err := json.Marshal(e.JSON().Extended)
+		if err != nil || e.JSON().Tag != nil {
 			t.Error(err)
 		}
 		lines = append(lines, string(b))
 	}})
-	if err := tr.Follow(source(t, talk.Capture)); err != nil {
+	if err := tr.ProcessAll(source(t, talk.Capture)); err != nil {
 		t.Fatal(err)
 	}
 	want := []string{
@@ -354,7 +354,7 @@ func TestExtendedLine(t *testing.T) {
 func TestExtendedOpenMessagesAreBounded(t *testing.T) {
 	const most, more = 1 << 17, 100
 	a := capture.NewAnalysis("test", capture.AnalysisOptions{})
-	talk := capturetest.NewTalk(false)
+	talk := capturetest.NewExtSession(false)
 	h := ext{Dst: 1, Type: protocol.SendRequest, Session: 1, Length: 5}
 	units := func(yield func(pcapng.Unit) bool) {
 		var b []byte
@@ -365,7 +365,7 @@ func TestExtendedOpenMessagesAreBounded(t *testing.T) {
 				Dst: talk.Address(1), Data: b})
 		}
 	}
-	if err := a.Follow(&unitSource{units: units}); err != nil {
+	if err := a.Analyze(&unitSource{units: units}); err != nil {
 		t.Fatal(err)
 	}
 	r := a.Report()

@@ -17,7 +17,7 @@ import (
 // TestFaults: recordings with a known fault yield the expected findings and no others.
 func TestFaults(t *testing.T) {
 	for name, want := range map[string][]struct {
-		kind     capture.Kind
+		kind     capture.FindingKind
 		text     string
 		possible string // a possible cause, and the first rank that it names
 	}{
@@ -26,20 +26,20 @@ func TestFaults(t *testing.T) {
 			{capture.NeverCleared, "one of the two directions between them is broken", "packets_blocked 1"},
 		},
 		"big_datagrams_lost": {
-			{capture.Waiting, "so DATA, which is in the recording, does not reach it as a whole, or it drops it; " +
+			{capture.StillWaiting, "so DATA, which is in the recording, does not reach it as a whole, or it drops it; " +
 				"of the datagrams to it, up to 52 bytes were acknowledged, and these have up to 1416: the path may " +
 				"carry less", "path_mtu 0"},
 		},
 		"clear_lost_before": {{capture.NeverCleared, "one of the two directions between them is broken",
 			"packets_blocked 1"}},
-		"clear_lost_behind": {{capture.Waiting,
+		"clear_lost_behind": {{capture.StillWaiting,
 			"rank 1 sends SEND_REQUEST again, so CLEAR_TO_SEND, which is in the recording, does not reach it",
 			"lost_packet 0"}},
 		"fragmented": {
-			{capture.Fragmented, "a datagram of 1416 bytes from rank 0 to rank 2 came in 2 IP fragments of at most " +
+			{capture.FragmentedPacket, "a datagram of 1416 bytes from rank 0 to rank 2 came in 2 IP fragments of at most " +
 				"976 bytes",
 				""},
-			{capture.Fragmented, "from rank 2 to rank 0", ""},
+			{capture.FragmentedPacket, "from rank 2 to rank 0", ""},
 		},
 		"ranks_swapped": {
 			{capture.WrongDestination,
@@ -61,7 +61,7 @@ func TestFaults(t *testing.T) {
 			}
 			defer source.Close()
 			a := capture.NewAnalysis(name, capture.AnalysisOptions{})
-			if err := a.Follow(source); err != nil {
+			if err := a.Analyze(source); err != nil {
 				t.Fatal(err)
 			}
 			found := a.Report().Findings
@@ -154,35 +154,35 @@ func TestLateRequest(t *testing.T) {
 		name     string
 		packets  []sent
 		messages []string
-		findings []capture.Kind
+		findings []capture.FindingKind
 	}{
 		{"a copy, and the ACK", []sent{
 			{0, protocol.SendRequest}, {1 * ms, protocol.ClearToSend}, {2 * ms, protocol.Data},
 			{5 * ms, protocol.SendRequest}, {6 * ms, protocol.Ack},
-		}, []string{"0→1 2"}, []capture.Kind{capture.DuplicatePacket}},
+		}, []string{"0→1 2"}, []capture.FindingKind{capture.DuplicatePacket}},
 		{"two copies", []sent{
 			{0, protocol.SendRequest}, {1 * ms, protocol.ClearToSend}, {2 * ms, protocol.Data},
 			{5 * ms, protocol.SendRequest},
 			{6 * ms, protocol.SendRequest}, {7 * ms, protocol.Ack},
-		}, []string{"0→1 2"}, []capture.Kind{capture.DuplicatePacket}},
+		}, []string{"0→1 2"}, []capture.FindingKind{capture.DuplicatePacket}},
 		{"a copy, and DATA that was lost", []sent{
 			{0, protocol.SendRequest}, {1 * ms, protocol.ClearToSend}, {2 * ms, protocol.Data},
 			{5 * ms, protocol.SendRequest},
 			{200 * ms, protocol.Data}, {201 * ms, protocol.Ack},
-		}, []string{"0→1 2 retransmissions 1"}, []capture.Kind{capture.DuplicatePacket, capture.LostPacket}},
+		}, []string{"0→1 2 retransmissions 1"}, []capture.FindingKind{capture.DuplicatePacket, capture.LostPacket}},
 		{"the next message, its CLEAR_TO_SEND late and not recorded", []sent{
 			{0, protocol.SendRequest}, {1 * ms, protocol.ClearToSend}, {2 * ms, protocol.Data},
 			{5 * ms, protocol.SendRequest},
 			{200 * ms, other}, {201 * ms, protocol.Ack},
-		}, []string{"0→1 2 incomplete", "0→1 2"}, []capture.Kind{capture.LostPacket, capture.LostPacket}},
+		}, []string{"0→1 2 incomplete", "0→1 2"}, []capture.FindingKind{capture.LostPacket, capture.LostPacket}},
 		{"the next message", []sent{
 			{0, protocol.SendRequest}, {1 * ms, protocol.ClearToSend}, {2 * ms, protocol.Data},
 			{5 * ms, protocol.SendRequest},
 			{6 * ms, protocol.ClearToSend}, {7 * ms, protocol.Data}, {8 * ms, protocol.Ack},
-		}, []string{"0→1 2 incomplete", "0→1 2"}, []capture.Kind{capture.LostPacket}},
+		}, []string{"0→1 2 incomplete", "0→1 2"}, []capture.FindingKind{capture.LostPacket}},
 		{"one direction", []sent{
 			{0, protocol.SendRequest}, {2 * ms, protocol.Data}, {5 * ms, protocol.SendRequest}, {7 * ms, protocol.Data},
-		}, []string{"0→1 2 incomplete", "0→1 2 incomplete"}, []capture.Kind{capture.LostPacket, capture.Waiting}},
+		}, []string{"0→1 2 incomplete", "0→1 2 incomplete"}, []capture.FindingKind{capture.LostPacket, capture.StillWaiting}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var units []pcapng.Unit
@@ -228,12 +228,12 @@ func TestAnotherRank(t *testing.T) {
 	check(t, analyze([]pcapng.Unit{
 		unit(1, rank0, rank1, request), unit(2, rank1, rank0, clear), unit(3, rank0, rank1, data),
 		unit(4, rank1, rank0, ack),
-	}), []string{"0→1 2 incomplete"}, []capture.Kind{capture.WrongSource, capture.Waiting})
+	}), []string{"0→1 2 incomplete"}, []capture.FindingKind{capture.WrongSource, capture.StillWaiting})
 
 	// The peer sends before it receives.
 	request.Dst = 3
 	check(t, analyze([]pcapng.Unit{
 		unit(1, rank1, rank0, protocol.Header{Type: protocol.SendRequest, Call: protocol.SendInt, Src: 1}),
 		unit(2, rank0, rank1, request),
-	}), nil, []capture.Kind{capture.WrongDestination, capture.CrossedRequests, capture.Waiting, capture.Waiting})
+	}), nil, []capture.FindingKind{capture.WrongDestination, capture.CrossedRequests, capture.StillWaiting, capture.StillWaiting})
 }

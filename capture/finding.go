@@ -6,7 +6,7 @@ import (
 )
 
 // find creates a finding about an event.
-func (t *Tracker) find(kind Kind, e *Event, format string, args ...any) *Finding {
+func (t *Tracker) addFinding(kind FindingKind, e *Event, format string, args ...any) *Finding {
 	f := &Finding{Kind: kind, Text: fmt.Sprintf(format, args...), Packets: []int64{e.Packet}, Time: t.seconds(e.Time)}
 	if e.Message != 0 {
 		f.Messages = []int64{e.Message}
@@ -15,20 +15,20 @@ func (t *Tracker) find(kind Kind, e *Event, format string, args ...any) *Finding
 	return f
 }
 
-// findIn creates a finding about a message and its retransmissions.
-func (t *Tracker) findIn(kind Kind, m *message, format string, args ...any) {
-	at := m.lastAgain
+// addMessageFinding creates a finding about a message and its retransmissions.
+func (t *Tracker) addMessageFinding(kind FindingKind, m *message, format string, args ...any) {
+	at := m.lastRetransmit
 	if at.IsZero() {
 		at = m.lastRequest
 	}
 	t.pending = append(t.pending, &Finding{
 		Kind: kind, Text: fmt.Sprintf(format, args...), Time: t.seconds(at),
-		Packets: append([]int64{m.firstPacket}, m.again...), Messages: []int64{m.ID},
+		Packets: append([]int64{m.firstPacket}, m.retransmits...), Messages: []int64{m.ID},
 	})
 }
 
 // about adds a message to the finding, and replaces the finding's list of packets.
-func (f *Finding) about(m *message, packets ...int64) {
+func (f *Finding) relateTo(m *message, packets ...int64) {
 	f.Messages = appendNew(f.Messages, m.ID)
 	if len(packets) > 0 {
 		f.Packets = nil
@@ -47,8 +47,8 @@ func appendNew(list []int64, n int64) []int64 {
 	return append(list, n)
 }
 
-// deliver reports the findings made while the last unit was processed.
-func (t *Tracker) deliver() {
+// emitFindings reports the findings made while the last unit was processed.
+func (t *Tracker) emitFindings() {
 	for i, f := range t.pending {
 		if t.opts.OnFinding != nil {
 			t.opts.OnFinding(f)
@@ -61,22 +61,22 @@ func (t *Tracker) deliver() {
 // holdUnsolicited holds back the finding of a CLEAR_TO_SEND or ACK that the sender did not expect. If the sender is an
 // FPGA, this packet may be why it stops answering.
 func (f *flow) holdUnsolicited() {
-	n := len(f.t.pending)
+	n := len(f.tracker.pending)
 	if n == 0 {
 		return
 	}
 	f.reportUnsolicited()
-	f.unsolicited = f.t.pending[len(f.t.pending)-1]
-	f.t.pending = f.t.pending[:len(f.t.pending)-1]
+	f.unsolicited = f.tracker.pending[len(f.tracker.pending)-1]
+	f.tracker.pending = f.tracker.pending[:len(f.tracker.pending)-1]
 }
 
 // reportUnsolicited reports the held finding, because the sender continued.
 func (f *flow) reportUnsolicited() {
 	if f.unsolicited != nil {
-		f.t.pending = append(f.t.pending, f.unsolicited)
+		f.tracker.pending = append(f.tracker.pending, f.unsolicited)
 		f.unsolicited = nil
 	}
 }
 
-// packets replaces the finding's list of packets.
-func (f *Finding) packets(list []int64) { f.Packets = slices.Clone(list) }
+// setPackets replaces the finding's list of packets.
+func (f *Finding) setPackets(list []int64) { f.Packets = slices.Clone(list) }

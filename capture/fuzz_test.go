@@ -32,11 +32,11 @@ func FuzzTracker(f *testing.F) {
 		f.Add(seed)
 	}
 	for _, stream := range []byte{0, 0x10} {
-		talk := capturetest.NewTalk(true).Ack(0).Ack(1).Eager(0, 1, []byte("hello"), 3).Rendezvous(1, 1,
+		talk := capturetest.NewExtSession(true).SendAck(0).SendAck(1).SendEager(0, 1, []byte("hello"), 3).SendRendezvous(1, 1,
 			make([]byte, 100), 40)
 		var seed []byte
 		for _, p := range talk.Capture.Packets {
-			packet := p.Data[14+20+20:] // after Ethernet, IP and TCP
+			packet := p.Data[14+20+20:] // after Ethernet, RunIP and AddTCP
 			h, _, _ := protocol.ParseExtended(packet)
 			seed = append(seed, byte(h.Src)|byte(h.Dst)<<2|stream, 1)
 			seed = binary.LittleEndian.AppendUint16(seed, uint16(len(packet)))
@@ -51,10 +51,10 @@ func FuzzTracker(f *testing.F) {
 			KeepSteps: 4,
 			OnEvent: func(e *capture.Event) {
 				events++
-				if e.Text() == "" || e.InData && (e.Offset < 0 || e.Bytes < 0 || e.Offset+e.Bytes > e.Total) {
+				if e.Text() == "" || e.IsData && (e.Offset < 0 || e.Bytes < 0 || e.Offset+e.Bytes > e.Total) {
 					t.Fatalf("%+v", e)
 				}
-				e.Line()
+				e.JSON()
 			},
 			OnMessage: func(m *capture.Message) {
 				if messages[m.ID] {
@@ -90,7 +90,7 @@ func FuzzTracker(f *testing.F) {
 				u.Truncated = int(gap)
 			}
 			in = in[length:]
-			tracker.Unit(&u)
+			tracker.ProcessUnit(&u)
 			if u.Proto == pcapng.UDP {
 				units++
 			}

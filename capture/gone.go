@@ -11,92 +11,92 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// gonePacket is a packet that was lost between two vantage points, as several recordings show.
-type gonePacket struct {
+// knownLoss is a packet that was lost between two vantage points, as several recordings show.
+type knownLoss struct {
 	packet         int64
 	what, from, to string
 }
 
 // Descriptions of the loss of a continuation datagram, and of the datagram with the header.
 const (
-	datagramOfData = "a datagram of DATA"
-	firstOfData    = "the first datagram of DATA"
+	dataDatagram      = "a datagram of DATA"
+	firstDataDatagram = "the first datagram of DATA"
 )
 
-// lostPacket records a lost packet of the message.
-func (m *message) lostPacket(e *Event, what string) {
-	if len(m.gone) < maxPackets {
-		m.gone = append(m.gone, gonePacket{e.Packet, what, e.Trail.From, e.Trail.To})
+// recordLoss records a lost packet of the message.
+func (m *message) recordLoss(e *Event, what string) {
+	if len(m.knownLosses) < maxPackets {
+		m.knownLosses = append(m.knownLosses, knownLoss{e.Packet, what, e.Trail.From, e.Trail.To})
 	}
-	if len(m.again) < maxPackets && e.Packet != m.firstPacket {
-		m.again = appendNew(m.again, e.Packet)
+	if len(m.retransmits) < maxPackets && e.Packet != m.firstPacket {
+		m.retransmits = appendNew(m.retransmits, e.Packet)
 	}
-	m.lastAgain = e.Time
+	m.lastRetransmit = e.Time
 }
 
-// arrives records a packet with a header that arrived, or may have arrived. Its arrival proves that the packet that it
+// recordArrival records a packet with a header that arrived, or may have arrived. Its arrival proves that the packet that it
 // answers arrived as well. The result is true if all known copies of that packet counted as lost, which means that they
 // are missing from a recording.
-func (f *flow) arrives(m *message, e *Event, typ protocol.Type) (lacking bool) {
-	if e.fate() != pcapng.Lost {
-		m.came[typ]++
+func (f *flow) recordArrival(m *message, e *Event, typ protocol.Type) (lacking bool) {
+	if e.fate() != pcapng.FateLost {
+		m.arrivals[typ]++
 	}
-	before := len(m.gone)
+	before := len(m.knownLosses)
 	switch typ {
 	case protocol.ClearToSend:
-		f.lacks(m, protocol.SendRequest.String(), m.came[protocol.SendRequest] == 0)
+		f.countUnrecorded(m, protocol.SendRequest.String(), m.arrivals[protocol.SendRequest] == 0)
 	case protocol.Data:
-		f.lacks(m, protocol.ClearToSend.String(), m.came[protocol.ClearToSend] == 0)
+		f.countUnrecorded(m, protocol.ClearToSend.String(), m.arrivals[protocol.ClearToSend] == 0)
 	case protocol.Ack:
-		f.lacks(m, protocol.Data.String(), m.came[protocol.Data] == 0)
-		f.lacks(m, datagramOfData, m.datas.n == 0) // otherwise an FPGA may have stored a second header as payload
+		f.countUnrecorded(m, protocol.Data.String(), m.arrivals[protocol.Data] == 0)
+		f.countUnrecorded(m, dataDatagram, m.dataSends.n == 0) // otherwise an FPGA may have stored a second header as payload
 	case protocol.SendRequest, protocol.Error:
 	}
-	return len(m.gone) < before
+	return len(m.knownLosses) < before
 }
 
-// lacks removes the packets described by what from m.gone and counts them as unrecorded. It does nothing if arrived is
+// countUnrecorded removes the packets described by what from m.gone and counts them as unrecorded. It does nothing if arrived is
 // false.
-func (f *flow) lacks(m *message, what string, arrived bool) {
-	if !arrived || len(m.gone) == 0 {
+func (f *flow) countUnrecorded(m *message, what string, arrived bool) {
+	if !arrived || len(m.knownLosses) == 0 {
 		return
 	}
-	m.gone = slices.DeleteFunc(m.gone, func(g gonePacket) bool {
+	m.knownLosses = slices.DeleteFunc(m.knownLosses, func(g knownLoss) bool {
 		if g.what != what {
 			return false
 		}
-		s := f.t.unrecorded[g.to]
+		s := f.tracker.unrecorded[g.to]
 		if s == nil {
 			s = &packetSample{}
-			if f.t.unrecorded == nil {
-				f.t.unrecorded = map[string]*packetSample{}
+			if f.tracker.unrecorded == nil {
+				f.tracker.unrecorded = map[string]*packetSample{}
 			}
-			f.t.unrecorded[g.to] = s
+			f.tracker.unrecorded[g.to] = s
 		}
-		s.add(&Event{Packet: g.packet, Time: f.t.now})
+		s.add(&Event{Packet: g.packet, Time: f.tracker.now})
 		return true
 	})
 }
 
-// findUnrecorded reports packets that are missing from a recording although an answer proves that they arrived there.
-func (t *Tracker) findUnrecorded() {
+// reportUnrecorded reports packets that are missing from a recording although an answer proves that they arrived there.
+func (t *Tracker) reportUnrecorded() {
 	for _, name := range slices.Sorted(maps.Keys(t.unrecorded)) {
 		s := t.unrecorded[name]
-		t.find(LostPacket, &Event{Time: s.first, Packet: s.list[0]}, "%s lacks %s that had arrived, as answers show",
-			name, counted(s.n, "packet")).packets(s.list)
+		t.addFinding(LostPacket, &Event{Time: s.first, Packet: s.list[0]}, "%s lacks %s that had arrived, as answers show",
+			name, formatCount(s.n, "packet")).setPackets(s.list)
 	}
 }
 
-// goneText lists the lost packets of the message, grouped by the places between which they were lost.
-func (m *message) goneText() string {
+// knownLossText lists the lost packets of the message, grouped by the places between which they were lost.
+func (m *message) knownLossText() string {
 	var texts []string
-	for i, g := range m.gone {
-		same := func(h gonePacket) bool { return h.what == g.what && h.from == g.from && h.to == g.to }
-		if slices.IndexFunc(m.gone, same) != i {
+	for i, g := range m.knownLosses {
+		same := func(h knownLoss) bool { return h.what == g.what && h.from == g.from && h.to == g.to }
+		if slices.IndexFunc(m.knownLosses, same) != i {
 			continue
 		}
 		var list []int64
-		for _, h := range m.gone[i:] {
+		for _, h := range m.knownLosses[i:] {
 			if same(h) {
 				list = append(list, h.packet)
 			}
@@ -106,56 +106,56 @@ func (m *message) goneText() string {
 			noun, verb = "packets", "were"
 		}
 		texts = append(texts,
-			fmt.Sprintf("%s (%s %s) %s lost between %s and %s", g.what, noun, numbers(list), verb, g.from, g.to))
+			fmt.Sprintf("%s (%s %s) %s lost between %s and %s", g.what, noun, formatNumbers(list), verb, g.from, g.to))
 	}
 	return strings.Join(texts, "; ")
 }
 
-// findGone reports the lost packets of a message.
-func (f *flow) findGone(m *message) {
-	m.verdict(m.gone[0].what + " lost")
-	f.t.findIn(LostPacket, m, "message %d from rank %d to rank %d: %s%s",
-		m.ID, m.Src, m.Dst, m.goneText(), f.retransmissionText(m))
+// findKnownLosses reports the lost packets of a message.
+func (f *flow) findKnownLosses(m *message) {
+	m.setProblem(m.knownLosses[0].what + " lost")
+	f.tracker.addMessageFinding(LostPacket, m, "message %d from rank %d to rank %d: %s%s",
+		m.ID, m.Src, m.Dst, m.knownLossText(), f.retransmissionText(m))
 }
 
-// endsGone reports whether the last packet of the message was lost. If so, the loss explains the wait.
-func (m *message) endsGone() bool {
-	return len(m.gone) > 0 && m.gone[len(m.gone)-1].packet >= m.lastPacket
+// isLastPacketLost reports whether the last packet of the message was lost. If so, the loss explains the wait.
+func (m *message) isLastPacketLost() bool {
+	return len(m.knownLosses) > 0 && m.knownLosses[len(m.knownLosses)-1].packet >= m.lastPacket
 }
 
-// requestsGone reports whether all SEND_REQUESTs of the message were lost.
-func (m *message) requestsGone() bool {
+// allRequestsLost reports whether all SEND_REQUESTs of the message were lost.
+func (m *message) allRequestsLost() bool {
 	n := 0
-	for _, g := range m.gone {
+	for _, g := range m.knownLosses {
 		if g.what == "SEND_REQUEST" {
 			n++
 		}
 	}
-	return n > 0 && n == min(m.requests.n+1, maxPackets)
+	return n > 0 && n == min(m.requestSends.n+1, maxPackets)
 }
 
-// dataLost handles a lost datagram with the header of DATA. It returns false if the message of the datagram is not
+// onLostData handles a lost datagram with the header of DATA. It returns false if the message of the datagram is not
 // known.
-func (f *flow) dataLost(e *Event, payload []byte) bool {
+func (f *flow) onLostData(e *Event, payload []byte) bool {
 	m := f.msg
 	switch {
 	case m == nil && f.retransmitsLast(e, payload):
-		m = f.last
+		m = f.previous
 	case m == nil || m.state == requested:
 		return false
 	}
-	f.arrives(m, e, protocol.Data)
-	again := m.dataPackets+m.lostData > 0
+	f.recordArrival(m, e, protocol.Data)
+	again := m.dataPackets+m.lostDataHeaders > 0
 	m.Words = e.Header.Size
-	m.lostData++
+	m.lostDataHeaders++
 	if m.firstDataEnd.IsZero() { // the sender starts to wait
 		m.firstDataEnd = e.Time
 	}
 	if again {
-		f.retransmitted(m, e)
+		f.onRetransmission(m, e)
 	} else {
-		m.datas.sent(e.Time)
-		m.step(e, "DATA", true, false)
+		m.dataSends.recordSend(e.Time)
+		m.addStep(e, "DATA", true, false)
 	}
 	e.Reason = handshake.ReasonNone
 	return true

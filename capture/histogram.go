@@ -17,18 +17,18 @@ const exactMessages = 1_000_000
 // allocates octaves on demand, so thousands of histograms cost little.
 type histogram struct {
 	// durations contains every duration added, unless dropped is true.
-	durations []time.Duration
-	dropped   bool
-	count     uint64
-	max       time.Duration
-	octaves   [64]*[perOctave]uint32
+	durations     []time.Duration
+	isApproximate bool
+	count         uint64
+	max           time.Duration
+	octaves       [64]*[perOctave]uint32
 }
 
 func (h *histogram) add(d time.Duration) {
 	if d < 0 {
 		d = 0
 	}
-	if !h.dropped {
+	if !h.isApproximate {
 		h.durations = append(h.durations, d)
 	}
 	o, b := bucket(d)
@@ -40,14 +40,14 @@ func (h *histogram) add(d time.Duration) {
 	h.max = max(h.max, d)
 }
 
-// drop discards the stored durations; quantiles are approximate from then on.
-func (h *histogram) drop() { h.durations, h.dropped = nil, true }
+// dropSamples discards the stored durations; quantiles are approximate from then on.
+func (h *histogram) dropSamples() { h.durations, h.isApproximate = nil, true }
 
 // quantiles returns the quantiles: exact (nearest rank), or within 3.2 % after drop.
 func (h *histogram) quantiles() Quantiles {
-	q := Quantiles{Count: h.count, Max: h.max.Seconds(), Approximate: h.dropped}
+	q := Quantiles{Count: h.count, Max: h.max.Seconds(), Approximate: h.isApproximate}
 	at := h.quantile
-	if !h.dropped {
+	if !h.isApproximate {
 		slices.Sort(h.durations)
 		at = func(q float64) time.Duration {
 			if h.count == 0 {

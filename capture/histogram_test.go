@@ -42,7 +42,7 @@ func TestQuantiles(t *testing.T) {
 	a := NewAnalysis("test", AnalysisOptions{})
 	add := func(ms int) {
 		total := float64(ms) / 1e3
-		a.message(&Message{Src: 0, Dst: ms % 2, Phases: Phases{Total: &total}})
+		a.addMessage(&Message{Src: 0, Dst: ms % 2, Phases: Phases{Total: &total}})
 	}
 	for ms := 100; ms > 0; ms-- {
 		add(ms)

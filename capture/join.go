@@ -13,25 +13,25 @@ import (
 	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 )
 
-// Joined describes how several recordings were joined.
-type Joined struct {
+// JoinInfo describes how several recordings were joined.
+type JoinInfo struct {
 	// Vantages lists the vantage points in the order in which their first files were given.
-	Vantages []Vantage `json:"vantages"`
+	Vantages []VantagePoint `json:"vantages"`
 	// Packets is the number of distinct ZRLMPI packets. Common is the number of packets recorded at more than one
 	// vantage point.
 	Packets int64 `json:"packets"`
 	Common  int64 `json:"common"`
-	// Missing counts packets recorded at one vantage point but not at the next one, although the latter was recording.
+	// MissingPackets counts packets recorded at one vantage point but not at the next one, although the latter was recording.
 	// They were lost between the two, or by the second recorder.
-	Missing []Missing `json:"missing,omitempty"`
-	// OneWay lists flows missing at a vantage point that recorded packets of the opposite direction.
-	OneWay []OneWay `json:"one_way,omitempty"`
+	Missing []MissingPackets `json:"missing,omitempty"`
+	// OneWayFlow lists flows missing at a vantage point that recorded packets of the opposite direction.
+	OneWay []OneWayFlow `json:"one_way,omitempty"`
 	// Undecided counts packets whose fate is unknown because too many were in flight.
 	Undecided int64 `json:"undecided,omitempty"`
 }
 
-// Vantage is a vantage point: a place where packets were recorded.
-type Vantage struct {
+// VantagePoint is a vantage point: a place where packets were recorded.
+type VantagePoint struct {
 	// Files are the files recorded there, in order of time.
 	Files []string `json:"files"`
 	// Packets is the number of ZRLMPI packets. Only is the number of packets recorded at no other vantage point.
@@ -57,15 +57,15 @@ type Clock struct {
 	Packets int `json:"packets"`
 }
 
-// Missing counts packets that are in one recording but not in another.
-type Missing struct {
+// MissingPackets counts packets that are in one recording but not in another.
+type MissingPackets struct {
 	From    string `json:"from"`
 	To      string `json:"to"`
 	Packets int64  `json:"packets"`
 }
 
-// OneWay is a flow that is missing at one vantage point.
-type OneWay struct {
+// OneWayFlow is a flow that is missing at one vantage point.
+type OneWayFlow struct {
 	Src string `json:"src_address"`
 	Dst string `json:"dst_address"`
 	// In is a file that has packets of the flow. NotIn is a file that only has packets of the opposite direction.
@@ -75,9 +75,9 @@ type OneWay struct {
 }
 
 // text describes the flow.
-func (o *OneWay) text() string {
+func (o *OneWayFlow) text() string {
 	return fmt.Sprintf("none of the %s from %s to %s in %s is in %s, which has those of the other direction: all were "+
-		"lost between them, or that recording has one direction only", counted(o.Packets,
+		"lost between them, or that recording has one direction only", formatCount(o.Packets,
 		"packet"), o.Src, o.Dst, o.In, o.NotIn)
 }
 
@@ -99,14 +99,14 @@ func (o Options) OpenFiles(ctx context.Context, paths []string) (Source, error) 
 		return nil, err
 	}
 	for _, s := range files {
-		prefix = min(prefix, s.recorded)
+		prefix = min(prefix, s.minRecorded)
 	}
 	if prefix < math.MaxInt { // some packets are truncated: compare their common prefix
 		if files, err = o.surveyFiles(ctx, paths, prefix); err != nil {
 			return nil, err
 		}
 	}
-	list := vantages(files)
+	list := groupByVantage(files)
 	return newMerger(o, files, list, setClocks(list), prefix)
 }
 
@@ -121,20 +121,20 @@ func (o Options) surveyFiles(ctx context.Context, paths []string, prefix int) (f
 	return files, nil
 }
 
-// joined returns a description of how the recordings were joined.
-func (m *merger) joined() *Joined {
-	j := &Joined{Packets: m.packets, Common: m.common, Undecided: m.undecided}
+// describeJoin returns a description of how the recordings were joined.
+func (m *merger) describeJoin() *JoinInfo {
+	j := &JoinInfo{Packets: m.packets, Common: m.common, Undecided: m.undecided}
 	for i, v := range m.vantages {
 		var clock *Clock
-		if c := v.clock; i > 0 && v.linked {
-			clock = &Clock{Offset: c.offset / 1e9, Drift: c.drift, Packets: c.there + c.back + c.oneWay}
+		if c := v.clock; i > 0 && v.hasClock {
+			clock = &Clock{Offset: c.offset / 1e9, Drift: c.drift, Packets: c.forwardPackets + c.backwardPackets + c.unorderedPackets}
 			if !math.IsInf(c.uncertainty, 1) {
 				clock.Uncertainty = new(c.uncertainty / 1e9)
 			}
 		}
 		r := m.readers[i]
-		j.Vantages = append(j.Vantages, Vantage{
-			Files: r.names(), Packets: r.datagrams, Only: r.only, Clock: clock, Dropped: v.dropped(),
+		j.Vantages = append(j.Vantages, VantagePoint{
+			Files: r.fileNames(), Packets: r.datagrams, Only: r.onlyHere, Clock: clock, Dropped: v.droppedPackets(),
 		})
 	}
 	for _, l := range m.missing {
@@ -149,25 +149,25 @@ func (m *merger) joined() *Joined {
 // vantageReader reads the files of a vantage point in order of time.
 type vantageReader struct {
 	*vantage
-	index int
-	opts  Options
-	short map[*survey]string
-	files []*survey // still to be read
-	src   *source
-	// unit is the next packet, unless the packet is a TCP segment: that is in the source's decoder. at is the packet's
+	index      int
+	opts       Options
+	shortNames map[*survey]string
+	files      []*survey // still to be read
+	src        *source
+	// unit is the next packet, unless the packet is a AddTCP segment: that is in the source's decoder. at is the packet's
 	// time on the reference clock.
 	unit      pcapng.Unit
-	verdict   verdict
-	at        int64
+	result    decodeResult
+	refTime   int64
 	name      string
 	ended     bool
 	err       error
 	stats     Stats
 	datagrams int64
-	only      int64
+	onlyHere  int64
 }
 
-func (r *vantageReader) names() (list []string) {
+func (r *vantageReader) fileNames() (list []string) {
 	for _, s := range r.vantage.files {
 		list = append(list, s.name)
 	}
@@ -175,40 +175,40 @@ func (r *vantageReader) names() (list []string) {
 }
 
 // next reads the next packet.
-func (r *vantageReader) next() error {
+func (r *vantageReader) advance() error {
 	for {
 		if r.src == nil {
 			if len(r.files) == 0 {
 				r.ended = true
 				return nil
 			}
-			if err := r.open(r.files[0]); err != nil {
+			if err := r.openFile(r.files[0]); err != nil {
 				return err
 			}
 			r.files = r.files[1:]
 		}
-		v := r.src.packet(&r.unit)
+		v := r.src.readPacket(&r.unit)
 		if err := r.src.err; err != nil {
 			if !errors.Is(err, io.EOF) {
 				r.err = errors.Join(r.err, err)
 			}
-			r.close()
+			r.closeFile()
 			continue
 		}
-		if r.verdict = v; v == gotUnit || v == gotSegment {
-			r.at = r.toReference(r.src.rec.Time.UnixNano())
+		if r.result = v; v == gotUnit || v == gotSegment {
+			r.refTime = r.toReference(r.src.rec.Time.UnixNano())
 			return nil
 		}
 	}
 }
 
-// open opens the file s. While the file is read, the times of its notes are converted to the reference clock.
-func (r *vantageReader) open(s *survey) (err error) {
+// openFile opens the file s. While the file is read, the times of its notes are converted to the reference clock.
+func (r *vantageReader) openFile(s *survey) (err error) {
 	o := r.opts
 	if note := o.OnNote; note != nil {
 		o.OnNote = func(n pcapng.RankNote) {
 			switch n := n.(type) {
-			case *pcapng.Depths:
+			case *pcapng.QueueDepths:
 				n.Time = r.toReferenceTime(n.Time)
 			case *pcapng.Call:
 				n.Time = r.toReferenceTime(n.Time)
@@ -216,7 +216,7 @@ func (r *vantageReader) open(s *survey) (err error) {
 			note(n)
 		}
 	}
-	r.name = r.short[s]
+	r.name = r.shortNames[s]
 	r.src, err = o.openSegments(s.name)
 	return err
 }
@@ -226,8 +226,8 @@ func (r *vantageReader) toReferenceTime(t time.Time) time.Time {
 	return t.Add(time.Duration(r.toReference(at) - at))
 }
 
-// close closes the current file and adds its counts to stats.
-func (r *vantageReader) close() {
+// closeFile closes the current file and adds its counts to stats.
+func (r *vantageReader) closeFile() {
 	if r.src == nil {
 		return
 	}

@@ -22,12 +22,12 @@ func FuzzJoin(f *testing.F) {
 			c.Packets[i].Time = c.Packets[i].Time.Add(300e6)
 		}
 		f.Add(whole, c.Pcapng(capturetest.Format{}))
-		f.Add(whole, c.Drop(2).Snap(64).Pcap(capturetest.Format{}))
+		f.Add(whole, c.Drop(2).Truncate(64).Pcap(capturetest.Format{}))
 	}
 	c := capturetest.New(capturetest.Ethernet)
 	for i := range 3 {
-		c.TCP(noon, addrA, addrB, capturetest.Segment{Seq: uint32(i * 20), Payload: pattern(10)})
-		c.UDP(noon, addrA, addrB, make([]byte, 5000))
+		c.AddTCP(noon, addrA, addrB, capturetest.Segment{Seq: uint32(i * 20), Payload: pattern(10)})
+		c.AddUDP(noon, addrA, addrB, make([]byte, 5000))
 	}
 	f.Add(c.Pcap(capturetest.Format{}), c.Pcap(capturetest.Format{}))
 	dir := f.TempDir()
@@ -50,7 +50,7 @@ func FuzzJoin(f *testing.F) {
 			if e.Text() == "" {
 				t.Fatalf("%+v", e)
 			}
-			e.Line()
+			e.JSON()
 		}})
 		var u pcapng.Unit
 		number := int64(0)
@@ -58,11 +58,11 @@ func FuzzJoin(f *testing.F) {
 			if number++; u.Packet != number || u.Gap < 0 || u.Truncated < 0 {
 				t.Fatalf("%+v is unit %d", u, number)
 			}
-			if u.Proto == pcapng.UDP && (u.Trail == nil || len(u.Trail.Seen) == 0 ||
-				(u.Trail.Fate == pcapng.Lost) != (u.Trail.From != "" && u.Trail.Fate != pcapng.Copied)) {
+			if u.Proto == pcapng.UDP && (u.Trail == nil || len(u.Trail.Sightings) == 0 ||
+				(u.Trail.Fate == pcapng.FateLost) != (u.Trail.From != "" && u.Trail.Fate != pcapng.FateCopied)) {
 				t.Fatalf("%+v", u.Trail)
 			}
-			tracker.Unit(&u)
+			tracker.ProcessUnit(&u)
 		}
 		tracker.Finish()
 		var cut *TruncatedError

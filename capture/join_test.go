@@ -33,7 +33,7 @@ type places struct {
 	delay, jitter time.Duration
 	// notHere lists the packets missing from the first recording. notThere lists those missing from the second.
 	notHere, notThere []int
-	anonymous         bool // IP packets have no identifications
+	anonymous         bool // RunIP packets have no identifications
 }
 
 // Offsets of the identification and the source of an IPv4 packet in a frame.
@@ -92,7 +92,7 @@ func joined(tb testing.TB, paths ...string) *capture.Report {
 	}
 	defer src.Close()
 	a := capture.NewAnalysis("test", capture.AnalysisOptions{KeepMessages: 1000})
-	if err := a.Follow(src); err != nil {
+	if err := a.Analyze(src); err != nil {
 		tb.Fatal(err)
 	}
 	return a.Report()
@@ -149,7 +149,7 @@ func deployedCaptures(t *testing.T) map[string]*capturetest.Capture {
 
 // TestJoinClocks: recordings made at both ends of an exchange, with clocks that differ by 300 ms, show the same
 // messages, findings and times as recordings with equal clocks, and as a single recording. This holds with and without
-// IP identifications.
+// RunIP identifications.
 func TestJoinClocks(t *testing.T) {
 	for name, c := range deployedCaptures(t) {
 		for _, anonymous := range []bool{false, true} {
@@ -210,7 +210,7 @@ func exchange(messages int) *capturetest.Capture {
 		if i%2 == 1 {
 			m.Src, m.Dst, m.From, m.To = 1, 0, host1, host0
 		}
-		c.Message(at, m)
+		c.AddMessage(at, m)
 	}
 	random := rand.New(rand.NewPCG(5, 6))
 	for i := range c.Packets {
@@ -228,7 +228,7 @@ func send(c *capturetest.Capture, at time.Duration, typ protocol.Type, words uin
 	if typ == protocol.ClearToSend || typ == protocol.Ack {
 		h.Src, h.Dst, h.Call, from, to = 1, 0, protocol.RecvInt, host1, host0
 	}
-	c.UDP(time.Unix(1700000001, 0).Add(at), from, to, append(protocol.CloudFPGA.Append(nil, h), payload...))
+	c.AddUDP(time.Unix(1700000001, 0).Add(at), from, to, append(protocol.CloudFPGA.Append(nil, h), payload...))
 }
 
 // TestJoinLost: a packet recorded only at its sender was lost on the way. If several packets have the same bytes, the
@@ -293,7 +293,7 @@ func TestJoinLost(t *testing.T) {
 					p.notThere = append(p.notThere, before+i+1)
 				}
 			}
-			p.c.Message(time.Unix(1700000005, 0), capturetest.Message{
+			p.c.AddMessage(time.Unix(1700000005, 0), capturetest.Message{
 				Src: 2, Dst: 3, Words: 1, Shape: protocol.CPUShape(),
 				From: netip.AddrPortFrom(host0.Addr(), 2720), To: netip.AddrPortFrom(host1.Addr(), 2721),
 			})
@@ -350,7 +350,7 @@ func after(t *testing.T, packets []sentPacket) *capture.Report {
 			p.notThere = append(p.notThere, n)
 		}
 	}
-	p.c.Message(time.Unix(1700000009, 0), capturetest.Message{
+	p.c.AddMessage(time.Unix(1700000009, 0), capturetest.Message{
 		Src: 2, Dst: 3, Words: 1, Shape: protocol.CPUShape(),
 		From: netip.AddrPortFrom(host0.Addr(), 2720), To: netip.AddrPortFrom(host1.Addr(), 2721),
 	})
@@ -413,12 +413,12 @@ func ended(t *testing.T, c *capturetest.Capture, lost uint64, end time.Time) []b
 	}
 	var u pcapng.Unit
 	for src.Next(&u) == nil {
-		if err := w.Unit(&u); err != nil {
+		if err := w.WriteUnit(&u); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if !end.IsZero() {
-		w.End(&pcapng.Ending{Time: end, Lost: lost})
+		w.WriteEnd(&pcapng.EndRecord{Time: end, LostPackets: lost})
 	}
 	if err := w.Flush(); err != nil {
 		t.Fatal(err)
@@ -453,7 +453,7 @@ func TestJoinDatagramLost(t *testing.T) {
 func TestJoinUnrecordedTail(t *testing.T) {
 	c := capturetest.New(capturetest.Ethernet)
 	for i := range 3 {
-		c.Message(time.Unix(1700000000, int64(i)*1e7), capturetest.Message{
+		c.AddMessage(time.Unix(1700000000, int64(i)*1e7), capturetest.Message{
 			Src: 0, Dst: 1, From: host0, To: host1, Words: uint32(1000 + i), Shape: protocol.CPUShape(),
 		})
 	}
@@ -603,16 +603,16 @@ func TestJoinPieces(t *testing.T) {
 	offloaded, plain := capturetest.New(capturetest.Ethernet), capturetest.New(capturetest.Ethernet)
 	for i := range 10 {
 		m := capturetest.Message{
-			Src: 0, Dst: 1, From: host0, To: host1, Words: uint32(5000 + i), Shape: protocol.CPUShape(), Together: 45,
+			Src: 0, Dst: 1, From: host0, To: host1, Words: uint32(5000 + i), Shape: protocol.CPUShape(), MaxCoalesced: 45,
 		}
-		offloaded.Message(at, m)
-		m.Together = 1
-		plain.Message(at.Add(3*time.Microsecond), m)
+		offloaded.AddMessage(at, m)
+		m.MaxCoalesced = 1
+		plain.AddMessage(at.Add(3*time.Microsecond), m)
 		at = at.Add(10 * ms)
 	}
 	for _, snap := range []int{64, 1500} {
 		dir := files(t, map[string][]byte{
-			"a": offloaded.Pcap(capturetest.Format{}), "b": plain.Snap(snap).Pcap(capturetest.Format{}),
+			"a": offloaded.Pcap(capturetest.Format{}), "b": plain.Truncate(snap).Pcap(capturetest.Format{}),
 		})
 		r := joined(t, filepath.Join(dir, "a"), filepath.Join(dir, "b"))
 		v := r.Joined.Vantages
@@ -622,15 +622,15 @@ func TestJoinPieces(t *testing.T) {
 	}
 }
 
-// TestJoinExtended: UDP packets of the extended profile are matched like others, and the finding names a lost packet.
-// TCP segments from both recordings form one stream, however the stream is segmented.
+// TestJoinExtended: AddUDP packets of the extended profile are matched like others, and the finding names a lost packet.
+// AddTCP segments from both recordings form one stream, however the stream is segmented.
 func TestJoinExtended(t *testing.T) {
 	talk := func(stream bool, segment int) *capturetest.Capture {
-		talk := capturetest.NewTalk(stream)
+		talk := capturetest.NewExtSession(stream)
 		talk.SegmentLen = segment
-		talk.Ack(0).Ack(1)
+		talk.SendAck(0).SendAck(1)
 		for i := range 20 {
-			talk.Eager(i%2, uint32(i/2+1), bytes.Repeat([]byte{byte(i)}, 3000), 1000)
+			talk.SendEager(i%2, uint32(i/2+1), bytes.Repeat([]byte{byte(i)}, 3000), 1000)
 		}
 		return talk.Capture
 	}
@@ -662,7 +662,7 @@ func TestJoinTruncated(t *testing.T) {
 	r := joined(t, a, cut)
 	if len(r.Findings) > 0 || r.Summary.All.Complete != 10 ||
 		!strings.Contains(r.Summary.Truncated, "b: recording is cut off at byte") ||
-		r.Joined.Vantages[0].Only == 0 || r.Clean() {
+		r.Joined.Vantages[0].Only == 0 || r.IsClean() {
 		t.Errorf("%+v, %+v, %q", r.Joined, r.Findings, r.Summary.Truncated)
 	}
 	for _, paths := range [][]string{{a, filepath.Join(dir, "c")}, {a, filepath.Join(dir, "d")}, {a, "-"}} {
@@ -684,18 +684,18 @@ func TestJoinTrail(t *testing.T) {
 	}
 	defer src.Close()
 	var texts []string
-	var lines []capture.Line
+	var lines []capture.JSONEvent
 	tracker := capture.NewTracker(capture.TrackerOptions{OnEvent: func(e *capture.Event) {
-		texts, lines = append(texts, e.Text()), append(lines, e.Line())
+		texts, lines = append(texts, e.Text()), append(lines, e.JSON())
 	}})
-	if err := tracker.Follow(src); err != nil {
+	if err := tracker.ProcessAll(src); err != nil {
 		t.Fatal(err)
 	}
 	if len(texts) != 50 || !strings.HasSuffix(texts[0], ", message 1, a:1, b:1 +3.0 µs") ||
 		!strings.HasSuffix(texts[23], ", a:24, lost before b") {
 		t.Errorf("%d lines, %q, %q", len(texts), texts[0], texts[23])
 	}
-	if l := lines[25]; l.Fate != pcapng.Delivered.String() || len(l.Seen) != 2 ||
+	if l := lines[25]; l.Fate != pcapng.FateDelivered.String() || len(l.Seen) != 2 ||
 		l.Seen[0].Packet+l.Seen[1].Packet != 25+26 {
 		t.Errorf("%+v", l)
 	}

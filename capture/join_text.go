@@ -9,16 +9,16 @@ import (
 // Lines describes how recordings were joined. The first line is about their common packets. A line for each vantage
 // point follows, then a line for each pair of vantage points between which packets went missing, and finally one about
 // unmatched packets, if any.
-func (j *Joined) Lines() []string {
+func (j *JoinInfo) Lines() []string {
 	if len(j.Vantages) == 1 {
 		return []string{fmt.Sprintf("joined: %s of one place, one after the other",
-			counted(int64(len(j.Vantages[0].Files)), "file"))}
+			formatCount(int64(len(j.Vantages[0].Files)), "file"))}
 	}
 	lines := []string{fmt.Sprintf("joined: recordings of %d places, %s, %d of them recorded at more than one",
-		len(j.Vantages), counted(j.Packets, "packet"), j.Common)}
+		len(j.Vantages), formatCount(j.Packets, "packet"), j.Common)}
 	for i := range j.Vantages {
 		v := &j.Vantages[i]
-		line := fmt.Sprintf("%s: %s, %d only here", strings.Join(v.Files, ", "), counted(v.Packets, "packet"), v.Only)
+		line := fmt.Sprintf("%s: %s, %d only here", strings.Join(v.Files, ", "), formatCount(v.Packets, "packet"), v.Only)
 		switch {
 		case i == 0:
 		case v.Clock == nil:
@@ -29,16 +29,16 @@ func (j *Joined) Lines() []string {
 		}
 		if v.Dropped > 0 {
 			line += fmt.Sprintf("; its recorder lost %s: what is not in it is not said to be lost on the way",
-				counted(v.Dropped, "packet"))
+				formatCount(v.Dropped, "packet"))
 		}
 		lines = append(lines, line)
 	}
 	for _, m := range j.Missing {
-		lines = append(lines, fmt.Sprintf("%s on the way from %s not seen at %s", counted(m.Packets, "packet"), m.From,
+		lines = append(lines, fmt.Sprintf("%s on the way from %s not seen at %s", formatCount(m.Packets, "packet"), m.From,
 			m.To))
 	}
 	if j.Undecided > 0 {
-		lines = append(lines, counted(j.Undecided, "packet")+" not matched: too many were in flight")
+		lines = append(lines, formatCount(j.Undecided, "packet")+" not matched: too many were in flight")
 	}
 	return lines
 }
@@ -50,7 +50,7 @@ func (c *Clock) text() string {
 		way = "behind"
 	}
 	text := fmt.Sprintf("is %.6f s %s", math.Abs(c.Offset), way)
-	by := counted(int64(c.Packets), "packet")
+	by := formatCount(int64(c.Packets), "packet")
 	if c.Uncertainty != nil {
 		text += fmt.Sprintf(" (± %.1f µs, by %s)", *c.Uncertainty*1e6, by)
 	} else {

@@ -125,7 +125,7 @@ func TestLiveFilterLetsNoLessPass(t *testing.T) {
 					d := newDecoder(Options{})
 					rec := pcapng.Record{Time: noon, Link: pcapng.LinkType(e.linkType), Data: frame}
 					var u pcapng.Unit
-					if v := d.decode(&rec, 1, &u); v > heldBack {
+					if v := d.decode(&rec, 1, &u); v > unitPending {
 						continue
 					}
 					read++

@@ -24,17 +24,17 @@ import (
 const liveBuffer = 16 << 20
 
 // liveReader captures packets from an interface. pcapgo's EthernetHandle is not used: its Close does not wake a reader,
-// it truncates packets at the interface's MTU, and on a loopback interface it sees every packet twice.
+// it truncates packets at the interface's PathMTU, and on a loopback interface it sees every packet twice.
 type liveReader struct {
-	file  *os.File
-	conn  syscall.RawConn
-	ctx   context.Context
-	stop  func() bool
-	link  pcapng.LinkType
-	skip  bool // outgoing packets, which are received as well
-	buf   []byte
-	oob   []byte
-	drops atomic.Int64
+	file         *os.File
+	conn         syscall.RawConn
+	ctx          context.Context
+	stop         func() bool
+	link         pcapng.LinkType
+	skipOutgoing bool // outgoing packets, which are received as well
+	buf          []byte
+	oob          []byte
+	drops        atomic.Int64
 	// closed is set by Close. It is needed because a closed RawConn returns an error that only the standard library can
 	// recognize.
 	closed atomic.Bool
@@ -67,13 +67,13 @@ func (o Options) OpenLive(ctx context.Context, name string) (Source, error) {
 	l.ctx = ctx
 	// A deadline in the past ends the pending read and all later ones.
 	l.stop = context.AfterFunc(ctx, func() { l.file.SetReadDeadline(time.Unix(1, 0)) }) //nolint:errcheck // closed already
-	return &source{name: name, decoder: newDecoder(o), records: l, closer: l, drops: l.dropped}, nil
+	return &source{name: name, decoder: newDecoder(o), records: l, closer: l, kernelDrops: l.dropped}, nil
 }
 
 func (o Options) newLiveReader(iface *net.Interface) (*liveReader, error) {
 	loopback := iface.Flags&net.FlagLoopback != 0
 	l := &liveReader{
-		skip: loopback, link: pcapng.LinkRaw,
+		skipOutgoing: loopback, link: pcapng.LinkRaw,
 		buf: make([]byte, pcapng.MaxPacket),
 		oob: make([]byte, unix.CmsgSpace(int(unsafe.Sizeof(unix.Timespec{})))),
 	}
@@ -151,10 +151,10 @@ func (l *liveReader) Next(rec *pcapng.Record) error {
 		case err != nil:
 			return os.NewSyscallError("recvmsg", err)
 		}
-		if ll, ok := from.(*unix.SockaddrLinklayer); ok && l.skip && ll.Pkttype == unix.PACKET_OUTGOING {
+		if ll, ok := from.(*unix.SockaddrLinklayer); ok && l.skipOutgoing && ll.Pkttype == unix.PACKET_OUTGOING {
 			continue
 		}
-		rec.Time, rec.Link, rec.Wire = stamp(l.oob[:oobn]), l.link, n
+		rec.Time, rec.Link, rec.WireLen = stamp(l.oob[:oobn]), l.link, n
 		rec.Data = l.buf[:min(n, len(l.buf))]
 		return nil
 	}

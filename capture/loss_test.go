@@ -23,7 +23,7 @@ func dataUnits(at time.Duration, words uint32, shape protocol.Shape, zeros bool)
 		}
 	}
 	for off, total := int64(0), int64(len(payload)); off < total; {
-		n := shape.Next(off, total)
+		n := shape.PayloadAt(off, total)
 		u := packet(at, protocol.Data, protocol.SendInt, 0, 1, payload[off:off+n]...)
 		if off > 0 {
 			u.Data = u.Data[protocol.HeaderLen:]
@@ -51,10 +51,10 @@ func acked(at time.Duration, units ...[]pcapng.Unit) []pcapng.Unit {
 
 // oneFinding checks that there is exactly one finding, and that it has the given kind and contains the given texts. If
 // a text begins with "not ", the rest of it must be absent.
-func oneFinding(t *testing.T, units []pcapng.Unit, kind capture.Kind, texts ...string) {
+func oneFinding(t *testing.T, units []pcapng.Unit, kind capture.FindingKind, texts ...string) {
 	t.Helper()
 	r := analyze(units)
-	check(t, r, nil, []capture.Kind{kind})
+	check(t, r, nil, []capture.FindingKind{kind})
 	for _, text := range texts {
 		unwanted, not := strings.CutPrefix(text, "not ")
 		if len(r.Findings) == 1 && strings.Contains(r.Findings[0].Text, unwanted) == not {
@@ -118,7 +118,7 @@ func TestLostDatagram(t *testing.T) {
 		})
 	}
 	t.Run("at the end", func(t *testing.T) {
-		oneFinding(t, drop(fragmented(1000, cpu), 5), capture.Waiting, " for DATA from rank 0",
+		oneFinding(t, drop(fragmented(1000, cpu), 5), capture.StillWaiting, " for DATA from rank 0",
 			": 2 of 3 datagrams (2800 of 4000 bytes) arrived, datagram 3 (bytes 2800–3999) is missing")
 	})
 }
@@ -168,7 +168,7 @@ func TestDuplicatedData(t *testing.T) {
 	})
 	t.Run("and no ACK", func(t *testing.T) {
 		r := analyze(renumber(double(sound, 3, 100*time.Microsecond)))
-		check(t, r, nil, []capture.Kind{capture.DuplicatePacket, capture.Waiting})
+		check(t, r, nil, []capture.FindingKind{capture.DuplicatePacket, capture.StillWaiting})
 		if text := r.Findings[len(r.Findings)-1].Text; !strings.Contains(text, " for ACK from rank 1") {
 			t.Error(text)
 		}
@@ -211,7 +211,7 @@ func TestRequestsAreCounted(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		units []pcapng.Unit
-		kind  capture.Kind
+		kind  capture.FindingKind
 		texts []string
 	}{
 		"not yet three times": {asking(0, 0.1, 1.2), capture.NeverCleared,
@@ -239,7 +239,7 @@ func TestRequestsAreCounted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := analyze(renumber(c.units))
 			if c.kind != "" {
-				check(t, r, nil, []capture.Kind{c.kind})
+				check(t, r, nil, []capture.FindingKind{c.kind})
 			}
 			last := r.Findings[len(r.Findings)-1].Text
 			for _, text := range c.texts {

@@ -20,10 +20,10 @@ const (
 	mergeWindow = time.Second
 	maxHeld     = 1 << 16
 	maxHeldData = 64 << 20
-	// leastWindow replaces mergeWindow if more than maxHeld packets or maxHeldData bytes would be held.
-	leastWindow = 20 * time.Millisecond
-	// meetWindow is the maximum time after a packet at which a copy of it may arrive.
-	meetWindow = 2 * time.Second
+	// minMergeWindow replaces mergeWindow if more than maxHeld packets or maxHeldData bytes would be held.
+	minMergeWindow = 20 * time.Millisecond
+	// recentWindow is the maximum time after a packet at which a copy of it may arrive.
+	recentWindow = 2 * time.Second
 )
 
 // merger is the Source of several recordings.
@@ -44,22 +44,22 @@ type merger struct {
 	heldData int
 	pending  map[uint64][]*heldPacket
 	free     []*heldPacket
-	// recent maps the key of a datagram to the time of its last delivery. given lists deliveries in order.
-	recent map[uint64]int64
-	given  []givenPacket
+	// lastDelivery maps the key of a datagram to the time of its last delivery. given lists deliveries in order.
+	lastDelivery map[uint64]int64
+	deliveries   []delivery
 
-	now       int64
-	started   bool
-	number    int64
-	units     int64
-	packets   int64
-	common    int64
-	undecided int64
-	missing   []*Missing
-	oneWay    []*OneWay
-	skipped   int64 // segments without data
-	err       error
-	trail     pcapng.Trail
+	now           int64
+	started       bool
+	lastNumber    int64
+	units         int64
+	packets       int64
+	common        int64
+	undecided     int64
+	missing       []*MissingPackets
+	oneWay        []*OneWayFlow
+	emptySegments int64 // segments without data
+	err           error
+	trail         pcapng.Trail
 }
 
 // mergedFlow is a flow and the vantage points on its path.
@@ -68,33 +68,33 @@ type mergedFlow struct {
 	hash uint64
 	// route lists the vantage points in the order in which packets pass them. ordered reports whether the order is
 	// known.
-	route   []station
-	ordered bool
-	byID    bool
+	route       []hop
+	ordered     bool
+	hasStableID bool
 }
 
-// station is a vantage point on a route, with its delay after the first one.
-type station struct {
+// hop is a vantage point on a route, with its delay after the first one.
+type hop struct {
 	vantage int
 	delay   int64
 }
 
 // heldPacket is a packet held by the merger.
 type heldPacket struct {
-	unit  pcapng.Unit
-	data  []byte
-	flow  *mergedFlow // nil for a segment of a TCP stream
-	seg   flowSegment
-	key   uint64
-	id    uint16
-	at    int64 // time of the first sighting
-	first int   // index of the first sighting in the route, or -1
-	seen  uint64
-	trail []pcapng.Sighting
+	unit      pcapng.Unit
+	data      []byte
+	flow      *mergedFlow // nil for a segment of a AddTCP stream
+	seg       flowSegment
+	key       uint64
+	ipID      uint16
+	firstTime int64 // time of the first sighting
+	firstHop  int   // index of the first sighting in the route, or -1
+	seenMask  uint64
+	sightings []pcapng.Sighting
 }
 
-// givenPacket is a delivered datagram.
-type givenPacket struct {
+// delivery is a delivered datagram.
+type delivery struct {
 	key uint64
 	at  int64
 }
@@ -110,10 +110,10 @@ func newMerger(o Options, files []*survey, list []*vantage, links map[[2]int]*cl
 	m := &merger{
 		vantages: list, links: links, prefix: prefix, names: baseNames(files), flows: map[flowKey]*mergedFlow{},
 		tcp:     newReassembler(),
-		pending: map[uint64][]*heldPacket{}, recent: map[uint64]int64{},
+		pending: map[uint64][]*heldPacket{}, lastDelivery: map[uint64]int64{},
 	}
 	for i, v := range list {
-		m.readers = append(m.readers, &vantageReader{vantage: v, index: i, opts: o, short: m.names, files: v.files})
+		m.readers = append(m.readers, &vantageReader{vantage: v, index: i, opts: o, shortNames: m.names, files: v.files})
 	}
 	m.findOneWay()
 	return m, nil
@@ -133,27 +133,27 @@ func (m *merger) findOneWay() {
 			}
 		}
 	}
-	slices.SortFunc(m.oneWay, func(x, y *OneWay) int {
+	slices.SortFunc(m.oneWay, func(x, y *OneWayFlow) int {
 		return cmp.Or(cmp.Compare(x.Src, y.Src), cmp.Compare(x.Dst, y.Dst),
 			cmp.Compare(x.In, y.In), cmp.Compare(x.NotIn, y.NotIn))
 	})
 }
 
 func (m *merger) addOneWay(k flowKey, in, notIn *vantage, n int64) {
-	m.oneWay = append(m.oneWay, &OneWay{
+	m.oneWay = append(m.oneWay, &OneWayFlow{
 		Src: k.src.String(), Dst: k.dst.String(), In: m.names[in.files[0]], NotIn: m.names[notIn.files[0]], Packets: n,
 	})
 }
 
-// flow returns a flow and its route.
-func (m *merger) flow(k flowKey) *mergedFlow {
+// lookUpFlow returns a flow and its route.
+func (m *merger) lookUpFlow(k flowKey) *mergedFlow {
 	if m.last != nil && m.last.flowKey == k {
 		return m.last
 	}
 	f := m.flows[k]
 	if f == nil {
 		f = &mergedFlow{flowKey: k, hash: k.hash()}
-		m.route(f)
+		m.findRoute(f)
 		if len(m.flows) < maxSurveyFlows {
 			m.flows[k] = f
 		}
@@ -162,47 +162,47 @@ func (m *merger) flow(k flowKey) *mergedFlow {
 	return f
 }
 
-// route determines the vantage points of a flow: one that has packets of the flow, and all others that have packets of
+// findRoute determines the vantage points of a flow: one that has packets of the flow, and all others that have packets of
 // the flow and share packets with it.
-func (m *merger) route(f *mergedFlow) {
+func (m *merger) findRoute(f *mergedFlow) {
 	for base := range m.vantages {
 		if m.vantages[base].datagrams(f.flowKey) == 0 {
 			continue
 		}
-		route, ordered, byID := []station{{base, 0}}, true, true
+		route, ordered, byID := []hop{{base, 0}}, true, true
 		for other, v := range m.vantages {
 			l := m.links[[2]int{min(base, other), max(base, other)}]
 			if l == nil || v.datagrams(f.flowKey) == 0 {
 				continue
 			}
-			first, delay := m.between(f.flowKey, l, base, other)
-			ordered, byID = ordered && first != 0, byID && l.byID[f.flowKey]
-			route = append(route, station{other, delay})
+			first, delay := m.flowOrder(f.flowKey, l, base, other)
+			ordered, byID = ordered && first != 0, byID && l.hasStableID[f.flowKey]
+			route = append(route, hop{other, delay})
 		}
 		if len(route) > len(f.route) {
-			f.route, f.ordered, f.byID = route, ordered, byID
+			f.route, f.ordered, f.hasStableID = route, ordered, byID
 		}
 	}
-	slices.SortFunc(f.route, func(a, b station) int { return cmp.Compare(a.delay, b.delay) })
+	slices.SortFunc(f.route, func(a, b hop) int { return cmp.Compare(a.delay, b.delay) })
 }
 
-// between reports which of two vantage points sees a flow first, encoded as flowLink.first, and the delay from base to
+// flowOrder reports which of two vantage points sees a flow first, encoded as flowLink.first, and the delay from base to
 // other, which is negative if other sees it first.
-func (m *merger) between(k flowKey, l *clockLink, base, other int) (first int, delay int64) {
+func (m *merger) flowOrder(k flowKey, l *clockLink, base, other int) (first int, delay int64) {
 	fl, ok := l.flows[k]
 	if !ok {
-		fl.delay = l.usual()
+		fl.delay = l.estimatedDelay()
 	}
-	first, delay = fl.first, int64(math.Round(fl.delay))
+	first, delay = fl.order, int64(math.Round(fl.delay))
 	if base > other {
 		first, delay = -first, -delay
 	}
 	a, b, src, dst := m.vantages[base], m.vantages[other], k.src.Addr(), k.dst.Addr()
 	switch {
 	case first != 0:
-	case m.endOf(k, other, base) || a.near[src] && !a.near[dst] || b.near[dst] && !b.near[src]:
+	case m.isNearerToDst(k, other, base) || a.nearAddrs[src] && !a.nearAddrs[dst] || b.nearAddrs[dst] && !b.nearAddrs[src]:
 		first = 1
-	case m.endOf(k, base, other) || b.near[src] && !b.near[dst] || a.near[dst] && !a.near[src]:
+	case m.isNearerToDst(k, base, other) || b.nearAddrs[src] && !b.nearAddrs[dst] || a.nearAddrs[dst] && !a.nearAddrs[src]:
 		first = -1
 	}
 	// If the delay is smaller than the error of the clocks, the known direction decides.
@@ -210,20 +210,20 @@ func (m *merger) between(k flowKey, l *clockLink, base, other int) (first int, d
 	case first > 0:
 		delay = max(delay, 1)
 		if !ok {
-			delay = int64(l.usual())
+			delay = int64(l.estimatedDelay())
 		}
 	case first < 0:
 		delay = min(delay, -1)
 		if !ok {
-			delay = -int64(l.usual())
+			delay = -int64(l.estimatedDelay())
 		}
 	}
 	return first, delay
 }
 
-// endOf reports whether vantage point near is nearer to the destination of a flow than away: near has packets from the
+// isNearerToDst reports whether vantage point near is nearer to the destination of a flow than away: near has packets from the
 // destination, and away has none.
-func (m *merger) endOf(k flowKey, near, away int) bool {
+func (m *merger) isNearerToDst(k flowKey, near, away int) bool {
 	return m.vantages[near].datagrams(k.reverse()) > 0 && m.vantages[away].datagrams(k.reverse()) == 0
 }
 
@@ -231,14 +231,14 @@ func (m *merger) endOf(k flowKey, near, away int) bool {
 func (m *merger) Next(u *pcapng.Unit) error {
 	for {
 		if m.tcp.pop(u) {
-			m.number++
+			m.lastNumber++
 			m.units++
-			u.Packet, u.Trail = m.number, nil
+			u.Packet, u.Trail = m.lastNumber, nil
 			return nil
 		}
 		if m.head < len(m.queue) {
-			if fate, from, to, decided := m.decide(m.queue[m.head]); decided {
-				if m.give(u, fate, from, to) {
+			if fate, from, to, decided := m.decideFate(m.queue[m.head]); decided {
+				if m.deliver(u, fate, from, to) {
 					return nil
 				}
 				continue
@@ -250,44 +250,44 @@ func (m *merger) Next(u *pcapng.Unit) error {
 			}
 			return m.err
 		}
-		if err := m.read(); err != nil {
+		if err := m.readPacket(); err != nil {
 			return err
 		}
 	}
 }
 
-// read reads the next packet of all recordings.
-func (m *merger) read() error {
+// readPacket reads the next packet of all recordings.
+func (m *merger) readPacket() error {
 	if !m.started {
 		m.started = true
 		for _, r := range m.readers {
-			if err := r.next(); err != nil {
+			if err := r.advance(); err != nil {
 				return err
 			}
 		}
 	}
 	var r *vantageReader
 	for _, x := range m.readers {
-		if !x.ended && (r == nil || x.at < r.at) {
+		if !x.ended && (r == nil || x.refTime < r.refTime) {
 			r = x
 		}
 	}
 	if r == nil {
-		m.end()
+		m.setEndError()
 		return nil
 	}
-	m.now = max(m.now, r.at)
-	if r.verdict == gotSegment {
-		m.holdSegment(r)
+	m.now = max(m.now, r.refTime)
+	if r.result == gotSegment {
+		m.enqueueSegment(r)
 	} else {
-		id := r.src.decoder.id
-		eachDatagram(&r.unit, func(d *pcapng.Unit) { m.datagram(r, d, partID(&r.unit, d, id)) })
+		id := r.src.decoder.ipID
+		eachDatagram(&r.unit, func(d *pcapng.Unit) { m.addDatagram(r, d, partIPID(&r.unit, d, id)) })
 	}
-	return r.next()
+	return r.advance()
 }
 
-// end sets the error returned at the end of the recordings.
-func (m *merger) end() {
+// setEndError sets the error returned at the end of the recordings.
+func (m *merger) setEndError() {
 	m.err = io.EOF
 	var failed []error
 	for _, r := range m.readers {
@@ -298,32 +298,32 @@ func (m *merger) end() {
 	}
 }
 
-// datagram handles a datagram from a vantage point. Another vantage point may have shown the datagram before.
-func (m *merger) datagram(r *vantageReader, u *pcapng.Unit, id uint16) {
+// addDatagram handles a datagram from a vantage point. Another vantage point may have shown the datagram before.
+func (m *merger) addDatagram(r *vantageReader, u *pcapng.Unit, id uint16) {
 	r.datagrams++
-	f := m.flow(flowKey{u.Src, u.Dst})
-	at := slices.IndexFunc(f.route, func(s station) bool { return s.vantage == r.index })
+	f := m.lookUpFlow(flowKey{u.Src, u.Dst})
+	at := slices.IndexFunc(f.route, func(s hop) bool { return s.vantage == r.index })
 	key := datagramKey(f.hash, u, m.prefix)
 	if at >= 0 && len(f.route) > 1 {
-		if p := m.find(f, key, u, id, r.at, at); p != nil {
-			m.heldData += p.see(r, u)
-			if p.seen |= 1 << r.index; len(p.trail) == len(f.route) {
-				m.forget(p)
+		if p := m.findPending(f, key, u, id, r.refTime, at); p != nil {
+			m.heldData += p.addSighting(r, u)
+			if p.seenMask |= 1 << r.index; len(p.sightings) == len(f.route) {
+				m.removePending(p)
 			}
 			return
 		}
 	}
-	p := m.hold(u)
-	p.flow, p.key, p.id, p.at, p.first, p.seen = f, key, id, r.at, at, 1<<r.index
-	p.see(r, u)
+	p := m.enqueue(u)
+	p.flow, p.key, p.ipID, p.firstTime, p.firstHop, p.seenMask = f, key, id, r.refTime, at, 1<<r.index
+	p.addSighting(r, u)
 	if at >= 0 && len(f.route) > 1 {
 		m.pending[key] = append(m.pending[key], p)
 	}
 }
 
-// see adds a sighting of a packet. It returns the number of bytes that this recording has in addition to earlier ones.
-func (p *heldPacket) see(r *vantageReader, u *pcapng.Unit) int {
-	p.trail = append(p.trail, pcapng.Sighting{Recording: r.name, Packet: u.Packet, Time: time.Unix(0, r.at).UTC()})
+// addSighting adds a sighting of a packet. It returns the number of bytes that this recording has in addition to earlier ones.
+func (p *heldPacket) addSighting(r *vantageReader, u *pcapng.Unit) int {
+	p.sightings = append(p.sightings, pcapng.Sighting{Recording: r.name, Packet: u.Packet, Time: time.Unix(0, r.refTime).UTC()})
 	if len(u.Comments) > 0 && len(p.unit.Comments) == 0 {
 		p.unit.Comments = u.Comments
 	}
@@ -336,21 +336,21 @@ func (p *heldPacket) see(r *vantageReader, u *pcapng.Unit) int {
 	return 0
 }
 
-// find returns the pending packet, seen at another vantage point, that equals a datagram. Of several packets with the
+// findPending returns the pending packet, seen at another vantage point, that equals a datagram. Of several packets with the
 // same bytes, such as retransmissions, it returns the one whose delay is closest to the usual delay.
-func (m *merger) find(f *mergedFlow, key uint64, u *pcapng.Unit, id uint16, at int64, station int) *heldPacket {
+func (m *merger) findPending(f *mergedFlow, key uint64, u *pcapng.Unit, id uint16, at int64, station int) *heldPacket {
 	var best *heldPacket
 	least := int64(mergeWindow)
 	for _, p := range m.pending[key] {
-		if p.flow != f || p.seen&(1<<f.route[station].vantage) != 0 || p.unit.Wire() != u.Wire() ||
-			f.byID && p.id != 0 && id != 0 && p.id != id {
+		if p.flow != f || p.seenMask&(1<<f.route[station].vantage) != 0 || p.unit.WireLen() != u.WireLen() ||
+			f.hasStableID && p.ipID != 0 && id != 0 && p.ipID != id {
 			continue
 		}
 		n := min(len(p.unit.Data), len(u.Data))
 		if !bytes.Equal(p.unit.Data[:n], u.Data[:n]) {
 			continue
 		}
-		late := at - p.at - (f.route[station].delay - f.route[p.first].delay)
+		late := at - p.firstTime - (f.route[station].delay - f.route[p.firstHop].delay)
 		if late = max(late, -late); late <= least {
 			best, least = p, late-1
 		}
@@ -358,8 +358,8 @@ func (m *merger) find(f *mergedFlow, key uint64, u *pcapng.Unit, id uint16, at i
 	return best
 }
 
-// forget removes a packet from pending.
-func (m *merger) forget(p *heldPacket) {
+// removePending removes a packet from pending.
+func (m *merger) removePending(p *heldPacket) {
 	list := m.pending[p.key]
 	i := slices.Index(list, p)
 	if i < 0 {
@@ -373,7 +373,7 @@ func (m *merger) forget(p *heldPacket) {
 }
 
 // hold adds a packet to the queue.
-func (m *merger) hold(u *pcapng.Unit) *heldPacket {
+func (m *merger) enqueue(u *pcapng.Unit) *heldPacket {
 	var p *heldPacket
 	if n := len(m.free); n > 0 {
 		p, m.free = m.free[n-1], m.free[:n-1]
@@ -381,7 +381,7 @@ func (m *merger) hold(u *pcapng.Unit) *heldPacket {
 		p = &heldPacket{}
 	}
 	p.unit, p.data = *u, append(p.data[:0], u.Data...)
-	p.unit.Data, p.trail = p.data, p.trail[:0]
+	p.unit.Data, p.sightings = p.data, p.sightings[:0]
 	m.heldData += len(p.data)
 	if m.head > maxHeld/2 {
 		m.queue = slices.Delete(m.queue, 0, m.head)
@@ -391,30 +391,30 @@ func (m *merger) hold(u *pcapng.Unit) *heldPacket {
 	return p
 }
 
-// holdSegment adds a segment of a TCP stream to the queue. All vantage points share one stream: the reassembler ignores
+// enqueueSegment adds a segment of a AddTCP stream to the queue. All vantage points share one stream: the reassembler ignores
 // segments seen before.
-func (m *merger) holdSegment(r *vantageReader) {
+func (m *merger) enqueueSegment(r *vantageReader) {
 	seg := r.src.decoder.segment
-	p := m.hold(&pcapng.Unit{Data: seg.data})
+	p := m.enqueue(&pcapng.Unit{Data: seg.data})
 	p.flow, p.seg = nil, seg
-	p.seg.data, p.seg.time = p.data, time.Unix(0, r.at).UTC()
-	p.at = r.at
+	p.seg.data, p.seg.time = p.data, time.Unix(0, r.refTime).UTC()
+	p.firstTime = r.refTime
 }
 
-// decide returns the fate of p, the first packet of the queue. decided is false if the fate is not known yet.
-func (m *merger) decide(p *heldPacket) (fate pcapng.Fate, from, to int, decided bool) {
+// decideFate returns the fate of p, the first packet of the queue. decided is false if the fate is not known yet.
+func (m *merger) decideFate(p *heldPacket) (fate pcapng.Fate, from, to int, decided bool) {
 	f := p.flow
-	if f == nil || len(f.route) < 2 || p.first < 0 {
+	if f == nil || len(f.route) < 2 || p.firstHop < 0 {
 		return pcapng.FateUnknown, 0, 0, true
 	}
-	if len(p.trail) == len(f.route) {
-		return pcapng.Delivered, 0, 0, true
+	if len(p.sightings) == len(f.route) {
+		return pcapng.FateDelivered, 0, 0, true
 	}
-	if waited := m.now - p.at; m.err == nil && waited <= int64(mergeWindow) {
+	if waited := m.now - p.firstTime; m.err == nil && waited <= int64(mergeWindow) {
 		if len(m.queue)-m.head <= maxHeld && m.heldData <= maxHeldData {
 			return pcapng.FateUnknown, 0, 0, false
 		}
-		if waited <= int64(leastWindow) {
+		if waited <= int64(minMergeWindow) {
 			m.undecided++
 			return pcapng.FateUnknown, 0, 0, true
 		}
@@ -422,23 +422,23 @@ func (m *merger) decide(p *heldPacket) (fate pcapng.Fate, from, to int, decided 
 	if !f.ordered {
 		return pcapng.FateUnknown, 0, 0, true
 	}
-	last := p.first // along the route
+	last := p.firstHop // along the route
 	for i := len(f.route) - 1; i > last; i-- {
-		if p.seen&(1<<f.route[i].vantage) != 0 {
+		if p.seenMask&(1<<f.route[i].vantage) != 0 {
 			last = i
 		}
 	}
 	for i := last + 1; i < len(f.route); i++ {
-		if m.recorded(p, i) {
-			return pcapng.Lost, f.route[last].vantage, f.route[i].vantage, true
+		if m.wouldBeRecorded(p, i) {
+			return pcapng.FateLost, f.route[last].vantage, f.route[i].vantage, true
 		}
 	}
-	// Only an IP identification distinguishes a copy from an equal packet of another message. The first vantage point
+	// Only an RunIP identification distinguishes a copy from an equal packet of another message. The first vantage point
 	// may not have recorded that packet.
-	if at, again := m.recent[p.copyKey()]; again && f.byID && p.id != 0 && p.at-at <= int64(meetWindow) {
-		for i := p.first - 1; i >= 0; i-- {
-			if m.recorded(p, i) {
-				return pcapng.Copied, f.route[i].vantage, f.route[p.first].vantage, true
+	if at, again := m.lastDelivery[p.copyKey()]; again && f.hasStableID && p.ipID != 0 && p.firstTime-at <= int64(recentWindow) {
+		for i := p.firstHop - 1; i >= 0; i-- {
+			if m.wouldBeRecorded(p, i) {
+				return pcapng.FateCopied, f.route[i].vantage, f.route[p.firstHop].vantage, true
 			}
 		}
 	}
@@ -446,19 +446,19 @@ func (m *merger) decide(p *heldPacket) (fate pcapng.Fate, from, to int, decided 
 }
 
 // recorded reports whether a packet would have been recorded at a station of its route.
-func (m *merger) recorded(p *heldPacket, i int) bool {
+func (m *merger) wouldBeRecorded(p *heldPacket, i int) bool {
 	s := p.flow.route[i]
 	v := m.vantages[s.vantage]
-	if v.dropped() > 0 {
+	if v.droppedPackets() > 0 {
 		return false
 	}
-	at := p.at + s.delay - p.flow.route[p.first].delay
-	return v.covers(at + (at - v.toReference(at)))
+	at := p.firstTime + s.delay - p.flow.route[p.firstHop].delay
+	return v.isRecordingAt(at + (at - v.toReference(at)))
 }
 
-// give removes the first packet from the queue and stores it in u. It returns false for a TCP segment that does not
+// deliver removes the first packet from the queue and stores it in u. It returns false for a AddTCP segment that does not
 // complete a unit.
-func (m *merger) give(u *pcapng.Unit, fate pcapng.Fate, from, to int) bool {
+func (m *merger) deliver(u *pcapng.Unit, fate pcapng.Fate, from, to int) bool {
 	p := m.queue[m.head]
 	m.queue[m.head] = nil
 	if m.head++; m.head == len(m.queue) {
@@ -466,70 +466,70 @@ func (m *merger) give(u *pcapng.Unit, fate pcapng.Fate, from, to int) bool {
 	}
 	m.heldData -= len(p.data)
 	if m.free = append(m.free, p); p.flow == nil {
-		return m.giveSegment(u, p)
+		return m.deliverSegment(u, p)
 	}
-	m.forget(p)
-	m.remember(p)
-	m.number++
+	m.removePending(p)
+	m.recordDelivery(p)
+	m.lastNumber++
 	m.units++
 	m.packets++
-	if len(p.trail) > 1 {
+	if len(p.sightings) > 1 {
 		m.common++
 	} else {
-		m.readers[bits.TrailingZeros64(p.seen)].only++
+		m.readers[bits.TrailingZeros64(p.seenMask)].onlyHere++
 	}
 	*u = p.unit
-	slices.SortStableFunc(p.trail, func(a, b pcapng.Sighting) int { return a.Time.Compare(b.Time) })
-	m.trail = pcapng.Trail{Seen: p.trail, Fate: fate}
-	if fate == pcapng.Lost || fate == pcapng.Copied {
+	slices.SortStableFunc(p.sightings, func(a, b pcapng.Sighting) int { return a.Time.Compare(b.Time) })
+	m.trail = pcapng.Trail{Sightings: p.sightings, Fate: fate}
+	if fate == pcapng.FateLost || fate == pcapng.FateCopied {
 		m.trail.From, m.trail.To = m.nameAt(from, p), m.nameAt(to, p)
-		if fate == pcapng.Lost {
-			m.miss(m.trail.From, m.trail.To)
+		if fate == pcapng.FateLost {
+			m.countMissing(m.trail.From, m.trail.To)
 		}
 	}
-	u.Packet, u.Time, u.Trail = m.number, time.Unix(0, p.at).UTC(), &m.trail
+	u.Packet, u.Time, u.Trail = m.lastNumber, time.Unix(0, p.firstTime).UTC(), &m.trail
 	return true
 }
 
-// giveSegment passes a segment to the reassembler, and reports whether u has a unit.
-func (m *merger) giveSegment(u *pcapng.Unit, p *heldPacket) bool {
+// deliverSegment passes a segment to the reassembler, and reports whether u has a unit.
+func (m *merger) deliverSegment(u *pcapng.Unit, p *heldPacket) bool {
 	m.tcp.expire(p.seg.time)
-	switch m.tcp.add(p.seg.tcpFlow, p.seg.tcpSegment, p.seg.syn, u) {
+	switch m.tcp.addSegment(p.seg.tcpFlow, p.seg.tcpSegment, p.seg.syn, u) {
 	case gotUnit:
-		m.number++
+		m.lastNumber++
 		m.units++
 		m.packets++
-		u.Packet, u.Trail = m.number, nil
+		u.Packet, u.Trail = m.lastNumber, nil
 		return true
 	case skipNoData:
-		m.skipped++
+		m.emptySegments++
 	}
 	return false
 }
 
-// remember records the delivery of a datagram, to recognize copies.
-func (m *merger) remember(p *heldPacket) {
-	if !p.flow.byID || p.id == 0 {
+// recordDelivery records the delivery of a datagram, to recognize copies.
+func (m *merger) recordDelivery(p *heldPacket) {
+	if !p.flow.hasStableID || p.ipID == 0 {
 		return
 	}
 	const most = 1 << 16
-	for len(m.given) > 0 && (len(m.given) > most || p.at-m.given[0].at > int64(meetWindow)) {
-		if old := m.given[0]; m.recent[old.key] == old.at {
-			delete(m.recent, old.key)
+	for len(m.deliveries) > 0 && (len(m.deliveries) > most || p.firstTime-m.deliveries[0].at > int64(recentWindow)) {
+		if old := m.deliveries[0]; m.lastDelivery[old.key] == old.at {
+			delete(m.lastDelivery, old.key)
 		}
-		m.given = m.given[1:]
+		m.deliveries = m.deliveries[1:]
 	}
-	m.recent[p.copyKey()] = p.at
-	m.given = append(m.given, givenPacket{p.copyKey(), p.at})
+	m.lastDelivery[p.copyKey()] = p.firstTime
+	m.deliveries = append(m.deliveries, delivery{p.copyKey(), p.firstTime})
 }
 
-// copyKey returns a key shared only by copies of a packet with an IP identification.
-func (p *heldPacket) copyKey() uint64 { return identifiedKey(p.key, p.id) }
+// copyKey returns a key shared only by copies of a packet with an RunIP identification.
+func (p *heldPacket) copyKey() uint64 { return keyWithID(p.key, p.ipID) }
 
 // nameAt returns the name of the file that was being recorded at a vantage point when a packet passed.
 func (m *merger) nameAt(vantage int, p *heldPacket) string {
 	v := m.vantages[vantage]
-	at := p.at + (p.at - v.toReference(p.at))
+	at := p.firstTime + (p.firstTime - v.toReference(p.firstTime))
 	name := m.names[v.files[0]]
 	for _, s := range v.files {
 		if s.begin <= at {
@@ -539,15 +539,15 @@ func (m *merger) nameAt(vantage int, p *heldPacket) string {
 	return name
 }
 
-// miss counts a packet that is in recording from but missing in recording to.
-func (m *merger) miss(from, to string) {
+// countMissing counts a packet that is in recording from but missing in recording to.
+func (m *merger) countMissing(from, to string) {
 	for _, l := range m.missing {
 		if l.From == from && l.To == to {
 			l.Packets++
 			return
 		}
 	}
-	m.missing = append(m.missing, &Missing{from, to, 1})
+	m.missing = append(m.missing, &MissingPackets{from, to, 1})
 }
 
 // Stats implements Source.
@@ -564,10 +564,10 @@ func (m *merger) Stats() Stats {
 	if s.Skipped == nil {
 		s.Skipped = map[string]int64{}
 	}
-	if m.skipped > 0 {
-		s.Skipped[skipNames[skipNoData]] += m.skipped
+	if m.emptySegments > 0 {
+		s.Skipped[skipNames[skipNoData]] += m.emptySegments
 	}
-	s.Joined = m.joined()
+	s.Joined = m.describeJoin()
 	return s
 }
 

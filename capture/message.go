@@ -11,11 +11,11 @@ import (
 // maxPackets is the maximum number of packet numbers listed in a finding.
 const maxPackets = 16
 
-// progress is the phase of a message.
-type progress uint8
+// messagePhase is the phase of a message.
+type messagePhase uint8
 
 const (
-	requested progress = iota
+	requested messagePhase = iota
 	cleared
 	receiving // some of DATA has arrived
 	received  // all of DATA has arrived
@@ -25,51 +25,51 @@ const (
 type message struct {
 	Message
 	call        protocol.Call
-	state       progress
+	state       messagePhase
 	firstPacket int64
 	keep        int
 
-	request, clear, dataEnd, ack     time.Time
-	firstDataEnd                     time.Time // dataEnd without retransmissions
-	lastRequest, lastClear, lastData time.Time
-	dataPackets                      int
-	longest                          int // longest datagram of DATA, in bytes
-	dataPacket                       int64
-	sum                              uint32 // of the payload in the first datagram
-	duplicateAt                      int64  // continuation datagram that equals the previous one
-	again                            []int64
-	lastAgain                        time.Time
-	lost                             string // name of a packet that must have been lost
-	verdicts                         string
-	stale, crossed, mixed            bool
+	request, clear, dataEnd, ack             time.Time
+	firstDataEnd                             time.Time // dataEnd without retransmissions
+	lastRequest, lastClear, lastData         time.Time
+	dataPackets                              int
+	longestDatagram                          int // longestDatagram datagram of DATA, in bytes
+	dataPacket                               int64
+	sum                                      uint32 // of the payload in the first datagram
+	duplicatePacket                          int64  // continuation datagram that equals the previous one
+	retransmits                              []int64
+	lastRetransmit                           time.Time
+	inferredLoss                             string // name of a packet that must have been lost
+	problem                                  string
+	clearedByStale, crossed, hasTypeMismatch bool
 	// number is the number of the message's SEND_REQUEST (P28). unclear is true if the CLEAR_TO_SEND was revoked and no
 	// SEND_REQUEST followed. withdrawn is true if the SEND_REQUEST was revoked.
-	number              uint32
-	unclear, withdrawn  bool
-	explained, reported bool
-	// next and nextPacket are the time and packet of the sender's next call, if the sender made one without being
+	requestNumber                uint32
+	clearRevoked, requestRevoked bool
+	explained, reported          bool
+	// next and nextCallPacket are the time and packet of the sender's next call, if the sender made one without being
 	// cleared.
-	next       time.Time
-	nextPacket int64
-	// requests and datas track the sender's transmissions of SEND_REQUEST and DATA.
-	requests, datas retransmissions
-	arrival         arrival
-	// broken is the part that had been received when the loss of a datagram of DATA was detected. compared is true once
+	nextCall       time.Time
+	nextCallPacket int64
+	// requestSends and datas track the sender's transmissions of SEND_REQUEST and DATA.
+	requestSends, dataSends retransmissions
+	dataProgress            dataProgress
+	// progressAtLoss is the part that had been received when the loss of a datagram of DATA was detected. compared is true once
 	// a retransmission was compared with it; gap is then the number of the lost datagram, counted from 1, if known.
-	broken   *arrival
-	gap      int64
-	compared bool
-	// headless and headlessBytes count continuation datagrams received without the datagram that has the header.
-	headless, headlessBytes int64
-	lastPacket              int64 // last packet with a header
-	// gone lists the packets that were lost as several recordings show; lostData counts the lost DATA headers. arrived
-	// is the last SEND_REQUEST that was shown to have arrived, and arrivedAt is its time.
-	gone      []gonePacket
-	lostData  int
-	arrived   int64
-	arrivedAt string
-	// came counts, by type, the packets that arrived or may have arrived.
-	came [protocol.Error + 1]int
+	progressAtLoss *dataProgress
+	lostDatagram   int64
+	isCompared     bool
+	// headlessPackets and headlessBytes count continuation datagrams received without the datagram that has the header.
+	headlessPackets, headlessBytes int64
+	lastPacket                     int64 // last packet with a header
+	// knownLosses lists the packets that were lost as several recordings show; lostDataHeaders counts the lost DATA headers. arrived
+	// is the last SEND_REQUEST that was shown to have arrived, and arrivedIn is its time.
+	knownLosses     []knownLoss
+	lostDataHeaders int
+	arrivedRequest  int64
+	arrivedIn       string
+	// arrivals counts, by type, the packets that arrived or may have arrived.
+	arrivals [protocol.Error + 1]int
 }
 
 // retransmissions counts the packets of one kind sent since the sender's schedule of time-outs began.
@@ -79,10 +79,10 @@ type retransmissions struct {
 	gap  time.Duration
 }
 
-// sent records a packet. The time-outs of a schedule grow. If the time since the previous packet is less than half of
+// recordSend records a packet. The time-outs of a schedule grow. If the time since the previous packet is less than half of
 // the time before that, the previous packet was the first of a new schedule, for example because the program was
 // restarted.
-func (r *retransmissions) sent(at time.Time) {
+func (r *retransmissions) recordSend(at time.Time) {
 	gap := at.Sub(r.last)
 	switch {
 	case r.last.IsZero():
@@ -95,73 +95,73 @@ func (r *retransmissions) sent(at time.Time) {
 }
 
 // open begins a message with the event of its first packet.
-func (f *flow) open(e *Event) *message {
+func (f *flow) newMessage(e *Event) *message {
 	f.reportLast()
-	f.t.messages++
+	f.tracker.messages++
 	call := e.Header.Call
 	if call.IsRecv() {
 		call = call.Counterpart()
 	}
 	m := &message{
 		Message: Message{
-			ID: f.t.messages, Src: int(e.Header.Src), Dst: int(e.Header.Dst), Call: call.String(),
-			Tag: int(e.Header.Tag), Start: f.t.seconds(e.Time),
+			ID: f.tracker.messages, Src: int(e.Header.Src), Dst: int(e.Header.Dst), Call: call.String(),
+			Tag: int(e.Header.Tag), Start: f.tracker.seconds(e.Time),
 		},
-		call: call, firstPacket: e.Packet, keep: f.t.opts.KeepSteps, lastRequest: e.Time,
+		call: call, firstPacket: e.Packet, keep: f.tracker.opts.KeepSteps, lastRequest: e.Time,
 	}
 	if e.Header.Type == protocol.SendRequest {
-		m.number = e.Header.Size
-		m.requests.sent(e.Time)
+		m.requestNumber = e.Header.Size
+		m.requestSends.recordSend(e.Time)
 	}
-	f.msg, f.redo, f.sum, f.length = m, false, 0, 0
+	f.msg, f.retransmitting, f.lastChecksum, f.lastLength = m, false, 0, 0
 	e.Message = m.ID
 	return m
 }
 
 // retransmitted records a retransmission.
-func (f *flow) retransmitted(m *message, e *Event) {
+func (f *flow) onRetransmission(m *message, e *Event) {
 	switch e.Header.Type {
 	case protocol.SendRequest:
-		f.arrives(m, e, protocol.SendRequest)
-		m.requests.sent(e.Time)
-		f.t.ranks.retransmitted(f.from, m.requests.n)
+		f.recordArrival(m, e, protocol.SendRequest)
+		m.requestSends.recordSend(e.Time)
+		f.tracker.ranks.recordRetransmits(f.from, m.requestSends.n)
 	case protocol.Data:
-		m.datas.sent(e.Time)
+		m.dataSends.recordSend(e.Time)
 	}
 	m.Retransmissions++
-	m.lastAgain = e.Time
+	m.lastRetransmit = e.Time
 	e.Message, e.Retransmitted = m.ID, true
-	if len(m.again) < maxPackets {
-		m.again = append(m.again, e.Packet)
+	if len(m.retransmits) < maxPackets {
+		m.retransmits = append(m.retransmits, e.Packet)
 	}
-	m.step(e, e.Header.Type.String(), e.Header.Type == protocol.SendRequest || e.Header.Type == protocol.Data, true)
+	m.addStep(e, e.Header.Type.String(), e.Header.Type == protocol.SendRequest || e.Header.Type == protocol.Data, true)
 }
 
-// lose records a packet that must have been lost. Only the first counts: it caused the others.
-func (m *message) lose(what string) {
-	if m.lost == "" {
-		m.lost = what
+// inferLoss records a packet that must have been lost. Only the first counts: it caused the others.
+func (m *message) inferLoss(what string) {
+	if m.inferredLoss == "" {
+		m.inferredLoss = what
 	}
 }
 
 // verdict records a problem of the message. Only the first counts.
-func (m *message) verdict(text string) {
-	if m.verdicts == "" {
-		m.verdicts = text
+func (m *message) setProblem(text string) {
+	if m.problem == "" {
+		m.problem = text
 	}
 }
 
-// step adds a packet to the steps of the message.
-func (m *message) step(e *Event, typ string, fromSender, retransmitted bool) {
+// addStep adds a packet to the steps of the message.
+func (m *message) addStep(e *Event, typ string, fromSender, retransmitted bool) {
 	e.Message, m.lastPacket = m.ID, e.Packet
 	switch e.fate() {
-	case pcapng.Lost:
-		m.lostPacket(e, typ)
-	case pcapng.Delivered:
+	case pcapng.FateLost:
+		m.recordLoss(e, typ)
+	case pcapng.FateDelivered:
 		if e.Header.Type == protocol.SendRequest {
-			m.arrived, m.arrivedAt = e.Packet, e.Trail.Seen[len(e.Trail.Seen)-1].Recording
+			m.arrivedRequest, m.arrivedIn = e.Packet, e.Trail.Sightings[len(e.Trail.Sightings)-1].Recording
 		}
-	case pcapng.FateUnknown, pcapng.Copied:
+	case pcapng.FateUnknown, pcapng.FateCopied:
 	}
 	if len(m.Steps) >= m.keep {
 		return
@@ -172,8 +172,8 @@ func (m *message) step(e *Event, typ string, fromSender, retransmitted bool) {
 	})
 }
 
-// data adds payload to its DATA step.
-func (m *message) data(e *Event) {
+// addPayload adds payload to its DATA step.
+func (m *message) addPayload(e *Event) {
 	for i := len(m.Steps) - 1; i >= 0; i-- {
 		if s := &m.Steps[i]; s.Type == "DATA" {
 			if s.Packet != e.Packet {
@@ -188,12 +188,12 @@ func (m *message) data(e *Event) {
 
 // end closes a message. The message is reported when the next message of the flow begins, because its packets may be
 // retransmitted until then.
-func (f *flow) end(m *message, e *Event, complete bool) {
+func (f *flow) endMessage(m *message, e *Event, complete bool) {
 	e.Message = m.ID
 	if m.Complete = complete; !complete {
-		m.Ended = e.Time
+		m.EndTime = e.Time
 	}
-	f.msg, f.last = nil, m
+	f.msg, f.previous = nil, m
 	if f.pair != nil && !f.pair.RecvIdle() {
 		f.pair = nil // still waiting for a part that was not recorded
 	}
@@ -201,39 +201,39 @@ func (f *flow) end(m *message, e *Event, complete bool) {
 
 // reportLast reports the last closed message and explains its retransmissions.
 func (f *flow) reportLast() {
-	m := f.last
+	m := f.previous
 	if m == nil || m.reported {
 		return
 	}
 	m.reported = true
 	switch {
-	case !m.next.IsZero():
-		f.abandoned(m)
-	case m.withdrawn:
-	case len(m.gone) > 0:
-		f.findGone(m)
-	case m.lost != "":
-		m.verdict(m.lost + " lost")
-		f.t.findIn(LostPacket, m, "message %d from rank %d to rank %d: %s was lost, or is not in the recording%s%s",
-			m.ID, m.Src, m.Dst, m.lost, f.lossText(m), f.retransmissionText(m))
-	case m.Retransmissions > 0 && !m.stale && !m.crossed:
-		m.verdict("retransmitted")
-		f.t.findIn(RetransmittedPacket, m, "message %d from rank %d to rank %d: no answer in time%s", m.ID, m.Src,
+	case !m.nextCall.IsZero():
+		f.findAbandoned(m)
+	case m.requestRevoked:
+	case len(m.knownLosses) > 0:
+		f.findKnownLosses(m)
+	case m.inferredLoss != "":
+		m.setProblem(m.inferredLoss + " lost")
+		f.tracker.addMessageFinding(LostPacket, m, "message %d from rank %d to rank %d: %s was lost, or is not in the recording%s%s",
+			m.ID, m.Src, m.Dst, m.inferredLoss, f.lossText(m), f.retransmissionText(m))
+	case m.Retransmissions > 0 && !m.clearedByStale && !m.crossed:
+		m.setProblem("retransmitted")
+		f.tracker.addMessageFinding(RetransmittedPacket, m, "message %d from rank %d to rank %d: no answer in time%s", m.ID, m.Src,
 			m.Dst, f.retransmissionText(m))
 	}
-	if m.stale {
-		m.verdict("cleared by a stale CLEAR_TO_SEND")
+	if m.clearedByStale {
+		m.setProblem("cleared by a stale CLEAR_TO_SEND")
 	}
-	f.report(m)
+	f.reportMessage(m)
 }
 
 // lossText describes how much of a message with a lost datagram was received.
 func (f *flow) lossText(m *message) string {
 	switch {
-	case m.broken != nil:
-		return "; " + f.arrived(m, m.broken)
-	case m.headless > 0:
-		return fmt.Sprintf("; %s (%d bytes) arrived without it", counted(m.headless, "continuation datagram"),
+	case m.progressAtLoss != nil:
+		return "; " + f.progressText(m, m.progressAtLoss)
+	case m.headlessPackets > 0:
+		return fmt.Sprintf("; %s (%d bytes) arrived without it", formatCount(m.headlessPackets, "continuation datagram"),
 			m.headlessBytes)
 	}
 	return ""
@@ -243,16 +243,16 @@ func (f *flow) retransmissionText(m *message) string {
 	switch {
 	case m.Retransmissions == 0:
 		return ""
-	case m.dataPackets > 1 && m.fragmented():
+	case m.dataPackets > 1 && m.isFragmented():
 		text := fmt.Sprintf("; %s retransmitted, DATA of several datagrams among them", packetsWere(m.Retransmissions))
-		return text + f.harm(m, "where a part of it had arrived, ", "the second header",
+		return text + f.harmText(m, "where a part of it had arrived, ", "the second header",
 			", if not much more than 100 ms have passed since the last datagram")
 	}
 	return fmt.Sprintf("; %s retransmitted", packetsWere(m.Retransmissions))
 }
 
-// fragmented reports whether the message has continuation datagrams.
-func (m *message) fragmented() bool {
+// isFragmented reports whether the message has continuation datagrams.
+func (m *message) isFragmented() bool {
 	return int64(m.Words)*protocol.WordLen > protocol.MaxDatagram-protocol.HeaderLen
 }
 
@@ -263,25 +263,25 @@ func packetsWere(n int) string {
 	return fmt.Sprintf("%d packets were", n)
 }
 
-// report fills in the verdict and phases of a message and calls OnMessage.
-func (f *flow) report(m *message) {
-	if m.Verdict = m.verdicts; m.Verdict == "" {
+// reportMessage fills in the verdict and phases of a message and calls OnMessage.
+func (f *flow) reportMessage(m *message) {
+	if m.Verdict = m.problem; m.Verdict == "" {
 		m.Verdict = "ok"
 	}
 	m.Phases = Phases{
-		RequestToClear: between(m.request, m.clear),
-		ClearToData:    between(m.clear, m.dataEnd),
-		DataToAck:      between(m.dataEnd, m.ack),
-		Total:          between(m.request, m.ack),
+		RequestToClear: secondsBetween(m.request, m.clear),
+		ClearToData:    secondsBetween(m.clear, m.dataEnd),
+		DataToAck:      secondsBetween(m.dataEnd, m.ack),
+		Total:          secondsBetween(m.request, m.ack),
 	}
-	if f.t.opts.OnMessage != nil {
-		f.t.opts.OnMessage(&m.Message)
+	if f.tracker.opts.OnMessage != nil {
+		f.tracker.opts.OnMessage(&m.Message)
 	}
 	m.Steps = nil
 }
 
 // between returns the time from a to b in seconds, or nil if one of them is unknown or b is before a.
-func between(a, b time.Time) *float64 {
+func secondsBetween(a, b time.Time) *float64 {
 	if a.IsZero() || b.IsZero() || b.Before(a) {
 		return nil
 	}

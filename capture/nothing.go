@@ -7,28 +7,28 @@ import (
 	"strings"
 )
 
-// Nothing explains why the report has no ZRLMPI packet and suggests flags of zrlctl. It returns "" if the report has
+// ExplainEmpty explains why the report has no ZRLMPI packet and suggests flags of zrlctl. It returns "" if the report has
 // any.
-func (r *Report) Nothing() string {
+func (r *Report) ExplainEmpty() string {
 	s := &r.Summary
 	if s.All.Messages > 0 || len(s.Extended) > 0 || len(r.Findings) > 0 {
 		return ""
 	}
 	stats := Stats{Packets: s.Packets, Units: s.Units, Skipped: s.Skipped}
-	return stats.Nothing()
+	return stats.ExplainEmpty()
 }
 
-// Nothing explains why no ZRLMPI packet was found in a recording with these counts, and suggests flags of zrlctl.
-func (s *Stats) Nothing() string {
+// ExplainEmpty explains why no ZRLMPI packet was found in a recording with these counts, and suggests flags of zrlctl.
+func (s *Stats) ExplainEmpty() string {
 	switch {
 	case s.Packets == 0:
 		return "the recording has no packets: check the interface and the filter of the recorder"
 	case s.Units == 0:
-		return fmt.Sprintf("all %s were ignored (%s): %s", counted(s.Packets, "packet"),
-			strings.Join(s.Ignored(), ", "), s.ignoredAdvice())
+		return fmt.Sprintf("all %s were ignored (%s): %s", formatCount(s.Packets, "packet"),
+			strings.Join(s.SkippedReasons(), ", "), s.ignoredAdvice())
 	}
 	return fmt.Sprintf("none of %s is one of ZRLMPI: give the ports of the ranks with --port, or the other --profile",
-		counted(s.Packets, "packet"))
+		formatCount(s.Packets, "packet"))
 }
 
 // ignoredAdvice returns advice about the most frequent reason for which packets were ignored.
@@ -48,14 +48,14 @@ func (s *Stats) ignoredAdvice() string {
 	return "record IP packets on an interface between the ranks"
 }
 
-// Ignored returns Stats.Ignored for the skipped packets.
-func (s *Summary) Ignored() []string {
+// SkippedReasons returns Stats.Ignored for the skipped packets.
+func (s *Summary) SkippedReasons() []string {
 	stats := Stats{Skipped: s.Skipped}
-	return stats.Ignored()
+	return stats.SkippedReasons()
 }
 
-// Ignored returns the reasons for which packets were ignored and their counts, sorted by name.
-func (s *Stats) Ignored() []string {
+// SkippedReasons returns the reasons for which packets were ignored and their counts, sorted by name.
+func (s *Stats) SkippedReasons() []string {
 	var words []string
 	for _, reason := range slices.Sorted(maps.Keys(s.Skipped)) {
 		words = append(words, fmt.Sprintf("%s %d", reason, s.Skipped[reason]))

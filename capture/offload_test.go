@@ -18,15 +18,15 @@ import (
 // offloadedWords lists the lengths of the messages in an offloaded recording.
 var offloadedWords = []uint32{1, 346, 347, 348, 702, 1000, 22000}
 
-// offloaded returns a recording of complete messages. The kernel has coalesced up to 45 of their datagrams into one
+// isCoalesced returns a recording of complete messages. The kernel has coalesced up to 45 of their datagrams into one
 // packet.
-func offloaded(link int) *capturetest.Capture {
+func isCoalesced(link int) *capturetest.Capture {
 	c := capturetest.New(link)
 	for i, words := range offloadedWords {
-		c.Message(time.Unix(1700000000, 0).Add(time.Duration(i)*ms), capturetest.Message{
+		c.AddMessage(time.Unix(1700000000, 0).Add(time.Duration(i)*ms), capturetest.Message{
 			Src: 0, Dst: 1, From: netip.MustParseAddrPort("10.0.0.1:2718"),
 			To:    netip.MustParseAddrPort("10.0.0.2:2718"),
-			Words: words, Shape: protocol.CPUShape(), Together: capturetest.MaxOffload,
+			Words: words, Shape: protocol.CPUShape(), MaxCoalesced: capturetest.MaxOffload,
 		})
 	}
 	return c
@@ -39,7 +39,7 @@ func analyzeFile(t *testing.T, file []byte) *capture.Report {
 		t.Fatal(err)
 	}
 	a := capture.NewAnalysis("test", capture.AnalysisOptions{KeepMessages: 1000})
-	if err := a.Follow(src); err != nil {
+	if err := a.Analyze(src); err != nil {
 		t.Fatal(err)
 	}
 	return a.Report()
@@ -62,12 +62,12 @@ func TestOffloadAndSnapLength(t *testing.T) {
 		for name, link := range map[string]int{"ethernet": capturetest.Ethernet, "raw": capturetest.Raw,
 			"any": capturetest.SLL} {
 			t.Run(fmt.Sprintf("%s %d", name, snap), func(t *testing.T) {
-				expectOffloaded(t, offloaded(link).Snap(snap).Pcap(capturetest.Format{}))
-				expectOffloaded(t, offloaded(link).Snap(snap).Pcapng(capturetest.Format{}))
+				expectOffloaded(t, isCoalesced(link).Truncate(snap).Pcap(capturetest.Format{}))
+				expectOffloaded(t, isCoalesced(link).Truncate(snap).Pcapng(capturetest.Format{}))
 			})
 		}
 		t.Run(fmt.Sprintf("no length in IP and UDP headers %d", snap), func(t *testing.T) {
-			c := offloaded(capturetest.Raw)
+			c := isCoalesced(capturetest.Raw)
 			for i := range c.Packets {
 				c.Edit(i+1, func(b []byte) []byte {
 					binary.BigEndian.PutUint16(b[2:], 0)
@@ -75,14 +75,14 @@ func TestOffloadAndSnapLength(t *testing.T) {
 					return b
 				})
 			}
-			expectOffloaded(t, c.Snap(snap).Pcap(capturetest.Format{}))
+			expectOffloaded(t, c.Truncate(snap).Pcap(capturetest.Format{}))
 		})
 	}
 }
 
 // TestTooLittleRecorded: packets that are too short to be identified are counted and do not cause findings.
 func TestTooLittleRecorded(t *testing.T) {
-	r := analyzeFile(t, offloaded(capturetest.Ethernet).Snap(14+28+19).Pcap(capturetest.Format{}))
+	r := analyzeFile(t, isCoalesced(capturetest.Ethernet).Truncate(14+28+19).Pcap(capturetest.Format{}))
 	check(t, r, nil, nil)
 	if n := r.Summary.Skipped["cut_short"]; n != r.Summary.Packets || len(r.Messages) != 0 {
 		t.Errorf("%d of %d packets are counted as cut short, %d messages", n, r.Summary.Packets, len(r.Messages))
@@ -92,7 +92,7 @@ func TestTooLittleRecorded(t *testing.T) {
 // TestWriterKeepsTheLength: when a truncated packet is written to a file, the file contains its original length.
 func TestWriterKeepsTheLength(t *testing.T) {
 	for _, snap := range []int{74, 1 << 17} {
-		src, err := capture.Options{}.NewReader(bytes.NewReader(offloaded(capturetest.Ethernet).Snap(snap).Pcap(capturetest.Format{})), "test")
+		src, err := capture.Options{}.NewReader(bytes.NewReader(isCoalesced(capturetest.Ethernet).Truncate(snap).Pcap(capturetest.Format{})), "test")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -100,7 +100,7 @@ func TestWriterKeepsTheLength(t *testing.T) {
 		w := pcapng.NewWriter(&file, pcapng.WriterOptions{})
 		var u pcapng.Unit
 		for src.Next(&u) == nil {
-			if err := w.Unit(&u); err != nil {
+			if err := w.WriteUnit(&u); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -127,18 +127,18 @@ func TestOffloadIsSplit(t *testing.T) {
 	} {
 		var got []int
 		tracker := capture.NewTracker(capture.TrackerOptions{OnEvent: func(e *capture.Event) {
-			if e.InData {
+			if e.IsData {
 				got = append(got, e.Length)
 			}
 		}})
-		c := capturetest.New(capturetest.Raw).Message(time.Unix(1700000000, 0), capturetest.Message{
-			Dst: 1, From: from, To: to, Words: tt.words, Shape: tt.shape, Together: capturetest.MaxOffload,
-		}).Snap(100)
+		c := capturetest.New(capturetest.Raw).AddMessage(time.Unix(1700000000, 0), capturetest.Message{
+			Dst: 1, From: from, To: to, Words: tt.words, Shape: tt.shape, MaxCoalesced: capturetest.MaxOffload,
+		}).Truncate(100)
 		src, err := capture.Options{}.NewReader(bytes.NewReader(c.Pcap(capturetest.Format{})), "test")
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := tracker.Follow(src); err != nil || !slices.Equal(got, tt.want) {
+		if err := tracker.ProcessAll(src); err != nil || !slices.Equal(got, tt.want) {
 			t.Errorf("%d words: datagrams of %v bytes, want %v; %v", tt.words, got, tt.want, err)
 		}
 	}
@@ -147,9 +147,9 @@ func TestOffloadIsSplit(t *testing.T) {
 // TestExtendedOffloadAndSnapLength: packets of the extended profile of which no byte was recorded are not reported as
 // lost or missing.
 func TestExtendedOffloadAndSnapLength(t *testing.T) {
-	record := func() *capturetest.Talk {
-		talk := capturetest.NewTalk(false)
-		talk.Ack(0).Ack(1)
+	record := func() *capturetest.ExtSession {
+		talk := capturetest.NewExtSession(false)
+		talk.SendAck(0).SendAck(1)
 		var together []byte
 		for i := range uint32(4) {
 			together = protocol.AppendExtended(together, &ext{
@@ -158,20 +158,20 @@ func TestExtendedOffloadAndSnapLength(t *testing.T) {
 				Flags:   protocol.FlagEager, Length: 4 * 1344, Offset: i * 1344,
 			}, make([]byte, 1344))
 		}
-		return talk.Raw(0, together)
+		return talk.SendRaw(0, together)
 	}
 	whole := analyzeTalk(t, record())
-	if s := whole.Summary.Extended[0]; !whole.Clean() || s.Complete != 1 || s.Unrecorded != 0 {
+	if s := whole.Summary.Extended[0]; !whole.IsClean() || s.Complete != 1 || s.Unrecorded != 0 {
 		t.Errorf("whole: %+v, %v", s, whole.Findings)
 	}
 	talk := record()
-	talk.Capture.Snap(158)
+	talk.Capture.Truncate(158)
 	r := analyzeTalk(t, talk)
-	if s := r.Summary.Extended[0]; !r.Clean() || s.Open != 1 || s.Unrecorded != 3*(protocol.ExtHeaderLen+1344) {
+	if s := r.Summary.Extended[0]; !r.IsClean() || s.Open != 1 || s.Unrecorded != 3*(protocol.ExtHeaderLen+1344) {
 		t.Errorf("cut: %+v, %v", s, r.Findings)
 	}
-	talk.Capture.Snap(64)
-	if r := analyzeTalk(t, talk); !r.Clean() || r.Summary.Skipped["cut_short"] != 3 {
+	talk.Capture.Truncate(64)
+	if r := analyzeTalk(t, talk); !r.IsClean() || r.Summary.Skipped["cut_short"] != 3 {
 		t.Errorf("cut in the header: %+v, %v", r.Summary, r.Findings)
 	}
 }

@@ -15,9 +15,9 @@ type OpenWait struct {
 	Text  string
 }
 
-// Open returns the waits that are in progress and have lasted at least the given time, the oldest first. It does not
+// OpenWaits returns the waits that are in progress and have lasted at least the given time, the oldest first. It does not
 // change the tracker.
-func (t *Tracker) Open(atLeast time.Duration) []OpenWait {
+func (t *Tracker) OpenWaits(atLeast time.Duration) []OpenWait {
 	var list []OpenWait
 	add := func(since time.Time, text string) {
 		if t.now.Sub(since) >= atLeast {
@@ -26,14 +26,14 @@ func (t *Tracker) Open(atLeast time.Duration) []OpenWait {
 	}
 	for _, f := range t.sortedFlows() {
 		if f.msg != nil {
-			w := f.waits(f.msg)
-			add(w.Since, t.describe(w))
+			w := f.openWait(f.msg)
+			add(w.Since, t.waitText(w))
 		}
 	}
 	for _, f := range t.extendedFlows() {
-		for _, m := range f.open {
-			if m.unmatched() {
-				add(m.begun, f.unmatchedText(m))
+		for _, m := range f.openMessages {
+			if m.isUnmatched() {
+				add(m.beginTime, f.unmatchedText(m))
 			} else {
 				add(m.last, f.incompleteText(m))
 			}
@@ -44,23 +44,23 @@ func (t *Tracker) Open(atLeast time.Duration) []OpenWait {
 	return list
 }
 
-// unmatched reports whether no receive has matched the message.
-func (m *extMessage) unmatched() bool { return m.asked && !m.cleared && m.got == 0 }
+// isUnmatched reports whether no receive has matched the message.
+func (m *extMessage) isUnmatched() bool { return m.requestSeen && !m.cleared && m.receivedBytes == 0 }
 
 // unmatchedText and incompleteText describe the wait for a message.
 func (f *extFlow) unmatchedText(m *extMessage) string {
 	return fmt.Sprintf("rank %d has waited %v for CLEAR_TO_SEND from rank %d: no receive has matched message %d, tag "+
 		"%d, communicator %d, %d bytes",
-		f.counts.Src, handshake.Round(f.t.now.Sub(m.begun)), f.counts.Dst, m.number, m.tag, m.comm, m.length)
+		f.counts.Src, handshake.Round(f.tracker.now.Sub(m.beginTime)), f.counts.Dst, m.number, m.tag, m.comm, m.length)
 }
 
 func (f *extFlow) incompleteText(m *extMessage) string {
 	want := m.length
 	if m.cleared {
-		want = m.takes
+		want = m.acceptedLen
 	}
 	text := fmt.Sprintf("rank %d has waited %v for DATA from rank %d: %d of %d bytes of message %d were recorded",
-		f.counts.Dst, handshake.Round(f.t.now.Sub(m.last)), f.counts.Src, m.got, want, m.number)
+		f.counts.Dst, handshake.Round(f.tracker.now.Sub(m.last)), f.counts.Src, m.receivedBytes, want, m.number)
 	if m.beforeRecording {
 		text += ", which had begun before the recording"
 	}

@@ -15,7 +15,7 @@ import (
 
 func TestPcapVariants(t *testing.T) {
 	precise := noon.Add(789)
-	c := capturetest.New(capturetest.Raw).UDP(precise, addrA, addrB, []byte("ping")).UDP(noon.Add(time.Second), addrB,
+	c := capturetest.New(capturetest.Raw).AddUDP(precise, addrA, addrB, []byte("ping")).AddUDP(noon.Add(time.Second), addrB,
 		addrA, nil)
 	for _, f := range []capturetest.Format{{}, {BigEndian: true}, {Nano: true}, {BigEndian: true, Nano: true}} {
 		units := mustRead(t, c.Pcap(f))
@@ -101,7 +101,7 @@ func words(w ...uint32) []byte {
 
 // A reader does not trust lengths: it returns an error immediately, without a large allocation.
 func TestHostileLengths(t *testing.T) {
-	c := capturetest.New(capturetest.Raw).UDP(noon, addrA, addrB, make([]byte, 32))
+	c := capturetest.New(capturetest.Raw).AddUDP(noon, addrA, addrB, make([]byte, 32))
 	pcap, ng := c.Pcap(capturetest.Format{}), c.Pcapng(capturetest.Format{})
 	with := func(file []byte, more ...[]byte) []byte {
 		return append(bytes.Clone(file), bytes.Join(more, nil)...)
@@ -185,7 +185,7 @@ func TestTooManyInterfaces(t *testing.T) {
 
 // Simple packet blocks have no time, and obsolete packet blocks have a short interface number.
 func TestOtherPacketBlocks(t *testing.T) {
-	ng := capturetest.New(capturetest.Raw).UDP(noon, addrA, addrB, []byte("1")).Pcapng(capturetest.Format{})
+	ng := capturetest.New(capturetest.Raw).AddUDP(noon, addrA, addrB, []byte("1")).Pcapng(capturetest.Format{})
 	ip := capturetest.UDP(addrA, addrB, []byte("5678")) // of 32 bytes
 	ng = append(ng, block(3, 12+4+32, append(words(32), ip...))...)
 	ticks := uint64(noon.Add(time.Second).UnixMicro())

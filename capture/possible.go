@@ -12,43 +12,43 @@ import (
 // longDatagram is the length in bytes of the longest datagram that every path carries (RFC 791).
 const longDatagram = 548
 
-// possible returns the possible causes of a wait. A single recording shows which packets were sent but not whether they
+// possibleCauses returns the possible causes of a wait. A single recording shows which packets were sent but not whether they
 // arrived. If several recordings show arrivals, the findings name the cause and possible returns nil.
-func (t *Tracker) possible(w wait) []infer.Possibility {
-	m, f := w.m, w.f
-	if t.joined {
+func (t *Tracker) possibleCauses(w wait) []infer.Possibility {
+	m, f := w.msg, w.flow
+	if t.isJoined {
 		return nil
 	}
 	o := &infer.Observation{
-		Waiter: w.Rank, Peer: w.Peer, Kind: state.KindCPU, Waited: t.now.Sub(w.Since).Seconds(),
-		Worked: f.acked > 0 || f.back.acked > 0, Long: m.longest > longDatagram,
+		Waiter: w.Rank, Peer: w.Peer, Kind: state.KindCPU, WaitSeconds: t.now.Sub(w.Since).Seconds(),
+		HasWorked: f.ackedLen > 0 || f.reverse.ackedLen > 0, HasLongDatagram: m.longestDatagram > longDatagram,
 	}
-	if t.ranks.node(w.from).insists { // no deployed node
+	if t.ranks.node(w.peerAddr).keepsRequesting { // no deployed node
 		o.Kind = state.KindSoftware
 	}
-	peer := f.back // packets sent by the peer of the waiting sender
+	peer := f.reverse // packets sent by the peer of the waiting sender
 	switch m.state {
 	case requested:
-		o.State, o.Sends, o.Abandoned = handshake.WaitClear, true, f.last.isAbandoned() || f.back.last.isAbandoned()
-		if other := f.back.msg; other != nil && other.state == requested {
-			o.Asks, o.RetransmitsRequest = true, other.requests.n > 0
+		o.State, o.IsSender, o.Abandoned = handshake.WaitClear, true, f.previous.isAbandoned() || f.reverse.previous.isAbandoned()
+		if other := f.reverse.msg; other != nil && other.state == requested {
+			o.PeerAsks, o.RetransmitsRequest = true, other.requestSends.n > 0
 		}
 	case cleared:
 		o.State, peer = handshake.WaitData, f
-		o.Long = o.Long || m.longest == 0 // only DATA contains the length of the message
-		o.Asks = m.lacksClear()
-		o.RetransmitsRequest = o.Asks
+		o.HasLongDatagram = o.HasLongDatagram || m.longestDatagram == 0 // only DATA contains the length of the message
+		o.PeerAsks = m.missedClear()
+		o.RetransmitsRequest = o.PeerAsks
 	case receiving:
 		o.State, peer = handshake.Receiving, f
 	default:
-		o.State, o.Sends = handshake.WaitAck, true
-		o.Clears = m.lost == "DATA"
+		o.State, o.IsSender = handshake.WaitAck, true
+		o.PeerClears = m.inferredLoss == "DATA"
 	}
-	if !peer.heard.IsZero() {
-		o.Heard = new(float64(t.now.Sub(peer.heard)) / float64(time.Second))
+	if !peer.lastHeard.IsZero() {
+		o.LastHeard = new(float64(t.now.Sub(peer.lastHeard)) / float64(time.Second))
 	}
 	left, _ := infer.Explain(o)
-	if o.Heard == nil && o.Kind != state.KindSoftware { // the peer's kind is unknown as well
+	if o.LastHeard == nil && o.Kind != state.KindSoftware { // the peer's kind is unknown as well
 		o.Kind = state.KindSoftware
 		more, _ := infer.Explain(o)
 		for _, p := range more {
@@ -60,14 +60,14 @@ func (t *Tracker) possible(w wait) []infer.Possibility {
 	return left
 }
 
-// crossing is the time after CLEAR_TO_SEND within which a busy node that has received it may still retransmit
+// crossingWindow is the time after CLEAR_TO_SEND within which a busy node that has received it may still retransmit
 // SEND_REQUEST.
-const crossing = 500 * time.Millisecond
+const crossingWindow = 500 * time.Millisecond
 
-// lacksClear reports whether the sender retransmits SEND_REQUEST although CLEAR_TO_SEND was recorded, and so late that
+// missedClear reports whether the sender retransmits SEND_REQUEST although CLEAR_TO_SEND was recorded, and so late that
 // the two cannot have crossed.
-func (m *message) lacksClear() bool {
-	return m.state == cleared && m.lost == "CLEAR_TO_SEND" && m.lastRequest.Sub(m.clear) > crossing
+func (m *message) missedClear() bool {
+	return m.state == cleared && m.inferredLoss == "CLEAR_TO_SEND" && m.lastRequest.Sub(m.clear) > crossingWindow
 }
 
 // isAbandoned reports whether a message was cleared but is not complete.

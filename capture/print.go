@@ -11,8 +11,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Line is an Event in the JSON form printed by zrlctl decode. Fields that do not apply are omitted.
-type Line struct {
+// JSONEvent is an Event in the JSON form printed by zrlctl decode. Fields that do not apply are omitted.
+type JSONEvent struct {
 	Packet int64     `json:"packet"`
 	Time   time.Time `json:"time"`
 	Proto  string    `json:"proto"`
@@ -47,27 +47,27 @@ type Line struct {
 	Reason string `json:"reason,omitempty"`
 	Byte   *uint8 `json:"byte,omitempty"`
 	// Extended holds the additional fields of a packet of the extended profile.
-	Extended *ExtendedLine `json:"extended,omitempty"`
-	// Seen lists the recordings that contain the packet, if several recordings were joined. Fate is delivered, lost or
+	Extended *JSONExtended `json:"extended,omitempty"`
+	// JSONSighting lists the recordings that contain the packet, if several recordings were joined. Fate is delivered, lost or
 	// copied, if the recordings show it.
-	Seen []Seen `json:"seen,omitempty"`
-	Fate string `json:"fate,omitempty"`
+	Seen []JSONSighting `json:"seen,omitempty"`
+	Fate string         `json:"fate,omitempty"`
 }
 
-// Seen is a sighting of a packet in one of several recordings. Time is measured on the clock of the first recording.
-type Seen struct {
+// JSONSighting is a sighting of a packet in one of several recordings. Time is measured on the clock of the first recording.
+type JSONSighting struct {
 	Recording string    `json:"recording"`
 	Packet    int64     `json:"packet"`
 	Time      time.Time `json:"time"`
 }
 
-// Line returns the event in its JSON form.
-func (e *Event) Line() Line {
-	l := Line{
+// JSONEvent returns the event in its JSON form.
+func (e *Event) JSON() JSONEvent {
+	l := JSONEvent{
 		Packet: e.Packet, Time: e.Time, Proto: e.Proto.String(), Src: e.Src.String(), Dst: e.Dst.String(),
 		Length: e.Length, Kind: e.Kind.String(), Message: e.Message, Retransmitted: e.Retransmitted,
 		Duplicate: e.Duplicate,
-		Complete:  e.Completes,
+		Complete:  e.IsLastPiece,
 	}
 	if e.HasRanks {
 		l.SrcRank, l.DstRank = new(e.Header.Src), new(e.Header.Dst)
@@ -77,21 +77,21 @@ func (e *Event) Line() Line {
 			new(e.Header.Tag)
 	}
 	if x := e.Extended; x != nil {
-		l.Tag, l.Extended = nil, x.line()
+		l.Tag, l.Extended = nil, x.json()
 	}
-	if e.InData {
+	if e.IsData {
 		l.Offset, l.Bytes, l.Padding, l.Total, l.DataPacket = new(e.Offset), new(e.Bytes), new(e.Padding), new(e.Total),
 			e.DataPacket
 	}
 	if e.Trail != nil {
-		for _, s := range e.Trail.Seen {
-			l.Seen = append(l.Seen, Seen(s))
+		for _, s := range e.Trail.Sightings {
+			l.Seen = append(l.Seen, JSONSighting(s))
 		}
 		l.Fate = e.Trail.Fate.String()
 	}
-	l.Reason, l.Revokes = e.reason(), e.revocationText()
-	if e.namesByte() {
-		l.Byte = new(e.Byte)
+	l.Reason, l.Revokes = e.dropReason(), e.revocationText()
+	if e.hasBadByte() {
+		l.Byte = new(e.BadByte)
 	}
 	return l
 }
@@ -130,7 +130,7 @@ func (e *Event) Text() string {
 	if e.Message != 0 {
 		fmt.Fprintf(&s, ", message %d", e.Message)
 	}
-	if e.InData && e.Extended == nil {
+	if e.IsData && e.Extended == nil {
 		fmt.Fprintf(&s, ", bytes %s of %d", span(e.Offset, e.Bytes), e.Total)
 		if e.Kind == PayloadEvent {
 			fmt.Fprintf(&s, " (packet %d)", e.DataPacket)
@@ -138,7 +138,7 @@ func (e *Event) Text() string {
 		if e.Padding > 0 {
 			fmt.Fprintf(&s, ", padding %d", e.Padding)
 		}
-		if e.Completes {
+		if e.IsLastPiece {
 			s.WriteString(", complete")
 		}
 	}
@@ -151,34 +151,34 @@ func (e *Event) Text() string {
 	if text := e.revocationText(); text != "" {
 		s.WriteString(", " + text)
 	}
-	if reason := e.reason(); reason != "" {
+	if reason := e.dropReason(); reason != "" {
 		fmt.Fprintf(&s, " [%s", reason)
-		if e.namesByte() {
-			fmt.Fprintf(&s, ": byte %d", e.Byte)
+		if e.hasBadByte() {
+			fmt.Fprintf(&s, ": byte %d", e.BadByte)
 		}
 		s.WriteByte(']')
 	}
-	e.trailText(&s)
+	e.writeTrail(&s)
 	return s.String()
 }
 
-// trailText appends the sightings of the packet in several recordings, and its delays.
-func (e *Event) trailText(s *strings.Builder) {
+// writeTrail appends the sightings of the packet in several recordings, and its delays.
+func (e *Event) writeTrail(s *strings.Builder) {
 	if e.Trail == nil {
 		return
 	}
-	for i, seen := range e.Trail.Seen {
+	for i, seen := range e.Trail.Sightings {
 		fmt.Fprintf(s, ", %s:%d", seen.Recording, seen.Packet)
 		if i > 0 {
-			fmt.Fprintf(s, " +%.1f µs", float64(seen.Time.Sub(e.Trail.Seen[0].Time).Nanoseconds())/1e3)
+			fmt.Fprintf(s, " +%.1f µs", float64(seen.Time.Sub(e.Trail.Sightings[0].Time).Nanoseconds())/1e3)
 		}
 	}
 	switch e.Trail.Fate {
-	case pcapng.Lost:
+	case pcapng.FateLost:
 		fmt.Fprintf(s, ", lost before %s", e.Trail.To)
-	case pcapng.Copied:
+	case pcapng.FateCopied:
 		fmt.Fprintf(s, ", copied behind %s", e.Trail.From)
-	case pcapng.FateUnknown, pcapng.Delivered:
+	case pcapng.FateUnknown, pcapng.FateDelivered:
 	}
 }
 

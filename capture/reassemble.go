@@ -8,13 +8,13 @@ import (
 	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 )
 
-// Limits on the memory for TCP streams. A hole in a stream means that a segment is either out of order or not in the
+// Limits on the memory for AddTCP streams. A hole in a stream means that a segment is either out of order or not in the
 // recording. Which of the two is true is known only when the hole is filled or a limit is reached.
 const (
 	// maxStreams is enough for both directions of all connections between 128 ranks. A stream needs a few hundred
 	// bytes.
 	maxStreams = 1 << 15
-	// maxHeldStream is the maximum number of bytes held after a stream's hole, about one TCP window. maxHeldTotal is
+	// maxHeldStream is the maximum number of bytes held after a stream's hole, about one AddTCP window. maxHeldTotal is
 	// the maximum for all streams together.
 	maxHeldStream = 2 << 20
 	maxHeldTotal  = 8 << 20
@@ -23,24 +23,24 @@ const (
 	// holeAge is the maximum lifetime of a hole, by the packets' time stamps. A retransmission would fill it within a
 	// few time-outs.
 	holeAge = 10 * time.Second
-	// maxJump is larger than any TCP window in use. Sequence numbers that are further apart belong to a new connection
+	// maxJump is larger than any AddTCP window in use. Sequence numbers that are further apart belong to a new connection
 	// whose SYN was not recorded.
 	maxJump = 64 << 20
 )
 
-// tcpFlow is one direction of a TCP connection.
+// tcpFlow is one direction of a AddTCP connection.
 type tcpFlow struct {
 	src, dst netip.AddrPort
 }
 
-// tcpSegment is the part of a stream carried by a packet.
+// decodeTCP is the part of a stream carried by a packet.
 type tcpSegment struct {
 	seq uint32
 	// data holds the recorded bytes. missing is the number of bytes after them that were not recorded.
-	data    []byte
-	missing int
-	packet  int64
-	time    time.Time
+	data       []byte
+	unrecorded int
+	packet     int64
+	time       time.Time
 }
 
 // flowSegment is a segment and its stream.
@@ -50,26 +50,26 @@ type flowSegment struct {
 	syn bool
 }
 
-func (s *tcpSegment) length() int { return len(s.data) + s.missing }
-func (s *tcpSegment) cost() int   { return len(s.data) + segmentCost }
+func (s *tcpSegment) length() int     { return len(s.data) + s.unrecorded }
+func (s *tcpSegment) memoryCost() int { return len(s.data) + segmentCost }
 
 // trim removes n bytes from the front.
 func (s *tcpSegment) trim(n int) {
 	s.seq += uint32(n)
 	k := min(n, len(s.data))
 	s.data = s.data[k:]
-	s.missing -= n - k
+	s.unrecorded -= n - k
 }
 
-// reassembler puts the TCP segments of each direction in order, in bounded memory.
+// reassembler puts the AddTCP segments of each direction in order, in bounded memory.
 type reassembler struct {
 	streams map[tcpFlow]*tcpStream
 	// recent lists the streams by the time of their last packet, oldest first.
 	recent list.List
 	// holes lists the streams that have holes, oldest hole first.
 	holes list.List
-	// held is the memory, in bytes, used by all segments held after holes.
-	held int
+	// heldBytes is the memory, in bytes, used by all segments held after holes.
+	heldBytes int
 	// ready holds complete units. ready[next:] have not been delivered yet.
 	ready []pcapng.Unit
 	next  int
@@ -81,15 +81,15 @@ func newReassembler() *reassembler {
 
 // add adds a segment. If the segment is in order, add stores it in u and returns gotUnit. Whatever the verdict, further
 // units may be ready for pop.
-func (r *reassembler) add(f tcpFlow, seg tcpSegment, syn bool, u *pcapng.Unit) verdict {
-	s := r.stream(f, &seg, syn)
+func (r *reassembler) addSegment(f tcpFlow, seg tcpSegment, syn bool, u *pcapng.Unit) decodeResult {
+	s := r.getStream(f, &seg, syn)
 	if syn {
 		seg.seq++
 	}
 	if seg.length() == 0 {
 		return skipNoData
 	}
-	ahead := int(int32(seg.seq - s.next))
+	ahead := int(int32(seg.seq - s.nextSeq))
 	if ahead > maxJump || ahead < -maxJump {
 		r.restart(s, seg.seq)
 		ahead = 0
@@ -98,25 +98,25 @@ func (r *reassembler) add(f tcpFlow, seg tcpSegment, syn bool, u *pcapng.Unit) v
 		return skipRetransmission
 	}
 	if ahead > 0 {
-		return r.hold(s, seg)
+		return r.holdSegment(s, seg)
 	}
 	seg.trim(-ahead)
-	in := s.unit(&seg, 0)
+	in := s.nextUnit(&seg, 0)
 	if len(r.ready) > 0 {
 		// Units of an earlier connection must be delivered first.
 		in.Data = append([]byte(nil), in.Data...)
 		r.ready = append(r.ready, in)
-		r.drain(s, &seg)
-		return heldBack
+		r.drainHeld(s, &seg)
+		return unitPending
 	}
 	*u = in
-	r.drain(s, &seg)
+	r.drainHeld(s, &seg)
 	return gotUnit
 }
 
 // stream returns the stream of a flow, which it creates if necessary. A SYN restarts the stream unless that SYN was
 // seen before.
-func (r *reassembler) stream(f tcpFlow, seg *tcpSegment, syn bool) *tcpStream {
+func (r *reassembler) getStream(f tcpFlow, seg *tcpSegment, syn bool) *tcpStream {
 	first := seg.seq
 	if syn {
 		first++
@@ -127,7 +127,7 @@ func (r *reassembler) stream(f tcpFlow, seg *tcpSegment, syn bool) *tcpStream {
 		if len(r.streams) == maxStreams {
 			r.evict(r.recent.Front().Value.(*tcpStream))
 		}
-		s = &tcpStream{flow: f, next: first, fresh: true}
+		s = &tcpStream{flow: f, nextSeq: first, isNew: true}
 		s.recent = r.recent.PushBack(s)
 		r.streams[f] = s
 	case syn && !(s.synSeen && s.first == first):
@@ -143,7 +143,7 @@ func (r *reassembler) stream(f tcpFlow, seg *tcpSegment, syn bool) *tcpStream {
 // restart flushes a stream and restarts it at seq.
 func (r *reassembler) restart(s *tcpStream, seq uint32) {
 	r.flushAll(s)
-	s.next, s.fresh, s.synSeen = seq, true, false
+	s.nextSeq, s.isNew, s.synSeen = seq, true, false
 }
 
 // evict removes a stream to free memory.
@@ -153,34 +153,34 @@ func (r *reassembler) evict(s *tcpStream) {
 	delete(r.streams, s.flow)
 }
 
-// hold keeps a segment after a hole until the hole is filled or skipped.
-func (r *reassembler) hold(s *tcpStream, seg tcpSegment) verdict {
-	if !s.insert(seg) {
+// holdSegment keeps a segment after a hole until the hole is filled or skipped.
+func (r *reassembler) holdSegment(s *tcpStream, seg tcpSegment) decodeResult {
+	if !s.insertSegment(seg) {
 		return skipRetransmission
 	}
-	r.held += seg.cost()
-	if s.hole == nil {
-		s.hole = r.holes.PushBack(s)
+	r.heldBytes += seg.memoryCost()
+	if s.holeElement == nil {
+		s.holeElement = r.holes.PushBack(s)
 		s.holeSince = seg.time
 	}
-	for s.held > maxHeldStream || (r.held > maxHeldTotal && len(s.pending) > 0) {
+	for s.heldBytes > maxHeldStream || (r.heldBytes > maxHeldTotal && len(s.pending) > 0) {
 		r.skipHole(s)
 	}
-	return heldBack
+	return unitPending
 }
 
-// drain moves the held segments that are now in order to ready. They get the packet number and time of by, the segment
+// drainHeld moves the held segments that are now in order to ready. They get the packet number and time of by, the segment
 // that filled the hole. If the hole was skipped, by is nil and they keep their own.
-func (r *reassembler) drain(s *tcpStream, by *tcpSegment) {
+func (r *reassembler) drainHeld(s *tcpStream, by *tcpSegment) {
 	moved := false
 	for len(s.pending) > 0 {
 		seg := s.pending[0]
-		ahead := int(int32(seg.seq - s.next))
+		ahead := int(int32(seg.seq - s.nextSeq))
 		if ahead > 0 {
 			break
 		}
 		moved = true
-		r.take(s)
+		r.removeFirst(s)
 		if ahead+seg.length() <= 0 {
 			continue
 		}
@@ -188,41 +188,41 @@ func (r *reassembler) drain(s *tcpStream, by *tcpSegment) {
 		if by != nil {
 			seg.packet, seg.time = by.packet, by.time
 		}
-		r.ready = append(r.ready, s.unit(&seg, 0))
+		r.ready = append(r.ready, s.nextUnit(&seg, 0))
 	}
-	r.redate(s, moved)
+	r.updateHole(s, moved)
 }
 
 // take removes the first held segment of a stream.
-func (r *reassembler) take(s *tcpStream) tcpSegment {
+func (r *reassembler) removeFirst(s *tcpStream) tcpSegment {
 	seg := s.pending[0]
 	s.pending[0] = tcpSegment{}
 	s.pending = s.pending[1:]
-	s.held -= seg.cost()
-	r.held -= seg.cost()
+	s.heldBytes -= seg.memoryCost()
+	r.heldBytes -= seg.memoryCost()
 	return seg
 }
 
-// redate updates the position of a stream in holes after its held segments have changed.
-func (r *reassembler) redate(s *tcpStream, moved bool) {
+// updateHole updates the position of a stream in holes after its held segments have changed.
+func (r *reassembler) updateHole(s *tcpStream, moved bool) {
 	switch {
-	case s.hole == nil || !moved:
+	case s.holeElement == nil || !moved:
 	case len(s.pending) == 0:
-		r.holes.Remove(s.hole)
-		s.hole, s.pending = nil, nil
+		r.holes.Remove(s.holeElement)
+		s.holeElement, s.pending = nil, nil
 	default:
 		s.holeSince = s.pending[0].time
-		r.holes.MoveToBack(s.hole)
+		r.holes.MoveToBack(s.holeElement)
 	}
 }
 
 // skipHole skips the first hole of a stream. The unit after the hole has the length of the hole as its Gap.
 func (r *reassembler) skipHole(s *tcpStream) {
-	seg := r.take(s)
-	gap := int(seg.seq - s.next)
-	r.ready = append(r.ready, s.unit(&seg, gap))
-	r.drain(s, nil)
-	r.redate(s, true)
+	seg := r.removeFirst(s)
+	gap := int(seg.seq - s.nextSeq)
+	r.ready = append(r.ready, s.nextUnit(&seg, gap))
+	r.drainHeld(s, nil)
+	r.updateHole(s, true)
 }
 
 func (r *reassembler) flushAll(s *tcpStream) {

@@ -9,36 +9,36 @@ import (
 	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 )
 
-// tcpStream is one direction of a TCP connection.
+// tcpStream is one direction of a AddTCP connection.
 type tcpStream struct {
 	flow tcpFlow
 	// next is the sequence number of the next byte to deliver. first is the sequence number of the first byte after the
 	// SYN.
-	next, first uint32
-	synSeen     bool
-	// fresh is true until the first unit is delivered.
-	fresh bool
+	nextSeq, first uint32
+	synSeen        bool
+	// isNew is true until the first unit is delivered.
+	isNew bool
 	// pending holds the segments after a hole, sorted by sequence number. held is their memory in bytes.
-	pending []tcpSegment
-	held    int
+	pending   []tcpSegment
+	heldBytes int
 	// holeSince is the time of the first segment after the hole. hole is the stream's element in reassembler.holes.
-	holeSince    time.Time
-	hole, recent *list.Element
+	holeSince           time.Time
+	holeElement, recent *list.Element
 }
 
-// unit converts a segment, which starts gap bytes after the previous one, to the next unit.
-func (s *tcpStream) unit(seg *tcpSegment, gap int) pcapng.Unit {
+// nextUnit converts a segment, which starts gap bytes after the previous one, to the next unit.
+func (s *tcpStream) nextUnit(seg *tcpSegment, gap int) pcapng.Unit {
 	u := pcapng.Unit{
 		Packet: seg.packet, Time: seg.time, Src: s.flow.src, Dst: s.flow.dst, Proto: pcapng.TCP,
-		Data: seg.data, Truncated: seg.missing, Gap: gap, Restart: s.fresh,
+		Data: seg.data, Truncated: seg.unrecorded, Gap: gap, Restart: s.isNew,
 	}
-	s.fresh = false
-	s.next = seg.seq + uint32(seg.length())
+	s.isNew = false
+	s.nextSeq = seg.seq + uint32(seg.length())
 	return u
 }
 
-// insert stores a copy of a segment. It returns false, and stores nothing, if a stored segment already covers it.
-func (s *tcpStream) insert(seg tcpSegment) bool {
+// insertSegment stores a copy of a segment. It returns false, and stores nothing, if a stored segment already covers it.
+func (s *tcpStream) insertSegment(seg tcpSegment) bool {
 	// Search from the end: even after a hole, most segments are in order.
 	i := len(s.pending)
 	for i > 0 && int32(s.pending[i-1].seq-seg.seq) > 0 {
@@ -52,7 +52,7 @@ func (s *tcpStream) insert(seg tcpSegment) bool {
 	}
 	seg.data = bytes.Clone(seg.data)
 	s.pending = slices.Insert(s.pending, i, seg)
-	s.held += seg.cost()
+	s.heldBytes += seg.memoryCost()
 	return true
 }
 

@@ -79,10 +79,10 @@ func TestReassemblyProperty(t *testing.T) {
 			j := min(i+r.IntN(8), len(segments)-1)
 			segments[i], segments[j] = segments[j], segments[i]
 		}
-		c := capturetest.New(capturetest.Raw).TCP(noon, addrA, addrB,
+		c := capturetest.New(capturetest.Raw).AddTCP(noon, addrA, addrB,
 			capturetest.Segment{Seq: first, Flags: capturetest.SYN})
 		for i, s := range segments {
-			c.TCP(noon.Add(time.Duration(i)*time.Microsecond), addrA, addrB, s)
+			c.AddTCP(noon.Add(time.Duration(i)*time.Microsecond), addrA, addrB, s)
 		}
 		units, stats, err := readAll(t, Options{}, c.Pcap(capturetest.Format{}))
 		if err != io.EOF {
@@ -115,7 +115,7 @@ func streamOf(at time.Time, seq uint32, pieces ...[2]int) *capturetest.Capture {
 	c := capturetest.New(capturetest.Raw)
 	sent := pattern(4096)
 	for _, p := range pieces {
-		c.TCP(at, addrA, addrB, capturetest.Segment{Seq: seq + uint32(p[0]), Payload: sent[p[0]:p[1]]})
+		c.AddTCP(at, addrA, addrB, capturetest.Segment{Seq: seq + uint32(p[0]), Payload: sent[p[0]:p[1]]})
 	}
 	return c
 }
@@ -163,10 +163,10 @@ func TestReassembly(t *testing.T) {
 // A hole is skipped after holeAge, and the rest of the stream continues.
 func TestHoleAge(t *testing.T) {
 	c := streamOf(noon, 0, [2]int{0, 10}, [2]int{20, 30})
-	c.UDP(noon.Add(holeAge), addrB, addrA, make([]byte, 5))
-	c.UDP(noon.Add(holeAge+time.Microsecond), addrB, addrA, make([]byte, 6))
-	c.TCP(noon.Add(holeAge+time.Second), addrA, addrB, capturetest.Segment{Seq: 10, Payload: make([]byte, 10)})
-	c.TCP(noon.Add(holeAge+time.Second), addrA, addrB, capturetest.Segment{Seq: 30, Payload: make([]byte, 4)})
+	c.AddUDP(noon.Add(holeAge), addrB, addrA, make([]byte, 5))
+	c.AddUDP(noon.Add(holeAge+time.Microsecond), addrB, addrA, make([]byte, 6))
+	c.AddTCP(noon.Add(holeAge+time.Second), addrA, addrB, capturetest.Segment{Seq: 10, Payload: make([]byte, 10)})
+	c.AddTCP(noon.Add(holeAge+time.Second), addrA, addrB, capturetest.Segment{Seq: 30, Payload: make([]byte, 4)})
 	units := expect(t, "hole", c, "1:10 restart", "3:5", "4:6", "2:10 gap 10", "6:4")
 	if units[3].Time != noon {
 		t.Errorf("the unit behind the gap is of %v", units[3].Time)
@@ -175,10 +175,10 @@ func TestHoleAge(t *testing.T) {
 
 func TestRestart(t *testing.T) {
 	syn := func(c *capturetest.Capture, seq uint32) *capturetest.Capture {
-		return c.TCP(noon, addrA, addrB, capturetest.Segment{Seq: seq, Flags: capturetest.SYN})
+		return c.AddTCP(noon, addrA, addrB, capturetest.Segment{Seq: seq, Flags: capturetest.SYN})
 	}
 	data := func(c *capturetest.Capture, seq uint32, n int) *capturetest.Capture {
-		return c.TCP(noon, addrA, addrB, capturetest.Segment{Seq: seq, Payload: make([]byte, n)})
+		return c.AddTCP(noon, addrA, addrB, capturetest.Segment{Seq: seq, Payload: make([]byte, n)})
 	}
 	create := func() *capturetest.Capture { return capturetest.New(capturetest.Raw) }
 	expect(t, "SYN", data(syn(create(), 99), 100, 10), "2:10 restart")
@@ -191,7 +191,7 @@ func TestRestart(t *testing.T) {
 	expect(t, "a hole in the old connection", data(syn(data(data(syn(create(), 99), 100, 10), 120, 3), 5000), 5001, 7),
 		"2:10 restart", "3:3 gap 10", "5:7 restart")
 	expect(t, "old hole, new data in the SYN",
-		data(data(create(), 100, 10), 120, 3).TCP(noon, addrA, addrB,
+		data(data(create(), 100, 10), 120, 3).AddTCP(noon, addrA, addrB,
 			capturetest.Segment{Seq: 9, Flags: capturetest.SYN, Payload: []byte("abc")}),
 		"1:10 restart", "2:3 gap 10", "3:3 restart")
 	expect(t, "new connection without SYN", data(data(create(), 100, 10), 1<<30, 7), "1:10 restart", "2:7 restart")
@@ -199,7 +199,7 @@ func TestRestart(t *testing.T) {
 }
 
 func TestTruncatedSegments(t *testing.T) {
-	c := streamOf(noon, 0, [2]int{0, 100}, [2]int{50, 150}, [2]int{200, 300}, [2]int{150, 200}).Snap(40 + 60)
+	c := streamOf(noon, 0, [2]int{0, 100}, [2]int{50, 150}, [2]int{200, 300}, [2]int{150, 200}).Truncate(40 + 60)
 	units := mustRead(t, c.Pcap(capturetest.Format{}))
 	checkStream(t, pattern(300), units)
 	var s []string
@@ -226,31 +226,31 @@ func TestReassemblyBounds(t *testing.T) {
 	for i := range streams * each {
 		f := tcpFlow{netip.AddrPortFrom(addrA.Addr(), uint16(i%streams)), addrB}
 		seq := uint32(i / streams * 2000) // every second piece is missing
-		if r.add(f, tcpSegment{seq: seq, data: piece, time: noon}, false, &u) == gotUnit {
+		if r.addSegment(f, tcpSegment{seq: seq, data: piece, time: noon}, false, &u) == gotUnit {
 			units++
 		}
 		popAll()
-		if r.held > maxHeldTotal {
-			t.Fatalf("%d bytes are held", r.held)
+		if r.heldBytes > maxHeldTotal {
+			t.Fatalf("%d bytes are held", r.heldBytes)
 		}
-		if s := r.streams[f]; s.held > maxHeldStream {
-			t.Fatalf("%d bytes of a stream are held", s.held)
+		if s := r.streams[f]; s.heldBytes > maxHeldStream {
+			t.Fatalf("%d bytes of a stream are held", s.heldBytes)
 		}
 	}
-	if r.held < maxHeldTotal/2 {
-		t.Errorf("only %d bytes are held: the test reaches no bound", r.held)
+	if r.heldBytes < maxHeldTotal/2 {
+		t.Errorf("only %d bytes are held: the test reaches no bound", r.heldBytes)
 	}
 	r.skipAll()
 	popAll()
-	if r.held != 0 || r.holes.Len() != 0 || units != streams*each {
-		t.Errorf("%d bytes in %d streams are held at the end; %d units of %d", r.held, r.holes.Len(), units,
+	if r.heldBytes != 0 || r.holes.Len() != 0 || units != streams*each {
+		t.Errorf("%d bytes in %d streams are held at the end; %d units of %d", r.heldBytes, r.holes.Len(), units,
 			streams*each)
 	}
 
 	r = newReassembler()
 	for i := range maxStreams + 100 {
 		a := netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)})
-		r.add(tcpFlow{netip.AddrPortFrom(a, 2718), addrB}, tcpSegment{data: piece[:1]}, false, &u)
+		r.addSegment(tcpFlow{netip.AddrPortFrom(a, 2718), addrB}, tcpSegment{data: piece[:1]}, false, &u)
 	}
 	oldest := tcpFlow{netip.AddrPortFrom(netip.MustParseAddr("10.0.0.99"), 2718), addrB}
 	if len(r.streams) != maxStreams || r.recent.Len() != maxStreams || r.streams[oldest] != nil {
@@ -263,10 +263,10 @@ func TestEvictionGivesOut(t *testing.T) {
 	r := newReassembler()
 	var u pcapng.Unit
 	f := tcpFlow{addrA, addrB}
-	r.add(f, tcpSegment{seq: 0, data: []byte("a")}, false, &u)
-	r.add(f, tcpSegment{seq: 5, data: []byte("bc"), packet: 2}, false, &u)
+	r.addSegment(f, tcpSegment{seq: 0, data: []byte("a")}, false, &u)
+	r.addSegment(f, tcpSegment{seq: 5, data: []byte("bc"), packet: 2}, false, &u)
 	r.evict(r.streams[f])
-	if !r.pop(&u) || u.Gap != 4 || string(u.Data) != "bc" || u.Packet != 2 || r.held != 0 || r.holes.Len() != 0 {
-		t.Errorf("%+v, %d held", u, r.held)
+	if !r.pop(&u) || u.Gap != 4 || string(u.Data) != "bc" || u.Packet != 2 || r.heldBytes != 0 || r.holes.Len() != 0 {
+		t.Errorf("%+v, %d held", u, r.heldBytes)
 	}
 }

@@ -29,9 +29,9 @@ type Message struct {
 	Complete bool `json:"complete"`
 	// Verdict is "ok", or a few words about the problem.
 	Verdict string `json:"verdict"`
-	// Ended is set if the pair continued although the message had no ACK: it is the time of the first packet that shows
+	// EndTime is set if the pair continued although the message had no ACK: it is the time of the first packet that shows
 	// this. It is zero if the message is complete or was still open at the end of the recording.
-	Ended time.Time `json:"-"`
+	EndTime time.Time `json:"-"`
 	// Steps lists the first packets of the message in order, at most KeepSteps of them.
 	Steps []Step `json:"-"`
 }
@@ -63,8 +63,8 @@ type Step struct {
 
 // Finding is a problem, or another fact worth knowing, that the analysis found in the recording.
 type Finding struct {
-	// Kind is one of the Kind constants.
-	Kind Kind `json:"kind"`
+	// FindingKind is one of the Kind constants.
+	Kind FindingKind `json:"kind"`
 	// Packets lists the numbers of the packets that are evidence of the finding.
 	Packets []int64 `json:"packets"`
 	// Text describes what happened.
@@ -85,58 +85,58 @@ type Wait struct {
 	Message int64
 	// Rank is waiting for a packet from Peer. For is the name of the packet's type.
 	Rank, Peer int
-	For        string
+	PacketType string
 	Since      time.Time
 }
 
-// Kind is a kind of finding.
-type Kind string
+// FindingKind is a kind of finding.
+type FindingKind string
 
 // Kinds of findings.
 const (
 	// LostPacket: a retransmission or a missing datagram shows that a packet was lost.
-	LostPacket Kind = "lost_packet"
+	LostPacket FindingKind = "lost_packet"
 	// RetransmittedPacket: a packet was retransmitted after a time-out.
-	RetransmittedPacket Kind = "retransmitted_packet"
+	RetransmittedPacket FindingKind = "retransmitted_packet"
 	// DuplicatePacket: the network delivered a packet twice.
-	DuplicatePacket Kind = "duplicate_packet"
+	DuplicatePacket FindingKind = "duplicate_packet"
 	// StaleHeader: a CLEAR_TO_SEND or ACK that matches no pending packet, or DATA that was not cleared.
-	StaleHeader Kind = "stale_header"
+	StaleHeader FindingKind = "stale_header"
 	// WrongSource: a source rank's address differs from its earlier address, or one address uses two source ranks.
-	WrongSource Kind = "wrong_source"
+	WrongSource FindingKind = "wrong_source"
 	// WrongDestination: a packet names a rank other than the rank at its destination address.
-	WrongDestination Kind = "wrong_destination"
-	// Fragmented: a datagram was split into IP fragments, which an FPGA does not reassemble.
-	Fragmented Kind = "fragmented"
+	WrongDestination FindingKind = "wrong_destination"
+	// Fragmented: a datagram was split into RunIP fragments, which an FPGA does not reassemble.
+	FragmentedPacket FindingKind = "fragmented"
 	// DatatypeMismatch: one rank uses INT and the other FLOAT.
-	DatatypeMismatch Kind = "datatype_mismatch"
+	DatatypeMismatch FindingKind = "datatype_mismatch"
 	// ReservedByte: a header byte that must be 0 is not 0. Deployed nodes drop the packet silently.
-	ReservedByte Kind = "reserved_byte"
+	ReservedByte FindingKind = "reserved_byte"
 	// BadHeader: a header has a defect other than those above.
-	BadHeader Kind = "bad_header"
+	BadHeader FindingKind = "bad_header"
 	// Padding: a node pads some messages but not others.
-	Padding Kind = "padding"
+	MixedPadding FindingKind = "padding"
 	// SizeMismatch: more or fewer bytes arrived than DATA announced.
-	SizeMismatch Kind = "size_mismatch"
+	SizeMismatch FindingKind = "size_mismatch"
 	// CrossedRequests: both ranks of a pair sent SEND_REQUEST at the same time.
-	CrossedRequests Kind = "crossed_requests"
+	CrossedRequests FindingKind = "crossed_requests"
 	// RetransmissionsExhausted: a sender that received no answer stopped retransmitting.
-	RetransmissionsExhausted Kind = "retransmissions_exhausted"
+	RetransmissionsExhausted FindingKind = "retransmissions_exhausted"
 	// NeverCleared: a SEND_REQUEST was never answered.
-	NeverCleared Kind = "never_cleared"
+	NeverCleared FindingKind = "never_cleared"
 	// Corrupt: the checksum of a packet of the extended profile is wrong.
-	Corrupt Kind = "corrupt"
+	CorruptPacket FindingKind = "corrupt"
 	// SessionChanged: a rank has a new session with a peer of the extended profile, because it was restarted or had
 	// declared the peer unreachable.
-	SessionChanged Kind = "session_changed"
+	SessionChanged FindingKind = "session_changed"
 	// ClosedByPeer: a rank of the extended profile announced that it shuts down.
-	ClosedByPeer Kind = "closed_by_peer"
+	ClosedByPeer FindingKind = "closed_by_peer"
 	// Refused: a receiver of the extended profile refused a message.
-	Refused Kind = "refused"
+	RefusedMessage FindingKind = "refused"
 	// Wedged: a node is in a state that it cannot leave by itself. The text names the trap of the protocol document.
-	Wedged Kind = "wedged"
+	Wedged FindingKind = "wedged"
 	// Waiting: a rank is still waiting at the end of the recording.
-	Waiting Kind = "waiting"
+	StillWaiting FindingKind = "waiting"
 	// Deadlock: ranks wait for each other in a cycle at the end of the recording.
-	Deadlock Kind = "deadlock"
+	Deadlock FindingKind = "deadlock"
 )

@@ -25,37 +25,37 @@ func (e *Event) revocationText() string {
 	return fmt.Sprintf("revokes %v, number %d", revoked, number)
 }
 
-// unrequest handles the revocation of a SEND_REQUEST: its sender no longer sends the message.
-func (f *flow) unrequest(e *Event) {
+// onRequestRevoked handles the revocation of a SEND_REQUEST: its sender no longer sends the message.
+func (f *flow) onRequestRevoked(e *Event) {
 	f.reportUnsolicited()
-	f.withdrawn = max(f.withdrawn, e.Header.Size)
+	f.minNumber = max(f.minNumber, e.Header.Size)
 	m := f.msg
-	if m == nil || m.number >= e.Header.Size { // a repetition, because the peer answered the revoked request
+	if m == nil || m.requestNumber >= e.Header.Size { // a repetition, because the peer answered the revoked request
 		e.Reason = handshake.ReasonStale
 		return
 	}
-	m.step(e, "SEND_REQUEST revoked", true, false)
-	m.verdict("withdrawn by its sender")
-	m.withdrawn = true
+	m.addStep(e, "SEND_REQUEST revoked", true, false)
+	m.setProblem("withdrawn by its sender")
+	m.requestRevoked = true
 	// A shorter wait means that the program changed its mind.
 	if waited := e.Time.Sub(m.request); m.state == requested && waited >= duplicateWindow {
-		f.t.find(NeverCleared, e, "message %d from rank %d to rank %d: its sender withdrew it after %v without "+
-			"CLEAR_TO_SEND: %s", m.ID, m.Src, m.Dst, handshake.Round(waited), m.whyUncleared()).about(m, m.firstPacket,
+		f.tracker.addFinding(NeverCleared, e, "message %d from rank %d to rank %d: its sender withdrew it after %v without "+
+			"CLEAR_TO_SEND: %s", m.ID, m.Src, m.Dst, handshake.Round(waited), m.unclearedReasons()).relateTo(m, m.firstPacket,
 			e.Packet)
 	}
-	f.end(m, e, false)
+	f.endMessage(m, e, false)
 }
 
 // unclear handles the revocation of a CLEAR_TO_SEND: the receive was canceled, and the sender requests again with the
 // next number.
-func (f *flow) unclear(e *Event) {
+func (f *flow) onClearRevoked(e *Event) {
 	f.reportUnsolicited()
 	m := f.msg
-	if m == nil || m.number >= e.Header.Size || m.state == requested {
+	if m == nil || m.requestNumber >= e.Header.Size || m.state == requested {
 		e.Reason = handshake.ReasonStale
 		return
 	}
-	m.step(e, "CLEAR_TO_SEND revoked", false, false)
-	m.state, m.number, m.unclear = requested, e.Header.Size, true
+	m.addStep(e, "CLEAR_TO_SEND revoked", false, false)
+	m.state, m.requestNumber, m.clearRevoked = requested, e.Header.Size, true
 	f.pair = nil
 }

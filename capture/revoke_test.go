@@ -160,12 +160,12 @@ func TestRevocations(t *testing.T) {
 			tr := capture.NewTracker(capture.TrackerOptions{OnEvent: func(e *capture.Event) {
 				_, line, _ := strings.Cut(e.Text(), ": ")
 				lines = append(lines, line)
-				if named := e.Line().Revokes != ""; named != (e.Header.Call == protocol.Barrier) {
-					t.Errorf("%s: as JSON it revokes %q", line, e.Line().Revokes)
+				if named := e.JSON().Revokes != ""; named != (e.Header.Call == protocol.Barrier) {
+					t.Errorf("%s: as JSON it revokes %q", line, e.JSON().Revokes)
 				}
 			}})
 			for i := range h.units {
-				tr.Unit(&h.units[i])
+				tr.ProcessUnit(&h.units[i])
 			}
 			tr.Finish()
 			if !slices.Equal(lines, tt.packets) {
@@ -184,7 +184,7 @@ func TestRevocations(t *testing.T) {
 				switch {
 				case f.Kind == capture.NeverCleared && name == "a send times out":
 				// no receive matches the last message
-				case f.Kind == capture.Waiting && strings.HasPrefix(name, "a late"):
+				case f.Kind == capture.StillWaiting && strings.HasPrefix(name, "a late"):
 				default:
 					t.Errorf("%s: %s", f.Kind, f.Text)
 				}

@@ -7,15 +7,15 @@ import (
 	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 )
 
-// verdict is the result of decoding a recorded packet.
-type verdict uint8
+// decodeResult is the result of decoding a recorded packet.
+type decodeResult uint8
 
 const (
 	// gotUnit: the packet completed a unit.
-	gotUnit verdict = iota
-	// heldBack: the packet is part of a unit that is not complete yet.
-	heldBack
-	// gotSegment: the packet is a TCP segment, which was not reassembled.
+	gotUnit decodeResult = iota
+	// unitPending: the packet is part of a unit that is not complete yet.
+	unitPending
+	// gotSegment: the packet is a AddTCP segment, which was not reassembled.
 	gotSegment
 	// The packet is ignored.
 	skipNotIP
@@ -27,11 +27,11 @@ const (
 	skipFragment
 	skipNoData
 	skipRetransmission
-	numVerdicts
+	numDecodeResults
 )
 
 // skipNames are the keys of Stats.Skipped.
-var skipNames = [numVerdicts]string{
+var skipNames = [numDecodeResults]string{
 	skipNotIP:          "not_ip",
 	skipNotUDPTCP:      "not_udp_or_tcp",
 	skipOtherPort:      "other_port",
@@ -50,13 +50,13 @@ const SkipKernelDrops = "dropped_by_kernel"
 // skipCounts counts packets by verdict, and packets of unknown link types separately. Arrays avoid a map look-up for
 // each packet.
 type skipCounts struct {
-	byVerdict [numVerdicts]int64
-	byLink    map[pcapng.LinkType]int64
+	byResult [numDecodeResults]int64
+	byLink   map[pcapng.LinkType]int64
 }
 
-// link counts a packet of an unknown link type. The map is bounded because a file declares a bounded number of
+// countLink counts a packet of an unknown link type. The map is bounded because a file declares a bounded number of
 // interfaces.
-func (c *skipCounts) link(t pcapng.LinkType) {
+func (c *skipCounts) countLink(t pcapng.LinkType) {
 	if c.byLink == nil {
 		c.byLink = make(map[pcapng.LinkType]int64)
 	}
@@ -67,8 +67,8 @@ func (c *skipCounts) link(t pcapng.LinkType) {
 func (c *skipCounts) named() map[string]int64 {
 	named := make(map[string]int64)
 	for v, name := range skipNames {
-		if name != "" && c.byVerdict[v] > 0 {
-			named[name] = c.byVerdict[v]
+		if name != "" && c.byResult[v] > 0 {
+			named[name] = c.byResult[v]
 		}
 	}
 	for t, n := range maps.All(c.byLink) {

@@ -11,10 +11,10 @@ import (
 
 // Options configure a Source. The zero value is right for every cluster that uses ZRLMPI's ports.
 type Options struct {
-	// Ports are the UDP and TCP ports that carry ZRLMPI: a packet is read if its source or destination port is one of
+	// Ports are the AddUDP and AddTCP ports that carry ZRLMPI: a packet is read if its source or destination port is one of
 	// them. The default is 2718 to 2845, one port for each of the 128 ranks that may share an address.
 	Ports []uint16
-	// AllPorts reads all UDP datagrams and TCP streams.
+	// AllPorts reads all AddUDP datagrams and AddTCP streams.
 	AllPorts bool
 	// OnNote, if not nil, is called during Next with each note about a rank in a file of this package, in the order of
 	// the file.
@@ -51,35 +51,35 @@ func (o Options) newFileSource(r io.Reader, name string, c io.Closer) (Source, e
 	if r, s.format, err = decompress(r); err == nil {
 		var file pcapng.Reader
 		if file, err = pcapng.NewReader(r, o.OnNote); err == nil {
-			s.records, s.about, s.anyPort = file, file.About(), len(o.Ports) == 0
+			s.records, s.metadata, s.trustFilePorts = file, file.Metadata(), len(o.Ports) == 0
 		}
 	}
 	if err != nil {
-		return nil, s.explain(err)
+		return nil, s.convertError(err)
 	}
 	return s, nil
 }
 
 // records yields the packets of a file or an interface. Next returns io.EOF at the end.
-type records interface {
+type recordReader interface {
 	Next(*pcapng.Record) error
 }
 
 // source converts records to units.
 type source struct {
 	name    string
-	records records
+	records recordReader
 	closer  io.Closer
 	format  string // of the compression, or ""
 	rec     pcapng.Record
 	decoder *decoder
 	stats   Stats
-	// drops returns the number of packets lost by a live interface.
-	drops func() int64
-	// about is the metadata of a file, or nil. anyPort is true if packets on any port are read from files written by a
+	// kernelDrops returns the number of packets lost by a live interface.
+	kernelDrops func() int64
+	// metadata is the metadata of a file, or nil. trustFilePorts is true if packets on any port are read from files written by a
 	// pcapng.Writer, because such files contain only ZRLMPI packets.
-	about   *pcapng.About
-	anyPort bool
+	metadata       *pcapng.Metadata
+	trustFilePorts bool
 	// err is the error returned by records at their end.
 	err error
 }
@@ -94,7 +94,7 @@ func (s *source) Next(u *pcapng.Unit) error {
 		if s.err != nil {
 			return s.err
 		}
-		if s.packet(u) == gotUnit {
+		if s.readPacket(u) == gotUnit {
 			s.stats.Units++
 			return nil
 		}
@@ -103,15 +103,15 @@ func (s *source) Next(u *pcapng.Unit) error {
 
 // packet reads the next packet. If the packet completes a unit, it stores the unit in u. At the end of the records it
 // sets err.
-func (s *source) packet(u *pcapng.Unit) verdict {
+func (s *source) readPacket(u *pcapng.Unit) decodeResult {
 	if err := s.records.Next(&s.rec); err != nil {
-		s.err = s.explain(err)
-		s.decoder.finish()
-		return heldBack
+		s.err = s.convertError(err)
+		s.decoder.dropIncomplete()
+		return unitPending
 	}
 	s.stats.Packets++
 	s.stats.Bytes += int64(len(s.rec.Data))
-	if s.anyPort && s.about.Own {
+	if s.trustFilePorts && s.metadata.FromWriter {
 		s.decoder.allPorts = true
 	}
 	v := s.decoder.decode(&s.rec, s.stats.Packets, u)
@@ -121,8 +121,8 @@ func (s *source) packet(u *pcapng.Unit) verdict {
 	return v
 }
 
-// explain converts an error from records to the error that Next returns.
-func (s *source) explain(err error) error {
+// convertError converts an error from records to the error that Next returns.
+func (s *source) convertError(err error) error {
 	offset := int64(unknownOffset)
 	at, _ := errors.AsType[*pcapng.Error](err)
 	if at != nil && s.format == "" {
@@ -144,7 +144,7 @@ func (s *source) explain(err error) error {
 	case at != nil:
 		err = at.Err
 	}
-	return fmt.Errorf("%s: read recording, after %s: %w", s.name, counted(s.stats.Packets, "packet"), err)
+	return fmt.Errorf("%s: read recording, after %s: %w", s.name, formatCount(s.stats.Packets, "packet"), err)
 }
 
 // Stats implements Source.
@@ -152,12 +152,12 @@ func (s *source) Stats() Stats {
 	stats := s.stats
 	stats.Skipped = s.decoder.skipped.named()
 	lost := int64(0)
-	if s.drops != nil {
-		lost = s.drops()
+	if s.kernelDrops != nil {
+		lost = s.kernelDrops()
 	}
-	if s.about != nil {
-		stats.Comment, stats.End = s.about.Comment, s.about.End
-		lost = s.about.Dropped
+	if s.metadata != nil {
+		stats.Comment, stats.End = s.metadata.Comment, s.metadata.End
+		lost = s.metadata.Dropped
 	}
 	if lost > 0 {
 		stats.Skipped[SkipKernelDrops] = lost

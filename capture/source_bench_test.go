@@ -20,9 +20,9 @@ func BenchmarkSource(b *testing.B) {
 	tunnel, stream := capturetest.New(capturetest.Ethernet), capturetest.New(capturetest.Ethernet)
 	for i := range 100_000 {
 		at := noon.Add(time.Duration(i) * time.Microsecond)
-		c.UDP(at, addrA, addrB, make([]byte, 32))
+		c.AddUDP(at, addrA, addrB, make([]byte, 32))
 		tunnel.AddIP(at, inVXLAN(capturetest.UDP(addrA, addrB, make([]byte, 1416)), vtepB))
-		stream.TCP(at, addrA, addrB, capturetest.Segment{Seq: uint32(i * 1448), Payload: make([]byte, 1448)})
+		stream.AddTCP(at, addrA, addrB, capturetest.Segment{Seq: uint32(i * 1448), Payload: make([]byte, 1448)})
 	}
 	for _, k := range []struct {
 		name string

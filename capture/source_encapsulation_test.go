@@ -10,10 +10,10 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// ipOf returns the IP packet in a frame from one of the recorded captures.
+// ipOf returns the RunIP packet in a frame from one of the recorded captures.
 func ipOf(frame []byte) []byte { return frame[14:] }
 
-// encapsulations lists ways to wrap an IP packet in frames of a link type.
+// encapsulations lists ways to wrap an RunIP packet in frames of a link type.
 var encapsulations = []struct {
 	name     string
 	linkType int
@@ -133,11 +133,11 @@ func TestEncapsulations(t *testing.T) {
 							}
 							ip := ipOf(c.Packets[min(i, len(want)-1)].Data)
 							if n, longest := got[i].Fragments,
-								got[i].Fragment; (n > 1) != (len(ip)-20 > pieceOf(ip)) || longest > pieceOf(ip) {
+								got[i].LongestFragment; (n > 1) != (len(ip)-20 > pieceOf(ip)) || longest > pieceOf(ip) {
 								t.Fatalf("unit %d of %d bytes came in %d fragments of at most %d bytes", i, len(ip), n,
 									longest)
 							}
-							got[i].Fragments, got[i].Fragment = 0, 0
+							got[i].Fragments, got[i].LongestFragment = 0, 0
 							last = got[i].Packet
 							got[i].Packet = want[min(i, len(want)-1)].Packet
 						}
@@ -166,7 +166,7 @@ func TestFragmentsAreReportedOnce(t *testing.T) {
 	}{"fragments": {fragmented(capturetest.Ethernet, false), 2}, "fragments of a tunnel": {tunnel, 0}} {
 		c := capturetest.New(capturetest.Ethernet)
 		for i := range 3 {
-			c.Message(time.Unix(int64(1e9+i), 0), capturetest.Message{
+			c.AddMessage(time.Unix(int64(1e9+i), 0), capturetest.Message{
 				Src: 0, Dst: 1, From: netip.MustParseAddrPort("10.0.0.1:2718"),
 				To:    netip.MustParseAddrPort("10.0.0.2:2718"),
 				Words: 300, Shape: protocol.CPUShape(),
@@ -178,10 +178,10 @@ func TestFragmentsAreReportedOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		a := NewAnalysis(name, AnalysisOptions{})
-		if err := a.Follow(src); err != nil {
+		if err := a.Analyze(src); err != nil {
 			t.Fatal(err)
 		}
-		if n := a.perKind[Fragmented]; n != tt.want || len(a.findings) != n || a.all.Complete != 3 {
+		if n := a.perKind[FragmentedPacket]; n != tt.want || len(a.findings) != n || a.all.Complete != 3 {
 			t.Errorf("%s: %d findings of fragments, want %d; %+v", name, n, tt.want, a.findings)
 		}
 	}

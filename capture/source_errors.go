@@ -22,7 +22,7 @@ type TruncatedError struct {
 
 // Error returns the position and the number of packets read.
 func (e *TruncatedError) Error() string {
-	return fmt.Sprintf("%s: recording is cut off%s, after %s", e.Name, at(e.Offset), counted(e.Packet, "packet"))
+	return fmt.Sprintf("%s: recording is cut off%s, after %s", e.Name, offsetText(e.Offset), formatCount(e.Packet, "packet"))
 }
 
 // Unwrap returns Err.
@@ -49,7 +49,7 @@ func (e *FormatError) Error() string {
 		s += ": " + e.Err.Error()
 	}
 	if e.Packet > 0 || e.Offset > 0 {
-		s = fmt.Sprintf("recording is corrupt%s, after %s: %s", at(e.Offset), counted(e.Packet, "packet"), s)
+		s = fmt.Sprintf("recording is corrupt%s, after %s: %s", offsetText(e.Offset), formatCount(e.Packet, "packet"), s)
 	}
 	return e.Name + ": " + s
 }
@@ -57,7 +57,7 @@ func (e *FormatError) Error() string {
 // Unwrap returns Err.
 func (e *FormatError) Unwrap() error { return e.Err }
 
-func at(offset int64) string {
+func offsetText(offset int64) string {
 	if offset == unknownOffset {
 		return ""
 	}

@@ -25,7 +25,7 @@ func FuzzSource(f *testing.F) {
 		c.AddIP(at, inVXLAN(capturetest.UDP(addrA, addrB, pattern(40)), vtepB))
 		c.AddIP(at, capturetest.Fragments(capturetest.UDP(addrA, addrB, pattern(100)), uint32(i), 40)...)
 		c.AddIP(at, capturetest.Fragments(capturetest.UDP(addrA6, addrB6, pattern(100)), uint32(i), 40)...)
-		c.TCP(at, addrA, addrB, capturetest.Segment{Seq: uint32(i * 20), Payload: pattern(10)})
+		c.AddTCP(at, addrA, addrB, capturetest.Segment{Seq: uint32(i * 20), Payload: pattern(10)})
 		c.Add(at, capturetest.Frame(capturetest.Ethernet, capturetest.UDP(addrA, addrB, nil), 1, 2))
 	}
 	f.Add(c.Pcap(capturetest.Format{Nano: true}))

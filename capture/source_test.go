@@ -145,7 +145,7 @@ func TestOpenFile(t *testing.T) {
 func TestReaderOfPipe(t *testing.T) {
 	c := capturetest.New(capturetest.Raw)
 	for range 3 {
-		c.UDP(noon, addrA, addrB, []byte("12345678"))
+		c.AddUDP(noon, addrA, addrB, []byte("12345678"))
 	}
 	for _, file := range [][]byte{c.Pcap(capturetest.Format{}), c.Pcapng(capturetest.Format{})} {
 		r, w := io.Pipe()
@@ -220,7 +220,7 @@ func (b *brokenReader) Read(p []byte) (int, error) {
 }
 
 func TestReadError(t *testing.T) {
-	c := capturetest.New(capturetest.Raw).UDP(noon, addrA, addrB, make([]byte, 32))
+	c := capturetest.New(capturetest.Raw).AddUDP(noon, addrA, addrB, make([]byte, 32))
 	for _, file := range [][]byte{c.Pcap(capturetest.Format{}), c.Pcapng(capturetest.Format{})} {
 		for _, n := range []int{1, 3, 20, len(file) - 1, len(file)} {
 			broken := errors.New("disk on fire")
@@ -247,7 +247,7 @@ func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 func TestTruncatedAtEveryByte(t *testing.T) {
 	c := capturetest.New(capturetest.Ethernet)
 	for i := range 4 {
-		c.UDP(noon.Add(time.Duration(i)*time.Millisecond), addrA, addrB, make([]byte, 32+i))
+		c.AddUDP(noon.Add(time.Duration(i)*time.Millisecond), addrA, addrB, make([]byte, 32+i))
 	}
 	for name, file := range map[string][]byte{
 		"pcap": c.Pcap(capturetest.Format{}), "pcapng": c.Pcapng(capturetest.Format{}),
@@ -291,7 +291,7 @@ func TestTruncatedAtEveryByte(t *testing.T) {
 
 // After the end, Next returns the same error again.
 func TestEndIsFinal(t *testing.T) {
-	file := capturetest.New(capturetest.Raw).UDP(noon, addrA, addrB, nil).Pcap(capturetest.Format{})
+	file := capturetest.New(capturetest.Raw).AddUDP(noon, addrA, addrB, nil).Pcap(capturetest.Format{})
 	for _, n := range []int{len(file), len(file) - 1} {
 		s, err := Options{}.NewReader(bytes.NewReader(file[:n]), "x")
 		if err != nil {
@@ -311,10 +311,10 @@ func TestNoAllocationsPerDatagram(t *testing.T) {
 	fragments := capturetest.New(capturetest.Ethernet)
 	for i := range 6000 {
 		at := noon.Add(time.Duration(i) * time.Microsecond)
-		ordinary.UDP(at, addrA, addrB, make([]byte, 200))
-		v6.UDP(at, addrA6, addrB6, make([]byte, 200))
+		ordinary.AddUDP(at, addrA, addrB, make([]byte, 200))
+		v6.AddUDP(at, addrA6, addrB6, make([]byte, 200))
 		tunnel.AddIP(at, inVXLAN(capturetest.UDP(addrA, addrB, make([]byte, 200)), vtepB))
-		stream.TCP(at, addrA, addrB, capturetest.Segment{Seq: uint32(200 * i), Payload: make([]byte, 200)})
+		stream.AddTCP(at, addrA, addrB, capturetest.Segment{Seq: uint32(200 * i), Payload: make([]byte, 200)})
 		fragments.AddIP(at, capturetest.Fragments(capturetest.UDP(addrA, addrB, make([]byte, 192)), uint32(i), 104)...)
 	}
 	for name, file := range map[string][]byte{

@@ -6,31 +6,31 @@ import (
 	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 )
 
-// streamTruncated processes bytes of a stream that were on the wire but not recorded. If they are payload of known
+// skipUnrecorded processes bytes of a stream that were on the wire but not recorded. If they are payload of known
 // length, the position of the next header remains known.
-func (t *Tracker) streamTruncated(c *conversation, forward bool, u *pcapng.Unit, s *stream) {
+func (t *Tracker) skipUnrecorded(c *conversation, forward bool, u *pcapng.Unit, s *streamParser) {
 	n := u.Truncated
 	switch {
-	case s.lost:
-	case s.packet != nil && len(s.packet) >= protocol.ExtHeaderLen:
-		_, payload, _ := protocol.ParseExtendedHeader(s.packet)
-		left := protocol.ExtHeaderLen + int(payload) - len(s.packet) - s.cut
-		if s.cut += n; n < left {
+	case s.isLost:
+	case s.extPacket != nil && len(s.extPacket) >= protocol.ExtHeaderLen:
+		_, payload, _ := protocol.ParseExtendedHeader(s.extPacket)
+		left := protocol.ExtHeaderLen + int(payload) - len(s.extPacket) - s.unrecorded
+		if s.unrecorded += n; n < left {
 			return
 		}
 		part := *u
-		part.Truncated = s.cut
-		s.lost = n > left || !t.extendedPacket(c, forward, &part, s.packet, s.cut).OK()
-		s.packet, s.cut = nil, 0
+		part.Truncated = s.unrecorded
+		s.isLost = n > left || !t.processExtPacket(c, forward, &part, s.extPacket, s.unrecorded).OK()
+		s.extPacket, s.unrecorded = nil, 0
 		return
-	case s.packet == nil && s.have == 0 && s.left >= int64(n):
-		out, _ := sides(&c.flows, forward)
+	case s.extPacket == nil && s.headerBytes == 0 && s.payloadLeft >= int64(n):
+		out, _ := orientFlows(&c.flows, forward)
 		part := *u
-		e := t.begin(&part, nil)
-		out.payload(e, nil, n)
+		e := t.newEvent(&part, nil)
+		out.onPayload(e, nil, n)
 		t.emit(e)
-		s.left -= int64(n)
+		s.payloadLeft -= int64(n)
 		return
 	}
-	s.lost, s.packet, s.cut, s.have, s.left = true, nil, 0, 0, 0
+	s.isLost, s.extPacket, s.unrecorded, s.headerBytes, s.payloadLeft = true, nil, 0, 0, 0
 }

@@ -27,27 +27,27 @@ func (k flowKey) reverse() flowKey { return flowKey{k.dst, k.src} }
 
 // survey is the result of the first pass over a recording, before it is joined with others.
 type survey struct {
-	name    string
-	stats   Stats
-	flows   map[flowKey]*surveyFlow
-	order   []*surveyFlow // the flows in the order of their first packets
-	last    *surveyFlow   // packets come in runs
-	samples []sample
-	perKey  map[uint64]int32
-	mask    uint64 // keys with any of these bits are not sampled
+	name          string
+	stats         Stats
+	flows         map[flowKey]*surveyFlow
+	order         []*surveyFlow // the flows in the order of their first packets
+	last          *surveyFlow   // packets come in runs
+	samples       []sample
+	samplesPerKey map[uint64]int32
+	skipMask      uint64 // keys with any of these bits are not sampled
 	// begin and end are the times of the first and the last packet, in nanoseconds since 1970.
 	begin, end int64
-	// until is the end of the recording according to the file, or the time of the last packet if the file does not have
+	// recordingEnd is the end of the recording according to the file, or the time of the last packet if the file does not have
 	// it.
-	until int64
-	// pause is the longest time between two packets. series is the number of the series of files that this file belongs
+	recordingEnd int64
+	// longestPause is the longest time between two packets. series is the number of the series of files that this file belongs
 	// to.
-	pause  int64
-	series int
+	longestPause int64
+	series       int
 	// prefix is the number of bytes of a datagram that contribute to its key.
 	prefix int
-	// recorded is the smallest number of bytes that were recorded of any truncated datagram.
-	recorded int
+	// minRecorded is the smallest number of bytes that were recorded of any truncated datagram.
+	minRecorded int
 }
 
 // surveyFlow is a flow of a recording and the number of its datagrams.
@@ -60,9 +60,9 @@ type surveyFlow struct {
 // sample is a datagram.
 type sample struct {
 	key  uint64
-	at   int64
+	time int64
 	flow *surveyFlow
-	id   uint16 // of the IP packet, or 0
+	ipID uint16 // of the RunIP packet, or 0
 }
 
 // surveyFile reads a recording. It returns an error if the file cannot be opened or is not a recording. It reads a
@@ -75,29 +75,29 @@ func (o Options) surveyFile(ctx context.Context, path string, prefix int) (*surv
 	}
 	defer src.Close()
 	s := &survey{
-		name: path, flows: map[flowKey]*surveyFlow{}, perKey: map[uint64]int32{}, prefix: prefix, recorded: math.MaxInt,
+		name: path, flows: map[flowKey]*surveyFlow{}, samplesPerKey: map[uint64]int32{}, prefix: prefix, minRecorded: math.MaxInt,
 		begin: math.MaxInt64, end: math.MinInt64,
 	}
 	var u pcapng.Unit
 	for {
-		v := src.packet(&u)
+		v := src.readPacket(&u)
 		if src.err != nil {
 			s.stats = src.Stats()
-			if s.until = s.end; !s.stats.End.IsZero() {
-				s.until = max(s.until, s.stats.End.UnixNano())
+			if s.recordingEnd = s.end; !s.stats.End.IsZero() {
+				s.recordingEnd = max(s.recordingEnd, s.stats.End.UnixNano())
 			}
 			return s, nil
 		}
 		at := src.rec.Time.UnixNano()
 		if v == gotUnit || v == gotSegment {
 			if s.begin <= s.end {
-				s.pause = max(s.pause, at-s.end)
+				s.longestPause = max(s.longestPause, at-s.end)
 			}
 			s.begin, s.end = min(s.begin, at), max(s.end, at)
 		}
 		if v == gotUnit {
-			id := src.decoder.id
-			eachDatagram(&u, func(d *pcapng.Unit) { s.add(d, at, partID(&u, d, id)) })
+			id := src.decoder.ipID
+			eachDatagram(&u, func(d *pcapng.Unit) { s.addDatagram(d, at, partIPID(&u, d, id)) })
 		}
 		if src.stats.Packets%(1<<14) == 0 && ctx.Err() != nil {
 			return nil, ctx.Err()
@@ -105,14 +105,14 @@ func (o Options) surveyFile(ctx context.Context, path string, prefix int) (*surv
 	}
 }
 
-// openSegments opens a recording whose TCP segments the source returns without reassembling them.
+// openSegments opens a recording whose AddTCP segments the source returns without reassembling them.
 func (o Options) openSegments(path string) (*source, error) {
 	opened, err := o.OpenFile(path)
 	if err != nil {
 		return nil, err
 	}
 	src := opened.(*source)
-	src.decoder.segments = true
+	src.decoder.keepSegments = true
 	return src, nil
 }
 
@@ -128,12 +128,12 @@ func eachDatagram(u *pcapng.Unit, visit func(*pcapng.Unit)) {
 				visit(&rest)
 				return
 			}
-			part := take(&rest, int(whole))
+			part := splitUnit(&rest, int(whole))
 			visit(&part)
 		}
-	case offloaded(u):
-		for rest := *u; rest.Wire() > 0; {
-			part := take(&rest, protocol.MaxDatagram)
+	case isCoalesced(u):
+		for rest := *u; rest.WireLen() > 0; {
+			part := splitUnit(&rest, protocol.MaxDatagram)
 			visit(&part)
 		}
 	default:
@@ -141,37 +141,37 @@ func eachDatagram(u *pcapng.Unit, visit func(*pcapng.Unit)) {
 	}
 }
 
-// partID returns the identification of a datagram's IP packet, or 0 if the datagram was coalesced with others.
-func partID(u, datagram *pcapng.Unit, id uint16) uint16 {
-	if datagram.Wire() != u.Wire() {
+// partIPID returns the identification of a datagram's RunIP packet, or 0 if the datagram was coalesced with others.
+func partIPID(u, datagram *pcapng.Unit, id uint16) uint16 {
+	if datagram.WireLen() != u.WireLen() {
 		return 0
 	}
 	return id
 }
 
-// add adds a datagram.
-func (s *survey) add(u *pcapng.Unit, at int64, id uint16) {
-	f := s.flow(flowKey{u.Src, u.Dst})
+// addDatagram adds a datagram.
+func (s *survey) addDatagram(u *pcapng.Unit, at int64, id uint16) {
+	f := s.lookUpFlow(flowKey{u.Src, u.Dst})
 	if f == nil {
 		return
 	}
 	f.datagrams++
 	if u.Truncated > 0 {
-		s.recorded = min(s.recorded, len(u.Data))
+		s.minRecorded = min(s.minRecorded, len(u.Data))
 	}
 	key := datagramKey(f.hash, u, s.prefix)
-	if key&s.mask != 0 {
+	if key&s.skipMask != 0 {
 		return
 	}
-	n := s.perKey[key]
+	n := s.samplesPerKey[key]
 	if n >= maxSamplesPerKey {
 		return
 	}
-	s.perKey[key] = n + 1
+	s.samplesPerKey[key] = n + 1
 	if len(s.samples) == maxSamples {
 		s.thinOut()
 	}
-	if key&s.mask == 0 {
+	if key&s.skipMask == 0 {
 		s.samples = append(s.samples, sample{key, at, f, id})
 	}
 }
@@ -179,18 +179,18 @@ func (s *survey) add(u *pcapng.Unit, at int64, id uint16) {
 // thinOut drops samples until at most half of maxSamples are left.
 func (s *survey) thinOut() {
 	for len(s.samples) > maxSamples/2 {
-		s.mask = s.mask<<1 | 1
-		s.samples = slices.DeleteFunc(s.samples, func(x sample) bool { return x.key&s.mask != 0 })
+		s.skipMask = s.skipMask<<1 | 1
+		s.samples = slices.DeleteFunc(s.samples, func(x sample) bool { return x.key&s.skipMask != 0 })
 	}
-	for key := range s.perKey {
-		if key&s.mask != 0 {
-			delete(s.perKey, key)
+	for key := range s.samplesPerKey {
+		if key&s.skipMask != 0 {
+			delete(s.samplesPerKey, key)
 		}
 	}
 }
 
-// flow returns the entry of a flow, or nil if there are too many flows.
-func (s *survey) flow(k flowKey) *surveyFlow {
+// lookUpFlow returns the entry of a flow, or nil if there are too many flows.
+func (s *survey) lookUpFlow(k flowKey) *surveyFlow {
 	if s.last != nil && s.last.flowKey == k {
 		return s.last
 	}
@@ -221,7 +221,7 @@ func (k flowKey) hash() uint64 {
 // datagramKey returns the key of a datagram, a hash of its flow, length and first bytes. Collisions are unlikely.
 func datagramKey(flow uint64, u *pcapng.Unit, prefix int) uint64 {
 	sum := crc32.Checksum(u.Data[:min(prefix, len(u.Data))], castagnoli)
-	x := flow ^ (uint64(sum)<<32 | uint64(uint32(u.Wire())))
+	x := flow ^ (uint64(sum)<<32 | uint64(uint32(u.WireLen())))
 	x ^= x >> 30
 	x *= 0xbf58476d1ce4e5b9
 	x ^= x >> 27
@@ -231,5 +231,5 @@ func datagramKey(flow uint64, u *pcapng.Unit, prefix int) uint64 {
 
 // sortSamples sorts samples by key and time.
 func sortSamples(list []sample) {
-	slices.SortFunc(list, func(a, b sample) int { return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.at, b.at)) })
+	slices.SortFunc(list, func(a, b sample) int { return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.time, b.time)) })
 }

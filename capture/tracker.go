@@ -37,23 +37,23 @@ type Tracker struct {
 	// ranks maps ranks to addresses: see identity.go.
 	ranks identities
 
-	start, now time.Time
-	messages   int64
-	event      Event
-	pending    []*Finding
-	scratch    []byte // payload whose end was not recorded
-	data       []byte // DATA passed to the receiving half
-	ended      bool
-	ext        Extended // of the event, with space for ranges
-	extOpen    int      // open messages of the extended profile
+	start, now      time.Time
+	messages        int64
+	event           Event
+	pending         []*Finding
+	scratch         []byte // payload whose end was not recorded
+	data            []byte // DATA passed to the receiving half
+	ended           bool
+	ext             Extended // of the event, with space for ranges
+	extOpenMessages int      // open messages of the extended profile
 	// joined is true if the units are from several recordings, which may show whether packets arrived.
-	joined bool
+	isJoined bool
 	// unrecorded maps the name of a recording to the packets missing in it.
 	unrecorded map[string]*packetSample
-	// notFollowed counts units of conversations beyond maxConversations. cutShort counts packets of which too few bytes
+	// notFollowed counts units of conversations beyond maxConversations. cutShortPackets counts packets of which too few bytes
 	// were recorded to identify them.
-	notFollowed, cutShort int64
-	head                  [protocol.HeaderLen]byte // of a truncated packet
+	notFollowed, cutShortPackets int64
+	head                         [protocol.HeaderLen]byte // of a truncated packet
 }
 
 // maxConversations limits the memory needed for an arbitrary recording. A full cluster of 128 ranks has 8128 pairs.
@@ -65,7 +65,7 @@ type convKey struct{ a, b netip.AddrPort }
 type conversation struct {
 	key   convKey
 	flows [2]flow // from a to b, from b to a
-	tcp   [2]*stream
+	tcp   [2]*streamParser
 	ext   *[2]extFlow // nil until the first packet of the extended profile
 }
 
@@ -91,8 +91,8 @@ func (t *Tracker) instant(at time.Time) handshake.Instant {
 // seconds converts a time to seconds since the first packet.
 func (t *Tracker) seconds(at time.Time) float64 { return at.Sub(t.start).Seconds() }
 
-// Unit processes the next unit of the recording.
-func (t *Tracker) Unit(u *pcapng.Unit) {
+// ProcessUnit processes the next unit of the recording.
+func (t *Tracker) ProcessUnit(u *pcapng.Unit) {
 	if t.start.IsZero() {
 		t.start = u.Time
 	}
@@ -104,22 +104,22 @@ func (t *Tracker) Unit(u *pcapng.Unit) {
 	}
 	switch {
 	case u.Proto == pcapng.TCP:
-		t.streamed(c, forward, u)
+		t.processStream(c, forward, u)
 	case t.isExtended(c, forward, u):
-		t.extendedDatagram(c, forward, u)
-	case offloaded(u):
-		t.segments(c, forward, u)
+		t.processExtended(c, forward, u)
+	case isCoalesced(u):
+		t.processSegments(c, forward, u)
 	default:
-		t.datagram(c, forward, u)
+		t.processDatagram(c, forward, u)
 	}
-	t.deliver()
+	t.emitFindings()
 }
 
 // segments processes each datagram of a unit that the kernel coalesced.
-func (t *Tracker) segments(c *conversation, forward bool, u *pcapng.Unit) {
-	for rest := *u; rest.Wire() > 0; {
-		part := take(&rest, protocol.MaxDatagram)
-		t.datagram(c, forward, &part)
+func (t *Tracker) processSegments(c *conversation, forward bool, u *pcapng.Unit) {
+	for rest := *u; rest.WireLen() > 0; {
+		part := splitUnit(&rest, protocol.MaxDatagram)
+		t.processDatagram(c, forward, &part)
 	}
 }
 
@@ -138,28 +138,28 @@ func (t *Tracker) conversation(u *pcapng.Unit) (c *conversation, forward bool) {
 			return nil, forward
 		}
 		c = &conversation{key: key}
-		c.flows[0] = flow{t: t, from: key.a, to: key.b}
-		c.flows[1] = flow{t: t, from: key.b, to: key.a}
+		c.flows[0] = flow{tracker: t, from: key.a, to: key.b}
+		c.flows[1] = flow{tracker: t, from: key.b, to: key.a}
 		c.flows[0].node, c.flows[1].node = t.ranks.node(key.a), t.ranks.node(key.b)
-		c.flows[0].back, c.flows[1].back = &c.flows[1], &c.flows[0]
+		c.flows[0].reverse, c.flows[1].reverse = &c.flows[1], &c.flows[0]
 		t.convs[key] = c
 	}
 	t.last = c
 	return c, forward
 }
 
-// sides returns two flows: in out, the unit's sender is the sending side; in in, the unit's sender is the receiving
+// orientFlows returns two flows: in out, the unit's sender is the sending side; in in, the unit's sender is the receiving
 // side.
-func sides[T any](flows *[2]T, forward bool) (out, in *T) {
+func orientFlows[T any](flows *[2]T, forward bool) (out, in *T) {
 	if forward {
 		return &flows[0], &flows[1]
 	}
 	return &flows[1], &flows[0]
 }
 
-// begin starts the event of a unit.
-func (t *Tracker) begin(u *pcapng.Unit, data []byte) *Event {
-	t.joined = t.joined || u.Trail != nil
+// newEvent starts the event of a unit.
+func (t *Tracker) newEvent(u *pcapng.Unit, data []byte) *Event {
+	t.isJoined = t.isJoined || u.Trail != nil
 	t.event = Event{
 		Packet: u.Packet, Time: u.Time, Proto: u.Proto, Src: u.Src, Dst: u.Dst,
 		Length: len(data) + u.Truncated, Data: data, Trail: u.Trail,
@@ -169,10 +169,10 @@ func (t *Tracker) begin(u *pcapng.Unit, data []byte) *Event {
 
 // Skipped returns the number of packets skipped by a source and by the tracker, by reason.
 func (t *Tracker) Skipped(bySource map[string]int64) map[string]int64 {
-	if t.cutShort == 0 {
+	if t.cutShortPackets == 0 {
 		return bySource
 	}
-	all := map[string]int64{skipNames[skipCutShort]: t.cutShort}
+	all := map[string]int64{skipNames[skipCutShort]: t.cutShortPackets}
 	for reason, n := range bySource {
 		all[reason] += n
 	}
@@ -188,17 +188,17 @@ func (t *Tracker) emit(e *Event) {
 	}
 }
 
-// datagram processes a UDP datagram. Like a live receiver, it decides by the state of the message whether the datagram
+// datagram processes a AddUDP datagram. Like a live receiver, it decides by the state of the message whether the datagram
 // is payload.
-func (t *Tracker) datagram(c *conversation, forward bool, u *pcapng.Unit) {
-	out, in := sides(&c.flows, forward)
-	e := t.begin(u, u.Data)
+func (t *Tracker) processDatagram(c *conversation, forward bool, u *pcapng.Unit) {
+	out, in := orientFlows(&c.flows, forward)
+	e := t.newEvent(u, u.Data)
 	defer t.emit(e)
-	out.heard = e.Time
-	d := t.withHeader(u)
+	out.lastHeard = e.Time
+	d := t.completeHeader(u)
 	h, defect := t.opts.Profile.Parse(d.Data)
 	if out.expectsPayload(&d, h, defect) {
-		out.payload(e, u.Data, u.Truncated)
+		out.onPayload(e, u.Data, u.Truncated)
 		return
 	}
 	e.Header = h
@@ -208,59 +208,59 @@ func (t *Tracker) datagram(c *conversation, forward bool, u *pcapng.Unit) {
 	case defect.Kind == protocol.DefectReserved:
 		// A deployed node drops such a packet. Only later packets show whether this receiver dropped it, so process it
 		// like a valid one.
-		e.Kind, e.Reason, e.Byte = BadEvent, handshake.Reason(defect.Kind), defect.Offset
-		e.Header = t.lenient(d.Data)
+		e.Kind, e.Reason, e.BadByte = BadEvent, handshake.Reason(defect.Kind), defect.Offset
+		e.Header = t.parseLenient(d.Data)
 		asTag := ""
 		if defect.Offset == tagOffset && t.opts.Profile == protocol.CloudFPGA {
 			asTag = "; in profile v0.9 it is the tag: analyze with --profile v0.9 if the ranks have it"
 		}
-		t.find(ReservedByte, e, "%s: byte %d of the header is 0x%02x, not 0: a deployed node drops the packet "+
+		t.addFinding(ReservedByte, e, "%s: byte %d of the header is 0x%02x, not 0: a deployed node drops the packet "+
 			"silently%s", e.Header, defect.Offset, defect.Got, asTag)
-	case out.sent && likePayload(u.Data):
-		out.payload(e, u.Data, u.Truncated) // part of an unknown message
+	case out.hasSent && resemblesPayload(u.Data):
+		out.onPayload(e, u.Data, u.Truncated) // part of an unknown message
 		return
 	case d.Truncated > 0 && len(d.Data) < protocol.HeaderLen:
 		e.Kind, e.Reason = BadEvent, handshake.Reason(defect.Kind)
 		if len(d.Data) > 0 {
-			t.cutShort++ // count each packet once
+			t.cutShortPackets++ // count each packet once
 		}
 		return
 	default:
-		e.Kind, e.Reason, e.Byte = BadEvent, handshake.Reason(defect.Kind), defect.Offset
-		if almostHeader(u.Data) {
-			t.find(BadHeader, e, "from %v: %v", u.Src, defect.Err())
+		e.Kind, e.Reason, e.BadByte = BadEvent, handshake.Reason(defect.Kind), defect.Offset
+		if resemblesHeader(u.Data) {
+			t.addFinding(BadHeader, e, "from %v: %v", u.Src, defect.Err())
 		}
 		return
 	}
 	e.HasRanks = true
 	if u.Fragments > 0 {
-		t.ipFragments(e, out, u)
+		t.findIPFragments(e, out, u)
 	}
-	if other := t.identify(e, out, in); other != nil {
+	if other := t.checkRanks(e, out, in); other != nil {
 		// The source rank is known at another address. Process the packet in the conversation of that address.
-		out, in = sides(&other.flows, other.key.a == t.ranks.address(e.Header.Src, e.Dst))
+		out, in = orientFlows(&other.flows, other.key.a == t.ranks.address(e.Header.Src, e.Dst))
 	}
-	t.header(e, out, in, d.Data[protocol.HeaderLen:], d.Truncated)
+	t.processHeader(e, out, in, d.Data[protocol.HeaderLen:], d.Truncated)
 }
 
-// ipFragments reports, once for each flow, that a datagram was split into IP fragments.
-func (t *Tracker) ipFragments(e *Event, f *flow, u *pcapng.Unit) {
+// findIPFragments reports, once for each flow, that a datagram was split into RunIP fragments.
+func (t *Tracker) findIPFragments(e *Event, f *flow, u *pcapng.Unit) {
 	if f.ipFragments {
 		return
 	}
 	f.ipFragments = true
-	t.find(Fragmented, e, "a datagram of %d bytes from rank %d to rank %d came in %d IP fragments of at most %d "+
+	t.addFinding(FragmentedPacket, e, "a datagram of %d bytes from rank %d to rank %d came in %d IP fragments of at most %d "+
 		"bytes, as the MTU of the path is too "+
 		"small for it: an FPGA does not join fragments, and never gets such a "+
-		"datagram", u.Wire(), e.Header.Src, e.Header.Dst, u.Fragments, u.Fragment)
+		"datagram", u.WireLen(), e.Header.Src, e.Header.Dst, u.Fragments, u.LongestFragment)
 }
 
 // tagOffset is the offset of the tag in the header of profile v0.9.
 const tagOffset = 18
 
-// withHeader completes a header that the snapshot length truncated, if enough of it was recorded to identify the
+// completeHeader completes a header that the snapshot length truncated, if enough of it was recorded to identify the
 // packet. The missing part has the same value in all packets of deployed nodes.
-func (t *Tracker) withHeader(u *pcapng.Unit) pcapng.Unit {
+func (t *Tracker) completeHeader(u *pcapng.Unit) pcapng.Unit {
 	const (
 		known   = 20 // includes the mark of the extended profile
 		endMark = 28
@@ -280,12 +280,12 @@ func (t *Tracker) withHeader(u *pcapng.Unit) pcapng.Unit {
 	return d
 }
 
-// header processes a valid header.
-func (t *Tracker) header(e *Event, out, in *flow, payload []byte, truncated int) {
+// processHeader processes a valid header.
+func (t *Tracker) processHeader(e *Event, out, in *flow, payload []byte, truncated int) {
 	h := e.Header
 	if h.Type != protocol.Data && h.Type != protocol.Error && len(payload)+truncated > 0 && e.Proto == pcapng.UDP {
 		e.Kind, e.Reason = BadEvent, handshake.ReasonLength
-		t.find(BadHeader, e, "%v with %d bytes behind its header: an FPGA drops it", h, len(payload)+truncated)
+		t.addFinding(BadHeader, e, "%v with %d bytes behind its header: an FPGA drops it", h, len(payload)+truncated)
 		return
 	}
 	if h.Call == protocol.Barrier {
@@ -293,26 +293,26 @@ func (t *Tracker) header(e *Event, out, in *flow, payload []byte, truncated int)
 		case !ok:
 			e.Reason = handshake.ReasonBarrier
 		case revoked == protocol.SendRequest:
-			out.unrequest(e)
+			out.onRequestRevoked(e)
 		default:
-			in.unclear(e)
+			in.onClearRevoked(e)
 		}
 		return
 	}
 	switch h.Type {
 	case protocol.SendRequest:
-		out.request(e)
+		out.onRequest(e)
 	case protocol.Data:
-		out.data(e, payload, truncated)
+		out.onData(e, payload, truncated)
 	case protocol.ClearToSend:
-		in.clear(e)
+		in.onClear(e)
 	case protocol.Ack:
-		in.ack(e)
+		in.onAck(e)
 	}
 }
 
-// lenient decodes a header and ignores its reserved bytes.
-func (t *Tracker) lenient(b []byte) protocol.Header {
+// parseLenient decodes a header and ignores its reserved bytes.
+func (t *Tracker) parseLenient(b []byte) protocol.Header {
 	var clean [protocol.HeaderLen]byte
 	copy(clean[:], b)
 	clear(clean[18:28])
@@ -320,18 +320,18 @@ func (t *Tracker) lenient(b []byte) protocol.Header {
 	return h
 }
 
-// almostHeader reports whether b resembles a header: it has at least one of the marks.
-func almostHeader(b []byte) bool {
+// resemblesHeader reports whether b resembles a header: it has at least one of the marks.
+func resemblesHeader(b []byte) bool {
 	mark := []byte{protocol.Mark, protocol.Mark, protocol.Mark, protocol.Mark}
 	return bytes.HasPrefix(b, mark) || len(b) >= protocol.HeaderLen && bytes.Equal(b[28:32], mark)
 }
 
-// likePayload reports whether b does not resemble a header.
-func likePayload(b []byte) bool { return !almostHeader(b) }
+// resemblesPayload reports whether b does not resemble a header.
+func resemblesPayload(b []byte) bool { return !resemblesHeader(b) }
 
-// EndAt sets the end of the recording, until which open waits last. It does nothing if end is not after the last
+// SetEnd sets the end of the recording, until which open waits last. It does nothing if end is not after the last
 // packet.
-func (t *Tracker) EndAt(end time.Time) {
+func (t *Tracker) SetEnd(end time.Time) {
 	if !t.start.IsZero() && end.After(t.now) {
 		t.now = end
 	}
@@ -343,22 +343,22 @@ func (t *Tracker) Finish() {
 		return
 	}
 	t.ended = true
-	t.judgeOpen()
-	t.judgeExtended()
-	t.findUnrecorded()
-	t.deliver()
+	t.reportOpen()
+	t.reportExtended()
+	t.reportUnrecorded()
+	t.emitFindings()
 }
 
-// Follow processes all units of a source and then calls Finish. It returns the source's error, or nil at io.EOF.
-func (t *Tracker) Follow(src Source) error {
+// ProcessAll processes all units of a source and then calls Finish. It returns the source's error, or nil at io.EOF.
+func (t *Tracker) ProcessAll(src Source) error {
 	var u pcapng.Unit
 	for {
 		err := src.Next(&u)
 		if err == nil {
-			t.Unit(&u)
+			t.ProcessUnit(&u)
 			continue
 		}
-		t.EndAt(src.Stats().End)
+		t.SetEnd(src.Stats().End)
 		t.Finish()
 		if err == io.EOF { //nolint:errorlint // a Source's contract, as io.Reader's
 			return nil

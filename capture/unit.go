@@ -28,22 +28,22 @@ type Stats struct {
 	// does not contain them.
 	Comment string
 	End     time.Time
-	// Skipped counts the ignored packets by reason, for example those that are not UDP or TCP, or corrupt.
+	// Skipped counts the ignored packets by reason, for example those that are not AddUDP or AddTCP, or corrupt.
 	Skipped map[string]int64
-	// Joined describes how several recordings were joined, or is nil.
-	Joined *Joined
+	// JoinInfo describes how several recordings were joined, or is nil.
+	Joined *JoinInfo
 }
 
-// offloaded reports whether a UDP unit consists of several datagrams that the kernel coalesced, as on a machine with
+// isCoalesced reports whether a AddUDP unit consists of several datagrams that the kernel coalesced, as on a machine with
 // segmentation or receive offload. No rank sends a datagram this long. A unit of 1424 bytes is the last datagram of an
-// MPE's message, or two of 1416 and 8 bytes, which cannot be distinguished.
-func offloaded(u *pcapng.Unit) bool {
-	return u.Wire() > protocol.MaxDatagram && u.Wire() != protocol.MaxDatagram+protocol.LineLen
+// BuildMPE's message, or two of 1416 and 8 bytes, which cannot be distinguished.
+func isCoalesced(u *pcapng.Unit) bool {
+	return u.WireLen() > protocol.MaxDatagram && u.WireLen() != protocol.MaxDatagram+protocol.LineLen
 }
 
-// take removes the first n bytes of a unit, or all if it has fewer, and returns them.
-func take(u *pcapng.Unit, n int) pcapng.Unit {
-	n = min(n, u.Wire())
+// splitUnit removes the first n bytes of a unit, or all if it has fewer, and returns them.
+func splitUnit(u *pcapng.Unit, n int) pcapng.Unit {
+	n = min(n, u.WireLen())
 	recorded := min(n, len(u.Data))
 	part := *u
 	part.Data, part.Truncated = u.Data[:recorded], n-recorded

@@ -12,51 +12,51 @@ import (
 type vantage struct {
 	files   []*survey
 	samples []sample
-	// near contains the addresses that are closer to this vantage point than to others. far contains the addresses that
+	// nearAddrs contains the addresses that are closer to this vantage point than to others. far contains the addresses that
 	// are closer to another one.
-	near, far map[netip.Addr]bool
+	nearAddrs, farAddrs map[netip.Addr]bool
 	// If linked is true, clock converts times to the clock of the first vantage point. Otherwise times are not
 	// converted.
-	linked bool
-	clock  clockLink
+	hasClock bool
+	clock    clockLink
 }
 
 func (v *vantage) begin() int64 { return v.files[0].begin }
 func (v *vantage) end() int64   { return v.files[len(v.files)-1].end }
 
-// findSeries numbers series of files. Files belong to one series if they overlap by their own clocks, or if the pause
+// numberSeries numbers series of files. Files belong to one series if they overlap by their own clocks, or if the pause
 // between them is at most twice the longest pause in them.
-func findSeries(inTime []*survey) {
+func numberSeries(inTime []*survey) {
 	series, end, pause := 0, int64(math.MinInt64), int64(0)
 	for i, s := range inTime {
-		if i > 0 && s.begin > end && s.begin-end > 2*max(pause, s.pause) {
+		if i > 0 && s.begin > end && s.begin-end > 2*max(pause, s.longestPause) {
 			series++
 			pause = 0
 		}
-		s.series, end, pause = series, max(end, s.end), max(pause, s.pause)
+		s.series, end, pause = series, max(end, s.end), max(pause, s.longestPause)
 	}
 }
 
-// vantageOf returns a vantage point with a single file.
-func vantageOf(s *survey) *vantage { return &vantage{files: []*survey{s}, samples: s.samples} }
+// newVantage returns a vantage point with a single file.
+func newVantage(s *survey) *vantage { return &vantage{files: []*survey{s}, samples: s.samples} }
 
 // toReference converts a time of the vantage point to the clock of the first one.
 func (v *vantage) toReference(at int64) int64 {
-	if !v.linked {
+	if !v.hasClock {
 		return at
 	}
 	t := float64(at) - v.clock.offset
-	return at - int64(math.Round(v.clock.at(t)))
+	return at - int64(math.Round(v.clock.offsetAt(t)))
 }
 
-// covers reports whether the vantage point was recording at a time on its own clock: between the first packet and the
+// isRecordingAt reports whether the vantage point was recording at a time on its own clock: between the first packet and the
 // end of one of its files.
-func (v *vantage) covers(at int64) bool {
-	return slices.ContainsFunc(v.files, func(s *survey) bool { return s.begin <= at && at <= s.until })
+func (v *vantage) isRecordingAt(at int64) bool {
+	return slices.ContainsFunc(v.files, func(s *survey) bool { return s.begin <= at && at <= s.recordingEnd })
 }
 
-// sees reports whether the recordings contain a packet between two addresses, in either direction.
-func (v *vantage) sees(k flowKey) bool {
+// hasFlow reports whether the recordings contain a packet between two addresses, in either direction.
+func (v *vantage) hasFlow(k flowKey) bool {
 	return slices.ContainsFunc(v.files, func(s *survey) bool {
 		return s.flows[k] != nil || s.flows[k.reverse()] != nil
 	})
@@ -72,8 +72,8 @@ func (v *vantage) datagrams(k flowKey) (n int64) {
 	return n
 }
 
-// dropped returns the number of packets lost by the recorders.
-func (v *vantage) dropped() (n int64) {
+// droppedPackets returns the number of packets lost by the recorders.
+func (v *vantage) droppedPackets() (n int64) {
 	for _, s := range v.files {
 		n += s.stats.Skipped[SkipKernelDrops]
 	}
@@ -89,7 +89,7 @@ func linkFiles(files []*survey) fileLinks {
 	links := fileLinks{}
 	for i, a := range files {
 		for _, b := range files[i+1:] {
-			if l := compareClocks(vantageOf(a), vantageOf(b)); l != nil {
+			if l := compareClocks(newVantage(a), newVantage(b)); l != nil {
 				links[[2]*survey{a, b}] = l
 			}
 		}
@@ -97,12 +97,12 @@ func linkFiles(files []*survey) fileLinks {
 	return links
 }
 
-// vantages groups files by vantage point. Files of one vantage point have no packet in common, follow each other in
+// groupByVantage groups files by vantage point. Files of one vantage point have no packet in common, follow each other in
 // time, and are at the same end of the paths to other files.
-func vantages(files []*survey) []*vantage {
+func groupByVantage(files []*survey) []*vantage {
 	inTime := slices.Clone(files)
 	slices.SortStableFunc(inTime, func(a, b *survey) int { return cmp.Compare(a.begin, b.begin) })
-	findSeries(inTime)
+	numberSeries(inTime)
 	links := linkFiles(files)
 	near, far := map[*survey]map[netip.Addr]bool{}, map[*survey]map[netip.Addr]bool{}
 	for _, s := range files {
@@ -112,7 +112,7 @@ func vantages(files []*survey) []*vantage {
 	for pair, l := range links {
 		for k, f := range l.flows {
 			first, second := pair[0], pair[1]
-			switch f.first {
+			switch f.order {
 			case 0:
 				continue
 			case -1:
@@ -128,24 +128,24 @@ func vantages(files []*survey) []*vantage {
 		most := 0
 		for _, v := range list {
 			if v.end() > s.begin || slices.ContainsFunc(v.files, func(o *survey) bool { return linked(o, s) }) ||
-				common(v.near, far[s])+common(v.far, near[s]) > 0 {
+				countCommon(v.nearAddrs, far[s])+countCommon(v.farAddrs, near[s]) > 0 {
 				continue
 			}
-			if n := 1 + 1000*(common(v.near, near[s])+common(v.far, far[s])) + v.shared(s); n >= most && n > 1 {
+			if n := 1 + 1000*(countCommon(v.nearAddrs, near[s])+countCommon(v.farAddrs, far[s])) + v.sharedFlows(s); n >= most && n > 1 {
 				same, most = v, n
 			}
 		}
 		if same == nil {
-			same = &vantage{near: map[netip.Addr]bool{}, far: map[netip.Addr]bool{}}
+			same = &vantage{nearAddrs: map[netip.Addr]bool{}, farAddrs: map[netip.Addr]bool{}}
 			list = append(list, same)
 		}
 		same.files = append(same.files, s)
 		same.samples = append(same.samples, s.samples...)
 		for a := range near[s] {
-			same.near[a] = true
+			same.nearAddrs[a] = true
 		}
 		for a := range far[s] {
-			same.far[a] = true
+			same.farAddrs[a] = true
 		}
 	}
 	place := func(v *vantage) int {
@@ -155,8 +155,8 @@ func vantages(files []*survey) []*vantage {
 	return list
 }
 
-// common returns the number of addresses in both sets.
-func common(a, b map[netip.Addr]bool) (n int) {
+// countCommon returns the number of addresses in both sets.
+func countCommon(a, b map[netip.Addr]bool) (n int) {
 	for x := range a {
 		if b[x] {
 			n++
@@ -165,10 +165,10 @@ func common(a, b map[netip.Addr]bool) (n int) {
 	return n
 }
 
-// shared returns the number of a file's flows that were seen at the vantage point too, but at most 999.
-func (v *vantage) shared(s *survey) (n int) {
+// sharedFlows returns the number of a file's flows that were seen at the vantage point too, but at most 999.
+func (v *vantage) sharedFlows(s *survey) (n int) {
 	for _, f := range s.order {
-		if v.sees(f.flowKey) {
+		if v.hasFlow(f.flowKey) {
 			n++
 		}
 	}
@@ -187,14 +187,14 @@ func setClocks(list []*vantage) map[[2]int]*clockLink {
 			}
 		}
 	}
-	list[0].linked = true
+	list[0].hasClock = true
 	for {
 		var best *clockLink
 		known, next := -1, -1
 		for i := range list {
 			for j := range list {
 				l := links[[2]int{min(i, j), max(i, j)}]
-				if l == nil || !list[i].linked || list[j].linked {
+				if l == nil || !list[i].hasClock || list[j].hasClock {
 					continue
 				}
 				if best == nil || l.uncertainty < best.uncertainty ||
@@ -206,31 +206,31 @@ func setClocks(list []*vantage) map[[2]int]*clockLink {
 		if best == nil {
 			break
 		}
-		list[next].linked = true
-		list[next].clock = list[known].clock.then(best, known < next)
+		list[next].hasClock = true
+		list[next].clock = list[known].clock.chain(best, known < next)
 	}
 	for _, v := range list {
 		v.samples = nil
 		for _, s := range v.files {
-			s.samples, s.perKey = nil, nil
+			s.samples, s.samplesPerKey = nil, nil
 		}
 	}
 	return links
 }
 
-// then returns the clock of a vantage point relative to the reference. c is the clock of a vantage point whose clock is
+// chain returns the clock of a vantage point relative to the reference. c is the clock of a vantage point whose clock is
 // known, and l relates the two. If forward is true, the known clock is the first clock of l.
-func (c clockLink) then(l *clockLink, forward bool) clockLink {
-	sum := clockLink{uncertainty: c.uncertainty + l.uncertainty, since: l.since}
-	sum.there, sum.back, sum.oneWay = l.there, l.back, l.oneWay
+func (c clockLink) chain(l *clockLink, forward bool) clockLink {
+	sum := clockLink{uncertainty: c.uncertainty + l.uncertainty, origin: l.origin}
+	sum.forwardPackets, sum.backwardPackets, sum.unorderedPackets = l.forwardPackets, l.backwardPackets, l.unorderedPackets
 	sign := 1.0
 	if !forward {
 		sign = -1
-		sum.since += l.offset
-		sum.there, sum.back = l.back, l.there
+		sum.origin += l.offset
+		sum.forwardPackets, sum.backwardPackets = l.backwardPackets, l.forwardPackets
 	}
-	sum.since -= c.offset
-	sum.offset, sum.drift = c.at(sum.since)+sign*l.offset, c.drift+sign*l.drift
+	sum.origin -= c.offset
+	sum.offset, sum.drift = c.offsetAt(sum.origin)+sign*l.offset, c.drift+sign*l.drift
 	return sum
 }
 

@@ -15,73 +15,73 @@ import (
 // forever.
 const deployedRetransmissions = 3
 
-// insistence is the longest time between two SEND_REQUESTs from a zrlmpid that receives no answer: 3 s by default, plus
+// maxRequestInterval is the longest time between two SEND_REQUESTs from a zrlmpid that receives no answer: 3 s by default, plus
 // the delays of a busy host.
-const insistence = 4 * time.Second
+const maxRequestInterval = 4 * time.Second
 
-// newCall is the time without a SEND_REQUEST after which the next SEND_REQUEST belongs to another call, provided that
+// newCallGap is the time without a SEND_REQUEST after which the next SEND_REQUEST belongs to another call, provided that
 // the previous one was retransmitted as often as any node does. It allows for two lost packets.
-const newCall = 3 * insistence
+const newCallGap = 3 * maxRequestInterval
 
 // wait is a Wait with its flow, message and addresses.
 type wait struct {
 	Wait
-	f        *flow
-	m        *message
-	at, from netip.AddrPort // addresses of Rank and Peer
+	flow         *flow
+	msg          *message
+	at, peerAddr netip.AddrPort // addresses of Rank and Peer
 }
 
-func (t *Tracker) describe(w wait) string {
+func (t *Tracker) waitText(w wait) string {
 	if t.endsHere(w) {
-		return fmt.Sprintf("the recording ends here: rank %d waits for %s from rank %d", w.Rank, w.For, w.Peer)
+		return fmt.Sprintf("the recording ends here: rank %d waits for %s from rank %d", w.Rank, w.PacketType, w.Peer)
 	}
-	return fmt.Sprintf("rank %d has waited %v for %s from rank %d", w.Rank, handshake.Round(t.now.Sub(w.Since)), w.For,
+	return fmt.Sprintf("rank %d has waited %v for %s from rank %d", w.Rank, handshake.Round(t.now.Sub(w.Since)), w.PacketType,
 		w.Peer)
 }
 
-// noRetransmission is the shortest retransmission time-out of any node.
-const noRetransmission = 100 * time.Millisecond
+// minRetransmitTime is the shortest retransmission time-out of any node.
+const minRetransmitTime = 100 * time.Millisecond
 
 // endsHere reports whether the recording ends too soon after the beginning of a wait to judge it.
 func (t *Tracker) endsHere(w wait) bool {
-	return t.now.Sub(w.Since) < noRetransmission && w.m.requests.n+w.m.datas.n == 0
+	return t.now.Sub(w.Since) < minRetransmitTime && w.msg.requestSends.n+w.msg.dataSends.n == 0
 }
 
-// judgeOpen reports the last message of each flow and the waits that are still in progress.
-func (t *Tracker) judgeOpen() {
+// reportOpen reports the last message of each flow and the waits that are still in progress.
+func (t *Tracker) reportOpen() {
 	var open []wait
 	for _, f := range t.sortedFlows() {
 		f.reportLast()
-		if f.early.n > 0 {
-			e := &Event{Time: f.early.last, Packet: f.early.packets[0]}
-			f.t.find(StaleHeader, e, "rank %d sent CLEAR_TO_SEND to rank %d, which had not asked", f.early.header.Src,
-				f.early.header.Dst).packets(f.early.packets)
+		if f.earlyClears.n > 0 {
+			e := &Event{Time: f.earlyClears.last, Packet: f.earlyClears.packets[0]}
+			f.tracker.addFinding(StaleHeader, e, "rank %d sent CLEAR_TO_SEND to rank %d, which had not asked", f.earlyClears.header.Src,
+				f.earlyClears.header.Dst).setPackets(f.earlyClears.packets)
 		}
 		if f.msg != nil {
-			open = append(open, f.waits(f.msg))
+			open = append(open, f.openWait(f.msg))
 		}
 	}
-	slices.SortFunc(open, func(a, b wait) int { return cmp.Compare(a.m.ID, b.m.ID) })
+	slices.SortFunc(open, func(a, b wait) int { return cmp.Compare(a.msg.ID, b.msg.ID) })
 	stuck := map[*message]bool{}
 	// The other waits may end with the next packet, or have another cause.
-	lasting := slices.DeleteFunc(slices.Clone(open), func(w wait) bool { return t.endsHere(w) || w.m.endsGone() })
-	for _, circle := range circles(lasting) {
-		t.deadlock(circle)
+	lasting := slices.DeleteFunc(slices.Clone(open), func(w wait) bool { return t.endsHere(w) || w.msg.isLastPacketLost() })
+	for _, circle := range findCycles(lasting) {
+		t.reportDeadlock(circle)
 		for _, w := range circle {
-			stuck[w.m] = true
+			stuck[w.msg] = true
 		}
 	}
 	for _, w := range open {
-		if len(w.m.gone) > 0 {
-			w.f.findGone(w.m)
+		if len(w.msg.knownLosses) > 0 {
+			w.flow.findKnownLosses(w.msg)
 		}
-		if !stuck[w.m] {
-			t.judgeWait(w)
+		if !stuck[w.msg] {
+			t.reportWait(w)
 		}
-		w.f.reportUnsolicited()
-		w.f.msg, w.f.last = nil, w.m
-		w.m.reported = true
-		w.f.report(w.m)
+		w.flow.reportUnsolicited()
+		w.flow.msg, w.flow.previous = nil, w.msg
+		w.msg.reported = true
+		w.flow.reportMessage(w.msg)
 	}
 	for _, f := range t.sortedFlows() {
 		f.reportUnsolicited()
@@ -100,13 +100,13 @@ func (t *Tracker) sortedFlows() []*flow {
 	return flows
 }
 
-// waits returns the wait of an open message.
-func (f *flow) waits(m *message) wait {
+// openWait returns the wait of an open message.
+func (f *flow) openWait(m *message) wait {
 	sender := wait{Wait{Message: m.ID, Rank: m.Src, Peer: m.Dst}, f, m, f.from, f.to}
-	receiver := wait{Wait{Message: m.ID, Rank: m.Dst, Peer: m.Src, For: "DATA"}, f, m, f.to, f.from}
+	receiver := wait{Wait{Message: m.ID, Rank: m.Dst, Peer: m.Src, PacketType: "DATA"}, f, m, f.to, f.from}
 	switch m.state {
 	case requested:
-		sender.For, sender.Since = "CLEAR_TO_SEND", m.request
+		sender.PacketType, sender.Since = "CLEAR_TO_SEND", m.request
 		if m.request.IsZero() {
 			sender.Since = m.lastRequest
 		}
@@ -118,103 +118,103 @@ func (f *flow) waits(m *message) wait {
 		receiver.Since = m.lastData
 		return receiver
 	}
-	sender.For, sender.Since = "ACK", m.firstDataEnd
+	sender.PacketType, sender.Since = "ACK", m.firstDataEnd
 	if sender.Since.IsZero() {
 		sender.Since = m.lastData
 	}
 	return sender
 }
 
-// judgeWait reports a wait that is not part of a cycle.
-func (t *Tracker) judgeWait(w wait) {
-	m := w.m
+// reportWait reports a wait that is not part of a cycle.
+func (t *Tracker) reportWait(w wait) {
+	m := w.msg
 	e := &Event{Time: t.now, Packet: m.firstPacket}
-	packets := append([]int64{m.firstPacket}, m.again...)
-	say := func(kind Kind, verdict, format string, args ...any) {
-		m.verdict(verdict)
-		found := t.find(kind, e, "%s", t.describe(w)+fmt.Sprintf(format, args...))
-		found.about(m, packets...)
+	packets := append([]int64{m.firstPacket}, m.retransmits...)
+	say := func(kind FindingKind, verdict, format string, args ...any) {
+		m.setProblem(verdict)
+		found := t.addFinding(kind, e, "%s", t.waitText(w)+fmt.Sprintf(format, args...))
+		found.relateTo(m, packets...)
 		found.Waits = []Wait{w.Wait}
 		if kind != Wedged && !t.endsHere(w) {
-			found.Possible = t.possible(w)
+			found.Possible = t.possibleCauses(w)
 		}
 	}
-	unsolicited := w.f.back.unsolicited // sent by the waiting rank to its peer
+	unsolicited := w.flow.reverse.unsolicited // sent by the waiting rank to its peer
 	switch {
 	case m.state != receiving && unsolicited == nil && t.endsHere(w):
-		say(Waiting, "recording ends", "")
+		say(StillWaiting, "recording ends", "")
 	case m.state == requested && unsolicited != nil:
-		w.f.back.unsolicited = nil
+		w.flow.reverse.unsolicited = nil
 		packets = append(unsolicited.Packets, packets...)
 		say(Wedged, "the receiver is wedged", ": if rank %d is an FPGA, it took the CLEAR_TO_SEND or ACK of packet "+
 			"%d, which it had not asked for, as the header deferred for rank %d, and swallowed the "+
 			"SEND_REQUEST (trap 2)",
 			w.Peer, unsolicited.Packets[len(unsolicited.Packets)-1], w.Rank)
-	case m.state == received && m.datas.n == deployedRetransmissions:
+	case m.state == received && m.dataSends.n == deployedRetransmissions:
 		say(RetransmissionsExhausted, "retransmissions exhausted", ": it has sent DATA again %d times, which is as "+
-			"often as any node does: a deployed one now waits forever, a zrlmpid reports an error%s", m.datas.n,
-			w.f.lossText(m))
+			"often as any node does: a deployed one now waits forever, a zrlmpid reports an error%s", m.dataSends.n,
+			w.flow.lossText(m))
 	case m.state == requested:
-		kind, verdict, text := w.f.unanswered(m)
+		kind, verdict, text := w.flow.classifyRequest(m)
 		say(kind, verdict, "%s", text)
-	case m.state == receiving && m.arrival.datagrams > 0:
-		say(Waiting, "not ended", ": %s%s", w.f.arrived(m, &m.arrival), w.f.retransmissionText(m))
+	case m.state == receiving && m.dataProgress.datagrams > 0:
+		say(StillWaiting, "not ended", ": %s%s", w.flow.progressText(m, &m.dataProgress), w.flow.retransmissionText(m))
 	default:
-		say(Waiting, "not ended", "%s%s%s", w.f.notArriving(m), w.f.lossText(m), w.f.retransmissionText(m))
+		say(StillWaiting, "not ended", "%s%s%s", w.flow.missingText(m), w.flow.lossText(m), w.flow.retransmissionText(m))
 	}
 }
 
-// notArriving names the packets that do not reach the other side, which is evident if that side keeps retransmitting
+// missingText names the packets that do not reach the other side, which is evident if that side keeps retransmitting
 // the packet that they answer.
-func (f *flow) notArriving(m *message) string {
+func (f *flow) missingText(m *message) string {
 	switch {
-	case m.endsGone():
-		return ": " + m.goneText()
-	case m.lacksClear():
+	case m.isLastPacketLost():
+		return ": " + m.knownLossText()
+	case m.missedClear():
 		return fmt.Sprintf(": rank %d sends SEND_REQUEST again, so CLEAR_TO_SEND, which is in the recording, "+
 			"does not reach it, or it drops it", m.Src)
-	case m.state == received && m.lost == "DATA":
+	case m.state == received && m.inferredLoss == "DATA":
 		text := fmt.Sprintf(": rank %d sends CLEAR_TO_SEND again, so DATA, which is in the recording, does not "+
 			"reach it as a whole, or it drops it", m.Dst)
-		if m.longest > f.acked {
+		if m.longestDatagram > f.ackedLen {
 			text += fmt.Sprintf("; of the datagrams to it, up to %d bytes were acknowledged, and these have up "+
-				"to %d: the path may carry less", f.acked, m.longest)
+				"to %d: the path may carry less", f.ackedLen, m.longestDatagram)
 		}
 		return text
-	case m.state == received && strings.HasSuffix(m.lost, "ACK"):
+	case m.state == received && strings.HasSuffix(m.inferredLoss, "ACK"):
 		return fmt.Sprintf(": rank %d sends DATA again, so it has got no ACK, which rank %d has not sent, or "+
 			"which was lost", m.Src, m.Dst)
 	}
 	return ""
 }
 
-// abandoned reports a message that was never cleared, and whose sender then made another call.
-func (f *flow) abandoned(m *message) {
-	m.verdict("never cleared")
-	f.t.findIn(NeverCleared, m, "message %d from rank %d to rank %d: SEND_REQUEST was sent %d times within %v, and "+
+// findAbandoned reports a message that was never cleared, and whose sender then made another call.
+func (f *flow) findAbandoned(m *message) {
+	m.setProblem("never cleared")
+	f.tracker.addMessageFinding(NeverCleared, m, "message %d from rank %d to rank %d: SEND_REQUEST was sent %d times within %v, and "+
 		"then not for %v: its call has ended without CLEAR_TO_SEND, and packet %d is of another one",
 		m.ID, m.Src, m.Dst, m.Retransmissions+1, handshake.Round(m.lastRequest.Sub(m.request)),
-		handshake.Round(m.next.Sub(m.lastRequest)), m.nextPacket)
+		handshake.Round(m.nextCall.Sub(m.lastRequest)), m.nextCallPacket)
 }
 
-// unanswered classifies an unanswered SEND_REQUEST by its retransmissions.
-func (f *flow) unanswered(m *message) (kind Kind, verdict, text string) {
-	n, quiet := m.requests.n, f.t.now.Sub(m.requests.last)
-	insists := f.t.ranks.node(f.from).insists
-	again := fmt.Sprintf("SEND_REQUEST was retransmitted %s", counted(int64(n), "time"))
-	if n == deployedRetransmissions && !insists && quiet > insistence {
+// classifyRequest classifies an unanswered SEND_REQUEST by its retransmissions.
+func (f *flow) classifyRequest(m *message) (kind FindingKind, verdict, text string) {
+	n, quiet := m.requestSends.n, f.tracker.now.Sub(m.requestSends.last)
+	insists := f.tracker.ranks.node(f.from).keepsRequesting
+	again := fmt.Sprintf("SEND_REQUEST was retransmitted %s", formatCount(int64(n), "time"))
+	if n == deployedRetransmissions && !insists && quiet > maxRequestInterval {
 		return RetransmissionsExhausted, "retransmissions exhausted",
 			fmt.Sprintf(": %s, and then not for %v: a deployed node has stopped and waits forever, and the call of a "+
 				"zrlmpid has ended", again, handshake.Round(quiet))
 	}
-	if node := f.back.node; node.spoke && int(node.rank) != m.Dst {
+	if node := f.reverse.node; node.hasSent && int(node.sourceRank) != m.Dst {
 		return NeverCleared, "never cleared", fmt.Sprintf(": what is at %v says that it is rank %d, so rank %d "+
-			"takes no answer from it", f.to, node.rank, m.Src)
+			"takes no answer from it", f.to, node.sourceRank, m.Src)
 	}
-	text = ": " + m.whyUncleared()
+	text = ": " + m.unclearedReasons()
 	switch {
 	case n == 0:
-	case insists && quiet > insistence:
+	case insists && quiet > maxRequestInterval:
 		text += fmt.Sprintf("; %s, and then not for %v: rank %d is no deployed node, which stops after %d times, and "+
 			"its call has ended", again, handshake.Round(quiet), m.Src, deployedRetransmissions)
 	case insists:
@@ -232,41 +232,41 @@ func (f *flow) unanswered(m *message) (kind Kind, verdict, text string) {
 	return NeverCleared, "never cleared", text
 }
 
-// whyUncleared lists possible reasons why a SEND_REQUEST is unanswered.
-func (m *message) whyUncleared() string {
+// unclearedReasons lists possible reasons why a SEND_REQUEST is unanswered.
+func (m *message) unclearedReasons() string {
 	switch {
-	case m.requestsGone():
-		return "no SEND_REQUEST has arrived: " + m.goneText()
-	case m.arrived != 0:
+	case m.allRequestsLost():
+		return "no SEND_REQUEST has arrived: " + m.knownLossText()
+	case m.arrivedRequest != 0:
 		return fmt.Sprintf("SEND_REQUEST has arrived (packet %d, in %s), and no answer was sent: rank %d has not "+
 			"posted the "+
-			"matching receive, is not running, or drops what rank %d sends", m.arrived, m.arrivedAt, m.Dst, m.Src)
+			"matching receive, is not running, or drops what rank %d sends", m.arrivedRequest, m.arrivedIn, m.Dst, m.Src)
 	}
 	return fmt.Sprintf("rank %d has not posted the matching receive, is not running, or drops what rank %d "+
 		"sends; or one of the two directions "+
 		"between them is broken", m.Dst, m.Src)
 }
 
-// deadlock reports ranks that wait for each other.
-func (t *Tracker) deadlock(circle []wait) {
-	e := &Event{Time: t.now, Packet: circle[0].m.firstPacket}
+// reportDeadlock reports ranks that wait for each other.
+func (t *Tracker) reportDeadlock(circle []wait) {
+	e := &Event{Time: t.now, Packet: circle[0].msg.firstPacket}
 	var texts []string
-	fd := t.find(Deadlock, e, "")
+	fd := t.addFinding(Deadlock, e, "")
 	fd.Packets = nil
 	for _, w := range circle {
-		texts = append(texts, t.describe(w))
-		w.m.verdict("deadlock")
-		fd.Messages = appendNew(fd.Messages, w.m.ID)
-		fd.Packets = appendNew(fd.Packets, w.m.firstPacket)
+		texts = append(texts, t.waitText(w))
+		w.msg.setProblem("deadlock")
+		fd.Messages = appendNew(fd.Messages, w.msg.ID)
+		fd.Packets = appendNew(fd.Packets, w.msg.firstPacket)
 		fd.Waits = append(fd.Waits, w.Wait)
 	}
 	fd.Text = strings.Join(texts, "; ")
 }
 
-// circles returns the cycles of ranks that wait for each other. Each cycle is returned once, from the wait at which the
+// findCycles returns the cycles of ranks that wait for each other. Each cycle is returned once, from the wait at which the
 // search entered it. A rank with two waits is stuck if either of them is part of a cycle, because a deployed node does
 // one thing at a time.
-func circles(open []wait) [][]wait {
+func findCycles(open []wait) [][]wait {
 	byWho := map[netip.AddrPort][]int{}
 	for i, w := range open {
 		byWho[w.at] = append(byWho[w.at], i)
@@ -279,7 +279,7 @@ func circles(open []wait) [][]wait {
 	visit = func(i int) {
 		marks[i] = onPath
 		path = append(path, i)
-		for _, next := range byWho[open[i].from] {
+		for _, next := range byWho[open[i].peerAddr] {
 			switch marks[next] {
 			case unseen:
 				visit(next)

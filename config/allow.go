@@ -6,16 +6,16 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/strictyaml"
 )
 
-// Allow lists local users, and groups whose members are allowed. Each is a system name or number. Root and the daemon's
+// AccessList lists local users, and groups whose members are allowed. Each is a system name or number. Root and the daemon's
 // user are always allowed.
-type Allow struct {
+type AccessList struct {
 	Users  []string `yaml:"users,omitempty"`
 	Groups []string `yaml:"groups,omitempty"`
 }
 
 // validate checks that no name is empty. The daemon checks that the users and groups exist, because a configuration may
 // be validated on another host.
-func (a *Allow) validate(p *strictyaml.Problems, key string) {
+func (a *AccessList) validate(p *strictyaml.Problems, key string) {
 	if a == nil {
 		return
 	}

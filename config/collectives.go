@@ -38,11 +38,11 @@ const (
 	OrderByLeft Order = "by-left"
 )
 
-// orders is indexed by coll.OrderForm.
-var orders = []Order{OrderFixed, OrderFreeFirst, OrderByLeft}
+// chainOrders is indexed by coll.OrderForm.
+var chainOrders = []Order{OrderFixed, OrderFreeFirst, OrderByLeft}
 
 // Form returns the coll.OrderForm. The configuration must be valid.
-func (o Order) Form() coll.OrderForm { return coll.OrderForm(max(slices.Index(orders, o), 0)) }
+func (o Order) Form() coll.OrderForm { return coll.OrderForm(max(slices.Index(chainOrders, o), 0)) }
 
 // Upstream is a form of collectives that upstream's compiler generates.
 type Upstream string
@@ -57,8 +57,8 @@ const (
 
 var upstreams = []Upstream{UpstreamFlat, UpstreamTree}
 
-// Forced returns the parsed Force. The configuration must be valid.
-func (c *Collectives) Forced() choice.Forced {
+// ParseForce returns the parsed Force. The configuration must be valid.
+func (c *Collectives) ParseForce() choice.Forced {
 	forced, _ := collectives.ParseForced(c.Force) // Validate has checked it
 	return forced
 }
@@ -112,8 +112,8 @@ func (c *Config) validateCollectives(p *strictyaml.Problems) {
 	if _, err := collectives.ParseForced(x.Force); err != nil {
 		p.Add(key+".force", "%v", err)
 	}
-	oneOf(p, key+".order", x.Order, orders...)
-	oneOf(p, key+".upstream", x.Upstream, upstreams...)
+	checkOneOf(p, key+".order", x.Order, chainOrders...)
+	checkOneOf(p, key+".upstream", x.Upstream, upstreams...)
 	if x.FPGAs != nil && x.Upstream == UpstreamFlat {
 		p.Add(key+".fpgas", "it is used with upstream: tree only: add that, or remove the key")
 	}

@@ -15,18 +15,18 @@ import (
 func TestCollectives(t *testing.T) {
 	c := mustParse(t, host)
 	if x := c.Collectives; x.Table != "" || x.Force != "" || x.Order.Form() != coll.OrderFixed ||
-		x.Upstream != UpstreamFlat || len(x.Forced()) > 0 || c.UpstreamFPGAs() != nil {
+		x.Upstream != UpstreamFlat || len(x.ParseForce()) > 0 || c.UpstreamFPGAs() != nil {
 		t.Errorf("%+v", x)
 	}
 	for of := coll.Barrier; of <= coll.Exscan; of++ {
 		name := coll.Algorithms(of)[0].Name
-		c := mustParse(t, host+"collectives: {force: "+choice.Name(of)+"="+name+"}\n")
-		if f := c.Collectives.Forced(); len(f) != 1 || f[of] != (choice.Choice{Algorithm: name}) {
+		c := mustParse(t, host+"collectives: {force: "+choice.CollectiveName(of)+"="+name+"}\n")
+		if f := c.Collectives.ParseForce(); len(f) != 1 || f[of] != (choice.Choice{Algorithm: name}) {
 			t.Errorf("%v: %v", of, f)
 		}
 	}
 	c = mustParse(t, host+"collectives: {force: 'bcast=atomic:64KiB, scan=chain:7'}\n")
-	if got := c.Collectives.Forced().String(); got != "bcast=atomic:64KiB,scan=chain:7" {
+	if got := c.Collectives.ParseForce().String(); got != "bcast=atomic:64KiB,scan=chain:7" {
 		t.Error(got)
 	}
 	for name, form := range map[string]coll.OrderForm{"fixed": coll.OrderFixed, "free-first": coll.OrderFreeFirst,

@@ -17,7 +17,7 @@ type Config struct {
 	// StopTimeout is the time that pending messages have to complete when the daemon stops. If it is 0, they are
 	// aborted at once.
 	StopTimeout time.Duration `yaml:"stop_timeout"`
-	// TLS secures the links over TCP. If it is nil, they are not encrypted.
+	// TLSMismatch secures the links over AddTCP. If it is nil, they are not encrypted.
 	TLS *TLS `yaml:"tls,omitempty"`
 	// Ranks lists all ranks of the cluster, in file order.
 	Ranks []Rank `yaml:"ranks"`
@@ -49,16 +49,16 @@ type Control struct {
 	Socket string `yaml:"socket"`
 	// Mode is the permission bits of the socket's file.
 	Mode Mode `yaml:"mode"`
-	// Allow lists those who may do more than read the status. If it is nil, everybody who may connect by Mode is
+	// AccessList lists those who may do more than read the status. If it is nil, everybody who may connect by Mode is
 	// allowed.
-	Allow *Allow `yaml:"allow,omitempty"`
+	Allow *AccessList `yaml:"allow,omitempty"`
 }
 
 // Limits bounds the machine's resources that the daemon uses.
 type Limits struct {
-	// ReceiveBuffer is the receive buffer in bytes that each rank's UDP socket requests.
+	// ReceiveBuffer is the receive buffer in bytes that each rank's AddUDP socket requests.
 	ReceiveBuffer Size `yaml:"receive_buffer"`
-	// Offload selects UDP segmentation and receive offload: OffloadAuto or OffloadOff.
+	// Offload selects AddUDP segmentation and receive offload: OffloadAuto or OffloadOff.
 	Offload string `yaml:"offload"`
 	// Unexpected is the maximum number of messages of the extended profile that wait for a receive at a rank. It
 	// applies to all peers together, and to each communicator for the rank's messages to itself.
@@ -85,7 +85,7 @@ const (
 const (
 	// OffloadAuto enables the offload features of the kernel.
 	OffloadAuto = "auto"
-	// OffloadOff disables UDP segmentation and receive offload.
+	// OffloadOff disables AddUDP segmentation and receive offload.
 	OffloadOff = "off"
 )
 
@@ -130,7 +130,7 @@ func firstSocket(paths ...string) string {
 func New(ranks ...Rank) *Config {
 	c := &Config{Ranks: ranks}
 	c.setDefaults()
-	c.complete()
+	c.setDerived()
 	return c
 }
 
@@ -158,10 +158,10 @@ func (c *Config) Rank(n int) *Rank {
 }
 
 // Local returns the ranks that this daemon runs, in file order.
-func (c *Config) Local() []*Rank {
+func (c *Config) LocalRanks() []*Rank {
 	var local []*Rank
 	for i := range c.Ranks {
-		if c.Ranks[i].Local() {
+		if c.Ranks[i].IsLocal() {
 			local = append(local, &c.Ranks[i])
 		}
 	}

@@ -9,6 +9,6 @@ type Error = strictyaml.Error
 // source maps the keys of the file to lines. It is empty in a Config made by New.
 type source struct {
 	strictyaml.Source
-	// http is set if http.listen was given by the environment, a flag or the program.
-	http bool
+	// httpExplicit is set if http.listen was given by the environment, a flag or the program.
+	httpExplicit bool
 }

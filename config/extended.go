@@ -7,10 +7,10 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// TLS holds the paths of the PEM files that secure the links over TCP. Load resolves paths relative to the
+// TLSMismatch holds the paths of the PEM files that secure the links over AddTCP. Load resolves paths relative to the
 // configuration's folder.
 type TLS struct {
-	// Certificate is the certificate of all ranks of this daemon, with the IP address of each. Intermediate
+	// Certificate is the certificate of all ranks of this daemon, with the RunIP address of each. Intermediate
 	// certificates follow it in the file.
 	Certificate string `yaml:"certificate"`
 	// Key is the private key of the certificate.
@@ -27,17 +27,17 @@ type Attach struct {
 }
 
 // AttachSocket returns the path of the socket through which programs attach, or "". The default is derived from the
-// control socket by AttachSocketBeside.
+// control socket by AttachSocketFor.
 func (c *Config) AttachSocket() string {
 	if c.Attach.Socket != nil {
 		return *c.Attach.Socket
 	}
-	return AttachSocketBeside(c.Control.Socket)
+	return AttachSocketFor(c.Control.Socket)
 }
 
-// AttachSocketBeside returns the default path of the attach socket for a control socket:
+// AttachSocketFor returns the default path of the attach socket for a control socket:
 // /run/zrlmpid/control-attach.sock for /run/zrlmpid/control.sock. Without a control socket it returns "".
-func AttachSocketBeside(control string) string {
+func AttachSocketFor(control string) string {
 	if control == "" {
 		return ""
 	}
@@ -54,7 +54,7 @@ const socketSuffix = ".sock"
 func (c *Config) ProfileBetween(a, b *Rank, builtIn protocol.Profile) (protocol.Profile, error) {
 	deployed := a.Peer != PeerSoftware || b.Peer != PeerSoftware
 	says := func(r *Rank) *Profile {
-		said := r.says()
+		said := r.linkProfile()
 		if deployed && said != nil && protocol.Profile(*said) == protocol.Extended {
 			return nil
 		}
@@ -77,8 +77,8 @@ func (c *Config) ProfileBetween(a, b *Rank, builtIn protocol.Profile) (protocol.
 	return builtIn, nil
 }
 
-// says returns the profile in the rank's entry, or nil.
-func (r *Rank) says() *Profile {
+// linkProfile returns the profile in the rank's entry, or nil.
+func (r *Rank) linkProfile() *Profile {
 	if r.Link == nil {
 		return nil
 	}

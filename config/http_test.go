@@ -68,7 +68,7 @@ func TestHTTPAskedFor(t *testing.T) {
 		{"environment", "", DefaultHTTP, env(DefaultHTTP), true},
 		{"environment, none", "http: {listen: \":1\"}\n", "", env(""), true},
 		{"program", "", ":2", func(c *Config) error { c.HTTP.Listen = ":2"; return nil }, true},
-		{"flag", "", DefaultHTTP, func(c *Config) error { c.ListenHTTP(DefaultHTTP); return nil }, true},
+		{"flag", "", DefaultHTTP, func(c *Config) error { c.SetHTTPListen(DefaultHTTP); return nil }, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c := mustParse(t, host+tt.text)
@@ -77,15 +77,15 @@ func TestHTTPAskedFor(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if c.HTTP.Listen != tt.listen || c.HTTPAskedFor() != tt.want {
-				t.Errorf("%q, asked for: %v", c.HTTP.Listen, c.HTTPAskedFor())
+			if c.HTTP.Listen != tt.listen || c.IsHTTPExplicit() != tt.want {
+				t.Errorf("%q, asked for: %v", c.HTTP.Listen, c.IsHTTPExplicit())
 			}
 		})
 	}
 	if err := env("x")(New()); text(err) != `ZRLMPID_HTTP_LISTEN: "x" is not an address with a port: write it as in 127.0.0.1:9627 or [::1]:9627, or write "" to disable HTTP` {
 		t.Error(err)
 	}
-	if New().HTTPAskedFor() {
+	if New().IsHTTPExplicit() {
 		t.Error("a configuration of a program's has the default, and yet it was asked for")
 	}
 }

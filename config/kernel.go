@@ -32,15 +32,15 @@ const (
 	KernelExec = "exec"
 	// KernelRTL runs the user's simulator of an FPGA's role.
 	KernelRTL = "rtl"
-	// KernelRTLNet runs the user's simulator of a role with its MPE, which exchanges datagrams itself.
+	// KernelRTLNet runs the user's simulator of a role with its BuildMPE, which exchanges datagrams itself.
 	KernelRTLNet = "rtl-net"
 )
 
 // programKernels are the kernels that run a program of the user.
 var programKernels = []string{KernelExec, KernelRTL, KernelRTLNet}
 
-// noProgram is the problem of a program kernel without a program.
-const noProgram = "%[1]s: no program: write %[1]s:/path/prog, followed by its arguments"
+// noProgramFormat is the problem of a program kernel without a program.
+const noProgramFormat = "%[1]s: no program: write %[1]s:/path/prog, followed by its arguments"
 
 // MaxWords is the largest message in 32-bit words that a configuration can set: 1 GiB. A kernel keeps a whole message
 // in memory.
@@ -53,8 +53,8 @@ const (
 	maxDimensions = 1 << 10
 )
 
-// optionsOf lists the KernelOptions that each kernel uses.
-var optionsOf = map[string][]string{
+// kernelOptionKeys lists the KernelOptions that each kernel uses.
+var kernelOptionKeys = map[string][]string{
 	KernelEcho:    {"peer", "words"},
 	KernelRing:    {"words", "count", "datatype"},
 	KernelSink:    {"peer", "words"},
@@ -68,12 +68,12 @@ var optionsOf = map[string][]string{
 	KernelRTLNet:  {"words"},
 }
 
-// limited lists the kernels that accept no message longer than KernelOptions.Words.
-var limited = []string{KernelEcho, KernelSink, KernelExec, KernelRTL, KernelRTLNet}
+// boundedKernels lists the kernels that accept no message longer than KernelOptions.Words.
+var boundedKernels = []string{KernelEcho, KernelSink, KernelExec, KernelRTL, KernelRTLNet}
 
-// Takes returns the longest message in words that the rank's kernel accepts, or 0 if its options do not limit it.
-func (r *Rank) Takes() uint32 {
-	if r.KernelOptions == nil || !slices.Contains(limited, r.Kernel.Name) {
+// MaxKernelWords returns the longest message in words that the rank's kernel accepts, or 0 if its options do not limit it.
+func (r *Rank) MaxKernelWords() uint32 {
+	if r.KernelOptions == nil || !slices.Contains(boundedKernels, r.Kernel.Name) {
 		return 0
 	}
 	return uint32(r.KernelOptions.Words)
@@ -85,11 +85,11 @@ var kernelNames = []string{KernelEcho, KernelRing, KernelSink, KernelSource, Ker
 // AnyPeer is the KernelOptions.Peer of a kernel that receives from every rank, and answers the sender.
 const AnyPeer = -1
 
-// answering lists the kernels that may have AnyPeer.
-var answering = []string{KernelEcho, KernelSink}
+// anyPeerKernels lists the kernels that may have AnyPeer.
+var anyPeerKernels = []string{KernelEcho, KernelSink}
 
-// workers lists the kernels that work for a program on rank 0.
-var workers = []string{KernelJacobi, KernelKmeans, KernelMatvec, KernelBacksub}
+// workerKernels lists the kernels that work for a program on rank 0.
+var workerKernels = []string{KernelJacobi, KernelKmeans, KernelMatvec, KernelBacksub}
 
 // Kernel is the kernel that a stand-in runs.
 type Kernel struct {
@@ -101,8 +101,8 @@ type Kernel struct {
 	Simulation Simulation
 }
 
-// OnWire reports whether the kernel exchanges datagrams itself; the engine of its rank is then idle.
-func (k Kernel) OnWire() bool { return k.Name == KernelRTLNet }
+// BypassesEngine reports whether the kernel exchanges datagrams itself; the engine of its rank is then idle.
+func (k Kernel) BypassesEngine() bool { return k.Name == KernelRTLNet }
 
 // ParseKernel parses the name of a built-in kernel, "exec:/path/prog args", "rtl:option=value /path/simulator args", or
 // the same with "rtl-net". Any number of options of Simulation may precede the simulator. Words are split at blanks,
@@ -112,12 +112,12 @@ func ParseKernel(s string) (Kernel, error) {
 		k := Kernel{Name: name, Command: strings.Fields(command)}
 		if name != KernelExec {
 			var err error
-			if k.Command, err = k.Simulation.parse(k.Command); err != nil {
+			if k.Command, err = k.Simulation.parseArgs(k.Command); err != nil {
 				return Kernel{}, fmt.Errorf("%s: %w", name, err)
 			}
 		}
 		if len(k.Command) == 0 {
-			return Kernel{}, fmt.Errorf(noProgram, name)
+			return Kernel{}, fmt.Errorf(noProgramFormat, name)
 		}
 		return k, nil
 	}
@@ -127,7 +127,7 @@ func ParseKernel(s string) (Kernel, error) {
 	name, _, _ := strings.Cut(s, " ") // arguments intended for a program may be secret
 	return Kernel{}, fmt.Errorf("unknown kernel %s%s: the kernels are %s, \"exec:/path/prog args\", "+
 		"\"rtl:/path/simulator args\" and \"rtl-net:/path/simulator args\"",
-		strictyaml.Quote(name), strictyaml.DidYouMean(s, kernelNames), strings.Join(kernelNames, ", "))
+		strictyaml.Quote(name), strictyaml.SuggestName(s, kernelNames), strings.Join(kernelNames, ", "))
 }
 
 // runsProgram reports whether the kernel runs a program of the user.
@@ -144,7 +144,7 @@ func (k Kernel) String() string {
 // Spec is the inverse of ParseKernel. It includes the arguments of a program.
 func (k Kernel) Spec() string {
 	if k.runsProgram() {
-		return k.Name + ":" + strings.Join(append(k.Simulation.words(), k.Command...), " ")
+		return k.Name + ":" + strings.Join(append(k.Simulation.args(), k.Command...), " ")
 	}
 	return k.Name
 }
@@ -189,20 +189,20 @@ type KernelOptions struct {
 	NormLimit  int `yaml:"norm_limit,omitempty"`
 }
 
-// StandIn replaces all FPGAs that are not local by stand-ins that run a kernel. The configuration must be valid.
-func (c *Config) StandIn(k Kernel) {
+// MakeStandIn replaces all FPGAs that are not local by stand-ins that run a kernel. The configuration must be valid.
+func (c *Config) ReplaceFPGAs(k Kernel) {
 	for i := range c.Ranks {
-		if r := &c.Ranks[i]; r.Peer == PeerFPGA && !r.Local() {
-			r.StandIn(k)
+		if r := &c.Ranks[i]; r.Peer == PeerFPGA && !r.IsLocal() {
+			r.MakeStandIn(k)
 		}
 	}
-	c.complete()
+	c.setDerived()
 }
 
-// StandIn makes the rank a stand-in with a kernel, which serves every rank that sends to it if the kernel only answers.
-func (r *Rank) StandIn(k Kernel) {
+// MakeStandIn makes the rank a stand-in with a kernel, which serves every rank that sends to it if the kernel only answers.
+func (r *Rank) MakeStandIn(k Kernel) {
 	r.Run, r.Kernel = RunStandin, k
-	if slices.Contains(answering, cmp.Or(k.Name, KernelEcho)) {
+	if slices.Contains(anyPeerKernels, cmp.Or(k.Name, KernelEcho)) {
 		r.KernelOptions = &KernelOptions{Peer: AnyPeer}
 	}
 }

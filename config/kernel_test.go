@@ -16,7 +16,7 @@ func TestStandIn(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.StandIn(Kernel{Name: kernel})
+		c.ReplaceFPGAs(Kernel{Name: kernel})
 		if err := c.Validate(); err != nil {
 			t.Errorf("%s: %v", kernel, err)
 		}

@@ -93,16 +93,16 @@ type DeadlineOptions struct {
 // LinkFor returns the link to the given rank: base, overridden by the configuration's defaults and then by the rank's
 // entry.
 func (c *Config) LinkFor(rank int, base Link) Link {
-	link := c.Defaults.Over(base)
+	link := c.Defaults.ApplyTo(base)
 	if r := c.Rank(rank); r != nil && r.Link != nil {
-		link = r.Link.Over(link)
+		link = r.Link.ApplyTo(link)
 	}
 	return link
 }
 
-// WithLinks returns the ranks of the configuration. The given ranks have copies of their link options, as changed by
+// RanksWithLinks returns the ranks of the configuration. The given ranks have copies of their link options, as changed by
 // set.
-func (c *Config) WithLinks(given []int, set func(*LinkOptions)) []Rank {
+func (c *Config) RanksWithLinks(given []int, set func(*LinkOptions)) []Rank {
 	ranks := slices.Clone(c.Ranks)
 	for i := range ranks {
 		r := &ranks[i]
@@ -119,8 +119,8 @@ func (c *Config) WithLinks(given []int, set func(*LinkOptions)) []Rank {
 	return ranks
 }
 
-// Over returns base with every value replaced that o sets.
-func (o *LinkOptions) Over(base Link) Link {
+// ApplyTo returns base with every value replaced that o sets.
+func (o *LinkOptions) ApplyTo(base Link) Link {
 	if o.Profile != nil {
 		base.Profile = protocol.Profile(*o.Profile)
 	}

@@ -94,12 +94,12 @@ func TestScalars(t *testing.T) {
 	}
 }
 
-// TestWithLinks checks that WithLinks changes the options of the given ranks, and not the configuration itself.
+// TestWithLinks checks that RanksWithLinks changes the options of the given ranks, and not the configuration itself.
 func TestWithLinks(t *testing.T) {
 	tcp, words := TransportTCP, 7
 	cfg := New(Rank{Rank: 0}, Rank{Rank: 1, Link: &LinkOptions{Transport: &tcp}},
 		Rank{Rank: 2, Link: &LinkOptions{MaxMessageWords: &words}}, Rank{Rank: 3})
-	ranks := cfg.WithLinks([]int{0, 1, 2}, func(l *LinkOptions) {
+	ranks := cfg.RanksWithLinks([]int{0, 1, 2}, func(l *LinkOptions) {
 		if l.Transport == nil {
 			l.Transport = new(TransportUDP)
 		}

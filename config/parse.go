@@ -64,7 +64,7 @@ func Parse(r io.Reader, name string) (*Config, error) {
 	if c.source.Source, err = strictyaml.Decode(r, name, c); err != nil {
 		return nil, err
 	}
-	c.complete()
+	c.setDerived()
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
@@ -76,14 +76,14 @@ func Parse(r io.Reader, name string) (*Config, error) {
 // disables the socket or server. lookup is os.LookupEnv.
 func (c *Config) ApplyEnv(lookup func(string) (string, bool)) error {
 	if level, _ := lookup(EnvLogLevel); level != "" {
-		if !slices.Contains(levels, level) {
-			return &Error{Key: EnvLogLevel, Problem: notOneOf(level, levels)}
+		if !slices.Contains(logLevels, level) {
+			return &Error{Key: EnvLogLevel, Problem: describeUnknown(level, logLevels)}
 		}
 		c.Log.Level = level
 	}
 	if value, _ := lookup(EnvOffload); value != "" {
-		if !slices.Contains(offload, value) {
-			return &Error{Key: EnvOffload, Problem: notOneOf(value, offload)}
+		if !slices.Contains(offloadModes, value) {
+			return &Error{Key: EnvOffload, Problem: describeUnknown(value, offloadModes)}
 		}
 		c.Limits.Offload = value
 	}
@@ -97,7 +97,7 @@ func (c *Config) ApplyEnv(lookup func(string) (string, bool)) error {
 		if problem := listenProblem(listen); problem != "" {
 			return &Error{Key: EnvHTTPListen, Problem: problem}
 		}
-		c.ListenHTTP(listen)
+		c.SetHTTPListen(listen)
 	}
 	return c.Collectives.ApplyEnv(lookup)
 }

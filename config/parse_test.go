@@ -62,7 +62,7 @@ ranks:
 	if r := c.Rank(3); r != nil {
 		t.Errorf("Rank(3) = %+v, want nil", r)
 	}
-	if local := c.Local(); len(local) != 2 || local[0] != &c.Ranks[1] || local[1] != &c.Ranks[2] {
+	if local := c.LocalRanks(); len(local) != 2 || local[0] != &c.Ranks[1] || local[1] != &c.Ranks[2] {
 		t.Errorf("Local() = %+v", local)
 	}
 }
@@ -105,7 +105,7 @@ ranks:
 	}
 }
 
-// TestPorts checks upstream's rule: the ports of ranks on one IP address start at 2718, in the order of their numbers,
+// TestPorts checks upstream's rule: the ports of ranks on one RunIP address start at 2718, in the order of their numbers,
 // not of the file.
 func TestPorts(t *testing.T) {
 	c := mustParse(t, `

@@ -18,16 +18,16 @@ type Rank struct {
 	// Rank is the rank number, 0 … number of ranks - 1.
 	Rank int `yaml:"rank"`
 	// Address is the address at which the rank receives. If the file sets no port, it is protocol.Port plus the number
-	// of lower ranks with the same IP address, as in upstream's CPU library.
+	// of lower ranks with the same RunIP address, as in upstream's CPU library.
 	Address Address `yaml:"address"`
 	// Run makes the rank a local rank of this daemon. If it is empty, the rank is remote.
 	Run Run `yaml:"run,omitempty"`
 	// Peer is the kind of the rank for other ranks. It is required for a remote rank; the default is PeerFPGA for a
 	// stand-in and PeerSoftware for a host.
 	Peer Peer `yaml:"peer,omitempty"`
-	// Allow lists those who may attach to a host rank. If it is nil, the members of the daemon's group may, provided
+	// AccessList lists those who may attach to a host rank. If it is nil, the members of the daemon's group may, provided
 	// that the control socket is group-writable.
-	Allow *Allow `yaml:"allow,omitempty"`
+	Allow *AccessList `yaml:"allow,omitempty"`
 	// Kernel is the kernel of a stand-in; the default is echo.
 	Kernel Kernel `yaml:"kernel,omitempty"`
 	// KernelOptions is set for every stand-in, and nil for all other ranks.
@@ -67,10 +67,10 @@ const noRank = -1
 // SetDefaults distinguishes an entry without a number from the entry of rank 0.
 func (r *Rank) SetDefaults() { r.Rank = noRank }
 
-// Local reports whether this daemon runs the rank.
-func (r *Rank) Local() bool { return r.Run != "" }
+// IsLocal reports whether this daemon runs the rank.
+func (r *Rank) IsLocal() bool { return r.Run != "" }
 
-// Address is an IP address and port. The port is optional in its text form.
+// Address is an RunIP address and port. The port is optional in its text form.
 type Address struct{ netip.AddrPort }
 
 // UnmarshalText parses "10.0.0.1", "10.0.0.1:2718", "fd00::1" or "[fd00::1]:2718". Without a port, Port is 0.
@@ -92,8 +92,8 @@ func (a *Address) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Quirks selects whether a stand-in imitates the peculiarities of the deployed FPGA's MPE on the wire, such as padding,
-// one deferred header for each rank and one ACK for each message. Source: upstream's MPE.
+// Quirks selects whether a stand-in imitates the peculiarities of the deployed FPGA's BuildMPE on the wire, such as padding,
+// one deferred header for each rank and one ACK for each message. Source: upstream's BuildMPE.
 type Quirks string
 
 // Values of Quirks.
@@ -128,11 +128,11 @@ const (
 // PlaysFPGA reports whether the rank is a stand-in whose engine behaves like an FPGA, and which other ranks treat as
 // one.
 func (r *Rank) PlaysFPGA() bool {
-	return r.Run == RunStandin && r.Peer == PeerFPGA && !r.Kernel.OnWire()
+	return r.Run == RunStandin && r.Peer == PeerFPGA && !r.Kernel.BypassesEngine()
 }
 
-// complete sets the values that depend on other keys of the file.
-func (c *Config) complete() {
+// setDerived sets the values that depend on other keys of the file.
+func (c *Config) setDerived() {
 	for i := range c.Ranks {
 		r := &c.Ranks[i]
 		switch r.Run {
@@ -153,7 +153,7 @@ func (c *Config) complete() {
 	c.fillPorts()
 }
 
-// fillPorts assigns ports as upstream does to ranks without a port: the first rank on an IP address gets protocol.Port,
+// fillPorts assigns ports as upstream does to ranks without a port: the first rank on an RunIP address gets protocol.Port,
 // the next one the next port.
 func (c *Config) fillPorts() {
 	byRank := make([]*Rank, len(c.Ranks))

@@ -53,10 +53,10 @@ func (c *Config) SpoolDirectory() string {
 
 func (c *Config) validateRecord(p *strictyaml.Problems) {
 	if n := c.Record.Memory; n != 0 {
-		inRange(p, "record.memory", n, minRecordMemory, maxRecordMemory)
+		checkRange(p, "record.memory", n, minRecordMemory, maxRecordMemory)
 	}
 	if n := c.Record.Spool.Size; n != 0 {
-		inRange(p, "record.spool.size", n, minSpoolSize, maxSpoolSize)
+		checkRange(p, "record.spool.size", n, minSpoolSize, maxSpoolSize)
 	}
 	if d := c.Record.Spool.Directory; d != nil {
 		if problem := pathProblem(*d); problem != "" {

@@ -38,14 +38,14 @@ func orUnset(value string) string {
 	return value
 }
 
-// Changes lists the differences between two valid configurations, including defaults. Ranks are compared by number,
+// Diff lists the differences between two valid configurations, including defaults. Ranks are compared by number,
 // independent of file order. If the numbers of ranks differ, it reports both numbers.
-func Changes(from, to *Config) ([]Change, error) {
-	old, err := from.leaves()
+func Diff(from, to *Config) ([]Change, error) {
+	old, err := from.yamlValues()
 	if err != nil {
 		return nil, err
 	}
-	now, err := to.leaves()
+	now, err := to.yamlValues()
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +54,7 @@ func Changes(from, to *Config) ([]Change, error) {
 		changes = append(changes, Change{NoRank, "ranks", strconv.Itoa(len(from.Ranks)), strconv.Itoa(len(to.Ranks))})
 	}
 	both := min(len(from.Ranks), len(to.Ranks))
-	note := func(l leaf) {
+	note := func(l keyPath) {
 		switch {
 		case old[l] == now[l] || l.rank >= both:
 		case l.rank != NoRank && l.key == "kernel":
@@ -85,14 +85,14 @@ func kernelChange(from, to *Rank) Change {
 	return c
 }
 
-// leaf is a key whose value is not a section.
-type leaf struct {
+// keyPath is a key whose value is not a section.
+type keyPath struct {
 	rank int
 	key  string
 }
 
-// leaves returns all values of the configuration in YAML form.
-func (c *Config) leaves() (map[leaf]string, error) {
+// yamlValues returns all values of the configuration in YAML form.
+func (c *Config) yamlValues() (map[keyPath]string, error) {
 	text, err := c.YAML()
 	if err != nil {
 		return nil, err
@@ -103,18 +103,18 @@ func (c *Config) leaves() (map[leaf]string, error) {
 	}
 	ranks, _ := root["ranks"].([]any)
 	delete(root, "ranks")
-	all := make(map[leaf]string)
-	collect(all, leaf{rank: NoRank}, root)
+	all := make(map[keyPath]string)
+	collectValues(all, keyPath{rank: NoRank}, root)
 	for i, r := range ranks {
-		collect(all, leaf{rank: c.Ranks[i].Rank}, r)
+		collectValues(all, keyPath{rank: c.Ranks[i].Rank}, r)
 	}
 	// The defaults of these keys depend on another key.
-	all[leaf{NoRank, "attach.socket"}] = c.AttachSocket()
-	all[leaf{NoRank, "record.spool.directory"}] = c.SpoolDirectory()
+	all[keyPath{NoRank, "attach.socket"}] = c.AttachSocket()
+	all[keyPath{NoRank, "record.spool.directory"}] = c.SpoolDirectory()
 	return all, nil
 }
 
-func collect(into map[leaf]string, at leaf, value any) {
+func collectValues(into map[keyPath]string, at keyPath, value any) {
 	section, ok := value.(map[string]any)
 	if !ok {
 		into[at] = fmt.Sprint(value)
@@ -126,6 +126,6 @@ func collect(into map[leaf]string, at leaf, value any) {
 			below.key += "."
 		}
 		below.key += key
-		collect(into, below, v)
+		collectValues(into, below, v)
 	}
 }

@@ -45,7 +45,7 @@ ranks:
   - {rank: 1, address: 127.0.0.2, run: standin, kernel: echo}
 `, "[]"},
 		{"the socket that follows another",
-			"control: {socket: " + DefaultSocket() + "}\nattach: {socket: " + AttachSocketBeside(DefaultSocket()) +
+			"control: {socket: " + DefaultSocket() + "}\nattach: {socket: " + AttachSocketFor(DefaultSocket()) +
 				"}" + base, "[]"},
 		{"values", `
 log: {level: debug}
@@ -62,7 +62,7 @@ ranks:
 		{"ranks", base + "  - {rank: 3, address: 127.0.0.9, peer: cpu}\n", "[ranks: 3 -> 4]"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			got, err := Changes(mustParse(t, base), mustParse(t, tt.text))
+			got, err := Diff(mustParse(t, base), mustParse(t, tt.text))
 			if err != nil || fmt.Sprint(got) != tt.want {
 				t.Errorf("%v, %v, want\n%s", got, err, tt.want)
 			}
@@ -83,7 +83,7 @@ func TestArgumentsOfKernels(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	changes, err := Changes(one, two)
+	changes, err := Diff(one, two)
 	if want := "[rank 0: kernel: exec:/bin/program -> exec:/bin/program with other arguments]"; err != nil ||
 		fmt.Sprint(changes) != want {
 		t.Errorf("%v, %v, want %s", changes, err, want)

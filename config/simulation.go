@@ -24,9 +24,9 @@ type Simulation struct {
 
 // simulationOption is an option of Simulation with its largest value.
 type simulationOption struct {
-	name string
-	most int
-	at   func(*Simulation) *int
+	name     string
+	maxValue int
+	field    func(*Simulation) *int
 }
 
 // simulationOptions lists all options. A stall of 100 % would transfer nothing. The longest timeout, a day, times the
@@ -38,8 +38,8 @@ var simulationOptions = []simulationOption{
 	{"time_scale", 100_000, func(s *Simulation) *int { return &s.TimeScale }},
 }
 
-// parse parses the options before a simulator, and returns its command.
-func (s *Simulation) parse(words []string) (command []string, err error) {
+// parseArgs parses the options before a simulator, and returns its command.
+func (s *Simulation) parseArgs(words []string) (command []string, err error) {
 	for len(words) > 0 {
 		name, value, ok := strings.Cut(words[0], "=")
 		if !ok {
@@ -52,22 +52,22 @@ func (s *Simulation) parse(words []string) (command []string, err error) {
 				names[j] = o.name
 			}
 			return nil, fmt.Errorf("unknown option %s%s: the options are %s", strictyaml.Quote(name),
-				strictyaml.DidYouMean(name, names), strings.Join(names, ", "))
+				strictyaml.SuggestName(name, names), strings.Join(names, ", "))
 		}
 		o := simulationOptions[i]
 		n, err := strconv.Atoi(value)
-		if err != nil || n < 0 || n > o.most {
-			return nil, fmt.Errorf("%s is %s: must be a number from 0 to %d", name, strictyaml.Quote(value), o.most)
+		if err != nil || n < 0 || n > o.maxValue {
+			return nil, fmt.Errorf("%s is %s: must be a number from 0 to %d", name, strictyaml.Quote(value), o.maxValue)
 		}
-		*o.at(s), words = n, words[1:]
+		*o.field(s), words = n, words[1:]
 	}
 	return words, nil
 }
 
-// words returns the options that are not 0, in text form.
-func (s *Simulation) words() (words []string) {
+// args returns the options that are not 0, in text form.
+func (s *Simulation) args() (words []string) {
 	for _, o := range simulationOptions {
-		if n := *o.at(s); n != 0 {
+		if n := *o.field(s); n != 0 {
 			words = append(words, fmt.Sprintf("%s=%d", o.name, n))
 		}
 	}

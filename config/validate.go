@@ -10,9 +10,9 @@ import (
 )
 
 var (
-	levels  = []string{LevelDebug, LevelInfo, LevelWarn, LevelError}
-	formats = []string{FormatConsole, FormatJSON}
-	offload = []string{OffloadAuto, OffloadOff}
+	logLevels    = []string{LevelDebug, LevelInfo, LevelWarn, LevelError}
+	logFormats   = []string{FormatConsole, FormatJSON}
+	offloadModes = []string{OffloadAuto, OffloadOff}
 )
 
 // Bounds of the receive buffer in bytes: a smaller one cannot hold a burst, and the kernel counts in an int32.
@@ -38,8 +38,8 @@ const maxSocketPath = 107
 // it for a configuration that the program has made or changed.
 func (c *Config) Validate() error {
 	p := strictyaml.NewProblems(&c.source.Source)
-	oneOf(p, "log.level", c.Log.Level, levels...)
-	oneOf(p, "log.format", c.Log.Format, formats...)
+	checkOneOf(p, "log.level", c.Log.Level, logLevels...)
+	checkOneOf(p, "log.format", c.Log.Format, logFormats...)
 	if problem := socketProblem(c.Control.Socket); problem != "" {
 		p.Add("control.socket", "%s", problem)
 	}
@@ -47,13 +47,13 @@ func (c *Config) Validate() error {
 	c.validateAttach(p)
 	c.validateHTTP(p)
 	c.validateRecord(p)
-	durationIn(p, "stop_timeout", c.StopTimeout)
-	inRange(p, "limits.receive_buffer", c.Limits.ReceiveBuffer, minReceiveBuffer, maxReceiveBuffer)
-	oneOf(p, "limits.offload", c.Limits.Offload, offload...)
-	inRange(p, "limits.unexpected", c.Limits.Unexpected, 1, maxQueue)
-	inRange(p, "limits.posted", c.Limits.Posted, 1, maxQueue)
+	checkDuration(p, "stop_timeout", c.StopTimeout)
+	checkRange(p, "limits.receive_buffer", c.Limits.ReceiveBuffer, minReceiveBuffer, maxReceiveBuffer)
+	checkOneOf(p, "limits.offload", c.Limits.Offload, offloadModes...)
+	checkRange(p, "limits.unexpected", c.Limits.Unexpected, 1, maxQueue)
+	checkRange(p, "limits.posted", c.Limits.Posted, 1, maxQueue)
 	if n := c.Limits.AttachedBytes; n != 0 {
-		inRange(p, "limits.attached_bytes", n, minAttached, maxAttached)
+		checkRange(p, "limits.attached_bytes", n, minAttached, maxAttached)
 	}
 	c.Defaults.validate(p, "defaults")
 	c.validateRanks(p)
@@ -81,17 +81,17 @@ func socketProblem(path string) string {
 	return ""
 }
 
-func oneOf[S ~string](p *strictyaml.Problems, key string, got S, options ...S) {
+func checkOneOf[S ~string](p *strictyaml.Problems, key string, got S, options ...S) {
 	if !slices.Contains(options, got) {
-		p.Add(key, "%s", notOneOf(got, options))
+		p.Add(key, "%s", describeUnknown(got, options))
 	}
 }
 
-func notOneOf[S ~string](got S, options []S) string {
+func describeUnknown[S ~string](got S, options []S) string {
 	names := make([]string, len(options))
 	for i, o := range options {
 		names[i] = string(o)
 	}
 	return fmt.Sprintf("%s is not known%s: it is one of %s", strictyaml.Quote(string(got)),
-		strictyaml.DidYouMean(string(got), names), strings.Join(names, ", "))
+		strictyaml.SuggestName(string(got), names), strings.Join(names, ", "))
 }

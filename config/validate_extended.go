@@ -19,16 +19,16 @@ const (
 // validateExtended checks the options of the extended profile, and rejects keys that the profile of their link does not
 // use.
 func (c *Config) validateExtended(p *strictyaml.Problems) {
-	fallback := c.Defaults.saysExtended()
+	fallback := c.Defaults.setsExtended()
 	use := c.profilesInUse()
-	var all inUse
+	var all profileUse
 	for i := range c.Ranks {
 		r, key := &c.Ranks[i], rankKey(i)+".link"
 		if r.Peer != PeerSoftware && r.Peer != "" {
-			r.refuseExtended(p, key, fallback)
+			r.rejectExtended(p, key, fallback)
 		}
 		all.extended = all.extended || use[i].extended
-		all.plain = all.plain || use[i].plain
+		all.nonExtended = all.nonExtended || use[i].nonExtended
 		if r.Link != nil {
 			r.Link.validateUse(p, key, use[i], "the extended profile, which this link uses,", "this link uses another")
 			c.validateCredit(p, key, r.Link)
@@ -38,59 +38,59 @@ func (c *Config) validateExtended(p *strictyaml.Problems) {
 	c.validateCredit(p, "defaults", &c.Defaults)
 }
 
-func (o *LinkOptions) saysExtended() bool {
+func (o *LinkOptions) setsExtended() bool {
 	return o != nil && o.Profile != nil && protocol.Profile(*o.Profile) == protocol.Extended
 }
 
-// refuseExtended rejects the extended profile on a rank that does not support it.
-func (r *Rank) refuseExtended(p *strictyaml.Problems, key string, fallback bool) {
+// rejectExtended rejects the extended profile on a rank that does not support it.
+func (r *Rank) rejectExtended(p *strictyaml.Problems, key string, fallback bool) {
 	const advice = "silently drops its packets"
 	switch {
-	case r.Link.saysExtended():
+	case r.Link.setsExtended():
 		p.Add(key+".profile", "extended is for links between zrlmpids, but rank %d is peer: %s and %s: use cloudfpga",
 			r.Rank, r.Peer, advice)
-	case r.says() == nil && fallback:
+	case r.linkProfile() == nil && fallback:
 		p.Add(key+".profile", "missing: the profile in defaults is extended, but rank %d is peer: %s and %s: give "+
 			"this rank link: {profile: cloudfpga}",
 			r.Rank, r.Peer, advice)
 	}
 }
 
-// inUse records the profiles that the links of a section have.
-type inUse struct{ extended, plain bool }
+// profileUse records the profiles that the links of a section have.
+type profileUse struct{ extended, nonExtended bool }
 
 // profilesInUse returns, for each rank, the profiles of this daemon's links to it. A pair of ranks whose entries have
 // different profiles is reported elsewhere, and counts as both.
-func (c *Config) profilesInUse() []inUse {
+func (c *Config) profilesInUse() []profileUse {
 	// The profile between two ranks depends on these properties only.
 	type kind struct {
 		software, says bool
 		profile        Profile
 	}
 	kindOf := func(r *Rank) kind {
-		k := kind{software: r.Peer == PeerSoftware, says: r.says() != nil}
+		k := kind{software: r.Peer == PeerSoftware, says: r.linkProfile() != nil}
 		if k.says {
-			k.profile = *r.says()
+			k.profile = *r.linkProfile()
 		}
 		return k
 	}
 	local, one := make(map[kind]int), make(map[kind]*Rank)
 	for i := range c.Ranks {
-		if r := &c.Ranks[i]; r.Local() {
+		if r := &c.Ranks[i]; r.IsLocal() {
 			local[kindOf(r)]++
 			one[kindOf(r)] = r
 		}
 	}
-	use := make([]inUse, len(c.Ranks))
+	use := make([]profileUse, len(c.Ranks))
 	for i := range c.Ranks {
 		r, alone := &c.Ranks[i], true
 		with := func(other *Rank) {
 			profile, err := c.ProfileBetween(r, other, protocol.CloudFPGA)
 			use[i].extended = use[i].extended || err != nil || profile == protocol.Extended
-			use[i].plain = use[i].plain || err != nil || profile != protocol.Extended
+			use[i].nonExtended = use[i].nonExtended || err != nil || profile != protocol.Extended
 		}
 		for k, n := range local {
-			if n > 1 || n == 1 && !(r.Local() && k == kindOf(r)) {
+			if n > 1 || n == 1 && !(r.IsLocal() && k == kindOf(r)) {
 				with(one[k])
 				alone = false
 			}
@@ -103,12 +103,12 @@ func (c *Config) profilesInUse() []inUse {
 }
 
 // validateUse rejects keys that have no effect.
-func (o *LinkOptions) validateUse(p *strictyaml.Problems, key string, use inUse, extendedLink, plainLink string) {
-	if use.plain && o.Transport != nil && *o.Transport == TransportSHM {
+func (o *LinkOptions) validateUse(p *strictyaml.Problems, key string, use profileUse, extendedLink, plainLink string) {
+	if use.nonExtended && o.Transport != nil && *o.Transport == TransportSHM {
 		p.Add(key+".transport", "shm carries the extended profile only, and not every link here uses it: use udp or "+
 			"tcp, or add profile: extended")
 	}
-	if !use.plain {
+	if !use.nonExtended {
 		for _, k := range []struct {
 			name  string
 			given bool

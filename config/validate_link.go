@@ -8,14 +8,14 @@ import (
 )
 
 // Bounds of the size of datagrams in bytes: the smallest fits a header and one line of the FPGA, and the largest is the
-// limit of UDP over IPv4.
+// limit of AddUDP over IPv4.
 const (
 	minDatagram = protocol.HeaderLen + protocol.LineLen
 	maxDatagram = 65507
 )
 
-// longestPause is a thousand times the pause that an FPGA's DRAM needs.
-const longestPause = 10 * time.Millisecond
+// maxPause is a thousand times the pause that an FPGA's DRAM needs.
+const maxPause = 10 * time.Millisecond
 
 // validate checks each value that is set.
 func (o *LinkOptions) validate(p *strictyaml.Problems, key string) {
@@ -25,42 +25,42 @@ func (o *LinkOptions) validate(p *strictyaml.Problems, key string) {
 		}
 	}
 	if o.Transport != nil {
-		oneOf(p, key+".transport", *o.Transport, TransportUDP, TransportTCP, TransportSHM)
+		checkOneOf(p, key+".transport", *o.Transport, TransportUDP, TransportTCP, TransportSHM)
 	}
 	if o.OnPartial != nil {
-		oneOf(p, key+".on_partial", *o.OnPartial, PartialError, PartialRetransmit)
+		checkOneOf(p, key+".on_partial", *o.OnPartial, PartialError, PartialRetransmit)
 	}
 	if o.MaxMessageWords != nil {
-		inRange(p, key+".max_message_words", *o.MaxMessageWords, 0, MaxWords)
+		checkRange(p, key+".max_message_words", *o.MaxMessageWords, 0, MaxWords)
 	}
 	if o.MaxDatagram != nil {
 		n := *o.MaxDatagram
-		inRange(p, key+".max_datagram", n, minDatagram, maxDatagram)
+		checkRange(p, key+".max_datagram", n, minDatagram, maxDatagram)
 		if n%protocol.LineLen != 0 {
 			p.Add(key+".max_datagram", "%d is not a multiple of %d, and an FPGA would shift the data: use %d",
 				n, protocol.LineLen, n-n%protocol.LineLen)
 		}
 	}
 	if n := o.EagerLimit; n != nil {
-		inRange(p, key+".eager_limit", *n, 0, maxEagerLimit)
+		checkRange(p, key+".eager_limit", *n, 0, maxEagerLimit)
 	}
 	if n := o.EagerCredit; n != nil {
-		inRange(p, key+".eager_credit", *n, 1, maxEagerCredit)
+		checkRange(p, key+".eager_credit", *n, 1, maxEagerCredit)
 	}
-	if d := o.Pace.PerDatagram; d != nil && (*d < 0 || *d > longestPause) {
-		p.Add(key+".pace.per_datagram", "%v is outside 0s to %v", *d, longestPause)
+	if d := o.Pace.PerDatagram; d != nil && (*d < 0 || *d > maxPause) {
+		p.Add(key+".pace.per_datagram", "%v is outside 0s to %v", *d, maxPause)
 	}
 	if o.Pace.OverWords != nil {
-		inRange(p, key+".pace.over_words", *o.Pace.OverWords, 0, MaxWords)
+		checkRange(p, key+".pace.over_words", *o.Pace.OverWords, 0, MaxWords)
 	}
-	optionalDuration(p, key+".deadlines.clear", o.Deadlines.Clear)
-	optionalDuration(p, key+".deadlines.ack", o.Deadlines.Ack)
-	optionalDuration(p, key+".deadlines.data", o.Deadlines.Data)
-	optionalDuration(p, key+".warn_after", o.WarnAfter)
+	checkOptional(p, key+".deadlines.clear", o.Deadlines.Clear)
+	checkOptional(p, key+".deadlines.ack", o.Deadlines.Ack)
+	checkOptional(p, key+".deadlines.data", o.Deadlines.Data)
+	checkOptional(p, key+".warn_after", o.WarnAfter)
 }
 
-func optionalDuration(p *strictyaml.Problems, key string, got *time.Duration) {
+func checkOptional(p *strictyaml.Problems, key string, got *time.Duration) {
 	if got != nil {
-		durationIn(p, key, *got)
+		checkDuration(p, key, *got)
 	}
 }

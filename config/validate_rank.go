@@ -17,7 +17,7 @@ func (r *Rank) validate(p *strictyaml.Problems, key string) {
 		r.Link.validate(p, key+".link")
 	}
 	if r.Run != RunStandin {
-		r.refuseStandinKeys(p, key)
+		r.rejectStandinKeys(p, key)
 	}
 	if r.Allow != nil && r.Run != RunHost {
 		p.Add(key+".allow", "programs attach to host ranks only: add run: host to rank %d, or remove the key", r.Rank)
@@ -29,7 +29,7 @@ func (r *Rank) validate(p *strictyaml.Problems, key string) {
 		p.Add(key+".timing", "rank %d is remote and sets its own time-outs: remove the key, or add run: host or "+
 			"run: standin", r.Rank)
 	default:
-		oneOf(p, key+".timing", r.Timing, TimingDeployed, TimingDefault)
+		checkOneOf(p, key+".timing", r.Timing, TimingDeployed, TimingDefault)
 	}
 	switch r.Run {
 	case "":
@@ -46,19 +46,19 @@ func (r *Rank) validate(p *strictyaml.Problems, key string) {
 		}
 	case RunStandin:
 		r.validateKernel(p, key)
-		r.validateOnWire(p, key)
+		r.validateNetKernel(p, key)
 		switch {
-		case r.Quirks == "" || r.Kernel.OnWire():
+		case r.Quirks == "" || r.Kernel.BypassesEngine():
 		case r.Peer != PeerFPGA:
 			p.Add(key+".quirks", "they apply to an FPGA, but this stand-in is peer: %s: remove one of the two", r.Peer)
 		default:
-			oneOf(p, key+".quirks", r.Quirks, QuirksOn, QuirksOff)
+			checkOneOf(p, key+".quirks", r.Quirks, QuirksOn, QuirksOff)
 		}
 	default:
-		oneOf(p, key+".run", r.Run, RunHost, RunStandin)
+		checkOneOf(p, key+".run", r.Run, RunHost, RunStandin)
 		return
 	}
-	oneOf(p, key+".peer", r.Peer, PeerFPGA, PeerCPU, PeerSoftware)
+	checkOneOf(p, key+".peer", r.Peer, PeerFPGA, PeerCPU, PeerSoftware)
 }
 
 func (r *Rank) validateAddress(p *strictyaml.Problems, key string) {
@@ -73,8 +73,8 @@ func (r *Rank) validateAddress(p *strictyaml.Problems, key string) {
 	}
 }
 
-// refuseStandinKeys rejects keys that have no effect.
-func (r *Rank) refuseStandinKeys(p *strictyaml.Problems, key string) {
+// rejectStandinKeys rejects keys that have no effect.
+func (r *Rank) rejectStandinKeys(p *strictyaml.Problems, key string) {
 	given := map[string]bool{
 		"kernel": r.Kernel.Name != "", "kernel_options": r.KernelOptions != nil, "quirks": r.Quirks != "",
 		"faults": r.Faults != nil,
@@ -88,17 +88,17 @@ func (r *Rank) refuseStandinKeys(p *strictyaml.Problems, key string) {
 
 func (r *Rank) validateKernel(p *strictyaml.Problems, key string) {
 	if !r.Kernel.runsProgram() {
-		oneOf(p, key+".kernel", r.Kernel.Name, kernelNames...)
+		checkOneOf(p, key+".kernel", r.Kernel.Name, kernelNames...)
 	} else if len(r.Kernel.Command) == 0 {
-		p.Add(key+".kernel", noProgram, r.Kernel.Name)
+		p.Add(key+".kernel", noProgramFormat, r.Kernel.Name)
 	}
-	if r.Rank == 0 && slices.Contains(workers, r.Kernel.Name) {
+	if r.Rank == 0 && slices.Contains(workerKernels, r.Kernel.Name) {
 		p.Add(key+".kernel", "%s needs a host program on rank 0, but this is rank 0: use it for other ranks",
 			r.Kernel.Name)
 	}
 	key += ".kernel_options"
 	o := r.KernelOptions
-	if o == nil || optionsOf[r.Kernel.Name] == nil {
+	if o == nil || kernelOptionKeys[r.Kernel.Name] == nil {
 		return
 	}
 	set := []struct {
@@ -111,7 +111,7 @@ func (r *Rank) validateKernel(p *strictyaml.Problems, key string) {
 		{"dimensions", o.Dimensions != 0}, {"iterations", o.Iterations != 0}, {"norm_limit", o.NormLimit != 0},
 	}
 	for _, option := range set {
-		if uses := optionsOf[r.Kernel.Name]; option.set && !slices.Contains(uses, option.name) {
+		if uses := kernelOptionKeys[r.Kernel.Name]; option.set && !slices.Contains(uses, option.name) {
 			more := strings.Join(uses, ", ")
 			switch r.Kernel.Name {
 			case KernelExec:
@@ -122,26 +122,26 @@ func (r *Rank) validateKernel(p *strictyaml.Problems, key string) {
 			p.Add(key+"."+option.name, "kernel %s does not use it: its options are %s", r.Kernel.Name, more)
 		}
 	}
-	inRange(p, key+".words", o.Words, 0, MaxWords)
+	checkRange(p, key+".words", o.Words, 0, MaxWords)
 	if o.Count < 0 {
 		p.Add(key+".count", "%d is less than 0: use 0 for no limit, or more", o.Count)
 	}
-	durationIn(p, key+".interval", o.Interval)
+	checkDuration(p, key+".interval", o.Interval)
 	if o.Columns != 0 { // 0 means the built-in value
-		inRange(p, key+".columns", o.Columns, minColumns, maxColumns)
+		checkRange(p, key+".columns", o.Columns, minColumns, maxColumns)
 	}
-	inRange(p, key+".lines", o.Lines, 0, maxColumns)
-	inRange(p, key+".dimensions", o.Dimensions, 0, maxDimensions)
-	inRange(p, key+".iterations", o.Iterations, 0, math.MaxInt32)
-	inRange(p, key+".norm_limit", o.NormLimit, 0, math.MaxInt32)
+	checkRange(p, key+".lines", o.Lines, 0, maxColumns)
+	checkRange(p, key+".dimensions", o.Dimensions, 0, maxDimensions)
+	checkRange(p, key+".iterations", o.Iterations, 0, math.MaxInt32)
+	checkRange(p, key+".norm_limit", o.NormLimit, 0, math.MaxInt32)
 }
 
-// lastShellPort is the last UDP port that the shell of an FPGA can open for its role; the first is protocol.Port.
+// lastShellPort is the last AddUDP port that the shell of an FPGA can open for its role; the first is protocol.Port.
 const lastShellPort = protocol.Port + 31
 
-// validateOnWire checks a rank whose kernel exchanges datagrams itself.
-func (r *Rank) validateOnWire(p *strictyaml.Problems, key string) {
-	if !r.Kernel.OnWire() {
+// validateNetKernel checks a rank whose kernel exchanges datagrams itself.
+func (r *Rank) validateNetKernel(p *strictyaml.Problems, key string) {
+	if !r.Kernel.BypassesEngine() {
 		return
 	}
 	if r.Peer != PeerFPGA {
@@ -163,11 +163,11 @@ func (r *Rank) validateOnWire(p *strictyaml.Problems, key string) {
 // validateKernelPeer checks the kernel's peer.
 func (r *Rank) validateKernelPeer(p *strictyaml.Problems, key string, ranks map[int]int) {
 	o := r.KernelOptions
-	if r.Run != RunStandin || o == nil || !slices.Contains(optionsOf[r.Kernel.Name], "peer") {
+	if r.Run != RunStandin || o == nil || !slices.Contains(kernelOptionKeys[r.Kernel.Name], "peer") {
 		return
 	}
 	key += ".kernel_options.peer"
-	if o.Peer == AnyPeer && slices.Contains(answering, r.Kernel.Name) {
+	if o.Peer == AnyPeer && slices.Contains(anyPeerKernels, r.Kernel.Name) {
 		return
 	}
 	if o.Peer == r.Rank {
@@ -178,17 +178,17 @@ func (r *Rank) validateKernelPeer(p *strictyaml.Problems, key string, ranks map[
 	}
 }
 
-func inRange[T int | Size](p *strictyaml.Problems, key string, got, low, high T) {
+func checkRange[T int | Size](p *strictyaml.Problems, key string, got, low, high T) {
 	if got < low || got > high {
 		p.Add(key, "%v is outside %v to %v", got, low, high)
 	}
 }
 
-// longestDuration keeps sums of durations within the range of their type.
-const longestDuration = 24 * time.Hour
+// maxDuration keeps sums of durations within the range of their type.
+const maxDuration = 24 * time.Hour
 
-func durationIn(p *strictyaml.Problems, key string, got time.Duration) {
-	if got < 0 || got > longestDuration {
-		p.Add(key, "%v is outside 0s to %v", got, longestDuration)
+func checkDuration(p *strictyaml.Problems, key string, got time.Duration) {
+	if got < 0 || got > maxDuration {
+		p.Add(key, "%v is outside 0s to %v", got, maxDuration)
 	}
 }

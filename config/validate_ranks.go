@@ -16,7 +16,7 @@ import (
 func (c *Config) validateRanks(p *strictyaml.Problems) {
 	local := false
 	for i := range c.Ranks {
-		local = local || c.Ranks[i].Local()
+		local = local || c.Ranks[i].IsLocal()
 		c.Ranks[i].validate(p, rankKey(i))
 	}
 	if !local {
@@ -91,7 +91,7 @@ func (c *Config) validateFaults(p *strictyaml.Problems) {
 	}
 }
 
-// Addrs returns the IP addresses of the ranks, in rank order.
+// Addrs returns the RunIP addresses of the ranks, in rank order.
 func (c *Config) Addrs() []netip.Addr {
 	addrs := make([]netip.Addr, len(c.Ranks))
 	for i := range c.Ranks {
@@ -157,8 +157,8 @@ func (c *Config) validateAddresses(p *strictyaml.Problems) {
 	}
 }
 
-// plainLinks returns a warning about links between zrlmpids that tls does not secure.
-func (c *Config) plainLinks() []string {
+// unencryptedLinks returns a warning about links between zrlmpids that tls does not secure.
+func (c *Config) unencryptedLinks() []string {
 	if c.TLS == nil {
 		return nil
 	}
@@ -169,7 +169,7 @@ func (c *Config) plainLinks() []string {
 		if r.Link != nil && r.Link.Transport != nil {
 			transport = r.Link.Transport
 		}
-		if r.Peer == PeerSoftware && !r.Local() && (transport == nil || *transport != TransportTCP) {
+		if r.Peer == PeerSoftware && !r.IsLocal() && (transport == nil || *transport != TransportTCP) {
 			plain = append(plain, strconv.Itoa(r.Rank))
 		}
 	}
@@ -188,13 +188,13 @@ func (c *Config) Warnings() []string {
 	var fpga, loopback, allows *Rank
 	for i := range c.Ranks {
 		r := &c.Ranks[i]
-		if fpga == nil && r.Peer == PeerFPGA && !r.Local() {
+		if fpga == nil && r.Peer == PeerFPGA && !r.IsLocal() {
 			fpga = r
 		}
 		if allows == nil && r.Allow != nil {
 			allows = r
 		}
-		if loopback == nil && r.Local() && r.Address.Addr().IsLoopback() {
+		if loopback == nil && r.IsLocal() && r.Address.Addr().IsLoopback() {
 			loopback = r
 		}
 	}
@@ -204,7 +204,7 @@ func (c *Config) Warnings() []string {
 			warn("rank %d has port %d, but a deployed FPGA (rank %d) sends to and from port %d only", r.Rank,
 				r.Address.Port(), fpga.Rank, protocol.Port)
 		}
-		if r.Local() {
+		if r.IsLocal() {
 			continue
 		}
 		if loopback != nil && !r.Address.Addr().IsLoopback() {
@@ -219,5 +219,5 @@ func (c *Config) Warnings() []string {
 		warn("rank %d has allow, but all users that control.mode %v admits to the control socket can send and "+
 			"receive as it: set control.allow", allows.Rank, c.Control.Mode)
 	}
-	return append(warnings, c.plainLinks()...)
+	return append(warnings, c.unencryptedLinks()...)
 }

@@ -28,10 +28,10 @@ type access struct {
 func newAccess(cfg *config.Config, group int) (*access, error) {
 	a := &access{ranks: make(map[int]attach.Access)}
 	var errs []error
-	for _, r := range cfg.Local() {
+	for _, r := range cfg.LocalRanks() {
 		switch {
 		case r.Allow != nil:
-			of, err := lookUp(r.Allow,
+			of, err := resolveAccess(r.Allow,
 				func(key, problem string) error { return cfg.RankError(r.Rank, "allow."+key, problem) })
 			a.ranks[r.Rank] = of
 			errs = append(errs, err)
@@ -40,7 +40,7 @@ func newAccess(cfg *config.Config, group int) (*access, error) {
 		}
 	}
 	if cfg.Control.Allow != nil {
-		of, err := lookUp(cfg.Control.Allow, func(key, problem string) error {
+		of, err := resolveAccess(cfg.Control.Allow, func(key, problem string) error {
 			return cfg.KeyError("control.allow."+key, problem)
 		})
 		a.control = &of
@@ -49,8 +49,8 @@ func newAccess(cfg *config.Config, group int) (*access, error) {
 	return a, errors.Join(errs...)
 }
 
-// lookUp returns the IDs of the users and groups in a. failed builds the error for a key of the allow section.
-func lookUp(a *config.Allow, failed func(key, problem string) error) (of attach.Access, err error) {
+// resolveAccess returns the IDs of the users and groups in a. failed builds the error for a key of the allow section.
+func resolveAccess(a *config.AccessList, failed func(key, problem string) error) (of attach.Access, err error) {
 	var errs []error
 	numbers := func(names []string, key string, find func(string) (string, error)) (ids []int) {
 		for i, name := range names {
@@ -88,7 +88,7 @@ func lookUp(a *config.Allow, failed func(key, problem string) error) (of attach.
 // attachMode returns the permission bits of the attach socket: the mode of the control socket, or a mode that
 // lets everyone connect if any rank has an allow section.
 func attachMode(cfg *config.Config) fs.FileMode {
-	for _, r := range cfg.Local() {
+	for _, r := range cfg.LocalRanks() {
 		if r.Allow != nil {
 			return 0o666
 		}
@@ -104,13 +104,13 @@ func (d *denials) counts() map[string]uint64 {
 	return map[string]uint64{"attach": d.attach.Load(), "control": d.control.Load()}
 }
 
-// program counts and logs an event from an attached program.
-func (d *Daemon) program(e attach.Event) {
+// onProgramEvent counts and logs an event from an attached program.
+func (d *Daemon) onProgramEvent(e attach.Event) {
 	if refused, ok := errors.AsType[*wire.RefusedError](e.Err); ok && e.Kind == attach.EventRefused &&
 		refused.Reason == wire.Permission {
-		d.denied.attach.Add(1)
+		d.denials.attach.Add(1)
 	}
-	d.observer.Program(e)
+	d.observer.ProgramEvent(e)
 }
 
 // Authorize implements control.Backend.
@@ -119,7 +119,7 @@ func (d *Daemon) Authorize(request string, caller wire.Credentials, unknown erro
 	if allowed == nil || unknown == nil && allowed.Allows(caller, os.Geteuid()) {
 		return nil
 	}
-	d.denied.control.Add(1)
+	d.denials.control.Add(1)
 	err := control.Errorf(control.Permission, "user %d (group %d) may only read the status of this daemon, not make "+
 		"the request %s: add the user or one of its groups to control.allow in the daemon's configuration",
 		caller.UID, caller.GID, request)

@@ -66,7 +66,7 @@ func TestAllow(t *testing.T) {
 			"control: {", "control: {mode: 0666, allow: {users: ["+control+"]}, ", 1)
 	}
 	r := start(t, text("54321", "54322", "54321"))
-	socket := config.AttachSocketBeside(c.socket)
+	socket := config.AttachSocketFor(c.socket)
 	attached := func(uid, rank int) (got int, err error) {
 		as(t, uid, uid, func() {
 			var client *attach.Client
@@ -139,7 +139,7 @@ func TestAllow(t *testing.T) {
 	if got := request(alice, "POST /v1/reset"); !strings.HasPrefix(got, "403 ") {
 		t.Error(got)
 	}
-	if got := r.denied.counts(); got["attach"] != 4 || got["control"] != 2 {
+	if got := r.denials.counts(); got["attach"] != 4 || got["control"] != 2 {
 		t.Errorf("%v", got)
 	}
 	for _, want := range []string{"program refused", "user 54321 (group 54321) may not attach to rank 1 of the " +

@@ -38,15 +38,15 @@ type Options struct {
 	LostLogLines func() uint64
 	// LogTail returns the most recent lines of Log; nil if they are not available.
 	LogTail func() []byte
-	// Ready receives one line when the daemon is ready; nil discards it. The daemon does not wait until the
+	// ReadyWriter receives one line when the daemon is ready; nil discards it. The daemon does not wait until the
 	// line has been written.
-	Ready io.Writer
-	// Source names the file or other source from which the configuration was read.
-	Source string
-	// Load reads the configuration again for a reload; nil if it cannot be read again.
-	Load func() (*config.Config, error)
-	// Reload delivers a signal, such as SIGHUP, for each requested reload.
-	Reload <-chan os.Signal
+	ReadyWriter io.Writer
+	// ConfigSource names the file or other source from which the configuration was read.
+	ConfigSource string
+	// LoadConfig reads the configuration again for a reload; nil if it cannot be read again.
+	LoadConfig func() (*config.Config, error)
+	// ReloadSignals delivers a signal, such as SIGHUP, for each requested reload.
+	ReloadSignals <-chan os.Signal
 	// Level is the level of Log, which a reload may change; nil if it may not.
 	Level *zap.AtomicLevel
 	// JobDirectory is the directory of the job to which the ranks belong, or empty.
@@ -67,20 +67,20 @@ type Daemon struct {
 	ranks    []*localRank // in rank order
 	rankMap  *rankmap.Map
 	observer *Observer
-	// recording is nil if packets are not recorded.
-	recording *recording
-	failures  failures
-	attached  *attach.Server
+	// flightRecorder is nil if packets are not recorded.
+	recording    *flightRecorder
+	failures     failureLog
+	attachServer *attach.Server
 	// access reflects the most recently loaded configuration.
-	access atomic.Pointer[access]
-	denied denials
+	access  atomic.Pointer[access]
+	denials denials
 	// attachedBytes limits the memory used by operations of all attached programs together.
 	attachedBytes int64
 	started       time.Time
 	web           *web.Server     // nil if HTTP is disabled
-	recent        *statuspage.Log // nil if HTTP is disabled
+	recentLog     *statuspage.Log // nil if HTTP is disabled
 	phase         phase
-	reloads
+	reloadState
 }
 
 // New prepares a daemon without binding or starting anything. The error joins all errors found in cfg.
@@ -90,48 +90,48 @@ func New(cfg *config.Config, opts Options) (*Daemon, error) {
 	}
 	d := &Daemon{cfg: cfg, opts: opts, log: opts.Log}
 	d.current.Store(cfg)
-	d.loaded = time.Now()
+	d.loadedAt = time.Now()
 	if d.log == nil {
 		d.log = zap.NewNop()
 	}
 	if cfg.HTTP.Listen != "" {
-		d.keepRecent()
+		d.keepRecentLog()
 	}
 	var errs []error
-	for _, rank := range cfg.Local() {
+	for _, rank := range cfg.LocalRanks() {
 		r, err := newLocalRank(d.log, cfg, rank, opts.FailureLimit)
 		r.Directory = d.opts.JobDirectory
 		errs = append(errs, err)
 		d.ranks = append(d.ranks, r)
 	}
 	slices.SortFunc(d.ranks, func(a, b *localRank) int { return cmp.Compare(a.cfg.Rank, b.cfg.Rank) })
-	m, err := node.Map(cfg)
+	m, err := node.RankMap(cfg)
 	errs = append(errs, err)
 	d.rankMap = m
 	d.observer = newObserver(d.log, func(rank, peer int) protocol.Profile {
-		if r := d.local(rank); r != nil && peer >= 0 && peer < len(r.Links()) {
+		if r := d.findRank(rank); r != nil && peer >= 0 && peer < len(r.Links()) {
 			return r.Links()[peer].Profile
 		}
 		return protocol.CloudFPGA
 	})
 	d.recording = newRecording(d)
-	d.observer.failed = d.noteFailure
+	d.observer.onFailure = d.noteFailure
 	allowed, err := newAccess(cfg, os.Getegid())
 	errs = append(errs, err)
 	d.access.Store(allowed)
 	d.attachedBytes = attachedBytes(cfg, available)
-	d.attached = attach.NewServer(d, attach.Options{
+	d.attachServer = attach.NewServer(d, attach.Options{
 		Memory:         d.attachedBytes,
 		Access:         func(rank int) attach.Access { return d.access.Load().ranks[rank] },
 		Oversubscribed: slices.ContainsFunc(d.ranks, func(r *localRank) bool { return r.Oversubscribed() }),
-		Log:            d.program,
+		Log:            d.onProgramEvent,
 		Explain:        d.explain,
 	})
 	return d, errors.Join(errs...)
 }
 
-// local returns the local rank with the given number, or nil.
-func (d *Daemon) local(rank int) *localRank {
+// findRank returns the local rank with the given number, or nil.
+func (d *Daemon) findRank(rank int) *localRank {
 	for _, r := range d.ranks {
 		if r.cfg.Rank == rank {
 			return r
@@ -163,7 +163,7 @@ func (d *Daemon) Run(ctx context.Context) (err error) {
 		<-logged
 	}()
 
-	open, err := d.bind()
+	open, err := d.bindSockets()
 	if err != nil {
 		return err
 	}
@@ -171,10 +171,10 @@ func (d *Daemon) Run(ctx context.Context) (err error) {
 		d.log.Warn(warning)
 	}
 	if d.recording != nil {
-		d.recording.open()
+		d.recording.openSpool()
 	}
 	if err := d.startEngines(); err != nil {
-		return errors.Join(err, d.release(open))
+		return errors.Join(err, d.closeSockets(open))
 	}
 	d.started = time.Now()
 	if d.opts.JobDirectory != "" {
@@ -184,7 +184,7 @@ func (d *Daemon) Run(ctx context.Context) (err error) {
 	}
 	http, err := d.startWeb(ctx)
 	if err != nil {
-		return errors.Join(err, d.release(open))
+		return errors.Join(err, d.closeSockets(open))
 	}
 	defer http.stop()
 	defer d.watchdog()()
@@ -195,12 +195,12 @@ func (d *Daemon) Run(ctx context.Context) (err error) {
 // listeners holds the daemon's own sockets. A disabled socket is nil.
 type listeners struct{ control, attach net.Listener }
 
-// bind binds the sockets of all local ranks and the daemon's own sockets. On an error, it leaves none of them
+// bindSockets binds the sockets of all local ranks and the daemon's own sockets. On an error, it leaves none of them
 // bound.
-func (d *Daemon) bind() (open listeners, err error) {
+func (d *Daemon) bindSockets() (open listeners, err error) {
 	for _, r := range d.ranks {
 		if err := r.Bind(d.rankMap); err != nil {
-			return open, errors.Join(err, d.release(open))
+			return open, errors.Join(err, d.closeSockets(open))
 		}
 	}
 	for _, s := range []struct {
@@ -213,11 +213,11 @@ func (d *Daemon) bind() (open listeners, err error) {
 			continue
 		}
 		if *s.listener, err = control.Listen(s.path, s.mode); err != nil {
-			return open, errors.Join(err, d.release(open))
+			return open, errors.Join(err, d.closeSockets(open))
 		}
 	}
-	if d.web, err = d.bindWeb(d.cfg.HTTPAskedFor()); err != nil {
-		return open, errors.Join(err, d.release(open))
+	if d.web, err = d.bindWeb(d.cfg.IsHTTPExplicit()); err != nil {
+		return open, errors.Join(err, d.closeSockets(open))
 	}
 	return open, nil
 }
@@ -232,8 +232,8 @@ func (d *Daemon) attachSocket() string {
 	return ""
 }
 
-// release closes all bound sockets after a failed start.
-func (d *Daemon) release(open listeners) error {
+// closeSockets closes all bound sockets after a failed start.
+func (d *Daemon) closeSockets(open listeners) error {
 	var errs []error
 	if d.web != nil {
 		errs = append(errs, d.web.Close())
@@ -258,9 +258,9 @@ func (d *Daemon) startEngines() error {
 				d.log.Warn("state not kept", zap.Int("rank", r.cfg.Rank), zap.Error(err))
 			}
 		}
-		r.failed = func(err error) { d.kernelFailed(r, err) }
-		r.Describe = func(s *state.RankInfo, depth state.Depth) { r.describe(s, depth, d.attached.Attached()) }
-		if err := r.start(d.observerOf(r), d.log, d.explain); err != nil {
+		r.onFailure = func(err error) { d.kernelFailed(r, err) }
+		r.Describe = func(s *state.RankInfo, depth state.Detail) { r.addDetails(s, depth, d.attachServer.AttachedPrograms()) }
+		if err := r.start(d.newRankObserver(r), d.log, d.explain); err != nil {
 			return fmt.Errorf("rank %d: %w", r.cfg.Rank, err)
 		}
 	}
@@ -286,7 +286,7 @@ func (d *Daemon) serve(ctx context.Context, open listeners, http *webTask) error
 	ctx, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
 	tasks, ctx := errgroup.WithContext(ctx)
-	tasks.Go(func() error { return http.watch(ctx) })
+	tasks.Go(func() error { return http.waitFailed(ctx) })
 	for _, r := range d.ranks {
 		if r.kernel != nil {
 			tasks.Go(func() error {
@@ -298,11 +298,11 @@ func (d *Daemon) serve(ctx context.Context, open listeners, http *webTask) error
 			})
 		}
 	}
-	watcher := &waitWatcher{log: d.log, ranks: d.ranks, now: time.Now, warned: make(map[waitKey]warnedWait)}
+	watcher := &waitWatcher{log: d.log, ranks: d.ranks, now: time.Now, logged: make(map[waitKey]loggedWait)}
 	tasks.Go(func() error { return watcher.run(ctx) })
 	if open.attach != nil {
 		tasks.Go(func() error {
-			if err := d.attached.Serve(ctx, open.attach); err != nil {
+			if err := d.attachServer.Serve(ctx, open.attach); err != nil {
 				return fmt.Errorf("attach socket %s: %w", d.attachSocket(), err)
 			}
 			return nil
@@ -353,11 +353,11 @@ func (d *Daemon) reportReady(ctx context.Context) error {
 	}
 	d.phase.CompareAndSwap(starting, serving)
 	d.log.Info("zrlmpid ready", zap.Int("local_ranks", len(d.ranks)), zap.Int("cluster_size", len(d.cfg.Ranks)),
-		zap.String("version", version.String()), zap.String("config", d.opts.Source), zap.String("http", d.webURL()))
+		zap.String("version", version.String()), zap.String("config", d.opts.ConfigSource), zap.String("http", d.webURL()))
 	d.notifyReady()
-	if d.opts.Ready != nil {
+	if d.opts.ReadyWriter != nil {
 		go func() { // the writer may block, for example on a pipe without a reader
-			if _, err := io.WriteString(d.opts.Ready, d.readyLine()+"\n"); err != nil {
+			if _, err := io.WriteString(d.opts.ReadyWriter, d.readyLine()+"\n"); err != nil {
 				d.log.Warn("ready line not written", zap.Error(err))
 			}
 		}()
@@ -365,16 +365,16 @@ func (d *Daemon) reportReady(ctx context.Context) error {
 	return nil
 }
 
-// readyRanks is the maximum number of ranks in the ready line.
-const readyRanks = 8
+// maxReadyRanks is the maximum number of ranks in the ready line.
+const maxReadyRanks = 8
 
-// readyLine returns a line with the addresses of the first readyRanks local ranks.
+// readyLine returns a line with the addresses of the first maxReadyRanks local ranks.
 func (d *Daemon) readyLine() string {
 	var b strings.Builder
 	b.WriteString("ready ")
 	for i, r := range d.ranks {
-		if i == readyRanks && len(d.ranks) > readyRanks+1 {
-			fmt.Fprintf(&b, "and %d more ranks, ", len(d.ranks)-readyRanks)
+		if i == maxReadyRanks && len(d.ranks) > maxReadyRanks+1 {
+			fmt.Fprintf(&b, "and %d more ranks, ", len(d.ranks)-maxReadyRanks)
 			break
 		}
 		fmt.Fprintf(&b, "rank %d %s ", r.cfg.Rank, r.cfg.Run)

@@ -25,7 +25,7 @@ func TestReadyLine(t *testing.T) {
 	c := newCluster(t)
 	r := start(t, c.yaml("", "run: host", "run: standin", "run: standin, kernel: sink", "peer: fpga"))
 	want := fmt.Sprintf("ready rank 0 host %s, rank 1 standin echo %s, rank 2 standin sink %s, control %s, attach "+
-		"%s, http none\n", c.addr(0), c.addr(1), c.addr(2), c.socket, config.AttachSocketBeside(c.socket))
+		"%s, http none\n", c.addr(0), c.addr(1), c.addr(2), c.socket, config.AttachSocketFor(c.socket))
 	if r.ready != want {
 		t.Errorf("got  %swant %s", r.ready, want)
 	}
@@ -53,7 +53,7 @@ func TestPing(t *testing.T) {
 				r.ping(t, 1, words, 3)
 			}
 			r.ping(t, 2, paced, 1)
-			// A message to a rank on TCP may be sent before the connection has been made.
+			// A message to a rank on AddTCP may be sent before the connection has been made.
 			if log := r.log.String(); strings.Contains(log, "WARN") && !strings.Contains(log, "rmem_max") &&
 				!strings.Contains(link, "tcp") {
 				t.Errorf("warnings:\n%s", log)
@@ -89,7 +89,7 @@ func TestSendRecv(t *testing.T) {
 	r := start(t, c.yaml("", echoes(1, "")...))
 	const words = paced
 	data := make([]byte, words*protocol.WordLen)
-	control.Payload(data, 1, protocol.Float)
+	control.FillPayload(data, 1, protocol.Float)
 	send := control.SendRequest{From: 0, To: 1, Datatype: protocol.Float, Tag: 7, Timeout: testTimeout}
 	for range 2 {
 		m, err := r.client.Send(within(t), send, bytes.NewReader(data))

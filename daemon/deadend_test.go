@@ -22,7 +22,7 @@ func TestDeadEnd(t *testing.T) {
 	r := start(t, c.yaml("", "run: host", "peer: fpga, link: {deadlines: {ack: 250ms}}"))
 	fpga := at(t, c.addr(1), c.addr(0))
 	program := func() *mpi.Comm {
-		client, err := attach.Dial(within(t), config.AttachSocketBeside(c.socket), 0)
+		client, err := attach.Dial(within(t), config.AttachSocketFor(c.socket), 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -60,7 +60,7 @@ func TestDeadEnd(t *testing.T) {
 	}
 	world = program()
 	ends("a send of the next program", mpi.Send(within(t), world, out[:1], 1, 0))
-	_, err = r.local(0).Engine.Recv(within(t), 1, make([]byte, 4), mpe.Options{})
+	_, err = r.findRank(0).Engine.Recv(within(t), 1, make([]byte, 4), mpe.Options{})
 	ends("a receive of the daemon", err)
 	s, err := r.client.Status(within(t))
 	if err != nil || !strings.Contains(s.Ranks[0].Engine.Peers[0].Refuses, step) {

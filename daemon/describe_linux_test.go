@@ -32,10 +32,10 @@ func TestDescribe(t *testing.T) {
 	}
 	r := &localRank{cfg: &config.Rank{Rank: 1}}
 	own, other := wire.Credentials{PID: pid}, wire.Credentials{PID: 1}
-	attached := []attach.Attached{{Rank: 0, Credentials: other}, {Rank: 1, Credentials: own, Since: time.Now()}}
-	for depth, want := range map[state.Depth]bool{state.Full: true, state.Scrape: false} {
+	attached := []attach.AttachedProgram{{Rank: 0, Credentials: other}, {Rank: 1, Credentials: own, AttachedAt: time.Now()}}
+	for depth, want := range map[state.Detail]bool{state.DetailFull: true, state.DetailScrape: false} {
 		var s state.RankInfo
-		r.describe(&s, depth, attached)
+		r.addDetails(&s, depth, attached)
 		if len(s.Attached) != 1 || s.Attached[0].PID != pid || s.Attached[0].Stopped != want {
 			t.Errorf("depth %v: %+v", depth, s.Attached)
 		}

@@ -15,10 +15,10 @@ import (
 // doctor runs more checks and lists all problems. It takes a few milliseconds and runs once the daemon is
 // serving.
 func (d *Daemon) examineHost() {
-	p := doctor.FromConfig(d.opts.Source, d.cfg)
+	p := doctor.PlanFromConfig(d.opts.ConfigSource, d.cfg)
 	status := state.Status{PID: os.Getpid()} // omit peers: their states take much memory in a large cluster
 	for _, r := range d.ranks {
-		status.Ranks = append(status.Ranks, state.Rank{RankInfo: r.Info(state.Scrape)})
+		status.Ranks = append(status.Ranks, state.Rank{RankInfo: r.Info(state.DetailScrape)})
 	}
 	report := doctor.ExamineQuick(p, system.GatherQuick(p, os.Getpid()), &status)
 	for _, c := range report.Results {

@@ -13,23 +13,23 @@ import (
 // explain extends the error of an operation with one of this daemon's stand-ins by the reason why the
 // stand-in's kernel is stuck. The caller must not hold an engine's lock.
 func (d *Daemon) explain(err error) error {
-	w, ok := endedWait(err)
+	w, ok := waitOfError(err)
 	if !ok {
 		return err
 	}
-	r := d.local(int(w.Remote))
+	r := d.findRank(int(w.Remote))
 	if r == nil || r.kernel == nil || r.Engine == nil {
 		return err
 	}
-	why := r.holdsUp(int(w.Local))
+	why := r.stuckReason(int(w.Local))
 	if why == "" {
 		return err
 	}
 	return fmt.Errorf("%w; rank %d is a stand-in of this zrlmpid: %s", err, w.Remote, why)
 }
 
-// endedWait returns the wait that failed with err.
-func endedWait(err error) (w handshake.Wait, ok bool) {
+// waitOfError returns the wait that failed with err.
+func waitOfError(err error) (w handshake.Wait, ok bool) {
 	if e, ok := errors.AsType[*mpe.WaitError](err); ok {
 		return e.Wait, true
 	}
@@ -42,8 +42,8 @@ func endedWait(err error) (w handshake.Wait, ok bool) {
 	return w, false
 }
 
-// holdsUp returns the reason why a stand-in's kernel delays a peer's messages, or "".
-func (r *localRank) holdsUp(peer int) string {
+// stuckReason returns the reason why a stand-in's kernel delays a peer's messages, or "".
+func (r *localRank) stuckReason(peer int) string {
 	r.mu.Lock()
 	kernel, failure := r.kernelState, r.kernelErr
 	r.mu.Unlock()
@@ -58,5 +58,5 @@ func (r *localRank) holdsUp(peer int) string {
 			return w.Text()
 		}
 	}
-	return r.kernel.Stats().Holds()
+	return r.kernel.Stats().BlockReason()
 }

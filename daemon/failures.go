@@ -14,26 +14,26 @@ import (
 	"github.com/zrlmpi/zrlmpid/node/recorder"
 )
 
-// failures holds the most recent failures of operations.
-type failures struct {
-	mu   sync.Mutex
-	list []state.Failure // newest last
+// failureLog holds the most recent failures of operations.
+type failureLog struct {
+	mu      sync.Mutex
+	entries []state.Failure // newest last
 }
 
-// add appends a failure, or increments the count of the last one if the two are the same.
-func (f *failures) add(one state.Failure) {
+// addFailure appends a failure, or increments the count of the last one if the two are the same.
+func (f *failureLog) addFailure(one state.Failure) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	one.Count = 1
-	if n := len(f.list); n > 0 && sameFailure(&f.list[n-1], &one) {
-		one.Count += f.list[n-1].Count
-		f.list[n-1] = one
+	if n := len(f.entries); n > 0 && sameFailure(&f.entries[n-1], &one) {
+		one.Count += f.entries[n-1].Count
+		f.entries[n-1] = one
 		return
 	}
-	if len(f.list) == state.MaxFailures {
-		f.list = slices.Delete(f.list, 0, 1)
+	if len(f.entries) == state.MaxFailures {
+		f.entries = slices.Delete(f.entries, 0, 1)
 	}
-	f.list = append(f.list, one)
+	f.entries = append(f.entries, one)
 }
 
 // sameFailure reports whether two failures are equal except for time and count.
@@ -44,16 +44,16 @@ func sameFailure(a, b *state.Failure) bool {
 }
 
 // recent returns the failures, newest first.
-func (f *failures) recent() []state.Failure {
+func (f *failureLog) recent() []state.Failure {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	list := append([]state.Failure{}, f.list...) // not nil, so that the JSON is [] and not null
+	list := append([]state.Failure{}, f.entries...) // not nil, so that the JSON is [] and not null
 	slices.Reverse(list)
 	return list
 }
 
-// failureOf describes a failed operation with a peer. peer is -1 if no particular peer is involved.
-func failureOf(now time.Time, rank, peer int, operation state.Operation, err error) state.Failure {
+// newFailure describes a failed operation with a peer. peer is -1 if no particular peer is involved.
+func newFailure(now time.Time, rank, peer int, operation state.Operation, err error) state.Failure {
 	f := state.Failure{Time: now, Rank: rank, Operation: operation, State: waitState(err), Reason: err.Error()}
 	if peer >= 0 {
 		f.Peer = new(peer)
@@ -64,16 +64,16 @@ func failureOf(now time.Time, rank, peer int, operation state.Operation, err err
 // noteFailure stores a failure and requests a record of it.
 func (d *Daemon) noteFailure(rank, peer int, operation state.Operation, err error) {
 	now := time.Now()
-	f := failureOf(now, rank, peer, operation, err)
+	f := newFailure(now, rank, peer, operation, err)
 	if r := d.recording; r != nil {
 		if packets := r.Rank(rank); packets != nil {
-			packets.Failed(peer, err)
+			packets.RecordFailure(peer, err)
 		}
-		if recorder.Worth(err) {
-			f.Record = r.failed(now, rank, peer, f.Reason)
+		if recorder.WorthRecording(err) {
+			f.Record = r.requestRecord(now, rank, peer, f.Reason)
 		}
 	}
-	d.failures.add(f)
+	d.failures.addFailure(f)
 }
 
 // recentFailures returns the recent failures, newest first. It omits the paths of records that have been
@@ -88,8 +88,8 @@ func (d *Daemon) recentFailures() []state.Failure {
 	return list
 }
 
-// byCaller reports whether an operation failed because its caller cancelled it or the daemon stopped.
-func byCaller(err error) bool {
+// isCallerCancel reports whether an operation failed because its caller cancelled it or the daemon stopped.
+func isCallerCancel(err error) bool {
 	return errors.Is(err, context.Canceled) || errors.Is(err, mpe.ErrClosed) || errors.Is(err, mpe.ErrCancelled)
 }
 

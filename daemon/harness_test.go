@@ -87,7 +87,7 @@ func startWith(t testing.TB, text string, change func(*Options)) *running {
 	t.Helper()
 	log := &syncBuffer{grew: make(chan struct{}, 1)}
 	pr, pw := io.Pipe()
-	opts := Options{Log: wedgetest.Log(t, testLogger(log)), Ready: pw, Source: "test.yaml"}
+	opts := Options{Log: wedgetest.Log(t, testLogger(log)), ReadyWriter: pw, ConfigSource: "test.yaml"}
 	change(&opts)
 	d, err := New(mustParse(t, text), opts)
 	if err != nil {

@@ -2,32 +2,32 @@ package daemon
 
 import "time"
 
-// perLine is the minimum time between two log lines of the same kind.
-const perLine = time.Second
+// minLineInterval is the minimum time between two log lines of the same kind.
+const minLineInterval = time.Second
 
-// limiter lets one line pass every perLine and counts the lines that it suppresses.
-type limiter struct {
+// lineLimiter lets one line pass every minLineInterval and counts the lines that it suppresses.
+type lineLimiter struct {
 	next       time.Duration
 	suppressed uint64
 }
 
-// take reports whether a line may be logged now, and how many lines were suppressed since the last logged one.
-func (l *limiter) take(now time.Duration) (suppressed uint64, ok bool) {
+// allow reports whether a line may be logged now, and how many lines were suppressed since the last logged one.
+func (l *lineLimiter) allow(now time.Duration) (suppressed uint64, ok bool) {
 	if now < l.next {
 		l.suppressed++
 		return 0, false
 	}
 	suppressed, l.suppressed = l.suppressed, 0
-	l.next = now + perLine
+	l.next = now + minLineInterval
 	return suppressed, true
 }
 
-// rest returns the number of suppressed lines if perLine has passed since the last logged line, and 0
+// takeSuppressed returns the number of suppressed lines if minLineInterval has passed since the last logged line, and 0
 // otherwise.
-func (l *limiter) rest(now time.Duration) uint64 {
+func (l *lineLimiter) takeSuppressed(now time.Duration) uint64 {
 	if l.suppressed == 0 || now < l.next {
 		return 0
 	}
-	n, _ := l.take(now)
+	n, _ := l.allow(now)
 	return n
 }

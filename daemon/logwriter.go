@@ -23,14 +23,14 @@ type LogWriter struct {
 
 // NewLogWriter returns a LogWriter that writes to out until Close is called.
 func NewLogWriter(out io.Writer) *LogWriter {
-	w := &LogWriter{lines: make(chan []byte, queueLen), closing: make(chan struct{}), done: make(chan struct{})}
+	w := &LogWriter{lines: make(chan []byte, maxQueuedLines), closing: make(chan struct{}), done: make(chan struct{})}
 	go w.run(out)
 	return w
 }
 
 // Write queues a copy of line. It never fails.
 func (w *LogWriter) Write(line []byte) (int, error) {
-	w.keep(line)
+	w.appendTail(line)
 	select {
 	case w.lines <- bytes.Clone(line):
 	default:
@@ -42,7 +42,7 @@ func (w *LogWriter) Write(line []byte) (int, error) {
 // maxTail is the maximum length of the kept log tail in bytes.
 const maxTail = 256 << 10
 
-func (w *LogWriter) keep(line []byte) {
+func (w *LogWriter) appendTail(line []byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(w.tail)+len(line) > 2*maxTail {

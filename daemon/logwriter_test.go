@@ -20,7 +20,7 @@ func TestLogWriterWritesAll(t *testing.T) {
 	var out, want bytes.Buffer
 	w := NewLogWriter(&out)
 	line := make([]byte, 0, 100)
-	for i := range queueLen {
+	for i := range maxQueuedLines {
 		line = fmt.Appendf(line[:0], "line %d\n", i) // the memory is reused, as zap does
 		want.Write(line)
 		if n, err := w.Write(line); n != len(line) || err != nil {
@@ -61,7 +61,7 @@ func TestLogWriterIsStuck(t *testing.T) {
 	out, stuck := io.Pipe() // without a reader
 	w := NewLogWriter(stuck)
 	const more = 10
-	for range queueLen + 1 + more { // the writer may hold one line
+	for range maxQueuedLines + 1 + more { // the writer may hold one line
 		if _, err := w.Write([]byte("line\n")); err != nil {
 			t.Fatal(err)
 		}
@@ -120,7 +120,7 @@ func TestPacketPathDoesNotWaitForTheLog(t *testing.T) {
 	drop := mpe.Drop{Packet: arrival, Reason: state.DropSourceRank}
 	o.Dropped(0, 2, drop)
 	o.Dropped(0, 2, drop)
-	clock = perLine
+	clock = minLineInterval
 	flushed := make(chan struct{})
 	go func() {
 		defer close(flushed)
@@ -150,8 +150,8 @@ func (f writerFunc) Write(p []byte) (int, error) { return len(p), f(p) }
 // TestReadyLineCannotBeWritten checks that the daemon logs the error and keeps running.
 func TestReadyLineCannotBeWritten(t *testing.T) {
 	r := startWith(t, newCluster(t).yaml("", echoes(1, "")...), func(o *Options) {
-		ready := o.Ready
-		o.Ready = writerFunc(func(line []byte) error {
+		ready := o.ReadyWriter
+		o.ReadyWriter = writerFunc(func(line []byte) error {
 			_, _ = ready.Write(line)
 			return errors.New("no space left")
 		})

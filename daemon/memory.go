@@ -10,15 +10,15 @@ import (
 )
 
 const (
-	// leastAttached is the lowest memory limit for attached programs. It is also their limit if the amount of
+	// minAttachedBytes is the lowest memory limit for attached programs. It is also their limit if the amount of
 	// available memory is unknown.
-	leastAttached = 64 << 20
-	// leastHeap is the lowest limit set for Go's heap. With a lower limit, the daemon would spend most of its
+	minAttachedBytes = 64 << 20
+	// minHeapBytes is the lowest limit set for Go's heap. With a lower limit, the daemon would spend most of its
 	// time in garbage collection.
-	leastHeap = 64 << 20
-	// heapPart is the fraction of the memory not reserved for attached programs that Go's heap may use. The
+	minHeapBytes = 64 << 20
+	// heapFraction is the fraction of the memory not reserved for attached programs that Go's heap may use. The
 	// rest is for memory that the Go runtime does not account for.
-	heapPart = 0.9
+	heapFraction = 0.9
 )
 
 // available returns the memory limit of the process's control group or, without one, the memory of the host.
@@ -32,9 +32,9 @@ func attachedBytes(cfg *config.Config, available memlimit.Provider) int64 {
 	}
 	n, err := available()
 	if err != nil {
-		return leastAttached
+		return minAttachedBytes
 	}
-	return max(int64(min(n, 1<<62)/2), leastAttached)
+	return max(int64(min(n, 1<<62)/2), minAttachedBytes)
 }
 
 // LimitHeap limits Go's heap so that the process stays below the memory limit of its control group, if any.
@@ -43,7 +43,7 @@ func (d *Daemon) LimitHeap() { d.limitHeap(memlimit.FromCgroup) }
 
 func (d *Daemon) limitHeap(group memlimit.Provider) {
 	var most uint64
-	limit, err := memlimit.Set(memlimit.WithRatio(heapPart), memlimit.WithMin(leastHeap),
+	limit, err := memlimit.Set(memlimit.WithRatio(heapFraction), memlimit.WithMin(minHeapBytes),
 		memlimit.WithProvider(func() (n uint64, err error) {
 			most, err = group()
 			return most - min(most, uint64(d.attachedBytes)), err

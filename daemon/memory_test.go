@@ -21,9 +21,9 @@ func TestAttachedBytes(t *testing.T) {
 	}{
 		{5 << 20, memlimit.Limit(1 << 30), 5 << 20},
 		{0, memlimit.Limit(1 << 30), 512 << 20},
-		{0, memlimit.Limit(1 << 20), leastAttached},
+		{0, memlimit.Limit(1 << 20), minAttachedBytes},
 		{0, memlimit.Limit(math.MaxUint64), 1 << 61},
-		{0, none, leastAttached},
+		{0, none, minAttachedBytes},
 	} {
 		cfg := config.New()
 		cfg.Limits.AttachedBytes = tt.configured
@@ -55,8 +55,8 @@ func TestLimitHeap(t *testing.T) {
 		group memlimit.Provider
 		want  float64
 	}{
-		{memlimit.Limit(1 << 30), heapPart * 768 * (1 << 20)},
-		{memlimit.Limit(100 << 20), leastHeap},
+		{memlimit.Limit(1 << 30), heapFraction * 768 * (1 << 20)},
+		{memlimit.Limit(100 << 20), minHeapBytes},
 		{func() (uint64, error) { return 0, memlimit.ErrNoLimit }, math.MaxInt64},
 	} {
 		d.limitHeap(tt.group)

@@ -16,21 +16,21 @@ type rankObserver struct {
 
 // Done implements mpe.Observer.
 func (o *rankObserver) Done(rank int, s mpe.Status, err error) {
-	o.recorder.Done(&s, err)
+	o.recorder.RecordMessage(&s, err)
 	if err != nil { // only failures are logged
 		o.Observer.Done(rank, s, err)
 	}
 }
 
-// observerOf returns the observer of a rank. It records metrics only if HTTP is enabled or the rank belongs to
+// newRankObserver returns the observer of a rank. It records metrics only if HTTP is enabled or the rank belongs to
 // a job, because nothing reads them otherwise.
-func (d *Daemon) observerOf(r *localRank) mpe.Observer {
+func (d *Daemon) newRankObserver(r *localRank) mpe.Observer {
 	var o mpe.Observer = d.observer
 	if d.web != nil || d.opts.JobDirectory != "" {
-		o = &rankObserver{d.observer, r.Record(d.cfg.Metrics.Peers)}
+		o = &rankObserver{d.observer, r.RecordPhases(d.cfg.Metrics.Peers)}
 	}
-	if r.Packets != nil {
-		o = r.Packets.Observe(o)
+	if r.FlightRecorder != nil {
+		o = r.FlightRecorder.Observe(o)
 	}
 	return o
 }
@@ -39,12 +39,12 @@ func (d *Daemon) observerOf(r *localRank) mpe.Observer {
 func (d *Daemon) metricsSource() metrics.Source {
 	src := metrics.Source{
 		Version: version.String(), Started: d.started,
-		LostLogLines: d.lostLogLines, Reload: d.lastReload, AccessDenied: d.denied.counts,
+		LostLogLines: d.lostLogLines, LastReload: d.lastReload, AccessDenied: d.denials.counts,
 		WebConfigFailures: d.web.ConfigFailures,
 	}
 	for _, r := range d.ranks {
 		src.Ranks = append(src.Ranks, metrics.Rank{
-			Engine: r.Engine, Recorder: r.Recorder, State: func() state.RankInfo { return r.Info(state.Scrape) },
+			Engine: r.Engine, Recorder: r.PhaseRecorder, State: func() state.RankInfo { return r.Info(state.DetailScrape) },
 		})
 	}
 	return src

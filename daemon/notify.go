@@ -17,9 +17,9 @@ import (
 
 const (
 	// While the daemon drains pending messages at shutdown, it extends the service manager's timeout by
-	// extendBy every extendEvery.
-	extendEvery = time.Second
-	extendBy    = 5 * time.Second
+	// extendDuration every extendInterval.
+	extendInterval = time.Second
+	extendDuration = 5 * time.Second
 )
 
 // notify sends lines to the service manager.
@@ -63,11 +63,11 @@ func (d *Daemon) notifyStopping() {
 	d.notify(systemd.SdNotifyStopping, "STATUS=stopping, waiting for messages to complete", extension())
 }
 
-func extension() string { return fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d", extendBy.Microseconds()) }
+func extension() string { return fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d", extendDuration.Microseconds()) }
 
 // notifyDraining keeps extending the service manager's timeout until over is called.
 func (d *Daemon) notifyDraining() (over func()) {
-	return every(extendEvery, func(context.Context) { d.notify(extension()) })
+	return runEvery(extendInterval, func(context.Context) { d.notify(extension()) })
 }
 
 // watchdog pings the service manager's watchdog, if enabled, until over is called. It skips the ping if an
@@ -80,10 +80,10 @@ func (d *Daemon) watchdog() (over func()) {
 	if err != nil || limit <= 0 {
 		return func() {}
 	}
-	return every(limit/2, func(ctx context.Context) {
+	return runEvery(limit/2, func(ctx context.Context) {
 		ctx, cancel := context.WithTimeout(ctx, limit/2)
 		defer cancel()
-		if err := d.alive(ctx); err == nil {
+		if err := d.checkEngines(ctx); err == nil {
 			d.notify(systemd.SdNotifyWatchdog)
 		} else if !errors.Is(context.Cause(ctx), context.Canceled) {
 			d.log.Error("watchdog not notified, an engine does not respond", zap.Error(err),
@@ -92,8 +92,8 @@ func (d *Daemon) watchdog() (over func()) {
 	})
 }
 
-// alive returns nil if all engines respond.
-func (d *Daemon) alive(ctx context.Context) error {
+// checkEngines returns nil if all engines respond.
+func (d *Daemon) checkEngines(ctx context.Context) error {
 	answers := make(chan error, len(d.ranks))
 	for _, r := range d.ranks {
 		go func() { answers <- r.Engine.Heartbeat(ctx) }()
@@ -107,8 +107,8 @@ func (d *Daemon) alive(ctx context.Context) error {
 	return failed
 }
 
-// every runs f immediately and then at every interval, in its own goroutine, until over is called.
-func every(interval time.Duration, f func(context.Context)) (over func()) {
+// runEvery runs f immediately and then at every interval, in its own goroutine, until over is called.
+func runEvery(interval time.Duration, f func(context.Context)) (over func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() {

@@ -137,7 +137,7 @@ func TestWithoutServiceManager(t *testing.T) {
 	}
 	c := newCluster(t)
 	r := start(t, c.yaml("", "run: host"))
-	if err := r.alive(context.Background()); err != nil {
+	if err := r.checkEngines(context.Background()); err != nil {
 		t.Error(err)
 	}
 	if err := r.stop(); err != nil {

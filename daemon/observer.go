@@ -19,8 +19,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// queueLen is the maximum number of queued log lines. Further lines are dropped while the log is too slow.
-const queueLen = 1024
+// maxQueuedLines is the maximum number of queued log lines. Further lines are dropped while the log is too slow.
+const maxQueuedLines = 1024
 
 // Observer logs events from engines and attached programs. On the packet path, it only counts and copies; run
 // writes the lines. It logs at most one line per second for each topic.
@@ -30,13 +30,13 @@ type Observer struct {
 	profile func(rank, peer int) protocol.Profile
 	now     func() time.Duration
 	// failed is called for each failed operation.
-	failed func(rank, peer int, operation state.Operation, err error)
-	lines  chan line
-	lost   atomic.Uint64
+	onFailure func(rank, peer int, operation state.Operation, err error)
+	lines     chan logLine
+	lost      atomic.Uint64
 
 	// mu guards limits. The engines' locks are not enough: engines call TransportError without holding one.
 	mu     sync.Mutex
-	limits map[topic]*limiter
+	limits map[topic]*lineLimiter
 }
 
 var _ mpe.Observer = (*Observer)(nil)
@@ -64,42 +64,42 @@ type topic struct {
 	peer     int // for lineFailed; negative: no particular peer
 }
 
-// line is the content of a log line. It is passed by value, so queueing does not allocate.
-type line struct {
+// logLine is the content of a log line. It is passed by value, so queueing does not allocate.
+type logLine struct {
 	topic      topic
 	peer       int // negative: unknown
 	suppressed uint64
 
-	header  protocol.Header
-	xheader protocol.ExtHeader // if topic.extended
-	from    netip.AddrPort
-	size    int // size of the received packet in bytes; -1: no packet
-	head    [protocol.HeaderLen]byte
-	err     error
-	send    bool
-	program attach.Event
+	header      protocol.Header
+	extHeader   protocol.ExtHeader // if topic.extended
+	from        netip.AddrPort
+	size        int // size of the received packet in bytes; -1: no packet
+	headerBytes [protocol.HeaderLen]byte
+	err         error
+	send        bool
+	program     attach.Event
 }
 
 // newObserver returns an Observer that writes to log.
 func newObserver(log *zap.Logger, profile func(rank, peer int) protocol.Profile) *Observer {
 	start := time.Now()
 	return &Observer{
-		log: log, profile: profile, lines: make(chan line, queueLen), limits: make(map[topic]*limiter),
-		now:    func() time.Duration { return time.Since(start) },
-		failed: func(int, int, state.Operation, error) {},
+		log: log, profile: profile, lines: make(chan logLine, maxQueuedLines), limits: make(map[topic]*lineLimiter),
+		now:       func() time.Duration { return time.Since(start) },
+		onFailure: func(int, int, state.Operation, error) {},
 	}
 }
 
-// take queues a line. It suppresses the line if the topic was logged within perLine, and drops it if the queue
+// take queues a line. It suppresses the line if the topic was logged within minLineInterval, and drops it if the queue
 // is full.
-func (o *Observer) take(ln *line) {
+func (o *Observer) enqueue(ln *logLine) {
 	o.mu.Lock()
 	l := o.limits[ln.topic]
 	if l == nil {
-		l = new(limiter)
+		l = new(lineLimiter)
 		o.limits[ln.topic] = l
 	}
-	suppressed, ok := l.take(o.now())
+	suppressed, ok := l.allow(o.now())
 	o.mu.Unlock()
 	if !ok {
 		return
@@ -117,80 +117,80 @@ func (o *Observer) Dropped(rank, peer int, d mpe.Drop) {
 	if !o.log.Core().Enabled(dropLevel(d.Reason, d.Extended != nil)) {
 		return
 	}
-	ln := line{topic: topic{kind: lineDrop, code: uint8(d.Reason), rank: rank, peer: -1}, peer: peer, header: d.Header,
+	ln := logLine{topic: topic{kind: lineDrop, code: uint8(d.Reason), rank: rank, peer: -1}, peer: peer, header: d.Header,
 		size: -1}
 	ln.setExtended(d.Extended)
 	if a := d.Packet; a != nil {
-		ln.from, ln.size = a.From, len(a.Bytes)
-		copy(ln.head[:], a.Bytes)
+		ln.from, ln.size = a.SourceAddr, len(a.Bytes)
+		copy(ln.headerBytes[:], a.Bytes)
 	}
-	o.take(&ln)
+	o.enqueue(&ln)
 }
 
 // Noted implements mpe.Observer.
 func (o *Observer) Noted(rank, peer int, n mpe.Note) {
 	if n.Event == state.EventUnreachable {
-		o.failed(rank, peer, state.OperationConnection, &mpe.PeerLostError{Rank: peer, Event: n.Event})
+		o.onFailure(rank, peer, state.OperationConnection, &mpe.PeerLostError{Rank: peer, Event: n.Event})
 	}
 	if !o.log.Core().Enabled(eventLevel(n.Event)) {
 		return
 	}
-	ln := line{topic: topic{kind: lineEvent, code: uint8(n.Event), rank: rank, peer: -1}, peer: peer, header: n.Header,
+	ln := logLine{topic: topic{kind: lineEvent, code: uint8(n.Event), rank: rank, peer: -1}, peer: peer, header: n.Header,
 		err: n.Err}
 	ln.setExtended(n.Extended)
-	o.take(&ln)
+	o.enqueue(&ln)
 }
 
 // setExtended copies the header of an extended-profile packet. h is nil for other packets.
-func (ln *line) setExtended(h *protocol.ExtHeader) {
+func (ln *logLine) setExtended(h *protocol.ExtHeader) {
 	if h != nil {
-		ln.topic.extended, ln.xheader = true, *h
+		ln.topic.extended, ln.extHeader = true, *h
 	}
 }
 
 // Done implements mpe.Observer. It logs failures, except those caused by the caller or by the daemon's
 // shutdown.
 func (o *Observer) Done(rank int, s mpe.Status, err error) {
-	if err == nil || byCaller(err) {
+	if err == nil || isCallerCancel(err) {
 		return
 	}
 	operation := state.OperationReceive
 	if s.Send {
 		operation = state.OperationSend
 	}
-	o.failed(rank, s.Peer, operation, err)
-	o.take(&line{topic: topic{kind: lineFailed, rank: rank, peer: s.Peer}, peer: s.Peer, send: s.Send, err: err})
+	o.onFailure(rank, s.Peer, operation, err)
+	o.enqueue(&logLine{topic: topic{kind: lineFailed, rank: rank, peer: s.Peer}, peer: s.Peer, send: s.Send, err: err})
 }
 
 // CallFailed implements mpe.Observer. It logs nothing, because the failures of the call's messages are logged.
 func (o *Observer) CallFailed(rank int, err error) {
-	if !byCaller(err) {
-		o.failed(rank, -1, state.OperationCollective, err)
+	if !isCallerCancel(err) {
+		o.onFailure(rank, -1, state.OperationCollective, err)
 	}
 }
 
 // TransportError implements mpe.Observer.
 func (o *Observer) TransportError(rank int, err error) {
 	if !errors.Is(err, mpe.ErrTransportClosed) {
-		o.take(&line{topic: topic{kind: lineNetwork, rank: rank, peer: -1}, peer: -1, err: err})
+		o.enqueue(&logLine{topic: topic{kind: lineNetwork, rank: rank, peer: -1}, peer: -1, err: err})
 	}
 }
 
-// Program logs an event from an attached program. The log is rate-limited, since a client can cause any number
+// ProgramEvent logs an event from an attached program. The log is rate-limited, since a client can cause any number
 // of events.
-func (o *Observer) Program(e attach.Event) {
-	o.take(&line{topic: topic{kind: lineAttach, code: uint8(e.Kind), rank: e.Rank, peer: -1}, peer: -1, program: e})
+func (o *Observer) ProgramEvent(e attach.Event) {
+	o.enqueue(&logLine{topic: topic{kind: lineAttach, code: uint8(e.Kind), rank: e.Rank, peer: -1}, peer: -1, program: e})
 }
 
 // requestRefused logs that a request on the control socket was refused. The log is rate-limited, since a caller
 // can cause any number of refusals.
 func (o *Observer) requestRefused(err error) {
-	o.take(&line{topic: topic{kind: lineControl, rank: -1, peer: -1}, peer: -1, err: err})
+	o.enqueue(&logLine{topic: topic{kind: lineControl, rank: -1, peer: -1}, peer: -1, err: err})
 }
 
 // run writes lines until ctx is done, and then writes the lines that remain in the queue.
 func (o *Observer) run(ctx context.Context) {
-	tick := time.NewTicker(perLine)
+	tick := time.NewTicker(minLineInterval)
 	defer tick.Stop()
 	for {
 		select {
@@ -224,7 +224,7 @@ func (o *Observer) flush() {
 	suppressed := make(map[topic]uint64)
 	o.mu.Lock()
 	for t, l := range o.limits {
-		if n := l.rest(now); n > 0 {
+		if n := l.takeSuppressed(now); n > 0 {
 			suppressed[t] = n
 		}
 	}
@@ -235,6 +235,6 @@ func (o *Observer) flush() {
 	}
 	for _, t := range slices.SortedFunc(maps.Keys(suppressed), inOrder) {
 		level, text, of := t.describe()
-		o.log.Log(level, text, number("rank", t.rank), number("peer", t.peer), of, suppressedField(suppressed[t]))
+		o.log.Log(level, text, rankField("rank", t.rank), rankField("peer", t.peer), of, suppressedField(suppressed[t]))
 	}
 }

@@ -46,8 +46,8 @@ var extendedDropText = [state.NumDropReasons]string{
 }
 
 // foreignVersion explains a packet that uses another version of the extended profile.
-func foreignVersion(ln *line) string {
-	version := ln.head[protocol.VersionOffset]
+func foreignVersion(ln *logLine) string {
+	version := ln.headerBytes[protocol.VersionOffset]
 	if version == protocol.ExtVersion {
 		return "reserved flags are set"
 	}

@@ -41,7 +41,7 @@ func messages(logs *observer.ObservedLogs) []string {
 	return texts
 }
 
-var arrival = &mpe.RxPacket{Peer: 2, From: netip.MustParseAddrPort("127.0.0.3:2718"), Bytes: make([]byte, 1416)}
+var arrival = &mpe.RxPacket{Peer: 2, SourceAddr: netip.MustParseAddrPort("127.0.0.3:2718"), Bytes: make([]byte, 1416)}
 
 func TestFlood(t *testing.T) {
 	o, logs, clock := fakeObserver(zapcore.InfoLevel)
@@ -55,7 +55,7 @@ func TestFlood(t *testing.T) {
 		o.Dropped(0, 2, drop)
 	}
 	o.Dropped(1, 2, drop) // another rank has its own line
-	*clock += perLine
+	*clock += minLineInterval
 	o.Dropped(0, 2, drop)
 	for range 9 {
 		o.Dropped(0, 2, drop)
@@ -70,7 +70,7 @@ func TestFlood(t *testing.T) {
 	if got := messages(logs); len(got) != 0 {
 		t.Errorf("too early: %q", got)
 	}
-	*clock += perLine
+	*clock += minLineInterval
 	o.flush()
 	o.flush()
 	if got := messages(logs); len(got) != 1 || got[0] != "packet dropped map[rank:0 reason:source_rank suppressed:9]" {
@@ -87,10 +87,10 @@ func TestFloodCost(t *testing.T) {
 		name  string
 		level zapcore.Level
 		step  time.Duration
-	}{{"suppressed", zapcore.InfoLevel, 0}, {"queued or lost", zapcore.InfoLevel, perLine},
-		{"below the level", zapcore.ErrorLevel, perLine}} {
+	}{{"suppressed", zapcore.InfoLevel, 0}, {"queued or lost", zapcore.InfoLevel, minLineInterval},
+		{"below the level", zapcore.ErrorLevel, minLineInterval}} {
 		o, _, clock := fakeObserver(tt.level)
-		if n := testing.AllocsPerRun(2*queueLen, func() {
+		if n := testing.AllocsPerRun(2*maxQueuedLines, func() {
 			*clock += tt.step
 			o.Dropped(0, 2, drop)
 			o.Dropped(0, 2, ext)
@@ -108,8 +108,8 @@ func TestFloodCost(t *testing.T) {
 // TestSlowLog checks that the engine is not blocked if the log is.
 func TestSlowLog(t *testing.T) {
 	o, _, clock := fakeObserver(zapcore.InfoLevel)
-	for range queueLen + 5 {
-		*clock += perLine
+	for range maxQueuedLines + 5 {
+		*clock += minLineInterval
 		o.TransportError(0, errors.New("no route"))
 	}
 	if n := o.lost.Load(); n != 5 {
@@ -210,11 +210,11 @@ func TestProgramsThatComeAndGo(t *testing.T) {
 	}
 	gone := errors.New("detached cleanly")
 	for range 5000 {
-		o.Program(attach.Event{Kind: attach.EventAttached, Rank: 1, PID: 7, UID: 8})
-		o.Program(attach.Event{Kind: attach.EventDetached, Rank: 1, PID: 7, UID: 8, Err: gone})
-		o.Program(attach.Event{Kind: attach.EventRefused, Rank: wire.AnyRank, Err: errors.New("no")})
+		o.ProgramEvent(attach.Event{Kind: attach.EventAttached, Rank: 1, PID: 7, UID: 8})
+		o.ProgramEvent(attach.Event{Kind: attach.EventDetached, Rank: 1, PID: 7, UID: 8, Err: gone})
+		o.ProgramEvent(attach.Event{Kind: attach.EventRefused, Rank: wire.AnyRank, Err: errors.New("no")})
 	}
-	o.Program(attach.Event{Kind: attach.EventAttached, Rank: 2, PID: 9, UID: 8})
+	o.ProgramEvent(attach.Event{Kind: attach.EventAttached, Rank: 2, PID: 9, UID: 8})
 	o.drain()
 	o.flush()
 	want := "program attached map[pid:7 rank:1 uid:8]\n" +
@@ -224,8 +224,8 @@ func TestProgramsThatComeAndGo(t *testing.T) {
 	if got := texts(); got != want {
 		t.Errorf("got\n%s", got)
 	}
-	*clock += perLine
-	o.Program(attach.Event{Kind: attach.EventAttached, Rank: 1, PID: 7, UID: 8})
+	*clock += minLineInterval
+	o.ProgramEvent(attach.Event{Kind: attach.EventAttached, Rank: 1, PID: 7, UID: 8})
 	o.drain()
 	o.flush()
 	want = "program attached map[pid:7 rank:1 suppressed:4999 uid:8]\n" +

@@ -69,8 +69,8 @@ func (t topic) describe() (level zapcore.Level, text string, of zap.Field) {
 	return level, attachText[t.code], zap.Skip()
 }
 
-// number returns a field with a rank, or an empty field if n is negative.
-func number(key string, n int) zap.Field {
+// rankField returns a field with a rank, or an empty field if n is negative.
+func rankField(key string, n int) zap.Field {
 	if n < 0 {
 		return zap.Skip()
 	}
@@ -86,16 +86,16 @@ func suppressedField(n uint64) zap.Field {
 }
 
 // write logs one line.
-func (o *Observer) write(ln *line) {
+func (o *Observer) write(ln *logLine) {
 	level, text, of := ln.topic.describe()
-	fields := []zap.Field{number("rank", ln.topic.rank), number("peer", ln.peer)}
+	fields := []zap.Field{rankField("rank", ln.topic.rank), rankField("peer", ln.peer)}
 	if ln.from.IsValid() {
 		fields = append(fields, zap.Stringer("from", ln.from))
 	}
 	if ln.header.Type != 0 {
 		fields = append(fields, zap.Stringer("packet", ln.header))
-	} else if ln.xheader.Type != 0 {
-		fields = append(fields, zap.Stringer("packet", &ln.xheader))
+	} else if ln.extHeader.Type != 0 {
+		fields = append(fields, zap.Stringer("packet", &ln.extHeader))
 	}
 	fields = append(fields, of)
 	switch e := &ln.program; ln.topic.kind {
@@ -130,18 +130,18 @@ const (
 )
 
 // dropDetail explains why a packet was dropped and gives advice.
-func (o *Observer) dropDetail(ln *line) string {
+func (o *Observer) dropDetail(ln *logLine) string {
 	reason, h := state.DropReason(ln.topic.code), ln.header
 	if ln.topic.extended {
 		switch {
 		case reason == state.DropReserved:
 			return foreignVersion(ln)
-		case reason == state.DropUnsolicited && ln.xheader.Type != protocol.Data:
-			return fmt.Sprintf("%v about a message that has not begun", ln.xheader.Type)
+		case reason == state.DropUnsolicited && ln.extHeader.Type != protocol.Data:
+			return fmt.Sprintf("%v about a message that has not begun", ln.extHeader.Type)
 		}
 		return cmp.Or(extendedDropText[reason], reason.String())
 	}
-	head := ln.head[:min(max(ln.size, 0), len(ln.head))]
+	head := ln.headerBytes[:min(max(ln.size, 0), len(ln.headerBytes))]
 	if protocol.IsExtended(head) {
 		return fmt.Sprintf("packet of profile extended, and profile %v is configured for rank %d here: give both "+
 			"sides the same profile", o.profile(ln.topic.rank, ln.peer), ln.peer)

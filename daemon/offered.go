@@ -23,7 +23,7 @@ func (d *Daemon) Hosts() []int {
 // Device implements attach.Ranks. max_message_words does not split messages from a program, because the program
 // sends messages in the form that the peer's program expects.
 func (d *Daemon) Device(rank int) (mpe.Device, error) {
-	r := d.local(rank)
+	r := d.findRank(rank)
 	switch {
 	case r == nil:
 		return nil, fmt.Errorf("rank %d: %w: it is not a local rank of this daemon, attach to the daemon that runs it",

@@ -61,7 +61,7 @@ func (f *echoFPGA) run(left []byte) {
 	}
 	for f.program(time.Since(began)) {
 		deadline := time.Time{}
-		if next, ok := f.model.Next(); ok {
+		if next, ok := f.model.NextEvent(); ok {
 			deadline = began.Add(next)
 		}
 		if f.conn.SetReadDeadline(deadline) != nil {
@@ -97,7 +97,7 @@ func (f *echoFPGA) program(now time.Duration) bool {
 			err = f.model.Recv(now, 0, echoWords, protocol.Int)
 		}
 	}
-	for _, p := range f.model.Out() {
+	for _, p := range f.model.TakePackets() {
 		f.pass()
 		_, _ = f.conn.Write(p.Bytes) // a datagram that cannot be sent is lost
 	}
@@ -165,12 +165,12 @@ func (f *echoFPGA) interrupt(r *running, words int, at int32) bool {
 func TestPingAfterRestart(t *testing.T) {
 	const words = 5
 	left := make([]byte, words*protocol.WordLen)
-	control.Payload(left, pingSeed, protocol.Int)
+	control.FillPayload(left, pingSeed, protocol.Int)
 	for name, before := range map[string]bool{"announced before": true, "announced after our own": false} {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(t)
 			r := start(t, c.yaml("", "run: host", "peer: fpga"))
-			peer := func() state.Peer { return r.local(0).Engine.Snapshot().Peers[0] }
+			peer := func() state.Peer { return r.findRank(0).Engine.Snapshot().Peers[0] }
 			var trip control.Trip
 			var err error
 			ended := make(chan struct{})
@@ -188,10 +188,10 @@ func TestPingAfterRestart(t *testing.T) {
 				newEchoFPGA(t, c, left)
 			}
 			<-ended
-			if err != nil || !trip.Verified || trip.Late != 1 {
+			if err != nil || !trip.Verified || trip.SkippedMessages != 1 {
 				t.Errorf("%+v, %v", trip, err)
 			}
-			if trip, err = pingOnce(within(t), r, words, pingSeed); err != nil || !trip.Verified || trip.Late != 0 {
+			if trip, err = pingOnce(within(t), r, words, pingSeed); err != nil || !trip.Verified || trip.SkippedMessages != 0 {
 				t.Errorf("after it: %+v, %v", trip, err)
 			}
 		})

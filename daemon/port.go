@@ -26,9 +26,9 @@ type port struct {
 }
 
 type portPeer struct {
-	// sending holds a token while the pieces of a message are being sent, so that the pieces of two messages
+	// sendToken holds a token while the pieces of a message are being sent, so that the pieces of two messages
 	// are not interleaved.
-	sending chan struct{}
+	sendToken chan struct{}
 	// tagNoted is set once the log says that tags are not sent to this peer.
 	tagNoted atomic.Bool
 }
@@ -40,7 +40,7 @@ func newPort(log *zap.Logger, engine *mpe.Engine, links func() []node.Link, limi
 	p := &port{Engine: engine, log: log, links: links, limit: limit, peers: make([]portPeer, engine.Size()),
 		explain: explain}
 	for i := range p.peers {
-		p.peers[i].sending = make(chan struct{}, 1)
+		p.peers[i].sendToken = make(chan struct{}, 1)
 	}
 	return p
 }
@@ -50,7 +50,7 @@ func (p *port) MaxWords() int { return p.limit }
 
 // Cut returns the length in words of the pieces into which longer messages to a peer are split, or 0 if they
 // are not split.
-func (p *port) Cut(peer int) int {
+func (p *port) PieceWords(peer int) int {
 	if peer < 0 || peer >= len(p.peers) {
 		return 0
 	}
@@ -77,13 +77,13 @@ func (p *port) Send(ctx context.Context, dst int, data []byte, opts mpe.Options)
 }
 
 func (p *port) sendPieces(ctx context.Context, dst int, data []byte, opts mpe.Options) (mpe.Status, error) {
-	piece := p.Cut(dst) * protocol.WordLen
+	piece := p.PieceWords(dst) * protocol.WordLen
 	if piece == 0 {
 		return p.Engine.Send(ctx, dst, data, opts)
 	}
 	select {
-	case p.peers[dst].sending <- struct{}{}:
-		defer func() { <-p.peers[dst].sending }()
+	case p.peers[dst].sendToken <- struct{}{}:
+		defer func() { <-p.peers[dst].sendToken }()
 	case <-ctx.Done():
 		return mpe.Status{}, fmt.Errorf("rank %d: send to rank %d: another message to it is in progress: %w", p.Rank(),
 			dst, context.Cause(ctx))
@@ -95,7 +95,7 @@ func (p *port) sendPieces(ctx context.Context, dst int, data []byte, opts mpe.Op
 		if err != nil {
 			return st, fmt.Errorf("after %d of %d words: %w", off/protocol.WordLen, len(data)/protocol.WordLen, err)
 		}
-		st = control.Join(st, next)
+		st = control.JoinStatus(st, next)
 	}
 	return st, err
 }

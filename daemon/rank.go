@@ -26,7 +26,7 @@ type localRank struct {
 	kernel standin.Kernel // set for a stand-in
 	port   *port          // set for a host
 	// failed is called when an exchange of the kernel fails. It must be set before the kernel runs.
-	failed func(error)
+	onFailure func(error)
 
 	mu          sync.Mutex
 	kernelState state.KernelState
@@ -42,7 +42,7 @@ func newLocalRank(log *zap.Logger, cfg *config.Config, rank *config.Rank, failur
 	errs := []error{err}
 	if rank.Run == config.RunStandin {
 		env := standin.Env{Log: log, FPGAs: cfg.UpstreamFPGAs(), FailureLimit: failureLimit,
-			Failed: func(err error) { r.failed(err) }}
+			OnFailure: func(err error) { r.onFailure(err) }}
 		kernel, err := newKernel(cfg, rank, env)
 		errs = append(errs, err)
 		r.kernel, r.kernelState = kernel, state.KernelRunning
@@ -58,17 +58,17 @@ func newKernel(cfg *config.Config, rank *config.Rank, env standin.Env) (standin.
 	return kernel, nil
 }
 
-// describe adds the daemon's information to the state of the rank.
-func (r *localRank) describe(s *state.RankInfo, depth state.Depth, attached []attach.Attached) {
+// addDetails adds the daemon's information to the state of the rank.
+func (r *localRank) addDetails(s *state.RankInfo, depth state.Detail, attached []attach.AttachedProgram) {
 	for _, a := range attached {
 		if a.Rank != r.cfg.Rank {
 			continue
 		}
 		p := state.Program{
-			PID: a.PID, UID: a.UID, Seconds: time.Since(a.Since).Seconds(), Operations: a.Operations, Bytes: a.Bytes,
+			PID: a.PID, UID: a.UID, Seconds: time.Since(a.AttachedAt).Seconds(), Operations: a.Operations, Bytes: a.Bytes,
 		}
-		if depth == state.Full {
-			p.Stopped = control.Stopped(a.PID)
+		if depth == state.DetailFull {
+			p.Stopped = control.IsStopped(a.PID)
 		}
 		s.Attached = append(s.Attached, p)
 	}
@@ -76,7 +76,7 @@ func (r *localRank) describe(s *state.RankInfo, depth state.Depth, attached []at
 		return
 	}
 	stats := r.kernel.Stats()
-	s.Kernel, s.KernelStats, s.KernelHolds = r.kernel.String(), &stats, stats.Holds()
+	s.Kernel, s.KernelStats, s.KernelBlockReason = r.kernel.String(), &stats, stats.BlockReason()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s.KernelState = r.kernelState
@@ -90,7 +90,7 @@ func (r *localRank) start(observer mpe.Observer, log *zap.Logger, explain func(e
 	if err := r.Start(observer); err != nil {
 		return err
 	}
-	if k, ok := r.kernel.(standin.Wired); ok {
+	if k, ok := r.kernel.(standin.WireKernel); ok {
 		k.Connect(r.Wire())
 	}
 	if r.cfg.Run == config.RunHost {
@@ -118,8 +118,8 @@ func (r *localRank) runKernel(ctx context.Context, log *zap.Logger) error {
 	return err
 }
 
-// warnAfter returns the shortest warn_after of all the rank's links, or 0 if no link has one.
-func (r *localRank) warnAfter() time.Duration {
+// minWarnAfter returns the shortest warn_after of all the rank's links, or 0 if no link has one.
+func (r *localRank) minWarnAfter() time.Duration {
 	shortest := time.Duration(0)
 	for _, l := range r.Links() {
 		if l.WarnAfter > 0 && (shortest == 0 || l.WarnAfter < shortest) {
@@ -129,8 +129,8 @@ func (r *localRank) warnAfter() time.Duration {
 	return shortest
 }
 
-// idles reports whether w is the receive in which an idle kernel waits for work. It returns false once any
+// isIdleWait reports whether w is the receive in which an idle kernel waits for work. It returns false once any
 // message, matching or not, has arrived.
-func (r *localRank) idles(w mpe.Waiting) bool {
+func (r *localRank) isIdleWait(w mpe.Waiting) bool {
 	return r.kernel != nil && w.State == handshake.WaitRequest && !w.HasDeferred
 }

@@ -22,29 +22,29 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// recording is the daemon's flight recorder together with the writer of its records.
-type recording struct {
+// flightRecorder is the daemon's flight recorder together with the writer of its records.
+type flightRecorder struct {
 	*recorder.Recorder
-	d     *Daemon
-	spool *spool.Spool // nil if no records are written
-	wake  chan struct{}
+	daemon *Daemon
+	spool  *spool.Spool // nil if no records are written
+	wake   chan struct{}
 
 	mu      sync.Mutex
-	pace    recorder.Pace
-	pending *record
-	// unwritten is set if the last record could not be written. It ensures that the error is logged only once.
-	unwritten bool
+	limiter recorder.RateLimiter
+	pending *pendingRecord
+	// errorLogged is set if the last record could not be written. It ensures that the error is logged only once.
+	errorLogged bool
 }
 
-// record is a recording file to be written after a failure of a rank.
-type record struct {
+// pendingRecord is a recording file to be written after a failure of a rank.
+type pendingRecord struct {
 	name, reason string
 	rank         *node.Rank
 	peer         int
 }
 
 // newRecording returns the recorder for the daemon's ranks, or nil if node.RecordPackets returns nil.
-func newRecording(d *Daemon) *recording {
+func newRecording(d *Daemon) *flightRecorder {
 	ranks := make([]*node.Rank, len(d.ranks))
 	for i, r := range d.ranks {
 		ranks[i] = r.Rank
@@ -55,16 +55,16 @@ func newRecording(d *Daemon) *recording {
 	}
 	for _, r := range d.ranks {
 		if k, ok := r.kernel.(standin.Simulated); ok {
-			r.Packets.Simulate(k.Cycle)
+			r.FlightRecorder.RecordCycles(k.Cycle)
 		}
 	}
-	return &recording{Recorder: rec, d: d, wake: make(chan struct{}, 1)}
+	return &flightRecorder{Recorder: rec, daemon: d, wake: make(chan struct{}, 1)}
 }
 
 // CycleAt returns the simulation cycle that a local rank's role had reached at time t, which must be within the
 // last half second. It returns false if the role is not simulated or the cycle is unknown.
 func (d *Daemon) CycleAt(rank int, t time.Time) (pcapng.Cycle, bool) {
-	r := d.local(rank)
+	r := d.findRank(rank)
 	if r == nil {
 		return pcapng.Cycle{}, false
 	}
@@ -78,20 +78,20 @@ func (d *Daemon) CycleAt(rank int, t time.Time) (pcapng.Cycle, bool) {
 
 const noRecords = "failure records are disabled"
 
-// open opens the spool. If this fails, the daemon logs the error and runs without a spool.
-func (r *recording) open() {
-	dir := r.d.cfg.SpoolDirectory()
+// openSpool opens the spool. If this fails, the daemon logs the error and runs without a spool.
+func (r *flightRecorder) openSpool() {
+	dir := r.daemon.cfg.SpoolDirectory()
 	if dir == "" {
-		if s := &r.d.cfg.Record.Spool; s.Size > 0 && s.Directory == nil {
-			r.d.log.Info(noRecords, zap.String("reason",
+		if s := &r.daemon.cfg.Record.Spool; s.Size > 0 && s.Directory == nil {
+			r.daemon.log.Info(noRecords, zap.String("reason",
 				"no control socket is configured, and record.spool.directory is not set"))
 		}
 		return
 	}
 	kind := spool.Kind{Suffix: recorder.Suffix, IsName: recorder.IsName}
-	s, err := spool.Open(dir, kind, int64(r.d.cfg.Record.Spool.Size))
+	s, err := spool.Open(dir, kind, int64(r.daemon.cfg.Record.Spool.Size))
 	if err != nil {
-		r.d.log.Warn(noRecords, zap.String("directory", dir), zap.Error(err))
+		r.daemon.log.Warn(noRecords, zap.String("directory", dir), zap.Error(err))
 		return
 	}
 	r.spool = s
@@ -100,32 +100,32 @@ func (r *recording) open() {
 // failed requests a record of a failure and returns the record's path, or "" if there is no spool or the last
 // record is too recent. All failures before the record is written share it, including those caused by the same
 // event. failed does not block, since the caller may hold an engine's lock.
-func (r *recording) failed(now time.Time, rank, peer int, reason string) string {
+func (r *flightRecorder) requestRecord(now time.Time, rank, peer int, reason string) string {
 	if r.spool == nil {
 		return ""
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.pending == nil {
-		if !r.pace.Take(now) {
+		if !r.limiter.Allow(now) {
 			return ""
 		}
-		r.pending = &record{recorder.Name(now, "", rank, peer), reason, r.d.local(rank).Rank, peer}
+		r.pending = &pendingRecord{recorder.RecordName(now, "", rank, peer), reason, r.daemon.findRank(rank).Rank, peer}
 		r.wake <- struct{}{} // never blocks, as no record was pending
 	}
 	return r.spool.Path(r.pending.name)
 }
 
 // run writes records until ctx is done, and then writes the record that is still pending, if any.
-func (r *recording) run(ctx context.Context) {
+func (r *flightRecorder) run(ctx context.Context) {
 	for {
 		select {
 		case <-r.wake:
-			r.write()
+			r.writePending()
 		case <-ctx.Done():
 			select {
 			case <-r.wake:
-				r.write()
+				r.writePending()
 			default:
 			}
 			return
@@ -133,12 +133,12 @@ func (r *recording) run(ctx context.Context) {
 	}
 }
 
-// write writes the pending record after the event that caused the failure has been processed.
-func (r *recording) write() {
+// writePending writes the pending record after the event that caused the failure has been processed.
+func (r *flightRecorder) writePending() {
 	r.mu.Lock()
 	p := r.pending
 	r.mu.Unlock()
-	p.rank.AfterEvent()
+	p.rank.AwaitEventEnd()
 	r.mu.Lock()
 	r.pending = nil
 	r.mu.Unlock()
@@ -149,24 +149,24 @@ func (r *recording) write() {
 		err = r.spool.Write(p.name, data)
 	}
 	fields := []zap.Field{
-		zap.Int("rank", p.rank.Self.Rank), number("peer", p.peer), zap.String("file", r.spool.Path(p.name)),
+		zap.Int("rank", p.rank.Self.Rank), rankField("peer", p.peer), zap.String("file", r.spool.Path(p.name)),
 		zap.String("reason", p.reason),
 	}
 	switch {
 	case err == nil:
-		r.d.log.Info("failure record written",
+		r.daemon.log.Info("failure record written",
 			append(fields, zap.Int("packets", len(recorded.Units)), zap.Int("bytes", len(data)))...)
-	case !r.unwritten:
-		r.d.log.Warn("failure record not written, further errors not logged until one succeeds",
+	case !r.errorLogged:
+		r.daemon.log.Warn("failure record not written, further errors not logged until one succeeds",
 			append(fields, zap.Error(err))...)
 	}
-	r.unwritten = err != nil
+	r.errorLogged = err != nil
 }
 
 // comment returns the comment to store in a recording file.
-func (r *recording) comment(why string) string {
+func (r *flightRecorder) comment(why string) string {
 	text := fmt.Sprintf("last packets of the local ranks of zrlmpid %s, configuration %s", version.String(),
-		r.d.opts.Source)
+		r.daemon.opts.ConfigSource)
 	if why != "" {
 		text += ", " + why
 	}
@@ -175,8 +175,8 @@ func (r *recording) comment(why string) string {
 
 // profile returns the profile with which recorded packets are stored: V09 if any link has tags, otherwise
 // CloudFPGA.
-func (r *recording) profile() protocol.Profile {
-	for _, rank := range r.d.ranks {
+func (r *flightRecorder) profile() protocol.Profile {
+	for _, rank := range r.daemon.ranks {
 		for peer, l := range rank.Links() {
 			if peer != rank.cfg.Rank && l.Profile == protocol.V09 {
 				return protocol.V09
@@ -187,15 +187,15 @@ func (r *recording) profile() protocol.Profile {
 }
 
 // addresses returns a function that finds the addresses of ranks in the current configuration.
-func (r *recording) addresses() recorder.Addresses {
-	cfg := r.d.current.Load()
+func (r *flightRecorder) addresses() recorder.Addresses {
+	cfg := r.daemon.current.Load()
 	addrs := make([]netip.AddrPort, len(cfg.Ranks))
 	for i := range cfg.Ranks {
 		addrs[cfg.Ranks[i].Rank] = cfg.Ranks[i].Address.AddrPort
 	}
 	return func(rank, peer int) (local, remote netip.AddrPort, proto pcapng.Proto) {
 		proto = pcapng.UDP
-		if l := r.d.local(rank); l.Links()[peer].Transport == config.TransportTCP {
+		if l := r.daemon.findRank(rank); l.Links()[peer].Transport == config.TransportTCP {
 			proto = pcapng.TCP
 		}
 		return addrs[rank], addrs[peer], proto
@@ -207,27 +207,27 @@ func (d *Daemon) Capture(ctx context.Context, req control.CaptureRequest, open f
 	r := d.recording
 	if r == nil {
 		return control.Errorf(control.Failed, "this daemon records no packets: set record.memory in %s to more than 0",
-			d.opts.Source)
+			d.opts.ConfigSource)
 	}
 	now := time.Now()
 	reader := r.Reader(r.addresses(), now)
 	recorded := reader.Read(now)
-	if req.Last > 0 {
-		recorded = recorded.Since(now.Add(-req.Last))
+	if req.MaxAge > 0 {
+		recorded = recorded.Since(now.Add(-req.MaxAge))
 	}
 	if !req.Follow {
 		capture.Annotate(recorded.Units, now, r.profile())
 		return recorder.Write(open(r.profile()), recorded, now, r.comment(""))
 	}
-	if req.Last == 0 {
-		recorded = recorder.Recorded{}
+	if req.MaxAge == 0 {
+		recorded = recorder.Recording{}
 	}
-	if req.For > 0 {
+	if req.Duration > 0 {
 		var stop context.CancelFunc
-		ctx, stop = context.WithTimeout(ctx, req.For)
+		ctx, stop = context.WithTimeout(ctx, req.Duration)
 		defer stop()
 	}
-	out := pcapng.NewWriter(open(r.profile()), recorder.File(r.comment("")))
+	out := pcapng.NewWriter(open(r.profile()), recorder.FileOptions(r.comment("")))
 	var queues []recorder.Queues
 	for _, rank := range d.ranks {
 		queues = append(queues, recorder.Queues{Rank: rank.cfg.Rank, Depths: rank.Engine.Depths})

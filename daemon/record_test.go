@@ -37,7 +37,7 @@ func analyzed(t *testing.T, src capture.Source, err error) *capture.Report {
 	}
 	defer src.Close()
 	a := capture.NewAnalysis("record", capture.AnalysisOptions{KeepMessages: 100})
-	if err := a.Follow(src); err != nil {
+	if err := a.Analyze(src); err != nil {
 		t.Fatal(err)
 	}
 	return a.Report()
@@ -51,13 +51,13 @@ func TestRecordOfAFailure(t *testing.T) {
 		name, ranks string
 		fail        func(t *testing.T, c cluster, r *running)
 		failure     state.Failure // Rank and Peer are the same in all cases
-		finding     capture.Kind
+		finding     capture.FindingKind
 		text        string
 	}{
 		{
 			"time-out", "peer: cpu, link: {deadlines: {clear: 250ms}}",
 			func(t *testing.T, _ cluster, r *running) {
-				if _, err := r.local(0).Engine.Send(within(t), 1, make([]byte, 4), mpe.Options{}); !errors.Is(err,
+				if _, err := r.findRank(0).Engine.Send(within(t), 1, make([]byte, 4), mpe.Options{}); !errors.Is(err,
 					handshake.ErrTimeout) {
 					t.Error(err)
 				}
@@ -83,7 +83,7 @@ func TestRecordOfAFailure(t *testing.T) {
 				fpga := at(t, c.addr(1), c.addr(0))
 				sent := make(chan error, 1)
 				go func() {
-					_, err := r.local(0).Engine.Send(within(t), 1, make([]byte, 4000), mpe.Options{})
+					_, err := r.findRank(0).Engine.Send(within(t), 1, make([]byte, 4000), mpe.Options{})
 					sent <- err
 				}()
 				fpga.awaits(protocol.SendRequest)
@@ -92,7 +92,7 @@ func TestRecordOfAFailure(t *testing.T) {
 					t.Error(err)
 				}
 			},
-			state.Failure{Operation: state.OperationSend, State: "WAIT_ACK"}, capture.Waiting, "for ACK from rank 1",
+			state.Failure{Operation: state.OperationSend, State: "WAIT_ACK"}, capture.StillWaiting, "for ACK from rank 1",
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -132,8 +132,8 @@ func TestRecordOfAnUnreachablePeer(t *testing.T) {
 	const links = "defaults: {profile: extended, transport: udp, deadlines: {ack: 300ms}}"
 	near := start(t, c.yaml(links, "run: host", "peer: software"))
 	far := start(t, other.yaml(links, "peer: software", "run: host"))
-	go near.local(0).Engine.Send(within(t), 1, make([]byte, 4), mpe.Options{})
-	if _, err := far.local(1).Engine.Recv(within(t), 0, make([]byte, 4), mpe.Options{}); err != nil {
+	go near.findRank(0).Engine.Send(within(t), 1, make([]byte, 4), mpe.Options{})
+	if _, err := far.findRank(1).Engine.Recv(within(t), 0, make([]byte, 4), mpe.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	near.observer.Noted(0, 1, mpe.Note{Event: state.EventUnreachable}) // as the engine does, but without the wait
@@ -155,7 +155,7 @@ func TestRecordOfAnUnreachablePeer(t *testing.T) {
 func TestFailuresOfOneEvent(t *testing.T) {
 	c := newCluster(t)
 	r := start(t, c.yaml("", "run: host", "peer: cpu"))
-	r.local(0).Engine.Counters(func(*state.RankCounters) { // while the engine's lock is held
+	r.findRank(0).Engine.Counters(func(*state.RankCounters) { // while the engine's lock is held
 		r.observer.Noted(0, 1, mpe.Note{Event: state.EventUnreachable})
 		for range 100_000 { // gives the record enough time to be written
 			runtime.Gosched()
@@ -188,7 +188,7 @@ func TestRecordsAreBounded(t *testing.T) {
 		units[i].Data = append(units[i].Data, payload...)
 	}
 	for i := range 3 {
-		data, err := recorder.Encode(recorder.Recorded{Units: units}, r.recording.spool.Size(), time.Now(), "test")
+		data, err := recorder.Encode(recorder.Recording{Units: units}, r.recording.spool.Size(), time.Now(), "test")
 		if len(data) < 1<<17 {
 			t.Errorf("of all packets, %d bytes are left", len(data))
 		}
@@ -230,7 +230,7 @@ func TestNoSpool(t *testing.T) {
 	} {
 		c := newCluster(t)
 		r := start(t, c.yaml(extra, "run: host", "peer: cpu, link: {deadlines: {clear: 50ms}}"))
-		if _, err := r.local(0).Engine.Send(within(t), 1, make([]byte, 4), mpe.Options{}); !errors.Is(err,
+		if _, err := r.findRank(0).Engine.Send(within(t), 1, make([]byte, 4), mpe.Options{}); !errors.Is(err,
 			handshake.ErrTimeout) {
 			t.Error(err)
 		}
@@ -254,7 +254,7 @@ func TestNoPlaceForRecords(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		d.recording.open()
+		d.recording.openSpool()
 		if got := logs.FilterMessage(noRecords).Len(); got != says {
 			t.Errorf("%q: it says so %d times, want %d", extra, got, says)
 		}
@@ -269,16 +269,16 @@ func TestRecordsCannotBeWritten(t *testing.T) {
 	rec := r.recording
 	write := func(name string) {
 		rec.mu.Lock()
-		rec.pending = &record{name, "test", r.local(0).Rank, 1}
+		rec.pending = &pendingRecord{name, "test", r.findRank(0).Rank, 1}
 		rec.mu.Unlock()
-		rec.write()
+		rec.writePending()
 	}
 	dir := r.cfg.SpoolDirectory()
 	if err := os.RemoveAll(dir); err != nil {
 		t.Fatal(err)
 	}
 	for i := range 3 {
-		write(recorder.Name(time.Unix(int64(i), 0), "", 0, 1))
+		write(recorder.RecordName(time.Unix(int64(i), 0), "", 0, 1))
 	}
 	const unwritten, written = "failure record not written", "failure record written"
 	if log := r.log.String(); strings.Count(log, unwritten) != 1 || strings.Contains(log, written) {
@@ -290,7 +290,7 @@ func TestRecordsCannotBeWritten(t *testing.T) {
 	}
 	t.Cleanup(func() { s.Close() })
 	rec.spool = s
-	write(recorder.Name(time.Unix(9, 0), "", 0, 1))
+	write(recorder.RecordName(time.Unix(9, 0), "", 0, 1))
 	if !strings.Contains(r.log.String(), written) {
 		t.Errorf("the log:\n%s", r.log)
 	}
@@ -299,13 +299,13 @@ func TestRecordsCannotBeWritten(t *testing.T) {
 // TestFailures checks that the last hundred failures are kept, and that equal consecutive failures count as
 // one.
 func TestFailures(t *testing.T) {
-	var f failures
+	var f failureLog
 	now := time.Unix(0, 0)
 	for i := range 3 * state.MaxFailures {
-		f.add(failureOf(now.Add(time.Duration(i)), 0, i/2%state.MaxFailures*2, state.OperationSend,
+		f.addFailure(newFailure(now.Add(time.Duration(i)), 0, i/2%state.MaxFailures*2, state.OperationSend,
 			errors.New("refused")))
 	}
-	f.add(failureOf(now, 1, -1, state.OperationCollective, &mpe.PeerLostError{Rank: 3}))
+	f.addFailure(newFailure(now, 1, -1, state.OperationCollective, &mpe.PeerLostError{Rank: 3}))
 	list := f.recent()
 	if len(list) != state.MaxFailures || list[0].Peer != nil || list[0].Count != 1 || list[1].Count != 2 ||
 		list[1].Time != now.Add(3*state.MaxFailures-1) {
@@ -321,7 +321,7 @@ func TestCapture(t *testing.T) {
 	r.ping(t, 1, 3, 2)
 	packets := func(last time.Duration) int64 {
 		t.Helper()
-		body, profile, err := r.client.Capture(within(t), control.CaptureRequest{Last: last})
+		body, profile, err := r.client.Capture(within(t), control.CaptureRequest{MaxAge: last})
 		if err != nil || profile != protocol.CloudFPGA {
 			t.Fatal(profile, err)
 		}
@@ -381,10 +381,10 @@ func TestRecordOfSharedMemory(t *testing.T) {
 		for _, n := range []int{4, 8, 1000} {
 			sent := make(chan error, 1)
 			go func() {
-				_, err := r.local(0).Engine.Send(within(t), 1, make([]byte, n), mpe.Options{})
+				_, err := r.findRank(0).Engine.Send(within(t), 1, make([]byte, n), mpe.Options{})
 				sent <- err
 			}()
-			if _, err := r.local(1).Engine.Recv(within(t), 0, make([]byte, n), mpe.Options{}); err != nil {
+			if _, err := r.findRank(1).Engine.Recv(within(t), 0, make([]byte, n), mpe.Options{}); err != nil {
 				t.Fatal(err)
 			}
 			if err := <-sent; err != nil {

@@ -19,23 +19,23 @@ import (
 	"github.com/zrlmpi/zrlmpid/node"
 )
 
-// reloads tracks the configurations that a daemon has loaded.
-type reloads struct {
+// reloadState tracks the configurations that a daemon has loaded.
+type reloadState struct {
 	// current is the most recently loaded configuration.
 	current atomic.Pointer[config.Config]
 	// reloading is held during a reload.
 	reloading sync.Mutex
 
-	reloadMu sync.Mutex
-	failed   bool
-	loaded   time.Time
+	reloadMu   sync.Mutex
+	lastFailed bool
+	loadedAt   time.Time
 }
 
 // lastReload reports whether the last reload succeeded, and returns the time of the last successful one.
-func (r *reloads) lastReload() (good bool, last time.Time) {
+func (r *reloadState) lastReload() (good bool, last time.Time) {
 	r.reloadMu.Lock()
 	defer r.reloadMu.Unlock()
-	return !r.failed, r.loaded
+	return !r.lastFailed, r.loadedAt
 }
 
 // ErrNotServing is returned for a reload while the daemon is starting or stopping.
@@ -71,29 +71,29 @@ func (e *RefusedError) Unwrap() error {
 // Reload applies cfg to the running daemon. If it returns an error, a *RefusedError, the daemon is unchanged.
 // Messages in progress complete under the previous configuration. The daemon owns cfg after the call.
 func (d *Daemon) Reload(cfg *config.Config) error {
-	_, err := d.reload(func() (*config.Config, error) { return cfg, nil })
+	_, err := d.applyReload(func() (*config.Config, error) { return cfg, nil })
 	return err
 }
 
-// reload applies the configuration returned by load, as Reload does, and returns the changes.
-func (d *Daemon) reload(load func() (*config.Config, error)) ([]config.Change, error) {
+// applyReload applies the configuration returned by load, as Reload does, and returns the changes.
+func (d *Daemon) applyReload(load func() (*config.Config, error)) ([]config.Change, error) {
 	d.reloading.Lock()
 	defer d.reloading.Unlock()
 	defer d.notifyReloading()()
 	changes, err := d.tryReload(load)
 	d.reloadMu.Lock()
-	if d.failed = err != nil; err == nil {
-		d.loaded = time.Now()
+	if d.lastFailed = err != nil; err == nil {
+		d.loadedAt = time.Now()
 	}
 	d.reloadMu.Unlock()
 	switch refused, _ := errors.AsType[*RefusedError](err); {
 	case refused != nil && refused.Err == nil:
 		d.log.Error("configuration refused, a restart is needed",
-			zap.String("config", d.opts.Source), zap.Strings("restart", refused.Restart))
+			zap.String("config", d.opts.ConfigSource), zap.Strings("restart", refused.Restart))
 	case err != nil:
-		d.log.Error("configuration refused", zap.String("config", d.opts.Source), zap.Error(errors.Unwrap(err)))
+		d.log.Error("configuration refused", zap.String("config", d.opts.ConfigSource), zap.Error(errors.Unwrap(err)))
 	default:
-		d.log.Info("configuration reloaded", zap.String("config", d.opts.Source), zap.Stringers("changes", changes))
+		d.log.Info("configuration reloaded", zap.String("config", d.opts.ConfigSource), zap.Stringers("changes", changes))
 		for _, warning := range d.current.Load().Warnings() {
 			d.log.Warn(warning)
 		}
@@ -112,11 +112,11 @@ func (d *Daemon) tryReload(load func() (*config.Config, error)) ([]config.Change
 	if err != nil {
 		return nil, &RefusedError{Err: err}
 	}
-	changes, err := config.Changes(d.current.Load(), cfg)
+	changes, err := config.Diff(d.current.Load(), cfg)
 	if err != nil {
 		return nil, &RefusedError{Err: err}
 	}
-	apply, err := d.prepare(cfg, changes)
+	apply, err := d.prepareReload(cfg, changes)
 	if err != nil {
 		return nil, err
 	}
@@ -127,18 +127,18 @@ func (d *Daemon) tryReload(load func() (*config.Config, error)) ([]config.Change
 	return changes, nil
 }
 
-// prepare returns the functions that apply a valid configuration. They cannot fail.
-func (d *Daemon) prepare(cfg *config.Config, changes []config.Change) (apply []func(), err error) {
+// prepareReload returns the functions that apply a valid configuration. They cannot fail.
+func (d *Daemon) prepareReload(cfg *config.Config, changes []config.Change) (apply []func(), err error) {
 	var restart []string
 	for _, c := range changes {
-		if !d.mayChange(cfg, c) {
-			restart = append(restart, restartText(c))
+		if !d.canReload(cfg, c) {
+			restart = append(restart, describeRestart(c))
 		}
 	}
 	if len(restart) > 0 { // do not bother to prepare the links
 		return nil, &RefusedError{Restart: restart}
 	}
-	m, err := node.Map(cfg)
+	m, err := node.RankMap(cfg)
 	if err != nil {
 		return nil, &RefusedError{Err: err}
 	}
@@ -169,9 +169,9 @@ func (d *Daemon) prepare(cfg *config.Config, changes []config.Change) (apply []f
 	return apply, nil
 }
 
-// mayChange reports whether a key may change while the daemon runs. It returns true for all keys of links,
+// canReload reports whether a key may change while the daemon runs. It returns true for all keys of links,
 // because node.Rank.Prepare checks the resulting links.
-func (d *Daemon) mayChange(cfg *config.Config, c config.Change) bool {
+func (d *Daemon) canReload(cfg *config.Config, c config.Change) bool {
 	switch {
 	case c.Rank == config.NoRank && strings.HasPrefix(c.Key, "defaults."):
 		return true
@@ -180,7 +180,7 @@ func (d *Daemon) mayChange(cfg *config.Config, c config.Change) bool {
 	case c.Rank != config.NoRank && strings.HasPrefix(c.Key, "allow."):
 		return attachMode(cfg) == attachMode(d.cfg)
 	case c.Rank != config.NoRank:
-		return c.Key == "address" && d.local(c.Rank) == nil
+		return c.Key == "address" && d.findRank(c.Rank) == nil
 	}
 	switch c.Key {
 	case "stop_timeout", "control.allow.users", "control.allow.groups":
@@ -193,8 +193,8 @@ func (d *Daemon) mayChange(cfg *config.Config, c config.Change) bool {
 	return false
 }
 
-// restartText describes a change and, unless it is obvious, why the change needs a restart.
-func restartText(c config.Change) string {
+// describeRestart describes a change and, unless it is obvious, why the change needs a restart.
+func describeRestart(c config.Change) string {
 	switch {
 	case c.Rank == config.NoRank && c.Key == "ranks":
 		return fmt.Sprintf("%v (attached programs and other ranks rely on the number of ranks)", c)
@@ -210,27 +210,27 @@ func restartText(c config.Change) string {
 func (d *Daemon) reloadOnSignal(ctx context.Context) {
 	for {
 		select {
-		case <-d.opts.Reload:
-			_, _ = d.Reread() // reload logs the result
+		case <-d.opts.ReloadSignals:
+			_, _ = d.ReloadFromSource() // reload logs the result
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-// Reread reloads the configuration from its source.
-func (d *Daemon) Reread() (control.Reloaded, error) {
-	load := d.opts.Load
+// ReloadFromSource reloads the configuration from its source.
+func (d *Daemon) ReloadFromSource() (control.ReloadResult, error) {
+	load := d.opts.LoadConfig
 	if load == nil {
-		load = func() (*config.Config, error) { return nil, fmt.Errorf("%s: %w", d.opts.Source, errNoSource) }
+		load = func() (*config.Config, error) { return nil, fmt.Errorf("%s: %w", d.opts.ConfigSource, errNoSource) }
 	}
-	changes, err := d.reload(load)
+	changes, err := d.applyReload(load)
 	if refused, ok := errors.AsType[*RefusedError](err); ok {
 		e := control.Errorf(control.Refused, "%s", err)
 		e.Restart = refused.Restart
-		return control.Reloaded{}, e
+		return control.ReloadResult{}, e
 	}
-	answer := control.Reloaded{Config: d.opts.Source, Changes: make([]control.Change, len(changes))}
+	answer := control.ReloadResult{Config: d.opts.ConfigSource, Changes: make([]control.Change, len(changes))}
 	for i, c := range changes {
 		answer.Changes[i] = control.Change{Key: c.Key, From: c.From, To: c.To, Text: c.String()}
 		if c.Rank != config.NoRank {

@@ -21,7 +21,7 @@ func TestReloadRefused(t *testing.T) {
 	r.ping(t, 1, 100, 1)
 	status := func() string {
 		s := r.Status()
-		return fmt.Sprint(s.Cluster, r.local(0).Links(), r.current.Load().Log)
+		return fmt.Sprint(s.Cluster, r.findRank(0).Links(), r.current.Load().Log)
 	}
 	want := status()
 	with := func(from, to string) string { return strings.Replace(text, from, to, 1) }
@@ -50,7 +50,7 @@ func TestReloadRefused(t *testing.T) {
 				"ranks 3 and 2: max_datagram: 1416 -> 800"}},
 		{"sockets", with("http: {listen: \"\"}",
 			"http: {listen: \"127.0.0.1:0\", pprof: true}\nattach: {socket: /run/none.sock}"),
-			[]string{"attach.socket: " + config.AttachSocketBeside(c.socket) + " -> /run/none.sock",
+			[]string{"attach.socket: " + config.AttachSocketFor(c.socket) + " -> /run/none.sock",
 				"http.listen: not set -> 127.0.0.1:0", "http.pprof: false -> true"}},
 		{"limits", "limits: {posted: 7}\n" + text, []string{"limits.posted: 1048576 -> 7"}},
 		{"series of metrics", "metrics: {peers: 7}\n" + text, []string{"metrics.peers: 64 -> 7"}},
@@ -106,7 +106,7 @@ func TestReloadOfSharedMemory(t *testing.T) {
 	r := start(t, text)
 	var refused *RefusedError
 	err := r.Reload(mustParse(t, strings.Replace(text, c.addr(1), c.addr(5), 1)))
-	if r.local(0).Links()[1].Transport != config.TransportSHM {
+	if r.findRank(0).Links()[1].Transport != config.TransportSHM {
 		t.Skip("this system shares no memory")
 	}
 	want := "ranks 0 and 1: address, which names the memory that they share: " + c.addr(1) + " -> " + c.addr(5)
@@ -120,7 +120,7 @@ func TestReloadOfSharedMemory(t *testing.T) {
 	}
 	r.mustReload(t, strings.Replace(text, "profile: extended",
 		"profile: extended, eager_limit: 1KiB, deadlines: {ack: 1s}", 1))
-	if x := r.local(0).Links()[1].Extended; x.EagerLimit != 1024 {
+	if x := r.findRank(0).Links()[1].Extended; x.EagerLimit != 1024 {
 		t.Errorf("%+v", x)
 	}
 }

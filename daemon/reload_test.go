@@ -22,7 +22,7 @@ import (
 
 func pattern(words int) []byte {
 	b := make([]byte, 4*words)
-	control.Payload(b, 7, protocol.Int)
+	control.FillPayload(b, 7, protocol.Int)
 	return b
 }
 
@@ -74,7 +74,7 @@ func TestReloadDuringSend(t *testing.T) {
 	data := pattern(1000)
 	sent := make(chan error, 1)
 	send := func() {
-		_, err := r.local(0).port.Send(within(t), 1, data, mpe.Options{})
+		_, err := r.findRank(0).port.Send(within(t), 1, data, mpe.Options{})
 		sent <- err
 	}
 	go send()
@@ -99,7 +99,7 @@ func TestReloadDuringSend(t *testing.T) {
 		t.Fatal(err)
 	}
 	// A piece of 10 words, and a deadline that cannot be kept.
-	_, err := r.local(0).port.Send(within(t), 1, data, mpe.Options{})
+	_, err := r.findRank(0).port.Send(within(t), 1, data, mpe.Options{})
 	var late *handshake.TimeoutError
 	if !errors.As(err, &late) || late.Wait.Words != 10 {
 		t.Errorf("the next message ends with %v", err)
@@ -116,7 +116,7 @@ func TestReloadDuringReceive(t *testing.T) {
 	fpga := at(t, c.addr(1), c.addr(0))
 	data, buf := pattern(1000), make([]byte, 4000)
 	fpga.says(protocol.SendRequest, protocol.SendInt, 0, nil)
-	req, err := r.local(0).Engine.Irecv(1, buf, mpe.Options{})
+	req, err := r.findRank(0).Engine.Irecv(1, buf, mpe.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +144,7 @@ func TestReloadMovesThePeer(t *testing.T) {
 	data := pattern(3)
 	sent := make(chan error, 1)
 	go func() {
-		_, err := r.local(0).Engine.Send(within(t), 1, data, mpe.Options{})
+		_, err := r.findRank(0).Engine.Send(within(t), 1, data, mpe.Options{})
 		sent <- err
 	}()
 	was.awaits(protocol.SendRequest)
@@ -175,7 +175,7 @@ func TestReloadByControlSocket(t *testing.T) {
 	now := text
 	var loadErr error
 	r := startWith(t, text, func(o *Options) {
-		o.Load = func() (*config.Config, error) { return mustParse(t, now), loadErr }
+		o.LoadConfig = func() (*config.Config, error) { return mustParse(t, now), loadErr }
 	})
 	got, err := r.client.Reload(within(t))
 	if err != nil || got.Config != "test.yaml" || len(got.Changes) != 0 {
@@ -225,7 +225,7 @@ func TestReloadUnderLoad(t *testing.T) {
 			ended := make(chan error, 2)
 			go func() {
 				for i := range messages {
-					if _, err := r.local(0).Engine.Send(ctx, 1, pattern(1+i%900), mpe.Options{}); err != nil {
+					if _, err := r.findRank(0).Engine.Send(ctx, 1, pattern(1+i%900), mpe.Options{}); err != nil {
 						ended <- fmt.Errorf("send %d: %w", i, err)
 						return
 					}
@@ -235,7 +235,7 @@ func TestReloadUnderLoad(t *testing.T) {
 			go func() {
 				buf := make([]byte, 4*900)
 				for i := range messages {
-					st, err := r.local(1).Engine.Recv(ctx, 0, buf, mpe.Options{})
+					st, err := r.findRank(1).Engine.Recv(ctx, 0, buf, mpe.Options{})
 					if n := 1 + i%900; err != nil || st.Bytes != int64(4*n) || !bytes.Equal(buf[:4*n], pattern(n)) {
 						ended <- fmt.Errorf("receive %d: %+v, %w", i, st, err)
 						return
@@ -265,7 +265,7 @@ func TestReloadMovesAPeerOnTCP(t *testing.T) {
 	r := start(t, text)
 	sent := make(chan error, 1)
 	go func() {
-		_, err := r.local(0).Engine.Send(within(t), 1, pattern(100_000), mpe.Options{})
+		_, err := r.findRank(0).Engine.Send(within(t), 1, pattern(100_000), mpe.Options{})
 		sent <- err
 	}()
 	other := newCluster(t)
@@ -273,7 +273,7 @@ func TestReloadMovesAPeerOnTCP(t *testing.T) {
 	far := start(t, strings.Replace(other.yaml(links, "peer: software", "run: host"), c.addr(1), c.addr(5), 1))
 	r.mustReload(t, strings.Replace(text, c.addr(1), c.addr(5), 1))
 	buf := make([]byte, 400_000)
-	if _, err := far.local(1).Engine.Recv(within(t), 0, buf, mpe.Options{}); err != nil ||
+	if _, err := far.findRank(1).Engine.Recv(within(t), 0, buf, mpe.Options{}); err != nil ||
 		!bytes.Equal(buf, pattern(100_000)) {
 		t.Error(err)
 	}

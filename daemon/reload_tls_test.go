@@ -21,7 +21,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/tcp"
 )
 
-// issue creates a new certificate authority, and a certificate that it has signed for the given IP addresses,
+// issue creates a new certificate authority, and a certificate that it has signed for the given RunIP addresses,
 // and writes both to dir.
 func issue(t *testing.T, dir string, ips ...string) {
 	t.Helper()
@@ -57,7 +57,7 @@ func issue(t *testing.T, dir string, ips ...string) {
 	}
 }
 
-// TestReloadOfCertificates checks that the TLS files are reread for new connections, and that invalid files are
+// TestReloadOfCertificates checks that the TLSMismatch files are reread for new connections, and that invalid files are
 // refused.
 func TestReloadOfCertificates(t *testing.T) {
 	c, other := newCluster(t), newCluster(t)
@@ -74,11 +74,11 @@ func TestReloadOfCertificates(t *testing.T) {
 		t.Helper()
 		sent := make(chan error, 1)
 		go func() {
-			_, err := near.local(0).Engine.Send(within(t), 1, pattern(1000), mpe.Options{})
+			_, err := near.findRank(0).Engine.Send(within(t), 1, pattern(1000), mpe.Options{})
 			sent <- err
 		}()
 		buf := make([]byte, 4000)
-		if _, err := far.local(1).Engine.Recv(within(t), 0, buf, mpe.Options{}); err != nil ||
+		if _, err := far.findRank(1).Engine.Recv(within(t), 0, buf, mpe.Options{}); err != nil ||
 			!bytes.Equal(buf, pattern(1000)) {
 			t.Error(err)
 		}
@@ -110,7 +110,7 @@ func TestReloadOfCertificates(t *testing.T) {
 	exchange()
 }
 
-// TestCheckFiles checks that errors in TLS files are detected before anything is bound.
+// TestCheckFiles checks that errors in TLSMismatch files are detected before anything is bound.
 func TestCheckFiles(t *testing.T) {
 	c := newCluster(t)
 	dir := t.TempDir()

@@ -54,17 +54,17 @@ func TestSecretsAreNotShown(t *testing.T) {
 		"peer: software, link: {profile: extended, transport: tcp}")
 	var shown strings.Builder
 	r := startWith(t, text, func(o *Options) {
-		o.Load = func() (*config.Config, error) { return config.Load(filepath.Join(dir, "zrlmpid.yaml")) }
+		o.LoadConfig = func() (*config.Config, error) { return config.Load(filepath.Join(dir, "zrlmpid.yaml")) }
 	})
 	shown.WriteString(r.ready)
 
 	// Use the secrets.
 	message := []byte(strings.Repeat(payload, 100))
-	if _, err := r.local(0).Engine.Send(within(t), 2, message, mpe.Options{}); err != nil {
+	if _, err := r.findRank(0).Engine.Send(within(t), 2, message, mpe.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	back := make([]byte, len(message))
-	if _, err := r.local(0).Engine.Recv(within(t), 2, back, mpe.Options{}); err != nil || !bytes.Equal(back, message) {
+	if _, err := r.findRank(0).Engine.Recv(within(t), 2, back, mpe.Options{}); err != nil || !bytes.Equal(back, message) {
 		t.Fatal(err)
 	}
 	foreign, err := net.Dial("udp", c.addr(0))

@@ -25,13 +25,13 @@ func (d *Daemon) Handle(ctx context.Context, r query.Request) query.Response {
 	case query.Status:
 		return query.Response{Document: d.Status()}
 	case query.Reports:
-		return query.Response{Document: state.Reports{Asked: d.askReports(ctx)}}
+		return query.Response{Document: state.Reports{Results: d.askReports(ctx)}}
 	case query.Support:
-		return query.Response{Document: d.support()}
+		return query.Response{Document: d.supportInfo()}
 	case query.Reset:
 		return query.Response{Err: d.reset(r.Rank, r.Peer)}
 	case query.Reload:
-		reloaded, err := d.Reread()
+		reloaded, err := d.ReloadFromSource()
 		return query.Response{Document: reloaded, Err: err}
 	}
 	return query.Unknown(r)
@@ -40,7 +40,7 @@ func (d *Daemon) Handle(ctx context.Context, r query.Request) query.Response {
 // Status returns the state of the daemon.
 func (d *Daemon) Status() state.Status {
 	s := state.Status{
-		Version: version.String(), PID: os.Getpid(), Config: d.opts.Source,
+		Version: version.String(), PID: os.Getpid(), Config: d.opts.ConfigSource,
 		Started: d.started, Uptime: time.Since(d.started).Seconds(), LostLogLines: d.lostLogLines(), HTTP: d.webURL(),
 		Cluster: make([]state.Member, len(d.cfg.Ranks)), Failures: d.recentFailures(),
 	}
@@ -60,7 +60,7 @@ func (d *Daemon) Status() state.Status {
 	return s
 }
 
-func (d *Daemon) support() control.Support {
+func (d *Daemon) supportInfo() control.Support {
 	var s control.Support
 	if d.opts.LogTail != nil {
 		s.Log = string(d.opts.LogTail())
@@ -76,16 +76,16 @@ func (d *Daemon) support() control.Support {
 
 // askReports asks remote ranks for their waits. Each is asked by the lowest local rank that has an
 // extended-profile link to it, over that link.
-func (d *Daemon) askReports(ctx context.Context) []state.Asked {
+func (d *Daemon) askReports(ctx context.Context) []state.AskResult {
 	by := map[*localRank][]int{}
-	asked := []state.Asked{}
+	asked := []state.AskResult{}
 	for rank := range d.cfg.Ranks {
-		if d.local(rank) != nil {
+		if d.findRank(rank) != nil {
 			continue
 		}
 		i := slices.IndexFunc(d.ranks, func(r *localRank) bool { return r.Links()[rank].Profile == protocol.Extended })
 		if i < 0 {
-			asked = append(asked, state.Asked{Rank: rank, Reason: mpe.ErrNotExtended.Error()})
+			asked = append(asked, state.AskResult{Rank: rank, Reason: mpe.ErrNotExtended.Error()})
 			continue
 		}
 		by[d.ranks[i]] = append(by[d.ranks[i]], rank)
@@ -101,7 +101,7 @@ func (d *Daemon) askReports(ctx context.Context) []state.Asked {
 		})
 	}
 	under.Wait()
-	slices.SortFunc(asked, func(a, b state.Asked) int { return a.Rank - b.Rank })
+	slices.SortFunc(asked, func(a, b state.AskResult) int { return a.Rank - b.Rank })
 	return asked
 }
 
@@ -123,9 +123,9 @@ func (d *Daemon) Host(rank int) (control.Port, error) {
 		}
 	}
 	if rank == control.AnyRank {
-		return nil, control.Errorf(control.Rank, "no local rank has run: host: add one to %s", d.opts.Source)
+		return nil, control.Errorf(control.Rank, "no local rank has run: host: add one to %s", d.opts.ConfigSource)
 	}
-	if r := d.local(rank); r != nil {
+	if r := d.findRank(rank); r != nil {
 		return nil, control.Errorf(control.Rank, "rank %d is a stand-in with kernel %v: choose a rank with run: host",
 			rank, r.kernel)
 	}
@@ -143,7 +143,7 @@ func (d *Daemon) reset(rank, peer int) error {
 		}
 		rank = port.Rank()
 	}
-	r := d.local(rank)
+	r := d.findRank(rank)
 	if r == nil {
 		return control.Errorf(control.Rank, "rank %d is not a local rank of this daemon: choose a local rank", rank)
 	}

@@ -23,13 +23,13 @@ func TestReportsOfOtherRanks(t *testing.T) {
 	near := start(t, c.yaml(links, "run: host", "run: host", "peer: software", last))
 	start(t, other.yaml(links, "peer: software", "peer: software", "run: host", last))
 	reports, err := query.Get[state.Reports](within(t), near.client.Handle, query.Request{Kind: query.Reports})
-	if err != nil || len(reports.Asked) != 2 {
+	if err != nil || len(reports.Results) != 2 {
 		t.Fatalf("%+v, %v", reports, err)
 	}
-	if a := reports.Asked[0]; a.Rank != 2 || a.Reason != "" || a.Report == nil || a.Report.Rank != 2 {
+	if a := reports.Results[0]; a.Rank != 2 || a.Reason != "" || a.Report == nil || a.Report.Rank != 2 {
 		t.Errorf("%+v", a)
 	}
-	if a := reports.Asked[1]; a.Rank != 3 || a.Reason != mpe.ErrNotExtended.Error() || a.Report != nil {
+	if a := reports.Results[1]; a.Rank != 3 || a.Reason != mpe.ErrNotExtended.Error() || a.Report != nil {
 		t.Errorf("%+v", a)
 	}
 }
@@ -84,13 +84,13 @@ func TestSupport(t *testing.T) {
 	c := newCluster(t)
 	tail := func(o *Options) { o.LogTail = func() []byte { return []byte("a line\n") } }
 	r := startWith(t, c.yaml("record: {spool: {size: 1MiB}}", "run: host", "peer: fpga"), tail)
-	if s := r.support(); s.Log != "a line\n" || s.Records == nil || s.Records.Size != 1<<20 ||
+	if s := r.supportInfo(); s.Log != "a line\n" || s.Records == nil || s.Records.Size != 1<<20 ||
 		len(s.Records.Files) != 0 {
 		t.Errorf("%+v", s)
 	}
 	for _, extra := range []string{"record: {spool: {size: 0}}", "record: {memory: 0}"} {
 		c := newCluster(t)
-		if s := start(t, c.yaml(extra, "run: host", "peer: fpga")).support(); s.Log != "" || s.Records != nil {
+		if s := start(t, c.yaml(extra, "run: host", "peer: fpga")).supportInfo(); s.Log != "" || s.Records != nil {
 			t.Errorf("%s: %+v", extra, s)
 		}
 	}

@@ -27,7 +27,7 @@ func (d *Daemon) beginStop() {
 	for _, r := range d.ranks {
 		var waits []mpe.Waiting
 		for _, w := range r.Engine.Waits(0) {
-			if !r.idles(w) {
+			if !r.isIdleWait(w) {
 				waits = append(waits, w)
 			}
 		}
@@ -62,7 +62,7 @@ func (d *Daemon) stopEngines() error {
 			case errors.Is(err, context.DeadlineExceeded):
 				d.log.Warn("stop_timeout expired, pending messages aborted",
 					zap.Int("rank", r.cfg.Rank), zap.Duration("elapsed", time.Since(began).Round(time.Millisecond)))
-				logWaits(d.log, zapcore.WarnLevel, "message aborted", r.cfg.Rank, r.Engine.CutOff())
+				logWaits(d.log, zapcore.WarnLevel, "message aborted", r.cfg.Rank, r.Engine.Unfinished())
 				return nil
 			case err != nil && !errors.Is(err, os.ErrClosed):
 				return fmt.Errorf("rank %d: %w", r.cfg.Rank, err)

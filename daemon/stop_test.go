@@ -23,7 +23,7 @@ func stopInSend(t *testing.T, extra string) (r *running, fpga *farEnd, sent, sto
 	fpga = at(t, c.addr(1), c.addr(0))
 	sent, stopped = make(chan error, 1), make(chan error, 1)
 	go func() {
-		_, err := r.local(0).Engine.Send(within(t), 1, pattern(3), mpe.Options{})
+		_, err := r.findRank(0).Engine.Send(within(t), 1, pattern(3), mpe.Options{})
 		sent <- err
 	}()
 	fpga.awaits(protocol.SendRequest)
@@ -34,7 +34,7 @@ func stopInSend(t *testing.T, extra string) (r *running, fpga *farEnd, sent, sto
 	go func() { stopped <- r.stop() }()
 	r.log.waitFor(t, `message pending at stop`)
 	r.log.waitFor(t, " for ACK from rank 1")
-	if err := r.phase.ready(); !errors.Is(err, errStopping) {
+	if err := r.phase.checkReady(); !errors.Is(err, errStopping) {
 		t.Errorf("while messages end, it is said to be ready: %v", err)
 	}
 	return r, fpga, sent, stopped
@@ -75,10 +75,10 @@ func TestStopAborts(t *testing.T) {
 func TestStopLogsWaits(t *testing.T) {
 	c := newCluster(t)
 	r := start(t, c.yaml("stop_timeout: 20s", "run: host", "run: standin", "peer: fpga"))
-	if _, err := r.local(0).Engine.Isend(2, pattern(1), mpe.Options{}); err != nil {
+	if _, err := r.findRank(0).Engine.Isend(2, pattern(1), mpe.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.local(0).Engine.Irecv(1, make([]byte, 4), mpe.Options{}); err != nil {
+	if _, err := r.findRank(0).Engine.Irecv(1, make([]byte, 4), mpe.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := r.stop(); err != nil {

@@ -17,8 +17,8 @@ type waitWatcher struct {
 	log   *zap.Logger
 	ranks []*localRank
 	now   func() time.Time
-	// warned contains the waits that have been logged.
-	warned map[waitKey]warnedWait
+	// logged contains the waits that have been logged.
+	logged map[waitKey]loggedWait
 }
 
 type waitKey struct {
@@ -27,7 +27,7 @@ type waitKey struct {
 	state      handshake.State
 }
 
-type warnedWait struct {
+type loggedWait struct {
 	since  time.Time
 	fields []zap.Field
 }
@@ -54,7 +54,7 @@ func (w *waitWatcher) run(ctx context.Context) error {
 func (w *waitWatcher) interval() time.Duration {
 	shortest := time.Duration(0)
 	for _, r := range w.ranks {
-		if d := r.warnAfter(); d > 0 && (shortest == 0 || d < shortest) {
+		if d := r.minWarnAfter(); d > 0 && (shortest == 0 || d < shortest) {
 			shortest = d
 		}
 	}
@@ -67,17 +67,17 @@ func (w *waitWatcher) interval() time.Duration {
 // scan logs waits that have become too long, and the end of waits that were logged earlier.
 func (w *waitWatcher) scan() {
 	now := w.now()
-	waiting := make(map[waitKey]bool, len(w.warned))
+	waiting := make(map[waitKey]bool, len(w.logged))
 	for _, r := range w.ranks {
-		shortest := r.warnAfter()
+		shortest := r.minWarnAfter()
 		atLeast := shortest
-		if len(w.warned) > 0 {
+		if len(w.logged) > 0 {
 			atLeast = 0 // a wait that was already logged may be shorter than the current warn_after
 		} else if shortest == 0 {
 			continue
 		}
 		for _, wait := range r.Engine.Waits(atLeast) {
-			if r.idles(wait) {
+			if r.isIdleWait(wait) {
 				continue
 			}
 			key := waitKey{wait.Local, wait.Remote, wait.ID, wait.State}
@@ -86,19 +86,19 @@ func (w *waitWatcher) scan() {
 			if !wait.AnySource {
 				after = r.Links()[wait.Remote].WarnAfter
 			}
-			if _, known := w.warned[key]; known || after == 0 || wait.Elapsed < after {
+			if _, known := w.logged[key]; known || after == 0 || wait.Elapsed < after {
 				continue
 			}
 			fields := waitFields(wait)
-			w.warned[key] = warnedWait{now.Add(-wait.Elapsed), fields}
+			w.logged[key] = loggedWait{now.Add(-wait.Elapsed), fields}
 			w.log.Warn("message waits",
 				append(fields, zap.Duration("elapsed", handshake.Round(wait.Elapsed)),
 					zap.String("detail", wait.Text()))...)
 		}
 	}
-	for key, wait := range w.warned {
+	for key, wait := range w.logged {
 		if !waiting[key] {
-			delete(w.warned, key)
+			delete(w.logged, key)
 			w.log.Info("wait ended",
 				append(wait.fields, zap.Duration("elapsed", handshake.Round(now.Sub(wait.since))))...)
 		}

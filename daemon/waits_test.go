@@ -12,7 +12,7 @@ import (
 )
 
 // waiting starts a daemon whose rank 0 sends to rank 2, which does not receive. It returns when the wait has
-// been logged, after warnAfter. text returns the same configuration with a different warn_after.
+// been logged, after minWarnAfter. text returns the same configuration with a different warn_after.
 func waiting(t *testing.T, warnAfter string) (r *running, text func(warnAfter string) string) {
 	t.Helper()
 	c := newCluster(t)
@@ -50,13 +50,13 @@ func TestWarnAfter(t *testing.T) {
 func TestWarnAfterRaised(t *testing.T) {
 	for _, later := range []string{"10m", "0s"} {
 		r, text := waiting(t, "1ms")
-		w := &waitWatcher{log: zap.NewNop(), ranks: r.ranks, now: time.Now, warned: map[waitKey]warnedWait{}}
+		w := &waitWatcher{log: zap.NewNop(), ranks: r.ranks, now: time.Now, logged: map[waitKey]loggedWait{}}
 		w.scan()
-		if len(w.warned) != 1 {
-			t.Fatalf("%d waits are known", len(w.warned))
+		if len(w.logged) != 1 {
+			t.Fatalf("%d waits are known", len(w.logged))
 		}
 		r.mustReload(t, text(later))
-		if w.scan(); len(w.warned) != 1 {
+		if w.scan(); len(w.logged) != 1 {
 			t.Errorf("warn_after %s: a \"wait ended\" message is logged", later)
 		}
 	}

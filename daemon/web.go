@@ -30,8 +30,8 @@ var (
 	errStopping = errors.New("stopping, waiting for messages to complete")
 )
 
-// ready returns nil if messages can be exchanged, and otherwise the reason why they cannot.
-func (p *phase) ready() error {
+// checkReady returns nil if messages can be exchanged, and otherwise the reason why they cannot.
+func (p *phase) checkReady() error {
 	switch p.Load() {
 	case starting:
 		return errStarting
@@ -49,7 +49,7 @@ func (d *Daemon) bindWeb(explicit bool) (*web.Server, error) {
 		return nil, nil
 	}
 	s, err := web.Listen(web.Options{
-		Listen: h.Listen, Config: h.WebConfig, Pprof: h.Pprof, Hosts: h.Hosts, Ready: d.phase.ready,
+		Listen: h.Listen, Config: h.WebConfig, Pprof: h.Pprof, Hosts: h.Hosts, Ready: d.phase.checkReady,
 		Log: slog.New(zapslog.NewHandler(d.log.Core())),
 	})
 	if _, taken := errors.AsType[*web.ListenError](err); taken && !explicit {
@@ -59,7 +59,7 @@ func (d *Daemon) bindWeb(explicit bool) (*web.Server, error) {
 	return s, err
 }
 
-// CheckFiles checks the TLS files named in the configuration, both for links and for the web configuration. It
+// CheckFiles checks the TLSMismatch files named in the configuration, both for links and for the web configuration. It
 // binds nothing.
 func (d *Daemon) CheckFiles() error {
 	for _, r := range d.ranks {
@@ -76,16 +76,16 @@ func (d *Daemon) CheckFiles() error {
 // webTask is the running HTTP server. It is stopped last, so that /-/ready can report the shutdown.
 type webTask struct {
 	cancel context.CancelFunc
-	ended  chan struct{}
+	done   chan struct{}
 	err    error // valid after ended is closed
 }
 
 // startWeb starts the HTTP server, if enabled.
 func (d *Daemon) startWeb(ctx context.Context) (*webTask, error) {
-	t := &webTask{ended: make(chan struct{})}
+	t := &webTask{done: make(chan struct{})}
 	ctx, t.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	if d.web == nil {
-		close(t.ended)
+		close(t.done)
 		return t, nil
 	}
 	src := d.metricsSource()
@@ -95,14 +95,14 @@ func (d *Daemon) startWeb(ctx context.Context) (*webTask, error) {
 		return nil, err
 	}
 	d.web.Handle("GET /metrics", metrics.Handler(registry, zap.NewStdLog(d.log)))
-	page := statuspage.New(d.Status, statuspage.Options{Latency: sendTimes(src.Ranks), Recent: d.recent.Recent})
+	page := statuspage.New(d.Status, statuspage.Options{Latency: sendTimes(src.Ranks), Recent: d.recentLog.Recent})
 	d.web.Handle("GET /{$}", page)
 	d.web.Handle("GET /status.json", page)
 	d.web.HandleStreams("GET /events", page)
 	var sampling sync.WaitGroup
 	sampling.Go(func() { page.Run(ctx) })
 	go func() {
-		defer close(t.ended)
+		defer close(t.done)
 		t.err = d.web.Serve(ctx)
 		t.cancel() // needed if Serve has failed
 		sampling.Wait()
@@ -124,21 +124,21 @@ func sendTimes(ranks []metrics.Rank) func(rank, peer int) (statuspage.Latency, b
 	}
 }
 
-// recentLines is the number of warnings and errors kept for the status page.
-const recentLines = 50
+// maxRecentLines is the number of warnings and errors kept for the status page.
+const maxRecentLines = 50
 
-// keepRecent starts collecting the log's most recent warnings and errors for the status page.
-func (d *Daemon) keepRecent() {
-	d.recent = statuspage.NewLog(recentLines)
+// keepRecentLog starts collecting the log's most recent warnings and errors for the status page.
+func (d *Daemon) keepRecentLog() {
+	d.recentLog = statuspage.NewLog(maxRecentLines)
 	d.log = d.log.WithOptions(zap.WrapCore(func(c zapcore.Core) zapcore.Core {
-		return zapcore.NewTee(c, d.recent.Core(zapcore.WarnLevel))
+		return zapcore.NewTee(c, d.recentLog.Core(zapcore.WarnLevel))
 	}))
 }
 
-// watch waits until ctx is done or the server fails. It returns the server's error.
-func (t *webTask) watch(ctx context.Context) error {
+// waitFailed waits until ctx is done or the server fails. It returns the server's error.
+func (t *webTask) waitFailed(ctx context.Context) error {
 	select {
-	case <-t.ended:
+	case <-t.done:
 		return t.err
 	case <-ctx.Done():
 		return nil
@@ -148,7 +148,7 @@ func (t *webTask) watch(ctx context.Context) error {
 // stop stops the server. watch returns the server's error.
 func (t *webTask) stop() {
 	t.cancel()
-	<-t.ended
+	<-t.done
 }
 
 // webURL returns the URL of the HTTP server, or "" if HTTP is disabled.

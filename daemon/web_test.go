@@ -41,7 +41,7 @@ func TestMetrics(t *testing.T) {
 	c := newCluster(t)
 	r := start(t, c.yaml(anyHTTP, append(echoes(1, ""), "run: standin, kernel: sink")...))
 	r.ping(t, 1, 1000, 5)
-	if _, err := r.local(0).Engine.Irecv(1, make([]byte, 4), mpe.Options{}); err != nil {
+	if _, err := r.findRank(0).Engine.Irecv(1, make([]byte, 4), mpe.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	code, text := r.fetch(t, "metrics")
@@ -104,7 +104,7 @@ func TestMetrics(t *testing.T) {
 // does not end.
 func TestNotReady(t *testing.T) {
 	var p phase
-	s, err := web.Listen(web.Options{Listen: "127.0.0.1:0", Ready: p.ready})
+	s, err := web.Listen(web.Options{Listen: "127.0.0.1:0", Ready: p.checkReady})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -189,15 +189,15 @@ func TestBadWebConfigIsAnError(t *testing.T) {
 
 // TestHTTPFailureEndsTheDaemon checks that the daemon exits instead of running without metrics.
 func TestHTTPFailureEndsTheDaemon(t *testing.T) {
-	task := &webTask{ended: make(chan struct{}), err: errors.New("it broke"), cancel: func() {}}
-	close(task.ended)
-	if err := task.watch(context.Background()); err == nil || err.Error() != "it broke" {
+	task := &webTask{done: make(chan struct{}), err: errors.New("it broke"), cancel: func() {}}
+	close(task.done)
+	if err := task.waitFailed(context.Background()); err == nil || err.Error() != "it broke" {
 		t.Error(err)
 	}
-	running := &webTask{ended: make(chan struct{})}
+	running := &webTask{done: make(chan struct{})}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if err := running.watch(ctx); err != nil {
+	if err := running.waitFailed(ctx); err != nil {
 		t.Error(err)
 	}
 }
@@ -206,8 +206,8 @@ func TestHTTPFailureEndsTheDaemon(t *testing.T) {
 func TestNoHTTP(t *testing.T) {
 	c := newCluster(t)
 	r := start(t, c.yaml("", echoes(1, "")...))
-	r.observerOf(r.local(0))
-	if o := r.local(0).Packets.Observer; o != mpe.Observer(r.observer) || r.local(0).Recorder != nil {
+	r.newRankObserver(r.findRank(0))
+	if o := r.findRank(0).FlightRecorder.Observer; o != mpe.Observer(r.observer) || r.findRank(0).PhaseRecorder != nil {
 		t.Error("messages are counted for nobody")
 	}
 	s, err := r.client.Status(within(t))

@@ -19,9 +19,9 @@ import (
 // findDatatype finds a send and a receive of which one uses INT and the other FLOAT: profiles cloudfpga and v0.9 match
 // messages by datatype.
 func findDatatype(v *view, e *edge) (p proof, ok bool) {
-	from, to := v.both(e)
+	from, to := v.bothReports(e)
 	sender, receiver, at := e.from, e.to, to
-	if !e.send {
+	if !e.isSend {
 		sender, receiver, at = e.to, e.from, from
 	}
 	if at == nil || at.Receiving == nil || at.Receiving.Deferred == "" {
@@ -36,7 +36,7 @@ func findDatatype(v *view, e *edge) (p proof, ok bool) {
 		return p, false
 	}
 	return proof{
-		why: fmt.Sprintf("rank %d sends with %s, and rank %d receives with %s: INT and FLOAT do not match", sender,
+		reason: fmt.Sprintf("rank %d sends with %s, and rank %d receives with %s: INT and FLOAT do not match", sender,
 			w.Deferred, receiver, expects),
 		evidence: []string{fmt.Sprintf("the SEND_REQUEST of rank %d has arrived at rank %d, whose posted receive "+
 			"does not match it", sender, receiver)},
@@ -46,15 +46,15 @@ func findDatatype(v *view, e *edge) (p proof, ok bool) {
 	}, true
 }
 
-// findMatching finds a waiting receive whose source has sent messages that it does not match. If tags is set, they have
+// findMismatch finds a waiting receive whose source has sent messages that it does not match. If tags is set, they have
 // another tag, otherwise they are in another communicator.
-func (v *view) findMatching(e *edge, tags bool) (p proof, ok bool) {
+func (v *view) findMismatch(e *edge, tags bool) (p proof, ok bool) {
 	if e.call != nil || e.wait == nil {
 		return p, false
 	}
 	receiver, wait := e.from, e.wait
-	if e.send {
-		at := v.about(e.to, e.from)
+	if e.isSend {
+		at := v.peerReport(e.to, e.from)
 		if at == nil || at.Receiving == nil || at.Receiving.State != handshake.WaitRequest {
 			return p, false
 		}
@@ -70,15 +70,15 @@ func (v *view) findMatching(e *edge, tags bool) (p proof, ok bool) {
 		}
 		for j := range at.Unmatched {
 			m := &at.Unmatched[j]
-			if differsInTag(&wait.Envelope, m) && tags || m.Comm != wait.Envelope.Comm && !tags && !v.ofCalls(m.Comm) {
-				p := mismatch(receiver, at, wait, m, tags)
-				p.others = v.sendsLater(at.Rank, receiver)
+			if differsInTag(&wait.Envelope, m) && tags || m.Comm != wait.Envelope.Comm && !tags && !v.isCollectiveComm(m.Comm) {
+				p := mismatchProof(receiver, at, wait, m, tags)
+				p.alternatives = v.laterSendCauses(at.Rank, receiver)
 				return p, true
 			}
 		}
 		if d := at.Deferred; tags && d != nil && wait.Deferred != "" { // profile v0.9
 			if want := wait.Envelope.Tag; want != nil && *want != int(d.Tag) {
-				return mismatch(receiver, at, wait, &state.Envelope{Tag: new(int(d.Tag)), Bytes: mpe.UnknownLength},
+				return mismatchProof(receiver, at, wait, &state.Envelope{Tag: new(int(d.Tag)), Bytes: mpe.UnknownLength},
 					true), true
 			}
 		}
@@ -86,12 +86,12 @@ func (v *view) findMatching(e *edge, tags bool) (p proof, ok bool) {
 	return p, false
 }
 
-// sendsLater lists the causes that are possible if rank may still send the message that receiver waits for. It returns
+// laterSendCauses lists the causes that are possible if rank may still send the message that receiver waits for. It returns
 // nil if rank is known to wait for receiver.
-func (v *view) sendsLater(rank, receiver int) (list []Possibility) {
+func (v *view) laterSendCauses(rank, receiver int) (list []Possibility) {
 	r, waits := v.ranks[rank], false
 	for _, e := range v.edges {
-		if e.from == rank && v.old(e) && !e.idle {
+		if e.from == rank && v.isOldEnough(e) && !e.isIdle {
 			if e.to == receiver {
 				return nil
 			}
@@ -99,22 +99,22 @@ func (v *view) sendsLater(rank, receiver int) (list []Possibility) {
 		}
 	}
 	if r == nil || !waits {
-		list = append(list, possibility(infer.Computes, rank, receiver,
+		list = append(list, newPossibility(infer.ProgramComputes, rank, receiver,
 			"rank %d computes, and has not sent the message yet", rank))
 	}
 	if r == nil || waits {
-		list = append(list, possibility(infer.Waits, rank, receiver,
+		list = append(list, newPossibility(infer.WaitsElsewhere, rank, receiver,
 			"rank %d waits itself, before it sends the message", rank))
 	}
 	return list
 }
 
-// ofCalls reports whether a communicator carries the messages of collective calls, which no receive of a program
+// isCollectiveComm reports whether a communicator carries the messages of collective calls, which no receive of a program
 // matches.
-func (v *view) ofCalls(comm uint32) bool {
+func (v *view) isCollectiveComm(comm uint32) bool {
 	for _, r := range v.ranks {
 		if slices.ContainsFunc(r.Engine.Calls, func(c collective.Snapshot) bool { return c.Comm == comm }) ||
-			slices.ContainsFunc(r.Engine.EndedCalls, func(c collective.Ended) bool { return c.Comm == comm }) {
+			slices.ContainsFunc(r.Engine.EndedCalls, func(c collective.EndedCall) bool { return c.Comm == comm }) {
 			return true
 		}
 	}
@@ -133,7 +133,7 @@ func differsInTag(recv, message *state.Envelope) bool {
 	return recv.Comm == message.Comm && recv.Tag != nil && message.Tag != nil && *recv.Tag != *message.Tag
 }
 
-func mismatch(receiver int, at *state.Peer, wait *state.Wait, m *state.Envelope, tags bool) proof {
+func mismatchProof(receiver int, at *state.Peer, wait *state.Wait, m *state.Envelope, tags bool) proof {
 	sent, expected := tagText(m.Tag), tagText(wait.Envelope.Tag)
 	what := "tag"
 	if !tags {
@@ -141,7 +141,7 @@ func mismatch(receiver int, at *state.Peer, wait *state.Wait, m *state.Envelope,
 		what = "communicator"
 	}
 	return proof{
-		why: fmt.Sprintf("rank %d has sent with %s, and rank %d receives with %s", at.Rank, sent, receiver, expected),
+		reason: fmt.Sprintf("rank %d has sent with %s, and rank %d receives with %s", at.Rank, sent, receiver, expected),
 		evidence: []string{fmt.Sprintf("rank %d has %s of rank %d that no receive has matched, the oldest with %s%s",
 			receiver,
 			words.Plural(max(at.Unexpected, 1), "message"), at.Rank, sent, bytesText(" and ", m.Bytes))},
@@ -153,13 +153,13 @@ func mismatch(receiver int, at *state.Peer, wait *state.Wait, m *state.Envelope,
 // member is a member of a communicator, with a call that it is in or has completed.
 type member struct {
 	rank int
-	call collective.Ended
+	call collective.EndedCall
 }
 
 // calls returns the calls that members of c's communicator are in or have completed, by call number.
 func (v *view) calls(c *collective.Snapshot) map[int][]member {
 	byNumber := map[int][]member{}
-	add := func(rank int, call collective.Ended) {
+	add := func(rank int, call collective.EndedCall) {
 		if call.Comm == c.Comm {
 			byNumber[call.Number] = append(byNumber[call.Number], member{rank, call})
 		}
@@ -174,7 +174,7 @@ func (v *view) calls(c *collective.Snapshot) map[int][]member {
 		}
 		for i := range r.Engine.Calls {
 			o := &r.Engine.Calls[i]
-			add(rank, collective.Ended{Collective: o.Collective, Comm: o.Comm, Number: o.Number, Root: o.Root,
+			add(rank, collective.EndedCall{Collective: o.Collective, Comm: o.Comm, Number: o.Number, Root: o.Root,
 				Bytes: o.Bytes})
 		}
 	}
@@ -194,24 +194,24 @@ func (v *view) membersOf(c *collective.Snapshot) []int {
 }
 
 // collectiveOf, rootOf and bytesOf return the properties on which the members of a call may contradict each other.
-func collectiveOf(c *collective.Ended) string { return c.Collective }
+func collectiveOf(c *collective.EndedCall) string { return c.Collective }
 
-func rootOf(c *collective.Ended) string {
+func rootOf(c *collective.EndedCall) string {
 	if c.Root == nil {
 		return c.Collective
 	}
 	return fmt.Sprintf("%s with root %d", c.Collective, *c.Root)
 }
 
-func bytesOf(c *collective.Ended) string {
+func bytesOf(c *collective.EndedCall) string {
 	if c.Bytes < 0 {
 		return c.Collective
 	}
 	return fmt.Sprintf("%s of %d bytes", c.Collective, c.Bytes)
 }
 
-// groups partitions list by the string that of returns for the call of each member. The smallest group comes first.
-func groups(list []member, of func(c *collective.Ended) string) (groups [][]member) {
+// groupByProperty partitions list by the string that of returns for the call of each member. The smallest group comes first.
+func groupByProperty(list []member, of func(c *collective.EndedCall) string) (groups [][]member) {
 	for _, m := range list {
 		i := slices.IndexFunc(groups, func(g []member) bool { return of(&g[0].call) == of(&m.call) })
 		if i < 0 {
@@ -224,18 +224,18 @@ func groups(list []member, of func(c *collective.Ended) string) (groups [][]memb
 	return groups
 }
 
-// contradiction returns a function that finds the first call of a communicator whose members contradict each other: any
+// findContradiction returns a function that finds the first call of a communicator whose members contradict each other: any
 // later contradiction follows from it. The function returns a proof only if they differ in the property that of
 // returns.
-func contradiction(of func(c *collective.Ended) string, step string) func(*view, *edge) (proof, bool) {
+func findContradiction(of func(c *collective.EndedCall) string, step string) func(*view, *edge) (proof, bool) {
 	return func(v *view, e *edge) (p proof, ok bool) {
 		if e.call == nil {
 			return p, false
 		}
 		byNumber := v.calls(e.call)
 		for _, number := range slices.Sorted(maps.Keys(byNumber)) {
-			for _, by := range []func(*collective.Ended) string{collectiveOf, rootOf, bytesOf} {
-				if g := groups(byNumber[number], by); len(g) > 1 {
+			for _, by := range []func(*collective.EndedCall) string{collectiveOf, rootOf, bytesOf} {
+				if g := groupByProperty(byNumber[number], by); len(g) > 1 {
 					if of(&g[0][0].call) == of(&g[1][0].call) || by(&g[0][0].call) != of(&g[0][0].call) {
 						return p, false // another cause
 					}
@@ -247,7 +247,7 @@ func contradiction(of func(c *collective.Ended) string, step string) func(*view,
 	}
 }
 
-func callProof(groups [][]member, comm uint32, number int, of func(c *collective.Ended) string, step string) proof {
+func callProof(groups [][]member, comm uint32, number int, of func(c *collective.EndedCall) string, step string) proof {
 	var words []string
 	for _, g := range groups {
 		ranks := make([]int, len(g))
@@ -262,7 +262,7 @@ func callProof(groups [][]member, comm uint32, number int, of func(c *collective
 	}
 	last := len(words) - 1
 	return proof{
-		why:      strings.Join(words[:last], ", ") + ", and " + words[last],
+		reason:   strings.Join(words[:last], ", ") + ", and " + words[last],
 		evidence: []string{fmt.Sprintf("all are call %d in communicator %d", number, comm)},
 		step:     step, rank: new(groups[0][0].rank),
 	}

@@ -14,96 +14,96 @@ type Cause struct {
 
 // proof explains a wait by a cause.
 type proof struct {
-	// why is the cause in words. It is the end of the finding's sentence.
-	why string
+	// reason is the cause in words. It is the end of the finding's sentence.
+	reason string
 	// evidence lists facts, and step is the next step for the user.
 	evidence []string
 	step     string
 	// certain is set if the cause is at the end of the graph, and the state of its rank proves it.
 	certain bool
 	// others lists the other causes that remain possible, or is nil.
-	others []Possibility
+	alternatives []Possibility
 	// rank is the rank at fault, or nil if that is the rank that is waited for.
 	rank *int
 }
 
 // The IDs of the causes.
 const (
-	Stopped         = "process_stopped"
-	ProcessEnded    = "process_ended"
-	NotAttached     = "no_program"
-	WrongProfile    = "wrong_profile"
-	WrongAddress    = "wrong_address"
-	DeadEnd         = "fpga_dead_end"
-	MTU             = "path_mtu"
-	NetworkError    = "network_error"
-	TLS             = string(infer.TLS)
-	NeverHeard      = "never_heard"
-	Blocked         = "packets_blocked"
-	Datatype        = "int_against_float"
-	Tag             = "tag_mismatch"
-	Communicator    = "communicator_mismatch"
-	CallOrder       = "call_order"
-	Root            = "root_mismatch"
-	Count           = "count_mismatch"
-	LostPacket      = "lost_packet"
-	LostAck         = "lost_ack"
-	Silent          = "peer_silent"
-	Cycle           = "cycle"
-	KernelFailed    = "kernel_failed"
-	KernelWaits     = "kernel_waits"
-	RoleHolds       = "role_holds"
-	Credit          = "credit_exhausted"
-	CallFailed      = "call_failed"
-	Computes        = "program_computes"
-	NothingSent     = "nothing_sent"
-	NoReceive       = "no_receive"
-	AnySourceUnmet  = "any_source"
-	StateUnknown    = "state_unknown"
-	ProcessNoAnswer = "process_silent"
+	ProcessStopped   = "process_stopped"
+	ProcessEnded     = "process_ended"
+	NotAttached      = "no_program"
+	WrongProfile     = "wrong_profile"
+	WrongAddress     = "wrong_address"
+	DeadEnd          = "fpga_dead_end"
+	PathMTU          = "path_mtu"
+	NetworkError     = "network_error"
+	TLSMismatch      = string(infer.TLSMismatch)
+	NeverHeard       = "never_heard"
+	PacketsBlocked   = "packets_blocked"
+	DatatypeMismatch = "int_against_float"
+	TagMismatch      = "tag_mismatch"
+	CommMismatch     = "communicator_mismatch"
+	CallOrder        = "call_order"
+	RootMismatch     = "root_mismatch"
+	CountMismatch    = "count_mismatch"
+	LostPacket       = "lost_packet"
+	LostAck          = "lost_ack"
+	PeerSilent       = "peer_silent"
+	WaitCycle        = "cycle"
+	KernelFailed     = "kernel_failed"
+	KernelWaits      = "kernel_waits"
+	RoleHolds        = "role_holds"
+	CreditExhausted  = "credit_exhausted"
+	CallFailed       = "call_failed"
+	ProgramComputes  = "program_computes"
+	NothingSent      = "nothing_sent"
+	NoReceive        = "no_receive"
+	AnySourceUnmet   = "any_source"
+	StateUnknown     = "state_unknown"
+	ProcessSilent    = "process_silent"
 	// Causes for a rank whose state is not known, in addition to those above.
-	WaitsElsewhere = string(infer.Waits)
+	WaitsElsewhere = string(infer.WaitsElsewhere)
 	OtherCall      = string(infer.OtherCall)
 	Restarted      = string(infer.Restarted)
-	StartedLate    = string(infer.Started)
-	PacketDropped  = string(infer.Dropped)
+	StartedLate    = string(infer.StartedLate)
+	PacketDropped  = string(infer.PacketDropped)
 )
 
 // Causes lists all causes: first those that the states of a pair prove, in the order in which they are tried, then
 // those that follow from the graph of all waits.
 var Causes = []Cause{
-	{Stopped, "process stopped by a signal or a debugger", findStopped},
+	{ProcessStopped, "process stopped by a signal or a debugger", findStopped},
 	{ProcessEnded, "process has ended", findEnded},
 	{DeadEnd, "FPGA in a documented dead end", findDeadEnd},
 	{WrongProfile, "different profiles or versions", findProfile},
 	{WrongAddress, "rank at another address", findAddress},
-	{MTU, "datagrams longer than the path carries", findMTU},
-	{TLS, "TLS of the two ends does not fit", findTLS},
+	{PathMTU, "datagrams longer than the path carries", findMTU},
+	{TLSMismatch, "TLS of the two ends does not fit", findTLS},
 	{NetworkError, "the network refuses packets", findNetworkError},
-	{Datatype, "INT against FLOAT", findDatatype},
+	{DatatypeMismatch, "INT against FLOAT", findDatatype},
 	{CallOrder, "collective calls in different order",
-		contradiction(collectiveOf,
+		findContradiction(collectiveOf,
 			"make the same collective calls in the same order on all ranks of the communicator")},
-	{Root, "different roots of a collective call", contradiction(rootOf, "name the same root on all ranks")},
+	{RootMismatch, "different roots of a collective call", findContradiction(rootOf, "name the same root on all ranks")},
 	// This applies only to calls in which the vectors or blocks of all ranks have the same length. A receive buffer may
 	// be larger than the message; if it is smaller, the receive fails. Neither makes a rank wait.
-	{Count, "different counts", contradiction(bytesOf, "use the same count and datatype on all ranks")},
-	{Communicator, "different communicators", func(v *view, e *edge) (proof, bool) { return v.findMatching(e, false) }},
-	{Tag, "different tags", func(v *view, e *edge) (proof, bool) { return v.findMatching(e, true) }},
+	{CountMismatch, "different counts", findContradiction(bytesOf, "use the same count and datatype on all ranks")},
+	{CommMismatch, "different communicators", func(v *view, e *edge) (proof, bool) { return v.findMismatch(e, false) }},
+	{TagMismatch, "different tags", func(v *view, e *edge) (proof, bool) { return v.findMismatch(e, true) }},
 
 	{ID: NeverHeard, Title: "no packet was ever received from it"},
-	{ID: Blocked, Title: "packets do not arrive"},
+	{ID: PacketsBlocked, Title: "packets do not arrive"},
 	{ID: LostAck, Title: "lost ACK"},
 	{ID: LostPacket, Title: "lost packet"},
-	{ID: Silent, Title: "peer does not answer any more"},
-	{ID: Cycle, Title: "cycle of waits"},
-	{ID: ProcessNoAnswer, Title: "process does not answer"},
+	{ID: PeerSilent, Title: "peer does not answer any more"},
+	{ID: WaitCycle, Title: "cycle of waits"},
+	{ID: ProcessSilent, Title: "process does not answer"},
 	{ID: KernelFailed, Title: "kernel of a stand-in has ended"},
 	{ID: RoleHolds, Title: "role of a stand-in holds its messages up"},
 	{ID: NotAttached, Title: "no program is attached"},
-	{ID: Credit, Title: "message credit exhausted"},
+	{ID: CreditExhausted, Title: "message credit exhausted"},
 	{ID: CallFailed, Title: "its last call has failed"},
-	{ID: Computes, Title: "program computes"},
+	{ID: ProgramComputes, Title: "program computes"},
 	{ID: KernelWaits, Title: "kernel waits for work"},
 	{ID: NothingSent, Title: "nothing comes from it"},
 	{ID: NoReceive, Title: "has posted no receive"},

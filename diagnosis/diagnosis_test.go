@@ -52,7 +52,7 @@ func standin(rank int, peers ...state.Peer) state.Rank {
 type peerOption func(p *state.Peer)
 
 func peer(rank int, options ...peerOption) state.Peer {
-	p := state.Peer{Rank: rank, Kind: "software", Profile: "cloudfpga", Transport: "udp", Heard: new(0.1),
+	p := state.Peer{Rank: rank, Kind: "software", Profile: "cloudfpga", Transport: "udp", SinceLastPacket: new(0.1),
 		PacketsOut: state.PacketCounts{protocol.SendRequest: 3}}
 	for _, o := range options {
 		o(&p)
@@ -63,7 +63,7 @@ func peer(rank int, options ...peerOption) state.Peer {
 func sending(s handshake.State, seconds float64) peerOption {
 	return func(p *state.Peer) {
 		p.Sending = &state.Wait{
-			State: s, WaitsFor: s.WaitsFor(), Seconds: seconds, Envelope: state.Envelope{Bytes: 16, Tag: new(3)},
+			State: s, WaitsFor: s.AwaitedPacket(), Seconds: seconds, Envelope: state.Envelope{Bytes: 16, Tag: new(3)},
 			Awaited: true,
 		}
 	}
@@ -82,7 +82,7 @@ func extended(x state.Extended) peerOption {
 
 func with(change func(p *state.Peer)) peerOption { return change }
 
-func neverHeard(p *state.Peer) { p.Heard = nil }
+func neverHeard(p *state.Peer) { p.SinceLastPacket = nil }
 
 func fpga(p *state.Peer) { p.Kind = "fpga" }
 
@@ -96,7 +96,7 @@ func inCall(r state.Rank, c collective.Snapshot) state.Rank {
 	return r
 }
 
-func had(r state.Rank, c collective.Ended) state.Rank {
+func had(r state.Rank, c collective.EndedCall) state.Rank {
 	r.Engine.EndedCalls = append(r.Engine.EndedCalls, c)
 	return r
 }
@@ -107,7 +107,7 @@ func stopped(r state.Rank) state.Rank {
 }
 
 func detached(r state.Rank, ended *float64) state.Rank {
-	r.Attached, r.Engine.Ended = nil, ended
+	r.Attached, r.Engine.SinceLastEnd = nil, ended
 	return r
 }
 
@@ -125,16 +125,16 @@ func TestCauses(t *testing.T) {
 		s.Uptime, s.Failures = 100,
 			[]state.Failure{{Rank: 1, Time: s.Started.Add(time.Duration((100 - failed) * float64(time.Second))),
 				Operation: state.OperationCollective, Reason: "it has 4 bytes"}}
-		s.Ranks[1].Engine.Ended = new(5.0)
+		s.Ranks[1].Engine.SinceLastEnd = new(5.0)
 		return s
 	}
 	failed := standin(1)
 	failed.KernelState, failed.KernelError = state.KernelFailed, "exit status 1"
 	holds := standin(1)
-	holds.Kernel, holds.KernelHolds = "rtl:./role",
+	holds.Kernel, holds.KernelBlockReason = "rtl:./role",
 		"siMPI_data_tready since cycle 70 (now 900): low, with line 1 of 2 offered"
 	program := standin(1)
-	program.Kernel, program.KernelHolds = "exec:./role", "program ./role has made no call for 5s"
+	program.Kernel, program.KernelBlockReason = "exec:./role", "program ./role has made no call for 5s"
 	unknown := host(0, peer(1, sending(handshake.WaitClear, 9), neverHeard))
 	unknown.Engine.LastDrop = &state.Drop{Reason: state.DropUnknownAddress, From: "10.0.0.77:2718",
 		Source: new(uint32(1))}
@@ -156,31 +156,31 @@ func TestCauses(t *testing.T) {
 		// text and step must occur in the finding's text and step.
 		text, step string
 	}{
-		"computes": {status(2, host(0, peer(1, sending(handshake.WaitClear, 9))), host(1)), Computes, 1,
+		"computes": {status(2, host(0, peer(1, sending(handshake.WaitClear, 9))), host(1)), ProgramComputes, 1,
 			"rank 0 has waited 9.0 s to send 16 bytes with tag 3 to rank 1, CLEAR_TO_SEND is missing: rank 1 runs " +
 				"and waits for nothing", "process 4701 on 10.0.0.2 does, which is rank 1: top -p 4701, gdb -p 4701"},
 		"call failed": {after(status(2, host(0, peer(1, receiving(9))), host(1)), 5.05), CallFailed, 1,
 			"the last operation of rank 1 (collective call) has failed, and it has not sent the message since",
 			"MPI_Abort"},
-		"failed before": {after(status(2, host(0, peer(1, receiving(9))), host(1)), 6), Computes, 1,
+		"failed before": {after(status(2, host(0, peer(1, receiving(9))), host(1)), 6), ProgramComputes, 1,
 			"runs and waits for nothing", "gdb"},
 		"busy": {status(3, host(0, peer(1, sending(handshake.WaitClear, 9))),
-			host(1, peer(2, receiving(.2))), host(2)), Computes, 1, "rank 1 exchanges messages with other ranks",
+			host(1, peer(2, receiving(.2))), host(2)), ProgramComputes, 1, "rank 1 exchanges messages with other ranks",
 			"gdb"},
 		"follows": {status(3, host(0, peer(1, receiving(9))), host(1, peer(2, receiving(8))), host(2)),
-			Computes, 2, "rank 1 has waited 8.0 s", "gdb -p 4702"},
-		"stopped": {status(2, host(0, peer(1, sending(handshake.WaitClear, 9))), stopped(host(1))), Stopped,
+			ProgramComputes, 2, "rank 1 has waited 8.0 s", "gdb -p 4702"},
+		"stopped": {status(2, host(0, peer(1, sending(handshake.WaitClear, 9))), stopped(host(1))), ProcessStopped,
 			1, "process 4701, which is rank 1, is stopped", "continue process 4701 on 10.0.0.2: kill -CONT 4701"},
 		"no program": {status(2, host(0, peer(1, sending(handshake.WaitClear, 9))), detached(host(1), nil)),
 			NotAttached, 1, "no program uses rank 1", "start the program of rank 1"},
 		"ended": {status(2, host(0, peer(1, sending(handshake.WaitClear, 9))), detached(host(1), new(4.0))),
 			ProcessEnded, 1, "the program of rank 1 has ended", "exit code"},
 		"job, ended": {job, ProcessEnded, 1, "rank 1 has no process on this host", "start the job again"},
-		"job, silent": {&silentJob, ProcessNoAnswer, 2,
+		"job, silent": {&silentJob, ProcessSilent, 2,
 			"process 99, which is rank 2, is there and does not answer", "gdb -p 99"},
-		"job, unknown": {&unknownJob, ProcessNoAnswer, 2, "the process of rank 2 is there and does not answer",
+		"job, unknown": {&unknownJob, ProcessSilent, 2, "the process of rank 2 is there and does not answer",
 			"state T of ps"},
-		"job, stopped": {&stoppedJob, Stopped, 2, "process 99, which is rank 2, is stopped",
+		"job, stopped": {&stoppedJob, ProcessStopped, 2, "process 99, which is rank 2, is stopped",
 			"continue process 99 on 10.0.0.1: kill -CONT 99"},
 		"kernel failed": {status(2, host(0, peer(1, receiving(9))), failed), KernelFailed, 1,
 			"the kernel echo of stand-in 1 has ended", "restart zrlmpid"},
@@ -203,21 +203,21 @@ func TestCauses(t *testing.T) {
 			extended(state.Extended{PeerSession: 5})))), StateUnknown, 1, "what rank 1 waits for is not known here",
 			"zrlctl why --daemons http://10.0.0.2:9627"},
 		"silent": {status(2, host(0,
-			peer(1, sending(handshake.WaitAck, 9), with(func(p *state.Peer) { p.Heard = new(9.0) }),
+			peer(1, sending(handshake.WaitAck, 9), with(func(p *state.Peer) { p.SinceLastPacket = new(9.0) }),
 				extended(state.Extended{PeerSession: 5, InFlight: 2, Retransmissions: 4,
-					Stalled: 8})))), Silent, 1, "does not answer any more", "ping 10.0.0.2"},
+					Stalled: 8})))), PeerSilent, 1, "does not answer any more", "ping 10.0.0.2"},
 		"network error": {status(2, host(0, peer(1, sending(handshake.WaitClear, 9),
-			with(func(p *state.Peer) { p.NetworkError, p.Heard = "write: connection refused", nil })))), NetworkError,
+			with(func(p *state.Peer) { p.NetworkError, p.SinceLastPacket = "write: connection refused", nil })))), NetworkError,
 			1,
 			"rank 1 at 10.0.0.2:2718 cannot be reached: nothing listens", "start its daemon"},
 		"TLS": {status(2, host(0, peer(1, receiving(9), neverHeard, with(func(p *state.Peer) {
 			p.NetworkError = "tls with 10.0.0.2:2718: the certificate of the peer must be signed by the authority"
-		})))), TLS, 1, "TLS prevents the connection between ranks 0 and 1",
+		})))), TLSMismatch, 1, "TLS prevents the connection between ranks 0 and 1",
 			"compare tls in the configurations of ranks 0 and 1"},
 		"TLS, as the peer says": {status(2, host(0, peer(1, receiving(9), neverHeard)), host(1, peer(0, neverHeard,
 			with(func(p *state.Peer) {
 				p.NetworkError = "tls with 10.0.0.1:2718: the peer speaks TLS, and this rank does not"
-			})))), TLS, 1,
+			})))), TLSMismatch, 1,
 			"TLS prevents the connection between ranks 1 and 0", "compare tls in the configurations of ranks 1 and 0"},
 		"no answer to the handshake of TLS": {status(2,
 			host(0, peer(1, receiving(9), neverHeard, with(func(p *state.Peer) {
@@ -225,7 +225,7 @@ func TestCauses(t *testing.T) {
 			})))), NeverHeard, 1, "causes are possible", "start rank 1"},
 		"too long": {status(2, host(0,
 			peer(1, sending(handshake.WaitAck, 9),
-				with(func(p *state.Peer) { p.NetworkError = "sendmsg: message too long" })))), MTU, 1,
+				with(func(p *state.Peer) { p.NetworkError = "sendmsg: message too long" })))), PathMTU, 1,
 			"does not carry datagrams as long as its DATA", "compare the MTU"},
 		"dead end": {status(2, host(0,
 			peer(1, receiving(9), fpga,
@@ -265,40 +265,40 @@ func TestCauses(t *testing.T) {
 			"DATA from rank 0 to rank 1 was lost", "look for drops"},
 		"communicator": {status(2, host(0, peer(1, receiving(9), with(func(p *state.Peer) {
 			p.Unexpected, p.Unmatched = 1, []state.Envelope{{Tag: new(3), Comm: 4, Bytes: 4}}
-		}))), host(1)), Communicator, 0,
+		}))), host(1)), CommMismatch, 0,
 			"rank 1 has sent with communicator 4, and rank 0 receives with communicator 0", "the same communicator"},
 		"any source": {status(3, anySource), AnySourceUnmet, AnyRank,
 			"to receive up to 16 bytes with tag 5 from any rank", "which rank should send"},
-		"any source, tag": {status(3, anyTag), Tag, 0, "rank 2 has sent with tag 6, and rank 0 receives with tag 5",
+		"any source, tag": {status(3, anyTag), TagMismatch, 0, "rank 2 has sent with tag 6, and rank 0 receives with tag 5",
 			"the same tag"},
 		"blocked remote": {status(2, host(0, peer(1, receiving(9), with(func(p *state.Peer) {
 			p.Deferred = &state.Deferred{Call: "SEND_FLOAT", Seconds: 9}
 			p.Receiving.Deferred = "SEND_FLOAT"
 			p.Receiving.Envelope.Datatype = "int"
-		})))), Datatype, 0, "rank 1 sends with SEND_FLOAT, and rank 0 receives with RECV_INT", "the same datatype"},
-		"call, by shared": {status(2, inCall(host(0, peer(1)), call("Barrier", 4, nil, 1)), host(1)), Computes, 1,
+		})))), DatatypeMismatch, 0, "rank 1 sends with SEND_FLOAT, and rank 0 receives with RECV_INT", "the same datatype"},
+		"call, by shared": {status(2, inCall(host(0, peer(1)), call("Barrier", 4, nil, 1)), host(1)), ProgramComputes, 1,
 			"rank 0 has waited 9.0 s in Barrier (call 4 in communicator 1) for rank 1", "gdb"},
 		"call order": {status(3, inCall(host(0, peer(1)), call("Barrier", 4, nil, 1)),
 			inCall(host(1, peer(0)), call("Bcast", 4, new(0), 0)),
 			inCall(host(2, peer(1)), call("Barrier", 4, nil,
 				1))), CallOrder, 1, "rank 1 has called Bcast, and ranks 0 and 2 have called Barrier", "the same order"},
 		"earlier call": {status(3, had(inCall(host(0, peer(1)), call("Barrier", 5, nil, 1)),
-			collective.Ended{Collective: "Bcast", Comm: 1, Number: 4, Root: new(0)}), had(host(1),
-			collective.Ended{Collective: "Bcast", Comm: 1, Number: 4,
-				Root: new(1)})), Root, 0, "Bcast with root 0", "the same root"},
+			collective.EndedCall{Collective: "Bcast", Comm: 1, Number: 4, Root: new(0)}), had(host(1),
+			collective.EndedCall{Collective: "Bcast", Comm: 1, Number: 4,
+				Root: new(1)})), RootMismatch, 0, "Bcast with root 0", "the same root"},
 		"count of a call": {status(2, inCall(host(0, peer(1)), call("Allreduce", 4, nil, 1)),
-			had(host(1), collective.Ended{Collective: "Allreduce", Comm: 1, Number: 4,
-				Bytes: 8})), Count, 0, "Allreduce of 16 bytes", "the same count"},
+			had(host(1), collective.EndedCall{Collective: "Allreduce", Comm: 1, Number: 4,
+				Bytes: 8})), CountMismatch, 0, "Allreduce of 16 bytes", "the same count"},
 		"no receive, FPGA": {status(2, host(0, peer(1, sending(handshake.WaitClear, 9), fpga))), StateUnknown, 1,
 			"what rank 1 waits for is not known here", "--daemons"},
 		"credit is scarce": {status(2, host(0, peer(1, sending(handshake.WaitClear, 9),
 			extended(state.Extended{PeerSession: 5, MessageCredit: 9, CreditScarce: true}))), host(1)),
-			Credit, 1, "almost as many messages of rank 0 as rank 1 allows", "does not receive"},
+			CreditExhausted, 1, "almost as many messages of rank 0 as rank 1 allows", "does not receive"},
 		"credit of an unknown": {status(2,
-			host(0, peer(1, sending(handshake.Held, 9), extended(state.Extended{PeerSession: 5})))), Credit, 1,
+			host(0, peer(1, sending(handshake.Held, 9), extended(state.Extended{PeerSession: 5})))), CreditExhausted, 1,
 			"as many messages of rank 0 as rank 1 allows", "--daemons"},
 	} {
-		d := Of([]Source{{Status: tt.status}}, After)
+		d := Diagnose([]Source{{Status: tt.status}}, MinWaitAge)
 		if len(d.Findings) != 1 {
 			t.Errorf("%s: %d findings:\n%s", name, len(d.Findings), d.Text())
 			continue
@@ -308,8 +308,8 @@ func TestCauses(t *testing.T) {
 			!strings.Contains(f.Step, tt.step) || len(f.Waiting) == 0 {
 			t.Errorf("%s: %+v", name, f)
 		}
-		if f.Certain != (len(f.Possible) == 0) && f.Cause != AnySourceUnmet && f.Cause != ProcessNoAnswer &&
-			f.Cause != Credit {
+		if f.Certain != (len(f.Possible) == 0) && f.Cause != AnySourceUnmet && f.Cause != ProcessSilent &&
+			f.Cause != CreditExhausted {
 			t.Errorf("%s: certain %v of %+v", name, f.Certain, f.Possible)
 		}
 		if f.Cause == ProcessEnded && len(d.Unknown) > 0 {
@@ -327,28 +327,28 @@ func TestNoCycleInOneMessage(t *testing.T) {
 	receiver := func(s handshake.State) *state.Status {
 		return status(2, host(1, peer(0, receiving(8), with(func(p *state.Peer) {
 			p.Receiving.State, p.Receiving.WaitsFor = s, protocol.Data
-			p.Deferred, p.Heard = &state.Deferred{Call: "SEND_INT", Seconds: 9}, new(9.0)
+			p.Deferred, p.SinceLastPacket = &state.Deferred{Call: "SEND_INT", Seconds: 9}, new(9.0)
 		}))))
 	}
 	for _, s := range []handshake.State{handshake.WaitData, handshake.Receiving} {
-		d := Of([]Source{{Status: receiver(s)}}, After)
+		d := Diagnose([]Source{{Status: receiver(s)}}, MinWaitAge)
 		if len(d.Findings) != 1 {
 			t.Fatal(d.Text())
 		}
 		f := &d.Findings[0]
 		if f.Cause != LostPacket || f.Certain || f.Cycle != nil || !possible(f, LostPacket) ||
 			!possible(f, Restarted) ||
-			possible(f, Computes) ||
+			possible(f, ProgramComputes) ||
 			!slices.Equal(f.Waiting, []int{0, 1}) {
 			t.Errorf("%+v", f)
 		}
 	}
 	// The peer retransmits SEND_REQUEST: CLEAR_TO_SEND does not arrive, it is dropped, or all packets are late. Here
 	// the sender is the higher rank.
-	above := Of([]Source{{Status: status(2, host(0, peer(1, receiving(8), with(func(p *state.Peer) {
+	above := Diagnose([]Source{{Status: status(2, host(0, peer(1, receiving(8), with(func(p *state.Peer) {
 		p.Receiving.State, p.Receiving.WaitsFor, p.Deferred = handshake.WaitData, protocol.Data,
 			&state.Deferred{Call: "SEND_INT", Seconds: 9}
-	}))))}}, After)
+	}))))}}, MinWaitAge)
 	if len(above.Findings) != 1 || above.Findings[0].Cause != LostPacket || above.Findings[0].Certain ||
 		len(above.Findings[0].Possible) != 3 {
 		t.Error(above.Text())
@@ -395,8 +395,8 @@ func TestLongAgo(t *testing.T) {
 			ranks[i].Engine.Uptime, ranks[i].Attached[0].Seconds = uptime, attached
 		}
 		tt.change(ranks)
-		d := Of([]Source{{Status: status(2, ranks...)}}, After)
-		if len(d.Findings) != 1 || d.Findings[0].Certain != tt.certain || tt.certain && d.Findings[0].Cause != Cycle {
+		d := Diagnose([]Source{{Status: status(2, ranks...)}}, MinWaitAge)
+		if len(d.Findings) != 1 || d.Findings[0].Certain != tt.certain || tt.certain && d.Findings[0].Cause != WaitCycle {
 			t.Errorf("%s: %s", name, d.Text())
 		}
 	}
@@ -407,10 +407,10 @@ func TestLongAgo(t *testing.T) {
 func TestUnawaited(t *testing.T) {
 	for _, awaited := range []bool{true, false} {
 		posted := func(p *state.Peer) { p.Receiving.Awaited = awaited }
-		d := Of([]Source{{Status: status(3, host(0, peer(1, receiving(9))), host(1, peer(2, receiving(9), posted)),
-			standin(2, peer(1, receiving(9))))}}, After)
+		d := Diagnose([]Source{{Status: status(3, host(0, peer(1, receiving(9))), host(1, peer(2, receiving(9), posted)),
+			standin(2, peer(1, receiving(9))))}}, MinWaitAge)
 		certain := slices.IndexFunc(d.Findings, func(f Finding) bool { return f.Certain })
-		if len(d.Findings) == 0 || (certain >= 0) != awaited || !awaited && !possible(&d.Findings[0], Computes) {
+		if len(d.Findings) == 0 || (certain >= 0) != awaited || !awaited && !possible(&d.Findings[0], ProgramComputes) {
 			t.Errorf("%v: %s", awaited, d.Text())
 		}
 	}
@@ -421,8 +421,8 @@ func TestLastFailed(t *testing.T) {
 	for _, failed := range []bool{false, true} {
 		idle := host(1)
 		idle.Engine.LastFailed = failed
-		d := Of([]Source{{Status: status(2, host(0, peer(1, receiving(9))), idle)}}, After)
-		if len(d.Findings) != 1 || d.Findings[0].Cause != Computes || d.Findings[0].Certain == failed ||
+		d := Diagnose([]Source{{Status: status(2, host(0, peer(1, receiving(9))), idle)}}, MinWaitAge)
+		if len(d.Findings) != 1 || d.Findings[0].Cause != ProgramComputes || d.Findings[0].Certain == failed ||
 			possible(&d.Findings[0], CallFailed) != failed {
 			t.Errorf("%v: %s", failed, d.Text())
 		}
@@ -442,8 +442,8 @@ func TestChangedAddress(t *testing.T) {
 			silent.Engine.LastDrop = &state.Drop{Reason: state.DropUnknownAddress, From: "10.0.0.77:2718", Seconds: 3}
 		}
 		asks := with(func(p *state.Peer) { p.Sending.Retransmissions = 3 })
-		d := Of([]Source{{Status: status(2, host(0, peer(1, sending(handshake.WaitClear, 9), asks)), silent)}}, After)
-		if len(d.Findings) != 1 || d.Findings[0].Cause != Blocked {
+		d := Diagnose([]Source{{Status: status(2, host(0, peer(1, sending(handshake.WaitClear, 9), asks)), silent)}}, MinWaitAge)
+		if len(d.Findings) != 1 || d.Findings[0].Cause != PacketsBlocked {
 			t.Fatal(d.Text())
 		}
 		f := &d.Findings[0]
@@ -470,7 +470,7 @@ func TestStrangers(t *testing.T) {
 	} {
 		r := host(0, peer(1))
 		r.Engine.LastDrop = &tt.drop
-		d := Of([]Source{{Status: status(2, r)}}, After)
+		d := Diagnose([]Source{{Status: status(2, r)}}, MinWaitAge)
 		if has := slices.ContainsFunc(d.Doubts,
 			func(s string) bool { return strings.Contains(s, "packets from 10.0.0.77:2718") }); has != tt.want {
 			t.Errorf("%+v: %v", tt.drop, d.Doubts)
@@ -483,24 +483,24 @@ func TestStrangers(t *testing.T) {
 func TestStoppedAlone(t *testing.T) {
 	job := &state.Status{Job: "kvs", Silent: []int{4, 5},
 		SilentProcesses: []state.SilentProcess{{Rank: 4, PID: 98}, {Rank: 5, PID: 99, Stopped: true}}}
-	d := Of([]Source{{Status: job}}, After)
+	d := Diagnose([]Source{{Status: job}}, MinWaitAge)
 	want := "process 99, which is rank 5, is stopped by a signal or a debugger; which ranks wait for it is known on " +
 		"their hosts\n" +
 		"  evidence: its state in /proc/99/stat is T\n  next: continue process 99 on this host: kill -CONT 99, or in " +
 		"the debugger\n" +
 		"not certain: the processes of these ranks do not answer: 4 5\n"
-	if len(d.Findings) != 1 || d.Findings[0].Rank != 5 || d.Findings[0].Cause != Stopped ||
+	if len(d.Findings) != 1 || d.Findings[0].Rank != 5 || d.Findings[0].Cause != ProcessStopped ||
 		!strings.EqualFold(d.Text(), want) {
 		t.Errorf("%+v\n%q", d.Findings, d.Text())
 	}
-	for name, only := range map[string]int{"of it": len(d.For(5).Findings), "of another": 1 - len(d.For(4).Findings)} {
+	for name, only := range map[string]int{"of it": len(d.ForRank(5).Findings), "of another": 1 - len(d.ForRank(4).Findings)} {
 		if only != 1 {
 			t.Errorf("%s: %d findings", name, only)
 		}
 	}
 	idle := status(6, host(0))
 	idle.Job, idle.Silent, idle.SilentProcesses = job.Job, job.Silent, job.SilentProcesses
-	if d := Of([]Source{{Status: idle}}, After); len(d.Findings) != 0 {
+	if d := Diagnose([]Source{{Status: idle}}, MinWaitAge); len(d.Findings) != 0 {
 		t.Errorf("no rank waits for it: %+v", d.Findings)
 	}
 }
@@ -513,21 +513,21 @@ func TestDeployed(t *testing.T) {
 	}{"send": {sending(handshake.WaitClear, 9), NoReceive}, "receive": {receiving(9), NothingSent}} {
 		s := status(2, host(0, peer(1, tt.wait, fpga)))
 		s.Cluster[1].Kind = "fpga"
-		// A stand-in with its own MPE cannot be asked, either.
+		// A stand-in with its own BuildMPE cannot be asked, either.
 		simulated := status(2, host(0, peer(1, tt.wait, fpga)), standin(1, peer(0)))
 		simulated.Ranks[1].Kernel, simulated.Ranks[1].KernelState = "rtl-net:./role", state.KernelRunning
 		simulated.Cluster[1].Kind, simulated.Cluster[1].Kernel = "fpga", "rtl-net:./role"
 		for _, s := range []*state.Status{s, simulated} {
-			d := Of([]Source{{Status: s}}, After)
+			d := Diagnose([]Source{{Status: s}}, MinWaitAge)
 			if len(d.Findings) != 1 || d.Findings[0].Cause != tt.cause || d.Findings[0].Certain {
 				t.Errorf("%s: %s", name, d.Text())
 			}
-			if want := []Unknown{{1, address(1), "a deployed node cannot be asked"}}; !slices.Equal(d.Unknown, want) {
+			if want := []UnknownRank{{1, address(1), "a deployed node cannot be asked"}}; !slices.Equal(d.Unknown, want) {
 				t.Errorf("%s: %+v", name, d.Unknown)
 			}
 		}
-		simulated.Ranks[1].KernelHolds = "siNRC_Udp_Data_tready since cycle 70 (now 900): low"
-		if d := Of([]Source{{Status: simulated}}, After); len(d.Findings) != 1 || d.Findings[0].Cause != RoleHolds {
+		simulated.Ranks[1].KernelBlockReason = "siNRC_Udp_Data_tready since cycle 70 (now 900): low"
+		if d := Diagnose([]Source{{Status: simulated}}, MinWaitAge); len(d.Findings) != 1 || d.Findings[0].Cause != RoleHolds {
 			t.Errorf("%s: %s", name, d.Text())
 		}
 	}
@@ -538,17 +538,17 @@ func TestDeployedStates(t *testing.T) {
 	cleared := func(s handshake.State) peerOption {
 		return func(p *state.Peer) { receiving(9)(p); p.Receiving.State = s }
 	}
-	silent := with(func(p *state.Peer) { p.Heard = new(9.0) })
+	silent := with(func(p *state.Peer) { p.SinceLastPacket = new(9.0) })
 	for name, tt := range map[string]struct {
 		wait     peerOption
 		symptom  string
 		possible []string
 	}{
 		"not cleared": {sending(handshake.WaitClear, 9), NoReceive,
-			[]string{Computes, WaitsElsewhere, OtherCall, Blocked, Blocked, ProcessEnded, Restarted, DeadEnd}},
+			[]string{ProgramComputes, WaitsElsewhere, OtherCall, PacketsBlocked, PacketsBlocked, ProcessEnded, Restarted, DeadEnd}},
 		"not acknowledged": {sending(handshake.WaitAck, 9), LostPacket,
-			[]string{LostPacket, LostPacket, PacketDropped, Count, ProcessEnded, Restarted, DeadEnd}},
-		"not asked": {receiving(9), NothingSent, []string{Computes, WaitsElsewhere, OtherCall, Blocked, Blocked,
+			[]string{LostPacket, LostPacket, PacketDropped, CountMismatch, ProcessEnded, Restarted, DeadEnd}},
+		"not asked": {receiving(9), NothingSent, []string{ProgramComputes, WaitsElsewhere, OtherCall, PacketsBlocked, PacketsBlocked,
 			ProcessEnded, Restarted, DeadEnd}},
 		"no DATA": {cleared(handshake.WaitData), LostPacket,
 			[]string{LostPacket, LostPacket, PacketDropped, ProcessEnded, Restarted, DeadEnd}},
@@ -560,7 +560,7 @@ func TestDeployedStates(t *testing.T) {
 				p.Events[state.EventReacked] = 7, 3
 		}))))
 		s.Cluster[1].Kind = "fpga"
-		d := Of([]Source{{Status: s}}, After)
+		d := Diagnose([]Source{{Status: s}}, MinWaitAge)
 		if len(d.Findings) != 1 {
 			t.Fatalf("%s: %s", name, d.Text())
 		}
@@ -581,15 +581,15 @@ func TestDeployedStates(t *testing.T) {
 func TestSources(t *testing.T) {
 	one, two := status(3, host(0, peer(1, receiving(9)))), status(3, host(1, peer(2, receiving(8))))
 	three := status(3, host(2, peer(0, receiving(7))))
-	d := Of([]Source{{Status: one}, {Status: two}, {Status: three}}, After)
-	if len(d.Findings) != 1 || d.Findings[0].Cause != Cycle || !slices.Equal(d.Findings[0].Cycle, []int{0, 1, 2}) ||
+	d := Diagnose([]Source{{Status: one}, {Status: two}, {Status: three}}, MinWaitAge)
+	if len(d.Findings) != 1 || d.Findings[0].Cause != WaitCycle || !slices.Equal(d.Findings[0].Cycle, []int{0, 1, 2}) ||
 		d.Findings[0].Seconds != 9 ||
 		!strings.Contains(d.Findings[0].Text, "cycle 0 → 1 → 2 → 0, closed for 7.0 s") ||
 		!slices.Equal(d.Waiting, []int{0, 1, 2}) {
 		t.Errorf("%s", d.Text())
 	}
-	d = Of([]Source{{Status: one}, {Status: two},
-		{Name: "daemon http://10.0.0.3:9627", Err: errors.New("connection refused")}}, After)
+	d = Diagnose([]Source{{Status: one}, {Status: two},
+		{Name: "daemon http://10.0.0.3:9627", Err: errors.New("connection refused")}}, MinWaitAge)
 	if len(d.Findings) != 1 || d.Findings[0].Rank != 2 || len(d.Unknown) != 1 || len(d.Unanswered) != 1 {
 		t.Errorf("%+v", d)
 	}
@@ -599,15 +599,15 @@ func TestSources(t *testing.T) {
 		t.Errorf("%s", text)
 	}
 	if f := d.Findings[0]; !slices.Equal(f.Waiting, []int{0, 1}) ||
-		!strings.Contains(f.Block(), "also waiting because of it: rank 0\n") {
-		t.Errorf("%+v\n%s", f, f.Block())
+		!strings.Contains(f.TextBlock(), "also waiting because of it: rank 0\n") {
+		t.Errorf("%+v\n%s", f, f.TextBlock())
 	}
 }
 
 // TestNothing checks that brief waits, and waits of kernels for work, are not reported.
 func TestNothing(t *testing.T) {
 	s := status(3, host(0, peer(1, receiving(.9))), standin(1, peer(0, receiving(100))))
-	d := Of([]Source{{Status: s}}, After)
+	d := Diagnose([]Source{{Status: s}}, MinWaitAge)
 	if len(d.Findings)+len(d.Waiting) != 0 || d.Text() != "no rank has waited for longer than 1.0 s\n" {
 		t.Errorf("%+v", d)
 	}
@@ -616,22 +616,22 @@ func TestNothing(t *testing.T) {
 // TestFor checks which findings of a diagnosis concern a rank.
 func TestFor(t *testing.T) {
 	s := status(5, host(0, peer(1, receiving(9))), host(1), host(2, peer(3, sending(handshake.WaitClear, 8))), host(3))
-	d := Of([]Source{{Status: s}}, After)
+	d := Diagnose([]Source{{Status: s}}, MinWaitAge)
 	if len(d.Findings) != 2 {
 		t.Fatalf("%s", d.Text())
 	}
 	for rank, want := range []int{1, 1, 3, 3} {
-		if only := d.For(rank); len(only.Findings) != 1 || only.Findings[0].Rank != want {
+		if only := d.ForRank(rank); len(only.Findings) != 1 || only.Findings[0].Rank != want {
 			t.Errorf("rank %d: %s", rank, only.Text())
 		}
 	}
-	if only := d.For(4); len(only.Findings) != 0 {
+	if only := d.ForRank(4); len(only.Findings) != 0 {
 		t.Errorf("%s", only.Text())
 	}
-	later := Of([]Source{{Status: status(5, host(0, peer(1, receiving(99))), host(1),
-		host(2, peer(3, sending(handshake.WaitClear, 98))), host(3))}}, After)
-	if d.Key() != later.Key() || d.Key() == d.For(0).Key() {
-		t.Errorf("%q, %q", d.Key(), later.Key())
+	later := Diagnose([]Source{{Status: status(5, host(0, peer(1, receiving(99))), host(1),
+		host(2, peer(3, sending(handshake.WaitClear, 98))), host(3))}}, MinWaitAge)
+	if d.Fingerprint() != later.Fingerprint() || d.Fingerprint() == d.ForRank(0).Fingerprint() {
+		t.Errorf("%q, %q", d.Fingerprint(), later.Fingerprint())
 	}
 }
 
@@ -646,7 +646,7 @@ func TestForeign(t *testing.T) {
 	s.Ranks = append(s.Ranks, host(0))
 	s.Ranks[2].Rank = 1000
 	s.Silent = []int{-4, 2000}
-	if d := Of([]Source{{Status: s}, {Status: &state.Status{}}}, 0); len(d.Findings) != 1 || d.Findings[0].Rank != 1 {
+	if d := Diagnose([]Source{{Status: s}, {Status: &state.Status{}}}, 0); len(d.Findings) != 1 || d.Findings[0].Rank != 1 {
 		t.Errorf("%s", d.Text())
 	}
 }
@@ -669,11 +669,11 @@ func TestDocumented(t *testing.T) {
 func TestBrokenAlone(t *testing.T) {
 	failed, faulty, computes := standin(1), standin(1), standin(1)
 	failed.KernelState, failed.KernelError = state.KernelFailed, "exit status 1"
-	faulty.Kernel, faulty.KernelHolds = "rtl:./role", "soMPI_data_tlast at cycle 70: not set"
+	faulty.Kernel, faulty.KernelBlockReason = "rtl:./role", "soMPI_data_tlast at cycle 70: not set"
 	faulty.KernelStats = &state.Kernel{Simulation: &state.Simulation{Fault: true}}
-	computes.Kernel, computes.KernelHolds = "exec:./role", "program ./role has made no call for 5s"
+	computes.Kernel, computes.KernelBlockReason = "exec:./role", "program ./role has made no call for 5s"
 	for cause, r := range map[string]state.Rank{KernelFailed: failed, RoleHolds: faulty, "": computes} {
-		d := Of([]Source{{Status: status(2, r)}}, After)
+		d := Diagnose([]Source{{Status: status(2, r)}}, MinWaitAge)
 		if cause == "" && len(d.Findings) == 0 {
 			continue
 		}
@@ -681,7 +681,7 @@ func TestBrokenAlone(t *testing.T) {
 			!strings.Contains(d.Text(), "which ranks wait for it is known on their hosts") {
 			t.Errorf("%q: %s", cause, d.Text())
 		}
-		if d := Of([]Source{{Status: status(2, host(0, peer(1, receiving(9))), r)}}, After); len(d.Findings) != 1 {
+		if d := Diagnose([]Source{{Status: status(2, host(0, peer(1, receiving(9))), r)}}, MinWaitAge); len(d.Findings) != 1 {
 			t.Errorf("%q, and a rank waits: %s", cause, d.Text())
 		}
 	}
@@ -695,16 +695,16 @@ func TestPosted(t *testing.T) {
 		r := had(host(1, peer(0, posted, with(func(p *state.Peer) {
 			p.Receiving.Awaited = awaited
 			p.Unexpected, p.Unmatched = 1, []state.Envelope{{Tag: new(0), Comm: 1, Bytes: 4}}
-		}))), collective.Ended{Collective: "Barrier", Comm: 1, Number: 1})
-		return Of([]Source{{Status: status(2, inCall(host(0, peer(1)), call("Allreduce", 2, nil, 1)), r)}}, After)
+		}))), collective.EndedCall{Collective: "Barrier", Comm: 1, Number: 1})
+		return Diagnose([]Source{{Status: status(2, inCall(host(0, peer(1)), call("Allreduce", 2, nil, 1)), r)}}, MinWaitAge)
 	}
-	if d := of(true); len(d.Findings) != 1 || d.Findings[0].Cause != Cycle || !d.Findings[0].Certain {
+	if d := of(true); len(d.Findings) != 1 || d.Findings[0].Cause != WaitCycle || !d.Findings[0].Certain {
 		t.Error(d.Text())
 	}
 	d := of(false)
 	if len(d.Findings) != 1 || d.Findings[0].Certain ||
 		!slices.ContainsFunc(d.Findings[0].Possible, func(p Possibility) bool {
-			return p.Cause == Computes && p.Rank == 1
+			return p.Cause == ProgramComputes && p.Rank == 1
 		}) {
 		t.Error(d.Text())
 	}
@@ -722,15 +722,15 @@ func TestOtherOperation(t *testing.T) {
 		"a send has ended before": {new(8.0), false, true}, "a send is pending": {nil, true, false},
 	} {
 		r := host(0, peer(1, receiving(9), fpga, with(func(p *state.Peer) {
-			p.Heard, p.Sent = new(1.0), 1
+			p.SinceLastPacket, p.Sent = new(1.0), 1
 			if tt.sends {
 				p.Sending = &state.Wait{State: handshake.WaitAck, WaitsFor: protocol.Ack, Seconds: 1,
 					Envelope: state.Envelope{Bytes: 4}}
 			}
 		})))
-		r.Engine.Ended = tt.ended
-		d := Of([]Source{{Status: status(2, r)}}, 2*After)
-		if len(d.Findings) != 1 || d.Findings[0].Certain != tt.certain || tt.certain && d.Findings[0].Cause != Blocked {
+		r.Engine.SinceLastEnd = tt.ended
+		d := Diagnose([]Source{{Status: status(2, r)}}, 2*MinWaitAge)
+		if len(d.Findings) != 1 || d.Findings[0].Certain != tt.certain || tt.certain && d.Findings[0].Cause != PacketsBlocked {
 			t.Errorf("%s: %s", name, d.Text())
 		}
 	}
@@ -740,11 +740,11 @@ func TestOtherOperation(t *testing.T) {
 func TestPostedBeside(t *testing.T) {
 	r := host(0, peer(1, sending(handshake.WaitClear, 9), receiving(9),
 		with(func(p *state.Peer) { p.Receiving.Awaited = false })))
-	d := Of([]Source{{Status: status(2, r, standin(1, peer(0, receiving(9), with(func(p *state.Peer) {
+	d := Diagnose([]Source{{Status: status(2, r, standin(1, peer(0, receiving(9), with(func(p *state.Peer) {
 		p.Receiving.Deferred, p.Receiving.Envelope.Datatype = state.CallOf(protocol.SendInt),
 			state.DatatypeOf(protocol.Float)
-	}))))}}, After)
-	if len(d.Findings) != 1 || d.Findings[0].Cause != Datatype || d.Findings[0].Call != Send {
+	}))))}}, MinWaitAge)
+	if len(d.Findings) != 1 || d.Findings[0].Cause != DatatypeMismatch || d.Findings[0].Call != Send {
 		t.Error(d.Text())
 	}
 }
@@ -757,10 +757,10 @@ func TestStandinAlone(t *testing.T) {
 			state.DatatypeOf(protocol.Float)
 	})))
 	failed := standin(1, peer(0))
-	failed.Kernel, failed.KernelHolds, failed.KernelStats = "exec:./role", "program ./role failed 2 s ago",
+	failed.Kernel, failed.KernelBlockReason, failed.KernelStats = "exec:./role", "program ./role failed 2 s ago",
 		&state.Kernel{Failed: true}
-	for cause, r := range map[string]state.Rank{Datatype: other, RoleHolds: failed} {
-		if d := Of([]Source{{Status: status(2, r)}}, After); len(d.Findings) != 1 || d.Findings[0].Cause != cause ||
+	for cause, r := range map[string]state.Rank{DatatypeMismatch: other, RoleHolds: failed} {
+		if d := Diagnose([]Source{{Status: status(2, r)}}, MinWaitAge); len(d.Findings) != 1 || d.Findings[0].Cause != cause ||
 			!d.Findings[0].Certain {
 			t.Errorf("%s: %s", cause, d.Text())
 		}
@@ -768,7 +768,7 @@ func TestStandinAlone(t *testing.T) {
 	again := status(2, host(0, peer(1, receiving(9))), standin(1, peer(0, receiving(9))))
 	again.Uptime = 100
 	again.Failures = []state.Failure{{Rank: 1, Time: again.Started.Add(90 * time.Second), Reason: "exit status 3"}}
-	d := Of([]Source{{Status: again}}, After)
+	d := Diagnose([]Source{{Status: again}}, MinWaitAge)
 	if len(d.Findings) != 1 || d.Findings[0].Certain || len(d.Findings[0].Possible) != 2 ||
 		!strings.Contains(d.Text(), "the kernel of stand-in 1 has failed, and begun again (exit status 3)") {
 		t.Error(d.Text())
@@ -785,7 +785,7 @@ func TestEarlierProgram(t *testing.T) {
 		return []state.Rank{host(0, peer(1, receiving(since))), host(1, peer(0, append(options, receiving(since))...))}
 	}
 	inBarrier := inCall(host(1, peer(0)), barrier)
-	ended := collective.Ended{Collective: "Barrier", Comm: 1, Number: 1, Bytes: 16}
+	ended := collective.EndedCall{Collective: "Barrier", Comm: 1, Number: 1, Bytes: 16}
 	for name, tt := range map[string]struct {
 		age, ended float64 // seconds since the program of rank 1 began, and since its last operation ended
 		again      bool
@@ -804,12 +804,12 @@ func TestEarlierProgram(t *testing.T) {
 			r := &tt.ranks[i]
 			r.Engine.Uptime, r.Attached[0].Seconds = uptime, before
 			if r.Rank == 1 {
-				r.Engine.Ended, r.Attached[0].Seconds = &tt.ended, tt.age
+				r.Engine.SinceLastEnd, r.Attached[0].Seconds = &tt.ended, tt.age
 			} else {
-				r.Engine.Ended = new(30.0)
+				r.Engine.SinceLastEnd = new(30.0)
 			}
 		}
-		d := Of([]Source{{Status: status(2, tt.ranks...)}}, After)
+		d := Diagnose([]Source{{Status: status(2, tt.ranks...)}}, MinWaitAge)
 		if len(d.Findings) != 1 || d.Findings[0].Certain == tt.again ||
 			tt.again != slices.ContainsFunc(d.Findings[0].Possible,
 				func(p Possibility) bool { return string(p.Cause) == Restarted && p.Rank == 1 }) {
@@ -834,8 +834,8 @@ func TestSentAhead(t *testing.T) {
 			"tag_mismatch waits_elsewhere"},
 		"is not known": {[]state.Rank{receiver}, "tag_mismatch program_computes waits_elsewhere"},
 	} {
-		d := Of([]Source{{Status: status(3, tt.ranks...)}}, After)
-		i := slices.IndexFunc(d.Findings, func(f Finding) bool { return f.Cause == Tag })
+		d := Diagnose([]Source{{Status: status(3, tt.ranks...)}}, MinWaitAge)
+		i := slices.IndexFunc(d.Findings, func(f Finding) bool { return f.Cause == TagMismatch })
 		if i < 0 {
 			t.Errorf("%s: %s", name, d.Text())
 			continue

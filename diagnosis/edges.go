@@ -16,7 +16,7 @@ const AnyRank = -1
 // edge is a wait of one rank, for another rank or for any rank.
 type edge struct {
 	from, to int
-	send     bool
+	isSend   bool
 	seconds  float64
 	// state is the state of the handshake. missing is the packet that would end it, or 0 if the message is held back.
 	state   handshake.State
@@ -29,21 +29,21 @@ type edge struct {
 	call *collective.Snapshot
 	// peer is the report of rank from about rank to. It is nil if to is AnyRank, or if from has not answered.
 	peer *state.Peer
-	// idle is set if a stand-in's kernel is waiting for work.
-	idle bool
-	// found is the finding that explains the wait by the states of the two ranks, or nil.
-	found *Finding
+	// isIdle is set if a stand-in's kernel is waiting for work.
+	isIdle bool
+	// pairFinding is the finding that explains the wait by the states of the two ranks, or nil.
+	pairFinding *Finding
 }
 
-// old reports whether the wait has lasted long enough to count.
-func (v *view) old(e *edge) bool { return e.seconds >= v.after }
+// isOldEnough reports whether the wait has lasted long enough to count.
+func (v *view) isOldEnough(e *edge) bool { return e.seconds >= v.minAge }
 
 // addEdges adds the waits of a rank that has answered.
 func (v *view) addEdges(r *rankState) {
 	standin := r.Role == state.RoleStandin
 	from := len(v.edges)
 	if w := r.Engine.AnySource; w != nil {
-		v.addWait(r, &edge{from: r.Rank, to: AnyRank, wait: w, idle: standin})
+		v.addWait(r, &edge{from: r.Rank, to: AnyRank, wait: w, isIdle: standin})
 	}
 	for i := range r.Engine.Peers {
 		p := &r.Engine.Peers[i]
@@ -51,18 +51,18 @@ func (v *view) addEdges(r *rankState) {
 			continue
 		}
 		if w := p.Sending; w != nil && !w.Cancelled {
-			v.addWait(r, &edge{from: r.Rank, to: p.Rank, send: true, wait: w, peer: p})
+			v.addWait(r, &edge{from: r.Rank, to: p.Rank, isSend: true, wait: w, peer: p})
 		}
 		if w := p.Receiving; w != nil {
 			v.addWait(r, &edge{from: r.Rank, to: p.Rank, wait: w, peer: p,
-				idle: standin && w.State == handshake.WaitRequest && w.Deferred == ""})
+				isIdle: standin && w.State == handshake.WaitRequest && w.Deferred == ""})
 		}
 		if v.ranks[p.Rank] != nil {
 			continue // it reports its own waits
 		}
 		if d := p.Deferred; d != nil {
 			v.edges = append(v.edges,
-				&edge{from: p.Rank, to: r.Rank, send: true, seconds: d.Seconds, state: handshake.WaitClear,
+				&edge{from: p.Rank, to: r.Rank, isSend: true, seconds: d.Seconds, state: handshake.WaitClear,
 					missing: protocol.ClearToSend, deferred: d})
 		}
 		if d := p.UnansweredClear; d != nil {

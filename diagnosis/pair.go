@@ -9,11 +9,11 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// heard reports whether any packet from the peer has ever arrived. Daemons of earlier versions do not report when.
-func heard(p *state.Peer) bool { return p.Heard != nil || p.PacketsIn > 0 }
+// everHeard reports whether any packet from the peer has ever arrived. Daemons of earlier versions do not report when.
+func everHeard(p *state.Peer) bool { return p.SinceLastPacket != nil || p.PacketsIn > 0 }
 
-// attempted reports whether any packet was sent to the peer that the peer should have answered.
-func attempted(p *state.Peer) bool {
+// wasContacted reports whether any packet was sent to the peer that the peer should have answered.
+func wasContacted(p *state.Peer) bool {
 	for _, n := range p.PacketsOut {
 		if n > 0 {
 			return true
@@ -25,37 +25,37 @@ func attempted(p *state.Peer) bool {
 // silentSince reports whether no packet from the peer has arrived since a wait of the given number of seconds began.
 // Another rank may have reported the wait.
 func (v *view) silentSince(p *state.Peer, seconds float64) bool {
-	return !heard(p) || p.Heard != nil && *p.Heard > seconds+v.slack
+	return !everHeard(p) || p.SinceLastPacket != nil && *p.SinceLastPacket > seconds+v.slack
 }
 
 // overNetwork reports whether the packets of a pair cross a network.
 func overNetwork(p *state.Peer) bool { return p.Transport != state.TransportSHM }
 
-// lastHeard says when the last packet from a peer arrived.
-func lastHeard(p *state.Peer) string {
+// lastHeardText says when the last packet from a peer arrived.
+func lastHeardText(p *state.Peer) string {
 	switch {
-	case !heard(p):
+	case !everHeard(p):
 		return fmt.Sprintf("no packet has ever come from %s", p.Address)
-	case p.Heard == nil:
+	case p.SinceLastPacket == nil:
 		return fmt.Sprintf("packets have come from %s", p.Address)
 	}
-	return fmt.Sprintf("the last packet from %s came %s ago", p.Address, words.Duration(*p.Heard))
+	return fmt.Sprintf("the last packet from %s came %s ago", p.Address, words.Duration(*p.SinceLastPacket))
 }
 
-// both returns what the two ranks of a wait report about each other. A report is nil if its rank has not answered.
-func (v *view) both(e *edge) (from, to *state.Peer) {
+// bothReports returns what the two ranks of a wait report about each other. A report is nil if its rank has not answered.
+func (v *view) bothReports(e *edge) (from, to *state.Peer) {
 	if e.to == AnyRank {
 		return nil, nil
 	}
-	return v.about(e.from, e.to), v.about(e.to, e.from)
+	return v.peerReport(e.from, e.to), v.peerReport(e.to, e.from)
 }
 
 // findProfile finds two ranks that use different profiles, or different versions of the extended profile.
 func findProfile(v *view, e *edge) (p proof, ok bool) {
-	from, to := v.both(e)
+	from, to := v.bothReports(e)
 	if from != nil && to != nil && from.Profile != to.Profile {
 		return proof{
-			why: fmt.Sprintf("rank %d speaks profile %s to rank %d, which speaks profile %s to it", e.from,
+			reason: fmt.Sprintf("rank %d speaks profile %s to rank %d, which speaks profile %s to it", e.from,
 				from.Profile, e.to, to.Profile),
 			evidence: profileEvidence(e, from, to),
 			step: fmt.Sprintf("set the same profile for the pair in the configurations of both: profile: %s or "+
@@ -71,7 +71,7 @@ func findProfile(v *view, e *edge) (p proof, ok bool) {
 			local, remote = remote, local
 		}
 		return proof{
-			why: fmt.Sprintf("rank %d speaks profile %s to rank %d, which is configured for profile %s", remote,
+			reason: fmt.Sprintf("rank %d speaks profile %s to rank %d, which is configured for profile %s", remote,
 				at.LastDrop.Profile, local, at.Profile),
 			evidence: []string{dropEvidence(local, remote, at)},
 			step: fmt.Sprintf("set profile: %s for rank %d in the configuration of rank %d, or profile: %s at "+
@@ -79,7 +79,7 @@ func findProfile(v *view, e *edge) (p proof, ok bool) {
 		}, true
 	}
 	if from != nil && e.wait != nil && strings.Contains(e.wait.Text, "version 0x") {
-		return proof{why: fmt.Sprintf("rank %d runs another version of the extended profile", e.to),
+		return proof{reason: fmt.Sprintf("rank %d runs another version of the extended profile", e.to),
 			evidence: []string{e.wait.Text},
 			step:     "install the same release of zrlmpid for both"}, true
 	}
@@ -117,12 +117,12 @@ func dropEvidence(rank, peer int, p *state.Peer) string {
 
 // findAddress finds ranks whose address in a rank map is wrong.
 func findAddress(v *view, e *edge) (p proof, ok bool) {
-	from, to := v.both(e)
-	if from != nil && v.ranks[e.to] != nil && from.Address != v.ranks[e.to].Address && !heard(from) {
-		return wrongAddress(e.from, e.to, from.Address, v.ranks[e.to].Address, nil), true
+	from, to := v.bothReports(e)
+	if from != nil && v.ranks[e.to] != nil && from.Address != v.ranks[e.to].Address && !everHeard(from) {
+		return wrongAddressProof(e.from, e.to, from.Address, v.ranks[e.to].Address, nil), true
 	}
-	if to != nil && v.ranks[e.from] != nil && to.Address != v.ranks[e.from].Address && !heard(to) {
-		return wrongAddress(e.to, e.from, to.Address, v.ranks[e.from].Address, nil), true
+	if to != nil && v.ranks[e.from] != nil && to.Address != v.ranks[e.from].Address && !everHeard(to) {
+		return wrongAddressProof(e.to, e.from, to.Address, v.ranks[e.from].Address, nil), true
 	}
 	for i, at := range []*state.Peer{from, to} {
 		local, remote := e.from, e.to
@@ -135,7 +135,7 @@ func findAddress(v *view, e *edge) (p proof, ok bool) {
 		switch d := at.LastDrop; d.Reason {
 		case state.DropSourceRank:
 			return proof{
-				why: fmt.Sprintf("the address %s, which the rank map of rank %d gives to rank %d, is that of rank %d",
+				reason: fmt.Sprintf("the address %s, which the rank map of rank %d gives to rank %d, is that of rank %d",
 					at.Address, local, remote, *d.Source),
 				evidence: []string{
 					dropEvidence(local, remote, at),
@@ -145,7 +145,7 @@ func findAddress(v *view, e *edge) (p proof, ok bool) {
 			}, true
 		case state.DropDestination:
 			return proof{
-				why: fmt.Sprintf("rank %d has the address of rank %d for that of rank %d", remote, local,
+				reason: fmt.Sprintf("rank %d has the address of rank %d for that of rank %d", remote, local,
 					*d.Destination),
 				evidence: []string{dropEvidence(local, remote, at)},
 				step: fmt.Sprintf("correct the addresses of ranks %d and %d in the rank map of rank %d: all must "+
@@ -153,9 +153,9 @@ func findAddress(v *view, e *edge) (p proof, ok bool) {
 			}, true
 		}
 	}
-	if r := v.ranks[e.from]; from != nil && !heard(from) && r.Engine.LastDrop != nil &&
+	if r := v.ranks[e.from]; from != nil && !everHeard(from) && r.Engine.LastDrop != nil &&
 		r.Engine.LastDrop.Source != nil && int(*r.Engine.LastDrop.Source) == e.to {
-		return wrongAddress(e.from, e.to, from.Address, r.Engine.LastDrop.From, []string{
+		return wrongAddressProof(e.from, e.to, from.Address, r.Engine.LastDrop.From, []string{
 			fmt.Sprintf("rank %d has dropped packets from %s, which no rank has, and whose header names rank %d as "+
 				"its source", e.from, r.Engine.LastDrop.From, e.to),
 		}), true
@@ -163,13 +163,13 @@ func findAddress(v *view, e *edge) (p proof, ok bool) {
 	return p, false
 }
 
-func wrongAddress(rank, peer int, mapped, actual string, evidence []string) proof {
+func wrongAddressProof(rank, peer int, mapped, actual string, evidence []string) proof {
 	if evidence == nil {
 		evidence = []string{fmt.Sprintf("the rank map of rank %d has rank %d at %s; rank %d itself is at %s", rank,
 			peer, mapped, peer, actual)}
 	}
 	return proof{
-		why:      fmt.Sprintf("rank %d is at %s, and the rank map of rank %d has %s", peer, actual, rank, mapped),
+		reason:   fmt.Sprintf("rank %d is at %s, and the rank map of rank %d has %s", peer, actual, rank, mapped),
 		evidence: evidence,
 		step: fmt.Sprintf("set the address of rank %d to %s in the rank map of rank %d, and restart it", peer,
 			actual, rank),
@@ -178,16 +178,16 @@ func wrongAddress(rank, peer int, mapped, actual string, evidence []string) proo
 
 // findDeadEnd finds an FPGA in a state in which it waits forever.
 func findDeadEnd(v *view, e *edge) (p proof, ok bool) {
-	from, _ := v.both(e)
+	from, _ := v.bothReports(e)
 	if from == nil || from.Refuses == "" {
 		return p, false
 	}
 	p.evidence = []string{from.Refuses}
-	if heard(from) {
-		p.evidence = append(p.evidence, lastHeard(from))
+	if everHeard(from) {
+		p.evidence = append(p.evidence, lastHeardText(from))
 	}
 	return proof{
-		why:      fmt.Sprintf("rank %d, an FPGA, is in a dead end: %s", e.to, firstClause(from.Refuses)),
+		reason:   fmt.Sprintf("rank %d, an FPGA, is in a dead end: %s", e.to, firstClause(from.Refuses)),
 		evidence: p.evidence,
 		step: fmt.Sprintf("restart the role of the FPGA at %s, then zrlctl reset %d --from %d", from.Address, e.to,
 			e.from),
@@ -212,22 +212,22 @@ func mtuStep(address string) string {
 
 // findMTU finds a path that carries short packets, but not long ones.
 func findMTU(v *view, e *edge) (p proof, ok bool) {
-	from, _ := v.both(e)
-	if from == nil || !e.send {
+	from, _ := v.bothReports(e)
+	if from == nil || !e.isSend {
 		return p, false
 	}
 	if strings.Contains(from.NetworkError, "message too long") {
-		return proof{why: fmt.Sprintf("the path to rank %d does not carry datagrams as long as its DATA", e.to),
+		return proof{reason: fmt.Sprintf("the path to rank %d does not carry datagrams as long as its DATA", e.to),
 			evidence: []string{from.NetworkError}, step: mtuStep(from.Address)}, true
 	}
 	return p, false
 }
 
 const (
-	// longestPacket is the length of the longest IP packet of the profiles with fixed datagrams, including the IPv4 and
-	// UDP headers.
+	// longestPacket is the length of the longest RunIP packet of the profiles with fixed datagrams, including the IPv4 and
+	// AddUDP headers.
 	longestPacket = 1416 + 28
-	// longData is the minimum length of a message whose loss suggests that the path MTU is too small: every IPv4 path
+	// longData is the minimum length of a message whose loss suggests that the path PathMTU is too small: every IPv4 path
 	// carries datagrams of 548 bytes.
 	longData = 548
 )
@@ -239,8 +239,8 @@ func hostOf(address string) string {
 	return address
 }
 
-// tlsFault returns the TLS error that ended the connection to a peer, or an empty string. open is set if the only error
-// is that the handshake was not answered: the other end may then not use TLS, or not exist.
+// tlsFault returns the TLSMismatch error that ended the connection to a peer, or an empty string. open is set if the only error
+// is that the handshake was not answered: the other end may then not use TLSMismatch, or not exist.
 func tlsFault(p *state.Peer) (text string, open bool) {
 	if !strings.HasPrefix(p.NetworkError, "tls with ") {
 		return "", false
@@ -248,9 +248,9 @@ func tlsFault(p *state.Peer) (text string, open bool) {
 	return p.NetworkError, strings.Contains(p.NetworkError, "no answer to the handshake")
 }
 
-// findTLS finds a connection between ranks whose TLS settings are incompatible, or of which only one uses TLS.
+// findTLS finds a connection between ranks whose TLSMismatch settings are incompatible, or of which only one uses TLSMismatch.
 func findTLS(v *view, e *edge) (p proof, ok bool) {
-	from, to := v.both(e)
+	from, to := v.bothReports(e)
 	for i, at := range []*state.Peer{from, to} {
 		if at == nil {
 			continue
@@ -264,7 +264,7 @@ func findTLS(v *view, e *edge) (p proof, ok bool) {
 			local, remote = remote, local
 		}
 		return proof{
-			why:      fmt.Sprintf("TLS prevents the connection between ranks %d and %d", local, remote),
+			reason:   fmt.Sprintf("TLS prevents the connection between ranks %d and %d", local, remote),
 			evidence: []string{fmt.Sprintf("at rank %d: %s", local, text)},
 			step: fmt.Sprintf("compare tls in the configurations of ranks %d and %d: both need it, with certificates "+
 				"of the same authority, "+
@@ -286,35 +286,35 @@ var networkErrors = []struct{ text, why, step string }{
 		"allow UDP and TCP port 2718 to the ranks in the firewall of this host (nft list ruleset)"},
 }
 
-// refused reports whether the network has refused packets to a peer from which no packet has arrived for the given
+// isRefused reports whether the network has refused packets to a peer from which no packet has arrived for the given
 // number of seconds.
-func (v *view) refused(p *state.Peer, seconds float64) bool {
+func (v *view) isRefused(p *state.Peer, seconds float64) bool {
 	fault, _ := tlsFault(p)
 	return p.NetworkError != "" && fault == "" && v.silentSince(p, seconds)
 }
 
 // findNetworkError finds a peer to which the network refuses packets.
 func findNetworkError(v *view, e *edge) (p proof, ok bool) {
-	from, _ := v.both(e)
-	if from == nil || !v.refused(from, e.seconds) {
+	from, _ := v.bothReports(e)
+	if from == nil || !v.isRefused(from, e.seconds) {
 		return p, false
 	}
-	p = proof{why: "the network refuses packets to it", evidence: []string{from.NetworkError, lastHeard(from)},
+	p = proof{reason: "the network refuses packets to it", evidence: []string{from.NetworkError, lastHeardText(from)},
 		step: "check the address of the rank, routes and firewall"}
 	for _, known := range networkErrors {
 		if strings.Contains(from.NetworkError, known.text) {
-			p.why, p.step = known.why, known.step
+			p.reason, p.step = known.why, known.step
 		}
 	}
-	p.why = fmt.Sprintf("rank %d at %s cannot be reached: %s", e.to, from.Address, p.why)
+	p.reason = fmt.Sprintf("rank %d at %s cannot be reached: %s", e.to, from.Address, p.reason)
 	return p, true
 }
 
-// nothing is what packetsOut returns if no packet was sent.
-const nothing = "nothing"
+// noPackets is what packetsOutText returns if no packet was sent.
+const noPackets = "nothing"
 
-// packetsOut returns the number of packets sent to a peer, by type.
-func packetsOut(p *state.Peer) string {
+// packetsOutText returns the number of packets sent to a peer, by type.
+func packetsOutText(p *state.Peer) string {
 	var parts []string
 	for t, n := range p.PacketsOut {
 		if p.Extended != nil && protocol.Type(t) == protocol.Ack {
@@ -328,22 +328,22 @@ func packetsOut(p *state.Peer) string {
 		parts = append(parts, words.Plural(int(p.Extended.Hellos), "HELLO"))
 	}
 	if len(parts) == 0 {
-		return nothing
+		return noPackets
 	}
 	return strings.Join(parts, ", ")
 }
 
-// blocked returns the proof that packets from sender do not arrive at receiver. knows is what the receiver reports
+// blockedProof returns the proof that packets from sender do not arrive at receiver. knows is what the receiver reports
 // about the sender.
-func (v *view) blocked(sender, receiver int, knows *state.Peer) proof {
+func (v *view) blockedProof(sender, receiver int, knows *state.Peer) proof {
 	since := "have never arrived"
-	if heard(knows) {
+	if everHeard(knows) {
 		since = "have not arrived since"
 	}
 	why := fmt.Sprintf("both ranks run, and packets from rank %d to rank %d %s: they are lost between %s and %s",
 		sender, receiver, since, v.address(sender), v.address(receiver))
 	evidence := []string{
-		fmt.Sprintf("rank %d has sent %s", sender, packetsOut(v.about(sender, receiver))), lastHeardBy(receiver, knows),
+		fmt.Sprintf("rank %d has sent %s", sender, packetsOutText(v.peerReport(sender, receiver))), lastHeardAtText(receiver, knows),
 	}
 	if d := v.ranks[receiver].Engine.LastDrop; d != nil && d.Reason == state.DropUnknownAddress {
 		why += ", or something on the path changes their source address"
@@ -352,10 +352,10 @@ func (v *view) blocked(sender, receiver int, knows *state.Peer) proof {
 	}
 	step := fmt.Sprintf("allow UDP and TCP port 2718 from %s in the firewall of the host of rank %d (nft list "+
 		"ruleset), and check the routes in both directions", hostOf(v.address(sender)), receiver)
-	if heard(knows) && knows.Transport == state.TransportTCP {
+	if everHeard(knows) && knows.Transport == state.TransportTCP {
 		step += fmt.Sprintf("; a firewall between them may have forgotten the TCP connection: restart rank %d "+
 			"if it does "+
 			"not reconnect", sender)
 	}
-	return proof{why: why, evidence: evidence, rank: &sender, step: step}
+	return proof{reason: why, evidence: evidence, rank: &sender, step: step}
 }

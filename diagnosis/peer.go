@@ -16,7 +16,7 @@ import (
 // findStopped finds a peer whose process is stopped.
 func findStopped(v *view, e *edge) (p proof, ok bool) {
 	pid := 0
-	if s, silent := v.silent[e.to]; silent && s.process.Stopped {
+	if s, silent := v.silentRanks[e.to]; silent && s.process.Stopped {
 		pid = s.process.PID
 	} else if r := v.ranks[e.to]; r != nil {
 		for _, a := range r.Attached {
@@ -28,41 +28,41 @@ func findStopped(v *view, e *edge) (p proof, ok bool) {
 	if pid == 0 {
 		return p, false
 	}
-	return stoppedProcess(e.to, pid, hostOf(v.address(e.to))), true
+	return stoppedProof(e.to, pid, hostOf(v.address(e.to))), true
 }
 
-func stoppedProcess(rank, pid int, host string) proof {
+func stoppedProof(rank, pid int, host string) proof {
 	return proof{
-		why:      fmt.Sprintf("process %d, which is rank %d, is stopped by a signal or a debugger", pid, rank),
+		reason:   fmt.Sprintf("process %d, which is rank %d, is stopped by a signal or a debugger", pid, rank),
 		evidence: []string{fmt.Sprintf("its state in /proc/%d/stat is T", pid)},
 		step:     fmt.Sprintf("continue process %d on %s: kill -CONT %d, or in the debugger", pid, host, pid),
 	}
 }
 
-// stoppedAlone finds stopped processes of jobs of which no rank has answered here. Only other hosts know which ranks
+// findStoppedJobs finds stopped processes of jobs of which no rank has answered here. Only other hosts know which ranks
 // wait for them.
-func (v *view) stoppedAlone() (list []Finding) {
-	for _, rank := range slices.Sorted(maps.Keys(v.silent)) {
-		s := v.silent[rank]
+func (v *view) findStoppedJobs() (list []Finding) {
+	for _, rank := range slices.Sorted(maps.Keys(v.silentRanks)) {
+		s := v.silentRanks[rank]
 		if !s.process.Stopped ||
 			slices.ContainsFunc(slices.Collect(maps.Values(v.ranks)),
 				func(r *rankState) bool { return r.job == s.job }) {
 			continue
 		}
-		p := stoppedProcess(rank, s.process.PID, "this host")
+		p := stoppedProof(rank, s.process.PID, "this host")
 		list = append(list, Finding{
-			Cause: Stopped, Certain: true, Rank: rank, Peer: AnyRank,
-			Text: p.why + "; which ranks wait for it is known on their hosts",
-			Why:  p.why, Evidence: p.evidence, Step: p.step, Waiting: []int{}, named: AnyRank,
+			Cause: ProcessStopped, Certain: true, Rank: rank, Peer: AnyRank,
+			Text: p.reason + "; which ranks wait for it is known on their hosts",
+			Why:  p.reason, Evidence: p.evidence, Step: p.step, Waiting: []int{}, named: AnyRank,
 		})
 	}
 	return list
 }
 
-// brokenAlone finds stand-ins whose kernel has failed, or whose role has broken the rules of its interface, and for
+// findBrokenKernels finds stand-ins whose kernel has failed, or whose role has broken the rules of its interface, and for
 // which no rank is known to wait: a host that waits for an answer from the role has nothing to send to it, so its wait
 // is not known here.
-func (v *view) brokenAlone(found []Finding) (list []Finding) {
+func (v *view) findBrokenKernels(found []Finding) (list []Finding) {
 	for _, rank := range slices.Sorted(maps.Keys(v.ranks)) {
 		r := v.ranks[rank]
 		cause, p, ok := brokenKernel(rank, r)
@@ -71,8 +71,8 @@ func (v *view) brokenAlone(found []Finding) (list []Finding) {
 		}
 		list = append(list, Finding{
 			Cause: cause, Certain: true, Rank: rank, Peer: AnyRank,
-			Text: p.why + "; which ranks wait for it is known on their hosts",
-			Why:  p.why, Evidence: p.evidence, Step: p.step, Waiting: []int{}, named: AnyRank,
+			Text: p.reason + "; which ranks wait for it is known on their hosts",
+			Why:  p.reason, Evidence: p.evidence, Step: p.step, Waiting: []int{}, named: AnyRank,
 		})
 	}
 	return list
@@ -96,21 +96,21 @@ func isBroken(r *rankState) bool {
 // findEnded finds a peer whose process no longer exists.
 func findEnded(v *view, e *edge) (p proof, ok bool) {
 	if r := v.ranks[e.to]; r != nil {
-		if from, to := v.both(e); from != nil && to != nil && !e.send && (side{sends: to}).declaredUnreachable(e.seconds) {
+		if from, to := v.bothReports(e); from != nil && to != nil && !e.isSend && (side{senderReport: to}).declaredUnreachable(e.seconds) {
 			return p, false // its message may be lost
 		}
-		if r.Role != state.RoleHost || r.job != "" || len(r.Attached) > 0 || r.Engine.Ended == nil ||
-			len(v.out[e.to]) > 0 {
+		if r.Role != state.RoleHost || r.job != "" || len(r.Attached) > 0 || r.Engine.SinceLastEnd == nil ||
+			len(v.outEdges[e.to]) > 0 {
 			return p, false
 		}
 		return proof{
-			why:      fmt.Sprintf("the program of rank %d has ended: no process is attached to the rank", e.to),
-			evidence: []string{fmt.Sprintf("its last operation ended %s ago", words.Duration(*r.Engine.Ended))},
+			reason:   fmt.Sprintf("the program of rank %d has ended: no process is attached to the rank", e.to),
+			evidence: []string{fmt.Sprintf("its last operation ended %s ago", words.Duration(*r.Engine.SinceLastEnd))},
 			step: fmt.Sprintf("look for the exit code, or a core file, of the program of rank %d; then start all "+
 				"ranks again", e.to),
 		}, true
 	}
-	if _, silent := v.silent[e.to]; silent || v.deployed(e.to) {
+	if _, silent := v.silentRanks[e.to]; silent || v.isDeployed(e.to) {
 		return p, false
 	}
 	host, job := v.jobAt(e.to)
@@ -118,7 +118,7 @@ func findEnded(v *view, e *edge) (p proof, ok bool) {
 		return p, false
 	}
 	return proof{
-		why: fmt.Sprintf("rank %d has no process on this host, where it belongs: it has ended, or has not "+
+		reason: fmt.Sprintf("rank %d has no process on this host, where it belongs: it has ended, or has not "+
 			"called MPI_Init", e.to),
 		evidence: []string{fmt.Sprintf("the other ranks of job %s at %s answer", job, host)},
 		step: fmt.Sprintf("look at what zrlctl run or the launcher says of rank %d; then start the job again",
@@ -126,35 +126,35 @@ func findEnded(v *view, e *edge) (p proof, ok bool) {
 	}, true
 }
 
-// end returns the cause at the end of a path: it explains e by the state of rank e.to, which does not wait itself.
-func (v *view) end(e *edge) (cause string, p proof) {
+// endCause returns the cause at the end of a path: it explains e by the state of rank e.to, which does not wait itself.
+func (v *view) endCause(e *edge) (cause string, p proof) {
 	if e.to == AnyRank {
 		return AnySourceUnmet, proof{
-			why: "no rank has sent a message that it matches", evidence: v.others(e.from),
+			reason: "no rank has sent a message that it matches", evidence: v.otherFacts(e.from),
 			step: "look which rank should send: zrlctl status shows what each waits for",
 		}
 	}
-	if s, silent := v.silent[e.to]; silent {
+	if s, silent := v.silentRanks[e.to]; silent {
 		p = proof{
-			why:      fmt.Sprintf("process %d, which is rank %d, is there and does not answer", s.process.PID, e.to),
+			reason:   fmt.Sprintf("process %d, which is rank %d, is there and does not answer", s.process.PID, e.to),
 			evidence: []string{"its socket is there, and has not answered within 2 s"},
 			step: fmt.Sprintf("look what it does: cat /proc/%d/stack as root, or gdb -p %d", s.process.PID,
 				s.process.PID),
 		}
 		if s.process.PID == 0 { // too many tools are waiting for its answer
-			p.why = fmt.Sprintf("the process of rank %d is there and does not answer", e.to)
+			p.reason = fmt.Sprintf("the process of rank %d is there and does not answer", e.to)
 			p.step = "find it among the processes of its host, and whether it is stopped: state T of ps"
 		}
-		return ProcessNoAnswer, p
+		return ProcessSilent, p
 	}
 	if r := v.ranks[e.to]; r.cutShort {
 		return StateUnknown, proof{
-			why:      fmt.Sprintf("rank %d waits for more than it has reported, and for nothing of what it has", e.to),
+			reason:   fmt.Sprintf("rank %d waits for more than it has reported, and for nothing of what it has", e.to),
 			evidence: []string{"its report was cut short, as it has more peers than a report has room for"},
 			step:     v.askDaemon(e.to),
 		}
 	}
-	return v.endKnown(e, v.ranks[e.to])
+	return v.endCauseKnown(e, v.ranks[e.to])
 }
 
 // brokenKernel describes the fault of the kernel of a rank that has answered. It returns false if there is no fault.
@@ -162,23 +162,23 @@ func brokenKernel(rank int, r *rankState) (cause string, p proof, ok bool) {
 	if r.KernelState == state.KernelFailed || r.KernelState == state.KernelEnded {
 		return KernelFailed, proof{
 			certain:  true,
-			why:      fmt.Sprintf("the kernel %s of stand-in %d has ended", r.Kernel, rank),
+			reason:   fmt.Sprintf("the kernel %s of stand-in %d has ended", r.Kernel, rank),
 			evidence: []string{"its state is " + string(r.KernelState) + errorText(r.KernelError)},
 			step:     "restart zrlmpid, with the kernel for this program",
 		}, true
 	}
-	if program, ok := strings.CutPrefix(r.Kernel, config.KernelExec+":"); ok && r.KernelHolds != "" {
+	if program, ok := strings.CutPrefix(r.Kernel, config.KernelExec+":"); ok && r.KernelBlockReason != "" {
 		return RoleHolds, proof{
 			certain:  true,
-			why:      fmt.Sprintf("the program of stand-in %d exchanges no messages: %s", rank, r.KernelHolds),
+			reason:   fmt.Sprintf("the program of stand-in %d exchanges no messages: %s", rank, r.KernelBlockReason),
 			evidence: []string{fmt.Sprintf("it is %s, and no operation of rank %d is pending", program, rank)},
 			step:     "correct the program (docs/mpe_interface.md has the rules): it is started again when it has ended",
 		}, true
 	}
-	if r.KernelHolds != "" {
+	if r.KernelBlockReason != "" {
 		return RoleHolds, proof{
 			certain:  true,
-			why:      fmt.Sprintf("the role of stand-in %d, in simulation, holds a signal: %s", rank, r.KernelHolds),
+			reason:   fmt.Sprintf("the role of stand-in %d, in simulation, holds a signal: %s", rank, r.KernelBlockReason),
 			evidence: []string{fmt.Sprintf("its kernel is %s, and no operation of rank %d is pending", r.Kernel, rank)},
 			step: "look at the signal in the waves at this cycle, correct the role, and restart zrlmpid " +
 				"(docs/cosim.md has the rules)",
@@ -187,33 +187,33 @@ func brokenKernel(rank int, r *rankState) (cause string, p proof, ok bool) {
 	return "", p, false
 }
 
-// endKnown is end for a rank that has answered.
-func (v *view) endKnown(e *edge, r *rankState) (cause string, p proof) {
+// endCauseKnown is end for a rank that has answered.
+func (v *view) endCauseKnown(e *edge, r *rankState) (cause string, p proof) {
 	if cause, p, ok := brokenKernel(e.to, r); ok {
 		return cause, p
 	}
 	if r.Role == state.RoleHost && r.job == "" && len(r.Attached) == 0 {
 		return NotAttached, proof{
 			certain:  true,
-			why:      fmt.Sprintf("no program uses rank %d, which its daemon keeps for one", e.to),
+			reason:   fmt.Sprintf("no program uses rank %d, which its daemon keeps for one", e.to),
 			evidence: []string{fmt.Sprintf("rank %d has run: host, and no process is attached to it", e.to)},
 			step: fmt.Sprintf("start the program of rank %d: ZRLMPI_SOCKET=… ZRLMPI_RANK=%d PROGRAM, or zrlctl "+
 				"send or recv", e.to, e.to),
 		}
 	}
-	for _, o := range v.out[e.to] {
-		if o.idle {
+	for _, o := range v.outEdges[e.to] {
+		if o.isIdle {
 			return KernelWaits, proof{
 				certain:  true,
-				why:      fmt.Sprintf("the kernel %s of stand-in %d waits for a message itself", r.Kernel, e.to),
+				reason:   fmt.Sprintf("the kernel %s of stand-in %d waits for a message itself", r.Kernel, e.to),
 				evidence: []string{o.wait.Text},
 				step:     fmt.Sprintf("send rank %d what its kernel expects, or give it another kernel", e.to),
 			}
 		}
 	}
-	if many := fewCredits(e); many != "" {
-		return Credit, proof{
-			why: fmt.Sprintf("%s messages of rank %d as rank %d allows wait there for receives, and its program "+
+	if many := creditText(e); many != "" {
+		return CreditExhausted, proof{
+			reason: fmt.Sprintf("%s messages of rank %d as rank %d allows wait there for receives, and its program "+
 				"posts none", many, e.from, e.to),
 			evidence: []string{fmt.Sprintf("the message credit of rank %d is %d; rank %d has %s of it that no "+
 				"receive has matched", e.from, e.peer.Extended.MessageCredit, e.to,
@@ -222,35 +222,35 @@ func (v *view) endKnown(e *edge, r *rankState) (cause string, p proof) {
 				"or send less ahead of it", e.to),
 		}
 	}
-	p = v.computes(e, r)
-	p.certain = e.deferred == nil && len(v.out[e.to]) == 0 && atRest(r.Engine) >= v.after && len(r.Attached) > 0 &&
+	p = v.computesProof(e, r)
+	p.certain = e.deferred == nil && len(v.outEdges[e.to]) == 0 && idleSeconds(r.Engine) >= v.minAge && len(r.Attached) > 0 &&
 		!r.Engine.LastFailed
-	if r.failed == nil || len(v.out[e.to]) > 0 {
-		return Computes, p
+	if r.failed == nil || len(v.outEdges[e.to]) > 0 {
+		return ProgramComputes, p
 	}
-	p.why = fmt.Sprintf("the last operation of rank %d (%s) has failed, and it has not %s since", e.to, r.failed.What(),
-		missing(e))
+	p.reason = fmt.Sprintf("the last operation of rank %d (%s) has failed, and it has not %s since", e.to, r.failed.What(),
+		missingCallText(e))
 	p.evidence = append([]string{fmt.Sprintf("rank %d: %s", e.to, r.failed.Reason)}, p.evidence...)
 	p.step = fmt.Sprintf("correct what has failed on rank %d, and have its program end the job when a call fails "+
 		"(MPI_Abort)", e.to)
 	return CallFailed, p
 }
 
-// atRest returns the time, in seconds, for which an engine without a pending operation has been idle.
-func atRest(e *state.Engine) float64 {
+// idleSeconds returns the time, in seconds, for which an engine without a pending operation has been idle.
+func idleSeconds(e *state.Engine) float64 {
 	switch {
-	case e.Ended != nil:
-		return *e.Ended
+	case e.SinceLastEnd != nil:
+		return *e.SinceLastEnd
 	case e.Uptime > 0:
 		return e.Uptime
 	}
 	return math.Inf(1)
 }
 
-// fewCredits returns the number of messages that wait at the receiver, as a part of a sentence, if a lack of credit
+// creditText returns the number of messages that wait at the receiver, as a part of a sentence, if a lack of credit
 // makes a send wait. Otherwise it returns an empty string.
-func fewCredits(e *edge) string {
-	if !e.send || e.peer == nil || e.peer.Extended == nil {
+func creditText(e *edge) string {
+	if !e.isSend || e.peer == nil || e.peer.Extended == nil {
 		return ""
 	}
 	switch {
@@ -262,31 +262,31 @@ func fewCredits(e *edge) string {
 	return ""
 }
 
-// missing names the call that e waits for and rank e.to has not made, beginning with a past participle.
-func missing(e *edge) string {
+// missingCallText names the call that e waits for and rank e.to has not made, beginning with a past participle.
+func missingCallText(e *edge) string {
 	switch {
 	case e.call != nil:
 		return fmt.Sprintf("called %s (call %d in communicator %d)", e.call.Collective, e.call.Number, e.call.Comm)
-	case !e.send:
+	case !e.isSend:
 		return "sent the message"
 	}
 	return "posted the receive"
 }
 
-// computes explains a wait by the peer's program, which runs and has not made the call that e waits for.
-func (v *view) computes(e *edge, r *rankState) (p proof) {
-	p.why = fmt.Sprintf("rank %d runs and waits for nothing: its program computes, or does something else, and "+
-		"has not %s", e.to, missing(e))
-	if r.Engine.Ended == nil {
+// computesProof explains a wait by the peer's program, which runs and has not made the call that e waits for.
+func (v *view) computesProof(e *edge, r *rankState) (p proof) {
+	p.reason = fmt.Sprintf("rank %d runs and waits for nothing: its program computes, or does something else, and "+
+		"has not %s", e.to, missingCallText(e))
+	if r.Engine.SinceLastEnd == nil {
 		p.evidence = append(p.evidence, fmt.Sprintf("no operation of rank %d has ended yet, and none is pending", e.to))
 	} else {
 		p.evidence = append(p.evidence,
 			fmt.Sprintf("the last operation of rank %d ended %s ago, and none is pending", e.to,
-				words.Duration(*r.Engine.Ended)))
+				words.Duration(*r.Engine.SinceLastEnd)))
 	}
-	for i := range v.out[e.to] {
-		if o := v.out[e.to][i]; !v.old(o) && !o.idle {
-			p.why = fmt.Sprintf("rank %d exchanges messages with other ranks, and has not %s", e.to, missing(e))
+	for i := range v.outEdges[e.to] {
+		if o := v.outEdges[e.to][i]; !v.isOldEnough(o) && !o.isIdle {
+			p.reason = fmt.Sprintf("rank %d exchanges messages with other ranks, and has not %s", e.to, missingCallText(e))
 			p.evidence = []string{fmt.Sprintf("its longest wait is %s old", words.Duration(o.seconds))}
 			break
 		}
@@ -301,7 +301,7 @@ func (v *view) computes(e *edge, r *rankState) (p proof) {
 
 // askDaemon returns the next step for the user if the state of a rank that others wait for is not known.
 func (v *view) askDaemon(rank int) string {
-	if v.ofJob(rank) {
+	if v.belongsToJob(rank) {
 		return fmt.Sprintf("run zrlctl why on %s, where its process can be seen", hostOf(v.address(rank)))
 	}
 	return fmt.Sprintf("ask its daemon, too: zrlctl why --daemons http://%s:9627", hostOf(v.address(rank)))
@@ -309,17 +309,17 @@ func (v *view) askDaemon(rank int) string {
 
 // unexpected returns the number of messages from rank e.from that no receive of rank e.to has matched.
 func (v *view) unexpected(e *edge) int {
-	if at := v.about(e.to, e.from); at != nil {
+	if at := v.peerReport(e.to, e.from); at != nil {
 		return at.Unexpected
 	}
 	return 0
 }
 
-// others returns facts about the other ranks, as evidence for a receive from any source.
-func (v *view) others(rank int) (facts []string) {
+// otherFacts returns facts about the other ranks, as evidence for a receive from any source.
+func (v *view) otherFacts(rank int) (facts []string) {
 	idle := []int{}
 	for other := range v.members {
-		if r := v.ranks[other]; r != nil && other != rank && len(v.out[other]) == 0 {
+		if r := v.ranks[other]; r != nil && other != rank && len(v.outEdges[other]) == 0 {
 			idle = append(idle, other)
 		}
 	}

@@ -13,39 +13,39 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// After is the minimum age of a wait that is shown to people.
-const After = time.Second
+// MinWaitAge is the minimum age of a wait that is shown to people.
+const MinWaitAge = time.Second
 
-// Of diagnoses the states of all sources. It ignores waits that are younger than after.
-func Of(sources []Source, after time.Duration) *Diagnosis {
+// Diagnose diagnoses the states of all sources. It ignores waits that are younger than after.
+func Diagnose(sources []Source, after time.Duration) *Diagnosis {
 	v := newView(sources, after.Seconds())
-	d := &Diagnosis{Findings: []Finding{}, Waiting: []int{}, Unknown: []Unknown{}, Unanswered: []Unanswered{},
+	d := &Diagnosis{Findings: []Finding{}, Waiting: []int{}, Unknown: []UnknownRank{}, Unanswered: []Unanswered{},
 		After: after.Seconds()}
 	for _, src := range sources {
 		if src.Status == nil {
 			d.Unanswered = append(d.Unanswered, Unanswered{src.Name, src.Err.Error()})
 			continue
 		}
-		d.Doubts = append(d.Doubts, src.Status.Doubts()...)
+		d.Doubts = append(d.Doubts, src.Status.Warnings()...)
 		for i := range src.Status.Ranks {
-			if doubt := strangers(&src.Status.Ranks[i]); doubt != "" {
+			if doubt := strangerDoubt(&src.Status.Ranks[i]); doubt != "" {
 				d.Doubts = append(d.Doubts, doubt)
 			}
 		}
 	}
 	r := newRoots(v)
-	for _, rank := range slices.Sorted(maps.Keys(v.out)) {
-		if !slices.ContainsFunc(v.out[rank], func(e *edge) bool { return v.old(e) && !e.idle }) {
+	for _, rank := range slices.Sorted(maps.Keys(v.outEdges)) {
+		if !slices.ContainsFunc(v.outEdges[rank], func(e *edge) bool { return v.isOldEnough(e) && !e.isIdle }) {
 			continue
 		}
 		d.Waiting = append(d.Waiting, rank)
-		r.follow(rank)
+		r.followWaits(rank)
 	}
 	for _, key := range r.order {
 		d.Findings = append(d.Findings, *r.found[key])
 	}
-	d.Findings = append(d.Findings, v.stoppedAlone()...)
-	d.Findings = append(d.Findings, v.brokenAlone(d.Findings)...)
+	d.Findings = append(d.Findings, v.findStoppedJobs()...)
+	d.Findings = append(d.Findings, v.findBrokenKernels(d.Findings)...)
 	slices.SortStableFunc(d.Findings, func(a, b Finding) int {
 		return cmp.Or(-compareBool(a.Certain, b.Certain), cmp.Compare(len(b.Waiting), len(a.Waiting)),
 			cmp.Compare(b.Seconds, a.Seconds))
@@ -56,14 +56,14 @@ func Of(sources []Source, after time.Duration) *Diagnosis {
 	return d
 }
 
-// recently is the maximum age, in seconds, of a dropped packet whose sender may still be waiting.
-const recently = 60
+// maxDropAge is the maximum age, in seconds, of a dropped packet whose sender may still be waiting.
+const maxDropAge = 60
 
-// strangers returns a doubt if a rank has recently dropped packets from an address that is not in its rank map, but
+// strangerDoubt returns a doubt if a rank has recently dropped packets from an address that is not in its rank map, but
 // whose headers name a rank as the source. Otherwise it returns an empty string.
-func strangers(r *state.Rank) string {
+func strangerDoubt(r *state.Rank) string {
 	d := r.Engine.LastDrop
-	if d == nil || d.Reason != state.DropUnknownAddress || d.Source == nil || d.Seconds > recently {
+	if d == nil || d.Reason != state.DropUnknownAddress || d.Source == nil || d.Seconds > maxDropAge {
 		return ""
 	}
 	return fmt.Sprintf("rank %d has dropped packets from %s in the last minute, whose headers name rank %d as "+
@@ -81,9 +81,9 @@ func compareBool(a, b bool) int {
 	return -1
 }
 
-// For returns a copy of the diagnosis with only the findings that concern a rank: why it waits, and why others wait for
+// ForRank returns a copy of the diagnosis with only the findings that concern a rank: why it waits, and why others wait for
 // it.
-func (d *Diagnosis) For(rank int) *Diagnosis {
+func (d *Diagnosis) ForRank(rank int) *Diagnosis {
 	only := *d
 	only.Findings = []Finding{}
 	for _, f := range d.Findings {
@@ -96,12 +96,12 @@ func (d *Diagnosis) For(rank int) *Diagnosis {
 
 // roots collects the root causes.
 type roots struct {
-	v       *view
+	view    *view
 	graph   waitgraph.Graph // the waits that lead to further waits
 	part    map[int]int     // the strongly connected component of each rank
 	found   map[rootKey]*Finding
 	order   []rootKey
-	unknown map[int]Unknown
+	unknown map[int]UnknownRank
 }
 
 type rootKey struct {
@@ -111,53 +111,53 @@ type rootKey struct {
 }
 
 func newRoots(v *view) *roots {
-	r := &roots{v: v, graph: waitgraph.Graph{}, found: map[rootKey]*Finding{}, unknown: map[int]Unknown{}}
+	r := &roots{view: v, graph: waitgraph.Graph{}, found: map[rootKey]*Finding{}, unknown: map[int]UnknownRank{}}
 	for _, e := range v.edges {
-		if v.old(e) && !e.idle {
-			e.found = v.explained(e)
+		if v.isOldEnough(e) && !e.isIdle {
+			e.pairFinding = v.explainPair(e)
 		}
 	}
 	for rank := range v.members { // these ranks may wait as well
-		if u, ok := v.unknown(rank); ok && !v.deployed(rank) && (v.reasons[rank] != "" || v.askErr != nil) {
+		if u, ok := v.unknownReason(rank); ok && !v.isDeployed(rank) && (v.askFailures[rank] != "" || v.askErr != nil) {
 			r.unknown[rank] = u
 		}
 	}
-	for rank, out := range v.out {
+	for rank, out := range v.outEdges {
 		for _, e := range out {
-			if r.follows(e) {
+			if r.continuesPath(e) {
 				r.graph[rank] = append(r.graph[rank], e.to)
 			}
 		}
 	}
-	r.part = r.graph.Parts()
+	r.part = r.graph.Components()
 	return r
 }
 
-// explained returns a finding that explains a wait by the states of its two ranks, or nil.
-func (v *view) explained(e *edge) *Finding {
+// explainPair returns a finding that explains a wait by the states of its two ranks, or nil.
+func (v *view) explainPair(e *edge) *Finding {
 	for i := range Causes {
 		c := &Causes[i]
 		if c.find == nil {
 			break
 		}
 		if p, ok := c.find(v, e); ok {
-			f := v.certainly(e, c.ID, p)
-			if p.others != nil {
+			f := v.certainFinding(e, c.ID, p)
+			if p.alternatives != nil {
 				f.Certain = false
-				f.Possible = append([]Possibility{possibility(infer.Cause(c.ID), f.Rank, f.Peer, "%s", p.why)},
-					p.others...)
+				f.Possible = append([]Possibility{newPossibility(infer.Cause(c.ID), f.Rank, f.Peer, "%s", p.reason)},
+					p.alternatives...)
 			}
 			return f
 		}
 	}
-	return v.transit(e)
+	return v.explainTransit(e)
 }
 
-// finding builds a finding from a wait and its cause.
-func (v *view) finding(e *edge, cause string, p proof) *Finding {
+// newFinding builds a finding from a wait and its cause.
+func (v *view) newFinding(e *edge, cause string, p proof) *Finding {
 	f := &Finding{
 		Cause: cause, Rank: e.to, Peer: e.from, Call: Recv, Missing: e.missing, Seconds: e.seconds,
-		Text: v.sentence(e) + ": " + p.why, Why: p.why, Evidence: p.evidence, Step: p.step, Waiting: []int{},
+		Text: v.waitSentence(e) + ": " + p.reason, Why: p.reason, Evidence: p.evidence, Step: p.step, Waiting: []int{},
 		named: e.from,
 	}
 	if e.peer != nil && e.peer.Events != (state.EventCounts{}) {
@@ -175,7 +175,7 @@ func (v *view) finding(e *edge, cause string, p proof) *Finding {
 	switch {
 	case e.call != nil:
 		f.Call, f.Comm, f.Bytes = Call(e.call.Collective), e.call.Comm, new(int64(e.call.Bytes))
-	case e.send:
+	case e.isSend:
 		f.Call = Send
 	}
 	if e.wait != nil && e.call == nil {
@@ -187,8 +187,8 @@ func (v *view) finding(e *edge, cause string, p proof) *Finding {
 	return f
 }
 
-// follow follows the waits from a rank to their causes, and records that the rank waits because of them.
-func (r *roots) follow(start int) {
+// followWaits follows the waits from a rank to their causes, and records that the rank waits because of them.
+func (r *roots) followWaits(start int) {
 	seen := map[int]bool{start: true}
 	cycles := map[int]int{} // a rank of each cycle, by component
 	ended := false          // a cause that is not a cycle was found
@@ -199,24 +199,24 @@ func (r *roots) follow(start int) {
 	note := func(f *Finding, via *edge) {
 		ended = true
 		if via != nil && f.Certain {
-			f = f.unless(r.v.notBegun(via))
+			f = f.withAlternative(r.view.notWaitingCause(via))
 		}
-		r.note(f, start)
+		r.recordFinding(f, start)
 	}
 	for todo := []step{{rank: start}}; len(todo) > 0; todo = todo[1:] {
 		at := todo[0]
-		for _, e := range r.v.out[at.rank] {
+		for _, e := range r.view.outEdges[at.rank] {
 			via := at.via
-			if via == nil && at.rank != start && r.v.unawaited(e) {
+			if via == nil && at.rank != start && r.view.isUnawaited(e) {
 				via = e
 			}
 			switch {
-			case !r.v.old(e) || e.idle:
-			case e.found != nil:
-				r.noteUnknown(e)
-				note(e.found, via)
-			case r.ends(e):
-				note(r.endOf(e), via)
+			case !r.view.isOldEnough(e) || e.isIdle:
+			case e.pairFinding != nil:
+				r.recordUnknown(e)
+				note(e.pairFinding, via)
+			case r.isPathEnd(e):
+				note(r.endFinding(e), via)
 			default:
 				if r.part[at.rank] == r.part[e.to] {
 					cycles[r.part[at.rank]] = at.rank
@@ -229,91 +229,91 @@ func (r *roots) follow(start int) {
 		}
 	}
 	for _, part := range slices.Sorted(maps.Keys(cycles)) {
-		if f := r.cycle(cycles[part]); f != nil && (!ended || f.Call == Send || f.Call == Recv) {
-			r.note(f, start)
+		if f := r.cycleFinding(cycles[part]); f != nil && (!ended || f.Call == Send || f.Call == Recv) {
+			r.recordFinding(f, start)
 		}
 	}
 }
 
-// ends reports whether a path ends at e: no wait of rank e.to is known that leads further.
-func (r *roots) ends(e *edge) bool {
+// isPathEnd reports whether a path ends at e: no wait of rank e.to is known that leads further.
+func (r *roots) isPathEnd(e *edge) bool {
 	if e.to == AnyRank {
 		return true
 	}
-	for _, o := range r.v.out[e.to] {
-		if r.v.old(o) && !o.idle && !mirrors(o, e) {
+	for _, o := range r.view.outEdges[e.to] {
+		if r.view.isOldEnough(o) && !o.isIdle && !isMirror(o, e) {
 			return false
 		}
 	}
 	return true
 }
 
-// mirrors reports whether the wait o is known only from a packet that the waiting rank of e has received from the peer
+// isMirror reports whether the wait o is known only from a packet that the waiting rank of e has received from the peer
 // that it waits for. The states of the pair then explain both waits.
-func mirrors(o, e *edge) bool { return o.deferred != nil && o.to == e.from && o.from == e.to }
+func isMirror(o, e *edge) bool { return o.deferred != nil && o.to == e.from && o.from == e.to }
 
-func (r *roots) endOf(e *edge) *Finding {
-	r.noteUnknown(e)
-	if f := r.v.endUnknown(e); f != nil {
+func (r *roots) endFinding(e *edge) *Finding {
+	r.recordUnknown(e)
+	if f := r.view.unknownEndFinding(e); f != nil {
 		return f
 	}
-	cause, p := r.v.end(e)
-	f := r.v.finding(e, cause, p)
+	cause, p := r.view.endCause(e)
+	f := r.view.newFinding(e, cause, p)
 	f.Certain = p.certain
-	again := r.v.restarts([]*edge{e})
-	if failed := r.v.kernelFailed(e.to); failed != "" {
-		again = append(again, possibility(infer.Restarted, e.to, e.from,
+	again := r.view.restartCauses([]*edge{e})
+	if failed := r.view.kernelFailed(e.to); failed != "" {
+		again = append(again, newPossibility(infer.Restarted, e.to, e.from,
 			"the kernel of stand-in %d has failed, and begun again (%s)", e.to,
 			failed))
 	}
 	if cause == KernelWaits && len(again) > 0 {
-		f.Certain, f.Possible = false, append(again, possibility(KernelWaits, e.to, e.from, "%s", p.why))
+		f.Certain, f.Possible = false, append(again, newPossibility(KernelWaits, e.to, e.from, "%s", p.reason))
 	}
-	if again = r.v.programs([]*edge{e}); cause == Computes && (!f.Certain || len(again) > 0) {
-		f.Certain, f.Possible = false, append(again, r.v.otherwise(e)...)
+	if again = r.view.programCauses([]*edge{e}); cause == ProgramComputes && (!f.Certain || len(again) > 0) {
+		f.Certain, f.Possible = false, append(again, r.view.noCallCauses(e)...)
 	}
-	if f.Certain && r.v.unawaited(e) {
-		f = f.unless(r.v.notBegun(e))
+	if f.Certain && r.view.isUnawaited(e) {
+		f = f.withAlternative(r.view.notWaitingCause(e))
 	}
 	return f
 }
 
-// unawaited reports whether e is a posted operation that the program of rank e.from may not be waiting for.
-func (v *view) unawaited(e *edge) bool {
+// isUnawaited reports whether e is a posted operation that the program of rank e.from may not be waiting for.
+func (v *view) isUnawaited(e *edge) bool {
 	r := v.ranks[e.from]
 	// The kernel of a stand-in waits for all of its operations.
 	return r != nil && r.Role != state.RoleStandin && e.call == nil && e.wait != nil && !e.wait.Awaited
 }
 
-// notBegun returns the possibility that the program of rank e.from has not begun to wait for the operation it has
+// notWaitingCause returns the possibility that the program of rank e.from has not begun to wait for the operation it has
 // posted.
-func (v *view) notBegun(e *edge) Possibility {
-	return possibility(infer.Computes, e.from, e.to,
+func (v *view) notWaitingCause(e *edge) Possibility {
+	return newPossibility(infer.ProgramComputes, e.from, e.to,
 		"rank %d computes, and has not begun to wait for what it has posted", e.from)
 }
 
-// unless returns a copy of the finding as one of two possibilities. other is the second one.
-func (f *Finding) unless(other Possibility) *Finding {
+// withAlternative returns a copy of the finding as one of two possibilities. other is the second one.
+func (f *Finding) withAlternative(other Possibility) *Finding {
 	open := *f
 	open.Certain, open.Waiting = false, []int{}
-	open.Possible = []Possibility{possibility(infer.Cause(f.Cause), f.Rank, f.Peer, "%s", f.Why), other}
+	open.Possible = []Possibility{newPossibility(infer.Cause(f.Cause), f.Rank, f.Peer, "%s", f.Why), other}
 	return &open
 }
 
-// noteUnknown records that the state of rank e.to is not known, if that is so.
-func (r *roots) noteUnknown(e *edge) {
-	if u, ok := r.v.unknown(e.to); ok {
+// recordUnknown records that the state of rank e.to is not known, if that is so.
+func (r *roots) recordUnknown(e *edge) {
+	if u, ok := r.view.unknownReason(e.to); ok {
 		r.unknown[e.to] = u
 	}
 }
 
-// similar is the number of seconds by which a wait must be older than another one to replace it in a finding. This
+// ageHysteresis is the number of seconds by which a wait must be older than another one to replace it in a finding. This
 // keeps the choice stable from one diagnosis to the next.
-const similar = 0.5
+const ageHysteresis = 0.5
 
-// note records a finding, and that rank waiting waits because of it. Findings with the same key are merged, and the
+// recordFinding records a finding, and that rank waiting waits because of it. Findings with the same key are merged, and the
 // oldest wait represents them.
-func (r *roots) note(f *Finding, waiting int) {
+func (r *roots) recordFinding(f *Finding, waiting int) {
 	key := rootKey{f.Cause, f.Rank, f.Certain}
 	known := r.found[key]
 	switch {
@@ -322,7 +322,7 @@ func (r *roots) note(f *Finding, waiting int) {
 		known = f
 		r.found[key] = f
 		r.order = append(r.order, key)
-	case known != f && f.Seconds > known.Seconds+similar:
+	case known != f && f.Seconds > known.Seconds+ageHysteresis:
 		waits := known.Waiting
 		*known = *f
 		known.Waiting = waits
@@ -333,9 +333,9 @@ func (r *roots) note(f *Finding, waiting int) {
 	}
 }
 
-// cycle returns a finding for a shortest cycle through the lowest rank in the component of a rank, or nil if there is
+// cycleFinding returns a finding for a shortest cycle through the lowest rank in the component of a rank, or nil if there is
 // no cycle.
-func (r *roots) cycle(rank int) *Finding {
+func (r *roots) cycleFinding(rank int) *Finding {
 	part := r.part[rank]
 	first := slices.Min(slices.Collect(func(yield func(int) bool) {
 		for other, p := range r.part {
@@ -344,7 +344,7 @@ func (r *roots) cycle(rank int) *Finding {
 			}
 		}
 	}))
-	path := r.path(first)
+	path := r.shortestCycle(first)
 	if path == nil {
 		return nil
 	}
@@ -353,33 +353,33 @@ func (r *roots) cycle(rank int) *Finding {
 	for i, e := range path {
 		ranks[i] = e.from
 		if len(evidence) < maxRanks {
-			evidence = append(evidence, r.v.sentence(e))
+			evidence = append(evidence, r.view.waitSentence(e))
 		}
-		if e.seconds > oldest.seconds+similar {
+		if e.seconds > oldest.seconds+ageHysteresis {
 			oldest = e
 		}
 		if e.seconds < youngest.seconds {
 			youngest = e
 		}
 	}
-	f := r.v.finding(oldest, Cycle, proof{
-		why: fmt.Sprintf("cycle %s, closed for %s: each of these ranks waits for the next", cycleText(ranks),
+	f := r.view.newFinding(oldest, WaitCycle, proof{
+		reason: fmt.Sprintf("cycle %s, closed for %s: each of these ranks waits for the next", cycleText(ranks),
 			words.Duration(youngest.seconds)),
 		evidence: evidence, step: cycleStep(path), rank: &first,
 	})
 	f.Cycle, f.Certain, f.Peer = ranks, true, oldest.from
-	f.Possible = slices.Concat(r.v.restarts(path), r.v.programs(path), r.v.oneCall(path))
+	f.Possible = slices.Concat(r.view.restartCauses(path), r.view.programCauses(path), r.view.oneCallCauses(path))
 	for _, e := range path {
 		switch {
 		case e.deferred != nil:
-			f.Possible = append(f.Possible, goneOn(e))
-		case r.v.unawaited(e):
-			f.Possible = append(f.Possible, r.v.notBegun(e))
+			f.Possible = append(f.Possible, movedOnCause(e))
+		case r.view.isUnawaited(e):
+			f.Possible = append(f.Possible, r.view.notWaitingCause(e))
 		}
 	}
 	if len(f.Possible) > 0 {
 		f.Certain = false
-		f.Possible = append(f.Possible, possibility(infer.Cycle, first, oldest.from,
+		f.Possible = append(f.Possible, newPossibility(infer.WaitCycle, first, oldest.from,
 			"the ranks wait for each other by the order of their calls"))
 	}
 	return f
@@ -389,7 +389,7 @@ func (r *roots) cycle(rank int) *Finding {
 func cycleStep(path []*edge) string {
 	sends := 0
 	for _, e := range path {
-		if e.send {
+		if e.isSend {
 			sends++
 		}
 	}
@@ -402,18 +402,18 @@ func cycleStep(path []*edge) string {
 	return "compare the order of the calls of these ranks: one of them has to make the call that another one waits for"
 }
 
-// path returns the waits of a shortest cycle through a rank, or nil.
-func (r *roots) path(first int) (path []*edge) {
-	ranks := r.graph.Cycle(first)
+// shortestCycle returns the waits of a shortest cycle through a rank, or nil.
+func (r *roots) shortestCycle(first int) (path []*edge) {
+	ranks := r.graph.ShortestCycle(first)
 	for i, rank := range ranks {
 		next := ranks[(i+1)%len(ranks)]
-		path = append(path, r.v.out[rank][slices.IndexFunc(r.v.out[rank],
-			func(e *edge) bool { return e.to == next && r.follows(e) })])
+		path = append(path, r.view.outEdges[rank][slices.IndexFunc(r.view.outEdges[rank],
+			func(e *edge) bool { return e.to == next && r.continuesPath(e) })])
 	}
 	return path
 }
 
-// follows reports whether a path continues from e to the waits of rank e.to.
-func (r *roots) follows(e *edge) bool {
-	return e.to != AnyRank && e.found == nil && !e.idle && r.v.old(e) && !r.ends(e)
+// continuesPath reports whether a path continues from e to the waits of rank e.to.
+func (r *roots) continuesPath(e *edge) bool {
+	return e.to != AnyRank && e.pairFinding == nil && !e.isIdle && r.view.isOldEnough(e) && !r.isPathEnd(e)
 }

@@ -17,7 +17,7 @@ type Source struct {
 	Err    error
 	// Asked holds the answers that the source received to questions over its links to other ranks. AskErr is the reason
 	// why it did not ask them. Both are nil if it was not asked to do so.
-	Asked  []state.Asked
+	Asked  []state.AskResult
 	AskErr error
 	// Age is the maximum age of the state.
 	Age time.Duration
@@ -31,9 +31,9 @@ type Diagnosis struct {
 	After float64 `json:"after_seconds"`
 	// Waiting lists the ranks that wait, in rank order.
 	Waiting []int `json:"waiting"`
-	// Unknown lists the ranks whose state is not known, in rank order: ranks that others wait for, and ranks that have
+	// UnknownRank lists the ranks whose state is not known, in rank order: ranks that others wait for, and ranks that have
 	// not answered a question, or could not be asked.
-	Unknown []Unknown `json:"unknown"`
+	Unknown []UnknownRank `json:"unknown"`
 	// Doubts lists the reasons why states may be incomplete or wrong, for example because processes of another user
 	// have reported them.
 	Doubts []string `json:"doubts,omitempty"`
@@ -89,8 +89,8 @@ type Finding struct {
 // Possibility is a cause that the evidence does not exclude.
 type Possibility = infer.Possibility
 
-// Unknown is a rank whose state is not known.
-type Unknown struct {
+// UnknownRank is a rank whose state is not known.
+type UnknownRank struct {
 	Rank    int    `json:"rank"`
 	Address string `json:"address"`
 	// Reason is the reason why: the rank is a deployed node, which cannot be asked, it has not answered, or its host

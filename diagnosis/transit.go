@@ -15,33 +15,33 @@ import (
 // A message is in transit if both of its ranks have made their calls, and packets of it are missing. If the states of
 // both ranks are known, the pair explains the wait, and no program is at fault.
 
-// link is a pair of ranks, both of which have answered, seen from a wait.
-type link struct {
-	v        *view
-	e        *edge
-	from, to *state.Peer // what each rank reports about the other
+// pairLink is a pair of ranks, both of which have answered, seen from a wait.
+type pairLink struct {
+	view                 *view
+	edge                 *edge
+	fromReport, toReport *state.Peer // what each rank reports about the other
 }
 
 // side is one direction of a link: the packets that rank sends to other.
 type side struct {
-	rank, other int
-	sends       *state.Peer // what rank reports about other
-	hears       *state.Peer // what other reports about rank
+	rank, other    int
+	senderReport   *state.Peer // what rank reports about other
+	receiverReport *state.Peer // what other reports about rank
 }
 
-func (l *link) outbound() side { return side{l.e.from, l.e.to, l.from, l.to} }
-func (l *link) inbound() side  { return side{l.e.to, l.e.from, l.to, l.from} }
+func (l *pairLink) outbound() side { return side{l.edge.from, l.edge.to, l.fromReport, l.toReport} }
+func (l *pairLink) inbound() side  { return side{l.edge.to, l.edge.from, l.toReport, l.fromReport} }
 
-// stalledFor is the number of seconds without an acknowledgement after which packets count as lost.
-const stalledFor = 0.5
+// stallThreshold is the number of seconds without an acknowledgement after which packets count as lost.
+const stallThreshold = 0.5
 
-// stalls reports whether the peer does not acknowledge packets that the side has sent with the extended profile, and
+// stallTime reports whether the peer does not acknowledge packets that the side has sent with the extended profile, and
 // for how many seconds.
-func (s side) stalls() (seconds float64, stalls bool) {
-	x := s.sends.Extended
+func (s side) stallTime() (seconds float64, stalls bool) {
+	x := s.senderReport.Extended
 	switch {
 	case x == nil:
-	case x.Stalled >= stalledFor:
+	case x.Stalled >= stallThreshold:
 		return x.Stalled, true
 	case x.PeerSession == 0 && x.Hellos > 2 && (x.Queued > 0 || x.Begun > 0):
 		return seconds, true
@@ -49,271 +49,271 @@ func (s side) stalls() (seconds float64, stalls bool) {
 	return 0, false
 }
 
-// arrives reports whether a packet from the side has arrived within the given number of seconds.
-func (s side) arrives(seconds float64) bool {
-	return s.hears.Heard != nil && *s.hears.Heard <= seconds
+// arrivesWithin reports whether a packet from the side has arrived within the given number of seconds.
+func (s side) arrivesWithin(seconds float64) bool {
+	return s.receiverReport.SinceLastPacket != nil && *s.receiverReport.SinceLastPacket <= seconds
 }
 
 // declaredUnreachable reports whether the rank of the side has declared the other rank unreachable within the given
 // number of seconds, and so dropped its messages.
 func (s side) declaredUnreachable(seconds float64) bool {
-	return s.sends.Unreachable != nil && *s.sends.Unreachable <= seconds
+	return s.senderReport.Unreachable != nil && *s.senderReport.Unreachable <= seconds
 }
 
-// firstRetransmission is the minimum time, in seconds, from the beginning of a wait to the first retransmission. A
+// minRetransmitDelay is the minimum time, in seconds, from the beginning of a wait to the first retransmission. A
 // packet that arrives earlier may belong to the previous message.
-const firstRetransmission = 0.5
+const minRetransmitDelay = 0.5
 
-// settled is the number of seconds after which a rank has received the packets that are retransmitted to it, in any
+// maxRetransmitDelay is the number of seconds after which a rank has received the packets that are retransmitted to it, in any
 // profile.
-const settled = 4.5
+const maxRetransmitDelay = 4.5
 
-// transit explains a wait for a message in transit. It returns nil if the message is not in transit.
-func (v *view) transit(e *edge) *Finding {
-	from, to := v.both(e)
+// explainTransit explains a wait for a message in transit. It returns nil if the message is not in transit.
+func (v *view) explainTransit(e *edge) *Finding {
+	from, to := v.bothReports(e)
 	if from == nil || to == nil || !overNetwork(from) || e.deferred != nil {
 		return nil
 	}
-	l := &link{v, e, from, to}
-	if f := l.failed(); f != nil {
+	l := &pairLink{v, e, from, to}
+	if f := l.explainUnreachable(); f != nil {
 		return f
 	}
 	if from.Extended != nil || to.Extended != nil {
-		return l.extended()
+		return l.explainExtended()
 	}
 	if e.wait == nil {
 		return nil
 	}
-	if e.send {
-		return l.handshake(l.outbound(), e.wait, to)
+	if e.isSend {
+		return l.explainHandshake(l.outbound(), e.wait, to)
 	}
 	if to.Sending == nil {
 		if e.state == handshake.WaitData || e.state == handshake.Receiving {
-			return l.left()
+			return l.explainSenderGone()
 		}
 		return nil
 	}
-	return l.handshake(l.inbound(), to.Sending, from)
+	return l.explainHandshake(l.inbound(), to.Sending, from)
 }
 
-// failed explains a receive whose message may have been lost when one of the two ranks declared the other unreachable.
-func (l *link) failed() *Finding {
+// explainUnreachable explains a receive whose message may have been lost when one of the two ranks declared the other unreachable.
+func (l *pairLink) explainUnreachable() *Finding {
 	var list []Possibility
 	for _, s := range []side{l.inbound(), l.outbound()} {
-		if l.e.send || !s.declaredUnreachable(l.e.seconds) {
+		if l.edge.isSend || !s.declaredUnreachable(l.edge.seconds) {
 			continue // a rank declared unreachable before the wait began lost another message
 		}
-		for _, lost := range []side{s, {s.other, s.rank, s.hears, s.sends}} {
-			list = append(list, possibility(infer.Blocked, lost.rank, lost.other, "packets from rank %d to rank %d did "+
+		for _, lost := range []side{s, {s.other, s.rank, s.receiverReport, s.senderReport}} {
+			list = append(list, newPossibility(infer.PacketsBlocked, lost.rank, lost.other, "packets from rank %d to rank %d did "+
 				"not arrive, until rank %d declared rank %d unreachable and dropped its messages", lost.rank, lost.other,
 				s.rank, s.other))
 		}
-		list = append(list, mtuOf(s))
+		list = append(list, mtuCause(s))
 	}
 	if list == nil {
 		return nil
 	}
-	list = append(list, possibility(infer.Computes, l.e.to, l.e.from, "rank %d has not sent the message", l.e.to),
-		possibility(infer.Waits, l.e.to, l.e.from, "rank %d waits itself", l.e.to))
-	if r := l.v.ranks[l.e.to]; r.Role == state.RoleHost && len(r.Attached) == 0 {
-		list = append(list, possibility(infer.Ended, l.e.to, l.e.from, "the program of rank %d has ended", l.e.to))
+	list = append(list, newPossibility(infer.ProgramComputes, l.edge.to, l.edge.from, "rank %d has not sent the message", l.edge.to),
+		newPossibility(infer.WaitsElsewhere, l.edge.to, l.edge.from, "rank %d waits itself", l.edge.to))
+	if r := l.view.ranks[l.edge.to]; r.Role == state.RoleHost && len(r.Attached) == 0 {
+		list = append(list, newPossibility(infer.ProcessEnded, l.edge.to, l.edge.from, "the program of rank %d has ended", l.edge.to))
 	}
-	return l.open(LostPacket, list...)
+	return l.openFinding(LostPacket, list...)
 }
 
-// left explains a receive whose sender is no longer in a send.
-func (l *link) left() *Finding {
-	e := l.e
-	if r := l.v.ranks[e.to]; len(r.Attached) == 0 && r.Role == state.RoleHost {
+// explainSenderGone explains a receive whose sender is no longer in a send.
+func (l *pairLink) explainSenderGone() *Finding {
+	e := l.edge
+	if r := l.view.ranks[e.to]; len(r.Attached) == 0 && r.Role == state.RoleHost {
 		return nil // its program has ended
 	}
-	lost := lostPacket(protocol.Data, l.inbound())
+	lost := lostPacketCause(protocol.Data, l.inbound())
 	lost.Text += fmt.Sprintf(", and rank %d takes it for received", e.to)
-	return l.open(LostPacket, lost, begunAgain(l.inbound(), "in the middle of the message"))
+	return l.openFinding(LostPacket, lost, restartedCause(l.inbound(), "in the middle of the message"))
 }
 
-// lostPacket returns the possibility that a packet from the side was lost.
-func lostPacket(packet protocol.Type, s side) Possibility {
-	return possibility(infer.Lost, s.rank, s.other, "%v from rank %d to rank %d was lost", packet, s.rank, s.other)
+// lostPacketCause returns the possibility that a packet from the side was lost.
+func lostPacketCause(packet protocol.Type, s side) Possibility {
+	return newPossibility(infer.PacketLost, s.rank, s.other, "%v from rank %d to rank %d was lost", packet, s.rank, s.other)
 }
 
-// begunAgain returns the possibility that the rank of the side, or its program, has restarted.
-func begunAgain(s side, when string) Possibility {
-	return possibility(infer.Restarted, s.rank, s.other, "rank %d, or its program, has begun again %s", s.rank, when)
+// restartedCause returns the possibility that the rank of the side, or its program, has restarted.
+func restartedCause(s side, when string) Possibility {
+	return newPossibility(infer.Restarted, s.rank, s.other, "rank %d, or its program, has begun again %s", s.rank, when)
 }
 
-// doNotArrive returns the possibility that packets from rank do not arrive at peer.
-func doNotArrive(rank, peer int) Possibility {
-	return possibility(infer.Blocked, rank, peer, "packets from rank %d do not arrive at rank %d", rank, peer)
+// blockedCause returns the possibility that packets from rank do not arrive at peer.
+func blockedCause(rank, peer int) Possibility {
+	return newPossibility(infer.PacketsBlocked, rank, peer, "packets from rank %d do not arrive at rank %d", rank, peer)
 }
 
-func possibility(cause infer.Cause, rank, peer int, format string, args ...any) Possibility {
+func newPossibility(cause infer.Cause, rank, peer int, format string, args ...any) Possibility {
 	return Possibility{Cause: cause, Rank: rank, Peer: peer, Text: fmt.Sprintf(format, args...)}
 }
 
-// handshake explains a wait for a message of profile cloudfpga or v0.9. send is the sender's operation, and receiver is
+// explainHandshake explains a wait for a message of profile cloudfpga or v0.9. send is the sender's operation, and receiver is
 // what the receiver reports about the sender.
-func (l *link) handshake(s side, send *state.Wait, receiver *state.Peer) *Finding {
+func (l *pairLink) explainHandshake(s side, send *state.Wait, receiver *state.Peer) *Finding {
 	recv := receiver.Receiving
-	back := side{s.other, s.rank, s.hears, s.sends}
+	back := side{s.other, s.rank, s.receiverReport, s.senderReport}
 	switch {
 	case send.State == handshake.WaitClear && receiver.Deferred != nil && (recv == nil ||
 		recv.State == handshake.WaitRequest):
 		return nil // the program of the receiver has posted no matching receive
-	case send.State == handshake.WaitClear && inMessage(recv):
-		return l.lost(back, protocol.ClearToSend, min(send.Seconds, recv.Seconds), false)
+	case send.State == handshake.WaitClear && isMatched(recv):
+		return l.explainLoss(back, protocol.ClearToSend, min(send.Seconds, recv.Seconds), false)
 	case send.State == handshake.WaitClear:
 		if send.Retransmissions == 0 { // it may have been sent before the receiver started
 			return nil
 		}
-		if s.arrives(send.Seconds - firstRetransmission) {
-			if l.v.waitsElsewhere(s.other, s.rank) { // meanwhile, the rank drops the request
+		if s.arrivesWithin(send.Seconds - minRetransmitDelay) {
+			if l.view.waitsElsewhere(s.other, s.rank) { // meanwhile, the rank drops the request
 				return nil
 			}
-			return l.open(LostPacket, lostPacket(protocol.SendRequest, s), begunAgain(back, "after the request"),
-				begunAgain(s, fmt.Sprintf("and rank %d takes its request for one of before", s.other)))
+			return l.openFinding(LostPacket, lostPacketCause(protocol.SendRequest, s), restartedCause(back, "after the request"),
+				restartedCause(s, fmt.Sprintf("and rank %d takes its request for one of before", s.other)))
 		}
-		return l.lost(s, protocol.SendRequest, send.Seconds, false)
-	case send.State == handshake.WaitAck && inMessage(recv):
-		return l.lost(s, protocol.Data, min(send.Seconds, recv.Seconds), send.Envelope.Bytes >= longData)
+		return l.explainLoss(s, protocol.SendRequest, send.Seconds, false)
+	case send.State == handshake.WaitAck && isMatched(recv):
+		return l.explainLoss(s, protocol.Data, min(send.Seconds, recv.Seconds), send.Envelope.Bytes >= longData)
 	case send.State == handshake.WaitAck:
-		return l.open(LostAck, lostPacket(protocol.Ack, back), begunAgain(back, "in the middle of the message"))
+		return l.openFinding(LostAck, lostPacketCause(protocol.Ack, back), restartedCause(back, "in the middle of the message"))
 	}
 	return nil
 }
 
 // waitsElsewhere reports whether a rank is known to wait in a call other than a receive from peer.
 func (v *view) waitsElsewhere(rank, peer int) bool {
-	return slices.ContainsFunc(v.out[rank],
-		func(e *edge) bool { return v.old(e) && !e.idle && (e.to != peer || e.send) })
+	return slices.ContainsFunc(v.outEdges[rank],
+		func(e *edge) bool { return v.isOldEnough(e) && !e.isIdle && (e.to != peer || e.isSend) })
 }
 
-// inMessage reports whether a receive has been matched.
-func inMessage(recv *state.Wait) bool {
+// isMatched reports whether a receive has been matched.
+func isMatched(recv *state.Wait) bool {
 	return recv != nil && (recv.State == handshake.WaitData || recv.State == handshake.Receiving)
 }
 
-// extended explains a wait that is caused by unacknowledged packets of the extended profile.
-func (l *link) extended() *Finding {
+// explainExtended explains a wait that is caused by unacknowledged packets of the extended profile.
+func (l *pairLink) explainExtended() *Finding {
 	for _, s := range []side{l.outbound(), l.inbound()} {
-		seconds, stalls := s.stalls()
+		seconds, stalls := s.stallTime()
 		if !stalls {
 			continue
 		}
 		if seconds == 0 {
-			seconds = l.e.seconds
+			seconds = l.edge.seconds
 		}
-		x, oldest := s.sends.Extended, s.sends.Sending
+		x, oldest := s.senderReport.Extended, s.senderReport.Sending
 		// The packets in flight may be a single SEND_REQUEST, which is short.
 		long := x != nil && x.InFlight > 0 && (oldest == nil || oldest.State != handshake.WaitClear || x.Begun > 1)
-		back := side{s.other, s.rank, s.hears, s.sends}
-		if s.arrives(seconds/2) && !back.arrives(seconds) {
-			return l.lost(back, 0, seconds, false)
+		back := side{s.other, s.rank, s.receiverReport, s.senderReport}
+		if s.arrivesWithin(seconds/2) && !back.arrivesWithin(seconds) {
+			return l.explainLoss(back, 0, seconds, false)
 		}
-		return l.lost(s, 0, seconds, long)
+		return l.explainLoss(s, 0, seconds, long)
 	}
 	return nil
 }
 
-// lost explains a wait that is caused by missing packets of one side: packets of the given type, or all packets if it
+// explainLoss explains a wait that is caused by missing packets of one side: packets of the given type, or all packets if it
 // is 0. They have been missing for the given number of seconds. long is set if some paths do not carry packets of their
 // length.
-func (l *link) lost(s side, packet protocol.Type, seconds float64, long bool) *Finding {
+func (l *pairLink) explainLoss(s side, packet protocol.Type, seconds float64, long bool) *Finding {
 	what := "packets"
 	if packet != 0 {
 		what = packet.String()
 	}
-	if d := s.hears.LastDrop; d != nil && d.Seconds <= seconds+l.v.slack {
+	if d := s.receiverReport.LastDrop; d != nil && d.Seconds <= seconds+l.view.slack {
 		// The packets arrive, but the receiver cannot use them.
 		list := []Possibility{
-			possibility(infer.Dropped, s.other, s.rank, "rank %d cannot use %s of rank %d: %v", s.other, what, s.rank,
+			newPossibility(infer.PacketDropped, s.other, s.rank, "rank %d cannot use %s of rank %d: %v", s.other, what, s.rank,
 				d.Reason),
-			possibility(infer.Lost, s.rank, s.other, "%s of rank %d arrives changed, or in part", what, s.rank),
+			newPossibility(infer.PacketLost, s.rank, s.other, "%s of rank %d arrives changed, or in part", what, s.rank),
 		}
 		if long {
-			list = append(list, mtuOf(s))
+			list = append(list, mtuCause(s))
 		}
-		f := l.open(PacketDropped, list...)
+		f := l.openFinding(PacketDropped, list...)
 		if long {
-			f.Step = mtuStep(l.v.address(s.other)) + "; if it does, " + f.Step
+			f.Step = mtuStep(l.view.address(s.other)) + "; if it does, " + f.Step
 		}
-		f.Evidence = append(f.Evidence, dropEvidence(s.other, s.rank, s.hears))
+		f.Evidence = append(f.Evidence, dropEvidence(s.other, s.rank, s.receiverReport))
 		return f
 	}
-	young, up := s.other, l.v.ranks[s.other].Engine.Uptime
-	if other := l.v.ranks[s.rank].Engine.Uptime; other < up {
+	young, up := s.other, l.view.ranks[s.other].Engine.Uptime
+	if other := l.view.ranks[s.rank].Engine.Uptime; other < up {
 		young, up = s.rank, other
 	}
-	if up > 0 && up < min(seconds+firstRetransmission, settled) { // packets sent before it started did not arrive
+	if up > 0 && up < min(seconds+minRetransmitDelay, maxRetransmitDelay) { // packets sent before it started did not arrive
 		list := []Possibility{
-			possibility(infer.Blocked, s.rank, s.other, "%s from rank %d to rank %d were lost", what, s.rank, s.other),
+			newPossibility(infer.PacketsBlocked, s.rank, s.other, "%s from rank %d to rank %d were lost", what, s.rank, s.other),
 		}
 		if long {
-			list = append(list, mtuOf(s))
+			list = append(list, mtuCause(s))
 		}
-		list = append(list, possibility(infer.Restarted, young, s.rank+s.other-young, "rank %d was started %s ago",
+		list = append(list, newPossibility(infer.Restarted, young, s.rank+s.other-young, "rank %d was started %s ago",
 			young,
 			words.Duration(up)))
-		return l.open(LostPacket, list...)
+		return l.openFinding(LostPacket, list...)
 	}
-	if s.arrives(seconds) {
-		lost := possibility(infer.Lost, s.rank, s.other, "%s from rank %d to rank %d was lost", what, s.rank, s.other)
+	if s.arrivesWithin(seconds) {
+		lost := newPossibility(infer.PacketLost, s.rank, s.other, "%s from rank %d to rank %d was lost", what, s.rank, s.other)
 		if long {
-			return l.tooLong(s, lost)
+			return l.explainLongLoss(s, lost)
 		}
-		return l.open(LostPacket, lost)
+		return l.openFinding(LostPacket, lost)
 	}
 	if long { // no shorter packets may have been sent since
-		return l.tooLong(s, doNotArrive(s.rank, s.other))
+		return l.explainLongLoss(s, blockedCause(s.rank, s.other))
 	}
-	return l.v.certainly(l.e, Blocked, l.v.blocked(s.rank, s.other, s.hears))
+	return l.view.certainFinding(l.edge, PacketsBlocked, l.view.blockedProof(s.rank, s.other, s.receiverReport))
 }
 
-// tooLong explains a wait that is caused by missing long packets. Either other is the cause, or the path carries only
+// explainLongLoss explains a wait that is caused by missing long packets. Either other is the cause, or the path carries only
 // shorter packets.
-func (l *link) tooLong(s side, other Possibility) *Finding {
-	f := l.open(string(other.Cause), other, mtuOf(s))
-	if packet := l.e.missing; packet == protocol.Ack || packet == protocol.Data {
-		f.Step = mtuStep(l.v.address(s.other)) + "; if it does, " + f.Step
+func (l *pairLink) explainLongLoss(s side, other Possibility) *Finding {
+	f := l.openFinding(string(other.Cause), other, mtuCause(s))
+	if packet := l.edge.missing; packet == protocol.Ack || packet == protocol.Data {
+		f.Step = mtuStep(l.view.address(s.other)) + "; if it does, " + f.Step
 	}
 	return f
 }
 
-// mtuOf returns the possibility that long datagrams from the side do not arrive.
-func mtuOf(s side) Possibility {
-	return possibility(infer.MTU, s.rank, s.other, "the path from rank %d to rank %d does not carry datagrams of that "+
+// mtuCause returns the possibility that long datagrams from the side do not arrive.
+func mtuCause(s side) Possibility {
+	return newPossibility(infer.PathMTU, s.rank, s.other, "the path from rank %d to rank %d does not carry datagrams of that "+
 		"length", s.rank, s.other)
 }
 
-// certainly builds a finding that is certain.
-func (v *view) certainly(e *edge, cause string, p proof) *Finding {
-	f := v.finding(e, cause, p)
+// certainFinding builds a finding that is certain.
+func (v *view) certainFinding(e *edge, cause string, p proof) *Finding {
+	f := v.newFinding(e, cause, p)
 	f.Certain = true
 	return f
 }
 
-// open builds a finding with several possible causes.
-func (l *link) open(cause string, list ...Possibility) *Finding {
-	f := l.v.among(l.e, cause, "", list, []string{
-		lastHeardBy(l.e.from, l.from), lastHeardBy(l.e.to, l.to),
+// openFinding builds a finding with several possible causes.
+func (l *pairLink) openFinding(cause string, list ...Possibility) *Finding {
+	f := l.view.findingFromCauses(l.edge, cause, "", list, []string{
+		lastHeardAtText(l.edge.from, l.fromReport), lastHeardAtText(l.edge.to, l.toReport),
 	}, fmt.Sprintf("look for drops between %s and %s: zrlctl analyze -i INTERFACE on both hosts, zrlctl status for "+
-		"full receive buffers", l.v.address(l.e.from), l.v.address(l.e.to)))
+		"full receive buffers", l.view.address(l.edge.from), l.view.address(l.edge.to)))
 	f.Rank, f.Peer = list[0].Rank, list[0].Peer // both ranks wait because of it
 	return f
 }
 
-func lastHeardBy(rank int, p *state.Peer) string {
-	return fmt.Sprintf("at rank %d, %s", rank, lastHeard(p))
+func lastHeardAtText(rank int, p *state.Peer) string {
+	return fmt.Sprintf("at rank %d, %s", rank, lastHeardText(p))
 }
 
-// among builds a finding from the possible causes of a wait. It is certain if there is only one. lead describes the
+// findingFromCauses builds a finding from the possible causes of a wait. It is certain if there is only one. lead describes the
 // symptom, or is empty.
-func (v *view) among(e *edge, symptom, lead string, list []Possibility, evidence []string, step string) *Finding {
-	p := proof{evidence: evidence, step: step, why: eitherText(list)}
+func (v *view) findingFromCauses(e *edge, symptom, lead string, list []Possibility, evidence []string, step string) *Finding {
+	p := proof{evidence: evidence, step: step, reason: causesText(list)}
 	if lead != "" && len(list) != 1 {
-		p.why = lead + "; " + p.why
+		p.reason = lead + "; " + p.reason
 	}
-	f := v.finding(e, symptom, p)
+	f := v.newFinding(e, symptom, p)
 	f.Rank, f.Peer = e.to, e.from
 	if len(list) == 1 {
 		f.Cause, f.Certain, f.Rank, f.Peer = string(list[0].Cause), true, list[0].Rank, list[0].Peer
@@ -323,8 +323,8 @@ func (v *view) among(e *edge, symptom, lead string, list []Possibility, evidence
 	return f
 }
 
-// eitherText says which causes are possible.
-func eitherText(list []Possibility) string {
+// causesText says which causes are possible.
+func causesText(list []Possibility) string {
 	switch len(list) {
 	case 0:
 		return "nothing that is known explains it"
@@ -336,19 +336,19 @@ func eitherText(list []Possibility) string {
 	return fmt.Sprintf("%d causes are possible, of which the likeliest is that %s", len(list), list[0].Text)
 }
 
-// restarts lists the ranks of a cycle whose counters show that they restarted after exchanging messages. The other
+// restartCauses lists the ranks of a cycle whose counters show that they restarted after exchanging messages. The other
 // ranks may then wait for messages from before the restart.
-func (v *view) restarts(path []*edge) (list []Possibility) {
+func (v *view) restartCauses(path []*edge) (list []Possibility) {
 	for _, e := range path {
-		from, to := v.both(e)
+		from, to := v.bothReports(e)
 		if from == nil || to == nil {
 			continue
 		}
 		for _, s := range []side{{e.from, e.to, from, to}, {e.to, e.from, to, from}} {
 			// A restart before the other rank's program began does not matter. The reports of ranks may be as old as
 			// After.
-			if s.hasForgotten() && v.isYounger(s.rank, s.other, After.Seconds()) {
-				list = append(list, possibility(infer.Restarted, s.rank, s.other,
+			if s.hasForgotten() && v.isYounger(s.rank, s.other, MinWaitAge.Seconds()) {
+				list = append(list, newPossibility(infer.Restarted, s.rank, s.other,
 					"rank %d began again after rank %d had "+
 						"exchanged messages with it", s.rank, s.other))
 			}
@@ -375,38 +375,38 @@ func (v *view) programAge(rank int) float64 {
 	return age
 }
 
-// hadEarlier reports whether an earlier program of a rank has completed the rank's last operation.
-func (v *view) hadEarlier(rank int) bool {
+// hadEarlierProgram reports whether an earlier program of a rank has completed the rank's last operation.
+func (v *view) hadEarlierProgram(rank int) bool {
 	r := v.ranks[rank]
-	if r == nil || r.Engine.Ended == nil {
+	if r == nil || r.Engine.SinceLastEnd == nil {
 		return false
 	}
 	age := v.programAge(rank)
-	return age > 0 && *r.Engine.Ended > age
+	return age > 0 && *r.Engine.SinceLastEnd > age
 }
 
-// programs lists the ranks whose present program may not be the one that exchanged messages with the other rank of a
+// programCauses lists the ranks whose present program may not be the one that exchanged messages with the other rank of a
 // wait, because an earlier program ended in the middle.
-func (v *view) programs(path []*edge) (list []Possibility) {
+func (v *view) programCauses(path []*edge) (list []Possibility) {
 	for _, e := range path {
 		for _, pair := range [][2]int{{e.from, e.to}, {e.to, e.from}} {
-			r, at := v.ranks[pair[0]], v.about(pair[0], pair[1])
+			r, at := v.ranks[pair[0]], v.peerReport(pair[0], pair[1])
 			if at == nil || v.ranks[pair[1]] == nil || at.Sent+at.Received == 0 {
 				continue
 			}
 			// The ages of programs that were started together differ by less than After.
-			age, other := v.programAge(pair[0])+After.Seconds(), v.programAge(pair[1])
-			if age < r.Engine.Uptime && age < other || v.hadEarlier(pair[0]) && *r.Engine.Ended < other {
-				list = append(list, possibility(infer.Restarted, pair[0], pair[1],
+			age, other := v.programAge(pair[0])+MinWaitAge.Seconds(), v.programAge(pair[1])
+			if age < r.Engine.Uptime && age < other || v.hadEarlierProgram(pair[0]) && *r.Engine.SinceLastEnd < other {
+				list = append(list, newPossibility(infer.Restarted, pair[0], pair[1],
 					"the program of rank %d began %s ago, and an earlier one has "+
 						"ended in the middle", pair[0], words.Duration(v.programAge(pair[0]))))
 			}
 		}
 		if r := v.ranks[e.to]; e.call != nil && r != nil &&
-			slices.ContainsFunc(r.Engine.EndedCalls, func(c collective.Ended) bool {
+			slices.ContainsFunc(r.Engine.EndedCalls, func(c collective.EndedCall) bool {
 				return c.Comm == e.call.Comm && c.Number >= e.call.Number
 			}) {
-			list = append(list, possibility(infer.Restarted, e.from, e.to,
+			list = append(list, newPossibility(infer.Restarted, e.from, e.to,
 				"rank %d has ended call %d: the program of rank %d has begun again",
 				e.to, e.call.Number, e.from))
 		}
@@ -414,9 +414,9 @@ func (v *view) programs(path []*edge) (list []Possibility) {
 	return list
 }
 
-// oneCall lists the possible causes of a cycle whose waits are all in the same collective call. The schedule of a call
+// oneCallCauses lists the possible causes of a cycle whose waits are all in the same collective call. The schedule of a call
 // has no cycle, so messages may be lost, or members may have restarted.
-func (v *view) oneCall(path []*edge) (list []Possibility) {
+func (v *view) oneCallCauses(path []*edge) (list []Possibility) {
 	var call *collective.Snapshot
 	for _, e := range path {
 		switch {
@@ -429,7 +429,7 @@ func (v *view) oneCall(path []*edge) (list []Possibility) {
 			call = e.call
 		}
 		for _, pair := range [][2]int{{e.to, e.from}, {e.from, e.to}} {
-			list = append(list, doNotArrive(pair[0], pair[1]))
+			list = append(list, blockedCause(pair[0], pair[1]))
 		}
 	}
 	if call == nil {
@@ -437,7 +437,7 @@ func (v *view) oneCall(path []*edge) (list []Possibility) {
 	}
 	for _, rank := range v.membersOf(call) {
 		if r := v.ranks[rank]; r != nil && v.isYounger(rank, path[0].from, 0) {
-			list = append(list, possibility(infer.Restarted, rank, path[0].from, "rank %d began again %s ago", rank,
+			list = append(list, newPossibility(infer.Restarted, rank, path[0].from, "rank %d began again %s ago", rank,
 				words.Duration(r.Engine.Uptime)))
 		}
 	}
@@ -457,7 +457,7 @@ func (e *edge) comm() uint32 {
 
 // hasForgotten reports whether the other rank has exchanged messages with this rank that this rank does not know of.
 func (s side) hasForgotten() bool {
-	own, other := s.sends, s.hears
+	own, other := s.senderReport, s.receiverReport
 	known := own.Received + own.Failed + uint64(own.Unexpected)
 	if w := own.Receiving; w != nil && w.State != handshake.WaitRequest { // the message may be acknowledged
 		known++

@@ -11,47 +11,47 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// endUnknown lists the possible causes of a wait for a rank whose state is not known. It returns nil if the rank has
+// unknownEndFinding lists the possible causes of a wait for a rank whose state is not known. It returns nil if the rank has
 // answered, if its process exists but does not answer, or if the wait is for any source.
-func (v *view) endUnknown(e *edge) *Finding {
-	if _, silent := v.silent[e.to]; silent || e.to == AnyRank || v.ranks[e.to] != nil {
+func (v *view) unknownEndFinding(e *edge) *Finding {
+	if _, silent := v.silentRanks[e.to]; silent || e.to == AnyRank || v.ranks[e.to] != nil {
 		return nil
 	}
 	p := e.peer
 	if p == nil {
-		return v.among(e, StateUnknown, v.lead(StateUnknown, e), anything(e), []string{}, v.askDaemon(e.to))
+		return v.findingFromCauses(e, StateUnknown, v.symptomText(StateUnknown, e), allCauses(e), []string{}, v.askDaemon(e.to))
 	}
 	evidence := []string{}
-	if out := packetsOut(p); out != nothing {
+	if out := packetsOutText(p); out != noPackets {
 		evidence = append(evidence, fmt.Sprintf("rank %d has sent it %s", e.from, out))
 	}
-	evidence = append(evidence, lastHeard(p))
+	evidence = append(evidence, lastHeardText(p))
 	if x := p.Extended; x != nil && x.InFlight > 0 && x.Stalled > 0 {
 		evidence = append(evidence, fmt.Sprintf("%s to it not acknowledged for %s", words.Plural(x.InFlight, "packet"),
 			words.Duration(x.Stalled)))
 	}
-	o := v.observation(e)
+	o := v.newObservation(e)
 	left, excluded := infer.Explain(o)
-	if o.Worked && v.hadEarlier(e.from) {
-		left = append(left, possibility(infer.Restarted, e.from, e.to,
+	if o.HasWorked && v.hadEarlierProgram(e.from) {
+		left = append(left, newPossibility(infer.Restarted, e.from, e.to,
 			"an earlier program of rank %d has ended in the middle, and rank %d goes "+
 				"on with it", e.from, e.to))
 	}
-	evidence = append(evidence, ruledOut(excluded)...)
+	evidence = append(evidence, excludedTexts(excluded)...)
 	symptom := v.symptom(e, o)
-	return v.among(e, symptom, v.lead(symptom, e), left, evidence, v.stepFor(symptom, e))
+	return v.findingFromCauses(e, symptom, v.symptomText(symptom, e), left, evidence, v.nextStep(symptom, e))
 }
 
-// ruledOut says which causes each observation contradicts. Each observation appears once.
-func ruledOut(excluded []infer.Excluded) (facts []string) {
+// excludedTexts says which causes each observation contradicts. Each observation appears once.
+func excludedTexts(excluded []infer.Excluded) (facts []string) {
 	by := map[string][]string{}
 	for _, x := range excluded {
 		title := titleOf(string(x.Cause))
-		if by[x.By] == nil {
-			facts = append(facts, x.By)
+		if by[x.Contradiction] == nil {
+			facts = append(facts, x.Contradiction)
 		}
-		if !slices.Contains(by[x.By], title) {
-			by[x.By] = append(by[x.By], title)
+		if !slices.Contains(by[x.Contradiction], title) {
+			by[x.Contradiction] = append(by[x.Contradiction], title)
 		}
 	}
 	for i, f := range facts {
@@ -60,25 +60,25 @@ func ruledOut(excluded []infer.Excluded) (facts []string) {
 	return facts
 }
 
-// lead describes the symptom of a wait that has several possible causes.
-func (v *view) lead(symptom string, e *edge) string {
+// symptomText describes the symptom of a wait that has several possible causes.
+func (v *view) symptomText(symptom string, e *edge) string {
 	switch symptom {
 	case NeverHeard:
 		return fmt.Sprintf("no packet has ever come from rank %d at %s", e.to, e.peer.Address)
-	case Silent:
+	case PeerSilent:
 		return fmt.Sprintf("rank %d at %s does not answer any more", e.to, e.peer.Address)
-	case Credit:
+	case CreditExhausted:
 		return fmt.Sprintf("%s messages of rank %d as rank %d allows wait there for receives: its message credit is %d",
-			fewCredits(e), e.from, e.to, e.peer.Extended.MessageCredit)
+			creditText(e), e.from, e.to, e.peer.Extended.MessageCredit)
 	case NoReceive:
 		return fmt.Sprintf("rank %d has not answered", e.to)
 	case NothingSent:
-		if heard(e.peer) {
+		if everHeard(e.peer) {
 			return fmt.Sprintf("rank %d has not asked to send", e.to)
 		}
 		return fmt.Sprintf("nothing has come from rank %d", e.to)
 	case StateUnknown:
-		if reason := v.reasons[e.to]; reason != "" {
+		if reason := v.askFailures[e.to]; reason != "" {
 			return fmt.Sprintf("what rank %d waits for is not known here: %s", e.to, reason)
 		}
 		return fmt.Sprintf("what rank %d waits for is not known here", e.to)
@@ -86,9 +86,9 @@ func (v *view) lead(symptom string, e *edge) string {
 	return ""
 }
 
-// stepFor returns the next step for the user: the observation that decides between the possible causes of a wait, or
+// nextStep returns the next step for the user: the observation that decides between the possible causes of a wait, or
 // that comes closest to deciding.
-func (v *view) stepFor(symptom string, e *edge) string {
+func (v *view) nextStep(symptom string, e *edge) string {
 	p := e.peer
 	switch {
 	case symptom == NeverHeard && p.Kind == state.KindFPGA:
@@ -100,121 +100,121 @@ func (v *view) stepFor(symptom string, e *edge) string {
 	case symptom == NeverHeard:
 		return fmt.Sprintf("start rank %d at %s (its daemon, or its program); if it runs, compare its address with the "+
 			"rank map, and allow UDP and TCP port 2718 in the firewalls", e.to, p.Address)
-	case symptom == Silent:
+	case symptom == PeerSilent:
 		return fmt.Sprintf("on the host of rank %d: check that its process runs (zrlctl status), then ping %s and the "+
 			"firewalls", e.to, hostOf(p.Address))
 	case symptom == LostAck:
 		return fmt.Sprintf("if rank %d does not go on, restart its role or program, then zrlctl reset %[1]d "+
 			"--from %d; to "+
 			"avoid it, send messages of up to 346 words (max_message_words), which are retransmitted", e.to, e.from)
-	case v.deployed(e.to):
+	case v.isDeployed(e.to):
 		return fmt.Sprintf("compare the calls of both programs in order; zrlctl analyze -i INTERFACE shows what "+
 			"rank %d sends", e.to)
 	}
 	return v.askDaemon(e.to)
 }
 
-// anything lists the possible causes of a wait for a rank about which nothing is known.
-func anything(e *edge) []Possibility {
+// allCauses lists the possible causes of a wait for a rank about which nothing is known.
+func allCauses(e *edge) []Possibility {
 	left, _ := infer.Explain(&infer.Observation{Waiter: e.from, Peer: e.to, Extended: true, Kind: state.KindSoftware})
 	return left
 }
 
-// observation collects the facts about a wait.
-func (v *view) observation(e *edge) *infer.Observation {
+// newObservation collects the facts about a wait.
+func (v *view) newObservation(e *edge) *infer.Observation {
 	p := e.peer
 	o := &infer.Observation{
-		Waiter: e.from, Peer: e.to, Kind: p.Kind, Extended: p.Extended != nil, Sends: e.send, State: e.state,
-		Waited: e.seconds, Heard: p.Heard, Worked: p.Sent+p.Received > 0,
-		Refused: v.refused(p, e.seconds),
+		Waiter: e.from, Peer: e.to, Kind: p.Kind, Extended: p.Extended != nil, IsSender: e.isSend, State: e.state,
+		WaitSeconds: e.seconds, LastHeard: p.SinceLastPacket, HasWorked: p.Sent+p.Received > 0,
+		Refused: v.isRefused(p, e.seconds),
 	}
-	if o.Heard == nil && heard(p) { // daemons of earlier versions do not report when
-		o.Heard = new(e.seconds)
+	if o.LastHeard == nil && everHeard(p) { // daemons of earlier versions do not report when
+		o.LastHeard = new(e.seconds)
 	}
 	_, o.NoHandshake = tlsFault(p)
 	if e.wait != nil {
-		o.Long = e.wait.Envelope.Bytes >= longData
+		o.HasLongDatagram = e.wait.Envelope.Bytes >= longData
 	}
 	if x := p.Extended; x != nil {
-		o.Long = o.Long || x.InFlight > 0
-		unanswered := v.unanswered[[2]int{e.from, e.to}] && (p.Heard == nil || *p.Heard > askTime)
-		o.Silent = unanswered || x.Stalled >= stalledFor || x.PeerSession == 0 && x.Hellos > 2
+		o.HasLongDatagram = o.HasLongDatagram || x.InFlight > 0
+		unanswered := v.unanswered[[2]int{e.from, e.to}] && (p.SinceLastPacket == nil || *p.SinceLastPacket > maxAnswerTime)
+		o.Silent = unanswered || x.Stalled >= stallThreshold || x.PeerSession == 0 && x.Hellos > 2
 		o.Acknowledged = x.InFlight == 0 && x.PeerSession != 0 && x.Queued == 0
 		return o
 	}
-	o.Asks = p.Deferred != nil
-	o.RetransmitsRequest = o.Asks && p.Heard != nil && *p.Heard < p.Deferred.Seconds-repeated
+	o.PeerAsks = p.Deferred != nil
+	o.RetransmitsRequest = o.PeerAsks && p.SinceLastPacket != nil && *p.SinceLastPacket < p.Deferred.Seconds-retransmitGap
 	standin := v.ranks[e.from] != nil && v.ranks[e.from].Role == state.RoleStandin // it may have dropped a request
-	switch talks := e.wait != nil && !standin && talksSince(p, v.alone(e)); e.state {
+	switch talks := e.wait != nil && !standin && hasTalkedSince(p, v.exclusiveSeconds(e)); e.state {
 	case handshake.WaitData: // before DATA, a peer sends nothing but another SEND_REQUEST
-		o.Asks, o.RetransmitsRequest = o.Asks || talks, o.RetransmitsRequest || talks
+		o.PeerAsks, o.RetransmitsRequest = o.PeerAsks || talks, o.RetransmitsRequest || talks
 	case handshake.WaitAck:
-		o.Clears = talks && !o.Asks
+		o.PeerClears = talks && !o.PeerAsks
 	case handshake.WaitClear:
-		o.RetransmitsData = talks && !o.Asks
+		o.RetransmitsData = talks && !o.PeerAsks
 	case handshake.WaitRequest:
-		o.Clears = p.UnansweredClear != nil
-		o.RetransmitsData = talks && !o.Asks && !o.Clears
+		o.PeerClears = p.UnansweredClear != nil
+		o.RetransmitsData = talks && !o.PeerAsks && !o.PeerClears
 	}
 	return o
 }
 
-// alone returns the number of seconds for which all packets of the pair must have belonged to the message of a wait.
+// exclusiveSeconds returns the number of seconds for which all packets of the pair must have belonged to the message of a wait.
 // Earlier packets may belong to other operations of the rank, which may have ended after the message was posted.
-func (v *view) alone(e *edge) float64 {
+func (v *view) exclusiveSeconds(e *edge) float64 {
 	r := v.ranks[e.from]
 	switch {
 	case e.state == handshake.WaitRequest && r.peers[e.to].Sending != nil:
 		return 0
-	case r.Engine.Ended != nil:
-		return min(e.wait.Seconds, *r.Engine.Ended)
+	case r.Engine.SinceLastEnd != nil:
+		return min(e.wait.Seconds, *r.Engine.SinceLastEnd)
 	}
 	return e.wait.Seconds
 }
 
-// talksSince reports whether a packet from a peer of the cloudfpga or v0.9 profile has arrived and was used in the
+// hasTalkedSince reports whether a packet from a peer of the cloudfpga or v0.9 profile has arrived and was used in the
 // given number of seconds. The first half second does not count.
-func talksSince(p *state.Peer, seconds float64) bool {
-	if p.Heard == nil || *p.Heard >= seconds-0.5 {
+func hasTalkedSince(p *state.Peer, seconds float64) bool {
+	if p.SinceLastPacket == nil || *p.SinceLastPacket >= seconds-0.5 {
 		return false
 	}
-	return p.LastDrop == nil || p.LastDrop.Seconds > *p.Heard+repeated
+	return p.LastDrop == nil || p.LastDrop.Seconds > *p.SinceLastPacket+retransmitGap
 }
 
-// askTime is the maximum time, in seconds, that a running rank takes to answer a question (E53).
-const askTime = 1
+// maxAnswerTime is the maximum time, in seconds, that a running rank takes to answer a question (E53).
+const maxAnswerTime = 1
 
-// repeated is the number of seconds by which a packet must be later than another one to count as its retransmission.
-const repeated = 0.05
+// retransmitGap is the number of seconds by which a packet must be later than another one to count as its retransmission.
+const retransmitGap = 0.05
 
 // symptom returns the ID under which a wait with several possible causes is reported.
 func (v *view) symptom(e *edge, o *infer.Observation) string {
 	switch {
-	case !heard(e.peer) && attempted(e.peer):
+	case !everHeard(e.peer) && wasContacted(e.peer):
 		return NeverHeard
-	case !heard(e.peer) && !e.send:
+	case !everHeard(e.peer) && !e.isSend:
 		return NothingSent
-	case fewCredits(e) != "" && !o.Silent:
-		return Credit
+	case creditText(e) != "" && !o.Silent:
+		return CreditExhausted
 	case o.Silent:
-		return Silent
-	case e.state == handshake.WaitAck && !o.Extended && fragmented(e):
+		return PeerSilent
+	case e.state == handshake.WaitAck && !o.Extended && isFragmented(e):
 		return LostAck
 	case o.Extended:
 		return StateUnknown
 	case e.state == handshake.WaitAck, e.state == handshake.WaitData, e.state == handshake.Receiving,
 		e.peer.RequestsCleared():
 		return LostPacket
-	case !v.deployed(e.to):
+	case !v.isDeployed(e.to):
 		return StateUnknown
-	case e.send:
+	case e.isSend:
 		return NoReceive
 	}
 	return NothingSent
 }
 
-// fragmented reports whether the message of a send has more than one datagram.
-func fragmented(e *edge) bool { return e.wait != nil && e.wait.Envelope.Bytes > maxWordsOfDatagram*4 }
+// isFragmented reports whether the message of a send has more than one datagram.
+func isFragmented(e *edge) bool { return e.wait != nil && e.wait.Envelope.Bytes > maxWordsOfDatagram*4 }
 
 // maxWordsOfDatagram is the maximum number of words in a message that consists of one datagram.
 const maxWordsOfDatagram = 346
@@ -229,41 +229,41 @@ func titleOf(id string) string {
 	return id
 }
 
-// otherwise lists the possible causes of a wait for a rank that has answered and is in no call.
-func (v *view) otherwise(e *edge) (list []Possibility) {
+// noCallCauses lists the possible causes of a wait for a rank that has answered and is in no call.
+func (v *view) noCallCauses(e *edge) (list []Possibility) {
 	add := func(cause infer.Cause, text string) {
-		list = append(list, possibility(cause, e.to, e.from, "rank %d %s", e.to, text))
+		list = append(list, newPossibility(cause, e.to, e.from, "rank %d %s", e.to, text))
 	}
-	add(Computes, "computes, or has not come so far")
+	add(ProgramComputes, "computes, or has not come so far")
 	r := v.ranks[e.to]
 	if r.Engine.LastFailed || r.failed != nil {
 		add(CallFailed, "goes on, or has ended, although a call of it has failed")
 	}
 	late := map[int]bool{}
-	for _, o := range v.out[e.to] { // messages for which it waits may be late each time
-		if v.old(o) || o.to == AnyRank || late[o.to] {
+	for _, o := range v.outEdges[e.to] { // messages for which it waits may be late each time
+		if v.isOldEnough(o) || o.to == AnyRank || late[o.to] {
 			continue
 		}
 		if len(late) == 0 {
-			add(infer.Waits, "waits itself, in another call")
+			add(infer.WaitsElsewhere, "waits itself, in another call")
 		}
 		late[o.to] = true
-		list = append(list, possibility(infer.Lost, o.to, e.to, "packets between ranks %d and %d are lost, or late",
+		list = append(list, newPossibility(infer.PacketLost, o.to, e.to, "packets between ranks %d and %d are lost, or late",
 			min(o.to, e.to), max(o.to, e.to)))
 	}
-	if up := r.Engine.Uptime; up > 0 && up < e.seconds+settled {
-		list = append(list, possibility(infer.Restarted, e.to, e.from, "rank %d was started %s ago", e.to,
+	if up := r.Engine.Uptime; up > 0 && up < e.seconds+maxRetransmitDelay {
+		list = append(list, newPossibility(infer.Restarted, e.to, e.from, "rank %d was started %s ago", e.to,
 			words.Duration(up)))
 	}
 	if e.deferred != nil {
-		list = append(list, goneOn(e))
+		list = append(list, movedOnCause(e))
 	}
 	return list
 }
 
-// goneOn returns the possibility that a wait that is known only from a packet is over.
-func goneOn(e *edge) Possibility {
-	return possibility(infer.DeadEnd, e.from, e.to,
+// movedOnCause returns the possibility that a wait that is known only from a packet is over.
+func movedOnCause(e *edge) Possibility {
+	return newPossibility(infer.DeadEnd, e.from, e.to,
 		"rank %d does not wait any more: what it has sent is a late copy, or "+
 			"its call has ended", e.from)
 }

@@ -12,24 +12,24 @@ import (
 
 // view is the combined knowledge of all sources.
 type view struct {
-	members []state.Member
-	ranks   map[int]*rankState
-	silent  map[int]silentRank
-	// hosts maps the IP address of a host to a job, all of whose ranks that run on the host are known.
+	members     []state.Member
+	ranks       map[int]*rankState
+	silentRanks map[int]silentRank
+	// hosts maps the RunIP address of a host to a job, all of whose ranks that run on the host are known.
 	hosts map[netip.Addr]string
-	// reasons holds, for each rank that has not answered a question sent over links, the reason why.
-	reasons map[int]string
+	// askFailures holds, for each rank that has not answered a question sent over links, the reason why.
+	askFailures map[int]string
 	// unanswered holds the pairs of a rank that has sent the question and a rank whose engine has not answered it.
 	unanswered map[[2]int]bool
 	// askErr is the reason why no questions were sent over links, or nil.
 	askErr error
 	edges  []*edge
-	// out holds the edges that begin at each waiting rank.
-	out map[int][]*edge
+	// outEdges holds the edges that begin at each waiting rank.
+	outEdges map[int][]*edge
 	// slack is the maximum difference, in seconds, between the times of two sources.
 	slack float64
-	// after is the minimum age, in seconds, of a wait that counts.
-	after float64
+	// minAge is the minimum age, in seconds, of a wait that counts.
+	minAge float64
 }
 
 // rankState is the state of a rank that has answered.
@@ -50,17 +50,17 @@ type silentRank struct {
 	job     string
 }
 
-// slack is the maximum time, in seconds, between the queries of the first and the last source.
-const slack = 0.1
+// maxQueryGap is the maximum time, in seconds, between the queries of the first and the last source.
+const maxQueryGap = 0.1
 
 func newView(sources []Source, after float64) *view {
-	v := &view{ranks: map[int]*rankState{}, reasons: map[int]string{}, unanswered: map[[2]int]bool{},
-		silent: map[int]silentRank{}, hosts: map[netip.Addr]string{}, out: map[int][]*edge{}, after: after,
-		slack: slack}
+	v := &view{ranks: map[int]*rankState{}, askFailures: map[int]string{}, unanswered: map[[2]int]bool{},
+		silentRanks: map[int]silentRank{}, hosts: map[netip.Addr]string{}, outEdges: map[int][]*edge{}, minAge: after,
+		slack: maxQueryGap}
 	for _, src := range sources {
 		if src.Status != nil {
-			v.add(src.Status)
-			v.slack = max(v.slack, src.Age.Seconds()+slack)
+			v.addStatus(src.Status)
+			v.slack = max(v.slack, src.Age.Seconds()+maxQueryGap)
 		}
 	}
 	for _, src := range sources { // after the statuses, which have more details
@@ -73,36 +73,36 @@ func newView(sources []Source, after float64) *view {
 		}
 	}
 	for _, e := range v.edges {
-		v.out[e.from] = append(v.out[e.from], e)
+		v.outEdges[e.from] = append(v.outEdges[e.from], e)
 	}
-	v.busy()
+	v.markBusyKernels()
 	return v
 }
 
-// busy counts the idle receives of a stand-in as waits if a rank from which they do not receive waits for the stand-in:
+// markBusyKernels counts the idle receives of a stand-in as waits if a rank from which they do not receive waits for the stand-in:
 // its kernel is then not just waiting for work.
-func (v *view) busy() {
+func (v *view) markBusyKernels() {
 	for again := true; again; {
 		again = false
 		for _, e := range v.edges {
-			if e.idle || !v.old(e) {
+			if e.isIdle || !v.isOldEnough(e) {
 				continue
 			}
-			for _, o := range v.out[e.to] {
-				if o.idle && o.to != AnyRank && o.to != e.from {
-					o.idle, again = false, true
+			for _, o := range v.outEdges[e.to] {
+				if o.isIdle && o.to != AnyRank && o.to != e.from {
+					o.isIdle, again = false, true
 				}
 			}
 		}
 	}
 }
 
-// add merges a status into the view. It ignores ranks whose state is already known.
-func (v *view) add(s *state.Status) {
+// addStatus merges a status into the view. It ignores ranks whose state is already known.
+func (v *view) addStatus(s *state.Status) {
 	v.members = append(v.members, s.Cluster[min(len(v.members), len(s.Cluster)):]...)
 	for i := range s.Ranks {
 		r := &s.Ranks[i]
-		if v.ranks[r.Rank] != nil || r.Rank < 0 || r.Rank >= len(s.Cluster) || simulatedMPE(r) {
+		if v.ranks[r.Rank] != nil || r.Rank < 0 || r.Rank >= len(s.Cluster) || isSimulatedMPE(r) {
 			continue
 		}
 		state := &rankState{RankInfo: &r.RankInfo, Engine: &r.Engine, job: s.Job,
@@ -119,10 +119,10 @@ func (v *view) add(s *state.Status) {
 		}
 	}
 	for _, rank := range s.Silent {
-		v.silent[rank] = silentRank{job: s.Job}
+		v.silentRanks[rank] = silentRank{job: s.Job}
 	}
 	for _, p := range s.SilentProcesses {
-		v.silent[p.Rank] = silentRank{p, s.Job}
+		v.silentRanks[p.Rank] = silentRank{p, s.Job}
 	}
 }
 
@@ -134,7 +134,7 @@ func lastFailed(s *state.Status, r *state.Rank) *state.Failure {
 			continue
 		}
 		age := s.Uptime - f.Time.Sub(s.Started).Seconds()
-		if r.Engine.Ended != nil && *r.Engine.Ended < age-slack {
+		if r.Engine.SinceLastEnd != nil && *r.Engine.SinceLastEnd < age-maxQueryGap {
 			return nil
 		}
 		return f
@@ -143,24 +143,24 @@ func lastFailed(s *state.Status, r *state.Rank) *state.Failure {
 }
 
 // addAsked adds the answers of ranks that were asked over links.
-func (v *view) addAsked(asked []state.Asked) {
+func (v *view) addAsked(asked []state.AskResult) {
 	for i := range asked {
 		a := &asked[i]
 		switch r := a.Report; {
 		case v.ranks[a.Rank] != nil || a.Rank < 0 || a.Rank >= len(v.members):
 		case r == nil:
-			v.reasons[a.Rank], v.unanswered[[2]int{a.By, a.Rank}] = a.Reason, a.Unanswered
+			v.askFailures[a.Rank], v.unanswered[[2]int{a.AskedBy, a.Rank}] = a.Reason, a.Unanswered
 		default:
-			v.add(&state.Status{Cluster: v.members, Ranks: []state.Rank{*r.State()}})
+			v.addStatus(&state.Status{Cluster: v.members, Ranks: []state.Rank{*r.State()}})
 			v.ranks[a.Rank].cutShort = r.CutShort
-			delete(v.reasons, a.Rank)
+			delete(v.askFailures, a.Rank)
 		}
 	}
 }
 
-// about returns what rank reports about peer, or nil if it reports nothing.
-func (v *view) about(rank, peer int) *state.Peer {
-	if r := v.ranks[rank]; r != nil && !onWire(r.Kernel) { // its engine sees no packets
+// peerReport returns what rank reports about peer, or nil if it reports nothing.
+func (v *view) peerReport(rank, peer int) *state.Peer {
+	if r := v.ranks[rank]; r != nil && !hasOwnMPE(r.Kernel) { // its engine sees no packets
 		return r.peers[peer]
 	}
 	return nil
@@ -180,44 +180,44 @@ func (v *view) jobAt(rank int) (host netip.Addr, job string) {
 	return at.Addr(), v.hosts[at.Addr()]
 }
 
-// ofJob reports whether a rank whose state is not known belongs to a job that has ranks here.
-func (v *view) ofJob(rank int) bool { return len(v.hosts) > 0 && !v.deployed(rank) }
+// belongsToJob reports whether a rank whose state is not known belongs to a job that has ranks here.
+func (v *view) belongsToJob(rank int) bool { return len(v.hosts) > 0 && !v.isDeployed(rank) }
 
-// deployed reports whether a rank is a deployed node, which cannot be asked for its state.
-func (v *view) deployed(rank int) bool {
+// isDeployed reports whether a rank is a deployed node, which cannot be asked for its state.
+func (v *view) isDeployed(rank int) bool {
 	if rank < 0 || rank >= len(v.members) || v.ranks[rank] != nil ||
-		v.members[rank].Role != "" && !onWire(v.members[rank].Kernel) {
+		v.members[rank].Role != "" && !hasOwnMPE(v.members[rank].Kernel) {
 		return false
 	}
 	kind := v.members[rank].Kind
 	return kind == state.KindFPGA || kind == state.KindCPU
 }
 
-// onWire reports whether a stand-in's kernel has its own MPE, which does not report what it waits for.
-func onWire(kernel string) bool { return strings.HasPrefix(kernel, config.KernelRTLNet+":") }
+// hasOwnMPE reports whether a stand-in's kernel has its own BuildMPE, which does not report what it waits for.
+func hasOwnMPE(kernel string) bool { return strings.HasPrefix(kernel, config.KernelRTLNet+":") }
 
-// simulatedMPE reports whether nothing is known about a rank except that its MPE is simulated and running.
-func simulatedMPE(r *state.Rank) bool {
-	return onWire(r.Kernel) && r.KernelHolds == "" && r.KernelState == state.KernelRunning
+// isSimulatedMPE reports whether nothing is known about a rank except that its BuildMPE is simulated and running.
+func isSimulatedMPE(r *state.Rank) bool {
+	return hasOwnMPE(r.Kernel) && r.KernelBlockReason == "" && r.KernelState == state.KernelRunning
 }
 
-// unknown returns the reason why the state of a rank is not known. It returns false if the state is known.
-func (v *view) unknown(rank int) (Unknown, bool) {
-	_, silent := v.silent[rank]
+// unknownReason returns the reason why the state of a rank is not known. It returns false if the state is known.
+func (v *view) unknownReason(rank int) (UnknownRank, bool) {
+	_, silent := v.silentRanks[rank]
 	if rank < 0 || v.ranks[rank] != nil || silent {
-		return Unknown{}, false
+		return UnknownRank{}, false
 	}
-	if _, job := v.jobAt(rank); job != "" && !v.deployed(rank) { // it is known to have no process there
-		return Unknown{}, false
+	if _, job := v.jobAt(rank); job != "" && !v.isDeployed(rank) { // it is known to have no process there
+		return UnknownRank{}, false
 	}
 	ask := ": name its daemon with --daemons"
-	if v.ofJob(rank) {
+	if v.belongsToJob(rank) {
 		ask = ": run zrlctl why on its host"
 	}
-	u := Unknown{Rank: rank, Address: v.address(rank), Reason: "its host was not asked" + ask}
-	reason := v.reasons[rank]
+	u := UnknownRank{Rank: rank, Address: v.address(rank), Reason: "its host was not asked" + ask}
+	reason := v.askFailures[rank]
 	switch {
-	case v.deployed(rank):
+	case v.isDeployed(rank):
 		u.Reason = "a deployed node cannot be asked"
 	case reason != "":
 		u.Reason = reason + ask

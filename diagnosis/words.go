@@ -11,21 +11,21 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// sentence describes a wait in words: which rank waits, in which call, for which packet, and for how long.
-func (v *view) sentence(e *edge) string {
+// waitSentence describes a wait in words: which rank waits, in which call, for which packet, and for how long.
+func (v *view) waitSentence(e *edge) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "rank %d has waited %s", e.from, words.Duration(e.seconds))
 	if c := e.call; c != nil {
 		fmt.Fprintf(&b, " in %s", callText(c.Collective, c.Number, c.Comm))
 	}
 	switch {
-	case e.deferred != nil && e.send:
+	case e.deferred != nil && e.isSend:
 		fmt.Fprintf(&b, " in a send (%s) to rank %d", e.deferred.Call, e.to)
 	case e.deferred != nil:
 		fmt.Fprintf(&b, " in a receive (%s) from rank %d", e.deferred.Call, e.to)
 	case e.wait == nil || e.wait.Envelope.Bytes == mpe.UnknownLength:
 		fmt.Fprintf(&b, " for rank %d", e.to)
-	case e.call != nil && e.send:
+	case e.call != nil && e.isSend:
 		fmt.Fprintf(&b, " to send to rank %d", e.to)
 	case e.call != nil:
 		fmt.Fprintf(&b, " to receive from rank %d", e.to)
@@ -58,7 +58,7 @@ func operationText(e *edge) string {
 	}
 	what := words.Plural(int(v.Bytes), "byte")
 	switch {
-	case e.send:
+	case e.isSend:
 		return fmt.Sprintf(" to send %s%s to rank %d", what, of, e.to)
 	case e.to == AnyRank:
 		return fmt.Sprintf(" to receive up to %s%s from any rank", what, of)
@@ -82,9 +82,9 @@ func missingText(e *edge) string {
 		s = "no message has come that matches" // the message may arrive without a SEND_REQUEST
 	case w == nil:
 	case e.state == handshake.Receiving:
-		s += fmt.Sprintf(" after %d of %d bytes", w.Got, int64(w.Words)*protocol.WordLen)
+		s += fmt.Sprintf(" after %d of %d bytes", w.BytesDone, int64(w.Words)*protocol.WordLen)
 	case e.state == handshake.WaitAck && e.peer != nil && e.peer.Extended != nil:
-		s += fmt.Sprintf(" (%d of %d bytes are acknowledged)", w.Got, w.Envelope.Bytes)
+		s += fmt.Sprintf(" (%d of %d bytes are acknowledged)", w.BytesDone, w.Envelope.Bytes)
 	}
 	if e.wait != nil && e.wait.Retransmissions > 0 {
 		s += fmt.Sprintf(" despite %s", words.Plural(e.wait.Retransmissions, "retransmission"))
@@ -153,7 +153,7 @@ func (d *Diagnosis) Text() string {
 		if i > 0 {
 			b.WriteByte('\n')
 		}
-		b.WriteString(f.Block())
+		b.WriteString(f.TextBlock())
 	}
 	for i, u := range d.Unknown {
 		if i == maxUnknown {
@@ -171,8 +171,8 @@ func (d *Diagnosis) Text() string {
 	return b.String()
 }
 
-// Block formats the finding as several lines of text.
-func (f *Finding) Block() string {
+// TextBlock formats the finding as several lines of text.
+func (f *Finding) TextBlock() string {
 	var b strings.Builder
 	fmt.Fprintln(&b, words.Clean(words.Sentence(f.Text), maxText))
 	for _, p := range f.Possible {
@@ -181,7 +181,7 @@ func (f *Finding) Block() string {
 	for _, fact := range f.Evidence {
 		fmt.Fprintf(&b, "  evidence: %s\n", words.Clean(fact, maxText))
 	}
-	if others := f.others(); len(others) > 0 {
+	if others := f.unnamedWaiting(); len(others) > 0 {
 		fmt.Fprintf(&b, "  also waiting because of it: %s\n", ranksText(others))
 	}
 	fmt.Fprintf(&b, "  next: %s\n", words.Clean(f.Step, maxText))
@@ -189,7 +189,7 @@ func (f *Finding) Block() string {
 }
 
 // others returns the ranks that wait because of the finding, except those that its text names.
-func (f *Finding) others() (list []int) {
+func (f *Finding) unnamedWaiting() (list []int) {
 	for _, r := range f.Waiting {
 		if r != f.named && !slices.Contains(f.Cycle, r) {
 			list = append(list, r)
@@ -204,8 +204,8 @@ const maxUnknown = 32
 // maxText is the maximum length of a line, in characters.
 const maxText = 600
 
-// Key returns a string that changes when the causes change, but not when only time passes.
-func (d *Diagnosis) Key() string {
+// Fingerprint returns a string that changes when the causes change, but not when only time passes.
+func (d *Diagnosis) Fingerprint() string {
 	var b strings.Builder
 	for i := range d.Findings {
 		f := &d.Findings[i]

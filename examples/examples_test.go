@@ -210,7 +210,7 @@ func start(t *testing.T, text string) (env []string) {
 		t.Fatal(err)
 	}
 	ready := make(notice, 1)
-	d, err := daemon.New(cfg, daemon.Options{Ready: ready, Log: wedgetest.Log(t, nil)})
+	d, err := daemon.New(cfg, daemon.Options{ReadyWriter: ready, Log: wedgetest.Log(t, nil)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,24 +8,24 @@ import (
 )
 
 // due returns the time at which a delayed acknowledgement is due (E26), or never.
-func (a *arrivals) due(delay time.Duration) Instant {
-	if a.unacknowledged == 0 || a.now {
+func (a *arrivals) ackDue(delay time.Duration) Instant {
+	if a.unackedPackets == 0 || a.ackNow {
 		return never
 	}
-	return a.since + delay
+	return a.unackedSince + delay
 }
 
-// ack sends an ACK to the peer if one is due. numbered reports whether a numbered packet was just sent, which
+// sendDueAck sends an ACK to the peer if one is due. numbered reports whether a numbered packet was just sent, which
 // acknowledges everything except gaps and credit. The peer's session must be known.
-func (c *Conn) ack(now Instant, numbered bool) {
+func (c *Conn) sendDueAck(now Instant, numbered bool) {
 	a := &c.arrivals
 	c.recvs.raiseFloor()
 	credit := c.recvs.creditDue()
 	switch {
-	case numbered && !a.full && !credit && !a.gaps():
-		a.advertised()
-	case a.now || credit:
-		a.advertised()
+	case numbered && !a.needsFullAck && !credit && !a.hasGaps():
+		a.clearUnacked()
+	case a.ackNow || credit:
+		a.clearUnacked()
 		c.sendAck(now)
 	}
 }
@@ -33,28 +33,28 @@ func (c *Conn) ack(now Instant, numbered bool) {
 // sendAck sends an ACK. The first ACK to a session asks for an answer if the round-trip time is unknown, so that a
 // first loss is detected sooner than by the initial time-out.
 func (c *Conn) sendAck(now Instant) {
-	greet := c.session.greet && !c.path.trip.known()
-	c.session.greet = false
+	greet := c.session.greetPeer && !c.path.rtt.isMeasured()
+	c.session.greetPeer = false
 	if greet {
-		c.hello(now)
-		if c.arrivals.probe == 0 {
+		c.transmitHello(now)
+		if c.arrivals.probeLen == 0 {
 			return
 		}
 	}
 	h := c.header(protocol.Ack, protocol.RecvInt)
-	h.Clock, h.Offset, c.arrivals.probe = c.arrivals.clock, c.arrivals.probe, 0
+	h.Clock, h.Offset, c.arrivals.probeLen = c.arrivals.peerClock, c.arrivals.probeLen, 0
 	c.appendAck(now, &h)
 }
 
 // appendAck sends an ACK that reports all received packets and the current limits.
 func (c *Conn) appendAck(now Instant, h *protocol.ExtHeader) {
-	if c.arrivals.gaps() {
-		c.needRanges()
+	if c.arrivals.hasGaps() {
+		c.ensureRanges()
 	}
-	c.ranges = c.arrivals.ranges(c.ranges[:0])
+	c.ranges = c.arrivals.appendRanges(c.ranges[:0])
 	info := protocol.AckInfo{Ranges: c.ranges}
-	if h.Clock != 0 && h.Clock == c.arrivals.clock {
-		info.Delay = now - c.arrivals.newest
+	if h.Clock != 0 && h.Clock == c.arrivals.peerClock {
+		info.Delay = now - c.arrivals.newestAt
 	}
 	info.MessageLimit, info.EagerLimit = c.recvs.limits()
 	c.recvs.advertisedLimit, c.recvs.advertisedEager = info.MessageLimit, info.EagerLimit
@@ -65,7 +65,7 @@ func (c *Conn) appendAck(now Instant, h *protocol.ExtHeader) {
 // onAck handles an ACK from the known session.
 func (c *Conn) onAck(now Instant, h *protocol.ExtHeader, payload []byte) {
 	if len(payload) > protocol.AckLen {
-		c.needRanges()
+		c.ensureRanges()
 	}
 	info, ok := protocol.ParseAck(payload, c.ranges)
 	if !ok || h.Call != protocol.RecvInt {
@@ -73,50 +73,50 @@ func (c *Conn) onAck(now Instant, h *protocol.ExtHeader, payload []byte) {
 		return
 	}
 	for _, r := range info.Ranges {
-		if int32(r.End-c.path.flight.next) > 0 {
+		if int32(r.End-c.path.flight.nextNumber) > 0 {
 			c.drop(ReasonAcknowledged, h)
 			return
 		}
 	}
 	if n := int32(min(h.Length, maxWindow)); n > c.path.peerWindow {
 		c.path.peerWindow = n
-		c.path.adapt()
+		c.path.adaptLimits()
 	}
-	if h.Offset != 0 && c.path.search != nil && c.path.search.carried(int(min(h.Offset, protocol.MaxUDPDatagram))) {
-		c.path.sized()
+	if h.Offset != 0 && c.path.search != nil && c.path.search.confirm(int(min(h.Offset, protocol.MaxUDPDatagram))) {
+		c.path.applySize()
 	}
 	echo := h.Clock
 	if _, ok := h.Question(); ok {
-		c.needReports().onQuestion(&c.common, now, h)
+		c.ensureReports().onQuestion(&c.common, now, h)
 		echo = 0
 	} else if h.Flags&protocol.FlagHello != 0 {
 		a := &c.arrivals
-		a.now, a.full, a.newest, a.clock = true, true, now, h.Clock
+		a.ackNow, a.needsFullAck, a.newestAt, a.peerClock = true, true, now, h.Clock
 		echo = 0
 	}
 	s := &c.sends
 	// An ACK may overtake a newer one, but limits never shrink (E20).
-	if int32(info.MessageLimit-s.limit) > 0 {
-		if s.grant == 0 {
-			s.grant = info.MessageLimit - c.cfg.firstMessage
+	if int32(info.MessageLimit-s.messageLimit) > 0 {
+		if s.initialCredit == 0 {
+			s.initialCredit = info.MessageLimit - c.cfg.firstMessage
 		}
-		s.limit = info.MessageLimit
-		c.session.wait = c.cfg.Timing.HelloFirst
+		s.messageLimit = info.MessageLimit
+		c.session.helloInterval = c.cfg.Timing.HelloFirst
 	}
 	if int32(info.EagerLimit-s.eagerLimit) > 0 {
 		s.eagerLimit = info.EagerLimit
 	}
-	c.acknowledged(now, h.Acknowledged, &info, echo)
+	c.processAck(now, h.Acknowledged, &info, echo)
 	c.reports.onEcho(&c.common, echo)
-	if trip := tripOf(now, echo, info.Delay); trip > 0 {
-		if int32(h.Acknowledged-c.path.flight.began) > 0 {
-			s.confirmed = max(s.confirmed, now-trip)
+	if trip := echoRTT(now, echo, info.Delay); trip > 0 {
+		if int32(h.Acknowledged-c.path.flight.lastBegun) > 0 {
+			s.confirmedAt = max(s.confirmedAt, now-trip)
 		}
-		if !c.path.trip.known() {
-			c.path.measured(trip, 0)
+		if !c.path.rtt.isMeasured() {
+			c.path.onRTTSample(trip, 0)
 		}
 		if c.path.suspect.clock != 0 && covers(h.Acknowledged, info.Ranges, c.path.suspect.number) {
-			c.path.judge(echo, trip)
+			c.path.judgeSuspect(echo, trip)
 		}
 	}
 }
@@ -130,106 +130,106 @@ func covers(upTo uint32, ranges []protocol.Range, number uint32) bool {
 
 // ackUpdate accumulates what an acknowledgement shows, over all packets that it newly acknowledges.
 type ackUpdate struct {
-	now   Instant
-	count int
-	// echo is the clock of the transmission that the peer received last, or 0 if unknown.
-	echo uint32
+	now          Instant
+	packetsAcked int
+	// echoClock is the clock of the transmission that the peer received last, or 0 if unknown.
+	echoClock uint32
 	// order and sent describe the newly acknowledged transmission with the highest order.
-	order uint64
-	sent  Instant
-	once  bool // that was the only transmission of its packet
+	order    uint64
+	sentAt   Instant
+	sentOnce bool // that was the only transmission of its packet
 }
 
-// acknowledged handles a cumulative acknowledgement. info is the payload of the ACK that contains it, or nil if it came
+// processAck handles a cumulative acknowledgement. info is the payload of the ACK that contains it, or nil if it came
 // with another packet. echo is the clock of the transmission that the peer received last, or 0 if unknown.
-func (c *Conn) acknowledged(now Instant, upTo uint32, info *protocol.AckInfo, echo uint32) {
+func (c *Conn) processAck(now Instant, upTo uint32, info *protocol.AckInfo, echo uint32) {
 	f := &c.path.flight
-	if n := upTo - f.next; int32(n) > 0 {
-		upTo = f.next
-		defer c.path.shortsAcked(now, n)
+	if n := upTo - f.nextNumber; int32(n) > 0 {
+		upTo = f.nextNumber
+		defer c.path.onShortsAcked(now, n)
 	}
 	if upTo == f.base && (info == nil || len(info.Ranges) == 0) {
 		return // the common case while data flows in the other direction
 	}
-	used := c.path.limited || 2*f.count >= c.path.cwnd() && c.path.window.slowStart()
-	l := ackUpdate{now: now, echo: echo}
+	used := c.path.windowLimited || 2*f.count >= c.path.cwnd() && c.path.window.slowStart()
+	l := ackUpdate{now: now, echoClock: echo}
 	for int32(upTo-f.base) > 0 {
-		if p := f.at(f.base); p.state != packetAcked {
-			c.onAcked(p, &l)
+		if p := f.packetAt(f.base); p.state != packetAcked {
+			c.onPacketAcked(p, &l)
 		} else {
-			f.passed()
+			f.clearAckedBit()
 		}
 		f.base++
 	}
 	if info != nil {
 		for _, r := range info.Ranges {
-			for n := f.unacked(later(r.First, f.base), r.End); int32(r.End-n) > 0; n = f.unacked(n, r.End) {
-				c.onAcked(f.at(n), &l)
-				f.ackedBeyond(n)
+			for n := f.nextUnacked(later(r.First, f.base), r.End); int32(r.End-n) > 0; n = f.nextUnacked(n, r.End) {
+				c.onPacketAcked(f.packetAt(n), &l)
+				f.setAckedBit(n)
 			}
 		}
 	}
-	if l.count == 0 {
+	if l.packetsAcked == 0 {
 		return
 	}
 	// A range may begin at the first unacknowledged packet, although no correct peer sends one.
-	for f.base != f.next && f.at(f.base).state == packetAcked {
-		f.passed()
+	for f.base != f.nextNumber && f.packetAt(f.base).state == packetAcked {
+		f.clearAckedBit()
 		f.base++
 	}
-	c.path.moved, c.path.timer, c.path.stalled = now, now, 0
+	c.path.lastAckAt, c.path.timerStart, c.path.timeouts = now, now, 0
 	switch {
-	case l.once:
-		d := now - l.sent
+	case l.sentOnce:
+		d := now - l.sentAt
 		if info != nil && info.Delay < d {
 			d -= info.Delay
 		}
-		c.path.measured(d, l.order)
+		c.path.onRTTSample(d, l.order)
 	case info != nil:
-		if d := tripOf(now, echo, info.Delay); d > 0 {
-			c.path.measured(d, l.order)
+		if d := echoRTT(now, echo, info.Delay); d > 0 {
+			c.path.onRTTSample(d, l.order)
 			f.newestSent = max(f.newestSent, now-d-info.Delay)
 		}
 	}
 	if w := &c.path.window; !used {
-		w.unused(now)
+		w.onUnusedAck(now)
 	} else if !c.cfg.ShortHeaders {
-		w.acked(now, l.count, l.order, c.path.trip.smoothed, c.path.most)
+		w.onAcked(now, l.packetsAcked, l.order, c.path.rtt.smoothed, c.path.maxInFlight)
 	}
 	if f.count > 0 {
 		c.path.detectLoss(now)
 	}
 }
 
-// onAcked handles the acknowledgement of a packet.
-func (c *Conn) onAcked(p *packet, l *ackUpdate) {
+// removeInFlight handles the acknowledgement of a packet.
+func (c *Conn) onPacketAcked(p *packet, l *ackUpdate) {
 	f := &c.path.flight
-	l.count++
+	l.packetsAcked++
 	if p.state == packetSent && p.retransmissions == 0 { // the common case
 		p.state = packetAcked
 		f.count--
-		f.bytes -= p.carried()
+		f.bytes -= p.bytesInFlight()
 	} else {
-		if p.state == packetLost || l.now-p.sent < c.path.trip.least {
-			c.path.late(p)
+		if p.state == packetLost || l.now-p.sentAt < c.path.rtt.minRTT {
+			c.path.onLatePacket(p)
 		}
-		f.acked(p)
+		f.markAcked(p)
 	}
 	// If the packet was retransmitted, the peer may have received an earlier transmission.
-	if p.retransmissions == 0 || clockAt(p.sent) == l.echo {
-		f.newestSent, f.newest = max(f.newestSent, p.sent), max(f.newest, p.order)
+	if p.retransmissions == 0 || clockAt(p.sentAt) == l.echoClock {
+		f.newestSent, f.highestAcked = max(f.newestSent, p.sentAt), max(f.highestAcked, p.order)
 		if c.path.search != nil {
-			c.path.arrivedLong(p)
+			c.path.onLongAcked(p)
 		}
 	}
 	if p.order > l.order {
-		l.order, l.sent, l.once = p.order, p.sent, p.retransmissions == 0
+		l.order, l.sentAt, l.sentOnce = p.order, p.sentAt, p.retransmissions == 0
 	}
 	if m := p.message; m != nil {
 		p.message = nil
-		m.flying--
-		m.acked += int64(p.payload)
-		c.sends.doneIfAcked(m)
+		m.unackedPackets--
+		m.bytesAcked += int64(p.payload)
+		c.sends.finishIfAcked(m)
 	}
 }
 

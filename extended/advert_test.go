@@ -127,7 +127,7 @@ func TestAdvertised(t *testing.T) {
 			}
 		}
 	}
-	if acts := s.c.Fetched(s.now, 1<<40, 10, nil); len(acts) != 0 {
+	if acts := s.c.AcceptFetched(s.now, 1<<40, 10, nil); len(acts) != 0 {
 		t.Errorf("a message that is no more: %v", acts)
 	}
 }

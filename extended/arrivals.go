@@ -19,36 +19,36 @@ const ackBytes = 512 << 10
 // arrivals records which packets were received from the peer, and when to acknowledge them.
 type arrivals struct {
 	// next is the first missing packet number, and end the number after the highest one received.
-	next, end uint32
+	firstMissing, end uint32
 	// bitmap has a bit for each number from next up to end, which is set if the packet was received. Numbers are taken
 	// modulo the number of bits, a power of two. The bitmap grows, up to window, when the numbers of received packets
 	// are further apart.
-	bitmap []uint64
-	window uint32  // packets are accepted if their distance from next is less than this
-	from   uint32  // the ranges of the next ACK start here, if the last ACK had no space for all
-	newest Instant // when the most recently sent packet was received
-	clock  uint32  // its send time by the peer's clock, or 0 if unknown
-	probe  uint32  // payload length of the probe to be answered by the next ACK, or 0
+	bitmap     []uint64
+	window     uint32  // packets are accepted if their distance from next is less than this
+	rangesFrom uint32  // the ranges of the next ACK start here, if the last ACK had no space for all
+	newestAt   Instant // when the most recently sent packet was received
+	peerClock  uint32  // its send time by the peer's clock, or 0 if unknown
+	probeLen   uint32  // payload length of the probe to be answered by the next ACK, or 0
 
-	unacknowledged int32 // number of numbered packets received since the last acknowledgement
-	now            bool  // the next Flush must acknowledge
-	full           bool  // a complete ACK is needed, even if Flush sends a numbered packet
-	bytes          int   // payload bytes of the unacknowledged packets
-	since          Instant
+	unackedPackets int32 // number of numbered packets received since the last acknowledgement
+	ackNow         bool  // the next Flush must acknowledge
+	needsFullAck   bool  // a complete ACK is needed, even if Flush sends a numbered packet
+	unackedBytes   int   // payload bytes of the unacknowledged packets
+	unackedSince   Instant
 }
 
 func (a *arrivals) reset(first uint32, window int) {
 	clear(a.bitmap)
-	*a = arrivals{next: first, end: first, from: first, bitmap: a.bitmap, window: uint32(window)}
+	*a = arrivals{firstMissing: first, end: first, rangesFrom: first, bitmap: a.bitmap, window: uint32(window)}
 }
 
-// gaps reports whether a packet was received beyond a missing one.
-func (a *arrivals) gaps() bool { return a.next != a.end }
+// hasGaps reports whether a packet was received beyond a missing one.
+func (a *arrivals) hasGaps() bool { return a.firstMissing != a.end }
 
-// check returns the reason to drop a packet with the given number, or ReasonNone.
-func (a *arrivals) check(number uint32) Reason {
-	switch d := number - a.next; {
-	case d >= 1<<31, d < a.end-a.next && a.has(number):
+// dropReason returns the reason to drop a packet with the given number, or ReasonNone.
+func (a *arrivals) dropReason(number uint32) Reason {
+	switch d := number - a.firstMissing; {
+	case d >= 1<<31, d < a.end-a.firstMissing && a.has(number):
 		return ReasonDuplicate
 	case d >= a.window:
 		return ReasonWindow
@@ -56,15 +56,15 @@ func (a *arrivals) check(number uint32) Reason {
 	return ReasonNone
 }
 
-// place returns the word of the bitmap that has the bit for a number, and the index of the bit.
-func (a *arrivals) place(number uint32) (word *uint64, bit uint32) {
+// bitFor returns the word of the bitmap that has the bit for a number, and the index of the bit.
+func (a *arrivals) bitFor(number uint32) (word *uint64, bit uint32) {
 	i := number & uint32(64*len(a.bitmap)-1)
 	return &a.bitmap[i/64], i % 64
 }
 
 // has reports whether the packet with the given number, which is between next and end, was received.
 func (a *arrivals) has(number uint32) bool {
-	word, bit := a.place(number)
+	word, bit := a.bitFor(number)
 	return *word>>bit&1 != 0
 }
 
@@ -76,9 +76,9 @@ func (a *arrivals) grow(distance uint32) {
 		n *= 2
 	}
 	a.bitmap = make([]uint64, n)
-	for number := a.next; number != a.end; number++ {
+	for number := a.firstMissing; number != a.end; number++ {
 		if old.has(number) {
-			word, bit := a.place(number)
+			word, bit := a.bitFor(number)
 			*word |= 1 << bit
 		}
 	}
@@ -86,67 +86,67 @@ func (a *arrivals) grow(distance uint32) {
 
 // take records the receipt of a packet within the window, and reports whether it is out of order. payload is the number
 // of payload bytes.
-func (a *arrivals) take(now Instant, number, clock uint32, payload int) (disorder bool) {
-	disorder = number != a.end || a.gaps()
+func (a *arrivals) record(now Instant, number, clock uint32, payload int) (disorder bool) {
+	disorder = number != a.end || a.hasGaps()
 	switch {
-	case number != a.next:
-		if distance := number - a.next; distance >= uint32(64*len(a.bitmap)) {
+	case number != a.firstMissing:
+		if distance := number - a.firstMissing; distance >= uint32(64*len(a.bitmap)) {
 			a.grow(distance)
 		}
-		word, bit := a.place(number)
+		word, bit := a.bitFor(number)
 		*word |= 1 << bit
 		if int32(number-a.end) >= 0 {
 			a.end = number + 1
 		}
-	case a.next == a.end:
-		a.next++
-		a.end = a.next
+	case a.firstMissing == a.end:
+		a.firstMissing++
+		a.end = a.firstMissing
 	default:
-		a.next++
-		for a.next != a.end && a.has(a.next) {
-			word, bit := a.place(a.next)
+		a.firstMissing++
+		for a.firstMissing != a.end && a.has(a.firstMissing) {
+			word, bit := a.bitFor(a.firstMissing)
 			*word &^= 1 << bit
-			a.next++
+			a.firstMissing++
 		}
 	}
-	if a.unacknowledged == 0 {
-		a.since = now
+	if a.unackedPackets == 0 {
+		a.unackedSince = now
 	}
-	if a.clock == 0 || clock != 0 && int32(clock-a.clock) >= 0 { // a short header has no clock
-		a.newest, a.clock = now, clock
+	if a.peerClock == 0 || clock != 0 && int32(clock-a.peerClock) >= 0 { // a short header has no clock
+		a.newestAt, a.peerClock = now, clock
 	}
-	a.unacknowledged++
-	a.bytes += payload
+	a.unackedPackets++
+	a.unackedBytes += payload
 	return disorder
 }
 
-// advertised records that all received packets were acknowledged.
-func (a *arrivals) advertised() {
-	a.unacknowledged, a.bytes, a.now, a.full = 0, 0, false, false
+// clearUnacked records that all received packets were acknowledged.
+func (a *arrivals) clearUnacked() {
+	a.unackedPackets, a.unackedBytes, a.ackNow, a.needsFullAck = 0, 0, false, false
 }
 
-// ranges appends the runs of packets received beyond the first missing one, at most protocol.MaxAckRanges of them. If
+// appendRanges appends the runs of packets received beyond the first missing one, at most protocol.MaxAckRanges of them. If
 // there are more, the next call continues where this one ended, so that several ACKs together report all of them.
-func (a *arrivals) ranges(to []protocol.Range) []protocol.Range {
-	n := later(a.from, a.next)
+func (a *arrivals) appendRanges(to []protocol.Range) []protocol.Range {
+	n := later(a.rangesFrom, a.firstMissing)
 	for len(to) < protocol.MaxAckRanges {
-		first := a.find(n, 0)
+		first := a.nextBit(n, 0)
 		if first == a.end {
-			n = a.next
+			n = a.firstMissing
 			break
 		}
-		n = a.find(first, ^uint64(0))
+		n = a.nextBit(first, ^uint64(0))
 		to = append(to, protocol.Range{First: first, End: n})
 	}
-	a.from = n
+	a.rangesFrom = n
 	return to
 }
 
-// find returns the first number at or after n that was received, or, if invert is all ones, the first that is missing.
+// nextBit returns the first number at or after n that was received, or, if invert is all ones, the first that is missing.
 // It returns end if there is no such number.
-func (a *arrivals) find(n uint32, invert uint64) uint32 {
+func (a *arrivals) nextBit(n uint32, invert uint64) uint32 {
 	for n != a.end {
-		word, bit := a.place(n)
+		word, bit := a.bitFor(n)
 		step := min(64-bit, a.end-n)
 		if at := uint32(bits.TrailingZeros64((*word ^ invert) >> bit)); at < step {
 			return n + at

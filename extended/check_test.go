@@ -7,8 +7,8 @@ import (
 
 // check verifies the invariants between two events.
 func (c *Conn) check() error {
-	if now := c.deadline(); !c.changed && c.timed && now != c.due {
-		return fmt.Errorf("the deadline is %v, and not %v, though nothing has changed", now, c.due)
+	if now := c.deadline(); !c.changed && c.deadlineValid && now != c.nextDeadline {
+		return fmt.Errorf("the deadline is %v, and not %v, though nothing has changed", now, c.nextDeadline)
 	}
 	for _, err := range []error{c.checkFlight(), c.checkSends(), c.checkRecvs()} {
 		if err != nil {
@@ -28,15 +28,15 @@ func (c *Conn) checkFlight() error {
 	var bytes int64
 	var oldest *packet
 	carriers, again := 0, 0
-	for n := f.base; n != f.next; n++ {
-		p := f.at(n)
+	for n := f.base; n != f.nextNumber; n++ {
+		p := f.packetAt(n)
 		if p.header.Number != n {
 			return fmt.Errorf("slot %d holds packet %d", n, p.header.Number)
 		}
 		counts[p.state]++
 		if p.state == packetSent {
-			bytes += p.carried()
-			if p.carried() > 0 {
+			bytes += p.bytesInFlight()
+			if p.bytesInFlight() > 0 {
 				carriers++
 			}
 			if p.retransmissions > 0 {
@@ -54,33 +54,33 @@ func (c *Conn) checkFlight() error {
 		}
 	}
 	beyond := 0
-	for _, word := range f.beyond {
+	for _, word := range f.ackedBits {
 		beyond += bits.OnesCount64(word)
 	}
 	if beyond != counts[packetAcked] {
 		return fmt.Errorf("%d packets beyond the first are acknowledged, but %d are noted", counts[packetAcked], beyond)
 	}
-	if f.outstanding() > 0 && f.at(f.base).state == packetAcked {
+	if f.outstanding() > 0 && f.packetAt(f.base).state == packetAcked {
 		return fmt.Errorf("the first packet %d is acknowledged", f.base)
 	}
 	if f.count != counts[packetSent] || f.bytes != bytes {
 		return fmt.Errorf("%d packets in flight, %d bytes; counted are %d and %d", counts[packetSent], bytes, f.count,
 			f.bytes)
 	}
-	if most := int64(c.cfg.WindowBytes); bytes > most && c.path.pace == (pacer{}) && carriers > 1 {
+	if most := int64(c.cfg.WindowBytes); bytes > most && c.path.pacer == (pacer{}) && carriers > 1 {
 		return fmt.Errorf("%d bytes in flight, %d are allowed", bytes, most)
 	}
 	if p := f.oldest(); p != oldest {
 		return fmt.Errorf("the oldest packet in flight is %v, not %v", oldest, p)
 	}
 	counts[packetSent] = again
-	for state, l := range map[packetState]*list{packetSent: &f.again, packetLost: &f.lost} {
+	for state, l := range map[packetState]*list{packetSent: &f.retransmitted, packetLost: &f.lost} {
 		if int(l.count) != counts[state] {
 			return fmt.Errorf("%d packets in the list of %d, but %d are in that state", l.count, state, counts[state])
 		}
 		var order uint64
 		for i, n := int32(0), l.first; i < l.count; i++ {
-			p := f.at(n)
+			p := f.packetAt(n)
 			if p.state != state || state == packetSent && p.retransmissions == 0 || p.header.Number != n {
 				return fmt.Errorf("packet %d is in the list of %d, in state %d", n, state, p.state)
 			}
@@ -90,12 +90,12 @@ func (c *Conn) checkFlight() error {
 			if i == l.count-1 && n != l.last {
 				return fmt.Errorf("the list of %d ends with %d, not %d", state, n, l.last)
 			}
-			order, n = p.order, p.after
+			order, n = p.order, p.next
 		}
 	}
-	for m := c.sends.first; m != nil; m = m.after {
-		if m.flying != flying[m] {
-			return fmt.Errorf("message %d has %d packets in flight, not %d", m.number, flying[m], m.flying)
+	for m := c.sends.first; m != nil; m = m.next {
+		if m.unackedPackets != flying[m] {
+			return fmt.Errorf("message %d has %d packets in flight, not %d", m.number, flying[m], m.unackedPackets)
 		}
 		delete(flying, m)
 	}
@@ -109,9 +109,9 @@ func (c *Conn) checkSends() error {
 	s := &c.sends
 	count, begun, numbered, queued := 0, 0, 0, false
 	var before *outbound
-	for m := s.first; m != nil; m = m.after {
+	for m := s.first; m != nil; m = m.next {
 		count++
-		if m.before != before {
+		if m.prev != before {
 			return fmt.Errorf("send %d: broken list", m.op.ID)
 		}
 		before = m
@@ -131,18 +131,18 @@ func (c *Conn) checkSends() error {
 				return fmt.Errorf("message %d is not found by its number", m.number)
 			}
 		}
-		if m.acked > m.offset || m.offset > m.take || m.take > m.op.Length {
-			return fmt.Errorf("message %d: %d acknowledged of %d sent of %d of %d", m.number, m.acked, m.offset, m.take,
+		if m.bytesAcked > m.bytesSent || m.bytesSent > m.bytesToSend || m.bytesToSend > m.op.Length {
+			return fmt.Errorf("message %d: %d acknowledged of %d sent of %d of %d", m.number, m.bytesAcked, m.bytesSent, m.bytesToSend,
 				m.op.Length)
 		}
 	}
 	if err := s.checkResting(); err != nil {
 		return err
 	}
-	if before != s.last || count != int(s.count) || begun != int(s.begun) || s.named() != count ||
+	if before != s.last || count != int(s.count) || begun != int(s.begunSends) || s.named() != count ||
 		int(s.byNumber.count) != numbered {
 		return fmt.Errorf("%d sends, %d begun, %d numbered; counted are %d, %d, %d and %d",
-			count, begun, numbered, s.count, s.begun, s.named(), s.byNumber.count)
+			count, begun, numbered, s.count, s.begunSends, s.named(), s.byNumber.count)
 	}
 	return nil
 }
@@ -180,10 +180,10 @@ func (c *Conn) checkRecvs() error {
 	r := &c.recvs
 	count, waiting := 0, 0
 	var before *inbound
-	for m := r.first; m != nil; m = m.after {
+	for m := r.first; m != nil; m = m.next {
 		count++
-		if m.before != before || before != nil && int32(m.number-before.number) <= 0 ||
-			int32(m.number-r.expected) >= 0 {
+		if m.prev != before || before != nil && int32(m.number-before.number) <= 0 ||
+			int32(m.number-r.nextMessage) >= 0 {
 			return fmt.Errorf("inbound %d: broken list", m.number)
 		}
 		before = m
@@ -192,12 +192,12 @@ func (c *Conn) checkRecvs() error {
 		}
 		if m.accepted {
 			waiting++
-			if m.complete() {
+			if m.isComplete() {
 				return fmt.Errorf("inbound %d is accepted and complete, and still there", m.number)
 			}
 		}
-		if m.got > m.take || m.take > m.length {
-			return fmt.Errorf("inbound %d: %d of %d of %d bytes", m.number, m.got, m.take, m.length)
+		if m.receivedBytes > m.expectedBytes || m.expectedBytes > m.length {
+			return fmt.Errorf("inbound %d: %d of %d of %d bytes", m.number, m.receivedBytes, m.expectedBytes, m.length)
 		}
 	}
 	if q := r.resting; q != nil {
@@ -207,7 +207,7 @@ func (c *Conn) checkRecvs() error {
 				continue
 			}
 			rests++
-			if q.get(s.key) != s.value || r.find(s.key) != nil || int32(s.key-r.expected) >= 0 ||
+			if q.get(s.key) != s.value || r.find(s.key) != nil || int32(s.key-r.nextMessage) >= 0 ||
 				int32(s.key-r.floor) < 0 {
 				return fmt.Errorf("message %d rests, and is not found, or not the only one", s.key)
 			}
@@ -217,17 +217,17 @@ func (c *Conn) checkRecvs() error {
 		}
 		count += rests
 	}
-	if before != r.last || count != r.open() || waiting != int(r.waiting) {
-		return fmt.Errorf("%d inbound, %d waiting; counted are %d and %d", count, waiting, r.open(), r.waiting)
+	if before != r.last || count != r.numOpen() || waiting != int(r.acceptedOpen) {
+		return fmt.Errorf("%d inbound, %d waiting; counted are %d and %d", count, waiting, r.numOpen(), r.acceptedOpen)
 	}
-	if over := int32(r.matchedBytes - r.eager); over > 0 {
+	if over := int32(r.matchedBytes - r.eagerBytes); over > 0 {
 		return fmt.Errorf("%d bytes of eager credit more were returned than taken", over)
 	}
-	if waits := int(r.expected - r.firstMessage - r.matched); int(r.window) < c.cfg.Messages ||
-		c.cfg.Room == nil && int(r.window) != c.cfg.Messages || waits > int(r.window) {
-		return fmt.Errorf("%d messages wait for receives, and %d may", waits, r.window)
+	if waits := int(r.nextMessage - r.firstMessage - r.matched); int(r.messageWindow) < c.cfg.Messages ||
+		c.cfg.CreditPool == nil && int(r.messageWindow) != c.cfg.Messages || waits > int(r.messageWindow) {
+		return fmt.Errorf("%d messages wait for receives, and %d may", waits, r.messageWindow)
 	}
-	held, bytes, q := 0, 0, &r.held
+	held, bytes, q := 0, 0, &r.heldPackets
 	for _, i := range q.slots {
 		if i > 0 {
 			held++
@@ -236,8 +236,8 @@ func (c *Conn) checkRecvs() error {
 	for i := range q.packets {
 		p := &q.packets[i]
 		bytes += len(p.payload)
-		if n := p.header.Number; q.at(n) != p || int32(n-c.arrivals.next) < 0 || int32(n-c.arrivals.end) >= 0 {
-			return fmt.Errorf("packet %d is held, but those that arrived are between %d and %d", n, c.arrivals.next,
+		if n := p.header.Number; q.find(n) != p || int32(n-c.arrivals.firstMissing) < 0 || int32(n-c.arrivals.end) >= 0 {
+			return fmt.Errorf("packet %d is held, but those that arrived are between %d and %d", n, c.arrivals.firstMissing,
 				c.arrivals.end)
 		}
 	}
@@ -250,11 +250,11 @@ func (c *Conn) checkRecvs() error {
 
 func (c *Conn) checkArrivals() error {
 	a := &c.arrivals
-	if a.end-a.next > a.window || a.gaps() && a.end-a.next > uint32(64*len(a.bitmap)) {
-		return fmt.Errorf("packets have arrived from %d to %d", a.next, a.end)
+	if a.end-a.firstMissing > a.window || a.hasGaps() && a.end-a.firstMissing > uint32(64*len(a.bitmap)) {
+		return fmt.Errorf("packets have arrived from %d to %d", a.firstMissing, a.end)
 	}
 	set := 0
-	for n := a.next; n != a.end; n++ {
+	for n := a.firstMissing; n != a.end; n++ {
 		if a.has(n) {
 			set++
 		}
@@ -263,8 +263,8 @@ func (c *Conn) checkArrivals() error {
 	for _, word := range a.bitmap {
 		total += bits.OnesCount64(word)
 	}
-	if set != total || a.next != a.end && (a.has(a.next) || !a.has(a.end-1)) {
-		return fmt.Errorf("%d bits between %d and %d, %d in all", set, a.next, a.end, total)
+	if set != total || a.firstMissing != a.end && (a.has(a.firstMissing) || !a.has(a.end-1)) {
+		return fmt.Errorf("%d bits between %d and %d, %d in all", set, a.firstMissing, a.end, total)
 	}
 	return nil
 }

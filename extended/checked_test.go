@@ -24,7 +24,7 @@ func TestChecked(t *testing.T) {
 		"ours": packet(0, 1), "for another": packet(2, 1), "from another": packet(0, 2),
 	} {
 		one, two := New(Config{Local: 0, Remote: 1, Seed: 1}), New(Config{Local: 0, Remote: 1, Seed: 1})
-		want, got := one.Packet(5, p, nil), two.Checked(5, p[:protocol.ExtHeaderLen], p[protocol.ExtHeaderLen:], nil)
+		want, got := one.Packet(5, p, nil), two.PacketChecked(5, p[:protocol.ExtHeaderLen], p[protocol.ExtHeaderLen:], nil)
 		if !reflect.DeepEqual(got, want) || one.Stats() != two.Stats() {
 			t.Errorf("%s: %v, want %v", name, got, want)
 		}

@@ -19,16 +19,16 @@ type common struct {
 
 // next appends an action and returns a pointer to it, which is faster than copying a finished action. The caller sets
 // Kind and all fields that the kind uses.
-func (c *common) next() *Action {
+func (c *common) nextAction() *Action {
 	if len(c.acts) == cap(c.acts) {
-		c.grow()
+		c.growActions()
 	}
 	n := len(c.acts)
 	c.acts = c.acts[:n+1]
 	return &c.acts[n]
 }
 
-func (c *common) grow() { c.acts = slices.Grow(c.acts, 1) }
+func (c *common) growActions() { c.acts = slices.Grow(c.acts, 1) }
 
 func (c *common) drop(r Reason, h *protocol.ExtHeader) {
 	c.stats.Drops[r]++
@@ -46,7 +46,7 @@ func (c *common) note(e Event) *Action {
 func (c *common) transmitUnnumbered(kind ActionKind, h *protocol.ExtHeader, payload []byte) {
 	c.stats.PacketsSent[h.Type]++
 	c.stats.BytesSent[h.Type] += uint64(len(payload))
-	a := c.next()
+	a := c.nextAction()
 	a.Kind, a.Header, a.ID, a.Offset, a.Length, a.Payload = kind, *h, 0, 0, 0, payload
 }
 
@@ -57,8 +57,8 @@ func (c *common) transmitAck(h *protocol.ExtHeader, info *protocol.AckInfo) {
 	c.transmitUnnumbered(TransmitAck, h, c.ackBuf[before:])
 }
 
-// needRanges allocates ranges on first use, because most Conns never need it.
-func (c *common) needRanges() {
+// ensureRanges allocates ranges on first use, because most Conns never need it.
+func (c *common) ensureRanges() {
 	if c.ranges == nil {
 		c.ranges = make([]protocol.Range, 0, protocol.MaxAckRanges)
 	}

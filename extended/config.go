@@ -42,7 +42,7 @@ type Config struct {
 	// eager ones among them (E20). The defaults are 65536 messages and 1 MiB.
 	Messages, EagerBytes int
 	// Room, if not nil, grants the peer more messages than Messages. All Conns of the local rank share it.
-	Room *Room
+	CreditPool *CreditPool
 	// Window is the maximum number of packets in flight (E28), up to 16384, the default. More than 512 are in flight
 	// only on a long path and if the peer accepts them. The peer is offered the same number, but at least 512.
 	Window int
@@ -53,7 +53,7 @@ type Config struct {
 	// HeaderChecksum limits the checksum of our packets to the header (E43). It is meant for ranks on one host, whose
 	// packets are carried by memory. Packets from the peer are checked as their flags say.
 	HeaderChecksum bool
-	// Discover enables path MTU discovery (E36): packets carry as much payload as the path allows, up to MaxPayload. It
+	// Discover enables path PathMTU discovery (E36): packets carry as much payload as the path allows, up to MaxPayload. It
 	// requires a network that fragments a packet only if the packet allows it, and a caller that answers AskLink.
 	Discover bool
 	// ShortHeaders is set if packets are carried by memory. Eager messages of one packet may then have a short header,
@@ -88,7 +88,7 @@ type Timing struct {
 	HelloFirst, HelloMax time.Duration
 }
 
-// DefaultTiming returns the times that section 14 specifies: for TCP if reliable, and otherwise for UDP.
+// DefaultTiming returns the times that section 14 specifies: for AddTCP if reliable, and otherwise for AddUDP.
 func DefaultTiming(reliable bool) Timing {
 	t := Timing{
 		InitialRTO:       time.Second,
@@ -106,28 +106,28 @@ func DefaultTiming(reliable bool) Timing {
 }
 
 // complete returns the configuration with defaults applied.
-func (c Config) complete() Config {
-	c.MaxPayload = within(c.MaxPayload, defaultPayload, 1, protocol.MaxUDPDatagram-protocol.ExtHeaderLen)
+func (c Config) withDefaults() Config {
+	c.MaxPayload = clampOrDefault(c.MaxPayload, defaultPayload, 1, protocol.MaxUDPDatagram-protocol.ExtHeaderLen)
 	if c.Discover {
 		c.MaxPayload = max(c.MaxPayload&^7, 8)
 	}
-	c.EagerLimit = within(c.EagerLimit, defaultEagerLimit, -1, math.MaxInt32)
-	c.MaxLength = within[int64](c.MaxLength, math.MaxUint32, 0, math.MaxUint32)
-	c.Messages = within(c.Messages, defaultMessages, 1, maxMessages)
-	c.EagerBytes = within(c.EagerBytes, defaultEagerBytes, max(c.EagerLimit, 0), math.MaxInt32)
-	c.Window = within(c.Window, maxWindow, 1, maxWindow)
-	c.WindowBytes = within(c.WindowBytes, defaultWindowBytes, 1, math.MaxInt32)
+	c.EagerLimit = clampOrDefault(c.EagerLimit, defaultEagerLimit, -1, math.MaxInt32)
+	c.MaxLength = clampOrDefault[int64](c.MaxLength, math.MaxUint32, 0, math.MaxUint32)
+	c.Messages = clampOrDefault(c.Messages, defaultMessages, 1, maxMessages)
+	c.EagerBytes = clampOrDefault(c.EagerBytes, defaultEagerBytes, max(c.EagerLimit, 0), math.MaxInt32)
+	c.Window = clampOrDefault(c.Window, maxWindow, 1, maxWindow)
+	c.WindowBytes = clampOrDefault(c.WindowBytes, defaultWindowBytes, 1, math.MaxInt32)
 	if c.Timing == (Timing{}) {
 		c.Timing = DefaultTiming(c.Reliable)
 	}
 	t, d := &c.Timing, DefaultTiming(c.Reliable)
-	t.InitialRTO = within(t.InitialRTO, d.InitialRTO, time.Microsecond, math.MaxInt64/8)
-	t.MinRTO = within(t.MinRTO, d.MinRTO, time.Microsecond, math.MaxInt64/8)
-	t.MaxRTO = within(t.MaxRTO, d.MaxRTO, t.MinRTO, math.MaxInt64/8)
-	t.AckDelay = within(t.AckDelay, d.AckDelay, time.Nanosecond, math.MaxInt64/8)
+	t.InitialRTO = clampOrDefault(t.InitialRTO, d.InitialRTO, time.Microsecond, math.MaxInt64/8)
+	t.MinRTO = clampOrDefault(t.MinRTO, d.MinRTO, time.Microsecond, math.MaxInt64/8)
+	t.MaxRTO = clampOrDefault(t.MaxRTO, d.MaxRTO, t.MinRTO, math.MaxInt64/8)
+	t.AckDelay = clampOrDefault(t.AckDelay, d.AckDelay, time.Nanosecond, math.MaxInt64/8)
 	t.UnreachableAfter = max(t.UnreachableAfter, 0)
-	t.HelloFirst = within(t.HelloFirst, d.HelloFirst, time.Microsecond, math.MaxInt64/8)
-	t.HelloMax = within(t.HelloMax, d.HelloMax, t.HelloFirst, math.MaxInt64/8)
+	t.HelloFirst = clampOrDefault(t.HelloFirst, d.HelloFirst, time.Microsecond, math.MaxInt64/8)
+	t.HelloMax = clampOrDefault(t.HelloMax, d.HelloMax, t.HelloFirst, math.MaxInt64/8)
 	if c.firstPacket == 0 {
 		c.firstPacket = 1
 	}
@@ -137,7 +137,7 @@ func (c Config) complete() Config {
 	return c
 }
 
-func within[T int | int64 | time.Duration](v, byDefault, low, high T) T {
+func clampOrDefault[T int | int64 | time.Duration](v, byDefault, low, high T) T {
 	if v == 0 {
 		v = byDefault
 	}

@@ -23,16 +23,16 @@ const (
 type congestion struct {
 	packets int // the window in whole packets
 	curve
-	slow hyStart
+	hyStart hyStart
 	// at is the time of the last acknowledgement, or the time at which sending resumed after a pause.
-	at Instant
-	// recovery is the order of the first transmission after the last reduction. The loss of an earlier transmission
+	lastAckAt Instant
+	// recoveryStart is the order of the first transmission after the last reduction. The loss of an earlier transmission
 	// does not reduce the window again.
-	recovery uint64
+	recoveryStart uint64
 	// before is the curve before the last reduction. suspected is the number of packets whose losses count for that
 	// reduction, and that may still turn out to be merely late.
-	before    curve
-	suspected int32
+	previous        curve
+	suspectedLosses int32
 	// progress is set if a packet was acknowledged since the last reduction.
 	progress bool
 }
@@ -56,39 +56,39 @@ func (w *congestion) reset() {
 func (w *congestion) slowStart() bool { return w.window < w.threshold }
 
 // unused records an acknowledgement that arrived while the window was not fully used.
-func (w *congestion) unused(now Instant) { w.at, w.progress = now, true }
+func (w *congestion) onUnusedAck(now Instant) { w.lastAckAt, w.progress = now, true }
 
 // acked records the acknowledgement of n packets that were sent while the window was fully used. order is the highest
 // order of their transmissions, trip the smoothed round-trip time, and most the maximum window.
-func (w *congestion) acked(now Instant, n int, order uint64, trip time.Duration, most int) {
-	since := now - w.at
-	w.at, w.progress = now, true
-	if order < w.recovery {
+func (w *congestion) onAcked(now Instant, n int, order uint64, trip time.Duration, most int) {
+	since := now - w.lastAckAt
+	w.lastAckAt, w.progress = now, true
+	if order < w.recoveryStart {
 		return
 	}
 	if w.slowStart() {
-		w.window += w.slow.growth(n)
+		w.window += w.hyStart.growth(n)
 		if !w.slowStart() {
-			w.avoid()
+			w.exitSlowStart()
 		}
 	} else {
 		w.elapsed += since
-		w.grow(float64(n), trip)
+		w.growCubic(float64(n), trip)
 	}
 	w.window = min(w.window, float64(max(most, minWindow)))
 	w.packets = int(w.window)
 }
 
-// avoid ends slow start and begins congestion avoidance without a loss.
-func (w *congestion) avoid() {
+// exitSlowStart ends slow start and begins congestion avoidance without a loss.
+func (w *congestion) exitSlowStart() {
 	w.threshold = w.window
 	w.origin, w.reno, w.prior, w.k, w.elapsed = w.window, w.window, w.window, 0, 0
 }
 
-// grow enlarges the window in congestion avoidance, after the acknowledgement of n packets (RFC 9438, sections 4.2 to
+// growCubic enlarges the window in congestion avoidance, after the acknowledgement of n packets (RFC 9438, sections 4.2 to
 // 4.5). The conversions to float64 prevent the compiler from fusing multiplications and additions, so that all
 // processors compute the same results.
-func (w *congestion) grow(n float64, trip time.Duration) {
+func (w *congestion) growCubic(n float64, trip time.Duration) {
 	alpha := cubicAlpha
 	if w.reno >= w.prior {
 		alpha = 1
@@ -109,24 +109,24 @@ func (c *curve) cubic(t time.Duration) float64 {
 }
 
 // lost records the loss of a transmission; next is the order of the next transmission.
-func (w *congestion) lost(order, next uint64) {
-	if order < w.recovery {
-		w.suspected++
+func (w *congestion) onLost(order, next uint64) {
+	if order < w.recoveryStart {
+		w.suspectedLosses++
 		return
 	}
 	if !w.progress {
 		return
 	}
-	w.before, w.suspected = w.curve, 1
+	w.previous, w.suspectedLosses = w.curve, 1
 	w.reduce()
-	w.recovery, w.progress = next, false
+	w.recoveryStart, w.progress = next, false
 }
 
 // reduce reduces the window after a loss, as in section 4.6 of RFC 9438, with the fast convergence of section 4.7.
 func (w *congestion) reduce() {
 	w.prior = w.window
 	w.origin = w.window
-	if w.window < w.before.origin {
+	if w.window < w.previous.origin {
 		w.origin = w.window * (1 + cubicBeta) / 2
 	}
 	w.window = max(w.window*cubicBeta, minWindow)
@@ -138,32 +138,32 @@ func (w *congestion) reduce() {
 // late records that a packet declared lost was merely late, and reports whether its loss counted for the last
 // reduction. order is the order of its last transmission. Once all packets whose losses counted were late, late undoes
 // the reduction (section 4.9 of RFC 9438).
-func (w *congestion) late(order uint64, retransmitted bool) bool {
-	if w.suspected == 0 || retransmitted && order < w.recovery {
+func (w *congestion) onLate(order uint64, retransmitted bool) bool {
+	if w.suspectedLosses == 0 || retransmitted && order < w.recoveryStart {
 		return false
 	}
-	w.suspected--
-	if w.suspected == 0 {
-		w.before.window = max(w.before.window, w.window)
-		w.curve, w.recovery, w.progress = w.before, 0, true
+	w.suspectedLosses--
+	if w.suspectedLosses == 0 {
+		w.previous.window = max(w.previous.window, w.window)
+		w.curve, w.recoveryStart, w.progress = w.previous, 0, true
 		w.packets = int(w.window)
 	}
 	return true
 }
 
-// keep makes the last reduction final: late can no longer undo it.
-func (w *congestion) keep() { w.suspected = 0 }
+// confirmReduction makes the last reduction final: late can no longer undo it.
+func (w *congestion) confirmReduction() { w.suspectedLosses = 0 }
 
 // collapse handles persistent congestion (RFC 9002, section 7.6). It sets the window to its minimum, from which slow
 // start leads to the threshold.
 func (w *congestion) collapse() {
-	w.window, w.packets, w.suspected = minWindow, minWindow, 0
-	w.slow = hyStart{}
+	w.window, w.packets, w.suspectedLosses = minWindow, minWindow, 0
+	w.hyStart = hyStart{}
 }
 
-// idle records that sending resumes after a pause. It halves the window for each time-out that fits into the pause (RFC
+// afterIdle records that sending resumes after a pause. It halves the window for each time-out that fits into the pause (RFC
 // 2861); slow start then restores the window.
-func (w *congestion) idle(pause, timeout time.Duration) {
+func (w *congestion) afterIdle(pause, timeout time.Duration) {
 	if w.window <= initialWindow || pause < timeout {
 		return
 	}
@@ -172,5 +172,5 @@ func (w *congestion) idle(pause, timeout time.Duration) {
 		w.window = max(w.window/2, initialWindow)
 	}
 	w.packets = int(w.window)
-	w.slow = hyStart{}
+	w.hyStart = hyStart{}
 }

@@ -14,7 +14,7 @@ func lostAt(packets float64) *congestion {
 	var w congestion
 	w.reset()
 	w.window = packets
-	w.lost(1, 2)
+	w.onLost(1, 2)
 	return &w
 }
 
@@ -48,7 +48,7 @@ func TestCubicWindowFunction(t *testing.T) {
 // roundTrips acknowledges n whole windows, one per round trip.
 func (w *congestion) roundTrips(n int, trip time.Duration) {
 	for range n {
-		w.acked(w.at+trip, w.packets, 1000, trip, maxWindow)
+		w.onAcked(w.lastAckAt+trip, w.packets, 1000, trip, maxWindow)
 	}
 }
 
@@ -82,7 +82,7 @@ func TestRegionsOfCubic(t *testing.T) {
 // No acknowledgement makes the window grow by more than half (section 4.4).
 func TestTargetIsBounded(t *testing.T) {
 	w := lostAt(100)
-	w.acked(time.Hour, w.packets, 100, time.Second, maxWindow)
+	w.onAcked(time.Hour, w.packets, 100, time.Second, maxWindow)
 	if w.window > 1.5*70+1 {
 		t.Errorf("the window is %.1f", w.window)
 	}
@@ -91,14 +91,14 @@ func TestTargetIsBounded(t *testing.T) {
 // A flow whose window has not grown to the window at the previous loss has a lower target (section 4.7).
 func TestFastConvergence(t *testing.T) {
 	w := lostAt(100)
-	w.progress, w.recovery = true, 0
+	w.progress, w.recoveryStart = true, 0
 	w.window = 80
-	w.lost(10, 20)
+	w.onLost(10, 20)
 	if !near(w.origin, 80*0.85) || !near(w.window, 56) {
 		t.Errorf("W_max is %.2f and the window %.2f, want 68 and 56", w.origin, w.window)
 	}
 	w.progress, w.window = true, 90
-	w.lost(30, 40)
+	w.onLost(30, 40)
 	if !near(w.origin, 90) || !near(w.window, 63) {
 		t.Errorf("W_max is %.2f and the window %.2f, want 90 and 63", w.origin, w.window)
 	}
@@ -108,8 +108,8 @@ func TestFastConvergence(t *testing.T) {
 func TestWindowIsReducedOnce(t *testing.T) {
 	var w congestion
 	w.reset()
-	w.acked(0, 48, 1, 0, maxWindow)
-	w.unused(0)
+	w.onAcked(0, 48, 1, 0, maxWindow)
+	w.onUnusedAck(0)
 	steps := []struct {
 		what        string
 		order, next uint64
@@ -126,14 +126,14 @@ func TestWindowIsReducedOnce(t *testing.T) {
 	}
 	for _, x := range steps {
 		if x.acked > 0 {
-			w.unused(0)
+			w.onUnusedAck(0)
 		}
-		if w.lost(x.order, x.next); w.packets != x.want {
+		if w.onLost(x.order, x.next); w.packets != x.want {
 			t.Errorf("%s: the window is %d, want %d", x.what, w.packets, x.want)
 		}
 	}
 	before := w.window
-	w.acked(time.Second, 4, 130, time.Second, maxWindow)
+	w.onAcked(time.Second, 4, 130, time.Second, maxWindow)
 	if w.window != before {
 		t.Errorf("what was sent before the reduction makes it grow to %v", w.window)
 	}
@@ -146,22 +146,22 @@ func TestWindowIsReducedOnce(t *testing.T) {
 // The reduction is undone when all packets declared lost turn out to be late, and not before (section 4.9).
 func TestReductionIsUndone(t *testing.T) {
 	w := lostAt(100)
-	w.before.elapsed = 3 * time.Second
-	before := w.before
-	w.lost(0, 3) // another loss in the same round trip
-	if !w.late(0, false) || w.packets != 70 {
+	w.previous.elapsed = 3 * time.Second
+	before := w.previous
+	w.onLost(0, 3) // another loss in the same round trip
+	if !w.onLate(0, false) || w.packets != 70 {
 		t.Errorf("after one of two: %d", w.packets)
 	}
-	if w.late(1, true) || w.packets != 70 {
+	if w.onLate(1, true) || w.packets != 70 {
 		t.Errorf("a retransmission of an earlier loss: %d", w.packets)
 	}
-	if !w.late(5, true) || w.packets != 100 || w.curve != before {
+	if !w.onLate(5, true) || w.packets != 100 || w.curve != before {
 		t.Errorf("after both: %+v", w)
 	}
-	if w.lost(3, 6); w.packets != 70 {
+	if w.onLost(3, 6); w.packets != 70 {
 		t.Errorf("a loss after that: %d", w.packets)
 	}
-	if w.keep(); w.late(7, true) || w.packets != 70 {
+	if w.confirmReduction(); w.onLate(7, true) || w.packets != 70 {
 		t.Errorf("one that stands: %d", w.packets)
 	}
 }
@@ -170,13 +170,13 @@ func TestReductionIsUndone(t *testing.T) {
 func TestUnusedWindowDoesNotGrow(t *testing.T) {
 	var slow congestion
 	slow.reset()
-	slow.unused(time.Second)
+	slow.onUnusedAck(time.Second)
 	if slow.packets != initialWindow {
 		t.Errorf("in slow start it grows to %d", slow.packets)
 	}
 	w := lostAt(100)
 	w.roundTrips(10, 100*time.Millisecond)
-	w.unused(w.at + time.Hour)
+	w.onUnusedAck(w.lastAckAt + time.Hour)
 	w.roundTrips(30, 100*time.Millisecond)
 	if w.window > 100.1 || w.window < 98.5 {
 		t.Errorf("after 4 s of use and an hour without, the window is %.2f", w.window)
@@ -191,14 +191,14 @@ func TestIdleWindow(t *testing.T) {
 	}{{199 * time.Millisecond, 70, 70}, {200 * time.Millisecond, 35, 70}, {400 * time.Millisecond, 17.5, 70},
 		{time.Hour, initialWindow, 70}} {
 		w := lostAt(100)
-		w.idle(x.pause, 200*time.Millisecond)
+		w.afterIdle(x.pause, 200*time.Millisecond)
 		if w.window != x.want || w.threshold != x.threshold || w.packets != int(x.want) {
 			t.Errorf("after %v the window is %v and the threshold %v, want %v and %v", x.pause, w.window, w.threshold,
 				x.want, x.threshold)
 		}
 	}
 	w := lostAt(10)
-	if w.idle(time.Hour, time.Second); w.packets != 7 {
+	if w.afterIdle(time.Hour, time.Second); w.packets != 7 {
 		t.Errorf("a small window becomes %d", w.packets)
 	}
 }

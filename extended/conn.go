@@ -16,21 +16,21 @@ import (
 // each other.
 type Conn struct {
 	common
-	random   random
-	session  session    // our session and the peer's
-	path     recovery   // our packets in flight, loss detection, window and MTU
-	sends    sending    // messages to the peer, and its credit
-	arrivals arrivals   // the packets received, and when to acknowledge them
-	recvs    receiving  // messages from the peer, and the limits sent to it
-	reports  *reporting // questions about reports; nil before the first one
-	renew    *renewal   // settings that do not apply yet, or nil
+	random        random
+	session       session        // our session and the peer's
+	path          recovery       // our packets in flight, loss detection, window and PathMTU
+	sends         sending        // messages to the peer, and its credit
+	arrivals      arrivals       // the packets received, and when to acknowledge them
+	recvs         receiving      // messages from the peer, and the limits sent to it
+	reports       *reporting     // questions about reports; nil before the first one
+	timeoutChange *timeoutChange // settings that do not apply yet, or nil
 
-	parsing protocol.ExtHeader // header of the packet being handled
-	due     Instant
-	timed   bool              // due is still what Deadline must return, provided that changed is false
-	plain   protocol.ExtFlags // FlagPlain with HeaderChecksum
-	foreign byte              // version of the last packet that had another version, or 0
-	left    ending            // why the peer, a rank of our job, is gone, or 0
+	rxHeader       protocol.ExtHeader // header of the packet being handled
+	nextDeadline   Instant
+	deadlineValid  bool              // due is still what Deadline must return, provided that changed is false
+	plainFlag      protocol.ExtFlags // FlagPlain with HeaderChecksum
+	foreignVersion byte              // version of the last packet that had another version, or 0
+	peerGone       ending            // why the peer, a rank of our job, is gone, or 0
 
 	closed   bool // Close was called, at time closedAt
 	closeDue bool // close must be sent to the peer again
@@ -39,19 +39,19 @@ type Conn struct {
 
 // New returns a Conn that has neither sent nor received anything.
 func New(cfg Config) *Conn {
-	cfg = cfg.complete()
+	cfg = cfg.withDefaults()
 	c := &Conn{common: common{cfg: cfg}, random: random(cfg.Seed)}
 	if cfg.HeaderChecksum {
-		c.plain = protocol.FlagPlain
+		c.plainFlag = protocol.FlagPlain
 	}
 	if cfg.ShortHeaders {
 		c.path.shorts = new(shorts)
 	}
-	if cfg.Room != nil {
-		cfg.Room.granted += cfg.Messages
+	if cfg.CreditPool != nil {
+		cfg.CreditPool.granted += cfg.Messages
 	}
 	c.path.common, c.sends.common, c.recvs.common = &c.common, &c.common, &c.common
-	c.session.local = c.random.session(0)
+	c.session.local = c.random.newSession(0)
 	c.reset()
 	return c
 }
@@ -67,54 +67,54 @@ func (c *Conn) Packet(now Instant, packet []byte, acts []Action) []Action {
 
 // PacketParts is like Packet, but takes the header and the payload separately.
 func (c *Conn) PacketParts(now Instant, header, payload []byte, acts []Action) []Action {
-	if !c.parsing.ParseParts(header, payload) {
-		return c.defective(now, header, payload, acts)
+	if !c.rxHeader.ParseParts(header, payload) {
+		return c.onInvalidPacket(now, header, payload, acts)
 	}
-	return c.meant(now, payload, acts)
+	return c.onValidPacket(now, payload, acts)
 }
 
-// defective handles a packet that is invalid or has another version.
-func (c *Conn) defective(now Instant, header, payload []byte, acts []Action) []Action {
+// onInvalidPacket handles a packet that is invalid or has another version.
+func (c *Conn) onInvalidPacket(now Instant, header, payload []byte, acts []Action) []Action {
 	c.acts, c.changed = acts, true
 	_, defect := protocol.ParseExtendedParts(header, payload)
 	c.drop(defectReason(defect), &protocol.ExtHeader{})
 	if defect.Kind == protocol.DefectReserved && defect.Offset == protocol.VersionOffset {
 		// Answer with a HELLO, so that the peer notices as well, but no more often than HELLOs are retransmitted (E5).
-		c.foreign = defect.Got
-		c.session.ask = c.session.ask || now >= c.session.hello
+		c.foreignVersion = defect.Got
+		c.session.helloNow = c.session.helloNow || now >= c.session.nextHello
 	}
 	return c.acts
 }
 
-// Checked is like PacketParts, but the caller has already found the packet valid by protocol.ParseExtendedParts.
-func (c *Conn) Checked(now Instant, header, payload []byte, acts []Action) []Action {
-	c.parsing.Decode((*[protocol.ExtHeaderLen]byte)(header))
-	return c.meant(now, payload, acts)
+// PacketChecked is like PacketParts, but the caller has already found the packet valid by protocol.ParseExtendedParts.
+func (c *Conn) PacketChecked(now Instant, header, payload []byte, acts []Action) []Action {
+	c.rxHeader.Decode((*[protocol.ExtHeaderLen]byte)(header))
+	return c.onValidPacket(now, payload, acts)
 }
 
-// meant handles the parsed packet if it is from the peer and for this rank.
-func (c *Conn) meant(now Instant, payload []byte, acts []Action) []Action {
+// onValidPacket handles the parsed packet if it is from the peer and for this rank.
+func (c *Conn) onValidPacket(now Instant, payload []byte, acts []Action) []Action {
 	c.acts, c.changed = acts, true
-	h := &c.parsing
+	h := &c.rxHeader
 	switch {
 	case h.Src != c.cfg.Remote:
 		c.drop(ReasonSourceRank, h)
 	case h.Dst != c.cfg.Local:
 		c.drop(ReasonDestination, h)
 	default:
-		c.parsed(now, h, payload)
+		c.onPeerPacket(now, h, payload)
 	}
 	return c.acts
 }
 
-// parsed handles a packet that passed all checks of E2, including the check of the ranks.
-func (c *Conn) parsed(now Instant, h *protocol.ExtHeader, payload []byte) {
-	c.path.timeShorts(now)
+// onPeerPacket handles a packet that passed all checks of E2, including the check of the ranks.
+func (c *Conn) onPeerPacket(now Instant, h *protocol.ExtHeader, payload []byte) {
+	c.path.stampShorts(now)
 	c.stats.PacketsReceived[h.Type]++
 	c.stats.BytesReceived[h.Type] += uint64(len(payload))
 	s := &c.session
 	if (h.Session != s.remote || h.PeerSession != s.local || h.Session == 0) && (c.closed || !c.identify(now, h)) {
-		if s.answer != h.Session || h.Session == 0 || h.Flags&protocol.FlagHello == 0 { // a HELLO may name none
+		if s.answerTo != h.Session || h.Session == 0 || h.Flags&protocol.FlagHello == 0 { // a HELLO may name none
 			c.drop(ReasonSession, h)
 		}
 		return
@@ -123,27 +123,27 @@ func (c *Conn) parsed(now Instant, h *protocol.ExtHeader, payload []byte) {
 		c.onClosed(now, h)
 		return
 	}
-	s.lastHeardAt, s.unansweredHellos = now, 0
-	if int32(h.Acknowledged-c.path.unused()) > 0 {
+	s.lastPacketAt, s.unansweredHellos = now, 0
+	if int32(h.Acknowledged-c.path.nextNumber()) > 0 {
 		c.drop(ReasonAcknowledged, h)
 		return
 	}
 	if h.Type == protocol.Ack {
 		if h.Flags&protocol.FlagHello != 0 && h.Offset != 0 {
 			c.onProbe(h, payload)
-			c.acknowledged(now, h.Acknowledged, nil, 0)
+			c.processAck(now, h.Acknowledged, nil, 0)
 			return
 		}
 		if _, ok := h.Report(); ok {
-			c.acknowledged(now, h.Acknowledged, nil, 0)
+			c.processAck(now, h.Acknowledged, nil, 0)
 			c.reports.onReport(&c.common, h, payload)
 			return
 		}
 		c.onAck(now, h, payload)
 		return
 	}
-	c.acknowledged(now, h.Acknowledged, nil, 0)
-	if !h.Numbered() {
+	c.processAck(now, h.Acknowledged, nil, 0)
+	if !h.IsNumbered() {
 		c.onClose(now)
 		return
 	}
@@ -154,14 +154,14 @@ func (c *Conn) parsed(now Instant, h *protocol.ExtHeader, payload []byte) {
 func (c *Conn) onNumbered(now Instant, h *protocol.ExtHeader, payload []byte) {
 	a := &c.arrivals
 	if h.Flags&protocol.FlagRetransmit != 0 && h.Flags&protocol.FlagAckNow != 0 {
-		a.full = true // only an ACK shows which transmission was received
+		a.needsFullAck = true // only an ACK shows which transmission was received
 	}
-	if r := a.check(h.Number); r != ReasonNone {
-		a.now = a.now || r == ReasonDuplicate
+	if r := a.dropReason(h.Number); r != ReasonNone {
+		a.ackNow = a.ackNow || r == ReasonDuplicate
 		c.drop(r, h)
 		return
 	}
-	expected := c.recvs.expected
+	expected := c.recvs.nextMessage
 	r := c.deliver(now, h, payload)
 	c.recvs.offered = false // does not apply to the packets released below
 	if r != ReasonNone {
@@ -170,16 +170,16 @@ func (c *Conn) onNumbered(now Instant, h *protocol.ExtHeader, payload []byte) {
 			return
 		}
 	}
-	before := a.next
-	if a.take(now, h.Number, h.Clock, len(payload)) {
-		a.now = true
+	before := a.firstMissing
+	if a.record(now, h.Number, h.Clock, len(payload)) {
+		a.ackNow = true
 		c.stats.OutOfOrder++
 	}
-	if h.Flags&protocol.FlagAckNow != 0 || a.unacknowledged >= c.cfg.ackEvery() || a.bytes >= ackBytes {
-		a.now = true
+	if h.Flags&protocol.FlagAckNow != 0 || a.unackedPackets >= c.cfg.ackEvery() || a.unackedBytes >= ackBytes {
+		a.ackNow = true
 	}
-	if len(c.recvs.held.packets) > 0 && (expected != c.recvs.expected || before != a.next) {
-		c.recvs.release(now, before, a.next, a.end)
+	if len(c.recvs.heldPackets.packets) > 0 && (expected != c.recvs.nextMessage || before != a.firstMissing) {
+		c.recvs.releaseHeld(now, before, a.firstMissing, a.end)
 	}
 }
 
@@ -187,15 +187,15 @@ func (c *Conn) onNumbered(now Instant, h *protocol.ExtHeader, payload []byte) {
 func (c *Conn) deliver(now Instant, h *protocol.ExtHeader, payload []byte) Reason {
 	switch h.Type {
 	case protocol.SendRequest:
-		return c.recvs.onRequest(now, h, payload, c.arrivals.next)
+		return c.recvs.onRequest(now, h, payload, c.arrivals.firstMissing)
 	case protocol.Data:
-		return c.recvs.onData(now, h, payload, c.arrivals.next)
+		return c.recvs.onData(now, h, payload, c.arrivals.firstMissing)
 	case protocol.ClearToSend:
 		return c.sends.onClear(h)
 	}
 	switch h.Code() {
 	case protocol.CodeCancel:
-		return c.recvs.onCancel(h, c.arrivals.next)
+		return c.recvs.onCancel(h, c.arrivals.firstMissing)
 	case protocol.CodeCanceled:
 		return c.sends.onRefusal(now, h, ErrCanceled)
 	case protocol.CodeTooLong:
@@ -209,7 +209,7 @@ func (c *Conn) deliver(now Instant, h *protocol.ExtHeader, payload []byte) Reaso
 // Flush sends the packets that have become due since the last Flush, as far as window and credit allow, and at most one
 // ACK, which covers all packets received.
 func (c *Conn) Flush(now Instant, acts []Action) []Action {
-	c.path.timeShorts(now)
+	c.path.stampShorts(now)
 	if !c.changed {
 		if due, _ := c.Deadline(); now < due {
 			return acts // nothing has changed since the last Flush
@@ -220,30 +220,30 @@ func (c *Conn) Flush(now Instant, acts []Action) []Action {
 		if c.closeDue && c.session.remote != 0 {
 			c.sendClose()
 		}
-		c.changed, c.timed, c.closeDue = false, false, false
+		c.changed, c.deadlineValid, c.closeDue = false, false, false
 		return c.acts
 	}
-	if c.renew != nil {
+	if c.timeoutChange != nil {
 		c.adoptUnreachableAfter()
 	}
 	numbered := c.path.flight.order
-	if len(c.recvs.asked) > 0 {
-		c.recvs.forget()
+	if len(c.recvs.cancelRequests) > 0 {
+		c.recvs.answerCancels()
 	}
 	if c.session.remote != 0 {
-		if c.session.greet && c.cfg.ShortHeaders {
-			c.ack(now, false) // short headers carry only a digest of our session, so send it first
+		if c.session.greetPeer && c.cfg.ShortHeaders {
+			c.sendDueAck(now, false) // short headers carry only a digest of our session, so send it first
 		}
 		c.transmit(now)
-		c.ack(now, c.path.flight.order != numbered)
+		c.sendDueAck(now, c.path.flight.order != numbered)
 	}
-	c.sendHello(now)
+	c.sendDueHellos(now)
 	if c.reports != nil {
-		c.ask(now)
+		c.sendDueQuestion(now)
 	}
-	c.changed, c.timed = false, false
-	if c.path.discovers() && c.session.remote != 0 {
-		c.probe(now)
+	c.changed, c.deadlineValid = false, false
+	if c.path.usesDiscovery() && c.session.remote != 0 {
+		c.sendDueProbe(now)
 	}
 	return c.acts
 }
@@ -254,23 +254,23 @@ func (c *Conn) Tick(now Instant, acts []Action) []Action {
 		return acts
 	}
 	c.acts, c.changed = acts, true
-	c.path.timeShorts(now)
+	c.path.stampShorts(now)
 	r := &c.path
-	if r.shorts.due(r.trip.rto) <= now {
-		c.lengthen()
+	if r.shorts.deadline(r.rtt.rto) <= now {
+		c.convertShorts()
 	}
 	switch p := r.flight.oldest(); {
 	case p == nil:
-	case r.flight.overtaken(p) && now >= r.overtakenUntil(p):
+	case r.flight.isOvertaken(p) && now >= r.lossTime(p):
 		r.detectLoss(now)
-	case now < r.retransmission(p):
-	case r.unreachable(now):
+	case now < r.retransmitTime(p):
+	case r.isUnreachable(now):
 		c.declareUnreachable(now, endSilent)
 	default:
-		r.timedOut(now, &c.random)
+		r.onTimeout(now, &c.random)
 	}
-	if now >= c.arrivals.due(c.cfg.Timing.AckDelay) {
-		c.arrivals.now = true
+	if now >= c.arrivals.ackDue(c.cfg.Timing.AckDelay) {
+		c.arrivals.ackNow = true
 	}
 	return c.acts
 }
@@ -280,11 +280,11 @@ const never = Instant(math.MaxInt64)
 
 // Deadline returns the time at which Tick and Flush are due, and false if no timer is set. Call it after Flush.
 func (c *Conn) Deadline() (Instant, bool) {
-	if c.changed || !c.timed {
-		c.due = c.deadline()
-		c.timed = !c.changed && c.due != 0 // 0 means that sent packets still lack a send time
+	if c.changed || !c.deadlineValid {
+		c.nextDeadline = c.deadline()
+		c.deadlineValid = !c.changed && c.nextDeadline != 0 // 0 means that sent packets still lack a send time
 	}
-	return c.due, c.due != never
+	return c.nextDeadline, c.nextDeadline != never
 }
 
 func (c *Conn) deadline() Instant {
@@ -292,17 +292,17 @@ func (c *Conn) deadline() Instant {
 		return never
 	}
 	known, r := c.session.remote != 0, &c.path
-	at := min(c.helloDue(), c.arrivals.due(c.cfg.Timing.AckDelay), c.reports.due(known), r.shorts.due(r.trip.rto))
+	at := min(c.helloDue(), c.arrivals.ackDue(c.cfg.Timing.AckDelay), c.reports.deadline(known), r.shorts.deadline(r.rtt.rto))
 	if known {
-		at = min(at, r.probeDue(c.session.lastHeardAt))
+		at = min(at, r.probeDue(c.session.lastPacketAt))
 	}
-	if r.pace.held {
-		at = min(at, r.pace.resume)
+	if r.pacer.waiting {
+		at = min(at, r.pacer.resumeAt)
 	}
 	if p := r.flight.oldest(); p != nil {
-		at = min(at, r.retransmission(p))
-		if r.flight.overtaken(p) {
-			at = min(at, r.overtakenUntil(p))
+		at = min(at, r.retransmitTime(p))
+		if r.flight.isOvertaken(p) {
+			at = min(at, r.lossTime(p))
 		}
 	}
 	return at
@@ -315,24 +315,24 @@ func (c *Conn) Reconnected(now Instant, acts []Action) []Action {
 		return acts
 	}
 	c.acts = acts
-	c.path.timeShorts(now)
-	c.lengthen()
+	c.path.stampShorts(now)
+	c.convertShorts()
 	f := &c.path.flight
-	for n := f.base; n != f.next; n++ {
-		if p := f.at(n); p.state == packetSent {
-			f.lose(p)
+	for n := f.base; n != f.nextNumber; n++ {
+		if p := f.packetAt(n); p.state == packetSent {
+			f.markLost(p)
 		}
 	}
 	c.changed = true
-	c.path.timer, c.path.moved, c.path.stalled = now, now, 0
-	c.session.hello, c.session.wait, c.session.ask = now, c.cfg.Timing.HelloFirst, c.session.remote != 0
+	c.path.timerStart, c.path.lastAckAt, c.path.timeouts = now, now, 0
+	c.session.nextHello, c.session.helloInterval, c.session.helloNow = now, c.cfg.Timing.HelloFirst, c.session.remote != 0
 	return c.acts
 }
 
 // header returns the header of a packet from us to the peer.
 func (c *Conn) header(t protocol.Type, call protocol.Call) protocol.ExtHeader {
 	return protocol.ExtHeader{
-		Dst: c.cfg.Remote, Src: c.cfg.Local, Type: t, Call: call, Flags: c.plain,
-		Session: c.session.local, PeerSession: c.session.remote, Acknowledged: c.arrivals.next,
+		Dst: c.cfg.Remote, Src: c.cfg.Local, Type: t, Call: call, Flags: c.plainFlag,
+		Session: c.session.local, PeerSession: c.session.remote, Acknowledged: c.arrivals.firstMissing,
 	}
 }

@@ -30,7 +30,7 @@ func TestLostWindowOnAShorterWay(t *testing.T) {
 		}
 		c.deliverAll()
 	}
-	if s := c.conns[0].Stats(); c.done != 2 || s.TimeOuts > 2 {
-		t.Errorf("%d sends are done after %d ticks; %d time-outs, %d losses", c.done, ticks, s.TimeOuts, s.Losses)
+	if s := c.conns[0].Stats(); c.done != 2 || s.Timeouts > 2 {
+		t.Errorf("%d sends are done after %d ticks; %d time-outs, %d losses", c.done, ticks, s.Timeouts, s.Losses)
 	}
 }

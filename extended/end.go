@@ -16,44 +16,44 @@ const (
 // endMessages ends all incomplete messages that have begun, in both directions, and begins a new pair of sessions.
 // Queued messages wait for the new sessions.
 func (c *Conn) endMessages(now Instant, why ending) sessionEnd {
-	c.lengthen()
+	c.convertShorts()
 	e := c.sessionEnd(now, why)
-	c.sends.end(&e, c.sends.queued)
+	c.sends.failMessages(&e, c.sends.queued)
 	c.sends.endResting(&e)
-	c.recvs.end(&e)
+	c.recvs.failMessages(&e)
 	c.reset()
 	return e
 }
 
 // sessionEnd describes the end of a session, for the errors of its messages.
 type sessionEnd struct {
-	why    ending
-	now    Instant
-	silent time.Duration // time without an answer from the peer
-	job    bool          // the peer is a rank of our job
+	reason    ending
+	endedAt   Instant
+	silentFor time.Duration // time without an answer from the peer
+	job       bool          // the peer is a rank of our job
 }
 
 func (c *Conn) sessionEnd(now Instant, why ending) sessionEnd {
-	return sessionEnd{why, now, now - c.silence(), c.cfg.Job}
+	return sessionEnd{why, now, now - c.silentSince(), c.cfg.Job}
 }
 
-// failure returns the error of a message that the end of the session has ended.
-func (e *sessionEnd) failure(w Wait) error {
-	elapsed := e.now - w.Since
-	switch e.why {
+// messageError returns the error of a message that the end of the session has ended.
+func (e *sessionEnd) messageError(w Wait) error {
+	elapsed := e.endedAt - w.Since
+	switch e.reason {
 	case endSilent:
-		return &TimeoutError{Wait: w, Elapsed: elapsed, Silent: e.silent}
+		return &TimeoutError{Wait: w, Elapsed: elapsed, Silent: e.silentFor}
 	case endUnreachable:
 		return &TimeoutError{Wait: w, Elapsed: elapsed} // Conn.Unreachable adds the reason
 	}
-	return &SessionError{Wait: w, Elapsed: elapsed, Closed: e.why == endClosed, Died: e.why == endDied, Job: e.job}
+	return &SessionError{Wait: w, Elapsed: elapsed, Closed: e.reason == endClosed, Died: e.reason == endDied, Job: e.job}
 }
 
-// silence returns the time of the peer's last answer: of its last acknowledgement while packets are outstanding, and
+// silentSince returns the time of the peer's last answer: of its last acknowledgement while packets are outstanding, and
 // otherwise of its last packet.
-func (c *Conn) silence() Instant {
+func (c *Conn) silentSince() Instant {
 	if c.path.flight.outstanding() > 0 {
-		return c.path.moved
+		return c.path.lastAckAt
 	}
-	return c.session.lastHeardAt
+	return c.session.lastPacketAt
 }

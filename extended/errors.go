@@ -40,7 +40,7 @@ type Wait struct {
 	Since Instant
 	// Length is the length of the message in bytes. Done is the number of bytes acknowledged by the peer, or received
 	// from it.
-	Length, Done int64
+	Length, BytesDone int64
 	// Retransmissions is the number of packets of the message that we retransmitted.
 	Retransmissions int
 }
@@ -56,7 +56,7 @@ func (w Wait) describe(elapsed time.Duration) string {
 		s = fmt.Sprintf("message of %d bytes from rank %d to rank %d", w.Length, w.Remote, w.Local)
 		what = "arrived"
 	}
-	s += fmt.Sprintf(", in %v after %v, %d bytes %s", w.State, elapsed.Round(time.Microsecond), w.Done, what)
+	s += fmt.Sprintf(", in %v after %v, %d bytes %s", w.State, elapsed.Round(time.Microsecond), w.BytesDone, what)
 	if w.Retransmissions > 0 {
 		s += fmt.Sprintf(", %d packets retransmitted", w.Retransmissions)
 	}

@@ -14,17 +14,17 @@ type packet struct {
 	payload         int32
 	retransmissions uint16
 	state           packetState
-	// fetched is set if the network does not carry the payload, because the peer fetches it (LongPackets).
+	// fetched is set if the network does not carry the payload, because the peer fetches it (SetFetchPayload).
 	fetched bool
-	// before and after are the numbers of the packet's neighbors in its list.
-	before, after uint32
+	// prev and after are the numbers of the packet's neighbors in its list.
+	prev, next uint32
 	// order is the number of the packet's last transmission, in the sequence of all transmissions of all packets.
-	order uint64
-	sent  Instant
+	order  uint64
+	sentAt Instant
 }
 
 // carried returns the number of payload bytes that count as in flight.
-func (p *packet) carried() int64 {
+func (p *packet) bytesInFlight() int64 {
 	if p.fetched {
 		return 0
 	}
@@ -42,22 +42,22 @@ const (
 // flight holds the packets from base, the first unacknowledged one, up to but excluding next, the number of the next
 // new packet. The ring grows as needed.
 type flight struct {
-	ring       []packet // length is a power of two
-	base, next uint32
-	// beyond has a bit for each packet in ring, which is set if the packet was acknowledged before base. It is
+	ring             []packet // length is a power of two
+	base, nextNumber uint32
+	// ackedBits has a bit for each packet in ring, which is set if the packet was acknowledged before base. It is
 	// allocated on first use.
-	beyond []uint64
+	ackedBits []uint64
 	// No packet in flight that was sent only once has a number below fresh. again lists the other packets in flight, in
 	// the order of their last transmission. lost lists the packets waiting to be retransmitted.
-	fresh       uint32
-	again, lost list
-	began       uint32 // number of the first packet of the last message begun
-	count       int    // packets in flight
-	bytes       int64  // payload bytes in flight, without those that the peer fetches
-	order       uint64
-	// newest is the highest order of an acknowledged transmission, and newestSent the latest send time of one.
-	newest     uint64
-	newestSent Instant
+	minSentOnce         uint32
+	retransmitted, lost list
+	lastBegun           uint32 // number of the first packet of the last message begun
+	count               int    // packets in flight
+	bytes               int64  // payload bytes in flight, without those that the peer fetches
+	order               uint64
+	// highestAcked is the highest order of an acknowledged transmission, and newestSent the latest send time of one.
+	highestAcked uint64
+	newestSent   Instant
 }
 
 // list is a list of packets that are linked by their numbers.
@@ -66,12 +66,12 @@ type list struct {
 	count       int32
 }
 
-func (f *flight) at(number uint32) *packet {
+func (f *flight) packetAt(number uint32) *packet {
 	return &f.ring[number&uint32(len(f.ring)-1)]
 }
 
 // outstanding returns the number of packets from base up to next, acknowledged or not.
-func (f *flight) outstanding() int { return int(f.next - f.base) }
+func (f *flight) outstanding() int { return int(f.nextNumber - f.base) }
 
 // empty reports whether no packet is in flight and none is waiting for retransmission.
 func (f *flight) empty() bool { return f.count == 0 && f.lost.count == 0 }
@@ -81,58 +81,58 @@ func (f *flight) add() *packet {
 	if f.outstanding() == len(f.ring) {
 		f.grow()
 	}
-	p := f.at(f.next)
+	p := f.packetAt(f.nextNumber)
 	*p = packet{}
-	p.header.Number = f.next
-	f.next++
+	p.header.Number = f.nextNumber
+	f.nextNumber++
 	return p
 }
 
 func (f *flight) grow() {
 	old := f.ring
 	f.ring = make([]packet, max(4, 2*len(old)))
-	for n := f.base; n != f.next; n++ {
-		*f.at(n) = old[n&uint32(len(old)-1)]
+	for n := f.base; n != f.nextNumber; n++ {
+		*f.packetAt(n) = old[n&uint32(len(old)-1)]
 	}
-	if f.beyond != nil {
-		f.beyond = nil
-		for n := f.base; n != f.next; n++ {
-			if f.at(n).state == packetAcked {
-				f.ackedBeyond(n)
+	if f.ackedBits != nil {
+		f.ackedBits = nil
+		for n := f.base; n != f.nextNumber; n++ {
+			if f.packetAt(n).state == packetAcked {
+				f.setAckedBit(n)
 			}
 		}
 	}
 }
 
-// bit returns the word of beyond for a number and its bit in the word.
-func (f *flight) bit(number uint32) (word *uint64, bit uint32) {
+// bitFor returns the word of beyond for a number and its bit in the word.
+func (f *flight) bitFor(number uint32) (word *uint64, bit uint32) {
 	i := number & uint32(len(f.ring)-1)
-	return &f.beyond[i/64], i % 64
+	return &f.ackedBits[i/64], i % 64
 }
 
-// ackedBeyond records that a packet other than base was acknowledged.
-func (f *flight) ackedBeyond(number uint32) {
-	if f.beyond == nil {
-		f.beyond = make([]uint64, max(len(f.ring)/64, 1))
+// setAckedBit records that a packet other than base was acknowledged.
+func (f *flight) setAckedBit(number uint32) {
+	if f.ackedBits == nil {
+		f.ackedBits = make([]uint64, max(len(f.ring)/64, 1))
 	}
-	word, bit := f.bit(number)
+	word, bit := f.bitFor(number)
 	*word |= 1 << bit
 }
 
-// passed clears the bit of base, an acknowledged packet, just before base advances.
-func (f *flight) passed() {
-	word, bit := f.bit(f.base)
+// clearAckedBit clears the bit of base, an acknowledged packet, just before base advances.
+func (f *flight) clearAckedBit() {
+	word, bit := f.bitFor(f.base)
 	*word &^= 1 << bit
 }
 
-// unacked returns the first number in [n, end) that is not acknowledged, or end if there is none.
-func (f *flight) unacked(n, end uint32) uint32 {
-	if f.beyond == nil {
+// nextUnacked returns the first number in [n, end) that is not acknowledged, or end if there is none.
+func (f *flight) nextUnacked(n, end uint32) uint32 {
+	if f.ackedBits == nil {
 		return n
 	}
 	wrap := min(64, uint32(len(f.ring)))
 	for int32(end-n) > 0 {
-		word, bit := f.bit(n)
+		word, bit := f.bitFor(n)
 		step := min(wrap-bit, end-n)
 		if at := uint32(bits.TrailingZeros64(^*word >> bit)); at < step {
 			return n + at
@@ -148,7 +148,7 @@ func (f *flight) append(l *list, p *packet) {
 	if l.count == 0 {
 		l.first = n
 	} else {
-		f.at(l.last).after, p.before = n, l.last
+		f.packetAt(l.last).next, p.prev = n, l.last
 	}
 	l.last = n
 	l.count++
@@ -158,47 +158,47 @@ func (f *flight) append(l *list, p *packet) {
 func (f *flight) remove(l *list, p *packet) {
 	n := p.header.Number
 	if n == l.first {
-		l.first = p.after
+		l.first = p.next
 	} else {
-		f.at(p.before).after = p.after
+		f.packetAt(p.prev).next = p.next
 	}
 	if n == l.last {
-		l.last = p.before
+		l.last = p.prev
 	} else {
-		f.at(p.after).before = p.before
+		f.packetAt(p.next).prev = p.prev
 	}
 	l.count--
 }
 
-// transmitted records a transmission of a packet that is not in a list. If it is a retransmission, the caller appends
+// markSent records a transmission of a packet that is not in a list. If it is a retransmission, the caller appends
 // the packet to again.
-func (f *flight) transmitted(now Instant, p *packet) {
+func (f *flight) markSent(now Instant, p *packet) {
 	f.order++
 	f.count++
-	f.bytes += p.carried()
-	p.order, p.sent, p.state = f.order, now, packetSent
+	f.bytes += p.bytesInFlight()
+	p.order, p.sentAt, p.state = f.order, now, packetSent
 }
 
-// onAcked removes a packet from the set of packets in flight.
-func (f *flight) onAcked(p *packet) {
+// removeInFlight removes a packet from the set of packets in flight.
+func (f *flight) removeInFlight(p *packet) {
 	f.count--
-	f.bytes -= p.carried()
+	f.bytes -= p.bytesInFlight()
 	if p.retransmissions > 0 {
-		f.remove(&f.again, p)
+		f.remove(&f.retransmitted, p)
 	}
 }
 
-// lose moves a packet in flight to the list of packets waiting to be retransmitted.
-func (f *flight) lose(p *packet) {
-	f.onAcked(p)
+// markLost moves a packet in flight to the list of packets waiting to be retransmitted.
+func (f *flight) markLost(p *packet) {
+	f.removeInFlight(p)
 	p.state = packetLost
 	f.append(&f.lost, p)
 }
 
 // acked marks a packet as acknowledged and removes it from its list.
-func (f *flight) acked(p *packet) {
+func (f *flight) markAcked(p *packet) {
 	if p.state == packetSent {
-		f.onAcked(p)
+		f.removeInFlight(p)
 	} else {
 		f.remove(&f.lost, p)
 	}
@@ -210,30 +210,30 @@ func (f *flight) oldest() *packet {
 	if f.count == 0 {
 		return nil
 	}
-	if f.again.count+f.lost.count == 0 {
-		return f.at(f.base)
+	if f.retransmitted.count+f.lost.count == 0 {
+		return f.packetAt(f.base)
 	}
 	var p *packet
-	if f.count > int(f.again.count) {
-		for f.fresh = later(f.fresh, f.base); ; f.fresh++ {
-			if p = f.at(f.fresh); p.state == packetSent && p.retransmissions == 0 {
+	if f.count > int(f.retransmitted.count) {
+		for f.minSentOnce = later(f.minSentOnce, f.base); ; f.minSentOnce++ {
+			if p = f.packetAt(f.minSentOnce); p.state == packetSent && p.retransmissions == 0 {
 				break
 			}
 		}
 	}
-	if f.again.count > 0 {
-		if q := f.at(f.again.first); p == nil || q.order < p.order {
+	if f.retransmitted.count > 0 {
+		if q := f.packetAt(f.retransmitted.first); p == nil || q.order < p.order {
 			p = q
 		}
 	}
 	return p
 }
 
-// overtaken reports whether a packet that was sent after p has been acknowledged.
-func (f *flight) overtaken(p *packet) bool { return p.order < f.newest }
+// isOvertaken reports whether a packet that was sent after p has been acknowledged.
+func (f *flight) isOvertaken(p *packet) bool { return p.order < f.highestAcked }
 
 // reset forgets all packets. The next packet gets the number first.
 func (f *flight) reset(first uint32) {
 	clear(f.ring)
-	*f = flight{ring: f.ring, base: first, next: first, fresh: first}
+	*f = flight{ring: f.ring, base: first, nextNumber: first, minSentOnce: first}
 }

@@ -24,7 +24,7 @@ var idle *Conn
 // The memory for held packets grows with their distance from the missing one, and packets are kept when it grows.
 func TestHeldGrowsWithDistance(t *testing.T) {
 	const next = 1<<32 - 100 // numbers wrap around
-	var q held
+	var q heldPackets
 	payload := func(number uint32) []byte { return []byte{byte(number), byte(number >> 8)} }
 	for _, x := range []struct{ distance, slots int }{
 		{1, 16}, {15, 16}, {16, 32}, {3, 32}, {40, 64}, {200, 256}, {shortWindow - 1, shortWindow}, {201, shortWindow},
@@ -38,12 +38,12 @@ func TestHeldGrowsWithDistance(t *testing.T) {
 	}
 	for _, distance := range []int{1, 3, 15, 16, 40, 200, 201, shortWindow - 1, maxWindow - 1} {
 		number := next + uint32(distance)
-		p := q.at(number)
+		p := q.find(number)
 		if p == nil || p.header.Number != number || string(p.payload) != string(payload(number)) {
 			t.Errorf("packet %d is not there: %+v", number, p)
 			continue
 		}
-		q.drop(p)
+		q.remove(p)
 	}
 	if len(q.packets) != 0 || q.bytes != 0 || len(q.free) != 9 {
 		t.Errorf("%d packets and %d bytes are left, and %d buffers", len(q.packets), q.bytes, len(q.free))
@@ -52,7 +52,7 @@ func TestHeldGrowsWithDistance(t *testing.T) {
 
 // Only a few buffers of large packets are kept.
 func TestHeldKeepsFewLargeBuffers(t *testing.T) {
-	var q held
+	var q heldPackets
 	large := make([]byte, 60_000)
 	for n := range uint32(10) {
 		q.add(0, &protocol.ExtHeader{Number: n}, large)

@@ -16,9 +16,9 @@ import (
 // snapshot prints the state of a Conn, without its counters and pending answers.
 func snapshot(c *Conn) string {
 	s := *c
-	s.stats, s.parsing, s.acts, s.ackBuf = Counters{}, protocol.ExtHeader{}, nil, nil
-	s.changed, s.timed, s.due = false, false, 0
-	s.session.answer, s.session.answerClock = 0, 0
+	s.stats, s.rxHeader, s.acts, s.ackBuf = Counters{}, protocol.ExtHeader{}, nil, nil
+	s.changed, s.deadlineValid, s.nextDeadline = false, false, 0
+	s.session.answerTo, s.session.answerClock = 0, 0
 	text := fmt.Sprintf("%+v", s)
 	c.EachSend(func(m SendState) bool { text += fmt.Sprintf("%+v", m); return true })
 	c.EachRecv(func(m RecvState) bool { text += fmt.Sprintf("%+v", m); return true })
@@ -48,8 +48,8 @@ func forgeries(c *Conn, yield func(protocol.ExtHeader, []byte)) {
 	for kind := protocol.SendRequest; kind <= protocol.Error; kind++ {
 		for k := range 64 {
 			h := protocol.ExtHeader{
-				Src: 1, Type: kind, Call: protocol.Call(k % 4), Flags: protocol.ExtFlags(k), Number: c.arrivals.next,
-				Acknowledged: c.path.flight.next, Message: c.recvs.expected, Length: 8, Clock: clockAt(time.Second),
+				Src: 1, Type: kind, Call: protocol.Call(k % 4), Flags: protocol.ExtFlags(k), Number: c.arrivals.firstMissing,
+				Acknowledged: c.path.flight.nextNumber, Message: c.recvs.nextMessage, Length: 8, Clock: clockAt(time.Second),
 				Tag: uint32(k % 6),
 			}
 			var payload []byte
@@ -124,8 +124,8 @@ func TestForgedPacketsChangeNothing(t *testing.T) {
 // returns the number of actions.
 func forge(c *Conn, now Instant, h *protocol.ExtHeader, payload []byte) (answer bool, actions int) {
 	acts := c.Packet(now, protocol.AppendExtended(nil, h, payload), nil)
-	answer = c.session.answer != 0
-	c.session.answer, c.session.answerClock = 0, 0
+	answer = c.session.answerTo != 0
+	c.session.answerTo, c.session.answerClock = 0, 0
 	return answer, len(acts)
 }
 
@@ -164,7 +164,7 @@ func TestAnswersToForgedPacketsChangeNothing(t *testing.T) {
 	}
 	exchange(w)
 	for i, n := range w.nodes {
-		if st := n.conn.Stats(); st.SendsEager != 2 || st.Arrived != 2 || n.conn.Busy() || st.Retransmissions != 0 {
+		if st := n.conn.Stats(); st.EagerSends != 2 || st.MessagesArrived != 2 || n.conn.Busy() || st.Retransmissions != 0 {
 			t.Errorf("rank %d afterwards: %+v", i, st)
 		}
 	}

@@ -6,19 +6,19 @@ import "github.com/zrlmpi/zrlmpid/protocol"
 // DATA is sent as payload becomes available (E49). On the wire it differs from other messages only in that the sender
 // may abort it in the middle.
 
-// Short reports whether a message of the given length may be sent eagerly (E11). Partial messages are never sent
+// FitsEager reports whether a message of the given length may be sent eagerly (E11). Partial messages are never sent
 // eagerly.
-func (c *Conn) Short(length int64) bool { return length <= int64(c.cfg.EagerLimit) }
+func (c *Conn) FitsEager(length int64) bool { return length <= int64(c.cfg.EagerLimit) }
 
-// Ready sets the number of bytes at the beginning of a Partial message that are available.
-func (c *Conn) Ready(id ID, bytes int64) {
+// SetReady sets the number of bytes at the beginning of a Partial message that are available.
+func (c *Conn) SetReady(id ID, bytes int64) {
 	m := c.sends.find(id)
-	if m == nil || bytes <= m.ready {
+	if m == nil || bytes <= m.readyBytes {
 		return
 	}
-	m.ready = min(bytes, m.op.Length)
-	if m.state == Sending && !m.listed && m.offset < m.take {
-		c.sends.list(m)
+	m.readyBytes = min(bytes, m.op.Length)
+	if m.state == Sending && !m.isListed && m.bytesSent < m.bytesToSend {
+		c.sends.listCleared(m)
 		c.changed = true
 	}
 }
@@ -34,7 +34,7 @@ func (c *Conn) Abort(now Instant, id ID, acts []Action) []Action {
 	switch m.state {
 	case Queued:
 		c.acts = acts
-		c.sends.done(m, ErrCanceled)
+		c.sends.finish(m, ErrCanceled)
 		return c.acts
 	case WaitClear, Canceling:
 		m.aborted = true // in case the peer answers with CLEAR_TO_SEND
@@ -51,59 +51,59 @@ func (c *Conn) Abort(now Instant, id ID, acts []Action) []Action {
 
 // truncate ends a message after the bytes already sent. It does nothing if all bytes were sent.
 func (s *sending) truncate(m *outbound) {
-	if m.out { // all of it was sent, so there is nothing to abort
+	if m.allSent { // all of it was sent, so there is nothing to abort
 		m.aborted = false
 		return
 	}
-	s.unlist(m)
-	m.take, m.out = m.offset, true
-	s.doneIfAcked(m)
+	s.unlistCleared(m)
+	m.bytesToSend, m.allSent = m.bytesSent, true
+	s.finishIfAcked(m)
 }
 
 // endAborted informs the peer that the rest of a message will not be sent. All bytes sent have been acknowledged, so
 // none of them can arrive after this ERROR.
 func (s *sending) endAborted(m *outbound) {
 	s.controls.push(control{
-		kind: protocol.Error, call: m.op.Datatype.Send(), message: m.number, code: protocol.CodeAborted,
+		kind: protocol.Error, call: m.op.Datatype.SendCall(), message: m.number, code: protocol.CodeAborted,
 	})
-	s.done(m, ErrAborted)
+	s.finish(m, ErrAborted)
 }
 
-// list appends a message to the list of cleared messages.
-func (s *sending) list(m *outbound) {
+// listCleared appends a message to the list of cleared messages.
+func (s *sending) listCleared(m *outbound) {
 	if s.cleared == nil {
 		s.cleared = m
 	} else {
-		s.clearedLast.behind = m
+		s.clearedLast.nextCleared = m
 	}
-	s.clearedLast, m.listed = m, true
+	s.clearedLast, m.isListed = m, true
 }
 
-// unlist removes a message from the list of cleared messages.
-func (s *sending) unlist(m *outbound) {
-	if !m.listed {
+// unlistCleared removes a message from the list of cleared messages.
+func (s *sending) unlistCleared(m *outbound) {
+	if !m.isListed {
 		return
 	}
-	m.listed = false
+	m.isListed = false
 	var before *outbound
-	for o := s.cleared; o != m; o = o.behind {
+	for o := s.cleared; o != m; o = o.nextCleared {
 		before = o
 	}
 	if before == nil {
-		s.cleared = m.behind
+		s.cleared = m.nextCleared
 	} else {
-		before.behind = m.behind
+		before.nextCleared = m.nextCleared
 	}
 	if s.clearedLast == m {
 		s.clearedLast = before
 	}
-	m.behind = nil
+	m.nextCleared = nil
 }
 
-// there returns the number of further bytes of a message that can be sent now.
-func (m *outbound) there() int64 {
+// sendableBytes returns the number of further bytes of a message that can be sent now.
+func (m *outbound) sendableBytes() int64 {
 	if m.op.Partial {
-		return min(m.take, m.ready) - m.offset
+		return min(m.bytesToSend, m.readyBytes) - m.bytesSent
 	}
-	return m.take - m.offset
+	return m.bytesToSend - m.bytesSent
 }

@@ -96,7 +96,7 @@ func TestAbortedOutOfPlace(t *testing.T) {
 	w.nodes[0].send(pattern(50000, 1), SendOp{Tag: 1})
 	w.wait(time.Second)
 	n := w.nodes[1]
-	first := n.conn.recvs.expected - 2
+	first := n.conn.recvs.nextMessage - 2
 	for message, want := range map[uint32]Reason{first: ReasonStale, first + 1: ReasonStale,
 		first + 2: ReasonUnsolicited, first - 1: ReasonStale} {
 		h := protocol.ExtHeader{Type: protocol.Error, Call: protocol.SendInt, Message: message,

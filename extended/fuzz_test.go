@@ -62,11 +62,11 @@ func (f *forger) forge(h *protocol.ExtHeader, payload []byte) []byte {
 	case 4:
 		h.PeerSession = protocol.Session(f.near(uint32(h.PeerSession)))
 	case 5:
-		h.Number = f.near(f.nodes[0].conn.arrivals.next)
+		h.Number = f.near(f.nodes[0].conn.arrivals.firstMissing)
 	case 6:
-		h.Acknowledged = f.near(f.nodes[0].conn.path.flight.next)
+		h.Acknowledged = f.near(f.nodes[0].conn.path.flight.nextNumber)
 	case 7:
-		h.Message = f.near(f.nodes[0].conn.recvs.expected)
+		h.Message = f.near(f.nodes[0].conn.recvs.nextMessage)
 	case 8:
 		h.Message = f.near(f.nodes[0].conn.sends.number)
 	case 9:
@@ -185,7 +185,7 @@ func runForged(script []byte) error {
 func (n *node) bounded() error {
 	c := n.conn
 	open := 0
-	for m := c.recvs.first; m != nil; m = m.after {
+	for m := c.recvs.first; m != nil; m = m.next {
 		if !m.accepted {
 			open++
 		}
@@ -195,8 +195,8 @@ func (n *node) bounded() error {
 		return fmt.Errorf("%d messages are open that no receive has matched", open)
 	case len(c.controls.queue) > 2*(len(n.inbound)+len(n.posted))+c.cfg.Messages+16:
 		return fmt.Errorf("%d answers wait", len(c.controls.queue))
-	case len(c.path.flight.ring) > maxWindow, len(c.recvs.asked) > c.cfg.Messages:
-		return fmt.Errorf("a ring of %d, %d cancellations", len(c.path.flight.ring), len(c.recvs.asked))
+	case len(c.path.flight.ring) > maxWindow, len(c.recvs.cancelRequests) > c.cfg.Messages:
+		return fmt.Errorf("a ring of %d, %d cancellations", len(c.path.flight.ring), len(c.recvs.cancelRequests))
 	case len(c.recvs.byNumber.slots) > 4*max(int(c.recvs.byNumber.count), len(n.inbound))+16:
 		return fmt.Errorf("an index of %d", len(c.recvs.byNumber.slots))
 	}

@@ -177,17 +177,17 @@ func (s *script) begin(options map[string]string) error {
 // state prints the reports.
 func (s *script) state() {
 	for i, n := range s.nodes {
-		_, remote := n.conn.Session()
+		_, remote := n.conn.Sessions()
 		st := n.conn.Stats()
 		s.print("%d   state: connected=%v busy=%v queued=%d begun=%d open=%d held=%d in_flight=%d", i, remote != 0,
-			n.conn.Busy(), st.Queued, st.Begun, st.Open, st.Held, st.InFlight)
+			n.conn.Busy(), st.QueuedSends, st.Begun, st.OpenMessages, st.HeldPackets, st.InFlight)
 		n.conn.EachSend(func(x SendState) bool {
-			s.print("%d     send %d: %v, %d of %d bytes, %d retransmissions", i, x.ID, x.State, x.Done, x.Length,
+			s.print("%d     send %d: %v, %d of %d bytes, %d retransmissions", i, x.ID, x.State, x.BytesDone, x.Length,
 				x.Retransmissions)
 			return true
 		})
 		n.conn.EachRecv(func(x RecvState) bool {
-			s.print("%d     message %d: %v, %d of %d bytes", i, x.Message.Number(), x.State, x.Done, x.Length)
+			s.print("%d     message %d: %v, %d of %d bytes", i, x.Message.Number(), x.State, x.BytesDone, x.Length)
 			return true
 		})
 	}

@@ -11,7 +11,7 @@ import (
 // A bottleneck shared by flows, in simulated time: a queue in front of a line, losses after it, and a return path
 // without loss or queue.
 
-// overheadUDP is the overhead of UDP and IPv4 per datagram on the line, and overheadTCP the overhead of TCP with time
+// overheadUDP is the overhead of AddUDP and IPv4 per datagram on the line, and overheadTCP the overhead of AddTCP with time
 // stamps and IPv4 per segment, in bytes.
 const (
 	overheadUDP = 28
@@ -172,8 +172,8 @@ func (f *flow) do(i int) {
 			}
 			arrive := func() {
 				to := f.conns[1-i]
-				to.parsing = h
-				f.acts = to.meant(f.b.now, payload, f.acts)
+				to.rxHeader = h
+				f.acts = to.onValidPacket(f.b.now, payload, f.acts)
 				f.do(1 - i)
 				f.flush(1 - i)
 			}

@@ -4,13 +4,13 @@ import (
 	"time"
 )
 
-// tcpFlow models a TCP connection that always has data to send, with CUBIC with SACK, a packet threshold of three,
+// tcpFlow models a AddTCP connection that always has data to send, with CUBIC with SACK, a packet threshold of three,
 // RACK's time threshold of a quarter of a round trip, delayed acknowledgements, and time-outs of at least 200 ms. Its
 // window is a congestion.
 type tcpFlow struct {
 	b *bottleneck
 	w congestion
-	r roundTrip
+	r rttEstimator
 
 	segments   []tcpSegment // from base on
 	base, next int
@@ -94,7 +94,7 @@ func (f *tcpFlow) arm() {
 				f.lose(f.base + i)
 			}
 		}
-		f.w.lost(f.order, f.order+1)
+		f.w.onLost(f.order, f.order+1)
 		f.w.collapse()
 		f.w.window, f.w.packets = 1, 1
 		f.send()
@@ -169,15 +169,15 @@ func (f *tcpFlow) acked(expected, sack int, echo Instant) {
 		return
 	}
 	trip := f.b.now - echo
-	f.r.measured(trip, &tcpTiming)
+	f.r.addSample(trip, &tcpTiming)
 	f.r.doublings = 0
-	if f.w.slowStart() && f.w.slow.measured(trip, order, f.order+1) {
-		f.w.avoid()
+	if f.w.slowStart() && f.w.hyStart.addSample(trip, order, f.order+1) {
+		f.w.exitSlowStart()
 	}
 	if used {
-		f.w.acked(f.b.now, count, order, f.r.smoothed, 1<<20)
+		f.w.onAcked(f.b.now, count, order, f.r.smoothed, 1<<20)
 	} else {
-		f.w.unused(f.b.now)
+		f.w.onUnusedAck(f.b.now)
 	}
 scan:
 	for i := range f.segments {
@@ -186,7 +186,7 @@ scan:
 		case s.state != packetSent:
 		case s.order < f.newest && (f.newest-s.order >= 3 || s.sent+f.r.smoothed/4 <= f.newestSent):
 			f.lose(f.base + i)
-			f.w.lost(s.order, f.order+1)
+			f.w.onLost(s.order, f.order+1)
 		case !s.again: // later segments were sent later, or are checked when this one is acknowledged
 			break scan
 		}

@@ -2,10 +2,10 @@ package extended
 
 import "github.com/zrlmpi/zrlmpid/protocol"
 
-// held holds copies of packets whose messages cannot begin yet, because earlier messages have not begun (E10). It is
+// heldPackets holds copies of packets whose messages cannot begin yet, because earlier messages have not begun (E10). It is
 // indexed by packet number. It holds fewer packets than the window allows, since at least one packet of the window is
 // missing.
-type held struct {
+type heldPackets struct {
 	// slots maps a packet's number, modulo the length of slots, to its index in packets plus 1. The length is a power
 	// of two, and grows when the numbers of the held packets are further apart.
 	slots     []uint16
@@ -26,24 +26,24 @@ const (
 	maxFreeBytes   = 1 << 17
 )
 
-func (q *held) slot(number uint32) *uint16 { return &q.slots[number&uint32(len(q.slots)-1)] }
+func (q *heldPackets) slot(number uint32) *uint16 { return &q.slots[number&uint32(len(q.slots)-1)] }
 
 // at returns the held packet with the given number, or nil.
-func (q *held) at(number uint32) *heldPacket {
+func (q *heldPackets) find(number uint32) *heldPacket {
 	if i := *q.slot(number); i > 0 && q.packets[i-1].header.Number == number {
 		return &q.packets[i-1]
 	}
 	return nil
 }
 
-func (q *held) reset() {
+func (q *heldPackets) reset() {
 	for n := len(q.packets); n > 0; n-- {
-		q.drop(&q.packets[n-1])
+		q.remove(&q.packets[n-1])
 	}
 }
 
 // add adds a copy of a packet. next is the first missing number; no packet with a lower number is held.
-func (q *held) add(next uint32, h *protocol.ExtHeader, payload []byte) {
+func (q *heldPackets) add(next uint32, h *protocol.ExtHeader, payload []byte) {
 	if distance := int(h.Number - next); distance >= len(q.slots) {
 		q.grow(distance)
 	}
@@ -58,7 +58,7 @@ func (q *held) add(next uint32, h *protocol.ExtHeader, payload []byte) {
 }
 
 // grow enlarges slots, so that a packet at the given distance from the first missing one can be added.
-func (q *held) grow(distance int) {
+func (q *heldPackets) grow(distance int) {
 	n := max(16, 2*len(q.slots))
 	for n <= distance {
 		n *= 2
@@ -69,8 +69,8 @@ func (q *held) grow(distance int) {
 	}
 }
 
-// drop removes a packet. Its payload remains valid until the next call of add.
-func (q *held) drop(p *heldPacket) {
+// remove removes a packet. Its payload remains valid until the next call of add.
+func (q *heldPackets) remove(p *heldPacket) {
 	q.bytes -= int32(len(p.payload))
 	if n := int32(cap(p.payload)); n > 0 && len(q.free) < maxFreeBuffers && q.freeBytes+n <= maxFreeBytes {
 		q.free = append(q.free, p.payload)
@@ -84,38 +84,38 @@ func (q *held) drop(p *heldPacket) {
 	q.packets = q.packets[:last]
 }
 
-// hold keeps a packet of a message that cannot begin yet, because earlier messages have not begun. missing is the
+// holdPacket keeps a packet of a message that cannot begin yet, because earlier messages have not begun. missing is the
 // number of the first missing packet.
-func (r *receiving) hold(h *protocol.ExtHeader, payload []byte, missing uint32) Reason {
-	if int32(h.Message-r.expected) < 0 {
+func (r *receiving) holdPacket(h *protocol.ExtHeader, payload []byte, missing uint32) Reason {
+	if int32(h.Message-r.nextMessage) < 0 {
 		return ReasonStale
 	}
 	if h.Number == missing {
 		return ReasonOrder // no missing packet could begin its predecessors
 	}
 	messages, eager := r.limits()
-	if int32(h.Message-messages) >= 0 || int(r.held.bytes)+len(payload) > int(eager-r.eager) {
+	if int32(h.Message-messages) >= 0 || int(r.heldPackets.bytes)+len(payload) > int(eager-r.eagerBytes) {
 		return ReasonCredit
 	}
-	r.held.add(missing, h, payload)
+	r.heldPackets.add(missing, h, payload)
 	return ReasonNone
 }
 
-// release delivers the held packets whose messages can begin now. All held packets have numbers in [from, end).
-func (r *receiving) release(now Instant, from, missing, end uint32) {
-	q := &r.held
+// releaseHeld delivers the held packets whose messages can begin now. All held packets have numbers in [from, end).
+func (r *receiving) releaseHeld(now Instant, from, missing, end uint32) {
+	q := &r.heldPackets
 	for n := from; n != end && len(q.packets) > 0; n++ {
-		p := q.at(n)
+		p := q.find(n)
 		if p == nil {
 			continue
 		}
 		h, payload := p.header, p.payload
-		distance := int32(h.Message - r.expected)
+		distance := int32(h.Message - r.nextMessage)
 		early := distance > 0 || distance == 0 && h.Type == protocol.Error
 		if early && int32(n-missing) >= 0 {
 			continue
 		}
-		q.drop(p)
+		q.remove(p)
 		var reason Reason
 		switch {
 		case early:

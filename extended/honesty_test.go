@@ -33,7 +33,7 @@ func TestMessagesOutOfOrder(t *testing.T) {
 	s.put(request(1, 2, 9), 0).want("the second message first", ReasonOrder, 0)
 	s.put(request(2, 2, 9), 0).want("while a packet is missing", ReasonNone, 0)
 	s.put(failed(1, 0, protocol.RecvInt, protocol.CodeCanceled), 0)
-	if s.want("the packet is something else", ReasonOrder, 2); s.c.Stats().Held != 0 {
+	if s.want("the packet is something else", ReasonOrder, 2); s.c.Stats().HeldPackets != 0 {
 		t.Error("it is still held")
 	}
 
@@ -41,7 +41,7 @@ func TestMessagesOutOfOrder(t *testing.T) {
 	s = meet(t, Config{})
 	s.put(failed(3, 2, protocol.SendInt, protocol.CodeCancel), 0).want("a cancellation", ReasonNone, 0)
 	s.put(request(1, 1, 9), 0).want("the message before", ReasonNone, 1)
-	if s.c.Stats().Held != 1 {
+	if s.c.Stats().HeldPackets != 1 {
 		t.Error("the cancellation is not held any more")
 	}
 	s.put(request(2, 2, 9), 0).want("the message", ReasonNone, 3)
@@ -58,7 +58,7 @@ func TestDataThatNobodyLacks(t *testing.T) {
 	s.put(request(1, 1, 9), 0).put(plain(2, 1, 0, 9), 9).want("that was not cleared", ReasonUnsolicited, 1)
 	s.put(eager(2, 1, 0, 9), 9).want("eager DATA of one that was announced", ReasonUnsolicited, 1)
 	s.put(eager(2, 2, 0, 0), 0).put(eager(3, 2, 0, 0), 0).want("of a complete one", ReasonUnsolicited, 2)
-	s.c.Accept(s.now, s.c.recvs.message(s.c.recvs.first.number), 5, nil)
+	s.c.Accept(s.now, s.c.recvs.messageID(s.c.recvs.first.number), 5, nil)
 	s.flush().put(plain(3, 1, 0, 9), 6).want("more than was cleared", ReasonMismatch, 2)
 	s.put(eager(3, 1, 0, 9), 5).want("eager instead", ReasonMismatch, 2)
 	s.put(plain(3, 1, 0, 9), 5).want("as much as was cleared", ReasonNone, 3)
@@ -140,7 +140,7 @@ func TestNumbersAndSessions(t *testing.T) {
 func TestNoCopyBeyondTheRoom(t *testing.T) {
 	s := meet(t, Config{})
 	s.put(eager(1, 1, 0, 300), 100)
-	s.c.Accept(s.now, s.c.recvs.message(s.c.recvs.first.number), 150, nil)
+	s.c.Accept(s.now, s.c.recvs.messageID(s.c.recvs.first.number), 150, nil)
 	if s.put(eager(2, 1, 100, 300), 100); s.count(Copy) != 1 || s.last[0].Offset != 100 ||
 		len(s.last[0].Payload) != 50 {
 		t.Errorf("%+v", s.last)
@@ -175,7 +175,7 @@ func TestCancelWithoutMessage(t *testing.T) {
 	s := meet(t, Config{})
 	s.put(failed(2, 2, protocol.SendInt, protocol.CodeCancel), 0).want("a cancellation", ReasonNone, 0)
 	s.put(request(1, 1, 9), 0).want("all that came before it", ReasonOrder, 2)
-	if s.c.Stats().Held != 0 {
+	if s.c.Stats().HeldPackets != 0 {
 		t.Error("it is still held")
 	}
 }

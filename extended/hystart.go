@@ -4,23 +4,23 @@ import "time"
 
 // Constants of HyStart++ (RFC 9406).
 const (
-	hyStartSamples  = 8
-	hyStartGrowth   = 4
-	hyStartRounds   = 5
-	minTripIncrease = 4 * time.Millisecond
-	maxTripIncrease = 16 * time.Millisecond
+	hyStartSamples = 8
+	hyStartGrowth  = 4
+	hyStartRounds  = 5
+	minRTTIncrease = 4 * time.Millisecond
+	maxRTTIncrease = 16 * time.Millisecond
 )
 
 // hyStart ends slow start when the round-trip time increases, before the queue of the bottleneck is full (RFC 9406).
 // Its zero value is the initial state.
 type hyStart struct {
-	end           uint64        // order of the transmission that begins the next round
-	last, current time.Duration // minimum round-trip times of the last and the current round, or 0
-	samples       int32         // number of measurements in the current round
-	// rounds is the number of rounds of conservative slow start so far. baseline is the value of current at its
+	roundEnd            uint64        // order of the transmission that begins the next round
+	lastMin, currentMin time.Duration // minimum round-trip times of the last and the current round, or 0
+	samples             int32         // number of measurements in the current round
+	// cssRounds is the number of rounds of conservative slow start so far. baseline is the value of current at its
 	// beginning, or 0 outside conservative slow start.
-	rounds   int32
-	baseline time.Duration
+	cssRounds int32
+	baseline  time.Duration
 }
 
 // growth returns the number of packets by which the window grows when n packets are acknowledged.
@@ -31,17 +31,17 @@ func (h *hyStart) growth(n int) float64 {
 	return float64(n)
 }
 
-// measured records the round-trip time of the transmission with the given order, and reports whether slow start is
+// addSample records the round-trip time of the transmission with the given order, and reports whether slow start is
 // over. next is the order of the next transmission.
-func (h *hyStart) measured(trip time.Duration, order, next uint64) (done bool) {
-	if order >= h.end {
+func (h *hyStart) addSample(trip time.Duration, order, next uint64) (done bool) {
+	if order >= h.roundEnd {
 		if h.baseline > 0 {
-			h.rounds++
+			h.cssRounds++
 		}
-		h.end, h.last, h.current, h.samples = next, h.current, 0, 0
+		h.roundEnd, h.lastMin, h.currentMin, h.samples = next, h.currentMin, 0, 0
 	}
-	if h.current == 0 || trip < h.current {
-		h.current = trip
+	if h.currentMin == 0 || trip < h.currentMin {
+		h.currentMin = trip
 	}
 	h.samples++
 	if h.samples < hyStartSamples {
@@ -49,11 +49,11 @@ func (h *hyStart) measured(trip time.Duration, order, next uint64) (done bool) {
 	}
 	switch {
 	case h.baseline > 0:
-		if h.current < h.baseline { // the increase was not caused by a queue
-			h.baseline, h.rounds = 0, 0
+		if h.currentMin < h.baseline { // the increase was not caused by a queue
+			h.baseline, h.cssRounds = 0, 0
 		}
-	case h.last > 0 && h.current >= h.last+min(max(h.last/8, minTripIncrease), maxTripIncrease):
-		h.baseline = h.current
+	case h.lastMin > 0 && h.currentMin >= h.lastMin+min(max(h.lastMin/8, minRTTIncrease), maxRTTIncrease):
+		h.baseline = h.currentMin
 	}
-	return h.rounds >= hyStartRounds
+	return h.cssRounds >= hyStartRounds
 }

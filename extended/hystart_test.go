@@ -8,7 +8,7 @@ import (
 // round simulates a round of RFC 9406: eight round trips, of packets with orders from first on.
 func (h *hyStart) round(first uint64, trips ...time.Duration) (done bool) {
 	for i := range hyStartSamples {
-		done = h.measured(trips[min(i, len(trips)-1)], first+uint64(i), first+hyStartSamples)
+		done = h.addSample(trips[min(i, len(trips)-1)], first+uint64(i), first+hyStartSamples)
 	}
 	return done
 }

@@ -5,71 +5,73 @@ import "github.com/zrlmpi/zrlmpid/protocol"
 // inbound is a message from the peer. It exists from Open until it has been both accepted and fully received, or until
 // it is lost.
 type inbound struct {
-	number    uint32
-	comm, tag uint32
-	datatype  protocol.Datatype
-	eager     bool
-	accepted  bool
-	asked     bool // the peer has asked to cancel it
-	returned  bool // its eager credit was returned to the peer before Accept
-	length    int64
+	number          uint32
+	comm, tag       uint32
+	datatype        protocol.Datatype
+	eager           bool
+	accepted        bool
+	cancelRequested bool // the peer has asked to cancel it
+	creditReturned  bool // its eager credit was returned to the peer before Accept
+	length          int64
 	// take is the number of bytes to receive, and got the number received so far.
-	take, got     int64
-	room          int64 // valid once accepted
-	since         Instant
-	before, after *inbound
+	expectedBytes, receivedBytes int64
+	capacity                     int64 // valid once accepted
+	openedAt                     Instant
+	prev, next                   *inbound
 }
 
-func (m *inbound) complete() bool { return (m.eager || m.accepted) && m.got == m.take }
+func (m *inbound) isComplete() bool {
+	return (m.eager || m.accepted) && m.receivedBytes == m.expectedBytes
+}
 
 // receiving is the receiving half of a Conn: the messages from the peer, and the limits sent to it.
 type receiving struct {
 	*common
-	first, last *inbound                // in the order of their numbers
-	byNumber    index[uint32, *inbound] // all except newest
-	newest      *inbound                // the last message opened, or nil if that is closed
-	resting     *resting                // messages whose other state the caller keeps; nil before the first one
-	held        held
-	asked       []uint32 // numbers of messages that the peer has asked to cancel since the last Flush
-	epoch       uint32   // counts pairs of sessions, so that Messages are unique
-	expected    uint32   // number of the next message to begin
-	floor       uint32   // no message with a lower number is open
-	waiting     int32    // number of accepted messages that are not complete
+	first, last    *inbound                // in the order of their numbers
+	byNumber       index[uint32, *inbound] // all except newest
+	newest         *inbound                // the last message opened, or nil if that is closed
+	resting        *resting                // messages whose other state the caller keeps; nil before the first one
+	heldPackets    heldPackets
+	cancelRequests []uint32 // numbers of messages that the peer has asked to cancel since the last Flush
+	epoch          uint32   // counts pairs of sessions, so that Messages are unique
+	nextMessage    uint32   // number of the next message to begin
+	floor          uint32   // no message with a lower number is open
+	acceptedOpen   int32    // number of accepted messages that are not complete
 
 	// matched is the number of messages that were matched with a receive or no longer exist. matchedBytes is the total
 	// length of the eager ones among them, and eager the total length of all eager messages that have begun (E20).
-	matched, matchedBytes, eager uint32
+	matched, matchedBytes, eagerBytes uint32
 	// advertisedLimit and advertisedEager are the limits last sent to the peer.
 	advertisedLimit, advertisedEager uint32
 	firstMessage                     uint32
 	// window is the number of messages without a matching receive that the peer may have.
-	window  uint32
-	offered bool // the packet being handled was passed to PacketAdvertised
-	free    *inbound
+	messageWindow uint32
+	offered       bool // the packet being handled was passed to PacketAdvertised
+	free          *inbound
 }
 
 func (r *receiving) reset() {
 	first := r.cfg.firstMessage
-	if r.cfg.Room != nil && r.window > 0 {
-		r.cfg.Room.granted -= int(r.window) - r.cfg.Messages
+	if r.cfg.CreditPool != nil && r.messageWindow > 0 {
+		r.cfg.CreditPool.granted -= int(r.messageWindow) - r.cfg.Messages
 	}
 	for m := r.first; m != nil; {
-		next := m.after
-		*m = inbound{after: r.free}
+		next := m.next
+		*m = inbound{next: r.free}
 		r.free = m
 		m = next
 	}
-	r.held.reset()
+	r.heldPackets.reset()
 	*r = receiving{
-		common: r.common, epoch: r.epoch + 1, held: r.held, asked: r.asked[:0], free: r.free,
-		expected: first, floor: first, firstMessage: first, window: uint32(r.cfg.Messages),
+		common: r.common, epoch: r.epoch + 1, heldPackets: r.heldPackets, cancelRequests: r.cancelRequests[:0], free: r.free,
+		nextMessage: first, floor: first, firstMessage: first, messageWindow: uint32(r.cfg.Messages),
 	}
 }
 
 // limits returns the current limits for the peer (E20). They also keep the numbers of open messages close enough
 // together to be compared (E4).
 func (r *receiving) limits() (messages, eager uint32) {
-	messages = r.firstMessage + r.window + r.matched
+	messages = r.firstMessage + r.messageWindow + r.matched
 	if int32(messages-r.floor) > maxMessages {
 		messages = r.floor + maxMessages
 	}
@@ -82,8 +84,8 @@ const floorStep = 1 << 10
 
 // raiseFloor advances floor toward the oldest open message, by at most floorStep.
 func (r *receiving) raiseFloor() {
-	if r.open() == 0 {
-		r.floor = r.expected
+	if r.numOpen() == 0 {
+		r.floor = r.nextMessage
 		return
 	}
 	for range floorStep {
@@ -103,7 +105,7 @@ func (r *receiving) find(number uint32) *inbound {
 }
 
 // open returns the number of open messages.
-func (r *receiving) open() int {
+func (r *receiving) numOpen() int {
 	n := int(r.byNumber.count) + r.resting.len()
 	if r.newest != nil {
 		n++
@@ -111,31 +113,31 @@ func (r *receiving) open() int {
 	return n
 }
 
-// take returns a zeroed message.
-func (r *receiving) take() *inbound {
+// allocate returns a zeroed message.
+func (r *receiving) allocate() *inbound {
 	m := r.free
 	if m == nil {
 		return new(inbound)
 	}
-	r.free, m.after = m.after, nil
+	r.free, m.next = m.next, nil
 	return m
 }
 
-// enter inserts a message that was opened earlier, in the order of the numbers.
-func (r *receiving) enter(m *inbound) {
-	m.before = r.last
-	for m.before != nil && int32(m.before.number-m.number) > 0 {
-		m.before = m.before.before
+// insert inserts a message that was opened earlier, in the order of the numbers.
+func (r *receiving) insert(m *inbound) {
+	m.prev = r.last
+	for m.prev != nil && int32(m.prev.number-m.number) > 0 {
+		m.prev = m.prev.prev
 	}
-	if m.before == nil {
-		m.after, r.first = r.first, m
+	if m.prev == nil {
+		m.next, r.first = r.first, m
 	} else {
-		m.after, m.before.after = m.before.after, m
+		m.next, m.prev.next = m.prev.next, m
 	}
-	if m.after == nil {
+	if m.next == nil {
 		r.last = m
 	} else {
-		m.after.before = m
+		m.next.prev = m
 	}
 	r.byNumber.put(m.number, m)
 }
@@ -146,7 +148,7 @@ func (r *receiving) creditDue() bool {
 	messages, eager := r.limits()
 	quarter := max(r.cfg.Messages/4, 1)
 	due := quarter
-	if int(int32(r.advertisedLimit-r.expected)) < quarter {
+	if int(int32(r.advertisedLimit-r.nextMessage)) < quarter {
 		due = max(r.cfg.Messages/64, 1)
 	}
 	return int(messages-r.advertisedLimit) >= due || int(eager-r.advertisedEager) >= max(r.cfg.EagerBytes/4, 1)
@@ -159,16 +161,16 @@ func (r *receiving) close(m *inbound) {
 	} else {
 		r.byNumber.remove(m.number)
 	}
-	if m.before == nil {
-		r.first = m.after
+	if m.prev == nil {
+		r.first = m.next
 	} else {
-		m.before.after = m.after
+		m.prev.next = m.next
 	}
-	if m.after == nil {
-		r.last = m.before
+	if m.next == nil {
+		r.last = m.prev
 	} else {
-		m.after.before = m.before
+		m.next.prev = m.prev
 	}
 	*m = inbound{}
-	m.after, r.free = r.free, m
+	m.next, r.free = r.free, m
 }

@@ -24,7 +24,7 @@ func (x *index[K, V]) len() int {
 
 // at returns the slot at which the search for a key begins. The multiplier is 2⁶⁴ divided by the golden ratio, which
 // spreads both consecutive keys and multiples of a number.
-func (x *index[K, V]) at(key K) int {
+func (x *index[K, V]) slotFor(key K) int {
 	return int(uint64(key) * 0x9e3779b97f4a7c15 >> x.shift)
 }
 
@@ -33,7 +33,7 @@ func (x *index[K, V]) get(key K) (value V) {
 	if x.len() == 0 {
 		return value
 	}
-	for i := x.at(key); x.slots[i].value != value; i = (i + 1) & (len(x.slots) - 1) {
+	for i := x.slotFor(key); x.slots[i].value != value; i = (i + 1) & (len(x.slots) - 1) {
 		if x.slots[i].key == key {
 			return x.slots[i].value
 		}
@@ -47,7 +47,7 @@ func (x *index[K, V]) put(key K, value V) {
 		x.resize(max(16, 2*len(x.slots)))
 	}
 	var free V
-	i := x.at(key)
+	i := x.slotFor(key)
 	for x.slots[i].value != free {
 		i = (i + 1) & (len(x.slots) - 1)
 	}
@@ -74,7 +74,7 @@ func (x *index[K, V]) remove(key K) (value V) {
 		return value
 	}
 	var free V
-	mask, i := len(x.slots)-1, x.at(key)
+	mask, i := len(x.slots)-1, x.slotFor(key)
 	for x.slots[i].key != key && x.slots[i].value != free {
 		i = (i + 1) & mask
 	}
@@ -82,7 +82,7 @@ func (x *index[K, V]) remove(key K) (value V) {
 		return value
 	}
 	for j := (i + 1) & mask; x.slots[j].value != free; j = (j + 1) & mask {
-		if home := x.at(x.slots[j].key); (j-home)&mask >= (j-i)&mask {
+		if home := x.slotFor(x.slots[j].key); (j-home)&mask >= (j-i)&mask {
 			x.slots[i] = x.slots[j]
 			i = j
 		}

@@ -72,7 +72,7 @@ func BenchmarkLean(b *testing.B) {
 	}
 	b.StopTimer()
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(sent), "ns/message")
-	if got := c.conns[1].Stats(); got.Arrived != uint64(sent)/2+1 {
-		b.Fatalf("%d of %d messages were received", got.Arrived, sent/2+1)
+	if got := c.conns[1].Stats(); got.MessagesArrived != uint64(sent)/2+1 {
+		b.Fatalf("%d of %d messages were received", got.MessagesArrived, sent/2+1)
 	}
 }

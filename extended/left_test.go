@@ -46,8 +46,8 @@ func TestLeft(t *testing.T) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
-		if left, _ := c.Left(); left != tt.job || c.Sends() != 2-want {
-			t.Errorf("%s: left %v, %d sends", name, left, c.Sends())
+		if left, _ := c.PeerGone(); left != tt.job || c.PendingSends() != 2-want {
+			t.Errorf("%s: left %v, %d sends", name, left, c.PendingSends())
 		}
 	}
 }
@@ -62,7 +62,7 @@ func TestUnreachable(t *testing.T) {
 		!strings.Contains(errs[0].Error(), "rank 2 cannot be reached: no memory is left") {
 		t.Errorf("%v", errs)
 	}
-	if errs := sendErrors(c.Send(9, SendOp{ID: 2, Length: 4}, nil)); len(errs) != 0 || c.Sends() != 1 {
-		t.Errorf("%v, %d sends", errs, c.Sends())
+	if errs := sendErrors(c.Send(9, SendOp{ID: 2, Length: 4}, nil)); len(errs) != 0 || c.PendingSends() != 1 {
+		t.Errorf("%v, %d sends", errs, c.PendingSends())
 	}
 }

@@ -2,32 +2,32 @@ package extended
 
 import "github.com/zrlmpi/zrlmpid/protocol"
 
-// LongPackets makes the peer fetch the payload of cleared DATA packets from our memory, instead of the network carrying
+// SetFetchPayload makes the peer fetch the payload of cleared DATA packets from our memory, instead of the network carrying
 // it (E47). payload is the maximum payload of such a packet, in bytes; it does not count as in flight. If it is 0, the
 // initial value, new packets have at most the payload that Config allows.
-func (c *Conn) LongPackets(payload int) {
-	c.path.long = int32(max(payload, 0))
+func (c *Conn) SetFetchPayload(payload int) {
+	c.path.fetchPayload = int32(max(payload, 0))
 	c.changed = true
 }
 
-// Expects returns the destination of a packet's payload before the payload is received: the message m and the offset in
+// PayloadTarget returns the destination of a packet's payload before the payload is received: the message m and the offset in
 // it. header is the header of the packet, and n the number of bytes of payload. ok is true only if m was cleared and
 // Packet would copy the whole payload there, provided that the checksum is valid. Expects changes no state.
-func (c *Conn) Expects(header []byte, n int) (m Message, offset int64, ok bool) {
+func (c *Conn) PayloadTarget(header []byte, n int) (m Message, offset int64, ok bool) {
 	h, payload, defect := protocol.ParseExtendedHeader(header)
 	s := &c.session
 	if !defect.OK() || int(payload) != n || h.Src != c.cfg.Remote || h.Dst != c.cfg.Local ||
 		h.Session != s.remote || h.PeerSession != s.local || h.Session == 0 ||
-		int32(h.Acknowledged-c.path.unused()) > 0 ||
+		int32(h.Acknowledged-c.path.nextNumber()) > 0 ||
 		h.Type != protocol.Data || h.Flags&protocol.FlagEager != 0 || !h.Call.IsSend() || n == 0 ||
-		c.arrivals.check(h.Number) != ReasonNone {
+		c.arrivals.dropReason(h.Number) != ReasonNone {
 		return 0, 0, false
 	}
 	in := c.recvs.find(h.Message)
-	if in == nil || !in.accepted || in.misfit(&h, n) != ReasonNone {
+	if in == nil || !in.accepted || in.validateData(&h, n) != ReasonNone {
 		return 0, 0, false
 	}
-	return c.recvs.message(in.number), int64(h.Offset), true
+	return c.recvs.messageID(in.number), int64(h.Offset), true
 }
 
 // PacketAdvertised is like Packet, for a packet that announces a message whose payload can be fetched before the
@@ -40,19 +40,19 @@ func (c *Conn) PacketAdvertised(now Instant, packet []byte, acts []Action) []Act
 	return acts
 }
 
-// Fetched replaces Accept for an advertised message whose payload the caller has already fetched, as far as it fits
+// AcceptFetched replaces Accept for an advertised message whose payload the caller has already fetched, as far as it fits
 // into room bytes. The Conn informs the sender that no more is needed, and reports Arrived at once.
-func (c *Conn) Fetched(_ Instant, message Message, room int64, acts []Action) []Action {
+func (c *Conn) AcceptFetched(_ Instant, message Message, room int64, acts []Action) []Action {
 	return c.recvs.accept(message, room, true, acts)
 }
 
-// misfit returns ReasonNone if a DATA packet with n bytes of payload is consistent with m, and otherwise the reason to
+// validateData returns ReasonNone if a DATA packet with n bytes of payload is consistent with m, and otherwise the reason to
 // drop it.
-func (m *inbound) misfit(h *protocol.ExtHeader, n int) Reason {
+func (m *inbound) validateData(h *protocol.ExtHeader, n int) Reason {
 	eager := h.Flags&protocol.FlagEager != 0
 	if m.eager != eager || m.comm != h.Comm || m.tag != h.Tag || m.datatype != h.Call.Datatype() ||
 		m.length != int64(h.Length) ||
-		int64(h.Offset)+int64(n) > m.take || m.got+int64(n) > m.take {
+		int64(h.Offset)+int64(n) > m.expectedBytes || m.receivedBytes+int64(n) > m.expectedBytes {
 		return ReasonMismatch
 	}
 	return ReasonNone

@@ -12,7 +12,7 @@ import (
 func TestLongPackets(t *testing.T) {
 	const size, long = 10_000_000, 200_000
 	w := newWorld(Config{MaxPayload: 1000, WindowBytes: 3000, EagerLimit: 20_000})
-	w.nodes[0].conn.LongPackets(long)
+	w.nodes[0].conn.SetFetchPayload(long)
 	longest, eager, lost := 0, 0, 0
 	w.fault = func(from, _ int, b []byte) []fate {
 		h, payload, d := protocol.ParseExtended(b)
@@ -46,7 +46,7 @@ func TestLongPackets(t *testing.T) {
 	if st := w.nodes[0].conn.Stats(); longest != long || eager != 1000 || st.Retransmissions == 0 {
 		t.Errorf("%d bytes in a packet, %d in an eager one, %d retransmissions", longest, eager, st.Retransmissions)
 	}
-	if w.nodes[0].conn.LongPackets(-1); w.nodes[0].conn.path.long != 0 {
+	if w.nodes[0].conn.SetFetchPayload(-1); w.nodes[0].conn.path.fetchPayload != 0 {
 		t.Error("there are packets of less than nothing")
 	}
 }
@@ -69,12 +69,12 @@ func TestExpects(t *testing.T) {
 		return protocol.AppendExtended(nil, &h, make([]byte, 3000))[:protocol.ExtHeaderLen]
 	}
 	as := func(*protocol.ExtHeader) {}
-	if _, _, ok := s.c.Expects(good(as), 3000); ok {
+	if _, _, ok := s.c.PayloadTarget(good(as), 3000); ok {
 		t.Error("what has not been asked for is expected")
 	}
 	s.c.Accept(s.now, message, 4500, nil)
 	s.flush()
-	if m, offset, ok := s.c.Expects(good(as), 3000); !ok || m != message || offset != 1000 {
+	if m, offset, ok := s.c.PayloadTarget(good(as), 3000); !ok || m != message || offset != 1000 {
 		t.Errorf("message %d from %d on: %v; want %d", m, offset, ok, message)
 	}
 	for name, change := range map[string]func(*protocol.ExtHeader){
@@ -82,7 +82,7 @@ func TestExpects(t *testing.T) {
 		"destination":  func(h *protocol.ExtHeader) { h.Dst = 7 },
 		"session":      func(h *protocol.ExtHeader) { h.Session++ },
 		"peer session": func(h *protocol.ExtHeader) { h.PeerSession++ },
-		"acknowledged": func(h *protocol.ExtHeader) { h.Acknowledged = s.c.path.flight.next + 1 },
+		"acknowledged": func(h *protocol.ExtHeader) { h.Acknowledged = s.c.path.flight.nextNumber + 1 },
 		"type":         func(h *protocol.ExtHeader) { h.Type = protocol.SendRequest },
 		"eager":        func(h *protocol.ExtHeader) { h.Flags |= protocol.FlagEager },
 		"direction":    func(h *protocol.ExtHeader) { h.Call = h.Call.Counterpart() },
@@ -93,12 +93,12 @@ func TestExpects(t *testing.T) {
 		"length":       func(h *protocol.ExtHeader) { h.Length-- },
 		"the end":      func(h *protocol.ExtHeader) { h.Offset = 1501 },
 	} {
-		if _, _, ok := s.c.Expects(good(change), 3000); ok {
+		if _, _, ok := s.c.PayloadTarget(good(change), 3000); ok {
 			t.Errorf("%s: it is expected", name)
 		}
 	}
 	for n, b := range map[int][]byte{2999: good(as), 3000: good(as)[1:], 0: nil} {
-		if _, _, ok := s.c.Expects(b, n); ok {
+		if _, _, ok := s.c.PayloadTarget(b, n); ok {
 			t.Errorf("%d bytes behind %d are expected", n, len(b))
 		}
 	}
@@ -106,7 +106,7 @@ func TestExpects(t *testing.T) {
 		t.Error(err)
 	}
 	s.put(plain(2, 1, 0, 5000), 3000)
-	if _, _, ok := s.c.Expects(good(func(h *protocol.ExtHeader) { h.Number = 3 }), 3000); ok {
+	if _, _, ok := s.c.PayloadTarget(good(func(h *protocol.ExtHeader) { h.Number = 3 }), 3000); ok {
 		t.Error("more is expected than was asked for")
 	}
 }

@@ -6,14 +6,14 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Path MTU discovery (RFC 8899) follows rules E35 to E37. All sizes are in bytes of payload, and multiples of 8, so
+// Path PathMTU discovery (RFC 8899) follows rules E35 to E37. All sizes are in bytes of payload, and multiples of 8, so
 // that copies stay aligned.
 
 const (
 	// basePayload is the payload of a datagram of 1200 bytes, which every path is assumed to carry (BASE_PLPMTU).
 	basePayload = 1200 - protocol.ExtHeaderLen
-	// ethernetPayload is the payload that fits into an IPv4 packet of 1500 bytes. That is the most likely MTU of a path
-	// whose MTU is smaller than the MTU of its first link.
+	// ethernetPayload is the payload that fits into an IPv4 packet of 1500 bytes. That is the most likely PathMTU of a path
+	// whose PathMTU is smaller than the PathMTU of its first link.
 	ethernetPayload = 1500 - 28 - protocol.ExtHeaderLen
 	// maxProbes is the maximum number of probes for one size (MAX_PROBES), and the number of consecutive losses of long
 	// packets that indicate a black hole.
@@ -25,40 +25,40 @@ const (
 // padding is the payload of probes. It is read-only.
 var padding [protocol.MaxUDPDatagram - protocol.ExtHeaderLen]byte
 
-// search finds the largest payload that a path carries.
-type search struct {
-	// most is the limit that the configuration sets. limit is the minimum of most and the limit of the first link, or 0
+// mtuSearch finds the largest payload that a path carries.
+type mtuSearch struct {
+	// maxPayload is the limit that the configuration sets. limit is the minimum of most and the limit of the first link, or 0
 	// while the link's limit is unknown.
-	most, limit int
+	maxPayload, limit int
 	// size is the largest payload that the path is known to carry. tooLong is the smallest payload that it is known not
 	// to carry, or limit plus 1 if none is known.
 	size, tooLong int
-	// probe is the size being tried, or 0. It was sent tries times, first at begun and last at at. If no packet from
+	// probeSize is the size being tried, or 0. It was sent tries times, first at begun and last at at. If no packet from
 	// the peer was received since begun, tries goes on to maxProbes plus 1, and the search pauses.
-	probe, tries int
-	begun, at    Instant
-	raise        Instant // time of the next search
-	// arrived is the highest order of an acknowledged long packet, and lost the number of long packets sent later that
+	probeSize, tries          int
+	firstProbeAt, lastProbeAt Instant
+	nextSearchAt              Instant // time of the next search
+	// longAcked is the highest order of an acknowledged long packet, and lost the number of long packets sent later that
 	// were lost.
-	arrived uint64
-	lost    int
-	probes  uint64 // probes sent in all sessions
+	longAcked uint64
+	longLost  int
+	probes    uint64 // probes sent in all sessions
 }
 
 // restart restarts the search with the limit of the first link.
-func (s *search) restart(limit int) {
-	s.limit = min(limit, s.most) &^ 7
+func (s *mtuSearch) restart(limit int) {
+	s.limit = min(limit, s.maxPayload) &^ 7
 	s.size = min(max(s.size, basePayload), s.limit)
 	s.tooLong = s.limit + 1
 	s.advance()
 }
 
 // advance continues the search with the next size.
-func (s *search) advance() { s.probe, s.tries = s.next(), 0 }
+func (s *mtuSearch) advance() { s.probeSize, s.tries = s.nextSize(), 0 }
 
-// next returns the next size to try: first the limit, since few paths carry less than their first link, then the
+// nextSize returns the next size to try: first the limit, since few paths carry less than their first link, then the
 // payload for Ethernet, and then the middle of the remaining range. It returns 0 if that range is not worth a probe.
-func (s *search) next() int {
+func (s *mtuSearch) nextSize() int {
 	middle := (s.size + s.tooLong) / 2 &^ 7
 	switch {
 	case s.size >= s.limit:
@@ -73,9 +73,9 @@ func (s *search) next() int {
 	return middle
 }
 
-// carried records that the path has carried a payload of n bytes, and reports whether that is new information. n may be
+// confirm records that the path has carried a payload of n bytes, and reports whether that is new information. n may be
 // a size tried earlier, because the answer to a probe may be late.
-func (s *search) carried(n int) bool {
+func (s *mtuSearch) confirm(n int) bool {
 	if n <= s.size || n > s.limit {
 		return false
 	}
@@ -87,48 +87,48 @@ func (s *search) carried(n int) bool {
 	return true
 }
 
-// due returns the time at which to call expired, or never. heard is the time of the last packet from the peer.
-func (s *search) due(heard Instant, timeout time.Duration) Instant {
+// deadline returns the time at which to call expired, or never. heard is the time of the last packet from the peer.
+func (s *mtuSearch) deadline(heard Instant, timeout time.Duration) Instant {
 	switch {
-	case s.probe == 0, s.tries > maxProbes && heard <= s.at:
+	case s.probeSize == 0, s.tries > maxProbes && heard <= s.lastProbeAt:
 		return never
 	case s.tries == 0, s.tries > maxProbes:
 		return 0
 	}
-	return s.at + timeout<<(s.tries-1)
+	return s.lastProbeAt + timeout<<(s.tries-1)
 }
 
 // expired decides how to continue when due has passed. It reports whether to send a probe of the current size, which
 // may be a new one. A path that carries nothing at all also loses probes, so their losses count only if other packets
 // arrived from the peer meanwhile.
-func (s *search) expired(now, heard Instant) (send bool) {
+func (s *mtuSearch) expired(now, heard Instant) (send bool) {
 	switch {
-	case s.tries == maxProbes && heard <= s.begun:
+	case s.tries == maxProbes && heard <= s.firstProbeAt:
 		s.tries++
 		return false
 	case s.tries == maxProbes:
-		s.tooLong = s.probe
+		s.tooLong = s.probeSize
 		s.advance()
 	case s.tries > maxProbes:
 		s.tries = 0
 	}
-	if s.probe == 0 {
+	if s.probeSize == 0 {
 		return false
 	}
 	if s.tries == 0 {
-		s.begun = now
+		s.firstProbeAt = now
 	}
 	s.tries++
-	s.at = now
+	s.lastProbeAt = now
 	return true
 }
 
-// long reports whether a packet with the given payload is long, so that its receipt or loss says something about the
-// path MTU.
-func (s *search) long(payload int) bool { return payload > basePayload && payload <= s.size }
+// isLong reports whether a packet with the given payload is long, so that its receipt or loss says something about the
+// path PathMTU.
+func (s *mtuSearch) isLong(payload int) bool { return payload > basePayload && payload <= s.size }
 
-// discovers reports whether this session uses path MTU discovery and knows the limit of the first link.
-func (r *recovery) discovers() bool { return r.search != nil && r.search.limit > 0 }
+// usesDiscovery reports whether this session uses path PathMTU discovery and knows the limit of the first link.
+func (r *recovery) usesDiscovery() bool { return r.search != nil && r.search.limit > 0 }
 
 // askLink asks the caller for the limit of the first link. The answer starts a search.
 func (r *recovery) askLink(now Instant) {
@@ -136,10 +136,10 @@ func (r *recovery) askLink(now Instant) {
 		return
 	}
 	if r.search == nil {
-		r.search = new(search)
+		r.search = new(mtuSearch)
 	}
-	r.search.most, r.search.raise = r.cfg.MaxPayload, now+raiseAfter
-	r.next().Kind = AskLink
+	r.search.maxPayload, r.search.nextSearchAt = r.cfg.MaxPayload, now+raiseAfter
+	r.nextAction().Kind = AskLink
 }
 
 // LinkLimit sets the maximum length of a datagram to the peer on the first link, in bytes. If it is 0, the length is
@@ -154,24 +154,24 @@ func (c *Conn) LinkLimit(datagram int) {
 	}
 	c.changed = true
 	c.path.search.restart(payload)
-	c.path.sized()
+	c.path.applySize()
 }
 
-// sized applies the size found by the search.
-func (r *recovery) sized() {
-	r.payload = int32(r.search.size)
-	r.adapt()
+// applySize applies the size found by the search.
+func (r *recovery) applySize() {
+	r.maxPayload = int32(r.search.size)
+	r.adaptLimits()
 }
 
 // Payload returns the current maximum payload of a packet, in bytes. A packet that was first sent with more payload has
 // to be fragmented when it is retransmitted (E37).
-func (c *Conn) Payload() int { return int(c.path.payload) }
+func (c *Conn) Payload() int { return int(c.path.maxPayload) }
 
 // probe continues the search (E36).
-func (c *Conn) probe(now Instant) {
-	s, heard := c.path.search, c.session.lastHeardAt
-	if s.probe == 0 {
-		if now >= s.raise && c.path.flight.count > 0 {
+func (c *Conn) sendDueProbe(now Instant) {
+	s, heard := c.path.search, c.session.lastPacketAt
+	if s.probeSize == 0 {
+		if now >= s.nextSearchAt && c.path.flight.count > 0 {
 			c.path.askLink(now)
 		}
 		return
@@ -187,18 +187,18 @@ func (c *Conn) probe(now Instant) {
 		c.stats.Hellos++
 		c.appendAck(now, &hello)
 	}
-	h.Offset = uint32(s.probe)
+	h.Offset = uint32(s.probeSize)
 	s.probes++
-	c.transmitUnnumbered(TransmitAck, &h, padding[:s.probe])
+	c.transmitUnnumbered(TransmitAck, &h, padding[:s.probeSize])
 }
 
 // probeDue returns the time at which to continue the search, or never. heard is the time of the last packet from the
 // peer.
 func (r *recovery) probeDue(heard Instant) Instant {
-	if !r.discovers() || r.search.probe == 0 {
+	if !r.usesDiscovery() || r.search.probeSize == 0 {
 		return never
 	}
-	return r.search.due(heard, r.trip.base(&r.cfg.Timing))
+	return r.search.deadline(heard, r.rtt.baseTimeout(&r.cfg.Timing))
 }
 
 // onProbe handles a probe from the peer. The next ACK answers it.
@@ -208,28 +208,28 @@ func (c *Conn) onProbe(h *protocol.ExtHeader, payload []byte) {
 		return
 	}
 	a := &c.arrivals
-	a.now, a.full, a.probe = true, true, h.Offset
+	a.ackNow, a.needsFullAck, a.probeLen = true, true, h.Offset
 }
 
-// arrivedLong records the acknowledgement of p if p is long.
-func (r *recovery) arrivedLong(p *packet) {
-	if s := r.search; s.long(int(p.payload)) {
-		s.arrived, s.lost = max(s.arrived, p.order), 0
+// onLongAcked records the acknowledgement of p if p is long.
+func (r *recovery) onLongAcked(p *packet) {
+	if s := r.search; s.isLong(int(p.payload)) {
+		s.longAcked, s.longLost = max(s.longAcked, p.order), 0
 	}
 }
 
-// lostLong records the loss of p if p is long. If several long packets were lost and none sent later was received, the
+// onLongLost records the loss of p if p is long. If several long packets were lost and none sent later was received, the
 // path no longer carries packets of that size, and a new search begins (E37).
-func (r *recovery) lostLong(now Instant, p *packet) {
+func (r *recovery) onLongLost(now Instant, p *packet) {
 	s := r.search
-	if !s.long(int(p.payload)) || p.order <= s.arrived {
+	if !s.isLong(int(p.payload)) || p.order <= s.longAcked {
 		return
 	}
-	if s.lost++; s.lost < maxProbes {
+	if s.longLost++; s.longLost < maxProbes {
 		return
 	}
-	s.lost, s.size, s.probe = 0, min(basePayload, s.limit), 0
-	r.sized()
+	s.longLost, s.size, s.probeSize = 0, min(basePayload, s.limit), 0
+	r.applySize()
 	r.note(BlackHole).Header = p.header
 	r.askLink(now)
 }

@@ -30,23 +30,23 @@ func TestSearchSizes(t *testing.T) {
 			found: 1392},
 		{limit: 8892, path: 4000, tried: []int{8888, 1392, 5136, 3264, 4200, 3728, 3960, 4080}, found: 3960},
 	} {
-		s := search{most: 65424}
+		s := mtuSearch{maxPayload: 65424}
 		s.restart(tt.limit)
 		var tried []int
 		var now Instant
-		for s.probe != 0 && now < time.Hour {
+		for s.probeSize != 0 && now < time.Hour {
 			now += time.Second
 			if !s.expired(now, now) { // packets from the peer always arrive
 				break
 			}
 			if s.tries == 1 {
-				tried = append(tried, s.probe)
+				tried = append(tried, s.probeSize)
 			}
-			if s.probe <= tt.path {
-				s.carried(s.probe)
+			if s.probeSize <= tt.path {
+				s.confirm(s.probeSize)
 			}
 		}
-		if !slices.Equal(tried, tt.tried) || s.size != tt.found || s.due(now, time.Second) != never {
+		if !slices.Equal(tried, tt.tried) || s.size != tt.found || s.deadline(now, time.Second) != never {
 			t.Errorf("limit %d, path %d: tried %v, found %d", tt.limit, tt.path, tried, s.size)
 		}
 	}
@@ -55,7 +55,7 @@ func TestSearchSizes(t *testing.T) {
 // The events of a search, in sequence.
 func TestSearchSteps(t *testing.T) {
 	const ms = time.Millisecond
-	s := search{most: 8892}
+	s := mtuSearch{maxPayload: 8892}
 	for i, step := range []struct {
 		name       string
 		do         func() bool
@@ -70,24 +70,24 @@ func TestSearchSteps(t *testing.T) {
 		{"again", func() bool { return s.expired(40*ms, 5*ms) }, true, 1120, 8888, 3, 80 * ms},
 		{"nothing was heard: it shows nothing", func() bool { return s.expired(80*ms, 5*ms) }, false, 1120, 8888, 4,
 			never},
-		{"something is heard: again", func() bool { return s.due(200*ms, 10*ms) == 0 && s.expired(200*ms, 200*ms) },
+		{"something is heard: again", func() bool { return s.deadline(200*ms, 10*ms) == 0 && s.expired(200*ms, 200*ms) },
 			true, 1120, 8888, 1, 210 * ms},
 		{"again", func() bool { return s.expired(210*ms, 200*ms) }, true, 1120, 8888, 2, 230 * ms},
 		{"again", func() bool { return s.expired(230*ms, 200*ms) }, true, 1120, 8888, 3, 270 * ms},
 		{"others were heard: too long", func() bool { return s.expired(270*ms, 220*ms) }, true, 1120, 1392, 1,
 			280 * ms},
-		{"it arrives", func() bool { return s.carried(1392) }, true, 1392, 5136, 0, 0},
-		{"the answer comes twice", func() bool { return s.carried(1392) }, false, 1392, 5136, 0, 0},
-		{"the first arrives late", func() bool { return s.carried(8888) }, true, 8888, 0, 0, never},
-		{"an answer to nothing", func() bool { return s.carried(9000) }, false, 8888, 0, 0, never},
+		{"it arrives", func() bool { return s.confirm(1392) }, true, 1392, 5136, 0, 0},
+		{"the answer comes twice", func() bool { return s.confirm(1392) }, false, 1392, 5136, 0, 0},
+		{"the first arrives late", func() bool { return s.confirm(8888) }, true, 8888, 0, 0, never},
+		{"an answer to nothing", func() bool { return s.confirm(9000) }, false, 8888, 0, 0, never},
 		{"the link shrinks", func() bool { s.restart(1172); return true }, true, 1168, 0, 0, never},
-		{"an answer from before", func() bool { return s.carried(8888) }, false, 1168, 0, 0, never},
+		{"an answer from before", func() bool { return s.confirm(8888) }, false, 1168, 0, 0, never},
 		{"the link shrinks below the base", func() bool { s.restart(500); return true }, true, 496, 0, 0, never},
 		{"the link grows", func() bool { s.restart(20000); return true }, true, 1120, 8888, 0, 0},
 	} {
-		if got := step.do(); got != step.want || s.size != step.size || s.probe != step.probe || s.tries != step.try ||
-			s.due(5*ms, 10*ms) != step.due {
-			t.Fatalf("%d, %s: %v, due %v, %+v", i, step.name, got, s.due(5*ms, 10*ms), s)
+		if got := step.do(); got != step.want || s.size != step.size || s.probeSize != step.probe || s.tries != step.try ||
+			s.deadline(5*ms, 10*ms) != step.due {
+			t.Fatalf("%d, %s: %v, due %v, %+v", i, step.name, got, s.deadline(5*ms, 10*ms), s)
 		}
 	}
 }
@@ -137,7 +137,7 @@ func TestPathMTU(t *testing.T) {
 	}
 }
 
-// No message is lost if the MTU of the path decreases.
+// No message is lost if the PathMTU of the path decreases.
 func TestPathMTUShrinks(t *testing.T) {
 	for _, tt := range []struct {
 		link, before, after int // datagrams; the link reports the limit of the path if it is 0
@@ -168,7 +168,7 @@ func TestPathMTUShrinks(t *testing.T) {
 	}
 }
 
-// If the MTU of the path increases again, this is noticed after ten minutes, provided that the path is in use.
+// If the PathMTU of the path increases again, this is noticed after ten minutes, provided that the path is in use.
 func TestPathMTUGrows(t *testing.T) {
 	w := newMTUPath(8972, 1472)
 	sendIntact(t, w, 0, 100_000)
@@ -236,7 +236,7 @@ func TestForgedProbes(t *testing.T) {
 		n.packet(protocol.AppendExtended(nil, &h, protocol.AppendAck(nil, &protocol.AckInfo{})))
 	}
 	n.flush()
-	if st := n.conn.Stats(); st.Payload != 1392 || n.drops[ReasonAcknowledged] != 4 || n.conn.arrivals.probe != 0 {
+	if st := n.conn.Stats(); st.Payload != 1392 || n.drops[ReasonAcknowledged] != 4 || n.conn.arrivals.probeLen != 0 {
 		t.Errorf("%+v", st)
 	}
 }

@@ -26,13 +26,13 @@ func TestPacer(t *testing.T) {
 		{"the rest", 0, 7, 7},
 	} {
 		now += x.after
-		room := p.room(now, every, 80)
+		room := p.sendBudget(now, every, 80)
 		if room != x.room {
 			t.Errorf("%s: room for %d packets, want %d", x.what, room, x.room)
 		}
-		p.sent(x.sends, every, 80)
-		if p.held = room == x.sends && x.what != "a little later"; p.held && p.resume <= now {
-			t.Errorf("%s: others wait until %v, which has passed", x.what, p.resume)
+		p.onSent(x.sends, every, 80)
+		if p.waiting = room == x.sends && x.what != "a little later"; p.waiting && p.resumeAt <= now {
+			t.Errorf("%s: others wait until %v, which has passed", x.what, p.resumeAt)
 		}
 	}
 }
@@ -42,7 +42,7 @@ func TestPacingOfLongPath(t *testing.T) {
 	for _, x := range []struct {
 		trip  time.Duration
 		paced bool
-	}{{longTrip - 10*time.Microsecond, false}, {longTrip + 10*time.Microsecond, true}, {50 * time.Millisecond, true}} {
+	}{{longRTT - 10*time.Microsecond, false}, {longRTT + 10*time.Microsecond, true}, {50 * time.Millisecond, true}} {
 		w := newWorld(Config{})
 		w.path(func(time.Duration) time.Duration { return x.trip / 2 })
 		w.stream(t, 1<<20)
@@ -64,7 +64,7 @@ func TestPacingOfLongPath(t *testing.T) {
 		if c.path.paced != x.paced {
 			t.Errorf("round trip of %v: paced %v", x.trip, c.path.paced)
 		}
-		if limit := max(burst(c.path.window.packets), initialWindow) + 2; x.paced != (most <= limit) {
+		if limit := max(maxBurst(c.path.window.packets), initialWindow) + 2; x.paced != (most <= limit) {
 			t.Errorf("round trip of %v: %d packets went at once, of a window of %d", x.trip, most,
 				c.path.window.packets)
 		}

@@ -38,9 +38,9 @@ func TestLongPath(t *testing.T) {
 		w.path(func(time.Duration) time.Duration { return trip / 2 })
 		took := w.stream(t, size)
 		st := w.nodes[0].conn.Stats()
-		if st.Retransmissions+st.TimeOuts+st.Losses != 0 {
+		if st.Retransmissions+st.Timeouts+st.Losses != 0 {
 			t.Errorf("round trip of %v: %d packets retransmitted, %d time-outs, %d losses", trip, st.Retransmissions,
-				st.TimeOuts, st.Losses)
+				st.Timeouts, st.Losses)
 		}
 		// Two round trips for the sessions and the message, eleven until the window has grown from 16 packets to 16384.
 		if most := trip*14 + 50*time.Millisecond; took > most {
@@ -77,10 +77,10 @@ func TestPathBecomesLonger(t *testing.T) {
 			if before.Window != shortWindow || before.Retransmissions != 0 || after.InFlight == 0 {
 				t.Fatalf("before: %+v", before)
 			}
-			if after.TimeOuts == 0 || after.Events[Spurious] != 1 || after.Losses != 0 ||
-				after.Retransmissions != after.TimeOuts {
+			if after.Timeouts == 0 || after.Events[Spurious] != 1 || after.Losses != 0 ||
+				after.Retransmissions != after.Timeouts {
 				t.Errorf("%v, both ways %v: %d time-outs, detected %d times; %d packets declared lost, %d retransmitted",
-					long, both, after.TimeOuts, after.Events[Spurious], after.Losses, after.Retransmissions)
+					long, both, after.Timeouts, after.Events[Spurious], after.Losses, after.Retransmissions)
 			}
 			if after.Window != shortWindow || (after.RoundTrip-long).Abs() > long/20 {
 				t.Errorf("%v, both ways %v: the window is %d, the round trip %v", long, both, after.Window,

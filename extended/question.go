@@ -15,120 +15,120 @@ const (
 	maxReportPart = 1024
 	// reportUnit is the alignment of parts: every offset is a multiple of it.
 	reportUnit = 8
-	// maxQuestions is the maximum number of times that a question is sent, questionAfter the interval between two of
-	// them, and questionTime the time after which an unanswered question fails.
-	maxQuestions  = 3
-	questionAfter = 300 * time.Millisecond
-	questionTime  = 900 * time.Millisecond
+	// maxQuestions is the maximum number of times that a question is sent, questionInterval the interval between two of
+	// them, and questionTimeout the time after which an unanswered question fails.
+	maxQuestions     = 3
+	questionInterval = 300 * time.Millisecond
+	questionTimeout  = 900 * time.Millisecond
 	// olderEchoes is the number of questions that a peer must answer like HELLOs for this rank to conclude that the
 	// peer does not know questions. A single such answer proves nothing: it may belong to another packet sent in the
 	// same microsecond.
 	olderEchoes = 2
-	// answerEvery is the minimum interval between two reports to a peer.
-	answerEvery = 100 * time.Millisecond
+	// answerInterval is the minimum interval between two reports to a peer.
+	answerInterval = 100 * time.Millisecond
 )
 
 // reporting is the state of our question to the peer, and of the peer's question to us.
 type reporting struct {
-	// asking is set from Ask until its Report. number is the number of the last question sent, sent counts the times
+	// inProgress is set from Ask until its Report. number is the number of the last question sent, sent counts the times
 	// that the question was sent, next is the time to send it again, and end is the time at which it fails.
-	asking    bool
-	number    uint32
-	sent      int
-	next, end Instant
-	// clock is the clock of the last question, or 0 if the peer answered it like a HELLO. echoes is the number of such
+	inProgress         bool
+	questionNumber     uint32
+	questionsSent      int
+	nextSendAt, failAt Instant
+	// questionClock is the clock of the last question, or 0 if the peer answered it like a HELLO. echoes is the number of such
 	// answers.
-	clock  uint32
-	echoes int
+	questionClock uint32
+	echoes        int
 	// buf holds the parts of the report received so far, or is nil before the first one. length is the length of the
 	// report, or 0 before the first part. have has a bit for each unit, which is set once the unit was received.
 	// missing is the number of missing units.
-	buf     []byte
-	length  uint32
-	have    [MaxReport / reportUnit / 64]uint64
-	missing int
+	buf           []byte
+	length        uint32
+	receivedUnits [MaxReport / reportUnit / 64]uint64
+	missingUnits  int
 
-	// question is the number of the peer's question that Answer answers, or 0. Until the time answered, further
+	// peerQuestion is the number of the peer's question that Answer answers, or 0. Until the time answered, further
 	// questions are ignored.
-	question uint32
-	answered Instant
+	peerQuestion uint32
+	ignoreUntil  Instant
 }
 
-// asks reports whether our question is in progress.
-func (r *reporting) asks() bool { return r != nil && r.asking }
+// isAsking reports whether our question is in progress.
+func (r *reporting) isAsking() bool { return r != nil && r.inProgress }
 
-// due returns the time at which ask must be called, or never.
-func (r *reporting) due(known bool) Instant {
+// deadline returns the time at which ask must be called, or never.
+func (r *reporting) deadline(known bool) Instant {
 	switch {
-	case !r.asks():
+	case !r.isAsking():
 		return never
-	case known && r.sent < maxQuestions:
-		return min(r.next, r.end)
+	case known && r.questionsSent < maxQuestions:
+		return min(r.nextSendAt, r.failAt)
 	}
-	return r.end
+	return r.failAt
 }
 
 // reset begins a new pair of sessions. It discards the peer's question and the parts received so far; our own question
 // continues.
 func (r *reporting) reset() {
 	if r != nil {
-		r.question, r.length = 0, 0
+		r.peerQuestion, r.length = 0, 0
 	}
 }
 
-func (c *Conn) needReports() *reporting {
+func (c *Conn) ensureReports() *reporting {
 	if c.reports == nil {
 		c.reports = new(reporting)
 	}
 	return c.reports
 }
 
-// Ask asks the peer for its report (E53). A Report action follows within a second, or at Close. Ask does nothing while
+// AskReport asks the peer for its report (E53). A Report action follows within a second, or at Close. Ask does nothing while
 // a question is in progress, or after Close.
-func (c *Conn) Ask(now Instant, acts []Action) []Action {
-	r := c.needReports()
-	if r.asking || c.closed {
+func (c *Conn) AskReport(now Instant, acts []Action) []Action {
+	r := c.ensureReports()
+	if r.inProgress || c.closed {
 		return acts
 	}
 	c.acts, c.changed = acts, true
-	r.asking, r.sent, r.clock, r.echoes, r.length = true, 0, 0, 0, 0
-	r.next, r.end = now, now+questionTime
+	r.inProgress, r.questionsSent, r.questionClock, r.echoes, r.length = true, 0, 0, 0, 0
+	r.nextSendAt, r.failAt = now, now+questionTimeout
 	return c.acts
 }
 
 // ask sends the question if it is due, or ends it if its time is over.
-func (c *Conn) ask(now Instant) {
+func (c *Conn) sendDueQuestion(now Instant) {
 	r := c.reports
 	switch {
-	case now < r.due(c.session.remote != 0):
+	case now < r.deadline(c.session.remote != 0):
 		return
-	case now >= r.end:
+	case now >= r.failAt:
 		r.finish(&c.common, nil, ErrNoReport)
 		return
 	}
-	r.number = r.number%protocol.MaxExtTag + 1 // parts of the answers to two questions must not be mixed
-	r.length, r.clock, r.next = 0, clockAt(now), now+questionAfter
-	r.sent++
+	r.questionNumber = r.questionNumber%protocol.MaxExtTag + 1 // parts of the answers to two questions must not be mixed
+	r.length, r.questionClock, r.nextSendAt = 0, clockAt(now), now+questionInterval
+	r.questionsSent++
 	h := c.header(protocol.Ack, protocol.RecvInt)
 	h.Flags |= protocol.FlagHello
-	h.Clock, h.Tag = r.clock, r.number
+	h.Clock, h.Tag = r.questionClock, r.questionNumber
 	c.appendAck(now, &h)
 }
 
 // finish ends our question and reports the peer's report, or err, to the caller.
 func (r *reporting) finish(c *common, report []byte, err error) {
-	r.asking, r.buf = false, nil
-	a := c.next()
+	r.inProgress, r.buf = false, nil
+	a := c.nextAction()
 	a.Kind, a.Payload, a.Err = Report, report, err
 }
 
 // onEcho handles the clock that an ACK echoes. An echo of a question's clock suggests that the peer does not know
 // questions and has answered the question like a HELLO.
 func (r *reporting) onEcho(c *common, clock uint32) {
-	if !r.asks() || clock == 0 || clock != r.clock || r.length != 0 {
+	if !r.isAsking() || clock == 0 || clock != r.questionClock || r.length != 0 {
 		return
 	}
-	r.clock = 0 // count each question once, even if its ACK is duplicated
+	r.questionClock = 0 // count each question once, even if its ACK is duplicated
 	if r.echoes++; r.echoes >= olderEchoes {
 		r.finish(c, nil, ErrNoQuestions)
 	}
@@ -138,7 +138,7 @@ func (r *reporting) onEcho(c *common, clock uint32) {
 func (r *reporting) onReport(c *common, h *protocol.ExtHeader, payload []byte) {
 	end := uint64(h.Offset) + uint64(len(payload))
 	switch {
-	case !r.asks() || h.Tag != r.number: // the report is complete, or the part answers an earlier question
+	case !r.isAsking() || h.Tag != r.questionNumber: // the report is complete, or the part answers an earlier question
 		c.drop(ReasonStale, h)
 		return
 	case len(payload) == 0 || h.Length > MaxReport || h.Offset%reportUnit != 0 ||
@@ -151,45 +151,45 @@ func (r *reporting) onReport(c *common, h *protocol.ExtHeader, payload []byte) {
 		if r.buf == nil {
 			r.buf = make([]byte, MaxReport)
 		}
-		r.length, r.have = h.Length, [len(r.have)]uint64{}
-		r.missing = int(h.Length+reportUnit-1) / reportUnit
+		r.length, r.receivedUnits = h.Length, [len(r.receivedUnits)]uint64{}
+		r.missingUnits = int(h.Length+reportUnit-1) / reportUnit
 	}
 	copy(r.buf[h.Offset:], payload)
 	for unit := h.Offset / reportUnit; uint64(unit)*reportUnit < end; unit++ {
-		if word, bit := &r.have[unit/64], uint64(1)<<(unit%64); *word&bit == 0 {
+		if word, bit := &r.receivedUnits[unit/64], uint64(1)<<(unit%64); *word&bit == 0 {
 			*word |= bit
-			r.missing--
+			r.missingUnits--
 		}
 	}
-	if r.missing == 0 {
+	if r.missingUnits == 0 {
 		r.finish(c, r.buf[:r.length], nil)
 	}
 }
 
 // onQuestion handles a question from the peer. It ignores a question that follows another one too soon.
 func (r *reporting) onQuestion(c *common, now Instant, h *protocol.ExtHeader) {
-	if now < r.answered {
+	if now < r.ignoreUntil {
 		return
 	}
-	r.question, r.answered = h.Tag, now+answerEvery
-	c.next().Kind = Question
+	r.peerQuestion, r.ignoreUntil = h.Tag, now+answerInterval
+	c.nextAction().Kind = Question
 }
 
-// Answer answers the peer's question with the first MaxReport bytes of a report. The packets refer to the memory of
+// AnswerReport answers the peer's question with the first MaxReport bytes of a report. The packets refer to the memory of
 // report. Answer does nothing if there is no question, and sends nothing if the report is empty.
-func (c *Conn) Answer(report []byte, acts []Action) []Action {
+func (c *Conn) AnswerReport(report []byte, acts []Action) []Action {
 	r := c.reports
-	if r == nil || r.question == 0 || c.closed || c.session.remote == 0 {
+	if r == nil || r.peerQuestion == 0 || c.closed || c.session.remote == 0 {
 		return acts
 	}
 	c.acts, c.changed = acts, true
 	report = report[:min(len(report), MaxReport)]
-	part := max(min(maxReportPart, int(c.path.payload))&^(reportUnit-1), reportUnit)
+	part := max(min(maxReportPart, int(c.path.maxPayload))&^(reportUnit-1), reportUnit)
 	for at := 0; at < len(report); at += part {
 		h := c.header(protocol.Ack, protocol.RecvInt)
-		h.Tag, h.Offset, h.Length = r.question, uint32(at), uint32(len(report))
+		h.Tag, h.Offset, h.Length = r.peerQuestion, uint32(at), uint32(len(report))
 		c.transmitUnnumbered(TransmitAck, &h, report[at:min(at+part, len(report))])
 	}
-	r.question = 0
+	r.peerQuestion = 0
 	return c.acts
 }

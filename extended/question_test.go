@@ -99,16 +99,16 @@ func TestLostQuestions(t *testing.T) {
 		err              error
 		dumb, older      bool
 	}{
-		{what: "a question", questions: []int{1}, sentQ: 2, sentParts: 2, within: questionAfter + 10*time.Millisecond},
+		{what: "a question", questions: []int{1}, sentQ: 2, sentParts: 2, within: questionInterval + 10*time.Millisecond},
 		{what: "two questions", questions: []int{1, 2}, sentQ: 3, sentParts: 2,
-			within: 2*questionAfter + 10*time.Millisecond},
-		{what: "a part", parts: []int{2}, sentQ: 2, sentParts: 4, within: questionAfter + 10*time.Millisecond},
+			within: 2*questionInterval + 10*time.Millisecond},
+		{what: "a part", parts: []int{2}, sentQ: 2, sentParts: 4, within: questionInterval + 10*time.Millisecond},
 		{what: "other parts", parts: []int{2, 3}, sentQ: 3, sentParts: 6,
-			within: 2*questionAfter + 10*time.Millisecond},
-		{what: "all questions", questions: []int{0}, sentQ: maxQuestions, within: questionTime, err: ErrNoReport},
-		{what: "all parts", parts: []int{0}, sentQ: maxQuestions, sentParts: 6, within: questionTime, err: ErrNoReport},
-		{what: "no report is made", dumb: true, sentQ: maxQuestions, within: questionTime, err: ErrNoReport},
-		{what: "an older version", older: true, sentQ: olderEchoes, within: questionAfter + 10*time.Millisecond,
+			within: 2*questionInterval + 10*time.Millisecond},
+		{what: "all questions", questions: []int{0}, sentQ: maxQuestions, within: questionTimeout, err: ErrNoReport},
+		{what: "all parts", parts: []int{0}, sentQ: maxQuestions, sentParts: 6, within: questionTimeout, err: ErrNoReport},
+		{what: "no report is made", dumb: true, sentQ: maxQuestions, within: questionTimeout, err: ErrNoReport},
+		{what: "an older version", older: true, sentQ: olderEchoes, within: questionInterval + 10*time.Millisecond,
 			err: ErrNoQuestions},
 	} {
 		t.Run(x.what, func(t *testing.T) {
@@ -168,7 +168,7 @@ func TestQuestionToNobody(t *testing.T) {
 	}
 	w.nodes[0].ask()
 	w.run(time.Minute)
-	if got := w.nodes[0].asked; len(got) != 1 || !errors.Is(got[0].err, ErrNoReport) || w.now > questionTime {
+	if got := w.nodes[0].asked; len(got) != 1 || !errors.Is(got[0].err, ErrNoReport) || w.now > questionTimeout {
 		t.Errorf("%+v at %v", got, w.now)
 	}
 	w.nodes[0].ask()
@@ -200,12 +200,12 @@ func TestQuestionsAreLimited(t *testing.T) {
 	for number := uint32(1); s.now < 2*time.Second; number++ {
 		if question(number) {
 			answers++
-			s.last = s.c.Answer(make([]byte, 5000), nil)
+			s.last = s.c.AnswerReport(make([]byte, 5000), nil)
 			if n := s.count(TransmitAck); n != 5 || s.last[4].Header.Tag != number || s.last[4].Header.Offset != 4096 ||
 				s.last[4].Header.Length != 5000 {
 				t.Fatalf("%d parts, %+v", n, s.last)
 			}
-			if s.last = s.c.Answer(make([]byte, 5000), nil); len(s.last) != 0 {
+			if s.last = s.c.AnswerReport(make([]byte, 5000), nil); len(s.last) != 0 {
 				t.Fatal("answered twice")
 			}
 		}
@@ -229,9 +229,9 @@ func TestForgedReports(t *testing.T) {
 	}
 	part(1, 0, 8, 8)
 	s.want("nothing was asked", ReasonStale, 0)
-	s.c.Ask(s.now, nil)
+	s.c.AskReport(s.now, nil)
 	s.flush()
-	number := s.c.reports.number
+	number := s.c.reports.questionNumber
 	part(number, 0, 16, 8)
 	s.want("the first part", ReasonNone, 0)
 	for _, x := range []struct {
@@ -262,14 +262,14 @@ func TestForgedReports(t *testing.T) {
 	}
 	part(number, 8, 16, 8)
 	s.want("a duplicate after the last part", ReasonStale, 0)
-	s.c.Ask(s.now, nil)
+	s.c.AskReport(s.now, nil)
 	s.flush()
-	part(s.c.reports.number, 0, MaxReport+8, 8)
+	part(s.c.reports.questionNumber, 0, MaxReport+8, 8)
 	s.want("longer than a report is", ReasonMismatch, 0)
 	if s.c.reports.buf != nil {
 		t.Errorf("a buffer of %d bytes for nothing", len(s.c.reports.buf))
 	}
-	part(s.c.reports.number, 0, 16, 8)
+	part(s.c.reports.questionNumber, 0, 16, 8)
 	if len(s.c.reports.buf) != MaxReport {
 		t.Errorf("a buffer of %d bytes", len(s.c.reports.buf))
 	}
@@ -299,7 +299,7 @@ func TestQuestionsInBadWeather(t *testing.T) {
 		}
 		w.run(3 * time.Hour)
 		n := w.nodes[0]
-		if len(n.asked) != 5 || n.conn.reports.asks() {
+		if len(n.asked) != 5 || n.conn.reports.isAsking() {
 			t.Fatalf("world %d: %d of 5 questions are done", seed, len(n.asked))
 		}
 		for i, a := range n.asked {

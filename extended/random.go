@@ -10,7 +10,7 @@ import (
 // seeds it, so that simulations are reproducible.
 type random uint64
 
-func (r *random) next() uint64 {
+func (r *random) nextUint64() uint64 {
 	*r += 0x9e3779b97f4a7c15
 	z := uint64(*r)
 	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
@@ -18,10 +18,10 @@ func (r *random) next() uint64 {
 	return z ^ z>>31
 }
 
-// session returns a random session other than 0 and old.
-func (r *random) session(old protocol.Session) protocol.Session {
+// newSession returns a random session other than 0 and old.
+func (r *random) newSession(old protocol.Session) protocol.Session {
 	for {
-		if s := protocol.Session(r.next()); s != 0 && s != old {
+		if s := protocol.Session(r.nextUint64()); s != 0 && s != old {
 			return s
 		}
 	}
@@ -33,5 +33,5 @@ func (r *random) jitter(d time.Duration) time.Duration {
 	if eighth <= 0 {
 		return d
 	}
-	return d - eighth + time.Duration(r.next()%uint64(2*eighth+1))
+	return d - eighth + time.Duration(r.nextUint64()%uint64(2*eighth+1))
 }

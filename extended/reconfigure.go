@@ -4,20 +4,20 @@ package extended
 // UnreachableAfter applies until it answers. The new EagerLimit applies to messages that have not begun. The rest of
 // cfg is ignored, because the peer was informed of it or has to agree with it.
 func (c *Conn) Reconfigure(now Instant, cfg *Config) {
-	n := cfg.complete()
+	n := cfg.withDefaults()
 	c.cfg.EagerLimit = n.EagerLimit
-	c.renew = &renewal{declareUnreachable: n.Timing.UnreachableAfter, since: now}
+	c.timeoutChange = &timeoutChange{unreachableAfter: n.Timing.UnreachableAfter, since: now}
 	c.changed = true
 	c.adoptUnreachableAfter()
 }
 
-// renewal is a new UnreachableAfter, for silences that begin after since.
-type renewal struct{ declareUnreachable, since Instant }
+// timeoutChange is a new UnreachableAfter, for silences that begin after since.
+type timeoutChange struct{ unreachableAfter, since Instant }
 
 // adoptUnreachableAfter applies the new UnreachableAfter once nothing is expected from the peer, or the peer has
 // answered.
 func (c *Conn) adoptUnreachableAfter() {
-	if !c.Busy() || c.silence() > c.renew.since {
-		c.cfg.Timing.UnreachableAfter, c.renew = c.renew.declareUnreachable, nil
+	if !c.Busy() || c.silentSince() > c.timeoutChange.since {
+		c.cfg.Timing.UnreachableAfter, c.timeoutChange = c.timeoutChange.unreachableAfter, nil
 	}
 }

@@ -46,11 +46,11 @@ func TestReconfigureUnreachableAfter(t *testing.T) {
 
 	s = meet(t, Config{})
 	s.c.Reconfigure(s.now, &next)
-	if got := s.c.Config(); got.Timing.UnreachableAfter != 2*time.Second || got.EagerLimit != 10 || s.c.renew != nil {
+	if got := s.c.Config(); got.Timing.UnreachableAfter != 2*time.Second || got.EagerLimit != 10 || s.c.timeoutChange != nil {
 		t.Errorf("an idle one has %+v", got)
 	}
 	s.send(1, 10).send(2, 11)
-	if st := s.c.Stats(); st.SendsEager != 1 {
-		t.Errorf("%d of 2 messages went eagerly", st.SendsEager)
+	if st := s.c.Stats(); st.EagerSends != 1 {
+		t.Errorf("%d of 2 messages went eagerly", st.EagerSends)
 	}
 }

@@ -17,69 +17,69 @@ func (r *receiving) onRequest(now Instant, h *protocol.ExtHeader, payload []byte
 	if len(payload) > 0 || h.Tag > protocol.MaxExtTag {
 		return ReasonMismatch
 	}
-	if h.Message != r.expected {
-		return r.hold(h, payload, missing)
+	if h.Message != r.nextMessage {
+		return r.holdPacket(h, payload, missing)
 	}
-	if reason := r.mayBegin(h); reason != ReasonNone {
+	if reason := r.checkCredit(h); reason != ReasonNone {
 		return reason
 	}
 	if int64(h.Length) > r.cfg.MaxLength {
-		r.expected++
+		r.nextMessage++
 		r.matched++
-		r.adapt()
+		r.adaptWindow()
 		r.controls.push(control{
 			kind: protocol.Error, call: h.Call.Counterpart(), message: h.Message, code: protocol.CodeTooLong,
 		})
 		r.note(Refused).Length = int64(h.Length)
 		return ReasonNone
 	}
-	r.begin(now, h)
+	r.openMessage(now, h)
 	return ReasonNone
 }
 
-// mayBegin returns ReasonNone if the next message is within the limits sent to the peer, and otherwise ReasonCredit.
-func (r *receiving) mayBegin(h *protocol.ExtHeader) Reason {
+// checkCredit returns ReasonNone if the next message is within the limits sent to the peer, and otherwise ReasonCredit.
+func (r *receiving) checkCredit(h *protocol.ExtHeader) Reason {
 	messages, eager := r.limits()
 	if int32(h.Message-messages) >= 0 {
 		return ReasonCredit
 	}
-	if h.Type == protocol.Data && h.Length > eager-r.eager {
+	if h.Type == protocol.Data && h.Length > eager-r.eagerBytes {
 		return ReasonCredit
 	}
 	return ReasonNone
 }
 
-// begin opens a message.
-func (r *receiving) begin(now Instant, h *protocol.ExtHeader) *inbound {
-	m := r.take()
+// openMessage opens a message.
+func (r *receiving) openMessage(now Instant, h *protocol.ExtHeader) *inbound {
+	m := r.allocate()
 	m.number, m.comm, m.tag, m.datatype = h.Message, h.Comm, h.Tag, h.Call.Datatype()
-	m.length, m.since, m.before = int64(h.Length), now, r.last
+	m.length, m.openedAt, m.prev = int64(h.Length), now, r.last
 	m.eager = h.Type == protocol.Data
 	if m.eager {
-		m.take = m.length
-		r.eager += h.Length
+		m.expectedBytes = m.length
+		r.eagerBytes += h.Length
 	}
 	if r.last == nil {
 		r.first = m
 	} else {
-		r.last.after = m
+		r.last.next = m
 	}
 	r.last = m
 	if last := r.newest; last != nil {
 		r.byNumber.put(last.number, last)
 	}
 	r.newest = m
-	r.expected++
-	r.adapt()
-	a := r.next()
+	r.nextMessage++
+	r.adaptWindow()
+	a := r.nextAction()
 	a.Kind = Open
-	a.Message, a.Comm, a.Tag, a.Length = r.message(m.number), h.Comm, h.Tag, int64(h.Length)
+	a.Message, a.Comm, a.Tag, a.Length = r.messageID(m.number), h.Comm, h.Tag, int64(h.Length)
 	a.Datatype, a.Eager, a.Advertised = m.datatype, m.eager, r.offered && !m.eager
 	return m
 }
 
 // message returns the caller's identifier of a message.
-func (r *receiving) message(number uint32) Message {
+func (r *receiving) messageID(number uint32) Message {
 	return Message(uint64(r.epoch)<<32 | uint64(number))
 }
 
@@ -93,49 +93,49 @@ func (r *receiving) onData(now Instant, h *protocol.ExtHeader, payload []byte, m
 		return ReasonMismatch
 	}
 	var m *inbound
-	switch d := int32(h.Message - r.expected); {
+	switch d := int32(h.Message - r.nextMessage); {
 	case d < 0:
-		if m = r.find(h.Message); m != nil && m.complete() {
+		if m = r.find(h.Message); m != nil && m.isComplete() {
 			return ReasonUnsolicited
 		}
 	case d > 0 && eager:
-		return r.hold(h, payload, missing)
+		return r.holdPacket(h, payload, missing)
 	case eager:
-		if reason := r.mayBegin(h); reason != ReasonNone {
+		if reason := r.checkCredit(h); reason != ReasonNone {
 			return reason
 		}
-		m = r.begin(now, h)
+		m = r.openMessage(now, h)
 	}
 	if m == nil || !m.eager && !m.accepted {
 		return ReasonUnsolicited
 	}
-	if reason := m.misfit(h, len(payload)); reason != ReasonNone {
+	if reason := m.validateData(h, len(payload)); reason != ReasonNone {
 		return reason
 	}
-	m.got += int64(len(payload))
+	m.receivedBytes += int64(len(payload))
 	if m.accepted {
 		// An eager message may be longer than the receive (E14).
-		payload = payload[:max(min(int64(len(payload)), m.room-int64(h.Offset)), 0)]
+		payload = payload[:max(min(int64(len(payload)), m.capacity-int64(h.Offset)), 0)]
 	}
 	if len(payload) > 0 {
-		a := r.next()
+		a := r.nextAction()
 		a.Kind = Copy
-		a.Message, a.Offset, a.Payload = r.message(m.number), int64(h.Offset), payload
+		a.Message, a.Offset, a.Payload = r.messageID(m.number), int64(h.Offset), payload
 	}
-	r.arrived(m)
+	r.finishIfComplete(m)
 	return ReasonNone
 }
 
 // arrived reports a message to the caller if it is complete.
-func (r *receiving) arrived(m *inbound) {
-	if !m.complete() {
+func (r *receiving) finishIfComplete(m *inbound) {
+	if !m.isComplete() {
 		return
 	}
-	r.stats.Arrived++
-	a := r.next()
-	a.Kind, a.Message = Arrived, r.message(m.number)
+	r.stats.MessagesArrived++
+	a := r.nextAction()
+	a.Kind, a.Message = Arrived, r.messageID(m.number)
 	if m.accepted {
-		r.waiting--
+		r.acceptedOpen--
 		r.close(m)
 	}
 }
@@ -151,27 +151,27 @@ func (r *receiving) accept(message Message, room int64, fetched bool, acts []Act
 	}
 	r.changed = true
 	r.matched++
-	r.adapt()
-	m.accepted, m.room = true, max(room, 0)
-	r.waiting++
+	r.adaptWindow()
+	m.accepted, m.capacity = true, max(room, 0)
+	r.acceptedOpen++
 	if m.eager {
-		if !m.returned {
+		if !m.creditReturned {
 			r.matchedBytes += uint32(m.length)
 		}
-		if m.complete() {
-			r.waiting--
+		if m.isComplete() {
+			r.acceptedOpen--
 			r.close(m)
 		}
 		return acts
 	}
 	if !fetched {
-		m.take = min(m.room, m.length)
+		m.expectedBytes = min(m.capacity, m.length)
 	}
 	r.controls.push(control{
-		kind: protocol.ClearToSend, call: m.datatype.Recv(), message: m.number, length: uint32(m.take),
+		kind: protocol.ClearToSend, call: m.datatype.RecvCall(), message: m.number, length: uint32(m.expectedBytes),
 	})
 	r.acts = acts
-	r.arrived(m)
+	r.finishIfComplete(m)
 	return r.acts
 }
 
@@ -180,23 +180,23 @@ func (r *receiving) onCancel(h *protocol.ExtHeader, missing uint32) Reason {
 	if !h.Call.IsSend() {
 		return ReasonDirection
 	}
-	if int32(h.Message-r.expected) >= 0 {
-		return r.hold(h, nil, missing)
+	if int32(h.Message-r.nextMessage) >= 0 {
+		return r.holdPacket(h, nil, missing)
 	}
 	m := r.find(h.Message)
 	if m == nil {
 		if ref := r.resting.get(h.Message); ref == 0 || ref&eagerBit != 0 {
 			return ReasonStale
 		}
-		r.asked = append(r.asked, h.Message)
+		r.cancelRequests = append(r.cancelRequests, h.Message)
 		return ReasonNone
 	}
 	if m.eager || m.accepted {
 		return ReasonStale // CLEAR_TO_SEND answers it, or already has
 	}
-	if !m.asked {
-		m.asked = true
-		r.asked = append(r.asked, m.number)
+	if !m.cancelRequested {
+		m.cancelRequested = true
+		r.cancelRequests = append(r.cancelRequests, m.number)
 	}
 	return ReasonNone
 }
@@ -207,68 +207,68 @@ func (r *receiving) onAborted(h *protocol.ExtHeader) Reason {
 	switch {
 	case !h.Call.IsSend():
 		return ReasonDirection
-	case int32(h.Message-r.expected) >= 0:
+	case int32(h.Message-r.nextMessage) >= 0:
 		return ReasonUnsolicited
 	case m == nil || m.eager || !m.accepted:
 		return ReasonStale
 	}
-	a := r.next()
+	a := r.nextAction()
 	a.Kind = Lost
-	a.Message, a.Ref, a.Err = r.message(m.number), 0, ErrAborted
-	r.waiting--
+	a.Message, a.Ref, a.Err = r.messageID(m.number), 0, ErrAborted
+	r.acceptedOpen--
 	r.close(m)
 	return ReasonNone
 }
 
-// forget answers the cancellations that the peer has requested since the last Flush. They are not answered earlier,
+// answerCancels answers the cancellations that the peer has requested since the last Flush. They are not answered earlier,
 // because only now has the caller handled every Open and matched every message that has a receive.
-func (r *receiving) forget() {
-	for _, number := range r.asked {
+func (r *receiving) answerCancels() {
+	for _, number := range r.cancelRequests {
 		m, ref := r.find(number), r.resting.get(number)
 		if m == nil && ref == 0 || m != nil && m.accepted {
 			continue // CLEAR_TO_SEND answers the request
 		}
-		a := r.next()
+		a := r.nextAction()
 		a.Kind, a.Err = Lost, ErrCanceled
-		a.Message, a.Ref = r.message(number), 0
+		a.Message, a.Ref = r.messageID(number), 0
 		call := protocol.RecvInt
 		if m != nil {
-			call = m.datatype.Recv()
+			call = m.datatype.RecvCall()
 			r.close(m)
 		} else {
 			if a.Ref = ref & refBits; ref&floatBit != 0 {
 				call = protocol.RecvFloat
 			}
-			takeRest(r.resting, number)
+			removeResting(r.resting, number)
 		}
 		r.controls.push(control{kind: protocol.Error, call: call, message: number, code: protocol.CodeCanceled})
 		r.matched++
-		r.adapt()
+		r.adaptWindow()
 	}
-	r.asked = r.asked[:0]
+	r.cancelRequests = r.cancelRequests[:0]
 }
 
-// end reports incomplete messages as lost. Complete resting messages are not reported; the caller has all of their
+// failMessages reports incomplete messages as lost. Complete resting messages are not reported; the caller has all of their
 // data.
-func (r *receiving) end(e *sessionEnd) {
-	for m := r.first; m != nil; m = m.after {
-		if !m.complete() {
-			a := r.next()
+func (r *receiving) failMessages(e *sessionEnd) {
+	for m := r.first; m != nil; m = m.next {
+		if !m.isComplete() {
+			a := r.nextAction()
 			a.Kind = Lost
-			a.Message, a.Ref, a.Err = r.message(m.number), 0, e.failure(r.wait(m))
+			a.Message, a.Ref, a.Err = r.messageID(m.number), 0, e.messageError(r.describeWait(m))
 		}
 	}
 	if r.resting.len() > 0 {
-		a := r.next()
+		a := r.nextAction()
 		a.Kind = LostRests
-		a.Err = e.failure(Wait{State: Announced, Local: r.cfg.Local, Remote: r.cfg.Remote, Since: e.now})
+		a.Err = e.messageError(Wait{State: Announced, Local: r.cfg.Local, Remote: r.cfg.Remote, Since: e.endedAt})
 	}
 }
 
-func (r *receiving) wait(m *inbound) Wait {
+func (r *receiving) describeWait(m *inbound) Wait {
 	w := Wait{
-		Message: r.message(m.number), State: Announced, Local: r.cfg.Local, Remote: r.cfg.Remote, Since: m.since,
-		Length: m.length, Done: m.got,
+		Message: r.messageID(m.number), State: Announced, Local: r.cfg.Local, Remote: r.cfg.Remote, Since: m.openedAt,
+		Length: m.length, BytesDone: m.receivedBytes,
 	}
 	switch {
 	case m.eager:

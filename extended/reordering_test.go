@@ -26,14 +26,14 @@ func TestLatePacketIsNotALoss(t *testing.T) {
 	w.stream(t, 4<<20)
 	c := w.nodes[0].conn
 	st := c.Stats()
-	if st.Losses == 0 || st.Losses > 3 || st.TimeOuts != 0 || st.Retransmissions > st.Losses {
-		t.Errorf("%d packets declared lost, %d retransmitted, %d time-outs", st.Losses, st.Retransmissions, st.TimeOuts)
+	if st.Losses == 0 || st.Losses > 3 || st.Timeouts != 0 || st.Retransmissions > st.Losses {
+		t.Errorf("%d packets declared lost, %d retransmitted, %d time-outs", st.Losses, st.Retransmissions, st.Timeouts)
 	}
-	if !math.IsInf(c.path.window.threshold, 1) || c.path.window.suspected != 0 {
+	if !math.IsInf(c.path.window.threshold, 1) || c.path.window.suspectedLosses != 0 {
 		t.Errorf("the reduction stands: %+v", c.path.window.curve)
 	}
-	if c.path.reordering.packets <= minReordering {
-		t.Errorf("packets may still be overtaken by %d only", c.path.reordering.packets)
+	if c.path.reordering.packetThreshold <= minReordering {
+		t.Errorf("packets may still be overtaken by %d only", c.path.reordering.packetThreshold)
 	}
 }
 
@@ -73,7 +73,7 @@ func TestAllRangesAreReported(t *testing.T) {
 	}
 	seen := map[uint32]int{}
 	for range 4 {
-		ranges := s.c.arrivals.ranges(nil)
+		ranges := s.c.arrivals.appendRanges(nil)
 		if len(ranges) > protocol.MaxAckRanges {
 			t.Fatalf("%d ranges", len(ranges))
 		}
@@ -86,7 +86,7 @@ func TestAllRangesAreReported(t *testing.T) {
 			t.Errorf("packet %d is in %d of four ACKs", 3+2*n, seen[3+2*n])
 		}
 	}
-	if again := s.c.arrivals.ranges(nil); again[0].First != 3 {
+	if again := s.c.arrivals.appendRanges(nil); again[0].First != 3 {
 		t.Errorf("the next one begins with %v", again[0])
 	}
 }
@@ -114,8 +114,8 @@ func TestOfferedWindow(t *testing.T) {
 		}
 		s.c.Packet(s.now, protocol.AppendExtended(nil, &h,
 			protocol.AppendAck(nil, &protocol.AckInfo{MessageLimit: 65537})), nil)
-		if s.c.path.most != x.most {
-			t.Errorf("%+v: at most %d packets in flight", x, s.c.path.most)
+		if s.c.path.maxInFlight != x.most {
+			t.Errorf("%+v: at most %d packets in flight", x, s.c.path.maxInFlight)
 		}
 		s.now += time.Second
 		s.c.Tick(s.now, nil)

@@ -17,32 +17,32 @@ type SendState struct {
 // EachSend calls yield for every pending send that is not resting, oldest first, until yield returns false.
 func (c *Conn) EachSend(yield func(SendState) bool) {
 	for i := range c.path.shorts.len() {
-		x := c.path.shorts.at(i)
-		w := Wait{ID: shortID, State: Eager, Local: c.cfg.Local, Remote: c.cfg.Remote, Since: x.sent,
+		x := c.path.shorts.entry(i)
+		w := Wait{ID: shortID, State: Eager, Local: c.cfg.Local, Remote: c.cfg.Remote, Since: x.sentAt,
 			Length: int64(x.length)}
 		if !yield(SendState{Wait: w, Comm: x.comm, Tag: x.tag}) {
 			return
 		}
 	}
-	for m := c.sends.first; m != nil; m = m.after {
-		if !yield(SendState{Wait: c.sends.wait(m), Comm: m.op.Comm, Tag: m.op.Tag, Announced: m.op.Announce}) {
+	for m := c.sends.first; m != nil; m = m.next {
+		if !yield(SendState{Wait: c.sends.describeWait(m), Comm: m.op.Comm, Tag: m.op.Tag, Announced: m.op.Announce}) {
 			return
 		}
 	}
 }
 
-// Session returns our session and the peer's. remote is 0 while the peer's session is unknown.
-func (c *Conn) Session() (local, remote protocol.Session) { return c.session.local, c.session.remote }
+// Sessions returns our session and the peer's. remote is 0 while the peer's session is unknown.
+func (c *Conn) Sessions() (local, remote protocol.Session) { return c.session.local, c.session.remote }
 
 // ForeignVersion returns the version of the last packet from the peer whose version was not protocol.ExtVersion, or 0
 // if there was none.
-func (c *Conn) ForeignVersion() byte { return c.foreign }
+func (c *Conn) ForeignVersion() byte { return c.foreignVersion }
 
 // Busy reports whether a send is pending, a packet sent has not been acknowledged, or a matched message is not
 // complete.
 func (c *Conn) Busy() bool {
-	return c.sends.open() > 0 || c.path.flight.outstanding() > 0 || c.path.shorts.len() > 0 || !c.controls.empty() ||
-		c.recvs.waiting > 0
+	return c.sends.numPending() > 0 || c.path.flight.outstanding() > 0 || c.path.shorts.len() > 0 || !c.controls.empty() ||
+		c.recvs.acceptedOpen > 0
 }
 
 // numTypes is the length of arrays indexed by protocol.Type.
@@ -54,18 +54,18 @@ type Counters struct {
 	// they are valid and addressed to this rank.
 	PacketsSent, PacketsReceived [numTypes]uint64
 	BytesSent, BytesReceived     [numTypes]uint64
-	// Retransmissions is the number of retransmitted packets, TimeOuts the number of expired time-outs, and Losses the
+	// Retransmissions is the number of retransmitted packets, Timeouts the number of expired time-outs, and Losses the
 	// number of packets declared lost because later packets overtook them.
-	Retransmissions, TimeOuts, Losses uint64
+	Retransmissions, Timeouts, Losses uint64
 	// OutOfOrder is the number of packets received out of order.
 	OutOfOrder uint64
-	// Hellos is the number of HELLOs sent, except probes of the path MTU.
+	// Hellos is the number of HELLOs sent, except probes of the path PathMTU.
 	Hellos uint64
 	// Drops and Events count Drop and Note actions.
 	Drops  [NumReasons]uint64
 	Events [NumEvents]uint64
-	// SendsEager is the number of messages sent eagerly, Arrived the number of Arrived actions.
-	SendsEager, Arrived uint64
+	// EagerSends is the number of messages sent eagerly, Arrived the number of Arrived actions.
+	EagerSends, MessagesArrived uint64
 }
 
 // Stats are the counters and the current state.
@@ -73,42 +73,42 @@ type Stats struct {
 	Counters
 
 	// RoundTrip is the smoothed round-trip time of E30, and Variation its variation. Both are 0 before the first
-	// measurement. TimeOut is the current time-out, including doublings.
-	RoundTrip, Variation, TimeOut time.Duration
-	// Stalled is the time of the last acknowledgement if a time-out has expired since, and otherwise 0.
-	Stalled Instant
+	// measurement. Timeout is the current time-out, including doublings.
+	RoundTrip, Variation, Timeout time.Duration
+	// StalledSince is the time of the last acknowledgement if a time-out has expired since, and otherwise 0.
+	StalledSince Instant
 	// Window is the maximum number of packets in flight, InFlight their current number, and ToRetransmit the number of
 	// packets waiting to be retransmitted.
 	Window, InFlight, ToRetransmit int
 	// Payload is the maximum payload of a packet in bytes, and Probes the number of probes sent to find it (E36).
 	Payload int
 	Probes  uint64
-	// Queued is the number of sends that have not begun, and Begun the number of other pending sends. Open is the
+	// QueuedSends is the number of sends that have not begun, and Begun the number of other pending sends. Open is the
 	// number of inbound messages that are not both matched and complete. Held is the number of packets kept because
 	// earlier messages have not begun.
-	Queued, Begun, Open, Held int
+	QueuedSends, Begun, OpenMessages, HeldPackets int
 	// MessageCredit is the number of messages, and EagerCredit the number of eager bytes, that may be sent before the
 	// peer has to match another message.
 	MessageCredit, EagerCredit uint32
 }
 
-// Sends returns the number of pending sends.
-func (c *Conn) Sends() int { return c.sends.open() + c.path.shorts.len() }
+// PendingSends returns the number of pending sends.
+func (c *Conn) PendingSends() int { return c.sends.numPending() + c.path.shorts.len() }
 
 // Stats returns the counters and the current state.
 func (c *Conn) Stats() Stats {
 	s := Stats{Counters: c.stats}
-	s.RoundTrip, s.Variation, s.TimeOut = c.path.trip.smoothed, c.path.trip.variation, c.path.trip.rto
-	if c.path.stalled > 0 {
-		s.Stalled = c.path.moved
+	s.RoundTrip, s.Variation, s.Timeout = c.path.rtt.smoothed, c.path.rtt.variation, c.path.rtt.rto
+	if c.path.timeouts > 0 {
+		s.StalledSince = c.path.lastAckAt
 	}
 	s.Window, s.InFlight = c.path.cwnd(), c.path.flight.count+c.path.shorts.len()
-	s.ToRetransmit, s.Payload = int(c.path.flight.lost.count), int(c.path.payload)
+	s.ToRetransmit, s.Payload = int(c.path.flight.lost.count), int(c.path.maxPayload)
 	if c.path.search != nil {
 		s.Probes = c.path.search.probes
 	}
-	s.Queued, s.Begun = c.Queued(), int(c.sends.begun)+c.sends.resting.len()+c.path.shorts.len()
-	s.Open, s.Held = c.recvs.open(), len(c.recvs.held.packets)
-	s.MessageCredit, s.EagerCredit = c.sends.limit-c.sends.number, c.sends.eagerLimit-c.sends.eagerSent
+	s.QueuedSends, s.Begun = c.NumQueued(), int(c.sends.begunSends)+c.sends.resting.len()+c.path.shorts.len()
+	s.OpenMessages, s.HeldPackets = c.recvs.numOpen(), len(c.recvs.heldPackets.packets)
+	s.MessageCredit, s.EagerCredit = c.sends.messageLimit-c.sends.number, c.sends.eagerLimit-c.sends.eagerSent
 	return s
 }

@@ -17,16 +17,16 @@ const (
 	refBits  = floatBit - 1
 )
 
-// takeRest removes a number and returns its ref, or 0 if there is none. It frees a large table that has become empty.
-func takeRest(q *resting, number uint32) (ref uint32) {
-	if ref = q.remove(number); ref != 0 && q.count == 0 && len(q.slots) > keptRests {
+// removeResting removes a number and returns its ref, or 0 if there is none. It frees a large table that has become empty.
+func removeResting(q *resting, number uint32) (ref uint32) {
+	if ref = q.remove(number); ref != 0 && q.count == 0 && len(q.slots) > maxKeptSlots {
 		*q = resting{}
 	}
 	return ref
 }
 
-// keptRests is the maximum number of slots kept for later use when no message is resting.
-const keptRests = 1 << 12
+// maxKeptSlots is the maximum number of slots kept for later use when no message is resting.
+const maxKeptSlots = 1 << 12
 
 // Rest releases the Conn's memory for an inbound message that is waiting for a receive. Until the caller calls Wake or
 // the message is Lost, it keeps the contents of the message's Open and Copy actions. ref must be 1 to 2³⁰ − 1; Lost
@@ -38,13 +38,13 @@ func (c *Conn) Rest(message Message, ref uint32) bool {
 		return false
 	}
 	m := r.find(message.Number())
-	if m == nil || ref == 0 || ref > refBits || m.accepted || m.asked ||
-		m.eager && (!m.complete() || m.length > MaxInline) {
+	if m == nil || ref == 0 || ref > refBits || m.accepted || m.cancelRequested ||
+		m.eager && (!m.isComplete() || m.length > MaxInline) {
 		return false
 	}
 	if m.eager {
 		ref |= eagerBit
-		if !m.returned {
+		if !m.creditReturned {
 			r.matchedBytes += uint32(m.length)
 			c.changed = true
 		}
@@ -60,8 +60,8 @@ func (c *Conn) Rest(message Message, ref uint32) bool {
 	return true
 }
 
-// Woken is the state that the caller has kept of a resting message.
-type Woken struct {
+// RestingMessage is the state that the caller has kept of a resting message.
+type RestingMessage struct {
 	Message   Message
 	Comm, Tag uint32
 	Length    int64
@@ -71,20 +71,20 @@ type Woken struct {
 
 // Wake restores a resting message, which must be done before Accept. It does nothing for a message that no longer
 // exists.
-func (c *Conn) Wake(w *Woken) {
+func (c *Conn) Wake(w *RestingMessage) {
 	r := &c.recvs
 	if uint32(w.Message>>32) != r.epoch {
 		return
 	}
-	ref := takeRest(r.resting, w.Message.Number())
+	ref := removeResting(r.resting, w.Message.Number())
 	if ref == 0 {
 		return
 	}
-	m := r.take()
-	m.number, m.comm, m.tag, m.datatype, m.length, m.since = w.Message.Number(), w.Comm, w.Tag, w.Datatype, w.Length,
+	m := r.allocate()
+	m.number, m.comm, m.tag, m.datatype, m.length, m.openedAt = w.Message.Number(), w.Comm, w.Tag, w.Datatype, w.Length,
 		w.Since
 	if ref&eagerBit != 0 {
-		m.eager, m.returned, m.take, m.got = true, true, m.length, m.length
+		m.eager, m.creditReturned, m.expectedBytes, m.receivedBytes = true, true, m.length, m.length
 	}
-	r.enter(m)
+	r.insert(m)
 }

@@ -8,15 +8,15 @@ import "github.com/zrlmpi/zrlmpid/protocol"
 // cancelBit marks a resting send that the peer was asked to cancel.
 const cancelBit = 1 << 31
 
-// WakeSends sets the function that returns the state released by RestSend: the operation and the time at which it was
+// SetWakeSend sets the function that returns the state released by RestSend: the operation and the time at which it was
 // posted. The operation's ID may differ from the earlier one. The Conn calls the function when the peer answers the
 // announcement, and in WakeSend. The function must not call the Conn.
-func (c *Conn) WakeSends(wake func(ref uint32) (op SendOp, since Instant)) {
-	c.sends.resting, c.sends.woken = new(resting), wake
+func (c *Conn) SetWakeSend(wake func(ref uint32) (op SendOp, since Instant)) {
+	c.sends.resting, c.sends.restoreSend = new(resting), wake
 }
 
 // RestSend releases the Conn's memory for a send that is waiting for CLEAR_TO_SEND, and returns the number of the
-// message, for WakeSend. ref identifies the send to the function set by WakeSends, and must be 1 to 2³⁰ − 1. The send
+// message, for WakeSend. ref identifies the send to the function set by SetWakeSend, and must be 1 to 2³⁰ − 1. The send
 // remains pending, and ends as usual, but EachSend omits it. For any other send, RestSend changes nothing and ok is
 // false.
 func (c *Conn) RestSend(id ID, ref uint32) (number uint32, ok bool) {
@@ -40,33 +40,33 @@ func (c *Conn) WakeSend(number uint32) { c.sends.wake(number) }
 
 // wake restores and returns the resting send with the given number, or returns nil if there is none.
 func (s *sending) wake(number uint32) *outbound {
-	ref := takeRest(s.resting, number)
+	ref := removeResting(s.resting, number)
 	if ref == 0 {
 		return nil
 	}
 	m := s.allocate()
-	m.op, m.since = s.woken(ref & refBits)
+	m.op, m.postedAt = s.restoreSend(ref & refBits)
 	m.number, m.state = number, WaitClear
 	if ref&cancelBit != 0 {
 		m.state = Canceling
 	}
 	s.insert(m)
-	s.begun++
+	s.begunSends++
 	s.byID.put(m.op.ID, m)
 	s.byNumber.put(number, m)
 	return m
 }
 
-// announced returns the send that a packet from the peer answers, or nil.
-func (s *sending) announced(h *protocol.ExtHeader) *outbound {
+// findAnnounced returns the send that a packet from the peer answers, or nil.
+func (s *sending) findAnnounced(h *protocol.ExtHeader) *outbound {
 	if m := s.byNumber.get(h.Message); m != nil {
 		return m
 	}
 	return s.wake(h.Message)
 }
 
-// open returns the number of pending sends.
-func (s *sending) open() int { return int(s.count) + s.resting.len() }
+// numPending returns the number of pending sends.
+func (s *sending) numPending() int { return int(s.count) + s.resting.len() }
 
 // endResting ends all resting sends with one action.
 func (s *sending) endResting(e *sessionEnd) {
@@ -74,8 +74,8 @@ func (s *sending) endResting(e *sessionEnd) {
 	if q.len() == 0 {
 		return
 	}
-	a := s.next()
+	a := s.nextAction()
 	a.Kind = RestingSendsDone
-	a.Err = e.failure(Wait{State: WaitClear, Local: s.cfg.Local, Remote: s.cfg.Remote, Since: e.now})
+	a.Err = e.messageError(Wait{State: WaitClear, Local: s.cfg.Local, Remote: s.cfg.Remote, Since: e.endedAt})
 	*q = resting{}
 }

@@ -10,17 +10,17 @@ import (
 // receives there is room again, and never more is granted than there is.
 func TestRoomIsGranted(t *testing.T) {
 	const first, room = 128, 5000
-	w := newWorld(Config{Messages: first, Room: NewRoom(room)})
+	w := newWorld(Config{Messages: first, CreditPool: NewCreditPool(room)})
 	w.rests = func() bool { return true }
 	a, b := w.nodes[0], w.nodes[1]
 	posted := b.recv(8, 10)
 	sent := 0
-	for ; a.conn.Full() != CreditFull; sent++ {
+	for ; a.conn.Fullness() != CreditFull; sent++ {
 		if sent > 2*room {
 			t.Fatal("there is no end of the room")
 		}
 		a.send(pattern(4, uint64(sent)), SendOp{Tag: 7})
-		if a.conn.Queued() > 10 {
+		if a.conn.NumQueued() > 10 {
 			w.wait(1e9)
 		}
 		if sent == room/2 {
@@ -30,7 +30,7 @@ func TestRoomIsGranted(t *testing.T) {
 				t.Errorf("the message behind %d others: %v", sent, err)
 			}
 		}
-		if granted := b.cfg.Room.granted; granted > room || granted < first {
+		if granted := b.cfg.CreditPool.granted; granted > room || granted < first {
 			t.Fatalf("%d messages are granted of %d", granted, room)
 		}
 	}
@@ -43,8 +43,8 @@ func TestRoomIsGranted(t *testing.T) {
 	if r := b.recv(9, 4); !r.done() || intact(r, s.data) != nil {
 		t.Errorf("the reserve is not to be had: %v", intact(r, s.data))
 	}
-	if st := b.conn.Stats(); st.Open != sent || len(b.conn.recvs.byNumber.slots) > 1000 {
-		t.Errorf("%d messages wait, %d have records", st.Open, len(b.conn.recvs.byNumber.slots))
+	if st := b.conn.Stats(); st.OpenMessages != sent || len(b.conn.recvs.byNumber.slots) > 1000 {
+		t.Errorf("%d messages wait, %d have records", st.OpenMessages, len(b.conn.recvs.byNumber.slots))
 	}
 	for i := range sent {
 		if r := b.recv(7, 4); intact(r, pattern(4, uint64(i))) != nil {
@@ -52,9 +52,9 @@ func TestRoomIsGranted(t *testing.T) {
 		}
 	}
 	w.run(1e12)
-	if a.conn.Full() != NotFull || b.cfg.Room.granted != first {
-		t.Errorf("with all received, the sender sees %v, and %d messages are granted", a.conn.Full(),
-			b.cfg.Room.granted)
+	if a.conn.Fullness() != NotFull || b.cfg.CreditPool.granted != first {
+		t.Errorf("with all received, the sender sees %v, and %d messages are granted", a.conn.Fullness(),
+			b.cfg.CreditPool.granted)
 	}
 	if err := w.err(); err != nil {
 		t.Error(err)
@@ -100,12 +100,12 @@ func TestScarce(t *testing.T) {
 	w := newWorld(Config{Messages: 64})
 	a := w.nodes[0]
 	sent := 0
-	for ; !a.conn.Scarce(); sent++ {
+	for ; !a.conn.IsCreditScarce(); sent++ {
 		a.send(pattern(4, 1), SendOp{Tag: 7})
 		w.wait(1e9)
 	}
-	if sent != 57 || a.conn.Full() != NotFull {
-		t.Errorf("after %d of 64 messages there is little space, and %v", sent, a.conn.Full())
+	if sent != 57 || a.conn.Fullness() != NotFull {
+		t.Errorf("after %d of 64 messages there is little space, and %v", sent, a.conn.Fullness())
 	}
 	s := a.send(pattern(4, 1), SendOp{Tag: 8, Announce: true})
 	w.wait(1e9)

@@ -93,8 +93,8 @@ func (s *scripted) want(what string, r Reason, arrived uint32) {
 			got = a.Reason
 		}
 	}
-	if got != r || s.c.arrivals.next != arrived+1 {
-		s.t.Errorf("%s: dropped as %v, %d were received; want %v, %d", what, got, s.c.arrivals.next-1, r, arrived)
+	if got != r || s.c.arrivals.firstMissing != arrived+1 {
+		s.t.Errorf("%s: dropped as %v, %d were received; want %v, %d", what, got, s.c.arrivals.firstMissing-1, r, arrived)
 	}
 }
 

@@ -9,21 +9,21 @@ import "github.com/zrlmpi/zrlmpid/protocol"
 // shorts is a ring of the unacknowledged messages that were sent with short headers, oldest first. The numbers of their
 // packets follow the numbers in flight.
 type shorts struct {
-	ring         []shortSend // length is a power of two
-	first, count int
-	bytes        int64
-	message      uint32 // the last message's number plus 1
-	untimed      int    // number of messages at the end that have no send time yet
+	ring        []shortSend // length is a power of two
+	head, count int
+	bytes       int64
+	nextMessage uint32 // the last message's number plus 1
+	unstamped   int    // number of messages at the end that have no send time yet
 }
 
 // shortSend is the state needed to retransmit a message.
 type shortSend struct {
 	comm, tag, length uint32
 	datatype          protocol.Datatype
-	sent              Instant
+	sentAt            Instant
 }
 
-func (q *shorts) at(i int) *shortSend { return &q.ring[(q.first+i)&(len(q.ring)-1)] }
+func (q *shorts) entry(i int) *shortSend { return &q.ring[(q.head+i)&(len(q.ring)-1)] }
 
 func (q *shorts) len() int {
 	if q == nil {
@@ -32,35 +32,35 @@ func (q *shorts) len() int {
 	return q.count
 }
 
-// due returns the time at which the time-out of the oldest message expires, or never. It returns 0 if a message has no
+// deadline returns the time at which the time-out of the oldest message expires, or never. It returns 0 if a message has no
 // send time yet.
-func (q *shorts) due(rto Instant) Instant {
+func (q *shorts) deadline(rto Instant) Instant {
 	switch {
 	case q.len() == 0:
 		return never
-	case q.untimed > 0:
+	case q.unstamped > 0:
 		return 0
 	}
-	return q.at(0).sent + rto
+	return q.entry(0).sentAt + rto
 }
 
 // push adds a message of the given length and returns it. The caller sets its other fields.
 func (q *shorts) push(length uint32) *shortSend {
 	if q.count == len(q.ring) {
 		old := *q
-		q.ring, q.first = make([]shortSend, max(16, 2*len(old.ring))), 0
+		q.ring, q.head = make([]shortSend, max(16, 2*len(old.ring))), 0
 		for i := range old.count {
-			q.ring[i] = *old.at(i)
+			q.ring[i] = *old.entry(i)
 		}
 	}
 	q.count++
 	q.bytes += int64(length)
-	return q.at(q.count - 1)
+	return q.entry(q.count - 1)
 }
 
 func (q *shorts) pop() (s shortSend) {
-	s = *q.at(0)
-	q.first, q.count = (q.first+1)&(len(q.ring)-1), q.count-1
+	s = *q.entry(0)
+	q.head, q.count = (q.head+1)&(len(q.ring)-1), q.count-1
 	q.bytes -= int64(s.length)
 	return s
 }
@@ -77,92 +77,94 @@ func (c *Config) ackEvery() int32 {
 	return ackEvery
 }
 
-// NextShort reports whether op may be sent now in one packet with a short header, and if so sets h to that header. It
-// does not change the Conn: call SentShort after the packet was sent. If NextShort returns false, call Send.
-func (c *Conn) NextShort(op *SendOp, h *protocol.ShortHeader) (ok bool) {
+// PrepareShort reports whether op may be sent now in one packet with a short header, and if so sets h to that header. It
+// does not change the Conn: call SentShort after the packet was sent. If PrepareShort returns false, call Send.
+func (c *Conn) PrepareShort(op *SendOp, h *protocol.ShortHeader) (ok bool) {
 	f, s, q := &c.path.flight, &c.sends, c.path.shorts
 	switch {
 	case q == nil, c.changed, c.session.remote == 0, op.Sync, op.Announce, op.Partial:
 		return false
 	case s.queued != nil, s.eager != nil, f.lost.count > 0, !c.controls.empty(),
-		int32(s.limit-s.number) <= int32(s.reserve()):
+		int32(s.messageLimit-s.number) <= int32(s.reserve()):
 		return false // something else has to be sent first, or credit is short
 	case op.Length > int64(c.cfg.MaxPayload), op.Length > int64(c.cfg.EagerLimit),
 		op.Length > int64(s.eagerLimit-s.eagerSent):
 		return false
-	case f.outstanding()+q.count+1 >= c.path.most, f.bytes+q.bytes+op.Length+int64(c.cfg.MaxPayload) > c.path.bytes:
+	case f.outstanding()+q.count+1 >= c.path.maxInFlight, f.bytes+q.bytes+op.Length+int64(c.cfg.MaxPayload) > c.path.maxFlightBytes:
 		return false // the packet that fills the window asks for an ACK (E27)
 	}
-	h.Sessions = protocol.SessionDigest(c.session.local, c.session.remote)
-	h.Number, h.Acknowledged, h.Message = f.next+uint32(q.count), c.arrivals.next, s.number
+	h.SessionDigest = protocol.SessionDigest(c.session.local, c.session.remote)
+	h.Number, h.Acknowledged, h.Message = f.nextNumber+uint32(q.count), c.arrivals.firstMissing, s.number
 	h.Comm, h.Tag, h.Datatype = op.Comm, op.Tag, op.Datatype
 	return true
 }
 
-// SentShort replaces Send for a message whose header NextShort has set. Call it after the packet was sent. The caller
+// SentShort replaces Send for a message whose header PrepareShort has set. Call it after the packet was sent. The caller
 // keeps the payload until Shorts shows that it is no longer needed. SentShort takes no time, because reading a clock
 // would take longer than all the rest; the time of the next event becomes the send time of the message. The caller must
 // ensure that an event follows.
 func (c *Conn) SentShort(op *SendOp) {
 	s, q := &c.sends, c.path.shorts
-	q.untimed++
-	c.path.flight.began = c.path.unused()
+	q.unstamped++
+	c.path.flight.lastBegun = c.path.nextNumber()
 	m := q.push(uint32(op.Length))
-	m.comm, m.tag, m.length, m.datatype, m.sent = op.Comm, op.Tag, uint32(op.Length), op.Datatype, never
+	m.comm, m.tag, m.length, m.datatype, m.sentAt = op.Comm, op.Tag, uint32(op.Length), op.Datatype, never
 	s.number++
-	q.message = s.number
+	q.nextMessage = s.number
 	s.eagerSent += uint32(op.Length)
-	s.blocked = false
-	c.arrivals.advertised()
+	s.exhaustedNoted = false
+	c.arrivals.clearUnacked()
 	c.stats.PacketsSent[protocol.Data]++
 	c.stats.BytesSent[protocol.Data] += uint64(op.Length)
-	c.stats.SendsEager++
-	c.timed = false
+	c.stats.EagerSends++
+	c.deadlineValid = false
 }
 
-// Shorts returns the number of messages passed to SentShort that are neither acknowledged nor Kept, and their total
+// ShortsInFlight returns the number of messages passed to SentShort that are neither acknowledged nor Kept, and their total
 // length in bytes. These are the most recent ones.
-func (c *Conn) Shorts() (messages, bytes int) { return c.path.shorts.len(), int(c.path.shorts.bytes) }
+func (c *Conn) ShortsInFlight() (messages, bytes int) {
+	return c.path.shorts.len(), int(c.path.shorts.bytes)
+}
 
 // ExpectsShort reports whether a packet with a short header and length bytes of payload is the next expected packet and
 // begins the next message. If so, and if a receive matches the message, call ReceivedShort; otherwise call PacketShort.
 func (c *Conn) ExpectsShort(h *protocol.ShortHeader, length int) bool {
 	a, r, s, p := &c.arrivals, &c.recvs, &c.session, &c.path
-	if h.Sessions != protocol.SessionDigest(s.remote, s.local) || s.remote == 0 || h.Number != a.next || a.gaps() ||
-		h.Message != r.expected || int32(h.Acknowledged-p.unused()) > 0 ||
+	if h.SessionDigest != protocol.SessionDigest(s.remote, s.local) || s.remote == 0 || h.Number != a.firstMissing || a.hasGaps() ||
+		h.Message != r.nextMessage || int32(h.Acknowledged-p.nextNumber()) > 0 ||
 		p.flight.outstanding() > 0 && h.Acknowledged != p.flight.base {
 		return false // it acknowledges packets, so that more may be sent
 	}
 	messages, eager := r.limits()
-	return int32(h.Message-messages) < 0 && uint32(length) <= eager-r.eager
+	return int32(h.Message-messages) < 0 && uint32(length) <= eager-r.eagerBytes
 }
 
 // ReceivedShort replaces PacketShort and Accept for a message for which ExpectsShort returned true and which a receive
 // has matched. The caller copies the payload. ReceivedShort reports whether Flush must be called.
 func (c *Conn) ReceivedShort(now Instant, h *protocol.ShortHeader, length int) (flush bool) {
 	a, r := &c.arrivals, &c.recvs
-	c.session.lastHeardAt, c.session.unansweredHellos = now, 0
-	if n := h.Acknowledged - c.path.flight.next; int32(n) > 0 {
-		c.path.shortsAcked(now, n)
+	c.session.lastPacketAt, c.session.unansweredHellos = now, 0
+	if n := h.Acknowledged - c.path.flight.nextNumber; int32(n) > 0 {
+		c.path.onShortsAcked(now, n)
 	}
-	c.path.timeShorts(now)
+	c.path.stampShorts(now)
 	c.stats.PacketsReceived[protocol.Data]++
 	c.stats.BytesReceived[protocol.Data] += uint64(length)
-	c.stats.Arrived++
-	a.next++
-	a.end = a.next
-	if a.unacknowledged == 0 {
-		a.since = now
+	c.stats.MessagesArrived++
+	a.firstMissing++
+	a.end = a.firstMissing
+	if a.unackedPackets == 0 {
+		a.unackedSince = now
 	}
-	a.unacknowledged++
-	a.bytes += length
-	r.expected++
+	a.unackedPackets++
+	a.unackedBytes += length
+	r.nextMessage++
 	r.matched++
-	r.eager += uint32(length)
+	r.eagerBytes += uint32(length)
 	r.matchedBytes += uint32(length)
-	c.timed = false
-	if a.unacknowledged >= ackEveryShort || a.bytes >= ackBytes || r.creditDue() {
-		a.now, c.changed = true, true
+	c.deadlineValid = false
+	if a.unackedPackets >= ackEveryShort || a.unackedBytes >= ackBytes || r.creditDue() {
+		a.ackNow, c.changed = true, true
 	}
 	return c.changed
 }
@@ -170,17 +172,17 @@ func (c *Conn) ReceivedShort(now Instant, h *protocol.ShortHeader, length int) (
 // PacketShort is like Packet, for a packet with a short header.
 func (c *Conn) PacketShort(now Instant, s *protocol.ShortHeader, payload []byte, acts []Action) []Action {
 	c.acts, c.changed = acts, true
-	h := &c.parsing
+	h := &c.rxHeader
 	*h = protocol.ExtHeader{
-		Dst: c.cfg.Local, Src: c.cfg.Remote, Call: s.Datatype.Send(), Type: protocol.Data,
+		Dst: c.cfg.Local, Src: c.cfg.Remote, Call: s.Datatype.SendCall(), Type: protocol.Data,
 		Flags:  protocol.FlagEager | protocol.FlagPlain,
 		Number: s.Number, Acknowledged: s.Acknowledged, Message: s.Message, Comm: s.Comm, Tag: s.Tag,
 		Length: uint32(len(payload)),
 	}
-	if s.Sessions == protocol.SessionDigest(c.session.remote, c.session.local) {
+	if s.SessionDigest == protocol.SessionDigest(c.session.remote, c.session.local) {
 		h.Session, h.PeerSession = c.session.remote, c.session.local
 	}
-	c.parsed(now, h, payload) // drops a packet with the wrong sessions
+	c.onPeerPacket(now, h, payload) // drops a packet with the wrong sessions
 	return c.acts
 }
 
@@ -188,33 +190,33 @@ func (c *Conn) PacketShort(now Instant, s *protocol.ShortHeader, payload []byte,
 // number.
 const shortID ID = 1 << 63
 
-// lengthen converts the unacknowledged messages that were sent with short headers to ordinary sends, and reports each
+// convertShorts converts the unacknowledged messages that were sent with short headers to ordinary sends, and reports each
 // by a Kept action.
-func (c *Conn) lengthen() {
+func (c *Conn) convertShorts() {
 	q := c.path.shorts
 	if q.len() == 0 {
 		return
 	}
 	f, s := &c.path.flight, &c.sends
 	for q.count > 0 {
-		number, a := q.message-uint32(q.count), c.next()
-		a.Kind, a.ID, a.Offset = Kept, shortID|ID(f.next), q.bytes
+		number, a := q.nextMessage-uint32(q.count), c.nextAction()
+		a.Kind, a.ID, a.Offset = Kept, shortID|ID(f.nextNumber), q.bytes
 		x := q.pop()
 		a.Length = int64(x.length)
 		m := s.allocate()
-		m.op = SendOp{ID: shortID | ID(f.next), Length: int64(x.length), Comm: x.comm, Tag: x.tag, Datatype: x.datatype}
-		m.since, m.number, m.state, m.take, m.offset, m.flying, m.out = x.sent, number, Eager, int64(x.length),
+		m.op = SendOp{ID: shortID | ID(f.nextNumber), Length: int64(x.length), Comm: x.comm, Tag: x.tag, Datatype: x.datatype}
+		m.postedAt, m.number, m.state, m.bytesToSend, m.bytesSent, m.unackedPackets, m.allSent = x.sentAt, number, Eager, int64(x.length),
 			int64(x.length), 1, true
 		s.insert(m)
-		s.begun++
+		s.begunSends++
 		s.byID.put(m.op.ID, m)
 		p := f.add()
 		p.message, p.payload = m, int32(x.length)
 		h := &p.header
 		h.Dst, h.Src = c.cfg.Remote, c.cfg.Local
-		h.Type, h.Call, h.Flags = protocol.Data, x.datatype.Send(), c.plain|protocol.FlagEager
+		h.Type, h.Call, h.Flags = protocol.Data, x.datatype.SendCall(), c.plainFlag|protocol.FlagEager
 		h.Session, h.PeerSession = c.session.local, c.session.remote
 		h.Message, h.Comm, h.Tag, h.Length = m.number, x.comm, x.tag, x.length
-		f.transmitted(x.sent, p)
+		f.markSent(x.sentAt, p)
 	}
 }

@@ -59,7 +59,7 @@ func (w *shortEnds) do(i int, acts []Action) {
 			h, p := &a.Header, memoryPacket{payload: payload}
 			if h.Type == protocol.Data && h.Flags&^protocol.FlagPlain == protocol.FlagEager {
 				p.short = protocol.ShortHeader{
-					Sessions: protocol.SessionDigest(h.Session, h.PeerSession), Number: h.Number,
+					SessionDigest: protocol.SessionDigest(h.Session, h.PeerSession), Number: h.Number,
 					Acknowledged: h.Acknowledged,
 					Message:      h.Message, Comm: h.Comm, Tag: h.Tag, Datatype: h.Call.Datatype(),
 				}
@@ -117,7 +117,7 @@ func (w *shortEnds) send(from int) protocol.ShortHeader {
 	w.t.Helper()
 	var h protocol.ShortHeader
 	op := SendOp{Length: 4, Comm: 3, Tag: 5}
-	if !w.c[from].NextShort(&op, &h) {
+	if !w.c[from].PrepareShort(&op, &h) {
 		w.t.Fatal("there is no short header for it")
 	}
 	w.c[from].SentShort(&op)
@@ -140,7 +140,7 @@ func (w *shortEnds) receive(at int, h protocol.ShortHeader) {
 
 // shorts returns the number of unacknowledged messages with short headers.
 func (w *shortEnds) shorts(at int) int {
-	messages, bytes := w.c[at].Shorts()
+	messages, bytes := w.c[at].ShortsInFlight()
 	if bytes != 4*messages {
 		w.t.Errorf("%d messages have %d bytes", messages, bytes)
 	}
@@ -158,7 +158,7 @@ func TestShort(t *testing.T) {
 		t.Errorf("%d and %d are not acknowledged", a, b)
 	}
 	for i, c := range w.c {
-		if st := c.Stats(); st.SendsEager != uint64(1001-i) || st.Arrived != uint64(1000+i) || st.Retransmissions > 0 {
+		if st := c.Stats(); st.EagerSends != uint64(1001-i) || st.MessagesArrived != uint64(1000+i) || st.Retransmissions > 0 {
 			t.Errorf("%d: %+v", i, st)
 		}
 	}
@@ -209,7 +209,7 @@ func TestShortReconnected(t *testing.T) {
 		t.Errorf("%d messages were received", len(w.open))
 	}
 	w.accept()
-	if w.c[0].Busy() || w.c[1].Stats().Arrived != 6 || len(w.kept[0]) != 11 {
+	if w.c[0].Busy() || w.c[1].Stats().MessagesArrived != 6 || len(w.kept[0]) != 11 {
 		t.Errorf("%+v, %+v", w.c[1].Stats(), w.kept[0])
 	}
 	w.receive(1, w.send(0))
@@ -246,7 +246,7 @@ func TestShortUnexpected(t *testing.T) {
 	}
 	w.do(1, w.c[1].PacketShort(w.now, &first, make([]byte, 4), nil))
 	third := w.send(0)
-	third.Sessions++
+	third.SessionDigest++
 	if w.c[1].ExpectsShort(&third, 4) {
 		t.Error("one of another session is expected")
 	}
@@ -270,7 +270,7 @@ func TestShortLimits(t *testing.T) {
 		w := newShortEnds(t, cfg)
 		var h protocol.ShortHeader
 		op, n := SendOp{Length: 4}, 0
-		for ; n < 1000 && w.c[0].NextShort(&op, &h); n++ {
+		for ; n < 1000 && w.c[0].PrepareShort(&op, &h); n++ {
 			w.send(0)
 		}
 		if n == 0 || n > 100 {

@@ -61,7 +61,7 @@ type simMessage struct {
 	recv     *simRecv
 	accepted bool
 	offered  bool
-	woken    Woken
+	woken    RestingMessage
 	rests    bool
 }
 
@@ -109,7 +109,7 @@ func (n *node) match(m *simMessage, r *simRecv) {
 	m.recv, r.message = r, m
 	n.wake(m)
 	if m.offered && n.w.fetch() && n.take(m, r.room) {
-		n.acts = n.conn.Fetched(n.w.now, m.name, r.room, n.acts)
+		n.acts = n.conn.AcceptFetched(n.w.now, m.name, r.room, n.acts)
 	} else {
 		n.acts = n.conn.Accept(n.w.now, m.name, r.room, n.acts)
 	}
@@ -167,14 +167,14 @@ func (n *node) cancel(id ID) CancelOutcome {
 
 // ask asks the peer for its report.
 func (n *node) ask() {
-	n.acts = n.conn.Ask(n.w.now, n.acts)
+	n.acts = n.conn.AskReport(n.w.now, n.acts)
 	n.do()
 }
 
 // ready reports that the first bytes of a Partial send are available.
 func (n *node) ready(s *simSend, bytes int64) {
 	s.ready = max(s.ready, bytes)
-	n.conn.Ready(s.op.ID, bytes)
+	n.conn.SetReady(s.op.ID, bytes)
 	n.do()
 }
 
@@ -239,7 +239,7 @@ func (n *node) restSends() {
 	}
 }
 
-// wakeSend is the function set by WakeSends.
+// wakeSend is the function set by SetWakeSend.
 func (n *node) wakeSend(ref uint32) (SendOp, Instant) {
 	s := n.posted[ref-1]
 	if !s.rests {
@@ -313,7 +313,7 @@ func (n *node) carryOut(a *Action) {
 	case Question:
 		if n.report != nil {
 			w.at(w.now, n.rank, func() { // a report takes some time
-				n.acts = n.conn.Answer(n.report(), n.acts)
+				n.acts = n.conn.AnswerReport(n.report(), n.acts)
 				n.do()
 			})
 		}
@@ -336,7 +336,7 @@ func (n *node) open(a *Action) {
 		n.w.fail("%d: message %x is advertised", n.rank, a.Message)
 	}
 	m := &simMessage{name: a.Message, tag: a.Tag, buf: make([]byte, a.Length), offered: a.Advertised}
-	m.woken = Woken{Message: a.Message, Comm: a.Comm, Tag: a.Tag, Length: a.Length, Datatype: a.Datatype,
+	m.woken = RestingMessage{Message: a.Message, Comm: a.Comm, Tag: a.Tag, Length: a.Length, Datatype: a.Datatype,
 		Since: n.w.now}
 	n.inbound[a.Message] = m
 	for i, r := range n.recvs {
@@ -409,7 +409,7 @@ func pattern(n int, seed uint64) []byte {
 	r := random(seed*2654435761 + 1)
 	b := make([]byte, 0, n+8)
 	for len(b) < n {
-		x := r.next()
+		x := r.nextUint64()
 		b = append(b, byte(x), byte(x>>8), byte(x>>16), byte(x>>24), byte(x>>32), byte(x>>40), byte(x>>48), byte(x>>56))
 	}
 	return b[:n]

@@ -70,8 +70,8 @@ func newWorld(cfg Config) *world {
 // start starts a rank, or its next process.
 func (w *world) start(rank int, cfg Config) *node {
 	cfg.Local, cfg.Remote = uint32(rank), uint32(1-rank)
-	if cfg.Room != nil {
-		cfg.Room = NewRoom(cfg.Room.limit)
+	if cfg.CreditPool != nil {
+		cfg.CreditPool = NewCreditPool(cfg.CreditPool.limit)
 	}
 	cfg.Seed = cfg.Seed*4 + uint64(rank)*2 + 1
 	n := &node{w: w, rank: rank, cfg: cfg, conn: New(cfg), sends: map[ID]*simSend{}, inbound: map[Message]*simMessage{}}
@@ -79,7 +79,7 @@ func (w *world) start(rank int, cfg Config) *node {
 		n.epochs = old.epochs + 1
 		n.conn = New(func() Config { cfg.Seed += uint64(n.epochs) << 32; return cfg }())
 	}
-	n.conn.WakeSends(n.wakeSend)
+	n.conn.SetWakeSend(n.wakeSend)
 	w.nodes[rank] = n
 	return n
 }

@@ -21,11 +21,11 @@ func TestRoundTrip(t *testing.T) {
 	s.now += time.Second
 	s.c.Tick(s.now, nil)
 	s.flush()
-	timeout := s.c.Stats().TimeOut
+	timeout := s.c.Stats().Timeout
 	s.now += 300 * time.Microsecond
 	s.ack(3, 65537, 1<<20)
-	if got := s.c.Stats(); got.RoundTrip != time.Millisecond || got.TimeOut != timeout {
-		t.Errorf("a retransmitted packet was measured: %v, time-out %v after %v", got.RoundTrip, got.TimeOut, timeout)
+	if got := s.c.Stats(); got.RoundTrip != time.Millisecond || got.Timeout != timeout {
+		t.Errorf("a retransmitted packet was measured: %v, time-out %v after %v", got.RoundTrip, got.Timeout, timeout)
 	}
 }
 
@@ -62,10 +62,10 @@ func TestWhichTransmissionArrived(t *testing.T) {
 		s.echo = sent[x.echo]
 		s.ack(3, 65537, 1<<20)
 		got := s.c.Stats()
-		if got.ToRetransmit != x.lost || got.TimeOuts != 1 || got.Events[Spurious] != uint64(x.spurious) ||
+		if got.ToRetransmit != x.lost || got.Timeouts != 1 || got.Events[Spurious] != uint64(x.spurious) ||
 			got.Window != x.window {
 			t.Errorf("%s: %d packets are declared lost, %d of %d time-outs were spurious, the window is %d",
-				x.what, got.ToRetransmit, got.Events[Spurious], got.TimeOuts, got.Window)
+				x.what, got.ToRetransmit, got.Events[Spurious], got.Timeouts, got.Window)
 		}
 		if (got.RoundTrip - x.trip).Abs() > 3*time.Microsecond {
 			t.Errorf("%s: the round trip is %v, want %v", x.what, got.RoundTrip, x.trip)

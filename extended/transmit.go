@@ -44,13 +44,13 @@ func (c *Conn) transmit(now Instant) {
 		c.transmitUpTo(now, math.MaxUint64)
 		return
 	}
-	every, begun := c.path.interval(), c.path.flight.order
-	room := c.path.pace.room(now, every, c.path.window.packets)
+	every, begun := c.path.packetInterval(), c.path.flight.order
+	room := c.path.pacer.sendBudget(now, every, c.path.window.packets)
 	if c.path.flight.outstanding() == 0 {
 		room = max(room, initialWindow)
 	}
 	c.transmitUpTo(now, begun+uint64(max(room, 0)))
-	c.path.pace.sent(int(c.path.flight.order-begun), every, c.path.window.packets)
+	c.path.pacer.onSent(int(c.path.flight.order-begun), every, c.path.window.packets)
 }
 
 // transmitUpTo does the work of transmit, up to and including the transmission with order last.
@@ -60,165 +60,165 @@ func (c *Conn) transmitUpTo(now Instant, last uint64) {
 		switch {
 		case f.lost.count > 0:
 			// The limit of bytes need not be checked: the packet was in flight before, and nothing new was sent since.
-			if !c.path.urgent && (f.count >= c.path.cwnd() || f.order >= last) {
-				c.path.limited, c.path.pace.held = true, f.order >= last
+			if !c.path.bypassWindow && (f.count >= c.path.cwnd() || f.order >= last) {
+				c.path.windowLimited, c.path.pacer.waiting = true, f.order >= last
 				return
 			}
-			c.repeat(now)
+			c.retransmit(now)
 			continue
 		case c.controls.empty() && s.eager == nil && (s.queued == nil || !s.hasCredit()) && s.cleared == nil:
-			c.path.full, c.path.limited = false, false
-			if s.queued != nil && !s.blocked && s.limit != c.cfg.firstMessage {
-				s.blocked = true
+			c.path.windowFullNoted, c.path.windowLimited = false, false
+			if s.queued != nil && !s.exhaustedNoted && s.messageLimit != c.cfg.firstMessage {
+				s.exhaustedNoted = true
 				c.note(CreditExhausted)
 			}
 			return
 		case f.count >= c.path.cwnd() || f.outstanding() >= c.cfg.Window,
-			c.path.exceedsWindow(int64(c.path.payload)) && c.path.exceedsWindow(c.following()):
-			c.path.limited = f.count >= c.path.cwnd()
-			if !c.path.full {
-				c.path.full = true
+			c.path.exceedsWindow(int64(c.path.maxPayload)) && c.path.exceedsWindow(c.nextPayload()):
+			c.path.windowLimited = f.count >= c.path.cwnd()
+			if !c.path.windowFullNoted {
+				c.path.windowFullNoted = true
 				c.note(WindowFull)
 			}
 			return
 		case f.order >= last:
-			c.path.limited, c.path.pace.held = true, true
+			c.path.windowLimited, c.path.pacer.waiting = true, true
 			return
 		case !c.controls.empty():
 			c.sendControl(now)
 		case s.eager != nil:
 			c.sendData(now, s.eager)
 		case s.queued != nil && s.hasCredit():
-			c.begin(now)
+			c.beginMessage(now)
 		default:
 			c.sendData(now, s.cleared)
 		}
 	}
 }
 
-// following returns the number of payload bytes in the next new packet.
-func (c *Conn) following() int64 {
+// nextPayload returns the number of payload bytes in the next new packet.
+func (c *Conn) nextPayload() int64 {
 	s := &c.sends
-	most := int64(c.path.payload)
+	most := int64(c.path.maxPayload)
 	switch {
 	case !c.controls.empty():
 		return 0
 	case s.eager != nil:
-		return min(s.eager.take-s.eager.offset, most)
+		return min(s.eager.bytesToSend-s.eager.bytesSent, most)
 	case s.queued != nil && s.hasCredit():
-		if !s.eagerly(s.queued) {
+		if !s.canSendEagerly(s.queued) {
 			return 0
 		}
 		return min(s.queued.op.Length, most)
 	}
-	if c.path.long > 0 {
+	if c.path.fetchPayload > 0 {
 		return 0
 	}
-	return min(s.cleared.there(), most)
+	return min(s.cleared.sendableBytes(), most)
 }
 
 // sendControl sends the first control packet of the queue.
 func (c *Conn) sendControl(now Instant) {
 	q := c.controls.pop()
-	p, a := c.packet(now, q.kind, q.call, q.message)
+	p, a := c.newPacket(now, q.kind, q.call, q.message)
 	h := &a.Header
 	h.Comm, h.Tag, h.Length, h.Offset = 0, uint32(q.code), q.length, 0
-	c.put(now, p, a)
+	c.transmitPacket(now, p, a)
 }
 
 // begin begins the next message: it sends the first DATA if the message may be sent eagerly, and otherwise SEND_REQUEST
 // (E10–E13).
-func (c *Conn) begin(now Instant) {
-	c.lengthen()
+func (c *Conn) beginMessage(now Instant) {
+	c.convertShorts()
 	s := &c.sends
 	m := s.queued
-	s.queued = m.after
-	s.begun++
-	s.blocked = false
+	s.queued = m.next
+	s.begunSends++
+	s.exhaustedNoted = false
 	m.number = s.number
 	s.number++
-	c.path.flight.began = c.path.unused()
-	if s.eagerly(m) {
+	c.path.flight.lastBegun = c.path.nextNumber()
+	if s.canSendEagerly(m) {
 		s.eagerSent += uint32(m.op.Length)
-		s.eager, m.state, m.take = m, Eager, m.op.Length
-		c.stats.SendsEager++
-		a := c.next()
+		s.eager, m.state, m.bytesToSend = m, Eager, m.op.Length
+		c.stats.EagerSends++
+		a := c.nextAction()
 		a.Kind, a.ID = Buffered, m.op.ID
 		c.sendData(now, m)
 		return
 	}
-	if s.short(m) {
+	if s.mayBeEager(m) {
 		c.note(EagerExhausted).ID = m.op.ID
 	}
 	m.state = WaitClear
 	s.byNumber.put(m.number, m)
-	p, a := c.packet(now, protocol.SendRequest, m.op.Datatype.Send(), m.number)
+	p, a := c.newPacket(now, protocol.SendRequest, m.op.Datatype.SendCall(), m.number)
 	h := &a.Header
 	h.Comm, h.Tag, h.Length, h.Offset = m.op.Comm, m.op.Tag, uint32(m.op.Length), 0
 	if m.op.Sync {
 		h.Flags |= protocol.FlagSync
 	}
-	c.put(now, p, a)
+	c.transmitPacket(now, p, a)
 	a.ID = m.op.ID
 }
 
 // sendData sends the next DATA packet of a message.
 func (c *Conn) sendData(now Instant, m *outbound) {
 	s := &c.sends
-	most := c.path.payload
-	fetched := c.path.long > 0 && m.state != Eager
+	most := c.path.maxPayload
+	fetched := c.path.fetchPayload > 0 && m.state != Eager
 	if fetched {
-		most = c.path.long
+		most = c.path.fetchPayload
 	}
-	n := min(m.there(), int64(most))
-	p, a := c.packet(now, protocol.Data, m.op.Datatype.Send(), m.number)
+	n := min(m.sendableBytes(), int64(most))
+	p, a := c.newPacket(now, protocol.Data, m.op.Datatype.SendCall(), m.number)
 	p.message, p.payload, p.fetched = m, int32(n), fetched
 	h := &a.Header
-	h.Comm, h.Tag, h.Length, h.Offset = m.op.Comm, m.op.Tag, uint32(m.op.Length), uint32(m.offset)
-	m.offset += n
-	m.flying++
-	m.out = m.offset == m.take
+	h.Comm, h.Tag, h.Length, h.Offset = m.op.Comm, m.op.Tag, uint32(m.op.Length), uint32(m.bytesSent)
+	m.bytesSent += n
+	m.unackedPackets++
+	m.allSent = m.bytesSent == m.bytesToSend
 	if m.state == Eager {
 		h.Flags |= protocol.FlagEager
-		if m.out {
+		if m.allSent {
 			s.eager = nil
 		}
-	} else if m.out {
+	} else if m.allSent {
 		h.Flags |= protocol.FlagAckNow
-		s.unlist(m)
-	} else if m.op.Partial && m.there() == 0 {
-		s.unlist(m) // until more is available
+		s.unlistCleared(m)
+	} else if m.op.Partial && m.sendableBytes() == 0 {
+		s.unlistCleared(m) // until more is available
 	}
-	c.put(now, p, a)
+	c.transmitPacket(now, p, a)
 }
 
-// packet adds a new packet and the action that transmits it. The caller sets the communicator, tag, length and offset
+// newPacket adds a new packet and the action that transmits it. The caller sets the communicator, tag, length and offset
 // in the action's header, and then calls put.
-func (c *Conn) packet(now Instant, t protocol.Type, call protocol.Call, message uint32) (*packet, *Action) {
-	c.lengthen()
-	p, a := c.path.flight.add(), c.next()
+func (c *Conn) newPacket(now Instant, t protocol.Type, call protocol.Call, message uint32) (*packet, *Action) {
+	c.convertShorts()
+	p, a := c.path.flight.add(), c.nextAction()
 	a.Kind = Transmit
 	if c.path.flight.outstanding() == 1 {
-		c.path.resume(now)
+		c.path.onResume(now)
 	}
 	h := &a.Header
 	h.Dst, h.Src = c.cfg.Remote, c.cfg.Local
-	h.Type, h.Call, h.Flags = t, call, c.plain
+	h.Type, h.Call, h.Flags = t, call, c.plainFlag
 	h.Session, h.PeerSession = c.session.local, c.session.remote
 	h.Number, h.Message = p.header.Number, message
 	return p, a
 }
 
-// repeat retransmits the first packet in the list of lost packets.
-func (c *Conn) repeat(now Instant) {
+// retransmit retransmits the first packet in the list of lost packets.
+func (c *Conn) retransmit(now Instant) {
 	f := &c.path.flight
-	p := f.at(f.lost.first)
+	p := f.packetAt(f.lost.first)
 	f.remove(&f.lost, p)
 	p.header.Flags |= protocol.FlagRetransmit
-	if c.path.urgent {
+	if c.path.bypassWindow {
 		// The ACK that answers shows which other packets are missing.
 		p.header.Flags |= protocol.FlagAckNow
-		c.path.urgent = false
+		c.path.bypassWindow = false
 	}
 	if p.retransmissions < math.MaxUint16 {
 		p.retransmissions++
@@ -232,39 +232,39 @@ func (c *Conn) repeat(now Instant) {
 		m.retransmissions++
 	}
 	c.note(Retransmitted).Header = p.header
-	a := c.next()
+	a := c.nextAction()
 	a.Kind = Transmit
 	a.Header = p.header
-	c.put(now, p, a)
+	c.transmitPacket(now, p, a)
 	if m != nil {
 		a.ID = m.op.ID
 	}
 }
 
-// put completes the action that transmits p, and records the transmission. p must not be in a list.
-func (c *Conn) put(now Instant, p *packet, a *Action) {
+// transmitPacket completes the action that transmits p, and records the transmission. p must not be in a list.
+func (c *Conn) transmitPacket(now Instant, p *packet, a *Action) {
 	f := &c.path.flight
-	f.transmitted(now, p)
+	f.markSent(now, p)
 	if p.retransmissions > 0 {
-		f.append(&f.again, p)
+		f.append(&f.retransmitted, p)
 	}
 	h := &a.Header
 	// The packet that fills the window asks for an ACK, unless another packet in flight already does (E27).
-	if f.count >= c.path.cwnd() || f.outstanding() >= c.cfg.Window || c.path.exceedsWindow(int64(c.path.payload)) {
-		if int32(c.path.asked-f.base) < 0 || int32(c.path.asked-f.next) >= 0 {
+	if f.count >= c.path.cwnd() || f.outstanding() >= c.cfg.Window || c.path.exceedsWindow(int64(c.path.maxPayload)) {
+		if int32(c.path.lastAckNow-f.base) < 0 || int32(c.path.lastAckNow-f.nextNumber) >= 0 {
 			h.Flags |= protocol.FlagAckNow
 		}
 	}
 	// On a long path, one packet in each quarter of a small window asks for an ACK, so that the window is not sent in
 	// bursts.
 	if w := &c.path.window; c.path.paced && w.packets < 4*ackEvery &&
-		int(h.Number-later(c.path.asked, f.base-1)) >= w.packets/4 {
+		int(h.Number-later(c.path.lastAckNow, f.base-1)) >= w.packets/4 {
 		h.Flags |= protocol.FlagAckNow
 	}
 	if h.Flags&protocol.FlagAckNow != 0 {
-		c.path.asked = h.Number
+		c.path.lastAckNow = h.Number
 	}
-	h.Acknowledged, h.Clock = c.arrivals.next, clockAt(now)
+	h.Acknowledged, h.Clock = c.arrivals.firstMissing, clockAt(now)
 	c.stats.PacketsSent[h.Type]++
 	c.stats.BytesSent[h.Type] += uint64(p.payload)
 	a.ID, a.Offset, a.Length, a.Payload = 0, int64(h.Offset), int64(p.payload), nil

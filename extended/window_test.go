@@ -170,7 +170,7 @@ func TestPingPongNeedsNoAcks(t *testing.T) {
 			t.Errorf("reliable %v: %d packets and %d ACKs for %d messages", reliable, c.packets, acks, 2*rounds)
 		}
 		for i := range c.conns {
-			if s := c.conns[i].Stats(); s.Retransmissions+s.TimeOuts+s.Hellos > 1 { // the first HELLO
+			if s := c.conns[i].Stats(); s.Retransmissions+s.Timeouts+s.Hellos > 1 { // the first HELLO
 				t.Errorf("reliable %v: %+v", reliable, s)
 			}
 		}
@@ -185,8 +185,8 @@ func TestRetransmissionsDoNotWrapAround(t *testing.T) {
 	s.ack(1, 65537, 1<<20).flush() // the round trip is known
 	s.send(1, 8)
 	f := &s.c.path.flight
-	f.at(f.base).retransmissions = 1<<16 - 2
-	f.append(&f.again, f.at(f.base))
+	f.packetAt(f.base).retransmissions = 1<<16 - 2
+	f.append(&f.retransmitted, f.packetAt(f.base))
 	for range 4 {
 		at, ok := s.c.Deadline()
 		if !ok {
@@ -199,7 +199,7 @@ func TestRetransmissionsDoNotWrapAround(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if n, st := f.at(f.base).retransmissions, s.c.Stats(); n != 1<<16-1 || st.Retransmissions != 4 {
+	if n, st := f.packetAt(f.base).retransmissions, s.c.Stats(); n != 1<<16-1 || st.Retransmissions != 4 {
 		t.Errorf("%d retransmissions are counted as %d", st.Retransmissions, n)
 	}
 }

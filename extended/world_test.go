@@ -159,7 +159,7 @@ func (tr *traffic) check() error {
 func quiet(n *node) error {
 	s := n.conn.Stats()
 	at, ok := n.conn.Deadline()
-	if n.conn.Busy() || s.Queued+s.Begun+s.Open+s.Held+s.InFlight+s.ToRetransmit > 0 || ok {
+	if n.conn.Busy() || s.QueuedSends+s.Begun+s.OpenMessages+s.HeldPackets+s.InFlight+s.ToRetransmit > 0 || ok {
 		return fmt.Errorf("rank %d is not at rest: deadline %v %v, %+v", n.rank, at, ok, s)
 	}
 	return nil
@@ -178,7 +178,7 @@ func TestWorld(t *testing.T) {
 		rng := rand.New(rand.NewPCG(uint64(seed), 1))
 		cfg := randomConfig(rng)
 		if seed%5 < 2 {
-			cfg.Room = NewRoom(40)
+			cfg.CreditPool = NewCreditPool(40)
 		}
 		w := newWorld(cfg)
 		if *worldSeed >= 0 {

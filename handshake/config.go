@@ -16,7 +16,7 @@ type Config struct {
 	// Profile is the dialect of the header.
 	Profile protocol.Profile
 	// Peer describes the peer's behavior.
-	Peer Rules
+	Peer PeerRules
 	// Quirks are peculiarities of the deployed FPGA that a stand-in imitates.
 	Quirks Quirks
 	// Shape determines how our DATA is fragmented into datagrams.
@@ -39,23 +39,23 @@ type Config struct {
 	SameHost bool
 }
 
-// Rules describe the behavior of a peer. FPGAPeer, CPUPeer and SoftwarePeer return the Rules of the existing kinds of
+// PeerRules describe the behavior of a peer. FPGAPeer, CPUPeer and SoftwarePeer return the Rules of the existing kinds of
 // peers.
-type Rules struct {
+type PeerRules struct {
 	// RefusesEmpty is set if a message of 0 words would wedge the peer.
 	RefusesEmpty bool
 	// CorruptsOnRetransmit is set if the peer, after the loss of a datagram of a fragmented message, stores a
 	// retransmitted DATA header as payload.
 	CorruptsOnRetransmit bool
-	// OneAtATime is set if the peer's calls block, so that each packet shows in which call it is. A SEND_REQUEST then
+	// BlockingCalls is set if the peer's calls block, so that each packet shows in which call it is. A SEND_REQUEST then
 	// means that the peer has our message, and a CLEAR_TO_SEND or ACK that it is not in a send.
-	OneAtATime bool
+	BlockingCalls bool
 	// DropsRequests is set if the peer drops our deferred SEND_REQUEST when it starts to send DATA, so that it must be
 	// retransmitted after two SEND_REQUESTs have crossed.
 	DropsRequests bool
-	// OnlyInt is set if the peer uses INT calls for all data. Packets to it then also have INT calls, and its messages
+	// IntCallsOnly is set if the peer uses INT calls for all data. Packets to it then also have INT calls, and its messages
 	// match receives of both datatypes.
-	OnlyInt bool
+	IntCallsOnly bool
 	// KeepsRequests is set if the peer defers a second SEND_REQUEST for the same message, and answers it in its next
 	// receive.
 	KeepsRequests bool
@@ -67,17 +67,17 @@ type Rules struct {
 	// AckRetransmit is the shortest time after which the peer retransmits unacknowledged DATA. If DATA comes again
 	// earlier, it is a duplicate made by the network and is not answered, because an unsolicited ACK can wedge an FPGA.
 	AckRetransmit time.Duration
-	// Numbered is set if the peer may number SEND_REQUESTs, and put the number into the size field of the CLEAR_TO_SEND
+	// NumbersRequests is set if the peer may number SEND_REQUESTs, and put the number into the size field of the CLEAR_TO_SEND
 	// that answers one. Both packets can then be revoked. A peer of an earlier version, which does not, is recognized.
-	Numbered bool
+	NumbersRequests bool
 }
 
 // FPGAPeer returns the Rules of the deployed FPGA of the given rank.
-func FPGAPeer(rank uint32) Rules {
-	return Rules{
+func FPGAPeer(rank uint32) PeerRules {
+	return PeerRules{
 		RefusesEmpty:         true,
 		CorruptsOnRetransmit: true,
-		OneAtATime:           true,
+		BlockingCalls:        true,
 		DropsRequests:        true,
 		RetransmitsClear:     DeployedFPGA(rank).Data.First,
 		AckRetransmit:        DeployedFPGA(rank).Ack.First,
@@ -85,24 +85,24 @@ func FPGAPeer(rank uint32) Rules {
 }
 
 // CPUPeer returns the Rules of a program that uses upstream's CPU library.
-func CPUPeer() Rules {
-	return Rules{
-		OneAtATime:       true,
-		OnlyInt:          true,
+func CPUPeer() PeerRules {
+	return PeerRules{
+		BlockingCalls:    true,
+		IntCallsOnly:     true,
 		KeepsRequests:    true,
 		RetransmitsClear: DeployedCPU().Data.First,
 		AckRetransmit:    DeployedCPU().Ack.First,
 	}
 }
 
-// asksWithin returns the time after which a peer that lacks DATA has retransmitted CLEAR_TO_SEND for the last time.
-func (r *Rules) asksWithin() time.Duration {
+// retransmitSpan returns the time after which a peer that lacks DATA has retransmitted CLEAR_TO_SEND for the last time.
+func (r *PeerRules) retransmitSpan() time.Duration {
 	return deployedRetransmissions*r.RetransmitsClear +
 		deployedRetransmissions*(deployedRetransmissions-1)/2*deployedStep
 }
 
 // SoftwarePeer returns the Rules of another zrlmpid.
-func SoftwarePeer() Rules { return Rules{Numbered: true} }
+func SoftwarePeer() PeerRules { return PeerRules{NumbersRequests: true} }
 
 // Quirks are peculiarities of the deployed FPGA that a stand-in imitates, beyond its Shape and Timing. The zero value
 // is correct for a host.
@@ -135,7 +135,7 @@ const (
 type Backoff struct {
 	First, Step     time.Duration
 	Retransmissions int
-	Then            time.Duration
+	Interval        time.Duration
 }
 
 // after returns the time-out before retransmission n, and false if there is no such retransmission.
@@ -143,7 +143,7 @@ func (b Backoff) after(n int) (time.Duration, bool) {
 	if n < b.Retransmissions {
 		return b.First + time.Duration(n)*b.Step, true
 	}
-	return b.Then, b.Then > 0
+	return b.Interval, b.Interval > 0
 }
 
 // Timing contains the time-outs after which packets are retransmitted, and the deadlines after which operations fail.
@@ -167,7 +167,7 @@ const (
 	deployedFirst           = 100 * time.Millisecond
 	deployedStep            = time.Second
 	deployedRetransmissions = 3
-	fpgaPerRank             = 12500 * time.Microsecond
+	fpgaRankStep            = 12500 * time.Microsecond
 )
 
 // DeployedCPU returns the time-outs of upstream's CPU library.
@@ -176,9 +176,9 @@ func DeployedCPU() Timing {
 	return Timing{Clear: b, Ack: b, Data: b, FragmentGap: deployedFirst / 2}
 }
 
-// DeployedFPGA returns the time-outs of the deployed MPE of the given rank.
+// DeployedFPGA returns the time-outs of the deployed BuildMPE of the given rank.
 func DeployedFPGA(rank uint32) Timing {
-	b := Backoff{First: deployedFirst + time.Duration(rank)*fpgaPerRank, Step: deployedStep,
+	b := Backoff{First: deployedFirst + time.Duration(rank)*fpgaRankStep, Step: deployedStep,
 		Retransmissions: deployedRetransmissions}
 	ack := b
 	ack.First *= 2
@@ -189,9 +189,9 @@ func DeployedFPGA(rank uint32) Timing {
 // library, with two main changes. SEND_REQUEST is retransmitted for as long as the caller waits, because it is not a
 // fault if a peer starts late, and a deferred SEND_REQUEST does no harm. Waits that only a fault can prolong have
 // deadlines.
-func DefaultTiming(peer Rules) Timing {
+func DefaultTiming(peer PeerRules) Timing {
 	t := DeployedCPU()
-	t.Clear.Then = 3 * time.Second
+	t.Clear.Interval = 3 * time.Second
 	t.AckDeadline = 10 * time.Second
 	t.DataDeadline = 10 * time.Second
 	if peer.KeepsRequests {
@@ -205,7 +205,7 @@ func DefaultTiming(peer Rules) Timing {
 	}
 	if peer.CorruptsOnRetransmit {
 		// By then, an FPGA that lacks DATA has asked for it three times, even if its clock runs at half speed.
-		t.AckDeadline = min(t.AckDeadline, 2*peer.asksWithin()+crossing)
+		t.AckDeadline = min(t.AckDeadline, 2*peer.retransmitSpan()+crossingWindow)
 	}
 	return t
 }

@@ -13,19 +13,19 @@ import (
 // never a reason to drop DATA.
 
 const (
-	// provenAnswers is the number of answers after which the shortest time is meaningful. The first answers are slower
+	// minSamples is the number of answers after which the shortest time is meaningful. The first answers are slower
 	// than later ones.
-	provenAnswers = 8
+	minSamples = 8
 	// grace and maxGrace bound the wait for the real DATA or ACK if the first one came sooner than any before, but not
 	// impossibly soon.
 	grace    = time.Millisecond
 	maxGrace = 10 * time.Millisecond
-	// impossible is the divisor of the shortest round-trip time that gives the time in which no real answer can come,
+	// impossibleDivisor is the divisor of the shortest round-trip time that gives the time in which no real answer can come,
 	// even if this host was busy when the first answers came and measured too long round-trip times.
-	impossible = 8
-	// mostVainHolds is the maximum number of messages that are held back needlessly, because they came too soon or equal a
+	impossibleDivisor = 8
+	// maxNeedlessHolds is the maximum number of messages that are held back needlessly, because they came too soon or equal a
 	// recent one. After that many, no message is held back until the network has provably made a copy.
-	mostVainHolds = 3
+	maxNeedlessHolds = 3
 )
 
 // roundTrip measures the shortest time in which the peer has answered, including transit. An answer's time is measured
@@ -33,19 +33,19 @@ const (
 // longer, so a real answer never appears to come too soon.
 type roundTrip struct {
 	shortest Instant
-	answers  int
+	samples  int
 }
 
-// learn records the time that a real answer took. It ignores 0, which means that the answer was handled together with
+// addSample records the time that a real answer took. It ignores 0, which means that the answer was handled together with
 // the event that sent the question.
-func (r *roundTrip) learn(d Instant) {
+func (r *roundTrip) addSample(d Instant) {
 	if d <= 0 {
 		return
 	}
-	if r.answers == 0 || d < r.shortest {
+	if r.samples == 0 || d < r.shortest {
 		r.shortest = d
 	}
-	r.answers = min(r.answers+1, provenAnswers)
+	r.samples = min(r.samples+1, minSamples)
 }
 
 // fingerprint identifies the content of a message: its call, its size, and the checksum of the payload in its first
@@ -61,8 +61,8 @@ const recentMessages = 256
 
 // recent contains the fingerprints of the last messages received.
 type recent struct {
-	ring *[recentMessages]uint64 // nil before the first message
-	n    int                     // number of messages added; ring contains the last of them
+	ring  *[recentMessages]uint64 // nil before the first message
+	added int                     // number of messages added; ring contains the last of them
 }
 
 func (f fingerprint) word() uint64 {
@@ -73,22 +73,22 @@ func (r *recent) add(f fingerprint) {
 	if r.ring == nil {
 		r.ring = new([recentMessages]uint64)
 	}
-	r.ring[r.n%recentMessages] = f.word()
-	r.n++
+	r.ring[r.added%recentMessages] = f.word()
+	r.added++
 }
 
-func (r *recent) has(f fingerprint) bool {
-	return r.n > 0 && slices.Contains(r.ring[:min(r.n, recentMessages)], f.word())
+func (r *recent) contains(f fingerprint) bool {
+	return r.added > 0 && slices.Contains(r.ring[:min(r.added, recentMessages)], f.word())
 }
 
-// distrustsCopies reports whether the pair searches for duplicates. A stream has no duplicates, and a stand-in with the
+// detectsDuplicates reports whether the pair searches for duplicates. A stream has no duplicates, and a stand-in with the
 // FPGA's quirks accepts them as an FPGA does.
-func (p *Pair) distrustsCopies() bool {
+func (p *Pair) detectsDuplicates() bool {
 	return !p.cfg.Reliable && !p.cfg.Quirks.OneDeferredHeader
 }
 
-// timeOut returns the peer's first time-out, or our own if the peer's is unknown.
-func timeOut(peer Instant, own Backoff) Instant {
+// firstTimeout returns the peer's first time-out, or our own if the peer's is unknown.
+func firstTimeout(peer Instant, own Backoff) Instant {
 	if peer == 0 {
 		return own.First
 	}
@@ -97,80 +97,80 @@ func timeOut(peer Instant, own Backoff) Instant {
 
 // suspect returns a timer that runs while an answer that came after d is held back, or an unset timer if the answer is
 // not suspicious. An answer that merely came sooner than any before is held back for a round trip. An answer that
-// cannot be real is held back until the peer would have retransmitted the real one after timeOut, unless mostVainHolds
+// cannot be real is held back until the peer would have retransmitted the real one after firstTimeout, unless maxNeedlessHolds
 // is reached. An answer is held back instead of dropped, because the peer may have no retransmission left.
-func (p *Pair) suspect(r *roundTrip, now, d, timeOut Instant) timer {
+func (p *Pair) suspectAnswer(r *roundTrip, now, d, timeOut Instant) timer {
 	switch {
-	case r.answers < provenAnswers || d >= r.shortest:
+	case r.samples < minSamples || d >= r.shortest:
 		return timer{}
-	case d < r.shortest/impossible && p.vainHolds < mostVainHolds:
-		p.vainHolds++ // reset when the network has made a copy
-		return in(now, 2*timeOut+crossing)
+	case d < r.shortest/impossibleDivisor && p.needlessHolds < maxNeedlessHolds:
+		p.needlessHolds++ // reset when the network has made a copy
+		return timerAfter(now, 2*timeOut+crossingWindow)
 	}
-	return in(now, min(r.shortest-d, maxGrace)+grace)
+	return timerAfter(now, min(r.shortest-d, maxGrace)+grace)
 }
 
 // suspectData returns a timer for message f, whose first datagram has just been received. If the message is complete
 // before the timer expires, it is held back until then. The timer is unset if f is not suspicious.
 func (p *Pair) suspectData(now Instant, f fingerprint) timer {
-	if !p.distrustsCopies() {
+	if !p.detectsDuplicates() {
 		return timer{}
 	}
-	again := timeOut(p.cfg.Peer.AckRetransmit, p.cfg.Timing.Ack)
-	t := p.suspect(&p.answer, now, now-p.recv.phases.Clear, again)
-	if !t.on && p.vainHolds < mostVainHolds && p.answer.answers == provenAnswers && p.recent.has(f) {
-		p.vainHolds++
-		t = in(now, min(p.answer.shortest, maxGrace)+grace)
+	again := firstTimeout(p.cfg.Peer.AckRetransmit, p.cfg.Timing.Ack)
+	t := p.suspectAnswer(&p.dataRTT, now, now-p.recv.phases.Clear, again)
+	if !t.armed && p.needlessHolds < maxNeedlessHolds && p.dataRTT.samples == minSamples && p.recent.contains(f) {
+		p.needlessHolds++
+		t = timerAfter(now, min(p.dataRTT.shortest, maxGrace)+grace)
 	}
 	return t
 }
 
-// secondData handles DATA that comes although the last CLEAR_TO_SEND was answered and the peer has not asked to send
+// onSecondData handles DATA that comes although the last CLEAR_TO_SEND was answered and the peer has not asked to send
 // since. One of the two DATA was a copy.
-func (p *Pair) secondData(now Instant, f fingerprint, h protocol.Header, acts []Action) []Action {
-	l := &p.last
-	if !l.latest || !p.distrustsCopies() {
+func (p *Pair) onSecondData(now Instant, f fingerprint, h protocol.Header, acts []Action) []Action {
+	l := &p.lastReceived
+	if !l.answersClear || !p.detectsDuplicates() {
 		return acts
 	}
-	old := p.recent.has(f)
-	if old && !l.twin {
+	old := p.recent.contains(f)
+	if old && !l.equalsRecent {
 		return acts // a copy of an older message, which was not accepted
 	}
-	l.latest, l.answered = false, 0
-	p.vainHolds = 0
+	l.answersClear, l.answerTime = false, 0
+	p.needlessHolds = 0
 	event := SecondData
-	if l.twin && !old && now-l.acked < unmasked {
+	if l.equalsRecent && !old && now-l.ackedAt < realDataWindow {
 		event = DeliveredDuplicate
 	}
 	return append(acts, Action{Kind: Note, Event: event, Header: h})
 }
 
-// payloadTooMuch handles payload without a header that follows a complete fragmented message. The network has
+// onExcessPayload handles payload without a header that follows a complete fragmented message. The network has
 // duplicated one of the message's datagrams.
-func (p *Pair) payloadTooMuch(now Instant, acts []Action) []Action {
-	l := &p.last
-	if !l.latest || !l.fragmented || now-l.acked > p.cfg.Timing.FragmentGap || !p.distrustsCopies() {
+func (p *Pair) onExcessPayload(now Instant, acts []Action) []Action {
+	l := &p.lastReceived
+	if !l.answersClear || !l.fragmented || now-l.ackedAt > p.cfg.Timing.FragmentGap || !p.detectsDuplicates() {
 		return acts
 	}
-	l.latest, l.answered = false, 0
+	l.answersClear, l.answerTime = false, 0
 	return append(acts, Action{Kind: Note, Event: SecondData})
 }
 
-// ackCame handles the ACK for which a send is waiting. If the ACK comes too soon, it may be a copy of an earlier ACK,
+// checkAck handles the ACK for which a send is waiting. If the ACK comes too soon, it may be a copy of an earlier ACK,
 // or the peer has received a copy of an earlier message. Such an ACK is held back, and dropped if the peer asks for
 // DATA again.
-func (p *Pair) ackCame(now Instant, h protocol.Header, acts []Action) []Action {
+func (p *Pair) checkAck(now Instant, h protocol.Header, acts []Action) []Action {
 	s := &p.send
 	d := now - s.phases.Clear // DATA was sent after that
-	if p.distrustsCopies() && !s.ackHeld {
-		again := timeOut(p.cfg.Peer.RetransmitsClear, p.cfg.Timing.Data)
-		if s.doubt = p.suspect(&p.ack, now, d, again); s.doubt.on {
-			s.ackHeld, s.heldAnswer = true, d
+	if p.detectsDuplicates() && !s.ackHeld {
+		again := firstTimeout(p.cfg.Peer.RetransmitsClear, p.cfg.Timing.Data)
+		if s.holdTimer = p.suspectAnswer(&p.ackRTT, now, d, again); s.holdTimer.armed {
+			s.ackHeld, s.heldAckDelay = true, d
 			return append(acts, Action{Kind: Note, ID: s.op.ID, Event: EarlyAck, Header: h})
 		}
 	}
 	s.ackHeld = false // a second ACK counts
-	return p.acked(now, acts)
+	return p.completeSend(now, acts)
 }
 
 // clearAfterDone handles a CLEAR_TO_SEND from a deployed peer for which no send is waiting. There are two explanations.
@@ -179,14 +179,14 @@ func (p *Pair) ackCame(now Instant, h protocol.Header, acts []Action) []Action {
 // cannot be distinguished, so clearAfterDone does not report an error.
 func (p *Pair) clearAfterDone(now Instant, h protocol.Header, acts []Action) []Action {
 	s := &p.send
-	if s.state != Idle && (s.state != Held || s.requested > 0) || !p.done.valid || p.clearPending || p.done.early.on ||
-		!p.retransmitsOnClear() || h.Call != p.done.call {
+	if s.state != Idle && (s.state != Held || s.requestsSent > 0) || !p.lastSent.valid || p.clearPending || p.lastSent.earlyClear.armed ||
+		!p.retransmitsOnClear() || h.Call != p.lastSent.call {
 		return acts
 	}
-	p.done.early = p.nextClear(now)
+	p.lastSent.earlyClear = p.untilRetransmit(now)
 	return append(acts, Action{Kind: Note, Event: ClearAfterDone, Header: h})
 }
 
-// unmasked is the time for which, after a copy was delivered in place of the real DATA, the real DATA may still come.
+// realDataWindow is the time for which, after a copy was delivered in place of the real DATA, the real DATA may still come.
 // It is a sender's first time-out.
-const unmasked = 100 * time.Millisecond
+const realDataWindow = 100 * time.Millisecond

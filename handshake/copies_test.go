@@ -460,7 +460,7 @@ func TestEarlyAckIsHeldBack(t *testing.T) {
 func TestClearAfterDone(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
-		rules handshake.Rules
+		rules handshake.PeerRules
 		again time.Duration // after the first CLEAR_TO_SEND
 		want  int
 	}{

@@ -89,7 +89,7 @@ func (c *cpu) tick(now time.Duration)               { c.m.Tick(now) }
 func (c *cpu) stall(now, d time.Duration)           { c.m.Stall(now, d) }
 
 func (c *cpu) next() (time.Duration, bool) {
-	at, ok := c.m.Next()
+	at, ok := c.m.NextEvent()
 	if c.at < len(c.ops) && !c.busy && (!ok || c.ops[c.at].after < at) {
 		return c.ops[c.at].after, true
 	}
@@ -98,7 +98,7 @@ func (c *cpu) next() (time.Duration, bool) {
 
 func (c *cpu) out() [][]byte {
 	var bs [][]byte
-	for _, p := range c.m.Out() {
+	for _, p := range c.m.TakePackets() {
 		bs = append(bs, p.Bytes)
 	}
 	return bs

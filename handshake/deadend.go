@@ -35,25 +35,25 @@ func resetStep(local, remote uint32) string {
 // deadEnd is the state of a Pair whose peer cannot continue.
 type deadEnd struct {
 	err *DeadEndError // nil if the peer is not in a dead end
-	// sent is set if the failed message was ours. An ACK then shows that the peer is no longer waiting for it.
-	sent bool
-	// tried is set if a send was started since, to find out whether the peer continues.
-	tried bool
+	// isSend is set if the failed message was ours. An ACK then shows that the peer is no longer waiting for it.
+	isSend bool
+	// trialStarted is set if a send was started since, to find out whether the peer continues.
+	trialStarted bool
 }
 
 // DeadEnd returns the reason why the peer cannot continue, or nil if it can.
-func (p *Pair) DeadEnd() *DeadEndError { return p.dead.err }
+func (p *Pair) DeadEnd() *DeadEndError { return p.deadEnd.err }
 
 // enterDeadEnd records that the peer cannot continue because of cause, the error of the message that is about to end.
 // It discards the peer's earlier requests, because the peer might store an answer as data.
 func (p *Pair) enterDeadEnd(cause error, sent bool) {
-	p.dead = deadEnd{err: &DeadEndError{Local: p.cfg.Local, Remote: p.cfg.Remote, Cause: cause}, sent: sent}
-	p.deferred, p.stale, p.unanswered = deferredHeader{}, deferredHeader{}, deferredHeader{}
+	p.deadEnd = deadEnd{err: &DeadEndError{Local: p.cfg.Local, Remote: p.cfg.Remote, Cause: cause}, isSend: sent}
+	p.deferred, p.staleClear, p.unansweredClear = deferredHeader{}, deferredHeader{}, deferredHeader{}
 }
 
 // abortDeadEnd ends the Pair's other messages, and makes the caller end all operations that are waiting for the peer.
 func (p *Pair) abortDeadEnd(now Instant, acts []Action) []Action {
-	err := p.dead.err
+	err := p.deadEnd.err
 	if p.send.state != Idle {
 		acts = p.endSend(now, err, acts)
 	}
@@ -63,55 +63,55 @@ func (p *Pair) abortDeadEnd(now Instant, acts []Action) []Action {
 	return append(acts, Action{Kind: DeadEnd, Err: err})
 }
 
-// leaveDeadEnd records that the peer has shown that it continues. A trial send in progress then has the usual deadline.
-func (p *Pair) leaveDeadEnd() {
-	if s := &p.send; p.dead.tried && s.state == WaitClear {
-		s.deadline = in(s.since, p.cfg.Timing.ClearDeadline)
+// exitDeadEnd records that the peer has shown that it continues. A trial send in progress then has the usual deadline.
+func (p *Pair) exitDeadEnd() {
+	if s := &p.send; p.deadEnd.trialStarted && s.state == WaitClear {
+		s.deadline = timerAfter(s.stateSince, p.cfg.Timing.ClearDeadline)
 	}
-	p.dead = deadEnd{}
+	p.deadEnd = deadEnd{}
 }
 
-// refusesSend reports whether a dead end rejects sends. An upstream CPU program that has not acknowledged a message may
+// rejectsSend reports whether a dead end rejects sends. An upstream CPU program that has not acknowledged a message may
 // nevertheless have received all of it. It then answers the next SEND_REQUEST. Since a SEND_REQUEST does it no harm in
 // any state, one trial send is allowed.
-func (p *Pair) refusesSend() bool {
-	d := &p.dead
-	return d.err != nil && (!p.cfg.Peer.KeepsRequests || !d.sent || d.tried)
+func (p *Pair) rejectsSend() bool {
+	d := &p.deadEnd
+	return d.err != nil && (!p.cfg.Peer.KeepsRequests || !d.isSend || d.trialStarted)
 }
 
-// tryTime returns the time after which a trial send fails without CLEAR_TO_SEND: twice the time to its first
+// trialTimeout returns the time after which a trial send fails without CLEAR_TO_SEND: twice the time to its first
 // retransmission.
-func (p *Pair) tryTime() Instant { return 2 * p.cfg.Timing.Clear.First }
+func (p *Pair) trialTimeout() Instant { return 2 * p.cfg.Timing.Clear.First }
 
-// ackOverdue ends the message being sent, because it was not acknowledged in time.
-func (p *Pair) ackOverdue(now Instant, acts []Action) []Action {
+// onAckOverdue ends the message being sent, because it was not acknowledged in time.
+func (p *Pair) onAckOverdue(now Instant, acts []Action) []Action {
 	s := &p.send
 	err := &PartialError{
 		Local: p.cfg.Local, Remote: p.cfg.Remote, Words: s.op.Words, FPGA: p.cfg.Peer.CorruptsOnRetransmit,
-		Datagrams: p.cfg.Shape.Datagrams(s.op.Words), Elapsed: now - s.since, Doubtful: s.doubtful,
+		Datagrams: p.cfg.Shape.NumDatagrams(s.op.Words), Elapsed: now - s.stateSince, Doubtful: s.ambiguousClear,
 	}
-	if s.resetSince { // the restart has ended the message for the peer as well
+	if s.peerRestarted { // the restart has ended the message for the peer as well
 		return p.endSend(now, err, acts)
 	}
 	p.enterDeadEnd(err, true)
 	return p.abortDeadEnd(now, p.endSend(now, err, acts))
 }
 
-// asksAgain reports whether two equal packets, received at then and now, are so far apart that the second may be a
+// mayBeRetransmit reports whether two equal packets, received at then and now, are so far apart that the second may be a
 // deployed node's retransmission of a SEND_REQUEST or CLEAR_TO_SEND, and not a copy.
-func (p *Pair) asksAgain(then, now Instant) bool {
+func (p *Pair) mayBeRetransmit(then, now Instant) bool {
 	spacing := p.cfg.Peer.RetransmitsClear * 9 / 10
 	return spacing > 0 && now-then >= spacing
 }
 
-// dataOverdue ends the message being received, because its DATA did not arrive in time. A deployed peer that has begun
+// onDataOverdue ends the message being received, because its DATA did not arrive in time. A deployed peer that has begun
 // to send DATA, or has asked to send more than once, is in that send and waits forever after its last retransmission. A
 // single SEND_REQUEST proves nothing, because it may be a late duplicate.
-func (p *Pair) dataOverdue(now Instant, acts []Action) []Action {
+func (p *Pair) onDataOverdue(now Instant, acts []Action) []Action {
 	r := &p.recv
 	w, _ := p.RecvWait()
 	err := &TimeoutError{Wait: w, Elapsed: now - r.phases.Clear}
-	if !r.certain || r.resetSince || !p.cfg.Peer.OneAtATime || p.cfg.Reliable {
+	if !r.confirmed || r.peerRestarted || !p.cfg.Peer.BlockingCalls || p.cfg.Reliable {
 		return p.endRecv(now, err, acts)
 	}
 	err.DeadEnd = true

@@ -93,7 +93,7 @@ func TestDeadEndOfASender(t *testing.T) {
 		protocol.CPUShape())
 	for _, tt := range []struct {
 		name string
-		peer handshake.Rules
+		peer handshake.PeerRules
 		does func(b *bench)
 		dead bool
 	}{

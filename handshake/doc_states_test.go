@@ -156,7 +156,7 @@ type script struct {
 
 func newScript(t *testing.T, text string) *script {
 	words := strings.Fields(text)
-	rules := map[string]handshake.Rules{"fpga": handshake.FPGAPeer(1), "limited": handshake.FPGAPeer(1),
+	rules := map[string]handshake.PeerRules{"fpga": handshake.FPGAPeer(1), "limited": handshake.FPGAPeer(1),
 		"cpu": handshake.CPUPeer()}[words[0]]
 	cfg := hostTo(1, rules)
 	cfg.MaxWords = 1 << 20

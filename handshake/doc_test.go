@@ -156,7 +156,7 @@ func TestDocumentTimeouts(t *testing.T) {
 				at += w.b.First + time.Duration(n)*w.b.Step
 				times = append(times, seconds(at, -1, ""))
 			}
-			want := []string{strings.Join(times, ", "), seconds(w.b.Then, 0, "never"), seconds(w.deadline, 0, "none")}
+			want := []string{strings.Join(times, ", "), seconds(w.b.Interval, 0, "never"), seconds(w.deadline, 0, "none")}
 			if wait == "ACK" && (name == "ours, to `fpga`" || name == "ours, to `cpu`") {
 				want[0] = "when asked (P14)"
 			}

@@ -64,8 +64,8 @@ func (s *State) UnmarshalText(name []byte) error {
 	return nil
 }
 
-// WaitsFor returns the type of the packet that ends the state, or 0 if there is none.
-func (s State) WaitsFor() protocol.Type {
+// DescribeWait returns the type of the packet that ends the state, or 0 if there is none.
+func (s State) AwaitedPacket() protocol.Type {
 	switch s {
 	case WaitClear:
 		return protocol.ClearToSend
@@ -103,10 +103,10 @@ type Wait struct {
 // Describe returns a description of the wait at time now. If now is Since, the description omits the duration of the
 // wait, and thus remains the same while the wait lasts.
 func (w Wait) Describe(now Instant) string {
-	s := fmt.Sprintf("rank %d %s %v from rank %d", w.Local, WaitsFor(now-w.Since), w.For, w.Remote)
+	s := fmt.Sprintf("rank %d %s %v from rank %d", w.Local, DescribeWait(now-w.Since), w.For, w.Remote)
 	switch w.State {
 	case Held:
-		s = fmt.Sprintf("rank %d %s, behind a message from it", w.Local, HoldsSend(w.Remote, now-w.Since))
+		s = fmt.Sprintf("rank %d %s, behind a message from it", w.Local, DescribeHold(w.Remote, now-w.Since))
 	case Receiving:
 		s += fmt.Sprintf(" (%d of %d bytes have arrived)", w.Got, int64(w.Words)*protocol.WordLen)
 	}
@@ -117,16 +117,16 @@ func (w Wait) Describe(now Instant) string {
 	return s
 }
 
-// WaitsFor returns "has waited 3s for", or "waits for" if age is 0.
-func WaitsFor(age time.Duration) string {
+// DescribeWait returns "has waited 3s for", or "waits for" if age is 0.
+func DescribeWait(age time.Duration) string {
 	if age == 0 {
 		return "waits for"
 	}
 	return fmt.Sprintf("has waited %v for", Round(age))
 }
 
-// HoldsSend returns "has held a send to rank 2 back for 3s", or "holds a send to rank 2 back" if age is 0.
-func HoldsSend(to uint32, age time.Duration) string {
+// DescribeHold returns "has held a send to rank 2 back for 3s", or "holds a send to rank 2 back" if age is 0.
+func DescribeHold(to uint32, age time.Duration) string {
 	if age == 0 {
 		return fmt.Sprintf("holds a send to rank %d back", to)
 	}

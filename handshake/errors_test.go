@@ -14,7 +14,7 @@ func TestStateText(t *testing.T) {
 		For   protocol.Type `json:"for,omitempty"`
 	}
 	for s := Idle; int(s) < len(stateNames); s++ {
-		in := wait{s, s.WaitsFor()}
+		in := wait{s, s.AwaitedPacket()}
 		var out wait
 		text, err := json.Marshal(in)
 		if err == nil {

@@ -128,7 +128,7 @@ func (r *rank) party() *party {
 	}
 }
 
-func hostTo(remote uint32, rules handshake.Rules) handshake.Config {
+func hostTo(remote uint32, rules handshake.PeerRules) handshake.Config {
 	return handshake.Config{
 		Local: 0, Remote: remote, Peer: rules, Timing: handshake.DefaultTiming(rules), Shape: protocol.CPUShape(),
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// fpga is an endpoint that uses the model of the deployed MPE, with its flaws. It executes one blocking operation at a
+// fpga is an endpoint that uses the model of the deployed BuildMPE, with its flaws. It executes one blocking operation at a
 // time, in program order.
 type fpga struct {
 	m    *mpemodel.Model
@@ -93,7 +93,7 @@ func (f *fpga) datagram(now time.Duration, b []byte) { f.m.Datagram(now, f.peer,
 func (f *fpga) tick(now time.Duration)               { f.m.Tick(now) }
 
 func (f *fpga) next() (time.Duration, bool) {
-	at, ok := f.m.Next()
+	at, ok := f.m.NextEvent()
 	if f.at < len(f.ops) && !f.busy && (!ok || f.ops[f.at].after < at) {
 		return f.ops[f.at].after, true
 	}
@@ -102,7 +102,7 @@ func (f *fpga) next() (time.Duration, bool) {
 
 func (f *fpga) out() [][]byte {
 	var bs [][]byte
-	for _, p := range f.m.Out() {
+	for _, p := range f.m.TakePackets() {
 		bs = append(bs, p.Bytes)
 	}
 	return bs

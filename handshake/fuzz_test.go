@@ -33,7 +33,7 @@ const (
 
 func fuzzConfigs(local, remote uint32) []handshake.Config {
 	v09 := handshake.Config{Local: local, Remote: remote, Profile: protocol.V09,
-		Timing: handshake.DefaultTiming(handshake.Rules{})}
+		Timing: handshake.DefaultTiming(handshake.PeerRules{})}
 	fpgaPeer := handshake.Config{Local: local, Remote: remote, Peer: handshake.FPGAPeer(remote),
 		Timing: handshake.DefaultTiming(handshake.FPGAPeer(remote))}
 	rto := fpgaPeer
@@ -41,7 +41,7 @@ func fuzzConfigs(local, remote uint32) []handshake.Config {
 	cpuPeer := handshake.Config{Local: local, Remote: remote, Peer: handshake.CPUPeer(),
 		Timing: handshake.DefaultTiming(handshake.CPUPeer())}
 	stream := handshake.Config{Local: local, Remote: remote, Reliable: true,
-		Timing: handshake.DefaultTiming(handshake.Rules{})}
+		Timing: handshake.DefaultTiming(handshake.PeerRules{})}
 	return []handshake.Config{fpgaPeer, cpuPeer, standIn(local, remote), v09, rto, stream}
 }
 

@@ -8,15 +8,15 @@ package handshake
 // Timing.Ack. Each retransmission shows that the peer has received no ACK so far, so LingerUntil then allows time for
 // the next one, up to Timing.Ack.Retransmissions.
 func (p *Pair) LingerUntil() (Instant, bool) {
-	l := &p.last
-	if !l.valid || l.known || p.deferred.valid || p.cfg.Reliable || p.cfg.Quirks.AckOnce || p.cfg.SameHost && !p.lossy {
+	l := &p.lastReceived
+	if !l.valid || l.ackConfirmed || p.deferred.valid || p.cfg.Reliable || p.cfg.Quirks.AckOnce || p.cfg.SameHost && !p.lossy {
 		return 0, false
 	}
 	b := p.cfg.Timing.Ack
-	if l.reacked >= b.Retransmissions {
+	if l.reacksSent >= b.Retransmissions {
 		return 0, false
 	}
 	b.First = max(b.First, p.cfg.Peer.AckRetransmit)
-	d, _ := b.after(l.reacked)
-	return l.acked + d + p.cfg.Timing.FragmentGap, true
+	d, _ := b.after(l.reacksSent)
+	return l.ackedAt + d + p.cfg.Timing.FragmentGap, true
 }

@@ -5,28 +5,28 @@ import "github.com/zrlmpi/zrlmpid/protocol"
 // NumTypes is the length of arrays indexed by protocol.Type.
 const NumTypes = int(protocol.Error) + 1
 
-// received counts the valid packets from the peer, and their bytes.
-type received struct {
+// packetCounts counts the valid packets from the peer, and their bytes.
+type packetCounts struct {
 	packets, bytes [NumTypes]uint64
 }
 
-func (r *received) packet(t protocol.Type, bytes int) {
+func (r *packetCounts) countPacket(t protocol.Type, bytes int) {
 	r.packets[t]++
 	r.bytes[t] += uint64(bytes)
 }
 
 // any reports whether a packet was received.
-func (r *received) any() bool { return r.packets != [NumTypes]uint64{} }
+func (r *packetCounts) any() bool { return r.packets != [NumTypes]uint64{} }
 
-// data counts payload without a header that came in the given number of datagrams.
-func (r *received) data(datagrams, bytes int) {
+// countPayload counts payload without a header that came in the given number of datagrams.
+func (r *packetCounts) countPayload(datagrams, bytes int) {
 	r.packets[protocol.Data] += uint64(datagrams)
 	r.bytes[protocol.Data] += uint64(bytes)
 }
 
-// Received returns the number of valid packets received from the peer since New that were addressed to this rank, and
+// ReceivedCounts returns the number of valid packets received from the peer since New that were addressed to this rank, and
 // the number of bytes in them, by type. Each datagram of a DATA message counts as a packet; on a Reliable transport,
 // the message counts as one packet.
-func (p *Pair) Received() (packets, bytes [NumTypes]uint64) {
-	return p.received.packets, p.received.bytes
+func (p *Pair) ReceivedCounts() (packets, bytes [NumTypes]uint64) {
+	return p.counts.packets, p.counts.bytes
 }

@@ -56,7 +56,7 @@ func TestReceived(t *testing.T) {
 		if !done {
 			t.Errorf("stream %v: the message has not arrived", stream)
 		}
-		packets, bytes := p.Received()
+		packets, bytes := p.ReceivedCounts()
 		wantPackets := [handshake.NumTypes]uint64{protocol.SendRequest: 1, protocol.Data: want}
 		wantBytes := [handshake.NumTypes]uint64{protocol.SendRequest: protocol.HeaderLen,
 			protocol.Data: protocol.HeaderLen + words*protocol.WordLen}

@@ -4,43 +4,43 @@ package handshake
 // separately. A message in progress keeps its settings. The rest of cfg is ignored, because both sides have to agree on
 // it or it describes the peer.
 func (p *Pair) Reconfigure(cfg *Config) {
-	p.next = &renewal{Timing: cfg.Timing, OnPartial: cfg.OnPartial}
+	p.newSettings = &newSettings{Timing: cfg.Timing, OnPartial: cfg.OnPartial}
 	if p.send.state == Idle {
-		p.renewSend()
+		p.applySendSettings()
 	}
-	if !p.recv.active() { // a receive that is waiting for SEND_REQUEST has not used any setting yet
-		p.renewRecv()
+	if !p.recv.isActive() { // a receive that is waiting for SEND_REQUEST has not used any setting yet
+		p.applyRecvSettings()
 	}
 }
 
-// renewal contains the settings that apply from the next message on.
-type renewal struct {
+// newSettings contains the settings that apply from the next message on.
+type newSettings struct {
 	Timing
 	OnPartial
 	// send and recv are set once their direction uses the settings.
 	send, recv bool
 }
 
-// renewSend applies the settings for sending. The sending half must be idle.
-func (p *Pair) renewSend() {
-	n, t := p.next, &p.cfg.Timing
+// applySendSettings applies the settings for sending. The sending half must be idle.
+func (p *Pair) applySendSettings() {
+	n, t := p.newSettings, &p.cfg.Timing
 	t.Clear, t.Ack, t.ClearDeadline, t.AckDeadline = n.Clear, n.Ack, n.ClearDeadline, n.AckDeadline
 	t.FirstDeadline = n.FirstDeadline
 	p.cfg.OnPartial = n.OnPartial
 	n.send = true
-	p.renewed()
+	p.dropApplied()
 }
 
-// renewRecv applies the settings for receiving.
-func (p *Pair) renewRecv() {
-	n, t := p.next, &p.cfg.Timing
+// applyRecvSettings applies the settings for receiving.
+func (p *Pair) applyRecvSettings() {
+	n, t := p.newSettings, &p.cfg.Timing
 	t.Data, t.DataDeadline, t.FragmentGap = n.Data, n.DataDeadline, n.FragmentGap
 	n.recv = true
-	p.renewed()
+	p.dropApplied()
 }
 
-func (p *Pair) renewed() {
-	if p.next.send && p.next.recv {
-		p.next = nil
+func (p *Pair) dropApplied() {
+	if p.newSettings.send && p.newSettings.recv {
+		p.newSettings = nil
 	}
 }

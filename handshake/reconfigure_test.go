@@ -22,7 +22,7 @@ func quick() *handshake.Config {
 	}
 }
 
-func hostOf(rules handshake.Rules) handshake.Config {
+func hostOf(rules handshake.PeerRules) handshake.Config {
 	cfg := hostTo(1, rules)
 	cfg.MaxWords = 1 << 20
 	return cfg

@@ -17,58 +17,58 @@ type RecvOp struct {
 
 // receiving is the state of the receiving half of a Pair.
 type receiving struct {
-	state    State
-	op       RecvOp
-	since    Instant
-	rto      timer
-	deadline timer
-	tries    int
-	phases   Phases
+	state      State
+	op         RecvOp
+	stateSince Instant
+	rto        timer
+	deadline   timer
+	timeouts   int
+	phases     Phases
 
-	call    protocol.Call // the sender's call, once known
-	tag     uint8
-	gone    bool    // LeaveRecv was called, because the caller is gone
-	number  uint32  // number of the sender's SEND_REQUEST, if the peer is Numbered
-	early   timer   // runs while a SEND_REQUEST may have crossed with CLEAR_TO_SEND or DATA
-	size    uint32  // size of the message in progress, in words
-	sum     uint32  // checksum of the payload in its first datagram
-	off     int64   // payload bytes received
-	arrived Instant // when the last of them was received
-	first   int64   // payload bytes in its first datagram
-	// begun is set once the first datagram of a message was received, and remains set if the message is started over.
+	call          protocol.Call // the sender's call, once known
+	tag           uint8
+	detached      bool    // DetachRecv was called, because the caller is gone
+	requestNumber uint32  // requestNumber of the sender's SEND_REQUEST, if the peer is Numbered
+	earlyRequest  timer   // runs while a SEND_REQUEST may have crossed with CLEAR_TO_SEND or DATA
+	size          uint32  // size of the message in progress, in words
+	sum           uint32  // checksum of the payload in its first datagram
+	bytesReceived int64   // payload bytes received
+	lastPayloadAt Instant // when the last of them was received
+	firstBytes    int64   // payload bytes in its first datagram
+	// started is set once the first datagram of a message was received, and remains set if the message is started over.
 	// seen is the fingerprint of that message.
-	begun bool
-	seen  fingerprint
-	// doubt runs while the message being received may be a copy of an earlier one. held is set if the message is
+	started     bool
+	fingerprint fingerprint
+	// holdTimer runs while the message being received may be a copy of an earlier one. held is set if the message is
 	// complete and held back until doubt expires.
-	doubt timer
-	held  bool
-	// answered is the time from CLEAR_TO_SEND to the message, or 0 if CLEAR_TO_SEND was sent twice. doubted and
-	// doubtedAnswer are the values of seen and answered for a message that was held back and replaced.
-	answered      Instant
-	doubted       fingerprint
-	doubtedAnswer Instant
-	// certain is set if DATA or a second SEND_REQUEST shows that the peer is really in this send.
-	certain    bool
-	resetSince bool // the peer was restarted since, as in sending
-	resumed    bool // an earlier process cleared the message
+	holdTimer timer
+	heldBack  bool
+	// answerTime is the time from CLEAR_TO_SEND to the message, or 0 if CLEAR_TO_SEND was sent twice. doubted and
+	// replacedTime are the values of seen and answered for a message that was held back and replaced.
+	answerTime      Instant
+	replacedMessage fingerprint
+	replacedTime    Instant
+	// confirmed is set if DATA or a second SEND_REQUEST shows that the peer is really in this send.
+	confirmed     bool
+	peerRestarted bool // the peer was restarted since, as in sending
+	resumed       bool // an earlier process cleared the message
 }
 
-// active reports whether CLEAR_TO_SEND was sent and DATA is outstanding.
-func (r *receiving) active() bool { return r.state == WaitData || r.state == Receiving }
+// isActive reports whether CLEAR_TO_SEND was sent and DATA is outstanding.
+func (r *receiving) isActive() bool { return r.state == WaitData || r.state == Receiving }
 
-// left returns the number of outstanding payload bytes, without padding.
-func (r *receiving) left() int64 { return int64(r.size)*protocol.WordLen - r.off }
+// remaining returns the number of outstanding payload bytes, without padding.
+func (r *receiving) remaining() int64 { return int64(r.size)*protocol.WordLen - r.bytesReceived }
 
 // Recv posts a receive. The error is ErrBusy if a receive is already posted, or a *DeadEndError.
 func (p *Pair) Recv(now Instant, op RecvOp, acts []Action) ([]Action, error) {
 	if p.recv.state != Idle {
 		return acts, ErrBusy
 	}
-	if p.dead.err != nil {
-		return acts, p.dead.err
+	if p.deadEnd.err != nil {
+		return acts, p.deadEnd.err
 	}
-	p.recv = receiving{state: WaitRequest, op: op, since: now, phases: Phases{Start: now}}
+	p.recv = receiving{state: WaitRequest, op: op, stateSince: now, phases: Phases{Start: now}}
 	return p.answerDeferred(now, acts), nil
 }
 
@@ -77,15 +77,15 @@ func (p *Pair) RecvIdle() bool { return p.recv.state == Idle }
 
 // answerDeferred answers the deferred SEND_REQUEST with CLEAR_TO_SEND if the posted receive matches it.
 func (p *Pair) answerDeferred(now Instant, acts []Action) []Action {
-	p.unfit = false
+	p.deferredMismatch = false
 	if _, _, ok := p.Deferred(); !ok || p.send.state == WaitAck {
 		return acts
 	}
 	if !p.matchesRecv(p.deferred.header) {
-		p.unfit = true
+		p.deferredMismatch = true
 		return acts
 	}
-	return p.accept(now, p.deferred.header, p.deferred.at, acts)
+	return p.accept(now, p.deferred.header, p.deferred.receivedAt, acts)
 }
 
 // matchesRecv reports whether the call, and in V09 the tag, of a sender's packet match the posted receive.
@@ -94,48 +94,48 @@ func (p *Pair) matchesRecv(h protocol.Header) bool {
 	if p.cfg.Profile == protocol.V09 && !op.AnyTag && h.Tag != op.Tag {
 		return false
 	}
-	return op.Any || p.cfg.Peer.OnlyInt || h.Call == op.Datatype.Send()
+	return op.Any || p.cfg.Peer.IntCallsOnly || h.Call == op.Datatype.SendCall()
 }
 
 // accept begins to receive the message that the SEND_REQUEST h announced at time at.
 func (p *Pair) accept(now Instant, h protocol.Header, at Instant, acts []Action) []Action {
 	r := &p.recv
-	r.certain = p.asked(h)
+	r.confirmed = p.wasRetransmitted(h)
 	p.deferred = deferredHeader{}
-	p.unfit = false
-	p.drain = 0
-	p.answer.learn(p.last.answered)
-	p.last.latest, p.last.answered = false, 0
+	p.deferredMismatch = false
+	p.discardBytes = 0
+	p.dataRTT.addSample(p.lastReceived.answerTime)
+	p.lastReceived.answersClear, p.lastReceived.answerTime = false, 0
 	r.call, r.tag, r.phases.Request = h.Call, h.Tag, at
-	p.numbers.revoked = 0
-	if p.numbered() {
-		r.number = h.Size
+	p.numbers.revokedClear = 0
+	if p.usesNumbers() {
+		r.requestNumber = h.Size
 	}
-	r.state, r.since, r.tries = WaitData, now, 0
-	r.deadline = in(now, bound(p.cfg.Timing.DataDeadline, r.gone))
+	r.state, r.stateSince, r.timeouts = WaitData, now, 0
+	r.deadline = timerAfter(now, boundDeadline(p.cfg.Timing.DataDeadline, r.detached))
 	if s := &p.send; s.state == WaitClear {
 		// Both sides have asked to send. The peer's message goes first. Once it is done, our SEND_REQUEST is
 		// retransmitted if the peer drops such requests.
 		s.state, s.rto, s.deadline = Held, timer{}, timer{}
 		acts = append(acts, Action{Kind: Note, ID: s.op.ID, Event: Crossed, Header: h})
 	}
-	if p.resumes {
+	if p.resuming {
 		return p.resume(now, acts)
 	}
-	return p.clear(now, acts, false)
+	return p.sendClear(now, acts, false)
 }
 
-// clear sends CLEAR_TO_SEND.
-func (p *Pair) clear(now Instant, acts []Action, retransmitted bool) []Action {
+// sendClear sends CLEAR_TO_SEND.
+func (p *Pair) sendClear(now Instant, acts []Action, retransmitted bool) []Action {
 	r := &p.recv
-	r.early = in(now, p.cfg.Timing.FragmentGap)
+	r.earlyRequest = timerAfter(now, p.cfg.Timing.FragmentGap)
 	if !retransmitted {
 		r.phases.Clear = now
-	} else if r.held { // the peer has not sent its DATA yet
+	} else if r.heldBack { // the peer has not sent its DATA yet
 		acts = p.startOver(now, acts)
 	}
 	p.armRecv(now)
-	h := p.header(protocol.ClearToSend, r.call.Counterpart(), r.number, r.tag)
+	h := p.header(protocol.ClearToSend, r.call.Counterpart(), r.requestNumber, r.tag)
 	acts = append(acts, Action{Kind: Transmit, ID: r.op.ID, Header: h})
 	if retransmitted {
 		r.phases.Retransmissions++
@@ -152,34 +152,34 @@ func (p *Pair) armRecv(now Instant) {
 	if p.cfg.Reliable || r.resumed {
 		return
 	}
-	if d, ok := p.cfg.Timing.Data.after(r.tries); ok {
-		r.rto = in(now, d)
+	if d, ok := p.cfg.Timing.Data.after(r.timeouts); ok {
+		r.rto = timerAfter(now, d)
 	}
 }
 
 // onRequest handles a SEND_REQUEST.
 func (p *Pair) onRequest(now Instant, h protocol.Header, acts []Action) []Action {
-	p.forgetOffer()
-	if q := &p.deferred; q.valid && q.header == h && p.asksAgain(q.at, now) {
-		q.again = true
-		p.leaveDeadEnd() // a peer that asks anew is not in the middle of an earlier message
+	p.dropOffer()
+	if q := &p.deferred; q.valid && q.header == h && p.mayBeRetransmit(q.receivedAt, now) {
+		q.retransmitted = true
+		p.exitDeadEnd() // a peer that asks anew is not in the middle of an earlier message
 	}
-	if p.inOurSend() && !p.asked(h) && now-p.earlier.kept.Out.At < latestCopy {
-		return p.keepRequest(now, h, acts)
+	if p.mayBeInOurSend() && !p.wasRetransmitted(h) && now-p.inherited.saved.Out.StepTime < maxCopyDelay {
+		return p.deferRequest(now, h, acts)
 	}
-	p.endEarlier(now) // the peer is not in a send that an earlier process cleared
-	if p.send.state == WaitAck && p.cfg.Peer.OneAtATime {
+	p.dropInherited(now) // the peer is not in a send that an earlier process cleared
+	if p.send.state == WaitAck && p.cfg.Peer.BlockingCalls {
 		acts = p.requestInWaitAck(now, h, acts)
 	}
 	r := &p.recv
-	if p.numbered() && r.active() && h.Size != r.number {
-		return p.otherRequest(now, h, acts)
+	if p.usesNumbers() && r.isActive() && h.Size != r.requestNumber {
+		return p.onOtherRequest(now, h, acts)
 	}
 	switch r.state {
 	case WaitRequest:
 		if !p.matchesRecv(h) {
 			p.deferHeader(now, h)
-			p.unfit = true
+			p.deferredMismatch = true
 			return append(acts, Action{Kind: Drop, Reason: ReasonDatatype, Header: h})
 		}
 		if p.send.state == WaitAck {
@@ -195,8 +195,8 @@ func (p *Pair) onRequest(now Instant, h protocol.Header, acts []Action) []Action
 			p.deferHeader(now, h) // our own time-out sends CLEAR_TO_SEND again
 			return acts
 		}
-		r.certain = r.certain || p.asksAgain(r.phases.Request, now)
-		if r.early.on {
+		r.confirmed = r.confirmed || p.mayBeRetransmit(r.phases.Request, now)
+		if r.earlyRequest.armed {
 			return acts
 		}
 		if r.state == Receiving {
@@ -205,13 +205,13 @@ func (p *Pair) onRequest(now Instant, h protocol.Header, acts []Action) []Action
 		r.call, r.tag = h.Call, h.Tag
 		again := !r.resumed
 		r.resumed = false
-		return p.clear(now, acts, again)
+		return p.sendClear(now, acts, again)
 	}
-	return p.keepRequest(now, h, acts)
+	return p.deferRequest(now, h, acts)
 }
 
-// keepRequest defers a SEND_REQUEST that cannot be answered yet.
-func (p *Pair) keepRequest(now Instant, h protocol.Header, acts []Action) []Action {
+// deferRequest defers a SEND_REQUEST that cannot be answered yet.
+func (p *Pair) deferRequest(now Instant, h protocol.Header, acts []Action) []Action {
 	if p.deferred.valid && p.deferred.header == h {
 		return append(acts, Action{Kind: Note, Event: RequestRetransmitted, Header: h})
 	}
@@ -220,8 +220,8 @@ func (p *Pair) keepRequest(now Instant, h protocol.Header, acts []Action) []Acti
 }
 
 // asked reports whether h is the deferred SEND_REQUEST, and its sender has retransmitted it at the sender's interval.
-func (p *Pair) asked(h protocol.Header) bool {
-	return p.deferred.valid && p.deferred.header == h && p.deferred.again
+func (p *Pair) wasRetransmitted(h protocol.Header) bool {
+	return p.deferred.valid && p.deferred.header == h && p.deferred.retransmitted
 }
 
 // onData handles a DATA header and the payload in its datagram.
@@ -238,7 +238,7 @@ func (p *Pair) onData(now Instant, h protocol.Header, payload []byte, streamed b
 		return drop(ReasonLength)
 	}
 	r := &p.recv
-	if !r.active() {
+	if !r.isActive() {
 		return p.unsolicitedData(now, h, payload, total-n, streamed, acts)
 	}
 	other := h.Call != r.call || p.cfg.Profile == protocol.V09 && h.Tag != r.tag
@@ -246,77 +246,77 @@ func (p *Pair) onData(now Instant, h protocol.Header, payload []byte, streamed b
 		return drop(ReasonDatatype)
 	}
 	f := fingerprint{call: h.Call, size: h.Size, sum: checksum(payload)}
-	switch differs := r.begun && r.seen != f; {
-	case r.held && differs && p.recent.has(f) && !p.recent.has(r.seen):
+	switch differs := r.started && r.fingerprint != f; {
+	case r.heldBack && differs && p.recent.contains(f) && !p.recent.contains(r.fingerprint):
 		return drop(ReasonDuplicate) // of the two messages, this one is the copy
-	case (differs || r.begun && now-r.arrived < p.ackLost()) && !streamed && p.distrustsCopies():
-		p.vainHolds = 0
-		if !r.doubt.on {
+	case (differs || r.started && now-r.lastPayloadAt < p.ackLost()) && !streamed && p.detectsDuplicates():
+		p.needlessHolds = 0
+		if !r.holdTimer.armed {
 			acts = append(acts, Action{Kind: Note, ID: r.op.ID, Event: SecondData, Header: h})
 		}
 	}
-	if r.state == Receiving || r.held {
+	if r.state == Receiving || r.heldBack {
 		acts = p.startOver(now, acts)
 	}
 	if n == 0 {
-		acts = p.wedge(h, errWedgeEmpty, acts)
+		acts = p.noteWedge(h, errWedgeEmpty, acts)
 	}
-	r.state, r.since, r.certain = Receiving, now, true
-	r.call, r.tag, r.size, r.off = h.Call, h.Tag, h.Size, 0
-	r.sum, r.seen, r.first, r.begun, r.answered = f.sum, f, n, true, 0
+	r.state, r.stateSince, r.confirmed = Receiving, now, true
+	r.call, r.tag, r.size, r.bytesReceived = h.Call, h.Tag, h.Size, 0
+	r.sum, r.fingerprint, r.firstBytes, r.started, r.answerTime = f.sum, f, n, true, 0
 	if r.phases.Retransmissions == 0 {
-		r.answered = now - r.phases.Clear
+		r.answerTime = now - r.phases.Clear
 	}
-	if r.doubt = p.suspectData(now, f); r.doubt.on && now-r.phases.Clear < p.answer.shortest {
+	if r.holdTimer = p.suspectData(now, f); r.holdTimer.armed && now-r.phases.Clear < p.dataRTT.shortest {
 		acts = append(acts, Action{Kind: Note, ID: r.op.ID, Event: EarlyData, Header: h})
 	}
-	return p.take(now, payload, acts)
+	return p.storePayload(now, payload, acts)
 }
 
 // Payload handles payload that arrives without a header: a continuation datagram, or a piece of a stream.
 func (p *Pair) Payload(now Instant, b []byte, acts []Action) []Action {
 	r := &p.recv
 	if p.cfg.Reliable {
-		p.received.data(0, len(b)) // its header was counted
+		p.counts.countPayload(0, len(b)) // its header was counted
 	} else {
-		p.received.data(1, len(b))
+		p.counts.countPayload(1, len(b))
 	}
 	if r.state != Receiving {
 		reason := ReasonUnexpectedPayload
-		if p.drain > 0 {
-			p.drain -= int64(len(b))
+		if p.discardBytes > 0 {
+			p.discardBytes -= int64(len(b))
 			reason = ReasonDuplicate
 		}
 		return append(acts, Action{Kind: Drop, Reason: reason})
 	}
 	if !p.cfg.Reliable {
-		if now-r.arrived > p.cfg.Timing.FragmentGap {
+		if now-r.lastPayloadAt > p.cfg.Timing.FragmentGap {
 			acts = append(acts, Action{Kind: Drop, Reason: ReasonGap})
 			return p.startOver(now, acts)
 		}
-		if !p.lengthFits(r.off, int64(r.size)*protocol.WordLen, b) {
+		if !p.lengthFits(r.bytesReceived, int64(r.size)*protocol.WordLen, b) {
 			reason := ReasonLength
-			if p.cfg.Shape.Skips(r.left(), int64(len(b))) {
+			if p.cfg.Shape.ImpliesGap(r.remaining(), int64(len(b))) {
 				reason = ReasonGap
 			}
 			acts = append(acts, Action{Kind: Drop, Reason: reason})
-			acts = p.wedge(protocol.Header{}, errWedgeLength, acts)
+			acts = p.noteWedge(protocol.Header{}, errWedgeLength, acts)
 			return p.startOver(now, acts)
 		}
 	}
-	return p.take(now, b, acts)
+	return p.storePayload(now, b, acts)
 }
 
-// Run handles several datagrams at once. b consists of datagrams of size bytes each. Run receives those at the
+// Datagrams handles several datagrams at once. b consists of datagrams of size bytes each. Run receives those at the
 // beginning of b that are full datagrams from the middle of the message in progress, and returns their total length.
 // The caller passes the next datagram to Datagram.
-func (p *Pair) Run(now Instant, b []byte, size int, acts []Action) (int, []Action) {
+func (p *Pair) Datagrams(now Instant, b []byte, size int, acts []Action) (int, []Action) {
 	r := &p.recv
-	if r.state != Receiving || r.off == 0 || size != p.cfg.Shape.MaxDatagram ||
-		now-r.arrived > p.cfg.Timing.FragmentGap {
+	if r.state != Receiving || r.bytesReceived == 0 || size != p.cfg.Shape.MaxDatagram ||
+		now-r.lastPayloadAt > p.cfg.Timing.FragmentGap {
 		return 0, acts
 	}
-	most := min(int64(len(b)), r.left()-1) // the last datagram may be padded, and ends the message
+	most := min(int64(len(b)), r.remaining()-1) // the last datagram may be padded, and ends the message
 	n := 0
 	for ; int64(n+size) <= most; n += size {
 		if protocol.BeginsWithMark(b[n:]) { // it may be a packet
@@ -324,54 +324,54 @@ func (p *Pair) Run(now Instant, b []byte, size int, acts []Action) (int, []Actio
 		}
 	}
 	if n > 0 {
-		p.received.data(n/size, n)
-		acts = p.take(now, b[:n], acts)
+		p.counts.countPayload(n/size, n)
+		acts = p.storePayload(now, b[:n], acts)
 	}
 	return n, acts
 }
 
-// take stores payload, and completes the message if b contains its last byte.
-func (p *Pair) take(now Instant, b []byte, acts []Action) []Action {
+// storePayload stores payload, and completes the message if b contains its last byte.
+func (p *Pair) storePayload(now Instant, b []byte, acts []Action) []Action {
 	r := &p.recv
-	if n := r.left(); int64(len(b)) > n {
+	if n := r.remaining(); int64(len(b)) > n {
 		acts = append(acts, Action{Kind: Note, ID: r.op.ID, Event: Padding})
 		b = b[:n]
 	}
-	if room := int64(r.op.Words)*protocol.WordLen - r.off; room > 0 && len(b) > 0 {
-		acts = append(acts, Action{Kind: Copy, ID: r.op.ID, Offset: r.off, Payload: b[:min(room, int64(len(b)))]})
+	if room := int64(r.op.Words)*protocol.WordLen - r.bytesReceived; room > 0 && len(b) > 0 {
+		acts = append(acts, Action{Kind: Copy, ID: r.op.ID, Offset: r.bytesReceived, Payload: b[:min(room, int64(len(b)))]})
 	}
-	r.off += int64(len(b))
-	r.arrived, r.early = now, in(now, p.cfg.Timing.FragmentGap)
-	if r.left() > 0 {
+	r.bytesReceived += int64(len(b))
+	r.lastPayloadAt, r.earlyRequest = now, timerAfter(now, p.cfg.Timing.FragmentGap)
+	if r.remaining() > 0 {
 		p.armRecv(now)
-		r.deadline = in(now, bound(p.cfg.Timing.DataDeadline, r.gone))
+		r.deadline = timerAfter(now, boundDeadline(p.cfg.Timing.DataDeadline, r.detached))
 		return acts
 	}
 	r.phases.Data = now
-	if r.doubt.on {
-		r.state, r.since, r.held = WaitData, now, true
+	if r.holdTimer.armed {
+		r.state, r.stateSince, r.heldBack = WaitData, now, true
 		r.rto = timer{} // the peer retransmits, if it has more to send
 		return acts
 	}
-	return p.complete(now, acts)
+	return p.completeRecv(now, acts)
 }
 
-// complete acknowledges the received message and ends its receive.
-func (p *Pair) complete(now Instant, acts []Action) []Action {
+// completeRecv acknowledges the received message and ends its receive.
+func (p *Pair) completeRecv(now Instant, acts []Action) []Action {
 	r := &p.recv
 	r.phases.Ack = now
 	h := p.header(protocol.Ack, r.call.Counterpart(), 0, r.tag)
 	acts = append(acts, Action{Kind: Transmit, ID: r.op.ID, Header: h})
-	f := r.seen
-	if f == r.doubted {
-		r.answered = r.doubtedAnswer // it was real, and was retransmitted
+	f := r.fingerprint
+	if f == r.replacedMessage {
+		r.answerTime = r.replacedTime // it was real, and was retransmitted
 	}
-	p.last = finished{
-		valid: true, call: r.call, size: r.size, sum: r.sum, acked: now, early: in(now, p.ackLost()),
-		latest: true, fragmented: r.first < int64(r.size)*protocol.WordLen, answered: r.answered,
+	p.lastReceived = receivedMessage{
+		valid: true, call: r.call, size: r.size, sum: r.sum, ackedAt: now, earlyData: timerAfter(now, p.ackLost()),
+		answersClear: true, fragmented: r.firstBytes < int64(r.size)*protocol.WordLen, answerTime: r.answerTime,
 	}
-	if p.distrustsCopies() {
-		if p.last.twin = p.recent.has(f); p.last.twin {
+	if p.detectsDuplicates() {
+		if p.lastReceived.equalsRecent = p.recent.contains(f); p.lastReceived.equalsRecent {
 			data := protocol.Header{Dst: p.cfg.Local, Src: p.cfg.Remote, Size: r.size, Call: r.call,
 				Type: protocol.Data, Tag: r.tag}
 			acts = append(acts, Action{Kind: Note, ID: r.op.ID, Event: RepeatedContent, Header: data})
@@ -391,30 +391,30 @@ func (p *Pair) complete(now Instant, acts []Action) []Action {
 // startOver discards the part of the message received so far. The sender retransmits either all of it or nothing.
 func (p *Pair) startOver(now Instant, acts []Action) []Action {
 	r := &p.recv
-	if r.held {
-		r.doubted, r.doubtedAnswer = r.seen, r.answered
+	if r.heldBack {
+		r.replacedMessage, r.replacedTime = r.fingerprint, r.answerTime
 	}
-	r.state, r.since, r.off, r.size = WaitData, now, 0, 0
-	r.doubt, r.held = timer{}, false
+	r.state, r.stateSince, r.bytesReceived, r.size = WaitData, now, 0, 0
+	r.holdTimer, r.heldBack = timer{}, false
 	return append(acts, Action{Kind: Note, ID: r.op.ID, Event: StartedOver})
 }
 
 // tickRecv handles the timers of the receiving half.
 func (p *Pair) tickRecv(now Instant, acts []Action) []Action {
 	r := &p.recv
-	if r.doubt.due(now) || r.held && r.deadline.due(now) {
-		r.doubt = timer{}
-		if r.held { // nothing else has come
-			return p.complete(now, acts)
+	if r.holdTimer.isDue(now) || r.heldBack && r.deadline.isDue(now) {
+		r.holdTimer = timer{}
+		if r.heldBack { // nothing else has come
+			return p.completeRecv(now, acts)
 		}
 	}
-	if r.deadline.due(now) {
+	if r.deadline.isDue(now) {
 		if r.resumed {
-			return p.brokenOff(now, acts)
+			return p.endInterrupted(now, acts)
 		}
-		return p.dataOverdue(now, acts)
+		return p.onDataOverdue(now, acts)
 	}
-	if !r.rto.due(now) {
+	if !r.rto.isDue(now) {
 		return acts
 	}
 	if p.cfg.Quirks.OneDeferredHeader && p.send.state == WaitAck {
@@ -423,9 +423,9 @@ func (p *Pair) tickRecv(now Instant, acts []Action) []Action {
 		p.armRecv(now)
 		return acts
 	}
-	r.tries++
+	r.timeouts++
 	if r.state == Receiving {
-		acts = p.wedge(protocol.Header{}, errWedgeBrokenOff, acts)
+		acts = p.noteWedge(protocol.Header{}, errWedgeBrokenOff, acts)
 		acts = p.startOver(now, acts)
 		if p.cfg.Peer.RetransmitsClear > 0 {
 			// The peer retransmits DATA by itself, and would keep another CLEAR_TO_SEND for its next send.
@@ -433,7 +433,7 @@ func (p *Pair) tickRecv(now Instant, acts []Action) []Action {
 			return acts
 		}
 	}
-	return p.clear(now, acts, true)
+	return p.sendClear(now, acts, true)
 }
 
 // endRecv ends the receive with err or nil, frees the receiving half, and resumes a send that was held back.
@@ -441,7 +441,7 @@ func (p *Pair) endRecv(now Instant, err error, acts []Action) []Action {
 	r := p.recv
 	p.freeRecv()
 	if err == nil && r.resumed {
-		p.endEarlier(now)
+		p.dropInherited(now)
 	}
 	acts = append(acts, Action{
 		Kind: RecvDone, ID: r.op.ID, Words: r.size, Err: err, Phases: r.phases,
@@ -449,7 +449,7 @@ func (p *Pair) endRecv(now Instant, err error, acts []Action) []Action {
 	})
 	if err == nil && p.send.state == Held {
 		// The peer was in a send, so a CLEAR_TO_SEND in the meantime was a duplicate.
-		p.stale = deferredHeader{}
+		p.staleClear = deferredHeader{}
 	}
 	return p.resumeSend(now, acts)
 }
@@ -457,19 +457,19 @@ func (p *Pair) endRecv(now Instant, err error, acts []Action) []Action {
 // resumeSend resumes a send that was held back because a receive was in progress.
 func (p *Pair) resumeSend(now Instant, acts []Action) []Action {
 	s := &p.send
-	if s.state != Held || p.dead.err != nil {
+	if s.state != Held || p.deadEnd.err != nil {
 		return acts
 	}
-	if s.gone {
+	if s.detached {
 		s.state = WaitClear
 		return acts
 	}
-	if s.requested == 0 || p.cfg.Peer.DropsRequests {
-		return p.request(now, acts)
+	if s.requestsSent == 0 || p.cfg.Peer.DropsRequests {
+		return p.startSend(now, acts)
 	}
 	// The peer has deferred our SEND_REQUEST, or dropped it as a duplicate.
-	s.state, s.since, s.tries = WaitClear, now, 0
-	s.deadline = in(now, p.cfg.Timing.ClearDeadline)
+	s.state, s.stateSince, s.timeouts = WaitClear, now, 0
+	s.deadline = timerAfter(now, p.cfg.Timing.ClearDeadline)
 	p.armSend(now, p.cfg.Timing.Clear)
 	return p.useStale(now, acts)
 }
@@ -477,8 +477,8 @@ func (p *Pair) resumeSend(now Instant, acts []Action) []Action {
 // freeRecv makes the receiving half idle.
 func (p *Pair) freeRecv() {
 	p.recv = receiving{}
-	if p.next != nil {
-		p.renewRecv()
+	if p.newSettings != nil {
+		p.applyRecvSettings()
 	}
 }
 
@@ -489,17 +489,17 @@ func (p *Pair) CancelRecv(id ID) bool {
 		return false
 	}
 	p.recv = receiving{}
-	p.unfit = false
+	p.deferredMismatch = false
 	return true
 }
 
-// Expects returns the offset of the next payload byte in the message being received, and the number of outstanding
+// ExpectedPayload returns the offset of the next payload byte in the message being received, and the number of outstanding
 // bytes, without padding. ok is false if no message is being received.
-func (p *Pair) Expects() (offset, left int64, ok bool) {
+func (p *Pair) ExpectedPayload() (offset, left int64, ok bool) {
 	if p.recv.state != Receiving {
 		return 0, 0, false
 	}
-	return p.recv.off, p.recv.left(), true
+	return p.recv.bytesReceived, p.recv.remaining(), true
 }
 
 // RecvWait describes what the posted receive is waiting for, and returns false if there is no receive.
@@ -510,9 +510,9 @@ func (p *Pair) RecvWait() (Wait, bool) {
 	}
 	w := Wait{
 		ID: r.op.ID, State: r.state, Local: p.cfg.Local, Remote: p.cfg.Remote,
-		For: r.state.WaitsFor(), Since: r.since, Retransmissions: r.phases.Retransmissions, Words: r.size, Got: r.off,
+		For: r.state.AwaitedPacket(), Since: r.stateSince, Retransmissions: r.phases.Retransmissions, Words: r.size, Got: r.bytesReceived,
 	}
-	if p.unfit && p.deferred.valid {
+	if p.deferredMismatch && p.deferred.valid {
 		w.Deferred, w.HasDeferred = p.deferred.header.Call, true
 	}
 	return w, true
@@ -524,5 +524,5 @@ func (p *Pair) Deferred() (h protocol.Header, since Instant, ok bool) {
 	if !p.deferred.valid || p.deferred.header.Type != protocol.SendRequest || p.requestInDoubt() {
 		return protocol.Header{}, 0, false
 	}
-	return p.deferred.header, p.deferred.at, true
+	return p.deferred.header, p.deferred.receivedAt, true
 }

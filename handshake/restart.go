@@ -8,18 +8,18 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// restartTime is the time after which a deployed peer no longer retransmits anything, if a restart of this rank has
+// restartTimeout is the time after which a deployed peer no longer retransmits anything, if a restart of this rank has
 // interrupted it. An FPGA of rank 63 retransmits DATA for the last time after 8.4 s, or after twice that time if its
 // clock runs at half speed.
-const restartTime = 20 * time.Second
+const restartTimeout = 20 * time.Second
 
-// latestCopy is the maximum delay between a packet and a copy of it.
-const latestCopy = time.Second
+// maxCopyDelay is the maximum delay between a packet and a copy of it.
+const maxCopyDelay = time.Second
 
-// earlier is the state that a Pair inherits from previous processes of its rank. It is kept until packets from the peer
+// inherited is the state that a Pair inherits from previous processes of its rank. It is kept until packets from the peer
 // show that it no longer matters.
-type earlier struct {
-	kept Kept
+type inherited struct {
+	saved SavedState
 	// data describes DATA of a message that this process has not cleared. proven is set if the DATA is not a late
 	// duplicate, because the message was cleared according to kept, or because DATA came again at its sender's
 	// interval.
@@ -32,92 +32,92 @@ type earlier struct {
 	}
 	// deadline is the time after which an interrupted peer is known to wait forever. began is the time at which this
 	// process started.
-	deadline timer
-	began    Instant
+	deadline  timer
+	startedAt Instant
 }
 
 // Restore sets the state that the previous process of this rank has kept, or the zero Kept if there is none. Call it
 // before any event. Only a Pair with restored state receives messages that it has not cleared itself.
-func (p *Pair) Restore(now Instant, k Kept) {
+func (p *Pair) Restore(now Instant, k SavedState) {
 	if p.cfg.Reliable || p.cfg.Quirks.OneDeferredHeader {
 		return
 	}
 	if k.Rebooted {
-		k.In.At, k.Out.At, k.Acked = now-restartTime, now-restartTime, now-restartTime
+		k.In.StepTime, k.Out.StepTime, k.Acked = now-restartTimeout, now-restartTimeout, now-restartTimeout
 	}
-	p.earlier = &earlier{kept: k, began: now}
-	if k.Received && (k.In.Progress == NoMessage || k.In.Progress == Acknowledged) { // otherwise the peer has our ACK
-		p.last = finished{valid: true, call: k.Call, size: k.Size, sum: k.Sum, acked: k.Acked,
-			early: in(k.Acked, p.ackLost())}
-		p.last.early.expire(now)
+	p.inherited = &inherited{saved: k, startedAt: now}
+	if k.HasReceived && (k.In.Progress == NoMessage || k.In.Progress == Acknowledged) { // otherwise the peer has our ACK
+		p.lastReceived = receivedMessage{valid: true, call: k.Call, size: k.Size, sum: k.Sum, ackedAt: k.Acked,
+			earlyData: timerAfter(k.Acked, p.ackLost())}
+		p.lastReceived.earlyData.expire(now)
 	}
 	if k.Out.Progress == Requested {
-		p.clearPending, p.requestedAt = true, k.Out.At
+		p.clearPending, p.requestedAt = true, k.Out.StepTime
 	}
 	switch {
-	case k.DeadEnd && k.Sent:
+	case k.DeadEnd && k.DeadOnSend:
 		p.enterDeadEnd(p.restartError(InOurSend, 0), true)
 	case k.DeadEnd:
-		p.enterDeadEnd(p.restartError(InItsSend, 0), false)
-	case p.cfg.Peer.OneAtATime && k.In.Progress != NoMessage, p.inOurSend():
-		p.earlier.deadline = in(now, restartTime)
+		p.enterDeadEnd(p.restartError(InPeerSend, 0), false)
+	case p.cfg.Peer.BlockingCalls && k.In.Progress != NoMessage, p.mayBeInOurSend():
+		p.inherited.deadline = timerAfter(now, restartTimeout)
 	}
 }
 
-// endEarlier discards the state of previous processes, because it no longer matters.
-func (p *Pair) endEarlier(now Instant) {
-	if p.earlier == nil {
+// dropInherited discards the state of previous processes, because it no longer matters.
+func (p *Pair) dropInherited(now Instant) {
+	if p.inherited == nil {
 		return
 	}
-	p.earlier = nil
-	if s := &p.send; s.suspect {
-		s.suspect, s.deadline = false, timer{}
+	p.inherited = nil
+	if s := &p.send; s.peerAwaitsData {
+		s.peerAwaitsData, s.deadline = false, timer{}
 		if s.state == WaitClear {
-			s.deadline = in(now, p.cfg.Timing.ClearDeadline)
+			s.deadline = timerAfter(now, p.cfg.Timing.ClearDeadline)
 		}
 	}
 }
 
-// inOurSend reports whether the peer may be in the middle of a message that a previous process began to send, so that
+// mayBeInOurSend reports whether the peer may be in the middle of a message that a previous process began to send, so that
 // it could store any packet as data of that message.
-func (p *Pair) inOurSend() bool {
-	if p.earlier == nil {
+func (p *Pair) mayBeInOurSend() bool {
+	if p.inherited == nil {
 		return false
 	}
-	out := &p.earlier.kept.Out
+	out := &p.inherited.saved.Out
 	return out.Progress == Cleared && p.cfg.Peer.CorruptsOnRetransmit && p.retransmitsOnClear() &&
 		p.fragments(out.Words)
 }
 
 // requestInDoubt reports whether the deferred SEND_REQUEST may be a late copy, sent before the peer began to receive
 // our message. The peer could store a CLEAR_TO_SEND as data of that message.
-func (p *Pair) requestInDoubt() bool { return p.inOurSend() && !p.resumes }
+func (p *Pair) requestInDoubt() bool { return p.mayBeInOurSend() && !p.resuming }
 
 // mayWaitForData reports whether the peer may have cleared a message of a previous process while no process was running
 // for this rank. It may then have sent its last CLEAR_TO_SEND, and wait for DATA forever. The previous process
 // retransmitted SEND_REQUEST while it was waiting, so if this process replaced it at once, its last SEND_REQUEST is
 // recent.
 func (p *Pair) mayWaitForData() bool {
-	if p.earlier == nil || p.stale.valid || !p.cfg.Peer.OneAtATime {
+	if p.inherited == nil || p.staleClear.valid || !p.cfg.Peer.BlockingCalls {
 		return false
 	}
 	const steps = deployedStep * deployedRetransmissions * (deployedRetransmissions - 1) / 2
 	series := deployedRetransmissions*max(p.cfg.Peer.RetransmitsClear, deployedFirst) + steps
-	out := &p.earlier.kept.Out
-	return out.Progress != NoMessage && p.earlier.began-out.At > series
+	out := &p.inherited.saved.Out
+	return out.Progress != NoMessage && p.inherited.startedAt-out.StepTime > series
 }
 
-// clearedEarlier reports whether a CLEAR_TO_SEND for which this process has not asked answers a SEND_REQUEST of a
+// clearedPrevious reports whether a CLEAR_TO_SEND for which this process has not asked answers a SEND_REQUEST of a
 // previous process, so that the peer is waiting for DATA. That is so if the previous process was waiting for it, or if
 // it comes again at the peer's interval.
-func (p *Pair) clearedEarlier(now Instant) bool {
+func (p *Pair) clearedPrevious(now Instant) bool {
 	spacing := p.cfg.Peer.RetransmitsClear * 9 / 10
-	if p.earlier == nil || p.send.requested > 0 || spacing == 0 {
+	if p.inherited == nil || p.send.requestsSent > 0 || spacing == 0 {
 		return false
 	}
-	out := &p.earlier.kept.Out
-	return out.Progress == Requested || out.Progress == Cleared && now-out.At >= spacing ||
-		p.unanswered.valid && now-p.unanswered.at >= spacing
+	out := &p.inherited.saved.Out
+	return out.Progress == Requested || out.Progress == Cleared && now-out.StepTime >= spacing ||
+		p.unansweredClear.valid && now-p.unansweredClear.receivedAt >= spacing
 }
 
 // Offer examines a datagram before it is passed to Datagram, and reports whether it is DATA of a message that a
@@ -125,42 +125,42 @@ func (p *Pair) clearedEarlier(now Instant) bool {
 // posted for it before that receives the message, beginning with this datagram. If no receive is posted, Datagram drops
 // the datagram, and the peer's next retransmission should be offered again.
 func (p *Pair) Offer(now Instant, b []byte) bool {
-	e := p.earlier
-	if e == nil || p.recv.active() || p.deferred.valid || p.dead.err != nil {
+	e := p.inherited
+	if e == nil || p.recv.isActive() || p.deferred.valid || p.deadEnd.err != nil {
 		return false
 	}
 	h, defect := p.cfg.Profile.Parse(b)
-	if !defect.OK() || h.Type != protocol.Data || !h.Call.IsSend() || p.misdirected(h) != ReasonNone ||
+	if !defect.OK() || h.Type != protocol.Data || !h.Call.IsSend() || p.checkRanks(h) != ReasonNone ||
 		h.Size > p.cfg.MaxWords {
 		return false
 	}
 	payload := b[protocol.HeaderLen:]
-	if p.isLast(h, payload) || !p.lengthFits(0, int64(h.Size)*protocol.WordLen, payload) {
+	if p.equalsLast(h, payload) || !p.lengthFits(0, int64(h.Size)*protocol.WordLen, payload) {
 		return false
 	}
 	d, sum := &e.data, checksum(payload)
 	switch {
 	case !d.valid || d.call != h.Call || d.tag != h.Tag || d.size != h.Size || d.sum != sum:
-		in := &e.kept.In
+		in := &e.saved.In
 		d.valid, d.call, d.tag, d.size, d.sum, d.at = true, h.Call, h.Tag, h.Size, sum, now
 		d.proven = in.Progress == Cleared && in.Call == h.Call && in.Tag == h.Tag
 	case now-d.at >= max(p.cfg.Peer.AckRetransmit, deployedFirst)*9/10:
 		d.proven, d.at = true, now
 	}
-	if p.cfg.Peer.OneAtATime {
-		e.deadline = in(now, restartTime)
+	if p.cfg.Peer.BlockingCalls {
+		e.deadline = timerAfter(now, restartTimeout)
 	}
 	if d.proven {
 		h.Type, h.Size = protocol.SendRequest, 0
-		p.deferred, p.resumes = deferredHeader{valid: true, header: h, at: d.at}, true
+		p.deferred, p.resuming = deferredHeader{valid: true, header: h, receivedAt: d.at}, true
 	}
 	return d.proven
 }
 
-// forgetOffer discards an offered message for which no receive was posted.
-func (p *Pair) forgetOffer() {
-	if p.resumes {
-		p.deferred, p.resumes = deferredHeader{}, false
+// dropOffer discards an offered message for which no receive was posted.
+func (p *Pair) dropOffer() {
+	if p.resuming {
+		p.deferred, p.resuming = deferredHeader{}, false
 	}
 }
 
@@ -168,56 +168,56 @@ func (p *Pair) forgetOffer() {
 // waiting for ACK.
 func (p *Pair) resume(now Instant, acts []Action) []Action {
 	r := &p.recv
-	p.resumes = false
+	p.resuming = false
 	r.resumed, r.phases.Clear = true, now
-	r.rto, r.early, r.deadline = timer{}, timer{}, in(now, restartTime)
-	h := protocol.Header{Dst: p.cfg.Local, Src: p.cfg.Remote, Size: p.earlier.data.size, Call: r.call,
+	r.rto, r.earlyRequest, r.deadline = timer{}, timer{}, timerAfter(now, restartTimeout)
+	h := protocol.Header{Dst: p.cfg.Local, Src: p.cfg.Remote, Size: p.inherited.data.size, Call: r.call,
 		Type: protocol.Data, Tag: r.tag}
 	return append(acts, Action{Kind: Note, ID: r.op.ID, Event: Resumed, Header: h})
 }
 
-// brokenOff ends the receive of a message that a previous process cleared, because the rest did not arrive in time.
-func (p *Pair) brokenOff(now Instant, acts []Action) []Action {
-	err := p.restartError(InItsSend, now-p.recv.phases.Clear)
-	if !p.cfg.Peer.OneAtATime { // the peer's send ends by itself
+// endInterrupted ends the receive of a message that a previous process cleared, because the rest did not arrive in time.
+func (p *Pair) endInterrupted(now Instant, acts []Action) []Action {
+	err := p.restartError(InPeerSend, now-p.recv.phases.Clear)
+	if !p.cfg.Peer.BlockingCalls { // the peer's send ends by itself
 		return p.endRecv(now, err, acts)
 	}
 	p.enterDeadEnd(err, false)
 	return p.abortDeadEnd(now, p.endRecv(now, err, acts))
 }
 
-// tickEarlier handles the deadline of an interrupted peer. A peer that has been silent for so long waits forever, so
-// tickEarlier ends the operations that are waiting for it.
-func (p *Pair) tickEarlier(now Instant, acts []Action) []Action {
-	e := p.earlier
-	if !e.deadline.due(now) {
+// tickInherited handles the deadline of an interrupted peer. A peer that has been silent for so long waits forever, so
+// tickInherited ends the operations that are waiting for it.
+func (p *Pair) tickInherited(now Instant, acts []Action) []Action {
+	e := p.inherited
+	if !e.deadline.isDue(now) {
 		return acts
 	}
-	if p.recv.active() { // the receive has its own deadline
-		e.deadline = in(now, restartTime)
+	if p.recv.isActive() { // the receive has its own deadline
+		e.deadline = timerAfter(now, restartTimeout)
 		return acts
 	}
 	e.deadline = timer{}
 	switch {
-	case p.inOurSend():
-		p.enterDeadEnd(p.restartError(InOurSend, now-e.began), true)
-	case e.kept.In.Progress == Acknowledged:
-		p.enterDeadEnd(p.restartError(MayLackAck, now-e.began), false)
-	case e.kept.In.Progress == NoMessage && !e.data.valid:
+	case p.mayBeInOurSend():
+		p.enterDeadEnd(p.restartError(InOurSend, now-e.startedAt), true)
+	case e.saved.In.Progress == Acknowledged:
+		p.enterDeadEnd(p.restartError(MayLackAck, now-e.startedAt), false)
+	case e.saved.In.Progress == NoMessage && !e.data.valid:
 		return acts
 	default:
-		p.enterDeadEnd(p.restartError(InItsSend, now-e.began), false)
+		p.enterDeadEnd(p.restartError(InPeerSend, now-e.startedAt), false)
 	}
 	return p.abortDeadEnd(now, acts)
 }
 
 // Release starts operations that were held back because of a previous process, if the peer has shown that it continues.
 func (p *Pair) Release(now Instant, acts []Action) []Action {
-	if p.recv.state == WaitRequest && !p.unfit {
+	if p.recv.state == WaitRequest && !p.deferredMismatch {
 		acts = p.answerDeferred(now, acts)
 	}
-	if p.send.state == Held && !p.recv.active() && !p.inOurSend() {
-		return p.request(now, acts)
+	if p.send.state == Held && !p.recv.isActive() && !p.mayBeInOurSend() {
+		return p.startSend(now, acts)
 	}
 	return acts
 }
@@ -231,8 +231,8 @@ type Interrupted uint8
 const (
 	// InOurSend: the peer may be in the middle of a message from this rank.
 	InOurSend Interrupted = iota + 1
-	// InItsSend: the peer is waiting for CLEAR_TO_SEND or ACK.
-	InItsSend
+	// InPeerSend: the peer is waiting for CLEAR_TO_SEND or ACK.
+	InPeerSend
 	// MayWaitForData: the peer may have sent CLEAR_TO_SEND while no process was running for this rank.
 	MayWaitForData
 	// MayLackAck: the peer may be waiting for the ACK of a message that this rank has received.
@@ -256,27 +256,27 @@ type RestartError struct {
 // restartError returns the error of an operation that has waited for the given time.
 func (p *Pair) restartError(what Interrupted, elapsed time.Duration) *RestartError {
 	err := &RestartError{Local: p.cfg.Local, Remote: p.cfg.Remote, Interrupted: what, Elapsed: elapsed}
-	e := p.earlier
+	e := p.inherited
 	if e == nil {
 		return err
 	}
-	err.Rebooted = e.kept.Rebooted
-	at := e.kept.Out.At
+	err.Rebooted = e.saved.Rebooted
+	at := e.saved.Out.StepTime
 	switch {
-	case e.kept.DeadEnd:
-		err.Words, at = e.kept.DeadWords, e.began
+	case e.saved.DeadEnd:
+		err.Words, at = e.saved.DeadWords, e.startedAt
 	case what == MayLackAck:
-		err.Words, at = e.kept.Size, e.kept.Acked
-	case what == InItsSend:
-		err.Words, at = e.data.size, e.kept.In.At
-		if e.kept.In.Progress == NoMessage {
-			at = e.began
+		err.Words, at = e.saved.Size, e.saved.Acked
+	case what == InPeerSend:
+		err.Words, at = e.data.size, e.saved.In.StepTime
+		if e.saved.In.Progress == NoMessage {
+			at = e.startedAt
 		}
 	default:
-		err.Words = e.kept.Out.Words
+		err.Words = e.saved.Out.Words
 	}
 	if !err.Rebooted {
-		err.Before = e.began - at
+		err.Before = e.startedAt - at
 	}
 	return err
 }
@@ -300,7 +300,7 @@ func (e *RestartError) Error() string {
 		return fmt.Sprintf("rank %d may be in the middle of %s from %s: it has not acknowledged it, and anything "+
 			"sent now could be stored as its data. Restart its role, %s",
 			e.Remote, message, process, step)
-	case InItsSend:
+	case InPeerSend:
 		return fmt.Sprintf("rank %d is in the send of %s to %s, which ended before it acknowledged it. Rank %d "+
 			"retransmits it no more and waits forever: restart its role or program, %s",
 			e.Remote, message, process, e.Remote, step)

@@ -49,7 +49,7 @@ type mortal struct {
 	in, sent            int
 	upAt                time.Duration
 	dying, dead, reborn bool
-	kept, firstKept     handshake.Kept // the latter by the process that was killed
+	kept, firstKept     handshake.SavedState // the latter by the process that was killed
 }
 
 func (m *mortal) kill() {
@@ -58,10 +58,10 @@ func (m *mortal) kill() {
 
 // keep saves the state that must be kept before the packets of an event are sent.
 func (m *mortal) keep() {
-	m.kept = m.pair.Kept()
+	m.kept = m.pair.SavedState()
 	for _, b := range m.wire {
 		if h, defect := m.cfg.Profile.Parse(b); defect.OK() {
-			m.kept = m.kept.Before(h)
+			m.kept = m.kept.BeforeSending(h)
 		}
 	}
 }
@@ -74,7 +74,7 @@ func (m *mortal) rise(now time.Duration) {
 	m.rank = newRank(m.cfg)
 	switch {
 	case m.restore && m.lost:
-		m.pair.Restore(now, handshake.Kept{})
+		m.pair.Restore(now, handshake.SavedState{})
 	case m.restore:
 		m.pair.Restore(now, m.kept)
 	}
@@ -175,7 +175,7 @@ type restartEnd struct {
 	// dead is the reason why the new process considers the node to be in a dead end, or nil.
 	dead error
 	// kept is the state that the first process kept.
-	kept handshake.Kept
+	kept handshake.SavedState
 	// wrong describes delivered data that was not sent, or a false conclusion.
 	wrong string
 	log   []sentAt
@@ -198,7 +198,7 @@ func (r restartRun) run() restartEnd {
 	cfg := hostTo(1, rules)
 	m := &mortal{rank: newRank(cfg), cfg: cfg, at: r.at, down: r.down, restore: r.restore, lost: r.lost}
 	if r.restore {
-		m.pair.Restore(0, handshake.Kept{})
+		m.pair.Restore(0, handshake.SavedState{})
 	}
 	data := [][]byte{pattern(r.words, 1), pattern(r.words, 2)}
 	there := make([]func() result, len(data))
@@ -402,7 +402,7 @@ func TestUnclearedData(t *testing.T) {
 	rules := handshake.FPGAPeer(1)
 	h := protocol.Header{Src: 1, Type: protocol.Data, Size: 5}
 	data := append(protocol.CloudFPGA.Append(nil, h), append(pattern(5, 1), 0, 0, 0, 0)...)
-	cleared := handshake.Kept{In: handshake.KeptMessage{Progress: handshake.Cleared}}
+	cleared := handshake.SavedState{In: handshake.SavedMessage{Progress: handshake.Cleared}}
 	acknowledged := newRank(hostTo(1, rules))
 	acknowledged.postRecv(5)
 	acknowledged.start(0)
@@ -411,15 +411,15 @@ func TestUnclearedData(t *testing.T) {
 	acknowledged.datagram(0, data)
 	for _, tt := range []struct {
 		name string
-		kept handshake.Kept
+		kept handshake.SavedState
 		at   []time.Duration
 		want bool
 	}{
-		{"once", handshake.Kept{}, []time.Duration{0}, false},
-		{"a copy", handshake.Kept{}, []time.Duration{0, 5 * ms, 150 * ms}, false},
-		{"again", handshake.Kept{}, []time.Duration{0, 203 * ms}, true},
+		{"once", handshake.SavedState{}, []time.Duration{0}, false},
+		{"a copy", handshake.SavedState{}, []time.Duration{0, 5 * ms, 150 * ms}, false},
+		{"again", handshake.SavedState{}, []time.Duration{0, 203 * ms}, true},
 		{"cleared", cleared, []time.Duration{0}, true},
-		{"acknowledged", acknowledged.pair.Kept(), []time.Duration{0, 203 * ms, 1400 * ms}, false},
+		{"acknowledged", acknowledged.pair.SavedState(), []time.Duration{0, 203 * ms, 1400 * ms}, false},
 	} {
 		r := newRank(hostTo(1, rules))
 		r.pair.Restore(0, tt.kept)
@@ -436,7 +436,7 @@ func TestUnclearedData(t *testing.T) {
 
 // TestKeptDeadEnd: a dead end is kept, and ends when the peer shows that it continues, or by Reset.
 func TestKeptDeadEnd(t *testing.T) {
-	for _, kept := range []handshake.Kept{{DeadEnd: true, Sent: true, DeadWords: 1000},
+	for _, kept := range []handshake.SavedState{{DeadEnd: true, DeadOnSend: true, DeadWords: 1000},
 		{DeadEnd: true, Rebooted: true}} {
 		for name, end := range map[string]func(r *rank){
 			"reset": func(r *rank) { r.pair.Reset() },
@@ -453,14 +453,14 @@ func TestKeptDeadEnd(t *testing.T) {
 			if !namesRestart(first.err) || !errors.Is(first.err, handshake.ErrDeadEnd) {
 				t.Errorf("%s, %+v: %v", name, kept, first.err)
 			}
-			if k := r.pair.Kept(); k.DeadEnd != kept.DeadEnd || k.Sent != kept.Sent || k.DeadWords != kept.DeadWords {
+			if k := r.pair.SavedState(); k.DeadEnd != kept.DeadEnd || k.DeadOnSend != kept.DeadOnSend || k.DeadWords != kept.DeadWords {
 				t.Errorf("%s, %+v: then %+v is kept", name, kept, k)
 			}
 			end(r)
 			second := r.postSend(pattern(1, 2))
 			r.start(0)
-			if second.err != nil || r.pair.Kept().DeadEnd {
-				t.Errorf("%s, %+v: %v, and %+v is kept", name, kept, second.err, r.pair.Kept())
+			if second.err != nil || r.pair.SavedState().DeadEnd {
+				t.Errorf("%s, %+v: %v, and %+v is kept", name, kept, second.err, r.pair.SavedState())
 			}
 		}
 	}
@@ -469,7 +469,7 @@ func TestKeptDeadEnd(t *testing.T) {
 // TestRestartInMidMessage: while an FPGA may be in the middle of a message of an earlier process, a SEND_REQUEST that
 // may be a late copy is not answered, and nothing is sent. A real one comes again, or later than any copy.
 func TestRestartInMidMessage(t *testing.T) {
-	kept := handshake.Kept{Out: handshake.KeptMessage{Progress: handshake.Cleared, Words: 1000}}
+	kept := handshake.SavedState{Out: handshake.SavedMessage{Progress: handshake.Cleared, Words: 1000}}
 	request := protocol.CloudFPGA.Append(nil, protocol.Header{Src: 1, Type: protocol.SendRequest})
 	acknowledged := protocol.CloudFPGA.Append(nil, protocol.Header{Src: 1, Type: protocol.Ack, Call: protocol.RecvInt})
 	for name, tt := range map[string]struct {
@@ -532,10 +532,10 @@ func TestKeptBeforeAck(t *testing.T) {
 	data := append(protocol.CloudFPGA.Append(nil, protocol.Header{Src: 1, Type: protocol.Data, Size: 5}),
 		append(pattern(5, 1), 0, 0, 0, 0)...)
 	earlier.datagram(0, data)
-	sent := earlier.pair.Kept()
-	unsent := sent.Before(protocol.Header{Type: protocol.Ack})
+	sent := earlier.pair.SavedState()
+	unsent := sent.BeforeSending(protocol.Header{Type: protocol.Ack})
 	for name, tt := range map[string]struct {
-		kept handshake.Kept
+		kept handshake.SavedState
 		data []time.Duration
 		want bool // an error
 	}{

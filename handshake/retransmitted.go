@@ -11,33 +11,33 @@ import (
 func (p *Pair) unsolicitedData(
 	now Instant, h protocol.Header, payload []byte, rest int64, streamed bool, acts []Action,
 ) []Action {
-	p.forgetOffer()
-	same := p.isLast(h, payload) || streamed && p.last.valid && p.last.call == h.Call && p.last.size == h.Size
+	p.dropOffer()
+	same := p.equalsLast(h, payload) || streamed && p.lastReceived.valid && p.lastReceived.call == h.Call && p.lastReceived.size == h.Size
 	if streamed || rest > 0 {
-		p.drain, p.drainEnd = rest, now+p.cfg.Timing.FragmentGap
+		p.discardBytes, p.discardUntil = rest, now+p.cfg.Timing.FragmentGap
 	}
-	if n := p.numbers.revoked; n > 0 {
+	if n := p.numbers.revokedClear; n > 0 {
 		// Its CLEAR_TO_SEND was revoked.
 		acts = append(acts, Action{Kind: Drop, Reason: ReasonUnsolicited, Header: h})
 		return p.transmitRevocation(protocol.ClearToSend, n-1, h.Tag, acts)
 	}
 	if !same || p.deferred.valid && p.deferred.header.Type == protocol.SendRequest {
 		if !streamed && !p.deferred.valid {
-			acts = p.secondData(now, fingerprint{call: h.Call, size: h.Size, sum: checksum(payload)}, h, acts)
+			acts = p.onSecondData(now, fingerprint{call: h.Call, size: h.Size, sum: checksum(payload)}, h, acts)
 		}
 		// Otherwise the peer has asked to send since, and this is its new message, which it sends because of a stale
 		// CLEAR_TO_SEND.
 		return append(acts, Action{Kind: Drop, Reason: ReasonUnsolicited, Header: h})
 	}
 	acts = append(acts, Action{Kind: Drop, Reason: ReasonDuplicate, Header: h})
-	if p.cfg.Quirks.AckOnce || p.last.early.on {
+	if p.cfg.Quirks.AckOnce || p.lastReceived.earlyData.armed {
 		return acts
 	}
-	p.last.acked, p.last.early = now, in(now, p.ackLost())
-	p.last.reacked++
+	p.lastReceived.ackedAt, p.lastReceived.earlyData = now, timerAfter(now, p.ackLost())
+	p.lastReceived.reacksSent++
 	p.lossy = true
-	if e := p.earlier; e != nil && e.kept.In.Progress == Acknowledged {
-		e.kept.In = KeptMessage{} // this is the ACK that it waits for
+	if e := p.inherited; e != nil && e.saved.In.Progress == Acknowledged {
+		e.saved.In = SavedMessage{} // this is the ACK that it waits for
 	}
 	ack := p.header(protocol.Ack, h.Call.Counterpart(), 0, h.Tag)
 	return append(acts,
@@ -45,9 +45,9 @@ func (p *Pair) unsolicitedData(
 		Action{Kind: Note, Event: Reacked, Header: ack})
 }
 
-// isLast reports whether the given DATA equals the last message received.
-func (p *Pair) isLast(h protocol.Header, payload []byte) bool {
-	return p.last.valid && p.last.call == h.Call && p.last.size == h.Size && p.last.sum == checksum(payload)
+// equalsLast reports whether the given DATA equals the last message received.
+func (p *Pair) equalsLast(h protocol.Header, payload []byte) bool {
+	return p.lastReceived.valid && p.lastReceived.call == h.Call && p.lastReceived.size == h.Size && p.lastReceived.sum == checksum(payload)
 }
 
 // ackLost returns the time after which retransmitted DATA shows that our ACK was lost. It is a tenth shorter than the

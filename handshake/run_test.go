@@ -89,7 +89,7 @@ func TestRun(t *testing.T) {
 			wantActs = append(wantActs, effect(one, a.Datagram(now, r[:min(size, len(r))], nil))...)
 		}
 		for r := rest; len(r) > 0; {
-			n, acts := b.Run(now, r, size, nil)
+			n, acts := b.Datagrams(now, r, size, nil)
 			if n > size {
 				together++
 			}

@@ -18,48 +18,48 @@ type SendOp struct {
 
 // sending is the state of the sending half of a Pair.
 type sending struct {
-	state    State
-	op       SendOp
-	since    Instant
-	rto      timer
-	deadline timer
-	tries    int // number of time-outs in this wait, or in the whole message with the CarryOver quirk
-	phases   Phases
+	state      State
+	op         SendOp
+	stateSince Instant
+	rto        timer
+	deadline   timer
+	timeouts   int // number of time-outs in this wait, or in the whole message with the CarryOver quirk
+	phases     Phases
 
-	requested   int     // number of our SEND_REQUESTs that may be waiting for this message's receive
-	requestedAt Instant // when the last one was sent
-	dataSent    bool    // DATA was sent at least once
-	writing     bool    // DATA is being sent
-	cleared     bool    // a CLEAR_TO_SEND was received
-	// early runs while a further CLEAR_TO_SEND may be a duplicate of the last one, or may have crossed with DATA.
-	early timer
-	// asked is set if the peer has asked to send since DATA was sent. askedEarly runs while a further SEND_REQUEST may
+	requestsSent int     // number of our SEND_REQUESTs that may be waiting for this message's receive
+	requestedAt  Instant // when the last one was sent
+	dataSent     bool    // DATA was sent at least once
+	writing      bool    // DATA is being sent
+	cleared      bool    // a CLEAR_TO_SEND was received
+	// earlyClear runs while a further CLEAR_TO_SEND may be a duplicate of the last one, or may have crossed with DATA.
+	earlyClear timer
+	// peerRequested is set if the peer has asked to send since DATA was sent. earlyRequest runs while a further SEND_REQUEST may
 	// be a copy of the first one.
-	asked      bool
-	askedEarly timer
+	peerRequested bool
+	earlyRequest  timer
 	// ackHeld is set if an ACK was received and is held back while doubt runs, because it may be a copy of an earlier
-	// one. heldAnswer is the time that it took to arrive.
-	ackHeld    bool
-	doubt      timer
-	heldAnswer Instant
-	// doubtful is set if the peer may have kept a SEND_REQUEST, so that another CLEAR_TO_SEND may belong to its next
+	// one. heldAckDelay is the time that it took to arrive.
+	ackHeld      bool
+	holdTimer    timer
+	heldAckDelay Instant
+	// ambiguousClear is set if the peer may have kept a SEND_REQUEST, so that another CLEAR_TO_SEND may belong to its next
 	// receive.
-	doubtful bool
-	// resetSince is set if the peer was restarted, so that it is not waiting for the rest of the message.
-	resetSince bool
-	// unheard is set if no packet was ever received from the peer, and deadline therefore comes from FirstDeadline.
-	unheard bool
-	// suspect is set if the peer may be waiting for DATA from an earlier process instead of answering SEND_REQUEST.
-	suspect bool
-	gone    bool // LeaveSend was called, because the caller is gone
+	ambiguousClear bool
+	// peerRestarted is set if the peer was restarted, so that it is not waiting for the rest of the message.
+	peerRestarted bool
+	// neverReceived is set if no packet was ever received from the peer, and deadline therefore comes from FirstDeadline.
+	neverReceived bool
+	// peerAwaitsData is set if the peer may be waiting for DATA from an earlier process instead of answering SEND_REQUEST.
+	peerAwaitsData bool
+	detached       bool // DetachSend was called, because the caller is gone
 }
 
 const (
-	// crossing is the time after DATA within which a CLEAR_TO_SEND may have crossed with it. It is shorter than the
+	// crossingWindow is the time after DATA within which a CLEAR_TO_SEND may have crossed with it. It is shorter than the
 	// time after which a deployed node asks again.
-	crossing = deployedFirst / 2
-	// prompt is the time within which a SEND_REQUEST is answered if the receive is already posted.
-	prompt = 10 * time.Millisecond
+	crossingWindow = deployedFirst / 2
+	// promptWindow is the time within which a SEND_REQUEST is answered if the receive is already posted.
+	promptWindow = 10 * time.Millisecond
 )
 
 // Send starts a message. If it cannot, the error is ErrBusy or a *DeadEndError, or wraps ErrEmpty or ErrTooLong.
@@ -78,68 +78,68 @@ func (p *Pair) Send(now Instant, op SendOp, acts []Action) ([]Action, error) {
 		return acts, fmt.Errorf("rank %d → rank %d: %d words: %w: the kernel of rank %[2]d takes %[5]d at most "+
 			"(kernel_options.words)",
 			p.cfg.Local, p.cfg.Remote, op.Words, ErrTooLong, p.cfg.PeerWords)
-	case p.refusesSend():
-		return acts, p.dead.err
+	case p.rejectsSend():
+		return acts, p.deadEnd.err
 	}
-	*s = sending{state: Held, op: op, since: now, phases: Phases{Start: now}}
-	if p.recv.active() {
-		if p.cfg.Peer.OneAtATime {
+	*s = sending{state: Held, op: op, stateSince: now, phases: Phases{Start: now}}
+	if p.recv.isActive() {
+		if p.cfg.Peer.BlockingCalls {
 			p.armSend(now, p.cfg.Timing.Clear)
 		}
 		return acts, nil
 	}
-	if p.inOurSend() {
+	if p.mayBeInOurSend() {
 		return acts, nil
 	}
-	return p.request(now, acts), nil
+	return p.startSend(now, acts), nil
 }
 
-// request sends the SEND_REQUEST of a message that is not held back, and starts the wait for CLEAR_TO_SEND.
-func (p *Pair) request(now Instant, acts []Action) []Action {
+// startSend sends the SEND_REQUEST of a message that is not held back, and starts the wait for CLEAR_TO_SEND.
+func (p *Pair) startSend(now Instant, acts []Action) []Action {
 	s := &p.send
-	s.state, s.since, s.tries = WaitClear, now, 0
-	s.deadline = in(now, p.cfg.Timing.ClearDeadline)
-	if t := &p.cfg.Timing; t.FirstDeadline > 0 && !p.received.any() &&
+	s.state, s.stateSince, s.timeouts = WaitClear, now, 0
+	s.deadline = timerAfter(now, p.cfg.Timing.ClearDeadline)
+	if t := &p.cfg.Timing; t.FirstDeadline > 0 && !p.counts.any() &&
 		(t.ClearDeadline == 0 || t.FirstDeadline < t.ClearDeadline) {
-		s.unheard, s.deadline = true, in(now, t.FirstDeadline)
+		s.neverReceived, s.deadline = true, timerAfter(now, t.FirstDeadline)
 	}
-	if p.dead.err != nil {
-		p.dead.tried, s.deadline = true, in(now, p.tryTime())
+	if p.deadEnd.err != nil {
+		p.deadEnd.trialStarted, s.deadline = true, timerAfter(now, p.trialTimeout())
 	}
 	if p.mayWaitForData() {
-		s.suspect, s.deadline = true, in(now, restartTime)
+		s.peerAwaitsData, s.deadline = true, timerAfter(now, restartTimeout)
 	}
-	if s.requested == 0 {
+	if s.requestsSent == 0 {
 		s.phases.Request = now
 	}
 	p.armSend(now, p.cfg.Timing.Clear)
 	if p.clearPending && p.cfg.Peer.KeepsRequests {
 		// The peer has kept a SEND_REQUEST, which its next receive answers. It would keep another one for the receive
 		// after that.
-		s.requested++
+		s.requestsSent++
 	} else {
 		acts = p.transmitRequest(now, acts)
 	}
 	if p.cfg.Quirks.OneDeferredHeader && p.deferred.valid && p.matchesClear(p.deferred.header) {
-		return p.transmit(now, acts)
+		return p.startData(now, acts)
 	}
 	return p.useStale(now, acts)
 }
 
 // useStale sends DATA if the peer has already cleared this send by a CLEAR_TO_SEND that seemed stale.
 func (p *Pair) useStale(now Instant, acts []Action) []Action {
-	stale := p.stale
-	p.stale = deferredHeader{}
+	stale := p.staleClear
+	p.staleClear = deferredHeader{}
 	if !stale.valid || !p.matchesClear(stale.header) {
 		return acts
 	}
 	acts = append(acts, Action{Kind: Note, ID: p.send.op.ID, Event: StaleClearUsed})
-	return p.transmit(now, acts)
+	return p.startData(now, acts)
 }
 
 func (p *Pair) transmitRequest(now Instant, acts []Action) []Action {
 	s := &p.send
-	s.requested++
+	s.requestsSent++
 	s.requestedAt, p.requestedAt = now, now
 	h := p.header(protocol.SendRequest, p.sendCall(), p.sendNumber(), s.op.Tag)
 	return append(acts, Action{Kind: Transmit, ID: s.op.ID, Header: h})
@@ -150,27 +150,27 @@ func (p *Pair) dataHeader() protocol.Header {
 }
 
 func (p *Pair) sendCall() protocol.Call {
-	if p.cfg.Peer.OnlyInt {
+	if p.cfg.Peer.IntCallsOnly {
 		return protocol.SendInt
 	}
-	return p.send.op.Datatype.Send()
+	return p.send.op.Datatype.SendCall()
 }
 
-// transmit sends DATA for the first time.
-func (p *Pair) transmit(now Instant, acts []Action) []Action {
-	p.endEarlier(now) // the peer is in the receive of this message
+// startData sends DATA for the first time.
+func (p *Pair) startData(now Instant, acts []Action) []Action {
+	p.dropInherited(now) // the peer is in the receive of this message
 	s := &p.send
-	s.state, s.since = WaitAck, now
+	s.state, s.stateSince = WaitAck, now
 	if !p.cfg.Quirks.CarryOver {
-		s.tries = 0
+		s.timeouts = 0
 	}
 	s.phases.Clear = now
-	p.stale = deferredHeader{}
-	s.resetSince = false
-	p.leaveDeadEnd() // the peer has asked for this message
-	s.cleared, s.early = true, p.nextClear(now)
-	s.doubtful = p.cfg.Peer.KeepsRequests && s.requested > 1
-	p.clearPending = s.doubtful && now-s.requestedAt > prompt
+	p.staleClear = deferredHeader{}
+	s.peerRestarted = false
+	p.exitDeadEnd() // the peer has asked for this message
+	s.cleared, s.earlyClear = true, p.untilRetransmit(now)
+	s.ambiguousClear = p.cfg.Peer.KeepsRequests && s.requestsSent > 1
+	p.clearPending = s.ambiguousClear && now-s.requestedAt > promptWindow
 	s.deadline = timer{} // set by DataSent
 	return p.transmitData(acts)
 }
@@ -181,8 +181,8 @@ func (p *Pair) transmitData(acts []Action) []Action {
 		p.deferred = deferredHeader{}
 	}
 	s.rto, s.writing = timer{}, true
-	s.ackHeld, s.doubt = false, timer{}
-	p.unanswered = deferredHeader{}
+	s.ackHeld, s.holdTimer = false, timer{}
+	p.unansweredClear = deferredHeader{}
 	return append(acts, Action{Kind: TransmitData, ID: s.op.ID, Header: p.dataHeader(), Words: s.op.Words})
 }
 
@@ -194,14 +194,14 @@ func (p *Pair) DataSent(now Instant) {
 		return
 	}
 	if !s.dataSent { // retransmissions do not extend the deadline
-		s.deadline = in(now, bound(p.cfg.Timing.AckDeadline, s.gone))
+		s.deadline = timerAfter(now, boundDeadline(p.cfg.Timing.AckDeadline, s.detached))
 	}
 	s.dataSent, s.writing, s.phases.Data = true, false, now
 	if !p.retransmitsOnClear() {
 		p.armSend(now, p.cfg.Timing.Ack)
 		return
 	}
-	s.early = timer{on: true, at: max(s.early.at, now+crossing)}
+	s.earlyClear = timer{armed: true, expiry: max(s.earlyClear.expiry, now+crossingWindow)}
 }
 
 // retransmitsOnClear reports whether DATA is retransmitted only if the peer asks for it by CLEAR_TO_SEND.
@@ -217,15 +217,15 @@ func (p *Pair) retransmitsOnClear() bool {
 // receive.
 func (p *Pair) provesLoss(now Instant) bool {
 	s := &p.send
-	early := s.early.on
-	s.early = p.nextClear(now)
-	return p.retransmitsOnClear() && !s.doubtful && !early && !s.writing
+	early := s.earlyClear.armed
+	s.earlyClear = p.untilRetransmit(now)
+	return p.retransmitsOnClear() && !s.ambiguousClear && !early && !s.writing
 }
 
-// nextClear returns a timer that runs until the peer may retransmit the CLEAR_TO_SEND or SEND_REQUEST that was just
+// untilRetransmit returns a timer that runs until the peer may retransmit the CLEAR_TO_SEND or SEND_REQUEST that was just
 // received. It is a tenth shorter than the peer's time-out, to allow for clock differences and transit.
-func (p *Pair) nextClear(now Instant) timer {
-	return in(now, p.cfg.Peer.RetransmitsClear*9/10)
+func (p *Pair) untilRetransmit(now Instant) timer {
+	return timerAfter(now, p.cfg.Peer.RetransmitsClear*9/10)
 }
 
 // fragmented reports whether the message being sent needs several datagrams.
@@ -233,7 +233,7 @@ func (p *Pair) fragmented() bool { return p.fragments(p.send.op.Words) }
 
 // fragments reports whether a message of the given number of words needs several datagrams.
 func (p *Pair) fragments(words uint32) bool {
-	return !p.cfg.Reliable && p.cfg.Shape.Datagrams(words) > 1
+	return !p.cfg.Reliable && p.cfg.Shape.NumDatagrams(words) > 1
 }
 
 func (p *Pair) armSend(now Instant, b Backoff) {
@@ -241,14 +241,14 @@ func (p *Pair) armSend(now Instant, b Backoff) {
 	if p.cfg.Reliable {
 		return
 	}
-	if d, ok := b.after(p.send.tries); ok {
-		p.send.rto = in(now, d)
+	if d, ok := b.after(p.send.timeouts); ok {
+		p.send.rto = timerAfter(now, d)
 	}
 }
 
 func (p *Pair) retransmitRequest(now Instant, acts []Action) []Action {
 	s := &p.send
-	s.tries++
+	s.timeouts++
 	s.phases.Retransmissions++
 	p.armSend(now, p.cfg.Timing.Clear)
 	acts = p.transmitRequest(now, acts)
@@ -257,7 +257,7 @@ func (p *Pair) retransmitRequest(now Instant, acts []Action) []Action {
 
 func (p *Pair) retransmitData(acts []Action) []Action {
 	s := &p.send
-	s.tries++
+	s.timeouts++
 	s.phases.Retransmissions++
 	p.lossy = true
 	acts = p.transmitData(acts)
@@ -267,24 +267,24 @@ func (p *Pair) retransmitData(acts []Action) []Action {
 // tickSend handles the timers of the sending half.
 func (p *Pair) tickSend(now Instant, acts []Action) []Action {
 	s := &p.send
-	if s.ackHeld && (s.doubt.due(now) || s.deadline.due(now)) {
-		return p.acked(now, acts) // nothing contradicts it
+	if s.ackHeld && (s.holdTimer.isDue(now) || s.deadline.isDue(now)) {
+		return p.completeSend(now, acts) // nothing contradicts it
 	}
-	if s.deadline.due(now) {
+	if s.deadline.isDue(now) {
 		switch {
-		case p.dead.err != nil: // this send was a trial
-			return p.endSend(now, p.dead.err, acts)
-		case s.suspect && s.state == WaitClear:
-			return p.endSend(now, p.restartError(MayWaitForData, now-s.since), acts)
+		case p.deadEnd.err != nil: // this send was a trial
+			return p.endSend(now, p.deadEnd.err, acts)
+		case s.peerAwaitsData && s.state == WaitClear:
+			return p.endSend(now, p.restartError(MayWaitForData, now-s.stateSince), acts)
 		case s.state == WaitAck && p.retransmitsOnClear() && p.fragmented():
-			return p.ackOverdue(now, acts)
+			return p.onAckOverdue(now, acts)
 		}
 		w, _ := p.SendWait()
-		err := &TimeoutError{Wait: w, Elapsed: now - s.since, Unheard: s.unheard}
-		err.Silent = s.state == WaitAck && !s.asked && p.silenceTells() && err.Elapsed >= p.cfg.Peer.asksWithin()
+		err := &TimeoutError{Wait: w, Elapsed: now - s.stateSince, Unheard: s.neverReceived}
+		err.Silent = s.state == WaitAck && !s.peerRequested && p.silenceProvesAck() && err.Elapsed >= p.cfg.Peer.retransmitSpan()
 		return p.endSend(now, err, acts)
 	}
-	if !s.rto.due(now) {
+	if !s.rto.isDue(now) {
 		return acts
 	}
 	switch s.state {
@@ -296,23 +296,23 @@ func (p *Pair) tickSend(now Instant, acts []Action) []Action {
 	return p.retransmitData(acts)
 }
 
-// heard records that a packet was received from the peer. From then on, the usual deadline applies to the wait for
+// onAnyPacket records that a packet was received from the peer. From then on, the usual deadline applies to the wait for
 // CLEAR_TO_SEND.
-func (p *Pair) heard() {
+func (p *Pair) onAnyPacket() {
 	s := &p.send
-	if !s.unheard {
+	if !s.neverReceived {
 		return
 	}
-	if s.unheard = false; s.state == WaitClear {
-		s.deadline = in(s.since, p.cfg.Timing.ClearDeadline)
+	if s.neverReceived = false; s.state == WaitClear {
+		s.deadline = timerAfter(s.stateSince, p.cfg.Timing.ClearDeadline)
 	}
 }
 
-// silenceTells reports whether the peer's silence shows that it has the message, because an FPGA that lacks DATA asks
+// silenceProvesAck reports whether the peer's silence shows that it has the message, because an FPGA that lacks DATA asks
 // for it again. An FPGA asks three times, and for a fragmented message only until it has received the first datagram.
-func (p *Pair) silenceTells() bool {
+func (p *Pair) silenceProvesAck() bool {
 	return p.cfg.Peer.CorruptsOnRetransmit && p.retransmitsOnClear() && !p.fragmented() &&
-		p.send.tries < deployedRetransmissions
+		p.send.timeouts < deployedRetransmissions
 }
 
 // requestWhileHeld sends the SEND_REQUEST of a send that has long been held behind a message of which nothing was
@@ -338,51 +338,51 @@ func (p *Pair) matchesSend(h protocol.Header) bool {
 	if p.cfg.Profile == protocol.V09 && h.Tag != p.send.op.Tag {
 		return false
 	}
-	return p.cfg.Peer.OnlyInt || h.Call == p.sendCall().Counterpart()
+	return p.cfg.Peer.IntCallsOnly || h.Call == p.sendCall().Counterpart()
 }
 
 func (p *Pair) onClear(now Instant, h protocol.Header, acts []Action) []Action {
 	s := &p.send
-	if p.answersWithdrawn(now, h) {
+	if p.answersRevoked(now, h) {
 		acts = append(acts, Action{Kind: Drop, Reason: ReasonStale, Header: h})
 		return p.transmitRevocation(protocol.SendRequest, h.Size, h.Tag, acts)
 	}
-	if p.cfg.Peer.OneAtATime && !p.unanswered.valid {
-		p.unanswered = deferredHeader{valid: true, header: h, at: now}
+	if p.cfg.Peer.BlockingCalls && !p.unansweredClear.valid {
+		p.unansweredClear = deferredHeader{valid: true, header: h, receivedAt: now}
 	}
 	acts = p.clearAfterDone(now, h, acts)
 	switch s.state {
 	case WaitClear:
 		if p.matchesSend(h) {
-			return p.transmit(now, acts)
+			return p.startData(now, acts)
 		}
 		p.deferHeader(now, h)
 		return append(acts, Action{Kind: Drop, Reason: ReasonDatatype, Header: h})
 	case Held:
-		if !p.recv.active() && p.clearedEarlier(now) && p.matchesSend(h) {
-			return p.transmit(now, acts)
+		if !p.recv.isActive() && p.clearedPrevious(now) && p.matchesSend(h) {
+			return p.startData(now, acts)
 		}
-		if s.requested > 0 && p.matchesSend(h) {
+		if s.requestsSent > 0 && p.matchesSend(h) {
 			return p.clearedWhileHeld(now, h, acts)
 		}
 	case WaitAck:
 		if p.matchesSend(h) && p.provesLoss(now) {
 			// Let the timer retransmit, so that an ACK received after this packet is handled first. An ACK received
 			// before this packet was a copy.
-			s.rto, p.unanswered = timer{on: true, at: now}, deferredHeader{}
-			s.ackHeld, s.doubt = false, timer{}
+			s.rto, p.unansweredClear = timer{armed: true, expiry: now}, deferredHeader{}
+			s.ackHeld, s.holdTimer = false, timer{}
 			return acts
 		}
 	case Idle:
-		if p.clearedEarlier(now) { // the peer is waiting for DATA, and not in the middle of a message
-			p.endEarlier(now)
+		if p.clearedPrevious(now) { // the peer is waiting for DATA, and not in the middle of a message
+			p.dropInherited(now)
 			p.clearPending = true
 		}
-		if p.cfg.Peer.KeepsRequests && p.dead.sent && p.unanswered.valid && p.asksAgain(p.unanswered.at, now) {
-			p.leaveDeadEnd() // the peer is in another receive, and this is not a late copy
+		if p.cfg.Peer.KeepsRequests && p.deadEnd.isSend && p.unansweredClear.valid && p.mayBeRetransmit(p.unansweredClear.receivedAt, now) {
+			p.exitDeadEnd() // the peer is in another receive, and this is not a late copy
 		}
 		if p.clearPending {
-			p.stale = deferredHeader{valid: true, header: h, at: now}
+			p.staleClear = deferredHeader{valid: true, header: h, receivedAt: now}
 		}
 		// Otherwise it is a duplicate, or it answers a SEND_REQUEST from before a restart, and the peer will ask again.
 		p.clearPending = p.clearPending || p.cfg.Peer.KeepsRequests
@@ -394,21 +394,21 @@ func (p *Pair) onClear(now Instant, h protocol.Header, acts []Action) []Action {
 // clearedWhileHeld handles a CLEAR_TO_SEND for a send that is held back because the peer's own send was cleared.
 func (p *Pair) clearedWhileHeld(now Instant, h protocol.Header, acts []Action) []Action {
 	s := &p.send
-	if !p.cfg.Peer.OneAtATime {
-		return p.transmit(now, acts) // the peer can do both at once
+	if !p.cfg.Peer.BlockingCalls {
+		return p.startData(now, acts) // the peer can do both at once
 	}
-	again := s.cleared && !s.early.on
-	s.cleared, s.early = true, p.nextClear(now)
+	again := s.cleared && !s.earlyClear.armed
+	s.cleared, s.earlyClear = true, p.untilRetransmit(now)
 	if p.recv.state == WaitData && again {
 		// The peer asks again, so it is in a receive and not in a send. Its SEND_REQUEST was a late duplicate, and no
 		// DATA follows.
 		acts = append(acts, Action{Kind: Note, ID: p.recv.op.ID, Event: RequestWasDuplicate, Header: h})
 		acts = append(acts, Action{Kind: Repost, ID: p.recv.op.ID})
 		p.freeRecv()
-		return p.transmit(now, acts)
+		return p.startData(now, acts)
 	}
 	// A single CLEAR_TO_SEND may itself be a duplicate. It is used if nothing else comes.
-	p.stale = deferredHeader{valid: true, header: h, at: now}
+	p.staleClear = deferredHeader{valid: true, header: h, receivedAt: now}
 	return append(acts, Action{Kind: Drop, Reason: ReasonStale, Header: h})
 }
 
@@ -420,14 +420,14 @@ func (p *Pair) onAck(now Instant, h protocol.Header, acts []Action) []Action {
 			acts = append(acts, Action{Kind: Note, Event: RequestWasDuplicate, Header: p.deferred.header})
 			p.deferred = deferredHeader{}
 		}
-		return p.ackCame(now, h, acts)
+		return p.checkAck(now, h, acts)
 	}
 	p.deferHeader(now, h)
-	if p.dead.sent {
-		p.leaveDeadEnd() // although late, the ACK shows that the peer is not in the middle of a message
+	if p.deadEnd.isSend {
+		p.exitDeadEnd() // although late, the ACK shows that the peer is not in the middle of a message
 	}
-	if s.state != WaitAck && p.inOurSend() {
-		p.endEarlier(now) // the peer is not in the middle of a message from an earlier process either
+	if s.state != WaitAck && p.mayBeInOurSend() {
+		p.dropInherited(now) // the peer is not in the middle of a message from an earlier process either
 	}
 	reason := ReasonStale
 	if s.state == WaitAck {
@@ -436,52 +436,52 @@ func (p *Pair) onAck(now Instant, h protocol.Header, acts []Action) []Action {
 	return append(acts, Action{Kind: Drop, Reason: reason, Header: h})
 }
 
-// requestInWaitAck handles a SEND_REQUEST from a OneAtATime peer while our message is waiting for its ACK.
+// requestInWaitAck handles a SEND_REQUEST from a BlockingCalls peer while our message is waiting for its ACK.
 func (p *Pair) requestInWaitAck(now Instant, h protocol.Header, acts []Action) []Action {
 	s := &p.send
 	if !p.requestBeforeClear() {
 		if s.ackHeld { // this SEND_REQUEST shows that the ACK was not a copy
-			return p.acked(now, acts)
+			return p.completeSend(now, acts)
 		}
-		again := s.asked && !s.askedEarly.on
-		if !s.asked {
-			s.asked, s.askedEarly = true, p.nextClear(now)
-			s.deadline.at = max(s.deadline.at, now+p.cfg.Peer.asksWithin()+crossing) // allow time for it to come again
+		again := s.peerRequested && !s.earlyRequest.armed
+		if !s.peerRequested {
+			s.peerRequested, s.earlyRequest = true, p.untilRetransmit(now)
+			s.deadline.expiry = max(s.deadline.expiry, now+p.cfg.Peer.retransmitSpan()+crossingWindow) // allow time for it to come again
 		}
 		if !again { // it may be a late copy of an older SEND_REQUEST, which does not come again
 			return acts
 		}
 		acts = append(acts, Action{Kind: Note, ID: s.op.ID, Event: RequestTakenAsAck, Header: h})
-		return p.acked(now, acts)
+		return p.completeSend(now, acts)
 	}
 	// The peer is still in the send in which it was before it seemed to clear ours. That CLEAR_TO_SEND was a duplicate,
 	// and the peer did not read our DATA.
 	acts = append(acts, Action{Kind: Note, ID: s.op.ID, Event: ClearWasDuplicate, Header: h})
-	s.state, s.since, s.tries = WaitClear, now, 0
-	s.deadline = in(now, p.cfg.Timing.ClearDeadline)
+	s.state, s.stateSince, s.timeouts = WaitClear, now, 0
+	s.deadline = timerAfter(now, p.cfg.Timing.ClearDeadline)
 	p.armSend(now, p.cfg.Timing.Clear)
 	return acts
 }
 
-// requestBeforeClear reports whether a OneAtATime peer asked to send before our message was cleared, and has not been
+// requestBeforeClear reports whether a BlockingCalls peer asked to send before our message was cleared, and has not been
 // answered.
 func (p *Pair) requestBeforeClear() bool {
 	q := &p.deferred
-	return q.valid && q.header.Type == protocol.SendRequest && p.cfg.Peer.OneAtATime && q.at < p.send.phases.Clear
+	return q.valid && q.header.Type == protocol.SendRequest && p.cfg.Peer.BlockingCalls && q.receivedAt < p.send.phases.Clear
 }
 
 // acked ends the send successfully.
-func (p *Pair) acked(now Instant, acts []Action) []Action {
+func (p *Pair) completeSend(now Instant, acts []Action) []Action {
 	s := &p.send
 	s.phases.Ack = now
 	if s.ackHeld {
-		p.ack.learn(s.heldAnswer)
-	} else if s.tries == 0 && !p.fragmented() {
-		p.ack.learn(now - s.phases.Clear)
+		p.ackRTT.addSample(s.heldAckDelay)
+	} else if s.timeouts == 0 && !p.fragmented() {
+		p.ackRTT.addSample(now - s.phases.Clear)
 	}
-	p.done = doneSend{valid: s.requested == 1, call: p.sendCall().Counterpart(), early: s.early}
-	if p.cfg.Peer.OneAtATime && s.phases.Clear > p.last.acked {
-		p.last.known = true // the peer's last send ended before it entered the receive for our message
+	p.lastSent = sentMessage{valid: s.requestsSent == 1, call: p.sendCall().Counterpart(), earlyClear: s.earlyClear}
+	if p.cfg.Peer.BlockingCalls && s.phases.Clear > p.lastReceived.ackedAt {
+		p.lastReceived.ackConfirmed = true // the peer's last send ended before it entered the receive for our message
 	}
 	if p.cfg.Quirks.OneDeferredHeader {
 		p.deferred = deferredHeader{}
@@ -493,12 +493,12 @@ func (p *Pair) acked(now Instant, acts []Action) []Action {
 func (p *Pair) endSend(now Instant, err error, acts []Action) []Action {
 	s := p.send
 	p.send = sending{}
-	if p.next != nil {
-		p.renewSend()
+	if p.newSettings != nil {
+		p.applySendSettings()
 	}
 	// A numbered peer that has refused the message no longer has its SEND_REQUEST.
-	if _, refused := errors.AsType[*RemoteError](err); err != nil && s.requested > 0 && !(refused && p.numbered()) {
-		acts = p.leaveRequest(&s, acts)
+	if _, refused := errors.AsType[*RemoteError](err); err != nil && s.requestsSent > 0 && !(refused && p.usesNumbers()) {
+		acts = p.revokeRequest(&s, acts)
 	}
 	acts = append(acts, Action{Kind: SendDone, ID: s.op.ID, Words: s.op.Words, Err: err, Phases: s.phases})
 	if p.recv.state == WaitRequest {
@@ -514,12 +514,12 @@ func (p *Pair) CancelSend(now Instant, id ID, acts []Action) ([]Action, bool) {
 	if s.state == Idle || s.op.ID != id || s.state == WaitAck {
 		return acts, false
 	}
-	if s.requested > 0 {
-		acts = p.leaveRequest(s, acts)
+	if s.requestsSent > 0 {
+		acts = p.revokeRequest(s, acts)
 	}
 	*s = sending{}
-	if p.next != nil {
-		p.renewSend()
+	if p.newSettings != nil {
+		p.applySendSettings()
 	}
 	return acts, true
 }
@@ -527,7 +527,7 @@ func (p *Pair) CancelSend(now Instant, id ID, acts []Action) ([]Action, bool) {
 // UnansweredClear returns the CLEAR_TO_SEND from a deployed peer that was not answered with DATA, and when it arrived.
 // Unless it is a late duplicate, the peer is blocked in a receive from this rank.
 func (p *Pair) UnansweredClear() (h protocol.Header, since Instant, ok bool) {
-	return p.unanswered.header, p.unanswered.at, p.unanswered.valid
+	return p.unansweredClear.header, p.unansweredClear.receivedAt, p.unansweredClear.valid
 }
 
 // SendWait describes what the message being sent is waiting for, and returns false if there is no such message.
@@ -538,6 +538,6 @@ func (p *Pair) SendWait() (Wait, bool) {
 	}
 	return Wait{
 		ID: s.op.ID, State: s.state, Local: p.cfg.Local, Remote: p.cfg.Remote,
-		For: s.state.WaitsFor(), Since: s.since, Retransmissions: s.phases.Retransmissions, Words: s.op.Words,
+		For: s.state.AwaitedPacket(), Since: s.stateSince, Retransmissions: s.phases.Retransmissions, Words: s.op.Words,
 	}, true
 }

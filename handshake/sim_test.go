@@ -346,7 +346,7 @@ func cut(profile protocol.Profile, h protocol.Header, payload []byte, shape prot
 	padded := append(slices.Clone(payload), make([]byte, total-int64(len(payload)))...)
 	var out [][]byte
 	for off := int64(0); off < total || off == 0; {
-		n := shape.Next(off, total)
+		n := shape.PayloadAt(off, total)
 		var b []byte
 		if off == 0 {
 			b = profile.Append(b, h)

@@ -277,7 +277,7 @@ func mpemodelTimeout(rank int) time.Duration {
 		panic(err)
 	}
 	m.Datagram(0, 0, protocol.CloudFPGA.Append(nil, protocol.Header{Dst: uint32(rank), Call: sInt, Type: sreq}))
-	at, _ := m.Next()
+	at, _ := m.NextEvent()
 	return at
 }
 

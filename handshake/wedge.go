@@ -33,16 +33,16 @@ var (
 		"waits for an ACK in its next receive")
 )
 
-// short notes a datagram that is not payload and so short that an FPGA reads only half a header from it.
-func (p *Pair) short(b []byte, acts []Action) []Action {
-	if len(b) == 0 || len(b) > halfHeader {
+// noteShort notes a datagram that is not payload and so short that an FPGA reads only half a header from it.
+func (p *Pair) noteShort(b []byte, acts []Action) []Action {
+	if len(b) == 0 || len(b) > halfHeaderLen {
 		return acts
 	}
-	return p.wedge(protocol.Header{}, errWedgeShort, acts)
+	return p.noteWedge(protocol.Header{}, errWedgeShort, acts)
 }
 
-// halfHeader is the number of bytes that the deployed MPE reads at a time.
-const halfHeader = 16
+// halfHeaderLen is the number of bytes that the deployed BuildMPE reads at a time.
+const halfHeaderLen = 16
 
 // answersCancelled reports whether h may answer the SEND_REQUEST of a send that was canceled or has failed. The peer
 // then made no mistake: a stand-in's sends can end like that, but a deployed FPGA's cannot.
@@ -50,9 +50,9 @@ func (p *Pair) answersCancelled(h protocol.Header) bool {
 	return h.Type == protocol.ClearToSend && p.clearPending
 }
 
-// wedge notes that a packet would wedge a deployed FPGA. It does so only for a stand-in over datagrams, because a host
+// noteWedge notes that a packet would wedge a deployed FPGA. It does so only for a stand-in over datagrams, because a host
 // follows other rules and no FPGA uses a stream.
-func (p *Pair) wedge(h protocol.Header, err error, acts []Action) []Action {
+func (p *Pair) noteWedge(h protocol.Header, err error, acts []Action) []Action {
 	if !p.cfg.Quirks.OneDeferredHeader || p.cfg.Reliable {
 		return acts
 	}

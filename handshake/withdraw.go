@@ -11,24 +11,24 @@ import (
 // call is BARRIER. All other nodes drop this packet. Its size field is the number of the SEND_REQUEST concerned plus 1.
 // It is not acknowledged: if it is lost, the peer continues the message and is sent another revocation.
 
-// numbers are the numbers of SEND_REQUESTs, and whether the peer uses them.
-type numbers struct {
-	// own is the number in our next SEND_REQUEST: the number of SEND_REQUESTs revoked so far.
-	own uint32
-	// revoked is the number of the SEND_REQUEST whose CLEAR_TO_SEND we revoked last, plus 1. It is 0 once we have
+// requestNumbers are the numbers of SEND_REQUESTs, and whether the peer uses them.
+type requestNumbers struct {
+	// next is the number in our next SEND_REQUEST: the number of SEND_REQUESTs revoked so far.
+	next uint32
+	// revokedClear is the number of the SEND_REQUEST whose CLEAR_TO_SEND we revoked last, plus 1. It is 0 once we have
 	// cleared another one.
-	revoked uint32
-	// known is set if the peer has used numbers. ignored is the number of answers without a number to numbered
+	revokedClear uint32
+	// usedByPeer is set if the peer has used numbers. ignored is the number of answers without a number to numbered
 	// SEND_REQUESTs; the last one came at time last. none is set once there were enough of them to show that the peer
 	// uses no numbers.
-	known, none bool
-	ignored     int
-	last        Instant
+	usedByPeer, unsupported bool
+	unnumbered              int
+	lastUnnumbered          Instant
 }
 
-// maxIgnored is the number of answers without a number after which the peer is known to use none. A single one may be
+// maxUnnumbered is the number of answers without a number after which the peer is known to use none. A single one may be
 // late.
-const maxIgnored = 3
+const maxUnnumbered = 3
 
 // answerSpacing is the minimum time between two such answers that both count. If they are closer together, one is a
 // duplicate of the other.
@@ -37,47 +37,47 @@ const answerSpacing = 50 * time.Millisecond
 // errRevoked is the error of a send whose CLEAR_TO_SEND was revoked after its caller had gone.
 var errRevoked = errors.New("the peer has revoked its CLEAR_TO_SEND")
 
-func (n *numbers) forget() { n.known, n.none, n.ignored = false, false, 0 }
+func (n *requestNumbers) reset() { n.usedByPeer, n.unsupported, n.unnumbered = false, false, 0 }
 
-func (p *Pair) numbered() bool { return p.cfg.Peer.Numbered && !p.numbers.none }
+func (p *Pair) usesNumbers() bool { return p.cfg.Peer.NumbersRequests && !p.numbers.unsupported }
 
 // sendNumber returns the number of our SEND_REQUEST.
 func (p *Pair) sendNumber() uint32 {
-	if !p.numbered() {
+	if !p.usesNumbers() {
 		return 0
 	}
-	return p.numbers.own
+	return p.numbers.next
 }
 
-// answersWithdrawn reports whether a CLEAR_TO_SEND answers a revoked SEND_REQUEST.
-func (p *Pair) answersWithdrawn(now Instant, h protocol.Header) bool {
+// answersRevoked reports whether a CLEAR_TO_SEND answers a revoked SEND_REQUEST.
+func (p *Pair) answersRevoked(now Instant, h protocol.Header) bool {
 	n := &p.numbers
 	switch {
-	case !p.numbered() || n.own == 0:
+	case !p.usesNumbers() || n.next == 0:
 		return false
-	case h.Size == n.own:
-		n.known = true
+	case h.Size == n.next:
+		n.usedByPeer = true
 		return false
-	case n.known:
+	case n.usedByPeer:
 		return true
 	}
-	if p.send.state == WaitClear && (n.ignored == 0 || now-n.last >= answerSpacing) {
-		n.ignored, n.last = n.ignored+1, now
+	if p.send.state == WaitClear && (n.unnumbered == 0 || now-n.lastUnnumbered >= answerSpacing) {
+		n.unnumbered, n.lastUnnumbered = n.unnumbered+1, now
 	}
-	n.none = n.ignored == maxIgnored
-	return !n.none
+	n.unsupported = n.unnumbered == maxUnnumbered
+	return !n.unsupported
 }
 
-// leaveRequest abandons the SEND_REQUEST of a message that ends, which the peer may have received. If the peer uses
-// numbers, leaveRequest revokes it, and the next SEND_REQUEST has another number, so that the answers to the two can be
+// revokeRequest abandons the SEND_REQUEST of a message that ends, which the peer may have received. If the peer uses
+// numbers, revokeRequest revokes it, and the next SEND_REQUEST has another number, so that the answers to the two can be
 // distinguished.
-func (p *Pair) leaveRequest(s *sending, acts []Action) []Action {
-	if !p.numbered() {
+func (p *Pair) revokeRequest(s *sending, acts []Action) []Action {
+	if !p.usesNumbers() {
 		p.clearPending = true
 		return acts
 	}
-	n := p.numbers.own
-	p.numbers.own++
+	n := p.numbers.next
+	p.numbers.next++
 	return p.transmitRevocation(protocol.SendRequest, n, s.op.Tag, acts)
 }
 
@@ -87,27 +87,27 @@ func (p *Pair) transmitRevocation(t protocol.Type, number uint32, tag uint8, act
 
 // isRevocation reports whether a packet revokes another one.
 func (p *Pair) isRevocation(h protocol.Header) bool {
-	return p.cfg.Peer.Numbered && h.Size > 0 && (h.Type == protocol.SendRequest || h.Type == protocol.ClearToSend)
+	return p.cfg.Peer.NumbersRequests && h.Size > 0 && (h.Type == protocol.SendRequest || h.Type == protocol.ClearToSend)
 }
 
 func (p *Pair) onRevocation(now Instant, h protocol.Header, acts []Action) []Action {
-	p.numbers.known, p.numbers.none = true, false
+	p.numbers.usedByPeer, p.numbers.unsupported = true, false
 	n := h.Size - 1
 	switch s, r := &p.send, &p.recv; {
-	case h.Type == protocol.ClearToSend && s.state == WaitAck && n == p.numbers.own:
-		return p.revoked(now, h, acts)
+	case h.Type == protocol.ClearToSend && s.state == WaitAck && n == p.numbers.next:
+		return p.onClearRevoked(now, h, acts)
 	case h.Type == protocol.ClearToSend:
-	case r.active() && r.number == n:
-		return p.withdrawn(now, h, acts)
+	case r.isActive() && r.requestNumber == n:
+		return p.onRequestRevoked(now, h, acts)
 	case p.deferred.valid && p.deferred.header.Type == protocol.SendRequest && p.deferred.header.Size == n:
-		p.deferred, p.unfit = deferredHeader{}, false
+		p.deferred, p.deferredMismatch = deferredHeader{}, false
 		return append(acts, Action{Kind: Note, Event: Withdrawn, Header: h})
 	}
 	return append(acts, Action{Kind: Drop, Reason: ReasonStale, Header: h})
 }
 
-// withdrawn frees a receive whose message was cleared but will not come.
-func (p *Pair) withdrawn(now Instant, h protocol.Header, acts []Action) []Action {
+// onRequestRevoked frees a receive whose message was cleared but will not come.
+func (p *Pair) onRequestRevoked(now Instant, h protocol.Header, acts []Action) []Action {
 	id := p.recv.op.ID
 	acts = append(acts, Action{Kind: Note, ID: id, Event: Withdrawn, Header: h}, Action{Kind: Repost, ID: id})
 	p.freeRecv()
@@ -116,30 +116,30 @@ func (p *Pair) withdrawn(now Instant, h protocol.Header, acts []Action) []Action
 
 // revoked handles the revocation of a CLEAR_TO_SEND. It sends SEND_REQUEST again, because the peer drops the DATA of
 // this send. The SEND_REQUEST has a new number, so that a duplicate of the revocation has no effect.
-func (p *Pair) revoked(now Instant, h protocol.Header, acts []Action) []Action {
+func (p *Pair) onClearRevoked(now Instant, h protocol.Header, acts []Action) []Action {
 	s := &p.send
 	acts = append(acts, Action{Kind: Note, ID: s.op.ID, Event: Withdrawn, Header: h})
-	if s.gone {
+	if s.detached {
 		return p.endSend(now, errRevoked, acts)
 	}
-	p.numbers.own++
-	s.since, s.tries, s.rto, s.dataSent, s.cleared = now, 0, timer{}, false, false
-	if s.state, s.deadline = Held, (timer{}); p.recv.active() {
+	p.numbers.next++
+	s.stateSince, s.timeouts, s.rto, s.dataSent, s.cleared = now, 0, timer{}, false, false
+	if s.state, s.deadline = Held, (timer{}); p.recv.isActive() {
 		return p.transmitRequest(now, acts)
 	}
-	s.state, s.deadline = WaitClear, in(now, p.cfg.Timing.ClearDeadline)
+	s.state, s.deadline = WaitClear, timerAfter(now, p.cfg.Timing.ClearDeadline)
 	p.armSend(now, p.cfg.Timing.Clear)
 	return p.transmitRequest(now, acts)
 }
 
-// otherRequest handles a SEND_REQUEST whose number differs from the number of the cleared message. If the number is
+// onOtherRequest handles a SEND_REQUEST whose number differs from the number of the cleared message. If the number is
 // later, the cleared message was revoked and the revocation was lost. If it is earlier, the SEND_REQUEST is a late
 // duplicate.
-func (p *Pair) otherRequest(now Instant, h protocol.Header, acts []Action) []Action {
-	if int32(h.Size-p.recv.number) < 0 {
+func (p *Pair) onOtherRequest(now Instant, h protocol.Header, acts []Action) []Action {
+	if int32(h.Size-p.recv.requestNumber) < 0 {
 		return append(acts, Action{Kind: Drop, Reason: ReasonStale, Header: h})
 	}
-	acts = p.withdrawn(now, h, acts)
+	acts = p.onRequestRevoked(now, h, acts)
 	p.deferHeader(now, h)
 	return acts
 }
@@ -148,14 +148,14 @@ func (p *Pair) otherRequest(now Instant, h protocol.Header, acts []Action) []Act
 // message for another receive. RevokeRecv does nothing and returns false if the peer is not known to support this.
 func (p *Pair) RevokeRecv(now Instant, id ID, acts []Action) ([]Action, bool) {
 	r := &p.recv
-	if !p.numbered() || !r.active() || r.op.ID != id {
+	if !p.usesNumbers() || !r.isActive() || r.op.ID != id {
 		return acts, false
 	}
 	if r.state == Receiving {
-		p.drain, p.drainEnd = r.left(), now+p.cfg.Timing.FragmentGap
+		p.discardBytes, p.discardUntil = r.remaining(), now+p.cfg.Timing.FragmentGap
 	}
-	n, tag := r.number, r.tag
+	n, tag := r.requestNumber, r.tag
 	p.freeRecv()
-	p.numbers.revoked = n + 1
+	p.numbers.revokedClear = n + 1
 	return p.resumeSend(now, p.transmitRevocation(protocol.ClearToSend, n, tag, acts)), true
 }

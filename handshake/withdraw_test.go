@@ -17,7 +17,7 @@ type exchange struct {
 	acts []handshake.Action
 }
 
-func newExchange(t *testing.T, rules handshake.Rules, change func(*handshake.Timing)) *exchange {
+func newExchange(t *testing.T, rules handshake.PeerRules, change func(*handshake.Timing)) *exchange {
 	timing := handshake.DefaultTiming(rules)
 	if change != nil {
 		change(&timing)
@@ -171,7 +171,7 @@ func TestRevokedClear(t *testing.T) {
 	s.does("drop stale")
 	s.gets(clr, rInt, 1)
 	s.does("DATA 0→1 SEND_INT size=1")
-	if !s.LeaveSend(s.now, 1) {
+	if !s.DetachSend(s.now, 1) {
 		t.Fatal("refused")
 	}
 	s.gets(clr, protocol.Barrier, 2)
@@ -180,10 +180,10 @@ func TestRevokedClear(t *testing.T) {
 
 // TestLeaveSend: a deployed node gets the DATA that it asks for although the sender is gone, and nothing else.
 func TestLeaveSend(t *testing.T) {
-	for _, rules := range []handshake.Rules{handshake.FPGAPeer(1), handshake.CPUPeer()} {
+	for _, rules := range []handshake.PeerRules{handshake.FPGAPeer(1), handshake.CPUPeer()} {
 		s := newExchange(t, rules, nil)
 		s.send(1)
-		if !s.LeaveSend(s.now, 1) || !s.SendLeft() {
+		if !s.DetachSend(s.now, 1) || !s.IsSendDetached() {
 			t.Fatal("refused")
 		}
 		if at, ok := s.Deadline(); ok {
@@ -197,7 +197,7 @@ func TestLeaveSend(t *testing.T) {
 		s.does("done")
 	}
 	s := newExchange(t, handshake.SoftwarePeer(), nil)
-	if s.send(1); s.LeaveSend(s.now, 1) {
+	if s.send(1); s.DetachSend(s.now, 1) {
 		t.Error("a numbered peer waits for DATA of a sender that is gone")
 	}
 }
@@ -212,13 +212,13 @@ func TestLeftDeadline(t *testing.T) {
 	if _, ok := s.Timeout(); ok {
 		t.Fatal("there is a time-out")
 	}
-	s.LeaveSend(s.now, 1)
+	s.DetachSend(s.now, 1)
 	s.acts = s.Tick(10*time.Second, nil)
 	s.does("done", "failed")
 	s = newExchange(t, handshake.FPGAPeer(1), never)
 	s.recv(1)
 	s.gets(sreq, sInt, 0)
-	s.LeaveRecv(s.now, 1)
+	s.DetachRecv(s.now, 1)
 	s.acts = s.Tick(10*time.Second, nil)
 	s.does("done", "failed")
 }

@@ -93,7 +93,7 @@ func TestFPGALimits(t *testing.T) {
 	}
 }
 
-// TestFPGARanks runs C programs with three models of the FPGA's MPE as ranks, at the addresses in a configuration. The
+// TestFPGARanks runs C programs with three models of the FPGA's BuildMPE as ranks, at the addresses in a configuration. The
 // launcher is zrlctl run, and also MPICH's if it is installed.
 func TestFPGARanks(t *testing.T) {
 	dir := builtLibrary(t)
@@ -153,7 +153,7 @@ func TestFPGARanks(t *testing.T) {
 	}
 }
 
-// fpga is a rank that the model of the FPGA's MPE plays on a socket.
+// fpga is a rank that the model of the FPGA's BuildMPE plays on a socket.
 type fpga struct {
 	t     *testing.T
 	rank  int
@@ -196,7 +196,7 @@ func (f *fpga) call(err error) bool {
 	}
 	b := make([]byte, 2048)
 	for {
-		for _, p := range f.model.Out() {
+		for _, p := range f.model.TakePackets() {
 			_, _ = f.conn.WriteToUDP(p.Bytes, f.at(p.To)) // packets that cannot be sent are lost
 		}
 		if !f.model.Busy() {
@@ -206,7 +206,7 @@ func (f *fpga) call(err error) bool {
 			f.t.Errorf("rank %d is in state %s", f.rank, f.model.State())
 			return false
 		}
-		next, ok := f.model.Next()
+		next, ok := f.model.NextEvent()
 		if !ok {
 			next = time.Since(f.began) + time.Second // to notice that the job has failed
 		}
@@ -341,7 +341,7 @@ func TestLibraryStatus(t *testing.T) {
 		default:
 			s := j.Status()
 			calls := uint64(0)
-			for _, n := range j.Reports[2].Own.Collectives {
+			for _, n := range j.Reports[2].RankCounters.Collectives {
 				calls += n.Calls
 			}
 			if len(s.Ranks) != 3 || len(s.Cluster) != 3 || len(s.Silent) != 0 || calls == 0 {

@@ -35,18 +35,18 @@ func TestLibraryHangs(t *testing.T) {
 		call       string
 		text, step string
 	}{
-		{"cycle", 2, nil, diagnosis.Cycle, 0, "Recv", "cycle 0 → 1 → 0", "have one rank send first"},
-		{"cycle", 3, nil, diagnosis.Cycle, 0, "Recv", "cycle 0 → 1 → 2 → 0", "have one rank send first"},
-		{"sends", 5, nil, diagnosis.Cycle, 0, "Send", "cycle 0 → 1 → 2 → 3 → 4 → 0", "have one rank receive first"},
-		{"tag", 3, nil, diagnosis.Tag, 1, "Recv", "rank 0 has sent with tag 7, and rank 1 receives with tag 5",
+		{"cycle", 2, nil, diagnosis.WaitCycle, 0, "Recv", "cycle 0 → 1 → 0", "have one rank send first"},
+		{"cycle", 3, nil, diagnosis.WaitCycle, 0, "Recv", "cycle 0 → 1 → 2 → 0", "have one rank send first"},
+		{"sends", 5, nil, diagnosis.WaitCycle, 0, "Send", "cycle 0 → 1 → 2 → 3 → 4 → 0", "have one rank receive first"},
+		{"tag", 3, nil, diagnosis.TagMismatch, 1, "Recv", "rank 0 has sent with tag 7, and rank 1 receives with tag 5",
 			"the same tag"},
 		{"order", 3, nil, diagnosis.CallOrder, 1, "", "rank 1 has called Scan, and ranks 0 and 2 have called Allreduce",
 			"the same order"},
-		{"root", 3, nil, diagnosis.Root, 1, "Reduce", "rank 1 has called Reduce with root 1", "the same root"},
-		{"fewer", 2, nil, diagnosis.Computes, 0, "Recv", "has not sent the message", "gdb -p"},
-		{"credit", 2, nil, diagnosis.Credit, 1, "Send", "its program posts none", "does not receive"},
-		{"computes", 3, nil, diagnosis.Computes, 1, "Allreduce", "has not called Allreduce", "gdb -p"},
-		{"stopped", 3, func(t *testing.T, pid int) { signal(t, pid, unix.SIGSTOP) }, diagnosis.Stopped, 1, "Allreduce",
+		{"root", 3, nil, diagnosis.RootMismatch, 1, "Reduce", "rank 1 has called Reduce with root 1", "the same root"},
+		{"fewer", 2, nil, diagnosis.ProgramComputes, 0, "Recv", "has not sent the message", "gdb -p"},
+		{"credit", 2, nil, diagnosis.CreditExhausted, 1, "Send", "its program posts none", "does not receive"},
+		{"computes", 3, nil, diagnosis.ProgramComputes, 1, "Allreduce", "has not called Allreduce", "gdb -p"},
+		{"stopped", 3, func(t *testing.T, pid int) { signal(t, pid, unix.SIGSTOP) }, diagnosis.ProcessStopped, 1, "Allreduce",
 			"is stopped by a signal", "kill -CONT"},
 	} {
 		t.Run(fmt.Sprint(tt.mode, tt.ranks), func(t *testing.T) {
@@ -251,17 +251,17 @@ func TestLibraryHangsOfHosts(t *testing.T) {
 		call       string
 		text, step string // parts; %[1]d is the process of rank 1
 	}
-	tag := expected{diagnosis.Tag, 0, "Recv", "rank 0 has sent with tag 7, and rank 1 receives with tag 5",
+	tag := expected{diagnosis.TagMismatch, 0, "Recv", "rank 0 has sent with tag 7, and rank 1 receives with tag 5",
 		"use the same tag in the send of rank 0 and the receive of rank 1"}
-	computes := expected{diagnosis.Computes, 0, "Allreduce", "has not called Allreduce",
+	computes := expected{diagnosis.ProgramComputes, 0, "Allreduce", "has not called Allreduce",
 		"look what process %[1]d on 10.9.0.2 does, which is rank 1: top -p %[1]d, gdb -p %[1]d"}
 	// A stopped process does not answer. The other hosts report this, and the host where the tool must look. If the
 	// process was stopped before it acknowledged a packet, it is also silent.
 	unknown := expected{diagnosis.StateUnknown, 0, "Allreduce", "it has not answered the question for a report",
 		"run zrlctl why on 10.9.0.2, where its process can be seen"}
-	silent := expected{diagnosis.Silent, 0, "Allreduce", "does not answer any more; ",
+	silent := expected{diagnosis.PeerSilent, 0, "Allreduce", "does not answer any more; ",
 		"on the host of rank 1: check that its process runs"}
-	stopped := expected{diagnosis.Stopped, diagnosis.AnyRank, "", "process %[1]d, which is rank 1, is stopped",
+	stopped := expected{diagnosis.ProcessStopped, diagnosis.AnyRank, "", "process %[1]d, which is rank 1, is stopped",
 		"continue process %[1]d on this host: kill -CONT %[1]d"}
 	for _, tt := range []struct {
 		mode  string
@@ -373,10 +373,10 @@ func TestLibraryHangsKilled(t *testing.T) {
 			t.Fatalf("a program has ended: %v", l.Err())
 		}
 	}
-	h.explained(t, diagnosis.Computes, 1, "Allreduce", "has not called Allreduce",
+	h.explained(t, diagnosis.ProgramComputes, 1, "Allreduce", "has not called Allreduce",
 		fmt.Sprint("gdb -p ", late.Process.Pid))
 	signal(t, late.Process.Pid, unix.SIGSTOP)
-	h.explained(t, diagnosis.Stopped, 1, "Allreduce", "is stopped by a signal",
+	h.explained(t, diagnosis.ProcessStopped, 1, "Allreduce", "is stopped by a signal",
 		fmt.Sprint("kill -CONT ", late.Process.Pid))
 	signal(t, late.Process.Pid, unix.SIGKILL)
 	h.explained(t, diagnosis.ProcessEnded, 1, "Allreduce", "the program of rank 1 has ended", "start all ranks again")

@@ -9,14 +9,14 @@ import (
 )
 
 // Classic buckets serve a Prometheus that does not support native histograms. Their upper bounds are the powers
-// of two from 2^classicFirst to 1 second, which are the bounds of every phases.PerOctave-th native bucket.
-const classicFirst = -17
+// of two from 2^minClassicExp to 1 second, which are the bounds of every phases.PerOctave-th native bucket.
+const minClassicExp = -17
 
-var classicBounds = prometheus.ExponentialBuckets(math.Exp2(classicFirst), 2, 1-classicFirst)
+var classicBounds = prometheus.ExponentialBuckets(math.Exp2(minClassicExp), 2, 1-minClassicExp)
 
-// classicOf returns the index of the classic bucket that contains the native bucket key. It returns
+// classicIndex returns the index of the classic bucket that contains the native bucket key. It returns
 // len(classicBounds) if the native bucket is above all classic ones.
-func classicOf(key int) int {
+func classicIndex(key int) int {
 	octave := (key + phases.PerOctave - 1) >> phases.Schema // round up
-	return min(max(octave-classicFirst, 0), len(classicBounds))
+	return min(max(octave-minClassicExp, 0), len(classicBounds))
 }

@@ -44,9 +44,9 @@ type Source struct {
 	AccessDenied func() map[string]uint64
 	// WebConfigFailures returns the number of times that a changed web configuration was rejected.
 	WebConfigFailures func() uint64
-	// Reload reports whether the last reload of the configuration succeeded, and returns the time of the last
+	// LastReload reports whether the last reload of the configuration succeeded, and returns the time of the last
 	// successful one.
-	Reload func() (good bool, last time.Time)
+	LastReload func() (good bool, last time.Time)
 }
 
 // Collector is a prometheus.Collector that reads its source at the time of a scrape.
@@ -72,8 +72,8 @@ func (c *Collector) Collect(out chan<- prometheus.Metric) {
 		out <- accessDenied.counterAt(c.src.Started, n, socket)
 	}
 	out <- webConfigFailures.counterAt(c.src.Started, c.src.WebConfigFailures())
-	good, last := c.src.Reload()
-	out <- reloadGood.gauge(truth(good))
+	good, last := c.src.LastReload()
+	out <- reloadSuccess.gauge(boolToFloat(good))
 	out <- reloadTime.gauge(float64(last.UnixMilli()) / 1e3)
 	for i := range c.src.Ranks {
 		r := sampleRank(&c.src.Ranks[i], c.src.Started)
@@ -99,62 +99,62 @@ var revision = sync.OnceValue(func() string {
 	return revision + modified
 })
 
-func truth(b bool) float64 {
+func boolToFloat(b bool) float64 {
 	if b {
 		return 1
 	}
 	return 0
 }
 
-// sample is the state of a rank. The counters of each peer are read at a single point in time.
-type sample struct {
-	created time.Time
-	rank    string
-	state   state.RankInfo
-	own     state.RankCounters
-	peers   []peerSample
-	classes []phases.Class
+// rankSample is the state of a rank. The counters of each peer are read at a single point in time.
+type rankSample struct {
+	createdAt    time.Time
+	rank         string
+	state        state.RankInfo
+	rankCounters state.RankCounters
+	peers        []peerSample
+	classes      []phases.Class
 }
 
 type peerSample struct {
 	label    string
 	counters state.PeerCounters
-	times    phases.PerPeer
+	times    phases.PeerTimes
 }
 
-// otherPeers is the label of all peers that have no separate series, anySource is the label of receives from
-// any source, and unknownPeer is the label of addresses that are not in the rank map.
+// labelOtherPeers is the label of all peers that have no separate series, labelAnySource is the label of receives from
+// any source, and labelUnknownPeer is the label of addresses that are not in the rank map.
 const (
-	otherPeers  = "other"
-	anySource   = "any"
-	unknownPeer = "unknown"
+	labelOtherPeers  = "other"
+	labelAnySource   = "any"
+	labelUnknownPeer = "unknown"
 )
 
 // sampleRank reads the state of a rank. It locks the engine separately for each peer, while it copies the
 // counters of that peer.
-func sampleRank(r *Rank, created time.Time) *sample {
-	l := &sample{created: created, state: r.State()}
+func sampleRank(r *Rank, created time.Time) *rankSample {
+	l := &rankSample{createdAt: created, state: r.State()}
 	l.rank = strconv.Itoa(l.state.Rank)
 	rec := r.Recorder
 	var other *peerSample
 	var spare state.PeerCounters
 	r.Engine.Counters(func(c *state.RankCounters) {
-		l.own, l.classes = *c, rec.Classes()
+		l.rankCounters, l.classes = *c, rec.Classes()
 	}, func(c *state.PeerCounters) {
-		if !rec.Known(c.Rank) && idle(c) {
+		if !rec.HasSeries(c.Rank) && isIdle(c) {
 			return
 		}
-		if rec.Admit(c.Rank) {
+		if rec.AssignSeries(c.Rank) {
 			l.peers = append(l.peers, peerSample{label: strconv.Itoa(c.Rank), counters: *c, times: rec.Peer(c.Rank)})
 			return
 		}
 		if other == nil {
-			other = &peerSample{label: otherPeers, counters: *c, times: rec.Peer(c.Rank)}
+			other = &peerSample{label: labelOtherPeers, counters: *c, times: rec.Peer(c.Rank)}
 			other.counters.RoundTrip = 0
 			return
 		}
 		spare = *c
-		merge(&other.counters, &spare)
+		mergeCounters(&other.counters, &spare)
 	})
 	if other != nil {
 		l.peers = append(l.peers, *other)
@@ -162,20 +162,20 @@ func sampleRank(r *Rank, created time.Time) *sample {
 	return l
 }
 
-// idle reports whether all of a peer's counters are zero.
-func idle(c *state.PeerCounters) bool {
+// isIdle reports whether all of a peer's counters are zero.
+func isIdle(c *state.PeerCounters) bool {
 	zero := state.PeerCounters{Rank: c.Rank, Extended: c.Extended}
 	return *c == zero
 }
 
-func (l *sample) collect(out chan<- prometheus.Metric) {
+func (l *rankSample) collect(out chan<- prometheus.Metric) {
 	l.collectState(out)
 	for i := range l.classes {
 		k := &l.classes[i]
 		for ph := range k.Times {
-			if h := &k.Times[ph]; !h.Empty() {
-				out <- phaseSeconds.both(h, l.created, l.rank, k.Profile, k.Kind, phases.Names[ph].Direction,
-					phases.Names[ph].Phase)
+			if h := &k.Times[ph]; !h.IsEmpty() {
+				out <- phaseSeconds.histogram(h, l.createdAt, l.rank, k.Profile, k.Kind, phases.PhaseNames[ph].Direction,
+					phases.PhaseNames[ph].Phase)
 			}
 		}
 	}
@@ -185,32 +185,32 @@ func (l *sample) collect(out chan<- prometheus.Metric) {
 }
 
 // collectState exposes the series that belong to no particular peer.
-func (l *sample) collectState(out chan<- prometheus.Metric) {
-	out <- postedReceives.gauge(float64(l.own.Posted), l.rank)
-	out <- unexpectedMessages.gauge(float64(l.own.Unexpected), l.rank)
-	l.wait(out, l.own.AnySource, anySource, receiving)
-	for reason, n := range l.own.Drops {
+func (l *rankSample) collectState(out chan<- prometheus.Metric) {
+	out <- postedReceives.gauge(float64(l.rankCounters.Posted), l.rank)
+	out <- unexpectedMessages.gauge(float64(l.rankCounters.Unexpected), l.rank)
+	l.collectWait(out, l.rankCounters.AnySource, labelAnySource, directionReceive)
+	for reason, n := range l.rankCounters.Drops {
 		if n > 0 {
-			out <- drops.counterAt(l.created, n, l.rank, unknownPeer, state.DropReason(reason).String())
+			out <- drops.counterAt(l.createdAt, n, l.rank, labelUnknownPeer, state.DropReason(reason).String())
 		}
 	}
-	for _, n := range l.own.Collectives {
+	for _, n := range l.rankCounters.Collectives {
 		name := strings.ToLower(n.Collective) // the configuration uses lower case, too
-		out <- collectives.counterAt(l.created, n.Calls, l.rank, name, n.Algorithm)
-		out <- collectiveFailures.counterAt(l.created, n.Failures, l.rank, name, n.Algorithm)
+		out <- collectives.counterAt(l.createdAt, n.Calls, l.rank, name, n.Algorithm)
+		out <- collectiveFailures.counterAt(l.createdAt, n.Failures, l.rank, name, n.Algorithm)
 	}
-	out <- disagreements.counterAt(l.created, l.own.Disagreements, l.rank)
-	if o := l.state.Offload; o != nil { // the rank has a UDP socket
+	out <- disagreements.counterAt(l.createdAt, l.rankCounters.Disagreements, l.rank)
+	if o := l.state.Offload; o != nil { // the rank has a AddUDP socket
 		if n := l.state.SocketDrops; n != nil {
-			out <- socketDrops.counterAt(l.created, *n, l.rank)
+			out <- socketDrops.counterAt(l.createdAt, *n, l.rank)
 		}
 		out <- socketBuffer.gauge(float64(l.state.ReceiveBuffer), l.rank)
-		out <- offloadEnabled.gauge(truth(o.Batches), l.rank, "batches")
-		out <- offloadEnabled.gauge(truth(o.Segmentation), l.rank, "segmentation")
-		out <- offloadEnabled.gauge(truth(o.Coalescing), l.rank, "coalescing")
+		out <- offloadEnabled.gauge(boolToFloat(o.Batches), l.rank, "batches")
+		out <- offloadEnabled.gauge(boolToFloat(o.Segmentation), l.rank, "segmentation")
+		out <- offloadEnabled.gauge(boolToFloat(o.Coalescing), l.rank, "coalescing")
 	}
 	out <- attachedPrograms.gauge(float64(len(l.state.Attached)), l.rank)
 	if l.state.Kernel != "" {
-		out <- kernelUp.gauge(truth(l.state.KernelState == state.KernelRunning), l.rank, l.state.Kernel)
+		out <- kernelUp.gauge(boolToFloat(l.state.KernelState == state.KernelRunning), l.rank, l.state.Kernel)
 	}
 }

@@ -62,24 +62,24 @@ var started = time.Unix(1_700_000_000, 0)
 func example() Source {
 	host := &engine{
 		own: state.RankCounters{Posted: 3, Unexpected: 2,
-			AnySource: state.OldestWait{Waits: true, For: protocol.SendRequest, Elapsed: 7 * time.Second}},
+			AnySource: state.OldestWait{Waits: true, Awaited: protocol.SendRequest, Elapsed: 7 * time.Second}},
 		peers: []state.PeerCounters{
 			{Rank: 1, MessageCounts: state.MessageCounts{Sent: 5, Received: 4, Failed: 1, Retransmissions: 2},
 				SentBytes: 500, ReceivedBytes: 400, Unreachable: 1, Silent: true, QueuedSends: 6, InFlight: 1,
-				OldestSend: state.OldestWait{Waits: true, For: protocol.ClearToSend, Elapsed: 1500 * time.Millisecond}},
+				OldestSend: state.OldestWait{Waits: true, Awaited: protocol.ClearToSend, Elapsed: 1500 * time.Millisecond}},
 			{Rank: 2, Extended: true, MessageCounts: state.MessageCounts{Sent: 9}, SentBytes: 90, InFlight: 2,
 				InFlightPackets: 12, RoundTrip: 43 * time.Microsecond,
 				OldestSend: state.OldestWait{Waits: true, Elapsed: time.Second},
-				OldestRecv: state.OldestWait{Waits: true, For: protocol.Data, Elapsed: 2 * time.Second}},
+				OldestRecv: state.OldestWait{Waits: true, Awaited: protocol.Data, Elapsed: 2 * time.Second}},
 			{Rank: 3},
 			{Rank: 4, MessageCounts: state.MessageCounts{Sent: 1},
-				OldestSend: state.OldestWait{Waits: true, For: protocol.Ack, Elapsed: time.Second}},
+				OldestSend: state.OldestWait{Waits: true, Awaited: protocol.Ack, Elapsed: time.Second}},
 			{Rank: 5, MessageCounts: state.MessageCounts{Sent: 2},
-				OldestSend: state.OldestWait{Waits: true, For: protocol.ClearToSend, Elapsed: 3 * time.Second}},
+				OldestSend: state.OldestWait{Waits: true, Awaited: protocol.ClearToSend, Elapsed: 3 * time.Second}},
 		},
 	}
 	host.own.Drops[state.DropUnknownAddress] = 8
-	host.own.Collectives = []collective.Count{
+	host.own.Collectives = []collective.CallCount{
 		{Collective: "Bcast", Algorithm: "binomial", Calls: 7, Bytes: 56},
 		{Collective: "Reduce_scatter", Algorithm: "pairwise", Calls: 3, Failures: 1},
 	}
@@ -97,17 +97,17 @@ func example() Source {
 	recorder := phases.NewRecorder(0,
 		[]phases.Peer{{}, {Profile: "cloudfpga", Kind: "fpga"}, {Profile: "extended", Kind: "software"},
 			{Profile: "v0.9", Kind: "cpu"}, {Profile: "v0.9", Kind: "cpu"}, {Profile: "v0.9", Kind: "cpu"}}, 2)
-	recorder.Done(sent(1, time.Microsecond), nil)
-	recorder.Done(received(1, time.Microsecond), nil)
-	recorder.Done(received(2, 100*time.Microsecond), nil)
+	recorder.RecordMessage(sent(1, time.Microsecond), nil)
+	recorder.RecordMessage(received(1, time.Microsecond), nil)
+	recorder.RecordMessage(received(2, 100*time.Microsecond), nil)
 
 	standin := &engine{peers: []state.PeerCounters{{Rank: 0, MessageCounts: state.MessageCounts{Received: 1},
-		OldestRecv: state.OldestWait{Waits: true, For: protocol.SendRequest, Elapsed: time.Hour}}}}
+		OldestRecv: state.OldestWait{Waits: true, Awaited: protocol.SendRequest, Elapsed: time.Hour}}}}
 	return Source{
 		Version: "1.2.3", Started: started, LostLogLines: func() uint64 { return 17 },
 		AccessDenied:      func() map[string]uint64 { return map[string]uint64{"attach": 4, "control": 0} },
 		WebConfigFailures: func() uint64 { return 1 },
-		Reload:            func() (bool, time.Time) { return false, started.Add(time.Second) },
+		LastReload:        func() (bool, time.Time) { return false, started.Add(time.Second) },
 		Ranks: []Rank{
 			{Engine: host, Recorder: recorder, State: func() state.RankInfo {
 				return state.RankInfo{
@@ -250,7 +250,7 @@ func TestScrapesMeetMessages(t *testing.T) {
 	recorder := phases.NewRecorder(0, manyPeers(8), 4)
 	c := NewCollector(Source{
 		Started: started, LostLogLines: func() uint64 { return 0 },
-		Reload:       func() (bool, time.Time) { return true, started },
+		LastReload:   func() (bool, time.Time) { return true, started },
 		AccessDenied: func() map[string]uint64 { return nil }, WebConfigFailures: func() uint64 { return 0 },
 		Ranks: []Rank{{Engine: e, Recorder: recorder, State: func() state.RankInfo { return state.RankInfo{} }}},
 	})
@@ -261,7 +261,7 @@ func TestScrapesMeetMessages(t *testing.T) {
 	all.Go(func() {
 		for i := range rounds {
 			e.mu.Lock()
-			recorder.Done(sent(1+i%8, time.Duration(1+i)*time.Nanosecond), nil)
+			recorder.RecordMessage(sent(1+i%8, time.Duration(1+i)*time.Nanosecond), nil)
 			e.mu.Unlock()
 		}
 	})
@@ -295,7 +295,7 @@ func TestScrapesMeetMessages(t *testing.T) {
 			}
 		}
 	}
-	if sum != rounds || len(peers) != 5 || !peers[otherPeers] {
+	if sum != rounds || len(peers) != 5 || !peers[labelOtherPeers] {
 		t.Errorf("%d messages of %d, peers %v", sum, rounds, peers)
 	}
 }

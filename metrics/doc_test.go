@@ -51,7 +51,7 @@ func TestDocumentation(t *testing.T) {
 			t.Errorf("%s has no row", f.name)
 		}
 	}
-	for _, p := range phases.Names {
+	for _, p := range phases.PhaseNames {
 		if !strings.Contains(string(text), "| `"+p.Direction+"` | `"+p.Phase+"` |") {
 			t.Errorf("the phase %s of %s has no row", p.Phase, p.Direction)
 		}

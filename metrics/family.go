@@ -38,7 +38,7 @@ var (
 		"Programs and requests refused because of their user, by socket.", "socket")
 	webConfigFailures = newFamily("zrlmpi_web_config_failures_total", counter,
 		"Changes of the web configuration or its files that were refused.")
-	reloadGood = newFamily("zrlmpi_config_last_reload_successful", gauge,
+	reloadSuccess = newFamily("zrlmpi_config_last_reload_successful", gauge,
 		"Last load of the configuration succeeded (1) or failed (0).")
 	reloadTime = newFamily("zrlmpi_config_last_reload_success_timestamp_seconds", gauge,
 		"Unix time of the last successful load of the configuration.")

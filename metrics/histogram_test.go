@@ -56,7 +56,7 @@ func TestHistogramsAreTheLibrarys(t *testing.T) {
 		}
 		want := m.Histogram
 		created := want.CreatedTimestamp.AsTime()
-		got := written(t, phaseSeconds.both(counted, created, "", "", "", "", ""))
+		got := written(t, phaseSeconds.histogram(counted, created, "", "", "", "", ""))
 		if want.GetSchema() != phases.Schema {
 			t.Fatalf("the reference has schema %d", want.GetSchema())
 		}
@@ -67,7 +67,7 @@ func TestHistogramsAreTheLibrarys(t *testing.T) {
 		if !proto.Equal(got, want) {
 			t.Errorf("%d times: got\n%v\nwant\n%v", n, got, want)
 		}
-		if !slices.Equal(written(t, peerPhaseSeconds.native(counted, created, "", "", "", "")).PositiveDelta,
+		if !slices.Equal(written(t, peerPhaseSeconds.nativeHistogram(counted, created, "", "", "", "")).PositiveDelta,
 			got.PositiveDelta) {
 			t.Errorf("%d times: the peer's histogram differs", n)
 		}
@@ -120,7 +120,7 @@ func TestQuantiles(t *testing.T) {
 		h.Add(ns)
 	}
 	slices.SortFunc(list, cmp.Compare)
-	out := written(t, peerPhaseSeconds.native(&h, time.Now(), "", "", "", ""))
+	out := written(t, peerPhaseSeconds.nativeHistogram(&h, time.Now(), "", "", "", ""))
 	for _, q := range []float64{0.01, 0.25, 0.5, 0.9, 0.99, 0.999, 1} {
 		low, high := quantile(out, q)
 		exact := float64(list[int(math.Ceil(q*float64(len(list))))-1]) / 1e9
@@ -138,7 +138,7 @@ func TestTheLongestTime(t *testing.T) {
 	var h phases.Histogram
 	h.Add(math.MaxInt64)
 	h.Add(1)
-	low, high := quantile(written(t, peerPhaseSeconds.native(&h, time.Now(), "", "", "", "")), 1)
+	low, high := quantile(written(t, peerPhaseSeconds.nativeHistogram(&h, time.Now(), "", "", "", "")), 1)
 	if longest := time.Duration(math.MaxInt64).Seconds(); longest <= low || longest > high {
 		t.Errorf("%g s is in the bucket from %g to %g", longest, low, high)
 	}
@@ -148,13 +148,13 @@ func TestSendTimes(t *testing.T) {
 	r := Rank{Engine: &engine{peers: []state.PeerCounters{{Rank: 1}, {Rank: 2}, {Rank: 3}}},
 		Recorder: phases.NewRecorder(0, manyPeers(3), 1)}
 	for range 90 {
-		r.Recorder.Done(sent(1, 100*time.Nanosecond), nil) // 4 µs in total
-		r.Recorder.Done(received(1, time.Second), nil)
+		r.Recorder.RecordMessage(sent(1, 100*time.Nanosecond), nil) // 4 µs in total
+		r.Recorder.RecordMessage(received(1, time.Second), nil)
 	}
 	for range 10 {
-		r.Recorder.Done(sent(1, time.Millisecond), nil)
+		r.Recorder.RecordMessage(sent(1, time.Millisecond), nil)
 	}
-	r.Recorder.Done(sent(2, time.Millisecond), nil)
+	r.Recorder.RecordMessage(sent(2, time.Millisecond), nil)
 	near := func(got, want float64) bool { return got > want/1.091 && got < want*1.091 }
 	if p50, p99, n, ok := r.SendTimes(1); !ok || n != 100 || !near(p50, 4e-6) || !near(p99, 40e-3) {
 		t.Errorf("%g, %g, %d, %v", p50, p99, n, ok)
@@ -165,8 +165,8 @@ func TestSendTimes(t *testing.T) {
 		}
 	}
 	var zeros phases.Histogram
-	zeros.Zero = 3
-	if q := quantileOf(&zeros, 0.5, zeros.Count()); q != 0 {
+	zeros.ZeroCount = 3
+	if q := estimateQuantile(&zeros, 0.5, zeros.Count()); q != 0 {
 		t.Errorf("%g", q)
 	}
 }

@@ -19,17 +19,17 @@ type Job struct {
 type JobRank struct {
 	Started time.Time
 	State   state.RankInfo
-	// Size is the number of ranks in the cluster.
-	Size  int
-	Own   state.RankCounters
-	Peers []state.PeerCounters
+	// ClusterSize is the number of ranks in the cluster.
+	ClusterSize  int
+	RankCounters state.RankCounters
+	Peers        []state.PeerCounters
 	// Times contains the phases of messages exchanged with other hosts and FPGAs.
 	Times phases.Times
 }
 
 // Counters implements Engine.
 func (r *JobRank) Counters(rank func(*state.RankCounters), peer func(*state.PeerCounters)) {
-	rank(&r.Own)
+	rank(&r.RankCounters)
 	for i := range r.Peers {
 		peer(&r.Peers[i])
 	}
@@ -48,7 +48,7 @@ func (r *JobRank) PeerCounters(rank int, visit func(*state.PeerCounters)) {
 func (j *Job) Collect(out chan<- prometheus.Metric) {
 	for i := range j.Ranks {
 		r := &j.Ranks[i]
-		sampleRank(&Rank{Engine: r, Recorder: r.Times.Recorder(r.State.Rank, r.Size),
+		sampleRank(&Rank{Engine: r, Recorder: r.Times.Recorder(r.State.Rank, r.ClusterSize),
 			State: func() state.RankInfo { return r.State }}, r.Started).collect(out)
 	}
 }
@@ -59,12 +59,12 @@ func (*Job) Describe(chan<- *prometheus.Desc) {}
 // jobLabel is the label that contains the name of a job.
 const jobLabel = "mpi_job"
 
-// jobs collects the metrics of all jobs that exist at the time of a scrape.
-type jobs struct{ list func() []Job }
+// jobsCollector collects the metrics of all jobs that exist at the time of a scrape.
+type jobsCollector struct{ list func() []Job }
 
-func (jobs) Describe(chan<- *prometheus.Desc) {}
+func (jobsCollector) Describe(chan<- *prometheus.Desc) {}
 
-func (c jobs) Collect(out chan<- prometheus.Metric) {
+func (c jobsCollector) Collect(out chan<- prometheus.Metric) {
 	list := c.list()
 	for i := range list {
 		prometheus.WrapCollectorWith(prometheus.Labels{jobLabel: list[i].Name}, &list[i]).Collect(out)
@@ -75,6 +75,6 @@ func (c jobs) Collect(out chan<- prometheus.Metric) {
 // has the same series as a daemon's, with the label mpi_job added.
 func NewJobRegistry(list func() []Job) *prometheus.Registry {
 	r := prometheus.NewRegistry()
-	r.MustRegister(jobs{list}) // a single collector that describes nothing cannot collide
+	r.MustRegister(jobsCollector{list}) // a single collector that describes nothing cannot collide
 	return r
 }

@@ -35,9 +35,9 @@ func TestJobs(t *testing.T) {
 	}
 	peer := state.PeerCounters{Rank: 1, MessageCounts: state.MessageCounts{Sent: 7}, SentBytes: 28}
 	recorder := phases.NewRecorder(0, []phases.Peer{{}, {Profile: "cloudfpga", Kind: "fpga"}}, 2)
-	recorder.Done(sent(1, time.Millisecond), nil)
+	recorder.RecordMessage(sent(1, time.Millisecond), nil)
 	text0, err := json.Marshal(phases.Times{Classes: recorder.Classes(),
-		Peers: map[int]phases.PerPeer{1: recorder.Peer(1), 7: {}}})
+		Peers: map[int]phases.PeerTimes{1: recorder.Peer(1), 7: {}}})
 	var times phases.Times
 	if err == nil {
 		err = json.Unmarshal(text0, &times) // in the form received from the rank's process
@@ -46,10 +46,10 @@ func TestJobs(t *testing.T) {
 		t.Fatal(err)
 	}
 	ranks := []JobRank{
-		{Started: time.Now(), State: state.RankInfo{Rank: 0, Attached: make([]state.Program, 1)}, Size: 2,
+		{Started: time.Now(), State: state.RankInfo{Rank: 0, Attached: make([]state.Program, 1)}, ClusterSize: 2,
 			Peers: []state.PeerCounters{peer}, Times: times},
 		{Started: time.Now(), State: state.RankInfo{Rank: 1, Kernel: "echo", KernelState: state.KernelRunning},
-			Size: 2},
+			ClusterSize: 2},
 	}
 	list = []Job{{"a", ranks}, {"b", ranks}}
 	got := text()

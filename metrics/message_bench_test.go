@@ -22,7 +22,7 @@ func (observer) CallFailed(int, error)      {}
 func (observer) Noted(int, int, mpe.Note)   {}
 func (observer) TransportError(int, error)  {}
 
-func (o observer) Done(_ int, s mpe.Status, err error) { o.recorder.Done(&s, err) }
+func (o observer) Done(_ int, s mpe.Status, err error) { o.recorder.RecordMessage(&s, err) }
 
 // pair starts two ranks in this process, connected by the given transport.
 func pair(b *testing.B, transport string, observed bool) (engines [2]*mpe.Engine) {
@@ -38,12 +38,12 @@ ranks:
 	if err != nil {
 		b.Fatal(err)
 	}
-	m, err := node.Map(cfg)
+	m, err := node.RankMap(cfg)
 	if err != nil {
 		b.Fatal(err)
 	}
 	peers := []phases.Peer{{Profile: "extended", Kind: "software"}, {Profile: "extended", Kind: "software"}}
-	for _, self := range cfg.Local() {
+	for _, self := range cfg.LocalRanks() {
 		r, err := node.Plan(cfg, self)
 		if err != nil {
 			b.Fatal(err)

@@ -10,13 +10,13 @@ import (
 	"github.com/zrlmpi/zrlmpid/metrics/phases"
 )
 
-// native returns h as a native histogram.
-func (f *family) native(h *phases.Histogram, created time.Time, labels ...string) prometheus.Metric {
+// nativeHistogram returns h as a native histogram.
+func (f *family) nativeHistogram(h *phases.Histogram, created time.Time, labels ...string) prometheus.Metric {
 	buckets := make(map[int]int64)
 	for key, n := range h.Buckets {
 		buckets[key] = int64(n)
 	}
-	m, err := prometheus.NewConstNativeHistogram(f.desc, h.Count(), h.Sum/1e9, buckets, nil, h.Zero, phases.Schema,
+	m, err := prometheus.NewConstNativeHistogram(f.desc, h.Count(), h.Sum/1e9, buckets, nil, h.ZeroCount, phases.Schema,
 		prometheus.DefNativeHistogramZeroThreshold, created, labels...)
 	if err != nil {
 		return prometheus.NewInvalidMetric(f.desc, err)
@@ -24,27 +24,27 @@ func (f *family) native(h *phases.Histogram, created time.Time, labels ...string
 	return m
 }
 
-// both returns h as a native histogram that has classic buckets, too.
-func (f *family) both(h *phases.Histogram, created time.Time, labels ...string) prometheus.Metric {
-	return &withClassic{f.native(h, created, labels...), h}
+// histogram returns h as a native histogram that has classic buckets, too.
+func (f *family) histogram(h *phases.Histogram, created time.Time, labels ...string) prometheus.Metric {
+	return &classicHistogram{f.nativeHistogram(h, created, labels...), h}
 }
 
-// withClassic adds classic buckets to a native histogram, because the library's constant native histograms have
+// classicHistogram adds classic buckets to a native histogram, because the library's constant native histograms have
 // none.
-type withClassic struct {
+type classicHistogram struct {
 	prometheus.Metric
 	h *phases.Histogram
 }
 
 // Write implements prometheus.Metric.
-func (m *withClassic) Write(out *dto.Metric) error {
+func (m *classicHistogram) Write(out *dto.Metric) error {
 	if err := m.Metric.Write(out); err != nil {
 		return err
 	}
-	var classic [1 - classicFirst + 1]uint64
-	classic[0] = m.h.Zero
+	var classic [1 - minClassicExp + 1]uint64
+	classic[0] = m.h.ZeroCount
 	for key, n := range m.h.Buckets {
-		classic[classicOf(key)] += n
+		classic[classicIndex(key)] += n
 	}
 	count := uint64(0)
 	for i, bound := range classicBounds {

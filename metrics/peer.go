@@ -12,18 +12,18 @@ import (
 
 // Values of the label direction for messages and packets.
 const (
-	sending   = "send"
-	receiving = "receive"
-	inward    = "in"
-	outward   = "out"
+	directionSend    = "send"
+	directionReceive = "receive"
+	directionIn      = "in"
+	directionOut     = "out"
 )
 
-// heldBack is the value of the label waits_for for a message that is queued behind others.
-const heldBack = "held_back"
+// labelHeldBack is the value of the label waits_for for a message that is queued behind others.
+const labelHeldBack = "held_back"
 
-// typeNames contains the label value for each packet type.
-var typeNames = func() (names [state.NumTypes]string) {
-	names[0] = heldBack
+// packetTypes contains the label value for each packet type.
+var packetTypes = func() (names [state.NumTypes]string) {
+	names[0] = labelHeldBack
 	for t := 1; t < state.NumTypes; t++ {
 		names[t] = strings.ToLower(protocol.Type(t).String())
 	}
@@ -31,33 +31,33 @@ var typeNames = func() (names [state.NumTypes]string) {
 }()
 
 // collectPeer exposes the series of one peer, or of all other peers together.
-func (l *sample) collectPeer(out chan<- prometheus.Metric, p *peerSample) {
+func (l *rankSample) collectPeer(out chan<- prometheus.Metric, p *peerSample) {
 	c := &p.counters
 	count := func(f *family, n uint64, labels ...string) {
-		out <- f.counterAt(l.created, n, append([]string{l.rank, p.label}, labels...)...)
+		out <- f.counterAt(l.createdAt, n, append([]string{l.rank, p.label}, labels...)...)
 	}
 	for ph, h := range p.times {
 		if h != nil {
-			out <- peerPhaseSeconds.native(h, l.created, l.rank, p.label, phases.Names[ph].Direction,
-				phases.Names[ph].Phase)
+			out <- peerPhaseSeconds.nativeHistogram(h, l.createdAt, l.rank, p.label, phases.PhaseNames[ph].Direction,
+				phases.PhaseNames[ph].Phase)
 		}
 	}
-	count(messages, c.Sent, sending)
-	count(messages, c.Received, receiving)
-	count(messageBytes, c.SentBytes, sending)
-	count(messageBytes, c.ReceivedBytes, receiving)
+	count(messages, c.Sent, directionSend)
+	count(messages, c.Received, directionReceive)
+	count(messageBytes, c.SentBytes, directionSend)
+	count(messageBytes, c.ReceivedBytes, directionReceive)
 	count(messageFailures, c.Failed)
 	count(retransmissions, c.Retransmissions)
 	count(unreachable, c.Unreachable)
 	for t := range state.NumTypes {
-		name := typeNames[t]
+		name := packetTypes[t]
 		if n := c.PacketsIn[t]; n > 0 {
-			count(packets, n, inward, name)
-			count(packetBytes, c.BytesIn[t], inward, name)
+			count(packets, n, directionIn, name)
+			count(packetBytes, c.BytesIn[t], directionIn, name)
 		}
 		if n := c.PacketsOut[t]; n > 0 {
-			count(packets, n, outward, name)
-			count(packetBytes, c.BytesOut[t], outward, name)
+			count(packets, n, directionOut, name)
+			count(packetBytes, c.BytesOut[t], directionOut, name)
 		}
 	}
 	for reason, n := range c.Drops {
@@ -83,46 +83,46 @@ func (l *sample) collectPeer(out chan<- prometheus.Metric, p *peerSample) {
 	if c.RoundTrip > 0 {
 		out <- roundTrip.gauge(c.RoundTrip.Seconds(), l.rank, p.label)
 	}
-	l.wait(out, c.OldestSend, p.label, sending)
-	l.wait(out, c.OldestRecv, p.label, receiving)
+	l.collectWait(out, c.OldestSend, p.label, directionSend)
+	l.collectWait(out, c.OldestRecv, p.label, directionReceive)
 }
 
-// wait exposes a wait, unless it is the receive in which a kernel waits for work.
-func (l *sample) wait(out chan<- prometheus.Metric, w state.OldestWait, peer, direction string) {
-	if !w.Waits || l.state.Kernel != "" && direction == receiving && w.For == protocol.SendRequest {
+// collectWait exposes a wait, unless it is the receive in which a kernel waits for work.
+func (l *rankSample) collectWait(out chan<- prometheus.Metric, w state.OldestWait, peer, direction string) {
+	if !w.Waits || l.state.Kernel != "" && direction == directionReceive && w.Awaited == protocol.SendRequest {
 		return
 	}
-	out <- oldestWait.gauge(w.Elapsed.Seconds(), l.rank, peer, direction, typeNames[w.For])
+	out <- oldestWait.gauge(w.Elapsed.Seconds(), l.rank, peer, direction, packetTypes[w.Awaited])
 }
 
-// merge adds the counters of one peer to the counters that all other peers share.
-func merge(to, c *state.PeerCounters) {
+// mergeCounters adds the counters of one peer to the counters that all other peers share.
+func mergeCounters(to, c *state.PeerCounters) {
 	to.Extended = to.Extended || c.Extended
 	to.Silent = to.Silent || c.Silent
 	to.MessageCounts.Add(&c.MessageCounts)
 	to.SentBytes += c.SentBytes
 	to.ReceivedBytes += c.ReceivedBytes
 	to.Unreachable += c.Unreachable
-	sum(to.PacketsOut[:], c.PacketsOut[:])
-	sum(to.PacketsIn[:], c.PacketsIn[:])
-	sum(to.BytesOut[:], c.BytesOut[:])
-	sum(to.BytesIn[:], c.BytesIn[:])
+	addCounts(to.PacketsOut[:], c.PacketsOut[:])
+	addCounts(to.PacketsIn[:], c.PacketsIn[:])
+	addCounts(to.BytesOut[:], c.BytesOut[:])
+	addCounts(to.BytesIn[:], c.BytesIn[:])
 	to.Drops.Add(&c.Drops)
 	to.Events.Add(&c.Events)
 	to.QueuedSends += c.QueuedSends
 	to.InFlight += c.InFlight
 	to.InFlightPackets += c.InFlightPackets
-	to.OldestSend = older(to.OldestSend, c.OldestSend)
-	to.OldestRecv = older(to.OldestRecv, c.OldestRecv)
+	to.OldestSend = olderWait(to.OldestSend, c.OldestSend)
+	to.OldestRecv = olderWait(to.OldestRecv, c.OldestRecv)
 }
 
-func sum(to, of []uint64) {
+func addCounts(to, of []uint64) {
 	for i, n := range of {
 		to[i] += n
 	}
 }
 
-func older(a, b state.OldestWait) state.OldestWait {
+func olderWait(a, b state.OldestWait) state.OldestWait {
 	if !a.Waits || b.Waits && b.Elapsed > a.Elapsed {
 		return b
 	}

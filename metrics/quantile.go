@@ -13,12 +13,12 @@ import (
 // series.
 func (r *Rank) SendTimes(peer int) (p50, p99 float64, n uint64, ok bool) {
 	rec := r.Recorder
-	if rec == nil || peer < 0 || peer >= rec.Size() {
+	if rec == nil || peer < 0 || peer >= rec.ClusterSize() {
 		return 0, 0, 0, false
 	}
 	var h *phases.Histogram
 	r.Engine.PeerCounters(peer, func(*state.PeerCounters) {
-		if rec.Known(peer) && rec.Admit(peer) {
+		if rec.HasSeries(peer) && rec.AssignSeries(peer) {
 			h = rec.Peer(peer)[phases.SendTotal]
 		}
 	})
@@ -28,14 +28,14 @@ func (r *Rank) SendTimes(peer int) (p50, p99 float64, n uint64, ok bool) {
 	if n = h.Count(); n == 0 {
 		return 0, 0, 0, false
 	}
-	return quantileOf(h, 0.5, n), quantileOf(h, 0.99, n), n, true
+	return estimateQuantile(h, 0.5, n), estimateQuantile(h, 0.99, n), n, true
 }
 
-// quantileOf estimates the quantile q of n times in seconds. It assumes that the logarithms of the times in
+// estimateQuantile estimates the quantile q of n times in seconds. It assumes that the logarithms of the times in
 // each bucket are distributed evenly.
-func quantileOf(h *phases.Histogram, q float64, n uint64) float64 {
+func estimateQuantile(h *phases.Histogram, q float64, n uint64) float64 {
 	rank := q * float64(n)
-	before := float64(h.Zero)
+	before := float64(h.ZeroCount)
 	if before >= rank {
 		return 0
 	}

@@ -194,7 +194,7 @@ func (s *script) SendData(peer int, header, payload []byte, shape protocol.Shape
 	payload = append(bytes.Clone(payload), make([]byte, total-int64(len(payload)))...)
 	b := bytes.Clone(header)
 	for off := int64(0); ; {
-		n := shape.Next(off, total)
+		n := shape.PayloadAt(off, total)
 		s.out = append(s.out, datagram{src: s.rank, dst: peer, b: append(b, payload[off:off+n]...)})
 		b = nil
 		if off += n; off >= total {
@@ -222,7 +222,7 @@ type node string
 
 const (
 	cpu  node = "cpu"  // upstream's CPU library
-	fpga node = "fpga" // the MPE and its wrapper
+	fpga node = "fpga" // the BuildMPE and its wrapper
 )
 
 // recording is a capture and its nodes.

@@ -36,7 +36,7 @@ type aborts struct {
 
 func listen(c *cluster) *aborts {
 	x := &aborts{list: map[[3]uint32][]byte{}}
-	c.net.Hook(func(from, to int, b []byte) []time.Duration {
+	c.net.SetHook(func(from, to int, b []byte) []time.Duration {
 		x.mu.Lock()
 		defer x.mu.Unlock()
 		if x.lose != nil && x.lose(from, to) {
@@ -304,7 +304,7 @@ func TestForgedFailures(t *testing.T) {
 		for _, e := range c.engines {
 			e.ProgramEnded(true)
 		}
-		two := colltest.New(coll.Allreduce, "", 2, 0, 10)
+		two := colltest.NewCase(coll.Allreduce, "", 2, 0, 10)
 		all(t, two, pair, 1)
 		under := post(t, two, pair[0], 2)
 		text := func(epoch uint64, comm, number uint32, kind ...byte) []byte {
@@ -461,7 +461,7 @@ func TestFailsWhileComputing(t *testing.T) {
 
 // TestCausesOfAborts checks that an abort reports the cause on the rank that failed first.
 func TestCausesOfAborts(t *testing.T) {
-	chain := func(n int) *colltest.Case { return colltest.New(coll.Bcast, "chain", 4, 0, n) }
+	chain := func(n int) *colltest.Case { return colltest.NewCase(coll.Bcast, "chain", 4, 0, n) }
 	for name, test := range map[string]struct {
 		second int // elements that rank 1 expects
 		want   collective.FailureCause
@@ -493,7 +493,7 @@ func TestCausesOfAborts(t *testing.T) {
 		devices := c.communicator(1)
 		all(t, barrier(4), devices, 1)
 		listen(c).losing(func(from, to int) bool { return from == 3 && to == 2 || from == 2 && to == 3 })
-		x := colltest.New(coll.Barrier, "dissemination", 4, 0, 0)
+		x := colltest.NewCase(coll.Barrier, "dissemination", 4, 0, 0)
 		var ops []mpe.Op
 		for _, d := range devices[:3] {
 			ops = append(ops, post(t, x, d, 2))
@@ -549,13 +549,13 @@ func TestCloseEndsCallsInTransfer(t *testing.T) {
 		defer c.close()
 		devices := c.communicator(1)
 		all(t, barrier(2), devices, 1)
-		c.net.Hook(func(from, _ int, b []byte) []time.Duration {
+		c.net.SetHook(func(from, _ int, b []byte) []time.Duration {
 			if h, _, d := protocol.ParseExtended(b); d.OK() && from == 0 && h.Type == protocol.Data {
 				return nil
 			}
 			return []time.Duration{0}
 		})
-		x := colltest.New(coll.Bcast, "binomial", 2, 0, 10)
+		x := colltest.NewCase(coll.Bcast, "binomial", 2, 0, 10)
 		post(t, x, devices[0], 2)
 		o := post(t, x, devices[1], 2)
 		time.Sleep(time.Second)

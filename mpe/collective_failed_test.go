@@ -87,7 +87,7 @@ func abortCall(t *testing.T, o mpe.Op, after time.Duration) {
 }
 
 // barrier returns a barrier of the given number of ranks.
-func barrier(ranks int) *colltest.Case { return colltest.New(coll.Barrier, "", ranks, 0, 0) }
+func barrier(ranks int) *colltest.Case { return colltest.NewCase(coll.Barrier, "", ranks, 0, 0) }
 
 // quit makes one rank's call time out while rank 0 has not made the call. All other ranks must fail or complete
 // their part, and rank 0 must fail when it makes the call.
@@ -152,7 +152,7 @@ func cases(ranks int) (list []*colltest.Case) {
 	if ranks > 6 {
 		lengths = []int{300}
 	}
-	for _, x := range colltest.All(ranks, []int{0, ranks / 2}, lengths, 0) {
+	for _, x := range colltest.AllCases(ranks, []int{0, ranks / 2}, lengths, 0) {
 		root := 0
 		switch x.Call.Collective {
 		case coll.Reduce, coll.Gather:
@@ -196,7 +196,7 @@ func TestFailureAbortsThroughLoss(t *testing.T) {
 		defer c.close()
 		var mu sync.Mutex
 		rng := rand.New(rand.NewPCG(1, 5))
-		c.net.Hook(func(_, _ int, _ []byte) []time.Duration {
+		c.net.SetHook(func(_, _ int, _ []byte) []time.Duration {
 			mu.Lock()
 			defer mu.Unlock()
 			late := time.Duration(rng.IntN(100)) * time.Microsecond

@@ -54,7 +54,7 @@ func TestCollectivesThroughLoss(t *testing.T) {
 			defer c.close()
 			var mu sync.Mutex
 			rng := rand.New(rand.NewPCG(uint64(ranks), 5))
-			c.net.Hook(func(_, _ int, _ []byte) []time.Duration {
+			c.net.SetHook(func(_, _ int, _ []byte) []time.Duration {
 				mu.Lock()
 				defer mu.Unlock()
 				late := time.Duration(rng.IntN(100)) * time.Microsecond
@@ -66,7 +66,7 @@ func TestCollectivesThroughLoss(t *testing.T) {
 				}
 				return []time.Duration{late}
 			})
-			runCases(t, c.engines, colltest.All(ranks, []int{0, ranks - 1}, []int{1, 2500}, 0))
+			runCases(t, c.engines, colltest.AllCases(ranks, []int{0, ranks - 1}, []int{1, 2500}, 0))
 		})
 	}
 }
@@ -95,7 +95,7 @@ func TestCollectiveOfAUsersOperation(t *testing.T) {
 		for _, of := range []coll.Collective{coll.Reduce, coll.Allreduce, coll.Scan} {
 			for _, a := range coll.Algorithms(of) {
 				call := coll.Call{Collective: of, Ranks: ranks, Root: 2, Bytes: 4, Elem: 2, Ordered: true}
-				if a.Fits(call) != nil {
+				if a.CheckSupport(call) != nil {
 					continue
 				}
 				var ops []mpe.Op
@@ -176,9 +176,9 @@ func TestAbandonedCall(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			c := newExtended(t, 4, func(x *extended.Config) { x.EagerLimit = 100 })
 			defer c.close()
-			call := colltest.New(coll.Bcast, algorithm, 4, 0, 20_000)
+			call := colltest.NewCase(coll.Bcast, algorithm, 4, 0, 20_000)
 			runCases(t, c.engines, []*colltest.Case{call}) // reach agreement first
-			call = colltest.New(coll.Bcast, algorithm, 4, 0, 20_000)
+			call = colltest.NewCase(coll.Bcast, algorithm, 4, 0, 20_000)
 			var ops []mpe.Op
 			for _, r := range []int{1, 2, 3} { // not the root
 				ops = append(ops, begin(t, call, c.engines[r], 2))
@@ -218,7 +218,7 @@ func TestAbandonedCall(t *testing.T) {
 				s.Collectives[len(s.Collectives)-1].Failures != 1 {
 				t.Errorf("%s: left over: %+v, %d posted, %d unexpected", algorithm, s.Calls, s.Posted, s.Unexpected)
 			}
-			next := colltest.New(coll.Bcast, algorithm, 4, 1, 1000)
+			next := colltest.NewCase(coll.Bcast, algorithm, 4, 1, 1000)
 			ops = ops[:0]
 			for _, e := range c.engines {
 				ops = append(ops, begin(t, next, e, 3))
@@ -237,7 +237,7 @@ func TestAbandonedCall(t *testing.T) {
 func TestSilentMember(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newExtended(t, 3, nil)
-		call := colltest.New(coll.Barrier, "", 3, 0, 0)
+		call := colltest.NewCase(coll.Barrier, "", 3, 0, 0)
 		ops := []mpe.Op{begin(t, call, c.engines[0], 2), begin(t, call, c.engines[1], 2)}
 		time.Sleep(time.Second)
 		synctest.Wait()
@@ -265,17 +265,17 @@ func TestAtomicIsAllOrNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newExtended(t, 5, func(x *extended.Config) { x.EagerLimit, x.MaxPayload = -1, 500 })
 		defer c.close()
-		runCases(t, c.engines, []*colltest.Case{colltest.New(coll.Barrier, "", 5, 0, 0)})
+		runCases(t, c.engines, []*colltest.Case{colltest.NewCase(coll.Barrier, "", 5, 0, 0)})
 		var pairs sync.Map
 		count := 0
-		c.net.Hook(func(from, to int, b []byte) []time.Duration {
+		c.net.SetHook(func(from, to int, b []byte) []time.Duration {
 			if h, _, d := protocol.ParseExtended(b); d.OK() && h.Type == protocol.Data {
 				pairs.Store([2]int{from, to}, true)
 				count++
 			}
 			return []time.Duration{0}
 		})
-		call := colltest.New(coll.Bcast, "atomic", 5, 0, 20_000)
+		call := colltest.NewCase(coll.Bcast, "atomic", 5, 0, 20_000)
 		var ops []mpe.Op
 		for _, r := range []int{0, 1, 2, 4} { // not rank 3, in the middle
 			ops = append(ops, begin(t, call, c.engines[r], 2))
@@ -304,9 +304,9 @@ func TestForwardCutsThrough(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newExtended(t, 3, func(x *extended.Config) { x.EagerLimit, x.MaxPayload = -1, 500 })
 		defer c.close()
-		runCases(t, c.engines, []*colltest.Case{colltest.New(coll.Barrier, "", 3, 0, 0)})
+		runCases(t, c.engines, []*colltest.Case{colltest.NewCase(coll.Barrier, "", 3, 0, 0)})
 		first, last := time.Time{}, time.Time{}
-		c.net.Hook(func(from, to int, b []byte) []time.Duration {
+		c.net.SetHook(func(from, to int, b []byte) []time.Duration {
 			h, payload, d := protocol.ParseExtended(b)
 			if !d.OK() || h.Type != protocol.Data {
 				return []time.Duration{time.Millisecond}
@@ -320,7 +320,7 @@ func TestForwardCutsThrough(t *testing.T) {
 			}
 			return []time.Duration{at}
 		})
-		call := colltest.New(coll.Bcast, "atomic", 3, 0, 20_000)
+		call := colltest.NewCase(coll.Bcast, "atomic", 3, 0, 20_000)
 		call.Call.Segment = 1000
 		var ops []mpe.Op
 		for _, e := range c.engines {
@@ -343,11 +343,11 @@ func TestFlowIsAborted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newExtended(t, 4, func(x *extended.Config) { x.EagerLimit, x.MaxPayload, x.Window = -1, 500, 4 })
 		defer c.close()
-		runCases(t, c.engines, []*colltest.Case{colltest.New(coll.Barrier, "", 4, 0, 0)})
-		c.net.Hook(func(from, to int, b []byte) []time.Duration {
+		runCases(t, c.engines, []*colltest.Case{colltest.NewCase(coll.Barrier, "", 4, 0, 0)})
+		c.net.SetHook(func(from, to int, b []byte) []time.Duration {
 			return []time.Duration{5 * time.Millisecond}
 		})
-		call := colltest.New(coll.Bcast, "atomic", 4, 0, 50000)
+		call := colltest.NewCase(coll.Bcast, "atomic", 4, 0, 50000)
 		var ops []mpe.Op
 		for _, e := range c.engines {
 			ops = append(ops, begin(t, call, e, 2))
@@ -370,7 +370,7 @@ func TestFlowIsAborted(t *testing.T) {
 			errors.Is(err, extended.ErrAborted) {
 			t.Errorf("rank 0: %v", err) // it gets the abort
 		}
-		runCases(t, c.engines, []*colltest.Case{colltest.New(coll.Bcast, "binomial", 4, 0, 50)})
+		runCases(t, c.engines, []*colltest.Case{colltest.NewCase(coll.Bcast, "binomial", 4, 0, 50)})
 	})
 }
 
@@ -381,10 +381,10 @@ func TestOrderGoesByStatus(t *testing.T) {
 			c := newExtendedWith(t, 5, func(x *extended.Config) { x.EagerLimit = 2000 },
 				func(cfg *mpe.Config) { cfg.Collectives.Order = coll.OrderByLeft })
 			defer c.close()
-			runCases(t, c.engines, []*colltest.Case{colltest.New(coll.Barrier, "", 5, 0, 0)})
+			runCases(t, c.engines, []*colltest.Case{colltest.NewCase(coll.Barrier, "", 5, 0, 0)})
 			var mu sync.Mutex
 			var hops [][2]int
-			c.net.Hook(func(from, to int, b []byte) []time.Duration {
+			c.net.SetHook(func(from, to int, b []byte) []time.Duration {
 				mu.Lock()
 				defer mu.Unlock()
 				if h, payload, d := protocol.ParseExtended(b); d.OK() && h.Type == protocol.Data &&
@@ -396,7 +396,7 @@ func TestOrderGoesByStatus(t *testing.T) {
 			bcast := func(tag int, want ...int) {
 				t.Helper()
 				hops = nil
-				call := colltest.New(coll.Bcast, "atomic", 5, 0, bytes/4)
+				call := colltest.NewCase(coll.Bcast, "atomic", 5, 0, bytes/4)
 				var ops []mpe.Op
 				for _, e := range c.engines {
 					ops = append(ops, begin(t, call, e, tag))
@@ -452,7 +452,7 @@ func TestCallsOverlap(t *testing.T) {
 		var cases []*colltest.Case
 		ops := make([][]mpe.Op, ranks)
 		for i := range calls {
-			x := colltest.New([]coll.Collective{coll.Allreduce, coll.Bcast, coll.Barrier, coll.Alltoall}[i%4], "",
+			x := colltest.NewCase([]coll.Collective{coll.Allreduce, coll.Bcast, coll.Barrier, coll.Alltoall}[i%4], "",
 				ranks, i%ranks, 1+i*i*10)
 			cases = append(cases, x)
 		}
@@ -529,7 +529,7 @@ func TestCollectiveMismatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newExtended(t, 2, nil)
 		defer c.close()
-		a, b := colltest.New(coll.Bcast, "binomial", 2, 0, 3), colltest.New(coll.Bcast, "binomial", 2, 0, 5)
+		a, b := colltest.NewCase(coll.Bcast, "binomial", 2, 0, 3), colltest.NewCase(coll.Bcast, "binomial", 2, 0, 5)
 		x, y := begin(t, a, c.engines[0], 1), begin(t, b, c.engines[1], 1)
 		finish(t, x)
 		if _, err := y.Await(t.Context()); !errors.Is(err, collective.ErrMismatch) {
@@ -545,9 +545,9 @@ func TestCloseEndsCalls(t *testing.T) {
 			c := newExtended(t, 3, nil)
 			defer c.close()
 			if agreed {
-				runCases(t, c.engines, []*colltest.Case{colltest.New(coll.Barrier, "", 3, 0, 0)})
+				runCases(t, c.engines, []*colltest.Case{colltest.NewCase(coll.Barrier, "", 3, 0, 0)})
 			}
-			o := begin(t, colltest.New(coll.Allreduce, "", 3, 0, 10), c.engines[0], 2)
+			o := begin(t, colltest.NewCase(coll.Allreduce, "", 3, 0, 10), c.engines[0], 2)
 			ctx, stop := context.WithTimeout(t.Context(), time.Second)
 			defer stop()
 			c.engines[0].Close(ctx)
@@ -579,7 +579,7 @@ func BenchmarkBarrierInMemory(b *testing.B) {
 	engines := newExtendedWith(b, 2, nil, nil)
 	defer engines.close()
 	done := make(chan error)
-	call := colltest.New(coll.Barrier, "dissemination", 2, 0, 0)
+	call := colltest.NewCase(coll.Barrier, "dissemination", 2, 0, 0)
 	run := func(e *mpe.Engine, n int) error {
 		for i := range n {
 			o, err := call.Start(e, i+1)

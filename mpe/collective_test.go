@@ -38,7 +38,7 @@ func TestCollectives(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := newExtended(t, ranks, nil)
 				defer c.close()
-				runCases(t, c.engines, colltest.All(ranks, []int{0, ranks / 2, ranks - 1}, []int{0, 1, 5, 1200}, 0))
+				runCases(t, c.engines, colltest.AllCases(ranks, []int{0, ranks / 2, ranks - 1}, []int{0, 1, 5, 1200}, 0))
 			})
 		})
 	}
@@ -50,7 +50,7 @@ func TestCollectivesRendezvous(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			c := newExtended(t, ranks, func(x *extended.Config) { x.EagerLimit, x.MaxPayload = -1, 1000 })
 			defer c.close()
-			runCases(t, c.engines, colltest.All(ranks, []int{0, ranks - 1}, []int{1, 5, 3000}, 0))
+			runCases(t, c.engines, colltest.AllCases(ranks, []int{0, ranks - 1}, []int{1, 5, 3000}, 0))
 		})
 	}
 }

@@ -14,7 +14,7 @@ import (
 func TestCountersAllocations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const ranks = 64
-		c := newCluster(t, ranks, handshake.Rules{}, nil)
+		c := newCluster(t, ranks, handshake.PeerRules{}, nil)
 		defer c.close()
 		e := c.engines[0]
 		for peer := 1; peer < ranks; peer++ {
@@ -26,7 +26,7 @@ func TestCountersAllocations(t *testing.T) {
 		allocations := testing.AllocsPerRun(10, func() {
 			waiting = 0
 			e.Counters(func(*state.RankCounters) {}, func(c *state.PeerCounters) {
-				if c.OldestSend.For == protocol.ClearToSend && c.OldestRecv.For == protocol.SendRequest {
+				if c.OldestSend.Awaited == protocol.ClearToSend && c.OldestRecv.Awaited == protocol.SendRequest {
 					waiting++
 				}
 			})

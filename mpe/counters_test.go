@@ -122,16 +122,16 @@ func TestCountersOfWaits(t *testing.T) {
 		}
 		time.Sleep(2 * time.Second)
 		own, peers := counters(e)
-		if want := (state.OldestWait{Waits: true, For: protocol.SendRequest,
+		if want := (state.OldestWait{Waits: true, Awaited: protocol.SendRequest,
 			Elapsed: 2 * time.Second}); own.Posted != 3 || own.AnySource != want {
 			t.Errorf("%+v", own)
 		}
-		if want := (state.OldestWait{Waits: true, For: protocol.SendRequest,
+		if want := (state.OldestWait{Waits: true, Awaited: protocol.SendRequest,
 			Elapsed: 3 * time.Second}); peers[2].OldestRecv != want || peers[2].OldestSend.Waits {
 			t.Errorf("%+v, %+v", peers[2].OldestRecv, peers[2].OldestSend)
 		}
 		p := peers[1]
-		if w := p.OldestSend; !w.Waits || w.For != protocol.ClearToSend || w.Elapsed > 2*time.Second ||
+		if w := p.OldestSend; !w.Waits || w.Awaited != protocol.ClearToSend || w.Elapsed > 2*time.Second ||
 			w.Elapsed < time.Second {
 			t.Errorf("%+v", w)
 		}
@@ -153,7 +153,7 @@ func TestSendBehindReturned(t *testing.T) {
 		c := newExtended(t, 2, nil)
 		defer c.close()
 		exchange(t, c, make([]byte, 4))
-		c.net.Hook(func(_, _ int, _ []byte) []time.Duration { return nil })
+		c.net.SetHook(func(_, _ int, _ []byte) []time.Duration { return nil })
 		e := c.engines[0]
 		for e.Snapshot().Peers[0].Extended.Queued == 0 { // until the window is full
 			start(t, e, mpe.Operation{Kind: mpe.OpSend, Peer: 1, Buf: make([]byte, 4), Blocking: true})

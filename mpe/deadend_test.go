@@ -24,7 +24,7 @@ func deadEnds(t *testing.T, ranks int, gone ...int) *cluster {
 	for _, rank := range gone {
 		lost[rank] = true
 	}
-	c.net.Hook(func(_, to int, b []byte) []time.Duration {
+	c.net.SetHook(func(_, to int, b []byte) []time.Duration {
 		if _, defect := protocol.CloudFPGA.Parse(b); lost[to] && !defect.OK() {
 			return nil
 		}
@@ -185,7 +185,7 @@ func TestDeadEndAbortsCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &cluster{t: t, net: memnet.New(3)}
 		defer c.close()
-		c.net.Hook(func(_, to int, b []byte) []time.Duration {
+		c.net.SetHook(func(_, to int, b []byte) []time.Duration {
 			if _, defect := protocol.CloudFPGA.Parse(b); to == 1 && !defect.OK() {
 				return nil
 			}

@@ -61,7 +61,7 @@ func TestDetach(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := tt.cluster()
 				defer c.close()
-				c.net.Hook(func(int, int, []byte) []time.Duration { return []time.Duration{time.Millisecond} })
+				c.net.SetHook(func(int, int, []byte) []time.Duration { return []time.Duration{time.Millisecond} })
 				data := bytes.Repeat([]byte{1, 2, 3, 4}, n/4)
 				out, in := bytes.Clone(data), make([]byte, n)
 				r := start(t, c.engines[1], mpe.Operation{Kind: mpe.OpRecv, Peer: 0, Buf: in})

@@ -42,21 +42,21 @@ type Device interface {
 	Close(ctx context.Context) error
 }
 
-// Minimal can be embedded in a Device that uses an Op for each message and cannot notify the other members of a
+// BasicDevice can be embedded in a Device that uses an Op for each message and cannot notify the other members of a
 // communicator.
-type Minimal struct{}
+type BasicDevice struct{}
 
 // SendNow returns false.
-func (Minimal) SendNow(int, int, uint32, []byte, protocol.Datatype, bool) bool { return false }
+func (BasicDevice) SendNow(int, int, uint32, []byte, protocol.Datatype, bool) bool { return false }
 
 // Resting returns nil.
-func (Minimal) Resting() RestingSends { return nil }
+func (BasicDevice) Resting() RestingSends { return nil }
 
 // RefuseCollective does nothing.
-func (Minimal) RefuseCollective(*collective.Operation, collective.FailureCause) {}
+func (BasicDevice) RefuseCollective(*collective.Operation, collective.FailureCause) {}
 
 // FreeCommunicator does nothing.
-func (Minimal) FreeCommunicator(uint32) {}
+func (BasicDevice) FreeCommunicator(uint32) {}
 
 // RestingSends holds sends that a library leaves to its device while many other sends wait for the same peer. A
 // program may have millions of such sends. The library keeps only the number of each send.
@@ -66,16 +66,16 @@ type RestingSends interface {
 	// Rest leaves a send to the device, pending or not. MayRest must be true for the send, or Wake must have
 	// returned it. The device owns the Op from then on; the payload stays in the caller's buffer. A send keeps its
 	// number when it is left again.
-	Rest(op Op, o *Origin) Resting
+	Rest(op Op, o *Origin) RestingID
 	// Wake returns the Op of a send that was left, the operation that it was posted for, and its origin. The caller
 	// must leave it again, or free it and then call Forget. Wake returns a nil Op if the send was forgotten or has
 	// already been woken.
-	Wake(n Resting) (Op, Operation, *Origin)
+	Wake(n RestingID) (Op, Operation, *Origin)
 	// Pending reports whether a send that was left is incomplete, and has not been woken.
-	Pending(n Resting) bool
+	Pending(n RestingID) bool
 	// Forget releases a number, and reports whether it was in use. An incomplete send continues, but its outcome is
 	// lost.
-	Forget(n Resting) bool
+	Forget(n RestingID) bool
 }
 
 // Op is a posted operation. Only one goroutine at a time may wait for it.
@@ -85,12 +85,12 @@ type Op interface {
 	Await(ctx context.Context) (*Status, error)
 	// Test reports whether the operation is done, and returns its status and error.
 	Test() (Status, bool, error)
-	// Ended is like Test, but does not poll. The status is valid until Free. It is nil if the operation is not
+	// Result is like Test, but does not poll. The status is valid until Free. It is nil if the operation is not
 	// done, or if the device would have to poll to find out.
-	Ended() (*Status, error)
-	// Library returns storage for the library's data about the operation, or nil. The device does not touch it. The
+	Result() (*Status, error)
+	// LibraryData returns storage for the library's data about the operation, or nil. The device does not touch it. The
 	// storage persists when the operation is freed, and is reused by the next operation in the same memory.
-	Library() *any
+	LibraryData() *any
 	// Cancel requests cancellation. Await returns in any case: ErrCancelled if the operation was cancelled, or its
 	// regular result if it was too late to cancel.
 	Cancel()

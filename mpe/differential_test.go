@@ -69,7 +69,7 @@ func newDifferential(t *testing.T, seed uint64) *differential {
 		cfg, tr := mpe.Config{Rank: rank, Peers: make([]mpe.Peer, diffRanks)}, net.Transport(rank)
 		for p := range diffRanks {
 			cfg.Peers[p].Transport = tr
-			hs := handshake.Config{Shape: protocol.CPUShape(), Timing: handshake.DefaultTiming(handshake.Rules{}),
+			hs := handshake.Config{Shape: protocol.CPUShape(), Timing: handshake.DefaultTiming(handshake.PeerRules{}),
 				MaxWords: 1 << 20}
 			switch max(rank, p) {
 			case 1:

@@ -110,7 +110,7 @@ func (w *wire) SendPackets(_ int, packets []mpe.Packet) (int, error) {
 // Poll receives one packet if there are placements, and moves its payload to the placement if there is only one.
 func (w *wire) Poll(batch []mpe.RxPacket, at *mpe.Placements) (int, error) {
 	if at != nil {
-		return w.pollInto(batch, at.Only())
+		return w.pollInto(batch, at.Single())
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -135,7 +135,7 @@ func (w *wire) pollInto(batch []mpe.RxPacket, l *mpe.Placement) (int, error) {
 		w.into()
 	}
 	n, err := w.Poll(batch[:1], nil)
-	if n == 1 && l.Head == 0 && len(batch[0].Bytes) <= len(l.Buf) {
+	if n == 1 && l.HeaderLen == 0 && len(batch[0].Bytes) <= len(l.Buf) {
 		batch[0].Bytes = l.Buf[:copy(l.Buf, batch[0].Bytes)]
 	}
 	return n, err

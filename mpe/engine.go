@@ -61,10 +61,10 @@ type Config struct {
 	Calls CallRecorder
 	// Failed, if not nil, is called by the caller of a failed operation before the operation returns its
 	// error. It may take some time.
-	Failed func()
-	// Report returns the answer to ranks that ask for this rank's report, of at most extended.MaxReport bytes. It
+	OnFailure func()
+	// MakeReport returns the answer to ranks that ask for this rank's report, of at most extended.MaxReport bytes. It
 	// may use the engine. If Report is nil, the engine does not answer.
-	Report func() []byte
+	MakeReport func() []byte
 }
 
 // Engine is the message passing engine of one rank. It surrounds a core with a clock, a timer, a lock, random
@@ -80,8 +80,8 @@ type Engine struct {
 	makeReport func() []byte
 
 	requests spareRequests
-	// posts is the number of operations that callers have posted. The lock guards it.
-	posts uint32
+	// postCount is the number of operations that callers have posted. The lock guards it.
+	postCount uint32
 
 	clock clock
 	timer *time.Timer
@@ -96,21 +96,21 @@ type Engine struct {
 	sources []*source
 	// transports are the networks by number. known holds, for each of them, the time up to which all received
 	// packets have been processed.
-	transports []Transport
-	known      []handshake.Instant
+	transports     []Transport
+	processedUntil []handshake.Instant
 	// outlets send packets, by peer.
-	outlets []outlet
-	placed  placed
-	// holdsBack mirrors Outcome.Coalesced of the core, for readers without the lock.
-	holdsBack  atomic.Bool
-	goroutines sync.WaitGroup
-	waiters    sync.Pool // of channels for Wait, each with a capacity of one
-	// userEnded is closed when a user's function returns. idle is closed when the current phase of Close has
+	outlets    []outlet
+	placements placementTable
+	// hasCoalesced mirrors Outcome.Coalesced of the core, for readers without the lock.
+	hasCoalesced atomic.Bool
+	goroutines   sync.WaitGroup
+	waiters      sync.Pool // of channels for Wait, each with a capacity of one
+	// userReturned is closed when a user's function returns. idle is closed when the current phase of Close has
 	// nothing left to wait for. The lock guards them.
-	userEnded chan struct{}
-	idle      chan struct{}
-	stop      chan struct{} // closed by Close
-	cutOff    []Waiting     // messages in progress when Close ran out of time
+	userReturned chan struct{}
+	idle         chan struct{}
+	stop         chan struct{} // closed by Close
+	unfinished   []Waiting     // messages in progress when Close ran out of time
 }
 
 // New starts the engine of a rank. The engine owns the peers' transports from then on, and Close closes them.
@@ -119,22 +119,22 @@ func New(cfg Config) (*Engine, error) {
 		return nil, fmt.Errorf("rank %d is not one of the %d ranks of the cluster", cfg.Rank, len(cfg.Peers))
 	}
 	e := &Engine{
-		rank: cfg.Rank, size: len(cfg.Peers), observer: cfg.Observer, failure: failure{cfg.Failed},
-		makeReport: cfg.Report,
-		clock:      clock(time.Now()), stop: make(chan struct{}), placed: placed{gen: 1},
+		rank: cfg.Rank, size: len(cfg.Peers), observer: cfg.Observer, failure: failure{cfg.OnFailure},
+		makeReport: cfg.MakeReport,
+		clock:      clock(time.Now()), stop: make(chan struct{}), placements: placementTable{generation: 1},
 		outlets: make([]outlet, len(cfg.Peers)),
 	}
-	e.timer = time.AfterFunc(time.Hour, (*owner)(e).expired)
+	e.timer = time.AfterFunc(time.Hour, (*owner)(e).onTimer)
 	e.timer.Stop()
 	e.tickAt.Store(int64(core.Never))
 	c := core.Config{
 		Rank: cfg.Rank, Peers: make([]core.Peer, len(cfg.Peers)), Limits: cfg.Limits, Collectives: cfg.Collectives,
-		Observer: cfg.Observer, Calls: cfg.Calls, Reports: cfg.Report != nil,
+		Observer: cfg.Observer, Calls: cfg.Calls, Reports: cfg.MakeReport != nil,
 	}
 	c.Collectives.Oversubscribed = cfg.Oversubscribed
 	for rank := range cfg.Peers {
 		p := &cfg.Peers[rank]
-		c.Peers[rank] = p.ofCore()
+		c.Peers[rank] = p.coreConfig()
 		if rank == cfg.Rank {
 			continue
 		}
@@ -161,8 +161,8 @@ func New(cfg Config) (*Engine, error) {
 	return e, nil
 }
 
-// ofCore returns the peer's configuration for a core, without its network.
-func (p *Peer) ofCore() core.Peer {
+// coreConfig returns the peer's configuration for a core, without its network.
+func (p *Peer) coreConfig() core.Peer {
 	return core.Peer{
 		Handshake: p.Handshake, Extended: p.Extended, Unobserved: p.Unobserved, Recorder: p.Recorder, Keeper: p.Keeper,
 		Kind: p.Kind, Address: p.Address,
@@ -192,8 +192,8 @@ type clock time.Time
 // now returns the time since the start.
 func (c clock) now() handshake.Instant { return time.Since(time.Time(c)) }
 
-// Started returns the start time of the engine's clock, with a monotonic clock reading.
-func (e *Engine) Started() time.Time { return time.Time(e.clock) }
+// StartTime returns the start time of the engine's clock, with a monotonic clock reading.
+func (e *Engine) StartTime() time.Time { return time.Time(e.clock) }
 
 // lock takes the lock for an event.
 func (e *Engine) lock() {
@@ -204,11 +204,11 @@ func (e *Engine) lock() {
 // recentTime is how long the time of an event may be reused for later events.
 const recentTime = time.Millisecond
 
-// recent reports whether an event that sends nothing may reuse the time of the last event: reading the clock takes
+// canReuseTime reports whether an event that sends nothing may reuse the time of the last event: reading the clock takes
 // a large part of the time of a small message. A tick must be due soon after the last event. The caller holds the
 // lock.
-func (e *Engine) recent() bool {
-	return e.core.Quiet() && e.tickAt.Load() <= int64(e.core.Now()+recentTime) && !e.group.Armed()
+func (e *Engine) canReuseTime() bool {
+	return e.core.IsQuiet() && e.tickAt.Load() <= int64(e.core.Now()+recentTime) && !e.group.Armed()
 }
 
 // unlock ends the event and releases the lock.
@@ -216,11 +216,11 @@ func (e *Engine) unlock() { unlockAfter(e, e.core.End()) }
 
 // unlockAfter is unlock for an event that the caller has already ended, with outcome out.
 func unlockAfter(e *Engine, out *core.Outcome) {
-	if len(out.Ended) > 0 {
+	if len(out.Completed) > 0 {
 		completeAll(out)
 	}
 	if out.Rare {
-		e.dealWith(out)
+		e.handleOutcome(out)
 	}
 	if soon := e.core.Now() + recentTime; int64(min(out.Deadline, soon)) < e.tickAt.Load() {
 		// Tick soon only if the sources are being polled, because the tick then wakes no goroutine.
@@ -233,10 +233,10 @@ func unlockAfter(e *Engine, out *core.Outcome) {
 			(*owner)(e).Armed()
 		}
 	}
-	if out.Coalesced != e.holdsBack.Load() {
-		e.holdsBack.Store(out.Coalesced)
+	if out.Coalesced != e.hasCoalesced.Load() {
+		e.hasCoalesced.Store(out.Coalesced)
 	}
-	if e.idle != nil && e.core.AtRest() {
+	if e.idle != nil && e.core.IsIdle() {
 		close(e.idle)
 		e.idle = nil
 	}
@@ -245,15 +245,15 @@ func unlockAfter(e *Engine, out *core.Outcome) {
 
 // completeAll completes the requests of an event for their callers.
 func completeAll(out *core.Outcome) {
-	for i, r := range out.Ended {
-		out.Ended[i] = nil
+	for i, r := range out.Completed {
+		out.Completed[i] = nil
 		requestOf(r).complete()
 	}
-	out.Ended = out.Ended[:0]
+	out.Completed = out.Completed[:0]
 }
 
-// dealWith processes the rare parts of an outcome.
-func (e *Engine) dealWith(out *core.Outcome) {
+// handleOutcome processes the rare parts of an outcome.
+func (e *Engine) handleOutcome(out *core.Outcome) {
 	for _, wake := range out.Wake {
 		wake()
 	}
@@ -265,7 +265,7 @@ func (e *Engine) dealWith(out *core.Outcome) {
 			text := e.makeReport()
 			e.lock()
 			defer e.unlock()
-			e.core.Reports.Made(text)
+			e.core.Reports.Deliver(text)
 		})
 	}
 	out.Clear()
@@ -278,7 +278,7 @@ func (e *Engine) dealWith(out *core.Outcome) {
 func (e *Engine) Reconfigure(peers []Peer) {
 	next := make([]core.Peer, len(peers))
 	for rank := range peers {
-		next[rank] = peers[rank].ofCore()
+		next[rank] = peers[rank].coreConfig()
 	}
 	e.lock()
 	defer e.unlock()
@@ -297,10 +297,10 @@ func (e *Engine) Reset(rank int) error {
 	return nil
 }
 
-// PeerLeft notes that a rank of this rank's job has called MPI_Finalize. The transport reports this only if
+// PeerFinalized notes that a rank of this rank's job has called MPI_Finalize. The transport reports this only if
 // there was a connection before.
-func (e *Engine) PeerLeft(rank int) {
-	e.receiveBatch(slices.Index(e.transports, e.outlets[rank].tr), []RxPacket{{Kind: RxLeft, Peer: rank}}, 0)
+func (e *Engine) PeerFinalized(rank int) {
+	e.receiveBatch(slices.Index(e.transports, e.outlets[rank].transport), []RxPacket{{Kind: RxPeerClosed, Peer: rank}}, 0)
 }
 
 // PeerFailed ends the receives posted to a stand-in of this process, whose kernel failed, with a *PeerFailedError.
@@ -345,7 +345,7 @@ func (e *Engine) Close(ctx context.Context) error {
 		select {
 		case <-drained:
 		default:
-			err = ctxerr.Of(ctx)
+			err = ctxerr.Cause(ctx)
 		}
 	}
 	if err == nil {
@@ -362,16 +362,16 @@ func (e *Engine) Close(ctx context.Context) error {
 
 	e.lock()
 	if err != nil {
-		e.cutOff = e.core.Moving()
+		e.unfinished = e.core.ActiveTransfers()
 	}
 	e.idle = nil
 	e.heartbeats.notify()
 	close(e.stop)
 	e.timer.Stop()
-	e.core.Shut()
+	e.core.Shutdown()
 	out := e.core.End()
 	completeAll(out)
-	e.dealWith(out)
+	e.handleOutcome(out)
 	e.mu.Unlock()
 	return cmp.Or(err, closeTransports(e))
 }

@@ -17,10 +17,10 @@ func (e *Engine) StartCollective(c *collective.Operation) (Op, error) {
 	if err := e.core.Prepare(&r.core, executions.Get().(*collective.Execution), c); err != nil {
 		return nil, err
 	}
-	r.e = e
+	r.engine = e
 	e.lock()
 	defer e.unlock()
-	e.posts++
+	e.postCount++
 	if err := e.core.StartCall(&r.core); err != nil {
 		return nil, err
 	}

@@ -35,9 +35,9 @@ func (e *Engine) Heartbeat(ctx context.Context) error {
 	}
 	select {
 	case <-locked:
-		return fmt.Errorf("rank %d: no goroutine has handled time-outs: %w", e.rank, ctxerr.Of(ctx))
+		return fmt.Errorf("rank %d: no goroutine has handled time-outs: %w", e.rank, ctxerr.Cause(ctx))
 	default:
-		return fmt.Errorf("rank %d: its lock is not released: %w", e.rank, ctxerr.Of(ctx))
+		return fmt.Errorf("rank %d: its lock is not released: %w", e.rank, ctxerr.Cause(ctx))
 	}
 }
 

@@ -2,34 +2,34 @@ package mpe
 
 import "sync"
 
-// placed guards the placements, because transports place payload without the engine's lock.
-type placed struct {
+// placementTable guards the placements, because transports place payload without the engine's lock.
+type placementTable struct {
 	// mu is held while a transport uses the placements of its source. It may be acquired with or without the
 	// engine's lock held, but the engine's lock must not be acquired while mu is held.
 	mu sync.Mutex
-	// gen changes when a placement is revoked. Placed payload that was not processed before that is lost, as if the
+	// generation changes when a placement is revoked. Placed payload that was not processed before that is lost, as if the
 	// network had lost it. Writing gen requires the engine's lock, too.
-	gen uint32
+	generation uint32
 	// sources holds the source of each peer's transport, or nil if the transport is not polled.
 	sources []*source
 }
 
 // pollInto polls a source's transport, with its placements if there are any. It returns the generation of the
 // placements, or 0 if there are none.
-func (l *placed) pollInto(s *source) (n int, gen uint32, err error) {
+func (l *placementTable) pollInto(s *source) (n int, gen uint32, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if s.placements.Len() == 0 {
-		n, err = s.tr.Poll(s.batch, nil)
+		n, err = s.transport.Poll(s.batch, nil)
 		return n, 0, err
 	}
-	n, err = s.tr.Poll(s.batch, &s.placements)
-	return n, l.gen, err
+	n, err = s.transport.Poll(s.batch, &s.placements)
+	return n, l.generation, err
 }
 
 // Place implements core.Effects.
 func (f *effects) Place(at Placement) {
-	l := &f.placed
+	l := &f.placements
 	s := l.sources[at.Peer]
 	if s == nil {
 		return
@@ -43,10 +43,10 @@ func (f *effects) Place(at Placement) {
 // Revoke implements core.Effects.
 func (f *effects) Revoke(peer int) {
 	f.Place(Placement{Peer: peer})
-	l := &f.placed
+	l := &f.placements
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.gen++; l.gen == 0 {
-		l.gen++
+	if l.generation++; l.generation == 0 {
+		l.generation++
 	}
 }

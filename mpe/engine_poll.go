@@ -23,19 +23,19 @@ const batchSize = 64
 // progress.MaxDrivers, has a goroutine that blocks in its Recv.
 func (e *Engine) start(oversubscribed bool) error {
 	e.group.Init((*owner)(e), oversubscribed)
-	e.placed.sources = make([]*source, e.size)
-	e.known = make([]handshake.Instant, len(e.transports))
+	e.placements.sources = make([]*source, e.size)
+	e.processedUntil = make([]handshake.Instant, len(e.transports))
 	var plain []int
 	for id, tr := range e.transports {
 		p, ok := tr.(PollTransport)
 		if !ok || !p.CanPoll() || e.group.Len() == progress.MaxDrivers {
 			plain = append(plain, id)
-			e.known[id] = core.Never // its packets are processed as soon as they are received
+			e.processedUntil[id] = core.Never // its packets are processed as soon as they are received
 			continue
 		}
-		s, interval := newSource(e, id, p), progress.Network
+		s, interval := newSource(e, id, p), progress.NetworkInterval
 		if _, memory := tr.(MemoryTransport); memory {
-			interval = progress.Memory
+			interval = progress.MemoryInterval
 		}
 		if err := e.group.Add(p.Wakeup(), s, interval); err != nil {
 			e.group.Close()
@@ -43,8 +43,8 @@ func (e *Engine) start(oversubscribed bool) error {
 		}
 		e.sources = append(e.sources, s)
 		for rank := range e.outlets {
-			if e.outlets[rank].tr == tr {
-				e.placed.sources[rank] = s
+			if e.outlets[rank].transport == tr {
+				e.placements.sources[rank] = s
 			}
 		}
 	}
@@ -93,8 +93,8 @@ func closeTransports(e *Engine) (err error) {
 // and is lost if that generation has ended.
 func (e *Engine) receiveBatch(network int, batch []RxPacket, gen uint32) {
 	e.mu.Lock()
-	if gen == 0 || gen == e.placed.gen {
-		if e.recent() {
+	if gen == 0 || gen == e.placements.generation {
+		if e.canReuseTime() {
 			batch = e.core.ReceiveShorts(network, batch)
 		}
 		if len(batch) > 0 || e.core.NeedsFlush() {
@@ -118,8 +118,8 @@ func (o *owner) Tick(now time.Duration) {
 	}
 }
 
-// expired is called by the timer. The poller may not have processed received packets yet.
-func (o *owner) expired() {
+// onTimer is called by the timer. The poller may not have processed received packets yet.
+func (o *owner) onTimer() {
 	if o.tick() {
 		o.group.Drain()
 		o.tick()
@@ -135,9 +135,9 @@ func (o *owner) tick() (wait bool) {
 	e.heartbeats.notify()
 	for _, s := range e.sources {
 		s.advance(e.core.Now())
-		e.known[s.network] = s.known
+		e.processedUntil[s.network] = s.processedUntil
 	}
-	wait = e.core.Tick(e.known)
+	wait = e.core.Tick(e.processedUntil)
 	e.tickAt.Store(int64(e.core.End().Deadline))
 	o.Armed()
 	return wait
@@ -147,7 +147,7 @@ func (o *owner) tick() (wait bool) {
 func (o *owner) Calls() uint32 {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.posts
+	return o.postCount
 }
 
 // Armed implements progress.Owner. It sets the timer, unless the sources are polled, because pollers tick as well.
@@ -184,12 +184,12 @@ func (e *Engine) Await(ctx context.Context, c <-chan struct{}) error {
 // Sleep is Await for a caller that has already polled for the given time: it does not poll.
 func (e *Engine) Sleep(ctx context.Context, c <-chan struct{}, polled time.Duration) error {
 	e.sendCoalesced()
-	return e.group.AwaitAsleep(ctx, c, polled)
+	return e.group.AwaitSleeping(ctx, c, polled)
 }
 
 // sendCoalesced sends the coalesced packets, for a caller that waits for progress.
 func (e *Engine) sendCoalesced() {
-	if !e.holdsBack.Load() {
+	if !e.hasCoalesced.Load() {
 		return
 	}
 	e.lock()

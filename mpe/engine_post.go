@@ -92,17 +92,17 @@ func (e *Engine) Post(op *Operation) (*Request, error) {
 	r := e.requests.get()
 	c := &r.core
 	e.core.Init(c, op)
-	r.e = e
+	r.engine = e
 	short := op.Kind == OpSend && e.core.SendShort(c, op.Blocking) // sent before the clock is read
 	if !short && !op.NoWait && op.Kind != OpRecv && op.Peer != e.rank {
-		if err := awaitRoom(e, op.Peer); err != nil {
+		if err := awaitCredit(e, op.Peer); err != nil {
 			e.core.Refuse(c, err)
 			e.unlock()
 			r.Free()
-			return nil, e.failure.of(fmt.Errorf("rank %d: %w", e.rank, err))
+			return nil, e.failure.report(fmt.Errorf("rank %d: %w", e.rank, err))
 		}
 	}
-	if !(op.Kind == OpRecv && e.core.Queues(c) && e.recent() || short && !e.core.NeedsTime(op.Peer)) {
+	if !(op.Kind == OpRecv && e.core.WillQueue(c) && e.canReuseTime() || short && !e.core.NeedsTime(op.Peer)) {
 		e.core.Begin(e.clock.now())
 	}
 	err := e.core.Post(c, short, op.Blocking)
@@ -127,7 +127,7 @@ func (e *Engine) SendNow(peer, tag int, comm uint32, buf []byte, datatype protoc
 	}
 	if needsTime {
 		e.core.Begin(e.clock.now())
-		e.core.SentNow(peer, buf)
+		e.core.RecordSendNow(peer, buf)
 	}
 	e.unlockAndPoll()
 	return true
@@ -135,7 +135,7 @@ func (e *Engine) SendNow(peer, tag int, comm uint32, buf []byte, datatype protoc
 
 // unlockAndPoll is unlock for a caller that has posted an operation. It polls if a poll is due.
 func (e *Engine) unlockAndPoll() {
-	e.posts++
+	e.postCount++
 	out := e.core.End()
 	poll := out.Poll
 	out.Poll = false

@@ -20,22 +20,22 @@ func (e *Engine) Probe(ctx context.Context, m Match, wait bool) (Status, bool, e
 	e.lock()
 	for {
 		if !e.core.IsRunning() {
-			e.core.Probes.End(mine)
+			e.core.Probes.Remove(mine)
 			e.unlock()
 			return Status{}, false, fmt.Errorf("rank %d: %w", e.rank, ErrClosed)
 		}
 		if st, ok := e.core.Probes.Find(m); ok {
-			e.core.Probes.End(mine)
+			e.core.Probes.Remove(mine)
 			e.unlock()
 			return st, true, nil
 		}
 		if mine != nil && mine.Err != nil {
-			e.core.Probes.End(mine)
+			e.core.Probes.Remove(mine)
 			e.unlock()
 			return Status{}, false, fmt.Errorf("rank %d: %w", e.rank, mine.Err)
 		}
-		if err := e.core.NoSender(m.Source, m.Comm); err != nil {
-			e.core.Probes.End(mine)
+		if err := e.core.CheckSender(m.Source, m.Comm); err != nil {
+			e.core.Probes.Remove(mine)
 			e.unlock()
 			return Status{}, false, fmt.Errorf("rank %d: %w", e.rank, err)
 		}
@@ -59,7 +59,7 @@ func (e *Engine) Probe(ctx context.Context, m Match, wait bool) (Status, bool, e
 		err := e.Await(ctx, found)
 		e.lock()
 		if err != nil {
-			e.core.Probes.End(mine)
+			e.core.Probes.Remove(mine)
 			e.unlock()
 			return Status{}, false, fmt.Errorf("rank %d waits for a message%s to probe: %w", e.rank,
 				state.DescribeMatch(m.Source, m.Tag, m.Comm), err)

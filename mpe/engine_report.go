@@ -39,11 +39,11 @@ func (e *Engine) Waits(atLeast time.Duration) []Waiting {
 	return e.core.Waits(atLeast)
 }
 
-// CutOff returns the messages that were in progress when Close ran out of time, as they were then.
-func (e *Engine) CutOff() []Waiting {
+// Unfinished returns the messages that were in progress when Close ran out of time, as they were then.
+func (e *Engine) Unfinished() []Waiting {
 	e.lock()
 	defer e.unlock()
-	return e.cutOff
+	return e.unfinished
 }
 
 // Counters calls rank once, and then peer for every peer, each time with the engine's lock held, so that counts
@@ -61,7 +61,7 @@ func (e *Engine) Counters(rank func(*state.RankCounters), peer func(*state.PeerC
 		e.lock()
 		if e.core.PeerCounters(&pc, i) {
 			if !pc.OldestRecv.Waits && posted[i] != 0 {
-				pc.OldestRecv = state.OldestWait{Waits: true, For: protocol.SendRequest,
+				pc.OldestRecv = state.OldestWait{Waits: true, Awaited: protocol.SendRequest,
 					Elapsed: e.core.Now() - posted[i]}
 			}
 			peer(&pc)

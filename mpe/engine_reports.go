@@ -24,7 +24,7 @@ func (e *Engine) AskReports(ctx context.Context, ranks []int) ([]PeerReport, err
 	err := e.Await(ctx, done)
 	e.lock()
 	defer e.unlock()
-	e.core.Reports.Forget(q)
+	e.core.Reports.Cancel(q)
 	if err != nil {
 		return nil, err
 	}

@@ -14,16 +14,16 @@ import (
 type Request struct {
 	core core.Request // the core's part, whose Owner is this request
 
-	e      *Engine     // nil if no caller can wait for the request
+	engine *Engine     // nil if no caller can wait for the request
 	ended  atomic.Bool // set after all other fields
 	waiter chan<- struct{}
-	then   func() // called when the request ends, or nil
+	onEnd  func() // called when the request ends, or nil
 
-	// spare is the pool to which its memory belongs, or nil. below is the next request in the pool. library is the
+	// pool is the pool to which its memory belongs, or nil. below is the next request in the pool. library is the
 	// storage for Library.
-	spare   *spareRequests
-	below   *Request
-	library any
+	pool      *spareRequests
+	nextSpare *Request
+	library   any
 }
 
 var _ Op = (*Request)(nil)
@@ -34,13 +34,13 @@ func requestOf(r *core.Request) *Request { return r.Owner.(*Request) }
 // complete completes the request for its caller, and notifies the caller. A caller that sees that it is complete
 // may free it at any time.
 func (r *Request) complete() {
-	if r.waiter == nil && r.then == nil && r.core.Call == nil {
+	if r.waiter == nil && r.onEnd == nil && r.core.Call == nil {
 		r.ended.Store(true)
 		return
 	}
-	waiter, then := r.waiter, r.then
+	waiter, then := r.waiter, r.onEnd
 	if waiter != nil {
-		r.watch(nil)
+		r.setWaiter(nil)
 	}
 	if x := r.core.Call; x != nil {
 		r.core.Call = nil
@@ -55,13 +55,13 @@ func (r *Request) complete() {
 	}
 }
 
-// watch sets the channel that is notified when the request ends, or nil.
-func (r *Request) watch(w chan<- struct{}) {
+// setWaiter sets the channel that is notified when the request ends, or nil.
+func (r *Request) setWaiter(w chan<- struct{}) {
 	if (w != nil) != (r.waiter != nil) {
 		if w != nil {
-			r.e.group.Waiting.Add(1)
+			r.engine.group.Waiting.Add(1)
 		} else {
-			r.e.group.Waiting.Add(-1)
+			r.engine.group.Waiting.Add(-1)
 		}
 	}
 	r.waiter, r.core.Awaited = w, w != nil
@@ -85,25 +85,25 @@ func (r *Request) Wait(ctx context.Context) (Status, error) {
 // Await is like Wait, but does not copy the status. The status is valid until the request is freed.
 func (r *Request) Await(ctx context.Context) (*Status, error) {
 	if !r.ended.Load() {
-		r.e.sendCoalesced()
-		polled := r.e.group.Poll(ctx, &r.ended, nil) // for as long as polling is better than being woken
+		r.engine.sendCoalesced()
+		polled := r.engine.group.Poll(ctx, &r.ended, nil) // for as long as polling is better than being woken
 		if !r.ended.Load() {
 			if err := r.sleep(ctx, polled); err != nil {
 				_, err := r.detach(err, nil, false)
-				return &r.core.Status, r.e.failure.of(err)
+				return &r.core.Status, r.engine.failure.report(err)
 			}
 		}
 	}
-	return &r.core.Status, r.e.failure.of(r.core.Err)
+	return &r.core.Status, r.engine.failure.report(r.core.Err)
 }
 
 // failure holds Config.Failed, or nil.
-type failure struct{ f func() }
+type failure struct{ callback func() }
 
 // of calls Config.Failed if err is not nil, before the caller gets err, and returns err.
-func (f failure) of(err error) error {
-	if err != nil && f.f != nil {
-		f.f()
+func (f failure) report(err error) error {
+	if err != nil && f.callback != nil {
+		f.callback()
 	}
 	return err
 }
@@ -111,53 +111,53 @@ func (f failure) of(err error) error {
 // Detach ends the request as Wait does when its context is done with cause, but a transfer that cannot be cancelled
 // continues in the memory that keep returns. keep is called only in this case, and before Detach returns.
 // Afterwards the buffer belongs to the caller, unless keep returned it.
-func (r *Request) Detach(cause error, keep Keep) (Status, error) {
+func (r *Request) Detach(cause error, keep KeepFunc) (Status, error) {
 	return r.detach(cause, keep, false)
 }
 
 // Abandon is Detach for a caller that no longer exists. If the request is a receive that has matched a message, the
 // message is dropped, because no other program may receive it. If keep is nil, the engine copies the buffer if
 // necessary, as Wait does.
-func (r *Request) Abandon(cause error, keep Keep) (Status, error) {
+func (r *Request) Abandon(cause error, keep KeepFunc) (Status, error) {
 	return r.detach(cause, keep, true)
 }
 
 // sleep waits for the end of the request without polling, as progress.Group.Sleep does.
 func (r *Request) sleep(ctx context.Context, polled time.Duration) error {
-	c, ok := r.e.waiters.Get().(chan struct{})
+	c, ok := r.engine.waiters.Get().(chan struct{})
 	if !ok {
 		c = make(chan struct{}, 1)
 	}
 	r.Notify(c)
-	err := r.e.group.Sleep(ctx, c, polled)
-	r.e.mu.Lock()
-	r.watch(nil) // nothing is sent to c afterwards
-	r.e.mu.Unlock()
+	err := r.engine.group.Sleep(ctx, c, polled)
+	r.engine.mu.Lock()
+	r.setWaiter(nil) // nothing is sent to c afterwards
+	r.engine.mu.Unlock()
 	select {
 	case <-c:
 	default:
 	}
-	r.e.waiters.Put(c)
+	r.engine.waiters.Put(c)
 	return err
 }
 
-// Ended is like Test, but does not poll. The status is nil if the request is not done, and valid until the request
+// Result is like Test, but does not poll. The status is nil if the request is not done, and valid until the request
 // is freed.
-func (r *Request) Ended() (*Status, error) {
+func (r *Request) Result() (*Status, error) {
 	if !r.ended.Load() {
 		return nil, nil
 	}
-	return &r.core.Status, r.e.failure.of(r.core.Err)
+	return &r.core.Status, r.engine.failure.report(r.core.Err)
 }
 
 // Test reports whether the request is done, and returns its status and error.
 func (r *Request) Test() (Status, bool, error) {
 	if !r.ended.Load() {
-		if r.e.PollOnce(); !r.ended.Load() {
+		if r.engine.PollOnce(); !r.ended.Load() {
 			return Status{}, false, nil
 		}
 	}
-	return r.core.Status, true, r.e.failure.of(r.core.Err)
+	return r.core.Status, true, r.engine.failure.report(r.core.Err)
 }
 
 // Notify makes the engine send a value to c when the request ends.
@@ -165,10 +165,10 @@ func (r *Request) Notify(c chan<- struct{}) {
 	if c == nil && r.ended.Load() {
 		return
 	}
-	r.e.mu.Lock()
-	defer r.e.mu.Unlock()
+	r.engine.mu.Lock()
+	defer r.engine.mu.Unlock()
 	if !r.ended.Load() {
-		r.watch(c)
+		r.setWaiter(c)
 		return
 	}
 	notify(c)
@@ -178,12 +178,12 @@ func (r *Request) Notify(c chan<- struct{}) {
 // for a caller that polls. then is called with the engine's lock held; it must not call the engine, and must not
 // block.
 func (r *Request) OnEnd(then func()) {
-	r.e.mu.Lock()
+	r.engine.mu.Lock()
 	ended := r.ended.Load()
 	if !ended {
-		r.then = then
+		r.onEnd = then
 	}
-	r.e.mu.Unlock()
+	r.engine.mu.Unlock()
 	if ended {
 		then()
 	}
@@ -204,35 +204,35 @@ const maxSpareRequests = 1024
 
 // spareRequests is the pool of requests of an engine. To take one, the caller must hold the engine's lock.
 type spareRequests struct {
-	next     *Request
-	made     int
-	returned atomic.Pointer[Request] // by any goroutine
+	free      *Request
+	allocated int
+	freed     atomic.Pointer[Request] // by any goroutine
 }
 
 // get returns an empty request.
 func (s *spareRequests) get() *Request {
-	r := s.next
+	r := s.free
 	if r == nil {
-		r = s.returned.Swap(nil)
+		r = s.freed.Swap(nil)
 	}
 	if r == nil {
-		if s.made == maxSpareRequests {
+		if s.allocated == maxSpareRequests {
 			return requests.Get().(*Request)
 		}
-		s.made++
+		s.allocated++
 		r = makeRequest()
-		r.spare = s
+		r.pool = s
 		return r
 	}
-	s.next, r.below = r.below, nil
+	s.free, r.nextSpare = r.nextSpare, nil
 	return r
 }
 
 // put returns a request to the pool.
 func (s *spareRequests) put(r *Request) {
 	for {
-		r.below = s.returned.Load()
-		if s.returned.CompareAndSwap(r.below, r) {
+		r.nextSpare = s.freed.Load()
+		if s.freed.CompareAndSwap(r.nextSpare, r) {
 			return
 		}
 	}
@@ -248,8 +248,8 @@ func (r *Request) Free() {
 
 // release releases the memory of a request to which no references are left.
 func (r *Request) release() {
-	s := r.spare
-	*r = Request{spare: s, library: r.library}
+	s := r.pool
+	*r = Request{pool: s, library: r.library}
 	r.core.Owner = r
 	if s == nil {
 		requests.Put(r)
@@ -258,14 +258,14 @@ func (r *Request) release() {
 	}
 }
 
-// Library returns the storage for a library's data about the operation.
-func (r *Request) Library() *any { return &r.library }
+// LibraryData returns the storage for a library's data about the operation.
+func (r *Request) LibraryData() *any { return &r.library }
 
 // Cancel cancels the request, if that is still possible.
 func (r *Request) Cancel() {
-	r.e.lock()
-	defer r.e.unlock()
-	r.e.core.Cancelled(&r.core)
+	r.engine.lock()
+	defer r.engine.unlock()
+	r.engine.core.CancelRequest(&r.core)
 }
 
 // detach ends a request because its caller's context is done. The caller gets its buffer back at once. A transfer
@@ -275,14 +275,14 @@ func (r *Request) Cancel() {
 //
 // If keep is not nil, the transfer continues in the memory that keep returns, instead of a copy. keep is called
 // with the lock held, and so is its release function.
-func (r *Request) detach(cause error, keep Keep, gone bool) (Status, error) {
-	e := r.e
+func (r *Request) detach(cause error, keep KeepFunc, gone bool) (Status, error) {
+	e := r.engine
 	e.lock()
 	defer e.unlock()
-	for r.core.Call != nil && !r.core.Over && r.core.Call.CancelComputing(cause) {
+	for r.core.Call != nil && !r.core.Done && r.core.Call.CancelComputing(cause) {
 		awaitUser(e) // the user's function is using the buffers
 	}
-	e.core.EndWait(&r.core, cause, keep, gone)
+	e.core.AbortWait(&r.core, cause, keep, gone)
 	return r.core.Status, r.core.Err
 }
 
@@ -292,20 +292,20 @@ func compute(e *Engine, j collective.Job) {
 		err := j.Run()
 		e.lock()
 		defer e.unlock()
-		if e.userEnded != nil {
-			close(e.userEnded)
-			e.userEnded = nil
+		if e.userReturned != nil {
+			close(e.userReturned)
+			e.userReturned = nil
 		}
-		e.core.Computed(j, err)
+		e.core.JobDone(j, err)
 	})
 }
 
 // awaitUser waits, without the lock, until a user's function returns.
 func awaitUser(e *Engine) {
-	if e.userEnded == nil {
-		e.userEnded = make(chan struct{})
+	if e.userReturned == nil {
+		e.userReturned = make(chan struct{})
 	}
-	c := e.userEnded
+	c := e.userReturned
 	e.mu.Unlock()
 	<-c
 	e.lock()

@@ -13,36 +13,36 @@ func (e *engineResting) MayRest(op Op) bool {
 }
 
 // Rest leaves a send to the engine.
-func (e *engineResting) Rest(op Op, o *Origin) Resting {
+func (e *engineResting) Rest(op Op, o *Origin) RestingID {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.core.Rests.Keep(&op.(*Request).core, o)
+	return e.core.RestingSends.Keep(&op.(*Request).core, o)
 }
 
 // Wake returns the operation of a send that was left, the operation that it was posted for, and its origin.
-func (e *engineResting) Wake(n Resting) (Op, Operation, *Origin) {
+func (e *engineResting) Wake(n RestingID) (Op, Operation, *Origin) {
 	(*Engine)(e).lock()
 	defer (*Engine)(e).unlock()
-	c, o := e.core.Rests.Wake(n)
+	c, o := e.core.RestingSends.Wake(n)
 	if c == nil {
 		return nil, Operation{}, nil
 	}
 	r := requestOf(c)
-	r.e = (*Engine)(e)
-	r.ended.Store(c.Over)
+	r.engine = (*Engine)(e)
+	r.ended.Store(c.Done)
 	return r, c.Operation(), o
 }
 
 // Pending reports whether a send that was left is incomplete, and has not been woken.
-func (e *engineResting) Pending(n Resting) bool {
+func (e *engineResting) Pending(n RestingID) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.core.Rests.Pending(n)
+	return e.core.RestingSends.Pending(n)
 }
 
 // Forget releases a number, and reports whether it was in use.
-func (e *engineResting) Forget(n Resting) bool {
+func (e *engineResting) Forget(n RestingID) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.core.Rests.Forget(n)
+	return e.core.RestingSends.Forget(n)
 }

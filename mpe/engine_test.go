@@ -27,7 +27,7 @@ type cluster struct {
 }
 
 // newCluster starts n engines that use the same rules for each other.
-func newCluster(t *testing.T, n int, rules handshake.Rules, change func(*handshake.Config)) *cluster {
+func newCluster(t *testing.T, n int, rules handshake.PeerRules, change func(*handshake.Config)) *cluster {
 	t.Helper()
 	c := &cluster{t: t, net: memnet.New(n)}
 	for rank := range n {
@@ -102,7 +102,7 @@ func TestOrderOfManyPosts(t *testing.T) {
 		rng := rand.New(rand.NewPCG(1, 2))
 		// A sender retransmits three times, so at most one of a few packets in a row is lost.
 		var since [3][3]int
-		c.net.Hook(func(from, to int, _ []byte) []time.Duration {
+		c.net.SetHook(func(from, to int, _ []byte) []time.Duration {
 			since[from][to]++
 			switch p := rng.IntN(100); {
 			case p < 6 && since[from][to] > 6:
@@ -250,7 +250,7 @@ func TestDetachedReceiveKeepsTheMessage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 2, handshake.SoftwarePeer(), nil)
 		defer c.close()
-		c.net.Hook(func(from, _ int, b []byte) []time.Duration {
+		c.net.SetHook(func(from, _ int, b []byte) []time.Duration {
 			if h, d := protocol.CloudFPGA.Parse(b); from == 0 && d.OK() && h.Type == protocol.Data {
 				return []time.Duration{20 * time.Millisecond}
 			}
@@ -291,7 +291,7 @@ func TestDetachedSendGoesOnWithACopy(t *testing.T) {
 		c := newCluster(t, 2, handshake.SoftwarePeer(), nil)
 		defer c.close()
 		lose := true
-		c.net.Hook(func(_, _ int, b []byte) []time.Duration {
+		c.net.SetHook(func(_, _ int, b []byte) []time.Duration {
 			if h, d := protocol.CloudFPGA.Parse(b); d.OK() && h.Type == protocol.Data && lose {
 				lose = false
 				return nil
@@ -318,7 +318,7 @@ func TestUnknownAddress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		net := memnet.New(2)
 		tr := net.Transport(0)
-		hs := handshake.Config{Shape: protocol.CPUShape(), Timing: handshake.DefaultTiming(handshake.Rules{}),
+		hs := handshake.Config{Shape: protocol.CPUShape(), Timing: handshake.DefaultTiming(handshake.PeerRules{}),
 			MaxWords: 10}
 		e, err := mpe.New(mpe.Config{Rank: 0, Peers: []mpe.Peer{{}, {Handshake: hs, Transport: tr}}})
 		if err != nil {
@@ -396,7 +396,7 @@ func TestCloseEndsEverything(t *testing.T) {
 func TestCloseDrainsWhatIsUnderWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 2, handshake.SoftwarePeer(), nil)
-		c.net.Hook(func(int, int, []byte) []time.Duration { return []time.Duration{10 * time.Millisecond} })
+		c.net.SetHook(func(int, int, []byte) []time.Duration { return []time.Duration{10 * time.Millisecond} })
 		buf := make([]byte, 4)
 		r, _ := c.engines[1].Irecv(0, buf, mpe.Options{})
 		s, _ := c.engines[0].Isend(1, words(1, 9), mpe.Options{})
@@ -414,7 +414,7 @@ func TestCloseDrainsWhatIsUnderWay(t *testing.T) {
 func TestAPeerIsHeardOverItsOwnTransportOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		own, other := memnet.New(3), memnet.New(3)
-		hs := handshake.Config{Shape: protocol.CPUShape(), Timing: handshake.DefaultTiming(handshake.Rules{}),
+		hs := handshake.Config{Shape: protocol.CPUShape(), Timing: handshake.DefaultTiming(handshake.PeerRules{}),
 			MaxWords: 10}
 		e, err := mpe.New(mpe.Config{Rank: 0, Peers: []mpe.Peer{
 			{}, {Handshake: hs, Transport: own.Transport(0)}, {Handshake: hs, Transport: other.Transport(0)},

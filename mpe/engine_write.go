@@ -19,12 +19,12 @@ const longWrite = 64 << 10
 // outlet sends packets to a peer.
 type outlet struct {
 	peer       int
-	tr         Transport
+	transport  Transport
 	handshakes HandshakeTransport // nil if tr carries the extended profile only
 	datagrams  DatagramTransport  // or nil
 	shape      protocol.Shape     // of DATA messages
 	writing    bool               // a goroutine is writing to the peer
-	behind     []outgoing         // packets queued until it is done
+	queued     []outgoing         // packets queued until it is done
 }
 
 // outgoing is a handshake packet queued behind a long write to the same peer.
@@ -36,16 +36,16 @@ type outgoing struct {
 }
 
 func newOutlet(peer int, p *Peer) outlet {
-	o := outlet{peer: peer, tr: p.Transport, shape: p.Handshake.Shape}
+	o := outlet{peer: peer, transport: p.Transport, shape: p.Handshake.Shape}
 	o.handshakes, _ = p.Transport.(HandshakeTransport)
 	o.datagrams, _ = p.Transport.(DatagramTransport)
 	return o
 }
 
-// slow reports whether a message needs a separate goroutine to write it: a long message to a stream, or a paced
+// needsWriter reports whether a message needs a separate goroutine to write it: a long message to a stream, or a paced
 // one.
-func (o *outlet) slow(bytes int) bool {
-	if o.tr.Reliable() {
+func (o *outlet) needsWriter(bytes int) bool {
+	if o.transport.Reliable() {
 		return bytes >= longWrite
 	}
 	return o.datagrams != nil && o.datagrams.Paced(o.peer, bytes)
@@ -55,25 +55,25 @@ func (o *outlet) slow(bytes int) bool {
 type effects Engine
 
 // Header implements core.Effects.
-func (f *effects) Header(peer int, header []byte) error {
+func (f *effects) SendHeader(peer int, header []byte) error {
 	o := &f.outlets[peer]
 	if o.writing {
-		o.behind = append(o.behind, outgoing{header: [protocol.HeaderLen]byte(header)})
+		o.queued = append(o.queued, outgoing{header: [protocol.HeaderLen]byte(header)})
 		return nil
 	}
 	return o.handshakes.SendHeader(peer, header)
 }
 
 // Data implements core.Effects. A datagram socket does not push back, so most messages are sent at once.
-func (f *effects) Data(peer int, id handshake.ID, header, payload []byte) (at handshake.Instant, sent bool, err error) {
+func (f *effects) SendData(peer int, id handshake.ID, header, payload []byte) (at handshake.Instant, sent bool, err error) {
 	e, o := (*Engine)(f), &f.outlets[peer]
-	if !o.writing && !o.slow(len(payload)) {
+	if !o.writing && !o.needsWriter(len(payload)) {
 		err = o.handshakes.SendData(peer, header, payload, o.shape)
 		return e.clock.now(), true, err
 	}
 	// The caller may reuse the payload as soon as the request ends, which an error can cause in the middle of
 	// the write. So the payload is copied.
-	o.behind = append(o.behind,
+	o.queued = append(o.queued,
 		outgoing{header: [protocol.HeaderLen]byte(header), payload: bytes.Clone(payload), data: id})
 	if !o.writing {
 		o.writing = true
@@ -83,11 +83,11 @@ func (f *effects) Data(peer int, id handshake.ID, header, payload []byte) (at ha
 }
 
 // Reconnected implements core.Effects.
-func (f *effects) Reconnected(peer int) { f.outlets[peer].behind = nil }
+func (f *effects) DropQueued(peer int) { f.outlets[peer].queued = nil }
 
 // Packets implements core.Effects.
-func (f *effects) Packets(peer int, packets []Packet) (tooLong bool, err error) {
-	_, err = f.outlets[peer].tr.SendPackets(peer, packets)
+func (f *effects) SendPackets(peer int, packets []Packet) (tooLong bool, err error) {
+	_, err = f.outlets[peer].transport.SendPackets(peer, packets)
 	return err != nil && errors.Is(err, syscall.EMSGSIZE), err
 }
 
@@ -109,9 +109,9 @@ func (f *effects) Release(r *core.Request) { requestOf(r).release() }
 func (o *outlet) write(e *Engine) {
 	e.lock()
 	defer e.unlock()
-	for !e.core.IsClosed() && len(o.behind) > 0 {
-		out := o.behind[0]
-		o.behind = o.behind[1:]
+	for !e.core.IsClosed() && len(o.queued) > 0 {
+		out := o.queued[0]
+		o.queued = o.queued[1:]
 		e.unlock()
 		var err error
 		if out.data != 0 {
@@ -126,5 +126,5 @@ func (o *outlet) write(e *Engine) {
 			e.core.HeaderSent(o.peer, err)
 		}
 	}
-	o.writing, o.behind = false, nil
+	o.writing, o.queued = false, nil
 }

@@ -13,7 +13,7 @@ func (e *Engine) Waiting() int { return int(e.group.Waiting.Load()) }
 func (e *Engine) Placement() uint32 {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.placed.gen
+	return e.placements.generation
 }
 
 // Revoke revokes a placement that belongs to no request.

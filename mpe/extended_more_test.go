@@ -19,7 +19,7 @@ import (
 
 // delayData delays DATA, so that a receive can time out meanwhile.
 func delayData(n *memnet.Net) {
-	n.Hook(func(_, _ int, b []byte) []time.Duration {
+	n.SetHook(func(_, _ int, b []byte) []time.Duration {
 		if h, _, d := protocol.ParseExtended(b); d.OK() && h.Type == protocol.Data {
 			return []time.Duration{20 * time.Millisecond}
 		}
@@ -91,7 +91,7 @@ func TestTagOfAnUnclaimedMessage(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			c := newCluster(t, 2, handshake.SoftwarePeer(), nil)
 			defer c.close()
-			c.net.Hook(func(from, _ int, b []byte) []time.Duration {
+			c.net.SetHook(func(from, _ int, b []byte) []time.Duration {
 				if h, d := protocol.CloudFPGA.Parse(b); d.OK() && h.Type == protocol.Data {
 					return []time.Duration{20 * time.Millisecond}
 				}
@@ -148,8 +148,8 @@ func TestLostEagerMessageIsReported(t *testing.T) {
 		c := &cluster{t: t, net: net, engines: engines[:]}
 		defer c.close()
 		engines[0].Send(t.Context(), 1, []byte("known"), mpe.Options{})
-		time.Sleep(time.Second)                                         // it is acknowledged
-		net.Hook(func(int, int, []byte) []time.Duration { return nil }) // the cable is unplugged
+		time.Sleep(time.Second)                                            // it is acknowledged
+		net.SetHook(func(int, int, []byte) []time.Duration { return nil }) // the cable is unplugged
 		if _, err := engines[0].Send(t.Context(), 1, []byte("lost"), mpe.Options{}); err != nil {
 			t.Fatal(err)
 		}
@@ -284,7 +284,7 @@ func TestDetachedExtendedSendGoesOnWithACopy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newExtended(t, 2, func(x *extended.Config) { x.Window = 4 })
 		defer c.close()
-		c.net.Hook(func(int, int, []byte) []time.Duration { return []time.Duration{time.Millisecond} })
+		c.net.SetHook(func(int, int, []byte) []time.Duration { return []time.Duration{time.Millisecond} })
 		buf, data := make([]byte, 100_000), pattern(100_000, 1)
 		r := start(t, c.engines[1], mpe.Operation{Kind: mpe.OpRecv, Peer: 0, Buf: buf})
 		mine := bytes.Clone(data)
@@ -347,7 +347,7 @@ func TestReceiveFlushes(t *testing.T) {
 		exchangeTag(t, c, 1)
 		time.Sleep(time.Second)
 		packets := 0
-		c.net.Hook(func(from, _ int, _ []byte) []time.Duration {
+		c.net.SetHook(func(from, _ int, _ []byte) []time.Duration {
 			if from == 0 {
 				packets++
 			}

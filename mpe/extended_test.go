@@ -114,7 +114,7 @@ func TestCopyRule(t *testing.T) {
 		defer c.close()
 		// The packets of the message arrive a millisecond apart.
 		n := 0
-		c.net.Hook(func(from, _ int, b []byte) []time.Duration {
+		c.net.SetHook(func(from, _ int, b []byte) []time.Duration {
 			if h, _, d := protocol.ParseExtended(b); d.OK() && h.Type == protocol.Data {
 				n++
 				return []time.Duration{time.Duration(n) * time.Millisecond}
@@ -176,7 +176,7 @@ func TestDetachedExtendedReceiveKeepsTheMessage(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			c := newExtended(t, 2, nil)
 			defer c.close()
-			c.net.Hook(func(from, _ int, b []byte) []time.Duration {
+			c.net.SetHook(func(from, _ int, b []byte) []time.Duration {
 				if h, _, d := protocol.ParseExtended(b); d.OK() && h.Type == protocol.Data && h.Offset > 0 &&
 					h.Message == 1 {
 					return []time.Duration{20 * time.Millisecond}
@@ -338,7 +338,7 @@ func TestAnySourceOverProfiles(t *testing.T) {
 		var engines []*mpe.Engine
 		hs := func(p protocol.Profile) mpe.Peer {
 			return mpe.Peer{Handshake: handshake.Config{Profile: p, Shape: protocol.CPUShape(),
-				Timing: handshake.DefaultTiming(handshake.Rules{}), MaxWords: 1 << 20}}
+				Timing: handshake.DefaultTiming(handshake.PeerRules{}), MaxWords: 1 << 20}}
 		}
 		for rank := range 4 {
 			cfg, tr := mpe.Config{Rank: rank, Peers: make([]mpe.Peer, 4)}, net.Transport(rank)
@@ -447,7 +447,7 @@ func TestExtendedWaitsSayWhatFor(t *testing.T) {
 		start(t, e, mpe.Operation{Kind: mpe.OpSendSync, Peer: 1, Tag: 4, Buf: pattern(100, 1)})
 		start(t, e, mpe.Operation{Kind: mpe.OpRecv, Peer: 1, Tag: 6, Buf: make([]byte, 8)})
 		start(t, e, mpe.Operation{Kind: mpe.OpRecv, Peer: mpe.AnySource, Tag: 7, Comm: 2, Buf: make([]byte, 8)})
-		c.net.Hook(func(_, to int, _ []byte) []time.Duration {
+		c.net.SetHook(func(_, to int, _ []byte) []time.Duration {
 			if to == 2 {
 				return nil
 			}
@@ -525,9 +525,9 @@ func TestRefusedWithoutCredit(t *testing.T) {
 			sends = append(sends, s)
 		}
 		begun := time.Now()
-		var full *mpe.NoRoomError
+		var full *mpe.PeerFullError
 		if _, err := send(8, false); !errors.Is(err, mpe.ErrFull) || !errors.As(err, &full) ||
-			*full != (mpe.NoRoomError{Local: 0, Peer: 1}) {
+			*full != (mpe.PeerFullError{Local: 0, Peer: 1}) {
 			t.Errorf("the ninth message: %v", err)
 		}
 		waited := time.Since(begun)
@@ -601,7 +601,7 @@ func TestRoomAfterRefusal(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		c.net.Hook(func(from, _ int, packet []byte) []time.Duration {
+		c.net.SetHook(func(from, _ int, packet []byte) []time.Duration {
 			if h, _, _ := protocol.ParseExtended(packet); from == 1 && h.Type == protocol.Ack {
 				return []time.Duration{300 * time.Millisecond}
 			}
@@ -636,11 +636,11 @@ func TestSilenceIsNoRefusal(t *testing.T) {
 			}
 			sends := []mpe.Op{send(0)}
 			time.Sleep(2 * time.Second)
-			c.net.Hook(func(int, int, []byte) []time.Duration { return nil })
+			c.net.SetHook(func(int, int, []byte) []time.Duration { return nil })
 			sends = append(sends, send(1)) // uses the rest of the credit, and is lost
 			receive := make(chan error, 1)
 			time.AfterFunc(3*time.Second, func() {
-				c.net.Hook(nil)
+				c.net.SetHook(nil)
 				for tag := range 3 {
 					_, err := c.engines[1].Recv(t.Context(), 0, make([]byte, 1000), mpe.Options{Tag: tag})
 					if err != nil {

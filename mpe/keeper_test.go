@@ -13,12 +13,12 @@ import (
 // keeper holds the state that was stored last.
 type keeper struct {
 	mu   sync.Mutex
-	last handshake.Kept
+	last handshake.SavedState
 }
 
-func (k *keeper) Restore(handshake.Instant) handshake.Kept { return handshake.Kept{} }
+func (k *keeper) Restore(handshake.Instant) handshake.SavedState { return handshake.SavedState{} }
 
-func (k *keeper) Keep(kept *handshake.Kept) {
+func (k *keeper) Keep(kept *handshake.SavedState) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.last = *kept
@@ -42,7 +42,7 @@ func (w *watchedTransport) look(header []byte) {
 		protocol.SendRequest: k.Out.Progress == handshake.Requested,
 		protocol.Data:        k.Out.Progress == handshake.Cleared && k.Out.Words == 1000,
 		protocol.ClearToSend: k.In.Progress == handshake.Cleared,
-		protocol.Ack:         k.In.Progress == handshake.Acknowledged && k.Received && k.Size == 1000,
+		protocol.Ack:         k.In.Progress == handshake.Acknowledged && k.HasReceived && k.Size == 1000,
 	}[h.Type]; !right {
 		w.t.Errorf("%v is sent, and what is kept is %+v", h, k)
 	}

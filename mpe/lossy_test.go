@@ -23,7 +23,7 @@ func TestCloudFPGAThroughLoss(t *testing.T) {
 	standin := handshake.Quirks{OneDeferredHeader: true, AckOnce: true, IgnoreDestination: true, CarryOver: true}
 	for _, tt := range []struct {
 		name     string
-		sender   handshake.Rules
+		sender   handshake.PeerRules
 		receiver handshake.Quirks
 		words    int
 		errors   []error
@@ -38,7 +38,7 @@ func TestCloudFPGAThroughLoss(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				net := memnet.New(2)
 				rng := rand.New(rand.NewPCG(11, 12))
-				net.Hook(func(_, _ int, b []byte) []time.Duration {
+				net.SetHook(func(_, _ int, b []byte) []time.Duration {
 					_, defect := protocol.CloudFPGA.Parse(b)
 					switch x := rng.IntN(100); {
 					case x < 5:
@@ -54,7 +54,7 @@ func TestCloudFPGAThroughLoss(t *testing.T) {
 						Timing: handshake.DefaultTiming(tt.sender), MaxWords: 1 << 20}
 					if rank == 1 {
 						hs = handshake.Config{Quirks: tt.receiver, Shape: protocol.CPUShape(),
-							Timing: handshake.DefaultTiming(handshake.Rules{}), MaxWords: 1 << 20}
+							Timing: handshake.DefaultTiming(handshake.PeerRules{}), MaxWords: 1 << 20}
 						if tt.receiver != (handshake.Quirks{}) {
 							hs.Timing = handshake.DeployedFPGA(1)
 						}

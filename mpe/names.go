@@ -15,8 +15,8 @@ type (
 	Match     = core.Match
 	Status    = core.Status
 	PeerInfo  = core.PeerInfo
-	Keep      = core.Keep
-	Resting   = core.Resting
+	KeepFunc  = core.KeepFunc
+	RestingID = core.RestingID
 	Origin    = core.Origin
 
 	// Packets of transports.
@@ -45,7 +45,7 @@ type (
 
 	WaitError       = core.WaitError
 	TruncatedError  = core.TruncatedError
-	NoRoomError     = core.NoRoomError
+	PeerFullError   = core.PeerFullError
 	PeerLostError   = core.PeerLostError
 	PeerFailedError = core.PeerFailedError
 )
@@ -68,8 +68,8 @@ const (
 	RxShort       = core.RxShort
 	RxBroken      = core.RxBroken
 	RxPublished   = core.RxPublished
-	RxGone        = core.RxGone
-	RxLeft        = core.RxLeft
+	RxPeerDied    = core.RxPeerDied
+	RxPeerClosed  = core.RxPeerClosed
 	RxUnreachable = core.RxUnreachable
 
 	UnknownLength = core.UnknownLength

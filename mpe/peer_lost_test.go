@@ -20,9 +20,9 @@ import (
 
 // kill ends a rank without notice to the other ranks.
 func (c *cluster) kill(rank int) {
-	c.net.Hook(func(_, _ int, _ []byte) []time.Duration { return nil })
+	c.net.SetHook(func(_, _ int, _ []byte) []time.Duration { return nil })
 	c.engines[rank].Close(over())
-	c.net.Hook(nil)
+	c.net.SetHook(nil)
 }
 
 // restart restarts a rank without its state.
@@ -57,7 +57,7 @@ func TestPeerLost(t *testing.T) {
 		}},
 		{state.EventProcessEnded, func(c *cluster) {
 			c.kill(1)
-			c.engines[0].Deliver(mpe.RxPacket{Kind: mpe.RxGone, Peer: 1})
+			c.engines[0].Deliver(mpe.RxPacket{Kind: mpe.RxPeerDied, Peer: 1})
 		}},
 		{state.EventUnreachable, func(c *cluster) {
 			c.kill(1)
@@ -146,7 +146,7 @@ func TestGoneWithoutMessage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newExtended(t, 2, nil)
 		defer c.close()
-		gone := func() { c.engines[0].Deliver(mpe.RxPacket{Kind: mpe.RxGone, Peer: 1}) }
+		gone := func() { c.engines[0].Deliver(mpe.RxPacket{Kind: mpe.RxPeerDied, Peer: 1}) }
 		post := func() mpe.Op {
 			return start(t, c.engines[0], mpe.Operation{Kind: mpe.OpRecv, Peer: 1, Buf: make([]byte, 4)})
 		}
@@ -209,7 +209,7 @@ func TestAbortWithFPGA(t *testing.T) {
 				c := withFPGA(t)
 				defer c.close()
 				types := map[protocol.Type]int{}
-				c.net.Hook(func(_, to int, b []byte) []time.Duration {
+				c.net.SetHook(func(_, to int, b []byte) []time.Duration {
 					if to == 1 {
 						h, defect := protocol.CloudFPGA.Parse(b)
 						if !defect.OK() {
@@ -219,7 +219,7 @@ func TestAbortWithFPGA(t *testing.T) {
 					}
 					return []time.Duration{0}
 				})
-				x := colltest.New(of, "", 3, 0, 300)
+				x := colltest.NewCase(of, "", 3, 0, 300)
 				waits := post(t, x, c.engines[2], 7)
 				fails := post(t, x, c.engines[0], 7)
 				begun := time.Now()

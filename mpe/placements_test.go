@@ -14,7 +14,7 @@ func TestSetOfPlacements(t *testing.T) {
 			t.Errorf("%s: %d placements, want %v", when, l.Len(), want)
 		}
 		for peer := -1; peer < 4; peer++ {
-			at, has := l.Of(peer), false
+			at, has := l.ForPeer(peer), false
 			for _, p := range want {
 				has = has || p == peer
 			}
@@ -22,7 +22,7 @@ func TestSetOfPlacements(t *testing.T) {
 				t.Errorf("%s: peer %d has %+v", when, peer, at)
 			}
 		}
-		if only := l.Only(); (only != nil) != (len(want) == 1) || only != nil && only.Peer != want[0] {
+		if only := l.Single(); (only != nil) != (len(want) == 1) || only != nil && only.Peer != want[0] {
 			t.Errorf("%s: the only one is %+v", when, only)
 		}
 	}

@@ -53,7 +53,7 @@ func TestCutOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 2, handshake.SoftwarePeer(), nil)
 		defer c.close()
-		c.net.Hook(func(_, _ int, packet []byte) []time.Duration {
+		c.net.SetHook(func(_, _ int, packet []byte) []time.Duration {
 			if h, defect := protocol.CloudFPGA.Parse(packet); defect.OK() && h.Type == protocol.Ack {
 				return nil
 			}
@@ -71,7 +71,7 @@ func TestCutOff(t *testing.T) {
 		if err := c.engines[0].Close(ctx); !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatalf("it ended with %v", err)
 		}
-		cut := c.engines[0].CutOff()
+		cut := c.engines[0].Unfinished()
 		if len(cut) != 1 || cut[0].For != protocol.Ack || cut[0].Remote != 1 ||
 			!strings.Contains(cut[0].Text(), "rank 0 waits for ACK from rank 1") {
 			t.Errorf("%+v", cut)

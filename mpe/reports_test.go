@@ -20,7 +20,7 @@ func TestAskReports(t *testing.T) {
 		var made [4]atomic.Int32
 		c := newExtendedWith(t, 4, nil, func(cfg *mpe.Config) {
 			if rank := cfg.Rank; rank != 3 {
-				cfg.Report = func() []byte {
+				cfg.MakeReport = func() []byte {
 					made[rank].Add(1)
 					time.Sleep(time.Millisecond)
 					return fmt.Appendf(nil, "rank %d", rank)
@@ -106,14 +106,14 @@ func TestAskReportsEnds(t *testing.T) {
 // TestNoQuestionsToOtherProfiles checks that a peer of the profiles cloudfpga and v0.9, such as every FPGA,
 // gets no packet of a question.
 func TestNoQuestionsToOtherProfiles(t *testing.T) {
-	for name, rules := range map[string]handshake.Rules{"fpga": handshake.FPGAPeer(1), "cpu": handshake.CPUPeer(),
+	for name, rules := range map[string]handshake.PeerRules{"fpga": handshake.FPGAPeer(1), "cpu": handshake.CPUPeer(),
 		"software": handshake.SoftwarePeer()} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := newCluster(t, 3, rules, nil)
 				defer c.close()
 				packets := 0
-				c.net.Hook(func(int, int, []byte) []time.Duration { packets++; return []time.Duration{0} })
+				c.net.SetHook(func(int, int, []byte) []time.Duration { packets++; return []time.Duration{0} })
 				got, err := c.engines[0].AskReports(t.Context(), []int{1, 2})
 				time.Sleep(time.Minute)
 				synctest.Wait()

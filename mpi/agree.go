@@ -10,15 +10,15 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
 )
 
-var errNumbers = errors.New("a member has used up the numbers of communicators: start the program again, and make " +
+var errNoNumbers = errors.New("a member has used up the numbers of communicators: start the program again, and make " +
 	"fewer of them")
 
 // Tags of the library's own messages. Collective calls use lower tags.
 const (
-	// tagMake is for Dup and Split. The lower bits contain the number of the call.
-	tagMake = collective.Tags + 1
+	// tagAgree is for Dup and Split. The lower bits contain the number of the call.
+	tagAgree = collective.Tags + 1
 	// tagRound is for rounds. The lower bits contain the number of the round.
-	tagRound = tagMake | tagMake>>1
+	tagRound = tagAgree | tagAgree>>1
 	// tagCreate is for Create. The lower bits contain the caller's tag.
 	tagCreate = 1 << 30
 )
@@ -29,7 +29,7 @@ type agreement struct {
 	call    call
 	dev     mpe.Device
 	members []int // ranks of the world
-	me      int   // index of the calling rank
+	myIndex int   // index of the calling rank
 	comm    uint32
 	tag     int
 }
@@ -48,7 +48,7 @@ func (v ballot) append(b []byte) []byte {
 	return binary.LittleEndian.AppendUint64(b, uint64(v.key))
 }
 
-func readBallot(b []byte) ballot {
+func decodeBallot(b []byte) ballot {
 	return ballot{
 		proposal: binary.LittleEndian.Uint32(b),
 		color:    int64(binary.LittleEndian.Uint64(b[4:])),
@@ -58,11 +58,11 @@ func readBallot(b []byte) ballot {
 
 // run makes the members agree on a number. It returns the number, and the ballots of all members.
 func (a *agreement) run(ctx context.Context, n *numbers, color, key int) (uint32, []ballot, error) {
-	return a.runBy(ctx, len(a.members), a.exchange, n, color, key)
+	return a.runWith(ctx, len(a.members), a.exchange, n, color, key)
 }
 
-// runBy is like run, with a custom function to exchange the parts of all members.
-func (a *agreement) runBy(ctx context.Context, members int, exchange func(context.Context, []byte) ([]byte, error),
+// runWith is like run, with a custom function to exchange the parts of all members.
+func (a *agreement) runWith(ctx context.Context, members int, exchange func(context.Context, []byte) ([]byte, error),
 	n *numbers, color, key int) (uint32, []ballot, error) {
 	n.begin()
 	defer n.end()
@@ -75,11 +75,11 @@ func (a *agreement) runBy(ctx context.Context, members int, exchange func(contex
 		ballots := make([]ballot, members)
 		var number uint32
 		for i := range ballots {
-			ballots[i] = readBallot(all[i*ballotLen:])
+			ballots[i] = decodeBallot(all[i*ballotLen:])
 			number = max(number, ballots[i].proposal)
 		}
 		if number == noNumber {
-			return 0, nil, a.refusal(ballots)
+			return 0, nil, a.refusalError(ballots)
 		}
 		claimed := []byte{0, 0, 0, 0} // one word: all internal messages have whole words
 		if n.claim(number) {
@@ -104,8 +104,8 @@ const refusedColor = math.MinInt64
 
 var errRefused = errors.New("an argument is wrong there")
 
-// refusal returns the error of an agreement in which a member did not propose a number.
-func (a *agreement) refusal(ballots []ballot) error {
+// refusalError returns the error of an agreement in which a member did not propose a number.
+func (a *agreement) refusalError(ballots []ballot) error {
 	for i, v := range ballots {
 		if v.proposal == noNumber && v.color == refusedColor {
 			class := Class(v.key)
@@ -115,26 +115,26 @@ func (a *agreement) refusal(ballots []ballot) error {
 			return a.call.failf(class, "rank %d of the world has refused the call: %w", a.members[i], errRefused)
 		}
 	}
-	return a.call.error(ErrIntern, errNumbers)
+	return a.call.error(ErrIntern, errNoNumbers)
 }
 
 // refuse makes the agreement fail on the other members. It does not wait for them.
 func (a *agreement) refuse(class Class) {
 	mine := ballot{proposal: noNumber, color: refusedColor, key: int64(class)}.append(nil)
 	all := make([]byte, len(mine)*len(a.members))
-	copy(all[a.me*len(mine):], mine)
+	copy(all[a.myIndex*len(mine):], mine)
 	var list []mpe.Operation
-	if a.me != 0 {
-		list = append(list, a.operation(mpe.OpSendSync, 0, mine), a.operation(mpe.OpRecv, 0, all))
+	if a.myIndex != 0 {
+		list = append(list, a.newOperation(mpe.OpSendSync, 0, mine), a.newOperation(mpe.OpRecv, 0, all))
 	} else {
 		for i := 1; i < len(a.members); i++ {
-			list = append(list, a.operation(mpe.OpRecv, i, make([]byte, len(mine))),
-				a.operation(mpe.OpSendSync, i, all))
+			list = append(list, a.newOperation(mpe.OpRecv, i, make([]byte, len(mine))),
+				a.newOperation(mpe.OpSendSync, i, all))
 		}
 	}
 	for _, o := range list {
 		if op, err := a.dev.Start(o); err == nil { // if it fails, the other rank is gone
-			a.call.comm.p.freed.add(op)
+			a.call.comm.proc.freedOps.add(op)
 		}
 	}
 }
@@ -144,30 +144,30 @@ func (a *agreement) refuse(class Class) {
 // the next program.
 func (a *agreement) exchange(ctx context.Context, part []byte) ([]byte, error) {
 	all := make([]byte, len(part)*len(a.members))
-	if a.me != 0 {
-		if err := a.all(ctx, a.operation(mpe.OpSendSync, 0, part)); err != nil {
+	if a.myIndex != 0 {
+		if err := a.runAll(ctx, a.newOperation(mpe.OpSendSync, 0, part)); err != nil {
 			return nil, err
 		}
-		return all, a.all(ctx, a.operation(mpe.OpRecv, 0, all))
+		return all, a.runAll(ctx, a.newOperation(mpe.OpRecv, 0, all))
 	}
 	copy(all, part)
 	var gather, answer []mpe.Operation
 	for i := 1; i < len(a.members); i++ {
-		gather = append(gather, a.operation(mpe.OpRecv, i, all[i*len(part):(i+1)*len(part)]))
-		answer = append(answer, a.operation(mpe.OpSendSync, i, all))
+		gather = append(gather, a.newOperation(mpe.OpRecv, i, all[i*len(part):(i+1)*len(part)]))
+		answer = append(answer, a.newOperation(mpe.OpSendSync, i, all))
 	}
-	if err := a.all(ctx, gather...); err != nil {
+	if err := a.runAll(ctx, gather...); err != nil {
 		return nil, err
 	}
-	return all, a.all(ctx, answer...)
+	return all, a.runAll(ctx, answer...)
 }
 
-func (a *agreement) operation(kind mpe.OpKind, member int, buf []byte) mpe.Operation {
+func (a *agreement) newOperation(kind mpe.OpKind, member int, buf []byte) mpe.Operation {
 	return mpe.Operation{Kind: kind, Peer: a.members[member], Tag: a.tag, Comm: a.comm, Buf: buf}
 }
 
-// all performs operations and waits for them. If one fails, the operations after it are cancelled.
-func (a *agreement) all(ctx context.Context, operations ...mpe.Operation) error {
+// runAll performs operations and waits for them. If one fails, the operations after it are cancelled.
+func (a *agreement) runAll(ctx context.Context, operations ...mpe.Operation) error {
 	var ops []mpe.Op
 	var failed error
 	for _, o := range operations {

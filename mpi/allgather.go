@@ -49,20 +49,20 @@ func (c *Comm) Iallgatherv(send Buffer, recv Blocks, opts ...Option) (Request, e
 	return c.allgathervCall("Iallgatherv", &send, &recv, opts).start()
 }
 
-func (c *Comm) allgatherCall(name string, send, recv *Buffer, opts []Option) begun {
+func (c *Comm) allgatherCall(name string, send, recv *Buffer, opts []Option) preparedCall {
 	if c.IsInter() {
 		return c.interAllgather(name, send, recv, nil)
 	}
-	x := c.collective(name, coll.Allgather, typedBy(send.of, recv.of), opts)
-	x.collect(send, recv)
+	x := c.newCollective(name, coll.Allgather, elementOf(send.datatype, recv.datatype), opts)
+	x.setGather(send, recv)
 	return x
 }
 
-func (c *Comm) allgathervCall(name string, send *Buffer, recv *Blocks, opts []Option) begun {
+func (c *Comm) allgathervCall(name string, send *Buffer, recv *Blocks, opts []Option) preparedCall {
 	if c.IsInter() {
 		return c.interAllgather(name, send, nil, recv)
 	}
-	x := c.collective(name, coll.Allgather, typedBy(send.of, recv.first()), opts)
-	x.collectv(send, recv)
+	x := c.newCollective(name, coll.Allgather, elementOf(send.datatype, recv.firstType()), opts)
+	x.setGatherv(send, recv)
 	return x
 }

@@ -59,63 +59,63 @@ func (c *Comm) Ialltoallv(send, recv Blocks, opts ...Option) (Request, error) {
 	return c.alltoallvCall("Ialltoallv", &send, &recv, opts).start()
 }
 
-func (c *Comm) alltoallCall(name string, send, recv *Buffer, opts []Option) begun {
+func (c *Comm) alltoallCall(name string, send, recv *Buffer, opts []Option) preparedCall {
 	if c.IsInter() {
 		return c.interAlltoall(name, send, recv)
 	}
-	x := c.collective(name, coll.Alltoall, typedBy(send.of, recv.of), opts)
-	from, to := x.both(send, recv)
-	ranks := x.dev.Call.Ranks
-	if n := x.count(from); n%ranks != 0 {
-		x.refuse(ErrCount, "send has %d elements, which are no blocks of one length for %d ranks", n, ranks)
+	x := c.newCollective(name, coll.Alltoall, elementOf(send.datatype, recv.datatype), opts)
+	from, to := x.bufferPair(send, recv)
+	ranks := x.devOp.Call.Ranks
+	if n := x.elementCount(from); n%ranks != 0 {
+		x.recordError(ErrCount, "send has %d elements, which are no blocks of one length for %d ranks", n, ranks)
 		return x
 	}
-	x.vectors(from, to)
-	x.dev.Call.Bytes = len(from) / ranks
+	x.setVectors(from, to)
+	x.devOp.Call.Bytes = len(from) / ranks
 	return x
 }
 
-func (c *Comm) alltoallvCall(name string, send, recv *Blocks, opts []Option) begun {
+func (c *Comm) alltoallvCall(name string, send, recv *Blocks, opts []Option) preparedCall {
 	if c.IsInter() {
 		return c.interAlltoallv(name, send, recv)
 	}
-	x := c.collective(name, coll.Alltoall, typedBy(send.first(), recv.first()), opts)
-	to, in := x.blocks("recv", recv, send.inPlace, true)
-	x.dev.Recv, x.dev.Call.Recv = to, in
-	if x.err != nil || x.exchangeInPlace(send, recv) {
+	x := c.newCollective(name, coll.Alltoall, elementOf(send.firstType(), recv.firstType()), opts)
+	to, in := x.contiguousBlocks("recv", recv, send.inPlace, true)
+	x.devOp.Recv, x.devOp.Call.Recv = to, in
+	if x.err != nil || x.detectInPlace(send, recv) {
 		return x
 	}
-	from, out := x.blocks("send", send, true, false)
-	if overlap(from, to) {
+	from, out := x.contiguousBlocks("send", send, true, false)
+	if overlaps(from, to) {
 		// Blocks of send and recv may be interleaved, and the device handles them in any order, so it gets a
 		// copy of send.
-		x.sent.packed = append(x.sent.packed[:0], from...)
-		from = x.sent.packed
+		x.sentCopies.packed = append(x.sentCopies.packed[:0], from...)
+		from = x.sentCopies.packed
 	}
-	x.dev.Send, x.dev.Call.Send = from, out
+	x.devOp.Send, x.devOp.Call.Send = from, out
 	if me := c.rank; x.err == nil && out.Sizes[me] != in.Sizes[me] {
-		x.refuse(ErrCount, "this rank sends itself %d elements, and wants %d", out.Sizes[me]/x.elem.size,
+		x.recordError(ErrCount, "this rank sends itself %d elements, and wants %d", out.Sizes[me]/x.elem.size,
 			in.Sizes[me]/x.elem.size)
 	}
 	return x
 }
 
-// exchangeInPlace reports whether the call is in place, with the same blocks for sending and receiving. It
+// detectInPlace reports whether the call is in place, with the same blocks for sending and receiving. It
 // rejects slices that overlap in any other way.
-func (x *collectiveCall) exchangeInPlace(send, recv *Blocks) bool {
+func (x *collectiveCall) detectInPlace(send, recv *Blocks) bool {
 	switch {
 	case send.inPlace:
-		x.dev.Call.InPlace = true
-	case send.each == nil || recv.each == nil:
-	case same(send.slice(), recv.slice()), send.length+recv.length == 0 && send.counts == nil: // empty slices have no address
+		x.devOp.Call.InPlace = true
+	case send.sliceType == nil || recv.sliceType == nil:
+	case sameMemory(send.sliceBytes(), recv.sliceBytes()), send.length+recv.length == 0 && send.counts == nil: // empty slices have no address
 		if send.counts != nil && !slices.Equal(send.counts, recv.counts) ||
 			send.displs != nil && !slices.Equal(send.displs, recv.displs) {
-			x.refuse(ErrCount, "send and recv are the same memory, with different blocks: in place, what is sent "+
+			x.recordError(ErrCount, "send and recv are the same memory, with different blocks: in place, what is sent "+
 				"lies where what is received goes")
 		}
-		x.dev.Call.InPlace = true
-	case overlap(send.slice(), recv.slice()):
-		x.refuseOverlap()
+		x.devOp.Call.InPlace = true
+	case overlaps(send.sliceBytes(), recv.sliceBytes()):
+		x.recordOverlap()
 	}
-	return x.dev.Call.InPlace || x.err != nil
+	return x.devOp.Call.InPlace || x.err != nil
 }

@@ -21,21 +21,21 @@ func NewKeyval(copy caching.Copy[*Comm], delete caching.Delete[*Comm]) *Keyval {
 // SetAttr sets an attribute of the communicator on this rank (MPI_Comm_set_attr). If it is already set, it is
 // deleted first. The error is ErrKeyval if the key is nil or has been freed.
 func (c *Comm) SetAttr(key *Keyval, value any) error {
-	k := c.callf("SetAttr")
+	k := c.newCall("SetAttr")
 	if err := k.check(); err != nil {
 		return err
 	}
-	return k.attribute(c.attributes.Set(c, key, value))
+	return k.attributeError(c.attributes.Set(c, key, value))
 }
 
 // Attr returns the value of an attribute, and whether it is set (MPI_Comm_get_attr).
 func (c *Comm) Attr(key *Keyval) (value any, ok bool, err error) {
-	k := c.callf("Attr")
+	k := c.newCall("Attr")
 	if err := k.check(); err != nil {
 		return nil, false, err
 	}
 	if key == nil {
-		return nil, false, k.attribute(caching.ErrKey)
+		return nil, false, k.attributeError(caching.ErrKey)
 	}
 	value, ok = c.attributes.Get(key)
 	return value, ok, nil
@@ -43,16 +43,16 @@ func (c *Comm) Attr(key *Keyval) (value any, ok bool, err error) {
 
 // DeleteAttr deletes an attribute if it is set (MPI_Comm_delete_attr).
 func (c *Comm) DeleteAttr(key *Keyval) error {
-	k := c.callf("DeleteAttr")
+	k := c.newCall("DeleteAttr")
 	if err := k.check(); err != nil {
 		return err
 	}
-	return k.attribute(c.attributes.Delete(c, key))
+	return k.attributeError(c.attributes.Delete(c, key))
 }
 
-// attribute returns the call's error for err, which comes from package caching or from a copy or delete
+// attributeError returns the call's error for err, which comes from package caching or from a copy or delete
 // function.
-func (k *call) attribute(err error) error {
+func (k *call) attributeError(err error) error {
 	switch {
 	case err == nil:
 		return nil
@@ -62,11 +62,11 @@ func (k *call) attribute(err error) error {
 	return k.error(ErrOther, err)
 }
 
-// duplicate copies attributes and topology to a new communicator.
-func (c *Comm) duplicate(op string, twin *Comm) (*Comm, error) {
+// copyAttributes copies attributes and topology to a new communicator.
+func (c *Comm) copyAttributes(op string, twin *Comm) (*Comm, error) {
 	if err := c.attributes.CopyTo(&twin.attributes, c); err != nil {
-		k := c.callf(op)
-		return nil, k.attribute(err)
+		k := c.newCall(op)
+		return nil, k.attributeError(err)
 	}
 	twin.topology = c.topology
 	return twin, nil

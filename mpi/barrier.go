@@ -16,9 +16,9 @@ func Ibarrier(c *Comm, opts ...Option) (Request, error) {
 	return c.barrierCall("Ibarrier", opts).start()
 }
 
-func (c *Comm) barrierCall(name string, opts []Option) begun {
+func (c *Comm) barrierCall(name string, opts []Option) preparedCall {
 	if c.IsInter() {
 		return c.interBarrier(name)
 	}
-	return c.collective(name, coll.Barrier, typedBy(TypeOf[int32](), nil), opts)
+	return c.newCollective(name, coll.Barrier, elementOf(TypeOf[int32](), nil), opts)
 }

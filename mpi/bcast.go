@@ -26,13 +26,13 @@ func (c *Comm) Ibcast(b Buffer, root int, opts ...Option) (Request, error) {
 	return c.bcastCall("Ibcast", &b, root, opts).start()
 }
 
-func (c *Comm) bcastCall(name string, b *Buffer, root int, opts []Option) begun {
+func (c *Comm) bcastCall(name string, b *Buffer, root int, opts []Option) preparedCall {
 	if c.IsInter() {
 		return c.interBcast(name, b, root)
 	}
-	x := c.collective(name, coll.Bcast, typedBy(b.of, nil), opts)
-	isRoot := x.atRoot(root)
-	buf := x.contents(b, isRoot, !isRoot)
-	x.dev.Recv, x.dev.Call.Bytes = buf, len(buf)
+	x := c.newCollective(name, coll.Bcast, elementOf(b.datatype, nil), opts)
+	isRoot := x.setRoot(root)
+	buf := x.contiguousBytes(b, isRoot, !isRoot)
+	x.devOp.Recv, x.devOp.Call.Bytes = buf, len(buf)
 	return x
 }

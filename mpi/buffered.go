@@ -13,18 +13,18 @@ import (
 // SendBuffer limits the memory that buffered sends use (MPI 4.1, section 3.6), on a rank, a communicator or
 // several communicators.
 type SendBuffer struct {
-	c *Comm // for errors of Attach, Detach and Flush
+	comm *Comm // for errors of Attach, Detach and Flush
 
-	mu       sync.Mutex
-	attached bool
-	size     int
-	used     int
-	sends    []bufferedSend
-	total    uint64 // number of sends so far
+	mu          sync.Mutex
+	attached    bool
+	size        int
+	bytesUsed   int
+	sends       []bufferedSend
+	sendsPosted uint64 // number of sends so far
 	// spare holds the memory of messages that have been sent, for reuse. It is indexed by the bit length of
 	// their sizes.
-	spare [bits.UintSize + 1][][]byte
-	kept  int // number of bytes in spare
+	spare      [bits.UintSize + 1][][]byte
+	spareBytes int // number of bytes in spare
 	// failed holds the errors of buffered sends, which Detach and Flush report.
 	failed requestsError
 }
@@ -32,8 +32,8 @@ type SendBuffer struct {
 // AutomaticBuffer is the size of an unlimited buffer (MPI_BUFFER_AUTOMATIC).
 const AutomaticBuffer = math.MaxInt
 
-// maxFailed is the maximum number of errors kept. Any further ones are only counted.
-const maxFailed = 16
+// maxBufferErrors is the maximum number of errors kept. Any further ones are only counted.
+const maxBufferErrors = 16
 
 // bufferedSend is a message in progress.
 type bufferedSend struct {
@@ -44,11 +44,11 @@ type bufferedSend struct {
 
 // NewSendBuffer returns a buffer for SetSendBuffers. Buffered sends cannot use it until Attach is called.
 func (c *Comm) NewSendBuffer() *SendBuffer {
-	return &SendBuffer{c: c}
+	return &SendBuffer{comm: c}
 }
 
 // SendBuffer returns the rank's buffer, which AttachBuffer attaches.
-func (c *Comm) SendBuffer() *SendBuffer { return c.p.buffer }
+func (c *Comm) SendBuffer() *SendBuffer { return c.proc.sendBuffer }
 
 // SetSendBuffers makes buffered sends on the communicator use the first of these buffers that is attached, or
 // the rank's buffer if none of them is.
@@ -63,7 +63,7 @@ func (c *Comm) sendBuffer() *SendBuffer {
 			}
 		}
 	}
-	return c.p.buffer
+	return c.proc.sendBuffer
 }
 
 func (b *SendBuffer) isAttached() bool {
@@ -93,16 +93,16 @@ func (s *sendBuffers) remove(b *SendBuffer) {
 // AttachBuffer lets the rank's buffered sends hold copies of up to size bytes at a time. It applies to all
 // communicators without an attached buffer. Only the sizes of messages count; there is no overhead per message.
 func (c *Comm) AttachBuffer(size int) error {
-	k := c.callf("AttachBuffer")
+	k := c.newCall("AttachBuffer")
 	if err := k.check(); err != nil {
 		return err
 	}
-	return c.p.buffer.attach(&k, size)
+	return c.proc.sendBuffer.attach(&k, size)
 }
 
 // Attach is like AttachBuffer, but for the communicators that use this buffer.
 func (b *SendBuffer) Attach(size int) error {
-	k := b.c.callf("Attach")
+	k := b.comm.newCall("Attach")
 	return b.attach(&k, size)
 }
 
@@ -116,7 +116,7 @@ func (b *SendBuffer) attach(k *call, size int) error {
 		return k.failf(ErrBuffer, "a buffer of %d bytes is attached already: detach it first", b.size)
 	}
 	b.attached, b.size = true, size
-	b.c.p.buffers.add(b)
+	b.comm.proc.attachedBuffers.add(b)
 	return nil
 }
 
@@ -124,17 +124,17 @@ func (b *SendBuffer) attach(k *call, size int) error {
 // its size. The error contains the errors of buffered sends that failed. If ctx is done first, the buffer
 // remains attached, and the messages will still be sent.
 func (c *Comm) DetachBuffer(ctx context.Context) (int, error) {
-	k := c.callf("DetachBuffer")
+	k := c.newCall("DetachBuffer")
 	if err := k.check(); err != nil {
 		return 0, err
 	}
-	return c.p.buffer.detach(ctx, &k, c.p)
+	return c.proc.sendBuffer.detach(ctx, &k, c.proc)
 }
 
 // Detach is like DetachBuffer, for this buffer.
 func (b *SendBuffer) Detach(ctx context.Context) (int, error) {
-	k := b.c.callf("Detach")
-	return b.detach(ctx, &k, b.c.p)
+	k := b.comm.newCall("Detach")
+	return b.detach(ctx, &k, b.comm.proc)
 }
 
 func (b *SendBuffer) detach(ctx context.Context, k *call, p *process) (int, error) {
@@ -148,17 +148,17 @@ func (b *SendBuffer) detach(ctx context.Context, k *call, p *process) (int, erro
 	defer b.mu.Unlock()
 	size, failed := b.size, b.failed
 	b.attached, b.size, b.failed = false, 0, requestsError{}
-	p.buffers.remove(b)
+	p.attachedBuffers.remove(b)
 	clear(b.spare[:])
-	b.kept = 0
+	b.spareBytes = 0
 	return size, failed.result(k.op)
 }
 
 // Flush waits until all messages that are currently in the buffer have been sent. The error contains the errors
 // of sends that have failed since the last Flush.
 func (b *SendBuffer) Flush(ctx context.Context) error {
-	k := b.c.callf("Flush")
-	if err := b.drain(ctx, &k, b.c.p); err != nil {
+	k := b.comm.newCall("Flush")
+	if err := b.drain(ctx, &k, b.comm.proc); err != nil {
 		return err
 	}
 	b.mu.Lock()
@@ -173,7 +173,7 @@ func (k *call) bsend() error {
 		return k.check()
 	}
 	var o mpe.Operation
-	if err := k.outgoing(&o); err != nil {
+	if err := k.buildSend(&o); err != nil {
 		return err
 	}
 	return k.comm.sendBuffer().send(k, &o)
@@ -186,30 +186,30 @@ func (b *SendBuffer) send(k *call, o *mpe.Operation) error {
 	if !b.attached {
 		return k.failf(ErrBuffer, "no buffer is attached: call AttachBuffer first")
 	}
-	b.sweep()
-	if len(o.Buf) > b.size-b.used {
+	b.freeSent()
+	if len(o.Buf) > b.size-b.bytesUsed {
 		return k.failf(ErrBuffer, "the message has %d bytes, and %d of the buffer's %d are in use by messages on "+
 			"their way: attach a larger one, or wait for receives",
-			len(o.Buf), b.used, b.size)
+			len(o.Buf), b.bytesUsed, b.size)
 	}
-	data := b.memory(len(o.Buf))
+	data := b.allocate(len(o.Buf))
 	copy(data, o.Buf)
 	o.Buf = data
-	op, err := k.comm.p.dev.Start(*o)
+	op, err := k.comm.proc.dev.Start(*o)
 	if err != nil {
-		b.keep(data)
+		b.storeSpare(data)
 		return k.fail(err)
 	}
-	b.used += len(data)
-	b.total++
-	b.sends = append(b.sends, bufferedSend{*k, op, b.total})
+	b.bytesUsed += len(data)
+	b.sendsPosted++
+	b.sends = append(b.sends, bufferedSend{*k, op, b.sendsPosted})
 	sent := &b.sends[len(b.sends)-1].call
-	sent.bytes, sent.scattered = data, nil
+	sent.bytes, sent.packedBuf = data, nil
 	return nil
 }
 
 // memory returns a slice of n bytes. It reuses the memory of an earlier message of similar size.
-func (b *SendBuffer) memory(n int) []byte {
+func (b *SendBuffer) allocate(n int) []byte {
 	like := &b.spare[bits.Len(uint(n))]
 	last := len(*like) - 1
 	if last < 0 {
@@ -218,25 +218,25 @@ func (b *SendBuffer) memory(n int) []byte {
 	m := (*like)[last]
 	(*like)[last] = nil
 	*like = (*like)[:last]
-	b.kept -= cap(m)
+	b.spareBytes -= cap(m)
 	if cap(m) < n {
 		return make([]byte, n)
 	}
 	return m[:n]
 }
 
-// keep keeps the memory of a message for reuse, as long as the total is within the size of the buffer.
-func (b *SendBuffer) keep(m []byte) {
-	if cap(m) == 0 || b.kept+b.used+cap(m) > b.size {
+// storeSpare keeps the memory of a message for reuse, as long as the total is within the size of the buffer.
+func (b *SendBuffer) storeSpare(m []byte) {
+	if cap(m) == 0 || b.spareBytes+b.bytesUsed+cap(m) > b.size {
 		return
 	}
-	b.kept += cap(m)
+	b.spareBytes += cap(m)
 	like := &b.spare[bits.Len(uint(cap(m)))]
 	*like = append(*like, m)
 }
 
 // sweep frees the space of messages that have been sent.
-func (b *SendBuffer) sweep() {
+func (b *SendBuffer) freeSent() {
 	kept := b.sends[:0]
 	for i := range b.sends {
 		s := &b.sends[i]
@@ -245,22 +245,22 @@ func (b *SendBuffer) sweep() {
 			kept = append(kept, *s)
 			continue
 		}
-		b.ended(s, &st, err)
+		b.finishSend(s, &st, err)
 	}
 	clear(b.sends[len(kept):])
 	b.sends = kept
 }
 
-func (b *SendBuffer) ended(s *bufferedSend, st *mpe.Status, err error) {
-	b.used -= len(s.call.bytes)
-	b.keep(s.call.bytes)
+func (b *SendBuffer) finishSend(s *bufferedSend, st *mpe.Status, err error) {
+	b.bytesUsed -= len(s.call.bytes)
+	b.storeSpare(s.call.bytes)
 	var status Status
-	err = s.call.end(&status, st, err)
+	err = s.call.finish(&status, st, err)
 	s.op.Free()
 	b.failed.add(b.failed.total, err)
 	b.failed.total++
-	if len(b.failed.errs) > maxFailed {
-		b.failed.errs = b.failed.errs[:maxFailed]
+	if len(b.failed.errs) > maxBufferErrors {
+		b.failed.errs = b.failed.errs[:maxBufferErrors]
 	}
 }
 
@@ -268,10 +268,10 @@ func (b *SendBuffer) ended(s *bufferedSend, st *mpe.Status, err error) {
 func (b *SendBuffer) drain(ctx context.Context, k *call, p *process) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	wake := wakers.Get().(chan struct{})
-	defer wakers.Put(wake)
-	last := b.total
-	for b.sweep(); len(b.sends) > 0 && b.sends[0].number <= last; b.sweep() {
+	wake := wakeChans.Get().(chan struct{})
+	defer wakeChans.Put(wake)
+	last := b.sendsPosted
+	for b.freeSent(); len(b.sends) > 0 && b.sends[0].number <= last; b.freeSent() {
 		b.sends[0].op.Notify(wake)
 		b.mu.Unlock()
 		err := p.dev.Await(ctx, wake)
@@ -279,7 +279,7 @@ func (b *SendBuffer) drain(ctx context.Context, k *call, p *process) error {
 		if err == nil {
 			continue
 		}
-		if b.sweep(); len(b.sends) == 0 {
+		if b.freeSent(); len(b.sends) == 0 {
 			return nil
 		}
 		s := &b.sends[0]
@@ -292,12 +292,12 @@ func (b *SendBuffer) drain(ctx context.Context, k *call, p *process) error {
 }
 
 // end waits for messages in progress, and cancels them when ctx is done.
-func (b *SendBuffer) end(ctx context.Context, k call) error {
+func (b *SendBuffer) awaitSends(ctx context.Context, k call) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for i := range b.sends {
 		st, err := b.sends[i].op.Await(ctx)
-		b.ended(&b.sends[i], st, err)
+		b.finishSend(&b.sends[i], st, err)
 	}
 	b.sends, b.attached = nil, false
 	return b.failed.result(k.op)

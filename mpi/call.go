@@ -17,13 +17,13 @@ type call struct {
 	// kind is 0 if the call has no peer.
 	kind mpe.OpKind
 	// datatype and any have the same meaning as in mpe.Operation.
-	datatype protocol.Datatype
-	any      bool
-	peer     int // rank in the communicator
-	tag      int
+	datatype    protocol.Datatype
+	anyDatatype bool
+	peer        int // rank in the communicator
+	tag         int
 	// bytes is the message, or the receive buffer. If scattered is set, it is the packed copy of either.
 	bytes     []byte
-	scattered *scattered
+	packedBuf *packedBuffer
 	// claim identifies the message to be received after a matched probe, or is 0.
 	claim int
 }
@@ -33,30 +33,30 @@ func (k *call) set(c *Comm, op string, kind mpe.OpKind, peer, tag int) {
 	k.comm, k.op, k.kind, k.peer, k.tag = c, op, kind, peer, tag
 }
 
-// sends reports whether the peer is a destination.
-func (k *call) sends() bool { return k.kind == mpe.OpSend || k.kind == mpe.OpSendSync }
+// isSend reports whether the peer is a destination.
+func (k *call) isSend() bool { return k.kind == mpe.OpSend || k.kind == mpe.OpSendSync }
 
-// callf returns a call without a peer.
-func (c *Comm) callf(op string) call {
+// newCall returns a call without a peer.
+func (c *Comm) newCall(op string) call {
 	return call{comm: c, op: op, peer: Undefined, tag: Undefined}
 }
 
 // fail returns an error of the call, caused by the device's error err.
-func (k *call) fail(err error) error { return k.error(classOfDevice(err), err) }
+func (k *call) fail(err error) error { return k.error(deviceErrorClass(err), err) }
 
 func (k *call) failf(class Class, format string, args ...any) error {
 	return k.error(class, fmt.Errorf(format, args...))
 }
 
 func (k *call) error(class Class, err error) error {
-	e := &Error{Class: class, Op: k.op, Rank: k.comm.Rank(), Peer: k.peer, Send: k.sends(), Tag: k.tag, Err: err}
+	e := &Error{Class: class, Op: k.op, Rank: k.comm.Rank(), Peer: k.peer, Send: k.isSend(), Tag: k.tag, Err: err}
 	if k.comm != nil {
 		e.Comm = k.comm.String()
 	}
 	return e
 }
 
-func (k *call) noRank(r int) error {
+func (k *call) rankError(r int) error {
 	return k.failf(ErrRank, "there is no rank %s: %v has ranks 0 to %d", rankText(r), k.comm, len(k.comm.members)-1)
 }
 
@@ -71,52 +71,52 @@ func (k *call) check() error {
 	return nil
 }
 
-// outgoing checks a send and describes it to the device in o. It must not be called for ProcNull.
-func (k *call) outgoing(o *mpe.Operation) error {
+// buildSend checks a send and describes it to the device in o. It must not be called for ProcNull.
+func (k *call) buildSend(o *mpe.Operation) error {
 	c := k.comm
 	if c == nil || c.freed.Load() {
 		return k.check()
 	}
 	if k.peer < 0 || k.peer >= len(c.members) {
-		return k.noRank(k.peer)
+		return k.rankError(k.peer)
 	}
 	if k.tag < 0 || k.tag > TagUB {
 		return k.failf(ErrTag, "a tag is 0 to %d", TagUB)
 	}
 	m := c.members[k.peer]
-	o.Kind, o.Peer, o.Tag, o.Comm = k.kind, int(m.world), k.tag, c.number
+	o.Kind, o.Peer, o.Tag, o.Comm = k.kind, int(m.worldRank), k.tag, c.number
 	o.Buf, o.Datatype = k.bytes, k.datatype
-	if m.limited {
-		return k.carries(&c.p.peers[m.world])
+	if m.hasWireLimits {
+		return k.checkPeerLimits(&c.proc.peers[m.worldRank])
 	}
 	return nil
 }
 
-// carries returns an error if the peer's wire cannot carry the message.
-func (k *call) carries(p *mpe.PeerInfo) error {
+// checkPeerLimits returns an error if the peer's wire cannot carry the message.
+func (k *call) checkPeerLimits(p *mpe.PeerInfo) error {
 	switch {
 	case p.SmallTags && k.tag > maxSmallTag:
-		return k.badTag(p)
+		return k.tagError(p)
 	case p.NoEmpty && len(k.bytes) == 0:
 		return k.failf(ErrCount,
 			"the peer's wire (profile %s) carries no empty messages: send a word, whatever its value", p.Profile)
 	}
-	return k.wholeWords(p)
+	return k.checkWholeWords(p)
 }
 
-// incoming checks a receive and describes it to the device in o.
-func (k *call) incoming(o *mpe.Operation) error {
+// buildRecv checks a receive and describes it to the device in o.
+func (k *call) buildRecv(o *mpe.Operation) error {
 	var m mpe.Match
 	if err := k.match(&m); err != nil {
 		return err
 	}
 	o.Kind, o.Peer, o.Tag, o.Comm = mpe.OpRecv, m.Source, m.Tag, m.Comm
-	o.Buf, o.Datatype, o.AnyDatatype = k.bytes, k.datatype, k.any
+	o.Buf, o.Datatype, o.AnyDatatype = k.bytes, k.datatype, k.anyDatatype
 	if k.claim != 0 {
 		o.Tag, o.Comm = k.claim, mpe.ClaimComm
 	}
-	if k.peer != AnySource && k.comm.members[k.peer].limited {
-		return k.wholeWords(&k.comm.p.peers[m.Source])
+	if k.peer != AnySource && k.comm.members[k.peer].hasWireLimits {
+		return k.checkWholeWords(&k.comm.proc.peers[m.Source])
 	}
 	return nil
 }
@@ -138,12 +138,12 @@ func (k *call) match(m *mpe.Match) error {
 		return nil
 	}
 	if k.peer < 0 || k.peer >= len(c.members) {
-		return k.noRank(k.peer)
+		return k.rankError(k.peer)
 	}
 	to := c.members[k.peer]
-	m.Source = int(to.world)
-	if p := &c.p.peers[to.world]; to.limited && p.SmallTags && k.tag > maxSmallTag {
-		return k.badTag(p)
+	m.Source = int(to.worldRank)
+	if p := &c.proc.peers[to.worldRank]; to.hasWireLimits && p.SmallTags && k.tag > maxSmallTag {
+		return k.tagError(p)
 	}
 	return nil
 }
@@ -151,11 +151,11 @@ func (k *call) match(m *mpe.Match) error {
 // maxSmallTag is the largest tag that fits in the one byte that profile v0.9 has for it.
 const maxSmallTag = 255
 
-func (k *call) badTag(p *mpe.PeerInfo) error {
+func (k *call) tagError(p *mpe.PeerInfo) error {
 	return k.failf(ErrTag, "the peer's wire (profile %s) carries tags of 0 to %d", p.Profile, maxSmallTag)
 }
 
-func (k *call) wholeWords(p *mpe.PeerInfo) error {
+func (k *call) checkWholeWords(p *mpe.PeerInfo) error {
 	if p.Words && len(k.bytes)%protocol.WordLen != 0 {
 		return k.failf(ErrCount, "%d bytes: the peer's wire (profile %s) carries whole 32-bit words; use a count "+
 			"that gives a multiple of %d bytes",
@@ -167,37 +167,37 @@ func (k *call) wholeWords(p *mpe.PeerInfo) error {
 // wait waits for an operation and frees it. After a receive, to describes the message.
 func (k *call) wait(ctx context.Context, op mpe.Op, to *Status) error {
 	st, err := op.Await(ctx)
-	err = k.end(to, st, err)
+	err = k.finish(to, st, err)
 	op.Free()
 	return err
 }
 
 // end translates the outcome of an operation, as reported by the device.
-func (k *call) end(to *Status, st *mpe.Status, err error) error {
+func (k *call) finish(to *Status, st *mpe.Status, err error) error {
 	*to = emptyStatus
 	switch {
 	case err != nil:
-		return k.ended(to, st, err)
-	case k.sends(), k.kind == 0:
+		return k.finishFailed(to, st, err)
+	case k.isSend(), k.kind == 0:
 		return nil
 	}
 	if err := k.status(to, st); err != nil {
 		return err
 	}
-	k.scatter(to.Bytes)
+	k.unpack(to.Bytes)
 	return nil
 }
 
-// ended translates the outcome of an operation that failed or was cancelled.
-func (k *call) ended(to *Status, st *mpe.Status, err error) error {
+// finishFailed translates the outcome of an operation that failed or was cancelled.
+func (k *call) finishFailed(to *Status, st *mpe.Status, err error) error {
 	if errors.Is(err, mpe.ErrCancelled) {
 		to.Cancelled = true
 		return nil
 	}
-	class := classOfDevice(err)
-	if class == ErrTruncate && !k.sends() && k.status(to, st) == nil {
+	class := deviceErrorClass(err)
+	if class == ErrTruncate && !k.isSend() && k.status(to, st) == nil {
 		to.Bytes = int64(len(k.bytes)) // the beginning has been received
-		k.scatter(to.Bytes)
+		k.unpack(to.Bytes)
 	}
 	return k.error(class, err)
 }
@@ -205,14 +205,14 @@ func (k *call) ended(to *Status, st *mpe.Status, err error) error {
 // status translates the status of a received or probed message.
 func (k *call) status(to *Status, st *mpe.Status) error {
 	c := k.comm
-	if st.Peer < 0 || st.Peer >= len(c.local) || c.local[st.Peer] == Undefined {
+	if st.Peer < 0 || st.Peer >= len(c.worldToLocal) || c.worldToLocal[st.Peer] == Undefined {
 		return k.failf(ErrIntern, "the device gave a message from rank %d of the world, which is not a member", st.Peer)
 	}
-	to.Source, to.Tag, to.Bytes = int(c.local[st.Peer]), st.Tag, bytesOf(st)
+	to.Source, to.Tag, to.Bytes = int(c.worldToLocal[st.Peer]), st.Tag, statusBytes(st)
 	if k.claim != 0 {
 		to.Tag = k.tag
 	}
-	if k.tag != AnyTag && c.p.noTags && c.p.peers[st.Peer].NoTags {
+	if k.tag != AnyTag && c.proc.noTags && c.proc.peers[st.Peer].NoTags {
 		to.Tag = k.tag
 	}
 	return nil

@@ -25,13 +25,13 @@ func (*cart) kind() Topology { return Cartesian }
 // of periods and dimensions differ. CartCreate has the same requirements on c as Split.
 func (c *Comm) CartCreate(ctx context.Context, dims []int, periods []bool, reorder bool) (*Comm, error) {
 	const op = "CartCreate"
-	k := c.callf(op)
-	n, err := k.grid(dims, periods)
+	k := c.newCall(op)
+	n, err := k.checkGrid(dims, periods)
 	if err != nil {
-		return nil, c.refuseMaking(err)
+		return nil, c.failCreation(err)
 	}
 	_ = reorder // ranks are never reordered
-	grid, err := c.first(ctx, op, n)
+	grid, err := c.firstRanks(ctx, op, n)
 	if grid != nil {
 		grid.topology = &cart{slices.Clone(dims), slices.Clone(periods)}
 	}
@@ -39,7 +39,7 @@ func (c *Comm) CartCreate(ctx context.Context, dims []int, periods []bool, reord
 }
 
 // grid returns the number of ranks in a grid. It returns an error if the grid is larger than the communicator.
-func (k *call) grid(dims []int, periods []bool) (int, error) {
+func (k *call) checkGrid(dims []int, periods []bool) (int, error) {
 	if err := k.checkIntra(); err != nil {
 		return 0, err
 	}
@@ -60,7 +60,7 @@ func (k *call) grid(dims []int, periods []bool) (int, error) {
 }
 
 // first returns a communicator of the first n ranks of c. It returns nil on the other ranks.
-func (c *Comm) first(ctx context.Context, op string, n int) (*Comm, error) {
+func (c *Comm) firstRanks(ctx context.Context, op string, n int) (*Comm, error) {
 	color := 0
 	if c.rank >= n {
 		color = Undefined
@@ -71,8 +71,8 @@ func (c *Comm) first(ctx context.Context, op string, n int) (*Comm, error) {
 // CartMap returns the rank that the calling rank would have in a grid made by CartCreate with reorder, or
 // Undefined if it would be outside the grid (MPI_Cart_map). It is local.
 func (c *Comm) CartMap(dims []int, periods []bool) (int, error) {
-	k := c.callf("CartMap")
-	n, err := k.grid(dims, periods)
+	k := c.newCall("CartMap")
+	n, err := k.checkGrid(dims, periods)
 	if err != nil || c.rank >= n {
 		return Undefined, err
 	}
@@ -82,7 +82,7 @@ func (c *Comm) CartMap(dims []int, periods []bool) (int, error) {
 // Cart returns the grid and the coordinates of the calling rank (MPI_Cart_get, MPI_Cartdim_get). Like the other methods
 // for grids, it returns ErrTopology if c has no grid.
 func (c *Comm) Cart() (dims []int, periods []bool, coords []int, err error) {
-	k := c.callf("Cart")
+	k := c.newCall("Cart")
 	t, err := topologyOf[*cart](&k)
 	if err != nil {
 		return nil, nil, nil, err
@@ -94,7 +94,7 @@ func (c *Comm) Cart() (dims []int, periods []bool, coords []int, err error) {
 // the ring's length; in any other dimension, the error is ErrArg if the coordinate is outside the grid.
 // Coordinates beyond the number of dimensions are ignored.
 func (c *Comm) CartRank(coords []int) (int, error) {
-	k := c.callf("CartRank")
+	k := c.newCall("CartRank")
 	t, err := topologyOf[*cart](&k)
 	if err != nil {
 		return Undefined, err
@@ -117,13 +117,13 @@ func (c *Comm) CartRank(coords []int) (int, error) {
 
 // CartCoords returns the coordinates of a rank (MPI_Cart_coords).
 func (c *Comm) CartCoords(rank int) ([]int, error) {
-	k := c.callf("CartCoords")
+	k := c.newCall("CartCoords")
 	t, err := topologyOf[*cart](&k)
 	if err != nil {
 		return nil, err
 	}
 	if rank < 0 || rank >= c.Size() {
-		return nil, k.noRank(rank)
+		return nil, k.rankError(rank)
 	}
 	return t.coords(rank), nil
 }
@@ -149,7 +149,7 @@ func modulo(n, d int) int {
 // behind the calling rank, and dest is displacement steps ahead of it. A rank beyond an edge is ProcNull. The
 // error is ErrDims if the dimension does not exist.
 func (c *Comm) CartShift(dimension, displacement int) (source, dest int, err error) {
-	k := c.callf("CartShift")
+	k := c.newCall("CartShift")
 	t, err := topologyOf[*cart](&k)
 	if err != nil {
 		return ProcNull, ProcNull, err
@@ -162,12 +162,12 @@ func (c *Comm) CartShift(dimension, displacement int) (source, dest int, err err
 	} else {
 		displacement = max(-d, min(displacement, d))
 	}
-	return t.step(c.rank, dimension, -displacement), t.step(c.rank, dimension, displacement), nil
+	return t.neighborAt(c.rank, dimension, -displacement), t.neighborAt(c.rank, dimension, displacement), nil
 }
 
-// step returns the rank that is by steps away from rank in a dimension. by must not exceed the size of the
+// neighborAt returns the rank that is by steps away from rank in a dimension. by must not exceed the size of the
 // dimension.
-func (t *cart) step(rank, dimension, by int) int {
+func (t *cart) neighborAt(rank, dimension, by int) int {
 	stride := 1
 	for _, d := range t.dims[dimension+1:] {
 		stride *= d
@@ -187,7 +187,7 @@ func (t *cart) step(rank, dimension, by int) int {
 func (t *cart) neighbours(rank int) (sources, destinations []int) {
 	both := make([]int, 0, 2*len(t.dims))
 	for i := range t.dims {
-		both = append(both, t.step(rank, i, -1), t.step(rank, i, 1))
+		both = append(both, t.neighborAt(rank, i, -1), t.neighborAt(rank, i, 1))
 	}
 	return both, both
 }
@@ -197,13 +197,13 @@ func (t *cart) neighbours(rank int) (sources, destinations []int) {
 // has the wrong length.
 func (c *Comm) CartSub(ctx context.Context, remain []bool) (*Comm, error) {
 	const op = "CartSub"
-	k := c.callf(op)
+	k := c.newCall(op)
 	t, err := topologyOf[*cart](&k)
 	if err != nil {
 		return nil, err
 	}
 	if len(remain) != len(t.dims) {
-		return nil, c.refuseMaking(k.failf(ErrDims, "there are %d dimensions in remain, and %d of the grid",
+		return nil, c.failCreation(k.failf(ErrDims, "there are %d dimensions in remain, and %d of the grid",
 			len(remain), len(t.dims)))
 	}
 	part := &cart{}

@@ -132,15 +132,15 @@ var refusals = map[Class]collective.FailureCause{
 	ErrRoot: collective.CauseRoot, ErrArg: collective.CauseArgument,
 }
 
-// causeOf returns the cause to send to other ranks for an error of the given class.
-func causeOf(class Class) collective.FailureCause {
+// failureCause returns the cause to send to other ranks for an error of the given class.
+func failureCause(class Class) collective.FailureCause {
 	if cause, ok := refusals[class]; ok {
 		return cause
 	}
 	return collective.CauseRefused
 }
 
-func classOfDevice(err error) Class {
+func deviceErrorClass(err error) Class {
 	if failed, ok := errors.AsType[*collective.CallFailedError](err); ok {
 		for class, cause := range refusals {
 			if cause == failed.Cause {

@@ -12,113 +12,113 @@ import (
 
 // collectiveCall is a call that all members of a communicator make. It is recycled once it is done.
 type collectiveCall struct {
-	call call
-	dev  collective.Operation
-	elem element
+	call  call
+	devOp collective.Operation
+	elem  element
 	// err is the first error found.
 	err error
 	// ints is memory for layouts.
 	ints []int
 	// sent and received hold packed copies of typed buffers.
-	sent, received copied
+	sentCopies, recvCopies packedCopies
 }
 
-// turns orders the collective calls of a communicator.
-type turns struct {
+// callSequence orders the collective calls of a communicator.
+type callSequence struct {
 	mu sync.Mutex
-	// last is the number of the latest call. Numbers go from 1 to tagMake−1, cyclically. Devices use 0 for
+	// lastNumber is the number of the latest call. Numbers go from 1 to tagAgree−1, cyclically. Devices use 0 for
 	// their own messages.
-	last int
-	// byOrder is set if messages of some members match by their order alone. In that case only one call may be
-	// in progress: underWay, unless that is empty.
-	byOrder  bool
-	underWay string
+	lastNumber int
+	// matchByOrder is set if messages of some members match by their order alone. In that case only one call may be
+	// in progress: inProgress, unless that is empty.
+	matchByOrder bool
+	inProgress   string
 }
 
-// collective begins the description of a call on elements. If the description is invalid, post reports the
+// newCollective begins the description of a call on elements. If the description is invalid, post reports the
 // error.
-func (c *Comm) collective(name string, kind coll.Collective, e element, opts []Option) *collectiveCall {
-	k := c.callf(name)
+func (c *Comm) newCollective(name string, kind coll.Collective, e element, opts []Option) *collectiveCall {
+	k := c.newCall(name)
 	if err := k.checkIntra(); err != nil {
 		// Until post returns the error, the call is described as if it had only one rank.
 		x := &collectiveCall{call: k, elem: e, err: err}
-		x.dev.Call.Ranks = 1
+		x.devOp.Call.Ranks = 1
 		return x
 	}
-	x, _ := c.p.collectives.Get().(*collectiveCall)
+	x, _ := c.proc.collectives.Get().(*collectiveCall)
 	if x == nil {
 		x = new(collectiveCall)
 	}
 	x.call.set(c, name, 0, Undefined, Undefined) // assign, because k would be copied
 	x.elem = e
-	d := &x.dev
+	d := &x.devOp
 	d.Call.Collective, d.Call.Rank, d.Call.Ranks, d.Call.Elem = kind, c.rank, len(c.members), e.size
-	d.Members, d.Comm = c.group.ranks, c.number|internal
-	d.Datatype, d.AnyDatatype = e.datatype, e.any
-	x.options(opts)
+	d.Members, d.Comm = c.group.ranks, c.number|internalFlag
+	d.Datatype, d.AnyDatatype = e.datatype, e.anyDatatype
+	x.applyOptions(opts)
 	return x
 }
 
-// refuse records an error of the call. Only the first one is reported.
-func (x *collectiveCall) refuse(class Class, format string, args ...any) {
+// recordError records an error of the call. Only the first one is reported.
+func (x *collectiveCall) recordError(class Class, format string, args ...any) {
 	if x.err == nil {
 		x.err = x.call.error(class, fmt.Errorf(format, args...))
 	}
 }
 
-// atRoot sets the root, and reports whether it is the caller.
-func (x *collectiveCall) atRoot(root int) bool {
-	c := &x.dev.Call
+// setRoot sets the root, and reports whether it is the caller.
+func (x *collectiveCall) setRoot(root int) bool {
+	c := &x.devOp.Call
 	if root < 0 || root >= c.Ranks {
-		x.refuse(ErrRoot, "there is no rank %s: %v has ranks 0 to %d", rankText(root), x.call.comm, c.Ranks-1)
+		x.recordError(ErrRoot, "there is no rank %s: %v has ranks 0 to %d", rankText(root), x.call.comm, c.Ranks-1)
 	}
 	c.Root = root
 	return root == c.Rank
 }
 
-// count returns the number of elements in a buffer.
-func (x *collectiveCall) count(buf []byte) int { return len(buf) / x.elem.size }
+// elementCount returns the number of elements in a buffer.
+func (x *collectiveCall) elementCount(buf []byte) int { return len(buf) / x.elem.size }
 
 // post hands the call to the device. A call uses up its number even if it fails.
 func (x *collectiveCall) post() (mpe.Op, error) {
 	c := x.call.comm
-	if x.dev.Members == nil {
+	if x.devOp.Members == nil {
 		return nil, x.err // without a communicator, the call has no number
 	}
-	t := &c.turns
+	t := &c.callSequence
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.underWay != "" && x.err == nil {
+	if t.inProgress != "" && x.err == nil {
 		return nil, x.call.failf(ErrPending, "%s is under way, and messages of %s match by their order alone, so "+
 			"that two calls would be mixed up: wait for it first",
-			t.underWay, c.describe(c.worldOnly(c.group.ranks)))
+			t.inProgress, c.describeRanks(c.worldOnly(c.group.ranks)))
 	}
-	t.last = t.last%(tagMake-1) + 1
-	x.dev.Tag = t.last
+	t.lastNumber = t.lastNumber%(tagAgree-1) + 1
+	x.devOp.Tag = t.lastNumber
 	if x.err != nil {
 		x.notifyOthers(ClassOf(x.err))
 		return nil, x.err
 	}
-	op, err := c.p.dev.StartCollective(&x.dev)
+	op, err := c.proc.dev.StartCollective(&x.devOp)
 	if err != nil {
-		x.notifyOthers(classOfDevice(err))
+		x.notifyOthers(deviceErrorClass(err))
 		return nil, x.call.fail(err)
 	}
-	if t.byOrder {
-		t.underWay = x.call.op
+	if t.matchByOrder {
+		t.inProgress = x.call.op
 	}
 	return op, nil
 }
 
 // notifyOthers ends the call on the other members, which would otherwise wait for this rank.
 func (x *collectiveCall) notifyOthers(why Class) {
-	x.call.comm.p.dev.RefuseCollective(&x.dev, causeOf(why))
+	x.call.comm.proc.dev.RefuseCollective(&x.devOp, failureCause(why))
 }
 
-// refuseCall implements Foreign.Refuse.
-func (c *Comm) refuseCall(of coll.Collective, class Class) {
-	x := c.collective("", of, element{size: 1}, nil)
-	x.refuse(class, "")
+// rejectCollective implements Foreign.Refuse.
+func (c *Comm) rejectCollective(of coll.Collective, class Class) {
+	x := c.newCollective("", of, element{size: 1}, nil)
+	x.recordError(class, "")
 	_, _ = x.post() // the caller already knows the error
 }
 
@@ -130,9 +130,9 @@ func (x *collectiveCall) wait(ctx context.Context) error {
 	}
 	var st Status
 	if err = x.call.wait(ctx, op, &st); err == nil {
-		x.place()
+		x.unpackReceived()
 	}
-	x.over()
+	x.recycle()
 	return err
 }
 
@@ -142,27 +142,27 @@ func (x *collectiveCall) start() (Request, error) {
 	if err != nil {
 		return Request{}, err
 	}
-	r := x.call.request(op, false)
+	r := x.call.newRequest(op, false)
 	r.core.collective = x
 	return r, nil
 }
 
 // over recycles the call once the device is done with it.
-func (x *collectiveCall) over() {
+func (x *collectiveCall) recycle() {
 	c := x.call.comm
-	if t := &c.turns; t.byOrder {
+	if t := &c.callSequence; t.matchByOrder {
 		t.mu.Lock()
-		t.underWay = ""
+		t.inProgress = ""
 		t.mu.Unlock()
 	}
-	ints, sent, received := x.ints[:0], x.sent.over(), x.received.over()
+	ints, sent, received := x.ints[:0], x.sentCopies.emptied(), x.recvCopies.emptied()
 	*x = collectiveCall{} // a literal with values would be built elsewhere and copied
-	x.ints, x.sent, x.received = ints, sent, received
-	c.p.collectives.Put(x)
+	x.ints, x.sentCopies, x.recvCopies = ints, sent, received
+	c.proc.collectives.Put(x)
 }
 
-// begun is a call, on an intracommunicator or an intercommunicator, that has been fully described.
-type begun interface {
+// preparedCall is a call, on an intracommunicator or an intercommunicator, that has been fully described.
+type preparedCall interface {
 	wait(ctx context.Context) error
 	start() (Request, error)
 }

@@ -37,7 +37,7 @@ func TestCollectiveCalls(t *testing.T) {
 	}
 	ctx := t.Context()
 	a, b := []int16{1, 2, 3, 4, 5, 6}, make([]int16, 6)
-	whole := func(b []int16) []byte { return view(b) }
+	whole := func(b []int16) []byte { return asBytes(b) }
 	counts, displs := []int{1, 0, 2}, []int{4, 77, 0}
 	layout := coll.Layout{Sizes: []int{2, 0, 4}, Offsets: []int{8, 0, 0}}
 	for _, test := range []struct {
@@ -46,7 +46,7 @@ func TestCollectiveCalls(t *testing.T) {
 		call       coll.Call
 		send, recv []byte
 	}{
-		{"Bcast", func() error { return Bcast(ctx, c, a, 2, Segment(4), By("chain")) },
+		{"Bcast", func() error { return Bcast(ctx, c, a, 2, WithSegment(4), WithAlgorithm("chain")) },
 			coll.Call{Collective: coll.Bcast, Bytes: 12, Root: 2, Segment: 4}, nil, whole(a)},
 		{"Reduce", func() error { return Reduce(ctx, c, a, b, Sum, 0) }, coll.Call{Collective: coll.Reduce, Bytes: 12},
 			whole(a), whole(b)},
@@ -138,8 +138,8 @@ func TestCallNumbers(t *testing.T) {
 	}
 	d.start = nil
 	barrier(5)
-	c.turns.last = tagMake - 2
-	barrier(tagMake - 1)
+	c.callSequence.lastNumber = tagAgree - 2
+	barrier(tagAgree - 1)
 	barrier(1)
 }
 
@@ -159,16 +159,16 @@ func TestElements(t *testing.T) {
 		{TypeOf[Int32Loc](), op.Int32Loc}, {TypeOf[Int64Loc](), op.Int64Loc}, {TypeOf[Float32Loc](), op.Float32Loc},
 		{TypeOf[Float64Loc](), op.Float64Loc},
 	} {
-		e, size := typedBy(test.of, nil), test.want.Size()
+		e, size := elementOf(test.of, nil), test.want.Size()
 		if e.typ != test.want || e.size != size || test.of.Extent() != int64(size) {
 			t.Errorf("%s is %v of %d bytes, not %v of %d", test.of.Name(), e.typ, e.size, test.want, size)
 		}
-		if float := e.datatype == protocol.Float; float != (test.want == op.Float32) || e.any != (e.size == 1) {
-			t.Errorf("%s travels as %v, any: %v", test.of.Name(), e.datatype, e.any)
+		if float := e.datatype == protocol.Float; float != (test.want == op.Float32) || e.anyDatatype != (e.size == 1) {
+			t.Errorf("%s travels as %v, any: %v", test.of.Name(), e.datatype, e.anyDatatype)
 		}
 	}
 	// The index has the same offset as in C.
-	b := view([]Int64Loc{{Value: 1, Index: 7}})
+	b := asBytes([]Int64Loc{{Value: 1, Index: 7}})
 	if len(b) != 16 || binary.LittleEndian.Uint32(b[8:]) != 7 {
 		t.Errorf("the bytes are %v", b)
 	}
@@ -190,11 +190,11 @@ func TestOnBytes(t *testing.T) {
 			return b[shift:]
 		}
 		in, inout := numbers(1, 2, 3), numbers(4, 5, 6)
-		o.user(in, inout)
+		o.byteFunc(in, inout)
 		if want := numbers(14, 25, 36); string(inout) != string(want) {
 			t.Errorf("shifted by %d bytes: %v", shift, elementsOf[float64](inout))
 		}
-		o.user(in[:0], inout[:0])
+		o.byteFunc(in[:0], inout[:0])
 	}
 	if o.String() != "function of float64" || Sum.String() != "SUM" || MaxLoc.String() != "MAXLOC" ||
 		(Op{}).String() != "?" {
@@ -212,10 +212,10 @@ func TestOverlap(t *testing.T) {
 		{b[4:8], b, false, true}, {b[:0], b[:0], false, false}, {nil, b, false, false},
 		{b, make([]byte, 16), false, false}, {b[:8], b, false, true},
 	} {
-		if same(test.x, test.y) != test.same || overlap(test.x, test.y) != test.overlap {
+		if sameMemory(test.x, test.y) != test.same || overlaps(test.x, test.y) != test.overlap {
 			t.Errorf("%d bytes at %p and %d at %p: same %v, overlap %v", len(test.x), unsafe.SliceData(test.x),
 				len(test.y), unsafe.SliceData(test.y),
-				same(test.x, test.y), overlap(test.x, test.y))
+				sameMemory(test.x, test.y), overlaps(test.x, test.y))
 		}
 	}
 }
@@ -254,11 +254,11 @@ func TestCollectiveErrorTexts(t *testing.T) {
 				"not within it: it has 4"},
 		{Allgatherv(ctx, c, a, a, []int{2, 2}, []int{1, 0}),
 			"mpi: Allgatherv, on rank 0 of world: MPI_ERR_ARG: the blocks of ranks 1 and 0 in recv overlap"},
-		{Barrier(ctx, c, By("magic")), "mpi: Barrier, on rank 0 of world: MPI_ERR_ARG: Barrier by magic: there is no " +
+		{Barrier(ctx, c, WithAlgorithm("magic")), "mpi: Barrier, on rank 0 of world: MPI_ERR_ARG: Barrier by magic: there is no " +
 			"such algorithm; there are [dissemination toggle shared]"},
-		{Bcast(ctx, c, a, 0, Segment(5)), "mpi: Bcast, on rank 0 of world: MPI_ERR_ARG: a segment of 5 bytes is not " +
+		{Bcast(ctx, c, a, 0, WithSegment(5)), "mpi: Bcast, on rank 0 of world: MPI_ERR_ARG: a segment of 5 bytes is not " +
 			"a whole number of elements of 4 bytes, one or more"},
-		{Bcast(ctx, c, a, 0, By("flat"), Segment(8)),
+		{Bcast(ctx, c, a, 0, WithAlgorithm("flat"), WithSegment(8)),
 			"mpi: Bcast, on rank 0 of world: MPI_ERR_ARG: Bcast by flat has no segments"},
 		{Barrier(ctx, fpga),
 			"mpi: Barrier, on rank 0 of world: MPI_ERR_PENDING: Ibarrier is under way, and messages of ranks 1, 2 of " +

@@ -239,7 +239,7 @@ func TestTypedCollectives(t *testing.T) {
 // TestAlltoallwUnaligned uses blocks of different datatypes at unaligned offsets that are no multiples of the first
 // datatype.
 func TestAlltoallwUnaligned(t *testing.T) {
-	devices, err := node.Local(2, protocol.Extended)
+	devices, err := node.StartLocal(2, protocol.Extended)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -251,12 +251,12 @@ func TestAlltoallwUnaligned(t *testing.T) {
 			sent[i] = byte(20*world.Rank() + i)
 		}
 		send := mpi.Foreign.MemoryBlocks(unsafe.Pointer(&sent[0]),
-			[]mpi.Block{{Count: 2, Offset: 1, Of: word}, {Count: 3, Offset: 14, Of: letter}})
+			[]mpi.Block{{Count: 2, Offset: 1, Datatype: word}, {Count: 3, Offset: 14, Datatype: letter}})
 		got := make([]byte, 20)
-		recv := []mpi.Block{{Count: 2, Offset: 11, Of: word}, {Count: 2, Offset: 2, Of: word}}
+		recv := []mpi.Block{{Count: 2, Offset: 11, Datatype: word}, {Count: 2, Offset: 2, Datatype: word}}
 		want := append(append(make([]byte, 2), 21, 22, 23, 24, 25, 26, 27, 28, 0, 1, 2, 3, 4, 5, 6, 7, 8), 0)
 		if world.Rank() == 1 {
-			recv = []mpi.Block{{Count: 3, Offset: 7, Of: letter}, {Count: 3, Offset: 3, Of: letter}}
+			recv = []mpi.Block{{Count: 3, Offset: 7, Datatype: letter}, {Count: 3, Offset: 3, Datatype: letter}}
 			want = append(append(make([]byte, 3), 34, 35, 36, 0, 14, 15, 16), make([]byte, 10)...)
 		}
 		for _, f := range []func() error{

@@ -15,25 +15,25 @@ import (
 // members must make these calls in the same order, and therefore sequentially. Any number of nonblocking calls
 // may be pending.
 type Comm struct {
-	p      *process
+	proc   *process
 	number uint32
 	group  *Group
 	rank   int
 	// members holds the data that every call needs about its destination, indexed by rank in the communicator.
 	members []member
-	// local maps a rank of the world to its rank in the communicator, or to Undefined if it is not a member.
-	local []int32
-	freed atomic.Bool
-	// turns numbers the collective calls that transfer data.
-	turns turns
-	// made counts calls of Dup and Split, so that messages of a failed call do not match the next call.
-	made atomic.Uint32
+	// worldToLocal maps a rank of the world to its rank in the communicator, or to Undefined if it is not a member.
+	worldToLocal []int32
+	freed        atomic.Bool
+	// callSequence numbers the collective calls that transfer data.
+	callSequence callSequence
+	// agreementCount counts calls of Dup and Split, so that messages of a failed call do not match the next call.
+	agreementCount atomic.Uint32
 	// broken is set if a call of Dup or Split failed halfway.
 	broken atomic.Bool
-	// rounds counts the calls that are implemented as a round.
-	rounds atomic.Uint32
-	// channels counts calls of PsendInit.
-	channels atomic.Uint32
+	// roundCount counts the calls that are implemented as a round.
+	roundCount atomic.Uint32
+	// channelCount counts calls of PsendInit.
+	channelCount atomic.Uint32
 	// origins holds the call sites of resting sends. The lock of process.resting guards it.
 	origins [len(origins)]mpe.Origin
 	// buffers holds the send buffers set by SetSendBuffers.
@@ -51,31 +51,31 @@ type Comm struct {
 
 // member is a rank of a communicator. It is packed into one word because every call reads it.
 type member struct {
-	world int32
-	// limited is set if the rank's wire cannot carry every message.
-	limited bool
+	worldRank int32
+	// hasWireLimits is set if the rank's wire cannot carry every message.
+	hasWireLimits bool
 }
 
-// comm makes a communicator of group. The calling rank must be a member.
-func (p *process) comm(number uint32, group *Group, name string) *Comm {
-	return p.reaching(number, group, group, name)
+// newIntracomm makes a communicator of group. The calling rank must be a member.
+func (p *process) newIntracomm(number uint32, group *Group, name string) *Comm {
+	return p.newComm(number, group, group, name)
 }
 
-// reaching makes a communicator of group whose messages go to the ranks of others, which is either group itself
+// newComm makes a communicator of group whose messages go to the ranks of others, which is either group itself
 // or the remote group.
-func (p *process) reaching(number uint32, group, others *Group, name string) *Comm {
-	c := &Comm{p: p, number: number, group: group, rank: group.Rank(), name: name}
-	c.local = make([]int32, len(p.peers))
-	for i := range c.local {
-		c.local[i] = Undefined
+func (p *process) newComm(number uint32, group, others *Group, name string) *Comm {
+	c := &Comm{proc: p, number: number, group: group, rank: group.Rank(), name: name}
+	c.worldToLocal = make([]int32, len(p.peers))
+	for i := range c.worldToLocal {
+		c.worldToLocal[i] = Undefined
 	}
 	c.members = make([]member, len(others.ranks))
 	for i, r := range others.ranks {
-		c.local[r] = int32(i)
+		c.worldToLocal[r] = int32(i)
 		w := &p.peers[r]
-		c.members[i] = member{world: int32(r), limited: w.Words || w.SmallTags || w.NoEmpty}
+		c.members[i] = member{worldRank: int32(r), hasWireLimits: w.Words || w.SmallTags || w.NoEmpty}
 	}
-	c.turns.byOrder = len(c.worldOnly(others.ranks)) > 0
+	c.callSequence.matchByOrder = len(c.worldOnly(others.ranks)) > 0
 	return c
 }
 
@@ -106,14 +106,14 @@ func (c *Comm) Group() *Group {
 
 // PeerInfo returns the device's information about rank r, such as its profile and the limits of its wire.
 func (c *Comm) PeerInfo(r int) (mpe.PeerInfo, error) {
-	k := c.callf("PeerInfo")
+	k := c.newCall("PeerInfo")
 	if err := k.check(); err != nil {
 		return mpe.PeerInfo{}, err
 	}
 	if r < 0 || r >= len(c.members) {
-		return mpe.PeerInfo{}, k.noRank(r)
+		return mpe.PeerInfo{}, k.rankError(r)
 	}
-	return c.p.peers[c.members[r].world], nil
+	return c.proc.peers[c.members[r].worldRank], nil
 }
 
 // Compare returns Ident if other is the same communicator, Congruent if it has the same ranks in the same order,
@@ -122,7 +122,7 @@ func (c *Comm) Compare(other *Comm) Comparison {
 	if c == other {
 		return Ident
 	}
-	if c == nil || other == nil || c.p != other.p {
+	if c == nil || other == nil || c.proc != other.proc {
 		return Unequal
 	}
 	if (c.remote == nil) != (other.remote == nil) {
@@ -139,7 +139,7 @@ func (c *Comm) Compare(other *Comm) Comparison {
 // the communicator is not reused. If the delete function of an attribute fails, Free returns its error and the
 // communicator remains valid.
 func (c *Comm) Free() error {
-	k := c.callf("Free")
+	k := c.newCall("Free")
 	if err := k.check(); err != nil {
 		return err
 	}
@@ -150,7 +150,7 @@ func (c *Comm) Free() error {
 		return k.error(ErrOther, err)
 	}
 	if !c.freed.Swap(true) {
-		c.p.dev.FreeCommunicator(c.number | internal)
+		c.proc.dev.FreeCommunicator(c.number | internalFlag)
 	}
 	return nil
 }

@@ -6,9 +6,9 @@ import "sync"
 // waited for yet. It uses one bit per request, because a program may have millions of them. All these requests
 // share a core; the generation in a handle is the number of its request.
 type completed struct {
-	core core
-	mu   sync.Mutex
-	last uint64 // number of the newest request
+	core       core
+	mu         sync.Mutex
+	lastNumber uint64 // number of the newest request
 	// pages holds the bits, indexed by the upper bits of the numbers. newest is the page of last.
 	pages  map[uint64]*completedPage
 	newest *completedPage
@@ -21,55 +21,55 @@ const (
 
 // completedPage has one bit per number. The bit is set until the request is waited for.
 type completedPage struct {
-	bits [(completedMask + 1) / 64]uint64
-	left int
+	bits    [(completedMask + 1) / 64]uint64
+	bitsSet int
 }
 
 // add returns a completed request.
 func (q *completed) add() Request {
 	q.mu.Lock()
-	q.last++
-	if q.newest == nil || q.last&completedMask == 0 {
+	q.lastNumber++
+	if q.newest == nil || q.lastNumber&completedMask == 0 {
 		q.newest = new(completedPage)
 		if q.pages == nil {
 			q.pages, q.core.completed = map[uint64]*completedPage{}, q
 		}
-		q.pages[q.last>>completedBits] = q.newest
+		q.pages[q.lastNumber>>completedBits] = q.newest
 	}
-	i := q.last & completedMask
+	i := q.lastNumber & completedMask
 	q.newest.bits[i/64] |= 1 << (i % 64)
-	q.newest.left++
-	number := q.last
+	q.newest.bitsSet++
+	number := q.lastNumber
 	q.mu.Unlock()
 	return Request{&q.core, number}
 }
 
-// page returns the page of a number, or nil. The caller holds the lock.
-func (q *completed) page(number uint64) *completedPage {
-	if number>>completedBits == q.last>>completedBits {
+// pageOf returns the page of a number, or nil. The caller holds the lock.
+func (q *completed) pageOf(number uint64) *completedPage {
+	if number>>completedBits == q.lastNumber>>completedBits {
 		return q.newest
 	}
 	return q.pages[number>>completedBits]
 }
 
-// has reports whether a request has not been waited for yet.
-func (q *completed) has(number uint64) bool {
+// contains reports whether a request has not been waited for yet.
+func (q *completed) contains(number uint64) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	p, i := q.page(number), number&completedMask
+	p, i := q.pageOf(number), number&completedMask
 	return p != nil && p.bits[i/64]>>(i%64)&1 != 0
 }
 
 // take makes the handles of a request stale.
-func (q *completed) take(number uint64) {
+func (q *completed) remove(number uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	p, i := q.page(number), number&completedMask
+	p, i := q.pageOf(number), number&completedMask
 	if p == nil || p.bits[i/64]>>(i%64)&1 == 0 {
 		return
 	}
 	p.bits[i/64] &^= 1 << (i % 64)
-	if p.left--; p.left == 0 && p != q.newest {
+	if p.bitsSet--; p.bitsSet == 0 && p != q.newest {
 		delete(q.pages, number>>completedBits)
 	}
 }

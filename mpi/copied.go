@@ -10,20 +10,20 @@ import (
 // Block is one rank's part of a buffer: Count elements of a datatype. Displacement 0 of the first element is
 // Offset bytes from the buffer's address.
 type Block struct {
-	Count  int64
-	Offset int64
-	Of     *datatype.Type
+	Count    int64
+	Offset   int64
+	Datatype *datatype.Type
 }
 
 // Blocks is a buffer with one block for each rank. Blocks of a receive buffer must not overlap.
 type Blocks struct {
-	at      unsafe.Pointer
-	of      []Block
+	base    unsafe.Pointer
+	blocks  []Block
 	length  int64 // has the same meaning as in Buffer
 	inPlace bool
 	// each, if not nil, is the datatype of the elements of a slice. Rank i then has counts[i] elements at
 	// displs[i], or if displs is nil, the blocks follow each other. If each is set, of is nil.
-	each           *datatype.Type
+	sliceType      *datatype.Type
 	counts, displs []int
 }
 
@@ -33,7 +33,7 @@ var InPlaceBlocks = Blocks{inPlace: true}
 // TypedBlocks returns blocks in a slice, with counts[i] elements of a datatype for rank i. A block begins
 // displs[i] extents from the beginning of the slice, or where the previous block ends if displs is nil.
 func TypedBlocks[T Element](buf []T, counts, displs []int, t *datatype.Type) Blocks {
-	b := Blocks{at: unsafe.Pointer(unsafe.SliceData(buf)), length: int64(len(view(buf)))}
+	b := Blocks{base: unsafe.Pointer(unsafe.SliceData(buf)), length: int64(len(asBytes(buf)))}
 	if displs != nil && len(displs) != len(counts) {
 		return b // a wrong number of blocks, which the call will reject
 	}
@@ -42,11 +42,11 @@ func TypedBlocks[T Element](buf []T, counts, displs []int, t *datatype.Type) Blo
 		if displs != nil {
 			at = displs[i]
 		}
-		block := Block{Count: int64(n), Of: t}
+		block := Block{Count: int64(n), Datatype: t}
 		if t != nil {
 			block.Offset = int64(at) * t.Extent()
 		}
-		b.of = append(b.of, block)
+		b.blocks = append(b.blocks, block)
 		at += n
 	}
 	return b
@@ -55,24 +55,24 @@ func TypedBlocks[T Element](buf []T, counts, displs []int, t *datatype.Type) Blo
 // blocksOf returns blocks in a slice, one for each rank.
 func blocksOf[T Element](buf []T, counts, displs []int) Blocks {
 	return Blocks{
-		at: unsafe.Pointer(unsafe.SliceData(buf)), length: int64(len(view(buf))),
-		each: TypeOf[T](), counts: counts, displs: displs,
+		base: unsafe.Pointer(unsafe.SliceData(buf)), length: int64(len(asBytes(buf))),
+		sliceType: TypeOf[T](), counts: counts, displs: displs,
 	}
 }
 
-// slice returns the memory of blocks that were made by blocksOf.
-func (b *Blocks) slice() []byte { return unsafe.Slice((*byte)(b.at), b.length) }
+// sliceBytes returns the memory of blocks that were made by blocksOf.
+func (b *Blocks) sliceBytes() []byte { return unsafe.Slice((*byte)(b.base), b.length) }
 
 // buffer returns the buffer of block i.
 func (b *Blocks) buffer(i int) Buffer {
-	k := b.of[i]
-	one := Buffer{at: b.at, count: k.Count, of: k.Of, length: unknownLength}
+	k := b.blocks[i]
+	one := Buffer{base: b.base, count: k.Count, datatype: k.Datatype, length: unknownLength}
 	switch {
 	case k.Count == 0: // any address is valid
 	case b.length >= 0 && (k.Offset < 0 || k.Offset > b.length):
 		one.length = 0 // no element is inside
 	default:
-		one.at = unsafe.Add(b.at, k.Offset)
+		one.base = unsafe.Add(b.base, k.Offset)
 		if b.length >= 0 {
 			one.length = b.length - k.Offset
 		}
@@ -80,27 +80,27 @@ func (b *Blocks) buffer(i int) Buffer {
 	return one
 }
 
-// copied holds packed copies of elements that are not contiguous.
-type copied struct {
+// packedCopies holds packed copies of elements that are not contiguous.
+type packedCopies struct {
 	packed []byte
-	// back lists the buffers to which packed copies must be unpacked when the call is done.
-	back []placed
+	// unpackTo lists the buffers to which packed copies must be unpacked when the call is done.
+	unpackTo []unpackTarget
 }
 
-// placed is a buffer, and the offset of its elements in the packed copy.
-type placed struct {
+// unpackTarget is a buffer, and the offset of its elements in the packed copy.
+type unpackTarget struct {
 	Buffer
 	offset int
 }
 
 // over returns the memory, emptied so that another call can use it.
-func (c *copied) over() copied {
-	clear(c.back)
-	return copied{packed: c.packed[:0], back: c.back[:0]}
+func (c *packedCopies) emptied() packedCopies {
+	clear(c.unpackTo)
+	return packedCopies{packed: c.packed[:0], unpackTo: c.unpackTo[:0]}
 }
 
 // reserve ensures that n more bytes fit. It may move the existing bytes.
-func (c *copied) reserve(n int) {
+func (c *packedCopies) reserve(n int) {
 	if at := len(c.packed); cap(c.packed)-at < n {
 		c.packed = append(make([]byte, 0, at+n), c.packed...)
 	}
@@ -108,43 +108,43 @@ func (c *copied) reserve(n int) {
 
 // add appends space for the packed elements of a buffer, and returns that space. If load is set, add packs the
 // elements into it.
-func (c *copied) add(b *Buffer, load, back bool) []byte {
-	at, n := len(c.packed), int(b.count*b.of.Size())
+func (c *packedCopies) add(b *Buffer, load, back bool) []byte {
+	at, n := len(c.packed), int(b.count*b.datatype.Size())
 	c.reserve(n)
 	c.packed = c.packed[:at+n]
 	room := c.packed[at : at+n]
 	if load {
-		b.of.Pack(room, b.at, b.count, 0)
+		b.datatype.Pack(room, b.base, b.count, 0)
 	}
 	if back {
-		c.back = append(c.back, placed{*b, at})
+		c.unpackTo = append(c.unpackTo, unpackTarget{*b, at})
 	}
 	return room
 }
 
-// place unpacks received elements into their buffers.
-func (x *collectiveCall) place() {
-	c := &x.received
-	for i := range c.back {
-		b := &c.back[i]
-		b.of.Unpack(b.at, b.count, c.packed[b.offset:], 0)
+// unpackReceived unpacks received elements into their buffers.
+func (x *collectiveCall) unpackReceived() {
+	c := &x.recvCopies
+	for i := range c.unpackTo {
+		b := &c.unpackTo[i]
+		b.datatype.Unpack(b.base, b.count, c.packed[b.offset:], 0)
 	}
 }
 
-// contents returns the elements of a buffer as contiguous bytes, either the buffer's own memory or a packed
+// contiguousBytes returns the elements of a buffer as contiguous bytes, either the buffer's own memory or a packed
 // copy. load must be set if the elements are sent, and back if they are received.
-func (x *collectiveCall) contents(b *Buffer, load, back bool) []byte {
+func (x *collectiveCall) contiguousBytes(b *Buffer, load, back bool) []byte {
 	if x.err != nil {
 		return nil
 	}
 	if b.inPlace() {
-		x.refuse(ErrArg, "InPlace is not for this buffer of this rank")
+		x.recordError(ErrArg, "InPlace is not for this buffer of this rank")
 		return nil
 	}
 	if bytes := b.dense(); bytes != nil {
 		return bytes
 	}
-	bytes, ok, err := b.whole(&x.call)
+	bytes, ok, err := b.contiguous(&x.call)
 	if err != nil {
 		x.err = err
 		return nil
@@ -153,52 +153,52 @@ func (x *collectiveCall) contents(b *Buffer, load, back bool) []byte {
 		return bytes
 	}
 	if back {
-		return x.received.add(b, load, true)
+		return x.recvCopies.add(b, load, true)
 	}
-	return x.sent.add(b, load, false)
+	return x.sentCopies.add(b, load, false)
 }
 
-// blocks is like contents, but for one block per rank. It also returns the layout of the blocks.
-func (x *collectiveCall) blocks(name string, b *Blocks, load, back bool) ([]byte, coll.Layout) {
-	ranks := x.dev.Call.Ranks
-	x.dev.Call.Vector = true
+// contiguousBlocks is like contents, but for one block per rank. It also returns the layout of the blocks.
+func (x *collectiveCall) contiguousBlocks(name string, b *Blocks, load, back bool) ([]byte, coll.Layout) {
+	ranks := x.devOp.Call.Ranks
+	x.devOp.Call.Vector = true
 	if x.err != nil {
 		return nil, coll.Layout{}
 	}
 	if b.inPlace {
-		x.refuse(ErrArg, "InPlaceBlocks is not for %s of this rank", name)
+		x.recordError(ErrArg, "InPlaceBlocks is not for %s of this rank", name)
 		return nil, coll.Layout{}
 	}
-	if b.each != nil {
-		all := b.slice()
-		return all, x.layout(name, all, b.counts, b.displs, back)
+	if b.sliceType != nil {
+		all := b.sliceBytes()
+		return all, x.blockLayout(name, all, b.counts, b.displs, back)
 	}
-	if len(b.of) != ranks {
-		x.refuse(ErrCount, "there are %d blocks in %s for %d ranks", len(b.of), name, ranks)
+	if len(b.blocks) != ranks {
+		x.recordError(ErrCount, "there are %d blocks in %s for %d ranks", len(b.blocks), name, ranks)
 		return nil, coll.Layout{}
 	}
-	l := coll.Layout{Sizes: x.memory(ranks), Offsets: x.memory(ranks)}
+	l := coll.Layout{Sizes: x.allocInts(ranks), Offsets: x.allocInts(ranks)}
 	var begin, end, total int64 // in bytes from b.at
 	whole, empty := true, true
 	for i := range ranks {
 		one := b.buffer(i)
-		_, ok, err := one.whole(&x.call)
+		_, ok, err := one.contiguous(&x.call)
 		if err != nil {
-			x.refuse(ClassOf(err), "the block of rank %d in %s: %w", i, name, err)
+			x.recordError(ClassOf(err), "the block of rank %d in %s: %w", i, name, err)
 			return nil, coll.Layout{}
 		}
-		n := one.count * one.of.Size()
+		n := one.count * one.datatype.Size()
 		l.Sizes[i] = int(n)
 		total += n
 		if n%int64(x.elem.size) != 0 { // the blocks have different datatypes
-			x.elem.size, x.dev.Call.Elem = 1, 1
+			x.elem.size, x.devOp.Call.Elem = 1, 1
 		}
 		if n == 0 {
 			continue
 		}
 		whole = whole && ok
-		offset, _ := one.of.Contiguous(one.count)
-		offset += b.of[i].Offset
+		offset, _ := one.datatype.Contiguous(one.count)
+		offset += b.blocks[i].Offset
 		l.Offsets[i] = int(offset)
 		if empty {
 			begin, end, empty = offset, offset+n, false
@@ -212,14 +212,14 @@ func (x *collectiveCall) blocks(name string, b *Blocks, load, back bool) ([]byte
 			}
 		}
 		if back && b.length >= 0 { // otherwise the caller is responsible
-			x.apart(name, &l)
+			x.checkOverlap(name, &l)
 		}
-		all := Buffer{at: b.at}
+		all := Buffer{base: b.base}
 		return all.bytes(begin, end-begin), l
 	}
-	to := &x.sent
+	to := &x.sentCopies
 	if back {
-		to = &x.received
+		to = &x.recvCopies
 	}
 	at := len(to.packed)
 	to.reserve(int(total)) // one allocation for all blocks
@@ -235,18 +235,18 @@ func (x *collectiveCall) blocks(name string, b *Blocks, load, back bool) ([]byte
 }
 
 // first returns the datatype of the first block.
-func (b *Blocks) first() *datatype.Type {
-	if len(b.of) == 0 {
-		return b.each
+func (b *Blocks) firstType() *datatype.Type {
+	if len(b.blocks) == 0 {
+		return b.sliceType
 	}
-	return b.of[0].Of
+	return b.blocks[0].Datatype
 }
 
-// both returns the send and the receive memory of a call. They are the same if the call is in place.
-func (x *collectiveCall) both(send, recv *Buffer) (from, to []byte) {
-	to = x.contents(recv, send.inPlace(), true)
+// bufferPair returns the send and the receive memory of a call. They are the same if the call is in place.
+func (x *collectiveCall) bufferPair(send, recv *Buffer) (from, to []byte) {
+	to = x.contiguousBytes(recv, send.inPlace(), true)
 	if send.inPlace() {
 		return to, to
 	}
-	return x.contents(send, true, false), to
+	return x.contiguousBytes(send, true, false), to
 }

@@ -20,39 +20,39 @@ type core struct {
 	collective *collectiveCall
 	// done is set if the request is complete without an operation, for example because its peer is ProcNull,
 	// until it is waited for.
-	done  bool
-	again persistence
-	// waited is set while a goroutine waits for the request. That goroutine frees the request.
-	waited bool
-	// held is set if the core belongs to the device's operation. The core is then freed together with the
+	done        bool
+	persistence persistence
+	// hasWaiter is set while a goroutine waits for the request. That goroutine frees the request.
+	hasWaiter bool
+	// deviceOwned is set if the core belongs to the device's operation. The core is then freed together with the
 	// operation.
-	held bool
+	deviceOwned bool
 	// completed, if not nil, owns this core. The core then serves the handles of all requests in completed, and
 	// uses no other field.
 	completed *completed
 	// resting, if not nil, owns this core in the same way.
-	resting *resting
+	resting *restingRequests
 }
 
-// request returns a new request for op, or for a call that needs no operation.
-func (k *call) request(op mpe.Op, done bool) Request {
-	c := k.core(op)
+// newRequest returns a new request for op, or for a call that needs no operation.
+func (k *call) newRequest(op mpe.Op, done bool) Request {
+	c := k.newCore(op)
 	// A stale handle reads only the generation.
-	c.call, c.op, c.done, c.again = *k, op, done, once
+	c.call, c.op, c.done, c.persistence = *k, op, done, once
 	return Request{c, c.generation}
 }
 
-// core returns a core for a new request.
-func (k *call) core(op mpe.Op) *core {
+// newCore returns a core for a new request.
+func (k *call) newCore(op mpe.Op) *core {
 	if op != nil {
-		if held := op.Library(); held != nil {
+		if held := op.LibraryData(); held != nil {
 			if *held == nil {
-				*held = &core{held: true}
+				*held = &core{deviceOwned: true}
 			}
 			return (*held).(*core)
 		}
 	}
-	c, _ := k.comm.p.cores.Get().(*core)
+	c, _ := k.comm.proc.cores.Get().(*core)
 	if c == nil {
 		c = new(core)
 	}
@@ -60,52 +60,52 @@ func (k *call) core(op mpe.Op) *core {
 }
 
 // end returns the outcome of the operation, and unlocks the core.
-func (c *core) end(to *Status, st *mpe.Status, err error) error {
-	err = c.call.end(to, st, err)
+func (c *core) finish(to *Status, st *mpe.Status, err error) error {
+	err = c.call.finish(to, st, err)
 	if err == nil && c.collective != nil {
-		c.collective.place()
+		c.collective.unpackReceived()
 	}
 	op := c.op
 	c.op = nil
-	c.over()
+	c.release()
 	op.Free()
 	return err
 }
 
 // take returns the outcome of a request without an operation, and unlocks the core.
-func (c *core) take(to *Status) error {
+func (c *core) takeOutcome(to *Status) error {
 	*to = emptyStatus
 	if !c.done {
 		c.mu.Unlock()
 		return nil
 	}
-	*to = c.call.null()
-	c.over()
+	*to = c.call.noMessageStatus()
+	c.release()
 	return nil
 }
 
-// taken returns the error for a call on a request that another goroutine waits for, and unlocks the core.
-func (c *core) taken() error {
+// busyError returns the error for a call on a request that another goroutine waits for, and unlocks the core.
+func (c *core) busyError() error {
 	defer c.mu.Unlock()
 	return c.call.failf(ErrRequest, "another goroutine waits for the request: one at a time may")
 }
 
 // over makes a request inactive, or its handles stale, and unlocks the core. The caller then frees the device's
 // operation.
-func (c *core) over() {
+func (c *core) release() {
 	c.done = false
-	if c.again != once {
+	if c.persistence != once {
 		c.mu.Unlock()
 		return
 	}
 	c.generation++
-	c.call.giveBack()
+	c.call.releaseCopy()
 	c.call.bytes = nil
-	p, x, held := c.call.comm.p, c.collective, c.held
+	p, x, held := c.call.comm.proc, c.collective, c.deviceOwned
 	c.collective = nil
 	c.mu.Unlock()
 	if x != nil {
-		x.over()
+		x.recycle()
 	}
 	if !held {
 		p.cores.Put(c)
@@ -128,7 +128,7 @@ func (r Request) state() state {
 		return inactive
 	}
 	if q := c.completed; q != nil {
-		if q.has(r.generation) {
+		if q.contains(r.generation) {
 			return ended
 		}
 		return inactive
@@ -186,16 +186,16 @@ func (r Request) notify(n chan<- struct{}) (p *process, taken bool) {
 	if c.generation != r.generation || c.op == nil {
 		return nil, false
 	}
-	if c.waited && n != nil {
+	if c.hasWaiter && n != nil {
 		return nil, true
 	}
-	c.waited = n != nil
+	c.hasWaiter = n != nil
 	c.op.Notify(n)
-	return c.call.comm.p, false
+	return c.call.comm.proc, false
 }
 
-// released holds the operations of requests that were freed before they were done.
-type released struct {
+// freedOps holds the operations of requests that were freed before they were done.
+type freedOps struct {
 	mu   sync.Mutex
 	ops  []mpe.Op
 	next int
@@ -203,7 +203,7 @@ type released struct {
 
 // add adds an operation. It also checks two other operations and frees them if they are done, so that the list
 // does not grow much beyond the number of operations in progress.
-func (f *released) add(op mpe.Op) {
+func (f *freedOps) add(op mpe.Op) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.ops = append(f.ops, op)
@@ -211,8 +211,8 @@ func (f *released) add(op mpe.Op) {
 	f.freeNext()
 }
 
-// sweep frees all operations that are done.
-func (f *released) sweep() {
+// freeDone frees all operations that are done.
+func (f *freedOps) freeDone() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for range len(f.ops) {
@@ -221,7 +221,7 @@ func (f *released) sweep() {
 }
 
 // freeNext frees the next operation in turn if it is done.
-func (f *released) freeNext() {
+func (f *freedOps) freeNext() {
 	if f.next >= len(f.ops) {
 		f.next = 0
 	}

@@ -20,7 +20,7 @@ func (c *Comm) Dup(ctx context.Context) (*Comm, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.duplicate("Dup", c.like(number))
+	return c.copyAttributes("Dup", c.cloneWithNumber(number))
 }
 
 // Split returns one communicator for each set of ranks that pass the same color, which must not be negative.
@@ -30,8 +30,8 @@ func (c *Comm) Dup(ctx context.Context) (*Comm, error) {
 func (c *Comm) Split(ctx context.Context, color, key int) (*Comm, error) {
 	const op = "Split"
 	if color < 0 && color != Undefined {
-		k := c.callf(op)
-		return nil, c.refuseMaking(k.failf(ErrArg, "color %d: a color is 0 or more, or MPI_UNDEFINED", color))
+		k := c.newCall(op)
+		return nil, c.failCreation(k.failf(ErrArg, "color %d: a color is 0 or more, or MPI_UNDEFINED", color))
 	}
 	return c.split(ctx, op, color, key)
 }
@@ -44,7 +44,7 @@ func (c *Comm) split(ctx context.Context, op string, color, key int) (*Comm, err
 	if c.remote != nil {
 		return c.interSplit(number, ballots, int64(color)), nil
 	}
-	return c.p.comm(number, c.group.colored(ballots, int64(color)), ""), nil
+	return c.proc.newIntracomm(number, c.group.withColor(ballots, int64(color)), ""), nil
 }
 
 // MaxCreateTag is the largest tag that can be passed to Create. The library uses one bit of the tag itself.
@@ -57,7 +57,7 @@ const MaxCreateTag = tagCreate - 1
 // Use Create to make communicators in a cluster with deployed nodes: leave these nodes out of group, and
 // exchange messages with them over the world.
 func (c *Comm) Create(ctx context.Context, group *Group, tag int) (*Comm, error) {
-	k := c.callf("Create")
+	k := c.newCall("Create")
 	k.tag = tag
 	if err := k.checkIntra(); err != nil {
 		return nil, err
@@ -66,27 +66,27 @@ func (c *Comm) Create(ctx context.Context, group *Group, tag int) (*Comm, error)
 		return nil, k.failf(ErrTag, "a tag of Create is 0 to %d", MaxCreateTag)
 	}
 	for _, r := range group.members() {
-		if r >= len(c.local) || c.local[r] == Undefined {
+		if r >= len(c.worldToLocal) || c.worldToLocal[r] == Undefined {
 			return nil, k.failf(ErrGroup, "rank %d of the world is in the group, but not in %v", r, c)
 		}
 	}
 	if group.Rank() == Undefined {
 		return nil, nil
 	}
-	a := c.agreement(k, group.ranks, tagCreate|tag)
+	a := c.newAgreement(k, group.ranks, tagCreate|tag)
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	number, _, err := a.run(ctx, &c.p.numbers, 0, 0)
+	number, _, err := a.run(ctx, &c.proc.numbers, 0, 0)
 	if err != nil {
 		return nil, err
 	}
-	return c.p.comm(number, group, ""), nil
+	return c.proc.newIntracomm(number, group, ""), nil
 }
 
 // agree runs an agreement between all members of c.
 func (c *Comm) agree(ctx context.Context, op string, color, key int) (uint32, []ballot, error) {
-	k := c.callf(op)
+	k := c.newCall(op)
 	if err := k.check(); err != nil {
 		return 0, nil, err
 	}
@@ -94,41 +94,41 @@ func (c *Comm) agree(ctx context.Context, op string, color, key int) (uint32, []
 		return 0, nil, k.failf(ErrComm, "an earlier Dup or Split of it has failed half way, so that its members may "+
 			"disagree on which call this is: use Create with a tag of its own")
 	}
-	a := c.agreement(k, c.both(), c.makeTag())
+	a := c.newAgreement(k, c.participants(), c.nextAgreeTag())
 	if err := a.check(); err != nil {
 		return 0, nil, err
 	}
-	number, ballots, err := a.run(ctx, &c.p.numbers, color, key)
+	number, ballots, err := a.run(ctx, &c.proc.numbers, color, key)
 	if err != nil && !errors.Is(err, errRefused) {
 		c.broken.Store(true)
 	}
 	return number, ballots, err
 }
 
-// refuseMake implements Foreign.RefuseMaking.
-func (c *Comm) refuseMake(class Class) {
-	k := c.callf("")
+// rejectCreation implements Foreign.RefuseCreation.
+func (c *Comm) rejectCreation(class Class) {
+	k := c.newCall("")
 	if k.check() != nil || c.broken.Load() {
 		return
 	}
-	if a := c.agreement(k, c.both(), c.makeTag()); a.check() == nil {
+	if a := c.newAgreement(k, c.participants(), c.nextAgreeTag()); a.check() == nil {
 		a.refuse(class)
 	}
 }
 
-// refuseMaking makes the call fail on the other members, and returns err.
-func (c *Comm) refuseMaking(err error) error {
-	c.refuseMake(ClassOf(err))
+// failCreation makes the call fail on the other members, and returns err.
+func (c *Comm) failCreation(err error) error {
+	c.rejectCreation(ClassOf(err))
 	return err
 }
 
-// makeTag returns the tag of the next agreement.
-func (c *Comm) makeTag() int { return tagMake | int(c.made.Add(1)%(tagMake>>1)) }
+// nextAgreeTag returns the tag of the next agreement.
+func (c *Comm) nextAgreeTag() int { return tagAgree | int(c.agreementCount.Add(1)%(tagAgree>>1)) }
 
-func (c *Comm) agreement(k call, members []int, tag int) *agreement {
+func (c *Comm) newAgreement(k call, members []int, tag int) *agreement {
 	return &agreement{
-		call: k, dev: c.p.dev, members: members, me: slices.Index(members, c.group.self),
-		comm: c.number | internal, tag: tag,
+		call: k, dev: c.proc.dev, members: members, myIndex: slices.Index(members, c.group.self),
+		comm: c.number | internalFlag, tag: tag,
 	}
 }
 
@@ -140,7 +140,7 @@ func (a *agreement) check() error {
 		return a.call.failf(ErrComm, "the wire to %s carries no communicators, only the world: make a communicator of "+
 			"the other ranks with MPI_Comm_create_group (Create), and exchange messages with %s over the world; see "+
 			"\"FPGA ranks\" in docs/c.md",
-			c.describe(bad), pronoun(bad))
+			c.describeRanks(bad), pronoun(bad))
 	}
 	return nil
 }
@@ -149,15 +149,15 @@ func (a *agreement) check() error {
 func (c *Comm) worldOnly(members []int) []int {
 	var bad []int
 	for _, r := range members {
-		if r != c.group.self && c.p.peers[r].NoComms {
+		if r != c.group.self && c.proc.peers[r].NoComms {
 			bad = append(bad, r)
 		}
 	}
 	return bad
 }
 
-// describe returns text that names ranks of the world, with the profile of the first one.
-func (c *Comm) describe(world []int) string {
+// describeRanks returns text that names ranks of the world, with the profile of the first one.
+func (c *Comm) describeRanks(world []int) string {
 	const most = 8
 	names := make([]string, 0, most+1)
 	for i, r := range world {
@@ -165,13 +165,13 @@ func (c *Comm) describe(world []int) string {
 			names = append(names, fmt.Sprintf("%d more", len(world)-most))
 			break
 		}
-		names = append(names, fmt.Sprint(c.local[r]))
+		names = append(names, fmt.Sprint(c.worldToLocal[r]))
 	}
 	ranks := "rank "
 	if len(world) > 1 {
 		ranks = "ranks "
 	}
-	return fmt.Sprintf("%s%s of %v (profile %s)", ranks, strings.Join(names, ", "), c, c.p.peers[world[0]].Profile)
+	return fmt.Sprintf("%s%s of %v (profile %s)", ranks, strings.Join(names, ", "), c, c.proc.peers[world[0]].Profile)
 }
 
 func pronoun(ranks []int) string {

@@ -16,13 +16,13 @@ import (
 // intercommunicator, or nil if one of the groups is empty.
 func (c *Comm) CreateAll(ctx context.Context, group *Group) (*Comm, error) {
 	const op = "CreateAll"
-	k := c.callf(op)
+	k := c.newCall(op)
 	if err := k.check(); err != nil {
 		return nil, err
 	}
-	color, key, err := k.part(group, c.group)
+	color, key, err := k.groupColor(group, c.group)
 	if err != nil {
-		return nil, c.refuseMaking(err)
+		return nil, c.failCreation(err)
 	}
 	number, ballots, err := c.agree(ctx, op, color, key)
 	if err != nil || color == Undefined {
@@ -32,17 +32,17 @@ func (c *Comm) CreateAll(ctx context.Context, group *Group) (*Comm, error) {
 		return c.interSplit(number, ballots, int64(color)), nil
 	}
 	for i, r := range group.ranks {
-		if v := ballots[c.local[r]]; v.color != int64(color) || v.key != int64(i) {
+		if v := ballots[c.worldToLocal[r]]; v.color != int64(color) || v.key != int64(i) {
 			return nil, k.failf(ErrGroup, "rank %d of %v is in the group of this rank, and gave another group",
-				c.local[r], c)
+				c.worldToLocal[r], c)
 		}
 	}
-	return c.p.comm(number, group, ""), nil
+	return c.proc.newIntracomm(number, group, ""), nil
 }
 
 // part returns a color for the members of a group, and the calling rank's number in the group.
-func (k *call) part(group, of *Group) (color, key int, err error) {
-	in := of.index()
+func (k *call) groupColor(group, of *Group) (color, key int, err error) {
+	in := of.rankIndex()
 	for _, r := range group.members() {
 		if _, ok := in[r]; !ok {
 			return 0, 0, k.failf(ErrGroup, "rank %d of the world is in the group, but not in %v", r, k.comm)
@@ -72,7 +72,7 @@ const SharedMemory SplitType = 1
 // containers are therefore on different hosts.
 func (c *Comm) SplitType(ctx context.Context, kind SplitType, key int) (*Comm, error) {
 	const op = "SplitType"
-	k := c.callf(op)
+	k := c.newCall(op)
 	if err := k.checkIntra(); err != nil {
 		return nil, err
 	}
@@ -80,15 +80,15 @@ func (c *Comm) SplitType(ctx context.Context, kind SplitType, key int) (*Comm, e
 	switch kind {
 	case Undefined:
 	case SharedMemory:
-		color = thisHost()
+		color = thisHostColor()
 	default:
-		return nil, c.refuseMaking(k.failf(ErrArg, "%d is no kind of ranks: give SharedMemory or Undefined", kind))
+		return nil, c.failCreation(k.failf(ErrArg, "%d is no kind of ranks: give SharedMemory or Undefined", kind))
 	}
 	return c.split(ctx, op, color, key)
 }
 
-// thisHost is the color of all programs on this host.
-var thisHost = sync.OnceValue(func() int {
+// thisHostColor is the color of all programs on this host.
+var thisHostColor = sync.OnceValue(func() int {
 	boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id") // empty except on Linux; then only the name is used
 	name, _ := os.Hostname()                                  // if empty, only the kernel is used
 	return hostColor(boot, name)

@@ -13,9 +13,9 @@ import (
 // the answer of another FPGA that is waiting for it. A call that waits for several operations therefore stops
 // waiting if one of them has failed for this reason.
 
-// isBroken reports whether an operation has failed because its peer cannot continue. An error of the message itself,
+// isPeerStuck reports whether an operation has failed because its peer cannot continue. An error of the message itself,
 // such as excessive length, does not affect other operations.
-func isBroken(err error) bool {
+func isPeerStuck(err error) bool {
 	return errors.Is(err, handshake.ErrTimeout) || errors.Is(err, handshake.ErrPartial) ||
 		errors.Is(err, handshake.ErrDeadEnd)
 }
@@ -35,14 +35,14 @@ func severity(err error) int {
 // errOtherHalf cancels one half of a Sendrecv when the other half fails.
 var errOtherHalf = errors.New("the other half of the call has failed")
 
-// followsFrom reports whether the receive of a Sendrecv failed because its send failed.
-func followsFrom(recv, send error) bool {
+// causedBySend reports whether the receive of a Sendrecv failed because its send failed.
+func causedBySend(recv, send error) bool {
 	return errors.Is(recv, errOtherHalf) || errors.Is(recv, handshake.ErrDeadEnd) &&
-		!errors.Is(send, handshake.ErrDeadEnd) && isBroken(send)
+		!errors.Is(send, handshake.ErrDeadEnd) && isPeerStuck(send)
 }
 
-// abandoned is a context that has been cancelled with the cause errOtherHalf.
-var abandoned = func() context.Context {
+// abandonedCtx is a context that has been cancelled with the cause errOtherHalf.
+var abandonedCtx = func() context.Context {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	cancel(errOtherHalf)
 	return ctx
@@ -51,8 +51,8 @@ var abandoned = func() context.Context {
 // awaitBoth waits until both operations are complete, or until one has failed because its peer cannot continue.
 // It returns the context to use for the final wait.
 func (p *process) awaitBoth(ctx context.Context, a, b mpe.Op) context.Context {
-	wake := wakers.Get().(chan struct{})
-	defer wakers.Put(wake)
+	wake := wakeChans.Get().(chan struct{})
+	defer wakeChans.Put(wake)
 	a.Notify(wake)
 	defer a.Notify(nil)
 	b.Notify(wake)
@@ -63,8 +63,8 @@ func (p *process) awaitBoth(ctx context.Context, a, b mpe.Op) context.Context {
 		switch {
 		case doneA && doneB:
 			return ctx
-		case isBroken(errA) || isBroken(errB):
-			return abandoned
+		case isPeerStuck(errA) || isPeerStuck(errB):
+			return abandonedCtx
 		}
 		if p.dev.Await(ctx, wake) != nil {
 			return ctx
@@ -79,24 +79,24 @@ func WaitBoth(ctx context.Context, recv, send Request) (Status, error) {
 		return recv.Wait(ctx)
 	}
 	if !awaitAll(ctx, []Request{recv, send}, false) {
-		ctx = abandoned
+		ctx = abandonedCtx
 	}
 	st, recvErr := recv.Wait(ctx)
 	_, sendErr := send.Wait(ctx)
-	if sendErr != nil && (recvErr == nil || followsFrom(recvErr, sendErr)) {
+	if sendErr != nil && (recvErr == nil || causedBySend(recvErr, sendErr)) {
 		return st, sendErr
 	}
 	return st, recvErr
 }
 
-// grace is the time to wait for other operations after one has failed. A program attached to a daemon may learn
+// gracePeriod is the time to wait for other operations after one has failed. A program attached to a daemon may learn
 // of other failures with the same cause a little later.
-const grace = 20 * time.Millisecond
+const gracePeriod = 20 * time.Millisecond
 
 // awaitAll implements Foreign.AwaitAll. failed is set if another request has already failed because of its peer.
 func awaitAll(ctx context.Context, requests []Request, failed bool) bool {
-	wake := wakers.Get().(chan struct{})
-	defer wakers.Put(wake)
+	wake := wakeChans.Get().(chan struct{})
+	defer wakeChans.Put(wake)
 	p, taken := notifyAll(requests, wake)
 	if taken != Undefined {
 		return true // waiting for that request will report the error
@@ -110,14 +110,14 @@ func awaitAll(ctx context.Context, requests []Request, failed bool) bool {
 			if !done {
 				pending++
 			}
-			broken = broken || isBroken(err)
+			broken = broken || isPeerStuck(err)
 		}
 		switch {
 		case pending == 0 || p == nil:
 			return true
 		case broken && expires == nil:
 			var stop context.CancelFunc
-			expires, stop = context.WithTimeout(ctx, grace)
+			expires, stop = context.WithTimeout(ctx, gracePeriod)
 			defer stop()
 		}
 		until := ctx
@@ -134,27 +134,27 @@ func awaitAll(ctx context.Context, requests []Request, failed bool) bool {
 	}
 }
 
-// restOfAll holds the requests of a Waitall. The requests from index next on have not been taken.
-type restOfAll struct {
-	requests []Request
-	next     int
-	broken   bool // a request already taken failed because its peer cannot continue
-	left     bool // some requests are left pending
+// remainingRequests holds the requests of a Waitall. The requests from index next on have not been taken.
+type remainingRequests struct {
+	requests    []Request
+	next        int
+	peerFailed  bool // a request already taken failed because its peer cannot continue
+	leftPending bool // some requests are left pending
 }
 
-// depends waits for the remaining requests, and reports whether r is still pending and may never complete because
+// isStuck waits for the remaining requests, and reports whether r is still pending and may never complete because
 // another request failed.
-func (a *restOfAll) depends(ctx context.Context, r Request) bool {
+func (a *remainingRequests) isStuck(ctx context.Context, r Request) bool {
 	if done, _ := r.peekError(); done {
 		return false
 	}
-	a.left = a.left || !awaitAll(ctx, a.requests[a.next:], a.broken)
+	a.leftPending = a.leftPending || !awaitAll(ctx, a.requests[a.next:], a.peerFailed)
 	done, _ := r.peekError() // r itself may be the failed request
-	return a.left && !done
+	return a.leftPending && !done
 }
 
-// pending returns the error of a request that is left pending.
-func (r Request) pending() error {
+// pendingError returns the error of a request that is left pending.
+func (r Request) pendingError() error {
 	return r.core.call.failf(ErrPending, "another request of the call has failed, and this one may depend on it: "+
 		"wait for it again, or cancel it")
 }
@@ -179,10 +179,10 @@ func (r Request) peekError() (done bool, err error) {
 }
 
 // deployed reports whether the peer of a call may be unable to continue (a dead end).
-func (k *call) deployed() bool {
+func (k *call) mayDeadEnd() bool {
 	c := k.comm
-	return c.p.deployed && (k.peer == AnySource || c.members[k.peer].limited)
+	return c.proc.hasDeployed && (k.peer == AnySource || c.members[k.peer].hasWireLimits)
 }
 
-// Deployed reports whether the cluster has ranks with the profile of a deployed node.
-func (c *Comm) Deployed() bool { return c.p.deployed }
+// HasDeployed reports whether the cluster has ranks with the profile of a deployed node.
+func (c *Comm) HasDeployed() bool { return c.proc.hasDeployed }

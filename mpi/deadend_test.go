@@ -19,7 +19,7 @@ import (
 // rank 1.
 func halfDeaf(t *testing.T, n int) []mpe.Device {
 	net := memnet.New(n)
-	net.Hook(func(_, to int, b []byte) []time.Duration {
+	net.SetHook(func(_, to int, b []byte) []time.Duration {
 		if _, defect := protocol.CloudFPGA.Parse(b); to == 1 && !defect.OK() {
 			return nil
 		}

@@ -34,7 +34,7 @@ func Dims(nodes int, dims []int) error {
 		}
 		return nil
 	}
-	chosen := balanced(rest, free)
+	chosen := balancedFactors(rest, free)
 	for i, d := range dims {
 		if d == 0 {
 			dims[i], chosen = chosen[0], chosen[1:]
@@ -43,12 +43,12 @@ func Dims(nodes int, dims []int) error {
 	return nil
 }
 
-// balanced returns the k factors of n that Dims chooses.
-func balanced(n, k int) []int {
+// balancedFactors returns the k factors of n that Dims chooses.
+func balancedFactors(n, k int) []int {
 	if k == 1 {
 		return []int{n}
 	}
-	f := factorizer{factors: make([]int, k), seen: make(map[factorization]bool)}
+	f := factorizer{factors: make([]int, k), failed: make(map[factorization]bool)}
 	for d := 1; d <= n/d; d++ {
 		if n%d == 0 {
 			f.divisors = append(f.divisors, d)
@@ -63,7 +63,7 @@ func balanced(n, k int) []int {
 	var best []int
 	for high, most := range f.divisors {
 		// The smallest factor is at most the k-th root of n.
-		if most-root(n, k) > least {
+		if most-integerRoot(n, k) > least {
 			break
 		}
 		for low := high; low >= 0; low-- {
@@ -71,7 +71,7 @@ func balanced(n, k int) []int {
 			if most-smallest > least { // if the difference is equal, go on: both are greater, which is preferred
 				break
 			}
-			clear(f.seen)
+			clear(f.failed)
 			if rest := n / most; rest%smallest == 0 && f.find(rest/smallest, k-2, low, high) {
 				f.factors[0], f.factors[k-1] = most, smallest
 				least, best = most-smallest, append(best[:0], f.factors...)
@@ -86,25 +86,25 @@ func balanced(n, k int) []int {
 type factorizer struct {
 	divisors []int // ascending
 	factors  []int
-	// seen caches the searches that have failed.
-	seen map[factorization]bool
+	// failed caches the searches that have failed.
+	failed map[factorization]bool
 }
 
-type factorization struct{ n, at, low int }
+type factorization struct{ n, index, low int }
 
-// find sets factors[1] to factors[at] to divisors, from index low to high of the list, in non-increasing order and
+// find sets factors[1] to factors[index] to divisors, from index low to high of the list, in non-increasing order and
 // such that their product is n. It reports whether that is possible.
 func (f *factorizer) find(n, at, low, high int) bool {
 	if at == 0 {
 		return n == 1
 	}
 	state := factorization{n, at, low}
-	if f.seen[state] || !reaches(f.divisors[high], at, n) {
+	if f.failed[state] || !powerAtLeast(f.divisors[high], at, n) {
 		return false
 	}
 	for i := high; i >= low; i-- {
 		d := f.divisors[i]
-		if n%d != 0 || !within(d, at, n) {
+		if n%d != 0 || !powerAtMost(d, at, n) {
 			continue
 		}
 		f.factors[at] = d
@@ -112,12 +112,12 @@ func (f *factorizer) find(n, at, low, high int) bool {
 			return true
 		}
 	}
-	f.seen[state] = true
+	f.failed[state] = true
 	return false
 }
 
-// reaches reports whether d to the power of k is at least n.
-func reaches(d, k, n int) bool {
+// powerAtLeast reports whether d to the power of k is at least n.
+func powerAtLeast(d, k, n int) bool {
 	if d == 1 {
 		return n == 1
 	}
@@ -127,20 +127,20 @@ func reaches(d, k, n int) bool {
 	return n <= 1
 }
 
-// root returns the largest integer whose k-th power is at most n.
-func root(n, k int) int {
+// integerRoot returns the largest integer whose k-th power is at most n.
+func integerRoot(n, k int) int {
 	r := int(math.Pow(float64(n), 1/float64(k)))
-	for r > 1 && !within(r, k, n) {
+	for r > 1 && !powerAtMost(r, k, n) {
 		r--
 	}
-	for within(r+1, k, n) {
+	for powerAtMost(r+1, k, n) {
 		r++
 	}
 	return r
 }
 
-// within reports whether d to the power of k is at most n.
-func within(d, k, n int) bool {
+// powerAtMost reports whether d to the power of k is at most n.
+func powerAtMost(d, k, n int) bool {
 	if d <= 1 {
 		return true
 	}

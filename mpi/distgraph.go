@@ -18,7 +18,7 @@ type Neighbors struct {
 	SourceWeights, DestinationWeights []int
 }
 
-// distGraph is a topology in which each rank knows only its own edges.
+// newDistGraph is a topology in which each rank knows only its own edges.
 type distGraph struct{ Neighbors }
 
 func (*distGraph) kind() Topology { return DistGraph }
@@ -42,30 +42,30 @@ func (n *Neighbors) clone() Neighbors {
 // c as Dup.
 func (c *Comm) DistGraphCreateAdjacent(ctx context.Context, n Neighbors, reorder bool) (*Comm, error) {
 	const op = "DistGraphCreateAdjacent"
-	k := c.callf(op)
+	k := c.newCall(op)
 	if err := k.checkIntra(); err != nil {
 		return nil, err
 	}
 	if (n.SourceWeights == nil) != (n.DestinationWeights == nil) {
-		return nil, c.refuseMaking(k.failf(ErrArg, "sources or destinations have weights, and the others have none"))
+		return nil, c.failCreation(k.failf(ErrArg, "sources or destinations have weights, and the others have none"))
 	}
-	if err := k.edges("source", n.Sources, n.SourceWeights); err != nil {
-		return nil, c.refuseMaking(err)
+	if err := k.checkEdges("source", n.Sources, n.SourceWeights); err != nil {
+		return nil, c.failCreation(err)
 	}
-	if err := k.edges("destination", n.Destinations, n.DestinationWeights); err != nil {
-		return nil, c.refuseMaking(err)
+	if err := k.checkEdges("destination", n.Destinations, n.DestinationWeights); err != nil {
+		return nil, c.failCreation(err)
 	}
-	return c.distGraph(ctx, op, n.clone(), reorder)
+	return c.newDistGraph(ctx, op, n.clone(), reorder)
 }
 
-// edges returns an error if the ranks or weights at one end of the edges are invalid.
-func (k *call) edges(name string, ranks, weights []int) error {
+// checkEdges returns an error if the ranks or weights at one end of the edges are invalid.
+func (k *call) checkEdges(name string, ranks, weights []int) error {
 	if weights != nil && len(weights) != len(ranks) {
 		return k.failf(ErrArg, "there are %d weights for %d edges of a %s", len(weights), len(ranks), name)
 	}
 	for i, r := range ranks {
 		if r < 0 || r >= k.comm.Size() {
-			return k.noRank(r)
+			return k.rankError(r)
 		}
 		if weights != nil && weights[i] < 0 {
 			return k.failf(ErrArg, "the weight of %s %d is %d: it is 0 or more", name, i, weights[i])
@@ -74,13 +74,13 @@ func (k *call) edges(name string, ranks, weights []int) error {
 	return nil
 }
 
-func (c *Comm) distGraph(ctx context.Context, op string, n Neighbors, reorder bool) (*Comm, error) {
+func (c *Comm) newDistGraph(ctx context.Context, op string, n Neighbors, reorder bool) (*Comm, error) {
 	_ = reorder // ranks are never reordered
 	number, _, err := c.agree(ctx, op, 0, 0)
 	if err != nil {
 		return nil, err
 	}
-	g := c.p.comm(number, c.group, "")
+	g := c.proc.newIntracomm(number, c.group, "")
 	g.topology = &distGraph{n}
 	return g, nil
 }
@@ -95,15 +95,15 @@ func (c *Comm) distGraph(ctx context.Context, op string, n Neighbors, reorder bo
 func (c *Comm) DistGraphCreate(ctx context.Context, sources, degrees, destinations, weights []int, reorder bool) (*Comm,
 	error) {
 	const op = "DistGraphCreate"
-	k := c.callf(op)
+	k := c.newCall(op)
 	if err := k.checkIntra(); err != nil {
 		return nil, err
 	}
-	if err := k.distributed(sources, degrees, destinations, weights); err != nil {
-		c.refuseCall(coll.Alltoall, ClassOf(err)) // the first collective that the call makes
+	if err := k.checkDistGraph(sources, degrees, destinations, weights); err != nil {
+		c.rejectCollective(coll.Alltoall, ClassOf(err)) // the first collective that the call makes
 		return nil, err
 	}
-	a := c.agreement(k, c.group.ranks, 0)
+	a := c.newAgreement(k, c.group.ranks, 0)
 	if err := a.check(); err != nil {
 		return nil, err
 	}
@@ -111,15 +111,15 @@ func (c *Comm) DistGraphCreate(ctx context.Context, sources, degrees, destinatio
 	if err != nil {
 		return nil, err
 	}
-	return c.distGraph(ctx, op, n, reorder)
+	return c.newDistGraph(ctx, op, n, reorder)
 }
 
-// distributed checks the edges of DistGraphCreate.
-func (k *call) distributed(sources, degrees, destinations, weights []int) error {
-	if err := k.edges("source", sources, nil); err != nil {
+// checkDistGraph checks the edges of DistGraphCreate.
+func (k *call) checkDistGraph(sources, degrees, destinations, weights []int) error {
+	if err := k.checkEdges("source", sources, nil); err != nil {
 		return err
 	}
-	if err := k.edges("destination", destinations, weights); err != nil {
+	if err := k.checkEdges("destination", destinations, weights); err != nil {
 		return err
 	}
 	if len(degrees) != len(sources) {
@@ -140,9 +140,9 @@ func (k *call) distributed(sources, degrees, destinations, weights []int) error 
 
 // An edge is sent to a rank as three numbers: its direction, the rank at the other end, and its weight.
 const (
-	edgeFrom  = 0
-	edgeTo    = 1
-	edgeWords = 3
+	edgeIncoming = 0
+	edgeOutgoing = 1
+	edgeWords    = 3
 )
 
 // exchangeEdges sends each edge to the ranks at its ends, and returns the edges of the calling rank.
@@ -156,8 +156,8 @@ func (c *Comm) exchangeEdges(ctx context.Context, sources, degrees, destinations
 			if weights != nil {
 				w = weights[next]
 			}
-			to[s] = append(to[s], edgeTo, int64(d), int64(w))
-			to[d] = append(to[d], edgeFrom, int64(s), int64(w))
+			to[s] = append(to[s], edgeOutgoing, int64(d), int64(w))
+			to[d] = append(to[d], edgeIncoming, int64(s), int64(w))
 			next++
 		}
 	}
@@ -172,7 +172,7 @@ func (c *Comm) exchangeEdges(ctx context.Context, sources, degrees, destinations
 	total := 0
 	for i := range to {
 		if wanted[i] < 0 || wanted[i] > math.MaxInt32 || wanted[i]%edgeWords != 0 {
-			k := c.callf("DistGraphCreate")
+			k := c.newCall("DistGraphCreate")
 			return n, k.failf(ErrIntern,
 				"rank %d sends %d numbers, which are no edges: not all members made the same call", i, wanted[i])
 		}
@@ -188,7 +188,7 @@ func (c *Comm) exchangeEdges(ctx context.Context, sources, degrees, destinations
 	}
 	for e := range slices.Chunk(got, edgeWords) {
 		ranks, ws := &n.Sources, &n.SourceWeights
-		if e[0] == edgeTo {
+		if e[0] == edgeOutgoing {
 			ranks, ws = &n.Destinations, &n.DestinationWeights
 		}
 		*ranks = append(*ranks, int(e[1]))
@@ -203,7 +203,7 @@ func (c *Comm) exchangeEdges(ctx context.Context, sources, degrees, destinations
 // MPI_Dist_graph_neighbors_count). After DistGraphCreateAdjacent, these are exactly the edges that the rank
 // passed. The error is ErrTopology if c has no distributed graph.
 func (c *Comm) DistGraphNeighbors() (Neighbors, error) {
-	k := c.callf("DistGraphNeighbors")
+	k := c.newCall("DistGraphNeighbors")
 	t, err := topologyOf[*distGraph](&k)
 	if err != nil {
 		return Neighbors{}, err

@@ -52,30 +52,30 @@ type element struct {
 	// size is the size of an element in bytes.
 	size int
 	// datatype and any have the same meaning as in mpe.Operation.
-	datatype protocol.Datatype
-	any      bool
+	datatype    protocol.Datatype
+	anyDatatype bool
 }
 
 // numberTypes holds the predefined datatypes of numbers, indexed by kind.
 var numberTypes = [...]*datatype.Type{
-	reflect.Int8: basic[int8](op.Int8), reflect.Int16: basic[int16](op.Int16),
-	reflect.Int32: basic[int32](op.Int32), reflect.Int64: basic[int64](op.Int64),
-	reflect.Uint8: basic[uint8](op.Uint8), reflect.Uint16: basic[uint16](op.Uint16),
-	reflect.Uint32: basic[uint32](op.Uint32), reflect.Uint64: basic[uint64](op.Uint64),
-	reflect.Float32: basic[float32](op.Float32), reflect.Float64: basic[float64](op.Float64),
-	reflect.Complex64: basic[complex64](op.Complex64), reflect.Complex128: basic[complex128](op.Complex128),
+	reflect.Int8: basicType[int8](op.Int8), reflect.Int16: basicType[int16](op.Int16),
+	reflect.Int32: basicType[int32](op.Int32), reflect.Int64: basicType[int64](op.Int64),
+	reflect.Uint8: basicType[uint8](op.Uint8), reflect.Uint16: basicType[uint16](op.Uint16),
+	reflect.Uint32: basicType[uint32](op.Uint32), reflect.Uint64: basicType[uint64](op.Uint64),
+	reflect.Float32: basicType[float32](op.Float32), reflect.Float64: basicType[float64](op.Float64),
+	reflect.Complex64: basicType[complex64](op.Complex64), reflect.Complex128: basicType[complex128](op.Complex128),
 }
 
 // Predefined datatypes of values with an index.
 var (
-	int16Loc   = basic[Int16Loc](op.Int16Loc)
-	int32Loc   = basic[Int32Loc](op.Int32Loc)
-	int64Loc   = basic[Int64Loc](op.Int64Loc)
-	float32Loc = basic[Float32Loc](op.Float32Loc)
-	float64Loc = basic[Float64Loc](op.Float64Loc)
+	int16Loc   = basicType[Int16Loc](op.Int16Loc)
+	int32Loc   = basicType[Int32Loc](op.Int32Loc)
+	int64Loc   = basicType[Int64Loc](op.Int64Loc)
+	float32Loc = basicType[Float32Loc](op.Float32Loc)
+	float64Loc = basicType[Float64Loc](op.Float64Loc)
 )
 
-func basic[T Element](element op.Type) *datatype.Type {
+func basicType[T Element](element op.Type) *datatype.Type {
 	t := reflect.TypeFor[T]()
 	return datatype.Basic(t.String(), int64(t.Size()), int64(t.Align()), element)
 }
@@ -83,8 +83,8 @@ func basic[T Element](element op.Type) *datatype.Type {
 // isNumber reports whether values of kind k can be elements of messages.
 func isNumber(k reflect.Kind) bool { return int(k) < len(numberTypes) && numberTypes[k] != nil }
 
-// predefined returns the datatype of an Element.
-func predefined(t reflect.Type) *datatype.Type {
+// predefinedType returns the datatype of an Element.
+func predefinedType(t reflect.Type) *datatype.Type {
 	if k := t.Kind(); k != reflect.Struct {
 		return numberTypes[k]
 	}
@@ -101,8 +101,8 @@ func predefined(t reflect.Type) *datatype.Type {
 	return float64Loc // Float64Loc is the only type remaining
 }
 
-// typedBy returns the element of t, or of other if t is nil.
-func typedBy(t, other *datatype.Type) element {
+// elementOf returns the element of t, or of other if t is nil.
+func elementOf(t, other *datatype.Type) element {
 	if t == nil {
 		t = other
 	}
@@ -110,7 +110,7 @@ func typedBy(t, other *datatype.Type) element {
 	if t != nil {
 		e.typ = t.Element()
 		e.size = max(e.typ.Size(), 1)
-		e.datatype, e.any = onWire(t)
+		e.datatype, e.anyDatatype = wireDatatype(t)
 	}
 	return e
 }

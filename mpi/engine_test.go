@@ -25,7 +25,7 @@ func engines(configure func(a, b int, p *mpe.Peer)) mpitest.WorldFunc {
 				p := &cfg.Peers[other]
 				p.Transport = tr
 				p.Handshake = handshake.Config{Shape: protocol.CPUShape(),
-					Timing: handshake.DefaultTiming(handshake.Rules{}), MaxWords: 1 << 20}
+					Timing: handshake.DefaultTiming(handshake.PeerRules{}), MaxWords: 1 << 20}
 				configure(rank, other, p)
 			}
 			e, err := mpe.New(cfg)

@@ -76,10 +76,10 @@ func errorf(class Class, op, format string, args ...any) error {
 
 // requestsError collects the errors of several requests.
 type requestsError struct {
-	total  int // number of requests
-	failed int
-	first  int // index of the first error in errs; independent failures come before their consequences
-	errs   []error
+	total      int // number of requests
+	failed     int
+	firstIndex int // index of the first error in errs; independent failures come before their consequences
+	errs       []error
 }
 
 func (e *requestsError) add(index int, err error) {
@@ -87,7 +87,7 @@ func (e *requestsError) add(index int, err error) {
 		return
 	}
 	if e.failed++; e.failed == 1 || severity(err) < severity(e.errs[0]) {
-		e.first = index
+		e.firstIndex = index
 		e.errs = slices.Insert(e.errs, 0, err)
 		return
 	}
@@ -105,7 +105,7 @@ func (e *requestsError) result(op string) error {
 
 // Error returns the number of failures and the first error.
 func (e *requestsError) Error() string {
-	return fmt.Sprintf("%d of %d requests failed; the first of them, number %d, says: %v", e.failed, e.total, e.first,
+	return fmt.Sprintf("%d of %d requests failed; the first of them, number %d, says: %v", e.failed, e.total, e.firstIndex,
 		e.errs[0])
 }
 

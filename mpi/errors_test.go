@@ -13,7 +13,7 @@ import (
 
 // nullDevice is rank 0 of size ranks. It completes every operation immediately.
 type nullDevice struct {
-	mpe.Minimal
+	mpe.BasicDevice
 	size   int
 	limits mpe.PeerInfo
 	status mpe.Status
@@ -81,8 +81,8 @@ func (d *nullDevice) Probe(context.Context, mpe.Match, bool) (mpe.Status, bool, 
 type nullOp struct{ *nullDevice }
 
 func (o nullOp) Await(context.Context) (*mpe.Status, error) { return &o.status, o.err }
-func (nullOp) Ended() (*mpe.Status, error)                  { return nil, nil }
-func (nullOp) Library() *any                                { return nil }
+func (nullOp) Result() (*mpe.Status, error)                 { return nil, nil }
+func (nullOp) LibraryData() *any                            { return nil }
 
 func newComm(t testing.TB, d *nullDevice) *Comm {
 	t.Helper()
@@ -110,7 +110,7 @@ func TestDeviceErrors(t *testing.T) {
 		{mpe.ErrClosed, ErrOther, ""},
 		{mpe.ErrFull, ErrNoMem, "mpi: Send to rank 1, tag 5, on rank 0 of world: MPI_ERR_NO_MEM: x: too many " +
 			"operations wait"},
-		{&mpe.NoRoomError{Local: 0, Peer: 1}, ErrNoMem, ""},
+		{&mpe.PeerFullError{Local: 0, Peer: 1}, ErrNoMem, ""},
 		{&handshake.TruncatedError{Remote: 1, Posted: 1, Sent: 2}, ErrTruncate, ""},
 		{&handshake.TimeoutError{}, ErrOther, ""},
 		{context.DeadlineExceeded, ErrOther, ""},
@@ -212,7 +212,7 @@ func TestBufferedErrors(t *testing.T) {
 		t.Errorf("DetachBuffer gives %d and %v", size, err)
 	}
 	var failed *requestsError
-	if !errors.As(err, &failed) || failed.failed != n || failed.total != n || len(failed.errs) != maxFailed {
+	if !errors.As(err, &failed) || failed.failed != n || failed.total != n || len(failed.errs) != maxBufferErrors {
 		t.Errorf("of %d errors, these are returned: %+v", n, failed)
 	}
 }

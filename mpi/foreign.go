@@ -14,16 +14,16 @@ var Foreign foreign
 
 type foreign struct{}
 
-// Memory returns a buffer of count elements of a datatype. Displacement 0 is at the address at; if at is nil,
+// MemoryBuffer returns a buffer of count elements of a datatype. Displacement 0 is at the address at; if at is nil,
 // displacements are addresses (MPI_BOTTOM). The caller must ensure that the elements are within its memory.
-func (foreign) Memory(at unsafe.Pointer, count int64, t *datatype.Type) Buffer {
-	return Buffer{at: at, count: count, of: t, length: unknownLength}
+func (foreign) MemoryBuffer(at unsafe.Pointer, count int64, t *datatype.Type) Buffer {
+	return Buffer{base: at, count: count, datatype: t, length: unknownLength}
 }
 
 // MemoryBlocks returns blocks relative to an address. The caller must ensure that they are within its memory.
 // It may reuse the slice after the call that uses the blocks has returned.
 func (foreign) MemoryBlocks(at unsafe.Pointer, blocks []Block) Blocks {
-	return Blocks{at: at, of: blocks, length: unknownLength}
+	return Blocks{base: at, blocks: blocks, length: unknownLength}
 }
 
 // OpOf returns an operation for buffers of derived datatypes. f must set each of count elements of inout to in
@@ -33,13 +33,13 @@ func (foreign) OpOf(f func(in, inout unsafe.Pointer, count int, t *datatype.Type
 	if f == nil {
 		return Op{}
 	}
-	return Op{typed: f, ordered: !commute}
+	return Op{typedFunc: f, ordered: !commute}
 }
 
-// Await waits until one of the requests is done, and returns its index, or Undefined if none is active. The
+// AwaitAny waits until one of the requests is done, and returns its index, or Undefined if none is active. The
 // caller must still wait for that request. If ctx is done first, all requests are cancelled, as by Waitany. If
 // another goroutine waits for one of the requests, Await returns the index of that request immediately.
-func (foreign) Await(ctx context.Context, requests []Request) int { return awaitAny(ctx, requests) }
+func (foreign) AwaitAny(ctx context.Context, requests []Request) int { return awaitAny(ctx, requests) }
 
 // AwaitAll waits until all requests are done, or until one has failed because its peer, such as an FPGA in a
 // dead end, cannot continue. It reports whether all are done; the caller must still wait for them. If ctx is
@@ -48,16 +48,18 @@ func (foreign) AwaitAll(ctx context.Context, requests []Request) bool {
 	return awaitAll(ctx, requests, false)
 }
 
-// Refuse notifies the other members that the caller does not make a collective call on c, because an argument
+// RefuseCollective notifies the other members that the caller does not make a collective call on c, because an argument
 // that only the caller has checked is invalid. The call counts as made, like a call that a method of c rejects:
 // the calls of the other members fail with an error of the given class, provided that the device can notify
 // them and the wire of every member supports communicators.
-func (foreign) Refuse(c *Comm, of coll.Collective, class Class) { c.refuseCall(of, class) }
+func (foreign) RefuseCollective(c *Comm, of coll.Collective, class Class) {
+	c.rejectCollective(of, class)
+}
 
-// RefuseMaking is like Refuse, for a call that makes a communicator of all members of c, such as Split. Methods
+// RefuseCreation is like Refuse, for a call that makes a communicator of all members of c, such as Split. Methods
 // of c that reject such a call do the same.
-func (foreign) RefuseMaking(c *Comm, class Class) { c.refuseMake(class) }
+func (foreign) RefuseCreation(c *Comm, class Class) { c.rejectCreation(class) }
 
-// Outside encodes a rank or tag that is negative and must not be taken for a constant of this package, even if
+// OutOfRange encodes a rank or tag that is negative and must not be taken for a constant of this package, even if
 // n equals one. Calls reject the result, and their errors show n.
-func (foreign) Outside(n int) int { return outside + n }
+func (foreign) OutOfRange(n int) int { return outOfRangeOffset + n }

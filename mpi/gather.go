@@ -51,62 +51,62 @@ func (c *Comm) Igatherv(send Buffer, recv Blocks, root int, opts ...Option) (Req
 	return c.gathervCall("Igatherv", &send, &recv, root, opts).start()
 }
 
-func (c *Comm) gatherCall(name string, send, recv *Buffer, root int, opts []Option) begun {
+func (c *Comm) gatherCall(name string, send, recv *Buffer, root int, opts []Option) preparedCall {
 	if c.IsInter() {
 		return c.interGather(name, send, recv, nil, root)
 	}
-	x := c.collective(name, coll.Gather, typedBy(send.of, recv.of), opts)
-	if x.atRoot(root) {
-		x.collect(send, recv)
+	x := c.newCollective(name, coll.Gather, elementOf(send.datatype, recv.datatype), opts)
+	if x.setRoot(root) {
+		x.setGather(send, recv)
 	} else {
-		x.give(send)
+		x.setSend(send)
 	}
 	return x
 }
 
-func (c *Comm) gathervCall(name string, send *Buffer, recv *Blocks, root int, opts []Option) begun {
+func (c *Comm) gathervCall(name string, send *Buffer, recv *Blocks, root int, opts []Option) preparedCall {
 	if c.IsInter() {
 		return c.interGather(name, send, nil, recv, root)
 	}
-	x := c.collective(name, coll.Gather, typedBy(send.of, recv.first()), opts)
-	x.dev.Call.Vector = true
-	if x.atRoot(root) {
-		x.dev.Call.Bytes = x.collectv(send, recv)
+	x := c.newCollective(name, coll.Gather, elementOf(send.datatype, recv.firstType()), opts)
+	x.devOp.Call.Vector = true
+	if x.setRoot(root) {
+		x.devOp.Call.Bytes = x.setGatherv(send, recv)
 	} else {
-		x.give(send)
+		x.setSend(send)
 	}
 	return x
 }
 
-// give sets the buffer of a rank that only contributes.
-func (x *collectiveCall) give(send *Buffer) {
-	x.dev.Send = x.contents(send, true, false)
-	x.dev.Call.Bytes = len(x.dev.Send)
+// setSend sets the buffer of a rank that only contributes.
+func (x *collectiveCall) setSend(send *Buffer) {
+	x.devOp.Send = x.contiguousBytes(send, true, false)
+	x.devOp.Call.Bytes = len(x.devOp.Send)
 }
 
-// collect sets the buffers of a rank that receives a block from each rank.
-func (x *collectiveCall) collect(send, recv *Buffer) {
-	c := &x.dev.Call
-	all := x.contents(recv, send.inPlace(), true)
+// setGather sets the buffers of a rank that receives a block from each rank.
+func (x *collectiveCall) setGather(send, recv *Buffer) {
+	c := &x.devOp.Call
+	all := x.contiguousBytes(recv, send.inPlace(), true)
 	var mine []byte
 	if send.inPlace() {
-		mine = nth(all, c.Rank, c.Ranks)
+		mine = equalBlock(all, c.Rank, c.Ranks)
 	} else {
-		mine = x.contents(send, true, false)
+		mine = x.contiguousBytes(send, true, false)
 	}
 	c.Bytes = len(mine)
 	if len(all)/c.Ranks != len(mine) || len(all)%c.Ranks != 0 {
-		x.refuse(ErrCount, "recv has %d elements: %d ranks give %d each", x.count(all), c.Ranks, x.count(mine))
+		x.recordError(ErrCount, "recv has %d elements: %d ranks give %d each", x.elementCount(all), c.Ranks, x.elementCount(mine))
 		return
 	}
-	x.gathered(mine, all, c.Rank*len(mine))
+	x.setGatherBuffers(mine, all, c.Rank*len(mine))
 }
 
-// collectv is like collect, for blocks that may differ in length. It returns the length of the rank's own
+// setGatherv is like collect, for blocks that may differ in length. It returns the length of the rank's own
 // block.
-func (x *collectiveCall) collectv(send *Buffer, recv *Blocks) int {
-	c := &x.dev.Call
-	all, l := x.blocks("recv", recv, send.inPlace(), true)
+func (x *collectiveCall) setGatherv(send *Buffer, recv *Blocks) int {
+	c := &x.devOp.Call
+	all, l := x.contiguousBlocks("recv", recv, send.inPlace(), true)
 	c.Recv = l
 	if x.err != nil {
 		return 0
@@ -115,22 +115,22 @@ func (x *collectiveCall) collectv(send *Buffer, recv *Blocks) int {
 	if send.inPlace() {
 		mine = all[l.Offsets[c.Rank]:][:l.Sizes[c.Rank]]
 	} else {
-		mine = x.contents(send, true, false)
+		mine = x.contiguousBytes(send, true, false)
 	}
 	if l.Sizes[c.Rank] == len(mine) {
-		x.gathered(mine, all, l.Offsets[c.Rank])
+		x.setGatherBuffers(mine, all, l.Offsets[c.Rank])
 	} else {
-		x.refuse(ErrCount, "send has %d elements, and recv has room for %d of this rank", x.count(mine),
+		x.recordError(ErrCount, "send has %d elements, and recv has room for %d of this rank", x.elementCount(mine),
 			l.Sizes[c.Rank]/x.elem.size)
 	}
 	return len(mine)
 }
 
-// gathered sets the buffers of a receiving rank: mine is its contribution, and all holds all blocks, with its
+// setGatherBuffers sets the buffers of a receiving rank: mine is its contribution, and all holds all blocks, with its
 // own block at offset off.
-func (x *collectiveCall) gathered(mine, all []byte, off int) {
-	x.dev.Send, x.dev.Recv = mine, all
-	if x.inPlace(mine, all, off, [2]string{"send", "recv"}) {
-		x.dev.Send = nil
+func (x *collectiveCall) setGatherBuffers(mine, all []byte, off int) {
+	x.devOp.Send, x.devOp.Recv = mine, all
+	if x.checkInPlace(mine, all, off, [2]string{"send", "recv"}) {
+		x.devOp.Send = nil
 	}
 }

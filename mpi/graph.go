@@ -10,8 +10,8 @@ type graph struct{ index, edges []int }
 
 func (*graph) kind() Topology { return Graph }
 
-// of returns the neighbours of a rank.
-func (t *graph) of(rank int) []int {
+// neighborsOf returns the neighbours of a rank.
+func (t *graph) neighborsOf(rank int) []int {
 	from := 0
 	if rank > 0 {
 		from = t.index[rank-1]
@@ -19,7 +19,9 @@ func (t *graph) of(rank int) []int {
 	return t.edges[from:t.index[rank]]
 }
 
-func (t *graph) neighbours(rank int) (sources, destinations []int) { return t.of(rank), t.of(rank) }
+func (t *graph) neighbours(rank int) (sources, destinations []int) {
+	return t.neighborsOf(rank), t.neighborsOf(rank)
+}
 
 // GraphCreate returns a communicator whose topology is a graph of len(index) ranks (MPI_Graph_create, section
 // 8.5.3). The neighbours of rank i are edges[index[i-1]:index[i]], where index[-1] counts as 0. All members of
@@ -30,20 +32,20 @@ func (t *graph) neighbours(rank int) (sources, destinations []int) { return t.of
 // has the same requirements on c as Split.
 func (c *Comm) GraphCreate(ctx context.Context, index, edges []int, reorder bool) (*Comm, error) {
 	const op = "GraphCreate"
-	k := c.callf(op)
-	if err := k.graph(index, edges); err != nil {
-		return nil, c.refuseMaking(err)
+	k := c.newCall(op)
+	if err := k.checkGraph(index, edges); err != nil {
+		return nil, c.failCreation(err)
 	}
 	_ = reorder // ranks are never reordered
-	g, err := c.first(ctx, op, len(index))
+	g, err := c.firstRanks(ctx, op, len(index))
 	if g != nil {
 		g.topology = &graph{slices.Clone(index), slices.Clone(edges)}
 	}
 	return g, err
 }
 
-// graph returns an error if the graph is invalid.
-func (k *call) graph(index, edges []int) error {
+// checkGraph returns an error if the graph is invalid.
+func (k *call) checkGraph(index, edges []int) error {
 	if err := k.checkIntra(); err != nil {
 		return err
 	}
@@ -72,8 +74,8 @@ func (k *call) graph(index, edges []int) error {
 // GraphMap returns the rank that the calling rank would have in a graph made by GraphCreate with reorder, or
 // Undefined if it would be outside the graph (MPI_Graph_map). It is local.
 func (c *Comm) GraphMap(index, edges []int) (int, error) {
-	k := c.callf("GraphMap")
-	if err := k.graph(index, edges); err != nil || c.rank >= len(index) {
+	k := c.newCall("GraphMap")
+	if err := k.checkGraph(index, edges); err != nil || c.rank >= len(index) {
 		return Undefined, err
 	}
 	return c.rank, nil
@@ -82,7 +84,7 @@ func (c *Comm) GraphMap(index, edges []int) (int, error) {
 // Graph returns the graph that was passed to GraphCreate (MPI_Graph_get, MPI_Graphdims_get). The error is ErrTopology
 // if c has no graph.
 func (c *Comm) Graph() (index, edges []int, err error) {
-	k := c.callf("Graph")
+	k := c.newCall("Graph")
 	t, err := topologyOf[*graph](&k)
 	if err != nil {
 		return nil, nil, err
@@ -92,13 +94,13 @@ func (c *Comm) Graph() (index, edges []int, err error) {
 
 // GraphNeighbors returns the neighbours of a rank (MPI_Graph_neighbors, MPI_Graph_neighbors_count).
 func (c *Comm) GraphNeighbors(rank int) ([]int, error) {
-	k := c.callf("GraphNeighbors")
+	k := c.newCall("GraphNeighbors")
 	t, err := topologyOf[*graph](&k)
 	if err != nil {
 		return nil, err
 	}
 	if rank < 0 || rank >= c.Size() {
-		return nil, k.noRank(rank)
+		return nil, k.rankError(rank)
 	}
-	return slices.Clone(t.of(rank)), nil
+	return slices.Clone(t.neighborsOf(rank)), nil
 }

@@ -52,8 +52,8 @@ func (g *Group) Rank() int {
 	return Undefined
 }
 
-// index maps ranks of the world to numbers in the group.
-func (g *Group) index() map[int]int {
+// rankIndex maps ranks of the world to numbers in the group.
+func (g *Group) rankIndex() map[int]int {
 	if g == nil {
 		return nil
 	}
@@ -67,14 +67,14 @@ func (g *Group) index() map[int]int {
 // Translate returns, for each of the given ranks of g, its number in other. The number is Undefined for a rank
 // that is not in other, and ProcNull for ProcNull.
 func (g *Group) Translate(ranks []int, other *Group) ([]int, error) {
-	in := other.index()
+	in := other.rankIndex()
 	out := make([]int, len(ranks))
 	for i, r := range ranks {
 		switch {
 		case r == ProcNull:
 			out[i] = ProcNull
 		case r < 0 || r >= g.Size():
-			return nil, g.noRank("Group.Translate", r)
+			return nil, g.rankError("Group.Translate", r)
 		default:
 			n, ok := in[g.ranks[r]]
 			if !ok {
@@ -92,7 +92,7 @@ func (g *Group) Compare(other *Group) Comparison {
 		return Unequal
 	}
 	result := Ident
-	in := other.index()
+	in := other.rankIndex()
 	for i := range g.Size() {
 		switch at, ok := in[g.ranks[i]]; {
 		case !ok:
@@ -104,7 +104,7 @@ func (g *Group) Compare(other *Group) Comparison {
 	return result
 }
 
-func (g *Group) noRank(op string, r int) error {
+func (g *Group) rankError(op string, r int) error {
 	if g.Size() == 0 {
 		return errorf(ErrRank, op, "there is no rank %s: the group is empty", rankText(r))
 	}

@@ -8,22 +8,22 @@ import (
 // Union returns a group of the ranks of g, followed by the ranks of other that are not in g.
 func (g *Group) Union(other *Group) *Group {
 	ranks := append(slices.Clone(g.members()), other.without(g)...)
-	return &Group{ranks: ranks, self: caller(g, other)}
+	return &Group{ranks: ranks, self: callingRank(g, other)}
 }
 
 // Intersection returns a group of the ranks of g that are in other, in g's order.
 func (g *Group) Intersection(other *Group) *Group {
-	return &Group{ranks: g.without(g.Difference(other)), self: caller(g, other)}
+	return &Group{ranks: g.without(g.Difference(other)), self: callingRank(g, other)}
 }
 
 // Difference returns a group of the ranks of g that are not in other, in g's order.
 func (g *Group) Difference(other *Group) *Group {
-	return &Group{ranks: g.without(other), self: caller(g, other)}
+	return &Group{ranks: g.without(other), self: callingRank(g, other)}
 }
 
 // without returns the ranks of g that are not in other.
 func (g *Group) without(other *Group) []int {
-	in := other.index()
+	in := other.rankIndex()
 	var ranks []int
 	for _, r := range g.members() {
 		if _, ok := in[r]; !ok {
@@ -40,8 +40,8 @@ func (g *Group) members() []int {
 	return g.ranks
 }
 
-// caller returns the calling rank, which any non-nil group knows.
-func caller(groups ...*Group) int {
+// callingRank returns the calling rank, which any non-nil group knows.
+func callingRank(groups ...*Group) int {
 	for _, g := range groups {
 		if g != nil {
 			return g.self
@@ -85,10 +85,10 @@ func (g *Group) RangeExcl(ranges ...Range) (*Group, error) {
 }
 
 func (g *Group) incl(op string, ranks []int) (*Group, error) {
-	if _, err := g.mark(op, ranks); err != nil {
+	if _, err := g.checkDistinct(op, ranks); err != nil {
 		return nil, err
 	}
-	out := &Group{self: caller(g), ranks: make([]int, len(ranks))}
+	out := &Group{self: callingRank(g), ranks: make([]int, len(ranks))}
 	for i, r := range ranks {
 		out.ranks[i] = g.ranks[r]
 	}
@@ -96,11 +96,11 @@ func (g *Group) incl(op string, ranks []int) (*Group, error) {
 }
 
 func (g *Group) excl(op string, ranks []int) (*Group, error) {
-	marked, err := g.mark(op, ranks)
+	marked, err := g.checkDistinct(op, ranks)
 	if err != nil {
 		return nil, err
 	}
-	out := &Group{self: caller(g)}
+	out := &Group{self: callingRank(g)}
 	for i, m := range marked {
 		if !m {
 			out.ranks = append(out.ranks, g.ranks[i])
@@ -109,13 +109,13 @@ func (g *Group) excl(op string, ranks []int) (*Group, error) {
 	return out, nil
 }
 
-// mark returns an error unless the ranks are distinct and in the group. It returns a slice in which they are
+// checkDistinct returns an error unless the ranks are distinct and in the group. It returns a slice in which they are
 // marked.
-func (g *Group) mark(op string, ranks []int) ([]bool, error) {
+func (g *Group) checkDistinct(op string, ranks []int) ([]bool, error) {
 	marked := make([]bool, g.Size())
 	for _, r := range ranks {
 		if r < 0 || r >= len(marked) {
-			return nil, g.noRank(op, r)
+			return nil, g.rankError(op, r)
 		}
 		if marked[r] {
 			return nil, errorf(ErrRank, op, "rank %d is listed twice", r)
@@ -132,10 +132,10 @@ func (g *Group) expand(op string, ranges []Range) ([]int, error) {
 			return nil, errorf(ErrArg, op, "the stride of range %d to %d is 0", r.First, r.Last)
 		}
 		if r.First < 0 || r.First >= g.Size() {
-			return nil, g.noRank(op, r.First)
+			return nil, g.rankError(op, r.First)
 		}
 		if r.Last < math.MinInt32 || r.Last > math.MaxInt32 {
-			return nil, g.noRank(op, r.Last)
+			return nil, g.rankError(op, r.Last)
 		}
 		if r.First != r.Last && (r.First < r.Last) != (r.Stride > 0) {
 			continue // empty according to the standard's formula
@@ -143,7 +143,7 @@ func (g *Group) expand(op string, ranges []Range) ([]int, error) {
 		for i := 0; i <= (r.Last-r.First)/r.Stride; i++ {
 			next := r.First + i*r.Stride
 			if next < 0 || next >= g.Size() {
-				return nil, g.noRank(op, next)
+				return nil, g.rankError(op, next)
 			}
 			ranks = append(ranks, next)
 		}

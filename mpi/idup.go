@@ -13,32 +13,32 @@ import (
 // collective calls on c.
 func (c *Comm) Idup() (*Comm, Request, error) {
 	const op = "Idup"
-	k := c.callf(op)
+	k := c.newCall(op)
 	if err := k.check(); err != nil {
 		return nil, Request{}, err
 	}
-	a := c.agreement(k, c.both(), 0)
+	a := c.newAgreement(k, c.participants(), 0)
 	if err := a.check(); err != nil {
 		return nil, Request{}, err
 	}
-	twin, err := c.duplicate(op, c.like(noNumber))
+	twin, err := c.copyAttributes(op, c.cloneWithNumber(noNumber))
 	if err != nil {
 		return nil, Request{}, err
 	}
 	twin.freed.Store(true)
-	o := &idup{twin: twin, numbers: []uint32{c.p.numbers.proposeAlone(c.p.dev.Rank(), c.p.dev.Size())}}
+	o := &idup{newComm: twin, numbers: []uint32{c.proc.numbers.proposeUnique(c.proc.dev.Rank(), c.proc.dev.Size())}}
 	var x *collectiveCall
 	if c.remote == nil {
 		numbers := bufferOf(o.numbers)
-		x = c.collective(op, coll.Allreduce, typedBy(numbers.of, nil), nil).combine(&numbers, &numbers, Max)
+		x = c.newCollective(op, coll.Allreduce, elementOf(numbers.datatype, nil), nil).setReduction(&numbers, &numbers, Max)
 		o.Op, err = x.post()
 	} else {
-		x, err = o.exchange(c, a)
+		x, err = o.exchangeProposals(c, a)
 	}
 	if err != nil {
 		return nil, Request{}, err
 	}
-	r := x.call.request(o, false)
+	r := x.call.newRequest(o, false)
 	r.core.collective = x
 	return twin, r, nil
 }
@@ -47,7 +47,7 @@ func (c *Comm) Idup() (*Comm, Request, error) {
 // proposals. Each number is proposed only once.
 type idup struct {
 	mpe.Op
-	twin *Comm
+	newComm *Comm
 	// numbers holds the highest proposal. On an intercommunicator, it holds the proposals of all ranks of both
 	// groups.
 	numbers []uint32
@@ -55,58 +55,58 @@ type idup struct {
 
 // exchange starts the exchange of proposals between all ranks of both groups of an intercommunicator. A
 // reduction would not suffice, because it would give a rank only the result of the other group.
-func (o *idup) exchange(c *Comm, a *agreement) (*collectiveCall, error) {
+func (o *idup) exchangeProposals(c *Comm, a *agreement) (*collectiveCall, error) {
 	x, round := c.interRound(a.call.op, element{size: 4})
 	mine := o.numbers
 	o.numbers = make([]uint32, len(a.members))
-	o.numbers[a.me] = mine[0]
-	if round.begin() {
+	o.numbers[a.myIndex] = mine[0]
+	if round.assignTag() {
 		for i, world := range a.members {
-			if i != a.me {
-				round.exchange(mpe.OpRecv, world, i, view(o.numbers[i:i+1]))
+			if i != a.myIndex {
+				round.addMessage(mpe.OpRecv, world, i, asBytes(o.numbers[i:i+1]))
 			}
 		}
 		for i, world := range a.members {
-			if i != a.me {
-				round.exchange(mpe.OpSend, world, i, view(mine))
+			if i != a.myIndex {
+				round.addMessage(mpe.OpSend, world, i, asBytes(mine))
 			}
 		}
 	}
 	o.Op = round
-	return x, round.refused()
+	return x, round.cancelOnError()
 }
 
 // Await implements mpe.Op.
 func (o *idup) Await(ctx context.Context) (*mpe.Status, error) {
 	st, err := o.Op.Await(ctx)
-	return st, o.end(err)
+	return st, o.assignNumber(err)
 }
 
 // Ended implements mpe.Op.
-func (o *idup) Ended() (*mpe.Status, error) { return nil, nil }
+func (o *idup) Result() (*mpe.Status, error) { return nil, nil }
 
 // Test implements mpe.Op.
 func (o *idup) Test() (mpe.Status, bool, error) {
 	st, done, err := o.Op.Test()
 	if done {
-		err = o.end(err)
+		err = o.assignNumber(err)
 	}
 	return st, done, err
 }
 
 // end sets the number of the communicator.
-func (o *idup) end(err error) error {
+func (o *idup) assignNumber(err error) error {
 	switch {
 	case err != nil:
 		return err
-	case o.twin.number != noNumber:
+	case o.newComm.number != noNumber:
 		return nil // already set
 	}
 	number := slices.Max(o.numbers)
 	if number == noNumber {
-		return errNumbers
+		return errNoNumbers
 	}
-	o.twin.number = number
-	o.twin.freed.Store(false)
+	o.newComm.number = number
+	o.newComm.freed.Store(false)
 	return nil
 }

@@ -18,18 +18,18 @@ const Root = -3
 // fails on a rank, that rank does not notify the other ranks, which wait until their contexts are done.
 
 func (c *Comm) interRound(name string, e element) (*collectiveCall, *round) {
-	x, o := c.pairwise(name, e, (*call).checkInter)
+	x, o := c.newRound(name, e, (*call).checkInter)
 	if x.err == nil {
-		x.dev.Call.Ranks = len(c.members)
+		x.devOp.Call.Ranks = len(c.members)
 	}
 	return x, o
 }
 
-// interRoot checks a root. The caller is the root if root is Root; it does not take part in the call if root is
+// checkInterRoot checks a root. The caller is the root if root is Root; it does not take part in the call if root is
 // ProcNull.
-func (x *collectiveCall) interRoot(root int) {
+func (x *collectiveCall) checkInterRoot(root int) {
 	if x.err == nil && root != Root && root != ProcNull && (root < 0 || root >= len(x.call.comm.members)) {
-		x.refuse(ErrRoot, "there is no rank %s in the remote group: give one of 0 to %d, Root or ProcNull",
+		x.recordError(ErrRoot, "there is no rank %s in the remote group: give one of 0 to %d, Root or ProcNull",
 			rankText(root), len(x.call.comm.members)-1)
 	}
 }
@@ -45,7 +45,7 @@ func (o *round) sendAll(b []byte) {
 func (o *round) recvAll(all []byte) {
 	n := len(o.x.call.comm.members)
 	for i := range n {
-		o.recv(i, nth(all, i, n))
+		o.recv(i, equalBlock(all, i, n))
 	}
 }
 
@@ -53,40 +53,40 @@ func (o *round) recvAll(all []byte) {
 func (o *round) sendEach(all []byte) {
 	n := len(o.x.call.comm.members)
 	for i := range n {
-		o.send(i, nth(all, i, n))
+		o.send(i, equalBlock(all, i, n))
 	}
 }
 
 // recvBlocks is like recvAll, for blocks that may differ in length.
 func (o *round) recvBlocks(all []byte, l coll.Layout) {
 	for i, n := range l.Sizes {
-		o.recv(i, part(all, l.Offsets[i], n))
+		o.recv(i, blockAt(all, l.Offsets[i], n))
 	}
 }
 
 // sendBlocks is like sendEach, for blocks that may differ in length.
 func (o *round) sendBlocks(all []byte, l coll.Layout) {
 	for i, n := range l.Sizes {
-		o.send(i, part(all, l.Offsets[i], n))
+		o.send(i, blockAt(all, l.Offsets[i], n))
 	}
 }
 
-// nth returns block i of n blocks of equal length.
-func nth(all []byte, i, n int) []byte {
+// equalBlock returns block i of n blocks of equal length.
+func equalBlock(all []byte, i, n int) []byte {
 	size := len(all) / n
 	return all[i*size : (i+1)*size]
 }
 
-// equalBlocks rejects a buffer that cannot be divided into n blocks of equal length.
-func (x *collectiveCall) equalBlocks(name string, all []byte, n int) {
+// checkEqualBlocks rejects a buffer that cannot be divided into n blocks of equal length.
+func (x *collectiveCall) checkEqualBlocks(name string, all []byte, n int) {
 	if x.err == nil && (n == 0 && len(all) > 0 || n > 0 && len(all)%(n*x.elem.size) != 0) {
-		x.refuse(ErrCount, "%s has %d elements, which are no blocks of one length for %d ranks", name, x.count(all), n)
+		x.recordError(ErrCount, "%s has %d elements, which are no blocks of one length for %d ranks", name, x.elementCount(all), n)
 	}
 }
 
 func (c *Comm) interBarrier(name string) *round {
 	_, o := c.interRound(name, element{size: 1})
-	if o.begin() {
+	if o.assignTag() {
 		for i := range c.members {
 			o.recv(i, nil)
 		}
@@ -96,13 +96,13 @@ func (c *Comm) interBarrier(name string) *round {
 }
 
 func (c *Comm) interBcast(name string, b *Buffer, root int) *round {
-	x, o := c.interRound(name, typedBy(b.of, nil))
-	x.interRoot(root)
+	x, o := c.interRound(name, elementOf(b.datatype, nil))
+	x.checkInterRoot(root)
 	var buf []byte
 	if root != ProcNull {
-		buf = x.contents(b, root == Root, root != Root)
+		buf = x.contiguousBytes(b, root == Root, root != Root)
 	}
-	if o.begin() {
+	if o.assignTag() {
 		if root == Root {
 			o.sendAll(buf)
 		} else {
@@ -113,52 +113,52 @@ func (c *Comm) interBcast(name string, b *Buffer, root int) *round {
 }
 
 func (c *Comm) interGather(name string, send, recv *Buffer, blocks *Blocks, root int) *round {
-	of := send.of
+	of := send.datatype
 	if root == Root {
-		of = typeIn(recv, blocks)
+		of = blocksType(recv, blocks)
 	}
-	x, o := c.interRound(name, typedBy(of, nil))
-	x.interRoot(root)
+	x, o := c.interRound(name, elementOf(of, nil))
+	x.checkInterRoot(root)
 	if root == Root {
-		return x.collectFrom(o, recv, blocks)
+		return x.gatherRemote(o, recv, blocks)
 	}
 	var buf []byte
 	if root != ProcNull {
-		buf = x.contents(send, true, false)
+		buf = x.contiguousBytes(send, true, false)
 	}
-	if o.begin() {
+	if o.assignTag() {
 		o.send(root, buf)
 	}
 	return o
 }
 
-// typeIn returns the datatype of blocks, or the datatype of b if blocks is nil.
-func typeIn(b *Buffer, blocks *Blocks) *datatype.Type {
+// blocksType returns the datatype of blocks, or the datatype of b if blocks is nil.
+func blocksType(b *Buffer, blocks *Blocks) *datatype.Type {
 	if blocks != nil {
-		return blocks.first()
+		return blocks.firstType()
 	}
-	return b.of
+	return b.datatype
 }
 
-// collectFrom receives a block from each rank of the remote group.
-func (x *collectiveCall) collectFrom(o *round, recv *Buffer, blocks *Blocks) *round {
+// gatherRemote receives a block from each rank of the remote group.
+func (x *collectiveCall) gatherRemote(o *round, recv *Buffer, blocks *Blocks) *round {
 	if blocks != nil {
-		all, l := x.blocks("recv", blocks, false, true)
-		if o.begin() {
+		all, l := x.contiguousBlocks("recv", blocks, false, true)
+		if o.assignTag() {
 			o.recvBlocks(all, l)
 		}
 		return o
 	}
-	all := x.contents(recv, false, true)
-	x.equalBlocks("recv", all, x.dev.Call.Ranks)
-	if o.begin() {
+	all := x.contiguousBytes(recv, false, true)
+	x.checkEqualBlocks("recv", all, x.devOp.Call.Ranks)
+	if o.assignTag() {
 		o.recvAll(all)
 	}
 	return o
 }
 
-// part returns n bytes at an offset. If n is 0, the offset may be out of range.
-func part(all []byte, at, n int) []byte {
+// blockAt returns n bytes at an offset. If n is 0, the offset may be out of range.
+func blockAt(all []byte, at, n int) []byte {
 	if n == 0 {
 		return nil
 	}
@@ -166,29 +166,29 @@ func part(all []byte, at, n int) []byte {
 }
 
 func (c *Comm) interScatter(name string, send *Buffer, blocks *Blocks, recv *Buffer, root int) *round {
-	of := recv.of
+	of := recv.datatype
 	if root == Root {
-		of = typeIn(send, blocks)
+		of = blocksType(send, blocks)
 	}
-	x, o := c.interRound(name, typedBy(of, nil))
-	x.interRoot(root)
+	x, o := c.interRound(name, elementOf(of, nil))
+	x.checkInterRoot(root)
 	switch {
 	case root == ProcNull:
-		o.begin()
+		o.assignTag()
 	case root != Root:
-		buf := x.contents(recv, false, true)
-		if o.begin() {
+		buf := x.contiguousBytes(recv, false, true)
+		if o.assignTag() {
 			o.recv(root, buf)
 		}
 	case blocks != nil:
-		all, l := x.blocks("send", blocks, true, false)
-		if o.begin() {
+		all, l := x.contiguousBlocks("send", blocks, true, false)
+		if o.assignTag() {
 			o.sendBlocks(all, l)
 		}
 	default:
-		all := x.contents(send, true, false)
-		x.equalBlocks("send", all, x.dev.Call.Ranks)
-		if o.begin() {
+		all := x.contiguousBytes(send, true, false)
+		x.checkEqualBlocks("send", all, x.devOp.Call.Ranks)
+		if o.assignTag() {
 			o.sendEach(all)
 		}
 	}
@@ -196,9 +196,9 @@ func (c *Comm) interScatter(name string, send *Buffer, blocks *Blocks, recv *Buf
 }
 
 func (c *Comm) interAllgather(name string, send, recv *Buffer, blocks *Blocks) *round {
-	x, o := c.interRound(name, typedBy(send.of, typeIn(recv, blocks)))
-	mine := x.contents(send, true, false)
-	x.collectFrom(o, recv, blocks)
+	x, o := c.interRound(name, elementOf(send.datatype, blocksType(recv, blocks)))
+	mine := x.contiguousBytes(send, true, false)
+	x.gatherRemote(o, recv, blocks)
 	if x.err == nil {
 		o.sendAll(mine)
 	}
@@ -206,11 +206,11 @@ func (c *Comm) interAllgather(name string, send, recv *Buffer, blocks *Blocks) *
 }
 
 func (c *Comm) interAlltoall(name string, send, recv *Buffer) *round {
-	x, o := c.interRound(name, typedBy(send.of, recv.of))
-	from, to := x.contents(send, true, false), x.contents(recv, false, true)
-	x.equalBlocks("send", from, x.dev.Call.Ranks)
-	x.equalBlocks("recv", to, x.dev.Call.Ranks)
-	if o.begin() {
+	x, o := c.interRound(name, elementOf(send.datatype, recv.datatype))
+	from, to := x.contiguousBytes(send, true, false), x.contiguousBytes(recv, false, true)
+	x.checkEqualBlocks("send", from, x.devOp.Call.Ranks)
+	x.checkEqualBlocks("recv", to, x.devOp.Call.Ranks)
+	if o.assignTag() {
 		o.recvAll(to)
 		o.sendEach(from)
 	}
@@ -218,10 +218,10 @@ func (c *Comm) interAlltoall(name string, send, recv *Buffer) *round {
 }
 
 func (c *Comm) interAlltoallv(name string, send, recv *Blocks) *round {
-	x, o := c.interRound(name, typedBy(send.first(), recv.first()))
-	from, out := x.blocks("send", send, true, false)
-	to, in := x.blocks("recv", recv, false, true)
-	if o.begin() {
+	x, o := c.interRound(name, elementOf(send.firstType(), recv.firstType()))
+	from, out := x.contiguousBlocks("send", send, true, false)
+	to, in := x.contiguousBlocks("recv", recv, false, true)
+	if o.assignTag() {
 		o.recvBlocks(to, in)
 		o.sendBlocks(from, out)
 	}
@@ -233,43 +233,43 @@ func (c *Comm) interReduce(name string, send, recv *Buffer, op Op, root int) *ro
 	if root == Root {
 		of = recv
 	}
-	x, o := c.interRound(name, typedBy(of.of, nil))
-	x.interRoot(root)
+	x, o := c.interRound(name, elementOf(of.datatype, nil))
+	x.checkInterRoot(root)
 	switch root {
 	case ProcNull:
-		o.begin()
+		o.assignTag()
 	case Root:
-		x.operation(op, of, of)
-		o.combined(x.contents(recv, false, true), 0, 0)
+		x.setOperation(op, of, of)
+		o.recvReduced(x.contiguousBytes(recv, false, true), 0, 0)
 	default:
-		x.operation(op, of, of)
-		if buf := x.contents(send, true, false); o.begin() {
+		x.setOperation(op, of, of)
+		if buf := x.contiguousBytes(send, true, false); o.assignTag() {
 			o.send(root, buf)
 		}
 	}
 	return o
 }
 
-// combined receives a vector from each rank of the remote group. The vectors are reduced, and the result is
+// recvReduced receives a vector from each rank of the remote group. The vectors are reduced, and the result is
 // stored in into without its first skip and last rest bytes.
-func (o *round) combined(into []byte, skip, rest int) {
-	if !o.begin() {
+func (o *round) recvReduced(into []byte, skip, rest int) {
+	if !o.assignTag() {
 		return
 	}
 	n := len(o.x.call.comm.members)
-	o.blocks = grown(o.blocks, n*(skip+len(into)+rest))
-	o.combine, o.into, o.skip = true, into, skip
+	o.blocks = growBytes(o.blocks, n*(skip+len(into)+rest))
+	o.reduceBlocks, o.result, o.skip = true, into, skip
 	o.recvAll(o.blocks)
 }
 
 func (c *Comm) interAllreduce(name string, send, recv *Buffer, op Op) *round {
-	x, o := c.interRound(name, typedBy(send.of, recv.of))
-	x.operation(op, send, recv)
-	from, to := x.contents(send, true, false), x.contents(recv, false, true)
+	x, o := c.interRound(name, elementOf(send.datatype, recv.datatype))
+	x.setOperation(op, send, recv)
+	from, to := x.contiguousBytes(send, true, false), x.contiguousBytes(recv, false, true)
 	if x.err == nil && len(from) != len(to) {
-		x.refuse(ErrCount, "send has %d elements and recv %d: they must have as many", x.count(from), x.count(to))
+		x.recordError(ErrCount, "send has %d elements and recv %d: they must have as many", x.elementCount(from), x.elementCount(to))
 	}
-	o.combined(to, 0, 0)
+	o.recvReduced(to, 0, 0)
 	if x.err == nil {
 		o.sendAll(from)
 	}
@@ -277,19 +277,19 @@ func (c *Comm) interAllreduce(name string, send, recv *Buffer, op Op) *round {
 }
 
 func (c *Comm) interReduceScatter(name string, send, recv *Buffer, counts []int, op Op) *round {
-	x, o := c.interRound(name, typedBy(send.of, recv.of))
-	x.operation(op, send, recv)
-	from, to := x.contents(send, true, false), x.contents(recv, false, true)
+	x, o := c.interRound(name, elementOf(send.datatype, recv.datatype))
+	x.setOperation(op, send, recv)
+	from, to := x.contiguousBytes(send, true, false), x.contiguousBytes(recv, false, true)
 	if x.err == nil && len(counts) != c.Size() {
-		x.refuse(ErrCount, "there are %d counts for %d ranks", len(counts), c.Size())
+		x.recordError(ErrCount, "there are %d counts for %d ranks", len(counts), c.Size())
 	}
 	skip, sum := 0, 0
 	for i, n := range counts {
 		if x.err != nil {
 			break
 		}
-		if n < 0 || n > x.count(from)-sum {
-			x.refuse(ErrCount, "the block of rank %d has %d elements, and send %d in all", i, n, x.count(from))
+		if n < 0 || n > x.elementCount(from)-sum {
+			x.recordError(ErrCount, "the block of rank %d has %d elements, and send %d in all", i, n, x.elementCount(from))
 			break
 		}
 		if i == c.rank {
@@ -297,31 +297,31 @@ func (c *Comm) interReduceScatter(name string, send, recv *Buffer, counts []int,
 		}
 		sum += n
 	}
-	if x.err == nil && (sum != x.count(from) || counts[c.rank]*x.elem.size != len(to)) {
-		x.refuse(ErrCount, "send has %d elements and recv %d, and the counts are %v", x.count(from), x.count(to),
+	if x.err == nil && (sum != x.elementCount(from) || counts[c.rank]*x.elem.size != len(to)) {
+		x.recordError(ErrCount, "send has %d elements and recv %d, and the counts are %v", x.elementCount(from), x.elementCount(to),
 			counts)
 	}
-	return x.scatterCombined(o, from, to, skip)
+	return x.recvAllVectors(o, from, to, skip)
 }
 
 func (c *Comm) interReduceScatterBlock(name string, send, recv *Buffer, op Op) *round {
-	x, o := c.interRound(name, typedBy(send.of, recv.of))
-	x.operation(op, send, recv)
-	from, to := x.contents(send, true, false), x.contents(recv, false, true)
+	x, o := c.interRound(name, elementOf(send.datatype, recv.datatype))
+	x.setOperation(op, send, recv)
+	from, to := x.contiguousBytes(send, true, false), x.contiguousBytes(recv, false, true)
 	if x.err == nil && len(from) != len(to)*c.Size() {
-		x.refuse(ErrCount, "send has %d elements: %d ranks get %d each", x.count(from), c.Size(), x.count(to))
+		x.recordError(ErrCount, "send has %d elements: %d ranks get %d each", x.elementCount(from), c.Size(), x.elementCount(to))
 	}
 	skip := 0
 	if x.err == nil {
 		skip = c.rank * len(to)
 	}
-	return x.scatterCombined(o, from, to, skip)
+	return x.recvAllVectors(o, from, to, skip)
 }
 
-// scatterCombined makes each rank receive all vectors of the other group in full, because that group does not
+// recvAllVectors makes each rank receive all vectors of the other group in full, because that group does not
 // know how this group divides them into blocks.
-func (x *collectiveCall) scatterCombined(o *round, from, to []byte, skip int) *round {
-	o.combined(to, skip, len(from)-skip-len(to))
+func (x *collectiveCall) recvAllVectors(o *round, from, to []byte, skip int) *round {
+	o.recvReduced(to, skip, len(from)-skip-len(to))
 	if x.err == nil {
 		o.sendAll(from)
 	}

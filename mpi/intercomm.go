@@ -23,47 +23,47 @@ import (
 // the wire of a member does not support communicators. If the call fails on one rank, other ranks may wait
 // until their contexts are done.
 func (c *Comm) IntercommCreate(ctx context.Context, leader int, peer *Comm, remoteLeader, tag int) (*Comm, error) {
-	k := c.callf("IntercommCreate")
+	k := c.newCall("IntercommCreate")
 	if err := k.checkIntra(); err != nil {
 		return nil, err
 	}
 	if leader < 0 || leader >= c.Size() {
-		return nil, k.noRank(leader)
+		return nil, k.rankError(leader)
 	}
-	a := c.agreement(k, c.group.ranks, c.makeTag())
+	a := c.newAgreement(k, c.group.ranks, c.nextAgreeTag())
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	x := &introduction{agreement: a, leader: leader}
+	x := &intercommSetup{agreement: a, leader: leader}
 	var failed error
 	if c.rank == leader {
-		if failed = x.approach(peer, remoteLeader, tag); failed == nil {
+		if failed = x.setRemoteLeader(peer, remoteLeader, tag); failed == nil {
 			failed = x.exchangeGroups(ctx)
 		}
 	}
-	if err := x.spreadGroup(ctx, failed); err != nil {
+	if err := x.bcastGroup(ctx, failed); err != nil {
 		return nil, err
 	}
-	remote := &Group{ranks: x.remote, self: c.group.self}
-	if err := c.reaches(&k, remote); err != nil {
+	remote := &Group{ranks: x.remoteRanks, self: c.group.self}
+	if err := c.checkRemote(&k, remote); err != nil {
 		return nil, err
 	}
-	number, _, err := a.runBy(ctx, c.Size()+len(x.remote), x.exchange, &c.p.numbers, 0, 0)
+	number, _, err := a.runWith(ctx, c.Size()+len(x.remoteRanks), x.exchange, &c.proc.numbers, 0, 0)
 	if err != nil {
 		return nil, err
 	}
-	return c.p.intercomm(number, c.group, remote), nil
+	return c.proc.newIntercomm(number, c.group, remote), nil
 }
 
 // reaches returns an error if the remote group is invalid.
-func (c *Comm) reaches(k *call, remote *Group) error {
+func (c *Comm) checkRemote(k *call, remote *Group) error {
 	seen := make(map[int]bool, remote.Size())
 	for _, r := range remote.ranks {
-		if r < 0 || r >= len(c.local) || seen[r] {
+		if r < 0 || r >= len(c.worldToLocal) || seen[r] {
 			return k.failf(ErrIntern, "the other leader's group is %v: not all members made the same call",
 				remote.ranks)
 		}
-		if c.local[r] != Undefined {
+		if c.worldToLocal[r] != Undefined {
 			return k.failf(ErrGroup, "rank %d of the world is in both groups", r)
 		}
 		seen[r] = true
@@ -75,75 +75,75 @@ func (c *Comm) reaches(k *call, remote *Group) error {
 	return nil
 }
 
-func (p *process) intercomm(number uint32, local, remote *Group) *Comm {
-	c := p.reaching(number, local, remote, "")
+func (p *process) newIntercomm(number uint32, local, remote *Group) *Comm {
+	c := p.newComm(number, local, remote, "")
 	c.remote = remote
 	return c
 }
 
-// like returns a communicator with the same groups as c.
-func (c *Comm) like(number uint32) *Comm {
+// cloneWithNumber returns a communicator with the same groups as c.
+func (c *Comm) cloneWithNumber(number uint32) *Comm {
 	if c.remote == nil {
-		return c.p.comm(number, c.group, "")
+		return c.proc.newIntracomm(number, c.group, "")
 	}
-	return c.p.intercomm(number, c.group, c.remote)
+	return c.proc.newIntercomm(number, c.group, c.remote)
 }
 
 // both returns the ranks of the world that take part in making a communicator from c. For an intercommunicator,
 // these are the ranks of both groups, in the same order on both sides.
-func (c *Comm) both() []int {
+func (c *Comm) participants() []int {
 	switch {
 	case c.remote == nil:
 		return c.group.ranks
-	case c.isFirst():
+	case c.isLocalFirst():
 		return slices.Concat(c.group.ranks, c.remote.ranks)
 	}
 	return slices.Concat(c.remote.ranks, c.group.ranks)
 }
 
-// isFirst reports whether the local group of an intercommunicator comes first in the order that both sides use.
-func (c *Comm) isFirst() bool { return c.group.ranks[0] < c.remote.ranks[0] }
+// isLocalFirst reports whether the local group of an intercommunicator comes first in the order that both sides use.
+func (c *Comm) isLocalFirst() bool { return c.group.ranks[0] < c.remote.ranks[0] }
 
-// introduction is the exchange by which the members of two communicators learn about each other.
-type introduction struct {
+// intercommSetup is the exchange by which the members of two communicators learn about each other.
+type intercommSetup struct {
 	*agreement
 	leader int // index of the local leader
 	// peer, remoteLeader and tag are the address of the other leader. Only the local leader uses them.
-	peer         uint32
+	peerComm     uint32
 	remoteLeader int // rank of the world
 	peerTag      int
-	remote       []int // ranks of the world
+	remoteRanks  []int // ranks of the world
 }
 
-// approach checks and stores the other leader's address.
-func (x *introduction) approach(peer *Comm, remoteLeader, tag int) error {
+// setRemoteLeader checks and stores the other leader's address.
+func (x *intercommSetup) setRemoteLeader(peer *Comm, remoteLeader, tag int) error {
 	k := &x.call
-	p := peer.callf(k.op)
+	p := peer.newCall(k.op)
 	switch err := p.check(); {
 	case err != nil:
 		return err
 	case remoteLeader < 0 || remoteLeader >= len(peer.members):
-		return p.noRank(remoteLeader)
+		return p.rankError(remoteLeader)
 	case tag < 0 || tag > MaxCreateTag:
 		return k.failf(ErrTag, "the tag is %d: it is 0 to %d", tag, MaxCreateTag)
 	}
-	x.peer, x.remoteLeader, x.peerTag = peer.number|internal, int(peer.members[remoteLeader].world), tagCreate|tag
+	x.peerComm, x.remoteLeader, x.peerTag = peer.number|internalFlag, int(peer.members[remoteLeader].worldRank), tagCreate|tag
 	return nil
 }
 
-// swap exchanges messages between the leaders.
-func (x *introduction) swap(ctx context.Context, send, recv []byte) error {
-	to := mpe.Operation{Kind: mpe.OpRecv, Peer: x.remoteLeader, Tag: x.peerTag, Comm: x.peer, Buf: recv}
+// swapWithLeader exchanges messages between the leaders.
+func (x *intercommSetup) swapWithLeader(ctx context.Context, send, recv []byte) error {
+	to := mpe.Operation{Kind: mpe.OpRecv, Peer: x.remoteLeader, Tag: x.peerTag, Comm: x.peerComm, Buf: recv}
 	from := to
 	from.Kind, from.Buf = mpe.OpSend, send
-	return x.all(ctx, to, from)
+	return x.runAll(ctx, to, from)
 }
 
 // exchangeGroups exchanges the groups of the leaders.
-func (x *introduction) exchangeGroups(ctx context.Context) error {
+func (x *intercommSetup) exchangeGroups(ctx context.Context) error {
 	var n, m [4]byte
 	binary.LittleEndian.PutUint32(n[:], uint32(len(x.members)))
-	if err := x.swap(ctx, n[:], m[:]); err != nil {
+	if err := x.swapWithLeader(ctx, n[:], m[:]); err != nil {
 		return err
 	}
 	size := binary.LittleEndian.Uint32(m[:])
@@ -155,14 +155,14 @@ func (x *introduction) exchangeGroups(ctx context.Context) error {
 	for _, r := range x.members {
 		mine = binary.LittleEndian.AppendUint32(mine, uint32(r))
 	}
-	if err := x.swap(ctx, mine, theirs); err != nil {
+	if err := x.swapWithLeader(ctx, mine, theirs); err != nil {
 		return err
 	}
-	x.remote = ranksIn(theirs)
+	x.remoteRanks = decodeRanks(theirs)
 	return nil
 }
 
-func ranksIn(b []byte) []int {
+func decodeRanks(b []byte) []int {
 	ranks := make([]int, len(b)/4)
 	for i := range ranks {
 		ranks[i] = int(binary.LittleEndian.Uint32(b[4*i:]))
@@ -170,12 +170,12 @@ func ranksIn(b []byte) []int {
 	return ranks
 }
 
-// spreadGroup sends the remote group, which the leader has received, to the members. If the leader failed to
+// bcastGroup sends the remote group, which the leader has received, to the members. If the leader failed to
 // receive it, it sends an empty group.
-func (x *introduction) spreadGroup(ctx context.Context, failed error) error {
+func (x *intercommSetup) bcastGroup(ctx context.Context, failed error) error {
 	var n [4]byte
-	binary.LittleEndian.PutUint32(n[:], uint32(len(x.remote)))
-	if err := x.spread(ctx, n[:]); err != nil || failed != nil {
+	binary.LittleEndian.PutUint32(n[:], uint32(len(x.remoteRanks)))
+	if err := x.bcastFromLeader(ctx, n[:]); err != nil || failed != nil {
 		return cmp.Or(failed, err)
 	}
 	size := binary.LittleEndian.Uint32(n[:])
@@ -186,44 +186,44 @@ func (x *introduction) spreadGroup(ctx context.Context, failed error) error {
 		return x.call.failf(ErrIntern, "the leader says that the other group has %d ranks", size)
 	}
 	list := make([]byte, 0, 4*size)
-	for _, r := range x.remote {
+	for _, r := range x.remoteRanks {
 		list = binary.LittleEndian.AppendUint32(list, uint32(r))
 	}
 	list = list[:4*size]
-	if err := x.spread(ctx, list); err != nil {
+	if err := x.bcastFromLeader(ctx, list); err != nil {
 		return err
 	}
-	x.remote = ranksIn(list)
+	x.remoteRanks = decodeRanks(list)
 	return nil
 }
 
-// spread sends b from the leader to all local members. They receive it into b.
-func (x *introduction) spread(ctx context.Context, b []byte) error {
-	if x.me != x.leader {
-		return x.all(ctx, x.operation(mpe.OpRecv, x.leader, b))
+// bcastFromLeader sends b from the leader to all local members. They receive it into b.
+func (x *intercommSetup) bcastFromLeader(ctx context.Context, b []byte) error {
+	if x.myIndex != x.leader {
+		return x.runAll(ctx, x.newOperation(mpe.OpRecv, x.leader, b))
 	}
 	var to []mpe.Operation
 	for i := range x.members {
-		if i != x.me {
-			to = append(to, x.operation(mpe.OpSendSync, i, b))
+		if i != x.myIndex {
+			to = append(to, x.newOperation(mpe.OpSendSync, i, b))
 		}
 	}
-	return x.all(ctx, to...)
+	return x.runAll(ctx, to...)
 }
 
 // exchange gives every member of both groups the parts of all members, beginning with the local group.
-func (x *introduction) exchange(ctx context.Context, part []byte) ([]byte, error) {
+func (x *intercommSetup) exchange(ctx context.Context, part []byte) ([]byte, error) {
 	local, err := x.agreement.exchange(ctx, part)
 	if err != nil {
 		return nil, err
 	}
-	remote := make([]byte, len(part)*len(x.remote))
-	if x.me == x.leader {
-		if err := x.swap(ctx, local, remote); err != nil {
+	remote := make([]byte, len(part)*len(x.remoteRanks))
+	if x.myIndex == x.leader {
+		if err := x.swapWithLeader(ctx, local, remote); err != nil {
 			return nil, err
 		}
 	}
-	if err := x.spread(ctx, remote); err != nil {
+	if err := x.bcastFromLeader(ctx, remote); err != nil {
 		return nil, err
 	}
 	return append(local, remote...), nil
@@ -271,7 +271,7 @@ func (k *call) checkInter() error {
 // otherwise, the error is ErrArg. Merge has the same requirements as Dup.
 func (c *Comm) Merge(ctx context.Context, high bool) (*Comm, error) {
 	const op = "Merge"
-	k := c.callf(op)
+	k := c.newCall(op)
 	if err := k.checkInter(); err != nil {
 		return nil, err
 	}
@@ -284,7 +284,7 @@ func (c *Comm) Merge(ctx context.Context, high bool) (*Comm, error) {
 		return nil, err
 	}
 	first, second := c.group, c.remote
-	if !c.isFirst() {
+	if !c.isLocalFirst() {
 		first, second = second, first
 	}
 	n := first.Size()
@@ -300,30 +300,30 @@ func (c *Comm) Merge(ctx context.Context, high bool) (*Comm, error) {
 	if ballots[0].color > ballots[n].color {
 		first, second = second, first
 	}
-	return c.p.comm(number, first.Union(second), ""), nil
+	return c.proc.newIntracomm(number, first.Union(second), ""), nil
 }
 
 // interSplit splits both groups of an intercommunicator by color. It returns nil if no rank of the remote group
 // has the color.
 func (c *Comm) interSplit(number uint32, ballots []ballot, color int64) *Comm {
-	local, remote := c.sides(ballots)
-	mine, theirs := c.group.colored(local, color), c.remote.colored(remote, color)
+	local, remote := c.splitBallots(ballots)
+	mine, theirs := c.group.withColor(local, color), c.remote.withColor(remote, color)
 	if theirs.Size() == 0 {
 		return nil
 	}
-	return c.p.intercomm(number, mine, theirs)
+	return c.proc.newIntercomm(number, mine, theirs)
 }
 
-// sides returns the ballots of both groups.
-func (c *Comm) sides(ballots []ballot) (local, remote []ballot) {
-	if c.isFirst() {
+// splitBallots returns the ballots of both groups.
+func (c *Comm) splitBallots(ballots []ballot) (local, remote []ballot) {
+	if c.isLocalFirst() {
 		return ballots[:c.Size()], ballots[c.Size():]
 	}
 	return ballots[c.RemoteSize():], ballots[:c.RemoteSize()]
 }
 
-// colored returns the group of ranks whose ballots have a color, ordered by key.
-func (g *Group) colored(ballots []ballot, color int64) *Group {
+// withColor returns the group of ranks whose ballots have a color, ordered by key.
+func (g *Group) withColor(ballots []ballot, color int64) *Group {
 	var chosen []int
 	for i, v := range ballots {
 		if v.color == color {

@@ -7,21 +7,21 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
-// layout returns the layout of the blocks in a buffer, with counts[i] elements for rank i at displs[i]. If
+// blockLayout returns the layout of the blocks in a buffer, with counts[i] elements for rank i at displs[i]. If
 // displs is nil, the blocks follow each other. written must be set if the blocks will be written; they must not
 // overlap then.
-func (x *collectiveCall) layout(name string, buf []byte, counts, displs []int, written bool) coll.Layout {
-	ranks, have, size := x.dev.Call.Ranks, x.count(buf), x.elem.size
-	x.dev.Call.Vector = true
+func (x *collectiveCall) blockLayout(name string, buf []byte, counts, displs []int, written bool) coll.Layout {
+	ranks, have, size := x.devOp.Call.Ranks, x.elementCount(buf), x.elem.size
+	x.devOp.Call.Vector = true
 	if len(counts) != ranks {
-		x.refuse(ErrCount, "there are %d counts of %s for %d ranks", len(counts), name, ranks)
+		x.recordError(ErrCount, "there are %d counts of %s for %d ranks", len(counts), name, ranks)
 		return coll.Layout{}
 	}
 	if displs != nil && len(displs) != ranks {
-		x.refuse(ErrArg, "there are %d displacements in %s for %d ranks", len(displs), name, ranks)
+		x.recordError(ErrArg, "there are %d displacements in %s for %d ranks", len(displs), name, ranks)
 		return coll.Layout{}
 	}
-	l := coll.Layout{Sizes: x.memory(ranks), Offsets: x.memory(ranks)}
+	l := coll.Layout{Sizes: x.allocInts(ranks), Offsets: x.allocInts(ranks)}
 	end, ascending := 0, true
 	for i, n := range counts {
 		at := end
@@ -30,13 +30,13 @@ func (x *collectiveCall) layout(name string, buf []byte, counts, displs []int, w
 		}
 		switch {
 		case n < 0:
-			x.refuse(ErrCount, "the block of rank %d in %s has %d elements", i, name, n)
+			x.recordError(ErrCount, "the block of rank %d in %s has %d elements", i, name, n)
 		case at < 0:
-			x.refuse(ErrArg, "the block of rank %d in %s is at %d", i, name, at)
+			x.recordError(ErrArg, "the block of rank %d in %s is at %d", i, name, at)
 		case n == 0: // any offset is valid
 			continue
 		case n > have-at:
-			x.refuse(ErrCount, "the block of rank %d in %s, %d elements at %d, is not within it: it has %d", i, name, n,
+			x.recordError(ErrCount, "the block of rank %d in %s, %d elements at %d, is not within it: it has %d", i, name, n,
 				at, have)
 		}
 		if x.err != nil {
@@ -47,14 +47,14 @@ func (x *collectiveCall) layout(name string, buf []byte, counts, displs []int, w
 		end = at + n
 	}
 	if written && !ascending {
-		x.apart(name, &l)
+		x.checkOverlap(name, &l)
 	}
 	return l
 }
 
-// apart returns an error, recorded in the call, if blocks overlap.
-func (x *collectiveCall) apart(name string, l *coll.Layout) {
-	order := x.memory(len(l.Sizes))
+// checkOverlap returns an error, recorded in the call, if blocks overlap.
+func (x *collectiveCall) checkOverlap(name string, l *coll.Layout) {
+	order := x.allocInts(len(l.Sizes))
 	for i := range order {
 		order[i] = i
 	}
@@ -65,15 +65,15 @@ func (x *collectiveCall) apart(name string, l *coll.Layout) {
 			continue
 		}
 		if last >= 0 && l.Offsets[i] < l.Offsets[last]+l.Sizes[last] {
-			x.refuse(ErrArg, "the blocks of ranks %d and %d in %s overlap", last, i, name)
+			x.recordError(ErrArg, "the blocks of ranks %d and %d in %s overlap", last, i, name)
 			return
 		}
 		last = i
 	}
 }
 
-// memory returns n integers, all of them 0.
-func (x *collectiveCall) memory(n int) []int {
+// allocInts returns n integers, all of them 0.
+func (x *collectiveCall) allocInts(n int) []int {
 	if cap(x.ints)-len(x.ints) < n {
 		x.ints = make([]int, 0, 5*n) // enough for Alltoallv; slices returned earlier remain valid
 	}

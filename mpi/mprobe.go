@@ -10,10 +10,10 @@ import (
 // Message is a message found by a matched probe (section 3.8.2). No other receive gets it, and it must be
 // received exactly once.
 type Message struct {
-	call   call // with the message's source and tag
-	claim  int
-	taken  atomic.Bool
-	noProc bool
+	call       call // with the message's source and tag
+	claim      int
+	received   atomic.Bool
+	isProcNull bool
 }
 
 // Mprobe is like Probe, but takes the message out of matching, so that only the methods of the Message can
@@ -38,19 +38,19 @@ func (k *call) mprobe(ctx context.Context, wait bool) (*Message, Status, bool, e
 		if err := k.check(); err != nil {
 			return nil, emptyStatus, false, err
 		}
-		return &Message{call: *k, noProc: true}, nullStatus, true, nil
+		return &Message{call: *k, isProcNull: true}, nullStatus, true, nil
 	}
 	m := mpe.Match{Claim: true}
 	if err := k.match(&m); err != nil {
 		return nil, emptyStatus, false, err
 	}
 	for i, x := range k.comm.members {
-		if x.limited && (k.peer == AnySource || k.peer == i) {
+		if x.hasWireLimits && (k.peer == AnySource || k.peer == i) {
 			return nil, emptyStatus, false, k.failf(ErrComm, "rank %d has a wire without tags or communicators, from "+
 				"which a message cannot be taken out of the matching: use Probe", i)
 		}
 	}
-	st, found, err := k.comm.p.dev.Probe(ctx, m, wait)
+	st, found, err := k.comm.proc.dev.Probe(ctx, m, wait)
 	if err != nil || !found {
 		if err != nil {
 			err = k.fail(err)
@@ -70,13 +70,13 @@ func (k *call) mprobe(ctx context.Context, wait bool) (*Message, Status, bool, e
 }
 
 // receive returns the call that receives the message.
-func (m *Message) receive(op string) (call, error) {
-	if m == nil || m.taken.Swap(true) {
+func (m *Message) receiveCall(op string) (call, error) {
+	if m == nil || m.received.Swap(true) {
 		return call{}, errorf(ErrRequest, op, "there is no message: it has been received, or none was found")
 	}
 	k := m.call
 	k.op = op
-	if m.noProc {
+	if m.isProcNull {
 		k.peer = ProcNull
 	}
 	k.claim = m.claim
@@ -85,25 +85,25 @@ func (m *Message) receive(op string) (call, error) {
 
 // Mrecv receives a message found by a matched probe, like Recv.
 func Mrecv[T Number](ctx context.Context, m *Message, buf []T) (Status, error) {
-	return m.Recv(ctx, numbersOf(buf))
+	return m.Recv(ctx, numberBuffer(buf))
 }
 
 // Imrecv starts Mrecv and returns.
 func Imrecv[T Number](m *Message, buf []T) (Request, error) {
-	return m.Irecv(numbersOf(buf))
+	return m.Irecv(numberBuffer(buf))
 }
 
 // Recv receives the message into a buffer, as Mrecv does into a slice.
 func (m *Message) Recv(ctx context.Context, b Buffer) (Status, error) {
-	k, err := m.receive("Mrecv")
+	k, err := m.receiveCall("Mrecv")
 	if err != nil {
 		return emptyStatus, err
 	}
-	if err := k.typed(&b); err != nil {
-		m.taken.Store(false)
+	if err := k.setBuffer(&b); err != nil {
+		m.received.Store(false)
 		return emptyStatus, err
 	}
-	defer k.giveBack()
+	defer k.releaseCopy()
 	var st Status
 	err = k.recv(ctx, &st)
 	return st, err
@@ -111,13 +111,13 @@ func (m *Message) Recv(ctx context.Context, b Buffer) (Status, error) {
 
 // Irecv starts Recv and returns.
 func (m *Message) Irecv(b Buffer) (Request, error) {
-	k, err := m.receive("Imrecv")
+	k, err := m.receiveCall("Imrecv")
 	if err != nil {
 		return Request{}, err
 	}
 	r, err := k.startTyped(&b)
 	if err != nil {
-		m.taken.Store(false)
+		m.received.Store(false)
 	}
 	return r, err
 }

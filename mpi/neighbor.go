@@ -59,23 +59,23 @@ type neighborhood struct {
 	*round
 	x                     *collectiveCall
 	sources, destinations []int
-	// grid is set for a Cartesian topology, where an edge leads upwards at one end and comes from below at the
+	// isGrid is set for a Cartesian topology, where an edge leads upwards at one end and comes from below at the
 	// other end.
-	grid bool
-	// holes is set if some blocks are not written.
-	holes bool
+	isGrid bool
+	// hasHoles is set if some blocks are not written.
+	hasHoles bool
 }
 
-func (c *Comm) neighborhood(name string, e element) *neighborhood {
-	x, o := c.pairwise(name, e, (*call).checkTopology)
+func (c *Comm) newNeighborhood(name string, e element) *neighborhood {
+	x, o := c.newRound(name, e, (*call).checkTopology)
 	n := &neighborhood{round: o, x: x}
 	if x.err != nil {
 		return n
 	}
 	n.sources, n.destinations = c.topology.neighbours(c.rank)
-	n.grid = c.topology.kind() == Cartesian
+	n.isGrid = c.topology.kind() == Cartesian
 	for _, r := range n.sources {
-		n.holes = n.holes || r == ProcNull
+		n.hasHoles = n.hasHoles || r == ProcNull
 	}
 	return n
 }
@@ -91,45 +91,45 @@ func (k *call) checkTopology() error {
 	return nil
 }
 
-// receive posts the receives in the order in which the sources send. Two ranks may have several edges between
+// postRecvs posts the receives in the order in which the sources send. Two ranks may have several edges between
 // them, and their messages match in this order. In each dimension of a grid, a rank sends to the lower
 // neighbour first, so the message from above comes first.
-func (n *neighborhood) receive(block func(i int) []byte) {
+func (n *neighborhood) postRecvs(block func(i int) []byte) {
 	for i := range n.sources {
-		if n.grid {
+		if n.isGrid {
 			i ^= 1
 		}
 		n.recv(n.sources[i], block(i))
 	}
 }
 
-// blocksFor returns a function that returns the blocks of a buffer, one for each of ranks ranks.
-func (x *collectiveCall) blocksFor(ranks int, name string, b *Blocks, load, back bool) func(i int) []byte {
-	x.dev.Call.Ranks = ranks
-	all, l := x.blocks(name, b, load, back)
-	return func(i int) []byte { return part(all, l.Offsets[i], l.Sizes[i]) }
+// blockFunc returns a function that returns the blocks of a buffer, one for each of ranks ranks.
+func (x *collectiveCall) blockFunc(ranks int, name string, b *Blocks, load, back bool) func(i int) []byte {
+	x.devOp.Call.Ranks = ranks
+	all, l := x.contiguousBlocks(name, b, load, back)
+	return func(i int) []byte { return blockAt(all, l.Offsets[i], l.Sizes[i]) }
 }
 
-// nthOf returns a function that returns the blocks of a buffer that consists of ranks blocks of equal length.
-func (x *collectiveCall) nthOf(ranks int, name string, all []byte) func(i int) []byte {
-	x.equalBlocks(name, all, ranks)
-	return func(i int) []byte { return nth(all, i, ranks) }
+// equalBlockFunc returns a function that returns the blocks of a buffer that consists of ranks blocks of equal length.
+func (x *collectiveCall) equalBlockFunc(ranks int, name string, all []byte) func(i int) []byte {
+	x.checkEqualBlocks(name, all, ranks)
+	return func(i int) []byte { return equalBlock(all, i, ranks) }
 }
 
-// received returns a function that returns the blocks of the receive buffer.
-func (n *neighborhood) received(recv *Buffer, blocks *Blocks) func(i int) []byte {
+// recvBlockFunc returns a function that returns the blocks of the receive buffer.
+func (n *neighborhood) recvBlockFunc(recv *Buffer, blocks *Blocks) func(i int) []byte {
 	if blocks != nil {
-		return n.x.blocksFor(len(n.sources), "recv", blocks, n.holes, true)
+		return n.x.blockFunc(len(n.sources), "recv", blocks, n.hasHoles, true)
 	}
-	return n.x.nthOf(len(n.sources), "recv", n.x.contents(recv, n.holes, true))
+	return n.x.equalBlockFunc(len(n.sources), "recv", n.x.contiguousBytes(recv, n.hasHoles, true))
 }
 
 func (c *Comm) neighborAllgather(name string, send, recv *Buffer, blocks *Blocks) *round {
-	n := c.neighborhood(name, typedBy(send.of, typeIn(recv, blocks)))
-	mine := n.x.contents(send, true, false)
-	block := n.received(recv, blocks)
-	if n.begin() {
-		n.receive(block)
+	n := c.newNeighborhood(name, elementOf(send.datatype, blocksType(recv, blocks)))
+	mine := n.x.contiguousBytes(send, true, false)
+	block := n.recvBlockFunc(recv, blocks)
+	if n.assignTag() {
+		n.postRecvs(block)
 		for _, r := range n.destinations {
 			n.send(r, mine)
 		}
@@ -138,24 +138,24 @@ func (c *Comm) neighborAllgather(name string, send, recv *Buffer, blocks *Blocks
 }
 
 func (c *Comm) neighborAlltoall(name string, send, recv *Buffer) *round {
-	n := c.neighborhood(name, typedBy(send.of, recv.of))
-	out := n.x.nthOf(len(n.destinations), "send", n.x.contents(send, true, false))
-	in := n.received(recv, nil)
+	n := c.newNeighborhood(name, elementOf(send.datatype, recv.datatype))
+	out := n.x.equalBlockFunc(len(n.destinations), "send", n.x.contiguousBytes(send, true, false))
+	in := n.recvBlockFunc(recv, nil)
 	n.exchange(out, in)
 	return n.round
 }
 
 func (c *Comm) neighborAlltoallv(name string, send, recv *Blocks) *round {
-	n := c.neighborhood(name, typedBy(send.first(), recv.first()))
-	out := n.x.blocksFor(len(n.destinations), "send", send, true, false)
-	in := n.received(nil, recv)
+	n := c.newNeighborhood(name, elementOf(send.firstType(), recv.firstType()))
+	out := n.x.blockFunc(len(n.destinations), "send", send, true, false)
+	in := n.recvBlockFunc(nil, recv)
 	n.exchange(out, in)
 	return n.round
 }
 
 func (n *neighborhood) exchange(out, in func(i int) []byte) {
-	if n.begin() {
-		n.receive(in)
+	if n.assignTag() {
+		n.postRecvs(in)
 		for i, r := range n.destinations {
 			n.send(r, out(i))
 		}

@@ -16,22 +16,22 @@ type Number interface {
 		~float32 | ~float64 | ~complex64 | ~complex128
 }
 
-// view returns the bytes of buf without copying them. They are in the machine's byte order; New has checked
+// asBytes returns the bytes of buf without copying them. They are in the machine's byte order; New has checked
 // that this is the wire's byte order.
-func view[T any](buf []T) []byte {
+func asBytes[T any](buf []T) []byte {
 	var zero T
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(buf))), len(buf)*int(unsafe.Sizeof(zero)))
 }
 
-// numbersOf returns the buffer of a message of numbers.
-func numbersOf[T Number](buf []T) Buffer {
-	return Buffer{at: unsafe.Pointer(unsafe.SliceData(buf)), count: int64(len(buf)), of: sent[T](),
-		length: int64(len(view(buf)))}
+// numberBuffer returns the buffer of a message of numbers.
+func numberBuffer[T Number](buf []T) Buffer {
+	return Buffer{base: unsafe.Pointer(unsafe.SliceData(buf)), count: int64(len(buf)), datatype: wireType[T](),
+		length: int64(len(asBytes(buf)))}
 }
 
-// sent returns a datatype that is equivalent to TypeOf on the wire. The compiler evaluates it at compile time,
+// wireType returns a datatype that is equivalent to TypeOf on the wire. The compiler evaluates it at compile time,
 // which makes each message faster. Among four-byte types, only float32 represents one half as nonzero.
-func sent[T Number]() *datatype.Type {
+func wireType[T Number]() *datatype.Type {
 	var zero T
 	switch unsafe.Sizeof(zero) {
 	case 1:

@@ -11,13 +11,13 @@ const (
 	worldNumber = 0
 	// numberStep is the distance between consecutive numbers. The library's own messages use the numbers in between.
 	numberStep = 4
-	// internal is set in the communicator number of messages that the library itself sends between members of a
+	// internalFlag is set in the communicator number of messages that the library itself sends between members of a
 	// communicator.
-	internal = 1
+	internalFlag = 1
 	// noNumber is proposed by a rank that has no numbers left.
 	noNumber = math.MaxUint32
-	// firstAlone is the lowest number that is used without a claim.
-	firstAlone = 1 << 31
+	// firstUnique is the lowest number that is used without a claim.
+	firstUnique = 1 << 31
 )
 
 // numbers assigns numbers to a rank's communicators. They are multiples of numberStep, and each is used once.
@@ -27,28 +27,28 @@ const (
 type numbers struct {
 	mu sync.Mutex
 	// last is the highest number used or proposed.
-	last uint32
-	// underway is the number of agreements in progress. claimed holds the numbers that were claimed during any
+	highest uint32
+	// inProgress is the number of agreements in progress. claimed holds the numbers that were claimed during any
 	// of them.
-	underway int
-	claimed  map[uint32]struct{}
-	// alone is the number of proposals made by proposeAlone.
-	alone uint64
+	inProgress int
+	claimed    map[uint32]struct{}
+	// uniqueProposals is the number of proposals made by proposeUnique.
+	uniqueProposals uint64
 }
 
 // begin marks the beginning of an agreement.
 func (n *numbers) begin() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.underway++
+	n.inProgress++
 }
 
 // end marks the end of an agreement.
 func (n *numbers) end() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.underway--
-	if n.underway == 0 {
+	n.inProgress--
+	if n.inProgress == 0 {
 		clear(n.claimed) // all of them are below any future proposal
 	}
 }
@@ -63,23 +63,23 @@ func (n *numbers) propose(attempt int) uint32 {
 		step += rand.Uint64N(1 << min(attempt, 10))
 	}
 	step *= numberStep
-	next := uint64(n.last) + step
-	if next >= firstAlone {
+	next := uint64(n.highest) + step
+	if next >= firstUnique {
 		return noNumber
 	}
-	n.last = uint32(next)
-	return n.last
+	n.highest = uint32(next)
+	return n.highest
 }
 
-// proposeAlone returns a number that no rank in a world of this size ever proposes again, or noNumber.
-func (n *numbers) proposeAlone(rank, size int) uint32 {
+// proposeUnique returns a number that no rank in a world of this size ever proposes again, or noNumber.
+func (n *numbers) proposeUnique(rank, size int) uint32 {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	next := firstAlone + numberStep*(n.alone*uint64(size)+uint64(rank))
+	next := firstUnique + numberStep*(n.uniqueProposals*uint64(size)+uint64(rank))
 	if next > noNumber-numberStep-3 { // devices use the highest numbers
 		return noNumber
 	}
-	n.alone++
+	n.uniqueProposals++
 	return uint32(next)
 }
 
@@ -87,7 +87,7 @@ func (n *numbers) proposeAlone(rank, size int) uint32 {
 func (n *numbers) claim(number uint32) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.last = max(n.last, number)
+	n.highest = max(n.highest, number)
 	if _, taken := n.claimed[number]; taken {
 		return false
 	}

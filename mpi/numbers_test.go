@@ -25,7 +25,7 @@ func TestNumbers(t *testing.T) {
 		t.Errorf("after 1000 comes %d", got)
 	}
 	for range 100 {
-		before := n.last
+		before := n.highest
 		if got := n.propose(3); got%4 != 0 || got <= before || got > before+4+4*8 {
 			t.Fatalf("after %d comes %d", before, got)
 		}
@@ -34,8 +34,8 @@ func TestNumbers(t *testing.T) {
 	if len(n.claimed) != 0 {
 		t.Errorf("%d numbers are kept forever", len(n.claimed))
 	}
-	n.last = firstAlone - 8
-	if got := n.propose(0); got != firstAlone-4 {
+	n.highest = firstUnique - 8
+	if got := n.propose(0); got != firstUnique-4 {
 		t.Errorf("the last number is %d", got)
 	}
 	for range 3 {
@@ -52,16 +52,16 @@ func TestNumbersAlone(t *testing.T) {
 	var ranks [size]numbers
 	for i := range 10 {
 		for r := range size {
-			if got, want := ranks[r].proposeAlone(r, size), uint32(firstAlone+4*(i*size+r)); got != want {
+			if got, want := ranks[r].proposeUnique(r, size), uint32(firstUnique+4*(i*size+r)); got != want {
 				t.Fatalf("rank %d proposes %d, not %d", r, got, want)
 			}
 		}
 	}
-	last := numbers{alone: (noNumber - 7 - firstAlone) / 4}
-	if got := last.proposeAlone(0, 1); got != noNumber-7 || got|channelData >= math.MaxUint32-2 { // below the devices'
+	last := numbers{uniqueProposals: (noNumber - 7 - firstUnique) / 4}
+	if got := last.proposeUnique(0, 1); got != noNumber-7 || got|channelDataOffset >= math.MaxUint32-2 { // below the devices'
 		t.Errorf("the last number is %d", got)
 	}
-	if got := last.proposeAlone(0, 1); got != noNumber {
+	if got := last.proposeUnique(0, 1); got != noNumber {
 		t.Errorf("%d is proposed beyond the last number", got)
 	}
 }
@@ -77,12 +77,12 @@ func TestHostColor(t *testing.T) {
 
 func TestNumbersUsedUp(t *testing.T) {
 	c := newComm(t, &nullDevice{size: 1})
-	c.p.numbers.last = math.MaxUint32 - 1
+	c.proc.numbers.highest = math.MaxUint32 - 1
 	if _, err := c.Dup(t.Context()); ClassOf(err) != ErrIntern {
 		t.Errorf("Dup: %v", err)
 	}
-	c.p.numbers.alone = 1 << 40
-	if got := c.p.numbers.proposeAlone(0, 1); got != noNumber {
+	c.proc.numbers.uniqueProposals = 1 << 40
+	if got := c.proc.numbers.proposeUnique(0, 1); got != noNumber {
 		t.Errorf("%d is proposed", got)
 	}
 }
@@ -97,8 +97,8 @@ type form struct {
 }
 
 func formOf[T Number](b []T) form {
-	d, any := onWire(TypeOf[T]())
-	return form{len(view(b)), d, any}
+	d, any := wireDatatype(TypeOf[T]())
+	return form{len(asBytes(b)), d, any}
 }
 
 func TestView(t *testing.T) {
@@ -118,10 +118,10 @@ func TestView(t *testing.T) {
 		}
 	}
 	b := []uint32{0x04030201}
-	if got := view(b); [4]byte(got) != [4]byte{1, 2, 3, 4} {
+	if got := asBytes(b); [4]byte(got) != [4]byte{1, 2, 3, 4} {
 		t.Errorf("the bytes are %v", got)
 	}
-	view(b)[0] = 9
+	asBytes(b)[0] = 9
 	if b[0] != 0x04030209 {
 		t.Error("the bytes are a copy")
 	}

@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// outside is the offset that Foreign.Outside adds. It is outside the range of a C int.
-const outside = -1 << (bits.UintSize/2 + 1)
+// outOfRangeOffset is the offset that Foreign.Outside adds. It is outside the range of a C int.
+const outOfRangeOffset = -1 << (bits.UintSize/2 + 1)
 
 // rankText returns rank r as text, or the name of the constant that it equals.
 func rankText(r int) string {
@@ -30,8 +30,8 @@ func tagText(t int) string {
 }
 
 func numberText(n int) string {
-	if n <= outside/2 {
-		n -= outside
+	if n <= outOfRangeOffset/2 {
+		n -= outOfRangeOffset
 	}
 	if n == Undefined {
 		return "MPI_UNDEFINED"

@@ -13,12 +13,12 @@ import (
 // operation.
 type Op struct {
 	builtin op.Op
-	// user is a function for elements of the type of.
-	user func(in, inout []byte) error
-	of   reflect.Type
+	// byteFunc is a function for elements of the type of.
+	byteFunc func(in, inout []byte) error
+	elemType reflect.Type
 	// typed is a function for elements of any datatype.
-	typed   func(in, inout unsafe.Pointer, count int, t *datatype.Type) error
-	ordered bool
+	typedFunc func(in, inout unsafe.Pointer, count int, t *datatype.Type) error
+	ordered   bool
 }
 
 // The operations of the standard. Sum and Prod accept all numbers; integers wrap around. Max and Min accept integers
@@ -50,8 +50,8 @@ func OpOf[T Element](f func(in, inout []T), commute bool) Op {
 	if f == nil {
 		return Op{}
 	}
-	return Op{of: reflect.TypeFor[T](), ordered: !commute,
-		user: func(in, inout []byte) error { return onBytes(f, in, inout) }}
+	return Op{elemType: reflect.TypeFor[T](), ordered: !commute,
+		byteFunc: func(in, inout []byte) error { return callOnBytes(f, in, inout) }}
 }
 
 // OpOfStructs is like OpOf, for buffers whose datatype is StructType of T, or another datatype with the size of
@@ -60,7 +60,7 @@ func OpOfStructs[T any](f func(in, inout []T), commute bool) Op {
 	if f == nil {
 		return Op{}
 	}
-	return Op{ordered: !commute, typed: func(in, inout unsafe.Pointer, count int, t *datatype.Type) error {
+	return Op{ordered: !commute, typedFunc: func(in, inout unsafe.Pointer, count int, t *datatype.Type) error {
 		var zero T
 		begin, end, err := t.Span(int64(count))
 		switch size := int64(unsafe.Sizeof(zero)); {
@@ -86,20 +86,20 @@ func OpOfStructs[T any](f func(in, inout []T), commute bool) Op {
 
 // String returns the standard's name of the operation, without the prefix MPI_.
 func (o Op) String() string {
-	if o.typed != nil {
+	if o.typedFunc != nil {
 		return "function"
 	}
-	if o.user != nil {
-		return "function of " + o.of.String()
+	if o.byteFunc != nil {
+		return "function of " + o.elemType.String()
 	}
 	return o.builtin.String()
 }
 
-// onBytes calls f on elements stored as bytes. The error is always nil.
-func onBytes[T Element](f func(in, inout []T), in, inout []byte) error {
+// callOnBytes calls f on elements stored as bytes. The error is always nil.
+func callOnBytes[T Element](f func(in, inout []T), in, inout []byte) error {
 	a, b := elementsOf[T](in), elementsOf[T](inout)
 	f(a, b)
-	if back := view(b); len(back) > 0 && &back[0] != &inout[0] {
+	if back := asBytes(b); len(back) > 0 && &back[0] != &inout[0] {
 		copy(inout, back)
 	}
 	return nil
@@ -114,45 +114,45 @@ func elementsOf[T Element](b []byte) []T {
 		return unsafe.Slice((*T)(p), n)
 	}
 	list := make([]T, n)
-	copy(view(list), b)
+	copy(asBytes(list), b)
 	return list
 }
 
-// operation sets the operation of a reduction of buffers.
-func (x *collectiveCall) operation(o Op, send, recv *Buffer) {
-	d := &x.dev
+// setOperation sets the operation of a reduction of buffers.
+func (x *collectiveCall) setOperation(o Op, send, recv *Buffer) {
+	d := &x.devOp
 	d.Type = x.elem.typ
 	switch {
 	case x.err != nil:
-	case o.typed != nil:
-		x.function(o, send, recv)
-	case o.user != nil && x.elem.typ == 0:
-		x.refuse(ErrOp, "an operation of OpOf is for numbers of one type, and buffers of others have one of OpOfStructs")
-	case o.user != nil && predefined(o.of).Element() != x.elem.typ:
-		x.refuse(ErrOp, "the operation is on %v, and the buffers hold %v", o.of, x.elem.typ)
-	case o.user != nil:
-		d.User, d.Call.Ordered = o.user, o.ordered
+	case o.typedFunc != nil:
+		x.setFunction(o, send, recv)
+	case o.byteFunc != nil && x.elem.typ == 0:
+		x.recordError(ErrOp, "an operation of OpOf is for numbers of one type, and buffers of others have one of OpOfStructs")
+	case o.byteFunc != nil && predefinedType(o.elemType).Element() != x.elem.typ:
+		x.recordError(ErrOp, "the operation is on %v, and the buffers hold %v", o.elemType, x.elem.typ)
+	case o.byteFunc != nil:
+		d.User, d.Call.Ordered = o.byteFunc, o.ordered
 	case o.builtin == 0:
-		x.refuse(ErrOp, "there is no operation: give one such as Sum, or one of OpOf")
+		x.recordError(ErrOp, "there is no operation: give one such as Sum, or one of OpOf")
 	default:
 		if _, err := op.Lookup(o.builtin, d.Type); err != nil {
-			x.refuse(ErrOp, "%v is not defined for %v", o, d.Type)
+			x.recordError(ErrOp, "%v is not defined for %v", o, d.Type)
 		}
 		d.Op = o.builtin
 	}
 }
 
-// function sets an operation on elements of any datatype. The elements are packed while they are combined.
-func (x *collectiveCall) function(o Op, send, recv *Buffer) {
-	t := send.of
+// setFunction sets an operation on elements of any datatype. The elements are packed while they are combined.
+func (x *collectiveCall) setFunction(o Op, send, recv *Buffer) {
+	t := send.datatype
 	if t == nil {
-		t = recv.of
+		t = recv.datatype
 	}
 	if t == nil {
-		x.refuse(ErrType, "there is no datatype")
+		x.recordError(ErrType, "there is no datatype")
 		return
 	}
-	d, size, f := &x.dev, t.Size(), o.typed
+	d, size, f := &x.devOp, t.Size(), o.typedFunc
 	x.elem.size, d.Type = max(int(size), 1), 0
 	d.Call.Elem, d.Call.Ordered = x.elem.size, o.ordered
 	d.User = func(in, inout []byte) error {
@@ -163,13 +163,13 @@ func (x *collectiveCall) function(o Op, send, recv *Buffer) {
 		if offset, ok := t.Contiguous(n); ok && offset == 0 && t.Extent() == size {
 			return f(unsafe.Pointer(unsafe.SliceData(in)), unsafe.Pointer(unsafe.SliceData(inout)), int(n), t)
 		}
-		return onPlaces(f, in, inout, n, t)
+		return callUnpacked(f, in, inout, n, t)
 	}
 }
 
-// onPlaces calls a function on packed elements whose datatype is not contiguous. It first unpacks them into
+// callUnpacked calls a function on packed elements whose datatype is not contiguous. It first unpacks them into
 // memory.
-func onPlaces(f func(in, inout unsafe.Pointer, count int, t *datatype.Type) error, in, inout []byte, n int64,
+func callUnpacked(f func(in, inout unsafe.Pointer, count int, t *datatype.Type) error, in, inout []byte, n int64,
 	t *datatype.Type) error {
 	begin, end, err := t.Span(n)
 	if err != nil {

@@ -22,29 +22,29 @@ type Partitioned struct {
 	call call
 	// channel is the tag of the messages. It is 0 in a receive that does not know it yet; in that case, named
 	// is the operation that receives it into name.
-	channel int
-	named   mpe.Op
-	name    [channelLen]byte
+	channel      int
+	channelRecv  mpe.Op
+	channelBytes [channelLen]byte
 	// ready marks the partitions of an active send that are ready. missing is the number of partitions that are
 	// not.
-	ready   []bool
-	missing int
-	active  bool
+	ready    []bool
+	notReady int
+	active   bool
 	// op is the operation of the message, once it has been posted. If posting failed, err is set instead. When
 	// either is set, a value is sent to woken and to notify.
-	op     mpe.Op
-	err    error
-	woken  chan struct{}
-	notify chan<- struct{}
-	over   bool // the outcome has been returned
+	op           mpe.Op
+	err          error
+	wakeup       chan struct{}
+	notify       chan<- struct{}
+	outcomeTaken bool // the outcome has been returned
 }
 
 // Offsets that are added to a communicator's number for the messages of partitioned communication. Messages
 // with the first offset carry channel numbers, and have the program's tags. Messages with the second offset
 // carry data, and have channel numbers as tags.
 const (
-	channelNames = 2
-	channelData  = 3
+	channelNumOffset  = 2
+	channelDataOffset = 3
 
 	channelLen = 4
 )
@@ -72,41 +72,41 @@ func (c *Comm) partitioned(k call, b *Buffer, partitions int) (*Partitioned, err
 	case partitions < 0:
 		return nil, k.failf(ErrArg, "%d partitions", partitions)
 	}
-	p := &Partitioned{woken: make(chan struct{}, 1), ready: make([]bool, partitions)}
-	if err := k.typed(b); err != nil {
+	p := &Partitioned{wakeup: make(chan struct{}, 1), ready: make([]bool, partitions)}
+	if err := k.setBuffer(b); err != nil {
 		return nil, err
 	}
 	p.call = k
 	var o mpe.Operation
-	if err := p.call.operation(&o); err != nil || k.peer == ProcNull {
-		return p.unless(err)
+	if err := p.call.buildOperation(&o); err != nil || k.peer == ProcNull {
+		return p.orRelease(err)
 	}
-	world := c.members[k.peer].world
-	if c.p.peers[world].NoComms {
-		return p.unless(k.failf(ErrComm,
+	world := c.members[k.peer].worldRank
+	if c.proc.peers[world].NoComms {
+		return p.orRelease(k.failf(ErrComm,
 			"the wire to rank %d carries no communicators, which partitioned communication needs", k.peer))
 	}
-	o = mpe.Operation{Kind: k.kind, Peer: int(world), Tag: k.tag, Comm: c.number | channelNames, Buf: p.name[:]}
-	if k.sends() {
-		p.channel = 1 + int((c.channels.Add(1)-1)%math.MaxInt32)
-		binary.LittleEndian.PutUint32(p.name[:], uint32(p.channel))
+	o = mpe.Operation{Kind: k.kind, Peer: int(world), Tag: k.tag, Comm: c.number | channelNumOffset, Buf: p.channelBytes[:]}
+	if k.isSend() {
+		p.channel = 1 + int((c.channelCount.Add(1)-1)%math.MaxInt32)
+		binary.LittleEndian.PutUint32(p.channelBytes[:], uint32(p.channel))
 	}
-	op, err := c.p.dev.Start(o)
+	op, err := c.proc.dev.Start(o)
 	switch {
 	case err != nil:
-		return p.unless(k.fail(err))
-	case k.sends():
-		c.p.freed.add(op)
+		return p.orRelease(k.fail(err))
+	case k.isSend():
+		c.proc.freedOps.add(op)
 	default:
-		p.named = op
+		p.channelRecv = op
 	}
 	return p, nil
 }
 
-// unless returns p if err is nil; otherwise it releases p.
-func (p *Partitioned) unless(err error) (*Partitioned, error) {
+// orRelease returns p if err is nil; otherwise it releases p.
+func (p *Partitioned) orRelease(err error) (*Partitioned, error) {
 	if err != nil {
-		p.call.giveBack()
+		p.call.releaseCopy()
 		return nil, err
 	}
 	return p, nil
@@ -124,39 +124,39 @@ func (p *Partitioned) Start() (Request, error) {
 		return Request{}, k.check()
 	}
 	clear(p.ready)
-	p.missing = len(p.ready)
+	p.notReady = len(p.ready)
 	of := *k
-	of.scattered = nil // p keeps it
+	of.packedBuf = nil // p keeps it
 	if k.peer == ProcNull {
-		return of.request(nil, true), nil
+		return of.newRequest(nil, true), nil
 	}
-	p.active, p.over, p.err = true, false, nil
+	p.active, p.outcomeTaken, p.err = true, false, nil
 	select {
-	case <-p.woken:
+	case <-p.wakeup:
 	default:
 	}
-	if p.advance(); k.sends() && p.missing == 0 {
+	if p.advance(); k.isSend() && p.notReady == 0 {
 		p.post()
 	}
-	return of.request(partitions{p}, false), nil
+	return of.newRequest(partitionedOp{p}, false), nil
 }
 
 // advance posts the receive once its channel is known.
 func (p *Partitioned) advance() {
-	if p.named != nil {
-		_, done, err := p.named.Test()
+	if p.channelRecv != nil {
+		_, done, err := p.channelRecv.Test()
 		if !done {
 			return
 		}
-		p.named = nil // not freed, because another caller may be waiting for it
-		if p.channel = int(binary.LittleEndian.Uint32(p.name[:])); err != nil || p.channel <= 0 {
+		p.channelRecv = nil // not freed, because another caller may be waiting for it
+		if p.channel = int(binary.LittleEndian.Uint32(p.channelBytes[:])); err != nil || p.channel <= 0 {
 			p.channel = 0
 		}
 	}
 	switch {
-	case !p.active || p.op != nil || p.err != nil || p.call.sends():
+	case !p.active || p.op != nil || p.err != nil || p.call.isSend():
 	case p.channel == 0:
-		p.end(errNoChannel)
+		p.fail(errNoChannel)
 	default:
 		p.post()
 	}
@@ -165,16 +165,16 @@ func (p *Partitioned) advance() {
 // post starts the transfer of the message.
 func (p *Partitioned) post() {
 	k := &p.call
-	if s := k.scattered; s != nil && k.sends() {
+	if s := k.packedBuf; s != nil && k.isSend() {
 		s.pack()
 	}
-	op, err := k.comm.p.dev.Start(mpe.Operation{
-		Kind: k.kind, Peer: int(k.comm.members[k.peer].world), Tag: p.channel, Comm: k.comm.number | channelData,
+	op, err := k.comm.proc.dev.Start(mpe.Operation{
+		Kind: k.kind, Peer: int(k.comm.members[k.peer].worldRank), Tag: p.channel, Comm: k.comm.number | channelDataOffset,
 		Buf:      k.bytes,
-		Datatype: k.datatype, AnyDatatype: k.any,
+		Datatype: k.datatype, AnyDatatype: k.anyDatatype,
 	})
 	if err != nil {
-		p.end(err)
+		p.fail(err)
 		return
 	}
 	p.op = op
@@ -185,15 +185,15 @@ func (p *Partitioned) post() {
 }
 
 // end ends a message that was never posted.
-func (p *Partitioned) end(err error) {
+func (p *Partitioned) fail(err error) {
 	p.err = err
 	p.wake()
-	notify(p.notify)
+	trySignal(p.notify)
 }
 
-func (p *Partitioned) wake() { notify(p.woken) }
+func (p *Partitioned) wake() { trySignal(p.wakeup) }
 
-func notify(c chan<- struct{}) {
+func trySignal(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:
 	default: // c already holds a value, or is nil
@@ -207,7 +207,7 @@ func (p *Partitioned) Pready(low, high int) error {
 	k := p.call
 	k.op = "Pready"
 	switch {
-	case !k.sends():
+	case !k.isSend():
 		return k.failf(ErrRequest, "it is a receive, whose partitions are not the caller's to make ready")
 	case low < 0 || high >= len(p.ready) || low > high:
 		return k.failf(ErrArg, "partitions %d to %d: there are 0 to %d", low, high, len(p.ready)-1)
@@ -224,7 +224,7 @@ func (p *Partitioned) Pready(low, high int) error {
 	for i := low; i <= high; i++ {
 		p.ready[i] = true
 	}
-	if p.missing -= high - low + 1; p.missing == 0 {
+	if p.notReady -= high - low + 1; p.notReady == 0 {
 		p.post()
 	}
 	return nil
@@ -238,7 +238,7 @@ func (p *Partitioned) Parrived(partition int) (bool, error) {
 	k := p.call
 	k.op = "Parrived"
 	switch {
-	case k.sends():
+	case k.isSend():
 		return false, k.failf(ErrRequest, "it is a send, whose partitions do not arrive")
 	case partition < 0 || partition >= len(p.ready):
 		return false, k.failf(ErrArg, "there is no partition %d: there are 0 to %d", partition, len(p.ready)-1)
@@ -256,11 +256,11 @@ func (p *Partitioned) Free() error {
 	if p.active {
 		return p.call.failf(ErrRequest, "the request is active: wait for it before it is freed")
 	}
-	if p.named != nil { // no later receive can match its send
-		p.call.comm.p.freed.add(p.named)
-		p.named = nil
+	if p.channelRecv != nil { // no later receive can match its send
+		p.call.comm.proc.freedOps.add(p.channelRecv)
+		p.channelRecv = nil
 	}
-	p.call.giveBack()
+	p.call.releaseCopy()
 	return nil
 }
 
@@ -274,29 +274,29 @@ func (p *Partitioned) test() (mpe.Status, bool, error) {
 	}
 	st, done, err := p.op.Test()
 	if done {
-		p.arrived(&st, err)
+		p.unpackMessage(&st, err)
 	}
 	return st, done, err
 }
 
-// arrived unpacks a received message.
-func (p *Partitioned) arrived(st *mpe.Status, err error) {
+// unpackMessage unpacks a received message.
+func (p *Partitioned) unpackMessage(st *mpe.Status, err error) {
 	st.Tag = p.call.tag
-	if !p.over && err == nil && !p.call.sends() {
-		p.call.scatter(st.Bytes)
+	if !p.outcomeTaken && err == nil && !p.call.isSend() {
+		p.call.unpack(st.Bytes)
 	}
-	p.over = true
+	p.outcomeTaken = true
 }
 
-// partitions implements mpe.Op for the current message.
-type partitions struct{ *Partitioned }
+// partitionedOp implements mpe.Op for the current message.
+type partitionedOp struct{ *Partitioned }
 
 // Await implements mpe.Op.
-func (p partitions) Await(ctx context.Context) (*mpe.Status, error) {
+func (p partitionedOp) Await(ctx context.Context) (*mpe.Status, error) {
 	for {
 		p.mu.Lock()
 		p.advance()
-		op, named, err := p.op, p.named, p.err
+		op, named, err := p.op, p.channelRecv, p.err
 		p.mu.Unlock()
 		switch {
 		case err != nil:
@@ -304,52 +304,52 @@ func (p partitions) Await(ctx context.Context) (*mpe.Status, error) {
 		case op != nil:
 			st, err := op.Await(ctx)
 			p.mu.Lock()
-			p.arrived(st, err)
+			p.unpackMessage(st, err)
 			p.mu.Unlock()
 			return st, err
 		case named != nil:
 			_, err = named.Await(ctx)
 		default:
-			err = p.call.comm.p.dev.Await(ctx, p.woken)
+			err = p.call.comm.proc.dev.Await(ctx, p.wakeup)
 		}
 		if err == nil {
 			continue
 		}
 		p.mu.Lock()
 		if p.op == nil && p.err == nil {
-			p.end(err)
+			p.fail(err)
 		}
 		p.mu.Unlock()
 	}
 }
 
 // Test implements mpe.Op.
-func (p partitions) Test() (mpe.Status, bool, error) {
+func (p partitionedOp) Test() (mpe.Status, bool, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.test()
 }
 
 // Ended implements mpe.Op.
-func (p partitions) Ended() (*mpe.Status, error) { return nil, nil }
+func (p partitionedOp) Result() (*mpe.Status, error) { return nil, nil }
 
 // Library implements mpe.Op.
-func (p partitions) Library() *any { return nil }
+func (p partitionedOp) LibraryData() *any { return nil }
 
 // Cancel implements mpe.Op.
-func (p partitions) Cancel() {
+func (p partitionedOp) Cancel() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
 	case p.op != nil:
 		p.op.Cancel()
 	case p.err == nil:
-		p.end(mpe.ErrCancelled)
+		p.fail(mpe.ErrCancelled)
 	}
 }
 
 // Notify implements mpe.Op.
-func (p partitions) Notify(c chan<- struct{}) {
+func (p partitionedOp) Notify(c chan<- struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.notify = c
@@ -357,14 +357,14 @@ func (p partitions) Notify(c chan<- struct{}) {
 	case p.op != nil:
 		p.op.Notify(c)
 	case p.err != nil:
-		notify(c)
-	case p.named != nil:
-		p.named.Notify(c)
+		trySignal(c)
+	case p.channelRecv != nil:
+		p.channelRecv.Notify(c)
 	}
 }
 
 // Free implements mpe.Op.
-func (p partitions) Free() {
+func (p partitionedOp) Free() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.op != nil {

@@ -7,27 +7,27 @@ import (
 // SendInit returns a persistent request that performs Isend each time it is started. The request is inactive
 // before it is started, and again once it is done and has been waited for. Free releases it.
 func SendInit[T Number](c *Comm, buf []T, dest, tag int) (Request, error) {
-	return c.SendInit(numbersOf(buf), dest, tag)
+	return c.SendInit(numberBuffer(buf), dest, tag)
 }
 
 // SsendInit is SendInit for Issend.
 func SsendInit[T Number](c *Comm, buf []T, dest, tag int) (Request, error) {
-	return c.SsendInit(numbersOf(buf), dest, tag)
+	return c.SsendInit(numberBuffer(buf), dest, tag)
 }
 
 // RsendInit is SendInit for Irsend.
 func RsendInit[T Number](c *Comm, buf []T, dest, tag int) (Request, error) {
-	return c.RsendInit(numbersOf(buf), dest, tag)
+	return c.RsendInit(numberBuffer(buf), dest, tag)
 }
 
 // BsendInit is SendInit for Ibsend.
 func BsendInit[T Number](c *Comm, buf []T, dest, tag int) (Request, error) {
-	return c.BsendInit(numbersOf(buf), dest, tag)
+	return c.BsendInit(numberBuffer(buf), dest, tag)
 }
 
 // RecvInit is SendInit for Irecv.
 func RecvInit[T Number](c *Comm, buf []T, source, tag int) (Request, error) {
-	return c.RecvInit(numbersOf(buf), source, tag)
+	return c.RecvInit(numberBuffer(buf), source, tag)
 }
 
 // persistence describes whether a request can be started again.
@@ -39,34 +39,34 @@ const (
 	buffered                      // it can be started again, as a Bsend
 )
 
-// persistent checks an operation and returns a persistent request for it.
-func (k *call) persistent(again persistence) (Request, error) {
+// newPersistent checks an operation and returns a persistent request for it.
+func (k *call) newPersistent(again persistence) (Request, error) {
 	var o mpe.Operation
-	if err := k.operation(&o); err != nil {
+	if err := k.buildOperation(&o); err != nil {
 		return Request{}, err
 	}
-	r := k.request(nil, false)
-	r.core.again = again
+	r := k.newRequest(nil, false)
+	r.core.persistence = again
 	return r, nil
 }
 
 // operation checks the operation, and describes it to the device.
-func (k *call) operation(o *mpe.Operation) error {
+func (k *call) buildOperation(o *mpe.Operation) error {
 	switch {
 	case k.peer == ProcNull:
 		return k.check()
-	case k.sends():
-		return k.outgoing(o)
+	case k.isSend():
+		return k.buildSend(o)
 	}
-	return k.incoming(o)
+	return k.buildRecv(o)
 }
 
-const onlyPersistent = "only persistent requests, such as those of SendInit, can be started"
+const notPersistentText = "only persistent requests, such as those of SendInit, can be started"
 
 // Start starts a persistent request. The request must be inactive.
 func (r Request) Start() error {
 	if r.restingSends() != nil {
-		return errorf(ErrRequest, "Start", onlyPersistent)
+		return errorf(ErrRequest, "Start", notPersistentText)
 	}
 	c, err := r.lock("Start")
 	if err != nil {
@@ -75,33 +75,33 @@ func (r Request) Start() error {
 	defer c.mu.Unlock()
 	switch {
 	case c.completed != nil:
-		return errorf(ErrRequest, "Start", onlyPersistent)
-	case c.again == once:
-		return c.call.failf(ErrRequest, onlyPersistent)
+		return errorf(ErrRequest, "Start", notPersistentText)
+	case c.persistence == once:
+		return c.call.failf(ErrRequest, notPersistentText)
 	case c.op != nil || c.done:
 		return c.call.failf(ErrRequest, "the request is active: wait for it before starting it again")
 	}
 	var o mpe.Operation
-	if err := c.call.operation(&o); err != nil {
+	if err := c.call.buildOperation(&o); err != nil {
 		return err
 	}
-	if s := c.call.scattered; s != nil && c.call.sends() {
+	if s := c.call.packedBuf; s != nil && c.call.isSend() {
 		s.pack()
 	}
 	switch {
 	case c.call.peer == ProcNull:
 		c.done = true
-	case c.again == buffered:
+	case c.persistence == buffered:
 		if err := c.call.comm.sendBuffer().send(&c.call, &o); err != nil {
 			return err
 		}
 		c.done = true
 	default:
-		op, err := c.call.comm.p.dev.Start(o)
+		op, err := c.call.comm.proc.dev.Start(o)
 		if err != nil {
 			return c.call.fail(err)
 		}
-		if c.call.sends() && atOnce(op) {
+		if c.call.isSend() && freeIfDone(op) {
 			c.done = true
 		} else {
 			c.op = op

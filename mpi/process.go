@@ -16,24 +16,24 @@ type process struct {
 	peers []mpe.PeerInfo
 	// noTags is set if the wire of any peer does not support tags.
 	noTags bool
-	// deployed is set if any peer may be unable to continue (a dead end).
-	deployed bool
-	numbers  numbers
-	// buffer is the rank's send buffer. buffers lists all attached send buffers.
-	buffer  *SendBuffer
-	buffers sendBuffers
-	freed   released
+	// hasDeployed is set if any peer may be unable to continue (a dead end).
+	hasDeployed bool
+	numbers     numbers
+	// sendBuffer is the rank's send buffer. buffers lists all attached send buffers.
+	sendBuffer      *SendBuffer
+	attachedBuffers sendBuffers
+	freedOps        freedOps
 	// completed holds the requests of sends that were complete at once.
 	completed completed
-	// resting holds the requests of sends that wait for receives, if there are many of them.
-	resting resting
-	over    atomic.Bool
+	// restingRequests holds the requests of sends that wait for receives, if there are many of them.
+	resting   restingRequests
+	finalized atomic.Bool
 
 	selfOnce sync.Once
 	self     *Comm
 
 	// Pools, in this order, of *core for requests, *[]byte for SendrecvReplace, *collectiveCall, *scattered and *round.
-	cores, copies, collectives, scattered, rounds sync.Pool
+	cores, copies, collectives, packedBuffers, rounds sync.Pool
 }
 
 // New returns the world communicator of a device. It contains all ranks of the cluster, with the same numbers.
@@ -56,7 +56,7 @@ func New(dev mpe.Device) (*Comm, error) {
 	if rank < 0 || rank >= size {
 		return nil, errorf(ErrIntern, op, "the device says that it is rank %d of %d", rank, size)
 	}
-	p := &process{dev: dev, peers: make([]mpe.PeerInfo, size), numbers: numbers{last: selfNumber}}
+	p := &process{dev: dev, peers: make([]mpe.PeerInfo, size), numbers: numbers{highest: selfNumber}}
 	p.resting.sends, p.resting.core.resting = dev.Resting(), &p.resting
 	g := &Group{ranks: make([]int, size), self: rank}
 	for r := range p.peers {
@@ -66,10 +66,10 @@ func New(dev mpe.Device) (*Comm, error) {
 		}
 		p.peers[r], g.ranks[r] = info, r
 		p.noTags = p.noTags || info.NoTags
-		p.deployed = p.deployed || info.NoComms
+		p.hasDeployed = p.hasDeployed || info.NoComms
 	}
-	world := p.comm(0, g, "world")
-	p.buffer = world.NewSendBuffer()
+	world := p.newIntracomm(0, g, "world")
+	p.sendBuffer = world.NewSendBuffer()
 	return world, nil
 }
 
@@ -79,26 +79,26 @@ func New(dev mpe.Device) (*Comm, error) {
 //
 // According to the standard, every rank should have received all messages sent to it before it calls Finalize.
 func (c *Comm) Finalize(ctx context.Context) error {
-	k := c.callf("Finalize")
+	k := c.newCall("Finalize")
 	if c == nil {
 		return k.failf(ErrComm, "the communicator is nil")
 	}
-	if c.p.over.Swap(true) {
+	if c.proc.finalized.Swap(true) {
 		return k.failf(ErrOther, "it has been called already")
 	}
 	var err error
-	if self := c.p.self; self != nil {
-		err = k.attribute(self.attributes.Clear(self))
+	if self := c.proc.self; self != nil {
+		err = k.attributeError(self.attributes.Clear(self))
 	}
-	for _, b := range c.p.buffers.list {
-		err = errors.Join(err, b.end(ctx, k))
+	for _, b := range c.proc.attachedBuffers.list {
+		err = errors.Join(err, b.awaitSends(ctx, k))
 	}
-	if closeErr := c.p.dev.Close(ctx); closeErr != nil {
+	if closeErr := c.proc.dev.Close(ctx); closeErr != nil {
 		err = errors.Join(err, k.fail(closeErr))
 	}
-	c.p.freed.sweep()
+	c.proc.freedOps.freeDone()
 	return err
 }
 
 // Finalized reports whether Finalize has been called for the rank (MPI_Finalized).
-func (c *Comm) Finalized() bool { return c.p.over.Load() }
+func (c *Comm) Finalized() bool { return c.proc.finalized.Load() }

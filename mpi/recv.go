@@ -13,12 +13,12 @@ import (
 // Deployed nodes distinguish float32 from other numbers. From such a node, a []float32 receives messages sent
 // as float, a []uint8 or []int8 receives both kinds, and any other slice receives messages sent as int.
 func Recv[T Number](ctx context.Context, c *Comm, buf []T, source, tag int) (Status, error) {
-	return c.Recv(ctx, numbersOf(buf), source, tag)
+	return c.Recv(ctx, numberBuffer(buf), source, tag)
 }
 
 // Irecv starts Recv and returns. buf must not be accessed until the request is done.
 func Irecv[T Number](c *Comm, buf []T, source, tag int) (Request, error) {
-	return c.Irecv(numbersOf(buf), source, tag)
+	return c.Irecv(numberBuffer(buf), source, tag)
 }
 
 // Probe waits for a message that a receive from source with tag would get. It returns the message's status
@@ -45,10 +45,10 @@ func (k *call) recv(ctx context.Context, to *Status) error {
 	}
 	*to = emptyStatus
 	var o mpe.Operation
-	if err := k.incoming(&o); err != nil {
+	if err := k.buildRecv(&o); err != nil {
 		return err
 	}
-	op, err := k.comm.p.dev.Start(o)
+	op, err := k.comm.proc.dev.Start(o)
 	if err != nil {
 		return k.fail(err)
 	}
@@ -65,7 +65,7 @@ func (k *call) probe(ctx context.Context, to *Status, wait bool) (bool, error) {
 	if err := k.match(&m); err != nil {
 		return false, err
 	}
-	st, found, err := k.comm.p.dev.Probe(ctx, m, wait)
+	st, found, err := k.comm.proc.dev.Probe(ctx, m, wait)
 	switch {
 	case err != nil:
 		return false, k.fail(err)

@@ -50,30 +50,30 @@ func (c *Comm) Iallreduce(send, recv Buffer, op Op, opts ...Option) (Request, er
 	return c.allreduceCall("Iallreduce", &send, &recv, op, opts).start()
 }
 
-func (c *Comm) reduceCall(name string, send, recv *Buffer, op Op, root int, opts []Option) begun {
+func (c *Comm) reduceCall(name string, send, recv *Buffer, op Op, root int, opts []Option) preparedCall {
 	if c.IsInter() {
 		return c.interReduce(name, send, recv, op, root)
 	}
-	x := c.collective(name, coll.Reduce, typedBy(send.of, recv.of), opts)
-	if x.atRoot(root) {
-		return x.combine(send, recv, op)
+	x := c.newCollective(name, coll.Reduce, elementOf(send.datatype, recv.datatype), opts)
+	if x.setRoot(root) {
+		return x.setReduction(send, recv, op)
 	}
-	x.give(send)
-	x.operation(op, send, recv)
+	x.setSend(send)
+	x.setOperation(op, send, recv)
 	return x
 }
 
-func (c *Comm) allreduceCall(name string, send, recv *Buffer, op Op, opts []Option) begun {
+func (c *Comm) allreduceCall(name string, send, recv *Buffer, op Op, opts []Option) preparedCall {
 	if c.IsInter() {
 		return c.interAllreduce(name, send, recv, op)
 	}
-	return c.collective(name, coll.Allreduce, typedBy(send.of, recv.of), opts).combine(send, recv, op)
+	return c.newCollective(name, coll.Allreduce, elementOf(send.datatype, recv.datatype), opts).setReduction(send, recv, op)
 }
 
 // combine sets the buffers of a reduction on a rank that receives a result.
-func (x *collectiveCall) combine(send, recv *Buffer, op Op) *collectiveCall {
-	from, to := x.both(send, recv)
-	x.operation(op, send, recv)
-	x.vectors(from, to)
+func (x *collectiveCall) setReduction(send, recv *Buffer, op Op) *collectiveCall {
+	from, to := x.bufferPair(send, recv)
+	x.setOperation(op, send, recv)
+	x.setVectors(from, to)
 	return x
 }

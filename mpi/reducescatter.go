@@ -51,25 +51,25 @@ func (c *Comm) IreduceScatterBlock(send, recv Buffer, op Op, opts ...Option) (Re
 	return c.reduceScatterBlockCall("IreduceScatterBlock", &send, &recv, op, opts).start()
 }
 
-// parts sets the buffers of a call whose result is a part of the combined vector. If the call is in place, the
+// setParts sets the buffers of a call whose result is a part of the combined vector. If the call is in place, the
 // result is stored at the beginning of the contribution.
-func (x *collectiveCall) parts(send, recv []byte) {
-	d := &x.dev
+func (x *collectiveCall) setParts(send, recv []byte) {
+	d := &x.devOp
 	d.Send, d.Recv = send, recv
-	if x.inPlace(recv, send, 0, [2]string{"recv", "send"}) {
+	if x.checkInPlace(recv, send, 0, [2]string{"recv", "send"}) {
 		d.Send, d.Recv = nil, send
 	}
 }
 
-func (c *Comm) reduceScatterCall(name string, send, recv *Buffer, counts []int, op Op, opts []Option) begun {
+func (c *Comm) reduceScatterCall(name string, send, recv *Buffer, counts []int, op Op, opts []Option) preparedCall {
 	if c.IsInter() {
 		return c.interReduceScatter(name, send, recv, counts, op)
 	}
-	x := c.collective(name, coll.ReduceScatter, typedBy(send.of, recv.of), opts)
-	from, to := x.both(send, recv)
-	x.operation(op, send, recv)
-	d := &x.dev.Call
-	if d.Recv = x.layout("send", from, counts, nil, false); x.err != nil {
+	x := c.newCollective(name, coll.ReduceScatter, elementOf(send.datatype, recv.datatype), opts)
+	from, to := x.bufferPair(send, recv)
+	x.setOperation(op, send, recv)
+	d := &x.devOp.Call
+	if d.Recv = x.blockLayout("send", from, counts, nil, false); x.err != nil {
 		return x
 	}
 	d.Recv.Offsets = nil
@@ -81,32 +81,32 @@ func (c *Comm) reduceScatterCall(name string, send, recv *Buffer, counts []int, 
 		to = from[:min(d.Recv.Sizes[d.Rank], len(from))]
 	}
 	switch {
-	case sum != x.count(from):
-		x.refuse(ErrCount, "send has %d elements, and the counts add up to %d", x.count(from), sum)
+	case sum != x.elementCount(from):
+		x.recordError(ErrCount, "send has %d elements, and the counts add up to %d", x.elementCount(from), sum)
 	case d.Recv.Sizes[d.Rank] != len(to):
-		x.refuse(ErrCount, "recv has %d elements, and the block of this rank %d", x.count(to), counts[d.Rank])
+		x.recordError(ErrCount, "recv has %d elements, and the block of this rank %d", x.elementCount(to), counts[d.Rank])
 	default:
-		x.parts(from, to)
+		x.setParts(from, to)
 	}
 	return x
 }
 
-func (c *Comm) reduceScatterBlockCall(name string, send, recv *Buffer, op Op, opts []Option) begun {
+func (c *Comm) reduceScatterBlockCall(name string, send, recv *Buffer, op Op, opts []Option) preparedCall {
 	if c.IsInter() {
 		return c.interReduceScatterBlock(name, send, recv, op)
 	}
-	x := c.collective(name, coll.ReduceScatter, typedBy(send.of, recv.of), opts)
-	from, to := x.both(send, recv)
-	x.operation(op, send, recv)
-	ranks := x.dev.Call.Ranks
+	x := c.newCollective(name, coll.ReduceScatter, elementOf(send.datatype, recv.datatype), opts)
+	from, to := x.bufferPair(send, recv)
+	x.setOperation(op, send, recv)
+	ranks := x.devOp.Call.Ranks
 	if send.inPlace() {
-		to = nth(from, 0, ranks)
+		to = equalBlock(from, 0, ranks)
 	}
 	if len(from)/ranks != len(to) || len(from)%ranks != 0 {
-		x.refuse(ErrCount, "send has %d elements: %d ranks get %d each", x.count(from), ranks, x.count(to))
+		x.recordError(ErrCount, "send has %d elements: %d ranks get %d each", x.elementCount(from), ranks, x.elementCount(to))
 		return x
 	}
-	x.dev.Call.Bytes = len(to)
-	x.parts(from, to)
+	x.devOp.Call.Bytes = len(to)
+	x.setParts(from, to)
 	return x
 }

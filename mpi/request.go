@@ -29,24 +29,24 @@ func (r Request) Wait(ctx context.Context) (st Status, err error) {
 
 // wait implements Wait. It writes the status directly to its destination, because copying a new status takes
 // longer.
-func (r Request) wait(ctx context.Context, to *Status) error { return r.waitAmong(ctx, to, nil) }
+func (r Request) wait(ctx context.Context, to *Status) error { return r.waitOneOf(ctx, to, nil) }
 
-// waitAmong is like wait, for one of several requests. rest holds the requests that have not been waited for
+// waitOneOf is like wait, for one of several requests. rest holds the requests that have not been waited for
 // yet. If one of them fails because its peer cannot continue, the request is left pending and the error is
 // ErrPending.
-func (r Request) waitAmong(ctx context.Context, to *Status, rest *restOfAll) error {
+func (r Request) waitOneOf(ctx context.Context, to *Status, rest *remainingRequests) error {
 	*to = emptyStatus
 	c := r.core
 	if c == nil {
 		return nil
 	}
 	if q := c.completed; q != nil {
-		q.take(r.generation)
+		q.remove(r.generation)
 		return nil
 	}
 	if q := c.resting; q != nil {
 		defer q.rest(r.generation)
-		return q.wake(r.generation).waitAmong(ctx, to, rest)
+		return q.wake(r.generation).waitOneOf(ctx, to, rest)
 	}
 	c.mu.Lock()
 	if c.generation != r.generation {
@@ -55,15 +55,15 @@ func (r Request) waitAmong(ctx context.Context, to *Status, rest *restOfAll) err
 	}
 	op := c.op
 	if op == nil {
-		return c.take(to)
+		return c.takeOutcome(to)
 	}
-	if st, err := op.Ended(); st != nil {
-		return c.end(to, st, err)
+	if st, err := op.Result(); st != nil {
+		return c.finish(to, st, err)
 	}
-	if rest != nil && c.call.comm.p.deployed {
+	if rest != nil && c.call.comm.proc.hasDeployed {
 		c.mu.Unlock()
-		if rest.depends(ctx, r) {
-			return r.pending()
+		if rest.isStuck(ctx, r) {
+			return r.pendingError()
 		}
 		c.mu.Lock()
 		if c.generation != r.generation || c.op != op {
@@ -71,15 +71,15 @@ func (r Request) waitAmong(ctx context.Context, to *Status, rest *restOfAll) err
 			return nil
 		}
 	}
-	if c.waited {
-		return c.taken()
+	if c.hasWaiter {
+		return c.busyError()
 	}
-	c.waited = true
+	c.hasWaiter = true
 	c.mu.Unlock()
 	st, err := op.Await(ctx)
 	c.mu.Lock()
-	c.waited = false
-	return c.end(to, st, err)
+	c.hasWaiter = false
+	return c.finish(to, st, err)
 }
 
 // Test reports whether the request is done, without waiting. If it is, Test returns its status. A loop that
@@ -90,7 +90,7 @@ func (r Request) Test() (Status, bool, error) {
 		return emptyStatus, true, nil
 	}
 	if q := c.completed; q != nil {
-		q.take(r.generation)
+		q.remove(r.generation)
 		return emptyStatus, true, nil
 	}
 	if q := c.resting; q != nil {
@@ -104,18 +104,18 @@ func (r Request) Test() (Status, bool, error) {
 	}
 	var s Status
 	if c.op == nil {
-		err := c.take(&s)
+		err := c.takeOutcome(&s)
 		return s, true, err
 	}
-	if c.waited {
-		return emptyStatus, false, c.taken()
+	if c.hasWaiter {
+		return emptyStatus, false, c.busyError()
 	}
 	st, done, err := c.op.Test()
 	if !done {
 		c.mu.Unlock()
 		return emptyStatus, false, nil
 	}
-	err = c.end(&s, &st, err)
+	err = c.finish(&s, &st, err)
 	return s, true, err
 }
 
@@ -138,14 +138,14 @@ func (r Request) Peek() (Status, bool, error) {
 	case c.generation != r.generation || c.op == nil && !c.done:
 		return emptyStatus, true, nil
 	case c.op == nil:
-		return c.call.null(), true, nil
+		return c.call.noMessageStatus(), true, nil
 	}
 	st, done, err := c.op.Test()
 	if !done {
 		return emptyStatus, false, nil
 	}
 	var s Status
-	err = c.call.end(&s, &st, err)
+	err = c.call.finish(&s, &st, err)
 	return s, true, err
 }
 
@@ -189,7 +189,7 @@ func (r Request) Free() error {
 		return err
 	}
 	if c.completed != nil {
-		c.completed.take(r.generation)
+		c.completed.remove(r.generation)
 		c.mu.Unlock()
 		return nil
 	}
@@ -197,17 +197,17 @@ func (r Request) Free() error {
 		defer c.mu.Unlock()
 		return c.call.failf(ErrRequest, "a collective call cannot be freed while it is under way: wait for it")
 	}
-	if c.waited {
-		return c.taken()
+	if c.hasWaiter {
+		return c.busyError()
 	}
-	p, op := c.call.comm.p, c.op
-	c.op, c.again = nil, once
+	p, op := c.call.comm.proc, c.op
+	c.op, c.persistence = nil, once
 	if op != nil {
-		c.call.scattered = nil // still in use until the operation is done
+		c.call.packedBuf = nil // still in use until the operation is done
 	}
-	c.over()
+	c.release()
 	if op != nil {
-		p.freed.add(op)
+		p.freedOps.add(op)
 	}
 	return nil
 }
@@ -219,11 +219,11 @@ func (r Request) lock(call string) (*core, error) {
 		return nil, errorf(ErrRequest, call, "there is no request: the handle is the zero value")
 	}
 	c.mu.Lock()
-	if c.generation != r.generation && !(c.completed != nil && c.completed.has(r.generation)) {
+	if c.generation != r.generation && !(c.completed != nil && c.completed.contains(r.generation)) {
 		c.mu.Unlock()
-		return nil, errorf(ErrRequest, call, noRequest)
+		return nil, errorf(ErrRequest, call, staleRequestText)
 	}
 	return c, nil
 }
 
-const noRequest = "there is no request any longer: it has been waited for, or freed"
+const staleRequestText = "there is no request any longer: it has been waited for, or freed"

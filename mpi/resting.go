@@ -7,26 +7,26 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// resting holds the requests of sends that the device keeps for a rank because many other sends wait for the
+// restingRequests holds the requests of sends that the device keeps for a rank because many other sends wait for the
 // same peer; a program may have millions of them. These requests share a core, and the generation in a handle
 // is the device's number of the send. A call on such a request wakes the send, which makes it an ordinary
 // request, and lets it rest again afterwards.
-type resting struct {
-	core  core
-	sends mpe.RestingSends // nil if the device keeps no sends
-	mu    sync.Mutex
-	awake map[uint64]*awake
+type restingRequests struct {
+	core       core
+	sends      mpe.RestingSends // nil if the device keeps no sends
+	mu         sync.Mutex
+	wokenSends map[uint64]*wokenSend
 }
 
 // awake is a send that has been made an ordinary request because calls are using it.
-type awake struct {
+type wokenSend struct {
 	Request
-	calls    int
-	notified bool // counts as a call while a goroutine waits for one of several requests
+	activeCalls int
+	notified    bool // counts as a call while a goroutine waits for one of several requests
 }
 
 // restingSends returns the resting that owns the request, or nil.
-func (r Request) restingSends() *resting {
+func (r Request) restingSends() *restingRequests {
 	if r.core == nil {
 		return nil
 	}
@@ -34,7 +34,7 @@ func (r Request) restingSends() *resting {
 }
 
 // add leaves a send to the device, where it rests.
-func (q *resting) add(k *call, op mpe.Op) Request {
+func (q *restingRequests) add(k *call, op mpe.Op) Request {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return Request{&q.core, uint64(q.sends.Rest(op, k.origin()))}
@@ -52,83 +52,83 @@ func (k *call) origin() *mpe.Origin {
 
 // wake returns the ordinary request of the send with the given number. It is valid until rest is called. If the
 // number is stale, so is the request.
-func (q *resting) wake(number uint64) Request {
+func (q *restingRequests) wake(number uint64) Request {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.wakeLocked(number)
 }
 
-func (q *resting) wakeLocked(number uint64) Request {
-	if a := q.awake[number]; a != nil {
-		a.calls++
+func (q *restingRequests) wakeLocked(number uint64) Request {
+	if a := q.wokenSends[number]; a != nil {
+		a.activeCalls++
 		return a.Request
 	}
-	op, o, from := q.sends.Wake(mpe.Resting(number))
+	op, o, from := q.sends.Wake(mpe.RestingID(number))
 	if op == nil {
 		return Request{new(core), 1}
 	}
 	c := from.Comm.(*Comm)
 	k := call{
-		comm: c, op: from.Call, kind: o.Kind, datatype: o.Datatype, peer: int(c.local[o.Peer]), tag: o.Tag,
+		comm: c, op: from.Call, kind: o.Kind, datatype: o.Datatype, peer: int(c.worldToLocal[o.Peer]), tag: o.Tag,
 		bytes: o.Buf,
 	}
-	a := &awake{Request: k.request(op, false), calls: 1}
-	if q.awake == nil {
-		q.awake = map[uint64]*awake{}
+	a := &wokenSend{Request: k.newRequest(op, false), activeCalls: 1}
+	if q.wokenSends == nil {
+		q.wokenSends = map[uint64]*wokenSend{}
 	}
-	q.awake[number] = a
+	q.wokenSends[number] = a
 	return a.Request
 }
 
 // rest ends one use of the ordinary request of the send with the given number.
-func (q *resting) rest(number uint64) {
+func (q *restingRequests) rest(number uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.restLocked(number)
 }
 
-func (q *resting) restLocked(number uint64) {
-	a := q.awake[number]
+func (q *restingRequests) restLocked(number uint64) {
+	a := q.wokenSends[number]
 	if a == nil { // the handle is stale
 		return
 	}
-	if a.calls--; a.calls > 0 {
+	if a.activeCalls--; a.activeCalls > 0 {
 		return
 	}
-	delete(q.awake, number)
+	delete(q.wokenSends, number)
 	c := a.core
 	c.mu.Lock()
 	if c.generation != a.generation { // it has been waited for, or freed
 		c.mu.Unlock()
-		q.sends.Forget(mpe.Resting(number))
+		q.sends.Forget(mpe.RestingID(number))
 		return
 	}
 	op, origin := c.op, c.call.origin()
 	c.op = nil
-	c.over() // before the device can reuse the operation, and with it the core
+	c.release() // before the device can reuse the operation, and with it the core
 	q.sends.Rest(op, origin)
 }
 
 // free releases a request.
-func (q *resting) free(number uint64) error {
+func (q *restingRequests) free(number uint64) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if a := q.awake[number]; a != nil {
-		a.calls++
+	if a := q.wokenSends[number]; a != nil {
+		a.activeCalls++
 		defer q.restLocked(number)
 		return a.Free()
 	}
-	if !q.sends.Forget(mpe.Resting(number)) {
-		return errorf(ErrRequest, "Free", noRequest)
+	if !q.sends.Forget(mpe.RestingID(number)) {
+		return errorf(ErrRequest, "Free", staleRequestText)
 	}
 	return nil
 }
 
 // state implements Request.state.
-func (q *resting) state(number uint64) state {
+func (q *restingRequests) state(number uint64) state {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.awake[number] == nil && q.sends.Pending(mpe.Resting(number)) {
+	if q.wokenSends[number] == nil && q.sends.Pending(mpe.RestingID(number)) {
 		return active
 	}
 	defer q.restLocked(number)
@@ -136,12 +136,12 @@ func (q *resting) state(number uint64) state {
 }
 
 // notify implements Request.notify.
-func (q *resting) notify(number uint64, n chan<- struct{}) (p *process, taken bool) {
+func (q *restingRequests) notify(number uint64, n chan<- struct{}) (p *process, taken bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	defer q.restLocked(number)
 	r := q.wakeLocked(number)
-	a := q.awake[number]
+	a := q.wokenSends[number]
 	if a == nil {
 		return nil, false
 	}
@@ -151,9 +151,9 @@ func (q *resting) notify(number uint64, n chan<- struct{}) (p *process, taken bo
 	if wanted := n != nil; wanted != a.notified {
 		a.notified = wanted
 		if wanted {
-			a.calls++
+			a.activeCalls++
 		} else {
-			a.calls--
+			a.activeCalls--
 		}
 	}
 	return p, false

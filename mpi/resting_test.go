@@ -22,7 +22,7 @@ func restingDevices(t *testing.T) []mpe.Device {
 	return engines(func(a, b int, p *mpe.Peer) {
 		extendedPeer(a, b, p)
 		p.Extended.Job = true
-		p.Extended.Room = extended.NewRoom(1 << 20)
+		p.Extended.CreditPool = extended.NewCreditPool(1 << 20)
 	})(t, 2)
 }
 

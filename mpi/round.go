@@ -13,45 +13,45 @@ import (
 // Unlike the device's collective calls, a round that fails does not notify other ranks.
 type round struct {
 	x *collectiveCall
-	// p is the process to whose pool the round returns after x.
-	p   *process
-	ops []mpe.Op
-	// wanted holds the expected message length of each operation, or −1 for a send.
-	wanted []int
+	// proc is the process to whose pool the round returns after x.
+	proc *process
+	ops  []mpe.Op
+	// expectedLens holds the expected message length of each operation, or −1 for a send.
+	expectedLens []int
 	// peers holds the peer of each operation, as a rank in the communicator.
 	peers []int
-	// outcome is the number of operations that are done, counted from the beginning of the list. err is the
+	// doneOps is the number of operations that are done, counted from the beginning of the list. err is the
 	// first error.
-	outcome int
-	err     error
-	over    bool
-	// combine is set if the received blocks are to be reduced into into. Only the elements from byte skip on
+	doneOps  int
+	err      error
+	finished bool
+	// reduceBlocks is set if the received blocks are to be reduced into into. Only the elements from byte skip on
 	// are used.
-	combine bool
-	blocks  []byte
-	into    []byte
-	skip    int
+	reduceBlocks bool
+	blocks       []byte
+	result       []byte
+	skip         int
 }
 
-// pairwise begins the description of a call that is implemented as a round. Its buffers are added in the same
+// newRound begins the description of a call that is implemented as a round. Its buffers are added in the same
 // way as for other collective calls.
-func (c *Comm) pairwise(name string, e element, check func(*call) error) (*collectiveCall, *round) {
-	k := c.callf(name)
+func (c *Comm) newRound(name string, e element, check func(*call) error) (*collectiveCall, *round) {
+	k := c.newCall(name)
 	if err := check(&k); err != nil {
 		x := &collectiveCall{call: k, elem: e, err: err}
 		return x, &round{x: x}
 	}
-	x, _ := c.p.collectives.Get().(*collectiveCall)
+	x, _ := c.proc.collectives.Get().(*collectiveCall)
 	if x == nil {
 		x = new(collectiveCall)
 	}
 	x.call, x.elem = k, e
-	x.dev.Call.Elem = e.size
-	o, _ := c.p.rounds.Get().(*round)
+	x.devOp.Call.Elem = e.size
+	o, _ := c.proc.rounds.Get().(*round)
 	if o == nil {
 		o = new(round)
 	}
-	o.x, o.p = x, c.p
+	o.x, o.proc = x, c.proc
 	return x, o
 }
 
@@ -63,20 +63,20 @@ func (o *round) recv(peer int, b []byte) { o.add(mpe.OpRecv, peer, b) }
 
 func (o *round) add(kind mpe.OpKind, peer int, b []byte) {
 	if o.x.err == nil && peer != ProcNull {
-		o.exchange(kind, int(o.x.call.comm.members[peer].world), peer, b)
+		o.addMessage(kind, int(o.x.call.comm.members[peer].worldRank), peer, b)
 	}
 }
 
-// exchange adds a message to or from a rank of the world. Errors call that rank peer.
-func (o *round) exchange(kind mpe.OpKind, world, peer int, b []byte) {
+// addMessage adds a message to or from a rank of the world. Errors call that rank peer.
+func (o *round) addMessage(kind mpe.OpKind, world, peer int, b []byte) {
 	x := o.x
 	if x.err != nil {
 		return
 	}
 	c := x.call.comm
-	device, err := c.p.dev.Start(mpe.Operation{
-		Kind: kind, Peer: world, Tag: x.dev.Tag, Comm: c.number | internal, Buf: b,
-		Datatype: x.elem.datatype, AnyDatatype: x.elem.any,
+	device, err := c.proc.dev.Start(mpe.Operation{
+		Kind: kind, Peer: world, Tag: x.devOp.Tag, Comm: c.number | internalFlag, Buf: b,
+		Datatype: x.elem.datatype, AnyDatatype: x.elem.anyDatatype,
 	})
 	if err != nil {
 		x.err = x.call.fail(err)
@@ -86,49 +86,49 @@ func (o *round) exchange(kind mpe.OpKind, world, peer int, b []byte) {
 	if kind == mpe.OpRecv {
 		wanted = len(b)
 	}
-	o.ops, o.wanted, o.peers = append(o.ops, device), append(o.wanted, wanted), append(o.peers, peer)
+	o.ops, o.expectedLens, o.peers = append(o.ops, device), append(o.expectedLens, wanted), append(o.peers, peer)
 }
 
-// begin sets the tag for the messages of the call. It must be called after all checks. It returns false if one
+// assignTag sets the tag for the messages of the call. It must be called after all checks. It returns false if one
 // of them failed.
-func (o *round) begin() bool {
+func (o *round) assignTag() bool {
 	x := o.x
 	if x.err != nil {
 		return false
 	}
-	x.dev.Tag = tagRound | int(x.call.comm.rounds.Add(1)%(tagMake>>1))
+	x.devOp.Tag = tagRound | int(x.call.comm.roundCount.Add(1)%(tagAgree>>1))
 	return true
 }
 
 // wait executes the call.
 func (o *round) wait(ctx context.Context) error {
 	x := o.x
-	if err := o.refused(); err != nil {
+	if err := o.cancelOnError(); err != nil {
 		return err
 	}
 	st, err := o.Await(ctx)
 	o.Free()
 	if err != nil {
-		err = x.call.ended(new(Status), st, err)
+		err = x.call.finishFailed(new(Status), st, err)
 	} else {
-		x.place()
+		x.unpackReceived()
 	}
-	x.over()
+	x.recycle()
 	return err
 }
 
 // start returns the request of the call.
 func (o *round) start() (Request, error) {
-	if err := o.refused(); err != nil {
+	if err := o.cancelOnError(); err != nil {
 		return Request{}, err
 	}
-	r := o.x.call.request(o, false)
+	r := o.x.call.newRequest(o, false)
 	r.core.collective = o.x
 	return r, nil
 }
 
-// refused cancels the messages in flight, and returns the error that was found while the call was described.
-func (o *round) refused() error {
+// cancelOnError cancels the messages in flight, and returns the error that was found while the call was described.
+func (o *round) cancelOnError() error {
 	if o.x.err == nil {
 		return nil
 	}
@@ -145,43 +145,43 @@ var noStatus mpe.Status
 
 // Await implements mpe.Op.
 func (o *round) Await(ctx context.Context) (*mpe.Status, error) {
-	for ; o.outcome < len(o.ops); o.outcome++ {
-		st, err := o.ops[o.outcome].Await(ctx)
-		o.end(st, err)
+	for ; o.doneOps < len(o.ops); o.doneOps++ {
+		st, err := o.ops[o.doneOps].Await(ctx)
+		o.recordOutcome(st, err)
 	}
 	return &noStatus, o.finish()
 }
 
 // Ended implements mpe.Op.
-func (o *round) Ended() (*mpe.Status, error) { return nil, nil }
+func (o *round) Result() (*mpe.Status, error) { return nil, nil }
 
 // Library implements mpe.Op.
-func (o *round) Library() *any { return nil }
+func (o *round) LibraryData() *any { return nil }
 
 // Test implements mpe.Op.
 func (o *round) Test() (mpe.Status, bool, error) {
-	for ; o.outcome < len(o.ops); o.outcome++ {
-		st, done, err := o.ops[o.outcome].Test()
+	for ; o.doneOps < len(o.ops); o.doneOps++ {
+		st, done, err := o.ops[o.doneOps].Test()
 		if !done {
 			return mpe.Status{}, false, nil
 		}
-		o.end(&st, err)
+		o.recordOutcome(&st, err)
 	}
 	return mpe.Status{}, true, o.finish()
 }
 
-// end records the outcome of the next operation. After the first failure, the remaining operations are
+// recordOutcome records the outcome of the next operation. After the first failure, the remaining operations are
 // cancelled.
-func (o *round) end(st *mpe.Status, err error) {
+func (o *round) recordOutcome(st *mpe.Status, err error) {
 	if o.err != nil {
 		return
 	}
-	if wanted := o.wanted[o.outcome]; err == nil && wanted >= 0 && st.Bytes != int64(wanted) {
+	if wanted := o.expectedLens[o.doneOps]; err == nil && wanted >= 0 && st.Bytes != int64(wanted) {
 		err = fmt.Errorf("rank %d sent %d bytes where %d belong: not all members made the same call",
-			o.peers[o.outcome], st.Bytes, wanted)
+			o.peers[o.doneOps], st.Bytes, wanted)
 	}
 	if o.err = err; err != nil {
-		for _, op := range o.ops[o.outcome+1:] {
+		for _, op := range o.ops[o.doneOps+1:] {
 			op.Cancel()
 		}
 	}
@@ -189,11 +189,11 @@ func (o *round) end(st *mpe.Status, err error) {
 
 // finish reduces the received blocks if combine is set.
 func (o *round) finish() error {
-	if o.over || o.err != nil {
+	if o.finished || o.err != nil {
 		return o.err
 	}
-	o.over = true
-	if o.combine {
+	o.finished = true
+	if o.reduceBlocks {
 		o.err = o.reduce()
 	}
 	return o.err
@@ -201,8 +201,8 @@ func (o *round) finish() error {
 
 // reduce combines the blocks in rank order.
 func (o *round) reduce() error {
-	d := &o.x.dev
-	n := len(o.into)
+	d := &o.x.devOp
+	n := len(o.result)
 	if n == 0 {
 		return nil
 	}
@@ -216,9 +216,9 @@ func (o *round) reduce() error {
 		f = func(in, inout []byte) error { builtin(inout, in); return nil }
 	}
 	last := len(o.blocks) - size
-	copy(o.into, o.blocks[last+o.skip:])
+	copy(o.result, o.blocks[last+o.skip:])
 	for at := last - size; at >= 0; at -= size {
-		if err := f(o.blocks[at+o.skip:][:n], o.into); err != nil {
+		if err := f(o.blocks[at+o.skip:][:n], o.result); err != nil {
 			return err
 		}
 	}
@@ -227,17 +227,17 @@ func (o *round) reduce() error {
 
 // Cancel implements mpe.Op.
 func (o *round) Cancel() {
-	for _, op := range o.ops[o.outcome:] {
+	for _, op := range o.ops[o.doneOps:] {
 		op.Cancel()
 	}
 }
 
 // Notify implements mpe.Op. c receives a value when any of the operations is done.
 func (o *round) Notify(c chan<- struct{}) {
-	for _, op := range o.ops[o.outcome:] {
+	for _, op := range o.ops[o.doneOps:] {
 		op.Notify(c)
 	}
-	if c != nil && o.outcome == len(o.ops) {
+	if c != nil && o.doneOps == len(o.ops) {
 		select {
 		case c <- struct{}{}:
 		default:
@@ -251,7 +251,7 @@ func (o *round) Free() {
 		op.Free()
 	}
 	clear(o.ops)
-	p := o.p
-	*o = round{ops: o.ops[:0], wanted: o.wanted[:0], peers: o.peers[:0], blocks: o.blocks[:0]}
+	p := o.proc
+	*o = round{ops: o.ops[:0], expectedLens: o.expectedLens[:0], peers: o.peers[:0], blocks: o.blocks[:0]}
 	p.rounds.Put(o)
 }

@@ -49,5 +49,5 @@ func (c *Comm) Iexscan(send, recv Buffer, op Op, opts ...Option) (Request, error
 }
 
 func (c *Comm) scanCall(name string, kind coll.Collective, send, recv *Buffer, op Op, opts []Option) *collectiveCall {
-	return c.collective(name, kind, typedBy(send.of, recv.of), opts).combine(send, recv, op)
+	return c.newCollective(name, kind, elementOf(send.datatype, recv.datatype), opts).setReduction(send, recv, op)
 }

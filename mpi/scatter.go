@@ -52,61 +52,61 @@ func (c *Comm) Iscatterv(send Blocks, recv Buffer, root int, opts ...Option) (Re
 	return c.scattervCall("Iscatterv", &send, &recv, root, opts).start()
 }
 
-func (c *Comm) scatterCall(name string, send, recv *Buffer, root int, opts []Option) begun {
+func (c *Comm) scatterCall(name string, send, recv *Buffer, root int, opts []Option) preparedCall {
 	if c.IsInter() {
 		return c.interScatter(name, send, nil, recv, root)
 	}
-	x := c.collective(name, coll.Scatter, typedBy(recv.of, send.of), opts)
-	if x.atRoot(root) {
-		x.distribute(send, recv, root)
+	x := c.newCollective(name, coll.Scatter, elementOf(recv.datatype, send.datatype), opts)
+	if x.setRoot(root) {
+		x.setScatter(send, recv, root)
 	} else {
-		x.get(recv)
+		x.setRecv(recv)
 	}
 	return x
 }
 
-func (c *Comm) scattervCall(name string, send *Blocks, recv *Buffer, root int, opts []Option) begun {
+func (c *Comm) scattervCall(name string, send *Blocks, recv *Buffer, root int, opts []Option) preparedCall {
 	if c.IsInter() {
 		return c.interScatter(name, nil, send, recv, root)
 	}
-	x := c.collective(name, coll.Scatter, typedBy(recv.of, send.first()), opts)
-	x.dev.Call.Vector = true
-	if x.atRoot(root) {
-		x.distributev(send, recv, root)
+	x := c.newCollective(name, coll.Scatter, elementOf(recv.datatype, send.firstType()), opts)
+	x.devOp.Call.Vector = true
+	if x.setRoot(root) {
+		x.setScatterv(send, recv, root)
 	} else {
-		x.get(recv)
+		x.setRecv(recv)
 	}
 	return x
 }
 
-// get sets the buffer of a rank that only receives.
-func (x *collectiveCall) get(recv *Buffer) {
-	x.dev.Recv = x.contents(recv, false, true)
-	x.dev.Call.Bytes = len(x.dev.Recv)
+// setRecv sets the buffer of a rank that only receives.
+func (x *collectiveCall) setRecv(recv *Buffer) {
+	x.devOp.Recv = x.contiguousBytes(recv, false, true)
+	x.devOp.Call.Bytes = len(x.devOp.Recv)
 }
 
-// distribute sets the buffers of the root.
-func (x *collectiveCall) distribute(send, recv *Buffer, root int) {
-	c := &x.dev.Call
-	all := x.contents(send, true, false)
+// setScatter sets the buffers of the root.
+func (x *collectiveCall) setScatter(send, recv *Buffer, root int) {
+	c := &x.devOp.Call
+	all := x.contiguousBytes(send, true, false)
 	var mine []byte
 	if recv.inPlace() {
-		mine = nth(all, root, c.Ranks)
+		mine = equalBlock(all, root, c.Ranks)
 	} else {
-		mine = x.contents(recv, false, true)
+		mine = x.contiguousBytes(recv, false, true)
 	}
 	c.Bytes = len(mine)
 	if len(all)/c.Ranks != len(mine) || len(all)%c.Ranks != 0 {
-		x.refuse(ErrCount, "send has %d elements: %d ranks get %d each", x.count(all), c.Ranks, x.count(mine))
+		x.recordError(ErrCount, "send has %d elements: %d ranks get %d each", x.elementCount(all), c.Ranks, x.elementCount(mine))
 		return
 	}
-	x.scattered(mine, all, root*len(mine))
+	x.setScatterBuffers(mine, all, root*len(mine))
 }
 
-// distributev is distribute for blocks that may differ in length.
-func (x *collectiveCall) distributev(send *Blocks, recv *Buffer, root int) {
-	c := &x.dev.Call
-	all, l := x.blocks("send", send, true, false)
+// setScatterv is distribute for blocks that may differ in length.
+func (x *collectiveCall) setScatterv(send *Blocks, recv *Buffer, root int) {
+	c := &x.devOp.Call
+	all, l := x.contiguousBlocks("send", send, true, false)
 	c.Send = l
 	if x.err != nil {
 		return
@@ -115,21 +115,21 @@ func (x *collectiveCall) distributev(send *Blocks, recv *Buffer, root int) {
 	if recv.inPlace() {
 		mine = all[l.Offsets[root]:][:l.Sizes[root]]
 	} else {
-		mine = x.contents(recv, false, true)
+		mine = x.contiguousBytes(recv, false, true)
 	}
 	c.Bytes = len(mine)
 	if l.Sizes[root] != len(mine) {
-		x.refuse(ErrCount, "recv has %d elements, and send %d for this rank", x.count(mine), l.Sizes[root]/x.elem.size)
+		x.recordError(ErrCount, "recv has %d elements, and send %d for this rank", x.elementCount(mine), l.Sizes[root]/x.elem.size)
 		return
 	}
-	x.scattered(mine, all, l.Offsets[root])
+	x.setScatterBuffers(mine, all, l.Offsets[root])
 }
 
 // scattered sets the buffers of the root: mine is its own block, and all holds all blocks, with its own block
 // at offset off.
-func (x *collectiveCall) scattered(mine, all []byte, off int) {
-	x.dev.Send, x.dev.Recv = all, mine
-	if x.inPlace(mine, all, off, [2]string{"recv", "send"}) {
-		x.dev.Recv = nil
+func (x *collectiveCall) setScatterBuffers(mine, all []byte, off int) {
+	x.devOp.Send, x.devOp.Recv = all, mine
+	if x.checkInPlace(mine, all, off, [2]string{"recv", "send"}) {
+		x.devOp.Recv = nil
 	}
 }

@@ -10,10 +10,10 @@ func (c *Comm) Self() *Comm {
 	if c == nil {
 		return nil
 	}
-	p := c.p
+	p := c.proc
 	p.selfOnce.Do(func() {
 		me := p.dev.Rank()
-		p.self = p.comm(selfNumber, &Group{ranks: []int{me}, self: me}, "self")
+		p.self = p.newIntracomm(selfNumber, &Group{ranks: []int{me}, self: me}, "self")
 	})
 	return p.self
 }

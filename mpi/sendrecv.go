@@ -11,20 +11,20 @@ import (
 // overlap. dest and source may be the same rank, or ProcNull.
 func Sendrecv[S, R Number](ctx context.Context, c *Comm, sendbuf []S, dest, sendtag int, recvbuf []R, source,
 	recvtag int) (Status, error) {
-	return c.Sendrecv(ctx, numbersOf(sendbuf), dest, sendtag, numbersOf(recvbuf), source, recvtag)
+	return c.Sendrecv(ctx, numberBuffer(sendbuf), dest, sendtag, numberBuffer(recvbuf), source, recvtag)
 }
 
 // SendrecvReplace sends a copy of buf, and receives into buf.
 func SendrecvReplace[T Number](ctx context.Context, c *Comm, buf []T, dest, sendtag, source, recvtag int) (Status,
 	error) {
-	return c.SendrecvReplace(ctx, numbersOf(buf), dest, sendtag, source, recvtag)
+	return c.SendrecvReplace(ctx, numberBuffer(buf), dest, sendtag, source, recvtag)
 }
 
 func sendrecvReplace(ctx context.Context, out, in *call, to *Status) error {
-	if out.peer == ProcNull || out.comm == nil || out.scattered != nil { // a scattered message is already a copy
+	if out.peer == ProcNull || out.comm == nil || out.packedBuf != nil { // a scattered message is already a copy
 		return sendrecv(ctx, out, in, to)
 	}
-	copies := &out.comm.p.copies
+	copies := &out.comm.proc.copies
 	b, _ := copies.Get().(*[]byte)
 	if b == nil {
 		b = new([]byte)
@@ -44,18 +44,18 @@ func sendrecv(ctx context.Context, out, in *call, to *Status) error {
 	// Check both before posting either.
 	var o, i mpe.Operation
 	if out.peer != ProcNull {
-		if err := out.outgoing(&o); err != nil {
+		if err := out.buildSend(&o); err != nil {
 			return err
 		}
 	}
 	if in.peer == ProcNull {
 		*to = nullStatus
-		return out.sendWait(ctx)
+		return out.sendBlocking(ctx)
 	}
-	if err := in.incoming(&i); err != nil {
+	if err := in.buildRecv(&i); err != nil {
 		return err
 	}
-	p := out.comm.p
+	p := out.comm.proc
 	recv, err := p.dev.Start(i)
 	if err != nil {
 		return in.fail(err)
@@ -71,13 +71,13 @@ func sendrecv(ctx context.Context, out, in *call, to *Status) error {
 		recv.Free()
 		return out.fail(err)
 	}
-	if in.deployed() || out.deployed() {
+	if in.mayDeadEnd() || out.mayDeadEnd() {
 		ctx = p.awaitBoth(ctx, recv, send)
 	}
 	recvErr := in.wait(ctx, recv, to)
 	sent, sendErr := send.Await(ctx)
-	if sendErr != nil && (recvErr == nil || followsFrom(recvErr, sendErr)) {
-		recvErr = out.ended(new(Status), sent, sendErr)
+	if sendErr != nil && (recvErr == nil || causedBySend(recvErr, sendErr)) {
+		recvErr = out.finishFailed(new(Status), sent, sendErr)
 	}
 	send.Free()
 	return recvErr

@@ -56,8 +56,8 @@ func Count[T Number](s Status) int {
 	return int(s.Bytes / size)
 }
 
-// bytesOf converts the device's size of a message.
-func bytesOf(s *mpe.Status) int64 {
+// statusBytes converts the device's size of a message.
+func statusBytes(s *mpe.Status) int64 {
 	if s.Bytes < 0 {
 		return Undefined
 	}

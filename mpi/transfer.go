@@ -47,12 +47,12 @@ func (c *Comm) Recv(ctx context.Context, b Buffer, source, tag int) (st Status, 
 func (c *Comm) RecvStatus(ctx context.Context, b Buffer, source, tag int, to *Status) error {
 	var k call
 	k.set(c, "Recv", mpe.OpRecv, source, tag)
-	if err := k.typed(&b); err != nil {
+	if err := k.setBuffer(&b); err != nil {
 		*to = emptyStatus
 		return err
 	}
 	err := k.recv(ctx, to)
-	k.giveBack()
+	k.releaseCopy()
 	return err
 }
 
@@ -84,7 +84,7 @@ func (c *Comm) Ibsend(b Buffer, dest, tag int) (Request, error) {
 	if err := k.bsendTyped(&b); err != nil {
 		return Request{}, err
 	}
-	return k.completed(), nil
+	return k.completedRequest(), nil
 }
 
 // Irecv starts Recv and returns. The buffer must not be accessed until the request has been waited for. Only
@@ -148,52 +148,52 @@ func (c *Comm) SendrecvReplace(ctx context.Context, b Buffer, dest, sendtag, sou
 }
 
 func (k *call) sendTyped(ctx context.Context, b *Buffer) error {
-	if err := k.typed(b); err != nil {
+	if err := k.setBuffer(b); err != nil {
 		return err
 	}
-	err := k.sendWait(ctx)
-	k.giveBack()
+	err := k.sendBlocking(ctx)
+	k.releaseCopy()
 	return err
 }
 
 func (k *call) bsendTyped(b *Buffer) error {
-	if err := k.typed(b); err != nil {
+	if err := k.setBuffer(b); err != nil {
 		return err
 	}
 	err := k.bsend()
-	k.giveBack() // bsend has already copied the message
+	k.releaseCopy() // bsend has already copied the message
 	return err
 }
 
 func (k *call) startTyped(b *Buffer) (Request, error) {
-	if err := k.typed(b); err != nil {
+	if err := k.setBuffer(b); err != nil {
 		return Request{}, err
 	}
-	r, err := k.immediate()
+	r, err := k.startRequest()
 	if err != nil {
-		k.giveBack()
+		k.releaseCopy()
 	}
 	return r, err
 }
 
 func (k *call) persistentTyped(b *Buffer, again persistence) (Request, error) {
-	if err := k.typed(b); err != nil {
+	if err := k.setBuffer(b); err != nil {
 		return Request{}, err
 	}
-	r, err := k.persistent(again)
+	r, err := k.newPersistent(again)
 	if err != nil {
-		k.giveBack()
+		k.releaseCopy()
 	}
 	return r, err
 }
 
 func sendrecvTyped(ctx context.Context, out *call, send *Buffer, in *call, recv *Buffer, replace bool) (st Status,
 	err error) {
-	if err := out.typed(send); err != nil {
+	if err := out.setBuffer(send); err != nil {
 		return emptyStatus, err
 	}
-	if err = in.typed(recv); err != nil {
-		out.giveBack()
+	if err = in.setBuffer(recv); err != nil {
+		out.releaseCopy()
 		return emptyStatus, err
 	}
 	if replace { // a function value would move both calls to the heap
@@ -201,7 +201,7 @@ func sendrecvTyped(ctx context.Context, out *call, send *Buffer, in *call, recv 
 	} else {
 		err = sendrecv(ctx, out, in, &st)
 	}
-	out.giveBack()
-	in.giveBack()
+	out.releaseCopy()
+	in.releaseCopy()
 	return st, err
 }

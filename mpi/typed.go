@@ -15,7 +15,7 @@ import (
 
 // TypeOf returns the datatype of T. Package datatype can derive other datatypes from it. A named type, such as
 // time.Duration, has the datatype of its underlying type, in this case int64.
-func TypeOf[T Element]() *datatype.Type { return predefined(reflect.TypeFor[T]()) }
+func TypeOf[T Element]() *datatype.Type { return predefinedType(reflect.TypeFor[T]()) }
 
 // StructType returns the datatype of T, which must have a fixed layout in memory: a struct or an array that
 // contains only numbers that can be message elements, or other such structs and arrays. Bytes between fields,
@@ -61,8 +61,8 @@ func structType(t reflect.Type) (*datatype.Type, error) {
 	return datatype.Resized(all, 0, int64(t.Size()))
 }
 
-// fixed caches, for each type, whether fixedType accepts it.
-var fixed sync.Map
+// fixedTypes caches, for each type, whether fixedType accepts it.
+var fixedTypes sync.Map
 
 // isFixed reports whether every bit pattern is a valid T.
 func isFixed[T any]() bool {
@@ -70,10 +70,10 @@ func isFixed[T any]() bool {
 	if isNumber(t.Kind()) {
 		return true
 	}
-	known, ok := fixed.Load(t)
+	known, ok := fixedTypes.Load(t)
 	if !ok {
 		_, err := fixedType(t)
-		known, _ = fixed.LoadOrStore(t, err == nil)
+		known, _ = fixedTypes.LoadOrStore(t, err == nil)
 	}
 	return known.(bool)
 }
@@ -85,9 +85,9 @@ func isFixed[T any]() bool {
 // some nanoseconds.
 type Buffer struct {
 	// at is the address of displacement 0 of the first element.
-	at    unsafe.Pointer
-	count int64
-	of    *datatype.Type
+	base     unsafe.Pointer
+	count    int64
+	datatype *datatype.Type
 	// length is the number of bytes that begin at at, or one of the constants below.
 	length int64
 }
@@ -111,13 +111,13 @@ func Typed[T any](buf []T, count int, t *datatype.Type) Buffer {
 	if !isFixed[T]() {
 		t = nil
 	}
-	return Buffer{at: unsafe.Pointer(unsafe.SliceData(buf)), count: int64(count), of: t, length: int64(len(view(buf)))}
+	return Buffer{base: unsafe.Pointer(unsafe.SliceData(buf)), count: int64(count), datatype: t, length: int64(len(asBytes(buf)))}
 }
 
 // bufferOf returns the buffer of a slice.
 func bufferOf[T Element](buf []T) Buffer {
-	return Buffer{at: unsafe.Pointer(unsafe.SliceData(buf)), count: int64(len(buf)), of: TypeOf[T](),
-		length: int64(len(view(buf)))}
+	return Buffer{base: unsafe.Pointer(unsafe.SliceData(buf)), count: int64(len(buf)), datatype: TypeOf[T](),
+		length: int64(len(asBytes(buf)))}
 }
 
 // CountOf returns the number of elements of a datatype in a message, or Undefined if the length is unknown or is not a
@@ -149,28 +149,28 @@ func Elements(s Status, t *datatype.Type) int {
 // dense is the fast path of whole. It returns nil if the buffer is empty, if the datatype has gaps, or if there
 // is any error.
 func (b *Buffer) dense() []byte {
-	if b.of == nil || !b.of.Dense() || b.count <= 0 || b.at == nil {
+	if b.datatype == nil || !b.datatype.IsDense() || b.count <= 0 || b.base == nil {
 		return nil
 	}
-	if b.length == b.count*b.of.Size() && b.length > 0 && b.count <= b.length {
-		return unsafe.Slice((*byte)(b.at), b.length)
+	if b.length == b.count*b.datatype.Size() && b.length > 0 && b.count <= b.length {
+		return unsafe.Slice((*byte)(b.base), b.length)
 	}
-	high, n := bits.Mul64(uint64(b.count), uint64(b.of.Size()))
+	high, n := bits.Mul64(uint64(b.count), uint64(b.datatype.Size()))
 	if high != 0 || n > math.MaxInt || b.length >= 0 && int64(n) > b.length {
 		return nil
 	}
-	return unsafe.Slice((*byte)(b.at), n)
+	return unsafe.Slice((*byte)(b.base), n)
 }
 
-// whole returns the memory of a buffer's elements if they are contiguous.
-func (b *Buffer) whole(k *call) (bytes []byte, ok bool, err error) {
+// contiguous returns the memory of a buffer's elements if they are contiguous.
+func (b *Buffer) contiguous(k *call) (bytes []byte, ok bool, err error) {
 	switch {
-	case b.of == nil:
+	case b.datatype == nil:
 		return nil, false, k.failf(ErrType, "there is no datatype")
 	case b.count < 0:
 		return nil, false, k.failf(ErrCount, "%d elements", b.count)
 	}
-	begin, end, err := b.of.Span(b.count)
+	begin, end, err := b.datatype.Span(b.count)
 	if err != nil {
 		return nil, false, k.error(ErrCount, err)
 	}
@@ -178,14 +178,14 @@ func (b *Buffer) whole(k *call) (bytes []byte, ok bool, err error) {
 		return nil, false, k.failf(ErrBuffer, "%d elements of the datatype use bytes %d to %d of the buffer, "+
 			"which has %d", b.count, begin, end, b.length)
 	}
-	if b.at == nil && begin <= 0 && end > 0 {
-		return nil, false, k.failf(ErrBuffer, "%d elements of %d bytes at address 0", b.count, b.of.Size())
+	if b.base == nil && begin <= 0 && end > 0 {
+		return nil, false, k.failf(ErrBuffer, "%d elements of %d bytes at address 0", b.count, b.datatype.Size())
 	}
-	offset, ok := b.of.Contiguous(b.count)
+	offset, ok := b.datatype.Contiguous(b.count)
 	if !ok {
 		return nil, false, nil
 	}
-	return b.bytes(offset, b.count*b.of.Size()), true, nil
+	return b.bytes(offset, b.count*b.datatype.Size()), true, nil
 }
 
 // bytes returns a part of the buffer's memory.
@@ -193,29 +193,29 @@ func (b *Buffer) bytes(offset, n int64) []byte {
 	if n == 0 {
 		return nil
 	}
-	return unsafe.Slice((*byte)(unsafe.Add(b.at, offset)), n)
+	return unsafe.Slice((*byte)(unsafe.Add(b.base, offset)), n)
 }
 
-// scattered is a message whose elements are not contiguous. It has a packed copy of them.
-type scattered struct {
+// packedBuffer is a message whose elements are not contiguous. It has a packed copy of them.
+type packedBuffer struct {
 	Buffer
 	packed []byte
 }
 
 // pack copies the elements into the packed copy.
-func (s *scattered) pack() { s.of.Pack(s.packed, s.at, s.count, 0) }
+func (s *packedBuffer) pack() { s.datatype.Pack(s.packed, s.base, s.count, 0) }
 
-// typed sets the call's message to the buffer.
-func (k *call) typed(b *Buffer) error {
+// setBuffer sets the call's message to the buffer.
+func (k *call) setBuffer(b *Buffer) error {
 	if k.bytes = b.dense(); k.bytes != nil {
-		k.datatype, k.any = onWire(b.of)
+		k.datatype, k.anyDatatype = wireDatatype(b.datatype)
 		return nil
 	}
-	bytes, ok, err := b.whole(k)
+	bytes, ok, err := b.contiguous(k)
 	if err != nil {
 		return err
 	}
-	k.datatype, k.any = onWire(b.of)
+	k.datatype, k.anyDatatype = wireDatatype(b.datatype)
 	if ok {
 		k.bytes = bytes
 		return nil
@@ -223,28 +223,28 @@ func (k *call) typed(b *Buffer) error {
 	if err := k.check(); err != nil { // k.comm may be nil
 		return err
 	}
-	s, _ := k.comm.p.scattered.Get().(*scattered)
+	s, _ := k.comm.proc.packedBuffers.Get().(*packedBuffer)
 	if s == nil {
-		s = new(scattered)
+		s = new(packedBuffer)
 	}
-	s.Buffer, s.packed = *b, grown(s.packed, int(b.count*b.of.Size()))
-	if k.sends() {
+	s.Buffer, s.packed = *b, growBytes(s.packed, int(b.count*b.datatype.Size()))
+	if k.isSend() {
 		s.pack()
 	}
-	k.scattered, k.bytes = s, s.packed
+	k.packedBuf, k.bytes = s, s.packed
 	return nil
 }
 
-// grown returns n bytes. It reuses memory if that is large enough.
-func grown(memory []byte, n int) []byte {
+// growBytes returns n bytes. It reuses memory if that is large enough.
+func growBytes(memory []byte, n int) []byte {
 	if cap(memory) < n {
 		return make([]byte, n)
 	}
 	return memory[:n]
 }
 
-// onWire returns the datatype that represents t on the wire, and whether a receive accepts any datatype.
-func onWire(t *datatype.Type) (d protocol.Datatype, any bool) {
+// wireDatatype returns the datatype that represents t on the wire, and whether a receive accepts any datatype.
+func wireDatatype(t *datatype.Type) (d protocol.Datatype, any bool) {
 	switch t.Element() {
 	case op.Float32:
 		return protocol.Float, false
@@ -254,22 +254,22 @@ func onWire(t *datatype.Type) (d protocol.Datatype, any bool) {
 	return protocol.Int, false
 }
 
-// scatter unpacks the first n bytes of a received message.
-func (k *call) scatter(n int64) {
-	if s := k.scattered; s != nil && n > 0 {
-		s.of.Unpack(s.at, s.count, s.packed[:min(n, int64(len(s.packed)))], 0)
+// unpack unpacks the first n bytes of a received message.
+func (k *call) unpack(n int64) {
+	if s := k.packedBuf; s != nil && n > 0 {
+		s.datatype.Unpack(s.base, s.count, s.packed[:min(n, int64(len(s.packed)))], 0)
 	}
 }
 
-// giveBack recycles the packed copy. The device must no longer be using it.
-func (k *call) giveBack() {
-	if k.scattered != nil {
-		k.giveBackCopy()
+// releaseCopy recycles the packed copy. The device must no longer be using it.
+func (k *call) releaseCopy() {
+	if k.packedBuf != nil {
+		k.recycleCopy()
 	}
 }
 
-func (k *call) giveBackCopy() {
-	s := k.scattered
-	k.scattered, s.Buffer = nil, Buffer{}
-	k.comm.p.scattered.Put(s)
+func (k *call) recycleCopy() {
+	s := k.packedBuf
+	k.packedBuf, s.Buffer = nil, Buffer{}
+	k.comm.proc.packedBuffers.Put(s)
 }

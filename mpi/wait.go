@@ -14,20 +14,20 @@ import (
 // ErrPending, and the request remains active.
 func Waitall(ctx context.Context, requests []Request, statuses []Status) error {
 	const op = "Waitall"
-	if err := checkRoom(op, requests, statuses); err != nil {
+	if err := checkStatuses(op, requests, statuses); err != nil {
 		return err
 	}
 	failed := requestsError{total: len(requests)}
 	var unused Status
-	rest := restOfAll{requests: requests}
+	rest := remainingRequests{requests: requests}
 	for i, r := range requests {
 		st := &unused
 		if statuses != nil {
 			st = &statuses[i]
 		}
 		rest.next = i
-		st.Err = r.waitAmong(ctx, st, &rest)
-		rest.broken = rest.broken || isBroken(st.Err)
+		st.Err = r.waitOneOf(ctx, st, &rest)
+		rest.peerFailed = rest.peerFailed || isPeerStuck(st.Err)
 		failed.add(i, st.Err)
 	}
 	return failed.result(op)
@@ -37,7 +37,7 @@ func Waitall(ctx context.Context, requests []Request, statuses []Status) error {
 // requests unchanged.
 func Testall(requests []Request, statuses []Status) (bool, error) {
 	const op = "Testall"
-	if err := checkRoom(op, requests, statuses); err != nil {
+	if err := checkStatuses(op, requests, statuses); err != nil {
 		return false, err
 	}
 	for _, r := range requests {
@@ -48,7 +48,7 @@ func Testall(requests []Request, statuses []Status) (bool, error) {
 	failed := requestsError{total: len(requests)}
 	for i, r := range requests {
 		st, _, err := r.Test()
-		failed.take(i, st, err, statuses, i)
+		failed.recordOutcome(i, st, err, statuses, i)
 	}
 	return true, failed.result(op)
 }
@@ -82,7 +82,7 @@ func Testany(requests []Request) (int, Status, bool, error) {
 // request failed, the error is ErrInStatus. If ctx is done first, all requests are cancelled.
 func Waitsome(ctx context.Context, requests []Request, indices []int, statuses []Status) ([]int, error) {
 	const op = "Waitsome"
-	if err := checkRoom(op, requests, statuses); err != nil {
+	if err := checkStatuses(op, requests, statuses); err != nil {
 		return nil, err
 	}
 	return takeEnded(op, requests, awaitAny(ctx, requests), indices[:0], statuses)
@@ -91,13 +91,13 @@ func Waitsome(ctx context.Context, requests []Request, indices []int, statuses [
 // Testsome is Waitsome without waiting: the result is empty if no request is done.
 func Testsome(requests []Request, indices []int, statuses []Status) ([]int, error) {
 	const op = "Testsome"
-	if err := checkRoom(op, requests, statuses); err != nil {
+	if err := checkStatuses(op, requests, statuses); err != nil {
 		return nil, err
 	}
 	return takeEnded(op, requests, Undefined, indices[:0], statuses)
 }
 
-func checkRoom(op string, requests []Request, statuses []Status) error {
+func checkStatuses(op string, requests []Request, statuses []Status) error {
 	if statuses != nil && len(statuses) < len(requests) {
 		return errorf(ErrArg, op, "there are %d statuses for %d requests: give as many, or nil", len(statuses),
 			len(requests))
@@ -119,9 +119,9 @@ func firstEnded(requests []Request) (index, pending int) {
 	return Undefined, pending
 }
 
-// wakers is a pool of channels for goroutines that wait for one of several requests. A channel may still
+// wakeChans is a pool of channels for goroutines that wait for one of several requests. A channel may still
 // contain a value from an earlier wait, so a goroutine checks the requests after each value.
-var wakers = sync.Pool{New: func() any { return make(chan struct{}, 1) }}
+var wakeChans = sync.Pool{New: func() any { return make(chan struct{}, 1) }}
 
 // awaitAny implements Foreign.Await.
 func awaitAny(ctx context.Context, requests []Request) int {
@@ -129,8 +129,8 @@ func awaitAny(ctx context.Context, requests []Request) int {
 	if i != Undefined || pending == 0 {
 		return i
 	}
-	wake := wakers.Get().(chan struct{})
-	defer wakers.Put(wake)
+	wake := wakeChans.Get().(chan struct{})
+	defer wakeChans.Put(wake)
 	p, taken := notifyAll(requests, wake)
 	if taken != Undefined {
 		return taken
@@ -170,8 +170,8 @@ func cancelAll(ctx context.Context, requests []Request) {
 	}
 }
 
-// take records the outcome of a request, and stores its status in statuses[at] unless statuses is nil.
-func (e *requestsError) take(index int, st Status, err error, statuses []Status, at int) {
+// recordOutcome records the outcome of a request, and stores its status in statuses[index] unless statuses is nil.
+func (e *requestsError) recordOutcome(index int, st Status, err error, statuses []Status, at int) {
 	e.add(index, err)
 	if statuses != nil {
 		st.Err = err
@@ -188,7 +188,7 @@ func takeEnded(op string, requests []Request, also int, indices []int, statuses 
 			continue
 		}
 		st, _, err := r.Test()
-		failed.take(i, st, err, statuses, len(indices))
+		failed.recordOutcome(i, st, err, statuses, len(indices))
 		indices = append(indices, i)
 	}
 	return indices, failed.result(op)

@@ -11,18 +11,18 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// askTime bounds a query of other ranks. By the protocol, it ends within a second (E53) if the engine runs.
-const askTime = 2 * time.Second
+// askTimeout bounds a query of other ranks. By the protocol, it ends within a second (E53) if the engine runs.
+const askTimeout = 2 * time.Second
 
 // AskReports asks other ranks, in ascending order, for their public state, and returns an entry for each.
-func (r *Rank) AskReports(ctx context.Context, ranks []int) []state.Asked {
-	ctx, cancel := context.WithTimeout(ctx, askTime)
+func (r *Rank) AskReports(ctx context.Context, ranks []int) []state.AskResult {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	asked := make([]state.Asked, len(ranks))
+	asked := make([]state.AskResult, len(ranks))
 	reports, err := r.Engine.AskReports(ctx, ranks)
 	for i, rank := range ranks {
 		a := &asked[i]
-		a.Rank, a.By = rank, r.Self.Rank
+		a.Rank, a.AskedBy = rank, r.Self.Rank
 		if err == nil {
 			if reports[i].Err == nil {
 				a.Report, reports[i].Err = state.DecodePublic(reports[i].Report, rank, len(r.Config.Ranks))
@@ -37,8 +37,8 @@ func (r *Rank) AskReports(ctx context.Context, ranks []int) []state.Asked {
 	return asked
 }
 
-// elsewhere returns the ranks of the cluster that do not run on this host.
-func (r *Rank) elsewhere() (ranks []int) {
+// remoteRanks returns the ranks of the cluster that do not run on this host.
+func (r *Rank) remoteRanks() (ranks []int) {
 	local := jobs.Ranks(r.Directory)
 	for rank := range r.Config.Ranks {
 		if !slices.Contains(local, rank) {

@@ -19,7 +19,7 @@ import (
 // started starts a rank of a configuration.
 func started(t *testing.T, cfg *config.Config, rank int) *Rank {
 	t.Helper()
-	m, err := Map(cfg)
+	m, err := RankMap(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +85,7 @@ ranks:
 			if len(ranks) > 1 && (asked[1].Report != nil || asked[1].Reason != mpe.ErrNotExtended.Error()) {
 				t.Errorf("%+v", asked[1])
 			}
-			text, err := io.ReadAll(flate.NewReader(bytes.NewReader(one.public())))
+			text, err := io.ReadAll(flate.NewReader(bytes.NewReader(one.publicState())))
 			if err != nil || !bytes.Contains(text, []byte(`"kernel":"exec"`)) {
 				t.Fatalf("%s, %v", text, err)
 			}

@@ -13,7 +13,7 @@ import (
 // reading the table, and names its key.
 func Collectives(cfg *config.Config) (collective.Config, error) {
 	c := collective.Config{
-		Force: cfg.Collectives.Forced(), Order: cfg.Collectives.Order.Form(),
+		Force: cfg.Collectives.ParseForce(), Order: cfg.Collectives.Order.Form(),
 		Tree: cfg.Collectives.Upstream == config.UpstreamTree, FPGAs: cfg.UpstreamFPGAs(),
 	}
 	path := cfg.Collectives.Table

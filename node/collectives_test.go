@@ -74,7 +74,7 @@ func TestCollectivesErrors(t *testing.T) {
 func TestCollectivesEnv(t *testing.T) {
 	t.Setenv(config.EnvCollectives, "bcast=none")
 	const says = `ZRLMPI_COLLECTIVES: "bcast=none": bcast has no algorithm "none"`
-	if _, err := Local(1, protocol.Extended); err == nil || !strings.HasPrefix(err.Error(), says) {
+	if _, err := StartLocal(1, protocol.Extended); err == nil || !strings.HasPrefix(err.Error(), says) {
 		t.Error(err)
 	}
 	if _, err := Open(mustParse(t, collectiveRanks), 0, nil); err == nil || !strings.HasPrefix(err.Error(), says) {
@@ -82,7 +82,7 @@ func TestCollectivesEnv(t *testing.T) {
 	}
 	t.Setenv(config.EnvCollectives, "bcast=flat")
 	t.Setenv(config.EnvCollectivesTable, "/no/such/table.yaml")
-	if _, err := Local(1, protocol.Extended); !errors.Is(err, os.ErrNotExist) {
+	if _, err := StartLocal(1, protocol.Extended); !errors.Is(err, os.ErrNotExist) {
 		t.Error(err)
 	}
 }

@@ -13,22 +13,22 @@ import (
 
 // Limits of the data that extended peers may send before receives match (E20), for all peers and for each.
 const (
-	eagerLimit    = 64 << 10
-	notSaid       = -1 // the configuration does not set an eager limit
-	allEager      = 64 << 20
-	maxPeerEager  = 1 << 20
-	maxPeerCredit = 1 << 16
-	minPeerCredit = 64
+	eagerLimit      = 64 << 10
+	eagerLimitUnset = -1 // the configuration does not set an eager limit
+	totalEager      = 64 << 20
+	maxPeerEager    = 1 << 20
+	maxPeerCredit   = 1 << 16
+	minPeerCredit   = 64
 )
 
-// streamWindow is the maximum number of packets in flight over TCP, slightly below the transport's queue for a peer.
+// streamWindow is the maximum number of packets in flight over AddTCP, slightly below the transport's queue for a peer.
 const streamWindow = tcp.DefaultSendQueue/(protocol.ExtHeaderLen+protocol.MaxStreamPayload) - 16
 
-// extendedBuiltIn sets the extended profile's values of a built-in link.
-func extendedBuiltIn(l *config.Link, cfg *config.Config) {
+// setExtendedBuiltIn sets the extended profile's values of a built-in link.
+func setExtendedBuiltIn(l *config.Link, cfg *config.Config) {
 	peers := otherRanks(cfg)
-	l.EagerLimit = notSaid
-	l.EagerCredit = config.Size(min(max(allEager/peers, eagerLimit), maxPeerEager))
+	l.EagerLimit = eagerLimitUnset
+	l.EagerCredit = config.Size(min(max(totalEager/peers, eagerLimit), maxPeerEager))
 }
 
 // messageCredit returns the number of messages that each peer may initially begin before receives match. At least three
@@ -44,7 +44,7 @@ func otherRanks(cfg *config.Config) int { return max(len(cfg.Ranks)-1, 1) }
 func (l *Link) extendedConfig(cfg *config.Config) *extended.Config {
 	x := &extended.Config{
 		MaxPayload: l.MaxDatagram - protocol.ExtHeaderLen, EagerLimit: int(l.EagerLimit),
-		Messages: messageCredit(cfg), EagerBytes: int(l.EagerCredit), Seed: seed(),
+		Messages: messageCredit(cfg), EagerBytes: int(l.EagerCredit), Seed: newSeed(),
 	}
 	if l.EagerLimit == 0 {
 		x.EagerLimit = -1 // none
@@ -54,7 +54,7 @@ func (l *Link) extendedConfig(cfg *config.Config) *extended.Config {
 		x.MaxPayload, x.Window = protocol.MaxStreamPayload, streamWindow
 	case config.TransportSHM:
 		x.MaxPayload = shm.MaxPayload
-		x.Window, x.WindowBytes = shm.Window(ringOf(cfg))
+		x.Window, x.WindowBytes = shm.Window(ringSize(cfg))
 	}
 	// Within a host, the payload passes through memory only.
 	x.HeaderChecksum = l.Transport == config.TransportSHM || l.sameHost
@@ -63,11 +63,11 @@ func (l *Link) extendedConfig(cfg *config.Config) *extended.Config {
 	return x
 }
 
-// ringOf returns the size of the shared-memory rings in bytes.
-func ringOf(cfg *config.Config) int { return shm.DefaultRing(len(cfg.Ranks)) }
+// ringSize returns the size of the shared-memory rings in bytes.
+func ringSize(cfg *config.Config) int { return shm.DefaultRing(len(cfg.Ranks)) }
 
-// seed returns a number that is unique among links and starts.
-func seed() uint64 {
+// newSeed returns a number that is unique among links and starts.
+func newSeed() uint64 {
 	var b [8]byte
 	rand.Read(b[:]) // never fails
 	return binary.LittleEndian.Uint64(b[:])

@@ -34,12 +34,12 @@ defaults: {%s}
 		{"loopback", "127.0.0.1", "127.1.2.3", "", "peer: software", "profile: extended", local, 32768, true, true},
 		{"loopback, IPv6", "[::1]", "[::1]", "", "peer: software", "profile: extended", local, 32768, true, true},
 		{"one address", "10.0.0.1", "10.0.0.1", "", "run: host", "profile: extended", local, 32768, true, true},
-		{"two addresses", "10.0.0.1", "10.0.0.2", "", "run: host", "profile: extended", "udp", longestDatagram - 80,
+		{"two addresses", "10.0.0.1", "10.0.0.2", "", "run: host", "profile: extended", "udp", maxExtDatagram - 80,
 			false, false},
 		{"two addresses, and yet", "10.0.0.1", "10.0.0.2", "", "run: host", "profile: extended, transport: shm", "shm",
 			32768, true, true},
 		{"UDP by default", "127.0.0.1", "127.0.0.2", "", "run: host", "profile: extended, transport: udp", "udp",
-			longestDatagram - 80, true, false},
+			maxExtDatagram - 80, true, false},
 		{"large datagrams", "127.0.0.1", "127.0.0.2", "", "run: host",
 			"profile: extended, transport: udp, max_datagram: 65504", "udp", 65424, true, false},
 		{"large datagrams between hosts", "10.0.0.1", "10.0.0.2", "", "run: host",
@@ -49,7 +49,7 @@ defaults: {%s}
 		{"TCP between hosts", "10.0.0.1", "10.0.0.2", "", "run: host, link: {transport: tcp}", "profile: extended",
 			"tcp", 32768, false, true},
 		{"UDP by the rank's own entry", "127.0.0.1", "127.0.0.2", ", link: {transport: udp}", "run: host",
-			"profile: extended", "udp", longestDatagram - 80, true, false},
+			"profile: extended", "udp", maxExtDatagram - 80, true, false},
 		{"another profile", "127.0.0.1", "127.0.0.2", "", "run: host", "profile: cloudfpga", "udp", 0, false, false},
 	} {
 		cfg := mustParse(t, fmt.Sprintf(ranks, tt.zero, tt.own, tt.one, tt.rest, tt.defaults))
@@ -126,7 +126,7 @@ defaults: {profile: extended`
 		eager, payload, bag int
 		unreachable         time.Duration
 	}{
-		{"}", 65536, longestDatagram - 80, 1 << 20, 10 * time.Second},
+		{"}", 65536, maxExtDatagram - 80, 1 << 20, 10 * time.Second},
 		{", eager_limit: 0, max_datagram: 1000, deadlines: {ack: 3s}}", -1, 920, 1 << 20, 3 * time.Second},
 		{", eager_limit: 1KiB, eager_credit: 2KiB, transport: tcp}", 1024, 32768, 2048, 10 * time.Second},
 	} {

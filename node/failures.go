@@ -11,60 +11,60 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// failures writes records of failures in a rank of a job: the packets and calls that preceded them. A program often
+// failureRecorder writes records of failures in a rank of a job: the packets and calls that preceded them. A program often
 // ends right after a failure, so the caller of a failed operation gets its error only after the record has been
 // written.
-type failures struct {
-	rank *Rank
-	job  string
-	to   io.Writer // receives a line with the path of each record
+type failureRecorder struct {
+	rank   *Rank
+	job    string
+	output io.Writer // receives a line with the path of each record
 
-	mu   sync.Mutex
-	pace recorder.Pace
-	// written is closed when the current record has been written; nil if there is no current record.
-	written chan struct{}
+	mu      sync.Mutex
+	limiter recorder.RateLimiter
+	// recordDone is closed when the current record has been written; nil if there is no current record.
+	recordDone chan struct{}
 }
 
-// writeTime bounds the time that a caller waits for a record, whatever the file system does.
-const writeTime = 5 * time.Second
+// writeTimeout bounds the time that a caller waits for a record, whatever the file system does.
+const writeTimeout = 5 * time.Second
 
-// failed starts writing a record, unless other records were written recently. Later failures share it until it has been
+// startRecord starts writing a record, unless other records were written recently. Later failures share it until it has been
 // written, and so do the failures of one event, such as a lost peer and the messages to it. It does not wait, as the
 // engine's lock is held.
-func (f *failures) failed(peer int, operation string, err error) {
+func (f *failureRecorder) startRecord(peer int, operation string, err error) {
 	if peer >= 0 {
 		operation += fmt.Sprintf(" rank %d", peer)
 	}
-	f.rank.Packets.Failed(peer, err)
-	if !recorder.Worth(err) {
+	f.rank.FlightRecorder.RecordFailure(peer, err)
+	if !recorder.WorthRecording(err) {
 		return
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	now := time.Now()
-	if f.written != nil || !f.pace.Take(now) {
+	if f.recordDone != nil || !f.limiter.Allow(now) {
 		return
 	}
-	f.written = make(chan struct{})
+	f.recordDone = make(chan struct{})
 	go func(written chan struct{}) {
-		f.rank.AfterEvent()
-		f.report(now, peer, operation, err)
+		f.rank.AwaitEventEnd()
+		f.writeAndReport(now, peer, operation, err)
 		f.mu.Lock()
-		f.written = nil
+		f.recordDone = nil
 		f.mu.Unlock()
 		close(written)
-	}(f.written)
+	}(f.recordDone)
 }
 
-// wait waits until no record is being written.
-func (f *failures) wait() {
+// waitWritten waits until no record is being written.
+func (f *failureRecorder) waitWritten() {
 	f.mu.Lock()
-	written := f.written
+	written := f.recordDone
 	f.mu.Unlock()
 	if written == nil {
 		return
 	}
-	late := time.NewTimer(writeTime)
+	late := time.NewTimer(writeTimeout)
 	defer late.Stop()
 	select {
 	case <-written:
@@ -72,29 +72,29 @@ func (f *failures) wait() {
 	}
 }
 
-// report writes a record, and prints its path.
-func (f *failures) report(now time.Time, peer int, operation string, cause error) {
-	path, err := f.write(recorder.Name(now, jobs.Name(f.job), f.rank.Self.Rank, peer),
+// writeAndReport writes a record, and prints its path.
+func (f *failureRecorder) writeAndReport(now time.Time, peer int, operation string, cause error) {
+	path, err := f.writeRecord(recorder.RecordName(now, jobs.Name(f.job), f.rank.Self.Rank, peer),
 		fmt.Sprintf("%s has failed: %v", operation, cause))
 	switch {
 	case err != nil:
-		fmt.Fprintf(f.to, "zrlmpi: rank %d: the packets before the failure of its %s are not recorded: %v\n",
+		fmt.Fprintf(f.output, "zrlmpi: rank %d: the packets before the failure of its %s are not recorded: %v\n",
 			f.rank.Self.Rank, operation, err)
 	case f.rank.profile() == protocol.V09:
-		fmt.Fprintf(f.to, "zrlmpi: rank %d: packets before its %s failed: zrlctl analyze --profile v0.9 %s\n",
+		fmt.Fprintf(f.output, "zrlmpi: rank %d: packets before its %s failed: zrlctl analyze --profile v0.9 %s\n",
 			f.rank.Self.Rank, operation, path)
 	default:
-		fmt.Fprintf(f.to, "zrlmpi: rank %d: packets before its %s failed: zrlctl analyze %s\n", f.rank.Self.Rank,
+		fmt.Fprintf(f.output, "zrlmpi: rank %d: packets before its %s failed: zrlctl analyze %s\n", f.rank.Self.Rank,
 			operation, path)
 	}
 }
 
-// write writes a record under the given name, and returns its path.
-func (f *failures) write(name, why string) (path string, err error) {
+// writeRecord writes a record under the given name, and returns its path.
+func (f *failureRecorder) writeRecord(name, why string) (path string, err error) {
 	now := time.Now()
 	r, size := f.rank, int64(f.rank.Config.Record.Spool.Size)
 	comment := fmt.Sprintf("last packets of rank %d of job %s, written because its %s", r.Self.Rank, f.job, why)
-	data, err := recorder.Encode(r.Packets.Reader(r.addresses(), now).Read(now), size, now, comment)
+	data, err := recorder.Encode(r.FlightRecorder.Reader(r.addresses(), now).Read(now), size, now, comment)
 	if err != nil {
 		return "", err
 	}

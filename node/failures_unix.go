@@ -25,7 +25,7 @@ func recordsDirectories(s *config.Spool) []string {
 		return []string{*s.Directory}
 	}
 	list := []string{filepath.Join(os.TempDir(), fmt.Sprintf("zrlmpi-records-%d", os.Geteuid()))}
-	if state, err := privatedir.StatePlace(); err == nil {
+	if state, err := privatedir.StatePath(); err == nil {
 		list = append(list, filepath.Join(state, "records"))
 	}
 	return list
@@ -36,7 +36,7 @@ func recordsDirectories(s *config.Spool) []string {
 func writeShared(directories []string, size int64, name string, data []byte) (path string, err error) {
 	var errs []error
 	for _, dir := range directories {
-		path, err := writeInto(dir, size, name, data)
+		path, err := writeToSpool(dir, size, name, data)
 		if !errors.Is(err, privatedir.ErrUnsafe) {
 			return path, err
 		}
@@ -45,7 +45,7 @@ func writeShared(directories []string, size int64, name string, data []byte) (pa
 	return "", errors.Join(errs...)
 }
 
-func writeInto(dir string, size int64, name string, data []byte) (path string, err error) {
+func writeToSpool(dir string, size int64, name string, data []byte) (path string, err error) {
 	d, err := privatedir.Make(dir)
 	if err != nil {
 		return "", err
@@ -55,7 +55,7 @@ func writeInto(dir string, size int64, name string, data []byte) (path string, e
 		return "", errors.Join(err, d.Close())
 	}
 	defer unlock()
-	s, err := spool.In(d, spool.Kind{Suffix: recorder.Suffix, IsName: recorder.IsName}, size)
+	s, err := spool.OpenIn(d, spool.Kind{Suffix: recorder.Suffix, IsName: recorder.IsName}, size)
 	if err != nil {
 		return "", err
 	}

@@ -41,7 +41,7 @@ func (l *lines) String() string {
 	return l.text.String()
 }
 
-// jobPair returns two ranks of a job over UDP, and rank 0's messages about its records. more is YAML.
+// jobPair returns two ranks of a job over AddUDP, and rank 0's messages about its records. more is YAML.
 func jobPair(t *testing.T, profile, more string) (devices []device, said *lines) {
 	t.Helper()
 	addrs, err := freeAddresses(2)
@@ -64,7 +64,7 @@ ranks:
 	}
 	said = &lines{}
 	if f := devices[0].rank.failures; f != nil {
-		f.to = said
+		f.output = said
 	}
 	return devices, said
 }
@@ -88,13 +88,13 @@ func TestFailuresOfOneEvent(t *testing.T) {
 	rank := devices[0].rank
 	lost := &mpe.PeerLostError{Rank: 1, Event: state.EventUnreachable}
 	rank.Engine.Counters(func(*state.RankCounters) { // the engine's lock is held
-		rank.failures.failed(1, "connection to", lost)
+		rank.failures.startRecord(1, "connection to", lost)
 		for range 100_000 { // enough time to write the record
 			runtime.Gosched()
 		}
-		rank.failures.failed(1, "send to", lost)
+		rank.failures.startRecord(1, "send to", lost)
 	}, func(*state.PeerCounters) {})
-	rank.failures.wait()
+	rank.failures.waitWritten()
 	if list := recordsIn(t, filepath.Join(temp, fmt.Sprintf("zrlmpi-records-%d", os.Geteuid()))); len(list) != 1 ||
 		strings.Count(said.String(), "\n") != 1 {
 		t.Errorf("%q; %s", list, said)
@@ -130,10 +130,10 @@ func TestFailureOfJob(t *testing.T) {
 			}
 			a := capture.NewAnalysis("record",
 				capture.AnalysisOptions{Profile: devices[0].rank.profile(), KeepTrace: 100, KeepMessages: 100})
-			src, err := capture.Options{OnNote: a.Note}.OpenFile(list[0])
+			src, err := capture.Options{OnNote: a.AddNote}.OpenFile(list[0])
 			if err == nil {
 				defer src.Close()
-				err = a.Follow(src)
+				err = a.Analyze(src)
 			}
 			if err != nil {
 				t.Fatal(err)
@@ -143,8 +143,8 @@ func TestFailureOfJob(t *testing.T) {
 			if len(r.Messages) != 2 ||
 				!slices.ContainsFunc(r.Findings,
 					func(f capture.Finding) bool { return f.Kind == capture.NeverCleared }) ||
-				last.String() != "Send to rank 1, 16 bytes, communicator 0" || last.State != pcapng.Failed ||
-				last.Took < 100*time.Millisecond {
+				last.String() != "Send to rank 1, 16 bytes, communicator 0" || last.State != pcapng.CallFailed ||
+				last.Duration < 100*time.Millisecond {
 				t.Errorf("%+v\n%+v\n%+v", r.Messages, r.Findings, r.Calls)
 			}
 			if !strings.Contains(r.Comment,
@@ -205,7 +205,7 @@ func TestSharedSpool(t *testing.T) {
 	for i := range 8 {
 		writers.Go(func() {
 			for j := range 20 {
-				name := recorder.Name(time.Unix(int64(j), 0), fmt.Sprint(i), 0, 1)
+				name := recorder.RecordName(time.Unix(int64(j), 0), fmt.Sprint(i), 0, 1)
 				path, err := writeShared([]string{dir}, 1000, name, make([]byte, 100))
 				if err != nil || filepath.Dir(path) != dir {
 					t.Error(path, err)
@@ -238,7 +238,7 @@ func TestRecordsOfASquattedName(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	path, err := writeShared(directories, 1000, recorder.Name(time.Now(), "", 0, 1), nil)
+	path, err := writeShared(directories, 1000, recorder.RecordName(time.Now(), "", 0, 1), nil)
 	if err != nil || filepath.Dir(path) != filepath.Join(state, "zrlmpi", "records") {
 		t.Errorf("%q, %v", path, err)
 	}

@@ -34,7 +34,7 @@ func bound(t *testing.T, profile protocol.Profile, more func(*config.Config)) *R
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := Map(cfg)
+	m, err := RankMap(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +60,7 @@ func TestOffloadOfTheConfiguration(t *testing.T) {
 	} {
 		t.Setenv(udp.EnvOffload, tt.env)
 		r := bound(t, protocol.CloudFPGA, func(cfg *config.Config) { cfg.Limits.Offload = tt.key })
-		s := r.Info(state.Full)
+		s := r.Info(state.DetailFull)
 		if o := s.Offload; o == nil || o.Disabled != tt.off || tt.off && (o.Segmentation || o.Coalescing) {
 			t.Errorf("limits.offload: %s, and %s in the environment: %+v", tt.key, tt.env, o)
 		}
@@ -74,7 +74,7 @@ func TestOffloadOfTheConfiguration(t *testing.T) {
 }
 
 func TestOffloadState(t *testing.T) {
-	got := offload(udp.Offload{
+	got := offloadState(udp.Offload{
 		Batches: true, Segments: true,
 		Refused: []udp.Refusal{{Peer: 3, Err: syscall.EIO}, {Peer: 5, Err: errors.New("no")}},
 	})
@@ -85,7 +85,7 @@ func TestOffloadState(t *testing.T) {
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
-	if got := offload(udp.Offload{Coalesces: true, Off: true}); !reflect.DeepEqual(got,
+	if got := offloadState(udp.Offload{Coalesces: true, Off: true}); !reflect.DeepEqual(got,
 		&state.Offload{Coalescing: true, Disabled: true}) {
 		t.Errorf("%+v", got)
 	}
@@ -103,7 +103,7 @@ func TestRing(t *testing.T) {
 		t.Skip("ranks do not share memory on this system")
 	}
 	r := bound(t, protocol.Extended, func(*config.Config) {})
-	s := r.Info(state.Full)
+	s := r.Info(state.DetailFull)
 	if s.Ring != shm.DefaultRing(2) {
 		t.Errorf("a ring of %d bytes, want %d", s.Ring, shm.DefaultRing(2))
 	}
@@ -156,7 +156,7 @@ ranks:
 		attached bool
 		want     int
 	}{{0, false, 3}, {0, true, 5}, {2, true, 5}, {3, false, 1}, {3, true, 2}} {
-		if n := busy(cfg, cfg.Rank(tt.rank), tt.attached); n != tt.want {
+		if n := busyRanks(cfg, cfg.Rank(tt.rank), tt.attached); n != tt.want {
 			t.Errorf("rank %d, attached %v: %d, want %d", tt.rank, tt.attached, n, tt.want)
 		}
 	}

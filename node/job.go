@@ -23,7 +23,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/bindfault"
 )
 
-// EnvAddress is an environment variable with the IP address of this host's ranks of a job, or with a prefix that
+// EnvAddress is an environment variable with the RunIP address of this host's ranks of a job, or with a prefix that
 // contains it, such as 10.1.0.0/16. The default is the source address of packets to other networks, or a loopback
 // address if there is no route.
 const EnvAddress = "ZRLMPI_ADDRESS"
@@ -73,7 +73,7 @@ func Join(ctx context.Context, x Exchange, path string) (mpe.Device, error) {
 	if path != "" {
 		return joinConfigured(ctx, x, path)
 	}
-	ip, err := ownAddress(os.Getenv(EnvAddress))
+	ip, err := localAddress(os.Getenv(EnvAddress))
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +82,7 @@ func Join(ctx context.Context, x Exchange, path string) (mpe.Device, error) {
 	if err != nil {
 		return nil, fmt.Errorf("a port for rank %d of the job: %w", x.Rank(), err)
 	}
-	d, err := join(ctx, x, ownPlace(x, socket.LocalAddr().(*net.UDPAddr).AddrPort()), socket)
+	d, err := join(ctx, x, localLocation(x, socket.LocalAddr().(*net.UDPAddr).AddrPort()), socket)
 	if err != nil {
 		socket.Close()
 		return nil, err
@@ -105,7 +105,7 @@ func JobRanks(cfg *config.Config) (ranks []int) {
 // CheckAddresses checks that the addresses of ranks can be bound, and releases them. The error is a
 // *bindfault.ListenError, which names the holder of a port or the addresses of this host.
 func CheckAddresses(cfg *config.Config, ranks []int) error {
-	m, err := Map(cfg)
+	m, err := RankMap(cfg)
 	if err != nil {
 		return err
 	}
@@ -131,7 +131,7 @@ func joinConfigured(ctx context.Context, x Exchange, path string) (mpe.Device, e
 			"there are ranks", path, len(ranks), ranks, x.Size())
 	}
 	rank := ranks[x.Rank()]
-	m, err := Map(cfg)
+	m, err := RankMap(cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -139,34 +139,34 @@ func joinConfigured(ctx context.Context, x Exchange, path string) (mpe.Device, e
 	if err := x.Put(ctx, ranksKey(x.Rank()), ranksDigest(cfg)); err != nil {
 		return nil, err
 	}
-	own := ownPlace(x, m.Addr(rank))
-	places, err := exchangePlaces(ctx, x, own)
+	own := localLocation(x, m.Addr(rank))
+	places, err := exchangeLocations(ctx, x, own)
 	if err != nil {
 		return nil, err
 	}
-	process, err := own.process(x, places, nil)
+	process, err := own.newJobProcess(x, places, nil)
 	if err != nil {
 		return nil, err
 	}
-	cfg.Ranks = extendedAmong(cfg, ranks)
+	cfg.Ranks = withExtendedLinks(cfg, ranks)
 	process.ranks = ranks
 	d, err := open(cfg, rank, nil, process)
 	if err != nil {
 		return nil, err
 	}
-	if err := sameRanks(ctx, x, path, rank); err != nil {
+	if err := checkSameRanks(ctx, x, path, rank); err != nil {
 		return nil, errors.Join(err, d.Close(context.WithoutCancel(ctx)))
 	}
-	return newJoined(d, x, nil, ranks), nil
+	return newJobDevice(d, x, nil, ranks), nil
 }
 
-// extendedAmong returns the ranks of a configuration, with the extended profile for links among the ranks of the job,
+// withExtendedLinks returns the ranks of a configuration, with the extended profile for links among the ranks of the job,
 // unless a profile is configured.
-func extendedAmong(cfg *config.Config, job []int) []config.Rank {
+func withExtendedLinks(cfg *config.Config, job []int) []config.Rank {
 	if cfg.Defaults.Profile != nil {
 		return cfg.Ranks
 	}
-	return cfg.WithLinks(job, func(l *config.LinkOptions) {
+	return cfg.RanksWithLinks(job, func(l *config.LinkOptions) {
 		if l.Profile == nil {
 			l.Profile = new(config.Profile(protocol.Extended))
 		}
@@ -185,9 +185,9 @@ func ranksDigest(cfg *config.Config) string {
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
-// sameRanks waits until all processes have opened their ranks, and compares this process's ranks with the first
+// checkSameRanks waits until all processes have opened their ranks, and compares this process's ranks with the first
 // process's.
-func sameRanks(ctx context.Context, x Exchange, path string, rank int) error {
+func checkSameRanks(ctx context.Context, x Exchange, path string, rank int) error {
 	if err := x.Barrier(ctx); err != nil {
 		return err
 	}
@@ -205,28 +205,28 @@ func sameRanks(ctx context.Context, x Exchange, path string, rank int) error {
 	return nil
 }
 
-// place is the location of a process of a job.
-type place struct {
+// location is the location of a process of a job.
+type location struct {
 	addr netip.AddrPort
 	// host identifies a host, or a container on it. Shared memory and loopback addresses are local to it.
 	host string
-	// processors lists the processors that the process may use, as returned by ownProcessors.
-	processors string
+	// processorList lists the processors that the process may use, as returned by allowedProcessors.
+	processorList string
 	// directory is the path that the process proposes for the job's directory on its host, or that the launcher has
-	// handed over. If it is empty, noDirectory is the reason.
-	directory   string
-	noDirectory error
+	// handed over. If it is empty, directoryErr is the reason.
+	directory    string
+	directoryErr error
 }
 
-// ownPlace returns the place of this process.
-func ownPlace(x Exchange, addr netip.AddrPort) place {
-	p := place{addr: addr, host: hostName(), processors: ownProcessors(),
-		directory: jobs.HandedOver(x.Name(), os.Getenv)}
+// localLocation returns the place of this process.
+func localLocation(x Exchange, addr netip.AddrPort) location {
+	p := location{addr: addr, host: hostIdentity(), processorList: allowedProcessors(),
+		directory: jobs.InheritedDirectory(x.Name(), os.Getenv)}
 	if p.directory == "" {
-		p.directory, p.noDirectory = jobs.Propose(x.Name())
+		p.directory, p.directoryErr = jobs.Propose(x.Name())
 	}
-	if len(p.String()) > maxPlace {
-		p.noDirectory = fmt.Errorf("the path %s is too long for the launcher: set XDG_RUNTIME_DIR to a shorter one",
+	if len(p.String()) > maxLocationLen {
+		p.directoryErr = fmt.Errorf("the path %s is too long for the launcher: set XDG_RUNTIME_DIR to a shorter one",
 			p.directory)
 		p.directory = ""
 	}
@@ -240,52 +240,52 @@ type jobProcess struct {
 	socket *net.UDPConn
 	// processors is the number of processors that the job's processes on this host may use together, or 0 if unknown.
 	processors int
-	// directory is the job's directory on this host. If it is empty, noDirectory is the reason.
-	directory   string
-	noDirectory error
+	// directory is the job's directory on this host. If it is empty, directoryErr is the reason.
+	directory    string
+	directoryErr error
 	// ranks holds the ranks of the job's processes.
 	ranks []int
 }
 
-// maxPlace is the maximum length of an encoded place: a launcher accepts values of up to 1024 bytes.
-const maxPlace = 1000
+// maxLocationLen is the maximum length of an encoded place: a launcher accepts values of up to 1024 bytes.
+const maxLocationLen = 1000
 
 // jobVersion is the version of the encoding, which the ranks of a job compare.
 const jobVersion = "zrlmpi3"
 
-func (p place) String() string {
-	return strings.Join([]string{jobVersion, p.addr.String(), p.host, p.processors, url.QueryEscape(p.directory)}, ";")
+func (p location) String() string {
+	return strings.Join([]string{jobVersion, p.addr.String(), p.host, p.processorList, url.QueryEscape(p.directory)}, ";")
 }
 
-func parsePlace(text string) (place, error) {
+func parseLocation(text string) (location, error) {
 	fields := strings.Split(text, ";")
 	if len(fields) != 5 || fields[0] != jobVersion {
-		return place{}, fmt.Errorf("its entry is %.80q, which this version cannot read: all programs of a job must "+
+		return location{}, fmt.Errorf("its entry is %.80q, which this version cannot read: all programs of a job must "+
 			"use the same version of zrlmpi", text)
 	}
 	addr, err := netip.ParseAddrPort(fields[1])
 	if err != nil {
-		return place{}, err
+		return location{}, err
 	}
 	directory, err := url.QueryUnescape(fields[4])
-	return place{addr: addr, host: fields[2], processors: fields[3], directory: directory}, err
+	return location{addr: addr, host: fields[2], processorList: fields[3], directory: directory}, err
 }
 
-func placeKey(process int) string { return fmt.Sprintf("zrlmpi-place-%d", process) }
+func locationKey(process int) string { return fmt.Sprintf("zrlmpi-place-%d", process) }
 
-// exchangePlaces waits for all processes, and returns their places in process order.
-func exchangePlaces(ctx context.Context, x Exchange, own place) ([]place, error) {
-	if err := x.Put(ctx, placeKey(x.Rank()), own.String()); err != nil {
+// exchangeLocations waits for all processes, and returns their places in process order.
+func exchangeLocations(ctx context.Context, x Exchange, own location) ([]location, error) {
+	if err := x.Put(ctx, locationKey(x.Rank()), own.String()); err != nil {
 		return nil, err
 	}
 	if err := x.Barrier(ctx); err != nil {
 		return nil, err
 	}
-	places := make([]place, x.Size())
+	places := make([]location, x.Size())
 	for process := range places {
-		text, err := x.Get(ctx, placeKey(process))
+		text, err := x.Get(ctx, locationKey(process))
 		if err == nil {
-			places[process], err = parsePlace(text)
+			places[process], err = parseLocation(text)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("process %d of the job: %w", process, err)
@@ -294,35 +294,35 @@ func exchangePlaces(ctx context.Context, x Exchange, own place) ([]place, error)
 	return places, nil
 }
 
-// shared returns the number of processors that the processes on the host of p may use together, or 0 if unknown.
-func (p place) shared(places []place) (int, error) {
+// sharedProcessors returns the number of processors that the processes on the host of p may use together, or 0 if unknown.
+func (p location) sharedProcessors(places []location) (int, error) {
 	var lists []string
 	for _, q := range places {
 		if q.host == p.host {
-			lists = append(lists, q.processors)
+			lists = append(lists, q.processorList)
 		}
 	}
-	n, err := processorsOf(lists)
+	n, err := countProcessors(lists)
 	if err != nil {
 		return 0, fmt.Errorf("a process of the job on %s: %w", p.host, err)
 	}
 	return n, nil
 }
 
-// process returns the process of the job at p.
-func (p place) process(x Exchange, places []place, socket *net.UDPConn) (*jobProcess, error) {
-	processors, err := p.shared(places)
+// newJobProcess returns the process of the job at p.
+func (p location) newJobProcess(x Exchange, places []location, socket *net.UDPConn) (*jobProcess, error) {
+	processors, err := p.sharedProcessors(places)
 	if err != nil {
 		return nil, err
 	}
-	j := &jobProcess{name: x.Name(), socket: socket, processors: processors, noDirectory: p.noDirectory}
+	j := &jobProcess{name: x.Name(), socket: socket, processors: processors, directoryErr: p.directoryErr}
 	j.directory = p.sharedDirectory(places)
 	return j, nil
 }
 
 // sharedDirectory returns the job's directory on the host of p, which the first process there has proposed. That
 // process also removes leftovers of killed processes of other jobs.
-func (p place) sharedDirectory(places []place) string {
+func (p location) sharedDirectory(places []location) string {
 	for _, q := range places {
 		if q.host == p.host && q.directory != "" {
 			if q.addr == p.addr {
@@ -334,12 +334,12 @@ func (p place) sharedDirectory(places []place) string {
 	return ""
 }
 
-func join(ctx context.Context, x Exchange, own place, socket *net.UDPConn) (mpe.Device, error) {
-	places, err := exchangePlaces(ctx, x, own)
+func join(ctx context.Context, x Exchange, own location, socket *net.UDPConn) (mpe.Device, error) {
+	places, err := exchangeLocations(ctx, x, own)
 	if err != nil {
 		return nil, err
 	}
-	if err := checkPlaces(places); err != nil {
+	if err := checkLocations(places); err != nil {
 		return nil, err
 	}
 	profile := protocol.Extended
@@ -359,7 +359,7 @@ func join(ctx context.Context, x Exchange, own place, socket *net.UDPConn) (mpe.
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	process, err := own.process(x, places, socket)
+	process, err := own.newJobProcess(x, places, socket)
 	if err != nil {
 		return nil, err
 	}
@@ -371,11 +371,11 @@ func join(ctx context.Context, x Exchange, own place, socket *net.UDPConn) (mpe.
 	if err != nil {
 		return nil, err
 	}
-	return newJoined(d, x, socket, process.ranks), nil
+	return newJobDevice(d, x, socket, process.ranks), nil
 }
 
-// checkPlaces rejects addresses at which ranks on different hosts cannot reach each other.
-func checkPlaces(places []place) error {
+// checkLocations rejects addresses at which ranks on different hosts cannot reach each other.
+func checkLocations(places []location) error {
 	for a, p := range places {
 		for b, q := range places[:a] {
 			if same := p.addr.Addr() == q.addr.Addr(); p.host != q.host &&
@@ -389,21 +389,21 @@ func checkPlaces(places []place) error {
 	return nil
 }
 
-// joined is a rank of a job.
-type joined struct {
+// jobDevice is a rank of a job.
+type jobDevice struct {
 	device
 	exchange Exchange
 	// socket reserves the chosen port, or is nil if the configuration sets one.
 	socket *net.UDPConn
-	// reports serves the tools.
-	reports io.Closer
-	// end stops watching for ranks that do not answer.
-	end func()
+	// toolServer serves the tools.
+	toolServer io.Closer
+	// stopWatching stops watching for ranks that do not answer.
+	stopWatching func()
 }
 
-func newJoined(d device, x Exchange, socket *net.UDPConn, ranks []int) *joined {
+func newJobDevice(d device, x Exchange, socket *net.UDPConn, ranks []int) *jobDevice {
 	watched, end := context.WithCancel(context.Background())
-	u := unanswered{rank: d.rank, to: os.Stderr, after: answerTime, said: map[int]bool{},
+	u := silenceWatcher{rank: d.rank, output: os.Stderr, threshold: silenceTimeout, reported: map[int]bool{},
 		finalized: func(rank int) bool {
 			process := slices.Index(ranks, rank)
 			if process < 0 {
@@ -413,7 +413,7 @@ func newJoined(d device, x Exchange, socket *net.UDPConn, ranks []int) *joined {
 			return err == nil
 		}}
 	go u.watch(watched)
-	return &joined{device: d, exchange: x, socket: socket, reports: d.rank.Serve(), end: end}
+	return &jobDevice{device: d, exchange: x, socket: socket, toolServer: d.rank.Serve(), stopWatching: end}
 }
 
 // finalizedKey is the key that a process sets when it ceases to be a rank. A launcher may hide it from processes on
@@ -421,9 +421,9 @@ func newJoined(d device, x Exchange, socket *net.UDPConn, ranks []int) *joined {
 func finalizedKey(process int) string { return fmt.Sprintf("zrlmpi-finalized-%d", process) }
 
 // Close ends the rank's participation in the job.
-func (j *joined) Close(ctx context.Context) error {
-	j.end()
-	j.reports.Close()
+func (j *jobDevice) Close(ctx context.Context) error {
+	j.stopWatching()
+	j.toolServer.Close()
 	err := j.device.Close(ctx)
 	jobs.RemoveEmpty(j.rank.Directory) // succeeds for the last rank on this host
 	if j.socket != nil {
@@ -434,13 +434,13 @@ func (j *joined) Close(ctx context.Context) error {
 	return errors.Join(err, j.exchange.Finalize(ctx))
 }
 
-// anywhere is an address in another network (RFC 5737). Nothing is sent to it.
-var anywhere = netip.MustParseAddrPort("192.0.2.1:9")
+// externalAddr is an address in another network (RFC 5737). Nothing is sent to it.
+var externalAddr = netip.MustParseAddrPort("192.0.2.1:9")
 
-// ownAddress returns the address of this host for the given value of EnvAddress.
-func ownAddress(text string) (netip.Addr, error) {
+// localAddress returns the address of this host for the given value of EnvAddress.
+func localAddress(text string) (netip.Addr, error) {
 	if text == "" {
-		conn, err := net.DialUDP("udp4", nil, net.UDPAddrFromAddrPort(anywhere))
+		conn, err := net.DialUDP("udp4", nil, net.UDPAddrFromAddrPort(externalAddr))
 		if err != nil { // no route
 			return netip.AddrFrom4([4]byte{127, 0, 0, 1}), nil
 		}
@@ -467,8 +467,8 @@ func ownAddress(text string) (netip.Addr, error) {
 	return netip.Addr{}, fmt.Errorf("%s=%s: this host has no address in it: it has %v", EnvAddress, text, own)
 }
 
-// hostName identifies this host, using only characters that an exchange carries.
-func hostName() string {
+// hostIdentity identifies this host, using only characters that an exchange carries.
+func hostIdentity() string {
 	name, _ := os.Hostname() // the rest identifies the host without it
 	namespace, _ := os.Readlink("/proc/self/ns/net")
 	boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")

@@ -49,7 +49,7 @@ func directoryOf(t *testing.T, devices []mpe.Device) string {
 	t.Helper()
 	var directories []string
 	for _, d := range devices {
-		directories = append(directories, d.(*joined).rank.Directory)
+		directories = append(directories, d.(*jobDevice).rank.Directory)
 	}
 	if slices.Sort(directories); len(slices.Compact(directories)) != 1 {
 		t.Fatalf("the ranks have the directories %q", directories)
@@ -113,7 +113,7 @@ func TestNoJobDirectory(t *testing.T) {
 		devices, errs := make([]mpe.Device, 2), make([]error, 2)
 		var joined sync.WaitGroup
 		for rank := range 2 {
-			p := place{addr: own[rank], host: "x", noDirectory: reason}
+			p := location{addr: own[rank], host: "x", directoryErr: reason}
 			if rank == 1 {
 				p.directory = directory
 			}
@@ -138,14 +138,14 @@ func TestPlaceText(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := place{addr: addrs[0], host: "x", processors: "0", directory: "/run/a b;c=d%/ü"}
-	if got, err := parsePlace(p.String()); err != nil || got != p || strings.ContainsAny(p.String(), " =") {
+	p := location{addr: addrs[0], host: "x", processorList: "0", directory: "/run/a b;c=d%/ü"}
+	if got, err := parseLocation(p.String()); err != nil || got != p || strings.ContainsAny(p.String(), " =") {
 		t.Errorf("%q is %+v, %v", p.String(), got, err)
 	}
 	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
 	t.Setenv(jobs.EnvDirectory, "/"+strings.Repeat("long/", 300)+"x."+strings.Repeat("A", 26))
-	own := ownPlace(named{exchange{newJob(1), 0}, "x"}, addrs[0])
-	if own.directory != "" || own.noDirectory == nil || len(own.String()) > maxPlace {
+	own := localLocation(named{exchange{newJob(1), 0}, "x"}, addrs[0])
+	if own.directory != "" || own.directoryErr == nil || len(own.String()) > maxLocationLen {
 		t.Errorf("%+v", own)
 	}
 }

@@ -48,12 +48,12 @@ func (x exchange) Size() int { return x.size }
 func (x exchange) Put(_ context.Context, key, value string) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.processors != nil && key == placeKey(x.rank) {
-		p, err := parsePlace(value)
+	if x.processors != nil && key == locationKey(x.rank) {
+		p, err := parseLocation(value)
 		if err != nil {
 			return err
 		}
-		p.processors = x.processors[x.rank]
+		p.processorList = x.processors[x.rank]
 		value = p.String()
 	}
 	x.values[key] = value
@@ -167,7 +167,7 @@ func TestBound(t *testing.T) {
 				return
 			}
 			for rank, d := range devices {
-				if have := d.(*joined).rank.Oversubscribed(); have != tt.shared {
+				if have := d.(*jobDevice).rank.Oversubscribed(); have != tt.shared {
 					t.Errorf("configuration %q, processors %v: rank %d is oversubscribed: %t", path, tt.processors,
 						rank, have)
 				}
@@ -192,23 +192,23 @@ func TestPlaces(t *testing.T) {
 		{c + "/x 127.0.0.1:1001/x " + b + "/y", "ranks 0 and 2 of the job are on two hosts, x and y"},
 		{a + "/x " + c + "/y", "ranks 0 and 1"},
 	} {
-		var places []place
+		var places []location
 		for text := range strings.FieldsSeq(tt.places) {
 			addr, host, _ := strings.Cut(text, "/")
-			p, err := parsePlace(place{addr: netip.MustParseAddrPort(addr), host: host}.String())
+			p, err := parseLocation(location{addr: netip.MustParseAddrPort(addr), host: host}.String())
 			if err != nil {
 				t.Fatal(err)
 			}
 			places = append(places, p)
 		}
-		if err := checkPlaces(places); (err == nil) != (tt.want == "") ||
+		if err := checkLocations(places); (err == nil) != (tt.want == "") ||
 			err != nil && !strings.HasPrefix(err.Error(), tt.want) {
 			t.Errorf("%s: %v, want %q", tt.places, err, tt.want)
 		}
 	}
 	for _, text := range []string{"", "zrlmpi2;127.0.0.1:1;x;0;/d", "zrlmpi3;127.0.0.1;x;0;/d",
 		"zrlmpi3;127.0.0.1:1;x;0", "zrlmpi3;127.0.0.1:1;x;0;%"} {
-		if p, err := parsePlace(text); err == nil {
+		if p, err := parseLocation(text); err == nil {
 			t.Errorf("%q is %v", text, p)
 		}
 	}
@@ -221,16 +221,16 @@ func TestOwnAddress(t *testing.T) {
 		{"240.0.0.0/4", "", "ZRLMPI_ADDRESS=240.0.0.0/4: this host has no address in it: it has "},
 		{"eth0", "", "ZRLMPI_ADDRESS=eth0 is neither an IP address nor a prefix"},
 	} {
-		ip, err := ownAddress(tt.text)
+		ip, err := localAddress(tt.text)
 		if tt.err == "" && (err != nil || ip.String() != tt.want) ||
 			tt.err != "" && (err == nil || !strings.HasPrefix(err.Error(), tt.err)) {
 			t.Errorf("%s: %v, %v", tt.text, ip, err)
 		}
 	}
-	if ip, err := ownAddress(""); err != nil || !ip.Is4() {
+	if ip, err := localAddress(""); err != nil || !ip.Is4() {
 		t.Errorf("%v, %v", ip, err)
 	}
-	if name := hostName(); name == "" || strings.ContainsAny(name, " ;=\n") {
+	if name := hostIdentity(); name == "" || strings.ContainsAny(name, " ;=\n") {
 		t.Errorf("%q", name)
 	}
 }

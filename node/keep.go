@@ -13,46 +13,46 @@ import (
 	"github.com/zrlmpi/zrlmpid/node/kept"
 )
 
-// keptDirectory is the subdirectory of a state directory that holds the files of ranks.
-const keptDirectory = "ranks"
+// stateSubdir is the subdirectory of a state directory that holds the files of ranks.
+const stateSubdir = "ranks"
 
 // KeepState opens a file in the given state directory, in which the rank keeps the state of its exchanges with deployed
 // peers for the next process with this rank. It also reads the state that an earlier process kept. It must be called
 // after Bind and before Start. A rank without such peers keeps nothing. After an error the rank works, but keeps
 // nothing or ignores the earlier state.
 func (r *Rank) KeepState(directory string) error {
-	ranks := r.interruptible()
+	ranks := r.sessionlessPeers()
 	if len(ranks) == 0 {
 		return nil
 	}
-	dir, err := privatedir.Make(filepath.Join(directory, keptDirectory))
+	dir, err := privatedir.Make(filepath.Join(directory, stateSubdir))
 	if err != nil {
-		return r.notKept(err)
+		return r.stateError(err)
 	}
 	peers := make([]kept.Peer, len(ranks))
 	for i, rank := range ranks {
-		peers[i] = r.keptPeer(rank)
+		peers[i] = r.statePeer(rank)
 	}
-	f, err := kept.Open(dir, r.keptOwner(), peers)
+	f, err := kept.Open(dir, r.stateOwner(), peers)
 	if err != nil {
-		return r.notKept(errors.Join(err, dir.Close()))
+		return r.stateError(errors.Join(err, dir.Close()))
 	}
-	r.kept = f
+	r.stateFile = f
 	r.keepers = make(map[int]mpe.Keeper, len(ranks))
 	for i, rank := range ranks {
 		r.keepers[rank] = f.Peer(i)
 	}
-	if f.Discarded != nil {
-		return fmt.Errorf("rank %d: ignoring the state kept by an earlier process: %w", r.Self.Rank, f.Discarded)
+	if f.DiscardReason != nil {
+		return fmt.Errorf("rank %d: ignoring the state kept by an earlier process: %w", r.Self.Rank, f.DiscardReason)
 	}
 	return nil
 }
 
-func (r *Rank) keptOwner() kept.Owner {
+func (r *Rank) stateOwner() kept.Owner {
 	return kept.Owner{Rank: r.Self.Rank, Address: r.Self.Address.String()}
 }
 
-func (r *Rank) keptPeer(rank int) kept.Peer {
+func (r *Rank) statePeer(rank int) kept.Peer {
 	peer := r.Config.Rank(rank)
 	return kept.Peer{Rank: rank, Address: peer.Address.String(), Kind: string(peer.Peer),
 		Profile: r.Links()[rank].Profile.String()}
@@ -65,11 +65,11 @@ func ForgetState(cfg *config.Config, self *config.Rank, peer int) (bool, error) 
 	if err != nil {
 		return false, err
 	}
-	directory, err := privatedir.StatePlace()
+	directory, err := privatedir.StatePath()
 	if err != nil {
 		return false, err
 	}
-	dir, err := privatedir.Open(filepath.Join(directory, keptDirectory))
+	dir, err := privatedir.Open(filepath.Join(directory, stateSubdir))
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
@@ -77,17 +77,17 @@ func ForgetState(cfg *config.Config, self *config.Rank, peer int) (bool, error) 
 		return false, err
 	}
 	defer dir.Close()
-	return kept.Forget(dir, r.keptOwner(), r.keptPeer(peer))
+	return kept.Forget(dir, r.stateOwner(), r.statePeer(peer))
 }
 
-func (r *Rank) notKept(err error) error {
+func (r *Rank) stateError(err error) error {
 	return fmt.Errorf("rank %d: a restart in the middle of an exchange with a deployed rank may leave that rank "+
 		"waiting forever, because no state can be kept: %w", r.Self.Rank, err)
 }
 
-// interruptible returns the peers of a host rank that do not notice that a new process has replaced this rank's
-// process: peers with the cloudfpga or v0.9 profile over UDP.
-func (r *Rank) interruptible() (ranks []int) {
+// sessionlessPeers returns the peers of a host rank that do not notice that a new process has replaced this rank's
+// process: peers with the cloudfpga or v0.9 profile over AddUDP.
+func (r *Rank) sessionlessPeers() (ranks []int) {
 	if r.Self.Run != config.RunHost {
 		return nil
 	}
@@ -99,36 +99,36 @@ func (r *Rank) interruptible() (ranks []int) {
 	return ranks
 }
 
-// keeper returns the keeper for the state of the exchange with a peer.
-func (r *Rank) keeper(rank int) mpe.Keeper {
+// keeperFor returns the keeper for the state of the exchange with a peer.
+func (r *Rank) keeperFor(rank int) mpe.Keeper {
 	if k := r.keepers[rank]; k != nil {
 		return k
 	}
-	return forgetful{}
+	return nopKeeper{}
 }
 
-// forgetful is a keeper that keeps nothing.
-type forgetful struct{}
+// nopKeeper is a keeper that keeps nothing.
+type nopKeeper struct{}
 
-func (forgetful) Restore(handshake.Instant) handshake.Kept { return handshake.Kept{} }
-func (forgetful) Keep(*handshake.Kept)                     {}
+func (nopKeeper) Restore(handshake.Instant) handshake.SavedState { return handshake.SavedState{} }
+func (nopKeeper) Keep(*handshake.SavedState)                     {}
 
-// closeKept closes the file after the engine has been closed.
-func (r *Rank) closeKept() error {
-	if r.kept == nil {
+// closeStateFile closes the file after the engine has been closed.
+func (r *Rank) closeStateFile() error {
+	if r.stateFile == nil {
 		return nil
 	}
-	return r.kept.Close()
+	return r.stateFile.Close()
 }
 
-// keepStateOfUser calls KeepState with the state directory of this process's user.
-func (r *Rank) keepStateOfUser() error {
-	if len(r.interruptible()) == 0 {
+// keepUserState calls KeepState with the state directory of this process's user.
+func (r *Rank) keepUserState() error {
+	if len(r.sessionlessPeers()) == 0 {
 		return nil
 	}
-	directory, err := privatedir.StatePlace()
+	directory, err := privatedir.StatePath()
 	if err != nil {
-		return r.notKept(err)
+		return r.stateError(err)
 	}
 	return r.KeepState(directory)
 }

@@ -31,7 +31,7 @@ func keepRank(t *testing.T, rank int) *Rank {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { r.closeKept() })
+	t.Cleanup(func() { r.closeStateFile() })
 	return r
 }
 
@@ -41,7 +41,7 @@ func TestKeepState(t *testing.T) {
 	state := t.TempDir()
 	t.Setenv("XDG_STATE_HOME", state)
 	r := keepRank(t, 0)
-	if err := r.keepStateOfUser(); err != nil {
+	if err := r.keepUserState(); err != nil {
 		t.Fatal(err)
 	}
 	for rank, want := range []bool{false, true, false, false, true} {
@@ -49,12 +49,12 @@ func TestKeepState(t *testing.T) {
 			t.Errorf("of rank %d something is kept: %v", rank, got)
 		}
 	}
-	k := handshake.Kept{DeadEnd: true, Sent: true, DeadWords: 1000}
-	r.keeper(1).Restore(0)
-	r.keeper(1).Keep(&k)
+	k := handshake.SavedState{DeadEnd: true, DeadOnSend: true, DeadWords: 1000}
+	r.keeperFor(1).Restore(0)
+	r.keeperFor(1).Keep(&k)
 	again := keepRank(t, 0)
-	if err := again.keepStateOfUser(); err != nil || again.keeper(1).Restore(0) != k {
-		t.Errorf("%v, %+v", err, again.keeper(1).Restore(0))
+	if err := again.keepUserState(); err != nil || again.keeperFor(1).Restore(0) != k {
+		t.Errorf("%v, %+v", err, again.keeperFor(1).Restore(0))
 	}
 	for _, want := range []bool{true, false} {
 		if was, err := ForgetState(r.Config, r.Self, 1); was != want || err != nil {
@@ -62,12 +62,12 @@ func TestKeepState(t *testing.T) {
 		}
 	}
 	after := keepRank(t, 0)
-	if err := after.keepStateOfUser(); err != nil || after.keeper(1).Restore(0) != (handshake.Kept{}) {
-		t.Errorf("%v, %+v", err, after.keeper(1).Restore(0))
+	if err := after.keepUserState(); err != nil || after.keeperFor(1).Restore(0) != (handshake.SavedState{}) {
+		t.Errorf("%v, %+v", err, after.keeperFor(1).Restore(0))
 	}
 	standin := keepRank(t, 4)
-	if err := standin.KeepState(filepath.Join(state, "other")); err != nil || standin.kept != nil ||
-		len(standin.interruptible()) > 0 {
+	if err := standin.KeepState(filepath.Join(state, "other")); err != nil || standin.stateFile != nil ||
+		len(standin.sessionlessPeers()) > 0 {
 		t.Errorf("the stand-in: %v", err)
 	}
 }
@@ -77,7 +77,7 @@ func TestKeepState(t *testing.T) {
 func TestStateNotKept(t *testing.T) {
 	state := t.TempDir()
 	r := keepRank(t, 0)
-	dir := filepath.Join(state, keptDirectory)
+	dir := filepath.Join(state, stateSubdir)
 	if err := errors.Join(os.Mkdir(dir, 0o700), os.Chmod(dir, 0o777)); err != nil {
 		t.Fatal(err)
 	}
@@ -86,16 +86,16 @@ func TestStateNotKept(t *testing.T) {
 		!strings.Contains(err.Error(), "no state can be kept") {
 		t.Errorf("%v", err)
 	}
-	if k := r.keeper(1).Restore(0); k != (handshake.Kept{}) {
+	if k := r.keeperFor(1).Restore(0); k != (handshake.SavedState{}) {
 		t.Errorf("%+v", k)
 	}
-	r.keeper(1).Keep(&handshake.Kept{})
+	r.keeperFor(1).Keep(&handshake.SavedState{})
 	name := filepath.Join(dir, "rank0-127.77.1.1-2718.kept")
 	if err := errors.Join(os.Chmod(dir, 0o700), os.WriteFile(name, []byte("nonsense"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	if err := r.KeepState(state); err == nil || !strings.Contains(err.Error(), name) ||
-		!strings.Contains(err.Error(), "ignoring the state kept by an earlier process") || r.kept == nil {
+		!strings.Contains(err.Error(), "ignoring the state kept by an earlier process") || r.stateFile == nil {
 		t.Errorf("%v", err)
 	}
 }

@@ -14,15 +14,15 @@ import (
 const (
 	// warnAfter is long for a handshake, but short for an operator.
 	warnAfter = 10 * time.Second
-	// pace is the pause that upstream's CPU library intends for the DRAM of an FPGA. Its real pause is about 130 µs on
+	// fpgaPause is the pause that upstream's CPU library intends for the DRAM of an FPGA. Its real pause is about 130 µs on
 	// common kernels, so its receivers have never met faster senders. They get a longer pause, in which a busy host can
 	// read their sockets.
-	pace      = 1100 * time.Nanosecond
-	paceToCPU = 10 * time.Microsecond
-	paceOver  = 65536
-	// maxWords is the largest message accepted or sent, in words: 256 MiB. The extended profile is limited only by its
+	fpgaPause      = 1100 * time.Nanosecond
+	cpuPause       = 10 * time.Microsecond
+	pauseOverWords = 65536
+	// maxMessageWords is the largest message accepted or sent, in words: 256 MiB. The extended profile is limited only by its
 	// header, to 4 GiB − 1: its messages take no memory before a receive matches.
-	maxWords = 1 << 26
+	maxMessageWords = 1 << 26
 )
 
 // Link is the link from a local rank to one peer.
@@ -33,8 +33,8 @@ type Link struct {
 	Extended  *extended.Config
 
 	sameHost bool
-	// fixedDatagram is MaxDatagram for a path whose limit cannot be discovered.
-	fixedDatagram int
+	// fallbackDatagram is MaxDatagram for a path whose limit cannot be discovered.
+	fallbackDatagram int
 }
 
 // NewLink returns the link of a local rank to another rank, which may be local as well. The error is a *config.Error.
@@ -42,20 +42,20 @@ func NewLink(cfg *config.Config, local, remote *config.Rank) (Link, error) {
 	rules := rulesFor(remote)
 	if local.PlaysFPGA() {
 		// A stand-in knows no more of its peers than an FPGA does.
-		rules = handshake.Rules{}
+		rules = handshake.PeerRules{}
 	}
 	l := Link{Link: cfg.LinkFor(remote.Rank, builtIn(cfg, remote, rules))}
-	l.stretch(local, remote)
+	l.scaleDeadlines(local, remote)
 	profile, err := cfg.ProfileBetween(local, remote, protocol.CloudFPGA)
 	if err != nil {
 		return Link{}, err
 	}
 	l.Profile = profile
-	if err := l.share(local, remote); err != nil {
+	if err := l.applyShared(local, remote); err != nil {
 		return Link{}, err
 	}
 	l.sameHost = sameHost(local, remote)
-	l.choose()
+	l.setHostDefaults()
 	if err := l.check(local, remote); err != nil {
 		return Link{}, err
 	}
@@ -64,14 +64,14 @@ func NewLink(cfg *config.Config, local, remote *config.Rank) (Link, error) {
 		return l, nil
 	}
 	l.Handshake = handshake.Config{
-		Profile: l.Profile, Peer: rules, MaxWords: MessageLimit(cfg), PeerWords: remote.Takes(), SameHost: l.sameHost,
+		Profile: l.Profile, Peer: rules, MaxWords: MessageLimit(cfg), PeerWords: remote.MaxKernelWords(), SameHost: l.sameHost,
 		Shape: protocol.CPUShape(), Timing: timing(l.Link, local, rules),
 	}
 	if l.OnPartial == config.PartialRetransmit {
 		l.Handshake.OnPartial = handshake.RetransmitPartial
 	}
-	if remote.Kernel.OnWire() {
-		stretchTiming(&l.Handshake.Timing, timeScale(remote))
+	if remote.Kernel.BypassesEngine() {
+		scaleTiming(&l.Handshake.Timing, timeScale(remote))
 	}
 	if local.Quirks == config.QuirksOn {
 		l.Handshake.Shape = protocol.FPGAShape(true)
@@ -85,7 +85,7 @@ func NewLink(cfg *config.Config, local, remote *config.Rank) (Link, error) {
 }
 
 // rulesFor returns the rules for a peer of the rank's kind.
-func rulesFor(r *config.Rank) handshake.Rules {
+func rulesFor(r *config.Rank) handshake.PeerRules {
 	switch r.Peer {
 	case config.PeerFPGA:
 		return handshake.FPGAPeer(uint32(r.Rank))
@@ -96,24 +96,24 @@ func rulesFor(r *config.Rank) handshake.Rules {
 }
 
 // builtIn returns the link without any configuration. It does not set the values that choose sets.
-func builtIn(cfg *config.Config, remote *config.Rank, rules handshake.Rules) config.Link {
+func builtIn(cfg *config.Config, remote *config.Rank, rules handshake.PeerRules) config.Link {
 	t := handshake.DefaultTiming(rules)
 	l := config.Link{
 		Profile: protocol.CloudFPGA, OnPartial: config.PartialError, WarnAfter: warnAfter,
 		Deadlines: config.Deadlines{Clear: t.ClearDeadline, Ack: t.AckDeadline, Data: t.DataDeadline},
 	}
-	extendedBuiltIn(&l, cfg)
+	setExtendedBuiltIn(&l, cfg)
 	switch remote.Peer {
 	case config.PeerFPGA:
-		l.Pace = config.Pace{PerDatagram: pace, OverWords: paceOver}
+		l.Pace = config.Pace{PerDatagram: fpgaPause, OverWords: pauseOverWords}
 	case config.PeerCPU:
-		l.Pace = config.Pace{PerDatagram: paceToCPU, OverWords: paceOver}
+		l.Pace = config.Pace{PerDatagram: cpuPause, OverWords: pauseOverWords}
 	}
 	return l
 }
 
 // timing returns the timeouts of a local rank on a link, according to its preset.
-func timing(l config.Link, local *config.Rank, rules handshake.Rules) handshake.Timing {
+func timing(l config.Link, local *config.Rank, rules handshake.PeerRules) handshake.Timing {
 	deployed := handshake.DeployedCPU()
 	if local.PlaysFPGA() {
 		deployed = handshake.DeployedFPGA(uint32(local.Rank))
@@ -131,9 +131,9 @@ func timing(l config.Link, local *config.Rank, rules handshake.Rules) handshake.
 	return t
 }
 
-// stretch multiplies the times after which a wait fails or is logged, for a role in simulation: while it computes,
+// scaleDeadlines multiplies the times after which a wait fails or is logged, for a role in simulation: while it computes,
 // nothing can be sent to it.
-func (l *Link) stretch(local, remote *config.Rank) {
+func (l *Link) scaleDeadlines(local, remote *config.Rank) {
 	for _, r := range []*config.Rank{local, remote} {
 		l.WarnAfter *= timeScale(r)
 		l.Deadlines.Clear *= timeScale(r)
@@ -144,19 +144,19 @@ func timeScale(r *config.Rank) time.Duration {
 	return time.Duration(max(1, r.Kernel.Simulation.TimeScale))
 }
 
-// stretchTiming multiplies the timeouts towards a rank whose MPE is simulated as well and counts cycles: a
+// scaleTiming multiplies the timeouts towards a rank whose BuildMPE is simulated as well and counts cycles: a
 // retransmission before a slow simulation has answered can make the role fail. stretch has multiplied ClearDeadline
 // already.
-func stretchTiming(t *handshake.Timing, scale time.Duration) {
+func scaleTiming(t *handshake.Timing, scale time.Duration) {
 	for _, b := range []*handshake.Backoff{&t.Clear, &t.Ack, &t.Data} {
-		b.First, b.Step, b.Then = b.First*scale, b.Step*scale, b.Then*scale
+		b.First, b.Step, b.Interval = b.First*scale, b.Step*scale, b.Interval*scale
 	}
 	t.AckDeadline, t.DataDeadline, t.FragmentGap = t.AckDeadline*scale, t.DataDeadline*scale, t.FragmentGap*scale
 }
 
-// share takes the options that must be equal on both ranks from the local rank's entry if the other rank's entry does
+// applyShared takes the options that must be equal on both ranks from the local rank's entry if the other rank's entry does
 // not set them. So one file serves the daemons of both.
-func (l *Link) share(local, remote *config.Rank) error {
+func (l *Link) applyShared(local, remote *config.Rank) error {
 	own, other := local.Link, remote.Link
 	if own == nil {
 		return nil
@@ -200,7 +200,7 @@ func (l *Link) check(local, remote *config.Rank) error {
 		return &config.Error{Key: "link.transport", Problem: fmt.Sprintf(
 			"ranks %d and %d: shm supports only the extended profile, and this link uses %v: use udp or tcp",
 			local.Rank, remote.Rank, l.Profile)}
-	case l.Transport != config.TransportUDP && (local.Kernel.OnWire() || remote.Kernel.OnWire()):
+	case l.Transport != config.TransportUDP && (local.Kernel.BypassesEngine() || remote.Kernel.BypassesEngine()):
 		return &config.Error{Key: "link.transport", Problem: fmt.Sprintf(
 			"ranks %d and %d: kernel %s exchanges datagrams, and this link is %s: use udp", local.Rank, remote.Rank,
 			config.KernelRTLNet, l.Transport)}
@@ -208,7 +208,7 @@ func (l *Link) check(local, remote *config.Rank) error {
 		return nil
 	case l.MaxDatagram > protocol.MaxDatagram && l.Profile != protocol.Extended:
 		return refuse("%d exceeds the limit of a rank over UDP: use %d or less", l.MaxDatagram, protocol.MaxDatagram)
-	case remote.Peer != config.PeerSoftware && !remote.Local():
+	case remote.Peer != config.PeerSoftware && !remote.IsLocal():
 		return refuse("%d, but deployed nodes (peer: %s) split messages at %d: leave it out", l.MaxDatagram,
 			remote.Peer, protocol.MaxDatagram)
 	}
@@ -218,7 +218,7 @@ func (l *Link) check(local, remote *config.Rank) error {
 // MessageLimit returns the largest message, in words, that any rank of the daemon accepts in profiles other than
 // extended.
 func MessageLimit(cfg *config.Config) uint32 {
-	words := maxWords
+	words := maxMessageWords
 	for i := range cfg.Ranks {
 		if o := cfg.Ranks[i].KernelOptions; o != nil {
 			words = max(words, o.Words)

@@ -41,11 +41,11 @@ func link(t *testing.T, text string, local, remote int) Link {
 }
 
 func TestLink(t *testing.T) {
-	for remote, peer := range map[int]handshake.Rules{
+	for remote, peer := range map[int]handshake.PeerRules{
 		1: handshake.FPGAPeer(1), 2: handshake.FPGAPeer(2), 3: handshake.CPUPeer(), 4: handshake.SoftwarePeer(),
 	} {
 		want := handshake.Config{Peer: peer, Shape: protocol.CPUShape(), Timing: handshake.DefaultTiming(peer),
-			MaxWords: maxWords}
+			MaxWords: maxMessageWords}
 		l := link(t, ranks, 0, remote)
 		if !reflect.DeepEqual(l.Handshake, want) || l.WarnAfter != 10*time.Second ||
 			l.Transport != config.TransportUDP {
@@ -55,7 +55,7 @@ func TestLink(t *testing.T) {
 
 	t.Run("stand-in", func(t *testing.T) {
 		want := handshake.Config{
-			Shape: protocol.FPGAShape(true), Timing: handshake.DeployedFPGA(1), MaxWords: maxWords,
+			Shape: protocol.FPGAShape(true), Timing: handshake.DeployedFPGA(1), MaxWords: maxMessageWords,
 			Quirks: handshake.Quirks{OneDeferredHeader: true, AckOnce: true, IgnoreDestination: true, CarryOver: true},
 		}
 		for _, remote := range []int{0, 2, 3, 4} {
@@ -66,8 +66,8 @@ func TestLink(t *testing.T) {
 	})
 	t.Run("stand-in without quirks", func(t *testing.T) {
 		off := strings.Replace(ranks, "run: standin", "run: standin, quirks: off", 1)
-		want := handshake.Config{Shape: protocol.CPUShape(), Timing: handshake.DefaultTiming(handshake.Rules{}),
-			MaxWords: maxWords}
+		want := handshake.Config{Shape: protocol.CPUShape(), Timing: handshake.DefaultTiming(handshake.PeerRules{}),
+			MaxWords: maxMessageWords}
 		want.Timing.Ack.First = 225 * time.Millisecond // no earlier than an FPGA
 		if l := link(t, off, 1, 0); !reflect.DeepEqual(l.Handshake, want) {
 			t.Errorf("%+v", l.Handshake)
@@ -75,7 +75,7 @@ func TestLink(t *testing.T) {
 	})
 	t.Run("stand-in with default timing", func(t *testing.T) {
 		l := link(t, strings.Replace(ranks, "run: standin", "run: standin, timing: default", 1), 1, 0)
-		want := handshake.DefaultTiming(handshake.Rules{})
+		want := handshake.DefaultTiming(handshake.PeerRules{})
 		want.Ack.First = 225 * time.Millisecond
 		if h := l.Handshake; h.Timing != want ||
 			h.Quirks != (handshake.Quirks{OneDeferredHeader: true, AckOnce: true, IgnoreDestination: true}) {
@@ -105,7 +105,7 @@ defaults:
   pace: {per_datagram: 2us, over_words: 10}
   deadlines: {clear: 1s, ack: 2s, data: 3s}
 `, 0, 4)
-		want := handshake.DefaultTiming(handshake.Rules{})
+		want := handshake.DefaultTiming(handshake.PeerRules{})
 		want.ClearDeadline, want.AckDeadline, want.DataDeadline = time.Second, 2*time.Second, 3*time.Second
 		if l.Handshake.Timing != want || l.Handshake.OnPartial != handshake.RetransmitPartial ||
 			l.Handshake.Profile != protocol.V09 || l.Pace.OverWords != 10 {
@@ -148,7 +148,7 @@ ranks:
 	}
 }
 
-// TestTimeScaleOfMPE checks that all time-outs are scaled for a rank whose MPE is simulated too.
+// TestTimeScaleOfMPE checks that all time-outs are scaled for a rank whose BuildMPE is simulated too.
 func TestTimeScaleOfMPE(t *testing.T) {
 	const text = `
 ranks:
@@ -157,7 +157,7 @@ ranks:
 `
 	times := func(b handshake.Backoff, scale time.Duration) handshake.Backoff {
 		return handshake.Backoff{First: b.First * scale, Step: b.Step * scale, Retransmissions: b.Retransmissions,
-			Then: b.Then * scale}
+			Interval: b.Interval * scale}
 	}
 	own := handshake.DefaultTiming(handshake.FPGAPeer(1))
 	want := handshake.Timing{

@@ -13,26 +13,26 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// maxLocal is the largest Local cluster: upstream's CPU library supports no more ranks.
-const maxLocal = protocol.MaxRanksCPU
+// maxLocalRanks is the largest Local cluster: upstream's CPU library supports no more ranks.
+const maxLocalRanks = protocol.MaxRanksCPU
 
-// portTries is the number of attempts of Local to find free ports. In rare cases, another program binds a port after it
+// maxPortAttempts is the number of attempts of Local to find free ports. In rare cases, another program binds a port after it
 // was found.
-const portTries = 10
+const maxPortAttempts = 10
 
-// Local starts a cluster of n ranks in this process, at the addresses 127.0.0.1, 127.0.0.2 and so on, with free ports.
+// StartLocal starts a cluster of n ranks in this process, at the addresses 127.0.0.1, 127.0.0.2 and so on, with free ports.
 // The ranks use the given profile: the extended profile through shared memory on Linux, and any other combination over
-// UDP. All of them are hosts. The devices are in rank order; the caller must close each of them.
-func Local(n int, profile protocol.Profile) ([]mpe.Device, error) {
-	if n < 1 || n > maxLocal {
-		return nil, fmt.Errorf("a cluster of %d ranks: it has 1 to %d", n, maxLocal)
+// AddUDP. All of them are hosts. The devices are in rank order; the caller must close each of them.
+func StartLocal(n int, profile protocol.Profile) ([]mpe.Device, error) {
+	if n < 1 || n > maxLocalRanks {
+		return nil, fmt.Errorf("a cluster of %d ranks: it has 1 to %d", n, maxLocalRanks)
 	}
-	return untilFree(func() ([]mpe.Device, error) { return local(n, profile) })
+	return retryPortInUse(func() ([]mpe.Device, error) { return startLocal(n, profile) })
 }
 
-// untilFree calls start again if a port was in use.
-func untilFree(start func() ([]mpe.Device, error)) (devices []mpe.Device, err error) {
-	for range portTries {
+// retryPortInUse calls start again if a port was in use.
+func retryPortInUse(start func() ([]mpe.Device, error)) (devices []mpe.Device, err error) {
+	for range maxPortAttempts {
 		devices, err = start()
 		if !errors.Is(err, syscall.EADDRINUSE) {
 			break
@@ -41,8 +41,8 @@ func untilFree(start func() ([]mpe.Device, error)) (devices []mpe.Device, err er
 	return devices, err
 }
 
-// local is one attempt of Local.
-func local(n int, profile protocol.Profile) ([]mpe.Device, error) {
+// startLocal is one attempt of Local.
+func startLocal(n int, profile protocol.Profile) ([]mpe.Device, error) {
 	addrs, err := freeAddresses(n)
 	if err != nil {
 		return nil, err
@@ -75,7 +75,7 @@ func closeAll(devices []mpe.Device) error {
 	return errors.Join(errs...)
 }
 
-// freeAddresses returns an address for each of n ranks whose UDP port was free a moment ago.
+// freeAddresses returns an address for each of n ranks whose AddUDP port was free a moment ago.
 func freeAddresses(n int) ([]netip.AddrPort, error) {
 	const perByte = 250
 	addrs := make([]netip.AddrPort, n)

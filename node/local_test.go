@@ -20,7 +20,7 @@ func TestLocal(t *testing.T) {
 		for _, profile := range []protocol.Profile{protocol.CloudFPGA, protocol.V09, protocol.Extended} {
 			t.Run(fmt.Sprintf("%d %v", n, profile), func(t *testing.T) {
 				t.Parallel()
-				devices, err := Local(n, profile)
+				devices, err := StartLocal(n, profile)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -76,12 +76,12 @@ func greet(ctx context.Context, t *testing.T, d mpe.Device, profile protocol.Pro
 
 func TestLocalRefuses(t *testing.T) {
 	for _, n := range []int{-1, 0, 129} {
-		if devices, err := Local(n, protocol.CloudFPGA); err == nil || devices != nil ||
+		if devices, err := StartLocal(n, protocol.CloudFPGA); err == nil || devices != nil ||
 			!strings.Contains(err.Error(), "1 to 128") {
 			t.Errorf("%d ranks: %v, %v", n, devices, err)
 		}
 	}
-	if _, err := Local(2, protocol.Profile(200)); err == nil || !strings.Contains(err.Error(), "profile") {
+	if _, err := StartLocal(2, protocol.Profile(200)); err == nil || !strings.Contains(err.Error(), "profile") {
 		t.Errorf("no such profile: %v", err)
 	}
 }
@@ -97,11 +97,11 @@ func TestUntilFree(t *testing.T) {
 	}{
 		{"at once", nil, 0, 1, nil},
 		{"port taken twice", syscall.EADDRINUSE, 2, 3, nil},
-		{"no port is ever free", syscall.EADDRINUSE, 1000, portTries, syscall.EADDRINUSE},
+		{"no port is ever free", syscall.EADDRINUSE, 1000, maxPortAttempts, syscall.EADDRINUSE},
 		{"another error", other, 1000, 1, other},
 	} {
 		calls := 0
-		devices, err := untilFree(func() ([]mpe.Device, error) {
+		devices, err := retryPortInUse(func() ([]mpe.Device, error) {
 			if calls++; calls <= c.times {
 				return nil, fmt.Errorf("rank 0: %w", c.err)
 			}

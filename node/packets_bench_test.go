@@ -11,7 +11,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/node/recorder"
 )
 
-// BenchmarkRecorder measures the median round trip of 4 bytes over UDP, with and without a recorder of default size for
+// BenchmarkRecorder measures the median round trip of 4 bytes over AddUDP, with and without a recorder of default size for
 // the packets of both ranks. The pairs run one after another: alternating pairs would wait in different ways, which
 // would cost more than the recorder.
 func BenchmarkRecorder(b *testing.B) {
@@ -51,7 +51,7 @@ func benchmarkPing(b *testing.B, near *mpe.Engine) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// BenchmarkKept measures the median round trip of 4 bytes over UDP, with and without a file in which both ranks keep
+// BenchmarkKept measures the median round trip of 4 bytes over AddUDP, with and without a file in which both ranks keep
 // their state.
 func BenchmarkKept(b *testing.B) {
 	for _, name := range []string{"off", "on"} {
@@ -80,7 +80,7 @@ func echo(ctx context.Context, e *mpe.Engine) {
 	}
 }
 
-// recordedPair returns the engines of two ranks that are connected over UDP until the end of the benchmark. If state is
+// recordedPair returns the engines of two ranks that are connected over AddUDP until the end of the benchmark. If state is
 // a directory, they keep their state in it.
 func recordedPair(b *testing.B, profile string, recorded bool, state string) (near, far *mpe.Engine) {
 	b.Helper()
@@ -94,7 +94,7 @@ ranks:
 - {rank: 0, address: %q, run: host}
 - {rank: 1, address: %q, run: host}
 `, profile, addrs[0], addrs[1]))
-	m, err := Map(cfg)
+	m, err := RankMap(cfg)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -107,12 +107,12 @@ ranks:
 		if err != nil {
 			b.Fatal(err)
 		}
-		var observer mpe.Observer = recording{Recorder: r.Record(2)}
+		var observer mpe.Observer = jobObserver{Recorder: r.RecordPhases(2)}
 		if recorded {
 			peers := make([]recorder.Peer, 2)
 			peers[1-rank] = recorder.Peer{Recorded: true, Extended: profile == "extended"}
-			r.Packets = recorder.New(16<<20, []recorder.Plan{{Rank: rank, Peers: peers}}).Rank(rank)
-			observer = r.Packets.Observe(observer)
+			r.FlightRecorder = recorder.New(16<<20, []recorder.Plan{{Rank: rank, Peers: peers}}).Rank(rank)
+			observer = r.FlightRecorder.Observe(observer)
 		}
 		if state != "" {
 			if err := r.KeepState(state); err != nil {

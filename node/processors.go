@@ -10,8 +10,8 @@ import (
 // maxProcessors bounds processor numbers.
 const maxProcessors = 1024
 
-// ownProcessors returns the list of processors that this process may use, such as "0-3,8", or "" if unknown.
-func ownProcessors() string {
+// allowedProcessors returns the list of processors that this process may use, such as "0-3,8", or "" if unknown.
+func allowedProcessors() string {
 	status, _ := os.ReadFile("/proc/self/status") // Linux only
 	for line := range strings.Lines(string(status)) {
 		if list, ok := strings.CutPrefix(line, "Cpus_allowed_list:"); ok {
@@ -21,9 +21,9 @@ func ownProcessors() string {
 	return ""
 }
 
-// processorsOf returns the size of the union of lists returned by ownProcessors, or 0 if one is unknown. The union
+// countProcessors returns the size of the union of lists returned by allowedProcessors, or 0 if one is unknown. The union
 // counts because a launcher that binds processes gives each of them a share.
-func processorsOf(lists []string) (int, error) {
+func countProcessors(lists []string) (int, error) {
 	used := map[int]bool{}
 	for _, list := range lists {
 		if list == "" {

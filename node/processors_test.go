@@ -20,17 +20,17 @@ func TestProcessors(t *testing.T) {
 		{[]string{"0-3", "", "4"}, 0},   // one set is unknown
 		{[]string{"1023", "0-1023"}, 1024},
 	} {
-		if have, err := processorsOf(tt.lists); have != tt.want || err != nil {
+		if have, err := countProcessors(tt.lists); have != tt.want || err != nil {
 			t.Errorf("%q: %d, %v", tt.lists, have, err)
 		}
 	}
 	for _, list := range []string{"x", "1-", "-1", "3-1", "1024", "0,,1", "0-99999999999999999999"} {
-		if _, err := processorsOf([]string{list}); err == nil {
+		if _, err := countProcessors([]string{list}); err == nil {
 			t.Errorf("%q is accepted", list)
 		}
 	}
-	if own := ownProcessors(); own != "" {
-		if n, err := processorsOf([]string{own}); n != runtime.NumCPU() || err != nil {
+	if own := allowedProcessors(); own != "" {
+		if n, err := countProcessors([]string{own}); n != runtime.NumCPU() || err != nil {
 			t.Errorf("%s: %d of %d, %v", own, n, runtime.NumCPU(), err)
 		}
 	}

@@ -35,11 +35,11 @@ type Rank struct {
 	Attached bool
 	// Engine is nil before Start.
 	Engine *mpe.Engine
-	// Recorder is the recorder made by Record, or nil.
-	Recorder *phases.Recorder
-	// Packets records packets, or is nil. It must be set before Start, whose observer then is the result of
+	// PhaseRecorder is the recorder made by Record, or nil.
+	PhaseRecorder *phases.Recorder
+	// FlightRecorder records packets, or is nil. It must be set before Start, whose observer then is the result of
 	// Packets.Observe.
-	Packets *recorder.Rank
+	FlightRecorder *recorder.Rank
 
 	// Directory is the path of the directory of the rank's job, in which the ranks on this host find each other and
 	// tools find them, or empty. It must be set before Bind.
@@ -47,22 +47,22 @@ type Rank struct {
 
 	// Describe, if not nil, completes the state of the rank with its kernel and the programs that use it. If it is nil,
 	// this process is the rank's program. It must be set before Start.
-	Describe func(*state.RankInfo, state.Depth)
+	Describe func(*state.RankInfo, state.Detail)
 
-	// started is closed when Engine is set: before that, another rank may ask for a report, or an operation may fail.
-	started chan struct{}
-	// failures records failures of a rank of a job, or is nil.
-	failures *failures
+	// engineReady is closed when Engine is set: before that, another rank may ask for a report, or an operation may fail.
+	engineReady chan struct{}
+	// failureRecorder records failures of a rank of a job, or is nil.
+	failures *failureRecorder
 
-	// kept is the file opened by KeepState, or nil. keepers holds its entries by peer.
-	kept    *kept.File
-	keepers map[int]mpe.Keeper
+	// stateFile is the file opened by KeepState, or nil. keepers holds its entries by peer.
+	stateFile *kept.File
+	keepers   map[int]mpe.Keeper
 
-	// memoryUnobserved is set if the observer is not notified of messages through shared memory.
-	memoryUnobserved bool
+	// skipSharedMemory is set if the observer is not notified of messages through shared memory.
+	skipSharedMemory bool
 
-	// socket is already bound to the rank's address, or is nil.
-	socket *net.UDPConn
+	// boundSocket is already bound to the rank's address, or is nil.
+	boundSocket *net.UDPConn
 	// processors is the number of processors that a job's ranks on this host may use together, or 0 if unknown.
 	processors  int
 	sockets     sockets
@@ -74,8 +74,8 @@ type Rank struct {
 // The slice is immutable: a reload replaces it. The profile and the transport of a link never change.
 func (r *Rank) Links() []Link { return *r.links.Load() }
 
-// limitSilence sets the time after which sends to FPGAs that have never answered fail, from EnvFPGATimeout.
-func (r *Rank) limitSilence() error {
+// setFPGATimeout sets the time after which sends to FPGAs that have never answered fail, from EnvFPGATimeout.
+func (r *Rank) setFPGATimeout() error {
 	limit, err := fpgaTimeout()
 	if err != nil {
 		return err
@@ -92,12 +92,12 @@ func (r *Rank) limitSilence() error {
 // Plan plans a rank of a valid configuration. It does not bind anything. The error may join several errors; each is a
 // *config.Error or an error of Collectives.
 func Plan(cfg *config.Config, self *config.Rank) (*Rank, error) {
-	r := &Rank{Config: cfg, Self: self, started: make(chan struct{})}
+	r := &Rank{Config: cfg, Self: self, engineReady: make(chan struct{})}
 	links, err := newLinks(cfg, self)
 	r.links.Store(&links)
 	collectives, unread := Collectives(cfg)
 	r.collectives = collectives
-	if err == nil && self.Faults != nil && !r.uses(config.TransportUDP) {
+	if err == nil && self.Faults != nil && !r.usesTransport(config.TransportUDP) {
 		err = &config.Error{Key: "faults", Problem: fmt.Sprintf(
 			"rank %d: they apply to datagrams, and none of its links uses udp: use transport: udp, or zrlctl impair",
 			self.Rank)}
@@ -121,8 +121,8 @@ func newLinks(cfg *config.Config, self *config.Rank) ([]Link, error) {
 	return links, errors.Join(errs...)
 }
 
-// Map returns the configuration's rank map.
-func Map(cfg *config.Config) (*rankmap.Map, error) {
+// RankMap returns the configuration's rank map.
+func RankMap(cfg *config.Config) (*rankmap.Map, error) {
 	entries := make([]rankmap.Entry, len(cfg.Ranks))
 	for i, r := range cfg.Ranks {
 		entries[i] = rankmap.Entry{Rank: r.Rank, Addr: r.Address.AddrPort, Kind: r.Peer}
@@ -130,8 +130,8 @@ func Map(cfg *config.Config) (*rankmap.Map, error) {
 	return rankmap.New(entries)
 }
 
-// uses reports whether a link of the rank uses the given transport. A rank without peers uses UDP.
-func (r *Rank) uses(t config.Transport) bool {
+// usesTransport reports whether a link of the rank uses the given transport. A rank without peers uses AddUDP.
+func (r *Rank) usesTransport(t config.Transport) bool {
 	if len(r.Links()) == 1 {
 		return t == config.TransportUDP
 	}
@@ -147,69 +147,69 @@ func (r *Rank) uses(t config.Transport) bool {
 // kernel exchanges datagrams itself through the rank's Wire: in that case the engine is idle.
 func (r *Rank) Start(observer mpe.Observer) error {
 	peers := r.peers(r.Config, r.Links())
-	room := extended.NewRoom(r.Config.Limits.Unexpected)
-	var idle *noTransport
-	if r.Self.Kernel.OnWire() {
-		idle = &noTransport{addr: r.Self.Address.AddrPort, done: make(chan struct{})}
+	room := extended.NewCreditPool(r.Config.Limits.Unexpected)
+	var idle *nopTransport
+	if r.Self.Kernel.BypassesEngine() {
+		idle = &nopTransport{addr: r.Self.Address.AddrPort, done: make(chan struct{})}
 	}
 	for rank := range peers {
 		l := &r.Links()[rank]
 		if l.Extended != nil {
-			l.Extended.Room = room
+			l.Extended.CreditPool = room
 		}
 		if x := l.Extended; x != nil && l.Transport == config.TransportUDP {
 			_, granted := r.sockets.udp.ReceiveBuffer()
 			x.WindowBytes = windowBytes(granted)
 			if x.Discover = r.sockets.udp.Discovers(); !x.Discover {
-				x.MaxPayload = l.fixedDatagram - protocol.ExtHeaderLen
+				x.MaxPayload = l.fallbackDatagram - protocol.ExtHeaderLen
 				x.WindowBytes = max(x.WindowBytes, 2*x.MaxPayload)
 			}
 		}
-		peers[rank].Transport = r.sockets.on(l.Transport)
-		peers[rank].Unobserved = r.memoryUnobserved && l.Transport == config.TransportSHM
+		peers[rank].Transport = r.sockets.transport(l.Transport)
+		peers[rank].Unobserved = r.skipSharedMemory && l.Transport == config.TransportSHM
 		if idle != nil {
 			peers[rank].Transport = idle
 		}
-		if r.Packets != nil {
-			peers[rank].Recorder = r.Packets.Pair(rank)
+		if r.FlightRecorder != nil {
+			peers[rank].Recorder = r.FlightRecorder.Pair(rank)
 		}
 	}
-	for _, rank := range r.interruptible() {
-		peers[rank].Keeper = r.keeper(rank)
+	for _, rank := range r.sessionlessPeers() {
+		peers[rank].Keeper = r.keeperFor(rank)
 	}
 	var failed func()
 	if r.failures != nil {
-		failed = r.failures.wait
+		failed = r.failures.waitWritten
 	}
 	var calls mpe.CallRecorder // not an interface that holds a nil pointer
-	if r.Packets != nil {
-		calls = r.Packets
+	if r.FlightRecorder != nil {
+		calls = r.FlightRecorder
 	}
 	engine, err := mpe.New(mpe.Config{
-		Rank: r.Self.Rank, Peers: peers, Observer: observer, Calls: calls, Failed: failed,
+		Rank: r.Self.Rank, Peers: peers, Observer: observer, Calls: calls, OnFailure: failed,
 		Limits:         match.Limits{Posted: r.Config.Limits.Posted, Unexpected: r.Config.Limits.Unexpected},
 		Oversubscribed: r.Oversubscribed(),
 		Collectives:    r.collectives,
-		Report: func() []byte {
-			<-r.started
-			return r.public()
+		MakeReport: func() []byte {
+			<-r.engineReady
+			return r.publicState()
 		},
 	})
 	if err != nil {
 		return err
 	}
 	r.Engine = engine
-	close(r.started)
-	if r.Packets != nil {
-		r.Packets.Start(engine.Started())
+	close(r.engineReady)
+	if r.FlightRecorder != nil {
+		r.FlightRecorder.SetStartTime(engine.StartTime())
 	}
 	return nil
 }
 
-// AfterEvent waits until the engine handles no event: all failures of one event, such as messages to a lost peer, share
+// AwaitEventEnd waits until the engine handles no event: all failures of one event, such as messages to a lost peer, share
 // a record.
-func (r *Rank) AfterEvent() {
-	<-r.started
+func (r *Rank) AwaitEventEnd() {
+	<-r.engineReady
 	r.Engine.Depths() // takes the engine's lock
 }
 
@@ -230,15 +230,15 @@ func (r *Rank) peers(cfg *config.Config, links []Link) []mpe.Peer {
 // Close closes the engine, if any, as mpe.Engine.Close does, and releases the sockets.
 func (r *Rank) Close(ctx context.Context) error {
 	if r.Engine == nil {
-		return errors.Join(r.sockets.close(), r.closeKept())
+		return errors.Join(r.sockets.close(), r.closeStateFile())
 	}
 	err := r.Engine.Close(ctx)
 	if r.failures != nil {
-		r.failures.wait()
+		r.failures.waitWritten()
 	}
-	err = errors.Join(err, r.closeKept())
-	if r.Self.Kernel.OnWire() {
-		return errors.Join(err, closed(r.sockets.close()))
+	err = errors.Join(err, r.closeStateFile())
+	if r.Self.Kernel.BypassesEngine() {
+		return errors.Join(err, ignoreClosed(r.sockets.close()))
 	}
 	if len(r.Links()) == 1 {
 		err = r.sockets.close() // an engine without peers does not own the socket
@@ -249,7 +249,7 @@ func (r *Rank) Close(ctx context.Context) error {
 // Oversubscribed reports whether the configuration places more ranks on the rank's host than it has cores, including
 // attached programs. Callers that poll for a packet then yield to other processes.
 func (r *Rank) Oversubscribed() bool {
-	return busy(r.Config, r.Self, r.Attached) > cmp.Or(r.processors, runtime.NumCPU())
+	return busyRanks(r.Config, r.Self, r.Attached) > cmp.Or(r.processors, runtime.NumCPU())
 }
 
 // Open makes this process the given rank of a configuration, and returns the rank's running engine. The rank is a host,
@@ -291,36 +291,36 @@ func open(cfg *config.Config, rank int, observer mpe.Observer, j *jobProcess) (d
 		return device{}, err
 	}
 	if j != nil {
-		if r.socket, r.processors, r.Directory = j.socket, j.processors, j.directory; r.Directory == "" &&
-			r.uses(config.TransportSHM) {
-			return device{}, &shm.ListenError{Rank: rank, Addr: r.Self.Address.AddrPort, Err: j.noDirectory}
+		if r.boundSocket, r.processors, r.Directory = j.socket, j.processors, j.directory; r.Directory == "" &&
+			r.usesTransport(config.TransportSHM) {
+			return device{}, &shm.ListenError{Rank: rank, Addr: r.Self.Address.AddrPort, Err: j.directoryErr}
 		}
 		for _, other := range j.ranks {
 			if e := r.Links()[other].Extended; e != nil {
 				e.Job = true
 			}
 		}
-		if err := r.limitSilence(); err != nil {
+		if err := r.setFPGATimeout(); err != nil {
 			return device{}, err
 		}
-		rec := recording{Recorder: r.Record(len(mine.Ranks))}
-		observer, r.memoryUnobserved = rec, !mine.Record.SharedMemory
-		if r.overNetwork(&mine.Record) && RecordPackets(&mine.Record, []*Rank{r}) != nil {
+		rec := jobObserver{Recorder: r.RecordPhases(len(mine.Ranks))}
+		observer, r.skipSharedMemory = rec, !mine.Record.SharedMemory
+		if r.recordsPackets(&mine.Record) && RecordPackets(&mine.Record, []*Rank{r}) != nil {
 			if len(recordsDirectories(&mine.Record.Spool)) > 0 {
-				r.failures = &failures{rank: r, job: j.name, to: os.Stderr}
+				r.failures = &failureRecorder{rank: r, job: j.name, output: os.Stderr}
 				rec.failures = r.failures
 			}
-			observer = r.Packets.Observe(rec)
+			observer = r.FlightRecorder.Observe(rec)
 		}
 	}
-	m, err := Map(&mine)
+	m, err := RankMap(&mine)
 	if err != nil {
 		return device{}, err
 	}
 	if err := r.Bind(m); err != nil {
 		return device{}, errors.Join(err, r.sockets.close()) // release the sockets that were bound
 	}
-	if err := r.keepStateOfUser(); err != nil {
+	if err := r.keepUserState(); err != nil {
 		fmt.Fprintf(os.Stderr, "zrlmpi: %v\n", err)
 	}
 	if err := r.Start(observer); err != nil {

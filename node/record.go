@@ -15,15 +15,15 @@ import (
 	"github.com/zrlmpi/zrlmpid/node/recorder"
 )
 
-// Record makes the recorder of the phases of the rank's messages, which the rank's reports include. The caller passes
+// RecordPhases makes the recorder of the phases of the rank's messages, which the rank's reports include. The caller passes
 // it on to the observer of Start. limit is the maximum number of peers with separate series.
-func (r *Rank) Record(limit int) *phases.Recorder {
+func (r *Rank) RecordPhases(limit int) *phases.Recorder {
 	peers := make([]phases.Peer, len(r.Links()))
 	for _, remote := range r.Config.Ranks {
 		peers[remote.Rank] = phases.Peer{Profile: r.Links()[remote.Rank].Profile.String(), Kind: string(remote.Peer)}
 	}
-	r.Recorder = phases.NewRecorder(r.Self.Rank, peers, limit)
-	return r.Recorder
+	r.PhaseRecorder = phases.NewRecorder(r.Self.Rank, peers, limit)
+	return r.PhaseRecorder
 }
 
 // RecordPackets makes the flight recorder of ranks of this process, which must not have started. It returns nil if the
@@ -45,14 +45,14 @@ func RecordPackets(cfg *config.Record, ranks []*Rank) *recorder.Recorder {
 	}
 	rec := recorder.New(int(cfg.Memory), plans)
 	for _, r := range ranks {
-		r.Packets = rec.Rank(r.Self.Rank)
+		r.FlightRecorder = rec.Rank(r.Self.Rank)
 	}
 	return rec
 }
 
-// overNetwork reports whether the flight recorder of the given configuration records packets of the rank.
-func (r *Rank) overNetwork(cfg *config.Record) bool {
-	return len(r.Links()) > 1 && (cfg.SharedMemory || r.uses(config.TransportUDP) || r.uses(config.TransportTCP))
+// recordsPackets reports whether the flight recorder of the given configuration records packets of the rank.
+func (r *Rank) recordsPackets(cfg *config.Record) bool {
+	return len(r.Links()) > 1 && (cfg.SharedMemory || r.usesTransport(config.TransportUDP) || r.usesTransport(config.TransportTCP))
 }
 
 // addresses returns a function for the addresses and protocol of the rank's packets.
@@ -73,44 +73,44 @@ func (r *Rank) addresses() recorder.Addresses {
 // followPackets writes the recorded packets of the rank, and then new ones, until ctx is done.
 func (r *Rank) followPackets(ctx context.Context, to io.Writer) {
 	now := time.Now()
-	reader := r.Packets.Reader(r.addresses(), now)
-	out := pcapng.NewWriter(to, recorder.File(fmt.Sprintf("packets of rank %d", r.Self.Rank)))
+	reader := r.FlightRecorder.Reader(r.addresses(), now)
+	out := pcapng.NewWriter(to, recorder.FileOptions(fmt.Sprintf("packets of rank %d", r.Self.Rank)))
 	// The tool itself notices the end of the stream.
 	_ = reader.Follow(out, reader.Read(now), []recorder.Queues{{Rank: r.Self.Rank, Depths: r.Engine.Depths}},
 		ctx.Done())
 }
 
-// recording is the observer of a rank of a job.
-type recording struct {
+// jobObserver is the observer of a rank of a job.
+type jobObserver struct {
 	*phases.Recorder
-	failures *failures // nil if failures are not recorded
+	failures *failureRecorder // nil if failures are not recorded
 }
 
-func (recording) Dropped(int, int, mpe.Drop) {}
-func (recording) TransportError(int, error)  {}
+func (jobObserver) Dropped(int, int, mpe.Drop) {}
+func (jobObserver) TransportError(int, error)  {}
 
 // Noted implements mpe.Observer.
-func (o recording) Noted(_, peer int, n mpe.Note) {
+func (o jobObserver) Noted(_, peer int, n mpe.Note) {
 	if o.failures != nil && n.Event == state.EventUnreachable {
-		o.failures.failed(peer, "connection to", &mpe.PeerLostError{Rank: peer, Event: n.Event})
+		o.failures.startRecord(peer, "connection to", &mpe.PeerLostError{Rank: peer, Event: n.Event})
 	}
 }
 
 // CallFailed implements mpe.Observer.
-func (o recording) CallFailed(_ int, err error) {
+func (o jobObserver) CallFailed(_ int, err error) {
 	if o.failures != nil {
-		o.failures.failed(-1, "collective call", err)
+		o.failures.startRecord(-1, "collective call", err)
 	}
 }
 
 // Done implements mpe.Observer.
-func (o recording) Done(_ int, s mpe.Status, err error) {
-	o.Recorder.Done(&s, err)
+func (o jobObserver) Done(_ int, s mpe.Status, err error) {
+	o.Recorder.RecordMessage(&s, err)
 	switch {
 	case err == nil || o.failures == nil:
 	case s.Send:
-		o.failures.failed(s.Peer, "send to", err)
+		o.failures.startRecord(s.Peer, "send to", err)
 	default:
-		o.failures.failed(s.Peer, "receive from", err)
+		o.failures.startRecord(s.Peer, "receive from", err)
 	}
 }

@@ -46,7 +46,7 @@ ranks:
 			}
 			_, errOut := out.Await(t.Context())
 			_, errIn := in.Await(t.Context())
-			text, err := json.Marshal(devices[0].rank.report(time.Now(), true))
+			text, err := json.Marshal(devices[0].rank.makeReport(time.Now(), true))
 			var r Report
 			if err := errors.Join(errOut, errIn, err, json.Unmarshal(text, &r)); err != nil {
 				t.Fatal(err)

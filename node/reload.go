@@ -17,20 +17,20 @@ var ErrRestart = errors.New("only a restart can change that")
 type LinkError struct {
 	// Rank is the local rank, and Peer the other end.
 	Rank, Peer int
-	// What is the property; From and To are its current and its new value.
-	What, From, To string
+	// Property is the property; From and To are its current and its new value.
+	Property, From, To string
 }
 
 // Error returns the ranks, the property and its values.
 func (e *LinkError) Error() string {
-	return fmt.Sprintf("ranks %d and %d: %s: %s -> %s", e.Rank, e.Peer, e.What, e.From, e.To)
+	return fmt.Sprintf("ranks %d and %d: %s: %s -> %s", e.Rank, e.Peer, e.Property, e.From, e.To)
 }
 
 // Is reports whether target is ErrRestart.
 func (e *LinkError) Is(target error) bool { return target == ErrRestart }
 
 // Prepare checks whether a running rank can switch to another valid configuration, and returns a function that applies
-// it and cannot fail. It uses the links, the addresses of the other ranks and the TLS files of cfg. cfg must have the
+// it and cannot fail. It uses the links, the addresses of the other ranks and the TLSMismatch files of cfg. cfg must have the
 // same ranks as the configuration that the rank was planned from, with this rank unchanged. The error joins a
 // *LinkError for each property of a link that cannot change, or is a *config.Error or an error of a transport; in that
 // case nothing has changed.
@@ -41,7 +41,7 @@ func (r *Rank) Prepare(cfg *config.Config, m *rankmap.Map) (apply func(), err er
 	}
 	var errs []error
 	for peer := range links {
-		errs = append(errs, r.lasting(peer, &links[peer], m)...)
+		errs = append(errs, r.immutableChanges(peer, &links[peer], m)...)
 	}
 	if len(errs) > 0 {
 		return nil, errors.Join(errs...)
@@ -54,7 +54,7 @@ func (r *Rank) Prepare(cfg *config.Config, m *rankmap.Map) (apply func(), err er
 		prepared(r.sockets.udp.Prepare(m))
 	}
 	if r.sockets.tcp != nil {
-		peers, err := r.mapOf(m, config.TransportTCP)
+		peers, err := r.connectionMap(m, config.TransportTCP)
 		var credentials *tcp.TLS
 		if err == nil {
 			credentials, err = loadTLS(cfg)
@@ -76,9 +76,9 @@ func (r *Rank) Prepare(cfg *config.Config, m *rankmap.Map) (apply func(), err er
 	}, nil
 }
 
-// lasting returns an error for each property of the link to a peer that differs and cannot change while the link is in
+// immutableChanges returns an error for each property of the link to a peer that differs and cannot change while the link is in
 // use, because both sides must agree on it or memory has been set up for it.
-func (r *Rank) lasting(peer int, l *Link, m *rankmap.Map) (errs []error) {
+func (r *Rank) immutableChanges(peer int, l *Link, m *rankmap.Map) (errs []error) {
 	old := &r.Links()[peer]
 	differs := func(what string, from, to any) {
 		if from != to {

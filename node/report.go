@@ -28,11 +28,11 @@ type Report struct {
 	Cluster []state.Member `json:"cluster"`
 	// Operations is the number of pending operations.
 	Operations int `json:"operations"`
-	// Own and Peers are counters, and Times holds the phases of messages if they are recorded. They are set in metrics
+	// RankCounters and Peers are counters, and Times holds the phases of messages if they are recorded. They are set in metrics
 	// reports only.
-	Own   state.RankCounters   `json:"counters,omitzero"`
-	Peers []state.PeerCounters `json:"peer_counters,omitempty"`
-	Times phases.Times         `json:"times,omitzero"`
+	RankCounters state.RankCounters   `json:"counters,omitzero"`
+	Peers        []state.PeerCounters `json:"peer_counters,omitempty"`
+	Times        phases.Times         `json:"times,omitzero"`
 }
 
 // Serve answers tools until the returned Closer is closed. The rank must have been started. A rank that cannot be
@@ -43,7 +43,7 @@ func (r *Rank) Serve() io.Closer {
 	}
 	started := time.Now()
 	c, err := jobs.Serve(r.Directory, r.Self.Rank, func(ctx context.Context, q query.Request) query.Response {
-		return r.handle(ctx, started, q)
+		return r.handleQuery(ctx, started, q)
 	})
 	if err != nil {
 		return io.NopCloser(nil)
@@ -51,18 +51,18 @@ func (r *Rank) Serve() io.Closer {
 	return c
 }
 
-// handle is the query.Handler of a rank of a job.
-func (r *Rank) handle(ctx context.Context, started time.Time, q query.Request) query.Response {
+// handleQuery is the query.Handler of a rank of a job.
+func (r *Rank) handleQuery(ctx context.Context, started time.Time, q query.Request) query.Response {
 	switch {
 	case q.Kind == query.Status:
-		return query.Response{Document: r.report(started, false)}
+		return query.Response{Document: r.makeReport(started, false)}
 	case q.Kind == query.Metrics:
-		return query.Response{Document: r.report(started, true)}
+		return query.Response{Document: r.makeReport(started, true)}
 	case q.Kind == query.Reports:
-		return query.Response{Document: state.Reports{Asked: r.AskReports(ctx, r.elsewhere())}}
+		return query.Response{Document: state.Reports{Results: r.AskReports(ctx, r.remoteRanks())}}
 	case q.Kind == query.Reset:
 		return query.Response{Err: r.Engine.Reset(q.Peer)}
-	case q.Kind == query.Packets && r.Packets == nil:
+	case q.Kind == query.Packets && r.FlightRecorder == nil:
 		return query.Response{Err: errors.New("the rank records no packets")}
 	case q.Kind == query.Packets:
 		return query.Response{Stream: r.followPackets}
@@ -71,7 +71,7 @@ func (r *Rank) handle(ctx context.Context, started time.Time, q query.Request) q
 }
 
 // Info returns the state of the rank without the state of its engine.
-func (r *Rank) Info(depth state.Depth) state.RankInfo {
+func (r *Rank) Info(depth state.Detail) state.RankInfo {
 	s := state.RankInfo{
 		Rank: r.Self.Rank, Role: r.Self.Run, Address: r.Self.Address.String(), Kernel: r.Self.Kernel.String(),
 	}
@@ -80,12 +80,12 @@ func (r *Rank) Info(depth state.Depth) state.RankInfo {
 		if n, known := u.Drops(); known {
 			s.SocketDrops = &n
 		}
-		s.Offload = offload(u.Offload())
+		s.Offload = offloadState(u.Offload())
 	}
-	if depth == state.Full {
-		s.Transports, s.Oversubscribed = r.sockets.names(), r.Oversubscribed()
+	if depth == state.DetailFull {
+		s.Transports, s.Oversubscribed = r.sockets.transports(), r.Oversubscribed()
 		if m := r.sockets.shm; m != nil {
-			s.Ring = ringOf(r.Config)
+			s.Ring = ringSize(r.Config)
 			s.Shared, s.SingleCopy = m.Sharing()
 		}
 	}
@@ -95,7 +95,7 @@ func (r *Rank) Info(depth state.Depth) state.RankInfo {
 	return s
 }
 
-func offload(o udp.Offload) *state.Offload {
+func offloadState(o udp.Offload) *state.Offload {
 	s := &state.Offload{Batches: o.Batches, Segmentation: o.Segments, Coalescing: o.Coalesces, Disabled: o.Off}
 	for _, refused := range o.Refused {
 		s.Refused = append(s.Refused, state.OffloadRefused{Peer: refused.Peer, Error: refused.Err.Error()})
@@ -105,7 +105,7 @@ func offload(o udp.Offload) *state.Offload {
 
 // State returns the state of the rank.
 func (r *Rank) State() state.Rank {
-	s := state.Rank{RankInfo: r.Info(state.Full), Engine: r.Engine.Snapshot()}
+	s := state.Rank{RankInfo: r.Info(state.DetailFull), Engine: r.Engine.Snapshot()}
 	links := r.Links()
 	for i := range s.Engine.Peers {
 		peer := &s.Engine.Peers[i]
@@ -119,8 +119,8 @@ func (r *Rank) State() state.Rank {
 	return s
 }
 
-// public returns the encoded state that other ranks may receive.
-func (r *Rank) public() []byte {
+// publicState returns the encoded state that other ranks may receive.
+func (r *Rank) publicState() []byte {
 	s := r.State()
 	s.Kernel = r.Self.Kernel.Name // without the path of a program
 	if r.Describe == nil {
@@ -129,7 +129,7 @@ func (r *Rank) public() []byte {
 	return state.PublicOf(&s).Encode()
 }
 
-func (r *Rank) report(started time.Time, metrics bool) *Report {
+func (r *Rank) makeReport(started time.Time, metrics bool) *Report {
 	s := r.State()
 	p := &Report{Started: started, RankInfo: s.RankInfo, Engine: s.Engine,
 		Cluster: make([]state.Member, len(r.Config.Ranks))}
@@ -148,9 +148,9 @@ func (r *Rank) report(started time.Time, metrics bool) *Report {
 		if !metrics {
 			return
 		}
-		p.Own = *c
-		if r.Recorder != nil {
-			p.Times.Classes, p.Times.Peers = r.Recorder.Classes(), map[int]phases.PerPeer{}
+		p.RankCounters = *c
+		if r.PhaseRecorder != nil {
+			p.Times.Classes, p.Times.Peers = r.PhaseRecorder.Classes(), map[int]phases.PeerTimes{}
 		}
 	}, func(c *state.PeerCounters) {
 		p.Operations += c.QueuedSends + c.InFlight
@@ -158,8 +158,8 @@ func (r *Rank) report(started time.Time, metrics bool) *Report {
 			return
 		}
 		p.Peers = append(p.Peers, *c)
-		if r.Recorder != nil && r.Recorder.Known(c.Rank) && r.Recorder.Admit(c.Rank) {
-			p.Times.Peers[c.Rank] = r.Recorder.Peer(c.Rank)
+		if r.PhaseRecorder != nil && r.PhaseRecorder.HasSeries(c.Rank) && r.PhaseRecorder.AssignSeries(c.Rank) {
+			p.Times.Peers[c.Rank] = r.PhaseRecorder.Peer(c.Rank)
 		}
 	})
 	return p

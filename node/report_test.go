@@ -40,7 +40,7 @@ ranks:
 		}},
 		{query.Reports, func(resp query.Response) bool {
 			reports, ok := resp.Document.(state.Reports)
-			return ok && resp.Err == nil && len(reports.Asked) == 3 // outside a job, no rank is known to be local
+			return ok && resp.Err == nil && len(reports.Results) == 3 // outside a job, no rank is known to be local
 		}},
 		{query.Reset, func(resp query.Response) bool {
 			return resp.Err == nil && resp.Document == nil &&
@@ -53,16 +53,16 @@ ranks:
 		{query.Support, func(resp query.Response) bool { return errors.Is(resp.Err, query.ErrUnknown) }},
 		{"", func(resp query.Response) bool { return errors.Is(resp.Err, query.ErrUnknown) }},
 	} {
-		if resp := r.handle(t.Context(), time.Now(), query.Request{Kind: tt.kind, Peer: 1}); !tt.right(resp) {
+		if resp := r.handleQuery(t.Context(), time.Now(), query.Request{Kind: tt.kind, Peer: 1}); !tt.right(resp) {
 			t.Errorf("%q: %+v", tt.kind, resp)
 		}
 	}
-	r.Packets = recorder.New(1<<20, []recorder.Plan{{Rank: 0}}).Rank(0)
-	if resp := r.handle(t.Context(), time.Now(), query.Request{Kind: query.Packets}); resp.Stream == nil ||
+	r.FlightRecorder = recorder.New(1<<20, []recorder.Plan{{Rank: 0}}).Rank(0)
+	if resp := r.handleQuery(t.Context(), time.Now(), query.Request{Kind: query.Packets}); resp.Stream == nil ||
 		resp.Err != nil {
 		t.Errorf("a rank that records packets: %+v", resp)
 	}
-	if resp := r.handle(t.Context(), time.Now(), query.Request{}); !errors.Is(resp.Err, query.ErrUnknown) {
+	if resp := r.handleQuery(t.Context(), time.Now(), query.Request{}); !errors.Is(resp.Err, query.ErrUnknown) {
 		t.Errorf("a request of no kind: %+v", resp)
 	}
 }

@@ -23,7 +23,7 @@ type sockets struct {
 // Bind binds the rank to its address. Errors come from the transport; they name rank and address and suggest a remedy.
 func (r *Rank) Bind(m *rankmap.Map) (err error) {
 	cfg, links := r.Config, r.Links() // a reload changes neither profile nor transport
-	if r.uses(config.TransportUDP) {
+	if r.usesTransport(config.TransportUDP) {
 		var faults *impair.Impairer
 		if s := r.Self.Faults; s != nil {
 			if faults, err = impair.New(*s, impair.Datagrams, cfg.Addrs()); err != nil {
@@ -31,7 +31,7 @@ func (r *Rank) Bind(m *rankmap.Map) (err error) {
 			}
 		}
 		r.sockets.udp, err = udp.Listen(udp.Config{
-			Rank: r.Self.Rank, Map: m, Socket: r.socket, ReceiveBuffer: int(cfg.Limits.ReceiveBuffer),
+			Rank: r.Self.Rank, Map: m, Socket: r.boundSocket, ReceiveBuffer: int(cfg.Limits.ReceiveBuffer),
 			NoOffload: cfg.Limits.Offload == config.OffloadOff, Impair: faults,
 			Large: func(peer int) bool {
 				return links[peer].Profile == protocol.Extended && links[peer].Transport == config.TransportUDP
@@ -45,9 +45,9 @@ func (r *Rank) Bind(m *rankmap.Map) (err error) {
 			return err
 		}
 	}
-	if r.uses(config.TransportTCP) {
+	if r.usesTransport(config.TransportTCP) {
 		var peers *rankmap.Map
-		if peers, err = r.mapOf(m, config.TransportTCP); err != nil {
+		if peers, err = r.connectionMap(m, config.TransportTCP); err != nil {
 			return err
 		}
 		var credentials *tcp.TLS
@@ -62,21 +62,21 @@ func (r *Rank) Bind(m *rankmap.Map) (err error) {
 			return err
 		}
 	}
-	if r.uses(config.TransportSHM) {
+	if r.usesTransport(config.TransportSHM) {
 		var peers *rankmap.Map
-		if peers, err = r.mapOf(m, config.TransportSHM); err != nil {
+		if peers, err = r.connectionMap(m, config.TransportSHM); err != nil {
 			return err
 		}
 		r.sockets.shm, err = shm.Listen(shm.Config{
-			Rank: r.Self.Rank, Map: peers, Directory: r.Directory, Ring: ringOf(cfg), Pipelined: !r.Oversubscribed(),
+			Rank: r.Self.Rank, Map: peers, Directory: r.Directory, Ring: ringSize(cfg), Pipelined: !r.Oversubscribed(),
 		})
 	}
 	return err
 }
 
-// CheckTLS checks the TLS files of the rank if one of its links needs them. The rank need not be bound.
+// CheckTLS checks the TLSMismatch files of the rank if one of its links needs them. The rank need not be bound.
 func (r *Rank) CheckTLS() error {
-	if !r.uses(config.TransportTCP) {
+	if !r.usesTransport(config.TransportTCP) {
 		return nil
 	}
 	credentials, err := loadTLS(r.Config)
@@ -86,7 +86,7 @@ func (r *Rank) CheckTLS() error {
 	return credentials.Check(r.Self.Address.Addr())
 }
 
-// loadTLS loads the TLS files for TCP connections. It returns nil if TLS is not configured.
+// loadTLS loads the TLSMismatch files for AddTCP connections. It returns nil if TLSMismatch is not configured.
 func loadTLS(cfg *config.Config) (*tcp.TLS, error) {
 	t := cfg.TLS
 	if t == nil {
@@ -95,8 +95,8 @@ func loadTLS(cfg *config.Config) (*tcp.TLS, error) {
 	return tcp.LoadTLS(t.Certificate, t.Key, t.Authority)
 }
 
-// mapOf returns a copy of m for a transport with connections: the peers to connect to have the kind Software.
-func (r *Rank) mapOf(m *rankmap.Map, t config.Transport) (*rankmap.Map, error) {
+// connectionMap returns a copy of m for a transport with connections: the peers to connect to have the kind Software.
+func (r *Rank) connectionMap(m *rankmap.Map, t config.Transport) (*rankmap.Map, error) {
 	entries := m.Entries()
 	for i := range entries {
 		entries[i].Kind = rankmap.CPU
@@ -107,8 +107,8 @@ func (r *Rank) mapOf(m *rankmap.Map, t config.Transport) (*rankmap.Map, error) {
 	return rankmap.New(entries)
 }
 
-// on returns the given transport.
-func (s *sockets) on(t config.Transport) mpe.Transport {
+// transport returns the given transport.
+func (s *sockets) transport(t config.Transport) mpe.Transport {
 	switch t {
 	case config.TransportTCP:
 		return s.tcp
@@ -118,8 +118,8 @@ func (s *sockets) on(t config.Transport) mpe.Transport {
 	return s.udp
 }
 
-// names lists the transports.
-func (s *sockets) names() []config.Transport {
+// transports lists the transports.
+func (s *sockets) transports() []config.Transport {
 	var names []config.Transport
 	if s.udp != nil {
 		names = append(names, config.TransportUDP)

@@ -10,66 +10,66 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// answerTime is the time after which a silent rank of a job is reported.
-const answerTime = 5 * time.Second
+// silenceTimeout is the time after which a silent rank of a job is reported.
+const silenceTimeout = 5 * time.Second
 
-// unanswered reports ranks of a job that do not answer, once each. It makes waits for a rank that has called
+// silenceWatcher reports ranks of a job that do not answer, once each. It makes waits for a rank that has called
 // MPI_Finalize fail.
-type unanswered struct {
-	rank  *Rank
-	to    io.Writer
-	after time.Duration
-	said  map[int]bool
+type silenceWatcher struct {
+	rank      *Rank
+	output    io.Writer
+	threshold time.Duration
+	reported  map[int]bool
 	// finalized reports whether a rank of the job has called MPI_Finalize, as far as the launcher reveals it. It may be
 	// nil.
 	finalized func(rank int) bool
 }
 
 // watch checks the ranks periodically until ctx is done.
-func (u *unanswered) watch(ctx context.Context) {
-	tick := time.NewTicker(u.after / 2)
+func (u *silenceWatcher) watch(ctx context.Context) {
+	tick := time.NewTicker(u.threshold / 2)
 	defer tick.Stop()
 	for {
 		select {
 		case <-tick.C:
-			u.look()
+			u.check()
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-// look reports ranks that have not answered for too long.
-func (u *unanswered) look() {
+// check reports ranks that have not answered for too long.
+func (u *silenceWatcher) check() {
 	waits, receives, ask := map[int]time.Duration{}, map[int]time.Duration{}, map[int]bool{}
 	u.rank.Engine.Counters(func(*state.RankCounters) {}, func(c *state.PeerCounters) {
-		since, silent := silentFor(c)
+		since, silent := unansweredWait(c)
 		switch {
-		case u.said[c.Rank]:
-		case silent && since >= u.after:
+		case u.reported[c.Rank]:
+		case silent && since >= u.threshold:
 			waits[c.Rank] = since
-		case neverHeard(c) && c.OldestRecv.Waits && c.OldestRecv.Elapsed >= 2*u.after:
+		case neverReceived(c) && c.OldestRecv.Waits && c.OldestRecv.Elapsed >= 2*u.threshold:
 			receives[c.Rank] = c.OldestRecv.Elapsed
 		}
-		ask[c.Rank] = silent && since >= u.after || c.OldestRecv.Waits && c.OldestRecv.Elapsed >= u.after
+		ask[c.Rank] = silent && since >= u.threshold || c.OldestRecv.Waits && c.OldestRecv.Elapsed >= u.threshold
 	})
 	for rank, asked := range ask {
 		if asked && u.finalized != nil && u.finalized(rank) {
-			u.rank.Engine.PeerLeft(rank)
+			u.rank.Engine.PeerFinalized(rank)
 			delete(waits, rank)
 		}
 	}
 	for i := range u.rank.Config.Ranks {
 		peer := &u.rank.Config.Ranks[i]
 		if since, silent := waits[peer.Rank]; silent {
-			u.said[peer.Rank] = true
-			fmt.Fprintf(u.to, "zrlmpi: rank %d (%s at %v) has not answered: rank %d has waited %v to send to it\n",
+			u.reported[peer.Rank] = true
+			fmt.Fprintf(u.output, "zrlmpi: rank %d (%s at %v) has not answered: rank %d has waited %v to send to it\n",
 				peer.Rank, peer.Peer, peer.Address, u.rank.Self.Rank, since.Round(time.Second))
 		}
 		if since, silent := receives[peer.Rank]; silent &&
 			(peer.Peer == config.PeerFPGA || peer.Peer == config.PeerCPU) {
-			u.said[peer.Rank] = true
-			fmt.Fprintf(u.to, "zrlmpi: no packet received from rank %d (%s at %v): rank %d has waited %v to "+
+			u.reported[peer.Rank] = true
+			fmt.Fprintf(u.output, "zrlmpi: no packet received from rank %d (%s at %v): rank %d has waited %v to "+
 				"receive from "+
 				"it. If it asked to send before this process started, it does not ask again: restart its role or "+
 				"program\n",
@@ -78,16 +78,16 @@ func (u *unanswered) look() {
 	}
 }
 
-// silentFor reports whether a message is waiting for a peer from which nothing has ever arrived, and for how long it
+// unansweredWait reports whether a message is waiting for a peer from which nothing has ever arrived, and for how long it
 // has waited.
-func silentFor(c *state.PeerCounters) (since time.Duration, silent bool) {
-	if !neverHeard(c) {
+func unansweredWait(c *state.PeerCounters) (since time.Duration, silent bool) {
+	if !neverReceived(c) {
 		return 0, false
 	}
 	return c.OldestSend.Elapsed, c.OldestSend.Waits
 }
 
-// neverHeard reports whether nothing ever arrived from a peer, dropped packets included.
-func neverHeard(c *state.PeerCounters) bool {
+// neverReceived reports whether nothing ever arrived from a peer, dropped packets included.
+func neverReceived(c *state.PeerCounters) bool {
 	return c.Drops == (state.DropCounts{}) && c.PacketsIn == [state.NumTypes]uint64{}
 }

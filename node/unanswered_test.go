@@ -15,7 +15,7 @@ import (
 // TestSilent checks that a peer is silent if a message to it is waiting and no packet has come from it, not even a
 // dropped one.
 func TestSilent(t *testing.T) {
-	waits := state.OldestWait{Waits: true, For: protocol.ClearToSend, Elapsed: 7 * time.Second}
+	waits := state.OldestWait{Waits: true, Awaited: protocol.ClearToSend, Elapsed: 7 * time.Second}
 	heard, dropped := state.PeerCounters{OldestSend: waits}, state.PeerCounters{OldestSend: waits}
 	heard.PacketsIn[protocol.Ack] = 1
 	dropped.Drops[state.DropReserved] = 1
@@ -28,7 +28,7 @@ func TestSilent(t *testing.T) {
 		{heard, 0},
 		{dropped, 0},
 	} {
-		if since, silent := silentFor(&tt.c); since != tt.want || silent != (tt.want > 0) {
+		if since, silent := unansweredWait(&tt.c); since != tt.want || silent != (tt.want > 0) {
 			t.Errorf("%+v: %v, %v", tt.c, since, silent)
 		}
 	}
@@ -55,9 +55,9 @@ ranks:
 		t.Fatal(err)
 	}
 	var text strings.Builder
-	u := unanswered{rank: d.rank, to: &text, said: map[int]bool{}}
-	u.look()
-	u.look()
+	u := silenceWatcher{rank: d.rank, output: &text, reported: map[int]bool{}}
+	u.check()
+	u.check()
 	if !regexp.MustCompile(`^zrlmpi: rank 1 \(software at \S+\) has not answered: rank 0 has waited 0s to send to it\n$`).MatchString(text.String()) {
 		t.Errorf("%q", &text)
 	}
@@ -87,9 +87,9 @@ ranks:
 		}
 	}
 	var text strings.Builder
-	u := unanswered{rank: d.rank, to: &text, said: map[int]bool{}}
-	u.look()
-	u.look()
+	u := silenceWatcher{rank: d.rank, output: &text, reported: map[int]bool{}}
+	u.check()
+	u.check()
 	want := regexp.MustCompile(`^zrlmpi: no packet received from rank 1 \(cpu at \S+\): rank 0 has waited 0s to receive ` +
 		`from it\. If it asked to send before this process started, .*\n$`)
 	if !want.MatchString(text.String()) {

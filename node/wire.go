@@ -24,14 +24,14 @@ func (r *Rank) Wire() Wire { return Wire{r.sockets.udp, r} }
 
 // Record passes a datagram to the flight recorder.
 func (w Wire) Record(peer int, sent bool, datagram []byte) {
-	if p := w.rank.Packets; p != nil {
+	if p := w.rank.FlightRecorder; p != nil {
 		if pair := p.Pair(peer); pair != nil {
-			pair.Packet(time.Since(w.rank.Engine.Started()), sent, len(datagram), datagram, nil)
+			pair.Packet(time.Since(w.rank.Engine.StartTime()), sent, len(datagram), datagram, nil)
 		}
 	}
 }
 
-// Addresses returns the address and UDP port of each rank, from the configuration that the rank was planned from.
+// Addresses returns the address and AddUDP port of each rank, from the configuration that the rank was planned from.
 func (w Wire) Addresses() []netip.AddrPort {
 	addresses := make([]netip.AddrPort, len(w.rank.Config.Ranks))
 	for i := range w.rank.Config.Ranks {
@@ -42,18 +42,18 @@ func (w Wire) Addresses() []netip.AddrPort {
 }
 
 // Close releases the address.
-func (w Wire) Close() error { return closed(w.Conn.Close()) }
+func (w Wire) Close() error { return ignoreClosed(w.Conn.Close()) }
 
-// closed returns nil for the error of a socket that was already closed.
-func closed(err error) error {
+// ignoreClosed returns nil for the error of a socket that was already closed.
+func ignoreClosed(err error) error {
 	if errors.Is(err, net.ErrClosed) {
 		return nil
 	}
 	return err
 }
 
-// noTransport is the transport of an engine whose rank has a Wire: nothing arrives and nothing may be sent.
-type noTransport struct {
+// nopTransport is the transport of an engine whose rank has a Wire: nothing arrives and nothing may be sent.
+type nopTransport struct {
 	addr netip.AddrPort
 	once sync.Once
 	done chan struct{}
@@ -62,34 +62,34 @@ type noTransport struct {
 var errOnWire = errors.New("its kernel exchanges datagrams itself")
 
 // LocalAddr implements mpe.Transport.
-func (t *noTransport) LocalAddr() netip.AddrPort { return t.addr }
+func (t *nopTransport) LocalAddr() netip.AddrPort { return t.addr }
 
 // Reliable implements mpe.Transport.
-func (t *noTransport) Reliable() bool { return true }
+func (t *nopTransport) Reliable() bool { return true }
 
 // SendHeader implements mpe.Transport.
-func (t *noTransport) SendHeader(peer int, _ []byte) error {
+func (t *nopTransport) SendHeader(peer int, _ []byte) error {
 	return fmt.Errorf("nothing is sent to rank %d by the engine of %v: %w", peer, t.addr, errOnWire)
 }
 
 // SendData implements mpe.Transport.
-func (t *noTransport) SendData(peer int, header, _ []byte, _ protocol.Shape) error {
+func (t *nopTransport) SendData(peer int, header, _ []byte, _ protocol.Shape) error {
 	return t.SendHeader(peer, header)
 }
 
 // SendPackets implements mpe.Transport.
-func (t *noTransport) SendPackets(peer int, _ []mpe.Packet) (int, error) {
+func (t *nopTransport) SendPackets(peer int, _ []mpe.Packet) (int, error) {
 	return 0, t.SendHeader(peer, nil)
 }
 
 // Recv waits for Close.
-func (t *noTransport) Recv([]mpe.RxPacket) (int, error) {
+func (t *nopTransport) Recv([]mpe.RxPacket) (int, error) {
 	<-t.done
 	return 0, mpe.ErrTransportClosed
 }
 
 // Close implements mpe.Transport.
-func (t *noTransport) Close() error {
+func (t *nopTransport) Close() error {
 	t.once.Do(func() { close(t.done) })
 	return nil
 }

@@ -15,7 +15,7 @@ const (
 	ExtHeaderLen = 80
 	// ExtVersion is the value of byte 18 in every packet.
 	ExtVersion = 0xE2
-	// MaxUDPDatagram is the maximum length of a UDP datagram over IPv4, in bytes (E1).
+	// MaxUDPDatagram is the maximum length of a AddUDP datagram over IPv4, in bytes (E1).
 	MaxUDPDatagram = 65507
 	// MaxStreamPayload is the maximum length of a packet's payload on a stream, in bytes (E1).
 	MaxStreamPayload = 32768
@@ -152,8 +152,8 @@ func (s *Session) UnmarshalText(text []byte) error {
 // Code returns the error code of an ERROR packet.
 func (h *ExtHeader) Code() ErrorCode { return ErrorCode(h.Tag) }
 
-// Numbered reports whether the packet has a number and is retransmitted until it is acknowledged (E3).
-func (h *ExtHeader) Numbered() bool {
+// IsNumbered reports whether the packet has a number and is retransmitted until it is acknowledged (E3).
+func (h *ExtHeader) IsNumbered() bool {
 	switch h.Type {
 	case SendRequest, ClearToSend, Data:
 		return true
@@ -191,16 +191,16 @@ func (h *ExtHeader) Frame() Header {
 // String prints the header as zrlctl does:
 // "DATA 0→1 SEND_INT #17 msg=3 tag=5 comm=0 at 4096 of 100000 EAGER ack=12".
 func (h *ExtHeader) String() string {
-	return h.text(fmt.Sprintf("at %d", h.Offset))
+	return h.format(fmt.Sprintf("at %d", h.Offset))
 }
 
 // Describe is like String, but also prints the end of the payload, whose length is given in bytes: "… 4096..5440 of
 // 100000 …". The byte at the end, 5440, is excluded.
 func (h *ExtHeader) Describe(payload int) string {
-	return h.text(fmt.Sprintf("%d..%d", h.Offset, int64(h.Offset)+int64(payload)))
+	return h.format(fmt.Sprintf("%d..%d", h.Offset, int64(h.Offset)+int64(payload)))
 }
 
-func (h *ExtHeader) text(place string) string {
+func (h *ExtHeader) format(place string) string {
 	s := fmt.Sprintf("%v %d→%d %v", h.Type, h.Src, h.Dst, h.Call)
 	if h.Number != 0 {
 		s += fmt.Sprintf(" #%d", h.Number)

@@ -40,20 +40,20 @@ func PutExtended(b []byte, h *ExtHeader, payload ...[]byte) {
 		length += len(part)
 	}
 	// Write two fields at a time, because the CRC instruction reads them in this size.
-	put2(header[0:], markWord, h.Dst)
-	put2(header[offSrc:], h.Src, h.Size())
-	put2(header[offCall:], uint32(h.Call)|uint32(h.Type)<<8|ExtVersion<<16|uint32(h.Flags&extFlagsAll|extFlagAlways)<<24, uint32(length))
+	putUint32Pair(header[0:], markWord, h.Dst)
+	putUint32Pair(header[offSrc:], h.Src, h.Size())
+	putUint32Pair(header[offCall:], uint32(h.Call)|uint32(h.Type)<<8|ExtVersion<<16|uint32(h.Flags&extFlagsAll|extFlagAlways)<<24, uint32(length))
 	binary.LittleEndian.PutUint32(header[offEnd:], markWord)
 	binary.LittleEndian.PutUint64(header[offSession:], uint64(h.Session))
 	binary.LittleEndian.PutUint64(header[offPeerSession:], uint64(h.PeerSession))
-	put2(header[offNumber:], h.Number, h.Acknowledged)
-	put2(header[offMessage:], h.Message, h.Comm)
-	put2(header[offMessageTag:], h.Tag, h.Length)
-	put2(header[offOffset:], h.Offset, h.Clock)
+	putUint32Pair(header[offNumber:], h.Number, h.Acknowledged)
+	putUint32Pair(header[offMessage:], h.Message, h.Comm)
+	putUint32Pair(header[offMessageTag:], h.Tag, h.Length)
+	putUint32Pair(header[offOffset:], h.Offset, h.Clock)
 	putExtChecksum(header, payload)
 }
 
-func put2(b []byte, first, second uint32) {
+func putUint32Pair(b []byte, first, second uint32) {
 	binary.LittleEndian.PutUint64(b, uint64(first)|uint64(second)<<32)
 }
 
@@ -101,7 +101,7 @@ func ParseExtendedParts(header, payload []byte) (h ExtHeader, d Defect) {
 		return h, Defect{Kind: DefectChecksum, Offset: offChecksum, Got32: said, Want32: sum}
 	}
 	h.Decode(b)
-	return h, checkExtRest(b[:])
+	return h, checkExtFields(b[:])
 }
 
 // Parse is a faster ParseExtended, which decodes a packet into h. If the packet is invalid, Parse returns false without
@@ -136,7 +136,7 @@ func ParseExtendedHeader(b []byte) (h ExtHeader, payload uint32, d Defect) {
 		return h, 0, d
 	}
 	h.Decode((*[ExtHeaderLen]byte)(b))
-	return h, binary.LittleEndian.Uint32(b[offPayload:]), checkExtRest(b)
+	return h, binary.LittleEndian.Uint32(b[offPayload:]), checkExtFields(b)
 }
 
 // Decode decodes a header. It does not check for defects.
@@ -165,10 +165,10 @@ func checkExtFrame(b []byte) Defect {
 		return Defect{Kind: DefectShort, Offset: uint8(len(b)), Want: ExtHeaderLen}
 	}
 	if binary.LittleEndian.Uint32(b) != markWord {
-		return firstOther(b, 0, offDst, Mark, DefectStartMark)
+		return firstMismatch(b, 0, offDst, Mark, DefectStartMark)
 	}
 	if binary.LittleEndian.Uint32(b[offEnd:]) != markWord {
-		return firstOther(b, offEnd, HeaderLen, Mark, DefectEndMark)
+		return firstMismatch(b, offEnd, HeaderLen, Mark, DefectEndMark)
 	}
 	return checkExtVersion(b)
 }
@@ -180,8 +180,8 @@ func checkExtVersion(b []byte) Defect {
 	return Defect{}
 }
 
-// checkExtRest makes the checks that follow the check of the checksum: call, type and reserved flags.
-func checkExtRest(b []byte) Defect {
+// checkExtFields makes the checks that follow the check of the checksum: call, type and reserved flags.
+func checkExtFields(b []byte) Defect {
 	if Call(b[offCall]) >= numCalls {
 		return Defect{Kind: DefectCall, Offset: offCall, Got: b[offCall]}
 	}
@@ -206,5 +206,5 @@ func parseExtFrame(b []byte) (Header, Defect) {
 		Call: Call(b[offCall]),
 		Type: Type(b[offType]),
 	}
-	return h, checkExtRest(b)
+	return h, checkExtFields(b)
 }

@@ -154,8 +154,8 @@ func TestExtendedNumbered(t *testing.T) {
 		{protocol.Error, protocol.CodeClose, false},
 	} {
 		h := protocol.ExtHeader{Type: c.t, Tag: uint32(c.code)}
-		if h.Numbered() != c.numbered {
-			t.Errorf("%v numbered: %v", &h, h.Numbered())
+		if h.IsNumbered() != c.numbered {
+			t.Errorf("%v numbered: %v", &h, h.IsNumbered())
 		}
 	}
 }

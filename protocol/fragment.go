@@ -9,7 +9,7 @@ type Shape struct {
 	// words is then sent with one line of padding.
 	PadLines bool
 	// LongTail lets the last datagram exceed MaxDatagram by one line, if this avoids a further datagram of a single
-	// line and the message ends in the second half of a 16-byte word. The MPE's output queue does this if the number of
+	// line and the message ends in the second half of a 16-byte word. The BuildMPE's output queue does this if the number of
 	// words modulo 708 is 347 or 348, and then sends a datagram of 1424 bytes.
 	LongTail bool
 }
@@ -22,7 +22,7 @@ const LineLen = 8
 // requires.
 func CPUShape() Shape { return Shape{MaxDatagram: MaxDatagram} }
 
-// FPGAShape returns the Shape of the deployed MPE. longTail is false for a shell that splits a datagram of 1424 bytes
+// FPGAShape returns the Shape of the deployed BuildMPE. longTail is false for a shell that splits a datagram of 1424 bytes
 // into one of 1416 and one of 8.
 func FPGAShape(longTail bool) Shape {
 	return Shape{MaxDatagram: MaxDatagram, PadLines: true, LongTail: longTail}
@@ -41,10 +41,10 @@ func (s Shape) PayloadBytes(words uint32) int64 {
 	return n
 }
 
-// Next returns the number of payload bytes in the datagram that starts at payload offset off. total is the result of
+// PayloadAt returns the number of payload bytes in the datagram that starts at payload offset off. total is the result of
 // PayloadBytes. Next returns 0 if off is past the last datagram, and also for the only datagram of an empty message, at
 // offset 0.
-func (s Shape) Next(off, total int64) int64 {
+func (s Shape) PayloadAt(off, total int64) int64 {
 	room := int64(s.MaxDatagram)
 	if off == 0 {
 		room -= HeaderLen
@@ -53,7 +53,7 @@ func (s Shape) Next(off, total int64) int64 {
 	if left <= room {
 		return max(left, 0)
 	}
-	// The MPE's queue moves 16 bytes at a time, and a datagram ends in the middle of them. The queue does not split a
+	// The BuildMPE's queue moves 16 bytes at a time, and a datagram ends in the middle of them. The queue does not split a
 	// message whose last 16-byte word straddles this boundary.
 	if s.LongTail && left == room+LineLen && (total+HeaderLen)%(2*LineLen) == 0 {
 		return left
@@ -61,18 +61,18 @@ func (s Shape) Next(off, total int64) int64 {
 	return room
 }
 
-// Skips reports whether a datagram with n bytes of payload, including padding, must be the last one of a message,
+// ImpliesGap reports whether a datagram with n bytes of payload, including padding, must be the last one of a message,
 // although left bytes of the message are outstanding. One or more full datagrams before it are then missing.
-func (s Shape) Skips(left, n int64) bool {
+func (s Shape) ImpliesGap(left, n int64) bool {
 	padding := -left & (LineLen - 1)
 	full := int64(s.MaxDatagram)
 	return 0 < n && n < left && n != full && n <= full+LineLen && ((left-n)%full == 0 || (left+padding-n)%full == 0)
 }
 
-// Datagrams returns the number of datagrams into which a message of the given number of words is fragmented.
-func (s Shape) Datagrams(words uint32) int64 {
+// NumDatagrams returns the number of datagrams into which a message of the given number of words is fragmented.
+func (s Shape) NumDatagrams(words uint32) int64 {
 	total := s.PayloadBytes(words)
-	first := s.Next(0, total)
+	first := s.PayloadAt(0, total)
 	rest := total - first
 	if rest == 0 {
 		return 1

@@ -10,7 +10,7 @@ import (
 func datagrams(s protocol.Shape, words uint32) (lens []int64) {
 	total := s.PayloadBytes(words)
 	for off := int64(0); off < total || off == 0; {
-		n := s.Next(off, total)
+		n := s.PayloadAt(off, total)
 		if off == 0 {
 			lens = append(lens, n+protocol.HeaderLen)
 		} else {
@@ -66,8 +66,8 @@ func TestDatagramsCountAndLongTails(t *testing.T) {
 		{MaxDatagram: 512}} {
 		for words := uint32(0); words < 5000; words++ {
 			lens := datagrams(s, words)
-			if int64(len(lens)) != s.Datagrams(words) {
-				t.Fatalf("%+v, %d words: Datagrams is %d, but there are %v", s, words, s.Datagrams(words), lens)
+			if int64(len(lens)) != s.NumDatagrams(words) {
+				t.Fatalf("%+v, %d words: Datagrams is %d, but there are %v", s, words, s.NumDatagrams(words), lens)
 			}
 			var sum int64
 			for i, n := range lens {

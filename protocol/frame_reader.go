@@ -13,20 +13,20 @@ const FrameBuffer = 64 << 10
 
 // FrameReader splits a stream into headers and pieces of payload.
 type FrameReader struct {
-	in *bufio.Reader
+	reader *bufio.Reader
 	// offset is the number of bytes of the stream consumed so far.
 	offset   int64
 	profile  Profile
 	maxWords uint32
 	// current is the last header, and left the number of bytes of its payload that were not read yet.
-	current Header
-	left    int64
-	err     error
+	current   Header
+	remaining int64
+	err       error
 }
 
 // NewFrameReader returns a reader of the packets on r. It rejects DATA headers of more than maxWords words.
 func NewFrameReader(r io.Reader, profile Profile, maxWords uint32) *FrameReader {
-	return &FrameReader{in: bufio.NewReaderSize(r, FrameBuffer), profile: profile, maxWords: maxWords}
+	return &FrameReader{reader: bufio.NewReaderSize(r, FrameBuffer), profile: profile, maxWords: maxWords}
 }
 
 // Frame is a header, or a piece of the payload that follows it.
@@ -38,8 +38,8 @@ type Frame struct {
 	// Bytes are the HeaderLen bytes of the header, or 1 to FrameBuffer bytes of payload. They are valid until the next
 	// call of Next.
 	Bytes []byte
-	// Left is the number of payload bytes of this packet that follow Bytes.
-	Left int64
+	// Remaining is the number of payload bytes of this packet that follow Bytes.
+	Remaining int64
 }
 
 // Next waits for the next header or piece of payload. The division of a payload into pieces depends on timing and has
@@ -53,18 +53,18 @@ func (f *FrameReader) Next() (Frame, error) {
 		return Frame{}, f.err
 	}
 	var frame Frame
-	if f.left > 0 {
-		frame, f.err = f.payload()
+	if f.remaining > 0 {
+		frame, f.err = f.readPayload()
 	} else {
-		frame, f.err = f.header()
+		frame, f.err = f.readHeader()
 	}
 	return frame, f.err
 }
 
-func (f *FrameReader) header() (Frame, error) {
-	b, err := f.in.Peek(HeaderLen)
+func (f *FrameReader) readHeader() (Frame, error) {
+	b, err := f.reader.Peek(HeaderLen)
 	if err != nil {
-		return Frame{}, f.ended(err, len(b))
+		return Frame{}, f.endError(err, len(b))
 	}
 	h, defect := f.profile.Parse(b)
 	if !defect.OK() {
@@ -73,37 +73,37 @@ func (f *FrameReader) header() (Frame, error) {
 	if h.Type == Data && h.Size > f.maxWords {
 		return Frame{}, &FrameError{Offset: f.offset, Err: &SizeError{Words: h.Size, Max: f.maxWords}}
 	}
-	f.take(len(b))
-	f.current, f.left = h, h.StreamPayload()
-	return Frame{Header: h, Bytes: b, Left: f.left}, nil
+	f.consume(len(b))
+	f.current, f.remaining = h, h.StreamPayload()
+	return Frame{Header: h, Bytes: b, Remaining: f.remaining}, nil
 }
 
-func (f *FrameReader) payload() (Frame, error) {
-	if _, err := f.in.Peek(1); err != nil {
-		return Frame{}, f.ended(err, 0)
+func (f *FrameReader) readPayload() (Frame, error) {
+	if _, err := f.reader.Peek(1); err != nil {
+		return Frame{}, f.endError(err, 0)
 	}
 	// Take all of the payload that is buffered, so that no further read is needed.
-	b, _ := f.in.Peek(int(min(f.left, int64(f.in.Buffered()))))
-	f.take(len(b))
-	f.left -= int64(len(b))
-	return Frame{Header: f.current, IsPayload: true, Bytes: b, Left: f.left}, nil
+	b, _ := f.reader.Peek(int(min(f.remaining, int64(f.reader.Buffered()))))
+	f.consume(len(b))
+	f.remaining -= int64(len(b))
+	return Frame{Header: f.current, IsPayload: true, Bytes: b, Remaining: f.remaining}, nil
 }
 
-// take consumes n bytes that Peek has returned. They remain valid until the next read.
-func (f *FrameReader) take(n int) {
-	_, _ = f.in.Discard(n) // the bytes are there
+// consume consumes n bytes that Peek has returned. They remain valid until the next read.
+func (f *FrameReader) consume(n int) {
+	_, _ = f.reader.Discard(n) // the bytes are there
 	f.offset += int64(n)
 }
 
-// ended converts an error from the underlying reader to an error for the caller of Next. have is the number of bytes of
+// endError converts an error from the underlying reader to an error for the caller of Next. have is the number of bytes of
 // a header that were read before the error.
-func (f *FrameReader) ended(err error, have int) error {
+func (f *FrameReader) endError(err error, have int) error {
 	switch {
 	case !errors.Is(err, io.EOF):
 		return err
-	case f.left > 0:
+	case f.remaining > 0:
 		return fmt.Errorf("zrlmpi stream: ends at byte %d, %d bytes before the end of %v: %w",
-			f.offset, f.left, f.current, io.ErrUnexpectedEOF)
+			f.offset, f.remaining, f.current, io.ErrUnexpectedEOF)
 	case have == 0:
 		return io.EOF
 	}

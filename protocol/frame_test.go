@@ -32,7 +32,7 @@ func frameEvents(r io.Reader, p Profile, maxWords uint32) ([]string, error) {
 			continue
 		}
 		payload = append(payload, frame.Bytes...)
-		if frame.Left == 0 {
+		if frame.Remaining == 0 {
 			events = append(events, fmt.Sprintf("payload %x", payload))
 			payload = payload[:0]
 		}
@@ -102,8 +102,8 @@ func TestFrameReaderLongMessage(t *testing.T) {
 			t.Fatalf("a piece of %d bytes", len(frame.Bytes))
 		}
 		got = append(got, frame.Bytes...)
-		if want := int64(len(in) - len(got)); frame.Left != want {
-			t.Fatalf("%d bytes are left, want %d", frame.Left, want)
+		if want := int64(len(in) - len(got)); frame.Remaining != want {
+			t.Fatalf("%d bytes are left, want %d", frame.Remaining, want)
 		}
 	}
 	if !bytes.Equal(got, in) {

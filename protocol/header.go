@@ -11,7 +11,7 @@ const (
 	Mark = 0x96
 	// HeaderLen is the length of a header in bytes. Handshake packets consist of a header alone.
 	HeaderLen = 32
-	// Port is the port of every rank, for UDP and for zrlmpid's TCP.
+	// Port is the port of every rank, for AddUDP and for zrlmpid's AddTCP.
 	Port = 2718
 	// WordLen is the length of a word in bytes. Sizes on the wire are in words.
 	WordLen = 4
@@ -141,10 +141,10 @@ func (p Profile) Parse(b []byte) (Header, Defect) {
 		return Header{}, Defect{Kind: DefectShort, Offset: uint8(len(b))}
 	}
 	if binary.LittleEndian.Uint32(b) != markWord {
-		return Header{}, firstOther(b, 0, offDst, Mark, DefectStartMark)
+		return Header{}, firstMismatch(b, 0, offDst, Mark, DefectStartMark)
 	}
 	if binary.LittleEndian.Uint32(b[offEnd:]) != markWord {
-		return Header{}, firstOther(b, offEnd, HeaderLen, Mark, DefectEndMark)
+		return Header{}, firstMismatch(b, offEnd, HeaderLen, Mark, DefectEndMark)
 	}
 	if p == Extended {
 		return parseExtFrame(b)
@@ -156,7 +156,7 @@ func (p Profile) Parse(b []byte) (Header, Defect) {
 	// Compare bytes 20–27 at once, and 18 and 19 on their own.
 	if b[offReserved] != 0 || (from == offTag && b[offTag] != 0) ||
 		binary.LittleEndian.Uint64(b[offReserved+1:]) != 0 {
-		return Header{}, firstOther(b, from, offEnd, 0, DefectReserved)
+		return Header{}, firstMismatch(b, from, offEnd, 0, DefectReserved)
 	}
 	h := Header{
 		Dst:  binary.LittleEndian.Uint32(b[offDst:]),
@@ -181,8 +181,8 @@ func (p Profile) Decode(b []byte) (Header, error) {
 	return h, d.Err()
 }
 
-// firstOther returns a Defect of the given kind for the first byte in b[from:to] that is not want.
-func firstOther(b []byte, from, to int, want byte, kind DefectKind) Defect {
+// firstMismatch returns a Defect of the given kind for the first byte in b[from:to] that is not want.
+func firstMismatch(b []byte, from, to int, want byte, kind DefectKind) Defect {
 	for i := from; i < to; i++ {
 		if b[i] != want {
 			return Defect{Kind: kind, Offset: uint8(i), Got: b[i], Want: want}

@@ -119,8 +119,8 @@ func TestCalls(t *testing.T) {
 		}
 	}
 	for _, d := range []protocol.Datatype{protocol.Int, protocol.Float} {
-		if got, err := protocol.ParseDatatype(d.String()); err != nil || got != d || d.Send().Datatype() != d ||
-			!d.Recv().IsRecv() {
+		if got, err := protocol.ParseDatatype(d.String()); err != nil || got != d || d.SendCall().Datatype() != d ||
+			!d.RecvCall().IsRecv() {
 			t.Errorf("%v: %v, %v", d, got, err)
 		}
 	}

@@ -8,7 +8,7 @@ const ShortHeaderLen = 24
 // ShortHeader replaces the header of a packet between ranks that share memory, if the packet is the first transmission
 // of a whole eager message (E52). Sessions is the SessionDigest of the packet.
 type ShortHeader struct {
-	Sessions             uint32
+	SessionDigest        uint32
 	Number, Acknowledged uint32
 	Message, Comm, Tag   uint32
 	Datatype             Datatype
@@ -21,14 +21,14 @@ func SessionDigest(source, destination Session) uint32 {
 
 // Put encodes h into b.
 func (h *ShortHeader) Put(b *[ShortHeaderLen]byte) {
-	put2(b[0:], h.Sessions, h.Number)
-	put2(b[8:], h.Acknowledged, h.Message)
-	put2(b[16:], h.Comm, h.Tag|uint32(h.Datatype&1)<<31)
+	putUint32Pair(b[0:], h.SessionDigest, h.Number)
+	putUint32Pair(b[8:], h.Acknowledged, h.Message)
+	putUint32Pair(b[16:], h.Comm, h.Tag|uint32(h.Datatype&1)<<31)
 }
 
 // Decode decodes a header. It cannot fail: the header alone does not show whether it is valid.
 func (h *ShortHeader) Decode(b *[ShortHeaderLen]byte) {
-	h.Sessions = binary.LittleEndian.Uint32(b[0:])
+	h.SessionDigest = binary.LittleEndian.Uint32(b[0:])
 	h.Number = binary.LittleEndian.Uint32(b[4:])
 	h.Acknowledged = binary.LittleEndian.Uint32(b[8:])
 	h.Message = binary.LittleEndian.Uint32(b[12:])

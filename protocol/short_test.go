@@ -10,7 +10,7 @@ import (
 // TestShortHeader checks that encoding is the inverse of decoding, for any 24 bytes.
 func TestShortHeader(t *testing.T) {
 	h := protocol.ShortHeader{
-		Sessions: protocol.SessionDigest(0xa1b2c3d4, 0x0102030405060708), Number: 17, Acknowledged: 12, Message: 3,
+		SessionDigest: protocol.SessionDigest(0xa1b2c3d4, 0x0102030405060708), Number: 17, Acknowledged: 12, Message: 3,
 		Comm: 7, Tag: protocol.MaxExtTag, Datatype: protocol.Float,
 	}
 	var b [protocol.ShortHeaderLen]byte

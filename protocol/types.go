@@ -97,16 +97,16 @@ func (c Call) Datatype() Datatype {
 	return Int
 }
 
-// Send returns the send call for this datatype.
-func (d Datatype) Send() Call {
+// SendCall returns the send call for this datatype.
+func (d Datatype) SendCall() Call {
 	if d == Float {
 		return SendFloat
 	}
 	return SendInt
 }
 
-// Recv returns the receive call for this datatype.
-func (d Datatype) Recv() Call { return d.Send().Counterpart() }
+// RecvCall returns the receive call for this datatype.
+func (d Datatype) RecvCall() Call { return d.SendCall().Counterpart() }
 
 // String returns "int" or "float", as configuration files and zrlctl spell the datatype.
 func (d Datatype) String() string {

@@ -20,7 +20,7 @@ const (
 	// datagrams are detected.
 	slotLen = 2048
 	// maxRxPacket is the maximum length of a datagram from a peer, in bytes. It includes a line by which the last
-	// datagram of a message from an MPE may exceed the others.
+	// datagram of a message from an BuildMPE may exceed the others.
 	maxRxPacket = protocol.MaxDatagram + protocol.LineLen
 	// sendBatch is the maximum number of datagrams sent per system call.
 	sendBatch = 64
@@ -40,7 +40,7 @@ type Config struct {
 	// ReceiveBuffer is the requested size of the receive buffer, in bytes. 0 means DefaultReceiveBuffer. The kernel may
 	// grant less: see Conn.ReceiveBuffer.
 	ReceiveBuffer int
-	// NoOffload disables UDP segmentation and receive offload, so that each datagram passes through the kernel on its
+	// NoOffload disables AddUDP segmentation and receive offload, so that each datagram passes through the kernel on its
 	// own. EnvOffload can set it as well.
 	NoOffload bool
 	// Large reports whether datagrams of up to MaxDatagram bytes are accepted from a peer and may be sent to it. For
@@ -64,12 +64,12 @@ type Pacing struct {
 	OverWords uint32
 }
 
-func (c *Config) large(peer int) bool { return c.Large != nil && peer >= 0 && c.Large(peer) }
+func (c *Config) acceptsLarge(peer int) bool { return c.Large != nil && peer >= 0 && c.Large(peer) }
 
-// anyLarge reports whether any peer may send large datagrams.
-func (c *Config) anyLarge() bool {
+// hasLargePeer reports whether any peer may send large datagrams.
+func (c *Config) hasLargePeer() bool {
 	for rank := range c.Map.Size() {
-		if c.large(rank) {
+		if c.acceptsLarge(rank) {
 			return true
 		}
 	}

@@ -14,27 +14,27 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/rankmap"
 )
 
-// Conn is the UDP socket of one rank. It implements mpe.PollTransport.
+// Conn is the AddUDP socket of one rank. It implements mpe.PollTransport.
 type Conn struct {
-	cfg   Config
-	local netip.AddrPort
-	sock  socket
-	caps  capabilities
-	// asked and granted are the requested and the actual size of the receive buffer, in bytes.
-	asked, granted int
-	dropped        dropSum
+	cfg       Config
+	localAddr netip.AddrPort
+	sock      socket
+	caps      capabilities
+	// requestedBuffer and granted are the requested and the actual size of the receive buffer, in bytes.
+	requestedBuffer, grantedBuffer int
+	dropTotal                      dropSum
 
-	// sending guards out, buckets and sock.send.
-	sending sync.Mutex
-	out     []outgoing
-	buckets []bucket // by peer
+	// sendMu guards out, buckets and sock.send.
+	sendMu   sync.Mutex
+	outBatch []outgoing
+	buckets  []bucket // by peer
 
-	// where contains the current addresses of the peers. It is Config.Map until Prepare's function changes the
+	// peerMap contains the current addresses of the peers. It is Config.Map until Prepare's function changes the
 	// addresses.
-	where atomic.Pointer[rankmap.Map]
+	peerMap atomic.Pointer[rankmap.Map]
 
-	in   []incoming
-	head [protocol.ExtHeaderLen]byte // beginning of the datagram that Poll peeks at
+	inBatch []incoming
+	peekBuf [protocol.ExtHeaderLen]byte // beginning of the datagram that Poll peeks at
 	// lastPeer is the rank of the address lastFrom according to lastMap.
 	lastFrom netip.AddrPort
 	lastPeer int
@@ -48,7 +48,7 @@ var (
 	_ mpe.DatagramTransport = (*Conn)(nil)
 )
 
-// Listen opens a Conn, which is bound to the rank's own IP address and port in the rank map. It returns a *ListenError
+// Listen opens a Conn, which is bound to the rank's own RunIP address and port in the rank map. It returns a *ListenError
 // if that address is not available.
 func Listen(cfg Config) (*Conn, error) {
 	if cfg.Impair != nil {
@@ -87,9 +87,9 @@ func listen(cfg Config, open opener) (*Conn, error) {
 		}
 		udpConn = packetConn.(*net.UDPConn)
 	}
-	c := &Conn{cfg: cfg, local: addr, asked: cfg.ReceiveBuffer, lastPeer: mpe.UnknownPeer}
-	c.where.Store(cfg.Map)
-	if err := c.setUp(udpConn, open); err != nil {
+	c := &Conn{cfg: cfg, localAddr: addr, requestedBuffer: cfg.ReceiveBuffer, lastPeer: mpe.UnknownPeer}
+	c.peerMap.Store(cfg.Map)
+	if err := c.openSocket(udpConn, open); err != nil {
 		if cfg.Socket == nil {
 			udpConn.Close()
 		}
@@ -102,45 +102,45 @@ func listen(cfg Config, open opener) (*Conn, error) {
 // an int32.
 const maxReceiveBuffer = 1 << 29
 
-func (c *Conn) setUp(udpConn *net.UDPConn, open opener) (err error) {
-	if c.granted, err = SetReceiveBuffer(udpConn, c.asked); err != nil {
-		return fmt.Errorf("asking for a receive buffer of %d bytes: %w", c.asked, err)
+func (c *Conn) openSocket(udpConn *net.UDPConn, open opener) (err error) {
+	if c.grantedBuffer, err = SetReceiveBuffer(udpConn, c.requestedBuffer); err != nil {
+		return fmt.Errorf("asking for a receive buffer of %d bytes: %w", c.requestedBuffer, err)
 	}
 	peers := addresses(c.cfg.Map)
 	if c.sock, err = open(udpConn, peers, &c.cfg); err != nil {
 		return err
 	}
 	c.caps = c.sock.capabilities()
-	c.out = make([]outgoing, c.caps.sendBatch)
+	c.outBatch = make([]outgoing, c.caps.sendBatch)
 	c.buckets = make([]bucket, len(peers))
-	c.in = make([]incoming, c.caps.recvBatch)
+	c.inBatch = make([]incoming, c.caps.recvBatch)
 	return nil
 }
 
 // LocalAddr returns the address that the rank is bound to.
-func (c *Conn) LocalAddr() netip.AddrPort { return c.local }
+func (c *Conn) LocalAddr() netip.AddrPort { return c.localAddr }
 
 // Reliable returns false: datagrams may be lost, duplicated or reordered.
 func (c *Conn) Reliable() bool { return false }
 
-// Discovers reports whether path MTU discovery is possible, because packets of the extended profile are fragmented only
+// Discovers reports whether path PathMTU discovery is possible, because packets of the extended profile are fragmented only
 // if Packet.Fragment allows it.
-func (c *Conn) Discovers() bool { return c.caps.modes }
+func (c *Conn) Discovers() bool { return c.caps.supportsModes }
 
 // LongestDatagram returns the maximum length of a datagram to a peer, in bytes, or 0 if unknown. It is derived from the
-// MTU of the interface, or from a smaller MTU that a router has reported.
+// PathMTU of the interface, or from a smaller PathMTU that a router has reported.
 func (c *Conn) LongestDatagram(peer int) int {
 	if !c.cfg.Map.Has(peer) {
 		return 0
 	}
-	c.sending.Lock() // Prepare's function may change the peer's address
-	defer c.sending.Unlock()
-	return min(c.sock.longest(peer), MaxDatagram)
+	c.sendMu.Lock() // Prepare's function may change the peer's address
+	defer c.sendMu.Unlock()
+	return min(c.sock.pathDatagramLen(peer), MaxDatagram)
 }
 
 // ReceiveBuffer returns the requested and the granted size of the receive buffer, in bytes. Datagrams that do not fit
 // into the buffer are lost silently. On Linux, the sysctl net.core.rmem_max limits the size.
-func (c *Conn) ReceiveBuffer() (asked, granted int) { return c.asked, c.granted }
+func (c *Conn) ReceiveBuffer() (asked, granted int) { return c.requestedBuffer, c.grantedBuffer }
 
 // Close closes the socket. A Recv in progress returns mpe.ErrTransportClosed.
 func (c *Conn) Close() error { return c.sock.close() }

@@ -112,8 +112,8 @@ func TestLongDatagramsAreNamed(t *testing.T) {
 	})
 }
 
-// TestSourcePort checks upstream's rule that the IP address of a datagram determines its rank. The port matters only if
-// several ranks share an IP address.
+// TestSourcePort checks upstream's rule that the RunIP address of a datagram determines its rank. The port matters only if
+// several ranks share an RunIP address.
 func TestSourcePort(t *testing.T) {
 	alone, shared := transporttest.FreeAddr(t), transporttest.FreeAddr(t)
 	own := transporttest.FreeAddr(t)
@@ -136,7 +136,7 @@ func TestSourcePort(t *testing.T) {
 	} {
 		write(t, dial(t, tt.from, own), 32)
 		if a := end.Next(t); a.Peer != tt.peer {
-			t.Errorf("a datagram from %v is taken for one of rank %d, want %d", a.From, a.Peer, tt.peer)
+			t.Errorf("a datagram from %v is taken for one of rank %d, want %d", a.SourceAddr, a.Peer, tt.peer)
 		}
 	}
 }
@@ -148,7 +148,7 @@ func TestIPv6(t *testing.T) {
 	}
 	probe.Close()
 	eachSocket(t, func(t *testing.T, open func(Config) (*Conn, error)) {
-		// The IP address is shared, so the port distinguishes the two ranks.
+		// The RunIP address is shared, so the port distinguishes the two ranks.
 		m := transporttest.MapOf(t,
 			netip.AddrPortFrom(netip.IPv6Loopback(), transporttest.FreeAddr(t).Port()),
 			netip.AddrPortFrom(netip.IPv6Loopback(), transporttest.FreeAddr(t).Port()))
@@ -164,7 +164,7 @@ func TestIPv6(t *testing.T) {
 		if err := ends[0].SendHeader(1, header); err != nil {
 			t.Fatal(err)
 		}
-		if a := ends[1].Next(t); a.Peer != 0 || a.From != m.Addr(0) || !bytes.Equal(a.Bytes, header) {
+		if a := ends[1].Next(t); a.Peer != 0 || a.SourceAddr != m.Addr(0) || !bytes.Equal(a.Bytes, header) {
 			t.Errorf("%+v arrived", a)
 		}
 	})

@@ -20,18 +20,18 @@ type directReceive struct {
 	name    sockaddr
 	control segmentControl
 	head    [maxHead]byte
-	// over holds bytes that do not fit into the caller's buffer, and datagrams assembled from pieces. It is allocated
+	// overflow holds bytes that do not fit into the caller's buffer, and datagrams assembled from pieces. It is allocated
 	// on first use.
-	over []byte
+	overflow []byte
 }
 
 func (s *mmsgSocket) pollInto(in []incoming, head int, buf []byte) (int, error) {
 	l := &s.direct
-	if s.in.next != s.in.have || head > maxHead || len(buf) == 0 {
+	if s.in.next != s.in.received || head > maxHead || len(buf) == 0 {
 		return s.poll(in)
 	}
-	if l.over == nil {
-		l.over = make([]byte, maxHead+2*pieceLen)
+	if l.overflow == nil {
+		l.overflow = make([]byte, maxHead+2*pieceLen)
 	}
 	buf = buf[:min(len(buf), pieceLen)]
 	n, err := s.recvInto(head, buf)
@@ -40,12 +40,12 @@ func (s *mmsgSocket) pollInto(in []incoming, head int, buf []byte) (int, error) 
 	}
 	from := l.name.addrPort(l.msg.hdr.Namelen)
 	cut := l.msg.hdr.Flags&unix.MSG_TRUNC != 0
-	size := coalesced(l.control[:min(int(l.msg.hdr.Controllen), len(l.control))])
+	size := segmentSize(l.control[:min(int(l.msg.hdr.Controllen), len(l.control))])
 	if size <= 0 || size > n {
 		size = n
 	}
 	if head > 0 && size == n && n <= head+len(buf) { // a single datagram that fits
-		in[0] = incoming{bytes: l.head[:min(n, head)], from: from, cut: cut}
+		in[0] = incoming{bytes: l.head[:min(n, head)], from: from, truncated: cut}
 		if n > head {
 			in[0].rest = buf[:n-head]
 		}
@@ -53,35 +53,35 @@ func (s *mmsgSocket) pollInto(in []incoming, head int, buf []byte) (int, error) 
 	}
 	all := buf[:min(n, len(buf))]
 	if head > 0 || n > len(buf) {
-		all = l.gather(n, head, buf)
+		all = l.assemble(n, head, buf)
 	}
-	in[0] = incoming{bytes: all, from: from, cut: cut}
+	in[0] = incoming{bytes: all, from: from, truncated: cut}
 	if size < n {
-		in[0].each = size
-		s.in.single = 0
+		in[0].segmentLen = size
+		s.in.uncoalesced = 0
 	}
 	return 1, nil
 }
 
 // gather assembles the pieces of a received datagram.
-func (l *directReceive) gather(n, head int, buf []byte) []byte {
+func (l *directReceive) assemble(n, head int, buf []byte) []byte {
 	// First move the bytes in over to their place, because the copies below may overwrite them.
 	if rest := n - head - len(buf); rest > 0 {
-		copy(l.over[head+len(buf):], l.over[:rest])
+		copy(l.overflow[head+len(buf):], l.overflow[:rest])
 	}
-	copy(l.over[head:n], buf[:min(max(n-head, 0), len(buf))])
-	copy(l.over[:min(head, n)], l.head[:])
-	return l.over[:n]
+	copy(l.overflow[head:n], buf[:min(max(n-head, 0), len(buf))])
+	copy(l.overflow[:min(head, n)], l.head[:])
+	return l.overflow[:n]
 }
 
 // recvInto receives one datagram, or several that the kernel has coalesced. It puts the first head bytes into l.head,
 // the next bytes into buf, and the rest into l.over.
 func (s *mmsgSocket) recvInto(head int, buf []byte) (int, error) {
-	s.descriptor.in.Lock()
-	defer s.descriptor.in.Unlock()
+	s.descriptor.recvMu.Lock()
+	defer s.descriptor.recvMu.Unlock()
 	l := &s.direct
 	iov := l.iovs[:0]
-	for _, part := range [...][]byte{l.head[:head], buf, l.over[:pieceLen]} {
+	for _, part := range [...][]byte{l.head[:head], buf, l.overflow[:pieceLen]} {
 		if len(part) > 0 {
 			iov = append(iov, unix.Iovec{Base: &part[0]})
 			iov[len(iov)-1].SetLen(len(part))
@@ -112,8 +112,8 @@ func (s *mmsgSocket) recvInto(head int, buf []byte) (int, error) {
 
 // peek leaves the datagram in the socket.
 func (s *mmsgSocket) peek(head []byte) (int, netip.AddrPort, error) {
-	s.descriptor.in.Lock()
-	defer s.descriptor.in.Unlock()
+	s.descriptor.recvMu.Lock()
+	defer s.descriptor.recvMu.Unlock()
 	l := &s.direct
 	for !s.closed.Load() {
 		length := uint32(sockaddrLen)

@@ -17,7 +17,7 @@ func direct(t *testing.T, c *Conn, head int, buf []byte, want int) (got []byte, 
 	at := 0 // offset of the next payload
 	for len(got) < want {
 		var all mpe.Placements
-		all.Set(mpe.Placement{Head: head, Buf: buf[min(at, len(buf)):]})
+		all.Set(mpe.Placement{HeaderLen: head, Buf: buf[min(at, len(buf)):]})
 		n, err := c.Poll(batch, &all)
 		if err != nil {
 			t.Fatal(err)
@@ -26,15 +26,15 @@ func direct(t *testing.T, c *Conn, head int, buf []byte, want int) (got []byte, 
 			if a.Kind != mpe.RxDatagram || a.Peer != 0 {
 				t.Fatalf("%v from %d", a.Kind, a.Peer)
 			}
-			got = append(append(got, a.Bytes...), a.Rest...)
-			payload := a.Rest
+			got = append(append(got, a.Bytes...), a.Tail...)
+			payload := a.Tail
 			if head == 0 {
 				payload = a.Bytes
 			}
 			if at < len(buf) && len(payload) > 0 && &payload[0] == &buf[at] {
 				inPlace += len(payload)
 			}
-			at += len(a.Bytes) + len(a.Rest) - head
+			at += len(a.Bytes) + len(a.Tail) - head
 		}
 	}
 	return got, inPlace
@@ -43,13 +43,13 @@ func direct(t *testing.T, c *Conn, head int, buf []byte, want int) (got []byte, 
 // split returns one RxPacket for each datagram.
 func split(batch []mpe.RxPacket) (all []mpe.RxPacket) {
 	for _, a := range batch {
-		if a.Each == 0 {
+		if a.DatagramLen == 0 {
 			all = append(all, a)
 			continue
 		}
-		for rest := a.Bytes; len(rest) > 0; rest = rest[min(a.Each, len(rest)):] {
+		for rest := a.Bytes; len(rest) > 0; rest = rest[min(a.DatagramLen, len(rest)):] {
 			one := a
-			one.Bytes, one.Each = rest[:min(a.Each, len(rest))], 0
+			one.Bytes, one.DatagramLen = rest[:min(a.DatagramLen, len(rest))], 0
 			all = append(all, one)
 		}
 	}
@@ -127,7 +127,7 @@ func TestDirectReceiveOfSeveralPeers(t *testing.T) {
 		var bufs [2][]byte
 		for rank := range bufs {
 			bufs[rank] = make([]byte, 50_000)
-			all.Set(mpe.Placement{Peer: rank, Head: protocol.ExtHeaderLen, Message: 5, Buf: bufs[rank]})
+			all.Set(mpe.Placement{Peer: rank, HeaderLen: protocol.ExtHeaderLen, Message: 5, Buf: bufs[rank]})
 		}
 		batch := make([]mpe.RxPacket, 8)
 		for _, x := range []struct {
@@ -150,11 +150,11 @@ func TestDirectReceiveOfSeveralPeers(t *testing.T) {
 				}
 			}
 			a := batch[0]
-			if got := append(bytes.Clone(a.Bytes), a.Rest...); n != 1 || a.Peer != x.from ||
+			if got := append(bytes.Clone(a.Bytes), a.Tail...); n != 1 || a.Peer != x.from ||
 				!bytes.Equal(got, append(p.Header[:], p.Payload...)) {
 				t.Fatalf("%+v: %d packets, one from %d with %d bytes", x, n, a.Peer, len(got))
 			}
-			if placed := x.from < 2 && len(a.Rest) > 0 && &a.Rest[0] == &bufs[x.from][0]; placed != x.placed {
+			if placed := x.from < 2 && len(a.Tail) > 0 && &a.Tail[0] == &bufs[x.from][0]; placed != x.placed {
 				t.Errorf("%+v: where it belongs: %v", x, placed)
 			}
 			if !x.placed && (bufs[0][0] != 0 || bufs[1][0] != 0) {

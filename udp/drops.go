@@ -26,5 +26,5 @@ func (c *Conn) Drops() (uint64, bool) {
 	if err != nil {
 		return 0, false
 	}
-	return c.dropped.add(n), true
+	return c.dropTotal.add(n), true
 }

@@ -16,8 +16,8 @@ const memInfoDrops = 8
 // drops asks the kernel. The alternative, SO_RXQ_OVFL, makes the kernel report the number with every datagram, which
 // would slow down the packet path.
 func (d *descriptor) drops() (uint32, error) {
-	d.out.Lock()
-	defer d.out.Unlock()
+	d.sendMu.Lock()
+	defer d.sendMu.Unlock()
 	if d.closed.Load() {
 		return 0, net.ErrClosed
 	}

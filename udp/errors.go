@@ -19,10 +19,10 @@ type SendError struct {
 	// not contain the peer.
 	Rank, Peer int
 	Addr       netip.AddrPort
-	// Of is the number of datagrams in the message, and Sent the number sent before the error. If Sent is neither 0 nor
+	// Total is the number of datagrams in the message, and Sent the number sent before the error. If Sent is neither 0 nor
 	// Of, the peer has received the beginning of a message, and an FPGA does not recover from that by itself.
-	Sent, Of int64
-	Err      error
+	Sent, Total int64
+	Err         error
 }
 
 // Error describes the peer, the number of datagrams sent, and the cause.
@@ -31,8 +31,8 @@ func (e *SendError) Error() string {
 	if e.Addr.IsValid() {
 		text += fmt.Sprintf(" (%v)", e.Addr)
 	}
-	if e.Of > 1 {
-		text += fmt.Sprintf(", after %d of %d datagrams", e.Sent, e.Of)
+	if e.Total > 1 {
+		text += fmt.Sprintf(", after %d of %d datagrams", e.Sent, e.Total)
 	}
 	return text + ": " + e.Err.Error() + e.advice()
 }

@@ -13,9 +13,9 @@ import (
 type descriptor struct {
 	fd     int
 	closed atomic.Bool
-	// out is held while the descriptor is used to send, and in while it is used to receive. close waits for both, so
+	// sendMu is held while the descriptor is used to send, and in while it is used to receive. close waits for both, so
 	// that fd is not reused meanwhile.
-	out, in sync.Mutex
+	sendMu, recvMu sync.Mutex
 }
 
 // wait waits until the socket is ready for the given events or is closed, or limit has passed. A negative limit means
@@ -47,9 +47,9 @@ func (d *descriptor) close() error {
 	// Shutdown wakes a goroutine in wait. Its error is ignored, because it always fails for a socket that is not
 	// connected.
 	_ = unix.Shutdown(d.fd, unix.SHUT_RDWR)
-	d.out.Lock()
-	defer d.out.Unlock()
-	d.in.Lock()
-	defer d.in.Unlock()
+	d.sendMu.Lock()
+	defer d.sendMu.Unlock()
+	d.recvMu.Lock()
+	defer d.recvMu.Unlock()
 	return unix.Close(d.fd)
 }

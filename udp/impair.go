@@ -17,21 +17,21 @@ const maxReady = 1024
 // determines.
 type impairedSocket struct {
 	*plainSocket
-	rank  int
-	begin time.Time
+	rank      int
+	startTime time.Time
 
 	// mu guards the fields below, peers and calls of plainSocket.send.
 	mu       sync.Mutex
 	changed  sync.Cond
 	impairer *impair.Impairer
-	late     impair.Queue[lateDatagram]
+	delayed  impair.Queue[delayedDatagram]
 	ready    []incoming
 	err      error // the reason why no more datagrams are read
 }
 
-// lateDatagram is a datagram that is delivered later. If from is valid, it was received from that address and is
+// delayedDatagram is a datagram that is delivered later. If from is valid, it was received from that address and is
 // delivered to recv; otherwise it is sent to peer.
-type lateDatagram struct {
+type delayedDatagram struct {
 	bytes []byte
 	peer  int
 	from  netip.AddrPort
@@ -39,8 +39,8 @@ type lateDatagram struct {
 
 // newImpairedSocket is an opener for sockets with Config.Impair.
 func newImpairedSocket(conn *net.UDPConn, peers []netip.AddrPort, cfg *Config) (socket, error) {
-	plain := &plainSocket{conn: conn, peers: peers, arrived: make([]byte, 1<<16)}
-	s := &impairedSocket{plainSocket: plain, rank: cfg.Rank, begin: time.Now(), impairer: cfg.Impair}
+	plain := &plainSocket{conn: conn, peers: peers, recvBuf: make([]byte, 1<<16)}
+	s := &impairedSocket{plainSocket: plain, rank: cfg.Rank, startTime: time.Now(), impairer: cfg.Impair}
 	s.changed.L = &s.mu
 	go s.read()
 	return s, nil
@@ -61,8 +61,8 @@ func (s *impairedSocket) send(out []outgoing, mayWait bool) (int, error) {
 		b := bytes.Join(out[i].parts[:], nil)
 		now := time.Now()
 		s.deliverDue(now) // so that this datagram does not overtake them if the timer is late
-		for _, d := range s.impairer.Datagram(now.Sub(s.begin), s.rank, out[i].peer, b) {
-			if err := s.deliver(now, d, lateDatagram{bytes: b, peer: out[i].peer}, mayWait); err != nil {
+		for _, d := range s.impairer.DecideDatagram(now.Sub(s.startTime), s.rank, out[i].peer, b) {
+			if err := s.deliver(now, d, delayedDatagram{bytes: b, peer: out[i].peer}, mayWait); err != nil {
 				return i, err
 			}
 		}
@@ -71,15 +71,15 @@ func (s *impairedSocket) send(out []outgoing, mayWait bool) (int, error) {
 }
 
 // deliver copies a datagram, alters the copy and delivers it, as d says: at once or later. The caller holds mu.
-func (s *impairedSocket) deliver(now time.Time, d impair.Delivery, x lateDatagram, mayWait bool) error {
+func (s *impairedSocket) deliver(now time.Time, d impair.Delivery, x delayedDatagram, mayWait bool) error {
 	x.bytes = bytes.Clone(x.bytes)
 	d.Apply(x.bytes)
 	if d.After > 0 {
-		s.late.Push(now.Add(d.After), x)
+		s.delayed.Push(now.Add(d.After), x)
 		time.AfterFunc(d.After, s.deliverLate)
 		return nil
 	}
-	return s.pass(x, mayWait)
+	return s.deliverNow(x, mayWait)
 }
 
 // deliverLate delivers all late datagrams that are due.
@@ -91,13 +91,13 @@ func (s *impairedSocket) deliverLate() {
 
 // deliverDue does the work of deliverLate; the caller holds mu. A datagram that the system does not accept is lost.
 func (s *impairedSocket) deliverDue(now time.Time) {
-	for x, ok := s.late.Pop(now); ok; x, ok = s.late.Pop(now) {
-		_ = s.pass(x, true)
+	for x, ok := s.delayed.Pop(now); ok; x, ok = s.delayed.Pop(now) {
+		_ = s.deliverNow(x, true)
 	}
 }
 
-// pass sends a datagram, or adds it to ready if it was received.
-func (s *impairedSocket) pass(x lateDatagram, mayWait bool) error {
+// deliverNow sends a datagram, or adds it to ready if it was received.
+func (s *impairedSocket) deliverNow(x delayedDatagram, mayWait bool) error {
 	if x.from.IsValid() {
 		s.ready = append(s.ready, incoming{bytes: x.bytes, from: x.from})
 		s.changed.Broadcast()
@@ -115,15 +115,15 @@ func (s *impairedSocket) read() {
 		if isAsyncError(err) {
 			continue
 		}
-		if !s.take(in[0], err) {
+		if !s.handleRead(in[0], err) {
 			return
 		}
 	}
 }
 
-// take handles a datagram that was read, or an error, and waits until ready has space for more. It returns false when
+// handleRead handles a datagram that was read, or an error, and waits until ready has space for more. It returns false when
 // no more can be read.
-func (s *impairedSocket) take(in incoming, err error) (more bool) {
+func (s *impairedSocket) handleRead(in incoming, err error) (more bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err != nil {
@@ -133,11 +133,11 @@ func (s *impairedSocket) take(in incoming, err error) (more bool) {
 	}
 	now := time.Now()
 	s.deliverDue(now)
-	x := lateDatagram{bytes: in.bytes, from: in.from}
+	x := delayedDatagram{bytes: in.bytes, from: in.from}
 	if peer := s.peerAt(in.from); peer < 0 { // an unknown source: the engine drops it
 		_ = s.deliver(now, impair.Delivery{Flip: -1}, x, true) // cannot fail, because nothing is sent
 	} else {
-		for _, d := range s.impairer.Datagram(now.Sub(s.begin), peer, s.rank, in.bytes) {
+		for _, d := range s.impairer.DecideDatagram(now.Sub(s.startTime), peer, s.rank, in.bytes) {
 			_ = s.deliver(now, d, x, true)
 		}
 	}
@@ -147,7 +147,7 @@ func (s *impairedSocket) take(in incoming, err error) (more bool) {
 	return s.err == nil
 }
 
-// peerAt returns the peer with the given address. If there is none, it returns a peer with the same IP address and
+// peerAt returns the peer with the given address. If there is none, it returns a peer with the same RunIP address and
 // another port, or -1.
 func (s *impairedSocket) peerAt(from netip.AddrPort) int {
 	found := -1

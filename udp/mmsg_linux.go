@@ -20,21 +20,21 @@ import (
 // datagram.
 type mmsgSocket struct {
 	*descriptor
-	peers  []sockaddr
-	out    mmsgSend
-	one    [maxOne]byte // buffer of sendOne
-	in     mmsgRecv
-	direct directReceive
-	// refused contains for each peer the error number with which the kernel refused to segment pieces, or 0.
-	refused []atomic.Uint32
-	caps    capabilities
-	// local is the socket's own address. mode is the current sendMode, which options sets. byDefault is the initial
+	peers   []sockaddr
+	out     mmsgSend
+	sendBuf [maxSendOne]byte // buffer of sendOne
+	in      mmsgRecv
+	direct  directReceive
+	// segmentErrnos contains for each peer the error number with which the kernel refused to segment pieces, or 0.
+	segmentErrnos []atomic.Uint32
+	caps          capabilities
+	// local is the socket's own address. mode is the current sendMode, which options sets. defaultMode is the initial
 	// value of the socket option.
-	local     sockaddr
-	mode      sendMode
-	options   modeOptions
-	byDefault int
-	route     route
+	local       sockaddr
+	mode        sendMode
+	options     modeOptions
+	defaultMode int
+	route       route
 }
 
 // mmsghdr is the kernel's struct mmsghdr.
@@ -50,7 +50,7 @@ type mmsgSend struct {
 	// size.
 	counts   [sendBatch]int
 	controls [sendBatch]segmentControl
-	todo     int // messages
+	msgCount int // messages
 }
 
 // newSocket returns an mmsgSocket, or a plain socket if the kernel or a sandbox does not support sendmmsg and recvmmsg.
@@ -72,16 +72,16 @@ func newSocket(conn *net.UDPConn, peers []netip.AddrPort, cfg *Config) (socket, 
 	}
 	s.caps = capabilities{sendBatch: sendBatch, recvBatch: ringLen, canPoll: true}
 	s.options = s.local.modeOptions()
-	s.byDefault, s.caps.modes = s.options.hasModes(raw)
+	s.defaultMode, s.caps.supportsModes = s.options.hasModes(raw)
 	if !cfg.NoOffload {
-		s.caps.segments, s.caps.coalesces = hasSegments(raw), hasCoalescing(raw)
+		s.caps.canSegment, s.caps.canCoalesce = hasSegments(raw), hasCoalescing(raw)
 	}
-	s.refused = make([]atomic.Uint32, len(peers))
-	s.in.init(s.caps.coalesces || cfg.anyLarge())
-	fd, err := progress.Take(conn)
+	s.segmentErrnos = make([]atomic.Uint32, len(peers))
+	s.in.init(s.caps.canCoalesce || cfg.hasLargePeer())
+	fd, err := progress.TakeDescriptor(conn)
 	s.descriptor = &descriptor{fd: fd}
 	s.route.fd = -1
-	if err == nil && cfg.anyLarge() {
+	if err == nil && cfg.hasLargePeer() {
 		s.route = newRoute(s.local, &s.options)
 	}
 	return s, err
@@ -113,14 +113,14 @@ func (s *mmsgSocket) resolve(peers []netip.AddrPort) (func(), error) {
 		for peer := range addrs {
 			if addrs[peer] != s.peers[peer] {
 				s.peers[peer] = addrs[peer]
-				s.refused[peer].Store(0)
+				s.segmentErrnos[peer].Store(0)
 			}
 		}
 	}, nil
 }
 
 func (s *mmsgSocket) send(out []outgoing, mayWait bool) (int, error) {
-	if out[0].mode != s.mode && s.caps.modes {
+	if out[0].mode != s.mode && s.caps.supportsModes {
 		if err := s.setMode(out[0].mode); err != nil {
 			return 0, err
 		}
@@ -133,11 +133,11 @@ func (s *mmsgSocket) send(out []outgoing, mayWait bool) (int, error) {
 		}
 	}
 	o := &s.out
-	o.todo = 0
+	o.msgCount = 0
 	iov, bytes := 0, 0
-	for i := 0; i < len(out) && i < sendBatch; o.todo++ {
-		n := s.run(out[i:min(len(out), sendBatch)])
-		hdr := &o.msgs[o.todo].hdr
+	for i := 0; i < len(out) && i < sendBatch; o.msgCount++ {
+		n := s.segmentRun(out[i:min(len(out), sendBatch)])
+		hdr := &o.msgs[o.msgCount].hdr
 		peer := &s.peers[out[i].peer]
 		hdr.Name, hdr.Namelen = &peer.raw[0], peer.len
 		hdr.Iov = &o.iovs[iov]
@@ -148,7 +148,7 @@ func (s *mmsgSocket) send(out []outgoing, mayWait bool) (int, error) {
 					continue
 				}
 				bytes += len(part)
-				if iov > first && follows(&o.iovs[iov-1], part) {
+				if iov > first && isAdjacent(&o.iovs[iov-1], part) {
 					o.iovs[iov-1].SetLen(int(o.iovs[iov-1].Len) + len(part))
 					continue
 				}
@@ -161,11 +161,11 @@ func (s *mmsgSocket) send(out []outgoing, mayWait bool) (int, error) {
 		hdr.Control = nil
 		hdr.SetControllen(0)
 		if n > 1 {
-			o.controls[o.todo].set(out[i].len())
-			hdr.Control = &o.controls[o.todo][0]
-			hdr.SetControllen(len(o.controls[o.todo]))
+			o.controls[o.msgCount].set(out[i].len())
+			hdr.Control = &o.controls[o.msgCount][0]
+			hdr.SetControllen(len(o.controls[o.msgCount]))
 		}
-		o.counts[o.todo] = n
+		o.counts[o.msgCount] = n
 		i += n
 	}
 	done, err := s.sendmmsg(bytes, mayWait)
@@ -182,31 +182,31 @@ func (s *mmsgSocket) send(out []outgoing, mayWait bool) (int, error) {
 	return sent, err
 }
 
-// follows reports whether part lies directly after last in memory, as consecutive pieces of a message do. Joining them
+// isAdjacent reports whether part lies directly after last in memory, as consecutive pieces of a message do. Joining them
 // saves time in the kernel.
-func follows(last *unix.Iovec, part []byte) bool {
+func isAdjacent(last *unix.Iovec, part []byte) bool {
 	return uintptr(unsafe.Pointer(last.Base))+uintptr(last.Len) == uintptr(unsafe.Pointer(unsafe.SliceData(part)))
 }
 
-// maxOne is the maximum length of a datagram for sendOne. Copying a longer one would take longer than letting the
+// maxSendOne is the maximum length of a datagram for sendOne. Copying a longer one would take longer than letting the
 // kernel gather its parts.
-const maxOne = protocol.MaxDatagram
+const maxSendOne = protocol.MaxDatagram
 
 // sendOne sends one datagram by sendto, which is faster than sendmmsg. It returns false and sends nothing if the
 // datagram is too long.
 func (s *mmsgSocket) sendOne(out *outgoing, mayWait bool) (bool, error) {
-	if out.len() > maxOne {
+	if out.len() > maxSendOne {
 		return false, nil
 	}
 	n := 0
 	for _, part := range out.parts {
-		n += copy(s.one[n:], part)
+		n += copy(s.sendBuf[n:], part)
 	}
 	peer := &s.peers[out.peer]
-	s.descriptor.out.Lock()
-	defer s.descriptor.out.Unlock()
+	s.descriptor.sendMu.Lock()
+	defer s.descriptor.sendMu.Unlock()
 	for !s.closed.Load() {
-		_, _, errno := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(s.fd), uintptr(unsafe.Pointer(&s.one[0])), uintptr(n),
+		_, _, errno := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(s.fd), uintptr(unsafe.Pointer(&s.sendBuf[0])), uintptr(n),
 			unix.MSG_DONTWAIT,
 			uintptr(unsafe.Pointer(&peer.raw[0])), uintptr(peer.len))
 		switch {
@@ -224,21 +224,21 @@ func (s *mmsgSocket) sendOne(out *outgoing, mayWait bool) (bool, error) {
 	return true, net.ErrClosed
 }
 
-// longCall is the number of bytes above which sendmmsg is not a raw system call. The kernel copies that many in a few
+// rawCallLimit is the number of bytes above which sendmmsg is not a raw system call. The kernel copies that many in a few
 // microseconds, and during a raw system call the Go scheduler cannot give this thread's P to another thread.
-const longCall = 1 << 14
+const rawCallLimit = 1 << 14
 
 // sendmmsg sends the messages in s.out and returns the number of messages sent. bytes is their total length.
 func (s *mmsgSocket) sendmmsg(bytes int, mayWait bool) (int, error) {
-	s.descriptor.out.Lock()
-	defer s.descriptor.out.Unlock()
+	s.descriptor.sendMu.Lock()
+	defer s.descriptor.sendMu.Unlock()
 	call := unix.RawSyscall6
-	if bytes > longCall {
+	if bytes > rawCallLimit {
 		call = unix.Syscall6
 	}
 	for !s.closed.Load() {
 		n, _, errno := call(unix.SYS_SENDMMSG, uintptr(s.fd), uintptr(unsafe.Pointer(&s.out.msgs[0])),
-			uintptr(s.out.todo), unix.MSG_DONTWAIT, 0, 0)
+			uintptr(s.out.msgCount), unix.MSG_DONTWAIT, 0, 0)
 		switch {
 		case errno == 0:
 			return int(n), nil

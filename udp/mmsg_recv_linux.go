@@ -23,13 +23,13 @@ type mmsgRecv struct {
 	slots    [][]byte
 	// msgs[next:have] are received messages that were not returned completely; off is the position in the first of
 	// them.
-	next, off, have int
-	// hits is the number of consecutive polls that found a datagram.
-	hits int
-	// gro is set while the kernel coalesces datagrams. While it is set, single is the number of consecutive datagrams
+	next, off, received int
+	// pollHits is the number of consecutive polls that found a datagram.
+	pollHits int
+	// groEnabled is set while the kernel coalesces datagrams. While it is set, single is the number of consecutive datagrams
 	// that were not coalesced; while it is not, long is the number of long datagrams received close together.
-	gro          bool
-	single, long int
+	groEnabled                 bool
+	uncoalesced, longDatagrams int
 }
 
 // init allocates the slots: for single datagrams of the usual size, or, if long is set, for long datagrams and
@@ -61,9 +61,9 @@ func (s *mmsgSocket) recv(in []incoming) (int, error) {
 		if n > 0 || err != nil {
 			return n, err
 		}
-		s.descriptor.in.Lock()
+		s.descriptor.recvMu.Lock()
 		err = s.wait(unix.POLLIN, -1)
-		s.descriptor.in.Unlock()
+		s.descriptor.recvMu.Unlock()
 		if err != nil {
 			return 0, err
 		}
@@ -72,42 +72,42 @@ func (s *mmsgSocket) recv(in []incoming) (int, error) {
 
 func (s *mmsgSocket) poll(in []incoming) (int, error) {
 	r := &s.in
-	if r.next == r.have {
+	if r.next == r.received {
 		if err := s.recvmmsg(); err != nil {
 			return 0, err
 		}
 	}
-	return r.hand(in), nil
+	return r.deliver(in), nil
 }
 
-func (s *mmsgSocket) idle() bool { return s.in.next == s.in.have }
+func (s *mmsgSocket) isDrained() bool { return s.in.next == s.in.received }
 
-func (s *mmsgSocket) wakeup() int { return s.fd }
+func (s *mmsgSocket) pollFD() int { return s.fd }
 
 // recvmmsg receives available datagrams into the slots. Unless the last polls have found some, it receives a single
 // datagram, by the fastest system call.
 func (s *mmsgSocket) recvmmsg() error {
-	s.descriptor.in.Lock()
+	s.descriptor.recvMu.Lock()
 	err := s.receive()
-	s.descriptor.in.Unlock() // not deferred: that would lengthen a poll by 5 %
+	s.descriptor.recvMu.Unlock() // not deferred: that would lengthen a poll by 5 %
 	return err
 }
 
 // receive does the work of recvmmsg; the caller holds the lock.
 func (s *mmsgSocket) receive() error {
 	r := &s.in
-	r.next, r.off, r.have = 0, 0, 0
+	r.next, r.off, r.received = 0, 0, 0
 	for !s.closed.Load() {
 		var n uintptr
 		var errno unix.Errno
 		switch {
-		case r.hits > 1:
+		case r.pollHits > 1:
 			for i := range r.msgs {
 				r.reset(i)
 			}
 			n, _, errno = unix.RawSyscall6(unix.SYS_RECVMMSG, uintptr(s.fd), uintptr(unsafe.Pointer(&r.msgs[0])),
 				uintptr(len(r.msgs)), unix.MSG_DONTWAIT, 0, 0)
-		case r.gro:
+		case r.groEnabled:
 			r.reset(0)
 			n, _, errno = unix.RawSyscall(unix.SYS_RECVMSG, uintptr(s.fd), uintptr(unsafe.Pointer(&r.msgs[0].hdr)),
 				unix.MSG_DONTWAIT)
@@ -120,12 +120,12 @@ func (s *mmsgSocket) receive() error {
 		switch errno {
 		case unix.EINTR:
 		case unix.EAGAIN:
-			r.hits = 0
+			r.pollHits = 0
 			return nil
 		case 0:
-			r.hits++
-			r.have = int(n)
-			if s.caps.coalesces {
+			r.pollHits++
+			r.received = int(n)
+			if s.caps.canCoalesce {
 				s.chooseGRO()
 			}
 			return nil
@@ -163,20 +163,20 @@ func (r *mmsgRecv) reset(i int) {
 	r.msgs[i].hdr.SetControllen(len(r.controls[i]))
 }
 
-// hand fills in with received datagrams that were not returned yet, and returns their number.
-func (r *mmsgRecv) hand(in []incoming) (n int) {
-	for n < len(in) && r.next < r.have {
+// deliver fills in with received datagrams that were not returned yet, and returns their number.
+func (r *mmsgRecv) deliver(in []incoming) (n int) {
+	for n < len(in) && r.next < r.received {
 		msg := &r.msgs[r.next]
 		piece := r.slots[r.next][:min(int(msg.len), len(r.slots[r.next]))]
-		size := coalesced(r.controls[r.next][:min(int(msg.hdr.Controllen), len(r.controls[r.next]))])
+		size := segmentSize(r.controls[r.next][:min(int(msg.hdr.Controllen), len(r.controls[r.next]))])
 		if size <= 0 {
 			size = len(piece)
 		}
 		end := min(r.off+size, len(piece))
 		in[n] = incoming{
-			bytes: piece[r.off:end:end],
-			from:  r.names[r.next].addrPort(msg.hdr.Namelen),
-			cut:   msg.hdr.Flags&unix.MSG_TRUNC != 0,
+			bytes:     piece[r.off:end:end],
+			from:      r.names[r.next].addrPort(msg.hdr.Namelen),
+			truncated: msg.hdr.Flags&unix.MSG_TRUNC != 0,
 		}
 		n++
 		if r.off = end; end == len(piece) {

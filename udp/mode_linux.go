@@ -20,10 +20,10 @@ const (
 	headersIPv6 = 40 + 8
 )
 
-// leastMTU is the minimum MTU of IPv6, whose routers do not fragment. Every path thus carries fragments of this length.
-const leastMTU = 1280
+// minMTU is the minimum PathMTU of IPv6, whose routers do not fragment. Every path thus carries fragments of this length.
+const minMTU = 1280
 
-// modeOptions are the socket options that set a sendMode, for one version of IP.
+// modeOptions are the socket options that set a sendMode, for one version of RunIP.
 type modeOptions struct {
 	level, discover, mtu int
 	fragments            bool // mtu can set the length of fragments
@@ -37,19 +37,19 @@ func (s *sockaddr) modeOptions() modeOptions {
 	return modeOptions{unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, unix.IP_MTU, false, headersIPv4}
 }
 
-// discover is the value of the socket option for each mode. With PROBE, the kernel forbids routers to fragment, rejects
-// datagrams that are too long for the interface, and ignores reports about the MTU of the rest of the path.
-var discover = [...]int{sendWhole: unix.IP_PMTUDISC_PROBE, sendFragments: unix.IP_PMTUDISC_DONT}
+// discoverValues is the value of the socket option for each mode. With PROBE, the kernel forbids routers to fragment, rejects
+// datagrams that are too long for the interface, and ignores reports about the PathMTU of the rest of the path.
+var discoverValues = [...]int{sendWhole: unix.IP_PMTUDISC_PROBE, sendFragments: unix.IP_PMTUDISC_DONT}
 
 func (o *modeOptions) set(fd int, m sendMode, byDefault int) (err error) {
 	value := byDefault
 	if m != sendDefault {
-		value = discover[m]
+		value = discoverValues[m]
 	}
 	if o.fragments {
 		length := 0 // as known for the path
 		if m == sendFragments {
-			length = leastMTU
+			length = minMTU
 		}
 		err = unix.SetsockoptInt(fd, o.level, o.mtu, length)
 	}
@@ -76,42 +76,42 @@ func (o *modeOptions) hasModes(raw syscall.RawConn) (byDefault int, ok bool) {
 
 // setMode sets the mode of the socket. Like send, it is called by one goroutine at a time.
 func (s *mmsgSocket) setMode(m sendMode) error {
-	s.descriptor.out.Lock()
-	defer s.descriptor.out.Unlock()
+	s.descriptor.sendMu.Lock()
+	defer s.descriptor.sendMu.Unlock()
 	if s.closed.Load() {
 		return net.ErrClosed
 	}
-	if err := s.options.set(s.fd, m, s.byDefault); err != nil {
+	if err := s.options.set(s.fd, m, s.defaultMode); err != nil {
 		return err
 	}
 	s.mode = m
 	return nil
 }
 
-// route is a socket that sends nothing. It is connected to a peer to find the MTU of the path. It is opened together
+// route is a socket that sends nothing. It is connected to a peer to find the PathMTU of the path. It is opened together
 // with the rank's socket, so that both are in the same network namespace.
 type route struct {
 	fd      int
 	options *modeOptions
 }
 
-// newRoute returns a route whose socket is bound to the IP address of from. On failure, the route has no socket.
+// newRoute returns a route whose socket is bound to the RunIP address of from. On failure, the route has no socket.
 func newRoute(from sockaddr, options *modeOptions) route {
 	fd, err := unix.Socket(int(binary.NativeEndian.Uint16(from.raw[0:])), unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return route{fd: -1}
 	}
 	binary.BigEndian.PutUint16(from.raw[2:], 0) // any port
-	if err := withAddress(unix.SYS_BIND, fd, &from); err != nil {
+	if err := addressSyscall(unix.SYS_BIND, fd, &from); err != nil {
 		unix.Close(fd)
 		return route{fd: -1}
 	}
 	return route{fd, options}
 }
 
-// longest returns the maximum length of a datagram to an address, in bytes, or 0 if unknown.
-func (r *route) longest(to *sockaddr) int {
-	if r.fd < 0 || withAddress(unix.SYS_CONNECT, r.fd, to) != nil {
+// pathDatagramLen returns the maximum length of a datagram to an address, in bytes, or 0 if unknown.
+func (r *route) pathDatagramLen(to *sockaddr) int {
+	if r.fd < 0 || addressSyscall(unix.SYS_CONNECT, r.fd, to) != nil {
 		return 0
 	}
 	mtu, err := unix.GetsockoptInt(r.fd, r.options.level, r.options.mtu)
@@ -121,7 +121,7 @@ func (r *route) longest(to *sockaddr) int {
 	return max(mtu-r.options.headers, 0)
 }
 
-func withAddress(trap uintptr, fd int, addr *sockaddr) error {
+func addressSyscall(trap uintptr, fd int, addr *sockaddr) error {
 	if _, _, errno := unix.Syscall(trap, uintptr(fd), uintptr(unsafe.Pointer(&addr.raw[0])),
 		uintptr(addr.len)); errno != 0 {
 		return errno
@@ -129,18 +129,18 @@ func withAddress(trap uintptr, fd int, addr *sockaddr) error {
 	return nil
 }
 
-// longest asks the kernel. If the kernel refused segmentation because of the path's MTU, the next send tries it again.
-func (s *mmsgSocket) longest(peer int) int {
-	switch unix.Errno(s.refused[peer].Load()) {
+// pathDatagramLen asks the kernel. If the kernel refused segmentation because of the path's PathMTU, the next send tries it again.
+func (s *mmsgSocket) pathDatagramLen(peer int) int {
+	switch unix.Errno(s.segmentErrnos[peer].Load()) {
 	case unix.EINVAL, unix.EMSGSIZE:
-		s.refused[peer].Store(0)
+		s.segmentErrnos[peer].Store(0)
 	}
-	s.descriptor.out.Lock()
-	defer s.descriptor.out.Unlock()
+	s.descriptor.sendMu.Lock()
+	defer s.descriptor.sendMu.Unlock()
 	if s.closed.Load() {
 		return 0
 	}
-	return s.route.longest(&s.peers[peer])
+	return s.route.pathDatagramLen(&s.peers[peer])
 }
 
 // close closes both sockets.

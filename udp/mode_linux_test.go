@@ -93,18 +93,18 @@ func TestModes(t *testing.T) {
 	}
 }
 
-// The MTU of the loopback interface is 65536.
+// The PathMTU of the loopback interface is 65536.
 func TestLongestDatagram(t *testing.T) {
 	for ip, want := range map[string]int{"127.0.0.87": MaxDatagram, "::1": 65536 - 48} {
 		near, _ := modePair(t, ip)
 		sock := near.sock.(*mmsgSocket)
 		for _, refusal := range []unix.Errno{0, unix.EMSGSIZE, unix.EINVAL} {
-			sock.refused[1].Store(uint32(refusal))
+			sock.segmentErrnos[1].Store(uint32(refusal))
 			if n := near.LongestDatagram(1); n != want || len(sock.refusals()) > 0 {
 				t.Errorf("%s: %d, %v", ip, n, sock.refusals())
 			}
 		}
-		sock.refused[1].Store(uint32(unix.EIO)) // is not about lengths
+		sock.segmentErrnos[1].Store(uint32(unix.EIO)) // is not about lengths
 		if near.LongestDatagram(1); len(sock.refusals()) != 1 {
 			t.Errorf("%s: %v", ip, sock.refusals())
 		}

@@ -11,19 +11,19 @@ import (
 // and accept packets from no other ones. m must have as many ranks as Config.Map, and the same address for this rank.
 // On error, nothing changes.
 func (c *Conn) Prepare(m *rankmap.Map) (move func(), err error) {
-	if m.Size() != c.cfg.Map.Size() || m.Addr(c.cfg.Rank) != c.local {
+	if m.Size() != c.cfg.Map.Size() || m.Addr(c.cfg.Rank) != c.localAddr {
 		return nil, fmt.Errorf("udp: rank %d at %v: the address and the number of ranks (%d) cannot change",
-			c.cfg.Rank, c.local, c.cfg.Map.Size())
+			c.cfg.Rank, c.localAddr, c.cfg.Map.Size())
 	}
 	resolved, err := c.sock.resolve(addresses(m))
 	if err != nil {
 		return nil, fmt.Errorf("udp: rank %d cannot change the addresses of its peers: %w", c.cfg.Rank, err)
 	}
 	return func() {
-		c.sending.Lock()
-		defer c.sending.Unlock()
+		c.sendMu.Lock()
+		defer c.sendMu.Unlock()
 		resolved()
-		c.where.Store(m)
+		c.peerMap.Store(m)
 	}, nil
 }
 

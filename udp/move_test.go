@@ -26,7 +26,7 @@ func TestMove(t *testing.T) {
 			t.Helper()
 			write(t, conn, protocol.HeaderLen)
 			if a := end.Next(t); a.Peer != want {
-				t.Errorf("a packet from %v is from rank %d, want %d", a.From, a.Peer, want)
+				t.Errorf("a packet from %v is from rank %d, want %d", a.SourceAddr, a.Peer, want)
 			}
 		}
 		from(is, mpe.UnknownPeer)

@@ -34,7 +34,7 @@ type Refusal struct {
 // Offload returns the offload features that are in use now. It may be called at any time.
 func (c *Conn) Offload() Offload {
 	return Offload{
-		Batches: c.caps.sendBatch > 1, Segments: c.caps.segments, Coalesces: c.caps.coalesces,
+		Batches: c.caps.sendBatch > 1, Segments: c.caps.canSegment, Coalesces: c.caps.canCoalesce,
 		Off: c.cfg.NoOffload || c.cfg.Impair != nil, Refused: c.sock.refusals(),
 	}
 }

@@ -29,8 +29,8 @@ func (c *segmentControl) set(size int) {
 	binary.NativeEndian.PutUint16(c[16:], uint16(size))
 }
 
-// coalesced returns the segment size in the control messages of a received piece, or 0 if it was not coalesced.
-func coalesced(control []byte) int {
+// segmentSize returns the segment size in the control messages of a received piece, or 0 if it was not coalesced.
+func segmentSize(control []byte) int {
 	if len(control) < unix.SizeofCmsghdr+4 ||
 		binary.NativeEndian.Uint32(control[8:]) != unix.SOL_UDP ||
 		binary.NativeEndian.Uint32(control[12:]) != unix.UDP_GRO {
@@ -39,34 +39,36 @@ func coalesced(control []byte) int {
 	return int(int32(binary.NativeEndian.Uint32(control[unix.SizeofCmsghdr:])))
 }
 
-// segments reports whether the kernel segments pieces for a peer.
-func (s *mmsgSocket) segments(peer int) bool { return s.caps.segments && s.refused[peer].Load() == 0 }
+// canSegment reports whether the kernel segments pieces for a peer.
+func (s *mmsgSocket) segments(peer int) bool {
+	return s.caps.canSegment && s.segmentErrnos[peer].Load() == 0
+}
 
 // disableSegments reports whether err means that the kernel refuses to segment a piece for a peer. If so, the kernel is
 // no longer asked to segment pieces for this peer.
 func (s *mmsgSocket) disableSegments(peer int, err error) bool {
-	errno := refusesSegments(err)
+	errno := segmentRefusal(err)
 	if errno != 0 {
-		s.refused[peer].Store(uint32(errno))
+		s.segmentErrnos[peer].Store(uint32(errno))
 	}
 	return errno != 0
 }
 
 func (s *mmsgSocket) refusals() []Refusal {
 	var all []Refusal
-	for peer := range s.refused {
-		if errno := s.refused[peer].Load(); errno != 0 {
+	for peer := range s.segmentErrnos {
+		if errno := s.segmentErrnos[peer].Load(); errno != 0 {
 			all = append(all, Refusal{Peer: peer, Err: syscall.Errno(errno)})
 		}
 	}
 	return all
 }
 
-// run returns the number of datagrams at the beginning of out that can be sent as one piece. They have the same peer
+// segmentRun returns the number of datagrams at the beginning of out that can be sent as one piece. They have the same peer
 // and the same length, except that the last one may be shorter.
-func (s *mmsgSocket) run(out []outgoing) int {
+func (s *mmsgSocket) segmentRun(out []outgoing) int {
 	size := out[0].len()
-	if !s.segments(out[0].peer) || size == 0 || out[0].alone {
+	if !s.segments(out[0].peer) || size == 0 || out[0].unsegmented {
 		return 1
 	}
 	n, total := 1, size
@@ -82,9 +84,9 @@ func (s *mmsgSocket) run(out []outgoing) int {
 	return n
 }
 
-// refusesSegments returns the error number if err means that the kernel refuses to segment, because checksum offload is
-// missing, the path MTU is too small, or the option is not supported. Otherwise it returns 0.
-func refusesSegments(err error) syscall.Errno {
+// segmentRefusal returns the error number if err means that the kernel refuses to segment, because checksum offload is
+// missing, the path PathMTU is too small, or the option is not supported. Otherwise it returns 0.
+func segmentRefusal(err error) syscall.Errno {
 	switch errno, _ := errors.AsType[syscall.Errno](err); errno {
 	case unix.EIO, unix.EINVAL, unix.EMSGSIZE, unix.EOPNOTSUPP, unix.ENOPROTOOPT:
 		return errno
@@ -100,42 +102,42 @@ func hasSegments(raw syscall.RawConn) bool {
 }
 
 const (
-	// groFrom is the number of long datagrams received close together at which coalescing is enabled. It is not always
+	// groThreshold is the number of long datagrams received close together at which coalescing is enabled. It is not always
 	// enabled, because it costs an eighth of a microsecond for every datagram, while a short message takes two
 	// microseconds in all, and more for a piece that the receiving kernel has to segment again.
-	groFrom = 2
+	groThreshold = 2
 	// groMinLen is the minimum length of a long datagram, in bytes.
 	groMinLen = 512
-	// groSingles is the number of consecutive datagrams that were not coalesced after which coalescing is disabled.
-	groSingles = 1000
+	// groIdleLimit is the number of consecutive datagrams that were not coalesced after which coalescing is disabled.
+	groIdleLimit = 1000
 )
 
 // chooseGRO enables coalescing when many long datagrams arrive close together, and disables it when none are coalesced.
 // It is called after each successful receive.
 func (s *mmsgSocket) chooseGRO() {
 	r := &s.in
-	if !r.gro {
-		if r.hits == 1 { // the poll before found nothing
-			r.long = 0
+	if !r.groEnabled {
+		if r.pollHits == 1 { // the poll before found nothing
+			r.longDatagrams = 0
 			return
 		}
-		for i := range r.msgs[:r.have] {
-			if r.long++; r.msgs[i].len < groMinLen {
-				r.long = 0
+		for i := range r.msgs[:r.received] {
+			if r.longDatagrams++; r.msgs[i].len < groMinLen {
+				r.longDatagrams = 0
 			}
 		}
-		if r.long >= groFrom {
+		if r.longDatagrams >= groThreshold {
 			s.setGRO(true)
 		}
 		return
 	}
-	for i := range r.msgs[:r.have] {
-		if coalesced(r.controls[i][:min(int(r.msgs[i].hdr.Controllen), len(r.controls[i]))]) > 0 {
-			r.single = 0
+	for i := range r.msgs[:r.received] {
+		if segmentSize(r.controls[i][:min(int(r.msgs[i].hdr.Controllen), len(r.controls[i]))]) > 0 {
+			r.uncoalesced = 0
 			return
 		}
 	}
-	if r.single += r.have; r.single > groSingles {
+	if r.uncoalesced += r.received; r.uncoalesced > groIdleLimit {
 		s.setGRO(false)
 	}
 }
@@ -147,7 +149,7 @@ func (s *mmsgSocket) setGRO(on bool) {
 		value = 1
 	}
 	if unix.SetsockoptInt(s.fd, unix.SOL_UDP, unix.UDP_GRO, value) == nil {
-		s.in.gro, s.in.single, s.in.long = on, 0, 0
+		s.in.groEnabled, s.in.uncoalesced, s.in.longDatagrams = on, 0, 0
 	}
 }
 

@@ -26,7 +26,7 @@ func offloadPair(t *testing.T, cfg Config) (near, far *Conn, sock *mmsgSocket) {
 		t.Cleanup(func() { (*c).Close() })
 	}
 	sock, ok := near.sock.(*mmsgSocket)
-	if !ok || !sock.caps.segments || !sock.caps.coalesces {
+	if !ok || !sock.caps.canSegment || !sock.caps.canCoalesce {
 		t.Skip("NOT CHECKED: this kernel has no UDP_SEGMENT or UDP_GRO")
 	}
 	return near, far, sock
@@ -97,7 +97,7 @@ func TestOffloadIsGivenUpPerPeer(t *testing.T) {
 	asking.Wait()
 	o := near.Offload()
 	// The error number depends on the kernel.
-	if len(o.Refused) != 1 || o.Refused[0].Peer != 1 || refusesSegments(o.Refused[0].Err) == 0 || !o.Segments {
+	if len(o.Refused) != 1 || o.Refused[0].Peer != 1 || segmentRefusal(o.Refused[0].Err) == 0 || !o.Segments {
 		t.Errorf("offload: %+v", o)
 	}
 	if sock.segments(1) || !sock.segments(0) {
@@ -124,7 +124,7 @@ func TestPacedPeersGetSingleDatagrams(t *testing.T) {
 // short messages.
 func TestJoiningFollowsTheTraffic(t *testing.T) {
 	near, far, _ := offloadPair(t, Config{})
-	gro := func() bool { return far.sock.(*mmsgSocket).in.gro }
+	gro := func() bool { return far.sock.(*mmsgSocket).in.groEnabled }
 	batch := make([]mpe.RxPacket, 64)
 	single := func(n int) {
 		for range n {
@@ -149,9 +149,9 @@ func TestJoiningFollowsTheTraffic(t *testing.T) {
 		if !gro() {
 			t.Fatal("long messages are not put together")
 		}
-		single(groSingles / 2)
+		single(groIdleLimit / 2)
 		exchangeData(t, near, far, 1000)
-		single(groSingles - 10)
+		single(groIdleLimit - 10)
 		if !gro() {
 			t.Fatal("disabled too soon")
 		}

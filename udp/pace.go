@@ -9,17 +9,17 @@ const bucketDepth = 128
 // bucket is a token bucket, which gains one token per interval. One token allows one datagram to be sent. The zero
 // bucket is full.
 type bucket struct {
-	// full is the time at which the bucket is full again.
-	full time.Time
+	// fullAt is the time at which the bucket is full again.
+	fullAt time.Time
 }
 
 // take takes want tokens, at most bucketDepth, from the bucket and returns 0, or takes none and returns how long to
 // wait for them. A sender takes the tokens for a whole batch at once, so that it does not sleep before every datagram.
-func (b *bucket) take(now time.Time, every time.Duration, want int) (wait time.Duration) {
-	missing := max(b.full.Sub(now), 0)
+func (b *bucket) takeTokens(now time.Time, every time.Duration, want int) (wait time.Duration) {
+	missing := max(b.fullAt.Sub(now), 0)
 	if wait := missing - time.Duration(bucketDepth-want)*every; wait > 0 {
 		return wait
 	}
-	b.full = now.Add(missing + time.Duration(want)*every)
+	b.fullAt = now.Add(missing + time.Duration(want)*every)
 	return 0
 }

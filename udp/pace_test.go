@@ -27,7 +27,7 @@ func TestBucket(t *testing.T) {
 		{time.Hour, 128, 0},          // but not beyond its depth
 		{time.Hour, 64, 64 * every},  //
 	} {
-		if wait := b.take(begin.Add(tt.now), every, tt.want); wait != tt.wait {
+		if wait := b.takeTokens(begin.Add(tt.now), every, tt.want); wait != tt.wait {
 			t.Errorf("%d: %d: wait %v, want %v", i, tt.want, wait, tt.wait)
 		}
 	}
@@ -41,7 +41,7 @@ func TestBucketKeepsTheRate(t *testing.T) {
 		begin := time.Unix(1000, 0)
 		now, sent := begin, 0
 		for sent < 100_000 {
-			if wait := b.take(now, every, batch); wait > 0 {
+			if wait := b.takeTokens(now, every, batch); wait > 0 {
 				now = now.Add(wait + late)
 				continue
 			}

@@ -15,23 +15,23 @@ func (c *Conn) SendPackets(peer int, packets []mpe.Packet) (sent int, err error)
 	if err := c.checkPackets(peer, packets); err != nil {
 		return 0, err
 	}
-	c.sending.Lock()
-	defer c.sending.Unlock()
+	c.sendMu.Lock()
+	defer c.sendMu.Unlock()
 	for sent < len(packets) {
 		n := 0
-		for ; n < min(len(packets)-sent, len(c.out)); n++ {
+		for ; n < min(len(packets)-sent, len(c.outBatch)); n++ {
 			p := &packets[sent+n]
 			o := outgoing{peer: peer, parts: [3][]byte{p.Header[:], p.Payload}, mode: sendWhole}
 			if p.Fragment {
-				o.mode, o.alone = sendFragments, true
+				o.mode, o.unsegmented = sendFragments, true
 			}
-			if n > 0 && o.mode != c.out[0].mode {
+			if n > 0 && o.mode != c.outBatch[0].mode {
 				break
 			}
-			c.out[n] = o
+			c.outBatch[n] = o
 		}
-		went, err := c.sendAll(c.out[:n], false)
-		clear(c.out[:n]) // do not retain the caller's memory
+		went, err := c.sendAll(c.outBatch[:n], false)
+		clear(c.outBatch[:n]) // do not retain the caller's memory
 		sent += went
 		switch {
 		case err == nil:
@@ -49,7 +49,7 @@ func (c *Conn) checkPackets(peer int, packets []mpe.Packet) error {
 		return c.sendError(peer, 0, int64(len(packets)), ErrNoPeer)
 	}
 	most := protocol.MaxDatagram
-	if c.cfg.large(peer) {
+	if c.cfg.acceptsLarge(peer) {
 		most = MaxDatagram
 	}
 	for i := range packets {

@@ -76,13 +76,13 @@ func TestSendPackets(t *testing.T) {
 			}
 			var sendErr *SendError
 			if tt.cause != nil && (!errors.As(err, &sendErr) || sendErr.Peer != 1 || sendErr.Sent != int64(tt.sent) ||
-				sendErr.Of != 10) {
+				sendErr.Total != 10) {
 				t.Errorf("%s, batch %d: %+v", tt.name, batch, err)
 			}
 			if s.waited {
 				t.Errorf("%s, batch %d: has to wait", tt.name, batch)
 			}
-			for _, o := range c.out {
+			for _, o := range c.outBatch {
 				if o.parts[0] != nil || o.parts[1] != nil {
 					t.Fatalf("%s, batch %d: holds on to the caller's bytes", tt.name, batch)
 				}

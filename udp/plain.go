@@ -11,22 +11,22 @@ import (
 type plainSocket struct {
 	conn  *net.UDPConn
 	peers []netip.AddrPort
-	// gather is the buffer in which the parts of a datagram are joined.
-	gather []byte
-	// arrived is the receive buffer. It has space for the longest UDP datagram, because on some systems receiving a
+	// sendBuf is the buffer in which the parts of a datagram are joined.
+	sendBuf []byte
+	// recvBuf is the receive buffer. It has space for the longest AddUDP datagram, because on some systems receiving a
 	// datagram that does not fit is an error, which does not include the length.
-	arrived []byte
+	recvBuf []byte
 }
 
 func newPlainSocket(conn *net.UDPConn, peers []netip.AddrPort) (socket, error) {
-	return &plainSocket{conn: conn, peers: peers, arrived: make([]byte, 1<<16)}, nil
+	return &plainSocket{conn: conn, peers: peers, recvBuf: make([]byte, 1<<16)}, nil
 }
 
 func (s *plainSocket) capabilities() capabilities { return capabilities{sendBatch: 1, recvBatch: 1} }
 
 func (s *plainSocket) refusals() []Refusal { return nil }
 
-func (s *plainSocket) longest(int) int { return 0 }
+func (s *plainSocket) pathDatagramLen(int) int { return 0 }
 
 func (s *plainSocket) drops() (uint32, error) { return 0, errors.ErrUnsupported }
 
@@ -43,11 +43,11 @@ func (s *plainSocket) send(out []outgoing, mayWait bool) (int, error) {
 		defer func() { _ = s.conn.SetWriteDeadline(time.Time{}) }()
 	}
 	for i := range out {
-		s.gather = s.gather[:0]
+		s.sendBuf = s.sendBuf[:0]
 		for _, part := range out[i].parts {
-			s.gather = append(s.gather, part...)
+			s.sendBuf = append(s.sendBuf, part...)
 		}
-		if _, err := s.conn.WriteToUDPAddrPort(s.gather, s.peers[out[i].peer]); err != nil {
+		if _, err := s.conn.WriteToUDPAddrPort(s.sendBuf, s.peers[out[i].peer]); err != nil {
 			return i, err
 		}
 	}
@@ -58,15 +58,15 @@ func (s *plainSocket) send(out []outgoing, mayWait bool) (int, error) {
 func (s *plainSocket) poll([]incoming) (int, error)                        { return 0, nil }
 func (s *plainSocket) pollInto([]incoming, int, []byte) (int, error)       { return 0, nil }
 func (s *plainSocket) peek([]byte) (n int, from netip.AddrPort, err error) { return 0, from, nil }
-func (s *plainSocket) idle() bool                                          { return true }
-func (s *plainSocket) wakeup() int                                         { return -1 }
+func (s *plainSocket) isDrained() bool                                     { return true }
+func (s *plainSocket) pollFD() int                                         { return -1 }
 
 func (s *plainSocket) recv(in []incoming) (int, error) {
-	n, from, err := s.conn.ReadFromUDPAddrPort(s.arrived)
+	n, from, err := s.conn.ReadFromUDPAddrPort(s.recvBuf)
 	if err != nil {
 		return 0, err
 	}
-	in[0] = incoming{bytes: s.arrived[:n], from: from}
+	in[0] = incoming{bytes: s.recvBuf[:n], from: from}
 	return 1, nil
 }
 

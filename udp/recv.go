@@ -21,10 +21,10 @@ func (c *Conn) Recv(batch []mpe.RxPacket) (int, error) {
 		return 0, fmt.Errorf("udp: rank %d: Recv into an empty batch", c.cfg.Rank)
 	}
 	for failed := 0; ; failed++ {
-		in := c.in[:min(len(batch), len(c.in))]
+		in := c.inBatch[:min(len(batch), len(c.inBatch))]
 		n, err := c.sock.recv(in)
 		if !isAsyncError(err) {
-			return c.polled(batch, n, err)
+			return c.finishPoll(batch, n, err)
 		}
 		if failed >= maxRecvErrors {
 			return 0, c.recvError(err)
@@ -38,19 +38,19 @@ func (c *Conn) CanPoll() bool { return c.caps.canPoll }
 // Poll is like Recv, but returns 0 if nothing has arrived. If payload is expected from several peers, it peeks at the
 // next datagram to find out from which peer it comes.
 func (c *Conn) Poll(batch []mpe.RxPacket, all *mpe.Placements) (int, error) {
-	in := c.in[:min(len(batch), len(c.in))]
+	in := c.inBatch[:min(len(batch), len(c.inBatch))]
 	if all == nil {
 		n, err := c.sock.poll(in)
-		return c.polled(batch, n, err)
+		return c.finishPoll(batch, n, err)
 	}
-	at := all.Only()
-	if at == nil && c.sock.idle() {
-		n, from, err := c.sock.peek(c.head[:])
+	at := all.Single()
+	if at == nil && c.sock.isDrained() {
+		n, from, err := c.sock.peek(c.peekBuf[:])
 		if n == 0 || err != nil {
-			return c.polled(batch, 0, err)
+			return c.finishPoll(batch, 0, err)
 		}
-		if at = all.Of(c.peerAt(from)); at != nil && at.Head > 0 {
-			if h, _, defect := protocol.ParseExtendedHeader(c.head[:n]); !defect.OK() || !at.Expects(&h) {
+		if at = all.ForPeer(c.peerAt(from)); at != nil && at.HeaderLen > 0 {
+			if h, _, defect := protocol.ParseExtendedHeader(c.peekBuf[:n]); !defect.OK() || !at.MatchesHeader(&h) {
 				at = nil
 			}
 		}
@@ -58,15 +58,15 @@ func (c *Conn) Poll(batch []mpe.RxPacket, all *mpe.Placements) (int, error) {
 	if at == nil {
 		return c.Poll(batch, nil)
 	}
-	n, err := c.sock.pollInto(in, at.Head, at.Buf)
-	return c.polled(batch, n, err)
+	n, err := c.sock.pollInto(in, at.HeaderLen, at.Buf)
+	return c.finishPoll(batch, n, err)
 }
 
-func (c *Conn) polled(batch []mpe.RxPacket, n int, err error) (int, error) {
+func (c *Conn) finishPoll(batch []mpe.RxPacket, n int, err error) (int, error) {
 	switch {
 	case err == nil:
-		for i := range c.in[:n] {
-			batch[i] = c.arrival(&c.in[i])
+		for i := range c.inBatch[:n] {
+			batch[i] = c.newRxPacket(&c.inBatch[i])
 		}
 		return n, nil
 	case errors.Is(err, net.ErrClosed):
@@ -78,24 +78,24 @@ func (c *Conn) polled(batch []mpe.RxPacket, n int, err error) (int, error) {
 }
 
 func (c *Conn) recvError(err error) error {
-	return fmt.Errorf("udp: rank %d at %v cannot receive: %w", c.cfg.Rank, c.local, err)
+	return fmt.Errorf("udp: rank %d at %v cannot receive: %w", c.cfg.Rank, c.localAddr, err)
 }
 
 // Wakeup returns the socket's file descriptor, which becomes readable when a datagram arrives.
-func (c *Conn) Wakeup() int { return c.sock.wakeup() }
+func (c *Conn) Wakeup() int { return c.sock.pollFD() }
 
 // Sleep reports whether the caller may sleep, because Poll has returned all datagrams that it received from the system.
-func (c *Conn) Sleep() bool { return c.sock.idle() }
+func (c *Conn) Sleep() bool { return c.sock.isDrained() }
 
-func (c *Conn) arrival(in *incoming) mpe.RxPacket {
-	a := mpe.RxPacket{Kind: mpe.RxDatagram, Peer: c.peerAt(in.from), From: in.from, Bytes: in.bytes, Rest: in.rest}
-	if in.each > 0 && in.each <= c.longest(a.Peer) {
-		a.Each = in.each
+func (c *Conn) newRxPacket(in *incoming) mpe.RxPacket {
+	a := mpe.RxPacket{Kind: mpe.RxDatagram, Peer: c.peerAt(in.from), SourceAddr: in.from, Bytes: in.bytes, Tail: in.rest}
+	if in.segmentLen > 0 && in.segmentLen <= c.maxRxLen(a.Peer) {
+		a.DatagramLen = in.segmentLen
 		return a
 	}
-	if most := c.longest(a.Peer); in.cut || len(in.bytes)+len(in.rest) > most {
+	if most := c.maxRxLen(a.Peer); in.truncated || len(in.bytes)+len(in.rest) > most {
 		a.Kind = mpe.RxTruncated
-		a.Bytes, a.Rest = in.bytes[:min(len(in.bytes), most)], nil
+		a.Bytes, a.Tail = in.bytes[:min(len(in.bytes), most)], nil
 	}
 	return a
 }
@@ -103,7 +103,7 @@ func (c *Conn) arrival(in *incoming) mpe.RxPacket {
 // peerAt returns the rank at an address, or mpe.UnknownPeer.
 func (c *Conn) peerAt(from netip.AddrPort) int {
 	// Most datagrams come from the same source as the one before.
-	if where := c.where.Load(); from != c.lastFrom || where != c.lastMap {
+	if where := c.peerMap.Load(); from != c.lastFrom || where != c.lastMap {
 		c.lastFrom, c.lastMap = from, where
 		// An unknown address resolves to rankmap.NoRank, which is mpe.UnknownPeer.
 		c.lastPeer = where.Resolve(from)
@@ -112,8 +112,8 @@ func (c *Conn) peerAt(from netip.AddrPort) int {
 }
 
 // longest returns the maximum length of a datagram that a peer may send, in bytes.
-func (c *Conn) longest(peer int) int {
-	if c.cfg.large(peer) {
+func (c *Conn) maxRxLen(peer int) int {
+	if c.cfg.acceptsLarge(peer) {
 		return MaxDatagram
 	}
 	return maxRxPacket

@@ -44,11 +44,11 @@ func (c *Conn) SendDatagram(peer int, datagram []byte) error {
 
 // sendOne sends a datagram to a peer in the rank map.
 func (c *Conn) sendOne(peer int, datagram []byte) error {
-	c.sending.Lock()
-	defer c.sending.Unlock()
-	c.out[0] = outgoing{peer: peer, parts: [3][]byte{datagram}}
-	_, err := c.sendAll(c.out[:1], true)
-	c.out[0] = outgoing{}
+	c.sendMu.Lock()
+	defer c.sendMu.Unlock()
+	c.outBatch[0] = outgoing{peer: peer, parts: [3][]byte{datagram}}
+	_, err := c.sendAll(c.outBatch[:1], true)
+	c.outBatch[0] = outgoing{}
 	if err != nil {
 		return c.sendError(peer, 0, 1, err)
 	}
@@ -74,12 +74,12 @@ func (c *Conn) SendData(peer int, header, payload []byte, shape protocol.Shape) 
 	words := uint32(len(payload) / protocol.WordLen)
 	cut := fragmenter{peer: peer, header: header, payload: payload, shape: shape, total: shape.PayloadBytes(words)}
 	pace := c.pacing(peer)
-	cut.alone = pace.PerDatagram > 0
-	if !pace.over(words) {
+	cut.unsegmented = pace.PerDatagram > 0
+	if !pace.appliesTo(words) {
 		pace = Pacing{}
 	}
 	if err := c.sendFragments(&cut, pace.PerDatagram); err != nil {
-		return c.sendError(peer, cut.sent, shape.Datagrams(words), err)
+		return c.sendError(peer, cut.sent, shape.NumDatagrams(words), err)
 	}
 	return nil
 }
@@ -87,7 +87,7 @@ func (c *Conn) SendData(peer int, header, payload []byte, shape protocol.Shape) 
 // Paced reports whether SendData paces a message of the given number of payload bytes to a peer, so that sending takes
 // longer than the network requires.
 func (c *Conn) Paced(peer, bytes int) bool {
-	return c.pacing(peer).over(uint32(bytes / protocol.WordLen))
+	return c.pacing(peer).appliesTo(uint32(bytes / protocol.WordLen))
 }
 
 func (c *Conn) pacing(peer int) Pacing {
@@ -98,7 +98,7 @@ func (c *Conn) pacing(peer int) Pacing {
 }
 
 // over reports whether messages of the given number of words are paced.
-func (p Pacing) over(words uint32) bool { return p.PerDatagram > 0 && words > p.OverWords }
+func (p Pacing) appliesTo(words uint32) bool { return p.PerDatagram > 0 && words > p.OverWords }
 
 // sendFragments sends the datagrams of a message in batches, at the given average interval. Other messages may be sent
 // between two batches.
@@ -112,22 +112,22 @@ func (c *Conn) sendFragments(cut *fragmenter, every time.Duration) error {
 }
 
 func (c *Conn) sendBatch(cut *fragmenter, every time.Duration) (n int, err error) {
-	c.sending.Lock()
-	defer c.sending.Unlock()
+	c.sendMu.Lock()
+	defer c.sendMu.Unlock()
 	for every > 0 {
-		wait := c.buckets[cut.peer].take(time.Now(), every, cut.left(len(c.out)))
+		wait := c.buckets[cut.peer].takeTokens(time.Now(), every, cut.remaining(len(c.outBatch)))
 		if wait == 0 {
 			break
 		}
-		c.sending.Unlock()
+		c.sendMu.Unlock()
 		pause(wait)
-		c.sending.Lock()
+		c.sendMu.Lock()
 	}
-	for n < len(c.out) && cut.next(&c.out[n]) {
+	for n < len(c.outBatch) && cut.nextDatagram(&c.outBatch[n]) {
 		n++
 	}
-	sent, err := c.sendAll(c.out[:n], true)
-	clear(c.out[:n]) // do not retain the caller's memory
+	sent, err := c.sendAll(c.outBatch[:n], true)
+	clear(c.outBatch[:n]) // do not retain the caller's memory
 	cut.sent += int64(sent)
 	return n, err
 }
@@ -138,40 +138,40 @@ type fragmenter struct {
 	header, payload []byte
 	shape           protocol.Shape
 	// total is the number of bytes of payload and padding, and off the number of bytes in the datagrams so far.
-	off, total int64
-	begun      bool
-	// alone is set if the peer is paced. The kernel then must not segment its datagrams from one piece, because it
+	offset, total int64
+	headerSent    bool
+	// unsegmented is set if the peer is paced. The kernel then must not segment its datagrams from one piece, because it
 	// would send them in a burst at the speed of the network.
-	alone bool
+	unsegmented bool
 	// sent is the number of datagrams sent.
 	sent int64
 }
 
-// left returns the number of remaining datagrams, but no more than most.
-func (c *fragmenter) left(most int) int {
+// remaining returns the number of remaining datagrams, but no more than most.
+func (c *fragmenter) remaining(most int) int {
 	n := 0
-	for rest := *c; n < most && rest.next(&outgoing{}); n++ {
+	for rest := *c; n < most && rest.nextDatagram(&outgoing{}); n++ {
 	}
 	return n
 }
 
-// next sets out to the next datagram, or returns false at the end.
-func (c *fragmenter) next(out *outgoing) bool {
-	if c.begun && c.off >= c.total {
+// nextDatagram sets out to the next datagram, or returns false at the end.
+func (c *fragmenter) nextDatagram(out *outgoing) bool {
+	if c.headerSent && c.offset >= c.total {
 		return false
 	}
-	n := c.shape.Next(c.off, c.total)
-	*out = outgoing{peer: c.peer, alone: c.alone}
-	if !c.begun {
+	n := c.shape.PayloadAt(c.offset, c.total)
+	*out = outgoing{peer: c.peer, unsegmented: c.unsegmented}
+	if !c.headerSent {
 		out.parts[0] = c.header
-		c.begun = true
+		c.headerSent = true
 	}
 	// The bytes after the payload are padding.
 	length := int64(len(c.payload))
-	from, to := min(c.off, length), min(c.off+n, length)
+	from, to := min(c.offset, length), min(c.offset+n, length)
 	out.parts[1] = c.payload[from:to]
 	out.parts[2] = padding[:n-(to-from)]
-	c.off += n
+	c.offset += n
 	return true
 }
 
@@ -225,5 +225,5 @@ func (c *Conn) sendError(peer int, sent, of int64, err error) error {
 	if errors.Is(err, net.ErrClosed) {
 		err = mpe.ErrTransportClosed
 	}
-	return &SendError{Rank: c.cfg.Rank, Peer: peer, Addr: c.where.Load().Addr(peer), Sent: sent, Of: of, Err: err}
+	return &SendError{Rank: c.cfg.Rank, Peer: peer, Addr: c.peerMap.Load().Addr(peer), Sent: sent, Total: of, Err: err}
 }

@@ -35,9 +35,9 @@ type step struct {
 func (s *script) capabilities() capabilities {
 	return capabilities{sendBatch: s.batch, recvBatch: s.batch}
 }
-func (s *script) refusals() []Refusal    { return nil }
-func (s *script) longest(int) int        { return 0 }
-func (s *script) drops() (uint32, error) { return 0, errors.ErrUnsupported }
+func (s *script) refusals() []Refusal     { return nil }
+func (s *script) pathDatagramLen(int) int { return 0 }
+func (s *script) drops() (uint32, error)  { return 0, errors.ErrUnsupported }
 func (s *script) resolve([]netip.AddrPort) (func(), error) {
 	return func() {}, nil
 }
@@ -65,8 +65,8 @@ func (s *script) send(out []outgoing, mayWait bool) (int, error) {
 func (s *script) poll([]incoming) (int, error)                         { return 0, nil }
 func (s *script) pollInto(in []incoming, _ int, _ []byte) (int, error) { return 0, nil }
 func (s *script) peek([]byte) (n int, from netip.AddrPort, err error)  { return 0, from, nil }
-func (s *script) idle() bool                                           { return true }
-func (s *script) wakeup() int                                          { return -1 }
+func (s *script) isDrained() bool                                      { return true }
+func (s *script) pollFD() int                                          { return -1 }
 
 func (s *script) recv(in []incoming) (int, error) {
 	now := s.step(1)
@@ -75,9 +75,9 @@ func (s *script) recv(in []incoming) (int, error) {
 
 func scripted(t *testing.T, s *script) *Conn {
 	m := transporttest.Map(t, 2)
-	c := &Conn{cfg: Config{Map: m}, local: m.Addr(0), sock: s, caps: s.capabilities(),
-		out: make([]outgoing, s.batch), buckets: make([]bucket, 2), in: make([]incoming, s.batch)}
-	c.where.Store(m)
+	c := &Conn{cfg: Config{Map: m}, localAddr: m.Addr(0), sock: s, caps: s.capabilities(),
+		outBatch: make([]outgoing, s.batch), buckets: make([]bucket, 2), inBatch: make([]incoming, s.batch)}
+	c.peerMap.Store(m)
 	return c
 }
 
@@ -112,7 +112,7 @@ func TestSendGoesOnAfterTransientErrors(t *testing.T) {
 			if len(s.sent) != 6 || !bytes.Equal(slices.Concat(s.sent...), slices.Concat(header, payload)) {
 				t.Errorf("%s, batch %d: sent %d datagrams that are not the message", name, batch, len(s.sent))
 			}
-			for _, o := range c.out {
+			for _, o := range c.outBatch {
 				if o.parts[0] != nil || o.parts[1] != nil {
 					t.Fatalf("%s, batch %d: holds on to the caller's bytes", name, batch)
 				}
@@ -148,7 +148,7 @@ func TestSendErrors(t *testing.T) {
 			if !errors.As(err, &sendErr) || !errors.Is(err, tt.cause) {
 				t.Fatalf("the error is %v", err)
 			}
-			if sendErr.Peer != 1 || sendErr.Addr != c.cfg.Map.Addr(1) || sendErr.Sent != tt.sent || sendErr.Of != 6 {
+			if sendErr.Peer != 1 || sendErr.Addr != c.cfg.Map.Addr(1) || sendErr.Sent != tt.sent || sendErr.Total != 6 {
 				t.Errorf("%+v", sendErr)
 			}
 			for _, text := range []string{"rank 0 cannot send to rank 1 (" + sendErr.Addr.String() + ")", tt.text} {
@@ -189,7 +189,7 @@ func TestRecvErrors(t *testing.T) {
 	}
 	c = scripted(t, &script{batch: 4, steps: []step{{0, syscall.ENOMEM}}})
 	_, err := c.Recv(make([]mpe.RxPacket, 1))
-	if !errors.Is(err, syscall.ENOMEM) || !strings.Contains(err.Error(), c.local.String()) {
+	if !errors.Is(err, syscall.ENOMEM) || !strings.Contains(err.Error(), c.localAddr.String()) {
 		t.Errorf("an error came back as %v", err)
 	}
 }

@@ -10,9 +10,9 @@ type socket interface {
 	capabilities() capabilities
 	// refusals returns the peers for which the system has refused to segment. It may be called at any time.
 	refusals() []Refusal
-	// longest returns the maximum length of a datagram to a peer, in bytes, as far as the system knows the path, or 0
+	// pathDatagramLen returns the maximum length of a datagram to a peer, in bytes, as far as the system knows the path, or 0
 	// if unknown. It is meant for sockets with capabilities.modes.
-	longest(peer int) int
+	pathDatagramLen(peer int) int
 	// drops returns the number of datagrams that the system has dropped because the receive buffer was full, or an
 	// error if the system does not report it. It may be called at any time. The number wraps around.
 	drops() (uint32, error)
@@ -37,10 +37,10 @@ type socket interface {
 	// bytes copied, which is 0 if nothing has arrived, and the source of the datagram. It may be called only while the
 	// socket is idle.
 	peek(head []byte) (int, netip.AddrPort, error)
-	// idle reports whether all datagrams that earlier calls received from the system were returned.
-	idle() bool
-	// wakeup returns the file descriptor that becomes readable when a datagram arrives.
-	wakeup() int
+	// isDrained reports whether all datagrams that earlier calls received from the system were returned.
+	isDrained() bool
+	// pollFD returns the file descriptor that becomes readable when a datagram arrives.
+	pollFD() int
 	// close closes the socket. All calls of send and recv, including calls in progress, return net.ErrClosed.
 	close() error
 }
@@ -51,19 +51,19 @@ type capabilities struct {
 	sendBatch, recvBatch int
 	// canPoll is set if the socket can be polled.
 	canPoll bool
-	// modes is set if the socket implements all sendModes.
-	modes bool
-	// segments is set if the system can segment long pieces into datagrams, and coalesces if it can coalesce received
+	// supportsModes is set if the socket implements all sendModes.
+	supportsModes bool
+	// canSegment is set if the system can segment long pieces into datagrams, and coalesces if it can coalesce received
 	// datagrams.
-	segments, coalesces bool
+	canSegment, canCoalesce bool
 }
 
 // outgoing is a datagram to send: the concatenation of its parts.
 type outgoing struct {
 	peer  int
 	parts [3][]byte
-	// alone is set if the datagram must not be sent in one piece with other datagrams.
-	alone bool
+	// unsegmented is set if the datagram must not be sent in one piece with other datagrams.
+	unsegmented bool
 	// mode is the same for all datagrams in one call of send.
 	mode sendMode
 }
@@ -73,7 +73,7 @@ type sendMode uint8
 
 const (
 	// sendDefault leaves the treatment to the system, as upstream's library does. Linux fragments datagrams that exceed
-	// the path MTU known to it, and forbids routers to fragment.
+	// the path PathMTU known to it, and forbids routers to fragment.
 	sendDefault sendMode = iota
 	// sendWhole forbids all fragmentation. Datagrams that are too long are lost.
 	sendWhole
@@ -89,9 +89,9 @@ type incoming struct {
 	bytes []byte
 	// rest is the part of the datagram that follows bytes, if the datagram is not contiguous in memory. If each is not
 	// 0, bytes consists of several datagrams of that length, of which the last may be shorter.
-	rest []byte
-	each int
-	from netip.AddrPort
-	// cut is set if the datagram was longer than the buffer and its end is missing.
-	cut bool
+	rest       []byte
+	segmentLen int
+	from       netip.AddrPort
+	// truncated is set if the datagram was longer than the buffer and its end is missing.
+	truncated bool
 }

@@ -18,8 +18,8 @@ type Packet struct {
 	Time time.Time
 	// Data is the recorded part of the packet.
 	Data []byte
-	// Cut is the number of bytes at the end of the packet that are not recorded.
-	Cut int
+	// Unrecorded is the number of bytes at the end of the packet that are not recorded.
+	Unrecorded int
 	// Interface is the index of the interface. It must be 0 in pcap files.
 	Interface int
 }
@@ -65,7 +65,7 @@ func ReadFile(path string) (*Capture, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", path, err)
 		}
-		c.Packets = append(c.Packets, Packet{Time: info.Timestamp, Data: data, Cut: info.Length - len(data)})
+		c.Packets = append(c.Packets, Packet{Time: info.Timestamp, Data: data, Unrecorded: info.Length - len(data)})
 	}
 }
 
@@ -77,7 +77,7 @@ func (c *Capture) Add(t time.Time, frames ...[]byte) *Capture {
 	return c
 }
 
-// AddIP appends IP packets in frames of the first interface's link type.
+// AddIP appends RunIP packets in frames of the first interface's link type.
 func (c *Capture) AddIP(t time.Time, packets ...[]byte) *Capture {
 	for _, ip := range packets {
 		c.Add(t, Frame(c.Interfaces[0].LinkType, ip))
@@ -85,13 +85,13 @@ func (c *Capture) AddIP(t time.Time, packets ...[]byte) *Capture {
 	return c
 }
 
-// UDP appends a UDP datagram.
-func (c *Capture) UDP(t time.Time, src, dst netip.AddrPort, payload []byte) *Capture {
+// AddUDP appends a AddUDP datagram.
+func (c *Capture) AddUDP(t time.Time, src, dst netip.AddrPort, payload []byte) *Capture {
 	return c.AddIP(t, UDP(src, dst, payload))
 }
 
-// TCP appends a TCP segment.
-func (c *Capture) TCP(t time.Time, src, dst netip.AddrPort, s Segment) *Capture {
+// AddTCP appends a AddTCP segment.
+func (c *Capture) AddTCP(t time.Time, src, dst netip.AddrPort, s Segment) *Capture {
 	return c.AddIP(t, TCP(src, dst, s))
 }
 
@@ -122,12 +122,12 @@ func (c *Capture) Edit(n int, edit func([]byte) []byte) *Capture {
 	return c
 }
 
-// Snap truncates all packets to n bytes, like a snapshot length.
-func (c *Capture) Snap(n int) *Capture {
+// Truncate truncates all packets to n bytes, like a snapshot length.
+func (c *Capture) Truncate(n int) *Capture {
 	for i := range c.Packets {
 		p := &c.Packets[i]
 		if cut := len(p.Data) - n; cut > 0 {
-			p.Data, p.Cut = p.Data[:n], p.Cut+cut
+			p.Data, p.Unrecorded = p.Data[:n], p.Unrecorded+cut
 		}
 	}
 	return c

@@ -77,7 +77,7 @@ func TestFramesDecode(t *testing.T) {
 }
 
 func TestPcapngIsRead(t *testing.T) {
-	c := New(Raw).UDP(at, a, b, []byte("odd")).UDP(at.Add(time.Second), a, b, []byte("even")).Snap(30)
+	c := New(Raw).AddUDP(at, a, b, []byte("odd")).AddUDP(at.Add(time.Second), a, b, []byte("even")).Truncate(30)
 	for _, f := range []Format{{}, {BigEndian: true}} {
 		r, err := pcapgo.NewNgReader(bytes.NewReader(c.Pcapng(f)), pcapgo.DefaultNgReaderOptions)
 		if err != nil {
@@ -86,7 +86,7 @@ func TestPcapngIsRead(t *testing.T) {
 		for i, p := range c.Packets {
 			data, info, err := r.ReadPacketData()
 			if err != nil || !bytes.Equal(data, p.Data) || !info.Timestamp.Equal(p.Time) ||
-				info.Length != len(data)+p.Cut {
+				info.Length != len(data)+p.Unrecorded {
 				t.Errorf("packet %d: % x, %+v, %v", i, data, info, err)
 			}
 		}
@@ -113,7 +113,7 @@ func TestCorruption(t *testing.T) {
 		{"duplicate", create().Duplicate(4), "1x 2x 3x 4x 4x "},
 		{"swap", create().Swap(1, 3), "3x 2x 1x 4x "},
 		{"edit", create().Edit(2, func(b []byte) []byte { return append(b, 'y') }), "1x 2xy 3x 4x "},
-		{"snap", create().Snap(1), "1 2 3 4 "},
+		{"snap", create().Truncate(1), "1 2 3 4 "},
 		{"map", create().Map(Raw, func(b []byte) [][]byte {
 			if b[0] == '2' {
 				return nil

@@ -7,79 +7,79 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Talk records packets of the extended profile between ranks 0 and 1 at 10.12.0.1 and 10.12.0.2, 100 µs apart.
-type Talk struct {
+// ExtSession records packets of the extended profile between ranks 0 and 1 at 10.12.0.1 and 10.12.0.2, 100 µs apart.
+type ExtSession struct {
 	Capture *Capture
 	// Sessions are the sessions of the two ranks; Numbers their last packet numbers.
 	Sessions [2]protocol.Session
 	Numbers  [2]uint32
-	// Stream sends the packets on a TCP connection, in segments of SegmentLen bytes. If SegmentLen is 0, each packet is
+	// Stream sends the packets on a AddTCP connection, in segments of SegmentLen bytes. If SegmentLen is 0, each packet is
 	// one segment.
 	Stream     bool
 	SegmentLen int
 
-	at       time.Time
+	now      time.Time
 	sequence [2]uint32
 }
 
-// NewTalk returns an empty recording of two ranks that know each other's sessions.
-func NewTalk(stream bool) *Talk {
-	return &Talk{Capture: New(Ethernet), Sessions: [2]protocol.Session{0xa0, 0xb1}, Stream: stream, at: generatedStart}
+// NewExtSession returns an empty recording of two ranks that know each other's sessions.
+func NewExtSession(stream bool) *ExtSession {
+	return &ExtSession{Capture: New(Ethernet), Sessions: [2]protocol.Session{0xa0, 0xb1}, Stream: stream, now: generatedStart}
 }
 
 // Address returns the address of a rank.
-func (t *Talk) Address(rank int) netip.AddrPort {
+func (t *ExtSession) Address(rank int) netip.AddrPort {
 	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 12, 0, byte(rank + 1)}), protocol.Port)
 }
 
-// Later advances the time.
-func (t *Talk) Later(d time.Duration) *Talk {
-	t.at = t.at.Add(d)
+// Advance advances the time.
+func (t *ExtSession) Advance(d time.Duration) *ExtSession {
+	t.now = t.now.Add(d)
 	return t
 }
 
 // Send records a packet from a rank. It fills in ranks and sessions. If the type of packet is numbered and its number
 // is 0, Send also fills in the number.
-func (t *Talk) Send(from int, h protocol.ExtHeader, payload []byte) *Talk {
+func (t *ExtSession) Send(from int, h protocol.ExtHeader, payload []byte) *ExtSession {
 	h.Src, h.Dst = uint32(from), uint32(1-from)
 	h.Session, h.PeerSession = t.Sessions[from], t.Sessions[1-from]
-	if h.Numbered() && h.Number == 0 {
+	if h.IsNumbered() && h.Number == 0 {
 		t.Numbers[from]++
 		h.Number = t.Numbers[from]
 	}
-	return t.Raw(from, protocol.AppendExtended(nil, &h, payload))
+	return t.SendRaw(from, protocol.AppendExtended(nil, &h, payload))
 }
 
-// Raw records the bytes b as sent by a rank.
-func (t *Talk) Raw(from int, b []byte) *Talk {
+// SendRaw records the bytes b as sent by a rank.
+func (t *ExtSession) SendRaw(from int, b []byte) *ExtSession {
 	for len(b) > 0 {
-		t.Later(100 * time.Microsecond)
+		t.Advance(100 * time.Microsecond)
 		src, dst := t.Address(from), t.Address(1-from)
 		if !t.Stream {
-			t.Capture.UDP(t.at, src, dst, b)
+			t.Capture.AddUDP(t.now, src, dst, b)
 			return t
 		}
 		n := len(b)
 		if t.SegmentLen > 0 {
 			n = min(n, t.SegmentLen)
 		}
-		t.Capture.TCP(t.at, src, dst, Segment{Seq: t.sequence[from], Flags: ACK | PSH, Payload: b[:n]})
+		t.Capture.AddTCP(t.now, src, dst, Segment{Seq: t.sequence[from], Flags: ACK | PSH, Payload: b[:n]})
 		t.sequence[from] += uint32(n)
 		b = b[n:]
 	}
 	return t
 }
 
-// Eager records an eager message from a rank, with size bytes of payload per packet, and its ACK.
-func (t *Talk) Eager(from int, message uint32, payload []byte, size int) *Talk {
+// SendEager records an eager message from a rank, with size bytes of payload per packet, and its ACK.
+func (t *ExtSession) SendEager(from int, message uint32, payload []byte, size int) *ExtSession {
 	h := protocol.ExtHeader{Type: protocol.Data, Flags: protocol.FlagEager, Message: message, Tag: 5,
 		Length: uint32(len(payload))}
-	t.pieces(from, h, payload, size)
-	return t.Ack(1 - from)
+	t.sendPieces(from, h, payload, size)
+	return t.SendAck(1 - from)
 }
 
-// Rendezvous records a message from a rank that begins with a SEND_REQUEST, and the message's ACK.
-func (t *Talk) Rendezvous(from int, message uint32, payload []byte, size int) *Talk {
+// SendRendezvous records a message from a rank that begins with a SEND_REQUEST, and the message's ACK.
+func (t *ExtSession) SendRendezvous(from int, message uint32, payload []byte, size int) *ExtSession {
 	h := protocol.ExtHeader{Type: protocol.SendRequest, Message: message, Tag: 5, Length: uint32(len(payload))}
 	t.Send(from, h, nil)
 	clearing := protocol.ExtHeader{Type: protocol.ClearToSend, Call: protocol.RecvInt, Message: message,
@@ -87,12 +87,12 @@ func (t *Talk) Rendezvous(from int, message uint32, payload []byte, size int) *T
 	t.Send(1-from, clearing, nil)
 	h.Type = protocol.Data
 	if len(payload) > 0 {
-		t.pieces(from, h, payload, size)
+		t.sendPieces(from, h, payload, size)
 	}
-	return t.Ack(1 - from)
+	return t.SendAck(1 - from)
 }
 
-func (t *Talk) pieces(from int, h protocol.ExtHeader, payload []byte, size int) {
+func (t *ExtSession) sendPieces(from int, h protocol.ExtHeader, payload []byte, size int) {
 	for {
 		n := min(size, len(payload))
 		t.Send(from, h, payload[:n])
@@ -103,9 +103,9 @@ func (t *Talk) pieces(from int, h protocol.ExtHeader, payload []byte, size int) 
 	}
 }
 
-// Ack records an ACK from a rank. It acknowledges all packets sent to the rank so far, and the given ranges of higher
+// SendAck records an ACK from a rank. It acknowledges all packets sent to the rank so far, and the given ranges of higher
 // numbers.
-func (t *Talk) Ack(from int, ranges ...protocol.Range) *Talk {
+func (t *ExtSession) SendAck(from int, ranges ...protocol.Range) *ExtSession {
 	payload := protocol.AppendAck(nil,
 		&protocol.AckInfo{MessageLimit: 65537, EagerLimit: 1 << 20, Delay: 250 * time.Microsecond, Ranges: ranges})
 	return t.Send(from, protocol.ExtHeader{Type: protocol.Ack, Call: protocol.RecvInt,

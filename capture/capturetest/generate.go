@@ -17,8 +17,8 @@ type Generated struct {
 const (
 	generatedPairs = 32
 	generatedChunk = 256 << 10
-	// generatedLine is the time, in nanoseconds, to transmit a byte at 10 Gbit/s.
-	generatedLine = 0.8
+	// nsPerByte is the time, in nanoseconds, to transmit a byte at 10 Gbit/s.
+	nsPerByte = 0.8
 )
 
 // generatedStart is the start time of generated recordings.
@@ -48,7 +48,7 @@ func Generate(w io.Writer, size int64, seed uint64) (Generated, error) {
 			g.out = g.out[:0]
 			continue
 		}
-		if g.emit(p) {
+		if g.writeNext(p) {
 			done.Messages++
 		}
 		done.Packets++
@@ -92,17 +92,17 @@ func newGenerator(seed uint64) *generator {
 	}
 	for i := range g.pairs {
 		g.pairs[i].ranks = [2]uint32{uint32(2 * i), uint32(2*i + 1)}
-		g.pairs[i].at = g.between(0, time.Millisecond)
+		g.pairs[i].at = g.randomDuration(0, time.Millisecond)
 	}
 	return g
 }
 
-func (g *generator) between(from, to time.Duration) time.Duration {
+func (g *generator) randomDuration(from, to time.Duration) time.Duration {
 	return from + time.Duration(g.rand.Int64N(int64(to-from)))
 }
 
-// words returns a random message length in words. Most messages are short, some are long.
-func (g *generator) words() uint32 {
+// randomWords returns a random message length in words. Most messages are short, some are long.
+func (g *generator) randomWords() uint32 {
 	switch k := g.rand.IntN(100); {
 	case k < 20:
 		return 1
@@ -115,8 +115,8 @@ func (g *generator) words() uint32 {
 	}
 }
 
-// emit writes the next packet of a pair, and reports whether the packet ends a message.
-func (g *generator) emit(p *generatedPair) bool {
+// writeNext writes the next packet of a pair, and reports whether the packet ends a message.
+func (g *generator) writeNext(p *generatedPair) bool {
 	h := protocol.Header{Src: p.ranks[0], Dst: p.ranks[1]}
 	switch p.step {
 	case stepRequest:
@@ -124,38 +124,38 @@ func (g *generator) emit(p *generatedPair) bool {
 			p.ranks[0], p.ranks[1] = p.ranks[1], p.ranks[0]
 			h.Src, h.Dst = h.Dst, h.Src
 		}
-		p.call, p.words, p.sent = protocol.Datatype(g.rand.IntN(2)).Send(), g.words(), 0
+		p.call, p.words, p.sent = protocol.Datatype(g.rand.IntN(2)).SendCall(), g.randomWords(), 0
 		h.Type, h.Call = protocol.SendRequest, p.call
 		g.packet(p.at, h, true, nil)
 		p.step = stepClear
-		p.at += g.between(8*time.Microsecond, 40*time.Microsecond)
+		p.at += g.randomDuration(8*time.Microsecond, 40*time.Microsecond)
 		if g.rand.IntN(50) == 0 { // the receive is posted late
-			p.at += g.between(time.Millisecond, 60*time.Millisecond)
+			p.at += g.randomDuration(time.Millisecond, 60*time.Millisecond)
 		}
 	case stepClear:
 		h.Src, h.Dst = h.Dst, h.Src
 		h.Type, h.Call = protocol.ClearToSend, p.call.Counterpart()
 		g.packet(p.at, h, true, nil)
 		p.step = stepData
-		p.at += g.between(5*time.Microsecond, 20*time.Microsecond)
+		p.at += g.randomDuration(5*time.Microsecond, 20*time.Microsecond)
 	case stepData:
 		h.Type, h.Call, h.Size = protocol.Data, p.call, p.words
 		shape, total := protocol.CPUShape(), int64(p.words)*protocol.WordLen
-		n := shape.Next(p.sent, total)
+		n := shape.PayloadAt(p.sent, total)
 		from := g.rand.IntN(len(g.payload) - protocol.MaxDatagram)
 		g.packet(p.at, h, p.sent == 0, g.payload[from:from+int(n)])
 		p.sent += n
-		p.at += time.Duration(float64(n+66)*generatedLine) + 20
+		p.at += time.Duration(float64(n+66)*nsPerByte) + 20
 		if p.sent == total {
 			p.step = stepAck
-			p.at += g.between(6*time.Microsecond, 30*time.Microsecond)
+			p.at += g.randomDuration(6*time.Microsecond, 30*time.Microsecond)
 		}
 	case stepAck:
 		h.Src, h.Dst = h.Dst, h.Src
 		h.Type, h.Call = protocol.Ack, p.call.Counterpart()
 		g.packet(p.at, h, true, nil)
 		p.step = stepRequest
-		p.at += g.between(20*time.Microsecond, 2*time.Millisecond)
+		p.at += g.randomDuration(20*time.Microsecond, 2*time.Millisecond)
 		return true
 	}
 	return false

@@ -18,14 +18,14 @@ type Message struct {
 	From, To netip.AddrPort
 	Words    uint32
 	Shape    protocol.Shape
-	// Together is the maximum number of DATA datagrams recorded as one packet.
-	Together int
+	// MaxCoalesced is the maximum number of DATA datagrams recorded as one packet.
+	MaxCoalesced int
 }
 
-// Message appends the packets of a complete handshake, 10 µs apart. The payload is the words 0, 1, 2 and so on.
-func (c *Capture) Message(t time.Time, m Message) *Capture {
+// AddMessage appends the packets of a complete handshake, 10 µs apart. The payload is the words 0, 1, 2 and so on.
+func (c *Capture) AddMessage(t time.Time, m Message) *Capture {
 	send := func(from, to netip.AddrPort, payload []byte) {
-		c.UDP(t, from, to, payload)
+		c.AddUDP(t, from, to, payload)
 		t = t.Add(10 * time.Microsecond)
 	}
 	head := func(typ protocol.Type, call protocol.Call, src, dst, size uint32) []byte {
@@ -39,9 +39,9 @@ func (c *Capture) Message(t time.Time, m Message) *Capture {
 	}
 	packet, datagrams := head(protocol.Data, protocol.SendInt, m.Src, m.Dst, m.Words), 0
 	for off, total := int64(0), int64(len(payload)); off < total; {
-		n := m.Shape.Next(off, total)
+		n := m.Shape.PayloadAt(off, total)
 		packet = append(packet, payload[off:off+n]...)
-		if datagrams++; datagrams == max(m.Together, 1) || off+n == total {
+		if datagrams++; datagrams == max(m.MaxCoalesced, 1) || off+n == total {
 			send(m.From, m.To, packet)
 			packet, datagrams = nil, 0
 		}

@@ -40,7 +40,7 @@ func (c *Capture) Pcap(f Format) []byte {
 		b = o.AppendUint32(b, uint32(p.Time.Unix()))
 		b = o.AppendUint32(b, uint32(p.Time.Nanosecond()/int(tick)))
 		b = o.AppendUint32(b, uint32(len(p.Data)))
-		b = o.AppendUint32(b, uint32(len(p.Data)+p.Cut))
+		b = o.AppendUint32(b, uint32(len(p.Data)+p.Unrecorded))
 		b = append(b, p.Data...)
 	}
 	return b
@@ -72,7 +72,7 @@ func (c *Capture) Pcapng(f Format) []byte {
 		body = o.AppendUint32(body, uint32(ticks>>32))
 		body = o.AppendUint32(body, uint32(ticks))
 		body = o.AppendUint32(body, uint32(len(p.Data)))
-		body = o.AppendUint32(body, uint32(len(p.Data)+p.Cut))
+		body = o.AppendUint32(body, uint32(len(p.Data)+p.Unrecorded))
 		b = appendBlock(b, o, 6, append(body, p.Data...))
 	}
 	return b

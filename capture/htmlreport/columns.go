@@ -5,9 +5,9 @@ import (
 	"strconv"
 )
 
-// place returns the index of text in the list. If text is not in the list, place appends it. If limit is not 0 and the
+// indexOrAppend returns the index of text in the list. If text is not in the list, place appends it. If limit is not 0 and the
 // list has reached it, place returns the last index instead.
-func place(list *[]string, text string, limit int) int {
+func indexOrAppend(list *[]string, text string, limit int) int {
 	if i := slices.Index(*list, text); i >= 0 {
 		return i
 	}

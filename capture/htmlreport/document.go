@@ -82,8 +82,8 @@ type pairRow struct {
 	Phases [4][5]int64 `json:"phases"`
 }
 
-// mostTime is the maximum time, in nanoseconds. It is so small that differences of times do not overflow.
-const mostTime = 1 << 61
+// maxTime is the maximum time, in nanoseconds. It is so small that differences of times do not overflow.
+const maxTime = 1 << 61
 
 // maxTypes is the maximum number of packet types. A type must fit in one digit.
 const maxTypes = 32
@@ -118,8 +118,8 @@ func (d *document) addMessages(r *capture.Report) {
 		m.Start, lastStart = append(m.Start, start-lastStart), start
 		m.Src, m.Dst = append(m.Src, msg.Src), append(m.Dst, msg.Dst)
 		m.Words, m.Tag = append(m.Words, msg.Words), append(m.Tag, msg.Tag)
-		m.Call, m.Verdict = append(m.Call, place(&m.Calls, msg.Call, 0)),
-			append(m.Verdict, place(&m.Verdicts, msg.Verdict, 0))
+		m.Call, m.Verdict = append(m.Call, indexOrAppend(&m.Calls, msg.Call, 0)),
+			append(m.Verdict, indexOrAppend(&m.Verdicts, msg.Verdict, 0))
 		complete := byte(0)
 		if msg.Complete {
 			complete = 1
@@ -128,16 +128,16 @@ func (d *document) addMessages(r *capture.Report) {
 		for k, p := range phasesOf(&msg.Phases) {
 			m.Phases[k] = append(m.Phases[k], optional(p))
 		}
-		steps := drawn(msg, copies)
+		steps := drawnSteps(msg, copies)
 		m.Steps = append(m.Steps, len(steps))
 		at := start
 		for _, st := range steps {
-			t := min(max(int64(st.Time.Sub(r.Start)), -mostTime), mostTime)
+			t := min(max(int64(st.Time.Sub(r.Start)), -maxTime), maxTime)
 			s.Time, at = append(s.Time, t-at), t
 			s.Length = append(s.Length, max(int64(st.End.Sub(st.Time)), 0))
 			s.Packet, lastPacket = append(s.Packet, st.Packet-lastPacket), st.Packet
 			s.Packets, s.Bytes = append(s.Packets, st.Packets), append(s.Bytes, st.Bytes)
-			s.Type, s.Flags = append(s.Type, byte(place(&s.Types, st.Type, maxTypes))), append(s.Flags, st.flags)
+			s.Type, s.Flags = append(s.Type, byte(indexOrAppend(&s.Types, st.Type, maxTypes))), append(s.Flags, st.flags)
 		}
 	}
 }
@@ -158,17 +158,17 @@ func newPairRow(p *capture.PairSummary) pairRow {
 	return row
 }
 
-// nanoseconds converts seconds to nanoseconds. NaN becomes 0, and the result is limited to ±mostTime: a corrupt time
+// nanoseconds converts seconds to nanoseconds. NaN becomes 0, and the result is limited to ±maxTime: a corrupt time
 // stamp must not break the report.
 func nanoseconds(s float64) int64 {
 	n := math.Round(s * 1e9)
 	switch {
 	case math.IsNaN(n):
 		return 0
-	case n > mostTime:
-		return mostTime
-	case n < -mostTime:
-		return -mostTime
+	case n > maxTime:
+		return maxTime
+	case n < -maxTime:
+		return -maxTime
 	}
 	return int64(n)
 }

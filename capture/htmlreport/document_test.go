@@ -80,7 +80,7 @@ func TestDrawn(t *testing.T) {
 			for _, p := range c.copies {
 				copies[p] = true
 			}
-			list := drawn(&c.message, copies)
+			list := drawnSteps(&c.message, copies)
 			if got := describe(list); got != c.want {
 				t.Errorf("drawn as\n%s, want\n%s", got, c.want)
 			}
@@ -104,15 +104,15 @@ func TestOpenWaits(t *testing.T) {
 		Messages: []capture.Message{{ID: 1, Steps: data}, {ID: 2, Steps: data}, {ID: 3}, {ID: 4, Steps: data}},
 		Findings: []capture.Finding{
 			{Kind: capture.Deadlock, Messages: []int64{1, 2}, Waits: []capture.Wait{
-				{Message: 1, Rank: 4, Peer: 7, For: "CLEAR_TO_SEND", Since: start},
-				{Message: 2, Rank: 7, Peer: 4, For: "DATA", Since: start.Add(time.Millisecond)},
+				{Message: 1, Rank: 4, Peer: 7, PacketType: "CLEAR_TO_SEND", Since: start},
+				{Message: 2, Rank: 7, Peer: 4, PacketType: "DATA", Since: start.Add(time.Millisecond)},
 			}},
 			// not drawn
-			{Kind: capture.Waiting, Messages: []int64{3},
-				Waits: []capture.Wait{{Message: 3, Rank: 1, Peer: 2, For: "ACK", Since: start}}},
+			{Kind: capture.StillWaiting, Messages: []int64{3},
+				Waits: []capture.Wait{{Message: 3, Rank: 1, Peer: 2, PacketType: "ACK", Since: start}}},
 			// not listed
-			{Kind: capture.Waiting, Messages: []int64{9},
-				Waits: []capture.Wait{{Message: 9, Rank: 1, Peer: 2, For: "ACK", Since: start}}},
+			{Kind: capture.StillWaiting, Messages: []int64{9},
+				Waits: []capture.Wait{{Message: 9, Rank: 1, Peer: 2, PacketType: "ACK", Since: start}}},
 			{Kind: capture.LostPacket, Messages: []int64{4}},
 		},
 	}
@@ -163,7 +163,7 @@ func TestColumns(t *testing.T) {
 func TestPlaceWithLimit(t *testing.T) {
 	var list []string
 	for i, want := range []int{0, 1, 2, 2, 2} {
-		if got := place(&list, fmt.Sprint("type ", i), 3); got != want {
+		if got := indexOrAppend(&list, fmt.Sprint("type ", i), 3); got != want {
 			t.Errorf("text %d has place %d, want %d", i, got, want)
 		}
 	}

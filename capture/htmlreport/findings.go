@@ -10,7 +10,7 @@ import (
 
 // kindRow is a kind of finding.
 type kindRow struct {
-	Name capture.Kind `json:"name"`
+	Name capture.FindingKind `json:"name"`
 	// Level is 0 if the finding stops or corrupts an exchange, 1 if it delays one, and 2 for information.
 	Level int `json:"level"`
 	// Total includes findings that are not listed.
@@ -18,14 +18,14 @@ type kindRow struct {
 }
 
 // levels maps kinds of findings to their level. Kinds that are not listed have level 0.
-var levels = map[capture.Kind]int{
+var levels = map[capture.FindingKind]int{
 	capture.LostPacket:          1,
 	capture.RetransmittedPacket: 1,
 	capture.DuplicatePacket:     1,
 	capture.StaleHeader:         1,
 	capture.CrossedRequests:     1,
-	capture.Corrupt:             1,
-	capture.Padding:             2,
+	capture.CorruptPacket:       1,
+	capture.MixedPadding:        2,
 	capture.ClosedByPeer:        2,
 }
 
@@ -59,14 +59,14 @@ func newStaticFindings(r *capture.Report) []staticFinding {
 		f := &r.Findings[i]
 		list = append(list, staticFinding{
 			Number: i + 1, Level: levels[f.Kind], First: i == first, Kind: strings.ReplaceAll(string(f.Kind), "_", " "),
-			Time: seconds(f.Time), Text: textOf(f), Where: listed("packet", f.Packets),
+			Time: formatSeconds(f.Time), Text: findingText(f), Where: formatNumbers("packet", f.Packets),
 		})
 	}
 	return list
 }
 
-// textOf returns the text of a finding, including its possible causes.
-func textOf(f *capture.Finding) string {
+// findingText returns the text of a finding, including its possible causes.
+func findingText(f *capture.Finding) string {
 	text := f.Text
 	for i := range f.Possible {
 		if i == 0 {
@@ -79,8 +79,8 @@ func textOf(f *capture.Finding) string {
 	return text
 }
 
-// listed formats a list of numbers: "packets 4, 5".
-func listed(word string, numbers []int64) string {
+// formatNumbers formats a list of numbers: "packets 4, 5".
+func formatNumbers(word string, numbers []int64) string {
 	texts := make([]string, len(numbers))
 	for i, n := range numbers {
 		texts[i] = strconv.FormatInt(n, 10)
@@ -110,7 +110,7 @@ func newFindings(r *capture.Report) findingColumns {
 		c.Kinds[k].Total++
 		c.Kind = append(c.Kind, k)
 		c.Time = append(c.Time, nanoseconds(f.Time))
-		c.Text = append(c.Text, textOf(f))
+		c.Text = append(c.Text, findingText(f))
 		c.Packets = append(c.Packets, append([]int64{}, f.Packets...)) // [] instead of null
 		c.Messages = append(c.Messages, append([]int64{}, f.Messages...))
 	}
@@ -123,11 +123,11 @@ func newFindings(r *capture.Report) findingColumns {
 
 // openWait describes a rank that is still waiting at the end of the recording. Since is in nanoseconds.
 type openWait struct {
-	Message int64  `json:"message"`
-	Who     int    `json:"who"`
-	On      int    `json:"on"`
-	What    string `json:"what"`
-	Since   int64  `json:"since"`
+	Message    int64  `json:"message"`
+	Rank       int    `json:"who"`
+	Peer       int    `json:"on"`
+	PacketType string `json:"what"`
+	Since      int64  `json:"since"`
 }
 
 // openWaits returns the open waits that belong to messages drawn in the diagram.
@@ -140,8 +140,8 @@ func openWaits(r *capture.Report) []openWait {
 	for i := range r.Findings {
 		for _, w := range r.Findings[i].Waits {
 			if drawn[w.Message] {
-				since := min(max(int64(w.Since.Sub(r.Start)), -mostTime), mostTime)
-				waits = append(waits, openWait{Message: w.Message, Who: w.Rank, On: w.Peer, What: w.For, Since: since})
+				since := min(max(int64(w.Since.Sub(r.Start)), -maxTime), maxTime)
+				waits = append(waits, openWait{Message: w.Message, Rank: w.Rank, Peer: w.Peer, PacketType: w.PacketType, Since: since})
 			}
 		}
 	}

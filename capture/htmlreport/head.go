@@ -35,14 +35,14 @@ func newHead(r *capture.Report) head {
 	if h.Name = filepath.Base(h.Source); h.Source == "" || h.Source == "-" {
 		h.Name = "standard input"
 	}
-	h.Verdict, h.State = verdict(r)
+	h.Verdict, h.State = overallVerdict(r)
 	h.Facts = []fact{
-		{"Recorded", recorded(r.Start), ""},
-		{"Time span", seconds(s.Seconds), ""},
-		{"Packets", count(s.Packets), bytes(s.Bytes)},
-		{"Messages", count(s.All.Messages), plural(s.All.Words, "word")},
-		{"Complete", count(s.All.Complete), share(s.All.Complete, s.All.Messages)},
-		{"Retransmissions", count(s.All.Retransmissions), ""},
+		{"Recorded", formatTime(r.Start), ""},
+		{"Time span", formatSeconds(s.Seconds), ""},
+		{"Packets", formatCount(s.Packets), formatBytes(s.Bytes)},
+		{"Messages", formatCount(s.All.Messages), plural(s.All.Words, "word")},
+		{"Complete", formatCount(s.All.Complete), formatPercent(s.All.Complete, s.All.Messages)},
+		{"Retransmissions", formatCount(s.All.Retransmissions), ""},
 	}
 	if s.Truncated != "" {
 		h.Notices = append(h.Notices, "Only the beginning of the recording could be read: "+
@@ -56,23 +56,23 @@ func newHead(r *capture.Report) head {
 	if s.MessagesNotListed > 0 {
 		h.Notices = append(h.Notices, fmt.Sprintf("%s of %s are not listed here, nor drawn, nor in the charts; the "+
 			"numbers above and the table of pairs include them.",
-			count(s.MessagesNotListed), plural(s.All.Messages, "message")))
+			formatCount(s.MessagesNotListed), plural(s.All.Messages, "message")))
 	}
 	if s.FindingsNotListed > 0 {
 		h.Notices = append(h.Notices,
 			plural(s.FindingsNotListed, "finding")+" more of the same kinds are counted, but not listed.")
 	}
-	if text := extended(s.Extended); text != "" {
+	if text := extendedNotice(s.Extended); text != "" {
 		h.Notices = append(h.Notices, text)
 	}
-	if text := skipped(s.Skipped); text != "" {
+	if text := skippedNotice(s.Skipped); text != "" {
 		h.Notices = append(h.Notices, text)
 	}
 	return h
 }
 
-// verdict returns the verdict and its class.
-func verdict(r *capture.Report) (text, state string) {
+// overallVerdict returns the verdict and its class.
+func overallVerdict(r *capture.Report) (text, state string) {
 	n := int64(len(r.Findings)) + r.Summary.FindingsNotListed
 	switch {
 	case n > 0:
@@ -85,8 +85,8 @@ func verdict(r *capture.Report) (text, state string) {
 	return "clean", "clean"
 }
 
-// extended describes the messages of the extended profile, which are counted but not drawn.
-func extended(pairs []capture.ExtendedPair) string {
+// extendedNotice describes the messages of the extended profile, which are counted but not drawn.
+func extendedNotice(pairs []capture.ExtendedPair) string {
 	var packets, messages, complete, retransmissions int64
 	for i := range pairs {
 		packets += pairs[i].Packets
@@ -99,15 +99,15 @@ func extended(pairs []capture.ExtendedPair) string {
 	}
 	return fmt.Sprintf("%s of the extended profile: %s, %s complete, %s retransmitted. They are not listed here, "+
 		"nor drawn.",
-		plural(packets, "packet"), plural(messages, "message"), count(complete), plural(retransmissions, "packet"))
+		plural(packets, "packet"), plural(messages, "message"), formatCount(complete), plural(retransmissions, "packet"))
 }
 
-func skipped(reasons map[string]int64) string {
+func skippedNotice(reasons map[string]int64) string {
 	var n int64
 	var list []string
 	for reason, k := range reasons {
 		n += k
-		list = append(list, strings.ToValidUTF8(reason, "\ufffd")+" "+count(k))
+		list = append(list, strings.ToValidUTF8(reason, "\ufffd")+" "+formatCount(k))
 	}
 	if n == 0 {
 		return ""
@@ -116,14 +116,14 @@ func skipped(reasons map[string]int64) string {
 	return plural(n, "packet") + " ignored: " + strings.Join(list, ", ") + "."
 }
 
-func recorded(t time.Time) string {
+func formatTime(t time.Time) string {
 	if t.IsZero() {
 		return "–"
 	}
 	return t.UTC().Format("2006-01-02 15:04:05.000 UTC")
 }
 
-func seconds(s float64) string {
+func formatSeconds(s float64) string {
 	switch {
 	case s >= 120:
 		return time.Duration(nanoseconds(s)).Round(time.Second).String()
@@ -135,8 +135,8 @@ func seconds(s float64) string {
 	return strconv.FormatFloat(max(s, 0)*1e6, 'f', 1, 64) + " µs"
 }
 
-// count formats a number with thin spaces between thousands.
-func count(n int64) string {
+// formatCount formats a number with thin spaces between thousands.
+func formatCount(n int64) string {
 	s := strconv.FormatInt(n, 10)
 	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
 		s = s[:i] + "\u202f" + s[i:]
@@ -148,10 +148,10 @@ func plural(n int64, word string) string {
 	if n == 1 {
 		return "1 " + word
 	}
-	return count(n) + " " + word + "s"
+	return formatCount(n) + " " + word + "s"
 }
 
-func bytes(n int64) string {
+func formatBytes(n int64) string {
 	switch {
 	case n >= 1e9:
 		return strconv.FormatFloat(float64(n)/1e9, 'f', 2, 64) + " GB"
@@ -160,10 +160,10 @@ func bytes(n int64) string {
 	case n >= 1e3:
 		return strconv.FormatFloat(float64(n)/1e3, 'f', 1, 64) + " kB"
 	}
-	return count(n) + " bytes"
+	return formatCount(n) + " bytes"
 }
 
-func share(part, whole int64) string {
+func formatPercent(part, whole int64) string {
 	if whole <= 0 {
 		return ""
 	}

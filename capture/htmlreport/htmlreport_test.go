@@ -44,14 +44,14 @@ func data(t *testing.T, page string) map[string]any {
 }
 
 func TestTextCannotBreakOut(t *testing.T) {
-	plain := page(t, reporttest.Troubled())
-	for _, text := range reporttest.Hostile {
-		r := reporttest.Troubled()
+	plain := page(t, reporttest.TroubledReport())
+	for _, text := range reporttest.HostileTexts {
+		r := reporttest.TroubledReport()
 		r.Source = text
 		r.Summary.Truncated = text
 		r.Summary.Skipped = map[string]int64{text: 3}
 		r.Findings[0].Text = text
-		r.Findings[1].Kind = capture.Kind(text)
+		r.Findings[1].Kind = capture.FindingKind(text)
 		r.Messages[0].Call, r.Messages[0].Verdict = text, text
 		r.Messages[0].Steps[0].Type = text
 		got := page(t, r)
@@ -71,7 +71,7 @@ func TestTextCannotBreakOut(t *testing.T) {
 }
 
 func TestPolicyAllowsOnlyThePagesOwnCode(t *testing.T) {
-	html := page(t, reporttest.Troubled())
+	html := page(t, reporttest.TroubledReport())
 	policy := regexp.MustCompile(`<meta http-equiv="Content-Security-Policy" content="([^"]*)">`).FindStringSubmatch(html)
 	if policy == nil {
 		t.Fatal("the page has no policy")
@@ -92,7 +92,7 @@ func TestPolicyAllowsOnlyThePagesOwnCode(t *testing.T) {
 }
 
 func TestSameReportSamePage(t *testing.T) {
-	r := reporttest.Troubled()
+	r := reporttest.TroubledReport()
 	r.Summary.Skipped = map[string]int64{"arp": 3, "ipv6": 1, "icmp": 7, "lldp": 2}
 	first := page(t, r)
 	for range 5 {
@@ -106,10 +106,10 @@ func TestHeadCanBeReadWithoutScript(t *testing.T) {
 	clean := reporttest.Traffic{Ranks: 3, Messages: 20}.Report()
 	cut := reporttest.Traffic{Ranks: 3, Messages: 20}.Report()
 	cut.Summary.Truncated = "packet 71 ends after 12 bytes"
-	more := reporttest.Troubled()
+	more := reporttest.TroubledReport()
 	more.Summary.MessagesNotListed, more.Summary.FindingsNotListed = 1234567, 5
 	one := reporttest.Traffic{Ranks: 3, Messages: 20}.Report()
-	one.Findings = []capture.Finding{{Kind: capture.Padding, Text: "rank 1 pads", Packets: []int64{3}}}
+	one.Findings = []capture.Finding{{Kind: capture.MixedPadding, Text: "rank 1 pads", Packets: []int64{3}}}
 	for _, c := range []struct {
 		name   string
 		report *capture.Report
@@ -137,7 +137,7 @@ func TestHeadCanBeReadWithoutScript(t *testing.T) {
 // its packets.
 func TestFindingsCanBeReadWithoutScript(t *testing.T) {
 	r := &capture.Report{Findings: []capture.Finding{
-		{Kind: capture.Padding, Text: "rank 1 pads", Packets: []int64{3}},
+		{Kind: capture.MixedPadding, Text: "rank 1 pads", Packets: []int64{3}},
 		{Kind: capture.LostPacket, Text: "an ACK is lost", Packets: []int64{4, 7}},
 		{Kind: capture.Deadlock, Text: "cycle <0> → 1 → 0"},
 		{Kind: capture.Deadlock, Text: "another"},
@@ -163,7 +163,7 @@ func TestFindingsCanBeReadWithoutScript(t *testing.T) {
 
 func TestCorruptTimesAreNoError(t *testing.T) {
 	for _, x := range []float64{math.NaN(), math.Inf(1), math.Inf(-1), -1, 1e300} {
-		r := reporttest.Troubled()
+		r := reporttest.TroubledReport()
 		r.Summary.Seconds, r.Messages[3].Start, r.Findings[2].Time = x, x, x
 		r.Messages[3].Phases.Total, r.Messages[3].Phases.DataToAck = &x, &x
 		r.Messages[4].Steps[0].Time = time.Time{}
@@ -188,7 +188,7 @@ func TestErrors(t *testing.T) {
 		t.Errorf("a nil report gave %v", err)
 	}
 	for _, room := range []int{0, 1000, 100000} {
-		err := htmlreport.Write(&failing{room}, reporttest.Troubled())
+		err := htmlreport.Write(&failing{room}, reporttest.TroubledReport())
 		if !errors.Is(err, errDisk) || !strings.Contains(err.Error(), "trouble in rank 2.pcap") {
 			t.Errorf("with room for %d bytes: %v", room, err)
 		}

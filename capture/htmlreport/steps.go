@@ -42,8 +42,8 @@ func copiedPackets(r *capture.Report) map[int64]bool {
 	return copies
 }
 
-// drawn returns the steps of a message, with flags derived from its verdict.
-func drawn(m *capture.Message, copies map[int64]bool) []step {
+// drawnSteps returns the steps of a message, with flags derived from its verdict.
+func drawnSteps(m *capture.Message, copies map[int64]bool) []step {
 	if len(m.Steps) == 0 {
 		return nil
 	}
@@ -73,16 +73,16 @@ func drawn(m *capture.Message, copies map[int64]bool) []step {
 		}
 		if i := slices.IndexFunc(steps, func(s step) bool { return s.Type == typ }); i >= 0 {
 			steps[i].flags |= flagLost
-		} else if !recordedBeyond(m, place) {
+		} else if !wasRecorded(m, place) {
 			steps = insertMissing(steps, place)
 		}
 	}
 	return steps
 }
 
-// recordedBeyond reports whether a packet type was recorded although it is not among the steps. Steps beyond KeepSteps
+// wasRecorded reports whether a packet type was recorded although it is not among the steps. Steps beyond KeepSteps
 // are missing from the list.
-func recordedBeyond(m *capture.Message, place int) bool {
+func wasRecorded(m *capture.Message, place int) bool {
 	p := &m.Phases
 	switch place {
 	case 0:

@@ -7,8 +7,8 @@ import (
 
 // ngClock is the clock of an interface in a pcapng file.
 type ngClock struct {
-	// second is the number of ticks per second.
-	second uint64
+	// ticksPerSecond is the number of ticks per second.
+	ticksPerSecond uint64
 	// offset is the number of seconds to add to each time stamp.
 	offset int64
 }
@@ -17,7 +17,7 @@ type ngClock struct {
 const maxDecimalDigits = 19
 
 // defaultClock returns a clock with a resolution of one microsecond, the default of the format.
-func defaultClock() ngClock { return ngClock{second: 1e6} }
+func defaultClock() ngClock { return ngClock{ticksPerSecond: 1e6} }
 
 // setResolution applies the value of option if_tsresol. It returns false if the resolution does not fit in 64 bits.
 func (c *ngClock) setResolution(v byte) bool {
@@ -28,16 +28,16 @@ func (c *ngClock) setResolution(v byte) bool {
 	if digits > most {
 		return false
 	}
-	c.second = 1
+	c.ticksPerSecond = 1
 	for range digits {
-		c.second *= base
+		c.ticksPerSecond *= base
 	}
 	return true
 }
 
 // time converts ticks to a time, rounded down to the nanosecond.
-func (c *ngClock) time(ticks uint64) time.Time {
-	hi, lo := bits.Mul64(ticks%c.second, 1e9)
-	ns, _ := bits.Div64(hi, lo, c.second)
-	return time.Unix(int64(ticks/c.second)+c.offset, int64(ns)).UTC()
+func (c *ngClock) toTime(ticks uint64) time.Time {
+	hi, lo := bits.Mul64(ticks%c.ticksPerSecond, 1e9)
+	ns, _ := bits.Div64(hi, lo, c.ticksPerSecond)
+	return time.Unix(int64(ticks/c.ticksPerSecond)+c.offset, int64(ns)).UTC()
 }

@@ -25,7 +25,7 @@ func TestClock(t *testing.T) {
 		if !clock.setResolution(c.resolution) {
 			t.Errorf("resolution %#x refused", c.resolution)
 		}
-		if got := clock.time(c.ticks).Sub(time.Unix(0, 0)); got != c.want {
+		if got := clock.toTime(c.ticks).Sub(time.Unix(0, 0)); got != c.want {
 			t.Errorf("%d ticks of %#x are %v, want %v", c.ticks, c.resolution, got, c.want)
 		}
 	}

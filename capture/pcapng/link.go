@@ -17,8 +17,8 @@ const (
 	LinkSLL2     LinkType = 276
 )
 
-// Known reports whether package capture decodes packets of this type.
-func (t LinkType) Known() bool {
+// IsSupported reports whether package capture decodes packets of this type.
+func (t LinkType) IsSupported() bool {
 	switch t {
 	case LinkNull, LinkEthernet, LinkRawBSD, LinkRawOpen, LinkRaw, LinkLoop, LinkSLL, LinkIPv4, LinkIPv6, LinkSLL2:
 		return true

@@ -7,25 +7,25 @@ import (
 
 // RankNote is a note about a rank: *Depths or *Call. It is stored as a comment in an interface statistics block.
 type RankNote interface {
-	// Of returns the rank and the time of the note.
-	Of() (rank int, at time.Time)
+	// RankAndTime returns the rank and the time of the note.
+	RankAndTime() (rank int, at time.Time)
 	// comment returns the text of the comment.
 	comment() string
 }
 
-// Depths holds the lengths of a rank's queues: receives that no message has matched, messages that no receive has
+// QueueDepths holds the lengths of a rank's queues: receives that no message has matched, messages that no receive has
 // matched, and pending sends.
-type Depths struct {
+type QueueDepths struct {
 	Time                            time.Time
 	Rank, Posted, Unexpected, Sends int
 }
 
 const depthsFormat = "rank %d: posted %d, unexpected %d, sends %d"
 
-// Of implements RankNote.
-func (d *Depths) Of() (rank int, at time.Time) { return d.Rank, d.Time }
+// RankAndTime implements RankNote.
+func (d *QueueDepths) RankAndTime() (rank int, at time.Time) { return d.Rank, d.Time }
 
-func (d *Depths) comment() string {
+func (d *QueueDepths) comment() string {
 	return fmt.Sprintf(depthsFormat, d.Rank, d.Posted, d.Unexpected, d.Sends)
 }
 
@@ -39,8 +39,8 @@ type Call struct {
 	// Name is Send, Receive, or the name of the collective operation.
 	Name  string
 	State CallState
-	// Took is the time from posting the call to this state.
-	Took time.Duration
+	// Duration is the time from posting the call to this state.
+	Duration time.Duration
 	// Peer is -1 in a receive from any source and in a collective call. Tag is the number of a collective call, or -1
 	// in a receive that matches any tag. Bytes is -1 if it may differ between ranks.
 	Peer, Tag int
@@ -53,9 +53,9 @@ type CallState string
 
 // States of a call.
 const (
-	Posted CallState = "posted"
-	Ended  CallState = "ended"
-	Failed CallState = "failed"
+	CallPosted    CallState = "posted"
+	CallCompleted CallState = "ended"
+	CallFailed    CallState = "failed"
 )
 
 // Names of point-to-point calls.
@@ -66,11 +66,11 @@ const (
 
 const callFormat = "rank %d: call %d, %s %s after %d ns: peer %d, tag %d, communicator %d, bytes %d"
 
-// Of implements RankNote.
-func (c *Call) Of() (rank int, at time.Time) { return c.Rank, c.Time }
+// RankAndTime implements RankNote.
+func (c *Call) RankAndTime() (rank int, at time.Time) { return c.Rank, c.Time }
 
 func (c *Call) comment() string {
-	return fmt.Sprintf(callFormat, c.Rank, c.ID, c.Name, c.State, c.Took.Nanoseconds(), c.Peer, c.Tag, c.Comm, c.Bytes)
+	return fmt.Sprintf(callFormat, c.Rank, c.ID, c.Name, c.State, c.Duration.Nanoseconds(), c.Peer, c.Tag, c.Comm, c.Bytes)
 }
 
 // String describes the call, for example "Allreduce, 4096 bytes, communicator 0".
@@ -90,19 +90,19 @@ func (c *Call) String() string {
 	return text + fmt.Sprintf(", communicator %d", c.Comm)
 }
 
-// Note adds a note about a rank.
-func (w *Writer) Note(n RankNote) {
-	_, at := n.Of()
-	w.ng.begin(blockStatistics)
-	w.ng.uint32(0)
-	w.ng.time(at)
-	w.ng.option(optComment, n.comment())
-	w.ng.end()
+// AddNote adds a note about a rank.
+func (w *Writer) AddNote(n RankNote) {
+	_, at := n.RankAndTime()
+	w.ng.beginBlock(blockStatistics)
+	w.ng.appendUint32(0)
+	w.ng.appendTime(at)
+	w.ng.appendOption(optComment, n.comment())
+	w.ng.endBlock()
 }
 
 // parseRankNote parses a comment. It returns nil if the comment is not a RankNote.
 func parseRankNote(comment string, at time.Time) RankNote {
-	d := Depths{Time: at}
+	d := QueueDepths{Time: at}
 	if _, err := fmt.Sscanf(comment, depthsFormat, &d.Rank, &d.Posted, &d.Unexpected, &d.Sends); err == nil {
 		if min(d.Rank, d.Posted, d.Unexpected, d.Sends) < 0 {
 			return nil
@@ -111,8 +111,8 @@ func parseRankNote(comment string, at time.Time) RankNote {
 	}
 	c := Call{Time: at}
 	_, err := fmt.Sscanf(comment, callFormat,
-		&c.Rank, &c.ID, &c.Name, &c.State, (*int64)(&c.Took), &c.Peer, &c.Tag, &c.Comm, &c.Bytes)
-	if err != nil || c.Rank < 0 || c.Took < 0 || c.State != Posted && c.State != Ended && c.State != Failed {
+		&c.Rank, &c.ID, &c.Name, &c.State, (*int64)(&c.Duration), &c.Peer, &c.Tag, &c.Comm, &c.Bytes)
+	if err != nil || c.Rank < 0 || c.Duration < 0 || c.State != CallPosted && c.State != CallCompleted && c.State != CallFailed {
 		return nil
 	}
 	return &c

@@ -33,9 +33,9 @@ const (
 // written by a Writer, in the order of the file.
 func NewReader(r io.Reader, onNote func(RankNote)) (Reader, error) {
 	w := newWindow(r)
-	start, err := w.need(4)
+	start, err := w.peek(4)
 	if err != nil && errors.Is(w.err, io.EOF) {
-		return nil, &Error{Reason: foreign(w.buf[:w.hi])}
+		return nil, &Error{Reason: explainForeign(w.buf[:w.hi])}
 	}
 	if err != nil {
 		return nil, &Error{Err: err}
@@ -52,8 +52,8 @@ func NewReader(r io.Reader, onNote func(RankNote)) (Reader, error) {
 	case magicNG:
 		return &ngReader{w: w, order: binary.LittleEndian, onNote: onNote}, nil
 	}
-	w.need(16) //nolint:errcheck // as many as there are will do for the message
-	return nil, &Error{Reason: foreign(w.buf[:min(w.hi, 16)])}
+	w.peek(16) //nolint:errcheck // as many as there are will do for the message
+	return nil, &Error{Reason: explainForeign(w.buf[:min(w.hi, 16)])}
 }
 
 // pcapReader reads the classic pcap format. pcapgo's reader is not used because it allocates the snapshot length
@@ -63,12 +63,12 @@ type pcapReader struct {
 	order binary.ByteOrder
 	tick  time.Duration
 	link  LinkType
-	// taken is the length of the last record returned.
-	taken int
+	// recordLen is the length of the last record returned.
+	recordLen int
 }
 
 func newPcapReader(w *window, order binary.ByteOrder, tick time.Duration) (Reader, error) {
-	h, err := w.need(pcapFileHeader)
+	h, err := w.peek(pcapFileHeader)
 	if err != nil {
 		return nil, &Error{Offset: 0, Err: err}
 	}
@@ -76,7 +76,7 @@ func newPcapReader(w *window, order binary.ByteOrder, tick time.Duration) (Reade
 		return nil, &Error{Reason: fmt.Sprintf("pcap file of version %d.%d, not 2", major, order.Uint16(h[6:]))}
 	}
 	link := LinkType(order.Uint32(h[20:]) & pcapLinkTypeMask)
-	if !link.Known() {
+	if !link.IsSupported() {
 		return nil, &Error{Reason: fmt.Sprintf("recording of link type %d, which carries no IP that can be read here: "+
 			"record on an Ethernet or IP interface", link)}
 	}
@@ -84,16 +84,16 @@ func newPcapReader(w *window, order binary.ByteOrder, tick time.Duration) (Reade
 	return &pcapReader{w: w, order: order, tick: tick, link: link}, nil
 }
 
-// About implements Reader. The format does not store properties.
-func (p *pcapReader) About() *About { return new(About) }
+// Metadata implements Reader. The format does not store properties.
+func (p *pcapReader) Metadata() *Metadata { return new(Metadata) }
 
 // Next implements Reader.
 func (p *pcapReader) Next(rec *Record) error {
-	p.w.advance(p.taken)
-	p.taken = 0
-	h, err := p.w.need(pcapRecordHeader)
+	p.w.advance(p.recordLen)
+	p.recordLen = 0
+	h, err := p.w.peek(pcapRecordHeader)
 	if err != nil {
-		return p.failed(err)
+		return p.wrapError(err)
 	}
 	sec, frac := p.order.Uint32(h), p.order.Uint32(h[4:])
 	length, wire := p.order.Uint32(h[8:]), p.order.Uint32(h[12:])
@@ -101,20 +101,20 @@ func (p *pcapReader) Next(rec *Record) error {
 		return &Error{Offset: p.w.offset, Reason: tooLong(length)}
 	}
 	n := pcapRecordHeader + int(length)
-	b, err := p.w.need(n)
+	b, err := p.w.peek(n)
 	if err != nil {
-		return p.failed(err)
+		return p.wrapError(err)
 	}
-	p.taken = n
+	p.recordLen = n
 	rec.Time = time.Unix(int64(sec), int64(frac)*int64(p.tick)).UTC()
 	rec.Link = p.link
 	rec.Data = b[pcapRecordHeader:]
-	rec.Wire = int(wire)
+	rec.WireLen = int(wire)
 	return nil
 }
 
-// failed adds the offset of the record that could not be read to err.
-func (p *pcapReader) failed(err error) error {
+// wrapError adds the offset of the record that could not be read to err.
+func (p *pcapReader) wrapError(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.EOF
 	}
@@ -134,8 +134,8 @@ var foreignFormats = []struct{ start, is string }{
 	{"PK\x03\x04", "a zip archive"},
 }
 
-// foreign explains that a file is not a recording and, if known, what it is. start is the beginning of the file.
-func foreign(start []byte) string {
+// explainForeign explains that a file is not a recording and, if known, what it is. start is the beginning of the file.
+func explainForeign(start []byte) string {
 	const not = "not a pcap or pcapng file: "
 	if len(start) == 0 {
 		return not + "it is empty"

@@ -25,7 +25,7 @@ func recording(t *testing.T) (file []byte, iface, packet int) {
 	t.Helper()
 	var b bytes.Buffer
 	w := NewWriter(&b, WriterOptions{})
-	err := w.Unit(&Unit{
+	err := w.WriteUnit(&Unit{
 		Time: time.Unix(1, 0), Src: netip.MustParseAddrPort("127.0.0.1:1"), Dst: netip.MustParseAddrPort("127.0.0.2:2"),
 		Proto: UDP, Data: make([]byte, 32), Comments: []string{"a comment"},
 	})

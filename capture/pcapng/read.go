@@ -40,12 +40,12 @@ type ngReader struct {
 	begin int64
 	// total is the length of the last block returned. left is the number of bytes of the block not yet read, without
 	// its trailing length.
-	left  int64
-	total uint32
-	open  bool
+	blockLeft int64
+	blockLen  uint32
+	blockOpen bool
 	// last is the time of the last packet, used for packets without a time.
-	last  time.Time
-	about About
+	last     time.Time
+	metadata Metadata
 	// onNote is the argument of NewReader.
 	onNote func(RankNote)
 }
@@ -57,13 +57,13 @@ type ngInterface struct {
 	clock   ngClock
 }
 
-// About implements Reader.
-func (g *ngReader) About() *About { return &g.about }
+// Metadata implements Reader.
+func (g *ngReader) Metadata() *Metadata { return &g.metadata }
 
 // Next implements Reader.
 func (g *ngReader) Next(rec *Record) error {
 	for {
-		got, err := g.block(rec)
+		got, err := g.readBlock(rec)
 		switch {
 		case got:
 			return nil
@@ -79,19 +79,19 @@ func (g *ngReader) Next(rec *Record) error {
 	}
 }
 
-// block reads the next block, and reports whether it is a packet.
-func (g *ngReader) block(rec *Record) (bool, error) {
+// readBlock reads the next block, and reports whether it is a packet.
+func (g *ngReader) readBlock(rec *Record) (bool, error) {
 	if err := g.closeBlock(); err != nil {
 		return false, err
 	}
 	g.begin = g.w.offset
-	b, err := g.w.need(8)
+	b, err := g.w.peek(8)
 	if err != nil {
 		return false, err
 	}
 	kind := g.order.Uint32(b)
 	if binary.BigEndian.Uint32(b) == blockSection { // a palindrome: the same in both orders
-		return false, g.section()
+		return false, g.readSection()
 	}
 	total := g.order.Uint32(b[4:])
 	if total < blockOverhead || total%4 != 0 {
@@ -99,50 +99,50 @@ func (g *ngReader) block(rec *Record) (bool, error) {
 	}
 	switch kind {
 	case blockInterface:
-		err = g.interfaceBlock(total)
+		err = g.readInterface(total)
 	case blockEnhancedPacket, blockPacket, blockSimplePacket:
-		err = g.packet(rec, kind, total)
+		err = g.readPacket(rec, kind, total)
 		return err == nil, err
 	case blockStatistics:
-		err = g.statistics(total)
+		err = g.readStatistics(total)
 	default:
-		g.opened(total, 8)
+		g.startBlock(total, 8)
 		g.w.advance(8)
 	}
 	return false, err
 }
 
-// opened records that n bytes of a new block were read.
-func (g *ngReader) opened(total uint32, n int) {
-	g.open, g.total, g.left = true, total, int64(total)-int64(n)-4
+// startBlock records that n bytes of a new block were read.
+func (g *ngReader) startBlock(total uint32, n int) {
+	g.blockOpen, g.blockLen, g.blockLeft = true, total, int64(total)-int64(n)-4
 }
 
 // closeBlock skips to the end of the last block. It is called only when the next block is read, because the packet must
 // remain in the window until then.
 func (g *ngReader) closeBlock() error {
-	if !g.open {
+	if !g.blockOpen {
 		return nil
 	}
-	g.open = false
-	if err := g.w.skip(g.left); err != nil {
+	g.blockOpen = false
+	if err := g.w.skip(g.blockLeft); err != nil {
 		return err
 	}
-	b, err := g.w.need(4)
+	b, err := g.w.peek(4)
 	if err != nil {
-		return whole(err)
+		return toUnexpectedEOF(err)
 	}
-	if again := g.order.Uint32(b); again != g.total {
-		return g.corrupt("a block of %d bytes ends as one of %d", g.total, again)
+	if again := g.order.Uint32(b); again != g.blockLen {
+		return g.corrupt("a block of %d bytes ends as one of %d", g.blockLen, again)
 	}
 	g.w.advance(4)
 	return nil
 }
 
-// section starts a section, whose byte order may differ from the previous section's.
-func (g *ngReader) section() error {
-	b, err := g.w.need(16)
+// readSection starts a section, whose byte order may differ from the previous section's.
+func (g *ngReader) readSection() error {
+	b, err := g.w.peek(16)
 	if err != nil {
-		return whole(err)
+		return toUnexpectedEOF(err)
 	}
 	switch {
 	case binary.LittleEndian.Uint32(b[8:]) == byteOrderMagic:
@@ -160,30 +160,30 @@ func (g *ngReader) section() error {
 		return g.corrupt("pcapng of version %d.%d, not 1", major, g.order.Uint16(b[14:]))
 	}
 	g.ifaces = g.ifaces[:0]
-	g.describe(total)
-	g.opened(total, 16)
+	g.readMetadata(total)
+	g.startBlock(total, 16)
 	g.w.advance(16)
 	return nil
 }
 
-// interfaceBlock reads the description of an interface.
-func (g *ngReader) interfaceBlock(total uint32) error {
+// readInterface reads the description of an interface.
+func (g *ngReader) readInterface(total uint32) error {
 	if total < 20 || total > maxInterfaceBlock {
 		return g.corrupt("the description of an interface claims %d bytes", total)
 	}
 	if len(g.ifaces) == maxInterfaces {
 		return g.corrupt("more than %d interfaces", maxInterfaces)
 	}
-	b, err := g.w.need(int(total) - 4)
+	b, err := g.w.peek(int(total) - 4)
 	if err != nil {
-		return whole(err)
+		return toUnexpectedEOF(err)
 	}
 	iface := ngInterface{link: LinkType(g.order.Uint16(b[8:])), snaplen: g.order.Uint32(b[12:]), clock: defaultClock()}
 	if err := g.interfaceOptions(&iface, b[16:]); err != nil {
 		return err
 	}
 	g.ifaces = append(g.ifaces, iface)
-	g.opened(total, len(b))
+	g.startBlock(total, len(b))
 	g.w.advance(len(b))
 	return nil
 }
@@ -213,7 +213,7 @@ func (g *ngReader) interfaceOptions(iface *ngInterface, b []byte) error {
 }
 
 // packet reads one of the three kinds of packet blocks.
-func (g *ngReader) packet(rec *Record, kind, total uint32) error {
+func (g *ngReader) readPacket(rec *Record, kind, total uint32) error {
 	fixed := 28
 	if kind == blockSimplePacket {
 		fixed = 12
@@ -221,9 +221,9 @@ func (g *ngReader) packet(rec *Record, kind, total uint32) error {
 	if int64(total) < int64(fixed)+4 {
 		return g.corrupt("a packet's block claims %d bytes", total)
 	}
-	h, err := g.w.need(fixed)
+	h, err := g.w.peek(fixed)
 	if err != nil {
-		return whole(err)
+		return toUnexpectedEOF(err)
 	}
 	var id, length uint32
 	switch kind {
@@ -238,14 +238,14 @@ func (g *ngReader) packet(rec *Record, kind, total uint32) error {
 	iface := &g.ifaces[id]
 	if kind == blockSimplePacket {
 		length = g.order.Uint32(h[8:])
-		rec.Wire = int(length)
+		rec.WireLen = int(length)
 		if iface.snaplen > 0 {
 			length = min(length, iface.snaplen)
 		}
 		length = min(length, total-uint32(fixed)-4)
 	} else {
-		g.last = iface.clock.time(uint64(g.order.Uint32(h[12:]))<<32 | uint64(g.order.Uint32(h[16:])))
-		length, rec.Wire = g.order.Uint32(h[20:]), int(g.order.Uint32(h[24:]))
+		g.last = iface.clock.toTime(uint64(g.order.Uint32(h[12:]))<<32 | uint64(g.order.Uint32(h[16:])))
+		length, rec.WireLen = g.order.Uint32(h[20:]), int(g.order.Uint32(h[24:]))
 	}
 	if length > MaxPacket {
 		return &Error{Offset: g.w.offset, Reason: tooLong(length)}
@@ -255,20 +255,20 @@ func (g *ngReader) packet(rec *Record, kind, total uint32) error {
 	}
 	n := fixed + int(length)
 	if rec.Comments = nil; kind == blockEnhancedPacket {
-		rec.Comments = g.comments(n, total)
+		rec.Comments = g.readComments(n, total)
 	}
-	b, err := g.w.need(n)
+	b, err := g.w.peek(n)
 	if err != nil {
-		return whole(err)
+		return toUnexpectedEOF(err)
 	}
 	rec.Time, rec.Link, rec.Data = g.last, iface.link, b[fixed:]
 	// closeBlock skips the packet's bytes with the rest of the block.
-	g.opened(total, 0)
+	g.startBlock(total, 0)
 	return nil
 }
 
-// whole converts io.EOF to io.ErrUnexpectedEOF, for reads inside a block.
-func whole(err error) error {
+// toUnexpectedEOF converts io.EOF to io.ErrUnexpectedEOF, for reads inside a block.
+func toUnexpectedEOF(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF
 	}

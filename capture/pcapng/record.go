@@ -8,8 +8,8 @@ type Record struct {
 	Link LinkType
 	// Data is the recorded part of the packet. It is valid until the next record is read.
 	Data []byte
-	// Wire is the length in bytes of the packet on the wire.
-	Wire int
+	// WireLen is the length in bytes of the packet on the wire.
+	WireLen int
 	// Comments lists the comments on the packet in the file.
 	Comments []string
 }
@@ -18,8 +18,8 @@ type Record struct {
 type Reader interface {
 	// Next fills in the next packet. The error is io.EOF at the end, and an *Error if the file is truncated or invalid.
 	Next(*Record) error
-	// About returns the properties of the file read so far. Next updates them.
-	About() *About
+	// Metadata returns the properties of the file read so far. Next updates them.
+	Metadata() *Metadata
 }
 
 // Error reports that a file is invalid or cannot be read.

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Unit is one piece of transport payload: a UDP datagram, reassembled from IP fragments if necessary, or the next bytes
-// from one direction of a TCP connection.
+// Unit is one piece of transport payload: a AddUDP datagram, reassembled from RunIP fragments if necessary, or the next bytes
+// from one direction of a AddTCP connection.
 type Unit struct {
 	// Packet is the number of the recorded packet that completed the unit, counted from 1 as in Wireshark.
 	Packet int64
@@ -14,19 +14,19 @@ type Unit struct {
 	Time time.Time
 	// Src and Dst are the innermost addresses. In a VXLAN, they are the addresses inside the tunnel.
 	Src, Dst netip.AddrPort
-	// Proto is UDP or TCP.
+	// Proto is AddUDP or AddTCP.
 	Proto Proto
 	// Data is the payload, valid until the next call of Next.
 	Data []byte
 	// Truncated is the number of payload bytes that were on the wire but are not in the file, because of a short
 	// snapshot length.
 	Truncated int
-	// Fragments is the number of IP fragments of the unit, or 0. Fragment is the length of the longest one in bytes,
-	// without the IP header.
-	Fragments, Fragment int
-	// Gap is the number of bytes of a TCP stream missing before Data.
+	// Fragments is the number of RunIP fragments of the unit, or 0. Fragment is the length of the longest one in bytes,
+	// without the RunIP header.
+	Fragments, LongestFragment int
+	// Gap is the number of bytes of a AddTCP stream missing before Data.
 	Gap int
-	// Restart is true for the first unit from one direction of a TCP connection. Pending data from an earlier
+	// Restart is true for the first unit from one direction of a AddTCP connection. Pending data from an earlier
 	// connection between the same addresses must be discarded.
 	Restart bool
 	// Comments lists the comments on the packet, read from a recording or to be written to one.
@@ -38,9 +38,9 @@ type Unit struct {
 // Trail describes the path of a packet past the vantage points of several recordings. It is valid until the next unit
 // is read.
 type Trail struct {
-	// Seen lists the recordings that contain the packet, in order of time.
-	Seen []Sighting
-	Fate Fate
+	// Sightings lists the recordings that contain the packet, in order of time.
+	Sightings []Sighting
+	Fate      Fate
 	// From and To are the recordings between which the packet was lost or copied.
 	From, To string
 }
@@ -62,19 +62,19 @@ const (
 	// FateUnknown: the packet passes only one vantage point, or another one may not have recorded it.
 	FateUnknown Fate = iota
 	// Delivered: it was seen at all vantage points of its path.
-	Delivered
+	FateDelivered
 	// Lost: it was seen at one vantage point but not at the next one, although that one recorded packets before and
 	// after.
-	Lost
+	FateLost
 	// Copied: it was seen at one vantage point but not at the previous one, which had seen the original earlier.
-	Copied
+	FateCopied
 )
 
 // String returns "", "delivered", "lost" or "copied".
 func (f Fate) String() string { return [...]string{"", "delivered", "lost", "copied"}[f] }
 
-// Wire returns the length in bytes of the unit on the wire, recorded or not.
-func (u *Unit) Wire() int { return len(u.Data) + u.Truncated }
+// WireLen returns the length in bytes of the unit on the wire, recorded or not.
+func (u *Unit) WireLen() int { return len(u.Data) + u.Truncated }
 
 // Proto is a transport protocol.
 type Proto uint8

@@ -26,10 +26,10 @@ func newWindow(r io.Reader) *window {
 	return &window{r: r, buf: make([]byte, windowSize)}
 }
 
-// need returns the next n bytes without consuming them. They are valid until the next call of need or skip. n is at
+// peek returns the next n bytes without consuming them. They are valid until the next call of need or skip. n is at
 // most windowSize. If fewer bytes are left in the stream, the error is io.EOF if none are left, and io.ErrUnexpectedEOF
 // otherwise.
-func (w *window) need(n int) ([]byte, error) {
+func (w *window) peek(n int) ([]byte, error) {
 	if w.hi-w.lo < n {
 		if err := w.fill(n); err != nil {
 			return nil, err
@@ -46,7 +46,7 @@ func (w *window) fill(n int) error {
 	}
 	for empty := 0; w.hi < n; {
 		if w.err != nil {
-			return w.ended(w.hi)
+			return w.endError(w.hi)
 		}
 		var got int
 		got, w.err = w.r.Read(w.buf[w.hi:])
@@ -60,8 +60,8 @@ func (w *window) fill(n int) error {
 	return nil
 }
 
-// ended returns the error to report when the stream ends and left bytes remain in the buffer.
-func (w *window) ended(left int) error {
+// endError returns the error to report when the stream ends and left bytes remain in the buffer.
+func (w *window) endError(left int) error {
 	if left > 0 && errors.Is(w.err, io.EOF) {
 		return io.ErrUnexpectedEOF
 	}

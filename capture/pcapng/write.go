@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Writer writes units to a pcapng file as IP packets. It does not reproduce the link layer, VLAN tags, tunnels and
+// Writer writes units to a pcapng file as RunIP packets. It does not reproduce the link layer, VLAN tags, tunnels and
 // fragmentation of the original packets.
 type Writer struct {
 	ng  *ngWriter
@@ -20,16 +20,16 @@ type Writer struct {
 type WriterOptions struct {
 	// Comment describes the file, or explains why it was recorded.
 	Comment string
-	// SnapLength is the maximum number of bytes recorded of each packet, including the IP header; 0 means no limit.
+	// SnapLength is the maximum number of bytes recorded of each packet, including the RunIP header; 0 means no limit.
 	SnapLength int
 }
 
-// Ending holds the facts that are known only at the end of a recording.
-type Ending struct {
+// EndRecord holds the facts that are known only at the end of a recording.
+type EndRecord struct {
 	// Time is the end of the recording, which may be long after the last packet.
 	Time time.Time
 	// Lost counts packets missing from the recording.
-	Lost uint64
+	LostPackets uint64
 	// Comments are about the recording as a whole.
 	Comments []string
 }
@@ -39,25 +39,25 @@ func NewWriter(w io.Writer, o WriterOptions) *Writer {
 	return &Writer{ng: newNgWriter(w, o), seq: map[[2]netip.AddrPort]uint32{}}
 }
 
-// Unit adds a unit as one packet. If a piece of a stream is too long for one packet, Unit splits it into several.
-func (w *Writer) Unit(u *Unit) error {
+// WriteUnit adds a unit as one packet. If a piece of a stream is too long for one packet, Unit splits it into several.
+func (w *Writer) WriteUnit(u *Unit) error {
 	h := headers{proto: udpNumber, src: u.Src, dst: u.Dst}
 	if u.Proto == TCP {
 		h.proto = tcpNumber
 	}
 	most := h.maxPayload()
-	if u.Proto == UDP && u.Wire() > most {
-		return fmt.Errorf("packet %d: a datagram of %d bytes, of at most %d", u.Packet, u.Wire(), most)
+	if u.Proto == UDP && u.WireLen() > most {
+		return fmt.Errorf("packet %d: a datagram of %d bytes, of at most %d", u.Packet, u.WireLen(), most)
 	}
 	there, back := [2]netip.AddrPort{u.Src, u.Dst}, [2]netip.AddrPort{u.Dst, u.Src}
 	h.seq, h.ack = w.seq[there]+uint32(u.Gap), w.seq[back]
 	data, comments := u.Data, u.Comments
-	for left := u.Wire(); ; {
+	for left := u.WireLen(); ; {
 		length := min(left, most)
 		part := data[:min(length, len(data))]
 		// The headers contain the length on the wire so that a reader detects the truncation.
 		w.buf = append(h.append(w.buf[:0], part, length), part...)
-		w.ng.packet(u.Time, w.buf, len(w.buf)-len(part)+length, comments)
+		w.ng.writePacket(u.Time, w.buf, len(w.buf)-len(part)+length, comments)
 		h.seq += uint32(length)
 		data, comments, left = data[len(part):], nil, left-length
 		if left == 0 {
@@ -70,8 +70,8 @@ func (w *Writer) Unit(u *Unit) error {
 	return w.ng.err
 }
 
-// End adds the end of the recording. It must be the last call before Flush.
-func (w *Writer) End(e *Ending) { w.ng.statistics(e) }
+// WriteEnd adds the end of the recording. It must be the last call before Flush.
+func (w *Writer) WriteEnd(e *EndRecord) { w.ng.writeStatistics(e) }
 
 // Flush writes buffered data.
 func (w *Writer) Flush() error { return w.ng.flush() }

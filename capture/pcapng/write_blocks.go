@@ -22,7 +22,7 @@ const (
 // maxOption is the maximum length of an option in bytes.
 const maxOption = 1<<16 - 1
 
-// ngWriter writes a pcapng section with one interface for raw IP packets. Time stamps are in nanoseconds. pcapgo's
+// ngWriter writes a pcapng section with one interface for raw RunIP packets. Time stamps are in nanoseconds. pcapgo's
 // writer is not used because it cannot write comments.
 type ngWriter struct {
 	w     *bufio.Writer
@@ -33,61 +33,61 @@ type ngWriter struct {
 // newNgWriter begins a section.
 func newNgWriter(w io.Writer, o WriterOptions) *ngWriter {
 	g := &ngWriter{w: bufio.NewWriter(w)}
-	g.begin(blockSection)
-	g.uint32(byteOrderMagic)
-	g.uint32(1)          // version 1.0
-	g.uint32(0xffffffff) // unknown length of the section
-	g.uint32(0xffffffff)
-	g.option(optComment, o.Comment)
-	g.option(optApplication, applicationName)
-	g.end()
-	g.begin(blockInterface)
-	g.uint32(uint32(LinkRaw))
-	g.uint32(uint32(o.SnapLength))
-	g.option(optResolution, string([]byte{9}))
-	g.end()
+	g.beginBlock(blockSection)
+	g.appendUint32(byteOrderMagic)
+	g.appendUint32(1)          // version 1.0
+	g.appendUint32(0xffffffff) // unknown length of the section
+	g.appendUint32(0xffffffff)
+	g.appendOption(optComment, o.Comment)
+	g.appendOption(optApplication, applicationName)
+	g.endBlock()
+	g.beginBlock(blockInterface)
+	g.appendUint32(uint32(LinkRaw))
+	g.appendUint32(uint32(o.SnapLength))
+	g.appendOption(optResolution, string([]byte{9}))
+	g.endBlock()
 	return g
 }
 
-// packet writes a packet that had wire bytes on the wire. data is the recorded prefix.
-func (g *ngWriter) packet(at time.Time, data []byte, wire int, comments []string) {
-	g.begin(blockEnhancedPacket)
-	g.uint32(0) // the interface
-	g.time(at)
-	g.uint32(uint32(len(data)))
-	g.uint32(uint32(wire))
-	g.padded(data)
+// writePacket writes a packet that had wire bytes on the wire. data is the recorded prefix.
+func (g *ngWriter) writePacket(at time.Time, data []byte, wire int, comments []string) {
+	g.beginBlock(blockEnhancedPacket)
+	g.appendUint32(0) // the interface
+	g.appendTime(at)
+	g.appendUint32(uint32(len(data)))
+	g.appendUint32(uint32(wire))
+	g.appendPadded(data)
 	for _, c := range comments {
-		g.option(optComment, c)
+		g.appendOption(optComment, c)
 	}
-	g.end()
+	g.endBlock()
 }
 
-// statistics writes the end time of the recording and the number of missing packets.
-func (g *ngWriter) statistics(s *Ending) {
-	g.begin(blockStatistics)
-	g.uint32(0)
-	g.time(s.Time)
+// writeStatistics writes the end time of the recording and the number of missing packets.
+func (g *ngWriter) writeStatistics(s *EndRecord) {
+	g.beginBlock(blockStatistics)
+	g.appendUint32(0)
+	g.appendTime(s.Time)
 	for _, c := range s.Comments {
-		g.option(optComment, c)
+		g.appendOption(optComment, c)
 	}
 	if !s.Time.IsZero() {
-		g.option(optEndTime, string(g.timeBytes(s.Time)))
+		g.appendOption(optEndTime, string(g.timeBytes(s.Time)))
 	}
-	if s.Lost > 0 {
-		g.option(optDropped, string(binary.LittleEndian.AppendUint64(nil, s.Lost)))
+	if s.LostPackets > 0 {
+		g.appendOption(optDropped, string(binary.LittleEndian.AppendUint64(nil, s.LostPackets)))
 	}
-	g.end()
+	g.endBlock()
 }
 
-func (g *ngWriter) begin(kind uint32) {
+func (g *ngWriter) beginBlock(kind uint32) {
 	g.block = binary.LittleEndian.AppendUint32(g.block[:0], kind)
-	g.uint32(0) // the length, set by end
+	g.appendUint32(0) // the length, set by end
 }
 
-func (g *ngWriter) uint32(v uint32) { g.block = binary.LittleEndian.AppendUint32(g.block, v) }
+func (g *ngWriter) appendUint32(v uint32) { g.block = binary.LittleEndian.AppendUint32(g.block, v) }
 
-func (g *ngWriter) time(at time.Time) { g.block = append(g.block, g.timeBytes(at)...) }
+func (g *ngWriter) appendTime(at time.Time) { g.block = append(g.block, g.timeBytes(at)...) }
 
 func (g *ngWriter) timeBytes(at time.Time) []byte {
 	ns := uint64(0)
@@ -98,29 +98,29 @@ func (g *ngWriter) timeBytes(at time.Time) []byte {
 	return binary.LittleEndian.AppendUint32(b, uint32(ns))
 }
 
-// padded appends b, padded to a multiple of 4 bytes.
-func (g *ngWriter) padded(b []byte) {
+// appendPadded appends b, padded to a multiple of 4 bytes.
+func (g *ngWriter) appendPadded(b []byte) {
 	g.block = append(g.block, b...)
 	for len(g.block)%4 != 0 {
 		g.block = append(g.block, 0)
 	}
 }
 
-// option appends an option unless its value is empty.
-func (g *ngWriter) option(code uint16, value string) {
+// appendOption appends an option unless its value is empty.
+func (g *ngWriter) appendOption(code uint16, value string) {
 	if value == "" {
 		return
 	}
 	value = value[:min(len(value), maxOption)]
 	g.block = binary.LittleEndian.AppendUint16(g.block, code)
 	g.block = binary.LittleEndian.AppendUint16(g.block, uint16(len(value)))
-	g.padded([]byte(value))
+	g.appendPadded([]byte(value))
 }
 
-// end writes the block. It adds the end of options even if the block has no options, which is allowed.
-func (g *ngWriter) end() {
-	g.uint32(optEnd)
-	g.uint32(uint32(len(g.block) + 4))
+// endBlock writes the block. It adds the end of options even if the block has no options, which is allowed.
+func (g *ngWriter) endBlock() {
+	g.appendUint32(optEnd)
+	g.appendUint32(uint32(len(g.block) + 4))
 	copy(g.block[4:], g.block[len(g.block)-4:])
 	if _, err := g.w.Write(g.block); err != nil && g.err == nil {
 		g.err = fmt.Errorf("write recording: %w", err)

@@ -22,62 +22,62 @@ type callKey struct {
 // openCalls maps the key of each pending call to the call.
 type openCalls map[callKey]pcapng.Call
 
-// endedCall is a call and its outcome.
-type endedCall struct {
+// tracedCall is a call and its outcome.
+type tracedCall struct {
 	pcapng.Call
 	outcome string
 }
 
-// posted returns the time at which the call was posted.
-func (c *endedCall) posted() time.Time { return c.Time.Add(-c.Took) }
+// postTime returns the time at which the call was posted.
+func (c *tracedCall) postTime() time.Time { return c.Time.Add(-c.Duration) }
 
-// add records the state of a call. If the call ended, add returns it and true.
-func (o openCalls) add(c *pcapng.Call) (endedCall, bool) {
+// addCall records the state of a call. If the call ended, add returns it and true.
+func (o openCalls) addCall(c *pcapng.Call) (tracedCall, bool) {
 	key := callKey{c.Rank, c.ID}
-	if c.State != pcapng.Posted {
+	if c.State != pcapng.CallPosted {
 		delete(o, key)
-		return endedCall{*c, string(c.State)}, true
+		return tracedCall{*c, string(c.State)}, true
 	}
 	if len(o) < maxOpenCalls {
 		o[key] = *c
 	}
-	return endedCall{}, false
+	return tracedCall{}, false
 }
 
-// rest returns the calls pending at the end of the recording, in the order in which they were posted.
-func (o openCalls) rest(end time.Time) []endedCall {
-	var list []endedCall
+// pendingCalls returns the calls pending at the end of the recording, in the order in which they were posted.
+func (o openCalls) pendingCalls(end time.Time) []tracedCall {
+	var list []tracedCall
 	for _, c := range o {
 		if end.After(c.Time) {
-			c.Time, c.Took = end, c.Took+end.Sub(c.Time)
+			c.Time, c.Duration = end, c.Duration+end.Sub(c.Time)
 		}
-		list = append(list, endedCall{c, string(capture.StillOpen)})
+		list = append(list, tracedCall{c, string(capture.MessageOpen)})
 	}
-	slices.SortFunc(list, byPosting)
+	slices.SortFunc(list, comparePostTime)
 	return list
 }
 
-func byPosting(a, b endedCall) int {
-	return cmp.Or(a.posted().Compare(b.posted()), cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.ID, b.ID))
+func comparePostTime(a, b tracedCall) int {
+	return cmp.Or(a.postTime().Compare(b.postTime()), cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.ID, b.ID))
 }
 
 // allCalls returns the calls of a report, in the order in which they were posted.
-func (t *trace) allCalls(r *capture.Report) []endedCall {
-	list := make([]endedCall, 0, len(r.Calls))
+func (t *trace) allCalls(r *capture.Report) []tracedCall {
+	list := make([]tracedCall, 0, len(r.Calls))
 	for i := range r.Calls {
-		if c, ok := t.calls.add(&r.Calls[i]); ok {
+		if c, ok := t.calls.addCall(&r.Calls[i]); ok {
 			list = append(list, c)
 		}
 	}
-	list = append(list, t.calls.rest(r.Start.Add(time.Duration(nanoseconds(r.Summary.Seconds))))...)
-	slices.SortStableFunc(list, byPosting)
+	list = append(list, t.calls.pendingCalls(r.Start.Add(time.Duration(nanoseconds(r.Summary.Seconds))))...)
+	slices.SortStableFunc(list, comparePostTime)
 	return list
 }
 
-// call adds the slice of a call. Times are relative to since.
-func (t *trace) call(c *endedCall, since time.Time) {
+// addCall adds the slice of a call. Times are relative to since.
+func (t *trace) addCall(c *tracedCall, since time.Time) {
 	to := int64(c.Time.Sub(since))
-	from := to - c.Took.Nanoseconds()
+	from := to - c.Duration.Nanoseconds()
 	notes := []annotation{
 		{name: "bytes", number: c.Bytes}, {name: "tag", number: int64(c.Tag)},
 		{name: "communicator", number: int64(c.Comm)}, {name: "outcome", text: c.outcome},
@@ -85,5 +85,5 @@ func (t *trace) call(c *endedCall, since time.Time) {
 	if c.Name != pcapng.SendCall && c.Name != pcapng.ReceiveCall {
 		notes[1].name = "call"
 	}
-	t.slice(t.lane(side{rank: c.Rank, peer: callsPeer}, from, to), span{c.String(), from, to}, 0, notes, nil)
+	t.addSlice(t.freeLane(side{rank: c.Rank, peer: callsPeer}, from, to), span{c.String(), from, to}, 0, notes, nil)
 }

@@ -34,28 +34,28 @@ var errTracks = fmt.Errorf("the trace has %d tracks, and has ended: trace fewer 
 func NewLive(to io.Writer, profile protocol.Profile) *Live {
 	l := &Live{out: bufio.NewWriter(to)}
 	l.trace = newTrace(l.out)
-	l.tracker = capture.NewTracker(capture.TrackerOptions{Profile: profile, OnMessage: l.message,
-		OnExtended: l.extendedMessage, OnFinding: l.finding})
+	l.tracker = capture.NewTracker(capture.TrackerOptions{Profile: profile, OnMessage: l.onMessage,
+		OnExtended: l.onExtMessage, OnFinding: l.onFinding})
 	return l
 }
 
 // Err returns the first write error.
 func (l *Live) Err() error { return l.trace.w.err }
 
-// Follow writes the packets of a source until the source ends or writing fails. It returns the source's error, unless
+// ProcessAll writes the packets of a source until the source ends or writing fails. It returns the source's error, unless
 // that is io.EOF.
-func (l *Live) Follow(src capture.Source) error {
+func (l *Live) ProcessAll(src capture.Source) error {
 	var u pcapng.Unit
 	for l.trace.w.err == nil {
 		err := src.Next(&u)
 		if err == nil {
-			l.tracker.Unit(&u)
+			l.tracker.ProcessUnit(&u)
 			continue
 		}
-		l.tracker.EndAt(src.Stats().End)
+		l.tracker.SetEnd(src.Stats().End)
 		l.tracker.Finish()
-		for _, c := range l.trace.calls.rest(l.tracker.End()) {
-			l.call(&c)
+		for _, c := range l.trace.calls.pendingCalls(l.tracker.End()) {
+			l.addCall(&c)
 		}
 		l.flush()
 		if errors.Is(err, io.EOF) {
@@ -75,50 +75,50 @@ func (l *Live) Calls() int64 { return l.called }
 // Findings returns the number of findings written.
 func (l *Live) Findings() int64 { return l.findings }
 
-// Note writes the lengths of a rank's queues, or a call if the call ended. Use it as capture.Options.OnNote of the
+// AddNote writes the lengths of a rank's queues, or a call if the call ended. Use it as capture.Options.OnNote of the
 // source.
-func (l *Live) Note(n pcapng.RankNote) {
+func (l *Live) AddNote(n pcapng.RankNote) {
 	switch n := n.(type) {
-	case *pcapng.Depths:
-		l.trace.depths(n, n.Time.UnixNano())
+	case *pcapng.QueueDepths:
+		l.trace.addQueueDepths(n, n.Time.UnixNano())
 	case *pcapng.Call:
-		if ended, ok := l.trace.calls.add(n); ok {
-			l.call(&ended)
+		if ended, ok := l.trace.calls.addCall(n); ok {
+			l.addCall(&ended)
 		}
 	}
 	l.flush()
 }
 
-func (l *Live) call(c *endedCall) {
-	l.trace.call(c, time.Unix(0, 0))
+func (l *Live) addCall(c *tracedCall) {
+	l.trace.addCall(c, time.Unix(0, 0))
 	l.called++
 }
 
-func (l *Live) message(m *capture.Message) {
-	p := ofHandshake(m, time.Unix(0, 0), l.tracker.Start().UnixNano(), l.tracker.End().UnixNano())
-	l.passage(&p)
+func (l *Live) onMessage(m *capture.Message) {
+	p := traceHandshake(m, time.Unix(0, 0), l.tracker.Start().UnixNano(), l.tracker.End().UnixNano())
+	l.addMessage(&p)
 }
 
-func (l *Live) extendedMessage(m *capture.ExtendedMessage) {
+func (l *Live) onExtMessage(m *capture.ExtendedMessage) {
 	l.extended++
-	p := ofExtended(m, l.extended, time.Unix(0, 0))
-	l.passage(&p)
+	p := traceExtended(m, l.extended, time.Unix(0, 0))
+	l.addMessage(&p)
 }
 
-func (l *Live) passage(p *passage) {
-	l.trace.passage(p)
+func (l *Live) addMessage(p *tracedMessage) {
+	l.trace.addMessage(p)
 	l.messages++
 	l.flush()
 }
 
-func (l *Live) finding(f *capture.Finding) {
-	l.trace.finding(f, l.tracker.Start().UnixNano()+nanoseconds(max(f.Time, 0)))
+func (l *Live) onFinding(f *capture.Finding) {
+	l.trace.addFinding(f, l.tracker.Start().UnixNano()+nanoseconds(max(f.Time, 0)))
 	l.findings++
 	l.flush()
 }
 
 func (l *Live) flush() {
-	l.trace.write()
+	l.trace.flushEvents()
 	if err := l.out.Flush(); l.trace.w.err == nil {
 		l.trace.w.err = err
 	}

@@ -29,17 +29,17 @@ func recorded(t *testing.T) []byte {
 	var u pcapng.Unit
 	for n := 0; src.Next(&u) == nil; n++ {
 		if n == 0 {
-			w.Note(&pcapng.Depths{Time: u.Time.Add(-time.Millisecond), Rank: 1})
+			w.AddNote(&pcapng.QueueDepths{Time: u.Time.Add(-time.Millisecond), Rank: 1})
 		}
-		if err := w.Unit(&u); err != nil {
+		if err := w.WriteUnit(&u); err != nil {
 			t.Fatal(err)
 		}
 		if n == 3 {
-			w.Note(&pcapng.Depths{Time: u.Time, Rank: 1, Posted: 3, Unexpected: 2, Sends: 1})
+			w.AddNote(&pcapng.QueueDepths{Time: u.Time, Rank: 1, Posted: 3, Unexpected: 2, Sends: 1})
 		}
 	}
-	w.Note(&pcapng.Depths{Time: u.Time.Add(time.Second), Rank: 3, Sends: 70000})
-	w.End(&pcapng.Ending{Time: u.Time.Add(2 * time.Second), Comments: []string{"waiting: rank 0 waits"}})
+	w.AddNote(&pcapng.QueueDepths{Time: u.Time.Add(time.Second), Rank: 3, Sends: 70000})
+	w.WriteEnd(&pcapng.EndRecord{Time: u.Time.Add(2 * time.Second), Comments: []string{"waiting: rank 0 waits"}})
 	if err := w.Flush(); err != nil {
 		t.Fatal(err)
 	}
@@ -50,9 +50,9 @@ func recorded(t *testing.T) []byte {
 func written(t *testing.T, recording []byte) []byte {
 	t.Helper()
 	a := capture.NewAnalysis("", capture.AnalysisOptions{KeepMessages: 1000, KeepTrace: 1000})
-	src, err := capture.Options{OnNote: a.Note}.NewReader(bytes.NewReader(recording), "")
+	src, err := capture.Options{OnNote: a.AddNote}.NewReader(bytes.NewReader(recording), "")
 	if err == nil {
-		err = a.Follow(src)
+		err = a.Analyze(src)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -76,11 +76,11 @@ func TestLive(t *testing.T) {
 	var trace bytes.Buffer
 	live := NewLive(&trace, protocol.CloudFPGA)
 	var lengths []int
-	src, err := capture.Options{OnNote: live.Note}.NewReader(bytes.NewReader(file), "")
+	src, err := capture.Options{OnNote: live.AddNote}.NewReader(bytes.NewReader(file), "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := live.Follow(&watched{src, func() { lengths = append(lengths, trace.Len()) }}); err != nil ||
+	if err := live.ProcessAll(&watched{src, func() { lengths = append(lengths, trace.Len()) }}); err != nil ||
 		live.Err() != nil {
 		t.Fatal(err, live.Err())
 	}
@@ -134,11 +134,11 @@ func (w *watched) Next(u *pcapng.Unit) error {
 // TestLiveWriteError: if the trace cannot be written, Follow returns even if the recording continues.
 func TestLiveWriteError(t *testing.T) {
 	live := NewLive(broken{}, protocol.CloudFPGA)
-	src, err := capture.Options{OnNote: live.Note}.NewReader(bytes.NewReader(recorded(t)), "")
+	src, err := capture.Options{OnNote: live.AddNote}.NewReader(bytes.NewReader(recorded(t)), "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := live.Follow(src); err != nil || !errors.Is(live.Err(), errBroken) {
+	if err := live.ProcessAll(src); err != nil || !errors.Is(live.Err(), errBroken) {
 		t.Error(err, live.Err())
 	}
 }
@@ -172,7 +172,7 @@ func TestExtended(t *testing.T) {
 		packetOf(9, 1, 0, protocol.ExtHeader{Type: protocol.Data, Flags: protocol.FlagEager, Number: 2, Message: 1,
 			Length: 1}, "z"),
 	} {
-		if err := w.Unit(&u); err != nil {
+		if err := w.WriteUnit(&u); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -185,7 +185,7 @@ func TestExtended(t *testing.T) {
 	}
 	var trace bytes.Buffer
 	live := NewLive(&trace, protocol.CloudFPGA)
-	if err := live.Follow(src); err != nil || live.Err() != nil {
+	if err := live.ProcessAll(src); err != nil || live.Err() != nil {
 		t.Fatal(err, live.Err())
 	}
 	golden(t, "extended", trace.Bytes())
@@ -203,7 +203,7 @@ func TestLiveTracks(t *testing.T) {
 		if rank > maxTracks {
 			t.Fatal("the trace goes on")
 		}
-		live.Note(&pcapng.Depths{Rank: rank})
+		live.AddNote(&pcapng.QueueDepths{Rank: rank})
 	}
 	if !errors.Is(live.Err(), errTracks) {
 		t.Error(live.Err())
@@ -217,34 +217,34 @@ func TestCalls(t *testing.T) {
 	w := pcapng.NewWriter(&file, pcapng.WriterOptions{})
 	send := packetOf(2, 0, 1,
 		protocol.ExtHeader{Type: protocol.Data, Flags: protocol.FlagEager, Number: 1, Message: 1, Length: 4}, "abcd")
-	if err := w.Unit(&send); err != nil {
+	if err := w.WriteUnit(&send); err != nil {
 		t.Fatal(err)
 	}
 	at := func(ms int) time.Time { return time.Unix(1000, int64(ms)*1e6).UTC() }
 	for _, c := range []pcapng.Call{
-		{Time: at(1), Rank: 1, ID: 1, Name: pcapng.ReceiveCall, State: pcapng.Posted, Peer: -1, Tag: -1, Bytes: 100},
-		{Time: at(2), Rank: 0, Name: pcapng.SendCall, State: pcapng.Ended, Peer: 1, Bytes: 4},
-		{Time: at(2), Rank: 1, ID: 2, Name: pcapng.ReceiveCall, State: pcapng.Posted, Tag: 9, Bytes: 100},
-		{Time: at(3), Rank: 1, ID: 1, Name: pcapng.ReceiveCall, State: pcapng.Ended, Took: 2 * time.Millisecond,
+		{Time: at(1), Rank: 1, ID: 1, Name: pcapng.ReceiveCall, State: pcapng.CallPosted, Peer: -1, Tag: -1, Bytes: 100},
+		{Time: at(2), Rank: 0, Name: pcapng.SendCall, State: pcapng.CallCompleted, Peer: 1, Bytes: 4},
+		{Time: at(2), Rank: 1, ID: 2, Name: pcapng.ReceiveCall, State: pcapng.CallPosted, Tag: 9, Bytes: 100},
+		{Time: at(3), Rank: 1, ID: 1, Name: pcapng.ReceiveCall, State: pcapng.CallCompleted, Duration: 2 * time.Millisecond,
 			Bytes: 4},
-		{Time: at(4), Rank: 0, ID: 2, Name: "Allreduce", State: pcapng.Posted, Peer: -1, Tag: 1, Bytes: 4096},
-		{Time: at(7), Rank: 0, ID: 2, Name: "Allreduce", State: pcapng.Failed, Took: 3 * time.Millisecond, Peer: -1,
+		{Time: at(4), Rank: 0, ID: 2, Name: "Allreduce", State: pcapng.CallPosted, Peer: -1, Tag: 1, Bytes: 4096},
+		{Time: at(7), Rank: 0, ID: 2, Name: "Allreduce", State: pcapng.CallFailed, Duration: 3 * time.Millisecond, Peer: -1,
 			Tag: 1, Bytes: 4096},
 	} {
-		w.Note(&c)
+		w.AddNote(&c)
 	}
-	w.End(&pcapng.Ending{Time: at(9)})
+	w.WriteEnd(&pcapng.EndRecord{Time: at(9)})
 	if err := w.Flush(); err != nil {
 		t.Fatal(err)
 	}
 	golden(t, "calls", written(t, file.Bytes()))
 	var trace bytes.Buffer
 	live := NewLive(&trace, protocol.CloudFPGA)
-	src, err := capture.Options{OnNote: live.Note}.NewReader(bytes.NewReader(file.Bytes()), "")
+	src, err := capture.Options{OnNote: live.AddNote}.NewReader(bytes.NewReader(file.Bytes()), "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := live.Follow(src); err != nil || live.Err() != nil {
+	if err := live.ProcessAll(src); err != nil || live.Err() != nil {
 		t.Fatal(err, live.Err())
 	}
 	golden(t, "calls_live", trace.Bytes())
@@ -257,7 +257,7 @@ func TestCalls(t *testing.T) {
 func TestOpenCallsAreBounded(t *testing.T) {
 	live := NewLive(io.Discard, protocol.CloudFPGA)
 	for id := range int64(2 * maxOpenCalls) {
-		live.Note(&pcapng.Call{ID: id, Name: pcapng.SendCall, State: pcapng.Posted})
+		live.AddNote(&pcapng.Call{ID: id, Name: pcapng.SendCall, State: pcapng.CallPosted})
 	}
 	if n := len(live.trace.calls); n != maxOpenCalls || live.Err() != nil {
 		t.Error(n, live.Err())

@@ -20,38 +20,38 @@ func Write(to io.Writer, r *capture.Report) error {
 	t := newTrace(to)
 	calls := t.allCalls(r)
 	since := r.Start
-	if len(calls) > 0 && (since.IsZero() || calls[0].posted().Before(since)) {
-		since = calls[0].posted()
+	if len(calls) > 0 && (since.IsZero() || calls[0].postTime().Before(since)) {
+		since = calls[0].postTime()
 	}
 	start := int64(0)
 	if !r.Start.IsZero() {
 		start = int64(r.Start.Sub(since))
 	}
 	end := start + nanoseconds(r.Summary.Seconds)
-	all := make([]passage, 0, len(r.Messages)+len(r.Extended))
+	all := make([]tracedMessage, 0, len(r.Messages)+len(r.Extended))
 	for i := range r.Messages {
-		all = append(all, ofHandshake(&r.Messages[i], since, start, end))
+		all = append(all, traceHandshake(&r.Messages[i], since, start, end))
 	}
 	for i := range r.Extended {
-		all = append(all, ofExtended(&r.Extended[i], int64(i), since))
+		all = append(all, traceExtended(&r.Extended[i], int64(i), since))
 	}
-	slices.SortStableFunc(all, func(a, b passage) int { return cmp.Compare(a.from, b.from) })
+	slices.SortStableFunc(all, func(a, b tracedMessage) int { return cmp.Compare(a.from, b.from) })
 	for i := range all {
-		t.passage(&all[i])
-		t.underWay(&all[i])
+		t.addMessage(&all[i])
+		t.countInFlight(&all[i])
 	}
 	for i := range calls {
-		t.call(&calls[i], since)
+		t.addCall(&calls[i], since)
 	}
 	for i := range r.Findings {
-		t.finding(&r.Findings[i], start+nanoseconds(max(r.Findings[i].Time, 0)))
+		t.addFinding(&r.Findings[i], start+nanoseconds(max(r.Findings[i].Time, 0)))
 	}
-	t.counters()
+	t.addCounters()
 	for i := range r.Depths {
-		t.depths(&r.Depths[i], max(int64(r.Depths[i].Time.Sub(since)), 0))
+		t.addQueueDepths(&r.Depths[i], max(int64(r.Depths[i].Time.Sub(since)), 0))
 	}
 	slices.SortStableFunc(t.events, func(a, b event) int { return cmp.Compare(a.at, b.at) })
-	t.write()
+	t.flushEvents()
 	return t.w.err
 }
 
@@ -59,10 +59,10 @@ func newTrace(to io.Writer) trace {
 	return trace{w: writer{to: to}, lanes: map[side][]lane{}, ranks: map[int]*rank{}, calls: openCalls{}}
 }
 
-// write writes and clears the events.
-func (t *trace) write() {
+// flushEvents writes and clears the events.
+func (t *trace) flushEvents() {
 	for i := range t.events {
-		t.w.event(&t.events[i])
+		t.w.writeEvent(&t.events[i])
 	}
 	t.events = t.events[:0]
 }
@@ -124,19 +124,19 @@ func (t *trace) newTrack() uint64 {
 	return t.tracks
 }
 
-// rank returns a rank. If the rank is new, it first writes the description of the rank's process.
-func (t *trace) rank(number int) *rank {
+// getRank returns a rank. If the rank is new, it first writes the description of the rank's process.
+func (t *trace) getRank(number int) *rank {
 	r := t.ranks[number]
 	if r == nil {
 		r = &rank{track: t.newTrack()}
 		t.ranks[number] = r
-		t.w.process(r.track, number+1, fmt.Sprintf("rank %d", number)) // process 0 is the system's idle process
+		t.w.writeProcess(r.track, number+1, fmt.Sprintf("rank %d", number)) // writeProcess 0 is the system's idle process
 	}
 	return r
 }
 
-// lane returns a track of a side that is free between two times.
-func (t *trace) lane(s side, from, to int64) uint64 {
+// freeLane returns a track of a side that is free between two times.
+func (t *trace) freeLane(s side, from, to int64) uint64 {
 	lanes := t.lanes[s]
 	for i := range lanes {
 		if lanes[i].until <= from {
@@ -155,13 +155,13 @@ func (t *trace) lane(s side, from, to int64) uint64 {
 		name += fmt.Sprintf(" (%d)", n+1)
 	}
 	l := lane{t.newTrack(), to}
-	t.w.track(l.track, t.rank(s.rank).track, name)
+	t.w.writeTrack(l.track, t.getRank(s.rank).track, name)
 	t.lanes[s] = append(lanes, l)
 	return l.track
 }
 
 // passage is a message from one rank to another.
-type passage struct {
+type tracedMessage struct {
 	span
 	src, dst int
 	words    int64
@@ -169,14 +169,14 @@ type passage struct {
 	id    uint64
 	notes []annotation
 	// phases lists the phases whose times are known. begun is the beginning of the message on the receiver's side.
-	phases []span
-	begun  int64
+	phases    []span
+	recvBegin int64
 }
 
-// ofHandshake returns the passage of a message in a profile with handshake. The recording lasts from start to end, and
+// traceHandshake returns the passage of a message in a profile with handshake. The recording lasts from start to end, and
 // times are relative to since. A message without an ACK lasts until its pair continues with another message.
-func ofHandshake(m *capture.Message, since time.Time, start, end int64) passage {
-	p := passage{
+func traceHandshake(m *capture.Message, since time.Time, start, end int64) tracedMessage {
+	p := tracedMessage{
 		src: m.Src, dst: m.Dst, words: int64(m.Words), id: uint64(m.ID),
 		notes: []annotation{
 			{name: "message", number: m.ID}, {name: "words", number: int64(m.Words)},
@@ -200,15 +200,15 @@ func ofHandshake(m *capture.Message, since time.Time, start, end int64) passage 
 	switch {
 	case m.Phases.Total != nil:
 		p.to = p.from + nanoseconds(*m.Phases.Total)
-	case !m.Ended.IsZero():
-		p.to = int64(m.Ended.Sub(since))
+	case !m.EndTime.IsZero():
+		p.to = int64(m.EndTime.Sub(since))
 	case !m.Complete:
 		p.to = end
 	}
 	p.to = max(p.to, at)
-	p.begun = p.from
+	p.recvBegin = p.from
 	if c := m.Phases.RequestToClear; c != nil { // the receiver's side begins here
-		p.begun = min(p.from+nanoseconds(*c), p.to)
+		p.recvBegin = min(p.from+nanoseconds(*c), p.to)
 	}
 	return p
 }
@@ -222,9 +222,9 @@ const (
 // extendedArrows is the number of the first arrow for messages of the extended profile.
 const extendedArrows = 1 << 62
 
-// ofExtended returns the passage of a message of the extended profile. Times are relative to since.
-func ofExtended(m *capture.ExtendedMessage, number int64, since time.Time) passage {
-	p := passage{
+// traceExtended returns the passage of a message of the extended profile. Times are relative to since.
+func traceExtended(m *capture.ExtendedMessage, number int64, since time.Time) tracedMessage {
+	p := tracedMessage{
 		src: m.Src, dst: m.Dst, words: (m.Bytes + protocol.WordLen - 1) / protocol.WordLen,
 		id: extendedArrows + uint64(number),
 		notes: []annotation{
@@ -233,31 +233,31 @@ func ofExtended(m *capture.ExtendedMessage, number int64, since time.Time) passa
 			{name: "communicator", number: int64(m.Comm)}, {name: "outcome", text: string(m.Outcome)},
 		},
 	}
-	p.name, p.from, p.to = fmt.Sprintf("%d bytes", m.Bytes), int64(m.Begun.Sub(since)), int64(m.Ended.Sub(since))
-	p.begun = p.from
-	if !m.Matched.IsZero() {
-		p.begun = int64(m.Matched.Sub(since))
-		p.phases = []span{{requestPhase, p.from, p.begun}, {dataPhase, p.begun, p.to}}
+	p.name, p.from, p.to = fmt.Sprintf("%d bytes", m.Bytes), int64(m.BeginTime.Sub(since)), int64(m.EndTime.Sub(since))
+	p.recvBegin = p.from
+	if !m.MatchTime.IsZero() {
+		p.recvBegin = int64(m.MatchTime.Sub(since))
+		p.phases = []span{{requestPhase, p.from, p.recvBegin}, {dataPhase, p.recvBegin, p.to}}
 	}
 	return p
 }
 
-// passage adds the slices of a message.
-func (t *trace) passage(p *passage) {
-	t.slice(t.lane(side{p.src, p.dst, true}, p.from, p.to), p.span, p.id, p.notes, p.phases)
-	t.slice(t.lane(side{p.dst, p.src, false}, p.begun, p.to), span{p.name, p.begun, p.to}, p.id, p.notes, nil)
+// addMessage adds the slices of a message.
+func (t *trace) addMessage(p *tracedMessage) {
+	t.addSlice(t.freeLane(side{p.src, p.dst, true}, p.from, p.to), p.span, p.id, p.notes, p.phases)
+	t.addSlice(t.freeLane(side{p.dst, p.src, false}, p.recvBegin, p.to), span{p.name, p.recvBegin, p.to}, p.id, p.notes, nil)
 }
 
-// underWay adds a message to the counters of messages in flight of its two ranks.
-func (t *trace) underWay(p *passage) {
+// countInFlight adds a message to the counters of messages in flight of its two ranks.
+func (t *trace) countInFlight(p *tracedMessage) {
 	for _, number := range []int{p.src, p.dst} {
-		r := t.rank(number)
+		r := t.getRank(number)
 		r.changes = append(r.changes, change{p.from, 1, p.words}, change{p.to, -1, -p.words})
 	}
 }
 
-// slice adds a slice and the slices inside it.
-func (t *trace) slice(track uint64, s span, flow uint64, notes []annotation, inside []span) {
+// addSlice adds a slice and the slices inside it.
+func (t *trace) addSlice(track uint64, s span, flow uint64, notes []annotation, inside []span) {
 	t.events = append(t.events,
 		event{at: s.from, kind: typeBegin, track: track, name: s.name, flow: flow, notes: notes})
 	for _, in := range inside {
@@ -267,36 +267,36 @@ func (t *trace) slice(track uint64, s span, flow uint64, notes []annotation, ins
 	t.events = append(t.events, event{at: s.to, kind: typeEnd, track: track})
 }
 
-// finding adds a finding to the track of findings.
-func (t *trace) finding(f *capture.Finding, at int64) {
+// addFinding adds a finding to the track of findings.
+func (t *trace) addFinding(f *capture.Finding, at int64) {
 	if t.findings == 0 {
 		t.findings = t.newTrack()
-		t.w.track(t.findings, 0, "findings")
+		t.w.writeTrack(t.findings, 0, "findings")
 	}
 	t.events = append(t.events,
 		event{at: at, kind: typeInstant, track: t.findings, name: string(f.Kind),
 			notes: []annotation{{name: "finding", text: f.Text}}})
 }
 
-// depths adds the lengths of a rank's queues.
-func (t *trace) depths(d *pcapng.Depths, at int64) {
-	r := t.rank(d.Rank)
+// addQueueDepths adds the lengths of a rank's queues.
+func (t *trace) addQueueDepths(d *pcapng.QueueDepths, at int64) {
+	r := t.getRank(d.Rank)
 	for i, n := range [len(queueNames)]int{d.Posted, d.Unexpected, d.Sends} {
 		if r.queues[i] == 0 {
 			r.queues[i] = t.newTrack()
-			t.w.counter(r.queues[i], r.track, queueNames[i])
+			t.w.writeCounter(r.queues[i], r.track, queueNames[i])
 		}
 		t.events = append(t.events, event{at: at, kind: typeCounter, track: r.queues[i], value: int64(n)})
 	}
 }
 
-// counters adds the counters of messages and words in flight for each rank.
-func (t *trace) counters() {
+// addCounters adds the counters of messages and words in flight for each rank.
+func (t *trace) addCounters() {
 	for _, number := range slices.Sorted(maps.Keys(t.ranks)) {
 		r := t.ranks[number]
 		messages, words := t.newTrack(), t.newTrack()
-		t.w.counter(messages, r.track, "messages under way")
-		t.w.counter(words, r.track, "words under way")
+		t.w.writeCounter(messages, r.track, "messages under way")
+		t.w.writeCounter(words, r.track, "words under way")
 		slices.SortStableFunc(r.changes, func(a, b change) int { return cmp.Compare(a.at, b.at) })
 		var n, w int64
 		for i, c := range r.changes {

@@ -32,7 +32,7 @@ func analysis(t *testing.T, name string) *capture.Report {
 	}
 	defer src.Close()
 	a := capture.NewAnalysis(name, capture.AnalysisOptions{KeepMessages: 1000})
-	if err := a.Follow(src); err != nil {
+	if err := a.Analyze(src); err != nil {
 		t.Fatal(err)
 	}
 	return a.Report()
@@ -53,7 +53,7 @@ func TestGolden(t *testing.T) {
 // messages overlap, have zero duration, or are open.
 func TestNesting(t *testing.T) {
 	s := func(v float64) *float64 { return &v }
-	r := &capture.Report{Findings: []capture.Finding{{Kind: capture.Waiting, Text: "rank 0 waits", Time: 3}}}
+	r := &capture.Report{Findings: []capture.Finding{{Kind: capture.StillWaiting, Text: "rank 0 waits", Time: 3}}}
 	r.Summary.Seconds = 3
 	for id, m := range []capture.Message{
 		{Src: 0, Dst: 1, Start: 1, Words: 5, Complete: true,
@@ -120,7 +120,7 @@ func TestWithoutAck(t *testing.T) {
 	c := capturetest.New(capturetest.Ethernet)
 	const messages = 20
 	for i := range messages {
-		c.Message(time.Unix(1700000000+int64(i), 0), capturetest.Message{
+		c.AddMessage(time.Unix(1700000000+int64(i), 0), capturetest.Message{
 			Src: 0, Dst: 1, Words: 3, Shape: protocol.CPUShape(),
 			From: netip.MustParseAddrPort("10.0.0.1:2718"), To: netip.MustParseAddrPort("10.0.0.2:2718"),
 		})
@@ -131,7 +131,7 @@ func TestWithoutAck(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := capture.NewAnalysis("test", capture.AnalysisOptions{KeepMessages: messages})
-	if err := a.Follow(src); err != nil {
+	if err := a.Analyze(src); err != nil {
 		t.Fatal(err)
 	}
 	r := a.Report()

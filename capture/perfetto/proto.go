@@ -51,22 +51,22 @@ const (
 // sequence is the number of the trace's only packet sequence.
 const sequence = 1
 
-// message is an encoded protobuf message under construction.
-type message []byte
+// protoMessage is an encoded protobuf message under construction.
+type protoMessage []byte
 
-func (m message) number(field protowire.Number, v uint64) message {
+func (m protoMessage) appendVarint(field protowire.Number, v uint64) protoMessage {
 	return protowire.AppendVarint(protowire.AppendTag(m, field, protowire.VarintType), v)
 }
 
-func (m message) fixed(field protowire.Number, v uint64) message {
+func (m protoMessage) appendFixed64(field protowire.Number, v uint64) protoMessage {
 	return protowire.AppendFixed64(protowire.AppendTag(m, field, protowire.Fixed64Type), v)
 }
 
-func (m message) text(field protowire.Number, s string) message {
+func (m protoMessage) appendString(field protowire.Number, s string) protoMessage {
 	return protowire.AppendString(protowire.AppendTag(m, field, protowire.BytesType), s)
 }
 
-func (m message) sub(field protowire.Number, s message) message {
+func (m protoMessage) appendMessage(field protowire.Number, s protoMessage) protoMessage {
 	return protowire.AppendBytes(protowire.AppendTag(m, field, protowire.BytesType), s)
 }
 
@@ -76,31 +76,31 @@ type writer struct {
 	err error
 }
 
-func (w *writer) packet(m message) {
+func (w *writer) writePacket(m protoMessage) {
 	if w.err == nil {
-		_, w.err = w.to.Write(message(nil).sub(tracePacket, m.number(packetSequence, sequence)))
+		_, w.err = w.to.Write(protoMessage(nil).appendMessage(tracePacket, m.appendVarint(packetSequence, sequence)))
 	}
 }
 
-// track describes a track. parent is 0 for a top-level track.
-func (w *writer) track(uuid, parent uint64, name string) {
-	m := message(nil).number(trackUUID, uuid).text(trackName, name)
+// writeTrack describes a track. parent is 0 for a top-level track.
+func (w *writer) writeTrack(uuid, parent uint64, name string) {
+	m := protoMessage(nil).appendVarint(trackUUID, uuid).appendString(trackName, name)
 	if parent != 0 {
-		m = m.number(trackParent, parent)
+		m = m.appendVarint(trackParent, parent)
 	}
-	w.packet(message(nil).sub(packetTrack, m))
+	w.writePacket(protoMessage(nil).appendMessage(packetTrack, m))
 }
 
-// process describes the track of a process.
-func (w *writer) process(uuid uint64, pid int, name string) {
-	p := message(nil).number(processPID, uint64(pid)).text(processName, name)
-	w.packet(message(nil).sub(packetTrack, message(nil).number(trackUUID, uuid).sub(trackProcess, p)))
+// writeProcess describes the track of a process.
+func (w *writer) writeProcess(uuid uint64, pid int, name string) {
+	p := protoMessage(nil).appendVarint(processPID, uint64(pid)).appendString(processName, name)
+	w.writePacket(protoMessage(nil).appendMessage(packetTrack, protoMessage(nil).appendVarint(trackUUID, uuid).appendMessage(trackProcess, p)))
 }
 
-// counter describes the track of a counter.
-func (w *writer) counter(uuid, parent uint64, name string) {
-	m := message(nil).number(trackUUID, uuid).text(trackName, name).number(trackParent, parent).sub(trackCounter, nil)
-	w.packet(message(nil).sub(packetTrack, m))
+// writeCounter describes the track of a counter.
+func (w *writer) writeCounter(uuid, parent uint64, name string) {
+	m := protoMessage(nil).appendVarint(trackUUID, uuid).appendString(trackName, name).appendVarint(trackParent, parent).appendMessage(trackCounter, nil)
+	w.writePacket(protoMessage(nil).appendMessage(packetTrack, m))
 }
 
 // event is an entry of a track.
@@ -122,25 +122,25 @@ type annotation struct {
 	text   string
 }
 
-func (w *writer) event(e *event) {
-	m := message(nil).number(eventType, e.kind).number(eventTrack, e.track)
+func (w *writer) writeEvent(e *event) {
+	m := protoMessage(nil).appendVarint(eventType, e.kind).appendVarint(eventTrack, e.track)
 	switch e.kind {
 	case typeCounter:
-		m = m.number(eventCounter, uint64(e.value))
+		m = m.appendVarint(eventCounter, uint64(e.value))
 	case typeBegin, typeInstant:
-		m = m.text(eventCategory, "zrlmpi").text(eventName, e.name)
+		m = m.appendString(eventCategory, "zrlmpi").appendString(eventName, e.name)
 		if e.flow != 0 {
-			m = m.fixed(eventFlow, e.flow)
+			m = m.appendFixed64(eventFlow, e.flow)
 		}
 		for _, n := range e.notes {
-			a := message(nil).text(annotationName, n.name)
+			a := protoMessage(nil).appendString(annotationName, n.name)
 			if n.text != "" {
-				a = a.text(annotationText, n.text)
+				a = a.appendString(annotationText, n.text)
 			} else {
-				a = a.number(annotationInt, uint64(n.number))
+				a = a.appendVarint(annotationInt, uint64(n.number))
 			}
-			m = m.sub(eventAnnotation, a)
+			m = m.appendMessage(eventAnnotation, a)
 		}
 	}
-	w.packet(message(nil).number(packetTimestamp, uint64(e.at)).sub(packetEvent, m))
+	w.writePacket(protoMessage(nil).appendVarint(packetTimestamp, uint64(e.at)).appendMessage(packetEvent, m))
 }

@@ -20,15 +20,15 @@ import (
 
 // Config configures a replay.
 type Config struct {
-	// As is the rank whose packets are sent. Peer is the rank of the live peer, or -1 for the first rank in the
+	// PlayedRank is the rank whose packets are sent. Peer is the rank of the live peer, or -1 for the first rank in the
 	// recording that exchanges packets with As.
-	As, Peer int
-	// To is the live peer's address.
-	To netip.AddrPort
-	// Bind is the local address, by which the peer identifies the rank. The default is the recorded address.
-	Bind netip.AddrPort
-	// Full makes the replay send as fast as possible, without the recorded pauses.
-	Full bool
+	PlayedRank, Peer int
+	// PeerAddr is the live peer's address.
+	PeerAddr netip.AddrPort
+	// LocalAddr is the local address, by which the peer identifies the rank. The default is the recorded address.
+	LocalAddr netip.AddrPort
+	// FullSpeed makes the replay send as fast as possible, without the recorded pauses.
+	FullSpeed bool
 	// Timeout is how long to wait for a packet from the peer, in addition to the recorded delay.
 	Timeout time.Duration
 	// Linger is the time to wait at the end for packets that are not in the recording.
@@ -72,28 +72,28 @@ func (d *Difference) String() string {
 		d.Want, d.Got, d.Offset)
 }
 
-// ErrNothing reports that the recording contains no UDP packets between the two ranks.
-var ErrNothing = errors.New("the recording has no UDP packets between these ranks")
+// ErrNoPackets reports that the recording contains no AddUDP packets between the two ranks.
+var ErrNoPackets = errors.New("the recording has no UDP packets between these ranks")
 
 // maxDatagrams is the maximum number of datagrams read from a recording.
 const maxDatagrams = 1 << 20
 
 // longTail is the length of the only datagram longer than protocol.MaxDatagram that a deployed node sends: the last
-// datagram of certain messages from an MPE. In a recording, a datagram of this length may also be two datagrams of 1416
+// datagram of certain messages from an BuildMPE. In a recording, a datagram of this length may also be two datagrams of 1416
 // and 8 bytes, sent by an FPGA's shell, that the kernel coalesced.
 const longTail = protocol.MaxDatagram + protocol.LineLen
 
-// recorded is a datagram of the recording.
-type recorded struct {
-	packet   int64
-	at       time.Time
-	src, dst netip.AddrPort
-	ours     bool
-	data     []byte
-	cut      int // bytes that were not recorded
-	// pads is true if the datagram has padding. tail is true if it has longTail bytes and may be the last datagram of a
-	// message from an MPE.
-	pads, tail bool
+// recordedDatagram is a datagram of the recording.
+type recordedDatagram struct {
+	packet     int64
+	at         time.Time
+	src, dst   netip.AddrPort
+	isOurs     bool
+	data       []byte
+	unrecorded int // bytes that were not recorded
+	// hasPadding is true if the datagram has padding. tail is true if it has longTail bytes and may be the last datagram of a
+	// message from an BuildMPE.
+	hasPadding, mayBeTail bool
 }
 
 // Run plays a recording until its end or until the first difference.
@@ -102,19 +102,19 @@ func Run(ctx context.Context, src capture.Source, cfg Config) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !cfg.Bind.IsValid() {
-		cfg.Bind = from
+	if !cfg.LocalAddr.IsValid() {
+		cfg.LocalAddr = from
 	}
-	conn, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(cfg.Bind))
+	conn, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(cfg.LocalAddr))
 	if err != nil {
 		return nil, fmt.Errorf("rank %d cannot be played from %v: %w (give another address with --bind; a peer "+
-			"identifies ranks by it)", cfg.As, cfg.Bind, err)
+			"identifies ranks by it)", cfg.PlayedRank, cfg.LocalAddr, err)
 	}
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
-	r := &run{cfg: &cfg, conn: conn}
+	r := &player{cfg: &cfg, conn: conn}
 	if r.result.ReceiveBuffer, err = udp.SetReceiveBuffer(conn, udp.DefaultReceiveBuffer); err != nil {
-		return nil, fmt.Errorf("asking for a receive buffer of %d bytes at %v: %w", udp.DefaultReceiveBuffer, cfg.Bind,
+		return nil, fmt.Errorf("asking for a receive buffer of %d bytes at %v: %w", udp.DefaultReceiveBuffer, cfg.LocalAddr,
 			err)
 	}
 	err = r.play(ctx, list)
@@ -126,25 +126,25 @@ func Run(ctx context.Context, src capture.Source, cfg Config) (*Result, error) {
 
 // load reads the datagrams between the two ranks and determines the address of As. It splits datagrams that the kernel
 // coalesced.
-func load(src capture.Source, cfg *Config) (list []recorded, from netip.AddrPort, err error) {
-	var all []recorded
+func load(src capture.Source, cfg *Config) (list []recordedDatagram, from netip.AddrPort, err error) {
+	var all []recordedDatagram
 	var peer netip.AddrPort
 	peerRank := -1
 	tracker := capture.NewTracker(capture.TrackerOptions{Profile: cfg.Profile, OnEvent: func(e *capture.Event) {
 		if e.Proto != pcapng.UDP || len(all) > maxDatagrams {
 			return
 		}
-		all = append(all, recorded{
+		all = append(all, recordedDatagram{
 			packet: e.Packet, at: e.Time, src: e.Src, dst: e.Dst, data: bytes.Clone(e.Data),
-			cut:  e.Length - len(e.Data),
-			pads: e.Padding > 0, tail: e.Length == longTail && endsLong(e),
+			unrecorded: e.Length - len(e.Data),
+			hasPadding: e.Padding > 0, mayBeTail: e.Length == longTail && endsWithLongTail(e),
 		})
 		if !e.HasRanks || peerRank >= 0 {
 			return
 		}
 		other, mine, theirs := int(e.Header.Dst), e.Src, e.Dst
-		if int(e.Header.Src) != cfg.As {
-			if int(e.Header.Dst) != cfg.As {
+		if int(e.Header.Src) != cfg.PlayedRank {
+			if int(e.Header.Dst) != cfg.PlayedRank {
 				return
 			}
 			other, mine, theirs = int(e.Header.Src), e.Dst, e.Src
@@ -153,7 +153,7 @@ func load(src capture.Source, cfg *Config) (list []recorded, from netip.AddrPort
 			peerRank, from, peer = other, mine, theirs
 		}
 	}})
-	if err := tracker.Follow(src); err != nil {
+	if err := tracker.ProcessAll(src); err != nil {
 		return nil, from, err
 	}
 	if len(all) > maxDatagrams {
@@ -161,38 +161,38 @@ func load(src capture.Source, cfg *Config) (list []recorded, from netip.AddrPort
 			"with zrlctl decode -w", maxDatagrams)
 	}
 	if peerRank < 0 {
-		return nil, from, fmt.Errorf("rank %d: %w", cfg.As, ErrNothing)
+		return nil, from, fmt.Errorf("rank %d: %w", cfg.PlayedRank, ErrNoPackets)
 	}
-	list, err = between(all, from, peer)
+	list, err = selectBetween(all, from, peer)
 	return list, from, err
 }
 
-// endsLong reports whether the MPE would end this DATA with a datagram that is longer than usual.
-func endsLong(e *capture.Event) bool {
+// endsWithLongTail reports whether the BuildMPE would end this DATA with a datagram that is longer than usual.
+func endsWithLongTail(e *capture.Event) bool {
 	shape := protocol.FPGAShape(true)
 	total := shape.PayloadBytes(uint32(e.Total / protocol.WordLen))
-	return e.Completes && e.Offset+shape.Next(e.Offset, total) == total
+	return e.IsLastPiece && e.Offset+shape.PayloadAt(e.Offset, total) == total
 }
 
-// between returns the datagrams between two addresses, in both directions.
-func between(all []recorded, from, peer netip.AddrPort) (list []recorded, err error) {
-	pads := false // an MPE pads all messages of an odd number of words
+// selectBetween returns the datagrams between two addresses, in both directions.
+func selectBetween(all []recordedDatagram, from, peer netip.AddrPort) (list []recordedDatagram, err error) {
+	pads := false // an BuildMPE pads all messages of an odd number of words
 	for i := range all {
-		pads = pads || all[i].src == from && all[i].pads
+		pads = pads || all[i].src == from && all[i].hasPadding
 	}
 	for _, d := range all {
-		d.ours = d.src == from && d.dst == peer
-		if !d.ours && (d.src != peer || d.dst != from) {
+		d.isOurs = d.src == from && d.dst == peer
+		if !d.isOurs && (d.src != peer || d.dst != from) {
 			continue
 		}
 		switch {
-		case d.cut > 0:
+		case d.unrecorded > 0:
 			return nil, fmt.Errorf("packet %d was recorded without its last %d bytes: record with a longer "+
-				"snapshot length", d.packet, d.cut)
-		case d.ours && len(d.data) > longTail:
+				"snapshot length", d.packet, d.unrecorded)
+		case d.isOurs && len(d.data) > longTail:
 			return nil, fmt.Errorf("packet %d is a datagram of %d bytes, and no deployed node sends more than %d: a "+
 				"recording of the extended profile cannot be played", d.packet, len(d.data), longTail)
-		case d.ours && len(d.data) == longTail && !(pads && d.tail):
+		case d.isOurs && len(d.data) == longTail && !(pads && d.mayBeTail):
 			rest := d
 			d.data, rest.data = d.data[:protocol.MaxDatagram], d.data[protocol.MaxDatagram:]
 			list = append(list, d, rest)
@@ -203,17 +203,17 @@ func between(all []recorded, from, peer netip.AddrPort) (list []recorded, err er
 	return list, nil
 }
 
-type run struct {
+type player struct {
 	cfg    *Config
 	conn   *net.UDPConn
 	result Result
 	buf    [1 << 16]byte
 }
 
-func (r *run) play(ctx context.Context, list []recorded) error {
+func (r *player) play(ctx context.Context, list []recordedDatagram) error {
 	for i, d := range list {
-		if !d.ours {
-			got, datagrams, err := r.receiveAs(d, r.timeout(list, i))
+		if !d.isOurs {
+			got, datagrams, err := r.receiveMatching(d, r.timeout(list, i))
 			if err != nil {
 				return err
 			}
@@ -223,10 +223,10 @@ func (r *run) play(ctx context.Context, list []recorded) error {
 			r.result.Received += datagrams
 			continue
 		}
-		if !r.cfg.Full && i > 0 && !sleep(ctx, d.at.Sub(list[i-1].at)) {
+		if !r.cfg.FullSpeed && i > 0 && !sleep(ctx, d.at.Sub(list[i-1].at)) {
 			return context.Cause(ctx)
 		}
-		if _, err := r.conn.WriteToUDPAddrPort(d.data, r.cfg.To); err != nil {
+		if _, err := r.conn.WriteToUDPAddrPort(d.data, r.cfg.PeerAddr); err != nil {
 			return fmt.Errorf("packet %d: %w", d.packet, err)
 		}
 		r.result.Sent++
@@ -239,15 +239,15 @@ func (r *run) play(ctx context.Context, list []recorded) error {
 }
 
 // timeout returns the time to wait for a packet: the recorded delay plus the configured time-out.
-func (r *run) timeout(list []recorded, i int) time.Duration {
+func (r *player) timeout(list []recordedDatagram, i int) time.Duration {
 	if i == 0 {
 		return r.cfg.Timeout
 	}
 	return list[i].at.Sub(list[i-1].at) + r.cfg.Timeout
 }
 
-// receiveAs waits for the counterpart of a recorded datagram. A datagram of longTail bytes may arrive as two datagrams.
-func (r *run) receiveAs(d recorded, timeout time.Duration) (got []byte, datagrams int, err error) {
+// receiveMatching waits for the counterpart of a recorded datagram. A datagram of longTail bytes may arrive as two datagrams.
+func (r *player) receiveMatching(d recordedDatagram, timeout time.Duration) (got []byte, datagrams int, err error) {
 	got, err = r.receive(timeout)
 	if err != nil || len(d.data) != longTail || len(got) != protocol.MaxDatagram || !bytes.HasPrefix(d.data, got) {
 		return got, 1, err
@@ -258,7 +258,7 @@ func (r *run) receiveAs(d recorded, timeout time.Duration) (got []byte, datagram
 }
 
 // receive waits for a datagram from the peer. It returns nil on time-out.
-func (r *run) receive(timeout time.Duration) ([]byte, error) {
+func (r *player) receive(timeout time.Duration) ([]byte, error) {
 	if err := r.conn.SetReadDeadline(time.Now().Add(timeout)); err != nil {
 		return nil, err
 	}
@@ -270,7 +270,7 @@ func (r *run) receive(timeout time.Duration) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		if from.Addr().Unmap() == r.cfg.To.Addr() {
+		if from.Addr().Unmap() == r.cfg.PeerAddr.Addr() {
 			return r.buf[:n], nil
 		}
 	}
@@ -291,7 +291,7 @@ func sleep(ctx context.Context, d time.Duration) bool {
 }
 
 // compare returns the difference between a datagram and the recorded one, or nil.
-func compare(profile protocol.Profile, d recorded, got []byte) *Difference {
+func compare(profile protocol.Profile, d recordedDatagram, got []byte) *Difference {
 	if got == nil {
 		return &Difference{Packet: d.packet, Want: describe(profile, d.data)}
 	}

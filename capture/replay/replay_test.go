@@ -77,8 +77,8 @@ func playFile(t *testing.T, name string, change func(*replay.Config)) (*replay.R
 		return nil, err
 	}
 	defer src.Close()
-	cfg := replay.Config{As: 0, Peer: -1, To: them, Bind: us, Timeout: 5 * time.Second, Linger: 20 * time.Millisecond,
-		Full: true}
+	cfg := replay.Config{PlayedRank: 0, Peer: -1, PeerAddr: them, LocalAddr: us, Timeout: 5 * time.Second, Linger: 20 * time.Millisecond,
+		FullSpeed: true}
 	if change != nil {
 		change(&cfg)
 	}
@@ -93,9 +93,9 @@ func record(t *testing.T, shape protocol.Shape, together int, words ...uint32) s
 	at := time.Unix(1700000000, 0)
 	for _, n := range words {
 		out := capturetest.Message{Src: 0, Dst: 1, From: us, To: them, Words: n, Shape: protocol.CPUShape(),
-			Together: together}
-		back := capturetest.Message{Src: 1, Dst: 0, From: them, To: us, Words: n, Shape: shape, Together: together}
-		c.Message(at, out).Message(at.Add(time.Millisecond), back)
+			MaxCoalesced: together}
+		back := capturetest.Message{Src: 1, Dst: 0, From: them, To: us, Words: n, Shape: shape, MaxCoalesced: together}
+		c.AddMessage(at, out).AddMessage(at.Add(time.Millisecond), back)
 		at = at.Add(2 * time.Millisecond)
 	}
 	return write(t, c)
@@ -117,14 +117,14 @@ func TestOffloaded(t *testing.T) {
 	r, err := playFile(t, name, nil)
 	want := 0
 	for _, n := range []uint32{1, 347, 348, 702, 1000, 22000} {
-		want += 3 + int(protocol.CPUShape().Datagrams(n))
+		want += 3 + int(protocol.CPUShape().NumDatagrams(n))
 	}
 	if err != nil || r.Difference != nil || r.Sent != want || r.Received != want {
 		t.Errorf("%+v, %v, want %d datagrams each way", r, err, want)
 	}
 }
 
-// TestLongTail: a replay sends a datagram of 1424 bytes only for an MPE, and accepts one as one or two datagrams.
+// TestLongTail: a replay sends a datagram of 1424 bytes only for an BuildMPE, and accepts one as one or two datagrams.
 func TestLongTail(t *testing.T) {
 	cpu, mpe := protocol.CPUShape(), protocol.FPGAShape(true)
 	for name, c := range map[string]struct {
@@ -158,8 +158,8 @@ func TestLongTail(t *testing.T) {
 		t.Run("sent: "+name, func(t *testing.T) {
 			recording := capturetest.New(capturetest.Raw)
 			for i, n := range c.words {
-				recording.Message(time.Unix(1700000000, int64(i)*1e6),
-					capturetest.Message{Dst: 1, From: us, To: them, Words: n, Shape: c.shape, Together: 2})
+				recording.AddMessage(time.Unix(1700000000, int64(i)*1e6),
+					capturetest.Message{Dst: 1, From: us, To: them, Words: n, Shape: c.shape, MaxCoalesced: 2})
 			}
 			sizes := receiver(t)
 			r, err := playFile(t, write(t, recording), nil)
@@ -239,10 +239,10 @@ func TestNotPlayable(t *testing.T) {
 	packet := protocol.AppendExtended(nil,
 		&protocol.ExtHeader{Dst: 1, Type: protocol.Data, Session: 1, Number: 1, Length: 4000}, make([]byte, 4000))
 	for want, file := range map[string]*capturetest.Capture{
-		"packet 1 is a datagram of 4080 bytes, and no deployed node sends more than 1424": capturetest.New(capturetest.Raw).UDP(time.Unix(1700000000, 0), us, them, packet),
-		"packet 3 was recorded without its last 1342 bytes": capturetest.New(capturetest.Raw).Message(time.Unix(1700000000, 0), capturetest.Message{
-			Dst: 1, From: us, To: them, Words: 22000, Shape: protocol.CPUShape(), Together: capturetest.MaxOffload,
-		}).Snap(28 + 74),
+		"packet 1 is a datagram of 4080 bytes, and no deployed node sends more than 1424": capturetest.New(capturetest.Raw).AddUDP(time.Unix(1700000000, 0), us, them, packet),
+		"packet 3 was recorded without its last 1342 bytes": capturetest.New(capturetest.Raw).AddMessage(time.Unix(1700000000, 0), capturetest.Message{
+			Dst: 1, From: us, To: them, Words: 22000, Shape: protocol.CPUShape(), MaxCoalesced: capturetest.MaxOffload,
+		}).Truncate(28 + 74),
 	} {
 		if _, err := playFile(t, write(t, file), nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
@@ -257,7 +257,7 @@ func TestAsRecorded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			peer(t, protocol.CPUShape())
 			for _, full := range []bool{true, false} {
-				r, err := play(t, name, func(c *replay.Config) { c.Full = full })
+				r, err := play(t, name, func(c *replay.Config) { c.FullSpeed = full })
 				if err != nil || r.Difference != nil || r.Sent != packets || r.Received != packets {
 					t.Errorf("full %v: %+v, %v", full, r, err)
 				}
@@ -287,12 +287,12 @@ func TestNoAnswer(t *testing.T) {
 }
 
 func TestNothingToPlay(t *testing.T) {
-	if _, err := play(t, "ref_ref_pingpong_1", func(c *replay.Config) { c.As = 5 }); !errors.Is(err,
-		replay.ErrNothing) {
+	if _, err := play(t, "ref_ref_pingpong_1", func(c *replay.Config) { c.PlayedRank = 5 }); !errors.Is(err,
+		replay.ErrNoPackets) {
 		t.Fatal(err)
 	}
 	if _, err := play(t, "ref_ref_pingpong_1",
-		func(c *replay.Config) { c.Bind = netip.MustParseAddrPort("192.0.2.1:1") }); err == nil ||
+		func(c *replay.Config) { c.LocalAddr = netip.MustParseAddrPort("192.0.2.1:1") }); err == nil ||
 		!strings.Contains(err.Error(), "--bind") {
 		t.Fatal(err)
 	}

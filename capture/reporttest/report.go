@@ -15,8 +15,8 @@ import (
 // RecordedAt is the start time of all synthetic recordings.
 var RecordedAt = time.Date(2026, 3, 14, 9, 26, 53, 589_793_000, time.UTC)
 
-// Hostile lists texts that break out of markup or code if they are not escaped.
-var Hostile = []string{
+// HostileTexts lists texts that break out of markup or code if they are not escaped.
+var HostileTexts = []string{
 	`</script><script>alert(1)</script>`,
 	`</ScRiPt ><img src=x onerror=alert(1)>`,
 	`<!--<script>`, `-->`, `]]>`, `</title></style></head>`,
@@ -34,7 +34,7 @@ type Traffic struct {
 
 // Report returns the report of the recording. The same Traffic always gives the same report.
 func (tr Traffic) Report() *capture.Report {
-	g := &generator{rng: rand.New(rand.NewPCG(2718, uint64(tr.Messages))), free: make([]float64, tr.Ranks)}
+	g := &generator{rng: rand.New(rand.NewPCG(2718, uint64(tr.Messages))), freeAt: make([]float64, tr.Ranks)}
 	for i := range tr.Messages {
 		src, dst := 0, 1+i%(tr.Ranks-1)
 		if tr.AllToAll {
@@ -44,29 +44,29 @@ func (tr Traffic) Report() *capture.Report {
 			src, dst = dst, src
 		}
 		if i%1000 == 999 {
-			g.pause()
+			g.insertPause()
 		}
-		g.message(src, dst, tr.LossEvery > 0 && g.rng.IntN(tr.LossEvery) == 0)
+		g.addMessage(src, dst, tr.LossEvery > 0 && g.rng.IntN(tr.LossEvery) == 0)
 	}
-	return g.finish(fmt.Sprintf("synthetic-%d.pcap", tr.Messages))
+	return g.buildReport(fmt.Sprintf("synthetic-%d.pcap", tr.Messages))
 }
 
 type generator struct {
 	rng      *rand.Rand
-	free     []float64 // time at which each rank is free, in seconds
+	freeAt   []float64 // time at which each rank is free, in seconds
 	messages []capture.Message
 	findings []capture.Finding
 }
 
-func (g *generator) pause() {
-	at := slices.Max(g.free) + 0.2 + g.rng.Float64()
-	for i := range g.free {
-		g.free[i] = at
+func (g *generator) insertPause() {
+	at := slices.Max(g.freeAt) + 0.2 + g.rng.Float64()
+	for i := range g.freeAt {
+		g.freeAt[i] = at
 	}
 }
 
-// around returns a random duration close to the given one. Occasionally it is much longer.
-func (g *generator) around(seconds float64) float64 {
+// jitter returns a random duration close to the given one. Occasionally it is much longer.
+func (g *generator) jitter(seconds float64) float64 {
 	t := seconds * (0.6 + 0.8*g.rng.Float64())
 	if g.rng.IntN(200) == 0 {
 		t *= 30
@@ -74,15 +74,15 @@ func (g *generator) around(seconds float64) float64 {
 	return max(t, 1e-9)
 }
 
-func (g *generator) message(src, dst int, lossy bool) {
-	start := max(g.free[src], g.free[dst]) + g.around(15e-6)
+func (g *generator) addMessage(src, dst int, lossy bool) {
+	start := max(g.freeAt[src], g.freeAt[dst]) + g.jitter(15e-6)
 	words := []uint32{1, 16, 346, 347, 1000, 65536}[g.rng.IntN(6)]
 	m := capture.Message{Src: src, Dst: dst, Words: words, Call: []string{"SEND_INT", "SEND_FLOAT"}[g.rng.IntN(4)/3],
 		Start: start, Complete: true, Verdict: "ok"}
 	datagrams := 1 + int(words*4/1416)
 	at := start
 	add := func(typ string, repeated bool, length float64) {
-		s := capture.Step{Packets: 1, Time: when(at), End: when(at + length), Type: typ,
+		s := capture.Step{Packets: 1, Time: timeAt(at), End: timeAt(at + length), Type: typ,
 			FromSender: typ == "SEND_REQUEST" || typ == "DATA", Retransmitted: repeated}
 		if typ == "DATA" {
 			s.Packets, s.Bytes = datagrams, int64(words)*4
@@ -97,18 +97,18 @@ func (g *generator) message(src, dst int, lossy bool) {
 		add("SEND_REQUEST", true, 0)
 		m.Retransmissions, m.Verdict = 1, "retransmitted"
 	}
-	requestToClear := at + g.around(40e-6) - start
+	requestToClear := at + g.jitter(40e-6) - start
 	at = start + requestToClear
 	add("CLEAR_TO_SEND", false, 0)
 	if lossy && lost == 1 {
 		at += 0.1
 		add("SEND_REQUEST", true, 0)
-		at += g.around(30e-6)
+		at += g.jitter(30e-6)
 		add("CLEAR_TO_SEND", true, 0)
 		m.Retransmissions, m.Verdict = 2, "CLEAR_TO_SEND lost"
 	}
 	cleared := start + requestToClear
-	at += g.around(12e-6)
+	at += g.jitter(12e-6)
 	add("DATA", false, float64(datagrams-1)*1.3e-6)
 	if lossy && lost == 2 {
 		at += 0.1
@@ -116,21 +116,21 @@ func (g *generator) message(src, dst int, lossy bool) {
 		m.Retransmissions, m.Verdict = 1, "DATA or its ACK lost"
 	}
 	data := at
-	at += g.around(25e-6)
+	at += g.jitter(25e-6)
 	add("ACK", false, 0)
 	clearToData, dataToAck, total := data-cleared, at-data, at-start
 	m.Phases = capture.Phases{RequestToClear: &requestToClear, ClearToData: &clearToData, DataToAck: &dataToAck,
 		Total: &total}
-	g.free[src], g.free[dst] = at, at
+	g.freeAt[src], g.freeAt[dst] = at, at
 	g.messages = append(g.messages, m)
 }
 
-func when(seconds float64) time.Time {
+func timeAt(seconds float64) time.Time {
 	return RecordedAt.Add(time.Duration(seconds * 1e9))
 }
 
-// finish numbers messages and packets by their times, and computes the summaries.
-func (g *generator) finish(name string) *capture.Report {
+// buildReport numbers messages and packets by their times, and computes the summaries.
+func (g *generator) buildReport(name string) *capture.Report {
 	slices.SortStableFunc(g.messages, func(a, b capture.Message) int { return cmp.Compare(a.Start, b.Start) })
 	var steps []*capture.Step
 	for i := range g.messages {
@@ -147,7 +147,7 @@ func (g *generator) finish(name string) *capture.Report {
 	}
 	r := &capture.Report{Source: "/var/tmp/" + name, Start: RecordedAt, Messages: g.messages, Findings: g.findings}
 	r.Summary = capture.Summary{Packets: packets, Units: packets, Bytes: packets * 600,
-		FindingsByKind: map[capture.Kind]int{}}
+		FindingsByKind: map[capture.FindingKind]int{}}
 	pairs := map[[2]int][]*capture.Message{}
 	var all []*capture.Message
 	for i := range g.messages {
@@ -170,9 +170,9 @@ func (g *generator) finish(name string) *capture.Report {
 		r.Summary.Seconds = max(r.Summary.Seconds, m.Steps[len(m.Steps)-1].End.Sub(RecordedAt).Seconds())
 	}
 	slices.SortStableFunc(r.Findings, func(a, b capture.Finding) int { return cmp.Compare(a.Time, b.Time) })
-	r.Summary.All = sumUp(-1, -1, all)
+	r.Summary.All = summarize(-1, -1, all)
 	for key, list := range pairs {
-		r.Summary.Pairs = append(r.Summary.Pairs, sumUp(key[0], key[1], list))
+		r.Summary.Pairs = append(r.Summary.Pairs, summarize(key[0], key[1], list))
 	}
 	slices.SortFunc(r.Summary.Pairs, func(a, b capture.PairSummary) int {
 		return cmp.Or(cmp.Compare(a.Src, b.Src), cmp.Compare(a.Dst, b.Dst))
@@ -180,7 +180,7 @@ func (g *generator) finish(name string) *capture.Report {
 	return r
 }
 
-func sumUp(src, dst int, list []*capture.Message) capture.PairSummary {
+func summarize(src, dst int, list []*capture.Message) capture.PairSummary {
 	p := capture.PairSummary{Src: src, Dst: dst, Messages: int64(len(list))}
 	var phases [4][]float64
 	for _, m := range list {
@@ -206,33 +206,33 @@ func sumUp(src, dst int, list []*capture.Message) capture.PairSummary {
 	return p
 }
 
-// Troubled returns a small report that contains every element of the diagram: a loss, a copy, a packet that was not
+// TroubledReport returns a small report that contains every element of the diagram: a loss, a copy, a packet that was not
 // recorded, and ranks that wait for each other.
-func Troubled() *capture.Report {
-	g := &generator{rng: rand.New(rand.NewPCG(1, 1)), free: make([]float64, 4)}
+func TroubledReport() *capture.Report {
+	g := &generator{rng: rand.New(rand.NewPCG(1, 1)), freeAt: make([]float64, 4)}
 	for i := range 12 {
-		g.message(i%3, i%3+1, false)
+		g.addMessage(i%3, i%3+1, false)
 	}
-	g.pause()
-	g.message(0, 2, false)
+	g.insertPause()
+	g.addMessage(0, 2, false)
 	copied := &g.messages[len(g.messages)-1]
 	twice := copied.Steps[3]
 	twice.Retransmitted = true
 	twice.Time, twice.End = twice.Time.Add(9*time.Microsecond), twice.Time.Add(9*time.Microsecond)
 	copied.Steps, copied.Retransmissions, copied.Verdict = append(copied.Steps, twice), 0, "ok"
-	g.pause()
-	g.message(1, 3, false)
+	g.insertPause()
+	g.addMessage(1, 3, false)
 	unseen := &g.messages[len(g.messages)-1]
 	unseen.Steps, unseen.Verdict = slices.Delete(unseen.Steps, 1, 2), "CLEAR_TO_SEND lost"
 	unseen.Phases.RequestToClear, unseen.Phases.ClearToData = nil, nil
-	g.pause()
+	g.insertPause()
 	for range 40 {
-		g.message(0, 1, g.rng.IntN(4) == 0)
+		g.addMessage(0, 1, g.rng.IntN(4) == 0)
 	}
-	g.pause()
+	g.insertPause()
 	for _, pair := range [][2]int{{2, 3}, {3, 2}} {
-		g.free[2], g.free[3] = slices.Max(g.free), slices.Max(g.free)
-		g.message(pair[0], pair[1], false)
+		g.freeAt[2], g.freeAt[3] = slices.Max(g.freeAt), slices.Max(g.freeAt)
+		g.addMessage(pair[0], pair[1], false)
 		m := &g.messages[len(g.messages)-1]
 		again := m.Steps[0]
 		m.Steps = m.Steps[:1]
@@ -242,9 +242,9 @@ func Troubled() *capture.Report {
 			m.Steps = append(m.Steps, again)
 		}
 		m.Phases, m.Complete, m.Verdict, m.Words, m.Retransmissions = capture.Phases{}, false, "deadlock", 0, 3
-		g.free[pair[0]] = m.Start
+		g.freeAt[pair[0]] = m.Start
 	}
-	r := g.finish("trouble in rank 2.pcap")
+	r := g.buildReport("trouble in rank 2.pcap")
 	n := len(r.Messages)
 	a, b := &r.Messages[n-2], &r.Messages[n-1]
 	r.Findings = slices.DeleteFunc(r.Findings, func(f capture.Finding) bool { return f.Messages[0] >= a.ID })
@@ -264,7 +264,7 @@ func Troubled() *capture.Report {
 	}
 	r.Summary.Seconds += 1.5
 	r.Findings = append(r.Findings,
-		capture.Finding{Kind: capture.Padding, Text: "rank 3 pads its payload to 8 bytes, as FPGAs do",
+		capture.Finding{Kind: capture.MixedPadding, Text: "rank 3 pads its payload to 8 bytes, as FPGAs do",
 			Packets: []int64{a.Steps[0].Packet}, Time: a.Start},
 		capture.Finding{
 			Kind: capture.Deadlock, Text: "rank 2 has waited 4.8s for CLEAR_TO_SEND from rank 3; rank 3 has waited " +
@@ -273,7 +273,7 @@ func Troubled() *capture.Report {
 			Time: r.Summary.Seconds,
 		})
 	slices.SortStableFunc(r.Findings, func(x, y capture.Finding) int { return cmp.Compare(x.Time, y.Time) })
-	r.Summary.FindingsByKind = map[capture.Kind]int{}
+	r.Summary.FindingsByKind = map[capture.FindingKind]int{}
 	for i := range r.Findings {
 		r.Summary.FindingsByKind[r.Findings[i].Kind]++
 	}

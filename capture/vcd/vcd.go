@@ -21,8 +21,8 @@ import (
 // Packet is a packet of the rank whose role is simulated.
 type Packet struct {
 	// Cycle is the simulation's clock cycle at which the packet appears.
-	Cycle uint64
-	Sent  bool
+	Cycle  uint64
+	IsSent bool
 	// Text must not contain blanks.
 	Text string
 }
@@ -54,7 +54,7 @@ func Write(out io.Writer, waves io.Reader, period uint64, packets []Packet) erro
 	if err := w.copy(bufio.NewReaderSize(waves, 1<<16)); err != nil {
 		return err
 	}
-	w.until(math.MaxUint64)
+	w.writeUntil(math.MaxUint64)
 	return w.out.Flush()
 }
 
@@ -85,7 +85,7 @@ func (w *writer) copy(in *bufio.Reader) error {
 			if err != nil {
 				return fmt.Errorf("waves, line %d: %w: %.30q is no time", number, ErrFormat, text)
 			}
-			w.until(at)
+			w.writeUntil(at)
 		}
 		if _, err := w.out.Write(part); err != nil {
 			return err
@@ -96,16 +96,16 @@ func (w *writer) copy(in *bufio.Reader) error {
 	}
 }
 
-// until writes the packets up to time end, each preceded by its time.
-func (w *writer) until(end uint64) {
+// writeUntil writes the packets up to time end, each preceded by its time.
+func (w *writer) writeUntil(end uint64) {
 	for len(w.packets) > 0 && w.packets[0].Cycle*w.period <= end {
 		fmt.Fprintf(w.out, "#%d\n", w.packets[0].Cycle*w.period)
-		w.values()
+		w.writeCycle()
 	}
 }
 
-// values writes the packets of the next cycle.
-func (w *writer) values() {
+// writeCycle writes the packets of the next cycle.
+func (w *writer) writeCycle() {
 	n := 0
 	for n < len(w.packets) && w.packets[n].Cycle == w.packets[0].Cycle {
 		n++
@@ -116,7 +116,7 @@ func (w *writer) values() {
 	}{{"zrlmpi_sent", true}, {"zrlmpi_received", false}} {
 		var texts []string
 		for _, p := range w.packets[:n] {
-			if p.Sent == signal.sent {
+			if p.IsSent == signal.sent {
 				texts = append(texts, p.Text)
 			}
 		}

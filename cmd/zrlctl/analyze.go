@@ -67,7 +67,7 @@ behind some packets, 2 it cannot be read, or has no packet of ZRLMPI.`,
 			return a.analyze(cmd.Context(), &f, args, cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		}),
 	}
-	f.input.flags(cmd)
+	f.input.addFlags(cmd)
 	fl := cmd.Flags()
 	fl.StringVar(&f.html, "html", "", "write an HTML report with sequence diagrams to this file")
 	fl.StringVar(&f.perfetto, "perfetto", "",
@@ -81,15 +81,15 @@ behind some packets, 2 it cannot be read, or has no packet of ZRLMPI.`,
 func (a *app) analyze(ctx context.Context, f *analyzeFlags, args []string, stdin io.Reader, stdout,
 	stderr io.Writer) error {
 	if f.limit < 0 {
-		return usagef("--limit %d: must be at least 0", f.limit)
+		return usageErrorf("--limit %d: must be at least 0", f.limit)
 	}
-	profile, err := f.input.dialect()
+	profile, err := f.input.parseProfile()
 	if err != nil {
 		return err
 	}
 	var analysis *capture.Analysis
 	if f.perfetto != "" {
-		f.input.onNote = func(n pcapng.RankNote) { analysis.Note(n) }
+		f.input.onNote = func(n pcapng.RankNote) { analysis.AddNote(n) }
 	}
 	src, name, err := f.input.open(ctx, args, stdin)
 	if err != nil {
@@ -117,7 +117,7 @@ func (a *app) analyze(ctx context.Context, f *analyzeFlags, args []string, stdin
 	if f.progress {
 		progress = stderr
 	}
-	if err := follow(ctx, analysis, src, live, progress); err != nil {
+	if err := analyzeSource(ctx, analysis, src, live, progress); err != nil {
 		return err
 	}
 	report := analysis.Report()
@@ -125,17 +125,17 @@ func (a *app) analyze(ctx context.Context, f *analyzeFlags, args []string, stdin
 		return err
 	}
 	if printed != nil {
-		err = printed.end(report)
+		err = printed.finish(report)
 	} else {
 		err = a.printReport(stdout, report, f.messages)
 	}
 	if err != nil {
 		return err
 	}
-	switch why := report.Nothing(); {
+	switch why := report.ExplainEmpty(); {
 	case why != "":
 		return &unreadableError{fmt.Errorf("%s: %s", name, why)}
-	case !report.Clean():
+	case !report.IsClean():
 		return errFindings
 	}
 	return nil
@@ -160,26 +160,26 @@ func (f *analyzeFlags) writeFiles(r *capture.Report) error {
 // writeTrace writes a trace through a buffer, because a trace consists of many small packets.
 func writeTrace(out io.Writer, r *capture.Report) error {
 	buffered := bufio.NewWriterSize(out, 1<<16)
-	return flushed(perfetto.Write(buffered, r), buffered)
+	return flushAndJoin(perfetto.Write(buffered, r), buffered)
 }
 
-// follow analyzes a source. A live source ends when the user interrupts it.
-func follow(ctx context.Context, analysis *capture.Analysis, src capture.Source, live bool, progress io.Writer) error {
+// analyzeSource analyzes a source. A live source ends when the user interrupts it.
+func analyzeSource(ctx context.Context, analysis *capture.Analysis, src capture.Source, live bool, progress io.Writer) error {
 	if progress != nil {
-		src = &reporting{Source: src, out: progress, start: time.Now()}
+		src = &progressSource{Source: src, out: progress, start: time.Now()}
 	}
-	return endOfRecording(ctx, analysis.Follow(src), live)
+	return recordingError(ctx, analysis.Analyze(src), live)
 }
 
-// reporting is a source that prints how far it has been read.
-type reporting struct {
+// progressSource is a source that prints how far it has been read.
+type progressSource struct {
 	capture.Source
 	out         io.Writer
 	units       int
 	start, last time.Time
 }
 
-func (r *reporting) Next(u *pcapng.Unit) error {
+func (r *progressSource) Next(u *pcapng.Unit) error {
 	err := r.Source.Next(u)
 	r.units++
 	if r.units%(1<<16) == 0 || err != nil {
@@ -196,7 +196,7 @@ func (r *reporting) Next(u *pcapng.Unit) error {
 func (a *app) printReport(stdout io.Writer, r *capture.Report, messages bool) error {
 	out := bufio.NewWriterSize(stdout, 1<<16)
 	if a.json {
-		return flushed(r.WriteJSON(out), out)
+		return flushAndJoin(r.WriteJSON(out), out)
 	}
 	if messages {
 		printMessages(out, r)
@@ -211,7 +211,7 @@ func printMessages(out io.Writer, r *capture.Report) {
 	if len(r.Messages) == 0 {
 		return
 	}
-	printMessageHead(out)
+	printMessageHeader(out)
 	for i := range r.Messages {
 		printMessage(out, &r.Messages[i])
 	}
@@ -221,9 +221,9 @@ func printMessages(out io.Writer, r *capture.Report) {
 	fmt.Fprintln(out)
 }
 
-// printMessageHead prints the column heads. The columns have a fixed width, because measuring them would need all rows
+// printMessageHeader prints the column heads. The columns have a fixed width, because measuring them would need all rows
 // in memory.
-func printMessageHead(out io.Writer) {
+func printMessageHeader(out io.Writer) {
 	fmt.Fprintf(out, "%8s %13s %5s %4s %9s %13s %13s %13s %13s %8s  %s\n", "MESSAGE", "START (s)", "FROM", "TO",
 		"WORDS",
 		"req-clr (µs)", "clr-dat (µs)", "dat-ack (µs)", "total (µs)", "RETRANS", "VERDICT")
@@ -231,12 +231,12 @@ func printMessageHead(out io.Writer) {
 
 func printMessage(out io.Writer, m *capture.Message) {
 	fmt.Fprintf(out, "%8d %13.6f %5d %4d %9d %13s %13s %13s %13s %8d  %s\n", m.ID, m.Start, m.Src, m.Dst, m.Words,
-		micros(m.Phases.RequestToClear), micros(m.Phases.ClearToData), micros(m.Phases.DataToAck),
-		micros(m.Phases.Total),
+		formatMicros(m.Phases.RequestToClear), formatMicros(m.Phases.ClearToData), formatMicros(m.Phases.DataToAck),
+		formatMicros(m.Phases.Total),
 		m.Retransmissions, m.Verdict)
 }
 
-func micros(s *float64) string {
+func formatMicros(s *float64) string {
 	if s == nil {
 		return "-"
 	}
@@ -250,12 +250,12 @@ func printSummary(out io.Writer, r *capture.Report) {
 		s.All.Complete,
 		words.Plural(int(s.All.Retransmissions), "retransmission"))
 	if r.Comment != "" {
-		fmt.Fprintln(out, words.Clean(r.Comment, maxReason))
+		fmt.Fprintln(out, words.Clean(r.Comment, maxReasonLen))
 	}
 	if r.Joined != nil {
 		fmt.Fprintln(out, strings.Join(r.Joined.Lines(), "\n  "))
 	}
-	if reasons := s.Ignored(); len(reasons) > 0 {
+	if reasons := s.SkippedReasons(); len(reasons) > 0 {
 		fmt.Fprintf(out, "ignored packets: %s\n", strings.Join(reasons, ", "))
 	}
 	if s.NotFollowed > 0 {
@@ -284,7 +284,7 @@ func printSummary(out io.Writer, r *capture.Report) {
 				if phase.q.Count == 0 {
 					return "-"
 				}
-				return micros(&s)
+				return formatMicros(&s)
 			}
 			fmt.Fprintf(w, "%s\t  %s\t%s\t%s\t%s\t%s\t\n", head, phase.name, cell(phase.q.P50), cell(phase.q.P90),
 				cell(phase.q.P99), cell(phase.q.Max))
@@ -304,7 +304,7 @@ func printSummary(out io.Writer, r *capture.Report) {
 
 func printFindings(out io.Writer, r *capture.Report) {
 	if len(r.Findings) == 0 {
-		if r.Nothing() == "" {
+		if r.ExplainEmpty() == "" {
 			fmt.Fprintln(out, "\nno problems found")
 		}
 		return
@@ -336,7 +336,7 @@ func printDecodeHint(out io.Writer, r *capture.Report) {
 	if strings.ContainsFunc(file, unicode.IsSpace) { // as in "standard input"
 		file = "FILE"
 	}
-	packets := joined(r.Findings[i].Packets, ",")
+	packets := joinNumbers(r.Findings[i].Packets, ",")
 	fmt.Fprintf(out, "\nTo see the packets of a finding: zrlctl decode %s --packet %s\n", file, packets)
 	fmt.Fprintf(out, "In Wireshark: frame.number in {%s}\n", packets)
 }
@@ -346,10 +346,10 @@ func packetList(packets []int64) string {
 	if len(packets) == 1 {
 		name = "packet "
 	}
-	return name + joined(packets, ", ")
+	return name + joinNumbers(packets, ", ")
 }
 
-func joined(numbers []int64, separator string) string {
+func joinNumbers(numbers []int64, separator string) string {
 	texts := make([]string, len(numbers))
 	for i, n := range numbers {
 		texts[i] = fmt.Sprint(n)

@@ -37,7 +37,7 @@ Keys, certificates and passwords are in other files, which are not read. Address
 processes and beginnings of messages are in it: read it before you publish it.`,
 		Example: "  sudo zrlctl bundle -o zrlmpid.tar.gz",
 		RunE: operation(func(cmd *cobra.Command, _ []string) error {
-			e, err := a.examination(cmd.Context(), file)
+			e, err := a.newExamination(cmd.Context(), file)
 			if err != nil {
 				return err
 			}
@@ -59,7 +59,7 @@ processes and beginnings of messages are in it: read it before you publish it.`,
 
 // packetsPart returns the packets in the daemon's flight recorder.
 func (e *examination) packetsPart(ctx context.Context) bundle.Part {
-	part := bundle.Part{Name: "packets.pcapng", What: "last packets of the daemon's ranks"}
+	part := bundle.Part{Name: "packets.pcapng", Description: "last packets of the daemon's ranks"}
 	client := control.NewClient(e.socket)
 	defer client.Close()
 	packets, _, err := client.Capture(ctx, control.CaptureRequest{})
@@ -74,9 +74,9 @@ func (e *examination) packetsPart(ctx context.Context) bundle.Part {
 // parts returns the parts of a bundle.
 func (e *examination) parts(ctx context.Context) []bundle.Part {
 	report := e.report(ctx)
-	log, records := e.support(ctx)
+	log, records := e.supportParts(ctx)
 	part := func(name, what string, content func() ([]byte, error)) bundle.Part {
-		p := bundle.Part{Name: name, What: what}
+		p := bundle.Part{Name: name, Description: what}
 		p.Content, p.Missing = content()
 		return p
 	}
@@ -94,7 +94,7 @@ func (e *examination) parts(ctx context.Context) []bundle.Part {
 			}
 			return jsonBytes(e.status)
 		}),
-		part("metrics.txt", "metrics of the daemon", func() ([]byte, error) { return e.metrics(ctx) }),
+		part("metrics.txt", "metrics of the daemon", func() ([]byte, error) { return e.fetchMetrics(ctx) }),
 		log, records,
 		part("doctor.txt", "what doctor finds", func() ([]byte, error) { return []byte(report.Text()), nil }),
 		part("doctor.json", "the same for programs", func() ([]byte, error) { return jsonBytes(report) }),
@@ -127,21 +127,21 @@ func (e *examination) versions() []byte {
 	return b.Bytes()
 }
 
-// metricsTime is the time-out for the request for metrics. maxMetrics is the maximum length of the response in bytes.
+// metricsTimeout is the time-out for the request for metrics. maxMetrics is the maximum length of the response in bytes.
 const (
-	metricsTime = 5 * time.Second
-	maxMetrics  = 64 << 20
+	metricsTimeout = 5 * time.Second
+	maxMetrics     = 64 << 20
 )
 
-// metrics returns the metrics that the daemon's HTTP server provides.
-func (e *examination) metrics(ctx context.Context) ([]byte, error) {
+// fetchMetrics returns the metrics that the daemon's HTTP server provides.
+func (e *examination) fetchMetrics(ctx context.Context) ([]byte, error) {
 	switch {
 	case e.status == nil:
 		return nil, errNoDaemon
 	case e.status.HTTP == "":
 		return nil, errors.New("HTTP is disabled")
 	}
-	ctx, cancel := context.WithTimeout(ctx, metricsTime)
+	ctx, cancel := context.WithTimeout(ctx, metricsTimeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, e.status.HTTP+"metrics", nil)
 	if err != nil {
@@ -176,10 +176,10 @@ func listBundle(out io.Writer, name string, parts []bundle.Part) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	for _, p := range parts {
 		if p.Missing != nil {
-			fmt.Fprintf(w, "%s\tmissing\t%s: %v\n", p.Name, p.What, p.Missing)
+			fmt.Fprintf(w, "%s\tmissing\t%s: %v\n", p.Name, p.Description, p.Missing)
 			continue
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\n", p.Name, config.Size(len(p.Content)), p.What)
+		fmt.Fprintf(w, "%s\t%s\t%s\n", p.Name, config.Size(len(p.Content)), p.Description)
 	}
 	if err := w.Flush(); err != nil {
 		return err

@@ -15,14 +15,14 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/query"
 )
 
-// support returns the end of the daemon's log and a list of the daemon's records. If no daemon is running, it reads
+// supportParts returns the end of the daemon's log and a list of the daemon's records. If no daemon is running, it reads
 // systemd's journal and lists the configured directory of records.
-func (e *examination) support(ctx context.Context) (log, records bundle.Part) {
-	log = bundle.Part{Name: "log.txt", What: "end of the daemon's log"}
-	records = bundle.Part{Name: "records.txt", What: "list of the records of failures"}
+func (e *examination) supportParts(ctx context.Context) (log, records bundle.Part) {
+	log = bundle.Part{Name: "log.txt", Description: "end of the daemon's log"}
+	records = bundle.Part{Name: "records.txt", Description: "list of the records of failures"}
 	if e.status == nil {
-		log.What = "end of the log of zrlmpid.service"
-		log.Content, log.Missing = journal(ctx)
+		log.Description = "end of the log of zrlmpid.service"
+		log.Content, log.Missing = readJournal(ctx)
 		records.Content, records.Missing = e.readRecords()
 		return log, records
 	}
@@ -41,12 +41,12 @@ func (e *examination) support(ctx context.Context) (log, records bundle.Part) {
 		records.Missing = errors.New("the daemon writes none: the log has the reason, unless record.spool.size is 0")
 		return log, records
 	}
-	records.Content = recordList(s.Records)
+	records.Content = formatRecords(s.Records)
 	return log, records
 }
 
-// recordList lists the files of a spool, one on each line.
-func recordList(r *control.Records) []byte {
+// formatRecords lists the files of a spool, one on each line.
+func formatRecords(r *control.Records) []byte {
 	var b bytes.Buffer
 	total := int64(0)
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
@@ -74,18 +74,18 @@ func (e *examination) readRecords() ([]byte, error) {
 			r.Files = append(r.Files, control.Record{Name: f.Name(), Bytes: info.Size()})
 		}
 	}
-	return recordList(&r), nil
+	return formatRecords(&r), nil
 }
 
-// journalTime is the time-out for reading the journal. journalLines is the maximum number of lines.
+// journalTimeout is the time-out for reading the journal. journalLines is the maximum number of lines.
 const (
-	journalTime  = 10 * time.Second
-	journalLines = "1000"
+	journalTimeout = 10 * time.Second
+	journalLines   = "1000"
 )
 
-// journal returns the end of the service's log from systemd's journal.
-func journal(ctx context.Context) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, journalTime)
+// readJournal returns the end of the service's log from systemd's journal.
+func readJournal(ctx context.Context) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, journalTimeout)
 	defer cancel()
 	text, err := exec.CommandContext(ctx, "journalctl", "--unit", "zrlmpid.service", "--lines", journalLines,
 		"--no-pager", "--quiet", "--output", "short-iso").Output()

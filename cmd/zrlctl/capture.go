@@ -56,11 +56,11 @@ a network: zrlctl run, MPICH's mpiexec and srun start jobs.`,
 func (a *app) capture(ctx context.Context, f *captureFlags, stdout io.Writer) error {
 	switch {
 	case f.output == "":
-		return usagef("--output is missing: name the file to be written, or - for standard output")
+		return usageErrorf("--output is missing: name the file to be written, or - for standard output")
 	case f.last < 0:
-		return usagef("--last %v: must be at least 0s", f.last)
+		return usageErrorf("--last %v: must be at least 0s", f.last)
 	}
-	p, err := a.recorded(ctx, f.job, control.CaptureRequest{Last: f.last, Follow: f.follow})
+	p, err := a.openPackets(ctx, f.job, control.CaptureRequest{MaxAge: f.last, Follow: f.follow})
 	if err != nil {
 		return err
 	}
@@ -71,7 +71,7 @@ func (a *app) capture(ctx context.Context, f *captureFlags, stdout io.Writer) er
 		case f.follow:
 			return copyPackets(ctx, out, p)
 		case p.body == nil:
-			return writeJob(ctx, out, p, f.job)
+			return writeJobPackets(ctx, out, p, f.job)
 		}
 		_, err := io.Copy(out, p.body)
 		return err
@@ -87,13 +87,13 @@ func (a *app) capture(ctx context.Context, f *captureFlags, stdout io.Writer) er
 
 // copyPackets writes packets to out as they arrive, with findings as comments. It returns when ctx is done, or when the
 // daemon or job ends.
-func copyPackets(ctx context.Context, out io.Writer, p *packets) error {
-	return endOfRecording(ctx,
-		capture.CopyAnnotated(out, recorder.File("packets as they came, from zrlmpid"), p.open, p.profile), true)
+func copyPackets(ctx context.Context, out io.Writer, p *packetSource) error {
+	return recordingError(ctx,
+		capture.CopyAnnotated(out, recorder.FileOptions("packets as they came, from zrlmpid"), p.asSource, p.profile), true)
 }
 
-// captured describes a file of captured packets.
-type captured struct {
+// captureSummary describes a file of captured packets.
+type captureSummary struct {
 	File    string `json:"file"`
 	Packets int64  `json:"packets"`
 	// Seconds is the time from the first packet to the end.
@@ -110,11 +110,11 @@ func (a *app) describeCapture(path string, profile protocol.Profile, stdout io.W
 	}
 	defer src.Close()
 	analysis := capture.NewAnalysis(path, capture.AnalysisOptions{Profile: profile})
-	if err := analysis.Follow(src); err != nil {
+	if err := analysis.Analyze(src); err != nil {
 		return err
 	}
 	r := analysis.Report()
-	c := captured{File: path, Packets: r.Summary.Packets, Seconds: r.Summary.Seconds, Findings: len(r.Findings)}
+	c := captureSummary{File: path, Packets: r.Summary.Packets, Seconds: r.Summary.Seconds, Findings: len(r.Findings)}
 	text := fmt.Sprintf("%s: %s in %.3f s, %s", path, words.Plural(int(c.Packets), "packet"), c.Seconds,
 		words.Plural(c.Findings, "finding"))
 	if c.Packets > 0 {

@@ -14,7 +14,7 @@ import (
 // The packet tools recognize packets of the extended profile without a flag.
 func TestPacketToolsExtended(t *testing.T) {
 	dir := t.TempDir()
-	file := func(name string, talk *capturetest.Talk) string {
+	file := func(name string, talk *capturetest.ExtSession) string {
 		path := filepath.Join(dir, name)
 		if err := os.WriteFile(path, talk.Capture.Pcap(capturetest.Format{}), 0o600); err != nil {
 			t.Fatal(err)
@@ -22,9 +22,9 @@ func TestPacketToolsExtended(t *testing.T) {
 		return path
 	}
 	clean := file("clean.pcap",
-		capturetest.NewTalk(false).Ack(0).Ack(1).Rendezvous(0, 1, make([]byte, 3000), 1336).Eager(1, 1, []byte("hello"),
+		capturetest.NewExtSession(false).SendAck(0).SendAck(1).SendRendezvous(0, 1, make([]byte, 3000), 1336).SendEager(1, 1, []byte("hello"),
 			1336))
-	open := file("open.pcap", capturetest.NewTalk(true).Ack(0).
+	open := file("open.pcap", capturetest.NewExtSession(true).SendAck(0).
 		Send(0, protocol.ExtHeader{Type: protocol.SendRequest, Message: 1, Tag: 5, Length: 3000}, nil).
 		Send(0, protocol.ExtHeader{Type: protocol.Error, Message: 1, Tag: uint32(protocol.CodeCancel)}, nil))
 	page := filepath.Join(dir, "page.html")

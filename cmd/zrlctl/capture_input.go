@@ -23,7 +23,7 @@ type captureInput struct {
 	onNote func(pcapng.RankNote)
 }
 
-func (in *captureInput) flags(cmd *cobra.Command) {
+func (in *captureInput) addFlags(cmd *cobra.Command) {
 	fl := cmd.Flags()
 	fl.StringVarP(&in.iface, "interface", "i", "", "capture from this interface until interrupted")
 	fl.StringVar(&in.profile, "profile", protocol.CloudFPGA.String(),
@@ -32,10 +32,10 @@ func (in *captureInput) flags(cmd *cobra.Command) {
 	fl.BoolVar(&in.allPorts, "all-ports", false, "include all ports")
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if in.iface != "" {
-			return arguments(0, 0)(cmd, args)
+			return argCount(0, 0)(cmd, args)
 		}
 		if len(args) == 0 {
-			return linef("%s: give a capture file or several, - for standard input, or an interface with -i",
+			return syntaxErrorf("%s: give a capture file or several, - for standard input, or an interface with -i",
 				cmd.Name())
 		}
 		return nil
@@ -47,7 +47,7 @@ func (in *captureInput) open(ctx context.Context, args []string, stdin io.Reader
 	opts := capture.Options{AllPorts: in.allPorts, OnNote: in.onNote}
 	for _, p := range in.ports {
 		if p > 65535 {
-			return nil, "", usagef("--port %d: must be at most 65535", p)
+			return nil, "", usageErrorf("--port %d: must be at most 65535", p)
 		}
 		opts.Ports = append(opts.Ports, uint16(p))
 	}
@@ -71,7 +71,7 @@ func (in *captureInput) open(ctx context.Context, args []string, stdin io.Reader
 	return src, name, nil
 }
 
-func (in *captureInput) dialect() (protocol.Profile, error) {
+func (in *captureInput) parseProfile() (protocol.Profile, error) {
 	p, err := protocol.ParseProfile(in.profile)
 	if err != nil {
 		return 0, &usageError{err}

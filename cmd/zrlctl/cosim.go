@@ -28,7 +28,7 @@ with kernel "rtl:SIMULATOR", or, with an MPE of its own, "rtl-net:SIMULATOR".`,
 func (a *app) cosimNewCommand() *cobra.Command {
 	var language string
 	cmd := &cobra.Command{
-		Use: "new DIR", Short: "Write a project with a role in simulation", Args: arguments(1, 1),
+		Use: "new DIR", Short: "Write a project with a role in simulation", Args: argCount(1, 1),
 		Long: `Write a project into folder DIR: a role that sends each message back, what connects its
 simulator to zrlmpid, a Makefile, a configuration and a README. "make" in the folder builds the
 simulator, and sends the role its first messages. verilog needs verilator, vhdl ghdl with LLVM
@@ -38,11 +38,11 @@ file that exists is changed.`,
 		Example: `  zrlctl cosim new --language verilog myrole
   make -C myrole`,
 		RunE: operation(func(cmd *cobra.Command, args []string) error {
-			if err := needFlags(cmd, "language"); err != nil {
+			if err := requireFlags(cmd, "language"); err != nil {
 				return err
 			}
 			if !slices.Contains(cosim.Languages, language) {
-				return usagef("--language %s: must be one of %s", language, strings.Join(cosim.Languages, ", "))
+				return usageErrorf("--language %s: must be one of %s", language, strings.Join(cosim.Languages, ", "))
 			}
 			self, err := os.Executable()
 			if err != nil {

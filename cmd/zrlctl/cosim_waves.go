@@ -41,7 +41,7 @@ once, the packets are those of its last start.`,
 		RunE: operation(func(cmd *cobra.Command, args []string) error {
 			return a.cosimWaves(cmd.Context(), &f, args, cmd.InOrStdin(), cmd.OutOrStdout())
 		}),
-		Args: arguments(1, 1),
+		Args: argCount(1, 1),
 	}
 	fl := cmd.Flags()
 	fl.StringVarP(&f.output, "output", "o", "", "write to this file")
@@ -65,19 +65,19 @@ type rolePackets struct {
 func (a *app) cosimWaves(ctx context.Context, f *wavesFlags, args []string, stdin io.Reader, stdout io.Writer) error {
 	switch {
 	case f.output == "":
-		return usagef("--output is missing: name the file to be written")
+		return usageErrorf("--output is missing: name the file to be written")
 	case f.period == 0:
-		return usagef("--period 0: must be at least 1")
+		return usageErrorf("--period 0: must be at least 1")
 	case f.waves == "":
-		return usagef("--waves is missing: name the role's waves")
+		return usageErrorf("--waves is missing: name the role's waves")
 	case sameFile(f.waves, f.output):
-		return usagef("--output %s: is the file of --waves", f.output)
+		return usageErrorf("--output %s: is the file of --waves", f.output)
 	}
-	packets, err := f.read(ctx, args, stdin)
+	packets, err := f.readPackets(ctx, args, stdin)
 	if err != nil {
 		return err
 	}
-	simulation, err := packets.last(f.rank)
+	simulation, err := packets.lastSimulation(f.rank)
 	if err != nil {
 		return err
 	}
@@ -86,7 +86,7 @@ func (a *app) cosimWaves(ctx context.Context, f *wavesFlags, args []string, stdi
 		return err
 	}
 	defer waves.Close()
-	list := packets.of(simulation)
+	list := packets.packetsOf(simulation)
 	if err := writeFile(f.output,
 		func(out io.Writer) error { return vcd.Write(out, waves, f.period, list) }); err != nil {
 		return err
@@ -116,9 +116,9 @@ type cyclePackets struct {
 	addrs map[int]netip.AddrPort
 }
 
-// read reads the packets that have cycles.
-func (f *wavesFlags) read(ctx context.Context, args []string, stdin io.Reader) (*cyclePackets, error) {
-	profile, err := f.input.dialect()
+// readPackets reads the packets that have cycles.
+func (f *wavesFlags) readPackets(ctx context.Context, args []string, stdin io.Reader) (*cyclePackets, error) {
+	profile, err := f.input.parseProfile()
 	if err != nil {
 		return nil, err
 	}
@@ -146,7 +146,7 @@ func (f *wavesFlags) read(ctx context.Context, args []string, stdin io.Reader) (
 		}
 		text = ""
 		part := u // Tracker.Unit changes it
-		tracker.Unit(&part)
+		tracker.ProcessUnit(&part)
 		p := cyclePacket{src: u.Src, text: fmt.Sprintf("%d:%s", u.Packet, text)}
 		for _, comment := range u.Comments {
 			if cycle, ok := pcapng.ParseCycle(comment); ok {
@@ -161,7 +161,7 @@ func (f *wavesFlags) read(ctx context.Context, args []string, stdin io.Reader) (
 
 // eventName returns a name for an event. The name has no blanks.
 func eventName(e *capture.Event) string {
-	l := e.Line()
+	l := e.JSON()
 	name := l.Type
 	if name == "" {
 		name = l.Kind
@@ -174,7 +174,7 @@ func eventName(e *capture.Event) string {
 
 // last returns the last simulation of the given rank. If rank is negative, it returns that of the only rank with a
 // simulation.
-func (c *cyclePackets) last(rank int) (pcapng.Cycle, error) {
+func (c *cyclePackets) lastSimulation(rank int) (pcapng.Cycle, error) {
 	found := map[int]pcapng.Cycle{}
 	for _, p := range c.list {
 		for _, cycle := range p.cycles {
@@ -185,7 +185,7 @@ func (c *cyclePackets) last(rank int) (pcapng.Cycle, error) {
 	}
 	ranks := slices.Sorted(maps.Keys(found))
 	if rank < 0 && len(ranks) > 1 {
-		return pcapng.Cycle{}, usagef("--rank is missing: the capture has packets of the roles of ranks %v", ranks)
+		return pcapng.Cycle{}, usageErrorf("--rank is missing: the capture has packets of the roles of ranks %v", ranks)
 	}
 	if rank < 0 && len(ranks) == 1 {
 		rank = ranks[0]
@@ -194,22 +194,22 @@ func (c *cyclePackets) last(rank int) (pcapng.Cycle, error) {
 		return last, nil
 	}
 	return pcapng.Cycle{}, fmt.Errorf("no packet has a cycle of a role in simulation%s: take a capture of the "+
-		"process that runs the role with zrlctl capture", ofRank(rank))
+		"process that runs the role with zrlctl capture", rankSuffix(rank))
 }
 
-func ofRank(rank int) string {
+func rankSuffix(rank int) string {
 	if rank < 0 {
 		return ""
 	}
 	return fmt.Sprintf(" of rank %d", rank)
 }
 
-// of returns the packets that belong to a simulation.
-func (c *cyclePackets) of(simulation pcapng.Cycle) (list []vcd.Packet) {
+// packetsOf returns the packets that belong to a simulation.
+func (c *cyclePackets) packetsOf(simulation pcapng.Cycle) (list []vcd.Packet) {
 	for _, p := range c.list {
 		for _, cycle := range p.cycles {
 			if cycle.Rank == simulation.Rank && cycle.Simulation == simulation.Simulation {
-				list = append(list, vcd.Packet{Cycle: cycle.Cycle, Sent: p.src == c.addrs[cycle.Rank], Text: p.text})
+				list = append(list, vcd.Packet{Cycle: cycle.Cycle, IsSent: p.src == c.addrs[cycle.Rank], Text: p.text})
 			}
 		}
 	}

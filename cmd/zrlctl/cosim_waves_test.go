@@ -48,7 +48,7 @@ func roleCapture(t *testing.T) string {
 		for _, c := range p.cycles {
 			u.Comments = append(u.Comments, c.String())
 		}
-		if err := w.Unit(&u); err != nil {
+		if err := w.WriteUnit(&u); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -31,7 +31,7 @@ type decodeFlags struct {
 	messages []int64
 	packets  []int64
 	hex      bool
-	write    string
+	output   string
 }
 
 func (a *app) decodeCommand() *cobra.Command {
@@ -56,7 +56,7 @@ Exit codes: 2 the recording cannot be read, or has no packet of ZRLMPI; otherwis
 			return a.decode(cmd.Context(), &f, args, cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		}),
 	}
-	f.input.flags(cmd)
+	f.input.addFlags(cmd)
 	fl := cmd.Flags()
 	fl.StringVarP(&f.time, "time", "t", "rel", "time stamps: rel (since the first packet), delta (since the previous "+
 		"packet), abs (date and time), epoch (seconds since 1970) or none")
@@ -68,7 +68,7 @@ Exit codes: 2 the recording cannot be read, or has no packet of ZRLMPI; otherwis
 	fl.Int64SliceVar(&f.packets, "packet", nil,
 		"only packets of these numbers, such as those of a finding of zrlctl analyze")
 	fl.BoolVarP(&f.hex, "hex", "x", false, "also print the bytes")
-	fl.StringVarP(&f.write, "output", "o", "",
+	fl.StringVarP(&f.output, "output", "o", "",
 		"write matching packets to this pcapng file, as plain IP packets, instead of printing them")
 	return cmd
 }
@@ -84,7 +84,7 @@ func (a *app) decode(ctx context.Context, f *decodeFlags, args []string, stdin i
 	if err != nil {
 		return err
 	}
-	profile, err := f.input.dialect()
+	profile, err := f.input.parseProfile()
 	if err != nil {
 		return err
 	}
@@ -93,9 +93,9 @@ func (a *app) decode(ctx context.Context, f *decodeFlags, args []string, stdin i
 		return err
 	}
 	defer src.Close()
-	d := decoding{src: src, profile: profile, match: match, live: f.input.iface != ""}
-	if f.write != "" {
-		err = writeFile(f.write, func(out io.Writer) error { return d.write(ctx, out) })
+	d := decoder{src: src, profile: profile, matches: match, live: f.input.iface != ""}
+	if f.output != "" {
+		err = writeFile(f.output, func(out io.Writer) error { return d.write(ctx, out) })
 	} else {
 		err = d.print(ctx, stdout, clock, a.json, f.hex)
 	}
@@ -105,10 +105,10 @@ func (a *app) decode(ctx context.Context, f *decodeFlags, args []string, stdin i
 	stats := src.Stats()
 	stats.Skipped = d.tracker.Skipped(stats.Skipped)
 	err = errors.Join(err, printIgnored(stderr, &stats, d.tracker.NotFollowed(), a.json))
-	if err != nil || d.found {
+	if err != nil || d.hasPackets {
 		return err
 	}
-	return &unreadableError{fmt.Errorf("%s: %s", name, stats.Nothing())}
+	return &unreadableError{fmt.Errorf("%s: %s", name, stats.ExplainEmpty())}
 }
 
 // printIgnored prints the number of packets for which no line was printed.
@@ -122,7 +122,7 @@ func printIgnored(out io.Writer, s *capture.Stats, notFollowed int64, asJSON boo
 			NotFollowed int64            `json:"not_followed,omitempty"`
 		}{s.Skipped, notFollowed})
 	}
-	if reasons := s.Ignored(); len(reasons) > 0 {
+	if reasons := s.SkippedReasons(); len(reasons) > 0 {
 		_, err = fmt.Fprintf(out, "ignored packets: %s\n", strings.Join(reasons, ", "))
 	}
 	if notFollowed > 0 && err == nil {
@@ -132,25 +132,25 @@ func printIgnored(out io.Writer, s *capture.Stats, notFollowed int64, asJSON boo
 	return err
 }
 
-// decoding prints or copies the matching packets of a recording.
-type decoding struct {
-	src     capture.Source
-	profile protocol.Profile
-	match   func(*capture.Event) bool
-	live    bool
-	tracker *capture.Tracker
-	found   bool // the recording has a ZRLMPI packet
+// decoder prints or copies the matching packets of a recording.
+type decoder struct {
+	src        capture.Source
+	profile    protocol.Profile
+	matches    func(*capture.Event) bool
+	live       bool
+	tracker    *capture.Tracker
+	hasPackets bool // the recording has a ZRLMPI packet
 }
 
 // print prints a line for each event.
-func (d *decoding) print(ctx context.Context, stdout io.Writer, clock *clock, asJSON, withHex bool) error {
+func (d *decoder) print(ctx context.Context, stdout io.Writer, clock *clock, asJSON, withHex bool) error {
 	out := bufio.NewWriterSize(stdout, 1<<16)
 	enc := json.NewEncoder(out)
 	event := func(e *capture.Event) error {
 		if asJSON {
-			return enc.Encode(e.Line())
+			return enc.Encode(e.JSON())
 		}
-		_, err := fmt.Fprintf(out, "%6d %s%s\n", e.Packet, clock.stamp(e.Time), e.Text())
+		_, err := fmt.Fprintf(out, "%6d %s%s\n", e.Packet, clock.formatTime(e.Time), e.Text())
 		if withHex && err == nil {
 			_, err = io.WriteString(out, indent(hex.Dump(e.Data)))
 		}
@@ -162,23 +162,23 @@ func (d *decoding) print(ctx context.Context, stdout io.Writer, clock *clock, as
 		}
 		return nil
 	}
-	return flushed(d.follow(ctx, event, unit), out)
+	return flushAndJoin(d.follow(ctx, event, unit), out)
 }
 
 // write writes a recording of the units that have a matching event.
-func (d *decoding) write(ctx context.Context, out io.Writer) error {
+func (d *decoder) write(ctx context.Context, out io.Writer) error {
 	writer := pcapng.NewWriter(out, pcapng.WriterOptions{})
-	return flushed(d.follow(ctx, func(*capture.Event) error { return nil }, writer.Unit), writer)
+	return flushAndJoin(d.follow(ctx, func(*capture.Event) error { return nil }, writer.WriteUnit), writer)
 }
 
 // follow calls event with each matching event, and unit with each unit that has a matching event. It returns at the end
 // of the recording or at the first error.
-func (d *decoding) follow(ctx context.Context, event func(*capture.Event) error, unit func(*pcapng.Unit) error) error {
+func (d *decoder) follow(ctx context.Context, event func(*capture.Event) error, unit func(*pcapng.Unit) error) error {
 	var err error
 	matched := false
 	d.tracker = capture.NewTracker(capture.TrackerOptions{Profile: d.profile, OnEvent: func(e *capture.Event) {
-		d.found = d.found || e.IsPacket()
-		if err == nil && d.match(e) {
+		d.hasPackets = d.hasPackets || e.IsPacket()
+		if err == nil && d.matches(e) {
 			matched = true
 			err = event(e)
 		}
@@ -186,10 +186,10 @@ func (d *decoding) follow(ctx context.Context, event func(*capture.Event) error,
 	var u pcapng.Unit
 	for {
 		if end := d.src.Next(&u); end != nil {
-			return endOfRecording(ctx, end, d.live)
+			return recordingError(ctx, end, d.live)
 		}
 		matched = false
-		d.tracker.Unit(&u)
+		d.tracker.ProcessUnit(&u)
 		if matched && err == nil {
 			err = unit(&u)
 		}
@@ -199,8 +199,8 @@ func (d *decoding) follow(ctx context.Context, event func(*capture.Event) error,
 	}
 }
 
-// endOfRecording converts the error that ended a source to the error that the command returns.
-func endOfRecording(ctx context.Context, err error, live bool) error {
+// recordingError converts the error that ended a source to the error that the command returns.
+func recordingError(ctx context.Context, err error, live bool) error {
 	interrupted := live && ctx.Err() != nil
 	if err == nil || interrupted || errors.Is(err, io.EOF) {
 		return nil
@@ -216,7 +216,7 @@ func (f *decodeFlags) filter() (func(*capture.Event) bool, error) {
 		x, err1 := strconv.ParseUint(first, 10, 32)
 		y, err2 := strconv.ParseUint(second, 10, 32)
 		if !ok || err1 != nil || err2 != nil {
-			return nil, usagef("--pair %q: give two ranks, as in 0,1", f.pair)
+			return nil, usageErrorf("--pair %q: give two ranks, as in 0,1", f.pair)
 		}
 		a, b = uint32(x), uint32(y)
 	}
@@ -227,7 +227,7 @@ func (f *decodeFlags) filter() (func(*capture.Event) bool, error) {
 	for i, name := range f.types {
 		f.types[i] = strings.ToUpper(name)
 		if !slices.Contains(names, f.types[i]) {
-			return nil, usagef("--type %q: must be one of %s", name, strings.Join(names, ", "))
+			return nil, usageErrorf("--type %q: must be one of %s", name, strings.Join(names, ", "))
 		}
 	}
 	return func(e *capture.Event) bool {
@@ -263,12 +263,12 @@ type clock struct {
 
 func newClock(mode string) (*clock, error) {
 	if !slices.Contains([]string{"rel", "delta", "abs", "epoch", "none"}, mode) {
-		return nil, usagef("--time %q: must be rel, delta, abs, epoch or none", mode)
+		return nil, usageErrorf("--time %q: must be rel, delta, abs, epoch or none", mode)
 	}
 	return &clock{mode: mode}, nil
 }
 
-func (c *clock) stamp(t time.Time) string {
+func (c *clock) formatTime(t time.Time) string {
 	if c.first.IsZero() {
 		c.first, c.last = t, t
 	}

@@ -34,7 +34,7 @@ sends ARP probes for the addresses of ranks, and finds the processes of other us
 Exit codes: 0 nothing is wrong; 1 something is; otherwise as zrlctl. Unknown is not wrong.`,
 		Example: "  sudo zrlctl doctor\n  zrlctl doctor --config /etc/zrlmpid/zrlmpid.yaml",
 		RunE: operation(func(cmd *cobra.Command, _ []string) error {
-			e, err := a.examination(cmd.Context(), file)
+			e, err := a.newExamination(cmd.Context(), file)
 			if err != nil {
 				return err
 			}
@@ -44,7 +44,7 @@ Exit codes: 0 nothing is wrong; 1 something is; otherwise as zrlctl. Unknown is 
 			} else {
 				_, err = io.WriteString(cmd.OutOrStdout(), report.Text())
 			}
-			if err == nil && report.Wrong() {
+			if err == nil && report.HasWrong() {
 				err = errFindings
 			}
 			return err
@@ -63,8 +63,8 @@ type examination struct {
 	socket string         // of the daemon
 }
 
-// examination reads the configuration file with the given name, or the running daemon's configuration.
-func (a *app) examination(ctx context.Context, file string) (*examination, error) {
+// newExamination reads the configuration file with the given name, or the running daemon's configuration.
+func (a *app) newExamination(ctx context.Context, file string) (*examination, error) {
 	e := new(examination)
 	if file != "" {
 		cfg, err := config.Load(file)
@@ -72,33 +72,33 @@ func (a *app) examination(ctx context.Context, file string) (*examination, error
 			return nil, &usageError{err}
 		}
 		if err != nil {
-			e.plan = doctor.Invalid(file, err)
+			e.plan = doctor.InvalidPlan(file, err)
 			return e, nil
 		}
-		e.config, e.plan = cfg, doctor.FromConfig(file, cfg)
-		err = e.ask(ctx, cfg.Control.Socket)
+		e.config, e.plan = cfg, doctor.PlanFromConfig(file, cfg)
+		err = e.queryStatus(ctx, cfg.Control.Socket)
 		if _, none := errors.AsType[*control.UnreachableError](err); none {
 			err = nil
 		}
 		return e, err
 	}
-	if err := e.ask(ctx, a.socket); err != nil {
+	if err := e.queryStatus(ctx, a.socket); err != nil {
 		return nil, fmt.Errorf("%w; without a daemon, give its configuration with --config", err)
 	}
 	// There is no file if the daemon was started with --cluster or reads its configuration from standard input. A
 	// relative path is useless because zrlctl may run in another directory.
 	if name := e.status.Config; filepath.IsAbs(name) {
 		if cfg, err := config.Load(name); err == nil {
-			e.config, e.plan = cfg, doctor.FromConfig(name, cfg)
+			e.config, e.plan = cfg, doctor.PlanFromConfig(name, cfg)
 			return e, nil
 		}
 	}
-	e.plan = doctor.FromStatus(e.status)
+	e.plan = doctor.PlanFromStatus(e.status)
 	return e, nil
 }
 
 // ask queries the status of the daemon at the given socket.
-func (e *examination) ask(ctx context.Context, socket string) error {
+func (e *examination) queryStatus(ctx context.Context, socket string) error {
 	e.socket = socket
 	client := control.NewClient(socket)
 	defer client.Close()

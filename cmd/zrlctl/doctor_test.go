@@ -26,7 +26,7 @@ func TestDoctor(t *testing.T) {
 	if err := json.Unmarshal([]byte(stdout), &report); err != nil {
 		t.Fatalf("%v: %s%s", err, stdout, stderr)
 	}
-	if want := map[bool]int{true: exitFailure, false: exitOK}[report.Wrong()]; code != want {
+	if want := map[bool]int{true: exitFailure, false: exitOK}[report.HasWrong()]; code != want {
 		t.Errorf("exit code %d, want %d: %s", code, want, stdout)
 	}
 	for _, c := range report.Results {

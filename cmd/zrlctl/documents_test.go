@@ -28,12 +28,12 @@ func TestDocuments(t *testing.T) {
 	for name, document := range map[string]any{
 		"status":   digest.Document{},
 		"control":  state.Status{},
-		"top":      topLine{},
+		"top":      topJSON{},
 		"why":      diagnosis.Diagnosis{},
 		"reports":  state.Reports{},
 		"ranks":    rankRow{},
 		"analysis": capture.Report{},
-		"event":    (*capture.Event).Line(&capture.Event{}),
+		"event":    (*capture.Event).JSON(&capture.Event{}),
 		"doctor":   doctor.Report{},
 		"message":  control.Message{},
 	} {

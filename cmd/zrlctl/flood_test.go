@@ -102,7 +102,7 @@ func startFlood(world *mpi.Comm, mode string, n, words int, values []int32, requ
 	}
 	for i := range most {
 		r, err := start(world, values[i:i+words], 1, floodTag)
-		var full *mpe.NoRoomError
+		var full *mpe.PeerFullError
 		switch {
 		case err == nil:
 			requests = append(requests, r)

@@ -10,8 +10,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/node"
 )
 
-// forget discards the state about a peer that is kept for the next process of a configured rank.
-func forget(file string, req query.Request) error {
+// forgetPeerState discards the state about a peer that is kept for the next process of a configured rank.
+func forgetPeerState(file string, req query.Request) error {
 	cfg, err := config.Load(file)
 	if err == nil {
 		err = cfg.Validate()

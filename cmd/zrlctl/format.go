@@ -22,20 +22,20 @@ func formatter(name string) (func(io.Writer, []byte) error, error) {
 	case "hex":
 		return writeHex, nil
 	case "int":
-		return perWord(func(line []byte,
+		return wordFormatter(func(line []byte,
 			word uint32) []byte {
 			return strconv.AppendInt(line, int64(int32(word)), 10)
 		}), nil
 	case "float":
-		return perWord(func(line []byte, word uint32) []byte {
+		return wordFormatter(func(line []byte, word uint32) []byte {
 			return strconv.AppendFloat(line, float64(math.Float32frombits(word)), 'g', -1, 32)
 		}), nil
 	}
-	return nil, usagef("--format %q: must be hex, int, float or raw", name)
+	return nil, usageErrorf("--format %q: must be hex, int, float or raw", name)
 }
 
-// perWord returns a function that writes a line for each word.
-func perWord(format func(line []byte, word uint32) []byte) func(io.Writer, []byte) error {
+// wordFormatter returns a function that writes a line for each word.
+func wordFormatter(format func(line []byte, word uint32) []byte) func(io.Writer, []byte) error {
 	return func(w io.Writer, data []byte) error {
 		buffered := bufio.NewWriter(w)
 		var line []byte
@@ -47,14 +47,14 @@ func perWord(format func(line []byte, word uint32) []byte) func(io.Writer, []byt
 	}
 }
 
-// hexLine is the number of bytes in a line of hex.
-const hexLine = 32
+// hexLineBytes is the number of bytes in a line of hex.
+const hexLineBytes = 32
 
 // writeHex writes the bytes in wire order.
 func writeHex(w io.Writer, data []byte) error {
 	buffered := bufio.NewWriter(w)
 	for len(data) > 0 {
-		n := min(len(data), hexLine)
+		n := min(len(data), hexLineBytes)
 		for off := 0; off < n; off += protocol.WordLen {
 			end := " "
 			if off+protocol.WordLen >= n {

@@ -20,8 +20,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/impair"
 )
 
-// reportEvery is the interval of reports with -v.
-const reportEvery = time.Second
+// reportInterval is the interval of reports with -v.
+const reportInterval = time.Second
 
 type impairFlags struct {
 	pool, transport, script string
@@ -51,7 +51,7 @@ a rule with a fault that its transport cannot have is an error.`,
   zrlctl impair cluster.yaml --loss 5% --duplicate 1% --reorder 2% --delay 1ms~5ms --seed 7
   zrlctl impair cluster.yaml --rule "from 2 to 0 packet ACK nth 3 loss 100%"
   zrlctl impair cluster.yaml --transport tcp --reset 0.1% --delay 1ms`,
-		Args: arguments(1, 1),
+		Args: argCount(1, 1),
 		RunE: operation(func(cmd *cobra.Command, args []string) error { return a.impair(cmd, &f, args[0]) }),
 	}
 	fl := cmd.Flags()
@@ -75,20 +75,20 @@ a rule with a fault that its transport cannot have is an error.`,
 		if !w.Fault {
 			help = "packets " + help
 		}
-		fl.Var(&wordValue{kind: w.Value}, w.Name, help)
+		fl.Var(&ruleFlag{kind: w.Value}, w.Name, help)
 	}
 	return cmd
 }
 
-// wordValue is the value of a flag that becomes a word of a rule. ParseRule validates it.
-type wordValue struct{ text, kind string }
+// ruleFlag is the value of a flag that becomes a word of a rule. ParseRule validates it.
+type ruleFlag struct{ text, kind string }
 
-func (v *wordValue) String() string        { return v.text }
-func (v *wordValue) Type() string          { return v.kind }
-func (v *wordValue) Set(text string) error { v.text = text; return nil }
+func (v *ruleFlag) String() string        { return v.text }
+func (v *ruleFlag) Type() string          { return v.kind }
+func (v *ruleFlag) Set(text string) error { v.text = text; return nil }
 
 func (a *app) impair(cmd *cobra.Command, f *impairFlags, file string) error {
-	plan, err := f.plan(file, cmd.InOrStdin())
+	plan, err := f.makePlan(file, cmd.InOrStdin())
 	if err != nil {
 		return &usageError{err}
 	}
@@ -96,7 +96,7 @@ func (a *app) impair(cmd *cobra.Command, f *impairFlags, file string) error {
 	if cmd.Flags().Changed("print-config") {
 		return printConfig(out, plan, f.printConfig)
 	}
-	script, err := f.read(cmd.Flags())
+	script, err := f.readScript(cmd.Flags())
 	if err == nil {
 		err = plan.Check(script)
 	}
@@ -116,14 +116,14 @@ func (a *app) impair(cmd *cobra.Command, f *impairFlags, file string) error {
 	if err := a.printReady(out, plan, script); err != nil {
 		return err
 	}
-	if err := a.follow(cmd.Context(), out, r, requested, f.verbose); err != nil {
+	if err := a.reportUntilDone(cmd.Context(), out, r, requested, f.verbose); err != nil {
 		return err
 	}
-	return a.printImpaired(out, r)
+	return a.printRelayReport(out, r)
 }
 
-// plan reads the configuration and assigns an address of the relay to each rank.
-func (f *impairFlags) plan(file string, stdin io.Reader) (*relay.Plan, error) {
+// makePlan reads the configuration and assigns an address of the relay to each rank.
+func (f *impairFlags) makePlan(file string, stdin io.Reader) (*relay.Plan, error) {
 	var cfg *config.Config
 	var err error
 	if file == "-" {
@@ -144,7 +144,7 @@ func (f *impairFlags) plan(file string, stdin io.Reader) (*relay.Plan, error) {
 }
 
 // read returns the rules from the script file, from --rule and from the other flags, in this order.
-func (f *impairFlags) read(fl *pflag.FlagSet) (script impair.Script, err error) {
+func (f *impairFlags) readScript(fl *pflag.FlagSet) (script impair.Script, err error) {
 	if f.script != "" {
 		file, err := os.Open(f.script)
 		if err != nil {
@@ -184,7 +184,7 @@ func (f *impairFlags) read(fl *pflag.FlagSet) (script impair.Script, err error) 
 }
 
 func printConfig(out io.Writer, plan *relay.Plan, ranks []int) error {
-	cfg, err := plan.Configuration(ranks)
+	cfg, err := plan.ConfigFor(ranks)
 	if err != nil {
 		return &usageError{err}
 	}
@@ -195,36 +195,36 @@ func printConfig(out io.Writer, plan *relay.Plan, ranks []int) error {
 	return err
 }
 
-// relayed is a rank with its real address and the relay's address for it.
-type relayed struct {
-	Rank    int    `json:"rank"`
-	Address string `json:"address"`
-	Seen    string `json:"seen"`
+// relayedRank is a rank with its real address and the relay's address for it.
+type relayedRank struct {
+	Rank         int    `json:"rank"`
+	Address      string `json:"address"`
+	RelayAddress string `json:"seen"`
 }
 
 // printReady prints the addresses of the ranks and the rules.
 func (a *app) printReady(out io.Writer, plan *relay.Plan, script impair.Script) error {
-	ranks, rules := make([]relayed, plan.Size()), make([]string, len(script.Rules))
+	ranks, rules := make([]relayedRank, plan.Size()), make([]string, len(script.Rules))
 	for rank := range ranks {
 		own, seen := plan.Addrs(rank)
-		ranks[rank] = relayed{rank, own.String(), seen.String()}
+		ranks[rank] = relayedRank{rank, own.String(), seen.String()}
 	}
 	for i, r := range script.Rules {
 		rules[i] = r.String()
 	}
 	if a.json {
 		return json.NewEncoder(out).Encode(struct {
-			Ready     bool      `json:"ready"`
-			Transport string    `json:"transport"`
-			Seed      int       `json:"seed"`
-			Rules     []string  `json:"rules"`
-			Ranks     []relayed `json:"ranks"`
+			Ready     bool          `json:"ready"`
+			Transport string        `json:"transport"`
+			Seed      int           `json:"seed"`
+			Rules     []string      `json:"rules"`
+			Ranks     []relayedRank `json:"ranks"`
 		}{true, plan.Medium.String(), script.Seed, rules, ranks})
 	}
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "RANK\tADDRESS\tSEEN BY OTHERS AT")
 	for _, r := range ranks {
-		fmt.Fprintf(w, "%d\t%s\t%s\n", r.Rank, r.Address, r.Seen)
+		fmt.Fprintf(w, "%d\t%s\t%s\n", r.Rank, r.Address, r.RelayAddress)
 	}
 	if err := w.Flush(); err != nil {
 		return err
@@ -237,11 +237,11 @@ func (a *app) printReady(out io.Writer, plan *relay.Plan, script impair.Script) 
 }
 
 // follow prints a report on each request, and every second if verbose is true, until ctx is done.
-func (a *app) follow(ctx context.Context, out io.Writer, r *relay.Relay, requested <-chan os.Signal,
+func (a *app) reportUntilDone(ctx context.Context, out io.Writer, r *relay.Relay, requested <-chan os.Signal,
 	verbose bool) error {
 	var every <-chan time.Time
 	if verbose {
-		ticker := time.NewTicker(reportEvery)
+		ticker := time.NewTicker(reportInterval)
 		defer ticker.Stop()
 		every = ticker.C
 	}
@@ -252,13 +252,13 @@ func (a *app) follow(ctx context.Context, out io.Writer, r *relay.Relay, request
 		case <-requested:
 		case <-every:
 		}
-		if err := a.printImpaired(out, r); err != nil {
+		if err := a.printRelayReport(out, r); err != nil {
 			return err
 		}
 	}
 }
 
-func (a *app) printImpaired(out io.Writer, r *relay.Relay) error {
+func (a *app) printRelayReport(out io.Writer, r *relay.Relay) error {
 	report := r.Report()
 	if a.json {
 		return json.NewEncoder(out).Encode(report)

@@ -87,7 +87,7 @@ func TestImpair(t *testing.T) {
 		Ready bool
 		Seed  int
 		Rules []string
-		Ranks []relayed
+		Ranks []relayedRank
 	}
 	if err := lines.Decode(&ready); err != nil || !ready.Ready || ready.Seed != 7 || len(ready.Ranks) != 2 ||
 		strings.Join(ready.Rules, "; ") != "packet ACK nth 2 loss 100%; duplicate 100%" {
@@ -105,13 +105,13 @@ func TestImpair(t *testing.T) {
 	}
 	ack := protocol.CloudFPGA.Append(nil, protocol.Header{Dst: 1, Type: protocol.Ack})
 	for range 3 {
-		if _, err := conns[0].WriteToUDP(ack, at(ready.Ranks[1].Seen)); err != nil {
+		if _, err := conns[0].WriteToUDP(ack, at(ready.Ranks[1].RelayAddress)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for range 4 {
 		if _, source, err := conns[1].ReadFromUDP(make([]byte, 100)); err != nil ||
-			source.String() != ready.Ranks[0].Seen {
+			source.String() != ready.Ranks[0].RelayAddress {
 			t.Errorf("from %v, %v", source, err)
 		}
 	}

@@ -27,9 +27,9 @@ func withSignals(parent context.Context) context.Context {
 	return ctx
 }
 
-// signalled returns the exit code that shells report for a command ended by a signal, or 0 if no signal ended the
+// signalExitCode returns the exit code that shells report for a command ended by a signal, or 0 if no signal ended the
 // command.
-func signalled(ctx context.Context) int {
+func signalExitCode(ctx context.Context) int {
 	e, ok := errors.AsType[*interruptedError](context.Cause(ctx))
 	if !ok {
 		return 0

@@ -28,56 +28,56 @@ may answer anything.`
 type target struct {
 	app *app
 	job string
-	// named is true if the user named the daemon's socket.
-	named bool
+	// socketGiven is true if the user named the daemon's socket.
+	socketGiven bool
 }
 
-// targetFlags adds the flag --job to a command and returns its target.
-func (a *app) targetFlags(cmd *cobra.Command) *target {
+// addTargetFlags adds the flag --job to a command and returns its target.
+func (a *app) addTargetFlags(cmd *cobra.Command) *target {
 	t := &target{app: a}
 	cmd.Flags().StringVar(&t.job, "job", "", "show this job in place of a daemon")
 	cmd.Long += jobHelp
 	return t
 }
 
-// open returns a function that queries the target. The command line must have been parsed.
-func (t *target) open(cmd *cobra.Command) func(context.Context) (state.Status, error) {
-	t.findNamed(cmd)
-	return t.status
+// queryFunc returns a function that queries the target. The command line must have been parsed.
+func (t *target) queryFunc(cmd *cobra.Command) func(context.Context) (state.Status, error) {
+	t.detectSocket(cmd)
+	return t.queryStatus
 }
 
-func (t *target) findNamed(cmd *cobra.Command) {
-	t.named = cmd.Flags().Changed(socketName) || cmd.Root().Flags().Changed(socketName) ||
+func (t *target) detectSocket(cmd *cobra.Command) {
+	t.socketGiven = cmd.Flags().Changed(socketName) || cmd.Root().Flags().Changed(socketName) ||
 		os.Getenv(config.EnvControlSocket) != ""
 }
 
-// handle is a query.Handler that passes a request to the daemon or job that the user named. If the user named neither,
+// handleQuery is a query.Handler that passes a request to the daemon or job that the user named. If the user named neither,
 // it passes the request to the daemon or, if no daemon is running, to the only job.
-func (t *target) handle(ctx context.Context, r query.Request) query.Response {
+func (t *target) handleQuery(ctx context.Context, r query.Request) query.Response {
 	name := t.job
 	if name == "" {
 		client := t.app.client()
 		defer client.Close()
 		resp := client.Handle(ctx, r)
-		if _, none := errors.AsType[*control.UnreachableError](resp.Err); !none || t.named {
+		if _, none := errors.AsType[*control.UnreachableError](resp.Err); !none || t.socketGiven {
 			return resp
 		}
 		list, listErr := control.FindJobs("")
 		var err error
-		if name, err = soleJob(list, resp.Err, listErr); err != nil {
+		if name, err = chooseOnlyJob(list, resp.Err, listErr); err != nil {
 			return query.Response{Err: err}
 		}
 	}
-	j, err := onlyJob(name)
+	j, err := findJob(name)
 	if err != nil {
 		return query.Response{Err: err}
 	}
 	return j.Handle(ctx, r)
 }
 
-// soleJob returns the name of the only job in list. listErr is the error from reading the list, and err explains why no
+// chooseOnlyJob returns the name of the only job in list. listErr is the error from reading the list, and err explains why no
 // daemon answers.
-func soleJob(list []*control.Job, err, listErr error) (string, error) {
+func chooseOnlyJob(list []*control.Job, err, listErr error) (string, error) {
 	switch {
 	case listErr != nil:
 		return "", errors.Join(err, listErr)
@@ -85,19 +85,19 @@ func soleJob(list []*control.Job, err, listErr error) (string, error) {
 		return "", fmt.Errorf("%w; nor does a job of yours run on this host", err)
 	case len(list) > 1:
 		return "", control.Errorf(control.Usage,
-			"there is no daemon, but several jobs: name one of them with --job: %s", jobsText(list))
+			"there is no daemon, but several jobs: name one of them with --job: %s", formatJobs(list))
 	}
 	return list[0].Name, nil
 }
 
-// status queries the target's status.
-func (t *target) status(ctx context.Context) (state.Status, error) {
-	return query.Get[state.Status](ctx, t.handle, query.Request{Kind: query.Status})
+// queryStatus queries the target's status.
+func (t *target) queryStatus(ctx context.Context) (state.Status, error) {
+	return query.Get[state.Status](ctx, t.handleQuery, query.Request{Kind: query.Status})
 }
 
-// onlyJob returns the job with the given name, or this user's only job if name is empty. It does not query the job's
+// findJob returns the job with the given name, or this user's only job if name is empty. It does not query the job's
 // ranks.
-func onlyJob(name string) (*control.Job, error) {
+func findJob(name string) (*control.Job, error) {
 	list, err := control.FindJobs(name)
 	if err != nil {
 		return nil, err
@@ -106,7 +106,7 @@ func onlyJob(name string) (*control.Job, error) {
 	case len(list) == 1:
 		return list[0], nil
 	case len(list) > 1:
-		return nil, control.Errorf(control.Usage, "there are several jobs: name one of them: %s", jobsText(list))
+		return nil, control.Errorf(control.Usage, "there are several jobs: name one of them: %s", formatJobs(list))
 	}
 	if name == "" {
 		return nil, control.Errorf(control.Usage, "no job runs on this host")
@@ -114,14 +114,14 @@ func onlyJob(name string) (*control.Job, error) {
 	if list, err = control.FindJobs(""); err != nil || len(list) == 0 {
 		return nil, control.Errorf(control.Usage, "there is no job %q: no job of yours runs on this host", name)
 	}
-	return nil, control.Errorf(control.Usage, "there is no job %q on this host: there are %s", name, jobsText(list))
+	return nil, control.Errorf(control.Usage, "there is no job %q on this host: there are %s", name, formatJobs(list))
 }
 
 // maxJobs is the maximum number of jobs listed in an error.
 const maxJobs = 16
 
-// jobsText lists jobs for an error message.
-func jobsText(list []*control.Job) string {
+// formatJobs lists jobs for an error message.
+func formatJobs(list []*control.Job) string {
 	parts := make([]string, min(len(list), maxJobs))
 	for i := range parts {
 		parts[i] = fmt.Sprintf("%s (%s here)", list[i].Name, words.Plural(len(list[i].Ranks), "rank"))

@@ -39,7 +39,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	root, a := newRoot()
 	if cmd, _, err := root.Find(args); err == nil && cmd.Name() == "run" {
 		at := slices.Index(args, "run") + 1
-		args = append(args[:at:at], spelledOut(cmd.Flags(), args[at:])...)
+		args = append(args[:at:at], expandFlags(cmd.Flags(), args[at:])...)
 	}
 	root.SetArgs(args)
 	root.SetIn(stdin)
@@ -47,16 +47,16 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	root.SetOut(out)
 	root.SetErr(stderr)
 	cmd, err := root.ExecuteContextC(ctx)
-	err = rlimit.Descriptor(out.failed(err))
+	err = rlimit.Descriptor(out.joinError(err))
 	code := exitCode(err)
-	if err == nil || printed(err) {
+	if err == nil || isPrinted(err) {
 		return code
 	}
-	if end := signalled(ctx); end != 0 && !isJob(err) {
+	if end := signalExitCode(ctx); end != 0 && !isJob(err) {
 		code = end
 	}
 	fmt.Fprintf(stderr, "zrlctl: %v\n", err)
-	if _, ok := errors.AsType[*lineError](err); ok {
+	if _, ok := errors.AsType[*syntaxError](err); ok {
 		fmt.Fprintln(stderr, usageLine(cmd))
 	}
 	if a.json {
@@ -71,8 +71,8 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	return code
 }
 
-// printed reports whether the command has already printed err as its result.
-func printed(err error) bool {
+// isPrinted reports whether the command has already printed err as its result.
+func isPrinted(err error) bool {
 	return errors.Is(err, errFindings) || errors.Is(err, errDiffers) || errors.Is(err, errWaits) ||
 		errors.Is(err, errUnanswered) || errors.Is(err, errDoubts)
 }
@@ -126,7 +126,7 @@ func newRoot() (*cobra.Command, *app) {
 	}
 	root.SetFlagErrorFunc(flagError)
 	root.SetVersionTemplate("zrlctl {{.Version}}\n")
-	a.socketFlag(root, socket)
+	a.addSocketFlag(root, socket)
 	root.PersistentFlags().BoolVar(&a.json, "json", false,
 		"output JSON, including errors; ping outputs an object a line")
 	for _, cmd := range []*cobra.Command{
@@ -134,7 +134,7 @@ func newRoot() (*cobra.Command, *app) {
 		a.recvCommand(), a.resetCommand(), a.reloadCommand(),
 		a.captureCommand(), a.traceCommand(), a.doctorCommand(), a.bundleCommand(),
 	} {
-		a.socketFlag(cmd, socket)
+		a.addSocketFlag(cmd, socket)
 		root.AddCommand(cmd)
 	}
 	root.AddCommand(a.decodeCommand(), a.analyzeCommand(), a.replayCommand(), a.impairCommand(), a.runCommand(),
@@ -144,8 +144,8 @@ func newRoot() (*cobra.Command, *app) {
 
 const socketName = "socket"
 
-// socketFlag adds the flag --socket to a command that uses the daemon.
-func (a *app) socketFlag(cmd *cobra.Command, socket string) {
+// addSocketFlag adds the flag --socket to a command that uses the daemon.
+func (a *app) addSocketFlag(cmd *cobra.Command, socket string) {
 	cmd.Flags().StringVar(&a.socket, socketName, socket,
 		"control socket of the daemon (or set "+config.EnvControlSocket+")")
 }
@@ -173,7 +173,7 @@ type usageError struct{ error }
 
 func (e *usageError) Unwrap() error { return e.error }
 
-func usagef(format string, args ...any) error { return &usageError{fmt.Errorf(format, args...)} }
+func usageErrorf(format string, args ...any) error { return &usageError{fmt.Errorf(format, args...)} }
 
 // exitCode returns the exit code for an error.
 func exitCode(err error) int {
@@ -189,7 +189,7 @@ func exitCode(err error) int {
 	if _, ok := errors.AsType[*usageError](err); ok {
 		return exitUsage
 	}
-	if _, ok := errors.AsType[*lineError](err); ok {
+	if _, ok := errors.AsType[*syntaxError](err); ok {
 		return exitUsage
 	}
 	if _, ok := errors.AsType[*unreadableError](err); ok {
@@ -215,7 +215,7 @@ func exitCode(err error) int {
 
 func (a *app) versionCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "version", Short: "Print the version of zrlctl", Args: arguments(0, 0),
+		Use: "version", Short: "Print the version of zrlctl", Args: argCount(0, 0),
 		RunE: operation(func(cmd *cobra.Command, _ []string) error {
 			return a.print(cmd.OutOrStdout(), map[string]string{"version": version.String()}, "zrlctl %s\n",
 				version.String())

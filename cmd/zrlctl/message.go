@@ -23,11 +23,11 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-func timeoutFlag(fl *pflag.FlagSet, d *time.Duration) {
+func addTimeoutFlag(fl *pflag.FlagSet, d *time.Duration) {
 	fl.DurationVar(d, "timeout", defaultTimeout, "time-out (0: none)")
 }
 
-func fromFlag(fl *pflag.FlagSet, rank *int) {
+func addFromFlag(fl *pflag.FlagSet, rank *int) {
 	fl.IntVar(rank, "from", control.AnyRank, "local rank that sends (-1: the lowest with run: host)")
 }
 
@@ -40,9 +40,9 @@ func (a *app) sendCommand() *cobra.Command {
 		Long: `Send a message of whole 32-bit words, and wait until a receive has taken it and it is
 acknowledged, whatever the profile. --words N sends the numbers 0 to N-1 in the given
 datatype. The bytes of --data and --file are sent unchanged; words are little-endian.`,
-		Args: arguments(1, 1),
+		Args: argCount(1, 1),
 		RunE: operation(func(cmd *cobra.Command, args []string) (err error) {
-			if err := oneFlag(cmd, "data", "file", "words"); err != nil {
+			if err := requireOneFlag(cmd, "data", "file", "words"); err != nil {
 				return &usageError{err}
 			}
 			if req.To, err = parseRank(args[0]); err != nil {
@@ -54,7 +54,7 @@ datatype. The bytes of --data and --file are sent unchanged; words are little-en
 			var data io.Reader
 			switch fl := cmd.Flags(); {
 			case fl.Changed("data"):
-				data, err = hexMessage(hexText)
+				data, err = parseHexMessage(hexText)
 			case fl.Changed("file"):
 				var input io.ReadCloser
 				if input, err = openInput(file, cmd.InOrStdin()); err == nil {
@@ -62,7 +62,7 @@ datatype. The bytes of --data and --file are sent unchanged; words are little-en
 				}
 				data = input
 			default:
-				data, err = counting(length, req.Datatype)
+				data, err = countingMessage(length, req.Datatype)
 			}
 			if err != nil {
 				return err
@@ -83,12 +83,12 @@ datatype. The bytes of --data and --file are sent unchanged; words are little-en
 	fl.IntVar(&length, "words", 0, "send this many words that count from 0")
 	fl.StringVar(&datatype, "datatype", "int", "datatype: int or float")
 	fl.IntVar(&req.Tag, "tag", 0, "tag of the message: not sent by cloudfpga, 0 to 255 with v0.9")
-	fromFlag(fl, &req.From)
-	timeoutFlag(fl, &req.Timeout)
+	addFromFlag(fl, &req.From)
+	addTimeoutFlag(fl, &req.Timeout)
 	return cmd
 }
 
-func hexMessage(text string) (io.Reader, error) {
+func parseHexMessage(text string) (io.Reader, error) {
 	digits := make([]byte, 0, len(text))
 	for i, r := range text {
 		switch {
@@ -96,17 +96,17 @@ func hexMessage(text string) (io.Reader, error) {
 		case r < utf8.RuneSelf && strings.ContainsRune("0123456789abcdefABCDEF", r):
 			digits = append(digits, byte(r))
 		default:
-			return nil, usagef("--data: %q, byte %d, is no hex digit: give digits 0 to 9 and a to f", r, i+1)
+			return nil, usageErrorf("--data: %q, byte %d, is no hex digit: give digits 0 to 9 and a to f", r, i+1)
 		}
 	}
 	const wordDigits = 2 * protocol.WordLen
 	if len(digits)%wordDigits != 0 {
-		return nil, usagef("--data: %s: a message is whole words of %d digits each",
+		return nil, usageErrorf("--data: %s: a message is whole words of %d digits each",
 			words.Plural(len(digits), "hex digit"), wordDigits)
 	}
 	data := make([]byte, len(digits)/2)
 	if _, err := hex.Decode(data, digits); err != nil {
-		return nil, usagef("--data: %w", err)
+		return nil, usageErrorf("--data: %w", err)
 	}
 	return bytes.NewReader(data), nil
 }
@@ -122,13 +122,13 @@ func openInput(name string, stdin io.Reader) (io.ReadCloser, error) {
 	return f, nil
 }
 
-// counting returns a message that consists of the words 0, 1, 2 and so on.
-func counting(words int, datatype protocol.Datatype) (io.Reader, error) {
+// countingMessage returns a message that consists of the words 0, 1, 2 and so on.
+func countingMessage(words int, datatype protocol.Datatype) (io.Reader, error) {
 	switch {
 	case words < 0:
-		return nil, usagef("--words %d: must be at least 1; 0 only for peers that are no FPGA", words)
+		return nil, usageErrorf("--words %d: must be at least 1; 0 only for peers that are no FPGA", words)
 	case words > config.MaxWords:
-		return nil, usagef("--words %d: must be at most %d", words, config.MaxWords)
+		return nil, usageErrorf("--words %d: must be at most %d", words, config.MaxWords)
 	}
 	data := make([]byte, 0, words*protocol.WordLen)
 	for i := range uint32(words) {
@@ -145,7 +145,7 @@ func (a *app) recvCommand() *cobra.Command {
 	var out, format, datatype string
 	req := control.RecvRequest{}
 	cmd := &cobra.Command{
-		Use: "recv RANK", Short: "Receive a message from a rank", Args: arguments(1, 1),
+		Use: "recv RANK", Short: "Receive a message from a rank", Args: argCount(1, 1),
 		Long: `Receive one message from a rank. A message longer than --words is an error; its
 beginning is written nevertheless.`,
 		RunE: operation(func(cmd *cobra.Command, args []string) (err error) {
@@ -154,7 +154,7 @@ beginning is written nevertheless.`,
 			}
 			if req.AnyDatatype = datatype == "any"; !req.AnyDatatype {
 				if req.Datatype, err = protocol.ParseDatatype(datatype); err != nil {
-					return usagef("--datatype: %w, or any", err)
+					return usageErrorf("--datatype: %w, or any", err)
 				}
 			}
 			write, err := formatter(format)
@@ -188,13 +188,13 @@ beginning is written nevertheless.`,
 	fl.StringVar(&format, "format", "hex", "output format: hex, int, float or raw")
 	fl.StringVar(&datatype, "datatype", "any", "datatype: int, float or any")
 	fl.IntVar(&req.To, "to", control.AnyRank, "local rank that receives (-1: the lowest with run: host)")
-	timeoutFlag(fl, &req.Timeout)
+	addTimeoutFlag(fl, &req.Timeout)
 	return cmd
 }
 
-// received is the JSON form of a received message. Data is a string of hex digits or a list of numbers, depending on
+// receivedMessage is the JSON form of a received message. Data is a string of hex digits or a list of numbers, depending on
 // --format. It is omitted if the message is written to a file.
-type received struct {
+type receivedMessage struct {
 	control.Message
 	Data any    `json:"data,omitempty"`
 	File string `json:"file,omitempty"`
@@ -202,7 +202,7 @@ type received struct {
 
 func (a *app) writeReceived(stdout io.Writer, m control.Message, data []byte, out, format string,
 	write func(io.Writer, []byte) error) error {
-	r := received{Message: m}
+	r := receivedMessage{Message: m}
 	switch {
 	case out != "-":
 		if err := writeOutput(out, stdout, data, write); err != nil {
@@ -239,7 +239,7 @@ func writeOutput(name string, stdout io.Writer, data []byte, write func(io.Write
 func (a *app) resetCommand() *cobra.Command {
 	req, t, file := query.Request{Kind: query.Reset}, &target{app: a}, ""
 	cmd := &cobra.Command{
-		Use: "reset RANK", Short: "Use a peer again that was restarted", Args: arguments(1, 1),
+		Use: "reset RANK", Short: "Use a peer again that was restarted", Args: argCount(1, 1),
 		Long: `End the dead end of a peer: of an FPGA whose role was restarted, or of a program on upstream's
 CPU library. Until then, or until the peer sends a message, all operations with it end with the
 error that brought it there. Messages in progress go on.
@@ -256,11 +256,11 @@ configuration, for their next process: so can a job be started again whose rank 
 			if req.Peer, err = parseRank(args[0]); err != nil {
 				return err
 			}
-			t.findNamed(cmd)
+			t.detectSocket(cmd)
 			if file != "" {
-				err = forget(file, req)
+				err = forgetPeerState(file, req)
 			} else {
-				err = query.Do(cmd.Context(), t.handle, req)
+				err = query.Do(cmd.Context(), t.handleQuery, req)
 			}
 			if err != nil || !a.json {
 				return err

@@ -19,7 +19,7 @@ import (
 func (a *app) metricsCommand() *cobra.Command {
 	var listen string
 	cmd := &cobra.Command{
-		Use: "metrics", Short: "Print or serve the metrics of this user's jobs", Args: arguments(0, 0),
+		Use: "metrics", Short: "Print or serve the metrics of this user's jobs", Args: argCount(0, 0),
 		Long: `Print the metrics of the ranks of this user's jobs on this host, in the text
 format of Prometheus. With --http, serve them at /metrics until interrupted: then each scrape
 finds the jobs that there are. They are those of a daemon's ranks, without histograms, and with
@@ -86,7 +86,7 @@ func jobMetrics(ctx context.Context) ([]metrics.Job, error) {
 		list[i].Name = j.Name
 		for _, r := range j.Reports {
 			list[i].Ranks = append(list[i].Ranks,
-				metrics.JobRank{Started: r.Started, State: r.RankInfo, Size: len(r.Cluster), Own: r.Own, Peers: r.Peers,
+				metrics.JobRank{Started: r.Started, State: r.RankInfo, ClusterSize: len(r.Cluster), RankCounters: r.RankCounters, Peers: r.Peers,
 					Times: r.Times})
 		}
 	}

@@ -19,7 +19,7 @@ func serveJobStatus(w http.ResponseWriter, r *http.Request) {
 			http.StatusNotFound)
 		return
 	}
-	j, err := onlyJob(name)
+	j, err := findJob(name)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusNotFound)
 		return

@@ -31,13 +31,13 @@ func (o *output) Write(b []byte) (int, error) {
 }
 
 // failed returns the error of a command joined with the error of its output.
-func (o *output) failed(err error) error {
+func (o *output) joinError(err error) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	switch {
 	case o.err == nil:
 		return err
-	case err == nil || printed(err) || errors.Is(err, o.err):
+	case err == nil || isPrinted(err) || errors.Is(err, o.err):
 		return &operationError{o.err}
 	}
 	return errors.Join(err, o.err)
@@ -56,7 +56,7 @@ func createFile(name string, write func(io.Writer) error) error {
 func writeFile(name string, write func(io.Writer) error) error {
 	return createFile(name, func(file io.Writer) error {
 		out := bufio.NewWriterSize(file, 1<<16)
-		return flushed(write(out), out)
+		return flushAndJoin(write(out), out)
 	})
 }
 
@@ -69,9 +69,9 @@ func (a *app) print(out io.Writer, v any, format string, args ...any) error {
 	return err
 }
 
-// flushed flushes out and joins the resulting error with err. If Flush returns the error that is already in err,
-// flushed does not join it again.
-func flushed(err error, out interface{ Flush() error }) error {
+// flushAndJoin flushes out and joins the resulting error with err. If Flush returns the error that is already in err,
+// flushAndJoin does not join it again.
+func flushAndJoin(err error, out interface{ Flush() error }) error {
 	failed := out.Flush()
 	if failed == nil || errors.Is(err, failed) {
 		return err

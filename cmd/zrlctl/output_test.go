@@ -90,7 +90,7 @@ func TestFullDiskAndFailure(t *testing.T) {
 		t.Fatal("it was written")
 	}
 	another := errors.New("another")
-	if err := o.failed(another); !errors.Is(err, another) || !errors.Is(err, syscall.ENOSPC) {
+	if err := o.joinError(another); !errors.Is(err, another) || !errors.Is(err, syscall.ENOSPC) {
 		t.Errorf("%v", err)
 	}
 }

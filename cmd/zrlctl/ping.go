@@ -47,7 +47,7 @@ that no FPGA stays in the middle of an operation. The next ping may start immedi
 An echo of an earlier ping is skipped and counted as late. If the daemon is killed in
 the middle of a message, an FPGA may wait forever: restart its role, then ping again.`,
 		Example: "  zrlctl ping 1,2 --words 1,346,347 --count 100\n  zrlctl ping all --parallel",
-		Args:    arguments(1, -1),
+		Args:    argCount(1, -1),
 		RunE: operation(func(cmd *cobra.Command, args []string) error {
 			return a.ping(cmd.Context(), cmd.OutOrStdout(), &f, args)
 		}),
@@ -58,8 +58,8 @@ the middle of a message, an FPGA may wait forever: restart its role, then ping a
 	fl.StringVar(&f.datatype, "datatype", "int", "datatype: int or float")
 	fl.Uint64Var(&f.seed, "seed", 0, "seed of the payload (0: random)")
 	fl.BoolVar(&f.parallel, "parallel", false, "ping all ranks at the same time")
-	fromFlag(fl, &f.from)
-	timeoutFlag(fl, &f.timeout)
+	addFromFlag(fl, &f.from)
+	addTimeoutFlag(fl, &f.timeout)
 	return cmd
 }
 
@@ -73,9 +73,9 @@ type series struct {
 func (a *app) ping(ctx context.Context, out io.Writer, f *pingFlags, args []string) error {
 	switch {
 	case f.count < 1:
-		return usagef("--count %d: must be at least 1", f.count)
+		return usageErrorf("--count %d: must be at least 1", f.count)
 	case len(f.words) == 0:
-		return usagef("--words: no size given")
+		return usageErrorf("--words: no size given")
 	}
 	client := a.client()
 	defer client.Close()
@@ -83,13 +83,13 @@ func (a *app) ping(ctx context.Context, out io.Writer, f *pingFlags, args []stri
 	if err != nil {
 		return err
 	}
-	report := newReport(out, a.json)
+	report := newPingReport(out, a.json)
 	// An error of one rank must not stop the pings of other ranks.
 	var wg sync.WaitGroup
 	for _, peer := range peers {
 		one := func() {
 			for _, words := range f.words {
-				report.add(f.series(ctx, client, peer, words, report))
+				report.addSeries(f.runSeries(ctx, client, peer, words, report))
 			}
 		}
 		if f.parallel {
@@ -99,23 +99,23 @@ func (a *app) ping(ctx context.Context, out io.Writer, f *pingFlags, args []stri
 		}
 	}
 	wg.Wait()
-	err = report.end()
+	err = report.joinErrors()
 	if err != nil && ctx.Err() != nil {
 		err = fmt.Errorf("%w; the daemon continues an open round trip for up to %v, and logs its failure", err,
-			control.SettleTime)
+			control.PingLinger)
 	}
 	return err
 }
 
-// series pings one rank with messages of one size.
-func (f *pingFlags) series(ctx context.Context, client *control.Client, peer, words int, r *report) *series {
+// runSeries pings one rank with messages of one size.
+func (f *pingFlags) runSeries(ctx context.Context, client *control.Client, peer, words int, r *pingReport) *series {
 	s := &series{to: peer, words: words}
 	s.err = client.Ping(ctx, control.PingRequest{
 		From: f.from, To: peer, Words: words, Count: f.count,
 		Datatype: f.datatype, Timeout: f.timeout.String(), Seed: f.seed,
 	}, func(t control.Trip) error {
 		s.trips = append(s.trips, t)
-		return r.trip(t)
+		return r.printTrip(t)
 	})
 	return s
 }
@@ -163,13 +163,13 @@ func allPeers(ctx context.Context, client *control.Client, from int) ([]int, err
 func parseRank(s string) (int, error) {
 	rank, err := strconv.Atoi(strings.TrimSpace(s))
 	if err != nil || rank < 0 {
-		return 0, usagef("rank %q: not a number: give a number from 0", s)
+		return 0, usageErrorf("rank %q: not a number: give a number from 0", s)
 	}
 	return rank, nil
 }
 
-// report prints each series when it ends, and collects errors.
-type report struct {
+// pingReport prints each series when it ends, and collects errors.
+type pingReport struct {
 	mu   sync.Mutex
 	out  io.Writer
 	json *json.Encoder // nil for the table
@@ -177,16 +177,16 @@ type report struct {
 	rows int
 }
 
-func newReport(out io.Writer, asJSON bool) *report {
-	r := &report{out: out}
+func newPingReport(out io.Writer, asJSON bool) *pingReport {
+	r := &pingReport{out: out}
 	if asJSON {
 		r.json = json.NewEncoder(out)
 	}
 	return r
 }
 
-// trip prints a round trip if the output is JSON.
-func (r *report) trip(t control.Trip) error {
+// printTrip prints a round trip if the output is JSON.
+func (r *pingReport) printTrip(t control.Trip) error {
 	if r.json == nil {
 		return nil
 	}
@@ -196,29 +196,29 @@ func (r *report) trip(t control.Trip) error {
 }
 
 // add prints a complete series and records its error.
-func (r *report) add(s *series) {
+func (r *pingReport) addSeries(s *series) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if err := s.failed(); err != nil {
+	if err := s.firstError(); err != nil {
 		r.errs = append(r.errs, err)
 	}
 	if r.json != nil || len(s.trips) == 0 {
 		return
 	}
 	if r.rows == 0 {
-		fmt.Fprint(r.out, tableHead)
+		fmt.Fprint(r.out, tableHeader)
 	}
 	r.rows++
 	fmt.Fprint(r.out, s.row())
 }
 
 // end returns all errors. Time-outs come last because the first error determines the exit code.
-func (r *report) end() error {
-	slices.SortStableFunc(r.errs, func(a, b error) int { return exitRank(a) - exitRank(b) })
+func (r *pingReport) joinErrors() error {
+	slices.SortStableFunc(r.errs, func(a, b error) int { return errorPriority(a) - errorPriority(b) })
 	return errors.Join(r.errs...)
 }
 
-func exitRank(err error) int {
+func errorPriority(err error) int {
 	if control.KindOf(err) == control.Timeout {
 		return 1
 	}

@@ -10,7 +10,7 @@ import (
 
 // The columns have a fixed width because each row is printed as soon as its series ends.
 const (
-	tableHead = "" +
+	tableHeader = "" +
 		"               ROUND TRIP (µs)   |         OUT (µs)         |        BACK (µs)\n" +
 		"RANK   WORDS      p50        max |  req-clr clr-dat dat-ack |  req-clr clr-dat dat-ack  VERIFIED\n"
 	tableRow = "%4d %7d %8s %10s | %8s %7s %7s | %8s %7s %7s  %s\n"
@@ -21,7 +21,7 @@ func (s *series) row() string {
 	var good []control.Trip
 	late := 0
 	for _, t := range s.trips {
-		late += t.Late
+		late += t.SkippedMessages
 		if t.Verified {
 			good = append(good, t)
 		}
@@ -51,12 +51,12 @@ func (s *series) row() string {
 	}
 	return fmt.Sprintf(tableRow, s.to, s.words, fmt.Sprintf("%.1f", median(total)),
 		fmt.Sprintf("%.1f", total[len(total)-1]),
-		step(func(t control.Trip) control.Micros { return t.Out.RequestToClear }),
-		step(func(t control.Trip) control.Micros { return t.Out.ClearToData }),
-		step(func(t control.Trip) control.Micros { return t.Out.DataToAck }),
-		step(func(t control.Trip) control.Micros { return t.Back.RequestToClear }),
-		step(func(t control.Trip) control.Micros { return t.Back.ClearToData }),
-		step(func(t control.Trip) control.Micros { return t.Back.DataToAck }), verified)
+		step(func(t control.Trip) control.Micros { return t.SendPhases.RequestToClear }),
+		step(func(t control.Trip) control.Micros { return t.SendPhases.ClearToData }),
+		step(func(t control.Trip) control.Micros { return t.SendPhases.DataToAck }),
+		step(func(t control.Trip) control.Micros { return t.EchoPhases.RequestToClear }),
+		step(func(t control.Trip) control.Micros { return t.EchoPhases.ClearToData }),
+		step(func(t control.Trip) control.Micros { return t.EchoPhases.DataToAck }), verified)
 }
 
 // median returns the median of sorted values. There must be at least one value.
@@ -65,8 +65,8 @@ func median(sorted []float64) float64 {
 	return (sorted[(n-1)/2] + sorted[n/2]) / 2
 }
 
-// failed returns the first error of the series, or nil.
-func (s *series) failed() error {
+// firstError returns the first error of the series, or nil.
+func (s *series) firstError() error {
 	if s.err != nil {
 		return fmt.Errorf("rank %d, %s: %w", s.to, words.Plural(s.words, "word"), s.err)
 	}

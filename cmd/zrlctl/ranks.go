@@ -12,12 +12,12 @@ import (
 func (a *app) ranksCommand() *cobra.Command {
 	var t *target
 	cmd := &cobra.Command{
-		Use: "ranks", Short: "List the ranks of the cluster", Args: arguments(0, 0),
+		Use: "ranks", Short: "List the ranks of the cluster", Args: argCount(0, 0),
 		Long: `List the ranks of the cluster. SENT and RECEIVED count the messages that the rank has
 sent to and received from ranks of this daemon, FAILED the messages with it that ended
 with an error.`,
 		RunE: operation(func(cmd *cobra.Command, _ []string) error {
-			s, err := t.open(cmd)(cmd.Context())
+			s, err := t.queryFunc(cmd)(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -29,13 +29,13 @@ with an error.`,
 			fmt.Fprintln(w, "RANK\tROLE\tKIND\tADDRESS\tPROFILE\tTRANSPORT\tSENT\tRECEIVED\tFAILED")
 			for _, r := range rows {
 				fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%d\t%d\t%d\n",
-					r.Rank, r.role(), r.Kind, r.Address, dash(r.Profile), dash(r.Transport), r.Sent, r.Received,
+					r.Rank, r.roleText(), r.Kind, r.Address, orDash(r.Profile), orDash(r.Transport), r.Sent, r.Received,
 					r.Failed)
 			}
 			return w.Flush()
 		}),
 	}
-	t = a.targetFlags(cmd)
+	t = a.addTargetFlags(cmd)
 	return cmd
 }
 
@@ -47,7 +47,7 @@ type rankRow struct {
 	Failed   uint64 `json:"failed"`
 }
 
-func (r *rankRow) role() string {
+func (r *rankRow) roleText() string {
 	switch {
 	case r.Role == "":
 		return "remote"
@@ -80,7 +80,7 @@ func rankRows(s *state.Status) []rankRow {
 	return rows
 }
 
-func dash[S ~string](s S) string {
+func orDash[S ~string](s S) string {
 	if s == "" {
 		return "-"
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// packets provides access to the packets recorded by a daemon or a job.
-type packets struct {
+// packetSource provides access to the packets recorded by a daemon or a job.
+type packetSource struct {
 	// profile is the profile of all packets that are not of the extended profile.
 	profile protocol.Profile
 	// body is the daemon's response, or nil.
@@ -24,10 +24,10 @@ type packets struct {
 	job *control.JobPackets
 }
 
-// recorded requests the packets of a job, or of the daemon if job is empty.
-func (a *app) recorded(ctx context.Context, job string, req control.CaptureRequest) (*packets, error) {
+// openPackets requests the packets of a job, or of the daemon if job is empty.
+func (a *app) openPackets(ctx context.Context, job string, req control.CaptureRequest) (*packetSource, error) {
 	if job == "" {
-		p := &packets{client: a.client()}
+		p := &packetSource{client: a.client()}
 		var err error
 		if p.body, p.profile, err = p.client.Capture(ctx, req); err != nil {
 			p.client.Close()
@@ -35,7 +35,7 @@ func (a *app) recorded(ctx context.Context, job string, req control.CaptureReque
 		}
 		return p, nil
 	}
-	j, err := onlyJob(job)
+	j, err := findJob(job)
 	if err != nil {
 		return nil, err
 	}
@@ -43,11 +43,11 @@ func (a *app) recorded(ctx context.Context, job string, req control.CaptureReque
 	if err != nil {
 		return nil, err
 	}
-	return &packets{profile: j.Profile(), job: source}, nil
+	return &packetSource{profile: j.Profile(), job: source}, nil
 }
 
 // open returns the packets as a source.
-func (p *packets) open(o capture.Options) (capture.Source, error) {
+func (p *packetSource) asSource(o capture.Options) (capture.Source, error) {
 	if p.body != nil {
 		return o.NewReader(p.body, "the daemon's packets")
 	}
@@ -56,7 +56,7 @@ func (p *packets) open(o capture.Options) (capture.Source, error) {
 }
 
 // Close ends the request.
-func (p *packets) Close() {
+func (p *packetSource) Close() {
 	if p.job != nil {
 		p.job.Close()
 		return
@@ -65,9 +65,9 @@ func (p *packets) Close() {
 	p.client.Close()
 }
 
-// writeJob writes the packets recorded by the ranks of a job.
-func writeJob(ctx context.Context, out io.Writer, p *packets, job string) error {
-	var recorded recorder.Recorded
+// writeJobPackets writes the packets recorded by the ranks of a job.
+func writeJobPackets(ctx context.Context, out io.Writer, p *packetSource, job string) error {
+	var recorded recorder.Recording
 	p.job.OnNote = func(n pcapng.RankNote) {
 		if c, ok := n.(*pcapng.Call); ok {
 			recorded.Calls = append(recorded.Calls, *c)

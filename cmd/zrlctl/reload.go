@@ -14,7 +14,7 @@ import (
 func (a *app) reloadCommand() *cobra.Command {
 	var file string
 	cmd := &cobra.Command{
-		Use: "reload", Short: "Reload the configuration of the daemon", Args: arguments(0, 0),
+		Use: "reload", Short: "Reload the configuration of the daemon", Args: argCount(0, 0),
 		Long: `Make the daemon read its configuration again, from the same source and with the same
 flags and environment as at its start, and print the changes. SIGHUP does the same.
 

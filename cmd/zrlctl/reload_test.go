@@ -19,7 +19,7 @@ import (
 // reloader is a daemon that supports only the reload request.
 type reloader struct {
 	control.Backend
-	answer control.Reloaded
+	answer control.ReloadResult
 	err    error
 }
 
@@ -50,13 +50,13 @@ func TestReload(t *testing.T) {
 	refused.Restart = []string{"a: 1 -> 2"}
 	for _, tt := range []struct {
 		name           string
-		answer         control.Reloaded
+		answer         control.ReloadResult
 		err            error
 		code           int
 		stdout, stderr string
 	}{
-		{name: "nothing", answer: control.Reloaded{Config: "z.yaml"}, stdout: "z.yaml: no changes\n"},
-		{name: "changes", answer: control.Reloaded{Config: "z.yaml", Changes: []control.Change{
+		{name: "nothing", answer: control.ReloadResult{Config: "z.yaml"}, stdout: "z.yaml: no changes\n"},
+		{name: "changes", answer: control.ReloadResult{Config: "z.yaml", Changes: []control.Change{
 			{Key: "a", From: "1", To: "2", Text: "a: 1 -> 2"}, {Rank: &rank, Key: "b", Text: "rank 3: b: 3 -> 4"}}},
 			stdout: "a: 1 -> 2\nrank 3: b: 3 -> 4\n"},
 		{name: "refused", err: refused, code: exitFailure, stderr: "zrlctl: refused:\n  a: 1 -> 2\n"},
@@ -68,7 +68,7 @@ func TestReload(t *testing.T) {
 		}
 		code, stdout, _ = zrlctl(t, "", "--socket", socket, "--json", "reload")
 		var got struct {
-			control.Reloaded
+			control.ReloadResult
 			Kind    control.Kind `json:"kind"`
 			Restart []string     `json:"restart"`
 		}
@@ -80,7 +80,7 @@ func TestReload(t *testing.T) {
 			t.Errorf("%s: %s", tt.name, stdout)
 		}
 	}
-	r.answer, r.err = control.Reloaded{Config: "z.yaml"}, nil
+	r.answer, r.err = control.ReloadResult{Config: "z.yaml"}, nil
 	for text, want := range map[string]int{
 		fmt.Sprintf("control: {socket: %q}\n", socket): exitOK, "control: {socket: \"\"}\n": exitFailure,
 	} {

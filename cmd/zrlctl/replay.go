@@ -34,19 +34,19 @@ Exit codes: 0 the peer behaved as recorded, 1 it deviated, 2 the recording canno
 		Example: "  zrlctl replay trace.pcap --as 0 --to 127.0.0.2",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: operation(func(cmd *cobra.Command, args []string) (err error) {
-			if err := needFlags(cmd, "as", "to"); err != nil {
+			if err := requireFlags(cmd, "as", "to"); err != nil {
 				return &usageError{err}
 			}
-			if cfg.To, err = address(to); err != nil {
-				return usagef("--to: %w", err)
+			if cfg.PeerAddr, err = parseAddress(to); err != nil {
+				return usageErrorf("--to: %w", err)
 			}
 			if bind != "" {
-				if cfg.Bind, err = address(bind); err != nil {
-					return usagef("--bind: %w", err)
+				if cfg.LocalAddr, err = parseAddress(bind); err != nil {
+					return usageErrorf("--bind: %w", err)
 				}
 			}
-			if cfg.Full = speed == "full"; !cfg.Full && speed != "recorded" {
-				return usagef("--speed %q: must be recorded or full", speed)
+			if cfg.FullSpeed = speed == "full"; !cfg.FullSpeed && speed != "recorded" {
+				return usageErrorf("--speed %q: must be recorded or full", speed)
 			}
 			if cfg.Profile, err = protocol.ParseProfile(profile); err != nil {
 				return &usageError{err}
@@ -82,7 +82,7 @@ Exit codes: 0 the peer behaved as recorded, 1 it deviated, 2 the recording canno
 		}),
 	}
 	fl := cmd.Flags()
-	fl.IntVar(&cfg.As, "as", 0, "rank whose recorded packets are sent")
+	fl.IntVar(&cfg.PlayedRank, "as", 0, "rank whose recorded packets are sent")
 	fl.IntVar(&cfg.Peer, "peer", -1, "rank of the live peer (-1: the first peer in the recording)")
 	fl.StringVar(&to, "to", "", "address of the live peer, as in 127.0.0.2 or 127.0.0.2:2718")
 	fl.StringVar(&bind, "bind", "", "local address (default the recorded one)")
@@ -94,8 +94,8 @@ Exit codes: 0 the peer behaved as recorded, 1 it deviated, 2 the recording canno
 	return cmd
 }
 
-// address parses an IP address with or without a port.
-func address(s string) (netip.AddrPort, error) {
+// parseAddress parses an RunIP address with or without a port.
+func parseAddress(s string) (netip.AddrPort, error) {
 	if !strings.Contains(s, ":") || strings.HasSuffix(s, "]") ||
 		strings.Count(s, ":") > 1 && !strings.HasPrefix(s, "[") {
 		ip, err := netip.ParseAddr(strings.Trim(s, "[]"))

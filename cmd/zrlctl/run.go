@@ -35,7 +35,7 @@ type programFlags struct {
 	dir   string
 }
 
-func (p *programFlags) add(fl *pflag.FlagSet) {
+func (p *programFlags) addTo(fl *pflag.FlagSet) {
 	fl.SetInterspersed(false) // later flags are arguments of the program
 	fl.IntVarP(&p.ranks, "ranks", "n", 0, "number of ranks that run the program; also -np")
 	fl.StringArrayVar(&p.env, "env", nil,
@@ -97,11 +97,11 @@ ZRLMPI_ADDRESS gives another one, or the network that it is in.`,
 		}),
 	}
 	fl := cmd.Flags()
-	f.program.add(fl)
+	f.program.addTo(fl)
 	fl.BoolVarP(&f.label, "label", "l", false, "begin each line of output with the number of its rank")
 	fl.BoolVarP(&f.verbose, "verbose", "v", false, "print which MPI library the programs use")
 	fl.StringVar(&f.bind, "bind-to", "none", "bind ranks to processors in turn: core or none")
-	f.cluster.add(fl)
+	f.cluster.addTo(fl)
 	fl.StringSliceVar(&f.hosts, "hosts", nil,
 		"hosts that run the job, by mpiexec.hydra: names or addresses, each with :N for N ranks at a time")
 	fl.StringVar(&f.trace, "trace", "", "record the packets of the job in this pcapng file")
@@ -110,12 +110,12 @@ ZRLMPI_ADDRESS gives another one, or the network that it is in.`,
 
 func (a *app) run(cmd *cobra.Command, f *runFlags, args []string) error {
 	if f.bind != "core" && f.bind != "none" {
-		return usagef("--bind-to %s: it is core or none", f.bind)
+		return usageErrorf("--bind-to %s: it is core or none", f.bind)
 	}
 	if err := checkHosts(f.hosts); err != nil {
-		return usagef("--hosts %s: %w", strings.Join(f.hosts, ","), err)
+		return usageErrorf("--hosts %s: %w", strings.Join(f.hosts, ","), err)
 	}
-	stderr := &lockedWriter{to: cmd.ErrOrStderr()}
+	stderr := &lockedWriter{out: cmd.ErrOrStderr()}
 	say := func(text string) { fmt.Fprintf(stderr, "zrlctl: %s\n", text) }
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, launch.Signals...)
@@ -137,13 +137,13 @@ func (a *app) run(cmd *cobra.Command, f *runFlags, args []string) error {
 	if j.Programs, err = parsePrograms(f.program, args); err != nil {
 		return err
 	}
-	if e, err := f.elsewhere(); err != nil {
+	if e, err := f.externalLaunch(); err != nil {
 		return err
 	} else if e != nil {
-		return f.onHosts(cmd.Context(), e, &j, cluster, say)
+		return f.launchExternally(cmd.Context(), e, &j, cluster, say)
 	}
 	if cluster == nil && f.trace != "" {
-		cluster = loopbackRanks(j.Programs)
+		cluster = loopbackCluster(j.Programs)
 	}
 	directory, warning, err := jobs.Make(j.Name)
 	if err == nil {
@@ -163,14 +163,14 @@ func (a *app) run(cmd *cobra.Command, f *runFlags, args []string) error {
 	if cluster == nil {
 		return asJobError(j.Run())
 	}
-	j.Places = cluster.places()
-	if err := cluster.fits(j.Programs); err != nil {
+	j.ProcessRanks = cluster.places()
+	if err := cluster.checkPrograms(j.Programs); err != nil {
 		return err
 	}
 	for _, warning := range cluster.cfg.Warnings() {
 		say("warning: " + warning)
 	}
-	end, err := cluster.start(cmd.Context(), &j, directory, f.trace, stderr, signals)
+	end, err := cluster.startHelpers(cmd.Context(), &j, directory, f.trace, stderr, signals)
 	if err != nil {
 		return err
 	}
@@ -187,14 +187,14 @@ func (a *app) run(cmd *cobra.Command, f *runFlags, args []string) error {
 
 // lockedWriter is a writer for several goroutines.
 type lockedWriter struct {
-	mu sync.Mutex
-	to io.Writer
+	mu  sync.Mutex
+	out io.Writer
 }
 
 func (w *lockedWriter) Write(b []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.to.Write(b)
+	return w.out.Write(b)
 }
 
 // jobError is the error of a job that failed. zrlctl exits with the exit code of one of the job's ranks.
@@ -209,8 +209,8 @@ func asJobError(err error) error {
 	return &jobError{err}
 }
 
-// maxJob is the maximum number of ranks in a job.
-const maxJob = 4096
+// maxJobRanks is the maximum number of ranks in a job.
+const maxJobRanks = 4096
 
 // parsePrograms parses the programs of a job. first holds the flags of the first program.
 func parsePrograms(first programFlags, args []string) (programs []launch.Program, err error) {
@@ -223,18 +223,18 @@ func parsePrograms(first programFlags, args []string) (programs []launch.Program
 		p := launch.Program{Ranks: f.ranks, Args: rest[:end], Env: f.env, Dir: f.dir}
 		switch {
 		case len(p.Args) == 0:
-			return nil, usagef("there is no program: zrlctl run -n N PROGRAM")
+			return nil, usageErrorf("there is no program: zrlctl run -n N PROGRAM")
 		case p.Ranks < 1:
-			return nil, usagef("%s: how many ranks? Give -n N, at least 1", p.Args[0])
+			return nil, usageErrorf("%s: how many ranks? Give -n N, at least 1", p.Args[0])
 		}
 		for _, variable := range p.Env {
 			if name, _, ok := strings.Cut(variable, "="); !ok || name == "" {
-				return nil, usagef("--env %q: write NAME=VALUE", variable)
+				return nil, usageErrorf("--env %q: write NAME=VALUE", variable)
 			}
 		}
 		programs, total = append(programs, p), total+p.Ranks
-		if total > maxJob {
-			return nil, usagef("a job of %d ranks: it has at most %d on one host", total, maxJob)
+		if total > maxJobRanks {
+			return nil, usageErrorf("a job of %d ranks: it has at most %d on one host", total, maxJobRanks)
 		}
 		if end == len(rest) {
 			return programs, nil
@@ -245,8 +245,8 @@ func parsePrograms(first programFlags, args []string) (programs []launch.Program
 	}
 }
 
-// spelledOut replaces -np, which other launchers use, with -n. It does not change the programs' own arguments.
-func spelledOut(fl *pflag.FlagSet, args []string) []string {
+// expandFlags replaces -np, which other launchers use, with -n. It does not change the programs' own arguments.
+func expandFlags(fl *pflag.FlagSet, args []string) []string {
 	args = slices.Clone(args)
 	for i := 0; i < len(args); i++ {
 		arg := args[i]
@@ -274,9 +274,9 @@ func spelledOut(fl *pflag.FlagSet, args []string) []string {
 func parseNext(args []string) (p programFlags, rest []string, err error) {
 	fl := pflag.NewFlagSet("", pflag.ContinueOnError)
 	fl.Usage = func() {}
-	p.add(fl)
-	if err := fl.Parse(spelledOut(fl, args)); err != nil {
-		return p, nil, usagef("after a colon: %w", err)
+	p.addTo(fl)
+	if err := fl.Parse(expandFlags(fl, args)); err != nil {
+		return p, nil, usageErrorf("after a colon: %w", err)
 	}
 	return p, fl.Args(), nil
 }

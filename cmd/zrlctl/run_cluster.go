@@ -32,7 +32,7 @@ type clusterFlags struct {
 	fpgaTimeout                         time.Duration
 }
 
-func (f *clusterFlags) add(fl *pflag.FlagSet) {
+func (f *clusterFlags) addTo(fl *pflag.FlagSet) {
 	fl.StringVar(&f.cluster, "cluster", "",
 		"all ranks of the job: upstream's cluster.json or the answer of the resource manager")
 	fl.StringVar(&f.config, "config", "", "all ranks of the job: a configuration of zrlmpid")
@@ -101,7 +101,7 @@ func (f *clusterFlags) fromCluster() (*config.Config, error) {
 			return nil, err
 		}
 	}
-	return c.Job(o)
+	return c.JobConfig(o)
 }
 
 func (f *clusterFlags) fromConfig() (cfg *config.Config, file string, err error) {
@@ -116,22 +116,22 @@ func (f *clusterFlags) fromConfig() (cfg *config.Config, file string, err error)
 		if err != nil {
 			return nil, "", err
 		}
-		cfg.StandIn(kernel)
+		cfg.ReplaceFPGAs(kernel)
 	}
 	return cfg, file, nil
 }
 
 // places returns the rank and address of each process.
-func (c *jobCluster) places() []launch.Place {
-	places := make([]launch.Place, len(c.ranks))
+func (c *jobCluster) places() []launch.ProcessRank {
+	places := make([]launch.ProcessRank, len(c.ranks))
 	for i, rank := range c.ranks {
-		places[i] = launch.Place{Rank: rank, Address: c.cfg.Rank(rank).Address.String()}
+		places[i] = launch.ProcessRank{Rank: rank, Address: c.cfg.Rank(rank).Address.String()}
 	}
 	return places
 }
 
-// fits returns an error unless there is one process for each CPU rank.
-func (c *jobCluster) fits(programs []launch.Program) error {
+// checkPrograms returns an error unless there is one process for each CPU rank.
+func (c *jobCluster) checkPrograms(programs []launch.Program) error {
 	n := 0
 	for _, p := range programs {
 		n += p.Ranks
@@ -139,12 +139,12 @@ func (c *jobCluster) fits(programs []launch.Program) error {
 	if n == len(c.ranks) {
 		return nil
 	}
-	return usagef("the cluster has %d CPU ranks %v, and the programs are for %d: give them as many with -n",
+	return usageErrorf("the cluster has %d CPU ranks %v, and the programs are for %d: give them as many with -n",
 		len(c.ranks), c.ranks, n)
 }
 
-// loopbackRanks returns the ranks of a job that consists only of processes. Their addresses are loopback addresses.
-func loopbackRanks(programs []launch.Program) *jobCluster {
+// loopbackCluster returns the ranks of a job that consists only of processes. Their addresses are loopback addresses.
+func loopbackCluster(programs []launch.Program) *jobCluster {
 	c := new(jobCluster)
 	var ranks []config.Rank
 	ip := netip.AddrFrom4([4]byte{127, 0, 0, 0})
@@ -160,9 +160,9 @@ func loopbackRanks(programs []launch.Program) *jobCluster {
 	return c
 }
 
-// start checks the addresses of the processes, and starts the job's stand-ins and recording. The returned function end
+// startHelpers checks the addresses of the processes, and starts the job's stand-ins and recording. The returned function end
 // stops these and returns their errors.
-func (c *jobCluster) start(
+func (c *jobCluster) startHelpers(
 	ctx context.Context, j *launch.Job, directory, record string, stderr io.Writer, signals chan<- os.Signal,
 ) (end func() error, err error) {
 	var started []func() error
@@ -181,22 +181,22 @@ func (c *jobCluster) start(
 	if err := node.CheckAddresses(c.cfg, c.ranks); err != nil {
 		return nil, err
 	}
-	var t *trace
+	var t *traceRecorder
 	if record != "" {
-		c.overUDP()
+		c.forceUDP()
 		if t, err = c.startTrace(ctx, record); err != nil {
 			return nil, err
 		}
-		started = append(started, t.end)
+		started = append(started, t.finish)
 	}
-	file, remove, err := c.path()
+	file, remove, err := c.configPath()
 	if err != nil {
 		return nil, err
 	}
 	started = append(started, remove)
 	j.Env = append(j.Env, node.EnvFPGATimeout+"="+c.fpgaTimeout.String(), job.EnvConfig+"="+file, job.EnvSocket+"=",
 		job.EnvRank+"=")
-	d, stop, err := c.standIns(ctx, directory, stderr, func() { signals <- syscall.SIGTERM })
+	d, stop, err := c.startStandIns(ctx, directory, stderr, func() { signals <- syscall.SIGTERM })
 	if err != nil {
 		return nil, err
 	}
@@ -207,8 +207,8 @@ func (c *jobCluster) start(
 	return all, nil
 }
 
-// path returns the path of the configuration file for the processes, which it writes if necessary.
-func (c *jobCluster) path() (path string, remove func() error, err error) {
+// configPath returns the path of the configuration file for the processes, which it writes if necessary.
+func (c *jobCluster) configPath() (path string, remove func() error, err error) {
 	if c.file != "" {
 		return c.file, func() error { return nil }, nil
 	}
@@ -221,15 +221,15 @@ func (c *jobCluster) path() (path string, remove func() error, err error) {
 		return "", nil, err
 	}
 	_, err = f.Write(text)
-	if err = errors.Join(err, f.Close(), privatedir.Parent(f.Name(), 0)); err != nil {
+	if err = errors.Join(err, f.Close(), privatedir.MakeParents(f.Name(), 0)); err != nil {
 		return "", nil, errors.Join(err, os.Remove(f.Name()))
 	}
 	return f.Name(), func() error { return os.Remove(f.Name()) }, nil
 }
 
-// standIns starts the stand-ins in this process and returns when they are ready. d is nil if the job has none. If the
-// stand-ins end early, standIns calls failed, and stop returns the reason.
-func (c *jobCluster) standIns(
+// startStandIns starts the stand-ins in this process and returns when they are ready. d is nil if the job has none. If the
+// stand-ins end early, startStandIns calls failed, and stop returns the reason.
+func (c *jobCluster) startStandIns(
 	ctx context.Context, directory string, stderr io.Writer, failed func(),
 ) (d *daemon.Daemon, stop func() error, err error) {
 	cfg := *c.cfg
@@ -247,10 +247,10 @@ func (c *jobCluster) standIns(
 	}
 	none := ""
 	cfg.Control.Socket, cfg.Attach.Socket, cfg.StopTimeout = "", &none, 0
-	cfg.ListenHTTP("")
+	cfg.SetHTTPListen("")
 	ready := make(chan struct{})
 	d, err = daemon.New(&cfg,
-		daemon.Options{Log: standInLog(stderr), Ready: closing{ready}, JobDirectory: directory,
+		daemon.Options{Log: standInLog(stderr), ReadyWriter: closeOnWrite{ready}, JobDirectory: directory,
 			FailureLimit: c.fpgaTimeout})
 	if err != nil {
 		return nil, nil, err
@@ -285,10 +285,10 @@ type standInError struct{ error }
 
 func (e *standInError) Unwrap() error { return e.error }
 
-// closing is a writer that closes a channel on the first write.
-type closing struct{ done chan struct{} }
+// closeOnWrite is a writer that closes a channel on the first write.
+type closeOnWrite struct{ done chan struct{} }
 
-func (c closing) Write(b []byte) (int, error) {
+func (c closeOnWrite) Write(b []byte) (int, error) {
 	close(c.done)
 	return len(b), nil
 }

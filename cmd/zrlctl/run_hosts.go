@@ -14,42 +14,42 @@ import (
 )
 
 // elsewhere describes a job that an external launcher runs.
-type elsewhere struct {
-	// why names the hosts and the reason for using them.
-	why string
+type externalJob struct {
+	// reason names the hosts and the reason for using them.
+	reason string
 	// bySrun is true if srun launches the job on the nodes of a Slurm allocation. Otherwise hydra launches it.
 	bySrun bool
 	// hosts lists the hosts that hydra logs in to.
 	hosts []string
 }
 
-// elsewhere describes how to launch the job on other hosts. It returns nil if the job runs on this host only.
-func (f *runFlags) elsewhere() (*elsewhere, error) {
+// externalLaunch describes how to launch the job on other hosts. It returns nil if the job runs on this host only.
+func (f *runFlags) externalLaunch() (*externalJob, error) {
 	if f.hosts != nil {
-		return &elsewhere{why: "--hosts " + strings.Join(f.hosts, ","), hosts: f.hosts}, nil
+		return &externalJob{reason: "--hosts " + strings.Join(f.hosts, ","), hosts: f.hosts}, nil
 	}
 	if file := os.Getenv(launch.EnvHostFile); file != "" {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", launch.EnvHostFile, err)
 		}
-		return &elsewhere{why: launch.EnvHostFile + "=" + file, hosts: launch.HostsOf(string(text))}, nil
+		return &externalJob{reason: launch.EnvHostFile + "=" + file, hosts: launch.HostsOf(string(text))}, nil
 	}
 	if why := launch.Allocation(os.Getenv); why != "" {
-		return &elsewhere{why: why, bySrun: true}, nil
+		return &externalJob{reason: why, bySrun: true}, nil
 	}
 	return nil, nil
 }
 
-// onHosts replaces this process with an external launcher. It returns only on failure.
-func (f *runFlags) onHosts(ctx context.Context, e *elsewhere, j *launch.Job, cluster *jobCluster,
+// launchExternally replaces this process with an external launcher. It returns only on failure.
+func (f *runFlags) launchExternally(ctx context.Context, e *externalJob, j *launch.Job, cluster *jobCluster,
 	say func(string)) error {
 	if f.cluster.cluster != "" || f.cluster.standIn != "" || f.trace != "" {
-		return usagef("%s: --cluster, --stand-in and --trace are for a job on one host: give a configuration that "+
-			"all hosts have with --config", e.why)
+		return usageErrorf("%s: --cluster, --stand-in and --trace are for a job on one host: give a configuration that "+
+			"all hosts have with --config", e.reason)
 	}
 	if cluster != nil {
-		if err := cluster.fits(j.Programs); err != nil {
+		if err := cluster.checkPrograms(j.Programs); err != nil {
 			return err
 		}
 		j.Env = []string{node.EnvFPGATimeout + "=" + cluster.fpgaTimeout.String(), job.EnvConfig + "=" + cluster.file}
@@ -64,12 +64,12 @@ func (f *runFlags) onHosts(ctx context.Context, e *elsewhere, j *launch.Job, clu
 		needs = "install Slurm's client, or give --hosts"
 	}
 	if _, err := exec.LookPath(args[0]); err != nil {
-		return fmt.Errorf("%s: %w: %s", e.why, err, needs)
+		return fmt.Errorf("%s: %w: %s", e.reason, err, needs)
 	}
 	if err := j.CheckHosts(ctx, e.hosts); err != nil {
 		return err
 	}
-	say(e.why + ": running " + strings.Join(args, " "))
+	say(e.reason + ": running " + strings.Join(args, " "))
 	return launch.Replace(args, env)
 }
 

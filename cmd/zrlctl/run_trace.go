@@ -20,30 +20,30 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/privatedir"
 )
 
-// overUDP replaces shared memory with UDP, so that all messages of the job's ranks can be recorded.
-func (c *jobCluster) overUDP() {
+// forceUDP replaces shared memory with AddUDP, so that all messages of the job's ranks can be recorded.
+func (c *jobCluster) forceUDP() {
 	if c.cfg.Defaults.Transport != nil {
 		return
 	}
 	c.file = "" // the processes need this configuration instead of the user's
-	c.cfg.Ranks = c.cfg.WithLinks(c.ranks, func(l *config.LinkOptions) {
+	c.cfg.Ranks = c.cfg.RanksWithLinks(c.ranks, func(l *config.LinkOptions) {
 		if l.Transport == nil {
 			l.Transport = new(config.TransportUDP)
 		}
 	})
 }
 
-// drainTime is the time to wait for the last packets after the end of a job.
-const drainTime = 200 * time.Millisecond
+// drainDelay is the time to wait for the last packets after the end of a job.
+const drainDelay = 200 * time.Millisecond
 
-// trace records the packets between the ranks of a job.
-type trace struct {
+// traceRecorder records the packets between the ranks of a job.
+type traceRecorder struct {
 	file    *os.File
 	ranks   map[netip.AddrPort]int
 	stop    context.CancelFunc
 	sources []capture.Source
 	readers sync.WaitGroup
-	// standIns is the daemon that runs the job's stand-ins. It knows the cycles of their simulations.
+	// startStandIns is the daemon that runs the job's stand-ins. It knows the cycles of their simulations.
 	standIns atomic.Pointer[daemon.Daemon]
 
 	mu     sync.Mutex
@@ -52,9 +52,9 @@ type trace struct {
 }
 
 // startTrace starts to record packets on all interfaces of this host.
-func (c *jobCluster) startTrace(ctx context.Context, path string) (*trace, error) {
+func (c *jobCluster) startTrace(ctx context.Context, path string) (*traceRecorder, error) {
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
-	t := &trace{stop: stop, ranks: map[netip.AddrPort]int{}}
+	t := &traceRecorder{stop: stop, ranks: map[netip.AddrPort]int{}}
 	var o capture.Options
 	for i := range c.cfg.Ranks {
 		addr := c.cfg.Ranks[i].Address.AddrPort
@@ -83,12 +83,12 @@ func (c *jobCluster) startTrace(ctx context.Context, path string) (*trace, error
 		return nil, errors.Join(fmt.Errorf("--trace: %w", err), t.close())
 	}
 	for _, source := range t.sources {
-		t.readers.Go(func() { t.read(source) })
+		t.readers.Go(func() { t.readSource(source) })
 	}
 	return t, nil
 }
 
-func (t *trace) read(source capture.Source) {
+func (t *traceRecorder) readSource(source capture.Source) {
 	var u pcapng.Unit
 	for {
 		err := source.Next(&u)
@@ -101,11 +101,11 @@ func (t *trace) read(source capture.Source) {
 			if !fromRank || !toRank {
 				continue // not a packet of the job
 			}
-			u.Comments = t.cycles(u.Comments[:0], u.Time, src, dst)
+			u.Comments = t.appendCycles(u.Comments[:0], u.Time, src, dst)
 		}
 		t.mu.Lock()
 		if err == nil {
-			err = t.writer.Unit(&u)
+			err = t.writer.WriteUnit(&u)
 		}
 		if t.err == nil {
 			t.err = err
@@ -117,8 +117,8 @@ func (t *trace) read(source capture.Source) {
 	}
 }
 
-// cycles appends a comment with the simulation cycle of each of the given ranks whose role is simulated.
-func (t *trace) cycles(comments []string, at time.Time, ranks ...int) []string {
+// appendCycles appends a comment with the simulation cycle of each of the given ranks whose role is simulated.
+func (t *traceRecorder) appendCycles(comments []string, at time.Time, ranks ...int) []string {
 	d := t.standIns.Load()
 	if d == nil {
 		return comments
@@ -131,9 +131,9 @@ func (t *trace) cycles(comments []string, at time.Time, ranks ...int) []string {
 	return comments
 }
 
-// end completes the recording after the job ended.
-func (t *trace) end() error {
-	time.Sleep(drainTime)
+// finish completes the recording after the job ended.
+func (t *traceRecorder) finish() error {
+	time.Sleep(drainDelay)
 	t.stop()
 	t.readers.Wait()
 	lost := int64(0)
@@ -152,7 +152,7 @@ func (t *trace) end() error {
 }
 
 // close releases all resources.
-func (t *trace) close() error {
+func (t *traceRecorder) close() error {
 	t.stop()
 	for _, source := range t.sources {
 		source.Close()

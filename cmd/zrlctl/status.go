@@ -19,7 +19,7 @@ func (a *app) statusCommand() *cobra.Command {
 	var wait time.Duration
 	var t *target
 	cmd := &cobra.Command{
-		Use: "status", Short: "Show which ranks wait, problems, and the local ranks", Args: arguments(0, 0),
+		Use: "status", Short: "Show which ranks wait, problems, and the local ranks", Args: argCount(0, 0),
 		Long: `Show which rank waits for what from which rank and for how long, the longest wait
 first, and possible deadlocks; then problems, pending collective calls, messages that no
 receive has matched, attached programs, and dropped packets.
@@ -32,25 +32,25 @@ COPY is the number of those peers whose long messages are copied once, from the 
 memory to the receiver's; it needs the permission to read that memory (ptrace).
 OVERSUBSCRIBED hosts have more ranks than cores: waiting ranks yield the processor.`,
 		RunE: operation(func(cmd *cobra.Command, _ []string) error {
-			s, err := a.status(cmd.Context(), wait, t.open(cmd))
+			s, err := a.queryOrWait(cmd.Context(), wait, t.queryFunc(cmd))
 			if err != nil {
 				return err
 			}
 			if a.json {
-				return writeJSON(cmd.OutOrStdout(), digest.DocumentOf(&s, digest.Of(&s, nil)))
+				return writeJSON(cmd.OutOrStdout(), digest.NewDocument(&s, digest.New(&s, nil)))
 			}
 			_, err = io.WriteString(cmd.OutOrStdout(), statusText(&s))
 			return err
 		}),
 	}
-	t = a.targetFlags(cmd)
+	t = a.addTargetFlags(cmd)
 	cmd.Flags().DurationVar(&wait, "wait", 0, "wait up to this long for the daemon to be ready")
 	return cmd
 }
 
 // status returns the result of query. If wait is positive, it instead waits for up to this time until the daemon is
 // ready, and returns the daemon's status.
-func (a *app) status(ctx context.Context, wait time.Duration,
+func (a *app) queryOrWait(ctx context.Context, wait time.Duration,
 	query func(context.Context) (state.Status, error)) (state.Status, error) {
 	if wait <= 0 {
 		return query(ctx)
@@ -70,13 +70,13 @@ func writeJSON(w io.Writer, v any) error {
 
 // statusText returns the status as text. Waits and problems come first.
 func statusText(s *state.Status) string {
-	d := digest.Of(s, nil)
+	d := digest.New(s, nil)
 	page := topPage{sample: &sample{status: s, digest: d}}
 	var b strings.Builder
-	b.WriteString(plainText(page.waits()[1:])) // without the empty line above the heading
+	b.WriteString(plainText(page.waitLines()[1:])) // without the empty line above the heading
 	b.WriteString(causesText(s))
-	b.WriteString(plainText(page.problems()[1:]))
-	for _, lines := range [][]string{failures(s), calls(s), unexpected(d), attached(d), drops(s)} {
+	b.WriteString(plainText(page.problemLines()[1:]))
+	for _, lines := range [][]string{failureLines(s), callLines(s), unexpectedLines(d), attachedLines(d), dropLines(s)} {
 		for _, l := range lines {
 			fmt.Fprintln(&b, l)
 		}
@@ -93,12 +93,12 @@ func statusText(s *state.Status) string {
 		fmt.Fprintf(&b, "status page at %s, metrics at %smetrics\n", s.HTTP, s.HTTP)
 	}
 	b.WriteByte('\n')
-	localTable(&b, d.Ranks)
+	writeLocalTable(&b, d.Ranks)
 	return b.String()
 }
 
-// calls lists the pending collective calls.
-func calls(s *state.Status) []string {
+// callLines lists the pending collective calls.
+func callLines(s *state.Status) []string {
 	var lines []string
 	for i := range s.Ranks {
 		for _, c := range s.Ranks[i].Engine.Calls {
@@ -108,9 +108,9 @@ func calls(s *state.Status) []string {
 	return lines
 }
 
-// unexpected lists the peers whose messages no receive has matched. It omits messages with a handshake, because each is
+// unexpectedLines lists the peers whose messages no receive has matched. It omits messages with a handshake, because each is
 // listed as a wait of its sender.
-func unexpected(d *digest.Digest) []string {
+func unexpectedLines(d *digest.Digest) []string {
 	var lines []string
 	for i := range d.Peers {
 		if p := &d.Peers[i]; p.Unexpected > 0 && p.Deferred == nil {
@@ -121,8 +121,8 @@ func unexpected(d *digest.Digest) []string {
 	return lines
 }
 
-// attached lists the programs that use ranks.
-func attached(d *digest.Digest) []string {
+// attachedLines lists the programs that use ranks.
+func attachedLines(d *digest.Digest) []string {
 	var lines []string
 	for i := range d.Ranks {
 		for _, a := range d.Ranks[i].Attached {
@@ -133,8 +133,8 @@ func attached(d *digest.Digest) []string {
 	return lines
 }
 
-// drops lists the packets dropped by each local rank, by reason.
-func drops(s *state.Status) []string {
+// dropLines lists the packets dropped by each local rank, by reason.
+func dropLines(s *state.Status) []string {
 	var lines []string
 	for _, r := range s.Ranks {
 		sum := r.Engine.Dropped
@@ -142,7 +142,7 @@ func drops(s *state.Status) []string {
 			sum.Add(&r.Engine.Peers[i].Dropped)
 		}
 		var words []string
-		for _, c := range digest.Counts[state.DropReason](sum[:]) {
+		for _, c := range digest.SortedCounts[state.DropReason](sum[:]) {
 			words = append(words, fmt.Sprintf("%s %d", c.What, c.N))
 		}
 		if len(words) > 0 {

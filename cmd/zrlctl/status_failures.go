@@ -8,32 +8,32 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// shownFailures is the maximum number of failures printed by status.
-const shownFailures = 10
+// maxShownFailures is the maximum number of failures printed by status.
+const maxShownFailures = 10
 
-// failures lists the operations that failed last, the newest first.
-func failures(s *state.Status) []string {
+// failureLines lists the operations that failed last, the newest first.
+func failureLines(s *state.Status) []string {
 	if len(s.Failures) == 0 {
 		return nil
 	}
 	lines := []string{"", "RECENT FAILURES"}
-	for i := range s.Failures[:min(len(s.Failures), shownFailures)] {
+	for i := range s.Failures[:min(len(s.Failures), maxShownFailures)] {
 		f := &s.Failures[i]
 		times := ""
 		if f.Count > 1 {
 			times = fmt.Sprintf(" (%d times)", f.Count)
 		}
 		lines = append(lines, fmt.Sprintf("  %s  rank %d: %s: %s%s", f.Time.Local().Format(time.DateTime), f.Rank,
-			f.What(), words.Clean(f.Reason, maxReason), times))
+			f.What(), words.Clean(f.Reason, maxReasonLen), times))
 		if f.Record != "" {
 			lines = append(lines, "    packets before it: zrlctl analyze "+f.Record)
 		}
 	}
-	if more := len(s.Failures) - shownFailures; more > 0 {
+	if more := len(s.Failures) - maxShownFailures; more > 0 {
 		lines = append(lines, fmt.Sprintf("  and %d more, which --json has", more))
 	}
 	return append(lines, "")
 }
 
-// maxReason is the maximum length of an error in characters.
-const maxReason = 500
+// maxReasonLen is the maximum length of an error in characters.
+const maxReasonLen = 500

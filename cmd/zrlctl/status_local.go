@@ -10,8 +10,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// localTable writes the table of local ranks and their transports.
-func localTable(out *strings.Builder, ranks []digest.Rank) {
+// writeLocalTable writes the table of local ranks and their transports.
+func writeLocalTable(out *strings.Builder, ranks []digest.Rank) {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "RANK\tTRANSPORTS\tOFFLOAD\tRECEIVE BUFFER\tSHM RING\tSINGLE COPY\tOVERSUBSCRIBED")
 	for i := range ranks {
@@ -20,7 +20,7 @@ func localTable(out *strings.Builder, ranks []digest.Rank) {
 		if r.Oversubscribed {
 			oversubscribed = "yes"
 		}
-		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Rank, dash(r.TransportText(",")),
+		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Rank, orDash(r.TransportText(",")),
 			r.OffloadText(), bufferText(r.RankInfo), sizeText(r.Ring), singleCopyText(r.RankInfo), oversubscribed)
 	}
 	_ = w.Flush() // a Builder returns no errors

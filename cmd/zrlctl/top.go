@@ -20,14 +20,14 @@ import (
 // minInterval is the minimum time between two queries.
 const minInterval = 100 * time.Millisecond
 
-// answerTime is the time-out for a query.
-const answerTime = 5 * time.Second
+// answerTimeout is the time-out for a query.
+const answerTimeout = 5 * time.Second
 
 func (a *app) topCommand() *cobra.Command {
 	t := &top{}
 	var of *target
 	cmd := &cobra.Command{
-		Use: "top", Short: "Show waiting ranks, problems, ranks and peers, live", Args: arguments(0, 0),
+		Use: "top", Short: "Show waiting ranks, problems, ranks and peers, live", Args: argCount(0, 0),
 		Long: `Show the state of the daemon, live: why ranks wait, as zrlctl why explains with evidence;
 which rank waits for what from which rank, the longest wait first; problems; local ranks; peers. Waits of less
 than 1 s are only counted. Rates are differences between two refreshes, so the first has
@@ -40,19 +40,19 @@ a pair, any other word part of an address, a profile or an error; ? shows the ke
 Without a terminal, print one snapshot after another, and with --json one object a line.`,
 		RunE: operation(func(cmd *cobra.Command, _ []string) error {
 			if t.interval < minInterval {
-				return usagef("--interval %v: must be at least %v", t.interval, minInterval)
+				return usageErrorf("--interval %v: must be at least %v", t.interval, minInterval)
 			}
 			if t.count < 0 {
-				return usagef("--count %d: must be at least 0 (0 = unlimited)", t.count)
+				return usageErrorf("--count %d: must be at least 0 (0 = unlimited)", t.count)
 			}
-			t.query, t.out = of.open(cmd), cmd.OutOrStdout()
+			t.query, t.out = of.queryFunc(cmd), cmd.OutOrStdout()
 			if tty := newTTY(cmd.InOrStdin(), t.out); tty != nil && !a.json {
 				return t.watch(cmd.Context(), tty)
 			}
 			return t.print(cmd.Context(), a.json)
 		}),
 	}
-	of = a.targetFlags(cmd)
+	of = a.addTargetFlags(cmd)
 	cmd.Flags().DurationVar(&t.interval, "interval", time.Second, "time between two refreshes, at least 100ms")
 	cmd.Flags().IntVar(&t.count, "count", 0, "number of refreshes (0 = unlimited)")
 	return cmd
@@ -68,17 +68,17 @@ type top struct {
 
 // sample is the status of a daemon at one moment.
 type sample struct {
-	at     time.Time
-	status *state.Status
-	digest *digest.Digest
+	takenAt time.Time
+	status  *state.Status
+	digest  *digest.Digest
 	// causes lists the reasons for the waits.
 	causes []diagnosis.Finding
 }
 
-// next queries the daemon. It computes rates from the previous sample, which may be nil.
-func (t *top) next(ctx context.Context, before *sample) (*sample, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, answerTime,
-		control.Errorf(control.Timeout, "no answer from the daemon for %s", words.Duration(answerTime.Seconds())))
+// takeSample queries the daemon. It computes rates from the previous sample, which may be nil.
+func (t *top) takeSample(ctx context.Context, before *sample) (*sample, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, answerTimeout,
+		control.Errorf(control.Timeout, "no answer from the daemon for %s", words.Duration(answerTimeout.Seconds())))
 	defer cancel()
 	s, err := t.query(ctx)
 	if err != nil {
@@ -88,8 +88,8 @@ func (t *top) next(ctx context.Context, before *sample) (*sample, error) {
 	if before != nil {
 		past = before.status
 	}
-	causes := diagnosis.Of([]diagnosis.Source{{Status: &s}}, diagnosis.After).Findings
-	return &sample{time.Now(), &s, digest.Of(&s, past), causes}, nil
+	causes := diagnosis.Diagnose([]diagnosis.Source{{Status: &s}}, diagnosis.MinWaitAge).Findings
+	return &sample{time.Now(), &s, digest.New(&s, past), causes}, nil
 }
 
 // print writes samples until ctx is done or count is reached.
@@ -98,7 +98,7 @@ func (t *top) print(ctx context.Context, asJSON bool) error {
 	defer tick.Stop()
 	var last *sample
 	for n := 1; ; n++ {
-		l, err := t.next(ctx, last)
+		l, err := t.takeSample(ctx, last)
 		if ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
 			return nil
 		}
@@ -119,8 +119,8 @@ func (t *top) print(ctx context.Context, asJSON bool) error {
 	}
 }
 
-// topLine is the JSON form of a sample.
-type topLine struct {
+// topJSON is the JSON form of a sample.
+type topJSON struct {
 	Time    time.Time      `json:"time"`
 	Version string         `json:"version"`
 	PID     int            `json:"pid"`
@@ -133,13 +133,13 @@ type topLine struct {
 
 func (t *top) write(l *sample, again, asJSON bool) error {
 	if asJSON {
-		return json.NewEncoder(t.out).Encode(topLine{l.at, l.status.Version, l.status.PID, l.status.Uptime,
+		return json.NewEncoder(t.out).Encode(topJSON{l.takenAt, l.status.Version, l.status.PID, l.status.Uptime,
 			l.digest.Verdict(), l.causes, l.digest})
 	}
 	if again {
 		fmt.Fprintln(t.out)
 	}
 	page := topPage{sample: l}
-	_, err := io.WriteString(t.out, plainText(append(page.head(), page.body()...)))
+	_, err := io.WriteString(t.out, plainText(append(page.header(), page.body()...)))
 	return err
 }

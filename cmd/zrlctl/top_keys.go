@@ -24,13 +24,13 @@ const (
 	keySuspend
 )
 
-// sequences maps the characters that follow ESC [ or ESC O to keys.
-var sequences = map[string]key{
+// escapeKeys maps the characters that follow ESC [ or ESC O to keys.
+var escapeKeys = map[string]key{
 	"A": keyUp, "B": keyDown, "H": keyHome, "F": keyEnd, "5~": keyPageUp, "6~": keyPageDown, "1~": keyHome,
 	"4~": keyEnd, "7~": keyHome, "8~": keyEnd,
 }
 
-var controls = map[byte]key{
+var controlKeys = map[byte]key{
 	'\r': keyEnter, '\n': keyEnter, 0x7f: keyBackspace, '\b': keyBackspace, 0x03: keyInterrupt, 0x04: keyInterrupt,
 	0x1a: keySuspend,
 }
@@ -39,13 +39,13 @@ var controls = map[byte]key{
 const maxSequence = 16
 
 // keyParser parses terminal input, which may arrive in pieces of any length.
-type keyParser struct{ rest []byte }
+type keyParser struct{ incomplete []byte }
 
 // parse returns the keys in a piece of input. It keeps an incomplete sequence for the next piece. A single ESC at the
 // end counts as a key.
 func (p *keyParser) parse(piece []byte) []key {
-	in := append(p.rest, piece...)
-	p.rest = nil
+	in := append(p.incomplete, piece...)
+	p.incomplete = nil
 	var keys []key
 	for len(in) > 0 {
 		switch {
@@ -55,22 +55,22 @@ func (p *keyParser) parse(piece []byte) []key {
 				n++
 			}
 			if n == len(in) {
-				p.rest = append([]byte(nil), in...)
+				p.incomplete = append([]byte(nil), in...)
 				return keys
 			}
-			if k, known := sequences[string(in[2:n+1])]; known {
+			if k, known := escapeKeys[string(in[2:n+1])]; known {
 				keys = append(keys, k)
 			}
 			in = in[n+1:]
 		case in[0] == 0x1b:
 			keys, in = append(keys, keyEscape), in[1:]
 		case in[0] < ' ' || in[0] == 0x7f:
-			if k, known := controls[in[0]]; known {
+			if k, known := controlKeys[in[0]]; known {
 				keys = append(keys, k)
 			}
 			in = in[1:]
 		case !utf8.FullRune(in):
-			p.rest = append([]byte(nil), in...)
+			p.incomplete = append([]byte(nil), in...)
 			return keys
 		default:
 			r, n := utf8.DecodeRune(in)
@@ -83,8 +83,8 @@ func (p *keyParser) parse(piece []byte) []key {
 	return keys
 }
 
-// edit returns the line after a key was pressed, and reports whether the key ends the input.
-func edit(line string, k key) (string, bool) {
+// editLine returns the line after a key was pressed, and reports whether the key ends the input.
+func editLine(line string, k key) (string, bool) {
 	switch {
 	case k == keyEnter:
 		return line, true
@@ -99,8 +99,8 @@ func edit(line string, k key) (string, bool) {
 	return line, false
 }
 
-// topKeys is the help text about keys, by line.
-var topKeys = strings.Split(`q, Ctrl-C        quit
+// keyHelp is the help text about keys, by line.
+var keyHelp = strings.Split(`q, Ctrl-C        quit
 j, k, arrows     scroll by a line
 Space, b, Pages  scroll by a page
 g, G             go to the beginning, to the end

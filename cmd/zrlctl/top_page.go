@@ -18,11 +18,11 @@ type topPage struct {
 	width int
 }
 
-// hanging is the indentation of all lines but the first of a wrapped line.
-const hanging = 4
+// hangingIndent is the indentation of all lines but the first of a wrapped line.
+const hangingIndent = 4
 
-// head returns the lines that do not scroll. They show the daemon and the verdict.
-func (p *topPage) head() []text {
+// header returns the lines that do not scroll. They show the daemon and the verdict.
+func (p *topPage) header() []styledLine {
 	s, d := p.status, p.digest
 	daemon := fmt.Sprintf("zrlmpid %s, process %d", s.Version, s.PID)
 	if s.Job != "" {
@@ -31,61 +31,61 @@ func (p *topPage) head() []text {
 	daemon += fmt.Sprintf(", uptime %s, %s (local: %d)", words.Duration(s.Uptime), words.Plural(len(s.Cluster), "rank"),
 		len(s.Ranks))
 	v := d.Verdict()
-	style := map[digest.Level]style{digest.Good: green, digest.Warn: yellow, digest.Bad: loud}[v.Level]
-	verdict := text{{v.Text, style}}
+	style := map[digest.Level]style{digest.LevelGood: green, digest.LevelWarn: yellow, digest.LevelBad: boldRed}[v.Level]
+	verdict := styledLine{{v.Text, style}}
 	if v.More != "" {
 		verdict = append(verdict, span{". " + v.More, plain})
 	}
-	return append([]text{{{daemon, bold}, {"  " + p.at.Format(time.TimeOnly), faint}}},
-		verdict.wrap(p.width, hanging)...)
+	return append([]styledLine{{{daemon, bold}, {"  " + p.takenAt.Format(time.TimeOnly), faint}}},
+		verdict.wrap(p.width, hangingIndent)...)
 }
 
 // body returns the lines that scroll. Causes come before numbers.
-func (p *topPage) body() []text {
-	lines := append(p.causes(), p.traffic()...)
-	lines = append(lines, p.waits()...)
-	lines = append(lines, p.problems()...)
-	return append(append(lines, p.ranks()...), p.peers()...)
+func (p *topPage) body() []styledLine {
+	lines := append(p.causeLines(), p.trafficLines()...)
+	lines = append(lines, p.waitLines()...)
+	lines = append(lines, p.problemLines()...)
+	return append(append(lines, p.rankLines()...), p.peerLines()...)
 }
 
 // maxCauses is the maximum number of causes shown. zrlctl why shows all causes.
 const maxCauses = 4
 
-// traffic returns the rates of all ranks.
-func (p *topPage) traffic() []text {
+// trafficLines returns the rates of all ranks.
+func (p *topPage) trafficLines() []styledLine {
 	d := p.digest
 	sums := fmt.Sprintf("%s messages/s, %s/s, %s retransmissions/s, %s drops/s; %d posted, %d unexpected",
-		rate(&d.Total, d.Total.Messages), bytesRate(&d.Total), rate(&d.Total, d.Total.Retransmissions),
-		rate(&d.Total, d.Total.Drops), d.Posted, d.Unexpected)
-	lines := text{{sums, plain}}.wrap(p.width, hanging)
+		formatRate(&d.Total, d.Total.Messages), formatByteRate(&d.Total), formatRate(&d.Total, d.Total.Retransmissions),
+		formatRate(&d.Total, d.Total.Drops), d.Posted, d.Unexpected)
+	lines := styledLine{{sums, plain}}.wrap(p.width, hangingIndent)
 	if len(p.sample.causes) > 0 {
-		lines = append([]text{nil}, lines...)
+		lines = append([]styledLine{nil}, lines...)
 	}
 	return lines
 }
 
-// causes returns the lines with the reasons for waits, or nil.
-func (p *topPage) causes() []text {
+// causeLines returns the lines with the reasons for waits, or nil.
+func (p *topPage) causeLines() []styledLine {
 	if len(p.sample.causes) == 0 {
 		return nil
 	}
 	lines := heading("CAUSES")
 	for i := range p.sample.causes[:min(len(p.sample.causes), maxCauses)] {
 		f := &p.sample.causes[i]
-		cause := text{{"  " + words.Sentence(f.Text), loud}, {" (" + f.Step + ")", plain}}
-		lines = append(lines, cause.wrap(p.width, hanging)...)
+		cause := styledLine{{"  " + words.Sentence(f.Text), boldRed}, {" (" + f.Step + ")", plain}}
+		lines = append(lines, cause.wrap(p.width, hangingIndent)...)
 	}
 	if more := len(p.sample.causes) - maxCauses; more > 0 {
-		lines = append(lines, text{{fmt.Sprintf("  %s: zrlctl why", words.Plural(more, "more cause")), faint}})
+		lines = append(lines, styledLine{{fmt.Sprintf("  %s: zrlctl why", words.Plural(more, "more cause")), faint}})
 	}
 	return lines
 }
 
-func heading(format string, args ...any) []text {
-	return []text{nil, {{fmt.Sprintf(format, args...), bold}}}
+func heading(format string, args ...any) []styledLine {
+	return []styledLine{nil, {{fmt.Sprintf(format, args...), bold}}}
 }
 
-func (p *topPage) waits() []text {
+func (p *topPage) waitLines() []styledLine {
 	t := table{names: []string{">AGE", ">RANK", "", "PEER", "WHAT"}}
 	fit, hidden := digest.NewFilter(p.filter).Waits(p.digest)
 	for _, w := range fit {
@@ -96,12 +96,12 @@ func (p *topPage) waits() []text {
 		if w.Peer == digest.AnyRank {
 			peer = "any"
 		}
-		t.add(style, words.Duration(w.Seconds), fmt.Sprint(w.Rank), "→", peer, waitText(w))
+		t.addRow(style, words.Duration(w.Seconds), fmt.Sprint(w.Rank), "→", peer, waitText(w))
 	}
 	lines := heading("WAITING RANKS")
 	for _, c := range p.digest.Cycles {
-		deadlock := text{{"  possible deadlock: " + c.Text + " for " + words.Duration(c.Seconds), loud}}
-		lines = append(lines, deadlock.wrap(p.width, hanging)...)
+		deadlock := styledLine{{"  possible deadlock: " + c.Text + " for " + words.Duration(c.Seconds), boldRed}}
+		lines = append(lines, deadlock.wrap(p.width, hangingIndent)...)
 	}
 	if len(t.rows) > 0 {
 		lines = append(lines, t.lines(p.width)...)
@@ -110,13 +110,13 @@ func (p *topPage) waits() []text {
 		if p.digest.Doubtful {
 			none = "  no wait is known"
 		}
-		lines = append(lines, text{{none, plain}})
+		lines = append(lines, styledLine{{none, plain}})
 	}
 	if hidden > 0 {
-		lines = append(lines, text{{fmt.Sprintf("  %s hidden by the filter", words.Plural(hidden, "wait")), faint}})
+		lines = append(lines, styledLine{{fmt.Sprintf("  %s hidden by the filter", words.Plural(hidden, "wait")), faint}})
 	}
 	if brief := p.digest.Brief(); brief > 0 {
-		lines = append(lines, text{{fmt.Sprintf("  %s in progress for less than 1 s", words.Plural(brief, "message")),
+		lines = append(lines, styledLine{{fmt.Sprintf("  %s in progress for less than 1 s", words.Plural(brief, "message")),
 			faint}})
 	}
 	return lines
@@ -134,26 +134,26 @@ func waitText(w *digest.Wait) string {
 	return s
 }
 
-func (p *topPage) problems() []text {
+func (p *topPage) problemLines() []styledLine {
 	lines := heading("PROBLEMS")
 	for _, problem := range p.digest.Problems {
 		style := yellow
 		if problem.Severity == digest.Failure {
 			style = red
 		}
-		line := text{{fmt.Sprintf("  %v: %s", problem.Severity, problem.Text), style}}
+		line := styledLine{{fmt.Sprintf("  %v: %s", problem.Severity, problem.Text), style}}
 		if problem.Action != "" {
 			line = append(line, span{" (" + problem.Action + ")", plain})
 		}
-		lines = append(lines, line.wrap(p.width, hanging)...)
+		lines = append(lines, line.wrap(p.width, hangingIndent)...)
 	}
 	if len(p.digest.Problems) == 0 {
-		lines = append(lines, text{{"  " + digest.NoProblems(p.status), plain}})
+		lines = append(lines, styledLine{{"  " + digest.NoProblems(p.status), plain}})
 	}
 	return lines
 }
 
-func (p *topPage) ranks() []text {
+func (p *topPage) rankLines() []styledLine {
 	t := table{names: []string{">RANK", "ROLE", "STATE", "TRANSPORTS", ">POSTED", ">UNEXPECTED", ">MSG/S", ">BYTES/S",
 		"PROGRAMS", "ADDRESS"}}
 	listed, idle := digest.NewFilter(p.filter).Ranks(p.digest, p.filter != "")
@@ -166,39 +166,39 @@ func (p *topPage) ranks() []text {
 		for i, prog := range r.Attached {
 			programs[i] = fmt.Sprint(prog.PID)
 		}
-		t.add(style, fmt.Sprint(r.Rank), strings.TrimSpace(string(r.Role)+" "+r.Kernel), dash(r.KernelState),
-			dash(r.TransportText(",")),
-			fmt.Sprint(r.Posted), fmt.Sprint(r.Unexpected), rate(&r.Rates, r.Rates.Messages), bytesRate(&r.Rates),
-			dash(strings.Join(programs, ",")), r.Address)
+		t.addRow(style, fmt.Sprint(r.Rank), strings.TrimSpace(string(r.Role)+" "+r.Kernel), orDash(r.KernelState),
+			orDash(r.TransportText(",")),
+			fmt.Sprint(r.Posted), fmt.Sprint(r.Unexpected), formatRate(&r.Rates, r.Rates.Messages), formatByteRate(&r.Rates),
+			orDash(strings.Join(programs, ",")), r.Address)
 	}
 	lines := append(heading("LOCAL RANKS"), t.lines(p.width)...)
 	if len(idle) > 0 {
-		lines = append(lines, text{{fmt.Sprintf("  %s: %s", words.Plural(len(idle), "idle rank"),
+		lines = append(lines, styledLine{{fmt.Sprintf("  %s: %s", words.Plural(len(idle), "idle rank"),
 			digest.RankList(idle)), faint}})
 	}
 	return lines
 }
 
-func (p *topPage) peers() []text {
+func (p *topPage) peerLines() []styledLine {
 	ps, silent, hidden := digest.NewFilter(p.filter).Peers(p.digest, p.order, false)
 	// A narrow terminal cuts off the last columns.
 	t := table{names: []string{">RANK", ">PEER", "STATE", ">MSG/S", ">BYTES/S", ">RETRANSMISSIONS", ">DROPS",
 		">ROUND TRIP", ">FAILED", ">SENT", ">RECEIVED", "KIND", "PROFILE", "VIA", "ADDRESS"}}
 	for _, peer := range ps {
 		state, style := peerState(peer)
-		t.add(style, fmt.Sprint(peer.Rank), fmt.Sprint(peer.Peer), state, rate(&peer.Rates, peer.Rates.Messages),
-			bytesRate(&peer.Rates),
+		t.addRow(style, fmt.Sprint(peer.Rank), fmt.Sprint(peer.Peer), state, formatRate(&peer.Rates, peer.Rates.Messages),
+			formatByteRate(&peer.Rates),
 			fmt.Sprint(peer.Retransmissions), fmt.Sprint(peer.Drops),
 			strings.Replace(words.Latency(peer.RoundTrip()), "–", "-", 1), fmt.Sprint(peer.Failed),
 			fmt.Sprint(peer.Sent), fmt.Sprint(peer.Received), string(peer.Kind), string(peer.Profile),
-			dash(peer.Transport), peer.Address)
+			orDash(peer.Transport), peer.Address)
 	}
 	lines := append(heading("PEERS, sorted by %v", p.order), t.lines(p.width)...)
 	if silent > 0 {
-		lines = append(lines, text{{fmt.Sprintf("  %s not shown", words.Plural(silent, "silent peer")), faint}})
+		lines = append(lines, styledLine{{fmt.Sprintf("  %s not shown", words.Plural(silent, "silent peer")), faint}})
 	}
 	if hidden > 0 {
-		lines = append(lines, text{{fmt.Sprintf("  %s hidden by the filter", words.Plural(hidden, "peer")), faint}})
+		lines = append(lines, styledLine{{fmt.Sprintf("  %s hidden by the filter", words.Plural(hidden, "peer")), faint}})
 	}
 	return lines
 }
@@ -222,15 +222,15 @@ func peerState(p *digest.Peer) (string, style) {
 	return "idle", faint
 }
 
-// rate formats value, which is one of the rates r. It returns a dash if the rates are unknown.
-func rate(r *digest.Rates, value float64) string {
+// formatRate formats value, which is one of the rates r. It returns a dash if the rates are unknown.
+func formatRate(r *digest.Rates, value float64) string {
 	if !r.Known {
 		return "-"
 	}
 	return words.Quantity(value)
 }
 
-func bytesRate(r *digest.Rates) string {
+func formatByteRate(r *digest.Rates) string {
 	if !r.Known {
 		return "-"
 	}

@@ -248,7 +248,7 @@ func TestTopCauseFirst(t *testing.T) {
 		err := watching(t, 5, func(s *screen, o *oracle) {
 			after(12 * time.Second)
 			status, _ := o.status(t.Context())
-			cause := diagnosis.Of([]diagnosis.Source{{Status: &status}}, diagnosis.After).Findings[0]
+			cause := diagnosis.Diagnose([]diagnosis.Source{{Status: &status}}, diagnosis.MinWaitAge).Findings[0]
 			want := words.Sentence(cause.Text) + " (" + cause.Step + ")"
 			for _, width := range []int{60, 80, 120, 200} {
 				s.mu.Lock()
@@ -343,7 +343,7 @@ func TestTopPrint(t *testing.T) {
 		}
 		dec := json.NewDecoder(&out)
 		for i := range 3 {
-			var l topLine
+			var l topJSON
 			if err := dec.Decode(&l); err != nil {
 				t.Fatal(err)
 			}
@@ -448,10 +448,10 @@ func TestKeys(t *testing.T) {
 			t.Errorf("%q: %v, want %v", tt.pieces, got, tt.want)
 		}
 	}
-	if s, done := edit("ab", keyUp); s != "ab" || done {
+	if s, done := editLine("ab", keyUp); s != "ab" || done {
 		t.Error(s, done)
 	}
-	if s, _ := edit("", keyBackspace); s != "" {
+	if s, _ := editLine("", keyBackspace); s != "" {
 		t.Error(s)
 	}
 }

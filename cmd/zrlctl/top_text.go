@@ -7,21 +7,21 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/words"
 )
 
-// maxLine is the maximum number of characters in a piece of a line.
-const maxLine = 1000
+// maxSpanLen is the maximum number of characters in a piece of a line.
+const maxSpanLen = 1000
 
 // style is a text style of a terminal: the parameters of an SGR sequence.
 type style string
 
 const (
-	plain  style = ""
-	bold   style = "1"
-	faint  style = "2"
-	red    style = "31"
-	yellow style = "33"
-	green  style = "32"
-	loud   style = "1;31"
-	marked style = "7"
+	plain   style = ""
+	bold    style = "1"
+	faint   style = "2"
+	red     style = "31"
+	yellow  style = "33"
+	green   style = "32"
+	boldRed style = "1;31"
+	inverse style = "7"
 )
 
 // span is a piece of a line. Characters that would move the cursor are omitted from the output.
@@ -30,16 +30,16 @@ type span struct {
 	style style
 }
 
-// text is a line that consists of spans.
-type text []span
+// styledLine is a line that consists of spans.
+type styledLine []span
 
 // plainText returns lines without styles.
-func plainText(lines []text) string {
+func plainText(lines []styledLine) string {
 	var b strings.Builder
 	for _, l := range lines {
 		var line strings.Builder
 		for _, s := range l {
-			line.WriteString(words.Clean(s.text, maxLine))
+			line.WriteString(words.Clean(s.text, maxSpanLen))
 		}
 		b.WriteString(strings.TrimRight(line.String(), " ") + "\n")
 	}
@@ -48,14 +48,14 @@ func plainText(lines []text) string {
 
 // wrap breaks a line at spaces into lines of at most width characters. A longer word is not broken. All lines but the
 // first are indented by indent. A width of 0 means no limit.
-func (l text) wrap(width, indent int) []text {
+func (l styledLine) wrap(width, indent int) []styledLine {
 	if width <= 2*indent {
-		return []text{l}
+		return []styledLine{l}
 	}
-	var lines []text
-	line, used, gap := text{}, 0, ""
+	var lines []styledLine
+	line, used, gap := styledLine{}, 0, ""
 	for _, s := range l {
-		for i, word := range strings.Split(words.Clean(s.text, maxLine), " ") {
+		for i, word := range strings.Split(words.Clean(s.text, maxSpanLen), " ") {
 			if i > 0 {
 				gap += " "
 			}
@@ -65,7 +65,7 @@ func (l text) wrap(width, indent int) []text {
 			}
 			if used > indent && used+len(gap)+n > width {
 				lines = append(lines, line)
-				line, used, gap = text{{strings.Repeat(" ", indent), plain}}, indent, ""
+				line, used, gap = styledLine{{strings.Repeat(" ", indent), plain}}, indent, ""
 			}
 			line = append(line, span{gap + word, s.style})
 			used, gap = used+len(gap)+n, ""
@@ -74,18 +74,18 @@ func (l text) wrap(width, indent int) []text {
 	return append(lines, line)
 }
 
-// draw writes the part of a line that fits in width. colours selects whether it uses colors.
-func (l text) draw(b *strings.Builder, width int, colours bool) {
+// drawTo writes the part of a line that fits in width. colours selects whether it uses colors.
+func (l styledLine) drawTo(b *strings.Builder, width int, colours bool) {
 	for _, s := range l {
 		if width <= 0 {
 			return
 		}
-		cut := words.Clean(s.text, maxLine)
+		cut := words.Clean(s.text, maxSpanLen)
 		if n := utf8.RuneCountInString(cut); n > width {
 			cut = string([]rune(cut)[:width-1]) + "…"
 		}
 		width -= utf8.RuneCountInString(cut)
-		if s.style == plain || !colours && s.style != marked {
+		if s.style == plain || !colours && s.style != inverse {
 			b.WriteString(cut)
 			continue
 		}
@@ -100,16 +100,16 @@ type table struct {
 	styles []style // by row
 }
 
-func (t *table) add(s style, cells ...string) {
+func (t *table) addRow(s style, cells ...string) {
 	t.rows, t.styles = append(t.rows, cells), append(t.styles, s)
 }
 
-// minWrapped is the minimum width of a column with wrapped cells.
-const minWrapped = 24
+// minWrapWidth is the minimum width of a column with wrapped cells.
+const minWrapWidth = 24
 
 // lines returns the table as lines of the given width; 0 means no limit. It wraps the cells of the last column if they
-// have at least minWrapped characters; draw truncates other long lines.
-func (t *table) lines(width int) []text {
+// have at least minWrapWidth characters; draw truncates other long lines.
+func (t *table) lines(width int) []styledLine {
 	names := make([]string, len(t.names))
 	widths := make([]int, len(names))
 	right := make([]bool, len(names))
@@ -120,7 +120,7 @@ func (t *table) lines(width int) []text {
 			widths[i] = max(widths[i], utf8.RuneCountInString(r[i]))
 		}
 	}
-	line := func(cells []string, s style) text {
+	line := func(cells []string, s style) styledLine {
 		var b strings.Builder
 		for i, c := range cells {
 			pad := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(c))
@@ -129,16 +129,16 @@ func (t *table) lines(width int) []text {
 			}
 			b.WriteString("  " + c + pad)
 		}
-		return text{{strings.TrimRight(b.String(), " "), s}}
+		return styledLine{{strings.TrimRight(b.String(), " "), s}}
 	}
 	before := 2
 	for _, w := range widths[:len(widths)-1] {
 		before += w + 2
 	}
-	if width < before+minWrapped {
+	if width < before+minWrapWidth {
 		width = 0
 	}
-	lines := []text{line(names, faint)}
+	lines := []styledLine{line(names, faint)}
 	for i, r := range t.rows {
 		lines = append(lines, line(r, t.styles[i]).wrap(width, before)...)
 	}

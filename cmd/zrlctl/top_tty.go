@@ -19,12 +19,12 @@ const (
 
 // tty is a terminal.
 type tty struct {
-	in, out *os.File
-	state   *term.State // the original state; nil before Enter
-	keys    chan []byte
-	read    sync.Once
-	resized chan struct{}
-	ignore  func() // stops resize notifications
+	in, out    *os.File
+	state      *term.State // the original state; nil before Enter
+	keys       chan []byte
+	readOnce   sync.Once
+	resized    chan struct{}
+	stopResize func() // stops resize notifications
 }
 
 // newTTY returns the terminal on which a command runs. It returns nil if the input or output is not a terminal, or the
@@ -48,8 +48,8 @@ func (t *tty) Enter() error {
 	if err != nil {
 		return err
 	}
-	t.state, t.ignore = state, notifyResize(t.resized)
-	t.read.Do(func() { go t.readKeys() })
+	t.state, t.stopResize = state, notifyResize(t.resized)
+	t.readOnce.Do(func() { go t.readKeys() })
 	_, err = io.WriteString(t.out, enterScreen)
 	return err
 }
@@ -59,7 +59,7 @@ func (t *tty) Restore() error {
 	if t.state == nil {
 		return nil
 	}
-	t.ignore()
+	t.stopResize()
 	_, err := io.WriteString(t.out, leaveScreen)
 	err = errors.Join(err, term.Restore(int(t.in.Fd()), t.state))
 	t.state = nil

@@ -29,8 +29,8 @@ func notifyResize(resized chan<- struct{}) func() {
 	}
 }
 
-// stopTime is the maximum time until a stop signal takes effect.
-const stopTime = 100 * time.Millisecond
+// stopDelay is the maximum time until a stop signal takes effect.
+const stopDelay = 100 * time.Millisecond
 
 // suspend stops all processes of the shell job, as Ctrl-Z does, until the shell continues the job. Without a
 // job-control shell, the kernel does not stop the processes and suspend returns.
@@ -43,7 +43,7 @@ func suspend() error {
 	}
 	select {
 	case <-goesOn:
-	case <-time.After(stopTime):
+	case <-time.After(stopDelay):
 	}
 	return nil
 }

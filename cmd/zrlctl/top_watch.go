@@ -31,27 +31,27 @@ type terminal interface {
 // watcher shows the samples of a daemon on a terminal.
 type watcher struct {
 	*top
-	tty    terminal
-	page   topPage
-	keys   keyParser
-	scroll int
-	paused bool
-	help   bool
-	typing bool // the user is typing a filter
+	tty          terminal
+	page         topPage
+	keys         keyParser
+	scroll       int
+	paused       bool
+	showsHelp    bool
+	typingFilter bool // the user is typing a filter
 	// err is the error of the last query, or nil.
 	err     error
 	samples int
 }
 
-// answer is the result of a query.
-type answer struct {
+// queryResult is the result of a query.
+type queryResult struct {
 	sample *sample
 	err    error
 }
 
 // watch shows samples until the user quits. It restores the terminal, even after a panic.
 func (t *top) watch(ctx context.Context, tty terminal) (err error) {
-	first, err := t.next(ctx, nil)
+	first, err := t.takeSample(ctx, nil)
 	if err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func (w *watcher) run(ctx context.Context) error {
 	defer cancel()
 	tick := time.NewTicker(w.interval)
 	defer tick.Stop()
-	answers := make(chan answer, 1)
+	answers := make(chan queryResult, 1)
 	querying := false
 	for w.count == 0 || w.samples < w.count {
 		if err := w.draw(); err != nil {
@@ -84,19 +84,19 @@ func (w *watcher) run(ctx context.Context) error {
 				querying = true
 				before := w.page.sample
 				go func() {
-					l, err := w.next(ctx, before)
-					answers <- answer{l, err}
+					l, err := w.takeSample(ctx, before)
+					answers <- queryResult{l, err}
 				}()
 			}
 		case a := <-answers:
 			querying = false
-			w.take(a)
+			w.showResult(a)
 		case piece, ok := <-w.tty.Keys():
 			if !ok {
 				return nil
 			}
 			for _, k := range w.keys.parse(piece) {
-				end, err := w.press(k)
+				end, err := w.handleKey(k)
 				if end || err != nil {
 					return err
 				}
@@ -110,7 +110,7 @@ func (w *watcher) run(ctx context.Context) error {
 }
 
 // take shows an answer, or discards it if the display is paused.
-func (w *watcher) take(a answer) {
+func (w *watcher) showResult(a queryResult) {
 	if w.paused {
 		return
 	}
@@ -121,19 +121,19 @@ func (w *watcher) take(a answer) {
 	}
 }
 
-// press handles a key, and reports whether the key ends the program.
-func (w *watcher) press(k key) (end bool, err error) {
+// handleKey handles a key, and reports whether the key ends the program.
+func (w *watcher) handleKey(k key) (end bool, err error) {
 	_, height := w.tty.Size()
-	page := max(1, height-len(w.page.head())-2)
+	page := max(1, height-len(w.page.header())-2)
 	switch {
 	case k == keyInterrupt:
 		return true, nil
 	case k == keySuspend:
 		return false, w.tty.Suspend()
-	case w.typing:
+	case w.typingFilter:
 		var done bool
-		w.page.filter, done = edit(w.page.filter, k)
-		w.typing, w.scroll = !done, 0
+		w.page.filter, done = editLine(w.page.filter, k)
+		w.typingFilter, w.scroll = !done, 0
 		return false, nil
 	}
 	switch k {
@@ -157,11 +157,11 @@ func (w *watcher) press(k key) (end bool, err error) {
 		orders := digest.Orders()
 		w.page.order = orders[(int(w.page.order)+1)%len(orders)]
 	case '/':
-		w.typing = true
+		w.typingFilter = true
 	case keyEscape:
-		w.page.filter, w.help = "", false
+		w.page.filter, w.showsHelp = "", false
 	case '?', 'h':
-		w.help, w.scroll = !w.help, 0
+		w.showsHelp, w.scroll = !w.showsHelp, 0
 	}
 	return false, nil
 }
@@ -170,11 +170,11 @@ func (w *watcher) press(k key) (end bool, err error) {
 func (w *watcher) draw() error {
 	width, height := w.tty.Size()
 	w.page.width = width
-	head, body := w.page.head(), w.page.body()
-	if w.help {
+	head, body := w.page.header(), w.page.body()
+	if w.showsHelp {
 		body = heading("KEYS")
-		for _, l := range topKeys {
-			body = append(body, text{{"  " + l, plain}})
+		for _, l := range keyHelp {
+			body = append(body, styledLine{{"  " + l, plain}})
 		}
 	}
 	room := max(0, height-len(head)-1)
@@ -184,31 +184,31 @@ func (w *watcher) draw() error {
 	for len(lines) < len(head)+room {
 		lines = append(lines, nil)
 	}
-	lines = append(lines[:min(len(lines), max(0, height-1))], w.foot(end, len(body)))
+	lines = append(lines[:min(len(lines), max(0, height-1))], w.footer(end, len(body)))
 	var b strings.Builder
 	for i, l := range lines {
 		if i > 0 {
 			b.WriteString("\r\n")
 		}
-		l.draw(&b, width, w.tty.Colours())
+		l.drawTo(&b, width, w.tty.Colours())
 		b.WriteString("\x1b[K")
 	}
 	return w.tty.Draw(b.String())
 }
 
-// foot returns the last line of the screen: the filter while the user types it, an error, or a list of keys.
-func (w *watcher) foot(end, of int) text {
+// footer returns the last line of the screen: the filter while the user types it, an error, or a list of keys.
+func (w *watcher) footer(end, of int) styledLine {
 	switch {
-	case w.typing:
-		return text{{"filter: " + w.page.filter, plain}, {" ", marked}}
+	case w.typingFilter:
+		return styledLine{{"filter: " + w.page.filter, plain}, {" ", inverse}}
 	case w.err != nil:
-		return text{{fmt.Sprintf(" as of %s: %s ", w.page.at.Format(time.TimeOnly), w.err), loud}}
+		return styledLine{{fmt.Sprintf(" as of %s: %s ", w.page.takenAt.Format(time.TimeOnly), w.err), boldRed}}
 	}
 	state := fmt.Sprintf(" every %v ", w.interval)
 	if w.paused {
 		state = " paused, p resumes "
 	}
-	line := text{{state, marked}, {" q quits, p pauses, s sorts, / filters, ? shows keys", faint}}
+	line := styledLine{{state, inverse}, {" q quits, p pauses, s sorts, / filters, ? shows keys", faint}}
 	if w.page.filter != "" {
 		line = append(line, span{"  filter: " + w.page.filter, yellow})
 	}

@@ -16,9 +16,9 @@ import (
 )
 
 type traceFlags struct {
-	output string
-	length time.Duration
-	job    string
+	output   string
+	duration time.Duration
+	job      string
 }
 
 func (a *app) traceCommand() *cobra.Command {
@@ -48,12 +48,12 @@ over a network: zrlctl run, MPICH's mpiexec and srun start jobs.`,
 	fl := cmd.Flags()
 	fl.StringVarP(&f.output, "output", "o", "", "write to this file; - is standard output")
 	fl.StringVar(&f.job, "job", "", "trace this job in place of a daemon")
-	fl.DurationVar(&f.length, "for", 0, "end after this time (default: when interrupted)")
+	fl.DurationVar(&f.duration, "for", 0, "end after this time (default: when interrupted)")
 	return cmd
 }
 
-// traced describes a trace file.
-type traced struct {
+// traceSummary describes a trace file.
+type traceSummary struct {
 	File     string `json:"file"`
 	Messages int64  `json:"messages"`
 	Calls    int64  `json:"calls"`
@@ -65,33 +65,33 @@ type traced struct {
 func (a *app) trace(ctx context.Context, f *traceFlags, stdout io.Writer) error {
 	switch {
 	case f.output == "":
-		return usagef("--output is missing: name the file to be written, or - for standard output")
-	case f.length < 0:
-		return usagef("--for %v: must be at least 0s", f.length)
+		return usageErrorf("--output is missing: name the file to be written, or - for standard output")
+	case f.duration < 0:
+		return usageErrorf("--for %v: must be at least 0s", f.duration)
 	}
 	begun := time.Now()
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	p, err := a.recorded(ctx, f.job, control.CaptureRequest{Follow: true, For: f.length})
+	p, err := a.openPackets(ctx, f.job, control.CaptureRequest{Follow: true, Duration: f.duration})
 	if err != nil {
 		return err
 	}
 	defer p.Close()
-	t := traced{File: f.output}
+	t := traceSummary{File: f.output}
 	write := func(out io.Writer) error {
 		live := perfetto.NewLive(out, p.profile)
 		note := func(n pcapng.RankNote) {
-			if live.Note(n); live.Err() != nil {
+			if live.AddNote(n); live.Err() != nil {
 				stop() // do not wait for the next packet
 			}
 		}
-		src, err := p.open(capture.Options{OnNote: note})
+		src, err := p.asSource(capture.Options{OnNote: note})
 		if err == nil {
 			defer src.Close()
-			err = live.Follow(src)
+			err = live.ProcessAll(src)
 		}
 		t.Messages, t.Calls, t.Findings = live.Messages(), live.Calls(), live.Findings()
-		return cmp.Or(live.Err(), endOfRecording(ctx, err, true))
+		return cmp.Or(live.Err(), recordingError(ctx, err, true))
 	}
 	if f.output == "-" {
 		return write(stdout)

@@ -12,10 +12,10 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/strictyaml"
 )
 
-// lineError is an error in the syntax of the command line. The command's usage is printed after it.
-type lineError struct{ error }
+// syntaxError is an error in the syntax of the command line. The command's usage is printed after it.
+type syntaxError struct{ error }
 
-func linef(format string, args ...any) error { return &lineError{fmt.Errorf(format, args...)} }
+func syntaxErrorf(format string, args ...any) error { return &syntaxError{fmt.Errorf(format, args...)} }
 
 // usageLine returns the usage of a command on one line.
 func usageLine(cmd *cobra.Command) string {
@@ -26,22 +26,22 @@ func usageLine(cmd *cobra.Command) string {
 	return line + fmt.Sprintf("; %s --help describes it", cmd.CommandPath())
 }
 
-// arguments returns a function that checks the number of a command's arguments: at least least and, unless most is
+// argCount returns a function that checks the number of a command's arguments: at least least and, unless most is
 // negative, at most most.
-func arguments(least, most int) cobra.PositionalArgs {
+func argCount(least, most int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
 		case len(args) < least:
-			return linef("%s: %s is missing", cmd.Name(), missing(cmd, len(args)))
+			return syntaxErrorf("%s: %s is missing", cmd.Name(), argumentName(cmd, len(args)))
 		case most >= 0 && len(args) > most:
-			return linef("%s: unexpected argument %q", cmd.Name(), args[most])
+			return syntaxErrorf("%s: unexpected argument %q", cmd.Name(), args[most])
 		}
 		return nil
 	}
 }
 
-// missing returns the name of argument n as it appears in a command's usage.
-func missing(cmd *cobra.Command, n int) string {
+// argumentName returns the name of argument n as it appears in a command's usage.
+func argumentName(cmd *cobra.Command, n int) string {
 	var names []string
 	for word := range strings.FieldsSeq(cmd.Use) {
 		name := strings.TrimLeft(word, "ABCDEFGHIJKLMNOPQRSTUVWXYZ")
@@ -55,8 +55,8 @@ func missing(cmd *cobra.Command, n int) string {
 	return "an argument"
 }
 
-// oneFlag returns an error unless exactly one of the named flags was given.
-func oneFlag(cmd *cobra.Command, names ...string) error {
+// requireOneFlag returns an error unless exactly one of the named flags was given.
+func requireOneFlag(cmd *cobra.Command, names ...string) error {
 	var given []string
 	for _, name := range names {
 		if cmd.Flags().Changed(name) {
@@ -65,18 +65,18 @@ func oneFlag(cmd *cobra.Command, names ...string) error {
 	}
 	switch len(given) {
 	case 0:
-		return linef("%s: give one of --%s", cmd.Name(), strings.Join(names, ", --"))
+		return syntaxErrorf("%s: give one of --%s", cmd.Name(), strings.Join(names, ", --"))
 	case 1:
 		return nil
 	}
-	return linef("%s: give only one of %s", cmd.Name(), strings.Join(given, ", "))
+	return syntaxErrorf("%s: give only one of %s", cmd.Name(), strings.Join(given, ", "))
 }
 
-// needFlags returns an error unless all named flags were given.
-func needFlags(cmd *cobra.Command, names ...string) error {
+// requireFlags returns an error unless all named flags were given.
+func requireFlags(cmd *cobra.Command, names ...string) error {
 	for _, name := range names {
 		if !cmd.Flags().Changed(name) {
-			return linef("%s: --%s is missing", cmd.Name(), name)
+			return syntaxErrorf("%s: --%s is missing", cmd.Name(), name)
 		}
 	}
 	return nil
@@ -93,7 +93,7 @@ func unknownCommand(cmd *cobra.Command, args []string) error {
 			names = append(names, c.Name())
 		}
 	}
-	return linef("there is no command %q%s", args[0], strictyaml.DidYouMean(args[0], names))
+	return syntaxErrorf("there is no command %q%s", args[0], strictyaml.SuggestName(args[0], names))
 }
 
 // flagError converts an error from package pflag to an error for the user.
@@ -104,19 +104,19 @@ func flagError(cmd *cobra.Command, err error) error {
 	if e, ok := errors.AsType[*pflag.NotExistError](err); ok {
 		name := e.GetSpecifiedName()
 		if e.GetSpecifiedShortnames() != "" {
-			return linef("%s: there is no flag -%s", cmd.Name(), name)
+			return syntaxErrorf("%s: there is no flag -%s", cmd.Name(), name)
 		}
-		return linef("%s: there is no flag --%s%s", cmd.Name(), name, strictyaml.DidYouMean("--"+name, flagNames(cmd)))
+		return syntaxErrorf("%s: there is no flag --%s%s", cmd.Name(), name, strictyaml.SuggestName("--"+name, flagNames(cmd)))
 	}
 	if e, ok := errors.AsType[*pflag.ValueRequiredError](err); ok {
 		f := e.GetFlag()
-		return linef("%s: --%s needs a value: %s", cmd.Name(), f.Name, f.Usage)
+		return syntaxErrorf("%s: --%s needs a value: %s", cmd.Name(), f.Name, f.Usage)
 	}
 	if e, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
 		f := e.GetFlag()
-		return usagef("--%s %q: %s", f.Name, e.GetValue(), valueHint(f, e.Unwrap()))
+		return usageErrorf("--%s %q: %s", f.Name, e.GetValue(), valueHint(f, e.Unwrap()))
 	}
-	return &lineError{err}
+	return &syntaxError{err}
 }
 
 // valueHint describes the valid values of a flag.

@@ -24,7 +24,7 @@ import (
 func (a *app) whyCommand() *cobra.Command {
 	w := &why{}
 	cmd := &cobra.Command{
-		Use: "why [RANK]", Short: "Explain why ranks wait, and what to do", Args: arguments(0, 1),
+		Use: "why [RANK]", Short: "Explain why ranks wait, and what to do", Args: argCount(0, 1),
 		Long: `Explain why ranks wait: follow the waits from rank to rank to the root cause, and print it
 with the evidence and the next step. With RANK, print only why that rank waits, and who
 waits for it.
@@ -39,52 +39,52 @@ Exit codes: 0 no rank waits; 5 ranks wait, and the causes are printed; 3 no rank
 to wait, but a daemon or a rank of the job has not answered, or the job belongs to another
 user; otherwise as zrlctl.`,
 		RunE: operation(func(cmd *cobra.Command, args []string) error {
-			if err := w.take(args); err != nil {
+			if err := w.parseArgs(args); err != nil {
 				return err
 			}
-			w.local, w.out, w.json = w.target.open(cmd), cmd.OutOrStdout(), a.json
+			w.queryLocal, w.out, w.json = w.target.queryFunc(cmd), cmd.OutOrStdout(), a.json
 			if w.watch {
-				return w.run(cmd.Context())
+				return w.watchCauses(cmd.Context())
 			}
-			d, err := w.ask(cmd.Context())
+			d, err := w.diagnose(cmd.Context())
 			if err != nil {
 				return err
 			}
 			if err := w.write(d); err != nil {
 				return err
 			}
-			return result(d)
+			return diagnosisError(d)
 		}),
 	}
-	w.target = a.targetFlags(cmd)
+	w.target = a.addTargetFlags(cmd)
 	cmd.Flags().StringSliceVar(&w.daemons, "daemons", nil, "ask these daemons as well: URL,… or control socket,…")
-	cmd.Flags().DurationVar(&w.after, "after", diagnosis.After, "ignore waits that are younger than this")
+	cmd.Flags().DurationVar(&w.minAge, "after", diagnosis.MinWaitAge, "ignore waits that are younger than this")
 	cmd.Flags().BoolVar(&w.watch, "watch", false, "print again whenever the causes change, until interrupted")
 	return cmd
 }
 
 // why queries the states of daemons and jobs and explains their waits.
 type why struct {
-	rank    int // or -1
-	daemons []string
-	after   time.Duration
-	watch   bool
-	json    bool
-	target  *target
-	local   func(context.Context) (state.Status, error)
-	out     io.Writer
+	rank       int // or -1
+	daemons    []string
+	minAge     time.Duration
+	watch      bool
+	json       bool
+	target     *target
+	queryLocal func(context.Context) (state.Status, error)
+	out        io.Writer
 }
 
-// take parses the command line.
-func (w *why) take(args []string) (err error) {
+// parseArgs parses the command line.
+func (w *why) parseArgs(args []string) (err error) {
 	w.rank = -1
 	if len(args) > 0 {
 		if w.rank, err = strconv.Atoi(args[0]); err != nil || w.rank < 0 {
-			return usagef("rank %q: give a rank number, 0 or higher", args[0])
+			return usageErrorf("rank %q: give a rank number, 0 or higher", args[0])
 		}
 	}
-	if w.after < 0 {
-		return usagef("--after %v: must be at least 0", w.after)
+	if w.minAge < 0 {
+		return usageErrorf("--after %v: must be at least 0", w.minAge)
 	}
 	return nil
 }
@@ -97,7 +97,7 @@ var (
 
 // causesText returns the reasons for waits as text, for the output of zrlctl status.
 func causesText(s *state.Status) string {
-	d := diagnosis.Of([]diagnosis.Source{{Status: s}}, diagnosis.After)
+	d := diagnosis.Diagnose([]diagnosis.Source{{Status: s}}, diagnosis.MinWaitAge)
 	if len(d.Findings) == 0 {
 		return ""
 	}
@@ -105,8 +105,8 @@ func causesText(s *state.Status) string {
 	return "CAUSES\n  " + strings.ReplaceAll(text, "\n", "\n  ") + "\n"
 }
 
-// result returns the error that determines the exit code for a diagnosis.
-func result(d *diagnosis.Diagnosis) error {
+// diagnosisError returns the error that determines the exit code for a diagnosis.
+func diagnosisError(d *diagnosis.Diagnosis) error {
 	switch {
 	case len(d.Findings) > 0:
 		return errWaits
@@ -118,30 +118,30 @@ func result(d *diagnosis.Diagnosis) error {
 	return nil
 }
 
-// ask queries all daemons concurrently. It fails if the daemon or job on this host does not answer. If this host has
+// diagnose queries all daemons concurrently. It fails if the daemon or job on this host does not answer. If this host has
 // none, it fails only if no other daemons are named.
-func (w *why) ask(ctx context.Context) (*diagnosis.Diagnosis, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, answerTime,
-		control.Errorf(control.Timeout, "no answer for %s", words.Duration(answerTime.Seconds())))
+func (w *why) diagnose(ctx context.Context) (*diagnosis.Diagnosis, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, answerTimeout,
+		control.Errorf(control.Timeout, "no answer for %s", words.Duration(answerTimeout.Seconds())))
 	defer cancel()
 	sources := make([]diagnosis.Source, len(w.daemons)+1)
 	var asked sync.WaitGroup
 	for i, name := range w.daemons {
 		asked.Go(func() {
-			sources[i+1] = source("daemon "+redacted(name),
-				func() (state.Status, error) { return control.Ask(ctx, name) })
+			sources[i+1] = querySource("daemon "+redactPassword(name),
+				func() (state.Status, error) { return control.FetchStatus(ctx, name) })
 		})
 	}
-	sources[0] = source("this host", func() (state.Status, error) { return w.local(ctx) })
+	sources[0] = querySource("this host", func() (state.Status, error) { return w.queryLocal(ctx) })
 	asked.Wait()
-	if local := &sources[0]; local.Status != nil && unknown(sources) {
-		asked, err := query.Get[state.Reports](ctx, w.target.handle,
-			query.Request{Kind: query.Reports, Rank: asks(local.Status)})
-		local.Asked, local.AskErr = asked.Asked, err
+	if local := &sources[0]; local.Status != nil && hasUnknownRanks(sources) {
+		asked, err := query.Get[state.Reports](ctx, w.target.handleQuery,
+			query.Request{Kind: query.Reports, Rank: askingRank(local.Status)})
+		local.Asked, local.AskErr = asked.Results, err
 	}
 	if sources[0].Status == nil {
 		_, none := errors.AsType[*control.UnreachableError](sources[0].Err)
-		if len(w.daemons) == 0 || !none || w.target.named || w.target.job != "" {
+		if len(w.daemons) == 0 || !none || w.target.socketGiven || w.target.job != "" {
 			return nil, sources[0].Err
 		}
 		sources = sources[1:] // no daemon on this host
@@ -155,25 +155,25 @@ func (w *why) ask(ctx context.Context) (*diagnosis.Diagnosis, error) {
 	if answered && w.rank >= ranks {
 		return nil, control.Errorf(control.Usage, "there is no rank %d: the cluster has ranks 0 to %d", w.rank, ranks-1)
 	}
-	d := diagnosis.Of(sources, w.after)
+	d := diagnosis.Diagnose(sources, w.minAge)
 	if w.rank >= 0 {
-		d = d.For(w.rank)
+		d = d.ForRank(w.rank)
 	}
 	return d, nil
 }
 
-// asks returns the rank of a job that should query the ranks on other hosts. It must be a rank that answers. A daemon
+// askingRank returns the rank of a job that should query the ranks on other hosts. It must be a rank that answers. A daemon
 // chooses the rank itself.
-func asks(s *state.Status) int {
+func askingRank(s *state.Status) int {
 	if s.Job == "" || len(s.Ranks) == 0 {
 		return query.AnyRank
 	}
 	return s.Ranks[0].Rank
 }
 
-// unknown reports whether there is a rank whose state is in none of the sources. Ranks whose processes do not answer
+// hasUnknownRanks reports whether there is a rank whose state is in none of the sources. Ranks whose processes do not answer
 // count as known.
-func unknown(sources []diagnosis.Source) bool {
+func hasUnknownRanks(sources []diagnosis.Source) bool {
 	ranks, known := 0, map[int]bool{}
 	for _, src := range sources {
 		if s := src.Status; s != nil {
@@ -189,19 +189,19 @@ func unknown(sources []diagnosis.Source) bool {
 	return len(known) < ranks
 }
 
-// redacted returns the address of a daemon without its password.
-func redacted(address string) string {
+// redactPassword returns the address of a daemon without its password.
+func redactPassword(address string) string {
 	if u, err := url.Parse(address); err == nil {
 		return u.Redacted()
 	}
 	return address
 }
 
-// statusAge is the maximum age of a state served over HTTP.
-const statusAge = time.Second
+// maxStatusAge is the maximum age of a state served over HTTP.
+const maxStatusAge = time.Second
 
-// source calls ask and returns its result as a source for the diagnosis.
-func source(name string, ask func() (state.Status, error)) diagnosis.Source {
+// querySource calls ask and returns its result as a source for the diagnosis.
+func querySource(name string, ask func() (state.Status, error)) diagnosis.Source {
 	s, err := ask()
 	if err != nil {
 		return diagnosis.Source{Name: name, Err: err}
@@ -209,7 +209,7 @@ func source(name string, ask func() (state.Status, error)) diagnosis.Source {
 	if s.Job != "" {
 		name = "job " + s.Job
 	}
-	return diagnosis.Source{Name: name, Status: &s, Age: statusAge}
+	return diagnosis.Source{Name: name, Status: &s, Age: maxStatusAge}
 }
 
 func (w *why) write(d *diagnosis.Diagnosis) error {
@@ -226,20 +226,20 @@ func (w *why) write(d *diagnosis.Diagnosis) error {
 // watchInterval is the time between two queries with --watch.
 const watchInterval = time.Second
 
-// run prints the diagnosis whenever its causes change, until ctx is done.
-func (w *why) run(ctx context.Context) error {
+// watchCauses prints the diagnosis whenever its causes change, until ctx is done.
+func (w *why) watchCauses(ctx context.Context) error {
 	tick := time.NewTicker(watchInterval)
 	defer tick.Stop()
 	last := "none"
 	for {
-		d, err := w.ask(ctx)
+		d, err := w.diagnose(ctx)
 		if ctx.Err() != nil {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		if key := d.Key(); key != last {
+		if key := d.Fingerprint(); key != last {
 			last = key
 			if !w.json {
 				fmt.Fprintf(w.out, "%s\n", time.Now().Format(time.TimeOnly))

@@ -25,12 +25,12 @@ import (
 
 // serveRank serves the state of one of two ranks. The rank has waited for the other one for the given number of
 // seconds. If asked is nil, it does not query other ranks.
-func serveRank(t *testing.T, job string, rank int, seconds float64, asked ...state.Asked) {
+func serveRank(t *testing.T, job string, rank int, seconds float64, asked ...state.AskResult) {
 	t.Helper()
 	cluster := []state.Member{{Address: "10.0.0.1:2718", Kind: "software"},
 		{Rank: 1, Address: "10.0.0.2:2718", Kind: "software"}}
 	peer := state.Peer{Rank: 1 - rank, Address: cluster[1-rank].Address, Kind: "software", Profile: "extended",
-		Transport: "udp", Heard: new(1.0), Extended: &state.Extended{PeerSession: 5}}
+		Transport: "udp", SinceLastPacket: new(1.0), Extended: &state.Extended{PeerSession: 5}}
 	if seconds > 0 {
 		peer.Receiving = &state.Wait{State: handshake.WaitRequest, WaitsFor: protocol.SendRequest, Seconds: seconds,
 			Envelope: state.Envelope{Bytes: 4, Tag: new(7)}}
@@ -50,7 +50,7 @@ func serveRank(t *testing.T, job string, rank int, seconds float64, asked ...sta
 		case r.Kind == query.Status:
 			return query.Response{Document: report}
 		case asked != nil:
-			return query.Response{Document: state.Reports{Asked: asked}}
+			return query.Response{Document: state.Reports{Results: asked}}
 		}
 		return query.Unknown(r)
 	})
@@ -68,14 +68,14 @@ func TestWhy(t *testing.T) {
 	serveRank(t, name("here"), 0, 9)
 	serveRank(t, name("there"), 1, 8)
 	peer := state.Peer{Rank: 0, Address: "10.0.0.1:2718", Kind: "software", Profile: "extended", Transport: "udp",
-		Heard: new(1.0), Extended: &state.Extended{PeerSession: 1},
+		SinceLastPacket: new(1.0), Extended: &state.Extended{PeerSession: 1},
 		Receiving: &state.Wait{State: handshake.WaitRequest, WaitsFor: protocol.SendRequest, Seconds: 8,
 			Envelope: state.Envelope{Bytes: 4, Tag: new(7)}}}
-	serveRank(t, name("asks"), 0, 9, state.Asked{Rank: 1, Report: state.PublicOf(&state.Rank{
+	serveRank(t, name("asks"), 0, 9, state.AskResult{Rank: 1, Report: state.PublicOf(&state.Rank{
 		RankInfo: state.RankInfo{Rank: 1, Address: "10.0.0.2:2718", Role: "host", Attached: []state.Program{{PID: 17}}},
 		Engine:   state.Engine{Rank: 1, Peers: []state.Peer{peer}}})})
-	serveRank(t, name("older"), 0, 9, state.Asked{Rank: 1, Reason: mpe.ErrNoQuestions.Error()})
-	serveRank(t, name("quiet"), 0, 0, state.Asked{Rank: 1, Reason: mpe.ErrNoReport.Error()})
+	serveRank(t, name("older"), 0, 9, state.AskResult{Rank: 1, Reason: mpe.ErrNoQuestions.Error()})
+	serveRank(t, name("quiet"), 0, 0, state.AskResult{Rank: 1, Reason: mpe.ErrNoReport.Error()})
 	serveRank(t, name("idle"), 0, 0)
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /jobs/{job}/status.json", serveJobStatus)
@@ -144,7 +144,7 @@ func TestAsks(t *testing.T) {
 		{state.Status{Job: "a job", Ranks: answered}, 3}, {state.Status{Job: "a job"}, query.AnyRank},
 		{state.Status{Ranks: answered}, query.AnyRank},
 	} {
-		if got := asks(&tt.s); got != tt.want {
+		if got := askingRank(&tt.s); got != tt.want {
 			t.Errorf("rank %d, want %d", got, tt.want)
 		}
 	}

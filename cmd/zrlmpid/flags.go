@@ -27,9 +27,9 @@ type flags struct {
 	standins                   bool
 }
 
-// rankList returns a function that parses a flag such as 0,3 and stores the ranks in list. For an empty flag it stores
+// parseRankList returns a function that parses a flag such as 0,3 and stores the ranks in list. For an empty flag it stores
 // an empty list, not nil.
-func rankList(list *[]int) func(string) error {
+func parseRankList(list *[]int) func(string) error {
 	return func(s string) error {
 		*list = []int{}
 		for word := range strings.SplitSeq(s, ",") {
@@ -46,7 +46,7 @@ func rankList(list *[]int) func(string) error {
 	}
 }
 
-const usage = usageLines + `
+const usage = usageForms + `
 
 Run the local ranks of a ZRLMPI cluster: hosts for programs, and stand-ins for FPGAs.
 A line that starts with "ready" is printed when all sockets are bound.
@@ -63,15 +63,15 @@ yet; 2 invalid flags or configuration, which only an edit can fix.
 Flags:
 `
 
-// usageLines shows the forms of the command line.
-const usageLines = `usage: zrlmpid --config FILE [flags]
+// usageForms shows the forms of the command line.
+const usageForms = `usage: zrlmpid --config FILE [flags]
        zrlmpid --cluster FILE [--addresses POOL] [--standins] [flags]
 `
 
 // parseFlags parses the command line. If help is requested, it prints the help and returns flag.ErrHelp.
 func parseFlags(args []string, stderr io.Writer) (*flags, error) {
 	f := new(flags)
-	set := f.set()
+	set := f.newFlagSet()
 	if err := set.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			fmt.Fprint(stderr, usage)
@@ -80,7 +80,7 @@ func parseFlags(args []string, stderr io.Writer) (*flags, error) {
 		}
 		return nil, flagError(err, set)
 	}
-	return f, f.check(set)
+	return f, f.validate(set)
 }
 
 // printFlags lists the flags with two dashes, as zrlctl does. A single dash is accepted as well.
@@ -91,10 +91,10 @@ func printFlags(out io.Writer, set *flag.FlagSet) {
 	})
 }
 
-// lineError is an error in the syntax of the command line. The usage is printed after it.
-type lineError struct{ error }
+// syntaxError is an error in the syntax of the command line. The usage is printed after it.
+type syntaxError struct{ error }
 
-func linef(format string, args ...any) error { return &lineError{fmt.Errorf(format, args...)} }
+func syntaxErrorf(format string, args ...any) error { return &syntaxError{fmt.Errorf(format, args...)} }
 
 // flagError converts an error from package flag to an error for the user.
 func flagError(err error, set *flag.FlagSet) error {
@@ -102,20 +102,20 @@ func flagError(err error, set *flag.FlagSet) error {
 	if name, ok := strings.CutPrefix(text, "flag provided but not defined: -"); ok {
 		names := []string{"--help"}
 		set.VisitAll(func(fl *flag.Flag) { names = append(names, "--"+fl.Name) })
-		return linef("there is no flag --%s%s", name, strictyaml.DidYouMean("--"+name, names))
+		return syntaxErrorf("there is no flag --%s%s", name, strictyaml.SuggestName("--"+name, names))
 	}
 	if name, ok := strings.CutPrefix(text, "flag needs an argument: -"); ok {
 		value := "value"
 		if fl := set.Lookup(name); fl != nil {
 			value, _ = flag.UnquoteUsage(fl)
 		}
-		return linef("--%s needs a value: --%s %s", name, name, strings.ToUpper(value))
+		return syntaxErrorf("--%s needs a value: --%s %s", name, name, strings.ToUpper(value))
 	}
-	return linef("%s", strings.Replace(text, " -", " --", 1))
+	return syntaxErrorf("%s", strings.Replace(text, " -", " --", 1))
 }
 
-// set returns a flag set that stores the flags' values in f.
-func (f *flags) set() *flag.FlagSet {
+// newFlagSet returns a flag set that stores the flags' values in f.
+func (f *flags) newFlagSet() *flag.FlagSet {
 	set := flag.NewFlagSet("zrlmpid", flag.ContinueOnError)
 	set.SetOutput(io.Discard)
 	set.StringVar(&f.config, "config", "", "configuration `file` (-: standard input)")
@@ -130,9 +130,9 @@ func (f *flags) set() *flag.FlagSet {
 	set.StringVar(&f.kernel, "kernel", "", "with --cluster: `kernel` of the stand-ins: echo, ring, sink, source, "+
 		"jacobi, kmeans, matvec, backsub, \"exec:/path/prog args\" or \"rtl:/path/simulator args\"")
 	set.Func("host", "with --cluster: `ranks` of host programs, as in 0,3 (default: the first CPU rank)",
-		rankList(&f.hosts))
+		parseRankList(&f.hosts))
 	set.Func("fpga", "with --cluster: `ranks` that are FPGAs now, of those that the file lists as both CPU and FPGA",
-		rankList(&f.fpgas))
+		parseRankList(&f.fpgas))
 	set.StringVar(&f.control, "control", "", "control `socket`; overrides configuration and environment")
 	set.Func("http", "`address` of status page, metrics and health, as in 127.0.0.1:9627; \"\" disables HTTP; "+
 		"overrides configuration and environment",
@@ -143,30 +143,30 @@ func (f *flags) set() *flag.FlagSet {
 	return set
 }
 
-// check rejects flags that have no effect.
-func (f *flags) check(set *flag.FlagSet) error {
+// validate rejects flags that have no effect.
+func (f *flags) validate(set *flag.FlagSet) error {
 	given := make(map[string]bool)
 	set.Visit(func(fl *flag.Flag) { given[fl.Name] = true })
 	switch {
 	case set.NArg() > 0:
-		return linef("%q is not a flag: give the configuration with --config FILE", set.Arg(0))
+		return syntaxErrorf("%q is not a flag: give the configuration with --config FILE", set.Arg(0))
 	case f.version:
 		return nil
 	case given["config"] == given["cluster"]:
-		return linef("give either --config FILE or --cluster FILE")
+		return syntaxErrorf("give either --config FILE or --cluster FILE")
 	case f.checkConfig && f.printConfig:
-		return linef("give --check-config or --print-config, not both")
+		return syntaxErrorf("give --check-config or --print-config, not both")
 	}
 	for _, name := range []string{"addresses", "standins", "kernel", "host", "fpga"} {
 		if given[name] && !given["cluster"] {
-			return linef("--%s: only valid with --cluster", name)
+			return syntaxErrorf("--%s: only valid with --cluster", name)
 		}
 	}
 	return nil
 }
 
-// load reads the configuration, and returns it with the name of its source.
-func (f *flags) load(stdin io.Reader) (cfg *config.Config, source string, err error) {
+// loadConfig reads the configuration, and returns it with the name of its source.
+func (f *flags) loadConfig(stdin io.Reader) (cfg *config.Config, source string, err error) {
 	switch {
 	case f.cluster != "":
 		source = f.cluster
@@ -192,8 +192,8 @@ func (f *flags) load(stdin io.Reader) (cfg *config.Config, source string, err er
 	return cfg, source, f.override(cfg)
 }
 
-// absolute returns the absolute path of a source, for a reader who does not know the daemon's working directory.
-func (f *flags) absolute(source string) string {
+// absoluteSource returns the absolute path of a source, for a reader who does not know the daemon's working directory.
+func (f *flags) absoluteSource(source string) string {
 	if f.config == "-" {
 		return source
 	}
@@ -212,7 +212,7 @@ func (f *flags) override(cfg *config.Config) error {
 		apply func()
 	}{
 		{"control", f.control != "", func() { cfg.Control.Socket = f.control }},
-		{"http", f.http != nil, func() { cfg.ListenHTTP(*f.http) }},
+		{"http", f.http != nil, func() { cfg.SetHTTPListen(*f.http) }},
 		{"log-level", f.logLevel != "", func() { cfg.Log.Level = f.logLevel }},
 	} {
 		if !o.given {
@@ -230,14 +230,14 @@ func (f *flags) override(cfg *config.Config) error {
 	return nil
 }
 
-// reload returns a function that reads the configuration again with the same flags. It returns nil if the configuration
+// reloadFunc returns a function that reads the configuration again with the same flags. It returns nil if the configuration
 // was read from standard input.
-func (f *flags) reload() func() (*config.Config, error) {
+func (f *flags) reloadFunc() func() (*config.Config, error) {
 	if f.config == "-" {
 		return nil
 	}
 	return func() (*config.Config, error) {
-		cfg, _, err := f.load(nil)
+		cfg, _, err := f.loadConfig(nil)
 		return cfg, err
 	}
 }

@@ -48,48 +48,48 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	case errors.Is(err, flag.ErrHelp):
 		return exitOK
 	case err != nil:
-		fail(stderr, err, exitUsage)
-		if _, ok := errors.AsType[*lineError](err); ok {
-			fmt.Fprint(stderr, usageLines+"zrlmpid --help lists the flags\n")
+		printError(stderr, err, exitUsage)
+		if _, ok := errors.AsType[*syntaxError](err); ok {
+			fmt.Fprint(stderr, usageForms+"zrlmpid --help lists the flags\n")
 		}
 		return exitUsage
 	case f.version:
-		return show(stdout, stderr, "zrlmpid "+version.String()+"\n")
+		return printResult(stdout, stderr, "zrlmpid "+version.String()+"\n")
 	}
-	cfg, source, err := f.load(stdin)
+	cfg, source, err := f.loadConfig(stdin)
 	if err != nil {
-		return fail(stderr, err, exitUsage)
+		return printError(stderr, err, exitUsage)
 	}
 	logged := daemon.NewLogWriter(stderr)
-	defer logged.Close(logFlush)
+	defer logged.Close(logFlushTimeout)
 	log, level, err := newLogger(cfg.Log, logged)
 	if err != nil {
-		return fail(stderr, err, exitUsage)
+		return printError(stderr, err, exitUsage)
 	}
 	// From here on, SIGHUP does not end the process. The daemon handles the signal once it is ready.
 	reload := make(chan os.Signal, 1)
 	signal.Notify(reload, syscall.SIGHUP)
 	defer signal.Stop(reload)
 	d, err := daemon.New(cfg, daemon.Options{
-		Log: log, LostLogLines: logged.Lost, LogTail: logged.Tail, Level: level, Ready: stdout,
-		Source: f.absolute(source), Load: f.reload(), Reload: reload,
+		Log: log, LostLogLines: logged.Lost, LogTail: logged.Tail, Level: level, ReadyWriter: stdout,
+		ConfigSource: f.absoluteSource(source), LoadConfig: f.reloadFunc(), ReloadSignals: reload,
 		StateDirectory: stateDirectory(),
 	})
 	if err != nil {
-		return fail(stderr, err, exitUsage)
+		return printError(stderr, err, exitUsage)
 	}
 	switch {
 	case f.printConfig:
 		text, err := cfg.YAML()
 		if err != nil {
-			return fail(stderr, err, exitFailure)
+			return printError(stderr, err, exitFailure)
 		}
-		return show(stdout, stderr, string(text))
+		return printResult(stdout, stderr, string(text))
 	case f.checkConfig:
 		if err := d.CheckFiles(); err != nil {
-			return fail(stderr, err, exitFailure)
+			return printError(stderr, err, exitFailure)
 		}
-		return show(stdout, stderr, checked(cfg, source))
+		return printResult(stdout, stderr, checkSummary(cfg, source))
 	}
 	// From here on, a write to a closed pipe does not end the daemon.
 	broken := make(chan os.Signal, 1)
@@ -99,9 +99,9 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	if err := d.Run(ctx); err != nil {
 		code := exitCode(err)
 		if code == exitFailure && underSystemd() {
-			err = errors.Join(err, errMayPass)
+			err = errors.Join(err, errTemporary)
 		}
-		return fail(logged, err, code)
+		return printError(logged, err, code)
 	}
 	return exitOK
 }
@@ -118,15 +118,15 @@ func exitCode(err error) int {
 	return exitFailure
 }
 
-// errMayPass is appended to errors that may be temporary, such as an address that is not configured yet.
-var errMayPass = errors.New("exit code 1: zrlmpid.service starts it again every second, until the reason has passed " +
+// errTemporary is appended to errors that may be temporary, such as an address that is not configured yet.
+var errTemporary = errors.New("exit code 1: zrlmpid.service starts it again every second, until the reason has passed " +
 	"or it is stopped")
 
 // underSystemd reports whether systemd started this process as part of a unit.
 func underSystemd() bool { return os.Getenv("SYSTEMD_EXEC_PID") == strconv.Itoa(os.Getpid()) }
 
-// serviceState is the state directory of a daemon that runs as root.
-const serviceState = "/var/lib/zrlmpid"
+// rootStateDir is the state directory of a daemon that runs as root.
+const rootStateDir = "/var/lib/zrlmpid"
 
 // stateDirectory returns the daemon's state directory: the directory that systemd created, or else /var/lib/zrlmpid for
 // root and the user's state directory for others. It returns "" if the user has no home directory.
@@ -136,38 +136,38 @@ func stateDirectory() string {
 	case filepath.IsAbs(first):
 		return first
 	case os.Geteuid() == 0:
-		return serviceState
+		return rootStateDir
 	}
-	directory, err := privatedir.StatePlace()
+	directory, err := privatedir.StatePath()
 	if err != nil {
 		return "" // the user has no home directory: keep no state
 	}
 	return directory
 }
 
-// logFlush is the maximum time for writing the last lines of the log.
-const logFlush = 500 * time.Millisecond
+// logFlushTimeout is the maximum time for writing the last lines of the log.
+const logFlushTimeout = 500 * time.Millisecond
 
-// checked returns the text that --check-config prints for a valid configuration.
-func checked(cfg *config.Config, source string) string {
+// checkSummary returns the text that --check-config prints for a valid configuration.
+func checkSummary(cfg *config.Config, source string) string {
 	var b strings.Builder
 	for _, warning := range cfg.Warnings() {
 		fmt.Fprintf(&b, "warning: %s\n", warning)
 	}
-	fmt.Fprintf(&b, "ok: %s: %d of %d ranks are local\n", source, len(cfg.Local()), len(cfg.Ranks))
+	fmt.Fprintf(&b, "ok: %s: %d of %d ranks are local\n", source, len(cfg.LocalRanks()), len(cfg.Ranks))
 	return b.String()
 }
 
-// show prints text as the result of the command and returns the exit code.
-func show(stdout, stderr io.Writer, text string) int {
+// printResult prints text as the result of the command and returns the exit code.
+func printResult(stdout, stderr io.Writer, text string) int {
 	if _, err := io.WriteString(stdout, text); err != nil {
-		return fail(stderr, fmt.Errorf("standard output: %w", err), exitFailure)
+		return printError(stderr, fmt.Errorf("standard output: %w", err), exitFailure)
 	}
 	return exitOK
 }
 
-// fail prints each error joined in err on a separate line, and returns code.
-func fail(stderr io.Writer, err error, code int) int {
+// printError prints each error joined in err on a separate line, and returns code.
+func printError(stderr io.Writer, err error, code int) int {
 	for line := range strings.SplitSeq(rlimit.Descriptor(err).Error(), "\n") {
 		fmt.Fprintf(stderr, "zrlmpid: %s\n", line)
 	}

@@ -197,7 +197,7 @@ func TestRun(t *testing.T) {
 			code <- run(ctx, []string{"-config", "-"}, strings.NewReader(text+"log: {format: "+format+"}\n"), out, &log)
 		}()
 		if line := <-out.lines; !strings.HasPrefix(line, "ready rank 0 host 127.") ||
-			!strings.HasSuffix(line, "control "+socket+", attach "+config.AttachSocketBeside(socket)+", http none\n") {
+			!strings.HasSuffix(line, "control "+socket+", attach "+config.AttachSocketFor(socket)+", http none\n") {
 			t.Errorf("%q", line)
 		}
 		client := control.NewClient(socket)

@@ -19,7 +19,7 @@ func TestManual(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		new(flags).set().VisitAll(func(f *flag.Flag) {
+		new(flags).newFlagSet().VisitAll(func(f *flag.Flag) {
 			if !strings.Contains(string(text), strings.Replace(form, "NAME", f.Name, 1)) {
 				t.Errorf("%s lacks --%s", file, f.Name)
 			}

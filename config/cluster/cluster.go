@@ -24,8 +24,8 @@ type Cluster struct {
 	ComOpt int
 
 	// source maps keys to lines of the file. unknown holds an error for each unused key of a cluster file.
-	source  strictyaml.Source
-	unknown []error
+	source         strictyaml.Source
+	unknownKeyErrs []error
 }
 
 // Format is the format of the file that describes a cluster.
@@ -45,7 +45,7 @@ type Node struct {
 	// CPU and FPGA are the kinds that the rank can have. Upstream's pingpong example lists each rank as both, because
 	// one program is built for both.
 	CPU, FPGA bool
-	// Addr is the node's IP address. It is valid in a ManagerAnswer only.
+	// Addr is the node's RunIP address. It is valid in a ManagerAnswer only.
 	Addr netip.Addr
 }
 
@@ -57,8 +57,8 @@ func (c *Cluster) errorf(key, format string, args ...any) error {
 	return &Error{File: c.File, Line: c.source.Line(key), Key: key, Problem: fmt.Sprintf(format, args...)}
 }
 
-// number sorts the nodes, and checks that their ranks are 0 … n-1.
-func (c *Cluster) number() error {
+// sortNodes sorts the nodes, and checks that their ranks are 0 … n-1.
+func (c *Cluster) sortNodes() error {
 	if len(c.Nodes) == 0 {
 		return c.errorf("nodes", "the list is empty: a cluster has at least rank 0")
 	}

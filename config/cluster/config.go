@@ -29,11 +29,11 @@ type Options struct {
 // FPGA ranks become remote FPGAs, and CPU ranks programs on upstream's CPU library. Collectives with FPGAs have the
 // form that upstream's compiler generates for the file's com_opt. Errors are of type *Error or *config.Error.
 func (c *Cluster) Config(o Options) (*config.Config, error) {
-	addrs, err := c.addresses(o.Addresses)
+	addrs, err := c.assignAddresses(o.Addresses)
 	if err != nil {
 		return nil, err
 	}
-	if err := c.check(&o); err != nil {
+	if err := c.checkOptions(&o); err != nil {
 		return nil, err
 	}
 	var kernel config.Kernel
@@ -51,7 +51,7 @@ func (c *Cluster) Config(o Options) (*config.Config, error) {
 		case slices.Contains(o.Host, i):
 			r.Run = config.RunHost
 		case o.StandIns && fpga:
-			r.StandIn(kernel)
+			r.MakeStandIn(kernel)
 			standIns++
 		case fpga:
 			r.Peer = config.PeerFPGA
@@ -64,7 +64,7 @@ func (c *Cluster) Config(o Options) (*config.Config, error) {
 		return nil, &Error{Key: "kernel", Problem: "no rank runs as a stand-in here: name one, or give no kernel"}
 	}
 	cfg := config.New(ranks...)
-	for _, unknown := range c.unknown {
+	for _, unknown := range c.unknownKeyErrs {
 		cfg.AddWarning(unknown.Error())
 	}
 	if c.ComOpt > 0 && len(c.FPGAs) > 0 {
@@ -76,8 +76,8 @@ func (c *Cluster) Config(o Options) (*config.Config, error) {
 	return cfg, nil
 }
 
-// addresses returns the address of each rank.
-func (c *Cluster) addresses(pool Pool) ([]netip.Addr, error) {
+// assignAddresses returns the address of each rank.
+func (c *Cluster) assignAddresses(pool Pool) ([]netip.Addr, error) {
 	if c.Format == ClusterFile {
 		if pool.IsZero() {
 			return nil, c.errorf("", "a cluster file has no addresses: give the addresses of its %d ranks with "+
@@ -97,8 +97,8 @@ func (c *Cluster) addresses(pool Pool) ([]netip.Addr, error) {
 	return addrs, nil
 }
 
-// check checks the options against the file, and sets the default of Host.
-func (c *Cluster) check(o *Options) error {
+// checkOptions checks the options against the file, and sets the default of Host.
+func (c *Cluster) checkOptions(o *Options) error {
 	for _, list := range []struct {
 		key   string
 		ranks []int

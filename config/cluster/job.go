@@ -18,12 +18,12 @@ type JobOptions struct {
 	Kernel string
 }
 
-// loopback is the default address pool of jobs on one host.
-const loopback = "127.0.0.1-127.0.255.254"
+// loopbackPool is the default address pool of jobs on one host.
+const loopbackPool = "127.0.0.1-127.0.255.254"
 
-// Job returns the cluster as a validated configuration of a job that starts a process for each CPU rank. Errors are as
+// JobConfig returns the cluster as a validated configuration of a job that starts a process for each CPU rank. Errors are as
 // for Config.
-func (c *Cluster) Job(o JobOptions) (*config.Config, error) {
+func (c *Cluster) JobConfig(o JobOptions) (*config.Config, error) {
 	job, all := *c, Options{Addresses: o.Addresses, FPGA: o.FPGA, Kernel: o.Kernel, StandIns: o.Kernel != "",
 		Host: []int{}}
 	fpgas := false
@@ -40,7 +40,7 @@ func (c *Cluster) Job(o JobOptions) (*config.Config, error) {
 	if o.Kernel != "" || !fpgas && c.Format == ClusterFile {
 		var err error
 		job.Format = ClusterFile // stand-ins do not have the addresses of their FPGAs
-		if all.Addresses, err = ParsePool(cmp.Or(o.Addresses.text, loopback)); err != nil {
+		if all.Addresses, err = ParsePool(cmp.Or(o.Addresses.text, loopbackPool)); err != nil {
 			return nil, err
 		}
 	}

@@ -26,7 +26,7 @@ func TestJob(t *testing.T) {
 		{"manager's answer with stand-ins", answer, JobOptions{Kernel: "echo"},
 			"0 host 127.0.0.1:2718 software\n1 standin 127.0.0.2:2718 fpga echo\n2 standin 127.0.0.3:2718 fpga echo\n"},
 	} {
-		cfg, err := mustParse(t, tt.file).Job(tt.options)
+		cfg, err := mustParse(t, tt.file).JobConfig(tt.options)
 		if err != nil {
 			t.Errorf("%s: %v", tt.name, err)
 			continue
@@ -45,7 +45,7 @@ func TestJob(t *testing.T) {
 		{clusterFile, JobOptions{Addresses: pool, FPGA: []int{0}}, "all 4 ranks are FPGAs"},
 		{answer, JobOptions{Addresses: pool}, "already has addresses"},
 	} {
-		if _, err := mustParse(t, tt.file).Job(tt.options); err == nil || !strings.Contains(err.Error(), tt.want) {
+		if _, err := mustParse(t, tt.file).JobConfig(tt.options); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%+v: %v, want %q", tt.options, err, tt.want)
 		}
 	}

@@ -11,54 +11,56 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Line is the command line of a program on upstream's CPU library, which describes the whole cluster:
+// CommandLine is the command line of a program on upstream's CPU library, which describes the whole cluster:
 //
 //	PROGRAM udp OWN-ADDRESS SIZE RANK ADDRESS… [ARGUMENT…]
 //
 // The addresses of the other ranks are in rank order.
-type Line struct {
+type CommandLine struct {
 	// Rank is the rank of the program.
 	Rank int
 	// Hosts holds the addresses of all ranks. For ranks other than Rank, they may be host names.
 	Hosts []string
-	// Words is the number of words of the line; the arguments of the program follow.
-	Words int
+	// NumArgs is the number of words of the line; the arguments of the program follow.
+	NumArgs int
 }
 
-// lineUsage is appended to errors about a line.
-const lineUsage = "the start-up line is PROGRAM udp OWN-ADDRESS SIZE RANK, then the addresses of the other ranks in " +
+// commandLineUsage is appended to errors about a line.
+const commandLineUsage = "the start-up line is PROGRAM udp OWN-ADDRESS SIZE RANK, then the addresses of the other ranks in " +
 	"the order of ranks, then the program's own arguments"
 
-// IsLine reports whether args, which begin with the program's name, look like a start-up line.
-func IsLine(args []string) bool { return len(args) > 1 && (args[1] == "udp" || args[1] == "tcp") }
-
-func lineError(key, format string, args ...any) error {
-	return &Error{Key: key, Problem: fmt.Sprintf(format, args...) + ": " + lineUsage}
+// IsCommandLine reports whether args, which begin with the program's name, look like a start-up line.
+func IsCommandLine(args []string) bool {
+	return len(args) > 1 && (args[1] == "udp" || args[1] == "tcp")
 }
 
-// ParseLine parses the start-up line at the beginning of args, which begin with the program's name. Errors are of type
+func commandLineError(key, format string, args ...any) error {
+	return &Error{Key: key, Problem: fmt.Sprintf(format, args...) + ": " + commandLineUsage}
+}
+
+// ParseCommandLine parses the start-up line at the beginning of args, which begin with the program's name. Errors are of type
 // *Error.
-func ParseLine(args []string) (*Line, error) {
+func ParseCommandLine(args []string) (*CommandLine, error) {
 	const own, size, rank, others = 2, 3, 4, 5 // indices in args
 	switch {
 	case len(args) <= others:
-		return nil, lineError("arguments", "%d are too few", max(len(args)-1, 0))
+		return nil, commandLineError("arguments", "%d are too few", max(len(args)-1, 0))
 	case args[1] == "tcp":
-		return nil, lineError("protocol", "tcp is not supported by upstream's nodes: use udp")
+		return nil, commandLineError("protocol", "tcp is not supported by upstream's nodes: use udp")
 	case args[1] != "udp":
-		return nil, lineError("protocol", "%s", strictyaml.Quote(args[1]))
+		return nil, commandLineError("protocol", "%s", strictyaml.Quote(args[1]))
 	}
 	n, err := strconv.Atoi(args[size])
 	if err != nil || n < 2 || n > protocol.MaxRanksCPU {
-		return nil, lineError("size", "%s is not a number of ranks, 2 to %d", strictyaml.Quote(args[size]),
+		return nil, commandLineError("size", "%s is not a number of ranks, 2 to %d", strictyaml.Quote(args[size]),
 			protocol.MaxRanksCPU)
 	}
-	l := &Line{Words: others + n - 1, Hosts: make([]string, n)}
+	l := &CommandLine{NumArgs: others + n - 1, Hosts: make([]string, n)}
 	if l.Rank, err = strconv.Atoi(args[rank]); err != nil || l.Rank < 0 || l.Rank >= n {
-		return nil, lineError("rank", "%s is not a rank, 0 to %d", strictyaml.Quote(args[rank]), n-1)
+		return nil, commandLineError("rank", "%s is not a rank, 0 to %d", strictyaml.Quote(args[rank]), n-1)
 	}
-	if len(args) < l.Words {
-		return nil, lineError("addresses", "%d ranks need the addresses of %d others, got %d", n, n-1, len(args)-others)
+	if len(args) < l.NumArgs {
+		return nil, commandLineError("addresses", "%d ranks need the addresses of %d others, got %d", n, n-1, len(args)-others)
 	}
 	next := others
 	for r := range n {
@@ -76,7 +78,7 @@ func ParseLine(args []string) (*Line, error) {
 // have consecutive ports from 2718 on, as in upstream's library. peer is the kind of the other ranks, which the line
 // does not include. If it is empty, they are CPU ranks if two ranks share an address, as FPGAs distinguish their peers
 // by address, and FPGAs otherwise. lookup returns the address of a host. Errors are of type *Error or *config.Error.
-func (l *Line) Config(peer config.Peer, lookup func(host string) (netip.Addr, error)) (*config.Config, error) {
+func (l *CommandLine) Config(peer config.Peer, lookup func(host string) (netip.Addr, error)) (*config.Config, error) {
 	ranks := make([]config.Rank, len(l.Hosts))
 	others := cmp.Or(peer, config.PeerFPGA)
 	seen := map[netip.Addr]bool{}
@@ -109,8 +111,8 @@ func (l *Line) Config(peer config.Peer, lookup func(host string) (netip.Addr, er
 	return cfg, nil
 }
 
-// Same returns an *Error if the configuration in a file has other ranks or addresses than the configuration of a line.
-func Same(line, file *config.Config) error {
+// CheckSameRanks returns an *Error if the configuration in a file has other ranks or addresses than the configuration of a line.
+func CheckSameRanks(line, file *config.Config) error {
 	if len(line.Ranks) != len(file.Ranks) {
 		return &Error{Key: "ranks",
 			Problem: fmt.Sprintf("the start-up line has %d ranks, the configuration %d", len(line.Ranks),

@@ -25,8 +25,8 @@ func TestLine(t *testing.T) {
 			"0 10.0.0.1:2718 cpu\n1 host 10.0.0.1:2719 software\n2 10.0.0.2:2718 cpu\n3 10.0.0.1:2720 cpu\n"},
 		{"app udp 10.0.0.1 2 0 fpga1", 6, "0 host 10.0.0.1:2718 software\n1 10.0.0.9:2718 fpga\n"},
 	} {
-		l, err := ParseLine(strings.Fields(tc.line))
-		if err != nil || l.Words != tc.words {
+		l, err := ParseCommandLine(strings.Fields(tc.line))
+		if err != nil || l.NumArgs != tc.words {
 			t.Errorf("%s: %+v, %v", tc.line, l, err)
 			continue
 		}
@@ -52,9 +52,9 @@ func TestLineErrors(t *testing.T) {
 		"app udp 10.0.0.1 2 -1 10.0.0.2":  `rank: "-1" is not a rank`,
 		"app udp 10.0.0.1 3 0 10.0.0.2":   "addresses: 3 ranks need the addresses of 2 others, got 1",
 	} {
-		_, err := ParseLine(strings.Fields(line))
+		_, err := ParseCommandLine(strings.Fields(line))
 		var e *Error
-		if !errors.As(err, &e) || !strings.HasPrefix(text(err), want) || !strings.HasSuffix(text(err), lineUsage) {
+		if !errors.As(err, &e) || !strings.HasPrefix(text(err), want) || !strings.HasSuffix(text(err), commandLineUsage) {
 			t.Errorf("%q: %v, want %s", line, err, want)
 		}
 	}
@@ -64,7 +64,7 @@ func TestLineErrors(t *testing.T) {
 		"app udp 0.0.0.0 2 0 10.0.0.2":     "start-up line: ranks[0].address",
 		"app udp 10.0.0.1 2 0 10.0.0.2%e0": `rank 1: "10.0.0.2%e0" is not its address: no such host`,
 	} {
-		l, err := ParseLine(strings.Fields(line))
+		l, err := ParseCommandLine(strings.Fields(line))
 		if err != nil {
 			t.Errorf("%q: %v", line, err)
 			continue
@@ -76,7 +76,7 @@ func TestLineErrors(t *testing.T) {
 }
 
 func TestLineSame(t *testing.T) {
-	l, err := ParseLine(strings.Fields("app udp 10.0.0.1 2 0 10.0.0.2"))
+	l, err := ParseCommandLine(strings.Fields("app udp 10.0.0.1 2 0 10.0.0.2"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +97,7 @@ func TestLineSame(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := Same(line, cfg); text(got) != want {
+		if got := CheckSameRanks(line, cfg); text(got) != want {
 			t.Errorf("%s: %v, want %s", file, got, want)
 		}
 	}
@@ -108,11 +108,11 @@ func FuzzLine(f *testing.F) {
 	f.Add("app udp 10.0.0.1 4 1 10.0.0.1 10.0.0.2 10.0.0.1 x")
 	f.Fuzz(func(t *testing.T, line string) {
 		args := strings.Split(line, " ")
-		l, err := ParseLine(args)
+		l, err := ParseCommandLine(args)
 		if err != nil {
 			return
 		}
-		if l.Words > len(args) || !reflect.DeepEqual(l.Hosts[l.Rank], args[2]) {
+		if l.NumArgs > len(args) || !reflect.DeepEqual(l.Hosts[l.Rank], args[2]) {
 			t.Fatalf("%q: %+v", line, l)
 		}
 		_, _ = l.Config("", noLookup)

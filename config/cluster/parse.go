@@ -47,7 +47,7 @@ func Parse(r io.Reader, name string) (*Cluster, error) {
 	if err := json.Unmarshal(text, &file); err != nil {
 		return nil, jsonError(name, text, err)
 	}
-	c := &Cluster{File: name, source: strictyaml.NewSource(name, lines(text))}
+	c := &Cluster{File: name, source: strictyaml.NewSource(name, keyLines(text))}
 	if level := file.Config.ComOpt; level != nil {
 		c.ComOpt = *level
 	} else if bytes.HasPrefix(bytes.TrimSpace(file.Nodes), []byte("{")) {
@@ -59,21 +59,21 @@ func Parse(r io.Reader, name string) (*Cluster, error) {
 	switch nodes := bytes.TrimSpace(file.Nodes); {
 	case bytes.HasPrefix(nodes, []byte("{")):
 		c.Format = ClusterFile
-		c.unknown = c.unknownKeys()
+		c.unknownKeyErrs = c.unknownKeys()
 		err = c.parseClusterFile(nodes)
 	case bytes.HasPrefix(nodes, []byte("[")):
 		c.Format = ManagerAnswer
 		err = c.parseManagerAnswer(nodes)
 	default:
-		c.unknown = slices.DeleteFunc(c.unknownKeys(),
+		c.unknownKeyErrs = slices.DeleteFunc(c.unknownKeys(),
 			func(err error) bool { return !strings.Contains(err.Error(), "did you mean") })
 		err = c.errorf("nodes", `missing: a cluster file has {"cpu": [ranks], "fpga": [ranks]} there, the resource manager's answer a list of nodes`)
 	}
 	if err == nil {
-		err = c.number()
+		err = c.sortNodes()
 	}
 	if err != nil {
-		return nil, errors.Join(append([]error{err}, c.unknown...)...)
+		return nil, errors.Join(append([]error{err}, c.unknownKeyErrs...)...)
 	}
 	return c, nil
 }
@@ -99,7 +99,7 @@ func (c *Cluster) unknownKeys() (errs []error) {
 		errs = append(errs, &Error{
 			File: c.File, Line: c.source.Line(path), Key: section,
 			Problem: fmt.Sprintf("unknown key %s%s: the keys here are %s",
-				strictyaml.Quote(name), strictyaml.DidYouMean(name, known), strings.Join(known, ", ")),
+				strictyaml.Quote(name), strictyaml.SuggestName(name, known), strings.Join(known, ", ")),
 		})
 	}
 	return errs
@@ -118,7 +118,7 @@ func (c *Cluster) parseClusterFile(text []byte) error {
 	add := func(list []json.Number, key string, is func(*Node) *bool) error {
 		for i, number := range list {
 			key := fmt.Sprintf("nodes.%s[%d]", key, i)
-			rank, err := c.rank(key, number)
+			rank, err := c.parseRank(key, number)
 			if err != nil {
 				return err
 			}
@@ -162,7 +162,7 @@ func (c *Cluster) parseManagerAnswer(text []byte) error {
 	}
 	for i, n := range nodes {
 		key := fmt.Sprintf("nodes[%d]", i)
-		rank, err := c.rank(key+".node_id", n.ID)
+		rank, err := c.parseRank(key+".node_id", n.ID)
 		if err != nil {
 			return err
 		}
@@ -174,7 +174,7 @@ func (c *Cluster) parseManagerAnswer(text []byte) error {
 		if err != nil {
 			return c.errorf(key+".node_ip", "%s is not an IP address", strictyaml.Quote(n.IP))
 		}
-		image := unquoted(n.Image)
+		image := stringOrNumber(n.Image)
 		if image == "" {
 			return c.errorf(key+".image_id", "missing: it is %s for a CPU rank, and an image's name for an FPGA",
 				NonFPGA)
@@ -188,14 +188,14 @@ func (c *Cluster) parseManagerAnswer(text []byte) error {
 	return nil
 }
 
-// rank parses a rank number. number checks its range.
-func (c *Cluster) rank(key string, number json.Number) (int, error) {
+// parseRank parses a rank number. number checks its range.
+func (c *Cluster) parseRank(key string, number json.Number) (int, error) {
 	if number == "" {
 		return 0, c.errorf(key, "missing: give the rank")
 	}
 	rank, err := strconv.ParseUint(number.String(), 10, 31)
 	if err != nil {
-		return 0, c.errorf(key, "%s is not a rank: it is a whole number, 0 to %d", strictyaml.Cut(number.String()),
+		return 0, c.errorf(key, "%s is not a rank: it is a whole number, 0 to %d", strictyaml.Shorten(number.String()),
 			math.MaxInt32)
 	}
 	return int(rank), nil
@@ -209,7 +209,7 @@ func (c *Cluster) nodesError(err error) error {
 		if t.Field != "" {
 			key += "." + t.Field
 		}
-		return c.errorf(key, "want %s here, not %s", jsonKind(t), strictyaml.Cut(t.Value))
+		return c.errorf(key, "want %s here, not %s", jsonTypeName(t), strictyaml.Shorten(t.Value))
 	}
 	// The only remaining error is text that is not a json.Number.
 	return c.errorf(key, "a rank in it is not a number: ranks are whole numbers from 0")
@@ -221,15 +221,15 @@ func jsonError(name string, text []byte, err error) error {
 	var kind *json.UnmarshalTypeError
 	switch {
 	case errors.As(err, &syntax):
-		e.Line = lineAt(text, syntax.Offset)
+		e.Line = lineOfOffset(text, syntax.Offset)
 		if line, problem := strictyaml.Unclosed(text); line > 0 && syntax.Offset >= int64(len(text)) {
 			e.Line, e.Problem = line, "not valid JSON: "+problem
 			break
 		}
 		e.Problem += ": " + jsonRemedy(err.Error())
 	case errors.As(err, &kind):
-		e.Line, e.Key = lineAt(text, kind.Offset), kind.Field
-		e.Problem = fmt.Sprintf("want %s here, not %s", jsonKind(kind), strictyaml.Cut(kind.Value))
+		e.Line, e.Key = lineOfOffset(text, kind.Offset), kind.Field
+		e.Problem = fmt.Sprintf("want %s here, not %s", jsonTypeName(kind), strictyaml.Shorten(kind.Value))
 	}
 	return e
 }
@@ -253,8 +253,8 @@ func jsonRemedy(problem string) string {
 	return "correct this line"
 }
 
-// lineWalk finds the lines of the keys and entries of a JSON text.
-type lineWalk struct {
+// lineFinder finds the lines of the keys and entries of a JSON text.
+type lineFinder struct {
 	text    []byte
 	decoder *json.Decoder
 	lines   map[string]int
@@ -262,15 +262,15 @@ type lineWalk struct {
 	counted, line int
 }
 
-// lines returns the line of each key and entry of a valid JSON text, down to maxDepth.
-func lines(text []byte) map[string]int {
-	w := &lineWalk{text: text, decoder: json.NewDecoder(bytes.NewReader(text)), lines: make(map[string]int), line: 1}
-	_ = w.value("", 0) // the lines found before an error remain valid
+// keyLines returns the line of each key and entry of a valid JSON text, down to maxDepth.
+func keyLines(text []byte) map[string]int {
+	w := &lineFinder{text: text, decoder: json.NewDecoder(bytes.NewReader(text)), lines: make(map[string]int), line: 1}
+	_ = w.walkValue("", 0) // the lines found before an error remain valid
 	return w.lines
 }
 
-// here returns the line of the last token.
-func (w *lineWalk) here() int {
+// currentLine returns the line of the last token.
+func (w *lineFinder) currentLine() int {
 	end := int(w.decoder.InputOffset())
 	w.line += bytes.Count(w.text[w.counted:end], []byte("\n"))
 	w.counted = end
@@ -280,7 +280,7 @@ func (w *lineWalk) here() int {
 // maxDepth is the depth of the deepest key in use, nodes[0].node_ip.
 const maxDepth = 3
 
-func (w *lineWalk) value(path string, depth int) error {
+func (w *lineFinder) walkValue(path string, depth int) error {
 	if depth > maxDepth {
 		var skipped json.RawMessage
 		return w.decoder.Decode(&skipped)
@@ -290,7 +290,7 @@ func (w *lineWalk) value(path string, depth int) error {
 		return err
 	}
 	if w.lines[path] == 0 {
-		w.lines[path] = w.here()
+		w.lines[path] = w.currentLine()
 	}
 	delim, ok := t.(json.Delim)
 	if !ok {
@@ -304,9 +304,9 @@ func (w *lineWalk) value(path string, depth int) error {
 				return err
 			}
 			next = strings.TrimPrefix(fmt.Sprintf("%s.%v", path, key), ".")
-			w.lines[next] = w.here()
+			w.lines[next] = w.currentLine()
 		}
-		if err := w.value(next, depth+1); err != nil {
+		if err := w.walkValue(next, depth+1); err != nil {
 			return err
 		}
 	}
@@ -314,8 +314,8 @@ func (w *lineWalk) value(path string, depth int) error {
 	return err
 }
 
-// lineAt returns the line of the byte before offset, counted from 1.
-func lineAt(text []byte, offset int64) int {
+// lineOfOffset returns the line of the byte before offset, counted from 1.
+func lineOfOffset(text []byte, offset int64) int {
 	end := min(max(int(offset)-1, 0), len(text))
 	return 1 + bytes.Count(text[:end], []byte("\n"))
 }

@@ -78,7 +78,7 @@ func TestParse(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			got := mustParse(t, tc.file)
-			got.source, got.unknown = strictyaml.Source{}, nil
+			got.source, got.unknownKeyErrs = strictyaml.Source{}, nil
 			if !reflect.DeepEqual(*got, tc.want) {
 				t.Errorf("got\n%+v\nwant\n%+v", *got, tc.want)
 			}
@@ -123,8 +123,8 @@ func TestDeepFile(t *testing.T) {
 		`{"nodes": {"cpu": [0]}, ` + strings.Repeat("\n\"x\": 1,", 90_000) + `"y": 1}`,
 	} {
 		c := mustParse(t, text)
-		if n := len(c.source.Lines()); len(c.unknown) == 0 || len(c.unknown) > 2 || n > 10 {
-			t.Errorf("%v, lines of %d keys", c.unknown, n)
+		if n := len(c.source.Lines()); len(c.unknownKeyErrs) == 0 || len(c.unknownKeyErrs) > 2 || n > 10 {
+			t.Errorf("%v, lines of %d keys", c.unknownKeyErrs, n)
 		}
 	}
 }

@@ -34,7 +34,7 @@ func ParsePool(s string) (Pool, error) {
 
 func parseRange(item string) (addrRange, string) {
 	if network, err := netip.ParsePrefix(item); err == nil {
-		return hosts(network), ""
+		return hostRange(network), ""
 	}
 	first, last, isRange := strings.Cut(item, "-")
 	if !isRange {
@@ -54,8 +54,8 @@ func parseRange(item string) (addrRange, string) {
 	return addrRange{a, b}, ""
 }
 
-// hosts returns the host addresses of a network.
-func hosts(network netip.Prefix) addrRange {
+// hostRange returns the host addresses of a network.
+func hostRange(network netip.Prefix) addrRange {
 	network = network.Masked()
 	first := network.Addr()
 	bytes := first.AsSlice()

@@ -5,8 +5,8 @@ import (
 	"reflect"
 )
 
-// jsonKind returns the name of the JSON type that the key requires.
-func jsonKind(e *json.UnmarshalTypeError) string {
+// jsonTypeName returns the name of the JSON type that the key requires.
+func jsonTypeName(e *json.UnmarshalTypeError) string {
 	if e.Type == reflect.TypeFor[json.Number]() {
 		return "a number"
 	}
@@ -21,9 +21,9 @@ func jsonKind(e *json.UnmarshalTypeError) string {
 	return "a whole number"
 }
 
-// unquoted returns the contents of a JSON string or the text of a number, because identifiers may be either, and "" for
+// stringOrNumber returns the contents of a JSON string or the text of a number, because identifiers may be either, and "" for
 // anything else.
-func unquoted(raw json.RawMessage) string {
+func stringOrNumber(raw json.RawMessage) string {
 	var s string
 	if json.Unmarshal(raw, &s) == nil {
 		return s

@@ -14,20 +14,20 @@ import (
 // maxRanks exceeds the size of any communicator.
 const maxRanks = 1 << 16
 
-// compile validates a document, and makes a table of it.
-func compile(d *Document, source *strictyaml.Source) (*Table, error) {
+// newTable validates a document, and makes a table of it.
+func newTable(d *Document, source *strictyaml.Source) (*Table, error) {
 	p := strictyaml.NewProblems(source)
 	if d.Version != Version {
 		p.Add("version", "%d is not known: this zrlmpid reads version %d; write the table with its zrlbench tune",
 			d.Version, Version)
 	}
 	t := &Table{doc: *d, rows: map[choice.Class]choice.Rows{}}
-	d.Each(func(class choice.Class, from *ClassTable) {
+	d.ForEachClass(func(class choice.Class, from *ClassTable) {
 		key, into := string(class), choice.Rows{Link: choice.Link(from.Link)}
 		checkTime(p, key+".link.alpha", from.Link.Alpha)
 		checkTime(p, key+".link.beta", from.Link.Beta)
 		for i := range from.Collectives {
-			add(p, &into, fmt.Sprintf("%s.collectives[%d]", key, i), &from.Collectives[i])
+			addEntry(p, &into, fmt.Sprintf("%s.collectives[%d]", key, i), &from.Collectives[i])
 		}
 		t.rows[class] = into
 	})
@@ -42,8 +42,8 @@ func compile(d *Document, source *strictyaml.Source) (*Table, error) {
 	return t, nil
 }
 
-// add validates an entry and adds it to the rows of its class.
-func add(p *strictyaml.Problems, into *choice.Rows, key string, e *Entry) {
+// addEntry validates an entry and adds it to the rows of its class.
+func addEntry(p *strictyaml.Problems, into *choice.Rows, key string, e *Entry) {
 	of := coll.Collective(e.Collective)
 	switch {
 	case of < coll.Barrier || of > coll.Exscan:
@@ -53,26 +53,26 @@ func add(p *strictyaml.Problems, into *choice.Rows, key string, e *Entry) {
 		p.Add(key+".ranks", "%d is outside 2 to %d", e.Ranks, maxRanks)
 		return
 	case slices.ContainsFunc(into.Rows, func(r choice.Row) bool { return r.Collective == of && r.Ranks == e.Ranks }):
-		p.Add(key+".ranks", "there is another entry of %s with %d ranks: keep one of them", choice.Name(of), e.Ranks)
+		p.Add(key+".ranks", "there is another entry of %s with %d ranks: keep one of them", choice.CollectiveName(of), e.Ranks)
 		return
 	}
 	r := choice.Row{Collective: of, Ranks: e.Ranks}
-	checkEnds(p, key+".choose", e.Choose)
-	for i, d := range e.Choose {
+	checkLimits(p, key+".choose", e.Decisions)
+	for i, d := range e.Decisions {
 		key := fmt.Sprintf("%s.choose[%d]", key, i)
-		s := choice.Span{UpTo: math.MaxInt, By: d.By}
-		if d.UpTo != nil {
-			s.UpTo = int(min(*d.UpTo, math.MaxInt))
+		s := choice.Span{MaxBytes: math.MaxInt, Choices: d.Choices}
+		if d.MaxBytes != nil {
+			s.MaxBytes = int(min(*d.MaxBytes, math.MaxInt))
 		}
-		if len(d.By) == 0 {
+		if len(d.Choices) == 0 {
 			p.Add(key+".by", "missing: name the algorithms to choose from")
 		}
-		for j, by := range d.By {
-			if problem := problem(of, by); problem != "" {
+		for j, by := range d.Choices {
+			if problem := choiceProblem(of, by); problem != "" {
 				p.Add(fmt.Sprintf("%s.by[%d]", key, j), "%s", problem)
 				continue
 			}
-			if by.Segment == choice.Auto && !(into.Link.Alpha > 0 && into.Link.Beta > 0) {
+			if by.Segment == choice.AutoSegment && !(into.Link.Alpha > 0 && into.Link.Beta > 0) {
 				p.Add(fmt.Sprintf("%s.by[%d]", key, j), "%v needs the link's alpha and beta: give them", by)
 			}
 		}
@@ -82,8 +82,8 @@ func add(p *strictyaml.Problems, into *choice.Rows, key string, e *Entry) {
 	into.Rows = append(into.Rows, r)
 }
 
-// checkEnds checks that the decisions are in order and cover all lengths.
-func checkEnds(p *strictyaml.Problems, key string, all []Decision) {
+// checkLimits checks that the decisions are in order and cover all lengths.
+func checkLimits(p *strictyaml.Problems, key string, all []Decision) {
 	if len(all) == 0 {
 		p.Add(key, "missing: give the choice, as in [{by: [binomial]}]")
 	}
@@ -91,16 +91,16 @@ func checkEnds(p *strictyaml.Problems, key string, all []Decision) {
 	for i, d := range all {
 		key := fmt.Sprintf("%s[%d]", key, i)
 		switch last := i == len(all)-1; {
-		case d.UpTo == nil && last:
-		case d.UpTo == nil:
+		case d.MaxBytes == nil && last:
+		case d.MaxBytes == nil:
 			p.Add(key, "without up_to it is for all lengths, so it must be the last")
-		case *d.UpTo <= before:
-			p.Add(key+".up_to", "%v is not above the up_to of the previous entry: put them in order", *d.UpTo)
+		case *d.MaxBytes <= before:
+			p.Add(key+".up_to", "%v is not above the up_to of the previous entry: put them in order", *d.MaxBytes)
 		case last:
 			p.Add(key, "the last entry must cover all longer calls: leave up_to out, or add an entry without it")
 		}
-		if d.UpTo != nil {
-			before = *d.UpTo
+		if d.MaxBytes != nil {
+			before = *d.MaxBytes
 		}
 	}
 }
@@ -115,7 +115,7 @@ func checkMedians(p *strictyaml.Problems, key string, of coll.Collective, e *Ent
 	}
 	for i, s := range e.Medians {
 		key := fmt.Sprintf("%s.medians[%d]", key, i)
-		if problem := problem(of, s.By); problem != "" {
+		if problem := choiceProblem(of, s.Choice); problem != "" {
 			p.Add(key+".by", "%s", problem)
 		}
 		if len(s.Micros) != len(e.Bytes) {

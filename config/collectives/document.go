@@ -48,8 +48,8 @@ func (d *Document) Class(class choice.Class) **ClassTable {
 	return &d.Network
 }
 
-// Each calls f for each class that has a table.
-func (d *Document) Each(f func(choice.Class, *ClassTable)) {
+// ForEachClass calls f for each class that has a table.
+func (d *Document) ForEachClass(f func(choice.Class, *ClassTable)) {
 	for _, class := range choice.Classes {
 		if t := *d.Class(class); t != nil {
 			f(class, t)
@@ -70,9 +70,9 @@ type Measured struct {
 
 // ClassTable is the table of a class.
 type ClassTable struct {
-	// Over is the transport of the messages.
-	Over string `yaml:"over,omitempty" json:"over,omitempty"`
-	Link Link   `yaml:"link" json:"link"`
+	// Transport is the transport of the messages.
+	Transport string `yaml:"over,omitempty" json:"over,omitempty"`
+	Link      Link   `yaml:"link" json:"link"`
 	// Collectives has an entry for each collective and number of ranks.
 	Collectives []Entry `yaml:"collectives" json:"collectives"`
 }
@@ -87,8 +87,8 @@ type Link struct {
 type Entry struct {
 	Collective Collective `yaml:"collective" json:"collective"`
 	Ranks      int        `yaml:"ranks" json:"ranks"`
-	// Choose lists the decisions in order of UpTo, which is nil for the last one.
-	Choose []Decision `yaml:"choose" json:"choose"`
+	// Decisions lists the decisions in order of MaxBytes, which is nil for the last one.
+	Decisions []Decision `yaml:"choose" json:"choose"`
 	// Bytes lists the measured lengths, as in Call.Bytes, and Medians holds the results.
 	Bytes   []int    `yaml:"bytes,flow,omitempty" json:"bytes,omitempty"`
 	Medians []Series `yaml:"medians,omitempty" json:"medians,omitempty"`
@@ -96,15 +96,15 @@ type Entry struct {
 
 // Decision selects the algorithms for calls in a range of lengths.
 type Decision struct {
-	// UpTo is the greatest length in bytes of the range; nil means no limit.
-	UpTo *bytesize.Size `yaml:"up_to,omitempty" json:"up_to,omitempty"`
-	// By lists choices, fastest first. The first one that supports the call is used.
-	By []choice.Choice `yaml:"by" json:"by"`
+	// MaxBytes is the greatest length in bytes of the range; nil means no limit.
+	MaxBytes *bytesize.Size `yaml:"up_to,omitempty" json:"up_to,omitempty"`
+	// Choice lists choices, fastest first. The first one that supports the call is used.
+	Choices []choice.Choice `yaml:"by" json:"by"`
 }
 
 // Series is the measurements of a choice.
 type Series struct {
-	By choice.Choice `yaml:"by" json:"by"`
+	Choice choice.Choice `yaml:"by" json:"by"`
 	// Micros has a median in microseconds for each of Entry.Bytes, or 0 if it was not measured.
 	Micros []float64 `yaml:"us" json:"us"`
 }
@@ -112,22 +112,22 @@ type Series struct {
 // MarshalYAML puts the decision on one line.
 func (d Decision) MarshalYAML() (any, error) {
 	type plain Decision
-	return oneLine(plain(d))
+	return flowNode(plain(d))
 }
 
 // MarshalYAML puts the series on one line.
 func (s Series) MarshalYAML() (any, error) {
 	type plain Series
-	return oneLine(plain(s))
+	return flowNode(plain(s))
 }
 
 // MarshalYAML puts the link on one line.
 func (l Link) MarshalYAML() (any, error) {
 	type plain Link
-	return oneLine(plain(l))
+	return flowNode(plain(l))
 }
 
-func oneLine(v any) (*yaml.Node, error) {
+func flowNode(v any) (*yaml.Node, error) {
 	var n yaml.Node
 	err := n.Encode(v)
 	n.Style = yaml.FlowStyle
@@ -140,14 +140,14 @@ func (e *Entry) Decide(worth float64) {
 	for i, s := range e.Medians {
 		medians[i] = choice.Series(s)
 	}
-	e.Choose = nil
-	for _, s := range choice.Decide(coll.Collective(e.Collective), e.Bytes, medians, worth) {
-		d := Decision{By: s.By}
-		if s.UpTo != math.MaxInt {
-			end := bytesize.Size(s.UpTo)
-			d.UpTo = &end
+	e.Decisions = nil
+	for _, s := range choice.DecideSpans(coll.Collective(e.Collective), e.Bytes, medians, worth) {
+		d := Decision{Choices: s.Choices}
+		if s.MaxBytes != math.MaxInt {
+			end := bytesize.Size(s.MaxBytes)
+			d.MaxBytes = &end
 		}
-		e.Choose = append(e.Choose, d)
+		e.Decisions = append(e.Decisions, d)
 	}
 }
 
@@ -156,7 +156,7 @@ type Collective coll.Collective
 
 // MarshalText returns choice.Name.
 func (c Collective) MarshalText() ([]byte, error) {
-	return []byte(choice.Name(coll.Collective(c))), nil
+	return []byte(choice.CollectiveName(coll.Collective(c))), nil
 }
 
 // UnmarshalText implements encoding.TextUnmarshaler with ParseName.
@@ -184,20 +184,20 @@ func Load(r io.Reader, name string) (*Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	return compile(&d, &source)
+	return newTable(&d, &source)
 }
 
 // New makes a table from a document, which must not be modified afterwards. Errors are joined *strictyaml.Error values.
-func New(d *Document) (*Table, error) { return compile(d, new(strictyaml.Source)) }
+func New(d *Document) (*Table, error) { return newTable(d, new(strictyaml.Source)) }
 
-const header = `# Which algorithm runs a collective, and why. zrlbench tune writes such a file; the
+const fileHeader = `# Which algorithm runs a collective, and why. zrlbench tune writes such a file; the
 # keys are those of docs/collectives.md. Decisions may be changed by hand; all ranks of a
 # cluster need the same.
 `
 
 // Write writes the table as a file that Load reads.
 func (t *Table) Write(w io.Writer) error {
-	b := bytes.NewBufferString(header)
+	b := bytes.NewBufferString(fileHeader)
 	enc := yaml.NewEncoder(b) // buffered, because the encoder would not wrap an error of w
 	enc.SetIndent(2)
 	if err := errors.Join(enc.Encode(&t.doc), enc.Close()); err != nil {

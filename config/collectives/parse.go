@@ -45,7 +45,7 @@ func ParseForced(text string) (choice.Forced, error) {
 			return nil, &ForcedError{part, err.Error()}
 		}
 		if _, twice := forced[c]; twice {
-			return nil, &ForcedError{part, choice.Name(c) + " is listed twice: keep one of them"}
+			return nil, &ForcedError{part, choice.CollectiveName(c) + " is listed twice: keep one of them"}
 		}
 		if forced[c], err = ParseChoice(c, strings.TrimSpace(by)); err != nil {
 			return nil, &ForcedError{part, err.(*ForcedError).Problem} //nolint:errorlint // ParseChoice has no other errors
@@ -60,37 +60,37 @@ func ParseChoice(c coll.Collective, text string) (choice.Choice, error) {
 	if err := by.UnmarshalText([]byte(text)); err != nil {
 		return choice.Choice{}, &ForcedError{text, err.Error()}
 	}
-	if by.Segment == choice.Auto {
+	if by.Segment == choice.AutoSegment {
 		return choice.Choice{}, &ForcedError{text, fmt.Sprintf("only a table has the values that %s needs: give a "+
-			"size, as in %s:64KiB", choice.Choice{Segment: choice.Auto}.String()[1:], by.Algorithm)}
+			"size, as in %s:64KiB", choice.Choice{Segment: choice.AutoSegment}.String()[1:], by.Algorithm)}
 	}
-	if problem := problem(c, by); problem != "" {
+	if problem := choiceProblem(c, by); problem != "" {
 		return choice.Choice{}, &ForcedError{text, problem}
 	}
 	return by, nil
 }
 
-// problem describes why choice c cannot be used for a collective, or returns "".
-func problem(of coll.Collective, c choice.Choice) string {
+// choiceProblem describes why choice c cannot be used for a collective, or returns "".
+func choiceProblem(of coll.Collective, c choice.Choice) string {
 	var all, segmented []string
 	for _, a := range coll.Algorithms(of) {
 		all = append(all, a.Name)
 		if a.Segmented {
 			segmented = append(segmented, a.Name)
 		}
-		if a.Name == c.Algorithm && (c.Segment == 0 || a.Segmented && (c.Segment > 0 || a.Name == choice.AutoFor)) {
+		if a.Name == c.Algorithm && (c.Segment == 0 || a.Segmented && (c.Segment > 0 || a.Name == choice.AutoAlgorithm)) {
 			return ""
 		}
 	}
-	name := choice.Name(of)
+	name := choice.CollectiveName(of)
 	switch _, err := coll.Find(of, c.Algorithm); {
 	case err != nil:
 		return fmt.Sprintf("%s has no algorithm %s%s: it has %s", name, strictyaml.Quote(c.Algorithm),
-			strictyaml.DidYouMean(c.Algorithm, all), strings.Join(all, ", "))
+			strictyaml.SuggestName(c.Algorithm, all), strings.Join(all, ", "))
 	case len(segmented) == 0:
 		return fmt.Sprintf("%s does not segment its data, nor does any other algorithm of %s: leave the segment out",
 			c.Algorithm, name)
-	case c.Segment == choice.Auto:
+	case c.Segment == choice.AutoSegment:
 		return fmt.Sprintf("%s has no segments by formula: give it a size, or leave it out", c.Algorithm)
 	}
 	return fmt.Sprintf("%s does not segment its data: leave the segment out, or use %s", c.Algorithm,
@@ -100,11 +100,11 @@ func problem(of coll.Collective, c choice.Choice) string {
 // ParseName is the inverse of choice.Name. The error lists the valid names.
 func ParseName(name string) (coll.Collective, error) {
 	for c := coll.Barrier; c <= coll.Exscan; c++ {
-		if choice.Name(c) == name {
+		if choice.CollectiveName(c) == name {
 			return c, nil
 		}
 	}
-	names := choice.Names()
+	names := choice.CollectiveNames()
 	return 0, fmt.Errorf("unknown collective %s%s: the collectives are %s", strictyaml.Quote(name),
-		strictyaml.DidYouMean(name, names), strings.Join(names, ", "))
+		strictyaml.SuggestName(name, names), strings.Join(names, ", "))
 }

@@ -91,8 +91,8 @@ var noStatus mpe.Status
 
 func (mirrored) Await(context.Context) (*mpe.Status, error) { return &noStatus, nil }
 func (mirrored) Test() (mpe.Status, bool, error)            { return mpe.Status{}, true, nil }
-func (mirrored) Ended() (*mpe.Status, error)                { return &noStatus, nil }
-func (mirrored) Library() *any                              { return nil }
+func (mirrored) Result() (*mpe.Status, error)               { return &noStatus, nil }
+func (mirrored) LibraryData() *any                          { return nil }
 func (mirrored) Cancel()                                    {}
 func (mirrored) Notify(chan<- struct{})                     {}
 func (mirrored) OnEnd(then func())                          { then() }

@@ -28,14 +28,14 @@ func TestHostilePlaces(t *testing.T) {
 		frame []byte
 		text  string
 	}{
-		{"behind the end", attachtest.StartFrame(attachtest.PlacedAt(attachtest.SendStart(1, 4), wire.ArenaLen), nil), "START places 4 bytes at offset 16777216 of an arena of 16777216"},
-		{"across the end", attachtest.StartFrame(attachtest.PlacedAt(attachtest.RecvStart(1, 5), wire.ArenaLen-4), nil), "START places 5 bytes at offset 16777212"},
-		{"too long", attachtest.StartFrame(attachtest.PlacedAt(attachtest.SendStart(1, wire.ArenaLen+1), 0), nil), "of an arena of"},
-		{"around the end of numbers", attachtest.StartFrame(attachtest.PlacedAt(attachtest.RecvStart(1, 16), math.MaxUint64-7), nil), "START places 16 bytes"},
-		{"all ones", attachtest.StartFrame(attachtest.PlacedAt(attachtest.SendStart(1, math.MaxInt), math.MaxUint64), nil), "of an arena of"},
-		{"with payload", attachtest.StartFrame(attachtest.PlacedAt(attachtest.SendStart(1, 4), 0), []byte("abcd")), "START has 4 bytes too many"},
+		{"behind the end", attachtest.StartFrame(attachtest.InArenaAt(attachtest.SendStart(1, 4), wire.ArenaLen), nil), "START places 4 bytes at offset 16777216 of an arena of 16777216"},
+		{"across the end", attachtest.StartFrame(attachtest.InArenaAt(attachtest.RecvStart(1, 5), wire.ArenaLen-4), nil), "START places 5 bytes at offset 16777212"},
+		{"too long", attachtest.StartFrame(attachtest.InArenaAt(attachtest.SendStart(1, wire.ArenaLen+1), 0), nil), "of an arena of"},
+		{"around the end of numbers", attachtest.StartFrame(attachtest.InArenaAt(attachtest.RecvStart(1, 16), math.MaxUint64-7), nil), "START places 16 bytes"},
+		{"all ones", attachtest.StartFrame(attachtest.InArenaAt(attachtest.SendStart(1, math.MaxInt), math.MaxUint64), nil), "of an arena of"},
+		{"with payload", attachtest.StartFrame(attachtest.InArenaAt(attachtest.SendStart(1, 4), 0), []byte("abcd")), "START has 4 bytes too many"},
 		{"without a place", attachtest.StartFrame(wire.Start{ID: 1, Operation: mpe.Operation{Kind: mpe.OpRecv, Peer: 1}}, nil), ""},
-		{"DATA behind it", append(attachtest.StartFrame(attachtest.PlacedAt(attachtest.RecvStart(1, 4), 0), nil), attachtest.DataFrame(1, []byte("ab"))...), "DATA has 2 bytes for operation 1"},
+		{"DATA behind it", append(attachtest.StartFrame(attachtest.InArenaAt(attachtest.RecvStart(1, 4), 0), nil), attachtest.DataFrame(1, []byte("ab"))...), "DATA has 2 bytes for operation 1"},
 	} {
 		c := h.attach(t, 0)
 		if tt.name == "without a place" {
@@ -43,7 +43,7 @@ func TestHostilePlaces(t *testing.T) {
 			tt.text = "START is 8 bytes too short"
 		}
 		_, _ = c.Conn.Write(tt.frame) // the daemon may close the connection before it has read everything
-		if e := c.Refusal(); e.Reason != wire.Violation || !strings.Contains(e.Text, tt.text) {
+		if e := c.ReadRefusal(); e.Reason != wire.Violation || !strings.Contains(e.Text, tt.text) {
 			t.Errorf("%s: %v: %q", tt.name, e.Reason, e.Text)
 		}
 	}
@@ -58,11 +58,11 @@ func TestNoArena(t *testing.T) {
 	h := serve(t, newWorld(2, 0), Options{})
 	for _, dialFlags = range []uint32{0, wire.FlagRings, wire.FlagArena} {
 		c := h.attach(t, 0)
-		c.Write(attachtest.StartFrame(attachtest.PlacedAt(attachtest.SendStart(1, 1), 0), nil))
-		if e := c.Refusal(); !strings.Contains(e.Text, "of an arena of 0") {
+		c.Write(attachtest.StartFrame(attachtest.InArenaAt(attachtest.SendStart(1, 1), 0), nil))
+		if e := c.ReadRefusal(); !strings.Contains(e.Text, "of an arena of 0") {
 			t.Errorf("flags %d: %q", dialFlags, e.Text)
 		}
-		attachtest.Until(t, "the rank is free", func() bool { return len(h.server.Attached()) == 0 })
+		attachtest.WaitUntil(t, "the rank is free", func() bool { return len(h.server.AttachedPrograms()) == 0 })
 	}
 }
 
@@ -80,32 +80,32 @@ func TestPlaced(t *testing.T) {
 		at, tag := uint64(wire.ArenaLen-n), i
 		want := attachtest.Pattern(uint64(i), n)
 		copy(mem[at:], want)
-		s := attachtest.PlacedAt(attachtest.SendStart(1, n), at)
+		s := attachtest.InArenaAt(attachtest.SendStart(1, n), at)
 		s.Tag = tag
 		c.Write(attachtest.StartFrame(s, nil))
-		if d := c.Done(); d.Err != nil || d.Status.Bytes != int64(n) {
+		if d := c.ReadDone(); d.Err != nil || d.Status.Bytes != int64(n) {
 			t.Fatalf("%d bytes are sent: %+v", n, d)
 		}
 		got := make([]byte, n)
 		attachtest.Wait(t, attachtest.Recv(t, other, 0, tag, got))
-		attachtest.Same(t, "what is sent", got, want)
+		attachtest.CheckEqual(t, "what is sent", got, want)
 
 		clear(mem)
 		for id, length := range []int{n, n / 2} {
-			s := attachtest.PlacedAt(attachtest.RecvStart(uint64(2+id), length), at)
+			s := attachtest.InArenaAt(attachtest.RecvStart(uint64(2+id), length), at)
 			s.Tag = tag
 			c.Write(attachtest.StartFrame(s, nil))
 		}
 		attachtest.Wait(t, attachtest.Send(t, other, 0, tag, want))
-		if d := c.Done(); d.ID != 2 || d.Err != nil || d.Stored != uint64(n) || c.In.Left != 0 {
+		if d := c.ReadDone(); d.ID != 2 || d.Err != nil || d.Stored != uint64(n) || c.In.Remaining != 0 {
 			t.Fatalf("%d bytes are received: %+v", n, d)
 		}
-		attachtest.Same(t, "what is received", mem[at:], want)
+		attachtest.CheckEqual(t, "what is received", mem[at:], want)
 		attachtest.Wait(t, attachtest.Send(t, other, 0, tag, want[:n/2]))
-		if d := c.Done(); d.ID != 3 || d.Err != nil || d.Stored != uint64(n/2) {
+		if d := c.ReadDone(); d.ID != 3 || d.Err != nil || d.Stored != uint64(n/2) {
 			t.Fatalf("%+v", d)
 		}
-		attachtest.Same(t, "what is received", mem[at:], want)
+		attachtest.CheckEqual(t, "what is received", mem[at:], want)
 	}
 }
 
@@ -127,15 +127,15 @@ func TestArenaIsFull(t *testing.T) {
 		attachtest.Wait(t, op)
 	}
 	for i := range data {
-		attachtest.Same(t, "a message", bufs[i], data[i])
+		attachtest.CheckEqual(t, "a message", bufs[i], data[i])
 	}
 	// The whole arena is free again.
-	whole := attachtest.Begin(t, a, mpe.Operation{Kind: mpe.OpSendSync, Peer: 1, Tag: 9, Buf: make([]byte, wire.ArenaLen)})
-	attachtest.Until(t, "it is sent", func() bool { n, _ := h.session(0).underWay(); return n == 1 })
+	whole := attachtest.StartOp(t, a, mpe.Operation{Kind: mpe.OpSendSync, Peer: 1, Tag: 9, Buf: make([]byte, wire.ArenaLen)})
+	attachtest.WaitUntil(t, "it is sent", func() bool { n, _ := h.session(0).pendingTotals(); return n == 1 })
 	ses := h.session(0)
 	ses.mu.Lock()
 	for _, op := range ses.ops {
-		if !op.Placed {
+		if !op.InArena {
 			t.Error("a message as long as the arena is not there")
 		}
 	}
@@ -169,18 +169,18 @@ func TestChangedPayload(t *testing.T) {
 	for range times {
 		got, want, intact := make([]byte, n), attachtest.Pattern(1, n), make([]byte, n)
 		ops := []mpe.Op{attachtest.Recv(t, one, 0, 0, got), attachtest.Recv(t, one, 2, 0, intact)}
-		c.Write(attachtest.StartFrame(attachtest.PlacedAt(attachtest.SendStart(1, n), 0), nil))
-		c.Write(attachtest.StartFrame(func() wire.Start { s := attachtest.PlacedAt(attachtest.RecvStart(2, n), 0); s.Peer = 2; return s }(), nil))
+		c.Write(attachtest.StartFrame(attachtest.InArenaAt(attachtest.SendStart(1, n), 0), nil))
+		c.Write(attachtest.StartFrame(func() wire.Start { s := attachtest.InArenaAt(attachtest.RecvStart(2, n), 0); s.Peer = 2; return s }(), nil))
 		ops = append(ops, attachtest.Send(t, two, 1, 0, want), attachtest.Send(t, two, 0, 0, want))
 		for _, op := range ops {
 			attachtest.Wait(t, op)
 		}
 		for range 2 {
-			if d := c.Done(); d.Err != nil || d.Status.Bytes != n {
+			if d := c.ReadDone(); d.Err != nil || d.Status.Bytes != n {
 				t.Fatalf("%+v", d)
 			}
 		}
-		attachtest.Same(t, "another program's message", intact, want)
+		attachtest.CheckEqual(t, "another program's message", intact, want)
 	}
 	stop.Store(true)
 	<-ended
@@ -194,7 +194,7 @@ func TestPlacedGoesOn(t *testing.T) {
 		net := memnet.New(2)
 		var sent atomic.Int64
 		const most = 200 // the rest of several thousand packets is lost
-		net.Hook(func(from, _ int, _ []byte) []time.Duration {
+		net.SetHook(func(from, _ int, _ []byte) []time.Duration {
 			if from == 0 && sent.Add(1) > most {
 				return nil
 			}
@@ -205,9 +205,9 @@ func TestPlacedGoesOn(t *testing.T) {
 			m := &h.server.memory
 			m.mu.Lock()
 			defer m.mu.Unlock()
-			return m.common
+			return m.commonLeft
 		}
-		attachtest.Until(t, "the server has begun", func() bool { return common() > 0 })
+		attachtest.WaitUntil(t, "the server has begun", func() bool { return common() > 0 })
 		before := common()
 		other := h.dial(t, 1)
 		c, r := h.attachRings(t, 0)
@@ -216,14 +216,14 @@ func TestPlacedGoesOn(t *testing.T) {
 		copy(mem, want)
 		got := make([]byte, n)
 		received := attachtest.Recv(t, other, 0, 0, got)
-		attachtest.Until(t, "the receive is posted", func() bool {
-			ops, _ := h.session(1).underWay()
+		attachtest.WaitUntil(t, "the receive is posted", func() bool {
+			ops, _ := h.session(1).pendingTotals()
 			return ops == 1
 		})
-		c.Write(attachtest.StartFrame(attachtest.PlacedAt(wire.Start{ID: 1, Operation: mpe.Operation{Kind: mpe.OpSendSync, Peer: 1}, Length: n}, 0), nil))
-		attachtest.Until(t, "it is being transferred", func() bool { return sent.Load() > most })
+		c.Write(attachtest.StartFrame(attachtest.InArenaAt(wire.Start{ID: 1, Operation: mpe.Operation{Kind: mpe.OpSendSync, Peer: 1}, Length: n}, 0), nil))
+		attachtest.WaitUntil(t, "it is being transferred", func() bool { return sent.Load() > most })
 		c.Write(wire.AbortFrame(1, errors.New("enough")))
-		if d := c.Done(); d.Err == nil || !strings.Contains(d.Err.Error(), "enough") {
+		if d := c.ReadDone(); d.Err == nil || !strings.Contains(d.Err.Error(), "enough") {
 			t.Fatalf("%+v", d)
 		}
 		if held := before - common(); held < n {
@@ -234,14 +234,14 @@ func TestPlacedGoesOn(t *testing.T) {
 		}
 		if gone {
 			c.Conn.Close()
-			attachtest.Until(t, "the rank is free", func() bool { return len(h.server.Attached()) == 1 })
+			attachtest.WaitUntil(t, "the rank is free", func() bool { return len(h.server.AttachedPrograms()) == 1 })
 		}
 		sent.Store(math.MinInt64)
 		attachtest.Wait(t, received)
 		if !bytes.Equal(got, want) {
 			t.Error("it goes on with what the program has written since")
 		}
-		attachtest.Until(t, "the copy is given back", func() bool { return before-common() < n })
+		attachtest.WaitUntil(t, "the copy is given back", func() bool { return before-common() < n })
 	}
 }
 
@@ -252,7 +252,7 @@ func TestMatchedGoesWithItsProgram(t *testing.T) {
 	net := memnet.New(2)
 	var sent atomic.Int64
 	const most = 200 // the rest of several thousand packets is lost
-	net.Hook(func(from, _ int, _ []byte) []time.Duration {
+	net.SetHook(func(from, _ int, _ []byte) []time.Duration {
 		if from == 0 && sent.Add(1) > most {
 			return nil
 		}
@@ -264,19 +264,19 @@ func TestMatchedGoesWithItsProgram(t *testing.T) {
 	r := attachtest.RecvStart(1, n)
 	r.Peer = 0
 	c.Write(attachtest.StartFrame(r, nil))
-	attachtest.Until(t, "the receive is posted", func() bool {
-		ops, _ := h.session(1).underWay()
+	attachtest.WaitUntil(t, "the receive is posted", func() bool {
+		ops, _ := h.session(1).pendingTotals()
 		return ops == 1
 	})
 	first := attachtest.Send(t, other, 1, 0, attachtest.Pattern(1, n))
-	attachtest.Until(t, "it is being transferred", func() bool { return sent.Load() > most })
+	attachtest.WaitUntil(t, "it is being transferred", func() bool { return sent.Load() > most })
 	c.Conn.Close()
-	attachtest.Until(t, "the rank is free", func() bool { return len(h.server.Attached()) == 1 })
+	attachtest.WaitUntil(t, "the rank is free", func() bool { return len(h.server.AttachedPrograms()) == 1 })
 	sent.Store(math.MinInt64)
 	attachtest.Wait(t, first)
 	got, want := make([]byte, n), attachtest.Pattern(2, n)
 	received := attachtest.Recv(t, h.dial(t, 1), 0, 0, got)
 	attachtest.Wait(t, attachtest.Send(t, other, 1, 0, want))
 	attachtest.Wait(t, received)
-	attachtest.Same(t, "the message of the next program", got, want)
+	attachtest.CheckEqual(t, "the message of the next program", got, want)
 }

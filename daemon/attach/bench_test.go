@@ -106,7 +106,7 @@ func startProcess(b *testing.B, env, ready string) {
 
 // BenchmarkPing measures round trips to a daemon that runs in another process, and to another program.
 func BenchmarkPing(b *testing.B) {
-	socket := attachtest.ShortPath(b)
+	socket := attachtest.SocketPath(b)
 	startProcess(b, childServer+"="+socket, "serving")
 	c, err := client.Dial(b.Context(), socket, 0)
 	if err != nil {
@@ -178,7 +178,7 @@ func BenchmarkPipelined(b *testing.B) {
 	data := make([]byte, 4)
 	// Synchronous sends cannot get far ahead of the receives, which would make the fake rank search long lists.
 	stream(func(int) mpe.Op {
-		return attachtest.Begin(b, ping, mpe.Operation{Kind: mpe.OpSendSync, Peer: 1, Buf: data})
+		return attachtest.StartOp(b, ping, mpe.Operation{Kind: mpe.OpSendSync, Peer: 1, Buf: data})
 	})
 	<-received
 }

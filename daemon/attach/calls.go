@@ -10,33 +10,33 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
 )
 
-// called is a collective call made by a program.
-type called struct {
+// programCall is a collective call made by a program.
+type programCall struct {
 	wire.Call
-	ints []int // memory for the call's layouts
+	layoutInts []int // memory for the call's layouts
 	// reduction is set for a posted call whose reduction operation is a function of the program.
 	reduction *reduction
 }
 
 // readCall handles CALL. It begins the call, or first collects the call's payload.
 func (s *session) readCall() error {
-	c, err := s.in.ReadCall()
+	c, err := s.reader.ReadCall()
 	if err != nil {
 		return err
 	}
-	op := s.operation(wire.Start{ID: c.ID, Operation: mpe.Operation{Kind: wire.OpCall}, Length: c.Length}, c.Room())
+	op := s.operation(wire.Start{ID: c.ID, Operation: mpe.Operation{Kind: wire.OpCall}, Length: c.Length}, c.DataBytes())
 	if op.call == nil {
-		op.call = new(called)
+		op.call = new(programCall)
 	}
 	op.call.Call, op.call.reduction = c, nil
-	ok, err := s.admit(op, wire.Add(c.Length, c.Result), c.Work(), c.Room(), c.Length-uint64(s.in.Left))
+	ok, err := s.admit(op, wire.SaturatingAdd(c.Length, c.Result), c.WorkBytes(), c.DataBytes(), c.Length-uint64(s.reader.Remaining))
 	if !ok {
 		return err
 	}
-	if err := s.collect(op); err != nil {
+	if err := s.readPayload(op); err != nil {
 		return err
 	}
-	s.enqueue(op)
+	s.startOrQueue(op)
 	return nil
 }
 
@@ -45,23 +45,23 @@ func (s *session) postCall(op *operation) (mpe.Op, error) {
 	c, x := &op.call.Call, &s.posting
 	defer func() { s.posting = collective.Operation{} }()
 	*x = collective.Operation{
-		Call: c.Asked(), Comm: c.Comm, Tag: int(c.Tag), Op: c.Op, Type: c.Type,
+		Call: c.CollCall(), Comm: c.Comm, Tag: int(c.Tag), Op: c.Op, Type: c.Type,
 		Datatype: c.Datatype, AnyDatatype: c.Flags&wire.FlagAnyDatatype != 0,
 	}
 	if c.Comm == 0 {
-		return nil, c.Refuse("it is in communicator 0, which is for point-to-point messages: use another " +
+		return nil, c.CallError("it is in communicator 0, which is for point-to-point messages: use another " +
 			"communicator for calls")
 	}
 	if c.Tag < 1 || c.Tag > collective.Tags {
-		return nil, c.Refuse("its tag is %d: number the calls of a communicator from 1 to %d", c.Tag, collective.Tags)
+		return nil, c.CallError("its tag is %d: number the calls of a communicator from 1 to %d", c.Tag, collective.Tags)
 	}
 	if size := s.dev.Size(); c.Ranks == 0 || int64(c.Ranks) > int64(size) {
-		return nil, c.Refuse("the world has %d ranks, and the communicator %d", size, c.Ranks)
+		return nil, c.CallError("the world has %d ranks, and the communicator %d", size, c.Ranks)
 	}
-	length := int(c.Description())
-	listed, name, ints, ok := c.ReadDescription(op.Buf[:length], &x.Call, op.call.ints[:0])
-	if op.call.ints = ints; !ok {
-		return nil, c.Refuse("the unused end of its description is not zero")
+	length := int(c.DescriptionLen())
+	listed, name, ints, ok := c.ReadDescription(op.Buf[:length], &x.Call, op.call.layoutInts[:0])
+	if op.call.layoutInts = ints; !ok {
+		return nil, c.CallError("the unused end of its description is not zero")
 	}
 	if a := coll.Named(c.Collective, string(name)); a != nil {
 		x.Algorithm = a.Name // a constant string, so this does not allocate
@@ -73,7 +73,7 @@ func (s *session) postCall(op *operation) (mpe.Op, error) {
 	}
 	m := wire.ShapeOf(&x.Call)
 	if given := len(op.Buf) - length; given != m.Payload || c.Result != uint64(m.Result) {
-		return nil, c.Refuse("its payload has %d bytes and its result %d, but rank %d gives %d and gets %d", given,
+		return nil, c.CallError("its payload has %d bytes and its result %d, but rank %d gives %d and gets %d", given,
 			c.Result, c.Rank, m.Payload, m.Result)
 	}
 	members, err := s.members(c, listed)
@@ -84,13 +84,13 @@ func (s *session) postCall(op *operation) (mpe.Op, error) {
 	if op.call.reduction, err = newReduction(s, c, x); err != nil {
 		return nil, err
 	}
-	op.lay(x, length, m)
+	op.setBuffers(x, length, m)
 	return s.dev.StartCollective(x)
 }
 
-// lay sets the buffers of a call and the part of them that the operation returns to the program. The payload
+// setBuffers sets the buffers of a call and the part of them that the operation returns to the program. The payload
 // follows the call's description in memory; lay uses it there or copies it into the receive buffer.
-func (op *operation) lay(x *collective.Operation, description int, m wire.Shape) {
+func (op *operation) setBuffers(x *collective.Operation, description int, m wire.Shape) {
 	payload := description + m.Payload
 	whole := m.InRecv && m.Payload == m.Recv // the payload fills the whole receive buffer
 	given, begin := op.memory[description:payload:payload], payload
@@ -105,42 +105,42 @@ func (op *operation) lay(x *collective.Operation, description int, m wire.Shape)
 	if !m.InRecv {
 		x.Send = given
 	} else if !whole {
-		copy(x.Recv[m.At:], given)
+		copy(x.Recv[m.Offset:], given)
 	}
 }
 
-// groups caches the members of the communicators in which a program has made calls. The rank may use these
+// commCache caches the members of the communicators in which a program has made calls. The rank may use these
 // slices even after a call has ended.
-type groups struct {
-	world []int
-	of    map[uint32]group
+type commCache struct {
+	world  []int
+	byComm map[uint32]commMembers
 }
 
-type group struct {
+type commMembers struct {
 	// listed is the list of members in the form of the frame, or nil.
 	listed  []byte
 	members []int
 }
 
-// groupsLen is the maximum memory charged for a program's communicators, in bytes. Each communicator is charged
-// groupLen, plus groupMemberLen for each listed member.
+// maxCommBytes is the maximum memory charged for a program's communicators, in bytes. Each communicator is charged
+// commCost, plus commMemberCost for each listed member.
 const (
-	groupsLen      = 16 << 20
-	groupLen       = 512
-	groupMemberLen = 12
+	maxCommBytes   = 16 << 20
+	commCost       = 512
+	commMemberCost = 12
 )
 
 // members returns the members of a call's communicator: the listed members or, without a list, all ranks of the
 // world. It caches the result as long as the program is attached.
 func (s *session) members(c *wire.Call, listed []byte) ([]int, error) {
 	g := &s.groups
-	known, ok := g.of[c.Comm]
+	known, ok := g.byComm[c.Comm]
 	if ok && bytes.Equal(known.listed, listed) && len(known.members) == int(c.Ranks) {
 		return known.members, nil
 	}
-	members, cost := g.world, int64(groupLen)
+	members, cost := g.world, int64(commCost)
 	if listed != nil {
-		cost += groupMemberLen * int64(c.Ranks)
+		cost += commMemberCost * int64(c.Ranks)
 		var err error
 		if members, err = readMembers(c, listed, s.dev.Size()); err != nil {
 			return nil, err
@@ -153,17 +153,17 @@ func (s *session) members(c *wire.Call, listed []byte) ([]int, error) {
 			g.world = members
 		}
 		if len(members) != int(c.Ranks) {
-			return nil, c.Refuse("the world has %d ranks, and the communicator %d: list them", len(members), c.Ranks)
+			return nil, c.CallError("the world has %d ranks, and the communicator %d: list them", len(members), c.Ranks)
 		}
 	}
-	if !s.list(cost) {
+	if !s.chargeMembers(cost) {
 		return nil, fmt.Errorf("rank %d: %w: the communicators of a program's calls may take at most %d bytes", s.rank,
-			mpe.ErrFull, groupsLen)
+			mpe.ErrFull, maxCommBytes)
 	}
-	if g.of == nil {
-		g.of = make(map[uint32]group)
+	if g.byComm == nil {
+		g.byComm = make(map[uint32]commMembers)
 	}
-	g.of[c.Comm] = group{listed: bytes.Clone(listed), members: members}
+	g.byComm[c.Comm] = commMembers{listed: bytes.Clone(listed), members: members}
 	return members, nil
 }
 
@@ -177,7 +177,7 @@ func readMembers(c *wire.Call, listed []byte, ranks int) ([]int, error) {
 			return nil, fmt.Errorf("rank %d: %w: the cluster has ranks 0 to %d", rank, mpe.ErrRank, len(seen)-1)
 		}
 		if seen[rank] {
-			return nil, c.Refuse("rank %d of the world is listed twice in the communicator", rank)
+			return nil, c.CallError("rank %d of the world is listed twice in the communicator", rank)
 		}
 		seen[rank], members[i] = true, int(rank)
 	}

@@ -24,7 +24,7 @@ func TestMatchedProbe(t *testing.T) {
 	c := h.dial(t, 1)
 	claim := func() mpe.Status {
 		t.Helper()
-		st, found, err := c.Probe(attachtest.Within(t), mpe.Match{Source: 0, Tag: mpe.AnyTag, Claim: true}, true)
+		st, found, err := c.Probe(attachtest.TestContext(t), mpe.Match{Source: 0, Tag: mpe.AnyTag, Claim: true}, true)
 		if err != nil || !found || st.Claim == 0 {
 			t.Fatalf("%+v, %v, %v", st, found, err)
 		}
@@ -34,7 +34,7 @@ func TestMatchedProbe(t *testing.T) {
 		attachtest.Wait(t, attachtest.Send(t, devices[0], 1, 5, []byte(text)))
 	}
 	first, second := claim(), claim()
-	if _, _, err := c.Probe(attachtest.Within(t), mpe.Match{Source: 0, Tag: mpe.AnyTag, Claim: true},
+	if _, _, err := c.Probe(attachtest.TestContext(t), mpe.Match{Source: 0, Tag: mpe.AnyTag, Claim: true},
 		false); !errors.Is(err, mpe.ErrFull) {
 		t.Errorf("a third message of a matched probe, of two that there may be: %v", err)
 	}
@@ -45,7 +45,7 @@ func TestMatchedProbe(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		st, err := op.Await(attachtest.Within(t))
+		st, err := op.Await(attachtest.TestContext(t))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -68,17 +68,17 @@ func TestMatchedProbeOfNobody(t *testing.T) {
 	for _, size := range []int{4, 1 << 20} {
 		c := h.dial(t, 1)
 		op := attachtest.Send(t, devices[0], 1, 5, make([]byte, size))
-		if st, found, err := c.Probe(attachtest.Within(t), mpe.Match{Source: mpe.AnySource, Tag: 5, Claim: true},
+		if st, found, err := c.Probe(attachtest.TestContext(t), mpe.Match{Source: mpe.AnySource, Tag: 5, Claim: true},
 			true); !found || err != nil || st.Claim == 0 {
 			t.Fatalf("%+v, %v, %v", st, found, err)
 		}
-		if err := c.Close(attachtest.Within(t)); err != nil {
+		if err := c.Close(attachtest.TestContext(t)); err != nil {
 			t.Error(err)
 		}
 		attachtest.Wait(t, op) // the sender does not wait for an impossible receive
-		attachtest.Until(t, "the message has been dropped", func() bool { return unexpected(devices[1]) == 0 })
+		attachtest.WaitUntil(t, "the message has been dropped", func() bool { return unexpected(devices[1]) == 0 })
 	}
-	if _, found, err := h.dial(t, 1).Probe(attachtest.Within(t), mpe.Match{Source: mpe.AnySource, Tag: mpe.AnyTag},
+	if _, found, err := h.dial(t, 1).Probe(attachtest.TestContext(t), mpe.Match{Source: mpe.AnySource, Tag: mpe.AnyTag},
 		false); found || err != nil {
 		t.Errorf("the next program finds a message: %v, %v", found, err)
 	}

@@ -32,7 +32,7 @@ func TestClientInC(t *testing.T) {
 		{100_000, 50, arena}, {wire.ArenaLen / 2, 3, arena}, {wire.ArenaLen/2 + 1, 3, arena}} {
 		echoed := make(chan error, 1)
 		go func() { echoed <- sendBack(other, tt.bytes, tt.times) }()
-		cmd := exec.CommandContext(attachtest.Within(t), program,
+		cmd := exec.CommandContext(attachtest.TestContext(t), program,
 			append([]string{h.socket, "0", "1", fmt.Sprint(tt.bytes), fmt.Sprint(tt.times)}, tt.arena...)...)
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("%d messages of %d bytes: %v\n%s", tt.times, tt.bytes, err, out)
@@ -40,7 +40,7 @@ func TestClientInC(t *testing.T) {
 		if err := <-echoed; err != nil {
 			t.Fatal(err)
 		}
-		attachtest.Until(t, "the rank is free", func() bool { return len(h.server.Attached()) == 1 })
+		attachtest.WaitUntil(t, "the rank is free", func() bool { return len(h.server.AttachedPrograms()) == 1 })
 	}
 }
 

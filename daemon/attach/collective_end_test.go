@@ -111,7 +111,7 @@ func TestOthersAreAborted(t *testing.T) {
 	barriers(t, all, 1)
 	check := func(d mpe.Device, o mpe.Op, want collective.CallFailedError) {
 		t.Helper()
-		_, err := o.Await(attachtest.Within(t))
+		_, err := o.Await(attachtest.TestContext(t))
 		if err == nil && d.Rank() == 3 {
 			return // all ranks have entered and their messages have arrived: the abort came too late
 		}
@@ -172,7 +172,7 @@ func TestMismatch(t *testing.T) {
 	a := call1(t, mixed[0], callOf(coll.Bcast, 0, 2, 1, nil, make([]byte, 8)))
 	b := call1(t, mixed[1], callOf(coll.Bcast, 1, 2, 1, nil, make([]byte, 16)))
 	attachtest.Wait(t, a)
-	_, err := b.Await(attachtest.Within(t))
+	_, err := b.Await(attachtest.TestContext(t))
 	if step, ok := errors.AsType[*collective.StepError](err); !ok || !errors.Is(err, collective.ErrMismatch) ||
 		!errors.Is(step.Err, collective.ErrMismatch) || step.Peer != 0 {
 		t.Errorf("%v", err)
@@ -206,7 +206,7 @@ func TestGoesOn(t *testing.T) {
 			t.Errorf("ended: %v, %v", ended, err)
 		}
 		o.Free()
-		attachtest.Same(t, "the sum", recv[r], []byte{31, 0, 0, 0})
+		attachtest.CheckEqual(t, "the sum", recv[r], []byte{31, 0, 0, 0})
 	}
 }
 
@@ -226,23 +226,23 @@ func TestProgramGoes(t *testing.T) {
 			call1(t, c, callOf(coll.Barrier, 0, 3, 10*round+2, nil, nil)),
 			call1(t, c, callOf(coll.Allreduce, 0, 3, 10*round+3, data, make([]byte, len(data)))),
 		}
-		attachtest.Until(t, "both are under way", func() bool { return len(calls(devices[0])) == 2 })
+		attachtest.WaitUntil(t, "both are under way", func() bool { return len(calls(devices[0])) == 2 })
 		if round%2 == 0 {
 			h.session(0).stream.HangUp() // as if the program had been killed
-		} else if err := c.Close(attachtest.Within(t)); err != nil {
+		} else if err := c.Close(attachtest.TestContext(t)); err != nil {
 			t.Fatal(err)
 		}
 		for _, o := range ops {
-			if _, err := o.Await(attachtest.Within(t)); !errors.Is(err, mpe.ErrClosed) {
+			if _, err := o.Await(attachtest.TestContext(t)); !errors.Is(err, mpe.ErrClosed) {
 				t.Errorf("%v", err)
 			}
 		}
-		attachtest.Until(t, "the rank is free", func() bool { return len(h.server.Attached()) == 2 })
+		attachtest.WaitUntil(t, "the rank is free", func() bool { return len(h.server.AttachedPrograms()) == 2 })
 		if list := calls(devices[0]); len(list) > 0 {
 			t.Errorf("in progress: %+v", list)
 		}
 		for _, d := range all[1:] {
-			if err := d.Close(attachtest.Within(t)); err != nil {
+			if err := d.Close(attachtest.TestContext(t)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -276,12 +276,12 @@ func TestNextPrograms(t *testing.T) {
 	pair(first, devices[1])
 	barriers(t, []mpe.Device{first, devices[1], devices[2]}, 1)
 	for _, c := range []interface{ Close(context.Context) error }{first, devices[1], devices[2]} {
-		if err := c.Close(attachtest.Within(t)); err != nil {
+		if err := c.Close(attachtest.TestContext(t)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	// Messages that rank 0 sends before it receives their close are lost.
-	attachtest.Until(t, "rank 0 knows that they are gone", func() bool {
+	attachtest.WaitUntil(t, "rank 0 knows that they are gone", func() bool {
 		for _, p := range devices[0].(*mpe.Engine).Snapshot().Peers {
 			if p.Events[state.EventClosedByPeer] == 0 {
 				return false

@@ -54,7 +54,7 @@ func TestUserFunction(t *testing.T) {
 			var recv [ranks][]byte
 			for r, d := range mixed {
 				m := userCall(r, ranks, tag, n, ranges)
-				if m.Algorithm = a.Name; a.Name != "" && a.Fits(m.Call) != nil {
+				if m.Algorithm = a.Name; a.Name != "" && a.CheckSupport(m.Call) != nil {
 					break
 				}
 				recv[r] = m.Recv
@@ -108,13 +108,13 @@ func TestUserFunctionFails(t *testing.T) {
 			m = userCall(1, 2, 2, 2, ranges)
 			m.Algorithm = "flat"
 			other := call1(t, all[1], m)
-			_, err := failing.Await(attachtest.Within(t))
+			_, err := failing.Await(attachtest.TestContext(t))
 			step, ok := errors.AsType[*collective.StepError](err)
 			if !ok || step.Peer != -1 || !strings.HasSuffix(err.Error(), tt.text) {
 				t.Errorf("%v", err)
 			}
 			failing.Free()
-			if _, err := other.Await(attachtest.Within(t)); !errors.Is(err, collective.ErrCallFailed) {
+			if _, err := other.Await(attachtest.TestContext(t)); !errors.Is(err, collective.ErrCallFailed) {
 				t.Errorf("the other rank: %v", err)
 			}
 			other.Free()
@@ -152,7 +152,7 @@ func TestUserFunctionBlocks(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	blocked.Free()
-	_, err := other.Await(attachtest.Within(t))
+	_, err := other.Await(attachtest.TestContext(t))
 	if failed, ok := errors.AsType[*collective.CallFailedError](err); !ok || failed.Cause != collective.CauseCancelled {
 		t.Errorf("the other rank: %v", err)
 	}
@@ -166,7 +166,7 @@ func TestUserFunctionBlocks(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	other.Free()
-	if _, err := blocked.Await(attachtest.Within(t)); !errors.Is(err, collective.ErrCallFailed) {
+	if _, err := blocked.Await(attachtest.TestContext(t)); !errors.Is(err, collective.ErrCallFailed) {
 		t.Errorf("%v", err)
 	}
 	blocked.Free()
@@ -176,11 +176,11 @@ func TestUserFunctionBlocks(t *testing.T) {
 	other, _ = start(1, 6, ranges)
 	<-called
 	h.session(0).stream.HangUp()
-	if _, err := other.Await(attachtest.Within(t)); !errors.Is(err, collective.ErrCallFailed) {
+	if _, err := other.Await(attachtest.TestContext(t)); !errors.Is(err, collective.ErrCallFailed) {
 		t.Errorf("%v", err)
 	}
 	other.Free()
-	attachtest.Until(t, "the call has ended", func() bool { return len(calls(devices[0])) == 0 })
+	attachtest.WaitUntil(t, "the call has ended", func() bool { return len(calls(devices[0])) == 0 })
 	if recv[0] == 0xee {
 		t.Error("a function that returned late has written to the buffer of its call")
 	}
@@ -217,14 +217,14 @@ func TestHostileReduced(t *testing.T) {
 		c.Write(callFrame(userRoot(1), "ab"))
 		c.Write(attachtest.StartFrame(wire.Start{ID: 2, Operation: mpe.Operation{Kind: mpe.OpRecv, Peer: 1}, Length: 4},
 			nil))
-		send := attachtest.Begin(t, h.w.ranks[1],
+		send := attachtest.StartOp(t, h.w.ranks[1],
 			mpe.Operation{Kind: mpe.OpSend, Peer: 0, Tag: 1, Comm: 3, Buf: []byte("cd")})
 		c.Expect(wire.FrameReduce)
 		if err := c.In.Skip(); err != nil {
 			t.Fatal(err)
 		}
 		_, _ = c.Conn.Write(tt.bytes)
-		if e := c.Refusal(); e.Reason != wire.Violation || !strings.Contains(e.Text, tt.text) {
+		if e := c.ReadRefusal(); e.Reason != wire.Violation || !strings.Contains(e.Text, tt.text) {
 			t.Errorf("%s: %v: %q", tt.name, e.Reason, e.Text)
 		}
 		attachtest.Wait(t, send)
@@ -235,7 +235,7 @@ func TestHostileReduced(t *testing.T) {
 	c.Write(reduced(7, 0, "ab")) // the call has already ended
 	c.Write(callFrame(userRoot(1), "ab"))
 	_, _ = c.Conn.Write(reduced(1, 0, "ab"))
-	if e := c.Refusal(); e.Reason != wire.Violation ||
+	if e := c.ReadRefusal(); e.Reason != wire.Violation ||
 		!strings.Contains(e.Text, "REDUCED for operation 1, which has no outstanding REDUCE") {
 		t.Errorf("too early: %v: %q", e.Reason, e.Text)
 	}
@@ -259,7 +259,7 @@ func TestReducedTwice(t *testing.T) {
 			c.Write(callFrame(x, "ab"))
 		}
 		// Call 1 is still waiting for rank 2, and call 2 is waiting for both other ranks.
-		send := attachtest.Begin(t, h.w.ranks[1],
+		send := attachtest.StartOp(t, h.w.ranks[1],
 			mpe.Operation{Kind: mpe.OpSend, Peer: 0, Tag: 1, Comm: 3, Buf: []byte("cd")})
 		c.Expect(wire.FrameReduce)
 		if err := c.In.Skip(); err != nil {
@@ -267,7 +267,7 @@ func TestReducedTwice(t *testing.T) {
 		}
 		c.Write(append(wire.AppendReduced(nil, 1, false, 2), "ef"...))
 		_, _ = c.Conn.Write(append(wire.AppendReduced(nil, tt.id, false, 2), "ef"...))
-		if e := c.Refusal(); e.Reason != wire.Violation || !strings.Contains(e.Text, tt.text) {
+		if e := c.ReadRefusal(); e.Reason != wire.Violation || !strings.Contains(e.Text, tt.text) {
 			t.Errorf("%s: %v: %q", tt.name, e.Reason, e.Text)
 		}
 		attachtest.Wait(t, send)
@@ -304,7 +304,7 @@ func TestReduceUnanswered(t *testing.T) {
 			}
 			c.Write(answer)
 			c.Write(callFrame(root(2, 2), "ab")) // the session continues
-			if d := c.Done(); d.ID != 2 || d.Err != nil {
+			if d := c.ReadDone(); d.ID != 2 || d.Err != nil {
 				t.Errorf("%+v", d)
 			}
 			c.Conn.Close()
@@ -312,7 +312,7 @@ func TestReduceUnanswered(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			h := serve(t, newWorld(2, 0), Options{Memory: 16 * length})
-			h.dial(t, 0).Close(attachtest.Within(t)) // makes the daemon divide its memory into shares
+			h.dial(t, 0).Close(attachtest.TestContext(t)) // makes the daemon divide its memory into shares
 			idle := h.common()
 			c := h.attach(t, 0)
 			x := userRoot(1)
@@ -321,7 +321,7 @@ func TestReduceUnanswered(t *testing.T) {
 			for range length / wire.ChunkLen {
 				c.Write(attachtest.DataFrame(1, make([]byte, wire.ChunkLen)))
 			}
-			send := attachtest.Begin(t, h.w.ranks[1],
+			send := attachtest.StartOp(t, h.w.ranks[1],
 				mpe.Operation{Kind: mpe.OpSend, Peer: 0, Tag: 1, Comm: 3, Buf: make([]byte, length)})
 			c.Expect(wire.FrameReduce)
 			if err := c.In.Skip(); err != nil {
@@ -331,8 +331,8 @@ func TestReduceUnanswered(t *testing.T) {
 				t.Errorf("the call is charged with nothing: %d, %d before", h.common(), idle)
 			}
 			tt.leaves(c)
-			attachtest.Until(t, "the rank is free", func() bool { return len(h.server.Attached()) == 0 })
-			attachtest.Until(t, "the memory is returned", func() bool { return h.common() == idle })
+			attachtest.WaitUntil(t, "the rank is free", func() bool { return len(h.server.AttachedPrograms()) == 0 })
+			attachtest.WaitUntil(t, "the memory is returned", func() bool { return h.common() == idle })
 			attachtest.Wait(t, send)
 			send.Free()
 		})
@@ -350,7 +350,7 @@ func TestEndsInReduced(t *testing.T) {
 		o := call1(t, devices[1], callOf(coll.Barrier, 1, 2, tag, nil, nil))
 		attachtest.Wait(t, o)
 		o.Free()
-		if d := c.Done(); d.ID != uint64(tag) || d.Err != nil {
+		if d := c.ReadDone(); d.ID != uint64(tag) || d.Err != nil {
 			t.Errorf("%+v", d)
 		}
 	}
@@ -374,7 +374,7 @@ func TestEndsInReduced(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	other.Free()
-	if d := c.Done(); d.ID != 2 || !errors.Is(d.Err, collective.ErrCallFailed) {
+	if d := c.ReadDone(); d.ID != 2 || !errors.Is(d.Err, collective.ErrCallFailed) {
 		t.Errorf("%+v", d)
 	}
 	c.Write([]byte("f"))
@@ -395,7 +395,7 @@ func TestUserCallsThatCannotBe(t *testing.T) {
 		is      error
 	}{{bcast, "ab", coll.ErrCall}, {large, "", coll.ErrCall}} {
 		c.Write(callFrame(x.call, x.payload))
-		if d := c.Done(); !errors.Is(d.Err, x.is) || !strings.Contains(d.Err.Error(), "user-defined operation") {
+		if d := c.ReadDone(); !errors.Is(d.Err, x.is) || !strings.Contains(d.Err.Error(), "user-defined operation") {
 			t.Errorf("%v", d.Err)
 		}
 	}
@@ -403,11 +403,11 @@ func TestUserCallsThatCannotBe(t *testing.T) {
 	full := userRoot(1)
 	full.Bytes, full.Length, full.Result = 250_000, 250_000, 250_000
 	c.Write(callFrame(full, ""))
-	if d := c.Done(); !errors.Is(d.Err, handshake.ErrTooLong) ||
+	if d := c.ReadDone(); !errors.Is(d.Err, handshake.ErrTooLong) ||
 		!strings.Contains(d.Err.Error(), "1143216 bytes of working memory may be needed") {
 		t.Errorf("%v", d.Err)
 	}
-	if n := (&wire.Call{Flags: wire.FlagUser, Length: math.MaxUint64}).Work(); n != 3*wire.OperandLen {
+	if n := (&wire.Call{Flags: wire.FlagUser, Length: math.MaxUint64}).WorkBytes(); n != 3*wire.OperandLen {
 		t.Errorf("%d bytes are counted", n)
 	}
 }

@@ -90,7 +90,7 @@ func TestWholeWords(t *testing.T) {
 			}
 		}
 	}
-	for i, calls := range attachtest.EveryCall(3, []int{4, 1000}) {
+	for i, calls := range attachtest.AllCalls(3, []int{4, 1000}) {
 		if c := calls[0]; !c.Vector && c.Collective != coll.Barrier {
 			round(t, mixed, calls, 2*i, "") // ranks in order
 		}

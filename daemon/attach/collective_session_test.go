@@ -64,7 +64,7 @@ func TestHostileCalls(t *testing.T) {
 	} {
 		c := h.attach(t, 0)
 		_, _ = c.Conn.Write(tt.bytes)
-		if e := c.Refusal(); e.Reason != wire.Violation || !strings.Contains(e.Text, tt.text) {
+		if e := c.ReadRefusal(); e.Reason != wire.Violation || !strings.Contains(e.Text, tt.text) {
 			t.Errorf("%s: %v: %q", tt.name, e.Reason, e.Text)
 		}
 	}
@@ -97,7 +97,7 @@ func TestInvalidCalls(t *testing.T) {
 	sound := root(1, 4) // makes the communicator known to the daemon
 	sound.Ranks = 3
 	c.Write(callFrame(sound, "abcd"))
-	if d := c.Done(); d.ID != 1 || d.Err != nil {
+	if d := c.ReadDone(); d.ID != 1 || d.Err != nil {
 		t.Fatalf("%+v", d)
 	}
 	for _, tt := range []struct {
@@ -168,7 +168,7 @@ func TestInvalidCalls(t *testing.T) {
 			"it has no layouts"},
 	} {
 		c.Write(callFrame(tt.call, tt.follows))
-		d := c.Done()
+		d := c.ReadDone()
 		if d.ID != 7 || !errors.Is(d.Err, tt.is) || !strings.Contains(d.Err.Error(), tt.text) {
 			t.Errorf("%s: %v", tt.name, d.Err)
 		}
@@ -197,15 +197,15 @@ func TestCallClaims(t *testing.T) {
 	c.Write(callFrame(large(9), ""))
 	ses := h.session(0)
 	underWay := func(n int) func() bool {
-		return func() bool { have, _ := ses.underWay(); return have == n }
+		return func() bool { have, _ := ses.pendingTotals(); return have == n }
 	}
-	attachtest.Until(t, "a call is under way", underWay(1))
+	attachtest.WaitUntil(t, "a call is under way", underWay(1))
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	for id := range uint64(100) {
 		c.Write(callFrame(large(10+id), "abcd"))
 	}
-	attachtest.Until(t, "they are under way", underWay(101))
+	attachtest.WaitUntil(t, "they are under way", underWay(101))
 	runtime.ReadMemStats(&after)
 	if n := after.TotalAlloc - before.TotalAlloc; n > 2<<20 {
 		t.Errorf("%d bytes were allocated", n)
@@ -233,38 +233,38 @@ func TestBudgetOfCalls(t *testing.T) {
 			Result: 1<<19 + 1}, handshake.ErrTooLong, "of working memory may be needed"},
 	} {
 		c.Write(callFrame(tt.call, ""))
-		if d := c.Done(); d.ID != 2 || !errors.Is(d.Err, tt.is) || !strings.Contains(d.Err.Error(), tt.text) {
+		if d := c.ReadDone(); d.ID != 2 || !errors.Is(d.Err, tt.is) || !strings.Contains(d.Err.Error(), tt.text) {
 			t.Errorf("%s: %v", tt.name, d.Err)
 		}
 	}
 	// Calls that exceed the rest of the budget are rejected.
 	c.Write(callFrame(root(1, 1<<20-4), "")) // waits for its payload
 	c.Write(callFrame(root(2, 5), "abcde"))
-	if d := c.Done(); d.ID != 2 || !errors.Is(d.Err, mpe.ErrFull) ||
+	if d := c.ReadDone(); d.ID != 2 || !errors.Is(d.Err, mpe.ErrFull) ||
 		!strings.Contains(d.Err.Error(), "5 bytes would be more than the 1048576") {
 		t.Errorf("%v", d.Err)
 	}
 	c.Write(callFrame(wire.Call{ID: 2, Collective: coll.Scatter, Comm: 3, Tag: 1, Rank: 1, Ranks: 2, Bytes: 4,
 		Result: 4}, ""))
-	if d := c.Done(); d.ID != 2 || !errors.Is(d.Err, mpe.ErrFull) ||
+	if d := c.ReadDone(); d.ID != 2 || !errors.Is(d.Err, mpe.ErrFull) ||
 		!strings.Contains(d.Err.Error(), "8 bytes of working memory") {
 		t.Errorf("%v", d.Err)
 	}
 	c.Write(wire.AbortFrame(1, context.Canceled))
-	if d := c.Done(); d.ID != 1 || !errors.Is(d.Err, context.Canceled) ||
+	if d := c.ReadDone(); d.ID != 1 || !errors.Is(d.Err, context.Canceled) ||
 		!strings.Contains(d.Err.Error(),
 			"rank 0 has not begun Bcast: 0 of 1048572 bytes of payload received from the program") {
 		t.Errorf("%v", d.Err)
 	}
 	c.Write(callFrame(root(2, 5), "abcde"))
-	if d := c.Done(); d.ID != 2 || d.Err != nil {
+	if d := c.ReadDone(); d.ID != 2 || d.Err != nil {
 		t.Errorf("%v", d.Err)
 	}
-	if at := h.server.Attached()[0]; at.Operations != 0 || at.Bytes != 0 {
+	if at := h.server.AttachedPrograms()[0]; at.Operations != 0 || at.Bytes != 0 {
 		t.Errorf("%+v", at)
 	}
 	// Communicators are cached.
-	const most = groupsLen / (groupLen + groupMemberLen)
+	const most = maxCommBytes / (commCost + commMemberCost)
 	go func() {
 		alone := wire.Call{Collective: coll.Barrier, Tag: 1, Ranks: 1, Flags: wire.FlagListed, Length: 16}
 		for i := range uint64(most + 1) {
@@ -273,7 +273,7 @@ func TestBudgetOfCalls(t *testing.T) {
 		}
 	}()
 	for range most + 1 {
-		if d := c.Done(); d.ID < most-1 && d.Err != nil || d.ID == most && !errors.Is(d.Err, mpe.ErrFull) {
+		if d := c.ReadDone(); d.ID < most-1 && d.Err != nil || d.ID == most && !errors.Is(d.Err, mpe.ErrFull) {
 			t.Fatalf("communicator %d: %v", d.ID, d.Err)
 		}
 	}
@@ -302,11 +302,11 @@ func TestCallsAreNotCancelled(t *testing.T) {
 		}
 		attachtest.Wait(t, o)
 		o.Free()
-		d := c.Done()
+		d := c.ReadDone()
 		if d.ID != uint64(id+1) || d.Err != nil {
 			t.Errorf("%d: %+v", id+1, d)
 		}
-		if b, _ := c.In.Take(c.In.Left); id == 0 && string(b) != "\x03\x00\x00\x00" {
+		if b, _ := c.In.NextBytes(c.In.Remaining); id == 0 && string(b) != "\x03\x00\x00\x00" {
 			t.Errorf("the sum is %x", b)
 		}
 	}
@@ -318,7 +318,7 @@ func TestOtherVersions(t *testing.T) {
 	for _, version := range []uint32{0, 1, wire.Version - 1, wire.Version + 1, math.MaxUint32} {
 		c := h.connect(t)
 		c.Write(wire.HelloFrame(wire.Hello{Version: version, Rank: 0}))
-		if e := c.Refusal(); e.Reason != wire.WrongVersion {
+		if e := c.ReadRefusal(); e.Reason != wire.WrongVersion {
 			t.Errorf("version %d: %+v", version, e)
 		}
 	}

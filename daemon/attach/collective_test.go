@@ -59,7 +59,7 @@ func engine(t testing.TB, net *memnet.Net, rank, n int, change func(a, b int, p 
 	for other := range n {
 		p := &cfg.Peers[other]
 		p.Transport = tr
-		p.Handshake = handshake.Config{Shape: protocol.CPUShape(), Timing: handshake.DefaultTiming(handshake.Rules{}),
+		p.Handshake = handshake.Config{Shape: protocol.CPUShape(), Timing: handshake.DefaultTiming(handshake.PeerRules{}),
 			MaxWords: 1 << 20}
 		p.Extended = &extended.Config{Seed: uint64(rank*100 + other + 1)}
 		if change != nil {
@@ -81,7 +81,7 @@ func engine(t testing.TB, net *memnet.Net, rank, n int, change func(a, b int, p 
 // serveDevices starts a server that offers the given devices.
 func serveDevices(t testing.TB, devices []mpe.Device, opts Options) *harness {
 	t.Helper()
-	h := &harness{server: NewServer(deviceList(devices), opts), socket: attachtest.ShortPath(t),
+	h := &harness{server: NewServer(deviceList(devices), opts), socket: attachtest.SocketPath(t),
 		ended: make(chan error, 1)}
 	l, err := net.Listen("unix", h.socket)
 	if err != nil {
@@ -135,7 +135,7 @@ func round(t *testing.T, devices []mpe.Device, calls []coll.Call, number int, al
 		}
 	}
 	errs := make([]error, len(calls))
-	ctx, cancel := context.WithCancelCause(attachtest.Within(t)) // if one rank fails, cancel the calls of all others
+	ctx, cancel := context.WithCancelCause(attachtest.TestContext(t)) // if one rank fails, cancel the calls of all others
 	defer cancel(nil)
 	var all sync.WaitGroup
 	for r := range calls {
@@ -179,7 +179,7 @@ func TestCollectives(t *testing.T) {
 	}{{1, []int{0}}, {2, []int{0, 1}}, {3, []int{1}}, {4, []int{0, 1, 2, 3}}, {5, []int{0, 2, 3, 4}}} {
 		t.Run(fmt.Sprintf("%v of %d", tt.attached, tt.ranks), func(t *testing.T) {
 			devices := attachSome(t, engines(t, tt.ranks, nil), tt.attached...)
-			for i, calls := range attachtest.EveryCall(tt.ranks, []int{0, 2, 38, wire.CopyLen + 2}) {
+			for i, calls := range attachtest.AllCalls(tt.ranks, []int{0, 2, 38, wire.CopyLen + 2}) {
 				round(t, devices, calls, i, "")
 			}
 		})
@@ -189,7 +189,7 @@ func TestCollectives(t *testing.T) {
 // TestLongCollectives checks payloads and results that need many frames.
 func TestLongCollectives(t *testing.T) {
 	devices := attachSome(t, engines(t, 3, nil), 0, 2)
-	for i, calls := range attachtest.EveryCall(3, []int{wire.ChunkLen + wire.CopyLen + 10}) {
+	for i, calls := range attachtest.AllCalls(3, []int{wire.ChunkLen + wire.CopyLen + 10}) {
 		round(t, devices, calls, i, "")
 	}
 }
@@ -200,9 +200,9 @@ func TestCollectiveAlgorithms(t *testing.T) {
 	number := 0
 	for of := coll.Barrier; of <= coll.Exscan; of++ {
 		for _, a := range coll.Algorithms(of) {
-			calls := attachtest.CallsOf(coll.Call{Collective: of, Ranks: 4, Elem: 2, Bytes: 1000, Segment: 30})
+			calls := attachtest.CallsByRank(coll.Call{Collective: of, Ranks: 4, Elem: 2, Bytes: 1000, Segment: 30})
 			calls[0].Flows = true
-			if a.Fits(calls[0]) != nil {
+			if a.CheckSupport(calls[0]) != nil {
 				continue // the tree needs FPGAs
 			}
 			calls[0].Flows = false

@@ -55,7 +55,7 @@ func TestOtherUser(t *testing.T) {
 			if !strings.Contains(said, tt.want) {
 				t.Errorf("%q, want %q", said, tt.want)
 			}
-			if list := h.server.Attached(); tt.want == "attached" &&
+			if list := h.server.AttachedPrograms(); tt.want == "attached" &&
 				(len(list) != 1 || list[0].UID != user || list[0].GID != group || list[0].PID != cmd.Process.Pid) {
 				t.Errorf("%+v", list)
 			}

@@ -30,7 +30,7 @@ func TestAccess(t *testing.T) {
 			t.Errorf("%+v without access: %v", tt.who, got)
 		}
 	}
-	if e := wire.Refuse(wire.Permission, "x"); !e.Is(fs.ErrPermission) {
+	if e := wire.NewRefusal(wire.Permission, "x"); !e.Is(fs.ErrPermission) {
 		t.Error(e)
 	}
 }

@@ -21,13 +21,13 @@ func TestDocumentLimits(t *testing.T) {
 		fmt.Sprintf("while %d of them wait", maxRefusals),
 		fmt.Sprintf("HELLO has to come within %v", "5 s"),
 		fmt.Sprintf("| communicators of calls, each with %d bytes, and %d for each member that was listed | %d MiB |",
-			groupLen, groupMemberLen, groupsLen>>20),
+			commCost, commMemberCost, maxCommBytes>>20),
 	} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("the document does not say %q", want)
 		}
 	}
-	if defaultHelloTime.Seconds() != 5 {
-		t.Errorf("HELLO has to come within %v", defaultHelloTime)
+	if helloTimeout.Seconds() != 5 {
+		t.Errorf("HELLO has to come within %v", helloTimeout)
 	}
 }

@@ -19,38 +19,38 @@ import (
 // while no other goroutine does. If nothing arrives, it goes to sleep, and other goroutines then skip the
 // session too.
 
-// pauseTime is how long the session's goroutine sleeps while other goroutines poll the session.
-const pauseTime = time.Millisecond
+// pollPause is how long the session's goroutine sleeps while other goroutines poll the session.
+const pollPause = time.Millisecond
 
 // processorVisits is the number of visits after which the daemon publishes the number of the processor on which
 // it polls. It does not do so at every visit because reading the number takes a system call.
 const processorVisits = 64
 
-// maxPumped is the maximum number of a program's frames handled in one poll.
-const maxPumped = 64
+// maxFramesPerPoll is the maximum number of a program's frames handled in one poll.
+const maxFramesPerPoll = 64
 
-// polling is the state of a polled session.
-type polling struct {
-	s     *session
-	rings wire.Rings
-	dev   pollDevice
-	watch progress.Watch
-	spin  progress.SpinPolicy
+// polledSession is the state of a polled session.
+type polledSession struct {
+	session *session
+	rings   wire.Rings
+	dev     pollDevice
+	watch   progress.Watch
+	spin    progress.SpinPolicy
 
-	// owned is set while a goroutine polls the session. finds counts the polls by other goroutines that found
+	// beingPolled is set while a goroutine polls the session. finds counts the polls by other goroutines that found
 	// something to do. When the session ends, the owner sets over, and sets err to the reason.
-	owned atomic.Bool
-	finds atomic.Uint32
-	over  bool
-	err   error
+	beingPolled atomic.Bool
+	otherFinds  atomic.Uint32
+	finished    bool
+	err         error
 	// visits counts the visits by other goroutines. Only the owner may access it.
 	visits uint
-	// pumped is set if the last poll handled frames and therefore skipped the rank.
-	pumped bool
+	// skippedRank is set if the last poll handled frames and therefore skipped the rank.
+	skippedRank bool
 
-	// asleep is set while no goroutine polls the session. awaken clears it.
-	asleep atomic.Bool
-	wake   chan struct{} // wakes up the session's goroutine
+	// isAsleep is set while no goroutine polls the session. awaken clears it.
+	isAsleep atomic.Bool
+	wake     chan struct{} // wakes up the session's goroutine
 }
 
 // pollDevice is a device whose progress any goroutine can make.
@@ -61,27 +61,27 @@ type pollDevice interface {
 	Sleep(ctx context.Context, c <-chan struct{}, polled time.Duration) error
 }
 
-func newPolling(r wire.Rings, s *session, oversubscribed bool) (*polling, error) {
-	p := &polling{s: s, rings: r, wake: make(chan struct{}, 1)}
+func newPolling(r wire.Rings, s *session, oversubscribed bool) (*polledSession, error) {
+	p := &polledSession{session: s, rings: r, wake: make(chan struct{}, 1)}
 	p.spin.Init(oversubscribed)
 	p.dev, _ = s.dev.(pollDevice)
 	var err error
-	p.watch, err = progress.NewWatch(r.Descriptor(), func(bool) time.Duration { p.awaken(); return 0 })
+	p.watch, err = progress.NewWatch(r.Descriptor(), func(bool) time.Duration { p.wakeUp(); return 0 })
 	return p, err
 }
 
-// awaken resumes polling, by the session's goroutine or by other goroutines that poll anyway.
-func (p *polling) awaken() {
-	p.asleep.Store(false)
+// wakeUp resumes polling, by the session's goroutine or by other goroutines that poll anyway.
+func (p *polledSession) wakeUp() {
+	p.isAsleep.Store(false)
 	wire.Notify(p.wake)
 }
 
 // run polls the session until it ends, and returns the reason. After run has returned, no goroutine polls the
 // session.
-func (p *polling) run() error {
-	progress.Share(p)
+func (p *polledSession) run() error {
+	progress.RegisterShared(p)
 	for {
-		finds := p.finds.Load()
+		finds := p.otherFinds.Load()
 		polled, ok := p.spin.PollShared(progress.Clock, p.wake)
 		woken := false
 		select {
@@ -89,88 +89,88 @@ func (p *polling) run() error {
 			woken = true
 		default:
 		}
-		if p.owned.CompareAndSwap(false, true) {
-			if p.over {
+		if p.beingPolled.CompareAndSwap(false, true) {
+			if p.finished {
 				break // keep it owned, so that nothing polls it again
 			}
-			p.owned.Store(false)
+			p.beingPolled.Store(false)
 		}
 		if !ok {
-			time.Sleep(pauseTime)
-			woken = p.finds.Load() != finds
+			time.Sleep(pollPause)
+			woken = p.otherFinds.Load() != finds
 		}
 		if !woken {
 			p.sleep(polled)
 		}
 	}
-	progress.Unshare(p)
+	progress.UnregisterShared(p)
 	p.watch.Remove()
 	return p.err
 }
 
 // Visit implements progress.Shared.
-func (p *polling) Visit() bool {
-	if p.asleep.Load() || p.owned.Load() || !p.owned.CompareAndSwap(false, true) {
+func (p *polledSession) Visit() bool {
+	if p.isAsleep.Load() || p.beingPolled.Load() || !p.beingPolled.CompareAndSwap(false, true) {
 		return false
 	}
-	found := !p.over && p.poll()
+	found := !p.finished && p.poll()
 	if found {
-		p.finds.Add(1)
+		p.otherFinds.Add(1)
 	}
 	if p.visits++; p.visits%processorVisits == 0 {
-		p.rings.TellProcessor()
+		p.rings.PublishProcessor()
 	}
-	p.owned.Store(false)
+	p.beingPolled.Store(false)
 	return found
 }
 
 // poll polls the rank, answers completed operations and handles frames. It reports whether there was anything
 // to do. The caller must be the owner.
-func (p *polling) poll() bool {
-	n, err := p.pump()
+func (p *polledSession) poll() bool {
+	n, err := p.handleFrames()
 	// A program that has sent frames is waiting for their effect, and the rank's sockets are usually empty, so
 	// skip the rank. Never skip it twice in a row, because the program could then delay packets indefinitely.
-	if p.pumped = n > 0 && !p.pumped; !p.pumped && p.dev != nil {
+	if p.skippedRank = n > 0 && !p.skippedRank; !p.skippedRank && p.dev != nil {
 		p.dev.PollOnce()
 	}
-	found := p.s.ends.answer(false)
-	p.s.flushDeferred()
-	p.s.out.Advance()
-	if !errors.Is(err, wire.ErrNothing) {
-		p.over, p.err = true, err
+	found := p.session.completions.answer(false)
+	p.session.flushDeferred()
+	p.session.outbox.FlushStalled()
+	if !errors.Is(err, wire.ErrNoData) {
+		p.finished, p.err = true, err
 		wire.Notify(p.wake)
 	}
 	return found || n > 0
 }
 
-// pump handles all complete frames. It returns ErrNothing if there are no more for now.
-func (p *polling) pump() (frames int, err error) {
-	for ; frames < maxPumped; frames++ {
-		if p.s.full() { // only check whether the connection has ended
+// handleFrames handles all complete frames. It returns ErrNothing if there are no more for now.
+func (p *polledSession) handleFrames() (frames int, err error) {
+	for ; frames < maxFramesPerPoll; frames++ {
+		if p.session.tooManyRefusals() { // only check whether the connection has ended
 			return frames, p.rings.Ready(math.MaxInt)
 		}
-		err := p.s.in.Whole()
+		err := p.session.reader.FrameReady()
 		if err == nil {
-			err = p.s.frame()
+			err = p.session.handleFrame()
 		}
 		if err != nil {
 			return frames, err
 		}
 	}
-	return frames, wire.ErrNothing
+	return frames, wire.ErrNoData
 }
 
 // sleep blocks until the session needs to be polled again. It first polls once, because events that other
 // goroutines saw but did not handle would not wake it up.
-func (p *polling) sleep(polled time.Duration) {
-	p.asleep.Store(true)
-	defer p.asleep.Store(false)
-	if !p.owned.CompareAndSwap(false, true) {
+func (p *polledSession) sleep(polled time.Duration) {
+	p.isAsleep.Store(true)
+	defer p.isAsleep.Store(false)
+	if !p.beingPolled.CompareAndSwap(false, true) {
 		return // another goroutine is polling
 	}
-	idle := !p.over && !p.poll() && p.rings.Sleep() && (!p.s.out.Stalled.Load() || p.rings.Waits())
-	p.owned.Store(false)
-	if !idle || p.s.ends.some.Load() || p.watch.Arm() != nil {
+	idle := !p.finished && !p.poll() && p.rings.Sleep() && (!p.session.outbox.Stalled.Load() || p.rings.RequestSpace())
+	p.beingPolled.Store(false)
+	if !idle || p.session.completions.hasCompleted.Load() || p.watch.Arm() != nil {
 		return
 	}
 	ctx := context.Background() // this context is never cancelled
@@ -182,8 +182,8 @@ func (p *polling) sleep(polled time.Duration) {
 }
 
 // ended schedules a poll of the session after an operation has completed.
-func (p *polling) ended() {
-	if p.asleep.Load() {
-		p.awaken()
+func (p *polledSession) notifyCompletion() {
+	if p.isAsleep.Load() {
+		p.wakeUp()
 	}
 }

@@ -10,72 +10,72 @@ import (
 
 // ends tracks the running operations of a session, and the completed operations that have not been answered
 // yet.
-type ends struct {
-	// added is called after an operation has completed. It must neither block nor call the rank.
-	added func()
-	// some is set if there may be operations to answer.
-	some atomic.Bool
+type completionQueue struct {
+	// onCompletion is called after an operation has completed. It must neither block nor call the rank.
+	onCompletion func()
+	// hasCompleted is set if there may be operations to answer.
+	hasCompleted atomic.Bool
 	// answering is held while operations are being answered, so that none of them is cancelled at the same
 	// time. It guards batch.
 	answering sync.Mutex
 	batch     []*operation
 
-	mu      sync.Mutex
-	running int
-	over    []*operation // in order of completion
+	mu        sync.Mutex
+	running   int
+	completed []*operation // in order of completion
 }
 
-// ender is an operation of a rank that calls a function when it ends.
-type ender interface {
+// notifyingOp is an operation of a rank that calls a function when it ends.
+type notifyingOp interface {
 	mpe.Op
 	OnEnd(then func())
 }
 
 // watch registers an operation so that it is answered when it ends. It reports whether no other operation is
 // running.
-func (e *ends) watch(op *operation) (alone bool) {
+func (e *completionQueue) watch(op *operation) (alone bool) {
 	if op.onEnd == nil {
-		op.onEnd = func() { e.add(op) }
+		op.onEnd = func() { e.addCompleted(op) }
 	}
 	e.mu.Lock()
-	op.runs = true
+	op.running = true
 	e.running++
 	alone = e.running == 1
 	e.mu.Unlock()
-	op.dev.OnEnd(op.onEnd)
+	op.rankOp.OnEnd(op.onEnd)
 	return alone
 }
 
-// add adds a completed operation, unless take has already removed it.
-func (e *ends) add(op *operation) {
+// addCompleted adds a completed operation, unless take has already removed it.
+func (e *completionQueue) addCompleted(op *operation) {
 	e.mu.Lock()
-	if op.runs {
-		e.over = append(e.over, op)
-		e.some.Store(true)
+	if op.running {
+		e.completed = append(e.completed, op)
+		e.hasCompleted.Store(true)
 	}
 	e.mu.Unlock()
-	e.added()
+	e.onCompletion()
 }
 
 // answer answers the completed operations and reports whether there were any. now means that the caller is not
 // the reading goroutine.
-func (e *ends) answer(now bool) (found bool) {
-	if !e.some.Load() {
+func (e *completionQueue) answer(now bool) (found bool) {
+	if !e.hasCompleted.Load() {
 		return false
 	}
 	e.answering.Lock()
 	defer e.answering.Unlock()
-	for e.some.Load() {
+	for e.hasCompleted.Load() {
 		e.mu.Lock()
-		e.batch, e.over = e.over, e.batch[:0]
-		e.some.Store(false)
+		e.batch, e.completed = e.completed, e.batch[:0]
+		e.hasCompleted.Store(false)
 		for _, op := range e.batch {
-			op.runs = false
+			op.running = false
 		}
 		e.running -= len(e.batch)
 		e.mu.Unlock()
 		for i, op := range e.batch {
-			st, _, err := op.dev.Test()
+			st, _, err := op.rankOp.Test()
 			e.batch[i], found = nil, true
 			op.end(&st, false, err, now)
 		}
@@ -84,32 +84,32 @@ func (e *ends) answer(now bool) (found bool) {
 }
 
 // cancel cancels an operation if it is still running.
-func (e *ends) cancel(op *operation) {
+func (e *completionQueue) cancel(op *operation) {
 	e.answering.Lock()
 	defer e.answering.Unlock()
-	if op.dev != nil {
-		op.dev.Cancel()
+	if op.rankOp != nil {
+		op.rankOp.Cancel()
 	}
 }
 
 // take removes an operation that has not been answered and reports whether it did so. If it did, only the
 // caller may end the operation.
-func (e *ends) take(op *operation) bool {
+func (e *completionQueue) remove(op *operation) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if !op.runs {
+	if !op.running {
 		return false
 	}
-	op.runs = false
+	op.running = false
 	e.running--
-	if i := slices.Index(e.over, op); i >= 0 {
-		e.over = slices.Delete(e.over, i, i+1)
+	if i := slices.Index(e.completed, op); i >= 0 {
+		e.completed = slices.Delete(e.completed, i, i+1)
 	}
 	return true
 }
 
 // idle reports whether no operation is running.
-func (e *ends) idle() bool {
+func (e *completionQueue) idle() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.running == 0

@@ -20,12 +20,12 @@ type world struct {
 	mu    sync.Mutex
 	hosts []int
 	ranks []*fakeRank
-	// byOrder is the number of a rank whose messages match by order, or 0.
+	// orderedPeers is the number of a rank whose messages match by order, or 0.
 	byOrder int
 }
 
 type fakeRank struct {
-	mpe.Minimal
+	mpe.BasicDevice
 	w    *world
 	rank int
 	// startErr, if not nil, is returned by every Start.
@@ -256,16 +256,16 @@ func (op *fakeOp) Await(ctx context.Context) (*mpe.Status, error) {
 	return &op.st, op.err
 }
 
-func (op *fakeOp) Ended() (*mpe.Status, error) { return nil, nil }
+func (op *fakeOp) Result() (*mpe.Status, error) { return nil, nil }
 
-func (op *fakeOp) Library() *any { return nil }
+func (op *fakeOp) LibraryData() *any { return nil }
 
 // waitError returns an error that is as similar to the engine's as is possible outside the engine's package.
 func waitError(op *fakeOp, cause error) error {
 	wait := handshake.Wait{Local: uint32(op.r.rank), Remote: uint32(op.op.Peer), State: handshake.WaitRequest}
 	return &wire.Error{
-		Text:  fmt.Sprintf("rank %d waits for rank %d: %v", op.r.rank, op.op.Peer, cause),
-		Parts: []error{&mpe.WaitError{Wait: wait, Queued: 3, Network: errors.New("unreachable")}, cause},
+		Text:   fmt.Sprintf("rank %d waits for rank %d: %v", op.r.rank, op.op.Peer, cause),
+		Causes: []error{&mpe.WaitError{Wait: wait, Queued: 3, Network: errors.New("unreachable")}, cause},
 	}
 }
 

@@ -44,7 +44,7 @@ func FuzzServer(f *testing.F) {
 	} {
 		c.Ranks = 2
 		for _, name := range []string{"", "flat", "ring"} {
-			m := &collective.Operation{Call: attachtest.CallsOf(c)[0], Members: []int{0, 1}, Comm: 1, Tag: 1,
+			m := &collective.Operation{Call: attachtest.CallsByRank(c)[0], Members: []int{0, 1}, Comm: 1, Tag: 1,
 				Op: op.Sum, Type: op.Int32, Algorithm: name}
 			var x wire.Call
 			text, sh := x.Describe(5, m, len(name), nil) // listed, or not
@@ -70,7 +70,7 @@ func FuzzServer(f *testing.F) {
 				break
 			}
 		}
-		attachtest.Until(t, "the program has detached", func() bool { return len(h.server.Attached()) == 0 })
+		attachtest.WaitUntil(t, "the program has detached", func() bool { return len(h.server.AttachedPrograms()) == 0 })
 		if n := h.w.openOps(0); n > 0 {
 			t.Errorf("%d operations are left", n)
 		}
@@ -111,7 +111,7 @@ func FuzzEngine(f *testing.F) {
 			Type: op.Type(at(8) % 19),
 			Name: uint8(len(name)), Elem: uint32(at(9) % 9), Bytes: at(10), Segment: at(11), Result: at(12),
 		}
-		x, members := c.Asked(), make([]int, c.Ranks)
+		x, members := c.CollCall(), make([]int, c.Ranks)
 		for i := range members {
 			members[i] = int(at(20 + i))
 			for j, l := range []*coll.Layout{&x.Recv, &x.Send} {
@@ -127,11 +127,11 @@ func FuzzEngine(f *testing.F) {
 		p := h.attach(t, 0)
 		p.Write(callFrame(c, string(follows)))
 		p.Write(wire.AbortFrame(1, io.EOF))
-		if d := p.Done(); d.ID != 1 {
+		if d := p.ReadDone(); d.ID != 1 {
 			t.Errorf("%+v", d)
 		}
 		p.Conn.Close()
-		attachtest.Until(t, "the program has detached", func() bool { return len(h.server.Attached()) == 0 })
+		attachtest.WaitUntil(t, "the program has detached", func() bool { return len(h.server.AttachedPrograms()) == 0 })
 		if list := calls(devices[0]); len(list) > 0 {
 			t.Errorf("in progress: %+v", list)
 		}

@@ -23,7 +23,7 @@ type harness struct {
 
 func serve(t testing.TB, w *world, opts Options) *harness {
 	t.Helper()
-	h := &harness{w: w, server: NewServer(w, opts), socket: attachtest.ShortPath(t), ended: make(chan error, 1)}
+	h := &harness{w: w, server: NewServer(w, opts), socket: attachtest.SocketPath(t), ended: make(chan error, 1)}
 	l, err := net.Listen("unix", h.socket)
 	if err != nil {
 		t.Fatal(err)
@@ -99,11 +99,11 @@ func (h *harness) dial(t testing.TB, rank int) *client.Client {
 	if dialFlags&wire.FlagArena == 0 {
 		attach = client.DialSocket
 	}
-	c, err := attach(attachtest.Within(t), h.socket, rank)
+	c, err := attach(attachtest.TestContext(t), h.socket, rank)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { c.Close(attachtest.Within(t)) })
+	t.Cleanup(func() { c.Close(attachtest.TestContext(t)) })
 	return c
 }
 
@@ -111,12 +111,12 @@ func (h *harness) dial(t testing.TB, rank int) *client.Client {
 func (h *harness) session(rank int) *session {
 	h.server.mu.Lock()
 	defer h.server.mu.Unlock()
-	return h.server.attached[rank]
+	return h.server.sessions[rank]
 }
 
 func startPoller(t *testing.T) {
 	t.Helper()
-	l, err := net.Listen("unix", attachtest.ShortPath(t))
+	l, err := net.Listen("unix", attachtest.SocketPath(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +125,7 @@ func startPoller(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := newSocket(conn.(*net.UnixConn), false)
+	s, err := newSocketStream(conn.(*net.UnixConn), false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +136,7 @@ func startPoller(t *testing.T) {
 func leaksNothing(t *testing.T) {
 	t.Helper()
 	serverPolls.Do(func() { startPoller(t) })
-	attachtest.NoLeak(t)
+	attachtest.CheckGoroutines(t)
 }
 
 var serverPolls sync.Once

@@ -16,7 +16,7 @@ import (
 
 func TestHostileHello(t *testing.T) {
 	leaksNothing(t)
-	h := serve(t, newWorld(2, 0), Options{HelloTime: 200 * time.Millisecond})
+	h := serve(t, newWorld(2, 0), Options{HelloTimeout: 200 * time.Millisecond})
 	change := func(at int, b byte) []byte {
 		frame := wire.HelloFrame(wire.Hello{Version: wire.Version})
 		frame[at] = b
@@ -57,7 +57,7 @@ func TestHostileHello(t *testing.T) {
 	} {
 		c := h.connect(t)
 		c.Write(tt.bytes)
-		if e := c.Refusal(); e.Reason != tt.reason || !strings.Contains(e.Text, tt.text) {
+		if e := c.ReadRefusal(); e.Reason != tt.reason || !strings.Contains(e.Text, tt.text) {
 			t.Errorf("%s: %v: %q", tt.name, e.Reason, e.Text)
 		}
 	}
@@ -143,7 +143,7 @@ func TestHostileFrames(t *testing.T) {
 		c := h.attach(t, 0)
 		// The daemon may close the connection before it has read everything.
 		_, _ = c.Conn.Write(tt.bytes)
-		if e := c.Refusal(); e.Reason != wire.Violation || !strings.Contains(e.Text, tt.text) {
+		if e := c.ReadRefusal(); e.Reason != wire.Violation || !strings.Contains(e.Text, tt.text) {
 			t.Errorf("%s: %v: %q", tt.name, e.Reason, e.Text)
 		}
 	}
@@ -162,11 +162,11 @@ func TestTolerated(t *testing.T) {
 	} {
 		c.Write(b)
 	}
-	if d := c.Done(); d.ID != 3 || d.Err == nil {
+	if d := c.ReadDone(); d.ID != 3 || d.Err == nil {
 		t.Errorf("%+v", d)
 	}
 	c.Write(attachtest.StartFrame(attachtest.SendStart(3, 0), nil))
-	if d := c.Done(); d.ID != 3 || d.Err != nil {
+	if d := c.ReadDone(); d.ID != 3 || d.Err != nil {
 		t.Errorf("%+v", d)
 	}
 }
@@ -179,9 +179,9 @@ func TestUnsent(t *testing.T) {
 	for id := range uint64(2) {
 		c.Write(attachtest.StartFrame(attachtest.RecvStart(id, 4), nil))
 	}
-	for id := uint64(2); id < 2+2*maxUnsent; id++ {
+	for id := uint64(2); id < 2+2*maxMissing; id++ {
 		c.Write(attachtest.StartFrame(attachtest.SendStart(id, 10), []byte("ab")))
-		if d := c.Done(); d.ID != id || !errors.Is(d.Err, mpe.ErrFull) {
+		if d := c.ReadDone(); d.ID != id || !errors.Is(d.Err, mpe.ErrFull) {
 			t.Fatalf("%+v", d)
 		}
 		if id%2 == 0 {
@@ -191,15 +191,15 @@ func TestUnsent(t *testing.T) {
 	}
 	c.Write(callFrame(root(9999, 10), "ab"))
 	c.Write(attachtest.DataFrame(9999, []byte("cdefghij")))
-	if d := c.Done(); d.ID != 9999 || !errors.Is(d.Err, mpe.ErrFull) {
+	if d := c.ReadDone(); d.ID != 9999 || !errors.Is(d.Err, mpe.ErrFull) {
 		t.Errorf("%+v", d)
 	}
-	var u unsent
-	for id := range uint64(maxUnsent + 1) {
+	var u missingPayload
+	for id := range uint64(maxMissing + 1) {
 		u.add(id, 1)
 	}
-	if !u.overflowed || len(u.left) != 0 || !u.take(maxUnsent+5, 1) {
-		t.Errorf("%+v after %d", u, maxUnsent+1)
+	if !u.overflowed || len(u.remaining) != 0 || !u.discard(maxMissing+5, 1) {
+		t.Errorf("%+v after %d", u, maxMissing+1)
 	}
 }
 
@@ -208,7 +208,7 @@ func TestClaims(t *testing.T) {
 	h := serve(t, newWorld(2, 0), Options{})
 	c := h.attach(t, 0)
 	c.Write(attachtest.StartFrame(attachtest.RecvStart(1, 1), nil))
-	attachtest.Until(t, "the receive is posted", func() bool { return h.w.openOps(0) == 1 })
+	attachtest.WaitUntil(t, "the receive is posted", func() bool { return h.w.openOps(0) == 1 })
 	ses := h.session(0)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -216,7 +216,7 @@ func TestClaims(t *testing.T) {
 		c.Write(attachtest.StartFrame(attachtest.SendStart(10+id, 1<<20), []byte("abcd")))
 	}
 	c.Write(attachtest.StartFrame(attachtest.SendStart(1000, 0), nil))
-	attachtest.Until(t, "they are under way", func() bool { _, bytes := ses.underWay(); return bytes == 200<<20+1 })
+	attachtest.WaitUntil(t, "they are under way", func() bool { _, bytes := ses.pendingTotals(); return bytes == 200<<20+1 })
 	runtime.ReadMemStats(&after)
 	if n := after.TotalAlloc - before.TotalAlloc; n > 2<<20 {
 		t.Errorf("%d bytes were allocated", n)
@@ -242,19 +242,19 @@ func TestNotReading(t *testing.T) {
 		}
 	}()
 	var ses *session
-	attachtest.Until(t, "it is not read any longer", func() bool {
+	attachtest.WaitUntil(t, "it is not read any longer", func() bool {
 		ses = h.session(0)
 		ses.mu.Lock()
 		defer ses.mu.Unlock()
 		return ses.refusals == maxRefusals
 	})
-	if n, _ := ses.underWay(); n != 100 {
+	if n, _ := ses.pendingTotals(); n != 100 {
 		t.Errorf("%d operations are in progress", n)
 	}
 	attachtest.Wait(t, attachtest.Send(t, other, 1, 0, []byte("well")))
 	c.Conn.Close()
 	<-ended
-	attachtest.Until(t, "the rank is free", func() bool { return len(h.server.Attached()) == 1 })
+	attachtest.WaitUntil(t, "the rank is free", func() bool { return len(h.server.AttachedPrograms()) == 1 })
 	if n := h.w.openOps(0); n != 0 {
 		t.Errorf("%d operations are left", n)
 	}
@@ -271,7 +271,7 @@ func TestLateReader(t *testing.T) {
 		}
 	}()
 	for id := range uint64(n - 1) {
-		if d := c.Done(); d.ID != id+1 || d.Err == nil {
+		if d := c.ReadDone(); d.ID != id+1 || d.Err == nil {
 			t.Fatalf("%+v, want the refusal of %d", d, id+1)
 		}
 	}

@@ -10,22 +10,22 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/attach/wire"
 )
 
-// input is a link with a blocking Read. Read polls for a short time, because the program may answer soon. It
+// pollingReader is a link with a blocking Read. Read polls for a short time, because the program may answer soon. It
 // then sleeps until the process's poller wakes it up.
-type input struct {
+type pollingReader struct {
 	*wire.Link
 	watch progress.Watch
 	wake  chan struct{}
 	spin  progress.SpinPolicy
 }
 
-// newSocket returns the stream of a program's connection. If it succeeds, it closes conn.
-func newSocket(conn *net.UnixConn, oversubscribed bool) (wire.Stream, error) {
+// newSocketStream returns the stream of a program's connection. If it succeeds, it closes conn.
+func newSocketStream(conn *net.UnixConn, oversubscribed bool) (wire.Stream, error) {
 	l, err := wire.NewLink(conn)
 	if err != nil {
 		return nil, err
 	}
-	in := &input{Link: l, wake: make(chan struct{}, 1)}
+	in := &pollingReader{Link: l, wake: make(chan struct{}, 1)}
 	in.spin.Init(oversubscribed)
 	ready := func(bool) time.Duration { wire.Notify(in.wake); return 0 }
 	if in.watch, err = progress.NewWatch(l.Descriptor(), ready); err != nil {
@@ -36,21 +36,21 @@ func newSocket(conn *net.UnixConn, oversubscribed bool) (wire.Stream, error) {
 }
 
 // Close implements Stream.
-func (in *input) Close() {
+func (in *pollingReader) Close() {
 	in.watch.Remove()
 	in.Link.Close()
 }
 
 // Read reads the available bytes. It blocks while there are none.
-func (in *input) Read(b []byte) (n int, err error) {
-	if n, err = in.Link.Read(b); !errors.Is(err, wire.ErrNothing) {
+func (in *pollingReader) Read(b []byte) (n int, err error) {
+	if n, err = in.Link.Read(b); !errors.Is(err, wire.ErrNoData) {
 		return n, err
 	}
 	polled := in.spin.Poll(func() bool {
 		n, err = in.Link.Read(b)
-		return !errors.Is(err, wire.ErrNothing)
+		return !errors.Is(err, wire.ErrNoData)
 	})
-	for errors.Is(err, wire.ErrNothing) {
+	for errors.Is(err, wire.ErrNoData) {
 		if err := in.watch.Arm(); err != nil {
 			return 0, err
 		}

@@ -106,19 +106,19 @@ func TestKilled(t *testing.T) {
 		if sendQueue := startChild(t, cmd, h.socket); sendQueue != "attached" {
 			t.Fatal(sendQueue)
 		}
-		_, err := client.Dial(attachtest.Within(t), h.socket, 0)
+		_, err := client.Dial(attachtest.TestContext(t), h.socket, 0)
 		if err == nil || !strings.Contains(err.Error(), "pid "+strconv.Itoa(cmd.Process.Pid)) {
 			t.Errorf("while it has the rank: %v", err)
 		}
-		attachtest.Until(t, "a large message is being sent", func() bool {
-			list := h.server.Attached()
+		attachtest.WaitUntil(t, "a large message is being sent", func() bool {
+			list := h.server.AttachedPrograms()
 			return list[0].Operations > 103 && list[0].Bytes > 32<<20
 		})
 		if err := cmd.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}
 		cmd.Wait()
-		attachtest.Until(t, "the rank is free", func() bool { return len(h.server.Attached()) == 1 })
+		attachtest.WaitUntil(t, "the rank is free", func() bool { return len(h.server.AttachedPrograms()) == 1 })
 		if n := h.w.openOps(0); n != 0 {
 			t.Errorf("%d operations are left", n)
 		}

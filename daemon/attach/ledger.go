@@ -23,37 +23,37 @@ const maxProbes = 64
 type ledger struct {
 	rank   int
 	limits wire.Limits
-	memory *memory // shared by all programs
+	memory *memoryPool // shared by all programs
 
 	mu    sync.Mutex
 	ops   map[uint64]*operation
 	bytes int64
-	// work is the memory that calls may need in addition to their bytes, and listed is the memory for their
+	// workBytes is the memory that calls may need in addition to their bytes, and listed is the memory for their
 	// communicators. drawn is the part of the program's charges drawn from common memory.
-	work, listed, drawn int64
-	// kept holds large buffers for reuse by later operations, oldest first.
-	kept      [][]byte
-	keptBytes int64
-	ending    bool
-	probes    int
+	workBytes, memberBytes, drawnBytes int64
+	// spareBuffers holds large buffers for reuse by later operations, oldest first.
+	spareBuffers [][]byte
+	spareBytes   int64
+	closing      bool
+	probes       int
 	// claims maps the number of each matched probe's message, which is no longer available for matching, to the
 	// message's source. The program must receive each of these messages once. Those it has not received are
 	// dropped when the session ends.
 	claims map[int]int
 	// refusals is the number of unread answers to rejected operations. less is signaled when refusals
 	// decreases, and when gone is set at the end of the session.
-	refusals int
-	less     chan struct{}
-	gone     bool
+	refusals     int
+	refusalRead  chan struct{}
+	sessionEnded bool
 }
 
-// errCommon means that the memory shared by all programs is exhausted.
-var errCommon = errors.New("more than the limit of all attached programs together")
+// errCommonFull means that the memory shared by all programs is exhausted.
+var errCommonFull = errors.New("more than the limit of all attached programs together")
 
-// enter charges an operation to the program's memory and, if needed, to common memory. If that would exceed a
+// addOperation charges an operation to the program's memory and, if needed, to common memory. If that would exceed a
 // limit, it returns the answer to send to the program. work is memory needed in addition to bytes. A non-nil
 // err ends the session.
-func (l *ledger) enter(op *operation, bytes, work uint64) (answer, err error) {
+func (l *ledger) addOperation(op *operation, bytes, work uint64) (answer, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	full := func(format string, args ...any) (answer, err error) {
@@ -61,7 +61,7 @@ func (l *ledger) enter(op *operation, bytes, work uint64) (answer, err error) {
 	}
 	switch limit := l.limits.Bytes; {
 	case l.ops[op.ID] != nil:
-		return nil, wire.Violationf("%v has id %d, which is in use by another operation", op.s.in.Type, op.ID)
+		return nil, wire.Violationf("%v has id %d, which is in use by another operation", op.session.reader.Type, op.ID)
 	case len(l.ops) >= l.limits.Operations:
 		return full("a program may have %d operations in progress", l.limits.Operations)
 	case bytes > uint64(limit):
@@ -73,18 +73,18 @@ func (l *ledger) enter(op *operation, bytes, work uint64) (answer, err error) {
 	case work > uint64(limit):
 		return fmt.Errorf("rank %d: %d bytes of working memory may be needed: %w: the limit is %d",
 			l.rank, work, handshake.ErrTooLong, limit), nil
-	case l.work+int64(work) > limit:
+	case l.workBytes+int64(work) > limit:
 		return full("%d bytes of working memory would exceed the limit of %d, of which %d are in use", work, limit,
-			l.work)
+			l.workBytes)
 	}
-	if left, ok := l.charge(int64(bytes) + int64(work) + operationLen); !ok {
+	if left, ok := l.charge(int64(bytes) + int64(work) + operationCost); !ok {
 		return full("%d bytes are needed, %w: %d are left of %d: try again when operations complete, or raise "+
 			"limits.attached_bytes",
-			bytes+work, errCommon, left, l.memory.limit)
+			bytes+work, errCommonFull, left, l.memory.limit)
 	}
-	op.charged, op.work = int64(bytes), int64(work)
-	l.bytes += op.charged
-	l.work += op.work
+	op.chargedBytes, op.workBytes = int64(bytes), int64(work)
+	l.bytes += op.chargedBytes
+	l.workBytes += op.workBytes
 	l.ops[op.ID] = op
 	return nil, nil
 }
@@ -92,65 +92,65 @@ func (l *ledger) enter(op *operation, bytes, work uint64) (answer, err error) {
 // charge accounts for n more bytes. Common memory supplies the bytes that exceed the program's share. If common
 // memory is insufficient, charge returns the amount left there. The caller must hold the ledger's lock.
 func (l *ledger) charge(n int64) (left int64, ok bool) {
-	beyond := l.held() + n - l.memory.share - l.drawn
+	beyond := l.chargedBytes() + n - l.memory.perProgram - l.drawnBytes
 	if beyond <= 0 {
 		return 0, true
 	}
 	if left, ok = l.memory.draw(beyond); ok {
-		l.drawn += beyond
+		l.drawnBytes += beyond
 	}
 	return left, ok
 }
 
-// held returns the number of bytes charged to the program. The caller must hold the ledger's lock.
-func (l *ledger) held() int64 {
-	return l.bytes + l.work + l.listed + l.keptBytes + int64(len(l.ops))*operationLen
+// chargedBytes returns the number of bytes charged to the program. The caller must hold the ledger's lock.
+func (l *ledger) chargedBytes() int64 {
+	return l.bytes + l.workBytes + l.memberBytes + l.spareBytes + int64(len(l.ops))*operationCost
 }
 
-// uncharge gives memory that is no longer needed back to common memory. The caller must hold the ledger's lock.
-func (l *ledger) uncharge() {
-	if excess := l.drawn - max(l.held()-l.memory.share, 0); excess > 0 {
-		l.drawn -= excess
+// returnExcess gives memory that is no longer needed back to common memory. The caller must hold the ledger's lock.
+func (l *ledger) returnExcess() {
+	if excess := l.drawnBytes - max(l.chargedBytes()-l.memory.perProgram, 0); excess > 0 {
+		l.drawnBytes -= excess
 		_, _ = l.memory.draw(-excess)
 	}
 }
 
-// release ends an operation. payload means that the answer still needs the payload, which therefore stays
+// endOperation ends an operation. payload means that the answer still needs the payload, which therefore stays
 // charged. Otherwise buffer, if not nil, is kept for reuse or freed.
-func (l *ledger) release(op *operation, payload bool, buffer []byte) {
+func (l *ledger) endOperation(op *operation, payload bool, buffer []byte) {
 	l.mu.Lock()
 	op.ended = true
-	l.work, op.work = l.work-op.work, 0
+	l.workBytes, op.workBytes = l.workBytes-op.workBytes, 0
 	if !payload {
-		l.bytes, op.charged = l.bytes-op.charged, 0
+		l.bytes, op.chargedBytes = l.bytes-op.chargedBytes, 0
 	}
-	l.uncharge()
-	keep := l.mayKeep(buffer)
+	l.returnExcess()
+	keep := l.chargeSpare(buffer)
 	l.mu.Unlock()
-	l.keep(buffer, keep)
+	l.storeSpare(buffer, keep)
 }
 
-// forget removes an operation after its answer is complete. It reports whether the program has been charged to
+// removeAnswered removes an operation after its answer is complete. It reports whether the program has been charged to
 // keep the operation's memory for reuse.
-func (l *ledger) forget(op *operation) (keep bool) {
+func (l *ledger) removeAnswered(op *operation) (keep bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if op.refused {
+	if op.rejected {
 		l.refusals--
-		wire.Notify(l.less)
+		wire.Notify(l.refusalRead)
 		return false
 	}
 	l.discharge(op)
-	return l.mayKeep(op.memory)
+	return l.chargeSpare(op.memory)
 }
 
 // discharge removes an operation and its charges. The caller must hold the ledger's lock.
 func (l *ledger) discharge(op *operation) {
-	l.bytes -= op.charged
-	l.work -= op.work
-	op.charged, op.work = 0, 0
+	l.bytes -= op.chargedBytes
+	l.workBytes -= op.workBytes
+	op.chargedBytes, op.workBytes = 0, 0
 	delete(l.ops, op.ID)
-	l.uncharge()
+	l.returnExcess()
 }
 
 // find returns the operation with the given id, or nil. It ignores operations that have ended.
@@ -163,38 +163,38 @@ func (l *ledger) find(id uint64) *operation {
 	return nil
 }
 
-func (l *ledger) underWay() (operations int, bytes int64) {
+func (l *ledger) pendingTotals() (operations int, bytes int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.ops), l.bytes
 }
 
-// refuse counts an answer to a rejected operation.
-func (l *ledger) refuse() {
+// countRefusal counts an answer to a rejected operation.
+func (l *ledger) countRefusal() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.refusals++
 }
 
-// full reports whether too many answers to rejected operations are unread, in which case the session must not
+// tooManyRefusals reports whether too many answers to rejected operations are unread, in which case the session must not
 // handle more frames. A program that reads its answers is never blocked by this limit.
-func (l *ledger) full() bool {
+func (l *ledger) tooManyRefusals() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.refusals >= maxRefusals && !l.gone
+	return l.refusals >= maxRefusals && !l.sessionEnded
 }
 
 // endSession makes full return false from then on.
 func (l *ledger) endSession() {
 	l.mu.Lock()
-	l.gone = true
+	l.sessionEnded = true
 	l.mu.Unlock()
-	wire.Notify(l.less)
+	wire.Notify(l.refusalRead)
 }
 
-// probing adds change to the number of waiting probes. It returns an error if the number would become too
+// addProbes adds change to the number of waiting probes. It returns an error if the number would become too
 // large.
-func (l *ledger) probing(change int) error {
+func (l *ledger) addProbes(change int) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.probes+change > maxProbes {
@@ -204,8 +204,8 @@ func (l *ledger) probing(change int) error {
 	return nil
 }
 
-// mayClaim returns an error if the program has too many claims for another matched probe.
-func (l *ledger) mayClaim() error {
+// checkClaimLimit returns an error if the program has too many claims for another matched probe.
+func (l *ledger) checkClaimLimit() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.claims) >= l.limits.Operations {
@@ -242,85 +242,85 @@ func (l *ledger) endClaim(r *wire.Start) {
 	}
 }
 
-// list charges the program for the list of a communicator's members. It reports whether the list may be cached.
-func (l *ledger) list(cost int64) bool {
+// chargeMembers charges the program for the list of a communicator's members. It reports whether the list may be cached.
+func (l *ledger) chargeMembers(cost int64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.listed+cost > groupsLen {
+	if l.memberBytes+cost > maxCommBytes {
 		return false
 	}
 	if _, ok := l.charge(cost); !ok {
 		return false
 	}
-	l.listed += cost
+	l.memberBytes += cost
 	return true
 }
 
-// mayKeep reports whether a buffer may be kept for reuse. If so, it charges the program for the buffer. The
+// chargeSpare reports whether a buffer may be kept for reuse. If so, it charges the program for the buffer. The
 // caller must hold the ledger's lock.
-func (l *ledger) mayKeep(b []byte) bool {
+func (l *ledger) chargeSpare(b []byte) bool {
 	n := int64(cap(b))
-	if n < anonmem.Least || l.ending || l.keptBytes+n > maxKept {
+	if n < anonmem.MinMapped || l.closing || l.spareBytes+n > maxSpareBytes {
 		return false
 	}
 	if _, ok := l.charge(n); !ok {
 		return false
 	}
-	l.keptBytes += n
+	l.spareBytes += n
 	return true
 }
 
 // keep keeps a buffer for reuse if the program has been charged for it. Otherwise it frees the buffer.
-func (l *ledger) keep(b []byte, charged bool) {
+func (l *ledger) storeSpare(b []byte, charged bool) {
 	if charged {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		if !l.ending {
-			l.kept = append(l.kept, b)
+		if !l.closing {
+			l.spareBuffers = append(l.spareBuffers, b)
 			return
 		}
 	}
 	anonmem.Put(b)
 }
 
-// takeKept returns a kept buffer with a capacity between n and 2n bytes, or nil.
-func (l *ledger) takeKept(n int) []byte {
-	if n < anonmem.Least {
+// takeSpare returns a kept buffer with a capacity between n and 2n bytes, or nil.
+func (l *ledger) takeSpare(n int) []byte {
+	if n < anonmem.MinMapped {
 		return nil
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for i := len(l.kept) - 1; i >= 0; i-- {
-		if b := l.kept[i]; cap(b) >= n && cap(b) <= 2*n {
-			l.keptBytes -= int64(cap(b))
-			l.kept = slices.Delete(l.kept, i, i+1)
-			l.uncharge()
+	for i := len(l.spareBuffers) - 1; i >= 0; i-- {
+		if b := l.spareBuffers[i]; cap(b) >= n && cap(b) <= 2*n {
+			l.spareBytes -= int64(cap(b))
+			l.spareBuffers = slices.Delete(l.spareBuffers, i, i+1)
+			l.returnExcess()
 			return b
 		}
 	}
 	return nil
 }
 
-// returnKept frees all kept buffers.
-func (l *ledger) returnKept() {
+// freeSpares frees all kept buffers.
+func (l *ledger) freeSpares() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, b := range l.kept {
-		l.keptBytes -= int64(cap(b))
+	for _, b := range l.spareBuffers {
+		l.spareBytes -= int64(cap(b))
 		anonmem.Put(b)
 	}
-	clear(l.kept)
-	l.kept = l.kept[:0]
-	l.uncharge()
+	clear(l.spareBuffers)
+	l.spareBuffers = l.spareBuffers[:0]
+	l.returnExcess()
 }
 
 // close frees the memory of a session that is ending. Unless all is set, operations whose answers are being
 // written keep their memory.
 func (l *ledger) close(all bool) {
 	l.mu.Lock()
-	l.ending = true
+	l.closing = true
 	l.mu.Unlock()
-	l.returnKept()
+	l.freeSpares()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, op := range l.ops {
@@ -330,23 +330,23 @@ func (l *ledger) close(all bool) {
 		}
 	}
 	if all {
-		l.listed, l.keptBytes = 0, 0
+		l.memberBytes, l.spareBytes = 0, 0
 	}
-	l.uncharge()
+	l.returnExcess()
 }
 
-// memory limits the payload memory that the daemon uses for all programs together. Each program has a fixed
+// memoryPool limits the payload memory that the daemon uses for all programs together. Each program has a fixed
 // share, so that other programs can never block its small operations. Beyond its share, a program draws on
 // common memory.
 //
 // An operation is charged for all the memory that it may need when it is posted: a message in transfer cannot
 // wait for memory, because its sender has already been cleared to send. Actual memory is allocated only as
 // payload arrives; see package anonmem.
-type memory struct {
-	limit, share int64
+type memoryPool struct {
+	limit, perProgram int64
 
-	mu     sync.Mutex
-	common int64 // not drawn by any program
+	mu         sync.Mutex
+	commonLeft int64 // not drawn by any program
 }
 
 const (
@@ -354,28 +354,28 @@ const (
 	maxShare = 16 << 20
 	// shareParts limits the sum of all shares to 1/shareParts of the memory limit.
 	shareParts = 8
-	// maxKept is the maximum size in bytes of all buffers that a program keeps for reuse. They are freed when
+	// maxSpareBytes is the maximum size in bytes of all buffers that a program keeps for reuse. They are freed when
 	// another program needs the memory.
-	maxKept = 128 << 20
-	// operationLen is the memory charged for an operation in addition to its payload, in bytes.
-	operationLen = 1 << 10
+	maxSpareBytes = 128 << 20
+	// operationCost is the memory charged for an operation in addition to its payload, in bytes.
+	operationCost = 1 << 10
 )
 
 // draw draws n bytes of common memory if that much is left. It returns the amount left.
-func (m *memory) draw(n int64) (left int64, ok bool) {
+func (m *memoryPool) draw(n int64) (left int64, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if n > m.common {
-		return m.common, false
+	if n > m.commonLeft {
+		return m.commonLeft, false
 	}
-	m.common -= n
-	return m.common, true
+	m.commonLeft -= n
+	return m.commonLeft, true
 }
 
-// force draws n bytes of common memory even if less is left; a negative n returns memory. While there is a
+// forceDraw draws n bytes of common memory even if less is left; a negative n returns memory. While there is a
 // deficit, draw fails.
-func (m *memory) force(n int64) {
+func (m *memoryPool) forceDraw(n int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.common -= n
+	m.commonLeft -= n
 }

@@ -31,7 +31,7 @@ func TestDaemonWithoutDescriptors(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer first.Close()
-	attachtest.Until(t, "the first program is greeted", func() bool { return len(h.server.greeting) == 2 })
+	attachtest.WaitUntil(t, "the first program is greeted", func() bool { return len(h.server.greetSlots) == 2 })
 	// accept has one descriptor in reserve, which one of the silent programs gets. The other one is refused.
 	var programs [2]unix.PollFd
 	for i := range programs {
@@ -75,11 +75,11 @@ func TestDaemonWithoutDescriptors(t *testing.T) {
 	if len(failed) == 0 || !rlimit.Is(failed[0]) {
 		t.Errorf("the daemon logs %v", failed)
 	}
-	c, err := client.Dial(attachtest.Within(t), h.socket, 0)
+	c, err := client.Dial(attachtest.TestContext(t), h.socket, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Close(attachtest.Within(t)); err != nil {
+	if err := c.Close(attachtest.TestContext(t)); err != nil {
 		t.Error(err)
 	}
 }
@@ -92,7 +92,7 @@ func TestProgramWithoutDescriptors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = client.Dial(attachtest.Within(t), h.socket, 0)
+	_, err = client.Dial(attachtest.TestContext(t), h.socket, 0)
 	restore()
 	if !rlimit.Is(err) || strings.Contains(err.Error(), "no zrlmpid") {
 		t.Error(err)

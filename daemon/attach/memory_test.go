@@ -18,7 +18,7 @@ func (h *harness) common() int64 {
 	m := &h.server.memory
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.common
+	return m.commonLeft
 }
 
 // large returns a buffer whose memory is allocated only when it is written to.
@@ -37,7 +37,7 @@ func large(t *testing.T, n int) []byte {
 func TestPostedReceivesTakeNoMemory(t *testing.T) {
 	const length, limit = 256 << 20, 1 << 30
 	h := serve(t, newWorld(4, 0, 1, 2), Options{Memory: limit})
-	h.dial(t, 0).Close(attachtest.Within(t))
+	h.dial(t, 0).Close(attachtest.TestContext(t))
 	idle := h.common()
 	buf := large(t, length)
 	var before, after runtime.MemStats
@@ -46,17 +46,17 @@ func TestPostedReceivesTakeNoMemory(t *testing.T) {
 		c := h.dial(t, i%3)
 		attachtest.Recv(t, c, 3, 0, buf)
 		// the receive was posted before the probe was answered
-		if _, _, err := c.Probe(attachtest.Within(t), mpe.Match{Source: 3}, false); err != nil {
+		if _, _, err := c.Probe(attachtest.TestContext(t), mpe.Match{Source: 3}, false); err != nil {
 			t.Fatal(err)
 		}
-		at := h.server.Attached()
+		at := h.server.AttachedPrograms()
 		if len(at) != 1 || at[0].Bytes != length {
 			t.Fatalf("%+v", at)
 		}
 		if taken := idle - h.common(); taken > length || taken < length-maxShare {
 			t.Errorf("a receive of %d bytes is charged with %d beyond its program's share", length, taken)
 		}
-		if err := c.Close(attachtest.Within(t)); err != nil {
+		if err := c.Close(attachtest.TestContext(t)); err != nil {
 			t.Fatal(err)
 		}
 		if got := h.common(); got != idle {
@@ -80,13 +80,13 @@ func TestMemoryOfAllPrograms(t *testing.T) {
 		t.Fatalf("a program may have %d bytes", most)
 	}
 	first := attachtest.Recv(t, a, 3, 0, large(t, most-1<<20))
-	if _, _, err := a.Probe(attachtest.Within(t), mpe.Match{Source: 3}, false); err != nil {
+	if _, _, err := a.Probe(attachtest.TestContext(t), mpe.Match{Source: 3}, false); err != nil {
 		t.Fatal(err)
 	}
 	for name, d := range map[string]mpe.Device{"another program": b, "the next": c} {
 		for _, kind := range []mpe.OpKind{mpe.OpRecv, mpe.OpSend} {
-			op := attachtest.Begin(t, d, mpe.Operation{Kind: kind, Peer: 3, Tag: 1, Buf: make([]byte, 4<<20)})
-			if _, err := op.Await(attachtest.Within(t)); !errors.Is(err, mpe.ErrFull) ||
+			op := attachtest.StartOp(t, d, mpe.Operation{Kind: kind, Peer: 3, Tag: 1, Buf: make([]byte, 4<<20)})
+			if _, err := op.Await(attachtest.TestContext(t)); !errors.Is(err, mpe.ErrFull) ||
 				!strings.Contains(err.Error(), "limits.attached_bytes") {
 				t.Errorf("%s: %v", name, err)
 			}
@@ -95,17 +95,17 @@ func TestMemoryOfAllPrograms(t *testing.T) {
 		attachtest.Wait(t, attachtest.Recv(t, d, d.Rank(), 2, make([]byte, 100<<10)))
 	}
 	first.Cancel()
-	if _, err := first.Await(attachtest.Within(t)); !errors.Is(err, mpe.ErrCancelled) {
+	if _, err := first.Await(attachtest.TestContext(t)); !errors.Is(err, mpe.ErrCancelled) {
 		t.Error(err)
 	}
 	data := attachtest.Pattern(3, 4<<20)
 	r := attachtest.Recv(t, b, 2, 3, make([]byte, len(data)))
 	attachtest.Wait(t, attachtest.Send(t, c, 1, 3, data))
 	attachtest.Wait(t, r)
-	a.Close(attachtest.Within(t))
-	b.Close(attachtest.Within(t))
-	c.Close(attachtest.Within(t))
-	attachtest.Until(t, "everything is common", func() bool { return h.common() == limit-3*h.server.memory.share })
+	a.Close(attachtest.TestContext(t))
+	b.Close(attachtest.TestContext(t))
+	c.Close(attachtest.TestContext(t))
+	attachtest.WaitUntil(t, "everything is common", func() bool { return h.common() == limit-3*h.server.memory.perProgram })
 }
 
 // TestEndedSendsHoldNoMemory checks that a program that does not read the answers to its sends does not make
@@ -128,7 +128,7 @@ func TestEndedSendsHoldNoMemory(t *testing.T) {
 	c.Write(attachtest.StartFrame(r, nil))
 	send(1001, 0, 8*length)
 	ses := h.session(0)
-	attachtest.Until(t, "the message has arrived", func() bool {
+	attachtest.WaitUntil(t, "the message has arrived", func() bool {
 		ses.mu.Lock()
 		defer ses.mu.Unlock()
 		op := ses.ops[1000]
@@ -150,7 +150,7 @@ func TestEndedSendsHoldNoMemory(t *testing.T) {
 		}
 		return ended, ses.bytes, buffers
 	}
-	attachtest.Until(t, "all sends have ended", func() bool { ended, _, _ := held(); return ended == sends })
+	attachtest.WaitUntil(t, "all sends have ended", func() bool { ended, _, _ := held(); return ended == sends })
 	if _, bytes, buffers := held(); bytes != 8*length || buffers != 0 {
 		t.Errorf("%d bytes and %d buffers are held", bytes, buffers)
 	}
@@ -170,7 +170,7 @@ func TestUnreadMessagesAreReturned(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := serve(t, newWorld(2, 0), Options{})
-			h.dial(t, 0).Close(attachtest.Within(t))
+			h.dial(t, 0).Close(attachtest.TestContext(t))
 			idle := h.common()
 			c := h.attach(t, 0)
 			r := attachtest.RecvStart(1000, length)
@@ -183,7 +183,7 @@ func TestUnreadMessagesAreReturned(t *testing.T) {
 				c.Write(attachtest.DataFrame(1001, make([]byte, wire.ChunkLen)))
 			}
 			ses := h.session(0)
-			attachtest.Until(t, "the message has arrived", func() bool {
+			attachtest.WaitUntil(t, "the message has arrived", func() bool {
 				ses.mu.Lock()
 				defer ses.mu.Unlock()
 				op := ses.ops[1000]
@@ -193,7 +193,7 @@ func TestUnreadMessagesAreReturned(t *testing.T) {
 				t.Fatal("the message takes nothing of what is common")
 			}
 			end(c)
-			attachtest.Until(t, "its memory is common", func() bool { return h.common() == idle })
+			attachtest.WaitUntil(t, "its memory is common", func() bool { return h.common() == idle })
 		})
 	}
 }
@@ -210,20 +210,20 @@ func TestKeptMemoryIsReturned(t *testing.T) {
 	r := attachtest.Recv(t, a, 0, 1, back)
 	attachtest.Wait(t, attachtest.Send(t, a, 0, 1, data))
 	attachtest.Wait(t, r)
-	attachtest.Same(t, "the message", back, data)
+	attachtest.CheckEqual(t, "the message", back, data)
 	ses := h.session(0)
 	kept := func() int64 {
 		ses.mu.Lock()
 		defer ses.mu.Unlock()
-		return ses.keptBytes
+		return ses.spareBytes
 	}
-	attachtest.Until(t, "buffers are kept", func() bool { // and not only charged during the write of an answer
+	attachtest.WaitUntil(t, "buffers are kept", func() bool { // and not only charged during the write of an answer
 		ses.mu.Lock()
 		defer ses.mu.Unlock()
-		return len(ses.kept) == 2
+		return len(ses.spareBuffers) == 2
 	})
 	op := attachtest.Recv(t, b, 2, 1, large(t, int(b.Limits().Bytes)-1<<20))
-	if _, _, err := b.Probe(attachtest.Within(t), mpe.Match{Source: 2}, false); err != nil {
+	if _, _, err := b.Probe(attachtest.TestContext(t), mpe.Match{Source: 2}, false); err != nil {
 		t.Fatal(err)
 	}
 	if _, ended, err := op.Test(); ended {
@@ -234,21 +234,21 @@ func TestKeptMemoryIsReturned(t *testing.T) {
 	}
 }
 
-// TestSilentConnections checks that at most maxGreeting connections can be without a rank at the same time.
+// TestSilentConnections checks that at most maxUnassigned connections can be without a rank at the same time.
 // Others wait until one of them gets a rank or is closed.
 func TestSilentConnections(t *testing.T) {
 	leaksNothing(t)
-	h := serve(t, newWorld(2, 0), Options{HelloTime: attachtest.Deadline})
+	h := serve(t, newWorld(2, 0), Options{HelloTimeout: attachtest.Deadline})
 	var silent []*attachtest.RawClient
-	for range maxGreeting {
+	for range maxUnassigned {
 		silent = append(silent, h.connect(t))
 	}
-	attachtest.Until(t, "all are being greeted", func() bool { return len(h.server.greeting) == maxGreeting })
+	attachtest.WaitUntil(t, "all are being greeted", func() bool { return len(h.server.greetSlots) == maxUnassigned })
 	attached := make(chan error)
 	go func() {
-		c, err := client.Dial(attachtest.Within(t), h.socket, 0)
+		c, err := client.Dial(attachtest.TestContext(t), h.socket, 0)
 		if err == nil {
-			err = c.Close(attachtest.Within(t))
+			err = c.Close(attachtest.TestContext(t))
 		}
 		attached <- err
 	}()

@@ -14,53 +14,53 @@ import (
 
 // operation is an operation or probe of a program. It exists until its answer has been written.
 type operation struct {
-	s *session
+	session *session
 	// Start is the operation as posted. Buf is the received part of a send's payload, or the buffer of a
 	// receive. It is part of memory or of the arena.
 	wire.Start
 	// call describes a collective call. Its memory is reused by later calls.
-	call *called
+	call *programCall
 	// memory is the payload buffer. got is the number of payload bytes received so far.
-	memory []byte
-	got    uint64
-	// charged is the memory charged for the payload; work is the memory charged for a call's other needs.
-	charged, work int64
-	refused       bool
+	memory          []byte
+	payloadReceived uint64
+	// chargedBytes is the memory charged for the payload; work is the memory charged for a call's other needs.
+	chargedBytes, workBytes int64
+	rejected                bool
 
-	// dev is the rank's operation once it is running. begun is set once the operation has been started; stop is
+	// rankOp is the rank's operation once it is running. begun is set once the operation has been started; stop is
 	// set for a waiting probe.
-	dev   ender
-	begun bool
-	stop  context.CancelCauseFunc
-	// runs is set until the operation's completion is about to be answered; ends guards it. onEnd is called on
+	rankOp    notifyingOp
+	started   bool
+	stopProbe context.CancelCauseFunc
+	// running is set until the operation's completion is about to be answered; ends guards it. onEnd is called on
 	// completion and is reused by later operations.
-	runs  bool
-	onEnd func()
+	running bool
+	onEnd   func()
 	// queue[0] is the index of the queue that holds a send. ahead is the number of queues in which the
 	// operation is not first.
-	queue [1]int
-	ahead int
+	queue       [1]int
+	queuesAhead int
 
 	// The ledger guards ended. Once ended is set, done, sent and answered belong to the outbox.
-	ended    bool
-	done     wire.Done
-	sent     int
-	answered bool
-	// keep means that memory is kept for reuse and the program has been charged for it.
-	keep bool
+	ended     bool
+	done      wire.Done
+	bytesSent int
+	answered  bool
+	// keepMemory means that memory is kept for reuse and the program has been charged for it.
+	keepMemory bool
 }
 
 // operation returns an operation, if possible a spare one with a buffer of about the given size. Only the
 // reading goroutine may call it: an operation that it has found by id is then not reused meanwhile.
 func (s *session) operation(r wire.Start, size uint64) *operation {
-	if size >= anonmem.Least { // spare does not keep large buffers
+	if size >= anonmem.MinMapped { // spare does not keep large buffers
 		size = 0
 	}
 	op, _ := s.spare[bits.Len64(size)].Get().(*operation)
 	if op == nil {
-		op = &operation{s: s}
+		op = &operation{session: s}
 	}
-	*op = operation{s: s, Start: r, memory: op.memory, call: op.call, onEnd: op.onEnd}
+	*op = operation{session: s, Start: r, memory: op.memory, call: op.call, onEnd: op.onEnd}
 	return op
 }
 
@@ -69,7 +69,7 @@ func (op *operation) reserve(n int) (err error) {
 	if n <= cap(op.memory) {
 		return nil
 	}
-	b := op.s.takeKept(n)
+	b := op.session.takeSpare(n)
 	if b == nil {
 		b, err = anonmem.Get(n)
 	}
@@ -81,33 +81,33 @@ func (op *operation) reserve(n int) (err error) {
 // the operation for reuse.
 func (op *operation) detachMemory() []byte {
 	b := op.memory
-	if cap(b) < anonmem.Least {
+	if cap(b) < anonmem.MinMapped {
 		return nil
 	}
 	op.memory, op.Buf = nil, nil
 	return b
 }
 
-// fail ends an operation that has not been started.
-func (op *operation) fail(err error) { op.end(&mpe.Status{}, false, err, false) }
+// failUnstarted ends an operation that has not been started.
+func (op *operation) failUnstarted(err error) { op.end(&mpe.Status{}, false, err, false) }
 
 // end ends an operation and queues its answer. If now is set, it writes the answer at once. Otherwise the
 // caller must be the reading goroutine, which writes the answer before it waits for more frames.
 func (op *operation) end(st *mpe.Status, found bool, err error, now bool) {
 	if err != nil {
-		err = op.s.server.opts.Explain(err)
+		err = op.session.server.opts.Explain(err)
 	}
-	n := op.stored(st, err)
+	n := op.resultBytes(st, err)
 	op.done = wire.Done{ID: op.ID, Found: found, Stored: uint64(n), Status: *st, Err: err}
-	if op.dev != nil {
-		op.dev.Free()
-		op.dev = nil
+	if op.rankOp != nil {
+		op.rankOp.Free()
+		op.rankOp = nil
 	}
 	if st.Claim != 0 {
 		op.done.Stored = uint64(st.Claim)
-		op.s.claim(st)
+		op.session.claim(st)
 	}
-	if op.Placed { // the payload is already in the arena
+	if op.InArena { // the payload is already in the arena
 		n = 0
 	}
 	var memory []byte
@@ -115,17 +115,17 @@ func (op *operation) end(st *mpe.Status, found bool, err error, now bool) {
 		op.Buf = nil
 		memory = op.detachMemory()
 	}
-	op.s.release(op, n > 0, memory)
+	op.session.endOperation(op, n > 0, memory)
 	if now {
-		op.s.out.PutNow(op)
+		op.session.outbox.Send(op)
 		return
 	}
-	op.s.out.PutOff(op)
-	op.s.deferredAnswers = true
+	op.session.outbox.Queue(op)
+	op.session.deferredAnswers = true
 }
 
-// stored returns how many bytes of a received message or a call's result are to be sent to the program.
-func (op *operation) stored(st *mpe.Status, err error) int {
+// resultBytes returns how many bytes of a received message or a call's result are to be sent to the program.
+func (op *operation) resultBytes(st *mpe.Status, err error) int {
 	if op.Kind == wire.OpCall && err == nil {
 		return len(op.Buf)
 	}
@@ -138,15 +138,15 @@ func (op *operation) stored(st *mpe.Status, err error) int {
 // Frame returns the next frame of the answer. It forgets the operation when it returns the last frame, before
 // the program can read that frame.
 func (op *operation) Frame(b []byte) (head, payload []byte, more bool) {
-	left := op.Buf[op.sent:]
+	left := op.Buf[op.bytesSent:]
 	if len(left) > wire.ChunkLen {
-		op.sent += wire.ChunkLen
+		op.bytesSent += wire.ChunkLen
 		return wire.AppendID(b, wire.FrameData, op.ID, wire.ChunkLen), left[:wire.ChunkLen], true
 	}
-	op.keep = op.s.forget(op)
+	op.keepMemory = op.session.removeAnswered(op)
 	op.answered = true
-	if !op.keep {
-		anonmem.Trim(op.memory, op.sent)
+	if !op.keepMemory {
+		anonmem.Trim(op.memory, op.bytesSent)
 	}
 	return wire.AppendDone(b, &op.done, len(left)), left, false
 }
@@ -156,29 +156,29 @@ func (op *operation) Written() {
 	if !op.answered {
 		return
 	}
-	op.s.ledger.keep(op.detachMemory(), op.keep)
-	op.s.spare[bits.Len(uint(cap(op.memory)))].Put(op)
+	op.session.ledger.storeSpare(op.detachMemory(), op.keepMemory)
+	op.session.spare[bits.Len(uint(cap(op.memory)))].Put(op)
 }
 
 // detacher is an operation that can end while its transfer continues to use its buffer.
 type detacher interface {
-	Detach(cause error, keep mpe.Keep) (mpe.Status, error)
-	Abandon(cause error, keep mpe.Keep) (mpe.Status, error)
+	Detach(cause error, keep mpe.KeepFunc) (mpe.Status, error)
+	Abandon(cause error, keep mpe.KeepFunc) (mpe.Status, error)
 }
 
 // detach ends, with the error cause, an operation that take has removed. gone means that the program is gone;
 // otherwise the program no longer waits for the operation. If the transfer continues, its buffer is charged to
 // common memory until the transfer ends.
 func (op *operation) detach(cause error, gone bool) (mpe.Status, error) {
-	l, ok := op.dev.(detacher)
-	large := max(cap(op.memory), len(op.Buf)) >= anonmem.Least
+	l, ok := op.rankOp.(detacher)
+	large := max(cap(op.memory), len(op.Buf)) >= anonmem.MinMapped
 	if !ok || !gone && (op.Kind == wire.OpCall || !large) {
 		ctx, cancel := context.WithCancelCause(context.Background())
 		cancel(cause)
-		st, err := op.dev.Await(ctx)
+		st, err := op.rankOp.Await(ctx)
 		return *st, err
 	}
-	var keep mpe.Keep
+	var keep mpe.KeepFunc
 	if large && op.Kind != wire.OpCall {
 		keep = op.detachPayload
 	}
@@ -191,8 +191,8 @@ func (op *operation) detach(cause error, gone bool) (mpe.Status, error) {
 // detachPayload implements mpe.Keep. It gives the transfer a copy of any payload in the arena, because the
 // program may reuse the arena.
 func (op *operation) detachPayload(buf []byte) (kept []byte, release func()) {
-	m, b := op.s.memory, op.detachMemory()
-	if op.Placed {
+	m, b := op.session.memory, op.detachMemory()
+	if op.InArena {
 		var err error
 		if b, err = anonmem.Get(len(buf)); err != nil {
 			b = make([]byte, len(buf))
@@ -201,28 +201,28 @@ func (op *operation) detachPayload(buf []byte) (kept []byte, release func()) {
 		buf = b
 	}
 	n := int64(cap(b))
-	m.force(n)
+	m.forceDraw(n)
 	return buf, func() {
 		anonmem.Put(b)
-		m.force(-n)
+		m.forceDraw(-n)
 	}
 }
 
-// unstarted returns the error for an aborted send or call that has not been started, including the reason why
+// unstartedError returns the error for an aborted send or call that has not been started, including the reason why
 // it has not.
-func (op *operation) unstarted(cause error) error {
-	rank, have := op.s.rank, fmt.Sprintf("%d of %d bytes of payload received from the program", op.got, op.Length)
+func (op *operation) unstartedError(cause error) error {
+	rank, have := op.session.rank, fmt.Sprintf("%d of %d bytes of payload received from the program", op.payloadReceived, op.Length)
 	if op.Kind == wire.OpCall {
-		if op.ahead > 0 {
+		if op.queuesAhead > 0 {
 			have += ", and earlier sends or calls have not begun"
 		}
 		return fmt.Errorf("rank %d has not begun %v: %s (%w)", rank, op.call.Collective, have, cause)
 	}
 	pair := handshake.Wait{Local: uint32(rank), Remote: uint32(op.Peer)}
-	wait := &mpe.WaitError{Wait: pair, Queued: op.s.queues.before(op)}
+	wait := &mpe.WaitError{Wait: pair, Queued: op.session.queues.numAhead(op)}
 	if wait.Queued > 0 {
 		have += fmt.Sprintf(", and %d sends to that rank are queued ahead", wait.Queued)
 	}
 	text := fmt.Sprintf("rank %d waits to send to rank %d: %s: %v", rank, op.Peer, have, cause)
-	return &wire.Error{Text: text, Parts: []error{wait, cause}}
+	return &wire.Error{Text: text, Causes: []error{wait, cause}}
 }

@@ -9,27 +9,27 @@ import (
 )
 
 // Attached describes a program that is attached to a rank.
-type Attached struct {
+type AttachedProgram struct {
 	Rank int
 	wire.Credentials
-	Since time.Time
+	AttachedAt time.Time
 	// Operations and Bytes are the number of its operations in progress and the size of their payload, counted
 	// as for Limits.
 	Operations int
 	Bytes      int64
 }
 
-// Attached lists the attached programs in rank order.
-func (s *Server) Attached() []Attached {
+// AttachedPrograms lists the attached programs in rank order.
+func (s *Server) AttachedPrograms() []AttachedProgram {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var list []Attached
-	for rank, ses := range s.attached {
-		a := Attached{Rank: rank, Credentials: ses.who, Since: ses.since}
-		a.Operations, a.Bytes = ses.underWay()
+	var list []AttachedProgram
+	for rank, ses := range s.sessions {
+		a := AttachedProgram{Rank: rank, Credentials: ses.credentials, AttachedAt: ses.attachedAt}
+		a.Operations, a.Bytes = ses.pendingTotals()
 		list = append(list, a)
 	}
-	slices.SortFunc(list, func(a, b Attached) int { return cmp.Compare(a.Rank, b.Rank) })
+	slices.SortFunc(list, func(a, b AttachedProgram) int { return cmp.Compare(a.Rank, b.Rank) })
 	return list
 }
 
@@ -59,9 +59,9 @@ type Event struct {
 	Err      error
 }
 
-// event returns an Event about the session's program.
-func (s *session) event(kind EventKind, err error) Event {
-	return Event{Kind: kind, Rank: s.rank, PID: s.who.PID, UID: s.who.UID, Err: err}
+// newEvent returns an Event about the session's program.
+func (s *session) newEvent(kind EventKind, err error) Event {
+	return Event{Kind: kind, Rank: s.rank, PID: s.credentials.PID, UID: s.credentials.UID, Err: err}
 }
 
 // Access lists the users and groups that have access in addition to root and the daemon's own user.

@@ -12,32 +12,32 @@ import (
 // messages of collective calls in this order, so a call is in the queues of all such peers. Only the reading
 // goroutine uses queues.
 type queues struct {
-	byOrder []int // peers that do not know communicators
-	// of contains a queue for each peer, followed by one queue for all invalid ranks.
-	of [][]*operation
+	orderedPeers []int // peers that do not know communicators
+	// byPeer contains a queue for each peer, followed by one queue for all invalid ranks.
+	byPeer [][]*operation
 	// ready lists operations that have become first in all of their queues.
 	ready []*operation
 }
 
-// complete reports whether the whole payload has been received.
-func (op *operation) complete() bool { return op.got == op.Length }
+// hasPayload reports whether the whole payload has been received.
+func (op *operation) hasPayload() bool { return op.payloadReceived == op.Length }
 
-// places returns the indexes of the queues that an operation belongs in.
-func (q *queues) places(op *operation) []int {
+// indexes returns the indexes of the queues that an operation belongs in.
+func (q *queues) indexes(op *operation) []int {
 	if op.Kind == wire.OpCall {
-		return q.byOrder
+		return q.orderedPeers
 	}
 	op.queue[0] = op.Peer
-	if none := len(q.of) - 1; op.Peer < 0 || op.Peer > none {
+	if none := len(q.byPeer) - 1; op.Peer < 0 || op.Peer > none {
 		op.queue[0] = none
 	}
 	return op.queue[:]
 }
 
-// first reports whether all queues of the operation are empty.
-func (q *queues) first(op *operation) bool {
-	for _, i := range q.places(op) {
-		if len(q.of[i]) > 0 {
+// isFirst reports whether all queues of the operation are empty.
+func (q *queues) isFirst(op *operation) bool {
+	for _, i := range q.indexes(op) {
+		if len(q.byPeer[i]) > 0 {
 			return false
 		}
 	}
@@ -46,72 +46,72 @@ func (q *queues) first(op *operation) bool {
 
 // add appends an operation to its queues.
 func (q *queues) add(op *operation) {
-	for _, i := range q.places(op) {
-		if len(q.of[i]) > 0 {
-			op.ahead++
+	for _, i := range q.indexes(op) {
+		if len(q.byPeer[i]) > 0 {
+			op.queuesAhead++
 		}
-		q.of[i] = append(q.of[i], op)
+		q.byPeer[i] = append(q.byPeer[i], op)
 	}
 }
 
 // remove removes an operation from its queues. Operations that thereby become first in all of their queues are
 // added to ready.
 func (q *queues) remove(op *operation) {
-	for _, i := range q.places(op) {
-		at := slices.Index(q.of[i], op)
-		q.of[i] = slices.Delete(q.of[i], at, at+1)
-		if at == 0 && len(q.of[i]) > 0 {
-			next := q.of[i][0]
-			if next.ahead--; next.ahead == 0 {
+	for _, i := range q.indexes(op) {
+		at := slices.Index(q.byPeer[i], op)
+		q.byPeer[i] = slices.Delete(q.byPeer[i], at, at+1)
+		if at == 0 && len(q.byPeer[i]) > 0 {
+			next := q.byPeer[i][0]
+			if next.queuesAhead--; next.queuesAhead == 0 {
 				q.ready = append(q.ready, next)
 			}
 		}
 	}
 }
 
-// before returns the number of sends that are ahead of op in the queue of its peer.
-func (q *queues) before(op *operation) int { return slices.Index(q.of[q.places(op)[0]], op) }
+// numAhead returns the number of sends that are ahead of op in the queue of its peer.
+func (q *queues) numAhead(op *operation) int { return slices.Index(q.byPeer[q.indexes(op)[0]], op) }
 
-// unsent tracks the missing payload of sends and calls that ended early. The program may already be sending
+// missingPayload tracks the missing payload of sends and calls that ended early. The program may already be sending
 // this payload, so the session discards the corresponding DATA frames. Any other DATA frame without an
 // operation is a protocol violation. Only the reading goroutine uses unsent.
-type unsent struct {
-	// left maps an operation's id to the number of bytes that may still arrive.
-	left map[uint64]uint64
+type missingPayload struct {
+	// remaining maps an operation's id to the number of bytes that may still arrive.
+	remaining map[uint64]uint64
 	// overflowed is set once there have been too many such operations. From then on, all DATA without an
 	// operation is discarded.
 	overflowed bool
 }
 
-// maxUnsent is the maximum number of operations in unsent. A limit is needed because programs may never send
+// maxMissing is the maximum number of operations in unsent. A limit is needed because programs may never send
 // the rest.
-const maxUnsent = 1024
+const maxMissing = 1024
 
 // add records an operation that ended while some bytes of its payload were missing.
-func (u *unsent) add(id, bytes uint64) {
+func (u *missingPayload) add(id, bytes uint64) {
 	switch {
 	case bytes == 0 || u.overflowed:
-	case len(u.left) == maxUnsent:
-		u.left, u.overflowed = nil, true
+	case len(u.remaining) == maxMissing:
+		u.remaining, u.overflowed = nil, true
 	default:
-		if u.left == nil {
-			u.left = make(map[uint64]uint64)
+		if u.remaining == nil {
+			u.remaining = make(map[uint64]uint64)
 		}
-		u.left[id] = bytes
+		u.remaining[id] = bytes
 	}
 }
 
-// take accounts for received bytes. It returns false if the bytes were not expected.
-func (u *unsent) take(id, bytes uint64) bool {
-	left := u.left[id]
+// discard accounts for received bytes. It returns false if the bytes were not expected.
+func (u *missingPayload) discard(id, bytes uint64) bool {
+	left := u.remaining[id]
 	switch {
 	case u.overflowed:
 	case bytes == 0 || bytes > left:
 		return false
 	case bytes == left:
-		delete(u.left, id)
+		delete(u.remaining, id)
 	default:
-		u.left[id] = left - bytes
+		u.remaining[id] = left - bytes
 	}
 	return true
 }

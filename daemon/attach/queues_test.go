@@ -37,12 +37,12 @@ func TestOrderOfCalls(t *testing.T) {
 	c.Write(callFrame(bcast(3, 4), "33"))   // waits for its payload as well
 	c.Write(attachtest.StartFrame(to(1, 4, 4), []byte("4444")))
 	c.Write(attachtest.StartFrame(to(2, 5, 4), []byte("5555")))
-	if d := c.Done(); d.ID != 5 || d.Err != nil {
+	if d := c.ReadDone(); d.ID != 5 || d.Err != nil {
 		t.Errorf("%+v", d)
 	}
 	c.Write(callFrame(bcast(6, 4), "6666"))
 	c.Write(wire.AbortFrame(6, mpe.ErrFull))
-	if d := c.Done(); d.ID != 6 || !errors.Is(d.Err, mpe.ErrFull) ||
+	if d := c.ReadDone(); d.ID != 6 || !errors.Is(d.Err, mpe.ErrFull) ||
 		!strings.Contains(d.Err.Error(), "earlier sends or calls have not begun") {
 		t.Errorf("%+v", d)
 	}
@@ -51,14 +51,14 @@ func TestOrderOfCalls(t *testing.T) {
 	}
 	c.Write(attachtest.DataFrame(1, []byte(".1")))
 	for _, id := range []uint64{1, 2} {
-		if d := c.Done(); d.ID != id || d.Err != nil {
+		if d := c.ReadDone(); d.ID != id || d.Err != nil {
 			t.Errorf("%+v", d)
 		}
 	}
 	c.Write(callFrame(bcast(7, 4), "7777"))
 	c.Write(attachtest.DataFrame(3, []byte("33")))
 	for _, id := range []uint64{3, 4, 7} {
-		if d := c.Done(); d.ID != id || d.Err != nil {
+		if d := c.ReadDone(); d.ID != id || d.Err != nil {
 			t.Errorf("%+v", d)
 		}
 	}
@@ -70,7 +70,7 @@ func TestOrderOfCalls(t *testing.T) {
 	}
 	// If its queues are empty, a call begins immediately.
 	c.Write(callFrame(bcast(8, 4), "8888"))
-	if d := c.Done(); d.ID != 8 || d.Err != nil {
+	if d := c.ReadDone(); d.ID != 8 || d.Err != nil {
 		t.Errorf("%+v", d)
 	}
 }

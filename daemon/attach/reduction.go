@@ -17,13 +17,13 @@ import (
 // reduction asks the program to combine elements for a call. It is also the outbox item that writes the REDUCE
 // frame.
 type reduction struct {
-	s    *session
-	id   uint64
-	elem int
+	session *session
+	id      uint64
+	elemLen int
 
-	// free contains a value while no REDUCE frame is in flight. changed is signaled when sent, answered or
+	// idle contains a value while no REDUCE frame is in flight. changed is signaled when sent, answered or
 	// cause is set.
-	free, changed chan struct{}
+	idle, changed chan struct{}
 
 	mu sync.Mutex
 	// sent is set once REDUCE has been written; answered is set once REDUCED has been read.
@@ -51,18 +51,18 @@ func (r *reduction) cancel(cause error) {
 // reduce is the reduction operation of the call: inout = in ∘ inout. It waits for the program. It returns the
 // program's error or the reason why the call has ended.
 func (r *reduction) reduce(in, inout []byte) error {
-	if err := r.s.stream.Await(r.s.ctx, r.free); err != nil {
+	if err := r.session.stream.Await(r.session.ctx, r.idle); err != nil {
 		return err
 	}
-	defer wire.Notify(r.free)
-	most := wire.OperandLen / r.elem * r.elem
+	defer wire.Notify(r.idle)
+	most := wire.OperandLen / r.elemLen * r.elemLen
 	memory := operands.Get().(*[]byte)
 	for len(in) > 0 {
 		n := min(len(in), most)
 		b := slices.Grow((*memory)[:0], 3*n)[:3*n]
 		copy(b, in[:n])
 		copy(b[n:], inout[:n])
-		if err := r.ask(b[:2*n], b[2*n:]); err != nil {
+		if err := r.askProgram(b[:2*n], b[2*n:]); err != nil {
 			r.cancel(err) // combine no further elements
 			return err    // do not recycle the memory, which may still be in use
 		}
@@ -76,9 +76,9 @@ func (r *reduction) reduce(in, inout []byte) error {
 // operands is a pool of buffers for REDUCE and REDUCED.
 var operands = sync.Pool{New: func() any { return new([]byte) }}
 
-// ask sends REDUCE and waits for REDUCED. It uses separate memory for both, because the call may end while
+// askProgram sends REDUCE and waits for REDUCED. It uses separate memory for both, because the call may end while
 // REDUCE is still being written or REDUCED is being read.
-func (r *reduction) ask(operands, result []byte) error {
+func (r *reduction) askProgram(operands, result []byte) error {
 	r.mu.Lock()
 	if r.cause != nil {
 		defer r.mu.Unlock()
@@ -87,9 +87,9 @@ func (r *reduction) ask(operands, result []byte) error {
 	r.operands, r.result, r.err = operands, result, nil
 	r.sent, r.answered = false, false
 	r.mu.Unlock()
-	r.s.out.PutNow(r)
+	r.session.outbox.Send(r)
 	for {
-		gone := r.s.stream.Await(r.s.ctx, r.changed) // non-nil if the session has ended
+		gone := r.session.stream.Await(r.session.ctx, r.changed) // non-nil if the session has ended
 		r.mu.Lock()
 		err := cmp.Or(r.cause, gone)
 		if err != nil || r.sent && r.answered {
@@ -120,7 +120,7 @@ func (r *reduction) Written() {
 
 // readReduced handles REDUCED.
 func (s *session) readReduced() error {
-	b, err := s.in.Take(wire.ReducedLen)
+	b, err := s.reader.NextBytes(wire.ReducedLen)
 	if err != nil {
 		return err
 	}
@@ -130,17 +130,17 @@ func (s *session) readReduced() error {
 	}
 	op := s.find(id)
 	if op == nil { // the call has already ended
-		return s.in.Skip()
+		return s.reader.Skip()
 	}
 	if op.Kind != wire.OpCall || op.call.reduction == nil {
 		return wire.Violationf("REDUCED for operation %d, which is not a call with a user-defined operation", id)
 	}
-	return op.call.reduction.answer(s.in, flags&wire.FlagFailed != 0)
+	return op.call.reduction.readResult(s.reader, flags&wire.FlagFailed != 0)
 }
 
-// answer reads the rest of REDUCED. It reads the result into separate memory first, because the call may end
+// readResult reads the rest of REDUCED. It reads the result into separate memory first, because the call may end
 // while it reads.
-func (r *reduction) answer(in *wire.Reader, failed bool) error {
+func (r *reduction) readResult(in *wire.Reader, failed bool) error {
 	r.mu.Lock()
 	result, ended := r.result, r.cause != nil
 	r.result = nil
@@ -157,8 +157,8 @@ func (r *reduction) answer(in *wire.Reader, failed bool) error {
 			return err
 		}
 		reply = fmt.Errorf("the program's operation: %s", text)
-	case in.Left != len(result):
-		return wire.Violationf("REDUCED for operation %d has %d bytes, and its operands %d each", r.id, in.Left,
+	case in.Remaining != len(result):
+		return wire.Violationf("REDUCED for operation %d has %d bytes, and its operands %d each", r.id, in.Remaining,
 			len(result))
 	default:
 		if err := in.Read(result); err != nil {
@@ -179,14 +179,14 @@ func newReduction(s *session, c *wire.Call, x *collective.Operation) (*reduction
 		return nil, nil
 	}
 	if elem := max(x.Call.Elem, 1); !x.Reduces() || elem > wire.OperandLen {
-		return nil, c.Refuse("it has a user-defined operation on elements of %d bytes: only reductions allow one, on "+
+		return nil, c.CallError("it has a user-defined operation on elements of %d bytes: only reductions allow one, on "+
 			"elements of at most %d bytes", elem, wire.OperandLen)
 	}
 	r := &reduction{
-		s: s, id: c.ID, elem: max(x.Call.Elem, 1),
-		free: make(chan struct{}, 1), changed: make(chan struct{}, 1),
+		session: s, id: c.ID, elemLen: max(x.Call.Elem, 1),
+		idle: make(chan struct{}, 1), changed: make(chan struct{}, 1),
 	}
-	wire.Notify(r.free)
+	wire.Notify(r.idle)
 	x.User, x.CancelUser = r.reduce, r.cancel
 	return r, nil
 }

@@ -9,18 +9,18 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/attach/wire"
 )
 
-// frame reads and handles one frame.
-func (s *session) frame() error {
-	if err := s.in.Next(); err != nil {
+// handleFrame reads and handles one frame.
+func (s *session) handleFrame() error {
+	if err := s.reader.Next(); err != nil {
 		return err
 	}
-	if err := s.handle(s.in.Type); err != nil {
+	if err := s.dispatchFrame(s.reader.Type); err != nil {
 		return err
 	}
-	return s.in.End()
+	return s.reader.CheckEnd()
 }
 
-func (s *session) handle(t wire.FrameType) error {
+func (s *session) dispatchFrame(t wire.FrameType) error {
 	switch t {
 	case wire.FrameStart:
 		return s.readStart()
@@ -33,19 +33,19 @@ func (s *session) handle(t wire.FrameType) error {
 	case wire.FrameProbe:
 		return s.readProbe()
 	case wire.FrameCancel:
-		id, err := s.in.ReadID()
+		id, err := s.reader.ReadID()
 		if err == nil {
 			s.cancel(s.find(id))
 		}
 		return err
 	case wire.FrameAbort:
-		id, cause, err := s.in.ReadAbort()
+		id, cause, err := s.reader.ReadAbort()
 		if err == nil {
 			s.abort(s.find(id), cause)
 		}
 		return err
 	case wire.FrameBye:
-		return wire.ErrBye
+		return wire.ErrDetached
 	}
 	return wire.Violationf("%v is not a frame that an attached program sends", t)
 }
@@ -54,39 +54,39 @@ func (s *session) handle(t wire.FrameType) error {
 // answers the program and skips the rest of the frame; lacking is the number of payload bytes that the program
 // may still send. A non-nil err ends the session.
 func (s *session) admit(op *operation, bytes, work, room, lacking uint64) (ok bool, err error) {
-	answer, err := s.enter(op, bytes, work)
-	if errors.Is(answer, errCommon) {
-		s.server.returnKept()
-		answer, err = s.enter(op, bytes, work)
+	answer, err := s.addOperation(op, bytes, work)
+	if errors.Is(answer, errCommonFull) {
+		s.server.freeSpares()
+		answer, err = s.addOperation(op, bytes, work)
 	}
 	if err != nil {
 		return false, err
 	}
-	delete(s.unsent.left, op.ID) // the id now refers to this operation
+	delete(s.unsent.remaining, op.ID) // the id now refers to this operation
 	if answer == nil {
 		if err = op.reserve(int(room)); err == nil {
 			return true, nil
 		}
-		s.forget(op)
+		s.removeAnswered(op)
 		answer = fmt.Errorf("rank %d: %w: %w", s.rank, mpe.ErrFull, err)
 	}
 	s.unsent.add(op.ID, lacking)
-	s.refuse()
-	op.refused = true
-	op.fail(answer)
-	return false, s.in.Skip()
+	s.countRefusal()
+	op.rejected = true
+	op.failUnstarted(answer)
+	return false, s.reader.Skip()
 }
 
 // readStart handles START. It begins the operation, or first collects the payload of a send.
 func (s *session) readStart() error {
-	r, err := s.in.ReadStart()
+	r, err := s.reader.ReadStart()
 	if err != nil {
 		return err
 	}
 	own := r.Length // memory needed outside the arena
-	if r.Placed {
-		if room := uint64(len(s.arena)); r.Length > room || r.Place > room-r.Length {
-			return wire.Violationf("START places %d bytes at offset %d of an arena of %d", r.Length, r.Place, room)
+	if r.InArena {
+		if room := uint64(len(s.arena)); r.Length > room || r.ArenaOffset > room-r.Length {
+			return wire.Violationf("START places %d bytes at offset %d of an arena of %d", r.Length, r.ArenaOffset, room)
 		}
 		own = 0
 	}
@@ -95,7 +95,7 @@ func (s *session) readStart() error {
 	}
 	op, lacking := s.operation(r, own), uint64(0)
 	if r.Kind != mpe.OpRecv {
-		lacking = own - min(own, uint64(s.in.Left))
+		lacking = own - min(own, uint64(s.reader.Remaining))
 	}
 	if ok, err := s.admit(op, r.Length, 0, own, lacking); !ok {
 		return err
@@ -103,31 +103,31 @@ func (s *session) readStart() error {
 	s.endClaim(&r)
 	op.NoWait = true // the goroutine also serves other programs
 	switch {
-	case r.Placed:
-		op.Buf, op.got = s.arena[r.Place:r.Place+r.Length:r.Place+r.Length], r.Length
+	case r.InArena:
+		op.Buf, op.payloadReceived = s.arena[r.ArenaOffset:r.ArenaOffset+r.Length:r.ArenaOffset+r.Length], r.Length
 	case r.Kind == mpe.OpRecv:
 		op.Buf = op.memory[:r.Length]
 	default:
-		if err := s.collect(op); err != nil {
+		if err := s.readPayload(op); err != nil {
 			return err
 		}
 	}
-	s.enqueue(op)
+	s.startOrQueue(op)
 	return nil
 }
 
-// collect appends the rest of the frame to the payload of a send or call.
-func (s *session) collect(op *operation) error {
-	have, n := len(op.Buf), s.in.Left
+// readPayload appends the rest of the frame to the payload of a send or call.
+func (s *session) readPayload(op *operation) error {
+	have, n := len(op.Buf), s.reader.Remaining
 	op.Buf = op.memory[:have+n]
-	op.got += uint64(n)
-	return s.in.Read(op.Buf[have:])
+	op.payloadReceived += uint64(n)
+	return s.reader.Read(op.Buf[have:])
 }
 
-// enqueue begins an operation, or queues it if its payload is incomplete or other operations are ahead of it.
-func (s *session) enqueue(op *operation) {
-	if op.Kind == mpe.OpRecv || op.complete() && s.queues.first(op) {
-		s.begin(op)
+// startOrQueue begins an operation, or queues it if its payload is incomplete or other operations are ahead of it.
+func (s *session) startOrQueue(op *operation) {
+	if op.Kind == mpe.OpRecv || op.hasPayload() && s.queues.isFirst(op) {
+		s.startOperation(op)
 	} else {
 		s.queues.add(op)
 	}
@@ -136,48 +136,48 @@ func (s *session) enqueue(op *operation) {
 // readData handles DATA, which carries more payload of a send or call. It discards the payload if the operation
 // has ended early.
 func (s *session) readData() error {
-	id, err := s.in.ReadID()
+	id, err := s.reader.ReadID()
 	if err != nil {
 		return err
 	}
-	op, n := s.find(id), uint64(s.in.Left)
+	op, n := s.find(id), uint64(s.reader.Remaining)
 	if op == nil {
-		if !s.unsent.take(id, n) {
+		if !s.unsent.discard(id, n) {
 			return wire.Violationf("DATA has %d bytes for operation %d, which is not a send or call that "+
 				"expects payload", n, id)
 		}
-		return s.in.Skip()
+		return s.reader.Skip()
 	}
-	if op.Kind == mpe.OpRecv || n == 0 || n > wire.ChunkLen || n > op.Length-op.got {
+	if op.Kind == mpe.OpRecv || n == 0 || n > wire.ChunkLen || n > op.Length-op.payloadReceived {
 		return wire.Violationf("DATA has %d bytes for operation %d, which has %d of %d bytes of payload to send, in "+
-			"pieces of %d at most", n, id, op.got, op.Length, wire.ChunkLen)
+			"pieces of %d at most", n, id, op.payloadReceived, op.Length, wire.ChunkLen)
 	}
-	if err := s.collect(op); err != nil {
+	if err := s.readPayload(op); err != nil {
 		return err
 	}
-	if op.complete() && op.ahead == 0 {
+	if op.hasPayload() && op.queuesAhead == 0 {
 		s.queues.ready = append(s.queues.ready, op)
-		s.proceed()
+		s.startReady()
 	}
 	return nil
 }
 
-// proceed begins all queued operations that are ready and whose payload is complete. Starting one may make
+// startReady begins all queued operations that are ready and whose payload is complete. Starting one may make
 // further ones ready.
-func (s *session) proceed() {
+func (s *session) startReady() {
 	q := &s.queues
 	for i := 0; i < len(q.ready); i++ {
-		if op := q.ready[i]; op.complete() {
+		if op := q.ready[i]; op.hasPayload() {
 			q.remove(op)
-			s.begin(op)
+			s.startOperation(op)
 		}
 	}
 	clear(q.ready)
 	q.ready = q.ready[:0]
 }
 
-// begin starts an operation on the rank.
-func (s *session) begin(op *operation) {
+// startOperation starts an operation on the rank.
+func (s *session) startOperation(op *operation) {
 	var dev mpe.Op
 	var err error
 	if op.Kind == wire.OpCall {
@@ -186,19 +186,19 @@ func (s *session) begin(op *operation) {
 		dev, err = s.dev.Start(op.Operation)
 	}
 	if err != nil {
-		op.fail(err)
+		op.failUnstarted(err)
 		return
 	}
-	op.dev = dev.(ender)
+	op.rankOp = dev.(notifyingOp)
 	if s.polling == nil {
 		if st, ended, err := dev.Test(); ended {
 			op.end(&st, false, err, false)
 			return
 		}
 	}
-	op.begun = true
-	if s.ends.watch(op) && s.polling == nil {
-		wire.Notify(s.ended) // makes answerEnds poll until op ends
+	op.started = true
+	if s.completions.watch(op) && s.polling == nil {
+		wire.Notify(s.completionReady) // makes answerEnds poll until op ends
 	}
 }
 
@@ -207,10 +207,10 @@ func (s *session) begin(op *operation) {
 func (s *session) cancel(op *operation) {
 	switch {
 	case op == nil || op.Kind == wire.OpCall:
-	case op.stop != nil:
-		op.stop(mpe.ErrCancelled)
-	case op.begun:
-		s.ends.cancel(op)
+	case op.stopProbe != nil:
+		op.stopProbe(mpe.ErrCancelled)
+	case op.started:
+		s.completions.cancel(op)
 	default:
 		s.endUnstarted(op, fmt.Errorf("rank %d: the send to rank %d: %w", s.rank, op.Peer, mpe.ErrCancelled))
 	}
@@ -220,11 +220,11 @@ func (s *session) cancel(op *operation) {
 func (s *session) abort(op *operation, cause error) {
 	switch {
 	case op == nil:
-	case op.stop != nil:
-		op.stop(cause)
-	case !op.begun:
-		s.endUnstarted(op, op.unstarted(cause))
-	case s.ends.take(op):
+	case op.stopProbe != nil:
+		op.stopProbe(cause)
+	case !op.started:
+		s.endUnstarted(op, op.unstartedError(cause))
+	case s.completions.remove(op):
 		st, err := op.detach(cause, false)
 		op.end(&st, false, err, false)
 	}
@@ -232,15 +232,15 @@ func (s *session) abort(op *operation, cause error) {
 
 // endUnstarted ends a send or call that is still queued.
 func (s *session) endUnstarted(op *operation, err error) {
-	s.unsent.add(op.ID, op.Length-op.got)
+	s.unsent.add(op.ID, op.Length-op.payloadReceived)
 	s.queues.remove(op)
-	op.fail(err)
-	s.proceed()
+	op.failUnstarted(err)
+	s.startReady()
 }
 
 // readProbe handles PROBE. It probes at once, or starts a goroutine that waits for a message.
 func (s *session) readProbe() error {
-	p, err := s.in.ReadProbe()
+	p, err := s.reader.ReadProbe()
 	if err != nil {
 		return err
 	}
@@ -249,8 +249,8 @@ func (s *session) readProbe() error {
 		return err
 	}
 	if p.Claim {
-		if err := s.mayClaim(); err != nil {
-			op.fail(err)
+		if err := s.checkClaimLimit(); err != nil {
+			op.failUnstarted(err)
 			return nil
 		}
 	}
@@ -259,16 +259,16 @@ func (s *session) readProbe() error {
 		op.end(&st, found, err, false)
 		return nil
 	}
-	if err := s.probing(1); err != nil {
-		op.fail(err)
+	if err := s.addProbes(1); err != nil {
+		op.failUnstarted(err)
 		return nil
 	}
 	ctx, stop := context.WithCancelCause(s.ctx)
-	op.stop = stop
+	op.stopProbe = stop
 	s.spawn(func() {
 		defer stop(nil)
 		st, found, err := s.dev.Probe(ctx, match, true)
-		_ = s.probing(-1)
+		_ = s.addProbes(-1)
 		if cause := context.Cause(ctx); err != nil && cause != nil && !errors.Is(err, cause) {
 			err = fmt.Errorf("%w (%w)", err, cause)
 		}

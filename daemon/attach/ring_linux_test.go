@@ -65,7 +65,7 @@ func (c *ringConn) wake() { _, _ = c.UnixConn.Write([]byte{0}) }
 
 func (c *ringConn) Read(b []byte) (n int, err error) {
 	for {
-		if n, err = c.r.Read(b); !errors.Is(err, wire.ErrNothing) {
+		if n, err = c.r.Read(b); !errors.Is(err, wire.ErrNoData) {
 			return n, err
 		}
 		runtime.Gosched()
@@ -105,7 +105,7 @@ func TestHostileCounters(t *testing.T) {
 			"bytes written to a ring"},
 		{"written goes back", func(c *attachtest.RawClient, r *ringConn) {
 			c.Write(attachtest.StartFrame(attachtest.SendStart(1, 0), nil))
-			c.Done()
+			c.ReadDone()
 			r.out.Written.Store(1)
 		}, "bytes written to a ring"},
 		{"all ones", func(_ *attachtest.RawClient, r *ringConn) { r.out.Written.Store(^uint64(0)) },
@@ -139,7 +139,7 @@ func TestHostileCounters(t *testing.T) {
 			r.wake()
 			if tt.text != "" {
 				// The program's own counters may be wrong, but the daemon's are right.
-				if e := c.Refusal(); e.Reason != wire.Violation || !strings.Contains(e.Text, tt.text) {
+				if e := c.ReadRefusal(); e.Reason != wire.Violation || !strings.Contains(e.Text, tt.text) {
 					t.Errorf("%v: %q", e.Reason, e.Text)
 				}
 			} else if tt.name == "half a frame" {
@@ -148,7 +148,7 @@ func TestHostileCounters(t *testing.T) {
 				}
 			}
 			c.Conn.Close()
-			attachtest.Until(t, "the rank is free", func() bool { return len(h.server.Attached()) == 1 })
+			attachtest.WaitUntil(t, "the rank is free", func() bool { return len(h.server.AttachedPrograms()) == 1 })
 			if n := h.w.openOps(0); n != 0 {
 				t.Errorf("%d operations are left", n)
 			}
@@ -178,7 +178,7 @@ func TestChangesWhileRead(t *testing.T) {
 			}
 		}
 		r.Close()
-		attachtest.Until(t, "the rank is free", func() bool { return len(h.server.Attached()) == 1 })
+		attachtest.WaitUntil(t, "the rank is free", func() bool { return len(h.server.AttachedPrograms()) == 1 })
 		h.w.mu.Lock()
 		h.w.ranks[0].sent, h.w.ranks[1].sent = nil, nil
 		h.w.mu.Unlock()
@@ -197,20 +197,20 @@ func TestSlowProgram(t *testing.T) {
 	s := attachtest.Send(t, a, 1, 0, data)
 	attachtest.Wait(t, s)
 	attachtest.Wait(t, r)
-	attachtest.Same(t, "the message", got, data)
+	attachtest.CheckEqual(t, "the message", got, data)
 }
 
-// polling returns the polling state of a session that uses rings, or nil while WELCOME is being sent.
-func (h *harness) polling(rank int) *polling {
+// polledSession returns the polling state of a session that uses rings, or nil while WELCOME is being sent.
+func (h *harness) polling(rank int) *polledSession {
 	h.server.mu.Lock()
 	defer h.server.mu.Unlock()
-	return h.server.attached[rank].polling
+	return h.server.sessions[rank].polling
 }
 
 // sleeps reports whether the sessions of both programs are asleep.
 func (h *harness) sleeps() bool {
 	for rank := range 2 {
-		if p := h.polling(rank); p == nil || !p.asleep.Load() || p.owned.Load() {
+		if p := h.polling(rank); p == nil || !p.isAsleep.Load() || p.beingPolled.Load() {
 			return false
 		}
 	}
@@ -224,11 +224,11 @@ func TestWakeUps(t *testing.T) {
 	buf := make([]byte, 4)
 	for range 20 {
 		r := attachtest.Recv(t, b, 0, 0, buf)
-		attachtest.Until(t, "the daemon sleeps", h.sleeps)
+		attachtest.WaitUntil(t, "the daemon sleeps", h.sleeps)
 		attachtest.Wait(t, attachtest.Send(t, a, 1, 0, []byte("well")))
 		attachtest.Wait(t, r)
 	}
-	if _, _, err := a.Probe(attachtest.Within(t), mpe.Match{Source: 1}, false); err != nil {
+	if _, _, err := a.Probe(attachtest.TestContext(t), mpe.Match{Source: 1}, false); err != nil {
 		t.Error(err)
 	}
 }
@@ -238,16 +238,16 @@ func TestWakeUps(t *testing.T) {
 func TestProcessors(t *testing.T) {
 	h := serve(t, newWorld(2, 0), Options{Oversubscribed: true})
 	c, r := h.attachRings(t, 0)
-	attachtest.Until(t, "the daemon has polled", func() bool {
+	attachtest.WaitUntil(t, "the daemon has polled", func() bool {
 		c.Write(attachtest.StartFrame(attachtest.SendStart(1, 0), nil)) // makes the daemon poll
-		c.Done()
+		c.ReadDone()
 		return r.in.Processor.Load() > 0
 	})
 	c.Conn.Close()
-	attachtest.Until(t, "the rank is free", func() bool { return len(h.server.Attached()) == 0 })
+	attachtest.WaitUntil(t, "the rank is free", func() bool { return len(h.server.AttachedPrograms()) == 0 })
 	client := h.dial(t, 0)
 	attachtest.Wait(t, attachtest.Send(t, client, 1, 0, nil))
-	if n := h.session(0).polling.rings.OtherProcessor(); n >= 0 {
+	if n := h.session(0).polling.rings.PeerProcessor(); n >= 0 {
 		t.Errorf("the program says that it is on processor %d", n)
 	}
 }
@@ -273,7 +273,7 @@ func TestSleepsWhileOthersPoll(t *testing.T) {
 	buf := make([]byte, 4)
 	for range 5 {
 		r := attachtest.Recv(t, b, 0, 0, buf)
-		attachtest.Until(t, "the daemon sleeps", h.sleeps)
+		attachtest.WaitUntil(t, "the daemon sleeps", h.sleeps)
 		attachtest.Wait(t, attachtest.Send(t, a, 1, 0, []byte("well")))
 		attachtest.Wait(t, r)
 	}
@@ -281,19 +281,19 @@ func TestSleepsWhileOthersPoll(t *testing.T) {
 	callers.Wait()
 	p := h.polling(1)
 	visits := func() uint {
-		for !p.owned.CompareAndSwap(false, true) {
+		for !p.beingPolled.CompareAndSwap(false, true) {
 			runtime.Gosched()
 		}
-		defer p.owned.Store(false)
+		defer p.beingPolled.Store(false)
 		return p.visits
 	}
 	// A packet that comes late wakes the session up: then the visits count for nothing.
-	attachtest.Until(t, "ten visits of a session that sleeps do not poll it", func() bool {
+	attachtest.WaitUntil(t, "ten visits of a session that sleeps do not poll it", func() bool {
 		before := visits()
 		for range 10 {
 			p.Visit()
 		}
-		return p.asleep.Load() && visits() == before
+		return p.isAsleep.Load() && visits() == before
 	})
 }
 
@@ -318,10 +318,10 @@ func TestRingsAreUnmapped(t *testing.T) {
 			t.Fatalf("%d mappings, and %d before", n, before)
 		}
 		r := attachtest.Recv(t, c, 1, 0, make([]byte, 4))
-		if err := c.Close(attachtest.Within(t)); err != nil {
+		if err := c.Close(attachtest.TestContext(t)); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := r.Await(attachtest.Within(t)); !errors.Is(err, mpe.ErrClosed) {
+		if _, err := r.Await(attachtest.TestContext(t)); !errors.Is(err, mpe.ErrClosed) {
 			t.Error(err)
 		}
 		cmd := exec.Command(os.Args[0])
@@ -332,8 +332,8 @@ func TestRingsAreUnmapped(t *testing.T) {
 			t.Fatal(err)
 		}
 		cmd.Wait()
-		attachtest.Until(t, "the rings are unmapped",
-			func() bool { return len(h.server.Attached()) == 0 && mappings(t) == before })
+		attachtest.WaitUntil(t, "the rings are unmapped",
+			func() bool { return len(h.server.AttachedPrograms()) == 0 && mappings(t) == before })
 		h.w.mu.Lock()
 		h.w.ranks[1].sent = nil
 		h.w.mu.Unlock()
@@ -352,7 +352,7 @@ func (d *askedDevice) Sleep(context.Context, <-chan struct{}, time.Duration) err
 // next poll does, so that packets are not delayed any longer.
 func TestFramesBeforePackets(t *testing.T) {
 	mem := make([]byte, wire.MemoryLen(wire.MinRing))
-	l, err := net.Listen("unix", attachtest.ShortPath(t))
+	l, err := net.Listen("unix", attachtest.SocketPath(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -375,9 +375,9 @@ func TestFramesBeforePackets(t *testing.T) {
 	program, daemon := end(dialled, true), end(accepted, false)
 	s := newSession(NewServer(newWorld(2, 0), Options{}), wire.NewReader(daemon), wire.Credentials{})
 	dev := new(askedDevice)
-	s.polling = &polling{s: s, rings: daemon, dev: dev, wake: make(chan struct{}, 1)}
+	s.polling = &polledSession{session: s, rings: daemon, dev: dev, wake: make(chan struct{}, 1)}
 	s.stream = daemon
-	s.open()
+	s.openStream()
 	for i, tt := range []struct {
 		frames, asked int
 	}{{0, 1}, {0, 2}, {1, 2}, {1, 3}, {2, 3}, {0, 4}, {1, 4}, {0, 5}} {
@@ -391,7 +391,7 @@ func TestFramesBeforePackets(t *testing.T) {
 				dev.asked, tt.asked)
 		}
 	}
-	if s.polling.over {
+	if s.polling.finished {
 		t.Error(s.polling.err)
 	}
 }

@@ -25,13 +25,13 @@ func TestRoundTrips(t *testing.T) {
 		wire.ChunkLen, wire.ChunkLen + 1, 2 * wire.ChunkLen, 5*wire.ChunkLen + 13} {
 		for _, kind := range []mpe.OpKind{mpe.OpSend, mpe.OpSendSync} {
 			data, buf := attachtest.Pattern(uint64(i), n), make([]byte, n+3)
-			r := attachtest.Begin(t, b,
+			r := attachtest.StartOp(t, b,
 				mpe.Operation{Kind: mpe.OpRecv, Peer: mpe.AnySource, Tag: mpe.AnyTag, Comm: 9, Buf: buf,
 					AnyDatatype: true})
-			s := attachtest.Begin(t, a,
+			s := attachtest.StartOp(t, a,
 				mpe.Operation{Kind: kind, Peer: 1, Tag: i, Comm: 9, Buf: data, Datatype: protocol.Float})
 			st := attachtest.Wait(t, r)
-			attachtest.Same(t, fmt.Sprintf("%d bytes", n), buf[:st.Bytes], data)
+			attachtest.CheckEqual(t, fmt.Sprintf("%d bytes", n), buf[:st.Bytes], data)
 			want := mpe.Status{Peer: 0, Bytes: int64(n), Words: uint32(n+3) / 4, Comm: 9, Datatype: protocol.Float,
 				Tag:    i,
 				Phases: handshake.Phases{Start: 1, Request: 2, Clear: 3, Data: 4, Ack: 5, Retransmissions: 6}}
@@ -75,12 +75,12 @@ func TestProbe(t *testing.T) {
 	h := serve(t, newWorld(2, 0, 1), Options{})
 	a, b := h.dial(t, 0), h.dial(t, 1)
 	m := mpe.Match{Source: 0, Tag: 5, Comm: 0}
-	if _, found, err := b.Probe(attachtest.Within(t), m, false); found || err != nil {
+	if _, found, err := b.Probe(attachtest.TestContext(t), m, false); found || err != nil {
 		t.Errorf("%v, %v, want nothing", found, err)
 	}
 	attachtest.Wait(t, attachtest.Send(t, a, 1, 5, []byte("abcde")))
 	for _, waits := range []bool{true, false} {
-		st, found, err := b.Probe(attachtest.Within(t), m, waits)
+		st, found, err := b.Probe(attachtest.TestContext(t), m, waits)
 		if err != nil || !found || st.Bytes != 5 || st.Tag != 5 || st.Peer != 0 {
 			t.Errorf("%+v, %v, %v", st, found, err)
 		}
@@ -88,13 +88,13 @@ func TestProbe(t *testing.T) {
 	// A probe that waits does not delay other operations, and it finds a message that arrives later.
 	probed := make(chan error, 1)
 	go func() {
-		_, found, err := b.Probe(attachtest.Within(t), mpe.Match{Source: mpe.AnySource, Tag: 6}, true)
+		_, found, err := b.Probe(attachtest.TestContext(t), mpe.Match{Source: mpe.AnySource, Tag: 6}, true)
 		if err == nil && !found {
 			err = errors.New("found no message")
 		}
 		probed <- err
 	}()
-	attachtest.Until(t, "the probe is under way", func() bool { return h.server.Attached()[1].Operations == 1 })
+	attachtest.WaitUntil(t, "the probe is under way", func() bool { return h.server.AttachedPrograms()[1].Operations == 1 })
 	attachtest.Wait(t, attachtest.Recv(t, b, 0, 5, make([]byte, 5)))
 	attachtest.Wait(t, attachtest.Send(t, a, 1, 6, nil))
 	if err := <-probed; err != nil {
@@ -137,7 +137,7 @@ func TestOversubscribed(t *testing.T) {
 			r := attachtest.Recv(t, a, 1, 0, back)
 			attachtest.Wait(t, attachtest.Send(t, a, 1, 0, data))
 			attachtest.Wait(t, r)
-			attachtest.Same(t, "what came back", back, data)
+			attachtest.CheckEqual(t, "what came back", back, data)
 		}
 		if err := <-ended; err != nil {
 			t.Error(err)
@@ -187,7 +187,7 @@ func TestManyGoroutines(t *testing.T) {
 			for i := range 50 {
 				buf := make([]byte, sizes[(tag+i)%4])
 				attachtest.Wait(t, attachtest.Recv(t, b, 0, tag, buf))
-				attachtest.Same(t, "one of many", buf, attachtest.Pattern(uint64(tag+i), len(buf)))
+				attachtest.CheckEqual(t, "one of many", buf, attachtest.Pattern(uint64(tag+i), len(buf)))
 			}
 		})
 	}
@@ -206,8 +206,8 @@ func TestOrder(t *testing.T) {
 		attachtest.Wait(t, ops[i])
 		attachtest.Wait(t, recvs[i])
 	}
-	attachtest.Same(t, "first", first, large)
-	attachtest.Same(t, "second", second, []byte("small"))
+	attachtest.CheckEqual(t, "first", first, large)
+	attachtest.CheckEqual(t, "second", second, []byte("small"))
 }
 
 func TestNotify(t *testing.T) {
@@ -239,12 +239,12 @@ func TestCancel(t *testing.T) {
 	a, b := h.dial(t, 0), h.dial(t, 1)
 	for _, op := range []mpe.Op{
 		attachtest.Recv(t, b, 0, 7, make([]byte, 4)),
-		attachtest.Begin(t, a, mpe.Operation{Kind: mpe.OpSendSync, Peer: 1, Tag: 8,
+		attachtest.StartOp(t, a, mpe.Operation{Kind: mpe.OpSendSync, Peer: 1, Tag: 8,
 			Buf: attachtest.Pattern(0, 2*wire.ChunkLen)}),
 	} {
 		op.Cancel()
 		op.Cancel()
-		if _, err := op.Await(attachtest.Within(t)); !errors.Is(err, mpe.ErrCancelled) {
+		if _, err := op.Await(attachtest.TestContext(t)); !errors.Is(err, mpe.ErrCancelled) {
 			t.Errorf("cancelled: %v", err)
 		}
 	}
@@ -279,5 +279,5 @@ func TestAbort(t *testing.T) {
 	op := attachtest.Recv(t, b, 0, 7, buf)
 	attachtest.Wait(t, attachtest.Send(t, h.dial(t, 0), 1, 7, []byte("next")))
 	attachtest.Wait(t, op)
-	attachtest.Same(t, "the next receive", buf, []byte("next"))
+	attachtest.CheckEqual(t, "the next receive", buf, []byte("next"))
 }

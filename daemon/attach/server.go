@@ -41,8 +41,8 @@ type Options struct {
 	// Oversubscribed means that the host has more ranks and programs than cores. Goroutines that poll, in the
 	// daemon and in programs, then yield to other processes.
 	Oversubscribed bool
-	// HelloTime is the time that a program has to send HELLO and to read the answer. 0 selects 5 s.
-	HelloTime time.Duration
+	// HelloTimeout is the time that a program has to send HELLO and to read the answer. 0 selects 5 s.
+	HelloTimeout time.Duration
 	// Log, if not nil, is called for every event. Calls may be concurrent.
 	Log func(Event)
 	// Explain extends the error of an operation with the daemon's knowledge about its cause. It may be called
@@ -54,12 +54,12 @@ const (
 	defaultOperations = 1 << 16
 	defaultBytes      = 256 << 20
 	defaultMemory     = 1 << 30
-	defaultHelloTime  = 5 * time.Second
+	helloTimeout      = 5 * time.Second
 	// acceptPause is the pause after a failed accept, for example when the process has no file descriptors
 	// left.
 	acceptPause = 100 * time.Millisecond
-	// maxGreeting is the maximum number of connections that have not been assigned a rank.
-	maxGreeting = 64
+	// maxUnassigned is the maximum number of connections that have not been assigned a rank.
+	maxUnassigned = 64
 )
 
 // Server lets programs attach to ranks.
@@ -68,13 +68,13 @@ type Server struct {
 	opts  Options
 	uid   int
 
-	begun  sync.Once
-	memory memory
-	// greeting holds one value for each connection that has not been assigned a rank.
-	greeting chan struct{}
+	initOnce sync.Once
+	memory   memoryPool
+	// greetSlots holds one value for each connection that has not been assigned a rank.
+	greetSlots chan struct{}
 
 	mu       sync.Mutex
-	attached map[int]*session
+	sessions map[int]*session
 }
 
 // NewServer returns a server for the given ranks.
@@ -83,7 +83,7 @@ func NewServer(ranks Ranks, opts Options) *Server {
 	opts.Limits.Operations = min(cmp.Or(max(opts.Limits.Operations, 0), defaultOperations), math.MaxInt32)
 	opts.Limits.Bytes = min(cmp.Or(max(opts.Limits.Bytes, 0), defaultBytes), math.MaxInt)
 	opts.Memory = cmp.Or(max(opts.Memory, 0), defaultMemory)
-	opts.HelloTime = cmp.Or(max(opts.HelloTime, 0), defaultHelloTime)
+	opts.HelloTimeout = cmp.Or(max(opts.HelloTimeout, 0), helloTimeout)
 	if opts.Access == nil {
 		opts.Access = func(int) Access { return Access{} }
 	}
@@ -93,24 +93,24 @@ func NewServer(ranks Ranks, opts Options) *Server {
 	if opts.Explain == nil {
 		opts.Explain = func(err error) error { return err }
 	}
-	return &Server{ranks: ranks, opts: opts, uid: os.Geteuid(), greeting: make(chan struct{}, maxGreeting),
-		attached: make(map[int]*session)}
+	return &Server{ranks: ranks, opts: opts, uid: os.Geteuid(), greetSlots: make(chan struct{}, maxUnassigned),
+		sessions: make(map[int]*session)}
 }
 
 // begin divides the memory among programs. It is not called before the ranks are known.
-func (s *Server) begin() {
+func (s *Server) divideMemory() {
 	m, programs := &s.memory, int64(max(len(s.ranks.Hosts()), 1))
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.limit, m.share = s.opts.Memory, min(maxShare, s.opts.Memory/shareParts/programs)
-	m.common = m.limit - programs*m.share
-	s.opts.Limits.Bytes = min(s.opts.Limits.Bytes, m.common+m.share-operationLen)
+	m.limit, m.perProgram = s.opts.Memory, min(maxShare, s.opts.Memory/shareParts/programs)
+	m.commonLeft = m.limit - programs*m.perProgram
+	s.opts.Limits.Bytes = min(s.opts.Limits.Bytes, m.commonLeft+m.perProgram-operationCost)
 }
 
 // Serve lets programs attach through l, a listener on a Unix stream socket, until ctx is done. It then
 // disconnects all programs, cancels their operations and returns nil. Serve closes l.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
-	s.begun.Do(s.begin)
+	s.initOnce.Do(s.divideMemory)
 	var reserve rlimit.Reserve // a descriptor to release when the process has run out of them
 	reserve.Open()
 	defer reserve.Close()
@@ -121,7 +121,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	defer context.AfterFunc(ctx, func() { l.Close() })()
 	for {
 		select {
-		case s.greeting <- struct{}{}:
+		case s.greetSlots <- struct{}{}:
 		case <-ctx.Done():
 			return nil
 		}
@@ -144,7 +144,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 			case <-time.After(acceptPause):
 			case <-ctx.Done():
 			}
-			<-s.greeting
+			<-s.greetSlots
 			continue
 		}
 		unix, ok := conn.(*net.UnixConn)
@@ -167,41 +167,41 @@ func refuseNext(l *net.UnixListener, reason error) {
 		return
 	}
 	defer conn.Close()
-	_ = conn.SetWriteDeadline(time.Now().Add(wire.FarewellTime))
-	_, _ = conn.Write(wire.RefusedFrame(wire.Refuse(wire.Failed, "%v", reason))) // the program may be gone
+	_ = conn.SetWriteDeadline(time.Now().Add(wire.LingerTimeout))
+	_, _ = conn.Write(wire.RefusedFrame(wire.NewRefusal(wire.Failed, "%v", reason))) // the program may be gone
 }
 
 // serve serves one program.
 func (s *Server) serve(ctx context.Context, conn *net.UnixConn) {
 	defer conn.Close()
 	// SetDeadline cannot fail on an open socket.
-	_ = conn.SetDeadline(time.Now().Add(s.opts.HelloTime))
+	_ = conn.SetDeadline(time.Now().Add(s.opts.HelloTimeout))
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetReadDeadline(time.Now()) })
 	var ses *session
 	who, err := wire.CredentialsOf(conn)
 	if err != nil {
-		err = wire.Refuse(wire.Permission, "%v", err)
+		err = wire.NewRefusal(wire.Permission, "%v", err)
 	} else {
-		ses, err = s.greet(conn, who, func(ses *session, w wire.Welcome, peers []byte) error {
-			return s.welcome(ses, w, peers, conn)
+		ses, err = s.acceptHello(conn, who, func(ses *session, w wire.Welcome, peers []byte) error {
+			return s.sendWelcome(ses, w, peers, conn)
 		})
 	}
 	stop()
-	<-s.greeting
+	<-s.greetSlots
 	if err != nil {
 		if ctx.Err() != nil {
-			err = wire.Refuse(wire.Closing, "the daemon is shutting down")
+			err = wire.NewRefusal(wire.Closing, "the daemon is shutting down")
 		}
-		_ = conn.SetWriteDeadline(time.Now().Add(wire.FarewellTime))
-		s.refuse(conn, err)
+		_ = conn.SetWriteDeadline(time.Now().Add(wire.LingerTimeout))
+		s.rejectProgram(conn, err)
 		return
 	}
 	ses.run(ctx)
 }
 
-// welcome answers a program. If the program requested shared memory and it is available, welcome hands it over;
+// sendWelcome answers a program. If the program requested shared memory and it is available, welcome hands it over;
 // otherwise frames are sent through the socket. If welcome succeeds, it closes conn.
-func (s *Server) welcome(ses *session, w wire.Welcome, peers []byte, conn *net.UnixConn) (err error) {
+func (s *Server) sendWelcome(ses *session, w wire.Welcome, peers []byte, conn *net.UnixConn) (err error) {
 	if w.Ring > 0 {
 		if o, err := wire.NewOffer(int(w.Arena)); err == nil {
 			r, err := o.Stream(conn, append(wire.AppendWelcome(nil, w), peers...))
@@ -220,21 +220,21 @@ func (s *Server) welcome(ses *session, w wire.Welcome, peers []byte, conn *net.U
 		w.Ring, w.Arena = 0, 0
 	}
 	if _, err = conn.Write(append(wire.AppendWelcome(nil, w), peers...)); err == nil {
-		ses.stream, err = newSocket(conn, s.opts.Oversubscribed)
+		ses.stream, err = newSocketStream(conn, s.opts.Oversubscribed)
 	}
 	return err
 }
 
 // ServeStream serves a single program until it is gone or ctx is done. who are the program's credentials.
 func (s *Server) ServeStream(ctx context.Context, stream wire.Stream, who wire.Credentials) {
-	s.begun.Do(s.begin)
-	ses, err := s.greet(stream, who, func(ses *session, w wire.Welcome, peers []byte) error {
+	s.initOnce.Do(s.divideMemory)
+	ses, err := s.acceptHello(stream, who, func(ses *session, w wire.Welcome, peers []byte) error {
 		w.Ring, w.Arena, ses.stream = 0, 0, stream
 		_, err := stream.Write(append(wire.AppendWelcome(nil, w), peers...))
 		return err
 	})
 	if err != nil {
-		s.refuse(stream, err)
+		s.rejectProgram(stream, err)
 		stream.Close()
 		return
 	}
@@ -242,15 +242,15 @@ func (s *Server) ServeStream(ctx context.Context, stream wire.Stream, who wire.C
 }
 
 // refuse logs a refusal and, if the program is still connected, answers it.
-func (s *Server) refuse(to io.Writer, err error) {
+func (s *Server) rejectProgram(to io.Writer, err error) {
 	answer, ok := asRefusal(err)
 	limit, limited := errors.AsType[*rlimit.Error](rlimit.Descriptor(err))
 	switch {
 	case ok:
 	case limited:
-		answer = wire.Refuse(wire.Failed, "%v", limit)
+		answer = wire.NewRefusal(wire.Failed, "%v", limit)
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		answer = wire.Refuse(wire.Late, "no HELLO received within %v", s.opts.HelloTime)
+		answer = wire.NewRefusal(wire.Late, "no HELLO received within %v", s.opts.HelloTimeout)
 	default: // the program closed the connection
 		return
 	}
@@ -262,20 +262,20 @@ func (s *Server) refuse(to io.Writer, err error) {
 // that.
 func asRefusal(err error) (answer *wire.RefusedError, ok bool) {
 	if broken, ok := errors.AsType[*wire.ProtocolError](err); ok {
-		return wire.Refuse(wire.Violation, "%v", broken), true
+		return wire.NewRefusal(wire.Violation, "%v", broken), true
 	}
 	return errors.AsType[*wire.RefusedError](err)
 }
 
-// greet reads HELLO and claims a rank for the program. It then calls welcome to send WELCOME, any requested
+// acceptHello reads HELLO and claims a rank for the program. It then calls welcome to send WELCOME, any requested
 // memory, and the PEER frames.
-func (s *Server) greet(
+func (s *Server) acceptHello(
 	from io.Reader, who wire.Credentials, welcome func(*session, wire.Welcome, []byte) error,
 ) (*session, error) {
 	hosts := s.ranks.Hosts()
 	// If there are no host ranks, the answer to HELLO says so.
-	if len(hosts) > 0 && len(s.allowed(who, hosts)) == 0 {
-		return nil, s.denied(who, wire.AnyRank)
+	if len(hosts) > 0 && len(s.allowedRanks(who, hosts)) == 0 {
+		return nil, s.permissionError(who, wire.AnyRank)
 	}
 	in := wire.NewReader(from)
 	h, err := in.ReadHello()
@@ -286,19 +286,19 @@ func (s *Server) greet(
 		return nil, wire.Violationf("HELLO with flags %#x: only bits 0 and 1 are defined", h.Flags)
 	}
 	ses := newSession(s, in, who)
-	if err := s.claim(ses, int(h.Rank)); err != nil {
+	if err := s.assignRank(ses, int(h.Rank)); err != nil {
 		return nil, err
 	}
 	w := wire.Welcome{
 		Version: wire.Version, Rank: uint32(ses.rank), Size: uint32(ses.dev.Size()), Chunk: wire.ChunkLen,
-		Limits: s.opts.Limits, Asked: h.Flags&wire.FlagArena != 0,
+		Limits: s.opts.Limits, HasArena: h.Flags&wire.FlagArena != 0,
 	}
 	if s.opts.Oversubscribed {
 		w.Flags |= wire.FlagOversubscribed
 	}
 	if h.Flags&wire.FlagRings != 0 {
 		w.Ring = wire.RingLen
-		if w.Asked {
+		if w.HasArena {
 			w.Arena = wire.ArenaLen
 		}
 	}
@@ -312,8 +312,8 @@ func (s *Server) greet(
 	return ses, err
 }
 
-// allowed returns those of the given ranks that a program may attach to.
-func (s *Server) allowed(who wire.Credentials, ranks []int) []int {
+// allowedRanks returns those of the given ranks that a program may attach to.
+func (s *Server) allowedRanks(who wire.Credentials, ranks []int) []int {
 	var allowed []int
 	for _, rank := range ranks {
 		if s.opts.Access(rank).Allows(who, s.uid) {
@@ -323,56 +323,56 @@ func (s *Server) allowed(who wire.Credentials, ranks []int) []int {
 	return allowed
 }
 
-// denied returns the error for a program whose user may not attach to rank, which may be AnyRank.
-func (s *Server) denied(who wire.Credentials, rank int) error {
+// permissionError returns the error for a program whose user may not attach to rank, which may be AnyRank.
+func (s *Server) permissionError(who wire.Credentials, rank int) error {
 	what, where := "any rank", "a rank"
 	if rank != wire.AnyRank {
 		what = fmt.Sprintf("rank %d", rank)
 		where = what
 	}
-	return wire.Refuse(wire.Permission, "user %d (group %d) may not attach to %s of the daemon, which runs as user "+
+	return wire.NewRefusal(wire.Permission, "user %d (group %d) may not attach to %s of the daemon, which runs as user "+
 		"%d: add the user or one of its groups to allow of %s in the daemon's configuration",
 		who.UID, who.GID, what, s.uid, where)
 }
 
-// claim assigns a rank to a session.
-func (s *Server) claim(ses *session, rank int) error {
+// assignRank assigns a rank to a session.
+func (s *Server) assignRank(ses *session, rank int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	hosts := s.ranks.Hosts()
 	if len(hosts) == 0 && rank == wire.AnyRank {
-		return wire.Refuse(wire.NoRank, "the daemon has no host ranks to attach to")
+		return wire.NewRefusal(wire.NoRank, "the daemon has no host ranks to attach to")
 	}
-	allowed := s.allowed(ses.who, hosts)
+	allowed := s.allowedRanks(ses.credentials, hosts)
 	if rank == wire.AnyRank {
-		i := slices.IndexFunc(allowed, func(r int) bool { return s.attached[r] == nil })
+		i := slices.IndexFunc(allowed, func(r int) bool { return s.sessions[r] == nil })
 		switch {
 		case len(allowed) == 0:
-			return s.denied(ses.who, wire.AnyRank)
+			return s.permissionError(ses.credentials, wire.AnyRank)
 		case i < 0:
-			return wire.Refuse(wire.Busy, "every host rank is in use: %s", s.holders(allowed))
+			return wire.NewRefusal(wire.Busy, "every host rank is in use: %s", s.describeHolders(allowed))
 		}
 		rank = allowed[i]
 	}
 	dev, err := s.ranks.Device(rank)
 	switch {
 	case err != nil:
-		return wire.Refuse(wire.NoRank, "%v (ranks to attach to: %v)", err, allowed)
+		return wire.NewRefusal(wire.NoRank, "%v (ranks to attach to: %v)", err, allowed)
 	case !slices.Contains(allowed, rank):
-		return s.denied(ses.who, rank)
-	case s.attached[rank] != nil:
-		return wire.Refuse(wire.Busy, "another program is attached: %s", s.holders([]int{rank}))
+		return s.permissionError(ses.credentials, rank)
+	case s.sessions[rank] != nil:
+		return wire.NewRefusal(wire.Busy, "another program is attached: %s", s.describeHolders([]int{rank}))
 	}
-	ses.rank, ses.dev, ses.since = rank, dev, time.Now()
-	s.attached[rank] = ses
+	ses.rank, ses.dev, ses.attachedAt = rank, dev, time.Now()
+	s.sessions[rank] = ses
 	return nil
 }
 
-// holders describes the programs attached to the given ranks, all of which must be taken.
-func (s *Server) holders(ranks []int) string {
+// describeHolders describes the programs attached to the given ranks, all of which must be taken.
+func (s *Server) describeHolders(ranks []int) string {
 	var b strings.Builder
 	for _, rank := range ranks {
-		who := s.attached[rank].who
+		who := s.sessions[rank].credentials
 		fmt.Fprintf(&b, ", rank %d by pid %d of user %d", rank, who.PID, who.UID)
 	}
 	return strings.TrimPrefix(b.String(), ", ")
@@ -386,18 +386,18 @@ type programDevice interface{ ProgramEnded(clean bool) }
 func (s *Server) release(ses *session, clean bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.attached, ses.rank)
+	delete(s.sessions, ses.rank)
 	if d, ok := ses.dev.(programDevice); ok {
 		d.ProgramEnded(clean)
 	}
 }
 
-// returnKept frees the buffers that sessions keep for reuse.
-func (s *Server) returnKept() {
+// freeSpares frees the buffers that sessions keep for reuse.
+func (s *Server) freeSpares() {
 	s.mu.Lock()
-	all := slices.Collect(maps.Values(s.attached))
+	all := slices.Collect(maps.Values(s.sessions))
 	s.mu.Unlock()
 	for _, ses := range all {
-		ses.returnKept()
+		ses.freeSpares()
 	}
 }

@@ -24,7 +24,7 @@ func TestOneProgramARank(t *testing.T) {
 		defer mu.Unlock()
 		refusal = append(refusal, fmt.Sprintf("%d: rank %d pid %d %v", e.Kind, e.Rank, e.PID, e.Err))
 	}})
-	dial := func(rank int) (*client.Client, error) { return client.Dial(attachtest.Within(t), h.socket, rank) }
+	dial := func(rank int) (*client.Client, error) { return client.Dial(attachtest.TestContext(t), h.socket, rank) }
 	one := h.dial(t, 1)
 	pid := fmt.Sprintf("pid %d", os.Getpid())
 	if _, err := dial(1); !errors.Is(err, wire.ErrBusy) || !strings.Contains(err.Error(), "rank 1 by "+pid) {
@@ -40,13 +40,13 @@ func TestOneProgramARank(t *testing.T) {
 	if _, err := dial(2); !errors.Is(err, mpe.ErrRank) || !strings.Contains(err.Error(), "[1 3]") {
 		t.Errorf("a rank that is not offered: %v", err)
 	}
-	list := h.server.Attached()
+	list := h.server.AttachedPrograms()
 	if len(list) != 2 || list[0].Rank != 1 || list[1].Rank != 3 || list[0].PID != os.Getpid() ||
 		list[0].UID != os.Getuid() {
 		t.Errorf("%+v", list)
 	}
 	for range 20 { // the rank is free as soon as Close returns
-		if err := one.Close(attachtest.Within(t)); err != nil {
+		if err := one.Close(attachtest.TestContext(t)); err != nil {
 			t.Fatal(err)
 		}
 		var err error
@@ -54,7 +54,7 @@ func TestOneProgramARank(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	one.Close(attachtest.Within(t))
+	one.Close(attachtest.TestContext(t))
 	h.shutDown(t)
 	mu.Lock()
 	defer mu.Unlock()
@@ -69,13 +69,13 @@ func TestOneProgramARank(t *testing.T) {
 
 func TestNoHosts(t *testing.T) {
 	h := serve(t, newWorld(2), Options{})
-	if _, err := client.Dial(attachtest.Within(t), h.socket, wire.AnyRank); !errors.Is(err, mpe.ErrRank) {
+	if _, err := client.Dial(attachtest.TestContext(t), h.socket, wire.AnyRank); !errors.Is(err, mpe.ErrRank) {
 		t.Error(err)
 	}
 }
 
 func TestNoDaemon(t *testing.T) {
-	if _, err := client.Dial(attachtest.Within(t), t.TempDir()+"/x", 0); !errors.Is(err, os.ErrNotExist) {
+	if _, err := client.Dial(attachtest.TestContext(t), t.TempDir()+"/x", 0); !errors.Is(err, os.ErrNotExist) {
 		t.Error(err)
 	}
 	ctx, cancel := context.WithCancelCause(context.Background())
@@ -95,17 +95,17 @@ func TestShutDown(t *testing.T) {
 	a := h.dial(t, 0)      // attaches after silent has connected
 	ops := []mpe.Op{
 		attachtest.Recv(t, a, 1, 0, make([]byte, 100)),
-		attachtest.Begin(t, a, mpe.Operation{Kind: mpe.OpSendSync, Peer: 1, Buf: make([]byte, 3*wire.ChunkLen)}),
+		attachtest.StartOp(t, a, mpe.Operation{Kind: mpe.OpSendSync, Peer: 1, Buf: make([]byte, 3*wire.ChunkLen)}),
 	}
 	probed := make(chan error)
 	go func() {
-		_, _, err := a.Probe(attachtest.Within(t), mpe.Match{Source: 1, Tag: 3}, true)
+		_, _, err := a.Probe(attachtest.TestContext(t), mpe.Match{Source: 1, Tag: 3}, true)
 		probed <- err
 	}()
-	attachtest.Until(t, "all are under way", func() bool { return h.server.Attached()[0].Operations == 3 })
+	attachtest.WaitUntil(t, "all are under way", func() bool { return h.server.AttachedPrograms()[0].Operations == 3 })
 	h.shutDown(t)
 	for _, op := range ops {
-		if _, err := op.Await(attachtest.Within(t)); !errors.Is(err, mpe.ErrClosed) ||
+		if _, err := op.Await(attachtest.TestContext(t)); !errors.Is(err, mpe.ErrClosed) ||
 			!strings.Contains(err.Error(), "the daemon is shutting down") {
 			t.Errorf("%v", err)
 		}
@@ -116,10 +116,10 @@ func TestShutDown(t *testing.T) {
 	if _, err := a.Start(mpe.Operation{Kind: mpe.OpRecv}); !errors.Is(err, mpe.ErrClosed) {
 		t.Errorf("after it: %v", err)
 	}
-	if e := silent.Refusal(); e.Reason != wire.Closing {
+	if e := silent.ReadRefusal(); e.Reason != wire.Closing {
 		t.Errorf("before HELLO: %v", e)
 	}
-	if err := a.Close(attachtest.Within(t)); err != nil {
+	if err := a.Close(attachtest.TestContext(t)); err != nil {
 		t.Error(err)
 	}
 }
@@ -130,17 +130,17 @@ func TestClose(t *testing.T) {
 	h := serve(t, newWorld(2, 0, 1), Options{})
 	a := h.dial(t, 0)
 	op := attachtest.Recv(t, a, 1, 0, make([]byte, 100))
-	if err := a.Close(attachtest.Within(t)); err != nil {
+	if err := a.Close(attachtest.TestContext(t)); err != nil {
 		t.Error(err)
 	}
-	if _, err := op.Await(attachtest.Within(t)); !errors.Is(err, mpe.ErrClosed) ||
+	if _, err := op.Await(attachtest.TestContext(t)); !errors.Is(err, mpe.ErrClosed) ||
 		!strings.Contains(err.Error(), "detached from it") {
 		t.Errorf("%v", err)
 	}
 	if n := h.w.openOps(0); n != 0 {
 		t.Errorf("%d operations are left", n)
 	}
-	if err := a.Close(attachtest.Within(t)); err != nil {
+	if err := a.Close(attachtest.TestContext(t)); err != nil {
 		t.Error(err)
 	}
 }

@@ -22,34 +22,34 @@ import (
 // answers.
 type session struct {
 	ledger
-	server *Server
-	stream wire.Stream
-	in     *wire.Reader
-	out    *wire.Outbox
-	who    wire.Credentials
-	dev    mpe.Device
-	since  time.Time
-	// polling is non-nil if frames are exchanged through rings.
-	polling *polling
+	server      *Server
+	stream      wire.Stream
+	reader      *wire.Reader
+	outbox      *wire.Outbox
+	credentials wire.Credentials
+	dev         mpe.Device
+	attachedAt  time.Time
+	// polledSession is non-nil if frames are exchanged through rings.
+	polling *polledSession
 	// arena is shared memory for payload. The program may modify it at any time.
 	arena []byte
 
 	// ctx is cancelled when the session ends. running is the number of the session's goroutines; idle is
 	// signaled when the last one exits.
-	ctx     context.Context
-	running atomic.Int32
-	idle    chan struct{}
+	ctx       context.Context
+	running   atomic.Int32
+	allExited chan struct{}
 
-	// ends tracks the running operations. If polling is nil, ended is signaled when there may be operations to
+	// completions tracks the running operations. If polling is nil, ended is signaled when there may be operations to
 	// answer.
-	ends  ends
-	ended chan struct{}
+	completions     completionQueue
+	completionReady chan struct{}
 
 	// Only the reading goroutine accesses the fields below. groups caches the members of communicators, and
 	// posting is scratch memory for a call. deferredAnswers is set while answers are deferred.
 	queues          queues
-	unsent          unsent
-	groups          groups
+	unsent          missingPayload
+	groups          commCache
 	posting         collective.Operation
 	deferredAnswers bool
 
@@ -59,9 +59,9 @@ type session struct {
 
 func newSession(s *Server, in *wire.Reader, who wire.Credentials) *session {
 	return &session{
-		server: s, in: in, who: who, idle: make(chan struct{}, 1), ended: make(chan struct{}, 1),
+		server: s, reader: in, credentials: who, allExited: make(chan struct{}, 1), completionReady: make(chan struct{}, 1),
 		ledger: ledger{
-			limits: s.opts.Limits, memory: &s.memory, less: make(chan struct{}, 1),
+			limits: s.opts.Limits, memory: &s.memory, refusalRead: make(chan struct{}, 1),
 			ops: make(map[uint64]*operation), claims: make(map[int]int),
 		},
 	}
@@ -70,30 +70,30 @@ func newSession(s *Server, in *wire.Reader, who wire.Credentials) *session {
 // describePeers returns the PEER frames and creates the queues for all peers.
 func (s *session) describePeers() (peers []byte, err error) {
 	size := s.dev.Size()
-	s.queues = queues{of: make([][]*operation, size+1)}
+	s.queues = queues{byPeer: make([][]*operation, size+1)}
 	for rank := range size {
 		p, err := s.dev.Peer(rank)
 		if err != nil {
-			return nil, wire.Refuse(wire.Failed, "rank %d: %v", rank, err)
+			return nil, wire.NewRefusal(wire.Failed, "rank %d: %v", rank, err)
 		}
 		if p.NoComms && rank != s.rank {
-			s.queues.byOrder = append(s.queues.byOrder, rank)
+			s.queues.orderedPeers = append(s.queues.orderedPeers, rank)
 		}
 		peers = wire.AppendPeer(peers, rank, p)
 	}
 	return peers, nil
 }
 
-// open starts to use the session's stream.
-func (s *session) open() {
-	s.in.From((*incoming)(s))
-	s.out = wire.NewOutbox(s.stream)
-	s.ends.added = func() { wire.Notify(s.ended) }
+// openStream starts to use the session's stream.
+func (s *session) openStream() {
+	s.reader.SetSource((*flushingReader)(s))
+	s.outbox = wire.NewOutbox(s.stream)
+	s.completions.onCompletion = func() { wire.Notify(s.completionReady) }
 	if p := s.polling; p != nil {
-		s.out.Rings, s.arena, s.ends.added = p.rings, p.rings.Arena(), p.ended
-		s.in.FromRings(p.rings)
+		s.outbox.Rings, s.arena, s.completions.onCompletion = p.rings, p.rings.Arena(), p.notifyCompletion
+		s.reader.UseRings(p.rings)
 	}
-	s.out.Failed = func() {
+	s.outbox.OnFailure = func() {
 		s.stream.HangUp()
 		s.wakeReader()
 	}
@@ -105,20 +105,20 @@ func (s *session) spawn(f func()) {
 	s.stream.Go(func() {
 		f()
 		if s.running.Add(-1) == 0 {
-			wire.Notify(s.idle)
+			wire.Notify(s.allExited)
 		}
 	})
 }
 
-// wait waits for a value on c without a time limit.
-func (s *session) wait(c <-chan struct{}) {
+// awaitSignal waits for a value on c without a time limit.
+func (s *session) awaitSignal(c <-chan struct{}) {
 	_ = s.stream.Await(context.Background(), c) // this context is never cancelled
 }
 
-// incoming is the reader from which a session reads its frames. Its Read method first flushes deferred answers.
-type incoming session
+// flushingReader is the reader from which a session reads its frames. Its Read method first flushes deferred answers.
+type flushingReader session
 
-func (in *incoming) Read(b []byte) (int, error) {
+func (in *flushingReader) Read(b []byte) (int, error) {
 	(*session)(in).flushDeferred()
 	return in.stream.Read(b)
 }
@@ -127,18 +127,18 @@ func (in *incoming) Read(b []byte) (int, error) {
 func (s *session) flushDeferred() {
 	if s.deferredAnswers {
 		s.deferredAnswers = false
-		s.out.Flush()
+		s.outbox.Flush()
 	}
 }
 
 // run serves a program until it detaches, violates the protocol or ctx is done.
 func (s *session) run(ctx context.Context) {
-	s.open()
-	s.server.opts.Log(s.event(EventAttached, nil))
+	s.openStream()
+	s.server.opts.Log(s.newEvent(EventAttached, nil))
 	session, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	s.ctx = session
 	writing, written := context.WithCancel(context.Background())
-	s.spawn(func() { s.out.Run(writing) })
+	s.spawn(func() { s.outbox.Run(writing) })
 	if s.polling == nil {
 		s.spawn(s.answerEnds)
 	}
@@ -146,47 +146,47 @@ func (s *session) run(ctx context.Context) {
 		s.stream.StopReading()
 		s.wakeReader()
 	})
-	why := s.read()
+	why := s.readFrames()
 	stop()
 	if ctx.Err() != nil {
-		why = wire.Refuse(wire.Closing, "the daemon is shutting down")
+		why = wire.NewRefusal(wire.Closing, "the daemon is shutting down")
 	}
 	s.wakeReader()
 
-	gone := fmt.Errorf("the program with pid %d that was attached to rank %d is gone: %w", s.who.PID, s.rank,
+	gone := fmt.Errorf("the program with pid %d that was attached to rank %d is gone: %w", s.credentials.PID, s.rank,
 		mpe.ErrCancelled)
 	// Operations that end from now on do so because the session ends, which the last frame reports.
-	s.out.Close()
+	s.outbox.Close()
 	cancel(gone)
 	// HangUp unblocks a goroutine that is writing to a program that does not read.
-	stopHangUp := s.stream.After(wire.FarewellTime, s.stream.HangUp)
-	last := farewell(why)
+	stopHangUp := s.stream.After(wire.LingerTimeout, s.stream.HangUp)
+	last := lastFrame(why)
 	if last == nil {
 		s.stream.HangUp()
 	}
 	s.cancelAll(gone)
-	s.server.release(s, errors.Is(why, wire.ErrBye))
+	s.server.release(s, errors.Is(why, wire.ErrDetached))
 	if last != nil {
-		s.out.CloseWith(last)
+		s.outbox.CloseWith(last)
 	}
 	written()
 	for s.running.Load() > 0 {
-		s.wait(s.idle)
+		s.awaitSignal(s.allExited)
 	}
 	stopHangUp()
 	s.dropClaims(gone)
 	s.ledger.close(true)
 	s.stream.Close()
-	s.server.opts.Log(s.event(EventDetached, why))
+	s.server.opts.Log(s.newEvent(EventDetached, why))
 }
 
-// farewell returns the last frame to send, or nil if the program cannot read one.
-func farewell(why error) wire.Item {
-	if errors.Is(why, wire.ErrBye) {
-		return wire.Raw(wire.AppendHeader(nil, wire.FrameBye, 0))
+// lastFrame returns the last frame to send, or nil if the program cannot read one.
+func lastFrame(why error) wire.Item {
+	if errors.Is(why, wire.ErrDetached) {
+		return wire.RawFrame(wire.AppendHeader(nil, wire.FrameBye, 0))
 	}
 	if refusal, ok := asRefusal(why); ok {
-		return wire.Raw(wire.RefusedFrame(refusal))
+		return wire.RawFrame(wire.RefusedFrame(refusal))
 	}
 	return nil
 }
@@ -204,28 +204,28 @@ func (s *session) wakeReader() {
 func (s *session) answerEnds() {
 	for {
 		await := s.dev.Await
-		if s.ends.idle() {
+		if s.completions.idle() {
 			await = s.stream.Await
 		}
-		if await(s.ctx, s.ended) != nil {
+		if await(s.ctx, s.completionReady) != nil {
 			return
 		}
-		s.ends.answer(true)
+		s.completions.answer(true)
 	}
 }
 
-// read handles frames until the program is gone or breaks a rule, and returns the reason.
-func (s *session) read() (err error) {
+// readFrames handles frames until the program is gone or breaks a rule, and returns the reason.
+func (s *session) readFrames() (err error) {
 	if s.polling != nil {
 		err = s.polling.run()
 	}
 	for err == nil {
-		if s.full() {
+		if s.tooManyRefusals() {
 			s.flushDeferred()
-			s.wait(s.less)
+			s.awaitSignal(s.refusalRead)
 			continue
 		}
-		err = s.frame()
+		err = s.handleFrame()
 	}
 	if errors.Is(err, io.EOF) {
 		return errors.New("connection closed without BYE")
@@ -239,10 +239,10 @@ func (s *session) cancelAll(cause error) {
 	ops := slices.SortedFunc(maps.Values(s.ops), func(a, b *operation) int { return cmp.Compare(a.ID, b.ID) })
 	s.mu.Unlock()
 	for _, op := range ops {
-		if op.begun && s.ends.take(op) {
+		if op.started && s.completions.remove(op) {
 			// The rank decides whether to cancel the operation or to continue the transfer with the buffer.
 			_, _ = op.detach(cause, true)
-			op.dev.Free()
+			op.rankOp.Free()
 		}
 	}
 	s.ledger.close(false)
@@ -256,7 +256,7 @@ func (s *session) dropClaims(gone error) {
 		if err != nil {
 			continue // the rank is closed
 		}
-		_, _ = (&operation{s: s, dev: dev.(ender)}).detach(gone, true)
+		_, _ = (&operation{session: s, rankOp: dev.(notifyingOp)}).detach(gone, true)
 		dev.Free()
 	}
 }

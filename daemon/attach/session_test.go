@@ -23,16 +23,16 @@ func TestSendsKeepTheirOrder(t *testing.T) {
 	c.Write(attachtest.StartFrame(attachtest.SendStart(2, 4), nil))
 	c.Write(attachtest.StartFrame(attachtest.SendStart(3, 2), []byte("xy")))
 	c.Write(attachtest.StartFrame(elsewhere, nil))
-	if d := c.Done(); d.ID != 4 || d.Err != nil {
+	if d := c.ReadDone(); d.ID != 4 || d.Err != nil {
 		t.Errorf("%+v, want the send to another peer", d)
 	}
 	c.Write(wire.AppendID(nil, wire.FrameCancel, 2, 0))
-	if d := c.Done(); d.ID != 2 || !errors.Is(d.Err, mpe.ErrCancelled) {
+	if d := c.ReadDone(); d.ID != 2 || !errors.Is(d.Err, mpe.ErrCancelled) {
 		t.Errorf("%+v", d)
 	}
 	c.Write(attachtest.DataFrame(1, []byte("cd")))
 	for _, id := range []uint64{1, 3} {
-		if d := c.Done(); d.ID != id || d.Err != nil {
+		if d := c.ReadDone(); d.ID != id || d.Err != nil {
 			t.Errorf("%+v, want %d", d, id)
 		}
 	}
@@ -50,7 +50,7 @@ func TestAbortUnstarted(t *testing.T) {
 	c.Write(attachtest.StartFrame(attachtest.SendStart(2, 2), []byte("ab")))
 	c.Write(attachtest.StartFrame(attachtest.SendStart(3, 2), []byte("ab")))
 	c.Write(wire.AbortFrame(3, context.DeadlineExceeded))
-	d := c.Done()
+	d := c.ReadDone()
 	e, ok := errors.AsType[*mpe.WaitError](d.Err)
 	if d.ID != 3 || !ok || e.Queued != 2 || e.Remote != 1 || !errors.Is(d.Err, context.DeadlineExceeded) ||
 		!strings.Contains(d.Err.Error(), "rank 0 waits to send to rank 1: 2 of 2 bytes of payload received from the "+
@@ -58,10 +58,10 @@ func TestAbortUnstarted(t *testing.T) {
 		t.Errorf("%+v", d)
 	}
 	c.Write(wire.AbortFrame(1, context.Canceled))
-	if d := c.Done(); d.ID != 1 || !errors.Is(d.Err, context.Canceled) {
+	if d := c.ReadDone(); d.ID != 1 || !errors.Is(d.Err, context.Canceled) {
 		t.Errorf("%+v", d)
 	}
-	if d := c.Done(); d.ID != 2 || d.Err != nil { // it is now the first
+	if d := c.ReadDone(); d.ID != 2 || d.Err != nil { // it is now the first
 		t.Errorf("%+v", d)
 	}
 }
@@ -78,21 +78,21 @@ func TestPiecesOfAReceive(t *testing.T) {
 	for range 2 {
 		c.Expect(wire.FrameData)
 		id, err := c.In.ReadID()
-		if err != nil || id != 7 || c.In.Left != wire.ChunkLen {
-			t.Fatalf("DATA of %d, %d bytes, %v", id, c.In.Left, err)
+		if err != nil || id != 7 || c.In.Remaining != wire.ChunkLen {
+			t.Fatalf("DATA of %d, %d bytes, %v", id, c.In.Remaining, err)
 		}
-		piece := make([]byte, c.In.Left)
+		piece := make([]byte, c.In.Remaining)
 		if err := c.In.Read(piece); err != nil {
 			t.Fatal(err)
 		}
 		got = append(got, piece...)
 	}
-	d := c.Done()
-	if d.Stored != 2*wire.ChunkLen+1 || d.Status.Bytes != 2*wire.ChunkLen+5 || c.In.Left != 1 ||
+	d := c.ReadDone()
+	if d.Stored != 2*wire.ChunkLen+1 || d.Status.Bytes != 2*wire.ChunkLen+5 || c.In.Remaining != 1 ||
 		!errors.Is(d.Err, handshake.ErrTruncated) {
-		t.Errorf("%+v, %d bytes", d, c.In.Left)
+		t.Errorf("%+v, %d bytes", d, c.In.Remaining)
 	}
-	attachtest.Same(t, "pieces", got, data[:2*wire.ChunkLen])
+	attachtest.CheckEqual(t, "pieces", got, data[:2*wire.ChunkLen])
 }
 
 // TestBye checks that the daemon cancels operations in progress before it answers BYE.
@@ -102,7 +102,7 @@ func TestBye(t *testing.T) {
 	c.Write(attachtest.StartFrame(attachtest.RecvStart(7, 10), nil))
 	c.Write(wire.AppendHeader(nil, wire.FrameBye, 0))
 	c.Expect(wire.FrameBye)
-	if n := h.w.openOps(0); n != 0 || len(h.server.Attached()) != 0 {
-		t.Errorf("%d operations are left, %+v", n, h.server.Attached())
+	if n := h.w.openOps(0); n != 0 || len(h.server.AttachedPrograms()) != 0 {
+		t.Errorf("%d operations are left, %+v", n, h.server.AttachedPrograms())
 	}
 }

@@ -14,39 +14,39 @@ import (
 // http.Server. A Limit is safe for concurrent use.
 //
 // Once the limit is reached, a new connection closes the one that has gone longest without a request: idle, in
-// its TLS handshake, or with incomplete headers. If every other connection has a request, the one whose request
+// its TLSMismatch handshake, or with incomplete headers. If every other connection has a request, the one whose request
 // started first is closed. A server that allows fewer concurrent requests than the limit never loses a
 // connection with a request.
 type Limit struct {
 	max int
 
-	mu    sync.Mutex
-	conns map[net.Conn]phase
-	steps uint64
+	mu         sync.Mutex
+	conns      map[net.Conn]connPhase
+	phaseCount uint64
 }
 
-// phase is the current phase of a connection.
-type phase struct {
+// connPhase is the current phase of a connection.
+type connPhase struct {
 	// active is set while the server answers a request whose headers are complete.
 	active bool
-	// since numbers phases in the order in which they started.
-	since uint64
+	// sequence numbers phases in the order in which they started.
+	sequence uint64
 }
 
 // New returns a Limit of the given number of connections, but at least one.
 func New(connections int) *Limit {
-	return &Limit{max: max(1, connections), conns: make(map[net.Conn]phase)}
+	return &Limit{max: max(1, connections), conns: make(map[net.Conn]connPhase)}
 }
 
 // ConnState is the server's ConnState hook.
 func (l *Limit) ConnState(c net.Conn, state http.ConnState) {
-	if excess := l.note(c, state); excess != nil {
+	if excess := l.update(c, state); excess != nil {
 		closeNow(excess)
 	}
 }
 
-// note records the new state of a connection. It returns the connection to close, or nil.
-func (l *Limit) note(c net.Conn, state http.ConnState) (excess net.Conn) {
+// update records the new state of a connection. It returns the connection to close, or nil.
+func (l *Limit) update(c net.Conn, state http.ConnState) (excess net.Conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch _, open := l.conns[c]; {
@@ -60,23 +60,23 @@ func (l *Limit) note(c net.Conn, state http.ConnState) (excess net.Conn) {
 		excess = l.oldest()
 		delete(l.conns, excess)
 	}
-	l.steps++
-	l.conns[c] = phase{state == http.StateActive, l.steps}
+	l.phaseCount++
+	l.conns[c] = connPhase{state == http.StateActive, l.phaseCount}
 	return excess
 }
 
 // oldest returns the connection to close first.
 func (l *Limit) oldest() (oldest net.Conn) {
-	var first phase
+	var first connPhase
 	for c, p := range l.conns {
-		if oldest == nil || (p.active == first.active && p.since < first.since) || (!p.active && first.active) {
+		if oldest == nil || (p.active == first.active && p.sequence < first.sequence) || (!p.active && first.active) {
 			oldest, first = c, p
 		}
 	}
 	return oldest
 }
 
-// closeNow closes a connection without sending a TLS close_notify alert, which might block.
+// closeNow closes a connection without sending a TLSMismatch close_notify alert, which might block.
 func closeNow(c net.Conn) {
 	if t, ok := c.(*tls.Conn); ok {
 		c = t.NetConn()

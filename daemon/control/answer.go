@@ -15,31 +15,31 @@ var errImplausible = errors.New("not an answer of a rank: it has too many elemen
 // anything. In strings, decodeAnswer replaces control characters, which could manipulate a terminal, with
 // spaces.
 func decodeAnswer(text []byte, v any) error {
-	if !plausible(text) {
+	if !isPlausible(text) {
 		return errImplausible
 	}
-	return json.Unmarshal(printable(text), v)
+	return json.Unmarshal(replaceControls(text), v)
 }
 
-// plausible reports whether text has no more objects and arrays than a genuine answer of the same length. An
+// isPlausible reports whether text has no more objects and arrays than a genuine answer of the same length. An
 // object may need up to 800 bytes once decoded. Genuine answers have at most one object per 100 bytes, or one
 // per 64 bytes with histograms, which are requested only from ranks of this user.
-func plausible(text []byte) bool {
+func isPlausible(text []byte) bool {
 	const few, perPart = 1000, 60
 	most := few + len(text)/perPart
 	return bytes.Count(text, []byte("{")) <= most && bytes.Count(text, []byte("[")) <= most
 }
 
-// printable replaces control characters, and characters that change the direction of text, in the strings of a
+// replaceControls replaces control characters, and characters that change the direction of text, in the strings of a
 // JSON text. It modifies text in place.
-func printable(text []byte) []byte {
+func replaceControls(text []byte) []byte {
 	for i := 0; i < len(text); i++ {
 		if text[i] != '\\' || i+1 == len(text) {
 			continue
 		}
 		switch next := text[i+1]; {
 		case next == 'u' && i+6 <= len(text):
-			if r, err := strconv.ParseUint(string(text[i+2:i+6]), 16, 32); err == nil && control(rune(r)) {
+			if r, err := strconv.ParseUint(string(text[i+2:i+6]), 16, 32); err == nil && isControl(rune(r)) {
 				copy(text[i:], "      ")
 			}
 		case bytes.IndexByte([]byte("bfnrt"), next) >= 0:
@@ -48,11 +48,11 @@ func printable(text []byte) []byte {
 		i++ // the escaped byte does not start another escape
 	}
 	return bytes.Map(func(r rune) rune {
-		if control(r) {
+		if isControl(r) {
 			return ' '
 		}
 		return r
 	}, text)
 }
 
-func control(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) }
+func isControl(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) }

@@ -57,17 +57,17 @@ func TestPlausible(t *testing.T) {
 func TestDoubts(t *testing.T) {
 	for want, s := range map[string]state.Status{
 		"": {Job: "x"},
-		"job x@7 belongs to user 7, whose processes are not trusted": {Job: "x@7", Foreign: new(7)},
+		"job x@7 belongs to user 7, whose processes are not trusted": {Job: "x@7", ForeignUser: new(7)},
 		"do not answer: 1 2": {Job: "x", Silent: []int{1, 2}},
-		"were not read":      {Job: "x", Unread: []int{1}},
-		"30 31 and 968 more": {Job: "x", Unread: func() (list []int) {
+		"were not read":      {Job: "x", UnreadRanks: []int{1}},
+		"30 31 and 968 more": {Job: "x", UnreadRanks: func() (list []int) {
 			for i := range 1000 {
 				list = append(list, i)
 			}
 			return list
 		}()},
 	} {
-		if got := strings.Join(s.Doubts(), "\n"); !strings.Contains(got, want) || (got == "") != (want == "") {
+		if got := strings.Join(s.Warnings(), "\n"); !strings.Contains(got, want) || (got == "") != (want == "") {
 			t.Errorf("%q: %q", want, got)
 		}
 	}

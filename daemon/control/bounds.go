@@ -19,8 +19,8 @@ const (
 	// maxConnections limits the number of open connections. A new connection is always accepted: at the limit,
 	// an older one is closed, preferably an idle one.
 	maxConnections = 512
-	// maxLong is the maximum number of concurrent requests that wait for other ranks.
-	maxLong = 448
+	// maxWaiting is the maximum number of concurrent requests that wait for other ranks.
+	maxWaiting = 448
 	// maxPayload limits the message bytes of all requests together.
 	maxPayload = 1 << 30
 	// payloadStep is the maximum number of bytes read at a time from a message of unknown length.
@@ -29,8 +29,8 @@ const (
 	answerStep = 1 << 20
 )
 
-// times are time limits for callers. They do not limit the time that a request waits for a rank.
-type times struct {
+// timeLimits are time limits for callers. They do not limit the time that a request waits for a rank.
+type timeLimits struct {
 	header time.Duration // to send a request's header
 	body   time.Duration // to send the rest of a request, without the message of a send
 	read   time.Duration // to send the next part of a send's message
@@ -38,16 +38,16 @@ type times struct {
 	idle   time.Duration // between two requests
 }
 
-var defaultTimes = times{
+var defaultLimits = timeLimits{
 	header: 10 * time.Second, body: 10 * time.Second, read: 2 * time.Minute, answer: 30 * time.Second,
 	idle: 2 * time.Minute,
 }
 
-// bounded reads each request in full before it calls the handler. It limits the time and size of requests and
+// withLimits reads each request in full before it calls the handler. It limits the time and size of requests and
 // the time to write answers.
-func (s *Server) bounded(next http.Handler) http.Handler {
+func (s *Server) withLimits(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		a := &answer{ResponseWriter: w, control: http.NewResponseController(w), within: s.times.answer}
+		a := &answerWriter{ResponseWriter: w, control: http.NewResponseController(w), stepTimeout: s.times.answer}
 		// The server clears the deadline after it has read the body. Without a body it does not: it is already
 		// watching the connection, and would take the expired deadline for the end of the connection.
 		if r.ContentLength != 0 {
@@ -65,20 +65,20 @@ func (s *Server) bounded(next http.Handler) http.Handler {
 	})
 }
 
-// answer writes an answer in steps and sets a deadline for each step.
-type answer struct {
+// answerWriter writes an answer in steps and sets a deadline for each step.
+type answerWriter struct {
 	http.ResponseWriter
-	control *http.ResponseController
-	within  time.Duration
+	control     *http.ResponseController
+	stepTimeout time.Duration
 }
 
 // Unwrap supports http.ResponseController.
-func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
+func (a *answerWriter) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
 // Write writes b.
-func (a *answer) Write(b []byte) (n int, err error) {
+func (a *answerWriter) Write(b []byte) (n int, err error) {
 	for {
-		_ = a.control.SetWriteDeadline(time.Now().Add(a.within))
+		_ = a.control.SetWriteDeadline(time.Now().Add(a.stepTimeout))
 		step := min(len(b), answerStep)
 		done, err := a.ResponseWriter.Write(b[:step])
 		n += done
@@ -88,28 +88,28 @@ func (a *answer) Write(b []byte) (n int, err error) {
 	}
 }
 
-// long limits the number of requests that wait for other ranks. The limit is below maxConnections, so the limit
+// limitWaiting limits the number of requests that wait for other ranks. The limit is below maxConnections, so the limit
 // on connections never closes a connection with such a request.
-func (s *Server) long(next handler) handler {
+func (s *Server) limitWaiting(next handler) handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		select {
-		case s.waiting <- struct{}{}:
+		case s.waitSlots <- struct{}{}:
 		default:
-			return Errorf(Busy, "the limit of %d requests waiting for other ranks is reached: try again later", maxLong)
+			return Errorf(Busy, "the limit of %d requests waiting for other ranks is reached: try again later", maxWaiting)
 		}
-		defer func() { <-s.waiting }()
+		defer func() { <-s.waitSlots }()
 		return next(w, r)
 	}
 }
 
-// payload counts the message bytes held by all requests.
-type payload struct {
+// payloadBudget counts the message bytes held by all requests.
+type payloadBudget struct {
 	mu   sync.Mutex
 	used int64
 }
 
-// take charges n bytes. It returns an error if they exceed maxPayload.
-func (p *payload) take(n int) error {
+// charge charges n bytes. It returns an error if they exceed maxPayload.
+func (p *payloadBudget) charge(n int) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.used+int64(n) > maxPayload {
@@ -120,48 +120,48 @@ func (p *payload) take(n int) error {
 	return nil
 }
 
-func (p *payload) give(n int) {
+func (p *payloadBudget) release(n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.used -= int64(n)
 }
 
-// message is a message buffer. Its memory is allocated as data is written to it.
-type message struct {
-	p     *payload
-	buf   []byte
-	taken int
+// messageBuffer is a message buffer. Its memory is allocated as data is written to it.
+type messageBuffer struct {
+	budget  *payloadBudget
+	buf     []byte
+	charged int
 }
 
 // newMessage returns a buffer for n bytes, which are not charged yet.
-func (s *Server) newMessage(n int) (*message, error) {
+func (s *Server) newMessage(n int) (*messageBuffer, error) {
 	buf, err := anonmem.Get(n)
 	if err != nil {
 		return nil, Errorf(Busy, "%v", err)
 	}
-	return &message{p: &s.payload, buf: buf}, nil
+	return &messageBuffer{budget: &s.payload, buf: buf}, nil
 }
 
-func (m *message) take(n int) error {
-	err := m.p.take(n)
+func (m *messageBuffer) charge(n int) error {
+	err := m.budget.charge(n)
 	if err == nil {
-		m.taken += n
+		m.charged += n
 	}
 	return err
 }
 
-func (m *message) free() {
-	m.p.give(m.taken)
+func (m *messageBuffer) free() {
+	m.budget.release(m.charged)
 	anonmem.Put(m.buf)
 }
 
 // readMessage reads a message of at most maxWords words from the body of a request. If m is not nil, the caller
 // must free it, even after an error.
-func (s *Server) readMessage(w http.ResponseWriter, r *http.Request, maxWords int) (m *message, data []byte,
+func (s *Server) readMessage(w http.ResponseWriter, r *http.Request, maxWords int) (m *messageBuffer, data []byte,
 	err error) {
 	limit := maxWords * protocol.WordLen
 	if r.ContentLength > int64(limit) {
-		return nil, nil, tooLong(maxWords)
+		return nil, nil, tooLongError(maxWords)
 	}
 	if m, err = s.newMessage(limit); err != nil {
 		return nil, nil, err
@@ -169,22 +169,22 @@ func (s *Server) readMessage(w http.ResponseWriter, r *http.Request, maxWords in
 	control := http.NewResponseController(w)
 	body := http.MaxBytesReader(w, r.Body, int64(limit))
 	for n := 0; ; {
-		if n == m.taken && n < limit {
-			if err := m.take(min(limit-n, payloadStep)); err != nil {
+		if n == m.charged && n < limit {
+			if err := m.charge(min(limit-n, payloadStep)); err != nil {
 				return m, nil, err
 			}
 		}
 		_ = control.SetReadDeadline(time.Now().Add(s.times.read))
 		var more int
 		if n < limit {
-			more, err = body.Read(m.buf[n:m.taken])
+			more, err = body.Read(m.buf[n:m.charged])
 		} else { // only test whether there is more data
 			_, err = body.Read(make([]byte, 1))
 		}
 		n += more
 		switch _, over := errors.AsType[*http.MaxBytesError](err); {
 		case over:
-			return m, nil, tooLong(maxWords)
+			return m, nil, tooLongError(maxWords)
 		case errors.Is(err, io.EOF):
 			return m, m.buf[:n], nil
 		case err != nil:
@@ -193,6 +193,6 @@ func (s *Server) readMessage(w http.ResponseWriter, r *http.Request, maxWords in
 	}
 }
 
-func tooLong(maxWords int) error {
+func tooLongError(maxWords int) error {
 	return Errorf(TooLong, "the message is longer than %d words", maxWords)
 }

@@ -19,7 +19,7 @@ import (
 )
 
 // serveWithin serves with the given time limits until the test ends. It returns the path of the socket.
-func serveWithin(t *testing.T, b Backend, limits times) (path string, c *Client) {
+func serveWithin(t *testing.T, b Backend, limits timeLimits) (path string, c *Client) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "c.sock")
 	l, err := Listen(path, 0o600)
@@ -60,7 +60,7 @@ func connect(t *testing.T, path string) net.Conn {
 func TestSlowCallers(t *testing.T) {
 	const soon = 100 * time.Millisecond
 	path, _ := serveWithin(t, new(fakeBackend),
-		times{header: soon, body: soon, read: soon, answer: time.Minute, idle: soon})
+		timeLimits{header: soon, body: soon, read: soon, answer: time.Minute, idle: soon})
 	for _, tt := range []struct{ name, request, answer string }{
 		{"nothing", "", ""},
 		{"half a header", "POST /v1/reset HTTP/1.1\r\nHost: a\r\n", ""},
@@ -123,7 +123,7 @@ func TestLongRequests(t *testing.T) {
 	const soon = 400 * time.Millisecond
 	port := &slowPort{after: 2 * soon}
 	port.sent = make(chan []byte, 100)
-	_, c := serveWithin(t, port, times{header: soon, body: soon, read: soon, answer: soon, idle: soon})
+	_, c := serveWithin(t, port, timeLimits{header: soon, body: soon, read: soon, answer: soon, idle: soon})
 	trips := 0
 	err := c.Ping(within(t), PingRequest{From: 0, To: 1, Words: 3, Count: 2, Datatype: "int", Timeout: "30s"},
 		func(trip Trip) error {
@@ -156,7 +156,7 @@ func TestLongRequests(t *testing.T) {
 // TestConnections checks that a new connection is served even if there are many idle ones, and that the limit
 // is observed.
 func TestConnections(t *testing.T) {
-	limits := defaultTimes
+	limits := defaultLimits
 	limits.header = time.Hour
 	path, client := serveWithin(t, new(fakeBackend), limits)
 	var idle []net.Conn
@@ -188,7 +188,7 @@ func TestConnections(t *testing.T) {
 // Further requests get an error, while the status is still served.
 func TestBusy(t *testing.T) {
 	s := NewServer(&fakeBackend{sent: make(chan []byte)}, log.New(io.Discard, "", 0))
-	h := s.handler()
+	h := s.newHandler()
 	busy := func(what, url, body string) {
 		t.Helper()
 		if code, text := ask(h, "POST", url, body); code != http.StatusServiceUnavailable ||
@@ -196,8 +196,8 @@ func TestBusy(t *testing.T) {
 			t.Errorf("%s: %s: %d %s", what, url, code, text)
 		}
 	}
-	for range maxLong {
-		s.waiting <- struct{}{}
+	for range maxWaiting {
+		s.waitSlots <- struct{}{}
 	}
 	busy("requests", "/v1/ping", `{"to": 1}`)
 	busy("requests", "/v1/send?to=1", "abcd")
@@ -205,26 +205,26 @@ func TestBusy(t *testing.T) {
 	if code, text := ask(h, "GET", "/v1/status", ""); code != http.StatusOK {
 		t.Errorf("status: %d %s", code, text)
 	}
-	<-s.waiting
-	if err := s.payload.take(maxPayload); err != nil {
+	<-s.waitSlots
+	if err := s.payload.charge(maxPayload); err != nil {
 		t.Fatal(err)
 	}
 	busy("bytes", "/v1/ping", `{"to": 1}`)
 	busy("bytes", "/v1/send?to=1", "abcd")
 	busy("bytes", "/v1/recv?from=1&timeout=1ms", "")
-	s.payload.give(maxPayload)
+	s.payload.release(maxPayload)
 	if code, text := ask(h, "POST", "/v1/recv?from=1&timeout=1ms", ""); code != http.StatusGatewayTimeout {
 		t.Errorf("recv: %d %s", code, text)
 	}
-	if s.payload.used != 0 || len(s.waiting) != maxLong-1 {
-		t.Errorf("%d bytes and %d requests are left", s.payload.used, len(s.waiting))
+	if s.payload.used != 0 || len(s.waitSlots) != maxWaiting-1 {
+		t.Errorf("%d bytes and %d requests are left", s.payload.used, len(s.waitSlots))
 	}
 }
 
 // TestLongestMessage sends messages of up to the maximum length, and one message that is a byte too long.
 func TestLongestMessage(t *testing.T) {
 	b := &fakeBackend{sent: make(chan []byte, 2)}
-	h := NewServer(b, log.New(io.Discard, "", 0)).handler()
+	h := NewServer(b, log.New(io.Discard, "", 0)).newHandler()
 	most := b.MaxWords() * protocol.WordLen
 	for _, tt := range []struct{ n, code int }{{0, 200}, {payloadStep, 200}, {most, 200}, {most + 1, 413}} {
 		// Do not announce the length of the message.

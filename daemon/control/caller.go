@@ -11,8 +11,8 @@ import (
 // caller is the process at the other end of a connection.
 type caller struct {
 	wire.Credentials
-	// unknown is the reason why the credentials are unknown, or nil.
-	unknown error
+	// credentialsErr is the reason why the credentials are unknown, or nil.
+	credentialsErr error
 }
 
 // callerKey is the context key of a connection's caller.
@@ -20,9 +20,9 @@ type callerKey struct{}
 
 // withCaller adds the caller of a connection to the connection's context.
 func withCaller(ctx context.Context, conn net.Conn) context.Context {
-	c := caller{unknown: wire.ErrNoCredentials}
+	c := caller{credentialsErr: wire.ErrNoCredentials}
 	if unix, ok := conn.(*net.UnixConn); ok {
-		c.Credentials, c.unknown = wire.CredentialsOf(unix)
+		c.Credentials, c.credentialsErr = wire.CredentialsOf(unix)
 	}
 	return context.WithValue(ctx, callerKey{}, c)
 }
@@ -33,9 +33,9 @@ func (s *Server) authorized(next handler) handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		c, ok := r.Context().Value(callerKey{}).(caller)
 		if !ok {
-			c.unknown = wire.ErrNoCredentials
+			c.credentialsErr = wire.ErrNoCredentials
 		}
-		if err := s.backend.Authorize(r.URL.Path, c.Credentials, c.unknown); err != nil {
+		if err := s.backend.Authorize(r.URL.Path, c.Credentials, c.credentialsErr); err != nil {
 			return err
 		}
 		return next(w, r)

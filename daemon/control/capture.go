@@ -15,12 +15,12 @@ import (
 
 // CaptureRequest is a request for packets that a daemon has recorded.
 type CaptureRequest struct {
-	// Last limits the age of the packets. 0 selects all recorded packets or, if Follow is set, none of them.
-	Last time.Duration
+	// MaxAge limits the age of the packets. 0 selects all recorded packets or, if Follow is set, none of them.
+	MaxAge time.Duration
 	// Follow requests future packets as well, until the caller disconnects.
 	Follow bool
-	// For limits how long packets are followed; 0 means no limit.
-	For time.Duration
+	// Duration limits how long packets are followed; 0 means no limit.
+	Duration time.Duration
 }
 
 // ProfileHeader is the name of the header, in an answer to capture, that names the profile of packets without
@@ -29,8 +29,8 @@ const ProfileHeader = "Zrlmpid-Profile"
 
 // capture answers with a pcapng file.
 func (s *Server) capture(w http.ResponseWriter, r *http.Request) error {
-	q := parametersOf(r)
-	req := CaptureRequest{Last: q.duration("last"), Follow: q.values.Get("follow") != "", For: q.duration("for")}
+	q := parseParameters(r)
+	req := CaptureRequest{MaxAge: q.duration("last"), Follow: q.values.Get("follow") != "", Duration: q.duration("for")}
 	if q.err != nil {
 		return q.err
 	}
@@ -42,7 +42,7 @@ func (s *Server) capture(w http.ResponseWriter, r *http.Request) error {
 		if req.Follow {
 			control := http.NewResponseController(w)
 			_ = control.Flush() // packets may not come for a long time; if the caller is gone, the next write fails too
-			return flushing{w, control}
+			return flushWriter{w, control}
 		}
 		return w
 	})
@@ -52,14 +52,14 @@ func (s *Server) capture(w http.ResponseWriter, r *http.Request) error {
 	return err
 }
 
-// flushing is a writer that flushes after every write.
-type flushing struct {
+// flushWriter is a writer that flushes after every write.
+type flushWriter struct {
 	io.Writer
 	control *http.ResponseController
 }
 
 // Write writes b and flushes it.
-func (f flushing) Write(b []byte) (int, error) {
+func (f flushWriter) Write(b []byte) (int, error) {
 	n, err := f.Writer.Write(b)
 	return n, errors.Join(err, f.control.Flush())
 }
@@ -72,7 +72,7 @@ func (q *parameters) duration(name string) time.Duration {
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil || d < 0 {
-		q.fail(Errorf(Usage, "%s %q: not a time: give a number with a unit, as in 30s", name, text))
+		q.setError(Errorf(Usage, "%s %q: not a time: give a number with a unit, as in 30s", name, text))
 	}
 	return d
 }
@@ -80,18 +80,18 @@ func (q *parameters) duration(name string) time.Duration {
 // Capture returns a pcapng file with packets that the daemon has recorded. It also returns the profile of
 // packets that do not use the extended profile. The caller must close the file.
 func (c *Client) Capture(ctx context.Context, req CaptureRequest) (io.ReadCloser, protocol.Profile, error) {
-	q := url.Values{"last": {req.Last.String()}}
+	q := url.Values{"last": {req.MaxAge.String()}}
 	if req.Follow {
 		q.Set("follow", strconv.FormatBool(true))
-		q.Set("for", req.For.String())
+		q.Set("for", req.Duration.String())
 	}
-	resp, err := c.do(ctx, c.reply, http.MethodPost, "capture", q, nil)
+	resp, err := c.do(ctx, c.replyTimeout, http.MethodPost, "capture", q, nil)
 	if err != nil {
 		return nil, 0, err
 	}
 	if body, ok := resp.Body.(*boundedBody); ok && req.Follow { // the next packets may not come for a long time
-		limit := c.limitFor(req.For)
-		body.wait.limit, body.wait.err = limit, silent(c.socket, limit)
+		limit := c.answerLimit(req.Duration)
+		body.wait.limit, body.wait.err = limit, silentError(c.socket, limit)
 	}
 	profile, err := protocol.ParseProfile(resp.Header.Get(ProfileHeader))
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 func TestCapture(t *testing.T) {
 	b := &fakeBackend{}
 	c := serve(t, filepath.Join(t.TempDir(), "c.sock"), b)
-	body, profile, err := c.Capture(t.Context(), CaptureRequest{Last: 30 * time.Second})
+	body, profile, err := c.Capture(t.Context(), CaptureRequest{MaxAge: 30 * time.Second})
 	if err != nil || profile != protocol.V09 {
 		t.Fatal(profile, err)
 	}

@@ -23,16 +23,16 @@ import (
 type Client struct {
 	socket string
 	http   http.Client
-	// reply is replyTime, except in tests.
-	reply time.Duration
+	// replyTimeout is replyTimeout, except in tests.
+	replyTimeout time.Duration
 }
 
 // NewClient returns a client for the daemon at the given socket. The client connects when it makes its first
 // request.
-func NewClient(socket string) *Client { return newClient(socket, replyTime) }
+func NewClient(socket string) *Client { return newClient(socket, replyTimeout) }
 
 func newClient(socket string, reply time.Duration) *Client {
-	c := &Client{socket: socket, reply: reply}
+	c := &Client{socket: socket, replyTimeout: reply}
 	c.http.Transport = &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return c.dial(ctx) },
 	}
@@ -45,13 +45,13 @@ func (c *Client) Close() { c.http.CloseIdleConnections() }
 // Handle is a query.Handler that passes requests of kinds Status, Reports, Reset, Reload and Support to the
 // daemon.
 func (c *Client) Handle(ctx context.Context, r query.Request) query.Response {
-	method, limit := http.MethodGet, c.reply
+	method, limit := http.MethodGet, c.replyTimeout
 	var body any
 	switch r.Kind {
 	case query.Reset:
 		method, body = http.MethodPost, r
 	case query.Reload: // the daemon may have to resolve host names
-		method, limit = http.MethodPost, 3*c.reply
+		method, limit = http.MethodPost, 3*c.replyTimeout
 	}
 	var text json.RawMessage
 	if err := c.callWithin(ctx, limit, method, string(r.Kind), nil, body, &text); err != nil {
@@ -62,9 +62,9 @@ func (c *Client) Handle(ctx context.Context, r query.Request) query.Response {
 	}
 	var s state.Status
 	if err := json.Unmarshal(text, &s); err != nil {
-		return query.Response{Err: c.broken(ctx, err)}
+		return query.Response{Err: c.requestError(ctx, err)}
 	}
-	return query.Response{Document: s, Err: validate(&s, c.socket)}
+	return query.Response{Document: s, Err: validateStatus(&s, c.socket)}
 }
 
 // Status returns the state of the daemon.
@@ -73,10 +73,10 @@ func (c *Client) Status(ctx context.Context) (state.Status, error) {
 }
 
 // Reload makes the daemon reload its configuration.
-func (c *Client) Reload(ctx context.Context) (Reloaded, error) {
-	r, err := query.Get[Reloaded](ctx, c.Handle, query.Request{Kind: query.Reload})
+func (c *Client) Reload(ctx context.Context) (ReloadResult, error) {
+	r, err := query.Get[ReloadResult](ctx, c.Handle, query.Request{Kind: query.Reload})
 	if err == nil && r.Config == "" {
-		err = c.unexpected("a reload without a configuration")
+		err = c.mismatchError("a reload without a configuration")
 	}
 	return r, err
 }
@@ -111,7 +111,7 @@ func (c *Client) WaitReady(ctx context.Context) (state.Status, error) {
 func (c *Client) Ping(ctx context.Context, req PingRequest, each func(Trip) error) error {
 	limit := unlimited
 	if timeout, err := time.ParseDuration(req.Timeout); err == nil && timeout > 0 {
-		limit = timeout + SettleTime + c.reply
+		limit = timeout + PingLinger + c.replyTimeout
 	}
 	resp, err := c.do(ctx, limit, http.MethodPost, "ping", nil, req)
 	if err != nil {
@@ -126,9 +126,9 @@ func (c *Client) Ping(ctx context.Context, req PingRequest, each func(Trip) erro
 		case errors.Is(err, io.EOF) && (n == req.Count || failed):
 			return nil
 		case err != nil:
-			return c.broken(ctx, err)
+			return c.requestError(ctx, err)
 		case t.To != req.To || t.Words != req.Words:
-			return c.unexpected("a round trip of %d words to rank %d, where %d words to rank %d were requested",
+			return c.mismatchError("a round trip of %d words to rank %d, where %d words to rank %d were requested",
 				t.Words, t.To, req.Words, req.To)
 		}
 		failed = t.Error != ""
@@ -138,18 +138,18 @@ func (c *Client) Ping(ctx context.Context, req PingRequest, each func(Trip) erro
 	}
 }
 
-// unexpected returns the error for an answer that does not match its request.
-func (c *Client) unexpected(format string, args ...any) error {
+// mismatchError returns the error for an answer that does not match its request.
+func (c *Client) mismatchError(format string, args ...any) error {
 	return Errorf(Failed, "%s: the answer is of "+format, append([]any{c.socket}, args...)...)
 }
 
-// limitFor returns the time limit for the answer to an operation with the given timeout. A timeout of 0 means
+// answerLimit returns the time limit for the answer to an operation with the given timeout. A timeout of 0 means
 // unlimited.
-func (c *Client) limitFor(timeout time.Duration) time.Duration {
+func (c *Client) answerLimit(timeout time.Duration) time.Duration {
 	if timeout == 0 {
 		return unlimited
 	}
-	return timeout + c.reply
+	return timeout + c.replyTimeout
 }
 
 // Send sends a message that consists of whole words. If ctx ends, the daemon's error is returned, which
@@ -163,18 +163,18 @@ func (c *Client) Send(ctx context.Context, req SendRequest, data io.Reader) (Mes
 		io.Reader
 		Len() int
 	})
-	bytes := new(counter)
+	bytes := new(countingReader)
 	if ok {
 		bytes.n.Store(int64(sized.Len()))
 	} else {
 		bytes.Reader, data = data, bytes
 	}
 	var m Message
-	operation := c.cancellable(ctx)
+	operation := c.newOperation(ctx)
 	defer operation.end()
-	err := operation.cause(c.callWithin(operation, c.limitFor(req.Timeout), http.MethodPost, "send", q, data, &m))
+	err := operation.cause(c.callWithin(operation, c.answerLimit(req.Timeout), http.MethodPost, "send", q, data, &m))
 	if n := bytes.n.Load(); err == nil && (m.To != req.To || int64(m.Words)*protocol.WordLen != n) {
-		err = c.unexpected("a message of %d words to rank %d, in answer to a send of %d bytes to rank %d",
+		err = c.mismatchError("a message of %d words to rank %d, in answer to a send of %d bytes to rank %d",
 			m.Words, m.To, n, req.To)
 	}
 	if err != nil {
@@ -183,14 +183,14 @@ func (c *Client) Send(ctx context.Context, req SendRequest, data io.Reader) (Mes
 	return m, nil
 }
 
-// counter is a reader that counts the bytes read.
-type counter struct {
+// countingReader is a reader that counts the bytes read.
+type countingReader struct {
 	io.Reader
 	n atomic.Int64
 }
 
 // Read implements io.Reader.
-func (c *counter) Read(b []byte) (int, error) {
+func (c *countingReader) Read(b []byte) (int, error) {
 	n, err := c.Reader.Read(b)
 	c.n.Add(int64(n))
 	return n, err
@@ -208,9 +208,9 @@ func (c *Client) Recv(ctx context.Context, req RecvRequest) (Message, []byte, er
 		"words": {strconv.Itoa(req.Words)}, "timeout": {req.Timeout.String()},
 	}
 	var m Message
-	operation := c.cancellable(ctx)
+	operation := c.newOperation(ctx)
 	defer operation.end()
-	resp, err := c.do(operation, c.limitFor(req.Timeout), http.MethodPost, "recv", q, nil)
+	resp, err := c.do(operation, c.answerLimit(req.Timeout), http.MethodPost, "recv", q, nil)
 	if err != nil {
 		return m, nil, operation.cause(err)
 	}
@@ -220,10 +220,10 @@ func (c *Client) Recv(ctx context.Context, req RecvRequest) (Message, []byte, er
 	}
 	data, err := io.ReadAll(io.LimitReader(resp.Body, int64(req.Words)*protocol.WordLen))
 	if err != nil {
-		return m, nil, operation.cause(c.broken(operation, err))
+		return m, nil, operation.cause(c.requestError(operation, err))
 	}
 	if m.From != req.From || len(data) != min(int(m.Words), req.Words)*protocol.WordLen {
-		return Message{}, nil, c.unexpected("%d bytes of a message of %d words from rank %d, in answer to a receive "+
+		return Message{}, nil, c.mismatchError("%d bytes of a message of %d words from rank %d, in answer to a receive "+
 			"from rank %d",
 			len(data), m.Words, m.From, req.From)
 	}

@@ -7,30 +7,30 @@ import (
 	"time"
 )
 
-// answerTime is the time that the daemon has to report the outcome of an operation after the operation was
+// outcomeTimeout is the time that the daemon has to report the outcome of an operation after the operation was
 // cancelled.
-const answerTime = time.Second
+const outcomeTimeout = time.Second
 
-// cancellable is the context of a request that performs an operation. It outlives the caller's context until
+// operationContext is the context of a request that performs an operation. It outlives the caller's context until
 // the daemon has answered, because only the daemon knows the outcome of the message.
-type cancellable struct {
+type operationContext struct {
 	context.Context
 	caller context.Context
 	stop   context.CancelFunc
 	detach func() bool
 }
 
-// cancellable returns the context of an operation. When ctx ends, the client closes its side of the connection.
+// operationContext returns the context of an operation. When ctx ends, the client closes its side of the connection.
 // The daemon then cancels the operation and answers.
-func (c *Client) cancellable(ctx context.Context) *cancellable {
+func (c *Client) newOperation(ctx context.Context) *operationContext {
 	var conn atomic.Value
 	inner, stop := context.WithCancel(context.WithoutCancel(ctx))
 	inner = httptrace.WithClientTrace(inner,
 		&httptrace.ClientTrace{GotConn: func(i httptrace.GotConnInfo) { conn.Store(i.Conn) }})
-	op := &cancellable{Context: inner, caller: ctx, stop: stop}
+	op := &operationContext{Context: inner, caller: ctx, stop: stop}
 	op.detach = context.AfterFunc(ctx, func() {
 		if half, ok := conn.Load().(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil {
-			time.AfterFunc(answerTime, stop)
+			time.AfterFunc(outcomeTimeout, stop)
 			return
 		}
 		stop()
@@ -40,14 +40,14 @@ func (c *Client) cancellable(ctx context.Context) *cancellable {
 
 // cause returns the error of the operation. If the operation got no answer because the caller's context ended,
 // that is the cause of the context.
-func (op *cancellable) cause(err error) error {
+func (op *operationContext) cause(err error) error {
 	if err != nil && op.Err() != nil && op.caller.Err() != nil {
 		return context.Cause(op.caller)
 	}
 	return err
 }
 
-func (op *cancellable) end() {
+func (op *operationContext) end() {
 	op.detach()
 	op.stop()
 }

@@ -20,9 +20,9 @@ import (
 )
 
 const (
-	// replyTime limits the wait for an answer, and for each further part of it. It is added to the time that
+	// replyTimeout limits the wait for an answer, and for each further part of it. It is added to the time that
 	// the request itself waits for ranks.
-	replyTime = 10 * time.Second
+	replyTimeout = 10 * time.Second
 	// unlimited is the time limit of requests that wait for ranks without a timeout.
 	unlimited = time.Duration(0)
 	// writeStep is the number of request bytes that must be written before a deadline.
@@ -31,7 +31,7 @@ const (
 
 // dial connects to the socket. It fails unless CheckServer trusts the process that listens there.
 func (c *Client) dial(ctx context.Context) (net.Conn, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, c.reply, silent(c.socket, c.reply))
+	ctx, cancel := context.WithTimeoutCause(ctx, c.replyTimeout, silentError(c.socket, c.replyTimeout))
 	defer cancel()
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "unix", c.socket)
@@ -49,16 +49,16 @@ func (c *Client) dial(ctx context.Context) (net.Conn, error) {
 		conn.Close()
 		return nil, err
 	}
-	return &boundedConn{UnixConn: unix, socket: c.socket, step: c.reply}, nil
+	return &boundedConn{UnixConn: unix, socket: c.socket, stepTimeout: c.replyTimeout}, nil
 }
 
 // boundedConn is a connection that sets a deadline for each write. A read fails if the connection turns out to
 // be to the daemon's attach socket for programs.
 type boundedConn struct {
 	*net.UnixConn
-	socket   string
-	step     time.Duration // for writeStep bytes
-	answered bool          // some bytes have been read
+	socket      string
+	stepTimeout time.Duration // for writeStep bytes
+	answered    bool          // some bytes have been read
 }
 
 // Read reads into b.
@@ -75,7 +75,7 @@ func (c *boundedConn) Read(b []byte) (n int, err error) {
 // Write writes b in steps and sets a deadline for each step.
 func (c *boundedConn) Write(b []byte) (n int, err error) {
 	for {
-		_ = c.SetWriteDeadline(time.Now().Add(c.step))
+		_ = c.SetWriteDeadline(time.Now().Add(c.stepTimeout))
 		step := min(len(b), writeStep)
 		done, err := c.UnixConn.Write(b[:step])
 		n += done
@@ -85,7 +85,7 @@ func (c *boundedConn) Write(b []byte) (n int, err error) {
 	}
 }
 
-func silent(socket string, limit time.Duration) *Error {
+func silentError(socket string, limit time.Duration) *Error {
 	return Errorf(Timeout, "%s: no answer from the daemon for %v: it is stopped or overloaded", socket, limit)
 }
 
@@ -104,7 +104,7 @@ func (c *Client) callWithin(
 		err = json.NewDecoder(io.LimitReader(resp.Body, maxStatus)).Decode(into)
 	}
 	if err != nil {
-		return c.broken(ctx, err)
+		return c.requestError(ctx, err)
 	}
 	return nil
 }
@@ -133,7 +133,7 @@ func (c *Client) do(
 	req.Header.Set("User-Agent", "zrlctl "+version.String())
 	resp, err := c.http.Do(req)
 	if err != nil {
-		err = c.broken(ctx, wait.cause(err))
+		err = c.requestError(ctx, wait.cause(err))
 		wait.end()
 		return nil, err
 	}
@@ -165,8 +165,8 @@ func (c *Client) check(resp *http.Response) error {
 	return answer
 }
 
-// broken returns the error for an incomplete answer.
-func (c *Client) broken(ctx context.Context, err error) error {
+// requestError returns the error for an incomplete answer.
+func (c *Client) requestError(ctx context.Context, err error) error {
 	if unreachable, ok := errors.AsType[*UnreachableError](err); ok {
 		return unreachable
 	}
@@ -181,7 +181,7 @@ func (c *Client) broken(ctx context.Context, err error) error {
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return Errorf(Timeout, "%s: the daemon has not read the request for %v: it is stopped or overloaded",
-			c.socket, c.reply)
+			c.socket, c.replyTimeout)
 	}
 	return Errorf(Closed, "%s: the daemon closed the connection before its answer was complete: %v", c.socket, err)
 }
@@ -199,7 +199,7 @@ type answerWait struct {
 
 // newAnswerWait creates an answerWait and the context of the request. The caller must call end.
 func newAnswerWait(ctx context.Context, socket string, limit time.Duration) *answerWait {
-	w := &answerWait{limit: limit, err: silent(socket, limit)}
+	w := &answerWait{limit: limit, err: silentError(socket, limit)}
 	w.ctx, w.cancel = context.WithCancelCause(ctx)
 	w.ctx = httptrace.WithClientTrace(w.ctx, &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) {
 		if !w.answered.Load() {

@@ -24,7 +24,7 @@ const (
 	Rank Kind = "rank"
 	// Timeout means that the caller's timeout or a deadline of the link expired.
 	Timeout Kind = "timeout"
-	// Partial, Empty, TooLong, Truncated and Remote correspond to the errors with the same names in package
+	// Partial, Empty, MessageTooLong, Truncated and Remote correspond to the errors with the same names in package
 	// handshake.
 	Partial   Kind = "partial"
 	Empty     Kind = "empty"
@@ -69,8 +69,8 @@ func Errorf(kind Kind, format string, args ...any) *Error {
 	return &Error{Kind: kind, Message: fmt.Sprintf(format, args...)}
 }
 
-// kinds maps errors to kinds. The first matching entry applies.
-var kinds = []struct {
+// errorKinds maps errors to kinds. The first matching entry applies.
+var errorKinds = []struct {
 	err  error
 	kind Kind
 }{
@@ -94,7 +94,7 @@ func KindOf(err error) Kind {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return cmp.Or(e.Kind, Failed)
 	}
-	for _, k := range kinds {
+	for _, k := range errorKinds {
 		if errors.Is(err, k.err) {
 			return k.kind
 		}

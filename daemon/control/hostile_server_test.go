@@ -44,7 +44,7 @@ func TestAskHostileServer(t *testing.T) {
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { tt.answer(w) }))
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		_, err := Ask(t.Context(), s.URL)
+		_, err := FetchStatus(t.Context(), s.URL)
 		runtime.ReadMemStats(&after)
 		s.CloseClientConnections()
 		s.Close()
@@ -69,7 +69,7 @@ func TestJobPacketsOfOthers(t *testing.T) {
 		"a word":  {"garbage", "rank 3"},
 	} {
 		ctx, stop := context.WithCancel(t.Context())
-		s := &JobPackets{ctx: ctx, ranks: map[netip.AddrPort]int{}, incoming: make(chan recorded), stop: stop}
+		s := &JobPackets{ctx: ctx, ranks: map[netip.AddrPort]int{}, incoming: make(chan jobRecord), stop: stop}
 		go func() {
 			s.read(ctx, 3, io.NopCloser(bytes.NewReader([]byte(tt.text))))
 			close(s.incoming)

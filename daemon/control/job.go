@@ -35,17 +35,17 @@ type Job struct {
 }
 
 const (
-	// jobTime is the maximum time to wait for the answers of all ranks.
-	jobTime = time.Second
-	// reportsTime is the maximum time that a rank may take to ask other ranks.
-	reportsTime = 3 * time.Second
-	// maxAnswers limits the size of all answers from one job in bytes. maxForeign is the limit for a job of
+	// jobTimeout is the maximum time to wait for the answers of all ranks.
+	jobTimeout = time.Second
+	// reportsTimeout is the maximum time that a rank may take to ask other ranks.
+	reportsTimeout = 3 * time.Second
+	// maxAnswers limits the size of all answers from one job in bytes. maxForeignBytes is the limit for a job of
 	// another user, and maxAllAnswers the limit for all jobs together.
-	maxAnswers    = 16 << 20
-	maxForeign    = 4 << 20
-	maxAllAnswers = 64 << 20
-	// maxAsked is the maximum number of ranks that are asked concurrently.
-	maxAsked = 64
+	maxAnswers      = 16 << 20
+	maxForeignBytes = 4 << 20
+	maxAllAnswers   = 64 << 20
+	// maxConcurrentAsks is the maximum number of ranks that are asked concurrently.
+	maxConcurrentAsks = 64
 )
 
 // FindJobs returns this user's jobs that have ranks on this host, sorted by name, without asking the ranks. If
@@ -53,7 +53,7 @@ const (
 // that user. If any job runs in this process's network namespace, jobs in other namespaces are found only if
 // name is the name of their directory.
 func FindJobs(name string) ([]*Job, error) {
-	of, uid, err := splitName(name)
+	of, uid, err := splitJobName(name)
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +66,7 @@ func FindJobs(name string) ([]*Job, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the jobs of this host: %w", err)
 	}
-	near := func(j jobs.Job) bool { return j.Near }
+	near := func(j jobs.Job) bool { return j.SameNetwork }
 	if slices.ContainsFunc(found, near) { // others run on separate hosts, such as containers, and share a directory
 		found = slices.DeleteFunc(found, func(j jobs.Job) bool { return !near(j) && j.ID() != of })
 	}
@@ -92,8 +92,8 @@ func FindJobs(name string) ([]*Job, error) {
 	return list, nil
 }
 
-// splitName splits a name into the name of a job and the number of its user.
-func splitName(name string) (of string, uid int, err error) {
+// splitJobName splits a name into the name of a job and the number of its user.
+func splitJobName(name string) (of string, uid int, err error) {
 	of, number, foreign := strings.Cut(name, "@") // no job's name contains "@"
 	if !foreign {
 		return name, os.Geteuid(), nil
@@ -121,9 +121,9 @@ func askJobs(ctx context.Context, name string, kind query.Kind) ([]*Job, error) 
 
 // askAll asks all ranks of all given jobs.
 func askAll(ctx context.Context, list []*Job, kind query.Kind) {
-	ctx, stop := context.WithTimeout(ctx, jobTime)
+	ctx, stop := context.WithTimeout(ctx, jobTimeout)
 	defer stop()
-	all, gate := jobs.NewBudget(maxAllAnswers), make(chan struct{}, maxAsked)
+	all, gate := jobs.NewBudget(maxAllAnswers), make(chan struct{}, maxConcurrentAsks)
 	var asked sync.WaitGroup
 	for _, j := range list {
 		j.Reports, j.Unread, j.Silent, j.Processes = nil, nil, nil, nil
@@ -141,7 +141,7 @@ func askAll(ctx context.Context, list []*Job, kind query.Kind) {
 // budget returns the size limit for all answers from the job's ranks.
 func (j *Job) budget() *jobs.Budget {
 	if j.UID != os.Geteuid() {
-		return jobs.NewBudget(maxForeign)
+		return jobs.NewBudget(maxForeignBytes)
 	}
 	return jobs.NewBudget(maxAnswers)
 }
@@ -165,7 +165,7 @@ func (j *Job) ask(ctx context.Context, kind query.Kind, all *jobs.Budget, gate c
 			default:
 				j.Silent = append(j.Silent, rank)
 				if pid != 0 {
-					j.Processes = append(j.Processes, state.SilentProcess{Rank: rank, PID: pid, Stopped: Stopped(pid)})
+					j.Processes = append(j.Processes, state.SilentProcess{Rank: rank, PID: pid, Stopped: IsStopped(pid)})
 				}
 			}
 		})
@@ -179,7 +179,7 @@ func (j *Job) Handle(ctx context.Context, r query.Request) query.Response {
 		askAll(ctx, []*Job{j}, r.Kind)
 		return query.Response{Document: j.Status()}
 	case query.Reports:
-		asked, err := j.reports(ctx, r)
+		asked, err := j.askReports(ctx, r)
 		return query.Response{Document: asked, Err: err}
 	case query.Reset:
 		return query.Response{Err: j.reset(ctx, r)}
@@ -193,10 +193,10 @@ func (j *Job) reset(ctx context.Context, r query.Request) error {
 	ranks := j.Ranks
 	if r.Rank != query.AnyRank {
 		if ranks = []int{r.Rank}; !slices.Contains(j.Ranks, r.Rank) {
-			return j.foreign(r.Rank)
+			return j.notLocalError(r.Rank)
 		}
 	}
-	ctx, stop := context.WithTimeout(ctx, jobTime)
+	ctx, stop := context.WithTimeout(ctx, jobTimeout)
 	defer stop()
 	var errs []error
 	for _, rank := range ranks {
@@ -212,20 +212,20 @@ func (j *Job) reset(ctx context.Context, r query.Request) error {
 	return errors.Join(errs...)
 }
 
-func (j *Job) foreign(rank int) error {
+func (j *Job) notLocalError(rank int) error {
 	return Errorf(Rank, "rank %d is not one of job %s on this host: these are %v", rank, j.Name, j.Ranks)
 }
 
-// reports makes a rank of the job, by default the lowest one, ask ranks on other hosts for their waits, over
+// askReports makes a rank of the job, by default the lowest one, ask ranks on other hosts for their waits, over
 // its links to them.
-func (j *Job) reports(ctx context.Context, r query.Request) (asked state.Reports, err error) {
+func (j *Job) askReports(ctx context.Context, r query.Request) (asked state.Reports, err error) {
 	if r.Rank == query.AnyRank && len(j.Ranks) > 0 {
 		r.Rank = j.Ranks[0]
 	}
 	if !slices.Contains(j.Ranks, r.Rank) {
-		return asked, j.foreign(r.Rank)
+		return asked, j.notLocalError(r.Rank)
 	}
-	ctx, stop := context.WithTimeout(ctx, reportsTime)
+	ctx, stop := context.WithTimeout(ctx, reportsTimeout)
 	defer stop()
 	text, _, err := j.Ask(ctx, r, j.budget())
 	if err == nil {
@@ -266,11 +266,11 @@ func askRank(
 
 // Status returns the job in the form of a daemon's status. The job's ranks on this host appear as local ranks.
 func (j *Job) Status() state.Status {
-	s := state.Status{Version: version.String(), Job: j.Name, Silent: j.Silent, Unread: j.Unread,
+	s := state.Status{Version: version.String(), Job: j.Name, Silent: j.Silent, UnreadRanks: j.Unread,
 		SilentProcesses: j.Processes,
 		Cluster:         []state.Member{}, Ranks: []state.Rank{}}
 	if j.UID != os.Geteuid() {
-		s.Foreign = new(j.UID)
+		s.ForeignUser = new(j.UID)
 	}
 	for i := range j.Reports {
 		r := &j.Reports[i]

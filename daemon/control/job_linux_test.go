@@ -144,8 +144,8 @@ ranks:
 					state.OldestWait{}, 0
 			}
 		}
-		if !reflect.DeepEqual(r.Own, own) || !reflect.DeepEqual(r.Peers, peers) || r.PID != os.Getpid() {
-			t.Errorf("rank %d answers\n%+v\n%+v\nand has\n%+v\n%+v", r.Rank, r.Own, r.Peers, own, peers)
+		if !reflect.DeepEqual(r.RankCounters, own) || !reflect.DeepEqual(r.Peers, peers) || r.PID != os.Getpid() {
+			t.Errorf("rank %d answers\n%+v\n%+v\nand has\n%+v\n%+v", r.Rank, r.RankCounters, r.Peers, own, peers)
 		}
 	}
 	s := list[0].Status()
@@ -163,8 +163,8 @@ ranks:
 	// The job's rank asks ranks that are not on this host, over links that support it.
 	reports := query.Request{Kind: query.Reports, Rank: 2}
 	asked, err := query.Get[state.Reports](ctx, list[0].Handle, reports)
-	if err != nil || !reflect.DeepEqual(asked.Asked,
-		[]state.Asked{{Rank: 1, Reason: mpe.ErrNotExtended.Error(), By: 2}}) {
+	if err != nil || !reflect.DeepEqual(asked.Results,
+		[]state.AskResult{{Rank: 1, Reason: mpe.ErrNotExtended.Error(), AskedBy: 2}}) {
 		t.Errorf("%+v, %v", asked, err)
 	}
 	reports.Rank = 1
@@ -311,7 +311,7 @@ func TestJobAsks(t *testing.T) {
 			if r.Kind == query.Reset {
 				return query.Response{}
 			}
-			return query.Response{Document: state.Reports{Asked: []state.Asked{{Rank: rank}}}}
+			return query.Response{Document: state.Reports{Results: []state.AskResult{{Rank: rank}}}}
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -344,7 +344,7 @@ func TestJobAsks(t *testing.T) {
 			t.Errorf("%s of rank %d and %d: asked %v, not %v; %v", tt.kind, tt.rank, tt.peer, got, tt.asked, resp.Err)
 		}
 		if r, ok := resp.Document.(state.Reports); tt.kind == query.Reports && !tt.fails && (!ok ||
-			r.Asked[0].Rank != got[0]) {
+			r.Results[0].Rank != got[0]) {
 			t.Errorf("%s of rank %d: %+v", tt.kind, tt.rank, resp.Document)
 		}
 	}

@@ -42,29 +42,29 @@ type JobPackets struct {
 	from   time.Time
 	ranks  map[netip.AddrPort]int // ranks that record packets, by address
 
-	ctx      context.Context // context of the request
-	incoming chan recorded
-	stop     context.CancelFunc
-	held     []recorded // in chronological order
-	heldSize int        // size of the packets in held, in bytes
-	ended    bool
-	failed   atomic.Pointer[error] // why a rank's packets cannot be read
-	stats    capture.Stats
+	ctx           context.Context // context of the request
+	incoming      chan jobRecord
+	stop          context.CancelFunc
+	buffered      []jobRecord // in chronological order
+	bufferedBytes int         // size of the packets in held, in bytes
+	ended         bool
+	readErr       atomic.Pointer[error] // why a rank's packets cannot be read
+	stats         capture.Stats
 }
 
-// recorded is a packet or note from a rank.
-type recorded struct {
+// jobRecord is a packet or note from a rank.
+type jobRecord struct {
 	at   time.Time
 	unit pcapng.Unit
 	note pcapng.RankNote
 }
 
-// heldTime is how long followed packets are held back, so that packets from different ranks can be sorted by
+// reorderDelay is how long followed packets are held back, so that packets from different ranks can be sorted by
 // time.
-const heldTime = 300 * time.Millisecond
+const reorderDelay = 300 * time.Millisecond
 
-// packetsTime is the time that the ranks of a job have to write their recorded packets.
-const packetsTime = 10 * time.Second
+// packetsTimeout is the time that the ranks of a job have to write their recorded packets.
+const packetsTimeout = 10 * time.Second
 
 // maxJobPackets limits the size of all held packets of a job, in bytes. recordedLen is the overhead of one
 // packet.
@@ -82,17 +82,17 @@ func (j *Job) Packets(ctx context.Context, req CaptureRequest) (*JobPackets, err
 	if req.Follow {
 		ctx, stop = context.WithCancel(ctx)
 	} else {
-		ctx, stop = context.WithTimeoutCause(ctx, packetsTime,
+		ctx, stop = context.WithTimeoutCause(ctx, packetsTimeout,
 			Errorf(Timeout, "a rank of job %s has not written its packets for %v: it may be stopped", j.Name,
-				packetsTime))
+				packetsTimeout))
 	}
-	if req.For > 0 {
-		time.AfterFunc(req.For, stop)
+	if req.Duration > 0 {
+		time.AfterFunc(req.Duration, stop)
 	}
-	s := &JobPackets{ctx: ctx, follow: req.Follow, ranks: map[netip.AddrPort]int{}, incoming: make(chan recorded),
+	s := &JobPackets{ctx: ctx, follow: req.Follow, ranks: map[netip.AddrPort]int{}, incoming: make(chan jobRecord),
 		stop: stop}
-	if req.Last > 0 || req.Follow {
-		s.from = time.Now().Add(-req.Last)
+	if req.MaxAge > 0 || req.Follow {
+		s.from = time.Now().Add(-req.MaxAge)
 	}
 	type stream struct {
 		rank int
@@ -133,7 +133,7 @@ func (j *Job) Packets(ctx context.Context, req CaptureRequest) (*JobPackets, err
 func (s *JobPackets) read(ctx context.Context, rank int, body io.ReadCloser) {
 	defer body.Close()
 	defer context.AfterFunc(ctx, func() { body.Close() })()
-	send := func(r recorded) {
+	send := func(r jobRecord) {
 		select {
 		case s.incoming <- r:
 		case <-ctx.Done():
@@ -144,16 +144,16 @@ func (s *JobPackets) read(ctx context.Context, rank int, body io.ReadCloser) {
 		return // the rank exited before it wrote anything
 	}
 	src, err := capture.Options{OnNote: func(n pcapng.RankNote) {
-		_, depths := n.(*pcapng.Depths)
-		switch of, at := n.Of(); {
+		_, depths := n.(*pcapng.QueueDepths)
+		switch of, at := n.RankAndTime(); {
 		case depths && !s.follow:
 			body.Close()
 		case of == rank && (depths || !at.Before(s.from)):
-			send(recorded{at: at, note: n})
+			send(jobRecord{at: at, note: n})
 		}
 	}}.NewReader(in, fmt.Sprintf("rank %d", rank))
 	if err != nil {
-		s.unreadable(ctx, rank, err)
+		s.noteUnreadable(ctx, rank, err)
 		return
 	}
 	var u pcapng.Unit
@@ -161,7 +161,7 @@ func (s *JobPackets) read(ctx context.Context, rank int, body io.ReadCloser) {
 		if err := src.Next(&u); err != nil {
 			// A rank may exit while it is writing a packet.
 			if _, garbage := errors.AsType[*capture.FormatError](err); garbage {
-				s.unreadable(ctx, rank, err)
+				s.noteUnreadable(ctx, rank, err)
 			}
 			return
 		}
@@ -169,25 +169,25 @@ func (s *JobPackets) read(ctx context.Context, rank int, body io.ReadCloser) {
 			continue
 		}
 		u.Data, u.Comments = bytes.Clone(u.Data), slices.Clone(u.Comments)
-		send(recorded{at: u.Time, unit: u})
+		send(jobRecord{at: u.Time, unit: u})
 	}
 }
 
-// unreadable records that the data from a rank is not a recording, unless this process has closed the
+// noteUnreadable records that the data from a rank is not a recording, unless this process has closed the
 // connection.
-func (s *JobPackets) unreadable(ctx context.Context, rank int, err error) {
+func (s *JobPackets) noteUnreadable(ctx context.Context, rank int, err error) {
 	if ctx.Err() != nil || errors.Is(err, net.ErrClosed) {
 		return
 	}
 	err = Errorf(Failed, "rank %d: its output is not a capture: %v: it may be another program that uses the "+
 		"name of the job", rank, err)
-	s.failed.CompareAndSwap(nil, &err)
+	s.readErr.CompareAndSwap(nil, &err)
 }
 
 // Next implements capture.Source.
 func (s *JobPackets) Next(u *pcapng.Unit) error {
 	for {
-		r, err := s.next()
+		r, err := s.nextInOrder()
 		if err != nil {
 			return err
 		}
@@ -206,37 +206,37 @@ func (s *JobPackets) Next(u *pcapng.Unit) error {
 	}
 }
 
-// next returns the oldest held packet or note as soon as no older one can arrive. It returns io.EOF at the end.
-func (s *JobPackets) next() (recorded, error) {
+// nextInOrder returns the oldest held packet or note as soon as no older one can arrive. It returns io.EOF at the end.
+func (s *JobPackets) nextInOrder() (jobRecord, error) {
 	for {
-		if s.heldSize > maxJobPackets {
+		if s.bufferedBytes > maxJobPackets {
 			s.stop()
-			return recorded{}, Errorf(Failed, "the ranks have written more than %d bytes of packets: no rank records "+
+			return jobRecord{}, Errorf(Failed, "the ranks have written more than %d bytes of packets: no rank records "+
 				"this much", maxJobPackets)
 		}
-		if len(s.held) > 0 {
-			wait := time.Until(s.held[0].at.Add(heldTime))
+		if len(s.buffered) > 0 {
+			wait := time.Until(s.buffered[0].at.Add(reorderDelay))
 			if s.ended || s.follow && wait <= 0 {
-				oldest := s.held[0]
-				s.held = s.held[1:]
+				oldest := s.buffered[0]
+				s.buffered = s.buffered[1:]
 				return oldest, nil
 			}
 		} else if s.ended && !s.follow && s.ctx.Err() != nil {
-			return recorded{}, context.Cause(s.ctx)
-		} else if failed := s.failed.Load(); s.ended && failed != nil {
-			return recorded{}, *failed
+			return jobRecord{}, context.Cause(s.ctx)
+		} else if failed := s.readErr.Load(); s.ended && failed != nil {
+			return jobRecord{}, *failed
 		} else if s.ended {
-			return recorded{}, io.EOF
+			return jobRecord{}, io.EOF
 		}
-		s.take()
+		s.receive()
 	}
 }
 
 // take waits until a packet or note arrives or, with Follow, until the oldest held one is due.
-func (s *JobPackets) take() {
+func (s *JobPackets) receive() {
 	var due <-chan time.Time
-	if s.follow && len(s.held) > 0 {
-		timer := time.NewTimer(time.Until(s.held[0].at.Add(heldTime)))
+	if s.follow && len(s.buffered) > 0 {
+		timer := time.NewTimer(time.Until(s.buffered[0].at.Add(reorderDelay)))
 		defer timer.Stop()
 		due = timer.C
 	}
@@ -244,26 +244,26 @@ func (s *JobPackets) take() {
 	case r, more := <-s.incoming:
 		if !more {
 			s.ended, s.stats.End = true, time.Now()
-			slices.SortStableFunc(s.held, byTime)
+			slices.SortStableFunc(s.buffered, byTime)
 			return
 		}
 		if !s.follow { // they are all sorted at the end
-			s.held = append(s.held, r)
-			s.heldSize += len(r.unit.Data) + recordedLen
+			s.buffered = append(s.buffered, r)
+			s.bufferedBytes += len(r.unit.Data) + recordedLen
 			return
 		}
-		at, _ := slices.BinarySearchFunc(s.held, r, func(a, b recorded) int {
+		at, _ := slices.BinarySearchFunc(s.buffered, r, func(a, b jobRecord) int {
 			if a.at.After(b.at) {
 				return 1
 			}
 			return -1 // insert after entries with the same time
 		})
-		s.held = slices.Insert(s.held, at, r)
+		s.buffered = slices.Insert(s.buffered, at, r)
 	case <-due:
 	}
 }
 
-func byTime(a, b recorded) int { return a.at.Compare(b.at) }
+func byTime(a, b jobRecord) int { return a.at.Compare(b.at) }
 
 // Stats implements capture.Source.
 func (s *JobPackets) Stats() capture.Stats { return s.stats }

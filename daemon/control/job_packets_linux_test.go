@@ -80,7 +80,7 @@ func TestJobPackets(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := capture.NewAnalysis("job", capture.AnalysisOptions{})
-	if err := a.Follow(src); err != nil {
+	if err := a.Analyze(src); err != nil {
 		t.Fatal(err)
 	}
 	src.Close()
@@ -108,7 +108,7 @@ func TestJobPackets(t *testing.T) {
 	calls := map[int]pcapng.Call{}
 	follow.OnNote = func(n pcapng.RankNote) {
 		switch n := n.(type) {
-		case *pcapng.Depths:
+		case *pcapng.QueueDepths:
 			ranks[n.Rank] = true
 		case *pcapng.Call:
 			calls[n.Rank] = *n
@@ -132,7 +132,7 @@ func TestJobPackets(t *testing.T) {
 	}
 	for rank, want := range []string{"Send to rank 1, 100 bytes, communicator 0",
 		"Receive from rank 0, 100 bytes, communicator 0"} {
-		if c := calls[rank]; c.String() != want || c.State != pcapng.Ended {
+		if c := calls[rank]; c.String() != want || c.State != pcapng.CallCompleted {
 			t.Errorf("rank %d: the last call that ended is %+v, want %s", rank, c, want)
 		}
 	}

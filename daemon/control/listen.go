@@ -22,7 +22,7 @@ var ErrInUse = errors.New("another process is using the control socket")
 // if a process is listening on the socket, and returns another error if path is any other kind of file. Closing
 // the listener removes the socket.
 func Listen(path string, mode fs.FileMode) (net.Listener, error) {
-	err := privatedir.Parent(path, 0o755)
+	err := privatedir.MakeParents(path, 0o755)
 	switch {
 	case errors.Is(err, privatedir.ErrUnsafe):
 		return nil, fmt.Errorf("control socket %s: %w", path, err)
@@ -43,7 +43,7 @@ func Listen(path string, mode fs.FileMode) (net.Listener, error) {
 	s := &socket{Listener: l, path: path}
 	// No other user can have replaced the socket, because the directory has been checked.
 	if err = os.Chmod(path, mode); err == nil {
-		s.made, err = os.Lstat(path)
+		s.created, err = os.Lstat(path)
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("control socket: %w", err), s.Close())
@@ -87,16 +87,16 @@ func clearPath(path string) error {
 // socket is a listener that removes its socket file on Close, unless the file has been replaced.
 type socket struct {
 	net.Listener
-	path string
-	made fs.FileInfo
-	once sync.Once
-	err  error
+	path    string
+	created fs.FileInfo
+	once    sync.Once
+	err     error
 }
 
 // Close closes the listener and removes the socket file.
 func (s *socket) Close() error {
 	s.once.Do(func() {
-		if now, err := os.Lstat(s.path); err == nil && (s.made == nil || os.SameFile(s.made, now)) {
+		if now, err := os.Lstat(s.path); err == nil && (s.created == nil || os.SameFile(s.created, now)) {
 			s.err = os.Remove(s.path)
 		}
 		s.err = errors.Join(s.err, s.Listener.Close())

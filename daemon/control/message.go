@@ -34,24 +34,24 @@ type Phases struct {
 	Retransmissions int `json:"retransmissions"`
 }
 
-func phasesOf(p handshake.Phases) Phases {
+func newPhases(p handshake.Phases) Phases {
 	return Phases{
-		RequestToClear:  between(p.Request, p.Clear),
-		ClearToData:     between(p.Clear, p.Data),
-		DataToAck:       between(p.Data, p.Ack),
+		RequestToClear:  microsBetween(p.Request, p.Clear),
+		ClearToData:     microsBetween(p.Clear, p.Data),
+		DataToAck:       microsBetween(p.Data, p.Ack),
 		Retransmissions: p.Retransmissions,
 	}
 }
 
-// between returns the time from a to b in microseconds, or 0 if the message skipped one of the two steps.
-func between(a, b handshake.Instant) Micros {
+// microsBetween returns the time from a to b in microseconds, or 0 if the message skipped one of the two steps.
+func microsBetween(a, b handshake.Instant) Micros {
 	if a == 0 || b < a {
 		return 0
 	}
-	return Micros(micros(b - a))
+	return Micros(toMicros(b - a))
 }
 
-func micros(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e3 }
+func toMicros(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e3 }
 
 // Message describes a sent or received message.
 type Message struct {
@@ -68,10 +68,10 @@ type Message struct {
 	Truncated string `json:"truncated,omitempty"`
 }
 
-func messageOf(local int, s mpe.Status) Message {
+func describeMessage(local int, s mpe.Status) Message {
 	m := Message{
 		From: s.Peer, To: local, Words: s.Words, Datatype: s.Datatype.String(), Tag: s.Tag,
-		Elapsed: micros(s.Elapsed()), Phases: phasesOf(s.Phases),
+		Elapsed: toMicros(s.Elapsed()), Phases: newPhases(s.Phases),
 	}
 	if s.Send {
 		m.From, m.To = local, s.Peer

@@ -9,9 +9,9 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Payload fills b, which must consist of whole words, with the pseudo-random message of a ping that has the
+// FillPayload fills b, which must consist of whole words, with the pseudo-random message of a ping that has the
 // given seed. Floats are finite and in [-1, 1).
-func Payload(b []byte, seed uint64, datatype protocol.Datatype) {
+func FillPayload(b []byte, seed uint64, datatype protocol.Datatype) {
 	r := rand.New(rand.NewPCG(seed, uint64(len(b))))
 	for ; len(b) >= protocol.WordLen; b = b[protocol.WordLen:] {
 		word := r.Uint32()

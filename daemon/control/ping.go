@@ -39,14 +39,14 @@ type Trip struct {
 	Seed  uint64 `json:"seed"`
 	// RoundTrip is the time from posting the send to the last byte of the echo, in microseconds.
 	RoundTrip Micros `json:"round_trip_us"`
-	// Out contains the phases of the sent message, and Back those of its echo.
-	Out  Phases `json:"out"`
-	Back Phases `json:"back"`
+	// SendPhases contains the phases of the sent message, and Back those of its echo.
+	SendPhases Phases `json:"out"`
+	EchoPhases Phases `json:"back"`
 	// Verified is set if every byte of the echo has been compared and is correct.
 	Verified bool `json:"verified"`
-	// Late is the number of messages that were skipped because the peer began to send them before it received
+	// SkippedMessages is the number of messages that were skipped because the peer began to send them before it received
 	// the ping's message. They may be echoes of earlier pings.
-	Late int `json:"late,omitempty"`
+	SkippedMessages int `json:"late,omitempty"`
 	// Error and Kind describe why the round trip failed. A ping ends with its first failed round trip, unless
 	// Kind is Mismatch.
 	Error string `json:"error,omitempty"`
@@ -63,50 +63,50 @@ type Difference struct {
 	Got  uint32 `json:"got"`
 }
 
-func (t *Trip) fail(err error) {
+func (t *Trip) setError(err error) {
 	e := AsError(err)
 	t.Error, t.Kind = e.Message, e.Kind
 }
 
-// trip makes one round trip and fills in t. If the port would split the message, trip sends one piece at a
+// roundTrip makes one round trip and fills in t. If the port would split the message, trip sends one piece at a
 // time, and receives the echo of each piece before it sends the next one.
-func (p *pinger) trip(ctx context.Context, port Port, datatype protocol.Datatype, t *Trip) {
+func (p *pinger) roundTrip(ctx context.Context, port Port, datatype protocol.Datatype, t *Trip) {
 	data := make([]byte, t.Words*protocol.WordLen)
-	Payload(data, t.Seed, datatype)
+	FillPayload(data, t.Seed, datatype)
 	piece := len(data)
-	if cut := port.Cut(t.To) * protocol.WordLen; cut > 0 {
+	if cut := port.PieceWords(t.To) * protocol.WordLen; cut > 0 {
 		piece = min(piece, cut)
 	}
 	var out, back mpe.Status
 	for off := 0; ; off += piece {
 		x := p.exchange(ctx, port, t.To, data[off:off+min(piece, len(data)-off)], datatype)
-		t.Late += x.late
+		t.SkippedMessages += x.skipped
 		if x.err != nil {
-			t.fail(x.err)
+			t.setError(x.err)
 			return
 		}
 		if !x.verify(t, off/protocol.WordLen) {
 			return
 		}
 		if off == 0 {
-			out, back = x.out, x.back
+			out, back = x.sendStatus, x.echoStatus
 		} else {
-			out, back = Join(out, x.out), Join(back, x.back)
+			out, back = JoinStatus(out, x.sendStatus), JoinStatus(back, x.echoStatus)
 		}
 		if off+piece >= len(data) {
 			break
 		}
 	}
 	t.Verified = true
-	t.Out, t.Back = phasesOf(out.Phases), phasesOf(back.Phases)
-	t.RoundTrip = Micros(micros(max(back.Phases.Ack, back.Phases.Data) - out.Phases.Start))
+	t.SendPhases, t.EchoPhases = newPhases(out.Phases), newPhases(back.Phases)
+	t.RoundTrip = Micros(toMicros(max(back.Phases.Ack, back.Phases.Data) - out.Phases.Start))
 }
 
 // verify compares the echo of a piece with the data sent. word is the index of the piece's first word in the
 // message.
 func (x *exchange) verify(t *Trip, word int) bool {
 	if len(x.echo) != len(x.data) {
-		t.fail(Errorf(Mismatch, "rank %d echoed %d words instead of %d", t.To, x.back.Words,
+		t.setError(Errorf(Mismatch, "rank %d echoed %d words instead of %d", t.To, x.echoStatus.Words,
 			len(x.data)/protocol.WordLen))
 		return false
 	}
@@ -117,13 +117,13 @@ func (x *exchange) verify(t *Trip, word int) bool {
 	at := i * protocol.WordLen
 	t.Mismatch = &Difference{Word: word + i, Want: binary.LittleEndian.Uint32(x.data[at:]),
 		Got: binary.LittleEndian.Uint32(x.echo[at:])}
-	t.fail(Errorf(Mismatch, "rank %d echoed other data: word %d of %d is 0x%08x, but was sent as 0x%08x",
+	t.setError(Errorf(Mismatch, "rank %d echoed other data: word %d of %d is 0x%08x, but was sent as 0x%08x",
 		t.To, t.Mismatch.Word, t.Words, t.Mismatch.Got, t.Mismatch.Want))
 	return false
 }
 
-// Join returns the status of a message that was sent in two parts, first a and then b.
-func Join(a, b mpe.Status) mpe.Status {
+// JoinStatus returns the status of a message that was sent in two parts, first a and then b.
+func JoinStatus(a, b mpe.Status) mpe.Status {
 	a.Words += b.Words
 	a.Phases.Data, a.Phases.Ack = b.Phases.Data, b.Phases.Ack
 	a.Phases.Retransmissions += b.Phases.Retransmissions
@@ -138,9 +138,9 @@ func withTimeout(ctx context.Context, d time.Duration) (context.Context, context
 	return context.WithTimeoutCause(ctx, d, &timeoutError{d})
 }
 
-// ofCaller returns a context that ends with the request's context. If the caller cancelled the request, the
+// callerContext returns a context that ends with the request's context. If the caller cancelled the request, the
 // cause of the context says so.
-func ofCaller(r *http.Request) (context.Context, context.CancelFunc) {
+func callerContext(r *http.Request) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(r.Context()))
 	detach := context.AfterFunc(r.Context(), func() {
 		cause := context.Cause(r.Context())

@@ -31,7 +31,7 @@ func TestPingTrip(t *testing.T) {
 	}
 	want := Trip{
 		Seq: 2, To: 1, Words: 1000, Seed: 7, RoundTrip: 20, Verified: true,
-		Out: Phases{RequestToClear: 1, ClearToData: 2, DataToAck: 4}, Back: Phases{RequestToClear: 1, ClearToData: 10},
+		SendPhases: Phases{RequestToClear: 1, ClearToData: 2, DataToAck: 4}, EchoPhases: Phases{RequestToClear: 1, ClearToData: 10},
 	}
 	if trips[2] != want {
 		t.Errorf("got  %+v\nwant %+v", trips[2], want)
@@ -100,8 +100,8 @@ func TestPingLate(t *testing.T) {
 		b.sent <- data
 	}
 	trips, err := pingOnce(t, c, func(r *PingRequest) { r.Count = 2 })
-	if err != nil || len(trips) != 2 || !trips[0].Verified || trips[0].Late != 2 || !trips[1].Verified ||
-		trips[1].Late != 0 {
+	if err != nil || len(trips) != 2 || !trips[0].Verified || trips[0].SkippedMessages != 2 || !trips[1].Verified ||
+		trips[1].SkippedMessages != 0 {
 		t.Errorf("%+v, %v", trips, err)
 	}
 }
@@ -133,9 +133,9 @@ func TestPingBusy(t *testing.T) {
 func TestPayload(t *testing.T) {
 	for _, datatype := range []protocol.Datatype{protocol.Int, protocol.Float} {
 		a, b, c := make([]byte, 4000), make([]byte, 4000), make([]byte, 4000)
-		Payload(a, 1, datatype)
-		Payload(b, 1, datatype)
-		Payload(c, 2, datatype)
+		FillPayload(a, 1, datatype)
+		FillPayload(b, 1, datatype)
+		FillPayload(c, 2, datatype)
 		if i := firstDifference(a, b); i != -1 {
 			t.Errorf("%v: the same seed differs in word %d", datatype, i)
 		}

@@ -15,11 +15,11 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// SettleTime is how long a ping continues after its caller has disconnected. It is longer than the 3.3 s within
+// PingLinger is how long a ping continues after its caller has disconnected. It is longer than the 3.3 s within
 // which a deployed node retransmits a packet. If the ping ended earlier, it could wedge an FPGA in the middle
 // of an operation, and the next receive would get the echo. When the daemon stops, the ping continues for half
-// of closeTime.
-const SettleTime = 4 * time.Second
+// of shutdownTimeout.
+const PingLinger = 4 * time.Second
 
 // maxPending is the maximum number of messages without an echo that are remembered for a pair of ranks.
 const maxPending = 16
@@ -29,7 +29,7 @@ type pinger struct {
 	busy chan struct{} // holds a token while a ping runs
 	// A ping that waits for another ping sends on wanted; a ping whose caller has gone away receives from it
 	// and exits.
-	wanted chan struct{}
+	nextWaiting chan struct{}
 	// pending identifies messages whose echo has not arrived. The echo may still arrive, and must not be
 	// mistaken for the echo of a later message.
 	pending []fingerprint
@@ -64,7 +64,7 @@ func (ps *pingers) acquire(ctx context.Context, from, to int) (*pinger, error) {
 	}
 	p := ps.pairs[[2]int{from, to}]
 	if p == nil {
-		p = &pinger{busy: make(chan struct{}, 1), wanted: make(chan struct{})}
+		p = &pinger{busy: make(chan struct{}, 1), nextWaiting: make(chan struct{})}
 		ps.pairs[[2]int{from, to}] = p
 	}
 	ps.mu.Unlock()
@@ -72,7 +72,7 @@ func (ps *pingers) acquire(ctx context.Context, from, to int) (*pinger, error) {
 		select {
 		case p.busy <- struct{}{}:
 			return p, nil
-		case p.wanted <- struct{}{}:
+		case p.nextWaiting <- struct{}{}:
 		case <-ctx.Done():
 			return nil, fmt.Errorf("another ping from rank %d to rank %d is in progress: %w", from, to,
 				context.Cause(ctx))
@@ -85,26 +85,26 @@ func (p *pinger) release() { <-p.busy }
 // errSuperseded ends a ping whose caller has gone away because another ping is waiting.
 var errSuperseded = Errorf(Canceled, "superseded by another ping")
 
-// carryOn returns the context of a ping. It ends when the caller's timeout expires. After the caller has
-// disconnected, it ends when the ping completes, another ping is waiting, or SettleTime has passed.
-func (p *pinger) carryOn(caller context.Context) (context.Context, context.CancelFunc) {
+// pingContext returns the context of a ping. It ends when the caller's timeout expires. After the caller has
+// disconnected, it ends when the ping completes, another ping is waiting, or PingLinger has passed.
+func (p *pinger) pingContext(caller context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(caller))
 	stop := context.AfterFunc(caller, func() {
 		cause := context.Cause(caller)
-		limit := SettleTime
+		limit := PingLinger
 		switch KindOf(cause) {
 		case Timeout:
 			cancel(cause)
 			return
 		case Closed:
-			limit = closeTime / 2
+			limit = shutdownTimeout / 2
 		}
 		over := time.NewTimer(limit)
 		defer over.Stop()
 		select {
 		case <-over.C:
 			cancel(cause)
-		case <-p.wanted:
+		case <-p.nextWaiting:
 			cancel(errSuperseded)
 		case <-ctx.Done():
 		}
@@ -122,22 +122,22 @@ type exchange struct {
 	data []byte
 	opts mpe.Options
 
-	// sent is closed when the send has completed. By then, either out or sendErr is set.
-	sent    chan struct{}
-	out     mpe.Status
-	sendErr error
+	// sendDone is closed when the send has completed. By then, either out or sendErr is set.
+	sendDone   chan struct{}
+	sendStatus mpe.Status
+	sendErr    error
 
 	// echo is the received message, and back is its status. late is the number of other messages that arrived
 	// before it.
-	echo []byte
-	back mpe.Status
-	late int
-	err  error
+	echo       []byte
+	echoStatus mpe.Status
+	skipped    int
+	err        error
 }
 
 // exchange sends one message and receives its echo.
 func (p *pinger) exchange(ctx context.Context, port Port, peer int, data []byte, datatype protocol.Datatype) *exchange {
-	x := &exchange{port: port, peer: peer, data: data, opts: mpe.Options{Datatype: datatype}, sent: make(chan struct{})}
+	x := &exchange{port: port, peer: peer, data: data, opts: mpe.Options{Datatype: datatype}, sendDone: make(chan struct{})}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	// Post the receive together with the send: it matches the answer from an FPGA, and also completes a send
@@ -147,16 +147,16 @@ func (p *pinger) exchange(ctx context.Context, port Port, peer int, data []byte,
 		x.err = p.receive(ctx, x)
 		close(received)
 	}()
-	x.out, x.sendErr = port.Send(ctx, peer, data, x.opts)
+	x.sendStatus, x.sendErr = port.Send(ctx, peer, data, x.opts)
 	if x.sendErr != nil {
 		cancel(context.Canceled)
 	}
-	close(x.sent)
+	close(x.sendDone)
 	<-received
 	if x.sendErr != nil || x.err != nil || !slices.Equal(x.echo, data) {
-		p.remember(fingerprintOf(uint32(len(data)/protocol.WordLen), data))
+		p.addPending(fingerprintOf(uint32(len(data)/protocol.WordLen), data))
 	}
-	x.err = x.explain()
+	x.err = x.describeError()
 	return x
 }
 
@@ -170,39 +170,39 @@ func (p *pinger) receive(ctx context.Context, x *exchange) error {
 	buf := make([]byte, int(words)*protocol.WordLen)
 	for {
 		var err error
-		x.back, err = x.port.Recv(ctx, x.peer, buf, mpe.Options{AnyDatatype: true})
+		x.echoStatus, err = x.port.Recv(ctx, x.peer, buf, mpe.Options{AnyDatatype: true})
 		if err != nil && !errors.Is(err, handshake.ErrTruncated) {
 			return err
 		}
-		x.echo = buf[:min(len(buf), int(x.back.Words)*protocol.WordLen)]
-		found := fingerprintOf(x.back.Words, x.echo)
+		x.echo = buf[:min(len(buf), int(x.echoStatus.Words)*protocol.WordLen)]
+		found := fingerprintOf(x.echoStatus.Words, x.echo)
 		if i := slices.Index(p.pending, found); i >= 0 && found != ours {
 			p.pending = p.pending[i+1:]
-		} else if !x.precedes() {
+		} else if !x.predatesSend() {
 			return err
 		}
-		x.late++
+		x.skipped++
 	}
 }
 
-// precedes reports whether the peer announced the received message before it cleared ours to send. In that case
+// predatesSend reports whether the peer announced the received message before it cleared ours to send. In that case
 // the received message cannot be our echo, even if its content is equal: it may have been caused by an earlier
 // daemon.
-func (x *exchange) precedes() bool {
-	<-x.sent
-	request := x.back.Phases.Request
-	return request > 0 && request < x.out.Phases.Clear
+func (x *exchange) predatesSend() bool {
+	<-x.sendDone
+	request := x.echoStatus.Phases.Request
+	return request > 0 && request < x.sendStatus.Phases.Clear
 }
 
-func (p *pinger) remember(f fingerprint) {
+func (p *pinger) addPending(f fingerprint) {
 	if len(p.pending) == maxPending {
 		p.pending = p.pending[1:]
 	}
 	p.pending = append(p.pending, f)
 }
 
-// explain extends the error of an exchange with the state of the peer.
-func (x *exchange) explain() error {
+// describeError extends the error of an exchange with the state of the peer.
+func (x *exchange) describeError() error {
 	err := cmp.Or(x.sendErr, x.err)
 	wait, ok := errors.AsType[*mpe.WaitError](err)
 	if !ok {

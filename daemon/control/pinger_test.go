@@ -65,8 +65,8 @@ func TestPingWithoutCaller(t *testing.T) {
 				t.Errorf("the other ping: %+v", trip)
 			}
 		}, 0, logged + "superseded by another ping\n"},
-		{"the deadline expires", context.Canceled, nil, SettleTime, logged + "context canceled\n"},
-		{"the daemon stops", Errorf(Closed, "the daemon is shutting down"), nil, closeTime / 2, ""},
+		{"the deadline expires", context.Canceled, nil, PingLinger, logged + "context canceled\n"},
+		{"the daemon stops", Errorf(Closed, "the daemon is shutting down"), nil, shutdownTimeout / 2, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -124,7 +124,7 @@ func TestPingSaysWhatIsLeft(t *testing.T) {
 		{nil, nil, ""},
 	} {
 		x := &exchange{peer: 1, sendErr: tt.send, err: tt.recv}
-		err := x.explain()
+		err := x.describeError()
 		if first := cmp.Or(tt.send, tt.recv); !errors.Is(err, first) {
 			t.Errorf("%v is lost in %v", first, err)
 		}

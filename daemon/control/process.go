@@ -6,9 +6,9 @@ import (
 	"os"
 )
 
-// Stopped reports whether a process on this host is stopped by a signal or a debugger. It returns false if the
+// IsStopped reports whether a process on this host is stopped by a signal or a debugger. It returns false if the
 // process does not exist or the system has no /proc.
-func Stopped(pid int) bool {
+func IsStopped(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return false

@@ -1,7 +1,7 @@
 package control
 
-// Reloaded is the result of a reload.
-type Reloaded struct {
+// ReloadResult is the result of a reload.
+type ReloadResult struct {
 	// Config names the source of the configuration.
 	Config string `json:"config"`
 	// Changes lists the changed keys.

@@ -20,9 +20,9 @@ const (
 	maxObjects = 1 << 17
 )
 
-// Ask returns the status of the daemon at an address. The address is the path of the daemon's control socket,
+// FetchStatus returns the status of the daemon at an address. The address is the path of the daemon's control socket,
 // or the URL of its HTTP server, such as http://10.12.0.2:9627, from which Ask reads /status.json.
-func Ask(ctx context.Context, address string) (s state.Status, err error) {
+func FetchStatus(ctx context.Context, address string) (s state.Status, err error) {
 	if !strings.Contains(address, "://") {
 		client := NewClient(address)
 		defer client.Close()
@@ -44,7 +44,7 @@ func Ask(ctx context.Context, address string) (s state.Status, err error) {
 	if err := decodeStatus(resp.Body, &s); err != nil {
 		return state.Status{}, fmt.Errorf("GET %s: not the status of a zrlmpid: %w", req.URL.Redacted(), err)
 	}
-	return s, validate(&s, "GET "+req.URL.Redacted())
+	return s, validateStatus(&s, "GET "+req.URL.Redacted())
 }
 
 // decodeStatus decodes a status received from an untrusted server.

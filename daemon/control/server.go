@@ -45,31 +45,31 @@ type Port interface {
 	Size() int
 	// MaxWords returns the maximum length of a message to send or receive, in words.
 	MaxWords() int
-	// Cut returns the length in words of the pieces into which Send splits longer messages to the peer, or 0 if
+	// PieceWords returns the length in words of the pieces into which Send splits longer messages to the peer, or 0 if
 	// it does not split them. Recv receives a single piece.
-	Cut(peer int) int
+	PieceWords(peer int) int
 	Send(ctx context.Context, dst int, data []byte, opts mpe.Options) (mpe.Status, error)
 	Recv(ctx context.Context, src int, buf []byte, opts mpe.Options) (mpe.Status, error)
 }
 
 // Server serves the control socket.
 type Server struct {
-	backend Backend
-	errlog  *log.Logger
-	pings   pingers
-	times   times
-	// waiting holds one element for each request that waits for other ranks.
-	waiting chan struct{}
-	payload payload
+	backend  Backend
+	errorLog *log.Logger
+	pings    pingers
+	times    timeLimits
+	// waitSlots holds one element for each request that waits for other ranks.
+	waitSlots chan struct{}
+	payload   payloadBudget
 }
 
 // NewServer returns a server for the backend. Errors that do not belong to a request are written to errlog.
 func NewServer(backend Backend, errlog *log.Logger) *Server {
-	return &Server{backend: backend, errlog: errlog, times: defaultTimes, waiting: make(chan struct{}, maxLong)}
+	return &Server{backend: backend, errorLog: errlog, times: defaultLimits, waitSlots: make(chan struct{}, maxWaiting)}
 }
 
-// closeTime is the time that callers have to read their last answers when the server stops.
-const closeTime = time.Second
+// shutdownTimeout is the time that callers have to read their last answers when the server stops.
+const shutdownTimeout = time.Second
 
 // Serve serves requests on l until ctx is done. It then cancels the operations of all callers and returns nil
 // once the callers have received their answers. Serve closes l.
@@ -78,7 +78,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	ops, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
 	srv := &http.Server{
-		Handler: s.handler(), ErrorLog: s.errlog, MaxHeaderBytes: maxHeader,
+		Handler: s.newHandler(), ErrorLog: s.errorLog, MaxHeaderBytes: maxHeader,
 		ReadHeaderTimeout: s.times.header, IdleTimeout: s.times.idle,
 		ConnState:   connlimit.New(maxConnections).ConnState,
 		BaseContext: func(net.Listener) context.Context { return ops }, ConnContext: withCaller,
@@ -91,7 +91,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	case <-ctx.Done():
 	}
 	cancel(Errorf(Closed, "the daemon is shutting down"))
-	grace, stop := context.WithTimeout(context.WithoutCancel(ctx), closeTime)
+	grace, stop := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 	defer stop()
 	if srv.Shutdown(grace) != nil {
 		srv.Close() // a caller does not read its answer
@@ -115,39 +115,39 @@ func (h handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// handler returns the handler that routes all requests.
-func (s *Server) handler() http.Handler {
+// newHandler returns the handler that routes all requests.
+func (s *Server) newHandler() http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("GET /v1/status", s.query(query.Status))
-	mux.Handle("GET /v1/reports", s.long(s.query(query.Reports)))
-	mux.Handle("GET /v1/support", s.authorized(s.query(query.Support)))
-	mux.Handle("POST /v1/reset", s.authorized(s.query(query.Reset)))
-	mux.Handle("POST /v1/reload", s.authorized(s.query(query.Reload)))
-	mux.Handle("POST /v1/ping", s.authorized(s.long(s.ping)))
-	mux.Handle("POST "+sendPath, s.authorized(s.long(s.send)))
-	mux.Handle("POST /v1/recv", s.authorized(s.long(s.recv)))
-	mux.Handle("POST /v1/capture", s.authorized(s.long(s.capture)))
+	mux.Handle("GET /v1/status", s.handleQuery(query.Status))
+	mux.Handle("GET /v1/reports", s.limitWaiting(s.handleQuery(query.Reports)))
+	mux.Handle("GET /v1/support", s.authorized(s.handleQuery(query.Support)))
+	mux.Handle("POST /v1/reset", s.authorized(s.handleQuery(query.Reset)))
+	mux.Handle("POST /v1/reload", s.authorized(s.handleQuery(query.Reload)))
+	mux.Handle("POST /v1/ping", s.authorized(s.limitWaiting(s.ping)))
+	mux.Handle("POST "+sendPath, s.authorized(s.limitWaiting(s.send)))
+	mux.Handle("POST /v1/recv", s.authorized(s.limitWaiting(s.recv)))
+	mux.Handle("POST /v1/capture", s.authorized(s.limitWaiting(s.capture)))
 	mux.Handle("/", handler(func(_ http.ResponseWriter, r *http.Request) error {
 		return Errorf(Usage, "%s %s: no such request: use zrlctl and zrlmpid of the same version (zrlmpid is %s, the "+
 			"caller %s)",
 			r.Method, r.URL.Path, version.String(), cmp.Or(r.UserAgent(), "unknown"))
 	}))
-	return s.bounded(versioned(mux))
+	return s.withLimits(withVersion(mux))
 }
 
 // VersionHeader is the header that states the daemon's version in each answer.
 const VersionHeader = "Zrlmpid-Version"
 
-// versioned adds the daemon's version to each answer.
-func versioned(next http.Handler) http.Handler {
+// withVersion adds the daemon's version to each answer.
+func withVersion(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set(VersionHeader, version.String())
 		next.ServeHTTP(w, r)
 	})
 }
 
-// query answers requests of one kind by calling the backend's Handle.
-func (s *Server) query(kind query.Kind) handler {
+// handleQuery answers requests of one kind by calling the backend's Handle.
+func (s *Server) handleQuery(kind query.Kind) handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		req := query.Request{Rank: AnyRank, Peer: AnyRank}
 		if r.ContentLength != 0 {

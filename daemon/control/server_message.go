@@ -22,12 +22,12 @@ const DefaultWords = 1 << 22
 
 // send sends the body of the request as a message.
 func (s *Server) send(w http.ResponseWriter, r *http.Request) error {
-	q := parametersOf(r)
+	q := parseParameters(r)
 	from, to := q.rank("from"), q.rank("to")
 	// Without Sync, a short message of the extended profile would count as sent once it has been copied.
 	opts := mpe.Options{Datatype: q.datatype(), Tag: q.number("tag", 0), Sync: true}
 	timeout := q.timeout()
-	port, err := s.port(q, from, to)
+	port, err := s.portFor(q, from, to)
 	if err != nil {
 		return err
 	}
@@ -38,7 +38,7 @@ func (s *Server) send(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	caller, end := ofCaller(r)
+	caller, end := callerContext(r)
 	defer end()
 	ctx, stop := withTimeout(caller, timeout)
 	defer stop()
@@ -46,13 +46,13 @@ func (s *Server) send(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	writeJSON(w, http.StatusOK, messageOf(port.Rank(), st))
+	writeJSON(w, http.StatusOK, describeMessage(port.Rank(), st))
 	return nil
 }
 
 // recv receives a message and returns it in the answer.
 func (s *Server) recv(w http.ResponseWriter, r *http.Request) error {
-	q := parametersOf(r)
+	q := parseParameters(r)
 	from, to := q.rank("from"), q.rank("to")
 	words := q.number("words", DefaultWords)
 	opts := mpe.Options{AnyTag: true, AnyDatatype: q.values.Get("datatype") == anyDatatype}
@@ -60,7 +60,7 @@ func (s *Server) recv(w http.ResponseWriter, r *http.Request) error {
 		opts.Datatype = q.datatype()
 	}
 	timeout := q.timeout()
-	port, err := s.port(q, to, from)
+	port, err := s.portFor(q, to, from)
 	if err == nil && !q.values.Has("words") {
 		words = min(words, port.MaxWords())
 	}
@@ -75,16 +75,16 @@ func (s *Server) recv(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer message.free()
-	if err := message.take(len(message.buf)); err != nil {
+	if err := message.charge(len(message.buf)); err != nil {
 		return err
 	}
-	caller, end := ofCaller(r)
+	caller, end := callerContext(r)
 	defer end()
 	ctx, stop := withTimeout(caller, timeout)
 	defer stop()
 	buf := message.buf
 	st, err := port.Recv(ctx, from, buf, opts)
-	m := messageOf(port.Rank(), st)
+	m := describeMessage(port.Rank(), st)
 	if errors.Is(err, handshake.ErrTruncated) {
 		// The sender already has its ACK, so the received part must not be lost.
 		m.Truncated = err.Error()
@@ -103,8 +103,8 @@ func (s *Server) recv(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// port returns the local rank of a request. It returns the error of q, if there is one.
-func (s *Server) port(q *parameters, local, peer int) (Port, error) {
+// portFor returns the local rank of a request. It returns the error of q, if there is one.
+func (s *Server) portFor(q *parameters, local, peer int) (Port, error) {
 	if q.err != nil {
 		return nil, q.err
 	}
@@ -124,9 +124,9 @@ type parameters struct {
 	err    error
 }
 
-func parametersOf(r *http.Request) *parameters { return &parameters{values: r.URL.Query()} }
+func parseParameters(r *http.Request) *parameters { return &parameters{values: r.URL.Query()} }
 
-func (q *parameters) fail(err error) {
+func (q *parameters) setError(err error) {
 	if q.err == nil {
 		q.err = err
 	}
@@ -139,7 +139,7 @@ func (q *parameters) number(name string, missing int) int {
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil {
-		q.fail(Errorf(Usage, "%s %q: not a number: give a whole number", name, text))
+		q.setError(Errorf(Usage, "%s %q: not a number: give a whole number", name, text))
 	}
 	return n
 }
@@ -153,7 +153,7 @@ func (q *parameters) datatype() protocol.Datatype {
 	}
 	d, err := protocol.ParseDatatype(text)
 	if err != nil {
-		q.fail(Errorf(Usage, "datatype: %v", err))
+		q.setError(Errorf(Usage, "datatype: %v", err))
 	}
 	return d
 }
@@ -165,7 +165,7 @@ func (q *parameters) timeout() time.Duration {
 	}
 	d, err := parseTimeout(text)
 	if err != nil {
-		q.fail(err)
+		q.setError(err)
 	}
 	return d
 }

@@ -13,7 +13,7 @@ import (
 func (s *Server) ping(w http.ResponseWriter, r *http.Request) error {
 	req := PingRequest{From: AnyRank, To: AnyRank, Words: 1, Count: 1, Datatype: protocol.Int.String(), Timeout: "10s"}
 	err := readJSON(r, &req)
-	var p pinging
+	var p checkedPing
 	if err == nil {
 		p, err = s.checkPing(req)
 	}
@@ -21,14 +21,14 @@ func (s *Server) ping(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	size := pingBuffers * p.words * protocol.WordLen
-	if err := s.payload.take(size); err != nil {
+	if err := s.payload.charge(size); err != nil {
 		return err
 	}
-	defer s.payload.give(size)
+	defer s.payload.release(size)
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	lines, flush := json.NewEncoder(w), http.NewResponseController(w)
 	for seq := range req.Count {
-		t := s.trip(r.Context(), &p, seq)
+		t := s.runTrip(r.Context(), &p, seq)
 		if lines.Encode(t) != nil || flush.Flush() != nil || (t.Error != "" && t.Kind != Mismatch) {
 			return nil
 		}
@@ -39,8 +39,8 @@ func (s *Server) ping(w http.ResponseWriter, r *http.Request) error {
 // pingBuffers is the number of buffers that a ping needs, each as long as its message.
 const pingBuffers = 3
 
-// pinging is a PingRequest that has been validated.
-type pinging struct {
+// checkedPing is a PingRequest that has been validated.
+type checkedPing struct {
 	port      Port
 	to, words int
 	datatype  protocol.Datatype
@@ -52,8 +52,8 @@ type pinging struct {
 // exactly.
 const seedMask = 1<<48 - 1
 
-func (s *Server) checkPing(req PingRequest) (p pinging, err error) {
-	p = pinging{to: req.To, words: req.Words, seed: req.Seed}
+func (s *Server) checkPing(req PingRequest) (p checkedPing, err error) {
+	p = checkedPing{to: req.To, words: req.Words, seed: req.Seed}
 	if p.port, err = s.backend.Host(req.From); err != nil {
 		return p, err
 	}
@@ -78,23 +78,23 @@ func (s *Server) checkPing(req PingRequest) (p pinging, err error) {
 	return p, nil
 }
 
-// trip makes the round trip with number seq. It continues for up to SettleTime after the caller has
+// trip makes the round trip with number seq. It continues for up to PingLinger after the caller has
 // disconnected.
-func (s *Server) trip(caller context.Context, p *pinging, seq int) *Trip {
+func (s *Server) runTrip(caller context.Context, p *checkedPing, seq int) *Trip {
 	ctx, stop := withTimeout(caller, p.timeout)
 	defer stop()
 	t := &Trip{Seq: seq, From: p.port.Rank(), To: p.to, Words: p.words, Seed: p.seed + uint64(seq)}
 	pair, err := s.pings.acquire(ctx, t.From, t.To)
 	if err != nil {
-		t.fail(err)
+		t.setError(err)
 		return t
 	}
 	defer pair.release()
-	ctx, settled := pair.carryOn(ctx)
+	ctx, settled := pair.pingContext(ctx)
 	defer settled()
-	pair.trip(ctx, p.port, p.datatype, t)
+	pair.roundTrip(ctx, p.port, p.datatype, t)
 	if t.Error != "" && KindOf(context.Cause(caller)) == Canceled {
-		s.errlog.Printf("ping failed after its caller disconnected: rank %d to rank %d, %d words: %s", t.From, t.To,
+		s.errorLog.Printf("ping failed after its caller disconnected: rank %d to rank %d, %d words: %s", t.From, t.To,
 			t.Words, t.Error)
 	}
 	return t

@@ -50,8 +50,8 @@ func (b *fakeBackend) Handle(_ context.Context, r query.Request) query.Response 
 		return query.Response{Document: state.Status{Version: "test", PID: os.Getpid(),
 			Cluster: []state.Member{{Rank: 0}, {Rank: 1}, {Rank: 2}, {Rank: 3}}}}
 	case query.Reports:
-		return query.Response{Document: state.Reports{Asked: []state.Asked{
-			{Rank: 1, Report: &state.Public{Rank: 1, Role: state.RoleHost}}, {Rank: 2, Reason: "it has not answered"}}}}
+		return query.Response{Document: state.Reports{Results: []state.AskResult{
+			{Rank: 1, Report: &state.PublicRank{Rank: 1, Role: state.RoleHost}}, {Rank: 2, Reason: "it has not answered"}}}}
 	case query.Support:
 		return query.Response{Document: Support{Log: "the end\n"}}
 	case query.Reset:
@@ -70,7 +70,7 @@ func (b *fakeBackend) Handle(_ context.Context, r query.Request) query.Response 
 	return query.Unknown(r)
 }
 
-var reloaded = Reloaded{Config: "test.yaml",
+var reloaded = ReloadResult{Config: "test.yaml",
 	Changes: []Change{{Rank: new(3), Key: "address", From: "x", To: "y", Text: "rank 3: address: x -> y"}}}
 
 func (b *fakeBackend) Host(rank int) (Port, error) {
@@ -96,7 +96,7 @@ func (b *fakeBackend) Capture(ctx context.Context, req CaptureRequest, open func
 	if b.refuses {
 		return Errorf(Failed, "records nothing")
 	}
-	if _, err := fmt.Fprintf(open(protocol.V09), "last %v\n", req.Last); err != nil {
+	if _, err := fmt.Fprintf(open(protocol.V09), "last %v\n", req.MaxAge); err != nil {
 		return err
 	}
 	if req.Follow {
@@ -105,10 +105,10 @@ func (b *fakeBackend) Capture(ctx context.Context, req CaptureRequest, open func
 	return nil
 }
 
-func (b *fakeBackend) Rank() int     { return 0 }
-func (b *fakeBackend) Size() int     { return 4 }
-func (b *fakeBackend) MaxWords() int { return 1 << 20 }
-func (b *fakeBackend) Cut(int) int   { return b.cut }
+func (b *fakeBackend) Rank() int          { return 0 }
+func (b *fakeBackend) Size() int          { return 4 }
+func (b *fakeBackend) MaxWords() int      { return 1 << 20 }
+func (b *fakeBackend) PieceWords(int) int { return b.cut }
 
 // Send fails if the destination is rank 2.
 func (b *fakeBackend) Send(_ context.Context, dst int, data []byte, _ mpe.Options) (mpe.Status, error) {
@@ -170,7 +170,7 @@ func fakeServer(t *testing.T, b *fakeBackend) *Client {
 
 // TestAnswers checks the answers that a caller gets without using our client.
 func TestAnswers(t *testing.T) {
-	h := NewServer(new(fakeBackend), log.New(io.Discard, "", 0)).handler()
+	h := NewServer(new(fakeBackend), log.New(io.Discard, "", 0)).newHandler()
 	for _, tt := range []struct {
 		method, url, body string
 		code              int
@@ -294,7 +294,7 @@ func FuzzRequests(f *testing.F) {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
 		defer cancel()
 		w := httptest.NewRecorder()
-		NewServer(new(fakeBackend), log.New(io.Discard, "", 0)).handler().ServeHTTP(w, req.WithContext(ctx))
+		NewServer(new(fakeBackend), log.New(io.Discard, "", 0)).newHandler().ServeHTTP(w, req.WithContext(ctx))
 		if w.Code >= 300 && w.Code < 400 { // a redirect from the router, for paths like //
 			return
 		}
@@ -347,7 +347,7 @@ func TestAuthorize(t *testing.T) {
 func TestAskReports(t *testing.T) {
 	answer, err := query.Get[state.Reports](t.Context(), fakeServer(t, &fakeBackend{}).Handle,
 		query.Request{Kind: query.Reports})
-	asked := answer.Asked
+	asked := answer.Results
 	if err != nil || len(asked) != 2 || asked[0].Report == nil || asked[0].Report.Role != state.RoleHost ||
 		asked[1].Reason != "it has not answered" {
 		t.Errorf("%+v, %v", asked, err)

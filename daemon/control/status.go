@@ -6,22 +6,22 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// validate returns an error unless s can be the status of a daemon or of a job: it must have a version, a
+// validateStatus returns an error unless s can be the status of a daemon or of a job: it must have a version, a
 // process and ranks, and must not refer to ranks outside its cluster.
-func validate(s *state.Status, source string) error {
+func validateStatus(s *state.Status, source string) error {
 	size := len(s.Cluster)
 	switch {
 	case s.Version == "" || s.Job == "" && (s.PID <= 0 || size == 0):
 		return Errorf(Failed, "%s: the answer has no version, process or ranks: no zrlmpid listens there", source)
-	case misnumbered(s):
+	case hasForeignRanks(s):
 		return Errorf(Failed, "%s: the answer names ranks outside its cluster, 0 to %d: no zrlmpid "+
 			"listens there", source, size-1)
 	}
 	return nil
 }
 
-// misnumbered reports whether the status refers to ranks that its cluster does not have.
-func misnumbered(s *state.Status) bool {
+// hasForeignRanks reports whether the status refers to ranks that its cluster does not have.
+func hasForeignRanks(s *state.Status) bool {
 	foreign := func(rank int) bool { return rank < 0 || rank >= len(s.Cluster) }
 	for i := range s.Cluster {
 		if s.Cluster[i].Rank != i {

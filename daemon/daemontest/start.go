@@ -15,22 +15,22 @@ import (
 	"github.com/zrlmpi/zrlmpid/daemon/standin/wedgetest"
 )
 
-// Running is a daemon that is stopped at the end of the test.
-type Running struct {
+// TestDaemon is a daemon that is stopped at the end of the test.
+type TestDaemon struct {
 	*daemon.Daemon
 	// Socket is the path of the control socket. Client is connected to it.
 	Socket string
 	Client *control.Client
-	// Ready is the daemon's ready line.
-	Ready string
+	// ReadyLine is the daemon's ready line.
+	ReadyLine string
 }
 
 // Start runs a daemon with its own control socket. ranks are the rank entries of the configuration without
 // their numbers; more is the rest of the configuration. HTTP is disabled unless more enables it. If opts.Log is
 // nil, the test fails when a stand-in receives packets that would wedge an FPGA.
-func Start(t testing.TB, opts daemon.Options, more string, ranks ...string) *Running {
+func Start(t testing.TB, opts daemon.Options, more string, ranks ...string) *TestDaemon {
 	t.Helper()
-	r := &Running{Socket: filepath.Join(t.TempDir(), "c.sock")}
+	r := &TestDaemon{Socket: filepath.Join(t.TempDir(), "c.sock")}
 	if !strings.Contains(more, "http:") {
 		more += "\nhttp: {listen: \"\"}"
 	}
@@ -43,7 +43,7 @@ func Start(t testing.TB, opts daemon.Options, more string, ranks ...string) *Run
 		t.Fatal(err)
 	}
 	pr, pw := io.Pipe()
-	opts.Ready, opts.Source = pw, "test.yaml"
+	opts.ReadyWriter, opts.ConfigSource = pw, "test.yaml"
 	if opts.Log == nil {
 		opts.Log = wedgetest.Log(t, nil)
 	}
@@ -63,7 +63,7 @@ func Start(t testing.TB, opts daemon.Options, more string, ranks ...string) *Run
 		cancel()
 		t.Fatal(err)
 	}
-	r.Ready = string(line[:n])
+	r.ReadyLine = string(line[:n])
 	r.Client = control.NewClient(r.Socket)
 	t.Cleanup(func() {
 		r.Client.Close()

@@ -10,45 +10,45 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Started is the start time of the daemon whose status Cluster returns.
-var Started = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+// StartTime is the start time of the daemon whose status Cluster returns.
+var StartTime = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// Source provides statuses to tests.
-type Source struct {
+// StatusSource provides statuses to tests.
+type StatusSource struct {
 	// Value is the status that Status returns. After the first call of Status, modify it only with Change.
 	Value state.Status
 
 	mu    sync.Mutex
-	times int
+	calls int
 }
 
 // Status returns a copy of Value.
-func (m *Source) Status() state.Status {
+func (m *StatusSource) Status() state.Status {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.times++
+	m.calls++
 	return m.Value
 }
 
-// Taken returns the number of calls to Status.
-func (m *Source) Taken() int {
+// NumCalls returns the number of calls to Status.
+func (m *StatusSource) NumCalls() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.times
+	return m.calls
 }
 
-// Change lets f modify the next status. f must not modify memory shared with the previous status.
-func (m *Source) Change(f func(s *state.Status)) {
+// Modify lets f modify the next status. f must not modify memory shared with the previous status.
+func (m *StatusSource) Modify(f func(s *state.Status)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	f(&m.Value)
 }
 
-// Cluster returns the status of a host with the given number of peers. Some of the peers are waiting, losing
+// ClusterStatus returns the status of a host with the given number of peers. Some of the peers are waiting, losing
 // packets or failing.
-func Cluster(peers int, uptime float64, busy bool) state.Status {
+func ClusterStatus(peers int, uptime float64, busy bool) state.Status {
 	s := state.Status{
-		Version: "v1.0.0", PID: 4711, Config: "/etc/zrlmpid/zrlmpid.yaml", Started: Started, Uptime: uptime,
+		Version: "v1.0.0", PID: 4711, Config: "/etc/zrlmpid/zrlmpid.yaml", Started: StartTime, Uptime: uptime,
 		Cluster: make([]state.Member, peers+1),
 		HTTP:    "http://127.0.0.1:9627/",
 	}
@@ -79,8 +79,8 @@ func Cluster(peers int, uptime float64, busy bool) state.Status {
 	return s
 }
 
-// Waits makes rank 0 of s wait for a peer.
-func Waits(s *state.Status, peer int, seconds float64) {
+// AddWait makes rank 0 of s wait for a peer.
+func AddWait(s *state.Status, peer int, seconds float64) {
 	s.Ranks[0].Engine.Peers[peer-1].Receiving = &state.Wait{
 		State: handshake.WaitRequest, WaitsFor: protocol.SendRequest, Seconds: seconds,
 		Text: fmt.Sprintf("rank 0 waits for SEND_REQUEST from rank %d", peer),

@@ -13,10 +13,10 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// app is a worker for one of the programs in package apps, with the program's host as rank 0. It serves any
+// workerKernel is a worker for one of the programs in package apps, with the program's host as rank 0. It serves any
 // number of consecutive runs of the host, between which an FPGA would have to be reset. After a failure, it
 // waits for a new run.
-type app struct {
+type workerKernel struct {
 	base
 	work worker
 }
@@ -24,28 +24,28 @@ type app struct {
 // worker serves one run.
 type worker func(ctx context.Context, world *mpi.Comm) error
 
-// host is the rank that the workers serve.
-const host = 0
+// hostRank is the rank that the workers serve.
+const hostRank = 0
 
 // Run implements Kernel.
-func (k *app) Run(ctx context.Context, r Rank) error {
-	if r.Rank() == host || r.Size() < 2 {
+func (k *workerKernel) Run(ctx context.Context, r Rank) error {
+	if r.Rank() == hostRank || r.Size() < 2 {
 		return fmt.Errorf("kernel %s on rank %d of %d: %w: it works only for a host on rank %d",
-			k.name, r.Rank(), r.Size(), mpe.ErrRank, host)
+			k.name, r.Rank(), r.Size(), mpe.ErrRank, hostRank)
 	}
 	world, err := mpi.New(r)
 	if err != nil {
 		return fmt.Errorf("kernel %s on rank %d: %w", k.name, r.Rank(), err)
 	}
-	return k.loop(ctx, k.logOf(r), func() (bool, error) { return false, k.work(ctx, world) })
+	return k.loop(ctx, k.rankLog(r), func() (bool, error) { return false, k.work(ctx, world) })
 }
 
-// newApp returns a kernel that runs work. If wrong, the error of the options, is not nil, it returns an error.
-func newApp(b base, wrong error, work worker) (Kernel, error) {
+// newWorkerKernel returns a kernel that runs work. If wrong, the error of the options, is not nil, it returns an error.
+func newWorkerKernel(b base, wrong error, work worker) (Kernel, error) {
 	if wrong != nil {
 		return nil, fmt.Errorf("kernel %q: %w", b.name, wrong)
 	}
-	return &app{b, work}, nil
+	return &workerKernel{b, work}, nil
 }
 
 // newJacobi returns a worker for package jacobi.
@@ -55,7 +55,7 @@ func newJacobi(b base) (Kernel, error) {
 	if protocol.Datatype(b.opts.Datatype) == protocol.Float {
 		work = jacobi.Work[float32]
 	}
-	return newApp(b, o.Check(), func(ctx context.Context, world *mpi.Comm) error { return work(ctx, world, o) })
+	return newWorkerKernel(b, o.Check(), func(ctx context.Context, world *mpi.Comm) error { return work(ctx, world, o) })
 }
 
 // newKmeans returns a worker for package kmeans.
@@ -64,20 +64,20 @@ func newKmeans(b base) (Kernel, error) {
 		Dimensions: b.opts.Dimensions, Iterations: b.opts.Iterations, NormLimit: b.opts.NormLimit,
 		Words: b.opts.Words, FPGAs: b.fpgas,
 	}
-	return newApp(b, o.Check(), func(ctx context.Context, world *mpi.Comm) error { return kmeans.Work(ctx, world, o) })
+	return newWorkerKernel(b, o.Check(), func(ctx context.Context, world *mpi.Comm) error { return kmeans.Work(ctx, world, o) })
 }
 
 // newMatvec returns a worker for package matvec, with elements of type float32. Like an FPGA's program, the
 // worker uses Send and Recv instead of collective calls.
 func newMatvec(b base) (Kernel, error) {
 	o := matvec.Options{Words: b.opts.Words, Unrolled: true, FPGAs: b.fpgas}
-	return newApp(b, o.Check(),
+	return newWorkerKernel(b, o.Check(),
 		func(ctx context.Context, world *mpi.Comm) error { return matvec.Work[float32](ctx, world, o) })
 }
 
 // newBacksub returns a worker for package backsub. See newMatvec.
 func newBacksub(b base) (Kernel, error) {
 	o := backsub.Options{Words: b.opts.Words, Unrolled: true, FPGAs: b.fpgas}
-	return newApp(b, o.Check(),
+	return newWorkerKernel(b, o.Check(),
 		func(ctx context.Context, world *mpi.Comm) error { return backsub.Work[float32](ctx, world, o) })
 }

@@ -34,7 +34,7 @@ func (c *cluster) loseEachOnce() (lost *int) {
 	lost = new(int)
 	done := make(map[[2]int]bool) // of the message between these ranks
 	order := []protocol.Type{protocol.SendRequest, protocol.ClearToSend, protocol.Data}
-	c.net.Hook(func(from, to int, b []byte) []time.Duration {
+	c.net.SetHook(func(from, to int, b []byte) []time.Duration {
 		pair := [2]int{min(from, to), max(from, to)}
 		h, err := protocol.CloudFPGA.Decode(b)
 		switch {

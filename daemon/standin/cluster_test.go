@@ -119,7 +119,7 @@ func (c *cluster) prepare(spec string, opts config.KernelOptions) *running {
 	c.t.Helper()
 	core, logs := observer.New(zap.DebugLevel)
 	r := &running{ended: make(chan error, 1), logs: logs}
-	k, err := standin.New(spec, opts, standin.Env{Log: zap.New(core), Failed: r.notify})
+	k, err := standin.New(spec, opts, standin.Env{Log: zap.New(core), OnFailure: r.notify})
 	if err != nil {
 		c.t.Fatal(err)
 	}

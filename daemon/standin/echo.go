@@ -7,8 +7,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// anything matches any message from a rank.
-var anything = mpe.Options{AnyDatatype: true, AnyTag: true}
+// anyMessage matches any message from a rank.
+var anyMessage = mpe.Options{AnyDatatype: true, AnyTag: true}
 
 // echo returns every message from KernelOptions.Peer to its sender, with the same datatype and tag. A message
 // that is longer than KernelOptions.Words or cannot be returned is lost, as it is with an FPGA that is reset.
@@ -21,18 +21,18 @@ func (k *echo) Run(ctx context.Context, r Rank) error {
 	}
 	buf, free := k.buffer()
 	defer free()
-	return k.loop(ctx, k.logOf(r), func() (bool, error) {
+	return k.loop(ctx, k.rankLog(r), func() (bool, error) {
 		st, err := k.recv(ctx, r, k.opts.Peer, buf)
 		if err != nil {
 			return false, err
 		}
-		_, err = r.Send(ctx, st.Peer, message(buf, st), sameAs(st))
+		_, err = r.Send(ctx, st.Peer, messageBytes(buf, st), replyOptions(st))
 		return false, err
 	})
 }
 
-// message returns the part of buf that contains a received message.
-func message(buf []byte, st mpe.Status) []byte { return buf[:int64(st.Words)*protocol.WordLen] }
+// messageBytes returns the part of buf that contains a received message.
+func messageBytes(buf []byte, st mpe.Status) []byte { return buf[:int64(st.Words)*protocol.WordLen] }
 
-// sameAs returns options with the datatype and tag of the received message.
-func sameAs(st mpe.Status) mpe.Options { return mpe.Options{Datatype: st.Datatype, Tag: st.Tag} }
+// replyOptions returns options with the datatype and tag of the received message.
+func replyOptions(st mpe.Status) mpe.Options { return mpe.Options{Datatype: st.Datatype, Tag: st.Tag} }

@@ -14,7 +14,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// execKernel runs a user's program, which makes calls over the MPE interface. If the program exits with status
+// execKernel runs a user's program, which makes calls over the BuildMPE interface. If the program exits with status
 // 0, its work is complete. Any other exit is logged, and the program is restarted after a pause.
 type execKernel struct {
 	base
@@ -39,15 +39,15 @@ func newExec(b base, command []string) (Kernel, error) {
 // Stats implements Kernel.
 func (k *execKernel) Stats() state.Kernel {
 	s := k.base.Stats()
-	s.Problem, s.Failed = k.state.problem(), k.state.hasFailed()
+	s.Problem, s.Failed = k.state.describeProblem(), k.state.hasFailed()
 	return s
 }
 
 // Run implements Kernel.
 func (k *execKernel) Run(ctx context.Context, r Rank) error {
-	log := k.logOf(r)
+	log := k.rankLog(r)
 	k.state.log = log
-	buf, free := room(interfaceRoom(uint32(k.opts.Words)))
+	buf, free := allocBuffer(interfaceBufLen(uint32(k.opts.Words)))
 	defer free()
 	env := rankEnv(r)
 	return k.loop(ctx, log, func() (bool, error) {
@@ -62,17 +62,17 @@ func (k *execKernel) Run(ctx context.Context, r Rank) error {
 		}
 		k.counters.starts.Add(1)
 		m := &mpeInterface{
-			rank: r, in: &output{p.stdout, &k.state}, out: stdin,
-			buf: buf, words: uint32(k.opts.Words), log: log, fails: k.counters, state: &k.state,
+			rank: r, in: &countingReader{p.stdout, &k.state}, out: stdin,
+			buf: buf, words: uint32(k.opts.Words), log: log, counters: k.counters, state: &k.state,
 		}
 		err = p.run(ctx, m.serve)
-		k.state.ended()
+		k.state.noteExit()
 		if ctx.Err() != nil {
 			return false, context.Cause(ctx)
 		}
 		if err != nil {
-			k.state.failed(err)
-			k.failed(err)
+			k.state.noteFailure(err)
+			k.onFailure(err)
 		}
 		return true, err
 	})
@@ -101,7 +101,7 @@ func (p *program) run(ctx context.Context, serve func(context.Context) error) er
 		// The program may be about to exit with a status that says more than the error.
 		wait = !errors.Is(broken, ErrMalformedCall) && !errors.Is(broken, mpe.ErrClosed)
 	case <-p.exited:
-		if p.toEnd {
+		if p.serveToEnd {
 			select {
 			case <-served:
 			case <-ctx.Done():
@@ -113,20 +113,20 @@ func (p *program) run(ctx context.Context, serve func(context.Context) error) er
 	p.stop(wait)
 	switch {
 	case broken == nil:
-		return p.exit
-	case p.exit == nil:
+		return p.exitErr
+	case p.exitErr == nil:
 		return broken
 	}
-	return fmt.Errorf("%w (%w)", broken, p.exit)
+	return fmt.Errorf("%w (%w)", broken, p.exitErr)
 }
 
 // stop ends the program and waits for its tasks. If wait is set, it first gives the program time to exit
 // voluntarily.
 func (p *program) stop(wait bool) {
 	p.input.Close()
-	if !wait || !p.exitsWithin() {
+	if !wait || !p.waitExit() {
 		p.signal(term)
-		if !p.exitsWithin() {
+		if !p.waitExit() {
 			p.log.Warn("program ignores SIGTERM, sending SIGKILL", zap.Duration("after", p.grace))
 			p.signal(kill)
 			<-p.exited
@@ -139,9 +139,9 @@ func (p *program) stop(wait bool) {
 	p.closeOutputs()
 }
 
-// exitsWithin waits for the program to exit, but no longer than the grace period. It reports whether the
+// waitExit waits for the program to exit, but no longer than the grace period. It reports whether the
 // program has exited.
-func (p *program) exitsWithin() bool {
+func (p *program) waitExit() bool {
 	t := time.NewTimer(p.grace)
 	defer t.Stop()
 	select {

@@ -16,7 +16,7 @@ func rtlOf(k Kernel) *rtlKernel {
 // SetLimits sets the limits of an rtl kernel and shortens its grace period.
 func SetLimits(k Kernel, start, answer time.Duration) {
 	rtl := rtlOf(k)
-	rtl.limits, rtl.grace = limits{start, answer}, 50*time.Millisecond
+	rtl.limits, rtl.grace = waitLimits{start, answer}, 50*time.Millisecond
 }
 
 // Limits returns the limits of an rtl kernel.

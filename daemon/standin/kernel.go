@@ -52,7 +52,7 @@ type Env struct {
 	// Failed, if not nil, is called when an exchange with other ranks is broken: a message was longer than the
 	// kernel accepts, a simulated role broke a rule, or the simulator exited. It must be safe for concurrent
 	// use.
-	Failed func(error)
+	OnFailure func(error)
 }
 
 const (
@@ -75,8 +75,8 @@ func New(spec string, opts config.KernelOptions, env Env) (Kernel, error) {
 	if env.Log == nil {
 		env.Log = zap.NewNop()
 	}
-	if env.Failed == nil {
-		env.Failed = func(error) {}
+	if env.OnFailure == nil {
+		env.OnFailure = func(error) {}
 	}
 	kernel, err := config.ParseKernel(spec)
 	if err != nil {
@@ -84,7 +84,7 @@ func New(spec string, opts config.KernelOptions, env Env) (Kernel, error) {
 	}
 	b := base{
 		name: kernel.String(), opts: opts, fpgas: env.FPGAs, length: length, failureLimit: env.FailureLimit,
-		log: env.Log.With(zap.Stringer("kernel", kernel)), failed: env.Failed, counters: new(counters),
+		log: env.Log.With(zap.Stringer("kernel", kernel)), onFailure: env.OnFailure, counters: new(counters),
 	}
 	switch kernel.Name {
 	case config.KernelEcho:

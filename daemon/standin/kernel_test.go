@@ -89,7 +89,7 @@ func TestEchoSurvivesLoss(t *testing.T) {
 		defer c.close()
 		k := c.run(1, "echo", config.KernelOptions{})
 		n := 0
-		c.net.Hook(func(from, to int, b []byte) []time.Duration {
+		c.net.SetHook(func(from, to int, b []byte) []time.Duration {
 			// Lose every third packet except ACKs, which an FPGA sends only once.
 			if h, err := protocol.CloudFPGA.Decode(b); err == nil && h.Type == protocol.Ack {
 				return []time.Duration{0}

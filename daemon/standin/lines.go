@@ -10,12 +10,12 @@ import (
 	"go.uber.org/zap"
 )
 
-// maxLine is the maximum number of bytes logged from one line of a program's standard error.
-const maxLine = 1024
+// maxLineBytes is the maximum number of bytes logged from one line of a program's standard error.
+const maxLineBytes = 1024
 
 // logLines logs a program's standard error line by line until the program closes it.
 func logLines(r io.Reader, log *zap.Logger) {
-	br := bufio.NewReaderSize(r, maxLine)
+	br := bufio.NewReaderSize(r, maxLineBytes)
 	for {
 		line, err := br.ReadSlice('\n')
 		text := strings.ToValidUTF8(string(bytes.TrimRight(line, "\r\n")), "\uFFFD")
@@ -25,7 +25,7 @@ func logLines(r io.Reader, log *zap.Logger) {
 		}
 		switch {
 		case cut:
-			log.Info("program output", zap.String("line", text), zap.Int("cut_after_bytes", maxLine))
+			log.Info("program output", zap.String("line", text), zap.Int("cut_after_bytes", maxLineBytes))
 		case len(line) > 0:
 			log.Info("program output", zap.String("line", text))
 		}

@@ -17,13 +17,13 @@ import (
 
 // base contains the parts that all kernels have in common.
 type base struct {
-	name     string
-	opts     config.KernelOptions
-	fpgas    []int // Env.FPGAs
-	length   int   // length of the messages that the kernel generates, in words
-	log      *zap.Logger
-	failed   func(error) // Env.Failed
-	counters *counters
+	name      string
+	opts      config.KernelOptions
+	fpgas     []int // Env.FPGAs
+	length    int   // length of the messages that the kernel generates, in words
+	log       *zap.Logger
+	onFailure func(error) // Env.Failed
+	counters  *counters
 	// failureLimit is Env.FailureLimit.
 	failureLimit time.Duration
 }
@@ -38,21 +38,23 @@ func (b *base) Stats() state.Kernel {
 
 // buffer returns a buffer for the longest message, and a function that frees it. Its pages are allocated when
 // they are first written.
-func (b *base) buffer() (buf []byte, free func()) { return room(b.opts.Words * protocol.WordLen) }
+func (b *base) buffer() (buf []byte, free func()) {
+	return allocBuffer(b.opts.Words * protocol.WordLen)
+}
 
 // recv receives a message of any datatype and tag. If the message is too long, the error names the option that
 // must be raised.
 func (b *base) recv(ctx context.Context, rank Rank, from int, buf []byte) (mpe.Status, error) {
-	st, err := rank.Recv(ctx, from, buf, anything)
+	st, err := rank.Recv(ctx, from, buf, anyMessage)
 	if errors.Is(err, handshake.ErrTruncated) {
 		err = fmt.Errorf("%w: raise kernel_options.words", err)
-		b.failed(err)
+		b.onFailure(err)
 	}
 	return st, err
 }
 
-// logOf returns the kernel's log with a field for the rank.
-func (b *base) logOf(r Rank) *zap.Logger { return b.log.With(zap.Int("rank", r.Rank())) }
+// rankLog returns the kernel's log with a field for the rank.
+func (b *base) rankLog(r Rank) *zap.Logger { return b.log.With(zap.Int("rank", r.Rank())) }
 
 // checkPeer returns an error if no call to the configured peer can succeed.
 func (b *base) checkPeer(r Rank) error {
@@ -65,17 +67,17 @@ func (b *base) checkPeer(r Rank) error {
 // ErrKeepsFailing is returned by a kernel that has failed without a success for Env.FailureLimit.
 var ErrKeepsFailing = errors.New("it has done nothing but fail")
 
-// failing is a series of consecutive failures of a kernel.
-type failing struct {
+// failureSeries is a series of consecutive failures of a kernel.
+type failureSeries struct {
 	since     time.Time
 	succeeded uint64 // value of counters.succeeded when the series began
 }
 
 // add adds a failure to the series, or begins a new series if there has been a success. It returns the duration
 // of the series.
-func (f *failing) add(c *counters) time.Duration {
+func (f *failureSeries) add(c *counters) time.Duration {
 	if n := c.succeeded.Load(); f.since.IsZero() || f.succeeded != n {
-		*f = failing{time.Now(), n}
+		*f = failureSeries{time.Now(), n}
 	}
 	return time.Since(f.since)
 }
@@ -84,7 +86,7 @@ func (f *failing) add(c *counters) time.Duration {
 // pauses before it calls round again. It returns ErrKeepsFailing after failureLimit without a success.
 func (b *base) loop(ctx context.Context, log *zap.Logger, round func() (done bool, err error)) error {
 	var pause backoff
-	var row failing
+	var row failureSeries
 	for {
 		done, err := round()
 		switch {
@@ -115,15 +117,15 @@ func (b *base) loop(ctx context.Context, log *zap.Logger, round func() (done boo
 // Pauses after failures. The first one equals the initial timeout of deployed nodes. The longest one is short
 // enough that a kernel soon notices a repair.
 const (
-	firstPause = 100 * time.Millisecond
-	lastPause  = 5 * time.Second
+	minPause = 100 * time.Millisecond
+	maxPause = 5 * time.Second
 )
 
 // backoff is a pause that doubles each time it is used.
 type backoff struct{ last time.Duration }
 
 func (b *backoff) next() time.Duration {
-	b.last = min(max(2*b.last, firstPause), lastPause)
+	b.last = min(max(2*b.last, minPause), maxPause)
 	return b.last
 }
 

@@ -15,7 +15,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// The MPE interface of the protocol page v0.9, as a byte stream. docs/mpe_interface.md specifies it.
+// The BuildMPE interface of the protocol page v0.9, as a byte stream. docs/mpe_interface.md specifies it.
 const (
 	// callLen is the length of mpi_call, count and rank together.
 	callLen = 1 + 4 + 4
@@ -34,8 +34,8 @@ var ErrMalformedCall = errors.New("malformed call on the MPE interface")
 // errExited is the error of an operation that was pending when the program exited.
 var errExited = errors.New("the program exited before it read the feedback")
 
-// caller contains the methods of Rank that a program needs.
-type caller interface {
+// rankCalls contains the methods of Rank that a program needs.
+type rankCalls interface {
 	Rank() int
 	Size() int
 	Send(ctx context.Context, dst int, data []byte, opts mpe.Options) (mpe.Status, error)
@@ -44,19 +44,19 @@ type caller interface {
 
 // mpeInterface executes the calls that a program makes during one run.
 type mpeInterface struct {
-	rank  caller
-	in    io.Reader // calls and their data, from the program
-	out   io.Writer // feedback, to the program
-	buf   []byte    // feedbackLen bytes followed by the data
-	words uint32    // maximum count
-	log   *zap.Logger
-	fails *counters
-	state *programState
-	pause backoff
+	rank     rankCalls
+	in       io.Reader // calls and their data, from the program
+	out      io.Writer // feedback, to the program
+	buf      []byte    // feedbackLen bytes followed by the data
+	words    uint32    // maximum count
+	log      *zap.Logger
+	counters *counters
+	state    *programState
+	pause    backoff
 }
 
-// interfaceRoom returns the length that mpeInterface.buf needs for messages of up to words words.
-func interfaceRoom(words uint32) int {
+// interfaceBufLen returns the length that mpeInterface.buf needs for messages of up to words words.
+func interfaceBufLen(words uint32) int {
 	return feedbackLen + max(int(words)*protocol.WordLen, maxText)
 }
 
@@ -66,8 +66,8 @@ type call struct {
 	count, rank uint32
 }
 
-// text returns the bytes of the call as text, or "" if they are not printable.
-func (c call) text() string {
+// printable returns the bytes of the call as text, or "" if they are not printable.
+func (c call) printable() string {
 	b := binary.LittleEndian.AppendUint32([]byte{byte(c.Call)}, c.count)
 	b = binary.LittleEndian.AppendUint32(b, c.rank)
 	for _, char := range b {
@@ -86,12 +86,12 @@ func (c call) String() string {
 // calls.
 func (m *mpeInterface) serve(ctx context.Context) error {
 	for {
-		c, err := m.next()
+		c, err := m.readCall()
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
 		if err == nil {
-			err = m.carryOut(ctx, c)
+			err = m.execute(ctx, c)
 		}
 		if err != nil {
 			return err
@@ -99,9 +99,9 @@ func (m *mpeInterface) serve(ctx context.Context) error {
 	}
 }
 
-// next reads the next call. It returns io.EOF if there are no more calls.
-func (m *mpeInterface) next() (call, error) {
-	m.state.await(nil)
+// readCall reads the next call. It returns io.EOF if there are no more calls.
+func (m *mpeInterface) readCall() (call, error) {
+	m.state.noteAwaiting(nil)
 	var b [callLen]byte
 	if n, err := io.ReadFull(m.in, b[:]); n == 0 && (err == io.EOF || errors.Is(err, os.ErrClosed)) {
 		return call{}, io.EOF // closed by the program, or by us after the program exited
@@ -111,27 +111,27 @@ func (m *mpeInterface) next() (call, error) {
 	return call{protocol.Call(b[0]), binary.LittleEndian.Uint32(b[1:]), binary.LittleEndian.Uint32(b[5:])}, nil
 }
 
-// carryOut executes a call and sends its feedback. If it returns an error, no further call can be executed.
-func (m *mpeInterface) carryOut(ctx context.Context, c call) error {
+// execute executes a call and sends its feedback. If it returns an error, no further call can be executed.
+func (m *mpeInterface) execute(ctx context.Context, c call) error {
 	switch {
 	case c.Call == protocol.Barrier:
-		return m.fail(ctx, c, errors.New("barrier not supported, as on deployed nodes: use sends and receives"))
+		return m.sendFailure(ctx, c, errors.New("barrier not supported, as on deployed nodes: use sends and receives"))
 	case !c.IsSend() && !c.IsRecv():
-		if text := c.text(); text != "" {
+		if text := c.printable(); text != "" {
 			return fmt.Errorf("%w: the program has written the text %q to its standard output, which carries calls: "+
 				"write text to standard error", ErrMalformedCall, text)
 		}
 		return fmt.Errorf("%w: %v: calls are 0 to %d", ErrMalformedCall, c, protocol.RecvFloat)
 	case c.count > m.words:
-		if other := c.reversed(); other.count <= m.words && int64(other.rank) < int64(m.rank.Size()) {
-			return fmt.Errorf("%w: %v%s", ErrMalformedCall, c, other.explain())
+		if other := c.byteSwapped(); other.count <= m.words && int64(other.rank) < int64(m.rank.Size()) {
+			return fmt.Errorf("%w: %v%s", ErrMalformedCall, c, other.byteOrderHint())
 		}
 		return fmt.Errorf("%w: %v: messages have at most %d words: raise kernel_options.words", ErrMalformedCall, c,
 			m.words)
 	}
 	data := m.buf[feedbackLen:][:int64(c.count)*protocol.WordLen]
 	if c.IsSend() {
-		m.state.await(&c)
+		m.state.noteAwaiting(&c)
 		if n, err := io.ReadFull(m.in, data); err != nil {
 			if errors.Is(err, io.EOF) {
 				err = io.ErrUnexpectedEOF
@@ -140,12 +140,12 @@ func (m *mpeInterface) carryOut(ctx context.Context, c call) error {
 				err)
 		}
 	}
-	m.state.called()
+	m.state.noteCall()
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	if int64(c.rank) == int64(m.rank.Rank()) {
-		return m.fail(ctx, c, fmt.Errorf("rank %d: %w: a rank cannot send to itself", c.rank, mpe.ErrRank))
+		return m.sendFailure(ctx, c, fmt.Errorf("rank %d: %w: a rank cannot send to itself", c.rank, mpe.ErrRank))
 	}
 	opts := mpe.Options{Datatype: c.Datatype()}
 	var st mpe.Status
@@ -159,44 +159,44 @@ func (m *mpeInterface) carryOut(ctx context.Context, c call) error {
 	switch {
 	case err == nil:
 		m.pause.reset()
-		m.fails.succeeded.Add(1)
-		return m.feedback(feedbackOK, st.Words)
+		m.counters.succeeded.Add(1)
+		return m.sendFeedback(feedbackOK, st.Words)
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case errors.Is(err, mpe.ErrClosed):
 		return err
 	case errors.Is(err, mpe.ErrRank):
-		if other := c.reversed(); int64(other.rank) < int64(m.rank.Size()) && other.count <= m.words {
-			err = fmt.Errorf("%w%s", err, other.explain())
+		if other := c.byteSwapped(); int64(other.rank) < int64(m.rank.Size()) && other.count <= m.words {
+			err = fmt.Errorf("%w%s", err, other.byteOrderHint())
 		}
 	}
-	return m.fail(ctx, c, err)
+	return m.sendFailure(ctx, c, err)
 }
 
-// fail answers a call with FAIL. After consecutive failures, it delays the answer so that a program that
+// sendFailure answers a call with FAIL. After consecutive failures, it delays the answer so that a program that
 // retries immediately does not spin.
-func (m *mpeInterface) fail(ctx context.Context, c call, err error) error {
-	m.fails.errors.Add(1)
-	m.state.failed(fmt.Errorf("its call %v: %w", c, err))
+func (m *mpeInterface) sendFailure(ctx context.Context, c call, err error) error {
+	m.counters.errors.Add(1)
+	m.state.noteFailure(fmt.Errorf("its call %v: %w", c, err))
 	d := m.pause.next()
 	m.log.Warn("program call failed", zap.Stringer("call", c), zap.Error(err), zap.Duration("feedback_after", d))
 	if err := sleep(ctx, d); err != nil {
 		return err
 	}
-	return m.failText(err)
+	return m.sendFailText(err)
 }
 
-// failText sends a FAIL that contains the text of err, padded to whole words.
-func (m *mpeInterface) failText(err error) error {
+// sendFailText sends a FAIL that contains the text of err, padded to whole words.
+func (m *mpeInterface) sendFailText(err error) error {
 	text := err.Error()
 	text = strings.ToValidUTF8(text[:min(len(text), maxText)], "")
 	room := m.buf[feedbackLen:][:maxText]
 	clear(room[copy(room, text):])
-	return m.feedback(feedbackFail, uint32((len(text)+protocol.WordLen-1)/protocol.WordLen))
+	return m.sendFeedback(feedbackFail, uint32((len(text)+protocol.WordLen-1)/protocol.WordLen))
 }
 
-// feedback sends a feedback, followed by the given number of words from the buffer.
-func (m *mpeInterface) feedback(status byte, words uint32) error {
+// sendFeedback sends a feedback, followed by the given number of words from the buffer.
+func (m *mpeInterface) sendFeedback(status byte, words uint32) error {
 	m.buf[0] = status
 	binary.LittleEndian.PutUint32(m.buf[1:], words)
 	if _, err := m.out.Write(m.buf[:feedbackLen+int64(words)*protocol.WordLen]); err != nil {

@@ -67,8 +67,8 @@ func FuzzMPEInterface(f *testing.F) {
 			in, rank := bytes.NewReader(calls), &fuzzRank{}
 			var out bytes.Buffer
 			m := &mpeInterface{
-				rank: rank, in: in, out: &out, buf: make([]byte, interfaceRoom(most)), words: most,
-				log: zap.NewNop(), fails: new(counters), state: new(programState),
+				rank: rank, in: in, out: &out, buf: make([]byte, interfaceBufLen(most)), words: most,
+				log: zap.NewNop(), counters: new(counters), state: new(programState),
 			}
 			err := m.serve(t.Context())
 			if err == nil && in.Len() > 0 {

@@ -33,7 +33,7 @@ func TestFailPauses(t *testing.T) {
 			start := time.Now()
 			m := &mpeInterface{
 				rank: &fuzzRank{}, in: bytes.NewReader(bytes.Join(tt.calls, nil)), out: &bytes.Buffer{},
-				buf: make([]byte, interfaceRoom(1)), words: 1, log: zap.NewNop(), fails: new(counters),
+				buf: make([]byte, interfaceBufLen(1)), words: 1, log: zap.NewNop(), counters: new(counters),
 				state: new(programState),
 			}
 			if err := m.serve(t.Context()); err != nil {
@@ -73,8 +73,8 @@ func TestProgramMakesNoCall(t *testing.T) {
 				state := &programState{name: "program p", log: zap.New(core)}
 				program, writes := io.Pipe()
 				m := &mpeInterface{
-					rank: &fuzzRank{}, in: &output{program, state}, out: &bytes.Buffer{},
-					buf: make([]byte, interfaceRoom(1<<20)), words: 1 << 20, log: zap.NewNop(), fails: new(counters),
+					rank: &fuzzRank{}, in: &countingReader{program, state}, out: &bytes.Buffer{},
+					buf: make([]byte, interfaceBufLen(1<<20)), words: 1 << 20, log: zap.NewNop(), counters: new(counters),
 					state: state,
 				}
 				served := make(chan error, 1)
@@ -83,11 +83,11 @@ func TestProgramMakesNoCall(t *testing.T) {
 					t.Fatal(err)
 				}
 				synctest.Wait()
-				if text := state.problem(); text != "" {
+				if text := state.describeProblem(); text != "" {
 					t.Errorf("at once: %q", text)
 				}
 				time.Sleep(11 * time.Second) // in the bubble
-				if text := state.problem(); !strings.Contains(text, tt.problem) {
+				if text := state.describeProblem(); !strings.Contains(text, tt.problem) {
 					t.Errorf("%q, want %q", text, tt.problem)
 				}
 				if n := logs.FilterMessage("program makes no call").Len(); (n == 1) != tt.logged {
@@ -95,8 +95,8 @@ func TestProgramMakesNoCall(t *testing.T) {
 				}
 				writes.Close()
 				<-served
-				if state.ended(); state.problem() != "" {
-					t.Errorf("after its end: %q", state.problem())
+				if state.noteExit(); state.describeProblem() != "" {
+					t.Errorf("after its end: %q", state.describeProblem())
 				}
 			})
 		})
@@ -108,10 +108,10 @@ func TestProgramMakesNoCall(t *testing.T) {
 func TestReversedLength(t *testing.T) {
 	c := &call{protocol.SendFloat, 1 << 16, 0} // 256 in the wrong byte order
 	const want = ": read as big-endian it has count 256 and rank 0, but the interface is little-endian"
-	if text := c.reversedLength(callLen + 1024); text != want {
+	if text := c.byteOrderMismatch(callLen + 1024); text != want {
 		t.Errorf("%q", text)
 	}
-	if text := c.reversedLength(callLen + 1023); text != "" {
+	if text := c.byteOrderMismatch(callLen + 1023); text != "" {
 		t.Errorf("%q for another length", text)
 	}
 }

@@ -29,14 +29,14 @@ type program struct {
 	grace  time.Duration
 	log    *zap.Logger
 	tasks  sync.WaitGroup
-	// toEnd is set if the program is served until its connection ends, so that all output written before its
+	// serveToEnd is set if the program is served until its connection ends, so that all output written before its
 	// exit is read.
-	toEnd bool
+	serveToEnd bool
 
 	// exited is closed after the program has exited. From then on, exit describes how the program ended, or is
 	// nil if it exited with status 0.
-	exited chan struct{}
-	exit   error
+	exited  chan struct{}
+	exitErr error
 
 	mu     sync.Mutex
 	reaped bool // from now on, the process ID may belong to another process
@@ -85,9 +85,9 @@ func (p *program) reap() {
 	p.reaped = true
 	switch {
 	case err != nil:
-		p.exit = fmt.Errorf("exit status of the program unknown: %w", err)
+		p.exitErr = fmt.Errorf("exit status of the program unknown: %w", err)
 	case !state.Success():
-		p.exit = fmt.Errorf("program ended: %v", state)
+		p.exitErr = fmt.Errorf("program ended: %v", state)
 	}
 }
 

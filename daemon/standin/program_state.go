@@ -13,11 +13,11 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// silentTime is the time after which the kernel logs that the program has made no call, or only part of one.
-const silentTime = 10 * time.Second
+// silenceTimeout is the time after which the kernel logs that the program has made no call, or only part of one.
+const silenceTimeout = 10 * time.Second
 
-// longWait is the time without a call after which the missing call may explain why another rank waits.
-const longWait = time.Second
+// minReportedWait is the time without a call after which the missing call may explain why another rank waits.
+const minReportedWait = time.Second
 
 // programState tracks the calls made by an exec kernel's program, so that it can explain why a rank waits for
 // the program.
@@ -30,63 +30,63 @@ type programState struct {
 	// failure.
 	failure  string
 	failedAt time.Time
-	// waiting is the time since which the kernel has been waiting for the next call or for data; zero if it is
+	// waitingSince is the time since which the kernel has been waiting for the next call or for data; zero if it is
 	// not waiting. begun is the call whose data is awaited, or nil. got is the number of bytes received of the
 	// call and its data.
-	waiting time.Time
-	calls   int // number of calls since the program was started
-	got     int64
-	begun   *call
-	late    *time.Timer // reports a missing call after silentTime
+	waitingSince time.Time
+	calls        int // number of calls since the program was started
+	bytesRead    int64
+	awaitedCall  *call
+	silenceTimer *time.Timer // reports a missing call after silenceTimeout
 }
 
-// await records that the kernel is waiting for the program's next call, or for the data of the call begun.
-func (s *programState) await(begun *call) {
+// noteAwaiting records that the kernel is waiting for the program's next call, or for the data of the call begun.
+func (s *programState) noteAwaiting(begun *call) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.waiting = time.Now(); begun == nil {
-		s.got = 0
+	if s.waitingSince = time.Now(); begun == nil {
+		s.bytesRead = 0
 	}
-	s.begun = begun
-	if s.late == nil {
-		s.late = time.AfterFunc(silentTime, s.report)
+	s.awaitedCall = begun
+	if s.silenceTimer == nil {
+		s.silenceTimer = time.AfterFunc(silenceTimeout, s.logSilence)
 	} else {
-		s.late.Reset(silentTime)
+		s.silenceTimer.Reset(silenceTimeout)
 	}
 }
 
-// called records that a call has arrived together with all of its data.
-func (s *programState) called() {
+// noteCall records that a call has arrived together with all of its data.
+func (s *programState) noteCall() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.calls++
-	s.failure, s.waiting = "", time.Time{}
-	s.late.Stop()
+	s.failure, s.waitingSince = "", time.Time{}
+	s.silenceTimer.Stop()
 }
 
 // ended records that the program has exited.
-func (s *programState) ended() {
+func (s *programState) noteExit() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.calls, s.waiting = 0, time.Time{}
-	if s.late != nil {
-		s.late.Stop()
+	s.calls, s.waitingSince = 0, time.Time{}
+	if s.silenceTimer != nil {
+		s.silenceTimer.Stop()
 	}
 }
 
 // failed records a failure of a call or of the program.
-func (s *programState) failed(err error) {
+func (s *programState) noteFailure(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.failure, s.failedAt = err.Error(), time.Now()
 }
 
 // report logs that the program is not making a call.
-func (s *programState) report() {
+func (s *programState) logSilence() {
 	s.mu.Lock()
 	text := ""
-	if s.calls == 0 || s.got > 0 { // a program that has made calls may be computing
-		text = s.silence()
+	if s.calls == 0 || s.bytesRead > 0 { // a program that has made calls may be computing
+		text = s.describeSilence()
 	}
 	s.mu.Unlock()
 	if text != "" {
@@ -101,28 +101,28 @@ func (s *programState) hasFailed() bool {
 	return s.failure != ""
 }
 
-// problem describes why the program exchanges no messages: its last failure, or a missing call. It returns ""
+// describeProblem describes why the program exchanges no messages: its last failure, or a missing call. It returns ""
 // if there is no problem.
-func (s *programState) problem() string {
+func (s *programState) describeProblem() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.failure != "" {
 		return fmt.Sprintf("%s failed %v ago: %s", s.name, handshake.Round(time.Since(s.failedAt)), s.failure)
 	}
-	return s.silence()
+	return s.describeSilence()
 }
 
-// silence describes a long wait for a call, or returns "". The caller must hold the lock.
-func (s *programState) silence() string {
-	age := handshake.Round(time.Since(s.waiting))
+// describeSilence describes a long wait for a call, or returns "". The caller must hold the lock.
+func (s *programState) describeSilence() string {
+	age := handshake.Round(time.Since(s.waitingSince))
 	switch {
-	case s.waiting.IsZero() || age < longWait:
+	case s.waitingSince.IsZero() || age < minReportedWait:
 		return ""
-	case s.begun != nil:
+	case s.awaitedCall != nil:
 		return fmt.Sprintf("%s wrote %d of %d bytes of the data of %v, then nothing for %v%s",
-			s.name, s.got-callLen, s.begun.dataLen(), s.begun, age, s.begun.reversedLength(s.got))
-	case s.got > 0:
-		return fmt.Sprintf("%s wrote %d of %d bytes of a call, then nothing for %v", s.name, s.got, callLen, age)
+			s.name, s.bytesRead-callLen, s.awaitedCall.dataLen(), s.awaitedCall, age, s.awaitedCall.byteOrderMismatch(s.bytesRead))
+	case s.bytesRead > 0:
+		return fmt.Sprintf("%s wrote %d of %d bytes of a call, then nothing for %v", s.name, s.bytesRead, callLen, age)
 	case s.calls == 0:
 		return fmt.Sprintf("%s has made no call since it was started %v ago: a call arrives when the program flushes "+
 			"its standard output", s.name, age)
@@ -131,20 +131,20 @@ func (s *programState) silence() string {
 		s.name, age)
 }
 
-// output is a reader that counts the bytes written by a program.
-type output struct {
+// countingReader is a reader that counts the bytes written by a program.
+type countingReader struct {
 	io.Reader
 	state *programState
 }
 
 // Read reads into b and counts the bytes.
-func (o *output) Read(b []byte) (int, error) {
+func (o *countingReader) Read(b []byte) (int, error) {
 	n, err := o.Reader.Read(b)
 	o.state.mu.Lock()
 	defer o.state.mu.Unlock()
 	if n > 0 {
-		o.state.got += int64(n)
-		o.state.waiting = time.Now()
+		o.state.bytesRead += int64(n)
+		o.state.waitingSince = time.Now()
 	}
 	return n, err
 }
@@ -157,23 +157,23 @@ func (c *call) dataLen() int64 {
 	return int64(c.count) * protocol.WordLen
 }
 
-// reversedLength returns an explanation if the call, with its numbers read in the other byte order, has exactly
+// byteOrderMismatch returns an explanation if the call, with its numbers read in the other byte order, has exactly
 // as many bytes of data as the program has written. Otherwise it returns "".
-func (c *call) reversedLength(got int64) string {
-	other := c.reversed()
+func (c *call) byteOrderMismatch(got int64) string {
+	other := c.byteSwapped()
 	if got != callLen+other.dataLen() {
 		return ""
 	}
-	return other.explain()
+	return other.byteOrderHint()
 }
 
-// reversed returns the call with its numbers read in the other byte order.
-func (c *call) reversed() *call {
+// byteSwapped returns the call with its numbers read in the other byte order.
+func (c *call) byteSwapped() *call {
 	return &call{c.Call, bits.ReverseBytes32(c.count), bits.ReverseBytes32(c.rank)}
 }
 
-// explain returns a hint that the byte order of a call is wrong. c is the call read in the other byte order.
-func (c *call) explain() string {
+// byteOrderHint returns a hint that the byte order of a call is wrong. c is the call read in the other byte order.
+func (c *call) byteOrderHint() string {
 	return fmt.Sprintf(": read as big-endian it has count %d and rank %d, but the interface is little-endian", c.count,
 		c.rank)
 }

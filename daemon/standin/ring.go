@@ -35,13 +35,13 @@ func (k *ring) Run(ctx context.Context, r Rank) error {
 		if err != nil {
 			return err
 		}
-		_, err = r.Send(ctx, above, message(buf, st), sameAs(st))
+		_, err = r.Send(ctx, above, messageBytes(buf, st), replyOptions(st))
 		return err
 	}
 	if r.Rank() == 0 {
-		pass = k.first(ctx, r, below, above, buf)
+		pass = k.rootRound(ctx, r, below, above, buf)
 	}
-	return k.loop(ctx, k.logOf(r), func() (bool, error) {
+	return k.loop(ctx, k.rankLog(r), func() (bool, error) {
 		if err := pass(); err != nil {
 			return false, err
 		}
@@ -50,8 +50,8 @@ func (k *ring) Run(ctx context.Context, r Rank) error {
 	})
 }
 
-// first returns the function that performs one round for rank 0.
-func (k *ring) first(ctx context.Context, r Rank, below, above int, buf []byte) func() error {
+// rootRound returns the function that performs one round for rank 0.
+func (k *ring) rootRound(ctx context.Context, r Rank, below, above int, buf []byte) func() error {
 	datatype := protocol.Datatype(k.opts.Datatype)
 	var token []byte // nil before the first round and after a failure
 	var opts mpe.Options
@@ -70,7 +70,7 @@ func (k *ring) first(ctx context.Context, r Rank, below, above int, buf []byte) 
 		if err != nil {
 			return err
 		}
-		token, opts = message(buf, st), sameAs(st)
+		token, opts = messageBytes(buf, st), replyOptions(st)
 		return nil
 	}
 }

@@ -2,8 +2,8 @@ package standin
 
 import "github.com/zrlmpi/zrlmpid/internal/anonmem"
 
-// room returns n zero bytes and a function that frees them. Pages that are never written use no memory.
-func room(n int) (b []byte, free func()) {
+// allocBuffer returns n zero bytes and a function that frees them. Pages that are never written use no memory.
+func allocBuffer(n int) (b []byte, free func()) {
 	b, err := anonmem.Get(n)
 	if err != nil { // the address space may be exhausted
 		return make([]byte, n), func() {}

@@ -15,13 +15,13 @@ import (
 
 // roleCalls executes the calls of a role one at a time, while the role's simulator runs.
 type roleCalls struct {
-	k     *rtlKernel
-	rank  caller
-	port  *cosim.Port // under k.mu
-	log   *zap.Logger
-	asked chan operation
-	ended chan operation
-	pause backoff
+	k         *rtlKernel
+	rank      rankCalls
+	port      *cosim.Port // under k.mu
+	log       *zap.Logger
+	pending   chan operation
+	completed chan operation
+	pause     backoff
 }
 
 // operation is a call of the role together with its result.
@@ -35,43 +35,43 @@ type operation struct {
 // serve runs a simulator and executes the calls that its role makes.
 func (c *roleCalls) serve(ctx context.Context, s *simulator) error {
 	ctx, cancel := context.WithCancelCause(ctx)
-	c.asked, c.ended = make(chan operation, 1), make(chan operation, 1)
-	s.before, s.after = c.before, c.after
+	c.pending, c.completed = make(chan operation, 1), make(chan operation, 1)
+	s.beforeStep, s.afterStep = c.beforeStep, c.afterStep
 	var worker sync.WaitGroup
 	worker.Go(func() {
-		for op := range c.asked {
-			c.carryOut(ctx, &op)
-			c.ended <- op
+		for op := range c.pending {
+			c.execute(ctx, &op)
+			c.completed <- op
 		}
 	})
 	defer worker.Wait()
 	defer cancel(errExited)
-	defer close(c.asked)
+	defer close(c.pending)
 	return s.serve(ctx)
 }
 
-// before passes the result of a completed call, if any, to the role.
-func (c *roleCalls) before(ctx context.Context) error {
+// beforeStep passes the result of a completed call, if any, to the role.
+func (c *roleCalls) beforeStep(ctx context.Context) error {
 	select {
-	case op := <-c.ended:
-		return c.end(ctx, op)
+	case op := <-c.completed:
+		return c.deliverResult(ctx, op)
 	default:
 		return nil
 	}
 }
 
-// after starts the next call of the role, if any.
-func (c *roleCalls) after() {
+// afterStep starts the next call of the role, if any.
+func (c *roleCalls) afterStep() {
 	c.k.mu.Lock()
 	defer c.k.mu.Unlock()
-	if call, data, ok := c.port.Next(); ok {
-		c.asked <- operation{call: call, data: data} // never blocks: the role has one call at a time
+	if call, data, ok := c.port.NextCall(); ok {
+		c.pending <- operation{call: call, data: data} // never blocks: the role has one call at a time
 	}
 }
 
-// carryOut executes a call of the role. After a failure, it pauses so that a role that retries immediately does
+// execute executes a call of the role. After a failure, it pauses so that a role that retries immediately does
 // not spin.
-func (c *roleCalls) carryOut(ctx context.Context, op *operation) {
+func (c *roleCalls) execute(ctx context.Context, op *operation) {
 	opts, peer := mpe.Options{Datatype: op.call.Datatype()}, int(op.call.Rank)
 	if op.call.IsSend() {
 		op.st, op.err = c.rank.Send(ctx, peer, op.data, opts)
@@ -90,7 +90,7 @@ func (c *roleCalls) carryOut(ctx context.Context, op *operation) {
 	if errors.Is(op.err, handshake.ErrTruncated) {
 		op.err = fmt.Errorf("%w: soMPIif has a count of %d words at cycle %d: the role must receive exactly the "+
 			"number of words sent", op.err, op.call.Words, op.call.Cycle)
-		c.k.failed(op.err)
+		c.k.onFailure(op.err)
 	}
 	c.k.counters.errors.Add(1)
 	d := c.pause.next()
@@ -99,9 +99,9 @@ func (c *roleCalls) carryOut(ctx context.Context, op *operation) {
 	_ = sleep(ctx, d) // serve notices when ctx ends
 }
 
-// end passes the result of a call to the role. If a receive fails, end starts it anew, because the deployed engine
+// deliverResult passes the result of a call to the role. If a receive fails, end starts it anew, because the deployed engine
 // cannot report a failure before the first line of a message.
-func (c *roleCalls) end(ctx context.Context, op operation) error {
+func (c *roleCalls) deliverResult(ctx context.Context, op operation) error {
 	c.k.mu.Lock()
 	defer c.k.mu.Unlock()
 	switch {
@@ -110,9 +110,9 @@ func (c *roleCalls) end(ctx context.Context, op operation) error {
 	case errors.Is(op.err, mpe.ErrClosed):
 		return op.err
 	case op.call.IsSend():
-		c.port.Sent(op.err == nil)
+		c.port.CompleteSend(op.err == nil)
 	case op.err == nil:
-		c.port.Received(op.st.Words)
+		c.port.CompleteReceive(op.st.Words)
 	default:
 		c.port.Retry()
 	}

@@ -17,15 +17,15 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Limits on a simulation's TCP connections. Except for sendBuffer, they are the limits of the deployed shell.
+// Limits on a simulation's AddTCP connections. Except for sendBuffer, they are the limits of the deployed shell.
 const (
 	maxConnections = 8
-	connectWithin  = time.Second
+	connectTimeout = time.Second
 	// sendBuffer limits the bytes from the role that wait to be written to connections. As many again may be in
 	// the process of being written.
 	sendBuffer = 64 << 10
-	// flushWithin is the time to write the role's remaining data at the end of a simulation.
-	flushWithin = time.Second
+	// flushTimeout is the time to write the role's remaining data at the end of a simulation.
+	flushTimeout = time.Second
 	// acceptPause is the pause after an accept error. Usually, the process has run out of descriptors.
 	acceptPause = 100 * time.Millisecond
 )
@@ -33,19 +33,19 @@ const (
 // errConnections reports that the maximum number of connections has been reached.
 var errConnections = errors.New("the shell supports only 8 connections")
 
-// session identifies a connection in the same way as the shell does.
-type session struct {
-	rank      int
-	port, own uint16
+// connectionKey identifies a connection in the same way as the shell does.
+type connectionKey struct {
+	rank            int
+	port, localPort uint16
 }
 
-// connection is a TCP connection with another rank.
+// connection is a AddTCP connection with another rank.
 type connection struct {
-	session
+	connectionKey
 	conn net.Conn
 	// chunk contains received data. It may be reused when taken has a value.
 	buf, chunk []byte
-	taken      chan struct{}
+	consumed   chan struct{}
 }
 
 // batch contains data from the role for one or more sessions.
@@ -56,40 +56,40 @@ type batch struct {
 
 // segment is the part of a batch that belongs to one session. It ends before byte end.
 type segment struct {
-	session
+	connectionKey
 	end int
 }
 
-// connections manages the TCP connections of one run of a simulator. Its methods must be called by a single
+// connections manages the AddTCP connections of one run of a simulator. Its methods must be called by a single
 // goroutine.
 type connections struct {
-	rank      int
-	addresses []netip.AddrPort
-	log       *zap.Logger
-	failure   func() // counts a failure
+	rank         int
+	addresses    []netip.AddrPort
+	log          *zap.Logger
+	countFailure func() // counts a failure
 
 	ctx       context.Context
 	cancel    context.CancelFunc
 	tasks     sync.WaitGroup
 	listeners []net.Listener
-	arrived   chan *connection
+	received  chan *connection
 	wake      chan struct{}
 	flushed   chan struct{}
 
-	mu     sync.Mutex
-	open   []*connection
-	live   int // number of connections with a reader
-	queue  batch
-	ending bool
-	stats  state.Connections
-	failed string // the last error that was logged
+	mu         sync.Mutex
+	open       []*connection
+	numReaders int // number of connections with a reader
+	queue      batch
+	closing    bool
+	stats      state.Connections
+	lastError  string // the last error that was logged
 }
 
 // newConnections returns the connections of a rank. The caller must call close.
 func newConnections(rank int, addresses []netip.AddrPort, log *zap.Logger, failure func()) *connections {
 	c := &connections{
-		rank: rank, addresses: addresses, log: log, failure: failure,
-		arrived: make(chan *connection, maxConnections), wake: make(chan struct{}, 1), flushed: make(chan struct{}),
+		rank: rank, addresses: addresses, log: log, countFailure: failure,
+		received: make(chan *connection, maxConnections), wake: make(chan struct{}, 1), flushed: make(chan struct{}),
 	}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	c.tasks.Go(func() {
@@ -100,20 +100,20 @@ func newConnections(rank int, addresses []netip.AddrPort, log *zap.Logger, failu
 			k.conn.Close()
 		}
 	})
-	c.tasks.Go(c.write)
+	c.tasks.Go(c.writeLoop)
 	return c
 }
 
-// close closes all connections after the role's data has been written or flushWithin has passed.
+// close closes all connections after the role's data has been written or flushTimeout has passed.
 func (c *connections) close() {
 	for _, l := range c.listeners {
 		l.Close()
 	}
 	c.mu.Lock()
-	c.ending = true
+	c.closing = true
 	c.mu.Unlock()
-	c.signal()
-	timer := time.NewTimer(flushWithin)
+	c.wakeWriter()
+	timer := time.NewTimer(flushTimeout)
 	defer timer.Stop()
 	select {
 	case <-c.flushed:
@@ -128,16 +128,16 @@ func (c *connections) listen(port uint16) {
 	at := netip.AddrPortFrom(c.addresses[c.rank].Addr(), port)
 	l, err := new(net.ListenConfig).Listen(c.ctx, "tcp", at.String())
 	if err != nil {
-		c.failure()
+		c.countFailure()
 		c.log.Warn("TCP port of the role not opened", zap.Stringer("address", at), zap.Error(err))
 		return
 	}
 	c.listeners = append(c.listeners, l)
-	c.tasks.Go(func() { c.accept(l, port) })
+	c.tasks.Go(func() { c.acceptLoop(l, port) })
 }
 
-// accept accepts connections until the listener is closed.
-func (c *connections) accept(l net.Listener, port uint16) {
+// acceptLoop accepts connections until the listener is closed.
+func (c *connections) acceptLoop(l net.Listener, port uint16) {
 	stop := context.AfterFunc(c.ctx, func() { l.Close() })
 	defer stop()
 	for {
@@ -146,7 +146,7 @@ func (c *connections) accept(l net.Listener, port uint16) {
 			return
 		}
 		if err != nil {
-			c.warn("TCP connection to the role not accepted", err, zap.Uint16("port", port))
+			c.warnOnce("TCP connection to the role not accepted", err, zap.Uint16("port", port))
 			_ = sleep(c.ctx, acceptPause)
 			continue
 		}
@@ -155,7 +155,7 @@ func (c *connections) accept(l net.Listener, port uint16) {
 		if rank := c.rankAt(from.Addr()); rank < 0 {
 			conn.Close()
 			counter = &c.stats.Unknown
-		} else if _, err := c.add(session{rank, from.Port(), port}, conn); err != nil {
+		} else if _, err := c.addConnection(connectionKey{rank, from.Port(), port}, conn); err != nil {
 			conn.Close()
 			counter = &c.stats.Limit
 		}
@@ -175,43 +175,43 @@ func (c *connections) rankAt(a netip.Addr) int {
 	return -1
 }
 
-// add starts to read from a connection. It returns an error if there are too many connections.
-func (c *connections) add(s session, conn net.Conn) (*connection, error) {
-	k := &connection{session: s, conn: conn, buf: make([]byte, cosim.MaxChunk), taken: make(chan struct{}, 1)}
+// addConnection starts to read from a connection. It returns an error if there are too many connections.
+func (c *connections) addConnection(s connectionKey, conn net.Conn) (*connection, error) {
+	k := &connection{connectionKey: s, conn: conn, buf: make([]byte, cosim.MaxChunk), consumed: make(chan struct{}, 1)}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err := c.ctx.Err(); err != nil {
 		return nil, err
 	}
-	if c.live == maxConnections {
+	if c.numReaders == maxConnections {
 		return nil, errConnections
 	}
-	c.live++
+	c.numReaders++
 	c.open = append(c.open, k)
-	c.tasks.Go(func() { c.read(k) })
+	c.tasks.Go(func() { c.readLoop(k) })
 	return k, nil
 }
 
-// read reads from a connection until the connection ends. After each chunk, it waits until the simulation has
+// readLoop reads from a connection until the connection ends. After each chunk, it waits until the simulation has
 // taken the chunk.
-func (c *connections) read(k *connection) {
+func (c *connections) readLoop(k *connection) {
 	defer func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		c.live--
-		c.forget(k)
+		c.numReaders--
+		c.removeConnection(k)
 	}()
 	for {
 		n, err := k.conn.Read(k.buf)
 		if n > 0 {
 			k.chunk = k.buf[:n]
 			select {
-			case c.arrived <- k:
+			case c.received <- k:
 			case <-c.ctx.Done():
 				return
 			}
 			select {
-			case <-k.taken:
+			case <-k.consumed:
 			case <-c.ctx.Done():
 				return
 			}
@@ -222,18 +222,18 @@ func (c *connections) read(k *connection) {
 	}
 }
 
-// forget closes and removes a connection. The caller must hold c.mu.
-func (c *connections) forget(k *connection) {
+// removeConnection closes and removes a connection. The caller must hold c.mu.
+func (c *connections) removeConnection(k *connection) {
 	k.conn.Close()
 	c.open = slices.DeleteFunc(c.open, func(o *connection) bool { return o == k })
 }
 
 // next calls deliver with a received chunk. It reports whether there was one.
-func (c *connections) next(deliver func(cosim.Datagram)) bool {
+func (c *connections) deliverNext(deliver func(cosim.Datagram)) bool {
 	select {
-	case k := <-c.arrived:
-		deliver(cosim.Datagram{Rank: k.rank, Port: k.port, Own: k.own, Bytes: k.chunk})
-		k.taken <- struct{}{}
+	case k := <-c.received:
+		deliver(cosim.Datagram{Rank: k.rank, Port: k.port, LocalPort: k.localPort, Bytes: k.chunk})
+		k.consumed <- struct{}{}
 		return true
 	default:
 		return false
@@ -241,7 +241,7 @@ func (c *connections) next(deliver func(cosim.Datagram)) bool {
 }
 
 // room returns the number of bytes that send can accept.
-func (c *connections) room() int {
+func (c *connections) sendCapacity() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return sendBuffer - len(c.queue.bytes)
@@ -257,38 +257,38 @@ func (c *connections) send(chunks []cosim.Datagram) {
 	for i := range chunks {
 		d := &chunks[i]
 		q.bytes = append(q.bytes, d.Bytes...)
-		to := session{d.Rank, d.Port, d.Own}
-		if n := len(q.segments); n > 0 && q.segments[n-1].session == to {
+		to := connectionKey{d.Rank, d.Port, d.LocalPort}
+		if n := len(q.segments); n > 0 && q.segments[n-1].connectionKey == to {
 			q.segments[n-1].end = len(q.bytes)
 		} else {
 			q.segments = append(q.segments, segment{to, len(q.bytes)})
 		}
 	}
 	c.mu.Unlock()
-	c.signal()
+	c.wakeWriter()
 }
 
-// signal wakes up the writer.
-func (c *connections) signal() {
+// wakeWriter wakes up the writer.
+func (c *connections) wakeWriter() {
 	select {
 	case c.wake <- struct{}{}:
 	default:
 	}
 }
 
-// write writes the role's data in order. As in the shell, a stalled connection therefore delays all others.
-func (c *connections) write() {
+// writeLoop writes the role's data in order. As in the shell, a stalled connection therefore delays all others.
+func (c *connections) writeLoop() {
 	defer close(c.flushed)
 	var sending batch
 	for {
 		c.mu.Lock()
 		sending, c.queue = c.queue, batch{sending.bytes[:0], sending.segments[:0]}
-		ending := c.ending
+		ending := c.closing
 		c.mu.Unlock()
 		from := 0
 		for _, s := range sending.segments {
-			if err := c.writeTo(s.session, sending.bytes[from:s.end]); err != nil {
-				c.lost(s, s.end-from, err)
+			if err := c.writeTo(s.connectionKey, sending.bytes[from:s.end]); err != nil {
+				c.recordLost(s, s.end-from, err)
 			}
 			from = s.end
 		}
@@ -307,7 +307,7 @@ func (c *connections) write() {
 }
 
 // writeTo writes to the connection of a session, and opens the connection if necessary.
-func (c *connections) writeTo(s session, b []byte) error {
+func (c *connections) writeTo(s connectionKey, b []byte) error {
 	k := c.find(s)
 	if k == nil {
 		var err error
@@ -318,18 +318,18 @@ func (c *connections) writeTo(s session, b []byte) error {
 	_, err := k.conn.Write(b)
 	if err != nil {
 		c.mu.Lock()
-		c.forget(k)
+		c.removeConnection(k)
 		c.mu.Unlock()
 	}
 	return err
 }
 
 // find returns the oldest connection of a session, or nil.
-func (c *connections) find(s session) *connection {
+func (c *connections) find(s connectionKey) *connection {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, k := range c.open {
-		if k.session == s {
+		if k.connectionKey == s {
 			return k
 		}
 	}
@@ -337,14 +337,14 @@ func (c *connections) find(s session) *connection {
 }
 
 // dial opens a connection.
-func (c *connections) dial(s session) (*connection, error) {
-	d := net.Dialer{Timeout: connectWithin,
+func (c *connections) dial(s connectionKey) (*connection, error) {
+	d := net.Dialer{Timeout: connectTimeout,
 		LocalAddr: net.TCPAddrFromAddrPort(netip.AddrPortFrom(c.addresses[c.rank].Addr(), 0))}
 	conn, err := d.DialContext(c.ctx, "tcp", netip.AddrPortFrom(c.addresses[s.rank].Addr(), s.port).String())
 	if err != nil {
 		return nil, err
 	}
-	k, err := c.add(s, conn)
+	k, err := c.addConnection(s, conn)
 	if err != nil {
 		conn.Close()
 		return nil, err
@@ -355,8 +355,8 @@ func (c *connections) dial(s session) (*connection, error) {
 	return k, nil
 }
 
-// lost records that some bytes from the role could not be written.
-func (c *connections) lost(s segment, bytes int, err error) {
+// recordLost records that some bytes from the role could not be written.
+func (c *connections) recordLost(s segment, bytes int, err error) {
 	if c.ctx.Err() != nil {
 		return
 	}
@@ -364,18 +364,18 @@ func (c *connections) lost(s segment, bytes int, err error) {
 	c.stats.Failed++
 	c.stats.Dropped += uint64(bytes)
 	c.mu.Unlock()
-	c.warn("chunk of the role not sent", err, zap.Int("to", s.rank), zap.Uint16("port", s.port))
+	c.warnOnce("chunk of the role not sent", err, zap.Int("to", s.rank), zap.Uint16("port", s.port))
 }
 
 // warn counts an error, and logs it unless it is the same as the last one.
-func (c *connections) warn(what string, err error, fields ...zap.Field) {
+func (c *connections) warnOnce(what string, err error, fields ...zap.Field) {
 	err = rlimit.Descriptor(err)
 	c.mu.Lock()
-	again := err.Error() == c.failed
-	c.failed = err.Error()
+	again := err.Error() == c.lastError
+	c.lastError = err.Error()
 	c.mu.Unlock()
 	if !again {
-		c.failure()
+		c.countFailure()
 		c.log.Warn(what, append(fields, zap.Error(err))...)
 	}
 }
@@ -385,12 +385,12 @@ func (c *connections) Stats() state.Connections {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s := c.stats
-	s.Open = c.live
+	s.Open = c.numReaders
 	return s
 }
 
-// beforeTCP delivers as many received chunks to the role as fit, and listens at the ports that the role has opened.
-func (d *datagrams) beforeTCP() {
+// deliverTCP delivers as many received chunks to the role as fit, and listens at the ports that the role has opened.
+func (d *datagramExchange) deliverTCP() {
 	if d.simulator.boundary != cosim.BoundaryTCP {
 		return
 	}
@@ -401,11 +401,11 @@ func (d *datagrams) beforeTCP() {
 		d.k.tcp = d.tcp
 		d.k.mu.Unlock()
 	}
-	room := d.tcp.room()
+	room := d.tcp.sendCapacity()
 	d.k.mu.Lock()
-	d.network.AllowTCP(room)
+	d.network.SetTCPCapacity(room)
 	opened := d.network.PortsTCP() &^ d.ports
-	for d.network.RoomTCP() && d.tcp.next(d.network.DeliverTCP) {
+	for d.network.HasSpaceTCP() && d.tcp.deliverNext(d.network.DeliverTCP) {
 	}
 	d.k.mu.Unlock()
 	d.ports |= opened

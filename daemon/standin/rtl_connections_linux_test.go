@@ -280,7 +280,7 @@ func init() {
 			n := min(len(out), int(s.tcpLines))
 			held := s.holds()
 			if n < len(out) {
-				held.Since[cosim.KindOutData] = s.cycle
+				held.StalledSince[cosim.KindOutData] = s.cycle
 			}
 			s.answer(held, out[:n]...)
 			out = out[n:]

@@ -6,22 +6,22 @@ import "sort"
 // second with the shortest steps.
 const historyLen = 1 << 14
 
-// report is a cycle reported by a simulation, which is 0 when the simulation starts.
-type report struct {
-	at                int64 // in nanoseconds since 1970
+// cycleReport is a cycle reported by a simulation, which is 0 when the simulation starts.
+type cycleReport struct {
+	unixNano          int64 // in nanoseconds since 1970
 	simulation, cycle uint64
 }
 
 // history holds the most recent reports.
 type history struct {
-	ring []report
+	ring []cycleReport
 	next int // index of the next report once the ring is full
 }
 
 // add adds a report. If the clock has been set back, it first drops all earlier reports, since they would no
 // longer be sorted.
-func (h *history) add(r report) {
-	if n := len(h.ring); n > 0 && h.nth(n-1).at > r.at {
+func (h *history) add(r cycleReport) {
+	if n := len(h.ring); n > 0 && h.nth(n-1).unixNano > r.unixNano {
 		h.ring, h.next = h.ring[:0], 0
 	}
 	if len(h.ring) < historyLen {
@@ -33,13 +33,13 @@ func (h *history) add(r report) {
 }
 
 // nth returns the i-th report, counted from the oldest.
-func (h *history) nth(i int) report { return h.ring[(h.next+i)%len(h.ring)] }
+func (h *history) nth(i int) cycleReport { return h.ring[(h.next+i)%len(h.ring)] }
 
 // at returns the last report at or before the given time, or false if it is not known.
-func (h *history) at(nanoseconds int64) (report, bool) {
-	i := sort.Search(len(h.ring), func(i int) bool { return h.nth(i).at > nanoseconds })
+func (h *history) lastBefore(nanoseconds int64) (cycleReport, bool) {
+	i := sort.Search(len(h.ring), func(i int) bool { return h.nth(i).unixNano > nanoseconds })
 	if i == 0 {
-		return report{}, false
+		return cycleReport{}, false
 	}
 	return h.nth(i - 1), true
 }

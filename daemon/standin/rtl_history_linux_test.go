@@ -6,13 +6,13 @@ func TestHistory(t *testing.T) {
 	var h history
 	want := func(at int64, cycle uint64, known bool) {
 		t.Helper()
-		if r, ok := h.at(at); ok != known || r.cycle != cycle {
+		if r, ok := h.lastBefore(at); ok != known || r.cycle != cycle {
 			t.Errorf("at %d: cycle %d, %v, want %d, %v", at, r.cycle, ok, cycle, known)
 		}
 	}
 	want(5, 0, false)
 	for i := range int64(historyLen + 100) {
-		h.add(report{at: 10 * i, simulation: 1, cycle: uint64(i)})
+		h.add(cycleReport{unixNano: 10 * i, simulation: 1, cycle: uint64(i)})
 		if i == 3 {
 			want(-1, 0, false)
 			want(0, 0, true)
@@ -30,7 +30,7 @@ func TestHistory(t *testing.T) {
 		t.Errorf("%d reports are kept", len(h.ring))
 	}
 	// Set the clock back.
-	h.add(report{at: 7, simulation: 1, cycle: 9999})
+	h.add(cycleReport{unixNano: 7, simulation: 1, cycle: 9999})
 	want(6, 0, false)
 	want(8, 9999, true)
 }

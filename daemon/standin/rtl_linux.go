@@ -27,7 +27,7 @@ type rtlKernel struct {
 	sim      config.Simulation
 	boundary cosim.Boundary
 	grace    time.Duration
-	limits   limits
+	limits   waitLimits
 
 	mu      sync.Mutex
 	port    enginePort // port of the running simulator; nil before the first start
@@ -35,14 +35,14 @@ type rtlKernel struct {
 	tcp     *connections // connections of the running simulator, or nil
 }
 
-// limits are the maximum times to wait for a simulator.
-type limits struct{ start, answer time.Duration }
+// waitLimits are the maximum times to wait for a simulator.
+type waitLimits struct{ start, answer time.Duration }
 
 // Maximum waits before they are scaled by time_scale. A large design takes tens of seconds to elaborate. A step
 // takes budgetMicroseconds, but at least 64 cycles.
 const (
-	startWithin  = time.Minute
-	answerWithin = 10 * time.Second
+	startTimeout  = time.Minute
+	answerTimeout = 10 * time.Second
 )
 
 // simulatorFD is the number of the descriptor that a simulator inherits.
@@ -54,15 +54,15 @@ func newRTL(b base, spec config.Kernel) (Kernel, error) {
 	}
 	scale := time.Duration(max(1, spec.Simulation.TimeScale))
 	k := &rtlKernel{base: b, command: spec.Command, sim: spec.Simulation, grace: exitGrace,
-		limits: limits{scale * startWithin, scale * answerWithin}}
-	if spec.OnWire() {
+		limits: waitLimits{scale * startTimeout, scale * answerTimeout}}
+	if spec.BypassesEngine() {
 		k.boundary = cosim.BoundaryNetwork
 		return &rtlNetKernel{rtlKernel: k}, nil
 	}
 	return k, nil
 }
 
-// rtlNetKernel is an rtlKernel whose simulation includes the MPE.
+// rtlNetKernel is an rtlKernel whose simulation includes the BuildMPE.
 type rtlNetKernel struct {
 	*rtlKernel
 	wire Wire
@@ -76,18 +76,18 @@ func (k *rtlNetKernel) Run(ctx context.Context, r Rank) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	in := newInbox(k.wire)
 	var reader sync.WaitGroup
-	reader.Go(func() { cancel(in.run(ctx)) })
+	reader.Go(func() { cancel(in.readLoop(ctx)) })
 	defer reader.Wait()
 	defer k.wire.Close()
 	defer cancel(nil)
-	log := k.begin(r)
+	log := k.newRunLog(r)
 	return k.loop(ctx, log, func() (bool, error) {
 		var ports []uint16
 		for _, a := range k.wire.Addresses() {
 			ports = append(ports, a.Port())
 		}
 		network := cosim.NewNetwork(r.Rank(), ports)
-		d := &datagrams{k: k.rtlKernel, inbox: in, network: network, log: log}
+		d := &datagramExchange{k: k.rtlKernel, inbox: in, network: network, log: log}
 		return k.simulate(ctx, r, network, log, d.serve)
 	})
 }
@@ -100,7 +100,7 @@ func (k *rtlKernel) Stats() state.Kernel {
 	if k.port != nil {
 		w := k.port.Wait()
 		s.Simulation = &state.Simulation{Cycle: k.port.Cycle(), Signal: w.Signal, Since: w.Since, Text: w.Text,
-			Fault: k.port.Faulty()}
+			Fault: k.port.IsFaulty()}
 		if n, ok := k.port.(*cosim.Network); ok {
 			s.Simulation.Datagrams = new(n.Stats())
 			if k.tcp != nil {
@@ -125,19 +125,19 @@ func (k *rtlKernel) Cycle() (simulation, cycle uint64) {
 func (k *rtlKernel) CycleAt(t time.Time) (simulation, cycle uint64, ok bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	r, ok := k.history.at(t.UnixNano())
+	r, ok := k.history.lastBefore(t.UnixNano())
 	return r.simulation, r.cycle, ok
 }
 
-// reported adds the cycle that the port reports to the history. The caller must hold the lock.
-func (k *rtlKernel) reported() {
-	k.history.add(report{at: time.Now().UnixNano(), simulation: k.counters.starts.Load(), cycle: k.port.Cycle()})
+// recordCycle adds the cycle that the port reports to the history. The caller must hold the lock.
+func (k *rtlKernel) recordCycle() {
+	k.history.add(cycleReport{unixNano: time.Now().UnixNano(), simulation: k.counters.starts.Load(), cycle: k.port.Cycle()})
 }
 
 // Run implements Kernel.
 func (k *rtlKernel) Run(ctx context.Context, r Rank) error {
-	log := k.begin(r)
-	buf, free := room(cosim.Room(uint32(k.opts.Words)))
+	log := k.newRunLog(r)
+	buf, free := allocBuffer(cosim.BufferLen(uint32(k.opts.Words)))
 	defer free()
 	return k.loop(ctx, log, func() (bool, error) {
 		port := cosim.NewPort(r.Rank(), r.Size(), uint32(k.opts.Words), buf)
@@ -146,9 +146,9 @@ func (k *rtlKernel) Run(ctx context.Context, r Rank) error {
 	})
 }
 
-// begin returns the kernel's log for a rank. It also logs if the timeouts are scaled.
-func (k *rtlKernel) begin(r Rank) *zap.Logger {
-	log := k.logOf(r)
+// newRunLog returns the kernel's log for a rank. It also logs if the timeouts are scaled.
+func (k *rtlKernel) newRunLog(r Rank) *zap.Logger {
+	log := k.rankLog(r)
 	if scale := k.sim.TimeScale; scale > 1 {
 		log.Info("time-outs stretched", zap.Int("time_scale", scale), zap.Duration("simulator_start", k.limits.start),
 			zap.Duration("simulator_answer", k.limits.answer))
@@ -170,12 +170,12 @@ func (k *rtlKernel) simulate(ctx context.Context, r Rank, port enginePort, log *
 	if err != nil {
 		return false, err
 	}
-	p.toEnd = true
+	p.serveToEnd = true
 	p.tasks.Go(func() { logLines(p.stdout, p.log) })
 	k.mu.Lock()
 	k.counters.starts.Add(1)
 	k.port, k.tcp = port, nil
-	k.reported()
+	k.recordCycle()
 	k.mu.Unlock()
 	s := &simulator{k: k, rank: r, conn: conn, port: port, log: log}
 	err = p.run(ctx, func(ctx context.Context) error { return serve(ctx, s) })
@@ -183,7 +183,7 @@ func (k *rtlKernel) simulate(ctx context.Context, r Rank, port enginePort, log *
 		return false, context.Cause(ctx)
 	}
 	if err != nil {
-		k.failed(err)
+		k.onFailure(err)
 	}
 	return true, err
 }
@@ -208,23 +208,23 @@ func socketPair() (net.Conn, *os.File, error) {
 type SimulatorError struct {
 	// Cycle is the most recent cycle that the simulator reported.
 	Cycle uint64
-	// Doing describes what the rank was waiting for.
-	Doing string
+	// WaitedFor describes what the rank was waiting for.
+	WaitedFor string
 	// Err is the error of the read. It is os.ErrDeadlineExceeded if the simulator did not answer within After.
-	Err   error
-	After time.Duration
+	Err     error
+	Timeout time.Duration
 }
 
 func (e *SimulatorError) Error() string {
-	at := fmt.Sprintf("after cycle %d, in %s", e.Cycle, e.Doing)
-	if !e.ended() {
+	at := fmt.Sprintf("after cycle %d, in %s", e.Cycle, e.WaitedFor)
+	if !e.hasExited() {
 		return fmt.Sprintf("the simulator has not answered for %v %s: find out where it hangs (gdb, waves); if it is "+
-			"only slow, raise time_scale, as in rtl:time_scale=10 PROGRAM", e.After, at)
+			"only slow, raise time_scale, as in rtl:time_scale=10 PROGRAM", e.Timeout, at)
 	}
 	return fmt.Sprintf("the simulator ended %s: its earlier output is in the log: %v", at, e.Err)
 }
 
 // ended reports whether the simulator has exited, voluntarily or not.
-func (e *SimulatorError) ended() bool { return !errors.Is(e.Err, os.ErrDeadlineExceeded) }
+func (e *SimulatorError) hasExited() bool { return !errors.Is(e.Err, os.ErrDeadlineExceeded) }
 
 func (e *SimulatorError) Unwrap() error { return e.Err }

@@ -111,7 +111,7 @@ func TestRTLFault(t *testing.T) {
 	if !s.Simulation.Fault || s.Simulation.Signal != "soMPIif_tdata" || s.Errors != 1 || s.Starts != 1 {
 		t.Errorf("%+v, %+v", s, s.Simulation)
 	}
-	if text := s.Simulation.Holds(); text != "soMPIif_tdata at cycle 0: rank is 9: the cluster has ranks 0 to 1" {
+	if text := s.Simulation.BlockReason(); text != "soMPIif_tdata at cycle 0: rank is 9: the cluster has ranks 0 to 1" {
 		t.Errorf("it says %q", text)
 	}
 	if broken := k.brokenExchanges(); len(broken) != 1 || !strings.Contains(broken[0].Error(), "rank is 9") {

@@ -9,12 +9,12 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// arriving is the number of datagrams that can wait in memory. Further ones wait in the socket's receive
+// inboxSize is the number of datagrams that can wait in memory. Further ones wait in the socket's receive
 // buffer. When that is full, the system drops datagrams and counts them.
-const arriving = 64
+const inboxSize = 64
 
 // arrived is a received datagram waiting to be delivered to the simulation.
-type arrived struct {
+type rxDatagram struct {
 	rank  int
 	port  uint16
 	bytes []byte // empty if the datagram is longer than cosim.MaxDatagram
@@ -23,50 +23,50 @@ type arrived struct {
 // inbox receives the datagrams that arrive on a wire.
 type inbox struct {
 	wire        Wire
-	ready, free chan *arrived
+	ready, free chan *rxDatagram
 }
 
 func newInbox(w Wire) *inbox {
-	b := &inbox{wire: w, ready: make(chan *arrived, arriving), free: make(chan *arrived, arriving)}
-	for range arriving {
-		b.free <- &arrived{bytes: make([]byte, 0, cosim.MaxDatagram)}
+	b := &inbox{wire: w, ready: make(chan *rxDatagram, inboxSize), free: make(chan *rxDatagram, inboxSize)}
+	for range inboxSize {
+		b.free <- &rxDatagram{bytes: make([]byte, 0, cosim.MaxDatagram)}
 	}
 	return b
 }
 
-// run reads from the wire until ctx is done and the wire is closed, or until an error occurs, and returns the
+// readLoop reads from the wire until ctx is done and the wire is closed, or until an error occurs, and returns the
 // reason.
-func (b *inbox) run(ctx context.Context) error {
-	batch := make([]mpe.RxPacket, arriving)
+func (b *inbox) readLoop(ctx context.Context) error {
+	batch := make([]mpe.RxPacket, inboxSize)
 	for {
 		n, err := b.wire.Recv(batch)
 		if err != nil {
 			return err
 		}
 		for i := range batch[:n] {
-			if err := b.take(ctx, &batch[i]); err != nil {
+			if err := b.enqueue(ctx, &batch[i]); err != nil {
 				return err
 			}
 		}
 	}
 }
 
-// take queues a packet, which may contain several datagrams.
-func (b *inbox) take(ctx context.Context, p *mpe.RxPacket) error {
+// enqueue queues a packet, which may contain several datagrams.
+func (b *inbox) enqueue(ctx context.Context, p *mpe.RxPacket) error {
 	for bytes := p.Bytes; ; {
-		var a *arrived
+		var a *rxDatagram
 		select {
 		case a = <-b.free:
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
 		one := bytes
-		if p.Each > 0 {
-			one = bytes[:min(p.Each, len(bytes))]
+		if p.DatagramLen > 0 {
+			one = bytes[:min(p.DatagramLen, len(bytes))]
 		}
-		a.rank, a.port, a.bytes = p.Peer, p.From.Port(), a.bytes[:0]
-		if p.Kind == mpe.RxDatagram && len(one)+len(p.Rest) <= cosim.MaxDatagram {
-			a.bytes = append(append(a.bytes, one...), p.Rest...)
+		a.rank, a.port, a.bytes = p.Peer, p.SourceAddr.Port(), a.bytes[:0]
+		if p.Kind == mpe.RxDatagram && len(one)+len(p.Tail) <= cosim.MaxDatagram {
+			a.bytes = append(append(a.bytes, one...), p.Tail...)
 		}
 		b.ready <- a
 		if bytes = bytes[len(one):]; len(bytes) == 0 {
@@ -75,23 +75,23 @@ func (b *inbox) take(ctx context.Context, p *mpe.RxPacket) error {
 	}
 }
 
-// datagrams exchanges datagrams between a simulated MPE and the network.
-type datagrams struct {
-	k       *rtlKernel
-	inbox   *inbox
-	network *cosim.Network // under k.mu
-	log     *zap.Logger
-	refusal *cosim.FaultError // the last one that was logged
-	failed  string            // the last send error that was logged
+// datagramExchange exchanges datagrams between a simulated BuildMPE and the network.
+type datagramExchange struct {
+	k             *rtlKernel
+	inbox         *inbox
+	network       *cosim.Network // under k.mu
+	log           *zap.Logger
+	lastRefusal   *cosim.FaultError // the last one that was logged
+	lastSendError string            // the last send error that was logged
 
 	simulator *simulator
-	tcp       *connections // nil before the first step and without TCP streams
-	ports     uint32       // TCP ports that the role has opened
+	tcp       *connections // nil before the first step and without AddTCP streams
+	ports     uint32       // AddTCP ports that the role has opened
 }
 
 // serve runs a simulator and exchanges its datagrams.
-func (d *datagrams) serve(ctx context.Context, s *simulator) error {
-	s.before, s.after = d.before, d.after
+func (d *datagramExchange) serve(ctx context.Context, s *simulator) error {
+	s.beforeStep, s.afterStep = d.beforeStep, d.afterStep
 	d.simulator = s
 	defer func() {
 		if d.tcp != nil {
@@ -101,12 +101,12 @@ func (d *datagrams) serve(ctx context.Context, s *simulator) error {
 	return s.serve(ctx)
 }
 
-// before delivers as many received datagrams to the role as fit.
-func (d *datagrams) before(context.Context) error {
-	d.beforeTCP()
-	for range arriving {
+// beforeStep delivers as many received datagrams to the role as fit.
+func (d *datagramExchange) beforeStep(context.Context) error {
+	d.deliverTCP()
+	for range inboxSize {
 		d.k.mu.Lock()
-		room := d.network.Room()
+		room := d.network.HasSpace()
 		d.k.mu.Unlock()
 		if !room {
 			return nil
@@ -122,7 +122,7 @@ func (d *datagrams) before(context.Context) error {
 	return nil
 }
 
-func (d *datagrams) deliver(a *arrived) {
+func (d *datagramExchange) deliver(a *rxDatagram) {
 	gram := cosim.Datagram{Rank: a.rank, Port: a.port, Bytes: a.bytes}
 	d.k.mu.Lock()
 	taken := d.network.Deliver(gram)
@@ -133,21 +133,21 @@ func (d *datagrams) deliver(a *arrived) {
 	}
 }
 
-// after sends the role's datagrams. A datagram that the system does not accept is lost.
-func (d *datagrams) after() {
-	for _, gram := range d.network.Sent() {
+// afterStep sends the role's datagrams. A datagram that the system does not accept is lost.
+func (d *datagramExchange) afterStep() {
+	for _, gram := range d.network.Outgoing() {
 		d.inbox.wire.Record(gram.Rank, true, gram.Bytes)
-		if err := d.inbox.wire.SendDatagram(gram.Rank, gram.Bytes); err != nil && err.Error() != d.failed {
-			d.failed = err.Error()
+		if err := d.inbox.wire.SendDatagram(gram.Rank, gram.Bytes); err != nil && err.Error() != d.lastSendError {
+			d.lastSendError = err.Error()
 			d.k.counters.errors.Add(1)
 			d.log.Warn("datagram of the role not sent", zap.Error(err))
 		}
 	}
 	if d.tcp != nil {
-		d.tcp.send(d.network.SentTCP())
+		d.tcp.send(d.network.OutgoingTCP())
 	}
-	if r := d.network.Refusal(); r != nil && (d.refusal == nil || r.Problem != d.refusal.Problem) {
-		d.refusal = r
+	if r := d.network.LastRefusal(); r != nil && (d.lastRefusal == nil || r.Problem != d.lastRefusal.Problem) {
+		d.lastRefusal = r
 		d.k.counters.errors.Add(1)
 		d.log.Warn("data of the role dropped", zap.String("signal", r.Signal), zap.Uint64("cycle", r.Cycle),
 			zap.String("problem", r.Problem))

@@ -78,14 +78,14 @@ func (w *testWire) Close() error {
 
 // arrive delivers a datagram from rank 0 or from another address.
 func (w *testWire) arrive(rank int, b []byte) {
-	w.in <- mpe.RxPacket{Kind: mpe.RxDatagram, Peer: rank, From: netip.MustParseAddrPort("10.0.0.1:2718"), Bytes: b}
+	w.in <- mpe.RxPacket{Kind: mpe.RxDatagram, Peer: rank, SourceAddr: netip.MustParseAddrPort("10.0.0.1:2718"), Bytes: b}
 }
 
 // rtlNet prepares a kernel that uses a testWire. Its simulator is one of the programs in this test binary.
 func rtlNet(t *testing.T, c *cluster, program ...string) (*running, *testWire) {
 	k := c.prepare("rtl-net"+strings.TrimPrefix(spec(t, program...), "exec"), config.KernelOptions{})
 	w := newTestWire()
-	k.Kernel.(standin.Wired).Connect(w)
+	k.Kernel.(standin.WireKernel).Connect(w)
 	return k, w
 }
 
@@ -123,8 +123,8 @@ func TestRTLNet(t *testing.T) {
 		}
 	}
 	// Three datagrams at once, as the system coalesces them.
-	w.in <- mpe.RxPacket{Kind: mpe.RxDatagram, Peer: 0, From: netip.MustParseAddrPort("10.0.0.1:2718"),
-		Bytes: []byte("abcdefgh"), Each: 3}
+	w.in <- mpe.RxPacket{Kind: mpe.RxDatagram, Peer: 0, SourceAddr: netip.MustParseAddrPort("10.0.0.1:2718"),
+		Bytes: []byte("abcdefgh"), DatagramLen: 3}
 	for _, want := range []string{"abc", "def", "gh"} {
 		if got := next(); string(got) != want {
 			t.Errorf("%q comes back as %q", want, got)
@@ -184,7 +184,7 @@ func TestRTLNetFaults(t *testing.T) {
 		!strings.Contains(dropped[0].ContextMap()["problem"].(string), "dst_rank is 9") {
 		t.Errorf("logged %+v", dropped)
 	}
-	if text := k.Kernel.Stats().Simulation.Holds(); !strings.HasPrefix(text, "soNRC_Udp_Data_tkeep at cycle ") {
+	if text := k.Kernel.Stats().Simulation.BlockReason(); !strings.HasPrefix(text, "soNRC_Udp_Data_tkeep at cycle ") {
 		t.Errorf("it says %q", text)
 	}
 	k.cancel(t)

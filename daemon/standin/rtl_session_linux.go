@@ -19,23 +19,23 @@ const (
 	// that the role soon learns that an operation has completed.
 	stepCycles         = 1 << 16
 	budgetMicroseconds = 200
-	// quietCycles is the number of cycles for which the role may delay a message before the delay is logged:
+	// stallCycles is the number of cycles for which the role may delay a message before the delay is logged:
 	// 0.64 ms at the deployed clock rate.
-	quietCycles = 100_000
+	stallCycles = 100_000
 	// paceSleep is the maximum duration of a pause in a paced simulation.
 	paceSleep = 10 * time.Millisecond
 )
 
 // enginePort is zrlmpid's side of a role's interface at some boundary.
 type enginePort interface {
-	Fill(s *cosim.Step, lines uint32) error
+	PrepareStep(s *cosim.Step, lines uint32) error
 	Advance(s *cosim.Result) error
 	Cycle() uint64
 	Wait() cosim.Wait
-	Faulty() bool
+	IsFaulty() bool
 	Overdue(cycles uint64) (since uint64, ok bool)
-	Between() bool
-	Findings() []*cosim.FaultError
+	IsIdle() bool
+	TakeFindings() []*cosim.FaultError
 }
 
 // simulator is one run of a simulator.
@@ -44,35 +44,35 @@ type simulator struct {
 	conn net.Conn
 	port enginePort // under k.mu
 	log  *zap.Logger
-	rank caller
-	// before and after are called before and after every step.
-	before func(ctx context.Context) error
-	after  func()
+	rank rankCalls
+	// beforeStep and after are called before and after every step.
+	beforeStep func(ctx context.Context) error
+	afterStep  func()
 
-	in, out []byte
-	step    cosim.Step
-	result  cosim.Result
-	lines   uint32 // cosim.Hello.FIFO
+	in, out   []byte
+	step      cosim.Step
+	result    cosim.Result
+	fifoLines uint32 // cosim.Hello.FIFO
 	// boundary is the simulator's boundary.
-	boundary cosim.Boundary
-	quiet    uint64 // cycle since which the role has delayed the message logged last
+	boundary    cosim.Boundary
+	warnedSince uint64 // cycle since which the role has delayed the message logged last
 }
 
 // serve exchanges frames with the simulator until the simulator exits. It returns nil if nothing was in
 // progress at that time.
 func (s *simulator) serve(ctx context.Context) error {
 	s.in, s.out = make([]byte, cosim.MaxFrame), make([]byte, 0, cosim.MaxFrame)
-	hello, err := s.hello()
+	hello, err := s.exchangeHello()
 	if err != nil {
 		return err
 	}
-	s.lines = hello.FIFO
+	s.fifoLines = hello.FIFO
 	started := time.Now()
 	for { // until the program exits or ctx ends, which ends the connection
-		if err := s.before(ctx); err != nil {
+		if err := s.beforeStep(ctx); err != nil {
 			return err
 		}
-		cycles, wait := s.pace(time.Since(started))
+		cycles, wait := s.paceStep(time.Since(started))
 		if wait > 0 {
 			if sleep(ctx, wait) == nil {
 				continue
@@ -80,17 +80,17 @@ func (s *simulator) serve(ctx context.Context) error {
 			cycles = 1
 		}
 		if err := s.exchange(cycles); err != nil {
-			if e, ok := errors.AsType[*SimulatorError](err); ok && e.ended() && s.port.Between() {
+			if e, ok := errors.AsType[*SimulatorError](err); ok && e.hasExited() && s.port.IsIdle() {
 				return nil
 			}
 			return err
 		}
-		s.after()
+		s.afterStep()
 	}
 }
 
-// hello receives Hello and sends Start.
-func (s *simulator) hello() (h cosim.Hello, err error) {
+// exchangeHello receives Hello and sends Start.
+func (s *simulator) exchangeHello() (h cosim.Hello, err error) {
 	body, err := s.read(cosim.TypeHello, s.k.limits.start)
 	if err != nil {
 		return h, err
@@ -108,8 +108,8 @@ func (s *simulator) hello() (h cosim.Hello, err error) {
 	return h, s.write()
 }
 
-// pace returns the number of cycles that the simulation may run now, or the time to wait if it may not run yet.
-func (s *simulator) pace(elapsed time.Duration) (cycles uint32, wait time.Duration) {
+// paceStep returns the number of cycles that the simulation may run now, or the time to wait if it may not run yet.
+func (s *simulator) paceStep(elapsed time.Duration) (cycles uint32, wait time.Duration) {
 	rate := s.k.sim.CyclesPerSecond
 	if rate == 0 {
 		return stepCycles, 0
@@ -125,9 +125,9 @@ func (s *simulator) pace(elapsed time.Duration) (cycles uint32, wait time.Durati
 func (s *simulator) exchange(cycles uint32) error {
 	s.step.Cycles, s.step.Budget = cycles, budgetMicroseconds
 	s.k.mu.Lock()
-	err := s.port.Fill(&s.step, s.lines)
+	err := s.port.PrepareStep(&s.step, s.fifoLines)
 	s.k.mu.Unlock()
-	if err := s.fault(err); err != nil {
+	if err := s.handleFault(err); err != nil {
 		return err
 	}
 	s.out = cosim.AppendStep(s.out[:0], s.boundary, &s.step)
@@ -139,55 +139,55 @@ func (s *simulator) exchange(cycles uint32) error {
 		return err
 	}
 	if err := cosim.ParseResult(body, s.boundary, &s.result); err != nil {
-		return s.at(err)
+		return s.withCycle(err)
 	}
 	s.k.mu.Lock()
 	err = s.port.Advance(&s.result)
-	s.k.reported()
-	found := s.port.Findings()
+	s.k.recordCycle()
+	found := s.port.TakeFindings()
 	s.k.mu.Unlock()
 	for _, f := range found {
 		s.k.counters.errors.Add(1)
 		s.log.Warn("valid of the role follows ready", zap.String("signal", f.Signal), zap.Uint64("cycle", f.Cycle),
 			zap.String("problem", f.Problem))
 	}
-	if err := s.fault(err); err != nil {
+	if err := s.handleFault(err); err != nil {
 		return err
 	}
-	s.warn()
+	s.warnStall()
 	return nil
 }
 
-// fault logs a fault of the role and returns nil, because the simulation continues. It returns any other error
+// handleFault logs a fault of the role and returns nil, because the simulation continues. It returns any other error
 // unchanged.
-func (s *simulator) fault(err error) error {
+func (s *simulator) handleFault(err error) error {
 	f, ok := errors.AsType[*cosim.FaultError](err)
 	if !ok {
-		return s.at(err)
+		return s.withCycle(err)
 	}
 	s.k.counters.errors.Add(1)
 	s.log.Warn("role violates the rules of its interface and its rank stops exchanging messages: correct the role "+
 		"and restart zrlmpid",
 		zap.String("signal", f.Signal), zap.Uint64("cycle", f.Cycle), zap.String("problem", f.Problem))
-	s.k.failed(f)
+	s.k.onFailure(f)
 	return nil
 }
 
-// at adds the current cycle to an error.
-func (s *simulator) at(err error) error {
+// withCycle adds the current cycle to an error.
+func (s *simulator) withCycle(err error) error {
 	if err == nil {
 		return nil
 	}
 	return fmt.Errorf("after cycle %d: %w", s.port.Cycle(), err)
 }
 
-// warn logs that the role is delaying a message.
-func (s *simulator) warn() {
-	since, ok := s.port.Overdue(quietCycles)
-	if !ok || since == s.quiet {
+// warnStall logs that the role is delaying a message.
+func (s *simulator) warnStall() {
+	since, ok := s.port.Overdue(stallCycles)
+	if !ok || since == s.warnedSince {
 		return
 	}
-	s.quiet = since
+	s.warnedSince = since
 	w := s.port.Wait()
 	s.log.Warn("role stalls a message", zap.String("signal", w.Signal), zap.Uint64("since_cycle", w.Since),
 		zap.Uint64("cycle", s.port.Cycle()), zap.String("text", w.Text))
@@ -196,34 +196,34 @@ func (s *simulator) warn() {
 // write writes the frame in s.out.
 func (s *simulator) write() error {
 	if err := s.conn.SetWriteDeadline(time.Now().Add(s.k.limits.answer)); err != nil {
-		return s.failed(err, 0)
+		return s.asSimulatorError(err, 0)
 	}
 	_, err := s.conn.Write(s.out)
-	return s.failed(err, s.k.limits.answer)
+	return s.asSimulatorError(err, s.k.limits.answer)
 }
 
 // read reads a frame within a time limit and returns its body, which is valid until the next call.
 func (s *simulator) read(want cosim.Type, within time.Duration) ([]byte, error) {
 	if err := s.conn.SetReadDeadline(time.Now().Add(within)); err != nil {
-		return nil, s.failed(err, 0)
+		return nil, s.asSimulatorError(err, 0)
 	}
 	if _, err := io.ReadFull(s.conn, s.in[:cosim.HeadLen]); err != nil {
-		return nil, s.failed(err, within)
+		return nil, s.asSimulatorError(err, within)
 	}
 	t, n, err := cosim.ParseHead(s.in)
 	if err == nil && t != want {
 		err = fmt.Errorf("%w: %v in place of %v", cosim.ErrFrame, t, want)
 	}
 	if err != nil {
-		return nil, s.at(err)
+		return nil, s.withCycle(err)
 	}
 	body := s.in[cosim.HeadLen:][:n]
 	_, err = io.ReadFull(s.conn, body)
-	return body, s.failed(err, within)
+	return body, s.asSimulatorError(err, within)
 }
 
-// failed converts an error of the connection to a *SimulatorError.
-func (s *simulator) failed(err error, within time.Duration) error {
+// asSimulatorError converts an error of the connection to a *SimulatorError.
+func (s *simulator) asSimulatorError(err error, within time.Duration) error {
 	if err == nil {
 		return nil
 	}
@@ -232,5 +232,5 @@ func (s *simulator) failed(err error, within time.Duration) error {
 	if w.Signal != "" {
 		doing = w.Signal + " " + w.Text
 	}
-	return &SimulatorError{Cycle: s.port.Cycle(), Doing: doing, Err: err, After: within}
+	return &SimulatorError{Cycle: s.port.Cycle(), WaitedFor: doing, Err: err, Timeout: within}
 }

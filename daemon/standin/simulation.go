@@ -18,8 +18,8 @@ type Simulated interface {
 	CycleAt(t time.Time) (simulation, cycle uint64, ok bool)
 }
 
-// Wired is a Kernel that exchanges datagrams directly, without the engine of its rank.
-type Wired interface {
+// WireKernel is a Kernel that exchanges datagrams directly, without the engine of its rank.
+type WireKernel interface {
 	Kernel
 	// Connect sets the kernel's wire. It is called before Run.
 	Connect(w Wire)
@@ -33,7 +33,7 @@ type Wire interface {
 	SendDatagram(peer int, datagram []byte) error
 	// Record records a sent or received datagram for captures.
 	Record(peer int, sent bool, datagram []byte)
-	// Addresses returns the address and UDP port of each rank.
+	// Addresses returns the address and AddUDP port of each rank.
 	Addresses() []netip.AddrPort
 	Close() error
 }

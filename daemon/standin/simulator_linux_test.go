@@ -10,10 +10,10 @@ import (
 
 // simulator is a simulator without a role. The test determines its transfers.
 type simulator struct {
-	conn  *os.File
-	at    cosim.Boundary
-	cycle uint64
-	got   []cosim.Record // records from the engine
+	conn      *os.File
+	withCycle cosim.Boundary
+	cycle     uint64
+	got       []cosim.Record // records from the engine
 	// tcpLines is the number of lines of chunks that the engine can accept in the current step.
 	tcpLines uint32
 }
@@ -28,7 +28,7 @@ func hello(h cosim.Hello) *simulator {
 	if err != nil {
 		os.Exit(10)
 	}
-	s := &simulator{conn: os.NewFile(uintptr(fd), "zrlmpid"), at: h.Boundary}
+	s := &simulator{conn: os.NewFile(uintptr(fd), "zrlmpid"), withCycle: h.Boundary}
 	s.conn.Write(cosim.AppendHello(nil, h))
 	if _, body := s.read(); len(body) == 0 {
 		os.Exit(11)
@@ -55,7 +55,7 @@ func (s *simulator) read() (cosim.Type, []byte) {
 // step answers a step in which the role accepts everything and the given records are transferred.
 func (s *simulator) step(records ...cosim.Record) {
 	s.begin()
-	s.answer(cosim.Held{Since: never}, records...)
+	s.answer(cosim.StreamState{StalledSince: never}, records...)
 }
 
 var never = [4]uint64{cosim.Never, cosim.Never, cosim.Never, cosim.Never}
@@ -63,22 +63,22 @@ var never = [4]uint64{cosim.Never, cosim.Never, cosim.Never, cosim.Never}
 // begin reads a Step.
 func (s *simulator) begin() {
 	var step cosim.Step
-	if _, body := s.read(); cosim.ParseStep(body, s.at, &step) != nil {
+	if _, body := s.read(); cosim.ParseStep(body, s.withCycle, &step) != nil {
 		os.Exit(14)
 	}
 	s.got, s.tcpLines = append(s.got, step.Records...), step.TCPLines
 }
 
 // answer answers a Step. tcp describes the chunks that the role has not accepted.
-func (s *simulator) answer(tcp cosim.Held, records ...cosim.Record) {
+func (s *simulator) answer(tcp cosim.StreamState, records ...cosim.Record) {
 	s.cycle += 10
-	answer := cosim.Result{Cycle: s.cycle, Held: cosim.Held{Since: never}, TCP: tcp, Records: records}
-	s.conn.Write(cosim.AppendResult(nil, s.at, &answer))
+	answer := cosim.Result{Cycle: s.cycle, StreamState: cosim.StreamState{StalledSince: never}, TCP: tcp, Records: records}
+	s.conn.Write(cosim.AppendResult(nil, s.withCycle, &answer))
 }
 
 // holds returns the state of streams if the role has not accepted the chunks in s.got.
-func (s *simulator) holds() cosim.Held {
-	tcp := cosim.Held{Since: never}
+func (s *simulator) holds() cosim.StreamState {
+	tcp := cosim.StreamState{StalledSince: never}
 	for _, r := range s.got {
 		switch r.Kind {
 		case cosim.KindTCP + cosim.KindInData:
@@ -164,8 +164,8 @@ func init() {
 		"sim-lies": func([]string) int { // it was given no lines
 			s := newSimulator(cosim.Version)
 			s.read()
-			s.conn.Write(cosim.AppendResult(nil, s.at,
-				&cosim.Result{Cycle: 5, Held: cosim.Held{Lines: 1, Since: [4]uint64{cosim.Never, 5, 5, 5}}}))
+			s.conn.Write(cosim.AppendResult(nil, s.withCycle,
+				&cosim.Result{Cycle: 5, StreamState: cosim.StreamState{Lines: 1, StalledSince: [4]uint64{cosim.Never, 5, 5, 5}}}))
 			io.Copy(io.Discard, s.conn)
 			return 0
 		},

@@ -12,7 +12,7 @@ func (k *sink) Run(ctx context.Context, r Rank) error {
 	}
 	buf, free := k.buffer()
 	defer free()
-	return k.loop(ctx, k.logOf(r), func() (bool, error) {
+	return k.loop(ctx, k.rankLog(r), func() (bool, error) {
 		_, err := k.recv(ctx, r, k.opts.Peer, buf)
 		return false, err
 	})

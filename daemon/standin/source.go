@@ -31,7 +31,7 @@ func (k *source) Run(ctx context.Context, r Rank) error {
 		due = t.C
 	}
 	filled, sent := -1, 0
-	return k.loop(ctx, k.logOf(r), func() (bool, error) {
+	return k.loop(ctx, k.rankLog(r), func() (bool, error) {
 		if filled != sent {
 			if sent > 0 && due != nil {
 				select {

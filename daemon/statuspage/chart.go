@@ -32,8 +32,8 @@ type chart struct {
 	End    int64
 }
 
-// axis returns the smallest number that is 1, 2 or 5 times a power of ten and not less than highest.
-func axis(highest float64) float64 {
+// axisMax returns the smallest number that is 1, 2 or 5 times a power of ten and not less than highest.
+func axisMax(highest float64) float64 {
 	if !(highest > 0) {
 		return 1
 	}
@@ -46,16 +46,16 @@ func axis(highest float64) float64 {
 	return highest
 }
 
-// times returns the labels of a time axis.
-func times(span time.Duration) []string {
+// axisLabels returns the labels of a time axis.
+func axisLabels(span time.Duration) []string {
 	labels := make([]string, 0, 5)
 	for quarter := 4; quarter > 0; quarter-- {
-		labels = append(labels, "−"+short(span*time.Duration(quarter)/4))
+		labels = append(labels, "−"+spanLabel(span*time.Duration(quarter)/4))
 	}
 	return append(labels, "now")
 }
 
-func short(d time.Duration) string {
+func spanLabel(d time.Duration) string {
 	switch {
 	case d < time.Minute:
 		return fmt.Sprintf("%d s", d/time.Second)
@@ -65,8 +65,8 @@ func short(d time.Duration) string {
 	return fmt.Sprintf("%.1f min", d.Minutes())
 }
 
-// chartOf draws the points within a time span. The line is interrupted where samples are missing.
-func chartOf(points []point, now time.Time, span, step time.Duration) chart {
+// newChart draws the points within a time span. The line is interrupted where samples are missing.
+func newChart(points []point, now time.Time, span, step time.Duration) chart {
 	highest := 0.0
 	for _, p := range points {
 		highest = max(highest, p.value)
@@ -74,11 +74,11 @@ func chartOf(points []point, now time.Time, span, step time.Duration) chart {
 	if len(points) < 2 {
 		return chart{}
 	}
-	top := axis(highest)
+	top := axisMax(highest)
 	c := chart{
 		Max: words.Quantity(highest), Last: words.Quantity(points[len(points)-1].value), Top: words.Quantity(top),
 		Middle: words.Quantity(top / 2),
-		Times:  times(span), Span: int(span.Seconds()), End: now.UnixMilli(),
+		Times:  axisLabels(span), Span: int(span.Seconds()), End: now.UnixMilli(),
 	}
 	y := func(v float64) float64 { return chartHeight - 1 - v/top*(chartHeight-2) }
 	var line, area, values strings.Builder
@@ -109,17 +109,17 @@ func chartOf(points []point, now time.Time, span, step time.Duration) chart {
 	return c
 }
 
-// trace is a small line chart without axes.
-type trace struct {
+// sparkline is a small line chart without axes.
+type sparkline struct {
 	Line string
 	// Min and Max are the lowest and highest values, as text.
 	Min, Max string
 }
 
-// traceOf draws points at equal distances, scaled so that they range from the lowest to the highest value.
-func traceOf(points []point) trace {
+// newTrace draws points at equal distances, scaled so that they range from the lowest to the highest value.
+func newTrace(points []point) sparkline {
 	if len(points) < 2 {
-		return trace{}
+		return sparkline{}
 	}
 	low, high := points[0].value, points[0].value
 	for _, p := range points {
@@ -137,5 +137,5 @@ func traceOf(points []point) trace {
 		}
 		fmt.Fprintf(&b, "%s%d %d", to, traceWidth-2*(len(points)-1-i), int(traceHeight-2-at*(traceHeight-4)+0.5))
 	}
-	return trace{Line: b.String(), Min: words.Latency(low), Max: words.Latency(high)}
+	return sparkline{Line: b.String(), Min: words.Latency(low), Max: words.Latency(high)}
 }

@@ -39,14 +39,14 @@ type listChange struct {
 	Items map[string]string `json:"i,omitempty"`
 }
 
-// since returns the difference from an earlier view. If before is nil, it returns everything.
-func (v *view) since(before *view) *change {
-	c := &change{Time: v.at.Format("15:04:05"), Pieces: map[string]string{}, Lists: map[string]listChange{}}
+// changesSince returns the difference from an earlier view. If before is nil, it returns everything.
+func (v *view) changesSince(before *view) *change {
+	c := &change{Time: v.sampledAt.Format("15:04:05"), Pieces: map[string]string{}, Lists: map[string]listChange{}}
 	if before == nil || before.title != v.title {
 		c.Title = v.title
 	}
-	if before == nil || before.shown.Verdict.Level != v.shown.Verdict.Level {
-		c.Level = v.shown.Verdict.Level
+	if before == nil || before.model.Verdict.Level != v.model.Verdict.Level {
+		c.Level = v.model.Verdict.Level
 	}
 	for name, html := range v.pieces {
 		if before == nil || before.pieces[name] != html {
@@ -75,8 +75,8 @@ func (v *view) since(before *view) *change {
 	return c
 }
 
-// event encodes the change as a server-sent event.
-func (c *change) event() ([]byte, error) {
+// encodeEvent encodes the change as a server-sent event.
+func (c *change) encodeEvent() ([]byte, error) {
 	var b bytes.Buffer
 	b.WriteString("data: ")
 	enc := json.NewEncoder(&b)
@@ -90,27 +90,27 @@ func (c *change) event() ([]byte, error) {
 
 // serveEvents sends changes until the client disconnects.
 func (p *Page) serveEvents(w http.ResponseWriter, r *http.Request) {
-	if !p.enter() {
+	if !p.addWatcher() {
 		w.Header().Set("Retry-After", strconv.Itoa(retryAfter))
 		http.Error(w, fmt.Sprintf("the limit of %d event clients is reached: try again in %d s, or reload the page "+
 			"or /status.json",
 			maxWatchers, retryAfter), http.StatusServiceUnavailable)
 		return
 	}
-	defer p.exit()
-	head(w)
+	defer p.removeWatcher()
+	setHeaders(w)
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no") // keeps proxies from buffering the answer
 	out := http.NewResponseController(w)
 	var sent *view
-	q := queryOf(r)
-	for s := p.take(newest); ; {
-		next := p.after(s)
+	q := parseQuery(r)
+	for s := p.takeSample(maxSampleAge); ; {
+		next := p.newerThan(s)
 		v, err := p.view(s, q)
 		if err != nil {
 			return
 		}
-		event, err := v.since(sent).event()
+		event, err := v.changesSince(sent).encodeEvent()
 		if err != nil {
 			return
 		}
@@ -125,15 +125,15 @@ func (p *Page) serveEvents(w http.ResponseWriter, r *http.Request) {
 		sent = v
 		select {
 		case <-next:
-			s = p.take(newest)
+			s = p.takeSample(maxSampleAge)
 		case <-r.Context().Done():
 			return
 		}
 	}
 }
 
-// enter adds a watcher. It returns false if there are already maxWatchers.
-func (p *Page) enter() bool {
+// addWatcher adds a watcher. It returns false if there are already maxWatchers.
+func (p *Page) addWatcher() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.watchers == maxWatchers {
@@ -147,21 +147,21 @@ func (p *Page) enter() bool {
 	return true
 }
 
-// exit removes a watcher.
-func (p *Page) exit() {
+// removeWatcher removes a watcher.
+func (p *Page) removeWatcher() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.watchers--
 }
 
-// after returns a channel that is closed when there is a sample newer than s.
-func (p *Page) after(s *sample) <-chan struct{} {
+// newerThan returns a channel that is closed when there is a sample newer than s.
+func (p *Page) newerThan(s *sample) <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.last != s {
+	if p.lastSample != s {
 		done := make(chan struct{})
 		close(done)
 		return done
 	}
-	return p.next
+	return p.sampleTaken
 }

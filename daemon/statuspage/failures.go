@@ -21,8 +21,8 @@ type failureView struct {
 // maxEarlier is the maximum number of earlier failures listed for a group.
 const maxEarlier = 20
 
-// foldFailures groups equal failures, newest first.
-func foldFailures(failures []state.Failure) []failureView {
+// groupFailures groups equal failures, newest first.
+func groupFailures(failures []state.Failure) []failureView {
 	type kind struct {
 		rank         int
 		what, reason string

@@ -37,19 +37,19 @@ type Page struct {
 	mux    http.ServeMux
 	wake   chan struct{} // has a value after a watcher was added
 
-	mu       sync.Mutex
-	last     *sample // nil before the first sample
-	past     past
-	watchers int
-	// next is closed when a new sample has been taken.
-	next chan struct{}
+	mu         sync.Mutex
+	lastSample *sample // nil before the first sample
+	history    history
+	watchers   int
+	// sampleTaken is closed when a new sample has been taken.
+	sampleTaken chan struct{}
 }
 
 // Intervals between two samples. A page load uses the last sample if it is not older than newest.
 const (
-	liveEvery = time.Second
-	slowEvery = 10 * time.Second
-	newest    = 500 * time.Millisecond
+	liveInterval = time.Second
+	slowInterval = 10 * time.Second
+	maxSampleAge = 500 * time.Millisecond
 )
 
 // New returns a Page that shows the statuses returned by source. source must be safe for concurrent use.
@@ -57,7 +57,7 @@ func New(source func() state.Status, opts Options) *Page {
 	if opts.Host == "" {
 		opts.Host, _ = os.Hostname() // may be empty
 	}
-	p := &Page{source: source, opts: opts, wake: make(chan struct{}, 1), next: make(chan struct{}), past: newPast()}
+	p := &Page{source: source, opts: opts, wake: make(chan struct{}, 1), sampleTaken: make(chan struct{}), history: newHistory()}
 	p.mux.HandleFunc("GET /{$}", p.servePage)
 	p.mux.HandleFunc("GET /events", p.serveEvents)
 	p.mux.HandleFunc("GET /status.json", p.serveStatus)
@@ -70,9 +70,9 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) { p.mux.ServeHT
 
 // sample is a status at one point in time.
 type sample struct {
-	at     time.Time
-	status state.Status
-	digest *digest.Digest
+	takenAt time.Time
+	status  state.Status
+	digest  *digest.Digest
 	// views contains the rendered views by query. The page's lock guards it.
 	views map[query]*view
 }
@@ -80,49 +80,49 @@ type sample struct {
 // Run takes samples until ctx is done. It takes one about every second while there are watchers; otherwise, it
 // takes one every ten seconds for the history.
 func (p *Page) Run(ctx context.Context) {
-	tick := time.NewTicker(liveEvery)
+	tick := time.NewTicker(liveInterval)
 	defer tick.Stop()
-	p.take(0)
+	p.takeSample(0)
 	for {
 		select {
 		case <-p.wake:
-			p.take(newest)
+			p.takeSample(maxSampleAge)
 		case <-tick.C:
-			p.take(p.pace())
+			p.takeSample(p.sampleInterval())
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-// pace returns the maximum age that the last sample may reach before Run takes a new one.
-func (p *Page) pace() time.Duration {
+// sampleInterval returns the maximum age that the last sample may reach before Run takes a new one.
+func (p *Page) sampleInterval() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.watchers > 0 {
-		return newest
+		return maxSampleAge
 	}
-	return slowEvery
+	return slowInterval
 }
 
-// take returns the last sample, or takes a new one if the last one is older than oldest.
-func (p *Page) take(oldest time.Duration) *sample {
+// takeSample returns the last sample, or takes a new one if the last one is older than oldest.
+func (p *Page) takeSample(oldest time.Duration) *sample {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
-	if p.last != nil && now.Sub(p.last.at) < oldest {
-		return p.last
+	if p.lastSample != nil && now.Sub(p.lastSample.takenAt) < oldest {
+		return p.lastSample
 	}
-	s := &sample{at: now, status: p.source(), views: make(map[query]*view)}
+	s := &sample{takenAt: now, status: p.source(), views: make(map[query]*view)}
 	var before *state.Status
-	if p.last != nil {
-		before = &p.last.status
+	if p.lastSample != nil {
+		before = &p.lastSample.status
 	}
-	s.digest = digest.Of(&s.status, before)
-	p.past.add(s)
-	p.last = s
-	close(p.next)
-	p.next = make(chan struct{})
+	s.digest = digest.New(&s.status, before)
+	p.history.add(s)
+	p.lastSample = s
+	close(p.sampleTaken)
+	p.sampleTaken = make(chan struct{})
 	return s
 }
 

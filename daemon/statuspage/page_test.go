@@ -35,8 +35,8 @@ func expect(t *testing.T, text string, want ...string) {
 }
 
 func TestPage(t *testing.T) {
-	m := &daemontest.Source{Value: daemontest.Cluster(12, 4000, true)}
-	daemontest.Waits(&m.Value, 3, 133)
+	m := &daemontest.StatusSource{Value: daemontest.ClusterStatus(12, 4000, true)}
+	daemontest.AddWait(&m.Value, 3, 133)
 	m.Value.Ranks[0].Engine.Peers[6].Refuses = "it is wedged"
 	p := statuspage.New(m.Status, statuspage.Options{
 		Host: "node7", Recent: func() []statuspage.Entry {
@@ -78,13 +78,13 @@ func TestPage(t *testing.T) {
 }
 
 func TestStatusJSON(t *testing.T) {
-	m := &daemontest.Source{Value: daemontest.Cluster(3, 10, true)}
+	m := &daemontest.StatusSource{Value: daemontest.ClusterStatus(3, 10, true)}
 	w := get(t, statuspage.New(m.Status, statuspage.Options{}), "/status.json")
 	var s state.Status
 	if err := json.Unmarshal(w.Body.Bytes(), &s); err != nil || s.PID != 4711 || len(s.Ranks[0].Engine.Peers) != 3 {
 		t.Errorf("%+v, %v", s, err)
 	}
-	m.Change(func(s *state.Status) { daemontest.Waits(s, 2, 12) })
+	m.Modify(func(s *state.Status) { daemontest.AddWait(s, 2, 12) })
 	body := get(t, statuspage.New(m.Status, statuspage.Options{}), "/status.json").Body.String()
 	expect(t, body, `"verdict":{"level":"bad","text":"1 wait, longest 12.0 s"`,
 		`"waits":[{"rank":0,"peer":2,"direction":"receive","waits_for":"SEND_REQUEST","age_seconds":12,`,
@@ -94,7 +94,7 @@ func TestStatusJSON(t *testing.T) {
 // TestManyRanks checks that, with many local ranks, idle ranks are only named, and that a pair of them is
 // listed only once.
 func TestManyRanks(t *testing.T) {
-	m := &daemontest.Source{Value: daemontest.Cluster(64, 10, false)}
+	m := &daemontest.StatusSource{Value: daemontest.ClusterStatus(64, 10, false)}
 	s := &m.Value
 	for rank := 1; rank <= 63; rank++ {
 		s.Ranks = append(s.Ranks, state.Rank{
@@ -114,7 +114,7 @@ func TestManyRanks(t *testing.T) {
 }
 
 func TestOtherRequests(t *testing.T) {
-	p := statuspage.New((&daemontest.Source{Value: state.Status{}}).Status, statuspage.Options{})
+	p := statuspage.New((&daemontest.StatusSource{Value: state.Status{}}).Status, statuspage.Options{})
 	for path, want := range map[string]int{"/": 200, "/nothing": 404, "/index.html": 404, "/events/x": 404} {
 		if got := get(t, p, path).Code; got != want {
 			t.Errorf("%s: %d, want %d", path, got, want)
@@ -130,7 +130,7 @@ func TestOtherRequests(t *testing.T) {
 // TestHostile checks that text from other sources never becomes markup.
 func TestHostile(t *testing.T) {
 	const evil = `"><img src=x onerror=alert(1)><script>alert(2)</script>'` + "\x1b[2J\u202e"
-	m := &daemontest.Source{Value: daemontest.Cluster(2, 10, true)}
+	m := &daemontest.StatusSource{Value: daemontest.ClusterStatus(2, 10, true)}
 	s := &m.Value
 	s.Version, s.Config = evil, evil
 	r := &s.Ranks[0]
@@ -160,9 +160,9 @@ func TestHostile(t *testing.T) {
 // TestManyPeers checks that a page for a thousand peers is not much longer than a page for a hundred, and shows
 // how many peers it omits.
 func TestManyPeers(t *testing.T) {
-	m := &daemontest.Source{Value: daemontest.Cluster(1000, 4000, true)}
+	m := &daemontest.StatusSource{Value: daemontest.ClusterStatus(1000, 4000, true)}
 	for i := 1; i <= 1000; i++ {
-		daemontest.Waits(&m.Value, i, float64(i))
+		daemontest.AddWait(&m.Value, i, float64(i))
 	}
 	m.Value.Ranks[0].Engine.Peers[499].Refuses = strings.Repeat("it is wedged ", 1000)
 	p := statuspage.New(m.Status, statuspage.Options{})
@@ -179,8 +179,8 @@ func TestManyPeers(t *testing.T) {
 
 // TestSilentPeers checks that silent peers are listed only on request.
 func TestSilentPeers(t *testing.T) {
-	m := &daemontest.Source{Value: daemontest.Cluster(20, 10, false)}
-	daemontest.Waits(&m.Value, 4, 2)
+	m := &daemontest.StatusSource{Value: daemontest.ClusterStatus(20, 10, false)}
+	daemontest.AddWait(&m.Value, 4, 2)
 	p := statuspage.New(m.Status, statuspage.Options{})
 	body := get(t, p, "/").Body.String()
 	expect(t, body, `data-key="0&gt;4"`, "19 silent peers not shown.")
@@ -238,7 +238,7 @@ func (w *eventWriter) Write(b []byte) (n int, err error) {
 // TestEvents checks that the first event contains everything, and that later events contain only changes.
 func TestEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := &daemontest.Source{Value: daemontest.Cluster(1000, 1000, true)}
+		m := &daemontest.StatusSource{Value: daemontest.ClusterStatus(1000, 1000, true)}
 		p := statuspage.New(m.Status, statuspage.Options{})
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
@@ -254,9 +254,9 @@ func TestEvents(t *testing.T) {
 		if quiet.size > 4000 || len(quiet.L) != 0 || quiet.T == first.T {
 			t.Errorf("nothing has happened, and it takes %d bytes to say so: %+v", quiet.size, quiet)
 		}
-		m.Change(func(s *state.Status) {
-			*s = daemontest.Cluster(1000, 1000, true)
-			daemontest.Waits(s, 700, 5)
+		m.Modify(func(s *state.Status) {
+			*s = daemontest.ClusterStatus(1000, 1000, true)
+			daemontest.AddWait(s, 700, 5)
 		})
 		e := <-events
 		if w := e.L["waits"]; len(*w.O) != 1 ||
@@ -268,7 +268,7 @@ func TestEvents(t *testing.T) {
 		}
 		expect(t, e.P["verdict"], "1 wait, longest 5.0 s")
 		// Even if everything changes, the size of the event is limited.
-		m.Change(func(s *state.Status) { *s = daemontest.Cluster(1000, 2000, true) })
+		m.Modify(func(s *state.Status) { *s = daemontest.ClusterStatus(1000, 2000, true) })
 		if e := <-events; e.size > 200_000 {
 			t.Errorf("%d bytes", e.size)
 		} else if *e.L["waits"].O == nil || len(*e.L["waits"].O) != 0 {
@@ -281,16 +281,16 @@ func TestEvents(t *testing.T) {
 // otherwise.
 func TestSampling(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := &daemontest.Source{Value: daemontest.Cluster(3, 10, true)}
+		m := &daemontest.StatusSource{Value: daemontest.ClusterStatus(3, 10, true)}
 		p := statuspage.New(m.Status, statuspage.Options{})
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		go p.Run(ctx)
 		asked := func(d time.Duration) int {
-			before := m.Taken()
+			before := m.NumCalls()
 			<-time.After(d)
 			synctest.Wait()
-			return m.Taken() - before
+			return m.NumCalls() - before
 		}
 		synctest.Wait()
 		if n := asked(time.Minute); n != 6 {
@@ -322,7 +322,7 @@ func TestSampling(t *testing.T) {
 // has disconnected.
 func TestTooManyWatchers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := statuspage.New((&daemontest.Source{Value: daemontest.Cluster(3, 10, true)}).Status, statuspage.Options{})
+		p := statuspage.New((&daemontest.StatusSource{Value: daemontest.ClusterStatus(3, 10, true)}).Status, statuspage.Options{})
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		one, disconnect := context.WithCancel(ctx)

@@ -8,9 +8,9 @@ import (
 const (
 	livePoints = 120 // two minutes
 	slowPoints = 360 // an hour
-	tripPoints = 40
-	// maxTrips is the maximum number of pairs whose round-trip times are kept.
-	maxTrips = 1024
+	rttPoints  = 40
+	// maxRTTPairs is the maximum number of pairs whose round-trip times are kept.
+	maxRTTPairs = 1024
 )
 
 // point is an average rate over the interval that ended at time at.
@@ -19,12 +19,12 @@ type point struct {
 	value float64
 }
 
-// past is the history shown on a page: messages per second and round-trip times.
-type past struct {
+// history is the history shown on a page: messages per second and round-trip times.
+type history struct {
 	live, slow ring
 	// Marks of the most recent points in live and slow.
-	liveAt, slowAt mark
-	trips          map[pair]*ring
+	liveMark, slowMark mark
+	roundTrips         map[pair]*ring
 }
 
 type pair struct{ rank, peer int }
@@ -36,32 +36,32 @@ type mark struct {
 	messages uint64
 }
 
-func newPast() past {
-	return past{live: ring{size: livePoints}, slow: ring{size: slowPoints}, trips: make(map[pair]*ring)}
+func newHistory() history {
+	return history{live: ring{size: livePoints}, slow: ring{size: slowPoints}, roundTrips: make(map[pair]*ring)}
 }
 
 // add adds a sample to the history.
-func (p *past) add(s *sample) {
-	now := mark{at: s.at, started: s.status.Started}
+func (p *history) add(s *sample) {
+	now := mark{at: s.takenAt, started: s.status.Started}
 	for i := range s.digest.Peers {
 		peer := &s.digest.Peers[i]
 		now.messages += peer.Sent + peer.Received
-		p.trip(pair{peer.Rank, peer.Peer}, point{s.at, peer.RoundTrip()})
+		p.addRoundTrip(pair{peer.Rank, peer.Peer}, point{s.takenAt, peer.RoundTrip()})
 	}
 	// A tick may arrive slightly early.
-	p.liveAt = p.live.rate(p.liveAt, now, liveEvery/2)
-	p.slowAt = p.slow.rate(p.slowAt, now, slowEvery-liveEvery/2)
+	p.liveMark = p.live.addRate(p.liveMark, now, liveInterval/2)
+	p.slowMark = p.slow.addRate(p.slowMark, now, slowInterval-liveInterval/2)
 }
 
-// trip adds a round-trip time to the history, if it is known.
-func (p *past) trip(of pair, at point) {
-	r := p.trips[of]
-	if at.value <= 0 || r == nil && len(p.trips) == maxTrips {
+// addRoundTrip adds a round-trip time to the history, if it is known.
+func (p *history) addRoundTrip(of pair, at point) {
+	r := p.roundTrips[of]
+	if at.value <= 0 || r == nil && len(p.roundTrips) == maxRTTPairs {
 		return
 	}
 	if r == nil {
-		r = &ring{size: tripPoints}
-		p.trips[of] = r
+		r = &ring{size: rttPoints}
+		p.roundTrips[of] = r
 	}
 	r.push(at)
 }
@@ -70,7 +70,7 @@ func (p *past) trip(of pair, at point) {
 type ring struct {
 	size   int
 	points []point
-	first  int
+	oldest int
 }
 
 func (r *ring) push(p point) {
@@ -78,13 +78,13 @@ func (r *ring) push(p point) {
 		r.points = append(r.points, p)
 		return
 	}
-	r.points[r.first] = p
-	r.first = (r.first + 1) % r.size
+	r.points[r.oldest] = p
+	r.oldest = (r.oldest + 1) % r.size
 }
 
-// rate adds the rate since a mark if the mark is at least atLeast old. It returns the mark to use in the next
+// addRate adds the rate since a mark if the mark is at least atLeast old. It returns the mark to use in the next
 // call.
-func (r *ring) rate(since, now mark, atLeast time.Duration) mark {
+func (r *ring) addRate(since, now mark, atLeast time.Duration) mark {
 	span := now.at.Sub(since.at)
 	if since.at.IsZero() || !since.started.Equal(now.started) || now.messages < since.messages {
 		return now
@@ -96,10 +96,10 @@ func (r *ring) rate(since, now mark, atLeast time.Duration) mark {
 	return now
 }
 
-// all returns the points, oldest first.
-func (r *ring) all() []point {
+// ordered returns the points, oldest first.
+func (r *ring) ordered() []point {
 	if r == nil {
 		return nil
 	}
-	return append(append(make([]point, 0, len(r.points)), r.points[r.first:]...), r.points[:r.first]...)
+	return append(append(make([]point, 0, len(r.points)), r.points[r.oldest:]...), r.points[:r.oldest]...)
 }

@@ -13,11 +13,11 @@ func TestRing(t *testing.T) {
 	for i := range 5 {
 		r.push(point{value: float64(i)})
 	}
-	got := r.all()
+	got := r.ordered()
 	if len(got) != 3 || got[0].value != 2 || got[2].value != 4 {
 		t.Errorf("%v", got)
 	}
-	if got := (*ring)(nil).all(); got != nil {
+	if got := (*ring)(nil).ordered(); got != nil {
 		t.Errorf("%v", got)
 	}
 }
@@ -42,9 +42,9 @@ func TestRates(t *testing.T) {
 		{17, 31, noon.Add(1), 5, 0},    // no change
 		{18, 131, noon.Add(1), 6, 1e2}, // and a change again
 	} {
-		m = r.rate(m, mark{noon.Add(time.Duration(step.seconds * float64(time.Second))), step.started, step.messages},
+		m = r.addRate(m, mark{noon.Add(time.Duration(step.seconds * float64(time.Second))), step.started, step.messages},
 			time.Second/2)
-		all := r.all()
+		all := r.ordered()
 		if len(all) != step.points || len(all) > 0 && all[len(all)-1].value != step.last {
 			t.Errorf("%+v: %v", step, all)
 		}
@@ -52,13 +52,13 @@ func TestRates(t *testing.T) {
 }
 
 func TestTripsAreBounded(t *testing.T) {
-	p := newPast()
-	for i := range 2 * maxTrips {
-		p.trip(pair{0, i}, point{noon, 1e-3})
-		p.trip(pair{0, i}, point{noon, 0}) // unknown
+	p := newHistory()
+	for i := range 2 * maxRTTPairs {
+		p.addRoundTrip(pair{0, i}, point{noon, 1e-3})
+		p.addRoundTrip(pair{0, i}, point{noon, 0}) // unknown
 	}
-	if len(p.trips) != maxTrips || len(p.trips[pair{0, 5}].all()) != 1 {
-		t.Errorf("%d pairs", len(p.trips))
+	if len(p.roundTrips) != maxRTTPairs || len(p.roundTrips[pair{0, 5}].ordered()) != 1 {
+		t.Errorf("%d pairs", len(p.roundTrips))
 	}
 }
 
@@ -67,10 +67,10 @@ func TestChart(t *testing.T) {
 		return point{noon.Add(time.Duration(seconds) * time.Second), value}
 	}
 	now := noon.Add(100 * time.Second)
-	if c := chartOf([]point{at(99, 1)}, now, 100*time.Second, time.Second); c.Line != "" || c.Area != "" {
+	if c := newChart([]point{at(99, 1)}, now, 100*time.Second, time.Second); c.Line != "" || c.Area != "" {
 		t.Errorf("a line of one point: %+v", c)
 	}
-	c := chartOf([]point{at(-5, 3), at(90, 0), at(91, 10), at(99, 5), at(100, 5)}, now, 100*time.Second, time.Second)
+	c := newChart([]point{at(-5, 3), at(90, 0), at(91, 10), at(99, 5), at(100, 5)}, now, 100*time.Second, time.Second)
 	if c.Line != "M432 71.0L437 1.0M475 36.0L480 36.0" || c.Max != "10" || c.Last != "5" || c.Top != "10" ||
 		c.Middle != "5" {
 		t.Errorf("%+v", c)
@@ -82,7 +82,7 @@ func TestChart(t *testing.T) {
 		c.Times[2] != "−50 s" || c.Times[4] != "now" {
 		t.Errorf("%+v", c)
 	}
-	if c := chartOf([]point{at(99, 0), at(100, 0)}, now, 100*time.Second, time.Second); strings.Contains(c.Line,
+	if c := newChart([]point{at(99, 0), at(100, 0)}, now, 100*time.Second, time.Second); strings.Contains(c.Line,
 		"NaN") || c.Max != "0" {
 		t.Errorf("%+v", c)
 	}
@@ -90,24 +90,24 @@ func TestChart(t *testing.T) {
 
 func TestAxis(t *testing.T) {
 	for highest, want := range map[float64]float64{0: 1, .3: .5, 1: 1, 1.01: 2, 4.9: 5, 5.1: 10, 612: 1000, 1e6: 1e6} {
-		if got := axis(highest); got != want {
+		if got := axisMax(highest); got != want {
 			t.Errorf("%v: %v, want %v", highest, got, want)
 		}
 	}
-	if got := strings.Join(times(time.Hour), " "); got != "−60 min −45 min −30 min −15 min now" {
+	if got := strings.Join(axisLabels(time.Hour), " "); got != "−60 min −45 min −30 min −15 min now" {
 		t.Error(got)
 	}
 }
 
 func TestTrace(t *testing.T) {
-	if tr := traceOf([]point{{value: 1}}); tr.Line != "" {
+	if tr := newTrace([]point{{value: 1}}); tr.Line != "" {
 		t.Errorf("%+v", tr)
 	}
-	if tr := traceOf([]point{{value: 1e-3}, {value: 3e-3}, {value: 2e-3}}); tr.Line != "M74 16L76 2L78 9" ||
+	if tr := newTrace([]point{{value: 1e-3}, {value: 3e-3}, {value: 2e-3}}); tr.Line != "M74 16L76 2L78 9" ||
 		tr.Min != "1 ms" || tr.Max != "3 ms" {
 		t.Errorf("%+v", tr)
 	}
-	if tr := traceOf([]point{{value: 2}, {value: 2}}); tr.Line != "M76 9L78 9" {
+	if tr := newTrace([]point{{value: 2}, {value: 2}}); tr.Line != "M76 9L78 9" {
 		t.Errorf("%+v", tr)
 	}
 }

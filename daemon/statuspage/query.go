@@ -20,8 +20,8 @@ type query struct {
 // maxFilter is the maximum length of a filter in characters.
 const maxFilter = 100
 
-// queryOf returns the query in a request. It ignores invalid values.
-func queryOf(r *http.Request) query {
+// parseQuery returns the query in a request. It ignores invalid values.
+func parseQuery(r *http.Request) query {
 	values := r.URL.Query()
 	q := query{Filter: words.Clean(values.Get("q"), maxFilter), All: values.Get("show") == "all"}
 	q.Order, _ = digest.ParseOrder(values.Get("sort"))

@@ -19,17 +19,17 @@ import (
 //go:embed assets
 var assets embed.FS
 
-// parts are the static parts that all pages share.
-type parts struct {
+// staticParts are the static parts that all pages share.
+type staticParts struct {
 	template *template.Template
 	style    template.CSS
 	script   template.JS
 	policy   string
 }
 
-// static is loaded once, by the first page. All tests in this package check that the embedded files can be
+// loadStatic is loaded once, by the first page. All tests in this package check that the embedded files can be
 // parsed.
-var static = sync.OnceValue(func() parts {
+var loadStatic = sync.OnceValue(func() staticParts {
 	read := func(name string) string {
 		b, err := assets.ReadFile("assets/" + name)
 		if err != nil {
@@ -38,8 +38,8 @@ var static = sync.OnceValue(func() parts {
 		return string(b)
 	}
 	css, js := read("style.css"), read("live.js")
-	return parts{
-		template: template.Must(template.New("").Funcs(functions).ParseFS(assets, "assets/*.html")),
+	return staticParts{
+		template: template.Must(template.New("").Funcs(templateFuncs).ParseFS(assets, "assets/*.html")),
 		style:    template.CSS(css), script: template.JS(js),
 		// The policy allows only the embedded script and the embedded style sheet, identified by their hashes.
 		policy: fmt.Sprintf("default-src 'none'; script-src '%s'; style-src '%s'; connect-src 'self'; img-src data:; "+
@@ -52,10 +52,10 @@ func hash(text string) string {
 	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// functions are the functions available in templates.
-var functions = template.FuncMap{
+// templateFuncs are the functions available in templates.
+var templateFuncs = template.FuncMap{
 	"duration": words.Duration, "latency": words.Latency, "quantity": words.Quantity, "plural": words.Plural,
-	"count": count, "sentence": words.Sentence, "ranklist": digest.RankList,
+	"count": formatCount, "sentence": words.Sentence, "ranklist": digest.RankList,
 	"bytesrate": words.Bytes, "clean": func(s string) string { return words.Clean(s, maxWords) },
 	"clock":  func(t time.Time) string { return t.Format("15:04:05") },
 	"day":    func(t time.Time) string { return t.Format("2\u00a0Jan") },
@@ -69,22 +69,22 @@ var functions = template.FuncMap{
 			Of   any
 		}{name, of}
 	},
-	"packets": packets, "ordername": func(o digest.Order) string {
+	"packets": packetsCommand, "ordername": func(o digest.Order) string {
 		return map[digest.Order]string{digest.ByProblem: "problems first", digest.ByTraffic: "most traffic first",
 			digest.ByRoundTrip: "slowest first", digest.ByRank: "by rank"}[o]
 	},
 }
 
-// packets returns the command that shows the packets between the ranks of a finding, or "".
-func packets(f *diagnosis.Finding) string {
+// packetsCommand returns the command that shows the packets between the ranks of a finding, or "".
+func packetsCommand(f *diagnosis.Finding) string {
 	if f.Rank == diagnosis.AnyRank || f.Peer == diagnosis.AnyRank || f.Rank == f.Peer {
 		return ""
 	}
 	return fmt.Sprintf("zrlctl capture -o hang.pcapng && zrlctl decode hang.pcapng --pair %d,%d", f.Peer, f.Rank)
 }
 
-// count formats a number with thin spaces between groups of three digits.
-func count(n any) string {
+// formatCount formats a number with thin spaces between groups of three digits.
+func formatCount(n any) string {
 	s := fmt.Sprint(n)
 	for i := len(s) - 3; i > 0; i -= 3 {
 		s = s[:i] + "\u202f" + s[i:]
@@ -100,11 +100,11 @@ type list struct {
 
 // view is the HTML of a sample for one query. It consists of fixed pieces and of lists.
 type view struct {
-	at     time.Time
-	title  string
-	pieces map[string]string
-	lists  map[string]list
-	shown  *shown
+	sampledAt time.Time
+	title     string
+	pieces    map[string]string
+	lists     map[string]list
+	model     *pageModel
 }
 
 // pieceNames contains the names of templates. Each is also the id of the HTML element that the template fills.
@@ -113,22 +113,22 @@ var pieceNames = []string{"verdict", "announcement", "facts", "tiles", "live-cha
 
 // render renders the view of a sample. The caller must hold the page's lock.
 func (p *Page) render(s *sample, q query) (*view, error) {
-	v := &view{at: s.at, pieces: make(map[string]string, len(pieceNames)), lists: make(map[string]list),
-		shown: p.show(s, q)}
+	v := &view{sampledAt: s.takenAt, pieces: make(map[string]string, len(pieceNames)), lists: make(map[string]list),
+		model: p.buildModel(s, q)}
 	v.title = "zrlmpid " + p.opts.Host
-	if n := v.shown.AllWaits; n > 0 {
+	if n := v.model.AllWaits; n > 0 {
 		v.title = fmt.Sprintf("(%d) %s", n, v.title)
 	}
 	var b strings.Builder
 	piece := func(name string, data any) (string, error) {
 		b.Reset()
-		if err := static().template.ExecuteTemplate(&b, name, data); err != nil {
+		if err := loadStatic().template.ExecuteTemplate(&b, name, data); err != nil {
 			return "", fmt.Errorf("status page: %w", err)
 		}
 		return strings.TrimSpace(b.String()), nil
 	}
 	for _, name := range pieceNames {
-		html, err := piece(name, v.shown)
+		html, err := piece(name, v.model)
 		if err != nil {
 			return nil, err
 		}
@@ -143,26 +143,26 @@ func (p *Page) render(s *sample, q query) (*view, error) {
 		for n, first := 2, key; l.items[key] != ""; n++ {
 			key = fmt.Sprintf("%s %d", first, n)
 		}
-		html, err := piece(template, item{key, v.shown, data})
+		html, err := piece(template, item{key, v.model, data})
 		failed = cmp.Or(failed, err)
 		l.order, l.items[key] = append(l.order, key), html
 		v.lists[name] = l
 	}
-	v.fill(add)
+	v.addItems(add)
 	return v, failed
 }
 
 // item is the data passed to the template of a list item.
 type item struct {
 	Key  string
-	Page *shown
+	Page *pageModel
 	Of   any
 }
 
-// fill calls add for every item of every list. The key of an item stays the same as long as the item describes
+// addItems calls add for every item of every list. The key of an item stays the same as long as the item describes
 // the same thing.
-func (v *view) fill(add func(name, template, key string, data any)) {
-	s := v.shown
+func (v *view) addItems(add func(name, template, key string, data any)) {
+	s := v.model
 	for _, name := range listNames {
 		v.lists[name] = list{}
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/daemon/statuspage/digest"
 )
 
-// head sets the headers common to all answers: no caching, no sniffing, no referrer.
-func head(w http.ResponseWriter) {
+// setHeaders sets the headers common to all answers: no caching, no sniffing, no referrer.
+func setHeaders(w http.ResponseWriter) {
 	h := w.Header()
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")
@@ -19,7 +19,7 @@ func head(w http.ResponseWriter) {
 
 // document is the data passed to the page's template.
 type document struct {
-	*shown
+	*pageModel
 	Title  string
 	Style  template.CSS
 	Script template.JS
@@ -29,13 +29,13 @@ type document struct {
 
 // servePage writes the page. Its parts were produced by html/template and must not be escaped again.
 func (p *Page) servePage(w http.ResponseWriter, r *http.Request) {
-	v, err := p.view(p.take(newest), queryOf(r))
+	v, err := p.view(p.takeSample(maxSampleAge), parseQuery(r))
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
 	doc := document{
-		shown: v.shown, Title: v.title, Style: static().style, Script: static().script,
+		pageModel: v.model, Title: v.title, Style: loadStatic().style, Script: loadStatic().script,
 		Pieces: make(map[string]template.HTML), Lists: make(map[string]template.HTML),
 	}
 	for name, html := range v.pieces {
@@ -50,20 +50,20 @@ func (p *Page) servePage(w http.ResponseWriter, r *http.Request) {
 		doc.Lists[name] = template.HTML(b.String())
 	}
 	var b bytes.Buffer
-	if err := static().template.ExecuteTemplate(&b, "page.html", doc); err != nil {
+	if err := loadStatic().template.ExecuteTemplate(&b, "page.html", doc); err != nil {
 		http.Error(w, "status page: "+err.Error(), http.StatusInternalServerError)
 		return
 	}
-	head(w)
-	w.Header().Set("Content-Security-Policy", static().policy)
+	setHeaders(w)
+	w.Header().Set("Content-Security-Policy", loadStatic().policy)
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	_, _ = w.Write(b.Bytes()) // an error means that the client is gone
 }
 
 // serveStatus writes the status in the same form as `zrlctl status --json`.
 func (p *Page) serveStatus(w http.ResponseWriter, _ *http.Request) {
-	s := p.take(newest)
-	head(w)
+	s := p.takeSample(maxSampleAge)
+	setHeaders(w)
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(digest.DocumentOf(&s.status, s.digest)) // an error means that the client is gone
+	_ = json.NewEncoder(w).Encode(digest.NewDocument(&s.status, s.digest)) // an error means that the client is gone
 }

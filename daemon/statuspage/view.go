@@ -11,21 +11,21 @@ import (
 
 // Maximum numbers of items shown. Further items are only counted.
 const (
-	maxWaits    = 40
-	maxCycles   = 4
-	maxCauses   = 8
-	maxChain    = 8
-	maxProblems = 20
-	maxRanks    = 32
-	maxPeers    = 60
-	maxEntries  = 30
-	maxFailures = 20
+	maxWaits      = 40
+	maxCycles     = 4
+	maxCauses     = 8
+	maxCycleLinks = 8
+	maxProblems   = 20
+	maxRanks      = 32
+	maxPeers      = 60
+	maxEntries    = 30
+	maxFailures   = 20
 	// maxWords is the maximum length, in characters, of a text from another source.
 	maxWords = 400
 )
 
 // shown is a sample prepared for the templates: filtered, sorted and limited in length.
-type shown struct {
+type pageModel struct {
 	query
 	Host    string
 	At      time.Time
@@ -59,7 +59,7 @@ type shown struct {
 
 type peerView struct {
 	*digest.Peer
-	Trips   trace
+	Trips   sparkline
 	Latency Latency
 	// Known is set if Latency is known.
 	Known bool
@@ -73,30 +73,30 @@ type cycleView struct {
 	More int
 }
 
-// show selects the parts of a sample that are shown. The caller must hold the page's lock.
-func (p *Page) show(s *sample, q query) *shown {
+// buildModel selects the parts of a sample that are shown. The caller must hold the page's lock.
+func (p *Page) buildModel(s *sample, q query) *pageModel {
 	d, f := s.digest, digest.NewFilter(q.Filter)
-	v := &shown{
-		query: q, Host: p.opts.Host, At: s.at, Status: &s.status, Digest: d, Verdict: d.Verdict(),
-		Live:     chartOf(p.past.live.all(), s.at, livePoints*liveEvery, liveEvery),
-		Slow:     chartOf(p.past.slow.all(), p.past.slowAt.at, slowPoints*slowEvery, slowEvery),
+	v := &pageModel{
+		query: q, Host: p.opts.Host, At: s.takenAt, Status: &s.status, Digest: d, Verdict: d.Verdict(),
+		Live:     newChart(p.history.live.ordered(), s.takenAt, livePoints*liveInterval, liveInterval),
+		Slow:     newChart(p.history.slow.ordered(), p.history.slowMark.at, slowPoints*slowInterval, slowInterval),
 		Problems: d.Problems[:min(len(d.Problems), maxProblems)], Latencies: p.opts.Latency != nil,
 		HasLog: p.opts.Recent != nil,
 	}
-	failures := foldFailures(s.status.Failures)
+	failures := groupFailures(s.status.Failures)
 	v.Failures, v.AllFailures = failures[:min(len(failures), maxFailures)], len(failures)
 	fit, others := f.Waits(d)
 	v.Waits, v.Brief, v.AllWaits, v.FitWaits = fit[:min(len(fit), maxWaits)], d.Brief(), len(fit)+others, len(fit)
 	for _, c := range d.Cycles[:min(len(d.Cycles), maxCycles)] {
-		v.Cycles = append(v.Cycles, cycleOf(c, d.Waits))
+		v.Cycles = append(v.Cycles, newCycleView(c, d.Waits))
 	}
-	causes := diagnosis.Of([]diagnosis.Source{{Status: &s.status}}, diagnosis.After).Findings
+	causes := diagnosis.Diagnose([]diagnosis.Source{{Status: &s.status}}, diagnosis.MinWaitAge).Findings
 	v.Causes = causes[:min(len(causes), maxCauses)]
 	v.Ranks, v.Idle = f.Ranks(d, q.All || q.Filter != "")
 	v.FitRanks = len(v.Ranks) + len(v.Idle)
 	slices.SortStableFunc(v.Ranks, failedFirst)
 	v.Ranks = v.Ranks[:min(len(v.Ranks), maxRanks)]
-	p.peers(v, d, f)
+	p.addPeers(v, d, f)
 	if p.opts.Recent != nil {
 		entries := p.opts.Recent()
 		v.Entries = entries[:min(len(entries), maxEntries)]
@@ -104,11 +104,11 @@ func (p *Page) show(s *sample, q query) *shown {
 	return v
 }
 
-func cycleOf(c digest.Cycle, waits []digest.Wait) cycleView {
+func newCycleView(c digest.Cycle, waits []digest.Wait) cycleView {
 	v := cycleView{Cycle: c}
 	for i, rank := range c.Ranks {
-		if i == maxChain {
-			v.More = len(c.Ranks) - maxChain
+		if i == maxCycleLinks {
+			v.More = len(c.Ranks) - maxCycleLinks
 			break
 		}
 		next := c.Ranks[(i+1)%len(c.Ranks)]
@@ -133,13 +133,13 @@ func failedFirst(a, b *digest.Rank) int {
 	return 1
 }
 
-func (p *Page) peers(v *shown, d *digest.Digest, f digest.Filter) {
+func (p *Page) addPeers(v *pageModel, d *digest.Digest, f digest.Filter) {
 	fit, silent, others := f.Peers(d, v.Order, v.All)
 	v.FitPeers, v.Silent, v.AllPeers = len(fit)+silent, silent, len(fit)+silent+others
 	for _, peer := range fit[:min(len(fit), maxPeers)] {
 		pv := peerView{Peer: peer}
-		if r := p.past.trips[pair{peer.Rank, peer.Peer}]; r != nil {
-			pv.Trips = traceOf(r.all())
+		if r := p.history.roundTrips[pair{peer.Rank, peer.Peer}]; r != nil {
+			pv.Trips = newTrace(r.ordered())
 		}
 		if p.opts.Latency != nil {
 			pv.Latency, pv.Known = p.opts.Latency(peer.Rank, peer.Peer)
@@ -149,7 +149,7 @@ func (p *Page) peers(v *shown, d *digest.Digest, f digest.Filter) {
 }
 
 // ListedRanks returns the number of local ranks that match the filter and are listed individually.
-func (v *shown) ListedRanks() int { return v.FitRanks - len(v.Idle) }
+func (v *pageModel) ListedRanks() int { return v.FitRanks - len(v.Idle) }
 
 // Listed returns the number of peers that match the filter and are not silent.
-func (v *shown) Listed() int { return v.FitPeers - v.Silent }
+func (v *pageModel) Listed() int { return v.FitPeers - v.Silent }

@@ -15,34 +15,34 @@ import (
 // address and in total, so that guesses cannot slow the ranks down. Credentials that were accepted before are
 // exempt.
 const (
-	// guessEvery and guessBurst limit the checks for one address; allEvery and allBurst limit all checks
+	// clientInterval and clientBurst limit the checks for one address; totalInterval and totalBurst limit all checks
 	// together.
-	guessEvery, guessBurst = time.Second, 5
-	allEvery, allBurst     = 500 * time.Millisecond, 10
-	// maxKnown limits the number of remembered credentials and the number of remembered addresses.
-	maxKnown = 1024
+	clientInterval, clientBurst = time.Second, 5
+	totalInterval, totalBurst   = 500 * time.Millisecond, 10
+	// maxRemembered limits the number of remembered credentials and the number of remembered addresses.
+	maxRemembered = 1024
 )
 
-// attempts limits the rate at which passwords are checked.
-type attempts struct {
+// loginLimiter limits the rate at which passwords are checked.
+type loginLimiter struct {
 	next http.Handler // checks passwords and calls grant if they are correct
 
-	mu      sync.Mutex
-	known   map[[sha256.Size]byte]bool // credentials that were accepted before
-	clients map[string]*rate.Limiter
-	all     *rate.Limiter
+	mu        sync.Mutex
+	accepted  map[[sha256.Size]byte]bool // credentials that were accepted before
+	perClient map[string]*rate.Limiter
+	overall   *rate.Limiter
 }
 
-func newAttempts(next http.Handler) *attempts {
-	return &attempts{
-		next: next, known: map[[sha256.Size]byte]bool{}, clients: map[string]*rate.Limiter{},
-		all: rate.NewLimiter(rate.Every(allEvery), allBurst),
+func newLoginLimiter(next http.Handler) *loginLimiter {
+	return &loginLimiter{
+		next: next, accepted: map[[sha256.Size]byte]bool{}, perClient: map[string]*rate.Limiter{},
+		overall: rate.NewLimiter(rate.Every(totalInterval), totalBurst),
 	}
 }
 
-// attempt is a request that contains a password.
-type attempt struct {
-	limits  *attempts
+// loginAttempt is a request that contains a password.
+type loginAttempt struct {
+	limiter *loginLimiter
 	id      [sha256.Size]byte
 	granted bool
 }
@@ -50,81 +50,81 @@ type attempt struct {
 // attemptKey is the context key of a request's attempt.
 type attemptKey struct{}
 
-// grant records that the password in a request is correct.
-func grant(r *http.Request) {
-	if a, ok := r.Context().Value(attemptKey{}).(*attempt); ok {
+// markGranted records that the password in a request is correct.
+func markGranted(r *http.Request) {
+	if a, ok := r.Context().Value(attemptKey{}).(*loginAttempt); ok {
 		a.granted = true
-		a.limits.note(a.id, true)
+		a.limiter.recordResult(a.id, true)
 	}
 }
 
 // ServeHTTP passes a request to the handler that checks its password, unless the rate limit is exceeded.
-func (l *attempts) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (l *loginLimiter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	user, password, ok := r.BasicAuth()
 	if !ok {
 		l.next.ServeHTTP(w, r)
 		return
 	}
 	id := sha256.Sum256([]byte(user + "\x00" + password))
-	if !l.mayTry(id, r.RemoteAddr, time.Now()) {
+	if !l.allow(id, r.RemoteAddr, time.Now()) {
 		w.Header().Set("Retry-After", "1")
 		http.Error(w, "too many passwords were tried: wait a second", http.StatusTooManyRequests)
 		return
 	}
-	a := attempt{limits: l, id: id}
+	a := loginAttempt{limiter: l, id: id}
 	l.next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), attemptKey{}, &a)))
 	if !a.granted {
-		l.note(id, false)
+		l.recordResult(id, false)
 	}
 }
 
-// mayTry reports whether a password may be checked now. Credentials that were accepted before do not count
+// allow reports whether a password may be checked now. Credentials that were accepted before do not count
 // against the limits.
-func (l *attempts) mayTry(id [sha256.Size]byte, address string, now time.Time) bool {
+func (l *loginLimiter) allow(id [sha256.Size]byte, address string, now time.Time) bool {
 	client, _, err := net.SplitHostPort(address)
 	if err != nil {
 		client = address
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.known[id] {
+	if l.accepted[id] {
 		return true
 	}
-	limit := l.clients[client]
+	limit := l.perClient[client]
 	if limit == nil {
-		if len(l.clients) >= maxKnown {
-			clear(l.clients) // the limit for all checks together still applies
+		if len(l.perClient) >= maxRemembered {
+			clear(l.perClient) // the limit for all checks together still applies
 		}
-		limit = rate.NewLimiter(rate.Every(guessEvery), guessBurst)
-		l.clients[client] = limit
+		limit = rate.NewLimiter(rate.Every(clientInterval), clientBurst)
+		l.perClient[client] = limit
 	}
-	return limit.AllowN(now, 1) && l.all.AllowN(now, 1)
+	return limit.AllowN(now, 1) && l.overall.AllowN(now, 1)
 }
 
-// note records whether a password was correct.
-func (l *attempts) note(id [sha256.Size]byte, granted bool) {
+// recordResult records whether a password was correct.
+func (l *loginLimiter) recordResult(id [sha256.Size]byte, granted bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !granted {
-		delete(l.known, id)
+		delete(l.accepted, id)
 		return
 	}
-	if len(l.known) >= maxKnown {
-		clear(l.known)
+	if len(l.accepted) >= maxRemembered {
+		clear(l.accepted)
 	}
-	l.known[id] = true
+	l.accepted[id] = true
 }
 
-// guarded is a server's listener. The exporter toolkit replaces the server's handler with one that checks
+// guardedListener is a server's listener. The exporter toolkit replaces the server's handler with one that checks
 // passwords before it accepts the first connection; at that point, guarded wraps the new handler in attempts.
-type guarded struct {
+type guardedListener struct {
 	net.Listener
 	server *http.Server
 	once   sync.Once
 }
 
 // Accept implements net.Listener.
-func (g *guarded) Accept() (net.Conn, error) {
-	g.once.Do(func() { g.server.Handler = newAttempts(g.server.Handler) })
+func (g *guardedListener) Accept() (net.Conn, error) {
+	g.once.Do(func() { g.server.Handler = newLoginLimiter(g.server.Handler) })
 	return g.Listener.Accept()
 }

@@ -22,30 +22,30 @@ import (
 type webConfig struct {
 	file string
 	log  *slog.Logger
-	// tls is set if the server was started with TLS. TLS cannot be enabled or disabled later.
+	// tls is set if the server was started with TLSMismatch. TLSMismatch cannot be enabled or disabled later.
 	tls bool
-	// copy is nil if the system does not support unnamed files. The toolkit then reads file directly.
-	copy     *memoryFile
-	failures atomic.Uint64
+	// validCopy is nil if the system does not support unnamed files. The toolkit then reads file directly.
+	validCopy *memoryFile
+	failures  atomic.Uint64
 
 	mu sync.Mutex
-	// last is the result of the most recent read: the copy's text, or the text of the error.
-	last string
+	// lastResult is the result of the most recent read: the copy's text, or the text of the error.
+	lastResult string
 }
 
 // newWebConfig reads a web configuration. The error is a *ConfigError.
 func newWebConfig(file string, log *slog.Logger) (*webConfig, error) {
 	c := &webConfig{file: file, log: log}
-	text, tls, err := assemble(file)
+	text, tls, err := inlineFiles(file)
 	if err == nil {
-		c.tls, c.last = tls, string(text)
-		c.copy, err = checkedCopy(text)
+		c.tls, c.lastResult = tls, string(text)
+		c.validCopy, err = newValidCopy(text)
 	}
 	if errors.Is(err, errors.ErrUnsupported) {
 		err = toolkit.Validate(file)
 	}
 	if err != nil {
-		return nil, &ConfigError{file, redacted(err)}
+		return nil, &ConfigError{file, redact(err)}
 	}
 	return c, nil
 }
@@ -53,44 +53,44 @@ func newWebConfig(file string, log *slog.Logger) (*webConfig, error) {
 // CheckConfig reads a web configuration and the files that it names. The error is a *ConfigError.
 func CheckConfig(file string) error {
 	c, err := newWebConfig(file, nil)
-	if err == nil && c.copy != nil {
-		c.copy.Close()
+	if err == nil && c.validCopy != nil {
+		c.validCopy.Close()
 	}
 	return err
 }
 
 // path returns the path of the file that the toolkit is to read.
 func (c *webConfig) path() string {
-	if c.copy == nil {
+	if c.validCopy == nil {
 		return c.file
 	}
-	return c.copy.path()
+	return c.validCopy.path()
 }
 
 // refresh rereads the files. If they have changed, it either applies them, or logs why it cannot and counts a
 // failure. It is safe for concurrent use.
 func (c *webConfig) refresh() {
-	if c.copy == nil {
+	if c.validCopy == nil {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	text, tls, err := assemble(c.file)
+	text, tls, err := inlineFiles(c.file)
 	now := string(text)
 	if err != nil {
 		now = err.Error()
 	}
-	if now == c.last {
+	if now == c.lastResult {
 		return
 	}
-	c.last = now
+	c.lastResult = now
 	if err == nil {
 		err = c.replace(text, tls)
 	}
 	if err != nil {
 		c.failures.Add(1)
 		c.log.Error("web configuration refused, the previous one remains in use", "file", c.file, "error",
-			redacted(err))
+			redact(err))
 		return
 	}
 	c.log.Info("web configuration reloaded", "file", c.file)
@@ -98,7 +98,7 @@ func (c *webConfig) refresh() {
 
 // replace replaces the copy with text if text is valid.
 func (c *webConfig) replace(text []byte, tls bool) error {
-	next, err := checkedCopy(text)
+	next, err := newValidCopy(text)
 	if err != nil {
 		return err
 	}
@@ -106,11 +106,11 @@ func (c *webConfig) replace(text []byte, tls bool) error {
 	if tls != c.tls {
 		return errors.New("a restart is needed to enable or disable TLS")
 	}
-	return c.copy.become(next)
+	return c.validCopy.become(next)
 }
 
-// checkedCopy returns a file that contains text, if the toolkit accepts it.
-func checkedCopy(text []byte) (*memoryFile, error) {
+// newValidCopy returns a file that contains text, if the toolkit accepts it.
+func newValidCopy(text []byte) (*memoryFile, error) {
 	m, err := newMemoryFile(text)
 	if err != nil {
 		return nil, err
@@ -122,14 +122,14 @@ func checkedCopy(text []byte) (*memoryFile, error) {
 	return m, nil
 }
 
-// inlined lists the keys that name files, and the corresponding keys that contain the content itself.
-var inlined = []struct{ file, content string }{
+// inlinedKeys lists the keys that name files, and the corresponding keys that contain the content itself.
+var inlinedKeys = []struct{ file, content string }{
 	{"cert_file", "cert"}, {"key_file", "key"}, {"client_ca_file", "client_ca"},
 }
 
-// assemble returns a web configuration in which the contents of all named files are inlined, and reports
-// whether it enables TLS. Invalid content is left in place for the toolkit to report.
-func assemble(path string) (text []byte, tls bool, err error) {
+// inlineFiles returns a web configuration in which the contents of all named files are inlined, and reports
+// whether it enables TLSMismatch. Invalid content is left in place for the toolkit to report.
+func inlineFiles(path string) (text []byte, tls bool, err error) {
 	if text, err = os.ReadFile(path); err != nil {
 		return nil, false, err
 	}
@@ -138,7 +138,7 @@ func assemble(path string) (text []byte, tls bool, err error) {
 		return nil, false, err
 	}
 	section, _ := c["tls_server_config"].(map[string]any)
-	for _, key := range inlined {
+	for _, key := range inlinedKeys {
 		name, ok := section[key.file].(string)
 		if !ok || name == "" {
 			continue
@@ -161,13 +161,13 @@ func assemble(path string) (text []byte, tls bool, err error) {
 	return text, len(section) > 0, err
 }
 
-// values matches the values that YAML libraries quote in their errors.
-var values = regexp.MustCompile("`[^`]*`")
+// quotedValues matches the values that YAML libraries quote in their errors.
+var quotedValues = regexp.MustCompile("`[^`]*`")
 
-// redacted returns err without any values from the file, since they may be passwords or keys.
-func redacted(err error) error {
-	if text := err.Error(); values.MatchString(text) {
-		return errors.New(values.ReplaceAllString(text, "a value"))
+// redact returns err without any values from the file, since they may be passwords or keys.
+func redact(err error) error {
+	if text := err.Error(); quotedValues.MatchString(text) {
+		return errors.New(quotedValues.ReplaceAllString(text, "a value"))
 	}
 	return err
 }

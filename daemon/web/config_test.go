@@ -144,7 +144,7 @@ func (l *lines) text() string {
 	return l.b.String()
 }
 
-// TestLogIsQuiet checks that a client without TLS at a TLS port causes a line at level debug, and that the
+// TestLogIsQuiet checks that a client without TLSMismatch at a TLSMismatch port causes a line at level debug, and that the
 // toolkit's info lines are dropped.
 func TestLogIsQuiet(t *testing.T) {
 	dir := t.TempDir()

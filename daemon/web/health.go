@@ -6,21 +6,21 @@ import (
 	"net/http/pprof"
 )
 
-// healthy always answers OK: a process that can answer is healthy.
-func (s *Server) healthy(w http.ResponseWriter, _ *http.Request) {
-	plain(w, http.StatusOK, "zrlmpid is healthy.")
+// serveHealthy always answers OK: a process that can answer is healthy.
+func (s *Server) serveHealthy(w http.ResponseWriter, _ *http.Request) {
+	writeText(w, http.StatusOK, "zrlmpid is healthy.")
 }
 
-// ready reports whether messages can be exchanged.
-func (s *Server) ready(w http.ResponseWriter, _ *http.Request) {
+// serveReady reports whether messages can be exchanged.
+func (s *Server) serveReady(w http.ResponseWriter, _ *http.Request) {
 	if err := s.opts.Ready(); err != nil {
-		plain(w, http.StatusServiceUnavailable, fmt.Sprintf("zrlmpid is not ready: %v.", err))
+		writeText(w, http.StatusServiceUnavailable, fmt.Sprintf("zrlmpid is not ready: %v.", err))
 		return
 	}
-	plain(w, http.StatusOK, "zrlmpid is ready.")
+	writeText(w, http.StatusOK, "zrlmpid is ready.")
 }
 
-func plain(w http.ResponseWriter, code int, text string) {
+func writeText(w http.ResponseWriter, code int, text string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(code)

@@ -11,12 +11,12 @@ import (
 
 // In a DNS rebinding attack, a page from another site makes its own name resolve to this server's address, so
 // that the browser lets the page read the server's answers. The server therefore answers a request only if its
-// Host is a name that such a site cannot have: an IP address, a name without a dot, localhost, this host's own
-// name, or a configured name. TLS needs no such check, because the certificate does not match the other site's
+// Host is a name that such a site cannot have: an RunIP address, a name without a dot, localhost, this host's own
+// name, or a configured name. TLSMismatch needs no such check, because the certificate does not match the other site's
 // name.
 
-// namesOf returns the names that requests may use for the server.
-func namesOf(listen string, configured []string) []string {
+// serverNames returns the names that requests may use for the server.
+func serverNames(listen string, configured []string) []string {
 	names := append([]string{"localhost", "*.localhost"}, configured...)
 	if host, _, err := net.SplitHostPort(listen); err == nil && host != "" {
 		names = append(names, host)
@@ -30,9 +30,9 @@ func namesOf(listen string, configured []string) []string {
 	return names
 }
 
-// allowed reports whether the Host of a request permits an answer. HTTP/1.0 requests may have no Host, but
+// isHostAllowed reports whether the Host of a request permits an answer. HTTP/1.0 requests may have no Host, but
 // browsers always send one.
-func (s *Server) allowed(r *http.Request) bool {
+func (s *Server) isHostAllowed(r *http.Request) bool {
 	if r.TLS != nil || r.Host == "" {
 		return true
 	}
@@ -55,8 +55,8 @@ func (s *Server) allowed(r *http.Request) bool {
 	return false
 }
 
-// refuseHost rejects a request whose Host is not a name of this server.
-func refuseHost(w http.ResponseWriter, r *http.Request) {
+// rejectHost rejects a request whose Host is not a name of this server.
+func rejectHost(w http.ResponseWriter, r *http.Request) {
 	http.Error(w, fmt.Sprintf("%.200q is not a name of this server: use its address, or add the name to http.hosts "+
 		"of the configuration", r.Host), http.StatusMisdirectedRequest)
 }

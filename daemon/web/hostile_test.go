@@ -87,7 +87,7 @@ func TestGuesses(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if checked.Load() > 2*guessBurst || refused.Load() == 0 {
+	if checked.Load() > 2*clientBurst || refused.Load() == 0 {
 		t.Errorf("%d were checked, %d refused", checked.Load(), refused.Load())
 	}
 	if code := ask("secret"); code != http.StatusOK {
@@ -97,7 +97,7 @@ func TestGuesses(t *testing.T) {
 
 // TestAttempts checks the rate limits per address and in total, and that the memory that they use is limited.
 func TestAttempts(t *testing.T) {
-	l := newAttempts(nil)
+	l := newLoginLimiter(nil)
 	now := time.Unix(1, 0)
 	id := func(n int) (id [32]byte) {
 		id[0], id[1] = byte(n), byte(n>>8)
@@ -105,28 +105,28 @@ func TestAttempts(t *testing.T) {
 	}
 	allowed := 0
 	for n := range 100 {
-		if l.mayTry(id(n), "10.0.0.1:5", now) {
+		if l.allow(id(n), "10.0.0.1:5", now) {
 			allowed++
 		}
 	}
-	if allowed != guessBurst {
-		t.Errorf("%d of an address, want %d", allowed, guessBurst)
+	if allowed != clientBurst {
+		t.Errorf("%d of an address, want %d", allowed, clientBurst)
 	}
-	if !l.mayTry(id(1000), "10.0.0.2:5", now) {
+	if !l.allow(id(1000), "10.0.0.2:5", now) {
 		t.Error("another address is refused")
 	}
-	l.note(id(7), true)
-	if !l.mayTry(id(7), "10.0.0.1:5", now) {
+	l.recordResult(id(7), true)
+	if !l.allow(id(7), "10.0.0.1:5", now) {
 		t.Error("a password that was right is refused")
 	}
-	if !l.mayTry(id(8), "10.0.0.1:5", now.Add(2*guessEvery)) {
+	if !l.allow(id(8), "10.0.0.1:5", now.Add(2*clientInterval)) {
 		t.Error("it is refused later as well")
 	}
-	for n := range 3 * maxKnown {
-		l.mayTry(id(n), string(rune(n))+":5", now)
-		l.note(id(n), true)
+	for n := range 3 * maxRemembered {
+		l.allow(id(n), string(rune(n))+":5", now)
+		l.recordResult(id(n), true)
 	}
-	if len(l.known) > maxKnown || len(l.clients) > maxKnown {
-		t.Errorf("%d passwords and %d addresses are remembered", len(l.known), len(l.clients))
+	if len(l.accepted) > maxRemembered || len(l.perClient) > maxRemembered {
+		t.Errorf("%d passwords and %d addresses are remembered", len(l.accepted), len(l.perClient))
 	}
 }

@@ -5,17 +5,19 @@ import (
 	"log/slog"
 )
 
-// quiet drops info lines logged by the toolkit, because the daemon itself logs its address.
-func quiet(l *slog.Logger) *slog.Logger { return slog.New(warnings{l.Handler()}) }
+// dropInfoLines drops info lines logged by the toolkit, because the daemon itself logs its address.
+func dropInfoLines(l *slog.Logger) *slog.Logger { return slog.New(warnHandler{l.Handler()}) }
 
-type warnings struct{ slog.Handler }
+type warnHandler struct{ slog.Handler }
 
-func (h warnings) Enabled(ctx context.Context, l slog.Level) bool {
+func (h warnHandler) Enabled(ctx context.Context, l slog.Level) bool {
 	return l >= slog.LevelWarn && h.Handler.Enabled(ctx, l)
 }
 
-func (h warnings) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return warnings{h.Handler.WithAttrs(attrs)}
+func (h warnHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return warnHandler{h.Handler.WithAttrs(attrs)}
 }
 
-func (h warnings) WithGroup(name string) slog.Handler { return warnings{h.Handler.WithGroup(name)} }
+func (h warnHandler) WithGroup(name string) slog.Handler {
+	return warnHandler{h.Handler.WithGroup(name)}
+}

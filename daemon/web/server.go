@@ -40,7 +40,7 @@ type Options struct {
 	Config string
 	// Pprof enables the profiles of the Go runtime.
 	Pprof bool
-	// Hosts are additional names that requests may use for the server. IP addresses, names without a dot and
+	// Hosts are additional names that requests may use for the server. RunIP addresses, names without a dot and
 	// the host's own name are always allowed. *.name matches every name that ends in .name.
 	Hosts []string
 	// Ready returns nil if the daemon is ready, and otherwise the reason why it is not. It must be safe for
@@ -55,14 +55,14 @@ type Server struct {
 	opts     Options
 	listener net.Listener
 	mux      *http.ServeMux
-	names    []string   // result of namesOf
+	names    []string   // result of serverNames
 	config   *webConfig // nil if there is none
 }
 
 // Listen binds the address and reads the web configuration, which the server rereads for every connection and
 // request. No request is answered before Serve is called. The error is a *ListenError or a *ConfigError.
 func Listen(opts Options) (*Server, error) {
-	s := &Server{opts: opts, mux: http.NewServeMux(), names: namesOf(opts.Listen, opts.Hosts)}
+	s := &Server{opts: opts, mux: http.NewServeMux(), names: serverNames(opts.Listen, opts.Hosts)}
 	if opts.Config != "" {
 		var err error
 		if s.config, err = newWebConfig(opts.Config, opts.Log); err != nil {
@@ -74,8 +74,8 @@ func Listen(opts Options) (*Server, error) {
 		return nil, &ListenError{opts.Listen, err}
 	}
 	s.listener = l
-	s.mux.HandleFunc("GET /-/healthy", s.healthy)
-	s.mux.HandleFunc("GET /-/ready", s.ready)
+	s.mux.HandleFunc("GET /-/healthy", s.serveHealthy)
+	s.mux.HandleFunc("GET /-/ready", s.serveReady)
 	if opts.Pprof {
 		s.handleProfiles()
 	}
@@ -115,9 +115,9 @@ func (s *Server) HandleStreams(pattern string, h http.Handler) {
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.refresh()
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(answerTimeout))
-	grant(r)
-	if !s.allowed(r) {
-		refuseHost(w, r)
+	markGranted(r)
+	if !s.isHostAllowed(r) {
+		rejectHost(w, r)
 		return
 	}
 	s.mux.ServeHTTP(w, r)
@@ -153,7 +153,7 @@ func (s *Server) Serve(ctx context.Context) error {
 		HTTP2:          &http.HTTP2Config{MaxConcurrentStreams: maxRequests},
 		BaseContext:    func(net.Listener) context.Context { return streams },
 		ConnState: func(c net.Conn, state http.ConnState) {
-			// Refresh before each TLS handshake and before each request is authenticated. On an HTTP/2
+			// Refresh before each TLSMismatch handshake and before each request is authenticated. On an HTTP/2
 			// connection that is never idle, each request refreshes the configuration for the requests that
 			// follow.
 			if state == http.StateNew || state == http.StateActive {
@@ -161,7 +161,7 @@ func (s *Server) Serve(ctx context.Context) error {
 			}
 			limit.ConnState(c, state)
 		},
-		// Any client can trigger these lines with an invalid TLS handshake.
+		// Any client can trigger these lines with an invalid TLSMismatch handshake.
 		ErrorLog: slog.NewLogLogger(s.opts.Log.Handler(), slog.LevelDebug),
 	}
 	stopped := make(chan struct{})
@@ -178,8 +178,8 @@ func (s *Server) Serve(ctx context.Context) error {
 	if s.config != nil {
 		path = s.config.path()
 	}
-	err := toolkit.Serve(&guarded{Listener: s.listener, server: server}, server,
-		&toolkit.FlagConfig{WebConfigFile: &path}, quiet(s.opts.Log))
+	err := toolkit.Serve(&guardedListener{Listener: s.listener, server: server}, server,
+		&toolkit.FlagConfig{WebConfigFile: &path}, dropInfoLines(s.opts.Log))
 	if stop() { // the server has failed
 		server.Close()
 		return fmt.Errorf("http: %v: %w", s.Addr(), err)

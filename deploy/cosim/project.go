@@ -15,18 +15,18 @@ import (
 	"strings"
 )
 
-// files contains the files of projects. Folder shim contains zrlmpi_cosim, which all simulators share, and the files
+// projectFiles contains the files of projects. Folder shim contains zrlmpi_cosim, which all simulators share, and the files
 // for each simulator. These folders contain no Go files, because the go command would then compile the C files.
 //
 //go:embed shim project verilog vhdl hls verilog-mpe vhdl-mpe
-var files embed.FS
+var projectFiles embed.FS
 
 // language describes the parts of a project that depend on the role's language.
 type language struct {
-	role  string   // the file of the role
-	shims []string // the language's files in folder shim
-	waves string   // instructions for waves, for the README
-	mpe   bool     // the role includes an MPE
+	role   string   // the file of the role
+	shims  []string // the language's files in folder shim
+	waves  string   // instructions for waves, for the README
+	hasMPE bool     // the role includes an BuildMPE
 }
 
 // Languages lists the languages in which a role can be written, in the order of the documentation. In verilog-mpe and
@@ -67,16 +67,16 @@ func Write(dir, lang, bin string) (written []string, err error) {
 	}
 	kernel, scale := "rtl", ""
 	alone := "; `make alone` tries the role without it"
-	if l.mpe {
+	if l.hasMPE {
 		kernel, scale, alone = "rtl-net", "time_scale=20 ", ""
 	}
 	fill := strings.NewReplacer("@BIN@", bin, "@ROLE@", "`"+l.role+"`", "@WAVES@", l.waves, "@KERNEL@", kernel,
 		"@SCALE@", scale, "@ALONE@", alone)
-	return writeNew(dir, from, fill)
+	return writeNewFiles(dir, from, fill)
 }
 
-// writeNew writes new files. If one of them exists already, it writes none.
-func writeNew(dir string, from map[string]string, fill *strings.Replacer) (written []string, err error) {
+// writeNewFiles writes new files. If one of them exists already, it writes none.
+func writeNewFiles(dir string, from map[string]string, fill *strings.Replacer) (written []string, err error) {
 	for name := range from {
 		at := filepath.Join(dir, name)
 		if _, err := os.Lstat(at); err == nil {
@@ -89,7 +89,7 @@ func writeNew(dir string, from map[string]string, fill *strings.Replacer) (writt
 		return nil, err
 	}
 	for _, name := range slices.Sorted(maps.Keys(from)) {
-		text, err := files.ReadFile(from[name])
+		text, err := projectFiles.ReadFile(from[name])
 		if err != nil {
 			return written, err
 		}

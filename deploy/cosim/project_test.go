@@ -24,7 +24,7 @@ func TestEchoRemovesEarlierLog(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	script, err := files.ReadFile("project/echo.sh")
+	script, err := projectFiles.ReadFile("project/echo.sh")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +109,7 @@ func TestWrite(t *testing.T) {
 			want = config.KernelRTLNet
 		}
 		if err != nil || cfg.Ranks[1].Kernel.Name != want || cfg.Ranks[1].Kernel.Simulation.StallPercent != 20 ||
-			cfg.Ranks[1].Takes() != 8192 {
+			cfg.Ranks[1].MaxKernelWords() != 8192 {
 			t.Errorf("%s: %v, %+v", lang, err, cfg)
 		}
 		makefile, err := os.ReadFile(filepath.Join(dir, "Makefile"))

@@ -20,10 +20,10 @@ func TestSegments(t *testing.T) {
 	record := func(together int) string {
 		c := capturetest.New(capturetest.Ethernet)
 		for i, words := range []uint32{1, 346, 347, 702, 1000, 15000} {
-			c.Message(time.Unix(1700000000, 0).Add(time.Duration(i)*time.Millisecond), capturetest.Message{
+			c.AddMessage(time.Unix(1700000000, 0).Add(time.Duration(i)*time.Millisecond), capturetest.Message{
 				Src: 0, Dst: 1, From: netip.MustParseAddrPort("10.0.0.1:2718"),
 				To:    netip.MustParseAddrPort("10.0.0.2:2718"),
-				Words: words, Shape: protocol.CPUShape(), Together: together,
+				Words: words, Shape: protocol.CPUShape(), MaxCoalesced: together,
 			})
 		}
 		path := filepath.Join(t.TempDir(), "segments.pcap")

@@ -31,8 +31,8 @@ type Check struct {
 	ID string
 	// Title names the subject of the check as a noun phrase.
 	Title string
-	// quick is set if the facts can be gathered without waiting for the network, and without other programs.
-	quick   bool
+	// isQuick is set if the facts can be gathered without waiting for the network, and without other programs.
+	isQuick bool
 	examine func(*input) []Finding
 }
 
@@ -87,7 +87,7 @@ func Examine(p *Plan, f *Facts, status *state.Status) *Report {
 // ExamineQuick is like Examine, but runs only checks whose facts take no time to gather. A daemon calls it when it
 // starts.
 func ExamineQuick(p *Plan, f *Facts, status *state.Status) *Report {
-	return examine(p, f, status, slices.DeleteFunc(slices.Clone(Checks), func(c Check) bool { return !c.quick }))
+	return examine(p, f, status, slices.DeleteFunc(slices.Clone(Checks), func(c Check) bool { return !c.isQuick }))
 }
 
 func examine(p *Plan, f *Facts, status *state.Status, checks []Check) *Report {
@@ -110,8 +110,8 @@ func examine(p *Plan, f *Facts, status *state.Status, checks []Check) *Report {
 	return r
 }
 
-// Wrong reports whether any check found something wrong.
-func (r *Report) Wrong() bool {
+// HasWrong reports whether any check found something wrong.
+func (r *Report) HasWrong() bool {
 	return slices.ContainsFunc(r.Results, func(c Result) bool { return c.Verdict == Wrong })
 }
 
@@ -148,16 +148,16 @@ func (r *Report) Text() string {
 // findings collects the findings of one check.
 type findings []Finding
 
-func (f *findings) wrong(action, format string, args ...any) {
+func (f *findings) addWrong(action, format string, args ...any) {
 	*f = append(*f, Finding{Wrong, fmt.Sprintf(format, args...), action})
 }
 
-func (f *findings) unknown(action, format string, args ...any) {
+func (f *findings) addUnknown(action, format string, args ...any) {
 	*f = append(*f, Finding{Unknown, fmt.Sprintf(format, args...), action})
 }
 
-// or returns the findings, or a single finding with verdict Right if there are none.
-func (f findings) or(format string, args ...any) []Finding {
+// orRight returns the findings, or a single finding with verdict Right if there are none.
+func (f findings) orRight(format string, args ...any) []Finding {
 	if len(f) > 0 {
 		return f
 	}
@@ -168,10 +168,10 @@ func (f findings) or(format string, args ...any) []Finding {
 func examineConfiguration(in *input) []Finding {
 	var f findings
 	for _, p := range in.Problems {
-		f.wrong("correct it, and check it: zrlmpid --check-config --config "+in.Source, "%s", p)
+		f.addWrong("correct it, and check it: zrlmpid --check-config --config "+in.Source, "%s", p)
 	}
 	for _, w := range in.Warnings {
-		f.wrong("correct it in "+in.Source+", if it is not intended", "%s", w)
+		f.addWrong("correct it in "+in.Source+", if it is not intended", "%s", w)
 	}
-	return f.or("%d ranks, %d of them here", len(in.Ranks), len(in.local()))
+	return f.orRight("%d ranks, %d of them here", len(in.Ranks), len(in.localRanks()))
 }

@@ -10,7 +10,7 @@ import (
 // noDaemon returns the finding of a check that needs a running daemon when none is running.
 func noDaemon() []Finding {
 	var f findings
-	f.unknown("start it, and examine again", "no daemon runs")
+	f.addUnknown("start it, and examine again", "no daemon runs")
 	return f
 }
 
@@ -43,27 +43,27 @@ func examineDropped(in *input) []Finding {
 	}
 	for i := range in.status.Ranks {
 		r := &in.status.Ranks[i]
-		f.dropped(fmt.Sprintf("rank %d", r.Rank), &r.Engine.Dropped)
+		f.addDrops(fmt.Sprintf("rank %d", r.Rank), &r.Engine.Dropped)
 		for j := range r.Engine.Peers {
 			p := &r.Engine.Peers[j]
-			f.dropped(fmt.Sprintf("rank %d, from rank %d at %s", r.Rank, p.Rank, p.Address), &p.Dropped)
+			f.addDrops(fmt.Sprintf("rank %d, from rank %d at %s", r.Rank, p.Rank, p.Address), &p.Dropped)
 		}
 	}
-	return f.or("none that shows a wrong setup")
+	return f.orRight("none that shows a wrong setup")
 }
 
-func (f *findings) dropped(where string, counts *state.DropCounts) {
+func (f *findings) addDrops(where string, counts *state.DropCounts) {
 	for _, d := range setupDrops {
 		if n := counts[d.reason]; n > 0 {
-			f.wrong(d.action, "%s: dropped %s %s (%v)", where, plural(int(n), "packet"), d.found, d.reason)
+			f.addWrong(d.action, "%s: dropped %s %s (%v)", where, plural(int(n), "packet"), d.found, d.reason)
 		}
 	}
 }
 
 // setupCauses contains the causes of waits that point to a wrong setup.
 var setupCauses = map[string]bool{
-	diagnosis.WrongProfile: true, diagnosis.WrongAddress: true, diagnosis.MTU: true, diagnosis.NetworkError: true,
-	diagnosis.TLS: true, diagnosis.NeverHeard: true, diagnosis.Blocked: true,
+	diagnosis.WrongProfile: true, diagnosis.WrongAddress: true, diagnosis.PathMTU: true, diagnosis.NetworkError: true,
+	diagnosis.TLSMismatch: true, diagnosis.NeverHeard: true, diagnosis.PacketsBlocked: true,
 }
 
 // examineWaits reports the root causes of waits for which the setup is to blame.
@@ -72,14 +72,14 @@ func examineWaits(in *input) []Finding {
 	if in.status == nil {
 		return noDaemon()
 	}
-	d := diagnosis.Of([]diagnosis.Source{{Status: in.status}}, diagnosis.After)
+	d := diagnosis.Diagnose([]diagnosis.Source{{Status: in.status}}, diagnosis.MinWaitAge)
 	for i := range d.Findings {
 		if c := &d.Findings[i]; setupCauses[c.Cause] {
-			f.wrong(c.Step, "%s", c.Text)
+			f.addWrong(c.Step, "%s", c.Text)
 		}
 	}
 	if len(d.Waiting) > 0 {
-		return f.or("not the setup: zrlctl why explains the waits")
+		return f.orRight("not the setup: zrlctl why explains the waits")
 	}
-	return f.or("no rank waits")
+	return f.orRight("no rank waits")
 }

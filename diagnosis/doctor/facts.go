@@ -13,8 +13,8 @@ type Fact[T any] struct {
 	Unknown string `json:"unknown,omitempty"`
 }
 
-// Known returns a Fact with the given value, or an unknown Fact if err is not nil.
-func Known[T any](value T, err error) Fact[T] {
+// NewFact returns a Fact with the given value, or an unknown Fact if err is not nil.
+func NewFact[T any](value T, err error) Fact[T] {
 	if err != nil {
 		return Fact[T]{Unknown: err.Error()}
 	}
@@ -26,7 +26,7 @@ type Facts struct {
 	Interfaces Fact[[]Interface] `json:"interfaces"`
 	// Ports are the ports of the local ranks.
 	Ports []Port `json:"ports"`
-	// Paths lead from local ranks to ranks on other hosts, one for each pair of IP addresses.
+	// Paths lead from local ranks to ranks on other hosts, one for each pair of RunIP addresses.
 	Paths []Path `json:"paths"`
 	// Claims are the answers to ARP requests for the addresses of ranks in the networks of this host's interfaces.
 	Claims  Fact[[]Claim] `json:"claims"`
@@ -44,7 +44,7 @@ type Interface struct {
 	Up       bool   `json:"up"`
 	// Carrier is set if the link has a signal.
 	Carrier bool `json:"carrier"`
-	// MTU is in bytes, and includes the IP header.
+	// PathMTU is in bytes, and includes the RunIP header.
 	MTU       int          `json:"mtu"`
 	Addresses []netip.Addr `json:"addresses"`
 	// Duplicates are the IPv6 addresses that the kernel does not use because another station has them.
@@ -95,7 +95,7 @@ type Path struct {
 	Peer int        `json:"peer"`
 	From netip.Addr `json:"from"`
 	To   netip.Addr `json:"to"`
-	// Length is the length in bytes of the longest packet that the path has to carry, including the IP and UDP headers.
+	// Length is the length in bytes of the longest packet that the path has to carry, including the RunIP and AddUDP headers.
 	// Fixed is set if a link sends datagrams of this length whatever the path carries.
 	Length int         `json:"length"`
 	Fixed  bool        `json:"fixed"`
@@ -114,7 +114,7 @@ type Route struct {
 	Interface string `json:"interface"`
 	// Gateway is the first router. It is not valid if the peer is in the same network.
 	Gateway netip.Addr `json:"gateway"`
-	// MTU is the length in bytes of the longest packet that the path carries, according to the kernel, or 0 if unknown.
+	// PathMTU is the length in bytes of the longest packet that the path carries, according to the kernel, or 0 if unknown.
 	MTU int `json:"mtu"`
 }
 
@@ -152,7 +152,7 @@ type Buffer struct {
 	Limit   int `json:"limit"`
 }
 
-// Offload lists the offload features of UDP sockets that the kernel supports.
+// Offload lists the offload features of AddUDP sockets that the kernel supports.
 type Offload struct {
 	Segmentation bool `json:"segmentation"`
 	Coalescing   bool `json:"coalescing"`
@@ -173,8 +173,8 @@ type Files struct {
 	Open  int    `json:"open"`
 }
 
-// holder returns the interface that has an address, or nil.
-func (f *Facts) holder(a netip.Addr) *Interface {
+// findByAddress returns the interface that has an address, or nil.
+func (f *Facts) findByAddress(a netip.Addr) *Interface {
 	for i := range f.Interfaces.Value {
 		for _, own := range f.Interfaces.Value[i].Addresses {
 			if own == a {
@@ -185,8 +185,8 @@ func (f *Facts) holder(a netip.Addr) *Interface {
 	return nil
 }
 
-// named returns the interface with the given name, or nil.
-func (f *Facts) named(name string) *Interface {
+// findByName returns the interface with the given name, or nil.
+func (f *Facts) findByName(name string) *Interface {
 	for i := range f.Interfaces.Value {
 		if f.Interfaces.Value[i].Name == name {
 			return &f.Interfaces.Value[i]

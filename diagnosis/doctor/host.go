@@ -14,30 +14,30 @@ func examinePorts(in *input) []Finding {
 	for _, p := range in.Ports {
 		switch {
 		case p.Unknown != "":
-			f.unknown("", "rank %d: %s %v: %s", p.Rank, p.Network, p.Addr, p.Unknown)
-		case p.Held && in.ours(&p):
+			f.addUnknown("", "rank %d: %s %v: %s", p.Rank, p.Network, p.Addr, p.Unknown)
+		case p.Held && in.heldByDaemon(&p):
 			held++
 		case p.Held && p.Holder == nil:
-			f.wrong(fmt.Sprintf("find it as root: ss -lnp --%s 'sport = :%d'; stop it, or change the port in "+
+			f.addWrong(fmt.Sprintf("find it as root: ss -lnp --%s 'sport = :%d'; stop it, or change the port in "+
 				"the rank map", p.Network, p.Addr.Port()),
 				"rank %d: another process holds %s %v", p.Rank, p.Network, p.Addr)
 		case p.Held:
-			f.wrong("stop it, or change the port in the rank map", "rank %d: process %d (%s) holds %s %v", p.Rank,
+			f.addWrong("stop it, or change the port in the rank map", "rank %d: process %d (%s) holds %s %v", p.Rank,
 				p.Holder.PID, p.Holder.Name, p.Network, p.Addr)
 		case in.status != nil:
-			f.wrong("compare the configuration with that of the daemon: zrlctl ranks; restart the daemon",
+			f.addWrong("compare the configuration with that of the daemon: zrlctl ranks; restart the daemon",
 				"rank %d: the daemon runs, and does not hold %s %v", p.Rank, p.Network, p.Addr)
 		}
 	}
 	if held > 0 {
-		return f.or("held by the daemon, process %d", in.status.PID)
+		return f.orRight("held by the daemon, process %d", in.status.PID)
 	}
-	return f.or("free")
+	return f.orRight("free")
 }
 
-// ours reports whether the daemon holds a port. If the holder cannot be seen, it is assumed to be the daemon if the
+// heldByDaemon reports whether the daemon holds a port. If the holder cannot be seen, it is assumed to be the daemon if the
 // daemon runs the rank.
-func (in *input) ours(p *Port) bool {
+func (in *input) heldByDaemon(p *Port) bool {
 	if in.status == nil {
 		return false
 	}
@@ -52,8 +52,8 @@ func (in *input) ours(p *Port) bool {
 func examineBuffer(in *input) []Finding {
 	var f findings
 	requested := in.Plan.ReceiveBuffer
-	if requested == 0 || !in.uses(config.TransportUDP) {
-		return f.or("no link uses UDP")
+	if requested == 0 || !in.usesTransport(config.TransportUDP) {
+		return f.orRight("no link uses UDP")
 	}
 	granted, of := in.Buffer.Value.Granted, "a socket of this user"
 	if in.status != nil {
@@ -64,30 +64,30 @@ func examineBuffer(in *input) []Finding {
 			}
 		}
 	} else if why := in.Buffer.Unknown; why != "" {
-		f.unknown("", "%s", why)
+		f.addUnknown("", "%s", why)
 		return f
 	}
 	if granted < requested {
-		f.wrong(fmt.Sprintf("sysctl -w net.core.rmem_max=%d, or lower limits.receive_buffer", requested),
+		f.addWrong(fmt.Sprintf("sysctl -w net.core.rmem_max=%d, or lower limits.receive_buffer", requested),
 			"%s gets a receive buffer of %v of %v: bursts of large messages may be lost", of, config.Size(granted),
 			config.Size(requested))
 	}
-	return f.or("%s gets %v", of, config.Size(granted))
+	return f.orRight("%s gets %v", of, config.Size(granted))
 }
 
-// uses reports whether any link uses the transport.
-func (in *input) uses(t config.Transport) bool {
+// usesTransport reports whether any link uses the transport.
+func (in *input) usesTransport(t config.Transport) bool {
 	return slices.ContainsFunc(in.Links, func(l Link) bool { return l.Transport == t })
 }
 
 // examineOffload checks that the kernel supports segmentation and coalescing, and has not refused to segment packets.
 func examineOffload(in *input) []Finding {
 	var f findings
-	if !in.uses(config.TransportUDP) {
-		return f.or("no link uses UDP")
+	if !in.usesTransport(config.TransportUDP) {
+		return f.orRight("no link uses UDP")
 	}
 	if in.NoOffload {
-		return f.or("disabled by limits.offload or the environment")
+		return f.orRight("disabled by limits.offload or the environment")
 	}
 	has := in.Facts.Offload
 	if in.status != nil {
@@ -100,25 +100,25 @@ func examineOffload(in *input) []Finding {
 			}
 			used = true
 			for _, refused := range r.Offload.Refused {
-				f.wrong("switch checksum offload of the interface on (ethtool -K INTERFACE tx on); single datagrams "+
+				f.addWrong("switch checksum offload of the interface on (ethtool -K INTERFACE tx on); single datagrams "+
 					"are sent meanwhile",
 					"rank %d: the kernel refused segmentation to rank %d: %s", r.Rank, refused.Peer, refused.Error)
 			}
 			has = Fact[Offload]{Value: Offload{r.Offload.Segmentation, r.Offload.Coalescing}}
 		}
 		if disabled && !used {
-			return f.or("disabled by limits.offload, the environment, or faults of the ranks")
+			return f.orRight("disabled by limits.offload, the environment, or faults of the ranks")
 		}
 	}
 	switch {
 	case has.Unknown != "":
-		f.unknown("", "%s", has.Unknown)
+		f.addUnknown("", "%s", has.Unknown)
 	case !has.Value.Segmentation || !has.Value.Coalescing:
-		f.wrong("use Linux 5.0 or later; everything works without it, and long messages take more processor time",
+		f.addWrong("use Linux 5.0 or later; everything works without it, and long messages take more processor time",
 			"the kernel does not support UDP segmentation (%v) or coalescing (%v)", has.Value.Segmentation,
 			has.Value.Coalescing)
 	}
-	return f.or("segmentation and coalescing")
+	return f.orRight("segmentation and coalescing")
 }
 
 // slowClocks are the clocksources that take about a microsecond or more to read.
@@ -130,25 +130,25 @@ func examineClock(in *input) []Finding {
 	var f findings
 	c := in.Clock.Value
 	if why := in.Clock.Unknown; why != "" {
-		f.unknown("", "%s", why)
+		f.addUnknown("", "%s", why)
 		return f
 	}
 	if slices.Contains(slowClocks, c.Source) {
-		f.wrong("look for tsc in /sys/devices/system/clocksource/clocksource0/available_clocksource; the kernel's "+
+		f.addWrong("look for tsc in /sys/devices/system/clocksource/clocksource0/available_clocksource; the kernel's "+
 			"log says why it was not chosen",
 			"the clocksource is %s: each reading takes about a microsecond, and every packet needs some", c.Source)
 	}
 	switch {
-	case !slices.ContainsFunc(in.Paths, func(p Path) bool { return !in.here(p.To) }):
+	case !slices.ContainsFunc(in.Paths, func(p Path) bool { return !in.isLocalAddress(p.To) }):
 	case c.Synchronized.Unknown != "":
-		f.unknown("", "whether the clock is synchronized: %s", c.Synchronized.Unknown)
+		f.addUnknown("", "whether the clock is synchronized: %s", c.Synchronized.Unknown)
 	case !c.Synchronized.Value:
-		f.wrong("run chrony or systemd-timesyncd, if captures or logs of several hosts are to be compared",
+		f.addWrong("run chrony or systemd-timesyncd, if captures or logs of several hosts are to be compared",
 			"the clock is not synchronized with a time server: times of different hosts do not agree")
 	default:
-		return f.or("%s, synchronized", c.Source)
+		return f.orRight("%s, synchronized", c.Source)
 	}
-	return f.or("%s", c.Source)
+	return f.orRight("%s", c.Source)
 }
 
 // A daemon has about filesBase files open in addition to its links, and filesStream or filesShared files for each link
@@ -163,10 +163,10 @@ const (
 func examineFiles(in *input) []Finding {
 	var f findings
 	if why := in.Files.Unknown; why != "" {
-		f.unknown("", "%s", why)
+		f.addUnknown("", "%s", why)
 		return f
 	}
-	need := uint64(filesBase + 2*len(in.local()))
+	need := uint64(filesBase + 2*len(in.localRanks()))
 	for i := range in.Links {
 		switch in.Links[i].Transport {
 		case config.TransportTCP:
@@ -179,17 +179,17 @@ func examineFiles(in *input) []Finding {
 	const raise = "raise it: LimitNOFILE of the service, or ulimit -n"
 	switch {
 	case files.Limit < need:
-		f.wrong(raise, "a process may have %d files open, and the links of this configuration need about %d",
+		f.addWrong(raise, "a process may have %d files open, and the links of this configuration need about %d",
 			files.Limit, need)
 	case files.Open > 0 && uint64(files.Open) > files.Limit/5*4:
-		f.wrong(raise, "the daemon has %d files open of at most %d", files.Open, files.Limit)
+		f.addWrong(raise, "the daemon has %d files open of at most %d", files.Open, files.Limit)
 	}
-	return f.or("%d, and the links need about %d", files.Limit, need)
+	return f.orRight("%d, and the links need about %d", files.Limit, need)
 }
 
-// lossShare is the threshold for reporting losses: more than one packet in lossShare. Fewer losses are normal on a
+// lossThreshold is the threshold for reporting losses: more than one packet in lossThreshold. Fewer losses are normal on a
 // long-running interface.
-const lossShare = 10_000
+const lossThreshold = 10_000
 
 // examineInterfaceDrops checks the counters of the interfaces that the local ranks use.
 func examineInterfaceDrops(in *input) []Finding {
@@ -197,33 +197,33 @@ func examineInterfaceDrops(in *input) []Finding {
 		return interfacesUnknown(why)
 	}
 	var f findings
-	for _, i := range in.interfaces() {
+	for _, i := range in.usedInterfaces() {
 		c := i.Counters
-		if c.ReceiveErrors*lossShare > c.Received {
-			f.wrong(fmt.Sprintf("ip -s -s link show %s has the kinds; corrupt packets: cable or transceiver; missed: "+
+		if c.ReceiveErrors*lossThreshold > c.Received {
+			f.addWrong(fmt.Sprintf("ip -s -s link show %s has the kinds; corrupt packets: cable or transceiver; missed: "+
 				"raise the ring (ethtool -G %s rx N)", i.Name, i.Name),
 				"interface %s has lost %d of %d received packets", i.Name, c.ReceiveErrors, c.Received+c.ReceiveErrors)
 		}
-		if c.SendErrors*lossShare > c.Sent {
-			f.wrong(fmt.Sprintf("ip -s -s link show %s and tc -s qdisc show dev %s have the kinds; raise txqueuelen, "+
+		if c.SendErrors*lossThreshold > c.Sent {
+			f.addWrong(fmt.Sprintf("ip -s -s link show %s and tc -s qdisc show dev %s have the kinds; raise txqueuelen, "+
 				"or pace long messages (pace)", i.Name, i.Name),
 				"interface %s has lost %d of %d packets to send", i.Name, c.SendErrors, c.Sent+c.SendErrors)
 		}
 	}
-	return f.or("fewer than one in %d", lossShare)
+	return f.orRight("fewer than one in %d", lossThreshold)
 }
 
 // examineSocketDrops checks that the sockets of the ranks have dropped no datagrams.
 func examineSocketDrops(in *input) []Finding {
 	var f findings
 	for _, p := range in.Ports {
-		if p.Drops > 0 && in.ours(&p) {
-			f.wrong("raise limits.receive_buffer and net.core.rmem_max, or give the daemon more processor time",
+		if p.Drops > 0 && in.heldByDaemon(&p) {
+			f.addWrong("raise limits.receive_buffer and net.core.rmem_max, or give the daemon more processor time",
 				"rank %d: its receive buffer had no room for %s", p.Rank, plural(int(p.Drops), "datagram"))
 		}
 	}
 	if in.status == nil {
 		return noDaemon()
 	}
-	return f.or("none")
+	return f.orRight("none")
 }

@@ -15,27 +15,27 @@ func examineAddresses(in *input) []Finding {
 		return interfacesUnknown(why)
 	}
 	var f findings
-	for _, r := range in.local() {
+	for _, r := range in.localRanks() {
 		ip := r.Addr.Addr()
-		if in.here(ip) {
+		if in.isLocalAddress(ip) {
 			continue
 		}
-		f.wrong(fmt.Sprintf("add the address to an interface, correct the address of rank %d, or start it on the "+
+		f.addWrong(fmt.Sprintf("add the address to an interface, correct the address of rank %d, or start it on the "+
 			"host that has it", r.Rank),
 			"rank %d: no interface of this host has %v", r.Rank, ip)
 	}
-	return f.or("on interfaces: %s", list(in.local(), func(r Rank) string { return r.Addr.Addr().String() }))
+	return f.orRight("on interfaces: %s", list(in.localRanks(), func(r Rank) string { return r.Addr.Addr().String() }))
 }
 
 func interfacesUnknown(why string) []Finding {
 	var f findings
-	f.unknown("run it as a user who may open netlink sockets", "the interfaces cannot be read: %s", why)
+	f.addUnknown("run it as a user who may open netlink sockets", "the interfaces cannot be read: %s", why)
 	return f
 }
 
-// loopback reports whether ip is in 127.0.0.0/8 and the host's loopback interface is up. That interface accepts all of
+// isUsableLoopback reports whether ip is in 127.0.0.0/8 and the host's loopback interface is up. That interface accepts all of
 // these addresses.
-func loopback(ip netip.Addr, f *Facts) bool {
+func isUsableLoopback(ip netip.Addr, f *Facts) bool {
 	return ip.Is4() && ip.IsLoopback() &&
 		slices.ContainsFunc(f.Interfaces.Value, func(i Interface) bool { return i.Loopback && i.Up })
 }
@@ -47,46 +47,48 @@ func examineDuplicates(in *input) []Finding {
 		return interfacesUnknown(why)
 	}
 	var f findings
-	for _, r := range in.local() {
+	for _, r := range in.localRanks() {
 		ip := r.Addr.Addr()
 		for _, i := range in.Interfaces.Value {
 			if slices.Contains(i.Duplicates, ip) {
-				f.wrong(fmt.Sprintf("give the other station or rank %d another address", r.Rank),
+				f.addWrong(fmt.Sprintf("give the other station or rank %d another address", r.Rank),
 					"rank %d: another station on %s has %v", r.Rank, i.Name, ip)
 			}
 		}
 	}
 	if why := in.Claims.Unknown; why != "" {
-		f.unknown("run it as root", "%s", why)
+		f.addUnknown("run it as root", "%s", why)
 		return f
 	}
 	for i := range in.Claims.Value {
-		f.claimed(in, &in.Claims.Value[i])
+		f.addClaims(in, &in.Claims.Value[i])
 	}
-	return f.or("none among the %d in the networks of this host", len(in.Claims.Value))
+	return f.orRight("none among the %d in the networks of this host", len(in.Claims.Value))
 }
 
-// claimed adds a finding if stations other than the owner of an address answer ARP requests for it.
-func (f *findings) claimed(in *input, c *Claim) {
+// addClaims adds a finding if stations other than the owner of an address answer ARP requests for it.
+func (f *findings) addClaims(in *input, c *Claim) {
 	at := slices.IndexFunc(in.Ranks, func(r Rank) bool { return r.Addr.Addr() == c.Addr })
 	if at < 0 {
 		return
 	}
 	rank, stations := in.Ranks[at].Rank, strings.Join(c.Stations, ", ")
 	switch {
-	case in.here(c.Addr) && len(c.Stations) > 0:
-		f.wrong(fmt.Sprintf("give the station or rank %d another address", rank),
+	case in.isLocalAddress(c.Addr) && len(c.Stations) > 0:
+		f.addWrong(fmt.Sprintf("give the station or rank %d another address", rank),
 			"rank %d: %v is an address of this host, and the station %s answers ARP requests for it on %s",
 			rank, c.Addr, stations, c.Interface)
-	case !in.here(c.Addr) && len(c.Stations) > 1:
-		f.wrong("give each station its own address; if they are interfaces of one host, run on it: "+
+	case !in.isLocalAddress(c.Addr) && len(c.Stations) > 1:
+		f.addWrong("give each station its own address; if they are interfaces of one host, run on it: "+
 			"sysctl -w net.ipv4.conf.all.arp_ignore=1",
 			"rank %d: several stations answer ARP requests for %v on %s: %s", rank, c.Addr, c.Interface, stations)
 	}
 }
 
-// here reports whether an address belongs to this host. Ranks of another daemon may be on this host, too.
-func (f *Facts) here(ip netip.Addr) bool { return f.holder(ip) != nil || loopback(ip, f) }
+// isLocalAddress reports whether an address belongs to this host. Ranks of another daemon may be on this host, too.
+func (f *Facts) isLocalAddress(ip netip.Addr) bool {
+	return f.findByAddress(ip) != nil || isUsableLoopback(ip, f)
+}
 
 // examineInterfaces checks that the interfaces used by the local ranks are up and have carrier.
 func examineInterfaces(in *input) []Finding {
@@ -94,35 +96,35 @@ func examineInterfaces(in *input) []Finding {
 		return interfacesUnknown(why)
 	}
 	var f findings
-	used := in.interfaces()
+	used := in.usedInterfaces()
 	for _, i := range used {
 		switch {
 		case !i.Up:
-			f.wrong(fmt.Sprintf("ip link set %s up", i.Name), "interface %s is down", i.Name)
+			f.addWrong(fmt.Sprintf("ip link set %s up", i.Name), "interface %s is down", i.Name)
 		case !i.Carrier:
-			f.wrong("check cable, transceiver, and whether the port of the switch is enabled",
+			f.addWrong("check cable, transceiver, and whether the port of the switch is enabled",
 				"interface %s is up, and has no carrier", i.Name)
 		}
 	}
 	if len(used) == 0 {
-		return f.or("no interface has an address of a local rank")
+		return f.orRight("no interface has an address of a local rank")
 	}
-	return f.or("up, with carrier: %s", list(used, func(i *Interface) string { return i.Name }))
+	return f.orRight("up, with carrier: %s", list(used, func(i *Interface) string { return i.Name }))
 }
 
-// interfaces returns the interfaces that have addresses of local ranks, or by which their packets leave.
-func (in *input) interfaces() []*Interface {
+// usedInterfaces returns the interfaces that have addresses of local ranks, or by which their packets leave.
+func (in *input) usedInterfaces() []*Interface {
 	var used []*Interface
 	add := func(i *Interface) {
 		if i != nil && !slices.Contains(used, i) {
 			used = append(used, i)
 		}
 	}
-	for _, r := range in.local() {
-		add(in.holder(r.Addr.Addr()))
+	for _, r := range in.localRanks() {
+		add(in.findByAddress(r.Addr.Addr()))
 	}
 	for i := range in.Paths {
-		add(in.named(in.Paths[i].Route.Value.Interface))
+		add(in.findByName(in.Paths[i].Route.Value.Interface))
 	}
 	return used
 }
@@ -132,25 +134,25 @@ func (in *input) interfaces() []*Interface {
 func examineRoutes(in *input) []Finding {
 	var f findings
 	if len(in.Paths) == 0 {
-		return f.or("all ranks are on this host")
+		return f.orRight("all ranks are on this host")
 	}
 	right := 0
 	for i := range in.Paths {
 		p := &in.Paths[i]
-		switch own := in.holder(p.From); {
-		case in.Interfaces.Unknown == "" && !in.here(p.From):
+		switch own := in.findByAddress(p.From); {
+		case in.Interfaces.Unknown == "" && !in.isLocalAddress(p.From):
 			continue // check local_address reports it
 		case p.From.IsLoopback() && !p.To.IsLoopback():
-			f.wrong(fmt.Sprintf("give rank %d an address that other hosts reach", p.Rank),
+			f.addWrong(fmt.Sprintf("give rank %d an address that other hosts reach", p.Rank),
 				"%v: packets from a loopback address do not leave this host", p)
 		case p.Route.Unknown != "":
-			f.unknown("", "%v: the route cannot be read: %s", p, p.Route.Unknown)
+			f.addUnknown("", "%v: the route cannot be read: %s", p, p.Route.Unknown)
 		case p.Route.Value.Refused != "":
-			f.wrong(fmt.Sprintf("ip route get %v from %v shows what the kernel knows; add a route, or correct the "+
+			f.addWrong(fmt.Sprintf("ip route get %v from %v shows what the kernel knows; add a route, or correct the "+
 				"address of rank %d", p.To, p.From, p.Peer),
 				"%v: there is no route: %s", p, p.Route.Value.Refused)
-		case p.elsewhere(in):
-			f.wrong(fmt.Sprintf("correct the route of %v, or add one for this source: ip rule add from %v", p.To,
+		case p.usesOtherInterface(in):
+			f.addWrong(fmt.Sprintf("correct the route of %v, or add one for this source: ip rule add from %v", p.To,
 				p.From),
 				"%v: packets leave by %s, but %v is an address of %s: peers and routers may drop them, and answers "+
 					"arrive at another interface",
@@ -160,15 +162,15 @@ func examineRoutes(in *input) []Finding {
 		}
 	}
 	if right == 0 && len(f) == 0 {
-		f.unknown("", "no local rank has an address from which there could be a route")
+		f.addUnknown("", "no local rank has an address from which there could be a route")
 	}
-	return f.or("through the interfaces of the source addresses: %s", plural(right, "path"))
+	return f.orRight("through the interfaces of the source addresses: %s", plural(right, "path"))
 }
 
-// elsewhere reports whether packets leave by an interface other than the one that has their source address. It ignores
+// usesOtherInterface reports whether packets leave by an interface other than the one that has their source address. It ignores
 // the loopback interface, whose addresses belong to the whole host.
-func (p *Path) elsewhere(in *input) bool {
-	own, out := in.holder(p.From), in.named(p.Route.Value.Interface)
+func (p *Path) usesOtherInterface(in *input) bool {
+	own, out := in.findByAddress(p.From), in.findByName(p.Route.Value.Interface)
 	return own != nil && out != nil && own != out && !own.Loopback && !out.Loopback
 }
 
@@ -186,22 +188,22 @@ func examineReversePath(in *input) []Finding {
 	var f findings
 	for i := range in.Paths {
 		p := &in.Paths[i]
-		own := in.holder(p.From)
-		if own == nil || !p.elsewhere(in) {
+		own := in.findByAddress(p.From)
+		if own == nil || !p.usesOtherInterface(in) {
 			continue
 		}
 		switch mode := own.ReversePath; {
 		case mode.Unknown != "":
-			f.unknown("", "interface %s: %s", own.Name, mode.Unknown)
+			f.addUnknown("", "interface %s: %s", own.Name, mode.Unknown)
 		case mode.Value == ReversePathStrict:
-			f.wrong(fmt.Sprintf("correct the route of %v, or set the filter to loose: sysctl -w "+
+			f.addWrong(fmt.Sprintf("correct the route of %v, or set the filter to loose: sysctl -w "+
 				"net.ipv4.conf.%s.rp_filter=2", p.To, own.Name),
 				"%v: packets of rank %d that arrive at %s are dropped, as the filter is strict and the route to %v "+
 					"leads through %s",
 				p, p.Peer, own.Name, p.To, p.Route.Value.Interface)
 		}
 	}
-	return f.or("does not drop packets of peers")
+	return f.orRight("does not drop packets of peers")
 }
 
 // examineNeighbours checks that next hops answer ARP or neighbour discovery.
@@ -219,15 +221,15 @@ func examineNeighbours(in *input) []Finding {
 		}
 		reported[hop] = true
 		if hop == p.To {
-			f.wrong(fmt.Sprintf("check that the node of rank %d is up, that %v is its address, and that it is in the "+
+			f.addWrong(fmt.Sprintf("check that the node of rank %d is up, that %v is its address, and that it is in the "+
 				"same network or VLAN", p.Peer, p.To),
 				"%v: %v does not answer on %s", p, hop, p.Route.Value.Interface)
 			continue
 		}
-		f.wrong(fmt.Sprintf("check that the router is up, or correct the route: ip route get %v", p.To),
+		f.addWrong(fmt.Sprintf("check that the router is up, or correct the route: ip route get %v", p.To),
 			"%v: the router %v does not answer on %s", p, hop, p.Route.Value.Interface)
 	}
-	return f.or("no entry has failed")
+	return f.orRight("no entry has failed")
 }
 
 // examinePathMTU checks that paths carry the longest datagrams, according to the kernel and to echo requests.
@@ -241,51 +243,51 @@ func examinePathMTU(in *input) []Finding {
 		}
 		routed++
 		if mtu := p.Route.Value.MTU; mtu > 0 && mtu < p.Length {
-			f.wrong(in.shorten(p, mtu), "%v: the path carries packets of %d bytes, and the longest of the link have %d",
+			f.addWrong(in.mtuAdvice(p, mtu), "%v: the path carries packets of %d bytes, and the longest of the link have %d",
 				p, mtu, p.Length)
 			continue
 		}
 		if p.Echo == nil {
 			continue
 		}
-		fpga := in.rank(p.Peer).Kind == config.PeerFPGA
+		fpga := in.findRank(p.Peer).Kind == config.PeerFPGA
 		switch e := p.Echo.Value; {
 		case p.Echo.Unknown != "":
-			f.unknown("run it as root, or let the user send echo requests: sysctl -w net.ipv4.ping_group_range='0 "+
+			f.addUnknown("run it as root, or let the user send echo requests: sysctl -w net.ipv4.ping_group_range='0 "+
 				"2147483647'", "%v: %s", p, p.Echo.Unknown)
 		case e.Long:
 			probed++
 		case !e.Short && p.Neighbour == NeighbourFailed:
-			f.unknown("", "%v: its next hop does not answer", p)
+			f.addUnknown("", "%v: its next hop does not answer", p)
 		case !e.Short:
-			f.unknown("check that it is up; a firewall here or on the path may drop packets: look at nft list ruleset",
+			f.addUnknown("check that it is up; a firewall here or on the path may drop packets: look at nft list ruleset",
 				"%v: does not answer ICMP echo requests", p)
 		case fpga:
-			f.unknown("the FPGA may not answer long ones; zrlctl ping with 346 words sends a datagram as long",
+			f.addUnknown("the FPGA may not answer long ones; zrlctl ping with 346 words sends a datagram as long",
 				"%v: answers an ICMP echo request of %d bytes, and not one of %d", p, ShortEcho, p.Length)
 		default:
-			f.wrong(in.shorten(p, leastMTU)+"; something on the way drops longer packets and does not report it",
+			f.addWrong(in.mtuAdvice(p, minMTU)+"; something on the way drops longer packets and does not report it",
 				"%v: answers an ICMP echo request of %d bytes, and not one of %d", p, ShortEcho, p.Length)
 		}
 	}
 	if routed < len(in.Paths) {
-		f.unknown("", "%s have no route", plural(len(in.Paths)-routed, "path"))
+		f.addUnknown("", "%s have no route", plural(len(in.Paths)-routed, "path"))
 	}
 	if probed == 0 {
-		return f.or("no link has longer packets than the interfaces carry")
+		return f.orRight("no link has longer packets than the interfaces carry")
 	}
-	return f.or("%s carry the longest packets of their links", plural(probed, "path"))
+	return f.orRight("%s carry the longest packets of their links", plural(probed, "path"))
 }
 
 // ShortEcho is the length in bytes of a packet with a short echo request.
 const ShortEcho = 84
 
-// shorten says what to do about a path that carries packets of at most mtu bytes.
-func (in *input) shorten(p *Path, mtu int) string {
+// mtuAdvice says what to do about a path that carries packets of at most mtu bytes.
+func (in *input) mtuAdvice(p *Path, mtu int) string {
 	if !p.Fixed {
-		return fmt.Sprintf("raise the MTU on the path to %d or more", leastMTU)
+		return fmt.Sprintf("raise the MTU on the path to %d or more", minMTU)
 	}
-	switch in.rank(p.Peer).Kind {
+	switch in.findRank(p.Peer).Kind {
 	case config.PeerFPGA:
 		return "raise the MTU on the path: an FPGA does not join fragments, and sends datagrams of 1416 bytes itself"
 	case config.PeerCPU:

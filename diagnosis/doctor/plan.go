@@ -23,9 +23,9 @@ type Plan struct {
 	Ranks    []Rank // in rank order
 	// Links are the links from the local ranks to all other ranks.
 	Links []Link
-	// ReceiveBuffer is the size in bytes of the receive buffer that each UDP socket requests.
+	// ReceiveBuffer is the size in bytes of the receive buffer that each AddUDP socket requests.
 	ReceiveBuffer int
-	// NoOffload is set if the configuration disables UDP offload.
+	// NoOffload is set if the configuration disables AddUDP offload.
 	NoOffload bool
 }
 
@@ -42,27 +42,27 @@ type Link struct {
 	Rank, Peer int
 	Profile    protocol.Profile
 	Transport  config.Transport
-	// MaxDatagram is the length in bytes of the longest datagram, without the IP and UDP headers.
+	// MaxDatagram is the length in bytes of the longest datagram, without the RunIP and AddUDP headers.
 	MaxDatagram int
 }
 
-// Invalid builds a Plan from a configuration that was rejected with err.
-func Invalid(source string, err error) *Plan {
+// InvalidPlan builds a Plan from a configuration that was rejected with err.
+func InvalidPlan(source string, err error) *Plan {
 	return &Plan{Source: source, Problems: strings.Split(err.Error(), "\n")}
 }
 
-// FromConfig builds a Plan from cfg, which must already have passed Validate.
-func FromConfig(source string, cfg *config.Config) *Plan {
+// PlanFromConfig builds a Plan from cfg, which must already have passed Validate.
+func PlanFromConfig(source string, cfg *config.Config) *Plan {
 	p := &Plan{
 		Source: source, Warnings: cfg.Warnings(),
 		ReceiveBuffer: int(cfg.Limits.ReceiveBuffer), NoOffload: cfg.Limits.Offload == config.OffloadOff,
 	}
 	for i := range cfg.Ranks {
 		r := &cfg.Ranks[i]
-		p.Ranks = append(p.Ranks, Rank{r.Rank, r.Address.AddrPort, r.Peer, r.Local()})
+		p.Ranks = append(p.Ranks, Rank{r.Rank, r.Address.AddrPort, r.Peer, r.IsLocal()})
 	}
 	slices.SortFunc(p.Ranks, func(a, b Rank) int { return cmp.Compare(a.Rank, b.Rank) })
-	for _, local := range cfg.Local() {
+	for _, local := range cfg.LocalRanks() {
 		for i := range cfg.Ranks {
 			remote := &cfg.Ranks[i]
 			if remote.Rank == local.Rank {
@@ -70,7 +70,7 @@ func FromConfig(source string, cfg *config.Config) *Plan {
 			}
 			l, err := node.NewLink(cfg, local, remote)
 			if err != nil {
-				return Invalid(source, err)
+				return InvalidPlan(source, err)
 			}
 			p.Links = append(p.Links, Link{local.Rank, remote.Rank, l.Profile, l.Transport, l.MaxDatagram})
 		}
@@ -78,9 +78,9 @@ func FromConfig(source string, cfg *config.Config) *Plan {
 	return p
 }
 
-// FromStatus builds a Plan from the status of a running daemon whose configuration cannot be read. It assumes that the
+// PlanFromStatus builds a Plan from the status of a running daemon whose configuration cannot be read. It assumes that the
 // longest datagrams are those of the profiles.
-func FromStatus(s *state.Status) *Plan {
+func PlanFromStatus(s *state.Status) *Plan {
 	p := &Plan{Source: s.Config}
 	for i := range s.Cluster {
 		m := &s.Cluster[i]
@@ -99,22 +99,22 @@ func FromStatus(s *state.Status) *Plan {
 	return p
 }
 
-// rank returns the rank with the given number, or nil.
-func (p *Plan) rank(number int) *Rank {
+// findRank returns the rank with the given number, or nil.
+func (p *Plan) findRank(number int) *Rank {
 	if number < 0 || number >= len(p.Ranks) {
 		return nil
 	}
 	return &p.Ranks[number]
 }
 
-// remote reports whether a link leads to another host.
-func (p *Plan) remote(l *Link) bool {
-	r := p.rank(l.Peer)
+// isRemote reports whether a link leads to another host.
+func (p *Plan) isRemote(l *Link) bool {
+	r := p.findRank(l.Peer)
 	return r != nil && !r.Local
 }
 
-// local returns the local ranks.
-func (p *Plan) local() []Rank {
+// localRanks returns the local ranks.
+func (p *Plan) localRanks() []Rank {
 	var local []Rank
 	for _, r := range p.Ranks {
 		if r.Local {
@@ -127,7 +127,7 @@ func (p *Plan) local() []Rank {
 // NeededPorts returns the ports that the local ranks need.
 func (p *Plan) NeededPorts() []Port {
 	var ports []Port
-	for _, r := range p.local() {
+	for _, r := range p.localRanks() {
 		for _, t := range []config.Transport{config.TransportUDP, config.TransportTCP} {
 			if slices.ContainsFunc(p.Links, func(l Link) bool { return l.Rank == r.Rank && l.Transport == t }) {
 				ports = append(ports, Port{Rank: r.Rank, Network: string(t), Addr: r.Addr})
@@ -137,15 +137,15 @@ func (p *Plan) NeededPorts() []Port {
 	return ports
 }
 
-// NeededPaths returns the paths from local ranks to other hosts, one for each pair of IP addresses. Their facts are not
+// NeededPaths returns the paths from local ranks to other hosts, one for each pair of RunIP addresses. Their facts are not
 // filled in.
 func (p *Plan) NeededPaths() (paths []Path) {
 	type ends struct{ from, to netip.Addr }
 	known := make(map[ends]int)
 	for i := range p.Links {
 		l := &p.Links[i]
-		from, to := p.rank(l.Rank), p.rank(l.Peer)
-		if from == nil || !p.remote(l) {
+		from, to := p.findRank(l.Rank), p.findRank(l.Peer)
+		if from == nil || !p.isRemote(l) {
 			continue
 		}
 		e := ends{from.Addr.Addr(), to.Addr.Addr()}
@@ -155,7 +155,7 @@ func (p *Plan) NeededPaths() (paths []Path) {
 			known[e] = at
 			paths = append(paths, Path{Rank: l.Rank, Peer: l.Peer, From: e.from, To: e.to})
 		}
-		length, fixed := l.length(e.to)
+		length, fixed := l.packetLength(e.to)
 		paths[at].Length = max(paths[at].Length, length)
 		paths[at].Fixed = paths[at].Fixed || fixed
 	}
@@ -165,7 +165,7 @@ func (p *Plan) NeededPaths() (paths []Path) {
 // Neighbours returns the IPv4 addresses of the ranks on the same network as the named interface: local ranks, and ranks
 // reachable without a router.
 func (p *Plan) Neighbours(f *Facts, name string) (addrs []netip.Addr) {
-	i := f.named(name)
+	i := f.findByName(name)
 	if i == nil || i.Loopback || !i.Up {
 		return nil
 	}
@@ -174,8 +174,8 @@ func (p *Plan) Neighbours(f *Facts, name string) (addrs []netip.Addr) {
 			addrs = append(addrs, a)
 		}
 	}
-	for _, r := range p.local() {
-		if f.holder(r.Addr.Addr()) == i {
+	for _, r := range p.localRanks() {
+		if f.findByAddress(r.Addr.Addr()) == i {
 			add(r.Addr.Addr())
 		}
 	}
@@ -187,13 +187,13 @@ func (p *Plan) Neighbours(f *Facts, name string) (addrs []netip.Addr) {
 	return addrs
 }
 
-// The combined length of the IP and UDP headers, in bytes.
+// The combined length of the RunIP and AddUDP headers, in bytes.
 const (
 	headersIPv4 = 20 + 8
 	headersIPv6 = 40 + 8
 )
 
-// headers returns the length in bytes of the IP and UDP headers of a packet to an address.
+// headers returns the length in bytes of the RunIP and AddUDP headers of a packet to an address.
 func headers(to netip.Addr) int {
 	if to.Is4() {
 		return headersIPv4
@@ -201,15 +201,15 @@ func headers(to netip.Addr) int {
 	return headersIPv6
 }
 
-// leastMTU is the MTU that every path should have: the minimum of IPv6, and the value with which the extended profile
+// minMTU is the PathMTU that every path should have: the minimum of IPv6, and the value with which the extended profile
 // begins.
-const leastMTU = 1280
+const minMTU = 1280
 
-// length returns the length of the longest packet that the link needs. It is not fixed for the extended profile, which
-// discovers the path MTU, and for TCP, which adapts the length of its segments.
-func (l *Link) length(to netip.Addr) (length int, fixed bool) {
+// packetLength returns the length of the longest packet that the link needs. It is not fixed for the extended profile, which
+// discovers the path PathMTU, and for AddTCP, which adapts the length of its segments.
+func (l *Link) packetLength(to netip.Addr) (length int, fixed bool) {
 	if l.Profile == protocol.Extended || l.Transport != config.TransportUDP {
-		return leastMTU, false
+		return minMTU, false
 	}
 	return l.MaxDatagram + headers(to), true
 }

@@ -31,7 +31,7 @@ ranks:
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := doctor.FromConfig("test.yaml", cfg)
+	p := doctor.PlanFromConfig("test.yaml", cfg)
 	if len(p.Problems) > 0 {
 		t.Fatal(p.Problems)
 	}
@@ -42,11 +42,11 @@ ranks:
 func sound(p *doctor.Plan) *doctor.Facts {
 	f := &doctor.Facts{
 		Ports: p.NeededPorts(), Paths: p.NeededPaths(),
-		Buffer:  doctor.Known(doctor.Buffer{Granted: p.ReceiveBuffer}, nil),
-		Offload: doctor.Known(doctor.Offload{Segmentation: true, Coalescing: true}, nil),
-		Clock:   doctor.Known(doctor.Clock{Source: "tsc", Synchronized: doctor.Known(true, nil)}, nil),
-		Files:   doctor.Known(doctor.Files{Limit: 1024}, nil),
-		Interfaces: doctor.Known([]doctor.Interface{
+		Buffer:  doctor.NewFact(doctor.Buffer{Granted: p.ReceiveBuffer}, nil),
+		Offload: doctor.NewFact(doctor.Offload{Segmentation: true, Coalescing: true}, nil),
+		Clock:   doctor.NewFact(doctor.Clock{Source: "tsc", Synchronized: doctor.NewFact(true, nil)}, nil),
+		Files:   doctor.NewFact(doctor.Files{Limit: 1024}, nil),
+		Interfaces: doctor.NewFact([]doctor.Interface{
 			{Name: "lo", Index: 1, Loopback: true, Up: true, Carrier: true},
 			{Name: "eth0", Index: 2, Up: true, Carrier: true, MTU: 1500,
 				Addresses: []netip.Addr{netip.MustParseAddr("10.9.0.1")},
@@ -54,7 +54,7 @@ func sound(p *doctor.Plan) *doctor.Facts {
 		}, nil),
 	}
 	for i := range f.Paths {
-		f.Paths[i].Route = doctor.Known(doctor.Route{Interface: "eth0", MTU: 1500}, nil)
+		f.Paths[i].Route = doctor.NewFact(doctor.Route{Interface: "eth0", MTU: 1500}, nil)
 		f.Paths[i].Echo = &doctor.Fact[doctor.Echo]{Value: doctor.Echo{Short: true, Long: true}}
 	}
 	return f
@@ -103,7 +103,7 @@ func TestVerdicts(t *testing.T) {
 		{name: "by another daemon", change: held, check: "port", verdict: doctor.Wrong,
 			found: "process 47 (zrlmpid) holds"},
 		{name: "interfaces unknown",
-			change: func(f *doctor.Facts) { f.Interfaces = doctor.Known[[]doctor.Interface](nil, unknown) },
+			change: func(f *doctor.Facts) { f.Interfaces = doctor.NewFact[[]doctor.Interface](nil, unknown) },
 			check:  "local_address", verdict: doctor.Unknown, found: "not permitted"},
 		{name: "FPGA that answers short echoes only",
 			change: func(f *doctor.Facts) { f.Paths[1].Echo.Value.Long = false }, check: "path_mtu",
@@ -166,7 +166,7 @@ func TestVerdicts(t *testing.T) {
 			f.Interfaces.Value[1].Addresses, f.Interfaces.Value[1].Duplicates = []netip.Addr{a}, []netip.Addr{a}
 		}, check: "duplicate_address", verdict: doctor.Wrong, found: "rank 0: another station on eth0 has fd00::1"},
 		{name: "no ARP requests permitted",
-			change: func(f *doctor.Facts) { f.Claims = doctor.Known[[]doctor.Claim](nil, unknown) },
+			change: func(f *doctor.Facts) { f.Claims = doctor.NewFact[[]doctor.Claim](nil, unknown) },
 			check:  "duplicate_address", verdict: doctor.Unknown, found: "not permitted"},
 		{name: "wrong rank map",
 			status: daemonOf(func(r *state.Rank) { r.Engine.Peers[0].Dropped[state.DropSourceRank] = 3 }),
@@ -205,7 +205,7 @@ func TestVerdicts(t *testing.T) {
 
 // TestFromStatus checks that a plan without a configuration has the ranks and links of the status.
 func TestFromStatus(t *testing.T) {
-	p := doctor.FromStatus(daemonOf(nil))
+	p := doctor.PlanFromStatus(daemonOf(nil))
 	if len(p.Ranks) != 3 || !p.Ranks[0].Local || p.Ranks[1].Local || p.ReceiveBuffer != 16<<20 {
 		t.Errorf("%+v", p)
 	}
@@ -213,7 +213,7 @@ func TestFromStatus(t *testing.T) {
 	if len(paths) != 1 || paths[0].To != netip.MustParseAddr("10.9.0.2") || paths[0].Length != 1444 || !paths[0].Fixed {
 		t.Errorf("%+v", paths)
 	}
-	if report := doctor.Examine(p, sound(p), nil); report.Wrong() {
+	if report := doctor.Examine(p, sound(p), nil); report.HasWrong() {
 		t.Error(report.Text())
 	}
 }

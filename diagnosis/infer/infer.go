@@ -20,25 +20,25 @@ type Cause string
 // The causes of a wait that may remain possible when only the packets of the pair are known.
 const (
 	// In the peer's program.
-	Computes  Cause = "program_computes"
-	Waits     Cause = "waits_elsewhere"
-	OtherCall Cause = "other_call"
-	Cycle     Cause = "cycle"
-	Count     Cause = "count_mismatch"
+	ProgramComputes Cause = "program_computes"
+	WaitsElsewhere  Cause = "waits_elsewhere"
+	OtherCall       Cause = "other_call"
+	WaitCycle       Cause = "cycle"
+	CountMismatch   Cause = "count_mismatch"
 	// In the peer's process.
-	Stopped   Cause = "process_stopped"
-	Ended     Cause = "process_ended"
-	Restarted Cause = "restarted"
-	Started   Cause = "started_late"
-	DeadEnd   Cause = "fpga_dead_end"
+	ProcessStopped Cause = "process_stopped"
+	ProcessEnded   Cause = "process_ended"
+	Restarted      Cause = "restarted"
+	StartedLate    Cause = "started_late"
+	DeadEnd        Cause = "fpga_dead_end"
 	// In the network or the configuration.
-	Blocked      Cause = "packets_blocked"
-	Lost         Cause = "lost_packet"
-	Dropped      Cause = "packet_dropped"
-	MTU          Cause = "path_mtu"
-	WrongAddress Cause = "wrong_address"
-	WrongProfile Cause = "wrong_profile"
-	TLS          Cause = "tls_mismatch"
+	PacketsBlocked Cause = "packets_blocked"
+	PacketLost     Cause = "lost_packet"
+	PacketDropped  Cause = "packet_dropped"
+	PathMTU        Cause = "path_mtu"
+	WrongAddress   Cause = "wrong_address"
+	WrongProfile   Cause = "wrong_profile"
+	TLSMismatch    Cause = "tls_mismatch"
 )
 
 // Observation contains the facts about one rank's wait for a packet from a peer whose state is not known.
@@ -46,17 +46,17 @@ type Observation struct {
 	Waiter, Peer int
 	Kind         state.Kind // of the peer
 	Extended     bool
-	// Sends is set if the waiter sends the message that it waits for. State is the state of the message, and Waited is
+	// IsSender is set if the waiter sends the message that it waits for. State is the state of the message, and Waited is
 	// the age of the wait in seconds.
-	Sends  bool
-	State  handshake.State
-	Waited float64
-	// Long is set if a datagram of the message is so long that not every path carries it.
-	Long bool
-	// Heard is the number of seconds since the last packet from the peer arrived, or nil if none ever did.
-	Heard *float64
-	// Worked is set if a message to or from the peer has completed successfully since the waiter started.
-	Worked bool
+	IsSender    bool
+	State       handshake.State
+	WaitSeconds float64
+	// HasLongDatagram is set if a datagram of the message is so long that not every path carries it.
+	HasLongDatagram bool
+	// LastHeard is the number of seconds since the last packet from the peer arrived, or nil if none ever did.
+	LastHeard *float64
+	// HasWorked is set if a message to or from the peer has completed successfully since the waiter started.
+	HasWorked bool
 	// Abandoned is set if an earlier message to or from the peer has begun and not ended: the peer may still be in it.
 	Abandoned bool
 	// Acknowledged is set if the peer, of the extended profile, has acknowledged everything that was sent to it.
@@ -64,17 +64,17 @@ type Observation struct {
 	// Silent is set if the peer's engine, of the extended profile, has not answered. An engine answers whatever its
 	// program does.
 	Silent bool
-	// Asks is set if the peer has sent a SEND_REQUEST that does not belong to the message, or that CLEAR_TO_SEND has
+	// PeerAsks is set if the peer has sent a SEND_REQUEST that does not belong to the message, or that CLEAR_TO_SEND has
 	// already answered. RetransmitsRequest is set if it has done so more than once, so that it is not a late copy.
-	Asks, RetransmitsRequest bool
-	// Clears is set if the peer has sent CLEAR_TO_SEND again after DATA was sent, or if it has sent CLEAR_TO_SEND while
+	PeerAsks, RetransmitsRequest bool
+	// PeerClears is set if the peer has sent CLEAR_TO_SEND again after DATA was sent, or if it has sent CLEAR_TO_SEND while
 	// the waiter receives.
-	Clears bool
+	PeerClears bool
 	// RetransmitsData is set if the peer retransmits the DATA of an earlier message, which the waiter has acknowledged.
 	RetransmitsData bool
 	// Refused is set if the host at the peer's address reports that nothing listens there.
 	Refused bool
-	// NoHandshake is set if the peer has accepted a TCP connection, but has not answered the TLS handshake.
+	// NoHandshake is set if the peer has accepted a AddTCP connection, but has not answered the TLSMismatch handshake.
 	NoHandshake bool
 }
 
@@ -91,19 +91,19 @@ type Possibility struct {
 // Excluded is a cause that an observation contradicts.
 type Excluded struct {
 	Cause Cause
-	// By describes the observation.
-	By string
+	// Contradiction describes the observation.
+	Contradiction string
 }
 
-// recent is the maximum age, in seconds, of the last packet from a peer that counts as running.
-const recent = 1
+// maxRecentAge is the maximum age, in seconds, of the last packet from a peer that counts as running.
+const maxRecentAge = 1
 
 // Explain returns the causes that the observation does not contradict, the likeliest first, and those that it
 // contradicts.
 func Explain(o *Observation) (left []Possibility, excluded []Excluded) {
 	for i := range hypotheses {
 		h := &hypotheses[i]
-		if by := h.contradicted(o); by != "" {
+		if by := h.contradiction(o); by != "" {
 			if by != inapplicable {
 				excluded = append(excluded, Excluded{h.cause, by})
 			}
@@ -115,7 +115,7 @@ func Explain(o *Observation) (left []Possibility, excluded []Excluded) {
 		}
 		p := Possibility{h.cause, rank, other, h.text(o)}
 		// A peer that does not answer is most often not running.
-		if (o.Heard == nil || o.Silent) && (h.cause == Ended || h.cause == Stopped && o.Heard != nil) {
+		if (o.LastHeard == nil || o.Silent) && (h.cause == ProcessEnded || h.cause == ProcessStopped && o.LastHeard != nil) {
 			left = slices.Insert(left, 0, p)
 			continue
 		}
@@ -130,15 +130,15 @@ type hypothesis struct {
 	// outbound is set if the waiter is at fault, or if it is the sender of the lost packets.
 	outbound bool
 	text     func(o *Observation) string
-	// contradicted returns the observation that contradicts the hypothesis, inapplicable, or an empty string.
-	contradicted func(o *Observation) string
+	// contradiction returns the observation that contradicts the hypothesis, inapplicable, or an empty string.
+	contradiction func(o *Observation) string
 }
 
 // inapplicable is returned if a hypothesis does not apply to a wait at all.
 const inapplicable = "-"
 
-// begun reports whether both sides have begun the message. The rest of it does not depend on the programs.
-func (o *Observation) begun() bool {
+// hasBegun reports whether both sides have begun the message. The rest of it does not depend on the programs.
+func (o *Observation) hasBegun() bool {
 	switch o.State {
 	case handshake.WaitData, handshake.Receiving, handshake.WaitAck:
 		return !o.Extended
@@ -146,43 +146,45 @@ func (o *Observation) begun() bool {
 	return false
 }
 
-// heardSince reports whether a packet from the peer has arrived since the wait began.
-func (o *Observation) heardSince() bool { return o.Heard != nil && *o.Heard <= o.Waited }
-
-// blocks reports whether the peer is a deployed node in a send to the waiter that the waiter has not cleared. All calls
-// of a deployed node block until they are complete.
-func (o *Observation) blocks() bool {
-	return o.RetransmitsRequest && o.Kind != state.KindSoftware && !o.begun()
+// wasHeardSince reports whether a packet from the peer has arrived since the wait began.
+func (o *Observation) wasHeardSince() bool {
+	return o.LastHeard != nil && *o.LastHeard <= o.WaitSeconds
 }
 
-// asksSo says that the peer asks to send, and therefore waits for nothing else.
-func asksSo(o *Observation) string {
+// peerBlocks reports whether the peer is a deployed node in a send to the waiter that the waiter has not cleared. All calls
+// of a deployed node block until they are complete.
+func (o *Observation) peerBlocks() bool {
+	return o.RetransmitsRequest && o.Kind != state.KindSoftware && !o.hasBegun()
+}
+
+// asksText says that the peer asks to send, and therefore waits for nothing else.
+func asksText(o *Observation) string {
 	return fmt.Sprintf("rank %d asks to send, so it is in no receive", o.Peer)
 }
 
-// talks says that a packet from the peer has arrived recently, or returns an empty string.
-func (o *Observation) talks() string {
-	if o.Heard == nil || *o.Heard > recent {
+// talksText says that a packet from the peer has arrived recently, or returns an empty string.
+func (o *Observation) talksText() string {
+	if o.LastHeard == nil || *o.LastHeard > maxRecentAge {
 		return ""
 	}
-	return fmt.Sprintf("a packet of rank %d came %s ago", o.Peer, words.Duration(*o.Heard))
+	return fmt.Sprintf("a packet of rank %d came %s ago", o.Peer, words.Duration(*o.LastHeard))
 }
 
-// of returns a function that puts the peer's name in front of format.
-func of(format string) func(o *Observation) string {
+// peerText returns a function that puts the peer's name in front of format.
+func peerText(format string) func(o *Observation) string {
 	return func(o *Observation) string { return fmt.Sprintf("rank %d "+format, o.Peer) }
 }
 
-// program returns the observation that contradicts causes in the peer's program, or an empty string.
-func program(o *Observation) string {
+// programEvidence returns the observation that contradicts causes in the peer's program, or an empty string.
+func programEvidence(o *Observation) string {
 	switch {
 	case o.Silent:
 		return fmt.Sprintf("the engine of rank %d does not answer, which does not depend on its program", o.Peer)
-	case o.begun():
+	case o.hasBegun():
 		return fmt.Sprintf("the message has begun at rank %d", o.Peer)
-	case o.blocks():
+	case o.peerBlocks():
 		return fmt.Sprintf("rank %d is in the send for which it retransmits SEND_REQUEST", o.Peer)
-	case o.Clears:
+	case o.PeerClears:
 		return fmt.Sprintf("rank %d has cleared a message, and waits for it", o.Peer)
 	case o.RetransmitsData:
 		return retransmitsData(o)
@@ -196,210 +198,210 @@ func retransmitsData(o *Observation) string {
 	return fmt.Sprintf("rank %d retransmits an earlier message, which rank %d has acknowledged", o.Peer, o.Waiter)
 }
 
-// configuration returns the observation that contradicts causes that prevent all messages between the ranks, or an
+// configEvidence returns the observation that contradicts causes that prevent all messages between the ranks, or an
 // empty string.
-func configuration(o *Observation) string {
+func configEvidence(o *Observation) string {
 	switch {
-	case o.Worked:
+	case o.HasWorked:
 		return fmt.Sprintf("messages with rank %d have ended well", o.Peer)
-	case o.begun():
+	case o.hasBegun():
 		return fmt.Sprintf("a message with rank %d has begun", o.Peer)
 	}
 	return ""
 }
 
 var hypotheses = []hypothesis{
-	{cause: TLS, contradicted: func(o *Observation) string {
+	{cause: TLSMismatch, contradiction: func(o *Observation) string {
 		if !o.NoHandshake {
 			return inapplicable
 		}
 		return ""
-	}, text: of("does not use TLS, or cannot answer the handshake")},
-	{cause: Cycle, contradicted: func(o *Observation) string {
-		if o.Sends && o.State == handshake.WaitClear && o.Asks ||
-			!o.Sends && o.State == handshake.WaitRequest && o.Clears {
+	}, text: peerText("does not use TLS, or cannot answer the handshake")},
+	{cause: WaitCycle, contradiction: func(o *Observation) string {
+		if o.IsSender && o.State == handshake.WaitClear && o.PeerAsks ||
+			!o.IsSender && o.State == handshake.WaitRequest && o.PeerClears {
 			return ""
 		}
 		return inapplicable
 	}, text: func(o *Observation) string {
 		what := "receive from"
-		if o.Sends {
+		if o.IsSender {
 			what = "send to"
 		}
 		return fmt.Sprintf("ranks %d and %d %s each other", min(o.Waiter, o.Peer), max(o.Waiter, o.Peer), what)
 	}},
-	{cause: Started, contradicted: func(o *Observation) string {
+	{cause: StartedLate, contradiction: func(o *Observation) string {
 		switch {
-		case o.Kind == state.KindSoftware || o.Extended || o.Sends || o.State != handshake.WaitRequest:
+		case o.Kind == state.KindSoftware || o.Extended || o.IsSender || o.State != handshake.WaitRequest:
 			return inapplicable
-		case o.Worked:
+		case o.HasWorked:
 			return fmt.Sprintf("messages with rank %d have ended well", o.Peer)
-		case o.Heard != nil:
+		case o.LastHeard != nil:
 			return fmt.Sprintf("packets of rank %d have come", o.Peer)
 		}
 		return ""
 	}, outbound: true, text: func(o *Observation) string {
 		return fmt.Sprintf("rank %d asked to send before rank %d was started, and does not ask again", o.Peer, o.Waiter)
 	}},
-	{cause: Computes, contradicted: program, text: func(o *Observation) string {
+	{cause: ProgramComputes, contradiction: programEvidence, text: func(o *Observation) string {
 		return fmt.Sprintf("the program of rank %d computes, or has not come so far", o.Peer)
 	}},
-	{cause: Waits, contradicted: program, text: of("waits itself, in another call")},
-	{cause: OtherCall, contradicted: program, text: of("has made a call that does not match")},
-	{cause: Blocked, contradicted: func(o *Observation) string {
+	{cause: WaitsElsewhere, contradiction: programEvidence, text: peerText("waits itself, in another call")},
+	{cause: OtherCall, contradiction: programEvidence, text: peerText("has made a call that does not match")},
+	{cause: PacketsBlocked, contradiction: func(o *Observation) string {
 		switch {
-		case o.begun():
+		case o.hasBegun():
 			return inapplicable // covered by Lost
 		case o.RetransmitsData:
 			return retransmitsData(o)
-		case o.Sends && o.blocks():
-			return asksSo(o)
-		case o.Sends && o.heardSince() && !o.Extended:
-			return o.talks()
+		case o.IsSender && o.peerBlocks():
+			return asksText(o)
+		case o.IsSender && o.wasHeardSince() && !o.Extended:
+			return o.talksText()
 		}
 		return ""
 	}, text: func(o *Observation) string { return lostText(o.Peer, o.Waiter) }},
-	{cause: Blocked, outbound: true, contradicted: func(o *Observation) string {
+	{cause: PacketsBlocked, outbound: true, contradiction: func(o *Observation) string {
 		switch {
-		case o.begun():
+		case o.hasBegun():
 			return inapplicable
-		case o.Kind != state.KindSoftware && o.Sends && o.RetransmitsRequest:
-			return asksSo(o)
-		case o.Acknowledged && o.talks() == "":
+		case o.Kind != state.KindSoftware && o.IsSender && o.RetransmitsRequest:
+			return asksText(o)
+		case o.Acknowledged && o.talksText() == "":
 			return fmt.Sprintf("rank %d has acknowledged all that was sent to it, and retransmits nothing", o.Peer)
 		}
 		return ""
 	}, text: func(o *Observation) string { return lostText(o.Waiter, o.Peer) }},
-	{cause: Lost, contradicted: func(o *Observation) string {
+	{cause: PacketLost, contradiction: func(o *Observation) string {
 		switch {
-		case !o.begun():
+		case !o.hasBegun():
 			return inapplicable // covered by Blocked
-		case o.State == handshake.WaitData && o.Asks:
+		case o.State == handshake.WaitData && o.PeerAsks:
 			return fmt.Sprintf("rank %d has asked to send since, so it has not sent DATA", o.Peer)
-		case o.State == handshake.WaitAck && o.Clears:
+		case o.State == handshake.WaitAck && o.PeerClears:
 			return fmt.Sprintf("rank %d asks for DATA again, so it has not sent ACK", o.Peer)
 		}
 		return ""
 	}, text: func(o *Observation) string { return packetLostText(o, o.Peer, o.Waiter) }},
-	{cause: Lost, outbound: true, contradicted: func(o *Observation) string {
+	{cause: PacketLost, outbound: true, contradiction: func(o *Observation) string {
 		switch {
-		case !o.begun():
+		case !o.hasBegun():
 			return inapplicable
 		case o.State == handshake.Receiving:
 			return fmt.Sprintf("a part of the DATA of rank %d has come", o.Peer)
-		case o.State == handshake.WaitAck && o.Asks && !o.Clears:
-			return asksSo(o)
+		case o.State == handshake.WaitAck && o.PeerAsks && !o.PeerClears:
+			return asksText(o)
 		}
 		return ""
 	}, text: func(o *Observation) string { return packetLostText(o, o.Waiter, o.Peer) }},
-	{cause: Dropped, contradicted: func(o *Observation) string {
+	{cause: PacketDropped, contradiction: func(o *Observation) string {
 		switch {
-		case !o.begun() || o.State == handshake.Receiving:
+		case !o.hasBegun() || o.State == handshake.Receiving:
 			return inapplicable
-		case o.State == handshake.WaitAck && o.Asks && !o.Clears:
-			return asksSo(o)
+		case o.State == handshake.WaitAck && o.PeerAsks && !o.PeerClears:
+			return asksText(o)
 		}
 		return ""
 	}, text: func(o *Observation) string {
-		return fmt.Sprintf("rank %d gets %s of rank %d, and drops it", o.Peer, sentBy(o, o.Waiter), o.Waiter)
+		return fmt.Sprintf("rank %d gets %s of rank %d, and drops it", o.Peer, packetName(o, o.Waiter), o.Waiter)
 	}},
-	{cause: MTU, outbound: true, contradicted: func(o *Observation) string {
+	{cause: PathMTU, outbound: true, contradiction: func(o *Observation) string {
 		switch {
-		case !o.Long || !o.Sends || o.Heard == nil || !o.Extended && o.State != handshake.WaitAck:
+		case !o.HasLongDatagram || !o.IsSender || o.LastHeard == nil || !o.Extended && o.State != handshake.WaitAck:
 			return inapplicable
-		case o.State == handshake.WaitAck && o.Asks && !o.Clears:
-			return asksSo(o)
+		case o.State == handshake.WaitAck && o.PeerAsks && !o.PeerClears:
+			return asksText(o)
 		}
 		return ""
 	}, text: func(o *Observation) string { return mtuText(o.Waiter, o.Peer) }},
-	{cause: MTU, contradicted: func(o *Observation) string {
+	{cause: PathMTU, contradiction: func(o *Observation) string {
 		switch {
-		case !o.Long || o.Sends || o.Heard == nil || !o.Extended && o.State == handshake.WaitRequest:
+		case !o.HasLongDatagram || o.IsSender || o.LastHeard == nil || !o.Extended && o.State == handshake.WaitRequest:
 			return inapplicable
 		case o.State == handshake.Receiving:
 			return inapplicable
-		case o.State == handshake.WaitData && o.Asks:
+		case o.State == handshake.WaitData && o.PeerAsks:
 			return fmt.Sprintf("rank %d has asked to send since, so it has not sent DATA", o.Peer)
 		}
 		return ""
 	}, text: func(o *Observation) string { return mtuText(o.Peer, o.Waiter) }},
-	{cause: Count, contradicted: func(o *Observation) string {
+	{cause: CountMismatch, contradiction: func(o *Observation) string {
 		switch {
 		case o.Kind == state.KindSoftware || o.Extended || o.State != handshake.WaitAck:
 			return inapplicable
-		case o.Asks && !o.Clears:
-			return asksSo(o)
+		case o.PeerAsks && !o.PeerClears:
+			return asksText(o)
 		}
 		return ""
-	}, text: of("receives more words than the message has")},
-	{cause: Blocked, contradicted: func(o *Observation) string {
-		if o.State == handshake.WaitData && o.Asks || o.State == handshake.WaitAck && o.Clears {
+	}, text: peerText("receives more words than the message has")},
+	{cause: PacketsBlocked, contradiction: func(o *Observation) string {
+		if o.State == handshake.WaitData && o.PeerAsks || o.State == handshake.WaitAck && o.PeerClears {
 			return "" // the peer may have sent it before the waiter's packet arrived
 		}
 		return inapplicable
 	}, text: func(o *Observation) string {
 		return fmt.Sprintf("packets from rank %d arrive at rank %d seconds late", o.Peer, o.Waiter)
 	}},
-	{cause: Stopped, contradicted: func(o *Observation) string {
+	{cause: ProcessStopped, contradiction: func(o *Observation) string {
 		switch {
 		case o.Kind == state.KindFPGA:
 			return inapplicable
 		case o.Refused:
 			return fmt.Sprintf("nothing listens at the address of rank %d", o.Peer)
 		case o.Extended:
-			return stopped(o)
-		case o.Sends && o.blocks():
-			return asksSo(o)
+			return stoppedEvidence(o)
+		case o.IsSender && o.peerBlocks():
+			return asksText(o)
 		}
-		return o.talks()
-	}, text: of("is stopped, by a signal or a debugger")},
-	{cause: Ended, contradicted: func(o *Observation) string {
+		return o.talksText()
+	}, text: peerText("is stopped, by a signal or a debugger")},
+	{cause: ProcessEnded, contradiction: func(o *Observation) string {
 		if o.Extended {
-			return stopped(o)
+			return stoppedEvidence(o)
 		}
-		return o.talks()
+		return o.talksText()
 	}, text: func(o *Observation) string {
-		if o.Heard == nil {
+		if o.LastHeard == nil {
 			return fmt.Sprintf("rank %d has not been started, or has ended", o.Peer)
 		}
 		return fmt.Sprintf("rank %d, or its program, has ended", o.Peer)
 	}},
-	{cause: Restarted, contradicted: func(o *Observation) string {
+	{cause: Restarted, contradiction: func(o *Observation) string {
 		switch {
 		case o.Extended: // a restarted peer has a new session, which ends its messages
 			return inapplicable
-		case o.Heard == nil:
+		case o.LastHeard == nil:
 			return fmt.Sprintf("no packet has ever come from rank %d", o.Peer)
 		case o.RetransmitsRequest && o.State == handshake.WaitData:
 			return fmt.Sprintf("rank %d retransmits SEND_REQUEST, though CLEAR_TO_SEND was sent to it each time",
 				o.Peer)
-		case o.Clears:
+		case o.PeerClears:
 			return fmt.Sprintf("rank %d asks for DATA again", o.Peer)
 		case o.RetransmitsData:
 			return retransmitsData(o)
 		}
 		return ""
-	}, text: of("has begun again in the middle of the message")},
-	{cause: DeadEnd, contradicted: func(o *Observation) string {
+	}, text: peerText("has begun again in the middle of the message")},
+	{cause: DeadEnd, contradiction: func(o *Observation) string {
 		switch {
 		case o.Kind == state.KindSoftware || o.Extended:
 			return inapplicable
-		case o.Heard == nil:
+		case o.LastHeard == nil:
 			return fmt.Sprintf("no packet has ever come from rank %d", o.Peer)
 		case o.RetransmitsRequest && o.State == handshake.WaitData:
 			return fmt.Sprintf("rank %d asks to send", o.Peer)
-		case o.Sends && o.blocks():
-			return asksSo(o)
+		case o.IsSender && o.peerBlocks():
+			return asksText(o)
 		case o.RetransmitsData:
 			return retransmitsData(o)
 		}
 		return ""
-	}, text: of("has taken a late copy of a packet for another one, and is in a dead end")},
-	{cause: Restarted, outbound: true, contradicted: func(o *Observation) string {
+	}, text: peerText("has taken a late copy of a packet for another one, and is in a dead end")},
+	{cause: Restarted, outbound: true, contradiction: func(o *Observation) string {
 		switch {
-		case o.Kind == state.KindSoftware || o.Extended || o.begun():
+		case o.Kind == state.KindSoftware || o.Extended || o.hasBegun():
 			return inapplicable
-		case o.Worked && !o.Abandoned:
+		case o.HasWorked && !o.Abandoned:
 			return fmt.Sprintf("messages with rank %d have ended well", o.Peer)
 		case o.RetransmitsRequest:
 			return fmt.Sprintf("rank %d asks to send, so it is in no earlier message", o.Peer)
@@ -409,29 +411,29 @@ var hypotheses = []hypothesis{
 		return fmt.Sprintf("rank %d was started again, and rank %d is in a message with its earlier process", o.Waiter,
 			o.Peer)
 	}},
-	{cause: WrongAddress, contradicted: func(o *Observation) string {
-		if o.State == handshake.WaitData && o.Kind != state.KindSoftware && !o.Worked {
-			return "" // its packets are recognized by IP address alone: packets to it may go to another port
+	{cause: WrongAddress, contradiction: func(o *Observation) string {
+		if o.State == handshake.WaitData && o.Kind != state.KindSoftware && !o.HasWorked {
+			return "" // its packets are recognized by RunIP address alone: packets to it may go to another port
 		}
-		return configuration(o)
+		return configEvidence(o)
 	}, text: func(o *Observation) string {
 		return fmt.Sprintf("ranks %d and %d have different rank maps", min(o.Waiter, o.Peer), max(o.Waiter, o.Peer))
 	}},
-	{cause: WrongProfile, contradicted: func(o *Observation) string {
+	{cause: WrongProfile, contradiction: func(o *Observation) string {
 		if o.Kind != state.KindSoftware && !o.Extended {
 			return inapplicable // a deployed node has no other profile
 		}
-		return configuration(o)
-	}, text: of("speaks another profile")},
+		return configEvidence(o)
+	}, text: peerText("speaks another profile")},
 }
 
-// stopped returns the observation that contradicts that a peer of the extended profile is stopped or has ended, or an
+// stoppedEvidence returns the observation that contradicts that a peer of the extended profile is stopped or has ended, or an
 // empty string. Its daemon answers whatever the state of its program.
-func stopped(o *Observation) string {
+func stoppedEvidence(o *Observation) string {
 	if !o.Silent {
 		return ""
 	}
-	return o.talks()
+	return o.talksText()
 }
 
 func lostText(from, to int) string {
@@ -439,16 +441,16 @@ func lostText(from, to int) string {
 }
 
 func packetLostText(o *Observation, from, to int) string {
-	return fmt.Sprintf("%s from rank %d to rank %d was lost", sentBy(o, from), from, to)
+	return fmt.Sprintf("%s from rank %d to rank %d was lost", packetName(o, from), from, to)
 }
 
-// sentBy names the packet of the message that rank has sent last, or will send next.
-func sentBy(o *Observation, rank int) string {
-	sender := o.Sends == (rank == o.Waiter)
+// packetName names the packet of the message that rank has sent last, or will send next.
+func packetName(o *Observation, rank int) string {
+	sender := o.IsSender == (rank == o.Waiter)
 	switch {
 	case sender:
 		return "DATA"
-	case o.Sends:
+	case o.IsSender:
 		return "ACK"
 	}
 	return "CLEAR_TO_SEND"

@@ -17,97 +17,97 @@ func TestExplain(t *testing.T) {
 		want string
 	}{
 		"an FPGA has not answered": {
-			Observation{Kind: state.KindFPGA, Sends: true, State: handshake.WaitClear, Heard: quiet, Worked: true},
+			Observation{Kind: state.KindFPGA, IsSender: true, State: handshake.WaitClear, LastHeard: quiet, HasWorked: true},
 			"program_computes waits_elsewhere other_call packets_blocked packets_blocked process_ended restarted " +
 				"fpga_dead_end",
 		},
 		"an FPGA has not answered, and may be in a message that has not ended": {
-			Observation{Kind: state.KindFPGA, Sends: true, State: handshake.WaitClear, Heard: quiet, Worked: true,
+			Observation{Kind: state.KindFPGA, IsSender: true, State: handshake.WaitClear, LastHeard: quiet, HasWorked: true,
 				Abandoned: true},
 			"program_computes waits_elsewhere other_call packets_blocked packets_blocked process_ended restarted " +
 				"fpga_dead_end restarted",
 		},
 		"an FPGA asks to send, too": {
-			Observation{Kind: state.KindFPGA, Sends: true, State: handshake.WaitClear, Heard: talks, Worked: true,
-				Asks:               true,
+			Observation{Kind: state.KindFPGA, IsSender: true, State: handshake.WaitClear, LastHeard: talks, HasWorked: true,
+				PeerAsks:           true,
 				RetransmitsRequest: true},
 			"cycle restarted",
 		},
 		"an FPGA asks to send, too, and no message has ended yet": {
-			Observation{Kind: state.KindFPGA, Sends: true, State: handshake.WaitClear, Heard: talks, Asks: true,
+			Observation{Kind: state.KindFPGA, IsSender: true, State: handshake.WaitClear, LastHeard: talks, PeerAsks: true,
 				RetransmitsRequest: true},
 			"cycle restarted wrong_address",
 		},
 		"an FPGA asked to send, too, and is quiet": {
-			Observation{Kind: state.KindFPGA, Sends: true, State: handshake.WaitClear, Heard: quiet, Worked: true,
-				Asks:               true,
+			Observation{Kind: state.KindFPGA, IsSender: true, State: handshake.WaitClear, LastHeard: quiet, HasWorked: true,
+				PeerAsks:           true,
 				RetransmitsRequest: true},
 			"cycle process_ended restarted",
 		},
 		"a host asks to send, too, and may do something else meanwhile": {
-			Observation{Kind: state.KindSoftware, Sends: true, State: handshake.WaitClear, Heard: talks, Worked: true,
-				Asks: true, RetransmitsRequest: true},
+			Observation{Kind: state.KindSoftware, IsSender: true, State: handshake.WaitClear, LastHeard: talks, HasWorked: true,
+				PeerAsks: true, RetransmitsRequest: true},
 			"cycle program_computes waits_elsewhere other_call packets_blocked restarted",
 		},
 		"an FPGA asks again for what was cleared": {
-			Observation{Kind: state.KindFPGA, State: handshake.WaitData, Heard: talks, Asks: true,
+			Observation{Kind: state.KindFPGA, State: handshake.WaitData, LastHeard: talks, PeerAsks: true,
 				RetransmitsRequest: true,
-				Long:               true},
+				HasLongDatagram:    true},
 			"lost_packet packet_dropped packets_blocked wrong_address",
 		},
 		"an FPGA lacks the ACK of the message before": {
-			Observation{Kind: state.KindFPGA, Sends: true, State: handshake.WaitClear, Heard: talks, Worked: true,
+			Observation{Kind: state.KindFPGA, IsSender: true, State: handshake.WaitClear, LastHeard: talks, HasWorked: true,
 				RetransmitsData: true},
 			"packets_blocked",
 		},
 		"DATA of several datagrams is not acknowledged": {
-			Observation{Kind: state.KindCPU, Sends: true, State: handshake.WaitAck, Heard: quiet, Worked: true,
-				Long: true},
+			Observation{Kind: state.KindCPU, IsSender: true, State: handshake.WaitAck, LastHeard: quiet, HasWorked: true,
+				HasLongDatagram: true},
 			"lost_packet lost_packet packet_dropped path_mtu count_mismatch process_stopped process_ended restarted " +
 				"fpga_dead_end",
 		},
 		"never heard": {
-			Observation{Kind: state.KindSoftware, Extended: true, Sends: true, State: handshake.Held, Silent: true},
+			Observation{Kind: state.KindSoftware, Extended: true, IsSender: true, State: handshake.Held, Silent: true},
 			"process_ended packets_blocked packets_blocked process_stopped wrong_address wrong_profile",
 		},
 		"silent": {
-			Observation{Kind: state.KindSoftware, Extended: true, State: handshake.WaitRequest, Heard: quiet,
-				Worked: true,
-				Silent: true},
+			Observation{Kind: state.KindSoftware, Extended: true, State: handshake.WaitRequest, LastHeard: quiet,
+				HasWorked: true,
+				Silent:    true},
 			"process_ended process_stopped packets_blocked packets_blocked",
 		},
 		"silent to packets, but not to questions": {
-			Observation{Kind: state.KindSoftware, Extended: true, State: handshake.WaitRequest, Heard: talks,
-				Worked: true,
-				Silent: true},
+			Observation{Kind: state.KindSoftware, Extended: true, State: handshake.WaitRequest, LastHeard: talks,
+				HasWorked: true,
+				Silent:    true},
 			"packets_blocked packets_blocked",
 		},
 		"everything is acknowledged": {
-			Observation{Kind: state.KindSoftware, Extended: true, State: handshake.WaitRequest, Heard: quiet,
-				Worked:       true,
+			Observation{Kind: state.KindSoftware, Extended: true, State: handshake.WaitRequest, LastHeard: quiet,
+				HasWorked:    true,
 				Acknowledged: true},
 			"program_computes waits_elsewhere other_call packets_blocked process_stopped process_ended",
 		},
 		"a part of DATA has come": {
-			Observation{Kind: state.KindFPGA, State: handshake.Receiving, Heard: quiet, Long: true},
+			Observation{Kind: state.KindFPGA, State: handshake.Receiving, LastHeard: quiet, HasLongDatagram: true},
 			"lost_packet process_ended restarted fpga_dead_end",
 		},
 		"it asks to send before it has acknowledged": {
-			Observation{Kind: state.KindCPU, Sends: true, State: handshake.WaitAck, Heard: talks, Asks: true,
-				RetransmitsRequest: true, Long: true},
+			Observation{Kind: state.KindCPU, IsSender: true, State: handshake.WaitAck, LastHeard: talks, PeerAsks: true,
+				RetransmitsRequest: true, HasLongDatagram: true},
 			"lost_packet restarted fpga_dead_end",
 		},
 		"it asks for DATA again": {
-			Observation{Kind: state.KindFPGA, Sends: true, State: handshake.WaitAck, Heard: talks, Clears: true,
-				Long: true},
+			Observation{Kind: state.KindFPGA, IsSender: true, State: handshake.WaitAck, LastHeard: talks, PeerClears: true,
+				HasLongDatagram: true},
 			"lost_packet packet_dropped path_mtu count_mismatch packets_blocked fpga_dead_end",
 		},
 		"it receives, too": {
-			Observation{Kind: state.KindCPU, State: handshake.WaitRequest, Heard: talks, Clears: true, Worked: true},
+			Observation{Kind: state.KindCPU, State: handshake.WaitRequest, LastHeard: talks, PeerClears: true, HasWorked: true},
 			"cycle packets_blocked packets_blocked fpga_dead_end",
 		},
 		"nothing listens": {
-			Observation{Kind: state.KindSoftware, Extended: true, Sends: true, State: handshake.Held, Silent: true,
+			Observation{Kind: state.KindSoftware, Extended: true, IsSender: true, State: handshake.Held, Silent: true,
 				Refused: true},
 			"process_ended packets_blocked packets_blocked wrong_address wrong_profile",
 		},
@@ -117,12 +117,12 @@ func TestExplain(t *testing.T) {
 			"process_ended tls_mismatch packets_blocked packets_blocked process_stopped wrong_address wrong_profile",
 		},
 		"nothing listens any more": {
-			Observation{Kind: state.KindCPU, Sends: true, State: handshake.WaitClear, Heard: quiet, Worked: true,
+			Observation{Kind: state.KindCPU, IsSender: true, State: handshake.WaitClear, LastHeard: quiet, HasWorked: true,
 				Refused: true},
 			"packets_blocked packets_blocked process_ended restarted fpga_dead_end",
 		},
 		"heard before a message has ended": {
-			Observation{Kind: state.KindFPGA, State: handshake.WaitRequest, Heard: quiet},
+			Observation{Kind: state.KindFPGA, State: handshake.WaitRequest, LastHeard: quiet},
 			"program_computes waits_elsewhere other_call packets_blocked packets_blocked process_ended restarted " +
 				"fpga_dead_end restarted wrong_address",
 		},
@@ -132,7 +132,7 @@ func TestExplain(t *testing.T) {
 				"restarted wrong_address",
 		},
 	} {
-		tt.o.Waiter, tt.o.Peer, tt.o.Waited = 0, 1, 9
+		tt.o.Waiter, tt.o.Peer, tt.o.WaitSeconds = 0, 1, 9
 		left, _ := Explain(&tt.o)
 		if got := causes(left); got != tt.want {
 			t.Errorf("%s:\n%s, want\n%s", name, got, tt.want)
@@ -158,21 +158,21 @@ func TestExplainsAll(t *testing.T) {
 			for bits := range 1 << 8 {
 				bit := func(i int) bool { return bits>>i&1 == 1 }
 				o := &Observation{
-					Waiter: 4, Peer: 7, Waited: 9, Kind: kind, State: s, Heard: new(5.0), Extended: bit(0) &&
+					Waiter: 4, Peer: 7, WaitSeconds: 9, Kind: kind, State: s, LastHeard: new(5.0), Extended: bit(0) &&
 						kind == state.KindSoftware,
-					Sends: s == handshake.WaitClear || s == handshake.WaitAck || s == handshake.Held, Long: bit(1),
-					Worked: bit(2),
+					IsSender: s == handshake.WaitClear || s == handshake.WaitAck || s == handshake.Held, HasLongDatagram: bit(1),
+					HasWorked: bit(2),
 				}
 				if bit(3) {
-					o.Heard = nil
+					o.LastHeard = nil
 				}
 				switch {
 				case o.Extended:
 					o.Silent = bit(4)
-				case o.Heard != nil && s == handshake.WaitData:
-					o.Asks, o.RetransmitsRequest = bit(5), bit(5) && bit(6)
-				case o.Heard != nil && s == handshake.WaitAck:
-					o.Clears = bit(5)
+				case o.LastHeard != nil && s == handshake.WaitData:
+					o.PeerAsks, o.RetransmitsRequest = bit(5), bit(5) && bit(6)
+				case o.LastHeard != nil && s == handshake.WaitAck:
+					o.PeerClears = bit(5)
 				}
 				left, excluded := Explain(o)
 				if len(left) == 0 {
@@ -185,7 +185,7 @@ func TestExplainsAll(t *testing.T) {
 					}
 				}
 				if i := slices.IndexFunc(excluded, func(x Excluded) bool {
-					return x.By == "" || strings.Contains(x.By,
+					return x.Contradiction == "" || strings.Contains(x.Contradiction,
 						"%!")
 				}); i >= 0 {
 					t.Fatalf("%+v: %+v", o, excluded[i])

@@ -9,9 +9,9 @@ import (
 // Graph maps each rank to the ranks that it waits for. They are visited in the order in which they are listed.
 type Graph map[int][]int
 
-// Parts maps each rank to the number of its strongly connected component, by Tarjan's algorithm. A rank that is in no
+// Components maps each rank to the number of its strongly connected component, by Tarjan's algorithm. A rank that is in no
 // cycle forms its own component.
-func (g Graph) Parts() map[int]int {
+func (g Graph) Components() map[int]int {
 	part, low, order := make(map[int]int), make(map[int]int), make(map[int]int)
 	var open []int
 	var visit func(rank int)
@@ -42,9 +42,9 @@ func (g Graph) Parts() map[int]int {
 	return part
 }
 
-// Cycle returns the ranks of a shortest cycle that begins with the given ranks, each of which waits for the next. It
+// ShortestCycle returns the ranks of a shortest cycle that begins with the given ranks, each of which waits for the next. It
 // returns nil if there is no such cycle.
-func (g Graph) Cycle(begin ...int) []int {
+func (g Graph) ShortestCycle(begin ...int) []int {
 	first, from := begin[0], begin[len(begin)-1]
 	cameFrom := map[int]int{}
 	for todo := []int{from}; len(todo) > 0; todo = todo[1:] {

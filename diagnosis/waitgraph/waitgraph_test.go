@@ -18,7 +18,7 @@ func TestCycle(t *testing.T) {
 		{Graph{0: {1}, 1: {2, 3}, 2: {3}, 3: {0}}, []int{1, 2}, []int{1, 2, 3, 0}},
 		{Graph{0: {1}, 1: {2}, 2: {1}}, []int{0}, nil},
 	} {
-		if got := tt.graph.Cycle(tt.begin...); !slices.Equal(got, tt.want) {
+		if got := tt.graph.ShortestCycle(tt.begin...); !slices.Equal(got, tt.want) {
 			t.Errorf("%v from %v: %v, want %v", tt.graph, tt.begin, got, tt.want)
 		}
 	}
@@ -26,7 +26,7 @@ func TestCycle(t *testing.T) {
 
 // TestParts checks that two ranks are in the same component if each can be reached from the other.
 func TestParts(t *testing.T) {
-	part := Graph{0: {1}, 1: {2}, 2: {1, 3}, 3: {4}, 4: {5}, 5: {3}, 7: {0}}.Parts()
+	part := Graph{0: {1}, 1: {2}, 2: {1, 3}, 3: {4}, 4: {5}, 5: {3}, 7: {0}}.Components()
 	reach := [][]int{{0}, {1, 2}, {3, 4, 5}, {7}}
 	numbers := map[int]bool{}
 	for _, ranks := range reach {

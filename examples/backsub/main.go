@@ -41,7 +41,7 @@ func solve(ctx context.Context, world *mpi.Comm) error {
 		return err
 	}
 	if _, err := fmt.Printf("equations: %d, ranks: %d, time: %v, dealing the rows out: %v\n", n, world.Size(),
-		got.Solve, got.Deal); err != nil {
+		got.SolveTime, got.DealTime); err != nil {
 		return err
 	}
 	start := time.Now()

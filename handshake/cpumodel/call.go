@@ -8,12 +8,12 @@ import (
 )
 
 const (
-	// baseTimeout is the first time-out, measured from the latest datagram. incTimeout is added for each earlier
+	// baseTimeout is the first time-out, measured from the latest datagram. timeoutStep is added for each earlier
 	// time-out in the call.
 	baseTimeout = 100 * time.Millisecond
-	incTimeout  = time.Second
-	// maxInc is the maximum number of time-outs in a call.
-	maxInc = 3
+	timeoutStep = time.Second
+	// maxTimeouts is the maximum number of time-outs in a call.
+	maxTimeouts = 3
 )
 
 // enter enters a state and executes its first actions. If the awaited header was already received, it continues with
@@ -29,7 +29,7 @@ func (m *Model) enter(s state) {
 		}
 	case sending:
 		m.unsent = append(m.header(protocol.Data, uint32(m.count)).bytes(), m.data...)
-		m.next = m.now
+		m.nextAt = m.now
 		return
 	case waitAck:
 		if m.startWait(protocol.Ack, protocol.RecvInt) {
@@ -53,23 +53,23 @@ func (m *Model) enter(s state) {
 
 // rearm sets the time-out of the next recvfrom. Every recvfrom has the full time-out.
 func (m *Model) rearm() {
-	m.next = m.now + baseTimeout + time.Duration(m.inc)*incTimeout + m.cfg.Late[min(m.inc, maxInc-1)]
+	m.nextAt = m.now + baseTimeout + time.Duration(m.timeouts)*timeoutStep + m.cfg.TimeoutDelay[min(m.timeouts, maxTimeouts-1)]
 }
 
 // deadline returns the time at which the recvfrom in progress times out, and false if it does not time out.
 func (m *Model) deadline() (time.Duration, bool) {
 	switch m.state {
 	case waitClear, waitAck, waitData:
-		return m.next, m.inc < maxInc
+		return m.nextAt, m.timeouts < maxTimeouts
 	}
 	return 0, false
 }
 
-func (m *Model) stalled() bool { return m.now < m.runsAt }
+func (m *Model) stalled() bool { return m.now < m.stalledUntil }
 
 // run steps the process until it cannot make progress.
 func (m *Model) run() {
-	for m.crash == "" && !m.stalled() && m.step() {
+	for m.crashReason == "" && !m.stalled() && m.step() {
 	}
 }
 
@@ -79,37 +79,37 @@ func (m *Model) step() bool {
 	case m.state == idle:
 		return false
 	case m.state == sending:
-		if m.now < m.next {
+		if m.now < m.nextAt {
 			return false
 		}
 		m.sendNext()
 		return true
 	case m.interrupted:
 		m.interrupted = false
-		m.received(m.read(datagram{}, -1))
+		m.continueCall(m.read(datagram{}, -1))
 		return true
 	}
-	if d, ok := m.sock.take(); ok {
-		m.received(m.read(d, len(d.b)))
+	if d, ok := m.socket.dequeue(); ok {
+		m.continueCall(m.read(d, len(d.b)))
 		return true
 	}
 	if at, timed := m.deadline(); timed && m.now >= at {
-		m.timeOut()
+		m.onTimeout()
 		return true
 	}
 	return false
 }
 
-// received continues the call after a datagram. complete reports whether the datagram has ended the wait.
-func (m *Model) received(complete bool) {
+// continueCall continues the call after a datagram. complete reports whether the datagram has ended the wait.
+func (m *Model) continueCall(complete bool) {
 	switch {
-	case m.crash != "":
+	case m.crashReason != "":
 	case !complete:
 		m.rearm()
 	case m.state == waitRequest:
 		m.enter(waitData)
-	case m.w.result() == timedOutResult:
-		m.timeOut()
+	case m.wait.result() == timedOutResult:
+		m.onTimeout()
 	case m.state == waitClear:
 		m.enter(sending)
 	case m.state == waitAck:
@@ -121,10 +121,10 @@ func (m *Model) received(complete bool) {
 	}
 }
 
-// timeOut retransmits the packet with which the wait began. It discards the part of a message received so far, but the
+// onTimeout retransmits the packet with which the wait began. It discards the part of a message received so far, but the
 // bytes remain in the receive buffer.
-func (m *Model) timeOut() {
-	m.inc++
+func (m *Model) onTimeout() {
+	m.timeouts++
 	if m.state == waitAck {
 		m.enter(sending)
 		return
@@ -142,32 +142,32 @@ func (m *Model) sendNext() {
 	m.transmit(m.unsent[:n])
 	m.unsent = m.unsent[n:]
 	if m.count > longMessage {
-		m.next = m.now + m.cfg.Pause
+		m.nextAt = m.now + m.cfg.Pause
 	}
 }
 
 func (m *Model) header(typ protocol.Type, size uint32) header {
 	call := protocol.SendInt
-	if m.recv {
+	if m.isRecv {
 		call = protocol.RecvInt
 	}
 	return header{dst: uint32(m.peer), src: uint32(m.cfg.Rank), size: size, call: call, typ: typ}
 }
 
 func (m *Model) transmit(b []byte) {
-	m.out = append(m.out, Packet{To: m.peer, At: m.now, Bytes: slices.Clone(b)})
+	m.transmitted = append(m.transmitted, Packet{To: m.peer, At: m.now, Bytes: slices.Clone(b)})
 }
 
-// Next returns the time at which the process acts next, provided that nothing arrives before: a time-out expires, or a
+// NextEvent returns the time at which the process acts next, provided that nothing arrives before: a time-out expires, or a
 // pause or stall ends. It returns false if there is no such time.
-func (m *Model) Next() (time.Duration, bool) {
+func (m *Model) NextEvent() (time.Duration, bool) {
 	switch {
-	case m.crash != "" || m.state == idle:
+	case m.crashReason != "" || m.state == idle:
 		return 0, false
 	case m.stalled():
-		return m.runsAt, true
+		return m.stalledUntil, true
 	case m.state == sending:
-		return m.next, true
+		return m.nextAt, true
 	}
 	return m.deadline()
 }
@@ -175,7 +175,7 @@ func (m *Model) Next() (time.Duration, bool) {
 // advance advances the time to now, and executes the steps that are due until then.
 func (m *Model) advance(now time.Duration) {
 	for {
-		at, ok := m.Next()
+		at, ok := m.NextEvent()
 		if !ok || at > now {
 			break
 		}

@@ -24,7 +24,7 @@ type replay struct {
 	// undelivered are the packets of the capture that did not reach the CPU.
 	undelivered []int
 	// late is Config.Late.
-	late [maxInc]time.Duration
+	late [maxTimeouts]time.Duration
 	// busy: the last call has not returned when the capture ends.
 	busy bool
 }
@@ -33,9 +33,9 @@ type replay struct {
 func pingpong(rounds, n, to, from int, change uint32) []mpiCall {
 	var calls []mpiCall
 	for i := range rounds {
-		words := modeltest.Pattern(i, 0, n)
+		words := modeltest.PatternWords(i, 0, n)
 		calls = append(calls, mpiCall{peer: to, words: words},
-			mpiCall{recv: true, peer: from, words: modeltest.Plus(change, words)})
+			mpiCall{recv: true, peer: from, words: modeltest.AddToWords(change, words)})
 	}
 	return calls
 }
@@ -44,9 +44,9 @@ func pingpong(rounds, n, to, from int, change uint32) []mpiCall {
 func echo(rounds, n, from, to int, before, change uint32) []mpiCall {
 	var calls []mpiCall
 	for i := range rounds {
-		words := modeltest.Plus(before, modeltest.Pattern(i, 0, n))
+		words := modeltest.AddToWords(before, modeltest.PatternWords(i, 0, n))
 		calls = append(calls, mpiCall{recv: true, peer: from, words: words},
-			mpiCall{peer: to, words: modeltest.Plus(change, words)})
+			mpiCall{peer: to, words: modeltest.AddToWords(change, words)})
 	}
 	return calls
 }
@@ -54,7 +54,7 @@ func echo(rounds, n, from, to int, before, change uint32) []mpiCall {
 func oneWay(recv bool, peer, owner, rounds, n int) []mpiCall {
 	var calls []mpiCall
 	for i := range rounds {
-		calls = append(calls, mpiCall{recv: recv, peer: peer, words: modeltest.Pattern(i, owner, n)})
+		calls = append(calls, mpiCall{recv: recv, peer: peer, words: modeltest.PatternWords(i, owner, n)})
 	}
 	return calls
 }
@@ -65,8 +65,8 @@ func from(at time.Duration, calls []mpiCall) []mpiCall {
 	return calls
 }
 
-func late(first, second, third time.Duration) [maxInc]time.Duration {
-	return [maxInc]time.Duration{first * ms, second * ms, third * ms}
+func late(first, second, third time.Duration) [maxTimeouts]time.Duration {
+	return [maxTimeouts]time.Duration{first * ms, second * ms, third * ms}
 }
 
 func replays() []replay {

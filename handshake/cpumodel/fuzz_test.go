@@ -57,15 +57,15 @@ func FuzzModel(f *testing.F) {
 
 func checkInvariants(t *testing.T, m *Model, now time.Duration) {
 	t.Helper()
-	for _, p := range m.Out() {
+	for _, p := range m.TakePackets() {
 		if p.To != 0 && p.To != 2 || len(p.Bytes) > maxDatagram || p.At > now {
 			t.Fatalf("sent %d bytes to %d at %v, now %v", len(p.Bytes), p.To, p.At, now)
 		}
 	}
-	if m.sock.bytes > m.cfg.SocketBytes || len(m.sock.queue) > m.cfg.SocketBytes+1 {
-		t.Fatalf("%d datagrams of %d bytes are in the socket", len(m.sock.queue), m.sock.bytes)
+	if m.socket.bytes > m.cfg.SocketBytes || len(m.socket.queue) > m.cfg.SocketBytes+1 {
+		t.Fatalf("%d datagrams of %d bytes are in the socket", len(m.socket.queue), m.socket.bytes)
 	}
-	if at, ok := m.Next(); ok && at <= now {
+	if at, ok := m.NextEvent(); ok && at <= now {
 		t.Fatalf("what is due at %v was not done, now %v", at, now)
 	}
 	_, crashed := m.Crashed()

@@ -59,7 +59,7 @@ func (r *rig) after(d time.Duration) {
 // wantOut checks the packets transmitted since the last call.
 func (r *rig) wantOut(want ...[]byte) {
 	r.t.Helper()
-	modeltest.WantPackets(r.t, sent(r.Out()), want)
+	modeltest.WantPackets(r.t, sent(r.TakePackets()), want)
 }
 
 // wantAck checks that the receive has returned these words and sent an ACK.
@@ -104,10 +104,10 @@ func (r *rig) wantBuffer(want []uint32) {
 	}
 }
 
-func sent(packets []Packet) []modeltest.Sent {
-	var all []modeltest.Sent
+func sent(packets []Packet) []modeltest.SentPacket {
+	var all []modeltest.SentPacket
 	for _, p := range packets {
-		all = append(all, modeltest.Sent(p))
+		all = append(all, modeltest.SentPacket(p))
 	}
 	return all
 }

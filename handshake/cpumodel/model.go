@@ -26,7 +26,7 @@ const (
 type Config struct {
 	// Rank is the number of the modeled rank, 0–127.
 	Rank int
-	// Peers are the other ranks of the cluster, each with its own IP address.
+	// Peers are the other ranks of the cluster, each with its own RunIP address.
 	Peers []int
 	// SocketBytes is the maximum total payload of the datagrams in the socket, in bytes. 0 means 16 MiB, for which the
 	// library asks. Linux grants at most twice net.core.rmem_max, and counts more bytes for a datagram than its
@@ -35,10 +35,10 @@ type Config struct {
 	// Pause is the pause after each datagram of a message of more than 65536 words. 0 means 1.1 µs, for which the
 	// library asks. With common kernels, the pause really takes about 130 µs.
 	Pause time.Duration
-	// Late contains the delays with which the first, second and third time-out of a call expire. Linux counts ticks,
+	// TimeoutDelay contains the delays with which the first, second and third time-out of a call expire. Linux counts ticks,
 	// and is less precise for longer times. With 250 ticks per second, the first time-out expires up to 4 ms late, the
 	// second up to 32 ms, and the third up to 256 ms.
-	Late [maxInc]time.Duration
+	TimeoutDelay [maxTimeouts]time.Duration
 }
 
 // Packet is a datagram that the model transmits.
@@ -47,7 +47,7 @@ type Packet struct {
 	To int
 	// At is the send time, in the caller's time.
 	At time.Duration
-	// Bytes is the UDP payload.
+	// Bytes is the AddUDP payload.
 	Bytes []byte
 }
 
@@ -84,35 +84,35 @@ func (s state) String() string {
 // Model models one CPU rank: a process with the library and its socket. The zero value is not usable; call New. A Model
 // is not safe for concurrent use.
 type Model struct {
-	cfg  Config
-	now  time.Duration
-	out  []Packet
-	sock socket
+	cfg         Config
+	now         time.Duration
+	transmitted []Packet
+	socket      socket
 
-	// runsAt is the end of the current stall.
-	runsAt time.Duration
+	// stalledUntil is the end of the current stall.
+	stalledUntil time.Duration
 	// interrupted is set if recvfrom has failed with EINTR. The process handles that when it runs again.
 	interrupted bool
-	crash       string
+	crashReason string
 
 	// Global variables of the library.
 	deferred deferredHeaders
 
 	// The call in progress, or the latest one.
-	state state
-	peer  int
-	count int
-	recv  bool
-	done  bool
-	data  []byte // the program's words
-	buf   []byte // the receive buffer
+	state  state
+	peer   int
+	count  int
+	isRecv bool
+	done   bool
+	data   []byte // the program's words
+	buf    []byte // the receive buffer
 	// unsent is the rest of DATA while it is being sent.
 	unsent []byte
-	// next is the time at which the next datagram of DATA is sent, or the recvfrom in progress times out.
-	next time.Duration
-	// inc is the number of time-outs in the call so far.
-	inc int
-	w   wait
+	// nextAt is the time at which the next datagram of DATA is sent, or the recvfrom in progress times out.
+	nextAt time.Duration
+	// timeouts is the number of time-outs in the call so far.
+	timeouts int
+	wait     wait
 }
 
 // New returns an idle process at time 0. It panics if a rank is outside 0–127.
@@ -129,17 +129,17 @@ func New(cfg Config) *Model {
 	if cfg.Pause == 0 {
 		cfg.Pause = pause
 	}
-	return &Model{cfg: cfg, sock: socket{limit: cfg.SocketBytes}, deferred: newDeferredHeaders(), w: wait{from: -1}}
+	return &Model{cfg: cfg, socket: socket{limit: cfg.SocketBytes}, deferred: newDeferredHeaders(), wait: wait{from: -1}}
 }
 
 // Send starts MPI_Send of words to rank dst. It copies the words. The error wraps ErrBusy, ErrRank, ErrCount or
 // ErrCrashed.
 func (m *Model) Send(now time.Duration, dst int, words []uint32) error {
-	if err := m.admit("send to", dst, len(words)); err != nil {
+	if err := m.checkCall("send to", dst, len(words)); err != nil {
 		return err
 	}
 	m.advance(now)
-	m.begin(dst, len(words), false)
+	m.beginCall(dst, len(words), false)
 	for i, w := range words {
 		binary.LittleEndian.PutUint32(m.data[i*wordLen:], w)
 	}
@@ -151,27 +151,27 @@ func (m *Model) Send(now time.Duration, dst int, words []uint32) error {
 // Recv starts MPI_Recv of count words from rank src, into a zeroed buffer. The error wraps ErrBusy, ErrRank, ErrCount
 // or ErrCrashed.
 func (m *Model) Recv(now time.Duration, src, count int) error {
-	if err := m.admit("receive from", src, count); err != nil {
+	if err := m.checkCall("receive from", src, count); err != nil {
 		return err
 	}
 	m.advance(now)
-	m.begin(src, count, true)
-	m.buf = make([]byte, count*wordLen+slack)
+	m.beginCall(src, count, true)
+	m.buf = make([]byte, count*wordLen+recvSlack)
 	m.enter(waitRequest)
 	m.run()
 	return nil
 }
 
-func (m *Model) begin(peer, count int, recv bool) {
-	m.peer, m.count, m.recv = peer, count, recv
-	m.done, m.inc = false, 0
+func (m *Model) beginCall(peer, count int, recv bool) {
+	m.peer, m.count, m.isRecv = peer, count, recv
+	m.done, m.timeouts = false, 0
 	m.data = make([]byte, count*wordLen)
 }
 
-func (m *Model) admit(what string, peer, count int) error {
+func (m *Model) checkCall(what string, peer, count int) error {
 	var err error
 	switch {
-	case m.crash != "":
+	case m.crashReason != "":
 		err = ErrCrashed
 	case m.Busy():
 		err = ErrBusy
@@ -185,12 +185,12 @@ func (m *Model) admit(what string, peer, count int) error {
 	return fmt.Errorf("rank %d: %s rank %d, %d words: %w", m.cfg.Rank, what, peer, count, err)
 }
 
-// Datagram passes the payload b of a received UDP datagram to the socket. fromRank is the rank of the source IP
+// Datagram passes the payload b of a received AddUDP datagram to the socket. fromRank is the rank of the source RunIP
 // address, or -1 for an unknown address. Datagram copies b. It drops a datagram that does not fit into the socket's
 // buffer.
 func (m *Model) Datagram(now time.Duration, fromRank int, b []byte) {
 	m.advance(now)
-	m.sock.offer(fromRank, b)
+	m.socket.enqueue(fromRank, b)
 	m.run()
 }
 
@@ -199,7 +199,7 @@ func (m *Model) Datagram(now time.Duration, fromRank int, b []byte) {
 // expired.
 func (m *Model) Stall(now, d time.Duration) {
 	m.advance(now)
-	m.runsAt = max(m.runsAt, m.now+d)
+	m.stalledUntil = max(m.stalledUntil, m.now+d)
 }
 
 // Stop is like Stall, but for a process that is stopped and continued by signals (SIGSTOP and SIGCONT, a debugger, the
@@ -210,16 +210,16 @@ func (m *Model) Stop(now, d time.Duration) {
 	if _, timed := m.deadline(); timed && !m.stalled() {
 		m.interrupted = true
 	}
-	m.runsAt = max(m.runsAt, m.now+d)
+	m.stalledUntil = max(m.stalledUntil, m.now+d)
 }
 
 // Tick advances the time to now. It does nothing if an earlier call had the same or a later time.
 func (m *Model) Tick(now time.Duration) { m.advance(now) }
 
-// Out returns the packets transmitted since the last call, in order.
-func (m *Model) Out() []Packet {
-	out := m.out
-	m.out = nil
+// TakePackets returns the packets transmitted since the last call, in order.
+func (m *Model) TakePackets() []Packet {
+	out := m.transmitted
+	m.transmitted = nil
 	return out
 }
 
@@ -229,7 +229,7 @@ func (m *Model) Busy() bool { return m.state != idle }
 // Result describes the latest call. done reports whether it has returned. After a Recv, words is the content of the
 // program's buffer, which may be wrong. After a Send, words is nil.
 func (m *Model) Result() (words []uint32, done bool) {
-	if !m.recv {
+	if !m.isRecv {
 		return nil, m.done
 	}
 	words = make([]uint32, m.count)
@@ -241,14 +241,14 @@ func (m *Model) Result() (words []uint32, done bool) {
 
 // Crashed reports whether the process has written outside its memory, and where. A real process may crash later, or not
 // at all.
-func (m *Model) Crashed() (why string, crashed bool) { return m.crash, m.crash != "" }
+func (m *Model) Crashed() (why string, crashed bool) { return m.crashReason, m.crashReason != "" }
 
 // Dropped returns the number of datagrams dropped because the socket's buffer was full.
-func (m *Model) Dropped() int { return m.sock.dropped }
+func (m *Model) Dropped() int { return m.socket.dropped }
 
 // State returns the state of the process.
 func (m *Model) State() string {
-	if m.crash != "" {
+	if m.crashReason != "" {
 		return "crashed"
 	}
 	return m.state.String()

@@ -20,7 +20,7 @@ var (
 func TestReceive(t *testing.T) {
 	for _, n := range []int{0, 1, 2, 346, 347, 353, 700, 701, 1001, 70000} {
 		r := newRig(t)
-		words := modeltest.Pattern(3, 0, n)
+		words := modeltest.PatternWords(3, 0, n)
 		r.cleared(n)
 		r.in(0, modeltest.Message(0, 1, words)...)
 		r.wantAck(words)
@@ -31,7 +31,7 @@ func TestReceive(t *testing.T) {
 func TestSend(t *testing.T) {
 	for _, n := range []int{0, 1, 346, 347, 353, 700, 701, 65536} {
 		r := newRig(t)
-		words := modeltest.Pattern(3, 1, n)
+		words := modeltest.PatternWords(3, 1, n)
 		r.send(0, words)
 		r.wantOut(modeltest.Header(protocol.SendRequest, 1, 0, 0))
 		r.in(0, clear0)
@@ -48,10 +48,10 @@ func TestSend(t *testing.T) {
 // In a message of more than 65536 words, a pause follows each datagram, and nothing is read before the last pause.
 func TestLongMessagePauses(t *testing.T) {
 	r := newRig(t)
-	words := modeltest.Pattern(0, 1, 65537)
+	words := modeltest.PatternWords(0, 1, 65537)
 	r.send(0, words)
 	r.in(0, clear0, ack0)
-	r.Out()
+	r.TakePackets()
 	want := modeltest.Message(1, 0, words)
 	r.after(time.Duration(len(want)-1) * pause)
 	r.wantOut(want[1:]...)
@@ -81,7 +81,7 @@ func TestErrors(t *testing.T) {
 // A message of one datagram delivers its payload regardless of the size in the header: at most the posted words, and
 // the rest of the buffer is unchanged.
 func TestOneDatagramOfAnyLength(t *testing.T) {
-	words := modeltest.Pattern(0, 0, 340)
+	words := modeltest.PatternWords(0, 0, 340)
 	for _, c := range []struct{ posted, sent, want int }{{5, 5, 5}, {5, 7, 5}, {5, 3, 3}, {5, 300, 5}, {300, 5, 5}} {
 		r := newRig(t)
 		r.cleared(c.posted)
@@ -99,7 +99,7 @@ func TestOneDatagramOfAnyLength(t *testing.T) {
 // does not matter.
 func TestShorterThanPosted(t *testing.T) {
 	r := newRig(t)
-	words := modeltest.Pattern(0, 0, 1000)
+	words := modeltest.PatternWords(0, 0, 1000)
 	r.cleared(1000)
 	r.in(0, modeltest.Message(0, 1, words[:500])...)
 	r.wantState("wait for DATA")
@@ -112,7 +112,7 @@ func TestShorterThanPosted(t *testing.T) {
 // TestLostContinuation: the message starts over after 100 ms without a datagram, and not before: an earlier
 // retransmission is stored after the bytes received.
 func TestLostContinuation(t *testing.T) {
-	words := modeltest.Pattern(0, 0, 1001)
+	words := modeltest.PatternWords(0, 0, 1001)
 	d := modeltest.Message(0, 1, words)
 	r := newRig(t)
 	r.cleared(1001)
@@ -140,14 +140,14 @@ func TestLostContinuation(t *testing.T) {
 // TestLateContinuation: a continuation datagram that arrives after the message has started over is dropped before DATA,
 // and stored after it.
 func TestLateContinuation(t *testing.T) {
-	words := modeltest.Pattern(0, 0, 1001)
+	words := modeltest.PatternWords(0, 0, 1001)
 	d := modeltest.Message(0, 1, words)
 	r := newRig(t)
 	r.cleared(1001)
 	r.in(0, d[0], d[2])
 	r.after(100 * ms)
 	r.in(0, d[1], d[0], d[1], d[2])
-	r.Out()
+	r.TakePackets()
 	r.wantBuffer(words)
 
 	r = newRig(t)
@@ -155,7 +155,7 @@ func TestLateContinuation(t *testing.T) {
 	r.in(0, d[0], d[2])
 	r.after(100 * ms)
 	r.in(0, d[0], d[2], d[1], d[2])
-	r.Out()
+	r.TakePackets()
 	r.wantBuffer(slices.Concat(words[:346], words[700:], words[346:700]))
 }
 
@@ -163,7 +163,7 @@ func TestLateContinuation(t *testing.T) {
 func TestContinuationFromAnyAddress(t *testing.T) {
 	for _, from := range []int{0, 2, -1} {
 		r := newRig(t)
-		words := modeltest.Pattern(0, 0, 347)
+		words := modeltest.PatternWords(0, 0, 347)
 		d := modeltest.Message(0, 1, words)
 		r.cleared(347)
 		r.in(0, d[0])
@@ -175,9 +175,9 @@ func TestContinuationFromAnyAddress(t *testing.T) {
 // A header in mid-message is deferred, whatever its contents, and overwritten by the next datagram.
 func TestHeaderInMidMessage(t *testing.T) {
 	for _, h := range [][]byte{request, modeltest.Header(protocol.SendRequest, 2, 1, 0),
-		modeltest.Message(0, 1, modeltest.Pattern(9, 9, 300))[0]} {
+		modeltest.Message(0, 1, modeltest.PatternWords(9, 9, 300))[0]} {
 		r := newRig(t)
-		words := modeltest.Pattern(0, 0, 1001)
+		words := modeltest.PatternWords(0, 0, 1001)
 		d := modeltest.Message(0, 1, words)
 		r.cleared(1001)
 		r.in(0, d[0], h, d[1], h, d[2])
@@ -187,12 +187,12 @@ func TestHeaderInMidMessage(t *testing.T) {
 
 // The receive buffer is 64 bytes longer than the payload.
 func TestOverrun(t *testing.T) {
-	words := modeltest.Pattern(0, 0, 1001)
+	words := modeltest.PatternWords(0, 0, 1001)
 	d := modeltest.Message(0, 1, words)
 	for name, in := range map[string][][]byte{
 		"DATA twice, duplicated late":      {d[0], d[1], d[0]},
 		"continuation of a retransmission": {d[0], d[2], d[0], d[1][:1000], d[1]},
-		"a longer message":                 modeltest.Message(0, 1, modeltest.Pattern(0, 0, 1018)),
+		"a longer message":                 modeltest.Message(0, 1, modeltest.PatternWords(0, 0, 1018)),
 	} {
 		r := newRig(t)
 		r.cleared(1001)
@@ -200,7 +200,7 @@ func TestOverrun(t *testing.T) {
 		r.wantCrash("of a receive buffer of 4068 bytes")
 		r.wantStuck("bytes are written at")
 		r.wantState("crashed")
-		if r.in(0, request); len(r.Out()) != 0 {
+		if r.in(0, request); len(r.TakePackets()) != 0 {
 			t.Errorf("%s: it sends after the crash", name)
 		}
 		if err := r.Recv(r.clock, 0, 1); !errors.Is(err, ErrCrashed) {
@@ -210,8 +210,8 @@ func TestOverrun(t *testing.T) {
 	// Up to 16 words more fit.
 	r := newRig(t)
 	r.cleared(1001)
-	r.in(0, modeltest.Message(0, 1, modeltest.Pattern(0, 0, 1009))...)
-	r.wantAck(modeltest.Pattern(0, 0, 1001))
+	r.in(0, modeltest.Message(0, 1, modeltest.PatternWords(0, 0, 1009))...)
+	r.wantAck(modeltest.PatternWords(0, 0, 1001))
 }
 
 func TestSourceRankOutOfRangeOverruns(t *testing.T) {
@@ -300,7 +300,7 @@ func TestHeaderCheck(t *testing.T) {
 		b := bytes.Clone(request)
 		b[i] ^= 1
 		r.in(0, b)
-		used := len(r.Out()) > 0
+		used := len(r.TakePackets()) > 0
 		stored := r.deferred.num > 0
 		_, crashed := r.Crashed()
 		size := i >= 12 && i < 16
@@ -322,8 +322,8 @@ func TestWaitReads32Bytes(t *testing.T) {
 
 	r = newRig(t)
 	r.send(0, []uint32{1})
-	r.Out()
-	r.in(0, modeltest.Message(0, 1, modeltest.Pattern(0, 0, 300))...)
+	r.TakePackets()
+	r.in(0, modeltest.Message(0, 1, modeltest.PatternWords(0, 0, 300))...)
 	if h, _ := r.deferred.get(0); h.typ != protocol.Data || h.size != 300 {
 		t.Fatalf("deferred %v", h)
 	}
@@ -355,7 +355,7 @@ func TestDataShorterThanAHeader(t *testing.T) {
 	}
 	r := newRig(t)
 	r.send(0, nil)
-	r.Out()
+	r.TakePackets()
 	r.in(0, modeltest.Header(protocol.ClearToSend, 0, 1, 0xfffffffd))
 	r.wantOut(modeltest.Header(protocol.SendRequest, 1, 0, 0))
 }
@@ -377,7 +377,7 @@ func TestTimeouts(t *testing.T) {
 	r.wantOut()
 	r.after(ms)
 	r.wantOut(modeltest.Message(1, 0, []uint32{9})...)
-	if at, ok := r.Next(); ok {
+	if at, ok := r.NextEvent(); ok {
 		t.Fatalf("a fourth time-out at %v", at)
 	}
 	r.after(time.Hour)
@@ -402,11 +402,11 @@ func TestTimeouts(t *testing.T) {
 // After its third time-out, a receive waits forever for the rest of a message, and mistakes a retransmission for it.
 func TestStuckInMidMessage(t *testing.T) {
 	r := newRig(t)
-	words := modeltest.Pattern(0, 0, 1001)
+	words := modeltest.PatternWords(0, 0, 1001)
 	d := modeltest.Message(0, 1, words)
 	r.cleared(1001)
 	r.after(10 * time.Second)
-	r.Out()
+	r.TakePackets()
 	r.in(0, d[0], d[2])
 	r.after(time.Hour)
 	r.wantStuck("2620 of 4036 bytes have arrived")
@@ -440,7 +440,7 @@ func TestSocket(t *testing.T) {
 
 // A process that resumes after a stall reads the datagrams in the socket, although the time-out has expired.
 func TestStall(t *testing.T) {
-	words := modeltest.Pattern(0, 0, 1001)
+	words := modeltest.PatternWords(0, 0, 1001)
 	d := modeltest.Message(0, 1, words)
 	r := newRig(t)
 	r.cleared(1001)
@@ -450,7 +450,7 @@ func TestStall(t *testing.T) {
 	r.after(150 * ms)
 	r.in(0, d...) // 160 ms after the last datagram
 	r.wantOut()
-	if at, ok := r.Next(); !ok || at != 210*ms {
+	if at, ok := r.NextEvent(); !ok || at != 210*ms {
 		t.Fatalf("runs again at %v, %v", at, ok)
 	}
 	r.after(50 * ms)
@@ -485,7 +485,7 @@ func TestStalledBeforeACall(t *testing.T) {
 // A signal that stops the process ends a wait with a time-out with EINTR, and the library counts -1 bytes: in
 // mid-message, all later bytes are stored one byte too early.
 func TestStop(t *testing.T) {
-	words := modeltest.Pattern(0, 0, 1001)
+	words := modeltest.PatternWords(0, 0, 1001)
 	d := modeltest.Message(0, 1, words)
 	r := newRig(t)
 	r.cleared(1001)
@@ -495,8 +495,8 @@ func TestStop(t *testing.T) {
 	r.in(0, d[1], d[2])
 	r.wantState("wait for DATA")
 	r.in(0, []byte{0xee})
-	want := slices.Concat(modeltest.Pack(words[:346])[:1383], modeltest.Pack(words[346:]), []byte{0xee})
-	r.wantAck(modeltest.Unpack(want))
+	want := slices.Concat(modeltest.EncodeWords(words[:346])[:1383], modeltest.EncodeWords(words[346:]), []byte{0xee})
+	r.wantAck(modeltest.DecodeWords(want))
 
 	// Before the first datagram, or without a time-out, it does no harm.
 	r = newRig(t)

@@ -81,14 +81,14 @@ func (p *player) until(now time.Duration) {
 	p.now = now
 }
 
-func (r replay) play(t *testing.T, rank int, calls []mpiCall, packets []modeltest.Recorded) *player {
+func (r replay) play(t *testing.T, rank int, calls []mpiCall, packets []modeltest.RecordedPacket) *player {
 	t.Helper()
 	p := &player{t: t, calls: calls, m: New(Config{
-		Rank:  rank,
-		Late:  r.late,
-		Peers: slices.DeleteFunc([]int{0, 1, 2}, func(x int) bool { return x == rank }),
+		Rank:         rank,
+		TimeoutDelay: r.late,
+		Peers:        slices.DeleteFunc([]int{0, 1, 2}, func(x int) bool { return x == rank }),
 	})}
-	var want []modeltest.Recorded
+	var want []modeltest.RecordedPacket
 	for i, rec := range packets {
 		p.until(rec.At)
 		if rec.From == rank {
@@ -100,6 +100,6 @@ func (r replay) play(t *testing.T, rank int, calls []mpiCall, packets []modeltes
 		}
 	}
 	const slack = 15 * ms // the real rank ran as a process among others
-	modeltest.Compare(t, rank, sent(p.m.Out()), want, slack)
+	modeltest.CompareCapture(t, rank, sent(p.m.TakePackets()), want, slack)
 	return p
 }

@@ -16,7 +16,7 @@ type socket struct {
 	dropped int
 }
 
-func (s *socket) offer(from int, b []byte) {
+func (s *socket) enqueue(from int, b []byte) {
 	if s.bytes+len(b) > s.limit || len(s.queue) > s.limit {
 		s.dropped++
 		return
@@ -25,7 +25,7 @@ func (s *socket) offer(from int, b []byte) {
 	s.bytes += len(b)
 }
 
-func (s *socket) take() (datagram, bool) {
+func (s *socket) dequeue() (datagram, bool) {
 	if len(s.queue) == 0 {
 		return datagram{}, false
 	}

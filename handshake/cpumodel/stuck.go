@@ -5,7 +5,7 @@ import "fmt"
 // Stuck reports whether the process is in a call that it cannot leave by itself, and the reason. A process that is idle
 // or waiting for a SEND_REQUEST is not stuck; the latter wait has no time-out by design.
 func (m *Model) Stuck() (string, bool) {
-	why := m.whyStuck()
+	why := m.stuckReason()
 	if why == "" {
 		return "", false
 	}
@@ -13,17 +13,17 @@ func (m *Model) Stuck() (string, bool) {
 		true
 }
 
-func (m *Model) whyStuck() string {
-	if m.crash != "" {
-		return m.crash
+func (m *Model) stuckReason() string {
+	if m.crashReason != "" {
+		return m.crashReason
 	}
-	if _, ok := m.Next(); ok || m.state == idle || m.state == waitRequest {
+	if _, ok := m.NextEvent(); ok || m.state == idle || m.state == waitRequest {
 		return ""
 	}
-	why := fmt.Sprintf("%d time-outs have expired, and no other is armed", m.inc)
-	if m.w.packets > 0 {
+	why := fmt.Sprintf("%d time-outs have expired, and no other is armed", m.timeouts)
+	if m.wait.packets > 0 {
 		why += fmt.Sprintf("; %d of %d bytes have arrived, and the next datagram without a header counts as their "+
-			"continuation", m.w.received, m.w.max)
+			"continuation", m.wait.received, m.wait.max)
 	}
 	return why
 }

@@ -10,22 +10,22 @@ import (
 const (
 	// maxDatagram is the maximum length of a datagram that the library sends. Longer messages need several datagrams.
 	maxDatagram = protocol.MaxDatagram
-	// slack is the number of bytes by which the receive buffer is longer than the payload.
-	slack = headerLen + 32
+	// recvSlack is the number of bytes by which the receive buffer is longer than the payload.
+	recvSlack = headerLen + 32
 )
 
 // wait is the state of a wait for a header and its payload. The library has these variables on its stack.
 type wait struct {
 	typ  protocol.Type
 	call protocol.Call
-	// into is the buffer passed to recvfrom: 32 bytes in a wait without payload, and otherwise the receive buffer. It
+	// recvBuf is the buffer passed to recvfrom: 32 bytes in a wait without payload, and otherwise the receive buffer. It
 	// still contains data of earlier datagrams.
-	into []byte
+	recvBuf []byte
 	// max is the maximum number of bytes that recvfrom writes. It is also the length, with the header, of a message of
 	// several datagrams.
 	max int
-	// several is set if the message needs more than one datagram.
-	several bool
+	// isFragmented is set if the message needs more than one datagram.
+	isFragmented bool
 	// from is the rank of the latest source address.
 	from int
 	// received and packets are the numbers of bytes and datagrams of the message received so far.
@@ -42,53 +42,53 @@ func (m *Model) startWait(typ protocol.Type, call protocol.Call) bool {
 	if typ == protocol.Data {
 		payload = m.count * wordLen
 	}
-	m.w = wait{typ: typ, call: call, from: m.w.from, max: headerLen + payload}
-	m.w.several = m.w.max > maxDatagram
+	m.wait = wait{typ: typ, call: call, from: m.wait.from, max: headerLen + payload}
+	m.wait.isFragmented = m.wait.max > maxDatagram
 	if payload > 0 {
-		m.w.into = m.buf
+		m.wait.recvBuf = m.buf
 	} else {
-		m.w.into = make([]byte, headerLen)
+		m.wait.recvBuf = make([]byte, headerLen)
 	}
 	if typ == protocol.Data {
 		return false
 	}
 	h, ok := m.deferred.get(m.peer)
-	if !ok || !m.wants(h) {
+	if !ok || !m.isAwaited(h) {
 		return false
 	}
 	m.deferred.drop(m.peer)
 	return true
 }
 
-// wants reports whether h is the awaited header. It does not check the size.
-func (m *Model) wants(h header) bool {
-	return h.src == uint32(m.peer) && h.dst == uint32(m.cfg.Rank) && h.typ == m.w.typ && h.call == m.w.call
+// isAwaited reports whether h is the awaited header. It does not check the size.
+func (m *Model) isAwaited(h header) bool {
+	return h.src == uint32(m.peer) && h.dst == uint32(m.cfg.Rank) && h.typ == m.wait.typ && h.call == m.wait.call
 }
 
 // read handles the result n of recvfrom, which is the length of the datagram d, or -1 after a signal. It defers a
 // header that is not the awaited one, and reports whether the wait is over.
 func (m *Model) read(d datagram, n int) bool {
-	w := &m.w
+	w := &m.wait
 	if n >= 0 {
 		w.from = d.from
 		n = min(n, w.max)
-		if int(w.received)+n > len(w.into) {
-			m.crash = fmt.Sprintf("%d bytes are written at %d of a receive buffer of %d bytes", n, w.received,
-				len(w.into))
+		if int(w.received)+n > len(w.recvBuf) {
+			m.crashReason = fmt.Sprintf("%d bytes are written at %d of a receive buffer of %d bytes", n, w.received,
+				len(w.recvBuf))
 			return false
 		}
-		copy(w.into[w.received:], d.b[:n])
+		copy(w.recvBuf[w.received:], d.b[:n])
 	}
-	h, valid := parse(w.into[w.received:])
+	h, valid := parse(w.recvBuf[w.received:])
 	switch {
 	case !valid && w.packets == 0:
 		return false
 	case !valid:
 		// Payload, whatever its source and contents.
 		return w.count(n)
-	case w.packets > 0 || w.from != m.peer || !m.wants(h):
+	case w.packets > 0 || w.from != m.peer || !m.isAwaited(h):
 		if !m.deferred.put(h) {
-			m.crash = fmt.Sprintf("a header of source rank %d is stored past the last of %d slots", h.src, maxRanks)
+			m.crashReason = fmt.Sprintf("a header of source rank %d is stored past the last of %d slots", h.src, maxRanks)
 		}
 		return false
 	}
@@ -100,7 +100,7 @@ func (m *Model) read(d datagram, n int) bool {
 func (w *wait) count(n int) bool {
 	w.received += uint32(n)
 	w.packets++
-	return !w.several || int64(w.received) >= int64(w.max)
+	return !w.isFragmented || int64(w.received) >= int64(w.max)
 }
 
 // timedOutResult is the result of a wait that the library interprets as a time-out.
@@ -119,7 +119,7 @@ func (w *wait) result() int32 {
 // deliver copies the payload to the program's buffer. Like the library, it compares the lengths as unsigned numbers, so
 // that a negative one is large.
 func (m *Model) deliver() {
-	n := m.w.result()
+	n := m.wait.result()
 	length := uint64(math.MaxUint64)
 	if n >= 0 {
 		length = uint64(n)

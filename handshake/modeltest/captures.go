@@ -17,20 +17,20 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// captures is the directory of the captures, relative to the directory of a package next to this one.
-const captures = "../../capture/testdata/captures"
+// capturesDir is the directory of the captures, relative to the directory of a package next to this one.
+const capturesDir = "../../capture/testdata/captures"
 
-// Recorded is a packet in a capture. At is the time since the first packet. From and To are ranks.
-type Recorded struct {
+// RecordedPacket is a packet in a capture. At is the time since the first packet. From and To are ranks.
+type RecordedPacket struct {
 	At       time.Duration
 	From, To int
 	Bytes    []byte
 }
 
 // ReadCapture decodes the capture of the given name. The last byte of a rank's address is the rank plus one.
-func ReadCapture(t *testing.T, name string) []Recorded {
+func ReadCapture(t *testing.T, name string) []RecordedPacket {
 	t.Helper()
-	f, err := os.Open(filepath.Join(captures, name+".pcap"))
+	f, err := os.Open(filepath.Join(capturesDir, name+".pcap"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +39,7 @@ func ReadCapture(t *testing.T, name string) []Recorded {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var packets []Recorded
+	var packets []RecordedPacket
 	var first time.Time
 	for {
 		frame, ci, err := r.ReadPacketData()
@@ -58,7 +58,7 @@ func ReadCapture(t *testing.T, name string) []Recorded {
 		if !ok || !ok2 || udp.SrcPort != protocol.Port || udp.DstPort != protocol.Port {
 			t.Fatalf("packet %d is not ZRLMPI over UDP: %v", len(packets), p)
 		}
-		packets = append(packets, Recorded{
+		packets = append(packets, RecordedPacket{
 			At:   ci.Timestamp.Sub(first),
 			From: int(ip.SrcIP.To4()[3]) - 1, To: int(ip.DstIP.To4()[3]) - 1,
 			Bytes: udp.Payload,
@@ -69,7 +69,7 @@ func ReadCapture(t *testing.T, name string) []Recorded {
 // CheckCoverage fails the test unless names are the names of all captures.
 func CheckCoverage(t *testing.T, names []string) {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(captures, "*.pcap"))
+	files, err := filepath.Glob(filepath.Join(capturesDir, "*.pcap"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,16 +86,16 @@ func CheckCoverage(t *testing.T, names []string) {
 	}
 }
 
-// Sent is a packet that a model sent to a rank.
-type Sent struct {
+// SentPacket is a packet that a model sent to a rank.
+type SentPacket struct {
 	To    int
 	At    time.Duration
 	Bytes []byte
 }
 
-// Compare fails the test unless a rank sent exactly the recorded packets in order, each no later than it was recorded
+// CompareCapture fails the test unless a rank sent exactly the recorded packets in order, each no later than it was recorded
 // and at most slack earlier.
-func Compare(t *testing.T, rank int, sent []Sent, want []Recorded, slack time.Duration) {
+func CompareCapture(t *testing.T, rank int, sent []SentPacket, want []RecordedPacket, slack time.Duration) {
 	t.Helper()
 	for i, w := range want {
 		if i >= len(sent) {

@@ -25,12 +25,12 @@ func Header(t protocol.Type, src, dst int, size uint32) []byte {
 
 // Message returns the datagrams of a DATA message, fragmented as upstream's CPU library does.
 func Message(src, dst int, words []uint32) [][]byte {
-	b := append(Header(protocol.Data, src, dst, uint32(len(words))), Pack(words)...)
+	b := append(Header(protocol.Data, src, dst, uint32(len(words))), EncodeWords(words)...)
 	return slices.Collect(slices.Chunk(b, protocol.MaxDatagram))
 }
 
-// Pack encodes words as the bytes of a payload.
-func Pack(words []uint32) []byte {
+// EncodeWords encodes words as the bytes of a payload.
+func EncodeWords(words []uint32) []byte {
 	var b []byte
 	for _, w := range words {
 		b = binary.LittleEndian.AppendUint32(b, w)
@@ -38,8 +38,8 @@ func Pack(words []uint32) []byte {
 	return b
 }
 
-// Unpack decodes the words of a payload. It ignores up to 3 bytes at the end.
-func Unpack(b []byte) []uint32 {
+// DecodeWords decodes the words of a payload. It ignores up to 3 bytes at the end.
+func DecodeWords(b []byte) []uint32 {
 	var words []uint32
 	for ; len(b) >= 4; b = b[4:] {
 		words = append(words, binary.LittleEndian.Uint32(b))
@@ -47,9 +47,9 @@ func Unpack(b []byte) []uint32 {
 	return words
 }
 
-// Pattern returns the n words that the programs in the captures send in a round. rank is the rank that first sends
+// PatternWords returns the n words that the programs in the captures send in a round. rank is the rank that first sends
 // them.
-func Pattern(round, rank, n int) []uint32 {
+func PatternWords(round, rank, n int) []uint32 {
 	words := make([]uint32, n)
 	for i := range words {
 		words[i] = uint32(round)*0x9e3779b9 ^ uint32(i)*0x85ebca6b ^ uint32(rank+1)*0x01000193
@@ -57,8 +57,8 @@ func Pattern(round, rank, n int) []uint32 {
 	return words
 }
 
-// Plus returns a copy of words with n added to each.
-func Plus(n uint32, words []uint32) []uint32 {
+// AddToWords returns a copy of words with n added to each.
+func AddToWords(n uint32, words []uint32) []uint32 {
 	out := slices.Clone(words)
 	for i := range out {
 		out[i] += n
@@ -88,7 +88,7 @@ func Diff(got, want []uint32) string {
 }
 
 // WantPackets fails the test unless the sent packets are exactly the wanted ones, in order.
-func WantPackets(t *testing.T, sent []Sent, want [][]byte) {
+func WantPackets(t *testing.T, sent []SentPacket, want [][]byte) {
 	t.Helper()
 	for i, p := range sent {
 		if i >= len(want) {

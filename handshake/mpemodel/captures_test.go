@@ -41,7 +41,7 @@ type replay struct {
 func echo(rounds, n, to int, change func([]uint32) []uint32) map[int][]mpiCall {
 	var calls []mpiCall
 	for i := range rounds {
-		words := modeltest.Pattern(i, 0, n)
+		words := modeltest.PatternWords(i, 0, n)
 		calls = append(calls, mpiCall{true, 0, words}, mpiCall{false, to, change(words)})
 	}
 	return map[int][]mpiCall{1: calls}
@@ -53,7 +53,7 @@ func same(words []uint32) []uint32 { return words }
 func initiator(rounds, n int) []mpiCall {
 	var calls []mpiCall
 	for i := range rounds {
-		words := modeltest.Pattern(i, 0, n)
+		words := modeltest.PatternWords(i, 0, n)
 		calls = append(calls, mpiCall{false, 1, words}, mpiCall{true, 1, plusOne(words)})
 	}
 	return calls
@@ -66,18 +66,18 @@ func oneWay(recv bool, rounds, n int) map[int][]mpiCall {
 		if recv {
 			owner = 0
 		}
-		calls = append(calls, mpiCall{recv, 0, modeltest.Pattern(i, owner, n)})
+		calls = append(calls, mpiCall{recv, 0, modeltest.PatternWords(i, owner, n)})
 	}
 	return map[int][]mpiCall{1: calls}
 }
 
 func replays() []replay {
 	corrupt := oneWay(true, 2, 1000)
-	first := modeltest.Pattern(0, 0, 1000)
+	first := modeltest.PatternWords(0, 0, 1000)
 	// The rest of the first transmission, then the header of the second one and the beginning of its payload, until the
 	// count is reached.
 	corrupt[1][0].words = slices.Concat(first[:346], first[700:],
-		modeltest.Unpack(modeltest.Header(protocol.Data, 0, 1, 1000)), first[:346])
+		modeltest.DecodeWords(modeltest.Header(protocol.Data, 0, 1, 1000)), first[:346])
 
 	lateClear := make([]uint32, 1001)
 	for i := range lateClear {
@@ -85,7 +85,7 @@ func replays() []replay {
 	}
 	// The last datagram ends in the middle of a line.
 	lateClear = slices.Concat(lateClear[:346], lateClear[700:], []uint32{0},
-		modeltest.Unpack(modeltest.Header(protocol.Data, 0, 1, 1001)), lateClear[:345])
+		modeltest.DecodeWords(modeltest.Header(protocol.Data, 0, 1, 1001)), lateClear[:345])
 
 	pingpong := echo(3, 347, 0, plusOne)
 	pingpong[0] = initiator(3, 347)
@@ -105,10 +105,10 @@ func replays() []replay {
 		// The ACK was dropped. The program posts another receive, which discards the three retransmissions of DATA.
 		{
 			name: "loss_fpga_ack_lost", unrecorded: []int{1}, busy: true,
-			programs: map[int][]mpiCall{1: {{true, 0, modeltest.Pattern(0, 0, 100)},
-				{true, 0, modeltest.Pattern(1, 0, 100)}}},
+			programs: map[int][]mpiCall{1: {{true, 0, modeltest.PatternWords(0, 0, 100)},
+				{true, 0, modeltest.PatternWords(1, 0, 100)}}},
 		},
-		// The first datagram of DATA, the one with the header, was dropped. The program that ran the MPE was stalled
+		// The first datagram of DATA, the one with the header, was dropped. The program that ran the BuildMPE was stalled
 		// while it waited, by 102 ms before its second SEND_REQUEST and by 145 ms before its second DATA.
 		{
 			name: "loss_fpga_data_lost_multi", programs: oneWay(false, 2, 1000),

@@ -4,20 +4,20 @@ import "github.com/zrlmpi/zrlmpid/protocol"
 
 // run steps all parts until none of them can make progress.
 func (m *Model) run() {
-	for m.in.pull() || m.step() || m.deq.step(&m.wrap) || m.wrap.step() {
+	for m.in.fillFIFOs() || m.step() || m.dequeuer.step(&m.wrapper) || m.wrapper.step() {
 	}
 }
 
-// step executes one step of the MPE's state machine, and returns false if the state machine is blocked.
+// step executes one step of the BuildMPE's state machine, and returns false if the state machine is blocked.
 func (m *Model) step() bool {
 	switch m.state {
 	case idle:
 		m.timer.retransmissions = 0
-		if !m.wrap.posted {
+		if !m.wrapper.posted {
 			return false
 		}
-		m.wrap.posted = false
-		m.call = m.wrap.call
+		m.wrapper.posted = false
+		m.call = m.wrapper.call
 		if m.call.call.IsSend() {
 			m.requestToSend()
 		} else {
@@ -25,19 +25,19 @@ func (m *Model) step() bool {
 		}
 		return true
 	case sendData:
-		if !m.wrap.linesReady {
+		if !m.wrapper.linesReady {
 			return false
 		}
-		m.wrap.linesReady = false
+		m.wrapper.linesReady = false
 		m.transmitData()
 		return true
 	case recvData:
 		return m.readPayload()
 	case recvDone:
-		if m.deq.dones == 0 {
+		if m.dequeuer.pendingDone == 0 {
 			return false
 		}
-		m.deq.dones--
+		m.dequeuer.pendingDone--
 		m.acknowledge()
 		return true
 	case drain:
@@ -55,7 +55,7 @@ func (m *Model) requestToSend() {
 	m.transmit(m.packet(protocol.SendRequest, 0))
 	m.expect(protocol.ClearToSend, m.call.call.Counterpart())
 	m.arm(1)
-	if h, ok := m.cache.lookup(m.want.src); ok && m.want.check(h) == wanted {
+	if h, ok := m.cache.lookup(m.expected.src); ok && m.expected.check(h) == awaited {
 		m.startData()
 		return
 	}
@@ -65,14 +65,14 @@ func (m *Model) requestToSend() {
 // startData begins to send or retransmit DATA. It deletes the peer's deferred header, so that a SEND_REQUEST that
 // crossed with the FPGA's own one is lost (trap 3).
 func (m *Model) startData() {
-	m.cache.drop(m.want.src)
+	m.cache.drop(m.expected.src)
 	m.state = sendData
 }
 
 // transmitData sends the whole message. It need not search for a deferred ACK, because startData has emptied the cache
 // line and nothing was read since.
 func (m *Model) transmitData() {
-	m.transmit(m.wrap.appendLines(m.packet(protocol.Data, m.call.count)))
+	m.transmit(m.wrapper.appendLines(m.packet(protocol.Data, m.call.count)))
 	m.expect(protocol.Ack, m.call.call.Counterpart())
 	m.arm(ackFactor)
 	m.state = wait4Ack
@@ -82,11 +82,11 @@ func (m *Model) transmitData() {
 // although it still expects SEND_REQUEST, and keeps the counter at the value of an earlier wait (trap 2).
 func (m *Model) startReceive() {
 	m.expect(protocol.SendRequest, m.call.call.Counterpart())
-	h, ok := m.cache.lookup(m.want.src)
+	h, ok := m.cache.lookup(m.expected.src)
 	switch {
 	case !ok:
 		m.state = wait4Req
-	case m.want.check(h) == wanted:
+	case m.expected.check(h) == awaited:
 		m.sendClear()
 	default:
 		m.state = wait4Ack
@@ -95,11 +95,11 @@ func (m *Model) startReceive() {
 
 // sendClear sends or retransmits CLEAR_TO_SEND.
 func (m *Model) sendClear() {
-	m.cache.drop(m.want.src)
+	m.cache.drop(m.expected.src)
 	m.transmit(m.packet(protocol.ClearToSend, 0))
 	m.expect(protocol.Data, m.call.call.Counterpart())
 	m.arm(1)
-	m.mid = false
+	m.midMessage = false
 	m.state = recvStart
 }
 
@@ -109,15 +109,15 @@ func (m *Model) acknowledge() {
 	m.finish()
 }
 
-// finish ends the MPE's part of a call.
+// finish ends the BuildMPE's part of a call.
 func (m *Model) finish() {
-	m.cache.drop(m.want.src)
-	m.wrap.feedback = append(m.wrap.feedback, feedbackOK)
+	m.cache.drop(m.expected.src)
+	m.wrapper.feedback = append(m.wrapper.feedback, feedbackOK)
 	m.state = idle
 }
 
 func (m *Model) expect(t protocol.Type, c protocol.Call) {
-	m.want = expectation{src: m.call.peer, typ: t, call: c}
+	m.expected = expectation{src: m.call.peer, typ: t, call: c}
 }
 
 // packet returns an encoded header for a packet to the peer of the current call.

@@ -57,17 +57,17 @@ func FuzzModel(f *testing.F) {
 
 func checkInvariants(t *testing.T, m *Model, now time.Duration) {
 	t.Helper()
-	for _, p := range m.Out() {
+	for _, p := range m.TakePackets() {
 		if p.To != 0 && p.To != 2 || len(p.Bytes) > protocol.MaxDatagram+lineLen || p.At > now {
 			t.Fatalf("sent %d bytes to %d at %v, now %v", len(p.Bytes), p.To, p.At, now)
 		}
 	}
-	if len(m.in.words) > 128 || len(m.in.sources) > maxSources || len(m.in.held) > 65536/wordLen ||
-		len(m.deq.fifo) > dataFIFOWords || m.deq.dones > maxDones ||
-		len(m.deq.lengths) > maxRetransmissions+1 || len(m.wrap.feedback) > maxRetransmissions+1 {
+	if len(m.in.words) > 128 || len(m.in.sources) > maxSources || len(m.in.heldWords) > 65536/wordLen ||
+		len(m.dequeuer.fifo) > dataFIFOWords || m.dequeuer.pendingDone > maxPendingDone ||
+		len(m.dequeuer.lengths) > maxRetransmissions+1 || len(m.wrapper.feedback) > maxRetransmissions+1 {
 		t.Fatalf("grown: %+v", m)
 	}
-	if at, ok := m.Next(); ok && at <= now {
+	if at, ok := m.NextEvent(); ok && at <= now {
 		t.Fatalf("a time-out at %v did not fire, now %v", at, now)
 	}
 	why, wedged := m.Wedged()

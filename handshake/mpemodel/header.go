@@ -2,23 +2,23 @@ package mpemodel
 
 import "github.com/zrlmpi/zrlmpid/protocol"
 
-// expectation is the header for which the MPE is waiting.
+// expectation is the header for which the BuildMPE is waiting.
 type expectation struct {
 	src  uint32
 	typ  protocol.Type
 	call protocol.Call
 }
 
-// verdict is the result of the MPE's header check.
+// verdict is the result of the BuildMPE's header check.
 type verdict uint8
 
 const (
-	wanted  verdict = iota // 0 in the source
-	foreign                // 1: a header that is not the expected one; it is deferred
-	invalid                // 2: not a header; the bytes are discarded
+	awaited    verdict = iota // 0 in the source
+	unexpected                // 1: a header that is not the expected one; it is deferred
+	invalid                   // 2: not a header; the bytes are discarded
 )
 
-// parse decodes a header as the MPE does. It accepts undefined calls and types, but the source rank must have a cache
+// parse decodes a header as the BuildMPE does. It accepts undefined calls and types, but the source rank must have a cache
 // line.
 func parse(b []byte) (protocol.Header, bool) {
 	h, d := protocol.CloudFPGA.Parse(b)
@@ -32,9 +32,9 @@ func parse(b []byte) (protocol.Header, bool) {
 // check compares a header with the expected one. It ignores the destination rank and the size (trap 11).
 func (e expectation) check(h protocol.Header) verdict {
 	if h.Src != e.src || h.Type != e.typ || h.Call != e.call {
-		return foreign
+		return unexpected
 	}
-	return wanted
+	return awaited
 }
 
 // cache contains one deferred header per source rank. A newer header overwrites it (trap 1).

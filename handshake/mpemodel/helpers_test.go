@@ -11,7 +11,7 @@ import (
 
 const ms = time.Millisecond
 
-func plusOne(words []uint32) []uint32 { return modeltest.Plus(1, words) }
+func plusOne(words []uint32) []uint32 { return modeltest.AddToWords(1, words) }
 
 // rig is a model under test, rank 1, with peers 0 and 2.
 type rig struct {
@@ -53,7 +53,7 @@ func (r *rig) after(d time.Duration) {
 // wantOut checks the packets transmitted since the last call.
 func (r *rig) wantOut(want ...[]byte) {
 	r.t.Helper()
-	modeltest.WantPackets(r.t, sent(r.Out()), want)
+	modeltest.WantPackets(r.t, sent(r.TakePackets()), want)
 }
 
 func (r *rig) wantState(want string) {
@@ -92,10 +92,10 @@ func (r *rig) exchange(src int, words []uint32) {
 	r.wantOut(modeltest.Header(protocol.ClearToSend, 1, src, 0), modeltest.Header(protocol.Ack, 1, src, 0))
 }
 
-func sent(packets []Packet) []modeltest.Sent {
-	var all []modeltest.Sent
+func sent(packets []Packet) []modeltest.SentPacket {
+	var all []modeltest.SentPacket
 	for _, p := range packets {
-		all = append(all, modeltest.Sent(p))
+		all = append(all, modeltest.SentPacket(p))
 	}
 	return all
 }

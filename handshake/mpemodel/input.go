@@ -1,14 +1,14 @@
 package mpemodel
 
 const (
-	// lineLen is the width of the shell's data path in bytes, wordLen the width of the MPE's.
+	// lineLen is the width of the shell's data path in bytes, wordLen the width of the BuildMPE's.
 	lineLen = 8
 	wordLen = 2 * lineLen
 	// maxSources is the depth of the FIFO of source ranks.
 	maxSources = 32
 )
 
-// word is the unit in which the MPE reads: one or two lines of a datagram.
+// word is the unit in which the BuildMPE reads: one or two lines of a datagram.
 type word struct {
 	b [wordLen]byte
 	// n is the number of valid bytes; the rest is 0.
@@ -17,26 +17,26 @@ type word struct {
 	last bool
 }
 
-// words returns the number of 32-bit words that the MPE counts for w.
+// words returns the number of 32-bit words that the BuildMPE counts for w.
 func (w word) words() uint32 { return uint32((w.n + 3) / 4) }
 
-// input is the interface between the shell and the MPE. It consists of two FIFOs, for data and for source ranks, which
+// input is the interface between the shell and the BuildMPE. It consists of two FIFOs, for data and for source ranks, which
 // are read independently. A reader that reads a word too many or too few leaves the FIFOs out of step.
 type input struct {
 	words   []word
 	sources []int
-	// held is the rest of a datagram that did not fit into the FIFOs.
-	held       []word
-	heldSource int
-	heldBegun  bool // its source is already in the FIFO
+	// heldWords is the rest of a datagram that did not fit into the FIFOs.
+	heldWords        []word
+	heldSource       int
+	heldSourceQueued bool // its source is already in the FIFO
 
 	maxWords, maxSources int // 0 means no limit
 	dropped              int
 }
 
-// offer passes a datagram from the network to the shell. While the shell holds one back, it drops further ones.
-func (in *input) offer(source int, b []byte) {
-	if len(in.held) > 0 {
+// enqueue passes a datagram from the network to the shell. While the shell holds one back, it drops further ones.
+func (in *input) enqueue(source int, b []byte) {
+	if len(in.heldWords) > 0 {
 		in.dropped++
 		return
 	}
@@ -45,24 +45,24 @@ func (in *input) offer(source int, b []byte) {
 		w.n = copy(w.b[:], b)
 		b = b[w.n:]
 		w.last = len(b) == 0
-		in.held = append(in.held, w)
+		in.heldWords = append(in.heldWords, w)
 	}
-	in.heldSource, in.heldBegun = source, false
+	in.heldSource, in.heldSourceQueued = source, false
 }
 
-// pull moves as much of the held datagram as fits into the FIFOs, and reports whether it has moved anything.
-func (in *input) pull() bool {
+// fillFIFOs moves as much of the held datagram as fits into the FIFOs, and reports whether it has moved anything.
+func (in *input) fillFIFOs() bool {
 	moved := false
-	for len(in.held) > 0 && (in.maxWords == 0 || len(in.words) < in.maxWords) {
-		if !in.heldBegun {
+	for len(in.heldWords) > 0 && (in.maxWords == 0 || len(in.words) < in.maxWords) {
+		if !in.heldSourceQueued {
 			if in.sourcesFull() {
 				break
 			}
 			in.sources = append(in.sources, in.heldSource)
-			in.heldBegun = true
+			in.heldSourceQueued = true
 		}
-		in.words = append(in.words, in.held[0])
-		in.held = in.held[1:]
+		in.words = append(in.words, in.heldWords[0])
+		in.heldWords = in.heldWords[1:]
 		moved = true
 	}
 	return moved

@@ -14,10 +14,10 @@ import (
 type Config struct {
 	// Rank is the FPGA's own rank, 0–63. The time-outs grow with it.
 	Rank int
-	// Peers are the ranks whose IP addresses are in the shell's address table. The shell drops packets from and to any
+	// Peers are the ranks whose RunIP addresses are in the shell's address table. The shell drops packets from and to any
 	// other rank.
 	Peers []int
-	// SplitTail is set if the shell splits each datagram of 1424 bytes that the MPE sometimes sends into one of 1416
+	// SplitTail is set if the shell splits each datagram of 1424 bytes that the BuildMPE sometimes sends into one of 1416
 	// and one of 8 bytes (capture ref_mpe_echo_uoe_347).
 	SplitTail bool
 	// FIFOBytes is the size of the input FIFO in bytes. 0 means no limit. The deployed FIFO has 2048 bytes, which are
@@ -32,7 +32,7 @@ type Packet struct {
 	To int
 	// At is the send time, in the caller's time.
 	At time.Duration
-	// Bytes is the UDP payload.
+	// Bytes is the AddUDP payload.
 	Bytes []byte
 }
 
@@ -40,7 +40,7 @@ var (
 	// ErrBusy reports that a call is already in progress. A program has only one call at a time, because the wrapper's
 	// calls block.
 	ErrBusy = errors.New("mpemodel: a call is still in progress")
-	// ErrRank reports that a rank is outside 0–63, so that the MPE has no cache line for it.
+	// ErrRank reports that a rank is outside 0–63, so that the BuildMPE has no cache line for it.
 	ErrRank = errors.New("mpemodel: rank is not in 0–63")
 	// ErrCount reports that the number of words does not fit into the wrapper's count, a signed 32-bit number.
 	ErrCount = errors.New("mpemodel: more words than one MPI call can transfer")
@@ -48,27 +48,27 @@ var (
 
 // Model models one FPGA rank. The zero value is not usable; call New. A Model is not safe for concurrent use.
 type Model struct {
-	cfg  Config
-	now  time.Duration
-	in   input
-	deq  dequeuer
-	wrap wrapper
-	out  []Packet
+	cfg         Config
+	now         time.Duration
+	in          input
+	dequeuer    dequeuer
+	wrapper     wrapper
+	transmitted []Packet
 
-	// Registers of the MPE.
-	state      state
-	call       call
-	want       expectation
-	cache      cache
-	timer      timer
-	header     [protocol.HeaderLen]byte
-	half       bool // the first 16 bytes of a header were read
-	source     int  // rank of the address from which the header came
-	afterDrain state
-	mid        bool // a datagram, but not the whole message, was received
-	midSource  int  // the sender of that message
-	wantWords  uint32
-	gotWords   uint32
+	// Registers of the BuildMPE.
+	state         state
+	call          call
+	expected      expectation
+	cache         cache
+	timer         timer
+	header        [protocol.HeaderLen]byte
+	halfRead      bool // the first 16 bytes of a header were read
+	source        int  // rank of the address from which the header came
+	afterDrain    state
+	midMessage    bool // a datagram, but not the whole message, was received
+	midSource     int  // the sender of that message
+	expectedWords uint32
+	receivedWords uint32
 }
 
 // New returns an idle FPGA at time 0. It panics if the rank is outside 0–63.
@@ -88,12 +88,12 @@ func New(cfg Config) *Model {
 // Send starts the wrapper's blocking call that sends words to rank dst. It copies the words. The error wraps ErrBusy,
 // ErrRank or ErrCount.
 func (m *Model) Send(now time.Duration, dst int, words []uint32, dt protocol.Datatype) error {
-	c := call{peer: uint32(dst), call: dt.Send(), count: uint32(len(words))}
-	if err := m.admit("send to", dst, int64(len(words))); err != nil {
+	c := call{peer: uint32(dst), call: dt.SendCall(), count: uint32(len(words))}
+	if err := m.checkCall("send to", dst, int64(len(words))); err != nil {
 		return err
 	}
 	m.advance(now)
-	m.wrap.startSend(c, words)
+	m.wrapper.startSend(c, words)
 	m.run()
 	return nil
 }
@@ -101,19 +101,19 @@ func (m *Model) Send(now time.Duration, dst int, words []uint32, dt protocol.Dat
 // Recv starts the wrapper's blocking call that receives count words from rank src into a zeroed buffer. The error wraps
 // ErrBusy, ErrRank or ErrCount.
 func (m *Model) Recv(now time.Duration, src int, count uint32, dt protocol.Datatype) error {
-	if err := m.admit("receive from", src, int64(count)); err != nil {
+	if err := m.checkCall("receive from", src, int64(count)); err != nil {
 		return err
 	}
 	m.advance(now)
-	m.wrap.startRecv(call{peer: uint32(src), call: dt.Recv(), count: count})
+	m.wrapper.startRecv(call{peer: uint32(src), call: dt.RecvCall(), count: count})
 	m.run()
 	return nil
 }
 
-// maxCount is the maximum number of words in a call. The MPE's own counters have 32 bits.
+// maxCount is the maximum number of words in a call. The BuildMPE's own counters have 32 bits.
 const maxCount = math.MaxInt32
 
-func (m *Model) admit(what string, peer int, count int64) error {
+func (m *Model) checkCall(what string, peer int, count int64) error {
 	switch {
 	case m.Busy():
 		return fmt.Errorf("rank %d: %s rank %d: %w (%s)", m.cfg.Rank, what, peer, ErrBusy, m.State())
@@ -126,7 +126,7 @@ func (m *Model) admit(what string, peer int, count int64) error {
 	return nil
 }
 
-// Datagram passes the payload b of a received UDP datagram to the shell. fromRank is the rank that the source address
+// Datagram passes the payload b of a received AddUDP datagram to the shell. fromRank is the rank that the source address
 // has in the shell's table, or -1 if it has none. The shell drops datagrams from unknown addresses, and empty ones.
 // Datagram copies b.
 func (m *Model) Datagram(now time.Duration, fromRank int, b []byte) {
@@ -135,46 +135,46 @@ func (m *Model) Datagram(now time.Duration, fromRank int, b []byte) {
 		m.in.dropped++
 		return
 	}
-	m.in.offer(fromRank, b)
+	m.in.enqueue(fromRank, b)
 	m.run()
 }
 
 // Tick advances the time to now. It does nothing if an earlier call had the same or a later time.
 func (m *Model) Tick(now time.Duration) { m.advance(now) }
 
-// Next returns the time of the next time-out, provided that nothing arrives before it, and false if there is no
+// NextEvent returns the time of the next time-out, provided that nothing arrives before it, and false if there is no
 // time-out.
-func (m *Model) Next() (time.Duration, bool) {
-	if !m.counting() || m.timer.dead || m.timer.retransmissions >= maxRetransmissions {
+func (m *Model) NextEvent() (time.Duration, bool) {
+	if !m.counting() || m.timer.expired || m.timer.retransmissions >= maxRetransmissions {
 		return 0, false
 	}
-	return m.now + m.timer.left, true
+	return m.now + m.timer.remaining, true
 }
 
-// Out returns the packets transmitted since the last call, in order.
-func (m *Model) Out() []Packet {
-	out := m.out
-	m.out = nil
+// TakePackets returns the packets transmitted since the last call, in order.
+func (m *Model) TakePackets() []Packet {
+	out := m.transmitted
+	m.transmitted = nil
 	return out
 }
 
 // Busy reports whether a Send or Recv is in progress.
-func (m *Model) Busy() bool { return m.wrap.busy() }
+func (m *Model) Busy() bool { return m.wrapper.busy() }
 
 // Result describes the latest call. done reports whether it has returned. After a Recv, words is the content of the
 // user's buffer, which may be corrupt, and overrun reports whether the wrapper wrote past the end of the buffer (trap
 // 12). One word beyond an odd count is not an overrun, because the wrapper drops it. After a Send, words is nil.
 func (m *Model) Result() (words []uint32, overrun, done bool) {
-	return slices.Clone(m.wrap.buf), m.wrap.overrun, m.wrap.done
+	return slices.Clone(m.wrapper.buf), m.wrapper.overrun, m.wrapper.done
 }
 
 // Dropped returns the number of incoming datagrams that the shell dropped.
 func (m *Model) Dropped() int { return m.in.dropped }
 
-// State returns the name that the MPE's state has in the sources.
+// State returns the name that the BuildMPE's state has in the sources.
 func (m *Model) State() string {
 	s := m.state.String()
-	if m.half {
+	if m.halfRead {
 		s += "_1"
 	}
 	return s

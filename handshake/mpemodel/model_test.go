@@ -20,7 +20,7 @@ func TestCallErrors(t *testing.T) {
 		{"rank 64", r.Recv(0, 64, 1, protocol.Int), ErrRank},
 		{"longest receive and one more", r.Recv(0, 0, maxCount+1, protocol.Int), ErrCount},
 		{"long receive", r.Recv(0, 0, 1<<32-1, protocol.Int), ErrCount},
-		{"longest call", r.admit("send to", 0, maxCount), nil},
+		{"longest call", r.checkCall("send to", 0, maxCount), nil},
 		{"first call", r.Recv(0, 0, 600_000, protocol.Int), nil},
 		{"second call", r.Send(0, 0, nil, protocol.Int), ErrBusy},
 	} {
@@ -50,14 +50,14 @@ func TestFragmentsAreTheFPGAShape(t *testing.T) {
 		shape := protocol.FPGAShape(!split)
 		for words := range uint32(3 * 708) {
 			r := &rig{Model: New(Config{Rank: 1, Peers: []int{0}, SplitTail: split}), t: t}
-			r.send(0, modeltest.Pattern(0, 1, int(words)))
-			r.Out()
+			r.send(0, modeltest.PatternWords(0, 1, int(words)))
+			r.TakePackets()
 			r.in(0, modeltest.Header(protocol.ClearToSend, 0, 1, 0))
 			var all []byte
 			total := shape.PayloadBytes(words)
-			out := r.Out()
+			out := r.TakePackets()
 			for i, p := range out {
-				want := int(shape.Next(max(int64(len(all))-protocol.HeaderLen, 0), total))
+				want := int(shape.PayloadAt(max(int64(len(all))-protocol.HeaderLen, 0), total))
 				if i == 0 {
 					want += protocol.HeaderLen
 				}
@@ -66,11 +66,11 @@ func TestFragmentsAreTheFPGAShape(t *testing.T) {
 				}
 				all = append(all, p.Bytes...)
 			}
-			if len(all) != protocol.HeaderLen+int(total) || int64(len(out)) != shape.Datagrams(words) {
+			if len(all) != protocol.HeaderLen+int(total) || int64(len(out)) != shape.NumDatagrams(words) {
 				t.Fatalf("%d words: %d bytes in %d datagrams", words, len(all), len(out))
 			}
 			want := append(modeltest.Header(protocol.Data, 1, 0, words),
-				modeltest.Pack(modeltest.Pattern(0, 1, int(words)))...)
+				modeltest.EncodeWords(modeltest.PatternWords(0, 1, int(words)))...)
 			if !slices.Equal(all[:len(want)], want) {
 				t.Fatalf("%d words: the bytes differ", words)
 			}
@@ -79,7 +79,7 @@ func TestFragmentsAreTheFPGAShape(t *testing.T) {
 }
 
 func TestPaddingBetweenDatagramsShiftsTheData(t *testing.T) {
-	words := modeltest.Pattern(0, 0, 400)
+	words := modeltest.PatternWords(0, 0, 400)
 	b := modeltest.Message(0, 1, words)
 	all := slices.Concat(b...)
 	// The first datagram ends in the middle of a line: 101 words.
@@ -155,7 +155,7 @@ func TestHeaderCheck(t *testing.T) {
 	}
 }
 
-// A CLEAR_TO_SEND that was deferred because it seemed to come from elsewhere is found when the MPE searches for it
+// A CLEAR_TO_SEND that was deferred because it seemed to come from elsewhere is found when the BuildMPE searches for it
 // after the time-out.
 func TestDeferredClearToSendIsFoundAfterTheTimeOut(t *testing.T) {
 	r := newRig(t)
@@ -198,11 +198,11 @@ func TestBoundedFIFO(t *testing.T) {
 	}
 	r.recv(0, 1000)
 	r.wantState("WAIT4REQ")
-	// A message larger than the FIFO passes while the MPE reads.
+	// A message larger than the FIFO passes while the BuildMPE reads.
 	r.in(0, modeltest.Header(protocol.SendRequest, 0, 1, 0))
-	r.in(0, modeltest.Message(0, 1, modeltest.Pattern(0, 0, 1000))...)
+	r.in(0, modeltest.Message(0, 1, modeltest.PatternWords(0, 0, 1000))...)
 	r.wantOut(modeltest.Header(protocol.ClearToSend, 1, 0, 0), modeltest.Header(protocol.Ack, 1, 0, 0))
-	r.wantBuffer(modeltest.Pattern(0, 0, 1000))
+	r.wantBuffer(modeltest.PatternWords(0, 0, 1000))
 }
 
 // Datagrams of one word leave their sources in the FIFO, until it is full: the FPGA is deaf.
@@ -221,7 +221,7 @@ func TestEatenDatagramsFillTheFIFOOfSources(t *testing.T) {
 	r.wantState("WAIT4REQ")
 }
 
-// A datagram much longer than its message fills the FIFO after the MPE.
+// A datagram much longer than its message fills the FIFO after the BuildMPE.
 func TestEndlessDatagramBlocksTheReceiver(t *testing.T) {
 	r := begin(t, 2)
 	r.in(0, append(modeltest.Message(0, 1, []uint32{1, 2})[0], make([]byte, 16*(dataFIFOWords+1))...))

@@ -13,19 +13,19 @@ func (m *Model) transmit(msg []byte) {
 	if !slices.Contains(m.cfg.Peers, to) {
 		return
 	}
-	for _, d := range cut(msg) {
+	for _, d := range fragment(msg) {
 		if m.cfg.SplitTail && len(d) > protocol.MaxDatagram {
-			m.out = append(m.out, Packet{To: to, At: m.now, Bytes: d[:protocol.MaxDatagram:protocol.MaxDatagram]})
+			m.transmitted = append(m.transmitted, Packet{To: to, At: m.now, Bytes: d[:protocol.MaxDatagram:protocol.MaxDatagram]})
 			d = d[protocol.MaxDatagram:]
 		}
-		m.out = append(m.out, Packet{To: to, At: m.now, Bytes: d})
+		m.transmitted = append(m.transmitted, Packet{To: to, At: m.now, Bytes: d})
 	}
 }
 
-// cut fragments a message of whole lines as the MPE's output queue does. The queue ends a datagram after 177 lines, but
+// fragment fragments a message of whole lines as the BuildMPE's output queue does. The queue ends a datagram after 177 lines, but
 // not within the last word of the message. If the 177th line is the first half of that word, the second half is sent in
 // the same datagram, which then has 1424 bytes.
-func cut(msg []byte) [][]byte {
+func fragment(msg []byte) [][]byte {
 	var datagrams [][]byte
 	start := 0
 	for off := 0; off+wordLen < len(msg); off += wordLen {

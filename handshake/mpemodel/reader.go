@@ -4,19 +4,19 @@ package mpemodel
 // second half makes progress, not even a time-out. The second half is the next word of any datagram, so after a
 // datagram of a single word, the beginning of the next datagram is lost (trap 10).
 func (m *Model) readHeader() bool {
-	if !m.half {
+	if !m.halfRead {
 		if !m.in.readable() {
 			return false
 		}
 		m.source = m.in.popSource()
-		if m.state == recvStart && m.mid && m.source == m.midSource {
+		if m.state == recvStart && m.midMessage && m.source == m.midSource {
 			// In the middle of a message, every packet from this peer is payload, including its header (trap 4).
 			m.state = recvData
 			return true
 		}
 		w, _ := m.in.popWord()
 		copy(m.header[:wordLen], w.b[:])
-		m.half = true
+		m.halfRead = true
 		return true
 	}
 	w, ok := m.in.popWord()
@@ -24,14 +24,14 @@ func (m *Model) readHeader() bool {
 		return false
 	}
 	copy(m.header[wordLen:], w.b[:])
-	m.half = false
-	m.judge(w.last)
+	m.halfRead = false
+	m.handleHeader(w.last)
 	return true
 }
 
-// judge handles a complete header. ended reports whether the datagram ends after it. If a control packet does not end
+// handleHeader handles a complete header. ended reports whether the datagram ends after it. If a control packet does not end
 // there, it is discarded together with the rest. DATA may end there; readPayload then waits for its payload.
-func (m *Model) judge(ended bool) {
+func (m *Model) handleHeader(ended bool) {
 	if !ended && m.state != recvStart {
 		m.drainThen(m.state)
 		return
@@ -39,24 +39,24 @@ func (m *Model) judge(ended bool) {
 	h, ok := parse(m.header[:])
 	v := invalid
 	if ok {
-		v = m.want.check(h)
+		v = m.expected.check(h)
 		if int(h.Src) != m.source {
-			v = foreign
+			v = unexpected
 		}
 	}
 	switch {
-	case v == wanted && m.state != recvStart:
+	case v == awaited && m.state != recvStart:
 		m.accept()
-	case v == wanted:
+	case v == awaited:
 		m.startPayload(h.Size)
 	case !ended:
 		m.drainThen(recvStart)
-	case v == foreign:
+	case v == unexpected:
 		m.cache.deferHeader(h)
 	}
 }
 
-// accept handles the control packet for which the MPE was waiting.
+// accept handles the control packet for which the BuildMPE was waiting.
 func (m *Model) accept() {
 	switch m.state {
 	case wait4Clear:
@@ -76,28 +76,28 @@ func (m *Model) drainThen(s state) {
 // startPayload begins to receive payload. It trusts the size in the header, which is never compared with the receiver's
 // count (trap 12).
 func (m *Model) startPayload(size uint32) {
-	m.deq.lengths = append(m.deq.lengths, (size+1)/2)
-	m.wantWords, m.gotWords = size, 0
+	m.dequeuer.lengths = append(m.dequeuer.lengths, (size+1)/2)
+	m.expectedWords, m.receivedWords = size, 0
 	m.midSource = m.source
 	m.state = recvData
 }
 
-// readPayload reads one word of payload. There is no time-out in this state. If no data follows the header, the MPE
+// readPayload reads one word of payload. There is no time-out in this state. If no data follows the header, the BuildMPE
 // waits for the next datagram and treats it as payload (trap 8).
 func (m *Model) readPayload() bool {
-	if !m.deq.room() {
+	if !m.dequeuer.hasSpace() {
 		return false
 	}
 	w, ok := m.in.popWord()
 	if !ok {
 		return false
 	}
-	m.deq.fifo = append(m.deq.fifo, w)
-	m.gotWords += w.words()
+	m.dequeuer.fifo = append(m.dequeuer.fifo, w)
+	m.receivedWords += w.words()
 	switch {
 	case !w.last:
-	case m.gotWords < m.wantWords:
-		m.mid = true
+	case m.receivedWords < m.expectedWords:
+		m.midMessage = true
 		m.arm(1)
 		m.state = recvStart
 	default:

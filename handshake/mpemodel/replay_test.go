@@ -49,7 +49,7 @@ func TestReplay(t *testing.T) {
 }
 
 // wantNoFPGA checks that no rank pads DATA or sends longer datagrams than a CPU: the capture has no part for the model.
-func wantNoFPGA(t *testing.T, packets []modeltest.Recorded) {
+func wantNoFPGA(t *testing.T, packets []modeltest.RecordedPacket) {
 	t.Helper()
 	for i, p := range packets {
 		h, err := protocol.CloudFPGA.Decode(p.Bytes)
@@ -101,7 +101,7 @@ func (p *player) proceed(now time.Duration) {
 	}
 }
 
-func (r replay) play(t *testing.T, rank int, calls []mpiCall, packets []modeltest.Recorded) *player {
+func (r replay) play(t *testing.T, rank int, calls []mpiCall, packets []modeltest.RecordedPacket) *player {
 	t.Helper()
 	p := &player{t: t, calls: calls, m: New(Config{
 		Rank:      rank,
@@ -111,7 +111,7 @@ func (r replay) play(t *testing.T, rank int, calls []mpiCall, packets []modeltes
 	if r.from == 0 {
 		p.proceed(0)
 	}
-	var want []modeltest.Recorded
+	var want []modeltest.RecordedPacket
 	for i, rec := range packets {
 		if p.next == 0 && rec.At >= r.from {
 			p.proceed(r.from)
@@ -127,11 +127,11 @@ func (r replay) play(t *testing.T, rank int, calls []mpiCall, packets []modeltes
 			}
 		}
 	}
-	r.compare(t, rank, p.m.Out(), want)
+	r.compare(t, rank, p.m.TakePackets(), want)
 	return p
 }
 
-func (r replay) compare(t *testing.T, rank int, got []Packet, want []modeltest.Recorded) {
+func (r replay) compare(t *testing.T, rank int, got []Packet, want []modeltest.RecordedPacket) {
 	t.Helper()
 	slack := r.slack
 	if slack == 0 {
@@ -140,7 +140,7 @@ func (r replay) compare(t *testing.T, rank int, got []Packet, want []modeltest.R
 	for _, i := range slices.Backward(r.unrecorded) {
 		got = slices.Delete(got, i, i+1)
 	}
-	modeltest.Compare(t, rank, sent(got), want, slack)
+	modeltest.CompareCapture(t, rank, sent(got), want, slack)
 }
 
 // TestWhichDatagramWasDropped shows the reasoning about loss_mid_to_fpga_corrupts: all three datagrams of the first
@@ -148,8 +148,8 @@ func (r replay) compare(t *testing.T, rank int, got []Packet, want []modeltest.R
 // the capture's name, and "mid" in the name is the second of the three. If the third one were missing, the next message
 // would have been corrupted as well.
 func TestWhichDatagramWasDropped(t *testing.T) {
-	first, second := modeltest.Pattern(0, 0, 1000), modeltest.Pattern(1, 0, 1000)
-	header := modeltest.Unpack(modeltest.Header(protocol.Data, 0, 1, 1000))
+	first, second := modeltest.PatternWords(0, 0, 1000), modeltest.PatternWords(1, 0, 1000)
+	header := modeltest.DecodeWords(modeltest.Header(protocol.Data, 0, 1, 1000))
 	for _, c := range []struct {
 		dropped int
 		buffers [2][]uint32

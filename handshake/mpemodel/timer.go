@@ -2,7 +2,7 @@ package mpemodel
 
 import "time"
 
-// The MPE counts clock cycles of 6.4 ns. These constants are the corresponding times.
+// The BuildMPE counts clock cycles of 6.4 ns. These constants are the corresponding times.
 const (
 	// baseTimeout is the first time-out of rank 0.
 	baseTimeout = 100 * time.Millisecond
@@ -17,13 +17,13 @@ const (
 	ackFactor = 2
 )
 
-// timer is the MPE's only time-out counter.
+// timer is the BuildMPE's only time-out counter.
 type timer struct {
-	// left is the remaining time of a wait. It keeps its value while the MPE is not waiting, and from one call to the
+	// remaining is the remaining time of a wait. It keeps its value while the BuildMPE is not waiting, and from one call to the
 	// next.
-	left time.Duration
-	// dead is set once the counter has passed zero. The counter does not fire again until arm sets it.
-	dead bool
+	remaining time.Duration
+	// expired is set once the counter has passed zero. The counter does not fire again until arm sets it.
+	expired bool
 	// retransmissions is the number of retransmissions in the current call.
 	retransmissions int
 }
@@ -31,60 +31,60 @@ type timer struct {
 // arm sets the counter for a wait. factor multiplies the rank's time-out.
 func (m *Model) arm(factor int) {
 	individual := baseTimeout + time.Duration(m.cfg.Rank)*rankTimeout
-	m.timer.left = time.Duration(factor)*individual + time.Duration(m.timer.retransmissions)*retransmitTimeout
-	m.timer.dead = false
+	m.timer.remaining = time.Duration(factor)*individual + time.Duration(m.timer.retransmissions)*retransmitTimeout
+	m.timer.expired = false
 }
 
 // counting reports whether the counter is running. It runs only in a wait, while there is nothing to read, and not
 // after half a header was read.
 func (m *Model) counting() bool {
-	if m.half || m.in.readable() {
+	if m.halfRead || m.in.readable() {
 		return false
 	}
 	switch m.state {
 	case wait4Clear, wait4Ack:
 		return true
 	case recvStart:
-		return m.deq.room()
+		return m.dequeuer.hasSpace()
 	}
 	return false
 }
 
 // advance advances the time to now, and fires the time-outs on the way.
 func (m *Model) advance(now time.Duration) {
-	for m.counting() && !m.timer.dead && now > m.now {
-		if d := now - m.now; d < m.timer.left {
-			m.timer.left -= d
+	for m.counting() && !m.timer.expired && now > m.now {
+		if d := now - m.now; d < m.timer.remaining {
+			m.timer.remaining -= d
 			break
 		}
-		m.now += m.timer.left
-		m.timer.left = 0
-		m.timer.dead = true
+		m.now += m.timer.remaining
+		m.timer.remaining = 0
+		m.timer.expired = true
 		if m.timer.retransmissions < maxRetransmissions {
 			m.timer.retransmissions++
-			m.timeOut()
+			m.onTimeout()
 			m.run()
 		}
 	}
 	m.now = max(m.now, now)
 }
 
-func (m *Model) timeOut() {
+func (m *Model) onTimeout() {
 	switch m.state {
 	case wait4Clear:
 		m.requestToSend()
 	case wait4Ack:
-		m.wrap.feedback = append(m.wrap.feedback, feedbackFail)
+		m.wrapper.feedback = append(m.wrapper.feedback, feedbackFail)
 		m.startData()
 	case recvStart:
-		if !m.mid {
+		if !m.midMessage {
 			m.sendClear()
 			return
 		}
-		// The MPE abandons the message, but neither asks for it again nor sets the counter again. It passes an empty
+		// The BuildMPE abandons the message, but neither asks for it again nor sets the counter again. It passes an empty
 		// word to the dequeuer to mark the failure, which the dequeuer mistakes for a line of data.
-		m.wrap.feedback = append(m.wrap.feedback, feedbackFail)
-		m.deq.fifo = append(m.deq.fifo, word{last: true})
-		m.mid = false
+		m.wrapper.feedback = append(m.wrapper.feedback, feedbackFail)
+		m.dequeuer.fifo = append(m.dequeuer.fifo, word{last: true})
+		m.midMessage = false
 	}
 }

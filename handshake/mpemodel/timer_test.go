@@ -12,7 +12,7 @@ import (
 // times removes the pending packets and returns their send times.
 func (r *rig) times() []time.Duration {
 	var at []time.Duration
-	for _, p := range r.Out() {
+	for _, p := range r.TakePackets() {
 		at = append(at, p.At)
 	}
 	return at
@@ -51,7 +51,7 @@ func TestTimeOuts(t *testing.T) {
 				t.Errorf("rank %d: %s at %v, want %v", c.rank, what, got, want)
 			}
 			r.wantWedged("no time-out is left")
-			if at, ok := r.Next(); ok {
+			if at, ok := r.NextEvent(); ok {
 				t.Errorf("rank %d: %s: another time-out at %v", c.rank, what, at)
 			}
 		}
@@ -68,7 +68,7 @@ func TestTimeOuts(t *testing.T) {
 
 		r = start()
 		r.send(peer, []uint32{1})
-		r.Out()
+		r.TakePackets()
 		r.in(peer, modeltest.Header(protocol.ClearToSend, peer, c.rank, 0))
 		check("DATA", r, c.ack)
 
@@ -99,9 +99,9 @@ func TestRetransmissionsAreCountedPerCall(t *testing.T) {
 	r.send(0, []uint32{1})
 	r.after(time.Hour)
 	r.in(0, modeltest.Header(protocol.ClearToSend, 0, 1, 0), modeltest.Header(protocol.Ack, 0, 1, 0))
-	r.Out()
+	r.TakePackets()
 	r.send(0, []uint32{1})
-	if at, ok := r.Next(); !ok || at != r.clock+112500*time.Microsecond {
+	if at, ok := r.NextEvent(); !ok || at != r.clock+112500*time.Microsecond {
 		t.Errorf("next time-out at %v, %v; started at %v", at, ok, r.clock)
 	}
 }
@@ -110,7 +110,7 @@ func TestRetransmissionsAreCountedPerCall(t *testing.T) {
 func TestOtherPacketsDoNotResetTheTimeOut(t *testing.T) {
 	r := newRig(t)
 	r.send(0, []uint32{1})
-	r.Out()
+	r.TakePackets()
 	for range 11 {
 		r.after(10 * ms)
 		r.in(2, modeltest.Header(protocol.SendRequest, 2, 1, 0))
@@ -125,7 +125,7 @@ func TestTimeGoingBackwardsIsIgnored(t *testing.T) {
 	r.send(0, []uint32{1})
 	r.after(100 * ms)
 	r.Tick(-time.Hour)
-	if at, ok := r.Next(); !ok || at != 112500*time.Microsecond {
+	if at, ok := r.NextEvent(); !ok || at != 112500*time.Microsecond {
 		t.Errorf("next time-out at %v, %v", at, ok)
 	}
 }
@@ -133,14 +133,14 @@ func TestTimeGoingBackwardsIsIgnored(t *testing.T) {
 // A message that times out in the middle leaves an empty line in the program's buffer and no mark of its end. Its
 // retransmission is acknowledged, but a part of it went into the first attempt, and the program waits forever.
 func TestTimeOutInMidMessage(t *testing.T) {
-	words := modeltest.Pattern(0, 0, 1000)
+	words := modeltest.PatternWords(0, 0, 1000)
 	d := modeltest.Message(0, 1, words)
 	r := begin(t, 1000)
 	r.after(50 * ms)
 	r.in(0, d[0])
 	r.after(50 * ms)
 	r.in(0, d[1])
-	at, ok := r.Next()
+	at, ok := r.NextEvent()
 	if !ok || at != r.clock+112500*time.Microsecond {
 		t.Fatalf("next time-out at %v, %v", at, ok)
 	}
@@ -164,7 +164,7 @@ func TestTimeOutInMidMessage(t *testing.T) {
 // Only if a single line is missing does the empty line end the first attempt, and the retransmission is received
 // completely.
 func TestTimeOutWithOneLineMissing(t *testing.T) {
-	words := modeltest.Pattern(0, 0, 347)
+	words := modeltest.PatternWords(0, 0, 347)
 	d := modeltest.Message(0, 1, words)
 	r := begin(t, 347)
 	r.in(0, d[0])
@@ -172,8 +172,8 @@ func TestTimeOutWithOneLineMissing(t *testing.T) {
 	r.in(0, d...)
 	r.wantOut(modeltest.Header(protocol.Ack, 1, 0, 0))
 	r.wantBuffer(words)
-	r.exchange(0, modeltest.Pattern(1, 0, 3))
-	r.wantBuffer(modeltest.Pattern(1, 0, 3))
+	r.exchange(0, modeltest.PatternWords(1, 0, 3))
+	r.wantBuffer(modeltest.PatternWords(1, 0, 3))
 }
 
 // Each of those leaves behind a word that reports a completed message. If the FIFO for such words is full, the dequeuer
@@ -181,16 +181,16 @@ func TestTimeOutWithOneLineMissing(t *testing.T) {
 func TestFiveTimeOutsWithOneLineMissing(t *testing.T) {
 	r := newRig(t)
 	for i := range 5 {
-		words := modeltest.Pattern(i, 0, 347)
+		words := modeltest.PatternWords(i, 0, 347)
 		if i == 4 {
-			words = modeltest.Pattern(i, 0, 1056)
+			words = modeltest.PatternWords(i, 0, 1056)
 		}
 		d := modeltest.Message(0, 1, words)
 		r.recv(0, uint32(len(words)))
 		r.in(0, modeltest.Header(protocol.SendRequest, 0, 1, 0))
 		r.in(0, d[:len(d)-1]...)
 		r.after(200 * ms)
-		r.Out()
+		r.TakePackets()
 		r.in(0, d...)
 		if i < 4 {
 			r.wantOut(modeltest.Header(protocol.Ack, 1, 0, 0))
@@ -204,7 +204,7 @@ func TestFiveTimeOutsWithOneLineMissing(t *testing.T) {
 
 // The rest of an aborted message is no longer payload.
 func TestLateContinuationAfterTheTimeOutIsDrained(t *testing.T) {
-	d := modeltest.Message(0, 1, modeltest.Pattern(0, 0, 1000))
+	d := modeltest.Message(0, 1, modeltest.PatternWords(0, 0, 1000))
 	r := begin(t, 1000)
 	r.in(0, d[0], d[1])
 	r.after(200 * ms)

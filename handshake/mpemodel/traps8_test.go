@@ -24,7 +24,7 @@ func TestTrap8ReceiverOfNoWordsTakesTheNextPacketForPayload(t *testing.T) {
 	// The second 16 bytes of the header are left over.
 	r.recv(0, 2)
 	r.in(0, modeltest.Header(protocol.SendRequest, 0, 1, 0), modeltest.Message(0, 1, []uint32{1, 2})[0])
-	r.wantBuffer(modeltest.Unpack(modeltest.Header(protocol.Data, 0, 1, 0))[4:6])
+	r.wantBuffer(modeltest.DecodeWords(modeltest.Header(protocol.Data, 0, 1, 0))[4:6])
 }
 
 func TestTrap8HeaderWithoutItsPayload(t *testing.T) {
@@ -62,7 +62,7 @@ func TestTrap10ShortDatagramEatsTheNextOne(t *testing.T) {
 		r.wantOut(modeltest.Header(protocol.ClearToSend, 1, 0, 0))
 		r.in(0, modeltest.Message(0, 1, []uint32{9})[0])
 		r.wantBuffer([]uint32{9})
-		r.Out()
+		r.TakePackets()
 		r.recv(2, 1)
 		r.in(2, modeltest.Header(protocol.SendRequest, 2, 1, 0))
 		r.wantOut()
@@ -77,7 +77,7 @@ func TestTrap10HalfAHeaderStopsTheTimeOut(t *testing.T) {
 	r.send(0, []uint32{1})
 	r.wantOut(modeltest.Header(protocol.SendRequest, 1, 0, 0))
 	r.in(0, make([]byte, 16))
-	if at, ok := r.Next(); ok {
+	if at, ok := r.NextEvent(); ok {
 		t.Errorf("a time-out at %v", at)
 	}
 	r.after(60 * 1000 * ms)
@@ -109,7 +109,7 @@ func TestTrap10LongControlPacketIsDrained(t *testing.T) {
 		// It is not even deferred.
 		r.in(2, long(modeltest.Header(protocol.SendRequest, 2, 1, 0)))
 		r.in(0, modeltest.Message(0, 1, []uint32{1})[0])
-		r.Out()
+		r.TakePackets()
 		r.recv(2, 1)
 		r.wantOut()
 	}
@@ -144,7 +144,7 @@ func TestTrap12MoreWordsThanPostedOverrunTheBuffer(t *testing.T) {
 		{2, 2, false}, {2, 3, true}, {2, 400, true}, {1, 2, false}, {1, 3, true}, {3, 4, false}, {4, 3, false},
 	} {
 		r := begin(t, uint32(c.posted))
-		words := modeltest.Pattern(0, 0, c.sent)
+		words := modeltest.PatternWords(0, 0, c.sent)
 		r.in(0, modeltest.Message(0, 1, words)...)
 		r.wantOut(modeltest.Header(protocol.Ack, 1, 0, 0))
 		want := make([]uint32, c.posted)

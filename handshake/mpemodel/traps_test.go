@@ -19,7 +19,7 @@ func TestTrap1NewerHeaderOverwritesTheDeferredOne(t *testing.T) {
 			r.in(2, modeltest.Header(protocol.Ack, 2, 1, 0))
 		}
 		r.in(0, modeltest.Header(protocol.ClearToSend, 0, 1, 0), modeltest.Header(protocol.Ack, 0, 1, 0))
-		r.Out()
+		r.TakePackets()
 		r.recv(2, 1)
 		if overwritten {
 			r.wantOut()
@@ -39,7 +39,7 @@ func deferAck(t *testing.T) *rig {
 	r.in(0, modeltest.Header(protocol.ClearToSend, 0, 1, 0))
 	r.after(150 * ms)
 	r.in(0, modeltest.Header(protocol.Ack, 0, 1, 0))
-	r.Out()
+	r.TakePackets()
 	return r
 }
 
@@ -57,7 +57,7 @@ func TestTrap2WrongDeferredHeaderSwallowsTheSendRequest(t *testing.T) {
 	r.wantWedged("waits for more lines")
 }
 
-// Without a SEND_REQUEST in time, the rest of the time-out of an earlier wait makes the MPE send: it waits for data of
+// Without a SEND_REQUEST in time, the rest of the time-out of an earlier wait makes the BuildMPE send: it waits for data of
 // a program that receives.
 func TestTrap2TimeOutMakesTheReceiveIntoASend(t *testing.T) {
 	r := deferAck(t)
@@ -80,7 +80,7 @@ func TestTrap2TakesThreeRanks(t *testing.T) {
 	r.send(0, []uint32{1})
 	r.in(0, modeltest.Header(protocol.ClearToSend, 0, 1, 0), modeltest.Header(protocol.ClearToSend, 0, 1, 0),
 		modeltest.Header(protocol.Ack, 0, 1, 0))
-	r.Out()
+	r.TakePackets()
 	r.exchange(0, []uint32{5, 6})
 	r.wantBuffer([]uint32{5, 6})
 }
@@ -105,7 +105,7 @@ func TestTrap3SendRequestBeforeTheAckIsForgottenToo(t *testing.T) {
 	r.send(0, []uint32{7, 8})
 	r.in(0, modeltest.Header(protocol.ClearToSend, 0, 1, 0), modeltest.Header(protocol.SendRequest, 0, 1, 0),
 		modeltest.Header(protocol.Ack, 0, 1, 0))
-	r.Out()
+	r.TakePackets()
 	r.recv(0, 1)
 	r.wantOut()
 	r.wantState("WAIT4REQ")
@@ -121,9 +121,9 @@ func begin(t *testing.T, n uint32) *rig {
 }
 
 func TestTrap4RetransmissionAfterALostContinuationIsStoredAndAcknowledged(t *testing.T) {
-	words, next := modeltest.Pattern(0, 0, 1000), modeltest.Pattern(1, 0, 1000)
+	words, next := modeltest.PatternWords(0, 0, 1000), modeltest.PatternWords(1, 0, 1000)
 	d := modeltest.Message(0, 1, words)
-	header := modeltest.Unpack(d[0][:protocol.HeaderLen])
+	header := modeltest.DecodeWords(d[0][:protocol.HeaderLen])
 	for lost, want := range map[int][2][]uint32{
 		1: {slices.Concat(words[:346], words[700:], header, words[:346]), next},
 		// Words that the dequeuer did not need are the start of the next message.
@@ -141,17 +141,17 @@ func TestTrap4RetransmissionAfterALostContinuationIsStoredAndAcknowledged(t *tes
 }
 
 func TestTrap4SendRequestInMidMessageIsStored(t *testing.T) {
-	words := modeltest.Pattern(0, 0, 400)
+	words := modeltest.PatternWords(0, 0, 400)
 	d := modeltest.Message(0, 1, words)
 	r := begin(t, 400)
 	r.in(0, d[0], modeltest.Header(protocol.SendRequest, 0, 1, 0), d[1])
 	r.wantOut(modeltest.Header(protocol.Ack, 1, 0, 0))
-	r.wantBuffer(slices.Concat(words[:346], modeltest.Unpack(modeltest.Header(protocol.SendRequest, 0, 1, 0)),
+	r.wantBuffer(slices.Concat(words[:346], modeltest.DecodeWords(modeltest.Header(protocol.SendRequest, 0, 1, 0)),
 		words[346:392]))
 }
 
 func TestTrap4OtherRanksMayInterruptAMessage(t *testing.T) {
-	words := modeltest.Pattern(0, 0, 400)
+	words := modeltest.PatternWords(0, 0, 400)
 	d := modeltest.Message(0, 1, words)
 	r := begin(t, 400)
 	r.in(0, d[0])
@@ -165,14 +165,14 @@ func TestTrap4OtherRanksMayInterruptAMessage(t *testing.T) {
 }
 
 func TestTrap4OneDatagramRetransmitsSafely(t *testing.T) {
-	words := modeltest.Pattern(0, 0, 346)
+	words := modeltest.PatternWords(0, 0, 346)
 	d := modeltest.Message(0, 1, words)
 	r := begin(t, 346)
 	r.in(0, d[0], d[0], d[0])
 	r.wantOut(modeltest.Header(protocol.Ack, 1, 0, 0))
 	r.wantBuffer(words)
-	r.exchange(0, modeltest.Pattern(1, 0, 346))
-	r.wantBuffer(modeltest.Pattern(1, 0, 346))
+	r.exchange(0, modeltest.PatternWords(1, 0, 346))
+	r.wantBuffer(modeltest.PatternWords(1, 0, 346))
 }
 
 func TestTrap6NeverAcknowledgesTwice(t *testing.T) {

@@ -9,20 +9,20 @@ func (m *Model) Wedged() (string, bool) {
 	if !m.Busy() {
 		return "", false
 	}
-	why := m.whyStuck()
+	why := m.stuckReason()
 	if why == "" {
 		return "", false
 	}
-	return fmt.Sprintf("rank %d: %s of rank %d: %s: %s", m.cfg.Rank, m.wrap.call.call, m.wrap.call.peer, m.State(),
+	return fmt.Sprintf("rank %d: %s of rank %d: %s: %s", m.cfg.Rank, m.wrapper.call.call, m.wrapper.call.peer, m.State(),
 		why), true
 }
 
-func (m *Model) whyStuck() string {
-	recv := m.wrap.call.call.IsRecv()
+func (m *Model) stuckReason() string {
+	recv := m.wrapper.call.call.IsRecv()
 	switch {
 	case m.in.sourcesFull() && len(m.in.words) == 0:
 		return "the FIFO of source ranks is full of the ranks of discarded datagrams and accepts no more data, forever"
-	case m.half:
+	case m.halfRead:
 		return "half a header is read; the first 16 bytes of the next datagram will be read as the other half (trap 10)"
 	case m.state == idle:
 		return "the MPE completed the call, but the program waits for more lines of it, forever"
@@ -31,7 +31,7 @@ func (m *Model) whyStuck() string {
 	case m.state == wait4Ack && recv:
 		return "a deferred header of another type moved the receive to the wait for ACK, where it discards the " +
 			"SEND_REQUEST, forever (trap 2)"
-	case m.state == recvData && !m.deq.room():
+	case m.state == recvData && !m.dequeuer.hasSpace():
 		return "the data FIFO is full after the end of a message, forever"
 	case m.state == recvData:
 		return "no payload came with the header; the next datagram, whatever it is, will be read as payload (trap 8)"
@@ -39,12 +39,12 @@ func (m *Model) whyStuck() string {
 		return "the dequeuer waits for lines of a message that the MPE considers complete, forever"
 	case m.state == wait4Req:
 		return ""
-	case m.state == recvStart && !m.mid && m.deq.active:
+	case m.state == recvStart && !m.midMessage && m.dequeuer.active:
 		return fmt.Sprintf("a message was abandoned after %d of %d lines (the last of them empty); the next one "+
-			"fills it up, is acknowledged, and is then short of as many lines", m.deq.got, m.deq.want)
+			"fills it up, is acknowledged, and is then short of as many lines", m.dequeuer.gotLines, m.dequeuer.wantLines)
 	}
-	if _, ok := m.Next(); ok {
+	if _, ok := m.NextEvent(); ok {
 		return ""
 	}
-	return fmt.Sprintf("no time-out is left; waits for %s from rank %d, %s", m.want.typ, m.want.src, m.want.call)
+	return fmt.Sprintf("no time-out is left; waits for %s from rank %d, %s", m.expected.typ, m.expected.src, m.expected.call)
 }

@@ -7,14 +7,14 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// call describes an MPI call. The wrapper passes it to the MPE.
+// call describes an MPI call. The wrapper passes it to the BuildMPE.
 type call struct {
 	peer  uint32
 	call  protocol.Call
 	count uint32 // words
 }
 
-// feedback is the MPE's report to the wrapper about a call.
+// feedback is the BuildMPE's report to the wrapper about a call.
 type feedback uint8
 
 const (
@@ -25,20 +25,20 @@ const (
 // wrapper models the MPI library in the FPGA's role, for a single blocking call.
 type wrapper struct {
 	call     call
-	posted   bool // the MPE has not taken the call yet
+	posted   bool // the BuildMPE has not taken the call yet
 	active   bool
 	done     bool
 	feedback []feedback
 
-	// For a send, words is the message, and linesReady is set if its lines are waiting for the MPE.
+	// For a send, words is the message, and linesReady is set if its lines are waiting for the BuildMPE.
 	words      []uint32
 	linesReady bool
 
 	// For a receive, buf is the user's buffer, and at the position in it.
-	buf     []uint32
-	at      uint64
-	ended   bool // the last line was received; feedback decides
-	overrun bool
+	buf          []uint32
+	writePos     uint64
+	lastLineRead bool // the last line was received; feedback decides
+	overrun      bool
 }
 
 func (w *wrapper) busy() bool { return w.active }
@@ -54,17 +54,17 @@ func (w *wrapper) startRecv(c call) {
 }
 
 // reading reports whether the wrapper accepts lines.
-func (w *wrapper) reading() bool { return w.active && w.call.call.IsRecv() && !w.ended }
+func (w *wrapper) reading() bool { return w.active && w.call.call.IsRecv() && !w.lastLineRead }
 
-// line stores two words in the user's buffer. It trusts last, and compares only the position of the second word with
+// storeLine stores two words in the user's buffer. It trusts last, and compares only the position of the second word with
 // the count.
-func (w *wrapper) line(lo, hi uint32, last bool) {
-	w.store(w.at, lo)
-	if w.at+1 < uint64(w.call.count) {
-		w.store(w.at+1, hi)
+func (w *wrapper) storeLine(lo, hi uint32, last bool) {
+	w.store(w.writePos, lo)
+	if w.writePos+1 < uint64(w.call.count) {
+		w.store(w.writePos+1, hi)
 	}
-	w.at += 2
-	w.ended = last
+	w.writePos += 2
+	w.lastLineRead = last
 }
 
 func (w *wrapper) store(at uint64, v uint32) {
@@ -75,7 +75,7 @@ func (w *wrapper) store(at uint64, v uint32) {
 	w.buf[at] = v
 }
 
-// step handles the MPE's feedback, but not while the wrapper is reading lines. It reports whether there was any.
+// step handles the BuildMPE's feedback, but not while the wrapper is reading lines. It reports whether there was any.
 func (w *wrapper) step() bool {
 	if !w.active || len(w.feedback) == 0 || w.reading() {
 		return false
@@ -88,7 +88,7 @@ func (w *wrapper) step() bool {
 	case w.call.call.IsSend():
 		w.linesReady = true
 	default:
-		w.at, w.ended = 0, false
+		w.writePos, w.lastLineRead = 0, false
 	}
 	return true
 }

@@ -5,16 +5,16 @@ package anonmem
 
 import "math/bits"
 
-// Least is the length in bytes from which buffers are outside of Go's heap.
-const Least = 64 << 10
+// MinMapped is the length in bytes from which buffers are outside of Go's heap.
+const MinMapped = 64 << 10
 
-// steps is the number of sizes of buffers for each power of two. It limits the excess of a buffer over the requested
+// sizesPerOctave is the number of sizes of buffers for each power of two. It limits the excess of a buffer over the requested
 // length to less than 1/steps of the buffer.
-const steps = 8
+const sizesPerOctave = 8
 
-// size returns the size of a buffer of n bytes. It is rounded up, so that buffers of similar lengths can replace each
+// roundSize returns the size of a buffer of n bytes. It is rounded up, so that buffers of similar lengths can replace each
 // other.
-func size(n int) int {
-	step := 1 << max(bits.Len(uint(n-1))-bits.Len(steps), 0)
+func roundSize(n int) int {
+	step := 1 << max(bits.Len(uint(n-1))-bits.Len(sizesPerOctave), 0)
 	return (n + step - 1) &^ (step - 1)
 }

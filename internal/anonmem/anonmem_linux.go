@@ -21,10 +21,10 @@ var spare = struct {
 // space is exhausted, Get returns a larger buffer that was freed, if there is one. The error names the limit of the
 // address space.
 func Get(n int) ([]byte, error) {
-	if n < Least {
+	if n < MinMapped {
 		return make([]byte, n), nil
 	}
-	size := size(n)
+	size := roundSize(n)
 	if b := takeSpare(size); b != nil {
 		return b[:n], nil
 	}
@@ -71,7 +71,7 @@ func largerSpare(n int) (size int) {
 // Put frees a buffer that Get returned, or a slice of its beginning. It returns the memory to the system before it
 // returns. The buffer must not be used afterwards.
 func Put(b []byte) {
-	if cap(b) < Least {
+	if cap(b) < MinMapped {
 		return
 	}
 	b = b[:cap(b)]
@@ -86,7 +86,7 @@ func Put(b []byte) {
 // Trim returns the memory of the first n bytes of a buffer to the system, except for a part of a page at their end.
 // Their content is undefined afterwards.
 func Trim(b []byte, n int) {
-	if n &^= os.Getpagesize() - 1; n > 0 && cap(b) >= Least {
+	if n &^= os.Getpagesize() - 1; n > 0 && cap(b) >= MinMapped {
 		_ = unix.Madvise(b[:n], unix.MADV_DONTNEED) // Put retries, or clears
 	}
 }

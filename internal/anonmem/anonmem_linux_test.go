@@ -83,10 +83,10 @@ func TestPutReturnsMemory(t *testing.T) {
 
 // TestSize checks that a buffer exceeds the requested length by at most an eighth.
 func TestSize(t *testing.T) {
-	for _, n := range []int{Least, Least + 1, 100_000, 1<<20 - 1, 1 << 20, 1<<20 + 1, 256 << 20, 256<<20 + 1,
+	for _, n := range []int{MinMapped, MinMapped + 1, 100_000, 1<<20 - 1, 1 << 20, 1<<20 + 1, 256 << 20, 256<<20 + 1,
 		1<<30 - 1} {
-		if s := size(n); s < n || s > n+n/steps || size(s) != s {
-			t.Errorf("%d bytes: size %d, whose size is %d", n, s, size(s))
+		if s := roundSize(n); s < n || s > n+n/sizesPerOctave || roundSize(s) != s {
+			t.Errorf("%d bytes: size %d, whose size is %d", n, s, roundSize(s))
 		}
 	}
 }

@@ -27,14 +27,14 @@ func (s *Size) UnmarshalText(text []byte) error {
 	n, err := strconv.ParseInt(number, 10, 64)
 	if err != nil || n < 0 || n > (1<<62)/unit {
 		return fmt.Errorf("%q is not a size: give bytes, or a number with KiB, MiB or GiB as in 16MiB",
-			cut(string(text)))
+			clip(string(text)))
 	}
 	*s = Size(n * unit)
 	return nil
 }
 
-// cut bounds the length of a text quoted in an error.
-func cut(s string) string { return s[:min(len(s), 64)] }
+// clip bounds the length of a text quoted in an error.
+func clip(s string) string { return s[:min(len(s), 64)] }
 
 // String returns the size in the largest unit of which it is a whole multiple.
 func (s Size) String() string {

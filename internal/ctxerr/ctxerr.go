@@ -6,9 +6,9 @@ import (
 	"errors"
 )
 
-// Of returns nil if ctx is not done. Otherwise the error has the text of context.Cause, and errors.Is and errors.As
+// Cause returns nil if ctx is not done. Otherwise the error has the text of context.Cause, and errors.Is and errors.As
 // find both the cause and ctx.Err: a test for context.Canceled succeeds whatever the cause is.
-func Of(ctx context.Context) error {
+func Cause(ctx context.Context) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
 	if cause == nil || errors.Is(cause, err) {
 		return cause

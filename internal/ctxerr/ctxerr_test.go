@@ -39,7 +39,7 @@ func TestOf(t *testing.T) {
 		}, "no answer: context deadline exceeded", []error{context.DeadlineExceeded}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := Of(tt.end(t.Context()))
+			err := Cause(tt.end(t.Context()))
 			if tt.is == nil {
 				if err != nil {
 					t.Errorf("got %v", err)

@@ -29,7 +29,7 @@ func TestAlgorithmsOverSockets(t *testing.T) {
 				if link == "shm" {
 					shared = shm.SharedHalf
 				}
-				cases := colltest.All(ranks, []int{0, ranks - 1}, []int{1, 777, 40000 / ranks}, shared)
+				cases := colltest.AllCases(ranks, []int{0, ranks - 1}, []int{1, 777, 40000 / ranks}, shared)
 				if err := colltest.Run(devices, cases, time.Minute); err != nil {
 					t.Fatal(err)
 				}
@@ -61,7 +61,7 @@ func TestAlgorithmsThroughLoss(t *testing.T) {
 		t.Cleanup(func() { _ = e.Close(ended()) })
 		devices = append(devices, e)
 	}
-	cases := colltest.All(ranks, []int{0, 3}, []int{1, 5000}, 0)
+	cases := colltest.AllCases(ranks, []int{0, 3}, []int{1, 5000}, 0)
 	if err := colltest.Run(devices, cases, time.Minute); err != nil {
 		t.Fatal(err)
 	}

@@ -21,7 +21,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/udp"
 )
 
-// BenchmarkRawUDP measures the limit of the machine: the round trip of 32 bytes between two UDP sockets on loopback,
+// BenchmarkRawUDP measures the limit of the machine: the round trip of 32 bytes between two AddUDP sockets on loopback,
 // without any protocol. A message takes two round trips, one for SEND_REQUEST and CLEAR_TO_SEND, and one for DATA and
 // ACK.
 func BenchmarkRawUDP(b *testing.B) {
@@ -110,7 +110,7 @@ func pingEngines(b *testing.B, kind rankmap.Kind, profile protocol.Profile, tran
 	}
 	configs := []handshake.Config{
 		{Shape: protocol.CPUShape(), Timing: handshake.DefaultTiming(rules), Peer: rules, MaxWords: 1 << 20},
-		{Shape: protocol.CPUShape(), Timing: handshake.DefaultTiming(handshake.Rules{}), MaxWords: 1 << 20},
+		{Shape: protocol.CPUShape(), Timing: handshake.DefaultTiming(handshake.PeerRules{}), MaxWords: 1 << 20},
 	}
 	for rank := range engines {
 		peer := mpe.Peer{Handshake: configs[rank]}

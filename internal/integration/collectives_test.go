@@ -71,7 +71,7 @@ func meet[T word](t *testing.T, l layout, worlds []*mpi.Comm, by string, counts 
 	allRanks(t, worlds, func(ctx context.Context, world *mpi.Comm) error {
 		var c collectives[T] = &unrolled[T]{world, l.root, l.groups}
 		if slices.Contains(l.hosts, world.Rank()) {
-			c = &library[T]{world, l.root, mpi.By(by)}
+			c = &library[T]{world, l.root, mpi.WithAlgorithm(by)}
 		}
 		return work(ctx, c, l, world.Rank(), counts...)
 	})

@@ -70,7 +70,7 @@ func startDaemon(t *testing.T, cfg *config.Config) {
 	ctx, stop := context.WithCancel(context.Background())
 	ready := make(chan struct{}, 1)
 	cfg.HTTP.Listen = ""
-	d, err := daemon.New(cfg, daemon.Options{Ready: notify(ready), Log: wedgetest.Log(t, nil)})
+	d, err := daemon.New(cfg, daemon.Options{ReadyWriter: notify(ready), Log: wedgetest.Log(t, nil)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +118,7 @@ func attached(t *testing.T, n int) []mpe.Device {
 	return devices
 }
 
-// TestMPI runs the conformance tests of package mpi on complete ranks: over UDP, TCP and shared memory, in this process
+// TestMPI runs the conformance tests of package mpi on complete ranks: over AddUDP, AddTCP and shared memory, in this process
 // and attached to a daemon.
 func TestMPI(t *testing.T) {
 	for name, world := range map[string]mpitest.WorldFunc{

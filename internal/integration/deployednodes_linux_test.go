@@ -92,11 +92,11 @@ func (f *nodeFPGA) run(t *testing.T, program []nodeCall) {
 			}
 			calls++
 		}
-		for _, p := range m.Out() {
+		for _, p := range m.TakePackets() {
 			_, _ = f.conn.Write(p.Bytes) // packets that cannot be sent are lost
 		}
 		deadline := time.Time{}
-		if next, ok := m.Next(); ok {
+		if next, ok := m.NextEvent(); ok {
 			deadline = began.Add(next)
 		}
 		if f.conn.SetReadDeadline(deadline) != nil {
@@ -110,7 +110,7 @@ func (f *nodeFPGA) run(t *testing.T, program []nodeCall) {
 		case errors.Is(err, net.ErrClosed):
 			return
 		}
-		for _, p := range m.Out() {
+		for _, p := range m.TakePackets() {
 			_, _ = f.conn.Write(p.Bytes)
 		}
 	}

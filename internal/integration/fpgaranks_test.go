@@ -97,7 +97,7 @@ func fpgaConfig(t *testing.T, l layout, standin, links string) *config.Config {
 
 func mapOf(t *testing.T, cfg *config.Config) *rankmap.Map {
 	t.Helper()
-	m, err := node.Map(cfg)
+	m, err := node.RankMap(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

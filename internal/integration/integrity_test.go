@@ -130,7 +130,7 @@ func relayed(t *testing.T, cfg *config.Config, transport string, rules ...string
 	t.Cleanup(r.Close)
 	maps := make([]*rankmap.Map, plan.Size())
 	for rank := range maps {
-		own, err := plan.Configuration([]int{rank})
+		own, err := plan.ConfigFor([]int{rank})
 		if err != nil {
 			t.Fatal(err)
 		}

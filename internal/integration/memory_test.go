@@ -96,8 +96,8 @@ func patient(t handshake.Timing) handshake.Timing {
 	t.FragmentGap = time.Minute
 	t.AckDeadline, t.DataDeadline = time.Minute, time.Minute
 	for _, b := range []*handshake.Backoff{&t.Clear, &t.Ack, &t.Data} {
-		if b.Then == 0 {
-			b.Then = time.Second
+		if b.Interval == 0 {
+			b.Interval = time.Second
 		}
 	}
 	return t

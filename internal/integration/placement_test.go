@@ -41,7 +41,7 @@ func TestDirectPlacement(t *testing.T) {
 	for _, profile := range []protocol.Profile{protocol.CloudFPGA, protocol.Extended} {
 		t.Run(profile.String(), func(t *testing.T) {
 			t.Parallel()
-			devices, err := node.Local(senders+1, profile)
+			devices, err := node.StartLocal(senders+1, profile)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -15,17 +15,17 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// restartPace is the clock frequency of a simulated MPE in Hz. At this frequency, its time-outs take as long as on a
-// deployed MPE.
+// restartPace is the clock frequency of a simulated BuildMPE in Hz. At this frequency, its time-outs take as long as on a
+// deployed BuildMPE.
 const restartPace = 500_000
 
 // simulatedMPEs are the simulated MPEs, each with a role that echoes messages.
 var simulatedMPEs = map[string]func(t *testing.T) (simulator string){
 	"upstream's MPE": func(t *testing.T) string {
-		return simulators.MPE(t, "peer", simulators.Echo, simulators.TimeOut(restartPace/10))
+		return simulators.BuildMPE(t, "peer", simulators.EchoEdit, simulators.TimeoutEdit(restartPace/10))
 	},
 	"MPE in Verilog": func(t *testing.T) string {
-		return fmt.Sprintf("%s +timeout=%d", simulators.Role(t, "verilog-mpe"), restartPace/10)
+		return fmt.Sprintf("%s +timeout=%d", simulators.BuildRole(t, "verilog-mpe"), restartPace/10)
 	},
 }
 
@@ -33,13 +33,13 @@ func init() { atEnd = append(atEnd, simulators.RemoveAll) }
 
 func (c restartCase) simulated() bool { return simulatedMPEs[c.node] != nil }
 
-// restartMPE is a simulated MPE, in a daemon of this process. Its progress is observed at the relay.
+// restartMPE is a simulated BuildMPE, in a daemon of this process. Its progress is observed at the relay.
 type restartMPE struct {
 	cancel context.CancelFunc
 	ended  chan error
 
 	mu    sync.Mutex
-	calls []restartCall // of the rank, and not yet served by the MPE
+	calls []restartCall // of the rank, and not yet served by the BuildMPE
 	n     int
 	words int
 	bytes int // of the rank's message in transit
@@ -66,7 +66,7 @@ func (m *restartMPE) start(t *testing.T, simulator, own, peer string) {
 		t.Fatal(err)
 	}
 	ready := make(chan struct{}, 1)
-	d, err := daemon.New(cfg, daemon.Options{Ready: notify(ready)})
+	d, err := daemon.New(cfg, daemon.Options{ReadyWriter: notify(ready)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +97,7 @@ func (m *restartMPE) stop() {
 	<-m.ended
 }
 
-// see observes a packet to the MPE. A complete message, or an ACK, takes the MPE to its next call.
+// see observes a packet to the BuildMPE. A complete message, or an ACK, takes the BuildMPE to its next call.
 func (m *restartMPE) see(fromHost bool, b []byte) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -124,11 +124,11 @@ func (m *restartMPE) finished() (n int, wrong bool) {
 	return m.n, false
 }
 
-// mpeRestarts returns all runs with a simulated MPE: the rank is killed at each packet of the first message and of its
+// mpeRestarts returns all runs with a simulated BuildMPE: the rank is killed at each packet of the first message and of its
 // echo.
 func mpeRestarts(kind string) (all []restartCase) {
 	for _, words := range []int{1, 346, 1000} {
-		datagrams := int(protocol.CPUShape().Datagrams(uint32(words)))
+		datagrams := int(protocol.CPUShape().NumDatagrams(uint32(words)))
 		for i, down := range []time.Duration{50 * time.Millisecond, 1500 * time.Millisecond} {
 			c := restartCase{node: kind, send: true, words: words, down: down}
 			for packet, sent := range []bool{true, false, true, false, false, true, false, true} {

@@ -36,7 +36,7 @@ func TestSharedBuffersOfARankThatEnds(t *testing.T) {
 		return err
 	}
 	// The last rank is the root. It closes after publishing the data.
-	first := colltest.New(coll.Allreduce, "shared", ranks, 0, 5)
+	first := colltest.NewCase(coll.Allreduce, "shared", ranks, 0, 5)
 	var ops []mpe.Op
 	for rank := range ranks {
 		ops = append(ops, start(rank, first, 1))
@@ -46,7 +46,7 @@ func TestSharedBuffersOfARankThatEnds(t *testing.T) {
 			t.Fatalf("rank %d: %v", rank, err)
 		}
 	}
-	bcast := colltest.New(coll.Bcast, "shared", ranks, last, 5)
+	bcast := colltest.NewCase(coll.Bcast, "shared", ranks, last, 5)
 	if err := wait(start(last, bcast, 2)); err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +58,7 @@ func TestSharedBuffersOfARankThatEnds(t *testing.T) {
 			t.Errorf("rank %d, what was published: %v", rank, err)
 		}
 	}
-	barrier := colltest.New(coll.Barrier, "shared", ranks, 0, 0)
+	barrier := colltest.NewCase(coll.Barrier, "shared", ranks, 0, 0)
 	ops = ops[:0]
 	for rank := range last {
 		ops = append(ops, start(rank, barrier, 3))

@@ -41,7 +41,7 @@ func TestLongMessagesBothWaysOverTCP(t *testing.T) {
 		}
 		cfg := mpe.Config{Rank: rank, Peers: make([]mpe.Peer, 2)}
 		cfg.Peers[1-rank] = mpe.Peer{Transport: conn, Handshake: handshake.Config{
-			Shape: protocol.CPUShape(), Timing: handshake.DefaultTiming(handshake.Rules{}), MaxWords: words,
+			Shape: protocol.CPUShape(), Timing: handshake.DefaultTiming(handshake.PeerRules{}), MaxWords: words,
 		}}
 		if engines[rank], err = mpe.New(cfg); err != nil {
 			t.Fatal(err)
@@ -79,7 +79,7 @@ func TestLongMessagesBothWaysOverTCP(t *testing.T) {
 	}
 }
 
-// TestSendToDeadStreamEnds has a peer over TCP clear a long message and fail in the middle of DATA: it dies, closes the
+// TestSendToDeadStreamEnds has a peer over AddTCP clear a long message and fail in the middle of DATA: it dies, closes the
 // connection, or stops reading so that the window fills up. The send must end with an error, and the engine must remain
 // usable meanwhile.
 func TestSendToDeadStreamEnds(t *testing.T) {
@@ -103,7 +103,7 @@ func TestSendToDeadStreamEnds(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			timing := handshake.DefaultTiming(handshake.Rules{})
+			timing := handshake.DefaultTiming(handshake.PeerRules{})
 			timing.AckDeadline = ack
 			e, err := mpe.New(mpe.Config{Peers: []mpe.Peer{{}, {Transport: conn, Handshake: handshake.Config{
 				Shape: protocol.CPUShape(), Timing: timing, MaxWords: 1 << 25,

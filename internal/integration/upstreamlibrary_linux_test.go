@@ -404,7 +404,7 @@ func lossyNetwork(t *testing.T) func(program string) string {
 	}
 	t.Cleanup(func() { ns.Close() })
 	for _, command := range []string{"link set lo up", "addr add 10.0.0.1/8 dev lo"} {
-		if err := ns.IP(command); err != nil {
+		if err := ns.RunIP(command); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -217,7 +217,7 @@ type incoming struct {
 
 // event performs a random event.
 func (s *script) event() error {
-	_, timed := s.m.Next()
+	_, timed := s.m.NextEvent()
 	switch n := s.IntN(20); {
 	case n < 11:
 		return s.burst(s.helpful())
@@ -340,7 +340,7 @@ func (s *script) burst(in []incoming) error {
 
 // inTime returns errLate if the library's time-out may have expired.
 func (s *script) inTime() error {
-	at, timed := s.m.Next()
+	at, timed := s.m.NextEvent()
 	if timed && time.Since(s.since) > at-s.now-tick {
 		return errLate
 	}
@@ -349,7 +349,7 @@ func (s *script) inTime() error {
 
 // timeOut waits for the time-out of both.
 func (s *script) timeOut() error {
-	at, _ := s.m.Next()
+	at, _ := s.m.NextEvent()
 	least := at - s.now
 	s.note("time-out of %v", least)
 	s.now = at
@@ -394,7 +394,7 @@ func (s *script) stop() error {
 
 // awaitModel waits until the library has sent the model's packets and waits again.
 func (s *script) awaitModel() error {
-	for _, p := range s.m.Out() {
+	for _, p := range s.m.TakePackets() {
 		s.want[p.To] = append(s.want[p.To], p.Bytes)
 		s.c.packets.Add(1)
 		s.note("to %d: %x", p.To, p.Bytes[:min(len(p.Bytes), 32)])

@@ -20,12 +20,12 @@ import (
 )
 
 // Budget is the number of bytes that may still be read from answers. Any number of goroutines may share one.
-type Budget struct{ left atomic.Int64 }
+type Budget struct{ remaining atomic.Int64 }
 
 // NewBudget returns a budget of the given number of bytes.
 func NewBudget(bytes int64) *Budget {
 	b := new(Budget)
-	b.left.Store(bytes)
+	b.remaining.Store(bytes)
 	return b
 }
 
@@ -46,7 +46,7 @@ func (j *Job) Ask(ctx context.Context, r query.Request, budgets ...*Budget) (tex
 	for {
 		n, err := in.Read(part)
 		for _, b := range budgets {
-			if b.left.Add(-int64(n)) < 0 {
+			if b.remaining.Add(-int64(n)) < 0 {
 				return nil, pid, ErrTooLong
 			}
 		}
@@ -118,7 +118,7 @@ func exchange(ctx context.Context, conn *net.UnixConn, r query.Request) (*bufio.
 	}
 	in := bufio.NewReaderSize(conn, maxHead)
 	answer, err := in.ReadSlice('\n')
-	var h head
+	var h answerHead
 	switch {
 	case errors.Is(err, io.EOF) && len(answer) == 0:
 		return nil, ErrNoAnswer

@@ -14,8 +14,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/rendezvous"
 )
 
-// folder is the directory of jobs in a user's directory for sockets.
-const folder = "jobs"
+// jobsFolder is the directory of jobs in a user's directory for sockets.
+const jobsFolder = "jobs"
 
 // Propose returns an unused path for the directory of a job.
 func Propose(launcher string) (path string, err error) {
@@ -24,7 +24,7 @@ func Propose(launcher string) (path string, err error) {
 		return "", err
 	}
 	defer base.Close()
-	return filepath.Join(base.Path(), folder, newID(launcher)), nil
+	return filepath.Join(base.Path(), jobsFolder, newID(launcher)), nil
 }
 
 // Make makes a directory for a job, and removes the sockets of killed processes of other jobs. If the usual places are
@@ -65,8 +65,8 @@ func RemoveEmpty(directory string) { _ = unix.Rmdir(directory) }
 
 // Sweep removes the sockets and directories left behind by killed processes of this user's jobs.
 func Sweep() {
-	for _, place := range privatedir.RuntimePlaces() {
-		d, err := rendezvous.Open(filepath.Join(place, folder))
+	for _, place := range privatedir.RuntimePaths() {
+		d, err := rendezvous.Open(filepath.Join(place, jobsFolder))
 		if err != nil {
 			continue // missing or unsafe
 		}
@@ -89,8 +89,8 @@ func Find() ([]Job, error) {
 	Sweep()
 	var found []Job
 	var unsafe []error
-	for _, place := range privatedir.RuntimePlaces() {
-		d, err := rendezvous.Open(filepath.Join(place, folder))
+	for _, place := range privatedir.RuntimePaths() {
+		d, err := rendezvous.Open(filepath.Join(place, jobsFolder))
 		switch {
 		case err == nil:
 		case errors.Is(err, privatedir.ErrUnsafe):
@@ -118,8 +118,8 @@ func FindOf(uid int, name string) ([]Job, error) {
 	open := func(path string) (*rendezvous.Dir, error) { return rendezvous.OpenOf(path, uid) }
 	var found []Job
 	var errs []error
-	for _, place := range privatedir.RuntimePlacesOf(uid) {
-		d, err := open(filepath.Join(place, folder))
+	for _, place := range privatedir.RuntimePathsOf(uid) {
+		d, err := open(filepath.Join(place, jobsFolder))
 		if err != nil {
 			if !errors.Is(err, fs.ErrNotExist) {
 				errs = append(errs, err)
@@ -170,7 +170,7 @@ func jobsIn(d *rendezvous.Dir, open func(path string) (*rendezvous.Dir, error)) 
 			continue // the job has ended
 		}
 		if ranks, near := ranksIn(j); len(ranks) > 0 {
-			found = append(found, Job{Name: name, UID: j.UID(), Directory: j.Path(), Ranks: ranks, Near: near})
+			found = append(found, Job{Name: name, UID: j.UID(), Directory: j.Path(), Ranks: ranks, SameNetwork: near})
 		}
 		j.Close()
 	}
@@ -198,15 +198,15 @@ func ranksIn(d *rendezvous.Dir) (ranks []int, near bool) {
 		}
 		if p, listens := d.Listens(name, unix.SOCK_STREAM); listens {
 			ranks = append(ranks, rank)
-			near = near || isNear(p.PID)
+			near = near || isSameNetwork(p.PID)
 		}
 	}
 	slices.Sort(ranks)
 	return ranks, near
 }
 
-// isNear reports whether a process is in the same network namespace as this one.
-func isNear(pid int) bool {
+// isSameNetwork reports whether a process is in the same network namespace as this one.
+func isSameNetwork(pid int) bool {
 	own, err := os.Readlink("/proc/self/ns/net")
 	if err != nil {
 		return false

@@ -25,16 +25,16 @@ type Job struct {
 	Directory string
 	// Ranks are the ranks whose processes listen, in ascending order.
 	Ranks []int
-	// Near is true if a process of the job is in the caller's network namespace, for example in the same container.
-	Near bool
+	// SameNetwork is true if a process of the job is in the caller's network namespace, for example in the same container.
+	SameNetwork bool
 }
 
 // ID returns the name of the job's directory: the name of the job and a random part, which distinguishes jobs of the
 // same name.
 func (j *Job) ID() string { return filepath.Base(j.Directory) }
 
-// head is the first line of an answer. Unless it has an Error, a document or a stream follows.
-type head struct {
+// answerHead is the first line of an answer. Unless it has an Error, a document or a stream follows.
+type answerHead struct {
 	// Version is the version of the process that answers.
 	Version int    `json:"version"`
 	Error   string `json:"error,omitempty"`
@@ -89,9 +89,9 @@ func NameOf(directory string) (name string, ok bool) {
 	return id[:i], true
 }
 
-// HandedOver returns the directory that the launcher of a job passed in the environment, or "". It ignores the
+// InheritedDirectory returns the directory that the launcher of a job passed in the environment, or "". It ignores the
 // directory of another job, whose process started this job's launcher.
-func HandedOver(launcher string, getenv func(string) string) string {
+func InheritedDirectory(launcher string, getenv func(string) string) string {
 	dir := getenv(EnvDirectory)
 	if name, ok := NameOf(dir); !ok || name != Name(launcher) || !filepath.IsAbs(dir) {
 		return ""

@@ -266,7 +266,7 @@ func TestAnswers(t *testing.T) {
 			if err != nil {
 				return
 			}
-			request(to)
+			readRequest(to)
 			_, _ = connection(to).Write([]byte(tt.answer))
 			_ = unix.Close(to)
 		}()
@@ -382,7 +382,7 @@ func TestHandedOver(t *testing.T) {
 		"/run/zrlmpi/jobs/" + id: "/run/zrlmpi/jobs/" + id, "/run/" + newID("job_2"): "", id: "", "": "",
 		"/run/job_1": "",
 	} {
-		if got := HandedOver("job_1", func(string) string { return dir }); got != want {
+		if got := InheritedDirectory("job_1", func(string) string { return dir }); got != want {
 			t.Errorf("%q: %q", dir, got)
 		}
 	}

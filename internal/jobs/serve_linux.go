@@ -86,22 +86,22 @@ func (l *listener) serve(h query.Handler) {
 		select {
 		case tools <- struct{}{}:
 			go func() { // a tool that does not read must not block others
-				if accepted(fd) {
-					answer(fd, h)
+				if authorize(fd) {
+					answerRequest(fd, h)
 				}
 				_ = unix.Close(fd)
 				<-tools
 			}()
 		default:
-			_ = connection(fd).begin(head{Version: query.Version, Error: "the rank answers others: try again"})
+			_ = connection(fd).writeHead(answerHead{Version: query.Version, Error: "the rank answers others: try again"})
 			_ = unix.Close(fd)
 		}
 	}
 }
 
-// accepted reports whether the peer of a connection gets an answer. It bounds the time of its request and of each
+// authorize reports whether the peer of a connection gets an answer. It bounds the time of its request and of each
 // write.
-func accepted(fd int) bool {
+func authorize(fd int) bool {
 	peer, err := rendezvous.PeerOf(fd)
 	if err != nil || peer.UID != 0 && peer.UID != os.Geteuid() {
 		return false
@@ -111,14 +111,14 @@ func accepted(fd int) bool {
 		unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &out) == nil
 }
 
-// answer answers a request. Write errors are ignored: the tool has disconnected or does not read.
-func answer(fd int, h query.Handler) {
+// answerRequest answers a request. Write errors are ignored: the tool has disconnected or does not read.
+func answerRequest(fd int, h query.Handler) {
 	to := connection(fd)
-	first := head{Version: query.Version}
+	first := answerHead{Version: query.Version}
 	var r query.Request
-	if err := json.Unmarshal([]byte(request(fd)), &r); err != nil {
+	if err := json.Unmarshal([]byte(readRequest(fd)), &r); err != nil {
 		first.Error = "no request"
-		_ = to.begin(first)
+		_ = to.writeHead(first)
 		return
 	}
 	resp := h(context.Background(), r)
@@ -129,10 +129,10 @@ func answer(fd int, h query.Handler) {
 	if resp.Err != nil {
 		first.Unknown, first.Error = errors.Is(resp.Err, query.ErrUnknown), clip(resp.Err.Error())
 	}
-	switch err := to.begin(first); {
+	switch err := to.writeHead(first); {
 	case err != nil || resp.Err != nil:
 	case resp.Stream != nil:
-		stream(fd, resp.Stream)
+		streamPackets(fd, resp.Stream)
 	default:
 		_, _ = to.Write(text)
 	}
@@ -141,8 +141,8 @@ func answer(fd int, h query.Handler) {
 // clip bounds the text of an error so that it fits in a head.
 func clip(text string) string { return text[:min(len(text), maxHead/8)] }
 
-// begin writes the first line of an answer.
-func (c connection) begin(h head) error {
+// writeHead writes the first line of an answer.
+func (c connection) writeHead(h answerHead) error {
 	line, err := json.Marshal(h)
 	if err == nil {
 		_, err = c.Write(append(line, '\n'))
@@ -150,8 +150,8 @@ func (c connection) begin(h head) error {
 	return err
 }
 
-// request returns the line sent by a tool, or "".
-func request(fd int) string {
+// readRequest returns the line sent by a tool, or "".
+func readRequest(fd int) string {
 	var b [maxRequest]byte
 	for n := 0; n < len(b); {
 		got, err := unix.Read(fd, b[n:])
@@ -169,9 +169,9 @@ func request(fd int) string {
 	return ""
 }
 
-// stream writes packets until the tool disconnects. It discards further input, and reads only to detect the end of the
+// streamPackets writes packets until the tool disconnects. It discards further input, and reads only to detect the end of the
 // connection.
-func stream(fd int, follow func(context.Context, io.Writer)) {
+func streamPackets(fd int, follow func(context.Context, io.Writer)) {
 	if unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, new(unix.Timeval)) != nil {
 		return
 	}

@@ -22,8 +22,8 @@ import (
 // checkTime bounds the time to check all hosts.
 const checkTime = 20 * time.Second
 
-// look is the shell script of the check. Its arguments are a PATH and, for each program, a folder and the program.
-const look = `PATH=$1; shift
+// checkScript is the shell script of the check. Its arguments are a PATH and, for each program, a folder and the program.
+const checkScript = `PATH=$1; shift
 while [ $# -gt 0 ]; do
   cd -- "$1" 2>/dev/null || { echo "has no folder \"$1\""; exit 9; }
   command -v -- "$2" >/dev/null || { echo "has no program \"$2\" (working directory $1)"; exit 9; }
@@ -37,7 +37,7 @@ func (j *Job) CheckHosts(ctx context.Context, hosts []string) error {
 	if !bySSH(os.Getenv) {
 		return nil
 	}
-	command, err := j.lookCommand()
+	command, err := j.checkCommand()
 	if err != nil {
 		return err
 	}
@@ -49,7 +49,7 @@ func (j *Job) CheckHosts(ctx context.Context, hosts []string) error {
 		all.Go(func() { errs[i] = checkHost(ctx, hostOf(host), command) })
 	}
 	all.Wait()
-	return firstOf(errs)
+	return firstError(errs)
 }
 
 // bySSH reports whether hydra logs in to hosts by ssh.
@@ -65,8 +65,8 @@ func bySSH(getenv func(string) string) bool {
 	return true
 }
 
-// firstOf returns the first error, with the number of further ones.
-func firstOf(errs []error) (first error) {
+// firstError returns the first error, with the number of further ones.
+func firstError(errs []error) (first error) {
 	more := 0
 	for _, err := range errs {
 		switch {
@@ -82,9 +82,9 @@ func firstOf(errs []error) (first error) {
 	return first
 }
 
-// lookCommand returns the check as a shell command.
-func (j *Job) lookCommand() (string, error) {
-	args := []string{"sh", "-c", look, "sh", os.Getenv("PATH")}
+// checkCommand returns the check as a shell command.
+func (j *Job) checkCommand() (string, error) {
+	args := []string{"sh", "-c", checkScript, "sh", os.Getenv("PATH")}
 	for _, p := range j.Programs {
 		dir, err := filepath.Abs(p.Dir)
 		if err != nil {

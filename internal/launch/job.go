@@ -25,9 +25,9 @@ type Job struct {
 	Programs []Program
 	// Name identifies the job on this host; the default is derived from the process ID.
 	Name string
-	// Places are the ranks of the processes, if the job has other ranks, such as FPGAs; nil if the processes are all
+	// ProcessRanks are the ranks of the processes, if the job has other ranks, such as FPGAs; nil if the processes are all
 	// ranks.
-	Places []Place
+	ProcessRanks []ProcessRank
 	// Env are environment variables of all programs (NAME=VALUE).
 	Env []string
 	// Stdin is the input of rank 0; other ranks have none.
@@ -45,30 +45,30 @@ type Job struct {
 	Verbose func(text string)
 }
 
-// Place is the rank of a process among all ranks, and its address.
-type Place struct {
+// ProcessRank is the rank of a process among all ranks, and its address.
+type ProcessRank struct {
 	Rank    int
 	Address string
 }
 
-// number returns the rank of a process among all ranks.
-func (j *Job) number(process int) int {
-	if j.Places == nil {
+// rankOf returns the rank of a process among all ranks.
+func (j *Job) rankOf(process int) int {
+	if j.ProcessRanks == nil {
 		return process
 	}
-	return j.Places[process].Rank
+	return j.ProcessRanks[process].Rank
 }
 
-// size returns the number of processes.
-func (j *Job) size() (n int) {
+// numProcesses returns the number of processes.
+func (j *Job) numProcesses() (n int) {
 	for _, p := range j.Programs {
 		n += p.Ranks
 	}
 	return n
 }
 
-// program returns the program of a process.
-func (j *Job) program(process int) *Program {
+// programOf returns the program of a process.
+func (j *Job) programOf(process int) *Program {
 	for i := range j.Programs {
 		if p := &j.Programs[i]; process < p.Ranks {
 			return p
@@ -95,19 +95,19 @@ type RankError struct {
 	Code int
 	// Err describes the failure.
 	Err error
-	// Ended is the number of other ranks that were ended because of it.
-	Ended int
+	// RanksEnded is the number of other ranks that were ended because of it.
+	RanksEnded int
 }
 
 // Error names the rank and describes the failure.
 func (e *RankError) Error() string {
 	text := fmt.Sprintf("rank %d (%s) %v", e.Rank, e.Program, e.Err)
-	switch e.Ended {
+	switch e.RanksEnded {
 	case 0:
 	case 1:
 		text += "; the other rank was ended"
 	default:
-		text += fmt.Sprintf("; %d other ranks were ended", e.Ended)
+		text += fmt.Sprintf("; %d other ranks were ended", e.RanksEnded)
 	}
 	return text
 }
@@ -152,9 +152,9 @@ func (j *Job) ranksText(processes []int, where bool) string {
 		case i > 0:
 			b.WriteByte(',')
 		}
-		fmt.Fprintf(&b, " %d", j.number(p))
-		if where && j.Places != nil {
-			fmt.Fprintf(&b, " (%s)", j.Places[p].Address)
+		fmt.Fprintf(&b, " %d", j.rankOf(p))
+		if where && j.ProcessRanks != nil {
+			fmt.Fprintf(&b, " (%s)", j.ProcessRanks[p].Address)
 		}
 	}
 	return b.String()

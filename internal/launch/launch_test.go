@@ -246,7 +246,7 @@ func TestCannotStart(t *testing.T) {
 		j.Programs = append(j.Programs, Program{Ranks: 1, Args: []string{tt.name}})
 		err := j.Run()
 		var e *RankError
-		if !errors.As(err, &e) || e.Rank != 2 || e.Code != tt.code || e.Ended != 2 ||
+		if !errors.As(err, &e) || e.Rank != 2 || e.Code != tt.code || e.RanksEnded != 2 ||
 			!strings.Contains(err.Error(), tt.name) || tt.is != nil && !errors.Is(err, tt.is) {
 			t.Errorf("%s: %v", tt.name, err)
 		}
@@ -418,7 +418,7 @@ func TestRanksText(t *testing.T) {
 			t.Errorf("%q, want %q", got, tt.want)
 		}
 	}
-	j.Places = []Place{{0, "10.0.0.1:2718"}, {3, "10.0.0.1:2719"}}
+	j.ProcessRanks = []ProcessRank{{0, "10.0.0.1:2718"}, {3, "10.0.0.1:2719"}}
 	if got := j.ranksText([]int{0, 1}, true); got != "ranks 0 (10.0.0.1:2718), 3 (10.0.0.1:2719)" {
 		t.Errorf("%q", got)
 	}
@@ -434,7 +434,7 @@ func TestEnvironment(t *testing.T) {
 	dir := t.TempDir()
 	j.Env = []string{"JOB=all", "ONE=0"}
 	j.Programs[1].Env, j.Programs[1].Dir = []string{"ONE=1"}, dir
-	j.Label, j.Places = true, []Place{{2, "a"}, {5, "b"}}
+	j.Label, j.ProcessRanks = true, []ProcessRank{{2, "a"}, {5, "b"}}
 	if err := j.Run(); err != nil {
 		t.Fatal(err)
 	}

@@ -28,41 +28,41 @@ var errOpenMPI = errors.New("its programs find the other ranks only through its 
 
 // failIfOpenMPI fails a job of several ranks if the given rank has not contacted the launcher and uses Open MPI.
 func (r *running) failIfOpenMPI(rank int) bool {
-	if r.server.State(rank) != pmi.Started || len(r.procs) == 1 && r.Places == nil {
+	if r.server.State(rank) != pmi.Started || len(r.procs) == 1 && r.ProcessRanks == nil {
 		return false
 	}
 	p := r.procs[rank]
-	libraries := linked(p.cmd.Path)
+	libraries := linkedLibraries(p.cmd.Path)
 	if !p.exited {
-		libraries = append(libraries, loaded(p.cmd.Process.Pid)...)
+		libraries = append(libraries, loadedLibraries(p.cmd.Process.Pid)...)
 	}
 	i := slices.IndexFunc(libraries, func(path string) bool { return openMPI.MatchString(filepath.Base(path)) })
 	if i < 0 {
 		return false
 	}
-	r.fail(r.failureOf(rank, 1,
+	r.recordFailure(r.failureOf(rank, 1,
 		fmt.Errorf("has not contacted its launcher, and uses %s of Open MPI: %w", libraries[i], errOpenMPI)))
 	return true
 }
 
 // reportLibrary reports the MPI library of a rank that has contacted the launcher, once for each program.
 func (r *running) reportLibrary(rank int) {
-	p := r.program(rank)
+	p := r.programOf(rank)
 	if r.Verbose == nil || r.reported[p] {
 		return
 	}
 	r.reported[p] = true
-	found := slices.DeleteFunc(loaded(r.procs[rank].cmd.Process.Pid),
+	found := slices.DeleteFunc(loadedLibraries(r.procs[rank].cmd.Process.Pid),
 		func(path string) bool { return !anyMPI.MatchString(filepath.Base(path)) })
-	text := fmt.Sprintf("rank %d (%s) uses no shared MPI library", r.number(rank), p.Args[0])
+	text := fmt.Sprintf("rank %d (%s) uses no shared MPI library", r.rankOf(rank), p.Args[0])
 	if len(found) > 0 {
-		text = fmt.Sprintf("rank %d (%s) uses %s", r.number(rank), p.Args[0], strings.Join(found, " and "))
+		text = fmt.Sprintf("rank %d (%s) uses %s", r.rankOf(rank), p.Args[0], strings.Join(found, " and "))
 	}
 	r.Verbose(text)
 }
 
-// linked returns the libraries named by an executable file.
-func linked(path string) []string {
+// linkedLibraries returns the libraries named by an executable file.
+func linkedLibraries(path string) []string {
 	file, err := elf.Open(path)
 	if err != nil {
 		return nil // a script, or another format
@@ -75,8 +75,8 @@ func linked(path string) []string {
 	return libraries
 }
 
-// loaded returns the paths of the shared libraries mapped by a process, or nil if the system does not list them.
-func loaded(pid int) (paths []string) {
+// loadedLibraries returns the paths of the shared libraries mapped by a process, or nil if the system does not list them.
+func loadedLibraries(pid int) (paths []string) {
 	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
 	if err != nil {
 		return nil

@@ -10,16 +10,16 @@ import (
 	"time"
 )
 
-// maxHeld is the length in bytes beyond which a line is printed in pieces.
-const maxHeld = 64 << 10
+// maxLineBuffer is the length in bytes beyond which a line is printed in pieces.
+const maxLineBuffer = 64 << 10
 
-// partTime is the longest delay of an incomplete line: a prompt has no end.
-const partTime = 100 * time.Millisecond
+// partialLineTime is the longest delay of an incomplete line: a prompt has no end.
+const partialLineTime = 100 * time.Millisecond
 
 // output merges the output of all ranks by lines.
 type output struct {
-	mu sync.Mutex
-	to io.Writer
+	mu     sync.Mutex
+	writer io.Writer
 	// err is the first error of to.
 	err error
 }
@@ -36,7 +36,7 @@ func (o *output) copy(from *os.File, label string) {
 			held = append(held[:0], held[end:]...)
 		}
 		late := errors.Is(err, os.ErrDeadlineExceeded)
-		if len(held) > 0 && (late || err != nil || len(held) > maxHeld) {
+		if len(held) > 0 && (late || err != nil || len(held) > maxLineBuffer) {
 			o.print(held, label)
 			held = held[:0]
 		}
@@ -45,7 +45,7 @@ func (o *output) copy(from *os.File, label string) {
 		}
 		deadline := time.Time{}
 		if len(held) > 0 {
-			deadline = time.Now().Add(partTime)
+			deadline = time.Now().Add(partialLineTime)
 		}
 		_ = from.SetReadDeadline(deadline) // without one, a prompt would wait for the end of its line
 	}
@@ -64,7 +64,7 @@ func (o *output) print(lines []byte, label string) {
 		}
 		lines = all.Bytes()
 	}
-	if _, err := o.to.Write(lines); err != nil && o.err == nil {
+	if _, err := o.writer.Write(lines); err != nil && o.err == nil {
 		o.err = err
 	}
 }

@@ -62,8 +62,8 @@ type running struct {
 	// interrupted is the signal that ended the job; failed is true if a rank has failed since.
 	interrupted syscall.Signal
 	failed      bool
-	// kill receives when remaining processes are to be killed.
-	kill <-chan time.Time
+	// killTimer receives when remaining processes are to be killed.
+	killTimer <-chan time.Time
 	// reported has the programs whose MPI library was reported.
 	reported map[*Program]bool
 }
@@ -96,12 +96,12 @@ func (j *Job) Run() error {
 // run is Run with a channel for the times of progress reports; again starts the timer again.
 func (j *Job) run(late <-chan time.Time, again func()) error {
 	r := &running{
-		Job: j, server: pmi.NewServer(j.size(), cmp.Or(j.Name, fmt.Sprintf("zrlmpi_%d", os.Getpid()))),
-		procs: make([]*proc, j.size()), events: make(chan event, j.size()), done: make(chan struct{}),
+		Job: j, server: pmi.NewServer(j.numProcesses(), cmp.Or(j.Name, fmt.Sprintf("zrlmpi_%d", os.Getpid()))),
+		procs: make([]*proc, j.numProcesses()), events: make(chan event, j.numProcesses()), done: make(chan struct{}),
 		reported: map[*Program]bool{},
 	}
 	var readers, outputs, starter sync.WaitGroup
-	out, errs := &output{to: j.Stdout}, &output{to: j.Stderr}
+	out, errs := &output{writer: j.Stdout}, &output{writer: j.Stderr}
 	started := make(chan *RankError)
 	ended := make(chan struct{})
 	starter.Go(func() {
@@ -110,18 +110,18 @@ func (j *Job) run(late <-chan time.Time, again func()) error {
 		<-ended
 	})
 	if failed := <-started; failed != nil {
-		r.fail(failed)
+		r.recordFailure(failed)
 	}
 	for r.alive > 0 {
 		select {
 		case e := <-r.events:
-			r.handle(e)
+			r.handleEvent(e)
 		case s := <-j.Signals:
-			r.signal(s.(syscall.Signal))
-		case <-r.kill:
-			r.all(syscall.SIGKILL)
+			r.forwardSignal(s.(syscall.Signal))
+		case <-r.killTimer:
+			r.signalAll(syscall.SIGKILL)
 		case <-late:
-			r.progress()
+			r.reportProgress()
 			again()
 		}
 	}
@@ -137,7 +137,7 @@ func (j *Job) run(late <-chan time.Time, again func()) error {
 	})
 	outputs.Wait()
 	cut.Stop()
-	r.all(syscall.SIGKILL)
+	r.signalAll(syscall.SIGKILL)
 	switch {
 	case r.failure != nil:
 		return r.failure
@@ -162,13 +162,13 @@ func (r *running) startAll(out, errs *output, readers, outputs *sync.WaitGroup) 
 		}
 		r.procs[rank] = p
 		r.alive++
-		readers.Go(func() { r.read(rank, p.launcher) })
+		readers.Go(func() { r.readLines(rank, p.launcher) })
 		readers.Go(func() {
 			err := p.cmd.Wait()
 			if _, exit := errors.AsType[*exec.ExitError](err); exit {
 				err = nil
 			}
-			r.add(event{rank: rank, end: p.cmd.ProcessState, err: err})
+			r.addEvent(event{rank: rank, end: p.cmd.ProcessState, err: err})
 		})
 	}
 	return nil
@@ -188,7 +188,7 @@ func startCode(err error) int {
 const pmiFD = 3
 
 func (r *running) start(rank int, out, errs *output, outputs *sync.WaitGroup) (_ *proc, err error) {
-	p := r.program(rank)
+	p := r.programOf(rank)
 	cmd := exec.Command(p.Args[0], p.Args[1:]...)
 	if cmd.Dir = p.Dir; p.Dir != "" {
 		if _, err := os.Stat(p.Dir + "/."); err != nil {
@@ -217,7 +217,7 @@ func (r *running) start(rank int, out, errs *output, outputs *sync.WaitGroup) (_
 		}
 		return other, err
 	}
-	other, err := keep(connection())
+	other, err := keep(socketPair())
 	if err != nil {
 		return nil, err
 	}
@@ -249,7 +249,7 @@ func (r *running) start(rank int, out, errs *output, outputs *sync.WaitGroup) (_
 	}
 	label := ""
 	if r.Label {
-		label = fmt.Sprintf("[%d] ", r.number(rank))
+		label = fmt.Sprintf("[%d] ", r.rankOf(rank))
 	}
 	r.outputs = append(r.outputs, ours[1:3]...)
 	outputs.Go(func() { out.copy(ours[1], label); ours[1].Close() })
@@ -266,38 +266,38 @@ func (r *running) start(rank int, out, errs *output, outputs *sync.WaitGroup) (_
 // errClosed is the failure of a running rank without a connection to its launcher.
 var errClosed = errors.New("has closed its connection to the launcher without MPI_Finalize, and runs on")
 
-// read adds the lines of a rank to the events.
-func (r *running) read(rank int, conn *os.File) {
+// readLines adds the lines of a rank to the events.
+func (r *running) readLines(rank int, conn *os.File) {
 	lines := bufio.NewScanner(conn)
 	for lines.Scan() {
-		r.add(event{rank: rank, line: lines.Text()})
+		r.addEvent(event{rank: rank, line: lines.Text()})
 	}
 	conn.Close()
 	if errors.Is(lines.Err(), bufio.ErrTooLong) {
 		err := fmt.Errorf("has sent its launcher a line of more than %d bytes", bufio.MaxScanTokenSize)
-		r.add(event{rank: rank, closed: err})
+		r.addEvent(event{rank: rank, closed: err})
 		return
 	}
 	select {
 	case <-time.After(closeTime): // an exiting rank closes it as well
-		r.add(event{rank: rank, closed: errClosed})
+		r.addEvent(event{rank: rank, closed: errClosed})
 	case <-r.done:
 	}
 }
 
-func (r *running) add(e event) {
+func (r *running) addEvent(e event) {
 	select {
 	case r.events <- e:
 	case <-r.done:
 	}
 }
 
-func (r *running) handle(e event) {
+func (r *running) handleEvent(e event) {
 	p, state := r.procs[e.rank], r.server.State(e.rank)
 	switch {
 	case e.closed != nil:
 		if !p.exited && (state == pmi.Connected || state == pmi.Waiting || !errors.Is(e.closed, errClosed)) {
-			r.fail(r.failureOf(e.rank, 1, e.closed))
+			r.recordFailure(r.failureOf(e.rank, 1, e.closed))
 		}
 		return
 	case e.end == nil && e.err == nil:
@@ -309,17 +309,17 @@ func (r *running) handle(e event) {
 	r.alive--
 	switch status := e.end.Sys().(syscall.WaitStatus); {
 	case e.err != nil:
-		r.fail(r.failureOf(e.rank, 1, e.err))
+		r.recordFailure(r.failureOf(e.rank, 1, e.err))
 	case status.Signaled():
 		err := fmt.Errorf("was ended by a signal: %v", status.Signal())
 		if status.CoreDump() {
 			err = fmt.Errorf("%w (core dumped)", err)
 		}
-		r.fail(r.failureOf(e.rank, codeSignal+int(status.Signal()), err))
+		r.recordFailure(r.failureOf(e.rank, codeSignal+int(status.Signal()), err))
 	case !e.end.Success():
-		r.fail(r.failureOf(e.rank, e.end.ExitCode(), fmt.Errorf("has ended with exit code %d", e.end.ExitCode())))
+		r.recordFailure(r.failureOf(e.rank, e.end.ExitCode(), fmt.Errorf("has ended with exit code %d", e.end.ExitCode())))
 	case state == pmi.Connected || state == pmi.Waiting:
-		r.fail(r.failureOf(e.rank, 1, errors.New("has ended, with exit code 0, without MPI_Finalize")))
+		r.recordFailure(r.failureOf(e.rank, 1, errors.New("has ended, with exit code 0, without MPI_Finalize")))
 	case r.failIfOpenMPI(e.rank):
 	default:
 		r.checkBarrier()
@@ -330,8 +330,8 @@ func (r *running) handle(e event) {
 func (r *running) answer(rank int, line string) {
 	replies, err := r.server.Handle(rank, line, nil)
 	for _, reply := range replies {
-		if !r.procs[reply.Rank].accepts(reply.Line) {
-			r.fail(r.failureOf(reply.Rank, 1, errors.New("does not read the answers of its launcher")))
+		if !r.procs[reply.Rank].sendLine(reply.Line) {
+			r.recordFailure(r.failureOf(reply.Rank, 1, errors.New("does not read the answers of its launcher")))
 		}
 	}
 	if err == nil {
@@ -340,15 +340,15 @@ func (r *running) answer(rank int, line string) {
 		return
 	}
 	if abort, is := errors.AsType[*pmi.AbortError](err); is {
-		r.fail(r.failureOf(rank, cmp.Or(abort.Code&0xff, 1),
+		r.recordFailure(r.failureOf(rank, cmp.Or(abort.Code&0xff, 1),
 			fmt.Errorf("has aborted the job with code %d", abort.Code)))
 		return
 	}
-	r.fail(r.failureOf(rank, 1, fmt.Errorf("has sent its launcher what cannot be answered: %w", err)))
+	r.recordFailure(r.failureOf(rank, 1, fmt.Errorf("has sent its launcher what cannot be answered: %w", err)))
 }
 
-// accepts sends a line to the rank. It returns false if the buffer is full, because the rank does not read.
-func (p *proc) accepts(line string) bool {
+// sendLine sends a line to the rank. It returns false if the buffer is full, because the rank does not read.
+func (p *proc) sendLine(line string) bool {
 	conn, err := p.launcher.SyscallConn()
 	if err != nil {
 		return true // closed: an event reports the exit
@@ -380,38 +380,38 @@ func (r *running) checkBarrier() {
 	if r.server.State(gone) == pmi.Started {
 		how = "has ended without MPI_Init"
 	}
-	r.fail(r.failureOf(gone, 1, fmt.Errorf("%s: %s would wait for it forever", how, r.ranksText(waiting, false))))
+	r.recordFailure(r.failureOf(gone, 1, fmt.Errorf("%s: %s would wait for it forever", how, r.ranksText(waiting, false))))
 }
 
 // failureOf returns the failure of a rank.
 func (r *running) failureOf(rank, code int, err error) *RankError {
-	return &RankError{Rank: r.number(rank), process: rank, Program: r.program(rank).Args[0], Code: code, Err: err}
+	return &RankError{Rank: r.rankOf(rank), process: rank, Program: r.programOf(rank).Args[0], Code: code, Err: err}
 }
 
-// fail records the first failure and ends the other ranks.
-func (r *running) fail(f *RankError) {
+// recordFailure records the first failure and ends the other ranks.
+func (r *running) recordFailure(f *RankError) {
 	if r.failure != nil || r.interrupted != 0 {
 		r.failed = true
 		return
 	}
-	f.Ended = r.alive
+	f.RanksEnded = r.alive
 	if p := r.procs[f.process]; p != nil && !p.exited {
-		f.Ended--
+		f.RanksEnded--
 	}
 	r.failure = f
-	r.end(syscall.SIGTERM)
+	r.terminate(syscall.SIGTERM)
 }
 
-// end sends a signal to all ranks, and schedules a SIGKILL for those that do not end.
-func (r *running) end(s syscall.Signal) {
-	r.all(s)
-	if r.kill == nil {
-		r.kill = time.After(endTime)
+// terminate sends a signal to all ranks, and schedules a SIGKILL for those that do not end.
+func (r *running) terminate(s syscall.Signal) {
+	r.signalAll(s)
+	if r.killTimer == nil {
+		r.killTimer = time.After(endTime)
 	}
 }
 
-// signal forwards a signal.
-func (r *running) signal(s syscall.Signal) {
+// forwardSignal forwards a signal.
+func (r *running) forwardSignal(s syscall.Signal) {
 	switch s {
 	case syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGHUP:
 		if r.interrupted == 0 {
@@ -419,17 +419,17 @@ func (r *running) signal(s syscall.Signal) {
 		} else {
 			s = syscall.SIGKILL
 		}
-		r.end(s)
+		r.terminate(s)
 	case syscall.SIGTSTP:
-		r.all(s)
+		r.signalAll(s)
 		_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP) // until SIGCONT, which is forwarded
 	default:
-		r.all(s)
+		r.signalAll(s)
 	}
 }
 
-// all sends a signal to the processes of all ranks and their children.
-func (r *running) all(s syscall.Signal) {
+// signalAll sends a signal to the processes of all ranks and their children.
+func (r *running) signalAll(s syscall.Signal) {
 	for _, p := range r.procs {
 		if p != nil && (!p.exited || p.children) {
 			_ = syscall.Kill(-p.cmd.Process.Pid, s) // fails if the group has ended
@@ -437,8 +437,8 @@ func (r *running) all(s syscall.Signal) {
 	}
 }
 
-// progress reports the ranks for which others are waiting.
-func (r *running) progress() {
+// reportProgress reports the ranks for which others are waiting.
+func (r *running) reportProgress() {
 	var missing []int
 	connected := false
 	for rank, p := range r.procs {
@@ -457,8 +457,8 @@ func (r *running) progress() {
 	}
 }
 
-// connection returns both ends of a connection.
-func connection() (own, other *os.File, err error) {
+// socketPair returns both ends of a connection.
+func socketPair() (own, other *os.File, err error) {
 	syscall.ForkLock.RLock() // not inherited by processes started concurrently
 	defer syscall.ForkLock.RUnlock()
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)

@@ -76,8 +76,8 @@ func (n *Namespace) Close() { close(n.jobs) }
 // Name returns the name of the namespace for the program ip: the ID of a thread in it.
 func (n *Namespace) Name() string { return strconv.Itoa(n.thread) }
 
-// IP runs commands of the program ip of iproute2 in the namespace.
-func (n *Namespace) IP(lines ...string) (err error) {
+// RunIP runs commands of the program ip of iproute2 in the namespace.
+func (n *Namespace) RunIP(lines ...string) (err error) {
 	n.Do(func() {
 		ip := exec.Command("ip", "-batch", "-")
 		ip.Stdin = strings.NewReader(strings.Join(lines, "\n") + "\n")

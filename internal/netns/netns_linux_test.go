@@ -23,10 +23,10 @@ func TestNamespace(t *testing.T) {
 	}
 	before := devices(t)
 	add := "link add wire0 type veth peer name wire0 netns "
-	if err := hosts[0].IP(add+"no-such", "link set lo up"); err == nil {
+	if err := hosts[0].RunIP(add+"no-such", "link set lo up"); err == nil {
 		t.Error("ip has failed, and there is no error")
 	}
-	if err := hosts[0].IP(add + hosts[1].Name()); err != nil {
+	if err := hosts[0].RunIP(add + hosts[1].Name()); err != nil {
 		t.Fatal(err)
 	}
 	for _, h := range hosts {

@@ -26,8 +26,8 @@ type Client struct {
 	mu    sync.Mutex
 	conn  Conn
 	lines *bufio.Reader
-	// keys is the name of the job's key-value space.
-	keys string
+	// spaceName is the name of the job's key-value space.
+	spaceName string
 }
 
 // Error is a request that the launcher rejected or did not answer.
@@ -53,15 +53,15 @@ func NewClient(ctx context.Context, conn Conn, rank, size int) (*Client, error) 
 		return nil, fmt.Errorf("rank %d of a job of %d: ranks are 0 to its size minus 1", rank, size)
 	}
 	c := &Client{rank: rank, size: size, conn: conn, lines: bufio.NewReaderSize(conn, maxLine)}
-	if _, err := c.ask(ctx, "init", "response_to_init", "pmi_version", "1", "pmi_subversion", "1"); err != nil {
+	if _, err := c.request(ctx, "init", "response_to_init", "pmi_version", "1", "pmi_subversion", "1"); err != nil {
 		return nil, err
 	}
-	m, err := c.ask(ctx, "get_my_kvsname", "my_kvsname")
+	m, err := c.request(ctx, "get_my_kvsname", "my_kvsname")
 	if err != nil {
 		return nil, err
 	}
-	if c.keys = m.get("kvsname"); !plain(c.keys, maxName) {
-		return nil, &Error{"get_my_kvsname", fmt.Errorf("%w: the name of the space of keys is %q", ErrMessage, c.keys)}
+	if c.spaceName = m.get("kvsname"); !isPlain(c.spaceName, maxName) {
+		return nil, &Error{"get_my_kvsname", fmt.Errorf("%w: the name of the space of keys is %q", ErrMessage, c.spaceName)}
 	}
 	return c, nil
 }
@@ -73,33 +73,33 @@ func (c *Client) Rank() int { return c.rank }
 func (c *Client) Size() int { return c.size }
 
 // Name returns the name of the job's key-value space, which identifies the job.
-func (c *Client) Name() string { return c.keys }
+func (c *Client) Name() string { return c.spaceName }
 
 // Put sets the value of a key. Other processes can get it after the next barrier.
 func (c *Client) Put(ctx context.Context, key, value string) error {
-	if !plain(key, maxKey) || !plain(value, maxValue) {
+	if !isPlain(key, maxKey) || !isPlain(value, maxValue) {
 		return &Error{"put", fmt.Errorf("key %.80q, value %.80q: they are 1 to %d and 1 to %d printable characters "+
 			"without spaces", key, value, maxKey, maxValue)}
 	}
-	_, err := c.ask(ctx, "put", "put_result", "kvsname", c.keys, "key", key, "value", value)
+	_, err := c.request(ctx, "put", "put_result", "kvsname", c.spaceName, "key", key, "value", value)
 	return err
 }
 
 // Get returns the value of a key.
 func (c *Client) Get(ctx context.Context, key string) (string, error) {
-	m, err := c.ask(ctx, "get", "get_result", "kvsname", c.keys, "key", key)
+	m, err := c.request(ctx, "get", "get_result", "kvsname", c.spaceName, "key", key)
 	return m.get("value"), err
 }
 
 // Barrier waits until all processes of the job have called it.
 func (c *Client) Barrier(ctx context.Context) error {
-	_, err := c.ask(ctx, "barrier_in", "barrier_out")
+	_, err := c.request(ctx, "barrier_in", "barrier_out")
 	return err
 }
 
 // Finalize notifies the launcher that the process no longer needs it, and closes the connection.
 func (c *Client) Finalize(ctx context.Context) error {
-	_, err := c.ask(ctx, "finalize", "finalize_ack")
+	_, err := c.request(ctx, "finalize", "finalize_ack")
 	c.conn.Close()
 	return err
 }
@@ -108,14 +108,14 @@ func (c *Client) Finalize(ctx context.Context) error {
 func (c *Client) Abort(code int) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if _, err := io.WriteString(c.conn, line("abort", "exitcode", strconv.Itoa(code))); err != nil {
+	if _, err := io.WriteString(c.conn, formatLine("abort", "exitcode", strconv.Itoa(code))); err != nil {
 		return &Error{"abort", err}
 	}
 	return nil
 }
 
-// ask sends a request and returns the answer.
-func (c *Client) ask(ctx context.Context, command, answer string, pairs ...string) (message, error) {
+// request sends a request and returns the answer.
+func (c *Client) request(ctx context.Context, command, answer string, pairs ...string) (message, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	end := context.AfterFunc(ctx, func() { _ = c.conn.SetDeadline(time.Unix(1, 0)) }) // best effort
@@ -124,9 +124,9 @@ func (c *Client) ask(ctx context.Context, command, answer string, pairs ...strin
 			_ = c.conn.SetDeadline(time.Time{})
 		}
 	}()
-	m, err := c.exchange(line(command, pairs...), answer)
+	m, err := c.exchange(formatLine(command, pairs...), answer)
 	if err != nil && ctx.Err() != nil {
-		err = ctxerr.Of(ctx)
+		err = ctxerr.Cause(ctx)
 	}
 	if err != nil {
 		return message{}, &Error{command, err}
@@ -154,7 +154,7 @@ func (c *Client) exchange(request, answer string) (message, error) {
 	if m.command != answer {
 		return message{}, fmt.Errorf("%w: it answers with %s, not with %s", ErrMessage, m.command, answer)
 	}
-	if rc, err := m.number("rc"); err != nil {
+	if rc, err := m.intValue("rc"); err != nil {
 		return message{}, err
 	} else if rc != 0 {
 		if text := m.get("msg"); text != "" {

@@ -49,8 +49,8 @@ func parse(line string) (message, error) {
 	return m, nil
 }
 
-// line formats a message as a line with its end. pairs alternates keys and values.
-func line(command string, pairs ...string) string {
+// formatLine formats a message as a line with its end. pairs alternates keys and values.
+func formatLine(command string, pairs ...string) string {
 	var b strings.Builder
 	b.WriteString("cmd=" + command)
 	for i := 0; i < len(pairs); i += 2 {
@@ -70,8 +70,8 @@ func (m *message) get(key string) string {
 	return ""
 }
 
-// number returns the value of a key as a number, or 0 if the key is missing.
-func (m *message) number(key string) (int, error) {
+// intValue returns the value of a key as a number, or 0 if the key is missing.
+func (m *message) intValue(key string) (int, error) {
 	text := m.get(key)
 	if text == "" {
 		return 0, nil
@@ -83,8 +83,8 @@ func (m *message) number(key string) (int, error) {
 	return n, nil
 }
 
-// plain reports whether a key or value is valid in a line.
-func plain(text string, longest int) bool {
+// isPlain reports whether a key or value is valid in a line.
+func isPlain(text string, longest int) bool {
 	if text == "" || len(text) > longest {
 		return false
 	}

@@ -68,7 +68,7 @@ func (s *Server) Handle(rank int, text string, replies []Reply) ([]Reply, error)
 		return replies, err
 	}
 	answer := func(command string, pairs ...string) []Reply {
-		return append(replies, Reply{rank, line(command, pairs...)})
+		return append(replies, Reply{rank, formatLine(command, pairs...)})
 	}
 	state := &s.states[rank]
 	switch m.command {
@@ -82,7 +82,7 @@ func (s *Server) Handle(rank int, text string, replies []Reply) ([]Reply, error)
 		*state = Connected
 		return answer("response_to_init", "pmi_version", "1", "pmi_subversion", "1", "rc", "0"), nil
 	case "abort":
-		code, err := m.number("exitcode")
+		code, err := m.intValue("exitcode")
 		return replies, errors.Join(err, &AbortError{code})
 	}
 	if *state != Connected {
@@ -111,7 +111,7 @@ func (s *Server) Handle(rank int, text string, replies []Reply) ([]Reply, error)
 	case "barrier_in":
 		*state = Waiting
 		s.waiting++
-		return s.release(replies), nil
+		return s.releaseBarrier(replies), nil
 	case "finalize":
 		*state = Finalized
 		return answer("finalize_ack", "rc", "0"), nil
@@ -125,7 +125,7 @@ func (s *Server) put(m *message) string {
 	switch _, again := s.keys[key]; {
 	case m.get("kvsname") != s.name:
 		return "no_such_kvsname"
-	case !plain(key, maxKey) || !plain(value, maxValue):
+	case !isPlain(key, maxKey) || !isPlain(value, maxValue):
 		return "key_or_value_too_long"
 	case again || key == mappingKey:
 		return "duplicate_key"
@@ -147,15 +147,15 @@ func (s *Server) get(name, key string) (string, bool) {
 	return value, found
 }
 
-// release ends a barrier that all processes have entered.
-func (s *Server) release(replies []Reply) []Reply {
+// releaseBarrier ends a barrier that all processes have entered.
+func (s *Server) releaseBarrier(replies []Reply) []Reply {
 	if s.waiting < len(s.states) {
 		return replies
 	}
 	s.waiting = 0
 	for rank := range s.states {
 		s.states[rank] = Connected
-		replies = append(replies, Reply{rank, line("barrier_out", "rc", "0")})
+		replies = append(replies, Reply{rank, formatLine("barrier_out", "rc", "0")})
 	}
 	return replies
 }

@@ -28,8 +28,8 @@ func (e *UnsafeError) Error() string { return e.Path + " " + e.Problem }
 // Is reports whether target is ErrUnsafe or fs.ErrPermission.
 func (e *UnsafeError) Is(target error) bool { return target == ErrUnsafe || target == fs.ErrPermission }
 
-// replaced is the problem of a file that this user or root replaced while it was opened.
-const replaced = "was replaced while it was opened: try again"
+// replacedProblem is the problem of a file that this user or root replaced while it was opened.
+const replacedProblem = "was replaced while it was opened: try again"
 
 // Dir is a directory to which only root and this process's user can write. Its methods may be called concurrently. All
 // names are names of files directly in it.
@@ -47,10 +47,10 @@ func MakeIn(path string) (*Dir, error) { return open(path, 0, 0o700) }
 // Open opens an existing directory.
 func Open(path string) (*Dir, error) { return open(path, 0, 0) }
 
-// Parent creates the missing directories above path with the given mode, and checks that no other user can redirect
+// MakeParents creates the missing directories above path with the given mode, and checks that no other user can redirect
 // path. The directory may belong to root, or have the sticky bit: then another user may create path before this process
 // does, but cannot replace files that this process creates there.
-func Parent(path string, mode fs.FileMode) error {
+func MakeParents(path string, mode fs.FileMode) error {
 	abs, err := absolute(path)
 	if err == nil {
 		err = checkParents(abs, mode)
@@ -90,13 +90,13 @@ func (d *Dir) Join(name string) string { return filepath.Join(d.path, name) }
 // Close closes the directory. Open files are not affected.
 func (d *Dir) Close() error { return d.root.Close() }
 
-// partial is the suffix of files that are not complete.
-const partial = ".partial"
+// partialSuffix is the suffix of files that are not complete.
+const partialSuffix = ".partial"
 
 // PartialOf returns the final name of a file, given its name before Commit. It returns false for the name of any other
 // file.
 func PartialOf(name string) (of string, ok bool) {
-	stem, ok := strings.CutSuffix(name, partial)
+	stem, ok := strings.CutSuffix(name, partialSuffix)
 	dot := strings.LastIndexByte(stem, '.')
 	if !ok || dot <= 0 || len(stem)-dot-1 != len(rand.Text()) {
 		return "", false
@@ -107,19 +107,19 @@ func PartialOf(name string) (of string, ok bool) {
 // File is a new file. Its name is unpredictable until Commit.
 type File struct {
 	*os.File
-	d              *Dir
+	dir            *Dir
 	name, tempName string
 }
 
 // Create creates a file for reading and writing, mode 0600. The caller must call Commit or Discard.
 func (d *Dir) Create(name string) (*File, error) {
-	if err := valid(name); err != nil {
+	if err := checkName(name); err != nil {
 		return nil, err
 	}
-	temp := name + "." + rand.Text() + partial
+	temp := name + "." + rand.Text() + partialSuffix
 	f, err := d.root.OpenFile(temp, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600) // O_EXCL does not follow a link
 	if err != nil {
-		return nil, d.named(err)
+		return nil, d.withPath(err)
 	}
 	return &File{f, d, name, temp}, nil
 }
@@ -128,18 +128,18 @@ func (d *Dir) Create(name string) (*File, error) {
 func (f *File) Commit() error {
 	err := f.File.Close()
 	if err == nil {
-		err = f.d.root.Rename(f.tempName, f.name)
+		err = f.dir.root.Rename(f.tempName, f.name)
 	}
 	if err != nil {
-		_ = f.d.root.Remove(f.tempName) // the first error is returned
-		return f.d.named(err)
+		_ = f.dir.root.Remove(f.tempName) // the first error is returned
+		return f.dir.withPath(err)
 	}
 	return nil
 }
 
 // Discard closes and removes the file.
 func (f *File) Discard() error {
-	return errors.Join(f.File.Close(), f.d.Remove(f.tempName))
+	return errors.Join(f.File.Close(), f.dir.Remove(f.tempName))
 }
 
 // WriteFile writes a file, which appears under its name only when complete.
@@ -157,22 +157,22 @@ func (d *Dir) WriteFile(name string, data []byte) error {
 // Open opens a file for reading. It must be a regular file of this process's user to which no other user may write, and
 // not a link.
 func (d *Dir) Open(name string) (*os.File, error) {
-	if err := valid(name); err != nil {
+	if err := checkName(name); err != nil {
 		return nil, err
 	}
 	before, err := d.root.Lstat(name)
 	if err != nil {
-		return nil, d.named(err)
+		return nil, d.withPath(err)
 	}
 	if err := checkFile(d.Join(name), before); err != nil {
 		return nil, err
 	}
 	f, err := d.root.OpenFile(name, os.O_RDONLY|nonBlocking, 0)
 	if err != nil {
-		return nil, d.named(err)
+		return nil, d.withPath(err)
 	}
 	if opened, err := f.Stat(); err != nil || !os.SameFile(before, opened) {
-		return nil, errors.Join(err, f.Close(), &UnsafeError{d.Join(name), replaced})
+		return nil, errors.Join(err, f.Close(), &UnsafeError{d.Join(name), replacedProblem})
 	}
 	return f, nil
 }
@@ -193,9 +193,9 @@ func (d *Dir) ReadFile(name string, most int64) ([]byte, error) {
 
 // Remove removes a file, or a link but not its target.
 func (d *Dir) Remove(name string) error {
-	err := valid(name)
+	err := checkName(name)
 	if err == nil {
-		err = d.named(d.root.Remove(name))
+		err = d.withPath(d.root.Remove(name))
 	}
 	return err
 }
@@ -204,7 +204,7 @@ func (d *Dir) Remove(name string) error {
 func (d *Dir) Files() ([]fs.FileInfo, error) {
 	entries, err := fs.ReadDir(d.root.FS(), ".")
 	if err != nil {
-		return nil, d.named(err)
+		return nil, d.withPath(err)
 	}
 	var files []fs.FileInfo
 	for _, e := range entries {
@@ -216,16 +216,16 @@ func (d *Dir) Files() ([]fs.FileInfo, error) {
 	return files, nil
 }
 
-// valid rejects names that are not names of files directly in a directory.
-func valid(name string) error {
+// checkName rejects names that are not names of files directly in a directory.
+func checkName(name string) error {
 	if name == "" || name == "." || !filepath.IsLocal(name) || strings.ContainsAny(name, `/\`) {
 		return fmt.Errorf("%q is not the name of a file: %w", name, fs.ErrInvalid)
 	}
 	return nil
 }
 
-// named adds the directory's path to an error about a file.
-func (d *Dir) named(err error) error {
+// withPath adds the directory's path to an error about a file.
+func (d *Dir) withPath(err error) error {
 	if e, ok := errors.AsType[*fs.PathError](err); ok && !filepath.IsAbs(e.Path) {
 		return &fs.PathError{Op: strings.TrimSuffix(e.Op, "at"), Path: d.Join(e.Path), Err: e.Err}
 	}

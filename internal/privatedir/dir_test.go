@@ -109,7 +109,7 @@ func TestMissing(t *testing.T) {
 	if _, err := MakeIn(path); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("%v", err)
 	}
-	if err := Parent(path, 0o700); err != nil {
+	if err := MakeParents(path, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	d, err := MakeIn(path)

@@ -22,9 +22,9 @@ func Output(path string, mode fs.FileMode) (*os.File, error) {
 		return nil, err
 	}
 	slash := strings.LastIndexByte(abs, '/')
-	w, name := &walker{fd: -1, anywhere: true}, abs[slash+1:]
+	w, name := &walker{fd: -1, allowsForeign: true}, abs[slash+1:]
 	defer func() { w.close() }()
-	if err := w.to(abs[:slash], 0, 0); err != nil {
+	if err := w.walkTo(abs[:slash], 0, 0); err != nil {
 		if of, ok := errors.AsType[*fs.PathError](err); ok {
 			err = &fs.PathError{Op: "open", Path: path, Err: of.Err}
 		}

@@ -12,25 +12,25 @@ import (
 // program names this project's directories in places shared with other programs.
 const program = "zrlmpi"
 
-// RuntimePlaces returns the possible paths of the directory for sockets of this user's processes, in order of
+// RuntimePaths returns the possible paths of the directory for sockets of this user's processes, in order of
 // preference. A process that searches for others searches all paths, because each process may have another environment.
-func RuntimePlaces() []string {
-	shared, home := runtimePlaces(os.Geteuid())
+func RuntimePaths() []string {
+	shared, home := runtimePaths(os.Geteuid())
 	if home != "" {
 		shared = append(shared, home)
 	}
 	return shared
 }
 
-// RuntimePlacesOf is RuntimePlaces for any user, without the places that depend on that user's environment.
-func RuntimePlacesOf(uid int) []string {
-	shared, _ := runtimePlaces(uid)
+// RuntimePathsOf is RuntimePaths for any user, without the places that depend on that user's environment.
+func RuntimePathsOf(uid int) []string {
+	shared, _ := runtimePaths(uid)
 	return shared
 }
 
-// Runtime makes the directory for sockets of this user's processes at the first possible path of RuntimePlaces.
+// Runtime makes the directory for sockets of this user's processes at the first possible path of RuntimePaths.
 func Runtime() (*Dir, error) {
-	shared, home := runtimePlaces(os.Geteuid())
+	shared, home := runtimePaths(os.Geteuid())
 	var errs []error
 	for _, path := range shared {
 		d, err := MakeIn(path)
@@ -46,14 +46,14 @@ func Runtime() (*Dir, error) {
 		}
 		errs = append(errs, err)
 	}
-	return nil, fmt.Errorf("no directory for sockets, set XDG_RUNTIME_DIR: %w", placesError(errs))
+	return nil, fmt.Errorf("no directory for sockets, set XDG_RUNTIME_DIR: %w", pathErrors(errs))
 }
 
-// placesError has an error for each place.
-type placesError []error
+// pathErrors has an error for each place.
+type pathErrors []error
 
 // Error returns all errors in one line.
-func (e placesError) Error() string {
+func (e pathErrors) Error() string {
 	texts := make([]string, len(e))
 	for i, err := range e {
 		texts[i] = err.Error()
@@ -62,11 +62,11 @@ func (e placesError) Error() string {
 }
 
 // Unwrap returns the errors.
-func (e placesError) Unwrap() []error { return e }
+func (e pathErrors) Unwrap() []error { return e }
 
-// runtimePlaces returns paths in existing directories, and a path in the home directory, or "". The latter is needed
+// runtimePaths returns paths in existing directories, and a path in the home directory, or "". The latter is needed
 // because another user may have taken the names in shared directories.
-func runtimePlaces(uid int) (shared []string, home string) {
+func runtimePaths(uid int) (shared []string, home string) {
 	own := uid == os.Geteuid()
 	add := func(dir, name string) {
 		if path := filepath.Join(dir, name); filepath.IsAbs(dir) && !slices.Contains(shared, path) {
@@ -89,7 +89,7 @@ func runtimePlaces(uid int) (shared []string, home string) {
 	if !own {
 		return shared, ""
 	}
-	state, err := StatePlace()
+	state, err := StatePath()
 	host, hostErr := os.Hostname() // hosts may share the home directory
 	if err == nil && hostErr == nil {
 		home = filepath.Join(state, "run-"+filepath.Base(host))
@@ -97,9 +97,9 @@ func runtimePlaces(uid int) (shared []string, home string) {
 	return shared, home
 }
 
-// StatePlace returns the path of this user's directory for persistent state: in $XDG_STATE_HOME, or in ~/.local/state
+// StatePath returns the path of this user's directory for persistent state: in $XDG_STATE_HOME, or in ~/.local/state
 // if that is not an absolute path.
-func StatePlace() (string, error) {
+func StatePath() (string, error) {
 	if dir := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
 		return filepath.Join(dir, program), nil
 	}

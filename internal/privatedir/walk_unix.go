@@ -32,7 +32,7 @@ func openRoot(path string, parents, last fs.FileMode) (*os.Root, error) {
 		return nil, err
 	}
 	defer w.close()
-	if err := w.private(); err != nil {
+	if err := w.checkPrivate(); err != nil {
 		return nil, err
 	}
 	root, err := os.OpenRoot(w.path())
@@ -41,8 +41,8 @@ func openRoot(path string, parents, last fs.FileMode) (*os.Root, error) {
 	}
 	// Only this user can have replaced it meanwhile.
 	info, err := root.Stat(".")
-	if err == nil && !w.is(info) {
-		err = &UnsafeError{path, replaced}
+	if err == nil && !w.isSame(info) {
+		err = &UnsafeError{path, replacedProblem}
 	}
 	if err != nil {
 		return nil, errors.Join(err, root.Close())
@@ -71,27 +71,27 @@ func ServiceOwner(path string) (uid int, ok bool) {
 	if err != nil || run.stat.Uid != run.root {
 		return 0, false
 	}
-	w := &walker{fd: -1, anywhere: true}
+	w := &walker{fd: -1, allowsForeign: true}
 	defer func() { w.close() }()
-	if err := w.to(abs[:strings.LastIndexByte(abs, '/')], 0, 0); err != nil {
+	if err := w.walkTo(abs[:strings.LastIndexByte(abs, '/')], 0, 0); err != nil {
 		return 0, false
 	}
-	ok = len(w.at) == 2 && w.at[0] == "run" && w.stat.Mode&writable == 0
+	ok = len(w.components) == 2 && w.components[0] == "run" && w.stat.Mode&writable == 0
 	return int(w.stat.Uid), ok
 }
 
 // walker is a position on a path from the root of the file system.
 type walker struct {
-	fd    int
-	at    []string // path from the root, without symbolic links
-	stat  unix.Stat_t
-	root  uint32 // owner of /
-	links int
-	// hidden is true if users other than root and this one cannot reach the directory, because they may not search a
+	fd         int
+	components []string // path from the root, without symbolic links
+	stat       unix.Stat_t
+	root       uint32 // owner of /
+	links      int
+	// unreachable is true if users other than root and this one cannot reach the directory, because they may not search a
 	// directory above it.
-	hidden bool
-	// anywhere allows directories that belong to other users or are writable for them, but not links there.
-	anywhere bool
+	unreachable bool
+	// allowsForeign allows directories that belong to other users or are writable for them, but not links there.
+	allowsForeign bool
 }
 
 // walk opens the directories of an absolute path in sequence and checks each. A symbolic link restarts it at the root.
@@ -99,15 +99,15 @@ type walker struct {
 // must close the walker.
 func walk(path string, parents, last fs.FileMode) (*walker, error) {
 	w := &walker{fd: -1}
-	if err := w.to(path, parents, last); err != nil {
+	if err := w.walkTo(path, parents, last); err != nil {
 		w.close()
 		return nil, err
 	}
 	return w, nil
 }
 
-// to is walk for a new walker.
-func (w *walker) to(path string, parents, last fs.FileMode) error {
+// walkTo is walk for a new walker.
+func (w *walker) walkTo(path string, parents, last fs.FileMode) error {
 	if err := w.restart(); err != nil {
 		return err
 	}
@@ -119,12 +119,12 @@ func (w *walker) to(path string, parents, last fs.FileMode) error {
 		}
 		var err error
 		if name == ".." { // like the kernel, after links are resolved
-			rest = slices.Concat(w.at[:max(len(w.at)-1, 0)], rest)
+			rest = slices.Concat(w.components[:max(len(w.components)-1, 0)], rest)
 			err = w.restart()
 		} else {
 			var target string
 			if target, err = w.enter(name, mode); err == nil && target != "" {
-				above := w.at
+				above := w.components
 				if filepath.IsAbs(target) {
 					above = nil
 				}
@@ -151,7 +151,7 @@ func (w *walker) restart() error {
 		return &fs.PathError{Op: "open", Path: "/", Err: err}
 	}
 	w.close()
-	w.fd, w.at, w.hidden = fd, nil, false
+	w.fd, w.components, w.unreachable = fd, nil, false
 	if err := unix.Fstat(fd, &w.stat); err != nil {
 		return &fs.PathError{Op: "stat", Path: "/", Err: err}
 	}
@@ -176,9 +176,9 @@ func (w *walker) enter(name string, mode fs.FileMode) (target string, err error)
 		}
 		return "", &fs.PathError{Op: "open", Path: path, Err: err}
 	}
-	w.hidden = w.hidden || w.stat.Mode&reachable == 0
+	w.unreachable = w.unreachable || w.stat.Mode&reachable == 0
 	w.close()
-	w.fd, w.at = fd, append(w.at, name)
+	w.fd, w.components = fd, append(w.components, name)
 	if err := unix.Fstat(fd, &w.stat); err != nil {
 		return "", &fs.PathError{Op: "stat", Path: path, Err: err}
 	}
@@ -224,24 +224,24 @@ func (w *walker) trusts(uid uint32) bool {
 
 // isOurs reports whether only root and this user can have created the files in the directory.
 func (w *walker) isOurs() bool {
-	return w.trusts(w.stat.Uid) && (w.stat.Mode&writable == 0 || w.hidden)
+	return w.trusts(w.stat.Uid) && (w.stat.Mode&writable == 0 || w.unreachable)
 }
 
 // check rejects a directory in which other users could replace the next one on the path.
 func (w *walker) check() error {
 	switch {
-	case w.anywhere:
+	case w.allowsForeign:
 	case !w.trusts(w.stat.Uid):
 		return &UnsafeError{w.path(), fmt.Sprintf("belongs to user %d: name another directory, "+
 			"or have that user remove this one", w.stat.Uid)}
-	case w.stat.Mode&writable != 0 && w.stat.Mode&unix.S_ISVTX == 0 && !w.hidden:
+	case w.stat.Mode&writable != 0 && w.stat.Mode&unix.S_ISVTX == 0 && !w.unreachable:
 		return w.othersMayWrite()
 	}
 	return nil
 }
 
-// private rejects a directory that does not belong to this user, or to which others may write.
-func (w *walker) private() error {
+// checkPrivate rejects a directory that does not belong to this user, or to which others may write.
+func (w *walker) checkPrivate() error {
 	switch {
 	case int(w.stat.Uid) != os.Geteuid():
 		return &UnsafeError{w.path(), fmt.Sprintf("belongs to user %d and not to this process's user, %d: "+
@@ -257,10 +257,10 @@ func (w *walker) othersMayWrite() error {
 		"run \"chmod go-w %[2]s\", or name another directory", w.stat.Mode&0o7777, w.path())}
 }
 
-func (w *walker) path() string { return "/" + strings.Join(w.at, "/") }
+func (w *walker) path() string { return "/" + strings.Join(w.components, "/") }
 
-// is reports whether info describes the current directory.
-func (w *walker) is(info fs.FileInfo) bool {
+// isSame reports whether info describes the current directory.
+func (w *walker) isSame(info fs.FileInfo) bool {
 	of, ok := info.Sys().(*syscall.Stat_t)
 	return ok && of.Dev == w.stat.Dev && of.Ino == w.stat.Ino
 }
@@ -293,7 +293,7 @@ func checkFile(path string, info fs.FileInfo) error {
 func (d *Dir) Lock() (unlock func(), err error) {
 	f, err := d.root.Open(".")
 	if err != nil {
-		return nil, d.named(err)
+		return nil, d.withPath(err)
 	}
 	for {
 		err = unix.Flock(int(f.Fd()), unix.LOCK_EX)

@@ -197,7 +197,7 @@ func TestRuntime(t *testing.T) {
 	t.Setenv("XDG_RUNTIME_DIR", dir)
 	t.Setenv("XDG_STATE_HOME", home)
 	d, err := Runtime()
-	if err != nil || d.Path() != filepath.Join(dir, "zrlmpi") || RuntimePlaces()[0] != d.Path() {
+	if err != nil || d.Path() != filepath.Join(dir, "zrlmpi") || RuntimePaths()[0] != d.Path() {
 		t.Fatalf("%v, %v", d, err)
 	}
 	d.Close()
@@ -215,14 +215,14 @@ func TestRuntime(t *testing.T) {
 	if d.Path() == filepath.Join(dir, "zrlmpi") {
 		t.Error("a planted link was followed")
 	}
-	state, err := StatePlace()
-	if places := RuntimePlaces(); err != nil || !strings.HasPrefix(places[len(places)-1], state) ||
+	state, err := StatePath()
+	if places := RuntimePaths(); err != nil || !strings.HasPrefix(places[len(places)-1], state) ||
 		state != filepath.Join(home, "zrlmpi") {
 		t.Errorf("%q, %q, %v", places, state, err)
 	}
 	t.Setenv("XDG_STATE_HOME", "relative")
 	t.Setenv("HOME", "/home/x")
-	if state, err := StatePlace(); err != nil || state != "/home/x/.local/state/zrlmpi" {
+	if state, err := StatePath(); err != nil || state != "/home/x/.local/state/zrlmpi" {
 		t.Errorf("%q, %v", state, err)
 	}
 }

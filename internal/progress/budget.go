@@ -19,12 +19,12 @@ import (
 const oversubscribedBudget = 2 * time.Millisecond
 
 var (
-	// polling is the number of callers in the process that are polling. Each of them occupies a core.
-	polling atomic.Int32
-	// asleep is the number of callers that are waiting without polling.
-	asleep atomic.Int32
-	// scheduled is the number of goroutines of the process that can run at the same time.
-	scheduled atomic.Int32
+	// pollingCallers is the number of callers in the process that are polling. Each of them occupies a core.
+	pollingCallers atomic.Int32
+	// sleepingCallers is the number of callers that are waiting without polling.
+	sleepingCallers atomic.Int32
+	// maxRunnable is the number of goroutines of the process that can run at the same time.
+	maxRunnable atomic.Int32
 )
 
 // cores returns the number of callers in the process that may poll at the same time.
@@ -39,30 +39,30 @@ const oversubscribedPollers = 1
 type SpinPolicy struct {
 	oversubscribed bool
 	maxPollers     int32 // maximum number of polling callers in the process
-	// every is the number of polls between two pauses.
-	every atomic.Int32
-	// alone is set for an attached program. without is the number of polls between two yields of its callers.
-	alone   bool
-	without atomic.Int32
+	// pollsPerPause is the number of polls between two pauses.
+	pollsPerPause atomic.Int32
+	// attached is set for an attached program. without is the number of polls between two yields of its callers.
+	attached      bool
+	pollsPerYield atomic.Int32
 	// avoided, if not nil, returns the number of the processor that callers should move away from. examined is
 	// the time at which a caller last checked whether it runs on that processor.
-	avoided  func() int
-	examined atomic.Int64
+	avoidedCPU func() int
+	examinedAt atomic.Int64
 
 	mu     sync.Mutex // guards policy
 	policy policy
-	// chosen is the most recent result of policy, in nanoseconds, or 0.
-	chosen atomic.Int64
-	wakeup func() time.Duration // returns the cost of a wake-up
+	// chosenBudget is the most recent result of policy, in nanoseconds, or 0.
+	chosenBudget atomic.Int64
+	wakeup       func() time.Duration // returns the cost of a wake-up
 }
 
 // Init initializes the policy. oversubscribed means that the host has more polling processes than cores.
 // Callers then yield to other processes after every poll.
 func (p *SpinPolicy) Init(oversubscribed bool) {
 	p.oversubscribed, p.maxPollers = oversubscribed, cores()
-	scheduled.Store(int32(runtime.GOMAXPROCS(0)))
+	maxRunnable.Store(int32(runtime.GOMAXPROCS(0)))
 	p.wakeup = wakeupCost
-	p.every.Store(firstPolls)
+	p.pollsPerPause.Store(firstPolls)
 	if oversubscribed {
 		p.maxPollers = oversubscribedPollers
 	}
@@ -73,19 +73,19 @@ func (p *SpinPolicy) budget() time.Duration {
 	if p.oversubscribed {
 		return oversubscribedBudget
 	}
-	if d := p.chosen.Load(); d != 0 {
+	if d := p.chosenBudget.Load(); d != 0 {
 		return time.Duration(d)
 	}
-	return price(p.wakeup())
+	return sleepCost(p.wakeup())
 }
 
-// waited records the duration of a wait, unless another caller is recording one at the same time.
-func (p *SpinPolicy) waited(d time.Duration) {
+// recordWait records the duration of a wait, unless another caller is recording one at the same time.
+func (p *SpinPolicy) recordWait(d time.Duration) {
 	if p.oversubscribed || !p.mu.TryLock() {
 		return
 	}
-	if p.policy.waited(d) {
-		p.chosen.Store(int64(p.policy.choose(price(p.wakeup()))))
+	if p.policy.recordWait(d) {
+		p.chosenBudget.Store(int64(p.policy.choose(sleepCost(p.wakeup()))))
 	}
 	p.mu.Unlock()
 }
@@ -95,18 +95,18 @@ func (p *SpinPolicy) waited(d time.Duration) {
 // it is 0, the wait is not recorded.
 func (p *SpinPolicy) Sleep(ctx context.Context, c <-chan struct{}, polled time.Duration) error {
 	start := time.Now()
-	asleep.Add(1)
+	sleepingCallers.Add(1)
 	defer func() {
-		asleep.Add(-1)
+		sleepingCallers.Add(-1)
 		if polled > 0 {
 			// Subtract the cost of the wake-up: the event occurred before the caller continued.
-			p.waited(polled + max(time.Since(start)-p.wakeup(), 0))
+			p.recordWait(polled + max(time.Since(start)-p.wakeup(), 0))
 		}
 	}()
 	select {
 	case <-c:
 		return nil
 	case <-ctx.Done():
-		return ctxerr.Of(ctx)
+		return ctxerr.Cause(ctx)
 	}
 }

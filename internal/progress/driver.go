@@ -9,7 +9,7 @@ import (
 
 // Source is polled for events. Only one goroutine at a time, the owner, calls its methods.
 type Source interface {
-	// Poll handles all pending events and returns their number. It never blocks. After the error ErrEnded, the
+	// Poll handles all pending events and returns their number. It never blocks. After the error ErrSourceEnded, the
 	// source is never polled again; after any other error, it is not polled for a while.
 	Poll() (int, error)
 	// Sleep announces that Poll will not be called until the descriptor becomes readable. It returns false if
@@ -36,34 +36,34 @@ type Watch interface {
 	postpone(d time.Duration)
 }
 
-// ErrEnded is returned by Poll if no further event will ever arrive. The source is then no longer polled.
-var ErrEnded = errors.New("the source has ended")
+// ErrSourceEnded is returned by Poll if no further event will ever arrive. The source is then no longer polled.
+var ErrSourceEnded = errors.New("the source has ended")
 
-// ended is the result of Driver.poll after Poll has returned ErrEnded.
-const ended = -1
+// sourceEnded is the result of Driver.poll after Poll has returned ErrSourceEnded.
+const sourceEnded = -1
 
-// retry is the time for which a source is not polled after an error.
-const retry = 10 * time.Millisecond
+// errorPause is the time for which a source is not polled after an error.
+const errorPause = 10 * time.Millisecond
 
 // Between their calls, callers compute. Waking up the process for every event would then slow them down, and so
 // would polls on the same core. The poller therefore polls such a source at an interval, which is passed to
 // Add. An event that arrives while callers compute waits no longer than the interval, or than the postponement
 // that followed the last call.
 const (
-	// Network is the interval for network packets. Peers have timeouts within which they must be answered.
-	Network = 2 * time.Millisecond
-	// Memory is the interval for packets in shared memory, which are read in place. With two processors, one
+	// NetworkInterval is the interval for network packets. Peers have timeouts within which they must be answered.
+	NetworkInterval = 2 * time.Millisecond
+	// MemoryInterval is the interval for packets in shared memory, which are read in place. With two processors, one
 	// poll costs a program about 0.1 ms, because it wakes up two threads.
-	Memory = 16 * time.Millisecond
+	MemoryInterval = 16 * time.Millisecond
 )
 
 const (
-	// postponeMost is the longest postponement of the poller's poll. postponeEvery is the number of polls after
+	// maxPostpone is the longest postponement of the poller's poll. postponePolls is the number of polls after
 	// which callers read the clock to postpone it, if each of these polls found something immediately.
-	postponeMost  = 16 * time.Millisecond
-	postponeEvery = 16
-	// away is the time for which callers must not have read the clock to count as away.
-	away = time.Millisecond
+	maxPostpone   = 16 * time.Millisecond
+	postponePolls = 16
+	// awayTime is the time for which callers must not have read the clock to count as away.
+	awayTime = time.Millisecond
 )
 
 // backgroundPolls limits the number of consecutive polls made by the poller and by Drain.
@@ -72,30 +72,30 @@ const backgroundPolls = 16
 // Driver determines which goroutine polls a source. This owner is either a waiting caller or the poller. The
 // poller either watches the source's descriptor (armed) or polls the source at an interval.
 type Driver struct {
-	g     *Group
-	src   Source
-	watch Watch
+	group  *Group
+	source Source
+	watch  Watch
 
 	owned atomic.Bool
 	armed atomic.Bool
 	// visits is the number of times that a caller has owned the source, and seen is the value of visits when
 	// the poller last read it. Only the owner may access both.
-	visits, seen uint32
-	// calls is the number of calls that the group's owner reported at the poller's last poll. Only the owner of
+	visits, seenVisits uint32
+	// seenCalls is the number of calls that the group's owner reported at the poller's last poll. Only the owner of
 	// the source may access it.
-	calls uint32
+	seenCalls uint32
 
-	// unarmed is the number of polls by callers since the source was last armed. Only the owner may access it.
-	unarmed int
+	// unarmedPolls is the number of polls by callers since the source was last armed. Only the owner may access it.
+	unarmedPolls int
 
 	// interval is the time between the poller's polls, if the poller polls at an interval.
 	interval time.Duration
 
-	// postponed is the time at which a caller last postponed the poller's polls.
-	postponed atomic.Int64
+	// postponedAt is the time at which a caller last postponed the poller's polls.
+	postponedAt atomic.Int64
 
-	// broken is the time until which a source is not polled after an error. Only the owner may access it.
-	broken time.Duration
+	// retryAt is the time until which a source is not polled after an error. Only the owner may access it.
+	retryAt time.Duration
 }
 
 // acquire makes the calling goroutine the owner if there is no owner, and reports whether it did so.
@@ -106,23 +106,23 @@ func (d *Driver) acquire() bool { return d.owned.CompareAndSwap(false, true) }
 // makes the next sleep more expensive.
 const unregisterAfter = 32
 
-// begin is acquire for callers that poll. It also unregisters the descriptor after unregisterAfter polls.
-func (d *Driver) begin() bool {
+// acquireToPoll is acquire for callers that poll. It also unregisters the descriptor after unregisterAfter polls.
+func (d *Driver) acquireToPoll() bool {
 	if !d.acquire() {
 		return false
 	}
-	if d.unarmed++; d.unarmed >= unregisterAfter && !d.armed.Load() {
+	if d.unarmedPolls++; d.unarmedPolls >= unregisterAfter && !d.armed.Load() {
 		d.watch.unregister()
-		d.unarmed = math.MinInt // do this only once until it is armed again
+		d.unarmedPolls = math.MinInt // do this only once until it is armed again
 	}
 	return true
 }
 
-// visited ends the ownership of a caller that has polled. It reports whether the caller should now read the
+// endVisit ends the ownership of a caller that has polled. It reports whether the caller should now read the
 // clock.
-func (d *Driver) visited() (clock bool) {
+func (d *Driver) endVisit() (clock bool) {
 	d.visits++
-	clock = d.visits%postponeEvery == 0
+	clock = d.visits%postponePolls == 0
 	d.release()
 	return clock
 }
@@ -130,7 +130,7 @@ func (d *Driver) visited() (clock bool) {
 // release ends the ownership. If callers are asleep, it makes the poller watch the source.
 func (d *Driver) release() {
 	d.owned.Store(false)
-	if d.g.Waiting.Load() > 0 && !d.armed.Load() {
+	if d.group.Waiting.Load() > 0 && !d.armed.Load() {
 		d.watchUnowned()
 	}
 }
@@ -138,18 +138,18 @@ func (d *Driver) release() {
 // poll polls the source and returns the number of events, or ended. The caller must be the owner. It remains
 // the owner if the source has ended.
 func (d *Driver) poll() int {
-	if d.broken != 0 && d.g.now() < d.broken {
+	if d.retryAt != 0 && d.group.now() < d.retryAt {
 		return 0
 	}
-	n, err := d.src.Poll()
-	d.broken = 0
+	n, err := d.source.Poll()
+	d.retryAt = 0
 	switch {
 	case err == nil:
-	case errors.Is(err, ErrEnded):
-		return ended
+	case errors.Is(err, ErrSourceEnded):
+		return sourceEnded
 	default:
-		d.broken = d.g.now() + retry // do not burn CPU time
-		d.g.failed(err)
+		d.retryAt = d.group.now() + errorPause // do not burn CPU time
+		d.group.failed(err)
 	}
 	return n
 }
@@ -175,18 +175,18 @@ func (d *Driver) watchUnowned() {
 
 // arm makes the poller watch the source and ends the ownership. The caller must be the owner.
 func (d *Driver) arm() {
-	for !d.src.Sleep() && d.broken == 0 {
-		if d.poll() == ended {
+	for !d.source.Sleep() && d.retryAt == 0 {
+		if d.poll() == sourceEnded {
 			return
 		}
 	}
-	d.unarmed = 0
+	d.unarmedPolls = 0
 	if !d.armed.Swap(true) {
 		if err := d.watch.Arm(); err != nil { // cannot fail on an open descriptor
-			d.g.failed(err)
+			d.group.failed(err)
 		}
-		if d.g.owner != nil {
-			d.g.owner.Armed()
+		if d.group.owner != nil {
+			d.group.owner.Armed()
 		}
 	}
 	d.release() // arms it again if needed: the poller cannot poll an owned source
@@ -195,7 +195,7 @@ func (d *Driver) arm() {
 // due is called by the poller when the source's descriptor is readable, and when the time that due last
 // returned has passed. If callers have polled or made calls since the previous call of due, due returns the
 // time until the poller should call it again. Otherwise, it arms the source.
-func (d *Driver) due(readable bool) time.Duration {
+func (d *Driver) deadline(readable bool) time.Duration {
 	if readable {
 		d.armed.Store(false)
 	} else if d.armed.Load() {
@@ -208,14 +208,14 @@ func (d *Driver) due(readable bool) time.Duration {
 		return 0
 	}
 	calls := uint32(0)
-	if o := d.g.owner; o != nil {
+	if o := d.group.owner; o != nil {
 		o.Tick(o.Now())
 		calls = o.Calls()
 	}
-	came := d.visits != d.seen || calls != d.calls
-	d.seen, d.calls = d.visits, calls
+	came := d.visits != d.seenVisits || calls != d.seenCalls
+	d.seenVisits, d.seenCalls = d.visits, calls
 	// The descriptor of a broken source may be readable all the time.
-	if d.broken != 0 || came && d.g.Waiting.Load() == 0 {
+	if d.retryAt != 0 || came && d.group.Waiting.Load() == 0 {
 		d.release()
 		if d.armed.Load() {
 			return 0

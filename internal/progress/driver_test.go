@@ -52,7 +52,7 @@ func TestArrivesWhileArmed(t *testing.T) {
 // watches the source. A call that does not poll counts too, because the poller may already have handled its
 // event.
 func TestPolling(t *testing.T) {
-	for _, interval := range []time.Duration{Network, Memory} {
+	for _, interval := range []time.Duration{NetworkInterval, MemoryInterval} {
 		for name, come := range map[string]func(g *Group, o *fakeOwner){
 			"polls": func(g *Group, _ *fakeOwner) { g.PollOnce() },
 			"calls": func(_ *Group, o *fakeOwner) { o.calls.Add(1) },
@@ -80,7 +80,7 @@ func testPolling(t *testing.T, interval time.Duration, come func(g *Group, o *fa
 		{false, false, interval},
 		{false, false, 0}, // no caller has polled or made a call
 	} {
-		if got := d.due(step.readable); got != step.want {
+		if got := d.deadline(step.readable); got != step.want {
 			t.Errorf("call %d: again after %v, want %v", i, got, step.want)
 		}
 		if armed := step.want == 0; d.armed.Load() != armed || g.Armed() != armed || d.owned.Load() {
@@ -93,7 +93,7 @@ func testPolling(t *testing.T, interval time.Duration, come func(g *Group, o *fa
 	if n := o.ticks.Load(); n != 4 {
 		t.Errorf("%d ticks", n)
 	}
-	if d.due(false) != 0 || o.ticks.Load() != 4 {
+	if d.deadline(false) != 0 || o.ticks.Load() != 4 {
 		t.Error("it polls what it watches")
 	}
 }
@@ -105,7 +105,7 @@ func TestPollingForSleepers(t *testing.T) {
 	d := g.drivers[0]
 	g.PollOnce()
 	g.Waiting.Add(1)
-	if again := d.due(true); again != 0 || !d.armed.Load() {
+	if again := d.deadline(true); again != 0 || !d.armed.Load() {
 		t.Errorf("again after %v, armed %v", again, d.armed.Load())
 	}
 	d.armed.Store(false)
@@ -122,7 +122,7 @@ func TestPollerWithoutOwnership(t *testing.T) {
 	g, _ := newGroup(t, false, s)
 	d := g.drivers[0]
 	d.acquire()
-	if again := d.due(true); again != Network || s.polls.Load() != 0 {
+	if again := d.deadline(true); again != NetworkInterval || s.polls.Load() != 0 {
 		t.Errorf("again after %v, %d polls", again, s.polls.Load())
 	}
 	g.Watch()
@@ -159,7 +159,7 @@ func TestBackgroundPolls(t *testing.T) {
 			s.put()
 		}
 	}
-	g.drivers[0].due(true)
+	g.drivers[0].deadline(true)
 	if n := s.polls.Load(); n != backgroundPolls {
 		t.Errorf("%d polls", n)
 	}
@@ -179,7 +179,7 @@ func TestFailure(t *testing.T) {
 	for _, tt := range []struct {
 		now   time.Duration
 		polls int32
-	}{{0, 1}, {retry - 1, 1}, {retry, 2}, {retry, 3}} {
+	}{{0, 1}, {errorPause - 1, 1}, {errorPause, 2}, {errorPause, 3}} {
 		o.now.Store(int64(tt.now))
 		g.PollOnce()
 		if n := s.polls.Load(); n != tt.polls {
@@ -193,7 +193,7 @@ func TestFailure(t *testing.T) {
 	s.fail(broken)
 	g.PollOnce()
 	d := g.drivers[0]
-	if again := d.due(true); again != Network || d.armed.Load() {
+	if again := d.deadline(true); again != NetworkInterval || d.armed.Load() {
 		t.Errorf("again after %v, armed %v", again, d.armed.Load())
 	}
 }
@@ -204,14 +204,14 @@ func TestEnd(t *testing.T) {
 		"poll": func(g *Group) { g.Poll(t.Context(), nil, make(chan struct{})) },
 		"once": (*Group).PollOnce,
 		"poller": func(g *Group) {
-			if again := g.drivers[0].due(true); again != 0 {
+			if again := g.drivers[0].deadline(true); again != 0 {
 				t.Errorf("again after %v", again)
 			}
 		},
 	} {
 		s := newSource(t)
 		g, o := newGroup(t, false, s)
-		s.fail(ErrEnded)
+		s.fail(ErrSourceEnded)
 		end(g)
 		if n := s.polls.Load(); n != 1 {
 			t.Errorf("%s: %d polls", name, n)
@@ -239,29 +239,29 @@ func TestPostpone(t *testing.T) {
 		after     time.Duration
 		postponed bool
 	}{
-		{postponeEvery, 0, true},
-		{postponeEvery, Network/2 - 1, false},
-		{postponeEvery - 1, 1, false},
+		{postponePolls, 0, true},
+		{postponePolls, NetworkInterval/2 - 1, false},
+		{postponePolls - 1, 1, false},
 		{1, 0, true},
 	} {
 		now += tt.after
 		o.now.Store(int64(now))
 		ticks := o.ticks.Load()
-		last := g.drivers[0].postponed.Load()
+		last := g.drivers[0].postponedAt.Load()
 		for range tt.polls {
 			g.PollOnce()
 		}
-		if got := g.drivers[0].postponed.Load() != last; got != tt.postponed {
+		if got := g.drivers[0].postponedAt.Load() != last; got != tt.postponed {
 			t.Errorf("%d polls %v later: postponed %v", tt.polls, tt.after, got)
 		}
-		if got := int(o.ticks.Load() - ticks); got != tt.polls/postponeEvery && tt.polls != 1 {
+		if got := int(o.ticks.Load() - ticks); got != tt.polls/postponePolls && tt.polls != 1 {
 			t.Errorf("%d polls: %d ticks", tt.polls, got)
 		}
 	}
-	last := g.drivers[0].postponed.Load()
-	o.step.Store(int64(Network / 2))
+	last := g.drivers[0].postponedAt.Load()
+	o.step.Store(int64(NetworkInterval / 2))
 	g.Poll(t.Context(), nil, make(chan struct{}))
-	if g.drivers[0].postponed.Load() == last {
+	if g.drivers[0].postponedAt.Load() == last {
 		t.Error("a caller that polls for long does not postpone them")
 	}
 }
@@ -269,7 +269,7 @@ func TestPostpone(t *testing.T) {
 // TestPostponeByInterval checks that callers that compute between their calls postpone the poller's polls by
 // the source's interval. For a source in memory, they do not move the timer at each call.
 func TestPostponeByInterval(t *testing.T) {
-	for interval, want := range map[time.Duration]int{Network: 100, Memory: 13} {
+	for interval, want := range map[time.Duration]int{NetworkInterval: 100, MemoryInterval: 13} {
 		s := newSource(t)
 		g, _ := newGroup(t, false)
 		if err := g.Add(s.r, s, interval); err != nil {
@@ -278,9 +278,9 @@ func TestPostponeByInterval(t *testing.T) {
 		t.Cleanup(g.Close)
 		n := 0
 		for at := range 100 {
-			last := g.drivers[0].postponed.Load()
-			g.postpone(time.Hour + time.Duration(at)*(away+1))
-			if g.drivers[0].postponed.Load() != last {
+			last := g.drivers[0].postponedAt.Load()
+			g.postpone(time.Hour + time.Duration(at)*(awayTime+1))
+			if g.drivers[0].postponedAt.Load() != last {
 				n++
 			}
 		}
@@ -297,19 +297,19 @@ func TestPostponeForLonger(t *testing.T) {
 	g, _ := newGroup(t, false, s)
 	times := func(from, length time.Duration) (n int) {
 		for now := from; now < from+length; now += 100 * time.Microsecond {
-			last := g.drivers[0].postponed.Load()
+			last := g.drivers[0].postponedAt.Load()
 			g.postpone(now)
-			if g.drivers[0].postponed.Load() != last {
+			if g.drivers[0].postponedAt.Load() != last {
 				n++
 			}
 		}
 		return n
 	}
-	const steady = 8 * postponeMost
+	const steady = 8 * maxPostpone
 	first, long := times(time.Hour, 10*time.Millisecond), times(time.Hour+10*time.Millisecond, steady)
 	later := times(time.Hour+10*time.Millisecond+steady, time.Second)
 	again := times(time.Hour+10*time.Second, 10*time.Millisecond)
-	if first != 10 || long <= int(2*steady/postponeMost) || later != int(2*time.Second/postponeMost) || again != first {
+	if first != 10 || long <= int(2*steady/maxPostpone) || later != int(2*time.Second/maxPostpone) || again != first {
 		t.Errorf("postponed %d times in 10 ms, %d in %v after that, %d in a second, and %d in 10 ms after a pause",
 			first, long, steady, later, again)
 	}

@@ -55,7 +55,7 @@ type fakeSource struct {
 
 	mu  sync.Mutex
 	n   int
-	err error // returned by the next Poll, and by all later ones if it is ErrEnded
+	err error // returned by the next Poll, and by all later ones if it is ErrSourceEnded
 	// polled is called by Poll, on the goroutine of the owner, with the number of events.
 	polled func(n int)
 }
@@ -89,7 +89,7 @@ func (s *fakeSource) Poll() (int, error) {
 	s.mu.Lock()
 	n, err := s.n, s.err
 	s.n = 0
-	if err != ErrEnded {
+	if err != ErrSourceEnded {
 		s.err = nil
 	}
 	s.mu.Unlock()
@@ -114,7 +114,7 @@ func newGroup(t testing.TB, oversubscribed bool, sources ...*fakeSource) (*Group
 	g := &Group{}
 	g.Init(o, oversubscribed)
 	for _, s := range sources {
-		if err := g.Add(s.r, s, Network); err != nil {
+		if err := g.Add(s.r, s, NetworkInterval); err != nil {
 			t.Fatal(err)
 		}
 	}

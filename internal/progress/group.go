@@ -36,9 +36,9 @@ type Group struct {
 	owner   Owner
 	spin    SpinPolicy
 	drivers []*Driver
-	// looked is the time at which a caller last read the clock. since is the time at which callers last began
+	// clockReadAt is the time at which a caller last read the clock. since is the time at which callers last began
 	// to poll after having been away.
-	looked, since atomic.Int64
+	clockReadAt, pollingSince atomic.Int64
 }
 
 // Init initializes a group without sources. owner may be nil if nothing but the sources needs handling.
@@ -53,16 +53,16 @@ func (g *Group) Init(owner Owner, oversubscribed bool) {
 // avoided may be nil. Otherwise, it returns the number of the processor on which that process polls, or a
 // negative number.
 func (g *Group) PollAlone(avoided func() int) {
-	g.spin.maxPollers, g.spin.alone, g.spin.avoided = cores(), true, avoided
+	g.spin.maxPollers, g.spin.attached, g.spin.avoidedCPU = cores(), true, avoided
 }
 
 // Add adds a source whose descriptor fd becomes readable when an event arrives. The poller starts to watch it
 // at the next call of Watch. While callers compute between their calls, the poller polls the source at the
 // interval. Add fails if the system has no poller or cannot watch the descriptor.
 func (g *Group) Add(fd int, src Source, interval time.Duration) error {
-	d := &Driver{g: g, src: src, interval: interval}
+	d := &Driver{group: g, source: src, interval: interval}
 	var err error
-	if d.watch, err = NewWatch(fd, d.due); err != nil {
+	if d.watch, err = NewWatch(fd, d.deadline); err != nil {
 		return err
 	}
 	g.drivers = append(g.drivers, d)
@@ -123,25 +123,25 @@ func (g *Group) Poll(ctx context.Context, done *atomic.Bool, c <-chan struct{}) 
 	for {
 		for i, d := range g.drivers {
 			if mine&(1<<i) == 0 {
-				if !d.begin() {
+				if !d.acquireToPoll() {
 					continue
 				}
 				mine |= 1 << i
 			}
 			if n := d.poll(); n > 0 {
-				s.found = true
+				s.eventFound = true
 			} else if n < 0 {
 				mine &^= 1 << i
 			}
 		}
-		s.found = visit() || s.found
+		s.eventFound = visitShared() || s.eventFound
 		if mine == 0 || done != nil && done.Load() || signaled && len(c) > 0 {
 			break
 		}
 		if !s.Polled() {
 			continue
 		}
-		now := g.look()
+		now := g.readClock()
 		if !s.Continue(now) || ctx.Err() != nil {
 			break
 		}
@@ -150,18 +150,18 @@ func (g *Group) Poll(ctx context.Context, done *atomic.Bool, c <-chan struct{}) 
 	clock := false
 	for i, d := range g.drivers {
 		if mine&(1<<i) != 0 {
-			clock = d.visited() || clock
+			clock = d.endVisit() || clock
 		}
 	}
 	if clock {
-		g.look()
+		g.readClock()
 	}
 	return polled
 }
 
-// look reads the clock on behalf of a caller that has polled many times, lets the owner handle timers, and
+// readClock reads the clock on behalf of a caller that has polled many times, lets the owner handle timers, and
 // postpones the poller's poll. It returns the time.
-func (g *Group) look() time.Duration {
+func (g *Group) readClock() time.Duration {
 	now := g.now()
 	if g.owner != nil {
 		g.owner.Tick(now)
@@ -190,14 +190,14 @@ func (g *Group) failed(err error) {
 // several microseconds on a virtual machine; with a constant postponement of 2 ms, this delayed more than one
 // message in a hundred.
 func (g *Group) postpone(now time.Duration) {
-	if now-time.Duration(g.looked.Load()) > away {
-		g.since.Store(int64(now))
+	if now-time.Duration(g.clockReadAt.Load()) > awayTime {
+		g.pollingSince.Store(int64(now))
 	}
-	g.looked.Store(int64(now))
-	polled := min((now-time.Duration(g.since.Load()))/8, postponeMost)
+	g.clockReadAt.Store(int64(now))
+	polled := min((now-time.Duration(g.pollingSince.Load()))/8, maxPostpone)
 	for _, d := range g.drivers {
-		last, later := d.postponed.Load(), max(polled, d.interval)
-		if now-time.Duration(last) >= later/2 && d.postponed.CompareAndSwap(last, int64(now)) {
+		last, later := d.postponedAt.Load(), max(polled, d.interval)
+		if now-time.Duration(last) >= later/2 && d.postponedAt.CompareAndSwap(last, int64(now)) {
 			d.watch.postpone(later)
 		}
 	}
@@ -207,12 +207,12 @@ func (g *Group) postpone(now time.Duration) {
 func (g *Group) PollOnce() {
 	clock := false
 	for _, d := range g.drivers {
-		if d.begin() && d.poll() >= 0 {
-			clock = d.visited() || clock
+		if d.acquireToPoll() && d.poll() >= 0 {
+			clock = d.endVisit() || clock
 		}
 	}
 	if clock {
-		g.look()
+		g.readClock()
 	}
 }
 
@@ -242,11 +242,11 @@ func (g *Group) Await(ctx context.Context, c <-chan struct{}) error {
 		return nil
 	default:
 	}
-	return g.AwaitAsleep(ctx, c, polled)
+	return g.AwaitSleeping(ctx, c, polled)
 }
 
-// AwaitAsleep is Await for a caller that has already polled. polled is the result of Poll.
-func (g *Group) AwaitAsleep(ctx context.Context, c <-chan struct{}, polled time.Duration) error {
+// AwaitSleeping is Await for a caller that has already polled. polled is the result of Poll.
+func (g *Group) AwaitSleeping(ctx context.Context, c <-chan struct{}, polled time.Duration) error {
 	g.Waiting.Add(1)
 	defer g.Waiting.Add(-1)
 	return g.Sleep(ctx, c, polled)

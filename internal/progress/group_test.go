@@ -35,13 +35,13 @@ func TestQuickFind(t *testing.T) {
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
-	if n, ticks := o.asked.Load(), o.ticks.Load(); n != 101/postponeEvery || ticks != n {
+	if n, ticks := o.asked.Load(), o.ticks.Load(); n != 101/postponePolls || ticks != n {
 		t.Errorf("the clock was asked %d times, %d ticks", n, ticks)
 	}
 	if d := g.drivers[0]; d.owned.Load() || d.visits != 101 {
 		t.Errorf("owned %v, %d visits", d.owned.Load(), d.visits)
 	}
-	if n := polling.Load(); n != 0 {
+	if n := pollingCallers.Load(); n != 0 {
 		t.Errorf("%d still poll", n)
 	}
 }
@@ -65,8 +65,8 @@ func TestBudgets(t *testing.T) {
 		served = 20 * step
 	)
 	var p policy
-	p.waited(served)
-	more := p.choose(price(wakeup))
+	p.recordWait(served)
+	more := p.choose(sleepCost(wakeup))
 	for _, tt := range []struct {
 		name           string
 		oversubscribed bool
@@ -75,9 +75,9 @@ func TestBudgets(t *testing.T) {
 		want           time.Duration // time for which it polls
 		polled         time.Duration // time since the last event
 	}{
-		{"at first", false, 0, false, price(wakeup), price(wakeup)},
+		{"at first", false, 0, false, sleepCost(wakeup), sleepCost(wakeup)},
 		{"short waits", false, 100 * time.Microsecond, false, 130 * time.Microsecond, 130 * time.Microsecond},
-		{"long waits", false, 2 * price(wakeup), false, step, step},
+		{"long waits", false, 2 * sleepCost(wakeup), false, step, step},
 		{"oversubscribed", true, time.Hour, false, oversubscribedBudget, oversubscribedBudget},
 		{"served", false, 0, true, served + more.Truncate(step) + step, more.Truncate(step) + step},
 	} {
@@ -86,7 +86,7 @@ func TestBudgets(t *testing.T) {
 			g, o := newGroup(t, tt.oversubscribed, s)
 			g.spin.wakeup = func() time.Duration { return wakeup }
 			for i := 0; tt.waits != 0 && i < 20; i++ {
-				g.spin.waited(tt.waits)
+				g.spin.recordWait(tt.waits)
 			}
 			if tt.served {
 				s.polled = func(int) {
@@ -117,7 +117,7 @@ func TestPause(t *testing.T) {
 	for _, tt := range []struct {
 		step time.Duration
 		want int
-	}{{pause / 2, mostPolls}, {3 * pause, 1}, {pause, firstPolls}} {
+	}{{pause / 2, maxPolls}, {3 * pause, 1}, {pause, firstPolls}} {
 		var p SpinPolicy
 		p.Init(false)
 		var s Spin
@@ -125,22 +125,22 @@ func TestPause(t *testing.T) {
 			t.Fatal("there is no core")
 		}
 		for now, i := tt.step, 0; i < 40; i++ {
-			s.found = true // makes it continue to poll
+			s.eventFound = true // makes it continue to poll
 			if !s.Continue(now) {
 				t.Fatal("it has ended")
 			}
 			now += tt.step
 		}
 		s.End()
-		if s.every != tt.want {
-			t.Errorf("a clock asked every %v: %d polls, want %d", tt.step, s.every, tt.want)
+		if s.pollsPerPause != tt.want {
+			t.Errorf("a clock asked every %v: %d polls, want %d", tt.step, s.pollsPerPause, tt.want)
 		}
 		if !p.Begin(&s) {
 			t.Fatal("there is no core any more")
 		}
 		s.End()
-		if s.every != tt.want {
-			t.Errorf("a clock asked every %v: the next search begins with %d polls, want %d", tt.step, s.every, tt.want)
+		if s.pollsPerPause != tt.want {
+			t.Errorf("a clock asked every %v: the next search begins with %d polls, want %d", tt.step, s.pollsPerPause, tt.want)
 		}
 	}
 }
@@ -151,7 +151,7 @@ func TestTimeOfOthersDoesNotCount(t *testing.T) {
 	for _, tt := range []struct {
 		slice time.Duration
 		want  int // number of polls
-	}{{mostBetween / 2, 200}, {mostBetween, 100}, {3 * time.Millisecond, 100}} {
+	}{{maxPollGap / 2, 200}, {maxPollGap, 100}, {3 * time.Millisecond, 100}} {
 		var p SpinPolicy
 		p.Init(true)
 		var s Spin
@@ -194,14 +194,14 @@ func TestNoPolling(t *testing.T) {
 		if tt.alone {
 			g.PollAlone(nil)
 		}
-		polling.Add(tt.others)
+		pollingCallers.Add(tt.others)
 		g.Poll(tt.ctx, nil, make(chan struct{}))
-		polling.Add(-tt.others)
+		pollingCallers.Add(-tt.others)
 		if got := s.polls.Load() > 0; got != tt.want {
 			t.Errorf("%s: it polled: %v", tt.name, got)
 		}
 	}
-	if n := polling.Load(); n != 0 {
+	if n := pollingCallers.Load(); n != 0 {
 		t.Errorf("%d still poll", n)
 	}
 }
@@ -305,8 +305,8 @@ func TestAwaitIsWoken(t *testing.T) {
 	if o.armed.Load() == 0 {
 		t.Error("the owner was not notified")
 	}
-	if g.Waiting.Load() != 0 || asleep.Load() != 0 {
-		t.Errorf("%d wait, %d sleep", g.Waiting.Load(), asleep.Load())
+	if g.Waiting.Load() != 0 || sleepingCallers.Load() != 0 {
+		t.Errorf("%d wait, %d sleep", g.Waiting.Load(), sleepingCallers.Load())
 	}
 }
 
@@ -337,7 +337,7 @@ func TestPollForSleepers(t *testing.T) {
 		a.Waiting.Add(1)
 		slept := make(chan error)
 		go func() { slept <- a.Sleep(context.Background(), woken, 0) }()
-		for asleep.Load() == 0 {
+		for sleepingCallers.Load() == 0 {
 			runtime.Gosched()
 		}
 		var done atomic.Bool
@@ -373,7 +373,7 @@ func TestManyWaiters(t *testing.T) {
 				<-tokens <- struct{}{}
 			}
 		}
-		if err := g.Add(s.r, s, Network); err != nil {
+		if err := g.Add(s.r, s, NetworkInterval); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -396,8 +396,8 @@ func TestManyWaiters(t *testing.T) {
 	}
 	all.Wait()
 	g.Close()
-	if g.Waiting.Load() != 0 || polling.Load() != 0 || asleep.Load() != 0 {
-		t.Errorf("%d wait, %d poll, %d sleep", g.Waiting.Load(), polling.Load(), asleep.Load())
+	if g.Waiting.Load() != 0 || pollingCallers.Load() != 0 || sleepingCallers.Load() != 0 {
+		t.Errorf("%d wait, %d poll, %d sleep", g.Waiting.Load(), pollingCallers.Load(), sleepingCallers.Load())
 	}
 }
 
@@ -418,7 +418,7 @@ func TestAddRefusesWhatCannotBeWatched(t *testing.T) {
 	defer f.Close()
 	var g Group
 	g.Init(&fakeOwner{}, false)
-	if err := g.Add(int(f.Fd()), s, Network); err == nil || g.Len() != 0 {
+	if err := g.Add(int(f.Fd()), s, NetworkInterval); err == nil || g.Len() != 0 {
 		t.Errorf("%v, %d sources", err, g.Len())
 	}
 	g.Poll(t.Context(), nil, make(chan struct{})) // there is nothing to poll

@@ -266,8 +266,8 @@ func compareHost(t *testing.T, out *bytes.Buffer, setup host) {
 			if setup.perCore > 1 {
 				return oversubscribedBudget
 			}
-			if p.waited(last) {
-				return p.choose(price(setup.wakeup))
+			if p.recordWait(last) {
+				return p.choose(sleepCost(setup.wakeup))
 			}
 			return p.budget
 		},

@@ -11,25 +11,25 @@ import (
 // if that makes its wait longer by less than 1/32.
 const latencyPrice = 32
 
-// price returns the cost of sleeping, expressed as core time.
-func price(wakeup time.Duration) time.Duration { return latencyPrice * wakeup }
+// sleepCost returns the cost of sleeping, expressed as core time.
+func sleepCost(wakeup time.Duration) time.Duration { return latencyPrice * wakeup }
 
 // Waits are counted in classes by length. Class 0 is for waits shorter than firstClass; each further class is
 // half a power of two wide.
 const (
 	firstClass = time.Microsecond
-	classes    = 36 // the last class is for 131 ms and more
-	// memory is the factor by which each wait reduces the weight of all earlier ones, so that about the last 16
+	numClasses = 36 // the last class is for 131 ms and more
+	// decay is the factor by which each wait reduces the weight of all earlier ones, so that about the last 16
 	// waits matter.
-	memory = 15. / 16
+	decay = 15. / 16
 	// chooseEvery is the number of waits within the budget after which a new budget is chosen. It is not 1
 	// because choosing takes 0.1 µs.
 	chooseEvery = 8
 )
 
-// ends contains the upper limit of each class. The value for the last class is not used, because that class has
+// classLimits contains the upper limit of each class. The value for the last class is not used, because that class has
 // no limit.
-var ends = func() (ends [classes]time.Duration) {
+var classLimits = func() (ends [numClasses]time.Duration) {
 	for c := range ends {
 		ends[c] = time.Duration(float64(firstClass) * math.Pow(2, float64(c)/2))
 	}
@@ -43,10 +43,10 @@ func classOf(d time.Duration) int {
 	}
 	octave := bits.Len64(uint64(d/firstClass)) - 1
 	c := 1 + 2*octave
-	if c < classes && d >= ends[c] {
+	if c < numClasses && d >= classLimits[c] {
 		c++
 	}
-	return min(c, classes-1)
+	return min(c, numClasses-1)
 }
 
 // policy chooses how long to poll before sleeping, based on the lengths of recent waits and the cost of a
@@ -60,14 +60,14 @@ func classOf(d time.Duration) int {
 // time polling would have saved, and start to poll again, unless their wake-ups cost less than 1/32 of a
 // message's time.
 type policy struct {
-	counts [classes]float64
+	counts [numClasses]float64
 	recent int // number of waits since the budget was chosen
 	budget time.Duration
 }
 
-// waited records how long a caller waited, or would have waited if it had polled. It reports whether a new
+// recordWait records how long a caller waited, or would have waited if it had polled. It reports whether a new
 // budget should be chosen.
-func (p *policy) waited(d time.Duration) bool {
+func (p *policy) recordWait(d time.Duration) bool {
 	p.counts[classOf(d)]++
 	p.recent++
 	return d > p.budget || p.recent >= chooseEvery
@@ -82,8 +82,8 @@ func (p *policy) choose(sleep time.Duration) time.Duration {
 	least := math.Inf(1)
 	polled := 0. // time polled in all other waits, in nanoseconds
 	for c, n := range p.counts {
-		budget := min(ends[c], sleep)
-		polled += n * float64(ends[c])
+		budget := min(classLimits[c], sleep)
+		polled += n * float64(classLimits[c])
 		longer -= n
 		if cost := polled + longer*float64(budget+sleep); cost < least {
 			least, p.budget = cost, budget
@@ -92,7 +92,7 @@ func (p *policy) choose(sleep time.Duration) time.Duration {
 			break
 		}
 	}
-	keep := math.Pow(memory, float64(p.recent))
+	keep := math.Pow(decay, float64(p.recent))
 	for c := range p.counts {
 		p.counts[c] *= keep
 	}

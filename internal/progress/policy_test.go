@@ -11,15 +11,15 @@ func TestClasses(t *testing.T) {
 	last := 0
 	for d := time.Duration(0); d < 200*time.Millisecond; d += 1 + d/50 {
 		c := classOf(d)
-		if c < last || c > last+1 || c < classes-1 && d >= ends[c] || c > 0 && d < ends[c-1] {
-			t.Fatalf("%v is of class %d after %d, which ends at %v", d, c, last, ends[c])
+		if c < last || c > last+1 || c < numClasses-1 && d >= classLimits[c] || c > 0 && d < classLimits[c-1] {
+			t.Fatalf("%v is of class %d after %d, which ends at %v", d, c, last, classLimits[c])
 		}
 		last = c
 	}
-	if last != classes-1 {
+	if last != numClasses-1 {
 		t.Errorf("the last class is %d", last)
 	}
-	if c := classOf(1<<63 - 1); c != classes-1 {
+	if c := classOf(1<<63 - 1); c != numClasses-1 {
 		t.Errorf("the longest wait is of class %d", c)
 	}
 	if c := classOf(-1); c != 0 {
@@ -74,7 +74,7 @@ func cost(wait, budget, wakeup time.Duration) time.Duration {
 	if wait <= budget {
 		return wait
 	}
-	return budget + price(wakeup)
+	return budget + sleepCost(wakeup)
 }
 
 // TestCompetitive checks that, for any sequence of waits, the cost of the policy is at most twice the cost of
@@ -87,22 +87,22 @@ func TestCompetitive(t *testing.T) {
 			r := rand.New(rand.NewPCG(1, 2))
 			var seen [n]time.Duration
 			var p policy
-			budget, sum := price(wakeup), time.Duration(0)
+			budget, sum := sleepCost(wakeup), time.Duration(0)
 			for i := range seen {
 				seen[i] = w.next(r)
 				sum += cost(seen[i], budget, wakeup)
-				if p.waited(seen[i]) {
-					budget = p.choose(price(wakeup))
+				if p.recordWait(seen[i]) {
+					budget = p.choose(sleepCost(wakeup))
 				}
-				if budget <= 0 || budget > price(wakeup) {
+				if budget <= 0 || budget > sleepCost(wakeup) {
 					t.Fatalf("%s, a wake-up costs %v: the budget is %v", w.name, wakeup, budget)
 				}
 			}
 			best := time.Duration(0)
-			for i := -1; i < classes; i++ {
+			for i := -1; i < numClasses; i++ {
 				fixed := time.Duration(0) // sleep immediately
 				if i >= 0 {
-					fixed = ends[i]
+					fixed = classLimits[i]
 				}
 				all := time.Duration(0)
 				for _, d := range seen {
@@ -112,7 +112,7 @@ func TestCompetitive(t *testing.T) {
 					best = all
 				}
 			}
-			if sum > 2*best+4*price(wakeup) {
+			if sum > 2*best+4*sleepCost(wakeup) {
 				t.Errorf("%s, a wake-up costs %v: %v, the best budget costs %v", w.name, wakeup, sum, best)
 			}
 		}
@@ -123,20 +123,20 @@ func TestCompetitive(t *testing.T) {
 // like.
 func TestLearns(t *testing.T) {
 	const wakeup = 10 * time.Microsecond
-	for _, before := range []time.Duration{0, 20 * time.Microsecond, price(wakeup), time.Hour} {
-		for _, now := range []time.Duration{20 * time.Microsecond, price(wakeup) / 2, 10 * price(wakeup)} {
+	for _, before := range []time.Duration{0, 20 * time.Microsecond, sleepCost(wakeup), time.Hour} {
+		for _, now := range []time.Duration{20 * time.Microsecond, sleepCost(wakeup) / 2, 10 * sleepCost(wakeup)} {
 			var p policy
 			for range 1000 {
-				if p.waited(before) {
-					p.choose(price(wakeup))
+				if p.recordWait(before) {
+					p.choose(sleepCost(wakeup))
 				}
 			}
 			budget, n := time.Duration(0), 1
 			for ; n <= 30; n++ {
-				if p.waited(now) {
-					budget = p.choose(price(wakeup))
+				if p.recordWait(now) {
+					budget = p.choose(sleepCost(wakeup))
 				}
-				if (budget >= now) == (now < price(wakeup)) {
+				if (budget >= now) == (now < sleepCost(wakeup)) {
 					break
 				}
 			}
@@ -155,7 +155,7 @@ func BenchmarkWaited(b *testing.B) {
 			var p SpinPolicy
 			p.Init(false)
 			for b.Loop() {
-				p.waited(d)
+				p.recordWait(d)
 			}
 		})
 	}

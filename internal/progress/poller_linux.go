@@ -19,17 +19,17 @@ import (
 
 // watch implements Watch for the process's poller.
 type watch struct {
-	p     *poller
-	fd    int // -1 if the watch only makes timed calls of due
-	due   func(readable bool) (again time.Duration)
-	armed atomic.Bool
-	again time.Duration // time of the next timed call of due, or 0; guarded by p.mu
+	poller     *poller
+	fd         int // -1 if the watch only makes timed calls of due
+	onDue      func(readable bool) (again time.Duration)
+	armed      atomic.Bool
+	nextCallAt time.Duration // time of the next timed call of due, or 0; guarded by p.mu
 	// registered is set while the descriptor is in the kernel's set, in which case the kernel reports every
 	// event to the epoll instance.
 	registered bool
 
-	// busy is held while due runs. It guards removed.
-	busy    sync.Mutex
+	// callMu is held while due runs. It guards removed.
+	callMu  sync.Mutex
 	removed bool
 }
 
@@ -50,7 +50,7 @@ type poller struct {
 	timer   timer
 }
 
-var process = sync.OnceValues(func() (*poller, error) {
+var processPoller = sync.OnceValues(func() (*poller, error) {
 	fd, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err == nil {
 		err = unix.SetNonblock(fd, true) // so that os.NewFile registers it with Go's poller
@@ -72,13 +72,13 @@ var process = sync.OnceValues(func() (*poller, error) {
 // each call of Arm, when the descriptor becomes readable, and again whenever the time that it last returned, if
 // positive, has passed. due must be fast.
 func NewWatch(fd int, due func(readable bool) (again time.Duration)) (Watch, error) {
-	p, err := process()
+	p, err := processPoller()
 	if err != nil {
 		return nil, err
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	w := &watch{p: p, fd: fd, due: due, registered: true}
+	w := &watch{poller: p, fd: fd, onDue: due, registered: true}
 	if err := w.control(unix.EPOLL_CTL_ADD, 0); err != nil {
 		return nil, fmt.Errorf("watching a descriptor: %w", err)
 	}
@@ -92,20 +92,20 @@ func NewWatch(fd int, due func(readable bool) (again time.Duration)) (Watch, err
 }
 
 func (w *watch) control(op int, events uint32) error {
-	return unix.EpollCtl(w.p.epfd, op, w.fd, &unix.EpollEvent{Events: events | unix.EPOLLONESHOT, Fd: int32(w.fd)})
+	return unix.EpollCtl(w.poller.epfd, op, w.fd, &unix.EpollEvent{Events: events | unix.EPOLLONESHOT, Fd: int32(w.fd)})
 }
 
 // Arm implements Watch.
 func (w *watch) Arm() error {
 	if !w.armed.Swap(true) {
-		w.p.armed.Add(1)
+		w.poller.armed.Add(1)
 	}
 	op := unix.EPOLL_CTL_MOD
 	if !w.registered {
 		op = unix.EPOLL_CTL_ADD
 	}
 	if err := w.control(op, unix.EPOLLIN); err != nil {
-		w.disarmed()
+		w.disarm()
 		return err
 	}
 	w.registered = true
@@ -119,26 +119,26 @@ func (w *watch) unregister() {
 	}
 }
 
-// disarmed records that the watch is no longer armed.
-func (w *watch) disarmed() {
+// disarm records that the watch is no longer armed.
+func (w *watch) disarm() {
 	if w.armed.Swap(false) {
-		w.p.armed.Add(-1)
+		w.poller.armed.Add(-1)
 	}
 }
 
 // Remove implements Watch.
 func (w *watch) Remove() {
-	w.p.mu.Lock()
-	delete(w.p.watches, int32(w.fd))
-	w.p.timer.remove(w)
-	if len(w.p.watches) == 0 {
-		_ = w.p.file.SetReadDeadline(time.Unix(1, 0)) // makes run return
+	w.poller.mu.Lock()
+	delete(w.poller.watches, int32(w.fd))
+	w.poller.timer.remove(w)
+	if len(w.poller.watches) == 0 {
+		_ = w.poller.file.SetReadDeadline(time.Unix(1, 0)) // makes run return
 	}
-	w.p.mu.Unlock()
+	w.poller.mu.Unlock()
 	_ = w.control(unix.EPOLL_CTL_DEL, 0) // fails if the descriptor is not registered
-	w.disarmed()
-	w.busy.Lock()
-	defer w.busy.Unlock()
+	w.disarm()
+	w.callMu.Lock()
+	defer w.callMu.Unlock()
 	w.removed = true
 }
 
@@ -156,22 +156,22 @@ func (p *poller) run() {
 	}
 	for {
 		if err := p.raw.Read(wait); errors.Is(err, os.ErrDeadlineExceeded) {
-			if p.unused() {
+			if p.stopIfUnused() {
 				return
 			}
 			continue
 		} else if err != nil {
 			panic(fmt.Sprintf("waiting for an epoll instance: %v", err)) // nothing else closes the file
 		}
-		p.serve(events[:max(n, 0)])
+		p.handleEvents(events[:max(n, 0)])
 		// Let the goroutines woken up here run before the next wait.
 		runtime.Gosched()
 	}
 }
 
-// unused records that the goroutine exits and returns true. If a watch has been added in the meantime, it
+// stopIfUnused records that the goroutine exits and returns true. If a watch has been added in the meantime, it
 // returns false.
-func (p *poller) unused() bool {
+func (p *poller) stopIfUnused() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.running = len(p.watches) > 0
@@ -184,42 +184,42 @@ func (p *poller) unused() bool {
 // serveWatches serves the watches whose descriptors are readable, on the caller's goroutine, and returns their
 // number. It is meant for callers that keep the poller's goroutine from running.
 func serveWatches() int {
-	p, err := process()
+	p, err := processPoller()
 	if err != nil || p.armed.Load() == 0 {
 		return 0
 	}
 	var events [8]unix.EpollEvent
 	n, _ := unix.EpollWait(p.epfd, events[:], 0)
-	p.serve(events[:max(n, 0)])
+	p.handleEvents(events[:max(n, 0)])
 	return max(n, 0)
 }
 
-// serve handles the given events of the epoll instance.
-func (p *poller) serve(events []unix.EpollEvent) {
+// handleEvents handles the given events of the epoll instance.
+func (p *poller) handleEvents(events []unix.EpollEvent) {
 	for _, ev := range events {
 		if int(ev.Fd) == p.timer.fd {
-			p.expired()
+			p.onTimer()
 			continue
 		}
 		p.mu.Lock()
 		w := p.watches[ev.Fd]
 		p.mu.Unlock()
 		if w != nil {
-			w.disarmed()
-			w.call(true)
+			w.disarm()
+			w.callDue(true)
 		}
 	}
 }
 
-// call calls due unless the watch has been removed.
-func (w *watch) call(readable bool) {
-	w.busy.Lock()
-	defer w.busy.Unlock()
+// callDue calls due unless the watch has been removed.
+func (w *watch) callDue(readable bool) {
+	w.callMu.Lock()
+	defer w.callMu.Unlock()
 	if w.removed {
 		return
 	}
-	if again := w.due(readable); again > 0 {
-		w.after(again)
+	if again := w.onDue(readable); again > 0 {
+		w.scheduleCall(again)
 	}
 }
 
@@ -240,36 +240,36 @@ func (t *timer) init(epfd int) (err error) {
 	return unix.EpollCtl(epfd, unix.EPOLL_CTL_ADD, t.fd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(t.fd)})
 }
 
-// after schedules a call of a watch's due after d. It returns the time of the call.
-func (w *watch) after(d time.Duration) time.Duration {
-	w.p.mu.Lock()
-	defer w.p.mu.Unlock()
-	if w.again == 0 {
-		w.p.timer.pending = append(w.p.timer.pending, w)
+// scheduleCall schedules a call of a watch's due after d. It returns the time of the call.
+func (w *watch) scheduleCall(d time.Duration) time.Duration {
+	w.poller.mu.Lock()
+	defer w.poller.mu.Unlock()
+	if w.nextCallAt == 0 {
+		w.poller.timer.pending = append(w.poller.timer.pending, w)
 	}
-	w.p.timer.move(w, d)
-	return w.again
+	w.poller.timer.reschedule(w, d)
+	return w.nextCallAt
 }
 
 func (w *watch) postpone(d time.Duration) {
-	w.p.mu.Lock()
-	defer w.p.mu.Unlock()
-	if w.again != 0 {
-		w.p.timer.move(w, d)
+	w.poller.mu.Lock()
+	defer w.poller.mu.Unlock()
+	if w.nextCallAt != 0 {
+		w.poller.timer.reschedule(w, d)
 	}
 }
 
-// move reschedules the pending call of a watch to d from now.
-func (t *timer) move(w *watch, d time.Duration) {
+// reschedule reschedules the pending call of a watch to d from now.
+func (t *timer) reschedule(w *watch, d time.Duration) {
 	now := Clock()
-	w.again = now + d
+	w.nextCallAt = now + d
 	t.set(now)
 }
 
 // remove cancels the timed call of a watch, if any.
 func (t *timer) remove(w *watch) {
-	if w.again != 0 {
-		w.again = 0
+	if w.nextCallAt != 0 {
+		w.nextCallAt = 0
 		t.pending = slices.DeleteFunc(t.pending, func(v *watch) bool { return v == w })
 	}
 }
@@ -278,8 +278,8 @@ func (t *timer) remove(w *watch) {
 func (t *timer) set(now time.Duration) {
 	var next time.Duration
 	for _, w := range t.pending {
-		if next == 0 || w.again < next {
-			next = w.again
+		if next == 0 || w.nextCallAt < next {
+			next = w.nextCallAt
 		}
 	}
 	if next == t.next {
@@ -292,11 +292,11 @@ func (t *timer) set(now time.Duration) {
 	_ = unix.TimerfdSettime(t.fd, 0, &in, nil) // cannot fail: the descriptor and the time are valid
 }
 
-// expired calls due of all watches whose time has come.
-func (p *poller) expired() {
+// onTimer calls due of all watches whose time has come.
+func (p *poller) onTimer() {
 	for now := Clock(); ; {
 		p.mu.Lock()
-		i := slices.IndexFunc(p.timer.pending, func(w *watch) bool { return w.again <= now })
+		i := slices.IndexFunc(p.timer.pending, func(w *watch) bool { return w.nextCallAt <= now })
 		if i < 0 {
 			p.timer.set(now)
 			p.mu.Unlock()
@@ -305,7 +305,7 @@ func (p *poller) expired() {
 		w := p.timer.pending[i]
 		p.timer.remove(w)
 		p.mu.Unlock()
-		w.call(false)
+		w.callDue(false)
 	}
 }
 
@@ -329,6 +329,6 @@ func heartbeat(ctx context.Context) error {
 	case <-found:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("the poller has not noticed what arrived: %w", ctxerr.Of(ctx))
+		return fmt.Errorf("the poller has not noticed what arrived: %w", ctxerr.Cause(ctx))
 	}
 }

@@ -17,7 +17,7 @@ func newRecorder() *recorder {
 	return &recorder{make(chan time.Duration), make(chan time.Duration)}
 }
 
-func (r *recorder) due(readable bool) time.Duration {
+func (r *recorder) deadline(readable bool) time.Duration {
 	if readable {
 		return <-r.ready
 	}
@@ -52,7 +52,7 @@ func quiet(t *testing.T, c chan time.Duration) {
 	}
 }
 
-func watched(t *testing.T, h interface{ due(bool) time.Duration }, readable bool) (*watch, *os.File) {
+func watched(t *testing.T, h interface{ deadline(bool) time.Duration }, readable bool) (*watch, *os.File) {
 	t.Helper()
 	r, in, err := os.Pipe()
 	if err != nil {
@@ -62,7 +62,7 @@ func watched(t *testing.T, h interface{ due(bool) time.Duration }, readable bool
 	if readable {
 		in.WriteString("x")
 	}
-	w, err := NewWatch(int(r.Fd()), h.due)
+	w, err := NewWatch(int(r.Fd()), h.deadline)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +132,7 @@ type slowHandler struct {
 	done, removed bool
 }
 
-func (h *slowHandler) due(readable bool) time.Duration {
+func (h *slowHandler) deadline(readable bool) time.Duration {
 	if !readable {
 		return h.again()
 	}
@@ -184,7 +184,7 @@ func TestServeWatches(t *testing.T) {
 }
 
 func TestWatchRefusesWhatCannotBeWatched(t *testing.T) {
-	if w, err := NewWatch(-1, newRecorder().due); err == nil || w != nil {
+	if w, err := NewWatch(-1, newRecorder().deadline); err == nil || w != nil {
 		t.Errorf("%v, %v", w, err)
 	}
 }
@@ -209,13 +209,13 @@ func TestUnregister(t *testing.T) {
 
 // dueAt returns the time of a watch's next timed call, and whether the timer expires at that time.
 func (w *watch) dueAt() (at time.Duration, next bool) {
-	w.p.mu.Lock()
-	defer w.p.mu.Unlock()
-	next = w.again != 0 && w.p.timer.next != 0 && w.p.timer.next <= w.again
-	for _, v := range w.p.timer.pending { // ignore the watch that measures wake-ups
-		next = next && (v.fd < 0 || v.again >= w.again)
+	w.poller.mu.Lock()
+	defer w.poller.mu.Unlock()
+	next = w.nextCallAt != 0 && w.poller.timer.next != 0 && w.poller.timer.next <= w.nextCallAt
+	for _, v := range w.poller.timer.pending { // ignore the watch that measures wake-ups
+		next = next && (v.fd < 0 || v.nextCallAt >= w.nextCallAt)
 	}
-	return w.again, next
+	return w.nextCallAt, next
 }
 
 // TestPostponeWatch checks that postpone moves the next timed call, and has no effect if there is none.
@@ -258,7 +258,7 @@ func TestPostponeWatch(t *testing.T) {
 // TestGoroutineEnds checks that the poller's goroutine exits when the last watch is removed, and is started
 // again for the next watch.
 func TestGoroutineEnds(t *testing.T) {
-	p, err := process()
+	p, err := processPoller()
 	if err != nil {
 		t.Fatal(err)
 	}

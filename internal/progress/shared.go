@@ -16,22 +16,22 @@ type Shared interface {
 
 // shared lists all Shareds of the process. The slice is copied on every write.
 var (
-	sharing sync.Mutex
-	shared  atomic.Pointer[[]Shared]
+	sharedMu sync.Mutex
+	shared   atomic.Pointer[[]Shared]
 )
 
-// Share registers v, which polling callers then visit.
-func Share(v Shared) {
-	sharing.Lock()
-	defer sharing.Unlock()
+// RegisterShared registers v, which polling callers then visit.
+func RegisterShared(v Shared) {
+	sharedMu.Lock()
+	defer sharedMu.Unlock()
 	list := append(slices.Clone(allShared()), v)
 	shared.Store(&list)
 }
 
-// Unshare unregisters v. A caller that is polling may visit v once more.
-func Unshare(v Shared) {
-	sharing.Lock()
-	defer sharing.Unlock()
+// UnregisterShared unregisters v. A caller that is polling may visit v once more.
+func UnregisterShared(v Shared) {
+	sharedMu.Lock()
+	defer sharedMu.Unlock()
 	list := slices.DeleteFunc(slices.Clone(allShared()), func(s Shared) bool { return s == v })
 	shared.Store(&list)
 }
@@ -43,10 +43,10 @@ func allShared() []Shared {
 	return nil
 }
 
-// visit visits all Shareds and reports whether any of them found something. An event found by one Shared may
+// visitShared visits all Shareds and reports whether any of them found something. An event found by one Shared may
 // concern another one. Because the caller is about to yield, visit therefore visits once more those that
 // precede the last one that found something.
-func visit() (found bool) {
+func visitShared() (found bool) {
 	list, again := allShared(), 0
 	for i, v := range list {
 		if v.Visit() {
@@ -89,16 +89,16 @@ func (p *SpinPolicy) PollShared(now func() time.Duration, c <-chan struct{}) (po
 			return 0, false
 		}
 		defer func() { polled = s.End() }()
-	case polling.Load() > 0 || !background.CompareAndSwap(false, true):
+	case pollingCallers.Load() > 0 || !background.CompareAndSwap(false, true):
 		return 0, false
 	default:
 		s = p.spin()
-		s.seldom = true
+		s.yieldsSeldom = true
 		defer background.Store(false)
 	}
 	for len(c) == 0 {
-		s.found = visit() || s.found
-		if p.oversubscribed && polling.Load() > 0 {
+		s.eventFound = visitShared() || s.eventFound
+		if p.oversubscribed && pollingCallers.Load() > 0 {
 			return 0, false
 		}
 		if s.Polled() && !s.Continue(now()) {

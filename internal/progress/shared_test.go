@@ -35,16 +35,16 @@ func newClock(step time.Duration) func() time.Duration {
 func TestCallersPollShared(t *testing.T) {
 	g, _ := newGroup(t, false, newSource(t))
 	v, w := new(visits), new(visits)
-	Share(v)
-	Share(w)
-	defer Unshare(w)
+	RegisterShared(v)
+	RegisterShared(w)
+	defer UnregisterShared(w)
 	done := new(atomic.Bool)
 	v.then = func(n int32) { done.Store(n == 3) }
 	g.Poll(t.Context(), done, nil)
 	if v.n.Load() != 3 || w.n.Load() != 3 {
 		t.Errorf("%d and %d visits", v.n.Load(), w.n.Load())
 	}
-	Unshare(v)
+	UnregisterShared(v)
 	g.Poll(t.Context(), done, nil)
 	if v.n.Load() != 3 || w.n.Load() != 4 {
 		t.Errorf("%d and %d visits after Unshare", v.n.Load(), w.n.Load())
@@ -64,14 +64,14 @@ func TestVisitAgain(t *testing.T) {
 	} {
 		var all [3]visits
 		for i := range all {
-			Share(&all[i])
+			RegisterShared(&all[i])
 		}
 		if tt.finder >= 0 {
 			all[tt.finder].finds = 1
 		}
-		found := visit()
+		found := visitShared()
 		for i := range all {
-			Unshare(&all[i])
+			UnregisterShared(&all[i])
 			if n := all[i].n.Load(); n != tt.want[i] {
 				t.Errorf("number %d finds something: number %d was polled %d times, want %d", tt.finder, i, n,
 					tt.want[i])
@@ -89,7 +89,7 @@ func TestPollShared(t *testing.T) {
 		var p SpinPolicy
 		p.Init(oversubscribed)
 		v, c := new(visits), make(chan struct{}, 1)
-		Share(v)
+		RegisterShared(v)
 		v.then = func(n int32) {
 			if n == 5 {
 				c <- struct{}{}
@@ -103,10 +103,10 @@ func TestPollShared(t *testing.T) {
 		if _, ok := p.PollShared(newClock(time.Microsecond), c); !ok || v.n.Load() == 5 {
 			t.Error("it does not poll until the budget is used up")
 		}
-		if polling.Load() != 0 || background.Load() {
+		if pollingCallers.Load() != 0 || background.Load() {
 			t.Error("it is still counted")
 		}
-		Unshare(v)
+		UnregisterShared(v)
 	}
 }
 
@@ -116,23 +116,23 @@ func TestPollSharedGivesWay(t *testing.T) {
 	var p SpinPolicy
 	p.Init(true)
 	v := new(visits)
-	Share(v)
-	defer Unshare(v)
-	polling.Add(1)
+	RegisterShared(v)
+	defer UnregisterShared(v)
+	pollingCallers.Add(1)
 	if _, ok := p.PollShared(newClock(0), nil); ok || v.n.Load() != 0 {
 		t.Error("it polls while another caller does")
 	}
-	polling.Add(-1)
+	pollingCallers.Add(-1)
 	v.then = func(n int32) {
 		if _, ok := p.PollShared(newClock(0), nil); ok {
 			t.Error("two poll")
 		}
 		if n == 3 {
-			polling.Add(1)
+			pollingCallers.Add(1)
 		}
 	}
 	if _, ok := p.PollShared(newClock(0), nil); ok || v.n.Load() != 3 {
 		t.Errorf("%d visits", v.n.Load())
 	}
-	polling.Add(-1)
+	pollingCallers.Add(-1)
 }

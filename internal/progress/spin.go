@@ -12,44 +12,44 @@ const pause = 3 * time.Microsecond
 // Spin, because most spins end before the first pause.
 const (
 	firstPolls = 8
-	mostPolls  = 1 << 10
+	maxPolls   = 1 << 10
 )
 
-var begun = time.Now()
+var processStart = time.Now()
 
 // Clock returns the time elapsed since the process started. All waits in the process are measured against it.
-func Clock() time.Duration { return time.Since(begun) }
+func Clock() time.Duration { return time.Since(processStart) }
 
-// mostBetween is the maximum time between two polls that counts against the budget of a caller on an
+// maxPollGap is the maximum time between two polls that counts against the budget of a caller on an
 // oversubscribed host. Any time beyond it was used by processes to which the caller yielded.
-const mostBetween = 20 * time.Microsecond
+const maxPollGap = 20 * time.Microsecond
 
 // Spin is one wait of a caller that polls. The caller polls and calls Polled until it finds the event or
 // Continue returns false.
 type Spin struct {
-	p            *SpinPolicy
-	polls, every int
+	policy               *SpinPolicy
+	polls, pollsPerPause int
 	// These are 0 until the clock is first read. Most spins end before that.
-	start, last, end time.Duration
-	found            bool // something was found since the clock was last read
-	ended            bool // the budget is used up
-	// seldom means that the caller yields less often as long as no other process wants its processor.
-	seldom bool
-	yields yields
+	start, lastRead, end time.Duration
+	eventFound           bool // something was found since the clock was last read
+	budgetSpent          bool // the budget is used up
+	// yieldsSeldom means that the caller yields less often as long as no other process wants its processor.
+	yieldsSeldom bool
+	yields       yields
 }
 
 // spin returns a new Spin.
 func (p *SpinPolicy) spin() Spin {
-	s := Spin{p: p, every: int(p.every.Load()), seldom: p.alone, yields: yields{without: int(p.without.Load())}}
-	s.yields.left = s.yields.without
+	s := Spin{policy: p, pollsPerPause: int(p.pollsPerPause.Load()), yieldsSeldom: p.attached, yields: yields{pollsPerYield: int(p.pollsPerYield.Load())}}
+	s.yields.pollsLeft = s.yields.pollsPerYield
 	return s
 }
 
 // Begin starts a spin if there is a core for it, and reports whether there is. If it returns true, the caller
 // must call End.
 func (p *SpinPolicy) Begin(s *Spin) bool {
-	if polling.Add(1) > p.maxPollers {
-		polling.Add(-1)
+	if pollingCallers.Add(1) > p.maxPollers {
+		pollingCallers.Add(-1)
 		return false
 	}
 	*s = p.spin()
@@ -59,15 +59,15 @@ func (p *SpinPolicy) Begin(s *Spin) bool {
 // End ends the spin. If the caller should now sleep, because Continue returned false, End returns how long the
 // caller has polled; otherwise, it returns 0.
 func (s *Spin) End() (polled time.Duration) {
-	polling.Add(-1)
-	if s.ended {
-		if !s.p.oversubscribed { // the cost is not used on oversubscribed hosts
+	pollingCallers.Add(-1)
+	if s.budgetSpent {
+		if !s.policy.oversubscribed { // the cost is not used on oversubscribed hosts
 			measureWakeups()
 		}
 		return s.end - s.start
 	}
 	if s.end > s.start {
-		s.p.waited(s.end - s.start)
+		s.policy.recordWait(s.end - s.start)
 	}
 	return 0
 }
@@ -76,7 +76,7 @@ func (s *Spin) End() (polled time.Duration) {
 // and the caller must call Continue.
 func (s *Spin) Polled() bool {
 	s.polls++
-	if s.polls <= s.every && !s.p.oversubscribed {
+	if s.polls <= s.pollsPerPause && !s.policy.oversubscribed {
 		return false
 	}
 	return s.yieldToOthers()
@@ -87,18 +87,18 @@ func (s *Spin) Polled() bool {
 func (s *Spin) yieldToOthers() bool {
 	// While a caller polls, the runtime does not wait for descriptors, so the poller cannot wake up sleeping
 	// callers.
-	if asleep.Load() > 0 && serveWatches() > 0 {
-		s.found, s.polls = true, s.every+1
-	} else if s.p.oversubscribed {
+	if sleepingCallers.Load() > 0 && serveWatches() > 0 {
+		s.eventFound, s.polls = true, s.pollsPerPause+1
+	} else if s.policy.oversubscribed {
 		s.yield()
 	}
-	if s.polls <= s.every {
+	if s.polls <= s.pollsPerPause {
 		return false
 	}
 	// Yielding to goroutines costs more than a poll, and makes the runtime wake up a thread to search for
 	// runnable goroutines. Yield only if an event may be for another goroutine, or if no other core is
 	// available to run it.
-	if s.found && asleep.Load() > 0 || polling.Load() >= scheduled.Load() {
+	if s.eventFound && sleepingCallers.Load() > 0 || pollingCallers.Load() >= maxRunnable.Load() {
 		runtime.Gosched()
 	}
 	return true
@@ -109,26 +109,26 @@ func (s *Spin) Continue(now time.Duration) bool {
 	s.polls, s.end = 0, now
 	switch {
 	case s.start == 0:
-		s.start, s.found = now, false
-	case s.found: // more events may follow soon
-		s.p.waited(now - s.start)
-		s.start, s.found = now, false
-	case s.p.oversubscribed: // while other processes had the core, the caller did not poll
-		s.start += max(now-s.last-mostBetween, 0)
+		s.start, s.eventFound = now, false
+	case s.eventFound: // more events may follow soon
+		s.policy.recordWait(now - s.start)
+		s.start, s.eventFound = now, false
+	case s.policy.oversubscribed: // while other processes had the core, the caller did not poll
+		s.start += max(now-s.lastRead-maxPollGap, 0)
 	}
-	if now-s.start >= s.p.budget() {
-		s.ended = true
+	if now-s.start >= s.policy.budget() {
+		s.budgetSpent = true
 		return false
 	}
 	switch {
-	case s.last == 0:
-	case now-s.last < pause && s.every < mostPolls:
-		s.every *= 2
-		s.p.every.Store(int32(s.every))
-	case now-s.last > 2*pause && s.every > 1:
-		s.every /= 2
-		s.p.every.Store(int32(s.every))
+	case s.lastRead == 0:
+	case now-s.lastRead < pause && s.pollsPerPause < maxPolls:
+		s.pollsPerPause *= 2
+		s.policy.pollsPerPause.Store(int32(s.pollsPerPause))
+	case now-s.lastRead > 2*pause && s.pollsPerPause > 1:
+		s.pollsPerPause /= 2
+		s.policy.pollsPerPause.Store(int32(s.pollsPerPause))
 	}
-	s.last = now
+	s.lastRead = now
 	return true
 }

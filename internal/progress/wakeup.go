@@ -23,16 +23,16 @@ const (
 
 // wakeups contains the costs of the process's recent wake-ups. Only one goroutine at a time may call add.
 type wakeups struct {
-	last   [wakeupSamples]time.Duration
+	recent [wakeupSamples]time.Duration
 	n      int // number of measurements made
 	median atomic.Int64
 }
 
 // add adds a measurement. It reports whether another one should follow immediately.
 func (w *wakeups) add(d time.Duration) (more bool) {
-	w.last[w.n%wakeupSamples] = d
+	w.recent[w.n%wakeupSamples] = d
 	w.n++
-	last := w.last
+	last := w.recent
 	sorted := last[:min(w.n, wakeupSamples)] // sorting must not allocate
 	slices.Sort(sorted)
 	w.median.Store(int64(min(max(sorted[len(sorted)/2], minWakeup), maxWakeup)))

@@ -11,31 +11,31 @@ import (
 type wakeupTimer struct {
 	wakeups
 	watch *watch       // has no descriptor
-	due   atomic.Int64 // time at which the timer expires
+	dueAt atomic.Int64 // time at which the timer expires
 	next  atomic.Int64 // earliest time of the next measurement
 }
 
 // processWakeups returns the process's wakeupTimer, or nil if there is no poller. The first call starts the
 // measurements.
 var processWakeups = sync.OnceValue(func() *wakeupTimer {
-	p, err := process()
+	p, err := processPoller()
 	if err != nil {
 		return nil
 	}
 	w := new(wakeupTimer)
-	w.watch = &watch{p: p, fd: -1, due: w.expired}
+	w.watch = &watch{poller: p, fd: -1, onDue: w.onTimer}
 	w.start()
 	return w
 })
 
 // start sets the timer to expire after wakeupAfter.
-func (w *wakeupTimer) start() { w.due.Store(int64(w.watch.after(wakeupAfter))) }
+func (w *wakeupTimer) start() { w.dueAt.Store(int64(w.watch.scheduleCall(wakeupAfter))) }
 
-// expired records a measurement.
-func (w *wakeupTimer) expired(bool) time.Duration {
-	late := Clock() - time.Duration(w.due.Load())
+// onTimer records a measurement.
+func (w *wakeupTimer) onTimer(bool) time.Duration {
+	late := Clock() - time.Duration(w.dueAt.Load())
 	// While a caller polls, no thread needs to be woken up, so the measurement does not count.
-	if polling.Load() == 0 && w.add(late) {
+	if pollingCallers.Load() == 0 && w.add(late) {
 		w.start()
 	}
 	return 0

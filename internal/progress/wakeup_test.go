@@ -37,8 +37,8 @@ func TestWakeupsAreMeasured(t *testing.T) {
 	newGroup(t, false, newSource(t)) // creates the poller
 	w := processWakeups()
 	measured := func() int {
-		w.watch.busy.Lock()
-		defer w.watch.busy.Unlock()
+		w.watch.callMu.Lock()
+		defer w.watch.callMu.Unlock()
 		return w.n
 	}
 	for end := time.Now().Add(20 * time.Second); measured() < wakeupSamples+2; runtime.Gosched() {
@@ -83,11 +83,11 @@ func TestWaitsAreCounted(t *testing.T) {
 	wants("polled", p, wait)
 
 	p = policyOf()
-	if !p.Begin(&s) || !s.Continue(1) || s.Continue(1+price(wakeup)) {
+	if !p.Begin(&s) || !s.Continue(1) || s.Continue(1+sleepCost(wakeup)) {
 		t.Fatal("it polls for longer than its budget")
 	}
 	polled := s.End()
-	if polled != price(wakeup) {
+	if polled != sleepCost(wakeup) {
 		t.Fatalf("it has polled for %v", polled)
 	}
 	p.wakeup = func() time.Duration { return time.Hour } // longer than the caller sleeps

@@ -12,10 +12,10 @@ const (
 	// take longer.
 	quickYield = time.Microsecond
 	// A caller that has the processor to itself spends 1/yieldPart of its time on yields. It spends more if
-	// polls are so short that more than mostWithout of them would fit between two yields: a poll that finds
+	// polls are so short that more than maxPollsPerYield of them would fit between two yields: a poll that finds
 	// something takes much longer, and a new process must not have to wait for many such polls.
-	yieldPart   = 8
-	mostWithout = 15
+	yieldPart        = 8
+	maxPollsPerYield = 15
 	// examineEvery is the minimum time between two checks of whether the caller should move to another
 	// processor. Each check takes a system call. A check must be repeated because the kernel may move the
 	// caller back when it balances the load.
@@ -24,62 +24,62 @@ const (
 
 // yields determines after which polls of a spin the caller yields.
 type yields struct {
-	// without is the number of polls between two yields, and left is the number of polls until the next one.
-	without, left int
-	last          time.Duration // end of the most recent yield in the spin, or 0
+	// pollsPerYield is the number of polls between two yields, and left is the number of polls until the next one.
+	pollsPerYield, pollsLeft int
+	lastEnd                  time.Duration // end of the most recent yield in the spin, or 0
 }
 
-// due reports whether the caller should yield after this poll.
-func (y *yields) due() bool {
-	y.left--
-	return y.left < 0
+// isDue reports whether the caller should yield after this poll.
+func (y *yields) isDue() bool {
+	y.pollsLeft--
+	return y.pollsLeft < 0
 }
 
-// yielded records a yield that lasted from begin to end. It reports whether another process had the processor
+// record records a yield that lasted from begin to end. It reports whether another process had the processor
 // during that time, in which case the caller yields after every poll.
-func (y *yields) yielded(begin, end time.Duration) (others bool) {
+func (y *yields) record(begin, end time.Duration) (others bool) {
 	took := end - begin
 	switch {
 	case took > quickYield:
-		y.without, others = 0, true
-	case y.last == 0:
-	case begin-y.last < yieldPart*took:
-		y.without = min(2*y.without+1, mostWithout)
+		y.pollsPerYield, others = 0, true
+	case y.lastEnd == 0:
+	case begin-y.lastEnd < yieldPart*took:
+		y.pollsPerYield = min(2*y.pollsPerYield+1, maxPollsPerYield)
 	default:
-		y.without /= 2
+		y.pollsPerYield /= 2
 	}
-	y.left, y.last = y.without, end
+	y.pollsLeft, y.lastEnd = y.pollsPerYield, end
 	return others
 }
 
 // yield yields to other processes if a yield is due.
 func (s *Spin) yield() {
-	if !s.seldom {
+	if !s.yieldsSeldom {
 		yield()
 		return
 	}
-	if !s.yields.due() {
+	if !s.yields.isDue() {
 		return
 	}
-	before, begin := s.yields.without, Clock()
+	before, begin := s.yields.pollsPerYield, Clock()
 	yield()
 	end := Clock()
-	if s.yields.yielded(begin, end) {
-		s.p.move(end)
+	if s.yields.record(begin, end) {
+		s.policy.leaveAvoided(end)
 	}
-	if n := s.yields.without; n != before {
-		s.p.without.Store(int32(n))
+	if n := s.yields.pollsPerYield; n != before {
+		s.policy.pollsPerYield.Store(int32(n))
 	}
 }
 
 // move moves a caller that shares its processor to another processor, if it is running on the processor to be
 // avoided.
-func (p *SpinPolicy) move(now time.Duration) {
-	last := p.examined.Load()
-	if p.avoided == nil || now-time.Duration(last) < examineEvery || !p.examined.CompareAndSwap(last, int64(now)) {
+func (p *SpinPolicy) leaveAvoided(now time.Duration) {
+	last := p.examinedAt.Load()
+	if p.avoidedCPU == nil || now-time.Duration(last) < examineEvery || !p.examinedAt.CompareAndSwap(last, int64(now)) {
 		return
 	}
-	if n := p.avoided(); n >= 0 && n == Processor() {
+	if n := p.avoidedCPU(); n >= 0 && n == Processor() {
 		leaveProcessor(n)
 	}
 }

@@ -23,10 +23,10 @@ func TestLeaveProcessor(t *testing.T) {
 	var p SpinPolicy
 	p.Init(true)
 	var on int
-	p.avoided = func() int { on = Processor(); return on }
+	p.avoidedCPU = func() int { on = Processor(); return on }
 	// The kernel may move the thread back immediately, but it does not do so every time.
 	for now := time.Hour; ; now += examineEvery {
-		if p.move(now); Processor() != on {
+		if p.leaveAvoided(now); Processor() != on {
 			break
 		}
 		if now > time.Hour+1000*examineEvery {

@@ -15,7 +15,7 @@ func TestYields(t *testing.T) {
 		least      time.Duration // minimum time between two yields
 		most       time.Duration
 	}{
-		{"alone, short polls", 50 * time.Nanosecond, alone, mostWithout * 50 * time.Nanosecond, 7 * time.Microsecond},
+		{"alone, short polls", 50 * time.Nanosecond, alone, maxPollsPerYield * 50 * time.Nanosecond, 7 * time.Microsecond},
 		{"alone, long polls", time.Microsecond, alone, 1600 * time.Nanosecond, 7 * time.Microsecond},
 		{"alone, polls longer than that", 10 * time.Microsecond, alone, 10 * time.Microsecond, 10 * time.Microsecond},
 		{"shared", 50 * time.Nanosecond, switched, 50 * time.Nanosecond, 50 * time.Nanosecond},
@@ -24,13 +24,13 @@ func TestYields(t *testing.T) {
 		now, count := time.Duration(1), 0
 		for last := now; count < 100; {
 			now += tt.poll
-			if !y.due() {
+			if !y.isDue() {
 				continue
 			}
 			if d := now - last; count > 10 && (d < tt.least || d > tt.most) {
 				t.Errorf("%s: %v between two yields, want %v to %v", tt.name, d, tt.least, tt.most)
 			}
-			if others := y.yielded(now, now+tt.took); others != (tt.took == switched) {
+			if others := y.record(now, now+tt.took); others != (tt.took == switched) {
 				t.Errorf("%s: others have had the processor: %v", tt.name, others)
 			}
 			now += tt.took
@@ -38,11 +38,11 @@ func TestYields(t *testing.T) {
 			count++
 		}
 		// Another process starts. After the next yield, a yield follows each poll.
-		for !y.due() {
+		for !y.isDue() {
 			now += tt.poll
 		}
-		y.yielded(now, now+switched)
-		if !y.due() {
+		y.record(now, now+switched)
+		if !y.isDue() {
 			t.Errorf("%s: no yield after a poll while the processor is shared", tt.name)
 		}
 	}
@@ -52,10 +52,10 @@ func TestYields(t *testing.T) {
 func TestYieldsAreKept(t *testing.T) {
 	var p SpinPolicy
 	p.Init(true)
-	p.without.Store(3)
+	p.pollsPerYield.Store(3)
 	s := p.spin()
 	for i := range 4 {
-		if due := s.yields.due(); due != (i == 3) {
+		if due := s.yields.isDue(); due != (i == 3) {
 			t.Errorf("poll %d: due %v", i, due)
 		}
 	}
@@ -65,14 +65,14 @@ func TestYieldsAreKept(t *testing.T) {
 func TestExamineProcessor(t *testing.T) {
 	var p SpinPolicy
 	p.Init(true)
-	p.move(time.Hour) // has no effect
+	p.leaveAvoided(time.Hour) // has no effect
 	n := 0
-	p.avoided = func() int { n++; return -1 }
+	p.avoidedCPU = func() int { n++; return -1 }
 	for i, tt := range []struct {
 		now  time.Duration
 		want int
 	}{{time.Hour, 1}, {time.Hour + examineEvery - 1, 1}, {time.Hour + examineEvery, 2}, {time.Hour + examineEvery, 2}} {
-		if p.move(tt.now); n != tt.want {
+		if p.leaveAvoided(tt.now); n != tt.want {
 			t.Errorf("call %d: examined %d times, want %d", i, n, tt.want)
 		}
 	}

@@ -34,17 +34,17 @@ type Dir struct {
 
 // Make opens the directory at path. It creates the directory and its missing parents with mode 0700. The error matches
 // privatedir.ErrUnsafe if another user could redirect the path or write to the directory.
-func Make(path string) (*Dir, error) { return opened(privatedir.Make(path)) }
+func Make(path string) (*Dir, error) { return fromPrivate(privatedir.Make(path)) }
 
 // Open opens an existing directory.
-func Open(path string) (*Dir, error) { return opened(privatedir.Open(path)) }
+func Open(path string) (*Dir, error) { return fromPrivate(privatedir.Open(path)) }
 
-func opened(p *privatedir.Dir, err error) (*Dir, error) {
+func fromPrivate(p *privatedir.Dir, err error) (*Dir, error) {
 	if err != nil {
 		return nil, err
 	}
 	defer p.Close()
-	handle, err := p.Handle()
+	handle, err := p.Descriptor()
 	if err != nil {
 		return nil, err
 	}
@@ -74,8 +74,10 @@ func (d *Dir) Close() error { return d.handle.Close() }
 // Path returns the path with which the directory was opened.
 func (d *Dir) Path() string { return d.path }
 
-// at returns a path of a file in the directory that is short enough for a socket. It is valid until Close.
-func (d *Dir) at(name string) string { return fmt.Sprintf("/proc/self/fd/%d/%s", d.handle.Fd(), name) }
+// socketPath returns a path of a file in the directory that is short enough for a socket. It is valid until Close.
+func (d *Dir) socketPath(name string) string {
+	return fmt.Sprintf("/proc/self/fd/%d/%s", d.handle.Fd(), name)
+}
 
 // Names returns the names of all entries of the given type (fs.ModeSocket, fs.ModeDir) in ascending order.
 func (d *Dir) Names(of fs.FileMode) ([]string, error) {
@@ -120,7 +122,7 @@ func (d *Dir) Sweep() (unused bool) {
 		return false
 	}
 	for _, name := range names {
-		if d.age(name) < staleAge || !d.stale(name, unix.SOCK_STREAM) || d.Remove(name) != nil {
+		if d.age(name) < staleAge || !d.isStale(name, unix.SOCK_STREAM) || d.Remove(name) != nil {
 			unused = false
 		}
 	}
@@ -136,8 +138,8 @@ func (d *Dir) age(name string) time.Duration {
 	return time.Since(time.Unix(stat.Mtim.Unix()))
 }
 
-// stale reports whether no process listens on a socket of any kind.
-func (d *Dir) stale(name string, kind int) bool {
+// isStale reports whether no process listens on a socket of any kind.
+func (d *Dir) isStale(name string, kind int) bool {
 	fd, _, err := d.connect(name, kind)
 	if err == nil {
 		unix.Close(fd)

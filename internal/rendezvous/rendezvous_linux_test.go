@@ -125,7 +125,7 @@ func TestRemoved(t *testing.T) {
 		}
 	}()
 	for range 200 {
-		left.Store(maxMade - 1)
+		left.Store(maxListenTries - 1)
 		d, fd, err := Listen(path, "x", unix.SOCK_STREAM)
 		if err != nil {
 			t.Error(err)

@@ -53,14 +53,14 @@ func PeerOf(fd int) (Peer, error) {
 // backlog is the maximum number of connections waiting to be accepted: the kernel's default limit.
 const backlog = 4096
 
-// maxMade bounds the retries of Listen when another process removes the empty directory.
-const maxMade = 100
+// maxListenTries bounds the retries of Listen when another process removes the empty directory.
+const maxListenTries = 100
 
 // Listen makes the directory at path, and returns a socket in it of the given kind, such as unix.SOCK_STREAM, that
 // listens on the name. It replaces the socket of an ended process. The error is a *TakenError if another process
 // listens on the name. The caller must remove the name before it closes the socket.
 func Listen(path, name string, kind int) (d *Dir, fd int, err error) {
-	for range maxMade {
+	for range maxListenTries {
 		if d, err = Make(path); err == nil {
 			if fd, err = d.listen(name, kind); err == nil {
 				return d, fd, nil
@@ -81,7 +81,7 @@ func (d *Dir) listen(name string, kind int) (fd int, err error) {
 	}
 	defer unlock()
 	path := filepath.Join(d.path, name)
-	if fd, err = listen(d.at(name), kind); errors.Is(err, unix.EADDRINUSE) {
+	if fd, err = listen(d.socketPath(name), kind); errors.Is(err, unix.EADDRINUSE) {
 		var other int
 		var peer Peer
 		switch other, peer, err = d.connect(name, kind); {
@@ -92,7 +92,7 @@ func (d *Dir) listen(name string, kind int) (fd int, err error) {
 			return -1, err
 		}
 		if err = d.Remove(name); err == nil {
-			fd, err = listen(d.at(name), kind)
+			fd, err = listen(d.socketPath(name), kind)
 		}
 	}
 	if err != nil {

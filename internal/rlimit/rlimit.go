@@ -23,8 +23,8 @@ const (
 	numResources
 )
 
-// Known reports whether r is one of the resources.
-func (r Resource) Known() bool { return r >= AddressSpace && r < numResources }
+// IsKnown reports whether r is one of the resources.
+func (r Resource) IsKnown() bool { return r >= AddressSpace && r < numResources }
 
 // Error is the error of a system call that reached a limit.
 type Error struct {

@@ -15,7 +15,7 @@ func Mapping(err error, n int) error {
 		return err
 	}
 	if left, limited := AddressSpaceLeft(); limited && uint64(n) > left {
-		return &Error{AddressSpace, soft(unix.RLIMIT_AS), err}
+		return &Error{AddressSpace, softLimit(unix.RLIMIT_AS), err}
 	}
 	return err
 }
@@ -27,15 +27,15 @@ func Descriptor(err error) error {
 	}
 	switch {
 	case errors.Is(err, unix.EMFILE):
-		return &Error{Descriptors, soft(unix.RLIMIT_NOFILE), err}
+		return &Error{Descriptors, softLimit(unix.RLIMIT_NOFILE), err}
 	case errors.Is(err, unix.ENFILE):
 		return &Error{Resource: SystemDescriptors, Err: err}
 	}
 	return err
 }
 
-// NoDescriptor returns an *Error if the process cannot open another file descriptor, and nil otherwise.
-func NoDescriptor() error {
+// CheckDescriptor returns an *Error if the process cannot open another file descriptor, and nil otherwise.
+func CheckDescriptor() error {
 	fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC)
 	if err == nil {
 		unix.Close(fd)
@@ -45,10 +45,10 @@ func NoDescriptor() error {
 
 var errLost = errors.New("descriptors in a message were lost: this process or the host may have too many of them open")
 
-// Received returns the error of a message whose descriptors were not all received (MSG_CTRUNC): an *Error if the
+// ReceiveError returns the error of a message whose descriptors were not all received (MSG_CTRUNC): an *Error if the
 // process or the host has none left.
-func Received() error {
-	if err := NoDescriptor(); err != nil {
+func ReceiveError() error {
+	if err := CheckDescriptor(); err != nil {
 		return err
 	}
 	return errLost
@@ -56,7 +56,7 @@ func Received() error {
 
 // AddressSpaceLeft returns the number of bytes that the process can still map, and whether there is a limit.
 func AddressSpaceLeft() (left uint64, limited bool) {
-	limit := soft(unix.RLIMIT_AS)
+	limit := softLimit(unix.RLIMIT_AS)
 	if limit == unix.RLIM_INFINITY {
 		return 0, false
 	}
@@ -72,8 +72,8 @@ func AddressSpaceLeft() (left uint64, limited bool) {
 	return limit - min(limit, used*uint64(os.Getpagesize())), true
 }
 
-// soft returns the soft limit.
-func soft(resource int) uint64 {
+// softLimit returns the soft limit.
+func softLimit(resource int) uint64 {
 	var limit unix.Rlimit
 	if unix.Getrlimit(resource, &limit) != nil {
 		return unix.RLIM_INFINITY

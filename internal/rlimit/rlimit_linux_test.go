@@ -24,7 +24,7 @@ func TestDescriptor(t *testing.T) {
 			t.Errorf("%v: %v", tt.err, err)
 		}
 	}
-	if Descriptor(nil) != nil || NoDescriptor() != nil {
+	if Descriptor(nil) != nil || CheckDescriptor() != nil {
 		t.Error("there are descriptors")
 	}
 }
@@ -44,7 +44,7 @@ func TestWatch(t *testing.T) {
 		{Descriptor(syscall.EMFILE), time.Second + ReportAfter, true},
 		{syscall.ECONNREFUSED, time.Second + ReportAfter, false},
 	} {
-		if got := w.Lasts(tt.err, begin.Add(tt.at)); got != tt.want {
+		if got := w.HasLasted(tt.err, begin.Add(tt.at)); got != tt.want {
 			t.Errorf("%v after %v: %v", tt.err, tt.at, got)
 		}
 	}

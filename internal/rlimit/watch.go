@@ -8,15 +8,15 @@ const ReportAfter = time.Second
 
 // Watch observes an operation that a limit can prevent, such as a connection. The zero Watch has observed no error;
 // callers reset it to zero when the operation succeeds.
-type Watch struct{ since time.Time }
+type Watch struct{ firstSeen time.Time }
 
-// Lasts reports whether err is an *Error, and the first one was observed at least ReportAfter ago.
-func (w *Watch) Lasts(err error, now time.Time) bool {
+// HasLasted reports whether err is an *Error, and the first one was observed at least ReportAfter ago.
+func (w *Watch) HasLasted(err error, now time.Time) bool {
 	if !Is(err) {
 		return false
 	}
-	if w.since.IsZero() {
-		w.since = now
+	if w.firstSeen.IsZero() {
+		w.firstSeen = now
 	}
-	return now.Sub(w.since) >= ReportAfter
+	return now.Sub(w.firstSeen) >= ReportAfter
 }

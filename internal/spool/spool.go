@@ -46,11 +46,11 @@ func Open(path string, kind Kind, size int64) (*Spool, error) {
 	if err != nil {
 		return nil, fmt.Errorf("spool: %w", err)
 	}
-	return In(dir, kind, size)
+	return OpenIn(dir, kind, size)
 }
 
-// In is Open for an open directory. Close closes the directory; In does on failure.
-func In(dir *privatedir.Dir, kind Kind, size int64) (*Spool, error) {
+// OpenIn is Open for an open directory. Close closes the directory; In does on failure.
+func OpenIn(dir *privatedir.Dir, kind Kind, size int64) (*Spool, error) {
 	s := &Spool{dir: dir, kind: kind, size: size}
 	err := s.scan()
 	if err == nil {
@@ -70,11 +70,11 @@ func (s *Spool) scan() error {
 	}
 	for _, info := range list {
 		name := info.Name()
-		if of, ok := privatedir.PartialOf(name); ok && s.owns(of) {
+		if of, ok := privatedir.PartialOf(name); ok && s.ownsName(of) {
 			if err := s.dir.Remove(name); err != nil {
 				return fmt.Errorf("spool: %w", err)
 			}
-		} else if s.owns(name) {
+		} else if s.ownsName(name) {
 			s.files = append(s.files, File{name, info.Size()})
 			s.total += info.Size()
 		}
@@ -82,8 +82,8 @@ func (s *Spool) scan() error {
 	return nil
 }
 
-// owns reports whether the name is the name of a file of the spool.
-func (s *Spool) owns(name string) bool {
+// ownsName reports whether the name is the name of a file of the spool.
+func (s *Spool) ownsName(name string) bool {
 	stem, ok := strings.CutSuffix(name, s.kind.Suffix)
 	return ok && s.kind.IsName(stem)
 }

@@ -42,7 +42,7 @@ func Decode(r io.Reader, name string, into any) (Source, error) {
 	source.lines[""] = 1
 	if root != nil {
 		source.lines[""] = root.Line
-		d.value(root, reflect.ValueOf(into).Elem(), "")
+		d.decodeValue(root, reflect.ValueOf(into).Elem(), "")
 	}
 	return source, d.Err()
 }
@@ -85,10 +85,10 @@ type decoder struct{ Problems }
 
 var durationType = reflect.TypeFor[time.Duration]()
 
-// value decodes n into v. Parts of v that are not in the file keep their values.
-func (d *decoder) value(n *yaml.Node, v reflect.Value, key string) {
+// decodeValue decodes n into v. Parts of v that are not in the file keep their values.
+func (d *decoder) decodeValue(n *yaml.Node, v reflect.Value, key string) {
 	if n.Kind == yaml.AliasNode {
-		d.addAt(n.Line, key, "*%s is an alias, which is not supported: write the value out", Cut(n.Value))
+		d.addAt(n.Line, key, "*%s is an alias, which is not supported: write the value out", Shorten(n.Value))
 		return
 	}
 	null := n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null"
@@ -103,7 +103,7 @@ func (d *decoder) value(n *yaml.Node, v reflect.Value, key string) {
 	if text, ok := v.Addr().Interface().(encoding.TextUnmarshaler); ok {
 		if d.isScalar(n, null, "one value", key) {
 			if err := text.UnmarshalText([]byte(n.Value)); err != nil {
-				d.addAt(n.Line, key, "%s", cut(err.Error(), maxMessage))
+				d.addAt(n.Line, key, "%s", shorten(err.Error(), maxMessage))
 			}
 		}
 		return
@@ -111,18 +111,18 @@ func (d *decoder) value(n *yaml.Node, v reflect.Value, key string) {
 	switch v.Kind() {
 	case reflect.Struct:
 		if !null && d.isKind(n, yaml.MappingNode, "keys with values", key) {
-			d.mapping(n, v, key)
+			d.decodeMapping(n, v, key)
 		}
 	case reflect.Slice:
 		if !null && d.isKind(n, yaml.SequenceNode, "a list", key) {
-			d.sequence(n, v, key)
+			d.decodeSequence(n, v, key)
 		}
 	default:
-		d.scalar(n, null, v, key)
+		d.decodeScalar(n, null, v, key)
 	}
 }
 
-func (d *decoder) mapping(n *yaml.Node, v reflect.Value, key string) {
+func (d *decoder) decodeMapping(n *yaml.Node, v reflect.Value, key string) {
 	fields, index := Fields(v.Type())
 	seen := make([]int, len(fields))
 	for i := 0; i+1 < len(n.Content); i += 2 {
@@ -134,7 +134,7 @@ func (d *decoder) mapping(n *yaml.Node, v reflect.Value, key string) {
 		at := slices.Index(fields, name.Value)
 		if at < 0 {
 			d.addAt(name.Line, key, "unknown key %s%s: the keys here are %s",
-				Quote(name.Value), DidYouMean(name.Value, fields), strings.Join(fields, ", "))
+				Quote(name.Value), SuggestName(name.Value, fields), strings.Join(fields, ", "))
 			continue
 		}
 		path := name.Value
@@ -147,11 +147,11 @@ func (d *decoder) mapping(n *yaml.Node, v reflect.Value, key string) {
 		}
 		seen[at] = name.Line
 		d.source.lines[path] = name.Line
-		d.value(value, v.Field(index[at]), path)
+		d.decodeValue(value, v.Field(index[at]), path)
 	}
 }
 
-func (d *decoder) sequence(n *yaml.Node, v reflect.Value, key string) {
+func (d *decoder) decodeSequence(n *yaml.Node, v reflect.Value, key string) {
 	v.Set(reflect.MakeSlice(v.Type(), len(n.Content), len(n.Content)))
 	for i, item := range n.Content {
 		path := fmt.Sprintf("%s[%d]", key, i)
@@ -161,7 +161,7 @@ func (d *decoder) sequence(n *yaml.Node, v reflect.Value, key string) {
 			continue
 		}
 		setDefaults(v.Index(i))
-		d.value(item, v.Index(i), path)
+		d.decodeValue(item, v.Index(i), path)
 	}
 }
 
@@ -171,7 +171,7 @@ func setDefaults(v reflect.Value) {
 	}
 }
 
-func (d *decoder) scalar(n *yaml.Node, null bool, v reflect.Value, key string) {
+func (d *decoder) decodeScalar(n *yaml.Node, null bool, v reflect.Value, key string) {
 	want := map[reflect.Kind]string{
 		reflect.Bool: "true or false", reflect.Int: "a whole number", reflect.String: "one value",
 		reflect.Int64:   "a time",

@@ -67,9 +67,9 @@ func (s *Source) Line(key string) int {
 
 // Problems collects the problems of a Source.
 type Problems struct {
-	source *Source
-	errs   []error
-	more   int
+	source  *Source
+	errs    []error
+	omitted int
 }
 
 // NewProblems returns an empty Problems.
@@ -82,7 +82,7 @@ func (p *Problems) Add(key, format string, args ...any) {
 
 func (p *Problems) addAt(line int, key, format string, args ...any) {
 	if len(p.errs) >= maxProblems {
-		p.more++
+		p.omitted++
 		return
 	}
 	p.errs = append(p.errs, &Error{p.source.File, line, key, fmt.Sprintf(format, args...)})
@@ -90,8 +90,8 @@ func (p *Problems) addAt(line int, key, format string, args ...any) {
 
 // Err returns the problems as joined *Error values, or nil. Beyond maxProblems, it only adds their number.
 func (p *Problems) Err() error {
-	if p.more > 0 {
-		more := &Error{File: p.source.File, Problem: fmt.Sprintf("and %d more problems", p.more)}
+	if p.omitted > 0 {
+		more := &Error{File: p.source.File, Problem: fmt.Sprintf("and %d more problems", p.omitted)}
 		return errors.Join(append(p.errs[:len(p.errs):len(p.errs)], more)...)
 	}
 	return errors.Join(p.errs...)
@@ -104,12 +104,12 @@ const (
 )
 
 // Quote quotes a value of a file, shortened if necessary.
-func Quote(s string) string { return fmt.Sprintf("%q", Cut(s)) }
+func Quote(s string) string { return fmt.Sprintf("%q", Shorten(s)) }
 
-// Cut shortens a value of a file if necessary.
-func Cut(s string) string { return cut(s, maxQuoted) }
+// Shorten shortens a value of a file if necessary.
+func Shorten(s string) string { return shorten(s, maxQuoted) }
 
-func cut(s string, longest int) string {
+func shorten(s string, longest int) string {
 	if len(s) > longest {
 		return s[:longest] + "…"
 	}

@@ -2,8 +2,8 @@ package strictyaml
 
 import "fmt"
 
-// DidYouMean returns ` (did you mean "x"?)` for the known name that got is probably a misspelling of, or "".
-func DidYouMean(got string, known []string) string {
+// SuggestName returns ` (did you mean "x"?)` for the known name that got is probably a misspelling of, or "".
+func SuggestName(got string, known []string) string {
 	// A longer word is no misspelling, and comparing it would take time.
 	const longest = 32
 	if len(got) > longest {

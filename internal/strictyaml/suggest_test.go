@@ -17,7 +17,7 @@ func TestDidYouMean(t *testing.T) {
 		{"something", ""},
 		{strings.Repeat("rank", 20), ""},
 	} {
-		if got := DidYouMean(tc.got, known); got != tc.want {
+		if got := SuggestName(tc.got, known); got != tc.want {
 			t.Errorf("%q: %q, want %q", tc.got, got, tc.want)
 		}
 	}

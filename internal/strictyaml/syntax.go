@@ -55,7 +55,7 @@ func syntaxError(name string, text []byte, err error) error {
 			remedy = r.remedy
 		}
 	}
-	if f := findFault(text); f != nil && isValid(text, f.line-1) && (f.later || !isValid(text, f.line+1)) {
+	if f := findFault(text); f != nil && isValid(text, f.line-1) && (f.noticedLate || !isValid(text, f.line+1)) {
 		e.Line, problem, remedy = f.line, f.problem, f.remedy
 	}
 	e.Problem = fmt.Sprintf("not valid YAML: %s: %s", problem, remedy)
@@ -87,14 +87,14 @@ type fault struct {
 	line            int
 	problem, remedy string
 	// later is true if the library may notice the problem more than one line later.
-	later bool
+	noticedLate bool
 }
 
 // Unclosed returns the line of the last unclosed bracket or quote of a text, with a remedy, or 0.
 func Unclosed(text []byte) (line int, problem string) {
 	l := layout{anyIndent: true}
 	for i, s := range strings.Split(string(text), "\n") {
-		l.line(i+1, s)
+		l.addLine(i+1, s)
 	}
 	if f := l.unclosed(); f != nil {
 		return f.line, f.problem + ": " + f.remedy
@@ -114,7 +114,7 @@ func findFault(text []byte) *fault {
 		if f := badCharacter(i+1, s); f != nil {
 			return f
 		}
-		l.line(i+1, s)
+		l.addLine(i+1, s)
 		if l.fault != nil {
 			return l.fault
 		}
@@ -143,8 +143,8 @@ type layout struct {
 	// anyIndent ignores the indentation, as in JSON.
 	anyIndent bool
 	levels    []level
-	// opens is true if a section or list, one level deeper, may begin after the last line.
-	opens bool
+	// mayNest is true if a section or list, one level deeper, may begin after the last line.
+	mayNest bool
 	// block is the indentation of the key whose value is a block of text, or -1.
 	block int
 	open  []bracket
@@ -166,11 +166,11 @@ type level struct {
 
 // bracket is an opening bracket or quote.
 type bracket struct {
-	is   byte
+	char byte
 	line int
 }
 
-func (l *layout) found(line int, problem, remedy string) {
+func (l *layout) report(line int, problem, remedy string) {
 	if l.fault == nil {
 		l.fault = &fault{line: line, problem: problem, remedy: remedy}
 	}
@@ -179,30 +179,30 @@ func (l *layout) found(line int, problem, remedy string) {
 // unclosed returns the fault of the last open bracket or quote.
 func (l *layout) unclosed() *fault {
 	switch n := len(l.open); {
-	case l.quote.is != 0:
-		return notClosed(l.quote, l.quote.is)
+	case l.quote.char != 0:
+		return notClosed(l.quote, l.quote.char)
 	case n > 0:
-		return notClosed(l.open[n-1], closing(l.open[n-1].is))
+		return notClosed(l.open[n-1], closingBracket(l.open[n-1].char))
 	}
 	return nil
 }
 
 func notClosed(b bracket, by byte) *fault {
-	return &fault{b.line, fmt.Sprintf("the %c is not closed", b.is), fmt.Sprintf("close it with %c", by), true}
+	return &fault{b.line, fmt.Sprintf("the %c is not closed", b.char), fmt.Sprintf("close it with %c", by), true}
 }
 
-func closing(b byte) byte {
+func closingBracket(b byte) byte {
 	if b == '{' {
 		return '}'
 	}
 	return ']'
 }
 
-// line processes a line.
-func (l *layout) line(number int, s string) {
+// addLine processes a line.
+func (l *layout) addLine(number int, s string) {
 	content := strings.TrimLeft(s, " ")
 	indent := len(s) - len(content)
-	inBlock := !l.anyIndent && len(l.open) == 0 && l.quote.is == 0
+	inBlock := !l.anyIndent && len(l.open) == 0 && l.quote.char == 0
 	switch {
 	case inBlock && l.block >= 0 && (indent > l.block || strings.TrimSpace(content) == ""):
 		return // text
@@ -212,37 +212,37 @@ func (l *layout) line(number int, s string) {
 			return
 		}
 		if content[0] == '\t' {
-			l.found(number, "a tab indents this line", "indent with spaces")
+			l.report(number, "a tab indents this line", "indent with spaces")
 			return
 		}
 		if indent == 0 && (strings.HasPrefix(s, "---") || strings.HasPrefix(s, "...") || s[0] == '%') {
-			l.levels, l.opens = nil, true
+			l.levels, l.mayNest = nil, true
 			return
 		}
-		content, indent = l.entries(number, content, indent)
+		content, indent = l.beginLine(number, content, indent)
 	}
 	l.scan(number, content)
-	if inBlock && l.quote.is == 0 {
-		l.ends(content, indent)
+	if inBlock && l.quote.char == 0 {
+		l.endLine(content, indent)
 	}
 }
 
-// entries processes the beginning of a line: "- " of lists, and a key. It returns the rest and its indentation.
-func (l *layout) entries(number int, content string, indent int) (string, int) {
+// beginLine processes the beginning of a line: "- " of lists, and a key. It returns the rest and its indentation.
+func (l *layout) beginLine(number int, content string, indent int) (string, int) {
 	for content == "-" || strings.HasPrefix(content, "- ") {
-		l.place(number, level{indent, true})
+		l.placeEntry(number, level{indent, true})
 		rest := strings.TrimLeft(content[1:], " ")
 		indent += len(content) - len(rest)
-		content, l.opens = rest, true
+		content, l.mayNest = rest, true
 	}
 	if content == "" || content[0] == '#' {
 		return content, indent
 	}
 	if isKey(content) {
-		l.place(number, level{indent, false})
+		l.placeEntry(number, level{indent, false})
 		return content, indent
 	}
-	if n := len(l.levels); n > 0 && !l.opens && l.levels[n-1] == (level{indent, false}) {
+	if n := len(l.levels); n > 0 && !l.mayNest && l.levels[n-1] == (level{indent, false}) {
 		l.noKey(number, content)
 	}
 	l.plain = plain{number, indent, content}
@@ -250,7 +250,7 @@ func (l *layout) entries(number int, content string, indent int) (string, int) {
 }
 
 func (l *layout) noKey(number int, content string) {
-	l.found(number, Quote(content)+" is not a key with a value", "write a colon and a space after the key")
+	l.report(number, Quote(content)+" is not a key with a value", "write a colon and a space after the key")
 }
 
 // isKey reports whether a line begins with a key.
@@ -266,8 +266,8 @@ func isKey(content string) bool {
 	return strings.Contains(text, ": ") || strings.HasSuffix(strings.TrimRight(text, " "), ":")
 }
 
-// place finds the section or list of an entry by its indentation.
-func (l *layout) place(number int, at level) {
+// placeEntry finds the section or list of an entry by its indentation.
+func (l *layout) placeEntry(number int, at level) {
 	left := len(l.levels)
 	for left > 0 && l.levels[left-1].indent > at.indent {
 		left--
@@ -277,40 +277,40 @@ func (l *layout) place(number int, at level) {
 	switch {
 	case left == 0 || l.levels[left-1].indent < at.indent:
 		if closed {
-			l.found(number, fmt.Sprintf("%d spaces are before this line, and before no other of its section",
+			l.report(number, fmt.Sprintf("%d spaces are before this line, and before no other of its section",
 				at.indent),
 				"indent all of a section by the same number")
-		} else if !l.opens && left > 0 && l.plain.indent == at.indent && l.plain.line == number-1 {
+		} else if !l.mayNest && left > 0 && l.plain.indent == at.indent && l.plain.line == number-1 {
 			l.noKey(l.plain.line, l.plain.text)
-		} else if !l.opens && left > 0 {
-			l.found(number, "this line is indented more than the one before, which has a value",
+		} else if !l.mayNest && left > 0 {
+			l.report(number, "this line is indented more than the one before, which has a value",
 				"indent both by the same number of spaces")
 		}
 		l.levels = append(l.levels, at)
 	case l.levels[left-1].list == at.list:
-	case at.list && l.opens && !closed: // a list may have the indentation of its key
+	case at.list && l.mayNest && !closed: // a list may have the indentation of its key
 		l.levels = append(l.levels, at)
 	case !at.list && left > 1 && l.levels[left-2] == at:
 		l.levels = l.levels[:left-1]
 	case at.list:
-		l.found(number, "a list entry among keys", "indent it more than the key of the list")
+		l.report(number, "a list entry among keys", "indent it more than the key of the list")
 	default:
-		l.found(number, "a key among list entries", "indent it by two more spaces, or begin it with - and a space")
+		l.report(number, "a key among list entries", "indent it by two more spaces, or begin it with - and a space")
 	}
-	l.opens = false
+	l.mayNest = false
 }
 
-// ends records whether the end of a line opens a section, list or block.
-func (l *layout) ends(content string, indent int) {
+// endLine records whether the end of a line opens a section, list or block.
+func (l *layout) endLine(content string, indent int) {
 	text, _, _ := strings.Cut(content, " #")
 	text = strings.TrimRight(text, " \t")
-	l.opens = len(l.open) == 0 && (text == "" || strings.HasSuffix(text, ":"))
+	l.mayNest = len(l.open) == 0 && (text == "" || strings.HasSuffix(text, ":"))
 	if word := text[strings.LastIndexAny(text, " \t")+1:]; word != "" && len(l.open) == 0 {
 		switch word[0] {
 		case '|', '>':
 			l.block = indent
 		case '&', '!':
-			l.opens = true
+			l.mayNest = true
 		}
 	}
 }
@@ -320,8 +320,8 @@ func (l *layout) scan(number int, s string) {
 	start := true // of a value
 	closed := byte(0)
 	for i := 0; i < len(s); i++ {
-		if l.quote.is != 0 {
-			if i = l.endQuote(s, i); l.quote.is != 0 {
+		if l.quote.char != 0 {
+			if i = l.endQuote(s, i); l.quote.char != 0 {
 				return
 			}
 			start, closed = false, s[i]
@@ -348,7 +348,7 @@ func (l *layout) scan(number int, s string) {
 			continue
 		case c == '*' && start && l.alias == nil:
 			word := s[i:][:len(s[i:])-len(strings.TrimLeftFunc(s[i+1:], isWord))]
-			l.alias = &fault{line: number, problem: Cut(word) + " is an alias, which is not supported",
+			l.alias = &fault{line: number, problem: Shorten(word) + " is an alias, which is not supported",
 				remedy: "write the value out"}
 		}
 		separator := c == ',' && len(l.open) > 0 || (c == ':' || c == '-' && start) && (i+1 == len(s) || s[i+1] == ' ')
@@ -363,15 +363,15 @@ func isWord(r rune) bool { return !strings.ContainsRune(" \t,[]{}", r) }
 func (l *layout) afterClosing(number int, closed, c byte) {
 	switch {
 	case closed == c:
-		l.found(number, fmt.Sprintf("a %c too many", c), "remove it")
+		l.report(number, fmt.Sprintf("a %c too many", c), "remove it")
 	case closed == '"' || closed == '\'':
 		if l.quote.line < number {
-			l.later(bracket{closed, l.quote.line}, number, closed, closed)
+			l.reportLateClose(bracket{closed, l.quote.line}, number, closed, closed)
 			return
 		}
-		l.found(number, fmt.Sprintf("text after the closing %c", closed), "quote all of the value")
+		l.report(number, fmt.Sprintf("text after the closing %c", closed), "quote all of the value")
 	default:
-		l.found(number, fmt.Sprintf("text after the closing %c", closed), "remove it, or put it on its own line")
+		l.report(number, fmt.Sprintf("text after the closing %c", closed), "remove it, or put it on its own line")
 	}
 }
 
@@ -379,22 +379,22 @@ func (l *layout) afterClosing(number int, closed, c byte) {
 func (l *layout) endQuote(s string, i int) int {
 	for ; i < len(s); i++ {
 		switch {
-		case s[i] == '\\' && l.quote.is == '"':
+		case s[i] == '\\' && l.quote.char == '"':
 			i++
-		case s[i] == '\'' && l.quote.is == '\'' && i+1 < len(s) && s[i+1] == '\'':
+		case s[i] == '\'' && l.quote.char == '\'' && i+1 < len(s) && s[i+1] == '\'':
 			i++
-		case s[i] == l.quote.is:
-			l.quote.is = 0
+		case s[i] == l.quote.char:
+			l.quote.char = 0
 			return i
 		}
 	}
 	return len(s)
 }
 
-// later reports a bracket or quote that is closed in an unexpected place: by the next one, on the given line.
-func (l *layout) later(b bracket, number int, next, by byte) {
+// reportLateClose reports a bracket or quote that is closed in an unexpected place: by the next one, on the given line.
+func (l *layout) reportLateClose(b bracket, number int, next, by byte) {
 	if l.fault == nil {
-		l.fault = &fault{b.line, fmt.Sprintf("the next %c behind this %c is on line %d", next, b.is, number),
+		l.fault = &fault{b.line, fmt.Sprintf("the next %c behind this %c is on line %d", next, b.char, number),
 			fmt.Sprintf("close it with %c where its value ends", by), true}
 	}
 }
@@ -402,8 +402,8 @@ func (l *layout) later(b bracket, number int, next, by byte) {
 // close closes the last bracket.
 func (l *layout) close(number int, c byte) {
 	last := l.open[len(l.open)-1]
-	if closing(last.is) != c {
-		l.later(last, number, c, closing(last.is))
+	if closingBracket(last.char) != c {
+		l.reportLateClose(last, number, c, closingBracket(last.char))
 	}
 	l.open = l.open[:len(l.open)-1]
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/lab/results"
 )
 
-// Verdict is the result of comparing a figure of a run with a target of the project.
-type Verdict struct {
+// TargetResult is the result of comparing a figure of a run with a target of the project.
+type TargetResult struct {
 	Workload string `json:"workload"`
 	// Name describes the figure that is compared.
 	Name   string `json:"name"`
@@ -25,7 +25,7 @@ type Verdict struct {
 }
 
 // String returns a line such as "missed: NAME: 1.55 (4 B); target: at most 1.25".
-func (v *Verdict) String() string {
+func (v *TargetResult) String() string {
 	if v.Value == nil {
 		return fmt.Sprintf("not measured: %s; target: %s", v.Name, v.Target)
 	}
@@ -33,10 +33,10 @@ func (v *Verdict) String() string {
 	if v.Where != "" {
 		where = " (" + v.Where + ")"
 	}
-	return fmt.Sprintf("%s: %s: %s%s; target: %s", v.outcome(), v.Name, figure(*v.Value), where, v.Target)
+	return fmt.Sprintf("%s: %s: %s%s; target: %s", v.metText(), v.Name, formatFigure(*v.Value), where, v.Target)
 }
 
-func (v *Verdict) outcome() string {
+func (v *TargetResult) metText() string {
 	if v.Met {
 		return "met"
 	}
@@ -81,7 +81,7 @@ func (r *Report) Archive() *Report {
 		return r
 	}
 	a := *r
-	a.Targets = slices.DeleteFunc(r.verdicts(), func(v Verdict) bool { return v.Value == nil })
+	a.Targets = slices.DeleteFunc(r.verdicts(), func(v TargetResult) bool { return v.Value == nil })
 	a.Results = nil
 	for i := range r.Results {
 		res := r.Results[i]
@@ -103,7 +103,7 @@ func (r *Report) Archive() *Report {
 		}
 		a.Results = append(a.Results, res)
 	}
-	a.finish()
+	a.computeDerived()
 	return &a
 }
 
@@ -128,7 +128,7 @@ func (r *Report) Select(workloads ...string) (*Report, error) {
 		if _, err := workloadNamed(name); err != nil {
 			return nil, usagef("%v", err)
 		}
-		hasTarget := slices.ContainsFunc(r.Targets, func(v Verdict) bool { return v.Workload == name })
+		hasTarget := slices.ContainsFunc(r.Targets, func(v TargetResult) bool { return v.Workload == name })
 		if r.result(name) == nil && !hasTarget {
 			return nil, usagef("%s has no figures of %s", r.Name(), name)
 		}
@@ -137,7 +137,7 @@ func (r *Report) Select(workloads ...string) (*Report, error) {
 	s := *r
 	s.Tables = nil
 	s.Results = slices.DeleteFunc(slices.Clone(r.Results), func(x Result) bool { return other(x.Workload) })
-	s.Targets = slices.DeleteFunc(slices.Clone(r.Targets), func(v Verdict) bool { return other(v.Workload) })
+	s.Targets = slices.DeleteFunc(slices.Clone(r.Targets), func(v TargetResult) bool { return other(v.Workload) })
 	s.Notes = slices.DeleteFunc(slices.Clone(r.Notes), func(n Note) bool {
 		return n.Workload != "" && other(n.Workload)
 	})
@@ -174,9 +174,9 @@ func (r *Report) targetTable() *table {
 	t := &table{title: "Targets and the worst figure of each", headings: []string{"what", "target", "figure", "of", ""}}
 	for i := range r.Targets {
 		v := &r.Targets[i]
-		value, outcome := none, none
+		value, outcome := noFigure, noFigure
 		if v.Value != nil {
-			value, outcome = figure(*v.Value), v.outcome()
+			value, outcome = formatFigure(*v.Value), v.metText()
 		}
 		t.add(v.Name, v.Target, value, v.Where, outcome)
 	}

@@ -28,19 +28,19 @@ const (
 // operation is a collective operation of MPI.
 type operation struct {
 	name string
-	// sends and receives return the number of blocks in the send buffer and in the receive buffer of a rank.
-	sends, receives func(ranks int) int
-	// gives reports whether a rank contributes data, and result whether it receives a result.
-	gives, result func(rank int) bool
-	// parts returns the indices of the blocks that are combined into block k of the rank's result.
-	parts func(k, rank, ranks int) []int
-	call  func(*collectiveCalls, []mpi.Option) error
+	// sendBlocks and receives return the number of blocks in the send buffer and in the receive buffer of a rank.
+	sendBlocks, recvBlocks func(ranks int) int
+	// contributes reports whether a rank contributes data, and result whether it receives a result.
+	contributes, getsResult func(rank int) bool
+	// combinedBlocks returns the indices of the blocks that are combined into block k of the rank's result.
+	combinedBlocks func(k, rank, ranks int) []int
+	call           func(*collectiveCalls, []mpi.Option) error
 }
 
-func one(int) int          { return 1 }
-func each(ranks int) int   { return ranks }
-func atRoot(rank int) bool { return rank == 0 }
-func atAll(int) bool       { return true }
+func oneBlock(int) int           { return 1 }
+func blockPerRank(ranks int) int { return ranks }
+func onlyRoot(rank int) bool     { return rank == 0 }
+func allRanks(int) bool          { return true }
 
 // blocksOf returns the indices of the blocks that the ranks contribute, if each contributes one.
 func blocksOf(_, _, ranks int) []int {
@@ -54,49 +54,49 @@ func blocksOf(_, _, ranks int) []int {
 // operations lists the measured operations. Rank 0 is the root.
 var operations = []*operation{
 	{
-		"bcast", one, one, atRoot, func(rank int) bool { return rank > 0 },
+		"bcast", oneBlock, oneBlock, onlyRoot, func(rank int) bool { return rank > 0 },
 		func(int, int, int) []int { return []int{0} },
-		func(c *collectiveCalls, o []mpi.Option) error { return mpi.Bcast(c.ctx, c.comm, c.recv, 0, o...) },
+		func(c *collectiveCalls, o []mpi.Option) error { return mpi.Bcast(c.ctx, c.comm, c.recvBuf, 0, o...) },
 	},
 	{
-		"allreduce", one, one, atAll, atAll, blocksOf,
+		"allreduce", oneBlock, oneBlock, allRanks, allRanks, blocksOf,
 		func(c *collectiveCalls, o []mpi.Option) error {
-			return mpi.Allreduce(c.ctx, c.comm, c.send, c.recv, mpi.Sum, o...)
+			return mpi.Allreduce(c.ctx, c.comm, c.sendBuf, c.recvBuf, mpi.Sum, o...)
 		},
 	},
 	{
-		"alltoall", each, each, atAll, atAll, func(k, rank, ranks int) []int { return []int{k*ranks + rank} },
+		"alltoall", blockPerRank, blockPerRank, allRanks, allRanks, func(k, rank, ranks int) []int { return []int{k*ranks + rank} },
 		func(c *collectiveCalls, o []mpi.Option) error {
-			return mpi.Alltoall(c.ctx, c.comm, c.send, c.recv, o...)
+			return mpi.Alltoall(c.ctx, c.comm, c.sendBuf, c.recvBuf, o...)
 		},
 	},
 	{
-		"reduce", one, one, atAll, atRoot, blocksOf,
+		"reduce", oneBlock, oneBlock, allRanks, onlyRoot, blocksOf,
 		func(c *collectiveCalls, o []mpi.Option) error {
-			return mpi.Reduce(c.ctx, c.comm, c.send, c.recv, mpi.Sum, 0, o...)
+			return mpi.Reduce(c.ctx, c.comm, c.sendBuf, c.recvBuf, mpi.Sum, 0, o...)
 		},
 	},
 	{
-		"gather", one, each, atAll, atRoot, func(k, _, _ int) []int { return []int{k} },
+		"gather", oneBlock, blockPerRank, allRanks, onlyRoot, func(k, _, _ int) []int { return []int{k} },
 		func(c *collectiveCalls, o []mpi.Option) error {
-			return mpi.Gather(c.ctx, c.comm, c.send, c.recv, 0, o...)
+			return mpi.Gather(c.ctx, c.comm, c.sendBuf, c.recvBuf, 0, o...)
 		},
 	},
 }
 
-// inTurn reports whether no rank completes a call before all ranks have made it. Calls can then follow each other
+// isSynchronizing reports whether no rank completes a call before all ranks have made it. Calls can then follow each other
 // without messages in between.
-func (c *operation) inTurn() bool { return c.gives(1) && c.result(1) }
+func (c *operation) isSynchronizing() bool { return c.contributes(1) && c.getsResult(1) }
 
-// atRoot reports whether only rank 0 receives a result. Without synchronization, other ranks could start further calls
+// onlyRootReceives reports whether only rank 0 receives a result. Without synchronization, other ranks could start further calls
 // before rank 0 has completed this one.
-func (c *operation) atRoot() bool { return !c.result(1) }
+func (c *operation) onlyRootReceives() bool { return !c.getsResult(1) }
 
-// results returns the number of ranks that receive a result.
-func (c *operation) results(ranks int) int {
+// numReceivers returns the number of ranks that receive a result.
+func (c *operation) numReceivers(ranks int) int {
 	n := 0
 	for r := range ranks {
-		if c.result(r) {
+		if c.getsResult(r) {
 			n++
 		}
 	}
@@ -126,14 +126,14 @@ func collectiveStep(s *session, st step, op *operation, ranks, busy int) ([]Poin
 	share := (st.iterations + methodParts - 1) / methodParts
 	for from, to := -collectiveWarmup(st), 0; from < st.iterations; from, to = to, min(to+share, st.iterations) {
 		for m := range s.methods {
-			if err := c.part(m, from, to); err != nil {
+			if err := c.runPart(m, from, to); err != nil {
 				return nil, fmt.Errorf("by %q: %w", s.methods[m].String(), err)
 			}
 		}
 	}
 	points := make([]Point, len(s.methods))
 	for m := range points {
-		if points[m], err = c.point(m); err != nil {
+		if points[m], err = c.collectPoint(m); err != nil {
 			return nil, err
 		}
 	}
@@ -152,7 +152,7 @@ type collectiveCalls struct {
 	done int
 	// send and recv hold the blocks of the operation; a broadcast uses only recv. own is the data that rank 1 sends to
 	// rank 2, or empty.
-	send, recv, own []int32
+	sendBuf, recvBuf, busyData []int32
 	// parts lists, for each received block, the blocks that are combined into it.
 	parts [][]int
 	// starts and ends hold, for each method, the times at which this rank began each operation and had its result.
@@ -169,46 +169,46 @@ func newCollectiveCalls(s *session, st step, op *operation, ranks, busy int) (*c
 	}
 	c := &collectiveCalls{
 		session: s, step: st, op: op, rank: s.comm.Rank(), ranks: ranks, words: words,
-		send: make([]int32, op.sends(ranks)*words), recv: make([]int32, op.receives(ranks)*words),
-		own:    make([]int32, busy/wordLen),
-		starts: make([][]int64, len(s.methods)), ends: make([][]int64, len(s.methods)),
+		sendBuf: make([]int32, op.sendBlocks(ranks)*words), recvBuf: make([]int32, op.recvBlocks(ranks)*words),
+		busyData: make([]int32, busy/wordLen),
+		starts:   make([][]int64, len(s.methods)), ends: make([][]int64, len(s.methods)),
 	}
 	if op.name == "bcast" {
-		c.send = c.recv
+		c.sendBuf = c.recvBuf
 	}
-	for k := range op.sends(ranks) {
-		fill(c.block(c.send, k), c.sent(k))
+	for k := range op.sendBlocks(ranks) {
+		fill(c.block(c.sendBuf, k), c.blockIndex(k))
 	}
-	for k := range op.receives(ranks) {
-		c.parts = append(c.parts, op.parts(k, c.rank, ranks))
+	for k := range op.recvBlocks(ranks) {
+		c.parts = append(c.parts, op.combinedBlocks(k, c.rank, ranks))
 	}
 	if c.rank == 1 {
-		fill(c.own, 1)
+		fill(c.busyData, 1)
 	}
 	return c, nil
 }
 
 func (c *collectiveCalls) block(all []int32, k int) []int32 { return all[k*c.words : (k+1)*c.words] }
 
-// sent returns the index of this rank's block k among the blocks of all ranks.
-func (c *collectiveCalls) sent(k int) int {
-	if c.op.sends(c.ranks) == 1 {
+// blockIndex returns the index of this rank's block k among the blocks of all ranks.
+func (c *collectiveCalls) blockIndex(k int) int {
+	if c.op.sendBlocks(c.ranks) == 1 {
 		return c.rank
 	}
 	return c.rank*c.ranks + k
 }
 
-// part makes the calls from, from+1, … to-1 with one method.
-func (c *collectiveCalls) part(method, from, to int) error {
+// runPart makes the calls from, from+1, … to-1 with one method.
+func (c *collectiveCalls) runPart(method, from, to int) error {
 	defer c.account(method)()
 	m := &c.methods[method]
-	options := c.use(m)
+	options := c.selectMethod(m)
 	all := collectiveWarmup(c.step) + c.iterations
 	for i := from; i < to; i++ {
-		c.pace(c.n, c.done, len(c.methods)*all)
+		c.printProgress(c.n, c.done, len(c.methods)*all)
 		c.done++
 		// The number is unique to this operation.
-		start, end, err := c.round(options, i*len(c.methods)+method, i == from && from < 0 || i == c.iterations-1)
+		start, end, err := c.runRound(options, i*len(c.methods)+method, i == from && from < 0 || i == c.iterations-1)
 		if err != nil {
 			return fmt.Errorf("round %d: %w", i, err)
 		}
@@ -220,8 +220,8 @@ func (c *collectiveCalls) part(method, from, to int) error {
 	return nil
 }
 
-// use selects the method for the following operations, and returns its options.
-func (c *collectiveCalls) use(m *method) []mpi.Option {
+// selectMethod selects the method for the following operations, and returns its options.
+func (c *collectiveCalls) selectMethod(m *method) []mpi.Option {
 	if c.order != nil {
 		c.order.form = m.order.Form()
 	}
@@ -229,19 +229,19 @@ func (c *collectiveCalls) use(m *method) []mpi.Option {
 }
 
 // stamp returns the word written at the start and at the end of a block in operation i.
-func (c *collectiveCalls) stamp(i, block int) int32 { return int32(i*stampRanks + block) }
+func (c *collectiveCalls) stampWord(i, block int) int32 { return int32(i*stampRanks + block) }
 
 // round executes operation i, and returns the times at which it began and ended.
-func (c *collectiveCalls) round(options []mpi.Option, i int, all bool) (start, end time.Duration, err error) {
+func (c *collectiveCalls) runRound(options []mpi.Option, i int, all bool) (start, end time.Duration, err error) {
 	start = sharedNow()
 	if c.op.name != "bcast" || c.rank == 0 {
-		for k := range c.op.sends(c.ranks) {
-			stamp(c.block(c.send, k), c.stamp(i, c.sent(k)))
+		for k := range c.op.sendBlocks(c.ranks) {
+			writeStamp(c.block(c.sendBuf, k), c.stampWord(i, c.blockIndex(k)))
 		}
 	}
 	var own *mpi.Request
-	if !c.op.inTurn() {
-		if own, err = c.ready(i); err != nil {
+	if !c.op.isSynchronizing() {
+		if own, err = c.synchronize(i); err != nil {
 			return 0, 0, err
 		}
 		start = sharedNow()
@@ -255,25 +255,25 @@ func (c *collectiveCalls) round(options []mpi.Option, i int, all bool) (start, e
 			return 0, 0, err
 		}
 		if c.rank == 2 {
-			if err := verify(c.own, number(i, 1), 1, all); err != nil {
+			if err := verify(c.busyData, stampWord(i, 1), 1, all); err != nil {
 				return 0, 0, fmt.Errorf("what rank 1 sends: %w", err)
 			}
 			c.verified++
 		}
 	}
-	return start, end, c.check(i, all)
+	return start, end, c.verifyResult(i, all)
 }
 
 // check verifies this rank's result: either all words, or the first and the last word of each block.
-func (c *collectiveCalls) check(i int, all bool) error {
-	if !c.op.result(c.rank) {
+func (c *collectiveCalls) verifyResult(i int, all bool) error {
+	if !c.op.getsResult(c.rank) {
 		return nil
 	}
 	for k, parts := range c.parts {
-		block, last := c.block(c.recv, k), c.words-1
+		block, last := c.block(c.recvBuf, k), c.words-1
 		var stamped int32
 		for _, b := range parts {
-			stamped += c.stamp(i, b)
+			stamped += c.stampWord(i, b)
 		}
 		for w := 0; w < c.words; w++ {
 			want := stamped
@@ -295,77 +295,77 @@ func (c *collectiveCalls) check(i int, all bool) error {
 	return nil
 }
 
-// ready returns when this rank may make call i. By then, rank 1 has started to send its own data, and rank 2 is ready
+// synchronize returns when this rank may make call i. By then, rank 1 has started to send its own data, and rank 2 is ready
 // to receive it.
-func (c *collectiveCalls) ready(i int) (own *mpi.Request, err error) {
-	if c.op.atRoot() {
+func (c *collectiveCalls) synchronize(i int) (own *mpi.Request, err error) {
+	if c.op.onlyRootReceives() {
 		if err := c.awaitRoot(); err != nil {
 			return nil, err
 		}
 	}
 	switch {
 	case c.rank == 0:
-		_, err := c.session.recv(1, tagReady)
+		_, err := c.session.recvNumber(1, tagReady)
 		return nil, err
 	case c.rank > 1:
-		if c.rank == 2 && len(c.own) > 0 {
-			r, err := mpi.Irecv(c.comm, c.own, 1, tagBusy)
+		if c.rank == 2 && len(c.busyData) > 0 {
+			r, err := mpi.Irecv(c.comm, c.busyData, 1, tagBusy)
 			if err != nil {
 				return nil, err
 			}
 			own = &r
 		}
-		return own, c.session.send(0, 1, tagReady)
+		return own, c.session.sendNumber(0, 1, tagReady)
 	}
 	for r := 2; r < c.ranks; r++ {
-		if _, err := c.session.recv(r, tagReady); err != nil {
+		if _, err := c.session.recvNumber(r, tagReady); err != nil {
 			return nil, err
 		}
 	}
-	if err := c.session.send(0, 0, tagReady); err != nil || len(c.own) == 0 {
+	if err := c.session.sendNumber(0, 0, tagReady); err != nil || len(c.busyData) == 0 {
 		return nil, err
 	}
-	stamp(c.own, number(i, 1))
-	r, err := mpi.Isend(c.comm, c.own, 2, tagBusy)
+	writeStamp(c.busyData, stampWord(i, 1))
+	r, err := mpi.Isend(c.comm, c.busyData, 2, tagBusy)
 	return &r, err
 }
 
 // awaitRoot delays all ranks until rank 0 has completed the previous call.
 func (c *collectiveCalls) awaitRoot() error {
 	if c.rank > 0 {
-		_, err := c.session.recv(0, tagGo)
+		_, err := c.session.recvNumber(0, tagGo)
 		return err
 	}
 	for r := 1; r < c.ranks; r++ {
-		if err := c.session.send(0, r, tagGo); err != nil {
+		if err := c.session.sendNumber(0, r, tagGo); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// point returns the point of a method on rank 0, which collects the times from all other ranks.
-func (c *collectiveCalls) point(method int) (Point, error) {
+// collectPoint returns the point of a method on rank 0, which collects the times from all other ranks.
+func (c *collectiveCalls) collectPoint(method int) (Point, error) {
 	starts, ends := c.starts[method], c.ends[method]
 	if c.rank > 0 {
 		switch {
-		case c.op.inTurn():
+		case c.op.isSynchronizing():
 			return Point{}, nil
-		case c.op.gives(c.rank):
+		case c.op.contributes(c.rank):
 			return Point{}, mpi.Send(c.ctx, c.comm, starts, 0, tagTimes)
 		}
 		return Point{}, mpi.Send(c.ctx, c.comm, ends, 0, tagTimes)
 	}
-	if !c.op.result(0) {
+	if !c.op.getsResult(0) {
 		clear(ends)
 	}
 	times := make([]int64, len(starts))
-	for r := 1; r < c.ranks && !c.op.inTurn(); r++ {
+	for r := 1; r < c.ranks && !c.op.isSynchronizing(); r++ {
 		if _, err := mpi.Recv(c.ctx, c.comm, times, r, tagTimes); err != nil {
 			return Point{}, err
 		}
 		for i, t := range times {
-			if c.op.gives(r) {
+			if c.op.contributes(r) {
 				starts[i] = min(starts[i], t)
 			} else {
 				ends[i] = max(ends[i], t)

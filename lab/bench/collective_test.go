@@ -53,7 +53,7 @@ func TestMethods(t *testing.T) {
 // asked is a device that records which operation was requested.
 type asked struct {
 	noDevice
-	mpe.Minimal
+	mpe.BasicDevice
 	call collective.Operation
 }
 
@@ -86,19 +86,19 @@ func TestUse(t *testing.T) {
 		want coll.Call
 	}{
 		{"", coll.Call{}},
-		{"atomic:32KiB/by-left", coll.Call{Segment: 32 << 10, Form: coll.OrderByLeft}},
-		{"atomic:16KiB/free-first", coll.Call{Segment: 16 << 10, Form: coll.OrderFreeFirst}},
+		{"atomic:32KiB/by-left", coll.Call{Segment: 32 << 10, OrderForm: coll.OrderByLeft}},
+		{"atomic:16KiB/free-first", coll.Call{Segment: 16 << 10, OrderForm: coll.OrderFreeFirst}},
 		{"atomic", coll.Call{}},
 	} {
 		m, err := parseMethod(x.text)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := mpi.Bcast(b.ctx, b.comm, make([]int32, 3), 0, b.use(&m)...); !errors.Is(err, errNo) {
+		if err := mpi.Bcast(b.ctx, b.comm, make([]int32, 3), 0, b.selectMethod(&m)...); !errors.Is(err, errNo) {
 			t.Error(err)
 		}
 		if c := dev.call; c.Algorithm != m.by.Algorithm || c.Call.Segment != x.want.Segment ||
-			c.Call.Form != x.want.Form || len(c.Recv) != 12 {
+			c.Call.OrderForm != x.want.OrderForm || len(c.Recv) != 12 {
 			t.Errorf("%s: %+v", x.text, c)
 		}
 	}
@@ -148,12 +148,12 @@ func TestCollectiveLies(t *testing.T) {
 		lie          func(*collectiveCalls)
 		says         string
 	}{
-		{"bcast", operations[0], 0, 5, func(c *collectiveCalls) { c.send[1]++ }, "block 0: word 1 is "},
-		{"allreduce", operations[1], 6, 7, func(c *collectiveCalls) { c.send[14]-- }, "block 0: word 14 is "},
-		{"alltoall", operations[2], 3, 5, func(c *collectiveCalls) { c.send[5*16+7]++ }, "block 3: word 7 is "},
-		{"reduce", operations[3], 4, 0, func(c *collectiveCalls) { c.send[2]++ }, "block 0: word 2 is "},
-		{"gather", operations[4], 2, 0, func(c *collectiveCalls) { c.send[3]++ }, "block 2: word 3 is "},
-		{"own", operations[0], 1, 2, func(c *collectiveCalls) { c.own[7]++ }, "what rank 1 sends: word 7 is "},
+		{"bcast", operations[0], 0, 5, func(c *collectiveCalls) { c.sendBuf[1]++ }, "block 0: word 1 is "},
+		{"allreduce", operations[1], 6, 7, func(c *collectiveCalls) { c.sendBuf[14]-- }, "block 0: word 14 is "},
+		{"alltoall", operations[2], 3, 5, func(c *collectiveCalls) { c.sendBuf[5*16+7]++ }, "block 3: word 7 is "},
+		{"reduce", operations[3], 4, 0, func(c *collectiveCalls) { c.sendBuf[2]++ }, "block 0: word 2 is "},
+		{"gather", operations[4], 2, 0, func(c *collectiveCalls) { c.sendBuf[3]++ }, "block 2: word 3 is "},
+		{"own", operations[0], 1, 2, func(c *collectiveCalls) { c.busyData[7]++ }, "what rank 1 sends: word 7 is "},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			t.Parallel()
@@ -171,7 +171,7 @@ func TestCollectiveLies(t *testing.T) {
 							return err
 						}
 						x.lie(c)
-						_, _, _ = c.round(nil, -1, true) // the round may be cancelled
+						_, _, _ = c.runRound(nil, -1, true) // the round may be cancelled
 						return nil
 					case x.honest:
 						defer cancel() // ends the other ranks, which wait for this one
@@ -212,7 +212,7 @@ func bcastReport(workload string, times map[string][2]float64) *Report {
 			Figures: Figures{Rounds: [][]Point{{{N: 4, P50: at[0]}, {N: 1 << 20, P50: at[1]}}}},
 		})
 	}
-	r.finish()
+	r.computeDerived()
 	return r
 }
 
@@ -283,7 +283,7 @@ func TestPaired(t *testing.T) {
 		t.Error(got)
 	}
 	b, c := of("b", "a", 1), of("c", "a", 1)
-	if !b.together(&c.Side) || !b.together(&a.Side) || !a.together(&b.Side) {
+	if !b.sharesProcesses(&c.Side) || !b.sharesProcesses(&a.Side) || !a.sharesProcesses(&b.Side) {
 		t.Error("they are together")
 	}
 }

@@ -25,15 +25,15 @@ var (
 
 // collectiveWorkload returns the workload of an operation with the given number of ranks.
 func collectiveWorkload(name, title string, op *operation, ranks, busy int) *workload {
-	results := op.results(ranks)
+	results := op.numReceivers(ranks)
 	if busy > 0 {
 		results++
 	}
 	return &workload{
 		name: name, title: title, unit: "message", axis: "message length", bytes: true, source: "collective.c",
-		args: []string{op.name, fmt.Sprint(ranks), fmt.Sprint(busy)}, needs: times, tags: true, collective: true,
+		args: []string{op.name, fmt.Sprint(ranks), fmt.Sprint(busy)}, requiredFigures: timeFigures, usesTags: true, isCollective: true,
 		inProcess: true, weight: 2,
-		full: collectiveSteps, quick: collectiveQuick, ranks: func(step) int { return ranks },
+		fullSteps: collectiveSteps, quickSteps: collectiveQuick, ranks: func(step) int { return ranks },
 		messages: func(s step) int { return results * (collectiveWarmup(s) + s.iterations) },
 		run:      func(s *session, st step) ([]Point, error) { return collectiveStep(s, st, op, ranks, busy) },
 	}
@@ -42,7 +42,7 @@ func collectiveWorkload(name, title string, op *operation, ranks, busy int) *wor
 // broadcastWorkload returns the workload of a broadcast to 8 ranks, run with several methods.
 func broadcastWorkload(name, title string, busy int, full []step) *workload {
 	w := collectiveWorkload(name, title, operations[0], bcastRanks, busy)
-	w.full, w.methods, w.inProcess, w.weight = full, true, false, 10
+	w.fullSteps, w.methods, w.inProcess, w.weight = full, true, false, 10
 	return w
 }
 

@@ -18,8 +18,8 @@ const saidLimit = 8 << 10
 // not exit, it is killed together with all processes that it started.
 type program struct {
 	*exec.Cmd
-	killGroup func()
-	said      tail
+	killGroup   func()
+	errorOutput tail
 }
 
 // installed reports whether a program with the given name is installed.
@@ -33,7 +33,7 @@ func command(ctx context.Context, name string, args ...string) *program {
 	p.killGroup = inGroup(p.Cmd)
 	p.Cancel = func() error { return interrupt(p.Process) }
 	p.WaitDelay = killTime
-	p.Stderr = &p.said
+	p.Stderr = &p.errorOutput
 	return p
 }
 
@@ -52,7 +52,7 @@ func (p *program) wait() error {
 		return nil
 	}
 	p.killGroup()
-	return fmt.Errorf("%v: %w\n%s", p.Cmd, err, bytes.TrimSpace(p.said.text))
+	return fmt.Errorf("%v: %w\n%s", p.Cmd, err, bytes.TrimSpace(p.errorOutput.text))
 }
 
 // output runs the program and returns its output.

@@ -23,8 +23,8 @@ func newCompiler(dir, name string, args ...string) *compiler {
 	return &compiler{name: name, args: args, dir: dir, made: map[string]string{}}
 }
 
-// program returns the path of the program compiled from a source.
-func (c *compiler) program(ctx context.Context, source string) (string, error) {
+// compile returns the path of the program compiled from a source.
+func (c *compiler) compile(ctx context.Context, source string) (string, error) {
 	if path, ok := c.made[source]; ok {
 		return path, nil
 	}

@@ -11,7 +11,7 @@ import (
 // TestSaved checks that a report is unchanged after it was saved and loaded.
 func TestSaved(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "new", "out.json")
-	r := testReport("pingpong", [2]int{4, million}, "cloudfpga", "upstream", rawPoll)
+	r := testReport("pingpong", [2]int{4, millionWords}, "cloudfpga", "upstream", rawPoll)
 	if err := r.Save(file); err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +57,7 @@ func TestSaved(t *testing.T) {
 func runOf(version string, workloads ...string) *Report {
 	all := &Report{Rounds: 3, Machine: Machine{CPU: "Abacus", Cores: 2, Version: version, Time: "time of " + version}}
 	for i, w := range workloads {
-		one := testReport(w, [2]int{4, million}, "cloudfpga", openMPITCP, rawGRO).Results[0]
+		one := testReport(w, [2]int{4, millionWords}, "cloudfpga", openMPITCP, rawGRO).Results[0]
 		for k := range one.Sides {
 			for _, round := range one.Sides[k].Rounds {
 				for n := range round {
@@ -65,10 +65,10 @@ func runOf(version string, workloads ...string) *Report {
 				}
 			}
 		}
-		one.Sides[2].Rounds[0] = append(one.Sides[2].Rounds[0], Point{N: million, P50: 5})
+		one.Sides[2].Rounds[0] = append(one.Sides[2].Rounds[0], Point{N: millionWords, P50: 5})
 		all.Results = append(all.Results, one)
 	}
-	all.finish()
+	all.computeDerived()
 	return all
 }
 

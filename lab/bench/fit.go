@@ -33,11 +33,11 @@ func fitLine(x, y []float64) (fit, bool) {
 	f.intercept = (sy - f.slope*sx) / sw
 	var sum float64
 	for i := range x {
-		off := (f.at(x[i]) - y[i]) / y[i]
+		off := (f.valueAt(x[i]) - y[i]) / y[i]
 		sum += off * off
 	}
 	f.deviation = math.Sqrt(sum / float64(len(x)))
 	return f, true
 }
 
-func (f fit) at(x float64) float64 { return f.intercept + f.slope*x }
+func (f fit) valueAt(x float64) float64 { return f.intercept + f.slope*x }

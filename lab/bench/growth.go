@@ -14,14 +14,14 @@ type Growth struct {
 	Deviation float64 `json:"deviation"`
 }
 
-// grows selects a figure of a workload to which lines are fitted.
-type grows struct {
+// growthFigure selects a figure of a workload to which lines are fitted.
+type growthFigure struct {
 	workload, figure string
 	// title is the title of the table, and per the unit of a step, which the slope refers to.
 	title, per string
 }
 
-var growths = []grows{
+var growths = []growthFigure{
 	{"pingpong", "p50", "Half round trip against the length", "byte"},
 	{"rate", "p50", "Time of a message against its length, 64 in flight", "byte"},
 	{"stream", "p50", "Time of a message against its length, 4 in flight", "byte"},
@@ -65,8 +65,8 @@ func (m *Measured) series(figure string) (x, y []float64) {
 	return x, y
 }
 
-// grown returns the line for a figure of a side, or nil.
-func (r *Report) grown(workload, side, figure string) *Growth {
+// findGrowth returns the line for a figure of a side, or nil.
+func (r *Report) findGrowth(workload, side, figure string) *Growth {
 	for i := range r.Growth {
 		if g := &r.Growth[i]; g.Workload == workload && g.Side == side && g.Figure == figure {
 			return g
@@ -76,4 +76,4 @@ func (r *Report) grown(workload, side, figure string) *Growth {
 }
 
 // at returns the value of the line at n.
-func (g *Growth) at(n float64) float64 { return g.Intercept + g.Slope/1e3*n }
+func (g *Growth) valueAt(n float64) float64 { return g.Intercept + g.Slope/1e3*n }

@@ -11,7 +11,7 @@ import (
 func TestVerdicts(t *testing.T) {
 	side := func(key string, times ...float64) Measured {
 		var round []Point
-		for i, n := range []int{4, 64 << 10, million} {
+		for i, n := range []int{4, 64 << 10, millionWords} {
 			if i < len(times) && times[i] > 0 {
 				round = append(round, Point{N: n, P50: times[i], P99: times[i] * times[i]})
 			}
@@ -29,9 +29,9 @@ func TestVerdicts(t *testing.T) {
 		{Workload: "stream", Sides: []Measured{side("raw-udp-gro", 1, 1, 700)}},
 		{Workload: "rate", Sides: []Measured{side("extended-udp", 3), side("openmpi-tcp", 6)}},
 	}}
-	r.finish()
-	r.Results[0].Sides[0].Disturbed = &Figures{Rounds: [][]Point{{{N: 4, P50: 20}, {N: million, P50: 1100}}}}
-	r.finish()
+	r.computeDerived()
+	r.Results[0].Sides[0].Disturbed = &Figures{Rounds: [][]Point{{{N: 4, P50: 20}, {N: millionWords, P50: 1100}}}}
+	r.computeDerived()
 	for name, want := range map[string]string{
 		"cloudfpga, 1 word: time by two raw round trips, polling":                                     "met: 1.25",
 		"cloudfpga, up to 64 KiB: time by that of the next longer or shorter message, the larger one": "met: 0.200 (4 B)",
@@ -60,7 +60,7 @@ func TestVerdicts(t *testing.T) {
 	r.Results[0].side("cloudfpga").Rounds[0][0].P50 = 11
 	for wakeUp, want := range map[float64]string{9: "missed: 1.38", 10: "met: 1.38"} {
 		r.Machine.WakeUp = wakeUp
-		r.finish()
+		r.computeDerived()
 		if got := verdictOf(r, targets[0].name); got != want {
 			t.Errorf("where a wake-up takes %v µs: %s instead of %s", wakeUp, got, want)
 		}
@@ -121,8 +121,8 @@ func TestFit(t *testing.T) {
 	} {
 		got, ok := fitLine(x.x, x.y)
 		if x.name == "off" {
-			if !ok || got.deviation < 0.05 || got.deviation > 0.1 || math.Abs(got.at(2)-20) > 0.5 ||
-				math.Abs(got.at(1)-10) > 0.5 {
+			if !ok || got.deviation < 0.05 || got.deviation > 0.1 || math.Abs(got.valueAt(2)-20) > 0.5 ||
+				math.Abs(got.valueAt(1)-10) > 0.5 {
 				t.Errorf("%s: %+v", x.name, got)
 			}
 			continue
@@ -152,8 +152,8 @@ func TestGrowth(t *testing.T) {
 	for i := range r.Results[0].Sides {
 		r.Results[0].Sides[i].Rounds = [][]Point{{{N: 2, P50: 3}, {N: 4, P50: 4}, {N: 8, P50: 6}}}
 	}
-	r.finish()
-	g := r.grown("ring", "extended-udp", "p50")
+	r.computeDerived()
+	g := r.findGrowth("ring", "extended-udp", "p50")
 	if g == nil || math.Abs(g.Intercept-2) > 1e-9 || math.Abs(g.Slope-500) > 1e-6 {
 		t.Fatalf("%+v", r.Growth)
 	}

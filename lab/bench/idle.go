@@ -14,10 +14,10 @@ const restTime = time.Second
 func idleStep(s *session, st step) (Point, error) {
 	share := []float64{0}
 	if s.comm.Rank() == 0 {
-		m := s.mark()
+		m := s.markAfterRest()
 		time.Sleep(time.Duration(st.n) * time.Millisecond)
 		p := Point{N: st.n, Resting: m.percent()}
-		if err := s.send(int32(st.n), 1, 0); err != nil {
+		if err := s.sendNumber(int32(st.n), 1, 0); err != nil {
 			return p, err
 		}
 		_, err := mpi.Recv(s.ctx, s.comm, share, 1, 0)
@@ -25,8 +25,8 @@ func idleStep(s *session, st step) (Point, error) {
 		return p, err
 	}
 	marked := make(chan mark, 1)
-	go func() { marked <- s.mark() }()
-	if err := s.receive("what ends the wait", 0, 0, int32(st.n)); err != nil {
+	go func() { marked <- s.markAfterRest() }()
+	if err := s.receiveNumber("what ends the wait", 0, 0, int32(st.n)); err != nil {
 		return Point{}, err
 	}
 	share[0] = (<-marked).percent()
@@ -40,8 +40,8 @@ type mark struct {
 	now  func() time.Duration
 }
 
-// mark sleeps for restTime, and then returns a mark.
-func (s *session) mark() mark {
+// markAfterRest sleeps for restTime, and then returns a mark.
+func (s *session) markAfterRest() mark {
 	time.Sleep(restTime)
 	return mark{time.Now(), s.used(), s.used}
 }

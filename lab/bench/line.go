@@ -12,11 +12,11 @@ import (
 // down the side that is measured at the time.
 // that is measured at the time.
 const (
-	// slowLine is the limit above which a cache line counts as slow, before or after a measurement. It is relative to
+	// slowLineFactor is the limit above which a cache line counts as slow, before or after a measurement. It is relative to
 	// the shortest time of the run.
-	slowLine = 1.5
-	// againMost is the maximum number of times that a measurement is repeated.
-	againMost = 3
+	slowLineFactor = 1.5
+	// maxRepeats is the maximum number of times that a measurement is repeated.
+	maxRepeats = 3
 )
 
 // Attempt is one measurement of a side in a round.
@@ -34,15 +34,15 @@ type Attempt struct {
 }
 
 // line returns the longer of the two cache line times, or 0 if they are unknown.
-func (a *Attempt) line() float64 { return max(a.LineBefore, a.LineAfter) }
+func (a *Attempt) lineTime() float64 { return max(a.LineBefore, a.LineAfter) }
 
 // slow reports whether a cache line was slow; least is the shortest time of the run.
-func (a *Attempt) slow(least float64) bool { return a.line() > slowLine*least }
+func (a *Attempt) isSlow(least float64) bool { return a.lineTime() > slowLineFactor*least }
 
 // discardSlow discards the latest attempts with a slow cache line, and returns the measurements to repeat.
 func discardSlow(done []scheduled, least float64) (again []scheduled) {
 	for _, t := range done {
-		if t.failed || t.last == nil || !t.last.slow(least) {
+		if t.failed || t.last == nil || !t.last.isSlow(least) {
 			continue
 		}
 		t.last.Discarded = true
@@ -55,7 +55,7 @@ func discardSlow(done []scheduled, least float64) (again []scheduled) {
 func (r *runner) lineTime() float64 {
 	ns, err := r.moveLine()
 	if err != nil {
-		r.miss(fmt.Sprintf("the time to move a cache line is unknown from now on: %v", err))
+		r.reportMissing(fmt.Sprintf("the time to move a cache line is unknown from now on: %v", err))
 		r.moveLine = func() (float64, error) { return 0, nil }
 		return 0
 	}
@@ -73,7 +73,7 @@ func (f *Figures) slowRounds(least float64) (slow []string, discarded int) {
 		switch {
 		case a.Discarded:
 			discarded++
-		case a.slow(least):
+		case a.isSlow(least):
 			slow = append(slow, fmt.Sprint(a.Round))
 		}
 	}
@@ -87,7 +87,7 @@ func (r *Report) lineNotes(results []Result) []string {
 		return nil
 	}
 	first := fmt.Sprintf("a cache line from one processor to another: at least %s ns, median %s ns",
-		figure(m.LineLeast), figure(m.LineP50))
+		formatFigure(m.LineLeast), formatFigure(m.LineP50))
 	if r.isArchived() { // the notes of an archived run contain the rest
 		return []string{first}
 	}
@@ -122,7 +122,7 @@ func (r *Report) slowLines(results []Result) (again int, notes []string) {
 		}
 		if len(sides) > 0 {
 			notes = append(notes, fmt.Sprintf("rounds of %s while a cache line took over %v times the least: %s",
-				results[i].Workload, slowLine, strings.Join(sides, "; ")))
+				results[i].Workload, slowLineFactor, strings.Join(sides, "; ")))
 		}
 	}
 	return again, notes

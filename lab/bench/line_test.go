@@ -25,7 +25,7 @@ func TestSlowLine(t *testing.T) {
 		{50, 0, 50, false},     // the second cache line time is unknown
 		{0, 0, 0, false},
 	} {
-		if got := (&Attempt{LineBefore: x.before, LineAfter: x.after}).slow(x.least); got != x.want {
+		if got := (&Attempt{LineBefore: x.before, LineAfter: x.after}).isSlow(x.least); got != x.want {
 			t.Errorf("%+v: %v", x, got)
 		}
 	}
@@ -36,7 +36,7 @@ func TestSlowLine(t *testing.T) {
 func lineRun(t *testing.T, o Options, lines ...float64) (*Report, string) {
 	t.Helper()
 	o.Workloads, o.Steps = []string{"ring"}, "2:1"
-	tasks, err := o.plan()
+	tasks, err := o.planTasks()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +73,7 @@ func lineRun(t *testing.T, o Options, lines ...float64) (*Report, string) {
 	if err := r.report.Err(); err != nil {
 		t.Fatal(err)
 	}
-	r.report.finish()
+	r.report.computeDerived()
 	return r.report, progress.String()
 }
 
@@ -154,7 +154,7 @@ func TestCutLater(t *testing.T) {
 		w: w, side: &side{}, parts: make([]part, 1), steps: []step{{2, 1}, {8, 1}},
 		attempts: []*attempt{made(1, true, 1, 2, 8), made(2, false, 2, 2, 8), made(1, false, 3, 2)},
 	}
-	r.plan(m, outcome{cut: []Cut{{N: 8}}})
+	r.applyCuts(m, outcome{cut: []CutStep{{N: 8}}})
 	r.collect(m)
 	f := &r.report.Results[0].Sides[0].Figures
 	if want := [][]Point{{{N: 2, P50: 3}}, {{N: 2, P50: 2}}}; !reflect.DeepEqual(f.Rounds, want) ||
@@ -164,7 +164,7 @@ func TestCutLater(t *testing.T) {
 	if len(m.steps) != 1 || m.failed {
 		t.Errorf("%+v", m)
 	}
-	if r.plan(m, outcome{cut: []Cut{{N: 2}}}); !m.failed {
+	if r.applyCuts(m, outcome{cut: []CutStep{{N: 2}}}); !m.failed {
 		t.Error("a side without steps is measured again")
 	}
 }
@@ -189,7 +189,7 @@ func TestLineNotes(t *testing.T) {
 	one := r.result("ring").side("one")
 	one.Disturbed = &Figures{Rounds: one.Rounds,
 		Attempts: []Attempt{{Round: 1, LineBefore: 76, LineAfter: 50}, {Round: 2, LineBefore: 75, LineAfter: 50}}}
-	r.finish()
+	r.computeDerived()
 	file := filepath.Join(t.TempDir(), "out.json")
 	if err := r.Save(file); err != nil {
 		t.Fatal(err)

@@ -54,9 +54,9 @@ func (m *Machine) measure() error {
 // wakeUp formats the time of a wake-up.
 func (m *Machine) wakeUp() string {
 	if m.WakeUp == 0 {
-		return none
+		return noFigure
 	}
-	return duration(m.WakeUp) + " (p90 " + duration(m.WakeUpP90) + ")"
+	return formatDuration(m.WakeUp) + " (p90 " + formatDuration(m.WakeUpP90) + ")"
 }
 
 // processors formats the number and the model of the processors.

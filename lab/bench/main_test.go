@@ -61,7 +61,7 @@ func TestOurs(t *testing.T) {
 		}
 		t.Run(w.name, func(t *testing.T) {
 			rounds := 2
-			if w.collective { // with the race detector, many ranks are slow
+			if w.isCollective { // with the race detector, many ranks are slow
 				rounds = 1
 			}
 			r, progress := quick(t, Options{Workloads: []string{w.name}, Only: keysOf(ourFamily()), Rounds: rounds})
@@ -74,7 +74,7 @@ func TestOurs(t *testing.T) {
 					func(m string) bool { return strings.HasPrefix(m, l.key+" is missing") }) {
 					continue
 				}
-				if l.does(w) {
+				if l.supports(w) {
 					want++
 				}
 				if w.methods {
@@ -85,14 +85,14 @@ func TestOurs(t *testing.T) {
 				t.Fatalf("%d sides of %d\n%s", len(res.Sides), want, progress)
 			}
 			for _, s := range res.Sides {
-				if want := rounds * w.total(w.quick); s.Verified != want {
+				if want := rounds * w.total(w.quickSteps); s.Verified != want {
 					t.Errorf("%s: %d messages were verified of %d", s.Key, s.Verified, want)
 				}
 				if s.Memory < 1<<10 {
 					t.Errorf("%s: %d KiB of memory", s.Key, s.Memory)
 				}
 				for _, p := range s.Median {
-					if len(w.needs) > 0 && (p.P50 <= 0 || p.CPU <= 0 ||
+					if len(w.requiredFigures) > 0 && (p.P50 <= 0 || p.CPU <= 0 ||
 						p.P99 > 0 && (p.P99 < p.P50 || p.P999 < p.P99 || p.Least > p.P50)) {
 						t.Errorf("%s: %+v", s.Key, p)
 					}
@@ -153,7 +153,7 @@ func TestRawMistakes(t *testing.T) {
 	compiler := newCompiler(dir, "cc")
 	for _, r := range raws {
 		for _, program := range r.programs {
-			path, err := compiler.program(t.Context(), program[0])
+			path, err := compiler.compile(t.Context(), program[0])
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -178,13 +178,13 @@ func TestPeers(t *testing.T) {
 				needs.Missing(t, l.name, m)
 			}
 			// Run all workloads over one link, and a single workload over the other.
-			first, second := l.ways[1].key, l.ways[0].key
+			first, second := l.modes[1].key, l.modes[0].key
 			r, _ := quick(t, Options{Only: []string{first}})
 			for _, w := range workloads {
 				res := r.result(w.name)
 				// On a loaded machine, sides that poll may time out. The report then lists them.
 				slow := slices.ContainsFunc(r.Missing, func(m string) bool { return strings.HasPrefix(m, w.name+", ") })
-				if len(res.Sides) == 0 && !slow && !(l.spins && w.ranks != nil) {
+				if len(res.Sides) == 0 && !slow && !(l.pollsOnly && w.ranks != nil) {
 					t.Errorf("%s: nothing was measured", w.name)
 				}
 				for _, s := range res.Sides {

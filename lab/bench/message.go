@@ -16,9 +16,9 @@ func wordsOf(n int) (int, error) {
 // pattern returns the word at an index in the messages of a sender.
 func pattern(word, sender int) int32 { return int32(uint32(word)*2654435761 + uint32(sender)) }
 
-// number returns the word written at the start and at the end of a sender's message in a round. The rank that answers
+// stampWord returns the word written at the start and at the end of a sender's message in a round. The rank that answers
 // uses the one's complement.
-func number(round, sender int) int32 {
+func stampWord(round, sender int) int32 {
 	if sender == 0 {
 		return int32(round)
 	}
@@ -31,7 +31,7 @@ func fill(words []int32, sender int) {
 	}
 }
 
-func stamp(words []int32, number int32) { words[0], words[len(words)-1] = number, number }
+func writeStamp(words []int32, number int32) { words[0], words[len(words)-1] = number, number }
 
 // verify checks a received message: either all words, or the first and the last one.
 func verify(words []int32, number int32, sender int, all bool) error {

@@ -34,7 +34,7 @@ func (m method) String() string {
 func (m method) title() string {
 	text := m.by.Algorithm
 	if m.by.Segment > 0 {
-		text += ", " + size(m.by.Segment) + " segments"
+		text += ", " + formatSize(m.by.Segment) + " segments"
 	}
 	switch m.order {
 	case "free-first":
@@ -61,10 +61,10 @@ func parseMethod(text string) (m method, err error) {
 // options returns the method as options for package mpi.
 func (m *method) options() (all []mpi.Option) {
 	if m.by.Algorithm != "" {
-		all = append(all, mpi.By(m.by.Algorithm))
+		all = append(all, mpi.WithAlgorithm(m.by.Algorithm))
 	}
 	if m.by.Segment > 0 {
-		all = append(all, mpi.Segment(m.by.Segment))
+		all = append(all, mpi.WithSegment(m.by.Segment))
 	}
 	return all
 }
@@ -76,7 +76,7 @@ type orderer struct {
 }
 
 func (d *orderer) StartCollective(c *collective.Operation) (mpe.Op, error) {
-	c.Call.Form = d.form
+	c.Call.OrderForm = d.form
 	return d.Device.StartCollective(c)
 }
 

@@ -40,7 +40,7 @@ func TestMissedTargets(t *testing.T) {
 	for _, target := range targets {
 		want := 0
 		for _, r := range all {
-			if slices.ContainsFunc(r.Targets, func(v Verdict) bool { return v.Name == target.name && !v.Met }) {
+			if slices.ContainsFunc(r.Targets, func(v TargetResult) bool { return v.Name == target.name && !v.Met }) {
 				want = 1
 			}
 		}

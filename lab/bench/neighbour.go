@@ -14,15 +14,15 @@ import (
 // neighbourCommand follows RankCommand to start the neighbour that disturbs a measurement. Its argument is a seed.
 const neighbourCommand = "neighbour"
 
-// The neighbour uses each processor in bursts that last from burstLeast to burstMost, and on average for 1 /
+// The neighbour uses each processor in bursts that last from minBurst to maxBurst, and on average for 1 /
 // neighbourShare of the time.
 const (
-	burstLeast     = time.Millisecond
-	burstMost      = 20 * time.Millisecond
+	minBurst       = time.Millisecond
+	maxBurst       = 20 * time.Millisecond
 	neighbourShare = 5
-	// behindMost is the maximum delay of a burst. If a burst is later, it and all further ones are postponed, so that
+	// maxBurstDelay is the maximum delay of a burst. If a burst is later, it and all further ones are postponed, so that
 	// the neighbour pauses between bursts even among busy processes.
-	behindMost = 100 * time.Millisecond
+	maxBurstDelay = 100 * time.Millisecond
 )
 
 // bursts is a sequence of times at which a neighbour uses a processor. The seed determines it.
@@ -42,8 +42,8 @@ func (b *bursts) next() (start, length time.Duration) {
 		return least + time.Duration(b.random.Int64N(int64(most-least)+1))
 	}
 	const pauses = neighbourShare - 1 // in units of the mean burst
-	start = b.end + between(pauses*burstLeast, pauses*burstMost)
-	length = between(burstLeast, burstMost)
+	start = b.end + between(pauses*minBurst, pauses*maxBurst)
+	length = between(minBurst, maxBurst)
 	b.end = start + length
 	return start, length
 }
@@ -73,7 +73,7 @@ func disturb(ctx context.Context, b *bursts) {
 	for began := time.Now(); ctx.Err() == nil; {
 		at, length := b.next()
 		wait := at - time.Since(began)
-		if wait < -behindMost {
+		if wait < -maxBurstDelay {
 			began = began.Add(-wait)
 		}
 		select {

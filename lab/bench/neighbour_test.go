@@ -15,7 +15,7 @@ func TestBursts(t *testing.T) {
 	var different, apart bool
 	for range 10_000 {
 		start, length := b.next()
-		if start < end || length < burstLeast || length > burstMost {
+		if start < end || length < minBurst || length > maxBurst {
 			t.Fatalf("a burst at %v, for %v, after one that ends at %v", start, length, end)
 		}
 		end, used = start+length, used+length
@@ -58,14 +58,14 @@ func TestDisturb(t *testing.T) {
 	}
 	s.Disturbed.Rounds = [][]Point{{{N: 2, P50: 30, P99: 40, P999: 50}, {N: 4, P50: 9}}}
 	s.Rounds = [][]Point{{{N: 2, P50: 20}, {N: 4, P50: 9}}}
-	r.finish()
+	r.computeDerived()
 	want := "how many times the p50 without it: over the network\nranks              extended-udp\n    2  30.0 / " +
 		"40.0 / 50.0 ×1.50\n    4                9.00 ×1.00\n"
 	if text := printed(r); !strings.Contains(text, want) {
 		t.Errorf("there is no %q in\n%s", want, text)
 	}
 	s.Disturbed = &Figures{}
-	if r.finish(); s.Disturbed != nil {
+	if r.computeDerived(); s.Disturbed != nil {
 		t.Error("figures of nothing")
 	}
 }

@@ -24,11 +24,11 @@ type link struct {
 	key, name, profile, transport string
 	group                         Group
 	// attached means that the ranks belong to a daemon, and together that one program uses all of them.
-	attached, together bool
+	attached, oneProgram bool
 	// workloads lists the supported workloads. The default is all.
 	workloads []string
 	// tags reports whether messages can have tags.
-	tags bool
+	supportsTags bool
 	// methods lists the broadcast methods that are measured in addition to the one that zrlmpid chooses.
 	methods []namedMethod
 }
@@ -44,21 +44,21 @@ var (
 	cloudFPGA = link{key: "cloudfpga", name: "zrlmpid, cloudfpga, UDP", profile: "cloudfpga", transport: "udp",
 		group: Network}
 	extendedUDP = link{key: "extended-udp", name: "zrlmpid, extended, UDP", profile: "extended", transport: "udp",
-		group: Network, tags: true, methods: methods("udp", networkPiece, networkPiece)}
+		group: Network, supportsTags: true, methods: methods("udp", networkPiece, networkPiece)}
 	extendedTCP = link{key: "extended-tcp", name: "zrlmpid, extended, TCP", profile: "extended", transport: "tcp",
-		group: Network, tags: true, methods: methods("tcp", networkPiece, networkPiece, "chain", "atomic")}
+		group: Network, supportsTags: true, methods: methods("tcp", networkPiece, networkPiece, "chain", "atomic")}
 	extendedShm = link{key: "extended-shm", name: "zrlmpid, extended, shared memory", profile: "extended",
-		transport: "shm", group: Memory, tags: true, methods: methods("shm", memorySegment, memoryPiece)}
+		transport: "shm", group: Memory, supportsTags: true, methods: methods("shm", memorySegment, memoryPiece)}
 
 	links = []link{
 		cloudFPGA,
 		{key: "v0.9", name: "zrlmpid, v0.9, UDP", profile: "v0.9", transport: "udp", group: Network},
 		extendedUDP, extendedTCP,
 		{key: "attached", name: "zrlmpid, attached, extended, UDP", profile: "extended", transport: "udp",
-			group: Network, attached: true, tags: true},
+			group: Network, attached: true, supportsTags: true},
 		{key: "attached-one", name: "zrlmpid, attached, one program, extended, UDP", profile: "extended",
-			transport: "udp", group: Network, attached: true, together: true, workloads: []string{"pingpong"},
-			tags: true},
+			transport: "udp", group: Network, attached: true, oneProgram: true, workloads: []string{"pingpong"},
+			supportsTags: true},
 		extendedShm,
 	}
 )
@@ -111,7 +111,7 @@ func (l *link) parts() []part {
 	if l.attached {
 		how = "attach.Dial in a process for each rank, and a daemon in one"
 	}
-	if l.together {
+	if l.oneProgram {
 		how = "attach.Dial for all ranks in a process, and a daemon in one"
 	}
 	self := Side{
@@ -128,8 +128,8 @@ func (l *link) parts() []part {
 }
 
 // does reports whether the link supports the workload.
-func (l *link) does(w *workload) bool {
-	return (!w.tags || l.tags) && (!w.inProcess || !l.attached) &&
+func (l *link) supports(w *workload) bool {
+	return (!w.usesTags || l.supportsTags) && (!w.inProcess || !l.attached) &&
 		(len(l.workloads) == 0 || slices.Contains(l.workloads, w.name))
 }
 
@@ -154,7 +154,7 @@ func (l *link) side(self string, wanted func(string) bool) side {
 		return some
 	}
 	s.steps = func(w *workload, steps []step) []step {
-		if !l.does(w) {
+		if !l.supports(w) {
 			return nil
 		}
 		return steps
@@ -170,7 +170,7 @@ func (l *link) run(ctx context.Context, self string, j job, out io.Writer) (err 
 	args := []string{"-config", file}
 	if l.attached {
 		control = base + ".sock"
-		args = []string{"-attach", config.AttachSocketBeside(control)}
+		args = []string{"-attach", config.AttachSocketFor(control)}
 	}
 	if err := l.configure(file, control, j.ranks); err != nil {
 		return err
@@ -183,7 +183,7 @@ func (l *link) run(ctx context.Context, self string, j job, out io.Writer) (err 
 		defer func() { err = errors.Join(err, stop()) }()
 		args = append(args, "-daemon", strconv.Itoa(pid))
 	}
-	if l.together {
+	if l.oneProgram {
 		args = append(args, "-together", strconv.Itoa(j.ranks))
 		j.ranks = 1
 	}
@@ -206,7 +206,7 @@ func runRanks(ctx context.Context, self string, common []string, key string, j j
 			args = append(args, "-cpuprofile", fmt.Sprintf("%s.%s.%s.%d.pprof", j.profile, j.w.name, key, rank))
 		}
 		group.Go(func() error {
-			cmd := command(ctx, self, append(args, j.texts()...)...)
+			cmd := command(ctx, self, append(args, j.arguments()...)...)
 			// The rank exits with this process, when its standard input is closed.
 			stdin, err := cmd.StdinPipe()
 			if err != nil {

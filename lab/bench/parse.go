@@ -19,7 +19,7 @@ type outcome struct {
 	memory int
 	// cut lists the steps that would have exceeded their share of time. reduced lists the steps that ran with fewer
 	// iterations to stay within it.
-	cut     []Cut
+	cut     []CutStep
 	reduced []step
 }
 
@@ -85,7 +85,7 @@ func parsePoint(words []string, w *workload) (Point, error) {
 			return p, fmt.Errorf("%s: a figure is 0 or more", pair[0])
 		}
 	}
-	for _, name := range w.needs {
+	for _, name := range w.requiredFigures {
 		// With only a few messages, the processor time may be below the resolution of its clock.
 		if name != "cpu" && *p.figure(name) == 0 {
 			return p, fmt.Errorf("%s: a message that takes no time", name)

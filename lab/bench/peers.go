@@ -15,17 +15,17 @@ type library struct {
 	name, compiler, launcher, packages string
 	// versionLine is the beginning of the line that contains the version in the output of the launcher's --version.
 	versionLine string
-	// ways lists the ways in which the library is run and measured.
-	ways []way
+	// modes lists the ways in which the library is run and measured.
+	modes []runMode
 	// yields are arguments for the launcher that are used if there are more ranks than processors.
 	yields []string
-	// spins means that the library polls without yielding the processor. With more ranks than processors, a message
+	// pollsOnly means that the library polls without yielding the processor. With more ranks than processors, a message
 	// then takes milliseconds, or never completes.
-	spins bool
+	pollsOnly bool
 }
 
-// way is a way to run a library's ranks.
-type way struct {
+// runMode is a way to run a library's ranks.
+type runMode struct {
 	key, name string
 	group     Group
 	args, env []string
@@ -46,7 +46,7 @@ var libraries = []library{
 		name: "Open MPI", compiler: "mpicc.openmpi", launcher: "mpirun.openmpi", packages: "openmpi-bin libopenmpi-dev",
 		versionLine: "mpirun.openmpi",
 		yields:      []string{"--mca", "mpi_yield_when_idle", "1"},
-		ways: []way{
+		modes: []runMode{
 			// ob1 is the layer that uses byte transfer layers such as tcp.
 			{key: openMPITCP, name: "Open MPI, TCP", group: Network,
 				args: append([]string{"--mca", "pml", "ob1", "--mca", "btl", "tcp,self"}, asRoot...)},
@@ -56,8 +56,8 @@ var libraries = []library{
 	{
 		name: "MPICH", compiler: "mpicc.mpich", launcher: "mpirun.mpich", packages: "mpich libmpich-dev",
 		versionLine: "Version:",
-		spins:       true,
-		ways: []way{
+		pollsOnly:   true,
+		modes: []runMode{
 			// Debian's build uses UCX, which reads the transports to use from the environment.
 			{key: "mpich-tcp", name: "MPICH, TCP", group: Network,
 				env: []string{"MPIR_CVAR_NOLOCAL=1", "MPIR_CVAR_CH4_NETMOD=ucx", "UCX_TLS=tcp,self"}},
@@ -68,7 +68,7 @@ var libraries = []library{
 
 func (l *library) family() family {
 	f := family{find: l.find}
-	for _, w := range l.ways {
+	for _, w := range l.modes {
 		f.keys = append(f.keys, w.key)
 	}
 	return f
@@ -81,7 +81,7 @@ func (l *library) find(ctx context.Context, dir string, _ func(string) bool) (fo
 	}
 	version := l.askVersion(ctx)
 	compiler := newCompiler(dir, l.compiler, "-pthread")
-	for _, w := range l.ways {
+	for _, w := range l.modes {
 		found = append(found, l.side(w, compiler, version))
 	}
 	return found, nil, nil
@@ -103,25 +103,25 @@ func (l *library) missing() string {
 }
 
 // side returns the library, run in the given way, as a side that can be measured.
-func (l *library) side(w way, compiler *compiler, version string) side {
+func (l *library) side(w runMode, compiler *compiler, version string) side {
 	s := side{Side: Side{
 		Key: w.key, Name: w.name, Kind: Peer, Group: w.group, Version: version,
 		Command: strings.Join(append(append(w.env[:len(w.env):len(w.env)], l.launcher, "-np", "N"), w.args...), " "),
 	}}
 	s.steps = func(work *workload, steps []step) []step {
-		if !l.spins || work.ranks == nil {
+		if !l.pollsOnly || work.ranks == nil {
 			return steps
 		}
 		var some []step
 		for _, st := range steps {
-			if work.size(st) <= max(2, runtime.NumCPU()) {
+			if work.numRanks(st) <= max(2, runtime.NumCPU()) {
 				some = append(some, st)
 			}
 		}
 		return some
 	}
 	s.run = func(ctx context.Context, j job, out io.Writer) error {
-		path, err := compiler.program(ctx, j.w.source)
+		path, err := compiler.compile(ctx, j.w.source)
 		if err != nil {
 			return err
 		}
@@ -129,7 +129,7 @@ func (l *library) side(w way, compiler *compiler, version string) side {
 		if j.ranks > runtime.NumCPU() {
 			args = append(args, l.yields...)
 		}
-		args = append(append(append(args, path), j.w.args...), j.texts()...)
+		args = append(append(append(args, path), j.w.args...), j.arguments()...)
 		cmd := command(ctx, l.launcher, args...)
 		cmd.Env = append(os.Environ(), w.env...)
 		cmd.Stdout = out

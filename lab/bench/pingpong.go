@@ -19,8 +19,8 @@ func pingPong(s *session, st step) (Point, error) {
 	fill(out, rank)
 	half := make([]time.Duration, 0, st.iterations)
 	for i := -warmup; i < st.iterations; i++ {
-		s.pace(st.n, warmup+i, warmup+st.iterations)
-		stamp(out, number(i, rank))
+		s.printProgress(st.n, warmup+i, warmup+st.iterations)
+		writeStamp(out, stampWord(i, rank))
 		start := time.Now()
 		if err := s.exchange(out, in, peer); err != nil {
 			return Point{}, err
@@ -28,7 +28,7 @@ func pingPong(s *session, st step) (Point, error) {
 		if i >= 0 {
 			half = append(half, time.Since(start)/2)
 		}
-		if err := verify(in, number(i, peer), peer, i == -warmup || i == st.iterations-1); err != nil {
+		if err := verify(in, stampWord(i, peer), peer, i == -warmup || i == st.iterations-1); err != nil {
 			return Point{}, fmt.Errorf("round %d: %w", i, err)
 		}
 		s.verified++

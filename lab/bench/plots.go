@@ -53,7 +53,7 @@ var pictures = []picture{
 
 var (
 	openMPI = []string{openMPITCP, openMPIShm}
-	// bcastSides are the keys of the broadcast methods over UDP and shared memory, and of the peers.
+	// bcastSides are the keys of the broadcast methods over AddUDP and shared memory, and of the peers.
 	bcastSides = slices.Concat([]string{extendedUDP.key, extendedShm.key, "mpich-tcp", mpichShm},
 		extendedUDP.methodKeys(), extendedShm.methodKeys(), openMPI)
 )
@@ -155,8 +155,8 @@ func (r *Report) chartOf(pic picture, res *Result, g Group) *chart.Chart {
 		if s.Method != "" {
 			line.Variant = methodVariant(s.Key)
 		}
-		if f := r.grown(res.Workload, s.Key, pic.figure); f != nil && s.Kind == Ours {
-			line.Fit = f.at
+		if f := r.findGrowth(res.Workload, s.Key, pic.figure); f != nil && s.Kind == Ours {
+			line.Fit = f.valueAt
 		}
 		p.Series = append(p.Series, line)
 	}

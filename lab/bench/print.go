@@ -69,7 +69,7 @@ func (p *printer) run(r *Report, results []Result) {
 	}
 	median := ""
 	if r.Rounds > 0 {
-		median = "median of " + rounds(r.Rounds) + ", all sides in turn; "
+		median = "median of " + roundsText(r.Rounds) + ", all sides in turn; "
 	}
 	p.item("%s%s", median, m.Time)
 	p.item("%s, %s, %s, zrlmpid %s", m.processors(), cmp.Or(m.System, "unknown system"), cmp.Or(m.Go, "unknown Go"),
@@ -93,7 +93,7 @@ func (p *printer) run(r *Report, results []Result) {
 		}
 	}
 	if verified > 0 {
-		p.item("%s messages, all verified", count(verified))
+		p.item("%s messages, all verified", formatCount(verified))
 	}
 	concerned := func(text string) bool {
 		return slices.ContainsFunc(results, func(res Result) bool { return r.concerns(text, res.Workload) })
@@ -111,8 +111,8 @@ func (p *printer) run(r *Report, results []Result) {
 	p.line("")
 }
 
-// rounds formats a number of rounds.
-func rounds(n int) string {
+// roundsText formats a number of rounds.
+func roundsText(n int) string {
 	if n == 1 {
 		return "1 round"
 	}

@@ -5,23 +5,23 @@ import (
 	"time"
 )
 
-// clock counts the measurements that are done, and all measurements known so far.
-type clock struct{ done, all int }
+// progressCounter counts the measurements that are done, and all measurements known so far.
+type progressCounter struct{ done, all int }
 
 // reportProgress prints the next measurement, which is the first of rest, and an estimate of the remaining time.
 func (r *runner) reportProgress(rest []scheduled) {
 	r.clock.done++
 	left := ""
-	if t := r.left(rest); t > 0 {
+	if t := r.estimateRemaining(rest); t > 0 {
 		left = fmt.Sprintf(", about %v left", t.Round(time.Second))
 	}
 	fmt.Fprintf(r.out, "[%d/%d%s] round %d of %d: %v\n", r.clock.done, r.clock.all, left, rest[0].round+1, r.Rounds,
 		rest[0].measurement)
 }
 
-// left estimates how long the remaining measurements take. A measurement that ran before is expected to take as long as
+// estimateRemaining estimates how long the remaining measurements take. A measurement that ran before is expected to take as long as
 // last time. The others are estimated by their relative weights.
-func (r *runner) left(rest []scheduled) (left time.Duration) {
+func (r *runner) estimateRemaining(rest []scheduled) (left time.Duration) {
 	var took time.Duration
 	var weight float64
 	for _, m := range r.measurements {

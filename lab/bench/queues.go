@@ -26,34 +26,34 @@ func queuesStep(s *session, st step) (Point, error) {
 
 // queuesNear runs rank 0, which takes the times.
 func queuesNear(s *session, st step) (Point, error) {
-	if _, err := s.recv(1, tagControl); err != nil { // the receives are posted
+	if _, err := s.recvNumber(1, tagControl); err != nil { // the receives are posted
 		return Point{}, err
 	}
 	half := make([]time.Duration, 0, st.iterations)
 	for i := -warmup; i < st.iterations; i++ {
-		s.pace(st.n, warmup+i, warmup+st.iterations)
+		s.printProgress(st.n, warmup+i, warmup+st.iterations)
 		start := time.Now()
-		if err := s.send(int32(i), 1, tagPing); err != nil {
+		if err := s.sendNumber(int32(i), 1, tagPing); err != nil {
 			return Point{}, err
 		}
-		pong, err := s.recv(1, tagPong)
+		pong, err := s.recvNumber(1, tagPong)
 		if err != nil {
 			return Point{}, err
 		}
 		if i >= 0 {
 			half = append(half, time.Since(start)/2)
 		}
-		if err := s.expect("a pong", pong, ^int32(i)); err != nil {
+		if err := s.verifyNumber("a pong", pong, ^int32(i)); err != nil {
 			return Point{}, err
 		}
 	}
 	start := time.Now()
 	for i := st.n - 1; i >= 0; i-- {
-		if err := s.send(int32(i), 1, tagPosted+i); err != nil {
+		if err := s.sendNumber(int32(i), 1, tagPosted+i); err != nil {
 			return Point{}, err
 		}
 	}
-	_, err := s.recv(1, tagControl) // all messages were received
+	_, err := s.recvNumber(1, tagControl) // all messages were received
 	p := newPoint(st, half)
 	p.Unload = micros(time.Since(start))
 	return p, err
@@ -69,29 +69,29 @@ func queuesFar(s *session, st step) error {
 			return err
 		}
 	}
-	if err := s.send(0, 0, tagControl); err != nil {
+	if err := s.sendNumber(0, 0, tagControl); err != nil {
 		return err
 	}
 	for i := -warmup; i < st.iterations; i++ {
-		ping, err := s.recv(0, tagPing)
+		ping, err := s.recvNumber(0, tagPing)
 		if err != nil {
 			return err
 		}
-		if err := s.send(^int32(i), 0, tagPong); err != nil {
+		if err := s.sendNumber(^int32(i), 0, tagPong); err != nil {
 			return err
 		}
-		if err := s.expect("a ping", ping, int32(i)); err != nil {
+		if err := s.verifyNumber("a ping", ping, int32(i)); err != nil {
 			return err
 		}
 	}
 	if err := mpi.Waitall(s.ctx, posted, nil); err != nil {
 		return err
 	}
-	if err := s.send(0, 0, tagControl); err != nil {
+	if err := s.sendNumber(0, 0, tagControl); err != nil {
 		return err
 	}
 	for i, v := range values {
-		if err := s.expect("a posted receive", v, int32(i)); err != nil {
+		if err := s.verifyNumber("a posted receive", v, int32(i)); err != nil {
 			return err
 		}
 	}

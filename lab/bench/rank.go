@@ -184,7 +184,7 @@ func runDaemon(ctx context.Context, file string, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	d, err := daemon.New(cfg, daemon.Options{Ready: stdout, Source: file})
+	d, err := daemon.New(cfg, daemon.Options{ReadyWriter: stdout, ConfigSource: file})
 	if err != nil {
 		return err
 	}

@@ -22,10 +22,10 @@ type Ratio struct {
 type comparison struct {
 	side string
 	// bases lists the keys of the other sides, of which the best one counts. called is their common name.
-	bases  []string
-	called string
+	bases    []string
+	baseName string
 	// times is the number of base messages that one message of the side is compared with. 0 means 1.
-	times float64
+	baseFactor float64
 	// workloads lists the workloads for which the sides are compared. The default is all.
 	workloads []string
 }
@@ -37,15 +37,15 @@ var bcasts = []string{"bcast", "bcast-busy"}
 const cloudFPGAPackets = 4
 
 var comparisons = []comparison{
-	{side: "extended-udp", bases: extendedUDP.methodKeys(), called: "best of udp-…", workloads: bcasts},
+	{side: "extended-udp", bases: extendedUDP.methodKeys(), baseName: "best of udp-…", workloads: bcasts},
 	{side: "udp-atomic", bases: []string{"udp-chain"}, workloads: bcasts},
 	{side: "udp-free-first", bases: []string{"udp-atomic"}, workloads: bcasts},
 	{side: "udp-by-left", bases: []string{"udp-atomic"}, workloads: bcasts},
 	{side: "tcp-atomic", bases: []string{"tcp-chain"}, workloads: bcasts},
-	{side: "extended-shm", bases: extendedShm.methodKeys(), called: "best of shm-…", workloads: bcasts},
+	{side: "extended-shm", bases: extendedShm.methodKeys(), baseName: "best of shm-…", workloads: bcasts},
 	{side: "shm-atomic", bases: []string{"shm-chain"}, workloads: bcasts},
-	{side: "cloudfpga", bases: []string{rawPoll}, times: cloudFPGAPackets, workloads: []string{"pingpong"}},
-	{side: "v0.9", bases: []string{rawPoll}, times: cloudFPGAPackets, workloads: []string{"pingpong"}},
+	{side: "cloudfpga", bases: []string{rawPoll}, baseFactor: cloudFPGAPackets, workloads: []string{"pingpong"}},
+	{side: "v0.9", bases: []string{rawPoll}, baseFactor: cloudFPGAPackets, workloads: []string{"pingpong"}},
 	{side: "cloudfpga", bases: []string{upstreamKey}},
 	{side: "cloudfpga", bases: []string{upstreamOneKey}},
 	{side: "extended-udp", bases: []string{rawPoll}},
@@ -66,18 +66,18 @@ var comparisons = []comparison{
 func (c *comparison) name() string {
 	base := c.bases[0]
 	switch {
-	case c.called != "":
-		base = c.called
+	case c.baseName != "":
+		base = c.baseName
 	case len(c.bases) > 1:
 		base = "better of " + strings.Join(c.bases, ", ")
 	}
-	if c.times > 0 {
-		base = fmt.Sprintf("(%g × %s)", c.times, base)
+	if c.baseFactor > 0 {
+		base = fmt.Sprintf("(%g × %s)", c.baseFactor, base)
 	}
 	return c.side + " ÷ " + base
 }
 
-func (c *comparison) of(workload string) bool {
+func (c *comparison) appliesTo(workload string) bool {
 	for _, w := range c.workloads {
 		if w == workload {
 			return true
@@ -102,7 +102,7 @@ func (c *comparison) ratio(res *Result, n int, figure string) (Ratio, bool) {
 			r.Base, r.Value = key, v
 		}
 	}
-	r.Value /= max(c.times, 1)
+	r.Value /= max(c.baseFactor, 1)
 	return r, r.Base != ""
 }
 
@@ -114,10 +114,10 @@ func (m *Measured) multipleOf(base *Measured, n int, figure string) float64 {
 	if p == nil || q == nil || *p.figure(figure) == 0 || *q.figure(figure) == 0 {
 		return 0
 	}
-	if !m.together(&base.Side) || len(m.Rounds) != len(base.Rounds) {
+	if !m.sharesProcesses(&base.Side) || len(m.Rounds) != len(base.Rounds) {
 		return *p.figure(figure) / *q.figure(figure)
 	}
-	i, k := m.at(n), base.at(n)
+	i, k := m.stepIndex(n), base.stepIndex(n)
 	all := make([]float64, len(m.Rounds))
 	for round := range all {
 		all[round] = *m.Rounds[round][i].figure(figure) / *base.Rounds[round][k].figure(figure)
@@ -131,10 +131,10 @@ func (r *Report) ratios() []Ratio {
 	for i := range r.Results {
 		res := &r.Results[i]
 		for _, c := range comparisons {
-			if !c.of(res.Workload) {
+			if !c.appliesTo(res.Workload) {
 				continue
 			}
-			for _, n := range res.ns() {
+			for _, n := range res.stepNumbers() {
 				if v, ok := c.ratio(res, n, "p50"); ok {
 					all = append(all, v)
 				}

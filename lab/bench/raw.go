@@ -80,17 +80,17 @@ func (r raw) side(compiler *compiler) side {
 			return nil
 		}
 		if r.most > 0 {
-			return upTo(r.most, steps)
+			return stepsUpTo(r.most, steps)
 		}
 		return steps
 	}
 	s.run = func(ctx context.Context, j job, out io.Writer) error {
 		program := r.programs[j.w.name]
-		path, err := compiler.program(ctx, program[0])
+		path, err := compiler.compile(ctx, program[0])
 		if err != nil {
 			return err
 		}
-		cmd := command(ctx, path, append(program[1:len(program):len(program)], texts(j.steps)...)...)
+		cmd := command(ctx, path, append(program[1:len(program):len(program)], stepArgs(j.steps)...)...)
 		cmd.Stdout = out
 		return cmd.run()
 	}

@@ -22,9 +22,9 @@ type Report struct {
 	Failed  []string `json:"failed,omitempty"`
 	Results []Result `json:"results,omitempty"`
 	// Targets, Tables and Notes are only set in archived runs.
-	Targets []Verdict `json:"targets,omitempty"`
-	Tables  []Table   `json:"tables,omitempty"`
-	Notes   []Note    `json:"notes,omitempty"`
+	Targets []TargetResult `json:"targets,omitempty"`
+	Tables  []Table        `json:"tables,omitempty"`
+	Notes   []Note         `json:"notes,omitempty"`
 
 	// The fields below are computed from the results.
 
@@ -56,29 +56,29 @@ type Measured struct {
 
 // Figures are the figures of a side from all rounds.
 type Figures struct {
-	// Cut lists the steps that would have exceeded their share of time.
-	Cut    []Cut     `json:"cut,omitempty"`
+	// CutStep lists the steps that would have exceeded their share of time.
+	Cut    []CutStep `json:"cut,omitempty"`
 	Median []Point   `json:"median"`
 	Rounds [][]Point `json:"rounds,omitempty"`
 	// Attempts lists all measurements in order. It is empty if cache line times are unknown.
 	Attempts []Attempt `json:"attempts,omitempty"`
 }
 
-// add adds an attempt. Its points form a new round, unless the attempt was discarded.
-func (f *Figures) add(a Attempt, points []Point) {
+// addAttempt adds an attempt. Its points form a new round, unless the attempt was discarded.
+func (f *Figures) addAttempt(a Attempt, points []Point) {
 	switch {
 	case a.Discarded:
 		a.Points = points
 	case len(points) > 0:
 		f.Rounds = append(f.Rounds, points)
 	}
-	if a.line() > 0 {
+	if a.lineTime() > 0 {
 		f.Attempts = append(f.Attempts, a)
 	}
 }
 
-// cut removes a step from all rounds.
-func (f *Figures) cut(c Cut) {
+// removeStep removes a step from all rounds.
+func (f *Figures) removeStep(c CutStep) {
 	f.Cut = append(f.Cut, c)
 	for i := range f.Rounds {
 		f.Rounds[i] = slices.DeleteFunc(f.Rounds[i], func(p Point) bool { return p.N == c.N })
@@ -86,9 +86,9 @@ func (f *Figures) cut(c Cut) {
 	f.Rounds = slices.DeleteFunc(f.Rounds, func(points []Point) bool { return len(points) == 0 })
 }
 
-// cutAt returns the Cut for step n, or nil.
-func (f *Figures) cutAt(n int) *Cut {
-	i := slices.IndexFunc(f.Cut, func(c Cut) bool { return c.N == n })
+// findCut returns the Cut for step n, or nil.
+func (f *Figures) findCut(n int) *CutStep {
+	i := slices.IndexFunc(f.Cut, func(c CutStep) bool { return c.N == n })
 	if i < 0 {
 		return nil
 	}
@@ -96,7 +96,7 @@ func (f *Figures) cutAt(n int) *Cut {
 }
 
 // finish computes the medians of the rounds.
-func (f *Figures) finish() {
+func (f *Figures) computeMedians() {
 	f.Median = nil
 	if len(f.Rounds) > 0 {
 		f.Median = medians(f.Rounds)
@@ -104,7 +104,7 @@ func (f *Figures) finish() {
 }
 
 // check returns an error unless all rounds have the same steps.
-func (f *Figures) check() error {
+func (f *Figures) checkSteps() error {
 	if len(f.Cut) == 0 && len(f.Median) == 0 && (len(f.Rounds) == 0 || len(f.Rounds[0]) == 0) {
 		return errors.New("there are no figures")
 	}
@@ -116,9 +116,9 @@ func (f *Figures) check() error {
 	return nil
 }
 
-// finish computes medians, ratios and growth, and removes sides without figures. An archived run contains no rounds,
+// computeDerived computes medians, ratios and growth, and removes sides without figures. An archived run contains no rounds,
 // and keeps the values that it has.
-func (r *Report) finish() {
+func (r *Report) computeDerived() {
 	archived := r.isArchived()
 	for i := range r.Results {
 		res := &r.Results[i]
@@ -127,15 +127,15 @@ func (r *Report) finish() {
 				func(v Ratio) bool { return v.Workload != res.Workload })
 			continue
 		}
-		res.Sides = slices.DeleteFunc(res.Sides, func(m Measured) bool { return m.empty() })
+		res.Sides = slices.DeleteFunc(res.Sides, func(m Measured) bool { return m.isEmpty() })
 		for k := range res.Sides {
 			s := &res.Sides[k]
-			s.finish()
-			if s.Disturbed != nil && s.Disturbed.empty() {
+			s.computeMedians()
+			if s.Disturbed != nil && s.Disturbed.isEmpty() {
 				s.Disturbed = nil // it failed
 			}
 			if s.Disturbed != nil {
-				s.Disturbed.finish()
+				s.Disturbed.computeMedians()
 			}
 		}
 	}
@@ -145,8 +145,8 @@ func (r *Report) finish() {
 	}
 }
 
-// empty reports whether nothing was measured.
-func (f *Figures) empty() bool { return len(f.Rounds)+len(f.Cut) == 0 }
+// isEmpty reports whether nothing was measured.
+func (f *Figures) isEmpty() bool { return len(f.Rounds)+len(f.Cut) == 0 }
 
 // result returns the result of a workload, or nil.
 func (r *Report) result(workload string) *Result {
@@ -158,8 +158,8 @@ func (r *Report) result(workload string) *Result {
 	return nil
 }
 
-// disturbed returns the result with a neighbour, for the sides that were measured with one.
-func (r *Result) disturbed() *Result {
+// disturbedResult returns the result with a neighbour, for the sides that were measured with one.
+func (r *Result) disturbedResult() *Result {
 	d := &Result{Workload: r.Workload, Unit: r.Unit}
 	for _, s := range r.Sides {
 		if s.Disturbed != nil {
@@ -180,8 +180,8 @@ func (r *Result) side(key string) *Measured {
 	return nil
 }
 
-// ns returns the n of all steps in ascending order.
-func (r *Result) ns() []int {
+// stepNumbers returns the n of all steps in ascending order.
+func (r *Result) stepNumbers() []int {
 	var ns []int
 	for _, s := range r.Sides {
 		for _, p := range s.Median {
@@ -196,13 +196,13 @@ func (r *Result) ns() []int {
 }
 
 // at returns the index of step n, or -1.
-func (f *Figures) at(n int) int {
+func (f *Figures) stepIndex(n int) int {
 	return slices.IndexFunc(f.Median, func(p Point) bool { return p.N == n })
 }
 
 // point returns the medians at step n, or nil.
 func (f *Figures) point(n int) *Point {
-	if i := f.at(n); i >= 0 {
+	if i := f.stepIndex(n); i >= 0 {
 		return &f.Median[i]
 	}
 	return nil
@@ -254,15 +254,15 @@ func Parse(name string, text []byte) (*Report, error) {
 	if err := json.Unmarshal(text, &r); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	if err := r.check(); err != nil {
+	if err := r.validate(); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	r.finish()
+	r.computeDerived()
 	return &r, nil
 }
 
 // check returns an error if tables cannot be made from the report.
-func (r *Report) check() error {
+func (r *Report) validate() error {
 	if len(r.Results)+len(r.Targets)+len(r.Tables) == 0 {
 		return fmt.Errorf("there are no results in it")
 	}
@@ -271,9 +271,9 @@ func (r *Report) check() error {
 			return err
 		}
 		for _, s := range res.Sides {
-			err := s.check()
+			err := s.checkSteps()
 			if err == nil && s.Disturbed != nil {
-				err = s.Disturbed.check()
+				err = s.Disturbed.checkSteps()
 			}
 			if err != nil {
 				return fmt.Errorf("%s, %s: %w", res.Workload, s.Key, err)

@@ -39,7 +39,7 @@ func testReport(workload string, ns [2]int, ours, theirs, others string) *Report
 		}}},
 		Missing: []string{"One side is missing"}, Failed: []string{"ring, x: no"},
 	}
-	r.finish()
+	r.computeDerived()
 	return r
 }
 
@@ -73,7 +73,7 @@ posted  extended-udp  openmpi-tcp  x
 
 func TestPrintPingPong(t *testing.T) {
 	var b strings.Builder
-	if err := testReport("pingpong", [2]int{4, million}, "cloudfpga", "upstream", rawPoll).Print(&b, Format{Markdown: true}); err != nil {
+	if err := testReport("pingpong", [2]int{4, millionWords}, "cloudfpga", "upstream", rawPoll).Print(&b, Format{Markdown: true}); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
@@ -96,7 +96,7 @@ func TestPrintIdle(t *testing.T) {
 	for i := range r.Results[0].Sides {
 		r.Results[0].Sides[i].Rounds = [][]Point{{{N: 3000, Resting: 0.25, Waiting: float64(i * 100)}}}
 	}
-	r.finish()
+	r.computeDerived()
 	var b strings.Builder
 	if err := r.Print(&b, Format{}); err != nil {
 		t.Fatal(err)
@@ -117,7 +117,7 @@ func TestPrintTargets(t *testing.T) {
 	for i := range idle.Results[0].Sides {
 		idle.Results[0].Sides[i].Rounds = [][]Point{{{N: 3000, Resting: 0.25, Waiting: float64(i * 100)}}}
 	}
-	idle.finish()
+	idle.computeDerived()
 	for _, x := range []struct {
 		r    *Report
 		want []string
@@ -126,7 +126,7 @@ func TestPrintTargets(t *testing.T) {
 			"missed: posted receives: half round trip at the deepest queue by that at none: 2.00 (extended-udp, 30 000); target: at most 1.25\n",
 			"missed: posted receives: time to unload the deepest queue by the better peer's: 0.400 (extended-udp, 30 000); target: at most 0.1\n",
 		}},
-		{testReport("pingpong", [2]int{4, million}, "cloudfpga", "upstream", rawPoll), []string{
+		{testReport("pingpong", [2]int{4, millionWords}, "cloudfpga", "upstream", rawPoll), []string{
 			"met: cloudfpga, 1 word: time by two raw round trips, polling: 1.25; target: at most 1.25, 1.4 where a wake-up takes 10 µs or more\n",
 			"missed: cloudfpga, 1 word: time of upstream's library, sleeping, by ours: 0.500; target: at least 5\n",
 			"missed: cloudfpga, 1,000,000 words: bandwidth by upstream's: 2.50; target: at least 100\n",
@@ -178,11 +178,11 @@ func TestPlots(t *testing.T) {
 
 func TestFormats(t *testing.T) {
 	for _, x := range []struct{ got, want string }{
-		{figure(123.4), "123"}, {figure(12.34), "12.3"}, {figure(1.234), "1.23"}, {figure(0.0268), "0.027"},
-		{duration(1.2e6), "1.20 s"}, {duration(417167), "417 ms"}, {duration(9.5), "9.50 µs"},
-		{signed(-1.234), "-1.23"}, {signed(12), "12.0"},
-		{count(0), "0"}, {count(999), "999"}, {count(1000), "1 000"}, {count(1234567), "1 234 567"},
-		{size(4), "4 B"}, {size(1388), "1388 B"}, {size(16384), "16 KiB"}, {size(4 << 20), "4 MiB"},
+		{formatFigure(123.4), "123"}, {formatFigure(12.34), "12.3"}, {formatFigure(1.234), "1.23"}, {formatFigure(0.0268), "0.027"},
+		{formatDuration(1.2e6), "1.20 s"}, {formatDuration(417167), "417 ms"}, {formatDuration(9.5), "9.50 µs"},
+		{formatSigned(-1.234), "-1.23"}, {formatSigned(12), "12.0"},
+		{formatCount(0), "0"}, {formatCount(999), "999"}, {formatCount(1000), "1 000"}, {formatCount(1234567), "1 234 567"},
+		{formatSize(4), "4 B"}, {formatSize(1388), "1388 B"}, {formatSize(16384), "16 KiB"}, {formatSize(4 << 20), "4 MiB"},
 	} {
 		if x.got != x.want {
 			t.Errorf("%q instead of %q", x.got, x.want)
@@ -201,15 +201,15 @@ func TestLeft(t *testing.T) {
 			rest = append(rest, scheduled{measurement: m})
 		}
 	}
-	if got := r.left(rest); got != 0 {
+	if got := r.estimateRemaining(rest); got != 0 {
 		t.Errorf("%v is left, of which nothing is known", got)
 	}
 	r.measurements[0].took = 10
-	if got := r.left(rest[1:]); got != 10+2*30 {
+	if got := r.estimateRemaining(rest[1:]); got != 10+2*30 {
 		t.Errorf("%d is left", got)
 	}
 	r.measurements[1].took = 50
-	if got := r.left(rest[3:]); got != 10+50 {
+	if got := r.estimateRemaining(rest[3:]); got != 10+50 {
 		t.Errorf("%d is left", got)
 	}
 }

@@ -15,14 +15,14 @@ func ringStep(s *session, st step) (Point, error) {
 	next, before := (rank+1)%ranks, (rank+ranks-1)%ranks
 	hops := make([]time.Duration, 0, st.iterations)
 	for i := -warmup; i < st.iterations; i++ {
-		s.pace(st.n, warmup+i, warmup+st.iterations)
+		s.printProgress(st.n, warmup+i, warmup+st.iterations)
 		start, first := time.Now(), int32(i*ranks)
 		if rank == 0 {
-			if err := s.send(first, next, 0); err != nil {
+			if err := s.sendNumber(first, next, 0); err != nil {
 				return Point{}, err
 			}
 		}
-		token, err := s.recv(before, 0)
+		token, err := s.recvNumber(before, 0)
 		if err != nil {
 			return Point{}, err
 		}
@@ -30,11 +30,11 @@ func ringStep(s *session, st step) (Point, error) {
 			hops = append(hops, time.Since(start)/time.Duration(ranks))
 		}
 		if rank > 0 {
-			if err := s.send(token+1, next, 0); err != nil {
+			if err := s.sendNumber(token+1, next, 0); err != nil {
 				return Point{}, err
 			}
 		}
-		if err := s.expect("the token", token, first+int32(before)); err != nil {
+		if err := s.verifyNumber("the token", token, first+int32(before)); err != nil {
 			return Point{}, err
 		}
 	}

@@ -48,7 +48,7 @@ type task struct {
 }
 
 // plan checks the options and sets defaults. It returns the tasks to run. Errors are of type *UsageError.
-func (o *Options) plan() ([]task, error) {
+func (o *Options) planTasks() ([]task, error) {
 	switch {
 	case o.Rounds < 0:
 		return nil, usagef("%d rounds: there is at least 1", o.Rounds)
@@ -80,9 +80,9 @@ func (o *Options) plan() ([]task, error) {
 		if slices.Contains(names[:i], name) {
 			return nil, usagef("%s is named twice", name)
 		}
-		t := task{w, w.full}
+		t := task{w, w.fullSteps}
 		if o.Quick {
-			t.steps = w.quick
+			t.steps = w.quickSteps
 		}
 		if o.Steps != "" {
 			if t.steps, err = parseSteps(o.Steps); err != nil {
@@ -99,7 +99,7 @@ func (o *Options) plan() ([]task, error) {
 // fails, Run omits it from then on and lists it in the report, whose Err then returns an error. Run itself returns an
 // error only if the options are invalid (a *UsageError), if nothing can be measured, or if ctx is done.
 func Run(ctx context.Context, o Options, progress io.Writer) (*Report, error) {
-	tasks, err := o.plan()
+	tasks, err := o.planTasks()
 	if err != nil {
 		return nil, err
 	}
@@ -118,7 +118,7 @@ func Run(ctx context.Context, o Options, progress io.Writer) (*Report, error) {
 		missing = append(missing, err.Error())
 	}
 	for _, m := range missing {
-		r.miss(m)
+		r.reportMissing(m)
 	}
 	r.prepare(tasks)
 	if len(r.measurements) == 0 {
@@ -128,7 +128,7 @@ func Run(ctx context.Context, o Options, progress io.Writer) (*Report, error) {
 		return nil, err
 	}
 	r.report.Machine.LoadAfter = loadAverage()
-	r.report.finish()
+	r.report.computeDerived()
 	return r.report, nil
 }
 
@@ -140,7 +140,7 @@ type runner struct {
 	out          io.Writer
 	report       *Report
 	measurements []*measurement
-	clock        clock
+	clock        progressCounter
 	// moveLine measures the time in ns to move a cache line from one processor to another; 0 means unknown. lines holds
 	// all its results.
 	moveLine func() (float64, error)
@@ -149,21 +149,21 @@ type runner struct {
 
 // measurement is the measurement of a side in a workload. It runs once per round.
 type measurement struct {
-	w     *workload
-	side  *side
-	parts []part
-	steps []step
-	share time.Duration
+	w      *workload
+	side   *side
+	parts  []part
+	steps  []step
+	budget time.Duration
 	// disturbed means that a neighbour runs during the measurement.
 	disturbed bool
-	// workload and at are the indices of the first part's result and side in the report. The other parts follow it.
-	workload, at int
-	failed       bool
+	// resultIndex and at are the indices of the first part's result and side in the report. The other parts follow it.
+	resultIndex, sideIndex int
+	failed                 bool
 	// took is the duration of the last measurement, or 0 if there was none.
 	took time.Duration
 	// attempts lists all attempts, and cut the steps that were removed from them.
 	attempts []*attempt
-	cut      []Cut
+	cut      []CutStep
 }
 
 // attempt is an Attempt together with the points of each part.
@@ -185,16 +185,16 @@ func (r *runner) prepare(tasks []task) {
 		result := Result{Workload: t.name, Unit: t.unit}
 		for i := range r.sides {
 			s := &r.sides[i]
-			steps, parts := slices.Clone(s.does(t.workload, t.steps)), s.in(t.workload)
+			steps, parts := slices.Clone(s.supportedSteps(t.workload, t.steps)), s.partsFor(t.workload)
 			if len(steps) == 0 || len(parts) == 0 {
 				continue
 			}
 			m := measurement{
-				w: t.workload, side: s, parts: parts, steps: steps, share: r.share(t.workload, s.Kind),
-				workload: len(r.report.Results), at: len(result.Sides),
+				w: t.workload, side: s, parts: parts, steps: steps, budget: r.stepBudget(t.workload, s.Kind),
+				resultIndex: len(r.report.Results), sideIndex: len(result.Sides),
 			}
 			r.measurements = append(r.measurements, &m)
-			if r.Disturb && len(t.needs) > 0 {
+			if r.Disturb && len(t.requiredFigures) > 0 {
 				again := m
 				again.steps, again.disturbed = slices.Clone(steps), true
 				r.measurements = append(r.measurements, &again)
@@ -216,7 +216,7 @@ func (r *runner) measureAll(ctx context.Context) error {
 			todo = append(todo, scheduled{measurement: m, round: round})
 		}
 	}
-	again := againMost
+	again := maxRepeats
 	if r.Quick { // figures of a quick run do not count
 		again = 0
 	}
@@ -237,7 +237,7 @@ func (r *runner) measureAll(ctx context.Context) error {
 		least := r.report.Machine.LineLeast
 		if todo = discardSlow(todo, least); len(todo) > 0 {
 			fmt.Fprintf(r.out, "measured again, since a cache line took over %v times its least, %s ns: %d of %d\n",
-				slowLine, figure(least), len(todo), r.clock.all)
+				slowLineFactor, formatFigure(least), len(todo), r.clock.all)
 			r.clock.all += len(todo)
 		}
 	}
@@ -250,8 +250,8 @@ func (r *runner) measureAll(ctx context.Context) error {
 // measure runs a measurement once. It returns an error only if no further measurement is possible.
 func (r *runner) measure(ctx context.Context, t *scheduled) error {
 	m, round := t.measurement, t.round
-	j := job{w: m.w, parts: m.parts, share: m.share, dir: r.dir}
-	if len(m.w.needs) > 0 { // a workload of idle ranks has no needs
+	j := job{w: m.w, parts: m.parts, budget: m.budget, dir: r.dir}
+	if len(m.w.requiredFigures) > 0 { // a workload of idle ranks has no needs
 		if j.warm = warmTime; r.Quick {
 			j.warm = quickWarmTime
 		}
@@ -263,7 +263,7 @@ func (r *runner) measure(ctx context.Context, t *scheduled) error {
 	start := time.Now()
 	limited, cancel := context.WithTimeout(ctx, r.Timeout)
 	defer cancel()
-	o, err := r.outcome(limited, m, j, round)
+	o, err := r.runMeasurement(limited, m, j, round)
 	optional := m.side.optional
 	switch {
 	case ctx.Err() != nil:
@@ -279,14 +279,14 @@ func (r *runner) measure(ctx context.Context, t *scheduled) error {
 		m.failed, m.attempts, m.cut = true, nil, nil
 		text := fmt.Sprintf("%v: %s", m, strings.TrimSpace(err.Error()))
 		if optional {
-			r.miss(text)
+			r.reportMissing(text)
 			return nil
 		}
 		r.report.Failed = append(r.report.Failed, text)
 		fmt.Fprintf(r.out, "\n*** FAILED: %s ***\n\n", text)
 		return nil
 	}
-	r.plan(m, o)
+	r.applyCuts(m, o)
 	t.last = &attempt{Attempt{Round: round + 1, LineBefore: before, LineAfter: r.lineTime()}, o.points}
 	m.attempts = append(m.attempts, t.last)
 	results := r.results(m)
@@ -300,7 +300,7 @@ func (r *runner) measure(ctx context.Context, t *scheduled) error {
 
 // results returns the entries of the report for the parts of a measurement.
 func (r *runner) results(m *measurement) []Measured {
-	return r.report.Results[m.workload].Sides[m.at:][:len(m.parts)]
+	return r.report.Results[m.resultIndex].Sides[m.sideIndex:][:len(m.parts)]
 }
 
 // collect adds the attempts of a measurement to the report, ordered by round.
@@ -310,16 +310,16 @@ func (r *runner) collect(m *measurement) {
 	for i := range results {
 		f := m.figures(&results[i])
 		for _, a := range m.attempts {
-			f.add(a.Attempt, a.points[i])
+			f.addAttempt(a.Attempt, a.points[i])
 		}
 		for _, c := range m.cut {
-			f.cut(c)
+			f.removeStep(c)
 		}
 	}
 }
 
-// outcome runs a measurement, together with a neighbour if it is to be disturbed.
-func (r *runner) outcome(ctx context.Context, m *measurement, j job, round int) (o outcome, ended error) {
+// runMeasurement runs a measurement, together with a neighbour if it is to be disturbed.
+func (r *runner) runMeasurement(ctx context.Context, m *measurement, j job, round int) (o outcome, ended error) {
 	if m.disturbed {
 		self, err := os.Executable()
 		if err != nil {
@@ -354,13 +354,13 @@ func (m *measurement) String() string {
 	return text
 }
 
-// plan removes steps that were cut in one round from all rounds, so that all rounds have the same steps. Steps that
+// applyCuts removes steps that were cut in one round from all rounds, so that all rounds have the same steps. Steps that
 // were reduced keep their lower number of iterations in later rounds.
-func (r *runner) plan(m *measurement, o outcome) {
+func (r *runner) applyCuts(m *measurement, o outcome) {
 	for _, s := range o.reduced {
 		i := slices.IndexFunc(m.steps, func(other step) bool { return other.n == s.n })
-		r.miss(fmt.Sprintf("%v: %s: %d instead of %d iterations, to end in %v", m, m.w.label(s.n), s.iterations,
-			m.steps[i].iterations, m.share))
+		r.reportMissing(fmt.Sprintf("%v: %s: %d instead of %d iterations, to end in %v", m, m.w.label(s.n), s.iterations,
+			m.steps[i].iterations, m.budget))
 		m.steps[i].iterations = s.iterations
 	}
 	for _, c := range o.cut {
@@ -371,8 +371,8 @@ func (r *runner) plan(m *measurement, o outcome) {
 	m.failed = len(m.steps) == 0
 }
 
-// miss adds a text to the list of missing measurements.
-func (r *runner) miss(text string) {
+// reportMissing adds a text to the list of missing measurements.
+func (r *runner) reportMissing(text string) {
 	r.report.Missing = append(r.report.Missing, text)
 	fmt.Fprintf(r.out, "\n*** %s ***\n\n", text)
 }

@@ -79,17 +79,17 @@ func (s *session) warmUp(w *workload, st step) error {
 			return err
 		}
 		var err error
-		if more, err = s.decide(time.Since(began) < s.warm); err != nil {
+		if more, err = s.broadcastBool(time.Since(began) < s.warm); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// decide returns, on all ranks, the value that rank 0 passes.
-func (s *session) decide(yes bool) (bool, error) {
+// broadcastBool returns, on all ranks, the value that rank 0 passes.
+func (s *session) broadcastBool(yes bool) (bool, error) {
 	if s.comm.Rank() > 0 {
-		got, err := s.recv(0, 0)
+		got, err := s.recvNumber(0, 0)
 		return got != 0, err
 	}
 	var value int32
@@ -97,7 +97,7 @@ func (s *session) decide(yes bool) (bool, error) {
 		value = 1
 	}
 	for r := 1; r < s.comm.Size(); r++ {
-		if err := s.send(value, r, 0); err != nil {
+		if err := s.sendNumber(value, r, 0); err != nil {
 			return false, err
 		}
 	}
@@ -148,9 +148,9 @@ func (s *session) collect(mine []int64) error {
 	return nil
 }
 
-// pace prints the number of completed rounds of step n on rank 0. It prints a line before the first round, and later
+// printProgress prints the number of completed rounds of step n on rank 0. It prints a line before the first round, and later
 // one per interval, so that a fast step prints only the first.
-func (s *session) pace(n, done, all int) {
+func (s *session) printProgress(n, done, all int) {
 	now := time.Now()
 	switch {
 	case s.comm.Rank() > 0:
@@ -161,11 +161,11 @@ func (s *session) pace(n, done, all int) {
 		return
 	}
 	s.paced.last = now
-	fmt.Fprintln(s.out, pace{n, done, all, now.Sub(s.paced.began)})
+	fmt.Fprintln(s.out, stepProgress{n, done, all, now.Sub(s.paced.began)})
 }
 
-// plain adapts a workload that does not use methods.
-func plain(run func(*session, step) (Point, error)) func(*session, step) ([]Point, error) {
+// withoutMethods adapts a workload that does not use methods.
+func withoutMethods(run func(*session, step) (Point, error)) func(*session, step) ([]Point, error) {
 	return func(s *session, st step) ([]Point, error) {
 		defer s.account(0)()
 		p, err := run(s, st)
@@ -174,19 +174,19 @@ func plain(run func(*session, step) (Point, error)) func(*session, step) ([]Poin
 }
 
 // send sends one number.
-func (s *session) send(value int32, to, tag int) error {
+func (s *session) sendNumber(value int32, to, tag int) error {
 	s.numbers.out[0] = value
 	return mpi.Send(s.ctx, s.comm, s.numbers.out[:], to, tag)
 }
 
-// recv receives one number.
-func (s *session) recv(from, tag int) (int32, error) {
+// recvNumber receives one number.
+func (s *session) recvNumber(from, tag int) (int32, error) {
 	_, err := mpi.Recv(s.ctx, s.comm, s.numbers.in[:], from, tag)
 	return s.numbers.in[0], err
 }
 
-// expect verifies a message of one number.
-func (s *session) expect(what string, got, want int32) error {
+// verifyNumber verifies a message of one number.
+func (s *session) verifyNumber(what string, got, want int32) error {
 	if got != want {
 		return fmt.Errorf("%s holds %d instead of %d", what, got, want)
 	}
@@ -195,10 +195,10 @@ func (s *session) expect(what string, got, want int32) error {
 }
 
 // receive receives one number and verifies it.
-func (s *session) receive(what string, from, tag int, want int32) error {
-	got, err := s.recv(from, tag)
+func (s *session) receiveNumber(what string, from, tag int, want int32) error {
+	got, err := s.recvNumber(from, tag)
 	if err != nil {
 		return err
 	}
-	return s.expect(what, got, want)
+	return s.verifyNumber(what, got, want)
 }

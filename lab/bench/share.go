@@ -13,20 +13,20 @@ import (
 // Each step has a share of the time of a run. If a side's first rounds show that the step would take much longer, the
 // step runs with fewer iterations or is cut.
 const (
-	// shareFactor is the share of a workload relative to its usual duration, and shareLeast the minimum share of a
+	// shareFactor is the share of a workload relative to its usual duration, and minBudget the minimum share of a
 	// step. With Options.Quick, the share of a step is quickShare, except for sides of zrlmpid.
 	shareFactor = 4
-	shareLeast  = 2 * time.Second
+	minBudget   = 2 * time.Second
 	quickShare  = 5 * time.Second
-	// A step is not judged before 1 / judgedAfter of its share has passed: the first messages open connections, and
+	// A step is not judged before 1 / judgeDivisor of its share has passed: the first messages open connections, and
 	// neighbours may take the processor for tens of ms.
-	judgedAfter = 2
-	// overrun is the factor by which a step may exceed its share. Below it, starting over would take longer.
-	overrun = 2
-	// enough is the minimum number of timed rounds from which a median is taken.
-	enough = 5
-	// stuckLeast is the minimum time without output after which a program is stopped.
-	stuckLeast = 10 * time.Second
+	judgeDivisor = 2
+	// overrunFactor is the factor by which a step may exceed its share. Below it, starting over would take longer.
+	overrunFactor = 2
+	// minRounds is the minimum number of timed rounds from which a median is taken.
+	minRounds = 5
+	// minStuckTime is the minimum time without output after which a program is stopped.
+	minStuckTime = 10 * time.Second
 	// After cutsMost consecutive cuts, all further steps are cut as well.
 	cutsMost = 3
 )
@@ -36,56 +36,58 @@ const paceEvery = 250 * time.Millisecond
 
 // share returns how long each step of a workload may take on a side; 0 means that there is no limit. There is none for
 // steps given by a user, and none for zrlmpid's quick steps, which only check that everything works.
-func (o *Options) share(w *workload, of Kind) time.Duration {
+func (o *Options) stepBudget(w *workload, of Kind) time.Duration {
 	switch {
 	case o.Steps != "", o.Quick && of == Ours:
 		return 0
 	case o.Quick:
 		return quickShare
 	}
-	return max(time.Duration(shareFactor*w.weight/float64(len(w.full))*float64(time.Second)), shareLeast)
+	return max(time.Duration(shareFactor*w.weight/float64(len(w.fullSteps))*float64(time.Second)), minBudget)
 }
 
 // pace is the progress of a side in step n: it has done some of all rounds, which took the given time.
-type pace struct {
-	n, done, all int
-	took         time.Duration
+type stepProgress struct {
+	n, roundsDone, all int
+	elapsed            time.Duration
 }
 
-func (p pace) String() string {
-	return fmt.Sprintf("pace %d %d %d %.3f", p.n, p.done, p.all, p.took.Seconds())
+func (p stepProgress) String() string {
+	return fmt.Sprintf("pace %d %d %d %.3f", p.n, p.roundsDone, p.all, p.elapsed.Seconds())
 }
 
-func parsePace(text string) (p pace, err error) {
+func parseProgress(text string) (p stepProgress, err error) {
 	var seconds float64
-	if _, err := fmt.Sscanf(text, "pace %d %d %d %g", &p.n, &p.done, &p.all, &seconds); err != nil || p.done < 0 ||
-		p.done > p.all || !(seconds >= 0) || seconds > 1e6 {
-		return pace{}, fmt.Errorf("%q is not how far a step is", text)
+	if _, err := fmt.Sscanf(text, "pace %d %d %d %g", &p.n, &p.roundsDone, &p.all, &seconds); err != nil || p.roundsDone < 0 ||
+		p.roundsDone > p.all || !(seconds >= 0) || seconds > 1e6 {
+		return stepProgress{}, fmt.Errorf("%q is not how far a step is", text)
 	}
-	p.took = time.Duration(seconds * float64(time.Second))
+	p.elapsed = time.Duration(seconds * float64(time.Second))
 	return p, nil
 }
 
-// round returns the average time of a round.
-func (p pace) round() time.Duration { return p.took / time.Duration(max(p.done, 1)) }
+// roundTime returns the average time of a round.
+func (p stepProgress) roundTime() time.Duration {
+	return p.elapsed / time.Duration(max(p.roundsDone, 1))
+}
 
-// fit returns the number of iterations with which a step, run with several methods in turn, stays within its share of
+// fitIterations returns the number of iterations with which a step, run with several methods in turn, stays within its share of
 // time. It returns iterations unchanged if the step is not expected to exceed its share by much, and 0 if too few
 // iterations would remain for a median.
-func (p pace) fit(iterations, methods int, share time.Duration) int {
-	if share == 0 || p.done == 0 || p.took < share/judgedAfter || p.round()*time.Duration(p.all) <= overrun*share {
+func (p stepProgress) fitIterations(iterations, methods int, share time.Duration) int {
+	if share == 0 || p.roundsDone == 0 || p.elapsed < share/judgeDivisor || p.roundTime()*time.Duration(p.all) <= overrunFactor*share {
 		return iterations
 	}
 	warmup := p.all/methods - iterations
-	fewer := int(share/(p.round()*time.Duration(methods))) - warmup
-	if fewer < enough {
+	fewer := int(share/(p.roundTime()*time.Duration(methods))) - warmup
+	if fewer < minRounds {
 		return 0
 	}
 	return min(fewer, iterations)
 }
 
-// Cut is a step that was stopped because it would have exceeded its share of time. It has no figures.
-type Cut struct {
+// CutStep is a step that was stopped because it would have exceeded its share of time. It has no figures.
+type CutStep struct {
 	N int `json:"n"`
 	// Message is the average time of a message in µs, or 0 if unknown.
 	Message float64 `json:"message_us,omitempty"`
@@ -94,14 +96,14 @@ type Cut struct {
 }
 
 // String returns the text that tables show in place of a figure.
-func (c *Cut) String() string {
+func (c *CutStep) String() string {
 	switch {
 	case c.Stuck:
 		return "stuck"
 	case c.Message == 0:
 		return "cut"
 	}
-	return "cut: " + duration(c.Message) + " a message"
+	return "cut: " + formatDuration(c.Message) + " a message"
 }
 
 // errSlow is the cause with which a program is stopped if its step would exceed its share of time.
@@ -111,15 +113,15 @@ var errSlow = errors.New("the step would not end in its share of time")
 // time.
 type watch struct {
 	job
-	cancel context.CancelCauseFunc
-	stuck  *time.Timer
+	cancel     context.CancelCauseFunc
+	stuckTimer *time.Timer
 
 	mu  sync.Mutex
 	out bytes.Buffer
 	// read is the length of the output processed so far, and kept the length of the part that belongs to complete
 	// steps. done is the number of complete steps, and last the progress of the next one.
-	read, kept, done int
-	last             pace
+	read, keptLen, stepsDone int
+	progress                 stepProgress
 	// isSlow means that the next step is too slow. It is to be repeated with fewer iterations, or cut if fewer is 0.
 	isSlow bool
 	fewer  int
@@ -127,15 +129,15 @@ type watch struct {
 
 func newWatch(j job, cancel context.CancelCauseFunc) *watch {
 	w := &watch{job: j, cancel: cancel}
-	w.stuck = time.AfterFunc(time.Hour, w.onStuck)
-	w.alive()
+	w.stuckTimer = time.AfterFunc(time.Hour, w.onStuck)
+	w.resetStuckTimer()
 	return w
 }
 
-// alive restarts the timer that stops a program if it prints nothing.
-func (w *watch) alive() {
-	if w.stuck.Stop(); w.share > 0 {
-		w.stuck.Reset(max(overrun*w.share, stuckLeast))
+// resetStuckTimer restarts the timer that stops a program if it prints nothing.
+func (w *watch) resetStuckTimer() {
+	if w.stuckTimer.Stop(); w.budget > 0 {
+		w.stuckTimer.Reset(max(overrunFactor*w.budget, minStuckTime))
 	}
 }
 
@@ -144,13 +146,13 @@ func (w *watch) alive() {
 func (w *watch) onStuck() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.slow(0)
+	w.stopSlow(0)
 }
 
-// slow stops the program. If a step was running, it may be repeated with fewer iterations.
-func (w *watch) slow(fewer int) {
+// stopSlow stops the program. If a step was running, it may be repeated with fewer iterations.
+func (w *watch) stopSlow(fewer int) {
 	w.cancel(errSlow)
-	if !w.isSlow && w.done < len(w.steps) {
+	if !w.isSlow && w.stepsDone < len(w.steps) {
 		w.isSlow, w.fewer = true, fewer
 	}
 }
@@ -159,7 +161,7 @@ func (w *watch) Write(b []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.out.Write(b)
-	w.alive()
+	w.resetStuckTimer()
 	for {
 		text := w.out.Bytes()[w.read:]
 		end := bytes.IndexByte(text, '\n')
@@ -168,25 +170,25 @@ func (w *watch) Write(b []byte) (int, error) {
 		}
 		w.read += end + 1
 		if !w.isSlow {
-			w.line(strings.TrimSpace(string(text[:end])))
+			w.processLine(strings.TrimSpace(string(text[:end])))
 		}
 	}
 }
 
-// line processes a line of output. It ignores lines from a launcher.
-func (w *watch) line(text string) {
+// processLine processes a line of output. It ignores lines from a launcher.
+func (w *watch) processLine(text string) {
 	switch {
 	case strings.HasPrefix(text, "verified "):
-		w.done, w.kept, w.last = w.done+1, w.read, pace{}
+		w.stepsDone, w.keptLen, w.progress = w.stepsDone+1, w.read, stepProgress{}
 	case strings.HasPrefix(text, "pace "):
-		p, err := parsePace(text)
-		if err != nil || w.done >= len(w.steps) || p.n != w.steps[w.done].n {
+		p, err := parseProgress(text)
+		if err != nil || w.stepsDone >= len(w.steps) || p.n != w.steps[w.stepsDone].n {
 			return // parseOutput reports the problem
 		}
-		w.last = p
-		iterations := w.steps[w.done].iterations
-		if fewer := p.fit(iterations, len(w.parts), w.share); fewer != iterations {
-			w.slow(fewer)
+		w.progress = p
+		iterations := w.steps[w.stepsDone].iterations
+		if fewer := p.fitIterations(iterations, len(w.parts), w.budget); fewer != iterations {
+			w.stopSlow(fewer)
 		}
 	}
 }
@@ -197,20 +199,20 @@ type slowStep struct {
 	done int
 	// iterations is the number of iterations with which to repeat the step. If it is 0, the step is cut.
 	iterations int
-	cut        Cut
+	cut        CutStep
 }
 
-// end returns the output of the complete steps. If a step was too slow, it also returns that step.
-func (w *watch) end() (out []byte, slow *slowStep) {
-	w.stuck.Stop()
+// finish returns the output of the complete steps. If a step was too slow, it also returns that step.
+func (w *watch) finish() (out []byte, slow *slowStep) {
+	w.stuckTimer.Stop()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !w.isSlow {
 		return w.out.Bytes(), nil
 	}
-	slow = &slowStep{done: w.done, iterations: w.fewer, cut: Cut{N: w.steps[w.done].n, Stuck: w.last.done == 0}}
+	slow = &slowStep{done: w.stepsDone, iterations: w.fewer, cut: CutStep{N: w.steps[w.stepsDone].n, Stuck: w.progress.roundsDone == 0}}
 	if !slow.cut.Stuck {
-		slow.cut.Message = micros(w.last.round()) / float64(w.w.perRound(slow.cut.N))
+		slow.cut.Message = micros(w.progress.roundTime()) / float64(w.w.perRound(slow.cut.N))
 	}
-	return w.out.Bytes()[:w.kept], slow
+	return w.out.Bytes()[:w.keptLen], slow
 }

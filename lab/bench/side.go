@@ -36,7 +36,7 @@ const (
 	Memory  Group = "memory"
 )
 
-// Side is one of the compared ways to send messages, such as a library over TCP.
+// Side is one of the compared ways to send messages, such as a library over AddTCP.
 type Side struct {
 	// Key is short and unique. Name is meant for readers.
 	Key     string `json:"key"`
@@ -52,7 +52,7 @@ type Side struct {
 }
 
 // together reports whether both sides are measured in the same processes.
-func (s *Side) together(other *Side) bool {
+func (s *Side) sharesProcesses(other *Side) bool {
 	return cmp.Or(s.With, s.Key) == cmp.Or(other.With, other.Key)
 }
 
@@ -82,8 +82,8 @@ type job struct {
 	parts []part
 	ranks int
 	steps []step
-	// share is the approximate time limit of each step. 0 means that there is no limit.
-	share time.Duration
+	// budget is the approximate time limit of each step. 0 means that there is no limit.
+	budget time.Duration
 	// warm is the time for which the ranks of an MPI repeat the first step before it is measured.
 	warm time.Duration
 	// dir is a directory for files. profile is the prefix for names of CPU profiles; if it is empty, none are written.
@@ -91,28 +91,28 @@ type job struct {
 }
 
 // texts returns the arguments for the ranks of an MPI: the warm-up time and the steps.
-func (j *job) texts() []string {
-	return append([]string{warmPrefix + strconv.FormatInt(j.warm.Milliseconds(), 10)}, texts(j.steps)...)
+func (j *job) arguments() []string {
+	return append([]string{warmPrefix + strconv.FormatInt(j.warm.Milliseconds(), 10)}, stepArgs(j.steps)...)
 }
 
-// does returns the given steps that the side supports.
-func (s *side) does(w *workload, steps []step) []step {
+// supportedSteps returns the given steps that the side supports.
+func (s *side) supportedSteps(w *workload, steps []step) []step {
 	if s.steps == nil {
 		return steps
 	}
 	return s.steps(w, steps)
 }
 
-// in returns the parts of the side that run a workload.
-func (s *side) in(w *workload) []part {
+// partsFor returns the parts of the side that run a workload.
+func (s *side) partsFor(w *workload) []part {
 	if s.parts == nil {
 		return []part{{Side: s.Side}}
 	}
 	return s.parts(w)
 }
 
-// upTo returns the steps whose n is at most the given one.
-func upTo(n int, steps []step) []step {
+// stepsUpTo returns the steps whose n is at most the given one.
+func stepsUpTo(n int, steps []step) []step {
 	return slices.DeleteFunc(slices.Clone(steps), func(s step) bool { return s.n > n })
 }
 
@@ -125,13 +125,13 @@ func (s *side) measure(ctx context.Context, j job, steps []step) (outcome, error
 	for len(steps) > 0 {
 		if inRow == cutsMost {
 			for _, st := range steps {
-				sum.cut = append(sum.cut, Cut{N: st.n})
+				sum.cut = append(sum.cut, CutStep{N: st.n})
 			}
 			break
 		}
-		j.ranks = j.w.size(steps[0])
+		j.ranks = j.w.numRanks(steps[0])
 		n := 1
-		for n < len(steps) && j.w.size(steps[n]) == j.ranks {
+		for n < len(steps) && j.w.numRanks(steps[n]) == j.ranks {
 			n++
 		}
 		j.steps = steps[:n]
@@ -166,7 +166,7 @@ func (s *side) attempt(ctx context.Context, j job) (outcome, *slowStep, error) {
 	defer cancel(nil)
 	w := newWatch(j, cancel)
 	err := s.run(limited, j, w)
-	out, slow := w.end()
+	out, slow := w.finish()
 	if slow != nil {
 		j.steps = j.steps[:slow.done]
 	}

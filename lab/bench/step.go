@@ -61,8 +61,8 @@ func parseWarm(text string) (time.Duration, error) {
 	return time.Duration(ms) * time.Millisecond, nil
 }
 
-// texts returns the steps as arguments for a program.
-func texts(steps []step) []string {
+// stepArgs returns the steps as arguments for a program.
+func stepArgs(steps []step) []string {
 	args := make([]string, len(steps))
 	for i, s := range steps {
 		args[i] = s.String()

@@ -20,7 +20,7 @@ var summaryRows = []struct {
 	cell           func(*Point, *Measured) string
 }{
 	{"Ping-pong 4 B, µs", "pingpong", 4, median50},
-	{"Ping-pong 4 B, p99, µs", "pingpong", 4, func(p *Point, _ *Measured) string { return figure(p.P99) }},
+	{"Ping-pong 4 B, p99, µs", "pingpong", 4, func(p *Point, _ *Measured) string { return formatFigure(p.P99) }},
 	{"Ping-pong 4 KiB, µs", "pingpong", 4 << 10, median50},
 	{"Ping-pong 64 KiB, µs", "pingpong", 64 << 10, median50},
 	{"Ping-pong 1 MiB, µs", "pingpong", 1 << 20, median50},
@@ -38,10 +38,10 @@ var summaryRows = []struct {
 	{"Reduce, 8 × 4 B, µs", "reduce", 4, median50},
 	{"Gather, 8 × 4 B, µs", "gather", 4, median50},
 	{"Waiting rank, % CPU", "idle", 3000, func(p *Point, _ *Measured) string { return fmt.Sprintf("%.2f", p.Waiting) }},
-	{"Peak memory, MiB", "pingpong", 4, func(_ *Point, s *Measured) string { return figure(float64(s.Memory) / 1024) }},
+	{"Peak memory, MiB", "pingpong", 4, func(_ *Point, s *Measured) string { return formatFigure(float64(s.Memory) / 1024) }},
 }
 
-func median50(p *Point, _ *Measured) string { return figure(p.P50) }
+func median50(p *Point, _ *Measured) string { return formatFigure(p.P50) }
 
 // Summary returns the summary for docs/performance.md as a Markdown table with a few figures of each workload, followed
 // by a paragraph about the run.
@@ -53,7 +53,7 @@ func (r *Report) Summary() string {
 	for _, row := range summaryRows {
 		cells := []string{row.name}
 		for _, c := range summaryColumns {
-			cell := none
+			cell := noFigure
 			if res := r.result(row.workload); res != nil {
 				if s := res.side(c.key); s.point(row.n) != nil {
 					cell = row.cell(s.point(row.n), s)
@@ -67,7 +67,7 @@ func (r *Report) Summary() string {
 	t.write(&p.text, true)
 	m := r.Machine
 	origin := []string{
-		m.processors(), m.System, m.Go, "zrlmpid " + m.Version, "median of " + rounds(r.Rounds), m.Time,
+		m.processors(), m.System, m.Go, "zrlmpid " + m.Version, "median of " + roundsText(r.Rounds), m.Time,
 		"a wake-up of a sleeping thread: " + m.wakeUp(),
 	}
 	for i := range r.Results {

@@ -49,8 +49,8 @@ func (t *table) write(b *strings.Builder, markdown bool) {
 	b.WriteString("\n")
 }
 
-// figure formats a number with three significant digits, or with more if the integer part is longer.
-func figure(v float64) string {
+// formatFigure formats a number with three significant digits, or with more if the integer part is longer.
+func formatFigure(v float64) string {
 	switch {
 	case v >= 100:
 		return fmt.Sprintf("%.0f", v)
@@ -62,27 +62,27 @@ func figure(v float64) string {
 	return fmt.Sprintf("%.3f", v)
 }
 
-// duration formats a time given in µs. It uses the largest unit in which the number is at least 1.
-func duration(us float64) string {
+// formatDuration formats a time given in µs. It uses the largest unit in which the number is at least 1.
+func formatDuration(us float64) string {
 	switch {
 	case us >= 1e6:
-		return figure(us/1e6) + " s"
+		return formatFigure(us/1e6) + " s"
 	case us >= 1e3:
-		return figure(us/1e3) + " ms"
+		return formatFigure(us/1e3) + " ms"
 	}
-	return figure(us) + " µs"
+	return formatFigure(us) + " µs"
 }
 
-// signed formats a number of either sign, in the way of figure.
-func signed(v float64) string {
+// formatSigned formats a number of either sign, in the way of figure.
+func formatSigned(v float64) string {
 	if v < 0 {
-		return "-" + figure(-v)
+		return "-" + formatFigure(-v)
 	}
-	return figure(v)
+	return formatFigure(v)
 }
 
-// count formats a number with spaces between thousands.
-func count(n int) string {
+// formatCount formats a number with spaces between thousands.
+func formatCount(n int) string {
 	text := fmt.Sprint(n)
 	for i := len(text) - 3; i > 0; i -= 3 {
 		text = text[:i] + " " + text[i:]
@@ -91,7 +91,7 @@ func count(n int) string {
 }
 
 // size formats a number of bytes. It uses the largest unit in which the number is an integer.
-func size(n int) string {
+func formatSize(n int) string {
 	switch {
 	case n >= 1<<20 && n%(1<<20) == 0:
 		return fmt.Sprintf("%d MiB", n>>20)

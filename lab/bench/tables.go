@@ -35,30 +35,30 @@ var collectiveSheets = []sheet{
 
 func spread(p *Point, _ *Measured) string {
 	if p.P999 == 0 { // some archived runs lack it
-		return figure(p.P50) + " / " + figure(p.P99)
+		return formatFigure(p.P50) + " / " + formatFigure(p.P99)
 	}
-	return figure(p.P50) + " / " + figure(p.P99) + " / " + figure(p.P999)
+	return formatFigure(p.P50) + " / " + formatFigure(p.P99) + " / " + formatFigure(p.P999)
 }
-func bandwidth(p *Point, _ *Measured) string { return figure(float64(p.N) / p.P50) }
-func thousands(p *Point, _ *Measured) string { return figure(1e3 / p.P50) }
+func bandwidth(p *Point, _ *Measured) string { return formatFigure(float64(p.N) / p.P50) }
+func thousands(p *Point, _ *Measured) string { return formatFigure(1e3 / p.P50) }
 func processor(p *Point, _ *Measured) string {
 	if p.CPU == 0 {
-		return none
+		return noFigure
 	}
-	return figure(p.CPU)
+	return formatFigure(p.CPU)
 }
 func unload(p *Point, _ *Measured) string {
 	if p.N == 0 {
-		return none
+		return noFigure
 	}
-	return figure(p.Unload / 1e3)
+	return formatFigure(p.Unload / 1e3)
 }
 func timesFirst(p *Point, s *Measured) string {
 	return fmt.Sprintf("%s ×%.2f", spread(p, s), p.P50/s.Median[0].P50)
 }
 
-// none is shown in place of a missing figure.
-const none = "–"
+// noFigure is shown in place of a missing figure.
+const noFigure = "–"
 
 // tables returns the tables of a workload.
 func (r *Report) tables(res *Result) []*table {
@@ -67,7 +67,7 @@ func (r *Report) tables(res *Result) []*table {
 		all = append(all, idleTable(res))
 	}
 	of := sheets
-	if w, err := workloadNamed(res.Workload); err == nil && w.collective {
+	if w, err := workloadNamed(res.Workload); err == nil && w.isCollective {
 		of = collectiveSheets
 	}
 	for _, sh := range of {
@@ -109,7 +109,7 @@ func disturbedTables(res *Result) []*table {
 		cell: func(p *Point, s *Measured) string {
 			text := spread(p, s)
 			if p.P99 == 0 { // there is only a mean
-				text = figure(p.P50)
+				text = formatFigure(p.P50)
 			}
 			if idle := res.side(s.Key).point(p.N); idle != nil && idle.P50 > 0 {
 				text += fmt.Sprintf(" ×%.2f", p.P50/idle.P50)
@@ -117,7 +117,7 @@ func disturbedTables(res *Result) []*table {
 			return text
 		},
 	}
-	return sh.tables(res.disturbed())
+	return sh.tables(res.disturbedResult())
 }
 
 var groupNames = map[Group]string{Network: "over the network", Memory: "within the host"}
@@ -139,16 +139,16 @@ func (sh *sheet) table(res *Result, g Group) *table {
 		return nil
 	}
 	found := false
-	for _, n := range res.ns() {
+	for _, n := range res.stepNumbers() {
 		row := []string{w.label(n)}
 		for _, s := range sides {
-			cell := none
+			cell := noFigure
 			if p := s.point(n); p != nil {
 				cell = sh.cell(p, s)
-			} else if c := s.cutAt(n); c != nil {
+			} else if c := s.findCut(n); c != nil {
 				cell = c.String()
 			}
-			found = found || cell != none
+			found = found || cell != noFigure
 			row = append(row, cell)
 		}
 		t.add(row...)
@@ -189,18 +189,18 @@ func (sh *ratioSheet) table(res *Result) *table {
 		return nil
 	}
 	t := &table{title: sh.title, headings: []string{w.unit}}
-	ns := res.ns()
+	ns := res.stepNumbers()
 	rows := make([][]string, len(ns))
 	for i, n := range ns {
 		rows[i] = []string{w.label(n)}
 	}
 	for _, c := range comparisons {
-		if !c.of(res.Workload) {
+		if !c.appliesTo(res.Workload) {
 			continue
 		}
 		column, found := make([]string, len(ns)), false
 		for i, n := range ns {
-			column[i] = none
+			column[i] = noFigure
 			if v, ok := c.ratio(res, n, sh.figure); ok {
 				column[i], found = fmt.Sprintf("%.2f", v.Value), true
 			}
@@ -232,8 +232,8 @@ func (r *Report) growthTables(res *Result) []*table {
 			headings: []string{"", "a message, µs", "each " + g.per + ", ns", "deviation, %"},
 		}
 		for i := range res.Sides {
-			if f := r.grown(g.workload, res.Sides[i].Key, g.figure); f != nil {
-				t.add(f.Side, signed(f.Intercept), signed(f.Slope), fmt.Sprintf("%.0f", f.Deviation*100))
+			if f := r.findGrowth(g.workload, res.Sides[i].Key, g.figure); f != nil {
+				t.add(f.Side, formatSigned(f.Intercept), formatSigned(f.Slope), fmt.Sprintf("%.0f", f.Deviation*100))
 			}
 		}
 		if len(t.rows) > 0 {
@@ -250,7 +250,7 @@ func memoryTable(res *Result) *table {
 	for i := range res.Sides {
 		// The memory of a method is included in the memory of its side.
 		if s := &res.Sides[i]; s.Method == "" && s.Memory > 0 {
-			t.headings, row = append(t.headings, s.Key), append(row, figure(float64(s.Memory)/1024))
+			t.headings, row = append(t.headings, s.Key), append(row, formatFigure(float64(s.Memory)/1024))
 		}
 	}
 	if len(row) == 0 {

@@ -9,13 +9,13 @@ import (
 // target is a bound that a figure is meant to meet.
 type target struct {
 	name, workload string
-	// beside is the name of a second workload whose figures are needed, if any.
-	beside string
+	// otherWorkload is the name of a second workload whose figures are needed, if any.
+	otherWorkload string
 	// atMost means that bound is an upper bound. Otherwise it is a lower bound.
 	bound  float64
 	atMost bool
 	// slow replaces bound if a wake-up takes slowWakeUp or longer. 0 means that bound applies.
-	slow float64
+	slowBound float64
 	// goal is a better value that the project works towards, or 0. tolerance is the amount by which noise may make the
 	// figure miss bound.
 	goal, tolerance float64
@@ -27,43 +27,43 @@ type target struct {
 
 // Message lengths used by targets.
 const (
-	shortMost = 4096
-	longLeast = 64 << 10
-	tailMost  = 16 << 10
-	// attachedMost is the maximum length of messages compared for attached programs.
-	attachedMost = 1 << 20
-	million      = 4_000_000 // a million words, in bytes
+	maxShort = 4096
+	minLong  = 64 << 10
+	maxTail  = 16 << 10
+	// maxAttached is the maximum length of messages compared for attached programs.
+	maxAttached  = 1 << 20
+	millionWords = 4_000_000 // a million words, in bytes
 )
 
 var targets = slices.Concat([]target{
-	{name: "cloudfpga, 1 word: time by two raw round trips, polling", workload: "pingpong", bound: 1.25, slow: 1.4,
+	{name: "cloudfpga, 1 word: time by two raw round trips, polling", workload: "pingpong", bound: 1.25, slowBound: 1.4,
 		atMost: true, measure: atStep("cloudfpga", wordLen, cloudFPGAPackets, rawPoll)},
 	{name: "cloudfpga, up to 64 KiB: time by that of the next longer or shorter message, the larger one",
-		workload: "pingpong", bound: 1.5, atMost: true, measure: roughest},
+		workload: "pingpong", bound: 1.5, atMost: true, measure: worstStepJump},
 	{name: "cloudfpga, 1 word: time of upstream's library, sleeping, by ours", workload: "pingpong", bound: 5,
 		measure: inverse(atStep("cloudfpga", wordLen, 1, upstreamKey))},
 	{name: "cloudfpga, 1 word: time of upstream's library at its best by ours", workload: "pingpong", bound: 1.6,
 		measure: inverse(atStep("cloudfpga", wordLen, 1, upstreamKey, upstreamOneKey))},
 	{name: "cloudfpga, 1,000,000 words: bandwidth by a raw stream's with UDP_SEGMENT and UDP_GRO", workload: "pingpong",
-		beside: "stream", bound: 0.6, measure: streamShare},
+		otherWorkload: "stream", bound: 0.6, measure: streamShare},
 	{name: "cloudfpga, 1,000,000 words: bandwidth by upstream's", workload: "pingpong", bound: 100,
-		measure: inverse(atStep("cloudfpga", million, 1, upstreamKey, upstreamOneKey))},
+		measure: inverse(atStep("cloudfpga", millionWords, 1, upstreamKey, upstreamOneKey))},
 	{name: "extended over UDP, up to 4 KiB: latency by Open MPI's over TCP", workload: "pingpong", bound: 0.9,
-		goal: 0.8, atMost: true, measure: worst(extendedUDP.key, 0, shortMost, openMPITCP)},
+		goal: 0.8, atMost: true, measure: worst(extendedUDP.key, 0, maxShort, openMPITCP)},
 	{name: "extended over UDP, from 64 KiB: bandwidth by Open MPI's over TCP", workload: "pingpong", bound: 1,
-		goal: 1.3, measure: inverse(worst(extendedUDP.key, longLeast, anyLength, openMPITCP))},
+		goal: 1.3, measure: inverse(worst(extendedUDP.key, minLong, anyLength, openMPITCP))},
 	{name: "extended over TCP: latency by Open MPI's over TCP", workload: "pingpong", bound: 1.05, atMost: true,
 		measure: worst(extendedTCP.key, 0, anyLength, openMPITCP)},
 	{name: "extended over UDP, up to 16 KiB: p99 by Open MPI's over TCP", workload: "pingpong", bound: 2, atMost: true,
-		measure: worstOf("p99", extendedUDP.key, 0, tailMost, openMPITCP)},
+		measure: worstOf("p99", extendedUDP.key, 0, maxTail, openMPITCP)},
 	{name: "extended over TCP, up to 16 KiB: p99 by Open MPI's over TCP", workload: "pingpong", bound: 2, atMost: true,
-		measure: worstOf("p99", extendedTCP.key, 0, tailMost, openMPITCP)},
+		measure: worstOf("p99", extendedTCP.key, 0, maxTail, openMPITCP)},
 	{name: "shared memory, 4 B: latency by a raw ring's", workload: "pingpong", bound: 2, atMost: true,
 		measure: atStep(extendedShm.key, wordLen, 1, rawRing)},
 	{name: "shared memory, up to 4 KiB: latency by the better peer's", workload: "pingpong", bound: 2, atMost: true,
-		measure: worst(extendedShm.key, 0, shortMost, openMPIShm, mpichShm)},
+		measure: worst(extendedShm.key, 0, maxShort, openMPIShm, mpichShm)},
 	{name: "shared memory, from 64 KiB: bandwidth by the better peer's", workload: "pingpong", bound: 0.9,
-		measure: inverse(worst(extendedShm.key, longLeast, anyLength, openMPIShm, mpichShm))},
+		measure: inverse(worst(extendedShm.key, minLong, anyLength, openMPIShm, mpichShm))},
 	{name: "extended over UDP: message rate by Open MPI's over TCP, 64 in flight", workload: "rate", bound: 1,
 		measure: inverse(worst(extendedUDP.key, 0, anyLength, openMPITCP))},
 	{name: "shared memory: message rate by the better peer's, 64 in flight", workload: "rate", bound: 0.33,
@@ -73,9 +73,9 @@ var targets = slices.Concat([]target{
 	{name: "ring of 8, shared memory: a hop by Open MPI's, yielding when idle", workload: "ring", bound: 1.5,
 		atMost: true, measure: atStep(extendedShm.key, 8, 1, openMPIShm)},
 	{name: "posted receives: half round trip at the deepest queue by that at none", workload: "queues", bound: 1.25,
-		atMost: true, measure: deepest},
+		atMost: true, measure: worstQueueGrowth},
 	{name: "posted receives: time to unload the deepest queue by the better peer's", workload: "queues", bound: 0.1,
-		atMost: true, measure: unloading},
+		atMost: true, measure: unloadRatio},
 	{name: "broadcast, extended over UDP: time by atomic by that by chain", workload: "bcast", bound: 1,
 		tolerance: noise, atMost: true, measure: worst("udp-atomic", 0, anyLength, "udp-chain")},
 	{name: "broadcast, extended over UDP: time by atomic, ordered by what ranks have left, by that in fixed order",
@@ -96,7 +96,7 @@ var targets = slices.Concat([]target{
 	{name: "broadcast, a busy rank, extended over UDP: time by Open MPI's over TCP", workload: "bcast-busy", bound: 1,
 		atMost: true, measure: worst(extendedUDP.key, 0, anyLength, openMPITCP)},
 	{name: "idle: processor time of a rank after a second", workload: "idle", bound: idlePercent, atMost: true,
-		unit: " % (which is 0 %)", measure: idlest},
+		unit: " % (which is 0 %)", measure: idleUsage},
 }, attachedTargets(), collectiveTargets(), disturbedTargets())
 
 // anyLength is greater than the length of any message. idlePercent stands for 0 %, with rounding. noise is the
@@ -116,25 +116,25 @@ func attachedTargets() (all []target) {
 		all = append(all,
 			target{name: "attached, " + x.name +
 				", up to 1 MiB: time that attaching adds by a round trip of a raw ring", workload: "pingpong", bound: 6,
-				atMost: true, measure: attaching(x.key)},
+				atMost: true, measure: attachCost(x.key)},
 			target{name: "attached, " + x.name + ", up to 1 MiB: latency by that in process", workload: "pingpong",
-				bound: 2, atMost: true, measure: worst(x.key, 0, attachedMost, extendedUDP.key)})
+				bound: 2, atMost: true, measure: worst(x.key, 0, maxAttached, extendedUDP.key)})
 	}
 	return all
 }
 
-// attaching compares the time that attaching adds to a message with a round trip over a raw ring of the same message
+// attachCost compares the time that attaching adds to a message with a round trip over a raw ring of the same message
 // length.
-func attaching(key string) measure {
+func attachCost(key string) measure {
 	return func(_ *Report, res *Result) (value float64, where string, found bool) {
-		for _, n := range res.ns() {
+		for _, n := range res.stepNumbers() {
 			attached, inProcess, ring := res.side(key).point(n), res.side(extendedUDP.key).point(n),
 				res.side(rawRing).point(n)
-			if n > attachedMost || attached == nil || inProcess == nil || ring == nil || ring.P50 == 0 {
+			if n > maxAttached || attached == nil || inProcess == nil || ring == nil || ring.P50 == 0 {
 				continue
 			}
 			if v := (attached.P50 - inProcess.P50) / (2 * ring.P50); !found || v > value {
-				value, where, found = v, size(n), true
+				value, where, found = v, formatSize(n), true
 			}
 		}
 		return value, where, found
@@ -151,9 +151,9 @@ func collectiveTargets() (all []target) {
 		}
 		of("over the default transport, UDP: time by Open MPI's over TCP", 1.05,
 			worst(extendedUDP.key, 0, anyLength, openMPITCP))
-		of("shared memory, up to 4 KiB: time by Open MPI's", 1.5, worst(extendedShm.key, 0, shortMost, openMPIShm))
+		of("shared memory, up to 4 KiB: time by Open MPI's", 1.5, worst(extendedShm.key, 0, maxShort, openMPIShm))
 		of("shared memory, above 4 KiB: time by Open MPI's", 1.1,
-			worst(extendedShm.key, shortMost+1, anyLength, openMPIShm))
+			worst(extendedShm.key, maxShort+1, anyLength, openMPIShm))
 	}
 	return all
 }
@@ -161,7 +161,7 @@ func collectiveTargets() (all []target) {
 // disturbedTargets returns the targets for runs with a neighbour that uses a fifth of each processor.
 func disturbedTargets() (all []target) {
 	for _, w := range workloads {
-		if len(w.needs) > 0 {
+		if len(w.requiredFigures) > 0 {
 			all = append(all, target{name: w.title + ", a neighbour takes a fifth of each processor: p50 by that " +
 				"without it", workload: w.name, bound: 1.5, atMost: true, measure: mostDisturbed})
 		}
@@ -170,18 +170,18 @@ func disturbedTargets() (all []target) {
 }
 
 // verdicts compares the figures with the targets for all measured workloads.
-func (r *Report) verdicts() []Verdict {
-	var all []Verdict
+func (r *Report) verdicts() []TargetResult {
+	var all []TargetResult
 	for _, t := range targets {
 		res := r.result(t.workload)
-		if res == nil || t.beside != "" && r.result(t.beside) == nil {
+		if res == nil || t.otherWorkload != "" && r.result(t.otherWorkload) == nil {
 			continue
 		}
-		v := Verdict{Workload: t.workload, Name: t.name, Target: t.text()}
+		v := TargetResult{Workload: t.workload, Name: t.name, Target: t.text()}
 		if value, where, ok := t.measure(r, res); ok {
 			bound := t.bound
-			if t.slow > 0 && r.Machine.WakeUp >= slowWakeUp {
-				bound = t.slow
+			if t.slowBound > 0 && r.Machine.WakeUp >= slowWakeUp {
+				bound = t.slowBound
 			}
 			v.Value, v.Where = &value, where
 			v.Met = value == bound || (value < bound) == t.atMost || math.Abs(value-bound) <= t.tolerance
@@ -197,8 +197,8 @@ func (t *target) text() string {
 		how = "at most"
 	}
 	text := fmt.Sprintf("%s %g%s", how, t.bound, t.unit)
-	if t.slow != 0 {
-		text += fmt.Sprintf(", %g where a wake-up takes %d µs or more", t.slow, slowWakeUp)
+	if t.slowBound != 0 {
+		text += fmt.Sprintf(", %g where a wake-up takes %d µs or more", t.slowBound, slowWakeUp)
 	}
 	if t.goal != 0 {
 		text += fmt.Sprintf(", goal %g", t.goal)
@@ -213,7 +213,7 @@ type measure = func(*Report, *Result) (float64, string, bool)
 
 // atStep divides a side's time at step n by times the best time of the bases.
 func atStep(side string, n int, times float64, bases ...string) measure {
-	c := comparison{side: side, bases: bases, times: times}
+	c := comparison{side: side, bases: bases, baseFactor: times}
 	return func(_ *Report, res *Result) (float64, string, bool) {
 		v, ok := c.ratio(res, n, "p50")
 		return v.Value, "", ok
@@ -230,9 +230,9 @@ func worst(side string, least, most int, bases ...string) measure {
 func worstOf(figure, side string, least, most int, bases ...string) measure {
 	c := comparison{side: side, bases: bases}
 	return func(_ *Report, res *Result) (value float64, where string, found bool) {
-		for _, n := range res.ns() {
+		for _, n := range res.stepNumbers() {
 			if v, ok := c.ratio(res, n, figure); ok && n >= least && n <= most && v.Value > value {
-				value, where, found = v.Value, size(n), true
+				value, where, found = v.Value, formatSize(n), true
 			}
 		}
 		return value, where, found
@@ -247,9 +247,9 @@ func inverse(m measure) measure {
 	}
 }
 
-// roughest finds the length, up to 64 KiB, at which the time is longest in comparison with the lengths next to it. It
+// worstStepJump finds the length, up to 64 KiB, at which the time is longest in comparison with the lengths next to it. It
 // divides the time by the longer one of the times at the next shorter and the next longer length.
-func roughest(_ *Report, res *Result) (value float64, where string, found bool) {
+func worstStepJump(_ *Report, res *Result) (value float64, where string, found bool) {
 	s := res.side(cloudFPGA.key)
 	if s == nil {
 		return 0, "", false
@@ -261,8 +261,8 @@ func roughest(_ *Report, res *Result) (value float64, where string, found bool) 
 				beside = max(beside, s.Median[k].P50)
 			}
 		}
-		if p.N <= longLeast && beside > 0 && p.P50/beside > value {
-			value, where, found = p.P50/beside, size(p.N), true
+		if p.N <= minLong && beside > 0 && p.P50/beside > value {
+			value, where, found = p.P50/beside, formatSize(p.N), true
 		}
 	}
 	return value, where, found
@@ -274,7 +274,7 @@ func mostDisturbed(_ *Report, res *Result) (value float64, where string, found b
 	if err != nil {
 		return 0, "", false
 	}
-	for _, s := range res.disturbed().Sides {
+	for _, s := range res.disturbedResult().Sides {
 		for _, p := range s.Median {
 			idle := res.side(s.Key).point(p.N)
 			if s.Kind != Ours || s.Method != "" || idle == nil || idle.P50 == 0 {
@@ -290,17 +290,17 @@ func mostDisturbed(_ *Report, res *Result) (value float64, where string, found b
 
 // streamShare compares the bandwidth of ping-pong with the bandwidth of the raw stream.
 func streamShare(r *Report, res *Result) (float64, string, bool) {
-	ours := res.side("cloudfpga").point(million)
-	raw := r.result("stream").side(rawGRO).point(million)
+	ours := res.side("cloudfpga").point(millionWords)
+	raw := r.result("stream").side(rawGRO).point(millionWords)
 	if raw == nil || ours == nil || ours.P50 == 0 {
 		return 0, "", false
 	}
 	return raw.P50 / ours.P50, "", true
 }
 
-// deepest compares the latency with the longest queue with the latency with an empty queue.
-func deepest(_ *Report, res *Result) (value float64, where string, found bool) {
-	ns := res.ns()
+// worstQueueGrowth compares the latency with the longest queue with the latency with an empty queue.
+func worstQueueGrowth(_ *Report, res *Result) (value float64, where string, found bool) {
+	ns := res.stepNumbers()
 	for i := range res.Sides {
 		s := &res.Sides[i]
 		if s.Kind != Ours || len(ns) < 2 {
@@ -311,15 +311,15 @@ func deepest(_ *Report, res *Result) (value float64, where string, found bool) {
 			continue
 		}
 		if v := last.P50 / first.P50; v > value {
-			value, where, found = v, s.Key+", "+count(last.N), true
+			value, where, found = v, s.Key+", "+formatCount(last.N), true
 		}
 	}
 	return value, where, found
 }
 
-// unloading compares the time to empty the longest queue with the best time of the peers.
-func unloading(_ *Report, res *Result) (float64, string, bool) {
-	ns := res.ns()
+// unloadRatio compares the time to empty the longest queue with the best time of the peers.
+func unloadRatio(_ *Report, res *Result) (float64, string, bool) {
+	ns := res.stepNumbers()
 	if len(ns) == 0 {
 		return 0, "", false
 	}
@@ -335,11 +335,11 @@ func unloading(_ *Report, res *Result) (float64, string, bool) {
 	if ours == nil || best == 0 {
 		return 0, "", false
 	}
-	return ours.Unload / best, extendedUDP.key + ", " + count(last), true
+	return ours.Unload / best, extendedUDP.key + ", " + formatCount(last), true
 }
 
-// idlest returns the processor usage of the busiest idle rank of zrlmpid.
-func idlest(_ *Report, res *Result) (value float64, where string, found bool) {
+// idleUsage returns the processor usage of the busiest idle rank of zrlmpid.
+func idleUsage(_ *Report, res *Result) (value float64, where string, found bool) {
 	for i := range res.Sides {
 		s := &res.Sides[i]
 		for _, p := range s.Median {

@@ -88,7 +88,7 @@ func runUpstream(ctx context.Context, path string, processors [2]int, j job, out
 	group, ctx := errgroup.WithContext(ctx)
 	for _, rank := range []int{1, 0} {
 		cmd := command(ctx, path, "udp", upstreamIPs[rank], "2", strconv.Itoa(rank), upstreamIPs[1-rank],
-			strings.Join(texts(j.steps), ","))
+			strings.Join(stepArgs(j.steps), ","))
 		if rank == 0 {
 			cmd.Stdout = io.MultiWriter(out, &said)
 		}

@@ -39,7 +39,7 @@ func TestLies(t *testing.T) {
 	}
 	pings := func(s *session) error {
 		for i := -warmup; i < 1; i++ {
-			if err := s.send(int32(i), 1, tagPing); err != nil {
+			if err := s.sendNumber(int32(i), 1, tagPing); err != nil {
 				return err
 			}
 		}

@@ -9,7 +9,7 @@ import (
 func TestWakeUp(t *testing.T) {
 	r := testReport("ring", [2]int{2, 8}, "extended-udp", "openmpi-tcp", "x")
 	m := &r.Machine
-	if m.wakeUp() != none {
+	if m.wakeUp() != noFigure {
 		t.Error(m.wakeUp())
 	}
 	if err := m.measure(); err != nil {

@@ -16,10 +16,10 @@ func windowStep(s *session, st step, size int) (Point, error) {
 	}
 	w := window{session: s, step: st, size: size, words: words, peer: 1 - s.comm.Rank()}
 	if s.comm.Rank() == 1 {
-		return Point{}, w.receive()
+		return Point{}, w.receiveWindows()
 	}
 	times := make([]time.Duration, 0, st.iterations)
-	err = w.send(func(i int, took time.Duration) error {
+	err = w.sendWindows(func(i int, took time.Duration) error {
 		if i >= 0 {
 			times = append(times, took/time.Duration(size))
 		}
@@ -38,42 +38,42 @@ func pairsStep(s *session, st step) (Point, error) {
 	w := window{session: s, step: st, size: rateWindow, words: 1, peer: rank + pairs}
 	if rank >= pairs {
 		w.peer = rank - pairs
-		return Point{}, w.receive()
+		return Point{}, w.receiveWindows()
 	}
 	var begin time.Time
-	err := w.send(func(i int, _ time.Duration) error {
+	err := w.sendWindows(func(i int, _ time.Duration) error {
 		if i != -1 {
 			return nil
 		}
-		err := s.together(pairs)
+		err := s.barrier(pairs)
 		begin = time.Now()
 		return err
 	})
 	if err != nil {
 		return Point{}, err
 	}
-	if err := s.together(pairs); err != nil {
+	if err := s.barrier(pairs); err != nil {
 		return Point{}, err
 	}
 	return Point{N: st.n, P50: micros(time.Since(begin)) / float64(rateWindow*st.iterations*pairs)}, nil
 }
 
-// together is a barrier for the first n ranks.
-func (s *session) together(n int) error {
+// barrier is a barrier for the first n ranks.
+func (s *session) barrier(n int) error {
 	if s.comm.Rank() > 0 {
-		if err := s.send(0, 0, 0); err != nil {
+		if err := s.sendNumber(0, 0, 0); err != nil {
 			return err
 		}
-		_, err := s.recv(0, 0)
+		_, err := s.recvNumber(0, 0)
 		return err
 	}
 	for r := 1; r < n; r++ {
-		if _, err := s.recv(r, 0); err != nil {
+		if _, err := s.recvNumber(r, 0); err != nil {
 			return err
 		}
 	}
 	for r := 1; r < n; r++ {
-		if err := s.send(0, r, 0); err != nil {
+		if err := s.sendNumber(0, r, 0); err != nil {
 			return err
 		}
 	}
@@ -90,9 +90,9 @@ type window struct {
 // message returns the words of message k, where all is the buffer of one or more windows.
 func (w *window) message(all []int32, k int) []int32 { return all[k*w.words : (k+1)*w.words] }
 
-// send sends the windows. When a window has been answered, it calls timed with the time since the window began.
-func (w *window) send(timed func(i int, took time.Duration) error) error {
-	if err := w.session.receive("what says that receives are posted", w.peer, 0, 0); err != nil {
+// sendWindows sends the windows. When a window has been answered, it calls timed with the time since the window began.
+func (w *window) sendWindows(timed func(i int, took time.Duration) error) error {
+	if err := w.session.receiveNumber("what says that receives are posted", w.peer, 0, 0); err != nil {
 		return err
 	}
 	out := make([]int32, w.size*w.words)
@@ -101,11 +101,11 @@ func (w *window) send(timed func(i int, took time.Duration) error) error {
 	}
 	sends := requests(mpi.Isend[int32], w.size)
 	for i := -warmupWindows; i < w.iterations; i++ {
-		w.pace(w.n, warmupWindows+i, warmupWindows+w.iterations)
+		w.printProgress(w.n, warmupWindows+i, warmupWindows+w.iterations)
 		start := time.Now()
 		for k := range sends {
 			m := w.message(out, k)
-			stamp(m, int32(i*w.size+k))
+			writeStamp(m, int32(i*w.size+k))
 			var err error
 			if sends[k], err = mpi.Isend(w.comm, m, w.peer, 0); err != nil {
 				return err
@@ -114,12 +114,12 @@ func (w *window) send(timed func(i int, took time.Duration) error) error {
 		if err := mpi.Waitall(w.ctx, sends, nil); err != nil {
 			return err
 		}
-		answer, err := w.recv(w.peer, 0)
+		answer, err := w.recvNumber(w.peer, 0)
 		if err != nil {
 			return err
 		}
 		took := time.Since(start)
-		if err := w.expect("an answer", answer, ^int32(i)); err != nil {
+		if err := w.verifyNumber("an answer", answer, ^int32(i)); err != nil {
 			return err
 		}
 		if err := timed(i, took); err != nil {
@@ -132,9 +132,9 @@ func (w *window) send(timed func(i int, took time.Duration) error) error {
 // requests allocates n requests of the type that the given function returns.
 func requests[B, R any](_ func(*mpi.Comm, B, int, int) (R, error), n int) []R { return make([]R, n) }
 
-// receive receives the windows. It posts the receives of the next window before it verifies the last one, so the buffer
+// receiveWindows receives the windows. It posts the receives of the next window before it verifies the last one, so the buffer
 // holds two windows.
-func (w *window) receive() error {
+func (w *window) receiveWindows() error {
 	in := make([]int32, 2*w.size*w.words)
 	posted := requests(mpi.Irecv[int32], 2*w.size)
 	for i := -warmupWindows; i <= w.iterations; i++ {
@@ -151,23 +151,23 @@ func (w *window) receive() error {
 			}
 		}
 		if i == -warmupWindows {
-			if err := w.session.send(0, w.peer, 0); err != nil {
+			if err := w.session.sendNumber(0, w.peer, 0); err != nil {
 				return err
 			}
 			continue
 		}
-		if err := w.session.send(^int32(i-1), w.peer, 0); err != nil {
+		if err := w.session.sendNumber(^int32(i-1), w.peer, 0); err != nil {
 			return err
 		}
-		if err := w.check(i-1, in[last*w.words:]); err != nil {
+		if err := w.verifyWindow(i-1, in[last*w.words:]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// check verifies the messages of a window.
-func (w *window) check(i int, in []int32) error {
+// verifyWindow verifies the messages of a window.
+func (w *window) verifyWindow(i int, in []int32) error {
 	all := i == -warmupWindows || i == w.iterations-1
 	for k := range w.size {
 		if err := verify(w.message(in, k), int32(i*w.size+k), 0, all); err != nil {

@@ -12,8 +12,8 @@ type workload struct {
 	// unit is the unit of n in a step, and axis its label on a plot. bytes means that n is a number of bytes.
 	unit, axis string
 	bytes      bool
-	// full and quick are the steps of a run. Quick steps are for tests.
-	full, quick []step
+	// fullSteps and quick are the steps of a run. Quick steps are for tests.
+	fullSteps, quickSteps []step
 	// ranks returns the number of ranks in a step. If it is nil, there are two.
 	ranks func(step) int
 	// messages returns the number of messages in a step. All of them are verified.
@@ -21,13 +21,13 @@ type workload struct {
 	// source is the C program for MPI. args are the arguments that precede the steps.
 	source string
 	args   []string
-	// needs lists the figures that every point must have.
-	needs []string
-	// tags means that the messages have tags.
-	tags bool
-	// collective means that the workload is a collective operation. inProcess means that it is not measured with
+	// requiredFigures lists the figures that every point must have.
+	requiredFigures []string
+	// usesTags means that the messages have tags.
+	usesTags bool
+	// isCollective means that the workload is a collective operation. inProcess means that it is not measured with
 	// attached ranks.
-	collective, inProcess bool
+	isCollective, inProcess bool
 	// methods means that sides of zrlmpid run the workload with several methods in turn. In the report, each method is
 	// a separate side.
 	methods bool
@@ -44,77 +44,77 @@ const (
 	streamWindow = 4
 )
 
-// times lists the figures of workloads that time single messages.
-var times = []string{"p50", "p99", "p999", "least", "cpu"}
+// timeFigures lists the figures of workloads that time single messages.
+var timeFigures = []string{"p50", "p99", "p999", "least", "cpu"}
 
 // workloads lists all workloads in the order in which they run.
 var workloads = slices.Concat([]*workload{
 	{
 		name: "pingpong", title: "Ping-pong", unit: "message", axis: "message length", bytes: true,
-		source: "pingpong.c", needs: times, weight: 1.5,
-		full: []step{
+		source: "pingpong.c", requiredFigures: timeFigures, weight: 1.5,
+		fullSteps: []step{
 			{4, 20000}, {16, 3000}, {64, 3000}, {256, 3000}, {1024, 3000},
 			{1384, 3000}, {1388, 3000}, // 346 words fit into one datagram of cloudfpga, 347 need two
 			{4096, 3000}, {16384, 1000}, {65536, 500}, {262144, 200}, {1 << 20, 100},
 			{4_000_000, 50}, // 1,000,000 words
 		},
-		quick:    []step{{4, 50}, {1388, 20}, {65536, 4}},
-		messages: func(s step) int { return 2 * (warmup + s.iterations) },
-		run:      plain(pingPong),
+		quickSteps: []step{{4, 50}, {1388, 20}, {65536, 4}},
+		messages:   func(s step) int { return 2 * (warmup + s.iterations) },
+		run:        withoutMethods(pingPong),
 	},
 	{
 		name: "rate", title: "Message rate", unit: "message", axis: "message length", bytes: true, source: "window.c",
-		args: []string{"64", "bytes"}, needs: times, weight: 1,
-		full:     []step{{4, 300}, {64, 300}, {256, 300}, {1024, 300}, {4096, 200}},
-		quick:    []step{{4, 3}, {4096, 2}},
-		messages: windows(rateWindow),
-		run:      plain(func(s *session, st step) (Point, error) { return windowStep(s, st, rateWindow) }),
+		args: []string{"64", "bytes"}, requiredFigures: timeFigures, weight: 1,
+		fullSteps:  []step{{4, 300}, {64, 300}, {256, 300}, {1024, 300}, {4096, 200}},
+		quickSteps: []step{{4, 3}, {4096, 2}},
+		messages:   windowMessages(rateWindow),
+		run:        withoutMethods(func(s *session, st step) (Point, error) { return windowStep(s, st, rateWindow) }),
 	},
 	{
 		name: "stream", title: "Stream", unit: "message", axis: "message length", bytes: true, source: "window.c",
-		args: []string{"4", "bytes"}, needs: times, weight: 1.5,
-		full:     []step{{4096, 500}, {16384, 300}, {65536, 200}, {262144, 100}, {1 << 20, 30}, {4_000_000, 15}},
-		quick:    []step{{4096, 4}, {262144, 2}},
-		messages: windows(streamWindow),
-		run:      plain(func(s *session, st step) (Point, error) { return windowStep(s, st, streamWindow) }),
+		args: []string{"4", "bytes"}, requiredFigures: timeFigures, weight: 1.5,
+		fullSteps:  []step{{4096, 500}, {16384, 300}, {65536, 200}, {262144, 100}, {1 << 20, 30}, {4_000_000, 15}},
+		quickSteps: []step{{4096, 4}, {262144, 2}},
+		messages:   windowMessages(streamWindow),
+		run:        withoutMethods(func(s *session, st step) (Point, error) { return windowStep(s, st, streamWindow) }),
 	},
 	{
 		name: "multipair", title: "Several pairs at once", unit: "pairs", axis: "pairs of ranks", source: "window.c",
-		args: []string{"64", "pairs"}, needs: []string{"p50", "cpu"}, weight: 1.5,
-		full: []step{{1, 200}, {2, 200}, {4, 100}}, quick: []step{{2, 3}},
+		args: []string{"64", "pairs"}, requiredFigures: []string{"p50", "cpu"}, weight: 1.5,
+		fullSteps: []step{{1, 200}, {2, 200}, {4, 100}}, quickSteps: []step{{2, 3}},
 		ranks:    func(s step) int { return 2 * s.n },
-		messages: func(s step) int { return s.n * windows(rateWindow)(s) },
-		run:      plain(pairsStep),
+		messages: func(s step) int { return s.n * windowMessages(rateWindow)(s) },
+		run:      withoutMethods(pairsStep),
 	},
 	{
-		name: "ring", title: "Ring", unit: "ranks", axis: "ranks", source: "ring.c", needs: times, weight: 1.5,
-		full: []step{{2, 5000}, {4, 3000}, {8, 2000}, {16, 1000}}, quick: []step{{2, 20}, {4, 5}},
+		name: "ring", title: "Ring", unit: "ranks", axis: "ranks", source: "ring.c", requiredFigures: timeFigures, weight: 1.5,
+		fullSteps: []step{{2, 5000}, {4, 3000}, {8, 2000}, {16, 1000}}, quickSteps: []step{{2, 20}, {4, 5}},
 		ranks:    func(s step) int { return s.n },
 		messages: func(s step) int { return s.n * (warmup + s.iterations) },
-		run:      plain(ringStep),
+		run:      withoutMethods(ringStep),
 	},
 	{
 		name: "queues", title: "Posted receives", unit: "posted", axis: "posted receives", source: "queues.c",
-		needs: times, tags: true, weight: 10,
-		full: []step{
+		requiredFigures: timeFigures, usesTags: true, weight: 10,
+		fullSteps: []step{
 			{0, 1000}, {1, 1000}, {10, 1000}, {100, 1000}, {256, 1000},
 			{1000, 1000}, {4000, 1000}, {10000, 300}, {30000, 300},
 		},
-		quick:    []step{{0, 20}, {10, 20}, {300, 20}},
-		messages: func(s step) int { return 2*(warmup+s.iterations) + s.n },
-		run:      plain(queuesStep),
+		quickSteps: []step{{0, 20}, {10, 20}, {300, 20}},
+		messages:   func(s step) int { return 2*(warmup+s.iterations) + s.n },
+		run:        withoutMethods(queuesStep),
 	},
 }, collectiveWorkloads(), []*workload{
 	{
-		name: "idle", title: "Idle ranks", unit: "ms", source: "idle.c", needs: nil, weight: 4,
-		full: []step{{3000, 1}}, quick: []step{{200, 1}},
+		name: "idle", title: "Idle ranks", unit: "ms", source: "idle.c", requiredFigures: nil, weight: 4,
+		fullSteps: []step{{3000, 1}}, quickSteps: []step{{200, 1}},
 		messages: func(step) int { return 1 },
-		run:      plain(idleStep),
+		run:      withoutMethods(idleStep),
 	},
 })
 
-// windows returns a function that counts the messages in a step of windows, including the answers.
-func windows(size int) func(step) int {
+// windowMessages returns a function that counts the messages in a step of windows, including the answers.
+func windowMessages(size int) func(step) int {
 	return func(s step) int { return (warmupWindows+s.iterations)*(size+1) + 1 }
 }
 
@@ -135,8 +135,8 @@ func workloadNamed(name string) (*workload, error) {
 	return workloads[i], nil
 }
 
-// size returns the number of ranks in a step.
-func (w *workload) size(s step) int {
+// numRanks returns the number of ranks in a step.
+func (w *workload) numRanks(s step) int {
 	if w.ranks == nil {
 		return 2
 	}
@@ -160,7 +160,7 @@ func (w *workload) perRound(n int) int {
 // label formats the n of a step.
 func (w *workload) label(n int) string {
 	if w.bytes {
-		return size(n)
+		return formatSize(n)
 	}
-	return count(n)
+	return formatCount(n)
 }

@@ -28,7 +28,7 @@ func Start(t *testing.T) context.Context {
 	if testing.Short() {
 		t.Skip("SKIPPED: no tests with a browser under -short")
 	}
-	path := find(t)
+	path := findChromium(t)
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewExecAllocator(ctx,
@@ -45,7 +45,7 @@ func Start(t *testing.T) context.Context {
 	return ctx
 }
 
-func find(t *testing.T) string {
+func findChromium(t *testing.T) string {
 	t.Helper()
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
 		if path, err := exec.LookPath(name); err == nil {
@@ -58,8 +58,8 @@ func find(t *testing.T) string {
 
 // Screen describes how a page is displayed: its size in pixels, and the preferences of the user.
 type Screen struct {
-	Width, Height         int64
-	Dark, Still, NoScript bool
+	Width, Height                 int64
+	Dark, ReducedMotion, NoScript bool
 }
 
 // Desktop is a common desktop screen.
@@ -69,8 +69,8 @@ var Desktop = Screen{Width: 1280, Height: 900}
 type Tab struct {
 	T   *testing.T
 	Ctx context.Context
-	// own is the prefix of all addresses that the page may load.
-	own string
+	// allowedPrefix is the prefix of all addresses that the page may load.
+	allowedPrefix string
 
 	mu       sync.Mutex
 	problems []string
@@ -82,7 +82,7 @@ func Open(t *testing.T, ctx context.Context, own, url string, s Screen) *Tab {
 	t.Helper()
 	ctx, cancel := chromedp.NewContext(ctx)
 	t.Cleanup(cancel)
-	p := &Tab{T: t, Ctx: ctx, own: own}
+	p := &Tab{T: t, Ctx: ctx, allowedPrefix: own}
 	if err := chromedp.Listen(ctx, p.listen); err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +90,7 @@ func Open(t *testing.T, ctx context.Context, own, url string, s Screen) *Tab {
 	if s.Dark {
 		scheme = "dark"
 	}
-	if s.Still {
+	if s.ReducedMotion {
 		motion = "reduce"
 	}
 	Call(p, log.Enable, cdp.Empty{})
@@ -153,27 +153,27 @@ func Eval[T any](p *Tab, expression string) T {
 func (p *Tab) Check(err error) {
 	p.T.Helper()
 	if err != nil {
-		p.T.Fatalf("%v; the page says %q", err, p.Said())
+		p.T.Fatalf("%v; the page says %q", err, p.Problems())
 	}
 }
 
-// Said returns the errors and warnings that the page has reported.
-func (p *Tab) Said() []string {
+// Problems returns the errors and warnings that the page has reported.
+func (p *Tab) Problems() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return append([]string(nil), p.problems...)
 }
 
-// Quiet checks that the page has reported no error and has loaded nothing from a foreign address.
-func (p *Tab) Quiet() {
+// CheckNoProblems checks that the page has reported no error and has loaded nothing from a foreign address.
+func (p *Tab) CheckNoProblems() {
 	p.T.Helper()
-	if problems := p.Said(); len(problems) > 0 {
+	if problems := p.Problems(); len(problems) > 0 {
 		p.T.Errorf("the page reports errors: %q", problems)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, url := range p.requests {
-		if !strings.HasPrefix(url, p.own) && !strings.HasPrefix(url, "data:") {
+		if !strings.HasPrefix(url, p.allowedPrefix) && !strings.HasPrefix(url, "data:") {
 			p.T.Errorf("the page loads %s", url)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 
 // logScale is a logarithmic axis from low to high. If low is 0, the axis starts at 0, although 0 has no logarithm.
 // least is the smallest positive value.
-type logScale struct{ low, least, high float64 }
+type logScale struct{ low, minPositive, high float64 }
 
 // zeroShare is the share of the axis between 0 and least.
 const zeroShare = 0.08
@@ -18,24 +18,24 @@ const zeroShare = 0.08
 // newLogScale returns a scale that covers the values. It extends the range at both ends by a factor of margin, or less
 // if the values are close together.
 func newLogScale(values []float64, margin float64) logScale {
-	s := logScale{least: math.Inf(1)}
+	s := logScale{minPositive: math.Inf(1)}
 	zero := false
 	for _, v := range values {
 		if v > 0 {
-			s.least, s.high = min(s.least, v), max(s.high, v)
+			s.minPositive, s.high = min(s.minPositive, v), max(s.high, v)
 		}
 		zero = zero || v == 0
 	}
 	if s.high == 0 { // no values
-		s.least, s.high = 1, 10
+		s.minPositive, s.high = 1, 10
 	}
-	if s.high < 1.1*s.least {
-		s.least, s.high = s.least/1.5, s.high*1.5
+	if s.high < 1.1*s.minPositive {
+		s.minPositive, s.high = s.minPositive/1.5, s.high*1.5
 	}
-	margin = min(margin, math.Pow(s.high/s.least, 0.05))
-	s.least, s.high = s.least/margin, s.high*margin
+	margin = min(margin, math.Pow(s.high/s.minPositive, 0.05))
+	s.minPositive, s.high = s.minPositive/margin, s.high*margin
 	if !zero {
-		s.low = s.least
+		s.low = s.minPositive
 	}
 	return s
 }
@@ -45,7 +45,7 @@ func (s logScale) Normalize(_, _, v float64) float64 {
 	if v <= 0 {
 		return 0
 	}
-	part := math.Log(v/s.least) / math.Log(s.high/s.least)
+	part := math.Log(v/s.minPositive) / math.Log(s.high/s.minPositive)
 	if s.low > 0 {
 		return part
 	}
@@ -72,33 +72,33 @@ const (
 func (u Unit) format(v float64) string {
 	switch u {
 	case Microseconds:
-		return prefixed(v*1e-6, 1e-9, 1000, "ns", "µs", "ms", "s")
+		return formatPrefixed(v*1e-6, 1e-9, 1000, "ns", "µs", "ms", "s")
 	case BytesPerSecond:
-		return prefixed(v, 1, 1000, "B/s", "kB/s", "MB/s", "GB/s", "TB/s")
+		return formatPrefixed(v, 1, 1000, "B/s", "kB/s", "MB/s", "GB/s", "TB/s")
 	case PerSecond:
-		return prefixed(v, 1, 1000, "/s", "k/s", "M/s", "G/s")
+		return formatPrefixed(v, 1, 1000, "/s", "k/s", "M/s", "G/s")
 	case MessageBytes:
-		return prefixed(v, 1, 1024, "B", "KiB", "MiB", "GiB")
+		return formatPrefixed(v, 1, 1024, "B", "KiB", "MiB", "GiB")
 	case Multiple:
-		return "× " + digits(v)
+		return "× " + formatNumber(v)
 	}
-	return digits(v)
+	return formatNumber(v)
 }
 
-// prefixed formats v in the largest unit in which it is at least 1. The first unit is worth first, and each further
+// formatPrefixed formats v in the largest unit in which it is at least 1. The first unit is worth first, and each further
 // unit is worth step times the unit before it.
-func prefixed(v, first, step float64, units ...string) string {
+func formatPrefixed(v, first, step float64, units ...string) string {
 	v /= first
 	i := 0
 	for v >= step*(1-1e-9) && i < len(units)-1 {
 		v /= step
 		i++
 	}
-	return digits(v) + "\u00a0" + units[i]
+	return formatNumber(v) + "\u00a0" + units[i]
 }
 
-// digits formats a number with at most three decimals, and with spaces between thousands.
-func digits(v float64) string {
+// formatNumber formats a number with at most three decimals, and with spaces between thousands.
+func formatNumber(v float64) string {
 	text := strconv.FormatFloat(math.Round(v*1000)/1000, 'f', -1, 64)
 	for i := len(strconv.Itoa(int(v))) - 3; i > 0; i -= 3 {
 		text = text[:i] + "\u00a0" + text[i:]
@@ -110,24 +110,24 @@ func digits(v float64) string {
 // the points along the axis.
 type ticker struct {
 	unit   Unit
-	least  float64
+	start  float64
 	values []float64
 }
 
-// enoughTicks is the minimum number of labelled ticks that an axis should have.
-const enoughTicks = 4
+// minTicks is the minimum number of labelled ticks that an axis should have.
+const minTicks = 4
 
 // Ticks returns the ticks up to high.
 func (t ticker) Ticks(_, high float64) []plot.Tick {
 	if t.unit == Counts && t.values != nil { // the values are few, and each of them matters
-		return t.steps(high)
+		return t.valueTicks(high)
 	}
 	var ticks []plot.Tick
 	if t.unit == MessageBytes {
 		return t.powersOf4(high)
 	}
 	for _, mantissas := range mantissaSteps {
-		if ticks = t.decades(t.least, high, mantissas); len(ticks) >= enoughTicks {
+		if ticks = t.decades(t.start, high, mantissas); len(ticks) >= minTicks {
 			break
 		}
 	}
@@ -137,13 +137,13 @@ func (t ticker) Ticks(_, high float64) []plot.Tick {
 // labelShare is the share of the axis that the label of a step needs.
 const labelShare = 0.045
 
-// steps returns a tick for each value. A tick has a label unless it would overlap the previous label.
-func (t ticker) steps(high float64) []plot.Tick {
+// valueTicks returns a tick for each value. A tick has a label unless it would overlap the previous label.
+func (t ticker) valueTicks(high float64) []plot.Tick {
 	ticks := make([]plot.Tick, len(t.values))
 	labelled := math.Inf(-1)
 	for i, v := range t.values {
 		ticks[i].Value = v
-		at := math.Log(v/t.least) / math.Log(high/t.least)
+		at := math.Log(v/t.start) / math.Log(high/t.start)
 		if v == 0 || at-labelled >= labelShare {
 			ticks[i].Label, labelled = t.unit.format(v), at
 		}
@@ -153,10 +153,10 @@ func (t ticker) steps(high float64) []plot.Tick {
 
 // powersOf4 returns ticks at the powers of 4 up to high. If there are many, it labels only every other one.
 func (t ticker) powersOf4(high float64) (ticks []plot.Tick) {
-	all := math.Log(high/t.least)/math.Log(4) < 2*enoughTicks
+	all := math.Log(high/t.start)/math.Log(4) < 2*minTicks
 	for k := range 31 {
 		v := math.Ldexp(1, 2*k)
-		if v < t.least || v > high {
+		if v < t.start || v > high {
 			continue
 		}
 		tick := plot.Tick{Value: v}
@@ -169,10 +169,10 @@ func (t ticker) powersOf4(high float64) (ticks []plot.Tick) {
 }
 
 // mantissaSteps lists mantissas at which ticks can be placed, from the widest steps to the narrowest.
-var mantissaSteps = [][]float64{{1}, {1, 3}, {1, 2, 5}, {1, 1.5, 2, 3, 4, 5, 7}, mantissas(0.5), mantissas(0.25),
-	mantissas(0.1)}
+var mantissaSteps = [][]float64{{1}, {1, 3}, {1, 2, 5}, {1, 1.5, 2, 3, 4, 5, 7}, mantissaRange(0.5), mantissaRange(0.25),
+	mantissaRange(0.1)}
 
-func mantissas(by float64) (all []float64) {
+func mantissaRange(by float64) (all []float64) {
 	for i := range int(math.Round(9 / by)) {
 		all = append(all, 1+float64(i)*by)
 	}

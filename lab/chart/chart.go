@@ -99,29 +99,29 @@ func rgb(v uint32) color.Color {
 // Colours returns the number of different colours of a kind.
 func (k Kind) Colours() int { return len(lineStyles[k].colours) }
 
-// of returns the element of a list for variant i. Variants beyond the end of the list start over.
-func of[T any](list []T, i int) T { return list[i%len(list)] }
+// variantOf returns the element of a list for variant i. Variants beyond the end of the list start over.
+func variantOf[T any](list []T, i int) T { return list[i%len(list)] }
 
 func (s *Series) lineStyle() draw.LineStyle {
 	st := &lineStyles[s.Kind]
-	return draw.LineStyle{Color: of(st.colours, s.Variant), Width: st.width, Dashes: of(st.dashes, s.Variant)}
+	return draw.LineStyle{Color: variantOf(st.colours, s.Variant), Width: st.width, Dashes: variantOf(st.dashes, s.Variant)}
 }
 
 func (s *Series) glyphStyle() draw.GlyphStyle {
 	st := &lineStyles[s.Kind]
-	return draw.GlyphStyle{Color: of(st.colours, s.Variant), Radius: 2.6, Shape: of(markers, st.marker+s.Variant)}
+	return draw.GlyphStyle{Color: variantOf(st.colours, s.Variant), Radius: 2.6, Shape: variantOf(markers, st.marker+s.Variant)}
 }
 
-// drawable returns the points of s that can be drawn.
-func (s *Series) drawable() []Point {
+// drawablePoints returns the points of s that can be drawn.
+func (s *Series) drawablePoints() []Point {
 	finite := func(v float64) bool { return !math.IsInf(v, 0) && !math.IsNaN(v) }
 	return slices.DeleteFunc(slices.Clone(s.Points), func(d Point) bool {
 		return !(d.X >= 0 && d.Y > 0) || !finite(d.X) || !finite(d.Y)
 	})
 }
 
-// bar reports whether a bar is drawn for d.
-func (d Point) bar() bool { return d.Low > 0 && d.High > d.Low && !math.IsInf(d.High, 0) }
+// hasBar reports whether a bar is drawn for d.
+func (d Point) hasBar() bool { return d.Low > 0 && d.High > d.Low && !math.IsInf(d.High, 0) }
 
 // SVG returns the chart as an SVG document.
 func (c *Chart) SVG() ([]byte, error) {
@@ -133,7 +133,7 @@ func (c *Chart) SVG() ([]byte, error) {
 	x, y := c.ranges()
 	p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = x.low, x.high, y.low, y.high
 	p.X.Scale, p.Y.Scale = x, y
-	p.X.Tick.Marker, p.Y.Tick.Marker = ticker{c.X.Unit, x.least, c.xs()}, ticker{c.Y.Unit, y.least, nil}
+	p.X.Tick.Marker, p.Y.Tick.Marker = ticker{c.X.Unit, x.minPositive, c.xValues()}, ticker{c.Y.Unit, y.minPositive, nil}
 	for _, a := range []*plot.Axis{&p.X, &p.Y} {
 		a.Label.TextStyle.Font.Size, a.Tick.Label.Font.Size, a.Padding = 10, 9, 0
 	}
@@ -144,9 +144,9 @@ func (c *Chart) SVG() ([]byte, error) {
 
 	drawn := slices.Clone(c.Series)
 	slices.SortStableFunc(drawn, func(a, b Series) int { return cmp.Compare(a.Kind, b.Kind) })
-	drawn = slices.DeleteFunc(drawn, func(s Series) bool { return len(s.drawable()) == 0 })
+	drawn = slices.DeleteFunc(drawn, func(s Series) bool { return len(s.drawablePoints()) == 0 })
 	for i := range drawn {
-		if err := drawn[i].add(p, y); err != nil {
+		if err := drawn[i].addTo(p, y); err != nil {
 			return nil, err
 		}
 	}
@@ -179,13 +179,13 @@ func (c *Chart) SVG() ([]byte, error) {
 }
 
 func (s *Series) last() Point {
-	points := s.drawable()
+	points := s.drawablePoints()
 	return points[len(points)-1]
 }
 
-// add adds the curve, the line and the bars of the series to a plot.
-func (s *Series) add(p *plot.Plot, y logScale) error {
-	points := s.drawable()
+// addTo adds the curve, the line and the bars of the series to a plot.
+func (s *Series) addTo(p *plot.Plot, y logScale) error {
+	points := s.drawablePoints()
 	line := make(plotter.XYs, len(points))
 	var bars struct {
 		plotter.XYs
@@ -193,14 +193,14 @@ func (s *Series) add(p *plot.Plot, y logScale) error {
 	}
 	for i, d := range points {
 		line[i] = plotter.XY{X: d.X, Y: d.Y}
-		if d.bar() {
+		if d.hasBar() {
 			bars.XYs = append(bars.XYs, line[i])
 			bars.YErrors = append(bars.YErrors, struct{ Low, High float64 }{d.Y - d.Low, d.High - d.Y})
 		}
 	}
 	thin := draw.LineStyle{Color: s.lineStyle().Color, Width: 0.5}
 	if s.Fit != nil {
-		for _, piece := range s.curve(points, y) {
+		for _, piece := range s.fitSegments(points, y) {
 			p.Add(&plotter.Line{XYs: piece, LineStyle: thin})
 		}
 	}
@@ -216,9 +216,9 @@ func (s *Series) add(p *plot.Plot, y logScale) error {
 	return nil
 }
 
-// curve returns the segments of the fit, from the first point to the last, that lie within the axis y. It skips a first
+// fitSegments returns the segments of the fit, from the first point to the last, that lie within the axis y. It skips a first
 // point at 0, which has no place on a logarithmic axis.
-func (s *Series) curve(points []Point, y logScale) (pieces []plotter.XYs) {
+func (s *Series) fitSegments(points []Point, y logScale) (pieces []plotter.XYs) {
 	if points[0].X == 0 {
 		points = points[1:]
 	}
@@ -244,11 +244,11 @@ func (s *Series) curve(points []Point, y logScale) (pieces []plotter.XYs) {
 	return pieces
 }
 
-// xs returns the X values of all drawn points in ascending order.
-func (c *Chart) xs() []float64 {
+// xValues returns the X values of all drawn points in ascending order.
+func (c *Chart) xValues() []float64 {
 	var all []float64
 	for i := range c.Series {
-		for _, d := range c.Series[i].drawable() {
+		for _, d := range c.Series[i].drawablePoints() {
 			all = append(all, d.X)
 		}
 	}
@@ -260,12 +260,12 @@ func (c *Chart) xs() []float64 {
 func (c *Chart) ranges() (x, y logScale) {
 	var ys []float64
 	for i := range c.Series {
-		for _, d := range c.Series[i].drawable() {
+		for _, d := range c.Series[i].drawablePoints() {
 			ys = append(ys, d.Y)
-			if d.bar() {
+			if d.hasBar() {
 				ys = append(ys, d.Low, d.High)
 			}
 		}
 	}
-	return newLogScale(c.xs(), 1), newLogScale(ys, 1.08)
+	return newLogScale(c.xValues(), 1), newLogScale(ys, 1.08)
 }

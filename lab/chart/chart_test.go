@@ -139,7 +139,7 @@ func TestTicks(t *testing.T) {
 		{1000, 30000, PerSecond, "1 k/s,3 k/s,10 k/s,30 k/s"},
 	} {
 		var labels []string
-		for _, tick := range (ticker{unit: x.unit, least: x.low}).Ticks(0, x.high) {
+		for _, tick := range (ticker{unit: x.unit, start: x.low}).Ticks(0, x.high) {
 			if tick.Label != "" {
 				labels = append(labels, strings.ReplaceAll(tick.Label, "\u00a0", " "))
 			}

@@ -64,10 +64,10 @@ type Cell struct {
 	Late      float64    `json:"late_ms,omitempty"`
 	Runs      []Measured `json:"runs"`
 
-	// time is the duration of a flow, and skip its initial part, which does not count. If bytes is not 0, the flow ends
+	// duration is the duration of a flow, and skip its initial part, which does not count. If bytes is not 0, the flow ends
 	// once that number of bytes has been received.
-	time, skip time.Duration
-	bytes      int64
+	duration, skip time.Duration
+	byteLimit      int64
 }
 
 // Measured is a measurement of one flow, or of several flows at the same time.
@@ -101,10 +101,10 @@ func (f *Flow) goodput() float64 {
 	return float64(f.Bytes) / f.Seconds / 1e6
 }
 
-// same reports whether two cells have the same path and part.
-func (c *Cell) same(other *Cell) bool { return c.String() == other.String() }
+// hasSamePath reports whether two cells have the same path and part.
+func (c *Cell) hasSamePath(other *Cell) bool { return c.String() == other.String() }
 
-// String returns a description such as "loss, 20 ms, 0.1 %, MTU 1500".
+// String returns a description such as "loss, 20 ms, 0.1 %, PathMTU 1500".
 func (c *Cell) String() string {
 	s := fmt.Sprintf("%s, %g ms, %g %%, MTU %d", c.Part, c.RTT, c.Loss, c.MTU)
 	if c.Reorder > 0 {
@@ -122,7 +122,7 @@ func (c *Cell) config(seed int) path.Config {
 		RTT: millis(c.RTT), Rate: c.Rate, MTU: c.MTU, Loss: c.Loss, Reorder: c.Reorder, Duplicate: c.Duplicate,
 		Late: millis(c.Late),
 		Seed: seed, TCP: "cubic",
-		// Buffers do not limit TCP. A connection does not start with metrics that the kernel saved from earlier
+		// Buffers do not limit AddTCP. A connection does not start with metrics that the kernel saved from earlier
 		// connections.
 		Settings: map[string]string{
 			"net.ipv4.tcp_no_metrics_save": "1", "net.ipv4.tcp_rmem": "4096 131072 33554432",
@@ -134,15 +134,15 @@ func (c *Cell) config(seed int) path.Config {
 // millis converts milliseconds to a Duration.
 func millis(ms float64) time.Duration { return time.Duration(ms * float64(time.Millisecond)) }
 
-// cells returns the cells that the options select.
-func (o *Options) cells() []Cell {
+// selectCells returns the cells that the options select.
+func (o *Options) selectCells() []Cell {
 	var all []Cell
 	single := func(c Cell) {
-		c.time = cellTime
+		c.duration = cellTime
 		if c.Loss > 0 {
-			c.time += lossyTrips * millis(c.RTT)
+			c.duration += lossyTrips * millis(c.RTT)
 		}
-		for _, s := range o.only(sides) {
+		for _, s := range o.filterSides(sides) {
 			c.Runs = append(c.Runs, Measured{Flows: []string{s}})
 		}
 		all = append(all, c)
@@ -163,12 +163,12 @@ func (o *Options) cells() []Cell {
 			single(Cell{Part: part, RTT: middleRTT, MTU: defaultMTU, Reorder: 5, Late: 2})
 			single(Cell{Part: part, RTT: middleRTT, MTU: defaultMTU, Duplicate: 5})
 		case partShares:
-			all = append(all, Cell{Part: part, RTT: middleRTT, MTU: defaultMTU, time: sharesTime, skip: sharesSkip,
-				Runs: o.pairs()})
+			all = append(all, Cell{Part: part, RTT: middleRTT, MTU: defaultMTU, duration: sharesTime, skip: sharesSkip,
+				Runs: o.pairRuns()})
 		case partIntact:
 			c := Cell{Part: part, RTT: middleRTT, Loss: 0.1, MTU: defaultMTU, Reorder: 1, Duplicate: 1, Late: 2,
-				time: intactTime, bytes: intactBytes}
-			for _, s := range o.only([]string{extendedUDP}) {
+				duration: intactTime, byteLimit: intactBytes}
+			for _, s := range o.filterSides([]string{extendedUDP}) {
 				c.Runs = append(c.Runs, Measured{Flows: []string{s}})
 			}
 			all = append(all, c)
@@ -178,10 +178,10 @@ func (o *Options) cells() []Cell {
 		c := &all[i]
 		c.Rate = rate
 		if o.Quick {
-			c.time, c.skip, c.bytes = min(c.time, max(quickTime, 10*millis(c.RTT))), 0, min(c.bytes, quickBytes)
+			c.duration, c.skip, c.byteLimit = min(c.duration, max(quickTime, 10*millis(c.RTT))), 0, min(c.byteLimit, quickBytes)
 		}
-		if c.bytes > 0 {
-			c.time = intactTime
+		if c.byteLimit > 0 {
+			c.duration = intactTime
 		}
 	}
 	return slices.DeleteFunc(all, func(c Cell) bool { return len(c.Runs) == 0 })
@@ -190,24 +190,24 @@ func (o *Options) cells() []Cell {
 // middleRTT is the round-trip time in milliseconds in parts that measure at only one.
 const middleRTT = 20
 
-// pairs returns the measurements with two flows.
-func (o *Options) pairs() (runs []Measured) {
+// pairRuns returns the measurements with two flows.
+func (o *Options) pairRuns() (runs []Measured) {
 	for _, flows := range [][]string{{tcpCubic, tcpCubic}, {extendedUDP, extendedUDP}, {extendedUDP, tcpCubic},
 		{extendedTCP, tcpCubic}} {
-		if len(o.only(flows)) == len(flows) {
+		if len(o.filterSides(flows)) == len(flows) {
 			runs = append(runs, Measured{Flows: flows})
 		}
 	}
 	return runs
 }
 
-// only returns the given sides that the options select.
-func (o *Options) only(some []string) []string {
+// filterSides returns the given sides that the options select.
+func (o *Options) filterSides(some []string) []string {
 	return slices.DeleteFunc(slices.Clone(some),
 		func(s string) bool { return len(o.Only) > 0 && !slices.Contains(o.Only, s) })
 }
 
-// tolerance returns how late packets may be on average: a twentieth of the round trip, but at most 1 ms, as TCP ends
+// tolerance returns how late packets may be on average: a twentieth of the round trip, but at most 1 ms, as AddTCP ends
 // slow start when the round trip grows by 4 ms.
 func (c *Cell) tolerance() time.Duration { return min(millis(c.RTT)/20, time.Millisecond) }
 

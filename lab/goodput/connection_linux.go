@@ -13,28 +13,28 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// connection runs one end of a plain TCP flow.
+// connection runs one end of a plain AddTCP flow.
 func (j *job) connection(ctx context.Context, c *counter) error {
 	if j.Rank == 0 {
-		return j.send(ctx, c)
+		return j.sendTCP(ctx, c)
 	}
-	return j.receive(ctx, c)
+	return j.receiveTCP(ctx, c)
 }
 
-// send sends until ctx is done or all bytes have been sent. It retries to connect, as the receiver may not be listening
+// sendTCP sends until ctx is done or all bytes have been sent. It retries to connect, as the receiver may not be listening
 // yet.
-func (j *job) send(ctx context.Context, c *counter) error {
+func (j *job) sendTCP(ctx context.Context, c *counter) error {
 	conn, err := dial(ctx, j.Address)
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
-	if err := usesCubic(conn); err != nil {
+	if err := checkCubic(conn); err != nil {
 		return err
 	}
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
-	for !c.complete() {
-		n, err := conn.Write(c.stream.at(c.position, messageLen))
+	for !c.isComplete() {
+		n, err := conn.Write(c.stream.bytesAt(c.position, messageLen))
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -59,8 +59,8 @@ func dial(ctx context.Context, address string) (*net.TCPConn, error) {
 	}
 }
 
-// usesCubic returns an error if a connection does not use CUBIC, which the path should have set.
-func usesCubic(conn syscall.Conn) error {
+// checkCubic returns an error if a connection does not use CUBIC, which the path should have set.
+func checkCubic(conn syscall.Conn) error {
 	raw, err := conn.SyscallConn()
 	if err != nil {
 		return err
@@ -78,9 +78,9 @@ func usesCubic(conn syscall.Conn) error {
 	return nil
 }
 
-// receive accepts a connection and reads from it until the deadline, or until all bytes have been received. The
+// receiveTCP accepts a connection and reads from it until the deadline, or until all bytes have been received. The
 // connection stays open until the process exits.
-func (j *job) receive(ctx context.Context, c *counter) error {
+func (j *job) receiveTCP(ctx context.Context, c *counter) error {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp4", j.Address)
 	if err != nil {
 		return err
@@ -92,26 +92,26 @@ func (j *job) receive(ctx context.Context, c *counter) error {
 	}
 	c.conn = conn
 	context.AfterFunc(ctx, func() { conn.Close() })
-	if err := usesCubic(conn.(*net.TCPConn)); err != nil {
+	if err := checkCubic(conn.(*net.TCPConn)); err != nil {
 		return err
 	}
 	b := make([]byte, messageLen)
-	for !c.complete() {
+	for !c.isComplete() {
 		n, err := conn.Read(b)
 		now := time.Now()
-		if c.begin.IsZero() {
+		if c.startTime.IsZero() {
 			c.start(now)
-			if err := conn.SetReadDeadline(c.end()); err != nil {
+			if err := conn.SetReadDeadline(c.deadline()); err != nil {
 				return err
 			}
 		}
-		if err := c.arrived(now, b[:n]); err != nil {
+		if err := c.addReceived(now, b[:n]); err != nil {
 			return err
 		}
 		switch {
 		case errors.Is(err, os.ErrDeadlineExceeded):
-			return c.late()
-		case err != nil && (!errors.Is(err, io.EOF) || !c.complete()):
+			return c.timeoutError()
+		case err != nil && (!errors.Is(err, io.EOF) || !c.isComplete()):
 			return err
 		}
 	}

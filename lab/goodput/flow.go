@@ -43,7 +43,7 @@ func RunFlow(ctx context.Context, args []string, stdin io.Reader, stdout io.Writ
 		_, _ = io.Copy(io.Discard, stdin) // any error ends the flow, too
 		cancel()
 	}()
-	run := j.messages
+	run := j.runMessages
 	if j.Side == tcpCubic {
 		run = j.connection
 	}
@@ -57,7 +57,7 @@ func RunFlow(ctx context.Context, args []string, stdin io.Reader, stdout io.Writ
 	case j.Rank == 0:
 		return nil
 	}
-	if err := json.NewEncoder(stdout).Encode(c.flow()); err != nil {
+	if err := json.NewEncoder(stdout).Encode(c.result()); err != nil {
 		return err
 	}
 	<-ctx.Done() // if it exited earlier, the sender would report a failure
@@ -67,45 +67,45 @@ func RunFlow(ctx context.Context, args []string, stdin io.Reader, stdout io.Writ
 // counter verifies and counts the bytes received.
 type counter struct {
 	*job
-	stream stream
-	begin  time.Time
+	stream    stream
+	startTime time.Time
 	// position is the number of bytes received in order, and counted the number of bytes received after Skip. last is
 	// the time at which the last of them arrived.
-	position, counted int64
-	last              time.Time
+	position, countedBytes int64
+	last                   time.Time
 	// conn is the connection of the receiver of tcp-cubic. It stays open until the process exits.
 	conn io.Closer
 }
 
 // start records the time at which the sender starts.
-func (c *counter) start(now time.Time) { c.begin, c.last = now, now }
+func (c *counter) start(now time.Time) { c.startTime, c.last = now, now }
 
 // end returns the time after which bytes no longer count.
-func (c *counter) end() time.Time { return c.begin.Add(c.Time) }
+func (c *counter) deadline() time.Time { return c.startTime.Add(c.Time) }
 
-// complete reports whether the flow has a limit and all its bytes have been received.
-func (c *counter) complete() bool { return c.Bytes > 0 && c.position >= c.Bytes }
+// isComplete reports whether the flow has a limit and all its bytes have been received.
+func (c *counter) isComplete() bool { return c.Bytes > 0 && c.position >= c.Bytes }
 
-// arrived verifies and counts bytes that were received at time now.
-func (c *counter) arrived(now time.Time, b []byte) error {
+// addReceived verifies and counts bytes that were received at time now.
+func (c *counter) addReceived(now time.Time, b []byte) error {
 	if err := c.stream.verify(c.position, b); err != nil {
 		return err
 	}
 	c.position += int64(len(b))
-	if now.Sub(c.begin) >= c.Skip {
-		c.counted, c.last = c.counted+int64(len(b)), now
+	if now.Sub(c.startTime) >= c.Skip {
+		c.countedBytes, c.last = c.countedBytes+int64(len(b)), now
 	}
 	return nil
 }
 
 // flow returns the result. Its time ends when the last bytes are received, since a message counts only when it is
 // complete.
-func (c *counter) flow() Flow {
-	return Flow{Bytes: c.counted, Seconds: c.last.Sub(c.begin.Add(c.Skip)).Seconds()}
+func (c *counter) result() Flow {
+	return Flow{Bytes: c.countedBytes, Seconds: c.last.Sub(c.startTime.Add(c.Skip)).Seconds()}
 }
 
-// late is called when the time is over. It returns an error if the flow has a limit.
-func (c *counter) late() error {
+// timeoutError is called when the time is over. It returns an error if the flow has a limit.
+func (c *counter) timeoutError() error {
 	if c.Bytes > 0 {
 		return fmt.Errorf("%d bytes of %d have arrived in %v", c.position, c.Bytes, c.Time)
 	}

@@ -34,8 +34,8 @@ defaults: {profile: extended, transport: %[4]s}
 // port returns the port of a flow.
 func port(flow int) int { return 2718 + flow }
 
-// messages runs one end of a flow of zrlmpid.
-func (j *job) messages(ctx context.Context, c *counter) error {
+// runMessages runs one end of a flow of zrlmpid.
+func (j *job) runMessages(ctx context.Context, c *counter) error {
 	dev, err := node.OpenFile(j.Config, j.Rank)
 	if err != nil {
 		return err
@@ -67,7 +67,7 @@ func sendMessages(ctx context.Context, world *mpi.Comm, c *counter) error {
 		return err
 	}
 	var under [messageWindow]mpi.Request
-	for i := 0; !c.complete(); i++ {
+	for i := 0; !c.isComplete(); i++ {
 		r := &under[i%messageWindow]
 		if i >= messageWindow {
 			if _, err := (*r).Wait(ctx); err != nil {
@@ -75,7 +75,7 @@ func sendMessages(ctx context.Context, world *mpi.Comm, c *counter) error {
 			}
 		}
 		var err error
-		if *r, err = mpi.Isend(world, c.stream.at(c.position, messageLen), 1, 0); err != nil {
+		if *r, err = mpi.Isend(world, c.stream.bytesAt(c.position, messageLen), 1, 0); err != nil {
 			return err
 		}
 		c.position += messageLen
@@ -104,17 +104,17 @@ func receiveMessages(ctx context.Context, world *mpi.Comm, c *counter) error {
 		return err
 	}
 	c.start(time.Now())
-	limited, cancel := context.WithDeadline(ctx, c.end())
+	limited, cancel := context.WithDeadline(ctx, c.deadline())
 	defer cancel()
-	for i := 0; !c.complete(); i = (i + 1) % messageWindow {
+	for i := 0; !c.isComplete(); i = (i + 1) % messageWindow {
 		_, err := under[i].Wait(limited)
 		switch {
 		case err != nil && errors.Is(limited.Err(), context.DeadlineExceeded):
-			return c.late()
+			return c.timeoutError()
 		case err != nil:
 			return err
 		}
-		if err := c.arrived(time.Now(), buffers[i]); err != nil {
+		if err := c.addReceived(time.Now(), buffers[i]); err != nil {
 			return err
 		}
 		if c.Bytes > 0 && c.position+(messageWindow-1)*messageLen >= c.Bytes {

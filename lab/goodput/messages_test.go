@@ -66,7 +66,7 @@ func TestMessages(t *testing.T) {
 			if err := <-sent; !errors.Is(err, want) {
 				t.Errorf("the sender: %v", err)
 			}
-			if f := c.flow(); f.Bytes == 0 || f.Bytes < tt.job.Bytes || f.Seconds <= 0 {
+			if f := c.result(); f.Bytes == 0 || f.Bytes < tt.job.Bytes || f.Seconds <= 0 {
 				t.Errorf("%+v", f)
 			}
 		})

@@ -11,7 +11,7 @@ type Options struct {
 	// Parts lists some of the names that Parts returns. The default is all.
 	Parts []string
 	// RTTs in milliseconds and Losses in percent are for the part loss, MTUs for the part mtu. The defaults are 2, 20
-	// and 100 for RTTs; 0, 0.1, 1 and 5 for Losses; 1280 and 9000 for MTUs. The other parts use an MTU of 1500.
+	// and 100 for RTTs; 0, 0.1, 1 and 5 for Losses; 1280 and 9000 for MTUs. The other parts use an PathMTU of 1500.
 	RTTs   []float64
 	Losses []float64
 	MTUs   []int
@@ -34,20 +34,20 @@ func (e *UsageError) Error() string { return e.text }
 func usagef(format string, args ...any) error { return &UsageError{fmt.Sprintf(format, args...)} }
 
 // complete sets the defaults. Errors are of type *UsageError.
-func (o *Options) complete() error {
+func (o *Options) setDefaults() error {
 	if o.Rounds == 0 {
 		o.Rounds = defaultRounds
 		if o.Quick {
 			o.Rounds = 1
 		}
 	}
-	o.Parts = whole(o.Parts, Parts())
+	o.Parts = orDefault(o.Parts, Parts())
 	if o.Quick {
-		o.RTTs, o.Losses, o.MTUs = whole(o.RTTs, []float64{middleRTT}), whole(o.Losses, []float64{0, 1}),
-			whole(o.MTUs, []int{1280})
+		o.RTTs, o.Losses, o.MTUs = orDefault(o.RTTs, []float64{middleRTT}), orDefault(o.Losses, []float64{0, 1}),
+			orDefault(o.MTUs, []int{1280})
 	}
-	o.RTTs, o.Losses, o.MTUs = whole(o.RTTs, []float64{2, 20, 100}), whole(o.Losses, []float64{0, 0.1, 1, 5}),
-		whole(o.MTUs, []int{1280, 9000})
+	o.RTTs, o.Losses, o.MTUs = orDefault(o.RTTs, []float64{2, 20, 100}), orDefault(o.Losses, []float64{0, 0.1, 1, 5}),
+		orDefault(o.MTUs, []int{1280, 9000})
 	if o.Rounds < 1 {
 		return usagef("%d rounds: give at least 1", o.Rounds)
 	}
@@ -64,7 +64,7 @@ func (o *Options) complete() error {
 			}
 		}
 	}
-	cells := o.cells()
+	cells := o.selectCells()
 	if len(cells) == 0 {
 		return usagef("none of the sides is in any of the parts")
 	}
@@ -76,8 +76,8 @@ func (o *Options) complete() error {
 	return nil
 }
 
-// whole returns some, or all if some is empty.
-func whole[T any](some, all []T) []T {
+// orDefault returns some, or all if some is empty.
+func orDefault[T any](some, all []T) []T {
 	if len(some) == 0 {
 		return all
 	}

@@ -7,8 +7,8 @@ import (
 	"text/tabwriter"
 )
 
-// none is shown in place of a missing value.
-const none = "–"
+// noValue is shown in place of a missing value.
+const noValue = "–"
 
 // titles maps each part to the title of its table.
 var titles = map[string]string{
@@ -23,7 +23,7 @@ var titles = map[string]string{
 func (r *Report) Print(out io.Writer, markdown bool) error {
 	var b strings.Builder
 	for _, part := range Parts() {
-		cells := r.of(part)
+		cells := r.cellsOf(part)
 		if len(cells) == 0 {
 			continue
 		}
@@ -35,13 +35,13 @@ func (r *Report) Print(out io.Writer, markdown bool) error {
 		writeRows(&b, rows(part, cells), markdown)
 		b.WriteString("\n")
 	}
-	r.origin(&b, markdown)
+	r.describeRun(&b, markdown)
 	_, err := io.WriteString(out, b.String())
 	return err
 }
 
-// origin describes the run that measured the figures.
-func (r *Report) origin(b *strings.Builder, markdown bool) {
+// describeRun describes the run that measured the figures.
+func (r *Report) describeRun(b *strings.Builder, markdown bool) {
 	item := ""
 	if markdown {
 		item = "- "
@@ -93,18 +93,18 @@ func rows(part string, cells []*Cell) [][]string {
 	for _, c := range cells {
 		row := []string{c.path()}
 		for _, s := range sides {
-			row = append(row, cell(c.run(s), goodput(0), "%.3g"))
+			row = append(row, formatMedian(c.findRun(s), flowGoodput(0), "%.3g"))
 			if s == tcpCubic {
 				continue
 			}
-			text := none
+			text := noValue
 			if v, ok := c.ratio(s); ok {
 				text = fmt.Sprintf("%.2f", v)
 			}
 			row = append(row, text)
 		}
 		for _, s := range sides {
-			row = append(row, queue(c.run(s)))
+			row = append(row, formatQueue(c.findRun(s)))
 		}
 		all = append(all, row)
 	}
@@ -122,8 +122,8 @@ func shareRows(cells []*Cell) [][]string {
 	for _, c := range cells {
 		for i := range c.Runs {
 			r := &c.Runs[i]
-			all = append(all, []string{c.path(), r.name(), cell(r, goodput(0), "%.3g"), cell(r, goodput(1), "%.3g"),
-				cell(r, share, "%.2f"), queue(r)})
+			all = append(all, []string{c.path(), r.name(), formatMedian(r, flowGoodput(0), "%.3g"), formatMedian(r, flowGoodput(1), "%.3g"),
+				formatMedian(r, firstShare, "%.2f"), formatQueue(r)})
 		}
 	}
 	return all
@@ -135,27 +135,27 @@ func intactRows(cells []*Cell) [][]string {
 		for i := range c.Runs {
 			r := &c.Runs[i]
 			all = append(all, []string{
-				c.path(), r.name(), cell(r, func(r *Round) float64 { return float64(r.Flows[0].Bytes) / 1e6 }, "%.1f"),
-				cell(r, func(r *Round) float64 { return r.Flows[0].Seconds }, "%.3g"), cell(r, goodput(0), "%.3g"),
-				queue(r),
+				c.path(), r.name(), formatMedian(r, func(r *Round) float64 { return float64(r.Flows[0].Bytes) / 1e6 }, "%.1f"),
+				formatMedian(r, func(r *Round) float64 { return r.Flows[0].Seconds }, "%.3g"), formatMedian(r, flowGoodput(0), "%.3g"),
+				formatQueue(r),
 			})
 		}
 	}
 	return all
 }
 
-// cell formats the median of a figure over the rounds.
-func cell(r *Measured, figure func(*Round) float64, format string) string {
+// formatMedian formats the median of a figure over the rounds.
+func formatMedian(r *Measured, figure func(*Round) float64, format string) string {
 	v, ok := r.median(figure)
 	if !ok {
-		return none
+		return noValue
 	}
 	return fmt.Sprintf(format, v)
 }
 
-// queue formats the queueing delay as mean / p99.
-func queue(r *Measured) string {
-	return cell(r, queueMean, "%.1f") + " / " + cell(r, queueP99, "%.1f")
+// formatQueue formats the queueing delay as mean / p99.
+func formatQueue(r *Measured) string {
+	return formatMedian(r, queueMean, "%.1f") + " / " + formatMedian(r, queueP99, "%.1f")
 }
 
 func writeRows(out *strings.Builder, rows [][]string, markdown bool) {

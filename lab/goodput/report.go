@@ -66,7 +66,7 @@ func Load(files ...string) (*Report, error) {
 		}
 		all.Failed = append(all.Failed, r.Failed...)
 		for _, c := range r.Cells {
-			all.add(c)
+			all.addCell(c)
 		}
 	}
 	return &all, nil
@@ -76,7 +76,7 @@ func Load(files ...string) (*Report, error) {
 func (r *Report) Archive() *bench.Report {
 	a := &bench.Report{Machine: r.Machine, Failed: r.Failed}
 	for _, part := range Parts() {
-		rows := rows(part, r.of(part))
+		rows := rows(part, r.cellsOf(part))
 		if len(rows) > 1 {
 			a.Tables = append(a.Tables,
 				bench.Table{Title: titles[part], Command: "zrlbench goodput " + part, Columns: rows[0], Rows: rows[1:]})
@@ -90,8 +90,8 @@ func (r *Report) Archive() *bench.Report {
 	return a
 }
 
-// of returns the cells that belong to a part.
-func (r *Report) of(part string) (cells []*Cell) {
+// cellsOf returns the cells that belong to a part.
+func (r *Report) cellsOf(part string) (cells []*Cell) {
 	for i := range r.Cells {
 		if r.Cells[i].Part == part {
 			cells = append(cells, &r.Cells[i])
@@ -100,15 +100,15 @@ func (r *Report) of(part string) (cells []*Cell) {
 	return cells
 }
 
-// add adds a cell. If there is an equal one, it adds the rounds to that cell.
-func (r *Report) add(c Cell) {
-	i := slices.IndexFunc(r.Cells, func(have Cell) bool { return have.same(&c) })
+// addCell adds a cell. If there is an equal one, it adds the rounds to that cell.
+func (r *Report) addCell(c Cell) {
+	i := slices.IndexFunc(r.Cells, func(have Cell) bool { return have.hasSamePath(&c) })
 	if i < 0 {
 		r.Cells = append(r.Cells, c)
 		return
 	}
 	for _, run := range c.Runs {
-		if have := r.Cells[i].run(run.Flows...); have != nil {
+		if have := r.Cells[i].findRun(run.Flows...); have != nil {
 			have.Rounds = append(have.Rounds, run.Rounds...)
 		} else {
 			r.Cells[i].Runs = append(r.Cells[i].Runs, run)
@@ -116,8 +116,8 @@ func (r *Report) add(c Cell) {
 	}
 }
 
-// run returns the measurement with the given flows, or nil.
-func (c *Cell) run(flows ...string) *Measured {
+// findRun returns the measurement with the given flows, or nil.
+func (c *Cell) findRun(flows ...string) *Measured {
 	for i := range c.Runs {
 		if slices.Equal(c.Runs[i].Flows, flows) {
 			return &c.Runs[i]
@@ -149,12 +149,12 @@ func median(values []float64) float64 {
 }
 
 // of returns only the rounds with the given seed.
-func (r *Measured) of(seed int) *Measured {
+func (r *Measured) roundsWithSeed(seed int) *Measured {
 	return &Measured{Rounds: slices.DeleteFunc(slices.Clone(r.Rounds), func(x Round) bool { return x.Seed != seed })}
 }
 
-// goodput returns a function that returns the goodput of one flow in a round.
-func goodput(flow int) func(*Round) float64 {
+// flowGoodput returns a function that returns the goodput of one flow in a round.
+func flowGoodput(flow int) func(*Round) float64 {
 	return func(r *Round) float64 { return r.Flows[flow].goodput() }
 }
 
@@ -162,8 +162,8 @@ func goodput(flow int) func(*Round) float64 {
 func queueMean(r *Round) float64 { return r.Path.Directions[0].QueueMean }
 func queueP99(r *Round) float64  { return r.Path.Directions[0].QueueP99 }
 
-// share returns the share of the first flow in the total goodput.
-func share(r *Round) float64 {
+// firstShare returns the share of the first flow in the total goodput.
+func firstShare(r *Round) float64 {
 	sum := 0.0
 	for i := range r.Flows {
 		sum += r.Flows[i].goodput()
@@ -174,18 +174,18 @@ func share(r *Round) float64 {
 	return r.Flows[0].goodput() / sum
 }
 
-// ratio divides the goodput of a side by the goodput of TCP CUBIC. It returns the median of the ratios for all seeds
+// ratio divides the goodput of a side by the goodput of AddTCP CUBIC. It returns the median of the ratios for all seeds
 // with which both were measured, as the choice of lost packets makes a greater difference than the choice of side.
 func (c *Cell) ratio(side string) (value float64, ok bool) {
-	ours, base := c.run(side), c.run(tcpCubic)
+	ours, base := c.findRun(side), c.findRun(tcpCubic)
 	if ours == nil || base == nil {
 		return 0, false
 	}
 	ratios := map[int]float64{}
 	for i := range base.Rounds {
 		seed := base.Rounds[i].Seed
-		a, found := ours.of(seed).median(goodput(0))
-		if b, _ := base.of(seed).median(goodput(0)); found && b > 0 {
+		a, found := ours.roundsWithSeed(seed).median(flowGoodput(0))
+		if b, _ := base.roundsWithSeed(seed).median(flowGoodput(0)); found && b > 0 {
 			ratios[seed] = a / b
 		}
 	}

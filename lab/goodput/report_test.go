@@ -184,25 +184,25 @@ func TestCells(t *testing.T) {
 			5, 4*cellTime + 3*lossyTrips*5*time.Millisecond + sharesTime},
 		{"a transfer", Options{Parts: []string{partIntact}}, 1, 1, 0},
 	} {
-		if err := tt.o.complete(); err != nil {
+		if err := tt.o.setDefaults(); err != nil {
 			t.Errorf("%s: %v", tt.name, err)
 		}
-		cells := tt.o.cells()
+		cells := tt.o.selectCells()
 		runs, sum := 0, time.Duration(0)
 		for i := range cells {
 			c := &cells[i]
-			if c.bytes == 0 {
-				sum += c.time * time.Duration(len(c.Runs))
+			if c.byteLimit == 0 {
+				sum += c.duration * time.Duration(len(c.Runs))
 			}
 			runs += len(c.Runs)
-			if c.bytes > 0 && c.bytes < messageWindow*messageLen {
+			if c.byteLimit > 0 && c.byteLimit < messageWindow*messageLen {
 				t.Errorf("%s: %v: a transfer of less than a window", tt.name, c)
 			}
 			if err := c.config(0).Check(); err != nil {
 				t.Errorf("%s: %v: %v", tt.name, c, err)
 			}
 			for k := range cells[:i] {
-				if c.same(&cells[k]) {
+				if c.hasSamePath(&cells[k]) {
 					t.Errorf("%s: %v is listed twice", tt.name, c)
 				}
 			}

@@ -32,7 +32,7 @@ const attempts = 3
 // lists it in the report, whose Err then returns an error. Run itself returns an error only if the options are invalid
 // (a *UsageError), if nothing can be measured, or if ctx is done.
 func Run(ctx context.Context, o Options, progress io.Writer) (*Report, error) {
-	if err := o.complete(); err != nil {
+	if err := o.setDefaults(); err != nil {
 		return nil, err
 	}
 	self, err := os.Executable()
@@ -44,11 +44,11 @@ func Run(ctx context.Context, o Options, progress io.Writer) (*Report, error) {
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	r := runner{dir: dir, self: self, report: &Report{Machine: bench.DescribeMachine(), Cells: o.cells()}}
+	r := runner{dir: dir, self: self, report: &Report{Machine: bench.DescribeMachine(), Cells: o.selectCells()}}
 	for round := range o.Rounds {
 		for i := range r.report.Cells {
 			c := &r.report.Cells[i]
-			if c.bytes > 0 && round > 0 {
+			if c.byteLimit > 0 && round > 0 {
 				continue // verifying a transfer once is enough
 			}
 			fmt.Fprintf(progress, "round %d of %d: %v\n", round+1, o.Rounds, c)
@@ -78,7 +78,7 @@ func (r *runner) measure(ctx context.Context, c *Cell, run *Measured, seed int) 
 		if err != nil {
 			return err
 		}
-		round, err := r.once(ctx, p, c, run)
+		round, err := r.measureOnce(ctx, p, c, run)
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
@@ -89,7 +89,7 @@ func (r *runner) measure(ctx context.Context, c *Cell, run *Measured, seed int) 
 		if best == nil || round.Path.Late() < best.Path.Late() {
 			best = round
 		}
-		if c.bytes > 0 || best.Path.Late() <= c.tolerance() { // a transfer is not timed
+		if c.byteLimit > 0 || best.Path.Late() <= c.tolerance() { // a transfer is not timed
 			break
 		}
 	}
@@ -98,9 +98,9 @@ func (r *runner) measure(ctx context.Context, c *Cell, run *Measured, seed int) 
 	return nil
 }
 
-// once makes a measurement once and closes the path.
-func (r *runner) once(ctx context.Context, p *path.Path, c *Cell, run *Measured) (*Round, error) {
-	flows, err := r.flows(ctx, p, c, run)
+// measureOnce makes a measurement once and closes the path.
+func (r *runner) measureOnce(ctx context.Context, p *path.Path, c *Cell, run *Measured) (*Round, error) {
+	flows, err := r.runFlows(ctx, p, c, run)
 	use, closed := p.Close()
 	if err := errors.Join(err, closed); err != nil {
 		return nil, err
@@ -108,15 +108,15 @@ func (r *runner) once(ctx context.Context, p *path.Path, c *Cell, run *Measured)
 	return &Round{Flows: flows, Path: use}, nil
 }
 
-// flows runs all flows of a measurement at the same time.
-func (r *runner) flows(ctx context.Context, p *path.Path, c *Cell, run *Measured) ([]Flow, error) {
-	ctx, cancel := context.WithTimeout(ctx, c.time+graceTime)
+// runFlows runs all flows of a measurement at the same time.
+func (r *runner) runFlows(ctx context.Context, p *path.Path, c *Cell, run *Measured) ([]Flow, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.duration+graceTime)
 	defer cancel()
 	results := make([]Flow, len(run.Flows))
 	ends := make(chan error, len(run.Flows))
 	for i, side := range run.Flows {
 		go func() {
-			err := r.flow(ctx, p, c, side, i, &results[i])
+			err := r.runFlow(ctx, p, c, side, i, &results[i])
 			if err != nil {
 				cancel() // the other flows have nothing to be compared with
 			}
@@ -135,30 +135,30 @@ func (r *runner) flows(ctx context.Context, p *path.Path, c *Cell, run *Measured
 	return results, nil
 }
 
-// flow runs the two processes of a flow until the receiver has received enough.
-func (r *runner) flow(ctx context.Context, p *path.Path, c *Cell, side string, number int, result *Flow) error {
+// runFlow runs the two processes of a flow until the receiver has received enough.
+func (r *runner) runFlow(ctx context.Context, p *path.Path, c *Cell, side string, number int, result *Flow) error {
 	j := job{
 		Side: side, Config: filepath.Join(r.dir, fmt.Sprintf("%s.%d.yaml", side, number)),
 		Address: netip.AddrPortFrom(path.Addr(1), uint16(port(number))).String(),
-		Skip:    c.skip, Time: c.time, Bytes: c.bytes,
+		Skip:    c.skip, Time: c.duration, Bytes: c.byteLimit,
 	}
 	if err := configure(j.Config, side, number); err != nil {
 		return err
 	}
-	receiver, err := r.start(ctx, p, j, 1)
+	receiver, err := r.startProcess(ctx, p, j, 1)
 	if err != nil {
 		return err
 	}
-	sender, err := r.start(ctx, p, j, 0)
+	sender, err := r.startProcess(ctx, p, j, 0)
 	if err != nil {
-		return errors.Join(err, receiver.end())
+		return errors.Join(err, receiver.stop())
 	}
 	printed := json.NewDecoder(receiver.out).Decode(result)
-	if printed != nil || c.bytes == 0 {
+	if printed != nil || c.byteLimit == 0 {
 		sender.stdin.Close()
 	}
 	sent := sender.wait()
-	received := receiver.end()
+	received := receiver.stop()
 	switch {
 	case received != nil:
 		return received
@@ -179,8 +179,8 @@ type process struct {
 	err   bytes.Buffer
 }
 
-// start starts one end of a flow in the namespace at its end of the path.
-func (r *runner) start(ctx context.Context, p *path.Path, j job, rank int) (*process, error) {
+// startProcess starts one end of a flow in the namespace at its end of the path.
+func (r *runner) startProcess(ctx context.Context, p *path.Path, j job, rank int) (*process, error) {
 	j.Rank = rank
 	text, err := json.Marshal(j)
 	if err != nil {
@@ -201,8 +201,8 @@ func (r *runner) start(ctx context.Context, p *path.Path, j job, rank int) (*pro
 	return proc, nil
 }
 
-// end stops the process and waits for it to exit.
-func (p *process) end() error {
+// stop stops the process and waits for it to exit.
+func (p *process) stop() error {
 	p.stdin.Close()
 	return p.wait()
 }

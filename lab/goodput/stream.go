@@ -30,12 +30,12 @@ func newStream() stream {
 	return s
 }
 
-// at returns n bytes of the stream, starting at position. n is at most messageLen.
-func (s stream) at(position int64, n int) []byte { return s[position%period:][:n] }
+// bytesAt returns n bytes of the stream, starting at position. n is at most messageLen.
+func (s stream) bytesAt(position int64, n int) []byte { return s[position%period:][:n] }
 
 // verify compares received bytes with the stream at the given position.
 func (s stream) verify(position int64, b []byte) error {
-	want := s.at(position, len(b))
+	want := s.bytesAt(position, len(b))
 	if bytes.Equal(b, want) {
 		return nil
 	}

@@ -12,14 +12,14 @@ func TestStream(t *testing.T) {
 	s := newStream()
 	seen := make(map[string]int64)
 	for i := range int64(100) {
-		m := string(s.at(i*messageLen, messageLen))
+		m := string(s.bytesAt(i*messageLen, messageLen))
 		if have, ok := seen[m]; ok {
 			t.Fatalf("messages %d and %d are the same", have, i)
 		}
 		seen[m] = i
 	}
 	for _, position := range []int64{0, period - 1, 12345678901} {
-		b := bytes.Clone(s.at(position, 1000))
+		b := bytes.Clone(s.bytesAt(position, 1000))
 		if err := s.verify(position, b); err != nil {
 			t.Error(err)
 		}
@@ -59,19 +59,19 @@ func TestCounter(t *testing.T) {
 		c := counter{job: &tt.job, stream: newStream()}
 		c.start(begin)
 		for i, at := range tt.at {
-			if err := c.arrived(begin.Add(at), c.stream.at(int64(i)*1000, 1000)); err != nil {
+			if err := c.addReceived(begin.Add(at), c.stream.bytesAt(int64(i)*1000, 1000)); err != nil {
 				t.Errorf("%s: %v", tt.name, err)
 			}
 		}
-		if got := c.flow(); got != tt.want || c.complete() != tt.complete {
-			t.Errorf("%s: %+v, complete %v", tt.name, got, c.complete())
+		if got := c.result(); got != tt.want || c.isComplete() != tt.complete {
+			t.Errorf("%s: %+v, complete %v", tt.name, got, c.isComplete())
 		}
-		if err := c.late(); !tt.complete && (err == nil) != (tt.late == "") || tt.late != "" && err.Error() != tt.late {
+		if err := c.timeoutError(); !tt.complete && (err == nil) != (tt.late == "") || tt.late != "" && err.Error() != tt.late {
 			t.Errorf("%s: %v", tt.name, err)
 		}
 	}
 	c := counter{job: &job{}, stream: newStream()}
-	if err := c.arrived(begin, c.stream.at(1, 10)); err == nil || c.position != 0 {
+	if err := c.addReceived(begin, c.stream.bytesAt(1, 10)); err == nil || c.position != 0 {
 		t.Errorf("bytes of another position count: %v", err)
 	}
 }

@@ -43,9 +43,9 @@ func (r *Report) verdicts() []string {
 			r.worst(partReorder, func(c *Cell) (float64, bool) {
 				for i := range r.Cells {
 					clean := &r.Cells[i]
-					if base, ok := clean.run(extendedUDP).median(goodput(0)); ok && base > 0 &&
+					if base, ok := clean.findRun(extendedUDP).median(flowGoodput(0)); ok && base > 0 &&
 						clean.Part != partReorder && clean.RTT == c.RTT && clean.Loss == 0 && clean.MTU == c.MTU {
-						v, ok := c.run(extendedUDP).median(goodput(0))
+						v, ok := c.findRun(extendedUDP).median(flowGoodput(0))
 						return v / base, ok
 					}
 				}
@@ -57,7 +57,7 @@ func (r *Report) verdicts() []string {
 			r.worst(partShares, smaller(extendedUDP, tcpCubic))),
 		verdict("extended over UDP: bytes of 100 MB that have arrived as they were sent", intactBytes,
 			r.worst(partIntact, func(c *Cell) (float64, bool) {
-				return c.run(extendedUDP).median(func(r *Round) float64 { return float64(r.Flows[0].Bytes) })
+				return c.findRun(extendedUDP).median(func(r *Round) float64 { return float64(r.Flows[0].Bytes) })
 			})),
 	}
 }
@@ -65,7 +65,7 @@ func (r *Report) verdicts() []string {
 // smaller returns a function that returns the smaller one of the shares of two flows.
 func smaller(flows ...string) func(*Cell) (float64, bool) {
 	return func(c *Cell) (float64, bool) {
-		return c.run(flows...).median(func(r *Round) float64 { return min(share(r), 1-share(r)) })
+		return c.findRun(flows...).median(func(r *Round) float64 { return min(firstShare(r), 1-firstShare(r)) })
 	}
 }
 

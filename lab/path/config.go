@@ -14,12 +14,12 @@ const EmulatorCommand = "path-emulator"
 type Config struct {
 	// RTT is the round-trip time of a small packet when the queues are empty.
 	RTT time.Duration
-	// Rate is the capacity in bytes per second, including IP headers.
+	// Rate is the capacity in bytes per second, including RunIP headers.
 	Rate int
 	// Queue is the number of bytes that may be in the queue or in transmission. Further packets are dropped. If it is
 	// 0, Rate times RTT is used, but at least the size of minPackets packets.
 	Queue int
-	// MTU is the maximum length of a packet.
+	// PathMTU is the maximum length of a packet.
 	MTU int
 	// Loss, Reorder and Duplicate are percentages of the packets that leave the queue. Late is the extra delay of
 	// reordered packets and of the second copies of duplicated packets.
@@ -27,7 +27,7 @@ type Config struct {
 	Late                     time.Duration
 	// Seed determines which packets are affected, by their numbers in each direction.
 	Seed int
-	// TCP is the Linux name of the congestion control for connections through the path. If it is empty, they use the
+	// AddTCP is the Linux name of the congestion control for connections through the path. If it is empty, they use the
 	// default of this machine.
 	TCP string
 	// Settings are sysctl values for the namespaces, such as net.ipv4.tcp_wmem. Settings unknown to the kernel are
@@ -35,7 +35,7 @@ type Config struct {
 	Settings map[string]string
 }
 
-// minPackets is the minimum length of the queue, in packets of the MTU. At 2 ms, rate times round trip is only a few
+// minPackets is the minimum length of the queue, in packets of the PathMTU. At 2 ms, rate times round trip is only a few
 // packets, and hosts send several packets back to back.
 const minPackets = 16
 
@@ -49,12 +49,12 @@ const (
 
 // Check returns an error that names a value that is out of range, or nil.
 func (c Config) Check() error {
-	_, err := c.complete()
+	_, err := c.withDefaults()
 	return err
 }
 
-// complete returns the configuration with defaults set. An error names the value that is out of range.
-func (c Config) complete() (Config, error) {
+// withDefaults returns the configuration with defaults set. An error names the value that is out of range.
+func (c Config) withDefaults() (Config, error) {
 	switch {
 	case c.RTT < 0 || c.RTT > maxRTT:
 		return c, fmt.Errorf("round trip of %v: give 0s to %v", c.RTT, maxRTT)
@@ -79,7 +79,7 @@ func (c Config) complete() (Config, error) {
 }
 
 // Addr returns the address of an end of the path. end is 0 or 1.
-func Addr(end int) netip.Addr { return ends[end] }
+func Addr(end int) netip.Addr { return endAddrs[end] }
 
-// ends holds the addresses of the two ends.
-var ends = []netip.Addr{netip.AddrFrom4([4]byte{10, 77, 0, 1}), netip.AddrFrom4([4]byte{10, 77, 0, 2})}
+// endAddrs holds the addresses of the two ends.
+var endAddrs = []netip.Addr{netip.AddrFrom4([4]byte{10, 77, 0, 1}), netip.AddrFrom4([4]byte{10, 77, 0, 2})}

@@ -15,13 +15,13 @@ type Direction struct {
 	// bottleneck models the queue and the rate. wire models what happens to packets that have left the queue: loss,
 	// delay, reordering and duplication.
 	bottleneck, wire *impair.Impairer
-	// free is the time at which all packets accepted so far will have been sent.
-	free time.Time
-	late impair.Queue[[]byte]
-	// taken is the packet that the last call of Deliver returned. spare holds buffers for reuse.
-	taken []byte
-	spare [][]byte
-	mtu   int
+	// freeAt is the time at which all packets accepted so far will have been sent.
+	freeAt  time.Time
+	pending impair.Queue[[]byte]
+	// delivered is the packet that the last call of Deliver returned. spare holds buffers for reuse.
+	delivered []byte
+	spare     [][]byte
+	mtu       int
 	// counts is the traffic so far, without the figures computed from depth and lateness.
 	counts Traffic
 	// depth records the queue length in bytes that each packet found on arrival. lateness records the delay of each
@@ -36,7 +36,7 @@ const latenessBound = 10 * time.Millisecond
 func newDirection(c Config, number int, epoch time.Time) (*Direction, error) {
 	seed := 2*c.Seed + number
 	bottleneck, err := impair.New(impair.Script{Seed: seed,
-		Rules: []impair.Rule{{Rate: bytesize.Size(c.Rate), Queue: bytesize.Size(c.Queue)}}}, impair.Datagrams, ends)
+		Rules: []impair.Rule{{Rate: bytesize.Size(c.Rate), Queue: bytesize.Size(c.Queue)}}}, impair.Datagrams, endAddrs)
 	if err != nil {
 		return nil, err
 	}
@@ -45,12 +45,12 @@ func newDirection(c Config, number int, epoch time.Time) (*Direction, error) {
 	wire, err := impair.New(impair.Script{Seed: seed, Rules: []impair.Rule{{
 		Loss: impair.Percent(c.Loss), Delay: delay, Reorder: impair.Percent(c.Reorder),
 		Duplicate: impair.Percent(c.Duplicate), Late: late,
-	}}}, impair.Datagrams, ends)
+	}}}, impair.Datagrams, endAddrs)
 	if err != nil {
 		return nil, err
 	}
 	return &Direction{
-		rate: float64(c.Rate), epoch: epoch, bottleneck: bottleneck, wire: wire, free: epoch, mtu: c.MTU,
+		rate: float64(c.Rate), epoch: epoch, bottleneck: bottleneck, wire: wire, freeAt: epoch, mtu: c.MTU,
 		depth: newHistogram(c.Queue), lateness: newHistogram(int(latenessBound / time.Microsecond)),
 	}, nil
 }
@@ -59,20 +59,20 @@ func newDirection(c Config, number int, epoch time.Time) (*Direction, error) {
 func (d *Direction) Send(now time.Time, packet []byte) {
 	d.counts.Packets++
 	d.counts.Bytes += uint64(len(packet))
-	d.depth.add(int(max(d.free.Sub(now), 0).Seconds() * d.rate))
+	d.depth.add(int(max(d.freeAt.Sub(now), 0).Seconds() * d.rate))
 	since := now.Sub(d.epoch)
-	queued := d.bottleneck.Datagram(since, 0, 1, packet)
+	queued := d.bottleneck.DecideDatagram(since, 0, 1, packet)
 	if len(queued) == 0 {
 		d.counts.Overflowed++
 		return
 	}
-	d.free = now.Add(queued[0].After)
-	deliveries := d.wire.Datagram(since, 0, 1, packet)
+	d.freeAt = now.Add(queued[0].After)
+	deliveries := d.wire.DecideDatagram(since, 0, 1, packet)
 	if len(deliveries) == 0 {
 		d.counts.Lost++
 	}
 	for _, x := range deliveries {
-		d.late.Push(d.free.Add(x.After), append(d.buffer(), packet...))
+		d.pending.Push(d.freeAt.Add(x.After), append(d.buffer(), packet...))
 	}
 }
 
@@ -88,17 +88,17 @@ func (d *Direction) buffer() []byte {
 
 // Deliver returns the next packet that is due at time now, if any. The packet is valid until the next call.
 func (d *Direction) Deliver(now time.Time) (packet []byte, ok bool) {
-	if d.taken != nil {
-		d.spare, d.taken = append(d.spare, d.taken[:0]), nil
+	if d.delivered != nil {
+		d.spare, d.delivered = append(d.spare, d.delivered[:0]), nil
 	}
-	due, ok := d.late.Due()
+	due, ok := d.pending.NextDue()
 	if !ok || due.After(now) {
 		return nil, false
 	}
 	d.lateness.add(int(now.Sub(due) / time.Microsecond))
-	d.taken, _ = d.late.Pop(now)
-	return d.taken, true
+	d.delivered, _ = d.pending.Pop(now)
+	return d.delivered, true
 }
 
 // Due returns when the next packet is due, if there is one.
-func (d *Direction) Due() (time.Time, bool) { return d.late.Due() }
+func (d *Direction) Due() (time.Time, bool) { return d.pending.NextDue() }

@@ -19,17 +19,17 @@ const firstTUN = 3
 // readBatch is the maximum number of packets read from a device before packets that are due are delivered.
 const readBatch = 64
 
-// ready is the line that the emulator prints when it begins to forward packets. When it stops, it prints its Use as
+// readyLine is the line that the emulator prints when it begins to forward packets. When it stops, it prints its Use as
 // JSON.
-const ready = "ready\n"
+const readyLine = "ready\n"
 
 // emulator forwards packets between two devices.
 type emulator struct {
 	tuns       [2]int
 	directions [2]*Direction
 	buffer     []byte
-	// stopped is a file descriptor that becomes readable when the emulator must stop.
-	stopped int
+	// stopFD is a file descriptor that becomes readable when the emulator must stop.
+	stopFD int
 	// refused is the number of packets that a device did not accept.
 	refused uint64
 }
@@ -45,7 +45,7 @@ func RunEmulator(ctx context.Context, args []string, stdin io.Reader, stdout io.
 	if err := json.Unmarshal([]byte(args[0]), &c); err != nil {
 		return err
 	}
-	c, err := c.complete()
+	c, err := c.withDefaults()
 	if err != nil {
 		return err
 	}
@@ -60,7 +60,7 @@ func RunEmulator(ctx context.Context, args []string, stdin io.Reader, stdout io.
 		_, _ = io.Copy(io.Discard, stdin) // any error stops the emulator, too
 		cancel()
 	}()
-	e := emulator{tuns: [2]int{firstTUN, firstTUN + 1}, buffer: make([]byte, c.MTU), stopped: wake[0]}
+	e := emulator{tuns: [2]int{firstTUN, firstTUN + 1}, buffer: make([]byte, c.MTU), stopFD: wake[0]}
 	begin := time.Now()
 	for i, tun := range e.tuns {
 		if err := unix.SetNonblock(tun, true); err != nil {
@@ -70,7 +70,7 @@ func RunEmulator(ctx context.Context, args []string, stdin io.Reader, stdout io.
 			return err
 		}
 	}
-	if _, err := io.WriteString(stdout, ready); err != nil {
+	if _, err := io.WriteString(stdout, readyLine); err != nil {
 		return err
 	}
 	runtime.LockOSThread()
@@ -105,7 +105,7 @@ func (e *emulator) run() error {
 // read reads packets from a device and passes them to a direction.
 func (e *emulator) read(tun int, d *Direction) error {
 	for range readBatch {
-		n, errno := raw(unix.SYS_READ, tun, e.buffer)
+		n, errno := rawSyscall(unix.SYS_READ, tun, e.buffer)
 		switch errno {
 		case 0:
 			d.Send(time.Now(), e.buffer[:n])
@@ -122,7 +122,7 @@ func (e *emulator) read(tun int, d *Direction) error {
 // deliver writes the packets of a direction that are due to a device.
 func (e *emulator) deliver(d *Direction, tun int) {
 	for p, ok := d.Deliver(time.Now()); ok; p, ok = d.Deliver(time.Now()) {
-		if _, errno := raw(unix.SYS_WRITE, tun, p); errno != 0 {
+		if _, errno := rawSyscall(unix.SYS_WRITE, tun, p); errno != 0 {
 			e.refused++
 		}
 	}
@@ -142,7 +142,7 @@ func (e *emulator) wait() (stopped bool, err error) {
 	}
 	fds := [...]unix.PollFd{
 		{Fd: int32(e.tuns[0]), Events: unix.POLLIN}, {Fd: int32(e.tuns[1]), Events: unix.POLLIN},
-		{Fd: int32(e.stopped), Events: unix.POLLIN},
+		{Fd: int32(e.stopFD), Events: unix.POLLIN},
 	}
 	limit := unix.NsecToTimespec(int64(left))
 	_, _, errno := unix.RawSyscall6(unix.SYS_PPOLL, uintptr(unsafe.Pointer(&fds)), uintptr(len(fds)),
@@ -153,9 +153,9 @@ func (e *emulator) wait() (stopped bool, err error) {
 	return errno == 0 && fds[2].Revents != 0, nil
 }
 
-// raw makes a system call with a packet, without notifying the Go scheduler. The thread keeps its P (the scheduler's
+// rawSyscall makes a system call with a packet, without notifying the Go scheduler. The thread keeps its P (the scheduler's
 // processor) and need not reacquire it afterwards; the same holds for the call in wait.
-func raw(call uintptr, fd int, packet []byte) (int, unix.Errno) {
+func rawSyscall(call uintptr, fd int, packet []byte) (int, unix.Errno) {
 	n, _, errno := unix.RawSyscall(call, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(packet))),
 		uintptr(len(packet)))
 	return int(n), errno

@@ -69,7 +69,7 @@ func (n *namespace) configure(own netip.Addr, c *Config) error {
 		congestion = "congctl " + c.TCP
 	}
 	network := netip.PrefixFrom(own, 24)
-	err = n.IP("link set lo up",
+	err = n.RunIP("link set lo up",
 		fmt.Sprintf("link set %s mtu %d txqueuelen %d up", device, c.MTU, deviceQueue),
 		fmt.Sprintf("addr add %v dev %s", network, device),
 		fmt.Sprintf("route change %v dev %s scope link %s", network.Masked(), device, congestion))
@@ -99,9 +99,9 @@ func (n *namespace) openTUN() error {
 	return nil
 }
 
-// drops returns the number of outgoing packets that the TUN device dropped because the emulator did not read them in
+// droppedPackets returns the number of outgoing packets that the TUN device dropped because the emulator did not read them in
 // time.
-func (n *namespace) drops() (count int, err error) {
+func (n *namespace) droppedPackets() (count int, err error) {
 	n.Do(func() { count, err = deviceDrops("/proc/thread-self/net/dev") })
 	return count, err
 }

@@ -20,11 +20,11 @@ const realtimePriority = 1
 
 // Path is an emulated path. Its two ends are network namespaces.
 type Path struct {
-	ends     [2]*namespace
-	emulator *exec.Cmd
-	stdin    io.Closer
-	stdout   *bufio.Reader
-	said     bytes.Buffer
+	ends        [2]*namespace
+	emulator    *exec.Cmd
+	stdin       io.Closer
+	stdout      *bufio.Reader
+	errorOutput bytes.Buffer
 }
 
 // Open creates a path. It requires root and the program ip from iproute2. The running program must pass the arguments
@@ -35,22 +35,22 @@ func Open(c Config) (*Path, error) {
 	}
 	var p Path
 	for i := range p.ends {
-		n, err := newNamespace(ends[i], &c)
+		n, err := newNamespace(endAddrs[i], &c)
 		if err != nil {
-			p.close()
+			p.closeEnds()
 			return nil, fmt.Errorf("path: %w", err)
 		}
 		p.ends[i] = n
 	}
-	if err := p.start(c); err != nil {
-		p.close()
+	if err := p.startEmulator(c); err != nil {
+		p.closeEnds()
 		return nil, fmt.Errorf("path: %w", err)
 	}
 	return &p, nil
 }
 
-// start starts the emulator and waits until it is ready.
-func (p *Path) start(c Config) error {
+// startEmulator starts the emulator and waits until it is ready.
+func (p *Path) startEmulator(c Config) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
@@ -61,7 +61,7 @@ func (p *Path) start(c Config) error {
 	}
 	p.emulator = exec.Command(self, EmulatorCommand, string(text))
 	p.emulator.ExtraFiles = []*os.File{p.ends[0].tun, p.ends[1].tun}
-	p.emulator.Stderr = &p.said
+	p.emulator.Stderr = &p.errorOutput
 	if p.stdin, err = p.emulator.StdinPipe(); err != nil {
 		return err
 	}
@@ -84,10 +84,10 @@ func (p *Path) start(c Config) error {
 	if err := <-started; err != nil {
 		return err
 	}
-	if line, err := p.stdout.ReadString('\n'); line != ready {
+	if line, err := p.stdout.ReadString('\n'); line != readyLine {
 		p.stdin.Close()
 		return fmt.Errorf("the emulator does not start: %w: %s", errors.Join(err, p.emulator.Wait()),
-			bytes.TrimSpace(p.said.Bytes()))
+			bytes.TrimSpace(p.errorOutput.Bytes()))
 	}
 	return nil
 }
@@ -104,25 +104,25 @@ func (p *Path) Close() (Use, error) {
 	err := json.NewDecoder(p.stdout).Decode(&u)
 	if failed := p.emulator.Wait(); failed != nil || err != nil {
 		err = fmt.Errorf("path: the emulator has failed: %w: %s", errors.Join(failed, err),
-			bytes.TrimSpace(p.said.Bytes()))
+			bytes.TrimSpace(p.errorOutput.Bytes()))
 	}
 	errs := []error{err}
 	if u.Refused > 0 {
 		errs = append(errs, fmt.Errorf("path: TUN devices have refused %d packets", u.Refused))
 	}
 	for _, n := range p.ends {
-		dropped, err := n.drops()
+		dropped, err := n.droppedPackets()
 		if dropped > 0 {
 			err = fmt.Errorf("path: %d packets were dropped before the emulator has read them: the machine is too "+
 				"slow or too busy", dropped)
 		}
 		errs = append(errs, err)
 	}
-	p.close()
+	p.closeEnds()
 	return u, errors.Join(errs...)
 }
 
-func (p *Path) close() {
+func (p *Path) closeEnds() {
 	for _, n := range p.ends {
 		if n != nil {
 			n.close()

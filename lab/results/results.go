@@ -14,7 +14,7 @@ import (
 var runs embed.FS
 
 //go:embed missed.json
-var missed []byte
+var missedJSON []byte
 
 // Reason says why a run missed some of the targets.
 type Reason struct {
@@ -25,7 +25,7 @@ type Reason struct {
 // Reasons returns the reasons for all missed targets.
 func Reasons() []Reason {
 	var all []Reason
-	if err := json.Unmarshal(missed, &all); err != nil {
+	if err := json.Unmarshal(missedJSON, &all); err != nil {
 		panic(fmt.Sprintf("missed.json: %v", err)) // a test parses the file
 	}
 	return all
@@ -75,7 +75,7 @@ func Find(query string) (string, error) {
 	}
 	// A query may be the whole name of a machine, the end of a name ("model-1" does not match model-17), or any part.
 	for _, matches := range []func(name string) bool{
-		func(name string) bool { return machine(name) == query },
+		func(name string) bool { return machineName(name) == query },
 		func(name string) bool { return strings.HasSuffix(name, "-"+query) },
 		func(name string) bool { return strings.Contains(name, query) },
 	} {
@@ -83,7 +83,7 @@ func Find(query string) (string, error) {
 		if len(found) == 0 {
 			continue
 		}
-		if slices.ContainsFunc(found, func(name string) bool { return machine(name) != machine(found[0]) }) {
+		if slices.ContainsFunc(found, func(name string) bool { return machineName(name) != machineName(found[0]) }) {
 			return "", &NotFoundError{query, found}
 		}
 		return found[0], nil
@@ -91,5 +91,5 @@ func Find(query string) (string, error) {
 	return "", &NotFoundError{Query: query}
 }
 
-// machine returns the name of a run without the date.
-func machine(name string) string { return name[min(len(name), len("2006-01-02-")):] }
+// machineName returns the name of a run without the date.
+func machineName(name string) string { return name[min(len(name), len("2006-01-02-")):] }

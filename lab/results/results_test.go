@@ -19,9 +19,9 @@ func TestFind(t *testing.T) {
 		if got, err := Find(name); err != nil || got != name {
 			t.Errorf("%s: %s, %v", name, got, err)
 		}
-		got, err := Find(machine(name))
-		if err != nil || machine(got) != machine(name) || got < name {
-			t.Errorf("%s: %s, %v", machine(name), got, err)
+		got, err := Find(machineName(name))
+		if err != nil || machineName(got) != machineName(name) || got < name {
+			t.Errorf("%s: %s, %v", machineName(name), got, err)
 		}
 		text, err := Read(name)
 		if err != nil || !json.Valid(text) {

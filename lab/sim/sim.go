@@ -12,15 +12,15 @@ type Cycle int64
 type Clock struct {
 	now       Cycle
 	scheduled uint64
-	happened  uint64
+	executed  uint64
 	// events is a binary heap: the event at index i precedes the events at 2i+1 and 2i+2.
 	events []event
 }
 
 type event struct {
-	at    Cycle
-	order uint64
-	do    func()
+	at       Cycle
+	order    uint64
+	callback func()
 }
 
 func (e *event) before(f *event) bool { return e.at < f.at || e.at == f.at && e.order < f.order }
@@ -29,7 +29,7 @@ func (e *event) before(f *event) bool { return e.at < f.at || e.at == f.at && e.
 func (c *Clock) Now() Cycle { return c.now }
 
 // Events returns the number of events that have been executed.
-func (c *Clock) Events() uint64 { return c.happened }
+func (c *Clock) Events() uint64 { return c.executed }
 
 // After schedules an event d cycles from now. A negative d counts as 0.
 func (c *Clock) After(d Cycle, do func()) {
@@ -50,8 +50,8 @@ func (c *Clock) Run() {
 	for len(c.events) > 0 {
 		next := c.pop()
 		c.now = next.at
-		c.happened++
-		next.do()
+		c.executed++
+		next.callback()
 	}
 }
 

@@ -95,7 +95,7 @@ func (c *cluster) measure(ctx context.Context, j job) ([]int64, error) {
 	answers := make([]answer, len(c.ranks))
 	ends := make(chan error, len(c.ranks))
 	for rank, p := range c.ranks {
-		go func() { ends <- p.do(rank, j, &answers[rank]) }()
+		go func() { ends <- p.runJob(rank, j, &answers[rank]) }()
 	}
 	var first error
 	for range c.ranks {
@@ -116,8 +116,8 @@ func (c *cluster) measure(ctx context.Context, j job) ([]int64, error) {
 	return longest, nil
 }
 
-// do sends a job to the process and reads the answer.
-func (p *process) do(rank int, j job, a *answer) error {
+// runJob sends a job to the process and reads the answer.
+func (p *process) runJob(rank int, j job, a *answer) error {
 	if err := p.in.Encode(j); err != nil {
 		return fmt.Errorf("rank %d ends: %w", rank, err)
 	}

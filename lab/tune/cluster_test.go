@@ -39,9 +39,9 @@ func TestRun(t *testing.T) {
 			for _, e := range entries {
 				for _, s := range e.Medians {
 					for i, us := range s.Micros {
-						if !(us > 0) && e.Bytes[i] <= 8 && s.By.Segment == 0 {
-							t.Errorf("%v of %d ranks, %v: %v", choice.Name(coll.Collective(e.Collective)), e.Ranks,
-								s.By, s.Micros)
+						if !(us > 0) && e.Bytes[i] <= 8 && s.Choice.Segment == 0 {
+							t.Errorf("%v of %d ranks, %v: %v", choice.CollectiveName(coll.Collective(e.Collective)), e.Ranks,
+								s.Choice, s.Micros)
 						}
 					}
 				}
@@ -49,7 +49,7 @@ func TestRun(t *testing.T) {
 			if len(entries) != 22 {
 				t.Errorf("%d entries", len(entries))
 			}
-			d.Each(func(class choice.Class, c *collectives.ClassTable) {
+			d.ForEachClass(func(class choice.Class, c *collectives.ClassTable) {
 				if c.Link.Alpha <= 0 || c.Link.Beta <= 0 {
 					t.Errorf("%s: %+v", class, c.Link)
 				}
@@ -165,7 +165,7 @@ func TestOrphan(t *testing.T) {
 
 // TestVerify checks that a wrong word is found at every position, for every collective.
 func TestVerify(t *testing.T) {
-	devices, err := node.Local(1, protocol.Extended)
+	devices, err := node.StartLocal(1, protocol.Extended)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,23 +10,23 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
 )
 
-// worth is the factor by which another choice must be faster to replace the current one. Smaller differences are not
+// minSpeedUp is the factor by which another choice must be faster to replace the current one. Smaller differences are not
 // reproducible in the next measurement.
-const worth = 1.1
+const minSpeedUp = 1.1
 
-// decide makes the table from the first rounds of measurements.
-func (t *tuner) decide(m bench.Machine, rounds int) error {
+// makeTable makes the table from the first rounds of measurements.
+func (t *tuner) makeTable(m bench.Machine, rounds int) error {
 	d := &collectives.Document{Version: collectives.Version, Measured: collectives.Measured{
 		CPU: m.CPU, Cores: m.Cores, System: m.System, Version: m.Version, Time: m.Time, Rounds: rounds,
 	}}
 	for _, g := range t.groups {
 		class := d.Class(choice.ClassOf(sharesMemory[g.transport], g.ranks > m.Cores))
 		if *class == nil {
-			*class = &collectives.ClassTable{Over: g.transport, Link: t.links[g.transport]}
+			*class = &collectives.ClassTable{Transport: g.transport, Link: t.links[g.transport]}
 		}
 		(*class).Collectives = append((*class).Collectives, g.entries(rounds)...)
 	}
-	d.Each(func(_ choice.Class, class *collectives.ClassTable) { // sorted by collective, and then by ranks
+	d.ForEachClass(func(_ choice.Class, class *collectives.ClassTable) { // sorted by collective, and then by ranks
 		slices.SortStableFunc(class.Collectives,
 			func(a, b collectives.Entry) int { return int(a.Collective) - int(b.Collective) })
 	})
@@ -43,23 +43,23 @@ func (g *group) entries(rounds int) (list []collectives.Entry) {
 	for of := coll.Barrier; of <= coll.Exscan; of++ {
 		e := collectives.Entry{Collective: collectives.Collective(of), Ranks: g.ranks}
 		for _, c := range g.cells {
-			if c.of == of && !c.failed && !slices.Contains(e.Bytes, c.bytes) {
+			if c.collective == of && !c.failed && !slices.Contains(e.Bytes, c.bytes) {
 				e.Bytes = append(e.Bytes, c.bytes)
 			}
 		}
 		for _, c := range g.cells {
-			if c.of != of || c.failed {
+			if c.collective != of || c.failed {
 				continue
 			}
-			i := slices.IndexFunc(e.Medians, func(s collectives.Series) bool { return s.By == c.by })
+			i := slices.IndexFunc(e.Medians, func(s collectives.Series) bool { return s.Choice == c.by })
 			if i < 0 {
 				i = len(e.Medians)
-				e.Medians = append(e.Medians, collectives.Series{By: c.by, Micros: make([]float64, len(e.Bytes))})
+				e.Medians = append(e.Medians, collectives.Series{Choice: c.by, Micros: make([]float64, len(e.Bytes))})
 			}
 			// A round that is incomplete does not count.
 			e.Medians[i].Micros[slices.Index(e.Bytes, c.bytes)] = rounded(median(slices.Clone(c.micros[:rounds])))
 		}
-		if e.Decide(worth); len(e.Choose) > 0 {
+		if e.Decide(minSpeedUp); len(e.Decisions) > 0 {
 			list = append(list, e)
 		}
 	}

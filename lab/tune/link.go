@@ -22,19 +22,19 @@ func (t *tuner) measureLink(ctx context.Context, transport string) (collectives.
 	defer m.close()
 	var x, y []float64
 	for _, n := range linkLengths {
-		c := &cell{of: coll.Bcast, bytes: n, by: choice.Choice{Algorithm: "binomial"}}
-		us, err := t.median(ctx, m, c)
+		c := &cell{collective: coll.Bcast, bytes: n, by: choice.Choice{Algorithm: "binomial"}}
+		us, err := t.measureCell(ctx, m, c)
 		if err != nil {
 			return collectives.Link{}, err
 		}
 		x, y = append(x, float64(n)), append(y, us*1000)
 	}
-	return line(x, y), nil
+	return fitLine(x, y), nil
 }
 
-// line returns the straight line that minimizes the sum of the squared relative deviations of the points. Both
+// fitLine returns the straight line that minimizes the sum of the squared relative deviations of the points. Both
 // coefficients have a lower bound.
-func line(x, y []float64) collectives.Link {
+func fitLine(x, y []float64) collectives.Link {
 	var sw, sx, sy, sxx, sxy float64
 	for i := range x {
 		w := 1 / (y[i] * y[i])

@@ -42,9 +42,9 @@ const (
 	growth      = 4
 	quickGrowth = 64
 
-	maxRanks  = 128
-	maxMax    = 1 << 30
-	maxRounds = 1000
+	maxRanks       = 128
+	maxVectorBytes = 1 << 30
+	maxRounds      = 1000
 )
 
 // sharesMemory maps each transport to whether its ranks share memory.
@@ -57,10 +57,10 @@ func (e *UsageError) Error() string { return e.text }
 
 func usagef(format string, args ...any) error { return &UsageError{fmt.Sprintf(format, args...)} }
 
-// complete sets the defaults, and returns the collectives to measure. Errors are of type *UsageError.
-func (o *Options) complete() ([]coll.Collective, error) {
-	set(&o.Rounds, defaultRounds, 1, o.Quick)
-	set(&o.MaxBytes, defaultMaxBytes, quickMaxBytes, o.Quick)
+// setDefaults sets the defaults, and returns the collectives to measure. Errors are of type *UsageError.
+func (o *Options) setDefaults() ([]coll.Collective, error) {
+	setDefault(&o.Rounds, defaultRounds, 1, o.Quick)
+	setDefault(&o.MaxBytes, defaultMaxBytes, quickMaxBytes, o.Quick)
 	if o.Limit == 0 {
 		o.Limit = defaultLimit
 	}
@@ -76,8 +76,8 @@ func (o *Options) complete() ([]coll.Collective, error) {
 	switch {
 	case o.Rounds < 1 || o.Rounds > maxRounds:
 		return nil, usagef("%d rounds: there are 1 to %d", o.Rounds, maxRounds)
-	case o.MaxBytes < minBytes || o.MaxBytes > maxMax:
-		return nil, usagef("at most %d bytes: give %d to %d", o.MaxBytes, minBytes, maxMax)
+	case o.MaxBytes < minBytes || o.MaxBytes > maxVectorBytes:
+		return nil, usagef("at most %d bytes: give %d to %d", o.MaxBytes, minBytes, maxVectorBytes)
 	case o.Limit < 0:
 		return nil, usagef("a limit of %v: give a time", o.Limit)
 	}
@@ -104,7 +104,7 @@ func (o *Options) complete() ([]coll.Collective, error) {
 		has[class] = t
 	}
 	if len(o.Collectives) == 0 {
-		o.Collectives = choice.Names()
+		o.Collectives = choice.CollectiveNames()
 	}
 	var all []coll.Collective
 	for _, name := range o.Collectives {
@@ -121,8 +121,8 @@ func (o *Options) complete() ([]coll.Collective, error) {
 	return all, nil
 }
 
-// set sets an option that is 0 to its default.
-func set(option *int, usually, quick int, isQuick bool) {
+// setDefault sets an option that is 0 to its default.
+func setDefault(option *int, usually, quick int, isQuick bool) {
 	switch {
 	case *option != 0:
 	case isQuick:

@@ -49,7 +49,7 @@ func TestDefaults(t *testing.T) {
 		{Options{Quick: true, Transports: []string{"tcp"}, Ranks: []int{9, 3}, Collectives: []string{"scan", " bcast"},
 			MaxBytes: 8, Rounds: 2, Limit: 1}, "[tcp] [3 9] 2 8 2 1ns"},
 	} {
-		all, err := x.o.complete()
+		all, err := x.o.setDefaults()
 		if got := fmt.Sprint(x.o.Transports, x.o.Ranks, len(all), x.o.MaxBytes, x.o.Rounds, x.o.Limit); err != nil ||
 			got != strings.ReplaceAll(x.want, "  ", " ") {
 			t.Errorf("%s, %v, want %s", got, err, x.want)
@@ -83,7 +83,7 @@ func TestPlan(t *testing.T) {
 	} {
 		o := Options{MaxBytes: x.max}
 		var got []string
-		for _, c := range o.plan(x.of, x.ranks, "udp", link) {
+		for _, c := range o.planCells(x.of, x.ranks, "udp", link) {
 			got = append(got, c.String())
 		}
 		if strings.Join(got, ", ") != x.want {
@@ -92,19 +92,19 @@ func TestPlan(t *testing.T) {
 	}
 	// Ranks that share memory also have shared buffers.
 	o := Options{MaxBytes: 8}
-	if cells := o.plan(coll.Allreduce, 3, "shm", link); len(cells) == 0 ||
+	if cells := o.planCells(coll.Allreduce, 3, "shm", link); len(cells) == 0 ||
 		cells[len(cells)-1].String() != "allreduce of 8 by shared-blocks" {
 		t.Errorf("%v", cells)
 	}
 	// The longest vectors are tried with all segment sizes.
 	o = Options{MaxBytes: 2 << 20}
 	var ways []string
-	for _, c := range o.plan(coll.Bcast, 8, "udp", link) {
+	for _, c := range o.planCells(coll.Bcast, 8, "udp", link) {
 		if c.bytes != 2<<20 {
 			continue
 		}
 		ways = append(ways, c.by.String())
-		if c.by.Segment == choice.Auto && c.segment != coll.PipelineSegment(8, 2<<20, 4, 1000, 1) ||
+		if c.by.Segment == choice.AutoSegment && c.segment != coll.PipelineSegment(8, 2<<20, 4, 1000, 1) ||
 			c.by.Segment > 0 && c.segment != c.by.Segment {
 			t.Errorf("%v has segments of %d", c, c.segment)
 		}
@@ -124,7 +124,7 @@ func TestLine(t *testing.T) {
 		{[]float64{10, 2000, 11000}, collectives.Link{Alpha: 1, Beta: 0.133}}, // alpha has a lower bound
 		{[]float64{1000, 1000, 1000}, collectives.Link{Alpha: 1000, Beta: 0.001}},
 	} {
-		if got := line([]float64{1000, 10000, 100000}, x.y); got.Alpha != x.want.Alpha ||
+		if got := fitLine([]float64{1000, 10000, 100000}, x.y); got.Alpha != x.want.Alpha ||
 			max(got.Beta/x.want.Beta, x.want.Beta/got.Beta) > 1.01 {
 			t.Errorf("%v: %+v, want %+v", x.y, got, x.want)
 		}

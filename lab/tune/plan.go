@@ -22,9 +22,9 @@ type group struct {
 
 // cell is a call to be measured with one choice of algorithm and segment size.
 type cell struct {
-	of    coll.Collective
-	bytes int
-	by    choice.Choice
+	collective coll.Collective
+	bytes      int
+	by         choice.Choice
 	// segment is the segment size that is used: by.Segment, or the size that choice.Auto stands for.
 	segment int
 	// iterations is the number of calls of which a median is taken, or 0 if it is not yet known.
@@ -58,9 +58,9 @@ func (o *Options) lengths(of coll.Collective, ranks int) (list []int) {
 	return list
 }
 
-// plan returns the measurements of a collective. All choices for one length are next to each other, so that other load
+// planCells returns the measurements of a collective. All choices for one length are next to each other, so that other load
 // on the machine affects all of them alike.
-func (o *Options) plan(of coll.Collective, ranks int, transport string, link collectives.Link) (cells []*cell) {
+func (o *Options) planCells(of coll.Collective, ranks int, transport string, link collectives.Link) (cells []*cell) {
 	for _, n := range o.lengths(of, ranks) {
 		for _, a := range coll.Algorithms(of) {
 			// There are no FPGAs, so the trees of upstream's compiler need not be tried.
@@ -68,12 +68,12 @@ func (o *Options) plan(of coll.Collective, ranks int, transport string, link col
 			if sharesMemory[transport] {
 				call.Shared = shm.SharedHalf
 			}
-			if a.Fits(call) != nil {
+			if a.CheckSupport(call) != nil {
 				continue
 			}
-			for _, by := range variants(a, &call, link) {
-				c := &cell{of: of, bytes: n, by: by, segment: by.Segment}
-				if by.Segment == choice.Auto {
+			for _, by := range segmentVariants(a, &call, link) {
+				c := &cell{collective: of, bytes: n, by: by, segment: by.Segment}
+				if by.Segment == choice.AutoSegment {
 					c.segment = coll.PipelineSegment(ranks, n, elemLen, link.Alpha, link.Beta)
 				}
 				cells = append(cells, c)
@@ -83,8 +83,8 @@ func (o *Options) plan(of coll.Collective, ranks int, transport string, link col
 	return cells
 }
 
-// variants returns the algorithm with each segment size to try.
-func variants(a *coll.Algorithm, call *coll.Call, link collectives.Link) (list []choice.Choice) {
+// segmentVariants returns the algorithm with each segment size to try.
+func segmentVariants(a *coll.Algorithm, call *coll.Call, link collectives.Link) (list []choice.Choice) {
 	if !a.Segmented || call.Bytes <= segments[0] {
 		list = append(list, choice.Choice{Algorithm: a.Name})
 	}
@@ -92,7 +92,7 @@ func variants(a *coll.Algorithm, call *coll.Call, link collectives.Link) (list [
 		return list
 	}
 	if a.Name == autoFor && coll.PipelineSegment(call.Ranks, call.Bytes, elemLen, link.Alpha, link.Beta) < call.Bytes {
-		list = append(list, choice.Choice{Algorithm: a.Name, Segment: choice.Auto})
+		list = append(list, choice.Choice{Algorithm: a.Name, Segment: choice.AutoSegment})
 	}
 	for _, s := range segments {
 		if s < call.Bytes {
@@ -107,8 +107,8 @@ const autoFor = "chain"
 
 // String returns the name of the cell for messages.
 func (c *cell) String() string {
-	name := choice.Name(c.of)
-	if c.of == coll.Barrier {
+	name := choice.CollectiveName(c.collective)
+	if c.collective == coll.Barrier {
 		return fmt.Sprintf("%s by %v", name, c.by)
 	}
 	return fmt.Sprintf("%s of %v by %v", name, bytesize.Size(c.bytes), c.by)

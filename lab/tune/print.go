@@ -25,10 +25,10 @@ func Print(w io.Writer, table *collectives.Table) error {
 		fmt.Fprintf(&b, "Medians in µs (rounds: %d), on %s, %d cores, %s, with zrlmpid %s, at %s.\n", m.Rounds, m.CPU,
 			m.Cores, m.System, m.Version, m.Time)
 	}
-	d.Each(func(name choice.Class, c *collectives.ClassTable) {
+	d.ForEachClass(func(name choice.Class, c *collectives.ClassTable) {
 		over := ""
-		if c.Over != "" {
-			over = ", over " + c.Over
+		if c.Transport != "" {
+			over = ", over " + c.Transport
 		}
 		fmt.Fprintf(&b, "\n== %s%s: a message of n bytes takes %.4g µs + n × %.4g ns ==\n", name, over,
 			c.Link.Alpha/1000, c.Link.Beta)
@@ -49,12 +49,12 @@ func Print(w io.Writer, table *collectives.Table) error {
 // size.
 func printCollective(b *strings.Builder, entries []collectives.Entry) {
 	of := coll.Collective(entries[0].Collective)
-	fmt.Fprintf(b, "\n%s\n", choice.Name(of))
+	fmt.Fprintf(b, "\n%s\n", choice.CollectiveName(of))
 	var names []string // the algorithms in all entries, in the order in which they first appear
 	for _, e := range entries {
 		for _, s := range e.Medians {
-			if !slices.Contains(names, s.By.Algorithm) {
-				names = append(names, s.By.Algorithm)
+			if !slices.Contains(names, s.Choice.Algorithm) {
+				names = append(names, s.Choice.Algorithm)
 			}
 		}
 	}
@@ -69,11 +69,11 @@ func printCollective(b *strings.Builder, entries []collectives.Entry) {
 			for j, name := range names {
 				cells[j] = fastest(&e, name, i)
 			}
-			row(fmt.Sprint(e.Ranks), length(of, n), cells, taken(&e, n))
+			row(fmt.Sprint(e.Ranks), length(of, n), cells, chosenText(&e, n))
 		}
 		if len(e.Bytes) == 0 { // the entry was written by hand
-			for _, d := range e.Choose {
-				row(fmt.Sprint(e.Ranks), end(d), slices.Repeat([]string{none}, len(names)), d.By[0].String())
+			for _, d := range e.Decisions {
+				row(fmt.Sprint(e.Ranks), limitText(d), slices.Repeat([]string{noTime}, len(names)), d.Choices[0].String())
 			}
 		}
 	}
@@ -84,22 +84,22 @@ func printCollective(b *strings.Builder, entries []collectives.Entry) {
 func fastest(e *collectives.Entry, algorithm string, i int) string {
 	least, by := 0.0, choice.Choice{}
 	for _, s := range e.Medians {
-		if us := s.Micros[i]; s.By.Algorithm == algorithm && us > 0 && (least == 0 || us < least) {
-			least, by = us, s.By
+		if us := s.Micros[i]; s.Choice.Algorithm == algorithm && us > 0 && (least == 0 || us < least) {
+			least, by = us, s.Choice
 		}
 	}
-	text := micros(least)
+	text := formatMicros(least)
 	if _, segment, ok := strings.Cut(by.String(), ":"); ok {
 		text += " (" + segment + ")"
 	}
 	return text
 }
 
-// taken returns what an entry chooses for a length.
-func taken(e *collectives.Entry, n int) string {
-	for _, d := range e.Choose {
-		if d.UpTo == nil || n <= int(*d.UpTo) {
-			return d.By[0].String()
+// chosenText returns what an entry chooses for a length.
+func chosenText(e *collectives.Entry, n int) string {
+	for _, d := range e.Decisions {
+		if d.MaxBytes == nil || n <= int(*d.MaxBytes) {
+			return d.Choices[0].String()
 		}
 	}
 	return ""
@@ -112,21 +112,21 @@ func length(of coll.Collective, n int) string {
 	return bytesize.Size(n).String()
 }
 
-func end(d collectives.Decision) string {
-	if d.UpTo == nil {
+func limitText(d collectives.Decision) string {
+	if d.MaxBytes == nil {
 		return "any"
 	}
-	return "≤" + d.UpTo.String()
+	return "≤" + d.MaxBytes.String()
 }
 
-// none is shown in place of a missing measurement.
-const none = "-"
+// noTime is shown in place of a missing measurement.
+const noTime = "-"
 
-// micros formats a time with three significant digits, or with more if the integer part is longer.
-func micros(us float64) string {
+// formatMicros formats a time with three significant digits, or with more if the integer part is longer.
+func formatMicros(us float64) string {
 	switch {
 	case us == 0:
-		return none
+		return noTime
 	case us >= 100:
 		return fmt.Sprintf("%.0f", us)
 	}

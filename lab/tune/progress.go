@@ -8,28 +8,28 @@ import (
 	"time"
 )
 
-// shared is a writer for the progress. It serializes the error output of ranks that fail.
-type shared struct {
+// lockedWriter is a writer for the progress. It serializes the error output of ranks that fail.
+type lockedWriter struct {
 	mu sync.Mutex
 	io.Writer
 }
 
-func (s *shared) Write(b []byte) (int, error) {
+func (s *lockedWriter) Write(b []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.Writer.Write(b)
 }
 
-// clock counts how often groups have been measured, to estimate the remaining time.
-type clock struct{ done, all int }
+// progressCounter counts how often groups have been measured, to estimate the remaining time.
+type progressCounter struct{ done, all int }
 
-func (t *tuner) begin() { t.clock.all = len(t.groups) * t.Rounds }
+func (t *tuner) startProgress() { t.clock.all = len(t.groups) * t.Rounds }
 
 // reportProgress prints the group that is measured next, and an estimate of the remaining time.
 func (t *tuner) reportProgress(g *group, round int) {
 	t.clock.done++
 	left := ""
-	if d := t.left(g, round); d > 0 {
+	if d := t.estimateRemaining(g, round); d > 0 {
 		left = fmt.Sprintf(", about %v left", d.Round(time.Second))
 	}
 	turns := ""
@@ -40,9 +40,9 @@ func (t *tuner) reportProgress(g *group, round int) {
 		t.clock.done, t.clock.all, left, round+1, t.Rounds, g.transport, g.ranks, turns, len(g.cells))
 }
 
-// left estimates how long the current group and the groups after it take. A group measured before is expected to take
+// estimateRemaining estimates how long the current group and the groups after it take. A group measured before is expected to take
 // as long as last time. For a new group, left assumes the average time per cell and rank.
-func (t *tuner) left(now *group, round int) time.Duration {
+func (t *tuner) estimateRemaining(now *group, round int) time.Duration {
 	var took time.Duration
 	weight := 0
 	for _, g := range t.groups {

@@ -54,21 +54,21 @@ func RunRank(ctx context.Context, args []string, stdin io.Reader, stdout io.Writ
 			}
 		}
 	}()
-	err = serve(ctx, &worker{comm: world}, jobs, stdout)
+	err = serveJobs(ctx, &worker{comm: world}, jobs, stdout)
 	end, stop := context.WithTimeout(context.WithoutCancel(ctx), closeTime)
 	defer stop()
 	return errors.Join(err, world.Finalize(end))
 }
 
-// serve answers jobs until ctx is done or a job fails.
-func serve(ctx context.Context, w *worker, jobs <-chan job, stdout io.Writer) error {
+// serveJobs answers jobs until ctx is done or a job fails.
+func serveJobs(ctx context.Context, w *worker, jobs <-chan job, stdout io.Writer) error {
 	out := json.NewEncoder(stdout)
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case j := <-jobs:
-			nanos, err := w.do(ctx, j)
+			nanos, err := w.runJob(ctx, j)
 			switch {
 			case err == nil:
 				err = out.Encode(answer{Nanos: nanos})

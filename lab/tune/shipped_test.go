@@ -26,11 +26,11 @@ func TestShipped(t *testing.T) {
 		t.Error("shipped.yaml is not what Write writes: have zrlbench tune write it, and change nothing")
 	}
 	has := map[collectives.Collective]int{}
-	table.Document().Each(func(class choice.Class, from *collectives.ClassTable) {
+	table.Document().ForEachClass(func(class choice.Class, from *collectives.ClassTable) {
 		for _, e := range from.Collectives {
 			has[e.Collective]++
 			if len(e.Medians) == 0 {
-				t.Errorf("%s: %v of %d ranks has no medians", class, choice.Name(coll.Collective(e.Collective)),
+				t.Errorf("%s: %v of %d ranks has no medians", class, choice.CollectiveName(coll.Collective(e.Collective)),
 					e.Ranks)
 			}
 		}
@@ -57,10 +57,10 @@ func TestModel(t *testing.T) {
 	for _, o := range append(c.Comparisons, c.Total) {
 		t.Logf("%s, %d ranks: %d of %d within %v times the best, %.2f times at worst; predicted by measured %.2f, "+
 			"%.2f, %.2f",
-			o.Class, o.Ranks, o.NearBest, o.Cases, predict.Near, o.Worst, o.Low, o.Median, o.High)
+			o.Class, o.Ranks, o.NearBest, o.Cases, predict.NearRatio, o.Worst, o.Low, o.Median, o.High)
 	}
 	if c.Total.NearBest*100 < c.Total.Cases*93 {
-		t.Errorf("only %d of %d are within %v times the best", c.Total.NearBest, c.Total.Cases, predict.Near)
+		t.Errorf("only %d of %d are within %v times the best", c.Total.NearBest, c.Total.Cases, predict.NearRatio)
 	}
 }
 
@@ -88,11 +88,11 @@ func writeRows(b *strings.Builder, class choice.Class, rows choice.Rows) {
 		fmt.Fprintf(b, "{coll.%s, %d, []Span{\n",
 			strings.ReplaceAll(strings.ReplaceAll(r.Collective.String(), "_s", "S"), "_", ""), r.Ranks)
 		for _, s := range r.Spans {
-			end := strings.Replace(fmt.Sprint(s.UpTo), fmt.Sprint(math.MaxInt), "math.MaxInt", 1)
+			end := strings.Replace(fmt.Sprint(s.MaxBytes), fmt.Sprint(math.MaxInt), "math.MaxInt", 1)
 			fmt.Fprintf(b, "{%s, []Choice{", end)
-			for _, by := range s.By {
+			for _, by := range s.Choices {
 				fmt.Fprintf(b, "{%q, %s}, ", by.Algorithm,
-					strings.Replace(fmt.Sprint(by.Segment), fmt.Sprint(choice.Auto), "Auto", 1))
+					strings.Replace(fmt.Sprint(by.Segment), fmt.Sprint(choice.AutoSegment), "Auto", 1))
 			}
 			fmt.Fprintf(b, "}},\n")
 		}

@@ -33,8 +33,8 @@ type Report struct {
 	Table *collectives.Table
 	// Failed lists the measurements that failed.
 	Failed []string
-	// Cut reports whether time ran out before all requested rounds were complete.
-	Cut bool
+	// TimedOut reports whether time ran out before all requested rounds were complete.
+	TimedOut bool
 }
 
 // Err returns an error that lists the failed measurements, or nil.
@@ -61,7 +61,7 @@ type tuner struct {
 	launch func(ctx context.Context, transport string, ranks int) (measurer, error)
 	groups []*group
 	links  map[string]collectives.Link
-	clock  clock
+	clock  progressCounter
 	report Report
 }
 
@@ -69,8 +69,8 @@ type tuner struct {
 // lists it in the report, whose Err then returns an error. Run itself returns an error only if the options are invalid
 // (a *UsageError), if time runs out (ErrLimit), if nothing can be measured, or if ctx is done.
 func Run(ctx context.Context, o Options, progress io.Writer) (*Report, error) {
-	t := &tuner{Options: o, out: &shared{Writer: progress}, links: map[string]collectives.Link{}}
-	collectives, err := t.complete()
+	t := &tuner{Options: o, out: &lockedWriter{Writer: progress}, links: map[string]collectives.Link{}}
+	collectives, err := t.setDefaults()
 	if err != nil {
 		return nil, err
 	}
@@ -93,41 +93,41 @@ func (t *tuner) run(ctx, limited context.Context, collectives []coll.Collective)
 	for _, transport := range t.Transports {
 		link, err := t.measureLink(limited, transport)
 		if err != nil {
-			return nil, over(ctx, limited, fmt.Errorf("%s: %w", transport, err))
+			return nil, limitError(ctx, limited, fmt.Errorf("%s: %w", transport, err))
 		}
 		t.links[transport] = link
 		for _, n := range t.Ranks {
 			g := &group{transport: transport, ranks: n}
 			for _, of := range collectives {
-				g.cells = append(g.cells, t.plan(of, n, transport, link)...)
+				g.cells = append(g.cells, t.planCells(of, n, transport, link)...)
 			}
 			t.groups = append(t.groups, g)
 		}
 	}
-	t.begin()
+	t.startProgress()
 	rounds := 0
-	for ; rounds < t.Rounds && !t.report.Cut; rounds++ {
+	for ; rounds < t.Rounds && !t.report.TimedOut; rounds++ {
 		for _, g := range t.groups {
 			err := t.measureGroup(limited, g, rounds)
 			switch {
 			case err == nil:
 				continue
 			case limited.Err() == nil || ctx.Err() != nil || rounds == 0:
-				return nil, over(ctx, limited, err)
+				return nil, limitError(ctx, limited, err)
 			}
-			t.report.Cut = true
+			t.report.TimedOut = true
 			break
 		}
 	}
-	if t.report.Cut {
+	if t.report.TimedOut {
 		rounds--
 		fmt.Fprintf(t.out, "*** the time of %v is over: the medians are of %d rounds ***\n", t.Limit, rounds)
 	}
-	return &t.report, t.decide(machine, rounds)
+	return &t.report, t.makeTable(machine, rounds)
 }
 
-// over returns the error for a run that cannot continue.
-func over(ctx, limited context.Context, err error) error {
+// limitError returns the error for a run that cannot continue.
+func limitError(ctx, limited context.Context, err error) error {
 	if ctx.Err() == nil && limited.Err() != nil {
 		return ErrLimit
 	}
@@ -155,12 +155,12 @@ func (t *tuner) measureGroup(ctx context.Context, g *group, round int) error {
 				return err
 			}
 		}
-		us, err := t.median(ctx, m, c)
+		us, err := t.measureCell(ctx, m, c)
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case err != nil:
-			t.fail(g, c, err)
+			t.recordFailure(g, c, err)
 			m.close()
 			m = nil
 			continue
@@ -172,19 +172,19 @@ func (t *tuner) measureGroup(ctx context.Context, g *group, round int) error {
 	return nil
 }
 
-// fail records that the measurement of a cell failed.
-func (t *tuner) fail(g *group, c *cell, err error) {
+// recordFailure records that the measurement of a cell failed.
+func (t *tuner) recordFailure(g *group, c *cell, err error) {
 	c.failed = true
 	text := fmt.Sprintf("%s, %d ranks: %v: %v", g.transport, g.ranks, c, err)
 	t.report.Failed = append(t.report.Failed, text)
 	fmt.Fprintf(t.out, "\n*** FAILED: %s ***\n\n", text)
 }
 
-// median measures a cell and returns the median time in microseconds. The first time, it also determines the number of
+// measureCell measures a cell and returns the median time in microseconds. The first time, it also determines the number of
 // iterations.
-func (t *tuner) median(ctx context.Context, m measurer, c *cell) (float64, error) {
+func (t *tuner) measureCell(ctx context.Context, m measurer, c *cell) (float64, error) {
 	if c.iterations == 0 {
-		us, err := t.calls(ctx, m, c, 1)
+		us, err := t.measureCalls(ctx, m, c, 1)
 		if err != nil {
 			return 0, err
 		}
@@ -194,14 +194,14 @@ func (t *tuner) median(ctx context.Context, m measurer, c *cell) (float64, error
 		}
 		c.iterations = int(min(max(float64(time.Microseconds())/max(us, 0.1), minIterations), maxIterations))
 	}
-	return t.calls(ctx, m, c, c.iterations)
+	return t.measureCalls(ctx, m, c, c.iterations)
 }
 
-// calls returns the median duration of n calls, in microseconds.
-func (t *tuner) calls(ctx context.Context, m measurer, c *cell, n int) (float64, error) {
+// measureCalls returns the median duration of n calls, in microseconds.
+func (t *tuner) measureCalls(ctx context.Context, m measurer, c *cell, n int) (float64, error) {
 	limited, cancel := context.WithTimeout(ctx, jobTime)
 	defer cancel()
-	j := job{Collective: choice.Name(c.of), By: choice.Choice{Algorithm: c.by.Algorithm, Segment: c.segment},
+	j := job{Collective: choice.CollectiveName(c.collective), By: choice.Choice{Algorithm: c.by.Algorithm, Segment: c.segment},
 		Bytes: c.bytes, Iterations: n}
 	nanos, err := m.measure(limited, j)
 	if limited.Err() != nil && ctx.Err() == nil {

@@ -65,7 +65,7 @@ func pretend(t *testing.T, o Options,
 	t.Helper()
 	p := &pretence{t: t, takes: takes, rounds: map[string]int{}}
 	tn := &tuner{Options: o, out: &strings.Builder{}, launch: p.launch, links: map[string]collectives.Link{}}
-	all, err := tn.complete()
+	all, err := tn.setDefaults()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +108,7 @@ func networkEntries(d *collectives.Document) (list []collectives.Entry) {
 func TestTable(t *testing.T) {
 	_, tn, all := pretend(t, Options{Rounds: 3, Ranks: []int{2, 8}, MaxBytes: 1 << 20}, byFormula)
 	r, err := tn.run(t.Context(), t.Context(), all)
-	if err != nil || r.Err() != nil || r.Cut {
+	if err != nil || r.Err() != nil || r.TimedOut {
 		t.Fatalf("%v, %+v", err, r)
 	}
 	d := r.Table.Document()
@@ -116,14 +116,14 @@ func TestTable(t *testing.T) {
 		t.Errorf("%+v", m)
 	}
 	entries := 0
-	d.Each(func(class choice.Class, table *collectives.ClassTable) {
+	d.ForEachClass(func(class choice.Class, table *collectives.ClassTable) {
 		over, link := "udp", collectives.Link{Alpha: 1000, Beta: 1}
 		if class == choice.Memory || class == choice.OversubscribedMemory {
 			over, link = "shm", collectives.Link{Alpha: 100, Beta: 0.1}
 		}
-		if l := table.Link; table.Over != over || math.Abs(l.Alpha/link.Alpha-1) > 0.01 ||
+		if l := table.Link; table.Transport != over || math.Abs(l.Alpha/link.Alpha-1) > 0.01 ||
 			math.Abs(l.Beta/link.Beta-1) > 0.01 {
-			t.Errorf("%s: over %s, %+v", class, table.Over, l)
+			t.Errorf("%s: over %s, %+v", class, table.Transport, l)
 		}
 		oversubscribed := class == choice.OversubscribedMemory || class == choice.OversubscribedNetwork
 		for i, e := range table.Collectives {
@@ -177,7 +177,7 @@ func TestRounds(t *testing.T) {
 		t.Errorf("%d are open, and it went\n%q, want\n%q", p.open, p.log, want)
 	}
 	e := networkEntries(r.Table.Document())[0]
-	if e.Medians[0].Micros[0] != 40 || e.Medians[1].Micros[0] != 25 || e.Choose[0].By[0].Algorithm != "toggle" ||
+	if e.Medians[0].Micros[0] != 40 || e.Medians[1].Micros[0] != 25 || e.Decisions[0].Choices[0].Algorithm != "toggle" ||
 		r.Table.Document().Memory != nil {
 		t.Errorf("%+v", e)
 	}
@@ -256,7 +256,7 @@ func TestLimit(t *testing.T) {
 		switch {
 		case x.rounds == 0 && (!errors.Is(err, ErrLimit) || r != nil):
 			t.Errorf("%s: %v, %v", x.until, r, err)
-		case x.rounds > 0 && (err != nil || !r.Cut || r.Table.Document().Measured.Rounds != x.rounds):
+		case x.rounds > 0 && (err != nil || !r.TimedOut || r.Table.Document().Measured.Rounds != x.rounds):
 			t.Errorf("%s: %+v, %v", x.until, r, err)
 		}
 	}
@@ -288,15 +288,15 @@ func TestLeft(t *testing.T) {
 		round int
 		want  time.Duration
 	}{{two, 0, (2*2 + 3*8) * time.Second}, {one, 1, (2*2 + 2*8) * time.Second}, {two, 2, 8 * time.Second}} {
-		if got := tn.left(x.now, x.round); got != x.want {
+		if got := tn.estimateRemaining(x.now, x.round); got != x.want {
 			t.Errorf("round %d: %v, want %v", x.round, got, x.want)
 		}
 	}
-	if tn.Limit = time.Second; tn.left(two, 0) != time.Second {
+	if tn.Limit = time.Second; tn.estimateRemaining(two, 0) != time.Second {
 		t.Error("it takes longer than it may")
 	}
 	one.took = 0
-	if got := tn.left(one, 0); got != 0 {
+	if got := tn.estimateRemaining(one, 0); got != 0 {
 		t.Errorf("nothing is known, but %v", got)
 	}
 }

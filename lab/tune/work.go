@@ -23,19 +23,19 @@ type worker struct {
 	send, recv []int32
 }
 
-// do executes a job: it makes the call once and verifies it, and then makes it Iterations times, each time after a
+// runJob executes a job: it makes the call once and verifies it, and then makes it Iterations times, each time after a
 // barrier.
-func (w *worker) do(ctx context.Context, j job) ([]int64, error) {
+func (w *worker) runJob(ctx context.Context, j job) ([]int64, error) {
 	of, err := collectives.ParseName(j.Collective)
 	if err != nil {
 		return nil, err
 	}
-	if j.Bytes < 0 || j.Bytes > maxMax || j.Bytes%elemLen != 0 || j.Iterations < 0 || j.Iterations > maxIterations {
+	if j.Bytes < 0 || j.Bytes > maxVectorBytes || j.Bytes%elemLen != 0 || j.Iterations < 0 || j.Iterations > maxIterations {
 		return nil, fmt.Errorf("a job of %d bytes and %d calls", j.Bytes, j.Iterations)
 	}
-	opts := []mpi.Option{mpi.By(j.By.Algorithm)}
+	opts := []mpi.Option{mpi.WithAlgorithm(j.By.Algorithm)}
 	if j.By.Segment > 0 {
-		opts = append(opts, mpi.Segment(j.By.Segment))
+		opts = append(opts, mpi.WithSegment(j.By.Segment))
 	}
 	call := w.prepare(of, j.Bytes/elemLen)
 	if err := call(ctx, opts); err != nil {
@@ -46,7 +46,7 @@ func (w *worker) do(ctx context.Context, j job) ([]int64, error) {
 	}
 	nanos := make([]int64, j.Iterations)
 	for i := range nanos {
-		if err := mpi.Barrier(ctx, w.comm, mpi.By("dissemination")); err != nil {
+		if err := mpi.Barrier(ctx, w.comm, mpi.WithAlgorithm("dissemination")); err != nil {
 			return nil, err
 		}
 		start := time.Now()
@@ -75,7 +75,7 @@ func (w *worker) prepare(of coll.Collective, words int) func(context.Context, []
 		send *= p
 		recv *= p
 	}
-	s, r := grown(&w.send, send), grown(&w.recv, recv)
+	s, r := growBuffer(&w.send, send), growBuffer(&w.recv, recv)
 	for i := range s {
 		s[i] = word(c.Rank(), i)
 	}
@@ -111,8 +111,8 @@ func (w *worker) prepare(of coll.Collective, words int) func(context.Context, []
 	}[of]
 }
 
-// grown returns the first n words of a buffer. If the buffer is shorter, it is replaced by a longer one.
-func grown(kept *[]int32, n int) []int32 {
+// growBuffer returns the first n words of a buffer. If the buffer is shorter, it is replaced by a longer one.
+func growBuffer(kept *[]int32, n int) []int32 {
 	if len(*kept) < n {
 		*kept = make([]int32, n)
 	}

@@ -20,10 +20,10 @@ const (
 	kindKeyval
 	kindMessage
 	kindSession
-	kinds
+	numKinds
 )
 
-var kindNames = [kinds]string{"communicator", "group", "datatype", "operation", "request", "error handler", "info",
+var kindNames = [numKinds]string{"communicator", "group", "datatype", "operation", "request", "error handler", "info",
 	"key", "message", "session"}
 
 // abi describes the handles, statuses and constants that the callers of a library use.
@@ -31,10 +31,10 @@ type abi struct {
 	constants map[string]int64
 	// handleLen is the length of a handle in bytes. In all ABIs, keyvals are ints.
 	handleLen int
-	// base is the handle of the first object that a program makes. Later objects have the handles that follow.
-	base [kinds]uint64
+	// firstHandle is the handle of the first object that a program makes. Later objects have the handles that follow.
+	firstHandle [numKinds]uint64
 	// null holds the null handle of each kind.
-	null [kinds]uint64
+	null [numKinds]uint64
 	// status describes the layout of MPI_Status.
 	status statusLayout
 
@@ -89,23 +89,23 @@ func constants(table string) map[string]int64 {
 
 func newABI(which ABI) *abi {
 	a := &abi{}
-	names := [kinds]string{"COMM_NULL", "GROUP_NULL", "DATATYPE_NULL", "OP_NULL", "REQUEST_NULL", "ERRHANDLER_NULL",
+	names := [numKinds]string{"COMM_NULL", "GROUP_NULL", "DATATYPE_NULL", "OP_NULL", "REQUEST_NULL", "ERRHANDLER_NULL",
 		"INFO_NULL", "KEYVAL_INVALID", "MESSAGE_NULL", "SESSION_NULL"}
 	switch which {
 	case MPICH:
 		a.constants, a.handleLen = constants(mpichTable), 4
 		// Bits 26 to 29 contain the kind. Bits 30 and 31 mark dynamically allocated objects. The first sixteen
 		// datatypes are the standard's pairs.
-		for k, bits := range [kinds]uint64{1, 2, 3, 6, 11, 5, 7, 9, 11, 14} {
-			a.base[k] = 2<<30 | bits<<26
+		for k, bits := range [numKinds]uint64{1, 2, 3, 6, 11, 5, 7, 9, 11, 14} {
+			a.firstHandle[k] = 2<<30 | bits<<26
 		}
-		a.base[kindDatatype] += 16
-		a.base[kindMessage] += 1 << 24
+		a.firstHandle[kindDatatype] += 16
+		a.firstHandle[kindMessage] += 1 << 24
 		a.status = statusLayout{size: 20, low: 0, high: 4, source: 8, tag: 12, err: 16}
 	default:
 		a.constants, a.handleLen = constants(standardTable), 8
-		for k := range a.base {
-			a.base[k] = 1 << 12 // constants are lower
+		for k := range a.firstHandle {
+			a.firstHandle[k] = 1 << 12 // constants are lower
 		}
 		a.status = statusLayout{size: 32, source: 0, tag: 4, err: 8, low: 12, high: 16}
 	}

@@ -11,22 +11,22 @@ import (
 
 // args holds the arguments of a call. It is reused for later calls.
 type args struct {
-	l    *Library
+	lib  *Library
 	list *[maxArgs]uint64
-	*numbered
-	// wide is set if counts in memory have 64 bits, as they do in calls whose names end in _c.
-	wide bool
+	*callEntry
+	// largeCounts is set if counts in memory have 64 bits, as they do in calls whose names end in _c.
+	largeCounts bool
 	// comm is the communicator whose error handler handles errors of the call. It may be nil.
 	comm *comm
-	// handler, if not nil, handles errors of a call without a communicator. handlerOf is the handle of the
+	// handler, if not nil, handles errors of a call without a communicator. handlerOwner is the handle of the
 	// object that handler belongs to.
-	handler   *errhandler
-	handlerOf uint64
-	// inherited is the send buffer of a session, if an argument is a group or communicator from that session,
+	handler      *errhandler
+	handlerOwner uint64
+	// inheritedBuffer is the send buffer of a session, if an argument is a group or communicator from that session,
 	// or nil.
-	inherited *mpi.SendBuffer
-	// quiet is set if the error is only returned to the caller, and no handler is called.
-	quiet bool
+	inheritedBuffer *mpi.SendBuffer
+	// skipHandler is set if the error is only returned to the caller, and no handler is called.
+	skipHandler bool
 	// operands holds the operands of a collective call. It is allocated separately because other calls do not
 	// need it.
 	operands *operands
@@ -44,10 +44,10 @@ func (a *args) pointer(i int) unsafe.Pointer {
 	return *(*unsafe.Pointer)(unsafe.Pointer(&a.list[i]))
 }
 
-func (a *args) result(v uint64) { a.list[0] = v }
+func (a *args) setResult(v uint64) { a.list[0] = v }
 
-// where returns a pointer to an output argument, which must not be nil.
-func (a *args) where(i int) unsafe.Pointer {
+// checkedPointer returns a pointer to an output argument, which must not be nil.
+func (a *args) checkedPointer(i int) unsafe.Pointer {
 	p := a.pointer(i)
 	if p == nil {
 		panic(failure{a.nullPointer(i)})
@@ -64,10 +64,10 @@ func (a *args) arrayAt(i, n int) unsafe.Pointer {
 	if n == 0 {
 		return nil
 	}
-	return a.where(i)
+	return a.checkedPointer(i)
 }
 
-func (a *args) setInt(i int, v int) { *(*int32)(a.where(i)) = int32(v) }
+func (a *args) setInt(i int, v int) { *(*int32)(a.checkedPointer(i)) = int32(v) }
 
 func (a *args) setFlag(i int, v bool) {
 	n := 0
@@ -80,25 +80,25 @@ func (a *args) setFlag(i int, v bool) {
 // setCount writes a count, or MPI_UNDEFINED if the count does not fit.
 func (a *args) setCount(i int, v int64) {
 	if v == mpi.Undefined {
-		v = int64(a.l.abi.undefined)
+		v = int64(a.lib.abi.undefined)
 	}
-	if a.wide {
+	if a.largeCounts {
 		a.setWord(i, v)
 		return
 	}
 	if v != int64(int32(v)) {
-		v = int64(a.l.abi.undefined)
+		v = int64(a.lib.abi.undefined)
 	}
 	a.setInt(i, int(v))
 }
 
 // setWord writes a 64-bit value.
-func (a *args) setWord(i int, v int64) { *(*int64)(a.where(i)) = v }
+func (a *args) setWord(i int, v int64) { *(*int64)(a.checkedPointer(i)) = v }
 
-func (a *args) setPointer(i int, v unsafe.Pointer) { *(*unsafe.Pointer)(a.where(i)) = v }
+func (a *args) setPointer(i int, v unsafe.Pointer) { *(*unsafe.Pointer)(a.checkedPointer(i)) = v }
 
 // handle returns a handle passed by value.
-func (a *args) handle(i int, k kind) uint64 { return a.l.abi.handle(k, int64(a.list[i])) }
+func (a *args) handle(i int, k kind) uint64 { return a.lib.abi.handle(k, int64(a.list[i])) }
 
 // handleAt reads element n of an array of handles.
 func (l *Library) handleAt(p unsafe.Pointer, n int) uint64 {
@@ -117,41 +117,41 @@ func (l *Library) setHandleAt(p unsafe.Pointer, n int, v uint64) {
 }
 
 // handleIn reads the handle that an argument points to.
-func (a *args) handleIn(i int) uint64 { return a.l.handleAt(a.where(i), 0) }
+func (a *args) handleIn(i int) uint64 { return a.lib.handleAt(a.checkedPointer(i), 0) }
 
-func (a *args) setHandle(i int, v uint64) { a.l.setHandleAt(a.where(i), 0, v) }
+func (a *args) setHandle(i int, v uint64) { a.lib.setHandleAt(a.checkedPointer(i), 0, v) }
 
 // communicator returns a communicator argument. From then on, errors of the call are handled by that
 // communicator's error handler.
 func (a *args) communicator(i int) *comm {
 	h := a.handle(i, kindComm)
-	if c := a.l.comms.get(h); c != nil {
-		a.comm, a.inherited = c, c.session
+	if c := a.lib.comms.get(h); c != nil {
+		a.comm, a.inheritedBuffer = c, c.sessionBuf
 		return c
 	}
-	if h == a.l.abi.null[kindComm] {
+	if h == a.lib.abi.null[kindComm] {
 		panic(failf(mpi.ErrComm, "the communicator is MPI_COMM_NULL"))
 	}
-	panic(gone(mpi.ErrComm, kindComm, h))
+	panic(invalidHandle(mpi.ErrComm, kindComm, h))
 }
 
 func (a *args) group(i int) *mpi.Group {
-	g := find(a.l.groups, a.handle(i, kindGroup), mpi.ErrGroup)
-	a.inherited = cmp.Or(a.inherited, g.session)
+	g := findOrFail(a.lib.groups, a.handle(i, kindGroup), mpi.ErrGroup)
+	a.inheritedBuffer = cmp.Or(a.inheritedBuffer, g.sessionBuf)
 	return g.Group
 }
 
-func (a *args) datatype(i int) *dtype { return a.l.datatype(a.handle(i, kindDatatype)) }
+func (a *args) datatype(i int) *dtype { return a.lib.datatype(a.handle(i, kindDatatype)) }
 
 func (l *Library) datatype(h uint64) *dtype {
 	if h == l.abi.null[kindDatatype] {
 		panic(failf(mpi.ErrType, "the datatype is MPI_DATATYPE_NULL"))
 	}
-	return find(l.types, h, mpi.ErrType)
+	return findOrFail(l.types, h, mpi.ErrType)
 }
 
-// committed returns the datatype of a message, which must be committed.
-func (a *args) committed(i int) *dtype { return a.l.committed(a.handle(i, kindDatatype)) }
+// committedType returns the datatype of a message, which must be committed.
+func (a *args) committedType(i int) *dtype { return a.lib.committed(a.handle(i, kindDatatype)) }
 
 func (l *Library) committed(h uint64) *dtype {
 	t := l.datatype(h)
@@ -162,7 +162,7 @@ func (l *Library) committed(h uint64) *dtype {
 }
 
 // peer returns a rank in a communicator, a wildcard or MPI_PROC_NULL. Package mpi rejects MPI_ANY_SOURCE for sends.
-func (a *args) peer(i int) int { return a.l.abi.peer(a.int(i)) }
+func (a *args) peer(i int) int { return a.lib.abi.peer(a.int(i)) }
 
 func (a *abi) peer(r int) int {
 	switch r {
@@ -172,38 +172,38 @@ func (a *abi) peer(r int) int {
 		return mpi.AnySource
 	default:
 		if r < 0 {
-			return mpi.Foreign.Outside(r)
+			return mpi.Foreign.OutOfRange(r)
 		}
 		return r
 	}
 }
 
-// rootOf returns the root of a collective call. On an intercommunicator, it may be MPI_ROOT or MPI_PROC_NULL.
-func (a *args) rootOf(i int) int {
-	if a.int(i) == a.l.abi.root {
+// root returns the root of a collective call. On an intercommunicator, it may be MPI_ROOT or MPI_PROC_NULL.
+func (a *args) root(i int) int {
+	if a.int(i) == a.lib.abi.root {
 		return mpi.Root
 	}
 	return a.peer(i)
 }
 
 // tag returns a tag or MPI_ANY_TAG. Package mpi rejects MPI_ANY_TAG for sends.
-func (a *args) tag(i int) int { return a.l.abi.tag(a.int(i)) }
+func (a *args) tag(i int) int { return a.lib.abi.tag(a.int(i)) }
 
 func (a *abi) tag(t int) int {
 	if t == a.anyTag {
 		return mpi.AnyTag
 	}
 	if t < 0 {
-		return mpi.Foreign.Outside(t)
+		return mpi.Foreign.OutOfRange(t)
 	}
 	return t
 }
 
 // inPlace reports whether a buffer is MPI_IN_PLACE.
-func (a *args) inPlace(i int) bool { return uintptr(a.list[i]) == a.l.abi.inPlace }
+func (a *args) inPlace(i int) bool { return uintptr(a.list[i]) == a.lib.abi.inPlace }
 
-// size returns a count of elements, which must not be negative.
-func (a *args) size(i int) int64 {
+// elementCount returns a count of elements, which must not be negative.
+func (a *args) elementCount(i int) int64 {
 	n := a.count(i)
 	if n < 0 {
 		panic(failf(mpi.ErrCount, "the count is %d", n))
@@ -211,59 +211,59 @@ func (a *args) size(i int) int64 {
 	return n
 }
 
-// counted returns the count and the datatype of a message, which are in consecutive arguments.
-func (a *args) counted(i int) (int64, *datatype.Type) {
-	t := a.l.messageType(a.count(i), a.handle(i+1, kindDatatype))
-	return a.size(i), t
+// countAndType returns the count and the datatype of a message, which are in consecutive arguments.
+func (a *args) countAndType(i int) (int64, *datatype.Type) {
+	t := a.lib.messageType(a.count(i), a.handle(i+1, kindDatatype))
+	return a.elementCount(i), t
 }
 
 // messageType returns the datatype of n elements of a message. Like MPICH, it accepts MPI_DATATYPE_NULL for no
 // elements, because programs rely on it.
 func (l *Library) messageType(n int64, h uint64) *datatype.Type {
 	if n == 0 && h == l.abi.null[kindDatatype] {
-		return l.bytes
+		return l.byteType
 	}
 	return l.committed(h).Type
 }
 
 // buffer returns a buffer whose address, count and datatype are in consecutive arguments.
 func (a *args) buffer(i int) mpi.Buffer {
-	n, t := a.counted(i + 1)
-	return a.memory(i, n, t)
+	n, t := a.countAndType(i + 1)
+	return a.bufferAt(i, n, t)
 }
 
-// memory returns a buffer of n elements at an address, which must not be MPI_IN_PLACE.
-func (a *args) memory(i int, n int64, t *datatype.Type) mpi.Buffer {
+// bufferAt returns a buffer of n elements at an address, which must not be MPI_IN_PLACE.
+func (a *args) bufferAt(i int, n int64, t *datatype.Type) mpi.Buffer {
 	if a.inPlace(i) {
 		panic(failf(mpi.ErrBuffer, "argument %d of MPI_%s is MPI_IN_PLACE, which it may not be", i+1, a.name))
 	}
-	return mpi.Foreign.Memory(a.pointer(i), n, t)
+	return mpi.Foreign.MemoryBuffer(a.pointer(i), n, t)
 }
 
-// buffers returns a buffer that has the elements of the given one times times in a row.
-func (a *args) buffers(i int, times int64) mpi.Buffer {
-	n, t := a.counted(i + 1)
-	return a.times(i, n, t, times)
+// repeatedBuffer returns a buffer that has the elements of the given one times times in a row.
+func (a *args) repeatedBuffer(i int, times int64) mpi.Buffer {
+	n, t := a.countAndType(i + 1)
+	return a.scaledBuffer(i, n, t, times)
 }
 
-// times returns a buffer of times·n elements.
-func (a *args) times(i int, n int64, t *datatype.Type, times int64) mpi.Buffer {
+// scaledBuffer returns a buffer of times·n elements.
+func (a *args) scaledBuffer(i int, n int64, t *datatype.Type, times int64) mpi.Buffer {
 	if n > math.MaxInt64/max(times, 1) {
 		panic(failf(mpi.ErrCount, "the count is %d, %d times", n, times))
 	}
-	return a.memory(i, n*times, t)
+	return a.bufferAt(i, n*times, t)
 }
 
-// integers reads n counts or displacements from an array.
-func (a *args) integers(i, n int) []int { return a.array(i, n, a.wide) }
+// countArray reads n counts or displacements from an array.
+func (a *args) countArray(i, n int) []int { return a.readArray(i, n, a.largeCounts) }
 
-// ints reads n ints. They are ints even in a call with wide counts.
-func (a *args) ints(i, n int) []int { return a.array(i, n, false) }
+// intArray reads n ints. They are ints even in a call with wide counts.
+func (a *args) intArray(i, n int) []int { return a.readArray(i, n, false) }
 
-// addresses reads n 64-bit displacements.
-func (a *args) addresses(i, n int) []int { return a.array(i, n, true) }
+// addressArray reads n 64-bit displacements.
+func (a *args) addressArray(i, n int) []int { return a.readArray(i, n, true) }
 
-func (a *args) array(i, n int, wide bool) []int {
+func (a *args) readArray(i, n int, wide bool) []int {
 	p := a.arrayAt(i, n)
 	list := make([]int, n)
 	for k := range list {
@@ -277,7 +277,7 @@ func (a *args) array(i, n int, wide bool) []int {
 }
 
 // number returns the length of an array, which must not be negative.
-func (a *args) number(i int) int {
+func (a *args) arrayLen(i int) int {
 	n := a.int(i)
 	if n < 0 {
 		panic(failf(mpi.ErrArg, "argument %d of MPI_%s is %d, and cannot be negative", i+1, a.name, n))
@@ -286,9 +286,9 @@ func (a *args) number(i int) int {
 }
 
 // countedInts reads an array of ints whose length is another argument.
-func (a *args) countedInts(count, i int) []int { return a.ints(i, a.number(count)) }
+func (a *args) countedInts(count, i int) []int { return a.intArray(i, a.arrayLen(count)) }
 
-func wideOf(list []int) []int64 {
+func toInt64s(list []int) []int64 {
 	out := make([]int64, len(list))
 	for i, v := range list {
 		out[i] = int64(v)
@@ -300,7 +300,7 @@ func (a *args) setInts(i int, list []int) {
 	if len(list) == 0 {
 		return
 	}
-	p := a.where(i)
+	p := a.checkedPointer(i)
 	for k, v := range list {
 		*(*int32)(unsafe.Add(p, 4*k)) = int32(v)
 	}
@@ -311,13 +311,13 @@ func (a *args) datatypes(i, n int) []*datatype.Type {
 	p := a.arrayAt(i, n)
 	list := make([]*datatype.Type, n)
 	for k := range list {
-		list[k] = a.l.datatype(a.l.handleAt(p, k)).Type
+		list[k] = a.lib.datatype(a.lib.handleAt(p, k)).Type
 	}
 	return list
 }
 
-// text reads a C string.
-func (a *args) text(i int) string { return textAt(a.where(i)) }
+// cString reads a C string.
+func (a *args) cString(i int) string { return textAt(a.checkedPointer(i)) }
 
 func textAt(p unsafe.Pointer) string {
 	n := 0
@@ -327,9 +327,9 @@ func textAt(p unsafe.Pointer) string {
 	return string(unsafe.Slice((*byte)(p), n))
 }
 
-// setText writes a C string into room bytes, and returns its length without the terminating 0.
-func (a *args) setText(i int, s string, room int) int {
-	p := a.where(i)
+// setCString writes a C string into room bytes, and returns its length without the terminating 0.
+func (a *args) setCString(i int, s string, room int) int {
+	p := a.checkedPointer(i)
 	if room <= 0 {
 		return 0
 	}
@@ -341,7 +341,7 @@ func (a *args) setText(i int, s string, room int) int {
 }
 
 // status writes a status, unless the program passed a value that means the status is ignored.
-func (a *args) status(i int, s *mpi.Status) { a.l.status(a.pointer(i), s) }
+func (a *args) status(i int, s *mpi.Status) { a.lib.status(a.pointer(i), s) }
 
 func (l *Library) status(p unsafe.Pointer, s *mpi.Status) {
 	if p != nil && uintptr(p) != l.abi.statusIgnore {
@@ -352,10 +352,10 @@ func (l *Library) status(p unsafe.Pointer, s *mpi.Status) {
 	}
 }
 
-// statuses returns the address of an array of statuses, or nil if the program ignores them.
-func (a *args) statuses(i int) unsafe.Pointer {
+// statusArray returns the address of an array of statuses, or nil if the program ignores them.
+func (a *args) statusArray(i int) unsafe.Pointer {
 	p := a.pointer(i)
-	if uintptr(p) == a.l.abi.statusesIgnore {
+	if uintptr(p) == a.lib.abi.statusesIgnore {
 		return nil
 	}
 	return p
@@ -366,7 +366,7 @@ func (l *Library) setStatus(p unsafe.Pointer, s *mpi.Status) {
 	layout := &l.abi.status
 	source, tag := s.Source, s.Tag
 	switch source {
-	case unset:
+	case unsetSource:
 		l.setBytes(p, l.statusAt(p).Bytes, s.Cancelled)
 		return
 	case mpi.AnySource:

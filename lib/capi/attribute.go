@@ -23,7 +23,7 @@ func (t *dtype) attributesOf() *caching.Attributes[object] { return &t.attribute
 // keyval is a key made by the program.
 type keyval struct {
 	*caching.Key[object]
-	of kind
+	kind kind
 }
 
 // keyvals holds all keys made by the program. After a key is freed, it can still be used to read or delete
@@ -58,11 +58,11 @@ const keepValue = 1
 // newKeyval implements MPI_Comm_create_keyval(copy_fn, delete_fn, keyval, extra_state) and the corresponding
 // call for datatypes.
 func (a *args) newKeyval(of kind) {
-	back, extra, copyFunction, deleteFunction := a.l.back, a.pointer(3), a.pointer(0), a.pointer(1)
-	k := &a.l.keyvals
+	back, extra, copyFunction, deleteFunction := a.lib.callbacks, a.pointer(3), a.pointer(0), a.pointer(1)
+	k := &a.lib.keyvals
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	number := int(int32(a.l.abi.base[kindKeyval])) + len(k.list)
+	number := int(int32(a.lib.abi.firstHandle[kindKeyval])) + len(k.list)
 	var doCopy caching.Copy[object]
 	switch uintptr(copyFunction) {
 	case 0:
@@ -93,32 +93,32 @@ func codeError(code int) error {
 }
 
 func (a *args) keyval(number int, of kind) *caching.Key[object] {
-	k := &a.l.keyvals
+	k := &a.lib.keyvals
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	i := number - int(int32(a.l.abi.base[kindKeyval]))
+	i := number - int(int32(a.lib.abi.firstHandle[kindKeyval]))
 	switch {
 	case i < 0 || i >= len(k.list):
 		panic(failf(mpi.ErrKeyval, "%#x is no key of attributes", uint32(number)))
-	case k.list[i].of != of && of != kindKeyval:
+	case k.list[i].kind != of && of != kindKeyval:
 		panic(failf(mpi.ErrKeyval, "key %#x is for a %s, and not for a %s", uint32(number),
-			kindNames[k.list[i].of], kindNames[of]))
+			kindNames[k.list[i].kind], kindNames[of]))
 	}
 	return k.list[i].Key
 }
 
 func (a *args) freeKeyval() {
-	p := a.where(0)
+	p := a.checkedPointer(0)
 	k := a.keyval(int(*(*int32)(p)), kindKeyval)
 	_ = k.Free() // freeing a key twice has no effect
-	a.setInt(0, int(a.l.abi.constants["KEYVAL_INVALID"]))
+	a.setInt(0, int(a.lib.abi.constants["KEYVAL_INVALID"]))
 }
 
 func (a *args) commObject() (object, kind) { return a.communicator(0), kindComm }
 func (a *args) typeObject() (object, kind) { return a.datatype(0), kindDatatype }
 
-// keyed decodes an object and a key. The key must not belong to the library.
-func (a *args) keyed(of func() (object, kind)) (object, *caching.Key[object]) {
+// objectAndKey decodes an object and a key. The key must not belong to the library.
+func (a *args) objectAndKey(of func() (object, kind)) (object, *caching.Key[object]) {
 	o, which := of()
 	if a.fixedValue(a.int(1)) != nil {
 		panic(failf(mpi.ErrKeyval, "the attribute is the library's, and cannot be changed"))
@@ -136,12 +136,12 @@ func attributeError(err error) error {
 }
 
 func (a *args) setAttr(of func() (object, kind)) {
-	o, k := a.keyed(of)
+	o, k := a.objectAndKey(of)
 	check(attributeError(o.attributesOf().Set(o, k, a.pointer(2))))
 }
 
 func (a *args) getAttr(of func() (object, kind)) {
-	o, k := a.keyed(of)
+	o, k := a.objectAndKey(of)
 	value, ok := o.attributesOf().Get(k)
 	if ok {
 		a.setPointer(2, value.(unsafe.Pointer))
@@ -150,30 +150,30 @@ func (a *args) getAttr(of func() (object, kind)) {
 }
 
 func (a *args) deleteAttr(of func() (object, kind)) {
-	o, k := a.keyed(of)
+	o, k := a.objectAndKey(of)
 	check(attributeError(o.attributesOf().Delete(o, k)))
 }
 
-// fixed holds the values of the attributes that every communicator has, indexed by key. A program gets pointers
+// fixedAttributes holds the values of the attributes that every communicator has, indexed by key. A program gets pointers
 // to the values.
-type fixed map[int]*int32
+type fixedAttributes map[int]*int32
 
-func (l *Library) nameFixed() {
-	l.fixed = fixed{}
+func (l *Library) defineFixedAttrs() {
+	l.fixedAttrs = fixedAttributes{}
 	for name, value := range map[string]int{
 		"TAG_UB": mpi.TagUB, "HOST": l.abi.procNull, "IO": l.abi.anySource, "WTIME_IS_GLOBAL": 0,
 		"UNIVERSE_SIZE": 0, "LASTUSEDCODE": 0, "APPNUM": 0, // the first two are set later
 	} {
 		v := int32(value)
-		l.fixed[int(l.abi.constants[name])] = &v
+		l.fixedAttrs[int(l.abi.constants[name])] = &v
 	}
 }
 
 // fixedValue returns the value of an attribute that every communicator has, or nil if key is not the key of
 // one.
 func (a *args) fixedValue(key int) *int32 {
-	l := a.l
-	value := l.fixed[key]
+	l := a.lib
+	value := l.fixedAttrs[key]
 	if int64(key) == l.abi.constants["LASTUSEDCODE"] {
 		l.codes.mu.Lock()
 		defer l.codes.mu.Unlock()

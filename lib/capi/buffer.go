@@ -18,10 +18,10 @@ type sendBuffer struct {
 // Calls for a communicator or a session take the object, followed by the arguments of the corresponding call
 // for the rank.
 var _ = add(map[string]implementation{
-	"Buffer_attach":         func(a *args) { a.attachBuffer(&a.l.buffer, 0) },
-	"Buffer_detach":         func(a *args) { a.detachBuffer(&a.l.buffer, 0) },
-	"Buffer_flush":          func(a *args) { a.flushBuffer(&a.l.buffer, 0) },
-	"Buffer_iflush":         func(a *args) { a.iflushBuffer(&a.l.buffer, 0) },
+	"Buffer_attach":         func(a *args) { a.attachBuffer(&a.lib.buffer, 0) },
+	"Buffer_detach":         func(a *args) { a.detachBuffer(&a.lib.buffer, 0) },
+	"Buffer_flush":          func(a *args) { a.flushBuffer(&a.lib.buffer, 0) },
+	"Buffer_iflush":         func(a *args) { a.iflushBuffer(&a.lib.buffer, 0) },
 	"Comm_attach_buffer":    withBuffer((*args).commBuffer, (*args).attachBuffer),
 	"Comm_detach_buffer":    withBuffer((*args).commBuffer, (*args).detachBuffer),
 	"Comm_flush_buffer":     withBuffer((*args).commBuffer, (*args).flushBuffer),
@@ -39,11 +39,11 @@ func withBuffer(of func(*args) *sendBuffer, do func(a *args, b *sendBuffer, next
 
 func (a *args) commBuffer() *sendBuffer {
 	c := a.communicator(0)
-	a.l.mu.Lock()
-	defer a.l.mu.Unlock()
+	a.lib.mu.Lock()
+	defer a.lib.mu.Unlock()
 	if c.buffer.SendBuffer == nil {
 		c.buffer.SendBuffer = c.NewSendBuffer()
-		list := []*mpi.SendBuffer{c.buffer.SendBuffer, c.session}
+		list := []*mpi.SendBuffer{c.buffer.SendBuffer, c.sessionBuf}
 		c.SetSendBuffers(slices.DeleteFunc(list, func(b *mpi.SendBuffer) bool { return b == nil })...)
 	}
 	return &c.buffer
@@ -51,8 +51,8 @@ func (a *args) commBuffer() *sendBuffer {
 
 func (a *args) sessionBuffer() *sendBuffer { return &a.session(a.handle(0, kindSession)).buffer }
 
-// end detaches the buffer, if one is attached, because the object that uses it ends.
-func (b *sendBuffer) end() error {
+// close detaches the buffer, if one is attached, because the object that uses it ends.
+func (b *sendBuffer) close() error {
 	b.memory = nil
 	if _, err := b.Detach(context.Background()); mpi.ClassOf(err) != mpi.ErrBuffer {
 		return err
@@ -63,7 +63,7 @@ func (b *sendBuffer) end() error {
 // attachBuffer decodes buffer, size.
 func (a *args) attachBuffer(b *sendBuffer, next int) {
 	n, memory := a.count(next+1), a.pointer(next)
-	if automatic := a.l.abi.constants["BUFFER_AUTOMATIC"]; automatic != 0 && int64(uintptr(memory)) == automatic {
+	if automatic := a.lib.abi.constants["BUFFER_AUTOMATIC"]; automatic != 0 && int64(uintptr(memory)) == automatic {
 		n = mpi.AutomaticBuffer
 	}
 	if n < 0 {
@@ -75,8 +75,8 @@ func (a *args) attachBuffer(b *sendBuffer, next int) {
 
 // detachBuffer decodes buffer_addr, size.
 func (a *args) detachBuffer(b *sendBuffer, next int) {
-	a.where(next + 1)
-	to := a.where(next)
+	a.checkedPointer(next + 1)
+	to := a.checkedPointer(next)
 	n := must(b.Detach(context.Background()))
 	*(*unsafe.Pointer)(to) = b.memory
 	b.memory = nil
@@ -91,9 +91,9 @@ func (a *args) flushBuffer(b *sendBuffer, _ int) { check(b.Flush(context.Backgro
 
 // iflushBuffer decodes request.
 func (a *args) iflushBuffer(b *sendBuffer, next int) {
-	r, handle := give(a, a.l.requests, next)
-	g := &general{l: a.l, end: make(chan struct{})}
-	r.own, r.comm = &special{general: g}, a.comm
+	r, handle := newObject(a, a.lib.requests, next)
+	g := &generalized{lib: a.lib, done: make(chan struct{})}
+	r.ownDetails, r.comm = &requestDetails{generalized: g}, a.comm
 	go func() {
 		g.err = b.Flush(context.Background())
 		_ = g.complete(handle) // has no functions to call

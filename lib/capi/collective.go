@@ -18,9 +18,9 @@ type collectiveCall struct {
 	decode func(a *args, o *operands)
 	wait   func(o *operands) error
 	start  func(o *operands) (mpi.Request, error)
-	// args is the index of the first argument that only the other forms have: a request, or an info and a
+	// requestArg is the index of the first argument that only the other forms have: a request, or an info and a
 	// request.
-	args int
+	requestArg int
 }
 
 // operands holds the decoded arguments of a collective call. Each call uses only some of the fields.
@@ -70,13 +70,13 @@ var collectiveCalls = map[string]collectiveCall{
 	"Reduce": {coll.Reduce, (*args).reduce,
 		func(o *operands) error { return o.Reduce(context.Background(), o.send, o.recv, o.op, o.root) },
 		func(o *operands) (mpi.Request, error) { return o.Ireduce(o.send, o.recv, o.op, o.root) }, 7},
-	"Allreduce": {coll.Allreduce, (*args).toAll,
+	"Allreduce": {coll.Allreduce, (*args).allreduce,
 		func(o *operands) error { return o.Allreduce(context.Background(), o.send, o.recv, o.op) },
 		func(o *operands) (mpi.Request, error) { return o.Iallreduce(o.send, o.recv, o.op) }, 6},
-	"Scan": {coll.Scan, (*args).toAll,
+	"Scan": {coll.Scan, (*args).allreduce,
 		func(o *operands) error { return o.Scan(context.Background(), o.send, o.recv, o.op) },
 		func(o *operands) (mpi.Request, error) { return o.Iscan(o.send, o.recv, o.op) }, 6},
-	"Exscan": {coll.Exscan, (*args).toAll,
+	"Exscan": {coll.Exscan, (*args).allreduce,
 		func(o *operands) error { return o.Exscan(context.Background(), o.send, o.recv, o.op) },
 		func(o *operands) (mpi.Request, error) { return o.Iexscan(o.send, o.recv, o.op) }, 6},
 	"Neighbor_allgather": {0, (*args).neighborAllgather,
@@ -107,33 +107,33 @@ var _ = func() struct{} {
 	for name, c := range collectiveCalls {
 		calls[name] = func(a *args) {
 			o := a.operands
-			c.refuse(o, attempt(func() { c.decode(a, o) }))
+			c.failAll(o, attempt(func() { c.decode(a, o) }))
 			check(c.wait(o))
 		}
 		lower := string(name[0]|0x20) + name[1:]
 		calls["I"+lower] = func(a *args) {
 			o := a.operands
-			c.refuse(o, attempt(func() {
+			c.failAll(o, attempt(func() {
 				c.decode(a, o)
-				a.where(c.args)
+				a.checkedPointer(c.requestArg)
 			}))
-			a.newRequest(c.args, must(c.start(o)), false)
+			a.newRequest(c.requestArg, must(c.start(o)), false)
 		}
 		calls[name+"_init"] = func(a *args) {
 			o := new(operands) // used each time the request is started, until it is freed
 			c.decode(a, o)
-			r, _ := give(a, a.l.requests, c.args+1) // the request comes after an info
-			r.comm, r.own = a.comm, &special{persistent: true, begin: func() (mpi.Request, error) { return c.start(o) }}
+			r, _ := newObject(a, a.lib.requests, c.requestArg+1) // the request comes after an info
+			r.comm, r.ownDetails = a.comm, &requestDetails{persistent: true, restart: func() (mpi.Request, error) { return c.start(o) }}
 		}
 	}
 	return add(calls)
 }()
 
-// refuse fails the call if err is not nil. The calls of the other members would wait for this rank, so they
+// failAll fails the call if err is not nil. The calls of the other members would wait for this rank, so they
 // fail too, unless the communicator is unknown.
-func (c *collectiveCall) refuse(o *operands, err error) {
+func (c *collectiveCall) failAll(o *operands, err error) {
 	if err != nil && o.comm != nil && c.kind != 0 {
-		mpi.Foreign.Refuse(o.Comm, c.kind, classOf(err))
+		mpi.Foreign.RefuseCollective(o.Comm, c.kind, classOf(err))
 	}
 	check(err)
 }
@@ -143,119 +143,119 @@ func (a *args) barrier(o *operands) { o.comm = a.communicator(0) }
 
 // bcast decodes buffer, count, datatype, root, comm.
 func (a *args) bcast(o *operands) {
-	o.comm, o.root = a.communicator(4), a.rootOf(3)
+	o.comm, o.root = a.communicator(4), a.root(3)
 	o.send = a.buffer(0)
 }
 
-// contribution decodes a send buffer, which may be MPI_IN_PLACE.
-func (a *args) contribution(i int, times int64) mpi.Buffer {
+// inputBuffer decodes a send buffer, which may be MPI_IN_PLACE.
+func (a *args) inputBuffer(i int, times int64) mpi.Buffer {
 	if a.inPlace(i) {
 		return mpi.InPlace
 	}
-	return a.buffers(i, times)
+	return a.repeatedBuffer(i, times)
 }
 
 // gather decodes sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm.
 func (a *args) gather(o *operands) {
-	o.comm, o.root = a.communicator(7), a.rootOf(6)
-	o.send = a.contribution(0, 1)
-	if o.receivesAt(o.root) {
-		o.recv = a.buffers(3, int64(o.ranks()))
+	o.comm, o.root = a.communicator(7), a.root(6)
+	o.send = a.inputBuffer(0, 1)
+	if o.isRoot(o.root) {
+		o.recv = a.repeatedBuffer(3, int64(o.blockCount()))
 	}
 }
 
 // blocks decodes a buffer with n blocks: its address, an array of counts, and an array of displacements in
 // extents.
 func (a *args) blocks(n, buf, counts, displs, of int) mpi.Blocks {
-	lengths := a.integers(counts, n)
-	at := a.integers(displs, n)
+	lengths := a.countArray(counts, n)
+	at := a.countArray(displs, n)
 	some := 0
 	for _, length := range lengths {
 		some |= length
 	}
-	t := a.l.messageType(int64(some), a.handle(of, kindDatatype))
+	t := a.lib.messageType(int64(some), a.handle(of, kindDatatype))
 	list := make([]mpi.Block, n)
 	for i := range list {
-		list[i] = mpi.Block{Count: int64(lengths[i]), Offset: int64(at[i]) * t.Extent(), Of: t}
+		list[i] = mpi.Block{Count: int64(lengths[i]), Offset: int64(at[i]) * t.Extent(), Datatype: t}
 	}
 	return a.memoryBlocks(buf, list)
 }
 
 // memoryBlocks returns blocks at an address, which must not be MPI_IN_PLACE.
 func (a *args) memoryBlocks(i int, list []mpi.Block) mpi.Blocks {
-	a.memory(i, 0, a.l.bytes)
+	a.bufferAt(i, 0, a.lib.byteType)
 	return mpi.Foreign.MemoryBlocks(a.pointer(i), list)
 }
 
 // blocksOfTypes is like blocks, with a datatype for each block and displacements in bytes. Its arguments are
 // consecutive, beginning at index buf.
 func (a *args) blocksOfTypes(n, buf int, displacements func(i, n int) []int) mpi.Blocks {
-	lengths := a.integers(buf+1, n)
+	lengths := a.countArray(buf+1, n)
 	at := displacements(buf+2, n)
 	types := a.arrayAt(buf+3, n)
 	list := make([]mpi.Block, n)
 	for i := range list {
-		of := a.l.messageType(int64(lengths[i]), a.l.handleAt(types, i))
-		list[i] = mpi.Block{Count: int64(lengths[i]), Offset: int64(at[i]), Of: of}
+		of := a.lib.messageType(int64(lengths[i]), a.lib.handleAt(types, i))
+		list[i] = mpi.Block{Count: int64(lengths[i]), Offset: int64(at[i]), Datatype: of}
 	}
 	return a.memoryBlocks(buf, list)
 }
 
 // gatherv decodes sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm.
 func (a *args) gatherv(o *operands) {
-	o.comm, o.root = a.communicator(8), a.rootOf(7)
-	o.send = a.contribution(0, 1)
-	if o.receivesAt(o.root) {
-		o.recvs = a.blocks(o.ranks(), 3, 4, 5, 6)
+	o.comm, o.root = a.communicator(8), a.root(7)
+	o.send = a.inputBuffer(0, 1)
+	if o.isRoot(o.root) {
+		o.recvs = a.blocks(o.blockCount(), 3, 4, 5, 6)
 	}
 }
 
 // scatter decodes sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm.
 func (a *args) scatter(o *operands) {
-	o.comm, o.root = a.communicator(7), a.rootOf(6)
-	o.recv = a.contribution(3, 1)
-	if o.receivesAt(o.root) {
-		o.send = a.buffers(0, int64(o.ranks()))
+	o.comm, o.root = a.communicator(7), a.root(6)
+	o.recv = a.inputBuffer(3, 1)
+	if o.isRoot(o.root) {
+		o.send = a.repeatedBuffer(0, int64(o.blockCount()))
 	}
 }
 
 // scatterv decodes sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm.
 func (a *args) scatterv(o *operands) {
-	o.comm, o.root = a.communicator(8), a.rootOf(7)
-	o.recv = a.contribution(4, 1)
-	if o.receivesAt(o.root) {
-		o.sends = a.blocks(o.ranks(), 0, 1, 2, 3)
+	o.comm, o.root = a.communicator(8), a.root(7)
+	o.recv = a.inputBuffer(4, 1)
+	if o.isRoot(o.root) {
+		o.sends = a.blocks(o.blockCount(), 0, 1, 2, 3)
 	}
 }
 
 // allgather decodes sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm.
 func (a *args) allgather(o *operands) {
 	o.comm = a.communicator(6)
-	o.send = a.contribution(0, 1)
-	o.recv = a.buffers(3, int64(o.ranks()))
+	o.send = a.inputBuffer(0, 1)
+	o.recv = a.repeatedBuffer(3, int64(o.blockCount()))
 }
 
 // allgatherv decodes sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm.
 func (a *args) allgatherv(o *operands) {
 	o.comm = a.communicator(7)
-	o.send = a.contribution(0, 1)
-	o.recvs = a.blocks(o.ranks(), 3, 4, 5, 6)
+	o.send = a.inputBuffer(0, 1)
+	o.recvs = a.blocks(o.blockCount(), 3, 4, 5, 6)
 }
 
 // alltoall decodes sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm.
 func (a *args) alltoall(o *operands) {
 	o.comm = a.communicator(6)
-	o.send = a.contribution(0, int64(o.ranks()))
-	o.recv = a.buffers(3, int64(o.ranks()))
+	o.send = a.inputBuffer(0, int64(o.blockCount()))
+	o.recv = a.repeatedBuffer(3, int64(o.blockCount()))
 }
 
 // alltoallv decodes sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm.
 func (a *args) alltoallv(o *operands) {
 	o.comm = a.communicator(8)
 	if o.sends = mpi.InPlaceBlocks; !a.inPlace(0) {
-		o.sends = a.blocks(o.ranks(), 0, 1, 2, 3)
+		o.sends = a.blocks(o.blockCount(), 0, 1, 2, 3)
 	}
-	o.recvs = a.blocks(o.ranks(), 4, 5, 6, 7)
+	o.recvs = a.blocks(o.blockCount(), 4, 5, 6, 7)
 }
 
 // alltoallw decodes the same arguments as alltoallv, but with arrays of datatypes and displacements in bytes.
@@ -263,46 +263,46 @@ func (a *args) alltoallv(o *operands) {
 func (a *args) alltoallw(o *operands) {
 	o.comm = a.communicator(8)
 	if o.sends = mpi.InPlaceBlocks; !a.inPlace(0) {
-		o.sends = a.blocksOfTypes(o.ranks(), 0, a.integers)
+		o.sends = a.blocksOfTypes(o.blockCount(), 0, a.countArray)
 	}
-	o.recvs = a.blocksOfTypes(o.ranks(), 4, a.integers)
+	o.recvs = a.blocksOfTypes(o.blockCount(), 4, a.countArray)
 }
 
 // reductionBuffers decodes sendbuf, recvbuf, count, datatype and op, which are consecutive arguments.
 func (a *args) reductionBuffers(o *operands, receives bool) {
-	r, n := a.reduction(), a.size(2)
+	r, n := a.reduction(), a.elementCount(2)
 	o.op = r.op
-	o.send = a.reduced(0, n, r.of)
+	o.send = a.operandBuffer(0, n, r.elementType)
 	if receives {
-		o.recv = a.memory(1, n, r.of)
-		a.distinct(n)
+		o.recv = a.bufferAt(1, n, r.elementType)
+		a.checkDistinct(n)
 	}
 }
 
-// distinct rejects a reduction if buffers 0 and 1 are the same memory, because an algorithm might overwrite the
+// checkDistinct rejects a reduction if buffers 0 and 1 are the same memory, because an algorithm might overwrite the
 // contribution too early.
-func (a *args) distinct(n int64) {
+func (a *args) checkDistinct(n int64) {
 	if p := a.pointer(0); n > 0 && p != nil && p == a.pointer(1) {
 		panic(failf(mpi.ErrBuffer, "both buffers of MPI_%s are at one address: give MPI_IN_PLACE or other memory",
 			a.name))
 	}
 }
 
-func (a *args) reduced(i int, n int64, of *datatype.Type) mpi.Buffer {
+func (a *args) operandBuffer(i int, n int64, of *datatype.Type) mpi.Buffer {
 	if a.inPlace(i) {
 		return mpi.InPlace
 	}
-	return a.memory(i, n, of)
+	return a.bufferAt(i, n, of)
 }
 
 // reduce decodes sendbuf, recvbuf, count, datatype, op, root, comm.
 func (a *args) reduce(o *operands) {
-	o.comm, o.root = a.communicator(6), a.rootOf(5)
-	a.reductionBuffers(o, o.receivesAt(o.root))
+	o.comm, o.root = a.communicator(6), a.root(5)
+	a.reductionBuffers(o, o.isRoot(o.root))
 }
 
-// toAll decodes sendbuf, recvbuf, count, datatype, op, comm.
-func (a *args) toAll(o *operands) {
+// allreduce decodes sendbuf, recvbuf, count, datatype, op, comm.
+func (a *args) allreduce(o *operands) {
 	o.comm = a.communicator(5)
 	a.reductionBuffers(o, true)
 }
@@ -311,7 +311,7 @@ func (a *args) toAll(o *operands) {
 func (a *args) reduceScatter(o *operands) {
 	o.comm = a.communicator(5)
 	r := a.reduction()
-	o.counts = a.integers(2, o.Size())
+	o.counts = a.countArray(2, o.Size())
 	var all int64
 	for _, n := range o.counts {
 		if n < 0 {
@@ -319,24 +319,24 @@ func (a *args) reduceScatter(o *operands) {
 		}
 		all += int64(n)
 	}
-	a.scattered(o, r, int64(o.counts[o.Rank()]), all)
+	a.setScatterReduce(o, r, int64(o.counts[o.Rank()]), all)
 }
 
 // reduceScatterBlock decodes sendbuf, recvbuf, recvcount, datatype, op, comm.
 func (a *args) reduceScatterBlock(o *operands) {
 	o.comm = a.communicator(5)
-	r, n := a.reduction(), a.size(2)
-	a.scattered(o, r, n, n*int64(o.Size()))
+	r, n := a.reduction(), a.elementCount(2)
+	a.setScatterReduce(o, r, n, n*int64(o.Size()))
 }
 
-// scattered sets the operands of a reduction over all elements, from which the caller receives own elements. If
+// setScatterReduce sets the operands of a reduction over all elements, from which the caller receives own elements. If
 // the call is in place, recvbuf holds all elements.
-func (a *args) scattered(o *operands, r *reduction, own, all int64) {
+func (a *args) setScatterReduce(o *operands, r *reduction, own, all int64) {
 	if a.inPlace(0) {
 		own = all
 	}
 	o.op = r.op
-	o.send = a.reduced(0, all, r.of)
-	o.recv = a.memory(1, own, r.of)
-	a.distinct(own)
+	o.send = a.operandBuffer(0, all, r.elementType)
+	o.recv = a.bufferAt(1, own, r.elementType)
+	a.checkDistinct(own)
 }

@@ -14,27 +14,27 @@ import (
 // comm is a communicator, with state that only C programs use.
 type comm struct {
 	*mpi.Comm
-	l          *Library
+	lib        *Library
 	handle     uint64
 	errhandler atomic.Pointer[errhandler] // nil means the initial one
 	attributes caching.Attributes[object]
 	// buffer is the buffer attached by MPI_Comm_attach_buffer. session is the buffer of the session that the
 	// communicator belongs to, or nil.
-	buffer  sendBuffer
-	session *mpi.SendBuffer
+	buffer     sendBuffer
+	sessionBuf *mpi.SendBuffer
 }
 
 func (c *comm) handler() *errhandler {
 	if h := c.errhandler.Load(); h != nil {
 		return h
 	}
-	return c.l.initial
+	return c.lib.defaultHandler
 }
 
 var _ = add(map[string]implementation{
 	"Comm_size": func(a *args) { a.setInt(1, a.communicator(0).Size()) },
 	// No program has a parent, because nothing starts processes. Programs ask for it anyway.
-	"Comm_get_parent":   func(a *args) { a.setHandle(0, a.l.abi.null[kindComm]) },
+	"Comm_get_parent":   func(a *args) { a.setHandle(0, a.lib.abi.null[kindComm]) },
 	"Comm_rank":         func(a *args) { a.setInt(1, a.communicator(0).Rank()) },
 	"Comm_dup":          (*args).commDup,
 	"Comm_split":        (*args).commSplit,
@@ -49,8 +49,8 @@ var _ = add(map[string]implementation{
 	"Comm_free":         (*args).commFree,
 	"Comm_disconnect":   (*args).commFree,
 	"Comm_group":        func(a *args) { a.newGroup(1, a.communicator(0).Group()) },
-	"Comm_compare":      func(a *args) { a.comparison(2, a.communicator(0).Compare(a.communicator(1).Comm)) },
-	"Comm_set_name":     func(a *args) { a.communicator(0).SetName(a.text(1)) },
+	"Comm_compare":      func(a *args) { a.setComparison(2, a.communicator(0).Compare(a.communicator(1).Comm)) },
+	"Comm_set_name":     func(a *args) { a.communicator(0).SetName(a.cString(1)) },
 	"Comm_get_name":     (*args).commGetName,
 	"Comm_test_inter":   func(a *args) { a.setFlag(1, a.communicator(0).IsInter()) },
 	"Comm_remote_size":  func(a *args) { a.setInt(1, a.intercommunicator(0).RemoteSize()) },
@@ -62,7 +62,7 @@ var _ = add(map[string]implementation{
 func itoa(n int) string { return strconv.Itoa(n) }
 
 // open sets up the predefined communicators of a running rank.
-func (l *Library) open(world *mpi.Comm) {
+func (l *Library) setWorld(world *mpi.Comm) {
 	for _, c := range []struct {
 		to      **comm
 		comm    *mpi.Comm
@@ -70,16 +70,16 @@ func (l *Library) open(world *mpi.Comm) {
 		nameTag string
 	}{{&l.world, world, "COMM_WORLD", "MPI_COMM_WORLD"}, {&l.self, world.Self(), "COMM_SELF", "MPI_COMM_SELF"}} {
 		c.comm.SetName(c.nameTag)
-		*c.to = &comm{Comm: c.comm, l: l, handle: l.abi.handle(kindComm, l.abi.constants[c.handle])}
-		l.comms.name((*c.to).handle, *c.to)
+		*c.to = &comm{Comm: c.comm, lib: l, handle: l.abi.handle(kindComm, l.abi.constants[c.handle])}
+		l.comms.define((*c.to).handle, *c.to)
 	}
 	l.buffer.SendBuffer = world.SendBuffer()
-	*l.fixed[int(l.abi.constants["UNIVERSE_SIZE"])] = int32(world.Size())
+	*l.fixedAttrs[int(l.abi.constants["UNIVERSE_SIZE"])] = int32(world.Size())
 }
 
-// close runs the callbacks that are due at the end of the program: the delete functions of the attributes of
+// clearSelf runs the callbacks that are due at the end of the program: the delete functions of the attributes of
 // MPI_COMM_SELF.
-func (l *Library) close() error {
+func (l *Library) clearSelf() error {
 	return l.self.attributes.Clear(l.self)
 }
 
@@ -87,26 +87,26 @@ func (l *Library) close() error {
 // frees the communicator.
 func (a *args) newComm(i int, made *mpi.Comm, from *comm) *comm {
 	if made == nil {
-		a.setHandle(i, a.l.abi.null[kindComm])
+		a.setHandle(i, a.lib.abi.null[kindComm])
 		return nil
 	}
-	c, handle := giveOr(a, a.l.comms, i, func() { _ = made.Free() })
-	c.is(a, made, handle, from)
+	c, handle := newObjectOr(a, a.lib.comms, i, func() { _ = made.Free() })
+	c.init(a, made, handle, from)
 	return c
 }
 
-// is sets up c as a communicator. c inherits the error handler of the communicator from which it was made, if
+// init sets up c as a communicator. c inherits the error handler of the communicator from which it was made, if
 // any, and the session of the call.
-func (c *comm) is(a *args, made *mpi.Comm, handle uint64, from *comm) {
-	c.Comm, c.l, c.handle, c.session = made, a.l, handle, a.inherited
-	if c.session != nil {
-		made.SetSendBuffers(c.session)
+func (c *comm) init(a *args, made *mpi.Comm, handle uint64, from *comm) {
+	c.Comm, c.lib, c.handle, c.sessionBuf = made, a.lib, handle, a.inheritedBuffer
+	if c.sessionBuf != nil {
+		made.SetSendBuffers(c.sessionBuf)
 	}
 	if from == nil {
 		return
 	}
 	if h := from.errhandler.Load(); h != nil {
-		a.l.use(h)
+		a.lib.retain(h)
 		c.errhandler.Store(h)
 	}
 }
@@ -119,8 +119,8 @@ func (a *args) commDup() {
 	d := a.newComm(1, must(c.Dup(context.Background())), c)
 	if err := c.attributes.CopyTo(&d.attributes, c); err != nil {
 		_ = d.Free() // the error of the callback is reported
-		a.l.release(d.errhandler.Load())
-		revoke(a, a.l.comms, 1, d.handle)
+		a.lib.release(d.errhandler.Load())
+		removeObject(a, a.lib.comms, 1, d.handle)
 		check(err)
 	}
 }
@@ -128,26 +128,26 @@ func (a *args) commDup() {
 func (a *args) commSplit() {
 	c := a.communicator(0)
 	color := a.int(1)
-	if color == a.l.abi.undefined {
+	if color == a.lib.abi.undefined {
 		color = mpi.Undefined
 	}
 	a.setComm(3, must(c.Split(context.Background(), color, a.int(2))))
 }
 
-// making decodes the arguments of a call in which all members make a communicator. If decoding fails, the calls
+// decodeCreation decodes the arguments of a call in which all members make a communicator. If decoding fails, the calls
 // of the other members fail too.
-func (a *args) making(decode func()) {
+func (a *args) decodeCreation(decode func()) {
 	err := attempt(decode)
 	if err != nil && a.comm != nil {
-		mpi.Foreign.RefuseMaking(a.comm.Comm, classOf(err))
+		mpi.Foreign.RefuseCreation(a.comm.Comm, classOf(err))
 	}
 	check(err)
 }
 
 func (a *args) commCreate() {
 	a.communicator(0)
-	a.making(func() { a.group(1) })
-	a.create(2, func(c *comm, g *mpi.Group) (*mpi.Comm, error) { return c.CreateAll(context.Background(), g) })
+	a.decodeCreation(func() { a.group(1) })
+	a.createComm(2, func(c *comm, g *mpi.Group) (*mpi.Comm, error) { return c.CreateAll(context.Background(), g) })
 }
 
 func (a *args) commCreateGroup() {
@@ -155,10 +155,10 @@ func (a *args) commCreateGroup() {
 	if tag >= 0 {
 		tag %= mpi.MaxCreateTag + 1 // larger tags may be mapped to any other tag
 	}
-	a.create(3, func(c *comm, g *mpi.Group) (*mpi.Comm, error) { return c.Create(context.Background(), g, tag) })
+	a.createComm(3, func(c *comm, g *mpi.Group) (*mpi.Comm, error) { return c.Create(context.Background(), g, tag) })
 }
 
-func (a *args) create(to int, do func(*comm, *mpi.Group) (*mpi.Comm, error)) {
+func (a *args) createComm(to int, do func(*comm, *mpi.Group) (*mpi.Comm, error)) {
 	a.setComm(to, must(do(a.communicator(0), a.group(1))))
 }
 
@@ -166,30 +166,30 @@ func (a *args) create(to int, do func(*comm, *mpi.Group) (*mpi.Comm, error)) {
 func (a *args) commSplitType() {
 	c := a.communicator(0)
 	var kind mpi.SplitType
-	a.making(func() { kind = a.splitType() })
+	a.decodeCreation(func() { kind = a.splitType() })
 	a.setComm(4, must(c.SplitType(context.Background(), kind, a.int(2))))
 }
 
 // splitType decodes the property by which a communicator is to be split. Shared memory is the only hardware
 // resource that the library knows.
 func (a *args) splitType() mpi.SplitType {
-	known := a.l.abi.constants
+	known := a.lib.abi.constants
 	switch kind := int64(a.int(1)); kind {
 	case 0: // not a kind, but the value for kinds that the ABI does not name
-	case int64(a.l.abi.undefined), known["COMM_TYPE_HW_UNGUIDED"]:
+	case int64(a.lib.abi.undefined), known["COMM_TYPE_HW_UNGUIDED"]:
 		return mpi.Undefined
 	case known["COMM_TYPE_SHARED"]:
 		return mpi.SharedMemory
 	case known["COMM_TYPE_HW_GUIDED"], known["COMM_TYPE_RESOURCE_GUIDED"]:
-		if a.hint(3, "mpi_hw_resource_type") == "mpi_shared_memory" {
+		if a.infoHint(3, "mpi_hw_resource_type") == "mpi_shared_memory" {
 			return mpi.SharedMemory
 		}
 		return mpi.Undefined
 	case mpichNeighborhood:
-		if a.l.abi.handleLen != 4 {
+		if a.lib.abi.handleLen != 4 {
 			break
 		}
-		if dir := a.hint(3, "nbhd_common_dirname"); dir != "" {
+		if dir := a.infoHint(3, "nbhd_common_dirname"); dir != "" {
 			if _, err := os.Stat(dir); err == nil {
 				return mpi.SharedMemory
 			}
@@ -203,9 +203,9 @@ func (a *args) splitType() mpi.SplitType {
 // host do.
 const mpichNeighborhood = 4
 
-// hint returns the value of a key in an info, or "".
-func (a *args) hint(i int, key string) string {
-	n := a.l.infos.get(a.handle(i, kindInfo))
+// infoHint returns the value of a key in an info, or "".
+func (a *args) infoHint(i int, key string) string {
+	n := a.lib.infos.get(a.handle(i, kindInfo))
 	if n == nil {
 		return ""
 	}
@@ -224,62 +224,62 @@ func (a *args) commIdup() {
 	var d *comm
 	var handle uint64
 	err := attempt(func() {
-		a.where(2)
-		d, handle = give(a, a.l.comms, 1)
+		a.checkedPointer(2)
+		d, handle = newObject(a, a.lib.comms, 1)
 	})
 	if err == nil {
 		if err = c.attributes.CopyTo(&d.attributes, c); err != nil {
-			revoke(a, a.l.comms, 1, handle)
+			removeObject(a, a.lib.comms, 1, handle)
 		}
 	}
 	if err != nil {
-		mpi.Foreign.Refuse(c.Comm, coll.Allreduce, classOf(err))
+		mpi.Foreign.RefuseCollective(c.Comm, coll.Allreduce, classOf(err))
 	}
 	check(err)
 	made, r, err := c.Idup()
 	if err != nil {
-		revoke(a, a.l.comms, 1, handle)
+		removeObject(a, a.lib.comms, 1, handle)
 	}
 	check(err)
-	d.is(a, made, handle, c)
+	d.init(a, made, handle, c)
 	a.newRequest(2, r, false)
 }
 
 func (a *args) commFree() {
 	h := a.handleIn(0)
-	c := find(a.l.comms, h, mpi.ErrComm)
-	if c == a.l.world || c == a.l.self {
+	c := findOrFail(a.lib.comms, h, mpi.ErrComm)
+	if c == a.lib.world || c == a.lib.self {
 		panic(failf(mpi.ErrComm, "%v cannot be freed", c.Comm))
 	}
 	a.comm = c
 	check(c.attributes.Clear(c))
 	check(c.Free())
 	a.comm = nil
-	a.l.release(c.errhandler.Load())
-	revoke(a, a.l.comms, 0, h)
+	a.lib.release(c.errhandler.Load())
+	removeObject(a, a.lib.comms, 0, h)
 }
 
-// comparison writes the result of a comparison.
-func (a *args) comparison(i int, c mpi.Comparison) {
+// setComparison writes the result of a comparison.
+func (a *args) setComparison(i int, c mpi.Comparison) {
 	names := [...]string{mpi.Ident: "IDENT", mpi.Congruent: "CONGRUENT", mpi.Similar: "SIMILAR", mpi.Unequal: "UNEQUAL"}
-	a.setInt(i, int(a.l.abi.constants[names[c]]))
+	a.setInt(i, int(a.lib.abi.constants[names[c]]))
 }
 
 func (a *args) commGetName() {
 	c := a.communicator(0)
-	a.setInt(2, a.setText(1, c.Name(), int(a.l.abi.constants["MAX_OBJECT_NAME"])))
+	a.setInt(2, a.setCString(1, c.Name(), int(a.lib.abi.constants["MAX_OBJECT_NAME"])))
 }
 
-// ranks returns the number of blocks in a collective buffer with one block per rank.
-func (c *comm) ranks() int {
+// blockCount returns the number of blocks in a collective buffer with one block per rank.
+func (c *comm) blockCount() int {
 	if c.IsInter() {
 		return c.RemoteSize()
 	}
 	return c.Size()
 }
 
-// receivesAt reports whether the caller is the root.
-func (c *comm) receivesAt(root int) bool {
+// isRoot reports whether the caller is the root.
+func (c *comm) isRoot(root int) bool {
 	if c.IsInter() {
 		return root == mpi.Root
 	}

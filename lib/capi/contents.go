@@ -29,13 +29,13 @@ type construction struct {
 // constructionOf describes a datatype with the constants of the ABI.
 func (a *args) constructionOf(t *dtype) construction {
 	if t.combiner != "" {
-		return construction{combiner: t.combiner, integers: wideOf(t.integers)}
+		return construction{combiner: t.combiner, integers: toInt64s(t.integers)}
 	}
 	made := t.Contents()
 	d := construction{"COMBINER_" + combinerNames[made.Combiner], slices.Clone(made.Integers), made.Addresses, nil,
 		made.Types}
-	a.translate(made.Combiner, d.integers)
-	if !t.Large() {
+	a.translateConstants(made.Combiner, d.integers)
+	if !t.IsLarge() {
 		return d
 	}
 	integers := d.integers
@@ -55,36 +55,36 @@ func (a *args) constructionOf(t *dtype) construction {
 // construction describes the datatype in argument 0.
 func (a *args) construction() (t *dtype, d construction) {
 	t = a.datatype(0)
-	if t.Large() && !a.wide {
+	if t.IsLarge() && !a.largeCounts {
 		panic(failf(mpi.ErrType, "the datatype was made by a call with large counts: use MPI_%s_c", a.name))
 	}
 	return t, a.constructionOf(t)
 }
 
-// envelope implements MPI_Type_get_envelope(datatype, num_integers, num_addresses, num_datatypes, combiner).
+// getEnvelope implements MPI_Type_get_envelope(datatype, num_integers, num_addresses, num_datatypes, combiner).
 // The form with large counts has num_large_counts before num_datatypes.
-func (a *args) envelope() {
+func (a *args) getEnvelope() {
 	_, d := a.construction()
 	lengths := []int{len(d.integers), len(d.addresses), len(d.large), len(d.types)}
-	if !a.wide {
+	if !a.largeCounts {
 		lengths = slices.Delete(lengths, 2, 3)
 	}
 	for i, n := range lengths {
 		a.setCount(1+i, int64(n))
 	}
-	a.setInt(1+len(lengths), int(a.l.abi.constants[d.combiner]))
+	a.setInt(1+len(lengths), int(a.lib.abi.constants[d.combiner]))
 }
 
-// contents implements MPI_Type_get_contents(datatype, max_integers, max_addresses, max_datatypes,
+// getContents implements MPI_Type_get_contents(datatype, max_integers, max_addresses, max_datatypes,
 // array_of_integers, array_of_addresses, array_of_datatypes). The form with large counts has these before the
 // datatypes.
-func (a *args) contents() {
+func (a *args) getContents() {
 	t, d := a.construction()
 	if d.combiner == "COMBINER_NAMED" {
 		panic(failf(mpi.ErrType, "%s is predefined and has no contents", t.name))
 	}
 	words, kinds := [][]int64{d.addresses}, []string{"integers", "addresses", "datatypes"}
-	if a.wide {
+	if a.largeCounts {
 		words, kinds = append(words, d.large), slices.Insert(kinds, 2, "large counts")
 	}
 	have := []int{len(d.integers)}
@@ -114,7 +114,7 @@ func (a *args) setWords(i int, list []int64) {
 	if len(list) == 0 {
 		return
 	}
-	p := a.where(i)
+	p := a.checkedPointer(i)
 	copy(unsafe.Slice((*int64)(p), len(list)), list)
 }
 
@@ -124,29 +124,29 @@ func (a *args) setTypes(i int, types []*datatype.Type) {
 	if len(types) == 0 {
 		return
 	}
-	p := a.where(i)
+	p := a.checkedPointer(i)
 	for k, of := range types {
-		handle, known := a.l.named[of]
+		handle, known := a.lib.typeHandles[of]
 		if !known {
-			handle, known = a.l.numbers.handle(of)
+			handle, known = a.lib.fortranTypes.handle(of)
 		}
 		if !known {
-			d, h, err := a.l.types.take()
+			d, h, err := a.lib.types.alloc()
 			if err != nil {
 				for given := range k {
-					a.l.types.remove(a.l.handleAt(p, given))
+					a.lib.types.remove(a.lib.handleAt(p, given))
 				}
 				check(err)
 			}
 			d.Type, d.handle, handle = of, h, h
 		}
-		a.l.setHandleAt(p, k, handle)
+		a.lib.setHandleAt(p, k, handle)
 	}
 }
 
-// translate replaces values of package datatype with the ABI's constants.
-func (a *args) translate(combiner datatype.Combiner, integers []int64) {
-	c := a.l.abi.constants
+// translateConstants replaces values of package datatype with the ABI's constants.
+func (a *args) translateConstants(combiner datatype.Combiner, integers []int64) {
+	c := a.lib.abi.constants
 	last := len(integers) - 1
 	order := func() {
 		name := "ORDER_C"
@@ -175,7 +175,7 @@ func (a *args) translate(combiner datatype.Combiner, integers []int64) {
 // matchSize implements MPI_Type_match_size(typeclass, size, datatype).
 func (a *args) matchSize() {
 	var names string
-	switch c := a.l.abi.constants; int64(a.int(0)) {
+	switch c := a.lib.abi.constants; int64(a.int(0)) {
 	case c["TYPECLASS_REAL"]:
 		names = "FLOAT DOUBLE LONG_DOUBLE"
 	case c["TYPECLASS_INTEGER"]:
@@ -186,8 +186,8 @@ func (a *args) matchSize() {
 		panic(failf(mpi.ErrArg, "%d is no class of types", a.int(0)))
 	}
 	for _, name := range strings.Fields(names) {
-		h := a.l.abi.handle(kindDatatype, a.l.abi.constants[name])
-		if t := a.l.types.get(h); t != nil && t.Size() == int64(a.int(1)) {
+		h := a.lib.abi.handle(kindDatatype, a.lib.abi.constants[name])
+		if t := a.lib.types.get(h); t != nil && t.Size() == int64(a.int(1)) {
 			a.setHandle(2, h)
 			return
 		}

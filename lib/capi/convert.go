@@ -6,8 +6,8 @@ import "strings"
 // both have the same value: in the standard's ABI, handles are pointers whose values are small numbers.
 func convert(*args) {}
 
-// conversion reports whether a call converts handles.
-func conversion(name string) bool {
+// isConversion reports whether a call converts handles.
+func isConversion(name string) bool {
 	for _, suffix := range []string{"_c2f", "_f2c", "_toint", "_fromint"} {
 		if strings.HasSuffix(name, suffix) {
 			return true

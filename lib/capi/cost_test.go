@@ -82,7 +82,7 @@ type prepared struct {
 
 // libraries returns a Library for each rank of a world.
 func libraries(tb testing.TB, which ABI, ranks int) []*Library {
-	devices, err := node.Local(ranks, protocol.Extended)
+	devices, err := node.StartLocal(ranks, protocol.Extended)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -102,11 +102,11 @@ func libraries(tb testing.TB, which ABI, ranks int) []*Library {
 		l := New(which, new(recorder))
 		l.errors = io.Discard
 		l.exit = func(code int) { tb.Errorf("exit %d", code) }
-		l.start = func(*Library) (mpe.Device, error) { return d, nil }
+		l.openRank = func(*Library) (mpe.Device, error) { return d, nil }
 		list[i] = l
 	}
 	all((*Library).initOnce)
-	tb.Cleanup(func() { all((*Library).end) })
+	tb.Cleanup(func() { all((*Library).removeUser) })
 	return list
 }
 

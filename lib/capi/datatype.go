@@ -21,15 +21,15 @@ type dtype struct {
 	// combiner and integers are set for predefined datatypes that MPI_Type_get_envelope reports as constructed.
 	combiner string
 	integers []int
-	// combined is the element type in predefined operations, if it differs. It does for pairs with padding at
+	// reductionType is the element type in predefined operations, if it differs. It does for pairs with padding at
 	// the end.
-	combined   *datatype.Type
-	committed  bool
-	attributes caching.Attributes[object]
+	reductionType *datatype.Type
+	committed     bool
+	attributes    caching.Attributes[object]
 }
 
-// bytesOf returns the number of bytes of n basic elements of the datatype.
-func (t *dtype) bytesOf(n int64) int64 {
+// bytesForElements returns the number of bytes of n basic elements of the datatype.
+func (t *dtype) bytesForElements(n int64) int64 {
 	per, _ := t.Elements(t.Size())
 	if per == 0 {
 		return 0
@@ -50,7 +50,7 @@ func (t *dtype) bytesOf(n int64) int64 {
 
 var _ = add(map[string]implementation{
 	"Type_size":              (*args).typeSize,
-	"Type_size_x":            func(a *args) { a.wide = true; a.typeSize() },
+	"Type_size_x":            func(a *args) { a.largeCounts = true; a.typeSize() },
 	"Type_get_extent":        func(a *args) { a.typeBounds((*datatype.Type).Bounds) },
 	"Type_get_extent_x":      func(a *args) { a.typeBounds((*datatype.Type).Bounds) },
 	"Type_get_true_extent":   func(a *args) { a.typeBounds((*datatype.Type).TrueBounds) },
@@ -58,44 +58,44 @@ var _ = add(map[string]implementation{
 	"Type_extent":            func(a *args) { a.typeBound(func(_, extent int64) int64 { return extent }) },
 	"Type_lb":                func(a *args) { a.typeBound(func(lb, _ int64) int64 { return lb }) },
 	"Type_ub":                func(a *args) { a.typeBound(func(lb, extent int64) int64 { return lb + extent }) },
-	"Type_commit":            func(a *args) { a.typeAt(0).committed = true },
+	"Type_commit":            func(a *args) { a.typeIn(0).committed = true },
 	"Type_free":              (*args).typeFree,
 	"Type_dup":               (*args).typeDup,
-	"Type_set_name":          func(a *args) { a.datatype(0).name = a.text(1) },
+	"Type_set_name":          func(a *args) { a.datatype(0).name = a.cString(1) },
 	"Type_get_name":          (*args).typeGetName,
 
 	"Type_contiguous": func(a *args) {
 		a.setDatatype(2,
-			made(datatype.Contiguous(a.count(0), a.datatype(1).Type)))
+			mustType(datatype.Contiguous(a.count(0), a.datatype(1).Type)))
 	},
 	"Type_vector":         (*args).vector,
 	"Type_create_hvector": (*args).hvector,
 	"Type_hvector":        (*args).hvector,
 	"Type_indexed": func(a *args) {
-		lengths, displs := a.lists(a.integers)
-		a.setDatatype(4, made(datatype.Indexed(lengths, displs, a.datatype(3).Type)))
+		lengths, displs := a.lengthsAndDispls(a.countArray)
+		a.setDatatype(4, mustType(datatype.Indexed(lengths, displs, a.datatype(3).Type)))
 	},
 	"Type_create_hindexed": (*args).hindexed,
 	"Type_hindexed":        (*args).hindexed,
 	"Type_create_indexed_block": func(a *args) {
-		displs := wideOf(a.integers(2, a.elements()))
-		a.setDatatype(4, made(datatype.IndexedBlock(a.count(1), displs, a.datatype(3).Type)))
+		displs := toInt64s(a.countArray(2, a.firstCount()))
+		a.setDatatype(4, mustType(datatype.IndexedBlock(a.count(1), displs, a.datatype(3).Type)))
 	},
 	"Type_create_hindexed_block": func(a *args) {
-		displs := wideOf(a.addresses(2, a.elements()))
-		a.setDatatype(4, made(datatype.HindexedBlock(a.count(1), displs, a.datatype(3).Type)))
+		displs := toInt64s(a.addressArray(2, a.firstCount()))
+		a.setDatatype(4, mustType(datatype.HindexedBlock(a.count(1), displs, a.datatype(3).Type)))
 	},
 	"Type_create_struct": (*args).structure,
 	"Type_struct":        (*args).structure,
 	"Type_create_resized": func(a *args) {
 		a.setDatatype(3,
-			made(datatype.Resized(a.datatype(0).Type, a.count(1), a.count(2))))
+			mustType(datatype.Resized(a.datatype(0).Type, a.count(1), a.count(2))))
 	},
 	"Type_create_subarray": (*args).subarray,
 	"Type_create_darray":   (*args).darray,
 
-	"Type_get_envelope": (*args).envelope,
-	"Type_get_contents": (*args).contents,
+	"Type_get_envelope": (*args).getEnvelope,
+	"Type_get_contents": (*args).getContents,
 	"Type_match_size":   (*args).matchSize,
 
 	"Pack":               (*args).pack,
@@ -106,9 +106,9 @@ var _ = add(map[string]implementation{
 	"Pack_external_size": (*args).packExternalSize,
 })
 
-// basics lists the predefined datatypes of the ABIs, with their size and alignment in bytes and their type in
+// basicTypes lists the predefined datatypes of the ABIs, with their size and alignment in bytes and their type in
 // reductions.
-var basics = []struct {
+var basicTypes = []struct {
 	names       string
 	size, align int64
 	element     op.Type
@@ -133,8 +133,8 @@ var basics = []struct {
 	{"LB UB", 0, 1, 0},
 }
 
-// pairs lists the datatypes of a value and an int whose elements have padding.
-var pairs = []struct {
+// pairTypes lists the datatypes of a value and an int whose elements have padding.
+var pairTypes = []struct {
 	name        string
 	value, size int64 // size of the value, and of the pair including padding
 	element     op.Type
@@ -143,37 +143,37 @@ var pairs = []struct {
 	{"LONG_DOUBLE_INT", 16, 32, 0},
 }
 
-func (l *Library) nameDatatypes() {
-	l.bytes, l.named = datatype.Basic("bytes", 1, 1, op.Uint8), map[*datatype.Type]uint64{}
-	for _, b := range basics {
+func (l *Library) defineDatatypes() {
+	l.byteType, l.typeHandles = datatype.Basic("bytes", 1, 1, op.Uint8), map[*datatype.Type]uint64{}
+	for _, b := range basicTypes {
 		for _, name := range strings.Fields(b.names) {
-			l.nameDatatype(name, datatype.Basic(name, b.size, b.align, b.element), nil)
+			l.defineDatatype(name, datatype.Basic(name, b.size, b.align, b.element), nil)
 		}
 	}
-	for _, p := range pairs {
+	for _, p := range pairTypes {
 		t, err := datatype.Pair(p.name, p.value, p.size)
 		if err != nil {
 			panic(err) // cannot happen with these constants
 		}
-		l.nameDatatype(p.name, t, datatype.Basic(p.name, p.size, min(p.value, 16), p.element))
+		l.defineDatatype(p.name, t, datatype.Basic(p.name, p.size, min(p.value, 16), p.element))
 	}
 }
 
-func (l *Library) nameDatatype(name string, t, combined *datatype.Type) {
+func (l *Library) defineDatatype(name string, t, combined *datatype.Type) {
 	v, ok := l.abi.constants[name]
 	if !ok || l.abi.handle(kindDatatype, v) == l.abi.null[kindDatatype] {
 		return
 	}
 	h := l.abi.handle(kindDatatype, v)
 	if l.types.get(h) == nil { // otherwise it already has a name
-		l.named[t] = h
-		l.types.name(h, &dtype{Type: t, handle: h, name: "MPI_" + name, predefined: name, combined: combined,
+		l.typeHandles[t] = h
+		l.types.define(h, &dtype{Type: t, handle: h, name: "MPI_" + name, predefined: name, reductionType: combined,
 			committed: true})
 	}
 }
 
 // made returns a new datatype, or fails the call.
-func made(t *datatype.Type, err error) *datatype.Type {
+func mustType(t *datatype.Type, err error) *datatype.Type {
 	if err != nil {
 		panic(failf(mpi.ErrArg, "%v", err))
 	}
@@ -182,73 +182,73 @@ func made(t *datatype.Type, err error) *datatype.Type {
 
 // setDatatype stores a handle for a datatype.
 func (a *args) setDatatype(i int, made *datatype.Type) {
-	t, handle := give(a, a.l.types, i)
-	if a.wide {
+	t, handle := newObject(a, a.lib.types, i)
+	if a.largeCounts {
 		made.MarkLarge()
 	}
 	t.Type, t.handle = made, handle
 }
 
 // elements returns the length of the arrays of a call, which is the call's first argument.
-func (a *args) elements() int { return max(int(a.count(0)), 0) }
+func (a *args) firstCount() int { return max(int(a.count(0)), 0) }
 
-// lists reads the arrays in arguments 1 and 2. Their length is in argument 0.
-func (a *args) lists(displacements func(i, n int) []int) (lengths, displs []int64) {
+// lengthsAndDispls reads the arrays in arguments 1 and 2. Their length is in argument 0.
+func (a *args) lengthsAndDispls(displacements func(i, n int) []int) (lengths, displs []int64) {
 	if a.count(0) < 0 {
 		panic(failf(mpi.ErrArg, "the count is %d", a.count(0)))
 	}
-	return wideOf(a.integers(1, a.elements())), wideOf(displacements(2, a.elements()))
+	return toInt64s(a.countArray(1, a.firstCount())), toInt64s(displacements(2, a.firstCount()))
 }
 
 func (a *args) vector() {
-	a.setDatatype(4, made(datatype.Vector(a.count(0), a.count(1), a.count(2), a.datatype(3).Type)))
+	a.setDatatype(4, mustType(datatype.Vector(a.count(0), a.count(1), a.count(2), a.datatype(3).Type)))
 }
 
 func (a *args) hvector() {
-	a.setDatatype(4, made(datatype.Hvector(a.count(0), a.count(1), a.count(2), a.datatype(3).Type)))
+	a.setDatatype(4, mustType(datatype.Hvector(a.count(0), a.count(1), a.count(2), a.datatype(3).Type)))
 }
 
 func (a *args) hindexed() {
-	lengths, displs := a.lists(a.addresses)
-	a.setDatatype(4, made(datatype.Hindexed(lengths, displs, a.datatype(3).Type)))
+	lengths, displs := a.lengthsAndDispls(a.addressArray)
+	a.setDatatype(4, mustType(datatype.Hindexed(lengths, displs, a.datatype(3).Type)))
 }
 
 func (a *args) structure() {
-	lengths, displs := a.lists(a.addresses)
-	a.setDatatype(4, made(datatype.Struct(lengths, displs, a.datatypes(3, a.elements()))))
+	lengths, displs := a.lengthsAndDispls(a.addressArray)
+	a.setDatatype(4, mustType(datatype.Struct(lengths, displs, a.datatypes(3, a.firstCount()))))
 }
 
 // order decodes MPI_ORDER_C or MPI_ORDER_FORTRAN.
 func (a *args) order(i int) datatype.Order {
 	switch int64(a.int(i)) {
-	case a.l.abi.constants["ORDER_C"]:
+	case a.lib.abi.constants["ORDER_C"]:
 		return datatype.OrderC
-	case a.l.abi.constants["ORDER_FORTRAN"]:
+	case a.lib.abi.constants["ORDER_FORTRAN"]:
 		return datatype.OrderFortran
 	}
 	panic(failf(mpi.ErrArg, "the order is %d, and neither MPI_ORDER_C nor MPI_ORDER_FORTRAN", a.int(i)))
 }
 
 func (a *args) subarray() {
-	n := a.elements()
+	n := a.firstCount()
 	var lists [3][]int64
 	for i := range lists {
-		lists[i] = wideOf(a.integers(1+i, n))
+		lists[i] = toInt64s(a.countArray(1+i, n))
 	}
 	order := a.order(4)
-	a.setDatatype(6, made(datatype.Subarray(lists[0], lists[1], lists[2], order, a.datatype(5).Type)))
+	a.setDatatype(6, mustType(datatype.Subarray(lists[0], lists[1], lists[2], order, a.datatype(5).Type)))
 }
 
 func (a *args) darray() {
 	n := max(a.int(2), 0)
-	sizes := a.integers(3, n)
+	sizes := a.countArray(3, n)
 	var lists [3][]int
 	for i := range lists {
-		lists[i] = a.ints(4+i, n)
+		lists[i] = a.intArray(4+i, n)
 	}
 	order := a.order(7)
-	c := a.l.abi.constants
-	g := datatype.Grid{Ranks: int64(a.int(0)), Rank: int64(a.int(1)), Sizes: wideOf(sizes), Processes: wideOf(lists[2]),
+	c := a.lib.abi.constants
+	g := datatype.Grid{Ranks: int64(a.int(0)), Rank: int64(a.int(1)), Sizes: toInt64s(sizes), Processes: toInt64s(lists[2]),
 		Order: order}
 	for i, how := range lists[0] {
 		d := datatype.Distribution(-1)
@@ -267,7 +267,7 @@ func (a *args) darray() {
 		}
 		g.Arguments = append(g.Arguments, argument)
 	}
-	a.setDatatype(9, made(datatype.Darray(&g, a.datatype(8).Type)))
+	a.setDatatype(9, mustType(datatype.Darray(&g, a.datatype(8).Type)))
 }
 
 func (a *args) typeSize() {
@@ -287,44 +287,44 @@ func (a *args) typeBounds(of func(*datatype.Type) (lb, extent int64)) {
 	a.setWord(2, extent)
 }
 
-// typeAt returns the datatype whose handle argument i points to.
-func (a *args) typeAt(i int) *dtype { return a.l.datatype(a.handleIn(i)) }
+// typeIn returns the datatype whose handle argument i points to.
+func (a *args) typeIn(i int) *dtype { return a.lib.datatype(a.handleIn(i)) }
 
 func (a *args) typeFree() {
-	t := a.typeAt(0)
-	if a.l.types.slot(t.handle) == nil || t.combiner != "" {
+	t := a.typeIn(0)
+	if a.lib.types.slot(t.handle) == nil || t.combiner != "" {
 		panic(failf(mpi.ErrType, "%s is predefined and cannot be freed",
 			cmp.Or(t.name, "a datatype of MPI_Type_create_f90_integer, real or complex")))
 	}
 	check(t.attributes.Clear(t))
-	revoke(a, a.l.types, 0, t.handle)
+	removeObject(a, a.lib.types, 0, t.handle)
 }
 
 func (a *args) typeDup() {
 	t := a.datatype(0)
-	d, handle := give(a, a.l.types, 1)
-	d.Type, d.handle, d.name, d.predefined, d.combined, d.committed = datatype.Dup(t.Type), handle, "", t.predefined,
-		t.combined, t.committed
+	d, handle := newObject(a, a.lib.types, 1)
+	d.Type, d.handle, d.name, d.predefined, d.reductionType, d.committed = datatype.Dup(t.Type), handle, "", t.predefined,
+		t.reductionType, t.committed
 	if err := t.attributes.CopyTo(&d.attributes, t); err != nil {
-		revoke(a, a.l.types, 1, handle)
+		removeObject(a, a.lib.types, 1, handle)
 		check(err)
 	}
 }
 
 func (a *args) typeGetName() {
 	t := a.datatype(0)
-	a.setInt(2, a.setText(1, t.name, int(a.l.abi.constants["MAX_OBJECT_NAME"])))
+	a.setInt(2, a.setCString(1, t.name, int(a.lib.abi.constants["MAX_OBJECT_NAME"])))
 }
 
 // pack implements MPI_Pack(inbuf, incount, datatype, outbuf, outsize, position, comm).
 func (a *args) pack() {
-	b, t := a.packed(0, 1, 2, 6)
+	b, t := a.elementsArg(0, 1, 2, 6)
 	a.copyPacked(b, t, 3, 4, 5, true)
 }
 
 // unpack implements MPI_Unpack(inbuf, insize, position, outbuf, outcount, datatype, comm).
 func (a *args) unpack() {
-	b, t := a.packed(3, 4, 5, 6)
+	b, t := a.elementsArg(3, 4, 5, 6)
 	a.copyPacked(b, t, 0, 1, 2, false)
 }
 
@@ -333,13 +333,13 @@ type elementsAt struct {
 	count int64
 }
 
-// packed decodes elements in memory. It also decodes a communicator, unless the index comm is −1.
-func (a *args) packed(buf, count, of, comm int) (elementsAt, *dtype) {
+// elementsArg decodes elements in memory. It also decodes a communicator, unless the index comm is −1.
+func (a *args) elementsArg(buf, count, of, comm int) (elementsAt, *dtype) {
 	if comm >= 0 {
 		a.communicator(comm)
 	}
 	t := a.datatype(of)
-	n := a.size(count)
+	n := a.elementCount(count)
 	if _, _, err := t.Span(n); err != nil {
 		panic(failf(mpi.ErrCount, "%v", err))
 	}
@@ -357,7 +357,7 @@ func (a *args) copyPacked(b elementsAt, t *dtype, buf, size, position int, pack 
 	if n == 0 {
 		return
 	}
-	p := a.where(buf)
+	p := a.checkedPointer(buf)
 	bytes := unsafe.Slice((*byte)(unsafe.Add(p, at)), n)
 	if pack {
 		t.Pack(bytes, b.at, b.count, 0)
@@ -369,15 +369,15 @@ func (a *args) copyPacked(b elementsAt, t *dtype, buf, size, position int, pack 
 
 // position reads a position. It has 64 bits in calls that end in _c and in calls for the external form.
 func (a *args) position(i int) int64 {
-	p := a.where(i)
-	if a.wide {
+	p := a.checkedPointer(i)
+	if a.largeCounts {
 		return *(*int64)(p)
 	}
 	return int64(*(*int32)(p))
 }
 
 func (a *args) setPosition(i int, v int64) {
-	if a.wide {
+	if a.largeCounts {
 		a.setWord(i, v)
 		return
 	}
@@ -386,6 +386,6 @@ func (a *args) setPosition(i int, v int64) {
 
 // packSize implements MPI_Pack_size(incount, datatype, comm, size).
 func (a *args) packSize() {
-	b, t := a.packed(0, 0, 1, 2)
+	b, t := a.elementsArg(0, 0, 1, 2)
 	a.setCount(3, b.count*t.Size())
 }

@@ -9,26 +9,26 @@ import (
 // errhandler is an error handler.
 type errhandler struct {
 	handle   uint64
-	does     does
+	action   handlerAction
 	function unsafe.Pointer
-	// uses is the number of objects that use the handler, plus one if it has a handle.
-	uses int
+	// refCount is the number of objects that use the handler, plus one if it has a handle.
+	refCount int
 }
 
-type does uint8
+type handlerAction uint8
 
 const (
-	ends does = iota
-	aborts
-	returns
-	callsFunction
+	actionFatal handlerAction = iota
+	actionAbort
+	actionReturn
+	actionCall
 )
 
 var _ = add(map[string]implementation{
 	"Comm_create_errhandler": func(a *args) { a.newErrhandler(0, 1) },
 	"Comm_set_errhandler":    (*args).setErrhandler,
 	"Comm_get_errhandler":    (*args).getErrhandler,
-	"Comm_call_errhandler":   func(a *args) { a.communicator(0); a.l.raise(a, userError(a.int(1))) },
+	"Comm_call_errhandler":   func(a *args) { a.communicator(0); a.lib.handleError(a, userError(a.int(1))) },
 	"Errhandler_free":        (*args).freeErrhandler,
 	// MPI-1 names.
 	"Errhandler_create": func(a *args) { a.newErrhandler(0, 1) },
@@ -36,17 +36,17 @@ var _ = add(map[string]implementation{
 	"Errhandler_get":    (*args).getErrhandler,
 })
 
-func (l *Library) nameErrhandlers() {
-	for name, does := range map[string]does{"ERRORS_ARE_FATAL": ends, "ERRORS_ABORT": aborts,
-		"ERRORS_RETURN": returns} {
+func (l *Library) defineHandlers() {
+	for name, does := range map[string]handlerAction{"ERRORS_ARE_FATAL": actionFatal, "ERRORS_ABORT": actionAbort,
+		"ERRORS_RETURN": actionReturn} {
 		v, ok := l.abi.constants[name]
 		if !ok {
 			continue
 		}
-		h := &errhandler{handle: l.abi.handle(kindErrhandler, v), does: does}
-		l.errhandlers.name(h.handle, h)
-		if does == ends {
-			l.initial = h
+		h := &errhandler{handle: l.abi.handle(kindErrhandler, v), action: does}
+		l.errhandlers.define(h.handle, h)
+		if does == actionFatal {
+			l.defaultHandler = h
 		}
 	}
 }
@@ -56,12 +56,12 @@ func (a *args) newErrhandler(function, to int) {
 	if f == nil {
 		panic(failf(mpi.ErrArg, "the function is a null pointer"))
 	}
-	h, handle := give(a, a.l.errhandlers, to)
-	*h = errhandler{handle: handle, does: callsFunction, function: f, uses: 1}
+	h, handle := newObject(a, a.lib.errhandlers, to)
+	*h = errhandler{handle: handle, action: actionCall, function: f, refCount: 1}
 }
 
 func (a *args) errhandler(h uint64) *errhandler {
-	if e := a.l.errhandlers.get(h); e != nil {
+	if e := a.lib.errhandlers.get(h); e != nil {
 		return e
 	}
 	panic(failf(mpi.ErrArg, "%#x is no error handler", h))
@@ -70,9 +70,9 @@ func (a *args) errhandler(h uint64) *errhandler {
 func (a *args) setErrhandler() {
 	c := a.communicator(0)
 	h := a.errhandler(a.handle(1, kindErrhandler))
-	a.l.use(h)
+	a.lib.retain(h)
 	old := c.errhandler.Swap(h)
-	a.l.release(old)
+	a.lib.release(old)
 }
 
 func (a *args) getErrhandler() {
@@ -82,32 +82,32 @@ func (a *args) getErrhandler() {
 // shareErrhandler gives the program a handle to an error handler. The program has to free the handle.
 func (a *args) shareErrhandler(i int, h *errhandler) {
 	a.setHandle(i, h.handle)
-	a.l.use(h)
+	a.lib.retain(h)
 }
 
 func (a *args) freeErrhandler() {
-	p := a.where(0)
-	h := a.errhandler(a.l.handleAt(p, 0))
-	a.l.release(h)
-	a.l.setHandleAt(p, 0, a.l.abi.null[kindErrhandler])
+	p := a.checkedPointer(0)
+	h := a.errhandler(a.lib.handleAt(p, 0))
+	a.lib.release(h)
+	a.lib.setHandleAt(p, 0, a.lib.abi.null[kindErrhandler])
 }
 
-// use adds a use of a handler.
-func (l *Library) use(h *errhandler) {
+// retain adds a use of a handler.
+func (l *Library) retain(h *errhandler) {
 	l.errhandlers.mu.Lock()
 	defer l.errhandlers.mu.Unlock()
-	h.uses++
+	h.refCount++
 }
 
 // release removes a use of a handler. When the last use is removed, a handler made by the program is removed
 // too.
 func (l *Library) release(h *errhandler) {
-	if h == nil || h.does != callsFunction {
+	if h == nil || h.action != actionCall {
 		return
 	}
 	l.errhandlers.mu.Lock()
-	h.uses--
-	last := h.uses == 0
+	h.refCount--
+	last := h.refCount == 0
 	l.errhandlers.mu.Unlock()
 	if last {
 		l.errhandlers.remove(h.handle)

@@ -12,7 +12,7 @@ func (r *rank) fault(c any) int {
 	return r.call("Send", at, 1, "INT", 99, 0, c)
 }
 
-// handlerOf returns the error handler of a communicator, and frees this handle.
+// handlerOwner returns the error handler of a communicator, and frees this handle.
 func (r *rank) handlerOf(c any) handle {
 	r.t.Helper()
 	got := newOut()

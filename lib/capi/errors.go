@@ -20,7 +20,7 @@ const (
 	errConversion
 )
 
-var ownClassNames = map[mpi.Class]string{
+var extraClassNames = map[mpi.Class]string{
 	errUnsupported: "ERR_UNSUPPORTED_OPERATION", errInfoKey: "ERR_INFO_KEY", errInfoValue: "ERR_INFO_VALUE",
 	errInfoNoKey: "ERR_INFO_NOKEY", errName: "ERR_NAME",
 	errSession: "ERR_SESSION", errConversion: "ERR_CONVERSION",
@@ -63,13 +63,13 @@ func must[T any](v T, err error) T {
 
 // attempt calls f. If a failure ends f, attempt returns its error, otherwise nil.
 func attempt(f func()) (err error) {
-	defer catch(&err)
+	defer recoverFailure(&err)
 	f()
 	return nil
 }
 
-// catch recovers a failure and stores its error in err. It must be deferred.
-func catch(err *error) {
+// recoverFailure recovers a failure and stores its error in err. It must be deferred.
+func recoverFailure(err *error) {
 	if r := recover(); r != nil {
 		f, ok := r.(failure)
 		if !ok {
@@ -95,33 +95,33 @@ type codes struct {
 	classes map[mpi.Class]int
 	names   map[int]string
 	// texts holds the texts of the most recent errors. Text n is at index n modulo the length.
-	texts [textsKept]string
-	next  int
-	// added maps the program's codes to their texts, and classOf maps them to their classes. codesOf holds the
+	texts    [maxTexts]string
+	lastText int
+	// addedTexts maps the program's codes to their texts, and classOf maps them to their classes. codeCounts holds the
 	// number of codes of each class.
-	added     map[int]string
-	classOf   map[int]int
-	codesOf   map[int]int
-	nextAdded int
+	addedTexts map[int]string
+	classOf    map[int]int
+	codeCounts map[int]int
+	nextAdded  int
 }
 
 const (
 	classBits = 8
-	textsKept = 1 << 10
+	maxTexts  = 1 << 10
 	// maxText is the value of MPI_MAX_ERROR_STRING in both ABIs, including the terminating 0.
 	maxText = 512
 )
 
 func newCodes(a *abi) *codes {
-	c := &codes{classes: map[mpi.Class]int{}, names: map[int]string{}, added: map[int]string{}, classOf: map[int]int{},
-		codesOf: map[int]int{}}
+	c := &codes{classes: map[mpi.Class]int{}, names: map[int]string{}, addedTexts: map[int]string{}, classOf: map[int]int{},
+		codeCounts: map[int]int{}}
 	for class := mpi.Success; class <= mpi.ErrKeyval; class++ {
 		if name, ok := strings.CutPrefix(class.String(), "MPI_"); ok {
-			c.class(class, name, a)
+			c.addClass(class, name, a)
 		}
 	}
-	for class, name := range ownClassNames {
-		c.class(class, name, a)
+	for class, name := range extraClassNames {
+		c.addClass(class, name, a)
 	}
 	// All classes of the standard have names, including those that the library never returns.
 	for name, number := range a.constants {
@@ -137,10 +137,10 @@ func newCodes(a *abi) *codes {
 // lastCode returns the largest code of the library itself. MPI_LASTUSEDCODE has this value until the program
 // adds a code.
 func lastCode(a *abi) int {
-	return max(int(a.constants["ERR_LASTCODE"]), textsKept<<classBits|1<<classBits-1)
+	return max(int(a.constants["ERR_LASTCODE"]), maxTexts<<classBits|1<<classBits-1)
 }
 
-func (c *codes) class(class mpi.Class, name string, a *abi) {
+func (c *codes) addClass(class mpi.Class, name string, a *abi) {
 	number, ok := a.constants[name]
 	if !ok { // the class is newer than the ABI
 		number = a.constants["ERR_OTHER"]
@@ -153,7 +153,7 @@ func (c *codes) code(err error) int {
 	if err == nil {
 		return 0
 	}
-	var fixed *fixedError
+	var fixed *codedError
 	if errors.As(err, &fixed) {
 		return fixed.code
 	}
@@ -164,22 +164,22 @@ func (c *codes) code(err error) int {
 	if !ok {
 		number = c.classes[mpi.ErrOther]
 	}
-	c.next = c.next%(textsKept-1) + 1
-	c.texts[c.next] = err.Error()
-	return c.next<<classBits | number
+	c.lastText = c.lastText%(maxTexts-1) + 1
+	c.texts[c.lastText] = err.Error()
+	return c.lastText<<classBits | number
 }
 
-// fixedError is an error whose code is already known.
-type fixedError struct {
+// codedError is an error whose code is already known.
+type codedError struct {
 	code int
 	text string
 }
 
-func (e *fixedError) Error() string { return e.text }
+func (e *codedError) Error() string { return e.text }
 
 // userError returns the error that represents a user callback's non-zero return code.
 func userError(code int) error {
-	return &fixedError{code, fmt.Sprintf("a function of the program has returned error %d", code)}
+	return &codedError{code, fmt.Sprintf("a function of the program has returned error %d", code)}
 }
 
 // classOfCode returns the class of a code.
@@ -194,12 +194,12 @@ func (c *codes) classOfCode(code int) (int, bool) {
 	}
 	class := code & (1<<classBits - 1)
 	_, ok := c.names[class]
-	return class, ok && code >= 0 && code>>classBits < textsKept
+	return class, ok && code >= 0 && code>>classBits < maxTexts
 }
 
-// forget removes a code or class added by the program.
-func (c *codes) forget(code int) {
-	delete(c.added, code)
+// remove removes a code or class added by the program.
+func (c *codes) remove(code int) {
+	delete(c.addedTexts, code)
 	delete(c.classOf, code)
 }
 
@@ -211,10 +211,10 @@ func (c *codes) text(code int) (string, bool) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if text, ok := c.added[code]; ok {
+	if text, ok := c.addedTexts[code]; ok {
 		return text, true
 	}
-	if n := code >> classBits; n > 0 && n < textsKept && c.texts[n] != "" && code != class {
+	if n := code >> classBits; n > 0 && n < maxTexts && c.texts[n] != "" && code != class {
 		return c.texts[n], true
 	}
 	return c.names[class], true

@@ -18,7 +18,7 @@ import (
 // number describes a number in a basic datatype: its size in memory and in external32, and how to convert it.
 type number struct {
 	native, external int
-	kind             numberForm
+	form             numberForm
 }
 
 type numberForm uint8
@@ -72,14 +72,14 @@ func numbersOf(name string, size int) []number {
 // numbersIn returns the numbers in an element of one of the ABI's basic datatypes.
 func (l *Library) numbersIn(t *datatype.Type) []number {
 	name := ""
-	if d := l.types.get(l.named[t]); d != nil {
+	if d := l.types.get(l.typeHandles[t]); d != nil {
 		name = d.predefined
 	}
 	return numbersOf(name, int(t.Size()))
 }
 
-// parts calls each for every datatype that an element of t contains, with the number of elements.
-func parts(t *datatype.Type, each func(of *datatype.Type, n int64)) {
+// forEachPart calls each for every datatype that an element of t contains, with the number of elements.
+func forEachPart(t *datatype.Type, each func(of *datatype.Type, n int64)) {
 	made := t.Contents()
 	if made.Combiner != datatype.CombinerStruct {
 		if of := made.Types[0]; of.Size() > 0 {
@@ -100,53 +100,53 @@ func (l *Library) externalSize(t *datatype.Type) (bytes int64) {
 		}
 		return bytes
 	}
-	parts(t, func(of *datatype.Type, n int64) { bytes += n * l.externalSize(of) })
+	forEachPart(t, func(of *datatype.Type, n int64) { bytes += n * l.externalSize(of) })
 	return bytes
 }
 
 // converter converts elements between packed native form and external32.
 type converter struct {
-	l                *Library
+	lib              *Library
 	native, external []byte
 	pack             bool
 	err              error
 }
 
-func (c *converter) elements(t *datatype.Type, n int64) {
+func (c *converter) convertElements(t *datatype.Type, n int64) {
 	if t.Size() == 0 {
 		return
 	}
 	if t.Contents().Combiner == datatype.Named {
-		numbers := c.l.numbersIn(t)
+		numbers := c.lib.numbersIn(t)
 		for ; n > 0; n-- {
 			for i := range numbers {
-				c.one(&numbers[i])
+				c.convertNumber(&numbers[i])
 			}
 		}
 		return
 	}
 	for ; n > 0 && c.err == nil; n-- {
-		parts(t, c.elements)
+		forEachPart(t, c.convertElements)
 	}
 }
 
-func (c *converter) one(n *number) {
+func (c *converter) convertNumber(n *number) {
 	from, to := c.native[:n.native], c.external[:n.external]
 	if !c.pack {
 		from, to = to, from
 	}
 	c.native, c.external = c.native[n.native:], c.external[n.external:]
 	switch {
-	case n.kind == sameForm:
+	case n.form == sameForm:
 		copy(to, from)
 		slices.Reverse(to)
-	case n.kind == extendedForm && c.pack:
+	case n.form == extendedForm && c.pack:
 		toQuad(to, from)
-	case n.kind == extendedForm:
+	case n.form == extendedForm:
 		toExtended(to, from)
 	case !c.pack:
-		widen(to, from, n.kind == signedForm)
-	case !narrow(to, from, n.kind == signedForm) && c.err == nil:
+		widen(to, from, n.form == signedForm)
+	case !narrow(to, from, n.form == signedForm) && c.err == nil:
 		c.err = errorf(errConversion, "the number of bytes % x, least significant first, does not fit into the %d "+
 			"bytes of external32", from, n.external)
 	}
@@ -228,31 +228,31 @@ func toExtended(to, from []byte) {
 }
 
 // packExternal implements MPI_Pack_external(datarep, inbuf, incount, datatype, outbuf, outsize, position).
-func (a *args) packExternal() { a.external(1, 2, 3, 4, 5, 6, true) }
+func (a *args) packExternal() { a.copyExternal(1, 2, 3, 4, 5, 6, true) }
 
 // unpackExternal implements MPI_Unpack_external(datarep, inbuf, insize, position, outbuf, outcount, datatype).
-func (a *args) unpackExternal() { a.external(4, 5, 6, 1, 2, 3, false) }
+func (a *args) unpackExternal() { a.copyExternal(4, 5, 6, 1, 2, 3, false) }
 
 // packExternalSize implements MPI_Pack_external_size(datarep, incount, datatype, size).
 func (a *args) packExternalSize() {
-	a.external32()
-	b, t := a.packed(1, 1, 2, -1)
-	a.setWord(3, b.count*a.l.externalSize(t.Type))
+	a.checkDatarep()
+	b, t := a.elementsArg(1, 1, 2, -1)
+	a.setWord(3, b.count*a.lib.externalSize(t.Type))
 }
 
-func (a *args) external32() {
-	if name := a.text(0); name != "external32" {
+func (a *args) checkDatarep() {
+	if name := a.cString(0); name != "external32" {
 		panic(failf(mpi.ErrArg, "the form %q is not known: external32 is", name))
 	}
 }
 
-// external copies between elements and a buffer of size bytes, and advances the position in that buffer.
-func (a *args) external(buf, count, of, to, size, position int, pack bool) {
-	a.external32()
-	a.wide = true // positions have 64 bits in all of these calls
-	b, t := a.packed(buf, count, of, -1)
+// copyExternal copies between elements and a buffer of size bytes, and advances the position in that buffer.
+func (a *args) copyExternal(buf, count, of, to, size, position int, pack bool) {
+	a.checkDatarep()
+	a.largeCounts = true // positions have 64 bits in all of these calls
+	b, t := a.elementsArg(buf, count, of, -1)
 	at := a.position(position)
-	n, room := b.count*a.l.externalSize(t.Type), a.count(size)
+	n, room := b.count*a.lib.externalSize(t.Type), a.count(size)
 	if at < 0 || room-at < n {
 		panic(failf(mpi.ErrTruncate,
 			"%d elements have %d bytes in external32, and there are %d of %d from position %d on",
@@ -261,13 +261,13 @@ func (a *args) external(buf, count, of, to, size, position int, pack bool) {
 	if n == 0 {
 		return
 	}
-	p := a.where(to)
+	p := a.checkedPointer(to)
 	native := make([]byte, b.count*t.Size())
-	c := converter{l: a.l, native: native, external: unsafe.Slice((*byte)(unsafe.Add(p, at)), n), pack: pack}
+	c := converter{lib: a.lib, native: native, external: unsafe.Slice((*byte)(unsafe.Add(p, at)), n), pack: pack}
 	if pack {
 		t.Pack(native, b.at, b.count, 0)
 	}
-	if c.elements(t.Type, b.count); c.err != nil {
+	if c.convertElements(t.Type, b.count); c.err != nil {
 		check(c.err)
 		return
 	}

@@ -10,9 +10,9 @@ import (
 // Calls that find a datatype for Fortran's numbers by precision and range. These datatypes correspond to
 // gfortran's kinds.
 var _ = add(map[string]implementation{
-	"Type_create_f90_integer": func(a *args) { a.numberOf(integerKinds, "F90_INTEGER", a.int(0)) },
-	"Type_create_f90_real":    func(a *args) { a.numberOf(realKinds, "F90_REAL", a.int(0), a.int(1)) },
-	"Type_create_f90_complex": func(a *args) { a.numberOf(complexKinds, "F90_COMPLEX", a.int(0), a.int(1)) },
+	"Type_create_f90_integer": func(a *args) { a.fortranType(integerKinds, "F90_INTEGER", a.int(0)) },
+	"Type_create_f90_real":    func(a *args) { a.fortranType(realKinds, "F90_REAL", a.int(0), a.int(1)) },
+	"Type_create_f90_complex": func(a *args) { a.fortranType(complexKinds, "F90_COMPLEX", a.int(0), a.int(1)) },
 })
 
 // numberKind is a kind of number, described by its decimal digits (0 for integers) and its largest power of
@@ -33,15 +33,15 @@ var (
 // fortranNumbers holds the datatypes requested so far, because the same precision and range must always give
 // the same predefined datatype.
 type fortranNumbers struct {
-	mu   sync.Mutex
-	made map[numberKind]*dtype
+	mu    sync.Mutex
+	types map[numberKind]*dtype
 }
 
 // handle returns the handle of the datatype that was made from of.
 func (n *fortranNumbers) handle(of *datatype.Type) (uint64, bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for _, t := range n.made {
+	for _, t := range n.types {
 		if t.Type == of {
 			return t.handle, true
 		}
@@ -49,36 +49,36 @@ func (n *fortranNumbers) handle(of *datatype.Type) (uint64, bool) {
 	return 0, false
 }
 
-// numberOf finds the first kind that has at least the wanted digits and power of ten. MPI_UNDEFINED matches
+// fortranType finds the first kind that has at least the wanted digits and power of ten. MPI_UNDEFINED matches
 // every kind.
-func (a *args) numberOf(kinds []numberKind, combiner string, wanted ...int) {
+func (a *args) fortranType(kinds []numberKind, combiner string, wanted ...int) {
 	last := len(wanted) - 1
 	least := numberKind{power: wanted[last], name: combiner}
 	if last > 0 {
 		least.digits = wanted[0]
 	}
-	enough := func(have, want int) bool { return want == a.l.abi.undefined || want <= have }
+	enough := func(have, want int) bool { return want == a.lib.abi.undefined || want <= have }
 	for _, k := range kinds {
 		if !enough(k.digits, least.digits) || !enough(k.power, least.power) {
 			continue
 		}
-		of := a.l.types.get(a.l.abi.handle(kindDatatype, a.l.abi.constants[k.name]))
+		of := a.lib.types.get(a.lib.abi.handle(kindDatatype, a.lib.abi.constants[k.name]))
 		if of == nil {
 			break // the ABI has no datatype of this size
 		}
-		n := &a.l.numbers
+		n := &a.lib.fortranTypes
 		n.mu.Lock()
 		defer n.mu.Unlock()
-		t := n.made[least]
+		t := n.types[least]
 		if t == nil {
-			made, handle, err := a.l.types.take()
+			made, handle, err := a.lib.types.alloc()
 			check(err)
 			made.Type, made.handle, made.predefined, made.committed = datatype.Dup(of.Type), handle, of.predefined, true
 			made.combiner, made.integers = "COMBINER_"+combiner, wanted
-			if t = made; n.made == nil {
-				n.made = map[numberKind]*dtype{}
+			if t = made; n.types == nil {
+				n.types = map[numberKind]*dtype{}
 			}
-			n.made[least] = t
+			n.types[least] = t
 		}
 		a.setHandle(last+1, t.handle)
 		return

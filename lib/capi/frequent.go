@@ -11,7 +11,7 @@ import (
 type frequentCall uint8
 
 const (
-	seldom frequentCall = iota
+	infrequent frequentCall = iota
 	sendCall
 	recvCall
 	isendCall
@@ -35,29 +35,29 @@ var frequentCalls = map[string]frequentCall{
 	"Comm_rank": rankCall, "Comm_size": sizeCall, "Get_count": countCall,
 }
 
-// usual is the fast path for frequent calls with valid arguments. It decodes the arguments into local variables
+// fastPath is the fast path for frequent calls with valid arguments. It decodes the arguments into local variables
 // and calls all functions directly, which is faster than using operands and the generic implementation. If
 // anything is unusual, such as an invalid handle, usual does nothing and returns false; the generic
 // implementation then determines the error, if any.
-func (a *args) usual() (done bool, err error) {
+func (a *args) fastPath() (done bool, err error) {
 	ctx := context.Background()
 	switch a.frequent {
 	case waitCall:
 		return true, a.wait()
 	case barrierCall:
-		if c := a.usualComm(0); c != nil {
+		if c := a.fastComm(0); c != nil {
 			return true, mpi.Barrier(ctx, c.Comm)
 		}
 		return false, nil
 	case bcastCall:
-		b, ok := a.usualBuffer(0, 1)
-		c := a.usualComm(4)
+		b, ok := a.fastBuffer(0, 1)
+		c := a.fastComm(4)
 		if c == nil || !ok {
 			return false, nil
 		}
-		return true, c.Bcast(ctx, b, a.rootOf(3))
+		return true, c.Bcast(ctx, b, a.root(3))
 	case rankCall, sizeCall:
-		c := a.usualComm(0)
+		c := a.fastComm(0)
 		if c == nil || a.pointer(1) == nil {
 			return false, nil
 		}
@@ -68,41 +68,41 @@ func (a *args) usual() (done bool, err error) {
 		a.setInt(1, n)
 		return true, nil
 	case countCall:
-		p, t := a.pointer(0), a.l.types.get(a.handle(1, kindDatatype))
-		if p == nil || uintptr(p) == a.l.abi.statusIgnore || t == nil || a.pointer(2) == nil {
+		p, t := a.pointer(0), a.lib.types.get(a.handle(1, kindDatatype))
+		if p == nil || uintptr(p) == a.lib.abi.statusIgnore || t == nil || a.pointer(2) == nil {
 			return false, nil
 		}
-		a.setCount(2, int64(mpi.CountOf(a.l.statusAt(p), t.Type)))
+		a.setCount(2, int64(mpi.CountOf(a.lib.statusAt(p), t.Type)))
 		return true, nil
 	case reduceCall, allreduceCall:
-		return a.usualReduction()
+		return a.fastReduction()
 	case allgatherCall, alltoallCall:
-		return a.usualBlocks()
+		return a.fastBlocks()
 	}
-	return a.usualMessage()
+	return a.fastMessage()
 }
 
-// usualComm returns a communicator argument, or nil.
-func (a *args) usualComm(i int) *comm {
-	a.comm = a.l.comms.get(a.handle(i, kindComm))
+// fastComm returns a communicator argument, or nil.
+func (a *args) fastComm(i int) *comm {
+	a.comm = a.lib.comms.get(a.handle(i, kindComm))
 	return a.comm
 }
 
-// usualBuffer is like buffers, for counts that cannot overflow when multiplied by the number of ranks.
-func (a *args) usualBuffer(i int, times int64) (b mpi.Buffer, ok bool) {
-	n, t := a.count(i+1), a.l.types.get(a.handle(i+2, kindDatatype))
+// fastBuffer is like buffers, for counts that cannot overflow when multiplied by the number of ranks.
+func (a *args) fastBuffer(i int, times int64) (b mpi.Buffer, ok bool) {
+	n, t := a.count(i+1), a.lib.types.get(a.handle(i+2, kindDatatype))
 	if t == nil || !t.committed || uint64(n) > math.MaxInt32 || a.inPlace(i) {
 		return mpi.Buffer{}, false
 	}
-	return mpi.Foreign.Memory(a.pointer(i), n*times, t.Type), true
+	return mpi.Foreign.MemoryBuffer(a.pointer(i), n*times, t.Type), true
 }
 
-// usualMessage performs calls with the arguments buf, count, datatype, rank, tag, comm, which may be followed
+// fastMessage performs calls with the arguments buf, count, datatype, rank, tag, comm, which may be followed
 // by a status or a request.
-func (a *args) usualMessage() (done bool, err error) {
+func (a *args) fastMessage() (done bool, err error) {
 	ctx := context.Background()
-	b, ok := a.usualBuffer(0, 1)
-	c := a.usualComm(5)
+	b, ok := a.fastBuffer(0, 1)
+	c := a.fastComm(5)
 	if c == nil || !ok {
 		return false, nil
 	}
@@ -127,29 +127,29 @@ func (a *args) usualMessage() (done bool, err error) {
 	if err != nil {
 		return true, err
 	}
-	return true, a.l.newRequest(a.pointer(6), r, false, c)
+	return true, a.lib.newRequest(a.pointer(6), r, false, c)
 }
 
-// usualReduction performs reductions with the arguments sendbuf, recvbuf, count, datatype, op, root (MPI_Reduce
+// fastReduction performs reductions with the arguments sendbuf, recvbuf, count, datatype, op, root (MPI_Reduce
 // only), comm. It handles a reduction only if the operation has already been used with this datatype.
-func (a *args) usualReduction() (done bool, err error) {
+func (a *args) fastReduction() (done bool, err error) {
 	ctx := context.Background()
 	root, last := 0, 5
 	if a.frequent == reduceCall {
-		root, last = a.rootOf(5), 6
+		root, last = a.root(5), 6
 	}
-	c, n := a.usualComm(last), a.count(2)
-	o, t := a.l.ops.get(a.handle(4, kindOp)), a.l.types.get(a.handle(3, kindDatatype))
+	c, n := a.fastComm(last), a.count(2)
+	o, t := a.lib.ops.get(a.handle(4, kindOp)), a.lib.types.get(a.handle(3, kindDatatype))
 	if c == nil || o == nil || t == nil || uint64(n) > math.MaxInt32 {
 		return false, nil
 	}
-	r := o.on(t)
+	r := o.cachedReduction(t)
 	if r == nil || a.inPlace(1) || a.pointer(0) == a.pointer(1) {
 		return false, nil
 	}
-	send, recv := mpi.InPlace, mpi.Foreign.Memory(a.pointer(1), n, r.of) // recv is only used where it is significant
+	send, recv := mpi.InPlace, mpi.Foreign.MemoryBuffer(a.pointer(1), n, r.elementType) // recv is only used where it is significant
 	if !a.inPlace(0) {
-		send = mpi.Foreign.Memory(a.pointer(0), n, r.of)
+		send = mpi.Foreign.MemoryBuffer(a.pointer(0), n, r.elementType)
 	}
 	if a.frequent == allreduceCall {
 		return true, c.Allreduce(ctx, send, recv, r.op)
@@ -157,25 +157,25 @@ func (a *args) usualReduction() (done bool, err error) {
 	return true, c.Reduce(ctx, send, recv, r.op, root)
 }
 
-// usualBlocks performs calls with the arguments sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype,
+// fastBlocks performs calls with the arguments sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype,
 // comm. recvbuf has a block for each rank; in MPI_Alltoall, so does sendbuf.
-func (a *args) usualBlocks() (done bool, err error) {
+func (a *args) fastBlocks() (done bool, err error) {
 	ctx := context.Background()
-	c := a.usualComm(6)
+	c := a.fastComm(6)
 	if c == nil {
 		return false, nil
 	}
-	sends, ranks := int64(1), int64(c.ranks())
+	sends, ranks := int64(1), int64(c.blockCount())
 	if a.frequent == alltoallCall {
 		sends = ranks
 	}
-	recv, ok := a.usualBuffer(3, ranks)
+	recv, ok := a.fastBuffer(3, ranks)
 	if !ok {
 		return false, nil
 	}
 	send := mpi.InPlace
 	if !a.inPlace(0) {
-		if send, ok = a.usualBuffer(0, sends); !ok {
+		if send, ok = a.fastBuffer(0, sends); !ok {
 			return false, nil
 		}
 	}

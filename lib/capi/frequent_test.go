@@ -12,12 +12,12 @@ import (
 // byImplementation executes a call without the fast path for frequent calls.
 func (l *Library) byImplementation(number int, list unsafe.Pointer) int {
 	c := l.calls[number]
-	c.frequent = seldom
-	return l.carryOut(&c, list)
+	c.frequent = infrequent
+	return l.dispatch(&c, list)
 }
 
 func (r *rank) number(name string) int {
-	return slices.IndexFunc(r.l.calls, func(c numbered) bool { return c.name == name })
+	return slices.IndexFunc(r.l.calls, func(c callEntry) bool { return c.name == name })
 }
 
 // TestUsualMessages checks that the fast path for calls with one message has the same results as their implementations,

@@ -8,17 +8,17 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// general is a generalized request. Either the program itself completes it, or the library does; in the second
+// generalized is a generalized request. Either the program itself completes it, or the library does; in the second
 // case it has no functions.
-type general struct {
-	l                           *Library
-	query, freed, cancel, extra unsafe.Pointer
-	err                         error // of a request without functions
+type generalized struct {
+	lib                                    *Library
+	queryFunc, freeFunc, cancelFunc, extra unsafe.Pointer
+	err                                    error // of a request without functions
 
 	once sync.Once
-	end  chan struct{}
-	// releases counts the calls of MPI_Grequest_complete and MPI_Request_free.
-	releases atomic.Int32
+	done chan struct{}
+	// releaseCount counts the calls of MPI_Grequest_complete and MPI_Request_free.
+	releaseCount atomic.Int32
 }
 
 var _ = add(map[string]implementation{
@@ -29,25 +29,25 @@ var _ = add(map[string]implementation{
 // generalStart implements MPI_Grequest_start(query_fn, free_fn, cancel_fn, extra_state, request).
 func (a *args) generalStart() {
 	for i := range 3 {
-		a.where(i)
+		a.checkedPointer(i)
 	}
-	r, _ := give(a, a.l.requests, 4)
-	r.own = &special{general: &general{l: a.l, query: a.pointer(0), freed: a.pointer(1), cancel: a.pointer(2),
-		extra: a.pointer(3), end: make(chan struct{})}}
+	r, _ := newObject(a, a.lib.requests, 4)
+	r.ownDetails = &requestDetails{generalized: &generalized{lib: a.lib, queryFunc: a.pointer(0), freeFunc: a.pointer(1), cancelFunc: a.pointer(2),
+		extra: a.pointer(3), done: make(chan struct{})}}
 }
 
 func (a *args) generalComplete() {
 	h := a.handle(0, kindRequest)
-	r := a.l.requests.get(h)
-	if r == nil || r.special().general == nil || r.special().general.query == nil {
+	r := a.lib.requests.get(h)
+	if r == nil || r.details().generalized == nil || r.details().generalized.queryFunc == nil {
 		panic(failf(mpi.ErrRequest, "the request is not one of MPI_Grequest_start"))
 	}
-	check(r.special().general.complete(h))
+	check(r.details().generalized.complete(h))
 }
 
-func (g *general) complete(h uint64) (err error) {
+func (g *generalized) complete(h uint64) (err error) {
 	g.once.Do(func() {
-		close(g.end)
+		close(g.done)
 		err = g.release(h)
 	})
 	return err
@@ -55,17 +55,17 @@ func (g *general) complete(h uint64) (err error) {
 
 // release frees the request once both MPI_Grequest_complete and MPI_Request_free have been called, because a
 // program may free a request and complete it later.
-func (g *general) release(h uint64) error {
-	if g.releases.Add(1) < 2 {
+func (g *generalized) release(h uint64) error {
+	if g.releaseCount.Add(1) < 2 {
 		return nil
 	}
-	g.l.requests.remove(h)
+	g.lib.requests.remove(h)
 	return g.free()
 }
 
-func (g *general) completed() bool {
+func (g *generalized) isComplete() bool {
 	select {
-	case <-g.end:
+	case <-g.done:
 		return true
 	default:
 		return false
@@ -73,8 +73,8 @@ func (g *general) completed() bool {
 }
 
 // finish waits until the program has completed the request, and queries its status.
-func (g *general) finish() (mpi.Status, error) {
-	<-g.end
+func (g *generalized) finish() (mpi.Status, error) {
+	<-g.done
 	st, err := g.status()
 	if e := g.free(); err == nil {
 		err = e
@@ -82,44 +82,44 @@ func (g *general) finish() (mpi.Status, error) {
 	return st, err
 }
 
-func (g *general) status() (mpi.Status, error) {
-	if g.query == nil {
+func (g *generalized) status() (mpi.Status, error) {
+	if g.queryFunc == nil {
 		return emptyStatus, g.err
 	}
-	status := make([]int64, (g.l.abi.status.size+7)/8)
+	status := make([]int64, (g.lib.abi.status.size+7)/8)
 	p := unsafe.Pointer(unsafe.SliceData(status))
 	st := emptyStatus
-	g.l.setStatus(p, &st)
-	err := codeError(g.l.back.GeneralQuery(g.query, g.extra, p))
-	st = g.l.statusAt(p)
-	layout := &g.l.abi.status
+	g.lib.setStatus(p, &st)
+	err := codeError(g.lib.callbacks.GeneralQuery(g.queryFunc, g.extra, p))
+	st = g.lib.statusAt(p)
+	layout := &g.lib.abi.status
 	st.Source, st.Tag = int(*(*int32)(unsafe.Add(p, layout.source))), int(*(*int32)(unsafe.Add(p, layout.tag)))
 	return st, err
 }
 
-func (g *general) free() error {
-	if g.freed == nil {
+func (g *generalized) free() error {
+	if g.freeFunc == nil {
 		return nil
 	}
-	return codeError(g.l.back.GeneralFree(g.freed, g.extra))
+	return codeError(g.lib.callbacks.GeneralFree(g.freeFunc, g.extra))
 }
 
-// stop implements MPI_Cancel.
-func (g *general) stop() error {
-	if g.cancel == nil {
+// requestCancel implements MPI_Cancel.
+func (g *generalized) requestCancel() error {
+	if g.cancelFunc == nil {
 		return nil
 	}
-	return codeError(g.l.back.GeneralCancel(g.cancel, g.extra, g.completed()))
+	return codeError(g.lib.callbacks.GeneralCancel(g.cancelFunc, g.extra, g.isComplete()))
 }
 
 // generalStatus implements MPI_Request_get_status for a generalized request.
 func (a *args) generalStatus(r *request) {
-	done := r.special().general.completed()
+	done := r.details().generalized.isComplete()
 	a.setFlag(1, done)
 	if !done {
 		return
 	}
-	st, err := r.special().general.status()
+	st, err := r.details().generalized.status()
 	a.status(2, &st)
 	check(err)
 }

@@ -7,14 +7,14 @@ import (
 // group is a group. If the group comes from a session, it has the send buffer of that session.
 type group struct {
 	*mpi.Group
-	session *mpi.SendBuffer
+	sessionBuf *mpi.SendBuffer
 }
 
 var _ = add(map[string]implementation{
 	"Group_size":            func(a *args) { a.setInt(1, a.group(0).Size()) },
-	"Group_rank":            func(a *args) { a.setInt(1, a.rank(a.group(0).Rank())) },
+	"Group_rank":            func(a *args) { a.setInt(1, a.abiRank(a.group(0).Rank())) },
 	"Group_translate_ranks": (*args).groupTranslate,
-	"Group_compare":         func(a *args) { a.comparison(2, a.group(0).Compare(a.group(1))) },
+	"Group_compare":         func(a *args) { a.setComparison(2, a.group(0).Compare(a.group(1))) },
 	"Group_union":           func(a *args) { a.groupOf((*mpi.Group).Union) },
 	"Group_intersection":    func(a *args) { a.groupOf((*mpi.Group).Intersection) },
 	"Group_difference":      func(a *args) { a.groupOf((*mpi.Group).Difference) },
@@ -25,26 +25,26 @@ var _ = add(map[string]implementation{
 	"Group_free":            (*args).groupFree,
 })
 
-func (l *Library) nameGroups() {
-	l.groups.name(l.abi.handle(kindGroup, l.abi.constants["GROUP_EMPTY"]), &group{})
+func (l *Library) defineGroups() {
+	l.groups.define(l.abi.handle(kindGroup, l.abi.constants["GROUP_EMPTY"]), &group{})
 }
 
 func (a *args) newGroup(i int, g *mpi.Group) {
 	if g.Size() == 0 {
-		a.setHandle(i, a.l.abi.handle(kindGroup, a.l.abi.constants["GROUP_EMPTY"]))
+		a.setHandle(i, a.lib.abi.handle(kindGroup, a.lib.abi.constants["GROUP_EMPTY"]))
 		return
 	}
-	made, _ := give(a, a.l.groups, i)
-	made.Group, made.session = g, a.inherited
+	made, _ := newObject(a, a.lib.groups, i)
+	made.Group, made.sessionBuf = g, a.inheritedBuffer
 }
 
-// rank returns the value of a rank for the program, which may be MPI_UNDEFINED.
-func (a *args) rank(r int) int {
+// abiRank returns the value of a rank for the program, which may be MPI_UNDEFINED.
+func (a *args) abiRank(r int) int {
 	switch r {
 	case mpi.Undefined:
-		return a.l.abi.undefined
+		return a.lib.abi.undefined
 	case mpi.ProcNull:
-		return a.l.abi.procNull
+		return a.lib.abi.procNull
 	}
 	return r
 }
@@ -55,15 +55,15 @@ func (a *args) groupTranslate() {
 	other := a.group(3)
 	for i, r := range ranks {
 		switch {
-		case r == a.l.abi.procNull:
+		case r == a.lib.abi.procNull:
 			ranks[i] = mpi.ProcNull
 		case r < 0:
-			ranks[i] = mpi.Foreign.Outside(r)
+			ranks[i] = mpi.Foreign.OutOfRange(r)
 		}
 	}
 	out := must(g.Translate(ranks, other))
 	for i, r := range out {
-		out[i] = a.rank(r)
+		out[i] = a.abiRank(r)
 	}
 	a.setInts(4, out)
 }
@@ -80,8 +80,8 @@ func (a *args) groupPart(of func(g *mpi.Group, ranks ...int) (*mpi.Group, error)
 
 func (a *args) groupRanges(of func(g *mpi.Group, ranges ...mpi.Range) (*mpi.Group, error)) {
 	g := a.group(0)
-	n := a.number(1)
-	triplets := a.ints(2, 3*n)
+	n := a.arrayLen(1)
+	triplets := a.intArray(2, 3*n)
 	ranges := make([]mpi.Range, n)
 	for i := range ranges {
 		ranges[i] = mpi.Range{First: triplets[3*i], Last: triplets[3*i+1], Stride: triplets[3*i+2]}
@@ -91,6 +91,6 @@ func (a *args) groupRanges(of func(g *mpi.Group, ranges ...mpi.Range) (*mpi.Grou
 
 func (a *args) groupFree() {
 	h := a.handleIn(0)
-	find(a.l.groups, h, mpi.ErrGroup)
-	revoke(a, a.l.groups, 0, h)
+	findOrFail(a.lib.groups, h, mpi.ErrGroup)
+	removeObject(a, a.lib.groups, 0, h)
 }

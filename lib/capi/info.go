@@ -32,27 +32,27 @@ var _ = add(map[string]implementation{
 	"Comm_dup_with_info": func(a *args) { a.list[1] = a.list[2]; a.commDup() },
 })
 
-func (l *Library) nameInfos() {
+func (l *Library) defineInfos() {
 	if v, ok := l.abi.constants["INFO_ENV"]; ok {
-		l.infos.name(l.abi.handle(kindInfo, v), &info{})
+		l.infos.define(l.abi.handle(kindInfo, v), &info{})
 	}
 }
 
 func (a *args) newInfo(i int, pairs [][2]string) {
-	made, _ := give(a, a.l.infos, i)
+	made, _ := newObject(a, a.lib.infos, i)
 	made.pairs = pairs
 }
 
-func (a *args) info() *info { return find(a.l.infos, a.handle(0, kindInfo), mpi.ErrArg) }
+func (a *args) info() *info { return findOrFail(a.lib.infos, a.handle(0, kindInfo), mpi.ErrArg) }
 
 func (n *info) find(key string) int {
 	return slices.IndexFunc(n.pairs, func(p [2]string) bool { return p[0] == key })
 }
 
-// key reads a key and removes the spaces around it.
-func (a *args) key(i int) string {
-	key := strings.TrimSpace(a.text(i))
-	if most := int(a.l.abi.constants["MAX_INFO_KEY"]); key == "" || len(key) >= most {
+// keyArg reads a key and removes the spaces around it.
+func (a *args) keyArg(i int) string {
+	key := strings.TrimSpace(a.cString(i))
+	if most := int(a.lib.abi.constants["MAX_INFO_KEY"]); key == "" || len(key) >= most {
 		panic(failf(errInfoKey, "the key %q has %d characters, and may have 1 to %d", key, len(key), most-1))
 	}
 	return key
@@ -68,15 +68,15 @@ func (a *args) infoDup() {
 
 func (a *args) infoFree() {
 	h := a.handleIn(0)
-	find(a.l.infos, h, mpi.ErrArg)
-	revoke(a, a.l.infos, 0, h)
+	findOrFail(a.lib.infos, h, mpi.ErrArg)
+	removeObject(a, a.lib.infos, 0, h)
 }
 
 func (a *args) infoSet() {
 	n := a.info()
-	key := a.key(1)
-	value := strings.TrimSpace(a.text(2))
-	if most := int(a.l.abi.constants["MAX_INFO_VAL"]); len(value) >= most {
+	key := a.keyArg(1)
+	value := strings.TrimSpace(a.cString(2))
+	if most := int(a.lib.abi.constants["MAX_INFO_VAL"]); len(value) >= most {
 		panic(failf(errInfoValue, "the value of %q has %d characters, and may have %d", key, len(value), most-1))
 	}
 	n.mu.Lock()
@@ -90,7 +90,7 @@ func (a *args) infoSet() {
 
 func (a *args) infoDelete() {
 	n := a.info()
-	key := a.key(1)
+	key := a.keyArg(1)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	i := n.find(key)
@@ -100,10 +100,10 @@ func (a *args) infoDelete() {
 	n.pairs = slices.Delete(n.pairs, i, i+1)
 }
 
-// value looks up the key in argument 1.
-func (a *args) value() (value string, found bool) {
+// lookupValue looks up the key in argument 1.
+func (a *args) lookupValue() (value string, found bool) {
 	n := a.info()
-	key := a.key(1)
+	key := a.keyArg(1)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if i := n.find(key); i >= 0 {
@@ -115,9 +115,9 @@ func (a *args) value() (value string, found bool) {
 // infoGet implements MPI_Info_get(info, key, valuelen, value, flag). valuelen does not include the terminating
 // 0.
 func (a *args) infoGet() {
-	value, found := a.value()
+	value, found := a.lookupValue()
 	if found {
-		a.setText(3, value, a.int(2)+1)
+		a.setCString(3, value, a.int(2)+1)
 	}
 	a.setFlag(4, found)
 }
@@ -125,11 +125,11 @@ func (a *args) infoGet() {
 // infoGetString implements MPI_Info_get_string(info, key, buflen, value, flag). buflen includes the terminating
 // 0, and is set to the length of the value.
 func (a *args) infoGetString() {
-	value, found := a.value()
+	value, found := a.lookupValue()
 	if found {
-		p := a.where(2)
+		p := a.checkedPointer(2)
 		if room := int(*(*int32)(p)); room > 0 {
-			a.setText(3, value, room)
+			a.setCString(3, value, room)
 		}
 		a.setInt(2, len(value)+1)
 	}
@@ -137,7 +137,7 @@ func (a *args) infoGetString() {
 }
 
 func (a *args) infoGetLen() {
-	value, found := a.value()
+	value, found := a.lookupValue()
 	if found {
 		a.setInt(2, len(value))
 	}
@@ -158,5 +158,5 @@ func (a *args) infoKey() {
 	if i := a.int(1); i < 0 || i >= len(n.pairs) {
 		panic(failf(mpi.ErrArg, "there is no key %d: there are %d", i, len(n.pairs)))
 	}
-	a.setText(2, n.pairs[a.int(1)][0], int(a.l.abi.constants["MAX_INFO_KEY"]))
+	a.setCString(2, n.pairs[a.int(1)][0], int(a.lib.abi.constants["MAX_INFO_KEY"]))
 }

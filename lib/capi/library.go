@@ -51,13 +51,13 @@ type Callbacks interface {
 
 // Library is MPI for the callers of one ABI.
 type Library struct {
-	which ABI
-	// mixed is set if the process has also loaded a library for another ABI.
-	mixed atomic.Bool
-	abi   *abi
-	calls []numbered
-	codes *codes
-	back  Callbacks
+	loadedABI ABI
+	// abiConflict is set if the process has also loaded a library for another ABI.
+	abiConflict atomic.Bool
+	abi         *abi
+	calls       []callEntry
+	codes       *codes
+	callbacks   Callbacks
 
 	comms       *table[comm]
 	groups      *table[group]
@@ -69,47 +69,47 @@ type Library struct {
 	messages    *table[message]
 	sessions    *table[session]
 
-	keyvals keyvals
-	tools   tools
-	numbers fortranNumbers
-	fixed   fixed
+	keyvals      keyvals
+	tools        tools
+	fortranTypes fortranNumbers
+	fixedAttrs   fixedAttributes
 
 	world, self *comm
 	// buffer is the rank's send buffer, attached by MPI_Buffer_attach.
 	buffer   sendBuffer
 	launcher *pmi.Client
-	// spare is a pool of *args.
-	spare sync.Pool
+	// argsPool is a pool of *args.
+	argsPool sync.Pool
 	// phase is the phase of the rank. The rank starts with its first user, which is MPI_Init or a session, and
 	// ends with its last user.
-	phase atomic.Int32
-	mu    sync.Mutex
-	users int
-	// sessioned is set once the program has opened a session. From then on, the rank does not end when its last
+	phase     atomic.Int32
+	mu        sync.Mutex
+	userCount int
+	// usedSessions is set once the program has opened a session. From then on, the rank does not end when its last
 	// user is gone; it waits for another user until the process exits.
-	sessioned atomic.Bool
-	atExit    sync.Once
-	// inited is the phase of the program with respect to MPI_Init and MPI_Finalize.
-	inited  atomic.Int32
-	threads int
+	usedSessions atomic.Bool
+	atExit       sync.Once
+	// initPhase is the phase of the program with respect to MPI_Init and MPI_Finalize.
+	initPhase atomic.Int32
+	threads   int
 	// errors receives the text of fatal errors. exit ends the process.
 	errors io.Writer
 	exit   func(code int)
-	// start opens the rank's device.
-	start func(l *Library) (mpe.Device, error)
-	// bytes is a datatype of one byte. named maps the ABI's datatypes to their handles.
-	bytes *datatype.Type
-	named map[*datatype.Type]uint64
-	// line is set for a program written for upstream's CPU library.
-	line *line
-	// initial is the error handler for calls without an object. It is also the first error handler of new
+	// openRank opens the rank's device.
+	openRank func(l *Library) (mpe.Device, error)
+	// byteType is a datatype of one byte. named maps the ABI's datatypes to their handles.
+	byteType    *datatype.Type
+	typeHandles map[*datatype.Type]uint64
+	// upstreamRank is set for a program written for upstream's CPU library.
+	upstream *upstreamRank
+	// defaultHandler is the error handler for calls without an object. It is also the first error handler of new
 	// worlds.
-	initial *errhandler
+	defaultHandler *errhandler
 }
 
 // Phases of a program.
 const (
-	before int32 = iota
+	notStarted int32 = iota
 	running
 	finalized
 )
@@ -118,20 +118,20 @@ const (
 func New(which ABI, back Callbacks) *Library {
 	a := newABI(which)
 	l := &Library{
-		which: which, abi: a, calls: callTable(), codes: newCodes(a), back: back, errors: os.Stderr, exit: os.Exit,
-		start: startFromEnvironment,
-		comms: newTable[comm](a, kindComm), groups: newTable[group](a, kindGroup),
+		loadedABI: which, abi: a, calls: callTable(), codes: newCodes(a), callbacks: back, errors: os.Stderr, exit: os.Exit,
+		openRank: startFromEnvironment,
+		comms:    newTable[comm](a, kindComm), groups: newTable[group](a, kindGroup),
 		types: newTable[dtype](a, kindDatatype),
 		ops:   newTable[operation](a, kindOp), requests: newTable[request](a, kindRequest),
 		errhandlers: newTable[errhandler](a, kindErrhandler), infos: newTable[info](a, kindInfo),
 		messages: newTable[message](a, kindMessage), sessions: newTable[session](a, kindSession),
 	}
-	l.nameDatatypes()
-	l.nameOperations()
-	l.nameErrhandlers()
-	l.nameGroups()
-	l.nameInfos()
-	l.nameFixed()
+	l.defineDatatypes()
+	l.defineOperations()
+	l.defineHandlers()
+	l.defineGroups()
+	l.defineInfos()
+	l.defineFixedAttrs()
 	return l
 }
 
@@ -139,8 +139,8 @@ func New(which ABI, back Callbacks) *Library {
 // process cannot be a rank: the functions of both libraries have the same names, so calls from code compiled
 // for one ABI reach the other library.
 func (l *Library) Loaded(which ABI) {
-	if which != l.which {
-		l.mixed.Store(true)
+	if which != l.loadedABI {
+		l.abiConflict.Store(true)
 	}
 }
 
@@ -161,11 +161,11 @@ func add(calls map[string]implementation) struct{} {
 	return struct{}{}
 }
 
-// numbered describes the call with a certain number.
-type numbered struct {
-	name string
-	wide bool
-	do   implementation
+// callEntry describes the call with a certain number.
+type callEntry struct {
+	name        string
+	largeCounts bool
+	impl        implementation
 	// frequent identifies a frequent call. For any other call it is seldom.
 	frequent frequentCall
 	// anytime is set if the call is allowed before Init and after Finalize.
@@ -199,21 +199,21 @@ var anytime = map[string]bool{
 var functions string
 
 // callTable returns all calls in table order. It is built when the first library is made.
-var callTable = sync.OnceValue(func() []numbered {
-	var list []numbered
+var callTable = sync.OnceValue(func() []callEntry {
+	var list []callEntry
 	for line := range strings.Lines(functions) {
 		name, _, isCall := strings.Cut(line, "(")
 		if !isCall || line[0] == '#' {
 			continue
 		}
-		c := numbered{name: name, do: implemented[name], anytime: anytime[name] || strings.HasPrefix(name, "T_")}
-		if base, wide := strings.CutSuffix(name, "_c"); wide && c.do == nil {
-			c.wide, c.do = true, implemented[base]
+		c := callEntry{name: name, impl: implemented[name], anytime: anytime[name] || strings.HasPrefix(name, "T_")}
+		if base, wide := strings.CutSuffix(name, "_c"); wide && c.impl == nil {
+			c.largeCounts, c.impl = true, implemented[base]
 		}
-		if conversion(name) {
+		if isConversion(name) {
 			c.anytime = true
-			if c.do == nil {
-				c.do = convert
+			if c.impl == nil {
+				c.impl = convert
 			}
 		}
 		c.frequent = frequentCalls[strings.TrimSuffix(name, "_c")]
@@ -230,97 +230,97 @@ func (l *Library) Call(number int, list unsafe.Pointer) int {
 			"there is no call %d: the library was built for another version of its table", number))
 	}
 	c := &l.calls[number]
-	if l.line == nil {
-		return l.carryOut(c, list)
+	if l.upstream == nil {
+		return l.dispatch(c, list)
 	}
-	l.line.watch.enter(c)
-	code := l.carryOut(c, list)
-	l.line.watch.exit()
+	l.upstream.watchdog.enter(c)
+	code := l.dispatch(c, list)
+	l.upstream.watchdog.exit()
 	return code
 }
 
-func (l *Library) carryOut(c *numbered, list unsafe.Pointer) int {
-	if c.frequent != seldom && l.phase.Load() == running {
+func (l *Library) dispatch(c *callEntry, list unsafe.Pointer) int {
+	if c.frequent != infrequent && l.phase.Load() == running {
 		// a stays on the stack, because no function is called through a pointer.
-		a := args{l: l, list: (*[maxArgs]uint64)(list), numbered: c, wide: c.wide}
-		done, err := a.usual()
+		a := args{lib: l, list: (*[maxArgs]uint64)(list), callEntry: c, largeCounts: c.largeCounts}
+		done, err := a.fastPath()
 		switch {
 		case err != nil:
-			return l.raise(&a, err)
+			return l.handleError(&a, err)
 		case done:
 			return 0
 		}
 	}
-	a, _ := l.spare.Get().(*args)
+	a, _ := l.argsPool.Get().(*args)
 	if a == nil {
-		a = &args{l: l, operands: new(operands)}
+		a = &args{lib: l, operands: new(operands)}
 	}
-	a.list, a.numbered, a.wide = (*[maxArgs]uint64)(list), c, c.wide
-	err := a.refused()
+	a.list, a.callEntry, a.largeCounts = (*[maxArgs]uint64)(list), c, c.largeCounts
+	err := a.checkAllowed()
 	if err == nil {
 		err = a.run()
 	}
 	code := 0
 	switch {
 	case err == nil:
-	case a.quiet:
+	case a.skipHandler:
 		code = l.codes.code(err)
 	default:
-		code = l.raise(a, err)
+		code = l.handleError(a, err)
 	}
 	o := a.operands
 	if o.comm != nil {
 		*o = operands{}
 	}
-	*a = args{l: l, operands: o} // do not keep pointers of the program
-	l.spare.Put(a)
+	*a = args{lib: l, operands: o} // do not keep pointers of the program
+	l.argsPool.Put(a)
 	return code
 }
 
 // run executes the call, and returns its error.
 func (a *args) run() (err error) {
-	defer catch(&err)
-	a.do(a)
+	defer recoverFailure(&err)
+	a.impl(a)
 	return nil
 }
 
-// refused returns an error if the call is not supported, or not allowed in this phase.
-func (a *args) refused() error {
-	switch phase := a.l.phase.Load(); {
-	case a.do == nil:
+// checkAllowed returns an error if the call is not supported, or not allowed in this phase.
+func (a *args) checkAllowed() error {
+	switch phase := a.lib.phase.Load(); {
+	case a.impl == nil:
 		return errorf(errUnsupported, "MPI_%s is not supported", a.name)
 	case phase != running && !a.anytime:
-		return tooEarly(a.name, phase)
+		return phaseError(a.name, phase)
 	}
 	return nil
 }
 
-func tooEarly(name string, phase int32) error {
-	if phase == before {
+func phaseError(name string, phase int32) error {
+	if phase == notStarted {
 		return errorf(mpi.ErrOther, "MPI_%s was called before MPI_Init", name)
 	}
 	return errorf(mpi.ErrOther, "MPI_%s was called after MPI_Finalize", name)
 }
 
-// raise passes an error to the error handler of the call's object, and returns the error's code.
-func (l *Library) raise(a *args, err error) int {
+// handleError passes an error to the error handler of the call's object, and returns the error's code.
+func (l *Library) handleError(a *args, err error) int {
 	code := l.codes.code(err)
 	if strings.HasPrefix(a.name, "File_") { // files have the error handler MPI_ERRORS_RETURN (MPI 4.1, 14.7)
 		return code
 	}
-	h, handle := l.initial, l.abi.null[kindComm]
+	h, handle := l.defaultHandler, l.abi.null[kindComm]
 	switch c := a.comm; {
 	case c != nil:
 		h, handle = c.handler(), c.handle
 	case a.handler != nil:
-		h, handle = a.handler, a.handlerOf
+		h, handle = a.handler, a.handlerOwner
 	case l.world != nil:
 		h, handle = l.world.handler(), l.world.handle
 	}
-	switch h.does {
-	case returns:
-	case callsFunction:
-		l.back.Handle(h.function, handle, code)
+	switch h.action {
+	case actionReturn:
+	case actionCall:
+		l.callbacks.Handle(h.function, handle, code)
 	default:
 		l.fatal(a.name, err, code)
 	}
@@ -347,7 +347,7 @@ func (l *Library) abort(code int) {
 	if l.launcher != nil {
 		_ = l.launcher.Abort(code)
 	}
-	l.back.Flush()
+	l.callbacks.Flush()
 	l.exit(code & 0xff)
 }
 
@@ -369,7 +369,7 @@ func startFromEnvironment(l *Library) (mpe.Device, error) {
 			return nil, fmt.Errorf("a launcher of another kind has started this program as one of %s ranks (%s is "+
 				"set), and it would be alone: start it with zrlctl run, mpiexec.hydra or srun --mpi=pmi2", size, name)
 		}
-		devices, err := node.Local(1, protocol.Extended)
+		devices, err := node.StartLocal(1, protocol.Extended)
 		if err != nil {
 			return nil, err
 		}

@@ -110,7 +110,7 @@ func onProcesses(t *testing.T, n int, program func(r *rank)) {
 	t.Helper()
 	for which, name := range map[ABI]string{MPICH: "MPICH", Standard: "standard"} {
 		t.Run(name, func(t *testing.T) {
-			devices, err := node.Local(n, protocol.Extended)
+			devices, err := node.StartLocal(n, protocol.Extended)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -118,7 +118,7 @@ func onProcesses(t *testing.T, n int, program func(r *rank)) {
 			for _, d := range devices {
 				r := &rank{t: t, abi: name, back: new(recorder), text: new(strings.Builder)}
 				r.l = New(which, r.back)
-				r.l.start = func(*Library) (mpe.Device, error) { return d, nil }
+				r.l.openRank = func(*Library) (mpe.Device, error) { return d, nil }
 				r.l.errors = io.MultiWriter(r.text)
 				r.l.exit = func(code int) { r.back.note("exit %d", code) }
 				all.Go(func() { program(r) })
@@ -395,7 +395,7 @@ func TestRemovedErrors(t *testing.T) {
 			r.fails("ERR_ARG", "Remove_error_"+call, r.constant("ERR_RANK"))
 		}
 		r.fails("ERR_ARG", "Error_class", own, atClass)
-		if len(r.l.codes.added)+len(r.l.codes.classOf)+len(r.l.codes.codesOf) != 0 {
+		if len(r.l.codes.addedTexts)+len(r.l.codes.classOf)+len(r.l.codes.codeCounts) != 0 {
 			r.t.Errorf("left: %v", r.l.codes.classOf)
 		}
 	})

@@ -30,24 +30,24 @@ const EnvTimeout = "ZRLMPI_TIMEOUT"
 const EnvPeer = "ZRLMPI_PEER"
 
 const (
-	// lineTimeout is the default value of EnvTimeout. It is longer than most programs compute between two
+	// defaultTimeout is the default value of EnvTimeout. It is longer than most programs compute between two
 	// messages.
-	lineTimeout = 5 * time.Minute
-	// lineWarning is the time that a call may wait before it is reported.
-	lineWarning = 10 * time.Second
+	defaultTimeout = 5 * time.Minute
+	// warnAfter is the time that a call may wait before it is reported.
+	warnAfter = 10 * time.Second
 )
 
-// line is the rank of a program for upstream's CPU library.
-type line struct {
-	*cluster.Line
-	watch *watchdog
+// upstreamRank is the rank of a program for upstream's CPU library.
+type upstreamRank struct {
+	*cluster.CommandLine
+	watchdog *watchdog
 	// peer is the value of EnvPeer.
 	peer config.Peer
 	// dev is the rank's device, and from is the time at which it started. last holds the final statistics after
 	// the rank has ended.
-	dev  mpe.Device
-	from time.Time
-	last string
+	dev        mpe.Device
+	startedAt  time.Time
+	finalStats string
 }
 
 // StartLine makes MPI_Init turn this process into the rank that is described by the start-up line of upstream's
@@ -55,23 +55,23 @@ type line struct {
 // belong to the line, including the program's name, or 0 after printing an error. If there is no such line, the
 // environment may describe the rank, as for other programs.
 func (l *Library) StartLine(args []string, getenv func(string) string) (words int) {
-	ln := &line{watch: &watchdog{limit: lineTimeout, warning: lineWarning}, peer: config.Peer(getenv(EnvPeer))}
+	ln := &upstreamRank{watchdog: &watchdog{limit: defaultTimeout, warning: warnAfter}, peer: config.Peer(getenv(EnvPeer))}
 	if text := getenv(EnvTimeout); text != "" {
 		limit, err := time.ParseDuration(text)
 		if err != nil || limit < 0 {
 			fmt.Fprintf(l.errors, "zrlmpi: %s=%q: it is a time, as in 30s or 2m, or 0 for no limit\n", EnvTimeout, text)
 			return 0
 		}
-		ln.watch.limit = limit
+		ln.watchdog.limit = limit
 	}
-	if !cluster.IsLine(args) &&
+	if !cluster.IsCommandLine(args) &&
 		(getenv(pmi.EnvFD) != "" || getenv(job.EnvSocket) != "" || getenv(job.EnvConfig) != "") {
-		start := l.start
-		l.line, l.start = ln, func(l *Library) (mpe.Device, error) { return ln.begin(start(l)) }
+		start := l.openRank
+		l.upstream, l.openRank = ln, func(l *Library) (mpe.Device, error) { return ln.setDevice(start(l)) }
 		return 1
 	}
 	var err error
-	if ln.Line, err = cluster.ParseLine(args); err == nil &&
+	if ln.CommandLine, err = cluster.ParseCommandLine(args); err == nil &&
 		!slices.Contains([]config.Peer{"", config.PeerFPGA, config.PeerCPU, config.PeerSoftware}, ln.peer) {
 		err = fmt.Errorf("%s=%q: the kinds of peers are fpga, cpu and software", EnvPeer, string(ln.peer))
 	}
@@ -79,21 +79,21 @@ func (l *Library) StartLine(args []string, getenv func(string) string) (words in
 		fmt.Fprintf(l.errors, "zrlmpi: %v\n", err)
 		return 0
 	}
-	l.line, l.start = ln, func(*Library) (mpe.Device, error) {
-		return ln.begin(ln.open(context.Background(), getenv(job.EnvSocket), getenv(job.EnvConfig)))
+	l.upstream, l.openRank = ln, func(*Library) (mpe.Device, error) {
+		return ln.setDevice(ln.openDevice(context.Background(), getenv(job.EnvSocket), getenv(job.EnvConfig)))
 	}
-	return ln.Words
+	return ln.NumArgs
 }
 
 // begin stores the device, so that its statistics can be read.
-func (ln *line) begin(dev mpe.Device, err error) (mpe.Device, error) {
-	ln.dev, ln.from = dev, time.Now()
+func (ln *upstreamRank) setDevice(dev mpe.Device, err error) (mpe.Device, error) {
+	ln.dev, ln.startedAt = dev, time.Now()
 	return dev, rlimit.Descriptor(err)
 }
 
-// open opens the rank, either in a daemon or in this process; in this process, it uses a configuration or only
+// openDevice opens the rank, either in a daemon or in this process; in this process, it uses a configuration or only
 // the line.
-func (ln *line) open(ctx context.Context, socket, file string) (mpe.Device, error) {
+func (ln *upstreamRank) openDevice(ctx context.Context, socket, file string) (mpe.Device, error) {
 	if socket != "" {
 		dev, err := attach.Dial(ctx, socket, ln.Rank)
 		if err != nil {
@@ -106,7 +106,7 @@ func (ln *line) open(ctx context.Context, socket, file string) (mpe.Device, erro
 		}
 		return dev, nil
 	}
-	cfg, err := ln.Config(ln.peer, func(host string) (netip.Addr, error) { return lookup(ctx, host) })
+	cfg, err := ln.Config(ln.peer, func(host string) (netip.Addr, error) { return resolveHost(ctx, host) })
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +116,7 @@ func (ln *line) open(ctx context.Context, socket, file string) (mpe.Device, erro
 			err = said.Validate()
 		}
 		if err == nil {
-			err = cluster.Same(cfg, said)
+			err = cluster.CheckSameRanks(cfg, said)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%s=%s: %w", job.EnvConfig, file, err)
@@ -126,7 +126,7 @@ func (ln *line) open(ctx context.Context, socket, file string) (mpe.Device, erro
 	return node.Open(cfg, ln.Rank, nil)
 }
 
-func lookup(ctx context.Context, host string) (netip.Addr, error) {
+func resolveHost(ctx context.Context, host string) (netip.Addr, error) {
 	addrs, err := net.DefaultResolver.LookupNetIP(ctx, "ip4", host)
 	if err != nil {
 		return netip.Addr{}, err
@@ -136,16 +136,16 @@ func lookup(ctx context.Context, host string) (netip.Addr, error) {
 
 // Statistics returns the counters of the rank as text. If the rank has ended, it returns the final counters.
 func (l *Library) Statistics() string {
-	if l.line == nil {
+	if l.upstream == nil {
 		return ""
 	}
-	if text := l.line.last; text != "" {
+	if text := l.upstream.finalStats; text != "" {
 		return text
 	}
-	return l.line.statistics(time.Now())
+	return l.upstream.statistics(time.Now())
 }
 
-func (ln *line) statistics(now time.Time) string {
+func (ln *upstreamRank) statistics(now time.Time) string {
 	if ln.dev == nil {
 		return ""
 	}
@@ -153,7 +153,7 @@ func (ln *line) statistics(now time.Time) string {
 	// Upstream's statistics have the same delimiters. Tools use them to separate the statistics from the
 	// program's output.
 	fmt.Fprintf(&b, ">>>> ZRLMPI statistics: rank %d of %d, %.6f s since MPI_Init\n", ln.dev.Rank(), ln.dev.Size(),
-		now.Sub(ln.from).Seconds())
+		now.Sub(ln.startedAt).Seconds())
 	reporter, ok := ln.dev.(interface{ Snapshot() state.Engine })
 	if !ok {
 		b.WriteString("zrlctl status shows the counters of this rank, which runs in a daemon\n<<<<\n")
@@ -172,8 +172,8 @@ func (ln *line) statistics(now time.Time) string {
 	return b.String()
 }
 
-// waits describes the pending waits of the rank.
-func (ln *line) waits() string {
+// describeWaits describes the pending waits of the rank.
+func (ln *upstreamRank) describeWaits() string {
 	reporter, ok := ln.dev.(interface{ Snapshot() state.Engine })
 	if !ok {
 		return "zrlctl status shows what for"
@@ -194,11 +194,11 @@ func (ln *line) waits() string {
 	return strings.Join(texts, "; ")
 }
 
-// watchOver starts the watchdog, which reports long calls, and ends the process if a call lasts too long.
-func (l *Library) watchOver() {
+// startWatchdog starts the watchdog, which reports long calls, and ends the process if a call lasts too long.
+func (l *Library) startWatchdog() {
 	who := fmt.Sprintf("zrlmpi: rank %d of %d: ", l.world.Rank(), l.world.Size())
-	l.line.watch.start(func(call string, limit time.Duration, over bool) {
-		waits := l.line.waits()
+	l.upstream.watchdog.start(func(call string, limit time.Duration, over bool) {
+		waits := l.upstream.describeWaits()
 		if !over {
 			fmt.Fprintf(l.errors, "%sMPI_%s has lasted %v: %s\n", who, call, limit, waits)
 			return
@@ -211,8 +211,8 @@ func (l *Library) watchOver() {
 	})
 }
 
-// endLine stores the statistics, and stops the watchdog.
-func (l *Library) endLine() {
-	l.line.watch.stop()
-	l.line.last = l.line.statistics(time.Now())
+// endUpstream stores the statistics, and stops the watchdog.
+func (l *Library) endUpstream() {
+	l.upstream.watchdog.stop()
+	l.upstream.finalStats = l.upstream.statistics(time.Now())
 }

@@ -46,7 +46,7 @@ func onLine(t *testing.T, dev mpe.Device) (*rank, *strings.Builder) {
 	back := &recorder{}
 	r := &rank{t: t, l: New(Standard, back), abi: "standard", back: back, text: &text}
 	r.l.errors = &text
-	r.l.start = func(*Library) (mpe.Device, error) { return dev, nil }
+	r.l.openRank = func(*Library) (mpe.Device, error) { return dev, nil }
 	// The launcher sets the rank.
 	if n := r.l.StartLine([]string{"app", "argument"},
 		func(name string) string { return map[string]string{pmi.EnvFD: "3"}[name] }); n != 1 {
@@ -57,7 +57,7 @@ func onLine(t *testing.T, dev mpe.Device) (*rank, *strings.Builder) {
 
 // TestLineStatistics checks that the messages of a program are counted, and that the counts remain after its end.
 func TestLineStatistics(t *testing.T) {
-	devices, err := node.Local(2, protocol.CloudFPGA)
+	devices, err := node.StartLocal(2, protocol.CloudFPGA)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,18 +76,18 @@ func TestLineStatistics(t *testing.T) {
 		received <- err
 	}()
 	var out [maxArgs]uint64
-	number := slices.IndexFunc(r.l.calls, func(c numbered) bool { return c.name == "Pcontrol" })
+	number := slices.IndexFunc(r.l.calls, func(c callEntry) bool { return c.name == "Pcontrol" })
 	allocations := func() float64 {
 		return testing.AllocsPerRun(100,
 			func() { r.l.Call(number, unsafe.Pointer(&out)) })
 	}
 	watched := allocations()
-	ln := r.l.line
-	r.l.line = nil
+	ln := r.l.upstream
+	r.l.upstream = nil
 	if others := allocations(); watched > others {
 		t.Errorf("%v allocations a call, and %v without a watchdog", watched, others)
 	}
-	r.l.line = ln
+	r.l.upstream = ln
 	data := []int32{1, 2}
 	r.ok("Send", unsafe.Pointer(&data[0]), 2, "INT32_T", 1, 0, "COMM_WORLD")
 	if err := <-received; err != nil {
@@ -120,12 +120,12 @@ func TestWatchdog(t *testing.T) {
 			w := &watchdog{limit: tc.limit, warning: 10 * time.Second}
 			w.start(func(call string, limit time.Duration, over bool) { fmt.Fprintln(&text, call, limit, over) })
 			for range 5 { // short calls must not add up
-				w.enter(&numbered{name: "Send"})
+				w.enter(&callEntry{name: "Send"})
 				time.Sleep(min(tc.limit/4, 5*time.Second))
 				w.exit()
 			}
 			time.Sleep(time.Hour) // the program computes
-			w.enter(&numbered{name: "Recv"})
+			w.enter(&callEntry{name: "Recv"})
 			time.Sleep(tc.call)
 			w.exit()
 			w.stop()

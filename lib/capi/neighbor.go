@@ -25,7 +25,7 @@ func (a *args) neighbors(o *operands, i int) (in, out int) {
 func (a *args) neighborAllgather(o *operands) {
 	in, _ := a.neighbors(o, 6)
 	o.send = a.buffer(0)
-	o.recv = a.buffers(3, int64(in))
+	o.recv = a.repeatedBuffer(3, int64(in))
 }
 
 // neighborAllgatherv decodes sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm.
@@ -38,8 +38,8 @@ func (a *args) neighborAllgatherv(o *operands) {
 // neighborAlltoall decodes sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm.
 func (a *args) neighborAlltoall(o *operands) {
 	in, out := a.neighbors(o, 6)
-	o.send = a.buffers(0, int64(out))
-	o.recv = a.buffers(3, int64(in))
+	o.send = a.repeatedBuffer(0, int64(out))
+	o.recv = a.repeatedBuffer(3, int64(in))
 }
 
 // neighborAlltoallv decodes sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm.
@@ -53,6 +53,6 @@ func (a *args) neighborAlltoallv(o *operands) {
 // displacements in bytes.
 func (a *args) neighborAlltoallw(o *operands) {
 	in, out := a.neighbors(o, 8)
-	o.sends = a.blocksOfTypes(out, 0, a.addresses)
-	o.recvs = a.blocksOfTypes(in, 4, a.addresses)
+	o.sends = a.blocksOfTypes(out, 0, a.addressArray)
+	o.recvs = a.blocksOfTypes(in, 4, a.addressArray)
 }

@@ -16,48 +16,48 @@ import (
 type operation struct {
 	mpi.Op
 	// function is the program's function, or nil.
-	function unsafe.Pointer
-	wide     bool
-	commutes bool
+	function    unsafe.Pointer
+	largeCounts bool
+	commutative bool
 	// oneSided is set if the operation cannot be used in reductions.
 	oneSided bool
 	name     string
-	// known caches the reductions of a predefined operation. Looking one up by name would take a tenth of the
+	// reductionCache caches the reductions of a predefined operation. Looking one up by name would take a tenth of the
 	// time of a short call.
-	known atomic.Pointer[[]*reduction]
+	reductionCache atomic.Pointer[[]*reduction]
 }
 
 // reduction is an operation on elements of a predefined datatype, expressed in terms of package mpi.
 type reduction struct {
-	on *dtype
-	op mpi.Op
-	of *datatype.Type
+	datatype    *dtype
+	op          mpi.Op
+	elementType *datatype.Type
 }
 
 var _ = add(map[string]implementation{
 	"Op_create":      func(a *args) { a.newOperation(false) },
 	"Op_create_c":    func(a *args) { a.newOperation(true) },
 	"Op_free":        (*args).freeOperation,
-	"Op_commutative": func(a *args) { a.setFlag(1, a.operation(0).commutes) },
+	"Op_commutative": func(a *args) { a.setFlag(1, a.operation(0).commutative) },
 	"Reduce_local":   (*args).reduceLocal,
 })
 
-func (l *Library) nameOperations() {
+func (l *Library) defineOperations() {
 	for name, op := range map[string]mpi.Op{
 		"SUM": mpi.Sum, "PROD": mpi.Prod, "MAX": mpi.Max, "MIN": mpi.Min, "LAND": mpi.LAnd, "LOR": mpi.LOr,
 		"LXOR": mpi.LXor,
 		"BAND": mpi.BAnd, "BOR": mpi.BOr, "BXOR": mpi.BXor, "MAXLOC": mpi.MaxLoc, "MINLOC": mpi.MinLoc,
 	} {
-		l.ops.name(l.abi.handle(kindOp, l.abi.constants[name]), &operation{Op: op, commutes: true, name: name})
+		l.ops.define(l.abi.handle(kindOp, l.abi.constants[name]), &operation{Op: op, commutative: true, name: name})
 	}
 	for _, name := range []string{"REPLACE", "NO_OP"} {
-		l.ops.name(l.abi.handle(kindOp, l.abi.constants[name]), &operation{oneSided: true, name: name})
+		l.ops.define(l.abi.handle(kindOp, l.abi.constants[name]), &operation{oneSided: true, name: name})
 	}
 }
 
 func (a *args) operation(i int) *operation {
 	h := a.handle(i, kindOp)
-	if o := a.l.ops.get(h); o != nil {
+	if o := a.lib.ops.get(h); o != nil {
 		return o
 	}
 	panic(failf(mpi.ErrOp, "%#x is no operation of reductions, or has been freed", h))
@@ -68,20 +68,20 @@ func (a *args) newOperation(wide bool) {
 	if f == nil {
 		panic(failf(mpi.ErrArg, "the function is a null pointer"))
 	}
-	o, _ := give(a, a.l.ops, 2)
-	o.function, o.wide, o.commutes = f, wide, a.int(1) != 0
+	o, _ := newObject(a, a.lib.ops, 2)
+	o.function, o.largeCounts, o.commutative = f, wide, a.int(1) != 0
 }
 
 func (a *args) freeOperation() {
 	h := a.handleIn(0)
-	o := a.l.ops.get(h)
+	o := a.lib.ops.get(h)
 	switch {
 	case o == nil:
 		panic(failf(mpi.ErrOp, "%#x is no operation of reductions, or has been freed", h))
 	case o.function == nil:
 		panic(failf(mpi.ErrOp, "MPI_%s is predefined and cannot be freed", o.name))
 	}
-	revoke(a, a.l.ops, 0, h)
+	removeObject(a, a.lib.ops, 0, h)
 }
 
 // bitwise lists the operations that are defined for MPI_BYTE.
@@ -90,28 +90,28 @@ var bitwise = []string{"BAND", "BOR", "BXOR"}
 // reduction returns the reduction for the operation in argument 4 and the datatype in argument 3.
 func (a *args) reduction() *reduction {
 	o := a.operation(4)
-	t := a.committed(3)
-	if r := o.on(t); r != nil {
+	t := a.committedType(3)
+	if r := o.cachedReduction(t); r != nil {
 		return r
 	}
 	op, of := a.newReduction(o, t)
 	r := &reduction{t, op, of}
 	if o.function == nil && t.Contents().Combiner == datatype.Named { // neither can be freed
 		list := []*reduction{r}
-		known := o.known.Load()
+		known := o.reductionCache.Load()
 		if known != nil {
 			list = append(list, *known...)
 		}
-		o.known.CompareAndSwap(known, &list)
+		o.reductionCache.CompareAndSwap(known, &list)
 	}
 	return r
 }
 
 // on returns the cached reduction of a predefined operation on a datatype, or nil.
-func (o *operation) on(t *dtype) *reduction {
-	if known := o.known.Load(); known != nil {
+func (o *operation) cachedReduction(t *dtype) *reduction {
+	if known := o.reductionCache.Load(); known != nil {
 		for _, r := range *known {
-			if r.on == t {
+			if r.datatype == t {
 				return r
 			}
 		}
@@ -125,30 +125,30 @@ func (a *args) newReduction(o *operation, t *dtype) (mpi.Op, *datatype.Type) {
 		panic(failf(mpi.ErrOp, "MPI_%s is for one-sided communication only", o.name))
 	}
 	if o.function != nil {
-		f, wide, handle, back := o.function, o.wide, t.handle, a.l.back
+		f, wide, handle, back := o.function, o.largeCounts, t.handle, a.lib.callbacks
 		return mpi.Foreign.OpOf(func(in, inout unsafe.Pointer, n int, _ *datatype.Type) error {
 			back.Reduce(f, in, inout, int64(n), wide, handle)
 			return nil
-		}, o.commutes), t.Type
+		}, o.commutative), t.Type
 	}
 	if t.predefined == "BYTE" && !slices.Contains(bitwise, o.name) {
 		panic(failf(mpi.ErrOp, "MPI_%s is not defined for MPI_BYTE, which is no number", o.name))
 	}
-	if f := ownReductions[reductionOf{o.name, t.predefined}]; f != nil {
+	if f := extraReductions[reductionOf{o.name, t.predefined}]; f != nil {
 		return mpi.Foreign.OpOf(f, true), t.Type
 	}
 	if slices.Contains(longDoubles, t.predefined) {
-		name, of, back := o.name, "MPI_"+t.predefined, a.l.back
+		name, of, back := o.name, "MPI_"+t.predefined, a.lib.callbacks
 		if !back.LongDouble(name, of, nil, nil, 0) {
 			panic(failf(mpi.ErrOp, "MPI_%s is not defined for %s", name, of))
 		}
 		return mpi.Foreign.OpOf(func(in, inout unsafe.Pointer, n int, _ *datatype.Type) error {
 			back.LongDouble(name, of, in, inout, int64(n))
 			return nil
-		}, true), cmp.Or(t.combined, t.Type)
+		}, true), cmp.Or(t.reductionType, t.Type)
 	}
-	if t.combined != nil {
-		return o.Op, t.combined
+	if t.reductionType != nil {
+		return o.Op, t.reductionType
 	}
 	if made := t.Contents(); made.Combiner != datatype.Named && made.Combiner != datatype.CombinerDup {
 		panic(failf(mpi.ErrOp, "MPI_%s is not defined for derived datatypes: make an operation with MPI_Op_create",
@@ -163,8 +163,8 @@ var longDoubles = []string{"LONG_DOUBLE", "C_LONG_DOUBLE_COMPLEX", "CXX_LONG_DOU
 // reductionOf identifies a reduction by the ABI's names of its operation and its datatype.
 type reductionOf struct{ operation, datatype string }
 
-// ownReductions holds the reductions on Fortran's pairs, in which the index has the same type as the value.
-var ownReductions = map[reductionOf]func(in, inout unsafe.Pointer, n int, t *datatype.Type) error{
+// extraReductions holds the reductions on Fortran's pairs, in which the index has the same type as the value.
+var extraReductions = map[reductionOf]func(in, inout unsafe.Pointer, n int, t *datatype.Type) error{
 	{"MAXLOC", "2REAL"}:             located(4, func(in, have float64) bool { return in > have }),
 	{"MINLOC", "2REAL"}:             located(4, func(in, have float64) bool { return in < have }),
 	{"MAXLOC", "2DOUBLE_PRECISION"}: located(8, func(in, have float64) bool { return in > have }),
@@ -196,8 +196,8 @@ func located(size int, better func(in, have float64) bool) func(in, inout unsafe
 // reduceLocal implements MPI_Reduce_local(inbuf, inoutbuf, count, datatype, op). It applies the operation directly.
 func (a *args) reduceLocal() {
 	r := a.reduction()
-	n := a.size(2)
-	in, inout := a.memory(0, n, r.of), a.memory(1, n, r.of)
-	a.distinct(n)
+	n := a.elementCount(2)
+	in, inout := a.bufferAt(0, n, r.elementType), a.bufferAt(1, n, r.elementType)
+	a.checkDistinct(n)
 	check(mpi.ReduceLocal(in, inout, r.op))
 }

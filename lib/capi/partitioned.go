@@ -18,23 +18,23 @@ var _ = add(map[string]implementation{
 func (a *args) partitionedInit(describe func(c *mpi.Comm, b mpi.Buffer, partitions, peer, tag int) (*mpi.Partitioned,
 	error), peer, tag int) {
 	c := a.communicator(6)
-	parts := a.number(1)
-	n, t := a.counted(2)
-	b := a.times(0, n, t, int64(parts))
-	a.where(8)
+	parts := a.arrayLen(1)
+	n, t := a.countAndType(2)
+	b := a.scaledBuffer(0, n, t, int64(parts))
+	a.checkedPointer(8)
 	p := must(describe(c.Comm, b, parts, peer, tag))
-	r, _ := giveOr(a, a.l.requests, 8, func() { _ = p.Free() })
-	r.own, r.comm = &special{persistent: true, partitioned: p, begin: p.Start}, c
+	r, _ := newObjectOr(a, a.lib.requests, 8, func() { _ = p.Free() })
+	r.ownDetails, r.comm = &requestDetails{persistent: true, partitioned: p, restart: p.Start}, c
 }
 
 // partitioned returns the partitioned message of a request.
 func (a *args) partitioned(i int) *mpi.Partitioned {
-	r := must(a.l.request(a.handle(i, kindRequest)))
-	if r == nil || r.special().partitioned == nil {
+	r := must(a.lib.request(a.handle(i, kindRequest)))
+	if r == nil || r.details().partitioned == nil {
 		panic(failf(mpi.ErrRequest, "the request is not one of MPI_Psend_init or MPI_Precv_init"))
 	}
 	a.comm = r.comm
-	return r.special().partitioned
+	return r.details().partitioned
 }
 
 // readyList implements MPI_Pready_list(length, array_of_partitions, request).
@@ -48,8 +48,8 @@ func (a *args) readyList() {
 
 // arrived implements MPI_Parrived(request, partition, flag).
 func (a *args) arrived() {
-	a.where(2)
-	if a.handle(0, kindRequest) == a.l.abi.null[kindRequest] { // MPI 4.0, section 4.2.2
+	a.checkedPointer(2)
+	if a.handle(0, kindRequest) == a.lib.abi.null[kindRequest] { // MPI 4.0, section 4.2.2
 		a.setFlag(2, true)
 		return
 	}

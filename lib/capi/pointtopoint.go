@@ -34,32 +34,32 @@ var _ = add(map[string]implementation{
 	"Isendrecv_replace": (*args).isendrecvReplace,
 })
 
-// toPeer decodes the arguments of a call with a buffer and a rank: buf, count, datatype, rank, tag, comm.
-func (a *args) toPeer() (*comm, mpi.Buffer) {
+// peerArgs decodes the arguments of a call with a buffer and a rank: buf, count, datatype, rank, tag, comm.
+func (a *args) peerArgs() (*comm, mpi.Buffer) {
 	return a.communicator(5), a.buffer(0)
 }
 
 func (a *args) send(do func(*mpi.Comm, context.Context, mpi.Buffer, int, int) error) {
-	c, b := a.toPeer()
+	c, b := a.peerArgs()
 	check(do(c.Comm, context.Background(), b, a.peer(3), a.tag(4)))
 }
 
 func (a *args) isend(do func(*mpi.Comm, mpi.Buffer, int, int) (mpi.Request, error), persistent bool) {
-	c, b := a.toPeer()
-	a.where(6)
+	c, b := a.peerArgs()
+	a.checkedPointer(6)
 	a.newRequest(6, must(do(c.Comm, b, a.peer(3), a.tag(4))), persistent)
 }
 
 func (a *args) recv() {
-	c, b := a.toPeer()
+	c, b := a.peerArgs()
 	st, err := c.Recv(context.Background(), b, a.peer(3), a.tag(4))
 	a.status(6, &st)
 	check(err)
 }
 
 func (a *args) irecv(do func(*mpi.Comm, mpi.Buffer, int, int) (mpi.Request, error), persistent bool) {
-	c, b := a.toPeer()
-	a.where(6)
+	c, b := a.peerArgs()
+	a.checkedPointer(6)
 	a.newRequest(6, must(do(c.Comm, b, a.peer(3), a.tag(4))), persistent)
 }
 
@@ -99,25 +99,25 @@ func (a *args) sendrecvReplace() {
 	check(err)
 }
 
-// both posts a receive and a send under one request.
-func (a *args) both(c *comm, recv mpi.Buffer, source, recvtag int, send mpi.Buffer, dest, sendtag int, to []byte,
+// startSendrecv posts a receive and a send under one request.
+func (a *args) startSendrecv(c *comm, recv mpi.Buffer, source, recvtag int, send mpi.Buffer, dest, sendtag int, to []byte,
 	i int) {
-	a.where(i)
+	a.checkedPointer(i)
 	in := must(c.Irecv(recv, source, recvtag))
 	out, err := c.Isend(send, dest, sendtag)
 	if err != nil {
 		cancelAll(in)
 	}
 	check(err)
-	r, _ := giveOr(a, a.l.requests, i, func() { cancelAll(in, out) })
-	r.Request, r.comm, r.own = in, c, &special{send: out, to: to}
+	r, _ := newObjectOr(a, a.lib.requests, i, func() { cancelAll(in, out) })
+	r.Request, r.comm, r.ownDetails = in, c, &requestDetails{send: out, sendCopy: to}
 }
 
 func (a *args) isendrecv() {
 	c := a.communicator(10)
 	send := a.buffer(0)
 	recv := a.buffer(5)
-	a.both(c, recv, a.peer(8), a.tag(9), send, a.peer(3), a.tag(4), nil, 11)
+	a.startSendrecv(c, recv, a.peer(8), a.tag(9), send, a.peer(3), a.tag(4), nil, 11)
 }
 
 // isendrecvReplace implements MPI_Isendrecv_replace(buf, count, datatype, dest, sendtag, source, recvtag, comm,
@@ -125,9 +125,9 @@ func (a *args) isendrecv() {
 func (a *args) isendrecvReplace() {
 	c := a.communicator(7)
 	b := a.buffer(0)
-	elements, t := a.packed(0, 1, 2, 7)
+	elements, t := a.elementsArg(0, 1, 2, 7)
 	packed := make([]byte, elements.count*t.Size())
 	t.Pack(packed, elements.at, elements.count, 0)
-	send := mpi.Foreign.Memory(unsafe.Pointer(unsafe.SliceData(packed)), int64(len(packed)), a.l.bytes)
-	a.both(c, b, a.peer(5), a.tag(6), send, a.peer(3), a.tag(4), packed, 8)
+	send := mpi.Foreign.MemoryBuffer(unsafe.Pointer(unsafe.SliceData(packed)), int64(len(packed)), a.lib.byteType)
+	a.startSendrecv(c, b, a.peer(5), a.tag(6), send, a.peer(3), a.tag(4), packed, 8)
 }

@@ -13,52 +13,52 @@ import (
 type request struct {
 	mpi.Request
 	comm *comm
-	// own holds the fields that only some requests need. It is nil for an ordinary request, because a program
+	// ownDetails holds the fields that only some requests need. It is nil for an ordinary request, because a program
 	// may have millions of those.
-	own *special
+	ownDetails *requestDetails
 }
 
-// special holds the fields that only a few requests need.
-type special struct {
+// requestDetails holds the fields that only a few requests need.
+type requestDetails struct {
 	// persistent is set if the handle remains valid until the program frees the request.
 	persistent bool
 	// send is the send of an MPI_Isendrecv. The status is the status of the receive. to keeps the copied
 	// payload of the send alive.
-	send mpi.Request
-	to   []byte
-	// begin restarts a persistent request of a collective call or a partitioned message.
-	begin func() (mpi.Request, error)
-	// general is set for MPI_Grequest_start.
-	general *general
+	send     mpi.Request
+	sendCopy []byte
+	// restart restarts a persistent request of a collective call or a partitioned message.
+	restart func() (mpi.Request, error)
+	// generalized is set for MPI_Grequest_start.
+	generalized *generalized
 	// partitioned is set for MPI_Psend_init and MPI_Precv_init.
 	partitioned *mpi.Partitioned
 }
 
 var (
-	ordinary   special
-	persistent = special{persistent: true}
+	noDetails         requestDetails
+	persistentDetails = requestDetails{persistent: true}
 )
 
-// special returns the fields that only a few requests need. The caller must not modify them.
-func (r *request) special() *special {
-	if r.own == nil {
-		return &ordinary
+// requestDetails returns the fields that only a few requests need. The caller must not modify them.
+func (r *request) details() *requestDetails {
+	if r.ownDetails == nil {
+		return &noDetails
 	}
-	return r.own
+	return r.ownDetails
 }
 
 // active reports whether the request has to be waited for.
 func (r *request) active() bool {
-	return r.special().general != nil || r.Active() || r.special().send.Active()
+	return r.details().generalized != nil || r.Active() || r.details().send.Active()
 }
 
 // done reports whether the request, including its send if it has one, is done. It does not change the request.
 func (r *request) done() bool {
-	if r.special().general != nil {
-		return r.special().general.completed()
+	if r.details().generalized != nil {
+		return r.details().generalized.isComplete()
 	}
 	_, a, _ := r.Peek()
-	_, b, _ := r.special().send.Peek()
+	_, b, _ := r.details().send.Peek()
 	return a && b
 }
 
@@ -66,31 +66,31 @@ func (r *request) done() bool {
 // send has no source and no tag. finish returns the source unset for it, which preserves the program's values.
 // MPICH preserves them too, and some programs read them.
 func (r *request) finish() (mpi.Status, error) {
-	if r.special().general != nil {
-		return r.special().general.finish()
+	if r.details().generalized != nil {
+		return r.details().generalized.finish()
 	}
-	inactive := r.special().persistent && !r.Active()
-	st, err := mpi.WaitBoth(context.Background(), r.Request, r.special().send)
+	inactive := r.details().persistent && !r.Active()
+	st, err := mpi.WaitBoth(context.Background(), r.Request, r.details().send)
 	if st.Source == mpi.AnySource && !inactive {
-		st.Source = unset
+		st.Source = unsetSource
 	}
 	return st, err
 }
 
-// unset is a special source in a status. For it, setStatus writes only whether the request was cancelled.
-const unset = math.MinInt
+// unsetSource is a special source in a status. For it, setStatus writes only whether the request was cancelled.
+const unsetSource = math.MinInt
 
-// await waits until at least one of the requests may be done.
-func await(list []*request) {
+// awaitAny waits until at least one of the requests may be done.
+func awaitAny(list []*request) {
 	var few [16]mpi.Request
 	parts, general := few[:0], false
 	for _, r := range list {
 		switch {
 		case r == nil || !r.active():
-		case r.special().general != nil:
+		case r.details().generalized != nil:
 			general = true
 		default:
-			for _, part := range [...]mpi.Request{r.Request, r.special().send} {
+			for _, part := range [...]mpi.Request{r.Request, r.details().send} {
 				if _, done, _ := part.Peek(); !done {
 					parts = append(parts, part)
 				}
@@ -98,10 +98,10 @@ func await(list []*request) {
 		}
 	}
 	if general { // completing it does not wake a caller that waits for several requests
-		time.Sleep(generalPoll)
+		time.Sleep(generalPollTime)
 		return
 	}
-	mpi.Foreign.Await(context.Background(), parts)
+	mpi.Foreign.AwaitAny(context.Background(), parts)
 }
 
 // awaitAll waits until all requests are done, or until one has failed because its peer cannot continue. It
@@ -112,48 +112,48 @@ func awaitAll(list []*request) bool {
 	for _, r := range list {
 		switch {
 		case r == nil || !r.active():
-		case r.special().general != nil:
+		case r.details().generalized != nil:
 			return true
 		default:
-			parts = append(parts, r.Request, r.special().send)
+			parts = append(parts, r.Request, r.details().send)
 		}
 	}
 	return mpi.Foreign.AwaitAll(context.Background(), parts)
 }
 
-// generalPoll is the interval at which a wait for several requests polls generalized requests.
-const generalPoll = 20 * time.Microsecond
+// generalPollTime is the interval at which a wait for several requests polls generalized requests.
+const generalPollTime = 20 * time.Microsecond
 
 var _ = add(map[string]implementation{
 	"Wait":               func(a *args) { check(a.wait()) },
 	"Test":               (*args).test,
-	"Waitall":            func(a *args) { a.all(2, true) },
-	"Testall":            func(a *args) { a.all(3, false) },
-	"Waitany":            func(a *args) { a.any(true) },
-	"Testany":            func(a *args) { a.any(false) },
-	"Waitsome":           func(a *args) { a.some(true) },
-	"Testsome":           func(a *args) { a.some(false) },
+	"Waitall":            func(a *args) { a.waitAll(2, true) },
+	"Testall":            func(a *args) { a.waitAll(3, false) },
+	"Waitany":            func(a *args) { a.waitAny(true) },
+	"Testany":            func(a *args) { a.waitAny(false) },
+	"Waitsome":           func(a *args) { a.waitSome(true) },
+	"Testsome":           func(a *args) { a.waitSome(false) },
 	"Request_free":       (*args).requestFree,
 	"Request_get_status": (*args).requestStatus,
 	"Cancel":             (*args).cancel,
-	"Start":              func(a *args) { a.startAt(a.where(0), 0) },
+	"Start":              func(a *args) { a.startRequest(a.checkedPointer(0), 0) },
 	"Startall":           (*args).startall,
 })
 
 // newRequest stores a handle for a started request at the address in argument i, which must be valid.
 func (a *args) newRequest(i int, r mpi.Request, again bool) {
-	check(a.l.newRequest(a.where(i), r, again, a.comm))
+	check(a.lib.newRequest(a.checkedPointer(i), r, again, a.comm))
 }
 
 // newRequest stores a handle for a started request at p.
 func (l *Library) newRequest(p unsafe.Pointer, r mpi.Request, again bool, c *comm) error {
-	made, handle, err := l.requests.take()
+	made, handle, err := l.requests.alloc()
 	if err != nil {
 		cancelAll(r)
 		return err
 	}
 	if made.Request, made.comm = r, c; again {
-		made.own = &persistent
+		made.ownDetails = &persistentDetails
 	}
 	l.setHandleAt(p, 0, handle)
 	return nil
@@ -186,14 +186,14 @@ func (a *args) requestIn() (r *request, p unsafe.Pointer, err error) {
 	if p = a.pointer(0); p == nil {
 		return nil, nil, a.nullPointer(0)
 	}
-	r, err = a.l.request(a.l.handleAt(p, 0))
+	r, err = a.lib.request(a.lib.handleAt(p, 0))
 	return r, p, err
 }
 
 // validRequest returns the request whose handle is element n of an array. The handle must not be
 // MPI_REQUEST_NULL.
 func (a *args) validRequest(p unsafe.Pointer, n int) *request {
-	r := must(a.l.request(a.l.handleAt(p, n)))
+	r := must(a.lib.request(a.lib.handleAt(p, n)))
 	if r == nil {
 		panic(failf(mpi.ErrRequest, "the request is MPI_REQUEST_NULL"))
 	}
@@ -201,17 +201,17 @@ func (a *args) validRequest(p unsafe.Pointer, n int) *request {
 	return r
 }
 
-// over removes the handle of a completed request, which is element n of an array, unless the request is
+// dropCompleted removes the handle of a completed request, which is element n of an array, unless the request is
 // persistent.
-func (a *args) over(p unsafe.Pointer, n int, r *request) {
-	if !r.special().persistent {
-		a.forgetRequest(p, n)
+func (a *args) dropCompleted(p unsafe.Pointer, n int, r *request) {
+	if !r.details().persistent {
+		a.dropRequest(p, n)
 	}
 }
 
-func (a *args) forgetRequest(p unsafe.Pointer, n int) {
-	a.l.requests.remove(a.l.handleAt(p, n))
-	a.l.setHandleAt(p, n, a.l.abi.null[kindRequest])
+func (a *args) dropRequest(p unsafe.Pointer, n int) {
+	a.lib.requests.remove(a.lib.handleAt(p, n))
+	a.lib.setHandleAt(p, n, a.lib.abi.null[kindRequest])
 }
 
 var emptyStatus = mpi.Status{Source: mpi.AnySource, Tag: mpi.AnyTag}
@@ -226,7 +226,7 @@ func (a *args) wait() error {
 	if r != nil {
 		a.comm = r.comm
 		st, err = r.finish()
-		a.over(p, 0, r)
+		a.dropCompleted(p, 0, r)
 	}
 	a.status(1, &st)
 	return err
@@ -235,13 +235,13 @@ func (a *args) wait() error {
 func (a *args) test() {
 	r, p, err := a.requestIn()
 	check(err)
-	a.where(1)
+	a.checkedPointer(1)
 	st, done := emptyStatus, true
 	if r != nil {
 		a.comm = r.comm
 		if done = r.done(); done {
 			st, err = r.finish()
-			a.over(p, 0, r)
+			a.dropCompleted(p, 0, r)
 		}
 	}
 	a.setFlag(1, done)
@@ -254,12 +254,12 @@ func (a *args) test() {
 // free detaches the request from the program. An operation in progress continues.
 func (r *request) free() error {
 	switch {
-	case r.special().partitioned != nil:
-		return r.special().partitioned.Free()
-	case r.special().begin != nil && !r.Active():
+	case r.details().partitioned != nil:
+		return r.details().partitioned.Free()
+	case r.details().restart != nil && !r.Active():
 		return nil
-	case r.special().send != mpi.Request{}:
-		if err := r.special().send.Free(); err != nil {
+	case r.details().send != mpi.Request{}:
+		if err := r.details().send.Free(); err != nil {
 			return err
 		}
 	}
@@ -267,20 +267,20 @@ func (r *request) free() error {
 }
 
 func (a *args) requestFree() {
-	p := a.where(0)
+	p := a.checkedPointer(0)
 	r := a.validRequest(p, 0)
-	if r.special().general != nil {
-		h := a.l.handleAt(p, 0)
-		a.l.setHandleAt(p, 0, a.l.abi.null[kindRequest])
-		check(r.special().general.release(h))
+	if r.details().generalized != nil {
+		h := a.lib.handleAt(p, 0)
+		a.lib.setHandleAt(p, 0, a.lib.abi.null[kindRequest])
+		check(r.details().generalized.release(h))
 		return
 	}
 	check(r.free())
-	a.forgetRequest(p, 0)
+	a.dropRequest(p, 0)
 }
 
 func (a *args) requestStatus() {
-	r := must(a.l.request(a.handle(0, kindRequest)))
+	r := must(a.lib.request(a.handle(0, kindRequest)))
 	if r == nil {
 		st := emptyStatus
 		a.status(2, &st)
@@ -288,7 +288,7 @@ func (a *args) requestStatus() {
 		return
 	}
 	a.comm = r.comm
-	if r.special().general != nil {
+	if r.details().generalized != nil {
 		a.generalStatus(r)
 		return
 	}
@@ -305,18 +305,18 @@ func (a *args) requestStatus() {
 }
 
 func (a *args) cancel() {
-	p := a.where(0)
+	p := a.checkedPointer(0)
 	r := a.validRequest(p, 0)
-	if g := r.special().general; g != nil {
-		check(g.stop())
+	if g := r.details().generalized; g != nil {
+		check(g.requestCancel())
 		return
 	}
 	check(r.Cancel())
 }
 
-func (a *args) startAt(p unsafe.Pointer, i int) {
+func (a *args) startRequest(p unsafe.Pointer, i int) {
 	r := a.validRequest(p, i)
-	if r.special().begin == nil {
+	if r.details().restart == nil {
 		check(r.Start())
 		return
 	}
@@ -324,7 +324,7 @@ func (a *args) startAt(p unsafe.Pointer, i int) {
 		panic(failf(mpi.ErrRequest, "the request is active: wait for it before starting it again"))
 	}
 	var err error
-	r.Request, err = r.special().begin()
+	r.Request, err = r.details().restart()
 	check(err)
 }
 
@@ -333,8 +333,8 @@ func (a *args) startall() {
 	if n <= 0 {
 		return
 	}
-	p := a.where(1)
+	p := a.checkedPointer(1)
 	for i := range n {
-		a.startAt(p, i)
+		a.startRequest(p, i)
 	}
 }

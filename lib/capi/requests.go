@@ -17,14 +17,14 @@ func (a *args) requestList(few *[fewRequests]*request) (p unsafe.Pointer, list [
 	if n == 0 {
 		return nil, nil
 	}
-	p = a.where(1)
+	p = a.checkedPointer(1)
 	list = few[:0]
 	if n > len(few) {
 		list = make([]*request, 0, n)
 	}
 	list = list[:n]
 	for i := range list {
-		list[i] = must(a.l.request(a.l.handleAt(p, i)))
+		list[i] = must(a.lib.request(a.lib.handleAt(p, i)))
 		if list[i] != nil && a.comm == nil {
 			a.comm = list[i].comm
 		}
@@ -35,11 +35,11 @@ func (a *args) requestList(few *[fewRequests]*request) (p unsafe.Pointer, list [
 // fewRequests is the maximum number of requests for which requestList does not allocate memory.
 const fewRequests = 32
 
-// all implements MPI_Waitall and MPI_Testall.
-func (a *args) all(statuses int, wait bool) {
+// waitAll implements MPI_Waitall and MPI_Testall.
+func (a *args) waitAll(statuses int, wait bool) {
 	var few [fewRequests]*request
 	p, list := a.requestList(&few)
-	to := a.statuses(statuses)
+	to := a.statusArray(statuses)
 	if !wait {
 		for _, r := range list {
 			if r != nil && !r.done() {
@@ -49,7 +49,7 @@ func (a *args) all(statuses int, wait bool) {
 		}
 		a.setFlag(2, true)
 	}
-	pending := wait && len(list) > 0 && a.l.world.Deployed() && !awaitAll(list)
+	pending := wait && len(list) > 0 && a.lib.world.HasDeployed() && !awaitAll(list)
 	var failed error
 	for i, r := range list {
 		st := emptyStatus
@@ -60,9 +60,9 @@ func (a *args) all(statuses int, wait bool) {
 			err = errDepends
 		default:
 			st, err = r.finish()
-			a.over(p, i, r)
+			a.dropCompleted(p, i, r)
 		}
-		failed = a.outcome(to, i, &st, err, failed)
+		failed = a.recordOutcome(to, i, &st, err, failed)
 	}
 	// Requests that completed before the error have statuses too.
 	check(failed)
@@ -72,19 +72,19 @@ func (a *args) all(statuses int, wait bool) {
 var errDepends = errorf(mpi.ErrPending, "the request has not ended: another one of the call has failed, on which it "+
 	"may depend. Wait for it again, or cancel it")
 
-// outcome writes the status of one of several requests, and returns the error of the whole call.
-func (a *args) outcome(to unsafe.Pointer, i int, st *mpi.Status, err, failed error) error {
+// recordOutcome writes the status of one of several requests, and returns the error of the whole call.
+func (a *args) recordOutcome(to unsafe.Pointer, i int, st *mpi.Status, err, failed error) error {
 	if to != nil {
-		at := unsafe.Add(to, uintptr(i)*a.l.abi.status.size)
-		a.l.setStatus(at, st)
+		at := unsafe.Add(to, uintptr(i)*a.lib.abi.status.size)
+		a.lib.setStatus(at, st)
 		code := 0
 		if err != nil {
-			code = a.l.codes.code(err)
+			code = a.lib.codes.code(err)
 			if errors.Is(err, errDepends) { // programs compare the error field with MPI_ERR_PENDING
-				code = a.l.codes.classes[mpi.ErrPending]
+				code = a.lib.codes.classes[mpi.ErrPending]
 			}
 		}
-		a.l.setError(at, code)
+		a.lib.setError(at, code)
 	}
 	if err == nil {
 		return failed
@@ -112,8 +112,8 @@ func (e *inStatusError) As(to any) bool {
 	return false
 }
 
-// any implements MPI_Waitany and MPI_Testany.
-func (a *args) any(wait bool) {
+// waitAny implements MPI_Waitany and MPI_Testany.
+func (a *args) waitAny(wait bool) {
 	var few [fewRequests]*request
 	p, list := a.requestList(&few)
 	status := 3
@@ -121,7 +121,7 @@ func (a *args) any(wait bool) {
 		status = 4
 	}
 	for i := 2; i < status; i++ { // check before any request is consumed
-		a.where(i)
+		a.checkedPointer(i)
 	}
 	for {
 		index, active := -1, false
@@ -140,26 +140,26 @@ func (a *args) any(wait bool) {
 			r := list[index]
 			a.comm = r.comm
 			st, err := r.finish()
-			a.over(p, index, r)
+			a.dropCompleted(p, index, r)
 			a.status(status, &st)
-			a.picked(index, wait, err)
+			a.setIndex(index, wait, err)
 			return
 		case !active:
 			st := emptyStatus
 			a.status(status, &st)
-			a.picked(a.l.abi.undefined, wait, nil)
+			a.setIndex(a.lib.abi.undefined, wait, nil)
 			return
 		case !wait:
-			a.setInt(2, a.l.abi.undefined)
+			a.setInt(2, a.lib.abi.undefined)
 			a.setFlag(3, false)
 			return
 		}
-		await(list)
+		awaitAny(list)
 	}
 }
 
-// picked writes the index of one of several requests.
-func (a *args) picked(index int, wait bool, err error) {
+// setIndex writes the index of one of several requests.
+func (a *args) setIndex(index int, wait bool, err error) {
 	a.setInt(2, index)
 	if !wait {
 		a.setFlag(3, true)
@@ -167,17 +167,17 @@ func (a *args) picked(index int, wait bool, err error) {
 	check(err)
 }
 
-// some implements MPI_Waitsome and MPI_Testsome.
-func (a *args) some(wait bool) {
+// waitSome implements MPI_Waitsome and MPI_Testsome.
+func (a *args) waitSome(wait bool) {
 	var few [fewRequests]*request
 	p, list := a.requestList(&few)
 	if !slices.ContainsFunc(list, func(r *request) bool { return r != nil && r.active() }) {
-		a.setInt(2, a.l.abi.undefined)
+		a.setInt(2, a.lib.abi.undefined)
 		return
 	}
-	count := a.where(2)
-	indices := a.where(3)
-	to := a.statuses(4)
+	count := a.checkedPointer(2)
+	indices := a.checkedPointer(3)
+	to := a.statusArray(4)
 	var failed error
 	n := 0
 	for {
@@ -186,15 +186,15 @@ func (a *args) some(wait bool) {
 				continue
 			}
 			st, err := r.finish()
-			failed = a.outcome(to, n, &st, err, failed)
-			a.over(p, i, r)
+			failed = a.recordOutcome(to, n, &st, err, failed)
+			a.dropCompleted(p, i, r)
 			*(*int32)(unsafe.Add(indices, 4*n)) = int32(i)
 			n++
 		}
 		if n > 0 || !wait {
 			break
 		}
-		await(list)
+		awaitAny(list)
 	}
 	*(*int32)(count) = int32(n)
 	check(failed)

@@ -42,19 +42,19 @@ var processSets = [...]string{"mpi://WORLD", "mpi://SELF"}
 // session returns a session argument. From then on, errors of the call are handled by that session's error
 // handler.
 func (a *args) session(h uint64) *session {
-	s := a.l.sessions.get(h)
+	s := a.lib.sessions.get(h)
 	if s == nil {
 		panic(failf(errSession, "%#x is no session, or has been finalized", h))
 	}
-	a.handler, a.handlerOf, a.inherited = s.errhandler.Load(), s.handle, s.buffer.SendBuffer
+	a.handler, a.handlerOwner, a.inheritedBuffer = s.errhandler.Load(), s.handle, s.buffer.SendBuffer
 	return s
 }
 
 func (a *args) sessionSetErrhandler() {
 	s := a.session(a.handle(0, kindSession))
 	h := a.errhandler(a.handle(1, kindErrhandler))
-	a.l.use(h)
-	a.l.release(s.errhandler.Swap(h))
+	a.lib.retain(h)
+	a.lib.release(s.errhandler.Swap(h))
 }
 
 func (a *args) sessionGetErrhandler() {
@@ -63,34 +63,34 @@ func (a *args) sessionGetErrhandler() {
 
 func (a *args) sessionCallErrhandler() {
 	a.session(a.handle(0, kindSession))
-	a.l.raise(a, userError(a.int(1)))
+	a.lib.handleError(a, userError(a.int(1)))
 }
 
 // sessionInit implements MPI_Session_init(info, errhandler, session).
 func (a *args) sessionInit() {
 	h := a.errhandler(a.handle(1, kindErrhandler))
-	a.handler, a.handlerOf = h, a.l.abi.null[kindSession]
-	a.where(2)
-	check(a.l.begin())
+	a.handler, a.handlerOwner = h, a.lib.abi.null[kindSession]
+	a.checkedPointer(2)
+	check(a.lib.addUser())
 	var s *session
 	var handle uint64
-	if err := attempt(func() { s, handle = give(a, a.l.sessions, 2) }); err != nil {
-		check(errors.Join(err, a.l.end()))
+	if err := attempt(func() { s, handle = newObject(a, a.lib.sessions, 2) }); err != nil {
+		check(errors.Join(err, a.lib.removeUser()))
 	}
-	a.l.use(h)
-	a.l.sessioned.Store(true)
-	s.handle, s.buffer.SendBuffer = handle, a.l.world.NewSendBuffer()
+	a.lib.retain(h)
+	a.lib.usedSessions.Store(true)
+	s.handle, s.buffer.SendBuffer = handle, a.lib.world.NewSendBuffer()
 	s.errhandler.Store(h)
 }
 
 func (a *args) sessionFinalize() {
-	p := a.where(0)
-	s := a.session(a.l.handleAt(p, 0))
-	err := errors.Join(s.buffer.end(), a.l.end())
+	p := a.checkedPointer(0)
+	s := a.session(a.lib.handleAt(p, 0))
+	err := errors.Join(s.buffer.close(), a.lib.removeUser())
 	h := *a.handler // a copy, because the session may have had the last use
-	a.l.release(a.handler)
+	a.lib.release(a.handler)
 	a.handler = &h
-	revoke(a, a.l.sessions, 0, s.handle)
+	removeObject(a, a.lib.sessions, 0, s.handle)
 	check(err)
 }
 
@@ -112,9 +112,9 @@ func (a *args) sessionSet() {
 	if n < 0 || n >= len(processSets) {
 		panic(failf(mpi.ErrArg, "there is no process set %d: there are %d", n, len(processSets)))
 	}
-	p := a.where(3)
+	p := a.checkedPointer(3)
 	if room := int(*(*int32)(p)); room > 0 {
-		a.setText(4, processSets[n], room)
+		a.setCString(4, processSets[n], room)
 	}
 	a.setInt(3, len(processSets[n])+1)
 }
@@ -122,39 +122,39 @@ func (a *args) sessionSet() {
 // processSet returns the group of the process set whose name is in argument 1.
 func (a *args) processSet() *mpi.Group {
 	a.session(a.handle(0, kindSession))
-	name := a.text(1)
+	name := a.cString(1)
 	switch {
 	case strings.EqualFold(name, processSets[0]):
-		return a.l.world.Group()
+		return a.lib.world.Group()
 	case strings.EqualFold(name, processSets[1]):
-		return a.l.self.Group()
+		return a.lib.self.Group()
 	}
 	panic(failf(mpi.ErrArg, "there is no process set %q: there are %v", name, processSets))
 }
 
 // commFromGroup implements MPI_Comm_create_from_group(group, stringtag, info, errhandler, newcomm).
 func (a *args) commFromGroup() {
-	h, _, made := a.fromGroup(1, 3)
+	h, _, made := a.createFromGroup(1, 3)
 	a.newHandledComm(4, made, h)
 }
 
-// fromGroup makes a communicator of the group in argument 0. It derives the tag from the string tag. It returns
+// createFromGroup makes a communicator of the group in argument 0. It derives the tag from the string tag. It returns
 // the tag and the error handler for the communicator as well.
-func (a *args) fromGroup(name, handler int) (h *errhandler, tag int, made *mpi.Comm) {
+func (a *args) createFromGroup(name, handler int) (h *errhandler, tag int, made *mpi.Comm) {
 	h = a.errhandler(a.handle(handler, kindErrhandler))
-	a.handler, a.handlerOf = h, a.l.abi.null[kindComm]
+	a.handler, a.handlerOwner = h, a.lib.abi.null[kindComm]
 	g := a.group(0)
-	text := a.text(name)
+	text := a.cString(name)
 	sum := fnv.New32a()
 	_, _ = sum.Write([]byte(text)) // never fails
 	tag = int(sum.Sum32() % (mpi.MaxCreateTag + 1))
-	return h, tag, must(a.l.world.Create(context.Background(), g, tag))
+	return h, tag, must(a.lib.world.Create(context.Background(), g, tag))
 }
 
 // newHandledComm stores a handle for a communicator with an error handler.
 func (a *args) newHandledComm(i int, made *mpi.Comm, h *errhandler) {
 	if c := a.newComm(i, made, nil); c != nil {
-		a.l.use(h)
+		a.lib.retain(h)
 		c.errhandler.Store(h)
 	}
 }
@@ -162,18 +162,18 @@ func (a *args) newHandledComm(i int, made *mpi.Comm, h *errhandler) {
 // intercommFromGroups implements a call with these arguments: local group, local leader, remote group and
 // remote leader (both significant only at the local leader), string tag, info, error handler, new communicator.
 func (a *args) intercommFromGroups() {
-	h, tag, local := a.fromGroup(4, 6)
+	h, tag, local := a.createFromGroup(4, 6)
 	if local == nil {
 		panic(failf(mpi.ErrGroup, "this rank is not in the local group"))
 	}
 	leader, remote := a.peer(1), []int{mpi.Undefined}
 	if local.Rank() == leader {
-		err := attempt(func() { remote = must(a.group(2).Translate([]int{a.peer(3)}, a.l.world.Group())) })
+		err := attempt(func() { remote = must(a.group(2).Translate([]int{a.peer(3)}, a.lib.world.Group())) })
 		if err != nil {
 			remote = []int{mpi.Undefined} // makes the next call fail on all members
 		}
 	}
-	made, err := local.IntercommCreate(context.Background(), leader, a.l.world.Comm, remote[0], tag)
+	made, err := local.IntercommCreate(context.Background(), leader, a.lib.world.Comm, remote[0], tag)
 	if e := local.Free(); err == nil {
 		err = e
 	}

@@ -7,33 +7,33 @@ import (
 )
 
 var _ = add(map[string]implementation{
-	"Test_cancelled":        func(a *args) { a.setFlag(1, a.statusOf().Cancelled) },
-	"Status_set_cancelled":  func(a *args) { a.l.setBytes(a.pointer(0), a.statusOf().Bytes, a.int(1) != 0) },
-	"Status_get_source":     func(a *args) { a.getStatus(a.l.abi.status.source) },
-	"Status_get_tag":        func(a *args) { a.getStatus(a.l.abi.status.tag) },
-	"Status_get_error":      func(a *args) { a.getStatus(a.l.abi.status.err) },
-	"Status_set_source":     func(a *args) { a.setStatus(a.l.abi.status.source) },
-	"Status_set_tag":        func(a *args) { a.setStatus(a.l.abi.status.tag) },
-	"Status_set_error":      func(a *args) { a.setStatus(a.l.abi.status.err) },
-	"Get_count":             func(a *args) { st, t := a.received(); a.setCount(2, int64(mpi.CountOf(st, t.Type))) },
+	"Test_cancelled":        func(a *args) { a.setFlag(1, a.statusArg().Cancelled) },
+	"Status_set_cancelled":  func(a *args) { a.lib.setBytes(a.pointer(0), a.statusArg().Bytes, a.int(1) != 0) },
+	"Status_get_source":     func(a *args) { a.getStatus(a.lib.abi.status.source) },
+	"Status_get_tag":        func(a *args) { a.getStatus(a.lib.abi.status.tag) },
+	"Status_get_error":      func(a *args) { a.getStatus(a.lib.abi.status.err) },
+	"Status_set_source":     func(a *args) { a.setStatus(a.lib.abi.status.source) },
+	"Status_set_tag":        func(a *args) { a.setStatus(a.lib.abi.status.tag) },
+	"Status_set_error":      func(a *args) { a.setStatus(a.lib.abi.status.err) },
+	"Get_count":             func(a *args) { st, t := a.statusAndType(); a.setCount(2, int64(mpi.CountOf(st, t.Type))) },
 	"Get_elements":          (*args).getElements,
-	"Get_elements_x":        func(a *args) { a.wide = true; a.getElements() },
+	"Get_elements_x":        func(a *args) { a.largeCounts = true; a.getElements() },
 	"Status_set_elements":   (*args).setElements,
-	"Status_set_elements_x": func(a *args) { a.wide = true; a.setElements() },
+	"Status_set_elements_x": func(a *args) { a.largeCounts = true; a.setElements() },
 })
 
-func (a *args) statusOf() mpi.Status {
-	p := a.where(0)
-	if uintptr(p) == a.l.abi.statusIgnore {
+func (a *args) statusArg() mpi.Status {
+	p := a.checkedPointer(0)
+	if uintptr(p) == a.lib.abi.statusIgnore {
 		panic(failf(mpi.ErrArg, "the status is MPI_STATUS_IGNORE"))
 	}
-	return a.l.statusAt(p)
+	return a.lib.statusAt(p)
 }
 
 // statusField returns a pointer to a field of the status in argument 0. The field may contain any value from
 // the program.
 func (a *args) statusField(offset uintptr) *int32 {
-	a.statusOf()
+	a.statusArg()
 	return (*int32)(unsafe.Add(a.pointer(0), offset))
 }
 
@@ -45,21 +45,21 @@ func (a *args) setStatus(offset uintptr) {
 	*a.statusField(offset) = int32(a.int(1))
 }
 
-// received decodes a status and a datatype.
-func (a *args) received() (st mpi.Status, t *dtype) {
-	return a.statusOf(), a.datatype(1)
+// statusAndType decodes a status and a datatype.
+func (a *args) statusAndType() (st mpi.Status, t *dtype) {
+	return a.statusArg(), a.datatype(1)
 }
 
 func (a *args) getElements() {
-	st, t := a.received()
+	st, t := a.statusAndType()
 	a.setCount(2, int64(mpi.Elements(st, t.Type)))
 }
 
 func (a *args) setElements() {
-	st, t := a.received()
+	st, t := a.statusAndType()
 	n := a.count(2)
 	if n < 0 {
 		panic(failf(mpi.ErrCount, "%d elements", n))
 	}
-	a.l.setBytes(a.pointer(0), t.bytesOf(n), st.Cancelled)
+	a.lib.setBytes(a.pointer(0), t.bytesForElements(n), st.Cancelled)
 }

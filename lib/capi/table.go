@@ -27,7 +27,7 @@ type entry[T any] struct {
 }
 
 type slot[T any] struct {
-	used   atomic.Bool
+	inUse  atomic.Bool
 	object T
 }
 
@@ -40,11 +40,11 @@ const (
 )
 
 func newTable[T any](a *abi, k kind) *table[T] {
-	return &table[T]{kind: k, base: a.base[k]}
+	return &table[T]{kind: k, base: a.firstHandle[k]}
 }
 
-// name assigns a predefined handle of the ABI to an object.
-func (t *table[T]) name(handle uint64, object *T) {
+// define assigns a predefined handle of the ABI to an object.
+func (t *table[T]) define(handle uint64, object *T) {
 	e := &t.predefined[handle%predefinedLen]
 	if e.object != nil && e.handle != handle {
 		panic(fmt.Sprintf("capi: handles %#x and %#x of a %s are in one place", handle, e.handle, kindNames[t.kind]))
@@ -57,28 +57,28 @@ func (t *table[T]) get(handle uint64) *T {
 	if e := &t.predefined[handle%predefinedLen]; e.handle == handle && e.object != nil {
 		return e.object
 	}
-	return t.made(handle)
+	return t.dynamicObject(handle)
 }
 
-// find returns the object that has the given handle. If there is none, it fails the call with an error of the
+// findOrFail returns the object that has the given handle. If there is none, it fails the call with an error of the
 // given class.
-func find[T any](t *table[T], handle uint64, class mpi.Class) *T {
+func findOrFail[T any](t *table[T], handle uint64, class mpi.Class) *T {
 	object := t.get(handle)
 	if object == nil {
-		panic(gone(class, t.kind, handle))
+		panic(invalidHandle(class, t.kind, handle))
 	}
 	return object
 }
 
-// gone returns the failure of a call whose handle is invalid.
-func gone(class mpi.Class, k kind, handle uint64) failure {
+// invalidHandle returns the failure of a call whose handle is invalid.
+func invalidHandle(class mpi.Class, k kind, handle uint64) failure {
 	return failf(class, "%#x is no %s, or has been freed", handle, kindNames[k])
 }
 
-// made returns the object with the given handle if take made it, or nil.
-func (t *table[T]) made(handle uint64) *T {
+// dynamicObject returns the object with the given handle if take made it, or nil.
+func (t *table[T]) dynamicObject(handle uint64) *T {
 	s := t.slot(handle)
-	if s == nil || !s.used.Load() {
+	if s == nil || !s.inUse.Load() {
 		return nil
 	}
 	return &s.object
@@ -93,8 +93,8 @@ func (t *table[T]) slot(handle uint64) *slot[T] {
 	return &(*chunks)[i/chunkLen][i%chunkLen]
 }
 
-// take returns a new zero object and its handle.
-func (t *table[T]) take() (object *T, handle uint64, err error) {
+// alloc returns a new zero object and its handle.
+func (t *table[T]) alloc() (object *T, handle uint64, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var i uint32
@@ -117,23 +117,23 @@ func (t *table[T]) take() (object *T, handle uint64, err error) {
 	}
 	handle = t.base + uint64(i)
 	s := t.slot(handle)
-	s.used.Store(true)
+	s.inUse.Store(true)
 	return &s.object, handle, nil
 }
 
-// give takes an object from a table, and stores its handle at the address in argument i. If that address is
+// newObject takes an object from a table, and stores its handle at the address in argument i. If that address is
 // null, it takes no object.
-func give[T any](a *args, t *table[T], i int) (object *T, handle uint64) {
-	p := a.where(i)
-	object, handle, err := t.take()
+func newObject[T any](a *args, t *table[T], i int) (object *T, handle uint64) {
+	p := a.checkedPointer(i)
+	object, handle, err := t.alloc()
 	check(err)
-	a.l.setHandleAt(p, 0, handle)
+	a.lib.setHandleAt(p, 0, handle)
 	return object, handle
 }
 
-// giveOr is like give, but calls undo if it fails.
-func giveOr[T any](a *args, t *table[T], i int, undo func()) (object *T, handle uint64) {
-	err := attempt(func() { object, handle = give(a, t, i) })
+// newObjectOr is like give, but calls undo if it fails.
+func newObjectOr[T any](a *args, t *table[T], i int, undo func()) (object *T, handle uint64) {
+	err := attempt(func() { object, handle = newObject(a, t, i) })
 	if err != nil {
 		undo()
 	}
@@ -141,20 +141,20 @@ func giveOr[T any](a *args, t *table[T], i int, undo func()) (object *T, handle 
 	return object, handle
 }
 
-// revoke removes an object made by give, and overwrites its handle with the null handle.
-func revoke[T any](a *args, t *table[T], i int, handle uint64) {
+// removeObject removes an object made by give, and overwrites its handle with the null handle.
+func removeObject[T any](a *args, t *table[T], i int, handle uint64) {
 	t.remove(handle)
-	a.l.setHandleAt(a.pointer(i), 0, a.l.abi.null[t.kind])
+	a.lib.setHandleAt(a.pointer(i), 0, a.lib.abi.null[t.kind])
 }
 
 // remove removes an object made by take. Predefined objects remain.
 func (t *table[T]) remove(handle uint64) {
 	s := t.slot(handle)
-	if s == nil || !s.used.Load() {
+	if s == nil || !s.inUse.Load() {
 		return
 	}
 	var none T
-	s.used.Store(false)
+	s.inUse.Store(false)
 	s.object = none
 	t.mu.Lock()
 	defer t.mu.Unlock()

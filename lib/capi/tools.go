@@ -9,10 +9,10 @@ import (
 // interface has no variables, categories, events or sources, and therefore no handles for them; this library
 // reports its counters as metrics.
 type tools struct {
-	mu       sync.Mutex
-	users    int // number of initializations minus finalizations
-	sessions map[int64]bool
-	last     int64 // number of the last session
+	mu          sync.Mutex
+	users       int // number of initializations minus finalizations
+	sessions    map[int64]bool
+	lastSession int64 // number of the last session
 }
 
 var _ = add(toolCalls())
@@ -20,7 +20,7 @@ var _ = add(toolCalls())
 func toolCalls() map[string]implementation {
 	calls := map[string]implementation{"T_init_thread": (*args).toolsInit}
 	for name, f := range map[string]implementation{
-		"T_finalize": func(a *args) { a.l.tools.users-- },
+		"T_finalize": func(a *args) { a.lib.tools.users-- },
 
 		"T_pvar_session_create": (*args).toolSessionCreate,
 		"T_pvar_session_free":   (*args).toolSessionFree,
@@ -33,11 +33,11 @@ func toolCalls() map[string]implementation {
 		"T_pvar_write":          (*args).toolHandle,
 		"T_pvar_handle_free":    (*args).toolHandle,
 	} {
-		calls[name] = func(a *args) { a.tool(f) }
+		calls[name] = func(a *args) { a.runTool(f) }
 	}
 	for name := range strings.FieldsSeq("cvar_get_num pvar_get_num category_get_num category_changed event_get_num " +
 		"source_get_num") {
-		calls["T_"+name] = func(a *args) { a.tool(func(a *args) { a.setInt(0, 0) }) }
+		calls["T_"+name] = func(a *args) { a.runTool(func(a *args) { a.setInt(0, 0) }) }
 	}
 	for class, names := range map[string]string{
 		"T_ERR_INVALID_NAME": "cvar_get_index pvar_get_index category_get_index event_get_index",
@@ -52,7 +52,7 @@ func toolCalls() map[string]implementation {
 			"event_register_callback event_set_dropped_handler",
 	} {
 		for name := range strings.FieldsSeq(names) {
-			calls["T_"+name] = func(a *args) { a.tool(toolError(class)) }
+			calls["T_"+name] = func(a *args) { a.runTool(toolError(class)) }
 		}
 	}
 	return calls
@@ -60,15 +60,15 @@ func toolCalls() map[string]implementation {
 
 // toolError returns a call that fails with an error of the ABI.
 func toolError(name string) implementation {
-	return func(a *args) { panic(failure{&fixedError{int(a.l.abi.constants[name]), "MPI_" + name}}) }
+	return func(a *args) { panic(failure{&codedError{int(a.lib.abi.constants[name]), "MPI_" + name}}) }
 }
 
-// tool performs a call of the tools interface. Errors are only returned to the caller.
-func (a *args) tool(f implementation) {
-	a.quiet = true
-	a.l.tools.mu.Lock()
-	defer a.l.tools.mu.Unlock()
-	if a.l.tools.users == 0 {
+// runTool performs a call of the tools interface. Errors are only returned to the caller.
+func (a *args) runTool(f implementation) {
+	a.skipHandler = true
+	a.lib.tools.mu.Lock()
+	defer a.lib.tools.mu.Unlock()
+	if a.lib.tools.users == 0 {
 		f = toolError("T_ERR_NOT_INITIALIZED")
 	}
 	f(a)
@@ -76,36 +76,36 @@ func (a *args) tool(f implementation) {
 
 // toolsInit implements MPI_T_init_thread(required, provided).
 func (a *args) toolsInit() {
-	a.quiet = true
-	a.setInt(1, int(a.l.abi.constants["THREAD_MULTIPLE"]))
-	a.l.tools.mu.Lock()
-	defer a.l.tools.mu.Unlock()
-	a.l.tools.users++
+	a.skipHandler = true
+	a.setInt(1, int(a.lib.abi.constants["THREAD_MULTIPLE"]))
+	a.lib.tools.mu.Lock()
+	defer a.lib.tools.mu.Unlock()
+	a.lib.tools.users++
 }
 
 // toolSessionCreate implements MPI_T_pvar_session_create. Session handles are pointers in both ABIs.
 func (a *args) toolSessionCreate() {
-	t := &a.l.tools
+	t := &a.lib.tools
 	if t.sessions == nil {
 		t.sessions = map[int64]bool{}
 	}
-	t.last++
-	t.sessions[t.last] = true
-	a.setWord(0, t.last)
+	t.lastSession++
+	t.sessions[t.lastSession] = true
+	a.setWord(0, t.lastSession)
 }
 
 func (a *args) toolSessionFree() {
-	session := *(*int64)(a.where(0))
-	if !a.l.tools.sessions[session] {
+	session := *(*int64)(a.checkedPointer(0))
+	if !a.lib.tools.sessions[session] {
 		toolError("T_ERR_INVALID_SESSION")(a)
 	}
-	delete(a.l.tools.sessions, session)
-	a.setWord(0, a.l.abi.constants["T_PVAR_SESSION_NULL"])
+	delete(a.lib.tools.sessions, session)
+	a.setWord(0, a.lib.abi.constants["T_PVAR_SESSION_NULL"])
 }
 
 // toolSession checks the session of a call. If the session is valid, the call fails with the named error.
 func (a *args) toolSession(name string) {
-	if !a.l.tools.sessions[a.count(0)] {
+	if !a.lib.tools.sessions[a.count(0)] {
 		name = "T_ERR_INVALID_SESSION"
 	}
 	toolError(name)(a)
@@ -116,7 +116,7 @@ func (a *args) toolHandle() { a.toolSession("T_ERR_INVALID_HANDLE") }
 // toolAllHandles implements calls with the arguments session and handle. They succeed for
 // MPI_T_PVAR_ALL_HANDLES; no other handle exists.
 func (a *args) toolAllHandles() {
-	if a.l.tools.sessions[a.count(0)] && a.count(1) == a.l.abi.constants["T_PVAR_ALL_HANDLES"] {
+	if a.lib.tools.sessions[a.count(0)] && a.count(1) == a.lib.abi.constants["T_PVAR_ALL_HANDLES"] {
 		return
 	}
 	a.toolHandle()

@@ -56,7 +56,7 @@ func TestTools(t *testing.T) {
 // TestToolsAreComplete checks that no call of the tools interface is missing.
 func TestToolsAreComplete(t *testing.T) {
 	for i, c := range callTable() {
-		if c.do == nil && strings.HasPrefix(c.name, "T_") {
+		if c.impl == nil && strings.HasPrefix(c.name, "T_") {
 			t.Errorf("call %d, %s, is missing", i, c.name)
 		}
 	}

@@ -15,8 +15,8 @@ var _ = add(map[string]implementation{
 	"Cart_create": (*args).cartCreate,
 	"Cart_map":    (*args).cartMap,
 	"Cart_get":    (*args).cartGet,
-	"Cartdim_get": func(a *args) { _, dims := a.cart(); a.setInt(1, dims) },
-	"Cart_rank":   func(a *args) { c, dims := a.cart(); a.setInt(2, must(c.CartRank(a.ints(1, dims)))) },
+	"Cartdim_get": func(a *args) { _, dims := a.cartDims(); a.setInt(1, dims) },
+	"Cart_rank":   func(a *args) { c, dims := a.cartDims(); a.setInt(2, must(c.CartRank(a.intArray(1, dims)))) },
 	"Cart_coords": (*args).cartCoords,
 	"Cart_shift":  (*args).cartShift,
 	"Cart_sub":    (*args).cartSub,
@@ -26,7 +26,7 @@ var _ = add(map[string]implementation{
 	"Graphdims_get":         (*args).graphDims,
 	"Graph_get":             (*args).graphGet,
 	"Graph_neighbors_count": func(a *args) { a.setInt(2, len(a.neighborsOf())) },
-	"Graph_neighbors":       func(a *args) { a.setInts(3, first(a.int(2), a.neighborsOf())) },
+	"Graph_neighbors":       func(a *args) { a.setInts(3, truncate(a.int(2), a.neighborsOf())) },
 
 	"Dist_graph_create":          (*args).distGraphCreate,
 	"Dist_graph_create_adjacent": (*args).distGraphAdjacent,
@@ -36,15 +36,15 @@ var _ = add(map[string]implementation{
 
 func (a *args) topoTest() {
 	c := a.communicator(0)
-	kind := a.l.abi.undefined
+	kind := a.lib.abi.undefined
 	if name := [...]string{mpi.NoTopology: "", mpi.Cartesian: "CART", mpi.Graph: "GRAPH",
 		mpi.DistGraph: "DIST_GRAPH"}[c.Topology()]; name != "" {
-		kind = int(a.l.abi.constants[name])
+		kind = int(a.lib.abi.constants[name])
 	}
 	a.setInt(1, kind)
 }
 
-func flags(list []int) []bool {
+func toBools(list []int) []bool {
 	out := make([]bool, len(list))
 	for i, v := range list {
 		out[i] = v != 0
@@ -52,7 +52,7 @@ func flags(list []int) []bool {
 	return out
 }
 
-func numbers(list []bool) []int {
+func toInts(list []bool) []int {
 	out := make([]int, len(list))
 	for i, v := range list {
 		if v {
@@ -68,38 +68,38 @@ func (a *args) dimsCreate() {
 	a.setInts(2, dims)
 }
 
-// grid decodes a communicator, a number of dimensions, and dims and periods.
-func (a *args) grid() (c *comm, dims []int, periods []bool) {
-	return a.communicator(0), a.countedInts(1, 2), flags(a.countedInts(1, 3))
+// cartArgs decodes a communicator, a number of dimensions, and dims and periods.
+func (a *args) cartArgs() (c *comm, dims []int, periods []bool) {
+	return a.communicator(0), a.countedInts(1, 2), toBools(a.countedInts(1, 3))
 }
 
 func (a *args) cartCreate() {
 	var c *comm
 	var dims []int
 	var periods []bool
-	a.making(func() { c, dims, periods = a.grid() })
+	a.decodeCreation(func() { c, dims, periods = a.cartArgs() })
 	a.setComm(5, must(c.CartCreate(context.Background(), dims, periods, a.int(4) != 0)))
 }
 
 func (a *args) cartMap() {
-	c, dims, periods := a.grid()
-	a.setInt(4, a.rank(must(c.CartMap(dims, periods))))
+	c, dims, periods := a.cartArgs()
+	a.setInt(4, a.abiRank(must(c.CartMap(dims, periods))))
 }
 
-// first returns at most n elements of a list, which is the number that fits in the caller's array.
-func first(n int, list []int) []int { return list[:max(min(n, len(list)), 0)] }
+// truncate returns at most n elements of a list, which is the number that fits in the caller's array.
+func truncate(n int, list []int) []int { return list[:max(min(n, len(list)), 0)] }
 
 func (a *args) cartGet() {
 	dims, periods, coords, err := a.communicator(0).Cart()
 	check(err)
 	n := a.int(1)
-	a.setInts(2, first(n, dims))
-	a.setInts(3, first(n, numbers(periods)))
-	a.setInts(4, first(n, coords))
+	a.setInts(2, truncate(n, dims))
+	a.setInts(3, truncate(n, toInts(periods)))
+	a.setInts(4, truncate(n, coords))
 }
 
-// cart decodes a communicator with a grid, and returns its number of dimensions.
-func (a *args) cart() (c *comm, dims int) {
+// cartDims decodes a communicator with a grid, and returns its number of dimensions.
+func (a *args) cartDims() (c *comm, dims int) {
 	c = a.communicator(0)
 	list, _, _, err := c.Cart()
 	check(err)
@@ -109,44 +109,44 @@ func (a *args) cart() (c *comm, dims int) {
 func (a *args) cartCoords() {
 	c := a.communicator(0)
 	coords := must(c.CartCoords(a.int(1)))
-	a.setInts(3, first(a.int(2), coords))
+	a.setInts(3, truncate(a.int(2), coords))
 }
 
 func (a *args) cartShift() {
 	source, dest, err := a.communicator(0).CartShift(a.int(1), a.int(2))
 	check(err)
-	a.setInt(3, a.rank(source))
-	a.setInt(4, a.rank(dest))
+	a.setInt(3, a.abiRank(source))
+	a.setInt(4, a.abiRank(dest))
 }
 
 func (a *args) cartSub() {
-	c, dims := a.cart()
+	c, dims := a.cartDims()
 	var remain []int
-	a.making(func() { remain = a.ints(1, dims) })
-	a.setComm(2, must(c.CartSub(context.Background(), flags(remain))))
+	a.decodeCreation(func() { remain = a.intArray(1, dims) })
+	a.setComm(2, must(c.CartSub(context.Background(), toBools(remain))))
 }
 
-// edges decodes a communicator, a number of nodes, and index and edges.
-func (a *args) edges() (c *comm, index, edges []int) {
+// graphArgs decodes a communicator, a number of nodes, and index and edges.
+func (a *args) graphArgs() (c *comm, index, edges []int) {
 	c = a.communicator(0)
 	index = a.countedInts(1, 2)
 	n := 0
 	for _, end := range index {
 		n = max(n, end)
 	}
-	return c, index, a.ints(3, n)
+	return c, index, a.intArray(3, n)
 }
 
 func (a *args) graphCreate() {
 	var c *comm
 	var index, edges []int
-	a.making(func() { c, index, edges = a.edges() })
+	a.decodeCreation(func() { c, index, edges = a.graphArgs() })
 	a.setComm(5, must(c.GraphCreate(context.Background(), index, edges, a.int(4) != 0)))
 }
 
 func (a *args) graphMap() {
-	c, index, edges := a.edges()
-	a.setInt(4, a.rank(must(c.GraphMap(index, edges))))
+	c, index, edges := a.graphArgs()
+	a.setInt(4, a.abiRank(must(c.GraphMap(index, edges))))
 }
 
 func (a *args) graphDims() {
@@ -159,8 +159,8 @@ func (a *args) graphDims() {
 func (a *args) graphGet() {
 	index, edges, err := a.communicator(0).Graph()
 	check(err)
-	a.setInts(3, first(a.int(1), index))
-	a.setInts(4, first(a.int(2), edges))
+	a.setInts(3, truncate(a.int(1), index))
+	a.setInts(4, truncate(a.int(2), edges))
 }
 
 // neighborsOf returns the neighbours of a rank in a graph.
@@ -169,12 +169,12 @@ func (a *args) neighborsOf() []int { return must(a.communicator(0).GraphNeighbor
 // weights reads the weights of n edges, or returns nil if the graph has no weights.
 func (a *args) weights(i, n int) []int {
 	switch int64(a.list[i]) {
-	case a.l.abi.constants["UNWEIGHTED"]:
+	case a.lib.abi.constants["UNWEIGHTED"]:
 		return nil
-	case a.l.abi.constants["WEIGHTS_EMPTY"]:
+	case a.lib.abi.constants["WEIGHTS_EMPTY"]:
 		return []int{}
 	}
-	return a.ints(i, n)
+	return a.intArray(i, n)
 }
 
 // distGraphCreate implements MPI_Dist_graph_create(comm, n, sources, degrees, destinations, weights, info, reorder,
@@ -182,16 +182,16 @@ func (a *args) weights(i, n int) []int {
 func (a *args) distGraphCreate() {
 	c := a.communicator(0)
 	var e [4][]int
-	err := attempt(func() { e = a.distributed() })
+	err := attempt(func() { e = a.distGraphArgs() })
 	if err != nil {
-		mpi.Foreign.Refuse(c.Comm, coll.Alltoall, classOf(err)) // the first collective that the call makes
+		mpi.Foreign.RefuseCollective(c.Comm, coll.Alltoall, classOf(err)) // the first collective that the call makes
 	}
 	check(err)
 	a.setComm(8, must(c.DistGraphCreate(context.Background(), e[0], e[1], e[2], e[3], a.int(7) != 0)))
 }
 
-// distributed decodes sources, degrees, destinations and weights.
-func (a *args) distributed() (e [4][]int) {
+// distGraphArgs decodes sources, degrees, destinations and weights.
+func (a *args) distGraphArgs() (e [4][]int) {
 	e[0], e[1] = a.countedInts(1, 2), a.countedInts(1, 3)
 	n := 0
 	for _, d := range e[1] {
@@ -200,7 +200,7 @@ func (a *args) distributed() (e [4][]int) {
 		}
 		n += d
 	}
-	e[2], e[3] = a.ints(4, n), a.weights(5, n)
+	e[2], e[3] = a.intArray(4, n), a.weights(5, n)
 	return e
 }
 
@@ -209,11 +209,11 @@ func (a *args) distributed() (e [4][]int) {
 func (a *args) distGraphAdjacent() {
 	c := a.communicator(0)
 	var n mpi.Neighbors
-	a.making(func() { n = a.adjacent() })
+	a.decodeCreation(func() { n = a.neighborArgs() })
 	a.setComm(9, must(c.DistGraphCreateAdjacent(context.Background(), n, a.int(8) != 0)))
 }
 
-func (a *args) adjacent() (n mpi.Neighbors) {
+func (a *args) neighborArgs() (n mpi.Neighbors) {
 	n.Sources = a.countedInts(1, 2)
 	n.SourceWeights = a.weights(3, len(n.Sources))
 	n.Destinations = a.countedInts(4, 5)
@@ -233,18 +233,18 @@ func (a *args) distGraphNeighbors() {
 	c := a.communicator(0)
 	n := must(c.DistGraphNeighbors())
 	in, out := a.int(1), a.int(4)
-	a.setInts(2, first(in, n.Sources))
-	a.setInts(5, first(out, n.Destinations))
+	a.setInts(2, truncate(in, n.Sources))
+	a.setInts(5, truncate(out, n.Destinations))
 	if n.SourceWeights == nil {
 		return
 	}
-	a.setWeights(3, first(in, n.SourceWeights))
-	a.setWeights(6, first(out, n.DestinationWeights))
+	a.setWeights(3, truncate(in, n.SourceWeights))
+	a.setWeights(6, truncate(out, n.DestinationWeights))
 }
 
 func (a *args) setWeights(i int, list []int) {
 	switch int64(a.list[i]) {
-	case a.l.abi.constants["UNWEIGHTED"], a.l.abi.constants["WEIGHTS_EMPTY"]:
+	case a.lib.abi.constants["UNWEIGHTED"], a.lib.abi.constants["WEIGHTS_EMPTY"]:
 		return
 	}
 	a.setInts(i, list)

@@ -14,21 +14,21 @@ type watchdog struct {
 	// report is disabled.
 	limit, warning time.Duration
 
-	// call is the call in progress. number is odd during a call, and unique for each call. Programs for upstream's
+	// current is the call in progress. number is odd during a call, and unique for each call. Programs for upstream's
 	// library call from one thread.
-	call   atomic.Pointer[numbered]
-	number atomic.Uint64
+	current    atomic.Pointer[callEntry]
+	callNumber atomic.Uint64
 
-	ended chan struct{}
-	wait  sync.WaitGroup
+	stopped chan struct{}
+	wait    sync.WaitGroup
 }
 
-func (w *watchdog) enter(c *numbered) {
-	w.call.Store(c)
-	w.number.Add(1)
+func (w *watchdog) enter(c *callEntry) {
+	w.current.Store(c)
+	w.callNumber.Add(1)
 }
 
-func (w *watchdog) exit() { w.number.Add(1) }
+func (w *watchdog) exit() { w.callNumber.Add(1) }
 
 // tick returns the interval between two checks: a tenth of the shorter duration, within bounds.
 func (w *watchdog) tick() time.Duration {
@@ -41,7 +41,7 @@ func (w *watchdog) tick() time.Duration {
 
 // start watches calls until stop is called. report is called in a separate goroutine.
 func (w *watchdog) start(report func(call string, limit time.Duration, over bool)) {
-	w.ended = make(chan struct{})
+	w.stopped = make(chan struct{})
 	w.wait.Go(func() {
 		ticker := time.NewTicker(w.tick())
 		defer ticker.Stop()
@@ -50,21 +50,21 @@ func (w *watchdog) start(report func(call string, limit time.Duration, over bool
 		warned := false
 		for {
 			select {
-			case <-w.ended:
+			case <-w.stopped:
 				return
 			case now := <-ticker.C:
-				if n := w.number.Load(); n%2 == 0 || n != number {
+				if n := w.callNumber.Load(); n%2 == 0 || n != number {
 					since, number, warned = now, n, false
 					continue
 				}
 				lasted := now.Sub(since)
 				switch {
 				case w.limit > 0 && lasted >= w.limit:
-					report(w.call.Load().name, w.limit, true)
+					report(w.current.Load().name, w.limit, true)
 					return
 				case w.warning > 0 && lasted >= w.warning && !warned:
 					warned = true
-					report(w.call.Load().name, w.warning, false)
+					report(w.current.Load().name, w.warning, false)
 				}
 			}
 		}
@@ -72,6 +72,6 @@ func (w *watchdog) start(report func(call string, limit time.Duration, over bool
 }
 
 func (w *watchdog) stop() {
-	close(w.ended)
+	close(w.stopped)
 	w.wait.Wait()
 }

@@ -105,7 +105,7 @@ int main(void) {
 `, maxArgs, strings.ToUpper(string(a.name)))
 	n := 0
 	for number, f := range table {
-		if !f.in(a.name) || answers[f.name] != "" {
+		if !f.isInABI(a.name) || inlineResults[f.name] != "" {
 			continue
 		}
 		for _, prefix := range []string{"MPI_", "PMPI_"} {
@@ -127,8 +127,8 @@ int main(void) {
 			}
 			result := "100000 + call"
 			if f.result != "" {
-				base, _ := a.cBase(f.result)
-				switch cl, _ := a.classOf(ctype{base: f.result}); cl {
+				base, _ := a.cType(f.result)
+				switch cl, _ := a.classOf(typeSpec{base: f.result}); cl {
 				case integer:
 					result = fmt.Sprintf("(%s)(call + (INT64_C(1) << 32))", base)
 				case pointer:
@@ -152,9 +152,9 @@ int main(void) {
 }
 
 // value returns the nth value of a parameter's type, and the member that must receive it.
-func (a *abi) value(t ctype, n int) (string, class) {
+func (a *abi) value(t typeSpec, n int) (string, class) {
 	if t.pointers == 0 && len(t.arrays) == 0 {
-		base, member := a.cBase(t.base)
+		base, member := a.cType(t.base)
 		if member == pointer {
 			return fmt.Sprintf("POINTER(%s, %d)", base, n), member
 		}
@@ -169,7 +169,7 @@ func (a *abi) value(t ctype, n int) (string, class) {
 		}
 	}
 	if t.pointers == 1 && strings.HasSuffix(t.base, "function") && len(t.arrays) == 0 {
-		return fmt.Sprintf("POINTER(%s, %d)", a.declare(ctype{pointers: 1, base: t.base}, ""), n), pointer
+		return fmt.Sprintf("POINTER(%s, %d)", a.declare(typeSpec{pointers: 1, base: t.base}, ""), n), pointer
 	}
-	return fmt.Sprintf("POINTER(%s, %d)", a.declare(ctype{constant: t.constant, base: t.base}, name), n), pointer
+	return fmt.Sprintf("POINTER(%s, %d)", a.declare(typeSpec{constant: t.constant, base: t.base}, name), n), pointer
 }

@@ -15,9 +15,9 @@ const (
 	double  class = "d"
 )
 
-// cBase returns the C type for a name in the tables, and the class of its values. The type is empty if the ABI
+// cType returns the C type for a name in the tables, and the class of its values. The type is empty if the ABI
 // does not have the name.
-func (a *abi) cBase(name string) (string, class) {
+func (a *abi) cType(name string) (string, class) {
 	switch name {
 	case "int", "logical", "index":
 		return "int", integer
@@ -46,8 +46,8 @@ func (a *abi) cBase(name string) (string, class) {
 }
 
 // classOf returns the class of a parameter or result, or an error if there is no such type.
-func (a *abi) classOf(t ctype) (class, error) {
-	c, cl := a.cBase(t.base)
+func (a *abi) classOf(t typeSpec) (class, error) {
+	c, cl := a.cType(t.base)
 	switch {
 	case c == "":
 		return "", fmt.Errorf("the ABI %s has no type %q", a.name, t.base)
@@ -60,8 +60,8 @@ func (a *abi) classOf(t ctype) (class, error) {
 }
 
 // declare returns a declaration of name, or only the type if name is empty.
-func (a *abi) declare(t ctype, name string) string {
-	text, _ := a.cBase(t.base)
+func (a *abi) declare(t typeSpec, name string) string {
+	text, _ := a.cType(t.base)
 	if t.constant {
 		text = "const " + text
 	}
@@ -76,7 +76,7 @@ func (a *abi) declare(t ctype, name string) string {
 func (a *abi) prototype(f function, prefix string) string {
 	result := "int"
 	if f.result != "" {
-		result, _ = a.cBase(f.result)
+		result, _ = a.cType(f.result)
 	}
 	params := make([]string, len(f.params))
 	for i, p := range f.params {
@@ -96,10 +96,10 @@ func (a *abi) prototype(f function, prefix string) string {
 // maxArgs is the maximum number of arguments of zrl_call.
 const maxArgs = 16
 
-// check returns an error if the table contains anything that the ABI cannot express.
-func (a *abi) check(table []function) error {
+// checkTable returns an error if the table contains anything that the ABI cannot express.
+func (a *abi) checkTable(table []function) error {
 	for _, f := range table {
-		if !f.in(a.name) {
+		if !f.isInABI(a.name) {
 			continue
 		}
 		if len(f.params) > maxArgs {
@@ -111,7 +111,7 @@ func (a *abi) check(table []function) error {
 			}
 		}
 		if f.result != "" {
-			if _, err := a.classOf(ctype{base: f.result}); err != nil {
+			if _, err := a.classOf(typeSpec{base: f.result}); err != nil {
 				return fmt.Errorf("%s: result: %w", f.name, err)
 			}
 		}
@@ -119,15 +119,15 @@ func (a *abi) check(table []function) error {
 	return nil
 }
 
-// answers maps functions to results that do not need a call into the library. Such a call takes longer than
+// inlineResults maps functions to results that do not need a call into the library. Such a call takes longer than
 // reading the clock, which programs that time themselves do for every message.
-var answers = map[string]string{"Wtime": "zrl_time()", "Wtick": "1e-9"}
+var inlineResults = map[string]string{"Wtime": "zrl_time()", "Wtick": "1e-9"}
 
 // shims returns the functions of an ABI. Except for answers, each function packs its arguments and calls
 // zrl_call.
 func (a *abi) shims(table []function) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "/* The functions of the ABI %s, %s from functions.txt. */\n", a.name, generated)
+	fmt.Fprintf(&b, "/* The functions of the ABI %s, %s from functions.txt. */\n", a.name, generatedBy)
 	if a.name == standard {
 		b.WriteString("#define ZRLMPI_INLINE /* defines symbols */\n")
 	}
@@ -139,13 +139,13 @@ func (a *abi) shims(table []function) string {
 	}
 	b.WriteString(a.conversionSymbols(table))
 	for call, f := range table {
-		if !f.in(a.name) {
+		if !f.isInABI(a.name) {
 			continue
 		}
 		fmt.Fprintf(&b, "\n%s {\n", a.prototype(f, "PMPI_"))
-		if answer := answers[f.name]; answer != "" {
+		if answer := inlineResults[f.name]; answer != "" {
 			fmt.Fprintf(&b, "    return %s;\n", answer)
-			b.WriteString(weak(f))
+			b.WriteString(endWeak(f))
 			continue
 		}
 		fmt.Fprintf(&b, "    zrl_arg a[%d];\n", maxArgs)
@@ -162,17 +162,19 @@ func (a *abi) shims(table []function) string {
 		if f.result == "" {
 			fmt.Fprintf(&b, "    return zrl_call(%d, a);\n", call)
 		} else {
-			cl, _ := a.classOf(ctype{base: f.result})
-			result, _ := a.cBase(f.result)
+			cl, _ := a.classOf(typeSpec{base: f.result})
+			result, _ := a.cType(f.result)
 			fmt.Fprintf(&b, "    zrl_call(%d, a);\n    return (%s)a[0].%s;\n", call, result, cl)
 		}
-		b.WriteString(weak(f))
+		b.WriteString(endWeak(f))
 	}
 	return b.String()
 }
 
-// weak ends a function, and makes its MPI_ name a weak symbol so that a profiling library can replace it.
-func weak(f function) string { return fmt.Sprintf("}\n#pragma weak MPI_%[1]s = PMPI_%[1]s\n", f.name) }
+// endWeak ends a function, and makes its MPI_ name a weak symbol so that a profiling library can replace it.
+func endWeak(f function) string {
+	return fmt.Sprintf("}\n#pragma weak MPI_%[1]s = PMPI_%[1]s\n", f.name)
+}
 
 // mpichSymbols are the symbols, other than functions, that binaries for MPICH import. The two pointers are
 // compared and passed on, but never dereferenced.
@@ -223,14 +225,14 @@ int PMPIX_GPU_query_support(int type, int *supported) {
 // header returns mpi.h.
 func (a *abi) header(table []function) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "/* MPI for C and C++, for the ABI %s. This file is %s. */\n", a.name, generated)
+	fmt.Fprintf(&b, "/* MPI for C and C++, for the ABI %s. This file is %s. */\n", a.name, generatedBy)
 	b.WriteString("#ifndef MPI_INCLUDED\n#define MPI_INCLUDED\n\n#include <stdint.h>\n\n#ifdef __cplusplus\nextern " +
 		"\"C\" {\n#endif\n\n")
 	for _, t := range a.integers {
 		fmt.Fprintf(&b, "typedef %s MPI_%s;\n", t[1], t[0])
 	}
 	b.WriteString("\n")
-	for _, name := range a.order {
+	for _, name := range a.handleNames {
 		if tag := a.handles[name]; tag != "" {
 			fmt.Fprintf(&b, "typedef struct %s *MPI_%s;\n", tag, name)
 		} else {
@@ -261,7 +263,7 @@ func (a *abi) header(table []function) string {
 	for _, prefix := range []string{"MPI_", "PMPI_"} {
 		b.WriteString("\n")
 		for _, f := range table {
-			if f.in(a.name) {
+			if f.isInABI(a.name) {
 				fmt.Fprintf(&b, "%s;\n", a.prototype(f, prefix))
 			}
 		}
@@ -280,7 +282,7 @@ type conversion struct{ name, result, param, value string }
 // conversions returns the conversions of handles whose values are numbers, and of handles with a function for
 // it.
 func (a *abi) conversions(table []function, prefix string) (list []conversion) {
-	for _, name := range a.order {
+	for _, name := range a.handleNames {
 		short, of := strings.Replace(name, "Datatype", "Type", 1), "MPI_"+name
 		to, from := fmt.Sprintf("%s%s_toint(handle)", prefix, short), fmt.Sprintf("%s%s_fromint(handle)", prefix, short)
 		if !slices.ContainsFunc(table, func(f function) bool { return f.name == short+"_toint" }) ||
@@ -310,7 +312,7 @@ func (a *abi) declareConversions(table []function, prefix string) string {
 		if a.name == mpich {
 			fmt.Fprintf(&b, "%s;\n", c.prototype(prefix))
 		} else {
-			fmt.Fprintf(&b, "ZRLMPI_INLINE %s { return %s; }\n", c.prototype(prefix), c.value())
+			fmt.Fprintf(&b, "ZRLMPI_INLINE %s { return %s; }\n", c.prototype(prefix), c.expression())
 		}
 	}
 	return b.String()
@@ -322,8 +324,8 @@ func (a *abi) conversionSymbols(table []function) string {
 	var b strings.Builder
 	for _, c := range statusConversions {
 		if a.name == mpich {
-			fmt.Fprintf(&b, "\n%s {\n    return %s;\n%s", c.prototype("PMPI_"), c.value(),
-				weak(function{name: "Status_" + c.name}))
+			fmt.Fprintf(&b, "\n%s {\n    return %s;\n%s", c.prototype("PMPI_"), c.expression(),
+				endWeak(function{name: "Status_" + c.name}))
 		} else {
 			fmt.Fprintf(&b, "#pragma weak MPI_Status_%s\n", c.name)
 		}
@@ -353,7 +355,7 @@ func (c *statusConversion) prototype(prefix string) string {
 	return fmt.Sprintf("int %sStatus_%s(const %s *from, %s *to)", prefix, c.name, c.from, c.to)
 }
 
-func (c *statusConversion) value() string {
+func (c *statusConversion) expression() string {
 	return fmt.Sprintf("from == %s || to == 0 ? MPI_ERR_ARG : (__builtin_memcpy(to, from, sizeof(MPI_Status)), "+
 		"MPI_SUCCESS)", c.ignored)
 }

@@ -14,8 +14,8 @@ func (a *abi) f08Module(table []function) string {
 		"before one that\n"+
 		"! does not wait: MPI_SUBARRAYS_SUPPORTED is false.\nmodule mpi_f08\n  use, intrinsic :: iso_c_binding, "+
 		"only: c_ptr\n  implicit none\n"+
-		"  private :: c_ptr\n", generated)
-	handles := slices.DeleteFunc(slices.Clone(a.order), func(name string) bool { return strings.HasPrefix(name, "T_") })
+		"  private :: c_ptr\n", generatedBy)
+	handles := slices.DeleteFunc(slices.Clone(a.handleNames), func(name string) bool { return strings.HasPrefix(name, "T_") })
 	for _, name := range handles {
 		fmt.Fprintf(&b, "  type, bind(C) :: MPI_%s\n    integer :: MPI_VAL\n  end type\n", name)
 	}
@@ -48,26 +48,26 @@ func (a *abi) f08Module(table []function) string {
 	for _, operator := range []string{"==", "/="} {
 		fmt.Fprintf(&b, "  interface operator(%s)\n", operator)
 		for _, name := range handles {
-			fmt.Fprintf(&b, "    module procedure %s\n", comparison(operator, name))
+			fmt.Fprintf(&b, "    module procedure %s\n", comparisonName(operator, name))
 		}
 		b.WriteString("  end interface\n")
 	}
 	var private []string
 	for _, operator := range []string{"==", "/="} {
 		for _, name := range handles {
-			private = append(private, comparison(operator, name))
+			private = append(private, comparisonName(operator, name))
 		}
 	}
 	fmt.Fprintf(&b, "  private :: %s\n", strings.Join(private, ", &\n    "))
 
-	interfaces, procedures := sizeofs("integer, optional, intent(out)")
+	interfaces, procedures := sizeofModule("integer, optional, intent(out)")
 	b.WriteString(interfaces)
 	b.WriteString("  abstract interface\n")
 	b.WriteString(f08Callbacks)
 	b.WriteString("  end interface\n")
 	for _, prefix := range []string{"mpi", "pmpi"} {
 		for _, f := range table {
-			if _, large := largeOf(f); large || !inF08(f) {
+			if _, large := largeCountName(f); large || !inF08(f) {
 				continue
 			}
 			fmt.Fprintf(&b, "  interface %s_%s\n", prefix, f.name)
@@ -86,7 +86,7 @@ func (a *abi) f08Module(table []function) string {
 	for _, operator := range []string{"==", "/="} {
 		for _, name := range handles {
 			fmt.Fprintf(&b, "  elemental logical function %[1]s(a, b)\n    type(MPI_%[2]s), intent(in) :: a, b\n"+
-				"    %[1]s = a%%MPI_VAL %[3]s b%%MPI_VAL\n  end function\n", comparison(operator, name), name, operator)
+				"    %[1]s = a%%MPI_VAL %[3]s b%%MPI_VAL\n  end function\n", comparisonName(operator, name), name, operator)
 		}
 	}
 	b.WriteString(procedures)
@@ -94,7 +94,7 @@ func (a *abi) f08Module(table []function) string {
 	return b.String()
 }
 
-func comparison(operator, handle string) string {
+func comparisonName(operator, handle string) string {
 	if operator == "==" {
 		return "equal_" + handle
 	}

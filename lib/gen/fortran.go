@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// byHand lists the functions that are hand-written in lib/c/fortran.h.
-var byHand = []string{
+// handWritten lists the functions that are hand-written in lib/c/fortran.h.
+var handWritten = []string{
 	"Address", "Attr_get", "Attr_put", "Comm_create_keyval", "Comm_get_attr", "Comm_set_attr", "Comm_spawn",
 	"Comm_spawn_multiple", "Grequest_start", "Info_create_env", "Info_get", "Info_get_string", "Init", "Init_thread", "Keyval_create", "Pcontrol",
 	"Register_datarep", "Session_get_nth_pset", "Type_create_keyval", "Type_get_attr", "Type_set_attr", "Win_create_keyval",
@@ -28,11 +28,11 @@ func inFortran(f function) bool {
 			return false
 		}
 	}
-	return f.in(mpich) && !strings.HasPrefix(f.name, "T_") && !strings.HasPrefix(f.name, "Abi_")
+	return f.isInABI(mpich) && !strings.HasPrefix(f.name, "T_") && !strings.HasPrefix(f.name, "Abi_")
 }
 
-// largeOf returns the Fortran name of a function with large counts, and whether f is such a function.
-func largeOf(f function) (string, bool) { return strings.CutSuffix(f.name, "_c") }
+// largeCountName returns the Fortran name of a function with large counts, and whether f is such a function.
+func largeCountName(f function) (string, bool) { return strings.CutSuffix(f.name, "_c") }
 
 // inF08 reports whether module mpi_f08 has a function.
 func inF08(f function) bool {
@@ -43,7 +43,7 @@ func inF08(f function) bool {
 func fortranProcedures(table []function) []string {
 	var names []string
 	for _, f := range table {
-		if _, large := largeOf(f); inFortran(f) && !large {
+		if _, large := largeCountName(f); inFortran(f) && !large {
 			names = append(names, f.name)
 		}
 	}
@@ -53,9 +53,9 @@ func fortranProcedures(table []function) []string {
 // fortranC returns the source of the Fortran library for the MPICH ABI.
 func (a *abi) fortranC(table []function) (string, error) {
 	var b strings.Builder
-	fmt.Fprintf(&b, "/* MPI for Fortran, %s from functions.txt. */\n#include \"fortran.h\"\n", generated)
+	fmt.Fprintf(&b, "/* MPI for Fortran, %s from functions.txt. */\n#include \"fortran.h\"\n", generatedBy)
 	for _, f := range table {
-		if !inFortran(f) || slices.Contains(byHand, f.name) {
+		if !inFortran(f) || slices.Contains(handWritten, f.name) {
 			continue
 		}
 		text, err := a.fortranShim(f, false)
@@ -75,18 +75,18 @@ func (a *abi) fortranC(table []function) (string, error) {
 		if !inF08(f) {
 			continue
 		}
-		if detaches(f) {
+		if returnsBuffer(f) {
 			text, err := a.fortranShim(f, true)
 			if err != nil {
 				return "", err
 			}
 			b.WriteString(text)
-		} else if name, large := largeOf(f); large {
+		} else if name, large := largeCountName(f); large {
 			fmt.Fprintf(&b, "NAMES_F08_LARGE(%s)\n", strings.ToLower(name))
 		} else {
 			fmt.Fprintf(&b, "NAMES_F08(%s)\n", strings.ToLower(name))
 		}
-		if slices.ContainsFunc(f.params, isBuffer) && !slices.Contains(byHand, f.name) {
+		if slices.ContainsFunc(f.params, isBuffer) && !slices.Contains(handWritten, f.name) {
 			text, err := a.descriptorShim(f)
 			if err != nil {
 				return "", err
@@ -97,10 +97,10 @@ func (a *abi) fortranC(table []function) (string, error) {
 	return b.String(), nil
 }
 
-// detaches reports whether a function returns an address. Only in module mpi_f08 can a variable hold that
+// returnsBuffer reports whether a function returns an address. Only in module mpi_f08 can a variable hold that
 // address; in mpif.h and module mpi, the argument is not used (MPI 4.1, 3.6.1).
-func detaches(f function) bool {
-	_, large := largeOf(f)
+func returnsBuffer(f function) bool {
+	_, large := largeCountName(f)
 	return !large && slices.ContainsFunc(f.params, func(p param) bool { return p.name == "buffer_addr" })
 }
 
@@ -114,7 +114,7 @@ type fortranShim struct {
 // fortranShim returns the procedure pmpi_x_ of a function. If f08 is set, it returns the procedure for mpi_f08,
 // where that differs.
 func (a *abi) fortranShim(f function, f08 bool) (string, error) {
-	_, large := largeOf(f)
+	_, large := largeCountName(f)
 	s := fortranShim{f08: f08 || large}
 	for _, p := range f.params {
 		if err := a.fortranParam(&s, f, p); err != nil {
@@ -128,7 +128,7 @@ func (a *abi) fortranShim(f function, f08 bool) (string, error) {
 	}
 	call := fmt.Sprintf("PMPI_%s(%s)", f.name, strings.Join(s.values, ", "))
 	if f.result != "" {
-		result, _ := a.cBase(f.result)
+		result, _ := a.cType(f.result)
 		params := strings.Join(s.params, ", ")
 		if params == "" {
 			params = "void"
@@ -175,7 +175,7 @@ func (a *abi) descriptorShim(f function) (string, error) {
 	params := append(append(s.params, "MPI_Fint *ierr"), s.lengths...)
 	lower := strings.ToLower(f.name)
 	name := lower + "_f08ts_"
-	if short, large := largeOf(f); large {
+	if short, large := largeCountName(f); large {
 		name = strings.ToLower(short) + "_f08ts_large_"
 	}
 	return fmt.Sprintf("void pmpir_%s(%s) {\n    OPTIONAL(ierr)\n    if (%s)\n        pmpi_%s_(%s);\n}\nWEAK(mpi_%[1]s, pmpir_%[1]s)\n", name,
@@ -185,7 +185,7 @@ func (a *abi) descriptorShim(f function) (string, error) {
 // fortranParam adds a parameter to a shim.
 func (a *abi) fortranParam(s *fortranShim, f function, p param) error {
 	n, t := p.name, p.typ
-	base, cl := a.cBase(t.base)
+	base, cl := a.cType(t.base)
 	indirect := t.pointers + len(t.arrays)
 	add := func(ctype, value string, before, after string) {
 		s.params = append(s.params, ctype+n)
@@ -282,7 +282,7 @@ func fortranInteger(a *abi, name, base string) string {
 // mpifH returns mpif.h, in a form that is valid in both of Fortran's source forms.
 func (a *abi) mpifH() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "!     MPI for Fortran, for the ABI %s. This file is %s.\n", a.name, generated)
+	fmt.Fprintf(&b, "!     MPI for Fortran, for the ABI %s. This file is %s.\n", a.name, generatedBy)
 	parameter := func(typ, name, value string) {
 		fmt.Fprintf(&b, "      %s MPI_%s\n      PARAMETER (MPI_%s=%s)\n", typ, name, name, value)
 	}
@@ -366,13 +366,13 @@ const mpifTail = `      LOGICAL MPI_SUBARRAYS_SUPPORTED
 
 // mpiModule returns module mpi, which consists of mpif.h and MPI_SIZEOF.
 func mpiModule() string {
-	interfaces, procedures := sizeofs("integer, intent(out)")
-	return fmt.Sprintf("! Module mpi, %s.\nmodule mpi\n  implicit none\n  include 'mpif.h'\n%scontains\n%send module\n", generated, interfaces, procedures)
+	interfaces, procedures := sizeofModule("integer, intent(out)")
+	return fmt.Sprintf("! Module mpi, %s.\nmodule mpi\n  implicit none\n  include 'mpif.h'\n%scontains\n%send module\n", generatedBy, interfaces, procedures)
 }
 
-// sizeofs returns the two parts of a module that MPI_SIZEOF needs: its interfaces and its procedures.
+// sizeofModule returns the two parts of a module that MPI_SIZEOF needs: its interfaces and its procedures.
 // MPI_SIZEOF needs several, because it has to know the type of its argument.
-func sizeofs(ierror string) (interfaces, procedures string) {
+func sizeofModule(ierror string) (interfaces, procedures string) {
 	types := []string{
 		"integer(1)", "integer(2)", "integer(4)", "integer(8)", "real(4)", "real(8)", "real(16)",
 		"complex(4)", "complex(8)", "complex(16)", "logical(1)", "logical(2)", "logical(4)", "logical(8)", "character(*)",

@@ -19,7 +19,7 @@ func tables(t *testing.T) *source {
 func TestStandardIsComplete(t *testing.T) {
 	n := 0
 	for _, f := range tables(t).table {
-		if f.in(standard) {
+		if f.isInABI(standard) {
 			n++
 		}
 	}

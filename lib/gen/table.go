@@ -19,7 +19,7 @@ const (
 )
 
 // A ctype is a type in the tables. It consists of array dimensions, pointers and a name, in this order.
-type ctype struct {
+type typeSpec struct {
 	arrays   []string // "" or a number, outermost first
 	pointers int
 	constant bool
@@ -29,7 +29,7 @@ type ctype struct {
 // A param is a parameter of a function. The name is empty for "...".
 type param struct {
 	name string
-	typ  ctype
+	typ  typeSpec
 }
 
 // A function is a line of functions.txt. Its index is its call number.
@@ -40,8 +40,8 @@ type function struct {
 	abi    abiName
 }
 
-// in reports whether an ABI has the function.
-func (f function) in(abi abiName) bool { return f.abi == "" || f.abi == abi }
+// isInABI reports whether an ABI has the function.
+func (f function) isInABI(abi abiName) bool { return f.abi == "" || f.abi == abi }
 
 // A lineError is an error in a line of a table.
 type lineError struct {
@@ -53,8 +53,8 @@ type lineError struct {
 func (e *lineError) Error() string { return fmt.Sprintf("%s:%d: %v", e.file, e.line, e.err) }
 func (e *lineError) Unwrap() error { return e.err }
 
-// eachLine calls f for each line that is neither empty nor a comment.
-func eachLine(file string, text []byte, f func(line string) error) error {
+// forEachLine calls f for each line that is neither empty nor a comment.
+func forEachLine(file string, text []byte, f func(line string) error) error {
 	lines := bufio.NewScanner(bytes.NewReader(text))
 	for n := 1; lines.Scan(); n++ {
 		line := strings.TrimSpace(lines.Text())
@@ -71,7 +71,7 @@ func eachLine(file string, text []byte, f func(line string) error) error {
 // parseFunctions parses functions.txt. The first lines of that file describe its format.
 func parseFunctions(file string, text []byte) ([]function, error) {
 	var table []function
-	err := eachLine(file, text, func(line string) error {
+	err := forEachLine(file, text, func(line string) error {
 		f, err := parseFunction(line)
 		if err != nil {
 			return err
@@ -141,8 +141,8 @@ func parseFunction(line string) (function, error) {
 }
 
 // parseType parses a type such as [][3]int or **const char.
-func parseType(text string) (ctype, error) {
-	var t ctype
+func parseType(text string) (typeSpec, error) {
+	var t typeSpec
 	rest := text
 	for strings.HasPrefix(rest, "[") {
 		size, after, ok := strings.Cut(rest[1:], "]")
@@ -174,26 +174,26 @@ func isName(s string) bool {
 // A constant is a name from the standard, with its value in an ABI.
 type constant struct {
 	name  string
-	typ   ctype
+	typ   typeSpec
 	value int64
 	text  string // the value as written in the file: a number or a function
 }
 
 // An abi holds the contents of a file in the folder abi.
 type abi struct {
-	name      abiName
-	handles   map[string]string // struct tags; empty for int
-	order     []string          // names of the handles, in order
-	integers  [][2]string       // name and C type
-	status    []string
-	constants []constant
+	name        abiName
+	handles     map[string]string // struct tags; empty for int
+	handleNames []string          // names of the handles, in order
+	integers    [][2]string       // name and C type
+	status      []string
+	constants   []constant
 }
 
 // parseABI parses a file in the folder abi. The first lines of the file describe its format.
 func parseABI(name abiName, file string, text []byte) (*abi, error) {
 	a := &abi{name: name, handles: map[string]string{}}
 	seen := map[string]bool{}
-	err := eachLine(file, text, func(line string) error {
+	err := forEachLine(file, text, func(line string) error {
 		fields := strings.Fields(line)
 		switch {
 		case fields[0] == "status" && len(fields) > 1:
@@ -216,7 +216,7 @@ func parseABI(name abiName, file string, text []byte) (*abi, error) {
 			} else {
 				a.handles[fields[1]] = ""
 			}
-			a.order = append(a.order, fields[1])
+			a.handleNames = append(a.handleNames, fields[1])
 			return nil
 		case "integer":
 			a.integers = append(a.integers, [2]string{fields[1], fields[2]})

@@ -51,7 +51,7 @@ func BenchmarkDone(b *testing.B) {
 			}
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {
-				r.Done(ring[i&255], nil)
+				r.RecordMessage(ring[i&255], nil)
 			}
 		})
 	}

@@ -9,14 +9,14 @@ const (
 	PerOctave = 1 << Schema
 	// minKey is the smallest index of a bucket, which is the bucket of one nanosecond. octaves is the number of
 	// powers of two up to the longest time.Duration.
-	minKey  = -30 * PerOctave
-	octaves = 65
+	minKey     = -30 * PerOctave
+	numOctaves = 65
 )
 
 // mantissas contains the upper bounds of all but the last bucket of an octave, as mantissas of floating-point
 // numbers. guess is indexed by the first four bits of a mantissa; it contains the number of bounds that are
 // smaller than all mantissas with these four bits. No two bounds have the same first four bits.
-var mantissas, guess = func() (bounds [PerOctave + 1]uint64, first [16]uint8) {
+var mantissas, firstBound = func() (bounds [PerOctave + 1]uint64, first [16]uint8) {
 	for i := range PerOctave {
 		bounds[i] = math.Float64bits(math.Exp2(float64(i)/PerOctave)) & mantissaMask
 	}
@@ -36,12 +36,12 @@ const (
 	mantissaMask = 1<<mantissaBits - 1
 )
 
-// keyOf returns the index, relative to minKey, of the bucket that contains a time of ns nanoseconds. ns must
-// not be 0. The upper bound of the bucket is 2^((keyOf+minKey)/PerOctave) seconds, inclusive.
-func keyOf(ns uint64) int {
+// bucketKey returns the index, relative to minKey, of the bucket that contains a time of ns nanoseconds. ns must
+// not be 0. The upper bound of the bucket is 2^((bucketKey+minKey)/PerOctave) seconds, inclusive.
+func bucketKey(ns uint64) int {
 	b := math.Float64bits(float64(ns) / 1e9)
 	mantissa := b & mantissaMask
-	n := int(guess[mantissa>>(mantissaBits-4)])
+	n := int(firstBound[mantissa>>(mantissaBits-4)])
 	if mantissa > mantissas[n] {
 		n++
 	}

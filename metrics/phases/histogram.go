@@ -4,42 +4,42 @@ import "slices"
 
 // Histogram counts times in native buckets. It allocates memory only for octaves that are not empty.
 type Histogram struct {
-	Zero uint64 // number of times that are 0
+	ZeroCount uint64 // number of times that are 0
 	// Sum is the sum of all times in nanoseconds. It is a float because an integer would overflow after a
 	// million receives of one day each.
 	Sum float64
-	// at maps each octave to its position in chunks, counted from 1. It is 0 for an empty octave.
-	at     [octaves + 1]uint8
-	chunks [][PerOctave]uint64
+	// chunkIndex maps each octave to its position in chunks, counted from 1. It is 0 for an empty octave.
+	chunkIndex [numOctaves + 1]uint8
+	chunks     [][PerOctave]uint64
 }
 
 // Add counts a time of ns nanoseconds.
 func (h *Histogram) Add(ns uint64) {
 	if ns == 0 {
-		h.Zero++
+		h.ZeroCount++
 		return
 	}
-	h.add(keyOf(ns), ns)
+	h.addToBucket(bucketKey(ns), ns)
 }
 
 // add counts a time of ns nanoseconds in bucket key.
-func (h *Histogram) add(key int, ns uint64) {
+func (h *Histogram) addToBucket(key int, ns uint64) {
 	h.Sum += float64(ns)
-	at := h.at[key/PerOctave]
+	at := h.chunkIndex[key/PerOctave]
 	if at == 0 {
-		at = h.grow(key / PerOctave)
+		at = h.addChunk(key / PerOctave)
 	}
 	h.chunks[at-1][key%PerOctave]++
 }
 
-func (h *Histogram) grow(octave int) uint8 {
+func (h *Histogram) addChunk(octave int) uint8 {
 	h.chunks = append(h.chunks, [PerOctave]uint64{})
-	h.at[octave] = uint8(len(h.chunks))
-	return h.at[octave]
+	h.chunkIndex[octave] = uint8(len(h.chunks))
+	return h.chunkIndex[octave]
 }
 
-// Empty reports whether no times have been counted.
-func (h *Histogram) Empty() bool { return h.Zero == 0 && len(h.chunks) == 0 }
+// IsEmpty reports whether no times have been counted.
+func (h *Histogram) IsEmpty() bool { return h.ZeroCount == 0 && len(h.chunks) == 0 }
 
 // clone returns an independent copy of h.
 func (h *Histogram) clone() Histogram {
@@ -50,7 +50,7 @@ func (h *Histogram) clone() Histogram {
 
 // Buckets yields the index and the count of each non-empty native bucket.
 func (h *Histogram) Buckets(yield func(key int, n uint64) bool) {
-	for octave, at := range h.at {
+	for octave, at := range h.chunkIndex {
 		if at == 0 {
 			continue
 		}
@@ -64,7 +64,7 @@ func (h *Histogram) Buckets(yield func(key int, n uint64) bool) {
 
 // Count returns the number of times counted.
 func (h *Histogram) Count() uint64 {
-	count := h.Zero
+	count := h.ZeroCount
 	for _, n := range h.Buckets {
 		count += n
 	}

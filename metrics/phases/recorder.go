@@ -21,8 +21,8 @@ const (
 	NumPhases
 )
 
-// Names contains the direction and the name of each phase.
-var Names = [NumPhases]struct{ Direction, Phase string }{
+// PhaseNames contains the direction and the name of each phase.
+var PhaseNames = [NumPhases]struct{ Direction, Phase string }{
 	{"send", "clear"}, {"send", "data"}, {"send", "ack"}, {"send", "total"},
 	{"receive", "request"}, {"receive", "data"}, {"receive", "total"},
 }
@@ -34,24 +34,24 @@ type Peer struct{ Profile, Kind string }
 // which the callers of Done and the collectors that read the Recorder must hold.
 type Recorder struct {
 	rank  int
-	peers []recorded // indexed by rank
+	peers []peerState // indexed by rank
 	// classes contains a Class for each kind of peer in the cluster.
 	classes []*Class
-	// limit is the maximum number of peers that have separate series. own is the number of peers that have them
+	// maxSeparate is the maximum number of peers that have separate series. own is the number of peers that have them
 	// now.
-	limit, own int
-	// other contains the series that all other peers share.
-	other PerPeer
+	maxSeparate, numSeparate int
+	// shared contains the series that all other peers share.
+	shared PeerTimes
 }
 
-// recorded is the state of a peer: its class and its histograms, which are nil before the first message.
-type recorded struct {
+// peerState is the state of a peer: its class and its histograms, which are nil before the first message.
+type peerState struct {
 	class *Class
-	times *PerPeer
+	times *PeerTimes
 }
 
-// PerPeer contains the histograms of one peer. They are allocated on demand.
-type PerPeer [NumPhases]*Histogram
+// PeerTimes contains the histograms of one peer. They are allocated on demand.
+type PeerTimes [NumPhases]*Histogram
 
 // Class contains the histograms of all peers of one kind.
 type Class struct {
@@ -62,7 +62,7 @@ type Class struct {
 // NewRecorder returns a Recorder for a rank. peers describes all ranks of the cluster in rank order. limit is
 // the maximum number of peers that get separate series.
 func NewRecorder(rank int, peers []Peer, limit int) *Recorder {
-	r := &Recorder{rank: rank, peers: make([]recorded, len(peers)), limit: limit}
+	r := &Recorder{rank: rank, peers: make([]peerState, len(peers)), maxSeparate: limit}
 	known := make(map[Peer]*Class)
 	for i, p := range peers {
 		if i == rank {
@@ -77,54 +77,54 @@ func NewRecorder(rank int, peers []Peer, limit int) *Recorder {
 	return r
 }
 
-// admit returns the series of an active peer. It gives the peer separate series the first time, or the shared
+// seriesFor returns the series of an active peer. It gives the peer separate series the first time, or the shared
 // series if the limit has been reached. A peer keeps its series from then on.
-func (r *Recorder) admit(peer int) *PerPeer {
+func (r *Recorder) seriesFor(peer int) *PeerTimes {
 	p := &r.peers[peer]
 	switch {
 	case p.times != nil:
-	case r.own < r.limit:
-		p.times = new(PerPeer)
-		r.own++
+	case r.numSeparate < r.maxSeparate:
+		p.times = new(PeerTimes)
+		r.numSeparate++
 	default:
-		p.times = &r.other
+		p.times = &r.shared
 	}
 	return p.times
 }
 
-// Done records a completed message that was reported to mpe.Observer.Done. It ignores failed messages, and
+// RecordMessage records a completed message that was reported to mpe.Observer.Done. It ignores failed messages, and
 // messages that the rank sent to itself.
-func (r *Recorder) Done(s *mpe.Status, err error) {
+func (r *Recorder) RecordMessage(s *mpe.Status, err error) {
 	if err != nil || s.Peer < 0 || s.Peer >= len(r.peers) || s.Peer == r.rank {
 		return
 	}
 	p := &r.peers[s.Peer]
 	one := p.times
 	if one == nil {
-		one = r.admit(s.Peer)
+		one = r.seriesFor(s.Peer)
 	}
 	all, t := p.class, &s.Phases
 	if s.Send {
-		between(all, one, sendClear, int64(t.Request), int64(t.Clear))
-		between(all, one, sendData, int64(t.Clear), int64(t.Data))
-		between(all, one, sendAck, int64(t.Data), int64(t.Ack))
-		add(all, one, SendTotal, uint64(s.Elapsed()))
+		addPhase(all, one, sendClear, int64(t.Request), int64(t.Clear))
+		addPhase(all, one, sendData, int64(t.Clear), int64(t.Data))
+		addPhase(all, one, sendAck, int64(t.Data), int64(t.Ack))
+		addDuration(all, one, SendTotal, uint64(s.Elapsed()))
 		return
 	}
-	between(all, one, recvRequest, int64(t.Start), int64(t.Request))
-	between(all, one, recvData, int64(t.Clear), int64(t.Data))
-	add(all, one, recvTotal, uint64(s.Elapsed()))
+	addPhase(all, one, recvRequest, int64(t.Start), int64(t.Request))
+	addPhase(all, one, recvData, int64(t.Clear), int64(t.Data))
+	addDuration(all, one, recvTotal, uint64(s.Elapsed()))
 }
 
-// between records a phase, given the times of its beginning and end. It ignores a phase without duration: an
+// addPhase records a phase, given the times of its beginning and end. It ignores a phase without duration: an
 // eager message, for example, has no clear phase.
-func between(all *Class, one *PerPeer, ph Phase, from, to int64) {
+func addPhase(all *Class, one *PeerTimes, ph Phase, from, to int64) {
 	if from > 0 && to > from {
-		add(all, one, ph, uint64(to-from))
+		addDuration(all, one, ph, uint64(to-from))
 	}
 }
 
-func add(all *Class, one *PerPeer, ph Phase, ns uint64) {
+func addDuration(all *Class, one *PeerTimes, ph Phase, ns uint64) {
 	h := one[ph]
 	if h == nil {
 		h = new(Histogram)
@@ -132,13 +132,13 @@ func add(all *Class, one *PerPeer, ph Phase, ns uint64) {
 	}
 	c := &all.Times[ph]
 	if ns == 0 {
-		h.Zero++
-		c.Zero++
+		h.ZeroCount++
+		c.ZeroCount++
 		return
 	}
-	key := keyOf(ns)
-	h.add(key, ns)
-	c.add(key, ns)
+	key := bucketKey(ns)
+	h.addToBucket(key, ns)
+	c.addToBucket(key, ns)
 }
 
 // Classes returns copies of the histograms of all kinds of peers.
@@ -153,16 +153,16 @@ func (r *Recorder) Classes() []Class {
 	return copied
 }
 
-// Known reports whether a peer has been assigned series.
-func (r *Recorder) Known(peer int) bool { return r.peers[peer].times != nil }
+// HasSeries reports whether a peer has been assigned series.
+func (r *Recorder) HasSeries(peer int) bool { return r.peers[peer].times != nil }
 
-// Admit assigns series to an active peer. It reports whether the peer has them to itself instead of sharing
+// AssignSeries assigns series to an active peer. It reports whether the peer has them to itself instead of sharing
 // them.
-func (r *Recorder) Admit(peer int) (own bool) { return r.admit(peer) != &r.other }
+func (r *Recorder) AssignSeries(peer int) (own bool) { return r.seriesFor(peer) != &r.shared }
 
 // Peer returns copies of a peer's non-empty histograms. These are the shared ones if the peer uses shared
 // series.
-func (r *Recorder) Peer(peer int) (copied PerPeer) {
+func (r *Recorder) Peer(peer int) (copied PeerTimes) {
 	if times := r.peers[peer].times; times != nil {
 		for ph, h := range times {
 			if h != nil {
@@ -174,5 +174,5 @@ func (r *Recorder) Peer(peer int) (copied PerPeer) {
 	return copied
 }
 
-// Size returns the number of ranks in the cluster.
-func (r *Recorder) Size() int { return len(r.peers) }
+// ClusterSize returns the number of ranks in the cluster.
+func (r *Recorder) ClusterSize() int { return len(r.peers) }

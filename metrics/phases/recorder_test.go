@@ -48,14 +48,14 @@ func TestPhases(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := NewRecorder(0, manyPeers(1), 1)
-			r.Done(&mpe.Status{Peer: 1, Send: tt.send, Phases: tt.phases}, nil)
+			r.RecordMessage(&mpe.Status{Peer: 1, Send: tt.send, Phases: tt.phases}, nil)
 			one, all := counted(r, 1)
 			for ph := range NumPhases {
 				d, ok := tt.want[ph]
 				if n := map[bool]uint64{true: 1}[ok]; one[ph] != n || all[ph] != n {
-					t.Errorf("%v: counted %d and %d times, want %d", Names[ph], one[ph], all[ph], n)
+					t.Errorf("%v: counted %d and %d times, want %d", PhaseNames[ph], one[ph], all[ph], n)
 				} else if ok && r.peers[1].times[ph].Sum != float64(d) {
-					t.Errorf("%v: %g ns, want %d", Names[ph], r.peers[1].times[ph].Sum, d)
+					t.Errorf("%v: %g ns, want %d", PhaseNames[ph], r.peers[1].times[ph].Sum, d)
 				}
 			}
 		})
@@ -64,10 +64,10 @@ func TestPhases(t *testing.T) {
 
 func TestWhatIsNotCounted(t *testing.T) {
 	r := NewRecorder(0, manyPeers(2), 2)
-	r.Done(sent(1, time.Microsecond), errors.New("it failed"))
-	r.Done(sent(0, time.Microsecond), nil) // a message of the rank to itself
-	r.Done(sent(mpe.AnySource, time.Microsecond), nil)
-	r.Done(sent(3, time.Microsecond), nil)
+	r.RecordMessage(sent(1, time.Microsecond), errors.New("it failed"))
+	r.RecordMessage(sent(0, time.Microsecond), nil) // a message of the rank to itself
+	r.RecordMessage(sent(mpe.AnySource, time.Microsecond), nil)
+	r.RecordMessage(sent(3, time.Microsecond), nil)
 	for peer := 1; peer <= 2; peer++ {
 		if one, all := counted(r, peer); one != [NumPhases]uint64{} || all != [NumPhases]uint64{} {
 			t.Errorf("peer %d: %v, %v", peer, one, all)
@@ -77,9 +77,9 @@ func TestWhatIsNotCounted(t *testing.T) {
 
 func TestClasses(t *testing.T) {
 	r := NewRecorder(1, []Peer{{"cloudfpga", "fpga"}, {}, {"extended", "software"}, {"cloudfpga", "fpga"}}, 4)
-	r.Done(sent(0, time.Microsecond), nil)
-	r.Done(sent(3, time.Microsecond), nil)
-	r.Done(sent(2, time.Microsecond), nil)
+	r.RecordMessage(sent(0, time.Microsecond), nil)
+	r.RecordMessage(sent(3, time.Microsecond), nil)
+	r.RecordMessage(sent(2, time.Microsecond), nil)
 	got := ""
 	for _, k := range r.classes {
 		got += fmt.Sprintf("%v %d, ", k.Peer, k.Times[sendAck].Count())
@@ -94,10 +94,10 @@ func TestClasses(t *testing.T) {
 func TestPeersAreBounded(t *testing.T) {
 	r := NewRecorder(0, manyPeers(1000), 3)
 	for _, peer := range []int{900, 7, 500, 1, 2, 3, 900} {
-		r.Done(sent(peer, time.Microsecond), nil)
+		r.RecordMessage(sent(peer, time.Microsecond), nil)
 	}
 	for peer, own := range map[int]bool{900: true, 7: true, 500: true, 1: false, 2: false, 3: false} {
-		if got := r.peers[peer].times != &r.other; got != own {
+		if got := r.peers[peer].times != &r.shared; got != own {
 			t.Errorf("peer %d has series of its own: %v", peer, got)
 		}
 	}
@@ -121,7 +121,7 @@ func TestDoneDoesNotAllocate(t *testing.T) {
 	}
 	all := func() {
 		for _, s := range list {
-			r.Done(s, nil)
+			r.RecordMessage(s, nil)
 		}
 	}
 	all()

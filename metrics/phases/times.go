@@ -7,27 +7,27 @@ import (
 
 // Times is the content of a Recorder, in the form that is passed to another process as JSON.
 type Times struct {
-	Classes []Class         `json:"classes,omitempty"`
-	Peers   map[int]PerPeer `json:"peers,omitempty"`
+	Classes []Class           `json:"classes,omitempty"`
+	Peers   map[int]PeerTimes `json:"peers,omitempty"`
 }
 
 // Recorder returns a Recorder with the content of t for a rank in a cluster of the given size. All peers have
 // separate series.
 func (t *Times) Recorder(rank, size int) *Recorder {
-	r := &Recorder{rank: rank, peers: make([]recorded, size), limit: size}
+	r := &Recorder{rank: rank, peers: make([]peerState, size), maxSeparate: size}
 	for i := range t.Classes {
 		r.classes = append(r.classes, &t.Classes[i])
 	}
 	for peer, times := range t.Peers {
 		if peer >= 0 && peer < size {
-			*r.admit(peer) = times
+			*r.seriesFor(peer) = times
 		}
 	}
 	return r
 }
 
-// buckets is the JSON form of a Histogram.
-type buckets struct {
+// histogramJSON is the JSON form of a Histogram.
+type histogramJSON struct {
 	Zero   uint64         `json:"zero,omitempty"`
 	Sum    float64        `json:"sum,omitempty"`
 	Counts map[int]uint64 `json:"counts,omitempty"` // by index of the native bucket
@@ -35,7 +35,7 @@ type buckets struct {
 
 // MarshalJSON implements json.Marshaler.
 func (h *Histogram) MarshalJSON() ([]byte, error) {
-	b := buckets{Zero: h.Zero, Sum: h.Sum, Counts: map[int]uint64{}}
+	b := histogramJSON{Zero: h.ZeroCount, Sum: h.Sum, Counts: map[int]uint64{}}
 	for key, n := range h.Buckets {
 		b.Counts[key] = n
 	}
@@ -44,21 +44,21 @@ func (h *Histogram) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (h *Histogram) UnmarshalJSON(text []byte) error {
-	var b buckets
+	var b histogramJSON
 	if err := json.Unmarshal(text, &b); err != nil {
 		return err
 	}
-	*h = Histogram{Zero: b.Zero, Sum: b.Sum}
+	*h = Histogram{ZeroCount: b.Zero, Sum: b.Sum}
 	for key, n := range b.Counts {
 		at := key - minKey
-		if at < 0 || at/PerOctave >= len(h.at) {
+		if at < 0 || at/PerOctave >= len(h.chunkIndex) {
 			return fmt.Errorf("a histogram with bucket %d", key)
 		}
 		octave := at / PerOctave
-		if h.at[octave] == 0 {
-			h.grow(octave)
+		if h.chunkIndex[octave] == 0 {
+			h.addChunk(octave)
 		}
-		h.chunks[h.at[octave]-1][at%PerOctave] = n
+		h.chunks[h.chunkIndex[octave]-1][at%PerOctave] = n
 	}
 	return nil
 }

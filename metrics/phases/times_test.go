@@ -30,7 +30,7 @@ func TestHistogramAsJSON(t *testing.T) {
 			}
 			return all
 		}
-		if h.Zero != other.Zero || h.Sum != other.Sum || h.Count() != uint64(len(times)) ||
+		if h.ZeroCount != other.ZeroCount || h.Sum != other.Sum || h.Count() != uint64(len(times)) ||
 			!reflect.DeepEqual(counts(&h), counts(&other)) {
 			t.Errorf("%v: %s is %+v", times, text, other)
 		}

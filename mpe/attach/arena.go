@@ -8,85 +8,85 @@ import (
 // The arena is the part of the shared memory after the rings. It holds payload that is not sent in frames;
 // instead, START contains the payload's offset in the arena. docs/attach.md specifies the arena.
 const (
-	// arenaLeast is the minimum length of a payload that this client places in the arena. Shorter payloads are
+	// minArenaPayload is the minimum length of a payload that this client places in the arena. Shorter payloads are
 	// just as fast in frames.
-	arenaLeast = 16 << 10
+	minArenaPayload = 16 << 10
 	// arenaBlock is the granularity of the blocks that this client allocates.
 	arenaBlock = 4 << 10
 )
 
 // span is a part of an arena. A span of length 0 is empty.
-type span struct{ at, n int }
+type span struct{ offset, length int }
 
-func (b span) end() int { return b.at + b.n }
+func (b span) end() int { return b.offset + b.length }
 
 // arena allocates blocks of a client's arena. The client must be locked while a method other than write and
 // close is called.
 type arena struct {
-	free []span // sorted; no two spans are adjacent
+	freeSpans []span // sorted; no two spans are adjacent
 
-	// using guards mem, which becomes nil when the connection ends.
-	using sync.RWMutex
+	// memMu guards mem, which becomes nil when the connection ends.
+	memMu sync.RWMutex
 	mem   []byte
 }
 
-func (a *arena) open(mem []byte) {
+func (a *arena) init(mem []byte) {
 	a.mem = mem
 	if n := len(mem) &^ (arenaBlock - 1); n > 0 {
-		a.free = []span{{0, n}}
+		a.freeSpans = []span{{0, n}}
 	}
 }
 
 // take returns a block for n bytes, or an empty span if none is free. First fit keeps the used part of the
 // arena small and therefore in the processors' caches.
-func (a *arena) take(n int) span {
+func (a *arena) alloc(n int) span {
 	n = (n + arenaBlock - 1) &^ (arenaBlock - 1)
-	for i := range a.free {
-		f := &a.free[i]
-		if f.n < n {
+	for i := range a.freeSpans {
+		f := &a.freeSpans[i]
+		if f.length < n {
 			continue
 		}
-		b := span{f.at, n}
-		if f.at, f.n = f.at+n, f.n-n; f.n == 0 {
-			a.free = slices.Delete(a.free, i, i+1)
+		b := span{f.offset, n}
+		if f.offset, f.length = f.offset+n, f.length-n; f.length == 0 {
+			a.freeSpans = slices.Delete(a.freeSpans, i, i+1)
 		}
 		return b
 	}
 	return span{}
 }
 
-// put frees a block. It ignores an empty span.
-func (a *arena) put(b span) {
-	if b.n == 0 {
+// release frees a block. It ignores an empty span.
+func (a *arena) release(b span) {
+	if b.length == 0 {
 		return
 	}
-	i, _ := slices.BinarySearchFunc(a.free, b, func(f, b span) int { return f.at - b.at })
-	after := i < len(a.free) && b.end() == a.free[i].at
-	switch before := i > 0 && a.free[i-1].end() == b.at; {
+	i, _ := slices.BinarySearchFunc(a.freeSpans, b, func(f, b span) int { return f.offset - b.offset })
+	after := i < len(a.freeSpans) && b.end() == a.freeSpans[i].offset
+	switch before := i > 0 && a.freeSpans[i-1].end() == b.offset; {
 	case before && after:
-		a.free[i-1].n += b.n + a.free[i].n
-		a.free = slices.Delete(a.free, i, i+1)
+		a.freeSpans[i-1].length += b.length + a.freeSpans[i].length
+		a.freeSpans = slices.Delete(a.freeSpans, i, i+1)
 	case before:
-		a.free[i-1].n += b.n
+		a.freeSpans[i-1].length += b.length
 	case after:
-		a.free[i] = span{b.at, b.n + a.free[i].n}
+		a.freeSpans[i] = span{b.offset, b.length + a.freeSpans[i].length}
 	default:
-		a.free = slices.Insert(a.free, i, b)
+		a.freeSpans = slices.Insert(a.freeSpans, i, b)
 	}
 }
 
 // write copies payload to a block.
 func (a *arena) write(b span, payload []byte) {
-	a.using.RLock()
-	defer a.using.RUnlock()
+	a.memMu.RLock()
+	defer a.memMu.RUnlock()
 	if a.mem != nil {
-		copy(a.mem[b.at:b.end()], payload)
+		copy(a.mem[b.offset:b.end()], payload)
 	}
 }
 
 // close makes mem nil once no goroutine uses it.
 func (a *arena) close() {
-	a.using.Lock()
-	defer a.using.Unlock()
+	a.memMu.Lock()
+	defer a.memMu.Unlock()
 	a.mem = nil
 }

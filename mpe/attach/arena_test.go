@@ -11,12 +11,12 @@ import (
 func TestArena(t *testing.T) {
 	const blocks = 64
 	var a arena
-	a.open(make([]byte, blocks*arenaBlock+1))
+	a.init(make([]byte, blocks*arenaBlock+1))
 	r := rand.New(rand.NewPCG(1, 2))
 	var used [blocks]bool
 	var taken []span
 	set := func(b span, to bool) {
-		for i := b.at / arenaBlock; i < b.end()/arenaBlock; i++ {
+		for i := b.offset / arenaBlock; i < b.end()/arenaBlock; i++ {
 			if used[i] == to {
 				t.Fatalf("%v is taken or given back twice", b)
 			}
@@ -27,7 +27,7 @@ func TestArena(t *testing.T) {
 		if r.IntN(2) == 0 && len(taken) > 0 {
 			i := r.IntN(len(taken))
 			set(taken[i], false)
-			a.put(taken[i])
+			a.release(taken[i])
 			taken = slices.Delete(taken, i, i+1)
 			continue
 		}
@@ -41,27 +41,27 @@ func TestArena(t *testing.T) {
 				want = (i - whole + 1) * arenaBlock
 			}
 		}
-		b := a.take(n)
-		if want < 0 && b.n != 0 || want >= 0 && (b.at != want || b.n != whole*arenaBlock) {
+		b := a.alloc(n)
+		if want < 0 && b.length != 0 || want >= 0 && (b.offset != want || b.length != whole*arenaBlock) {
 			t.Fatalf("%d bytes are at %v, want %d", n, b, want)
 		}
-		if b.n > 0 {
+		if b.length > 0 {
 			set(b, true)
 			taken = append(taken, b)
 		}
 	}
 	for _, b := range taken {
-		a.put(b)
+		a.release(b)
 	}
-	a.put(span{})
-	if !slices.Equal(a.free, []span{{0, blocks * arenaBlock}}) {
-		t.Errorf("free: %v", a.free)
+	a.release(span{})
+	if !slices.Equal(a.freeSpans, []span{{0, blocks * arenaBlock}}) {
+		t.Errorf("free: %v", a.freeSpans)
 	}
 	a.close()
 	a.write(span{0, arenaBlock}, []byte("late")) // must not write anything
 	var none arena
-	none.open(nil)
-	if b := none.take(1); b.n != 0 {
+	none.init(nil)
+	if b := none.alloc(1); b.length != 0 {
 		t.Errorf("%v of no arena", b)
 	}
 }

@@ -19,24 +19,24 @@ import (
 
 // Client is a program's connection to a rank of a running daemon. It implements mpe.Device.
 type Client struct {
-	mpe.Minimal
+	mpe.BasicDevice
 	socket string
 	stream wire.Stream
-	in     *wire.Reader
-	out    *wire.Outbox
+	reader *wire.Reader
+	outbox *wire.Outbox
 	rank   int
-	// granted is the WELCOME that the daemon sent.
-	granted wire.Welcome
+	// welcome is the WELCOME that the daemon sent.
+	welcome wire.Welcome
 	arena   arena
 	peers   []mpe.PeerInfo
 
-	// spin is answerTime, except in tests.
-	spin time.Duration
+	// abortTimeout is abortTimeout, except in tests.
+	abortTimeout time.Duration
 
 	// ended is closed when the connection has ended and all operations are done. stop stops the writing
 	// goroutine.
-	ended chan struct{}
-	stop  context.CancelFunc
+	closed chan struct{}
+	stop   context.CancelFunc
 
 	group  progress.Group
 	source wire.Polled // the source that group polls
@@ -44,30 +44,30 @@ type Client struct {
 	// the stream's Read blocks, a dedicated goroutine.
 	done wire.Done
 
-	mu      sync.Mutex
-	ops     table
-	fewer   chan struct{} // wakes up callers that wait for operations to end
-	leaving bool
-	hung    error // reason why this side closed the connection
-	err     error // reason why no operation can be started
+	mu          sync.Mutex
+	ops         opTable
+	slotsFreed  chan struct{} // wakes up callers that wait for operations to end
+	closing     bool
+	closeReason error // reason why this side closed the connection
+	err         error // reason why no operation can be started
 }
 
 var _ mpe.Device = (*Client)(nil)
 
-// attachTime is the maximum time that the daemon may take to grant a rank. It is longer than the time that the
+// attachTimeout is the maximum time that the daemon may take to grant a rank. It is longer than the time that the
 // daemon waits for the HELLO of a silent program.
-const attachTime = 30 * time.Second
+const attachTimeout = 30 * time.Second
 
 // Dial attaches to a rank of the daemon that listens on socket. If rank is AnyRank, it attaches to any of the
 // daemon's ranks. The error is a *RefusedError if the daemon refuses the program, and a *ForeignError if
 // CheckServer rejects the daemon.
 func Dial(ctx context.Context, socket string, rank int) (*Client, error) {
-	return dial(ctx, socket, rank, wire.FlagRings|wire.FlagArena, attachTime)
+	return dial(ctx, socket, rank, wire.FlagRings|wire.FlagArena, attachTimeout)
 }
 
 // DialSocket is like Dial, but uses no shared memory: frames are sent through the socket.
 func DialSocket(ctx context.Context, socket string, rank int) (*Client, error) {
-	return dial(ctx, socket, rank, 0, attachTime)
+	return dial(ctx, socket, rank, 0, attachTimeout)
 }
 
 // dial implements Dial. flags are the flags to send in HELLO. limit is the maximum time to wait for the
@@ -93,16 +93,16 @@ func dial(ctx context.Context, socket string, rank int, flags uint32, limit time
 	greeting := wire.NewGreeting(conn.(*net.UnixConn))
 	c := newClient(socket, greeting)
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
-	err = c.greet(conn, rank, flags)
+	err = c.requestRank(conn, rank, flags)
 	if !stop() { // the deadline has been set, or is about to be
-		err = ctxerr.Of(ctx)
+		err = ctxerr.Cause(ctx)
 	}
 	var stream wire.Polled
 	if err == nil {
-		stream, err = greeting.Stream(c.granted.Ring, c.granted.Arena)
+		stream, err = greeting.Stream(c.welcome.Ring, c.welcome.Arena)
 	}
 	if err == nil {
-		if err = c.open(stream); err != nil {
+		if err = c.startStream(stream); err != nil {
 			stream.Close()
 		}
 	}
@@ -117,9 +117,9 @@ func dial(ctx context.Context, socket string, rank int, flags uint32, limit time
 // closes the stream.
 func DialStream(stream wire.Stream, rank int) (*Client, error) {
 	c := newClient("a stream", stream)
-	err := c.greet(stream, rank, 0)
+	err := c.requestRank(stream, rank, 0)
 	if err == nil {
-		err = c.open(stream)
+		err = c.startStream(stream)
 	}
 	if err != nil {
 		stream.Close()
@@ -129,43 +129,43 @@ func DialStream(stream wire.Stream, rank int) (*Client, error) {
 }
 
 func newClient(socket string, from io.Reader) *Client {
-	return &Client{socket: socket, in: wire.NewReader(from), ended: make(chan struct{}), fewer: make(chan struct{}, 1),
-		spin: answerTime}
+	return &Client{socket: socket, reader: wire.NewReader(from), closed: make(chan struct{}), slotsFreed: make(chan struct{}, 1),
+		abortTimeout: abortTimeout}
 }
 
 // open switches from the greeting to stream. If the stream can be polled, goroutines read the daemon's frames
 // while they wait for an operation; see package progress.
-func (c *Client) open(stream wire.Stream) error {
-	c.stream, c.out = stream, wire.NewOutbox(stream)
-	c.in.From(stream)
-	c.group.Init(nil, c.granted.Flags&wire.FlagOversubscribed != 0)
+func (c *Client) startStream(stream wire.Stream) error {
+	c.stream, c.outbox = stream, wire.NewOutbox(stream)
+	c.reader.SetSource(stream)
+	c.group.Init(nil, c.welcome.Flags&wire.FlagOversubscribed != 0)
 	var polled bool
 	c.source, polled = stream.(wire.Polled)
 	if r, ok := stream.(wire.Rings); ok {
-		c.out.Rings = r
-		c.in.FromRings(r)
-		c.arena.open(r.Arena())
-		c.group.PollAlone(r.OtherProcessor) // a program may use several ranks, each with its own ring
+		c.outbox.Rings = r
+		c.reader.UseRings(r)
+		c.arena.init(r.Arena())
+		c.group.PollAlone(r.PeerProcessor) // a program may use several ranks, each with its own ring
 	} else if polled {
-		c.in.FromSocket()
+		c.reader.UseSocket()
 		c.group.PollAlone(nil)
 	}
 	// A reader should first receive the frames that the daemon sent before the connection ended.
-	c.out.Failed = func() {
-		stream.After(wire.FarewellTime, stream.HangUp)
+	c.outbox.OnFailure = func() {
+		stream.After(wire.LingerTimeout, stream.HangUp)
 		c.group.Watch()
 	}
 	writing, stop := context.WithCancel(context.Background())
 	c.stop = stop
-	stream.Go(func() { c.out.Run(writing) })
+	stream.Go(func() { c.outbox.Run(writing) })
 	if !polled {
 		stream.Go(func() {
-			_, err := c.pump()
-			c.end(err)
+			_, err := c.readFrames()
+			c.endAll(err)
 		})
 		return nil
 	}
-	if err := c.group.Add(c.source.Descriptor(), (*frames)(c), progress.Network); err != nil {
+	if err := c.group.Add(c.source.Descriptor(), (*frameSource)(c), progress.NetworkInterval); err != nil {
 		stop()
 		return err
 	}
@@ -180,34 +180,34 @@ func rankName(rank int) string {
 	return fmt.Sprintf("rank %d", rank)
 }
 
-// greet requests the rank and reads the daemon's answer.
-func (c *Client) greet(conn io.Writer, rank int, flags uint32) error {
+// requestRank requests the rank and reads the daemon's answer.
+func (c *Client) requestRank(conn io.Writer, rank int, flags uint32) error {
 	// A daemon that refuses the program may send REFUSED and close the connection before HELLO has been
 	// written.
 	_, written := conn.Write(wire.HelloFrame(wire.Hello{Version: wire.Version, Rank: int32(rank), Flags: flags}))
-	if err := c.in.Next(); err != nil {
+	if err := c.reader.Next(); err != nil {
 		return errors.Join(written, err)
 	}
-	switch c.in.Type {
+	switch c.reader.Type {
 	case wire.FrameWelcome:
 	case wire.FrameRefused:
-		return c.in.ReadRefused()
+		return c.reader.ReadRefused()
 	default:
-		return wire.Violationf("the daemon answered with %v instead of WELCOME", c.in.Type)
+		return wire.Violationf("the daemon answered with %v instead of WELCOME", c.reader.Type)
 	}
-	w, err := c.in.ReadWelcome()
+	w, err := c.reader.ReadWelcome()
 	if err != nil {
 		return err
 	}
-	c.rank, c.granted = int(w.Rank), w
+	c.rank, c.welcome = int(w.Rank), w
 	for rank := range int(w.Size) {
-		if err := c.in.Next(); err != nil {
+		if err := c.reader.Next(); err != nil {
 			return err
 		}
-		if c.in.Type != wire.FramePeer {
-			return wire.Violationf("%v instead of PEER", c.in.Type)
+		if c.reader.Type != wire.FramePeer {
+			return wire.Violationf("%v instead of PEER", c.reader.Type)
 		}
-		p, err := c.in.ReadPeer(rank)
+		p, err := c.reader.ReadPeer(rank)
 		if err != nil {
 			return err
 		}
@@ -224,7 +224,7 @@ func (c *Client) Size() int { return len(c.peers) }
 
 // Limits returns the limits granted by the daemon. If an operation would exceed them, Start fails with
 // mpe.ErrFull.
-func (c *Client) Limits() wire.Limits { return c.granted.Limits }
+func (c *Client) Limits() wire.Limits { return c.welcome.Limits }
 
 // Peer describes a rank as it was when the client attached.
 func (c *Client) Peer(rank int) (mpe.PeerInfo, error) {
@@ -239,83 +239,83 @@ func (c *Client) Peer(rank int) (mpe.PeerInfo, error) {
 // attach to the rank. If ctx ends first, Close closes the connection and returns the error of ctx.
 func (c *Client) Close(ctx context.Context) error {
 	c.mu.Lock()
-	first := !c.leaving
-	c.leaving = true
+	first := !c.closing
+	c.closing = true
 	if c.err == nil {
 		c.err = fmt.Errorf("rank %d: %w", c.rank, mpe.ErrClosed)
 	}
 	c.mu.Unlock()
 	if first {
-		c.out.PutNow(wire.Raw(wire.AppendHeader(nil, wire.FrameBye, 0)))
+		c.outbox.Send(wire.RawFrame(wire.AppendHeader(nil, wire.FrameBye, 0)))
 	}
-	if err := c.Await(ctx, c.ended); err == nil {
+	if err := c.Await(ctx, c.closed); err == nil {
 		return nil
 	}
 	c.stream.HangUp()
-	c.wait(c.ended)
-	return ctxerr.Of(ctx)
+	c.awaitForever(c.closed)
+	return ctxerr.Cause(ctx)
 }
 
-// enter allocates an operation and assigns its id. The operation is a send, a receive, a probe or a collective
+// newOp allocates an operation and assigns its id. The operation is a send, a receive, a probe or a collective
 // call.
-func (c *Client) enter(req wire.Start, call *collective.Operation) (*Op, error) {
+func (c *Client) newOp(req wire.Start, call *collective.Operation) (*Op, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.err == nil && c.ops.len() >= c.granted.Limits.Operations {
-		c.awaitEnd()
+	if c.err == nil && c.ops.len() >= c.welcome.Limits.Operations {
+		c.awaitFreeSlot()
 	}
 	if c.err != nil {
 		return nil, c.err
 	}
-	if c.ops.len() >= c.granted.Limits.Operations {
+	if c.ops.len() >= c.welcome.Limits.Operations {
 		return nil, fmt.Errorf("rank %d: %w: a program may have %d operations in progress", c.rank, mpe.ErrFull,
-			c.granted.Limits.Operations)
+			c.welcome.Limits.Operations)
 	}
-	op := spareOps.Get().(*Op)
+	op := opPool.Get().(*Op)
 	op.mu.Lock() // the outbox may not have finished with the previous operation
 	defer op.mu.Unlock()
 	req.ID, req.Length = c.ops.add(op), uint64(len(req.Buf))
-	op.c, op.req, op.block, op.got, op.opState = c, req, span{}, 0, opState{queued: true}
+	op.client, op.req, op.block, op.bytesReceived, op.opState = c, req, span{}, 0, opState{isQueued: true}
 	if call != nil {
 		if op.call == nil {
 			op.call = new(collectiveOp)
 		}
-		op.call.begin(req.ID, call, len(c.peers))
+		op.call.init(req.ID, call, len(c.peers))
 	}
-	if n := len(req.Buf); n >= arenaLeast {
-		op.block = c.arena.take(n)
-		op.req.Placed, op.req.Place = op.block.n > 0, uint64(op.block.at)
+	if n := len(req.Buf); n >= minArenaPayload {
+		op.block = c.arena.alloc(n)
+		op.req.InArena, op.req.ArenaOffset = op.block.length > 0, uint64(op.block.offset)
 	}
 	return op, nil
 }
 
-// endPatience is how long a new operation waits for other operations to end if the program has reached its
+// opEndTimeout is how long a new operation waits for other operations to end if the program has reached its
 // limit. Most operations, such as small sends, end sooner.
-const endPatience = time.Second
+const opEndTimeout = time.Second
 
-// endsAwaited is the number of operations that awaitEnd waits for. It is large so that not every following call
+// minEnded is the number of operations that awaitFreeSlot waits for. It is large so that not every following call
 // has to wait.
-const endsAwaited = 1024
+const minEnded = 1024
 
-// awaitEnd waits until endsAwaited operations have ended, or until none has ended for endPatience. The caller
-// must hold the lock, which awaitEnd releases while it waits.
-func (c *Client) awaitEnd() {
-	for most := c.granted.Limits.Operations; c.err == nil && c.ops.len() >= most-min(endsAwaited, most/2); {
-		had := c.ops.ended
-		ctx, cancel := context.WithTimeout(context.Background(), endPatience)
+// awaitFreeSlot waits until minEnded operations have ended, or until none has ended for opEndTimeout. The caller
+// must hold the lock, which awaitFreeSlot releases while it waits.
+func (c *Client) awaitFreeSlot() {
+	for most := c.welcome.Limits.Operations; c.err == nil && c.ops.len() >= most-min(minEnded, most/2); {
+		had := c.ops.removedCount
+		ctx, cancel := context.WithTimeout(context.Background(), opEndTimeout)
 		c.mu.Unlock()
-		err := c.Await(ctx, c.fewer)
+		err := c.Await(ctx, c.slotsFreed)
 		cancel()
 		c.mu.Lock()
-		if err != nil && c.ops.ended == had {
+		if err != nil && c.ops.removedCount == had {
 			break
 		}
 	}
-	wire.Notify(c.fewer) // wake up other callers that may be waiting
+	wire.Notify(c.slotsFreed) // wake up other callers that may be waiting
 }
 
-// spareOps is a pool of freed operations.
-var spareOps = sync.Pool{New: func() any { return &Op{over: make(chan struct{}, 1)} }}
+// opPool is a pool of freed operations.
+var opPool = sync.Pool{New: func() any { return &Op{done: make(chan struct{}, 1)} }}
 
 // find returns the operation with the given id, or nil.
 func (c *Client) find(id uint64) *Op {
@@ -329,8 +329,8 @@ func (c *Client) remove(op *Op) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.ops.remove(op.req.ID)
-	if c.ops.ended%64 == 0 {
-		wire.Notify(c.fewer)
+	if c.ops.removedCount%64 == 0 {
+		wire.Notify(c.slotsFreed)
 	}
-	c.arena.put(op.block)
+	c.arena.release(op.block)
 }

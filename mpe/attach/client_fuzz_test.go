@@ -27,7 +27,7 @@ func FuzzClient(f *testing.F) {
 	f.Add(attachtest.DoneFrame(wire.Done{ID: id, Err: &mpe.WaitError{}}, ""))
 	f.Add(attachtest.DoneFrame(wire.Done{ID: 1<<32 | 2, Found: true, Stored: 7}, ""))
 	f.Add(attachtest.DoneFrame(wire.Done{ID: 1<<32 | 2, Found: true, Stored: 1 << 31}, ""))
-	f.Add(wire.RefusedFrame(wire.Refuse(wire.Closing, "x")))
+	f.Add(wire.RefusedFrame(wire.NewRefusal(wire.Closing, "x")))
 	f.Add(wire.AppendHeader(nil, wire.FrameBye, 0))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		c, daemon := fakeDaemon(t)
@@ -50,8 +50,8 @@ func FuzzClient(f *testing.F) {
 		go io.Copy(io.Discard, daemon.Conn)
 		daemon.Conn.Write(b)
 		daemon.Conn.Close()
-		op.Await(attachtest.Within(t))
-		gather.Await(attachtest.Within(t))
+		op.Await(attachtest.TestContext(t))
+		gather.Await(attachtest.TestContext(t))
 		<-probed
 		for i, at := range gaps {
 			if in := i >= 4 && i < 8 || i >= 16 && i < 20; !in && at != 0xee {
@@ -61,6 +61,6 @@ func FuzzClient(f *testing.F) {
 		if !bytes.Equal(guarded[:8], bytes.Repeat([]byte{0xee}, 8)) || !bytes.Equal(guarded[16:], guarded[:8]) {
 			t.Errorf("bytes beside the buffer were written: %x", guarded)
 		}
-		c.Close(attachtest.Within(t))
+		c.Close(attachtest.TestContext(t))
 	})
 }

@@ -15,23 +15,23 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/attach/wire"
 )
 
-// answerTime is the maximum time that the daemon may take to answer ABORT. A daemon never has to wait before it
+// abortTimeout is the maximum time that the daemon may take to answer ABORT. A daemon never has to wait before it
 // answers, so a daemon that takes longer hangs.
-const answerTime = 10 * time.Second
+const abortTimeout = 10 * time.Second
 
 // Op is an operation of a Client. After it has been freed, its memory is reused.
 type Op struct {
-	c *Client
+	client *Client
 	// req is the operation as posted. call describes a collective call; its memory is reused.
 	req  wire.Start
 	call *collectiveOp
 	// block is the arena block that contains the payload, or empty.
 	block span
-	// got is the number of bytes of a received payload, or of a call's result, that have been read or are being
+	// bytesReceived is the number of bytes of a received payload, or of a call's result, that have been read or are being
 	// read. Only the goroutine that polls for the group may access it.
-	got int
-	// over receives a value when the operation ends, if a goroutine is waiting for that.
-	over chan struct{}
+	bytesReceived int
+	// done receives a value when the operation ends, if a goroutine is waiting for that.
+	done chan struct{}
 
 	library any // see Library
 
@@ -41,19 +41,19 @@ type Op struct {
 
 // opState is the state of an operation. Op.mu guards it.
 type opState struct {
-	// begun and sent record how much of the operation the outbox has written. writing is set while the outbox
+	// startSent and sent record how much of the operation the outbox has written. writing is set while the outbox
 	// reads the buffer; queued is set while the outbox may still call Frame.
-	begun, writing, queued bool
-	sent                   int
-	// unread receives a value when writing is cleared, if a goroutine is waiting for that.
-	unread chan struct{}
-	// replied is set when the outcome has been received. ended is set when, in addition, the caller owns the
+	startSent, isWriting, isQueued bool
+	bytesSent                      int
+	// writeDone receives a value when writing is cleared, if a goroutine is waiting for that.
+	writeDone chan struct{}
+	// hasOutcome is set when the outcome has been received. ended is set when, in addition, the caller owns the
 	// buffer again. freed is set when the memory may be reused as soon as queued is cleared.
-	replied, ended, freed bool
-	cancelled             bool
-	waited                bool // a goroutine is waiting on over
-	notify                chan<- struct{}
-	outcome               wire.Done
+	hasOutcome, ended, freed bool
+	cancelled                bool
+	hasWaiter                bool // a goroutine is waiting on over
+	notify                   chan<- struct{}
+	outcome                  wire.Done
 }
 
 var _ mpe.Op = (*Op)(nil)
@@ -69,14 +69,14 @@ func (c *Client) Start(req mpe.Operation) (mpe.Op, error) {
 	case req.Tag < mpe.AnyTag || req.Tag > math.MaxInt32:
 		return nil, fmt.Errorf("tag %d: %w", req.Tag, mpe.ErrTag)
 	}
-	op, err := c.enter(wire.Start{Operation: req}, nil)
+	op, err := c.newOp(wire.Start{Operation: req}, nil)
 	if err != nil {
 		return nil, err
 	}
-	if op.req.Placed && req.Kind != mpe.OpRecv {
+	if op.req.InArena && req.Kind != mpe.OpRecv {
 		c.arena.write(op.block, req.Buf)
 	}
-	c.out.PutNow(op)
+	c.outbox.Send(op)
 	return op, nil
 }
 
@@ -89,11 +89,11 @@ func (c *Client) Probe(ctx context.Context, m mpe.Match, wait bool) (mpe.Status,
 		return mpe.Status{}, false, fmt.Errorf("tag %d: %w", m.Tag, mpe.ErrTag)
 	}
 	req := mpe.Operation{Kind: wire.OpProbe, Peer: m.Source, Tag: m.Tag, Comm: m.Comm}
-	op, err := c.enter(wire.Start{Operation: req, Wait: wait, Claim: m.Claim}, nil)
+	op, err := c.newOp(wire.Start{Operation: req, Wait: wait, Claim: m.Claim}, nil)
 	if err != nil {
 		return mpe.Status{}, false, err
 	}
-	c.out.PutNow(op)
+	c.outbox.Send(op)
 	end, err := op.Await(ctx)
 	st, found := *end, op.outcome.Found
 	op.Free()
@@ -103,43 +103,43 @@ func (c *Client) Probe(ctx context.Context, m mpe.Match, wait bool) (mpe.Status,
 // Free permits the client to reuse the operation's memory.
 func (op *Op) Free() {
 	op.mu.Lock()
-	idle := op.ended && !op.freed && !op.queued
+	idle := op.ended && !op.freed && !op.isQueued
 	op.freed = op.ended
 	op.mu.Unlock()
 	if idle {
-		spareOps.Put(op)
+		opPool.Put(op)
 	}
 }
 
 // Frame implements wire.Item. It returns no frame if the operation has already been answered.
 func (op *Op) Frame(b []byte) (head, payload []byte, more bool) {
 	op.mu.Lock()
-	head, payload, more = op.next(b)
-	op.queued = more
+	head, payload, more = op.buildFrame(b)
+	op.isQueued = more
 	idle := op.freed && !more
 	op.mu.Unlock()
 	if idle {
-		spareOps.Put(op)
+		opPool.Put(op)
 	}
 	return head, payload, more
 }
 
-func (op *Op) next(b []byte) (head, payload []byte, more bool) {
-	r, begun := &op.req, op.begun
-	if op.replied {
+func (op *Op) buildFrame(b []byte) (head, payload []byte, more bool) {
+	r, begun := &op.req, op.startSent
+	if op.hasOutcome {
 		return b, nil, false
 	}
-	switch op.begun = true; {
+	switch op.startSent = true; {
 	case r.Kind == wire.OpProbe:
 		return wire.AppendProbe(b, r), nil, false
 	case r.Kind == wire.OpCall:
-		op.writing = true
-		return op.call.next(b, begun, int(op.c.granted.Chunk))
-	case r.Kind != mpe.OpRecv && !r.Placed:
-		payload = r.Buf[op.sent:min(len(r.Buf), op.sent+int(op.c.granted.Chunk))]
-		op.sent += len(payload)
-		op.writing = true
-		more = op.sent < len(r.Buf)
+		op.isWriting = true
+		return op.call.buildFrame(b, begun, int(op.client.welcome.Chunk))
+	case r.Kind != mpe.OpRecv && !r.InArena:
+		payload = r.Buf[op.bytesSent:min(len(r.Buf), op.bytesSent+int(op.client.welcome.Chunk))]
+		op.bytesSent += len(payload)
+		op.isWriting = true
+		more = op.bytesSent < len(r.Buf)
 	}
 	if begun {
 		return wire.AppendID(b, wire.FrameData, r.ID, len(payload)), payload, more
@@ -152,31 +152,31 @@ func (op *Op) next(b []byte) (head, payload []byte, more bool) {
 func (op *Op) Written() {
 	op.mu.Lock()
 	defer op.mu.Unlock()
-	op.writing = false
-	if op.unread != nil {
-		wire.Notify(op.unread)
+	op.isWriting = false
+	if op.writeDone != nil {
+		wire.Notify(op.writeDone)
 	}
-	op.complete()
+	op.tryComplete()
 }
 
-// reply records the outcome of the operation.
-func (op *Op) reply(d *wire.Done) {
+// setOutcome records the outcome of the operation.
+func (op *Op) setOutcome(d *wire.Done) {
 	op.mu.Lock()
 	defer op.mu.Unlock()
-	op.replied, op.outcome = true, *d
-	op.complete()
+	op.hasOutcome, op.outcome = true, *d
+	op.tryComplete()
 }
 
-// complete ends the operation if its outcome is known and its buffer is no longer in use.
-func (op *Op) complete() {
-	if op.ended || !op.replied || op.writing {
+// tryComplete ends the operation if its outcome is known and its buffer is no longer in use.
+func (op *Op) tryComplete() {
+	if op.ended || !op.hasOutcome || op.isWriting {
 		return
 	}
 	op.ended = true
 	op.req.Buf = nil
-	if op.waited {
-		op.over <- struct{}{} // never blocks: sent only once per wait
-		op.waited = false
+	if op.hasWaiter {
+		op.done <- struct{}{} // never blocks: sent only once per wait
+		op.hasWaiter = false
 	}
 	if op.notify != nil {
 		wire.Notify(op.notify)
@@ -186,10 +186,10 @@ func (op *Op) complete() {
 
 // Test reports whether the operation is done, and returns its status and error.
 func (op *Op) Test() (mpe.Status, bool, error) {
-	st, err := op.Ended()
+	st, err := op.Result()
 	if st == nil {
-		op.c.group.PollOnce()
-		if st, err = op.Ended(); st == nil {
+		op.client.group.PollOnce()
+		if st, err = op.Result(); st == nil {
 			return mpe.Status{}, false, nil
 		}
 	}
@@ -211,11 +211,11 @@ func (op *Op) Notify(n chan<- struct{}) {
 // ranks would wait for this one.
 func (op *Op) Cancel() {
 	op.mu.Lock()
-	again, id := op.replied || op.cancelled || op.req.Kind == wire.OpCall, op.req.ID
+	again, id := op.hasOutcome || op.cancelled || op.req.Kind == wire.OpCall, op.req.ID
 	op.cancelled = true
 	op.mu.Unlock()
 	if !again {
-		op.c.out.PutNow(wire.Raw(wire.AppendID(nil, wire.FrameCancel, id, 0)))
+		op.client.outbox.Send(wire.RawFrame(wire.AppendID(nil, wire.FrameCancel, id, 0)))
 	}
 }
 
@@ -224,10 +224,10 @@ func (op *Op) Cancel() {
 func (op *Op) Await(ctx context.Context) (*mpe.Status, error) {
 	op.mu.Lock()
 	ended := op.ended
-	op.waited = !ended
+	op.hasWaiter = !ended
 	op.mu.Unlock()
 	if !ended {
-		if cause := op.c.Await(ctx, op.over); cause != nil {
+		if cause := op.client.Await(ctx, op.done); cause != nil {
 			op.abort(cause)
 		}
 	}
@@ -235,7 +235,7 @@ func (op *Op) Await(ctx context.Context) (*mpe.Status, error) {
 }
 
 // Ended is like Test, but does not poll.
-func (op *Op) Ended() (*mpe.Status, error) {
+func (op *Op) Result() (*mpe.Status, error) {
 	op.mu.Lock()
 	defer op.mu.Unlock()
 	if !op.ended {
@@ -245,39 +245,39 @@ func (op *Op) Ended() (*mpe.Status, error) {
 }
 
 // Library returns the slot in which a library can store data about the operation.
-func (op *Op) Library() *any { return &op.library }
+func (op *Op) LibraryData() *any { return &op.library }
 
 // abort aborts the operation with the given cause. The daemon answers with a description of the operation's
 // wait, or with the operation's outcome if the operation ended before the abort.
 func (op *Op) abort(cause error) {
-	op.c.out.PutNow(wire.Raw(wire.AbortFrame(op.req.ID, cause)))
-	spin, stop := context.WithTimeout(context.Background(), op.c.spin)
+	op.client.outbox.Send(wire.RawFrame(wire.AbortFrame(op.req.ID, cause)))
+	spin, stop := context.WithTimeout(context.Background(), op.client.abortTimeout)
 	defer stop()
-	if op.c.Await(spin, op.over) != nil {
-		op.c.mu.Lock()
-		op.c.hung = cmp.Or(op.c.hung, fmt.Errorf("it has not answered for %v", op.c.spin))
-		op.c.mu.Unlock()
-		op.c.stream.HangUp()
-		op.c.wait(op.over)
+	if op.client.Await(spin, op.done) != nil {
+		op.client.mu.Lock()
+		op.client.closeReason = cmp.Or(op.client.closeReason, fmt.Errorf("it has not answered for %v", op.client.abortTimeout))
+		op.client.mu.Unlock()
+		op.client.stream.HangUp()
+		op.client.awaitForever(op.done)
 	}
 	op.mu.Lock()
 	defer op.mu.Unlock()
-	op.outcome.Err = op.because(op.outcome.Err, cause)
+	op.outcome.Err = op.addCause(op.outcome.Err, cause)
 }
 
-// because adds cause to the error of an aborted operation so that errors.Is finds it. The daemon only knows the
+// addCause adds cause to the error of an aborted operation so that errors.Is finds it. The daemon only knows the
 // text of cause.
-func (op *Op) because(err, cause error) error {
+func (op *Op) addCause(err, cause error) error {
 	e, ok := errors.AsType[*wire.Error](err)
 	if !ok {
 		return err
 	}
 	_, waited := errors.AsType[*mpe.WaitError](err)
 	if op.req.Kind == wire.OpCall { // the error of a call that was waiting for no rank contains only the cause
-		waited = waited || strings.HasSuffix(e.Text, wire.Clip(cause.Error()))
+		waited = waited || strings.HasSuffix(e.Text, wire.ClipText(cause.Error()))
 	}
 	if !waited && op.req.Kind != wire.OpProbe {
 		return err // it failed before the abort
 	}
-	return &wire.Error{Text: e.Text, Set: e.Set, Parts: append(slices.Clip(e.Parts), cause)}
+	return &wire.Error{Text: e.Text, SentinelSet: e.SentinelSet, Causes: append(slices.Clip(e.Causes), cause)}
 }

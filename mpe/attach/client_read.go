@@ -13,12 +13,12 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/attach/wire"
 )
 
-// pump handles frames from the daemon. It returns ErrNothing when no complete frame is available, and another
+// readFrames handles frames from the daemon. It returns ErrNothing when no complete frame is available, and another
 // error when the connection ends. Only the polling goroutine may call it.
-func (c *Client) pump() (frames int, err error) {
+func (c *Client) readFrames() (frames int, err error) {
 	for {
-		if err = c.in.Whole(); err == nil {
-			err = c.frame()
+		if err = c.reader.FrameReady(); err == nil {
+			err = c.readFrame()
 		}
 		if err != nil {
 			return frames, err
@@ -27,37 +27,37 @@ func (c *Client) pump() (frames int, err error) {
 	}
 }
 
-// frame reads and handles one frame.
-func (c *Client) frame() error {
-	if err := c.in.Next(); err != nil {
+// readFrame reads and handles one frame.
+func (c *Client) readFrame() error {
+	if err := c.reader.Next(); err != nil {
 		return err
 	}
-	switch c.in.Type {
+	switch c.reader.Type {
 	case wire.FrameDone:
 		return c.readDone()
 	case wire.FrameData:
-		id, err := c.in.ReadID()
+		id, err := c.reader.ReadID()
 		if err == nil {
-			_, err = c.store(id)
+			_, err = c.storePayload(id)
 		}
 		return err
 	case wire.FrameReduce:
 		return c.readReduce()
 	case wire.FrameRefused:
-		return c.in.ReadRefused()
+		return c.reader.ReadRefused()
 	case wire.FrameBye:
-		return wire.ErrBye
+		return wire.ErrDetached
 	}
-	return wire.Violationf("%v is not a frame that a daemon sends to an attached program", c.in.Type)
+	return wire.Violationf("%v is not a frame that a daemon sends to an attached program", c.reader.Type)
 }
 
 // readDone handles DONE, which reports that an operation has ended.
 func (c *Client) readDone() error {
 	d := &c.done
-	if err := c.in.ReadDone(d); err != nil {
+	if err := c.reader.ReadDone(d); err != nil {
 		return err
 	}
-	op, err := c.store(d.ID)
+	op, err := c.storePayload(d.ID)
 	if err != nil {
 		return err
 	}
@@ -65,106 +65,106 @@ func (c *Client) readDone() error {
 	case op.req.Kind == wire.OpCall && d.Err == nil && d.Stored != op.call.Result:
 		return wire.Violationf("DONE of operation %#x, a call whose result has %d bytes, says that it has %d", d.ID,
 			op.call.Result, d.Stored)
-	case op.req.Placed && (d.Stored > most || d.Stored > 0 && op.req.Kind != mpe.OpRecv):
+	case op.req.InArena && (d.Stored > most || d.Stored > 0 && op.req.Kind != mpe.OpRecv):
 		return wire.Violationf("DONE of operation %#x says that %d bytes were stored in a buffer of %d", d.ID, d.Stored,
 			most)
-	case op.req.Placed:
-		copy(op.req.Buf[:d.Stored], c.arena.mem[op.req.Place:])
+	case op.req.InArena:
+		copy(op.req.Buf[:d.Stored], c.arena.mem[op.req.ArenaOffset:])
 	case op.req.Claim:
 		if d.Stored > math.MaxInt32 {
 			return wire.Violationf("DONE of operation %#x, a matched probe, says that it is message %d", d.ID, d.Stored)
 		}
 		d.Status.Claim = int(d.Stored)
-	case uint64(op.got) != d.Stored:
+	case uint64(op.bytesReceived) != d.Stored:
 		return wire.Violationf("DONE of operation %#x says that %d bytes were stored, but %d were received", d.ID,
-			d.Stored, op.got)
+			d.Stored, op.bytesReceived)
 	}
 	c.remove(op)
-	op.reply(d)
+	op.setOutcome(d)
 	d.Err = nil
 	return nil
 }
 
-// store reads the rest of a frame into the buffer of a receive or the result of a call.
-func (c *Client) store(id uint64) (*Op, error) {
-	op, n := c.find(id), c.in.Left
+// storePayload reads the rest of a frame into the buffer of a receive or the result of a call.
+func (c *Client) storePayload(id uint64) (*Op, error) {
+	op, n := c.find(id), c.reader.Remaining
 	switch {
 	case op == nil:
-		return nil, wire.Violationf("%v for operation %#x, which is not in progress", c.in.Type, id)
-	case n > op.room():
+		return nil, wire.Violationf("%v for operation %#x, which is not in progress", c.reader.Type, id)
+	case n > op.spaceLeft():
 		return nil, wire.Violationf("%v with %d bytes of payload after %d for operation %#x, which exceeds its buffer",
-			c.in.Type, n, op.got, id)
+			c.reader.Type, n, op.bytesReceived, id)
 	}
-	op.got += n
+	op.bytesReceived += n
 	if n == 0 || op.req.Kind != wire.OpCall {
-		return op, c.in.Read(op.req.Buf[op.got-n : op.got])
+		return op, c.reader.Read(op.req.Buf[op.bytesReceived-n : op.bytesReceived])
 	}
-	err := op.given()
-	for err == nil && c.in.Left > 0 {
-		err = c.in.Read(op.call.take.next(c.in.Left))
+	err := op.awaitWritten()
+	for err == nil && c.reader.Remaining > 0 {
+		err = c.reader.Read(op.call.recvPieces.next(c.reader.Remaining))
 	}
 	return op, err
 }
 
-// given waits until the outbox no longer reads a call's payload, because the result may be written to the same
+// awaitWritten waits until the outbox no longer reads a call's payload, because the result may be written to the same
 // memory. The daemon has already received the whole payload, so the outbox is about to call Written.
-func (op *Op) given() error {
+func (op *Op) awaitWritten() error {
 	op.mu.Lock()
-	writing, left := op.writing, op.call.give.left
-	if writing && op.unread == nil {
-		op.unread = make(chan struct{}, 1)
+	writing, left := op.isWriting, op.call.sendPieces.bytesLeft
+	if writing && op.writeDone == nil {
+		op.writeDone = make(chan struct{}, 1)
 	}
-	unread := op.unread
+	unread := op.writeDone
 	op.mu.Unlock()
 	if writing && left == 0 {
-		within, stop := context.WithTimeout(context.Background(), op.c.spin)
+		within, stop := context.WithTimeout(context.Background(), op.client.abortTimeout)
 		defer stop()
-		writing = op.c.stream.Await(within, unread) != nil
+		writing = op.client.stream.Await(within, unread) != nil
 	}
 	if writing || left > 0 {
 		return wire.Violationf("%v with the result of operation %#x, a call whose payload has not been sent",
-			op.c.in.Type, op.req.ID)
+			op.client.reader.Type, op.req.ID)
 	}
 	return nil
 }
 
-// room returns the number of bytes that the daemon may still send for an operation.
-func (op *Op) room() int {
+// spaceLeft returns the number of bytes that the daemon may still send for an operation.
+func (op *Op) spaceLeft() int {
 	switch {
 	case op.req.Kind == wire.OpCall:
-		return op.call.take.left
-	case op.req.Kind != mpe.OpRecv || op.req.Placed:
+		return op.call.recvPieces.bytesLeft
+	case op.req.Kind != mpe.OpRecv || op.req.InArena:
 		return 0
 	}
-	return len(op.req.Buf) - op.got
+	return len(op.req.Buf) - op.bytesReceived
 }
 
-// end ends the client and all its operations. err is the reason why the connection ended.
-func (c *Client) end(err error) {
-	c.out.Close()
+// endAll ends the client and all its operations. err is the reason why the connection ended.
+func (c *Client) endAll(err error) {
+	c.outbox.Close()
 	c.mu.Lock()
-	why := c.broken(err)
-	c.err, c.leaving = why, true
-	ops := c.ops.drop()
-	wire.Notify(c.fewer)
+	why := c.connectionError(err)
+	c.err, c.closing = why, true
+	ops := c.ops.removeAll()
+	wire.Notify(c.slotsFreed)
 	c.mu.Unlock()
 	for _, op := range ops {
-		op.reply(&wire.Done{Err: why})
+		op.setOutcome(&wire.Done{Err: why})
 	}
 	c.group.Remove()
 	c.stop()
 	c.arena.close()
 	c.stream.Close()
-	close(c.ended)
+	close(c.closed)
 }
 
-// broken returns the error for operations after the connection has failed with err. The client must be locked.
-func (c *Client) broken(err error) error {
+// connectionError returns the error for operations after the connection has failed with err. The client must be locked.
+func (c *Client) connectionError(err error) error {
 	var refusal *wire.RefusedError
 	switch {
-	case c.hung != nil:
-		err = c.hung
-	case errors.Is(err, wire.ErrBye):
+	case c.closeReason != nil:
+		err = c.closeReason
+	case errors.Is(err, wire.ErrDetached):
 		return fmt.Errorf("rank %d: %w: the program detached from it", c.rank, mpe.ErrClosed)
 	case errors.As(err, &refusal):
 		return fmt.Errorf("rank %d: %w: disconnected: %w", c.rank, mpe.ErrClosed, err)
@@ -174,8 +174,8 @@ func (c *Client) broken(err error) error {
 	return fmt.Errorf("rank %d: %w: lost the connection to the zrlmpid at %s: %w", c.rank, mpe.ErrClosed, c.socket, err)
 }
 
-// wait waits for a value on n without a time limit.
-func (c *Client) wait(n <-chan struct{}) {
+// awaitForever waits for a value on n without a time limit.
+func (c *Client) awaitForever(n <-chan struct{}) {
 	_ = c.Await(context.Background(), n) // this context is never cancelled
 }
 
@@ -187,22 +187,22 @@ func (c *Client) Await(ctx context.Context, n <-chan struct{}) error {
 	return c.group.Await(ctx, n)
 }
 
-// frames makes the client a progress.Source.
-type frames Client
+// frameSource makes the client a progress.Source.
+type frameSource Client
 
 // Poll handles all frames that have been received. When the connection ends, it ends the client.
-func (f *frames) Poll() (int, error) {
+func (f *frameSource) Poll() (int, error) {
 	c := (*Client)(f)
-	c.out.Advance()
-	n, err := c.pump()
-	if errors.Is(err, wire.ErrNothing) {
+	c.outbox.FlushStalled()
+	n, err := c.readFrames()
+	if errors.Is(err, wire.ErrNoData) {
 		return n, nil
 	}
-	go c.end(err)
-	return n, progress.ErrEnded
+	go c.endAll(err)
+	return n, progress.ErrSourceEnded
 }
 
 // Sleep implements progress.Source.
-func (f *frames) Sleep() bool {
-	return f.source.Sleep() && (!f.out.Stalled.Load() || f.out.Rings.Waits())
+func (f *frameSource) Sleep() bool {
+	return f.source.Sleep() && (!f.outbox.Stalled.Load() || f.outbox.Rings.RequestSpace())
 }

@@ -25,7 +25,7 @@ var polls sync.Once
 // the test plays.
 func fakeDaemon(t *testing.T) (c *Client, daemon *attachtest.RawClient) {
 	t.Helper()
-	socket := attachtest.ShortPath(t)
+	socket := attachtest.SocketPath(t)
 	l, err := net.Listen("unix", socket)
 	if err != nil {
 		t.Fatal(err)
@@ -48,11 +48,11 @@ func fakeDaemon(t *testing.T) (c *Client, daemon *attachtest.RawClient) {
 		}
 		accepted <- d
 	}()
-	if c, err = Dial(attachtest.Within(t), socket, 0); err != nil {
+	if c, err = Dial(attachtest.TestContext(t), socket, 0); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { c.Close(attachtest.Within(t)) })
-	if c.granted.Flags&wire.FlagOversubscribed == 0 {
+	t.Cleanup(func() { c.Close(attachtest.TestContext(t)) })
+	if c.welcome.Flags&wire.FlagOversubscribed == 0 {
 		t.Error("the host is oversubscribed, as WELCOME says")
 	}
 	daemon = <-accepted
@@ -63,7 +63,7 @@ func fakeDaemon(t *testing.T) (c *Client, daemon *attachtest.RawClient) {
 // TestHostileDaemon checks that the client's operations end, no matter what the daemon sends.
 func TestHostileDaemon(t *testing.T) {
 	polls.Do(func() { fakeDaemon(t) })
-	attachtest.NoLeak(t)
+	attachtest.CheckGoroutines(t)
 	for _, tt := range []struct {
 		name string
 		// frame is sent while a receive of 8 bytes with the given id is in progress.
@@ -100,7 +100,7 @@ func TestHostileDaemon(t *testing.T) {
 			return b
 		}, "the details of an error"},
 		{"huge frame", func(uint64) []byte { return wire.AppendHeader(nil, wire.FrameData, 1<<30) }, "a frame has"},
-		{"disconnected", func(uint64) []byte { return wire.RefusedFrame(wire.Refuse(wire.Violation, "go away")) },
+		{"disconnected", func(uint64) []byte { return wire.RefusedFrame(wire.NewRefusal(wire.Violation, "go away")) },
 			"go away"},
 		{"half a frame", func(id uint64) []byte { return attachtest.DoneFrame(wire.Done{ID: id}, "")[:20] },
 			"it went away"},
@@ -115,7 +115,7 @@ func TestHostileDaemon(t *testing.T) {
 		}
 		daemon.Write(tt.frame(s.ID))
 		daemon.Conn.CloseWrite()
-		_, err = op.Await(attachtest.Within(t))
+		_, err = op.Await(attachtest.TestContext(t))
 		if !errors.Is(err, mpe.ErrClosed) || !strings.Contains(err.Error(), tt.text) {
 			t.Errorf("%s: %v", tt.name, err)
 		}
@@ -127,7 +127,7 @@ func TestHostileDaemon(t *testing.T) {
 // bytes.
 func TestHostileAnswers(t *testing.T) {
 	polls.Do(func() { fakeDaemon(t) })
-	attachtest.NoLeak(t)
+	attachtest.CheckGoroutines(t)
 	for _, tt := range []struct {
 		name  string
 		frame func(id uint64) []byte
@@ -169,7 +169,7 @@ func TestHostileAnswers(t *testing.T) {
 		}
 		daemon.Write(tt.frame(called.ID))
 		daemon.Conn.CloseWrite()
-		if _, err = op.Await(attachtest.Within(t)); !errors.Is(err, mpe.ErrClosed) ||
+		if _, err = op.Await(attachtest.TestContext(t)); !errors.Is(err, mpe.ErrClosed) ||
 			!strings.Contains(err.Error(), tt.text) {
 			t.Errorf("%s: %v", tt.name, err)
 		}
@@ -201,7 +201,7 @@ func TestResultBeforePayload(t *testing.T) {
 		t.Fatal(err)
 	}
 	daemon.Write(attachtest.DataFrame(called.ID, []byte("early")))
-	if _, err := op.Await(attachtest.Within(t)); !errors.Is(err, mpe.ErrClosed) ||
+	if _, err := op.Await(attachtest.TestContext(t)); !errors.Is(err, mpe.ErrClosed) ||
 		!strings.Contains(err.Error(), "whose payload has not been sent") {
 		t.Errorf("%v", err)
 	}
@@ -211,7 +211,7 @@ func TestResultBeforePayload(t *testing.T) {
 // answer.
 func TestHungDaemon(t *testing.T) {
 	c, _ := fakeDaemon(t)
-	c.spin = 10 * time.Millisecond
+	c.abortTimeout = 10 * time.Millisecond
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	large := attachtest.Send(t, c, 1, 0, make([]byte, 100*wire.ChunkLen))
@@ -219,7 +219,7 @@ func TestHungDaemon(t *testing.T) {
 		!strings.Contains(err.Error(), "has not answered for 10ms") {
 		t.Errorf("%v", err)
 	}
-	if _, err := large.Await(attachtest.Within(t)); !errors.Is(err, mpe.ErrClosed) {
+	if _, err := large.Await(attachtest.TestContext(t)); !errors.Is(err, mpe.ErrClosed) {
 		t.Errorf("%v", err)
 	}
 }
@@ -264,7 +264,7 @@ func TestSmallPassesLarge(t *testing.T) {
 	}
 	daemon.Conn.Close()
 	for _, op := range []mpe.Op{large, small} {
-		if _, err := op.Await(attachtest.Within(t)); !errors.Is(err, mpe.ErrClosed) {
+		if _, err := op.Await(attachtest.TestContext(t)); !errors.Is(err, mpe.ErrClosed) {
 			t.Error(err)
 		}
 	}
@@ -292,7 +292,7 @@ func TestEarlyEnd(t *testing.T) {
 		}
 		pieces <- n
 	}()
-	if _, err := op.Await(attachtest.Within(t)); !errors.Is(err, mpe.ErrRank) {
+	if _, err := op.Await(attachtest.TestContext(t)); !errors.Is(err, mpe.ErrRank) {
 		t.Error(err)
 	}
 	clear(data) // a data race if the buffer is still being read
@@ -301,5 +301,5 @@ func TestEarlyEnd(t *testing.T) {
 		t.Errorf("%d pieces were sent", n)
 	}
 	daemon.Conn.Close()
-	op.Await(attachtest.Within(t))
+	op.Await(attachtest.TestContext(t))
 }

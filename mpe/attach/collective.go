@@ -19,29 +19,29 @@ import (
 // StartCollective returns the errors of Start and of Engine.StartCollective, since both sides check the call in
 // the same way. If it returns an error, the call has not been posted.
 func (c *Client) StartCollective(call *collective.Operation) (mpe.Op, error) {
-	m := collectives.Get().(*collective.Operation)
+	m := operationPool.Get().(*collective.Operation)
 	defer func() {
 		*m = collective.Operation{}
-		collectives.Put(m)
+		operationPool.Put(m)
 	}()
 	*m = *call
-	if err := c.check(m); err != nil {
+	if err := c.checkCall(m); err != nil {
 		return nil, err
 	}
-	op, err := c.enter(wire.Start{Operation: mpe.Operation{Kind: wire.OpCall}}, m)
+	op, err := c.newOp(wire.Start{Operation: mpe.Operation{Kind: wire.OpCall}}, m)
 	if err != nil {
 		return nil, err
 	}
-	c.out.PutNow(op)
+	c.outbox.Send(op)
 	return op, nil
 }
 
-// collectives is a pool of call descriptions.
-var collectives = sync.Pool{New: func() any { return new(collective.Operation) }}
+// operationPool is a pool of call descriptions.
+var operationPool = sync.Pool{New: func() any { return new(collective.Operation) }}
 
-// check returns the error with which the daemon's rank would reject the call. Every rank must reject an invalid
+// checkCall returns the error with which the daemon's rank would reject the call. Every rank must reject an invalid
 // call at once: no rank may post it and learn of the error only later.
-func (c *Client) check(m *collective.Operation) error {
+func (c *Client) checkCall(m *collective.Operation) error {
 	m.Call.Order, m.Call.FPGAs, m.Call.Token = nil, nil, 0
 	limits, err := m.Check(c)
 	if err != nil || m.Algorithm == "tree" { // tree depends on facts that only the daemon knows
@@ -69,28 +69,28 @@ func (c *Client) Wire(rank int) (collective.Wire, error) { return mpe.WireOf(c.P
 // collectiveOp is a collective call executed by the daemon.
 type collectiveOp struct {
 	wire.Call
-	// text is the encoded description of the call.
-	text []byte
-	// give is the data to send: the description and the blocks in the program's buffers. take is the
+	// description is the encoded description of the call.
+	description []byte
+	// sendPieces is the data to send: the description and the blocks in the program's buffers. take is the
 	// destination of the result.
-	give, take pieces
-	// user is the program's reduction function, or nil if the reduction is predefined.
-	user func(in, inout []byte) error
+	sendPieces, recvPieces pieces
+	// userFunc is the program's reduction function, or nil if the reduction is predefined.
+	userFunc func(in, inout []byte) error
 }
 
-// begin initializes x with a valid call.
-func (x *collectiveOp) begin(id uint64, m *collective.Operation, size int) {
+// init initializes x with a valid call.
+func (x *collectiveOp) init(id uint64, m *collective.Operation, size int) {
 	var sh wire.Shape
-	x.text, sh = x.Describe(id, m, size, x.text[:0])
-	x.user = m.User
-	x.give.reset()
-	x.take.reset()
-	x.give.add(x.text)
-	x.blocks(m, &sh)
+	x.description, sh = x.Describe(id, m, size, x.description[:0])
+	x.userFunc = m.User
+	x.sendPieces.reset()
+	x.recvPieces.reset()
+	x.sendPieces.add(x.description)
+	x.addBlocks(m, &sh)
 }
 
-// blocks adds the blocks to be sent to give, and the blocks to be received to take.
-func (x *collectiveOp) blocks(m *collective.Operation, s *wire.Shape) {
+// addBlocks adds the blocks to be sent to give, and the blocks to be received to take.
+func (x *collectiveOp) addBlocks(m *collective.Operation, s *wire.Shape) {
 	c := &m.Call
 	from, layout := m.Send, &c.Send
 	if s.InRecv {
@@ -99,21 +99,21 @@ func (x *collectiveOp) blocks(m *collective.Operation, s *wire.Shape) {
 	gathers := c.Collective == coll.Gather || c.Collective == coll.Allgather
 	switch {
 	case gathers && s.InRecv:
-		x.give.addBlock(from, c, layout, c.Rank)
+		x.sendPieces.addBlock(from, c, layout, c.Rank)
 	case c.Collective == coll.Alltoall, c.Collective == coll.Scatter && s.Payload > 0:
-		x.give.addBlocks(from, c, layout)
+		x.sendPieces.addBlocks(from, c, layout)
 	default:
-		x.give.add(from[:s.Payload])
+		x.sendPieces.add(from[:s.Payload])
 	}
 	if c.Collective == coll.Alltoall || gathers && s.Result > 0 {
-		x.take.addBlocks(m.Recv, c, &c.Recv)
+		x.recvPieces.addBlocks(m.Recv, c, &c.Recv)
 	} else {
-		x.take.add(m.Recv[:s.Result])
+		x.recvPieces.add(m.Recv[:s.Result])
 	}
 }
 
-// next returns the next frame of a call. It copies small pieces into a single frame.
-func (x *collectiveOp) next(b []byte, begun bool, chunk int) (head, payload []byte, more bool) {
+// buildFrame returns the next frame of a call. It copies small pieces into a single frame.
+func (x *collectiveOp) buildFrame(b []byte, begun bool, chunk int) (head, payload []byte, more bool) {
 	begin := len(b)
 	if begun {
 		b = wire.AppendID(b, wire.FrameData, x.ID, 0)
@@ -122,7 +122,7 @@ func (x *collectiveOp) next(b []byte, begun bool, chunk int) (head, payload []by
 	}
 	body := len(b)
 	for room := chunk; room > 0 && payload == nil; {
-		piece := x.give.next(room)
+		piece := x.sendPieces.next(room)
 		switch {
 		case len(piece) == 0:
 			room = 0
@@ -134,16 +134,16 @@ func (x *collectiveOp) next(b []byte, begun bool, chunk int) (head, payload []by
 		}
 	}
 	wire.Order.PutUint32(b[begin:], uint32(len(b)-begin-wire.FrameHeaderLen+len(payload)))
-	return b, payload, x.give.left > 0
+	return b, payload, x.sendPieces.bytesLeft > 0
 }
 
 // pieces is a list of buffers that form a single sequence of bytes on the connection.
 type pieces struct {
 	list [][]byte
 	// at is the index of the next piece. That piece no longer contains the bytes already taken from it.
-	at int
-	// left is the number of bytes left.
-	left int
+	index int
+	// bytesLeft is the number of bytes left.
+	bytesLeft int
 }
 
 // reset removes all pieces, and with them all references to the program's memory.
@@ -155,7 +155,7 @@ func (p *pieces) reset() {
 func (p *pieces) add(b []byte) {
 	if len(b) > 0 {
 		p.list = append(p.list, b)
-		p.left += len(b)
+		p.bytesLeft += len(b)
 	}
 }
 
@@ -188,49 +188,49 @@ func (p *pieces) addBlocks(buf []byte, c *coll.Call, l *coll.Layout) {
 
 // next removes and returns the next piece, but at most the given number of bytes.
 func (p *pieces) next(most int) []byte {
-	if p.at == len(p.list) {
+	if p.index == len(p.list) {
 		return nil
 	}
-	b := p.list[p.at]
+	b := p.list[p.index]
 	if len(b) <= most {
-		p.at++
+		p.index++
 	} else {
-		p.list[p.at] = b[most:]
+		p.list[p.index] = b[most:]
 		b = b[:most]
 	}
-	p.left -= len(b)
+	p.bytesLeft -= len(b)
 	return b
 }
 
-// reducing handles one REDUCE from the daemon. It is also the outbox item that sends the answer, REDUCED.
-type reducing struct {
-	c    *Client
-	id   uint64
-	user func(in, inout []byte) error
+// reduceJob handles one REDUCE from the daemon. It is also the outbox item that sends the answer, REDUCED.
+type reduceJob struct {
+	client   *Client
+	id       uint64
+	userFunc func(in, inout []byte) error
 	// operands contains the operand in, followed by inout, which is replaced by the result.
 	operands []byte
 	err      error
 }
 
-// reducings is a pool of reducing values.
-var reducings = sync.Pool{New: func() any { return new(reducing) }}
+// reduceJobPool is a pool of reducing values.
+var reduceJobPool = sync.Pool{New: func() any { return new(reduceJob) }}
 
 // readReduce handles REDUCE.
 func (c *Client) readReduce() error {
-	id, err := c.in.ReadID()
+	id, err := c.reader.ReadID()
 	if err != nil {
 		return err
 	}
-	op, n := c.find(id), c.in.Left
+	op, n := c.find(id), c.reader.Remaining
 	switch {
-	case op == nil || op.req.Kind != wire.OpCall || op.call.user == nil:
+	case op == nil || op.req.Kind != wire.OpCall || op.call.userFunc == nil:
 		return wire.Violationf("REDUCE for operation %#x, which is not a call with a user-defined operation", id)
 	case n == 0 || n%(2*int(op.call.Elem)) != 0:
 		return wire.Violationf("REDUCE for operation %#x has %d bytes, and an element %d", id, n, op.call.Elem)
 	}
-	x := reducings.Get().(*reducing)
-	x.c, x.id, x.user, x.operands = c, id, op.call.user, slices.Grow(x.operands[:0], n)[:n]
-	if err := c.in.Read(x.operands); err != nil {
+	x := reduceJobPool.Get().(*reduceJob)
+	x.client, x.id, x.userFunc, x.operands = c, id, op.call.userFunc, slices.Grow(x.operands[:0], n)[:n]
+	if err := c.reader.Read(x.operands); err != nil {
 		return err
 	}
 	c.stream.Go(x.run)
@@ -239,28 +239,28 @@ func (c *Client) readReduce() error {
 
 // run calls the program's function. It runs in its own goroutine, because the function may take any amount of
 // time, and the caller of the collective call must be able to abort the call meanwhile.
-func (x *reducing) run() {
+func (x *reduceJob) run() {
 	x.err = errors.New("it did not return")
 	defer func() {
 		if v := recover(); v != nil {
 			x.err = fmt.Errorf("panic: %v", v)
 		}
-		x.c.out.PutNow(x)
+		x.client.outbox.Send(x)
 	}()
 	half := len(x.operands) / 2
-	x.err = x.user(x.operands[:half], x.operands[half:])
+	x.err = x.userFunc(x.operands[:half], x.operands[half:])
 }
 
 // Frame implements wire.Item. It returns REDUCED.
-func (x *reducing) Frame(b []byte) (head, payload []byte, more bool) {
+func (x *reduceJob) Frame(b []byte) (head, payload []byte, more bool) {
 	payload = x.operands[len(x.operands)/2:]
 	if x.err != nil {
-		payload = []byte(wire.Clip(x.err.Error()))
+		payload = []byte(wire.ClipText(x.err.Error()))
 	}
 	return wire.AppendReduced(b, x.id, x.err != nil, len(payload)), payload, false
 }
 
-func (x *reducing) Written() {
-	*x = reducing{operands: x.operands}
-	reducings.Put(x)
+func (x *reduceJob) Written() {
+	*x = reduceJob{operands: x.operands}
+	reduceJobPool.Put(x)
 }

@@ -21,7 +21,7 @@ func described(c coll.Call, algorithm string) (*collectiveOp, *collective.Operat
 	send, recv := collcheck.Buffers(&c)
 	m.Send, m.Recv = attachtest.Pattern(1, send), attachtest.Pattern(2, recv)
 	x := new(collectiveOp)
-	x.begin(9, m, c.Ranks+1)
+	x.init(9, m, c.Ranks+1)
 	return x, m
 }
 
@@ -29,7 +29,7 @@ func described(c coll.Call, algorithm string) (*collectiveOp, *collective.Operat
 func written(x *collectiveOp, chunk int) (b []byte) {
 	for more := true; more; {
 		var payload []byte
-		if b, payload, more = x.next(b, len(b) > 0, chunk); true {
+		if b, payload, more = x.buildFrame(b, len(b) > 0, chunk); true {
 			b = append(b, payload...)
 		}
 	}
@@ -38,7 +38,7 @@ func written(x *collectiveOp, chunk int) (b []byte) {
 
 // TestCallFrames checks that calls are read as they were written, in pieces of any size.
 func TestCallFrames(t *testing.T) {
-	for i, calls := range attachtest.EveryCall(5, []int{0, 38, wire.CopyLen + 2}) {
+	for i, calls := range attachtest.AllCalls(5, []int{0, 38, wire.CopyLen + 2}) {
 		for r := range calls {
 			c := calls[r]
 			x, m := described(c, "name")
@@ -56,19 +56,19 @@ func TestCallFrames(t *testing.T) {
 				} else {
 					_, err = r.ReadID()
 				}
-				if err != nil || r.Left > chunk || b != nil && r.Left == 0 {
-					t.Fatalf("%+v: %d bytes, %v", c, r.Left, err)
+				if err != nil || r.Remaining > chunk || b != nil && r.Remaining == 0 {
+					t.Fatalf("%+v: %d bytes, %v", c, r.Remaining, err)
 				}
-				b = append(b, make([]byte, r.Left)...)
-				if err := r.Read(b[len(b)-r.Left:]); err != nil {
+				b = append(b, make([]byte, r.Remaining)...)
+				if err := r.Read(b[len(b)-r.Remaining:]); err != nil {
 					t.Fatal(err)
 				}
 			}
 			if got != x.Call || uint64(len(b)) != got.Length {
 				t.Fatalf("%+v, and not %+v", got, x.Call)
 			}
-			asked := got.Asked()
-			length := int(got.Description())
+			asked := got.CollCall()
+			length := int(got.DescriptionLen())
 			members, name, _, ok := got.ReadDescription(b[:length], &asked, nil)
 			if !ok || string(name) != "name" || len(members) != 4*c.Ranks || wire.Order.Uint32(members[4:]) != 2 {
 				t.Fatalf("%+v: %q, %x, %v", c, name, members, ok)
@@ -93,7 +93,7 @@ func TestCallFrames(t *testing.T) {
 // TestCallFrame checks that a short call is written as a single frame that includes its payload.
 func TestCallFrame(t *testing.T) {
 	x, _ := described(coll.Call{Collective: coll.Allreduce, Ranks: 4, Bytes: 4, Elem: 4}, "")
-	head, payload, more := x.next(nil, false, wire.ChunkLen)
+	head, payload, more := x.buildFrame(nil, false, wire.ChunkLen)
 	if len(head) != wire.FrameHeaderLen+wire.CallLen+16+4 || payload != nil || more {
 		t.Errorf("%d bytes, %d beside them, more: %v", len(head), len(payload), more)
 	}
@@ -108,8 +108,8 @@ func TestWork(t *testing.T) {
 				for kind := range 1 << 5 {
 					c := coll.Call{
 						Collective: of, Ranks: ranks, Elem: 2, Bytes: 10 + ranks*2, Flows: true,
-						Form:    coll.OrderForm(kind >> 3),
-						InPlace: kind&1 != 0, Ordered: kind&2 != 0, Vector: kind&4 != 0,
+						OrderForm: coll.OrderForm(kind >> 3),
+						InPlace:   kind&1 != 0, Ordered: kind&2 != 0, Vector: kind&4 != 0,
 					}
 					if kind&8 != 0 && of <= coll.Scatter && of != coll.Allreduce {
 						c.Root = ranks - 1
@@ -119,7 +119,7 @@ func TestWork(t *testing.T) {
 							c.FPGAs = append(c.FPGAs, r)
 						}
 					}
-					for _, c := range attachtest.CallsOf(c) {
+					for _, c := range attachtest.CallsByRank(c) {
 						c.Send.Offsets, c.Recv.Offsets = nil, nil // as in the daemon
 						var s coll.Schedule
 						made := c
@@ -127,10 +127,10 @@ func TestWork(t *testing.T) {
 							continue
 						}
 						x, _ := described(c, "")
-						if uint64(s.Scratch) > x.Work() {
-							t.Fatalf("%s: %+v takes %d bytes, and %d are counted", a.Name, c, s.Scratch, x.Work())
+						if uint64(s.Scratch) > x.WorkBytes() {
+							t.Fatalf("%s: %+v takes %d bytes, and %d are counted", a.Name, c, s.Scratch, x.WorkBytes())
 						}
-						if uint64(s.Scratch) == x.Work() {
+						if uint64(s.Scratch) == x.WorkBytes() {
 							tight++
 						}
 					}
@@ -149,7 +149,7 @@ func TestWorkOfNonsense(t *testing.T) {
 	for of := range coll.Collective(20) {
 		for _, flags := range []uint16{0, wire.FlagVector, wire.FlagOrdered} {
 			c := wire.Call{Collective: of, Flags: flags, Ranks: 1<<32 - 1, Bytes: most, Length: most, Result: most}
-			if w := c.Work(); of > coll.Barrier && of <= coll.Exscan && w < 1<<60 &&
+			if w := c.WorkBytes(); of > coll.Barrier && of <= coll.Exscan && w < 1<<60 &&
 				(w != 0 || flags != wire.FlagVector) {
 				t.Errorf("%v with flags %d: %d", of, flags, w)
 			}
@@ -175,8 +175,8 @@ func TestPieces(t *testing.T) {
 		if got := fmt.Sprintf("%s", p.list); got != tt.want {
 			t.Errorf("%v at %v are %s, and not %s", tt.sizes, tt.offsets, got, tt.want)
 		}
-		n := p.left
-		for p.left > 0 {
+		n := p.bytesLeft
+		for p.bytesLeft > 0 {
 			n -= len(p.next(2))
 		}
 		if n != 0 || p.next(2) != nil {

@@ -33,7 +33,7 @@ func listenAs(t *testing.T, path string) net.Listener {
 // openPath returns a short path in a directory that every user can write to.
 func openPath(t *testing.T) string {
 	t.Helper()
-	path := attachtest.ShortPath(t)
+	path := attachtest.SocketPath(t)
 	if err := os.Chmod(filepath.Dir(path), 0o777); err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +67,7 @@ func TestForeignServer(t *testing.T) {
 		strconv.Itoa(asuser.Other): "",
 	} {
 		t.Setenv(EnvOwner, owner)
-		_, err := Dial(attachtest.Within(t), path, 0)
+		_, err := Dial(attachtest.TestContext(t), path, 0)
 		n := <-received
 		foreign, ok := errors.AsType[*ForeignError](err)
 		switch {
@@ -120,7 +120,7 @@ func TestServiceOwner(t *testing.T) {
 
 // TestSilentServer checks that an attempt to attach to a daemon that does not answer times out.
 func TestSilentServer(t *testing.T) {
-	path := attachtest.ShortPath(t)
+	path := attachtest.SocketPath(t)
 	l, err := net.Listen("unix", path) // the kernel accepts connections to it
 	if err != nil {
 		t.Fatal(err)

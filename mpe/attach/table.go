@@ -1,21 +1,21 @@
 package attach
 
-// table assigns ids to a client's operations. The lower half of an id is the number of a slot; the upper half
+// opTable assigns ids to a client's operations. The lower half of an id is the number of a slot; the upper half
 // counts the operations that have used the slot.
-type table struct {
-	slots []slot
-	free  []uint32
-	ended uint64 // number of operations that have been removed
+type opTable struct {
+	slots        []slot
+	free         []uint32
+	removedCount uint64 // number of operations that have been removed
 }
 
 type slot struct {
-	op    *Op
-	count uint32
+	op         *Op
+	generation uint32
 }
 
-func (t *table) len() int { return len(t.slots) - len(t.free) }
+func (t *opTable) len() int { return len(t.slots) - len(t.free) }
 
-func (t *table) add(op *Op) uint64 {
+func (t *opTable) add(op *Op) uint64 {
 	var i uint32
 	if n := len(t.free); n > 0 {
 		i = t.free[n-1]
@@ -26,34 +26,34 @@ func (t *table) add(op *Op) uint64 {
 	}
 	s := &t.slots[i]
 	s.op = op
-	s.count++
-	return uint64(s.count)<<32 | uint64(i)
+	s.generation++
+	return uint64(s.generation)<<32 | uint64(i)
 }
 
 // get returns the operation with the given id, or nil.
-func (t *table) get(id uint64) *Op {
+func (t *opTable) get(id uint64) *Op {
 	i := uint32(id)
-	if uint64(i) >= uint64(len(t.slots)) || t.slots[i].count != uint32(id>>32) {
+	if uint64(i) >= uint64(len(t.slots)) || t.slots[i].generation != uint32(id>>32) {
 		return nil
 	}
 	return t.slots[i].op
 }
 
 // remove removes the operation with the given id, which must be in the table.
-func (t *table) remove(id uint64) {
+func (t *opTable) remove(id uint64) {
 	i := uint32(id)
 	t.slots[i].op = nil
 	t.free = append(t.free, i)
-	t.ended++
+	t.removedCount++
 }
 
-// drop removes and returns all operations.
-func (t *table) drop() (ops []*Op) {
+// removeAll removes and returns all operations.
+func (t *opTable) removeAll() (ops []*Op) {
 	for _, s := range t.slots {
 		if s.op != nil {
 			ops = append(ops, s.op)
 		}
 	}
-	*t = table{}
+	*t = opTable{}
 	return ops
 }

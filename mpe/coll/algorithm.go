@@ -14,9 +14,9 @@ type Algorithm struct {
 	// Shares means that the ranks read each other's shared buffers, and send no messages.
 	Shares bool
 
-	// fits returns the reason why the algorithm does not support the call, or "". The result must be the same on all
+	// unsupported returns the reason why the algorithm does not support the call, or "". The result must be the same on all
 	// ranks.
-	fits func(c *Call) string
+	unsupported func(c *Call) string
 	// build adds the steps of a call with more than one rank to the schedule.
 	build func(c *Call, s *Schedule)
 	// cost is the cost function for more than one rank, or nil if no choice uses it.
@@ -28,7 +28,7 @@ type Algorithm struct {
 type byCollective [1 << 8][]*Algorithm
 
 // algorithms lists the algorithms of each collective. The first one supports every call.
-var algorithms = listed(byCollective{
+var algorithms = withCollective(byCollective{
 	Barrier: {barrierDissemination, barrierToggle, barrierShared},
 	Bcast:   {bcastBinomial, bcastFlat, bcastScatterAllgather, bcastChain, bcastAtomic, bcastTree, bcastShared},
 	Reduce:  {reduceBinomial, reduceFlat, reduceRabenseifner, reduceTree, reduceShared, reduceSharedBlocks},
@@ -43,8 +43,8 @@ var algorithms = listed(byCollective{
 	Exscan:        {exscanDoubling, exscanChain, exscanShared},
 })
 
-// listed sets the collective of each algorithm.
-func listed(all byCollective) byCollective {
+// withCollective sets the collective of each algorithm.
+func withCollective(all byCollective) byCollective {
 	for c, list := range all {
 		for _, a := range list {
 			a.Collective = Collective(c)
@@ -56,19 +56,19 @@ func listed(all byCollective) byCollective {
 // Algorithms returns the algorithms of a collective. The first one supports every call.
 func Algorithms(c Collective) []*Algorithm { return append([]*Algorithm(nil), algorithms[c]...) }
 
-// ByOrder returns the first algorithm that supports the call, and fills in the call's defaults. It is for ranks
+// MatchesByOrder returns the first algorithm that supports the call, and fills in the call's defaults. It is for ranks
 // that match messages by order alone, such as deployed nodes. It prefers algorithms in which no two ranks send to
 // each other at the same time, because a deployed node that does so forgets the other rank's request, which is
 // retransmitted only after 100 ms. The error is a *CallError.
 func ByOrder(c *Call) (*Algorithm, error) {
 	for _, name := range [...]string{"flat", "toggle", "chain"} {
-		if a := Named(c.Collective, name); a != nil && a.Accepts(c) == nil {
+		if a := Named(c.Collective, name); a != nil && a.PrepareCall(c) == nil {
 			return a, nil
 		}
 	}
 	all := algorithms[c.Collective]
 	for _, a := range all {
-		if a.Accepts(c) == nil {
+		if a.PrepareCall(c) == nil {
 			return a, nil
 		}
 	}
@@ -76,7 +76,7 @@ func ByOrder(c *Call) (*Algorithm, error) {
 		return nil, &CallError{Collective: c.Collective,
 			Problem: fmt.Sprintf("collective %d is not known", c.Collective)}
 	}
-	return nil, all[0].Accepts(c)
+	return nil, all[0].PrepareCall(c)
 }
 
 // Named returns the algorithm with the given name, or nil.
@@ -102,11 +102,11 @@ func Find(c Collective, name string) (*Algorithm, error) {
 		Problem: fmt.Sprintf("there is no such algorithm; there are %v", names)}
 }
 
-// Fits returns nil if the algorithm supports the call, and a *CallError otherwise.
-func (a *Algorithm) Fits(c Call) error { return a.Accepts(&c) }
+// CheckSupport returns nil if the algorithm supports the call, and a *CallError otherwise.
+func (a *Algorithm) CheckSupport(c Call) error { return a.PrepareCall(&c) }
 
-// Accepts is like Fits, but also fills in the call's defaults.
-func (a *Algorithm) Accepts(c *Call) error {
+// PrepareCall is like Fits, but also fills in the call's defaults.
+func (a *Algorithm) PrepareCall(c *Call) error {
 	if c.Collective != a.Collective {
 		return &CallError{Collective: c.Collective, Algorithm: a.Name,
 			Problem: "the algorithm is for " + a.Collective.String()}
@@ -114,10 +114,10 @@ func (a *Algorithm) Accepts(c *Call) error {
 	if err := c.Check(); err != nil {
 		return err
 	}
-	if a.fits == nil {
+	if a.unsupported == nil {
 		return nil
 	}
-	if problem := a.fits(c); problem != "" {
+	if problem := a.unsupported(c); problem != "" {
 		return &CallError{Collective: c.Collective, Algorithm: a.Name, Problem: problem}
 	}
 	return nil
@@ -126,7 +126,7 @@ func (a *Algorithm) Accepts(c *Call) error {
 // Make makes the caller's schedule in s, reusing its memory, and fills in the call's defaults. The call must not be
 // modified until the schedule has been read. The error is a *CallError.
 func (a *Algorithm) Make(s *Schedule, c *Call) error {
-	if err := a.Accepts(c); err != nil {
+	if err := a.PrepareCall(c); err != nil {
 		return err
 	}
 	a.Build(s, c)
@@ -135,23 +135,23 @@ func (a *Algorithm) Make(s *Schedule, c *Call) error {
 
 // Build is Make for a call that Accepts has accepted.
 func (a *Algorithm) Build(s *Schedule, c *Call) {
-	steps, stages := s.steps[:0], s.memory[:0]
+	steps, stages := s.steps[:0], s.stageMemory[:0]
 	*s = Schedule{} // a composite literal with values would be copied
 	s.Window, s.token, s.steps, s.stages = 1, c.Token, steps, stages
 	switch {
 	case c.Ranks > 1:
 		a.build(c, s)
 	case c.Collective != Barrier && c.Collective != Bcast && c.Collective != Exscan:
-		toRecv(c, s)
+		copyToRecv(c, s)
 	}
-	s.memory = s.stages
+	s.stageMemory = s.stages
 }
 
 // Cost returns the cost of the call according to the algorithm's cost function. It is an upper bound if ranks do
 // different work or blocks differ in size. For calls with a Layout, Cost needs the sizes of all blocks, so only the
 // root of a Gather or Scatter can call it. The error is a *CallError.
 func (a *Algorithm) Cost(c Call) (Cost, error) {
-	if err := a.Accepts(&c); err != nil {
+	if err := a.PrepareCall(&c); err != nil {
 		return Cost{}, err
 	}
 	switch {
@@ -165,24 +165,24 @@ func (a *Algorithm) Cost(c Call) (Cost, error) {
 
 // Conditions that several algorithms have in common.
 
-// uniform requires that all blocks have the same size.
-func uniform(c *Call) string {
+// requireUniform requires that all blocks have the same size.
+func requireUniform(c *Call) string {
 	if c.Vector {
 		return "blocks must be of one size"
 	}
 	return ""
 }
 
-// unordered requires a commutative operation.
-func unordered(c *Call) string {
+// requireCommutative requires a commutative operation.
+func requireCommutative(c *Call) string {
 	if c.Ordered {
 		return "the operation must be commutative"
 	}
 	return ""
 }
 
-// chained requires a valid Order, or none.
-func chained(c *Call) string {
+// requireChain requires a valid Order, or none.
+func requireChain(c *Call) string {
 	if c.Order == nil {
 		return ""
 	}
@@ -199,8 +199,8 @@ func chained(c *Call) string {
 	return ""
 }
 
-// toRecv adds the steps of a call of a single rank, which copies its contribution.
-func toRecv(c *Call, s *Schedule) {
+// copyToRecv adds the steps of a call of a single rank, which copies its contribution.
+func copyToRecv(c *Call, s *Schedule) {
 	if c.InPlace {
 		return
 	}

@@ -9,7 +9,7 @@ var allgatherBruck = &Algorithm{
 	Name: "bruck",
 	Source: "Bruck, Ho, Kipnis, Upfal, Weathersby, Efficient Algorithms for All-to-All Communications in Multiport " +
 		"Message-Passing Systems (1997)",
-	fits: uniform,
+	unsupported: requireUniform,
 	build: func(c *Call, s *Schedule) {
 		p, n, r := c.Ranks, c.Bytes, c.Rank
 		s.Window = 4
@@ -22,10 +22,10 @@ var allgatherBruck = &Algorithm{
 		for have := 1; have < p; have *= 2 {
 			size := min(have, p-have) * n
 			s.send((r-have+p)%p, tmp, size, ready)
-			ready = s.join(ready, s.recv((r+have)%p, tmp.at(have*n), size))
+			ready = s.join(ready, s.recv((r+have)%p, tmp.offset(have*n), size))
 		}
-		s.copy(Loc{RecvBuf, (r + first) * n}, tmp.at(first*n), (p-r-first)*n, ready)
-		s.copy(Loc{Buf: RecvBuf}, tmp.at((p-r)*n), r*n, ready)
+		s.copy(Loc{RecvBuf, (r + first) * n}, tmp.offset(first*n), (p-r-first)*n, ready)
+		s.copy(Loc{Buf: RecvBuf}, tmp.offset((p-r)*n), r*n, ready)
 	},
 	cost: func(c *Call) Cost {
 		return Cost{Rounds: log2(c.Ranks), Bytes: (c.Ranks - 1) * c.Bytes}

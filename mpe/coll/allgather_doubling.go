@@ -7,11 +7,11 @@ package coll
 var allgatherDoubling = &Algorithm{
 	Name:   "recursive-doubling",
 	Source: "Thakur, Rabenseifner, Gropp, Optimization of Collective Communication Operations in MPICH (2005), 3.1",
-	fits: func(c *Call) string {
+	unsupported: func(c *Call) string {
 		if c.Ranks&(c.Ranks-1) != 0 {
 			return "the number of ranks must be a power of two"
 		}
-		return uniform(c)
+		return requireUniform(c)
 	},
 	build: func(c *Call, s *Schedule) {
 		n := c.Bytes

@@ -26,7 +26,7 @@ var allgatherRing = &Algorithm{
 		})
 	},
 	cost: func(c *Call) Cost {
-		_, most := c.vector(&c.Recv)
-		return times(c.Ranks-1, most, 0)
+		_, most := c.blockSizes(&c.Recv)
+		return costOfRounds(c.Ranks-1, most, 0)
 	},
 }

@@ -13,21 +13,21 @@ var allreduceDoubling = &Algorithm{
 		s.Window = 3
 		// Two receive buffers, so that the next receive is posted before its message arrives.
 		tmp := [2]Loc{s.reserve(n), s.reserve(n)}
-		ready := f.in(c, s, acc, tmp[1], n, start(c, s, acc, n))
-		if me, on := f.number(c.Rank); on {
+		ready := f.foldIn(c, s, acc, tmp[1], n, copyInput(c, s, acc, n))
+		if me, on := f.groupNumber(c.Rank); on {
 			free := [2]int{0, ready}
 			for k, mask := 0, 1; mask < f.group; k, mask = k+1, mask<<1 {
-				peer, t := f.actual(me^mask), k%2
+				peer, t := f.actualRank(me^mask), k%2
 				sent := s.send(peer, acc, n, ready)
 				got := s.recv(peer, tmp[t], n, free[t])
 				ready = s.combine(me&mask != 0, acc, tmp[t], n, ready, sent, got)
 				free[t] = ready
 			}
 		}
-		f.out(c, s, acc, n, ready)
+		f.foldOut(c, s, acc, n, ready)
 	},
 	cost: func(c *Call) Cost {
 		f, n := newFold(c.Ranks, -1), c.Bytes
-		return times(f.steps, n, n).folded(f, n)
+		return costOfRounds(f.steps, n, n).addFold(f, n)
 	},
 }

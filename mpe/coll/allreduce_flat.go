@@ -11,10 +11,10 @@ var allreduceFlat = &Algorithm{
 	build: func(c *Call, s *Schedule) {
 		n, acc := c.Bytes, Loc{Buf: RecvBuf}
 		if c.Rank != 0 {
-			s.recv(0, acc, n, s.send(0, c.input(), n))
+			s.recv(0, acc, n, s.send(0, c.inputLoc(), n))
 			return
 		}
-		ready := start(c, s, acc, n)
+		ready := copyInput(c, s, acc, n)
 		tmp := [2]Loc{s.reserve(n), s.reserve(n)}
 		var free [2]int
 		for r := 1; r < c.Ranks; r++ {

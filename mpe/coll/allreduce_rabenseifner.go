@@ -11,24 +11,24 @@ var allreduceRabenseifner = &Algorithm{
 		n, f := c.Bytes, newFold(c.Ranks, -1)
 		acc, tmp := Loc{Buf: RecvBuf}, s.reserve(n)
 		s.Window = 4
-		ready := f.in(c, s, acc, tmp, n, start(c, s, acc, n))
-		if _, on := f.number(c.Rank); on {
-			at := func(i int) int { return c.cut(n, f.group, i) }
+		ready := f.foldIn(c, s, acc, tmp, n, copyInput(c, s, acc, n))
+		if _, on := f.groupNumber(c.Rank); on {
+			at := func(i int) int { return c.partOffset(n, f.group, i) }
 			halves, lo, hi, last := f.halve(c, s, acc, tmp, at, ready)
 			ready = last
 			for i := len(halves) - 1; i >= 0; i-- {
 				h := halves[i]
-				s.send(h.peer, acc.at(at(lo)), at(hi)-at(lo), ready)
+				s.send(h.peer, acc.offset(at(lo)), at(hi)-at(lo), ready)
 				// The part received is the part that the rank gave away before.
-				ready = s.join(ready, s.recv(h.peer, acc.at(at(h.lo)), at(h.hi)-at(h.lo), h.sent))
+				ready = s.join(ready, s.recv(h.peer, acc.offset(at(h.lo)), at(h.hi)-at(h.lo), h.sendStep))
 				lo, hi = min(lo, h.lo), max(hi, h.hi)
 			}
 		}
-		f.out(c, s, acc, n, ready)
+		f.foldOut(c, s, acc, n, ready)
 	},
 	cost: func(c *Call) Cost {
 		f, n := newFold(c.Ranks, -1), c.Bytes
-		part := share(n, f.group)
-		return Cost{Rounds: 2 * f.steps, Bytes: 2 * part, Reduced: part}.folded(f, n)
+		part := allButOne(n, f.group)
+		return Cost{Rounds: 2 * f.steps, Bytes: 2 * part, Reduced: part}.addFold(f, n)
 	},
 }

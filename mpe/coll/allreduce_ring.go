@@ -6,22 +6,22 @@ package coll
 //
 //	T = 2(p−1)·α + 2·(p−1)/p·nβ + (p−1)/p·nγ
 var allreduceRing = &Algorithm{
-	Name:   "ring",
-	Source: "Patarasuk, Yuan, Bandwidth Optimal All-reduce Algorithms for Clusters of Workstations (2009)",
-	fits:   unordered,
+	Name:        "ring",
+	Source:      "Patarasuk, Yuan, Bandwidth Optimal All-reduce Algorithms for Clusters of Workstations (2009)",
+	unsupported: requireCommutative,
 	build: func(c *Call, s *Schedule) {
 		p, n := c.Ranks, c.Bytes
 		s.Window = 4
 		left, right := (c.Rank-1+p)%p, (c.Rank+1)%p
 		at := func(i int) (off, size int) {
 			i = (i + 2*p) % p
-			off = c.cut(n, p, i)
-			return off, c.cut(n, p, i+1) - off
+			off = c.partOffset(n, p, i)
+			return off, c.partOffset(n, p, i+1) - off
 		}
-		acc, own := Loc{Buf: RecvBuf}, c.input()
+		acc, own := Loc{Buf: RecvBuf}, c.inputLoc()
 		var tmp [2]Loc
 		if c.InPlace {
-			most := c.cut(n, p, 1)
+			most := c.partOffset(n, p, 1)
 			tmp = [2]Loc{s.reserve(most), s.reserve(most)}
 		}
 		ready, from := 0, own
@@ -29,20 +29,20 @@ var allreduceRing = &Algorithm{
 		sent := make([]int, p-1)
 		s.rounds(p-1, func(i int) {
 			off, size := at(c.Rank - i)
-			sent[i] = s.send(right, from.at(off), size, ready)
+			sent[i] = s.send(right, from.offset(off), size, ready)
 			off, size = at(c.Rank - i - 1)
 			if c.InPlace {
 				t := i % 2
 				got := s.recv(left, tmp[t], size, free[t])
-				ready = s.reduce(acc.at(off), tmp[t], size, got)
+				ready = s.reduce(acc.offset(off), tmp[t], size, got)
 				if size > 0 {
 					free[t] = ready
 				}
 			} else {
 				// The piece is received at the place of the result, and combined there with the contribution, so
 				// that no copy is needed.
-				got := s.recv(left, acc.at(off), size)
-				ready = s.reduce(acc.at(off), own.at(off), size, got)
+				got := s.recv(left, acc.offset(off), size)
+				ready = s.reduce(acc.offset(off), own.offset(off), size, got)
 			}
 			from = acc
 		})
@@ -50,13 +50,13 @@ var allreduceRing = &Algorithm{
 		// same round of the first part.
 		s.rounds(p-1, func(i int) {
 			off, size := at(c.Rank + 1 - i)
-			s.send(right, acc.at(off), size, ready)
+			s.send(right, acc.offset(off), size, ready)
 			off, size = at(c.Rank - i)
-			ready = s.recv(left, acc.at(off), size, sent[i])
+			ready = s.recv(left, acc.offset(off), size, sent[i])
 		})
 	},
 	cost: func(c *Call) Cost {
-		part := share(c.Bytes, c.Ranks)
+		part := allButOne(c.Bytes, c.Ranks)
 		return Cost{Rounds: 2 * (c.Ranks - 1), Bytes: 2 * part, Reduced: part}
 	},
 }

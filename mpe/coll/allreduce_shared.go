@@ -5,16 +5,16 @@ package coll
 //
 //	T = α + n·β + p·n·γ
 var allreduceShared = &Algorithm{
-	Name:   "shared",
-	Source: sharedSource,
-	Shares: true,
-	fits:   sharesOne,
+	Name:        "shared",
+	Source:      sharedSource,
+	Shares:      true,
+	unsupported: requireSharedOne,
 	build: func(c *Call, s *Schedule) {
-		s.inChunks(c, c.Bytes, 1, func(c *Call, s *Schedule, k chunk) {
-			s.copy(k.at, c.input().at(k.off), k.n)
+		s.addChunks(c, c.Bytes, 1, func(c *Call, s *Schedule, k chunk) {
+			s.copy(k.loc, c.inputLoc().offset(k.off), k.n)
 			s.publish()
-			s.await(Everyone, k.number+1)
-			s.combineAll(c.Ranks-1, k.at, Loc{RecvBuf, k.off}, k.n)
+			s.await(AllRanks, k.number+1)
+			s.combineAll(c.Ranks-1, k.loc, Loc{RecvBuf, k.off}, k.n)
 		})
 	},
 	cost: func(c *Call) Cost {
@@ -27,14 +27,14 @@ var allreduceShared = &Algorithm{
 //
 //	T = 2α + 2n·β + n·γ
 var allreduceSharedBlocks = &Algorithm{
-	Name:   "shared-blocks",
-	Source: sharedSource,
-	Shares: true,
-	fits:   sharesUnordered,
+	Name:        "shared-blocks",
+	Source:      sharedSource,
+	Shares:      true,
+	unsupported: requireSharedComm,
 	build: func(c *Call, s *Schedule) {
-		s.inChunks(c, c.Bytes, 1, func(c *Call, s *Schedule, k chunk) {
+		s.addChunks(c, c.Bytes, 1, func(c *Call, s *Schedule, k chunk) {
 			c.combineBlocks(s, k)
-			c.takeBlocks(s, k)
+			c.copyBlocks(s, k)
 		})
 	},
 	cost: func(c *Call) Cost {
@@ -42,10 +42,10 @@ var allreduceSharedBlocks = &Algorithm{
 	},
 }
 
-// sharesUnordered is sharesOne for algorithms that combine out of order.
-func sharesUnordered(c *Call) string {
-	if problem := unordered(c); problem != "" {
+// requireSharedComm is requireSharedOne for algorithms that combine out of order.
+func requireSharedComm(c *Call) string {
+	if problem := requireCommutative(c); problem != "" {
 		return problem
 	}
-	return sharesOne(c)
+	return requireSharedOne(c)
 }

@@ -9,18 +9,18 @@ var alltoallBruck = &Algorithm{
 	Name: "bruck",
 	Source: "Bruck, Ho, Kipnis, Upfal, Weathersby, Efficient Algorithms for All-to-All Communications in Multiport " +
 		"Message-Passing Systems (1997)",
-	fits: uniform,
+	unsupported: requireUniform,
 	build: func(c *Call, s *Schedule) {
 		p, n, r := c.Ranks, c.Bytes, c.Rank
 		if n == 0 {
 			return
 		}
-		own := c.input()
+		own := c.inputLoc()
 		// tmp holds, at index d, the block for the rank at distance d. After the last round, it holds the block
 		// from the rank at distance d before this rank.
 		tmp, out, in := s.reserve(p*n), s.reserve((p+1)/2*n), s.reserve((p+1)/2*n)
-		s.copy(tmp, own.at(r*n), (p-r)*n)
-		s.copy(tmp.at((p-r)*n), own, r*n)
+		s.copy(tmp, own.offset(r*n), (p-r)*n)
+		s.copy(tmp.offset((p-r)*n), own, r*n)
 		ready := s.fence()
 		s.Window = 3
 		s.rounds(log2(p), func(k int) {
@@ -28,7 +28,7 @@ var alltoallBruck = &Algorithm{
 			packed := 0
 			for d := bit; d < p; d++ {
 				if d&bit != 0 {
-					s.copy(out.at(packed), tmp.at(d*n), n, ready)
+					s.copy(out.offset(packed), tmp.offset(d*n), n, ready)
 					packed += n
 				}
 			}
@@ -38,7 +38,7 @@ var alltoallBruck = &Algorithm{
 			packed = 0
 			for d := bit; d < p; d++ {
 				if d&bit != 0 {
-					s.copy(tmp.at(d*n), in.at(packed), n, got, all)
+					s.copy(tmp.offset(d*n), in.offset(packed), n, got, all)
 					packed += n
 				}
 			}
@@ -46,7 +46,7 @@ var alltoallBruck = &Algorithm{
 		})
 		s.rounds(1, func(int) {
 			for d := range p {
-				s.copy(Loc{RecvBuf, (r - d + p) % p * n}, tmp.at(d*n), n, ready)
+				s.copy(Loc{RecvBuf, (r - d + p) % p * n}, tmp.offset(d*n), n, ready)
 			}
 		})
 	},

@@ -1,8 +1,8 @@
 package coll
 
-// MostGathered is the maximum total size in bytes of an Alltoall whose blocks rank 0 gathers. Beyond it, to
+// MaxGathered is the maximum total size in bytes of an Alltoall whose blocks rank 0 gathers. Beyond it, to
 // transfer the messages of one rank takes as long as to transfer all messages.
-const MostGathered = 1 << 20
+const MaxGathered = 1 << 20
 
 // alltoallGatherScatter is Alltoall through rank 0, which gathers the blocks of all ranks, sorts them by
 // destination, and scatters them. It has the fewest possible messages, 2(p−1), and only two for every other rank.
@@ -13,15 +13,15 @@ const MostGathered = 1 << 20
 var alltoallGatherScatter = &Algorithm{
 	Name:   "gather-scatter",
 	Source: "MPI: A Message-Passing Interface Standard, 6.8: the blocks of a gather of all, by a scatter",
-	fits: func(c *Call) string {
-		if !c.Vector && c.Bytes > MostGathered/c.Ranks/c.Ranks {
+	unsupported: func(c *Call) string {
+		if !c.Vector && c.Bytes > MaxGathered/c.Ranks/c.Ranks {
 			return "the blocks of all ranks must have 1 MiB at most together"
 		}
-		return uniform(c)
+		return requireUniform(c)
 	},
 	build: func(c *Call, s *Schedule) {
 		p, n := c.Ranks, c.Bytes
-		own, row := c.input(), p*n
+		own, row := c.inputLoc(), p*n
 		if c.Rank != 0 {
 			sent := s.send(0, own, row)
 			if !c.InPlace {
@@ -32,16 +32,16 @@ var alltoallGatherScatter = &Algorithm{
 		}
 		in, out := s.reserve(p*row), s.reserve(p*row)
 		for r := 1; r < p; r++ {
-			s.recv(r, in.at(r*row), row)
+			s.recv(r, in.offset(r*row), row)
 		}
 		s.copy(in, own, row)
 		all := s.fence()
 		for r := 1; r < p; r++ {
-			s.send(r, out.at(r*row), row, s.pack(out.at(r*row), in.at(r*n), n, p, row, all))
+			s.send(r, out.offset(r*row), row, s.pack(out.offset(r*row), in.offset(r*n), n, p, row, all))
 		}
 		s.pack(Loc{Buf: RecvBuf}, in, n, p, row, all)
 	},
 	cost: func(c *Call) Cost {
-		return times(2*(c.Ranks-1), c.Ranks*c.Bytes, 0)
+		return costOfRounds(2*(c.Ranks-1), c.Ranks*c.Bytes, 0)
 	},
 }

@@ -38,18 +38,18 @@ var alltoallPairwise = &Algorithm{
 		s.rounds(p-1, func(i int) {
 			to, of := (r+i+1)%p, (r-i-1+p)%p
 			off, n := c.Block(layout, to)
-			s.send(to, buf.at(off), n, ready, earlier(got[:i], n))
+			s.send(to, buf.offset(off), n, ready, earlierRecv(got[:i], n))
 			off, n = c.Block(&c.Recv, of)
-			got[i] = s.recv(of, Loc{RecvBuf, off}, n, ready, earlier(got[:i], n))
+			got[i] = s.recv(of, Loc{RecvBuf, off}, n, ready, earlierRecv(got[:i], n))
 		})
 	},
 	cost: func(c *Call) Cost {
-		return times(c.Ranks-1, c.Bytes, 0)
+		return costOfRounds(c.Ranks-1, c.Bytes, 0)
 	},
 }
 
-// earlier returns the receive in got that a block of n bytes waits for, or 0.
-func earlier(got []int, n int) int {
+// earlierRecv returns the receive in got that a block of n bytes waits for, or 0.
+func earlierRecv(got []int, n int) int {
 	if back := max(1, exchangedAtOnce/max(n, 1)); back <= len(got) {
 		return got[len(got)-back]
 	}

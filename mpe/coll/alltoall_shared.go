@@ -5,23 +5,23 @@ package coll
 //
 //	T = α + (2p − 1)·n·β, n bytes a block
 var alltoallShared = &Algorithm{
-	Name:   "shared",
-	Source: sharedSource,
-	Shares: true,
-	fits:   sharesAll,
+	Name:        "shared",
+	Source:      sharedSource,
+	Shares:      true,
+	unsupported: requireSharedAll,
 	build: func(c *Call, s *Schedule) {
-		s.inChunks(c, c.Bytes, c.Ranks, func(c *Call, s *Schedule, k chunk) {
+		s.addChunks(c, c.Bytes, c.Ranks, func(c *Call, s *Schedule, k chunk) {
 			behind := c.Rank + 1
-			s.pack(k.at, c.input().at(k.off), k.n, c.Rank, c.Bytes)
-			s.pack(k.at.at(behind*k.n), c.input().at(behind*c.Bytes+k.off), k.n, c.Ranks-behind, c.Bytes)
+			s.pack(k.loc, c.inputLoc().offset(k.off), k.n, c.Rank, c.Bytes)
+			s.pack(k.loc.offset(behind*k.n), c.inputLoc().offset(behind*c.Bytes+k.off), k.n, c.Ranks-behind, c.Bytes)
 			s.publish()
 			if own := c.Rank*c.Bytes + k.off; !c.InPlace {
-				s.copy(Loc{RecvBuf, own}, c.input().at(own), k.n)
+				s.copy(Loc{RecvBuf, own}, c.inputLoc().offset(own), k.n)
 			}
 			for i := 1; i < c.Ranks; i++ {
 				r := (c.Rank + i) % c.Ranks
 				s.await(r, k.number+1)
-				s.read(r, k.at.at(c.Rank*k.n), Loc{RecvBuf, r*c.Bytes + k.off}, k.n)
+				s.read(r, k.loc.offset(c.Rank*k.n), Loc{RecvBuf, r*c.Bytes + k.off}, k.n)
 			}
 		})
 	},

@@ -19,6 +19,6 @@ var barrierDissemination = &Algorithm{
 		}
 	},
 	cost: func(c *Call) Cost {
-		return times(log2(c.Ranks), c.Token, 0)
+		return costOfRounds(log2(c.Ranks), c.Token, 0)
 	},
 }

@@ -4,14 +4,14 @@ package coll
 //
 //	T = α
 var barrierShared = &Algorithm{
-	Name:   "shared",
-	Source: sharedSource,
-	Shares: true,
-	fits:   sharesOne,
+	Name:        "shared",
+	Source:      sharedSource,
+	Shares:      true,
+	unsupported: requireSharedOne,
 	build: func(c *Call, s *Schedule) {
 		s.InOrder = true
 		s.publish()
-		s.await(Everyone, 1)
+		s.await(AllRanks, 1)
 	},
 	cost: func(*Call) Cost { return Cost{Rounds: 1} },
 }

@@ -21,6 +21,6 @@ var barrierToggle = &Algorithm{
 		}
 	},
 	cost: func(c *Call) Cost {
-		return times(2*(c.Ranks-1), c.Token, 0)
+		return costOfRounds(2*(c.Ranks-1), c.Token, 0)
 	},
 }

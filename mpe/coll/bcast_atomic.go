@@ -15,18 +15,18 @@ var bcastAtomic = &Algorithm{
 	Name:      "atomic",
 	Source:    "Park, Efficient Pipelined Broadcast with Monitoring Processing Node Status (2019), 3.1",
 	Segmented: true,
-	fits: func(c *Call) string {
+	unsupported: func(c *Call) string {
 		if !c.Flows {
 			return "it needs ranks that can forward a message while it arrives"
 		}
-		return chained(c)
+		return requireChain(c)
 	},
 	build: func(c *Call, s *Schedule) {
 		if c.eager() {
 			bcastChain.build(c, s)
 			return
 		}
-		before, after := c.chain()
+		before, after := c.chainNeighbors()
 		_, piece := c.segments(c.Bytes)
 		step := Step{Kind: StepForward, Peer: before, To: after, Into: Loc{Buf: RecvBuf}, Len: c.Bytes, Piece: piece}
 		switch {
@@ -47,10 +47,10 @@ var bcastAtomic = &Algorithm{
 	},
 }
 
-// promised is the credit in bytes that every rank grants before a receive is posted: the minimum eager credit of
+// eagerCredit is the credit in bytes that every rank grants before a receive is posted: the minimum eager credit of
 // the extended profile, by default (E20). In shared memory, the credit is smaller (E48), but even there, to
 // synchronize for fewer bytes would cost more than it gains.
-const promised = 64 << 10
+const eagerCredit = 64 << 10
 
 // eager reports whether all ranks have granted credit for the data of the call.
-func (c *Call) eager() bool { return !c.NoCredit && c.Bytes <= promised }
+func (c *Call) eager() bool { return !c.NoCredit && c.Bytes <= eagerCredit }

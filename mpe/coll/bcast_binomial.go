@@ -8,15 +8,15 @@ var bcastBinomial = &Algorithm{
 	Name:   "binomial",
 	Source: "Thakur, Rabenseifner, Gropp, Optimization of Collective Communication Operations in MPICH (2005), 3.2",
 	build: func(c *Call, s *Schedule) {
-		v, data, got := c.virtual(), Loc{Buf: RecvBuf}, 0
+		v, data, got := c.virtualRank(), Loc{Buf: RecvBuf}, 0
 		if v != 0 {
-			got = s.recv(c.actual(parent(v)), data, c.Bytes)
+			got = s.recv(c.actualRank(parent(v)), data, c.Bytes)
 		}
 		for d := firstChild(v, c.Ranks); d > 0; d /= 2 {
-			s.send(c.actual(v+d), data, c.Bytes, got)
+			s.send(c.actualRank(v+d), data, c.Bytes, got)
 		}
 	},
 	cost: func(c *Call) Cost {
-		return times(log2(c.Ranks), c.Bytes, 0)
+		return costOfRounds(log2(c.Ranks), c.Bytes, 0)
 	},
 }

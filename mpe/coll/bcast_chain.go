@@ -7,13 +7,13 @@ package coll
 //
 // PipelineSegments returns the best k.
 var bcastChain = &Algorithm{
-	Name:      "chain",
-	Source:    "Barnett, Payne, van de Geijn, Watts, Broadcasting on Meshes with Wormhole Routing (1996)",
-	Segmented: true,
-	fits:      chained,
+	Name:        "chain",
+	Source:      "Barnett, Payne, van de Geijn, Watts, Broadcasting on Meshes with Wormhole Routing (1996)",
+	Segmented:   true,
+	unsupported: requireChain,
 	build: func(c *Call, s *Schedule) {
 		s.Window = 2
-		before, after := c.chain()
+		before, after := c.chainNeighbors()
 		k, b := c.segments(c.Bytes)
 		s.rounds(k, func(i int) {
 			at, n := Loc{RecvBuf, i * b}, min(b, c.Bytes-i*b)

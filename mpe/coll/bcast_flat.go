@@ -20,6 +20,6 @@ var bcastFlat = &Algorithm{
 		}
 	},
 	cost: func(c *Call) Cost {
-		return times(c.Ranks-1, c.Bytes, 0)
+		return costOfRounds(c.Ranks-1, c.Bytes, 0)
 	},
 }

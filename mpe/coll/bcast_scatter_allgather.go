@@ -14,18 +14,18 @@ var bcastScatterAllgather = &Algorithm{
 		"Library (1994); without redundant transfers: Zhou et al., A Bandwidth-Saving Optimization for MPI " +
 		"Broadcast (2015)",
 	build: func(c *Call, s *Schedule) {
-		p, v := c.Ranks, c.virtual()
-		at := func(i int) int { return c.cut(c.Bytes, p, i) }
+		p, v := c.Ranks, c.virtualRank()
+		at := func(i int) int { return c.partOffset(c.Bytes, p, i) }
 		data := Loc{Buf: RecvBuf}
 		size := subtree(v, p)
 		got := 0
 		if v != 0 {
-			got = s.recv(c.actual(parent(v)), data.at(at(v)), at(v+size)-at(v))
+			got = s.recv(c.actualRank(parent(v)), data.offset(at(v)), at(v+size)-at(v))
 		}
 		for d := firstChild(v, p); d > 0; d /= 2 {
 			w := v + d
 			end := w + subtree(w, p)
-			s.send(c.actual(w), data.at(at(w)), at(end)-at(w), got)
+			s.send(c.actualRank(w), data.offset(at(w)), at(end)-at(w), got)
 		}
 		s.Window = 4
 		// In round i, rank v receives piece v−1−i, unless the piece belongs to its own subtree, whose pieces come
@@ -36,17 +36,17 @@ var bcastScatterAllgather = &Algorithm{
 		s.rounds(max(mine, theirs), func(i int) {
 			if i < theirs {
 				piece := (v - i + p) % p
-				s.send(c.actual(next), data.at(at(piece)), at(piece+1)-at(piece), last)
+				s.send(c.actualRank(next), data.offset(at(piece)), at(piece+1)-at(piece), last)
 			}
 			if i < mine {
 				piece := (v - 1 - i + p) % p
-				last = s.recv(c.actual((v-1+p)%p), data.at(at(piece)), at(piece+1)-at(piece))
+				last = s.recv(c.actualRank((v-1+p)%p), data.offset(at(piece)), at(piece+1)-at(piece))
 			} else {
 				last = got
 			}
 		})
 	},
 	cost: func(c *Call) Cost {
-		return Cost{Rounds: log2(c.Ranks) + c.Ranks - 1, Bytes: 2 * share(c.Bytes, c.Ranks)}
+		return Cost{Rounds: log2(c.Ranks) + c.Ranks - 1, Bytes: 2 * allButOne(c.Bytes, c.Ranks)}
 	},
 }

@@ -10,11 +10,11 @@ var bcastShared = &Algorithm{
 	Source:    sharedSource,
 	Shares:    true,
 	Segmented: true,
-	fits: func(c *Call) string {
-		if c.Segment > 0 && c.Bytes/c.Segment > MostChunks {
+	unsupported: func(c *Call) string {
+		if c.Segment > 0 && c.Bytes/c.Segment > MaxChunks {
 			return "the segments are too short"
 		}
-		return sharesOne(c)
+		return requireSharedOne(c)
 	},
 	build: func(c *Call, s *Schedule) {
 		s.InOrder = true
@@ -28,7 +28,7 @@ var bcastShared = &Algorithm{
 		}
 		count, fit := (c.Bytes+size-1)/size, c.Shared/size
 		if count == 1 { // avoids an allocation
-			c.bcastSegment(s, chunk{count: 1, n: c.Bytes, at: Loc{Buf: Shared}}, 1)
+			c.bcastSegment(s, chunk{count: 1, n: c.Bytes, loc: Loc{Buf: Shared}}, 1)
 			return
 		}
 		s.rounds(count, func(i int) {
@@ -46,13 +46,13 @@ func (c *Call) bcastSegment(s *Schedule, k chunk, fit int) {
 	data := Loc{RecvBuf, k.off}
 	if c.Rank != c.Root {
 		s.await(c.Root, k.number+1)
-		s.read(c.Root, k.at, data, k.n)
+		s.read(c.Root, k.loc, data, k.n)
 		if k.number+fit < k.count {
 			s.publish()
 		}
 		return
 	}
-	s.await(Everyone, k.number-fit+1)
-	s.copy(k.at, data, k.n)
+	s.await(AllRanks, k.number-fit+1)
+	s.copy(k.loc, data, k.n)
 	s.publish()
 }

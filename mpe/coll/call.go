@@ -115,9 +115,9 @@ type Call struct {
 	Segment int
 	// Order is the order of ranks in a chain, beginning with the root; nil means root, root+1, …, root−1.
 	Order []int
-	// Form determines how Order depends on the data that ranks still have to send: see TransmissionOrder. Schedules
+	// OrderForm determines how Order depends on the data that ranks still have to send: see TransmissionOrder. Schedules
 	// depend on Order alone.
-	Form OrderForm
+	OrderForm OrderForm
 	// Flows means that all ranks can forward a message while it arrives.
 	Flows bool
 	// NoCredit means that the ranks grant no credit before a receive is posted, so that a flow of any length is
@@ -158,8 +158,8 @@ func (c *Call) Check() error {
 		return bad("%d bytes are not a whole number of elements of %d bytes", c.Bytes, c.Elem)
 	case c.Segment < 0 || c.Segment%c.Elem != 0:
 		return bad("segments of %d bytes are not a whole number of elements of %d bytes", c.Segment, c.Elem)
-	case c.Form > OrderByLeft:
-		return bad("order form %d is not known", c.Form)
+	case c.OrderForm > OrderByLeft:
+		return bad("order form %d is not known", c.OrderForm)
 	case c.Token < 0:
 		return bad("tokens of %d bytes", c.Token)
 	}
@@ -245,13 +245,13 @@ func (c *Call) Block(l *Layout, i int) (off, size int) {
 		return i * c.Bytes, c.Bytes
 	}
 	if l.Offsets == nil {
-		return l.before(i), l.Sizes[i]
+		return l.sizeBefore(i), l.Sizes[i]
 	}
 	return l.Offsets[i], l.Sizes[i]
 }
 
-// before returns the total size of the blocks before i.
-func (l *Layout) before(i int) (n int) {
+// sizeBefore returns the total size of the blocks before i.
+func (l *Layout) sizeBefore(i int) (n int) {
 	for _, size := range l.Sizes[:i] {
 		n += size
 	}
@@ -316,7 +316,7 @@ func (c *Call) extent(l *Layout) (end int) {
 		return c.Ranks * c.Bytes
 	}
 	if l.Offsets == nil {
-		return l.before(c.Ranks)
+		return l.sizeBefore(c.Ranks)
 	}
 	for i, size := range l.Sizes {
 		if size > 0 {
@@ -326,17 +326,17 @@ func (c *Call) extent(l *Layout) (end int) {
 	return end
 }
 
-// input returns the beginning of the caller's contribution to a reduction.
-func (c *Call) input() Loc {
+// inputLoc returns the beginning of the caller's contribution to a reduction.
+func (c *Call) inputLoc() Loc {
 	if c.InPlace && (c.Rank == c.Root || !c.Collective.Rooted()) {
 		return Loc{Buf: RecvBuf}
 	}
 	return Loc{Buf: SendBuf}
 }
 
-// cut returns the offset of piece i when n bytes are divided into the given number of parts, which have about the
+// partOffset returns the offset of piece i when n bytes are divided into the given number of parts, which have about the
 // same number of elements. If i is parts, it returns n.
-func (c *Call) cut(n, parts, i int) int {
+func (c *Call) partOffset(n, parts, i int) int {
 	elems := n / c.Elem
 	each, more := elems/parts, elems%parts
 	return (i*each + min(i, more)) * c.Elem
@@ -351,10 +351,10 @@ func (c *Call) segments(n int) (count, size int) {
 	return (n + size - 1) / size, size
 }
 
-// chain returns the ranks before and after the caller in Order, or −1.
-func (c *Call) chain() (before, after int) {
+// chainNeighbors returns the ranks before and after the caller in Order, or −1.
+func (c *Call) chainNeighbors() (before, after int) {
 	before, after = -1, -1
-	i, at := c.virtual(), c.actual
+	i, at := c.virtualRank(), c.actualRank
 	if c.Order != nil {
 		i, at = slices.Index(c.Order, c.Rank), func(i int) int { return c.Order[i] }
 	}

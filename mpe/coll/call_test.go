@@ -21,7 +21,7 @@ func TestBadCalls(t *testing.T) {
 		"half an element": func(c *coll.Call) { c.Bytes = 6 },
 		"element":         func(c *coll.Call) { c.Elem = -1 },
 		"segment":         func(c *coll.Call) { c.Segment = 6 },
-		"order form":      func(c *coll.Call) { c.Form = 3 },
+		"order form":      func(c *coll.Call) { c.OrderForm = 3 },
 		"token":           func(c *coll.Call) { c.Token = -1 },
 		"collective":      func(c *coll.Call) { c.Collective = 99 },
 		"few sizes":       func(c *coll.Call) { c.Vector, c.Recv.Sizes = true, []int{4} },
@@ -120,7 +120,7 @@ func FuzzSchedules(f *testing.F) {
 				coll.OrderForm(segment%3))
 		}
 		a := list[int(algorithm)%len(list)]
-		if a.Fits(c) != nil {
+		if a.CheckSupport(c) != nil {
 			return
 		}
 		if _, err := collcheck.Prove(a, eachRank(c)); err != nil {

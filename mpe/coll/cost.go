@@ -19,15 +19,15 @@ func (c Cost) Time(alpha, beta, gamma float64) float64 {
 	return float64(c.Rounds)*alpha + float64(c.Bytes)*beta + float64(c.Reduced)*gamma
 }
 
-// times returns the Cost of a path with the given number of rounds: in each, a message of n bytes is followed by a
+// costOfRounds returns the Cost of a path with the given number of rounds: in each, a message of n bytes is followed by a
 // reduction of reduced bytes.
-func times(rounds, n, reduced int) Cost {
+func costOfRounds(rounds, n, reduced int) Cost {
 	return Cost{Rounds: rounds, Bytes: rounds * n, Reduced: rounds * reduced}
 }
 
-// folded adds the cost of the ranks that f folds into others: each sends its vector of n bytes, which is reduced,
+// addFold adds the cost of the ranks that f folds into others: each sends its vector of n bytes, which is reduced,
 // and receives the result.
-func (c Cost) folded(f fold, n int) Cost {
+func (c Cost) addFold(f fold, n int) Cost {
 	if f.extra > 0 {
 		c.Rounds, c.Bytes, c.Reduced = c.Rounds+2, c.Bytes+2*n, c.Reduced+n
 	}
@@ -42,11 +42,11 @@ func log2(n int) int {
 	return bits.Len(uint(n - 1))
 }
 
-// share returns (parts−1)/parts of n, rounded up.
-func share(n, parts int) int { return n - n/parts }
+// allButOne returns (parts−1)/parts of n, rounded up.
+func allButOne(n, parts int) int { return n - n/parts }
 
-// vector returns the sum and the maximum of the sizes of the blocks in a layout.
-func (c *Call) vector(l *Layout) (sum, greatest int) {
+// blockSizes returns the sum and the maximum of the sizes of the blocks in a layout.
+func (c *Call) blockSizes(l *Layout) (sum, greatest int) {
 	if !c.Vector {
 		return c.Bytes * c.Ranks, c.Bytes
 	}

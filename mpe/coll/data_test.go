@@ -78,7 +78,7 @@ func TestData(t *testing.T) {
 				for _, ordered := range []bool{false, true} {
 					c := coll.Call{Collective: a.Collective, Ranks: p, Bytes: n, Elem: 2, Ordered: ordered, Segment: 4,
 						Shared: 5 * p}
-					if a.Collective == coll.Barrier || a.Fits(c) != nil {
+					if a.Collective == coll.Barrier || a.CheckSupport(c) != nil {
 						continue
 					}
 					if a.Collective < coll.Allreduce {

@@ -18,8 +18,8 @@ func newFold(ranks, keep int) fold {
 	return fold{group: 1 << steps, extra: ranks - 1<<steps, steps: steps, keep: keep}
 }
 
-// actual returns the rank with number i in the group.
-func (f fold) actual(i int) int {
+// actualRank returns the rank with number i in the group.
+func (f fold) actualRank(i int) int {
 	if i >= f.extra {
 		return i + f.extra
 	}
@@ -29,46 +29,46 @@ func (f fold) actual(i int) int {
 	return 2*i + 1
 }
 
-// number returns the rank's number in the group, and reports whether the rank is in the group.
-func (f fold) number(rank int) (int, bool) {
+// groupNumber returns the rank's number in the group, and reports whether the rank is in the group.
+func (f fold) groupNumber(rank int) (int, bool) {
 	i := rank - f.extra
 	if rank < 2*f.extra {
 		i = rank / 2
 	}
-	return i, f.actual(i) == rank
+	return i, f.actualRank(i) == rank
 }
 
-// folds reports whether the rank has a neighbor to combine with.
-func (f fold) folds(rank int) bool { return rank < 2*f.extra }
+// hasNeighbor reports whether the rank has a neighbor to combine with.
+func (f fold) hasNeighbor(rank int) bool { return rank < 2*f.extra }
 
-// in combines the neighbors' vectors of n bytes. acc holds the rank's own vector after step ready, and the
+// foldIn combines the neighbors' vectors of n bytes. acc holds the rank's own vector after step ready, and the
 // combination afterwards. in returns the step to wait for; on a rank that does not continue, that is its send.
-func (f fold) in(c *Call, s *Schedule, acc, tmp Loc, n, ready int) int {
-	if !f.folds(c.Rank) {
+func (f fold) foldIn(c *Call, s *Schedule, acc, tmp Loc, n, ready int) int {
+	if !f.hasNeighbor(c.Rank) {
 		return ready
 	}
-	if _, on := f.number(c.Rank); !on {
+	if _, on := f.groupNumber(c.Rank); !on {
 		return s.send(c.Rank^1, acc, n, ready)
 	}
 	got := s.recv(c.Rank^1, tmp, n)
 	return s.combine(c.Rank&1 == 1, acc, tmp, n, got, ready)
 }
 
-// out sends n bytes of the result to the neighbor.
-func (f fold) out(c *Call, s *Schedule, at Loc, n, ready int) {
-	if !f.folds(c.Rank) {
+// foldOut sends n bytes of the result to the neighbor.
+func (f fold) foldOut(c *Call, s *Schedule, at Loc, n, ready int) {
+	if !f.hasNeighbor(c.Rank) {
 		return
 	}
-	if _, on := f.number(c.Rank); on {
+	if _, on := f.groupNumber(c.Rank); on {
 		s.send(c.Rank^1, at, n, ready)
 	} else {
 		s.recv(c.Rank^1, at, n, ready)
 	}
 }
 
-// start copies the contribution to acc unless it is already there.
-func start(c *Call, s *Schedule, acc Loc, n int) int {
-	if from := c.input(); from != acc {
+// copyInput copies the contribution to acc unless it is already there.
+func copyInput(c *Call, s *Schedule, acc Loc, n int) int {
+	if from := c.inputLoc(); from != acc {
 		return s.copy(acc, from, n)
 	}
 	return 0
@@ -77,7 +77,7 @@ func start(c *Call, s *Schedule, acc Loc, n int) int {
 // half is one exchange of halve. The rank sends blocks lo to hi−1 to peer, in step sent.
 type half struct {
 	peer, lo, hi int
-	sent         int
+	sendStep     int
 }
 
 // halve adds a reduce-scatter in the group by recursive vector halving. In each exchange a rank sends half of its
@@ -86,10 +86,10 @@ type half struct {
 // the end. In the end, the rank has blocks lo to hi−1, which is a single block if there are as many blocks as
 // ranks.
 func (f fold) halve(c *Call, s *Schedule, acc, tmp Loc, at func(i int) int, ready int) (done []half, lo, hi, last int) {
-	me, _ := f.number(c.Rank)
+	me, _ := f.groupNumber(c.Rank)
 	lo, hi = 0, f.group
 	for mask := 1; mask < f.group; mask <<= 1 {
-		peer, mid := f.actual(me^mask), (lo+hi)/2
+		peer, mid := f.actualRank(me^mask), (lo+hi)/2
 		give := half{peer: peer, lo: mid, hi: hi}
 		upper := me&mask != 0
 		if upper {
@@ -98,10 +98,10 @@ func (f fold) halve(c *Call, s *Schedule, acc, tmp Loc, at func(i int) int, read
 		} else {
 			hi = mid
 		}
-		give.sent = s.send(peer, acc.at(at(give.lo)), at(give.hi)-at(give.lo), ready)
+		give.sendStep = s.send(peer, acc.offset(at(give.lo)), at(give.hi)-at(give.lo), ready)
 		n := at(hi) - at(lo)
-		got := s.recv(peer, tmp.at(at(lo)), n, ready)
-		if red := s.combine(upper, acc.at(at(lo)), tmp.at(at(lo)), n, got, ready); red != 0 {
+		got := s.recv(peer, tmp.offset(at(lo)), n, ready)
+		if red := s.combine(upper, acc.offset(at(lo)), tmp.offset(at(lo)), n, got, ready); red != 0 {
 			ready = red
 		}
 		done = append(done, give)

@@ -5,57 +5,57 @@ package coll
 //
 //	T = ⌈log₂ p⌉·α + (p−1)·nβ, n bytes a block
 var gatherBinomial = &Algorithm{
-	Name:   "binomial",
-	Source: "Thakur, Rabenseifner, Gropp, Optimization of Collective Communication Operations in MPICH (2005), 2",
-	fits:   uniform,
+	Name:        "binomial",
+	Source:      "Thakur, Rabenseifner, Gropp, Optimization of Collective Communication Operations in MPICH (2005), 2",
+	unsupported: requireUniform,
 	build: func(c *Call, s *Schedule) {
-		p, v, n := c.Ranks, c.virtual(), c.Bytes
+		p, v, n := c.Ranks, c.virtualRank(), c.Bytes
 		size := subtree(v, p)
 		if v == 0 {
 			if !c.InPlace {
 				s.copy(Loc{RecvBuf, c.Rank * n}, Loc{Buf: SendBuf}, n)
 			}
 			for d := 1; d < p; d *= 2 {
-				w := c.actual(d)
-				into, rest := c.wrapped(s, w, subtree(d, p))
+				w := c.actualRank(d)
+				into, rest := c.subtreeLoc(s, w, subtree(d, p))
 				got := s.recv(w, into, subtree(d, p)*n)
 				if rest > 0 {
 					s.copy(Loc{RecvBuf, w * n}, into, (p-w)*n, got)
-					s.copy(Loc{Buf: RecvBuf}, into.at((p-w)*n), rest*n, got)
+					s.copy(Loc{Buf: RecvBuf}, into.offset((p-w)*n), rest*n, got)
 				}
 			}
 			return
 		}
 		if size == 1 {
-			s.send(c.actual(parent(v)), Loc{Buf: SendBuf}, n)
+			s.send(c.actualRank(parent(v)), Loc{Buf: SendBuf}, n)
 			return
 		}
 		tmp := s.reserve(size * n)
 		ready := s.copy(tmp, Loc{Buf: SendBuf}, n)
 		for d := 1; d < size; d *= 2 {
-			ready = s.join(ready, s.recv(c.actual(v+d), tmp.at(d*n), subtree(v+d, p)*n))
+			ready = s.join(ready, s.recv(c.actualRank(v+d), tmp.offset(d*n), subtree(v+d, p)*n))
 		}
 		s.Window = 2
-		s.send(c.actual(parent(v)), tmp, size*n, ready)
+		s.send(c.actualRank(parent(v)), tmp, size*n, ready)
 	},
 	cost: allgatherBruck.cost, // also ⌈log₂ p⌉ messages, with p−1 blocks in total
 }
 
 var scatterBinomial = &Algorithm{
-	Name:   "binomial",
-	Source: "Thakur, Rabenseifner, Gropp, Optimization of Collective Communication Operations in MPICH (2005), 2",
-	fits:   uniform,
+	Name:        "binomial",
+	Source:      "Thakur, Rabenseifner, Gropp, Optimization of Collective Communication Operations in MPICH (2005), 2",
+	unsupported: requireUniform,
 	build: func(c *Call, s *Schedule) {
-		p, v, n := c.Ranks, c.virtual(), c.Bytes
+		p, v, n := c.Ranks, c.virtualRank(), c.Bytes
 		size := subtree(v, p)
 		if v == 0 {
 			for d := firstChild(0, p); d > 0; d /= 2 {
-				w := c.actual(d)
-				from, rest := c.wrapped(s, w, subtree(d, p))
+				w := c.actualRank(d)
+				from, rest := c.subtreeLoc(s, w, subtree(d, p))
 				ready := 0
 				if rest > 0 {
 					ready = s.join(s.copy(from, Loc{SendBuf, w * n}, (p-w)*n),
-						s.copy(from.at((p-w)*n), Loc{Buf: SendBuf}, rest*n))
+						s.copy(from.offset((p-w)*n), Loc{Buf: SendBuf}, rest*n))
 				} else {
 					from = Loc{SendBuf, w * n}
 				}
@@ -67,23 +67,23 @@ var scatterBinomial = &Algorithm{
 			return
 		}
 		if size == 1 {
-			s.recv(c.actual(parent(v)), Loc{Buf: RecvBuf}, n)
+			s.recv(c.actualRank(parent(v)), Loc{Buf: RecvBuf}, n)
 			return
 		}
 		tmp := s.reserve(size * n)
-		got := s.recv(c.actual(parent(v)), tmp, size*n)
+		got := s.recv(c.actualRank(parent(v)), tmp, size*n)
 		for d := firstChild(v, p); d > 0; d /= 2 {
-			s.send(c.actual(v+d), tmp.at(d*n), subtree(v+d, p)*n, got)
+			s.send(c.actualRank(v+d), tmp.offset(d*n), subtree(v+d, p)*n, got)
 		}
 		s.copy(Loc{Buf: RecvBuf}, tmp, n, got)
 	},
 	cost: allgatherBruck.cost, // also ⌈log₂ p⌉ messages, with p−1 blocks in total
 }
 
-// wrapped returns the root's location for the blocks of a subtree that consists of size ranks, beginning with rank
+// subtreeLoc returns the root's location for the blocks of a subtree that consists of size ranks, beginning with rank
 // w. If the subtree continues at rank 0, the location is in scratch, and rest is the number of ranks that wrap
 // around.
-func (c *Call) wrapped(s *Schedule, w, size int) (at Loc, rest int) {
+func (c *Call) subtreeLoc(s *Schedule, w, size int) (at Loc, rest int) {
 	if w+size <= c.Ranks {
 		return Loc{RecvBuf, w * c.Bytes}, 0
 	}

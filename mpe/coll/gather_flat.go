@@ -23,7 +23,7 @@ var gatherFlat = &Algorithm{
 			}
 		}
 	},
-	cost: func(c *Call) Cost { return c.fromRoot(&c.Recv) },
+	cost: func(c *Call) Cost { return c.rootCost(&c.Recv) },
 }
 
 var scatterFlat = &Algorithm{
@@ -44,11 +44,11 @@ var scatterFlat = &Algorithm{
 			}
 		}
 	},
-	cost: func(c *Call) Cost { return c.fromRoot(&c.Send) },
+	cost: func(c *Call) Cost { return c.rootCost(&c.Send) },
 }
 
-// fromRoot returns the cost of a message between the root and each other rank with a non-empty block.
-func (c *Call) fromRoot(l *Layout) Cost {
+// rootCost returns the cost of a message between the root and each other rank with a non-empty block.
+func (c *Call) rootCost(l *Layout) Cost {
 	var cost Cost
 	for r := range c.Ranks {
 		if _, n := c.Block(l, r); r != c.Root && n > 0 {

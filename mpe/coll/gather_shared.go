@@ -5,15 +5,15 @@ package coll
 //
 //	T = α + (p + 1)·n·β, n bytes a block
 var gatherShared = &Algorithm{
-	Name:   "shared",
-	Source: sharedSource,
-	Shares: true,
-	fits:   sharesOne,
+	Name:        "shared",
+	Source:      sharedSource,
+	Shares:      true,
+	unsupported: requireSharedOne,
 	build: func(c *Call, s *Schedule) {
-		s.inChunks(c, c.Bytes, 1, func(c *Call, s *Schedule, k chunk) {
+		s.addChunks(c, c.Bytes, 1, func(c *Call, s *Schedule, k chunk) {
 			if c.Rank != c.Root {
 				s.await(c.Root, k.number-1) // the root has read chunk number−2
-				s.copy(k.at, Loc{SendBuf, k.off}, k.n)
+				s.copy(k.loc, Loc{SendBuf, k.off}, k.n)
 				s.publish()
 				return
 			}
@@ -23,12 +23,12 @@ var gatherShared = &Algorithm{
 				switch {
 				case i > 0:
 					s.await(r, k.number+1)
-					s.read(r, k.at, into, k.n)
+					s.read(r, k.loc, into, k.n)
 				case !c.InPlace:
 					s.copy(into, Loc{SendBuf, k.off}, k.n)
 				}
 			}
-			if k.reused() {
+			if k.isReused() {
 				s.publish()
 			}
 		})
@@ -37,15 +37,15 @@ var gatherShared = &Algorithm{
 }
 
 var scatterShared = &Algorithm{
-	Name:   "shared",
-	Source: sharedSource,
-	Shares: true,
-	fits:   sharesAll,
+	Name:        "shared",
+	Source:      sharedSource,
+	Shares:      true,
+	unsupported: requireSharedAll,
 	build: func(c *Call, s *Schedule) {
-		s.inChunks(c, c.Bytes, c.Ranks, func(c *Call, s *Schedule, k chunk) {
+		s.addChunks(c, c.Bytes, c.Ranks, func(c *Call, s *Schedule, k chunk) {
 			if c.Rank == c.Root {
-				s.await(Everyone, k.number-1)
-				s.pack(k.at, Loc{SendBuf, k.off}, k.n, c.Ranks, c.Bytes)
+				s.await(AllRanks, k.number-1)
+				s.pack(k.loc, Loc{SendBuf, k.off}, k.n, c.Ranks, c.Bytes)
 				s.publish()
 				if !c.InPlace {
 					s.copy(Loc{RecvBuf, k.off}, Loc{SendBuf, c.Rank*c.Bytes + k.off}, k.n)
@@ -53,8 +53,8 @@ var scatterShared = &Algorithm{
 				return
 			}
 			s.await(c.Root, k.number+1)
-			s.read(c.Root, k.at.at(c.Rank*k.n), Loc{RecvBuf, k.off}, k.n)
-			if k.reused() {
+			s.read(c.Root, k.loc.offset(c.Rank*k.n), Loc{RecvBuf, k.off}, k.n)
+			if k.isReused() {
 				s.publish()
 			}
 		})

@@ -43,10 +43,10 @@ func TestCheckerFindsMistakes(t *testing.T) {
 	}
 	eachAlgorithm(t, func(t *testing.T, a *coll.Algorithm) {
 		c := coll.Call{Collective: a.Collective, Ranks: 7, Bytes: 14, Ordered: true, Segment: 7, FPGAs: upstreamFPGAs(7, 0), Flows: true, Shared: 4 * 7}
-		if a.Fits(c) != nil {
+		if a.CheckSupport(c) != nil {
 			c.Ordered = false
 		}
-		if a.Fits(c) != nil {
+		if a.CheckSupport(c) != nil {
 			c.Ranks = 8
 		}
 		calls := eachRank(c)

@@ -112,7 +112,7 @@ func TestChainsInAnyOrder(t *testing.T) {
 		}
 		c.Flows = true
 		c.Order = []int{5, 1, 2, 3, 4, 4, 6, 7}
-		if a.Fits(c) == nil {
+		if a.CheckSupport(c) == nil {
 			t.Errorf("%s takes an order that has a rank twice", name)
 		}
 	}

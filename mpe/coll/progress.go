@@ -9,11 +9,11 @@ import (
 // reports which steps are complete. Together they keep the promises to peers in the package comment. A Progress is
 // not safe for concurrent use.
 type Progress struct {
-	s *Schedule
+	schedule *Schedule
 	// ring holds the steps from number low+1, which is the oldest incomplete step, to number read, which is the
 	// newest step read. Its length is a power of two.
-	ring      []progressStep
-	low, read int
+	ring                []progressStep
+	completed, lastRead int
 	// next is the lowest number that may not have begun. examined is the last number that Next has examined since a
 	// step was completed: steps up to it that have not begun cannot begin yet. 0 means that no step has been
 	// examined since.
@@ -24,7 +24,7 @@ type Progress struct {
 
 type progressStep struct {
 	Step
-	begun, done bool
+	started, done bool
 }
 
 // minWindow is the least number of steps in an executor's window. It allows that many messages to be in flight, if
@@ -37,25 +37,25 @@ func (p *Progress) Begin(s *Schedule) {
 	if len(p.ring) < window {
 		p.ring = make([]progressStep, window)
 	}
-	*p = Progress{s: s, ring: p.ring, blockedSends: p.blockedSends, blockedRecvs: p.blockedRecvs}
+	*p = Progress{schedule: s, ring: p.ring, blockedSends: p.blockedSends, blockedRecvs: p.blockedRecvs}
 }
 
 // Step returns a step that has begun and is not complete. It is valid until the step is complete.
-func (p *Progress) Step(number int) *Step { return &p.at(number).Step }
+func (p *Progress) Step(number int) *Step { return &p.stepAt(number).Step }
 
 // at returns a step in the window by its number.
-func (p *Progress) at(number int) *progressStep { return &p.ring[number&(len(p.ring)-1)] }
+func (p *Progress) stepAt(number int) *progressStep { return &p.ring[number&(len(p.ring)-1)] }
 
 // fill reads steps until the window is full.
 func (p *Progress) fill() {
-	for p.read-p.low < len(p.ring) {
-		step, ok := p.s.Next()
+	for p.lastRead-p.completed < len(p.ring) {
+		step, ok := p.schedule.Next()
 		if !ok {
 			return
 		}
-		p.read++
-		s := p.at(p.read)
-		s.Step, s.begun, s.done = *step, false, false
+		p.lastRead++
+		s := p.stepAt(p.lastRead)
+		s.Step, s.started, s.done = *step, false, false
 	}
 }
 
@@ -64,20 +64,20 @@ func (p *Progress) fill() {
 func (p *Progress) Next() (step *Step, number int, ok bool) {
 	p.fill()
 	if p.examined == 0 {
-		for p.next = max(p.next, p.low+1); p.next <= p.read && p.at(p.next).begun; {
+		for p.next = max(p.next, p.completed+1); p.next <= p.lastRead && p.stepAt(p.next).started; {
 			p.next++
 		}
 		p.examined = p.next - 1
 		p.blockedSends, p.blockedRecvs = p.blockedSends[:0], p.blockedRecvs[:0]
 	}
-	for p.examined < p.read {
+	for p.examined < p.lastRead {
 		p.examined++
-		s := p.at(p.examined)
-		if s.begun {
+		s := p.stepAt(p.examined)
+		if s.started {
 			continue
 		}
 		if p.ready(p.examined, s) {
-			s.begun = true
+			s.started = true
 			return &s.Step, p.examined, true
 		}
 		// Later steps with the same peer must not overtake it.
@@ -95,7 +95,7 @@ func (p *Progress) Next() (step *Step, number int, ok bool) {
 func (p *Progress) ready(number int, s *progressStep) bool {
 	for _, a := range &s.After {
 		switch {
-		case a == Everything && p.low != number-1, a > p.low && !p.at(a).done:
+		case a == AllEarlier && p.completed != number-1, a > p.completed && !p.stepAt(a).done:
 			return false
 		}
 	}
@@ -103,16 +103,16 @@ func (p *Progress) ready(number int, s *progressStep) bool {
 		!(s.Receives() && slices.Contains(p.blockedRecvs, s.Peer))
 }
 
-// Done records that a step is complete.
-func (p *Progress) Done(number int) {
-	p.at(number).done, p.examined = true, 0
-	for p.low < p.read && p.at(p.low+1).done {
-		p.low++
+// MarkDone records that a step is complete.
+func (p *Progress) MarkDone(number int) {
+	p.stepAt(number).done, p.examined = true, 0
+	for p.completed < p.lastRead && p.stepAt(p.completed+1).done {
+		p.completed++
 	}
 }
 
-// Over reports whether all steps are complete.
-func (p *Progress) Over() bool {
+// IsDone reports whether all steps are complete.
+func (p *Progress) IsDone() bool {
 	p.fill()
-	return p.low == p.read
+	return p.completed == p.lastRead
 }

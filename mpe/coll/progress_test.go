@@ -21,12 +21,12 @@ func BenchmarkProgress(b *testing.B) {
 		if err := a.Make(&s, &c); err != nil {
 			b.Fatal(err)
 		}
-		for p.Begin(&s); !p.Over(); {
+		for p.Begin(&s); !p.IsDone(); {
 			for _, number, ok := p.Next(); ok; _, number, ok = p.Next() {
 				begun = append(begun, number)
 			}
 			last := len(begun) - 1
-			p.Done(begun[last])
+			p.MarkDone(begun[last])
 			begun = begun[:last]
 		}
 	}

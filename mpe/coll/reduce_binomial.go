@@ -22,7 +22,7 @@ var reduceBinomial = &Algorithm{
 			acc = s.reserve(n)
 		}
 		if c.Rank == c.Root {
-			acc, own = Loc{Buf: RecvBuf}, c.input()
+			acc, own = Loc{Buf: RecvBuf}, c.inputLoc()
 		}
 		have := own // location of the rank's partial result
 		free := 0
@@ -50,7 +50,7 @@ var reduceBinomial = &Algorithm{
 		}
 	},
 	cost: func(c *Call) Cost {
-		cost := times(log2(c.Ranks), c.Bytes, c.Bytes)
+		cost := costOfRounds(log2(c.Ranks), c.Bytes, c.Bytes)
 		if c.Ordered && c.Root != 0 {
 			cost.Rounds++
 			cost.Bytes += c.Bytes

@@ -14,7 +14,7 @@ var reduceFlat = &Algorithm{
 			s.send(c.Root, Loc{Buf: SendBuf}, n)
 			return
 		}
-		own, kept := c.input(), 0
+		own, kept := c.inputLoc(), 0
 		if c.InPlace && c.Root != 0 { // the first message overwrites the root's contribution
 			own = s.reserve(n)
 			kept = s.copy(own, acc, n)
@@ -44,6 +44,6 @@ var reduceFlat = &Algorithm{
 		}
 	},
 	cost: func(c *Call) Cost {
-		return times(c.Ranks-1, c.Bytes, c.Bytes)
+		return costOfRounds(c.Ranks-1, c.Bytes, c.Bytes)
 	},
 }

@@ -10,13 +10,13 @@ var reduceRabenseifner = &Algorithm{
 	build: func(c *Call, s *Schedule) {
 		n, f := c.Bytes, newFold(c.Ranks, c.Root)
 		s.Window = 4
-		me, on := f.number(c.Rank)
+		me, on := f.groupNumber(c.Rank)
 		if !on {
 			s.send(c.Rank^1, Loc{Buf: SendBuf}, n)
 			return
 		}
 		tmp, acc := s.reserve(n), Loc{Buf: RecvBuf}
-		own := c.input()
+		own := c.inputLoc()
 		if c.Rank != c.Root {
 			acc, own = s.reserve(n), Loc{Buf: SendBuf}
 		}
@@ -24,23 +24,23 @@ var reduceRabenseifner = &Algorithm{
 		if acc != own {
 			ready = s.copy(acc, own, n)
 		}
-		ready = f.in(c, s, acc, tmp, n, ready)
-		at := func(i int) int { return c.cut(n, f.group, i) }
+		ready = f.foldIn(c, s, acc, tmp, n, ready)
+		at := func(i int) int { return c.partOffset(n, f.group, i) }
 		halves, lo, hi, ready := f.halve(c, s, acc, tmp, at, ready)
-		root, _ := f.number(c.Root)
+		root, _ := f.groupNumber(c.Root)
 		for i := len(halves) - 1; i >= 0; i-- {
 			h := halves[i]
 			if (me^root)>>i&1 != 0 {
-				s.send(h.peer, acc.at(at(lo)), at(hi)-at(lo), ready)
+				s.send(h.peer, acc.offset(at(lo)), at(hi)-at(lo), ready)
 				return
 			}
-			ready = s.join(ready, s.recv(h.peer, acc.at(at(h.lo)), at(h.hi)-at(h.lo), h.sent))
+			ready = s.join(ready, s.recv(h.peer, acc.offset(at(h.lo)), at(h.hi)-at(h.lo), h.sendStep))
 			lo, hi = min(lo, h.lo), max(hi, h.hi)
 		}
 	},
 	cost: func(c *Call) Cost {
 		f, n := newFold(c.Ranks, c.Root), c.Bytes
-		part := share(n, f.group)
+		part := allButOne(n, f.group)
 		cost := Cost{Rounds: 2 * f.steps, Bytes: 2 * part, Reduced: part}
 		if f.extra > 0 {
 			cost.Rounds, cost.Bytes, cost.Reduced = cost.Rounds+1, cost.Bytes+n, cost.Reduced+n

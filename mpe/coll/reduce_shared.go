@@ -4,23 +4,23 @@ package coll
 //
 //	T = α + n·β + p·n·γ
 var reduceShared = &Algorithm{
-	Name:   "shared",
-	Source: sharedSource,
-	Shares: true,
-	fits:   sharesOne,
+	Name:        "shared",
+	Source:      sharedSource,
+	Shares:      true,
+	unsupported: requireSharedOne,
 	build: func(c *Call, s *Schedule) {
-		s.inChunks(c, c.Bytes, 1, func(c *Call, s *Schedule, k chunk) {
+		s.addChunks(c, c.Bytes, 1, func(c *Call, s *Schedule, k chunk) {
 			if c.Rank != c.Root {
 				s.await(c.Root, k.number-1) // the root has read chunk number−2
 			}
-			s.copy(k.at, c.input().at(k.off), k.n)
+			s.copy(k.loc, c.inputLoc().offset(k.off), k.n)
 			if c.Rank != c.Root {
 				s.publish()
 				return
 			}
-			s.await(Everyone, k.number+1)
-			s.combineAll(c.Ranks-1, k.at, Loc{RecvBuf, k.off}, k.n)
-			if k.reused() {
+			s.await(AllRanks, k.number+1)
+			s.combineAll(c.Ranks-1, k.loc, Loc{RecvBuf, k.off}, k.n)
+			if k.isReused() {
 				s.publish()
 			}
 		})
@@ -35,15 +35,15 @@ var reduceShared = &Algorithm{
 //
 //	T = 2α + 2n·β + n·γ
 var reduceSharedBlocks = &Algorithm{
-	Name:   "shared-blocks",
-	Source: sharedSource,
-	Shares: true,
-	fits:   sharesUnordered,
+	Name:        "shared-blocks",
+	Source:      sharedSource,
+	Shares:      true,
+	unsupported: requireSharedComm,
 	build: func(c *Call, s *Schedule) {
-		s.inChunks(c, c.Bytes, 1, func(c *Call, s *Schedule, k chunk) {
+		s.addChunks(c, c.Bytes, 1, func(c *Call, s *Schedule, k chunk) {
 			c.combineBlocks(s, k)
 			if c.Rank == c.Root {
-				c.takeBlocks(s, k)
+				c.copyBlocks(s, k)
 			}
 		})
 	},

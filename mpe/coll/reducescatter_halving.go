@@ -13,11 +13,11 @@ package coll
 //
 // In this case the halves exchanged differ in size, too.
 var reduceScatterHalving = &Algorithm{
-	Name:   "recursive-halving",
-	Source: "Thakur, Rabenseifner, Gropp, Optimization of Collective Communication Operations in MPICH (2005), 3.4",
-	fits:   unordered,
+	Name:        "recursive-halving",
+	Source:      "Thakur, Rabenseifner, Gropp, Optimization of Collective Communication Operations in MPICH (2005), 3.4",
+	unsupported: requireCommutative,
 	build: func(c *Call, s *Schedule) {
-		total, _ := c.vector(&c.Recv)
+		total, _ := c.blockSizes(&c.Recv)
 		f := newFold(c.Ranks, -1)
 		s.Window = 4
 		// at returns the offset of the blocks that belong to number i in the group.
@@ -34,15 +34,15 @@ var reduceScatterHalving = &Algorithm{
 		}
 		off, n := c.Block(&c.Recv, c.Rank)
 		acc, tmp := s.reserve(total), s.reserve(total)
-		ready := f.in(c, s, acc, tmp, total, start(c, s, acc, total))
-		me, on := f.number(c.Rank)
+		ready := f.foldIn(c, s, acc, tmp, total, copyInput(c, s, acc, total))
+		me, on := f.groupNumber(c.Rank)
 		if !on {
-			s.recv(c.Rank^1, Loc{Buf: RecvBuf}, n, Everything)
+			s.recv(c.Rank^1, Loc{Buf: RecvBuf}, n, AllEarlier)
 			return
 		}
 		lo, hi := 0, f.group
 		for mask := f.group / 2; mask > 0; mask /= 2 {
-			peer, mid := f.actual(me^mask), (lo+hi)/2
+			peer, mid := f.actualRank(me^mask), (lo+hi)/2
 			giveLo, giveHi := mid, hi
 			if me&mask != 0 {
 				giveLo, giveHi = lo, mid
@@ -50,23 +50,23 @@ var reduceScatterHalving = &Algorithm{
 			} else {
 				hi = mid
 			}
-			s.send(peer, acc.at(at(giveLo)), at(giveHi)-at(giveLo), ready)
+			s.send(peer, acc.offset(at(giveLo)), at(giveHi)-at(giveLo), ready)
 			size := at(hi) - at(lo)
-			got := s.recv(peer, tmp.at(at(lo)), size, ready)
-			if red := s.reduce(acc.at(at(lo)), tmp.at(at(lo)), size, got, ready); red != 0 {
+			got := s.recv(peer, tmp.offset(at(lo)), size, ready)
+			if red := s.reduce(acc.offset(at(lo)), tmp.offset(at(lo)), size, got, ready); red != 0 {
 				ready = red
 			}
 		}
-		if f.folds(c.Rank) {
+		if f.hasNeighbor(c.Rank) {
 			there, size := c.Block(&c.Recv, c.Rank^1)
-			s.send(c.Rank^1, acc.at(there), size, ready)
+			s.send(c.Rank^1, acc.offset(there), size, ready)
 		}
-		s.copy(Loc{Buf: RecvBuf}, acc.at(off), n, ready)
+		s.copy(Loc{Buf: RecvBuf}, acc.offset(off), n, ready)
 	},
 	cost: func(c *Call) Cost {
 		f := newFold(c.Ranks, -1)
-		total, most := c.vector(&c.Recv)
-		part := share(total, f.group)
+		total, most := c.blockSizes(&c.Recv)
+		part := allButOne(total, f.group)
 		cost := Cost{Rounds: f.steps, Bytes: part, Reduced: part}
 		if f.extra > 0 || c.Vector {
 			greater := c.greaterHalves(f)
@@ -97,10 +97,10 @@ func (c *Call) greaterHalves(f fold) (bytes int) {
 // groupBlocks returns the total size of the blocks that belong to numbers lo to hi−1 in the group.
 func (c *Call) groupBlocks(f fold, lo, hi int) (n int) {
 	for i := lo; i < hi; i++ {
-		_, size := c.Block(&c.Recv, f.actual(i))
+		_, size := c.Block(&c.Recv, f.actualRank(i))
 		n += size
 		if i < f.extra {
-			_, size = c.Block(&c.Recv, f.actual(i)^1)
+			_, size = c.Block(&c.Recv, f.actualRank(i)^1)
 			n += size
 		}
 	}

@@ -12,7 +12,7 @@ var reduceScatterPairwise = &Algorithm{
 	Source: "Thakur, Rabenseifner, Gropp, Optimization of Collective Communication Operations in MPICH (2005), 3.4",
 	build: func(c *Call, s *Schedule) {
 		p, r := c.Ranks, c.Rank
-		own, acc := c.input(), Loc{Buf: RecvBuf}
+		own, acc := c.inputLoc(), Loc{Buf: RecvBuf}
 		off, n := c.Block(&c.Recv, r)
 		if c.InPlace { // blocks still to be sent occupy the place of the result
 			acc = s.reserve(n)
@@ -24,20 +24,20 @@ var reduceScatterPairwise = &Algorithm{
 		}
 		tmp := [2]Loc{s.reserve(n), s.reserve(n)}
 		var free [2]int
-		ready := s.copy(acc, own.at(off), n)
+		ready := s.copy(acc, own.offset(off), n)
 		s.rounds(p-1, func(i int) {
 			to, of, t := (r+i+1)%p, (r-i-1+p)%p, i%2
 			there, size := c.Block(&c.Recv, to)
-			s.send(to, own.at(there), size)
+			s.send(to, own.offset(there), size)
 			got := s.recv(of, tmp[t], n, free[t])
 			ready = s.reduce(acc, tmp[t], n, got, ready)
 			free[t] = ready
 		})
-		backInPlace(c, s, acc, n)
+		copyResult(c, s, acc, n)
 	},
 	cost: func(c *Call) Cost {
-		_, most := c.vector(&c.Recv)
-		return times(c.Ranks-1, most, most)
+		_, most := c.blockSizes(&c.Recv)
+		return costOfRounds(c.Ranks-1, most, most)
 	},
 }
 
@@ -51,13 +51,13 @@ func reduceScatterInOrder(c *Call, s *Schedule, own, acc Loc) {
 		if rank == p-1 {
 			return acc
 		}
-		return kept.at(rank * n)
+		return kept.offset(rank * n)
 	}
-	s.copy(place(r), own.at(off), n)
+	s.copy(place(r), own.offset(off), n)
 	s.rounds(p-1, func(i int) {
 		to, of := (r+i+1)%p, (r-i-1+p)%p
 		there, size := c.Block(&c.Recv, to)
-		s.send(to, own.at(there), size)
+		s.send(to, own.offset(there), size)
 		s.recv(of, place(of), n)
 	})
 	ready := 0
@@ -67,12 +67,12 @@ func reduceScatterInOrder(c *Call, s *Schedule, own, acc Loc) {
 		}
 		ready = s.reduce(acc, place(p-2-i), n, ready)
 	})
-	backInPlace(c, s, acc, n)
+	copyResult(c, s, acc, n)
 }
 
-// backInPlace copies the result to the place of the contribution, once the contribution is no longer needed.
-func backInPlace(c *Call, s *Schedule, acc Loc, n int) {
+// copyResult copies the result to the place of the contribution, once the contribution is no longer needed.
+func copyResult(c *Call, s *Schedule, acc Loc, n int) {
 	if c.InPlace {
-		s.rounds(1, func(int) { s.copy(Loc{Buf: RecvBuf}, acc, n, Everything) })
+		s.rounds(1, func(int) { s.copy(Loc{Buf: RecvBuf}, acc, n, AllEarlier) })
 	}
 }

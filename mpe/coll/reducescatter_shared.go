@@ -5,16 +5,16 @@ package coll
 //
 //	T = α + p·n·(β + γ), n bytes a block
 var reduceScatterShared = &Algorithm{
-	Name:   "shared",
-	Source: sharedSource,
-	Shares: true,
-	fits:   sharesAll,
+	Name:        "shared",
+	Source:      sharedSource,
+	Shares:      true,
+	unsupported: requireSharedAll,
 	build: func(c *Call, s *Schedule) {
-		s.inChunks(c, c.Bytes, c.Ranks, func(c *Call, s *Schedule, k chunk) {
-			s.pack(k.at, c.input().at(k.off), k.n, c.Ranks, c.Bytes)
+		s.addChunks(c, c.Bytes, c.Ranks, func(c *Call, s *Schedule, k chunk) {
+			s.pack(k.loc, c.inputLoc().offset(k.off), k.n, c.Ranks, c.Bytes)
 			s.publish()
-			s.await(Everyone, k.number+1)
-			s.combineAll(c.Ranks-1, k.at.at(c.Rank*k.n), Loc{RecvBuf, k.off}, k.n)
+			s.await(AllRanks, k.number+1)
+			s.combineAll(c.Ranks-1, k.loc.offset(c.Rank*k.n), Loc{RecvBuf, k.off}, k.n)
 		})
 	},
 	cost: func(c *Call) Cost {

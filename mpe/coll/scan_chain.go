@@ -49,7 +49,7 @@ var exscanChain = &Algorithm{
 		var free [2]int
 		s.rounds(k, func(i int) {
 			off, n, t := i*b, min(b, c.Bytes-i*b), i%2
-			result, mine := Loc{RecvBuf, off}, c.input().at(off)
+			result, mine := Loc{RecvBuf, off}, c.inputLoc().offset(off)
 			if c.Rank == 0 {
 				s.send(1, mine, n)
 				return

@@ -13,7 +13,7 @@ var scanDoubling = &Algorithm{
 		s.Window = 3
 		tmp := [2]Loc{s.reserve(n), s.reserve(n)}
 		var free [2]int
-		ready := start(c, s, acc, n)
+		ready := copyInput(c, s, acc, n)
 		for k, d := 0, 1; d < c.Ranks; k, d = k+1, 2*d {
 			t, sent := k%2, 0
 			if c.Rank+d < c.Ranks {
@@ -27,7 +27,7 @@ var scanDoubling = &Algorithm{
 		}
 	},
 	cost: func(c *Call) Cost {
-		return times(log2(c.Ranks), c.Bytes, c.Bytes)
+		return costOfRounds(log2(c.Ranks), c.Bytes, c.Bytes)
 	},
 }
 
@@ -42,7 +42,7 @@ var exscanDoubling = &Algorithm{
 		var free [2]int
 		ready := 0
 		if c.Rank < c.Ranks-1 { // no rank uses the last rank's contribution
-			ready = s.copy(part, c.input(), n)
+			ready = s.copy(part, c.inputLoc(), n)
 		}
 		whole := ready // the contribution may be at the place of the result
 		for k, d := 0, 1; d < c.Ranks; k, d = k+1, 2*d {
@@ -73,7 +73,7 @@ var exscanDoubling = &Algorithm{
 		}
 	},
 	cost: func(c *Call) Cost {
-		cost := times(log2(c.Ranks), c.Bytes, 2*c.Bytes)
+		cost := costOfRounds(log2(c.Ranks), c.Bytes, 2*c.Bytes)
 		cost.Reduced -= c.Bytes
 		return cost
 	},

@@ -4,23 +4,23 @@ package coll
 //
 //	T = α + n·β + p·n·γ
 var scanShared = &Algorithm{
-	Name:   "shared",
-	Source: sharedSource,
-	Shares: true,
-	fits:   sharesOne,
+	Name:        "shared",
+	Source:      sharedSource,
+	Shares:      true,
+	unsupported: requireSharedOne,
 	build: func(c *Call, s *Schedule) {
-		s.inChunks(c, c.Bytes, 1, func(c *Call, s *Schedule, k chunk) { c.combineBefore(s, k, c.Rank) })
+		s.addChunks(c, c.Bytes, 1, func(c *Call, s *Schedule, k chunk) { c.combineBefore(s, k, c.Rank) })
 	},
 	cost: allreduceShared.cost,
 }
 
 var exscanShared = &Algorithm{
-	Name:   "shared",
-	Source: sharedSource,
-	Shares: true,
-	fits:   sharesOne,
+	Name:        "shared",
+	Source:      sharedSource,
+	Shares:      true,
+	unsupported: requireSharedOne,
 	build: func(c *Call, s *Schedule) {
-		s.inChunks(c, c.Bytes, 1, func(c *Call, s *Schedule, k chunk) { c.combineBefore(s, k, c.Rank-1) })
+		s.addChunks(c, c.Bytes, 1, func(c *Call, s *Schedule, k chunk) { c.combineBefore(s, k, c.Rank-1) })
 	},
 	cost: allreduceShared.cost,
 }
@@ -28,11 +28,11 @@ var exscanShared = &Algorithm{
 // combineBefore combines the contributions of ranks 0 to last, if there are any.
 func (c *Call) combineBefore(s *Schedule, k chunk, last int) {
 	if c.Collective == Scan || c.Rank < c.Ranks-1 { // no rank reads the last rank's vector
-		s.copy(k.at, c.input().at(k.off), k.n)
+		s.copy(k.loc, c.inputLoc().offset(k.off), k.n)
 	}
 	s.publish()
-	s.await(Everyone, k.number+1)
+	s.await(AllRanks, k.number+1)
 	if last >= 0 {
-		s.combineAll(last, k.at, Loc{RecvBuf, k.off}, k.n)
+		s.combineAll(last, k.loc, Loc{RecvBuf, k.off}, k.n)
 	}
 }

@@ -11,13 +11,13 @@ type Schedule struct {
 	// buffers, which have no messages.
 	InOrder bool
 
-	token  int
-	steps  []Step // steps of the current round; Next has returned the steps before at
-	at     int
-	made   int
-	stages []stage
-	// memory is stages as it was before Next removed stages from its front, so that the memory can be reused.
-	memory []stage
+	token     int
+	steps     []Step // steps of the current round; Next has returned the steps before at
+	pos       int
+	stepCount int
+	stages    []stage
+	// stageMemory is stages as it was before Next removed stages from its front, so that the memory can be reused.
+	stageMemory []stage
 }
 
 // stage is a part of a schedule that is made round by round.
@@ -28,11 +28,11 @@ type stage struct {
 
 // Next returns the next step, which is valid until the next call. Steps are numbered from 1 in this order.
 func (s *Schedule) Next() (*Step, bool) {
-	for s.at == len(s.steps) {
+	for s.pos == len(s.steps) {
 		if len(s.stages) == 0 {
 			return nil, false
 		}
-		s.steps, s.at = s.steps[:0], 0
+		s.steps, s.pos = s.steps[:0], 0
 		g := &s.stages[0]
 		if g.round == g.rounds {
 			s.stages = s.stages[1:]
@@ -41,8 +41,8 @@ func (s *Schedule) Next() (*Step, bool) {
 		g.round++
 		g.make(g.round - 1)
 	}
-	s.at++
-	return &s.steps[s.at-1], true
+	s.pos++
+	return &s.steps[s.pos-1], true
 }
 
 // rounds adds a part that consists of n rounds. f adds the steps of one round, and is called when the round is
@@ -68,17 +68,17 @@ func (s *Schedule) add(step Step, after []int) int {
 		case a == 0:
 			continue
 		case n == len(step.After): // join the steps that do not fit
-			s.made++
+			s.stepCount++
 			s.steps = append(s.steps, Step{Kind: StepJoin, After: step.After})
-			step.After = [3]int{s.made}
+			step.After = [3]int{s.stepCount}
 			n = 1
 		}
 		step.After[n] = a
 		n++
 	}
-	s.made++
+	s.stepCount++
 	s.steps = append(s.steps, step)
-	return s.made
+	return s.stepCount
 }
 
 // Each of the following methods adds a step and returns its number. If n is 0, it adds no step and returns 0, which
@@ -152,7 +152,7 @@ func (s *Schedule) join(after ...int) int {
 }
 
 // fence returns a step that waits for all steps added so far.
-func (s *Schedule) fence() int { return s.add(Step{Kind: StepJoin}, []int{Everything}) }
+func (s *Schedule) fence() int { return s.add(Step{Kind: StepJoin}, []int{AllEarlier}) }
 
 // sendToken and recvToken add messages without content.
 func (s *Schedule) sendToken(peer int, after ...int) int {

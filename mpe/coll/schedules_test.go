@@ -37,7 +37,7 @@ func prove(t *testing.T, a *coll.Algorithm, c coll.Call) bool {
 		c.Shared = 4 * c.Ranks * max(c.Elem, 1)
 	}
 	calls := eachRank(c)
-	if a.Fits(c) != nil {
+	if a.CheckSupport(c) != nil {
 		return false
 	}
 	got, err := collcheck.Prove(a, calls)

@@ -14,21 +14,21 @@ package coll
 type chunk struct {
 	// number counts from 0 to count−1. off is the chunk's offset in bytes, and n is its length.
 	number, count, off, n int
-	// at is its location in the shared buffer.
-	at Loc
+	// loc is its location in the shared buffer.
+	loc Loc
 }
 
-// reused reports whether a later chunk overwrites this one in the shared buffer.
-func (k chunk) reused() bool { return k.number+2 < k.count }
+// isReused reports whether a later chunk overwrites this one in the shared buffer.
+func (k chunk) isReused() bool { return k.number+2 < k.count }
 
-// inChunks divides n bytes into chunks, and calls part to add the steps for each chunk. The shared buffer, or half
+// addChunks divides n bytes into chunks, and calls part to add the steps for each chunk. The shared buffer, or half
 // of it if there are several chunks, can hold the given number of pieces of a chunk's length.
-func (s *Schedule) inChunks(c *Call, n, pieces int, part func(*Call, *Schedule, chunk)) {
+func (s *Schedule) addChunks(c *Call, n, pieces int, part func(*Call, *Schedule, chunk)) {
 	s.InOrder = true
 	room := c.Shared / pieces
 	if n <= room {
 		if n > 0 {
-			part(c, s, chunk{count: 1, n: n, at: Loc{Buf: Shared}})
+			part(c, s, chunk{count: 1, n: n, loc: Loc{Buf: Shared}})
 		}
 		return
 	}
@@ -37,30 +37,30 @@ func (s *Schedule) inChunks(c *Call, n, pieces int, part func(*Call, *Schedule, 
 	count := (n + size - 1) / size
 	s.rounds(count, func(i int) {
 		part(c, s, chunk{number: i, count: count, off: i * size, n: min(size, n-i*size),
-			at: Loc{Shared, i % 2 * size * pieces}})
+			loc: Loc{Shared, i % 2 * size * pieces}})
 	})
 }
 
-// MostChunks is the maximum number of chunks of a call. A rank makes at most two publications for each chunk.
-const MostChunks = 1 << 22
+// MaxChunks is the maximum number of chunks of a call. A rank makes at most two publications for each chunk.
+const MaxChunks = 1 << 22
 
-// shares returns a problem unless the ranks have shared buffers that can hold two chunks with that many pieces
+// requireShared returns a problem unless the ranks have shared buffers that can hold two chunks with that many pieces
 // each.
-func (c *Call) shares(pieces int) string {
+func (c *Call) requireShared(pieces int) string {
 	switch {
 	case c.Shared == 0:
 		return "the ranks must have shared buffers, like ranks of one host"
 	case c.Shared/pieces/2 < max(c.Elem, 1):
 		return "the shared buffers must hold two elements of each piece"
-	case c.Bytes/(c.Shared/pieces/2) > MostChunks:
+	case c.Bytes/(c.Shared/pieces/2) > MaxChunks:
 		return "the vectors are too long for the shared buffers"
 	}
-	return uniform(c)
+	return requireUniform(c)
 }
 
-// sharesOne is shares for one piece, a vector. sharesAll is shares for a block for each rank.
-func sharesOne(c *Call) string { return c.shares(1) }
-func sharesAll(c *Call) string { return c.shares(c.Ranks) }
+// requireSharedOne is shares for one piece, a vector. requireSharedAll is shares for a block for each rank.
+func requireSharedOne(c *Call) string { return c.requireShared(1) }
+func requireSharedAll(c *Call) string { return c.requireShared(c.Ranks) }
 
 // publish adds a StepPublish.
 func (s *Schedule) publish() { s.add(Step{Kind: StepPublish}, nil) }
@@ -96,26 +96,26 @@ func (s *Schedule) combineAll(last int, from, into Loc, n int) {
 // combineBlocks combines this rank's block of the chunk from the vectors of all ranks, in its own shared buffer.
 // The first publication means that the rank's chunk can be read. The second one means that its block is combined.
 func (c *Call) combineBlocks(s *Schedule, k chunk) {
-	s.copy(k.at, c.input().at(k.off), k.n)
+	s.copy(k.loc, c.inputLoc().offset(k.off), k.n)
 	s.publish()
-	lo, hi := c.cut(k.n, c.Ranks, c.Rank), c.cut(k.n, c.Ranks, c.Rank+1)
+	lo, hi := c.partOffset(k.n, c.Ranks, c.Rank), c.partOffset(k.n, c.Ranks, c.Rank+1)
 	for i := 1; i < c.Ranks; i++ {
 		r := (c.Rank + i) % c.Ranks
 		s.await(r, 2*k.number+1)
-		s.reduceFrom(r, k.at.at(lo), k.at.at(lo), hi-lo)
+		s.reduceFrom(r, k.loc.offset(lo), k.loc.offset(lo), hi-lo)
 	}
 	s.publish()
 }
 
-// takeBlocks copies the combined blocks to the receive buffer.
-func (c *Call) takeBlocks(s *Schedule, k chunk) {
+// copyBlocks copies the combined blocks to the receive buffer.
+func (c *Call) copyBlocks(s *Schedule, k chunk) {
 	for i := range c.Ranks {
 		r := (c.Rank + i) % c.Ranks
 		if i > 0 {
 			s.await(r, 2*k.number+2)
 		}
-		if lo, hi := c.cut(k.n, c.Ranks, r), c.cut(k.n, c.Ranks, r+1); hi > lo {
-			s.read(r, k.at.at(lo), Loc{RecvBuf, k.off + lo}, hi-lo)
+		if lo, hi := c.partOffset(k.n, c.Ranks, r), c.partOffset(k.n, c.Ranks, r+1); hi > lo {
+			s.read(r, k.loc.offset(lo), Loc{RecvBuf, k.off + lo}, hi-lo)
 		}
 	}
 }

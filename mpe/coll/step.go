@@ -75,13 +75,13 @@ type Loc struct {
 }
 
 // at returns the location off bytes further on.
-func (l Loc) at(off int) Loc { return Loc{l.Buf, l.Off + off} }
+func (l Loc) offset(off int) Loc { return Loc{l.Buf, l.Off + off} }
 
-// Everything in Step.After stands for all steps with lower numbers.
-const Everything = -1
+// AllEarlier in Step.After stands for all steps with lower numbers.
+const AllEarlier = -1
 
-// Everyone as the Peer of a StepAwait stands for all ranks except the caller.
-const Everyone = -1
+// AllRanks as the Peer of a StepAwait stands for all ranks except the caller.
+const AllRanks = -1
 
 // Step is one step of a schedule. Its Kind determines which fields are used.
 type Step struct {

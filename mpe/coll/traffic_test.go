@@ -4,7 +4,7 @@ package coll
 // algorithm's cost is only an upper bound.
 func (a *Algorithm) Traffic(c Call) (messages, volume int, bound bool) {
 	p, n, h := c.Ranks, c.Bytes, log2(c.Ranks)
-	if a.Accepts(&c) != nil || p == 1 {
+	if a.PrepareCall(&c) != nil || p == 1 {
 		return 0, 0, false
 	}
 	switch f := newFold(p, -1); a {
@@ -30,12 +30,12 @@ func (a *Algorithm) Traffic(c Call) (messages, volume int, bound bool) {
 		}
 	case reduceRabenseifner:
 		return f.group*f.steps + f.group - 1 + f.extra,
-			f.group*share(n, f.group) + f.steps*f.group/2*(n/f.group) + f.extra*n, false
+			f.group*allButOne(n, f.group) + f.steps*f.group/2*(n/f.group) + f.extra*n, false
 	case allreduceDoubling:
 		messages = f.group*f.steps + 2*f.extra
 		return messages, messages * n, false
 	case allreduceRabenseifner:
-		return 2*f.group*f.steps + 2*f.extra, 2*f.group*share(n, f.group) + 2*f.extra*n, false
+		return 2*f.group*f.steps + 2*f.extra, 2*f.group*allButOne(n, f.group) + 2*f.extra*n, false
 	case allreduceRing:
 		return 2 * p * (p - 1), 2 * (p - 1) * n, false
 	case allreduceFlat:
@@ -53,7 +53,7 @@ func (a *Algorithm) Traffic(c Call) (messages, volume int, bound bool) {
 	case allgatherBruck, allgatherDoubling:
 		return p * h, p * (p - 1) * n, false
 	case allgatherRing, reduceScatterPairwise:
-		sum, _ := c.vector(&c.Recv)
+		sum, _ := c.blockSizes(&c.Recv)
 		for r := range p {
 			if _, size := c.Block(&c.Recv, r); size > 0 || !c.Vector {
 				messages += p - 1

@@ -5,11 +5,11 @@ import "math/bits"
 // The functions below describe a binomial tree of n nodes with root 0. The parent of a node is its number with the
 // lowest set bit cleared, so the subtree of a node is a range of numbers that begins with the node.
 
-// virtual returns the caller's virtual number, which counts ranks from the root.
-func (c *Call) virtual() int { return (c.Rank - c.Root + c.Ranks) % c.Ranks }
+// virtualRank returns the caller's virtual number, which counts ranks from the root.
+func (c *Call) virtualRank() int { return (c.Rank - c.Root + c.Ranks) % c.Ranks }
 
-// actual returns the rank with virtual number v.
-func (c *Call) actual(v int) int { return (v + c.Root) % c.Ranks }
+// actualRank returns the rank with virtual number v.
+func (c *Call) actualRank(v int) int { return (v + c.Root) % c.Ranks }
 
 // parent returns the parent of node v > 0.
 func parent(v int) int { return v & (v - 1) }

@@ -31,8 +31,8 @@ func (c *Call) tree() tree {
 	return t
 }
 
-// grouped requires that the FPGAs are all ranks except the root.
-func grouped(c *Call) string {
+// requireTree requires that the FPGAs are all ranks except the root.
+func requireTree(c *Call) string {
 	const problem = "the tree needs at least two FPGAs, which are all ranks but the root, each once"
 	if len(c.FPGAs) != c.Ranks-1 || c.Ranks < 3 {
 		return problem
@@ -48,10 +48,10 @@ func grouped(c *Call) string {
 		}
 	}
 	if c.Vector {
-		return uniform(c)
+		return requireUniform(c)
 	}
 	if c.Collective == Reduce {
-		return unordered(c)
+		return requireCommutative(c)
 	}
 	return ""
 }

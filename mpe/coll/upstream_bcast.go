@@ -7,9 +7,9 @@ package coll
 //
 // A test has the exact formulas.
 var bcastTree = &Algorithm{
-	Name:   "tree",
-	Source: "upstream's compiler, com_opt 1",
-	fits:   grouped,
+	Name:        "tree",
+	Source:      "upstream's compiler, com_opt 1",
+	unsupported: requireTree,
 	build: func(c *Call, s *Schedule) {
 		t, data, n := c.tree(), Loc{Buf: RecvBuf}, c.Bytes
 		switch {
@@ -29,9 +29,9 @@ var bcastTree = &Algorithm{
 }
 
 var scatterTree = &Algorithm{
-	Name:   "tree",
-	Source: "upstream's compiler, com_opt 1",
-	fits:   grouped,
+	Name:        "tree",
+	Source:      "upstream's compiler, com_opt 1",
+	unsupported: requireTree,
 	build: func(c *Call, s *Schedule) {
 		t, n := c.tree(), c.Bytes
 		switch {
@@ -49,7 +49,7 @@ var scatterTree = &Algorithm{
 			got := s.recv(c.Root, tmp, len(t.mine)*n)
 			s.copy(Loc{Buf: RecvBuf}, tmp, n, got)
 			for i, r := range t.mine[1:] {
-				s.send(r, tmp.at((i+1)*n), n, got)
+				s.send(r, tmp.offset((i+1)*n), n, got)
 			}
 		default:
 			s.recv(t.mine[0], Loc{Buf: RecvBuf}, n)

@@ -8,12 +8,12 @@ package coll
 // A test has the exact formulas. A replicator and the root begin with their own contributions and combine in the
 // order of reception.
 var reduceTree = &Algorithm{
-	Name:   "tree",
-	Source: "upstream's compiler, com_opt 1",
-	fits:   grouped,
+	Name:        "tree",
+	Source:      "upstream's compiler, com_opt 1",
+	unsupported: requireTree,
 	build: func(c *Call, s *Schedule) {
 		t, n := c.tree(), c.Bytes
-		acc, own := Loc{Buf: RecvBuf}, c.input()
+		acc, own := Loc{Buf: RecvBuf}, c.inputLoc()
 		var from []int
 		switch {
 		case t.mine == nil:
@@ -42,9 +42,9 @@ var reduceTree = &Algorithm{
 }
 
 var gatherTree = &Algorithm{
-	Name:   "tree",
-	Source: "upstream's compiler, com_opt 1",
-	fits:   grouped,
+	Name:        "tree",
+	Source:      "upstream's compiler, com_opt 1",
+	unsupported: requireTree,
 	build: func(c *Call, s *Schedule) {
 		t, n := c.tree(), c.Bytes
 		switch {
@@ -60,10 +60,10 @@ var gatherTree = &Algorithm{
 		case t.mine[0] == c.Rank:
 			tmp := s.reserve(len(t.mine) * n)
 			for i, r := range t.mine[1:] {
-				s.recv(r, tmp.at((i+1)*n), n)
+				s.recv(r, tmp.offset((i+1)*n), n)
 			}
 			s.copy(tmp, Loc{Buf: SendBuf}, n)
-			s.send(c.Root, tmp, len(t.mine)*n, Everything)
+			s.send(c.Root, tmp, len(t.mine)*n, AllEarlier)
 		default:
 			s.send(t.mine[0], Loc{Buf: SendBuf}, n)
 		}

@@ -3,8 +3,8 @@ package coll
 // init sets the formulas of the trees. No choice uses them: FPGAs that are built with the tree support no other
 // algorithm.
 func init() {
-	bcastTree.cost = func(c *Call) Cost { return times(c.tree().down(1, 1, false), c.Bytes, 0) }
-	reduceTree.cost = func(c *Call) Cost { return times(c.tree().up(1, 1, false), c.Bytes, c.Bytes) }
+	bcastTree.cost = func(c *Call) Cost { return costOfRounds(c.tree().down(1, 1, false), c.Bytes, 0) }
+	reduceTree.cost = func(c *Call) Cost { return costOfRounds(c.tree().up(1, 1, false), c.Bytes, c.Bytes) }
 	scatterTree.cost = func(c *Call) Cost {
 		t := c.tree()
 		return Cost{Rounds: t.down(1, 1, false), Bytes: t.down(c.Bytes, c.Bytes, true)}

@@ -85,7 +85,7 @@ func TestVectorForms(t *testing.T) {
 						c.Root = rng.IntN(p)
 					}
 					calls := vectorCalls(rng, c)
-					if a.Fits(calls[c.Root]) != nil {
+					if a.CheckSupport(calls[c.Root]) != nil {
 						continue
 					}
 					got, err := collcheck.Prove(a, calls)
@@ -104,7 +104,7 @@ func TestVectorForms(t *testing.T) {
 					}
 				}
 			}
-			if proved == 0 && a.Fits(coll.Call{Collective: collective, Ranks: 2, Vector: true, Bytes: 1,
+			if proved == 0 && a.CheckSupport(coll.Call{Collective: collective, Ranks: 2, Vector: true, Bytes: 1,
 				Recv: coll.Layout{Sizes: []int{1, 1}}, Send: coll.Layout{Sizes: []int{1, 1}}}) == nil {
 				t.Errorf("%v by %s: nothing proved", collective, a.Name)
 			}

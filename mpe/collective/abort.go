@@ -69,7 +69,7 @@ func decodeAbort(sender int, b []byte) abortMsg {
 // sendAbort aborts the call on the other members of its communicator. err is the error with which the call has
 // failed on this rank.
 func (x *Execution) sendAbort(err error) {
-	e := x.e
+	e := x.executor
 	if x.aborted || x.Request == nil || x.Call.Ranks == 1 {
 		return
 	}
@@ -87,7 +87,7 @@ func (x *Execution) sendAbort(err error) {
 // it. Refuse does nothing if the communicator has members whose profile carries no communicators, because they
 // cannot be notified.
 func (e *Executor) Refuse(c *Operation, cause FailureCause) {
-	x := &Execution{execution: execution{Operation: *c, e: e}}
+	x := &Execution{execution: execution{Operation: *c, executor: e}}
 	limits, err := x.checkMembers(e.engine)
 	if err != nil || limits.ByOrder || c.Call.Ranks == 1 {
 		return
@@ -98,13 +98,13 @@ func (e *Executor) Refuse(c *Operation, cause FailureCause) {
 		e.agreements[c.Comm] = a
 		e.agree(a, x)
 	}
-	a.last = c.Tag
+	a.lastCall = c.Tag
 	self := e.engine.Rank()
 	f := abortMsg{rank: self, sender: self, epoch: a.epoch, comm: c.Comm, number: c.Tag, collective: c.Call.Collective,
 		cause: cause}
 	e.sendAborts(a.members, &f)
 	x.sendLater(&f)
-	a.skip(&f)
+	a.countRejected(&f)
 }
 
 // sendLater queues an abort to be sent when the members have agreed, unless they already have.
@@ -159,5 +159,5 @@ func (x *Execution) agreement() *agreement {
 	if x.agreed != nil {
 		return x.agreed
 	}
-	return x.e.agreements[x.Comm]
+	return x.executor.agreements[x.Comm]
 }

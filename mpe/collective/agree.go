@@ -23,9 +23,9 @@ type agreement struct {
 	freed bool
 	// class is the class of the messages between the members.
 	class choice.Class
-	// same means that all members have the same configuration.
-	same  bool
-	table *choice.Table
+	// sameConfig means that all members have the same configuration.
+	sameConfig bool
+	table      *choice.Table
 	// orders holds the orders of ordered broadcasts, by the world rank of the root.
 	orders map[int]*Ordering
 	// call is the call by which the members agree, until it ends. waiting lists the calls posted before that call
@@ -38,7 +38,7 @@ type agreement struct {
 	// which are sent once more when there is an epoch.
 	epoch        uint64
 	members      []int
-	last         int
+	lastCall     int
 	aborts       []abortMsg
 	unsentAborts []abortMsg
 	// sharing is nil if the members have no common slot for their shared buffers.
@@ -66,15 +66,15 @@ const (
 // agreeAndBegin begins a call, or queues it until the members have agreed. The error reports an invalid call.
 func (e *Executor) agreeAndBegin(x *Execution) error {
 	if x.limits.ByOrder || x.Call.Ranks == 1 {
-		if e.alone == nil {
-			e.alone = &agreement{class: choice.Memory, same: true, table: e.table()}
+		if e.localAgreement == nil {
+			e.localAgreement = &agreement{class: choice.Memory, sameConfig: true, table: e.table()}
 		}
 		if f := e.byOrder.begin(x); f != nil {
-			x.agreed = e.alone
+			x.agreed = e.localAgreement
 			x.endAborted(f)
 			return nil
 		}
-		return x.begin(e.alone)
+		return x.begin(e.localAgreement)
 	}
 	a := e.agreements[x.Comm]
 	if b := e.engine.Shared(); b != nil && x.User == nil {
@@ -98,7 +98,7 @@ func (e *Executor) agreeAndBegin(x *Execution) error {
 	} else {
 		a.waiting = append(a.waiting, x)
 	}
-	a.last = number
+	a.lastCall = number
 	return nil
 }
 
@@ -106,32 +106,32 @@ func (e *Executor) agreeAndBegin(x *Execution) error {
 // before all members have made this call, and no member makes it twice. So any messages already received in the
 // communicator are from an earlier program that used the same numbers.
 func (e *Executor) agree(a *agreement, first *Execution) {
-	e.engine.Discard(first.Comm)
+	e.engine.DiscardStale(first.Comm)
 	x := new(Execution)
-	x.e = e
+	x.executor = e
 	x.Operation = Operation{
 		Call: coll.Call{Collective: coll.Allreduce, Rank: first.Call.Rank, Ranks: first.Call.Ranks,
 			Bytes: agreementLen, Elem: 8, InPlace: true},
 		Members: first.Members, Comm: first.Comm, Tag: agreementTag, Op: op.BAnd, Type: op.Uint64,
-		Recv: e.offer(first),
+		Recv: e.ownValue(first),
 	}
 	all := x.Recv
 	if binary.LittleEndian.Uint64(all[slotsAt:]) != 0 {
-		e.offered = a
+		e.slotOffer = a
 	}
-	x.then = func(err error) { e.haveAgreed(a, all, err) }
+	x.onEnd = func(err error) { e.onAgreed(a, all, err) }
 	x.reduce, _ = op.Lookup(x.Op, x.Type)
 	x.algorithm, _ = coll.Find(coll.Allreduce, "recursive-doubling")
 	if err := x.algorithm.Make(&x.schedule, &x.Call); err != nil { // cannot fail if the first call is valid
-		e.haveAgreed(a, nil, err)
+		e.onAgreed(a, nil, err)
 		return
 	}
 	a.call = x
 	x.execute()
 }
 
-// offer returns this rank's value for the agreement.
-func (e *Executor) offer(x *Execution) []byte {
+// ownValue returns this rank's value for the agreement.
+func (e *Executor) ownValue(x *Execution) []byte {
 	flags := ^uint64(0)
 	if x.Call.Rank == 0 {
 		flags = flagMemory | flagOversubscribed | e.newEpoch()<<epochShift
@@ -154,22 +154,22 @@ func (e *Executor) offer(x *Execution) []byte {
 // fold reduces a hash from 64 bits to 32.
 func fold(hash uint64) uint64 { return (hash ^ hash>>32) & math.MaxUint32 }
 
-// haveAgreed completes an agreement and begins the calls that have waited for it.
-func (e *Executor) haveAgreed(a *agreement, all []byte, err error) {
+// onAgreed completes an agreement and begins the calls that have waited for it.
+func (e *Executor) onAgreed(a *agreement, all []byte, err error) {
 	a.done, a.call = true, nil
-	if e.offered == a {
-		e.offered = nil
+	if e.slotOffer == a {
+		e.slotOffer = nil
 	}
 	a.class, a.table = choice.Network, e.defaultTable()
 	if err == nil {
 		flags := binary.LittleEndian.Uint64(all)
 		a.class = choice.ClassOf(flags&flagMemory != 0, flags&flagOversubscribed != 0)
 		a.epoch = flags >> epochShift
-		e.takeSlot(a, binary.LittleEndian.Uint64(all[slotsAt:]))
+		e.assignSlot(a, binary.LittleEndian.Uint64(all[slotsAt:]))
 		alike := binary.LittleEndian.Uint64(all[8:]) | binary.LittleEndian.Uint64(all[16:])
 		switch {
 		case alike == math.MaxUint64:
-			a.same, a.table = true, e.table()
+			a.sameConfig, a.table = true, e.table()
 		case alike>>32 == math.MaxUint32: // the default table
 			e.disagreements++
 		default: // use the first algorithm that supports the call
@@ -183,7 +183,7 @@ func (e *Executor) haveAgreed(a *agreement, all []byte, err error) {
 		for i := range a.unsentAborts {
 			a.unsentAborts[i].epoch = a.epoch
 			e.sendAborts(a.members, &a.unsentAborts[i])
-			a.skip(&a.unsentAborts[i])
+			a.countRejected(&a.unsentAborts[i])
 		}
 		// The epoch identifies the calls that the earlier aborts concern.
 		e.aborts = append(e.aborts, a.aborts...)
@@ -197,7 +197,7 @@ func (e *Executor) haveAgreed(a *agreement, all []byte, err error) {
 			failed = x.begin(a)
 		}
 		if failed != nil {
-			x.failed = failed
+			x.failErr = failed
 			x.end(failed)
 		}
 	}

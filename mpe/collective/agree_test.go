@@ -12,7 +12,7 @@ import (
 // TestVersionsDisagree checks that ranks of different versions, with different built-in tables, use the algorithms
 // that support every call.
 func TestVersionsDisagree(t *testing.T) {
-	flat := []choice.Span{{UpTo: math.MaxInt, By: []choice.Choice{{Algorithm: "flat"}}}}
+	flat := []choice.Span{{MaxBytes: math.MaxInt, Choices: []choice.Choice{{Algorithm: "flat"}}}}
 	w := newWorld(3, nil)
 	(*w)[2].calls.builtIn = choice.New(map[choice.Class]choice.Rows{choice.Network: {Rows: []choice.Row{{Collective: coll.Bcast, Ranks: 2, Spans: flat}}}})
 	w.bcast(t, 1, 0, 10)
@@ -63,7 +63,7 @@ func TestMembersDisagree(t *testing.T) {
 // that this flag does not make the epoch 0.
 func TestOversubscribed(t *testing.T) {
 	by := func(name string) choice.Rows {
-		spans := []choice.Span{{UpTo: math.MaxInt, By: []choice.Choice{{Algorithm: name}}}}
+		spans := []choice.Span{{MaxBytes: math.MaxInt, Choices: []choice.Choice{{Algorithm: name}}}}
 		return choice.Rows{Rows: []choice.Row{{Collective: coll.Bcast, Ranks: 2, Spans: spans}}}
 	}
 	table := choice.New(map[choice.Class]choice.Rows{choice.Network: by("chain"),

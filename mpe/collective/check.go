@@ -29,9 +29,9 @@ type Wire struct {
 
 // WireLimits describes the limits of the wires to the members of a communicator.
 type WireLimits struct {
-	// Words means that a wire carries only whole words. ByOrder means that a wire carries no communicators, so that
+	// Words means that a wire carries only whole words. MatchesByOrder means that a wire carries no communicators, so that
 	// messages match by order alone. Any means that a wire has one of these limits, or carries no empty messages.
-	Words, ByOrder, Any bool
+	Words, ByOrder, HasLimits bool
 }
 
 // Check reports mistakes in a call of rank before anything is sent, and fills in defaults. It is the only check of
@@ -48,13 +48,13 @@ func (m *Operation) Check(rank Caller) (limits WireLimits, err error) {
 	case m.Tag < 0 || m.Tag > math.MaxInt32:
 		return limits, fmt.Errorf("tag %d: %w", m.Tag, handshake.ErrTag)
 	case c.Elem > math.MaxInt32:
-		return limits, m.refuse("elements of %d bytes: at most %d are allowed", c.Elem, math.MaxInt32)
+		return limits, m.callError("elements of %d bytes: at most %d are allowed", c.Elem, math.MaxInt32)
 	case c.Token < 0 || c.Token > protocol.WordLen:
-		return limits, m.refuse("tokens of %d bytes: at most %d are allowed", c.Token, protocol.WordLen)
+		return limits, m.callError("tokens of %d bytes: at most %d are allowed", c.Token, protocol.WordLen)
 	}
 	// All ranks must send tokens of the same size, although only some ranks have a peer that receives no empty
 	// messages.
-	if limits.Any && c.Token == 0 {
+	if limits.HasLimits && c.Token == 0 {
 		c.Token = protocol.WordLen
 	}
 	if err := c.Check(); err != nil {
@@ -66,9 +66,9 @@ func (m *Operation) Check(rank Caller) (limits WireLimits, err error) {
 	send, recv := c.Lengths()
 	switch {
 	case send > len(m.Send):
-		return limits, m.refuse("it needs %d bytes of the send buffer, which has %d", send, len(m.Send))
+		return limits, m.callError("it needs %d bytes of the send buffer, which has %d", send, len(m.Send))
 	case recv > len(m.Recv):
-		return limits, m.refuse("it needs %d bytes of the receive buffer, which has %d", recv, len(m.Recv))
+		return limits, m.callError("it needs %d bytes of the receive buffer, which has %d", recv, len(m.Recv))
 	}
 	return limits, nil
 }
@@ -77,7 +77,7 @@ func (m *Operation) Check(rank Caller) (limits WireLimits, err error) {
 func (m *Operation) checkMembers(rank Caller) (limits WireLimits, err error) {
 	c, self := &m.Call, rank.Rank()
 	if len(m.Members) != c.Ranks || c.Rank < 0 || c.Rank >= c.Ranks || m.Members[c.Rank] != self {
-		return limits, m.refuse("it is rank %d of the world, which is not number %d of %d members", self, c.Rank,
+		return limits, m.callError("it is rank %d of the world, which is not number %d of %d members", self, c.Rank,
 			c.Ranks)
 	}
 	for i, world := range m.Members {
@@ -90,7 +90,7 @@ func (m *Operation) checkMembers(rank Caller) (limits WireLimits, err error) {
 		}
 		limits.Words = limits.Words || w.Words
 		limits.ByOrder = limits.ByOrder || w.NoComms
-		limits.Any = limits.Any || w.Words || w.NoComms || w.NoEmpty
+		limits.HasLimits = limits.HasLimits || w.Words || w.NoComms || w.NoEmpty
 	}
 	c.Flows = !limits.ByOrder
 	return limits, nil
@@ -111,7 +111,7 @@ func (m *Operation) checkOperation() error {
 		return nil
 	}
 	if size := m.Type.Size(); max(m.Call.Elem, 1) != size {
-		return m.refuse("elements of %d bytes are not of type %v, which has %d", m.Call.Elem, m.Type, size)
+		return m.callError("elements of %d bytes are not of type %v, which has %d", m.Call.Elem, m.Type, size)
 	}
 	_, err := op.Lookup(m.Op, m.Type)
 	return err
@@ -127,7 +127,7 @@ func (m *Operation) CheckAlgorithm() error {
 	if err != nil {
 		return err
 	}
-	return a.Accepts(&m.Call)
+	return a.PrepareCall(&m.Call)
 }
 
 // CheckMessages returns an error if the wires cannot carry the messages of an algorithm that accepts the call: to a
@@ -152,6 +152,6 @@ func (m *Operation) CheckMessages(rank Caller, limits WireLimits, a *coll.Algori
 	return nil
 }
 
-func (m *Operation) refuse(format string, args ...any) error {
+func (m *Operation) callError(format string, args ...any) error {
 	return &coll.CallError{Collective: m.Call.Collective, Algorithm: m.Algorithm, Problem: fmt.Sprintf(format, args...)}
 }

@@ -10,25 +10,25 @@ import (
 func (x *Execution) Abort(cause error) {
 	x.setCause(cause)
 	of := x
-	if !x.begun {
-		of = x.e.agreeing(x)
+	if !x.started {
+		of = x.executor.agreeing(x)
 	}
-	if rank, _, waits := x.awaits(); waits {
+	if rank, _, waits := x.awaitedRank(); waits {
 		x.endWith(x.sharedError(rank, &AwaitError{Rank: rank, Cause: cause}))
 		return
 	}
-	if of == nil || len(of.under) == 0 { // the call waits for no rank
+	if of == nil || len(of.inFlight) == 0 { // the call waits for no rank
 		x.endWith(cause)
 		return
 	}
-	oldest := slices.MinFunc(of.under, func(a, b *Message) int { return cmp.Compare(a.id, b.id) })
-	err := of.stepError(oldest.step, x.e.engine.WaitError(oldest, cause))
+	oldest := slices.MinFunc(of.inFlight, func(a, b *Message) int { return cmp.Compare(a.id, b.id) })
+	err := of.stepError(oldest.step, x.executor.engine.WaitError(oldest, cause))
 	if of != x {
-		err.Collective, err.Algorithm, err.Others = x.Call.Collective, "", x.silent()
+		err.Collective, err.Algorithm, err.Others = x.Call.Collective, "", x.silentMembers()
 		x.endWith(err)
 		return
 	}
-	for _, m := range of.under {
+	for _, m := range of.inFlight {
 		if m.Peer != oldest.Peer {
 			err.Others = append(err.Others, m.Peer)
 		}
@@ -38,7 +38,7 @@ func (x *Execution) Abort(cause error) {
 
 // setCause records why the caller has abandoned the call.
 func (x *Execution) setCause(cause error) {
-	if x.cause = x.e.engine.CauseOf(cause); x.cause == CauseOther {
+	if x.cause = x.executor.engine.CauseOf(cause); x.cause == CauseOther {
 		x.cause = CauseCancelled // a context's cause may be any error
 	}
 }
@@ -55,44 +55,44 @@ func (x *Execution) CancelComputing(cause error) bool {
 
 // endWith ends a call with err. The call must be in progress.
 func (x *Execution) endWith(err error) {
-	if x.begun {
-		x.failed = err
+	if x.started {
+		x.failErr = err
 		x.cancelAll()
 	} else {
-		x.e.dequeue(x)
+		x.executor.dequeue(x)
 	}
 	x.end(err)
 }
 
 // cancelAll cancels all messages in flight. Messages that cannot be cancelled continue without the call's memory.
 func (x *Execution) cancelAll() {
-	for len(x.under) > 0 {
-		m := x.under[len(x.under)-1]
-		x.e.engine.Cancel(m)
+	for len(x.inFlight) > 0 {
+		m := x.inFlight[len(x.inFlight)-1]
+		x.executor.engine.Cancel(m)
 		x.release(m)
 	}
 }
 
 // end ends the call, and begins the calls that were waiting for it.
 func (x *Execution) end(err error) {
-	e, then := x.e, x.then
+	e, then := x.executor, x.onEnd
 	if err != nil {
 		x.sendAbort(err)
 		if x.algorithm != nil {
-			e.counted(x).Failures++
+			e.countFor(x).Failures++
 		}
 	}
 	remove(&e.calls, x)
 	if x.Request != nil {
-		e.noteEnd(x, err)
+		e.recordEnd(x, err)
 	}
-	order, begun := x.order, x.begun
+	order, begun := x.order, x.started
 	var sharing *sharing
-	if x.share != nil {
-		sharing = x.share.sharing
+	if x.sharedCall != nil {
+		sharing = x.sharedCall.sharing
 		x.endShared(err != nil)
 	}
-	x.execution, x.under, x.local = execution{}, x.under[:0], x.local[:0]
+	x.execution, x.inFlight, x.localSteps = execution{}, x.inFlight[:0], x.localSteps[:0]
 	if x.Request != nil {
 		e.engine.Finish(x, err)
 	}
@@ -101,7 +101,7 @@ func (x *Execution) end(err error) {
 	}
 	if order != nil && begun {
 		order.busy = false
-		e.nextInTurn(order)
+		e.beginQueued(order)
 	}
 	if then != nil {
 		then(err)
@@ -122,7 +122,7 @@ func (e *Executor) dequeue(x *Execution) {
 	is := func(y *Execution) bool { return x == y }
 	if x.order != nil {
 		x.order.waiting = slices.DeleteFunc(x.order.waiting, is)
-	} else if x.share != nil { // endShared removes it
+	} else if x.sharedCall != nil { // endShared removes it
 		return
 	} else if a := e.agreements[x.Comm]; a != nil {
 		a.waiting = slices.DeleteFunc(a.waiting, is)

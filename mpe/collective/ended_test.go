@@ -12,7 +12,7 @@ func TestEndedCalls(t *testing.T) {
 	if list := (*w)[0].calls.EndedCalls(); len(list) != 0 {
 		t.Errorf("%+v", list)
 	}
-	const calls = maxEnded + 3
+	const calls = maxRecentCalls + 3
 	for tag := 1; tag <= calls; tag++ {
 		w.all(t, tag, func(int) Operation {
 			return Operation{Call: coll.Call{Collective: coll.Bcast, Root: tag % 2, Bytes: tag},
@@ -21,11 +21,11 @@ func TestEndedCalls(t *testing.T) {
 	}
 	for rank := range *w {
 		list := (*w)[rank].calls.EndedCalls()
-		if len(list) != maxEnded {
+		if len(list) != maxRecentCalls {
 			t.Fatalf("%+v", list)
 		}
 		for i, c := range list {
-			if number := calls - maxEnded + 1 + i; c.Number != number || c.Collective != "Bcast" || c.Bytes != number ||
+			if number := calls - maxRecentCalls + 1 + i; c.Number != number || c.Collective != "Bcast" || c.Bytes != number ||
 				c.Root == nil || *c.Root != number%2 || c.Failed {
 				t.Errorf("rank %d, call %d: %+v", rank, number, c)
 			}

@@ -39,19 +39,19 @@ type Engine interface {
 	Cancel(m *Message)
 	// WaitError returns the error for a message of a call whose caller's context ended with cause.
 	WaitError(m *Message, cause error) error
-	// Answers reports whether anything was ever received from a rank of the world, or a connection to it was made.
-	Answers(rank int) bool
+	// HasAnswered reports whether anything was ever received from a rank of the world, or a connection to it was made.
+	HasAnswered(rank int) bool
 	// CauseOf returns the cause that is reported to other ranks for an error.
 	CauseOf(err error) FailureCause
 
 	// SendInternal sends a message of the Executor itself, unless the engine is closed. Internal must be true for
 	// comm. If o is not nil, the engine calls Executor.Confirmed when the message ends.
 	SendInternal(rank int, comm, tag uint32, payload []byte, o *Ordering)
-	// Discard drops unexpected messages of a communicator: all messages with tags 1 to Tags, and all messages with
+	// DiscardStale drops unexpected messages of a communicator: all messages with tags 1 to Tags, and all messages with
 	// tag 0 except the newest from each rank.
-	Discard(comm uint32)
-	// Unsent returns the approximate number of bytes in messages that have not been completely sent.
-	Unsent() int
+	DiscardStale(comm uint32)
+	// UnsentBytes returns the approximate number of bytes in messages that have not been completely sent.
+	UnsentBytes() int
 
 	// Shared returns the shared buffers of this rank's host, or nil if it has none.
 	Shared() SharedBuffers
@@ -83,10 +83,10 @@ type Message struct {
 	step int
 	// id increases in the order in which messages begin.
 	id uint64
-	// other is the other message of a forward, until one of the two ends. later means that other begins when this
+	// sibling is the other message of a forward, until one of the two ends. later means that other begins when this
 	// message is done.
-	other *Message
-	later bool
+	sibling *Message
+	later   bool
 }
 
 // Executor has the collective calls of a rank.
@@ -104,37 +104,37 @@ type Executor struct {
 	ready  []*Ordering
 	aborts []abortMsg
 	// ranks is indexed by rank of the world.
-	ranks []statuses
+	ranks []rankStatus
 	// epoch distinguishes the communicators whose first member is this rank from earlier communicators with the
 	// same numbers. It is 0 until there is such a communicator.
-	epoch         uint64
-	agreements    map[uint32]*agreement // by communicator
-	alone         *agreement            // for calls without an agreement
-	byOrder       byOrder
-	disagreements uint64
-	builtIn       *choice.Table // another version's table, in a test
-	counts        map[*coll.Algorithm]*Count
+	epoch          uint64
+	agreements     map[uint32]*agreement // by communicator
+	localAgreement *agreement            // for calls without an agreement
+	byOrder        byOrder
+	disagreements  uint64
+	builtIn        *choice.Table // another version's table, in a test
+	counts         map[*coll.Algorithm]*CallCount
 	// slots holds the user of each slot of this rank's shared buffer; slotsInUse has a bit for each slot in use.
 	// offered is the agreement whose members are choosing one of the free slots.
 	slots      [64]*sharing
 	slotsInUse uint64
-	offered    *agreement
+	slotOffer  *agreement
 	// toBegin lists the users of slots whose next call may begin.
 	toBegin []*sharing
-	// ended is a ring of the calls that ended last. endedCount counts all calls that have ended.
-	ended      [maxEnded]endedCall
-	endedCount uint64
+	// recentCalls is a ring of the calls that ended last. endedCount counts all calls that have ended.
+	recentCalls [maxRecentCalls]endedCall
+	endedCount  uint64
 }
 
-// statuses holds the last status that another rank has reported to this rank, and the last status that this rank
+// rankStatus holds the last status that another rank has reported to this rank, and the last status that this rank
 // has reported to it.
-type statuses struct{ status, reported coll.Status }
+type rankStatus struct{ status, reported coll.Status }
 
 // New returns the Executor of a rank of a world of the given size.
 func New(engine Engine, size int, cfg Config) *Executor {
 	return &Executor{
-		engine: engine, cfg: cfg, ranks: make([]statuses, size),
-		agreements: map[uint32]*agreement{}, counts: map[*coll.Algorithm]*Count{},
+		engine: engine, cfg: cfg, ranks: make([]rankStatus, size),
+		agreements: map[uint32]*agreement{}, counts: map[*coll.Algorithm]*CallCount{},
 	}
 }
 
@@ -151,7 +151,7 @@ func (e *Executor) Advance() {
 		last := len(e.ready) - 1
 		o := e.ready[last]
 		e.ready = e.ready[:last]
-		e.nextInTurn(o)
+		e.beginQueued(o)
 	case len(e.toBegin) > 0:
 		last := len(e.toBegin) - 1
 		s := e.toBegin[last]
@@ -182,7 +182,7 @@ func (e *Executor) Free(comm uint32) {
 	default:
 		delete(e.agreements, comm)
 		if a.sharing != nil {
-			a.sharing.free()
+			a.sharing.markFreed()
 		}
 	}
 }
@@ -195,9 +195,9 @@ func (e *Executor) Reset() {
 			continue
 		}
 		delete(e.agreements, comm)
-		e.leaveSlot(a)
+		e.releaseSlot(a)
 		if x := a.call; x != nil {
-			a.call, x.then = nil, nil
+			a.call, x.onEnd = nil, nil
 			x.cancelAll()
 			x.end(nil) // this is not a program's call
 		}

@@ -77,11 +77,11 @@ func (f *fakeEngine) Shared() SharedBuffers {
 
 func (f *fakeEngine) Now() handshake.Instant { return f.now }
 func (f *fakeEngine) Random() uint64         { return 41 }
-func (f *fakeEngine) Unsent() int            { return 0 }
-func (f *fakeEngine) Discard(uint32)         {}
+func (f *fakeEngine) UnsentBytes() int       { return 0 }
+func (f *fakeEngine) DiscardStale(uint32)    {}
 func (f *fakeEngine) Compute(j Job)          { f.jobs = append(f.jobs, j) }
 
-func (f *fakeEngine) Answers(rank int) bool { return rank == 0 || rank != f.silent }
+func (f *fakeEngine) HasAnswered(rank int) bool { return rank == 0 || rank != f.silent }
 
 func (f *fakeEngine) CauseOf(error) FailureCause { return CauseOther }
 
@@ -151,24 +151,24 @@ func (f *fakeEngine) step() bool {
 	for len(f.jobs) > 0 {
 		j := f.jobs[0]
 		f.jobs = f.jobs[1:]
-		f.calls.Computed(j, j.Run())
+		f.calls.JobDone(j, j.Run())
 	}
 	for len(f.ended) > 0 || f.calls.Pending() {
 		for len(f.ended) > 0 {
 			e := f.ended[0]
 			f.ended = f.ended[1:]
-			f.calls.Ended(e.m, e.bytes, nil)
+			f.calls.MessageDone(e.m, e.bytes, nil)
 		}
 		f.calls.Advance()
 	}
 	for len(f.internal) > 0 {
 		m := f.internal[0]
 		f.internal = f.internal[1:]
-		if to := (*f.world)[m.to].calls; to.Opened(f.rank, m.comm, int32(m.tag), int64(len(m.payload))) {
-			to.Arrived(f.rank, m.comm, m.payload)
+		if to := (*f.world)[m.to].calls; to.InternalOpened(f.rank, m.comm, int32(m.tag), int64(len(m.payload))) {
+			to.InternalArrived(f.rank, m.comm, m.payload)
 		}
 		if m.o != nil {
-			f.calls.Confirmed(m.o)
+			f.calls.OrderConfirmed(m.o)
 		}
 	}
 	return did

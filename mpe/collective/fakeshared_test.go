@@ -101,7 +101,7 @@ func (b *fakeBuffer) report(calls *Executor) (any bool) {
 	for slot, a := range b.awaits {
 		if b.State(a.rank, slot, 0).Sequence >= a.sequence {
 			delete(b.awaits, slot)
-			calls.Published(slot)
+			calls.SlotPublished(slot)
 			any = true
 		}
 	}

@@ -15,49 +15,49 @@ func (e *Executor) onAbort(f *abortMsg) {
 		if x.Comm == f.comm && x.Tag == f.number && x.epoch() == f.epoch {
 			if slices.Contains(x.Members, f.sender) {
 				if a := x.agreement(); a != nil {
-					a.skip(f)
+					a.countRejected(f)
 				}
-				x.stop(f)
+				x.abortWith(f)
 			}
 			return
 		}
 	}
 	a := e.agreements[f.comm]
 	if a == nil && f.epoch == 0 {
-		e.byOrder.remember(f)
+		e.byOrder.keepAbort(f)
 	}
 	// An abort without an epoch may be from an earlier program, so it does not apply to calls yet to be made.
 	if a == nil || f.epoch == 0 || !slices.Contains(a.members, f.sender) {
 		return
 	}
-	if a.done && (a.epoch != f.epoch || !ahead(f.number, a.last)) {
+	if a.done && (a.epoch != f.epoch || !isAhead(f.number, a.lastCall)) {
 		if a.epoch == f.epoch {
-			a.skip(f)
+			a.countRejected(f)
 		}
 		return // it concerns other calls, or a call that has ended
 	}
-	a.remember(f)
+	a.keepAbort(f)
 }
 
-// stop ends a call that another rank has aborted.
-func (x *Execution) stop(f *abortMsg) {
-	if x.failed != nil { // a user's function still uses the call's buffers
+// abortWith ends a call that another rank has aborted.
+func (x *Execution) abortWith(f *abortMsg) {
+	if x.failErr != nil { // a user's function still uses the call's buffers
 		return
 	}
 	x.aborted = true
 	err := f.error()
-	if !x.begun {
+	if !x.started {
 		again := *f
-		again.sender = x.e.engine.Rank()
+		again.sender = x.executor.engine.Rank()
 		x.sendLater(&again)
-		x.e.dequeue(x)
-		if silent := x.silent(); len(silent) > 0 { // the aborting rank was waiting for them, or for a rank that was
+		x.executor.dequeue(x)
+		if silent := x.silentMembers(); len(silent) > 0 { // the aborting rank was waiting for them, or for a rank that was
 			err = fmt.Errorf("%w; no packet has ever come from %s", err, describeRanks(silent))
 		}
 		x.end(err)
 		return
 	}
-	x.failed = err
+	x.failErr = err
 	x.cancelAll()
 	switch {
 	case x.computing == 0:
@@ -72,8 +72,8 @@ func (f *abortMsg) error() error {
 	return &CallFailedError{Rank: f.rank, Collective: f.collective, Comm: f.comm, Number: f.number, Cause: f.cause}
 }
 
-// ahead reports whether number comes after last. Numbers wrap around.
-func ahead(number, last int) bool {
+// isAhead reports whether number comes after last. Numbers wrap around.
+func isAhead(number, last int) bool {
 	d := distance(number, last)
 	return d > 0 && d < Tags/2
 }
@@ -82,9 +82,9 @@ func distance(number, last int) int {
 	return ((number-last)%Tags + Tags) % Tags
 }
 
-// remember keeps an abort of a call that this rank has yet to make. If there are maxAborts, the abort of the latest
+// keepAbort keeps an abort of a call that this rank has yet to make. If there are maxAborts, the abort of the latest
 // call is dropped.
-func (a *agreement) remember(f *abortMsg) {
+func (a *agreement) keepAbort(f *abortMsg) {
 	if slices.ContainsFunc(a.aborts, func(g abortMsg) bool { return g.number == f.number && g.epoch == f.epoch }) {
 		return
 	}
@@ -94,11 +94,11 @@ func (a *agreement) remember(f *abortMsg) {
 	}
 	last := 0
 	for i := range a.aborts {
-		if distance(a.aborts[i].number, a.last) > distance(a.aborts[last].number, a.last) {
+		if distance(a.aborts[i].number, a.lastCall) > distance(a.aborts[last].number, a.lastCall) {
 			last = i
 		}
 	}
-	if distance(f.number, a.last) < distance(a.aborts[last].number, a.last) {
+	if distance(f.number, a.lastCall) < distance(a.aborts[last].number, a.lastCall) {
 		a.aborts[last] = *f
 	}
 }
@@ -106,19 +106,19 @@ func (a *agreement) remember(f *abortMsg) {
 // byOrder is the state of calls in the one communicator whose messages match by order: the world, if it includes
 // FPGAs.
 type byOrder struct {
-	comm uint32
-	last int // number of the last call made, or 0
+	comm     uint32
+	lastCall int // number of the last call made, or 0
 	// aborts holds the aborts of the next calls. A member whose peer is in a dead end fails these calls at once,
 	// before other members make them.
 	aborts []abortMsg
 }
 
-// remember keeps an abort of one of the next calls if its cause is a lost peer. Aborts with other causes concern
+// keepAbort keeps an abort of one of the next calls if its cause is a lost peer. Aborts with other causes concern
 // only the call on the rank that aborted it, because the program there may continue with a call that the other
 // ranks make as well. As there is no epoch, the abort may be from an earlier program that made as many calls, and
 // whose packets are still in transit. Therefore no abort is kept before a program's first call.
-func (b *byOrder) remember(f *abortMsg) {
-	if f.cause != CausePeerLost || b.last == 0 || f.comm != b.comm || !ahead(f.number, b.last) ||
+func (b *byOrder) keepAbort(f *abortMsg) {
+	if f.cause != CausePeerLost || b.lastCall == 0 || f.comm != b.comm || !isAhead(f.number, b.lastCall) ||
 		len(b.aborts) == maxAborts {
 		return
 	}
@@ -132,12 +132,12 @@ func (b *byOrder) begin(x *Execution) (found *abortMsg) {
 	if x.Call.Ranks == 1 {
 		return nil
 	}
-	b.comm, b.last = x.Comm, x.Tag
+	b.comm, b.lastCall = x.Comm, x.Tag
 	b.aborts = slices.DeleteFunc(b.aborts, func(f abortMsg) bool {
 		if f.number == x.Tag && slices.Contains(x.Members, f.sender) {
 			found = &f
 		}
-		return !ahead(f.number, x.Tag)
+		return !isAhead(f.number, x.Tag)
 	})
 	return found
 }
@@ -153,7 +153,7 @@ func (x *Execution) pendingAbort() *abortMsg {
 		if f.number == x.Tag && f.epoch == a.epoch {
 			found = &f
 		}
-		return !ahead(f.number, x.Tag)
+		return !isAhead(f.number, x.Tag)
 	})
 	return found
 }
@@ -161,9 +161,9 @@ func (x *Execution) pendingAbort() *abortMsg {
 // endAborted ends a call that was aborted before it began.
 func (x *Execution) endAborted(f *abortMsg) {
 	if a := x.agreement(); a != nil {
-		a.skip(f)
+		a.countRejected(f)
 	}
-	x.aborted, x.begun = true, true // begun is set so that its order continues
-	x.failed = f.error()
-	x.end(x.failed)
+	x.aborted, x.started = true, true // started is set so that its order continues
+	x.failErr = f.error()
+	x.end(x.failErr)
 }

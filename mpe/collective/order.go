@@ -46,7 +46,7 @@ type Ordering struct {
 	posted uint32
 	// status determines the order; nil means that all ranks are free. announced lists the next statuses.
 	status    []coll.Status
-	announced []announced
+	announced []announcement
 	// unconfirmed is the number of members that do not have the root's announcement yet.
 	unconfirmed int
 	// busy means that a broadcast is in progress. waiting lists the broadcasts after it.
@@ -54,10 +54,10 @@ type Ordering struct {
 	waiting []*Execution
 }
 
-// announced is an announced status of the members. It determines the order from broadcast number from on.
-type announced struct {
-	from   uint32
-	status []coll.Status
+// announcement is an announced status of the members. It determines the order from broadcast number from on.
+type announcement struct {
+	firstNumber uint32
+	status      []coll.Status
 }
 
 // ordering returns the ordering of a root, given by its rank in the world.
@@ -71,8 +71,8 @@ func (a *agreement) ordering(root int) *Ordering {
 	return a.orders[root]
 }
 
-// inTurn reports whether an ordered broadcast may begin now. If not, it is queued.
-func (x *Execution) inTurn() bool {
+// tryBegin reports whether an ordered broadcast may begin now. If not, it is queued.
+func (x *Execution) tryBegin() bool {
 	o := x.order
 	if o.busy || o.unconfirmed > 0 || len(o.waiting) > 0 {
 		o.waiting = append(o.waiting, x)
@@ -82,37 +82,37 @@ func (x *Execution) inTurn() bool {
 	return true
 }
 
-// nextInTurn begins the next queued broadcast, if there is one and it may begin.
-func (e *Executor) nextInTurn(o *Ordering) {
+// beginQueued begins the next queued broadcast, if there is one and it may begin.
+func (e *Executor) beginQueued(o *Ordering) {
 	if o.busy || o.unconfirmed > 0 || len(o.waiting) == 0 {
 		return
 	}
 	x := o.waiting[0]
 	o.waiting = append(o.waiting[:0], o.waiting[1:]...)
 	o.busy = true
-	x.carryOut()
+	x.run()
 }
 
 // setOrder sets the call's order, and reports or announces changes of status.
 func (x *Execution) setOrder() {
 	c, o := &x.Call, x.order
-	for len(o.announced) > 0 && int32(x.position-o.announced[0].from) >= 0 {
+	for len(o.announced) > 0 && int32(x.broadcastNumber-o.announced[0].firstNumber) >= 0 {
 		o.status = o.announced[0].status
 		o.announced = append(o.announced[:0], o.announced[1:]...)
 	}
 	if slices.ContainsFunc(o.status, func(s coll.Status) bool { return s != coll.Free }) {
-		c.Order = coll.TransmissionOrder(c.Root, o.status, c.Form)
+		c.Order = coll.TransmissionOrder(c.Root, o.status, c.OrderForm)
 	}
 	if c.Rank == c.Root {
-		x.e.announceOrder(x)
+		x.executor.announceOrder(x)
 	} else {
-		x.e.report(x.Members[c.Root])
+		x.executor.reportStatus(x.Members[c.Root])
 	}
 }
 
-// report reports this rank's status to a root, if it has changed.
-func (e *Executor) report(root int) {
-	if now, of := coll.StatusOf(e.engine.Unsent()), &e.ranks[root]; now != of.reported {
+// reportStatus reports this rank's status to a root, if it has changed.
+func (e *Executor) reportStatus(root int) {
+	if now, of := coll.StatusOf(e.engine.UnsentBytes()), &e.ranks[root]; now != of.reported {
 		of.reported = now
 		e.engine.SendInternal(root, statusComm, uint32(now), nil, nil)
 	}
@@ -127,15 +127,15 @@ func (e *Executor) announceOrder(x *Execution) {
 	status, changed := make([]coll.Status, c.Ranks), false
 	for i, rank := range x.Members {
 		if i != c.Rank {
-			status[i] = c.Form.Key(e.ranks[rank].status)
+			status[i] = c.OrderForm.Key(e.ranks[rank].status)
 		}
 		changed = changed || status[i] != coll.Free && o.status == nil || o.status != nil && status[i] != o.status[i]
 	}
 	if !changed {
 		return
 	}
-	from := x.position + 2
-	o.announced = append(o.announced, announced{from, status})
+	from := x.broadcastNumber + 2
+	o.announced = append(o.announced, announcement{from, status})
 	text := binary.LittleEndian.AppendUint32(make([]byte, 0, orderHeader), x.Comm)
 	text = binary.LittleEndian.AppendUint32(text, from)
 	text = append(text, coll.PackStatus(status)...)
@@ -147,8 +147,8 @@ func (e *Executor) announceOrder(x *Execution) {
 	}
 }
 
-// Confirmed records that a member has an announcement, or will never get it.
-func (e *Executor) Confirmed(o *Ordering) {
+// OrderConfirmed records that a member has an announcement, or will never get it.
+func (e *Executor) OrderConfirmed(o *Ordering) {
 	if o.unconfirmed--; o.unconfirmed == 0 {
 		e.ready = append(e.ready, o)
 	}
@@ -157,9 +157,9 @@ func (e *Executor) Confirmed(o *Ordering) {
 // Internal reports whether a communicator carries messages between Executors.
 func Internal(comm uint32) bool { return comm == statusComm || comm == orderComm }
 
-// Opened records that a message of another rank's Executor was announced, and reports whether its payload must be
+// InternalOpened records that a message of another rank's Executor was announced, and reports whether its payload must be
 // passed to Arrived.
-func (e *Executor) Opened(rank int, comm uint32, tag int32, bytes int64) bool {
+func (e *Executor) InternalOpened(rank int, comm uint32, tag int32, bytes int64) bool {
 	if comm == statusComm {
 		e.ranks[rank].status = coll.Status(tag & 3)
 		return bytes == abortLen
@@ -167,8 +167,8 @@ func (e *Executor) Opened(rank int, comm uint32, tag int32, bytes int64) bool {
 	return bytes <= maxOrder
 }
 
-// Arrived handles the payload of a message from another rank's Executor.
-func (e *Executor) Arrived(rank int, comm uint32, b []byte) {
+// InternalArrived handles the payload of a message from another rank's Executor.
+func (e *Executor) InternalArrived(rank int, comm uint32, b []byte) {
 	if comm == statusComm {
 		e.aborts = append(e.aborts, decodeAbort(rank, b))
 		return
@@ -180,7 +180,7 @@ func (e *Executor) Arrived(rank int, comm uint32, b []byte) {
 		o := a.ordering(rank)
 		if len(o.announced) < maxAnnounced {
 			o.announced = append(o.announced,
-				announced{binary.LittleEndian.Uint32(b[4:]), coll.UnpackStatus(b[orderHeader:], len(a.members))})
+				announcement{binary.LittleEndian.Uint32(b[4:]), coll.UnpackStatus(b[orderHeader:], len(a.members))})
 		}
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
-// Count counts the calls of a collective that used an algorithm.
-type Count struct {
+// CallCount counts the calls of a collective that used an algorithm.
+type CallCount struct {
 	Collective string `json:"collective"`
 	Algorithm  string `json:"algorithm"`
 	// Calls is the number of calls begun. Failures is the number of these calls that failed.
@@ -49,23 +49,23 @@ type Snapshot struct {
 	computing bool
 }
 
-// counted returns the Count of a call's algorithm.
-func (e *Executor) counted(x *Execution) *Count {
+// countFor returns the Count of a call's algorithm.
+func (e *Executor) countFor(x *Execution) *CallCount {
 	n := e.counts[x.algorithm]
 	if n == nil {
-		n = &Count{Collective: x.Call.Collective.String(), Algorithm: x.algorithm.Name}
+		n = &CallCount{Collective: x.Call.Collective.String(), Algorithm: x.algorithm.Name}
 		e.counts[x.algorithm] = n
 	}
 	return n
 }
 
 // Counts returns the number of calls by algorithm, sorted by name.
-func (e *Executor) Counts() []Count {
-	counts := make([]Count, 0, len(e.counts))
+func (e *Executor) Counts() []CallCount {
+	counts := make([]CallCount, 0, len(e.counts))
 	for _, n := range e.counts {
 		counts = append(counts, *n)
 	}
-	slices.SortFunc(counts, func(a, b Count) int {
+	slices.SortFunc(counts, func(a, b CallCount) int {
 		return cmp.Or(cmp.Compare(a.Collective, b.Collective), cmp.Compare(a.Algorithm, b.Algorithm))
 	})
 	return counts
@@ -86,16 +86,16 @@ func (e *Executor) Calls() (list []Snapshot) {
 			s.Members = slices.Clone(x.Members)
 		}
 		of := x
-		if x.begun {
+		if x.started {
 			s.Algorithm = x.algorithm.Name
 		} else {
 			of = e.agreeing(x)
 		}
 		if of != nil {
-			s.WaitsFor = of.partners()
+			s.WaitsFor = of.awaitedRanks()
 		}
-		if !x.begun && len(s.WaitsFor) > 0 {
-			s.silent = x.silent()
+		if !x.started && len(s.WaitsFor) > 0 {
+			s.silent = x.silentMembers()
 		}
 		s.since, s.computing = since, x.computing > 0
 		list = append(list, s)
@@ -119,7 +119,7 @@ func (x *Execution) bytes() int {
 }
 
 // Ended describes a call that ended. Its fields are as in Snapshot.
-type Ended struct {
+type EndedCall struct {
 	Collective string `json:"collective"`
 	Comm       uint32 `json:"comm"`
 	Number     int    `json:"number"`
@@ -130,32 +130,32 @@ type Ended struct {
 
 // endedCall is a compact form of Ended that can be recorded without an allocation.
 type endedCall struct {
-	of            coll.Collective
+	collective    coll.Collective
 	failed        bool
 	comm          uint32
 	number, bytes int
 	root          int32
 }
 
-// maxEnded is the number of ended calls that are kept.
-const maxEnded = 8
+// maxRecentCalls is the number of ended calls that are kept.
+const maxRecentCalls = 8
 
-// noteEnd records a call that ends.
-func (e *Executor) noteEnd(x *Execution, err error) {
-	c := endedCall{of: x.Call.Collective, failed: err != nil, comm: x.Comm, number: x.Tag, bytes: x.bytes()}
-	if c.of.Rooted() {
+// recordEnd records a call that ends.
+func (e *Executor) recordEnd(x *Execution, err error) {
+	c := endedCall{collective: x.Call.Collective, failed: err != nil, comm: x.Comm, number: x.Tag, bytes: x.bytes()}
+	if c.collective.Rooted() {
 		c.root = int32(x.Members[x.Call.Root])
 	}
-	e.ended[e.endedCount%maxEnded] = c
+	e.recentCalls[e.endedCount%maxRecentCalls] = c
 	e.endedCount++
 }
 
 // EndedCalls returns the calls that ended last, oldest first.
-func (e *Executor) EndedCalls() (list []Ended) {
-	for i := e.endedCount - min(e.endedCount, maxEnded); i < e.endedCount; i++ {
-		c := &e.ended[i%maxEnded]
-		s := Ended{Collective: c.of.String(), Comm: c.comm, Number: c.number, Bytes: c.bytes, Failed: c.failed}
-		if c.of.Rooted() {
+func (e *Executor) EndedCalls() (list []EndedCall) {
+	for i := e.endedCount - min(e.endedCount, maxRecentCalls); i < e.endedCount; i++ {
+		c := &e.recentCalls[i%maxRecentCalls]
+		s := EndedCall{Collective: c.collective.String(), Comm: c.comm, Number: c.number, Bytes: c.bytes, Failed: c.failed}
+		if c.collective.Rooted() {
 			s.Root = new(int(c.root))
 		}
 		list = append(list, s)
@@ -163,11 +163,11 @@ func (e *Executor) EndedCalls() (list []Ended) {
 	return list
 }
 
-// silent returns the members from which nothing was ever received. Without this list, only a member that itself
+// silentMembers returns the members from which nothing was ever received. Without this list, only a member that itself
 // waits for one of them could name it.
-func (x *Execution) silent() (ranks []int) {
+func (x *Execution) silentMembers() (ranks []int) {
 	for _, rank := range x.Members {
-		if !x.e.engine.Answers(rank) {
+		if !x.executor.engine.HasAnswered(rank) {
 			ranks = append(ranks, rank)
 		}
 	}
@@ -192,7 +192,7 @@ func (m *Message) Origin() Origin {
 		return x.origin()
 	}
 	o := Origin{Comm: m.Call.Comm, Agreement: true}
-	if first := x.e.waitsFor(x); first != nil {
+	if first := x.executor.oldestWaiter(x); first != nil {
 		o.Collective = first.Call.Collective.String()
 	}
 	return o
@@ -202,63 +202,63 @@ func (x *Execution) origin() Origin {
 	return Origin{Collective: x.Call.Collective.String(), Algorithm: x.algorithm.Name, Number: x.Tag, Comm: x.Comm}
 }
 
-// Of describes the message's call, to follow the word "message".
-func (o *Origin) Of() string {
+// MessageSuffix describes the message's call, to follow the word "message".
+func (o *Origin) MessageSuffix() string {
 	if o.Agreement {
 		return fmt.Sprintf(" with which it begins %s in communicator %d", o.firstCall(), o.Comm)
 	}
 	return fmt.Sprintf(" of call %d in communicator %d", o.Number, o.Comm)
 }
 
-// OfCall describes the message's call, to end a sentence.
-func (o *Origin) OfCall() string {
+// CallSuffix describes the message's call, to end a sentence.
+func (o *Origin) CallSuffix() string {
 	if o.Agreement {
 		return ", in " + o.firstCall()
 	}
 	return fmt.Sprintf(", in %s by %s", o.Collective, o.Algorithm)
 }
 
-// OfAwait describes the call that waits on shared buffers, to end a sentence.
-func (o *Origin) OfAwait() string {
+// AwaitSuffix describes the call that waits on shared buffers, to end a sentence.
+func (o *Origin) AwaitSuffix() string {
 	return fmt.Sprintf(" in %s by %s, call %d in communicator %d", o.Collective, o.Algorithm, o.Number, o.Comm)
 }
 
 // firstCall names the first call of a communicator. A rank knows only its own program's call.
 func (o *Origin) firstCall() string { return cmp.Or(o.Collective, "its first collective call") }
 
-// waitsFor returns the oldest call that waits for agreement x, or nil.
-func (e *Executor) waitsFor(x *Execution) *Execution {
+// oldestWaiter returns the oldest call that waits for agreement x, or nil.
+func (e *Executor) oldestWaiter(x *Execution) *Execution {
 	if a := e.agreements[x.Comm]; a != nil && a.call == x && len(a.waiting) > 0 {
 		return a.waiting[0]
 	}
 	return nil
 }
 
-// partners returns the ranks of the world with which the call has messages in flight, or for which it waits.
-func (x *Execution) partners() (ranks []int) {
-	for _, m := range x.under {
+// awaitedRanks returns the ranks of the world with which the call has messages in flight, or for which it waits.
+func (x *Execution) awaitedRanks() (ranks []int) {
+	for _, m := range x.inFlight {
 		ranks = append(ranks, m.Peer)
 	}
-	if rank, _, waits := x.awaits(); waits {
+	if rank, _, waits := x.awaitedRank(); waits {
 		ranks = append(ranks, rank)
 	}
 	slices.Sort(ranks)
 	return slices.Compact(ranks)
 }
 
-// awaits returns the rank of the world for which a call on shared buffers waits, and the start of the wait.
-func (x *Execution) awaits() (rank int, since handshake.Instant, waits bool) {
-	if x.share == nil || !x.begun || x.share.await.rank < 0 {
+// awaitedRank returns the rank of the world for which a call on shared buffers waits, and the start of the wait.
+func (x *Execution) awaitedRank() (rank int, since handshake.Instant, waits bool) {
+	if x.sharedCall == nil || !x.started || x.sharedCall.await.rank < 0 {
 		return -1, 0, false
 	}
-	return x.share.members[x.share.await.rank], x.share.await.since, true
+	return x.sharedCall.members[x.sharedCall.await.rank], x.sharedCall.await.since, true
 }
 
 // EachAwait calls yield for each call on shared buffers that waits for a rank, with the rank, the start of the wait
 // and the call.
 func (e *Executor) EachAwait(yield func(rank int, since handshake.Instant, of Origin)) {
 	for _, x := range e.calls {
-		if rank, since, waits := x.awaits(); waits {
+		if rank, since, waits := x.awaitedRank(); waits {
 			yield(rank, since, x.origin())
 		}
 	}

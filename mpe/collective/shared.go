@@ -79,31 +79,31 @@ type sharing struct {
 	// posted counts the calls made on this rank. lastTag is the number of the last such call.
 	posted  uint64
 	lastTag int
-	// seen holds the last sequence seen in each member's slot, and this rank's own sequence.
-	seen []uint64
-	// made holds this rank's last call in each half.
-	made [2]made
+	// lastSeen holds the last sequence seen in each member's slot, and this rank's own sequence.
+	lastSeen []uint64
+	// lastCalls holds this rank's last call in each half.
+	lastCalls [2]callID
 	// queue lists the pending calls, in order. The first call has begun, or is about to begin.
-	queue []queued
+	queue []queuedCall
 	// lost holds the reasons why members are lost, by rank of the world.
 	lost map[int]error
 }
 
 // made identifies a call of a rank.
-type made struct {
+type callID struct {
 	digest      uint64
 	description callWord
 }
 
-// queued is a call in the queue of calls on shared buffers. call is nil if the call has failed on this rank.
-type queued struct {
+// queuedCall is a call in the queue of calls on shared buffers. call is nil if the call has failed on this rank.
+type queuedCall struct {
 	number uint64
-	made
+	callID
 	call *Execution
 }
 
 // countBits is the width of the lower part of a slot's sequence: the number of publications that its owner has made
-// in a call, up to two for each of coll.MostChunks. The upper part is the number of that call; the owner is done
+// in a call, up to two for each of coll.MaxChunks. The upper part is the number of that call; the owner is done
 // with all earlier calls.
 const countBits = 24
 
@@ -112,8 +112,8 @@ func sequence(call, publications uint64) uint64 { return call<<countBits | publi
 // sequenceAfter returns the sequence that a rank's slot has when the rank is done with a call.
 func sequenceAfter(call uint64) uint64 { return sequence(call+1, 0) }
 
-// await is the wait of a call on shared buffers.
-type await struct {
+// awaitState is the wait of a call on shared buffers.
+type awaitState struct {
 	// rank is the index of the member, or −1.
 	rank  int
 	since handshake.Instant
@@ -133,14 +133,14 @@ type share struct {
 	// claimed means that no rank any longer reads this half of the buffer, or the description of the call that used
 	// it before.
 	claimed bool
-	await   await
+	await   awaitState
 }
 
 // freeSlots returns the slots that no communicator uses, if all members of a call share memory. Only one agreement
 // at a time offers slots. A communicator whose members agree at the same time gets no slot.
 func (e *Executor) freeSlots(x *Execution) (mask uint64) {
 	b := e.engine.Shared()
-	if b == nil || e.offered != nil {
+	if b == nil || e.slotOffer != nil {
 		return 0
 	}
 	for i, rank := range x.Members {
@@ -149,7 +149,7 @@ func (e *Executor) freeSlots(x *Execution) (mask uint64) {
 		}
 	}
 	for _, s := range e.slots {
-		if s != nil && s.over() {
+		if s != nil && s.canRelease() {
 			e.release(s)
 		}
 	}
@@ -159,8 +159,8 @@ func (e *Executor) freeSlots(x *Execution) (mask uint64) {
 	return mask
 }
 
-// takeSlot assigns the communicator one of the slots that are free on all members.
-func (e *Executor) takeSlot(a *agreement, mask uint64) {
+// assignSlot assigns the communicator one of the slots that are free on all members.
+func (e *Executor) assignSlot(a *agreement, mask uint64) {
 	if mask == 0 || a.epoch == 0 {
 		return
 	}
@@ -170,16 +170,16 @@ func (e *Executor) takeSlot(a *agreement, mask uint64) {
 	_, half := b.Slots()
 	s := &sharing{buffers: b, slot: slot, half: half, members: a.members,
 		self: slices.Index(a.members, e.engine.Rank()), epoch: a.epoch + uint64(a.comm),
-		seen: make([]uint64, len(a.members))}
-	s.seen[s.self] = sequenceAfter(0)
+		lastSeen: make([]uint64, len(a.members))}
+	s.lastSeen[s.self] = sequenceAfter(0)
 	a.sharing, e.slots[slot] = s, s
 	b.Use(slot, s.epoch)
 }
 
-// leaveSlot withdraws the communicator's offer and releases its slot.
-func (e *Executor) leaveSlot(a *agreement) {
-	if e.offered == a {
-		e.offered = nil
+// releaseSlot withdraws the communicator's offer and releases its slot.
+func (e *Executor) releaseSlot(a *agreement) {
+	if e.slotOffer == a {
+		e.slotOffer = nil
 	}
 	if a.sharing != nil {
 		e.release(a.sharing)
@@ -192,18 +192,18 @@ func (e *Executor) release(s *sharing) {
 	e.slots[s.slot] = nil
 }
 
-// free records that no further call will be made. The slot can be reused when all members are done with the last one.
-func (s *sharing) free() {
+// markFreed records that no further call will be made. The slot can be reused when all members are done with the last one.
+func (s *sharing) markFreed() {
 	s.freed = true
-	if end := sequenceAfter(s.posted); len(s.queue) == 0 && s.seen[s.self] < end {
+	if end := sequenceAfter(s.posted); len(s.queue) == 0 && s.lastSeen[s.self] < end {
 		s.publish(end)
 	}
 }
 
-// over reports whether no further call will be made, and no member has a call in progress that reads this rank's
+// canRelease reports whether no further call will be made, and no member has a call in progress that reads this rank's
 // slot. A member whose slot has another epoch already uses the slot for another communicator, so it is done with
 // the last call, too.
-func (s *sharing) over() bool {
+func (s *sharing) canRelease() bool {
 	if !s.freed || len(s.queue) > 0 {
 		return false
 	}
@@ -220,7 +220,7 @@ func (s *sharing) over() bool {
 }
 
 func (s *sharing) publish(sequence uint64) {
-	s.seen[s.self] = sequence
+	s.lastSeen[s.self] = sequence
 	s.buffers.Publish(s.slot, sequence, s.members)
 }
 
@@ -228,25 +228,25 @@ func (s *sharing) publish(sequence uint64) {
 func (x *Execution) enqueue(s *sharing) {
 	s.posted++
 	s.lastTag = x.Tag
-	x.share = &x.ownShare
-	*x.share = share{sharing: s, number: s.posted, digest: x.digest(), await: await{rank: -1}}
-	s.queue = append(s.queue, queued{s.posted, made{x.share.digest, newCallWord(&x.Call, x.Op)}, x})
+	x.sharedCall = &x.ownShare
+	*x.sharedCall = share{sharing: s, number: s.posted, digest: x.digest(), await: awaitState{rank: -1}}
+	s.queue = append(s.queue, queuedCall{s.posted, callID{x.sharedCall.digest, newCallWord(&x.Call, x.Op)}, x})
 	if len(s.queue) == 1 {
-		x.carryOut()
+		x.run()
 	}
 }
 
-// skip counts a call that a member has rejected. All members count it, so that their numbers stay equal: a member
+// countRejected counts a call that a member has rejected. All members count it, so that their numbers stay equal: a member
 // that has not made the call on shared buffers counts it as failed. If a later call has already been counted, skip
 // does nothing; the mismatch is then detected by its digest.
-func (a *agreement) skip(f *abortMsg) {
+func (a *agreement) countRejected(f *abortMsg) {
 	s := a.sharing
-	if s == nil || !f.cause.refused() || s.lastTag != 0 && !ahead(f.number, s.lastTag) {
+	if s == nil || !f.cause.refused() || s.lastTag != 0 && !isAhead(f.number, s.lastTag) {
 		return
 	}
 	s.posted++
 	s.lastTag = f.number
-	s.queue = append(s.queue, queued{number: s.posted, made: made{digest: refusedDigest(f.number)}})
+	s.queue = append(s.queue, queuedCall{number: s.posted, callID: callID{digest: refusedDigest(f.number)}})
 	if len(s.queue) == 1 {
 		s.beginNext()
 	}
@@ -262,7 +262,7 @@ func isRefused(digest, of uint64) bool { return uint32(digest) == 0 && digest>>3
 // endShared ends a call on shared buffers. A failed call stays in the queue until beginNext has notified the other
 // members.
 func (x *Execution) endShared(failed bool) {
-	s := x.share
+	s := x.sharedCall
 	if !failed {
 		if s.published == 0 || s.freed { // otherwise the first publication of the next call follows soon
 			s.publish(sequenceAfter(s.number))
@@ -283,26 +283,26 @@ func (s *sharing) beginNext() {
 	for len(s.queue) > 0 {
 		t := s.queue[0]
 		if t.call != nil {
-			if !t.call.begun {
-				t.call.carryOut()
+			if !t.call.started {
+				t.call.run()
 			}
 			return
 		}
-		if rank := s.behind(t.number); rank >= 0 {
+		if rank := s.laggingMember(t.number); rank >= 0 {
 			s.buffers.Await(s.members[rank], s.slot, sequenceAfter(t.number-2))
 			return
 		}
 		s.describe(&t)
 		s.buffers.Fail(s.slot, t.number)
-		s.made[t.number&1] = made{} // not a mismatch: the members know that this rank has failed
+		s.lastCalls[t.number&1] = callID{} // not a mismatch: the members know that this rank has failed
 		s.publish(sequenceAfter(t.number))
 		s.queue = append(s.queue[:0], s.queue[1:]...)
 	}
 }
 
 // describe publishes the description of this rank's call.
-func (s *sharing) describe(t *queued) {
-	s.made[t.number&1] = t.made
+func (s *sharing) describe(t *queuedCall) {
+	s.lastCalls[t.number&1] = t.callID
 	s.buffers.Describe(s.slot, t.number, t.digest, uint64(t.description))
 }
 
@@ -313,10 +313,10 @@ var errFailed = errors.New("the rank failed in the call")
 // call, because neither awaited the other.
 var errMismatchBefore = fmt.Errorf("%w before", ErrMismatch)
 
-// look returns the sequence of a member, clamped to the end of the call with that number. problem reports what is
+// checkMember returns the sequence of a member, clamped to the end of the call with that number. problem reports what is
 // wrong with the member's publications in that call: errFailed, ErrMismatch if the digests differ, or
 // errMismatchBefore.
-func (s *sharing) look(member int, number, digest uint64) (at uint64, problem error) {
+func (s *sharing) checkMember(member int, number, digest uint64) (at uint64, problem error) {
 	state := s.buffers.State(s.members[member], s.slot, number)
 	if state.Epoch != s.epoch { // the slot belongs to another process
 		return 0, nil
@@ -328,24 +328,24 @@ func (s *sharing) look(member int, number, digest uint64) (at uint64, problem er
 		return at, ErrMismatch
 	case state.Failed == number:
 		return at, errFailed
-	case state.BeforeFailed != number-1 && s.made[(number-1)&1].differs(state.BeforeDigest):
+	case state.BeforeFailed != number-1 && s.lastCalls[(number-1)&1].differs(state.BeforeDigest):
 		return at, errMismatchBefore
 	}
-	s.seen[member] = at
+	s.lastSeen[member] = at
 	return at, nil
 }
 
 // differs reports whether a digest belongs to a different call with the same number.
-func (m *made) differs(digest uint64) bool {
+func (m *callID) differs(digest uint64) bool {
 	return digest != m.digest && digest>>32 == m.digest>>32 && uint32(digest) != 0 && uint32(m.digest) != 0
 }
 
 // mismatch describes a mismatch with a rank in the current call or in the previous one.
 func (s *sharing) mismatch(rank int, problem error) error {
-	number, ours := s.queue[0].number, s.queue[0].made
+	number, ours := s.queue[0].number, s.queue[0].callID
 	if errors.Is(problem, errMismatchBefore) {
 		number--
-		ours = s.made[number&1]
+		ours = s.lastCalls[number&1]
 	}
 	digest, description := s.buffers.Described(rank, s.slot, number)
 	theirs := callWord(description)
@@ -372,25 +372,25 @@ func (x *Execution) digest() uint64 {
 	return refusedDigest(x.Tag) | fold(h) | 1
 }
 
-// behind returns a member that is not done with call number−2 and is not lost, or −1 if there is none.
-func (s *sharing) behind(number uint64) int {
+// laggingMember returns a member that is not done with call number−2 and is not lost, or −1 if there is none.
+func (s *sharing) laggingMember(number uint64) int {
 	if number <= 2 {
 		return -1
 	}
 	until := sequenceAfter(number - 2)
 	for i := range s.members {
-		if i == s.self || s.seen[i] >= until || s.lost[s.members[i]] != nil {
+		if i == s.self || s.lastSeen[i] >= until || s.lost[s.members[i]] != nil {
 			continue
 		}
-		if at, _ := s.look(i, number, 0); at < until {
+		if at, _ := s.checkMember(i, number, 0); at < until {
 			return i
 		}
 	}
 	return -1
 }
 
-// Published records that the sequence that was awaited in a slot has been reached.
-func (e *Executor) Published(slot int) {
+// SlotPublished records that the sequence that was awaited in a slot has been reached.
+func (e *Executor) SlotPublished(slot int) {
 	s := e.slots[slot]
 	switch {
 	case s == nil || len(s.queue) == 0:
@@ -401,9 +401,9 @@ func (e *Executor) Published(slot int) {
 	}
 }
 
-// PeerLost records that a rank is lost or has restarted. Calls can still read data that the rank published before,
+// OnPeerLost records that a rank is lost or has restarted. Calls can still read data that the rank published before,
 // but fail if they need more data from it.
-func (e *Executor) PeerLost(rank int, err error) {
+func (e *Executor) OnPeerLost(rank int, err error) {
 	for _, s := range e.slots {
 		if s == nil || !slices.Contains(s.members, rank) {
 			continue
@@ -412,13 +412,13 @@ func (e *Executor) PeerLost(rank int, err error) {
 			s.lost = map[int]error{}
 		}
 		s.lost[rank] = err
-		e.Published(s.slot)
+		e.SlotPublished(s.slot)
 	}
 }
 
 // advanceShared executes steps until a step has to wait, and ends the call after the last step.
 func (x *Execution) advanceShared() {
-	s := x.share
+	s := x.sharedCall
 	for {
 		if s.step == nil {
 			step, ok := x.schedule.Next()
@@ -432,15 +432,15 @@ func (x *Execution) advanceShared() {
 		step := s.step
 		if !s.claimed && (step.Kind == coll.StepPublish || step.Into.Buf == coll.Shared) {
 			// Before the third call, no rank has read this half yet, but a member may not have taken its slot yet.
-			if s.number <= 2 && x.waitsForBuffers() ||
-				s.number > 2 && x.waitsFor(coll.Everyone, sequenceAfter(s.number-2)) {
+			if s.number <= 2 && x.mustAwaitBuffers() ||
+				s.number > 2 && x.mustAwait(coll.AllRanks, sequenceAfter(s.number-2)) {
 				return
 			}
 			s.claimed = true
 		}
 		switch step.Kind {
 		case coll.StepAwait:
-			if x.waitsFor(step.Peer, sequence(s.number, uint64(step.Count))) {
+			if x.mustAwait(step.Peer, sequence(s.number, uint64(step.Count))) {
 				return
 			}
 		case coll.StepPublish:
@@ -449,7 +449,7 @@ func (x *Execution) advanceShared() {
 			}
 			s.publish(sequence(s.number, s.published))
 		default:
-			if err := x.moveShared(step); err != nil {
+			if err := x.copyShared(step); err != nil {
 				x.failShared(-1, err)
 				return
 			}
@@ -458,17 +458,17 @@ func (x *Execution) advanceShared() {
 	}
 }
 
-// waitsForBuffers reports whether the call must wait until this rank has the buffers of all members that are not
+// mustAwaitBuffers reports whether the call must wait until this rank has the buffers of all members that are not
 // lost. These members then have this rank's buffer, too, and can read its publications even after its process has
 // ended. The agreement on the slot does not prove this, because it may have used other members as intermediaries.
-func (x *Execution) waitsForBuffers() bool {
-	s := x.share
+func (x *Execution) mustAwaitBuffers() bool {
+	s := x.sharedCall
 	for i, rank := range s.members {
 		if i == s.self || s.lost[rank] != nil || s.buffers.State(rank, s.slot, s.number).Sequence > 0 {
 			continue // a member sets the sequence of its slot before the agreement
 		}
 		if s.await.rank != i {
-			s.await = await{i, x.e.engine.Now()}
+			s.await = awaitState{i, x.executor.engine.Now()}
 		}
 		s.buffers.Await(rank, s.slot, 1)
 		return true
@@ -477,25 +477,25 @@ func (x *Execution) waitsForBuffers() bool {
 	return false
 }
 
-// waitsFor reports whether the call must wait until a member, or every other member, has reached a sequence. A
+// oldestWaiter reports whether the call must wait until a member, or every other member, has reached a sequence. A
 // member that has failed the call will make no more publications in it.
-func (x *Execution) waitsFor(member int, until uint64) bool {
-	s := x.share
+func (x *Execution) mustAwait(member int, until uint64) bool {
+	s := x.sharedCall
 	first, last := member, member
-	if member == coll.Everyone {
+	if member == coll.AllRanks {
 		first, last = 0, len(s.members)-1
 	}
 	for i := max(first, s.await.rank); i <= last; i++ { // earlier members have already reached it
-		if i == s.self || s.seen[i] >= until {
+		if i == s.self || s.lastSeen[i] >= until {
 			continue
 		}
 		rank := s.members[i]
-		at, problem := s.look(i, s.number, s.digest)
+		at, problem := s.checkMember(i, s.number, s.digest)
 		if at >= until && (problem == nil || until <= sequence(s.number, 0)) {
 			continue
 		}
 		if s.await.rank != i {
-			s.await = await{i, x.e.engine.Now()}
+			s.await = awaitState{i, x.executor.engine.Now()}
 		}
 		switch lost := s.lost[rank]; {
 		case lost != nil:
@@ -512,18 +512,18 @@ func (x *Execution) waitsFor(member int, until uint64) bool {
 	return false
 }
 
-// moveShared copies or combines the bytes of a step. It returns an error if the bytes cannot be accessed.
-func (x *Execution) moveShared(step *coll.Step) error {
-	s := x.share
+// copyShared copies or combines the bytes of a step. It returns an error if the bytes cannot be accessed.
+func (x *Execution) copyShared(step *coll.Step) error {
+	s := x.sharedCall
 	reads, writes := step.Extents()
-	into, err := x.view(step.Into, writes)
+	into, err := x.bytesAt(step.Into, writes)
 	if err != nil {
 		return err
 	}
 	if step.From.Buf != coll.Shared || step.Peer == s.self {
-		from, err := x.view(step.From, reads)
+		from, err := x.bytesAt(step.From, reads)
 		if err == nil {
-			x.move(step, into, from)
+			x.copyStep(step, into, from)
 		}
 		return err
 	}
@@ -533,16 +533,16 @@ func (x *Execution) moveShared(step *coll.Step) error {
 	if of != s.epoch {
 		return fmt.Errorf("rank %d: %w", rank, errReplaced)
 	}
-	from, err := x.within(s.halfOf(slot), step.From, reads)
+	from, err := x.subslice(s.halfOf(slot), step.From, reads)
 	if err == nil {
-		x.move(step, into, from)
+		x.copyStep(step, into, from)
 	}
 	return err
 }
 
-// move copies or combines bytes. combine cannot fail, because calls with a user's function do not use shared
+// copyStep copies or combines bytes. combine cannot fail, because calls with a user's function do not use shared
 // buffers.
-func (x *Execution) move(step *coll.Step, into, from []byte) {
+func (x *Execution) copyStep(step *coll.Step, into, from []byte) {
 	if step.Kind == coll.StepPack {
 		step.Pack(into, from)
 		return
@@ -561,15 +561,15 @@ var errReplaced = errors.New("its memory belongs to another process")
 
 // failShared ends the call because the current step has failed.
 func (x *Execution) failShared(rank int, err error) {
-	x.failed = x.sharedError(rank, err)
-	x.end(x.failed)
+	x.failErr = x.sharedError(rank, err)
+	x.end(x.failErr)
 }
 
 // sharedError returns the error of the current step. rank is the rank that it waits for, or −1.
 func (x *Execution) sharedError(rank int, err error) *StepError {
-	e := &StepError{Collective: x.Call.Collective, Algorithm: x.algorithm.Name, Number: x.share.steps,
+	e := &StepError{Collective: x.Call.Collective, Algorithm: x.algorithm.Name, Number: x.sharedCall.steps,
 		Kind: coll.StepAwait, Peer: rank, Err: err}
-	if s := x.share.step; s != nil {
+	if s := x.sharedCall.step; s != nil {
 		e.Kind, e.Bytes = s.Kind, s.Len
 	}
 	return e

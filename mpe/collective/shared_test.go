@@ -246,7 +246,7 @@ func TestSharedPeerLost(t *testing.T) {
 		t.Fatal("the root waits")
 	}
 	gone := errors.New("gone")
-	(*w)[0].calls.PeerLost(2, gone)
+	(*w)[0].calls.OnPeerLost(2, gone)
 	first, b := bcast(0, 2)
 	(*w)[0].step()
 	if !first.ended || first.err != nil || b[0] != 5 {
@@ -266,7 +266,7 @@ func TestSharedPeerLost(t *testing.T) {
 	if third.ended {
 		t.Fatalf("%+v, %v", third, b)
 	}
-	(*w)[1].calls.PeerLost(2, gone)
+	(*w)[1].calls.OnPeerLost(2, gone)
 	(*w)[1].step()
 	if !errors.Is(third.err, gone) || b[0] != 0 {
 		t.Fatalf("%+v, %v", third, b)
@@ -396,7 +396,7 @@ func TestSharedReport(t *testing.T) {
 	var waits []string
 	(*w)[0].calls.EachAwait(func(rank int, _ handshake.Instant,
 		of Origin) {
-		waits = append(waits, fmt.Sprint(rank, of.OfAwait()))
+		waits = append(waits, fmt.Sprint(rank, of.AwaitSuffix()))
 	})
 	if !slices.Equal(waits, []string{"2 in Barrier by shared, call 2 in communicator 1"}) {
 		t.Error(waits)

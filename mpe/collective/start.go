@@ -22,33 +22,33 @@ type Execution struct {
 	scratch  []byte
 	// ownShare is the memory of share.
 	ownShare share
-	// under lists the messages in flight.
-	under []*Message
-	// local lists the steps without a message that can begin.
-	local []localStep
+	// inFlight lists the messages in flight.
+	inFlight []*Message
+	// localSteps lists the steps without a message that can begin.
+	localSteps []localStep
 }
 
 // execution is the part of an Execution that is reset for each call.
 type execution struct {
 	Operation
-	e         *Executor
-	then      func(err error)
+	executor  *Executor
+	onEnd     func(err error)
 	posted    handshake.Instant
 	algorithm *coll.Algorithm
-	// wasted is the receive buffer for messages without content.
-	wasted [protocol.WordLen]byte
+	// discardBuf is the receive buffer for messages without content.
+	discardBuf [protocol.WordLen]byte
 	// reduce is the operation, unless User is set.
 	reduce op.Func
 	limits WireLimits
-	// begun means that the members have agreed and that the call has a schedule.
-	begun bool
+	// started means that the members have agreed and that the call has a schedule.
+	started bool
 	// order determines the order of a broadcast's chain, or is nil if the order is fixed. position is the number of
 	// the broadcast in order.
-	order    *Ordering
-	position uint32
+	order           *Ordering
+	broadcastNumber uint32
 	// computing is the number of calls of the user's function that are running, each in its own goroutine.
 	computing int
-	failed    error
+	failErr   error
 	// agreed is the members' agreement, or nil for a call without an agreement. cause is the reason why the caller
 	// has abandoned the call. aborted means that another rank has aborted it.
 	agreed  *agreement
@@ -56,8 +56,8 @@ type execution struct {
 	aborted bool
 	// woken means that the call is in Executor.woken.
 	woken bool
-	// share is not nil if the call uses shared buffers.
-	share *share
+	// sharedCall is not nil if the call uses shared buffers.
+	sharedCall *share
 }
 
 // localStep is a step with its number.
@@ -73,7 +73,7 @@ func (x *Execution) execute() {
 	} else {
 		x.scratch = x.scratch[:n]
 	}
-	if x.begun = true; !x.schedule.InOrder {
+	if x.started = true; !x.schedule.InOrder {
 		x.progress.Begin(&x.schedule)
 	}
 	x.advance()
@@ -91,7 +91,7 @@ func (x *Execution) Prepare(c *Operation, rank Caller) (err error) {
 // Start begins a prepared call. Engine.Finish reports its end, perhaps before Start returns. If Start returns an
 // error, nothing was sent; the error is a *coll.CallError or matches handshake.ErrLength.
 func (e *Executor) Start(x *Execution, request any) error {
-	x.e, x.Request, x.posted = e, request, e.engine.Now()
+	x.executor, x.Request, x.posted = e, request, e.engine.Now()
 	e.calls = append(e.calls, x)
 	err := e.agreeAndBegin(x)
 	if err != nil {
@@ -111,24 +111,24 @@ func (x *Execution) begin(agreed *agreement) error {
 		return err
 	}
 	x.algorithm, x.Algorithm, x.agreed = a, a.Name, agreed
-	if err := a.Accepts(&x.Call); err != nil {
+	if err := a.PrepareCall(&x.Call); err != nil {
 		return err
 	}
-	if err := x.CheckMessages(x.e.engine, x.limits, a, &x.schedule); err != nil {
+	if err := x.CheckMessages(x.executor.engine, x.limits, a, &x.schedule); err != nil {
 		return err
 	}
 	if a.Shares {
 		x.enqueue(agreed.sharing)
 		return nil
 	}
-	if x.ordered(agreed); x.order == nil || x.inTurn() {
-		x.carryOut()
+	if x.setOrdering(agreed); x.order == nil || x.tryBegin() {
+		x.run()
 	}
 	return nil
 }
 
-// carryOut makes the schedule and executes it. The algorithm must accept the call.
-func (x *Execution) carryOut() {
+// run makes the schedule and executes it. The algorithm must accept the call.
+func (x *Execution) run() {
 	if f := x.pendingAbort(); f != nil {
 		x.count()
 		x.endAborted(f)
@@ -143,7 +143,7 @@ func (x *Execution) carryOut() {
 }
 
 func (x *Execution) count() {
-	n := x.e.counted(x)
+	n := x.executor.countFor(x)
 	n.Calls++
 	n.Bytes += uint64(x.Call.Bytes)
 }
@@ -157,9 +157,9 @@ func (x *Execution) choose(agreed *agreement) (*coll.Algorithm, error) {
 	case x.Algorithm != "":
 		return coll.Find(c.Collective, x.Algorithm)
 	}
-	cfg := &x.e.cfg
+	cfg := &x.executor.cfg
 	by, forced := choice.Choice{}, false
-	if agreed.same {
+	if agreed.sameConfig {
 		by, forced = cfg.Force.Choose(c)
 	}
 	if !forced {
@@ -171,28 +171,28 @@ func (x *Execution) choose(agreed *agreement) (*coll.Algorithm, error) {
 	return coll.Find(c.Collective, by.Algorithm)
 }
 
-// ordered makes the order of a broadcast's chain depend on status, if the caller requests it or if all members are
+// setOrdering makes the order of a broadcast's chain depend on status, if the caller requests it or if all members are
 // configured to do so.
-func (x *Execution) ordered(agreed *agreement) {
+func (x *Execution) setOrdering(agreed *agreement) {
 	c := &x.Call
 	if c.Collective != coll.Bcast || !x.algorithm.Segmented || c.Order != nil || !c.Flows || c.Ranks < 3 ||
 		c.Bytes == 0 {
 		return
 	}
-	if c.Form == coll.OrderFixed && agreed.same {
-		c.Form = x.e.cfg.Order
+	if c.OrderForm == coll.OrderFixed && agreed.sameConfig {
+		c.OrderForm = x.executor.cfg.Order
 	}
-	if c.Form != coll.OrderFixed {
+	if c.OrderForm != coll.OrderFixed {
 		x.order = agreed.ordering(x.Members[c.Root])
 		x.order.posted++
-		x.position = x.order.posted
+		x.broadcastNumber = x.order.posted
 	}
 }
 
 // chooseUpstream returns the algorithm that ranks built with upstream's compiler use.
 func (x *Execution) chooseUpstream() (*coll.Algorithm, error) {
 	c := &x.Call
-	cfg := &x.e.cfg
+	cfg := &x.executor.cfg
 	if cfg.Tree || x.Algorithm == "tree" {
 		c.FPGAs = x.membersOf(cfg.FPGAs)
 	}

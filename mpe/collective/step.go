@@ -10,12 +10,12 @@ import (
 // advance begins all steps that can begin, and ends the call if no step is left. It begins steps with a message
 // before steps without one.
 func (x *Execution) advance() {
-	if x.share != nil {
+	if x.sharedCall != nil {
 		x.advanceShared()
 		return
 	}
-	for x.failed == nil {
-		for x.failed == nil {
+	for x.failErr == nil {
+		for x.failErr == nil {
 			step, number, ok := x.progress.Next()
 			if !ok {
 				break
@@ -23,26 +23,26 @@ func (x *Execution) advance() {
 			if step.Sends() || step.Receives() {
 				x.post(step, number)
 			} else {
-				x.local = append(x.local, localStep{*step, number})
+				x.localSteps = append(x.localSteps, localStep{*step, number})
 			}
 		}
-		if len(x.local) == 0 || x.failed != nil {
+		if len(x.localSteps) == 0 || x.failErr != nil {
 			break
 		}
-		s := x.local[0]
-		x.local = append(x.local[:0], x.local[1:]...)
-		x.work(&s)
+		s := x.localSteps[0]
+		x.localSteps = append(x.localSteps[:0], x.localSteps[1:]...)
+		x.runLocal(&s)
 	}
-	if len(x.under) == 0 && x.computing == 0 && (x.failed != nil || x.progress.Over()) {
-		x.end(x.failed)
+	if len(x.inFlight) == 0 && x.computing == 0 && (x.failErr != nil || x.progress.IsDone()) {
+		x.end(x.failErr)
 	}
 }
 
 // blanks is the payload of messages without content, whose bytes do not matter.
 var blanks [16]byte
 
-// view returns the memory of a location.
-func (x *Execution) view(at coll.Loc, n int) ([]byte, error) {
+// bytesAt returns the memory of a location.
+func (x *Execution) bytesAt(at coll.Loc, n int) ([]byte, error) {
 	var b []byte
 	switch at.Buf {
 	case coll.SendBuf:
@@ -54,16 +54,16 @@ func (x *Execution) view(at coll.Loc, n int) ([]byte, error) {
 	case coll.Blank:
 		b = blanks[:]
 	case coll.Shared:
-		slot, _ := x.share.buffers.View(x.e.engine.Rank(), x.share.slot)
-		b = x.share.halfOf(slot)
+		slot, _ := x.sharedCall.buffers.View(x.executor.engine.Rank(), x.sharedCall.slot)
+		b = x.sharedCall.halfOf(slot)
 	}
-	return x.within(b, at, n)
+	return x.subslice(b, at, n)
 }
 
-// within returns a part of a buffer.
-func (x *Execution) within(b []byte, at coll.Loc, n int) ([]byte, error) {
+// subslice returns a part of a buffer.
+func (x *Execution) subslice(b []byte, at coll.Loc, n int) ([]byte, error) {
 	if at.Off < 0 || n < 0 || at.Off > len(b)-n {
-		return nil, x.refuse("it needs %d bytes at %d of the %v, which has %d", n, at.Off, at.Buf, len(b))
+		return nil, x.callError("it needs %d bytes at %d of the %v, which has %d", n, at.Off, at.Buf, len(b))
 	}
 	return b[at.Off : at.Off+n : at.Off+n], nil
 }
@@ -76,18 +76,18 @@ func (x *Execution) post(s *coll.Step, number int) {
 		err = x.forward(s, number)
 	case coll.StepSend:
 		var buf []byte
-		if buf, err = x.view(s.From, s.Len); err == nil {
+		if buf, err = x.bytesAt(s.From, s.Len); err == nil {
 			m := x.message(true, s.Peer, number, buf)
 			m.Piece = s.Piece
-			err = x.e.engine.Start(m)
+			err = x.executor.engine.Start(m)
 		}
 	default:
 		var buf []byte
-		if buf, err = x.view(s.Into, s.Len); err == nil {
+		if buf, err = x.bytesAt(s.Into, s.Len); err == nil {
 			if s.Into.Buf == coll.Blank { // another rank's token may be longer
-				buf = x.wasted[:]
+				buf = x.discardBuf[:]
 			}
-			err = x.e.engine.Start(x.message(false, s.Peer, number, buf))
+			err = x.executor.engine.Start(x.message(false, s.Peer, number, buf))
 		}
 	}
 	if err != nil {
@@ -97,24 +97,24 @@ func (x *Execution) post(s *coll.Step, number int) {
 
 // forward begins a StepForward.
 func (x *Execution) forward(s *coll.Step, number int) error {
-	buf, err := x.view(s.Into, s.Len)
+	buf, err := x.bytesAt(s.Into, s.Len)
 	if err != nil {
 		return err
 	}
 	recv, send := x.message(false, s.Peer, number, buf), x.message(true, s.To, number, buf)
 	recv.Piece, send.Piece = s.Piece, s.Piece
-	recv.other, send.other = send, recv
-	recv.later, err = x.e.engine.Forward(recv, send)
+	recv.sibling, send.sibling = send, recv
+	recv.later, err = x.executor.engine.Forward(recv, send)
 	if recv.later { // send is sent as a whole
 		send.Piece = 0
-		remove(&x.under, send)
+		remove(&x.inFlight, send)
 	}
 	return err
 }
 
 // message returns a new message to or from a rank of the communicator. It is in flight until release.
 func (x *Execution) message(send bool, peer, number int, buf []byte) *Message {
-	e := x.e
+	e := x.executor
 	var m *Message
 	if last := len(e.spare) - 1; last >= 0 {
 		m = e.spare[last]
@@ -125,21 +125,21 @@ func (x *Execution) message(send bool, peer, number int, buf []byte) *Message {
 	e.lastID++
 	*m = Message{Call: &x.Operation, Tag: x.messageTag(), Send: send, Sync: x.Tag == agreementTag,
 		Peer: x.Members[peer], Buf: buf, x: x, step: number, id: e.lastID}
-	x.under = append(x.under, m)
+	x.inFlight = append(x.inFlight, m)
 	return m
 }
 
 // release removes a message from the messages in flight, and recycles it.
 func (x *Execution) release(m *Message) {
-	remove(&x.under, m)
-	m.Call, m.Buf, m.Request, m.x, m.other = nil, nil, nil, nil, nil // message sets all fields
-	x.e.spare = append(x.e.spare, m)
+	remove(&x.inFlight, m)
+	m.Call, m.Buf, m.Request, m.x, m.sibling = nil, nil, nil, nil, nil // message sets all fields
+	x.executor.spare = append(x.executor.spare, m)
 }
 
-// work executes a step without a message.
-func (x *Execution) work(s *localStep) {
+// runLocal executes a step without a message.
+func (x *Execution) runLocal(s *localStep) {
 	reads, writes := s.Extents()
-	from, err := x.view(s.From, reads)
+	from, err := x.bytesAt(s.From, reads)
 	if err != nil && s.Kind != coll.StepJoin {
 		x.fail(s.number, err)
 		return
@@ -148,7 +148,7 @@ func (x *Execution) work(s *localStep) {
 	switch s.Kind {
 	case coll.StepJoin:
 	default:
-		if into, err = x.view(s.Into, writes); err != nil {
+		if into, err = x.bytesAt(s.Into, writes); err != nil {
 			x.fail(s.number, err)
 			return
 		}
@@ -158,12 +158,12 @@ func (x *Execution) work(s *localStep) {
 		}
 		if x.User != nil && s.Kind != coll.StepCopy {
 			x.computing++
-			x.e.engine.Compute(Job{x, s.Kind, s.number, into, from})
+			x.executor.engine.Compute(Job{x, s.Kind, s.number, into, from})
 			return
 		}
 		_ = x.combine(s.Kind, into, from) // only a user's function returns an error
 	}
-	x.progress.Done(s.number)
+	x.progress.MarkDone(s.number)
 }
 
 // combine executes a step on its bytes. The only possible error is from the user's function.
@@ -200,16 +200,16 @@ type Job struct {
 // Run calls the function, which may take a long time, and returns its error.
 func (j *Job) Run() error { return j.x.combine(j.kind, j.into, j.from) }
 
-// Computed records that a job ended. err is the result of Run.
-func (e *Executor) Computed(j Job, err error) {
+// JobDone records that a job ended. err is the result of Run.
+func (e *Executor) JobDone(j Job, err error) {
 	x := j.x
 	x.computing--
 	switch {
-	case x.failed != nil:
+	case x.failErr != nil:
 	case err != nil:
 		x.fail(j.number, err)
 	default:
-		x.progress.Done(j.number)
+		x.progress.MarkDone(j.number)
 	}
 	x.wake()
 }
@@ -218,29 +218,29 @@ func (e *Executor) Computed(j Job, err error) {
 func (x *Execution) wake() {
 	if !x.woken {
 		x.woken = true
-		x.e.woken = append(x.e.woken, x)
+		x.executor.woken = append(x.executor.woken, x)
 	}
 }
 
-// Ended records that a message has ended, with its length or an error. An error that matches ErrCallFailed means
+// MessageDone records that a message has ended, with its length or an error. An error that matches ErrCallFailed means
 // that the peer has aborted the call.
-func (e *Executor) Ended(m *Message, bytes int64, err error) {
+func (e *Executor) MessageDone(m *Message, bytes int64, err error) {
 	x, number := m.x, m.step
 	x.aborted = x.aborted || errors.Is(err, ErrCallFailed)
 	if s := x.progress.Step(number); err == nil && !m.Send && s.Into.Buf != coll.Blank && bytes != int64(s.Len) {
 		err = fmt.Errorf("it has %d bytes: %w", bytes, ErrMismatch)
 	}
-	other, later := m.other, m.later
+	other, later := m.sibling, m.later
 	x.release(m)
 	switch {
 	case err != nil:
 		x.fail(number, err)
 	case other == nil:
-		x.progress.Done(number)
+		x.progress.MarkDone(number)
 	default: // the other half of a forward is still in flight
-		other.other = nil
+		other.sibling = nil
 		if later {
-			x.under = append(x.under, other)
+			x.inFlight = append(x.inFlight, other)
 			if err := e.engine.Start(other); err != nil {
 				x.fail(number, err)
 			}
@@ -252,13 +252,13 @@ func (e *Executor) Ended(m *Message, bytes int64, err error) {
 // fail makes the call end because a step failed. No further step begins, and messages in flight are cancelled or
 // continue without the call's memory. The call does not end while a user's function is running.
 func (x *Execution) fail(number int, err error) {
-	if x.failed != nil {
+	if x.failErr != nil {
 		return
 	}
-	x.failed = x.stepError(number, err)
+	x.failErr = x.stepError(number, err)
 	x.cancelAll()
 	if x.computing > 0 && x.CancelUser != nil {
-		x.CancelUser(x.failed)
+		x.CancelUser(x.failErr)
 	}
 }
 

@@ -25,12 +25,12 @@ type Case struct {
 	Algorithm string
 	// Send and Recv are the buffers of all ranks.
 	Send, Recv [][]byte
-	want       [][]byte
+	expected   [][]byte
 }
 
-// New makes a call of int32 sums, with blocks of n elements. Data is small numbers,
+// NewCase makes a call of int32 sums, with blocks of n elements. Data is small numbers,
 // different everywhere.
-func New(of coll.Collective, algorithm string, ranks, root, n int) *Case {
+func NewCase(of coll.Collective, algorithm string, ranks, root, n int) *Case {
 	c := &Case{Algorithm: algorithm, Call: coll.Call{Collective: of, Ranks: ranks, Root: root, Bytes: 4 * n, Elem: 4}}
 	for r := range ranks {
 		if r != root {
@@ -101,7 +101,7 @@ func New(of coll.Collective, algorithm string, ranks, root, n int) *Case {
 				want = sum(0, r, 0, n)
 			}
 		}
-		c.Send, c.Recv, c.want = append(c.Send, send), append(c.Recv, recv), append(c.want, want)
+		c.Send, c.Recv, c.expected = append(c.Send, send), append(c.Recv, recv), append(c.expected, want)
 	}
 	return c
 }
@@ -121,7 +121,7 @@ func (c *Case) Start(e mpe.Device, tag int) (mpe.Op, error) {
 
 // Check compares a rank's result.
 func (c *Case) Check(rank int) error {
-	if want := c.want[rank]; want != nil && !bytes.Equal(c.Recv[rank], want) {
+	if want := c.expected[rank]; want != nil && !bytes.Equal(c.Recv[rank], want) {
 		return fmt.Errorf("%v by %q, %d ranks, root %d, %d bytes: rank %d has a wrong result", c.Call.Collective,
 			c.Algorithm, c.Call.Ranks, c.Call.Root, c.Call.Bytes, rank)
 	}
@@ -156,9 +156,9 @@ func Run(ranks []mpe.Device, cases []*Case, within time.Duration) error {
 	return errors.Join(failed...)
 }
 
-// All makes calls of all collectives by all algorithms that can, and by the one that the
+// AllCases makes calls of all collectives by all algorithms that can, and by the one that the
 // devices choose, with blocks of so many elements. The ranks have shared buffers of so many bytes.
-func All(ranks int, roots, lengths []int, shared int) (cases []*Case) {
+func AllCases(ranks int, roots, lengths []int, shared int) (cases []*Case) {
 	for of := coll.Barrier; of <= coll.Exscan; of++ {
 		for _, a := range coll.Algorithms(of) {
 			for i, root := range roots {
@@ -179,19 +179,19 @@ func All(ranks int, roots, lengths []int, shared int) (cases []*Case) {
 					if of == coll.Barrier && j > 0 {
 						continue
 					}
-					c := New(of, a.Name, ranks, root, n)
+					c := NewCase(of, a.Name, ranks, root, n)
 					if a.Segmented && n > 100 {
 						c.Call.Segment = 400
 					}
 					probe := c.Call
 					probe.Flows, probe.Shared = true, shared
-					if a.Name != "tree" && a.Fits(probe) == nil {
+					if a.Name != "tree" && a.CheckSupport(probe) == nil {
 						cases = append(cases, c)
 					}
 				}
 			}
 		}
-		cases = append(cases, New(of, "", ranks, roots[len(roots)-1], lengths[len(lengths)-1]))
+		cases = append(cases, NewCase(of, "", ranks, roots[len(roots)-1], lengths[len(lengths)-1]))
 	}
 	return cases
 }

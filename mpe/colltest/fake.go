@@ -52,12 +52,12 @@ type fakeCall struct {
 
 	mu       sync.Mutex
 	progress *coll.Progress
-	under    []fakeMessage
+	inFlight []fakeMessage
 	// computing counts user's functions that are running.
 	computing int
 	notify    chan<- struct{}
-	then      func()
-	failed    error
+	onEnd     func()
+	failErr   error
 	ended     bool
 }
 
@@ -133,10 +133,10 @@ func (x *fakeCall) advance() bool {
 	for !x.ended {
 		step, number, ok := x.progress.Next()
 		switch {
-		case ok && x.failed == nil:
+		case ok && x.failErr == nil:
 			x.step(step, number)
-		case x.harvest():
-		case len(x.under)+x.computing > 0:
+		case x.collectDone():
+		case len(x.inFlight)+x.computing > 0:
 			return false
 		default:
 			x.end()
@@ -149,8 +149,8 @@ func (x *fakeCall) end() {
 	x.ended = true
 	close(x.done)
 	signal(x.notify)
-	if x.then != nil {
-		x.then()
+	if x.onEnd != nil {
+		x.onEnd()
 	}
 	if x.cancel != nil {
 		x.cancel(nil)
@@ -178,9 +178,9 @@ func (x *fakeCall) step(s *coll.Step, number int) {
 		x.fail(&m, err)
 	case m.op != nil:
 		m.op.Notify(x.wake)
-		x.under = append(x.under, m)
+		x.inFlight = append(x.inFlight, m)
 	default:
-		x.progress.Done(number)
+		x.progress.MarkDone(number)
 	}
 }
 
@@ -200,7 +200,7 @@ func (x *fakeCall) post(s *coll.Step) (mpe.Op, error) {
 		}
 	}
 	var err error
-	if o.Buf, err = x.view(at, n); err != nil {
+	if o.Buf, err = x.bytesAt(at, n); err != nil {
 		return nil, err
 	}
 	return x.dev.Start(o)
@@ -214,7 +214,7 @@ func (x *fakeCall) user(m fakeMessage) {
 	if x.computing--; err != nil {
 		x.fail(&m, err)
 	} else {
-		x.progress.Done(m.number)
+		x.progress.MarkDone(m.number)
 	}
 	signal(x.wake)
 }
@@ -222,11 +222,11 @@ func (x *fakeCall) user(m fakeMessage) {
 // compute does a step that has no message.
 func (x *fakeCall) compute(s *coll.Step) error {
 	reads, writes := s.Extents()
-	from, err := x.view(s.From, reads)
+	from, err := x.bytesAt(s.From, reads)
 	if err != nil {
 		return err
 	}
-	into, err := x.view(s.Into, writes)
+	into, err := x.bytesAt(s.Into, writes)
 	if err != nil {
 		return err
 	}
@@ -245,8 +245,8 @@ func (x *fakeCall) compute(s *coll.Step) error {
 	return nil
 }
 
-// view returns the memory of a place.
-func (x *fakeCall) view(at coll.Loc, n int) ([]byte, error) {
+// bytesAt returns the memory of a place.
+func (x *fakeCall) bytesAt(at coll.Loc, n int) ([]byte, error) {
 	b := map[coll.Buffer][]byte{coll.SendBuf: x.Send, coll.RecvBuf: x.Recv, coll.Scratch: x.scratch,
 		coll.Blank: x.blank[:]}[at.Buf]
 	if at.Off < 0 || n < 0 || at.Off > len(b)-n {
@@ -255,20 +255,20 @@ func (x *fakeCall) view(at coll.Loc, n int) ([]byte, error) {
 	return b[at.Off : at.Off+n : at.Off+n], nil
 }
 
-// harvest takes messages that have ended, and reports whether there were any.
-func (x *fakeCall) harvest() bool {
-	before := len(x.under)
-	for i := 0; i < len(x.under); {
-		m := x.under[i]
+// collectDone takes messages that have ended, and reports whether there were any.
+func (x *fakeCall) collectDone() bool {
+	before := len(x.inFlight)
+	for i := 0; i < len(x.inFlight); {
+		m := x.inFlight[i]
 		st, ended, err := m.op.Test()
 		if !ended {
 			i++
 			continue
 		}
-		x.under = append(x.under[:i], x.under[i+1:]...)
+		x.inFlight = append(x.inFlight[:i], x.inFlight[i+1:]...)
 		x.complete(&m, &st, err)
 	}
-	return len(x.under) < before
+	return len(x.inFlight) < before
 }
 
 // complete notes how a message has ended.
@@ -281,12 +281,12 @@ func (x *fakeCall) complete(m *fakeMessage, st *mpe.Status, err error) {
 		x.fail(m, err)
 		return
 	}
-	x.progress.Done(m.number)
+	x.progress.MarkDone(m.number)
 }
 
 // fail has the call end because of a step, and cancels the other messages.
 func (x *fakeCall) fail(m *fakeMessage, err error) {
-	if x.failed != nil {
+	if x.failErr != nil {
 		return
 	}
 	e := &collective.StepError{Collective: x.Call.Collective, Algorithm: x.algorithm.Name, Number: m.number,
@@ -294,16 +294,16 @@ func (x *fakeCall) fail(m *fakeMessage, err error) {
 	if m.Sends() || m.Receives() {
 		e.Peer = x.Members[m.Peer]
 	}
-	x.failed = e
-	for _, u := range x.under {
+	x.failErr = e
+	for _, u := range x.inFlight {
 		u.op.Cancel()
 	}
 }
 
 // cancelAll ends all messages because ctx has ended.
 func (x *fakeCall) cancelAll(ctx context.Context) {
-	all := x.under
-	x.under = nil
+	all := x.inFlight
+	x.inFlight = nil
 	for i := range all {
 		st, err := all[i].op.Await(ctx) // at once
 		x.complete(&all[i], st, err)
@@ -321,20 +321,20 @@ func (x *fakeCall) Await(ctx context.Context) (*mpe.Status, error) {
 		x.cancel(context.Cause(ctx))
 		<-x.done
 	}
-	return new(mpe.Status), x.failed
+	return new(mpe.Status), x.failErr
 }
 
 // Ended implements mpe.Op.
-func (x *fakeCall) Ended() (*mpe.Status, error) { return nil, nil }
+func (x *fakeCall) Result() (*mpe.Status, error) { return nil, nil }
 
 // Library implements mpe.Op.
-func (x *fakeCall) Library() *any { return nil }
+func (x *fakeCall) LibraryData() *any { return nil }
 
 // Test implements mpe.Op.
 func (x *fakeCall) Test() (mpe.Status, bool, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	return mpe.Status{}, x.advance(), x.failed
+	return mpe.Status{}, x.advance(), x.failErr
 }
 
 // Cancel does nothing: the other ranks would wait for this one.
@@ -354,7 +354,7 @@ func (x *fakeCall) Notify(c chan<- struct{}) {
 func (x *fakeCall) OnEnd(then func()) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.then = then
+	x.onEnd = then
 	if x.ended {
 		then()
 	}

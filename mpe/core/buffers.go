@@ -8,11 +8,11 @@ import (
 // buffers holds payload that has no other memory: outgoing eager messages, and messages that no receive has
 // matched. Credit bounds both, so only the free lists need a bound.
 type buffers struct {
-	free [maxClass + 1][][]byte
-	held int
-	// given holds the release functions of the buffers that a Keep has returned. The key is the address of the
+	free      [maxClass + 1][][]byte
+	freeBytes int
+	// releases holds the release functions of the buffers that a Keep has returned. The key is the address of the
 	// first byte.
-	given map[*byte]func()
+	releases map[*byte]func()
 }
 
 const (
@@ -20,8 +20,8 @@ const (
 	// 64 KiB. The garbage collector frees larger buffers.
 	minClass = 6
 	maxClass = 16
-	// maxHeld is the maximum number of bytes kept for reuse.
-	maxHeld = 4 << 20
+	// maxFreeBytes is the maximum number of bytes kept for reuse.
+	maxFreeBytes = 4 << 20
 )
 
 // get returns a buffer of n bytes with undefined contents.
@@ -35,38 +35,38 @@ func (b *buffers) get(n int) []byte {
 		buf := (*free)[last]
 		(*free)[last] = nil
 		*free = (*free)[:last]
-		b.held -= 1 << c
+		b.freeBytes -= 1 << c
 		return buf[:n]
 	}
 	return make([]byte, n, 1<<c)
 }
 
 // own returns memory of the engine with the bytes of buf: the result of keep, or a copy if keep is nil.
-func (b *buffers) own(buf []byte, keep Keep) []byte {
+func (b *buffers) detach(buf []byte, keep KeepFunc) []byte {
 	if keep == nil || len(buf) == 0 {
 		return bytes.Clone(buf)
 	}
 	buf, release := keep(buf)
-	if b.given == nil {
-		b.given = make(map[*byte]func())
+	if b.releases == nil {
+		b.releases = make(map[*byte]func())
 	}
-	b.given[&buf[0]] = release
+	b.releases[&buf[0]] = release
 	return buf
 }
 
 // put releases a buffer that get or own returned.
 func (b *buffers) put(buf []byte) {
-	if len(b.given) > 0 && len(buf) > 0 {
-		if release, ok := b.given[&buf[0]]; ok {
-			delete(b.given, &buf[0])
+	if len(b.releases) > 0 && len(buf) > 0 {
+		if release, ok := b.releases[&buf[0]]; ok {
+			delete(b.releases, &buf[0])
 			release()
 			return
 		}
 	}
 	c := bits.Len(uint(cap(buf))) - 1
-	if c < minClass || c > maxClass || cap(buf) != 1<<c || b.held+cap(buf) > maxHeld {
+	if c < minClass || c > maxClass || cap(buf) != 1<<c || b.freeBytes+cap(buf) > maxFreeBytes {
 		return
 	}
 	b.free[c] = append(b.free[c], buf[:0])
-	b.held += cap(buf)
+	b.freeBytes += cap(buf)
 }

@@ -1,18 +1,18 @@
 package core
 
-// EndWait ends a pending request because its caller's context is done, with cause. A transfer that cannot be
+// AbortWait ends a pending request because its caller's context is done, with cause. A transfer that cannot be
 // cancelled continues in the memory that keep returns. If a receive has already matched a message, the message goes
 // to the next matching receive. It is dropped if gone is set, because then the calling program no longer exists.
-func (e *Core) EndWait(r *Request, cause error, keep Keep, gone bool) {
+func (e *Core) AbortWait(r *Request, cause error, keep KeepFunc, gone bool) {
 	switch {
-	case r.Over:
+	case r.Done:
 		return
 	case r.kind == opCollective:
-		e.gone = gone
+		e.callerGone = gone
 		r.Call.Abort(cause)
 	default:
 		err := waitError(e, r, cause)
-		e.gone = gone
+		e.callerGone = gone
 		if !e.cancel(r) {
 			err.InTransfer = true
 			revokePlacement(r) // before the caller reuses the buffer
@@ -20,14 +20,14 @@ func (e *Core) EndWait(r *Request, cause error, keep Keep, gone bool) {
 		}
 		e.finish(r, err)
 	}
-	e.gone = false
+	e.callerGone = false
 	e.flush()
 }
 
-// Cancelled cancels a request, if that is still possible. It does not cancel a collective call, because the other
+// CancelRequest cancels a request, if that is still possible. It does not cancel a collective call, because the other
 // ranks would wait for this rank.
-func (e *Core) Cancelled(r *Request) {
-	if r.Over || r.kind == opCollective {
+func (e *Core) CancelRequest(r *Request) {
+	if r.Done || r.kind == opCollective {
 		return
 	}
 	if e.cancel(r) {
@@ -40,18 +40,18 @@ func (e *Core) Cancelled(r *Request) {
 // of the message, cancel asks the peer to cancel it, and the request ends when the peer answers.
 func (e *Core) cancel(r *Request) bool {
 	switch {
-	case r.kind == OpRecv && r.in == nil:
-		_, ok := e.matching.of(r.comm).CancelPosted(r.handle)
-		if ok && e.gone {
-			leaveRecv(e, r)
+	case r.kind == OpRecv && r.inbound == nil:
+		_, ok := e.matching.forComm(r.comm).CancelPosted(r.handle)
+		if ok && e.callerGone {
+			noteLeftRecv(e, r)
 		}
 		return ok
 	case r.kind == OpRecv:
-		return r.in.p != nil && r.in.p.cancel(r)
+		return r.inbound.p != nil && r.inbound.p.cancel(r)
 	case r.p == nil: // to this rank, and not matched
-		in := r.in
+		in := r.inbound
 		in.local = nil
-		_, ok := e.matching.of(in.comm).RemoveUnexpected(in.handle)
+		_, ok := e.matching.forComm(in.comm).RemoveUnexpected(in.handle)
 		return ok
 	}
 	return r.p.cancel(r)
@@ -59,17 +59,17 @@ func (e *Core) cancel(r *Request) bool {
 
 // detach moves the transfer of a request that cannot be cancelled to a private buffer. If drop is set, no other
 // receive gets the message.
-func (e *Core) detach(r *Request, keep Keep, drop bool) {
+func (e *Core) detach(r *Request, keep KeepFunc, drop bool) {
 	p := r.p
-	if !r.send() {
-		p = r.in.p
+	if !r.isSend() {
+		p = r.inbound.p
 	}
 	p.detach(r, keep, drop)
 }
 
 // abortQueued ends all requests that have not begun to transfer data.
 func (e *Core) abortQueued(err error) {
-	for _, m := range e.matching.all {
+	for _, m := range e.matching.matchers {
 		var waiting []*Request
 		m.EachPosted(func(_, _ int32, r *Request) bool {
 			waiting = append(waiting, r)
@@ -79,8 +79,8 @@ func (e *Core) abortQueued(err error) {
 			m.CancelPosted(r.handle)
 		}
 		m.EachUnexpected(func(_, _ int32, u unexpected) bool {
-			if u.in != nil && u.in.local != nil {
-				waiting = append(waiting, u.in.local)
+			if u.inbound != nil && u.inbound.local != nil {
+				waiting = append(waiting, u.inbound.local)
 			}
 			return true
 		})

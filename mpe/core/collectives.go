@@ -34,7 +34,7 @@ func (e *Core) StartCall(r *Request) error {
 		return fmt.Errorf("rank %d: %w", e.rank, ErrClosed)
 	}
 	e.nextID++
-	r.id, r.posted = e.nextID, e.at
+	r.id, r.posted = e.nextID, e.now
 	if err := e.calls.Start(r.Call, r); err != nil {
 		return err
 	}
@@ -61,21 +61,21 @@ func (e *Core) FreeCommunicator(comm uint32) {
 // advanceCalls reports completed messages to their calls, and advances the calls. It runs at the end of an
 // event.
 func (e callEngine) advanceCalls() {
-	for len(e.ended) > 0 || e.calls.Pending() {
-		for i := 0; i < len(e.ended); i++ {
-			r := e.ended[i]
+	for len(e.endedMessages) > 0 || e.calls.Pending() {
+		for i := 0; i < len(e.endedMessages); i++ {
+			r := e.endedMessages[i]
 			if m := r.message; m != nil { // nil if it was cancelled meanwhile
 				err := r.Err
 				if errors.Is(err, extended.ErrAborted) { // the peer's call has failed
 					err = fmt.Errorf("%w: %w", collective.ErrCallFailed, err)
 				}
-				flowEnded(r)
-				e.calls.Ended(m, r.Status.Bytes, err)
+				onFlowEnded(r)
+				e.calls.MessageDone(m, r.Status.Bytes, err)
 			}
 			e.effects.Release(r)
 		}
-		clear(e.ended)
-		e.ended = e.ended[:0]
+		clear(e.endedMessages)
+		e.endedMessages = e.endedMessages[:0]
 		e.calls.Advance()
 	}
 }
@@ -103,10 +103,10 @@ func (e callEngine) Compute(j collective.Job) {
 	e.out.Jobs, e.out.Rare = append(e.out.Jobs, j), true
 }
 
-func (e callEngine) Start(m *collective.Message) error { return e.startMessage(e.message(m)) }
+func (e callEngine) Start(m *collective.Message) error { return e.startMessage(e.newMessage(m)) }
 
-// message returns a new request for a message of a collective call.
-func (e callEngine) message(m *collective.Message) *Request {
+// newMessage returns a new request for a message of a collective call.
+func (e callEngine) newMessage(m *collective.Message) *Request {
 	kind := OpRecv
 	switch {
 	case m.Sync && m.Send:
@@ -122,7 +122,7 @@ func (e callEngine) message(m *collective.Message) *Request {
 	}
 	r.Status.Peer = r.peer
 	e.nextID++
-	r.id, r.posted = e.nextID, e.at
+	r.id, r.posted = e.nextID, e.now
 	return r
 }
 
@@ -139,7 +139,7 @@ func (e callEngine) startMessage(r *Request) error {
 			return err
 		}
 	} else if e.SendShort(r, true) {
-		e.sentShort(r)
+		e.finishShort(r)
 	} else {
 		r.p.send(r, true)
 	}
@@ -156,7 +156,7 @@ func (e callEngine) Cancel(m *collective.Message) {
 	if r.flow != nil && r.flow.send == r {
 		r.p.extended.abortSend(r)
 	}
-	if r.Over {
+	if r.Done {
 		return
 	}
 	if !e.cancel(r) {
@@ -170,9 +170,9 @@ func (e callEngine) WaitError(m *collective.Message, cause error) error {
 }
 
 // Answers implements collective.Engine.
-func (e callEngine) Answers(rank int) bool {
+func (e callEngine) HasAnswered(rank int) bool {
 	p := e.peers[rank]
-	return p == nil || p.packetsIn > 0 || p.extended != nil && p.extended.present
+	return p == nil || p.packetsIn > 0 || p.extended != nil && p.extended.connected
 }
 
 // causes maps errors to failure causes. The first match counts.
@@ -211,8 +211,8 @@ func (e callEngine) SendInternal(rank int, comm, tag uint32, payload []byte, o *
 	}
 }
 
-func (e callEngine) Discard(comm uint32) {
-	m := e.matching.all[comm]
+func (e callEngine) DiscardStale(comm uint32) {
+	m := e.matching.matchers[comm]
 	if m == nil {
 		return
 	}
@@ -231,10 +231,10 @@ func (e callEngine) Discard(comm uint32) {
 	}
 }
 
-func (e callEngine) Unsent() (bytes int) {
+func (e callEngine) UnsentBytes() (bytes int) {
 	for _, p := range e.peers {
 		if p != nil && p.extended != nil {
-			bytes += p.extended.unsent()
+			bytes += p.extended.unsentBytes()
 		}
 	}
 	return bytes
@@ -246,27 +246,27 @@ func (e callEngine) Finish(x *collective.Execution, err error) {
 	e.finish(r, err)
 }
 
-// Computed notes that a user's function has returned err.
-func (e *Core) Computed(j collective.Job, err error) {
-	e.calls.Computed(j, err)
+// JobDone notes that a user's function has returned err.
+func (e *Core) JobDone(j collective.Job, err error) {
+	e.calls.JobDone(j, err)
 	e.flush()
 }
 
 // openInternal accepts an internal message, which serves collective calls and comes from no program.
 func (e callEngine) openInternal(p *peer, in *inbound) {
-	in.accepted, in.room = true, 0
-	if e.calls.Opened(p.rank, in.comm, in.tag, in.bytes) {
-		in.room = in.bytes
-		in.buf, in.own = e.buffers.get(int(in.bytes)), true
+	in.accepted, in.clearedBytes = true, 0
+	if e.calls.InternalOpened(p.rank, in.comm, in.tag, in.bytes) {
+		in.clearedBytes = in.bytes
+		in.buf, in.ownsBuf = e.buffers.get(int(in.bytes)), true
 	}
 	e.pending.accepts = append(e.pending.accepts, in)
 }
 
 // internalArrived delivers a complete internal message.
 func (e callEngine) internalArrived(p *peer, in *inbound) {
-	if in.own {
-		e.calls.Arrived(p.rank, in.comm, in.buf)
+	if in.ownsBuf {
+		e.calls.InternalArrived(p.rank, in.comm, in.buf)
 		e.buffers.put(in.buf)
-		in.buf, in.own = nil, false
+		in.buf, in.ownsBuf = nil, false
 	}
 }

@@ -27,45 +27,45 @@ type Core struct {
 	out            Outcome
 
 	// at is the time at which the current event began.
-	at handshake.Instant
-	// due is the time by which the next Tick must come, or Never. known[network] is the time up to which all
+	now handshake.Instant
+	// tickDue is the time by which the next Tick must come, or Never. known[network] is the time up to which all
 	// packets received from a network had been processed at the last Tick.
-	due    handshake.Instant
-	known  []handshake.Instant
-	peers  []*peer
-	pairs  handshakeActions
-	conns  extendedActions
-	nextID handshake.ID
+	tickDue        handshake.Instant
+	processedUntil []handshake.Instant
+	peers          []*peer
+	pairActions    handshakeActions
+	connActions    extendedActions
+	nextID         handshake.ID
 	// timed are the peers that may have a deadline.
-	timed []*peer
-	drops state.DropCounts // of packets from addresses that belong to no peer
-	state runState
-	// lastDrop is the last drop counted in drops, or nil. lastEnd is the time at which an operation of the
+	deadlinePeers []*peer
+	drops         state.DropCounts // of packets from addresses that belong to no peer
+	state         runState
+	// lastDrop is the last drop counted in drops, or nil. lastEndAt is the time at which an operation of the
 	// program last ended, or 0; lastFailed means that it failed.
 	lastDrop   *lastDrop
-	lastEnd    handshake.Instant
+	lastEndAt  handshake.Instant
 	lastFailed bool
 
-	pending  pending
-	matching matching
-	Probes   Probes
-	Rooms    Rooms
-	buffers  buffers
-	Rests    RestingSends
+	pending        pendingWork
+	matching       matching
+	Probes         Probes
+	BlockedSenders BlockedSenders
+	buffers        buffers
+	RestingSends   RestingSends
 	// calls holds the pending collective calls, and ended holds their completed messages. abortsDropped means that
 	// Close no longer waits until this rank's aborts are sent.
 	calls         *collective.Executor
-	ended         []*Request
+	endedMessages []*Request
 	abortsDropped bool
 	Reports       Reports
 	// recordedCall is reused for the argument of Config.Calls.
 	recordedCall Call
-	// gone means that the current event ends an operation of a program that no longer exists.
-	gone bool
+	// callerGone means that the current event ends an operation of a program that no longer exists.
+	callerGone bool
 }
 
-// pending is the work of flush at the end of an event.
-type pending struct {
+// pendingWork is the work of flush at the end of an event.
+type pendingWork struct {
 	// touched holds the peers that flush has to process. accepts holds the messages whose senders it has to clear.
 	touched []*peer
 	accepts []*inbound
@@ -92,24 +92,24 @@ func (e *Core) Rank() int { return e.rank }
 func (e *Core) Size() int { return len(e.peers) }
 
 // Begin starts an event at the time now.
-func (e *Core) Begin(now handshake.Instant) { e.at = now }
+func (e *Core) Begin(now handshake.Instant) { e.now = now }
 
 // Now returns the time of the last event that was started with a time.
-func (e *Core) Now() handshake.Instant { return e.at }
+func (e *Core) Now() handshake.Instant { return e.now }
 
 // IsRunning reports whether operations are accepted. IsClosed reports whether the core is shut down.
 func (e *Core) IsRunning() bool { return e.state == running }
 func (e *Core) IsClosed() bool  { return e.state == closed }
 
-// Quiet reports whether no peer is touched.
-func (e *Core) Quiet() bool { return len(e.pending.touched) == 0 }
+// IsQuiet reports whether no peer is touched.
+func (e *Core) IsQuiet() bool { return len(e.pending.touched) == 0 }
 
 // End ends an event. Peers whose packets are coalesced stay touched. The driver clears the outcome.
 func (e *Core) End() *Outcome {
 	if len(e.pending.touched) > 0 && !e.pending.coalesced && e.state != closed {
 		e.flush()
 	}
-	e.out.Deadline, e.out.Coalesced = e.due, e.pending.coalesced
+	e.out.Deadline, e.out.Coalesced = e.tickDue, e.pending.coalesced
 	return &e.out
 }
 
@@ -126,9 +126,9 @@ func New(cfg Config, effects Effects) *Core {
 	if cfg.Observer == nil {
 		cfg.Observer = nopObserver{}
 	}
-	e.rank, e.cfg, e.effects, e.due = cfg.Rank, cfg, effects, Never
+	e.rank, e.cfg, e.effects, e.tickDue = cfg.Rank, cfg, effects, Never
 	e.peers = make([]*peer, len(cfg.Peers))
-	e.matching.c, e.Probes.c, e.Rooms.c, e.Rests.c, e.Reports.c = e, e, e, e, e
+	e.matching.core, e.Probes.core, e.BlockedSenders.core, e.RestingSends.core, e.Reports.core = e, e, e, e, e
 	e.matching.init(cfg.Limits, len(cfg.Peers))
 	e.calls = collective.New(callEngine{e}, len(cfg.Peers), cfg.Collectives)
 	room := 0
@@ -145,8 +145,8 @@ func New(cfg Config, effects Effects) *Core {
 		}
 		if x := pc.Extended; x != nil { // SEND_REQUESTs of other peers are counted in any case
 			e.matching.limits.Unexpected += p.extended.conn.Config().Messages
-			if x.Room != nil {
-				room = max(room, x.Room.Limit())
+			if x.CreditPool != nil {
+				room = max(room, x.CreditPool.Limit())
 			}
 		}
 	}
@@ -160,7 +160,7 @@ func (e *Core) ReceiveBatch(network int, batch []RxPacket) {
 		return
 	}
 	for i := range batch {
-		if batch[i].Each > 0 {
+		if batch[i].DatagramLen > 0 {
 			e.receiveAll(network, &batch[i])
 			continue
 		}
@@ -172,22 +172,22 @@ func (e *Core) ReceiveBatch(network int, batch []RxPacket) {
 // receive feeds one packet to its peer's state machine.
 func (e *Core) receive(network int, a *RxPacket) {
 	if a.Kind == RxPublished {
-		e.calls.Published(a.Ticket)
+		e.calls.SlotPublished(a.Ticket)
 		return
 	}
-	p := e.source(a)
+	p := e.sourcePeer(a)
 	if p == nil {
 		e.drops[state.DropUnknownAddress]++
 		if e.lastDrop == nil {
 			e.lastDrop = new(lastDrop)
 		}
-		e.lastDrop.set(e.at, protocol.CloudFPGA, a, &Drop{Reason: state.DropUnknownAddress})
-		e.cfg.Observer.Dropped(e.rank, UnknownPeer, Drop{Reason: state.DropUnknownAddress, Packet: a, At: e.at})
+		e.lastDrop.set(e.now, protocol.CloudFPGA, a, &Drop{Reason: state.DropUnknownAddress})
+		e.cfg.Observer.Dropped(e.rank, UnknownPeer, Drop{Reason: state.DropUnknownAddress, Packet: a, At: e.now})
 		return
 	}
 	if p.cfg.Network.ID != network {
 		// Each peer is reached over one network; a packet from another network is not from this peer.
-		p.dropped(a, Drop{Reason: state.DropUnexpectedPayload})
+		p.reportDrop(a, Drop{Reason: state.DropUnexpectedPayload})
 		return
 	}
 	p.receive(a)
@@ -196,21 +196,21 @@ func (e *Core) receive(network int, a *RxPacket) {
 // receiveAll feeds several datagrams to their peer. It feeds consecutive datagrams from the middle of a message
 // together, and other datagrams one by one.
 func (e *Core) receiveAll(network int, all *RxPacket) {
-	one := &e.pairs.one
+	one := &e.pairActions.one
 	*one = *all
-	one.Each = 0
-	p := e.source(all)
+	one.DatagramLen = 0
+	p := e.sourcePeer(all)
 	for rest := all.Bytes; len(rest) > 0; rest = rest[len(one.Bytes):] {
-		one.Bytes = rest[:min(all.Each, len(rest))]
+		one.Bytes = rest[:min(all.DatagramLen, len(rest))]
 		if p == nil || p.cfg.Network.ID != network || p.handshake == nil ||
-			!p.handshake.receiveRun(one, rest, all.Each) {
+			!p.handshake.receiveRun(one, rest, all.DatagramLen) {
 			e.receive(network, one)
 		}
 	}
 }
 
-// source returns the peer that sent a packet, or nil if its address belongs to no peer.
-func (e *Core) source(a *RxPacket) *peer {
+// sourcePeer returns the peer that sent a packet, or nil if its address belongs to no peer.
+func (e *Core) sourcePeer(a *RxPacket) *peer {
 	if a.Peer < 0 || a.Peer >= len(e.peers) {
 		return nil
 	}
@@ -229,10 +229,10 @@ func (e *Core) touch(p *peer) {
 // updates deadlines. It processes touched peers only.
 func (e *Core) flush() {
 	for i := 0; ; {
-		if len(e.ended) > 0 || e.calls.Pending() {
+		if len(e.endedMessages) > 0 || e.calls.Pending() {
 			callEngine{e}.advanceCalls()
 		}
-		if e.Reports.answers {
+		if e.Reports.answerDue {
 			e.Reports.answer()
 		}
 		if len(e.pending.accepts) > 0 {
@@ -255,8 +255,8 @@ func (e *Core) flush() {
 	e.pending.coalesced = false
 	e.matching.inbounds.recycle()
 	movePlacements(e)
-	if len(e.Rooms.senders) > 0 {
-		e.Rooms.wake()
+	if len(e.BlockedSenders.senders) > 0 {
+		e.BlockedSenders.wake()
 	}
 }
 
@@ -275,7 +275,7 @@ func (e *Core) acceptAll() {
 // busy reports whether any peer has data in flight.
 func (e *Core) busy() bool {
 	return slices.ContainsFunc(e.peers, func(p *peer) bool {
-		return p != nil && p.busy() && !(e.abortsDropped && p.extended != nil && p.extended.onlyAborts())
+		return p != nil && p.busy() && !(e.abortsDropped && p.extended != nil && p.extended.hasOnlyAborts())
 	})
 }
 
@@ -314,27 +314,27 @@ func (e *Core) Linger() {
 	e.flush()
 }
 
-// lingers reports whether a peer may still need an answer.
-func (e *Core) lingers() bool {
+// mustLinger reports whether a peer may still need an answer.
+func (e *Core) mustLinger() bool {
 	return slices.ContainsFunc(e.peers, func(p *peer) bool {
 		if p == nil {
 			return false
 		}
 		until, ok := p.lingerUntil()
-		return ok && until > e.at
+		return ok && until > e.now
 	})
 }
 
-// AtRest reports whether the current phase of closing is done.
-func (e *Core) AtRest() bool {
+// IsIdle reports whether the current phase of closing is done.
+func (e *Core) IsIdle() bool {
 	if e.state == lingering {
-		return !e.lingers()
+		return !e.mustLinger()
 	}
 	return !e.busy()
 }
 
-// Shut ends everything that is still pending.
-func (e *Core) Shut() {
+// Shutdown ends everything that is still pending.
+func (e *Core) Shutdown() {
 	e.state = closed
 	for _, p := range e.peers {
 		if p != nil {
@@ -363,9 +363,9 @@ func (e *Core) Reconfigure(peers []Peer) {
 // PeerFailed implements Engine.PeerFailed.
 func (e *Core) PeerFailed(rank int, cause error) {
 	p, err := e.peers[rank], &PeerFailedError{Rank: rank, Err: cause}
-	sends, _ := p.load()
-	if e.matching.endPosted(rank, err) == 0 && (sends > 0 || p.sendsDone != p.answered) {
-		p.broken = err
+	sends, _ := p.pendingLoad()
+	if e.matching.endPosted(rank, err) == 0 && (sends > 0 || p.sendsDone != p.sendsAtAnswer) {
+		p.kernelErr = err
 	}
 }
 

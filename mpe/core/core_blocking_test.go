@@ -302,7 +302,7 @@ func (s *Simulated) wait(ctx context.Context, ready func() bool) error {
 		until = s.w.now + max(0, time.Until(at)).Round(time.Second/100)
 	}
 	for !ready() {
-		if err := ctxerr.Of(ctx); err != nil {
+		if err := ctxerr.Cause(ctx); err != nil {
 			return err
 		}
 		if s.w.now >= until {
@@ -371,7 +371,7 @@ func (d *SimulatedDevice) Probe(ctx context.Context, m Match, wait bool) (Status
 	mine := &Probe{Match: m, Wake: func() { notify(found) }}
 	if wait {
 		d.Probes.Add(mine)
-		defer d.Probes.End(mine)
+		defer d.Probes.Remove(mine)
 	}
 	for polled := false; ; polled = true {
 		if d.state != running {
@@ -405,13 +405,13 @@ func (d *SimulatedDevice) ProgramEnded(clean bool) { d.event(func() { d.Core.Pro
 func (d *SimulatedDevice) Await(ctx context.Context, c <-chan struct{}) error {
 	ready := func() bool {
 		d.watched = slices.DeleteFunc(d.watched, func(o *SimulatedOp) bool {
-			if o.Over {
+			if o.Done {
 				notify(o.notify)
 				if o.then != nil {
 					o.then()
 				}
 			}
-			return o.Over || o.notify == nil && o.then == nil
+			return o.Done || o.notify == nil && o.then == nil
 		})
 		return len(c) > 0
 	}
@@ -435,7 +435,7 @@ func (d *SimulatedDevice) Close(ctx context.Context) error {
 		d.event(d.DropAborts)
 	}
 	err := d.wait(ctx, quiet)
-	d.event(d.Shut)
+	d.event(d.Shutdown)
 	d.w.ports[d.rank].stopped = Never // no reader and no timer is left
 	return err
 }
@@ -448,7 +448,7 @@ type SimulatedOp struct {
 	then   func()
 }
 
-func (o *SimulatedOp) ended() bool { return o.Over }
+func (o *SimulatedOp) ended() bool { return o.Done }
 
 // Await is as in mpe.Op.
 func (o *SimulatedOp) Await(ctx context.Context) (*Status, error) {
@@ -460,42 +460,42 @@ func (o *SimulatedOp) Await(ctx context.Context) (*Status, error) {
 }
 
 // Ended returns nil, because completion takes simulated time.
-func (o *SimulatedOp) Ended() (*Status, error) { return nil, nil }
+func (o *SimulatedOp) Result() (*Status, error) { return nil, nil }
 
 // Library returns nil.
-func (o *SimulatedOp) Library() *any { return nil }
+func (o *SimulatedOp) LibraryData() *any { return nil }
 
 // Detach is as Request.Detach.
-func (o *SimulatedOp) Detach(cause error, keep Keep) (Status, error) {
+func (o *SimulatedOp) Detach(cause error, keep KeepFunc) (Status, error) {
 	return o.detach(cause, keep, false)
 }
 
 // Abandon is as Request.Abandon.
-func (o *SimulatedOp) Abandon(cause error, keep Keep) (Status, error) {
+func (o *SimulatedOp) Abandon(cause error, keep KeepFunc) (Status, error) {
 	return o.detach(cause, keep, true)
 }
 
-func (o *SimulatedOp) detach(cause error, keep Keep, gone bool) (Status, error) {
-	for o.kind == opCollective && !o.Over && o.Call.CancelComputing(cause) {
+func (o *SimulatedOp) detach(cause error, keep KeepFunc, gone bool) (Status, error) {
+	for o.kind == opCollective && !o.Done && o.Call.CancelComputing(cause) {
 		o.d.Yield() // the user's function is using the buffers
 	}
-	o.d.event(func() { o.d.EndWait(o.Request, cause, keep, gone) })
+	o.d.event(func() { o.d.AbortWait(o.Request, cause, keep, gone) })
 	return o.Status, o.Err
 }
 
 // Test is as in mpe.Op.
 func (o *SimulatedOp) Test() (Status, bool, error) {
-	if !o.Over && !o.d.Served {
+	if !o.Done && !o.d.Served {
 		o.d.yield(o.ended)
 	}
-	if !o.Over {
+	if !o.Done {
 		return Status{}, false, nil
 	}
 	return o.Status, true, o.Err
 }
 
 // Cancel is as in mpe.Op.
-func (o *SimulatedOp) Cancel() { o.d.event(func() { o.d.Cancelled(o.Request) }) }
+func (o *SimulatedOp) Cancel() { o.d.event(func() { o.d.CancelRequest(o.Request) }) }
 
 // Notify is as in mpe.Op.
 func (o *SimulatedOp) Notify(c chan<- struct{}) {
@@ -506,7 +506,7 @@ func (o *SimulatedOp) Notify(c chan<- struct{}) {
 
 // OnEnd is as mpe.Request.OnEnd.
 func (o *SimulatedOp) OnEnd(then func()) {
-	if o.Over {
+	if o.Done {
 		then()
 		return
 	}

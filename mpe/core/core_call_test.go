@@ -57,8 +57,8 @@ func TestAbortPassedOn(t *testing.T) {
 	requests = append(requests, begin(1))
 	w.until(time.Minute)
 	for i, r := range requests {
-		if !r.Over || i > 0 && !errors.Is(r.Err, collective.ErrCallFailed) {
-			t.Errorf("rank %d: over %v, %v", []int{2, 3, 0, 1}[i], r.Over, r.Err)
+		if !r.Done || i > 0 && !errors.Is(r.Err, collective.ErrCallFailed) {
+			t.Errorf("rank %d: over %v, %v", []int{2, 3, 0, 1}[i], r.Done, r.Err)
 		}
 	}
 	var failed *collective.CallFailedError
@@ -78,7 +78,7 @@ func TestWaitsOfCalls(t *testing.T) {
 	}
 	ended := func(r *Request) string {
 		w.until(w.now + time.Second)
-		w.event(0, func(e *Core) { e.EndWait(r, context.DeadlineExceeded, nil, false) })
+		w.event(0, func(e *Core) { e.AbortWait(r, context.DeadlineExceeded, nil, false) })
 		return r.Err.Error()
 	}
 	w.run(t, []*Request{begin(0, 5), begin(1, 5)})
@@ -109,7 +109,7 @@ func TestNextProgram(t *testing.T) {
 			})
 		}
 		end := func(rank int, r *Request) { // the program is gone
-			w.event(rank, func(e *Core) { e.EndWait(r, context.Canceled, nil, false) })
+			w.event(rank, func(e *Core) { e.AbortWait(r, context.Canceled, nil, false) })
 		}
 		next := func() {
 			for rank := range 2 {

@@ -34,19 +34,19 @@ type deployed struct {
 type model interface {
 	Datagram(now time.Duration, from int, b []byte)
 	Tick(now time.Duration)
-	Next() (time.Duration, bool)
+	NextEvent() (time.Duration, bool)
 }
 
 // errOverrun means that the wrapper wrote beyond its caller's buffer.
 var errOverrun = errors.New("the buffer of the FPGA was overrun")
 
-// newFPGA returns the model of an FPGA's MPE as a rank.
+// newFPGA returns the model of an FPGA's BuildMPE as a rank.
 func newFPGA(w *world, rank int, peers []int) *deployed {
 	m := mpemodel.New(mpemodel.Config{Rank: rank, Peers: peers})
 	return &deployed{
 		model: m, w: w, rank: rank,
 		out: func() (sent []datagram) {
-			for _, p := range m.Out() {
+			for _, p := range m.TakePackets() {
 				sent = append(sent, datagram{to: p.To, bytes: p.Bytes})
 			}
 			return sent
@@ -72,7 +72,7 @@ func newUpstream(w *world, rank int, peers []int) *deployed {
 	return &deployed{
 		model: m, w: w, rank: rank,
 		out: func() (sent []datagram) {
-			for _, p := range m.Out() {
+			for _, p := range m.TakePackets() {
 				sent = append(sent, datagram{to: p.To, bytes: p.Bytes})
 			}
 			return sent
@@ -89,7 +89,7 @@ func newUpstream(w *world, rank int, peers []int) *deployed {
 
 // due returns the time of the node's next time-out, or Never.
 func (n *deployed) due() handshake.Instant {
-	if at, ok := n.Next(); ok {
+	if at, ok := n.NextEvent(); ok {
 		return max(at, n.w.now)
 	}
 	return Never
@@ -145,7 +145,7 @@ func (n *deployed) end(o *posted) {
 		}
 		o.r.Err = err
 	}
-	o.r.Over = true
+	o.r.Done = true
 }
 
 func unpack(b []byte) []uint32 {

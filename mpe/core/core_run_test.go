@@ -79,15 +79,15 @@ func (p *port) due() handshake.Instant {
 	if p.node != nil {
 		return p.node.due()
 	}
-	due := p.w.cores[p.rank].due
+	due := p.w.cores[p.rank].tickDue
 	if due == Never || p.stopped == Never {
 		return Never
 	}
 	return max(due-p.ahead, p.stopped, p.w.now)
 }
 
-// Header implements Effects.
-func (p *port) Header(peer int, header []byte) error {
+// SendHeader implements Effects.
+func (p *port) SendHeader(peer int, header []byte) error {
 	if p.writers[peer] != nil {
 		p.writers[peer] = append(p.writers[peer], delayed{header: bytes.Clone(header)})
 		return nil
@@ -108,8 +108,8 @@ func (p *port) kind(stream RxKind) RxKind {
 	return RxDatagram
 }
 
-// Data implements Effects.
-func (p *port) Data(peer int, id handshake.ID, header, payload []byte) (handshake.Instant, bool, error) {
+// SendData implements Effects.
+func (p *port) SendData(peer int, id handshake.ID, header, payload []byte) (handshake.Instant, bool, error) {
 	writing := p.writers[peer] != nil
 	if !writing && !p.w.happens(p.w.net.slow) {
 		return p.w.now + p.ahead, true, p.sendData(peer, header, payload)
@@ -146,8 +146,8 @@ func (p *port) sendData(peer int, header, payload []byte) error {
 	return nil
 }
 
-// Packets implements Effects.
-func (p *port) Packets(peer int, packets []Packet) (tooLong bool, err error) {
+// SendPackets implements Effects.
+func (p *port) SendPackets(peer int, packets []Packet) (tooLong bool, err error) {
 	for i := range packets {
 		b := append(bytes.Clone(packets[i].Header[:]), packets[i].Payload...)
 		if !p.w.carries([2]int{p.rank, peer}, len(b)) && !packets[i].Fragment {
@@ -159,7 +159,7 @@ func (p *port) Packets(peer int, packets []Packet) (tooLong bool, err error) {
 	return false, nil
 }
 
-// LongestDatagram returns the MTU of the first link, or the path MTU if it is known.
+// LongestDatagram returns the PathMTU of the first link, or the path PathMTU if it is known.
 func (p *port) LongestDatagram(peer int) int {
 	if n := p.w.mtu[[2]int{p.rank, peer}]; n > 0 && p.w.rng.IntN(2) == 0 {
 		return n
@@ -225,8 +225,8 @@ func (p *port) write(peer int) {
 	})
 }
 
-// Reconnected implements Effects.
-func (p *port) Reconnected(peer int) {
+// DropQueued implements Effects.
+func (p *port) DropQueued(peer int) {
 	if p.writers[peer] != nil {
 		p.writers[peer] = p.writers[peer][:0]
 	}
@@ -261,12 +261,12 @@ func (p *port) dealWith(out *Outcome) {
 		p.w.spawn(nil, func() {
 			err := j.Run()
 			if !p.dead {
-				p.w.event(p.rank, func(e *Core) { e.Computed(j, err) })
+				p.w.event(p.rank, func(e *Core) { e.JobDone(j, err) })
 			}
 		})
 	}
 	report := out.Report && p.report != nil
-	out.Ended = out.Ended[:0]
+	out.Completed = out.Completed[:0]
 	out.Clear()
 	if report {
 		p.report()
@@ -303,24 +303,24 @@ func newCores(t *testing.T, seed uint64, n int, net faults, peer func(local, rem
 		}
 		cfg := Config{Rank: rank}
 		starts++
-		var room *extended.Room
+		var room *extended.CreditPool
 		for remote := range n {
 			peer := peer(rank, remote)
 			peer.Network = p.network()
 			if peer.Extended != nil {
 				peer.Extended.Seed = starts<<32 + uint64(rank*n+remote+1)
-				if x := peer.Extended; x.Room != nil { // one for all peers of the rank
+				if x := peer.Extended; x.CreditPool != nil { // one for all peers of the rank
 					if room == nil {
-						room = x.Room
+						room = x.CreditPool
 					}
-					x.Room = room
+					x.CreditPool = room
 				}
 			}
 			cfg.Peers = append(cfg.Peers, peer)
 		}
 		e := New(cfg, p)
 		if seed/2%2 == 0 { // every message that waits for a receive rests
-			e.matching.restAbove = -1
+			e.matching.restThreshold = -1
 		}
 		if old := w.ports[rank]; old != nil {
 			old.dead = true
@@ -435,7 +435,7 @@ func (p *port) take() {
 		p.stall(3 * p.w.net.stall) // a rank that was stopped is likely to be stopped again
 	}
 	e := p.w.cores[p.rank]
-	if len(e.pending.touched) == 0 && p.w.now+p.ahead <= e.at+time.Millisecond { // as in Engine.receiveBatch
+	if len(e.pending.touched) == 0 && p.w.now+p.ahead <= e.now+time.Millisecond { // as in Engine.receiveBatch
 		batch = e.ReceiveShorts(0, batch)
 	}
 	if len(batch) > 0 || e.NeedsFlush() {
@@ -446,7 +446,7 @@ func (p *port) take() {
 // join appends a datagram to the datagrams before it, like a system that reads several datagrams of equal length at
 // once, of which the last may be shorter. It reports false if that is not possible.
 func (a *RxPacket) join(d *datagram) bool {
-	each := a.Each
+	each := a.DatagramLen
 	if each == 0 {
 		each = len(a.Bytes)
 	}
@@ -454,7 +454,7 @@ func (a *RxPacket) join(d *datagram) bool {
 		len(a.Bytes)%each > 0 {
 		return false
 	}
-	a.Bytes, a.Each = append(bytes.Clone(a.Bytes), d.bytes...), each
+	a.Bytes, a.DatagramLen = append(bytes.Clone(a.Bytes), d.bytes...), each
 	return true
 }
 
@@ -509,7 +509,7 @@ func (w *world) until(at handshake.Instant) {
 // run runs events until all requests are done.
 func (w *world) run(t *testing.T, requests []*Request) {
 	t.Helper()
-	for slices.ContainsFunc(requests, func(r *Request) bool { return !r.Over }) {
+	for slices.ContainsFunc(requests, func(r *Request) bool { return !r.Done }) {
 		if !w.step() {
 			break
 		}
@@ -518,8 +518,8 @@ func (w *world) run(t *testing.T, requests []*Request) {
 		}
 	}
 	for i, r := range requests {
-		if !r.Over || r.Err != nil {
-			t.Errorf("request %d: over %v, %v", i, r.Over, r.Err)
+		if !r.Done || r.Err != nil {
+			t.Errorf("request %d: over %v, %v", i, r.Done, r.Err)
 		}
 	}
 }
@@ -540,10 +540,10 @@ func extendedPeer(_, _ int) Peer {
 // boundedPeer accepts two messages before their receives are posted. From all peers of a rank together, it accepts
 // at most 120, if that is less.
 func boundedPeer(_, _ int) Peer {
-	return Peer{Extended: &extended.Config{MaxPayload: 1400, Messages: 2, Room: extended.NewRoom(120)}}
+	return Peer{Extended: &extended.Config{MaxPayload: 1400, Messages: 2, CreditPool: extended.NewCreditPool(120)}}
 }
 
-// discoveringPeer discovers the path MTU.
+// discoveringPeer discovers the path PathMTU.
 func discoveringPeer(_, _ int) Peer {
 	return Peer{Extended: &extended.Config{MaxPayload: 65424, Discover: true}}
 }

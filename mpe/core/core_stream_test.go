@@ -156,7 +156,7 @@ func (s *Simulated) Pass(d time.Duration) { s.w.until(s.w.now + d) }
 
 // Unexpected returns the number of messages of a communicator that no receive has matched.
 func (d *SimulatedDevice) Unexpected(comm uint32) (n int) {
-	d.matching.of(comm).EachUnexpected(func(_, _ int32, _ unexpected) bool {
+	d.matching.forComm(comm).EachUnexpected(func(_, _ int32, _ unexpected) bool {
 		n++
 		return true
 	})

@@ -10,13 +10,13 @@ import (
 // find the oldest receive from each source. A communicator may have a million receives.
 const oldestPosted = 1024
 
-// RankCounters fills in the counters of the rank. It sets posted[source] to the time at which the oldest pending
+// RankCounters fills in the counters of the rank. It sets posted[sourcePeer] to the time at which the oldest pending
 // receive from that source was posted, if there is one.
 func (e *Core) RankCounters(c *state.RankCounters, posted []handshake.Instant) {
 	*c = state.RankCounters{Rank: e.rank, Drops: e.drops, Collectives: e.calls.Counts(),
 		Disagreements: e.calls.Disagreements()}
 	anySource := handshake.Instant(0)
-	for _, m := range e.matching.all {
+	for _, m := range e.matching.matchers {
 		c.Posted += m.Posted()
 		c.Unexpected += m.Unexpected()
 		n := 0
@@ -34,19 +34,19 @@ func (e *Core) RankCounters(c *state.RankCounters, posted []handshake.Instant) {
 		}
 	}
 	if anySource != 0 {
-		c.AnySource = state.OldestWait{Waits: true, For: protocol.SendRequest, Elapsed: e.at - anySource}
+		c.AnySource = state.OldestWait{Waits: true, Awaited: protocol.SendRequest, Elapsed: e.now - anySource}
 	}
 }
 
 // Depths implements Engine.Depths.
 func (e *Core) Depths() (d state.Depths) {
-	for _, m := range e.matching.all {
+	for _, m := range e.matching.matchers {
 		d.Posted += m.Posted()
 		d.Unexpected += m.Unexpected()
 	}
 	for _, p := range e.peers {
 		if p != nil {
-			sends, _ := p.load()
+			sends, _ := p.pendingLoad()
 			d.Sends += sends
 		}
 	}
@@ -59,22 +59,22 @@ func (e *Core) PeerCounters(c *state.PeerCounters, rank int) bool {
 	if p == nil {
 		return false
 	}
-	p.count(c)
+	p.fillCounters(c)
 	return true
 }
 
-// count fills in the counters of a peer.
-func (p *peer) count(c *state.PeerCounters) {
+// fillCounters fills in the counters of a peer.
+func (p *peer) fillCounters(c *state.PeerCounters) {
 	*c = state.PeerCounters{
 		Rank: p.rank, MessageCounts: state.MessageCounts{Sent: p.sendsDone, Received: p.recvsDone, Failed: p.failed},
-		SentBytes: p.sentBytes, ReceivedBytes: p.recvBytes, Drops: p.drops, Events: p.events, Silent: p.silent(),
+		SentBytes: p.sentBytes, ReceivedBytes: p.recvBytes, Drops: p.drops, Events: p.events, Silent: p.isSilent(),
 	}
-	p.counters(c)
+	p.addCounters(c)
 }
 
-// older sets *oldest to the given wait if that is older, or if *oldest is empty.
-func older(e *Core, oldest *state.OldestWait, waitsFor protocol.Type, since handshake.Instant) {
-	if elapsed := e.at - since; !oldest.Waits || elapsed > oldest.Elapsed {
-		*oldest = state.OldestWait{Waits: true, For: waitsFor, Elapsed: elapsed}
+// keepOldest sets *oldest to the given wait if that is older, or if *oldest is empty.
+func keepOldest(e *Core, oldest *state.OldestWait, waitsFor protocol.Type, since handshake.Instant) {
+	if elapsed := e.now - since; !oldest.Waits || elapsed > oldest.Elapsed {
+		*oldest = state.OldestWait{Waits: true, Awaited: waitsFor, Elapsed: elapsed}
 	}
 }

@@ -9,16 +9,16 @@ import (
 // memory (Network.Memory). Payload is memory of the callers. They may reuse it when their request is
 // complete, perhaps in the current event, so an implementation must not retain it.
 type Effects interface {
-	// Header sends a handshake packet, in order with other packets to the peer.
-	Header(peer int, header []byte) error
-	// Data sends a DATA message, or starts to send it. If sent is true, at is the time when the network accepted
+	// SendHeader sends a handshake packet, in order with other packets to the peer.
+	SendHeader(peer int, header []byte) error
+	// SendData sends a DATA message, or starts to send it. If sent is true, at is the time when the network accepted
 	// the message. If sent is false, the driver calls DataSent when the network has accepted it.
-	Data(peer int, id handshake.ID, header, payload []byte) (at handshake.Instant, sent bool, err error)
-	// Reconnected drops packets queued for the previous connection.
-	Reconnected(peer int)
-	// Packets sends packets of the extended profile, which the network may lose. tooLong reports whether a packet
+	SendData(peer int, id handshake.ID, header, payload []byte) (at handshake.Instant, sent bool, err error)
+	// DropQueued drops packets queued for the previous connection.
+	DropQueued(peer int)
+	// SendPackets sends packets of the extended profile, which the network may lose. tooLong reports whether a packet
 	// was too long for the first link.
-	Packets(peer int, packets []Packet) (tooLong bool, err error)
+	SendPackets(peer int, packets []Packet) (tooLong bool, err error)
 	// LongestDatagram returns the maximum packet length in bytes known to the system, or 0 if it knows none.
 	LongestDatagram(peer int) int
 	// Place sets the destination of a peer's payload; a Placement without Buf ends placement. Payload that
@@ -35,8 +35,8 @@ type Effects interface {
 
 // Outcome is the result of an event for its driver.
 type Outcome struct {
-	// Ended are the requests completed by the event. The driver empties it.
-	Ended []*Request
+	// Completed are the requests completed by the event. The driver empties it.
+	Completed []*Request
 	// Rare means that one of the fields up to Report is set.
 	Rare bool
 	// Wake holds functions that wake callers waiting for something other than a request.

@@ -70,7 +70,7 @@ type WaitError struct {
 func (e *WaitError) Error() string {
 	s, open := "", ""
 	if e.facts != nil {
-		s, open = e.facts.TextAt(e.at), e.facts.LeavesOpen()
+		s, open = e.facts.TextAt(e.at), e.facts.RemainsAtPeer()
 	}
 	if e.InTransfer {
 		s += "; the transfer has started and continues without the caller"

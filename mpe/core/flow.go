@@ -11,21 +11,21 @@ type flow struct {
 	recv, send *Request
 	// cleared means that the next rank has sent CLEAR_TO_SEND. in is the message of recv that waits until then, or
 	// nil.
-	cleared bool
-	in      *inbound
-	// ready is the number of bytes that may be sent. The send continues when at least piece further bytes have
+	cleared        bool
+	pendingMessage *inbound
+	// readyBytes is the number of bytes that may be sent. The send continues when at least piece further bytes have
 	// arrived.
-	ready, piece int64
+	readyBytes, minPiece int64
 }
 
 // Forward posts the receive and the send of a flow. If the message is short, Forward posts only the receive and
 // returns later = true: the message is sent eagerly afterwards, because its receiver has promised memory for it.
 func (e callEngine) Forward(recv, send *collective.Message) (later bool, err error) {
-	if x := e.peers[send.Peer].extended; x != nil && x.conn.Short(int64(len(send.Buf))) {
+	if x := e.peers[send.Peer].extended; x != nil && x.conn.FitsEager(int64(len(send.Buf))) {
 		return true, e.Start(recv)
 	}
-	f := &flow{piece: int64(recv.Piece)}
-	f.recv, f.send = e.message(recv), e.message(send)
+	f := &flow{minPiece: int64(recv.Piece)}
+	f.recv, f.send = e.newMessage(recv), e.newMessage(send)
 	f.recv.flow, f.send.flow = f, f
 	if err := e.startMessage(f.send); err != nil {
 		return false, err
@@ -33,8 +33,8 @@ func (e callEngine) Forward(recv, send *collective.Message) (later bool, err err
 	return false, e.startMessage(f.recv)
 }
 
-// flowEnded continues a flow's send when its receive is complete.
-func flowEnded(r *Request) {
+// onFlowEnded continues a flow's send when its receive is complete.
+func onFlowEnded(r *Request) {
 	f := r.flow
 	switch {
 	case f == nil:
@@ -43,36 +43,36 @@ func flowEnded(r *Request) {
 	default:
 		f.recv = nil
 		if f.send != nil && r.Err == nil && r.Status.Bytes == int64(len(f.send.buf)) {
-			flowed(f, r.Status.Bytes, true)
+			advanceFlow(f, r.Status.Bytes, true)
 		}
 	}
 }
 
-// flowed continues a flow's send when enough further bytes, or all bytes, have arrived.
-func flowed(f *flow, bytes int64, all bool) {
-	if !all && bytes < f.ready+f.piece {
+// advanceFlow continues a flow's send when enough further bytes, or all bytes, have arrived.
+func advanceFlow(f *flow, bytes int64, all bool) {
+	if !all && bytes < f.readyBytes+f.minPiece {
 		return
 	}
-	f.ready = bytes
-	f.send.p.extended.machine().Ready(f.send.out, bytes)
+	f.readyBytes = bytes
+	f.send.p.extended.touchedConn().SetReady(f.send.sendID, bytes)
 }
 
-// arriving continues a flow's send with the contiguous bytes received so far.
-func arriving(in *inbound) {
-	if f := in.req.flow; f.send != nil && in.stored == in.got {
-		n := min(in.got, int64(len(in.buf)))
-		flowed(f, n, n == int64(len(in.buf)))
+// onFlowData continues a flow's send with the contiguous bytes received so far.
+func onFlowData(in *inbound) {
+	if f := in.recv.flow; f.send != nil && in.storedBytes == in.highWater {
+		n := min(in.highWater, int64(len(in.buf)))
+		advanceFlow(f, n, n == int64(len(in.buf)))
 	}
 }
 
 // waits reports whether an announced message has to wait because its receive belongs to a flow whose send has not
 // been cleared yet.
-func (r *Request) waits(in *inbound) bool {
+func (r *Request) mustWait(in *inbound) bool {
 	f := r.flow
 	if f == nil || f.send == nil || f.cleared || in.eager {
 		return false
 	}
-	f.in = in
+	f.pendingMessage = in
 	return true
 }
 
@@ -83,8 +83,8 @@ func onClearToSend(e *Core, r *Request) {
 	}
 	f := r.flow
 	f.cleared = true
-	if in := f.in; in != nil && f.recv != nil {
-		f.in = nil
+	if in := f.pendingMessage; in != nil && f.recv != nil {
+		f.pendingMessage = nil
 		e.matching.accept(in, f.recv)
 	}
 }

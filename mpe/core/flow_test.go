@@ -30,13 +30,13 @@ func TestFlowed(t *testing.T) {
 		{name: "a gap", stored: piece, got: piece + 1},
 		{name: "over", stored: length, got: length, over: true},
 	} {
-		f := &flow{piece: piece, ready: tt.before}
+		f := &flow{minPiece: piece, readyBytes: tt.before}
 		if !tt.over {
 			f.send = send()
 		}
-		arriving(&inbound{req: &Request{flow: f}, stored: tt.stored, got: tt.got, buf: make([]byte, length)})
-		if f.ready != tt.ready {
-			t.Errorf("%s: %d bytes may be sent, not %d", tt.name, f.ready, tt.ready)
+		onFlowData(&inbound{recv: &Request{flow: f}, storedBytes: tt.stored, highWater: tt.got, buf: make([]byte, length)})
+		if f.readyBytes != tt.ready {
+			t.Errorf("%s: %d bytes may be sent, not %d", tt.name, f.readyBytes, tt.ready)
 		}
 	}
 	for _, tt := range []struct {
@@ -58,19 +58,19 @@ func TestFlowed(t *testing.T) {
 			f.send = send()
 		}
 		recv := f.recv
-		flowEnded(recv)
-		if f.recv != nil || f.ready != tt.ready {
-			t.Errorf("the receive is done, %s: %d bytes may be sent, not %d", tt.name, f.ready, tt.ready)
+		onFlowEnded(recv)
+		if f.recv != nil || f.readyBytes != tt.ready {
+			t.Errorf("the receive is done, %s: %d bytes may be sent, not %d", tt.name, f.readyBytes, tt.ready)
 		}
 		if f.send != nil {
 			f.send.flow = f
-			flowEnded(f.send)
+			onFlowEnded(f.send)
 		}
 		if f.send != nil {
 			t.Errorf("%s: the send is not done", tt.name)
 		}
 	}
-	flowEnded(new(Request)) // of no flow
+	onFlowEnded(new(Request)) // of no flow
 }
 
 // TestFlowWaits checks that the sender of a flow's receive is cleared when the next rank clears the flow's send.
@@ -91,7 +91,7 @@ func TestFlowWaits(t *testing.T) {
 		w := newCores(t, 1, 2, faults{}, extendedPeer)
 		e := w.cores[0]
 		in, r := &inbound{eager: tt.eager}, &Request{flow: tt.flow}
-		if r.waits(in) != tt.waits || tt.flow != nil && (tt.flow.in == in) != tt.waits {
+		if r.mustWait(in) != tt.waits || tt.flow != nil && (tt.flow.pendingMessage == in) != tt.waits {
 			t.Errorf("%s: not %v", tt.name, tt.waits)
 		}
 		for range 2 { // once is enough

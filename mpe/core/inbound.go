@@ -20,17 +20,17 @@ type inbound struct {
 	// handle and order are its position in the queue of unexpected messages.
 	handle match.Handle
 	order  uint64
-	// req is the matching receive, or nil.
-	req *Request
+	// recv is the matching receive, or nil.
+	recv *Request
 	// buf is the destination of the payload. It is the receive's buffer or, while there is no receive, memory of
 	// the engine; own is then set.
-	buf []byte
-	own bool
-	// room is the number of bytes that the sender is cleared to send.
-	room int64
-	// got is the offset after the highest byte received. stored is the number of bytes received.
-	got, stored int64
-	arrived     bool // all bytes have been received
+	buf     []byte
+	ownsBuf bool
+	// clearedBytes is the number of bytes that the sender is cleared to send.
+	clearedBytes int64
+	// highWater is the offset after the highest byte received. stored is the number of bytes received.
+	highWater, storedBytes int64
+	isComplete             bool // all bytes have been received
 	// matchedBefore means that an earlier receive matched the message, but that receive's caller stopped waiting.
 	matchedBefore bool
 	accepted      bool // a receive has matched, and the sender is cleared
@@ -43,7 +43,7 @@ type inbound struct {
 	// p, its SEND_REQUEST is deferred in the state machine of p. If this rank sends it to itself, local is the
 	// send. If p and local are nil, the whole message is in buf.
 	p     *peer
-	num   extended.Message
+	id    extended.Message
 	local *Request
 }
 
@@ -71,60 +71,60 @@ func (in *inbound) store(offset int64, payload []byte) {
 			copy(to, payload)
 		}
 	}
-	in.got = max(in.got, offset+int64(len(payload)))
-	in.stored += int64(len(payload))
+	in.highWater = max(in.highWater, offset+int64(len(payload)))
+	in.storedBytes += int64(len(payload))
 }
 
 // deliver ends the receive of a complete message.
 func (x *matching) deliver(in *inbound) {
-	r := in.req
-	in.req = nil
-	x.keepTag(r, in)
+	r := in.recv
+	in.recv = nil
+	x.adoptTag(r, in)
 	r.Status = in.status()
 	r.Status.Phases.Start = r.posted
 	var err error
-	if available := min(in.bytes, in.room); int64(len(r.buf)) < in.bytes || available < in.bytes {
+	if available := min(in.bytes, in.clearedBytes); int64(len(r.buf)) < in.bytes || available < in.bytes {
 		err = &TruncatedError{Source: in.source, Posted: min(int64(len(r.buf)), available), Sent: in.bytes}
 	}
 	if in.p != nil {
 		in.p.recvsDone++
 		in.p.recvBytes += uint64(in.bytes)
 	}
-	x.c.finish(r, err)
+	x.core.finish(r, err)
 	x.inbounds.retire(in)
 }
 
-// keepTag gives a message from a peer without tags the tag of its receive.
-func (x *matching) keepTag(r *Request, in *inbound) {
-	if r.tag != AnyTag && in.source != x.c.rank && x.c.peers[in.source].noTags() {
+// adoptTag gives a message from a peer without tags the tag of its receive.
+func (x *matching) adoptTag(r *Request, in *inbound) {
+	if r.tag != AnyTag && in.source != x.core.rank && x.core.peers[in.source].noTags() {
 		in.tag = r.tag
 	}
 }
 
-// takeOver makes a receive's buffer the destination of a message. Bytes in the engine's memory are copied;
+// setDestination makes a receive's buffer the destination of a message. Bytes in the engine's memory are copied;
 // the rest is written directly into the receive's buffer (YAMPII's rule; E15).
-func (x *matching) takeOver(in *inbound, r *Request) {
-	if in.own {
-		copy(r.buf, in.buf[:min(in.got, int64(len(in.buf)))])
-		if !in.arrived && in.p != nil {
+func (x *matching) setDestination(in *inbound, r *Request) {
+	if in.ownsBuf {
+		copy(r.buf, in.buf[:min(in.highWater, int64(len(in.buf)))])
+		if !in.isComplete && in.p != nil {
 			in.p.takenOver++
-			in.p.takenOverRemaining += uint64(max(in.bytes-in.stored, 0))
+			in.p.takenOverRemaining += uint64(max(in.bytes-in.storedBytes, 0))
 		}
-		x.c.buffers.put(in.buf)
-		in.own = false
+		x.core.buffers.put(in.buf)
+		in.ownsBuf = false
 	}
-	in.buf, in.req = r.buf, r
-	r.in = in
+	in.buf, in.recv = r.buf, r
+	r.inbound = in
 }
 
 // accept clears the sender of a matched message at the end of the event.
 func (x *matching) accept(in *inbound, r *Request) {
 	in.accepted = true
-	in.phases.Clear = x.c.at
-	if !in.own && !in.arrived {
-		in.room = min(in.bytes, int64(len(r.buf)))
+	in.phases.Clear = x.core.now
+	if !in.ownsBuf && !in.isComplete {
+		in.clearedBytes = min(in.bytes, int64(len(r.buf)))
 	}
-	x.c.pending.accepts = append(x.c.pending.accepts, in)
+	x.core.pending.accepts = append(x.core.pending.accepts, in)
 }
 
 // inboundPool recycles inbound records.

@@ -5,42 +5,42 @@ import "github.com/zrlmpi/zrlmpid/extended"
 // inbox holds the messages from a peer that have begun to arrive. Most messages consist of one packet and end
 // before the next message begins, so the map is rarely needed.
 type inbox struct {
-	num  extended.Message
-	in   *inbound // or nil
-	rest map[extended.Message]*inbound
+	currentID extended.Message
+	current   *inbound // or nil
+	others    map[extended.Message]*inbound
 }
 
 func (b *inbox) add(num extended.Message, in *inbound) {
-	if b.in != nil {
-		if b.rest == nil {
-			b.rest = map[extended.Message]*inbound{}
+	if b.current != nil {
+		if b.others == nil {
+			b.others = map[extended.Message]*inbound{}
 		}
-		b.rest[b.num] = b.in
+		b.others[b.currentID] = b.current
 	}
-	b.num, b.in = num, in
+	b.currentID, b.current = num, in
 }
 
-func (b *inbox) at(num extended.Message) *inbound {
-	if b.in != nil && b.num == num {
-		return b.in
+func (b *inbox) find(num extended.Message) *inbound {
+	if b.current != nil && b.currentID == num {
+		return b.current
 	}
-	return b.rest[num]
+	return b.others[num]
 }
 
 func (b *inbox) remove(num extended.Message) {
-	if b.in != nil && b.num == num {
-		b.in = nil
+	if b.current != nil && b.currentID == num {
+		b.current = nil
 		return
 	}
-	delete(b.rest, num)
+	delete(b.others, num)
 }
 
 // all yields every message, in any order.
-func (b *inbox) all(yield func(*inbound) bool) {
-	if b.in != nil && !yield(b.in) {
+func (b *inbox) each(yield func(*inbound) bool) {
+	if b.current != nil && !yield(b.current) {
 		return
 	}
-	for _, in := range b.rest {
+	for _, in := range b.others {
 		if !yield(in) {
 			return
 		}

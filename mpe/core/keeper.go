@@ -6,7 +6,7 @@ import "github.com/zrlmpi/zrlmpid/handshake"
 // events of the engine.
 type Keeper interface {
 	// Restore returns the state stored by an earlier process. It is called once; now is the current time.
-	Restore(now handshake.Instant) handshake.Kept
+	Restore(now handshake.Instant) handshake.SavedState
 	// Keep stores k. The engine calls it before it sends packets that depend on k, so it must be quick.
-	Keep(k *handshake.Kept)
+	Keep(k *handshake.SavedState)
 }

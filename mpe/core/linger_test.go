@@ -15,14 +15,14 @@ func (w *world) closeRank(rank int) time.Duration {
 	began := w.now
 	w.event(rank, (*Core).Drain)
 	rest := func() {
-		for e := w.cores[rank]; !e.AtRest(); {
+		for e := w.cores[rank]; !e.IsIdle(); {
 			w.step()
 		}
 	}
 	rest()
 	w.event(rank, (*Core).Linger)
 	rest()
-	w.event(rank, (*Core).Shut)
+	w.event(rank, (*Core).Shutdown)
 	w.ports[rank].stopped = Never
 	return w.now - began
 }
@@ -52,7 +52,7 @@ func lastMessage(t *testing.T, peer func(local, remote int) Peer, bytes int,
 	send := w.start(t, 0, Operation{Kind: OpSendSync, Peer: 1, Buf: make([]byte, bytes)})
 	w.run(t, []*Request{recv})
 	took = w.closeRank(1)
-	for !send.Over && w.step() {
+	for !send.Done && w.step() {
 	}
 	return took, send.Err
 }

@@ -12,20 +12,20 @@ type matcher = match.Matcher[*Request, unexpected]
 // matching matches receives and messages. It holds the matchers of all communicators, and the records of
 // arriving messages.
 type matching struct {
-	c        *Core
-	inbounds inboundPool
-	claims   int32 // tag of the last claimed message
+	core      *Core
+	inbounds  inboundPool
+	lastClaim int32 // tag of the last claimed message
 
-	all map[uint32]*matcher
+	matchers map[uint32]*matcher
 	// lastComm is the most recently used communicator, and last is its matcher.
-	lastComm uint32
-	last     *matcher
-	// limits bounds each matcher. ownLimit is the number of unexpected messages in a communicator above which the
+	lastComm    uint32
+	lastMatcher *matcher
+	// limits bounds each matcher. selfLimit is the number of unexpected messages in a communicator above which the
 	// rank can send itself no more messages.
-	limits   match.Limits
-	ownLimit int
-	// restAbove is the number of unexpected messages in a communicator above which further messages rest.
-	restAbove int
+	limits    match.Limits
+	selfLimit int
+	// restThreshold is the number of unexpected messages in a communicator above which further messages rest.
+	restThreshold int
 }
 
 // init sets the configured limits, which New then increases for the peers.
@@ -33,59 +33,59 @@ func (x *matching) init(limits match.Limits, ranks int) {
 	if limits.Unexpected == 0 {
 		limits.Unexpected = match.DefaultLimit
 	}
-	x.all = map[uint32]*matcher{}
-	x.ownLimit, x.restAbove = limits.Unexpected, defaultRestAbove
+	x.matchers = map[uint32]*matcher{}
+	x.selfLimit, x.restThreshold = limits.Unexpected, defaultRestAbove
 	x.limits = limits
 	x.limits.Unexpected += ranks
 }
 
-// of returns the matcher of a communicator. It creates the matcher for the first receive or message.
-func (x *matching) of(comm uint32) *matcher {
-	if comm == x.lastComm && x.last != nil {
-		return x.last
+// forComm returns the matcher of a communicator. It creates the matcher for the first receive or message.
+func (x *matching) forComm(comm uint32) *matcher {
+	if comm == x.lastComm && x.lastMatcher != nil {
+		return x.lastMatcher
 	}
-	found := x.all[comm]
+	found := x.matchers[comm]
 	if found == nil {
 		found = match.New[*Request, unexpected](x.limits)
-		x.all[comm] = found
+		x.matchers[comm] = found
 	}
-	x.lastComm, x.last = comm, found
+	x.lastComm, x.lastMatcher = comm, found
 	return found
 }
 
 // postRecv matches a receive with the oldest message that fits, or queues it.
 func (x *matching) postRecv(r *Request) error {
-	m := x.of(r.comm)
+	m := x.forComm(r.comm)
 	u, ok, h, err := m.Post(int32(r.peer), r.matchTag(), r)
 	if errors.Is(err, match.ErrFull) {
 		return ErrFull
 	}
 	r.order = m.PostOrder()
 	if !ok {
-		err := x.c.NoSender(r.peer, r.comm)
-		if p := r.p; err == nil && p != nil && p.broken != nil {
-			err, p.broken = p.broken, nil
+		err := x.core.CheckSender(r.peer, r.comm)
+		if p := r.p; err == nil && p != nil && p.kernelErr != nil {
+			err, p.kernelErr = p.kernelErr, nil
 		}
 		if err != nil {
 			m.CancelPosted(h)
-			x.c.finish(r, err)
+			x.core.finish(r, err)
 			return nil
 		}
 	}
-	x.posted(r, &u, ok, h)
+	x.onPosted(r, &u, ok, h)
 	return nil
 }
 
-func (x *matching) posted(r *Request, u *unexpected, ok bool, h match.Handle) {
+func (x *matching) onPosted(r *Request, u *unexpected, ok bool, h match.Handle) {
 	if !ok {
 		r.handle = h
 		return
 	}
-	in := u.in
+	in := u.inbound
 	if in == nil {
-		in = x.record(u, r.comm, x.of(r.comm).TakenOrder())
+		in = x.wakeRecord(u, r.comm, x.forComm(r.comm).TakenOrder())
 	}
-	x.join(in, r)
+	x.bindMessage(in, r)
 	if p := in.p; p != nil && p.handshake != nil {
 		p.handshake.perform(nil) // the actions of the match
 	}
@@ -93,14 +93,14 @@ func (x *matching) posted(r *Request, u *unexpected, ok bool, h match.Handle) {
 
 // repost returns a receive to its old position in the queue after its message turned out not to exist.
 func (x *matching) repost(r *Request) {
-	x.inbounds.retire(r.in)
-	r.in = nil
-	u, ok, h, err := x.of(r.comm).Repost(int32(r.peer), r.matchTag(), r, r.order)
+	x.inbounds.retire(r.inbound)
+	r.inbound = nil
+	u, ok, h, err := x.forComm(r.comm).Repost(int32(r.peer), r.matchTag(), r, r.order)
 	if err != nil { // receives posted since have filled the queue
-		x.c.finish(r, ErrFull)
+		x.core.finish(r, ErrFull)
 		return
 	}
-	x.posted(r, &u, ok, h)
+	x.onPosted(r, &u, ok, h)
 }
 
 // matchTag returns the tag under which the matcher files a receive.
@@ -115,15 +115,15 @@ func (r *Request) matchTag() int32 {
 // the error is match.ErrFull if there are too many.
 func (x *matching) arrive(in *inbound) error {
 	if in.p != nil {
-		in.p.broken, in.p.answered = nil, in.p.sendsDone
+		in.p.kernelErr, in.p.sendsAtAnswer = nil, in.p.sendsDone
 	}
-	m := x.of(in.comm)
-	r, ok, h, err := m.Arrive(int32(in.source), in.tag, unexpected{in: in})
+	m := x.forComm(in.comm)
+	r, ok, h, err := m.Arrive(int32(in.source), in.tag, unexpected{inbound: in})
 	if err != nil {
 		return err
 	}
 	in.order = m.Order()
-	x.arrived(in, r, ok, h)
+	x.onArrived(in, r, ok, h)
 	return nil
 }
 
@@ -131,53 +131,53 @@ func (x *matching) arrive(in *inbound) error {
 // arrival.
 func (x *matching) restore(in *inbound) {
 	in.matchedBefore = true
-	m := x.of(in.comm)
-	r, ok, h, err := m.Restore(int32(in.source), in.tag, unexpected{in: in}, in.order)
+	m := x.forComm(in.comm)
+	r, ok, h, err := m.Restore(int32(in.source), in.tag, unexpected{inbound: in}, in.order)
 	if err != nil {
 		// Its position is free, but messages that arrived since have filled the queue.
-		x.refused(in)
+		x.rejectFull(in)
 		return
 	}
-	x.arrived(in, r, ok, h)
+	x.onArrived(in, r, ok, h)
 }
 
-func (x *matching) arrived(in *inbound, r *Request, ok bool, h match.Handle) {
+func (x *matching) onArrived(in *inbound, r *Request, ok bool, h match.Handle) {
 	if ok {
 		r.handle = match.Handle{}
-		x.join(in, r)
+		x.bindMessage(in, r)
 		return
 	}
 	in.handle = h
-	x.c.Probes.wake(in)
+	x.core.Probes.wake(in)
 }
 
-// join hands a message to its matching receive.
-func (x *matching) join(in *inbound, r *Request) {
+// bindMessage hands a message to its matching receive.
+func (x *matching) bindMessage(in *inbound, r *Request) {
 	in.handle = match.Handle{}
 	switch {
 	case in.local != nil:
-		x.joinSelf(in, r)
+		x.bindSelf(in, r)
 	case in.p != nil:
 		in.p.matched(in, r)
 	default: // complete; its receive was detached
-		x.takeOver(in, r)
+		x.setDestination(in, r)
 		x.deliver(in)
 	}
 }
 
-// refused reports that a message is lost because the queue is full.
-func (x *matching) refused(in *inbound) {
+// rejectFull reports that a message is lost because the queue is full.
+func (x *matching) rejectFull(in *inbound) {
 	if in.p != nil {
 		in.p.failed++
 	}
-	x.c.cfg.Observer.Done(x.c.rank, in.status(), ErrFull)
-	x.forget(in)
+	x.core.cfg.Observer.Done(x.core.rank, in.status(), ErrFull)
+	x.dropMessage(in)
 }
 
-// forget drops a message that can be neither matched nor queued.
-func (x *matching) forget(in *inbound) {
-	if in.own {
-		x.c.buffers.put(in.buf)
+// dropMessage drops a message that can be neither matched nor queued.
+func (x *matching) dropMessage(in *inbound) {
+	if in.ownsBuf {
+		x.core.buffers.put(in.buf)
 	}
-	in.buf, in.own = nil, false
+	in.buf, in.ownsBuf = nil, false
 }

@@ -78,31 +78,31 @@ func TestBuffers(t *testing.T) {
 			t.Errorf("%d bytes: length %d, capacity %d", tt.length, len(first), cap(first))
 		}
 		b.put(first)
-		if b.held != tt.capacity {
-			t.Errorf("%d bytes: %d are held, not %d", tt.length, b.held, tt.capacity)
+		if b.freeBytes != tt.capacity {
+			t.Errorf("%d bytes: %d are held, not %d", tt.length, b.freeBytes, tt.capacity)
 		}
 		again := b.get(tt.length)
-		if b.held != 0 || cap(again) != cap(first) || tt.capacity > 0 && &again[:1][0] != &first[:1][0] {
-			t.Errorf("%d bytes: the memory is not used again; %d are held", tt.length, b.held)
+		if b.freeBytes != 0 || cap(again) != cap(first) || tt.capacity > 0 && &again[:1][0] != &first[:1][0] {
+			t.Errorf("%d bytes: the memory is not used again; %d are held", tt.length, b.freeBytes)
 		}
 	}
 	var b buffers
 	for _, capacity := range []int{0, least / 2, least + 1, 2 * most} {
-		if b.put(make([]byte, 0, capacity)); b.held != 0 {
-			t.Errorf("%d bytes of a buffer with %d are held", b.held, capacity)
+		if b.put(make([]byte, 0, capacity)); b.freeBytes != 0 {
+			t.Errorf("%d bytes of a buffer with %d are held", b.freeBytes, capacity)
 		}
 	}
-	for range maxHeld/most + 2 {
+	for range maxFreeBytes/most + 2 {
 		b.put(make([]byte, most))
 	}
-	if b.held != maxHeld || len(b.free[maxClass]) != maxHeld/most {
-		t.Errorf("%d bytes in %d buffers are held, not %d", b.held, len(b.free[maxClass]), maxHeld)
+	if b.freeBytes != maxFreeBytes || len(b.free[maxClass]) != maxFreeBytes/most {
+		t.Errorf("%d bytes in %d buffers are held, not %d", b.freeBytes, len(b.free[maxClass]), maxFreeBytes)
 	}
 	for n := len(b.free[maxClass]); n > 0; n-- {
 		b.get(most)
 	}
-	if b.held != 0 {
-		t.Errorf("%d bytes of no buffer are held", b.held)
+	if b.freeBytes != 0 {
+		t.Errorf("%d bytes of no buffer are held", b.freeBytes)
 	}
 }
 
@@ -118,7 +118,7 @@ func TestOwnBuffers(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		buf  []byte
-		keep Keep
+		keep KeepFunc
 		kept bool
 	}{
 		{"a copy", []byte("message"), nil, false},
@@ -128,7 +128,7 @@ func TestOwnBuffers(t *testing.T) {
 		{"nothing to copy", nil, nil, false},
 	} {
 		released = 0
-		buf := b.own(tt.buf, tt.keep)
+		buf := b.detach(tt.buf, tt.keep)
 		if !bytes.Equal(buf, tt.buf) || len(buf) > 0 && (&buf[0] == &tt.buf[0] || (&buf[0] == &kept[0]) != tt.kept) {
 			t.Errorf("%s: %q", tt.name, buf)
 		}
@@ -137,10 +137,10 @@ func TestOwnBuffers(t *testing.T) {
 		if released != 0 {
 			t.Errorf("%s: released for other memory", tt.name)
 		}
-		held := b.held
+		held := b.freeBytes
 		b.put(buf)
 		b.put(make([]byte, 8))
-		if (released == 1) != tt.kept || tt.kept && b.held != held || len(b.given) != 0 {
+		if (released == 1) != tt.kept || tt.kept && b.freeBytes != held || len(b.releases) != 0 {
 			t.Errorf("%s: released %d times", tt.name, released)
 		}
 	}
@@ -198,8 +198,8 @@ func TestStore(t *testing.T) {
 	} {
 		in := &inbound{buf: bytes.Repeat([]byte("."), tt.room)}
 		in.store(tt.offset, []byte(tt.payload))
-		if string(in.buf) != tt.want || in.got != tt.got || in.stored != int64(len(tt.payload)) {
-			t.Errorf("%s: %q, %d, %d", tt.name, in.buf, in.got, in.stored)
+		if string(in.buf) != tt.want || in.highWater != tt.got || in.storedBytes != int64(len(tt.payload)) {
+			t.Errorf("%s: %q, %d, %d", tt.name, in.buf, in.highWater, in.storedBytes)
 		}
 	}
 	b := []byte("abcd")
@@ -228,36 +228,36 @@ func TestTakeOver(t *testing.T) {
 		remaining, buffered int
 	}{
 		{name: "not arrived", in: inbound{bytes: 6}, room: 6, want: "......"},
-		{name: "in the engine's memory", in: inbound{bytes: 6, own: true, got: 6, stored: 6, arrived: true},
+		{name: "in the engine's memory", in: inbound{bytes: 6, ownsBuf: true, highWater: 6, storedBytes: 6, isComplete: true},
 			room: 6, want: "abcdef", buffered: 64},
-		{name: "arriving", in: inbound{bytes: 6, own: true, got: 4, stored: 4}, room: 6, counts: true,
+		{name: "arriving", in: inbound{bytes: 6, ownsBuf: true, highWater: 4, storedBytes: 4}, room: 6, counts: true,
 			want: "abcd..", remaining: 2, buffered: 64},
-		{name: "with a gap", in: inbound{bytes: 6, own: true, got: 6, stored: 4}, room: 6, counts: true,
+		{name: "with a gap", in: inbound{bytes: 6, ownsBuf: true, highWater: 6, storedBytes: 4}, room: 6, counts: true,
 			want: "abcdef", remaining: 2, buffered: 64},
-		{name: "all there", in: inbound{bytes: 6, own: true, got: 6, stored: 6}, room: 6, counts: true,
+		{name: "all there", in: inbound{bytes: 6, ownsBuf: true, highWater: 6, storedBytes: 6}, room: 6, counts: true,
 			want: "abcdef", buffered: 64},
-		{name: "more than all", in: inbound{bytes: 6, own: true, got: 6, stored: 8}, room: 6, counts: true,
+		{name: "more than all", in: inbound{bytes: 6, ownsBuf: true, highWater: 6, storedBytes: 8}, room: 6, counts: true,
 			want: "abcdef", buffered: 64},
-		{name: "of this rank", in: inbound{bytes: 6, own: true, got: 4, stored: 4}, room: 6, local: true,
+		{name: "of this rank", in: inbound{bytes: 6, ownsBuf: true, highWater: 4, storedBytes: 4}, room: 6, local: true,
 			want: "abcd..", buffered: 64},
-		{name: "too long", in: inbound{bytes: 6, own: true, got: 6, stored: 6, arrived: true}, room: 3, want: "abc",
+		{name: "too long", in: inbound{bytes: 6, ownsBuf: true, highWater: 6, storedBytes: 6, isComplete: true}, room: 3, want: "abc",
 			buffered: 64},
 	} {
 		w := newCores(t, 1, 2, faults{}, extendedPeer)
 		e := w.cores[0]
 		in := tt.in
-		if in.own {
+		if in.ownsBuf {
 			in.buf = append(e.buffers.get(0), "abcdef"...)
 		}
 		if !tt.local {
 			in.p = e.peers[1]
 		}
 		r := &Request{buf: bytes.Repeat([]byte("."), tt.room)}
-		e.matching.takeOver(&in, r)
+		e.matching.setDestination(&in, r)
 		p := e.peers[1]
-		if string(r.buf) != tt.want || in.own || in.req != r || r.in != &in || &in.buf[0] != &r.buf[0] ||
-			e.buffers.held != tt.buffered {
-			t.Errorf("%s: %q, not %q; %d bytes are held", tt.name, r.buf, tt.want, e.buffers.held)
+		if string(r.buf) != tt.want || in.ownsBuf || in.recv != r || r.inbound != &in || &in.buf[0] != &r.buf[0] ||
+			e.buffers.freeBytes != tt.buffered {
+			t.Errorf("%s: %q, not %q; %d bytes are held", tt.name, r.buf, tt.want, e.buffers.freeBytes)
 		}
 		if (p.takenOver == 1) != tt.counts || p.takenOverRemaining != uint64(tt.remaining) {
 			t.Errorf("%s: counted %d times, with %d bytes, not %d", tt.name, p.takenOver, p.takenOverRemaining,
@@ -269,13 +269,13 @@ func TestTakeOver(t *testing.T) {
 // TestDiscardBuffer checks that the discard buffer has the requested length, and is reused.
 func TestDiscardBuffer(t *testing.T) {
 	var b discardBuffer
-	first := b.room(100)
+	first := b.grow(100)
 	for _, n := range []int{1, 99, 100} {
-		if got := b.room(n); len(got) != n || &got[0] != &first[0] {
+		if got := b.grow(n); len(got) != n || &got[0] != &first[0] {
 			t.Errorf("%d bytes: %d, in other memory %v", n, len(got), &got[0] != &first[0])
 		}
 	}
-	if got := b.room(101); len(got) != 101 {
+	if got := b.grow(101); len(got) != 101 {
 		t.Errorf("%d bytes, not 101", len(got))
 	}
 }
@@ -291,14 +291,14 @@ func TestOutbox(t *testing.T) {
 		}
 	}
 	for i, r := range requests {
-		if o := b.at(extended.ID(i + 1)); o.req != r || o.length != int64(len(r.buf)) || o.tag != r.tag || !o.used {
+		if o := b.find(extended.ID(i + 1)); o.request != r || o.length != int64(len(r.buf)) || o.tag != r.tag || !o.used {
 			t.Errorf("ID %d: %+v", i+1, o)
 		}
 	}
 	if b.remove(2); b.slots[1].used || b.slots[1].buf != nil {
 		t.Errorf("what was removed is kept: %+v", b.slots[1])
 	}
-	if id := b.add(requests[0]); id != 2 || b.at(2).req != requests[0] {
+	if id := b.add(requests[0]); id != 2 || b.find(2).request != requests[0] {
 		t.Errorf("ID %d, not 2 again", id)
 	}
 	if id := b.add(requests[0]); id != 4 {
@@ -306,17 +306,17 @@ func TestOutbox(t *testing.T) {
 	}
 	kept := &outbound{buf: []byte("kept")}
 	b.addKept(5, kept)
-	if b.at(5) != kept || b.at(4).req != requests[0] || !b.at(6).own {
-		t.Errorf("%+v, %+v, %+v", b.at(5), b.at(4), b.at(6))
+	if b.find(5) != kept || b.find(4).request != requests[0] || !b.find(6).ownsBuf {
+		t.Errorf("%+v, %+v, %+v", b.find(5), b.find(4), b.find(6))
 	}
-	if b.remove(5); b.at(5) == kept || len(b.free) != 0 || len(b.kept) != 0 {
-		t.Errorf("what was removed is kept: %+v", b.at(5))
+	if b.remove(5); b.find(5) == kept || len(b.free) != 0 || len(b.unslotted) != 0 {
+		t.Errorf("what was removed is kept: %+v", b.find(5))
 	}
 	abort, ordering := b.addInternal([]byte("abort"), nil), b.addInternal(nil, new(collective.Ordering))
 	empty := b.addInternal(nil, nil)
-	if !b.at(abort).isAbort || b.at(ordering).isAbort || b.at(empty).isAbort || b.at(abort).req != nil ||
-		b.at(ordering).ordering == nil {
-		t.Errorf("%+v, %+v, %+v", b.at(abort), b.at(ordering), b.at(empty))
+	if !b.find(abort).isAbort || b.find(ordering).isAbort || b.find(empty).isAbort || b.find(abort).request != nil ||
+		b.find(ordering).ordering == nil {
+		t.Errorf("%+v, %+v, %+v", b.find(abort), b.find(ordering), b.find(empty))
 	}
 }
 
@@ -340,9 +340,9 @@ func TestOutboundSteps(t *testing.T) {
 		{protocol.ExtHeader{Type: protocol.Data, Offset: 10}, 10, handshake.Phases{Request: 1, Clear: 4, Data: 6},
 			true},
 	} {
-		o.sent(&tt.h, tt.length, handshake.Instant(i+1))
-		if o.phases != tt.want || o.out != tt.out {
-			t.Errorf("packet %d: %+v, %v, not %+v, %v", i+1, o.phases, o.out, tt.want, tt.out)
+		o.noteSent(&tt.h, tt.length, handshake.Instant(i+1))
+		if o.phases != tt.want || o.allSent != tt.out {
+			t.Errorf("packet %d: %+v, %v, not %+v, %v", i+1, o.phases, o.allSent, tt.want, tt.out)
 		}
 	}
 }
@@ -350,8 +350,8 @@ func TestOutboundSteps(t *testing.T) {
 // TestKeptPayload checks that unacknowledged payload stays readable, whatever is pushed after it, and that the
 // memory is proportional to the payload that is needed.
 func TestKeptPayload(t *testing.T) {
-	for _, window := range []int{0, 1, 100, 3000, minKept, 50_000} {
-		var k keptPayload
+	for _, window := range []int{0, 1, 100, 3000, minShortBuf, 50_000} {
+		var k shortPayload
 		var all []byte
 		most := 0
 		for i := range 3000 {
@@ -363,7 +363,7 @@ func TestKeptPayload(t *testing.T) {
 			if needed := all[len(all)-len(payload)-n:]; !bytes.Equal(k.buf[k.end-len(needed):k.end], needed) {
 				t.Fatalf("window of %d bytes: message %d is not behind what is needed", window, i)
 			}
-			if len(k.buf) > max(minKept, 4*most) {
+			if len(k.buf) > max(minShortBuf, 4*most) {
 				t.Fatalf("window of %d bytes: %d bytes of memory for %d", window, len(k.buf), most)
 			}
 		}
@@ -402,11 +402,11 @@ func TestExposed(t *testing.T) {
 	} {
 		l := newCores(t, 1, 2, tt.network, extendedPeer).cores[0].peers[1].extended
 		r := &Request{buf: make([]byte, length)}
-		id := l.outs.add(r)
-		o := l.outs.at(id)
-		o.req, o.flowing = tt.req, tt.flowing
+		id := l.outbox.add(r)
+		o := l.outbox.find(id)
+		o.request, o.forwarded = tt.req, tt.flowing
 		l.transmit(&extended.Action{ID: id, Header: tt.h, Length: 1000})
-		b := &l.p.e.conns.batch
+		b := &l.p.e.connActions.batch
 		if b.n != 1 {
 			t.Fatalf("%s: %d packets", tt.name, b.n)
 		}
@@ -426,8 +426,8 @@ func TestPacketBatches(t *testing.T) {
 		w := newCores(t, 1, 2, faults{},
 			func(_, _ int) Peer { return Peer{Extended: &extended.Config{MaxPayload: 60_000}} })
 		l := w.cores[0].peers[1].extended
-		id := l.outs.add(&Request{buf: make([]byte, length)})
-		b := &l.p.e.conns.batch
+		id := l.outbox.add(&Request{buf: make([]byte, length)})
+		b := &l.p.e.connActions.batch
 		each := 0 // packets handed over at a time
 		for n := range 3 * packetBatchLen {
 			before := b.n

@@ -82,7 +82,7 @@ type PeerInfo struct {
 	NoEmpty bool
 }
 
-// Keep returns memory with the bytes of buf for a transfer that continues without its caller: buf itself, or
+// KeepFunc returns memory with the bytes of buf for a transfer that continues without its caller: buf itself, or
 // a copy. The engine calls release when it no longer needs the memory, unless the engine is closed first.
 // Neither function may call the engine or block.
-type Keep func(buf []byte) (kept []byte, release func())
+type KeepFunc func(buf []byte) (kept []byte, release func())

@@ -10,16 +10,16 @@ import (
 // outbound is an outgoing message in the state machine of an extended peer.
 type outbound struct {
 	// req is the send, or nil after its buffer was returned to its caller.
-	req *Request
+	request *Request
 	// buf is the payload. It is memory of the engine if own is set, and otherwise of the caller.
-	buf  []byte
-	own  bool
-	used bool
-	// out means that the last byte has been sent.
-	out bool
+	buf     []byte
+	ownsBuf bool
+	used    bool
+	// allSent means that the last byte has been sent.
+	allSent bool
 	// advertised means that the peer may be reading buf. flowing means that the message is forwarded while it
 	// arrives, and is therefore not advertised as a whole.
-	advertised, flowing bool
+	advertised, forwarded bool
 	// isAbort marks the abort of a collective call.
 	isAbort bool
 	// ordering is confirmed when the message is acknowledged.
@@ -31,7 +31,7 @@ type outbound struct {
 }
 
 // sent updates the phases of the message when one of its packets is sent.
-func (o *outbound) sent(h *protocol.ExtHeader, length int64, now handshake.Instant) {
+func (o *outbound) noteSent(h *protocol.ExtHeader, length int64, now handshake.Instant) {
 	switch {
 	case h.Type == protocol.SendRequest && o.phases.Request == 0:
 		o.phases.Request = now
@@ -40,7 +40,7 @@ func (o *outbound) sent(h *protocol.ExtHeader, length int64, now handshake.Insta
 			o.phases.Clear = now
 		}
 		if int64(h.Offset)+length == o.length {
-			o.phases.Data, o.out = now, true
+			o.phases.Data, o.allSent = now, true
 		}
 	}
 }
@@ -49,15 +49,15 @@ func (o *outbound) sent(h *protocol.ExtHeader, length int64, now handshake.Insta
 type outbox struct {
 	slots []outbound
 	free  []extended.ID
-	// kept holds messages whose IDs are not indexes of slots: messages sent with short headers that were not
+	// unslotted holds messages whose IDs are not indexes of slots: messages sent with short headers that were not
 	// acknowledged soon.
-	kept map[extended.ID]*outbound
+	unslotted map[extended.ID]*outbound
 }
 
 // add adds a send, and returns its ID.
 func (b *outbox) add(r *Request) extended.ID {
-	o := outbound{req: r, buf: r.buf, used: true, length: int64(len(r.buf)), tag: r.tag,
-		flowing: r.message != nil && r.message.Piece > 0}
+	o := outbound{request: r, buf: r.buf, used: true, length: int64(len(r.buf)), tag: r.tag,
+		forwarded: r.message != nil && r.message.Piece > 0}
 	if last := len(b.free) - 1; last >= 0 {
 		id := b.free[last]
 		b.free = b.free[:last]
@@ -71,33 +71,33 @@ func (b *outbox) add(r *Request) extended.ID {
 // addInternal adds a message that the engine itself sends.
 func (b *outbox) addInternal(payload []byte, o *collective.Ordering) extended.ID {
 	id := b.add(&Request{buf: payload})
-	out := b.at(id)
-	out.req, out.ordering, out.isAbort = nil, o, o == nil && len(payload) > 0
+	out := b.find(id)
+	out.request, out.ordering, out.isAbort = nil, o, o == nil && len(payload) > 0
 	return id
 }
 
-func (b *outbox) at(id extended.ID) *outbound {
+func (b *outbox) find(id extended.ID) *outbound {
 	if id > extended.ID(len(b.slots)) {
-		if o := b.kept[id]; o != nil {
+		if o := b.unslotted[id]; o != nil {
 			return o
 		}
-		return &outbound{own: true} // sent with a short header, and not Kept
+		return &outbound{ownsBuf: true} // sent with a short header, and not Kept
 	}
 	return &b.slots[id-1]
 }
 
 // addKept adds a message that was sent with a short header.
 func (b *outbox) addKept(id extended.ID, o *outbound) {
-	if b.kept == nil {
-		b.kept = map[extended.ID]*outbound{}
+	if b.unslotted == nil {
+		b.unslotted = map[extended.ID]*outbound{}
 	}
-	b.kept[id] = o
+	b.unslotted[id] = o
 }
 
 // remove frees an ID.
 func (b *outbox) remove(id extended.ID) {
 	if id > extended.ID(len(b.slots)) {
-		delete(b.kept, id)
+		delete(b.unslotted, id)
 		return
 	}
 	b.slots[id-1] = outbound{}

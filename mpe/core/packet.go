@@ -11,24 +11,24 @@ type RxPacket struct {
 	Kind RxKind
 	// Peer is the rank of the source address according to the rank map, or UnknownPeer.
 	Peer int
-	// From is the source address.
-	From netip.AddrPort
+	// SourceAddr is the source address.
+	SourceAddr netip.AddrPort
 	// Bytes are the datagram (RxDatagram), a header (RxHeader) or a piece of the payload of a DATA message
 	// (RxPayload).
 	Bytes []byte
-	// Rest is the rest of a datagram that begins with Bytes, if the two are not contiguous in memory. If Each is
+	// Tail is the rest of a datagram that begins with Bytes, if the two are not contiguous in memory. If Each is
 	// not 0, Bytes are several datagrams of Each bytes; the last one may be shorter.
-	Rest []byte
-	Each int
-	// Away is the number of payload bytes after Bytes that are still in the sender's memory. If it is not 0, Fetch
+	Tail        []byte
+	DatagramLen int
+	// RemoteBytes is the number of payload bytes after Bytes that are still in the sender's memory. If it is not 0, Fetch
 	// copies the bytes, which Ticket identifies (MemoryTransport only).
-	Away, Ticket int
+	RemoteBytes, Ticket int
 	// Advertised, if not 0, identifies the message that Bytes announce in a call of Get (MemoryTransport only).
 	Advertised uint64
-	// Checked means that Bytes and Rest are a packet of the extended profile and that the transport has
+	// Verified means that Bytes and Rest are a packet of the extended profile and that the transport has
 	// verified it for protocol.ParseExtended. Another check would take as long as copying the packet. If Rest
 	// is not empty, Bytes are the header.
-	Checked bool
+	Verified bool
 }
 
 // UnknownPeer is the Peer of an RxPacket whose source address is not in the rank map.
@@ -38,7 +38,7 @@ const UnknownPeer = -1
 type RxKind uint8
 
 const (
-	// RxDatagram is a UDP datagram. Only the state of the pair determines whether it starts with a header.
+	// RxDatagram is a AddUDP datagram. Only the state of the pair determines whether it starts with a header.
 	RxDatagram RxKind = iota
 	// RxHeader and RxPayload are pieces of a stream, split by its framing.
 	RxHeader
@@ -54,11 +54,11 @@ const (
 	RxBroken
 	// RxPublished means that SharedBuffers.Await for the slot Ticket is done.
 	RxPublished
-	// RxGone means that the process of an extended peer no longer exists: its last connection was closed, and
+	// RxPeerDied means that the process of an extended peer no longer exists: its last connection was closed, and
 	// a new one was refused.
-	RxGone
-	// RxLeft is RxGone for a peer that had closed its transport before its process ended.
-	RxLeft
+	RxPeerDied
+	// RxPeerClosed is RxPeerDied for a peer that had closed its transport before its process ended.
+	RxPeerClosed
 	// RxUnreachable means that the transport cannot reach an extended peer. Bytes are the reason as text. The
 	// transport reports it again as long as the reason persists.
 	RxUnreachable
@@ -83,8 +83,8 @@ type Packet struct {
 type Placement struct {
 	// Peer is the rank of the sender.
 	Peer int
-	// Head is the number of bytes before the payload in each datagram.
-	Head int
+	// HeaderLen is the number of bytes before the payload in each datagram.
+	HeaderLen int
 	// Message and Offset are the values in the header of the expected packet (extended profile only): the
 	// number of the message, and the number of its bytes received so far.
 	Message, Offset uint32
@@ -93,8 +93,8 @@ type Placement struct {
 	Buf []byte
 }
 
-// Expects reports whether h is the header of the expected packet of the extended profile.
-func (at *Placement) Expects(h *protocol.ExtHeader) bool {
-	return at.Head == protocol.ExtHeaderLen && h.Type == protocol.Data && h.Message == at.Message &&
+// MatchesHeader reports whether h is the header of the expected packet of the extended profile.
+func (at *Placement) MatchesHeader(h *protocol.ExtHeader) bool {
+	return at.HeaderLen == protocol.ExtHeaderLen && h.Type == protocol.Data && h.Message == at.Message &&
 		h.Offset == at.Offset
 }

@@ -29,18 +29,18 @@ type packetBatch struct {
 // that the packet announces.
 func (l *extendedLink) transmit(act *extended.Action) {
 	if act.ID == 0 {
-		l.packet(&act.Header, nil)
+		l.addPacket(&act.Header, nil)
 		return
 	}
-	o := l.outs.at(act.ID)
-	o.sent(&act.Header, act.Length, l.p.e.at)
-	if act.Header.Type == protocol.SendRequest && o.req != nil && o.req.rest != 0 {
-		l.announced = append(l.announced, o.req.rest)
+	o := l.outbox.find(act.ID)
+	o.noteSent(&act.Header, act.Length, l.p.e.now)
+	if act.Header.Type == protocol.SendRequest && o.request != nil && o.request.restRef != 0 {
+		l.announced = append(l.announced, o.request.restRef)
 	}
 	if l.memory != nil && l.transmitShort(&act.Header, o.buf[act.Offset:act.Offset+act.Length]) {
 		return
 	}
-	pk := l.packet(&act.Header, o.buf[act.Offset:act.Offset+act.Length])
+	pk := l.addPacket(&act.Header, o.buf[act.Offset:act.Offset+act.Length])
 	if act.Header.Flags&protocol.FlagRetransmit != 0 {
 		pk.Fragment = l.discovers && act.Length > int64(l.conn.Payload())
 	}
@@ -48,18 +48,18 @@ func (l *extendedLink) transmit(act *extended.Action) {
 		o.advertised, pk.Exposed = true, uint64(act.ID)
 		// A peer keeps a whole record of each advertised message, so a send that may rest is not advertised: there
 		// may be millions.
-		if act.Header.Type == protocol.SendRequest && !o.flowing && (o.req == nil || !o.req.MayRest) {
+		if act.Header.Type == protocol.SendRequest && !o.forwarded && (o.request == nil || !o.request.MayRest) {
 			pk.Advertised = o.buf
 		}
 	}
-	if l.p.e.conns.batch.bytes >= l.batchBytes {
+	if l.p.e.connActions.batch.bytes >= l.batchBytes {
 		l.sendBatch()
 	}
 }
 
 // packet adds a packet to the batch, and returns it.
-func (l *extendedLink) packet(h *protocol.ExtHeader, payload []byte) *Packet {
-	b := &l.p.e.conns.batch
+func (l *extendedLink) addPacket(h *protocol.ExtHeader, payload []byte) *Packet {
+	b := &l.p.e.connActions.batch
 	if b.n == len(b.packets) {
 		l.sendBatch()
 	}
@@ -67,7 +67,7 @@ func (l *extendedLink) packet(h *protocol.ExtHeader, payload []byte) *Packet {
 	b.n++
 	protocol.PutExtended(pk.Header[:], h, payload)
 	pk.Payload, pk.Advertised, pk.Fragment, pk.Exposed = payload, nil, false, 0
-	l.p.sent(h.Type, protocol.ExtHeaderLen+len(payload))
+	l.p.countSent(h.Type, protocol.ExtHeaderLen+len(payload))
 	l.p.record(true, protocol.ExtHeaderLen+len(payload), pk.Header[:], payload)
 	b.bytes += len(payload)
 	return pk
@@ -76,11 +76,11 @@ func (l *extendedLink) packet(h *protocol.ExtHeader, payload []byte) *Packet {
 // sendBatch sends the batch. Packets that the network refuses count as lost: they are retransmitted until
 // they are acknowledged. The error is kept, to explain a missing acknowledgement.
 func (l *extendedLink) sendBatch() {
-	b := &l.p.e.conns.batch
+	b := &l.p.e.connActions.batch
 	if b.n == 0 {
 		return
 	}
-	tooLong, err := l.p.e.effects.Packets(l.p.rank, b.packets[:b.n])
+	tooLong, err := l.p.e.effects.SendPackets(l.p.rank, b.packets[:b.n])
 	for i := range b.packets[:b.n] {
 		b.packets[i].Payload, b.packets[i].Advertised = nil, nil
 	}
@@ -99,8 +99,8 @@ const (
 	// sends are coalesced. If a program posts only a few sends and then computes for a long time, all of them are
 	// in flight.
 	coalesceAfter = 4
-	// coalesceMost is the maximum number of sends coalesced.
-	coalesceMost = 16
+	// maxCoalesced is the maximum number of sends coalesced.
+	maxCoalesced = 16
 	// coalesceTime is the longest time that a send is held back if nothing else happens. This is rare: a
 	// caller that posts many sends soon waits, tests, or gets an answer.
 	coalesceTime = time.Millisecond
@@ -110,14 +110,14 @@ const (
 // packets of later sends. The next flush sends them.
 func (l *extendedLink) coalesce() bool {
 	p := l.p
-	p.burst++
-	if p.burst <= coalesceAfter || (p.burst-coalesceAfter)%coalesceMost == 0 {
+	p.burstLen++
+	if p.burstLen <= coalesceAfter || (p.burstLen-coalesceAfter)%maxCoalesced == 0 {
 		return false
 	}
 	e := p.e
 	if !e.pending.coalesced {
 		e.pending.coalesced = true
-		e.due = min(e.due, e.at+coalesceTime)
+		e.tickDue = min(e.tickDue, e.now+coalesceTime)
 	}
 	return true // the peer is touched
 }
@@ -125,7 +125,7 @@ func (l *extendedLink) coalesce() bool {
 // FlushCoalesced sends the coalesced packets.
 func (e *Core) FlushCoalesced() {
 	for _, p := range e.pending.touched {
-		p.burst = 0
+		p.burstLen = 0
 	}
 	e.flush()
 }

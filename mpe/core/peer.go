@@ -20,34 +20,34 @@ type peer struct {
 	rank int
 	cfg  Peer
 	// touched means that an event has reached the peer's state machine, so that flush must read its deadline.
-	// timed means that the peer is in Core.timed.
-	touched, timed bool
-	// placed means that the network can place long messages directly. placement is the current destination.
-	placed    bool
+	// isTimed means that the peer is in Core.timed.
+	touched, isTimed bool
+	// canPlace means that the network can place long messages directly. placement is the current destination.
+	canPlace  bool
 	placement placement
 	profile   protocol.Profile
 	// limits are the limitations of the profile. longest is the maximum length of a message in bytes. Messages of
 	// up to unlimited bytes need no further check; if it is -1, all messages need a check.
-	limits    PeerInfo
-	longest   int64
-	unlimited int
+	limits       PeerInfo
+	maxLength    int64
+	uncheckedLen int
 	// wire holds the properties of the peer that collective calls depend on.
 	wire collective.Wire
-	// burst is the number of sends posted since anything else happened.
-	burst int
+	// burstLen is the number of sends posted since anything else happened.
+	burstLen int
 	// refusedAt is the time at which a message of the program was refused because the peer had no memory for
 	// it, or 0 if a later one was accepted.
 	refusedAt handshake.Instant
 
 	peerCounts
 	sendErr error // last error of the transport; cleared when a send succeeds
-	// broken is the failure of the peer's kernel. The next receive ends with it, unless a message arrives first.
+	// kernelErr is the failure of the peer's kernel. The next receive ends with it, unless a message arrives first.
 	// answered is the value of sendsDone when the last message from the peer arrived.
-	broken   error
-	answered uint64
-	// heard is the time of the last received packet, or 0. lastDrop is the last dropped packet, or nil.
-	heard    handshake.Instant
-	lastDrop *lastDrop
+	kernelErr     error
+	sendsAtAnswer uint64
+	// lastPacketAt is the time of the last received packet, or 0. lastDrop is the last dropped packet, or nil.
+	lastPacketAt handshake.Instant
+	lastDrop     *lastDrop
 	// unreachableAt is the time at which an operation or the link last ended because the peer did not answer,
 	// or 0.
 	unreachableAt handshake.Instant
@@ -82,7 +82,7 @@ type link interface {
 	cancel(r *Request) bool
 	// detach moves the transfer of a request that cannot be cancelled to a private buffer, as buffers.own does. If
 	// drop is set, no other receive gets the message.
-	detach(r *Request, keep Keep, drop bool)
+	detach(r *Request, keep KeepFunc, drop bool)
 	// abort ends all requests if everything is set, and otherwise only the sends that the peer does not know of.
 	abort(err error, everything bool)
 	// tick acts on deadlines up to horizon.
@@ -98,20 +98,20 @@ type link interface {
 	lingerUntil() (handshake.Instant, bool)
 	// deadEnd returns the reason why the peer cannot continue, or nil.
 	deadEnd() error
-	// load returns the number of pending sends, and reports whether a transfer is in progress, for which
+	// pendingLoad returns the number of pending sends, and reports whether a transfer is in progress, for which
 	// Close has to wait. A receive without a message and a send without a receive have not begun to move
 	// data, and may wait forever.
-	load() (sends int, moving bool)
+	pendingLoad() (sends int, moving bool)
 	// sendWaits yields the pending sends, oldest first, and resting sends last. recvWaits yields the receives that
 	// messages from the peer have matched.
 	sendWaits(yield func(*Waiting) bool)
 	recvWaits(yield func(*Waiting) bool)
-	counters(c *state.PeerCounters)
+	addCounters(c *state.PeerCounters)
 	snapshot(s *state.Peer, now handshake.Instant)
 }
 
 func newPeer(e *Core, rank int, cfg Peer) *peer {
-	p := &peer{e: e, rank: rank, cfg: cfg, placed: cfg.Network.Places, unlimited: -1}
+	p := &peer{e: e, rank: rank, cfg: cfg, canPlace: cfg.Network.Places, uncheckedLen: -1}
 	if cfg.Extended == nil {
 		p.setHandshake(cfg)
 	} else {
@@ -138,8 +138,8 @@ func (cfg *Peer) configure(local, remote int) {
 // horizon returns the time up to which all packets received from the peer are known to be processed. A time-out
 // must not expire while a packet that arrived in time is unread.
 func (p *peer) horizon(now handshake.Instant) handshake.Instant {
-	if id := p.cfg.Network.ID; id < len(p.e.known) {
-		return min(p.e.known[id], now)
+	if id := p.cfg.Network.ID; id < len(p.e.processedUntil) {
+		return min(p.e.processedUntil[id], now)
 	}
 	return now
 }
@@ -155,23 +155,23 @@ func (e *Core) CheckRank(rank int) error {
 	return nil
 }
 
-func (p *peer) received(b []byte) {
-	p.heard = p.e.at
+func (p *peer) countReceived(b []byte) {
+	p.lastPacketAt = p.e.now
 	p.packetsIn++
 	p.bytesIn += uint64(len(b))
 }
 
-// receivedAll is received for several datagrams with a length of each bytes; the last one may be shorter.
-func (p *peer) receivedAll(bytes, each int) {
-	p.heard = p.e.at
+// countDatagrams is received for several datagrams with a length of each bytes; the last one may be shorter.
+func (p *peer) countDatagrams(bytes, each int) {
+	p.lastPacketAt = p.e.now
 	p.packetsIn += uint64((bytes + each - 1) / each)
 	p.bytesIn += uint64(bytes)
 }
 
-// silent reports whether the peer was declared unreachable and no packet has been received from it since.
-func (p *peer) silent() bool { return p.unreachableAt > 0 && p.heard < p.unreachableAt }
+// isSilent reports whether the peer was declared unreachable and no packet has been received from it since.
+func (p *peer) isSilent() bool { return p.unreachableAt > 0 && p.lastPacketAt < p.unreachableAt }
 
-func (p *peer) sent(t protocol.Type, bytes int) {
+func (p *peer) countSent(t protocol.Type, bytes int) {
 	p.packetsOut[t]++
 	p.bytesOut += uint64(bytes)
 }
@@ -184,30 +184,30 @@ func (p *peer) sendResult(err error) {
 	}
 }
 
-// dropped counts and reports a dropped packet. a is nil if a deadline caused the drop.
-func (p *peer) dropped(a *RxPacket, d Drop) {
+// reportDrop counts and reports a dropped packet. a is nil if a deadline caused the drop.
+func (p *peer) reportDrop(a *RxPacket, d Drop) {
 	p.drops[d.Reason]++
 	if p.lastDrop == nil {
 		p.lastDrop = new(lastDrop)
 	}
-	p.lastDrop.set(p.e.at, p.profile, a, &d)
-	d.Packet, d.At = a, p.e.at
+	p.lastDrop.set(p.e.now, p.profile, a, &d)
+	d.Packet, d.At = a, p.e.now
 	p.e.cfg.Observer.Dropped(p.e.rank, p.rank, d)
 }
 
-// noted counts and reports an event.
-func (p *peer) noted(n Note) {
+// reportEvent counts and reports an event.
+func (p *peer) reportEvent(n Note) {
 	p.events[n.Event]++
 	if n.Event == state.EventUnreachable {
-		p.unreachableAt = p.e.at
+		p.unreachableAt = p.e.now
 	}
-	n.At = p.e.at
+	n.At = p.e.now
 	p.e.cfg.Observer.Noted(p.e.rank, p.rank, n)
 }
 
 // busy reports whether a transfer is in progress, for which Close has to wait.
 func (p *peer) busy() bool {
-	_, moving := p.load()
+	_, moving := p.pendingLoad()
 	return moving
 }
 

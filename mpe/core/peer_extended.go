@@ -17,26 +17,26 @@ type extendedLink struct {
 	p    *peer
 	conn *extended.Conn // events go through machine
 	// memory is Network.Memory. kept holds the payload sent through it with short headers.
-	memory Memory
-	kept   keptPayload
+	memory       Memory
+	shortPayload shortPayload
 	// maxRTO and ackDelay are copied from conn's configuration.
 	maxRTO, ackDelay time.Duration
-	// discovers means that packets must fit the path MTU.
+	// discovers means that packets must fit the path PathMTU.
 	discovers bool
 	// batchBytes is the amount of payload, in bytes, at which a batch of packets is handed to the transport.
 	batchBytes int
-	// present means that a connection to the peer was made, and no event since shows that the peer is gone.
-	present bool
-	outs    outbox
-	ins     inbox
+	// connected means that a connection to the peer was made, and no event since shows that the peer is gone.
+	connected bool
+	outbox    outbox
+	inbox     inbox
 	// resting is the number of waiting sends that libraries left to the engine. announced holds the refs of the
 	// sends announced in this event.
 	resting   int
 	announced []uint32
-	// unsure holds the sends of the program for which the peer may have no memory. roomWait is the wait of the
+	// tentative holds the sends of the program for which the peer may have no memory. creditWait is the wait of the
 	// first such send.
-	unsure   []unsureSend
-	roomWait roomWait
+	tentative  []tentativeSend
+	creditWait creditWait
 	// questions are this rank's pending questions to the peer.
 	questions []*Question
 }
@@ -59,82 +59,82 @@ func (p *peer) setExtended(cfg Peer) {
 		p: p, conn: extended.New(*cfg.Extended), memory: cfg.Network.Memory,
 		discovers: cfg.Extended.Discover && cfg.Network.Datagrams,
 	}
-	l.conn.WakeSends(l.wakeSend)
+	l.conn.SetWakeSend(l.wakeSend)
 	timing := l.conn.Config().Timing
 	l.maxRTO, l.ackDelay = timing.MaxRTO, timing.AckDelay
 	p.link, p.extended, p.profile = l, l, protocol.Extended
-	p.longest, l.batchBytes = l.conn.Config().MaxLength, batchBytes
+	p.maxLength, l.batchBytes = l.conn.Config().MaxLength, batchBytes
 	if cfg.Network.Reliable && l.memory == nil && l.conn.Config().HeaderChecksum {
 		l.batchBytes = streamBatchBytes
 	}
-	p.unlimited = int(min(p.longest, math.MaxInt))
+	p.uncheckedLen = int(min(p.maxLength, math.MaxInt))
 	// Packets are placed one by one.
-	p.placed = p.placed && l.conn.Config().MaxPayload >= minPlacement
+	p.canPlace = p.canPlace && l.conn.Config().MaxPayload >= minPlacement
 }
 
 // machine returns the state machine for an event, and marks the peer as touched.
-func (l *extendedLink) machine() *extended.Conn {
+func (l *extendedLink) touchedConn() *extended.Conn {
 	l.p.e.touch(l.p)
 	return l.conn
 }
 
 func (l *extendedLink) receive(a *RxPacket) {
 	p, e := l.p, l.p.e
-	now, acts := e.at, e.conns.list[:0]
-	p.burst = 0
+	now, acts := e.now, e.connActions.list[:0]
+	p.burstLen = 0
 	switch a.Kind {
 	case RxConnected:
-		l.present = true
+		l.connected = true
 		if l.memory != nil {
-			l.machine().LongPackets(l.memory.LongPayload(p.rank))
+			l.touchedConn().SetFetchPayload(l.memory.LongPayload(p.rank))
 		}
-		acts = l.machine().Reconnected(now, acts)
+		acts = l.touchedConn().Reconnected(now, acts)
 	case RxShort:
 		l.receiveShort(a)
 		return
 	case RxBroken:
-		p.dropped(a, Drop{Reason: state.DropStream})
+		p.reportDrop(a, Drop{Reason: state.DropStream})
 		return
-	case RxGone, RxLeft:
+	case RxPeerDied, RxPeerClosed:
 		switch job := l.conn.Config().Job; {
-		case !l.present && !job, l.deadEnd() != nil: // the peer has closed its session
+		case !l.connected && !job, l.deadEnd() != nil: // the peer has closed its session
 			return
-		case a.Kind == RxLeft:
-			acts = l.machine().ProcessClosed(now, acts)
+		case a.Kind == RxPeerClosed:
+			acts = l.touchedConn().ProcessClosed(now, acts)
 		default:
-			acts = l.machine().ProcessEnded(now, acts)
+			acts = l.touchedConn().ProcessEnded(now, acts)
 		}
 	case RxUnreachable:
-		l.present = false
-		acts = l.machine().Unreachable(now, string(a.Bytes), acts)
+		l.connected = false
+		acts = l.touchedConn().Unreachable(now, string(a.Bytes), acts)
 	default: // the machine drops incomplete packets, with a reason
-		p.received(a.Bytes)
-		p.record(false, len(a.Bytes)+len(a.Rest)+a.Away, a.Bytes, a.Rest)
+		p.countReceived(a.Bytes)
+		p.record(false, len(a.Bytes)+len(a.Tail)+a.RemoteBytes, a.Bytes, a.Tail)
 		switch {
-		case a.Away > 0:
+		case a.RemoteBytes > 0:
 			payload := l.fetch(a)
 			if payload == nil {
 				return
 			}
 			p.bytesIn += uint64(len(payload))
-			acts = l.machine().PacketParts(now, a.Bytes, payload, acts)
+			acts = l.touchedConn().PacketParts(now, a.Bytes, payload, acts)
 		case a.Advertised != 0:
-			acts = l.machine().PacketAdvertised(now, a.Bytes, acts)
-		case a.Checked:
-			header, payload := a.Bytes, a.Rest
+			acts = l.touchedConn().PacketAdvertised(now, a.Bytes, acts)
+		case a.Verified:
+			header, payload := a.Bytes, a.Tail
 			if len(payload) == 0 {
 				header, payload = header[:protocol.ExtHeaderLen], header[protocol.ExtHeaderLen:]
 			}
-			p.bytesIn += uint64(len(a.Rest))
-			acts = l.machine().Checked(now, header, payload, acts)
-		case len(a.Rest) == 0:
-			acts = l.machine().Packet(now, a.Bytes, acts)
+			p.bytesIn += uint64(len(a.Tail))
+			acts = l.touchedConn().PacketChecked(now, header, payload, acts)
+		case len(a.Tail) == 0:
+			acts = l.touchedConn().Packet(now, a.Bytes, acts)
 		default:
-			p.bytesIn += uint64(len(a.Rest))
-			acts = l.machine().PacketParts(now, a.Bytes, a.Rest, acts)
+			p.bytesIn += uint64(len(a.Tail))
+			acts = l.touchedConn().PacketParts(now, a.Bytes, a.Tail, acts)
 		}
 	}
-	e.conns.list = acts
+	e.connActions.list = acts
 	l.perform(a)
 }
 
@@ -142,18 +142,18 @@ func (l *extendedLink) receive(a *RxPacket) {
 func (l *extendedLink) perform(a *RxPacket) {
 	p, e := l.p, l.p.e
 	e.touch(p)
-	for i := range e.conns.list {
-		act := &e.conns.list[i]
+	for i := range e.connActions.list {
+		act := &e.connActions.list[i]
 		switch act.Kind {
 		case extended.Transmit:
 			l.transmit(act)
 		case extended.TransmitAck:
-			l.packet(&act.Header, act.Payload)
+			l.addPacket(&act.Header, act.Payload)
 			l.sendBatch()
 		case extended.Buffered:
-			l.buffered(act.ID)
+			l.onBuffered(act.ID)
 		case extended.ClearedToSend:
-			onClearToSend(e, l.outs.at(act.ID).req)
+			onClearToSend(e, l.outbox.find(act.ID).request)
 		case extended.SendDone:
 			// Packets that read the payload are sent first.
 			l.sendBatch()
@@ -162,46 +162,46 @@ func (l *extendedLink) perform(a *RxPacket) {
 		case extended.RestingSendsDone:
 			l.endRests(act.Err)
 		case extended.Open:
-			l.opened(act, a)
+			l.onOpen(act, a)
 		case extended.Copy:
-			in := l.ins.at(act.Message)
+			in := l.inbox.find(act.Message)
 			in.store(act.Offset, act.Payload)
-			if r := in.req; r != nil && r.flow != nil {
-				arriving(in)
+			if r := in.recv; r != nil && r.flow != nil {
+				onFlowData(in)
 			}
-			if p.placed {
-				l.place(in)
+			if p.canPlace {
+				l.placeRest(in)
 			}
 		case extended.AskLink:
 			l.askLink()
 		case extended.Question:
 			e.Reports.onQuestion(l)
 		case extended.Report:
-			l.reported(act)
+			l.onReport(act)
 		case extended.Arrived:
-			l.arrived(act.Message)
+			l.onArrived(act.Message)
 		case extended.Lost:
-			l.lost(act)
+			l.onLost(act)
 		case extended.LostRests:
-			l.restsLost()
+			l.onRestsLost()
 		case extended.Kept:
 			l.onKept(act)
 		case extended.Drop:
-			p.dropped(a, Drop{Reason: extendedDrops[act.Reason], Extended: &act.Header})
+			p.reportDrop(a, Drop{Reason: extendedDrops[act.Reason], Extended: &act.Header})
 		case extended.Note:
 			event := extendedEvents[act.Event]
-			p.noted(Note{Event: event, Extended: &act.Header})
+			p.reportEvent(Note{Event: event, Extended: &act.Header})
 			if endsSession(event) {
-				l.present = l.present && event != state.EventClosedByPeer && event != state.EventProcessEnded
-				p.lost(event, unreachableReason(a))
+				l.connected = l.connected && event != state.EventClosedByPeer && event != state.EventProcessEnded
+				p.onPeerLost(event, unreachableReason(a))
 			}
 		}
 	}
 	l.sendBatch()
-	for i := range e.conns.list { // release payload; the other fields may stay, which is cheaper
-		e.conns.list[i].Payload, e.conns.list[i].Err = nil, nil
+	for i := range e.connActions.list { // release payload; the other fields may stay, which is cheaper
+		e.connActions.list[i].Payload, e.connActions.list[i].Err = nil, nil
 	}
-	e.conns.list = e.conns.list[:0]
+	e.connActions.list = e.connActions.list[:0]
 }
 
 // unreachableReason returns the reason in an RxUnreachable, or "" if a is nil or of another kind.
@@ -212,76 +212,76 @@ func unreachableReason(a *RxPacket) string {
 	return string(a.Bytes)
 }
 
-// askLink limits the length of packets to the MTU of the first link.
+// askLink limits the length of packets to the PathMTU of the first link.
 func (l *extendedLink) askLink() {
 	longest := 0
 	if l.discovers {
 		longest = l.p.e.effects.LongestDatagram(l.p.rank)
 	}
-	l.machine().LinkLimit(longest)
+	l.touchedConn().LinkLimit(longest)
 }
 
-// place starts direct placement of the rest of a long message in the receive's buffer, provided that the
+// placeRest starts direct placement of the rest of a long message in the receive's buffer, provided that the
 // bytes received so far are contiguous.
-func (l *extendedLink) place(in *inbound) {
+func (l *extendedLink) placeRest(in *inbound) {
 	end := min(in.bytes, int64(len(in.buf)))
-	if in.req != nil && !in.own && in.stored == in.got && end-in.got >= minPlacement &&
+	if in.recv != nil && !in.ownsBuf && in.storedBytes == in.highWater && end-in.highWater >= minPlacement &&
 		l.conn.Payload() >= minPlacement {
-		l.p.expect(in.req, Placement{
-			Head: protocol.ExtHeaderLen, Message: in.num.Number(), Offset: uint32(in.got), Buf: in.buf[in.got:end],
+		l.p.setPlacement(in.recv, Placement{
+			HeaderLen: protocol.ExtHeaderLen, Message: in.id.Number(), Offset: uint32(in.highWater), Buf: in.buf[in.highWater:end],
 		})
 	} else {
-		l.p.expectNothing()
+		l.p.clearPlacement()
 	}
 }
 
 func (l *extendedLink) send(r *Request, blocking bool) (coalesced bool) {
 	e := l.p.e
-	r.out = l.outs.add(r)
-	m := l.machine()
-	full := m.Full()
+	r.sendID = l.outbox.add(r)
+	m := l.touchedConn()
+	full := m.Fullness()
 	op := extended.SendOp{
-		ID: r.out, Length: int64(len(r.buf)), Comm: r.comm, Tag: uint32(r.tag), Datatype: r.datatype,
+		ID: r.sendID, Length: int64(len(r.buf)), Comm: r.comm, Tag: uint32(r.tag), Datatype: r.datatype,
 		Sync:    r.kind == OpSendSync,
 		Partial: r.flow != nil && r.flow.send == r,
 	}
 	if l.memory != nil && len(r.buf) > m.Payload() { // several packets, which may be longer
-		m.LongPackets(l.memory.LongPayload(l.p.rank))
+		m.SetFetchPayload(l.memory.LongPayload(l.p.rank))
 	}
 	if full != extended.NotFull && r.message == nil {
-		l.unsure = append(l.unsure, unsureSend{r.out, e.at})
+		l.tentative = append(l.tentative, tentativeSend{r.sendID, e.now})
 	}
 	if r.kind == OpSend && r.message == nil && len(r.buf) <= extended.MaxInline {
-		op.Announce = blocking && m.Scarce()
-		if _, remote := m.Session(); !blocking && full == extended.NotFull && remote != 0 {
-			l.buffered(r.out) // a copy takes less memory than a request, which may have to wait
+		op.Announce = blocking && m.IsCreditScarce()
+		if _, remote := m.Sessions(); !blocking && full == extended.NotFull && remote != 0 {
+			l.onBuffered(r.sendID) // a copy takes less memory than a request, which may have to wait
 		}
 	}
-	e.conns.list = m.Send(e.at, op, e.conns.list[:0])
-	if n := m.Queued(); n > 0 && n%acksEvery == 0 {
+	e.connActions.list = m.Send(e.now, op, e.connActions.list[:0])
+	if n := m.NumQueued(); n > 0 && n%acksEvery == 0 {
 		e.out.Poll = true
 	}
 	l.perform(nil)
 	return !blocking && l.coalesce()
 }
 
-// buffered completes the send of an eager message. A copy is kept for retransmissions.
-func (l *extendedLink) buffered(id extended.ID) {
-	e, o := l.p.e, l.outs.at(id)
-	r := o.req
-	if r == nil || o.own {
+// onBuffered completes the send of an eager message. A copy is kept for retransmissions.
+func (l *extendedLink) onBuffered(id extended.ID) {
+	e, o := l.p.e, l.outbox.find(id)
+	r := o.request
+	if r == nil || o.ownsBuf {
 		return
 	}
 	buf := e.buffers.get(len(o.buf))
 	copy(buf, o.buf)
-	o.buf, o.own, o.req = buf, true, nil
-	r.Status.Phases.Start, r.Status.Phases.Data = r.posted, e.at
+	o.buf, o.ownsBuf, o.request = buf, true, nil
+	r.Status.Phases.Start, r.Status.Phases.Data = r.posted, e.now
 	e.finish(r, nil)
 }
 
 // sendDone ends a message that the peer has received or never will.
 func (l *extendedLink) sendDone(act *extended.Action) {
-	p, e, o := l.p, l.p.e, l.outs.at(act.ID)
+	p, e, o := l.p, l.p.e, l.outbox.find(act.ID)
 	err := act.Err
 	if errors.Is(err, extended.ErrCanceled) {
 		err = ErrCancelled
@@ -289,10 +289,10 @@ func (l *extendedLink) sendDone(act *extended.Action) {
 			err = ErrClosed
 		}
 	}
-	switch r := o.req; {
+	switch r := o.request; {
 	case r != nil:
 		r.Status.Phases = o.phases
-		r.Status.Phases.Start, r.Status.Phases.Ack = r.posted, e.at
+		r.Status.Phases.Start, r.Status.Phases.Ack = r.posted, e.now
 		e.finish(r, err)
 	case err != nil && !errors.Is(err, ErrCancelled) && !o.isAbort:
 		// Its caller has seen the send succeed.
@@ -301,52 +301,52 @@ func (l *extendedLink) sendDone(act *extended.Action) {
 			Status{Peer: p.rank, Send: true, Bytes: o.length, Words: wordsOf(o.length), Tag: int(o.tag)}, err)
 	}
 	if o.ordering != nil {
-		e.calls.Confirmed(o.ordering)
+		e.calls.OrderConfirmed(o.ordering)
 	}
-	if o.own {
+	if o.ownsBuf {
 		e.buffers.put(o.buf)
 	}
-	l.outs.remove(act.ID)
+	l.outbox.remove(act.ID)
 }
 
-// opened announces a message. If the message is advertised, a is the packet that announces it.
-func (l *extendedLink) opened(act *extended.Action, a *RxPacket) {
+// onOpen announces a message. If the message is advertised, a is the packet that announces it.
+func (l *extendedLink) onOpen(act *extended.Action, a *RxPacket) {
 	p, e := l.p, l.p.e
 	in := e.matching.inbounds.get()
 	*in = inbound{
 		source: p.rank, comm: act.Comm, tag: int32(act.Tag), bytes: act.Length, datatype: act.Datatype,
-		p: p, num: act.Message, room: act.Length, eager: act.Eager,
+		p: p, id: act.Message, clearedBytes: act.Length, eager: act.Eager,
 	}
 	if act.Advertised {
 		in.advertised = a.Advertised
 	}
-	in.phases.Start, in.phases.Request = e.at, e.at
-	l.ins.add(act.Message, in)
+	in.phases.Start, in.phases.Request = e.now, e.now
+	l.inbox.add(act.Message, in)
 	if collective.Internal(in.comm) {
 		callEngine{e}.openInternal(p, in)
 		return
 	}
 	if err := e.matching.arrive(in); err != nil {
 		// This cannot happen: the limit includes the credit of all peers. The credit is not returned.
-		e.matching.refused(in)
+		e.matching.rejectFull(in)
 	}
-	if act.Eager && in.req == nil {
+	if act.Eager && in.recv == nil {
 		// The peer's credit bounds this memory.
-		in.buf, in.own = e.buffers.get(int(in.bytes)), true
-	} else if in.req == nil {
-		l.rest(in)
+		in.buf, in.ownsBuf = e.buffers.get(int(in.bytes)), true
+	} else if in.recv == nil {
+		l.restMessage(in)
 	}
 }
 
 // matched hands a message to its matching receive. Its sender is cleared at the end of the event (flush).
 func (l *extendedLink) matched(in *inbound, r *Request) {
 	e := l.p.e
-	e.matching.takeOver(in, r)
-	if !in.accepted && !r.waits(in) {
+	e.matching.setDestination(in, r)
+	if !in.accepted && !r.mustWait(in) {
 		e.matching.accept(in, r)
 	}
-	if in.arrived {
-		l.ins.remove(in.num)
+	if in.isComplete {
+		l.inbox.remove(in.id)
 		e.matching.deliver(in)
 	}
 }
@@ -354,47 +354,47 @@ func (l *extendedLink) matched(in *inbound, r *Request) {
 // accept clears the sender of a matched message.
 func (l *extendedLink) accept(in *inbound) {
 	p, e := l.p, l.p.e
-	if l.get(in) {
-		e.conns.list = l.machine().Fetched(e.at, in.num, in.room, e.conns.list[:0])
+	if l.getAdvertised(in) {
+		e.connActions.list = l.touchedConn().AcceptFetched(e.now, in.id, in.clearedBytes, e.connActions.list[:0])
 	} else {
-		e.conns.list = l.machine().Accept(e.at, in.num, in.room, e.conns.list[:0])
+		e.connActions.list = l.touchedConn().Accept(e.now, in.id, in.clearedBytes, e.connActions.list[:0])
 	}
 	l.perform(nil)
-	if p.placed && in.got == 0 && in.req != nil { // the requested payload will be placed
-		l.place(in)
+	if p.canPlace && in.highWater == 0 && in.recv != nil { // the requested payload will be placed
+		l.placeRest(in)
 	}
 }
 
-func (l *extendedLink) arrived(m extended.Message) {
-	e, in := l.p.e, l.ins.at(m)
-	in.arrived = true
-	in.phases.Data = e.at
-	if in.req != nil {
-		l.ins.remove(m)
+func (l *extendedLink) onArrived(m extended.Message) {
+	e, in := l.p.e, l.inbox.find(m)
+	in.isComplete = true
+	in.phases.Data = e.now
+	if in.recv != nil {
+		l.inbox.remove(m)
 		e.matching.deliver(in)
 	} else if in.accepted { // its receive was detached; the message is complete, and no longer the peer's
-		l.ins.remove(m)
+		l.inbox.remove(m)
 		if collective.Internal(in.comm) {
 			callEngine{e}.internalArrived(l.p, in)
 			return // its credit may not have been returned yet
 		}
 		in.p = nil
 	} else {
-		l.rest(in)
+		l.restMessage(in)
 	}
 }
 
 // lost ends a message that will never be complete.
-func (l *extendedLink) lost(act *extended.Action) {
+func (l *extendedLink) onLost(act *extended.Action) {
 	if act.Ref != 0 {
-		l.restLost(act.Message, act.Ref)
+		l.onRestingLost(act.Message, act.Ref)
 		return
 	}
-	e, in := l.p.e, l.ins.at(act.Message)
-	l.ins.remove(act.Message)
+	e, in := l.p.e, l.inbox.find(act.Message)
+	l.inbox.remove(act.Message)
 	in.p = nil
-	if r := in.req; r != nil {
-		in.req = nil
+	if r := in.recv; r != nil {
+		in.recv = nil
 		r.Status = in.status()
 		if r.p == nil { // finish does not know the peer
 			l.p.failed++
@@ -402,41 +402,41 @@ func (l *extendedLink) lost(act *extended.Action) {
 		e.finish(r, act.Err)
 		return
 	}
-	e.matching.of(in.comm).RemoveUnexpected(in.handle)
-	e.matching.forget(in)
+	e.matching.forComm(in.comm).RemoveUnexpected(in.handle)
+	e.matching.dropMessage(in)
 }
 
 // cancelMessage cancels a message, and reports whether the message was removed at once. If not, the peer has to
 // answer first, or it is too late.
 func (l *extendedLink) cancelMessage(id extended.ID) bool {
 	e := l.p.e
-	acts, w := l.machine().Cancel(e.at, id, e.conns.list[:0])
-	e.conns.list = acts
+	acts, w := l.touchedConn().Cancel(e.now, id, e.connActions.list[:0])
+	e.connActions.list = acts
 	l.perform(nil)
 	if w != extended.CancelDone {
 		return false
 	}
-	l.outs.remove(id)
+	l.outbox.remove(id)
 	return true
 }
 
 // cancel asks the peer to cancel a send that it knows of. It cannot cancel a receive, whose sender is
 // already cleared.
-func (l *extendedLink) cancel(r *Request) bool { return r.send() && l.cancelMessage(r.out) }
+func (l *extendedLink) cancel(r *Request) bool { return r.isSend() && l.cancelMessage(r.sendID) }
 
-func (l *extendedLink) detach(r *Request, keep Keep, drop bool) {
-	e, in := l.p.e, r.in
+func (l *extendedLink) detach(r *Request, keep KeepFunc, drop bool) {
+	e, in := l.p.e, r.inbound
 	switch {
-	case r.send():
-		l.invalidate(r.out)
-		o := l.outs.at(r.out)
-		o.req, o.buf, o.own = nil, e.buffers.own(o.buf, keep), true
+	case r.isSend():
+		l.invalidate(r.sendID)
+		o := l.outbox.find(r.sendID)
+		o.request, o.buf, o.ownsBuf = nil, e.buffers.detach(o.buf, keep), true
 	case drop:
-		in.buf, in.own, in.req = nil, false, nil
-		r.in = nil
+		in.buf, in.ownsBuf, in.recv = nil, false, nil
+		r.inbound = nil
 	default:
-		in.buf = e.buffers.own(in.buf[:min(int64(len(in.buf)), in.bytes)], keep)
-		in.own, in.req = true, nil
+		in.buf = e.buffers.detach(in.buf[:min(int64(len(in.buf)), in.bytes)], keep)
+		in.ownsBuf, in.recv = true, nil
 		e.matching.restore(in)
 	}
 }
@@ -452,8 +452,8 @@ func (l *extendedLink) abort(err error, everything bool) {
 // abortUnsent also asks the peer to cancel the sends that no receive has matched.
 func (l *extendedLink) abortUnsent(err error) {
 	l.cancelRests(err)
-	for i := range l.outs.slots {
-		if r := l.outs.slots[i].req; r != nil && l.cancel(r) {
+	for i := range l.outbox.slots {
+		if r := l.outbox.slots[i].request; r != nil && l.cancel(r) {
 			l.p.e.finish(r, err)
 		}
 	}
@@ -462,17 +462,17 @@ func (l *extendedLink) abortUnsent(err error) {
 func (l *extendedLink) abortAll(err error) {
 	e := l.p.e
 	l.closeSession()
-	for i := range l.outs.slots {
+	for i := range l.outbox.slots {
 		l.invalidate(extended.ID(i + 1))
-		if r := l.outs.slots[i].req; r != nil {
-			l.outs.slots[i].req = nil
+		if r := l.outbox.slots[i].request; r != nil {
+			l.outbox.slots[i].request = nil
 			e.finish(r, err)
 		}
 	}
 	l.endRests(err)
-	for in := range l.ins.all {
-		if r := in.req; r != nil {
-			in.req = nil
+	for in := range l.inbox.each {
+		if r := in.recv; r != nil {
+			in.recv = nil
 			e.finish(r, err)
 		}
 	}
@@ -481,34 +481,34 @@ func (l *extendedLink) abortAll(err error) {
 // tick runs the machine at the present time, which its packets carry (E30), not at the horizon.
 func (l *extendedLink) tick(handshake.Instant) {
 	e := l.p.e
-	e.conns.list = l.machine().Tick(e.at, e.conns.list[:0])
+	e.connActions.list = l.touchedConn().Tick(e.now, e.connActions.list[:0])
 	l.perform(nil)
 }
 
 // endEvent sends the packets that the current event has queued.
 func (l *extendedLink) endEvent() {
 	e := l.p.e
-	e.conns.list = l.machine().Flush(e.at, e.conns.list[:0])
+	e.connActions.list = l.touchedConn().Flush(e.now, e.connActions.list[:0])
 	l.perform(nil)
 	for _, ref := range l.announced {
 		l.restSend(ref)
 	}
 	l.announced = l.announced[:0]
-	if len(l.unsure) > 0 {
-		l.refuseUnsure()
+	if len(l.tentative) > 0 {
+		l.refuseTentative()
 	}
 }
 
 func (l *extendedLink) reconfigure(next *Peer) {
 	if next.Extended != nil {
-		l.machine().Reconfigure(l.p.e.at, next.Extended)
+		l.touchedConn().Reconfigure(l.p.e.now, next.Extended)
 	}
 }
 
 // deadEnd returns the reason why a rank of this rank's job sends nothing more, or nil. Any other peer may
 // return after it was lost.
 func (l *extendedLink) deadEnd() error {
-	left, closed := l.conn.Left()
+	left, closed := l.conn.PeerGone()
 	if !left {
 		return nil
 	}
@@ -527,7 +527,7 @@ func (l *extendedLink) deadline() (handshake.Instant, bool) {
 // the peer, until lingerUntil.
 func (l *extendedLink) closeSession() {
 	e := l.p.e
-	e.conns.list = l.machine().Close(e.at, e.conns.list[:0])
+	e.connActions.list = l.touchedConn().Close(e.now, e.connActions.list[:0])
 	l.perform(nil)
 }
 
@@ -538,23 +538,23 @@ func (l *extendedLink) lingerUntil() (handshake.Instant, bool) { return l.conn.L
 // sendInternal sends a message of the engine itself. If o is not nil, it is confirmed when the message ends.
 func (l *extendedLink) sendInternal(comm, tag uint32, payload []byte, o *collective.Ordering) {
 	e := l.p.e
-	id := l.outs.addInternal(payload, o)
-	e.conns.list = l.machine().Send(e.at, extended.SendOp{ID: id, Length: int64(len(payload)), Comm: comm, Tag: tag},
-		e.conns.list[:0])
+	id := l.outbox.addInternal(payload, o)
+	e.connActions.list = l.touchedConn().Send(e.now, extended.SendOp{ID: id, Length: int64(len(payload)), Comm: comm, Tag: tag},
+		e.connActions.list[:0])
 	l.perform(nil)
 }
 
 // abortSend ends a send whose payload was expected piece by piece, but will not arrive.
 func (l *extendedLink) abortSend(r *Request) {
 	e := l.p.e
-	e.conns.list = l.machine().Abort(e.at, r.out, e.conns.list[:0])
+	e.connActions.list = l.touchedConn().Abort(e.now, r.sendID, e.connActions.list[:0])
 	l.perform(nil)
 }
 
-// unsent returns the approximate size in bytes of the messages that are not completely sent.
-func (l *extendedLink) unsent() (bytes int) {
-	for i := range l.outs.slots {
-		if o := &l.outs.slots[i]; o.used && !o.out {
+// unsentBytes returns the approximate size in bytes of the messages that are not completely sent.
+func (l *extendedLink) unsentBytes() (bytes int) {
+	for i := range l.outbox.slots {
+		if o := &l.outbox.slots[i]; o.used && !o.allSent {
 			bytes += int(o.length)
 		}
 	}
@@ -564,34 +564,34 @@ func (l *extendedLink) unsent() (bytes int) {
 // retractAborts cancels the reports of failed calls that carry no epoch and have not been sent yet. If such a
 // report were sent later, it might end a call of another program.
 func (l *extendedLink) retractAborts() {
-	for i := range l.outs.slots {
-		if o := &l.outs.slots[i]; o.isAbort && collective.Retractable(o.buf) {
+	for i := range l.outbox.slots {
+		if o := &l.outbox.slots[i]; o.isAbort && collective.Retractable(o.buf) {
 			l.cancelMessage(extended.ID(i + 1))
 		}
 	}
 }
 
-// onlyAborts reports whether only reports of failed calls are in flight.
-func (l *extendedLink) onlyAborts() bool {
+// hasOnlyAborts reports whether only reports of failed calls are in flight.
+func (l *extendedLink) hasOnlyAborts() bool {
 	some := false
-	if len(l.outs.kept) > 0 || l.resting > 0 {
+	if len(l.outbox.unslotted) > 0 || l.resting > 0 {
 		return false
 	}
 	if l.memory != nil {
-		if messages, _ := l.conn.Shorts(); messages > 0 {
+		if messages, _ := l.conn.ShortsInFlight(); messages > 0 {
 			return false
 		}
 	}
-	for i := range l.outs.slots {
-		if o := &l.outs.slots[i]; o.used {
+	for i := range l.outbox.slots {
+		if o := &l.outbox.slots[i]; o.used {
 			if !o.isAbort {
 				return false
 			}
 			some = true
 		}
 	}
-	for in := range l.ins.all {
-		if in.req != nil {
+	for in := range l.inbox.each {
+		if in.recv != nil {
 			return false
 		}
 	}

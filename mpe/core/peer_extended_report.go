@@ -7,17 +7,19 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-func (l *extendedLink) load() (sends int, moving bool) { return l.conn.Sends(), l.conn.Busy() }
+func (l *extendedLink) pendingLoad() (sends int, moving bool) {
+	return l.conn.PendingSends(), l.conn.Busy()
+}
 
 func (l *extendedLink) sendWaits(yield func(*Waiting) bool) {
-	w, more := Waiting{Moving: true, peer: l.p}, true
+	w, more := Waiting{IsTransferring: true, peer: l.p}, true
 	w.Send = true
 	l.conn.EachSend(func(st extended.SendState) bool {
 		// A send whose time is not known yet was sent just now.
-		st.Since = min(st.Since, l.p.e.at)
+		st.Since = min(st.Since, l.p.e.now)
 		w.Wait, w.send = sendWait(&st), st
-		w.Behind = st.State == extended.Queued
-		w.req = l.outs.at(st.ID).req
+		w.NotBegun = st.State == extended.Queued
+		w.req = l.outbox.find(st.ID).request
 		more = yield(&w)
 		return more
 	})
@@ -33,7 +35,7 @@ func (l *extendedLink) sendWaits(yield func(*Waiting) bool) {
 func sendWait(st *extended.SendState) handshake.Wait {
 	w := handshake.Wait{
 		Local: st.Local, Remote: st.Remote, Since: st.Since, Retransmissions: st.Retransmissions,
-		Words: wordsOf(st.Length), Got: st.Done,
+		Words: wordsOf(st.Length), Got: st.BytesDone,
 	}
 	switch st.State {
 	case extended.WaitClear, extended.Canceling:
@@ -49,22 +51,22 @@ func sendWait(st *extended.SendState) handshake.Wait {
 // recvWaits yields the messages that receives have matched, in any order.
 func (l *extendedLink) recvWaits(yield func(*Waiting) bool) {
 	w := Waiting{peer: l.p}
-	for in := range l.ins.all {
-		if in.req == nil && !in.accepted {
+	for in := range l.inbox.each {
+		if in.recv == nil && !in.accepted {
 			continue
 		}
 		w.Wait = handshake.Wait{
 			State: handshake.Receiving, For: protocol.Data, Local: uint32(l.p.e.rank), Remote: uint32(in.source),
-			Since: in.phases.Start, Words: wordsOf(in.bytes), Got: in.stored,
+			Since: in.phases.Start, Words: wordsOf(in.bytes), Got: in.storedBytes,
 		}
-		w.Moving, w.req = !in.arrived, in.req
+		w.IsTransferring, w.req = !in.isComplete, in.recv
 		if !yield(&w) {
 			return
 		}
 	}
 }
 
-func (l *extendedLink) counters(c *state.PeerCounters) {
+func (l *extendedLink) addCounters(c *state.PeerCounters) {
 	st := l.conn.Stats()
 	c.Extended = true
 	c.PacketsOut, c.PacketsIn = st.PacketsSent, st.PacketsReceived
@@ -73,42 +75,42 @@ func (l *extendedLink) counters(c *state.PeerCounters) {
 		c.BytesIn[t] = st.BytesReceived[t] + st.PacketsReceived[t]*protocol.ExtHeaderLen
 	}
 	c.Retransmissions, c.Unreachable = st.Retransmissions, l.p.events[state.EventUnreachable]
-	c.QueuedSends, c.InFlight, c.InFlightPackets = st.Queued, st.Begun, st.InFlight
+	c.QueuedSends, c.InFlight, c.InFlightPackets = st.QueuedSends, st.Begun, st.InFlight
 	c.RoundTrip = st.RoundTrip
 	if w, ok := l.restWait(); ok {
-		older(l.p.e, &c.OldestSend, w.For, w.Since)
+		keepOldest(l.p.e, &c.OldestSend, w.For, w.Since)
 	}
 	l.conn.EachSend(func(st extended.SendState) bool { // the first is the oldest that does not rest
-		older(l.p.e, &c.OldestSend, sendWait(&st).For, min(st.Since, l.p.e.at))
+		keepOldest(l.p.e, &c.OldestSend, sendWait(&st).For, min(st.Since, l.p.e.now))
 		return false
 	})
-	for in := range l.ins.all {
-		if in.req != nil {
-			older(l.p.e, &c.OldestRecv, protocol.Data, in.phases.Start)
+	for in := range l.inbox.each {
+		if in.recv != nil {
+			keepOldest(l.p.e, &c.OldestRecv, protocol.Data, in.phases.Start)
 		}
 	}
 }
 
 func (l *extendedLink) snapshot(s *state.Peer, now handshake.Instant) {
 	st := l.conn.Stats()
-	local, remote := l.conn.Session()
+	local, remote := l.conn.Sessions()
 	s.Extended = &state.Extended{
-		Session: local, PeerSession: remote, RoundTrip: st.RoundTrip.Seconds(), TimeOut: st.TimeOut.Seconds(),
-		Payload: st.Payload, Probes: st.Probes, Window: st.Window, InFlight: st.InFlight, Queued: st.Queued,
+		Session: local, PeerSession: remote, RoundTrip: st.RoundTrip.Seconds(), Timeout: st.Timeout.Seconds(),
+		Payload: st.Payload, Probes: st.Probes, Window: st.Window, InFlight: st.InFlight, Queued: st.QueuedSends,
 		Begun:         st.Begun,
-		MessageCredit: st.MessageCredit, EagerCredit: st.EagerCredit, CreditScarce: l.scarce(),
-		Retransmissions: st.Retransmissions, TimeOuts: st.TimeOuts, Losses: st.Losses, OutOfOrder: st.OutOfOrder,
+		MessageCredit: st.MessageCredit, EagerCredit: st.EagerCredit, CreditScarce: l.isCreditScarce(),
+		Retransmissions: st.Retransmissions, Timeouts: st.Timeouts, Losses: st.Losses, OutOfOrder: st.OutOfOrder,
 		Hellos: st.Hellos,
 	}
-	if st.Stalled != 0 {
-		s.Extended.Stalled = (now - st.Stalled).Seconds()
+	if st.StalledSince != 0 {
+		s.Extended.Stalled = (now - st.StalledSince).Seconds()
 	}
 }
 
-// scarce reports whether the credit is low, or was low when the oldest send began. That send waits for a
+// isCreditScarce reports whether the credit is low, or was low when the oldest send began. That send waits for a
 // receive even if the peer has granted more credit since.
-func (l *extendedLink) scarce() bool {
-	scarce := l.conn.Scarce()
+func (l *extendedLink) isCreditScarce() bool {
+	scarce := l.conn.IsCreditScarce()
 	l.conn.EachSend(func(st extended.SendState) bool {
 		scarce = scarce || st.Announced
 		return false
@@ -116,9 +118,9 @@ func (l *extendedLink) scarce() bool {
 	return scarce
 }
 
-// collect copies the facts that describe waits for the peer.
-func (l *extendedLink) collect(w *Waiting, f *state.ExtendedFacts) {
-	_, remote := l.conn.Session()
+// fillFacts copies the facts that describe waits for the peer.
+func (l *extendedLink) fillFacts(w *Waiting, f *state.ExtendedFacts) {
+	_, remote := l.conn.Sessions()
 	f.Send, f.Connected, f.Version = w.send, remote != 0, l.conn.ForeignVersion()
 	f.NoCredit = l.conn.Stats().MessageCredit == 0
 }

@@ -17,19 +17,19 @@ type handshakeLink struct {
 	// sending and recving are the requests that the pair is handling. sendq holds the sends that wait behind
 	// sending, in the order of posting. deferred is the unexpected message whose SEND_REQUEST is deferred in the
 	// pair.
-	sending, recving *Request
-	sendq            queue[*Request]
-	deferred         *inbound
-	left             leftover
-	header           [protocol.HeaderLen]byte // of the current packet
-	// dataOut counts the datagrams of DATA messages sent, and dataBytes counts their bytes. unreachable counts the
+	sending, receiving *Request
+	sendQueue          queue[*Request]
+	deferred           *inbound
+	leftover           leftover
+	header             [protocol.HeaderLen]byte // of the current packet
+	// dataDatagrams counts the datagrams of DATA messages sent, and dataBytes counts their bytes. unreachable counts the
 	// messages that the peer did not answer in time.
-	dataOut, dataBytes, unreachable uint64
-	// foreign means that the last dropped packet was of the extended profile.
-	foreign bool
+	dataDatagrams, dataBytes, unreachable uint64
+	// foreignProfile means that the last dropped packet was of the extended profile.
+	foreignProfile bool
 	// keeper stores the state of the pair, or is nil. kept is the state stored last.
-	keeper Keeper
-	kept   handshake.Kept
+	keeper     Keeper
+	savedState handshake.SavedState
 }
 
 // handshakeActions holds the actions of the current event. The handshakes of an engine share it.
@@ -44,64 +44,64 @@ type handshakeActions struct {
 // setHandshake sets up a peer of the cloudfpga or v0.9 profile.
 func (p *peer) setHandshake(cfg Peer) {
 	l := &handshakeLink{p: p, pair: handshake.New(cfg.Handshake)}
-	p.link, p.handshake, p.profile, p.longest = l, l, cfg.Handshake.Profile, math.MaxInt64
+	p.link, p.handshake, p.profile, p.maxLength = l, l, cfg.Handshake.Profile, math.MaxInt64
 	p.limits = PeerInfo{
 		Words: true, NoComms: true, NoLength: true, NoTags: p.profile == protocol.CloudFPGA,
 		SmallTags: p.profile != protocol.CloudFPGA,
 		NoEmpty:   cfg.Handshake.Peer.RefusesEmpty,
 	}
 	if l.keeper = cfg.Keeper; l.keeper != nil {
-		l.pair.Restore(p.e.at, l.keeper.Restore(p.e.at))
-		l.kept = l.pair.Kept()
+		l.pair.Restore(p.e.now, l.keeper.Restore(p.e.now))
+		l.savedState = l.pair.SavedState()
 	}
 }
 
-// keep stores the state that the pair has while next is being transmitted, unless that state is already stored.
+// saveState stores the state that the pair has while next is being transmitted, unless that state is already stored.
 // next is empty if no packet is about to be transmitted.
-func (l *handshakeLink) keep(next protocol.Header) {
+func (l *handshakeLink) saveState(next protocol.Header) {
 	if l.keeper == nil {
 		return
 	}
-	if k := l.pair.Kept().Before(next); k != l.kept {
-		l.kept = k
-		l.keeper.Keep(&l.kept)
+	if k := l.pair.SavedState().BeforeSending(next); k != l.savedState {
+		l.savedState = k
+		l.keeper.Keep(&l.savedState)
 	}
 }
 
-// machine returns the state machine for an event, and marks the peer as touched.
-func (l *handshakeLink) machine() *handshake.Pair {
+// touchedPair returns the state machine for an event, and marks the peer as touched.
+func (l *handshakeLink) touchedPair() *handshake.Pair {
 	l.p.e.touch(l.p)
 	return l.pair
 }
 
 func (l *handshakeLink) receive(a *RxPacket) {
 	p, e := l.p, l.p.e
-	acts := e.pairs.list[:0]
+	acts := e.pairActions.list[:0]
 	switch a.Kind {
 	case RxDatagram:
 		p.receivedPacket(a.Bytes)
-		if l.machine().Offer(e.at, a.Bytes) {
+		if l.touchedPair().Offer(e.now, a.Bytes) {
 			l.perform(nil) // a posted receive matches it
-			acts = e.pairs.list[:0]
+			acts = e.pairActions.list[:0]
 		}
-		acts = l.machine().Datagram(e.at, a.Bytes, acts)
+		acts = l.touchedPair().Datagram(e.now, a.Bytes, acts)
 	case RxHeader:
 		p.receivedPacket(a.Bytes)
-		acts = l.machine().Header(e.at, a.Bytes, acts)
+		acts = l.touchedPair().Header(e.now, a.Bytes, acts)
 	case RxPayload:
 		p.bytesIn += uint64(len(a.Bytes))
 		p.record(false, len(a.Bytes), nil, nil)
-		acts = l.machine().Payload(e.at, a.Bytes, acts)
+		acts = l.touchedPair().Payload(e.now, a.Bytes, acts)
 	case RxConnected:
-		e.effects.Reconnected(p.rank)
-		acts = l.machine().Reconnected(e.at, acts)
+		e.effects.DropQueued(p.rank)
+		acts = l.touchedPair().Reconnected(e.now, acts)
 	case RxTruncated:
 		p.receivedPacket(a.Bytes)
 		acts = append(acts, handshake.Action{Kind: handshake.Drop, Reason: handshake.ReasonLength})
 	case RxBroken:
 		acts = append(acts, handshake.Action{Kind: handshake.Drop, Reason: handshake.ReasonStream})
 	}
-	e.pairs.list = acts
+	e.pairActions.list = acts
 	l.perform(a)
 }
 
@@ -110,13 +110,13 @@ func (l *handshakeLink) receive(a *RxPacket) {
 // false.
 func (l *handshakeLink) receiveRun(a *RxPacket, rest []byte, each int) bool {
 	e := l.p.e
-	n, acts := l.machine().Run(e.at, rest, each, e.pairs.list[:0])
-	e.pairs.list = acts
+	n, acts := l.touchedPair().Datagrams(e.now, rest, each, e.pairActions.list[:0])
+	e.pairActions.list = acts
 	if n == 0 {
 		return false
 	}
 	a.Bytes = rest[:n]
-	l.p.receivedAll(n, each)
+	l.p.countDatagrams(n, each)
 	l.p.record(false, n, a.Bytes, nil)
 	l.perform(a)
 	return true
@@ -127,51 +127,51 @@ func (l *handshakeLink) perform(a *RxPacket) {
 	p, e := l.p, l.p.e
 	e.touch(p)
 	for i := 0; ; i++ {
-		if i == len(e.pairs.list) {
+		if i == len(e.pairActions.list) {
 			// Any action may have deferred a SEND_REQUEST. Reposted receives match it first.
-			if len(e.pairs.reposts) > 0 || !l.announceDeferred() || i == len(e.pairs.list) {
+			if len(e.pairActions.reposts) > 0 || !l.announceDeferred() || i == len(e.pairActions.list) {
 				break
 			}
 		}
-		switch act := e.pairs.list[i]; act.Kind {
+		switch act := e.pairActions.list[i]; act.Kind {
 		case handshake.Transmit:
 			l.transmit(act)
 		case handshake.TransmitData:
 			l.transmitData(act)
 		case handshake.Copy:
-			l.recving.store(act)
-			if p.placed {
-				l.place()
+			l.receiving.store(act)
+			if p.canPlace {
+				l.placeRest()
 			}
 		case handshake.SendDone:
 			l.sendDone(act)
 		case handshake.RecvDone:
 			l.recvDone(act)
 		case handshake.Repost:
-			r := l.recving
-			l.recving = nil
+			r := l.receiving
+			l.receiving = nil
 			if r.detached {
 				e.buffers.put(r.buf)
 			} else {
-				e.pairs.reposts = append(e.pairs.reposts, r)
+				e.pairActions.reposts = append(e.pairActions.reposts, r)
 			}
 		case handshake.Drop:
-			l.foreign = a != nil && protocol.IsExtended(a.Bytes)
-			p.dropped(a, Drop{Reason: handshakeDrops[act.Reason], Header: act.Header})
+			l.foreignProfile = a != nil && protocol.IsExtended(a.Bytes)
+			p.reportDrop(a, Drop{Reason: handshakeDrops[act.Reason], Header: act.Header})
 		case handshake.Note:
-			p.noted(Note{Event: handshakeEvents[act.Event], Header: act.Header, Err: act.Err})
+			p.reportEvent(Note{Event: handshakeEvents[act.Event], Header: act.Header, Err: act.Err})
 		case handshake.DeadEnd:
-			p.deadEnded(act.Err)
+			p.onDeadEnd(act.Err)
 		}
 	}
-	l.keep(protocol.Header{})
-	clear(e.pairs.list) // release payload and requests
-	e.pairs.list = e.pairs.list[:0]
-	for len(e.pairs.reposts) > 0 { // this may act on another peer
-		r := e.pairs.reposts[0]
-		e.pairs.reposts = append(e.pairs.reposts[:0], e.pairs.reposts[1:]...)
+	l.saveState(protocol.Header{})
+	clear(e.pairActions.list) // release payload and requests
+	e.pairActions.list = e.pairActions.list[:0]
+	for len(e.pairActions.reposts) > 0 { // this may act on another peer
+		r := e.pairActions.reposts[0]
+		e.pairActions.reposts = append(e.pairActions.reposts[:0], e.pairActions.reposts[1:]...)
 		e.matching.repost(r)
-		if len(e.pairs.reposts) == 0 {
+		if len(e.pairActions.reposts) == 0 {
 			l.perform(nil)
 		}
 	}
@@ -180,23 +180,23 @@ func (l *handshakeLink) perform(a *RxPacket) {
 // transmit sends a handshake packet. A packet that the network refuses counts as lost: the handshake
 // retransmits it. The error is kept, to explain a time-out.
 func (l *handshakeLink) transmit(act handshake.Action) {
-	l.keep(act.Header)
+	l.saveState(act.Header)
 	l.p.profile.Put(l.header[:], act.Header)
-	l.p.sent(act.Header.Type, protocol.HeaderLen)
+	l.p.countSent(act.Header.Type, protocol.HeaderLen)
 	l.p.record(true, protocol.HeaderLen, l.header[:], nil)
-	l.p.sendResult(l.p.e.effects.Header(l.p.rank, l.header[:]))
+	l.p.sendResult(l.p.e.effects.SendHeader(l.p.rank, l.header[:]))
 }
 
 // transmitData sends a DATA message.
 func (l *handshakeLink) transmitData(act handshake.Action) {
-	l.keep(act.Header)
+	l.saveState(act.Header)
 	if !l.sending.detached {
-		l.left = leftover{unanswered: true}
+		l.leftover = leftover{unanswered: true}
 	}
 	payload := l.sending.buf
 	l.p.profile.Put(l.header[:], act.Header)
 	l.p.record(true, l.sentData(len(payload)), l.header[:], payload)
-	if at, sent, err := l.p.e.effects.Data(l.p.rank, act.ID, l.header[:], payload); sent {
+	if at, sent, err := l.p.e.effects.SendData(l.p.rank, act.ID, l.header[:], payload); sent {
 		l.dataSent(at, act.ID, err)
 	}
 }
@@ -204,13 +204,13 @@ func (l *handshakeLink) transmitData(act handshake.Action) {
 // sentData counts a DATA message, and returns its size on the wire.
 func (l *handshakeLink) sentData(bytes int) (wire int) {
 	p := l.p
-	p.sent(protocol.Data, protocol.HeaderLen+bytes)
+	p.countSent(protocol.Data, protocol.HeaderLen+bytes)
 	datagrams, wire := uint64(1), protocol.HeaderLen+bytes
 	if !p.cfg.Network.Reliable {
 		shape, words := &p.cfg.Handshake.Shape, wordsOf(int64(bytes))
-		datagrams, wire = uint64(shape.Datagrams(words)), protocol.HeaderLen+int(shape.PayloadBytes(words))
+		datagrams, wire = uint64(shape.NumDatagrams(words)), protocol.HeaderLen+int(shape.PayloadBytes(words))
 	}
-	l.dataOut += datagrams
+	l.dataDatagrams += datagrams
 	l.dataBytes += uint64(wire)
 	return wire
 }
@@ -219,16 +219,16 @@ func (l *handshakeLink) sentData(bytes int) (wire int) {
 // of a DATA message that Effects.Data did not send at once.
 func (e *Core) HeaderSent(peer int, err error) { e.peers[peer].sendResult(err) }
 func (e *Core) DataSent(peer int, id handshake.ID, err error) {
-	e.peers[peer].handshake.dataSent(e.at, id, err)
+	e.peers[peer].handshake.dataSent(e.now, id, err)
 }
 
 // dataSent notes that the network accepted a DATA message at now, or refused it. The wait for the ACK begins,
 // unless the send ended meanwhile.
 func (l *handshakeLink) dataSent(now handshake.Instant, id handshake.ID, err error) {
 	l.p.sendResult(err)
-	l.p.e.at = now
+	l.p.e.now = now
 	if l.sending != nil && l.sending.id == id {
-		l.machine().DataSent(now)
+		l.touchedPair().DataSent(now)
 	}
 }
 
@@ -239,21 +239,21 @@ func (r *Request) store(act handshake.Action) {
 	}
 }
 
-// place starts direct placement of the rest of a long message in the receive's buffer.
-func (l *handshakeLink) place() {
-	r := l.recving
-	offset, left, ok := l.pair.Expects()
+// placeRest starts direct placement of the rest of a long message in the receive's buffer.
+func (l *handshakeLink) placeRest() {
+	r := l.receiving
+	offset, left, ok := l.pair.ExpectedPayload()
 	left = min(left, int64(len(r.buf))-offset)
 	if ok && left >= minPlacement && !r.detached {
-		l.p.expect(r, Placement{Buf: r.buf[offset : offset+left]})
+		l.p.setPlacement(r, Placement{Buf: r.buf[offset : offset+left]})
 	} else {
-		l.p.expectNothing()
+		l.p.clearPlacement()
 	}
 }
 
 func (l *handshakeLink) send(r *Request, _ bool) (coalesced bool) {
-	l.dropLeft()
-	l.sendq.push(r)
+	l.cancelLeftSend()
+	l.sendQueue.push(r)
 	l.nextSend()
 	l.perform(nil)
 	return false
@@ -263,14 +263,14 @@ func (l *handshakeLink) send(r *Request, _ bool) (coalesced bool) {
 func (l *handshakeLink) nextSend() {
 	e := l.p.e
 	for l.sending == nil {
-		r := l.sendq.pop()
+		r := l.sendQueue.pop()
 		if r == nil {
 			return
 		}
 		op := handshake.SendOp{ID: r.id, Words: r.words(), Datatype: r.datatype, Tag: uint8(r.tag)}
 		l.sending = r
-		acts, err := l.machine().Send(e.at, op, e.pairs.list)
-		e.pairs.list = acts
+		acts, err := l.touchedPair().Send(e.now, op, e.pairActions.list)
+		e.pairActions.list = acts
 		if err != nil {
 			l.sending = nil
 			e.finish(r, err)
@@ -281,7 +281,7 @@ func (l *handshakeLink) nextSend() {
 // announceDeferred announces the message whose SEND_REQUEST is deferred in an idle pair, and reports whether
 // a receive has matched it. While the message waits, another copy of the request is the same message (P5).
 func (l *handshakeLink) announceDeferred() bool {
-	if l.recving != nil {
+	if l.receiving != nil {
 		return false
 	}
 	p, e := l.p, l.p.e
@@ -289,7 +289,7 @@ func (l *handshakeLink) announceDeferred() bool {
 	old := l.deferred
 	if !ok {
 		if old != nil { // the request was a duplicate
-			e.matching.of(old.comm).RemoveUnexpected(old.handle)
+			e.matching.forComm(old.comm).RemoveUnexpected(old.handle)
 			e.matching.inbounds.retire(old)
 			l.deferred = nil
 		}
@@ -299,9 +299,9 @@ func (l *handshakeLink) announceDeferred() bool {
 		return false
 	}
 	if old != nil { // replaced by another request
-		e.matching.of(old.comm).RemoveUnexpected(old.handle)
+		e.matching.forComm(old.comm).RemoveUnexpected(old.handle)
 	}
-	if l.isLeft() {
+	if l.isForEarlier() {
 		return l.discardNext()
 	}
 	in := e.matching.inbounds.get()
@@ -311,21 +311,21 @@ func (l *handshakeLink) announceDeferred() bool {
 	if err := e.matching.arrive(in); err != nil {
 		l.deferred = nil // the peer retransmits its request
 	}
-	return l.recving != nil
+	return l.receiving != nil
 }
 
 // matched hands the receive that matches a deferred SEND_REQUEST to the pair, which clears the sender.
 func (l *handshakeLink) matched(in *inbound, r *Request) {
 	e := l.p.e
 	l.deferred = nil
-	l.recving = r
-	r.in = in
-	acts, err := l.machine().Recv(e.at, handshake.RecvOp{
+	l.receiving = r
+	r.inbound = in
+	acts, err := l.touchedPair().Recv(e.now, handshake.RecvOp{
 		ID: r.id, Words: r.words(), Datatype: r.datatype, Any: r.anyDatatype, Tag: uint8(in.tag),
-	}, e.pairs.list)
-	e.pairs.list = acts
+	}, e.pairActions.list)
+	e.pairActions.list = acts
 	if err != nil { // impossible: recving was nil
-		l.recving = nil
+		l.receiving = nil
 		e.finish(r, err)
 	}
 }
@@ -338,7 +338,7 @@ func (l *handshakeLink) sendDone(act handshake.Action) {
 	l.countUnreachable(act.Err)
 	if r.detached {
 		e.buffers.put(r.buf)
-		l.leftSendDone(r, act.Err)
+		l.onLeftSendDone(r, act.Err)
 	} else {
 		e.finish(r, act.Err)
 	}
@@ -346,8 +346,8 @@ func (l *handshakeLink) sendDone(act handshake.Action) {
 }
 
 func (l *handshakeLink) recvDone(act handshake.Action) {
-	p, e, r := l.p, l.p.e, l.recving
-	l.recving = nil
+	p, e, r := l.p, l.p.e, l.receiving
+	l.receiving = nil
 	tag := int(act.Header.Tag)
 	if p.noTags() && r.tag != AnyTag {
 		tag = int(r.tag)
@@ -361,27 +361,27 @@ func (l *handshakeLink) recvDone(act handshake.Action) {
 	l.countUnreachable(act.Err)
 	switch {
 	case !r.detached:
-		l.left.unanswered = false
+		l.leftover.unanswered = false
 		if act.Err == nil {
 			p.recvsDone++
 			p.recvBytes += uint64(r.Status.Bytes)
 		}
-		e.matching.inbounds.retire(r.in)
+		e.matching.inbounds.retire(r.inbound)
 		e.finish(r, act.Err)
-	case act.Err == nil && !r.discards:
+	case act.Err == nil && !r.dropsMessage:
 		// The message of a detached receive goes to the next receive that fits.
 		in := &inbound{
 			source: p.rank, tag: int32(act.Header.Tag), bytes: r.Status.Bytes, datatype: r.Status.Datatype,
-			buf: r.buf, own: true, room: int64(len(r.buf)), arrived: true, matchedBefore: true, phases: act.Phases,
+			buf: r.buf, ownsBuf: true, clearedBytes: int64(len(r.buf)), isComplete: true, matchedBefore: true, phases: act.Phases,
 		}
-		in.got = min(in.bytes, in.room)
+		in.highWater = min(in.bytes, in.clearedBytes)
 		if err := e.matching.arrive(in); err != nil {
-			e.matching.forget(in)
+			e.matching.dropMessage(in)
 		}
 	default:
 		e.buffers.put(r.buf)
-		if r.discards {
-			p.noted(Note{Event: state.EventDiscarded, Header: act.Header})
+		if r.dropsMessage {
+			p.reportEvent(Note{Event: state.EventDiscarded, Header: act.Header})
 		}
 	}
 }
@@ -390,12 +390,12 @@ func (l *handshakeLink) recvDone(act handshake.Action) {
 func (l *handshakeLink) countUnreachable(err error) {
 	if errors.Is(err, handshake.ErrTimeout) || errors.Is(err, handshake.ErrPartial) {
 		l.unreachable++
-		l.p.unreachableAt = l.p.e.at
+		l.p.unreachableAt = l.p.e.now
 	}
 }
 
 func (l *handshakeLink) cancel(r *Request) bool {
-	if r.send() {
+	if r.isSend() {
 		return l.cancelSend(r)
 	}
 	return l.cancelRecv(r)
@@ -403,14 +403,14 @@ func (l *handshakeLink) cancel(r *Request) bool {
 
 func (l *handshakeLink) cancelSend(r *Request) bool {
 	e := l.p.e
-	if l.sendq.remove(func(queued *Request) bool { return queued == r }) {
+	if l.sendQueue.remove(func(queued *Request) bool { return queued == r }) {
 		return true
 	}
-	if r != l.sending || e.gone && l.leaveSend(r) {
+	if r != l.sending || e.callerGone && l.detachSend(r) {
 		return false
 	}
-	acts, ok := l.machine().CancelSend(e.at, r.id, e.pairs.list[:0])
-	e.pairs.list = acts
+	acts, ok := l.touchedPair().CancelSend(e.now, r.id, e.pairActions.list[:0])
+	e.pairActions.list = acts
 	if ok {
 		l.sending = nil
 		l.nextSend()
@@ -420,63 +420,63 @@ func (l *handshakeLink) cancelSend(r *Request) bool {
 }
 
 func (l *handshakeLink) cancelRecv(r *Request) bool {
-	if !l.machine().CancelRecv(r.id) {
-		return l.p.e.gone && l.revokeRecv(r)
+	if !l.touchedPair().CancelRecv(r.id) {
+		return l.p.e.callerGone && l.revokeRecv(r)
 	}
-	l.recving = nil // its SEND_REQUEST is deferred again
+	l.receiving = nil // its SEND_REQUEST is deferred again
 	l.perform(nil)
 	return true
 }
 
-func (l *handshakeLink) detach(r *Request, keep Keep, drop bool) {
+func (l *handshakeLink) detach(r *Request, keep KeepFunc, drop bool) {
 	own := &Request{
 		kind: r.kind, peer: r.peer, p: r.p, tag: r.tag, comm: r.comm, datatype: r.datatype, anyDatatype: r.anyDatatype,
-		buf: l.p.e.buffers.own(r.buf, keep), posted: r.posted, id: r.id, in: r.in, detached: true, Status: r.Status,
+		buf: l.p.e.buffers.detach(r.buf, keep), posted: r.posted, id: r.id, inbound: r.inbound, detached: true, Status: r.Status,
 	} // takes r's place in the pair
 	switch {
-	case r.send():
+	case r.isSend():
 		l.sending = own
-		own.discards = l.p.e.gone
-		l.machine().LeaveSend(l.p.e.at, r.id)
+		own.dropsMessage = l.p.e.callerGone
+		l.touchedPair().DetachSend(l.p.e.now, r.id)
 	default:
-		l.recving = own
+		l.receiving = own
 		if drop {
-			l.discardRecving()
+			l.discardReceiving()
 		}
 	}
 }
 
 func (l *handshakeLink) abort(err error, everything bool) {
 	if !everything {
-		for r := l.sendq.pop(); r != nil; r = l.sendq.pop() {
+		for r := l.sendQueue.pop(); r != nil; r = l.sendQueue.pop() {
 			l.p.e.finish(r, err)
 		}
 		return
 	}
-	for _, r := range []*Request{l.sending, l.recving} {
+	for _, r := range []*Request{l.sending, l.receiving} {
 		if r != nil && !r.detached {
 			l.p.e.finish(r, err)
 		}
 	}
-	l.sending, l.recving = nil, nil
+	l.sending, l.receiving = nil, nil
 }
 
 func (l *handshakeLink) tick(horizon handshake.Instant) {
 	e := l.p.e
-	e.pairs.list = l.machine().Tick(horizon, e.pairs.list[:0])
+	e.pairActions.list = l.touchedPair().Tick(horizon, e.pairActions.list[:0])
 	l.perform(nil)
 }
 
-func (l *handshakeLink) reconfigure(next *Peer) { l.machine().Reconfigure(&next.Handshake) }
+func (l *handshakeLink) reconfigure(next *Peer) { l.touchedPair().Reconfigure(&next.Handshake) }
 
 // reset implements Engine.Reset for the peer.
 func (l *handshakeLink) reset() {
-	l.dropLeft()
-	l.left = leftover{}
+	l.cancelLeftSend()
+	l.leftover = leftover{}
 	e := l.p.e
-	m := l.machine()
+	m := l.touchedPair()
 	m.Reset()
-	e.pairs.list = m.Release(e.at, e.pairs.list[:0])
+	e.pairActions.list = m.Release(e.now, e.pairActions.list[:0])
 	l.perform(nil)
 }
 

@@ -21,71 +21,71 @@ type leftover struct {
 }
 
 const (
-	// leftTime is how long after the end of a program a message for that program may still begin. A deployed node
+	// leftoverTime is how long after the end of a program a message for that program may still begin. A deployed node
 	// has stopped retransmitting SEND_REQUEST by then.
-	leftTime = 4 * time.Second
-	// leftBusyTime replaces leftTime while the node does not accept the next program's message, because it is still
+	leftoverTime = 4 * time.Second
+	// leftoverBusyTime replaces leftoverTime while the node does not accept the next program's message, because it is still
 	// in an earlier call.
-	leftBusyTime = time.Minute
+	leftoverBusyTime = time.Minute
 )
 
-// deployed reports whether the peer does one thing at a time, and knows of no program but its own.
-func (l *handshakeLink) deployed() bool { return l.p.cfg.Handshake.Peer.OneAtATime }
+// isDeployed reports whether the peer does one thing at a time, and knows of no program but its own.
+func (l *handshakeLink) isDeployed() bool { return l.p.cfg.Handshake.Peer.BlockingCalls }
 
-// leaveRecv notes that a receive was cancelled because its program no longer exists. The peer's next message may be
+// noteLeftRecv notes that a receive was cancelled because its program no longer exists. The peer's next message may be
 // for that receive.
-func (l *handshakeLink) leaveRecv() {
-	if l.deployed() {
-		l.left.receives++
-		l.left.since = l.p.e.at
+func (l *handshakeLink) noteLeftRecv() {
+	if l.isDeployed() {
+		l.leftover.receives++
+		l.leftover.since = l.p.e.now
 	}
 }
 
-// leaveSend lets the peer complete a send whose program no longer exists, and reports whether the send is still in
+// detachSend lets the peer complete a send whose program no longer exists, and reports whether the send is still in
 // progress.
-func (l *handshakeLink) leaveSend(r *Request) bool {
-	if !l.machine().LeaveSend(l.p.e.at, r.id) {
+func (l *handshakeLink) detachSend(r *Request) bool {
+	if !l.touchedPair().DetachSend(l.p.e.now, r.id) {
 		return false
 	}
-	l.replyDue()
+	l.expectReply()
 	return true
 }
 
-func (l *handshakeLink) replyDue() {
-	if l.deployed() {
-		l.left.replies, l.left.since = 1, l.p.e.at
+func (l *handshakeLink) expectReply() {
+	if l.isDeployed() {
+		l.leftover.replies, l.leftover.since = 1, l.p.e.now
 	}
 }
 
-// leftSendDone notes the end of a send whose caller is gone.
-func (l *handshakeLink) leftSendDone(r *Request, err error) {
-	if r.discards && err == nil {
-		l.replyDue()
+// onLeftSendDone notes the end of a send whose caller is gone.
+func (l *handshakeLink) onLeftSendDone(r *Request, err error) {
+	if r.dropsMessage && err == nil {
+		l.expectReply()
 	}
 }
 
-// dropLeft cancels the send that an earlier program left, unless the peer has cleared it. The next program's send
+// cancelLeftSend cancels the send that an earlier program left, unless the peer has cleared it. The next program's send
 // replaces it: a deployed node keeps one SEND_REQUEST of the two.
-func (l *handshakeLink) dropLeft() {
-	if !l.pair.SendLeft() {
+func (l *handshakeLink) cancelLeftSend() {
+	if !l.pair.IsSendDetached() {
 		return
 	}
 	e := l.p.e
-	acts, ok := l.machine().CancelSend(e.at, l.sending.id, e.pairs.list[:0])
-	if e.pairs.list = acts; ok {
+	acts, ok := l.touchedPair().CancelSend(e.now, l.sending.id, e.pairActions.list[:0])
+	if e.pairActions.list = acts; ok {
 		e.buffers.put(l.sending.buf)
 		l.sending = nil
 	}
 	l.perform(nil)
 }
 
-// isLeft reports whether a message that the peer requests to send is for an earlier program.
-func (l *handshakeLink) isLeft() bool {
-	if l.left.receives+l.left.replies == 0 {
+// isForEarlier reports whether a message that the peer requests to send is for an earlier program.
+func (l *handshakeLink) isForEarlier() bool {
+	if l.leftover.receives+l.leftover.replies == 0 {
 		return false
 	}
-	age := l.p.e.at - l.left.since
-	return age < leftTime || age < leftBusyTime && l.sending != nil && !l.sending.detached
+	age := l.p.e.now - l.leftover.since
+	return age < leftoverTime || age < leftoverBusyTime && l.sending != nil && !l.sending.detached
 }
 
 // discardNext receives and drops the message whose SEND_REQUEST is deferred. It reports false if this has to
@@ -93,38 +93,38 @@ func (l *handshakeLink) isLeft() bool {
 func (l *handshakeLink) discardNext() bool {
 	e := l.p.e
 	l.deferred = nil
-	if w, ok := l.pair.SendWait(); ok && sendMoves(w) {
+	if w, ok := l.pair.SendWait(); ok && sendTransfers(w) {
 		return false
 	}
-	l.left.receives, l.left.replies = max(l.left.receives-1, 0), 0
-	l.left.since = e.at
+	l.leftover.receives, l.leftover.replies = max(l.leftover.receives-1, 0), 0
+	l.leftover.since = e.now
 	e.nextID++
-	r := &Request{kind: OpRecv, peer: l.p.rank, p: l.p, id: e.nextID, posted: e.at, anyDatatype: true, detached: true}
+	r := &Request{kind: OpRecv, peer: l.p.rank, p: l.p, id: e.nextID, posted: e.now, anyDatatype: true, detached: true}
 	h, _, _ := l.pair.Deferred()
-	l.recving = r
-	acts, err := l.machine().Recv(e.at, handshake.RecvOp{ID: r.id, Any: true, Tag: h.Tag}, e.pairs.list)
-	e.pairs.list = acts
+	l.receiving = r
+	acts, err := l.touchedPair().Recv(e.now, handshake.RecvOp{ID: r.id, Any: true, Tag: h.Tag}, e.pairActions.list)
+	e.pairActions.list = acts
 	if err != nil { // impossible: recving was nil
-		l.recving = nil
+		l.receiving = nil
 		return false
 	}
-	l.discardRecving()
+	l.discardReceiving()
 	return true
 }
 
-// discardRecving makes the pair drop the message that is arriving for a detached receive.
-func (l *handshakeLink) discardRecving() {
-	l.recving.discards = true
-	l.machine().LeaveRecv(l.p.e.at, l.recving.id)
+// discardReceiving makes the pair drop the message that is arriving for a detached receive.
+func (l *handshakeLink) discardReceiving() {
+	l.receiving.dropsMessage = true
+	l.touchedPair().DetachRecv(l.p.e.now, l.receiving.id)
 }
 
 // revokeRecv cancels a receive whose program no longer exists. It succeeds even if the sender is already cleared,
 // provided that the peer's messages are numbered. The message stays with its sender.
 func (l *handshakeLink) revokeRecv(r *Request) bool {
 	e := l.p.e
-	acts, ok := l.machine().RevokeRecv(e.at, r.id, e.pairs.list[:0])
-	if e.pairs.list = acts; ok {
-		l.recving = nil
+	acts, ok := l.touchedPair().RevokeRecv(e.now, r.id, e.pairActions.list[:0])
+	if e.pairActions.list = acts; ok {
+		l.receiving = nil
 	}
 	l.perform(nil)
 	return ok
@@ -133,38 +133,38 @@ func (l *handshakeLink) revokeRecv(r *Request) bool {
 // programEnded notes that all operations of a program were cancelled, and that the next program may use the rank.
 // clean is as in Engine.ProgramEnded.
 func (l *handshakeLink) programEnded(clean bool) {
-	if r := l.recving; r != nil && r.detached {
+	if r := l.receiving; r != nil && r.detached {
 		if l.revokeRecv(r) {
 			l.p.e.buffers.put(r.buf)
 		} else {
-			l.discardRecving()
+			l.discardReceiving()
 		}
 	}
 	if r := l.sending; r != nil && r.detached {
-		r.discards = true
-		l.replyDue()
+		r.dropsMessage = true
+		l.expectReply()
 	}
-	if l.left.unanswered && !clean {
-		l.replyDue()
+	if l.leftover.unanswered && !clean {
+		l.expectReply()
 	}
-	l.left.unanswered = false
-	if in := l.deferred; in != nil && l.isLeft() {
-		l.p.e.matching.of(in.comm).RemoveUnexpected(in.handle)
+	l.leftover.unanswered = false
+	if in := l.deferred; in != nil && l.isForEarlier() {
+		l.p.e.matching.forComm(in.comm).RemoveUnexpected(in.handle)
 		l.p.e.matching.inbounds.retire(in)
 		l.discardNext()
 	}
 	l.perform(nil)
 }
 
-// leftOpen returns the operation that an earlier program left unfinished, if any.
-func (l *handshakeLink) leftOpen() state.LeftOpen {
+// unfinished returns the operation that an earlier program left unfinished, if any.
+func (l *handshakeLink) unfinished() state.Unfinished {
 	switch {
-	case l.sending != nil && l.sending.discards:
-		return state.LeftSend
-	case l.recving != nil && l.recving.discards:
-		return state.LeftReceive
-	case l.isLeft():
-		return state.LeftNext
+	case l.sending != nil && l.sending.dropsMessage:
+		return state.UnfinishedSend
+	case l.receiving != nil && l.receiving.dropsMessage:
+		return state.UnfinishedRecv
+	case l.isForEarlier():
+		return state.UnfinishedNext
 	}
-	return state.LeftNothing
+	return state.UnfinishedNone
 }

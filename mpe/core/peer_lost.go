@@ -81,21 +81,21 @@ func (e *PeerFailedError) Error() string {
 // receive's: a message truncated in the kernel, for example, was not truncated here.
 func (e *PeerFailedError) Is(target error) bool { return target == ErrPeerLost }
 
-// lost ends the unmatched receives posted to the peer, and the probes waiting for its messages, because of an
+// onPeerLost ends the unmatched receives posted to the peer, and the probes waiting for its messages, because of an
 // event. reason may be empty. Receives from any source continue: another rank may send the message, and so
 // may the peer when it returns.
-func (p *peer) lost(why state.Event, reason string) {
+func (p *peer) onPeerLost(why state.Event, reason string) {
 	err := &PeerLostError{Rank: p.rank, Event: why, Reason: reason, Left: p.deadEnd() != nil}
 	p.e.matching.endPosted(p.rank, err)
 	p.e.matching.endWildcards()
-	p.e.calls.PeerLost(p.rank, err)
+	p.e.calls.OnPeerLost(p.rank, err)
 }
 
 // endPosted ends the unmatched receives from a source, and the probes waiting for its messages. If the source is
 // AnySource, it ends only operations in the world. It returns the number of receives that it ended.
 func (x *matching) endPosted(from int, err error) int {
 	var list []*Request
-	for comm, m := range x.all {
+	for comm, m := range x.matchers {
 		if from == AnySource && comm != 0 {
 			continue
 		}
@@ -107,22 +107,22 @@ func (x *matching) endPosted(from int, err error) int {
 		})
 	}
 	for _, r := range list {
-		x.of(r.comm).CancelPosted(r.handle)
-		x.c.finish(r, err)
+		x.forComm(r.comm).CancelPosted(r.handle)
+		x.core.finish(r, err)
 	}
-	for _, pr := range x.c.Probes.list {
+	for _, pr := range x.core.Probes.list {
 		if pr.Source == from && (from != AnySource || pr.Comm == 0) {
 			pr.Err = err
-			x.c.wake(pr.Wake)
+			x.core.wake(pr.Wake)
 		}
 	}
 	return len(list)
 }
 
-// deadEnded ends the operations that wait for a peer that cannot continue. If this is true of all peers, it also
+// onDeadEnd ends the operations that wait for a peer that cannot continue. If this is true of all peers, it also
 // ends receives from any source. This rank does not count as a peer that can continue, although it may still send
 // to itself.
-func (p *peer) deadEnded(err error) {
+func (p *peer) onDeadEnd(err error) {
 	p.abort(err, false)
 	p.e.matching.endPosted(p.rank, err)
 	p.e.matching.endWildcards()
@@ -130,14 +130,14 @@ func (p *peer) deadEnded(err error) {
 
 // endWildcards ends the receives and probes from any source if no peer can send to them.
 func (x *matching) endWildcards() {
-	if err := x.c.NoSender(AnySource, 0); err != nil {
+	if err := x.core.CheckSender(AnySource, 0); err != nil {
 		x.endPosted(AnySource, err)
 	}
 }
 
-// NoSender returns the reason why no message can arrive for a receive or probe posted now, or nil if one can. The
+// CheckSender returns the reason why no message can arrive for a receive or probe posted now, or nil if one can. The
 // reason is that none of the peers that could send the message can continue.
-func (e *Core) NoSender(source int, comm uint32) (err error) {
+func (e *Core) CheckSender(source int, comm uint32) (err error) {
 	switch {
 	case source == e.rank:
 		return nil

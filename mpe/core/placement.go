@@ -9,34 +9,34 @@ const minPlacement = 1 << 15
 // out to belong to. So no part of the rest may have been received already, and the memory must be the
 // engine's until the placement is revoked.
 type placement struct {
-	// req is the receive that the driver's placement belongs to, or nil.
-	req *Request
+	// recv is the receive that the driver's placement belongs to, or nil.
+	recv *Request
 	// next is the placement after the current event, if moved.
 	next struct {
 		req *Request
 		at  Placement
 	}
-	moved bool
+	changed bool
 }
 
-// expect sets the destination of the rest of a receive's message.
-func (p *peer) expect(r *Request, at Placement) {
+// setPlacement sets the destination of the rest of a receive's message.
+func (p *peer) setPlacement(r *Request, at Placement) {
 	l := &p.placement
 	at.Peer = p.rank
 	l.next.req, l.next.at = r, at
 	if r != nil {
-		r.placed = p
+		r.placingPeer = p
 	}
-	if !l.moved {
-		l.moved = true
+	if !l.changed {
+		l.changed = true
 		p.e.pending.placements = append(p.e.pending.placements, p)
 	}
 }
 
-// expectNothing cancels the peer's placement, which is no longer valid.
-func (p *peer) expectNothing() {
-	if l := &p.placement; l.req != nil || l.next.req != nil {
-		p.expect(nil, Placement{})
+// clearPlacement cancels the peer's placement, which is no longer valid.
+func (p *peer) clearPlacement() {
+	if l := &p.placement; l.recv != nil || l.next.req != nil {
+		p.setPlacement(nil, Placement{})
 	}
 }
 
@@ -45,9 +45,9 @@ func movePlacements(e *Core) {
 	for i, p := range e.pending.placements {
 		e.pending.placements[i] = nil
 		l := &p.placement
-		l.moved = false
-		if l.req != nil || l.next.req != nil {
-			l.req = l.next.req
+		l.changed = false
+		if l.recv != nil || l.next.req != nil {
+			l.recv = l.next.req
 			e.effects.Place(l.next.at)
 			l.next.req, l.next.at = nil, Placement{}
 		}
@@ -57,21 +57,21 @@ func movePlacements(e *Core) {
 
 // revokePlacement ends the placement of a receive that ends.
 func revokePlacement(r *Request) {
-	if r.placed != nil {
-		r.placed.revoke(r)
+	if r.placingPeer != nil {
+		r.placingPeer.revokeFor(r)
 	}
 }
 
-func (p *peer) revoke(r *Request) {
+func (p *peer) revokeFor(r *Request) {
 	l := &p.placement
 	if l.next.req == r {
 		l.next.req, l.next.at = nil, Placement{Peer: p.rank}
 	}
-	if l.req == r {
-		l.req = nil
+	if l.recv == r {
+		l.recv = nil
 		p.e.effects.Revoke(p.rank)
 	}
-	r.placed = nil
+	r.placingPeer = nil
 }
 
 // same reports whether two non-empty slices start at the same address.

@@ -9,8 +9,8 @@ import (
 // expected returns the placement for rank 1 that is set at the end of the current event, and resets it.
 func expected(e *Core) (r *Request, at Placement, moved bool) {
 	l := &e.peers[1].placement
-	r, at, moved = l.next.req, l.next.at, l.moved
-	l.next.req, l.next.at, l.moved = nil, Placement{}, false
+	r, at, moved = l.next.req, l.next.at, l.changed
+	l.next.req, l.next.at, l.changed = nil, Placement{}, false
 	e.pending.placements = e.pending.placements[:0]
 	return r, at, moved
 }
@@ -51,16 +51,16 @@ func TestPlaceExtended(t *testing.T) {
 		})
 		e := w.cores[0]
 		l := e.peers[1].extended
-		if places := payload >= minPlacement; l.p.placed != places {
-			t.Errorf("%s: packets are placed: %v", tt.name, l.p.placed)
+		if places := payload >= minPlacement; l.p.canPlace != places {
+			t.Errorf("%s: packets are placed: %v", tt.name, l.p.canPlace)
 		}
-		in := &inbound{bytes: tt.bytes, buf: make([]byte, tt.buf), own: tt.own, got: got, stored: got - tt.unstored}
+		in := &inbound{bytes: tt.bytes, buf: make([]byte, tt.buf), ownsBuf: tt.own, highWater: got, storedBytes: got - tt.unstored}
 		if !tt.detached {
-			in.req = new(Request)
+			in.recv = new(Request)
 		}
-		l.place(in)
+		l.placeRest(in)
 		r, at, _ := expected(e)
-		if len(at.Buf) != tt.placed || tt.placed > 0 && (r != in.req || at.Offset != got ||
+		if len(at.Buf) != tt.placed || tt.placed > 0 && (r != in.recv || at.Offset != got ||
 			&at.Buf[0] != &in.buf[got]) {
 			t.Errorf("%s: %d bytes at %d of receive %p are placed, not %d", tt.name, len(at.Buf), at.Offset, r,
 				tt.placed)
@@ -82,7 +82,7 @@ func TestPlaceHandshake(t *testing.T) {
 		if !w.step() {
 			t.Fatal("no DATA arrives")
 		}
-		offset, _, _ = l.pair.Expects()
+		offset, _, _ = l.pair.ExpectedPayload()
 	}
 	expected(e)
 	for _, tt := range []struct {
@@ -97,7 +97,7 @@ func TestPlaceHandshake(t *testing.T) {
 		{name: "detached", buf: bytes - offset, detached: true},
 	} {
 		recv.buf, recv.detached = buf[:offset+tt.buf], tt.detached
-		l.place()
+		l.placeRest()
 		r, at, _ := expected(e)
 		if int64(len(at.Buf)) != tt.placed || tt.placed > 0 && (r != recv || &at.Buf[0] != &buf[offset]) {
 			t.Errorf("%s: %d bytes of receive %p are placed, not %d", tt.name, len(at.Buf), r, tt.placed)
@@ -129,21 +129,21 @@ func TestPlacements(t *testing.T) {
 		}
 		placed, revoked = nil, 0
 	}
-	p.expectNothing()
+	p.clearPlacement()
 	check("nothing, and nothing was before", nil, 0)
-	p.expect(first, Placement{Buf: first.buf})
-	p.expectNothing()
+	p.setPlacement(first, Placement{Buf: first.buf})
+	p.clearPlacement()
 	check("nothing any more", nil, 0)
-	p.expect(first, Placement{Buf: first.buf})
-	p.expect(second, Placement{Buf: second.buf})
+	p.setPlacement(first, Placement{Buf: first.buf})
+	p.setPlacement(second, Placement{Buf: second.buf})
 	check("the last of two", []int{16}, 0)
 	revokePlacement(first)
 	check("another receive ends", nil, 0)
-	p.expectNothing()
+	p.clearPlacement()
 	check("nothing after something", []int{0}, 0)
-	p.expect(second, Placement{Buf: second.buf})
+	p.setPlacement(second, Placement{Buf: second.buf})
 	check("again", []int{16}, 0)
-	p.expect(second, Placement{Buf: second.buf[:4]})
+	p.setPlacement(second, Placement{Buf: second.buf[:4]})
 	revokePlacement(second)
 	check("its receive ends in the event", nil, 1)
 	revokePlacement(second)

@@ -18,10 +18,10 @@ func (e *Core) Init(r *Request, op *Operation) {
 	}
 }
 
-// Queues reports whether a receive is certain to wait for its message. Its event may then reuse the last
+// WillQueue reports whether a receive is certain to wait for its message. Its event may then reuse the last
 // event's time.
-func (e *Core) Queues(r *Request) bool {
-	return !e.observes(r.p) && e.matching.of(r.comm).Unexpected() == 0
+func (e *Core) WillQueue(r *Request) bool {
+	return !e.observes(r.p) && e.matching.forComm(r.comm).Unexpected() == 0
 }
 
 // Refuse ends a request that is not started.
@@ -31,10 +31,10 @@ func (e *Core) Refuse(r *Request, err error) { e.finish(r, err) }
 // blocking is as in Operation.
 func (e *Core) Post(r *Request, short, blocking bool) error {
 	if short {
-		e.sentShort(r)
+		e.finishShort(r)
 		return nil
 	}
-	r.MayRest = e.Rests.mayRest(r)
+	r.MayRest = e.RestingSends.mayRest(r)
 	if err := e.startRequest(r, blocking); err != nil {
 		return err
 	}
@@ -48,10 +48,10 @@ func (e *Core) startRequest(r *Request, blocking bool) (err error) {
 		return fmt.Errorf("rank %d: %w", e.rank, ErrClosed)
 	}
 	e.nextID++
-	r.id, r.posted = e.nextID, e.at
+	r.id, r.posted = e.nextID, e.now
 	switch {
 	case r.kind == OpRecv:
-		if err = e.matching.postRecv(r); r.handle.Index() != 0 && e.Quiet() {
+		if err = e.matching.postRecv(r); r.handle.Index() != 0 && e.IsQuiet() {
 			return nil // queued, without any other effect
 		}
 	case r.peer == e.rank:
@@ -71,7 +71,7 @@ func (e *Core) startRequest(r *Request, blocking bool) (err error) {
 // Check returns an error if the wire cannot carry an operation. It needs no lock.
 func (e *Core) Check(op *Operation) error {
 	if uint(op.Peer) < uint(len(e.peers)) && uint64(op.Tag) <= math.MaxInt32 {
-		if p := e.peers[op.Peer]; p != nil && len(op.Buf) <= p.unlimited {
+		if p := e.peers[op.Peer]; p != nil && len(op.Buf) <= p.uncheckedLen {
 			return nil
 		}
 	}
@@ -94,7 +94,7 @@ func (e *Core) Check(op *Operation) error {
 	case op.Peer == e.rank:
 		return nil
 	}
-	if p := e.peers[op.Peer]; len(op.Buf) > p.unlimited {
+	if p := e.peers[op.Peer]; len(op.Buf) > p.uncheckedLen {
 		return p.check(op)
 	}
 	return nil
@@ -109,8 +109,8 @@ func (p *peer) check(op *Operation) error {
 		return fmt.Errorf("%d bytes: %w: messages are counted in 32-bit words", len(op.Buf), ErrLength)
 	case p.limits.SmallTags && op.Tag > 255:
 		return fmt.Errorf("tag %d: %w: profile v0.9 carries 0 to 255", op.Tag, ErrTag)
-	case int64(len(op.Buf)) > p.longest && op.Kind != OpRecv:
-		return fmt.Errorf("%d bytes to rank %d: %w of %d bytes", len(op.Buf), p.rank, handshake.ErrTooLong, p.longest)
+	case int64(len(op.Buf)) > p.maxLength && op.Kind != OpRecv:
+		return fmt.Errorf("%d bytes to rank %d: %w of %d bytes", len(op.Buf), p.rank, handshake.ErrTooLong, p.maxLength)
 	}
 	return nil
 }

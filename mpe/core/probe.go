@@ -21,22 +21,22 @@ func (e *Core) wake(f func()) { e.out.Wake, e.out.Rare = append(e.out.Wake, f), 
 func (s *Probes) Find(m Match) (Status, bool) {
 	r := Request{tag: int32(m.Tag), peer: m.Source}
 	if m.Source != AnySource {
-		r.p = s.c.peers[m.Source]
+		r.p = s.core.peers[m.Source]
 	}
-	matcher := s.c.matching.of(m.Comm)
+	matcher := s.core.matching.forComm(m.Comm)
 	u, h, ok := matcher.ProbeHandle(int32(m.Source), r.matchTag())
 	if !ok {
 		return Status{}, false
 	}
 	st := u.status(m.Comm)
-	if p := s.c.peers[st.Peer]; m.Claim && (p == nil || !p.limits.NoComms) {
-		in := u.in
+	if p := s.core.peers[st.Peer]; m.Claim && (p == nil || !p.limits.NoComms) {
+		in := u.inbound
 		if in == nil {
-			in = s.c.matching.record(&u, m.Comm, h.Order())
+			in = s.core.matching.wakeRecord(&u, m.Comm, h.Order())
 			in.handle = h
-			matcher.Replace(h, unexpected{in: in})
+			matcher.Replace(h, unexpected{inbound: in})
 		}
-		st.Claim = s.c.matching.claim(in)
+		st.Claim = s.core.matching.claim(in)
 	}
 	if m.Tag != AnyTag {
 		st.Tag = m.Tag // a message without a tag gets the receive's
@@ -47,15 +47,15 @@ func (s *Probes) Find(m Match) (Status, bool) {
 // claim moves a message to ClaimComm, where it is an ordinary unexpected message, and returns its tag there. If
 // ClaimComm is full, claim leaves the message in place and returns 0.
 func (x *matching) claim(in *inbound) int {
-	to := x.of(ClaimComm)
+	to := x.forComm(ClaimComm)
 	if to.Unexpected() >= x.limits.Unexpected {
 		return 0
 	}
-	x.of(in.comm).RemoveUnexpected(in.handle)
-	x.claims = x.claims%math.MaxInt32 + 1
-	in.comm, in.tag = ClaimComm, x.claims
+	x.forComm(in.comm).RemoveUnexpected(in.handle)
+	x.lastClaim = x.lastClaim%math.MaxInt32 + 1
+	in.comm, in.tag = ClaimComm, x.lastClaim
 	if err := x.arrive(in); err != nil { // impossible: the limit was checked
-		x.refused(in)
+		x.rejectFull(in)
 		return 0
 	}
 	return int(in.tag)
@@ -65,13 +65,13 @@ func (x *matching) claim(in *inbound) int {
 func (s *Probes) wake(in *inbound) {
 	for _, p := range s.list {
 		if p.Comm == in.comm && (p.Source == AnySource || p.Source == in.source) {
-			s.c.wake(p.Wake)
+			s.core.wake(p.Wake)
 		}
 	}
 }
 
 // End removes a probe, or does nothing if mine is nil.
-func (s *Probes) End(mine *Probe) {
+func (s *Probes) Remove(mine *Probe) {
 	for i, p := range s.list {
 		if p == mine {
 			s.list = append(s.list[:i], s.list[i+1:]...)
@@ -82,6 +82,6 @@ func (s *Probes) End(mine *Probe) {
 
 // Probes are the callers waiting for messages.
 type Probes struct {
-	c    *Core
+	core *Core
 	list []*Probe
 }

@@ -19,11 +19,11 @@ func (e *Core) ProgramEnded(clean bool) {
 // dropMatched drops the messages that were matched by receives whose callers then stopped waiting. They were kept
 // for later receives of the same program. Each is the oldest message with its source and tag.
 func (x *matching) dropMatched() {
-	for comm, m := range x.all {
+	for comm, m := range x.matchers {
 		var list []*inbound
 		m.EachUnexpected(func(_, _ int32, u unexpected) bool {
-			if u.in != nil && u.in.matchedBefore {
-				list = append(list, u.in)
+			if u.inbound != nil && u.inbound.matchedBefore {
+				list = append(list, u.inbound)
 			}
 			return true
 		})
@@ -35,19 +35,19 @@ func (x *matching) dropMatched() {
 
 // discard receives and drops a message, the oldest of its source and tag.
 func (x *matching) discard(comm uint32, source, tag int) {
-	r := x.c.effects.NewRequest()
-	x.c.Init(r, &Operation{Kind: OpRecv, Peer: source, Comm: comm, Tag: tag, AnyDatatype: true})
-	r.discards = true
-	x.c.nextID++
-	r.id, r.posted = x.c.nextID, x.c.at
+	r := x.core.effects.NewRequest()
+	x.core.Init(r, &Operation{Kind: OpRecv, Peer: source, Comm: comm, Tag: tag, AnyDatatype: true})
+	r.dropsMessage = true
+	x.core.nextID++
+	r.id, r.posted = x.core.nextID, x.core.now
 	_ = x.postRecv(r) // the message is there, so it is never queued
 }
 
-// leaveRecv notes that a receive was cancelled because its program no longer exists.
-func leaveRecv(e *Core, r *Request) {
+// noteLeftRecv notes that a receive was cancelled because its program no longer exists.
+func noteLeftRecv(e *Core, r *Request) {
 	for _, p := range e.peers {
 		if p != nil && p.handshake != nil && (p == r.p || r.peer == AnySource) {
-			p.handshake.leaveRecv()
+			p.handshake.noteLeftRecv()
 		}
 	}
 }

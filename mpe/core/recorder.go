@@ -45,19 +45,19 @@ type Call struct {
 
 // recordPosted records that a call was posted, unless it is already over.
 func recordPosted(e *Core, r *Request) {
-	if e.cfg.Calls != nil && !r.Over {
+	if e.cfg.Calls != nil && !r.Done {
 		recordCall(e, r, false)
 	}
 }
 
 // recordCall passes a call to the recorder.
 func recordCall(e *Core, r *Request, ended bool) {
-	if r.message != nil || r.discards || r.kind != opCollective && !e.observes(r.p) {
+	if r.message != nil || r.dropsMessage || r.kind != opCollective && !e.observes(r.p) {
 		return
 	}
 	c := &e.recordedCall
 	*c = Call{
-		ID: r.id, Collective: r.collective, Send: r.send(), Peer: r.peer, Tag: int(r.tag), Comm: r.comm,
+		ID: r.id, Collective: r.collective, Send: r.isSend(), Peer: r.peer, Tag: int(r.tag), Comm: r.comm,
 		Bytes: int64(len(r.buf)),
 		At:    r.posted, Posted: r.posted,
 	}
@@ -65,7 +65,7 @@ func recordCall(e *Core, r *Request, ended bool) {
 		c.Bytes = r.Status.Bytes
 	}
 	if ended {
-		c.At, c.Ended, c.Err = e.at, true, r.Err
+		c.At, c.Ended, c.Err = e.now, true, r.Err
 		if r.kind == OpRecv && r.Err == nil {
 			c.Peer, c.Tag, c.Bytes = r.Status.Peer, r.Status.Tag, r.Status.Bytes
 		}
@@ -76,23 +76,23 @@ func recordCall(e *Core, r *Request, ended bool) {
 // record passes a packet to the peer's recorder, if it has one.
 func (p *peer) record(sent bool, wire int, header, payload []byte) {
 	if r := p.cfg.Recorder; r != nil {
-		r.Packet(p.e.at, sent, wire, header, payload)
+		r.Packet(p.e.now, sent, wire, header, payload)
 	}
 }
 
 // receivedPacket counts and records a handshake packet.
 func (p *peer) receivedPacket(b []byte) {
-	p.received(b)
+	p.countReceived(b)
 	p.record(false, len(b), b, nil)
 }
 
 // recordShort records a packet with a short header as the equivalent packet with a full header.
 func (l *extendedLink) recordShort(sent bool, s *protocol.ShortHeader, payload []byte) {
-	x := &l.p.e.conns
-	local, remote := l.conn.Session()
+	x := &l.p.e.connActions
+	local, remote := l.conn.Sessions()
 	h := protocol.ExtHeader{
 		Src: uint32(l.p.rank), Dst: uint32(l.p.e.rank), Session: remote, PeerSession: local,
-		Call: s.Datatype.Send(), Type: protocol.Data, Flags: protocol.FlagEager | protocol.FlagPlain,
+		Call: s.Datatype.SendCall(), Type: protocol.Data, Flags: protocol.FlagEager | protocol.FlagPlain,
 		Number: s.Number, Acknowledged: s.Acknowledged, Message: s.Message, Comm: s.Comm, Tag: s.Tag,
 		Length: uint32(len(payload)),
 	}

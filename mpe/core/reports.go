@@ -35,71 +35,71 @@ const reportEvery = 100 * time.Millisecond
 
 // Reports holds the questions of other ranks, and the state of this rank's report.
 type Reports struct {
-	c *Core
+	core *Core
 
-	// text is the last report, made at madeAt. making means that the driver is making a report for the askers.
+	// lastReport is the last report, made at madeAt. making means that the driver is making a report for the askers.
 	// answers means that the askers get text at the end of the event.
-	text    []byte
-	madeAt  handshake.Instant
-	making  bool
-	answers bool
-	askers  []*extendedLink
+	lastReport []byte
+	madeAt     handshake.Instant
+	inProgress bool
+	answerDue  bool
+	askers     []*extendedLink
 }
 
 // Question is a question to several ranks.
 type Question struct {
 	Reports []PeerReport
-	left    int
+	pending int
 	wake    func() // called when left reaches 0
 }
 
 // answered records the answer of a rank.
-func (q *Question) answered(e *Core, rank int, report []byte, err error) {
+func (q *Question) record(e *Core, rank int, report []byte, err error) {
 	i := slices.IndexFunc(q.Reports, func(r PeerReport) bool { return r.Rank == rank })
 	q.Reports[i].Report, q.Reports[i].Err = report, err
-	if q.left--; q.left == 0 {
+	if q.pending--; q.pending == 0 {
 		e.wake(q.wake)
 	}
 }
 
 // Ask asks ranks for their reports. All must be peers, without duplicates. It calls wake when all have answered.
 func (r *Reports) Ask(ranks []int, wake func()) *Question {
-	q := &Question{Reports: make([]PeerReport, len(ranks)), left: len(ranks), wake: wake}
+	q := &Question{Reports: make([]PeerReport, len(ranks)), pending: len(ranks), wake: wake}
 	if len(ranks) == 0 {
-		r.c.wake(wake)
+		r.core.wake(wake)
 	}
 	for i, rank := range ranks {
 		q.Reports[i].Rank = rank
 	}
 	for _, rank := range ranks {
-		switch l := r.c.peers[rank].extended; {
+		switch l := r.core.peers[rank].extended; {
 		case l == nil:
-			q.answered(r.c, rank, nil, ErrNotExtended)
-		case r.c.state != running:
-			q.answered(r.c, rank, nil, ErrClosed)
+			q.record(r.core, rank, nil, ErrNotExtended)
+		case r.core.state != running:
+			q.record(r.core, rank, nil, ErrClosed)
 		default:
 			l.questions = append(l.questions, q)
-			r.c.conns.list = l.machine().Ask(r.c.at, r.c.conns.list[:0])
+			r.core.connActions.list = l.touchedConn().AskReport(r.core.now, r.core.connActions.list[:0])
 			l.perform(nil)
 		}
 	}
-	r.c.flush()
+	r.core.flush()
 	return q
 }
 
-// Forget drops a pending question.
-func (r *Reports) Forget(q *Question) {
+// Cancel drops a pending question.
+func (r *Reports) Cancel(q *Question) {
 	for _, of := range q.Reports {
-		if l := r.c.peers[of.Rank].extended; l != nil {
+		if l := r.core.peers[of.Rank].extended; l != nil {
 			l.questions = slices.DeleteFunc(l.questions, func(other *Question) bool { return other == q })
 		}
 	}
 }
 
-// reported completes the questions to a peer.
-func (l *extendedLink) reported(act *extended.Action) {
+// onReport completes the questions to a peer.
+func (l *extendedLink) onReport(act *extended.Action) {
 	for _, q := range l.questions {
-		q.answered(l.p.e, l.p.rank, bytes.Clone(act.Payload), act.Err)
+		q.record(l.p.e, l.p.rank, bytes.Clone(act.Payload), act.Err)
 	}
 	l.questions = nil
 }
@@ -107,35 +107,35 @@ func (l *extendedLink) reported(act *extended.Action) {
 // onQuestion asks the driver for a report for a peer that has asked, or schedules the last report if that is recent
 // enough.
 func (r *Reports) onQuestion(l *extendedLink) {
-	if !r.c.cfg.Reports || r.c.state != running || slices.Contains(r.askers, l) {
+	if !r.core.cfg.Reports || r.core.state != running || slices.Contains(r.askers, l) {
 		return
 	}
 	r.askers = append(r.askers, l)
 	switch {
-	case r.making:
-	case r.text != nil && r.c.at-r.madeAt < reportEvery:
-		r.answers = true
+	case r.inProgress:
+	case r.lastReport != nil && r.core.now-r.madeAt < reportEvery:
+		r.answerDue = true
 	default:
-		r.making, r.c.out.Report, r.c.out.Rare = true, true, true
+		r.inProgress, r.core.out.Report, r.core.out.Rare = true, true, true
 	}
 }
 
-// Made sends a report to the ranks that have asked for it.
-func (r *Reports) Made(text []byte) {
-	r.text, r.madeAt, r.making = text, r.c.at, false
+// Deliver sends a report to the ranks that have asked for it.
+func (r *Reports) Deliver(text []byte) {
+	r.lastReport, r.madeAt, r.inProgress = text, r.core.now, false
 	r.answer()
-	r.c.flush()
+	r.core.flush()
 }
 
 // answer sends the last report to the ranks that have asked for it.
 func (r *Reports) answer() {
 	askers := r.askers
-	r.askers, r.answers = nil, false
-	if r.c.state != running {
+	r.askers, r.answerDue = nil, false
+	if r.core.state != running {
 		return
 	}
 	for _, l := range askers {
-		r.c.conns.list = l.machine().Answer(r.text, r.c.conns.list[:0])
+		r.core.connActions.list = l.touchedConn().AnswerReport(r.lastReport, r.core.connActions.list[:0])
 		l.perform(nil)
 	}
 }

@@ -18,7 +18,7 @@ func reporting(t *testing.T, n int, peer func(local, remote int) Peer) (w *world
 	w.ports[0].report = func() {
 		*made++
 		if *make {
-			w.event(0, func(e *Core) { e.Reports.Made([]byte(strconv.Itoa(*made))) })
+			w.event(0, func(e *Core) { e.Reports.Deliver([]byte(strconv.Itoa(*made))) })
 		}
 	}
 	return w, made, make
@@ -65,7 +65,7 @@ func TestReportsAreFresh(t *testing.T) {
 			}
 			e := w.cores[0]
 			w.now = e.Reports.madeAt + tt.after
-			e.Reports.making, e.state, e.cfg.Reports = tt.making, tt.state, !tt.off
+			e.Reports.inProgress, e.state, e.cfg.Reports = tt.making, tt.state, !tt.off
 			w.event(0, func(e *Core) {
 				e.touch(e.peers[2]) // by the packet
 				e.Reports.onQuestion(e.peers[2].extended)
@@ -110,7 +110,7 @@ func TestReports(t *testing.T) {
 		t.Errorf("%+v, %d made", got, *made)
 	}
 	*makes = true
-	w.event(0, func(e *Core) { e.Reports.Made([]byte("late")) })
+	w.event(0, func(e *Core) { e.Reports.Deliver([]byte("late")) })
 	w.until(w.now + time.Second)
 	if got := w.ask(t, 1, 0); string(got[0].Report) != "3" {
 		t.Errorf("%+v", got)
@@ -131,7 +131,7 @@ func TestForget(t *testing.T) {
 		return extendedPeer(local, remote)
 	})
 	w.event(1, func(e *Core) {
-		e.Reports.Forget(e.Reports.Ask([]int{2, 0}, func() { t.Error("the question that was forgotten is done") }))
+		e.Reports.Cancel(e.Reports.Ask([]int{2, 0}, func() { t.Error("the question that was forgotten is done") }))
 	})
 	if got := w.ask(t, 1, 0); string(got[0].Report) != "1" {
 		t.Errorf("%+v", got)

@@ -64,11 +64,11 @@ type Request struct {
 
 	// Progress: a receive is posted (handle) until a message matches (in); a send belongs to a handshake (id)
 	// or to an extended peer (out).
-	handle match.Handle
-	order  uint64 // position of the receive among all that were posted
-	in     *inbound
-	id     handshake.ID
-	out    extended.ID
+	handle  match.Handle
+	order   uint64 // position of the receive among all that were posted
+	inbound *inbound
+	id      handshake.ID
+	sendID  extended.ID
 	// Call is set if the request is a collective call. message is set if the request is a message of a collective
 	// call; flow is set if, in addition, the message is being forwarded.
 	Call       *collective.Execution
@@ -76,17 +76,17 @@ type Request struct {
 	message    *collective.Message
 	flow       *flow
 	// placed is the peer whose placement may refer to this receive.
-	placed *peer
+	placingPeer *peer
 
-	detached bool // transfer continues without the caller
-	discards bool // has no caller: its message is dropped
-	MayRest  bool // a library may leave it to the engine
-	Awaited  bool // a caller sleeps until it ends
+	detached     bool // transfer continues without the caller
+	dropsMessage bool // has no caller: its message is dropped
+	MayRest      bool // a library may leave it to the engine
+	Awaited      bool // a caller sleeps until it ends
 	// rest is the ref of a send that a library left, or 0.
-	rest uint32
+	restRef uint32
 
-	// Over means that the request is done, with Status and Err.
-	Over   bool
+	// Done means that the request is done, with Status and Err.
+	Done   bool
 	Status Status
 	Err    error
 }
@@ -99,7 +99,7 @@ func (r *Request) Operation() Operation {
 	return Operation{Kind: r.kind, Peer: r.peer, Tag: int(r.tag), Comm: r.comm, Buf: r.buf, Datatype: r.datatype}
 }
 
-func (r *Request) send() bool { return r.kind == OpSend || r.kind == OpSendSync }
+func (r *Request) isSend() bool { return r.kind == OpSend || r.kind == OpSendSync }
 
 // observes reports whether the Observer is notified of messages exchanged with p, or with any peer if p is nil.
 func (e *Core) observes(p *peer) bool { return e.observed && (p == nil || !p.cfg.Unobserved) }
@@ -115,47 +115,47 @@ func (e *Core) notifies(r *Request) bool {
 
 // finish ends a request.
 func (e *Core) finish(r *Request, err error) {
-	if r.Over {
+	if r.Done {
 		return
 	}
-	r.Status.Send = r.send()
-	if r.send() {
+	r.Status.Send = r.isSend()
+	if r.isSend() {
 		r.Status.Peer, r.Status.Bytes, r.Status.Words = r.peer, int64(len(r.buf)), wordsOf(int64(len(r.buf)))
 		r.Status.Datatype, r.Status.Tag, r.Status.Comm = r.datatype, int(r.tag), r.comm
 	}
-	if p := r.p; p != nil && !r.discards {
+	if p := r.p; p != nil && !r.dropsMessage {
 		if err != nil && p.sendErr != nil {
 			err = &networkError{err, p.sendErr}
 		}
 		switch {
 		case err != nil:
 			p.failed++
-		case r.send():
+		case r.isSend():
 			p.sendsDone++
 			p.sentBytes += uint64(r.Status.Bytes)
 		}
 	}
 	r.Err = err
-	e.lastEnd, e.lastFailed = e.at, err != nil
+	e.lastEndAt, e.lastFailed = e.now, err != nil
 	if e.cfg.Calls != nil {
 		recordCall(e, r, true)
 	}
 	switch {
 	case r.kind == opCollective && err != nil:
 		e.cfg.Observer.CallFailed(e.rank, err)
-	case e.observed && r.kind != opCollective && !r.discards && e.notifies(r):
+	case e.observed && r.kind != opCollective && !r.dropsMessage && e.notifies(r):
 		e.cfg.Observer.Done(e.rank, r.Status, err)
 	}
 	revokePlacement(r)
-	r.buf, r.in = nil, nil
-	r.Over = true
-	left := r.rest != 0 && e.Rests.moves[r.rest] == r // a library left it, and does not wait for it
+	r.buf, r.inbound = nil, nil
+	r.Done = true
+	left := r.restRef != 0 && e.RestingSends.active[r.restRef] == r // a library left it, and does not wait for it
 	switch {
 	case r.message != nil:
-		e.ended = append(e.ended, r)
+		e.endedMessages = append(e.endedMessages, r)
 	case left:
-		e.Rests.ended(r)
+		e.RestingSends.onEnded(r)
 	case r.Owner != nil:
-		e.out.Ended = append(e.out.Ended, r)
+		e.out.Completed = append(e.out.Completed, r)
 	}
 }

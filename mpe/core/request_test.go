@@ -52,14 +52,14 @@ func TestCancel(t *testing.T) {
 		if theirs == nil {
 			w.until(w.now + time.Second)
 		}
-		w.event(0, func(e *Core) { e.Cancelled(mine) })
+		w.event(0, func(e *Core) { e.CancelRequest(mine) })
 		w.until(w.now + 10*time.Second)
-		if mine.Over != (tt.cancelled || theirs != nil) || errors.Is(mine.Err, ErrCancelled) != tt.cancelled ||
+		if mine.Done != (tt.cancelled || theirs != nil) || errors.Is(mine.Err, ErrCancelled) != tt.cancelled ||
 			mine.Err != nil && !tt.cancelled {
-			t.Errorf("%s: over %v, %v", tt.name, mine.Over, mine.Err)
+			t.Errorf("%s: over %v, %v", tt.name, mine.Done, mine.Err)
 		}
-		if theirs != nil && theirs.Over == tt.cancelled {
-			t.Errorf("%s: the other rank's operation is done: %v, %v", tt.name, theirs.Over, theirs.Err)
+		if theirs != nil && theirs.Done == tt.cancelled {
+			t.Errorf("%s: the other rank's operation is done: %v, %v", tt.name, theirs.Done, theirs.Err)
 		}
 		if theirs != nil && tt.cancelled { // the message is available to others
 			op := tt.op
@@ -89,7 +89,7 @@ func TestClaim(t *testing.T) {
 		}
 		claims[s.Claim] = true
 	}
-	if claimed, left := e.matching.of(ClaimComm).Unexpected(), e.matching.of(0).Unexpected(); claimed != limit ||
+	if claimed, left := e.matching.forComm(ClaimComm).Unexpected(), e.matching.forComm(0).Unexpected(); claimed != limit ||
 		left != 2 {
 		t.Errorf("%d messages were claimed, and %d are left", claimed, left)
 	}
@@ -109,7 +109,7 @@ func TestSilent(t *testing.T) {
 	}{
 		{0, 0, false}, {0, 5, false}, {5, 0, true}, {5, 4, true}, {5, 5, false}, {5, 6, false}, {1, 0, true},
 	} {
-		if p := (&peer{unreachableAt: tt.unreachable, heard: tt.heard}); p.silent() != tt.silent {
+		if p := (&peer{unreachableAt: tt.unreachable, lastPacketAt: tt.heard}); p.isSilent() != tt.silent {
 			t.Errorf("unreachable at %d, heard at %d: not %v", tt.unreachable, tt.heard, tt.silent)
 		}
 	}
@@ -122,7 +122,7 @@ func TestPollsWhileItSends(t *testing.T) {
 	polls := 0
 	for range 3*acksEvery + 5 {
 		w.start(t, 0, Operation{Kind: OpSend, Peer: 1, Buf: make([]byte, 2000)})
-		n := e.peers[1].extended.conn.Queued()
+		n := e.peers[1].extended.conn.NumQueued()
 		if want := n > 0 && n%acksEvery == 0; e.out.Poll != want {
 			t.Errorf("%d messages wait to be sent: poll %v", n, e.out.Poll)
 		} else if want {
@@ -141,11 +141,11 @@ func TestNeedsFlush(t *testing.T) {
 	for name, change := range map[string]func(e *Core){
 		"":                    func(*Core) {},
 		"a peer":              func(e *Core) { e.touch(e.peers[1]) },
-		"a message of a call": func(e *Core) { e.ended = append(e.ended, new(Request)) },
+		"a message of a call": func(e *Core) { e.endedMessages = append(e.endedMessages, new(Request)) },
 	} {
 		e := newCores(t, 1, 2, faults{}, extendedPeer).cores[0]
 		change(e)
-		if e.NeedsFlush() != (name != "") || e.Quiet() != (name != "a peer") {
+		if e.NeedsFlush() != (name != "") || e.IsQuiet() != (name != "a peer") {
 			t.Errorf("%q: %v", name, e.NeedsFlush())
 		}
 	}
@@ -173,7 +173,7 @@ func TestQueues(t *testing.T) {
 			w.start(t, 1, Operation{Kind: OpSend, Peer: 0, Buf: make([]byte, 8)})
 			w.until(time.Second)
 		}
-		if got := e.Queues(&Request{kind: OpRecv, peer: 1, p: e.peers[1], comm: tt.comm}); got != tt.queues {
+		if got := e.WillQueue(&Request{kind: OpRecv, peer: 1, p: e.peers[1], comm: tt.comm}); got != tt.queues {
 			t.Errorf("%s: %v", tt.name, got)
 		}
 	}
@@ -191,21 +191,21 @@ func TestIsLeft(t *testing.T) {
 		left              bool
 	}{
 		{"nothing", 0, 0, 0, nil, false},
-		{"a receive", 1, 0, leftTime - 1, nil, true},
-		{"a reply", 0, 1, leftTime - 1, nil, true},
-		{"a receive, long ago", 1, 0, leftTime, nil, false},
-		{"a receive, while the peer takes the next message", 1, 0, leftTime, new(Request), true},
-		{"a receive, long before the next message", 1, 0, leftBusyTime - 1, new(Request), true},
-		{"a receive, too long before the next message", 1, 0, leftBusyTime, new(Request), false},
-		{"a receive, while the peer takes a message of the same program", 1, 0, leftTime, &Request{detached: true},
+		{"a receive", 1, 0, leftoverTime - 1, nil, true},
+		{"a reply", 0, 1, leftoverTime - 1, nil, true},
+		{"a receive, long ago", 1, 0, leftoverTime, nil, false},
+		{"a receive, while the peer takes the next message", 1, 0, leftoverTime, new(Request), true},
+		{"a receive, long before the next message", 1, 0, leftoverBusyTime - 1, new(Request), true},
+		{"a receive, too long before the next message", 1, 0, leftoverBusyTime, new(Request), false},
+		{"a receive, while the peer takes a message of the same program", 1, 0, leftoverTime, &Request{detached: true},
 			false},
 	} {
 		w := newCores(t, 1, 2, faults{}, software)
 		e := w.cores[0]
-		e.at = now
+		e.now = now
 		l := e.peers[1].handshake
-		l.left, l.sending = leftover{receives: tt.receives, replies: tt.replies, since: now - tt.age}, tt.sending
-		if l.isLeft() != tt.left {
+		l.leftover, l.sending = leftover{receives: tt.receives, replies: tt.replies, since: now - tt.age}, tt.sending
+		if l.isForEarlier() != tt.left {
 			t.Errorf("%s: not %v", tt.name, tt.left)
 		}
 	}
@@ -217,11 +217,11 @@ func TestCoalesce(t *testing.T) {
 	e := w.cores[0]
 	l := e.peers[1].extended
 	for n := 1; n <= 100; n++ {
-		e.pending.coalesced, e.due = false, Never
+		e.pending.coalesced, e.tickDue = false, Never
 		waits := l.coalesce()
-		if want := n > coalesceAfter && (n-coalesceAfter)%coalesceMost != 0; waits != want ||
+		if want := n > coalesceAfter && (n-coalesceAfter)%maxCoalesced != 0; waits != want ||
 			e.pending.coalesced != want ||
-			(e.due == e.at+coalesceTime) != want {
+			(e.tickDue == e.now+coalesceTime) != want {
 			t.Errorf("send %d in a row waits for others: %v", n, waits)
 		}
 	}
@@ -250,12 +250,12 @@ func TestProbesWake(t *testing.T) {
 			t.Errorf("from %d in %d: woken %v", tt.source, tt.comm, woken)
 		}
 		e.out.Clear()
-		e.Probes.End(p)
-		e.Probes.End(p)
+		e.Probes.Remove(p)
+		e.Probes.Remove(p)
 		if e.Probes.wake(&inbound{source: 1, comm: 7}); len(e.out.Wake) > 0 || len(e.Probes.list) != 1 {
 			t.Error("an ended probe is woken")
 		}
-		e.Probes.End(other)
+		e.Probes.Remove(other)
 	}
 }
 
@@ -267,7 +267,7 @@ func TestDiscardsWhatIsLeft(t *testing.T) {
 	} {
 		w := newCores(t, 1, 2, faults{}, software)
 		l := w.cores[0].peers[1].handshake
-		l.left = leftover{receives: tt.receives, replies: tt.replies}
+		l.leftover = leftover{receives: tt.receives, replies: tt.replies}
 		for n := range byte(5) {
 			w.start(t, 1, Operation{Kind: OpSend, Peer: 0, Buf: []byte{n, 0, 0, 0}})
 		}

@@ -12,8 +12,8 @@ import (
 // leaves its Request to the engine (Keep), and reacquires it (Wake) for each call of the program that concerns the
 // send. Until the peer answers, the engine keeps a record of 56 bytes instead of the Request.
 
-// Resting is the number of a send that a library left to the engine, or 0.
-type Resting uint64
+// RestingID is the number of a send that a library left to the engine, or 0.
+type RestingID uint64
 
 // Origin identifies, for the library, the call that posted a send. Several sends may share an Origin.
 type Origin struct {
@@ -28,8 +28,8 @@ const (
 	restFree restState = iota
 	// restWaits means that the record is all that the engine keeps of it.
 	restWaits
-	// restMoves means that the engine has a Request for it: it has not been announced yet, or the peer has answered.
-	restMoves
+	// restActive means that the engine has a Request for it: it has not been announced yet, or the peer has answered.
+	restActive
 	// restTaken means that the library has a Request for it.
 	restTaken
 	// restDone means that it is done. Its error, if any, is in errs.
@@ -38,16 +38,16 @@ const (
 
 // restingSend is the record of a send that a library left. There may be millions.
 type restingSend struct {
-	buf    *byte // while it waits
-	posted handshake.Instant
-	origin *Origin
-	length uint32
-	comm   uint32
-	number uint32 // of the message
-	id     uint32 // lower half of the Request's
-	uses   uint32 // number of earlier sends with this record, so that numbers are not reused
-	tag    int32
-	peer   int32 // in a free record, the next free one
+	buf        *byte // while it waits
+	posted     handshake.Instant
+	origin     *Origin
+	length     uint32
+	comm       uint32
+	number     uint32 // of the message
+	id         uint32 // lower half of the Request's
+	generation uint32 // number of earlier sends with this record, so that numbers are not reused
+	tag        int32
+	peer       int32 // in a free record, the next free one
 
 	state     restState
 	kind      OpKind
@@ -60,80 +60,80 @@ const restPage = 1 << 10
 
 // RestingSends holds the sends that libraries left to the engine.
 type RestingSends struct {
-	c *Core
+	core *Core
 
-	pages []*[restPage]restingSend
-	used  uint32 // records allocated so far
-	free  uint32 // first free record, counted from 1, or 0
-	moves map[uint32]*Request
-	errs  map[uint32]error
+	pages     []*[restPage]restingSend
+	allocated uint32 // records allocated so far
+	free      uint32 // first free record, counted from 1, or 0
+	active    map[uint32]*Request
+	errs      map[uint32]error
 }
 
 // at returns the record of a ref, which counts from 1.
-func (q *RestingSends) at(ref uint32) *restingSend {
+func (q *RestingSends) record(ref uint32) *restingSend {
 	return &q.pages[(ref-1)/restPage][(ref-1)%restPage]
 }
 
 // add returns the ref of a new record.
 func (q *RestingSends) add() uint32 {
 	if ref := q.free; ref != 0 {
-		q.free = uint32(q.at(ref).peer)
+		q.free = uint32(q.record(ref).peer)
 		return ref
 	}
-	if q.used%restPage == 0 {
+	if q.allocated%restPage == 0 {
 		q.pages = append(q.pages, new([restPage]restingSend))
 	}
-	q.used++
-	return q.used
+	q.allocated++
+	return q.allocated
 }
 
 // remove frees a record.
 func (q *RestingSends) remove(ref uint32) {
-	s := q.at(ref)
-	*s = restingSend{uses: s.uses + 1, peer: int32(q.free)}
+	s := q.record(ref)
+	*s = restingSend{generation: s.generation + 1, peer: int32(q.free)}
 	q.free = ref
-	delete(q.moves, ref)
+	delete(q.active, ref)
 	delete(q.errs, ref)
 }
 
 // ref returns the ref of a number, or 0 if the send no longer exists.
-func (q *RestingSends) ref(n Resting) uint32 {
+func (q *RestingSends) ref(n RestingID) uint32 {
 	ref := uint32(n)
-	if ref == 0 || ref > q.used {
+	if ref == 0 || ref > q.allocated {
 		return 0
 	}
-	if s := q.at(ref); s.state == restFree || s.discarded || s.uses != uint32(n>>32) {
+	if s := q.record(ref); s.state == restFree || s.discarded || s.generation != uint32(n>>32) {
 		return 0
 	}
 	return ref
 }
 
-// move records the Request of a send that the engine handles.
-func (q *RestingSends) move(ref uint32, r *Request) {
-	if q.moves == nil {
-		q.moves = map[uint32]*Request{}
+// activate records the Request of a send that the engine handles.
+func (q *RestingSends) activate(ref uint32, r *Request) {
+	if q.active == nil {
+		q.active = map[uint32]*Request{}
 	}
-	q.at(ref).state, q.moves[ref], r.rest = restMoves, r, ref
+	q.record(ref).state, q.active[ref], r.restRef = restActive, r, ref
 }
 
 // mayRest reports whether a request that is about to start is a send that a library may leave to the engine. That
 // is worthwhile only if many sends to the peer are pending.
 func (q *RestingSends) mayRest(r *Request) bool {
-	return r.p != nil && r.send() && r.p.extended != nil && r.p.extended.conn.Sends() > q.c.matching.restAbove
+	return r.p != nil && r.isSend() && r.p.extended != nil && r.p.extended.conn.PendingSends() > q.core.matching.restThreshold
 }
 
 // Keep keeps a send that its library no longer follows. The send may already be done.
-func (q *RestingSends) Keep(r *Request, o *Origin) Resting {
-	ref := r.rest
+func (q *RestingSends) Keep(r *Request, o *Origin) RestingID {
+	ref := r.restRef
 	if ref == 0 {
 		ref = q.add()
 	}
-	s := q.at(ref)
+	s := q.record(ref)
 	s.origin, s.comm, s.tag, s.peer, s.kind, s.datatype = o, r.comm, r.tag, int32(r.peer), r.kind, r.datatype
-	n := Resting(s.uses)<<32 | Resting(ref)
-	q.move(ref, r)
-	if r.Over {
-		q.ended(r)
+	n := RestingID(s.generation)<<32 | RestingID(ref)
+	q.activate(ref, r)
+	if r.Done {
+		q.onEnded(r)
 	} else {
 		r.p.extended.restSend(ref)
 	}
@@ -141,10 +141,10 @@ func (q *RestingSends) Keep(r *Request, o *Origin) Resting {
 }
 
 // ended stores the outcome of a send that ends without its library.
-func (q *RestingSends) ended(r *Request) {
-	ref := r.rest
-	delete(q.moves, ref)
-	s := q.at(ref)
+func (q *RestingSends) onEnded(r *Request) {
+	ref := r.restRef
+	delete(q.active, ref)
+	s := q.record(ref)
 	s.state = restDone
 	if r.Err != nil {
 		if q.errs == nil {
@@ -152,7 +152,7 @@ func (q *RestingSends) ended(r *Request) {
 		}
 		q.errs[ref] = r.Err
 	}
-	q.c.effects.Release(r)
+	q.core.effects.Release(r)
 	if s.discarded {
 		q.remove(ref)
 	}
@@ -160,85 +160,85 @@ func (q *RestingSends) ended(r *Request) {
 
 // restSend releases the Request of a send that waits for a receive of the peer.
 func (l *extendedLink) restSend(ref uint32) {
-	q := &l.p.e.Rests
-	r := q.moves[ref]
+	q := &l.p.e.RestingSends
+	r := q.active[ref]
 	if r == nil || r.p != l.p {
 		return
 	}
-	number, ok := l.conn.RestSend(r.out, ref)
+	number, ok := l.conn.RestSend(r.sendID, ref)
 	if !ok {
 		return
 	}
-	l.invalidate(r.out) // the peer requests the payload
-	l.outs.remove(r.out)
-	s := q.at(ref)
+	l.invalidate(r.sendID) // the peer requests the payload
+	l.outbox.remove(r.sendID)
+	s := q.record(ref)
 	s.buf, s.length, s.posted, s.state = unsafe.SliceData(r.buf), uint32(len(r.buf)), r.posted, restWaits
 	s.number, s.id = number, uint32(r.id)
-	delete(q.moves, ref)
+	delete(q.active, ref)
 	l.resting++
 	l.p.e.effects.Release(r)
 }
 
-// wakeSend is the callback for extended.Conn.WakeSends.
+// wakeSend is the callback for extended.Conn.SetWakeSend.
 func (l *extendedLink) wakeSend(ref uint32) (extended.SendOp, handshake.Instant) {
-	r := l.p.e.Rests.restored(ref)
-	r.out = l.outs.add(r)
+	r := l.p.e.RestingSends.restore(ref)
+	r.sendID = l.outbox.add(r)
 	return extended.SendOp{
-		ID: r.out, Length: int64(len(r.buf)), Comm: r.comm, Tag: uint32(r.tag), Datatype: r.datatype,
+		ID: r.sendID, Length: int64(len(r.buf)), Comm: r.comm, Tag: uint32(r.tag), Datatype: r.datatype,
 		Sync: r.kind == OpSendSync,
 	}, r.posted
 }
 
-// restored returns a new Request for a waiting or completed send that its library left to the engine.
-func (q *RestingSends) restored(ref uint32) *Request {
-	s := q.at(ref)
-	r := q.c.effects.NewRequest()
-	r.kind, r.peer, r.p, r.tag, r.comm, r.datatype = s.kind, int(s.peer), q.c.peers[s.peer], s.tag, s.comm, s.datatype
+// restore returns a new Request for a waiting or completed send that its library left to the engine.
+func (q *RestingSends) restore(ref uint32) *Request {
+	s := q.record(ref)
+	r := q.core.effects.NewRequest()
+	r.kind, r.peer, r.p, r.tag, r.comm, r.datatype = s.kind, int(s.peer), q.core.peers[s.peer], s.tag, s.comm, s.datatype
 	r.posted, r.Status.Peer = s.posted, int(s.peer)
 	if s.state == restWaits {
-		r.id, r.buf = q.c.nextID-handshake.ID(uint32(q.c.nextID)-s.id), unsafe.Slice(s.buf, s.length)
+		r.id, r.buf = q.core.nextID-handshake.ID(uint32(q.core.nextID)-s.id), unsafe.Slice(s.buf, s.length)
 		s.buf = nil
 		r.p.extended.resting--
 	} else {
 		r.Err = q.errs[ref]
-		r.Over = true
+		r.Done = true
 	}
-	q.move(ref, r)
+	q.activate(ref, r)
 	return r
 }
 
 // Wake returns a send that a library left, or nil.
-func (q *RestingSends) Wake(n Resting) (*Request, *Origin) {
+func (q *RestingSends) Wake(n RestingID) (*Request, *Origin) {
 	ref := q.ref(n)
-	if ref == 0 || q.at(ref).state == restTaken {
+	if ref == 0 || q.record(ref).state == restTaken {
 		return nil, nil
 	}
-	s := q.at(ref)
+	s := q.record(ref)
 	switch s.state {
 	case restWaits:
-		q.c.peers[s.peer].extended.machine().WakeSend(s.number)
+		q.core.peers[s.peer].extended.touchedConn().WakeSend(s.number)
 	case restDone:
-		q.restored(ref)
+		q.restore(ref)
 	}
-	r := q.moves[ref]
-	delete(q.moves, ref)
+	r := q.active[ref]
+	delete(q.active, ref)
 	s.state = restTaken
 	return r, s.origin
 }
 
 // Pending reports whether a send that a library left is incomplete, and has not been reacquired.
-func (q *RestingSends) Pending(n Resting) bool {
+func (q *RestingSends) Pending(n RestingID) bool {
 	ref := q.ref(n)
-	return ref != 0 && (q.at(ref).state == restWaits || q.at(ref).state == restMoves)
+	return ref != 0 && (q.record(ref).state == restWaits || q.record(ref).state == restActive)
 }
 
 // Forget frees a send that a library left or has reacquired. It reports false if there is no such send.
-func (q *RestingSends) Forget(n Resting) bool {
+func (q *RestingSends) Forget(n RestingID) bool {
 	ref := q.ref(n)
 	if ref == 0 {
 		return false
 	}
-	if s := q.at(ref); s.state == restWaits || s.state == restMoves {
+	if s := q.record(ref); s.state == restWaits || s.state == restActive {
 		s.discarded = true
 	} else {
 		q.remove(ref)
@@ -248,9 +248,9 @@ func (q *RestingSends) Forget(n Resting) bool {
 
 // eachRest yields the refs of the peer's waiting sends.
 func (l *extendedLink) eachRest(yield func(ref uint32) bool) {
-	q := &l.p.e.Rests
-	for ref := uint32(1); ref <= q.used && l.resting > 0; ref++ {
-		if s := q.at(ref); s.state == restWaits && int(s.peer) == l.p.rank && !yield(ref) {
+	q := &l.p.e.RestingSends
+	for ref := uint32(1); ref <= q.allocated && l.resting > 0; ref++ {
+		if s := q.record(ref); s.state == restWaits && int(s.peer) == l.p.rank && !yield(ref) {
 			return
 		}
 	}
@@ -259,16 +259,16 @@ func (l *extendedLink) eachRest(yield func(ref uint32) bool) {
 // endRests ends the waiting sends, which the state machine has already forgotten.
 func (l *extendedLink) endRests(err error) {
 	for ref := range l.eachRest {
-		l.p.e.finish(l.p.e.Rests.restored(ref), err)
+		l.p.e.finish(l.p.e.RestingSends.restore(ref), err)
 	}
 }
 
 // cancelRests asks the peer to cancel the waiting sends.
 func (l *extendedLink) cancelRests(err error) {
-	q := &l.p.e.Rests
+	q := &l.p.e.RestingSends
 	for ref := range l.eachRest {
-		l.machine().WakeSend(q.at(ref).number)
-		if r := q.moves[ref]; l.cancel(r) {
+		l.touchedConn().WakeSend(q.record(ref).number)
+		if r := q.active[ref]; l.cancel(r) {
 			l.p.e.finish(r, err)
 		}
 		l.restSend(ref)
@@ -279,7 +279,7 @@ func (l *extendedLink) cancelRests(err error) {
 func (l *extendedLink) restWait() (w Waiting, ok bool) {
 	var oldest *restingSend
 	for ref := range l.eachRest {
-		if s := l.p.e.Rests.at(ref); oldest == nil || s.posted < oldest.posted {
+		if s := l.p.e.RestingSends.record(ref); oldest == nil || s.posted < oldest.posted {
 			oldest = s
 		}
 	}
@@ -288,9 +288,9 @@ func (l *extendedLink) restWait() (w Waiting, ok bool) {
 	}
 	st := extended.SendState{Comm: oldest.comm, Tag: uint32(oldest.tag), Wait: extended.Wait{
 		State: extended.WaitClear, Local: uint32(l.p.e.rank), Remote: uint32(l.p.rank),
-		Since: min(oldest.posted, l.p.e.at), Length: int64(oldest.length),
+		Since: min(oldest.posted, l.p.e.now), Length: int64(oldest.length),
 	}}
-	w = Waiting{Moving: true, peer: l.p, send: st}
+	w = Waiting{IsTransferring: true, peer: l.p, send: st}
 	w.Wait, w.Send = sendWait(&st), true
 	w.req = &Request{kind: oldest.kind, peer: l.p.rank, p: l.p, posted: oldest.posted, tag: oldest.tag,
 		comm: oldest.comm}

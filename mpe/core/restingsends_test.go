@@ -30,17 +30,17 @@ func TestRestingNumbers(t *testing.T) {
 	}{
 		{name: "free", state: restFree},
 		{name: "waits", state: restWaits, known: true, pending: true, remain: true},
-		{name: "moves", state: restMoves, known: true, pending: true, remain: true},
+		{name: "moves", state: restActive, known: true, pending: true, remain: true},
 		{name: "taken", state: restTaken, known: true},
 		{name: "done", state: restDone, known: true},
 		{name: "waits, freed by the library", state: restWaits, discarded: true},
 		{name: "done, freed by the library", state: restDone, discarded: true},
 	} {
 		ref := q.add()
-		s := q.at(ref)
+		s := q.record(ref)
 		s.state, s.discarded = tt.state, tt.discarded
-		n := Resting(s.uses)<<32 | Resting(ref)
-		for _, wrong := range []Resting{0, n + 1<<32, n - 1<<32, Resting(q.used + 1)} {
+		n := RestingID(s.generation)<<32 | RestingID(ref)
+		for _, wrong := range []RestingID{0, n + 1<<32, n - 1<<32, RestingID(q.allocated + 1)} {
 			if q.ref(wrong) != 0 || q.Pending(wrong) || q.Forget(wrong) {
 				t.Errorf("%s: %#x is not %#x", tt.name, wrong, n)
 			}
@@ -51,15 +51,15 @@ func TestRestingNumbers(t *testing.T) {
 		if q.Forget(n) != tt.known || q.Pending(n) || q.Forget(n) {
 			t.Errorf("%s: it is forgotten", tt.name)
 		}
-		if tt.known && (q.at(ref).state == tt.state && q.at(ref).discarded) != tt.remain {
-			t.Errorf("%s: %+v", tt.name, q.at(ref))
+		if tt.known && (q.record(ref).state == tt.state && q.record(ref).discarded) != tt.remain {
+			t.Errorf("%s: %+v", tt.name, q.record(ref))
 		}
 		if tt.known && !tt.remain {
-			if again := q.add(); again != ref || q.at(again).uses != s.uses ||
-				Resting(q.at(again).uses)<<32|Resting(again) == n {
-				t.Errorf("%s: record %d, not %d, with %d uses", tt.name, again, ref, q.at(again).uses)
+			if again := q.add(); again != ref || q.record(again).generation != s.generation ||
+				RestingID(q.record(again).generation)<<32|RestingID(again) == n {
+				t.Errorf("%s: record %d, not %d, with %d uses", tt.name, again, ref, q.record(again).generation)
 			}
-			q.at(ref).state = restWaits
+			q.record(ref).state = restWaits
 		}
 	}
 }
@@ -69,13 +69,13 @@ func TestRestingPages(t *testing.T) {
 	q := &RestingSends{}
 	var at []*restingSend
 	for range 2*restPage + 1 {
-		at = append(at, q.at(q.add()))
+		at = append(at, q.record(q.add()))
 	}
-	if len(q.pages) != 3 || q.used != 2*restPage+1 {
-		t.Errorf("%d pages for %d records", len(q.pages), q.used)
+	if len(q.pages) != 3 || q.allocated != 2*restPage+1 {
+		t.Errorf("%d pages for %d records", len(q.pages), q.allocated)
 	}
 	for i, s := range at {
-		if s != q.at(uint32(i+1)) || slices.Index(at, s) != i {
+		if s != q.record(uint32(i+1)) || slices.Index(at, s) != i {
 			t.Fatalf("record %d", i)
 		}
 	}
@@ -94,13 +94,13 @@ func TestRestingPages(t *testing.T) {
 func TestRestsOfAPeer(t *testing.T) {
 	w := newCores(t, 2, 3, faults{}, extendedPeer) // with seed 2, nothing rests by itself
 	e := w.cores[0]
-	e.matching.restAbove = 1
+	e.matching.restThreshold = 1
 	w.until(time.Second)
-	rests := map[int][]Resting{}
+	rests := map[int][]RestingID{}
 	send := func(peer int) {
 		r := w.start(t, 0, Operation{Kind: OpSendSync, Peer: peer, Tag: 5, Buf: make([]byte, 2000)})
 		w.until(w.now + time.Second)
-		w.event(0, func(e *Core) { rests[peer] = append(rests[peer], e.Rests.Keep(r, nil)) })
+		w.event(0, func(e *Core) { rests[peer] = append(rests[peer], e.RestingSends.Keep(r, nil)) })
 	}
 	for _, peer := range []int{1, 2, 1, 2, 1} {
 		send(peer)
@@ -120,11 +120,11 @@ func TestRestsOfAPeer(t *testing.T) {
 			break // one is enough
 		}
 		wait, ok := l.restWait()
-		if oldest := e.Rests.at(refs[0]).posted; !ok || wait.Since != oldest || wait.req.posted != oldest ||
+		if oldest := e.RestingSends.record(refs[0]).posted; !ok || wait.Since != oldest || wait.req.posted != oldest ||
 			int(wait.Remote) != peer {
 			t.Errorf("rank %d: %+v, %v", peer, wait.Wait, ok)
 		}
-		e.Rests.at(refs[n-1]).posted = 1 // records are not in order of age
+		e.RestingSends.record(refs[n-1]).posted = 1 // records are not in order of age
 		if wait, _ := l.restWait(); wait.Since != 1 {
 			t.Errorf("rank %d: %+v", peer, wait.Wait)
 		}
@@ -132,8 +132,8 @@ func TestRestsOfAPeer(t *testing.T) {
 	cause := errors.New("the link is gone")
 	w.event(0, func(e *Core) { e.peers[1].extended.endRests(cause) })
 	for _, n := range rests[1] {
-		if e.Rests.Pending(n) || e.Rests.errs[uint32(n)] != cause {
-			t.Errorf("a send to rank 1: pending %v, %v", e.Rests.Pending(n), e.Rests.errs[uint32(n)])
+		if e.RestingSends.Pending(n) || e.RestingSends.errs[uint32(n)] != cause {
+			t.Errorf("a send to rank 1: pending %v, %v", e.RestingSends.Pending(n), e.RestingSends.errs[uint32(n)])
 		}
 	}
 	if _, ok := e.peers[1].extended.restWait(); ok || e.peers[1].extended.resting != 0 {
@@ -141,14 +141,14 @@ func TestRestsOfAPeer(t *testing.T) {
 	}
 	w.event(0, func(e *Core) { e.peers[2].extended.cancelRests(ErrClosed) })
 	for _, n := range rests[2] {
-		if !e.Rests.Pending(n) {
+		if !e.RestingSends.Pending(n) {
 			t.Error("a send to rank 2 is done before the peer agrees")
 		}
 	}
 	w.until(w.now + time.Second)
 	for _, n := range rests[2] {
-		if err := e.Rests.errs[uint32(n)]; e.Rests.Pending(n) || !errors.Is(err, ErrCancelled) {
-			t.Errorf("a send to rank 2: pending %v, %v", e.Rests.Pending(n), err)
+		if err := e.RestingSends.errs[uint32(n)]; e.RestingSends.Pending(n) || !errors.Is(err, ErrCancelled) {
+			t.Errorf("a send to rank 2: pending %v, %v", e.RestingSends.Pending(n), err)
 		}
 	}
 	if got := w.cores[2].Depths().Unexpected; got != 0 {
@@ -159,13 +159,13 @@ func TestRestsOfAPeer(t *testing.T) {
 // TestNothingToRest checks that a send does not rest if it has already ended, or has another peer.
 func TestNothingToRest(t *testing.T) {
 	e := newCores(t, 1, 3, faults{}, extendedPeer).cores[0]
-	l, ref := e.peers[1].extended, e.Rests.add()
+	l, ref := e.peers[1].extended, e.RestingSends.add()
 	l.restSend(ref) // its Request was released
-	r := &Request{kind: OpSend, p: e.peers[2], peer: 2, out: 1}
-	e.peers[2].extended.outs.add(r)
-	e.Rests.move(ref, r)
+	r := &Request{kind: OpSend, p: e.peers[2], peer: 2, sendID: 1}
+	e.peers[2].extended.outbox.add(r)
+	e.RestingSends.activate(ref, r)
 	l.restSend(ref)
-	if l.resting != 0 || e.Rests.at(ref).state != restMoves || e.Rests.moves[ref] != r {
-		t.Errorf("%d rest: %+v", l.resting, e.Rests.at(ref))
+	if l.resting != 0 || e.RestingSends.record(ref).state != restActive || e.RestingSends.active[ref] != r {
+		t.Errorf("%d rest: %+v", l.resting, e.RestingSends.record(ref))
 	}
 }

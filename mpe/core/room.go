@@ -13,126 +13,126 @@ import (
 // may arrive before the receive is posted, and then takes memory at the peer. A send for which the peer has no
 // memory is refused.
 
-// NoRoomError is the error of a send that was refused because too many messages to the peer wait for
+// PeerFullError is the error of a send that was refused because too many messages to the peer wait for
 // receives, or to be sent. It matches ErrFull.
-type NoRoomError struct {
+type PeerFullError struct {
 	Local, Peer int
 	// Queued is the number of messages to the peer that wait to be sent. If 0, they wait for receives at the peer.
 	Queued int
 }
 
 // Error describes what is waiting where, and what to do.
-func (e *NoRoomError) Error() string {
+func (e *PeerFullError) Error() string {
 	if e.Queued > 0 {
 		return fmt.Sprintf("rank %d has %d messages to rank %d that wait to be sent, and none of them was sent for "+
 			"%v: wait for some first",
-			e.Local, e.Queued, e.Peer, RoomPatience)
+			e.Local, e.Queued, e.Peer, CreditTimeout)
 	}
 	return fmt.Sprintf("rank %d has no room for another message from rank %d that waits for a receive, and has "+
 		"matched none of them for %v: receive some first, or raise limits.unexpected (ZRLMPI_UNEXPECTED) of rank %d",
-		e.Peer, e.Local, RoomPatience, e.Peer)
+		e.Peer, e.Local, CreditTimeout, e.Peer)
 }
 
 // Is makes errors.Is(err, ErrFull) true.
-func (e *NoRoomError) Is(target error) bool { return target == ErrFull }
+func (e *PeerFullError) Is(target error) bool { return target == ErrFull }
 
-// RoomPatience is how long a send waits in its call for memory at the peer. The peer may just have freed some, and
+// CreditTimeout is how long a send waits in its call for memory at the peer. The peer may just have freed some, and
 // its ACK may be in flight.
-const RoomPatience = time.Second
+const CreditTimeout = time.Second
 
-// unsureSend is a send of the program that was accepted although the peer may have no memory for it: its
+// tentativeSend is a send of the program that was accepted although the peer may have no memory for it: its
 // caller cannot wait, or the peer's limits are not known yet.
-type unsureSend struct {
+type tentativeSend struct {
 	id     extended.ID
 	posted handshake.Instant
 }
 
-// waits reports whether the send still waits to be sent.
-func (l *extendedLink) waits(s unsureSend) bool {
-	r := l.outs.at(s.id).req
-	return r != nil && r.posted == s.posted && l.conn.Queues(s.id)
+// isQueued reports whether the send still waits to be sent.
+func (l *extendedLink) isQueued(s tentativeSend) bool {
+	r := l.outbox.find(s.id).request
+	return r != nil && r.posted == s.posted && l.conn.IsQueued(s.id)
 }
 
-// roomWait measures how long a sender has waited: since its message was posted, or since another message began.
-type roomWait struct {
-	since handshake.Instant
-	next  uint32
+// creditWait measures how long a sender has waited: since its message was posted, or since another message began.
+type creditWait struct {
+	waitStart   handshake.Instant
+	nextMessage uint32
 }
 
-// ended reports whether a peer is known to have been full for RoomPatience. A silent peer may have freed memory.
-func (w *roomWait) ended(l *extendedLink) bool {
-	if next := l.conn.Next(); next != w.next {
-		w.next, w.since = next, l.p.e.at
+// isOver reports whether a peer is known to have been full for CreditTimeout. A silent peer may have freed memory.
+func (w *creditWait) isOver(l *extendedLink) bool {
+	if next := l.conn.NextNumber(); next != w.nextMessage {
+		w.nextMessage, w.waitStart = next, l.p.e.now
 	}
-	return l.conn.Full() == extended.CreditFull && l.conn.Confirmed() >= w.since+RoomPatience
+	return l.conn.Fullness() == extended.CreditFull && l.conn.ConfirmedAt() >= w.waitStart+CreditTimeout
 }
 
-// refuseUnsure forgets the unsure sends that were sent, and refuses the others when their wait is over.
-func (l *extendedLink) refuseUnsure() {
+// refuseTentative forgets the unsure sends that were sent, and refuses the others when their wait is over.
+func (l *extendedLink) refuseTentative() {
 	p, e := l.p, l.p.e
-	for len(l.unsure) > 0 {
-		s := l.unsure[0]
-		if l.waits(s) {
-			l.roomWait.since = max(l.roomWait.since, s.posted)
-			if !l.roomWait.ended(l) {
+	for len(l.tentative) > 0 {
+		s := l.tentative[0]
+		if l.isQueued(s) {
+			l.creditWait.waitStart = max(l.creditWait.waitStart, s.posted)
+			if !l.creditWait.isOver(l) {
 				return
 			}
-			if r := l.outs.at(s.id).req; l.cancel(r) {
-				e.finish(r, fmt.Errorf("rank %d: %w", e.rank, &NoRoomError{Local: e.rank, Peer: p.rank}))
+			if r := l.outbox.find(s.id).request; l.cancel(r) {
+				e.finish(r, fmt.Errorf("rank %d: %w", e.rank, &PeerFullError{Local: e.rank, Peer: p.rank}))
 			}
 		}
-		l.unsure = l.unsure[1:]
+		l.tentative = l.tentative[1:]
 	}
-	l.unsure = nil
+	l.tentative = nil
 }
 
-// Sender is the caller of a send that waits for memory at its peer.
-type Sender struct {
+// BlockedSender is the caller of a send that waits for memory at its peer.
+type BlockedSender struct {
 	// Wake is called when the peer may have freed memory.
 	Wake func()
 	p    *peer
 	// queued is the number of messages that were waiting to be sent, if the sender waits because of them, or 0.
 	queued int
-	wait   roomWait
-	why    *NoRoomError // nil if there is memory now
+	wait   creditWait
+	reason *PeerFullError // nil if there is memory now
 }
 
-// Want registers the caller of a send if the peer has no memory for the message. The caller may then wait until
+// Register registers the caller of a send if the peer has no memory for the message. The caller may then wait until
 // Wanted reports false. Want returns nil if the peer has memory. It also returns nil, with the reason as err, if a
 // message was refused before and no operation of the program has completed since. If one has completed, the caller
 // waits again: a message received since may be from the peer, or from a rank that knows that the peer has freed
 // memory.
-func (w *Rooms) Want(peer int, now handshake.Instant) (s *Sender, err error) {
-	p := w.c.peers[peer]
-	why := p.noRoom()
-	if why == nil || p.refusedAt >= max(w.c.lastEnd, 1) {
-		return nil, p.refuse(why, now)
+func (w *BlockedSenders) Register(peer int, now handshake.Instant) (s *BlockedSender, err error) {
+	p := w.core.peers[peer]
+	why := p.fullError()
+	if why == nil || p.refusedAt >= max(w.core.lastEndAt, 1) {
+		return nil, p.noteRefusal(why, now)
 	}
-	s = &Sender{p: p, queued: why.Queued, wait: roomWait{since: now, next: p.extended.conn.Next()}, why: why}
+	s = &BlockedSender{p: p, queued: why.Queued, wait: creditWait{waitStart: now, nextMessage: p.extended.conn.NextNumber()}, reason: why}
 	w.senders = append(w.senders, s)
 	p.wantCredit(true)
 	return s, nil
 }
 
-// Wanted reports whether a sender should continue to wait.
-func (w *Rooms) Wanted(s *Sender, now handshake.Instant) bool {
-	s.why = s.p.noRoom()
-	return s.why != nil && w.c.state == running && !s.wait.ended(s.p.extended) &&
-		(s.why.Queued == 0 || now < s.wait.since+RoomPatience)
+// MustWait reports whether a sender should continue to wait.
+func (w *BlockedSenders) MustWait(s *BlockedSender, now handshake.Instant) bool {
+	s.reason = s.p.fullError()
+	return s.reason != nil && w.core.state == running && !s.wait.isOver(s.p.extended) &&
+		(s.reason.Queued == 0 || now < s.wait.waitStart+CreditTimeout)
 }
 
-// End ends the wait of a sender, and returns the reason why its message is refused, or nil.
-func (w *Rooms) End(s *Sender, now handshake.Instant) error {
-	w.senders = slices.DeleteFunc(w.senders, func(other *Sender) bool { return other == s })
+// Finish ends the wait of a sender, and returns the reason why its message is refused, or nil.
+func (w *BlockedSenders) Finish(s *BlockedSender, now handshake.Instant) error {
+	w.senders = slices.DeleteFunc(w.senders, func(other *BlockedSender) bool { return other == s })
 	s.p.wantCredit(false)
-	if w.c.state != running {
+	if w.core.state != running {
 		return nil // Post refuses it
 	}
-	return s.p.refuse(s.why, now)
+	return s.p.noteRefusal(s.reason, now)
 }
 
-// refuse records whether a message of the program was refused, and returns the reason.
-func (p *peer) refuse(why *NoRoomError, now handshake.Instant) error {
+// noteRefusal records whether a message of the program was refused, and returns the reason.
+func (p *peer) noteRefusal(why *PeerFullError, now handshake.Instant) error {
 	if why == nil {
 		p.refusedAt = 0
 		return nil
@@ -141,27 +141,27 @@ func (p *peer) refuse(why *NoRoomError, now handshake.Instant) error {
 	return why
 }
 
-// noRoom returns the reason why a program's message to a peer must not be sent now, or nil.
-func (p *peer) noRoom() *NoRoomError {
+// fullError returns the reason why a program's message to a peer must not be sent now, or nil.
+func (p *peer) fullError() *PeerFullError {
 	l := p.extended
 	if l == nil {
 		return nil
 	}
-	switch l.conn.Full() {
+	switch l.conn.Fullness() {
 	case extended.CreditFull:
-		return &NoRoomError{Local: p.e.rank, Peer: p.rank}
+		return &PeerFullError{Local: p.e.rank, Peer: p.rank}
 	case extended.QueueFull:
-		return &NoRoomError{Local: p.e.rank, Peer: p.rank, Queued: l.conn.Queued()}
+		return &PeerFullError{Local: p.e.rank, Peer: p.rank, Queued: l.conn.NumQueued()}
 	}
 	return nil
 }
 
 // wake wakes the callers that can send now. A caller that waits because of a full queue continues when the queue
 // has shrunk to half.
-func (w *Rooms) wake() {
+func (w *BlockedSenders) wake() {
 	for _, s := range w.senders {
-		if l := s.p.extended; s.p.noRoom() == nil && (s.queued == 0 || l.conn.Queued() <= s.queued/2) {
-			w.c.wake(s.Wake)
+		if l := s.p.extended; s.p.fullError() == nil && (s.queued == 0 || l.conn.NumQueued() <= s.queued/2) {
+			w.core.wake(s.Wake)
 		}
 	}
 }
@@ -169,13 +169,13 @@ func (w *Rooms) wake() {
 // wantCredit makes the link ask the peer for its limits while a caller waits for memory, even if it sends nothing.
 func (p *peer) wantCredit(wanted bool) {
 	if l := p.extended; l != nil {
-		l.machine().WantCredit(wanted ||
-			slices.ContainsFunc(p.e.Rooms.senders, func(s *Sender) bool { return s.p == p }))
+		l.touchedConn().WantCredit(wanted ||
+			slices.ContainsFunc(p.e.BlockedSenders.senders, func(s *BlockedSender) bool { return s.p == p }))
 	}
 }
 
-// Rooms holds the callers that wait for memory at peers.
-type Rooms struct {
-	c       *Core
-	senders []*Sender
+// BlockedSenders holds the callers that wait for memory at peers.
+type BlockedSenders struct {
+	core    *Core
+	senders []*BlockedSender
 }

@@ -9,34 +9,34 @@ const maxEager = 64 << 10
 func (x *matching) sendSelf(r *Request) error {
 	in := x.inbounds.get()
 	*in = inbound{
-		source: x.c.rank, comm: r.comm, tag: r.tag, bytes: int64(len(r.buf)), room: math.MaxInt64,
+		source: x.core.rank, comm: r.comm, tag: r.tag, bytes: int64(len(r.buf)), clearedBytes: math.MaxInt64,
 		datatype: r.datatype, local: r,
 	}
 	in.phases.Start = r.posted
-	r.in = in
+	r.inbound = in
 	if err := x.arrive(in); err != nil {
 		return ErrFull
 	}
-	if m := x.of(r.comm); in.local != nil && m.Unexpected() > x.ownLimit {
+	if m := x.forComm(r.comm); in.local != nil && m.Unexpected() > x.selfLimit {
 		m.RemoveUnexpected(in.handle)
 		return ErrFull // the rest of the limit is reserved for peers
 	}
 	if in.local != nil && r.kind == OpSend && len(r.buf) <= maxEager {
-		in.buf, in.own = x.c.buffers.get(len(r.buf)), true
-		in.got = int64(copy(in.buf, r.buf))
-		in.stored, in.arrived, in.local = in.got, true, nil
-		x.c.finish(r, nil)
+		in.buf, in.ownsBuf = x.core.buffers.get(len(r.buf)), true
+		in.highWater = int64(copy(in.buf, r.buf))
+		in.storedBytes, in.isComplete, in.local = in.highWater, true, nil
+		x.core.finish(r, nil)
 	}
 	return nil
 }
 
-// joinSelf copies a message from this rank's send to its receive.
-func (x *matching) joinSelf(in *inbound, r *Request) {
+// bindSelf copies a message from this rank's send to its receive.
+func (x *matching) bindSelf(in *inbound, r *Request) {
 	s := in.local
 	in.local = nil
-	in.req, in.buf = r, r.buf
-	in.phases.Data, in.arrived = x.c.at, true
+	in.recv, in.buf = r, r.buf
+	in.phases.Data, in.isComplete = x.core.now, true
 	in.store(0, s.buf)
-	x.c.finish(s, nil)
+	x.core.finish(s, nil)
 	x.deliver(in)
 }

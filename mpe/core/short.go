@@ -25,15 +25,15 @@ func (p *peer) shortLink() *extendedLink {
 }
 
 // sendShort sends a message with a short header, if that is possible now. It does not need the time of the event:
-// the driver calls Begin afterwards if NeedsTime reports true, and then calls Post or SentNow.
+// the driver calls Begin afterwards if NeedsTime reports true, and then calls Post or RecordSendNow.
 func (l *extendedLink) sendShort(buf []byte, comm uint32, tag int32, datatype protocol.Datatype) bool {
 	e := l.p.e
 	if e.state != running {
 		return false
 	}
-	x := &e.conns
+	x := &e.connActions
 	x.op = extended.SendOp{Length: int64(len(buf)), Comm: comm, Tag: uint32(tag), Datatype: datatype}
-	return l.conn.NextShort(&x.op, &x.short) && l.memory.SendShort(l.p.rank, &x.short, buf)
+	return l.conn.PrepareShort(&x.op, &x.short) && l.memory.SendShort(l.p.rank, &x.short, buf)
 }
 
 // SendShort is sendShort for the message of a request.
@@ -42,14 +42,14 @@ func (e *Core) SendShort(r *Request, blocking bool) bool {
 		return false
 	}
 	l := r.p.shortLink()
-	return l != nil && !l.holdsBack(blocking && r.message == nil, len(r.buf)) &&
+	return l != nil && !l.mustAnnounce(blocking && r.message == nil, len(r.buf)) &&
 		l.sendShort(r.buf, r.comm, r.tag, r.datatype)
 }
 
-// holdsBack reports whether a small message must be announced, because its caller waits for it and the peer's
+// mustAnnounce reports whether a small message must be announced, because its caller waits for it and the peer's
 // credit is scarce.
-func (l *extendedLink) holdsBack(blocking bool, length int) bool {
-	return blocking && length <= extended.MaxInline && l.conn.Scarce()
+func (l *extendedLink) mustAnnounce(blocking bool, length int) bool {
+	return blocking && length <= extended.MaxInline && l.conn.IsCreditScarce()
 }
 
 // NeedsTime reports whether the driver must begin the event before it continues, after a message to a peer was sent
@@ -57,7 +57,7 @@ func (l *extendedLink) holdsBack(blocking bool, length int) bool {
 // the message a time is due soon.
 func (e *Core) NeedsTime(peer int) bool {
 	l := e.peers[peer].extended
-	return e.observes(l.p) || l.dueLater(l.maxRTO)
+	return e.observes(l.p) || l.needsTick(l.maxRTO)
 }
 
 // MaySendNow reports whether a message of length bytes may be sent without a request: with a short header,
@@ -67,54 +67,54 @@ func (e *Core) MaySendNow(peer, tag, length int) bool {
 		return false
 	}
 	l := e.peers[peer].shortLink()
-	return l != nil && length <= l.p.unlimited && !e.observes(l.p)
+	return l != nil && length <= l.p.uncheckedLen && !e.observes(l.p)
 }
 
 // SendNow sends a message for which MaySendNow is true with a short header and without a request, if that is
-// possible now. If needsTime, the driver must then begin the event, and call SentNow.
+// possible now. If needsTime, the driver must then begin the event, and call RecordSendNow.
 func (e *Core) SendNow(
 	peer, tag int, comm uint32, buf []byte, datatype protocol.Datatype, blocking bool,
 ) (sent, needsTime bool) {
 	l := e.peers[peer].extended
-	if l.holdsBack(blocking, len(buf)) || !l.sendShort(buf, comm, int32(tag), datatype) {
+	if l.mustAnnounce(blocking, len(buf)) || !l.sendShort(buf, comm, int32(tag), datatype) {
 		return false, false
 	}
-	if l.dueLater(l.maxRTO) {
+	if l.needsTick(l.maxRTO) {
 		return true, true
 	}
-	l.sentNow(buf)
+	l.recordSendNow(buf)
 	return true, false
 }
 
-// SentNow records the message that SendNow has sent.
-func (e *Core) SentNow(peer int, buf []byte) { e.peers[peer].extended.sentNow(buf) }
+// RecordSendNow records the message that SendNow has sent.
+func (e *Core) RecordSendNow(peer int, buf []byte) { e.peers[peer].extended.recordSendNow(buf) }
 
-func (l *extendedLink) sentNow(buf []byte) {
-	l.noteShort(buf)
+func (l *extendedLink) recordSendNow(buf []byte) {
+	l.recordShortSend(buf)
 	l.p.sendsDone++
 	l.p.sentBytes += uint64(len(buf))
 }
 
-// noteShort records a message that sendShort has sent.
-func (l *extendedLink) noteShort(buf []byte) {
+// recordShortSend records a message that sendShort has sent.
+func (l *extendedLink) recordShortSend(buf []byte) {
 	p, e := l.p, l.p.e
-	l.conn.SentShort(&e.conns.op)
-	messages, bytes := l.conn.Shorts()
-	l.kept.push(buf, bytes-len(buf))
+	l.conn.SentShort(&e.connActions.op)
+	messages, bytes := l.conn.ShortsInFlight()
+	l.shortPayload.push(buf, bytes-len(buf))
 	e.out.Poll = e.out.Poll || messages%acksEvery == 0
 	p.sendErr = nil
-	p.sent(protocol.Data, protocol.ShortHeaderLen+len(buf))
+	p.countSent(protocol.Data, protocol.ShortHeaderLen+len(buf))
 	if p.cfg.Recorder != nil {
-		l.recordShort(true, &e.conns.short, buf)
+		l.recordShort(true, &e.connActions.short, buf)
 	}
 	l.afterShort(false, l.maxRTO)
 }
 
-// sentShort ends the send of a request for which SendShort has returned true.
-func (e *Core) sentShort(r *Request) {
-	r.posted = e.at
-	r.p.shortLink().noteShort(r.buf)
-	r.Status.Phases.Start, r.Status.Phases.Data = r.posted, e.at
+// finishShort ends the send of a request for which SendShort has returned true.
+func (e *Core) finishShort(r *Request) {
+	r.posted = e.now
+	r.p.shortLink().recordShortSend(r.buf)
+	r.Status.Phases.Start, r.Status.Phases.Data = r.posted, e.now
 	e.finish(r, nil)
 }
 
@@ -128,70 +128,70 @@ func (l *extendedLink) transmitShort(h *protocol.ExtHeader, payload []byte) bool
 		return false
 	}
 	l.sendBatch()
-	s := &l.p.e.conns.short
+	s := &l.p.e.connActions.short
 	*s = protocol.ShortHeader{
-		Sessions: protocol.SessionDigest(h.Session, h.PeerSession), Number: h.Number, Acknowledged: h.Acknowledged,
+		SessionDigest: protocol.SessionDigest(h.Session, h.PeerSession), Number: h.Number, Acknowledged: h.Acknowledged,
 		Message: h.Message, Comm: h.Comm, Tag: h.Tag, Datatype: h.Call.Datatype(),
 	}
 	if !l.memory.SendShort(l.p.rank, s, payload) {
 		return false
 	}
-	l.p.sent(protocol.Data, protocol.ShortHeaderLen+len(payload))
+	l.p.countSent(protocol.Data, protocol.ShortHeaderLen+len(payload))
 	if l.p.cfg.Recorder != nil {
 		l.recordShort(true, s, payload)
 	}
 	return true
 }
 
-// keptPayload holds copies of unacknowledged payload sent with short headers: the last bytes before end.
-type keptPayload struct {
+// shortPayload holds copies of unacknowledged payload sent with short headers: the last bytes before end.
+type shortPayload struct {
 	buf []byte
 	end int
 }
 
 // push appends payload to the last n bytes, which are still needed.
-func (k *keptPayload) push(payload []byte, n int) {
+func (k *shortPayload) push(payload []byte, n int) {
 	if k.end+len(payload) > len(k.buf) {
-		k.makeRoom(n, len(payload))
+		k.ensureSpace(n, len(payload))
 	}
 	k.end += copy(k.buf[k.end:], payload)
 }
 
-// makeRoom grows or compacts the buffer for more bytes after the last n. The window bounds its size.
-func (k *keptPayload) makeRoom(n, more int) {
+// ensureSpace grows or compacts the buffer for more bytes after the last n. The window bounds its size.
+func (k *shortPayload) ensureSpace(n, more int) {
 	needed, to := k.buf[k.end-n:k.end], k.buf
 	if 2*(n+more) > len(to) {
-		to = make([]byte, max(minKept, 4*(n+more)))
+		to = make([]byte, max(minShortBuf, 4*(n+more)))
 	}
 	k.buf, k.end = to, copy(to, needed)
 }
 
-// minKept is the minimum size of the buffer for kept payload.
-const minKept = 4096
+// minShortBuf is the minimum size of the buffer for kept payload.
+const minShortBuf = 4096
 
 // onKept moves a message that was sent with a short header to the general path.
 func (l *extendedLink) onKept(act *extended.Action) {
-	begin := l.kept.end - int(act.Offset)
+	begin := l.shortPayload.end - int(act.Offset)
 	buf := l.p.e.buffers.get(int(act.Length))
-	copy(buf, l.kept.buf[begin:])
-	l.outs.addKept(act.ID, &outbound{buf: buf, own: true, used: true, out: true, length: act.Length})
+	copy(buf, l.shortPayload.buf[begin:])
+	l.outbox.addKept(act.ID, &outbound{buf: buf, ownsBuf: true, used: true, allSent: true, length: act.Length})
 }
 
 // receiveShort processes a packet with a short header.
 func (l *extendedLink) receiveShort(a *RxPacket) {
 	p, e := l.p, l.p.e
 	if l.memory == nil || len(a.Bytes) < protocol.ShortHeaderLen {
-		p.dropped(a, Drop{Reason: state.DropShort})
+		p.reportDrop(a, Drop{Reason: state.DropShort})
 		return
 	}
-	if l.deliversShort(a) {
+	if l.tryDeliverShort(a) {
 		return
 	}
-	p.received(a.Bytes)
+	p.countReceived(a.Bytes)
 	if p.cfg.Recorder != nil {
-		l.recordShort(false, &e.conns.short, a.Bytes[protocol.ShortHeaderLen:])
+		l.recordShort(false, &e.connActions.short, a.Bytes[protocol.ShortHeaderLen:])
 	}
-	e.conns.list = l.machine().PacketShort(e.at, &e.conns.short, a.Bytes[protocol.ShortHeaderLen:], e.conns.list[:0])
+	e.connActions.list = l.touchedConn().PacketShort(e.now, &e.connActions.short, a.Bytes[protocol.ShortHeaderLen:], e.connActions.list[:0])
 	l.perform(a)
 }
 
@@ -207,12 +207,12 @@ func (e *Core) ReceiveShorts(network int, batch []RxPacket) (rest []RxPacket) {
 		if a.Kind != RxShort || e.state == closed {
 			return batch[i:]
 		}
-		p := e.source(a)
+		p := e.sourcePeer(a)
 		if p == nil || p.cfg.Network.ID != network {
 			return batch[i:]
 		}
 		l := p.extended
-		if l == nil || l.memory == nil || len(a.Bytes) < protocol.ShortHeaderLen || !l.deliversShort(a) {
+		if l == nil || l.memory == nil || len(a.Bytes) < protocol.ShortHeaderLen || !l.tryDeliverShort(a) {
 			return batch[i:]
 		}
 	}
@@ -221,37 +221,37 @@ func (e *Core) ReceiveShorts(network int, batch []RxPacket) (rest []RxPacket) {
 
 // NeedsFlush reports whether the current event requires a flush.
 func (e *Core) NeedsFlush() bool {
-	return len(e.pending.touched) > 0 || len(e.ended) > 0 || e.calls.Pending()
+	return len(e.pending.touched) > 0 || len(e.endedMessages) > 0 || e.calls.Pending()
 }
 
-// deliversShort decodes a packet with a short header, and delivers it if it is the expected packet and a
+// tryDeliverShort decodes a packet with a short header, and delivers it if it is the expected packet and a
 // receive for its message is posted.
-func (l *extendedLink) deliversShort(a *RxPacket) bool {
-	h, payload := &l.p.e.conns.short, a.Bytes[protocol.ShortHeaderLen:]
+func (l *extendedLink) tryDeliverShort(a *RxPacket) bool {
+	h, payload := &l.p.e.connActions.short, a.Bytes[protocol.ShortHeaderLen:]
 	h.Decode((*[protocol.ShortHeaderLen]byte)(a.Bytes))
-	r := l.receiverOf(h, len(payload))
+	r := l.matchShort(h, len(payload))
 	if r == nil {
 		return false
 	}
-	l.p.burst = 0
-	l.p.received(a.Bytes)
+	l.p.burstLen = 0
+	l.p.countReceived(a.Bytes)
 	if l.p.cfg.Recorder != nil {
 		l.recordShort(false, h, payload)
 	}
-	flush := l.conn.ReceivedShort(l.p.e.at, h, len(payload))
+	flush := l.conn.ReceivedShort(l.p.e.now, h, len(payload))
 	copy(r.buf, payload)
 	l.afterShort(flush, l.ackDelay)
 	l.deliverShort(r, h, len(payload))
 	return true
 }
 
-// receiverOf returns the receive posted for the message of a short header. It returns nil if no receive is
+// matchShort returns the receive posted for the message of a short header. It returns nil if no receive is
 // posted, or if the packet is not the expected one.
-func (l *extendedLink) receiverOf(h *protocol.ShortHeader, length int) *Request {
+func (l *extendedLink) matchShort(h *protocol.ShortHeader, length int) *Request {
 	if collective.Internal(h.Comm) || !l.conn.ExpectsShort(h, length) {
 		return nil
 	}
-	m := l.p.e.matching.of(h.Comm)
+	m := l.p.e.matching.forComm(h.Comm)
 	r, ok := m.Match(int32(l.p.rank), int32(h.Tag))
 	if !ok {
 		return nil
@@ -271,7 +271,7 @@ func (l *extendedLink) deliverShort(r *Request, h *protocol.ShortHeader, length 
 	p.recvBytes += uint64(length)
 	s.Peer, s.Bytes, s.Words, s.Datatype, s.Tag, s.Comm = p.rank, int64(length), wordsOf(int64(length)), h.Datatype,
 		int(h.Tag), h.Comm
-	s.Phases = handshake.Phases{Start: r.posted, Request: e.at, Data: e.at}
+	s.Phases = handshake.Phases{Start: r.posted, Request: e.now, Data: e.now}
 	var err error
 	if len(r.buf) < length {
 		err = &TruncatedError{Source: p.rank, Posted: int64(len(r.buf)), Sent: int64(length)}
@@ -282,12 +282,12 @@ func (l *extendedLink) deliverShort(r *Request, h *protocol.ShortHeader, length 
 // afterShort marks the peer as touched if that is necessary: because it needs a flush, or because no tick is due
 // within the given time, after which its deadline may expire.
 func (l *extendedLink) afterShort(flush bool, within time.Duration) {
-	if flush || l.dueLater(within) {
+	if flush || l.needsTick(within) {
 		l.p.e.touch(l.p)
 	}
 }
 
-// dueLater reports whether no tick is known to be due within a time.
-func (l *extendedLink) dueLater(within time.Duration) bool {
-	return !l.p.timed || l.p.e.due > l.p.e.at+within
+// needsTick reports whether no tick is known to be due within a time.
+func (l *extendedLink) needsTick(within time.Duration) bool {
+	return !l.p.isTimed || l.p.e.tickDue > l.p.e.now+within
 }

@@ -92,15 +92,15 @@ func TestReceiveShorts(t *testing.T) {
 			continue
 		}
 		buf := bytes.TrimRight([]byte(tt.payload), "\x00")
-		if r.Over != tt.taken || !errors.Is(r.Err, tt.err) || tt.taken && (r.Status.Bytes != int64(len(buf)) ||
+		if r.Done != tt.taken || !errors.Is(r.Err, tt.err) || tt.taken && (r.Status.Bytes != int64(len(buf)) ||
 			r.Status.Tag != 3 || r.Status.Peer != 0) {
-			t.Errorf("%s: over %v, %v, %+v", tt.name, r.Over, r.Err, r.Status)
+			t.Errorf("%s: over %v, %v, %+v", tt.name, r.Done, r.Err, r.Status)
 		}
 	}
 	w := sharing(t)
 	r := w.start(t, 1, Operation{Kind: OpRecv, Peer: 0, Tag: 3, Buf: make([]byte, 8)})
-	if rest := w.cores[1].ReceiveShorts(0, []RxPacket{w.shortPacket(t, 3, make([]byte, 8))}); rest != nil || !r.Over {
-		t.Errorf("a batch of one: %v, %v", rest, r.Over)
+	if rest := w.cores[1].ReceiveShorts(0, []RxPacket{w.shortPacket(t, 3, make([]byte, 8))}); rest != nil || !r.Done {
+		t.Errorf("a batch of one: %v, %v", rest, r.Done)
 	}
 }
 
@@ -121,8 +121,8 @@ func TestMaySendNow(t *testing.T) {
 		{"to no rank", 2, 0, 8, nil, false},
 		{"to a negative rank", -1, 0, 8, nil, false},
 		{"to itself", 0, 0, 8, nil, false},
-		{"the longest", 1, 0, 100, func(e *Core) { e.peers[1].unlimited = 100 }, true},
-		{"too long", 1, 0, 101, func(e *Core) { e.peers[1].unlimited = 100 }, false},
+		{"the longest", 1, 0, 100, func(e *Core) { e.peers[1].uncheckedLen = 100 }, true},
+		{"too long", 1, 0, 101, func(e *Core) { e.peers[1].uncheckedLen = 100 }, false},
 		{"observed", 1, 0, 8, func(e *Core) { e.observed = true }, false},
 		{"of an unobserved peer", 1, 0, 8, func(e *Core) { e.observed, e.peers[1].cfg.Unobserved = true, true },
 			true},
@@ -179,12 +179,12 @@ func TestGet(t *testing.T) {
 		if !tt.without {
 			l.memory = memory
 		}
-		in := &inbound{bytes: 6, buf: make([]byte, 6), room: tt.room, advertised: tt.advertised}
+		in := &inbound{bytes: 6, buf: make([]byte, 6), clearedBytes: tt.room, advertised: tt.advertised}
 		if !tt.detached {
-			in.req = new(Request)
+			in.recv = new(Request)
 		}
-		if l.get(in) != tt.copied || tt.copied != (in.got == tt.room && in.stored == tt.room && in.got > 0) {
-			t.Errorf("%s: %d of %d bytes", tt.name, in.got, in.stored)
+		if l.getAdvertised(in) != tt.copied || tt.copied != (in.highWater == tt.room && in.storedBytes == tt.room && in.highWater > 0) {
+			t.Errorf("%s: %d of %d bytes", tt.name, in.highWater, in.storedBytes)
 		}
 		if tt.copied && (int64(len(memory.got)) != tt.room || &memory.got[0] != &in.buf[0]) {
 			t.Errorf("%s: copied %d bytes to other memory", tt.name, len(memory.got))
@@ -212,7 +212,7 @@ func TestFetch(t *testing.T) {
 	for header == nil && w.step() {
 	}
 	h, length, _ := protocol.ParseExtendedHeader(header)
-	if header == nil || h.Offset != 0 || r.in == nil {
+	if header == nil || h.Offset != 0 || r.inbound == nil {
 		t.Fatalf("no part of the message: %+v", h)
 	}
 	n := int(length)
@@ -237,11 +237,11 @@ func TestFetch(t *testing.T) {
 		if tt.without {
 			l.memory = nil
 		}
-		r.in.buf = buf
+		r.inbound.buf = buf
 		if tt.room > 0 {
-			r.in.buf = buf[:tt.room]
+			r.inbound.buf = buf[:tt.room]
 		}
-		got := l.fetch(&RxPacket{Bytes: header, Away: tt.away})
+		got := l.fetch(&RxPacket{Bytes: header, RemoteBytes: tt.away})
 		if (got != nil) != tt.fetched || tt.fetched && (len(got) != tt.away || (&got[0] == &buf[0]) != tt.placed) {
 			t.Errorf("%s: %d bytes, placed %v", tt.name, len(got), len(got) > 0 && &got[0] == &buf[0])
 		}
@@ -256,9 +256,9 @@ func TestInbox(t *testing.T) {
 	check := func(what string) {
 		t.Helper()
 		n := 0
-		for in := range b.all {
-			if messages[in.num] != in {
-				t.Errorf("%s: message %v", what, in.num)
+		for in := range b.each {
+			if messages[in.id] != in {
+				t.Errorf("%s: message %v", what, in.id)
 			}
 			n++
 		}
@@ -266,12 +266,12 @@ func TestInbox(t *testing.T) {
 			t.Errorf("%s: %d messages, not %d", what, n, len(messages))
 		}
 		for num := range extended.Message(6) {
-			if b.at(num) != messages[num] {
-				t.Errorf("%s: message %v is %p, not %p", what, num, b.at(num), messages[num])
+			if b.find(num) != messages[num] {
+				t.Errorf("%s: message %v is %p, not %p", what, num, b.find(num), messages[num])
 			}
 		}
-		for in := range b.all {
-			found = in.num
+		for in := range b.each {
+			found = in.id
 			break
 		}
 		if len(messages) > 0 && messages[found] == nil {
@@ -279,7 +279,7 @@ func TestInbox(t *testing.T) {
 		}
 	}
 	add := func(num extended.Message) {
-		messages[num] = &inbound{num: num}
+		messages[num] = &inbound{id: num}
 		b.add(num, messages[num])
 	}
 	remove := func(num extended.Message) {
@@ -313,11 +313,11 @@ func TestFormsOfPackets(t *testing.T) {
 	const head = protocol.ExtHeaderLen
 	for name, form := range map[string]func(b []byte) RxPacket{
 		"in one piece":           func(b []byte) RxPacket { return RxPacket{Bytes: b} },
-		"in two":                 func(b []byte) RxPacket { return RxPacket{Bytes: b[:head], Rest: b[head:]} },
-		"verified, in one piece": func(b []byte) RxPacket { return RxPacket{Bytes: b, Checked: true} },
+		"in two":                 func(b []byte) RxPacket { return RxPacket{Bytes: b[:head], Tail: b[head:]} },
+		"verified, in one piece": func(b []byte) RxPacket { return RxPacket{Bytes: b, Verified: true} },
 		"verified, in two": func(b []byte) RxPacket {
-			return RxPacket{Bytes: b[:head], Rest: b[head:],
-				Checked: true}
+			return RxPacket{Bytes: b[:head], Tail: b[head:],
+				Verified: true}
 		},
 	} {
 		for _, length := range []int{0, 1, 2, 500} {
@@ -337,8 +337,8 @@ func TestFormsOfPackets(t *testing.T) {
 			a := form(w.wire[0].bytes)
 			a.Kind, a.Peer = RxDatagram, 1
 			w.event(0, func(e *Core) { e.ReceiveBatch(0, []RxPacket{a}) })
-			if !r.Over || r.Err != nil || !bytes.Equal(buf, payload) {
-				t.Errorf("%s, %d bytes: over %v, %v, %q", name, length, r.Over, r.Err, buf)
+			if !r.Done || r.Err != nil || !bytes.Equal(buf, payload) {
+				t.Errorf("%s, %d bytes: over %v, %v, %q", name, length, r.Done, r.Err, buf)
 			}
 			if n := w.cores[0].peers[1].bytesIn - before; n != uint64(head+length) {
 				t.Errorf("%s, %d bytes: %d are counted", name, length, n)
@@ -356,7 +356,7 @@ func TestAdvertised(t *testing.T) {
 		})
 		w.until(w.now + time.Second)
 		e := w.cores[0]
-		e.matching.restAbove = 9 // it keeps its record
+		e.matching.restThreshold = 9 // it keeps its record
 		w.wire = nil
 		w.start(t, 1, Operation{Kind: OpSendSync, Peer: 0, Buf: make([]byte, 50_000)})
 		if len(w.wire) != 1 {
@@ -365,7 +365,7 @@ func TestAdvertised(t *testing.T) {
 		a := RxPacket{Kind: RxDatagram, Peer: 1, Bytes: w.wire[0].bytes, Advertised: advertised}
 		w.event(0, func(e *Core) { e.ReceiveBatch(0, []RxPacket{a}) })
 		n := 0
-		for in := range e.peers[1].extended.ins.all {
+		for in := range e.peers[1].extended.inbox.each {
 			if n++; in.advertised != advertised || in.bytes != 50_000 {
 				t.Errorf("%d bytes are advertised as %d, not %d", in.bytes, in.advertised, advertised)
 			}

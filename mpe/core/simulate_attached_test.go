@@ -114,7 +114,7 @@ func simulateAttached(t *testing.T, k *core.SimulatedKind, seed uint64) (s *core
 	}
 	rng := rand.New(rand.NewPCG(seed, 3))
 	var d *daemons
-	name := mpitest.One(t, func(t *testing.T, ranks int) []mpe.Device {
+	name := mpitest.RunOne(t, func(t *testing.T, ranks int) []mpe.Device {
 		s = core.NewSimulated(t, k, seed, ranks)
 		d = newDaemons(s, attach.Options{})
 		devices := slices.Clone(d.devices)
@@ -145,7 +145,7 @@ func (d *daemons) check(t *testing.T, ago time.Duration) {
 		t.Errorf("%d goroutines of daemons are left", n)
 	}
 	for rank, server := range d.servers {
-		if programs := server.Attached(); len(programs) > 0 {
+		if programs := server.AttachedPrograms(); len(programs) > 0 {
 			t.Errorf("rank %d: %+v is still attached", rank, programs)
 		}
 	}

@@ -59,7 +59,7 @@ func simulateMPI(t *testing.T, k *core.SimulatedKind, seed uint64) (s *core.Simu
 	if err != nil {
 		t.Fatal(err)
 	}
-	name := mpitest.One(t, func(t *testing.T, ranks int) []mpe.Device {
+	name := mpitest.RunOne(t, func(t *testing.T, ranks int) []mpe.Device {
 		s = core.NewSimulated(t, k, seed, ranks)
 		return devices(s)
 	}, seed, wire)

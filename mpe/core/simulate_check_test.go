@@ -79,8 +79,8 @@ func (p *program) deadEnds() error {
 					peer.rank, waits.Send, waits.State, why)
 			}
 		}
-		if why := e.NoSender(AnySource, 0); why != nil {
-			for w := range postedWaits(e, e.matching.of(0)) {
+		if why := e.CheckSender(AnySource, 0); why != nil {
+			for w := range postedWaits(e, e.matching.forComm(0)) {
 				if w.AnySource {
 					return fmt.Errorf("rank %d: a receive from any source waits, although: %w", rank, why)
 				}
@@ -113,7 +113,7 @@ func (p *program) progress() (err error) {
 				if w.send.State != extended.Queued {
 					continue
 				}
-				m := p.cores[peer.rank].matching.all[w.send.Comm]
+				m := p.cores[peer.rank].matching.matchers[w.send.Comm]
 				if m == nil {
 					continue
 				}

@@ -10,7 +10,7 @@ import (
 
 // simulatedRank is a simulated rank that implements mpe.Device.
 type simulatedRank struct {
-	mpe.Minimal
+	mpe.BasicDevice
 	*core.SimulatedDevice
 }
 

@@ -55,7 +55,7 @@ func simulateNext(t *testing.T, k *core.SimulatedKind, seed uint64) *core.Simula
 		}
 		d.Pass(pauses[rng.IntN(len(pauses))])
 		for rank := range hosts {
-			if list := d.servers[rank].Attached(); len(list) > 0 {
+			if list := d.servers[rank].AttachedPrograms(); len(list) > 0 {
 				t.Errorf("rank %d: %+v is still attached", rank, list)
 			}
 		}

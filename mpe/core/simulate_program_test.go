@@ -47,7 +47,7 @@ type posted struct {
 }
 
 // over reports whether the operation is done, or never will be.
-func (o *posted) over() bool { return o.lost || o.r != nil && o.r.Over }
+func (o *posted) over() bool { return o.lost || o.r != nil && o.r.Done }
 
 // messageID returns the ID of a message: its first word, or 0 for an empty message.
 func messageID(b []byte) uint32 {
@@ -279,7 +279,7 @@ func (p *program) addCalls(when func() handshake.Instant) {
 			Bytes: 8 * []int{1, 2, 100, 3000, 40_000}[p.rng.IntN(5)],
 		}
 		if call.Collective == coll.Bcast {
-			call.Form = coll.OrderForm(p.rng.IntN(int(coll.OrderByLeft) + 1))
+			call.OrderForm = coll.OrderForm(p.rng.IntN(int(coll.OrderByLeft) + 1))
 		}
 		user, group, algorithm := p.rng.IntN(2) == 0, p.nextGroup(), p.algorithm(&call)
 		for rank := range p.ranks {
@@ -302,7 +302,7 @@ func (p *program) algorithm(call *coll.Call) string {
 	}
 	var possible []string
 	for _, a := range coll.Algorithms(call.Collective) {
-		if c := *call; a.Fits(c) == nil {
+		if c := *call; a.CheckSupport(c) == nil {
 			possible = append(possible, a.Name)
 		}
 	}

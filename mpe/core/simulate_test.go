@@ -293,10 +293,10 @@ func (p *program) do(o *posted) {
 		switch {
 		case o.r != nil && o.revoke:
 			o.cancel = Never
-			e.Cancelled(o.r)
+			e.CancelRequest(o.r)
 			return
 		case o.r != nil:
-			e.EndWait(o.r, context.DeadlineExceeded, nil, false)
+			e.AbortWait(o.r, context.DeadlineExceeded, nil, false)
 			return
 		}
 		if o.call != nil {
@@ -335,7 +335,7 @@ func (p *program) probed(e *Core, o *posted) bool {
 	}
 	if o.waiting {
 		o.waiting = false
-		e.Probes.End(o.probe)
+		e.Probes.Remove(o.probe)
 	}
 	if o.lost {
 		return false
@@ -382,7 +382,7 @@ func (p *program) close(o *posted) {
 	shut := func(e *Core) {
 		if e.state != closed {
 			p.note("rank %d: has closed", o.rank)
-			e.Shut()
+			e.Shutdown()
 			p.ports[o.rank].stopped = Never
 		}
 	}
@@ -396,10 +396,10 @@ func (p *program) close(o *posted) {
 		switch {
 		case e.state == closed:
 			return
-		case e.AtRest() && e.state == lingering:
+		case e.IsIdle() && e.state == lingering:
 			shut(e)
 			return
-		case e.AtRest():
+		case e.IsIdle():
 			e.Linger()
 		}
 		after(time.Millisecond, advance)

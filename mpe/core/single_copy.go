@@ -6,7 +6,7 @@ import "github.com/zrlmpi/zrlmpid/extended"
 // machine is going to drop, which are mostly duplicates.
 type discardBuffer struct{ buf []byte }
 
-func (s *discardBuffer) room(n int) []byte {
+func (s *discardBuffer) grow(n int) []byte {
 	if len(s.buf) < n {
 		s.buf = make([]byte, n)
 	}
@@ -23,13 +23,13 @@ func (l *extendedLink) fetch(a *RxPacket) []byte {
 		return nil
 	}
 	var to []byte
-	if m, offset, ok := l.conn.Expects(a.Bytes, a.Away); ok {
-		if in, end := l.ins.at(m), offset+int64(a.Away); in != nil && end <= int64(len(in.buf)) {
+	if m, offset, ok := l.conn.PayloadTarget(a.Bytes, a.RemoteBytes); ok {
+		if in, end := l.inbox.find(m), offset+int64(a.RemoteBytes); in != nil && end <= int64(len(in.buf)) {
 			to = in.buf[offset:end]
 		}
 	}
 	if to == nil {
-		to = l.p.e.conns.discard.room(a.Away)
+		to = l.p.e.connActions.discard.grow(a.RemoteBytes)
 	}
 	if !l.memory.Fetch(a, to) {
 		return nil
@@ -37,23 +37,23 @@ func (l *extendedLink) fetch(a *RxPacket) []byte {
 	return to
 }
 
-// get copies a message that its sender advertises directly to the matching receive, which saves a round trip.
+// getAdvertised copies a message that its sender advertises directly to the matching receive, which saves a round trip.
 // It reports false if it did not get all bytes that fit; then they must be requested. Like fetch, it is
 // called with the lock held.
-func (l *extendedLink) get(in *inbound) bool {
-	if l.memory == nil || in.advertised == 0 || in.room == 0 || in.req == nil {
+func (l *extendedLink) getAdvertised(in *inbound) bool {
+	if l.memory == nil || in.advertised == 0 || in.clearedBytes == 0 || in.recv == nil {
 		return false
 	}
-	if !l.memory.Get(l.p.rank, in.advertised, in.buf[:in.room]) {
+	if !l.memory.Get(l.p.rank, in.advertised, in.buf[:in.clearedBytes]) {
 		return false
 	}
-	in.got, in.stored = in.room, in.room
+	in.highWater, in.storedBytes = in.clearedBytes, in.clearedBytes
 	return true
 }
 
 // invalidate ends the peer's access to a message's payload.
 func (l *extendedLink) invalidate(id extended.ID) {
-	if o := l.outs.at(id); o.advertised {
+	if o := l.outbox.find(id); o.advertised {
 		o.advertised = false
 		l.memory.Invalidate(l.p.rank, uint64(id))
 	}

@@ -5,8 +5,8 @@ import "github.com/zrlmpi/zrlmpid/mpe/state"
 // Snapshot implements Engine.Snapshot, without the descriptions of state.Engine.Describe.
 func (e *Core) Snapshot() state.Engine {
 	s := state.Engine{
-		Rank: e.rank, Size: len(e.peers), Dropped: e.drops, LastDrop: e.lastDrop.snapshot(e.at),
-		Ended: age(e.at, e.lastEnd), LastFailed: e.lastFailed, Uptime: e.at.Seconds(),
+		Rank: e.rank, Size: len(e.peers), Dropped: e.drops, LastDrop: e.lastDrop.snapshot(e.now),
+		SinceLastEnd: age(e.now, e.lastEndAt), LastFailed: e.lastFailed, Uptime: e.now.Seconds(),
 	}
 	s.Calls, s.Collectives, s.Disagreements = e.calls.Calls(), e.calls.Counts(), e.calls.Disagreements()
 	s.EndedCalls = e.calls.EndedCalls()
@@ -15,9 +15,9 @@ func (e *Core) Snapshot() state.Engine {
 	s.Peers = make([]state.Peer, 0, len(e.peers))
 	for rank, p := range e.peers {
 		if p != nil {
-			s.Peers = append(s.Peers, p.common(&counts))
+			s.Peers = append(s.Peers, p.baseSnapshot(&counts))
 			of[rank] = &s.Peers[len(s.Peers)-1]
-			p.snapshot(of[rank], e.at)
+			p.snapshot(of[rank], e.now)
 		}
 	}
 	eachWait(e, func(w *Waiting) {
@@ -33,7 +33,7 @@ func (e *Core) Snapshot() state.Engine {
 			keepFirst(e, &p.Receiving, w, &p.QueuedReceives)
 		}
 	})
-	for comm, m := range e.matching.all {
+	for comm, m := range e.matching.matchers {
 		s.Posted += m.Posted()
 		s.Unexpected += m.Unexpected()
 		m.EachUnexpected(func(source, _ int32, u unexpected) bool {
@@ -60,10 +60,10 @@ func keepFirst(e *Core, first **state.Wait, w *Waiting, more *int) {
 		}
 	}
 	facts := new(state.WaitFacts)
-	w.collect(e, facts)
+	w.fillFacts(e, facts)
 	s := &state.Wait{
 		State: w.State, WaitsFor: w.For, Seconds: w.Elapsed.Seconds(), Words: w.Words,
-		Retransmissions: w.Retransmissions, Got: w.Got,
+		Retransmissions: w.Retransmissions, BytesDone: w.Got,
 		Facts: facts, Cancelled: facts.Detached, Awaited: awaited, Envelope: envelope(w),
 	}
 	if w.HasDeferred {
@@ -72,16 +72,16 @@ func keepFirst(e *Core, first **state.Wait, w *Waiting, more *int) {
 	*first = s
 }
 
-// common returns the part of the snapshot that all profiles share. It also fills in the counters.
-func (p *peer) common(c *state.PeerCounters) state.Peer {
-	p.count(c)
+// baseSnapshot returns the part of the snapshot that all profiles share. It also fills in the counters.
+func (p *peer) baseSnapshot(c *state.PeerCounters) state.Peer {
+	p.fillCounters(c)
 	s := state.Peer{
 		Rank: p.rank, Kind: p.cfg.Kind, Address: p.cfg.Address, Profile: state.ProfileOf(p.profile),
 		MessageCounts: c.MessageCounts,
 		PacketsIn:     p.packetsIn, BytesIn: p.bytesIn, BytesOut: p.bytesOut,
 		TakenOver: p.takenOver, TakenOverBytes: p.takenOverRemaining,
 		PacketsOut: p.packetsOut, Dropped: p.drops, Events: p.events,
-		Heard: age(p.e.at, p.heard), Unreachable: age(p.e.at, p.unreachableAt), LastDrop: p.lastDrop.snapshot(p.e.at),
+		SinceLastPacket: age(p.e.now, p.lastPacketAt), Unreachable: age(p.e.now, p.unreachableAt), LastDrop: p.lastDrop.snapshot(p.e.now),
 	}
 	if p.sendErr != nil {
 		s.NetworkError = p.sendErr.Error()

@@ -40,7 +40,7 @@ func addUnexpected(s *state.Peer, u *unexpected, comm uint32, p *peer) {
 	if len(s.Unmatched) < maxUnmatched {
 		st := u.status(comm)
 		v := state.Envelope{Comm: comm, Datatype: state.DatatypeOf(st.Datatype), Bytes: st.Bytes}
-		if u.in != nil && u.in.p == nil || !p.noTags() {
+		if u.inbound != nil && u.inbound.p == nil || !p.noTags() {
 			v.Tag = new(st.Tag)
 		}
 		s.Unmatched = append(s.Unmatched, v)
@@ -57,20 +57,20 @@ func age(now, at handshake.Instant) *float64 {
 
 // lastDrop describes the last dropped packet.
 type lastDrop struct {
-	at     handshake.Instant
-	reason state.DropReason
-	from   netip.AddrPort
-	header [protocol.HeaderLen]byte // of a packet that begins with one
-	packet bool
-	of     protocol.Profile // of the peer
+	droppedAt   handshake.Instant
+	reason      state.DropReason
+	source      netip.AddrPort
+	header      [protocol.HeaderLen]byte // of a packet that begins with one
+	hasHeader   bool
+	peerProfile protocol.Profile // of the peer
 }
 
 // set records a drop at the time now.
 func (l *lastDrop) set(now handshake.Instant, of protocol.Profile, a *RxPacket, d *Drop) {
-	*l = lastDrop{at: now, reason: d.Reason, of: of}
+	*l = lastDrop{droppedAt: now, reason: d.Reason, peerProfile: of}
 	if a != nil {
-		l.from = a.From
-		l.packet = protocol.BeginsWithMark(a.Bytes) && copy(l.header[:], a.Bytes) == len(l.header)
+		l.source = a.SourceAddr
+		l.hasHeader = protocol.BeginsWithMark(a.Bytes) && copy(l.header[:], a.Bytes) == len(l.header)
 	}
 }
 
@@ -78,20 +78,20 @@ func (l *lastDrop) snapshot(now handshake.Instant) *state.Drop {
 	if l == nil {
 		return nil
 	}
-	s := &state.Drop{Reason: l.reason, Seconds: (now - l.at).Seconds()}
-	if l.from.IsValid() {
-		s.From = l.from.String()
+	s := &state.Drop{Reason: l.reason, Seconds: (now - l.droppedAt).Seconds()}
+	if l.source.IsValid() {
+		s.From = l.source.String()
 	}
-	if !l.packet {
+	if !l.hasHeader {
 		return s
 	}
-	for _, p := range []protocol.Profile{l.of, protocol.CloudFPGA, protocol.V09, protocol.Extended} {
+	for _, p := range []protocol.Profile{l.peerProfile, protocol.CloudFPGA, protocol.V09, protocol.Extended} {
 		h, defect := p.Parse(l.header[:])
 		if !defect.OK() {
 			continue
 		}
 		s.Source, s.Destination = &h.Src, &h.Dst
-		if p != l.of {
+		if p != l.peerProfile {
 			s.Profile = state.ProfileOf(p)
 		}
 		break

@@ -29,7 +29,7 @@ func TestLastDrop(t *testing.T) {
 		"short":          {protocol.CloudFPGA, packet(protocol.CloudFPGA)[:31], "", false},
 	} {
 		l := new(lastDrop)
-		l.set(time.Second, tt.of, &RxPacket{Bytes: tt.bytes, From: from}, &Drop{Reason: state.DropReserved})
+		l.set(time.Second, tt.of, &RxPacket{Bytes: tt.bytes, SourceAddr: from}, &Drop{Reason: state.DropReserved})
 		s := l.snapshot(3 * time.Second)
 		if s.Reason != state.DropReserved || s.Seconds != 2 || s.From != "10.0.0.2:2718" || s.Profile != tt.profile ||
 			(s.Source != nil) != tt.ranks ||

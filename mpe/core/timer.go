@@ -21,18 +21,18 @@ func (e *Core) noteDeadline(p *peer) {
 	if !ok {
 		return
 	}
-	if !p.timed {
-		p.timed = true
-		e.timed = append(e.timed, p)
+	if !p.isTimed {
+		p.isTimed = true
+		e.deadlinePeers = append(e.deadlinePeers, p)
 	}
-	e.due = min(e.due, at)
+	e.tickDue = min(e.tickDue, at)
 }
 
 // deadline returns a peer's deadline, which may be the time until which the core lingers for the peer.
 func (e *Core) deadline(p *peer) (handshake.Instant, bool) {
 	at, ok := p.deadline()
 	if e.state == lingering {
-		if until, lingers := p.lingerUntil(); lingers && until > e.at && (!ok || until < at) {
+		if until, lingers := p.lingerUntil(); lingers && until > e.now && (!ok || until < at) {
 			return until, true
 		}
 	}
@@ -43,16 +43,16 @@ func (e *Core) deadline(p *peer) (handshake.Instant, bool) {
 // have been processed. Tick reports whether some time-outs are due but must wait until received packets are
 // processed.
 func (e *Core) Tick(known []handshake.Instant) (wait bool) {
-	e.known = known
+	e.processedUntil = known
 	if e.state == closed {
-		e.due = Never
+		e.tickDue = Never
 		return false
 	}
-	for i := 0; i < len(e.timed); i++ { // others may be added meanwhile
-		p := e.timed[i]
+	for i := 0; i < len(e.deadlinePeers); i++ { // others may be added meanwhile
+		p := e.deadlinePeers[i]
 		at, ok := e.deadline(p)
-		switch horizon := p.horizon(e.at); {
-		case !ok || at > e.at:
+		switch horizon := p.horizon(e.now); {
+		case !ok || at > e.now:
 		case at > horizon:
 			wait = true
 		default:
@@ -66,20 +66,20 @@ func (e *Core) Tick(known []handshake.Instant) (wait bool) {
 
 // nextTick determines when the next tick is due.
 func (e *Core) nextTick() {
-	e.due = Never
-	kept := e.timed[:0]
-	for _, p := range e.timed {
+	e.tickDue = Never
+	kept := e.deadlinePeers[:0]
+	for _, p := range e.deadlinePeers {
 		at, ok := e.deadline(p)
 		if !ok {
-			p.timed = false
+			p.isTimed = false
 			continue
 		}
 		kept = append(kept, p)
-		if at <= e.at && at > p.horizon(e.at) { // tick would have acted
-			at = e.at + tickRetry
+		if at <= e.now && at > p.horizon(e.now) { // tick would have acted
+			at = e.now + tickRetry
 		}
-		e.due = min(e.due, at)
+		e.tickDue = min(e.tickDue, at)
 	}
-	clear(e.timed[len(kept):])
-	e.timed = kept
+	clear(e.deadlinePeers[len(kept):])
+	e.deadlinePeers = kept
 }

@@ -12,20 +12,20 @@ import (
 // Waiting is a pending operation and the reason why it waits. Status, errors, counters and warnings are based on it.
 type Waiting struct {
 	state.Pending
-	// Behind means that no part of a send has been sent yet, because of earlier sends or for lack of credit.
-	Behind bool
-	// Moving means that a transfer is in progress, so that Close waits for it.
-	Moving bool
+	// NotBegun means that no part of a send has been sent yet, because of earlier sends or for lack of credit.
+	NotBegun bool
+	// IsTransferring means that a transfer is in progress, so that Close waits for it.
+	IsTransferring bool
 	// Elapsed is the time since Since, and facts is what Text describes. Both are set only in results of the
 	// engine's methods.
 	Elapsed time.Duration
 	facts   *state.WaitFacts
 
-	// blocks means that no other operation of the pair and direction can begin before it ends.
-	blocks bool
-	peer   *peer              // nil for this rank or any
-	req    *Request           // nil if it is detached
-	send   extended.SendState // of a send of the extended profile
+	// blocksPair means that no other operation of the pair and direction can begin before it ends.
+	blocksPair bool
+	peer       *peer              // nil for this rank or any
+	req        *Request           // nil if it is detached
+	send       extended.SendState // of a send of the extended profile
 }
 
 // eachWait calls yield for every pending operation: first those in the peers' state machines, then the
@@ -42,7 +42,7 @@ func eachWait(e *Core, yield func(*Waiting)) {
 			yield(w)
 		}
 	}
-	for _, m := range e.matching.all {
+	for _, m := range e.matching.matchers {
 		for w := range postedWaits(e, m) {
 			yield(w)
 		}
@@ -69,7 +69,7 @@ func postedWaits(e *Core, m *matcher) func(yield func(*Waiting) bool) {
 func postedWait(e *Core, r *Request) Waiting {
 	w := Waiting{peer: r.p, req: r}
 	w.Wait = handshake.Wait{
-		ID: r.id, State: handshake.WaitRequest, For: handshake.WaitRequest.WaitsFor(), Local: uint32(e.rank),
+		ID: r.id, State: handshake.WaitRequest, For: handshake.WaitRequest.AwaitedPacket(), Local: uint32(e.rank),
 		Since: r.posted, Words: r.words(),
 	}
 	w.Posted, w.AnySource = true, r.peer == AnySource
@@ -82,20 +82,20 @@ func postedWait(e *Core, r *Request) Waiting {
 // waitOf returns the wait of a pending request.
 func waitOf(e *Core, r *Request) Waiting {
 	switch {
-	case r.send() && r.p == nil: // to this rank
+	case r.isSend() && r.p == nil: // to this rank
 		w := Waiting{req: r}
 		w.Wait = handshake.Wait{ID: r.id, State: handshake.WaitClear, Local: uint32(e.rank), Remote: uint32(e.rank),
 			Since: r.posted}
 		w.Send = true
 		return w
-	case r.send():
+	case r.isSend():
 		for w := range r.p.sendWaits {
 			if w.req == r {
 				return *w
 			}
 		}
-	case r.in != nil && r.in.p != nil:
-		for w := range r.in.p.recvWaits {
+	case r.inbound != nil && r.inbound.p != nil:
+		for w := range r.inbound.p.recvWaits {
 			if w.req == r {
 				return *w
 			}
@@ -111,12 +111,12 @@ func postedBefore(e *Core, r *Request) int {
 	n := 0
 	if r.p != nil {
 		for w := range r.p.recvWaits {
-			if w.blocks {
+			if w.blocksPair {
 				n++
 			}
 		}
 	}
-	e.matching.of(r.comm).EachPosted(func(_, _ int32, other *Request) bool {
+	e.matching.forComm(r.comm).EachPosted(func(_, _ int32, other *Request) bool {
 		if other == r {
 			return false
 		}
@@ -131,8 +131,8 @@ func postedBefore(e *Core, r *Request) int {
 // waitError returns the error of a request whose caller's context is done with cause.
 func waitError(e *Core, r *Request, cause error) *WaitError {
 	w := waitOf(e, r)
-	err := &WaitError{Wait: w.Wait, Queued: w.Queued, facts: new(state.WaitFacts), at: e.at, cause: cause}
-	w.collect(e, err.facts)
+	err := &WaitError{Wait: w.Wait, Queued: w.Queued, facts: new(state.WaitFacts), at: e.now, cause: cause}
+	w.fillFacts(e, err.facts)
 	if w.peer != nil {
 		err.Network = w.peer.sendErr
 	}
@@ -150,24 +150,24 @@ func (w *Waiting) Text() string {
 	return w.facts.Text()
 }
 
-// collect sets Elapsed, and copies the facts that describe the wait.
-func (w *Waiting) collect(e *Core, f *state.WaitFacts) {
-	w.Elapsed = e.at - w.Since
+// fillFacts sets Elapsed, and copies the facts that describe the wait.
+func (w *Waiting) fillFacts(e *Core, f *state.WaitFacts) {
+	w.Elapsed = e.now - w.Since
 	f.Pending, f.Detached = w.Pending, w.detached()
 	if r := w.req; r != nil {
-		f.Began, f.Tag, f.Comm, f.Discarded = r.posted, int(r.tag), r.comm, r.discards
+		f.PostedAt, f.Tag, f.Comm, f.Discarded = r.posted, int(r.tag), r.comm, r.dropsMessage
 		if f.InCall = r.message != nil; f.InCall {
-			f.Of = r.message.Origin()
+			f.CallOrigin = r.message.Origin()
 		}
 	}
 	switch p := w.peer; {
 	case p == nil || w.Call != nil:
 	case p.extended != nil:
 		f.Link = state.ExtendedLink
-		p.extended.collect(w, &f.Extended)
+		p.extended.fillFacts(w, &f.Extended)
 	default:
 		f.Link = state.HandshakeLink
-		p.handshake.collect(&f.Handshake)
+		p.handshake.fillFacts(&f.Handshake)
 	}
 }
 
@@ -187,15 +187,15 @@ func (e *Core) Waits(atLeast time.Duration) []Waiting {
 		case w.Call != nil:
 		case w.req == nil && !w.Send, w.Queued > 0:
 			return
-		case w.Behind: // one send represents all sends behind it
+		case w.NotBegun: // one send represents all sends behind it
 			if behind == w.peer {
 				return
 			}
 			behind = w.peer
 		}
-		if e.at-w.Since >= atLeast {
+		if e.now-w.Since >= atLeast {
 			w.facts = new(state.WaitFacts)
-			w.collect(e, w.facts)
+			w.fillFacts(e, w.facts)
 			ws = append(ws, *w)
 		}
 	})
@@ -203,21 +203,21 @@ func (e *Core) Waits(atLeast time.Duration) []Waiting {
 }
 
 // Moving returns the messages for which Close is waiting. The caller holds the lock.
-func (e *Core) Moving() []Waiting {
+func (e *Core) ActiveTransfers() []Waiting {
 	var ws []Waiting
 	named := map[*peer]bool{}
 	eachWait(e, func(w *Waiting) {
-		if w.Moving {
+		if w.IsTransferring {
 			named[w.peer] = true
 			w.facts = new(state.WaitFacts)
-			w.collect(e, w.facts)
+			w.fillFacts(e, w.facts)
 			ws = append(ws, *w)
 		}
 	})
 	for _, p := range e.peers {
 		if p != nil && p.busy() && !named[p] { // no message is left, only its acknowledgement
 			var w Waiting
-			w.Local, w.Remote, w.Since = uint32(e.rank), uint32(p.rank), e.at
+			w.Local, w.Remote, w.Since = uint32(e.rank), uint32(p.rank), e.now
 			w.facts = &state.WaitFacts{Pending: w.Pending, Unacknowledged: true}
 			ws = append(ws, w)
 		}

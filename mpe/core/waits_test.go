@@ -58,7 +58,7 @@ func TestOfManyWaits(t *testing.T) {
 	e.RankCounters(&c, posted)
 	if c.Posted != 4 || c.Unexpected != 0 || posted[2] != began || posted[1] != 0 ||
 		posted[0] != began+5*time.Second ||
-		c.AnySource != (state.OldestWait{Waits: true, For: protocol.SendRequest, Elapsed: 2500 * time.Millisecond}) {
+		c.AnySource != (state.OldestWait{Waits: true, Awaited: protocol.SendRequest, Elapsed: 2500 * time.Millisecond}) {
 		t.Errorf("%+v, posted at %v", c, posted)
 	}
 	if d := e.Depths(); d != (state.Depths{Posted: 4, Sends: 3}) {
@@ -125,14 +125,14 @@ func TestWithoutWaits(t *testing.T) {
 	e.RankCounters(&c, make([]handshake.Instant, 2))
 	if s := e.Snapshot(); c.AnySource.Waits || s.AnySource != nil || s.Peers[0].Sending != nil ||
 		len(e.Waits(0)) > 0 ||
-		len(e.Moving()) > 0 || e.Depths() != (state.Depths{}) {
+		len(e.ActiveTransfers()) > 0 || e.Depths() != (state.Depths{}) {
 		t.Errorf("%+v, %+v", c, s)
 	}
 }
 
 // TestOlder checks that the oldest of several waits is kept, and among equally old waits the first.
 func TestOlder(t *testing.T) {
-	e := &Core{at: 100}
+	e := &Core{now: 100}
 	var oldest state.OldestWait
 	for _, tt := range []struct {
 		waitsFor protocol.Type
@@ -147,8 +147,8 @@ func TestOlder(t *testing.T) {
 		{protocol.Ack, 95, protocol.ClearToSend, 10},
 		{protocol.Ack, 89, protocol.Ack, 11},
 	} {
-		older(e, &oldest, tt.waitsFor, tt.since)
-		if oldest != (state.OldestWait{Waits: true, For: tt.want, Elapsed: tt.elapsed}) {
+		keepOldest(e, &oldest, tt.waitsFor, tt.since)
+		if oldest != (state.OldestWait{Waits: true, Awaited: tt.want, Elapsed: tt.elapsed}) {
 			t.Errorf("since %d: %+v", tt.since, oldest)
 		}
 	}
@@ -163,8 +163,8 @@ func TestRests(t *testing.T) {
 		w.until(w.now + time.Second)
 	}
 	resting := func(e *Core) (n int) {
-		e.matching.of(0).EachUnexpected(func(_, _ int32, u unexpected) bool {
-			if u.in == nil {
+		e.matching.forComm(0).EachUnexpected(func(_, _ int32, u unexpected) bool {
+			if u.inbound == nil {
 				n++
 			}
 			return true
@@ -174,15 +174,15 @@ func TestRests(t *testing.T) {
 	for name, bytes := range map[string]int{"small": extended.MaxInline, "announced": 100_000} {
 		w := newCores(t, 2, 2, faults{}, extendedPeer) // with seed 2, the number is the core's own
 		e := w.cores[0]
-		e.matching.restAbove = above
+		e.matching.restThreshold = above
 		for n := 1; n <= above+2; n++ {
 			send(w, bytes)
-			if got, want := resting(e), max(n-above, 0); got != want || e.matching.of(0).Unexpected() != n {
+			if got, want := resting(e), max(n-above, 0); got != want || e.matching.forComm(0).Unexpected() != n {
 				t.Errorf("%s: %d of %d rest, not %d", name, got, n, want)
 			}
 		}
 		var in *inbound // the oldest, which has its record
-		for of := range e.peers[1].extended.ins.all {
+		for of := range e.peers[1].extended.inbox.each {
 			if in == nil || of.order < in.order {
 				in = of
 			}
@@ -191,13 +191,13 @@ func TestRests(t *testing.T) {
 			"accepted":                 func(in *inbound) { in.accepted = true },
 			"matched before":           func(in *inbound) { in.matchedBefore = true },
 			"advertised":               func(in *inbound) { in.advertised = 1 },
-			"matched":                  func(in *inbound) { in.req = new(Request) },
+			"matched":                  func(in *inbound) { in.recv = new(Request) },
 			"not among the unexpected": func(in *inbound) { in.handle = match.Handle{} },
 		} {
 			saved := *in
 			before := resting(e)
 			change(in)
-			e.peers[1].extended.rest(in)
+			e.peers[1].extended.restMessage(in)
 			if resting(e) != before {
 				t.Errorf("%s: one that is %s rests", name, what)
 			}

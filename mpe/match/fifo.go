@@ -1,35 +1,35 @@
 package match
 
-// enter inserts entry i, whose node n is already in the queue's order, into the FIFO of its key. Its position in
+// insertEntry inserts entry i, whose node n is already in the queue's order, into the FIFO of its key. Its position in
 // the FIFO is determined by its seq, and is nearly always the end.
-func (t *table) enter(i uint32, n *node) {
-	h := hash(n.key | t.wild)
+func (t *table) insertEntry(i uint32, n *node) {
+	h := hash(n.key | t.wildMask)
 	b := t.bucket(h)
 	l := lane(b.match(h))
-	if first := b.heads[l]; first != 0 && t.join(head{t.at(first), b, first, l}, h, i, n) {
+	if first := b.heads[l]; first != 0 && t.appendFIFO(head{t.nodeAt(first), b, first, l}, h, i, n) {
 		return
 	}
 	*t.link(i, n) = link{0, i | headBit}
-	t.place(b, h, i)
-	t.used++
-	if 4*t.used > 7*int(t.n) { // hardly any bucket runs out of lanes
-		t.split()
+	t.addHead(b, h, i)
+	t.fifoCount++
+	if 4*t.fifoCount > 7*int(t.bucketCount) { // hardly any bucket runs out of lanes
+		t.splitBucket()
 	}
 }
 
-// join is enter for a key that already has a FIFO, and reports false if the key has none. f may be the head of
+// appendFIFO is enter for a key that already has a FIFO, and reports false if the key has none. f may be the head of
 // another key's FIFO.
-func (t *table) join(f head, h uint64, i uint32, n *node) bool {
-	if key := n.key | t.wild; f.n.key|t.wild != key {
+func (t *table) appendFIFO(f head, h uint64, i uint32, n *node) bool {
+	if key := n.key | t.wildMask; f.n.key|t.wildMask != key {
 		if f = t.search(f.b, h, key); f.i == 0 {
 			return false
 		}
 	}
 	first := t.link(f.i, f.n)
 	tail := first.prev &^ headBit
-	last := t.at(tail)
+	last := t.nodeAt(tail)
 	if n.younger != 0 && last.seq > n.seq {
-		t.insert(f, i, n)
+		t.insertOlder(f, i, n)
 		return true
 	}
 	*t.link(i, n) = link{0, tail}
@@ -38,8 +38,8 @@ func (t *table) join(f head, h uint64, i uint32, n *node) bool {
 	return true
 }
 
-// insert is join for an entry that is older than the last entry of the FIFO.
-func (t *table) insert(f head, i uint32, n *node) {
+// insertOlder is join for an entry that is older than the last entry of the FIFO.
+func (t *table) insertOlder(f head, i uint32, n *node) {
 	first, own := t.link(f.i, f.n), t.link(i, n)
 	if n.seq < f.n.seq {
 		t.replace(f, i)
@@ -48,12 +48,12 @@ func (t *table) insert(f head, i uint32, n *node) {
 		return
 	}
 	before := first.prev &^ headBit
-	for t.at(before).seq > n.seq {
-		before = t.link(before, t.at(before)).prev
+	for t.nodeAt(before).seq > n.seq {
+		before = t.link(before, t.nodeAt(before)).prev
 	}
-	p := t.link(before, t.at(before))
+	p := t.link(before, t.nodeAt(before))
 	*own = link{p.next, before}
-	t.link(p.next, t.at(p.next)).prev = i
+	t.link(p.next, t.nodeAt(p.next)).prev = i
 	p.next = i
 }
 
@@ -62,24 +62,24 @@ func (t *table) dropHead(f head) {
 	l := t.link(f.i, f.n)
 	t.replace(f, l.next)
 	if l.next == 0 {
-		t.used--
+		t.fifoCount--
 	} else {
-		t.link(l.next, t.at(l.next)).prev = l.prev
+		t.link(l.next, t.nodeAt(l.next)).prev = l.prev
 	}
 }
 
-// drop removes entry i from its FIFO, at any position.
-func (t *table) drop(i uint32, n *node) {
+// removeEntry removes entry i from its FIFO, at any position.
+func (t *table) removeEntry(i uint32, n *node) {
 	l := t.link(i, n)
 	switch {
 	case l.prev&headBit != 0:
 		t.dropHead(t.locate(i, n))
 	case l.next != 0:
-		t.link(l.prev, t.at(l.prev)).next = l.next
-		t.link(l.next, t.at(l.next)).prev = l.prev
+		t.link(l.prev, t.nodeAt(l.prev)).next = l.next
+		t.link(l.next, t.nodeAt(l.next)).prev = l.prev
 	default:
-		t.link(l.prev, t.at(l.prev)).next = 0
-		f := t.find(n.key | t.wild)
+		t.link(l.prev, t.nodeAt(l.prev)).next = 0
+		f := t.find(n.key | t.wildMask)
 		t.link(f.i, f.n).prev = l.prev | headBit
 	}
 }

@@ -18,10 +18,10 @@ func (h Handle) Order() uint64 { return h.seq }
 
 // lookup returns the entry of a handle, or 0.
 func (q *queue) lookup(h Handle) uint32 {
-	if h.index == 0 || h.index > q.last {
+	if h.index == 0 || h.index > q.lastIndex {
 		return 0
 	}
-	if q.at(h.index).seq != h.seq || q.rare(h.index).gen != h.gen {
+	if q.nodeAt(h.index).seq != h.seq || q.cold(h.index).gen != h.gen {
 		return 0
 	}
 	return h.index

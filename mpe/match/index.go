@@ -4,15 +4,15 @@ package match
 // links.
 type index struct{ table }
 
-// build creates the index of class c for the queued entries.
-func (q *queue) build(c class) *index {
+// buildIndex creates the index of class c for the queued entries.
+func (q *queue) buildIndex(c class) *index {
 	x := &index{}
-	x.slab, x.wild = q.slab, masks[c]
+	x.slab, x.wildMask = q.slab, masks[c]
 	x.init()
-	q.extra[c] = x
-	q.extras++
-	for i := q.oldest(); i != 0; i = q.at(i).younger {
-		x.add(q, i, q.at(i))
+	q.indexes[c] = x
+	q.indexCount++
+	for i := q.oldest(); i != 0; i = q.nodeAt(i).younger {
+		x.add(q, i, q.nodeAt(i))
 	}
 	return x
 }
@@ -21,11 +21,11 @@ func (q *queue) build(c class) *index {
 func (x *index) add(q *queue, i uint32, n *node) {
 	x.slab = q.slab // may have grown
 	x.links.grow(i)
-	x.enter(i, n)
+	x.insertEntry(i, n)
 }
 
 func (q *queue) enterIndexes(i uint32, n *node) {
-	for _, x := range q.extra {
+	for _, x := range q.indexes {
 		if x != nil {
 			x.add(q, i, n)
 		}
@@ -33,9 +33,9 @@ func (q *queue) enterIndexes(i uint32, n *node) {
 }
 
 func (q *queue) leaveIndexes(i uint32, n *node) {
-	for _, x := range q.extra {
+	for _, x := range q.indexes {
 		if x != nil {
-			x.drop(i, n)
+			x.removeEntry(i, n)
 		}
 	}
 }

@@ -4,15 +4,15 @@ package match
 // its messages; both are usually pointers. A removed entry is not retained. A Matcher is not safe for concurrent
 // use.
 type Matcher[R, M any] struct {
-	receives store[R]
-	messages store[M]
-	clock    uint64 // last number assigned to an entry
-	arrival  uint64 // last number assigned to a message
-	posting  uint64 // last number assigned to a receive
-	taken    uint64 // number of the message that a receive took last
-	prqFull  *FullError
-	umqFull  *FullError
-	prq, umq queue
+	receives    store[R]
+	messages    store[M]
+	clock       uint64 // last number assigned to an entry
+	lastArrival uint64 // last number assigned to a message
+	lastPosting uint64 // last number assigned to a receive
+	lastTaken   uint64 // number of the message that a receive took last
+	prqFull     *FullError
+	umqFull     *FullError
+	prq, umq    queue
 }
 
 // New returns a Matcher with empty queues.
@@ -34,10 +34,10 @@ func (m *Matcher[R, M]) Post(source, tag int32, r R) (msg M, ok bool, h Handle, 
 		return msg, false, h, &KeyError{Queue: Posted, Source: source, Tag: tag}
 	}
 	m.clock++
-	m.posting = m.clock
+	m.lastPosting = m.clock
 	key := makeKey(source, tag)
 	if m.umq.length != 0 {
-		if f := m.umq.message(key); f.i != 0 {
+		if f := m.umq.findMessage(key); f.i != 0 {
 			return m.takeMessage(f), true, h, nil
 		}
 	}
@@ -51,7 +51,7 @@ func (m *Matcher[R, M]) Post(source, tag int32, r R) (msg M, ok bool, h Handle, 
 
 // PostOrder returns the position of the last posted receive among all posted receives, whether it matched or was
 // queued. It is 0 before the first Post.
-func (m *Matcher[R, M]) PostOrder() uint64 { return m.posting }
+func (m *Matcher[R, M]) PostOrder() uint64 { return m.lastPosting }
 
 // Repost is Post for a receive that matched a message which then turned out not to exist. If it is queued, it
 // regains its old position, before every receive that was posted after it; order is the result of PostOrder after
@@ -61,12 +61,12 @@ func (m *Matcher[R, M]) Repost(source, tag int32, r R, order uint64) (msg M, ok 
 	if source < AnySource || tag < AnyTag {
 		return msg, false, h, &KeyError{Queue: Posted, Source: source, Tag: tag}
 	}
-	if order == 0 || order > m.posting {
-		return msg, false, h, &OrderError{Queue: Posted, Order: order, Last: m.posting}
+	if order == 0 || order > m.lastPosting {
+		return msg, false, h, &OrderError{Queue: Posted, Order: order, Last: m.lastPosting}
 	}
 	key := makeKey(source, tag)
 	if m.umq.length != 0 {
-		if f := m.umq.message(key); f.i != 0 {
+		if f := m.umq.findMessage(key); f.i != 0 {
 			return m.takeMessage(f), true, h, nil
 		}
 	}
@@ -74,7 +74,7 @@ func (m *Matcher[R, M]) Repost(source, tag int32, r R, order uint64) (msg M, ok 
 		return msg, false, h, m.prqFull
 	}
 	if h = m.prq.restore(key, order); h.index == 0 {
-		return msg, false, h, &OrderError{Queue: Posted, Order: order, Last: m.posting}
+		return msg, false, h, &OrderError{Queue: Posted, Order: order, Last: m.lastPosting}
 	}
 	m.receives.put(h.index, r)
 	return msg, false, h, nil
@@ -89,9 +89,9 @@ func (m *Matcher[R, M]) Arrive(source, tag int32, msg M) (r R, ok bool, h Handle
 		return r, false, h, &KeyError{Queue: Unexpected, Source: source, Tag: tag}
 	}
 	m.clock++
-	m.arrival = m.clock
+	m.lastArrival = m.clock
 	key := makeKey(source, tag)
-	if r, ok = m.meet(key); ok {
+	if r, ok = m.matchPosted(key); ok {
 		return r, true, h, nil
 	}
 	if m.umq.length >= m.umq.limit {
@@ -107,16 +107,16 @@ func (m *Matcher[R, M]) Match(source, tag int32) (r R, ok bool) {
 	if source < 0 || tag < 0 {
 		return r, false
 	}
-	return m.meet(makeKey(source, tag))
+	return m.matchPosted(makeKey(source, tag))
 }
 
 // Order returns the position of the last message among all messages that arrived, whether it matched or was queued.
 // It is 0 before the first Arrive.
-func (m *Matcher[R, M]) Order() uint64 { return m.arrival }
+func (m *Matcher[R, M]) Order() uint64 { return m.lastArrival }
 
 // TakenOrder returns the position, among all messages that arrived, of the last queued message that a Post or
 // Repost returned. It is 0 if there is none yet.
-func (m *Matcher[R, M]) TakenOrder() uint64 { return m.taken }
+func (m *Matcher[R, M]) TakenOrder() uint64 { return m.lastTaken }
 
 // Restore is Arrive for a message that matched a receive which was then detached. If it is queued, it regains its
 // old position, before every message that arrived after it; order is the result of Order after its Arrive. In
@@ -126,18 +126,18 @@ func (m *Matcher[R, M]) Restore(source, tag int32, msg M, order uint64) (r R, ok
 	if source < 0 || tag < 0 {
 		return r, false, h, &KeyError{Queue: Unexpected, Source: source, Tag: tag}
 	}
-	if order == 0 || order > m.arrival {
-		return r, false, h, &OrderError{Queue: Unexpected, Order: order, Last: m.arrival}
+	if order == 0 || order > m.lastArrival {
+		return r, false, h, &OrderError{Queue: Unexpected, Order: order, Last: m.lastArrival}
 	}
 	key := makeKey(source, tag)
-	if r, ok = m.meet(key); ok {
+	if r, ok = m.matchPosted(key); ok {
 		return r, true, h, nil
 	}
 	if m.umq.length >= m.umq.limit {
 		return r, false, h, m.umqFull
 	}
 	if h = m.umq.restore(key, order); h.index == 0 {
-		return r, false, h, &OrderError{Queue: Unexpected, Order: order, Last: m.arrival}
+		return r, false, h, &OrderError{Queue: Unexpected, Order: order, Last: m.lastArrival}
 	}
 	m.messages.put(h.index, msg)
 	return r, false, h, nil
@@ -171,25 +171,25 @@ func (m *Matcher[R, M]) Replace(h Handle, msg M) bool {
 	if i == 0 {
 		return false
 	}
-	*m.messages.at(i) = msg
+	*m.messages.slot(i) = msg
 	return true
 }
 
 // UnexpectedAt returns the queued message whose handle has the given Index, and its handle. It reports false
 // if no queued message has it.
 func (m *Matcher[R, M]) UnexpectedAt(index uint32) (msg M, h Handle, ok bool) {
-	if index == 0 || index > m.umq.last || m.umq.at(index).seq == 0 {
+	if index == 0 || index > m.umq.lastIndex || m.umq.nodeAt(index).seq == 0 {
 		return msg, h, false
 	}
-	return *m.messages.at(index), Handle{seq: m.umq.at(index).seq, index: index, gen: m.umq.rare(index).gen}, true
+	return *m.messages.slot(index), Handle{seq: m.umq.nodeAt(index).seq, index: index, gen: m.umq.cold(index).gen}, true
 }
 
 // DeleteUnexpected removes from the UMQ the messages for which del returns true. It calls del for each message in
 // the UMQ, oldest first; del must not call methods that change the queues.
 func (m *Matcher[R, M]) DeleteUnexpected(del func(msg M) bool) {
 	for i := m.umq.oldest(); i != 0; {
-		younger := m.umq.at(i).younger
-		if del(*m.messages.at(i)) {
+		younger := m.umq.nodeAt(i).younger
+		if del(*m.messages.slot(i)) {
 			m.umq.remove(i)
 			m.messages.take(i)
 		}
@@ -201,7 +201,7 @@ func (m *Matcher[R, M]) DeleteUnexpected(del func(msg M) bool) {
 // finds no message if source or tag is below -1.
 func (m *Matcher[R, M]) Probe(source, tag int32) (msg M, ok bool) {
 	if f := m.probe(source, tag); f.i != 0 {
-		return *m.messages.at(f.i), true
+		return *m.messages.slot(f.i), true
 	}
 	return msg, false
 }
@@ -219,11 +219,11 @@ func (m *Matcher[R, M]) probe(source, tag int32) (f head) {
 	if source < AnySource || tag < AnyTag || m.umq.length == 0 {
 		return f
 	}
-	return m.umq.message(makeKey(source, tag))
+	return m.umq.findMessage(makeKey(source, tag))
 }
 
-// meet removes the oldest receive that matches a message from the PRQ.
-func (m *Matcher[R, M]) meet(key uint64) (r R, ok bool) {
+// matchPosted removes the oldest receive that matches a message from the PRQ.
+func (m *Matcher[R, M]) matchPosted(key uint64) (r R, ok bool) {
 	var f head
 	switch {
 	case m.prq.length == 0:
@@ -231,7 +231,7 @@ func (m *Matcher[R, M]) meet(key uint64) (r R, ok bool) {
 	case m.prq.isExact():
 		f = m.prq.find(key)
 	default:
-		f = m.prq.receive(key)
+		f = m.prq.findReceive(key)
 	}
 	if f.i == 0 {
 		return r, false
@@ -241,7 +241,7 @@ func (m *Matcher[R, M]) meet(key uint64) (r R, ok bool) {
 }
 
 func (m *Matcher[R, M]) takeMessage(f head) M {
-	m.taken = f.n.seq
+	m.lastTaken = f.n.seq
 	m.umq.take(f)
 	return m.messages.take(f.i)
 }
@@ -265,9 +265,9 @@ func (m *Matcher[R, M]) EachUnexpected(yield func(source, tag int32, msg M) bool
 }
 
 func each[T any](q *queue, s *store[T], yield func(source, tag int32, item T) bool) {
-	for i := q.oldest(); i != 0; i = q.at(i).younger {
-		source, tag := splitKey(q.at(i).key)
-		if !yield(source, tag, *s.at(i)) {
+	for i := q.oldest(); i != 0; i = q.nodeAt(i).younger {
+		source, tag := splitKey(q.nodeAt(i).key)
+		if !yield(source, tag, *s.slot(i)) {
 			return
 		}
 	}

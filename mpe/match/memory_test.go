@@ -64,7 +64,7 @@ func TestNothingKept(t *testing.T) {
 		t.Fatalf("%d posted, %d unexpected", m.Posted(), m.Unexpected())
 	}
 	for i := range uint32(n + 1) {
-		if *m.receives.at(i) != nil || *m.messages.at(i) != nil {
+		if *m.receives.slot(i) != nil || *m.messages.slot(i) != nil {
 			t.Fatalf("entry %d still holds something", i)
 		}
 	}
@@ -86,8 +86,8 @@ func TestMemoryIsReused(t *testing.T) {
 	if n := testing.AllocsPerRun(5, round); n != 0 {
 		t.Errorf("%v allocations in a round", n)
 	}
-	if m.prq.last != 5000 || m.Posted() != 0 {
-		t.Errorf("%d entries for a depth of 5000, %d left", m.prq.last, m.Posted())
+	if m.prq.lastIndex != 5000 || m.Posted() != 0 {
+		t.Errorf("%d entries for a depth of 5000, %d left", m.prq.lastIndex, m.Posted())
 	}
 }
 

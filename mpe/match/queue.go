@@ -3,34 +3,34 @@ package match
 // queue is the PRQ or the UMQ without the stored values.
 type queue struct {
 	table
-	free     uint32 // head of the list of freed entries
-	last     uint32 // highest entry number in use so far
-	length   int
-	limit    int
-	count    [numClasses]int    // entries by class
-	extra    [numClasses]*index // of the UMQ: by source, by tag
-	extras   int                // number of indexes built
-	restored int                // entries queued by restore
-	gen      uint32             // gen of the last restored entry
+	free       uint32 // head of the list of freed entries
+	lastIndex  uint32 // highest entry number in use so far
+	length     int
+	limit      int
+	count      [numClasses]int    // entries by class
+	indexes    [numClasses]*index // of the UMQ: by source, by tag
+	indexCount int                // number of indexes built
+	restored   int                // entries queued by restore
+	gen        uint32             // gen of the last restored entry
 }
 
 func (q *queue) init(limit int) {
 	q.grow(0)
-	*q.at(0) = node{key: noKey, seq: never}
+	*q.nodeAt(0) = node{key: noKey, seq: never}
 	q.table.init()
 	q.limit = limit
 }
 
-func (q *queue) oldest() uint32   { return q.at(0).younger }
-func (q *queue) youngest() uint32 { return q.at(0).older }
+func (q *queue) oldest() uint32   { return q.nodeAt(0).younger }
+func (q *queue) youngest() uint32 { return q.nodeAt(0).older }
 
 // isExact reports whether no entry has a wildcard.
 func (q *queue) isExact() bool { return q.count[exact] == q.length }
 
-// receive returns the oldest posted receive that matches a message, if some receives have wildcards. It compares
+// findReceive returns the oldest posted receive that matches a message, if some receives have wildcards. It compares
 // the heads of all classes in use. To skip a class because its oldest receive is younger than a match found so far
 // would save nothing: in a deep queue, nearly every class has an older receive, for other messages.
-func (q *queue) receive(key uint64) head {
+func (q *queue) findReceive(key uint64) head {
 	var found [numClasses]head
 	const none = never << classBits
 	seqs := [numClasses]uint64{none, none, none, none}
@@ -44,8 +44,8 @@ func (q *queue) receive(key uint64) head {
 		b := q.bucket(h)
 		l := lane(b.match(h))
 		i := b.heads[l]
-		f := head{q.at(i), b, i, l}
-		if stranger(f.n.key, k, i) {
+		f := head{q.nodeAt(i), b, i, l}
+		if isOther(f.n.key, k, i) {
 			f = q.search(b, h, k)
 		}
 		found[c] = f
@@ -61,44 +61,44 @@ func lesser(a, b uint64) uint64 {
 	return b + (a-b)&uint64(int64(a-b)>>63)
 }
 
-// message returns the oldest message that matches a receive.
-func (q *queue) message(key uint64) head {
+// findMessage returns the oldest message that matches a receive.
+func (q *queue) findMessage(key uint64) head {
 	c := classOf(key)
 	if c == exact {
 		return q.find(key)
 	}
 	i := q.oldest()
 	if c != byNone {
-		x := q.extra[c]
+		x := q.indexes[c]
 		if x == nil {
-			x = q.build(c)
+			x = q.buildIndex(c)
 		}
 		i = x.find(key).i
 	}
 	if i == 0 {
 		return head{}
 	}
-	return q.locate(i, q.at(i)) // the oldest message for a part of the key is also the head for its whole key
+	return q.locate(i, q.nodeAt(i)) // the oldest message for a part of the key is also the head for its whole key
 }
 
 // push queues a new entry before entry y, or at the end if y is 0.
 func (q *queue) push(key, seq uint64, y uint32) uint32 {
 	i := q.free
 	if i == 0 {
-		q.last++
-		i = q.last
+		q.lastIndex++
+		i = q.lastIndex
 		q.grow(i)
 	}
-	n, after := q.at(i), q.at(y)
-	before := q.at(after.older)
+	n, after := q.nodeAt(i), q.nodeAt(y)
+	before := q.nodeAt(after.older)
 	q.free = n.next
 	n.key, n.seq = key, seq
 	n.older, n.younger = after.older, y
 	after.older, before.younger = i, i
 	q.length++
 	q.count[classOf(key)]++
-	q.enter(i, n)
-	if q.extras != 0 {
+	q.insertEntry(i, n)
+	if q.indexCount != 0 {
 		q.enterIndexes(i, n)
 	}
 	return i
@@ -108,7 +108,7 @@ func (q *queue) push(key, seq uint64, y uint32) uint32 {
 func (q *queue) take(f head) {
 	if f.n.next == 0 && f.lane < lanes {
 		f.b.free(f.lane)
-		q.used--
+		q.fifoCount--
 	} else {
 		q.dropHead(f)
 	}
@@ -117,19 +117,19 @@ func (q *queue) take(f head) {
 
 // remove removes any entry. The caller removes its value from the store.
 func (q *queue) remove(i uint32) {
-	n := q.at(i)
-	q.drop(i, n)
+	n := q.nodeAt(i)
+	q.removeEntry(i, n)
 	q.release(i, n)
 }
 
 // release removes an entry that is no longer in the table from the remaining structures, and adds it to the free
 // list. The next queued entry reuses it, while its cache lines are still warm.
 func (q *queue) release(i uint32, n *node) {
-	q.at(n.older).younger = n.younger
-	q.at(n.younger).older = n.older
+	q.nodeAt(n.older).younger = n.younger
+	q.nodeAt(n.younger).older = n.older
 	q.length--
 	q.count[classOf(n.key)]--
-	if q.extras != 0 {
+	if q.indexCount != 0 {
 		q.leaveIndexes(i, n)
 	}
 	if q.restored != 0 {

@@ -2,34 +2,34 @@ package match
 
 // restore queues an entry at the position of its seq. It returns the zero Handle if that position is occupied.
 func (q *queue) restore(key, seq uint64) Handle {
-	older := q.before(seq)
-	if older != 0 && q.at(older).seq == seq {
+	older := q.youngestUpTo(seq)
+	if older != 0 && q.nodeAt(older).seq == seq {
 		return Handle{}
 	}
-	i := q.push(key, seq, q.at(older).younger)
+	i := q.push(key, seq, q.nodeAt(older).younger)
 	q.restored++
 	if q.gen++; q.gen == 0 {
 		q.gen = 1
 	}
-	q.rare(i).gen = q.gen
+	q.cold(i).gen = q.gen
 	return Handle{seq: seq, index: i, gen: q.gen}
 }
 
-// before returns the youngest entry whose seq is at most seq, or 0.
-func (q *queue) before(seq uint64) uint32 {
-	if seq < q.at(q.oldest()).seq {
+// youngestUpTo returns the youngest entry whose seq is at most seq, or 0.
+func (q *queue) youngestUpTo(seq uint64) uint32 {
+	if seq < q.nodeAt(q.oldest()).seq {
 		return 0
 	}
 	i := q.youngest()
-	for i != 0 && q.at(i).seq > seq {
-		i = q.at(i).older
+	for i != 0 && q.nodeAt(i).seq > seq {
+		i = q.nodeAt(i).older
 	}
 	return i
 }
 
 // forget clears the gen of a restored entry that is removed.
 func (q *queue) forget(i uint32) {
-	if r := q.rare(i); r.gen != 0 {
+	if r := q.cold(i); r.gen != 0 {
 		r.gen = 0
 		q.restored--
 	}

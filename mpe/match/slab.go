@@ -31,22 +31,22 @@ const (
 
 // rare holds the fields of an entry that hardly any operation needs. They are stored separately, so that they take
 // no space in the cache.
-type rare struct {
+type coldFields struct {
 	chain uint32 // as in linkSegment
 	gen   uint32 // distinguishes the uses of an entry if seq is restored
 }
 
 type segment struct {
 	nodes [segLen]node
-	rares [segLen]rare
+	cold  [segLen]coldFields
 }
 
 // slab is the storage of entries.
 type slab []*segment
 
-func (s slab) at(i uint32) *node { return &s[i>>segBits].nodes[i&segMask] }
+func (s slab) nodeAt(i uint32) *node { return &s[i>>segBits].nodes[i&segMask] }
 
-func (s slab) rare(i uint32) *rare { return &s[i>>segBits].rares[i&segMask] }
+func (s slab) cold(i uint32) *coldFields { return &s[i>>segBits].cold[i&segMask] }
 
 // grow allocates memory up to entry i.
 func (s *slab) grow(i uint32) {

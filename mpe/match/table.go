@@ -11,12 +11,12 @@ const (
 // split at a time, so that no insertion pays for a rehash. It does not shrink.
 type table struct {
 	slab
-	links links  // of an index; a queue's own table has its links in the nodes
-	wild  uint64 // of an index: mask of the half of the keys to ignore
-	dir   []*[bucketSeg]bucket
-	n     uint32 // buckets
-	mask  uint32 // the lowest 2^k-1 that covers all bucket numbers
-	used  int    // FIFOs
+	links       links  // of an index; a queue's own table has its links in the nodes
+	wildMask    uint64 // of an index: mask of the half of the keys to ignore
+	buckets     []*[bucketSeg]bucket
+	bucketCount uint32 // buckets
+	mask        uint32 // the lowest 2^k-1 that covers all bucket numbers
+	fifoCount   int    // FIFOs
 }
 
 // head is the oldest entry of a FIFO, and its location.
@@ -28,8 +28,8 @@ type head struct {
 }
 
 func (t *table) init() {
-	t.dir = []*[bucketSeg]bucket{new([bucketSeg]bucket)}
-	t.n, t.mask = bucketSeg, bucketSeg-1
+	t.buckets = []*[bucketSeg]bucket{new([bucketSeg]bucket)}
+	t.bucketCount, t.mask = bucketSeg, bucketSeg-1
 }
 
 // bucket returns the bucket for a hash. The bucket's number is the hash under the mask, or, if no bucket has that
@@ -37,15 +37,15 @@ func (t *table) init() {
 // branch.
 func (t *table) bucket(h uint64) *bucket {
 	b := uint32(h) & t.mask
-	b &= t.mask>>1 | uint32(int32(b-t.n)>>31)
+	b &= t.mask>>1 | uint32(int32(b-t.bucketCount)>>31)
 	return t.bucketAt(b)
 }
 
-func (t *table) bucketAt(b uint32) *bucket { return &t.dir[b>>bucketBits][b&bucketMask] }
+func (t *table) bucketAt(b uint32) *bucket { return &t.buckets[b>>bucketBits][b&bucketMask] }
 
 // link returns the position of entry i, whose node is n, in the FIFO of its key.
 func (t *table) link(i uint32, n *node) *link {
-	if t.wild == 0 {
+	if t.wildMask == 0 {
 		return &n.link
 	}
 	return &t.links[i>>segBits].links[i&segMask]
@@ -53,8 +53,8 @@ func (t *table) link(i uint32, n *node) *link {
 
 // chain returns the successor of entry i, which is a head without a lane.
 func (t *table) chain(i uint32) *uint32 {
-	if t.wild == 0 {
-		return &t.rare(i).chain
+	if t.wildMask == 0 {
+		return &t.cold(i).chain
 	}
 	return &t.links[i>>segBits].chains[i&segMask]
 }
@@ -65,8 +65,8 @@ func (t *table) find(key uint64) head {
 	b := t.bucket(h)
 	l := lane(b.match(h))
 	i := b.heads[l]
-	n := t.at(i)
-	if stranger(n.key|t.wild, key, i) {
+	n := t.nodeAt(i)
+	if isOther(n.key|t.wildMask, key, i) {
 		return t.search(b, h, key)
 	}
 	return head{n, b, i, l}
@@ -74,7 +74,7 @@ func (t *table) find(key uint64) head {
 
 // locate returns the head at entry i; n is its node.
 func (t *table) locate(i uint32, n *node) head {
-	key := n.key | t.wild
+	key := n.key | t.wildMask
 	h := hash(key)
 	b := t.bucket(h)
 	if l := lane(b.match(h)); b.heads[l] == i {
@@ -83,9 +83,9 @@ func (t *table) locate(i uint32, n *node) head {
 	return t.search(b, h, key)
 }
 
-// stranger reports whether entry i exists and has another key. It compiles to one branch, because it is often
+// isOther reports whether entry i exists and has another key. It compiles to one branch, because it is often
 // practically random whether an entry exists.
-func stranger(has, key uint64, i uint32) bool {
+func isOther(has, key uint64, i uint32) bool {
 	x := has ^ key
 	return int64((x|-x)&-uint64(i)) < 0
 }
@@ -94,19 +94,19 @@ func stranger(has, key uint64, i uint32) bool {
 // lanes.
 func (t *table) search(b *bucket, h, key uint64) head {
 	for m := b.match(h); m != 0; m &= m - 1 {
-		if i := b.heads[lane(m)]; t.at(i).key|t.wild == key {
-			return head{t.at(i), b, i, lane(m)}
+		if i := b.heads[lane(m)]; t.nodeAt(i).key|t.wildMask == key {
+			return head{t.nodeAt(i), b, i, lane(m)}
 		}
 	}
 	i := b.heads[lanes]
-	for i != 0 && t.at(i).key|t.wild != key {
+	for i != 0 && t.nodeAt(i).key|t.wildMask != key {
 		i = *t.chain(i)
 	}
-	return head{t.at(i), b, i, lanes}
+	return head{t.nodeAt(i), b, i, lanes}
 }
 
-// place makes entry i a head of bucket b; h is its hash.
-func (t *table) place(b *bucket, h uint64, i uint32) {
+// addHead makes entry i a head of bucket b; h is its hash.
+func (t *table) addHead(b *bucket, h uint64, i uint32) {
 	free := ^b.tags & topBits
 	if free == 0 {
 		*t.chain(i) = b.heads[lanes]
@@ -138,31 +138,31 @@ func (t *table) replace(f head, by uint32) {
 	}
 }
 
-// split adds a bucket, and redistributes the bucket that it splits.
-func (t *table) split() {
-	if t.n > t.mask {
+// splitBucket adds a bucket, and redistributes the bucket that it splits.
+func (t *table) splitBucket() {
+	if t.bucketCount > t.mask {
 		t.mask = t.mask<<1 | 1
 	}
-	if int(t.n>>bucketBits) == len(t.dir) {
-		t.dir = append(t.dir, new([bucketSeg]bucket))
+	if int(t.bucketCount>>bucketBits) == len(t.buckets) {
+		t.buckets = append(t.buckets, new([bucketSeg]bucket))
 	}
-	from := t.bucketAt(t.n & (t.mask >> 1))
-	t.n++
+	from := t.bucketAt(t.bucketCount & (t.mask >> 1))
+	t.bucketCount++
 	old := *from
 	*from = bucket{}
 	for _, i := range old.heads[:lanes] {
 		if i != 0 {
-			t.share(i)
+			t.rehash(i)
 		}
 	}
 	for i := old.heads[lanes]; i != 0; {
 		next := *t.chain(i)
-		t.share(i)
+		t.rehash(i)
 		i = next
 	}
 }
 
-func (t *table) share(i uint32) {
-	h := hash(t.at(i).key | t.wild)
-	t.place(t.bucket(h), h, i)
+func (t *table) rehash(i uint32) {
+	h := hash(t.nodeAt(i).key | t.wildMask)
+	t.addHead(t.bucket(h), h, i)
 }

@@ -22,7 +22,7 @@ type RankCounters struct {
 	Drops DropCounts
 	// Collectives counts collective calls. Disagreements counts communicators whose members choose algorithms
 	// differently.
-	Collectives   []collective.Count
+	Collectives   []collective.CallCount
 	Disagreements uint64
 }
 
@@ -87,7 +87,7 @@ type Depths struct {
 type OldestWait struct {
 	// Waits is false if no message is waiting.
 	Waits bool
-	// For is the packet that the message waits for; 0 if it is held back behind other messages.
-	For     protocol.Type
+	// Awaited is the packet that the message waits for; 0 if it is held back behind other messages.
+	Awaited protocol.Type
 	Elapsed time.Duration
 }

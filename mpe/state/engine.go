@@ -19,18 +19,18 @@ type Engine struct {
 	// AnySource is the oldest waiting receive from any source.
 	AnySource *Wait `json:"any_source,omitempty"`
 	// Calls are the pending collective calls. Collectives counts all calls since the start.
-	Calls       []collective.Snapshot `json:"calls,omitempty"`
-	Collectives []collective.Count    `json:"collectives,omitempty"`
+	Calls       []collective.Snapshot  `json:"calls,omitempty"`
+	Collectives []collective.CallCount `json:"collectives,omitempty"`
 	// EndedCalls are the most recently completed collective calls, oldest first.
-	EndedCalls []collective.Ended `json:"ended_calls,omitempty"`
+	EndedCalls []collective.EndedCall `json:"ended_calls,omitempty"`
 	// Disagreements counts communicators whose members are configured differently for collective calls. Such
 	// communicators use the default table.
 	Disagreements uint64 `json:"disagreements,omitempty"`
 	// Dropped counts packets from addresses that belong to no rank, by reason. LastDrop is the last such drop.
 	Dropped  DropCounts `json:"dropped,omitzero"`
 	LastDrop *Drop      `json:"last_drop,omitempty"`
-	// Ended is the time in seconds since the last operation of the rank's program ended; nil if none has.
-	Ended *float64 `json:"ended_seconds"`
+	// SinceLastEnd is the time in seconds since the last operation of the rank's program ended; nil if none has.
+	SinceLastEnd *float64 `json:"ended_seconds"`
 	// LastFailed means that this operation failed.
 	LastFailed bool `json:"last_failed,omitempty"`
 	// Uptime is the time in seconds since the engine started; 0 if unknown.
@@ -45,7 +45,7 @@ func (e *Engine) Describe() {
 		p := &e.Peers[i]
 		p.Sending.describe()
 		p.Receiving.describe()
-		p.Left = p.LeftOpen.text(p.Rank)
+		p.UnfinishedText = p.Unfinished.text(p.Rank)
 	}
 	for i := range e.Calls {
 		e.Calls[i].Describe()
@@ -84,9 +84,9 @@ type Peer struct {
 	PacketsIn  uint64       `json:"packets_in"`
 	BytesIn    uint64       `json:"bytes_in"`
 	BytesOut   uint64       `json:"bytes_out"`
-	// Heard is the time in seconds since the last packet from the peer was received, even if it was dropped; nil if
+	// SinceLastPacket is the time in seconds since the last packet from the peer was received, even if it was dropped; nil if
 	// there was none.
-	Heard *float64 `json:"heard_seconds"`
+	SinceLastPacket *float64 `json:"heard_seconds"`
 	// Unreachable is the time in seconds since an operation or the link last ended because the peer did not
 	// answer; nil if this has not happened.
 	Unreachable *float64 `json:"unreachable_seconds,omitempty"`
@@ -104,9 +104,9 @@ type Peer struct {
 	TakenOverBytes uint64 `json:"taken_over_bytes,omitempty"`
 	// Extended is set for a peer of the extended profile.
 	Extended *Extended `json:"extended,omitempty"`
-	// Left describes LeftOpen, the operation with the peer that a program had not finished when it ended.
-	Left     string   `json:"left,omitempty"`
-	LeftOpen LeftOpen `json:"-"`
+	// UnfinishedText describes Unfinished, the operation with the peer that a program had not finished when it ended.
+	UnfinishedText string     `json:"left,omitempty"`
+	Unfinished     Unfinished `json:"-"`
 	// Refuses is the error that put the peer into a dead end, if any. Operations with such a peer are refused.
 	Refuses string `json:"refuses,omitempty"`
 	// NetworkError is the last error of the network towards the peer.
@@ -143,10 +143,10 @@ type Extended struct {
 	// peer is received.
 	Session     protocol.Session `json:"session"`
 	PeerSession protocol.Session `json:"peer_session"`
-	// RoundTrip is the smoothed round-trip time. TimeOut is the time after which a packet is retransmitted.
+	// RoundTrip is the smoothed round-trip time. Timeout is the time after which a packet is retransmitted.
 	RoundTrip float64 `json:"round_trip_seconds"`
-	TimeOut   float64 `json:"time_out_seconds"`
-	// Payload is the maximum payload of a packet in bytes: over UDP, the result of path MTU discovery.
+	Timeout   float64 `json:"time_out_seconds"`
+	// Payload is the maximum payload of a packet in bytes: over AddUDP, the result of path PathMTU discovery.
 	Payload int `json:"payload_bytes"`
 	// Window is the maximum number of packets in flight. InFlight is the current number.
 	Window   int `json:"window"`
@@ -161,15 +161,15 @@ type Extended struct {
 	// CreditScarce means that message credit is low, or was low when the oldest send began, so that a
 	// blocking send waits until its message is received (E21).
 	CreditScarce bool `json:"credit_scarce,omitempty"`
-	// Retransmissions, TimeOuts and Losses count packets. Hellos counts packets that probe whether the peer is alive.
+	// Retransmissions, Timeouts and Losses count packets. Hellos counts packets that probe whether the peer is alive.
 	Retransmissions uint64 `json:"retransmissions"`
-	TimeOuts        uint64 `json:"time_outs"`
+	Timeouts        uint64 `json:"time_outs"`
 	Losses          uint64 `json:"losses"`
 	OutOfOrder      uint64 `json:"out_of_order"`
 	Hellos          uint64 `json:"hellos"`
 	// Stalled is the time since the last acknowledgement, if a time-out has expired since; otherwise 0.
 	Stalled float64 `json:"stalled_seconds,omitempty"`
-	// Probes counts probes of the path MTU.
+	// Probes counts probes of the path PathMTU.
 	Probes uint64 `json:"probes"`
 }
 
@@ -199,8 +199,8 @@ type Wait struct {
 	// Awaited means that a caller sleeps until this operation, or another one of the same peer and direction, ends.
 	// It is not known for attached programs and for callers that poll.
 	Awaited bool `json:"awaited,omitempty"`
-	// Got is the number of bytes received or acknowledged so far.
-	Got int64 `json:"got_bytes,omitempty"`
+	// BytesDone is the number of bytes received or acknowledged so far.
+	BytesDone int64 `json:"got_bytes,omitempty"`
 	// Envelope is the envelope of the operation. Its Bytes is the length of a send's message or of a receive's
 	// buffer.
 	Envelope Envelope `json:"envelope"`

@@ -42,8 +42,8 @@ func TestDescribe(t *testing.T) {
 		return &Wait{Facts: &WaitFacts{Unacknowledged: true, Pending: Pending{Wait: handshake.Wait{Remote: rank}}}}
 	}
 	e := Engine{AnySource: wait(1), Peers: []Peer{
-		{Rank: 2, Sending: wait(2), LeftOpen: LeftSend}, {Rank: 3, Receiving: wait(3), LeftOpen: LeftReceive},
-		{Rank: 4, LeftOpen: LeftNext}, {Rank: 5},
+		{Rank: 2, Sending: wait(2), Unfinished: UnfinishedSend}, {Rank: 3, Receiving: wait(3), Unfinished: UnfinishedRecv},
+		{Rank: 4, Unfinished: UnfinishedNext}, {Rank: 5},
 	}}
 	e.Describe()
 	for i, text := range []string{e.AnySource.Text, e.Peers[0].Sending.Text, e.Peers[1].Receiving.Text} {
@@ -56,7 +56,7 @@ func TestDescribe(t *testing.T) {
 		"rank 3 was cleared to send a message to an operation that was aborted: it is discarded",
 		"a message of rank 4 that begins now is for a program that has ended: it is discarded", "",
 	} {
-		if got := e.Peers[i].Left; got != want {
+		if got := e.Peers[i].UnfinishedText; got != want {
 			t.Errorf("says %q, want %q", got, want)
 		}
 	}

@@ -19,9 +19,9 @@ type Kernel struct {
 	Simulation *Simulation `json:"simulation,omitempty"`
 }
 
-// Holds describes how the role, which is a program or a simulation, blocks the exchange of messages. It is empty if
+// BlockReason describes how the role, which is a program or a simulation, blocks the exchange of messages. It is empty if
 // the role does not block it.
-func (k Kernel) Holds() string { return cmp.Or(k.Problem, k.Simulation.Holds()) }
+func (k Kernel) BlockReason() string { return cmp.Or(k.Problem, k.Simulation.BlockReason()) }
 
 // Simulation is the state of a simulated role, of kernels rtl and rtl-net.
 type Simulation struct {
@@ -36,19 +36,19 @@ type Simulation struct {
 	// Fault means that the role has violated the protocol of its interface, and that its rank exchanges
 	// nothing more.
 	Fault bool `json:"fault,omitempty"`
-	// Datagrams counts the datagrams of a simulation that includes an MPE.
+	// Datagrams counts the datagrams of a simulation that includes an BuildMPE.
 	Datagrams *Datagrams `json:"datagrams,omitempty"`
-	// TCP counts the chunks and connections of a simulation with TCP streams.
+	// AddTCP counts the chunks and connections of a simulation with AddTCP streams.
 	TCP *TCP `json:"tcp,omitempty"`
 }
 
-// TCP counts chunks and connections.
+// AddTCP counts chunks and connections.
 type TCP struct {
 	Chunks
 	Connections
 }
 
-// Connections counts the TCP connections of a role.
+// Connections counts the AddTCP connections of a role.
 type Connections struct {
 	// Open is the number of open connections.
 	Open int `json:"connections"`
@@ -79,7 +79,7 @@ type Datagrams struct {
 	Refused uint64 `json:"dropped_refused"`
 }
 
-// Chunks counts chunks of TCP connections.
+// Chunks counts chunks of AddTCP connections.
 type Chunks struct {
 	// Received counts chunks passed to the role. Sent counts chunks sent by it.
 	Received uint64 `json:"received"`
@@ -88,8 +88,8 @@ type Chunks struct {
 	Refused uint64 `json:"dropped_refused"`
 }
 
-// Holds describes how the role blocks the exchange of messages. It is empty if the role does not block it.
-func (s *Simulation) Holds() string {
+// BlockReason describes how the role blocks the exchange of messages. It is empty if the role does not block it.
+func (s *Simulation) BlockReason() string {
 	if s == nil || s.Signal == "" {
 		return ""
 	}

@@ -33,22 +33,22 @@ const (
 	maxDocument = 256 << 10
 )
 
-// Public is the state of a rank as the rank reports it to another rank that asks for its waits (E53 of
+// PublicRank is the state of a rank as the rank reports it to another rank that asks for its waits (E53 of
 // docs/ZRLMPI_protocol.md): a JSON document, compressed with DEFLATE (RFC 1951). Readers ignore unknown fields, so
 // that versions can differ.
 //
-// Public is an explicit list of the fields that may leave the process, so that a new field of a state does
+// PublicRank is an explicit list of the fields that may leave the process, so that a new field of a state does
 // not leave it by accident. It has no payload, path, environment, session number, or error of a program.
-type Public struct {
+type PublicRank struct {
 	Rank    int    `json:"rank"`
 	Address string `json:"address"`
 	// Same as in RankInfo.
-	Role        Role            `json:"role"`
-	Kernel      string          `json:"kernel,omitempty"`
-	KernelState KernelState     `json:"kernel_state,omitempty"`
-	KernelHolds string          `json:"kernel_holds,omitempty"`
-	Programs    []PublicProgram `json:"programs,omitempty"`
-	Engine      PublicEngine    `json:"engine"`
+	Role              Role            `json:"role"`
+	Kernel            string          `json:"kernel,omitempty"`
+	KernelState       KernelState     `json:"kernel_state,omitempty"`
+	KernelBlockReason string          `json:"kernel_holds,omitempty"`
+	Programs          []PublicProgram `json:"programs,omitempty"`
+	Engine            PublicEngine    `json:"engine"`
 	// CutShort means that peers and calls were omitted because of the bounds, beginning with the least important
 	// ones.
 	CutShort bool `json:"cut_short,omitempty"`
@@ -63,18 +63,18 @@ type PublicProgram struct {
 
 // PublicEngine is the part of an engine's state that concerns waits. Fields are the same as in Engine.
 type PublicEngine struct {
-	Rank       int                   `json:"rank"`
-	Size       int                   `json:"size"`
-	Peers      []PublicPeer          `json:"peers"`
-	Posted     int                   `json:"posted"`
-	Unexpected int                   `json:"unexpected"`
-	AnySource  *Wait                 `json:"any_source,omitempty"`
-	Calls      []collective.Snapshot `json:"calls,omitempty"`
-	EndedCalls []collective.Ended    `json:"ended_calls,omitempty"`
-	LastDrop   *Drop                 `json:"last_drop,omitempty"`
-	Ended      *float64              `json:"ended_seconds"`
-	LastFailed bool                  `json:"last_failed,omitempty"`
-	Uptime     float64               `json:"engine_uptime_seconds,omitempty"`
+	Rank         int                    `json:"rank"`
+	Size         int                    `json:"size"`
+	Peers        []PublicPeer           `json:"peers"`
+	Posted       int                    `json:"posted"`
+	Unexpected   int                    `json:"unexpected"`
+	AnySource    *Wait                  `json:"any_source,omitempty"`
+	Calls        []collective.Snapshot  `json:"calls,omitempty"`
+	EndedCalls   []collective.EndedCall `json:"ended_calls,omitempty"`
+	LastDrop     *Drop                  `json:"last_drop,omitempty"`
+	SinceLastEnd *float64               `json:"ended_seconds"`
+	LastFailed   bool                   `json:"last_failed,omitempty"`
+	Uptime       float64                `json:"engine_uptime_seconds,omitempty"`
 }
 
 // PublicPeer is the part of a peer's state that concerns waits. Fields are the same as in Peer.
@@ -92,7 +92,7 @@ type PublicPeer struct {
 	Received        uint64          `json:"received"`
 	PacketsOut      PacketCounts    `json:"packets_out,omitzero"`
 	PacketsIn       uint64          `json:"packets_in"`
-	Heard           *float64        `json:"heard_seconds"`
+	SinceLastPacket *float64        `json:"heard_seconds"`
 	Dropped         DropCounts      `json:"dropped,omitzero"`
 	LastDrop        *Drop           `json:"last_drop,omitempty"`
 	Unreachable     *float64        `json:"unreachable_seconds,omitempty"`
@@ -100,7 +100,7 @@ type PublicPeer struct {
 	Unexpected      int             `json:"unexpected"`
 	Unmatched       []Envelope      `json:"unmatched,omitempty"`
 	Extended        *PublicExtended `json:"extended,omitempty"`
-	Left            string          `json:"left,omitempty"`
+	UnfinishedText  string          `json:"left,omitempty"`
 	Refuses         string          `json:"refuses,omitempty"`
 	NetworkError    string          `json:"network_error,omitempty"`
 }
@@ -117,37 +117,37 @@ type PublicExtended struct {
 	EagerCredit     uint32           `json:"eager_credit"`
 	CreditScarce    bool             `json:"credit_scarce,omitempty"`
 	Retransmissions uint64           `json:"retransmissions"`
-	TimeOuts        uint64           `json:"time_outs"`
+	Timeouts        uint64           `json:"time_outs"`
 	Hellos          uint64           `json:"hellos"`
 	Stalled         float64          `json:"stalled_seconds,omitempty"`
 }
 
 // Asked is the result of asking a rank over a link. If Report is nil, Reason explains why.
-type Asked struct {
-	Rank   int     `json:"rank"`
-	Report *Public `json:"report,omitempty"`
-	Reason string  `json:"reason,omitempty"`
+type AskResult struct {
+	Rank   int         `json:"rank"`
+	Report *PublicRank `json:"report,omitempty"`
+	Reason string      `json:"reason,omitempty"`
 	// Unanswered means that the engine of rank By asked the engine of Rank, which did not answer.
 	Unanswered bool `json:"unanswered,omitempty"`
-	By         int  `json:"by"`
+	AskedBy    int  `json:"by"`
 }
 
 // Reports are the answers of ranks that a rank, or a daemon, has asked on behalf of a tool.
 type Reports struct {
-	Asked []Asked `json:"asked"`
+	Results []AskResult `json:"asked"`
 }
 
 // PublicOf returns the part of a state that another rank may know, within the bounds. The peers most relevant
 // to waits come first.
-func PublicOf(r *Rank) *Public {
+func PublicOf(r *Rank) *PublicRank {
 	engine := r.Engine
 	engine.Calls = engine.Calls[:min(len(engine.Calls), MaxCalls)]
 	engine.Peers = slices.Clone(engine.Peers)
-	slices.SortStableFunc(engine.Peers, func(a, b Peer) int { return weight(&b) - weight(&a) })
+	slices.SortStableFunc(engine.Peers, func(a, b Peer) int { return relevance(&b) - relevance(&a) })
 	engine.Peers = engine.Peers[:min(len(engine.Peers), MaxPeers)]
-	p := &Public{
+	p := &PublicRank{
 		Rank: r.Rank, Address: r.Address, Role: r.Role, Kernel: r.Kernel, KernelState: r.KernelState,
-		KernelHolds: r.KernelHolds, Engine: fields[PublicEngine](engine),
+		KernelBlockReason: r.KernelBlockReason, Engine: convertByJSON[PublicEngine](engine),
 		CutShort: len(r.Attached) > MaxPrograms || len(r.Engine.Calls) > MaxCalls || len(r.Engine.Peers) > MaxPeers,
 	}
 	for _, a := range r.Attached[:min(len(r.Attached), MaxPrograms)] {
@@ -165,18 +165,18 @@ func PublicOf(r *Rank) *Public {
 			x.PeerSession = min(x.PeerSession, 1)
 		}
 	}
-	clip(reflect.ValueOf(p))
+	clipStrings(reflect.ValueOf(p))
 	return p
 }
 
 // State returns the state described by p. Fields that p does not have are zero.
-func (p *Public) State() *Rank {
+func (p *PublicRank) State() *Rank {
 	r := &Rank{
 		RankInfo: RankInfo{
 			Rank: p.Rank, Role: p.Role, Address: p.Address, Kernel: p.Kernel, KernelState: p.KernelState,
-			KernelHolds: p.KernelHolds,
+			KernelBlockReason: p.KernelBlockReason,
 		},
-		Engine: fields[Engine](p.Engine),
+		Engine: convertByJSON[Engine](p.Engine),
 	}
 	for _, a := range p.Programs {
 		r.Attached = append(r.Attached, Program{PID: a.PID, Seconds: a.Seconds, Stopped: a.Stopped})
@@ -184,8 +184,8 @@ func (p *Public) State() *Rank {
 	return r
 }
 
-// fields returns a To whose fields are copied from the fields of from with the same JSON names.
-func fields[To, From any](from From) (to To) {
+// convertByJSON returns a To whose fields are copied from the fields of from with the same JSON names.
+func convertByJSON[To, From any](from From) (to To) {
 	text, err := json.Marshal(from)
 	if err == nil {
 		err = json.Unmarshal(text, &to)
@@ -198,7 +198,7 @@ func fields[To, From any](from From) (to To) {
 
 // Encode returns p as an answer to another rank, of at most MaxReport bytes. It removes peers and calls from p
 // until the answer fits, and then sets CutShort.
-func (p *Public) Encode() []byte {
+func (p *PublicRank) Encode() []byte {
 	for {
 		text := p.compress()
 		s := &p.Engine
@@ -213,7 +213,7 @@ func (p *Public) Encode() []byte {
 	}
 }
 
-func (p *Public) compress() []byte {
+func (p *PublicRank) compress() []byte {
 	var b bytes.Buffer
 	w, _ := flate.NewWriter(&b, flate.BestSpeed) // the level is valid
 	if err := json.NewEncoder(w).Encode(p); err != nil {
@@ -223,8 +223,8 @@ func (p *Public) compress() []byte {
 	return b.Bytes()
 }
 
-// weight returns a number that is larger the more relevant a peer is to waits.
-func weight(p *Peer) int {
+// relevance returns a number that is larger the more relevant a peer is to waits.
+func relevance(p *Peer) int {
 	switch {
 	case p.Sending != nil || p.Receiving != nil:
 		return 3
@@ -236,27 +236,27 @@ func weight(p *Peer) int {
 	return 0
 }
 
-// clip truncates all strings to MaxText bytes, and replaces unprintable characters.
-func clip(v reflect.Value) {
+// clipStrings truncates all strings to MaxText bytes, and replaces unprintable characters.
+func clipStrings(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Pointer:
 		if !v.IsNil() {
-			clip(v.Elem())
+			clipStrings(v.Elem())
 		}
 	case reflect.Struct:
 		for i := range v.NumField() {
-			clip(v.Field(i))
+			clipStrings(v.Field(i))
 		}
 	case reflect.Slice:
 		for i := range v.Len() {
-			clip(v.Index(i))
+			clipStrings(v.Index(i))
 		}
 	case reflect.String:
-		v.SetString(clean(v.String()))
+		v.SetString(sanitize(v.String()))
 	}
 }
 
-func clean(s string) string {
+func sanitize(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
 			return unicode.ReplacementChar
@@ -271,24 +271,24 @@ var ErrInvalid = errors.New("its answer is not a report")
 
 // DecodePublic decodes the answer of a rank, of at most MaxReport bytes. ranks is the number of ranks of its
 // cluster. The error matches ErrInvalid.
-func DecodePublic(text []byte, rank, ranks int) (*Public, error) {
+func DecodePublic(text []byte, rank, ranks int) (*PublicRank, error) {
 	if len(text) > MaxReport {
 		return nil, fmt.Errorf("%w: %d bytes, and a report has %d at most", ErrInvalid, len(text), MaxReport)
 	}
 	document := flate.NewReader(bytes.NewReader(text))
-	p := new(Public)
+	p := new(PublicRank)
 	if err := json.NewDecoder(io.LimitReader(document, maxDocument)).Decode(p); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
 	if err := p.check(rank, ranks); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
-	clip(reflect.ValueOf(p))
+	clipStrings(reflect.ValueOf(p))
 	return p, nil
 }
 
 // check returns an error if p exceeds the bounds, or contradicts itself.
-func (p *Public) check(rank, ranks int) error {
+func (p *PublicRank) check(rank, ranks int) error {
 	s := &p.Engine
 	foreign := func(rank int) bool { return rank < 0 || rank >= ranks }
 	switch {

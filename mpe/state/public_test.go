@@ -27,7 +27,7 @@ func rankWith(peers int) *Rank {
 	for i := range peers {
 		p := Peer{
 			Rank: i + 1, Kind: "software", Address: fmt.Sprintf("10.0.%d.%d:2718", i/250, i%250+2), Profile: "extended",
-			Transport: "udp", Heard: new(rand.Float64()),
+			Transport: "udp", SinceLastPacket: new(rand.Float64()),
 			PacketsIn: rand.Uint64(), BytesIn: rand.Uint64(), MessageCounts: MessageCounts{Sent: 3}, Unexpected: 1,
 			Unmatched:    []Envelope{{Tag: new(rand.Int()), Bytes: rand.Int64()}},
 			NetworkError: "write udp: network is unreachable",
@@ -51,7 +51,7 @@ func TestPublic(t *testing.T) {
 	r := rankWith(3)
 	r.Engine.Calls = []collective.Snapshot{{Collective: "Bcast", Number: 3, Root: new(2), WaitsFor: []int{2},
 		Members: []int{0, 2}, Text: "long"}}
-	r.Engine.Collectives = []collective.Count{{Collective: "Bcast", Calls: 3}}
+	r.Engine.Collectives = []collective.CallCount{{Collective: "Bcast", Calls: 3}}
 	p, err := DecodePublic(encoded(r), 0, 4)
 	if err != nil || p.CutShort {
 		t.Fatalf("%v, %+v", err, p)
@@ -77,7 +77,7 @@ func TestPublic(t *testing.T) {
 // it to the list of public fields, with -update.
 func TestPublicFields(t *testing.T) {
 	var list []string
-	eachField(reflect.TypeFor[Public](), "", func(name string) { list = append(list, name) })
+	eachField(reflect.TypeFor[PublicRank](), "", func(name string) { list = append(list, name) })
 	text := strings.Join(list, "\n") + "\n"
 	const file = "testdata/public.txt"
 	if *update {
@@ -208,24 +208,24 @@ func TestCheck(t *testing.T) {
 	const ranks = 100
 	for _, tt := range []struct {
 		name   string
-		change func(p *Public)
+		change func(p *PublicRank)
 		valid  bool
 	}{
-		{"nothing", func(*Public) {}, true},
-		{"the most peers", func(p *Public) { p.Engine.Peers = make([]PublicPeer, MaxPeers) }, true},
-		{"a peer more", func(p *Public) { p.Engine.Peers = make([]PublicPeer, MaxPeers+1) }, false},
-		{"the most calls", func(p *Public) { p.Engine.Calls = make([]collective.Snapshot, MaxCalls) }, true},
-		{"a call more", func(p *Public) { p.Engine.Calls = make([]collective.Snapshot, MaxCalls+1) }, false},
-		{"the most programs", func(p *Public) { p.Programs = make([]PublicProgram, MaxPrograms) }, true},
-		{"a program more", func(p *Public) { p.Programs = make([]PublicProgram, MaxPrograms+1) }, false},
-		{"the last rank", func(p *Public) { p.Engine.Peers = []PublicPeer{{Rank: ranks - 1}} }, true},
-		{"a rank more", func(p *Public) { p.Engine.Peers = []PublicPeer{{Rank: ranks}} }, false},
-		{"the first rank", func(p *Public) { p.Engine.Calls = []collective.Snapshot{{Root: new(0)}} }, true},
-		{"a rank before it", func(p *Public) { p.Engine.Calls = []collective.Snapshot{{Root: new(-1)}} }, false},
-		{"of another rank", func(p *Public) { p.Rank = 8 }, false},
-		{"of another rank's engine", func(p *Public) { p.Engine.Rank = 8 }, false},
+		{"nothing", func(*PublicRank) {}, true},
+		{"the most peers", func(p *PublicRank) { p.Engine.Peers = make([]PublicPeer, MaxPeers) }, true},
+		{"a peer more", func(p *PublicRank) { p.Engine.Peers = make([]PublicPeer, MaxPeers+1) }, false},
+		{"the most calls", func(p *PublicRank) { p.Engine.Calls = make([]collective.Snapshot, MaxCalls) }, true},
+		{"a call more", func(p *PublicRank) { p.Engine.Calls = make([]collective.Snapshot, MaxCalls+1) }, false},
+		{"the most programs", func(p *PublicRank) { p.Programs = make([]PublicProgram, MaxPrograms) }, true},
+		{"a program more", func(p *PublicRank) { p.Programs = make([]PublicProgram, MaxPrograms+1) }, false},
+		{"the last rank", func(p *PublicRank) { p.Engine.Peers = []PublicPeer{{Rank: ranks - 1}} }, true},
+		{"a rank more", func(p *PublicRank) { p.Engine.Peers = []PublicPeer{{Rank: ranks}} }, false},
+		{"the first rank", func(p *PublicRank) { p.Engine.Calls = []collective.Snapshot{{Root: new(0)}} }, true},
+		{"a rank before it", func(p *PublicRank) { p.Engine.Calls = []collective.Snapshot{{Root: new(-1)}} }, false},
+		{"of another rank", func(p *PublicRank) { p.Rank = 8 }, false},
+		{"of another rank's engine", func(p *PublicRank) { p.Engine.Rank = 8 }, false},
 	} {
-		p := &Public{Rank: 7, Engine: PublicEngine{Rank: 7}}
+		p := &PublicRank{Rank: 7, Engine: PublicEngine{Rank: 7}}
 		if tt.change(p); (p.check(7, ranks) == nil) != tt.valid {
 			t.Errorf("%s: %v", tt.name, p.check(7, ranks))
 		}
@@ -271,7 +271,7 @@ func TestWeight(t *testing.T) {
 		want int
 	}{
 		{Peer{}, 0},
-		{Peer{Left: "it has ended"}, 0},
+		{Peer{UnfinishedText: "it has ended"}, 0},
 		{Peer{PacketsIn: 1}, 1},
 		{Peer{LastDrop: new(Drop)}, 1},
 		{Peer{NetworkError: "network is unreachable"}, 1},
@@ -283,7 +283,7 @@ func TestWeight(t *testing.T) {
 		{Peer{Receiving: new(Wait)}, 3},
 		{Peer{Receiving: new(Wait), Unexpected: 1}, 3},
 	} {
-		if got := weight(&tt.peer); got != tt.want {
+		if got := relevance(&tt.peer); got != tt.want {
 			t.Errorf("%+v has weight %d, not %d", tt.peer, got, tt.want)
 		}
 	}

@@ -17,21 +17,21 @@ type RankInfo struct {
 	Kernel      string      `json:"kernel,omitempty"`
 	KernelState KernelState `json:"kernel_state,omitempty"`
 	KernelError string      `json:"kernel_error,omitempty"`
-	// KernelHolds is Kernel.Holds: the reason why the program of an exec kernel exchanges no messages, or how a
+	// KernelBlockReason is Kernel.Holds: the reason why the program of an exec kernel exchanges no messages, or how a
 	// simulated role blocks messages, with signal and cycle. It is empty for other kernels.
-	KernelHolds string `json:"kernel_holds,omitempty"`
+	KernelBlockReason string `json:"kernel_holds,omitempty"`
 	// KernelStats are the kernel's counters; nil for a host.
 	KernelStats *Kernel `json:"kernel_stats,omitempty"`
 	// Transports are the transports of its links.
 	Transports []Transport `json:"transports"`
-	// ReceiveBuffer is the size, in bytes, of the receive buffer that the kernel granted the rank's UDP socket.
-	// ReceiveBufferRequested is the requested size. Both are 0 without a UDP socket.
+	// ReceiveBuffer is the size, in bytes, of the receive buffer that the kernel granted the rank's AddUDP socket.
+	// ReceiveBufferRequested is the requested size. Both are 0 without a AddUDP socket.
 	ReceiveBuffer          int `json:"receive_buffer"`
 	ReceiveBufferRequested int `json:"receive_buffer_requested"`
 	// SocketDrops counts datagrams that the kernel dropped because the buffer was full; nil if the kernel
 	// does not count them. It is for metrics.
 	SocketDrops *uint64 `json:"-"`
-	// Offload is the kernel's offload for the socket; nil without a UDP socket.
+	// Offload is the kernel's offload for the socket; nil without a AddUDP socket.
 	Offload *Offload `json:"offload,omitempty"`
 	// Ring is the size in bytes of the ring to each peer that shares memory with the rank, or 0.
 	Ring int `json:"shm_ring"`
@@ -55,7 +55,7 @@ func (r *RankInfo) TransportText(separator string) string {
 	return strings.Join(names, separator)
 }
 
-// Offload is the kernel's offload for a UDP socket.
+// Offload is the kernel's offload for a AddUDP socket.
 type Offload struct {
 	// Batches means that one system call can move many datagrams.
 	Batches bool `json:"batches"`
@@ -90,11 +90,11 @@ type Program struct {
 	Stopped bool `json:"stopped,omitempty"`
 }
 
-// Depth is the level of detail at which a RankInfo is gathered.
-type Depth uint8
+// Detail is the level of detail at which a RankInfo is gathered.
+type Detail uint8
 
 const (
-	// Scrape omits details that need a system call per program or that no metric uses.
-	Scrape Depth = iota
-	Full
+	// DetailScrape omits details that need a system call per program or that no metric uses.
+	DetailScrape Detail = iota
+	DetailFull
 )

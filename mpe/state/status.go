@@ -21,11 +21,11 @@ type Status struct {
 	// lists the ranks whose processes are on this host and do not answer.
 	Job    string `json:"job,omitempty"`
 	Silent []int  `json:"silent,omitempty"`
-	// Unread lists the ranks whose answers were not read, because the answers of the job are too long in total.
-	Unread []int `json:"unread,omitempty"`
-	// Foreign is the owner of the job if that is not the caller's user; nil otherwise. The processes of such a job
+	// UnreadRanks lists the ranks whose answers were not read, because the answers of the job are too long in total.
+	UnreadRanks []int `json:"unread,omitempty"`
+	// ForeignUser is the owner of the job if that is not the caller's user; nil otherwise. The processes of such a job
 	// are not trustworthy.
-	Foreign *int `json:"foreign_user,omitempty"`
+	ForeignUser *int `json:"foreign_user,omitempty"`
 	// SilentProcesses lists the processes of the ranks in Silent, as far as they are known.
 	SilentProcesses []SilentProcess `json:"silent_processes,omitempty"`
 	// HTTP is the URL of metrics, health and status page; empty if HTTP is disabled.
@@ -58,19 +58,19 @@ func (s *Status) Member(rank int) *Member {
 	return &s.Cluster[rank]
 }
 
-// Doubts returns the reasons why the status may be incomplete or wrong, as sentences. A daemon's status has none.
-func (s *Status) Doubts() []string {
+// Warnings returns the reasons why the status may be incomplete or wrong, as sentences. A daemon's status has none.
+func (s *Status) Warnings() []string {
 	var doubts []string
-	if s.Foreign != nil {
+	if s.ForeignUser != nil {
 		doubts = append(doubts, fmt.Sprintf("job %s belongs to user %d, whose processes are not trusted: nothing "+
-			"of it is verified but their numbers", s.Job, *s.Foreign))
+			"of it is verified but their numbers", s.Job, *s.ForeignUser))
 	}
 	if len(s.Silent) > 0 {
-		doubts = append(doubts, fmt.Sprintf("the processes of these ranks do not answer: %s", numbers(s.Silent)))
+		doubts = append(doubts, fmt.Sprintf("the processes of these ranks do not answer: %s", formatRanks(s.Silent)))
 	}
-	if len(s.Unread) > 0 {
+	if len(s.UnreadRanks) > 0 {
 		doubts = append(doubts, fmt.Sprintf("the answers of these ranks were not read, as they are too long together "+
-			"(16 MiB, or 4 MiB of a job of another user): %s", numbers(s.Unread)))
+			"(16 MiB, or 4 MiB of a job of another user): %s", formatRanks(s.UnreadRanks)))
 	}
 	return doubts
 }
@@ -78,7 +78,7 @@ func (s *Status) Doubts() []string {
 // maxNumbers is the maximum length of a list of ranks in a sentence.
 const maxNumbers = 32
 
-func numbers(ranks []int) string {
+func formatRanks(ranks []int) string {
 	text := strings.Trim(fmt.Sprint(ranks[:min(len(ranks), maxNumbers)]), "[]")
 	if more := len(ranks) - maxNumbers; more > 0 {
 		text += fmt.Sprintf(" and %d more", more)

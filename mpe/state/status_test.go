@@ -31,16 +31,16 @@ func TestDoubts(t *testing.T) {
 		want   []string
 	}{
 		{Status{}, nil},
-		{Status{Silent: []int{}, Unread: []int{}}, nil},
-		{Status{Job: "j", Foreign: new(0)}, []string{"job j belongs to user 0"}},
+		{Status{Silent: []int{}, UnreadRanks: []int{}}, nil},
+		{Status{Job: "j", ForeignUser: new(0)}, []string{"job j belongs to user 0"}},
 		{Status{Silent: []int{3}}, []string{"do not answer: 3"}},
-		{Status{Unread: []int{3, 5}}, []string{"(16 MiB, or 4 MiB of a job of another user): 3 5"}},
-		{Status{Silent: []int{1}, Unread: []int{2}}, []string{"do not answer: 1", "user): 2"}},
+		{Status{UnreadRanks: []int{3, 5}}, []string{"(16 MiB, or 4 MiB of a job of another user): 3 5"}},
+		{Status{Silent: []int{1}, UnreadRanks: []int{2}}, []string{"do not answer: 1", "user): 2"}},
 		{Status{Silent: all[:maxNumbers]}, []string{fmt.Sprintf(" %d", maxNumbers-1)}},
 		{Status{Silent: all[:maxNumbers+1]}, []string{fmt.Sprintf(" %d and 1 more", maxNumbers-1)}},
 		{Status{Silent: all}, []string{fmt.Sprintf(" %d and 2 more", maxNumbers-1)}},
 	} {
-		got := tt.status.Doubts()
+		got := tt.status.Warnings()
 		if !slices.EqualFunc(got, tt.want, func(got, want string) bool {
 			return strings.HasPrefix(got, want) ||
 				strings.HasSuffix(got, want)
@@ -144,7 +144,7 @@ func TestHolds(t *testing.T) {
 		{Kernel{Simulation: fault}, "s at cycle 7: low"},
 		{Kernel{Problem: "it exited", Simulation: waits}, "it exited"},
 	} {
-		if got := tt.kernel.Holds(); got != tt.want {
+		if got := tt.kernel.BlockReason(); got != tt.want {
 			t.Errorf("%+v: %q, not %q", tt.kernel, got, tt.want)
 		}
 	}

@@ -27,13 +27,13 @@ type Pending struct {
 // the wait can be described without the lock.
 type WaitFacts struct {
 	Pending
-	// Began is the time at which the operation was posted. Tag and Comm are its matching attributes.
-	Began handshake.Instant
-	Tag   int
-	Comm  uint32
-	// Of is the collective call to which the message belongs, if InCall is set.
-	Of     collective.Origin
-	InCall bool
+	// PostedAt is the time at which the operation was posted. Tag and Comm are its matching attributes.
+	PostedAt handshake.Instant
+	Tag      int
+	Comm     uint32
+	// CallOrigin is the collective call to which the message belongs, if InCall is set.
+	CallOrigin collective.Origin
+	InCall     bool
 	// Detached means that the call of a send has returned, but its transfer continues. Discarded means that its
 	// program no longer exists.
 	Detached, Discarded bool
@@ -61,16 +61,16 @@ type HandshakeFacts struct {
 	Profile protocol.Profile
 	Address string
 	// Heard means that a packet was received. Foreign means that the peer sends packets of the extended profile.
-	Heard, Foreign bool
-	// AsksOnce means that the peer sends SEND_REQUEST only once, possibly before this process started.
-	AsksOnce bool
-	// Numbered means that the peer is notified of a cancelled send.
-	Numbered bool
-	// Ahead is the receive that the handshake pair is handling, if Receiving is set. Discards means that the
+	HasReceived, ForeignProfile bool
+	// RequestsOnce means that the peer sends SEND_REQUEST only once, possibly before this process started.
+	RequestsOnce bool
+	// CanRevoke means that the peer is notified of a cancelled send.
+	CanRevoke bool
+	// CurrentRecv is the receive that the handshake pair is handling, if Receiving is set. Discards means that the
 	// message of this receive is discarded. SendDiscarded means that the pair's send belongs to a program that no
 	// longer exists.
-	Ahead                              handshake.Wait
-	Receiving, Discards, SendDiscarded bool
+	CurrentRecv                             handshake.Wait
+	Receiving, RecvDiscarded, SendDiscarded bool
 }
 
 // ExtendedFacts are facts about a peer of the extended profile.
@@ -94,7 +94,7 @@ func (w *WaitFacts) Text() string {
 	switch {
 	case w.Call != nil:
 	case w.InCall:
-		text += w.Of.OfCall()
+		text += w.CallOrigin.CallSuffix()
 	case w.Detached && w.Discarded:
 		text += ", of a program that has ended"
 	case w.Detached:
@@ -108,16 +108,16 @@ func (w *WaitFacts) TextAt(now handshake.Instant) string {
 	var s string
 	switch {
 	case w.Call != nil:
-		s = fmt.Sprintf("rank %d %s rank %d%s", w.Local, handshake.WaitsFor(now-w.Since), w.Remote, w.Call.OfAwait())
+		s = fmt.Sprintf("rank %d %s rank %d%s", w.Local, handshake.DescribeWait(now-w.Since), w.Remote, w.Call.AwaitSuffix())
 	case w.Link == ExtendedLink:
-		s = w.Extended.text(w, now)
+		s = w.Extended.describe(w, now)
 	case w.Link == HandshakeLink:
-		s = w.Handshake.text(w, now)
+		s = w.Handshake.describe(w, now)
 	case w.Posted:
-		s = w.posted(now)
+		s = w.describePosted(now)
 	default:
 		s = fmt.Sprintf("rank %d has sent itself a message with tag %d, and %s a receive of it", w.Local, w.Tag,
-			handshake.WaitsFor(now-w.Since))
+			handshake.DescribeWait(now-w.Since))
 	}
 	if w.Queued > 0 {
 		others := "others"
@@ -125,18 +125,18 @@ func (w *WaitFacts) TextAt(now handshake.Instant) string {
 			others = "other"
 		}
 		if now > w.Since {
-			others += fmt.Sprintf(" for %v", handshake.Round(now-w.Began))
+			others += fmt.Sprintf(" for %v", handshake.Round(now-w.PostedAt))
 		}
 		s = fmt.Sprintf("queued behind %d %s, and %s", w.Queued, others, s)
 	}
 	return s
 }
 
-// LeavesOpen describes what remains at the peer of a send that ends after its SEND_REQUEST, if the profile has no
-// cancellation: a deployed node keeps the request, and answers it when it receives. LeavesOpen returns "" if
+// RemainsAtPeer describes what remains at the peer of a send that ends after its SEND_REQUEST, if the profile has no
+// cancellation: a deployed node keeps the request, and answers it when it receives. RemainsAtPeer returns "" if
 // nothing remains.
-func (w *WaitFacts) LeavesOpen() string {
-	if !w.Send || w.State != handshake.WaitClear || w.Queued > 0 || w.Link != HandshakeLink || w.Handshake.Numbered {
+func (w *WaitFacts) RemainsAtPeer() string {
+	if !w.Send || w.State != handshake.WaitClear || w.Queued > 0 || w.Link != HandshakeLink || w.Handshake.CanRevoke {
 		return ""
 	}
 	return fmt.Sprintf("rank %d keeps the SEND_REQUEST if it has arrived: when it receives from rank %d, it waits "+
@@ -145,16 +145,16 @@ func (w *WaitFacts) LeavesOpen() string {
 		w.Local)
 }
 
-// posted describes a receive that no message has matched.
-func (w *WaitFacts) posted(now handshake.Instant) string {
+// describePosted describes a receive that no message has matched.
+func (w *WaitFacts) describePosted(now handshake.Instant) string {
 	source, tag, comm, of := int(w.Remote), w.Tag, w.Comm, ""
 	if w.AnySource {
 		source = int(match.AnySource)
 	}
 	if w.InCall { // the tag is meaningless to a reader: see E51
-		tag, comm, of = int(match.AnyTag), 0, w.Of.Of()
+		tag, comm, of = int(match.AnyTag), 0, w.CallOrigin.MessageSuffix()
 	}
-	return fmt.Sprintf("rank %d %s a message%s%s", w.Local, handshake.WaitsFor(now-w.Since), DescribeMatch(source, tag,
+	return fmt.Sprintf("rank %d %s a message%s%s", w.Local, handshake.DescribeWait(now-w.Since), DescribeMatch(source, tag,
 		comm), of)
 }
 
@@ -173,11 +173,11 @@ func DescribeMatch(source, tag int, comm uint32) string {
 	return s
 }
 
-func (h *HandshakeFacts) text(w *WaitFacts, now handshake.Instant) string {
+func (h *HandshakeFacts) describe(w *WaitFacts, now handshake.Instant) string {
 	const discarded = ", for an operation that was aborted: it is discarded"
-	s := w.Describe(now) + h.silence(w)
+	s := w.Describe(now) + h.silenceText(w)
 	switch {
-	case w.State == handshake.Held && h.Discards:
+	case w.State == handshake.Held && h.RecvDiscarded:
 		return s + discarded
 	case w.Queued > 0 && h.SendDiscarded:
 		return s + ", of a program that has ended"
@@ -186,65 +186,65 @@ func (h *HandshakeFacts) text(w *WaitFacts, now handshake.Instant) string {
 	}
 	// The receive is queued behind Ahead.
 	if now == w.Since { // without ages
-		now = h.Ahead.Since
+		now = h.CurrentRecv.Since
 	}
-	s = h.Ahead.Describe(now)
-	if h.Discards {
+	s = h.CurrentRecv.Describe(now)
+	if h.RecvDiscarded {
 		s += discarded
 	}
 	return s
 }
 
-// silence describes why no packets from the peer arrive, or says that its packets belong to another profile.
-func (h *HandshakeFacts) silence(w *WaitFacts) string {
+// silenceText describes why no packets from the peer arrive, or says that its packets belong to another profile.
+func (h *HandshakeFacts) silenceText(w *WaitFacts) string {
 	switch {
-	case h.Foreign:
+	case h.ForeignProfile:
 		return fmt.Sprintf("; rank %d sends packets of profile extended, and profile %v is configured for it here: "+
 			"give both sides the same profile", w.Remote, h.Profile)
-	case h.Heard || h.Address == "" || w.State == handshake.Held:
+	case h.HasReceived || h.Address == "" || w.State == handshake.Held:
 		return ""
 	}
 	s := "; no packet has ever come from " + h.Address
-	if !w.Send && h.AsksOnce {
+	if !w.Send && h.RequestsOnce {
 		s += fmt.Sprintf(". If rank %d asked to send before this process started, it asks no more: restart its role "+
 			"or program", w.Remote)
 	}
 	return s
 }
 
-func (x *ExtendedFacts) text(w *WaitFacts, now handshake.Instant) string {
+func (x *ExtendedFacts) describe(w *WaitFacts, now handshake.Instant) string {
 	switch {
 	case w.Send:
-		return x.send(w, now)
+		return x.describeSend(w, now)
 	case !w.Posted:
 		return w.Describe(now)
 	}
-	s := w.posted(now)
+	s := w.describePosted(now)
 	switch {
 	case x.Connected:
 	case x.Version != 0:
-		s += "; " + x.otherVersion(w.Remote)
+		s += "; " + x.versionMismatch(w.Remote)
 	default:
 		s += fmt.Sprintf("; no packet has ever come from rank %d", w.Remote)
 	}
 	return s
 }
 
-// otherVersion describes the versions of both sides, and says what to do.
-func (x *ExtendedFacts) otherVersion(rank uint32) string {
+// versionMismatch describes the versions of both sides, and says what to do.
+func (x *ExtendedFacts) versionMismatch(rank uint32) string {
 	return fmt.Sprintf("rank %d speaks version 0x%02x of the extended profile, and this rank version 0x%02x: use "+
 		"the same release of zrlmpid for both",
 		rank, x.Version, protocol.ExtVersion)
 }
 
-func (x *ExtendedFacts) send(w *WaitFacts, now handshake.Instant) string {
+func (x *ExtendedFacts) describeSend(w *WaitFacts, now handshake.Instant) string {
 	st := &x.Send
-	waitsFor, holds := handshake.WaitsFor(now-st.Since), handshake.HoldsSend(st.Remote, now-st.Since)
+	waitsFor, holds := handshake.DescribeWait(now-st.Since), handshake.DescribeHold(st.Remote, now-st.Since)
 	switch st.State {
 	case extended.WaitClear:
 		of := fmt.Sprintf(" with tag %d", st.Tag)
 		if w.InCall {
-			of = w.Of.Of()
+			of = w.CallOrigin.MessageSuffix()
 		}
 		return fmt.Sprintf("rank %d %s rank %d to post the receive of %d bytes%s", st.Local, waitsFor, st.Remote,
 			st.Length, of)
@@ -253,12 +253,12 @@ func (x *ExtendedFacts) send(w *WaitFacts, now handshake.Instant) string {
 			st.Remote, st.Length)
 	case extended.Eager, extended.Sending:
 		return fmt.Sprintf("rank %d %s ACK from rank %d (%d of %d bytes are acknowledged)", st.Local, waitsFor,
-			st.Remote, st.Done, st.Length)
+			st.Remote, st.BytesDone, st.Length)
 	}
 	switch {
 	case !x.Connected && x.Version != 0:
 		return fmt.Sprintf("rank %d %s an answer from rank %d: %s", st.Local, waitsFor, st.Remote,
-			x.otherVersion(st.Remote))
+			x.versionMismatch(st.Remote))
 	case !x.Connected:
 		return fmt.Sprintf("rank %d %s an answer from rank %d; no packet has ever come from it", st.Local, waitsFor,
 			st.Remote)
@@ -269,30 +269,30 @@ func (x *ExtendedFacts) send(w *WaitFacts, now handshake.Instant) string {
 	return fmt.Sprintf("rank %d %s, behind others", st.Local, holds)
 }
 
-// LeftOpen is an operation with a peer that a program had not finished when it ended.
-type LeftOpen uint8
+// Unfinished is an operation with a peer that a program had not finished when it ended.
+type Unfinished uint8
 
 // Operations left open.
 const (
-	LeftNothing LeftOpen = iota
-	// LeftSend means that the peer may still request the DATA, or has not acknowledged it.
-	LeftSend
-	// LeftReceive means that the peer was cleared to send a message.
-	LeftReceive
-	// LeftNext means that a message which begins now is for the program that has ended.
-	LeftNext
+	UnfinishedNone Unfinished = iota
+	// UnfinishedSend means that the peer may still request the DATA, or has not acknowledged it.
+	UnfinishedSend
+	// UnfinishedRecv means that the peer was cleared to send a message.
+	UnfinishedRecv
+	// UnfinishedNext means that a message which begins now is for the program that has ended.
+	UnfinishedNext
 )
 
-// text describes the operation; it is empty for LeftNothing.
-func (l LeftOpen) text(rank int) string {
+// text describes the operation; it is empty for UnfinishedNone.
+func (l Unfinished) text(rank int) string {
 	switch l {
-	case LeftSend:
+	case UnfinishedSend:
 		return fmt.Sprintf("a send of a program that has ended is open: rank %d may ask for its DATA, or has not "+
 			"acknowledged it", rank)
-	case LeftReceive:
+	case UnfinishedRecv:
 		return fmt.Sprintf("rank %d was cleared to send a message to an operation that was aborted: it is "+
 			"discarded", rank)
-	case LeftNext:
+	case UnfinishedNext:
 		return fmt.Sprintf("a message of rank %d that begins now is for a program that has ended: it is "+
 			"discarded", rank)
 	}

@@ -23,16 +23,16 @@ func TestWaitText(t *testing.T) {
 	shared.Call = &collective.Origin{Collective: "Bcast", Algorithm: "shared", Number: 3, Comm: 1}
 	own.Remote = 0
 	pair := func(p Pending, h HandshakeFacts) WaitFacts {
-		return WaitFacts{Pending: p, Began: 500 * time.Millisecond, Tag: 5, Link: HandshakeLink, Handshake: h}
+		return WaitFacts{Pending: p, PostedAt: 500 * time.Millisecond, Tag: 5, Link: HandshakeLink, Handshake: h}
 	}
 	conn := func(p Pending, state extended.State, x ExtendedFacts) WaitFacts {
 		x.Send = extended.SendState{Tag: 5, Wait: extended.Wait{State: state, Remote: 2, Since: p.Since, Length: 100,
-			Done: 40}}
+			BytesDone: 40}}
 		return WaitFacts{Pending: p, Tag: 5, Link: ExtendedLink, Extended: x}
 	}
 	with := func(w WaitFacts, change func(*WaitFacts)) WaitFacts { change(&w); return w }
-	heard := HandshakeFacts{Heard: true}
-	ahead := HandshakeFacts{Heard: true, Receiving: true, Discards: true, Ahead: handshake.Wait{For: protocol.Data,
+	heard := HandshakeFacts{HasReceived: true}
+	ahead := HandshakeFacts{HasReceived: true, Receiving: true, RecvDiscarded: true, CurrentRecv: handshake.Wait{For: protocol.Data,
 		Remote: 2, Since: 2 * time.Second}}
 	call := collective.Origin{Collective: "Bcast", Algorithm: "tree", Number: 7, Comm: 1}
 	agreement := collective.Origin{Comm: 4, Agreement: true}
@@ -44,25 +44,25 @@ func TestWaitText(t *testing.T) {
 			"from rank 2"},
 		{pair(queued, heard), "queued behind 1 other, and rank 0 waits for CLEAR_TO_SEND from rank 2",
 			"queued behind 1 other for 3.5s, and rank 0 has waited 3s for CLEAR_TO_SEND from rank 2"},
-		{pair(queued, HandshakeFacts{Heard: true, SendDiscarded: true}),
+		{pair(queued, HandshakeFacts{HasReceived: true, SendDiscarded: true}),
 			"queued behind 1 other, and rank 0 waits for CLEAR_TO_SEND from rank 2, of a program that has ended", ""},
 		{with(pair(sends, heard), func(w *WaitFacts) { w.Detached = true }), "rank 0 waits for CLEAR_TO_SEND from " +
 			"rank 2, whose call has returned", ""},
 		{with(pair(sends, heard), func(w *WaitFacts) { w.Detached, w.Discarded = true, true }), "rank 0 waits for " +
 			"CLEAR_TO_SEND from rank 2, of a program that has ended", ""},
-		{with(pair(sends, heard), func(w *WaitFacts) { w.InCall, w.Of = true, call }), "rank 0 waits for " +
+		{with(pair(sends, heard), func(w *WaitFacts) { w.InCall, w.CallOrigin = true, call }), "rank 0 waits for " +
 			"CLEAR_TO_SEND from rank 2, in Bcast by tree", ""},
-		{with(pair(sends, heard), func(w *WaitFacts) { w.InCall, w.Of = true, agreement }), "rank 0 waits for " +
+		{with(pair(sends, heard), func(w *WaitFacts) { w.InCall, w.CallOrigin = true, agreement }), "rank 0 waits for " +
 			"CLEAR_TO_SEND from rank 2, in its first collective call", ""},
 		{pair(sends, HandshakeFacts{Address: "10.0.0.2:2718"}),
 			"rank 0 waits for CLEAR_TO_SEND from rank 2; no packet has ever come from 10.0.0.2:2718", ""},
 		{pair(receives, HandshakeFacts{Address: "10.0.0.2:2718"}), "rank 0 waits for SEND_REQUEST from rank 2; no " +
 			"packet has ever come from 10.0.0.2:2718", ""},
-		{pair(receives, HandshakeFacts{Address: "10.0.0.2:2718", AsksOnce: true}), "rank 0 waits for SEND_REQUEST " +
+		{pair(receives, HandshakeFacts{Address: "10.0.0.2:2718", RequestsOnce: true}), "rank 0 waits for SEND_REQUEST " +
 			"from rank 2; no packet has ever come from " +
 			"10.0.0.2:2718. If rank 2 asked to send before this process started, it asks no more: restart its role " +
 			"or program", ""},
-		{pair(receives, HandshakeFacts{Foreign: true}), "rank 0 waits for SEND_REQUEST from rank 2; rank 2 sends " +
+		{pair(receives, HandshakeFacts{ForeignProfile: true}), "rank 0 waits for SEND_REQUEST from rank 2; rank 2 sends " +
 			"packets of profile extended, " +
 			"and profile cloudfpga is configured for it here: give both sides the same profile", ""},
 		{pair(receives, ahead), "rank 0 waits for DATA from rank 2, for an operation that was aborted: it is discarded",
@@ -71,11 +71,11 @@ func TestWaitText(t *testing.T) {
 			"was aborted: it is discarded", ""},
 		{pair(held, HandshakeFacts{Address: "10.0.0.2:2718"}), "rank 0 holds a send to rank 2 back, behind a message " +
 			"from it", ""},
-		{pair(sends, HandshakeFacts{Heard: true, Address: "10.0.0.2:2718", SendDiscarded: true}),
+		{pair(sends, HandshakeFacts{HasReceived: true, Address: "10.0.0.2:2718", SendDiscarded: true}),
 			"rank 0 waits for CLEAR_TO_SEND from rank 2", ""},
 		{conn(sends, extended.WaitClear, ExtendedFacts{}), "rank 0 waits for rank 2 to post the receive of 100 " +
 			"bytes with tag 5", ""},
-		{with(conn(sends, extended.WaitClear, ExtendedFacts{}), func(w *WaitFacts) { w.InCall, w.Of = true, call }),
+		{with(conn(sends, extended.WaitClear, ExtendedFacts{}), func(w *WaitFacts) { w.InCall, w.CallOrigin = true, call }),
 			"rank 0 waits for rank 2 to post the receive of 100 bytes of call 7 in communicator 1, in Bcast by tree",
 			""},
 		{conn(sends, extended.Canceling, ExtendedFacts{}), "rank 0 waits for rank 2 to confirm that a message of " +
@@ -96,7 +96,7 @@ func TestWaitText(t *testing.T) {
 		{conn(receives, 0, ExtendedFacts{}), "rank 0 waits for a message from rank 2 with tag 5; no packet has " +
 			"ever come from rank 2", ""},
 		{with(conn(receives, 0, ExtendedFacts{Connected: true}), func(w *WaitFacts) {
-			w.InCall, w.Of = true,
+			w.InCall, w.CallOrigin = true,
 				agreement
 		}),
 			"rank 0 waits for a message from rank 2 with which it begins its first collective call in communicator " +
@@ -122,18 +122,18 @@ func TestWaitText(t *testing.T) {
 func TestLeavesOpen(t *testing.T) {
 	open := WaitFacts{Pending: Pending{Wait: handshake.Wait{State: handshake.WaitClear, Remote: 2}, Send: true},
 		Link: HandshakeLink}
-	if open.LeavesOpen() == "" {
+	if open.RemainsAtPeer() == "" {
 		t.Error("a send leaves nothing open")
 	}
 	for name, change := range map[string]func(*WaitFacts){
 		"a receive": func(w *WaitFacts) { w.Send = false }, "waits for " +
 			"ACK": func(w *WaitFacts) { w.State = handshake.WaitAck },
 		"queued": func(w *WaitFacts) { w.Queued = 1 }, "extended": func(w *WaitFacts) { w.Link = ExtendedLink },
-		"numbered": func(w *WaitFacts) { w.Handshake.Numbered = true },
+		"numbered": func(w *WaitFacts) { w.Handshake.CanRevoke = true },
 	} {
 		w := open
-		if change(&w); w.LeavesOpen() != "" {
-			t.Errorf("%s: %s", name, w.LeavesOpen())
+		if change(&w); w.RemainsAtPeer() != "" {
+			t.Errorf("%s: %s", name, w.RemainsAtPeer())
 		}
 	}
 }

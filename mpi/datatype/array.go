@@ -45,15 +45,15 @@ func Subarray(sizes, subsizes, starts []int64, order Order, of *Type) (*Type, er
 	if n == 0 || len(subsizes) != n || len(starts) != n {
 		return nil, fmt.Errorf("%w: %d sizes, %d subsizes, %d starts", ErrArgument, n, len(subsizes), len(starts))
 	}
-	a := array{t: of, unit: of.Extent()}
+	a := array{t: of, elementStride: of.Extent()}
 	for _, d := range order.dimensions(n) {
 		if sizes[d] < 1 || subsizes[d] < 1 || starts[d] < 0 || starts[d] > sizes[d]-subsizes[d] {
 			return nil, fmt.Errorf("%w: %d elements from %d on, of a dimension of %d", ErrArgument, subsizes[d],
 				starts[d], sizes[d])
 		}
-		a.dimension(sizes[d], run{starts[d], subsizes[d], 0, 1})
+		a.addDimension(sizes[d], run{starts[d], subsizes[d], 0, 1})
 	}
-	return a.end(Contents{CombinerSubarray,
+	return a.finish(Contents{CombinerSubarray,
 		slices.Concat([]int64{int64(n)}, sizes, subsizes, starts, []int64{int64(order)}), nil, []*Type{of}})
 }
 
@@ -79,21 +79,21 @@ func Darray(g *Grid, of *Type) (*Type, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := array{t: of, unit: of.Extent()}
+	a := array{t: of, elementStride: of.Extent()}
 	integers := []int64{g.Ranks, g.Rank, int64(n)}
 	for _, d := range g.Order.dimensions(n) {
-		runs, err := distribute(g.Distributions[d], g.Sizes[d], g.Arguments[d], g.Processes[d], coordinates[d])
+		runs, err := distributeDim(g.Distributions[d], g.Sizes[d], g.Arguments[d], g.Processes[d], coordinates[d])
 		if err != nil {
 			return nil, err
 		}
-		a.dimension(g.Sizes[d], runs...)
+		a.addDimension(g.Sizes[d], runs...)
 	}
 	integers = append(integers, g.Sizes...)
 	for _, d := range g.Distributions {
 		integers = append(integers, int64(d))
 	}
 	integers = append(append(append(integers, g.Arguments...), g.Processes...), int64(g.Order))
-	return a.end(Contents{CombinerDarray, integers, nil, []*Type{of}})
+	return a.finish(Contents{CombinerDarray, integers, nil, []*Type{of}})
 }
 
 // coordinates returns the coordinates of the process in the grid. The last coordinate varies fastest.
@@ -114,10 +114,10 @@ func (g *Grid) coordinates() ([]int64, error) {
 }
 
 // run is a block of length elements that is repeated times times, at a distance of stride elements.
-type run struct{ start, length, stride, times int64 }
+type run struct{ start, length, stride, repeats int64 }
 
-// distribute returns the elements of a dimension that belong to the process with index at.
-func distribute(how Distribution, size, argument, processes, at int64) ([]run, error) {
+// distributeDim returns the elements of a dimension that belong to the process with index at.
+func distributeDim(how Distribution, size, argument, processes, at int64) ([]run, error) {
 	bad := func() error {
 		return fmt.Errorf("%w: distribution %d of %d elements in blocks of %d over %d processes", ErrArgument, how,
 			size, argument, processes)
@@ -165,43 +165,43 @@ func distribute(how Distribution, size, argument, processes, at int64) ([]run, e
 type array struct {
 	t *Type
 	// unit is the distance between consecutive elements in bytes.
-	unit int64
-	o    overflow
-	err  error
+	elementStride int64
+	overflow      overflow
+	err           error
 }
 
-// dimension turns the array into runs of itself along a new dimension of the given size.
-func (a *array) dimension(size int64, runs ...run) {
+// addDimension turns the array into runs of itself along a new dimension of the given size.
+func (a *array) addDimension(size int64, runs ...run) {
 	if a.err != nil {
 		return
 	}
 	var pieces []piece
-	if a.t.Extent() != a.unit {
-		a.t = resized(a.t, 0, a.unit)
+	if a.t.Extent() != a.elementStride {
+		a.t = resized(a.t, 0, a.elementStride)
 	}
 	for _, r := range runs {
-		block, err := build(Contents{}, []piece{{r.length, 0, a.t}}, false)
+		block, err := buildType(Contents{}, []piece{{r.length, 0, a.t}}, false)
 		if err != nil {
 			a.err = err
 			return
 		}
-		if r.times > 1 {
-			block = resized(block, 0, a.o.mul(r.stride, a.unit))
+		if r.repeats > 1 {
+			block = resized(block, 0, a.overflow.mul(r.stride, a.elementStride))
 		}
-		pieces = append(pieces, piece{r.times, a.o.mul(r.start, a.unit), block})
+		pieces = append(pieces, piece{r.repeats, a.overflow.mul(r.start, a.elementStride), block})
 	}
-	a.unit = a.o.mul(a.unit, size)
-	if a.err = a.o.check("an array of elements of %d bytes", a.t.Extent()); a.err == nil {
-		a.t, a.err = build(Contents{}, pieces, false)
+	a.elementStride = a.overflow.mul(a.elementStride, size)
+	if a.err = a.overflow.check("an array of elements of %d bytes", a.t.Extent()); a.err == nil {
+		a.t, a.err = buildType(Contents{}, pieces, false)
 	}
 }
 
-// end returns the finished type, with the extent of the whole array.
-func (a *array) end(made Contents) (*Type, error) {
+// finish returns the finished type, with the extent of the whole array.
+func (a *array) finish(made Contents) (*Type, error) {
 	if a.err != nil {
 		return nil, a.err
 	}
-	t := resized(a.t, 0, a.unit)
-	t.made = made
+	t := resized(a.t, 0, a.elementStride)
+	t.contents = made
 	return t, nil
 }

@@ -8,13 +8,13 @@ import (
 // piece is count elements of a type at a displacement.
 type piece struct {
 	count, displ int64
-	of           *Type
+	elem         *Type
 }
 
-// build makes a type that consists of pieces, in data order. If padded is set, its extent is a multiple of its
+// buildType makes a type that consists of pieces, in data order. If padded is set, its extent is a multiple of its
 // alignment, like a C struct.
-func build(made Contents, pieces []piece, padded bool) (*Type, error) {
-	t := &Type{align: 1, made: made}
+func buildType(made Contents, pieces []piece, padded bool) (*Type, error) {
+	t := &Type{align: 1, contents: made}
 	var o overflow
 	layouts := make([]layout, 0, len(pieces))
 	first := true
@@ -25,11 +25,11 @@ func build(made Contents, pieces []piece, padded bool) (*Type, error) {
 		if p.count == 0 {
 			continue
 		}
-		if err := t.include(&p, &o, first); err != nil {
+		if err := t.includePiece(&p, &o, first); err != nil {
 			return nil, err
 		}
 		first = false
-		layouts = append(layouts, p.of.layout.repeat(p.count, p.of.Extent()).at(p.displ))
+		layouts = append(layouts, p.elem.layout.repeat(p.count, p.elem.Extent()).shifted(p.displ))
 	}
 	if padded && !t.ubSet {
 		if rest := (t.ub - t.lb) % t.align; rest != 0 {
@@ -39,22 +39,22 @@ func build(made Contents, pieces []piece, padded bool) (*Type, error) {
 	if err := o.check("a type of %d pieces", len(pieces)); err != nil {
 		return nil, err
 	}
-	t.layout = join(layouts)
-	t.part = []layout{t.layout.at(-t.layout.offset)}
+	t.layout = joinLayouts(layouts)
+	t.originLayout = []layout{t.layout.shifted(-t.layout.offset)}
 	return t, nil
 }
 
-// include extends the bounds and counts of a type to include a piece.
-func (t *Type) include(p *piece, o *overflow, first bool) error {
-	of := p.of
+// includePiece extends the bounds and counts of a type to include a piece.
+func (t *Type) includePiece(p *piece, o *overflow, first bool) error {
+	of := p.elem
 	last := o.mul(p.count-1, of.Extent())
 	lb, ub := o.add(p.displ, o.add(of.lb, min(last, 0))), o.add(p.displ, o.add(of.ub, max(last, 0)))
 	trueLB, trueUB := o.add(p.displ, o.add(of.trueLB, min(last, 0))), o.add(p.displ, o.add(of.trueUB, max(last, 0)))
 	if err := o.check("%d elements at %d", p.count, p.displ); err != nil {
 		return err
 	}
-	t.lb, t.lbSet = bound(t.lb, lb, t.lbSet, of.lbSet, first, min64)
-	t.ub, t.ubSet = bound(t.ub, ub, t.ubSet, of.ubSet, first, max64)
+	t.lb, t.lbSet = combineBound(t.lb, lb, t.lbSet, of.lbSet, first, min64)
+	t.ub, t.ubSet = combineBound(t.ub, ub, t.ubSet, of.ubSet, first, max64)
 	if of.size > 0 {
 		if t.size == 0 {
 			t.trueLB, t.trueUB, t.basic = trueLB, trueUB, of.basic
@@ -72,8 +72,8 @@ func (t *Type) include(p *piece, o *overflow, first bool) error {
 func min64(a, b int64) int64 { return min(a, b) }
 func max64(a, b int64) int64 { return max(a, b) }
 
-// bound combines two bounds. A bound that was set explicitly overrides one that was not.
-func bound(have, next int64, haveSet, nextSet, first bool, combine func(a, b int64) int64) (int64, bool) {
+// combineBound combines two bounds. A bound that was set explicitly overrides one that was not.
+func combineBound(have, next int64, haveSet, nextSet, first bool, combine func(a, b int64) int64) (int64, bool) {
 	switch {
 	case first || nextSet && !haveSet:
 		return next, nextSet
@@ -86,13 +86,13 @@ func bound(have, next int64, haveSet, nextSet, first bool, combine func(a, b int
 // Dup returns a copy of a type.
 func Dup(of *Type) *Type {
 	t := *of
-	t.name, t.made, t.large = "", Contents{Combiner: CombinerDup, Types: []*Type{of}}, false
+	t.name, t.contents, t.isLarge = "", Contents{Combiner: CombinerDup, Types: []*Type{of}}, false
 	return &t
 }
 
 // Contiguous returns the type of count consecutive elements.
 func Contiguous(count int64, of *Type) (*Type, error) {
-	return build(Contents{CombinerContiguous, []int64{count}, nil, []*Type{of}}, []piece{{count, 0, of}}, false)
+	return buildType(Contents{CombinerContiguous, []int64{count}, nil, []*Type{of}}, []piece{{count, 0, of}}, false)
 }
 
 // Vector returns the type of count blocks. Each block has length elements, and begins stride elements after the
@@ -113,7 +113,7 @@ func Hvector(count, length, stride int64, of *Type) (*Type, error) {
 }
 
 func vector(made Contents, count, length, stride int64, of *Type) (*Type, error) {
-	block, err := build(made, []piece{{length, 0, of}}, false)
+	block, err := buildType(made, []piece{{length, 0, of}}, false)
 	if err != nil {
 		return nil, err
 	}
@@ -121,7 +121,7 @@ func vector(made Contents, count, length, stride int64, of *Type) (*Type, error)
 		block = resized(block, block.lb, stride)
 		block.lbSet, block.ubSet = of.lbSet, of.ubSet
 	}
-	t, err := build(made, []piece{{count, 0, block}}, false)
+	t, err := buildType(made, []piece{{count, 0, block}}, false)
 	if err != nil || count <= 0 || length <= 0 {
 		return t, err
 	}
@@ -172,7 +172,7 @@ func indexed(made Contents, lengths, displs []int64, unit int64, of *Type) (*Typ
 	if err := o.check("displacements in units of %d bytes", unit); err != nil {
 		return nil, err
 	}
-	return build(made, pieces, false)
+	return buildType(made, pieces, false)
 }
 
 // Struct returns the type that consists, for each i, of lengths[i] elements of types[i] at displs[i] bytes from
@@ -188,7 +188,7 @@ func Struct(lengths, displs []int64, types []*Type) (*Type, error) {
 	}
 	made := Contents{CombinerStruct, slices.Concat([]int64{int64(len(lengths))}, lengths), slices.Clone(displs),
 		slices.Clone(types)}
-	return build(made, pieces, true)
+	return buildType(made, pieces, true)
 }
 
 // Resized returns a type with a different lower bound and extent.
@@ -203,7 +203,7 @@ func Resized(of *Type, lb, extent int64) (*Type, error) {
 
 func resized(of *Type, lb, extent int64) *Type {
 	t := *of
-	t.name, t.made, t.large = "", Contents{CombinerResized, nil, []int64{lb, extent}, []*Type{of}}, false
+	t.name, t.contents, t.isLarge = "", Contents{CombinerResized, nil, []int64{lb, extent}, []*Type{of}}, false
 	t.lb, t.ub, t.lbSet, t.ubSet = lb, lb+extent, true, true
 	return &t
 }
@@ -217,6 +217,6 @@ func Pair(name string, value, size int64) (*Type, error) {
 		return nil, err
 	}
 	t := resized(both, 0, size)
-	t.name, t.made, t.ubSet, t.lbSet = name, Contents{}, false, false
+	t.name, t.contents, t.ubSet, t.lbSet = name, Contents{}, false, false
 	return t, nil
 }

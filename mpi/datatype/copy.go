@@ -27,9 +27,9 @@ func (t *Type) transfer(packed []byte, memory unsafe.Pointer, count, from int64,
 	if len(packed) == 0 {
 		return 0
 	}
-	all := t.layout.loop(count, t.Extent(), t.part)
+	all := t.layout.repeatWith(count, t.Extent(), t.originLayout)
 	c := copier{memory, pack}
-	c.some(&all, all.offset, packed, from)
+	c.copyRange(&all, all.offset, packed, from)
 	return len(packed)
 }
 
@@ -39,27 +39,27 @@ type copier struct {
 	pack   bool
 }
 
-// some copies data of a layout, starting at byte from of that data. The first iteration of the layout is at
+// copyRange copies data of a layout, starting at byte from of that data. The first iteration of the layout is at
 // offset.
-func (c *copier) some(l *layout, offset int64, packed []byte, from int64) {
-	i := from / l.unit
+func (c *copier) copyRange(l *layout, offset int64, packed []byte, from int64) {
+	i := from / l.iterationSize
 	offset += i * l.stride
-	if rest := from - i*l.unit; rest > 0 || int64(len(packed)) < l.unit {
-		n := min(int64(len(packed)), l.unit-rest)
-		c.part(l, offset, packed[:n], rest)
+	if rest := from - i*l.iterationSize; rest > 0 || int64(len(packed)) < l.iterationSize {
+		n := min(int64(len(packed)), l.iterationSize-rest)
+		c.copyPartial(l, offset, packed[:n], rest)
 		packed, offset = packed[n:], offset+l.stride
 	}
-	whole := int64(len(packed)) / l.unit
-	c.whole(l, offset, packed[:whole*l.unit], whole)
-	if packed = packed[whole*l.unit:]; len(packed) > 0 {
-		c.part(l, offset+whole*l.stride, packed, 0)
+	whole := int64(len(packed)) / l.iterationSize
+	c.copyWhole(l, offset, packed[:whole*l.iterationSize], whole)
+	if packed = packed[whole*l.iterationSize:]; len(packed) > 0 {
+		c.copyPartial(l, offset+whole*l.stride, packed, 0)
 	}
 }
 
-// part copies part of one iteration.
-func (c *copier) part(l *layout, offset int64, packed []byte, from int64) {
+// copyPartial copies part of one iteration.
+func (c *copier) copyPartial(l *layout, offset int64, packed []byte, from int64) {
 	if l.block > 0 {
-		c.copy(offset+from, packed)
+		c.copyBlock(offset+from, packed)
 		return
 	}
 	i := sort.Search(len(l.starts), func(i int) bool { return l.starts[i] > from }) - 1
@@ -67,35 +67,35 @@ func (c *copier) part(l *layout, offset int64, packed []byte, from int64) {
 		p := &l.parts[i]
 		at := from - l.starts[i]
 		n := min(int64(len(packed)), p.size()-at)
-		c.some(p, offset+p.offset, packed[:n], at)
+		c.copyRange(p, offset+p.offset, packed[:n], at)
 		packed, from = packed[n:], from+n
 	}
 }
 
-// batch is the number of iterations whose parts are copied together. It is small enough for them to stay in the
+// batchIterations is the number of iterations whose parts are copied together. It is small enough for them to stay in the
 // L1 cache.
-const batch = 64
+const batchIterations = 64
 
-// whole copies n complete iterations.
-func (c *copier) whole(l *layout, offset int64, packed []byte, n int64) {
+// copyWhole copies n complete iterations.
+func (c *copier) copyWhole(l *layout, offset int64, packed []byte, n int64) {
 	switch {
 	case l.block > 0:
-		c.blocks(offset, l.stride, packed, l.block, l.block, n)
-	case l.single:
+		c.copyBlocks(offset, l.stride, packed, l.block, l.block, n)
+	case l.singleBlocks:
 		for n > 0 {
-			m := min(n, batch)
+			m := min(n, batchIterations)
 			for i := range l.parts {
 				p := &l.parts[i]
-				c.blocks(offset+p.offset, l.stride, packed[l.starts[i]:], l.unit, p.block, m)
+				c.copyBlocks(offset+p.offset, l.stride, packed[l.starts[i]:], l.iterationSize, p.block, m)
 			}
-			packed, offset, n = packed[m*l.unit:], offset+m*l.stride, n-m
+			packed, offset, n = packed[m*l.iterationSize:], offset+m*l.stride, n-m
 		}
 	default:
 		for range n {
 			for i := range l.parts {
 				p := &l.parts[i]
 				size := p.size()
-				c.whole(p, offset+p.offset, packed[:size], p.times)
+				c.copyWhole(p, offset+p.offset, packed[:size], p.iterations)
 				packed = packed[size:]
 			}
 			offset += l.stride
@@ -103,13 +103,13 @@ func (c *copier) whole(l *layout, offset int64, packed []byte, n int64) {
 	}
 }
 
-// blocks copies n blocks of equal length. They are stride bytes apart in memory, and step bytes apart in
+// copyBlocks copies n blocks of equal length. They are stride bytes apart in memory, and step bytes apart in
 // packed.
-func (c *copier) blocks(offset, stride int64, packed []byte, step, length, n int64) {
+func (c *copier) copyBlocks(offset, stride int64, packed []byte, step, length, n int64) {
 	switch {
 	case n == 0:
 	case n == 1 || stride == length && step == length:
-		c.copy(offset, packed[:length*n])
+		c.copyBlock(offset, packed[:length*n])
 	case length == 4:
 		copyWords[[4]byte](c, offset, stride, packed, step, n)
 	case length == 8:
@@ -118,13 +118,13 @@ func (c *copier) blocks(offset, stride int64, packed []byte, step, length, n int
 		copyWords[[16]byte](c, offset, stride, packed, step, n)
 	default:
 		for i := range n {
-			c.copy(offset+i*stride, packed[i*step:i*step+length])
+			c.copyBlock(offset+i*stride, packed[i*step:i*step+length])
 		}
 	}
 }
 
-// copy copies one contiguous block.
-func (c *copier) copy(offset int64, packed []byte) {
+// copyBlock copies one contiguous block.
+func (c *copier) copyBlock(offset int64, packed []byte) {
 	memory := unsafe.Slice((*byte)(unsafe.Add(c.memory, offset)), len(packed))
 	if c.pack {
 		copy(packed, memory)

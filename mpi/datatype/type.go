@@ -17,8 +17,8 @@ var ErrArgument = errors.New("invalid datatype")
 type Type struct {
 	layout layout
 	// part holds the layout at offset 0. Loops over this type use it.
-	part []layout
-	size int64
+	originLayout []layout
+	size         int64
 	// lb and ub are the bounds. They were either set explicitly, by Resized on this type or on a component, or
 	// computed from the elements.
 	lb, ub       int64
@@ -30,9 +30,9 @@ type Type struct {
 	count int64
 	basic op.Type
 	name  string
-	// made records how the type was constructed. large records whether MarkLarge was called.
-	made  Contents
-	large bool
+	// contents records how the type was constructed. large records whether MarkLarge was called.
+	contents Contents
+	isLarge  bool
 }
 
 // Contents describes how a type was constructed (MPI_Type_get_contents): the integers, addresses and types passed to
@@ -68,7 +68,7 @@ const (
 // and is aligned to align bytes. element is its type in reductions, or 0 if it cannot be reduced.
 func Basic(name string, size, align int64, element op.Type) *Type {
 	return &Type{
-		layout: bytes(size), size: size, ub: size, trueUB: size, align: align, count: 1, basic: element, name: name,
+		layout: blockLayout(size), size: size, ub: size, trueUB: size, align: align, count: 1, basic: element, name: name,
 	}
 }
 
@@ -89,28 +89,28 @@ func (t *Type) Extent() int64 { return t.ub - t.lb }
 func (t *Type) TrueBounds() (lb, extent int64) { return t.trueLB, t.trueUB - t.trueLB }
 
 // Contents returns how the type was constructed. The caller must not modify it.
-func (t *Type) Contents() Contents { return t.made }
+func (t *Type) Contents() Contents { return t.contents }
 
 // MarkLarge records that the type was constructed by a call with large counts, that is, by a C function whose
 // name ends in _c. It must be called before the type is used.
-func (t *Type) MarkLarge() { t.large = true }
+func (t *Type) MarkLarge() { t.isLarge = true }
 
-// Large reports whether the type was constructed by a call with large counts.
-func (t *Type) Large() bool { return t.large }
+// IsLarge reports whether the type was constructed by a call with large counts.
+func (t *Type) IsLarge() bool { return t.isLarge }
 
 // Element returns the reduction type of all basic elements. It is 0 if the types differ or cannot be reduced.
 func (t *Type) Element() op.Type { return t.basic }
 
 // Contiguous reports whether count elements form one block of memory, and returns the offset of that block.
 func (t *Type) Contiguous(count int64) (offset int64, ok bool) {
-	all := t.layout.loop(count, t.Extent(), t.part)
+	all := t.layout.repeatWith(count, t.Extent(), t.originLayout)
 	return all.contiguous()
 }
 
-// Dense reports whether any number of elements is contiguous, without gaps, starting at displacement 0.
-func (t *Type) Dense() bool {
+// IsDense reports whether any number of elements is contiguous, without gaps, starting at displacement 0.
+func (t *Type) IsDense() bool {
 	l := &t.layout
-	return l.times == 1 && l.offset == 0 && l.block > 0 && l.block == t.ub-t.lb
+	return l.iterations == 1 && l.offset == 0 && l.block > 0 && l.block == t.ub-t.lb
 }
 
 // Span returns the range of memory that count elements use, relative to the buffer. begin is the first byte of
@@ -136,18 +136,18 @@ func (t *Type) Elements(n int64) (int64, bool) {
 	elements, ok := whole*t.count, true
 	switch {
 	case rest == 0:
-	case t.made.Combiner == Named:
+	case t.contents.Combiner == Named:
 		ok = false
 	default:
 		var more int64
-		more, ok = t.made.elements(rest)
+		more, ok = t.contents.partialElements(rest)
 		elements += more
 	}
 	return elements, ok
 }
 
-// elements is Elements for less than one whole element.
-func (c *Contents) elements(n int64) (elements int64, whole bool) {
+// partialElements is Elements for less than one whole element.
+func (c *Contents) partialElements(n int64) (elements int64, whole bool) {
 	if c.Combiner != CombinerStruct {
 		return c.Types[0].Elements(n)
 	}

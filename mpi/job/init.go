@@ -38,7 +38,7 @@ var (
 		c, err := attach.Dial(ctx, socket, rank)
 		if errors.Is(err, attach.ErrControlSocket) {
 			err = fmt.Errorf("%w; attach to %s, or what its configuration has as attach.socket", err,
-				config.AttachSocketBeside(socket))
+				config.AttachSocketFor(socket))
 		}
 		if err != nil {
 			return nil, err // must not return a Device that holds a nil *attach.Client
@@ -82,7 +82,7 @@ func Init(ctx context.Context) (*mpi.Comm, error) {
 // Device opens the rank described by the environment, as Init does, and returns its device.
 func Device(ctx context.Context) (mpe.Device, error) {
 	socket, config := os.Getenv(EnvSocket), os.Getenv(EnvConfig)
-	rank, err := envRank()
+	rank, err := rankFromEnv()
 	switch {
 	case err != nil:
 		return nil, err
@@ -117,7 +117,7 @@ func Device(ctx context.Context) (mpe.Device, error) {
 	return dev, nil
 }
 
-func envRank() (int, error) {
+func rankFromEnv() (int, error) {
 	text := os.Getenv(EnvRank)
 	if text == "" {
 		return anyRank, nil

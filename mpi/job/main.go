@@ -66,7 +66,7 @@ func Run(ctx context.Context, n int, program func(ctx context.Context, world *mp
 	defer fail(nil)
 	var once sync.Once
 	var first error
-	err = onAll(worlds, func(world *mpi.Comm) error {
+	err = forEachWorld(worlds, func(world *mpi.Comm) error {
 		err := program(running, world)
 		if err != nil {
 			err = fmt.Errorf("rank %d: %w", world.Rank(), err)
@@ -80,14 +80,14 @@ func Run(ctx context.Context, n int, program func(ctx context.Context, world *mp
 		return first
 	}
 	if err := finalize(ctx, worlds); err != nil {
-		return cmp.Or(ctxerr.Of(ctx), err)
+		return cmp.Or(ctxerr.Cause(ctx), err)
 	}
 	return nil
 }
 
 // finalize calls Finalize for all ranks that have not called it themselves.
 func finalize(ctx context.Context, worlds []*mpi.Comm) error {
-	return onAll(worlds, func(world *mpi.Comm) error {
+	return forEachWorld(worlds, func(world *mpi.Comm) error {
 		if world.Finalized() {
 			return nil
 		}
@@ -95,8 +95,8 @@ func finalize(ctx context.Context, worlds []*mpi.Comm) error {
 	})
 }
 
-// onAll calls do for all worlds concurrently, and joins the errors.
-func onAll(worlds []*mpi.Comm, do func(*mpi.Comm) error) error {
+// forEachWorld calls do for all worlds concurrently, and joins the errors.
+func forEachWorld(worlds []*mpi.Comm, do func(*mpi.Comm) error) error {
 	errs := make([]error, len(worlds))
 	var calls sync.WaitGroup
 	for i, world := range worlds {
@@ -114,7 +114,7 @@ func openWorlds(ctx context.Context, n int) ([]*mpi.Comm, error) {
 			return []*mpi.Comm{world}, err
 		}
 	}
-	devices, err := node.Local(n, protocol.Extended)
+	devices, err := node.StartLocal(n, protocol.Extended)
 	if err != nil {
 		return nil, errorf(mpi.ErrOther, "Run", "%w", err)
 	}

@@ -6,8 +6,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// count returns n as a T, which may be complex.
-func count[T mpi.Number](n int) T {
+// fromInt returns n as a T, which may be complex.
+func fromInt[T mpi.Number](n int) T {
 	var v T
 	for range n {
 		v += T(1)
@@ -16,10 +16,10 @@ func count[T mpi.Number](n int) T {
 }
 
 // value returns element i of a rank's contribution. Values are small, so that sums fit into all types and are exact.
-func value[T mpi.Number](rank, i int) T { return count[T]((5*rank + 3*i + rank*i) % 12) }
+func value[T mpi.Number](rank, i int) T { return fromInt[T]((5*rank + 3*i + rank*i) % 12) }
 
-// valuesOf returns the first n elements of a rank's contribution.
-func valuesOf[T any](of func(rank, i int) T, rank, n int) []T {
+// contribution returns the first n elements of a rank's contribution.
+func contribution[T any](of func(rank, i int) T, rank, n int) []T {
 	list := make([]T, n)
 	for i := range list {
 		list[i] = of(rank, i)
@@ -36,76 +36,76 @@ func location(rank, i int) mpi.Float64Loc {
 // limits.
 var lengths = []int{0, 1, 7}
 
-const long = 9000
+const longLength = 9000
 
 // movement tests Bcast, Scatter, Gather, Allgather and Alltoall with several types.
 func movement(r *rank) {
-	moves(r, r.Comm, value[int32])
-	moves(r, r.Comm, value[int32], long)
-	moves(r, r.Comm, value[int8])
-	moves(r, r.Comm, value[uint16])
-	moves(r, r.Comm, value[float32])
-	moves(r, r.Comm, value[float64])
-	moves(r, r.Comm, value[complex128])
-	moves(r, r.Comm, value[celsius])
-	moves(r, r.Comm, location)
+	checkMovement(r, r.Comm, value[int32])
+	checkMovement(r, r.Comm, value[int32], longLength)
+	checkMovement(r, r.Comm, value[int8])
+	checkMovement(r, r.Comm, value[uint16])
+	checkMovement(r, r.Comm, value[float32])
+	checkMovement(r, r.Comm, value[float64])
+	checkMovement(r, r.Comm, value[complex128])
+	checkMovement(r, r.Comm, value[celsius])
+	checkMovement(r, r.Comm, location)
 	// In this communicator, the ranks differ from those in the world.
-	turned := got(r.Split(r.ctx, r.Rank()%2, -r.Rank()))(r)
-	moves(r, turned, value[int32])
+	turned := must(r.Split(r.ctx, r.Rank()%2, -r.Rank()))(r)
+	checkMovement(r, turned, value[int32])
 }
 
-// moves tests blocks of the given lengths, or of the default lengths if none are given.
-func moves[T mpi.Element](r *rank, c *mpi.Comm, of func(rank, i int) T, some ...int) {
+// checkMovement tests blocks of the given lengths, or of the default lengths if none are given.
+func checkMovement[T mpi.Element](r *rank, c *mpi.Comm, of func(rank, i int) T, some ...int) {
 	if some == nil {
 		some = lengths
 	}
 	for i, n := range some {
 		root := (i + 1) % c.Size()
-		bcasts(r, c, of, n, root)
-		scatters(r, c, of, n, root)
-		gathers(r, c, of, n, root)
-		alltoalls(r, c, of, n)
+		checkBcast(r, c, of, n, root)
+		checkScatter(r, c, of, n, root)
+		checkGather(r, c, of, n, root)
+		checkAlltoall(r, c, of, n)
 	}
 	r.must(mpi.Barrier(r.ctx, c))
 }
 
-// bcasts tests that all ranks receive the root's contribution.
-func bcasts[T mpi.Element](r *rank, c *mpi.Comm, of func(rank, i int) T, n, root int) {
+// checkBcast tests that all ranks receive the root's contribution.
+func checkBcast[T mpi.Element](r *rank, c *mpi.Comm, of func(rank, i int) T, n, root int) {
 	b := make([]T, n)
 	if c.Rank() == root {
-		b = valuesOf(of, root, n)
+		b = contribution(of, root, n)
 	}
 	r.must(mpi.Bcast(r.ctx, c, b, root))
-	same(r, "Bcast", b, valuesOf(of, root, n))
+	checkSlice(r, "Bcast", b, contribution(of, root, n))
 }
 
-// scatters tests that the root's blocks reach all ranks, with and without the root's own block in place.
-func scatters[T mpi.Element](r *rank, c *mpi.Comm, of func(rank, i int) T, n, root int) {
+// checkScatter tests that the root's blocks reach all ranks, with and without the root's own block in place.
+func checkScatter[T mpi.Element](r *rank, c *mpi.Comm, of func(rank, i int) T, n, root int) {
 	for _, inPlace := range []bool{false, true} {
 		var all []T
 		own := make([]T, n)
 		if c.Rank() == root {
-			all = valuesOf(of, root, n*c.Size())
+			all = contribution(of, root, n*c.Size())
 			if inPlace {
 				own = all[root*n:][:n]
 			}
 		}
 		r.must(mpi.Scatter(r.ctx, c, all, own, root))
-		same(r, "Scatter", own, valuesOf(of, root, n*c.Size())[c.Rank()*n:][:n])
+		checkSlice(r, "Scatter", own, contribution(of, root, n*c.Size())[c.Rank()*n:][:n])
 		if c.Rank() == root {
-			same(r, "what Scatter sends", all, valuesOf(of, root, n*c.Size()))
+			checkSlice(r, "what Scatter sends", all, contribution(of, root, n*c.Size()))
 		}
 	}
 }
 
-// gathers tests that the contributions of all ranks arrive, at the root and everywhere.
-func gathers[T mpi.Element](r *rank, c *mpi.Comm, of func(rank, i int) T, n, root int) {
+// checkGather tests that the contributions of all ranks arrive, at the root and everywhere.
+func checkGather[T mpi.Element](r *rank, c *mpi.Comm, of func(rank, i int) T, n, root int) {
 	var want []T
 	for rank := range c.Size() {
-		want = append(want, valuesOf(of, rank, n)...)
+		want = append(want, contribution(of, rank, n)...)
 	}
 	for _, inPlace := range []bool{false, true} {
-		own := valuesOf(of, c.Rank(), n)
+		own := contribution(of, c.Rank(), n)
 		var all []T
 		if c.Rank() == root {
 			all = make([]T, len(want))
@@ -115,33 +115,33 @@ func gathers[T mpi.Element](r *rank, c *mpi.Comm, of func(rank, i int) T, n, roo
 		}
 		r.must(mpi.Gather(r.ctx, c, own, all, root))
 		if c.Rank() == root {
-			same(r, "Gather", all, want)
+			checkSlice(r, "Gather", all, want)
 		}
-		own, all = valuesOf(of, c.Rank(), n), make([]T, len(want))
+		own, all = contribution(of, c.Rank(), n), make([]T, len(want))
 		if inPlace {
 			own = all[c.Rank()*n:][:copy(all[c.Rank()*n:], own)]
 		}
 		r.must(mpi.Allgather(r.ctx, c, own, all))
-		same(r, "Allgather", all, want)
+		checkSlice(r, "Allgather", all, want)
 	}
 }
 
-// alltoalls tests that each rank receives its block from each rank.
-func alltoalls[T mpi.Element](r *rank, c *mpi.Comm, of func(rank, i int) T, n int) {
+// checkAlltoall tests that each rank receives its block from each rank.
+func checkAlltoall[T mpi.Element](r *rank, c *mpi.Comm, of func(rank, i int) T, n int) {
 	var want []T
 	for rank := range c.Size() {
-		want = append(want, valuesOf(of, rank, n*c.Size())[c.Rank()*n:][:n]...)
+		want = append(want, contribution(of, rank, n*c.Size())[c.Rank()*n:][:n]...)
 	}
-	send, recv := valuesOf(of, c.Rank(), n*c.Size()), make([]T, n*c.Size())
+	send, recv := contribution(of, c.Rank(), n*c.Size()), make([]T, n*c.Size())
 	r.must(mpi.Alltoall(r.ctx, c, send, recv))
-	same(r, "Alltoall", recv, want)
-	same(r, "what Alltoall sends", send, valuesOf(of, c.Rank(), n*c.Size()))
+	checkSlice(r, "Alltoall", recv, want)
+	checkSlice(r, "what Alltoall sends", send, contribution(of, c.Rank(), n*c.Size()))
 	r.must(mpi.Alltoall(r.ctx, c, send, send))
-	same(r, "Alltoall in place", send, want)
+	checkSlice(r, "Alltoall in place", send, want)
 }
 
-// same checks that two slices are equal.
-func same[T comparable](r *rank, what string, got, want []T) {
+// checkSlice checks that two slices are equal.
+func checkSlice[T comparable](r *rank, what string, got, want []T) {
 	r.t.Helper()
 	if slices.Equal(got, want) {
 		return

@@ -8,57 +8,57 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// apart checks that messages with the same tag in two communicators of the same ranks do not get mixed up, in
+// checkSeparate checks that messages with the same tag in two communicators of the same ranks do not get mixed up, in
 // whatever order they are received.
-func (r *rank) apart(a, b *mpi.Comm) {
+func (r *rank) checkSeparate(a, b *mpi.Comm) {
 	r.t.Helper()
 	right, left := (a.Rank()+1)%a.Size(), (a.Rank()+a.Size()-1)%a.Size()
-	sendA := got(mpi.Isend(a, []int32{1}, right, 4))(r)
-	sendB := got(mpi.Isend(b, []int32{2}, right, 4))(r)
+	sendA := must(mpi.Isend(a, []int32{1}, right, 4))(r)
+	sendB := must(mpi.Isend(b, []int32{2}, right, 4))(r)
 	v := []int32{0}
-	st := got(mpi.Recv(r.ctx, b, v, mpi.AnySource, mpi.AnyTag))(r)
-	equal(r, "number", v[0], 2)
-	equal(r, "source", st.Source, left)
-	got(mpi.Recv(r.ctx, a, v, mpi.AnySource, mpi.AnyTag))(r)
-	equal(r, "number", v[0], 1)
+	st := must(mpi.Recv(r.ctx, b, v, mpi.AnySource, mpi.AnyTag))(r)
+	checkEqual(r, "number", v[0], 2)
+	checkEqual(r, "source", st.Source, left)
+	must(mpi.Recv(r.ctx, a, v, mpi.AnySource, mpi.AnyTag))(r)
+	checkEqual(r, "number", v[0], 1)
 	r.must(mpi.Waitall(r.ctx, []mpi.Request{sendA, sendB}, nil))
 }
 
 func dup(r *rank) {
-	twin := got(r.Dup(r.ctx))(r)
-	equal(r, "rank", twin.Rank(), r.Rank())
-	equal(r, "size", twin.Size(), r.Size())
-	equal(r, "comparison", r.Compare(twin), mpi.Congruent)
-	equal(r, "comparison", r.Compare(r.Comm), mpi.Ident)
-	equal(r, "name of the world", r.Name(), "world")
-	equal(r, "name", twin.Name(), "")
+	twin := must(r.Dup(r.ctx))(r)
+	checkEqual(r, "rank", twin.Rank(), r.Rank())
+	checkEqual(r, "size", twin.Size(), r.Size())
+	checkEqual(r, "comparison", r.Compare(twin), mpi.Congruent)
+	checkEqual(r, "comparison", r.Compare(r.Comm), mpi.Ident)
+	checkEqual(r, "name of the world", r.Name(), "world")
+	checkEqual(r, "name", twin.Name(), "")
 	twin.SetName("twin")
-	equal(r, "name", twin.Name(), "twin")
-	r.apart(r.Comm, twin)
-	third := got(twin.Dup(r.ctx))(r)
-	r.apart(twin, third)
-	r.apart(r.Comm, third)
+	checkEqual(r, "name", twin.Name(), "twin")
+	r.checkSeparate(r.Comm, twin)
+	third := must(twin.Dup(r.ctx))(r)
+	r.checkSeparate(twin, third)
+	r.checkSeparate(r.Comm, third)
 	for range 20 {
-		third = got(third.Dup(r.ctx))(r)
-		r.apart(twin, third)
+		third = must(third.Dup(r.ctx))(r)
+		r.checkSeparate(twin, third)
 	}
 }
 
 // dupDeadline checks that Dup fails when its context is done if a member does not call it, and that the
 // communicator can still be used in other ways.
 func dupDeadline(r *rank) {
-	c := got(r.Dup(r.ctx))(r)
+	c := must(r.Dup(r.ctx))(r)
 	if r.Rank() != 1 {
-		ctx, stop := r.soon()
+		ctx, stop := r.shortContext()
 		defer stop()
 		_, err := c.Dup(ctx)
-		r.wantDeadline(err)
+		r.checkDeadline(err)
 		_, err = c.Split(r.ctx, 0, 0) // at once
-		r.says(err, mpi.ErrComm, "Create")
+		r.checkError(err, mpi.ErrComm, "Create")
 	}
-	r.apart(r.Comm, c)
-	r.apart(c, got(c.Create(r.ctx, c.Group(), 1))(r))
-	r.apart(c, got(r.Dup(r.ctx))(r))
+	r.checkSeparate(r.Comm, c)
+	r.checkSeparate(c, must(c.Create(r.ctx, c.Group(), 1))(r))
+	r.checkSeparate(c, must(r.Dup(r.ctx))(r))
 }
 
 // split tests two colors with reversed order, and ranks without a color.
@@ -68,14 +68,14 @@ func split(r *rank) {
 	if color == 2 {
 		color = mpi.Undefined
 	}
-	part := got(r.Split(r.ctx, color, -r.Rank()))(r)
+	part := must(r.Split(r.ctx, color, -r.Rank()))(r)
 	if color == mpi.Undefined {
 		if part != nil {
 			r.fatalf("color Undefined gave %v", part)
 		}
-		equal(r, "rank", part.Rank(), mpi.Undefined)
-		equal(r, "size", part.Size(), 0)
-		equal(r, "comparison", r.Compare(part), mpi.Unequal)
+		checkEqual(r, "rank", part.Rank(), mpi.Undefined)
+		checkEqual(r, "size", part.Size(), 0)
+		checkEqual(r, "comparison", r.Compare(part), mpi.Unequal)
 	} else {
 		var want []int // ranks of the world
 		for w := n - 1; w >= 0; w-- {
@@ -83,26 +83,26 @@ func split(r *rank) {
 				want = append(want, w)
 			}
 		}
-		equal(r, "size", part.Size(), len(want))
-		world := got(part.Group().Translate([]int{0, 1}, r.Group()))(r)
+		checkEqual(r, "size", part.Size(), len(want))
+		world := must(part.Group().Translate([]int{0, 1}, r.Group()))(r)
 		if !slices.Equal(world, want) {
 			r.fatalf("the ranks are %v, not %v", world, want)
 		}
-		equal(r, "rank", part.Rank(), slices.Index(want, r.Rank()))
+		checkEqual(r, "rank", part.Rank(), slices.Index(want, r.Rank()))
 		sum := []int32{0}
 		other := 1 - part.Rank()
-		st := got(mpi.Sendrecv(r.ctx, part, []int32{int32(r.Rank())}, other, 0, sum, mpi.AnySource, 0))(r)
-		equal(r, "source", st.Source, other)
-		equal(r, "number", int(sum[0]), want[other])
-		r.apart(part, got(part.Dup(r.ctx))(r))
+		st := must(mpi.Sendrecv(r.ctx, part, []int32{int32(r.Rank())}, other, 0, sum, mpi.AnySource, 0))(r)
+		checkEqual(r, "source", st.Source, other)
+		checkEqual(r, "number", int(sum[0]), want[other])
+		r.checkSeparate(part, must(part.Dup(r.ctx))(r))
 	}
 	// Ranks with equal keys keep their order. A communicator of all ranks is congruent or similar to the world.
-	same := got(r.Split(r.ctx, 7, 0))(r)
-	equal(r, "comparison", same.Compare(r.Comm), mpi.Congruent)
-	turned := got(same.Split(r.ctx, 0, n-r.Rank()))(r)
-	equal(r, "comparison", turned.Compare(same), mpi.Similar)
-	equal(r, "rank", turned.Rank(), n-1-r.Rank())
-	none := got(r.Split(r.ctx, mpi.Undefined, 0))(r)
+	same := must(r.Split(r.ctx, 7, 0))(r)
+	checkEqual(r, "comparison", same.Compare(r.Comm), mpi.Congruent)
+	turned := must(same.Split(r.ctx, 0, n-r.Rank()))(r)
+	checkEqual(r, "comparison", turned.Compare(same), mpi.Similar)
+	checkEqual(r, "rank", turned.Rank(), n-1-r.Rank())
+	none := must(r.Split(r.ctx, mpi.Undefined, 0))(r)
 	if none != nil {
 		r.fatalf("color Undefined gave %v", none)
 	}
@@ -110,28 +110,28 @@ func split(r *rank) {
 
 // create tests a communicator of some ranks, while the other ranks do something else.
 func create(r *rank) {
-	group := got(r.Group().Incl(3, 1, 2))(r)
+	group := must(r.Group().Incl(3, 1, 2))(r)
 	if r.Rank() == 0 {
-		if c := got(r.Create(r.ctx, group, 5))(r); c != nil {
+		if c := must(r.Create(r.ctx, group, 5))(r); c != nil {
 			r.fatalf("a rank that is no member got %v", c)
 		}
 		return
 	}
-	c := got(r.Create(r.ctx, group, 5))(r)
-	equal(r, "rank", c.Rank(), []int{mpi.Undefined, 1, 2, 0}[r.Rank()])
-	equal(r, "comparison", c.Compare(r.Comm), mpi.Unequal)
-	r.apart(c, got(c.Dup(r.ctx))(r))
+	c := must(r.Create(r.ctx, group, 5))(r)
+	checkEqual(r, "rank", c.Rank(), []int{mpi.Undefined, 1, 2, 0}[r.Rank()])
+	checkEqual(r, "comparison", c.Compare(r.Comm), mpi.Unequal)
+	r.checkSeparate(c, must(c.Dup(r.ctx))(r))
 	_, err := c.Create(r.ctx, r.Group(), 5)
-	r.class(err, mpi.ErrGroup)
-	alone := got(r.Create(r.ctx, got(r.Group().Incl(r.Rank()))(r), 5))(r)
-	equal(r, "size", alone.Size(), 1)
+	r.checkClass(err, mpi.ErrGroup)
+	alone := must(r.Create(r.ctx, must(r.Group().Incl(r.Rank()))(r), 5))(r)
+	checkEqual(r, "size", alone.Size(), 1)
 	b := []int32{0}
-	got(mpi.Sendrecv(r.ctx, alone, []int32{9}, 0, 0, b, 0, 0))(r)
-	equal(r, "number", b[0], 9)
+	must(mpi.Sendrecv(r.ctx, alone, []int32{9}, 0, 0, b, 0, 0))(r)
+	checkEqual(r, "number", b[0], 9)
 }
 
-// creates makes overlapping communicators concurrently, again and again.
-func creates(r *rank) {
+// concurrentCreates makes overlapping communicators concurrently, again and again.
+func concurrentCreates(r *rank) {
 	const tags, rounds = 6, 10
 	made := map[string]bool{r.String(): true}
 	for round := range rounds {
@@ -145,7 +145,7 @@ func creates(r *rank) {
 			if !slices.Contains(members, r.Rank()) {
 				continue
 			}
-			group := got(r.Group().Incl(members...))(r)
+			group := must(r.Group().Incl(members...))(r)
 			wg.Go(func() {
 				c, err := r.Create(r.ctx, group, round*tags+i)
 				if err != nil {
@@ -165,49 +165,49 @@ func creates(r *rank) {
 			}
 			made[c.String()] = true
 		}
-		r.talkInAll(comms)
+		r.exchangeInAll(comms)
 	}
 }
 
-// talkInAll sends messages to all members in all communicators at once. Each must receive only its own messages.
-func (r *rank) talkInAll(comms []*mpi.Comm) {
+// exchangeInAll sends messages to all members in all communicators at once. Each must receive only its own messages.
+func (r *rank) exchangeInAll(comms []*mpi.Comm) {
 	r.t.Helper()
 	var requests []mpi.Request
 	for i, c := range comms {
 		for to := range c.Size() {
-			requests = append(requests, got(mpi.Isend(c, []int32{int32(i)}, to, 0))(r))
+			requests = append(requests, must(mpi.Isend(c, []int32{int32(i)}, to, 0))(r))
 		}
 	}
 	for i, c := range slices.Backward(comms) {
 		from := make(map[int]bool)
 		for range c.Size() {
 			b := []int32{-1}
-			st := got(mpi.Recv(r.ctx, c, b, mpi.AnySource, mpi.AnyTag))(r)
-			equal(r, "communicator", int(b[0]), i)
+			st := must(mpi.Recv(r.ctx, c, b, mpi.AnySource, mpi.AnyTag))(r)
+			checkEqual(r, "communicator", int(b[0]), i)
 			from[st.Source] = true
 		}
-		equal(r, "sources", len(from), c.Size())
+		checkEqual(r, "sources", len(from), c.Size())
 	}
 	r.must(mpi.Waitall(r.ctx, requests, nil))
 }
 
 func free(r *rank) {
-	r.class(r.Free(), mpi.ErrComm)
-	c := got(r.Dup(r.ctx))(r)
+	r.checkClass(r.Free(), mpi.ErrComm)
+	c := must(r.Dup(r.ctx))(r)
 	other := 1 - r.Rank()
 	b := []int32{0}
-	q := got(mpi.Irecv(c, b, other, 0))(r)
+	q := must(mpi.Irecv(c, b, other, 0))(r)
 	r.must(mpi.Send(r.ctx, c, []int32{3}, other, 0))
-	again := got(mpi.RecvInit(c, b, other, 0))(r)
+	again := must(mpi.RecvInit(c, b, other, 0))(r)
 	r.must(c.Free())
-	got(q.Wait(r.ctx))(r) // continues
-	equal(r, "number", b[0], 3)
-	r.class(mpi.Send(r.ctx, c, b, other, 0), mpi.ErrComm)
-	r.class(again.Start(), mpi.ErrComm)
-	r.class(c.Free(), mpi.ErrComm)
+	must(q.Wait(r.ctx))(r) // continues
+	checkEqual(r, "number", b[0], 3)
+	r.checkClass(mpi.Send(r.ctx, c, b, other, 0), mpi.ErrComm)
+	r.checkClass(again.Start(), mpi.ErrComm)
+	r.checkClass(c.Free(), mpi.ErrComm)
 	_, err := c.Dup(r.ctx)
-	r.class(err, mpi.ErrComm)
-	r.apart(r.Comm, got(r.Dup(r.ctx))(r))
+	r.checkClass(err, mpi.ErrComm)
+	r.checkSeparate(r.Comm, must(r.Dup(r.ctx))(r))
 }
 
 // threads plays ping-pong from several goroutines on the same communicator.

@@ -28,23 +28,23 @@ type Fabric struct {
 	opts  Options
 	mu    sync.Mutex
 	ranks []*device
-	// kept is the number of operations that were started and have not been freed.
-	kept atomic.Int64
+	// unfreed is the number of operations that were started and have not been freed.
+	unfreed atomic.Int64
 }
 
 // device is one rank.
 type device struct {
-	mpe.Minimal
-	f    *Fabric
-	rank int
+	mpe.BasicDevice
+	fabric *Fabric
+	rank   int
 	// posted holds the receives that have not matched yet, and arrived holds the messages that have not. Both
 	// are in order of arrival.
 	posted  []*op
 	arrived []*message
 	// probes holds channels that are notified when a message arrives.
-	probes map[chan struct{}]struct{}
-	closed bool
-	claims int // number of claimed messages so far, used as tags
+	probes     map[chan struct{}]struct{}
+	closed     bool
+	claimCount int // number of claimed messages so far, used as tags
 }
 
 // message is a message that a receive may match.
@@ -62,7 +62,7 @@ func New(n int, opts Options) []mpe.Device {
 	f := &Fabric{opts: opts}
 	devices := make([]mpe.Device, n)
 	for r := range n {
-		d := &device{f: f, rank: r, probes: make(map[chan struct{}]struct{})}
+		d := &device{fabric: f, rank: r, probes: make(map[chan struct{}]struct{})}
 		f.ranks = append(f.ranks, d)
 		devices[r] = d
 	}
@@ -78,7 +78,7 @@ func World(opts Options) func(t *testing.T, n int) []mpe.Device {
 			for _, d := range devices {
 				_ = d.Close(context.Background()) // may have been closed by the test
 			}
-			if kept := devices[0].(*device).f.kept.Load(); kept != 0 && !t.Failed() {
+			if kept := devices[0].(*device).fabric.unfreed.Load(); kept != 0 && !t.Failed() {
 				t.Errorf("%d operations were not freed", kept)
 			}
 		})
@@ -87,7 +87,7 @@ func World(opts Options) func(t *testing.T, n int) []mpe.Device {
 }
 
 func (d *device) Rank() int { return d.rank }
-func (d *device) Size() int { return len(d.f.ranks) }
+func (d *device) Size() int { return len(d.fabric.ranks) }
 
 func (d *device) Peer(rank int) (mpe.PeerInfo, error) {
 	if rank < 0 || rank >= d.Size() {
@@ -99,15 +99,15 @@ func (d *device) Peer(rank int) (mpe.PeerInfo, error) {
 // wire returns the limits of the wire to another rank.
 func (d *device) wire(rank int) mpe.PeerInfo {
 	info := mpe.PeerInfo{Profile: "extended"}
-	if d.f.opts.Between != nil && rank != d.rank {
-		info = d.f.opts.Between(d.rank, rank)
+	if d.fabric.opts.Between != nil && rank != d.rank {
+		info = d.fabric.opts.Between(d.rank, rank)
 	}
 	info.Kind, info.Address = "memory", fmt.Sprintf("memory:%d", rank)
 	return info
 }
 
 func (d *device) Start(o mpe.Operation) (mpe.Op, error) {
-	f := d.f
+	f := d.fabric
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if d.closed {
@@ -116,8 +116,8 @@ func (d *device) Start(o mpe.Operation) (mpe.Op, error) {
 	if err := d.check(o); err != nil {
 		return nil, err
 	}
-	f.kept.Add(1)
-	x := &op{dev: d, o: o, done: make(chan struct{})}
+	f.unfreed.Add(1)
+	x := &op{dev: d, operation: o, done: make(chan struct{})}
 	if o.Kind == mpe.OpRecv {
 		d.receive(x)
 	} else {
@@ -129,7 +129,7 @@ func (d *device) Start(o mpe.Operation) (mpe.Op, error) {
 // check returns an error if the wire cannot carry the operation.
 func (d *device) check(o mpe.Operation) error {
 	if o.Peer == mpe.AnySource && o.Kind == mpe.OpRecv {
-		for r := range d.f.ranks {
+		for r := range d.fabric.ranks {
 			if o.Comm == 0 && o.Tag > 0 && d.wire(r).NoTags {
 				return fmt.Errorf("rank %d, tag %d: %w", d.rank, o.Tag, mpe.ErrWildcard)
 			}
@@ -153,18 +153,18 @@ func (d *device) check(o mpe.Operation) error {
 }
 
 func (d *device) send(x *op) {
-	dst := d.f.ranks[x.o.Peer]
-	m := &message{from: d.rank, send: x, op: x.o}
+	dst := d.fabric.ranks[x.operation.Peer]
+	m := &message{from: d.rank, send: x, op: x.operation}
 	for i, r := range dst.posted {
-		if dst.matches(r.o, m) {
+		if dst.matches(r.operation, m) {
 			dst.posted = append(dst.posted[:i], dst.posted[i+1:]...)
-			r.take(m)
+			r.deliver(m)
 			return
 		}
 	}
-	if x.o.Kind == mpe.OpSend && len(x.o.Buf) <= d.f.opts.Eager {
-		m.send, m.data = nil, append([]byte(nil), x.o.Buf...)
-		x.end(mpe.Status{Send: true, Peer: x.o.Peer}, nil)
+	if x.operation.Kind == mpe.OpSend && len(x.operation.Buf) <= d.fabric.opts.Eager {
+		m.send, m.data = nil, append([]byte(nil), x.operation.Buf...)
+		x.finish(mpe.Status{Send: true, Peer: x.operation.Peer}, nil)
 	}
 	dst.arrived = append(dst.arrived, m)
 	for p := range dst.probes {
@@ -174,9 +174,9 @@ func (d *device) send(x *op) {
 
 func (d *device) receive(x *op) {
 	for i, m := range d.arrived {
-		if d.matches(x.o, m) {
+		if d.matches(x.operation, m) {
 			d.arrived = append(d.arrived[:i], d.arrived[i+1:]...)
-			x.take(m)
+			x.deliver(m)
 			return
 		}
 	}
@@ -204,15 +204,15 @@ func (d *device) status(m *message) mpe.Status {
 
 func (m *message) payload() []byte {
 	if m.send != nil {
-		return m.send.o.Buf
+		return m.send.operation.Buf
 	}
 	return m.data
 }
 
 func (d *device) Probe(ctx context.Context, match mpe.Match, wait bool) (mpe.Status, bool, error) {
 	arrival := make(chan struct{}, 1)
-	d.f.mu.Lock()
-	defer d.f.mu.Unlock()
+	d.fabric.mu.Lock()
+	defer d.fabric.mu.Unlock()
 	d.probes[arrival] = struct{}{}
 	defer delete(d.probes, arrival)
 	for {
@@ -227,8 +227,8 @@ func (d *device) Probe(ctx context.Context, match mpe.Match, wait bool) (mpe.Sta
 					st.Bytes = mpe.UnknownLength
 				}
 				if match.Claim {
-					d.claims++
-					m.op.Comm, m.op.Tag, st.Claim = mpe.ClaimComm, d.claims, d.claims
+					d.claimCount++
+					m.op.Comm, m.op.Tag, st.Claim = mpe.ClaimComm, d.claimCount, d.claimCount
 				}
 				return st, true, nil
 			}
@@ -236,34 +236,34 @@ func (d *device) Probe(ctx context.Context, match mpe.Match, wait bool) (mpe.Sta
 		if !wait {
 			return mpe.Status{}, false, nil
 		}
-		d.f.mu.Unlock()
+		d.fabric.mu.Unlock()
 		select {
 		case <-arrival:
-			d.f.mu.Lock()
+			d.fabric.mu.Lock()
 		case <-ctx.Done():
-			d.f.mu.Lock()
-			return mpe.Status{}, false, fmt.Errorf("rank %d waits for a message: %w", d.rank, ctxerr.Of(ctx))
+			d.fabric.mu.Lock()
+			return mpe.Status{}, false, fmt.Errorf("rank %d waits for a message: %w", d.rank, ctxerr.Cause(ctx))
 		}
 	}
 }
 
 func (d *device) Close(context.Context) error {
-	d.f.mu.Lock()
-	defer d.f.mu.Unlock()
+	d.fabric.mu.Lock()
+	defer d.fabric.mu.Unlock()
 	if d.closed {
 		return mpe.ErrClosed
 	}
 	d.closed = true
 	for _, r := range d.posted {
-		r.end(mpe.Status{}, mpe.ErrClosed)
+		r.finish(mpe.Status{}, mpe.ErrClosed)
 	}
 	d.posted = nil
 	// Pending sends of this rank fail. Completed sends still arrive.
-	for _, other := range d.f.ranks {
+	for _, other := range d.fabric.ranks {
 		kept := other.arrived[:0]
 		for _, m := range other.arrived {
 			if m.send != nil && m.send.dev == d {
-				m.send.end(mpe.Status{Send: true}, mpe.ErrClosed)
+				m.send.finish(mpe.Status{Send: true}, mpe.ErrClosed)
 				continue
 			}
 			kept = append(kept, m)
@@ -289,7 +289,7 @@ func (d *device) Await(ctx context.Context, c <-chan struct{}) error {
 	case <-c:
 		return nil
 	case <-ctx.Done():
-		return ctxerr.Of(ctx)
+		return ctxerr.Cause(ctx)
 	}
 }
 

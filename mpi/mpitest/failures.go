@@ -17,11 +17,11 @@ func truncation(r *rank) {
 				if early {
 					r.await(1)
 				}
-				q := got(mpi.Isend(r.Comm, pattern(n, i), 1, i))(r)
+				q := must(mpi.Isend(r.Comm, pattern(n, i), 1, i))(r)
 				if !early {
 					r.notify(1, 0)
 				}
-				got(q.Wait(r.ctx))(r)
+				must(q.Wait(r.ctx))(r)
 				continue
 			}
 			b := make([]int32, n)
@@ -29,36 +29,36 @@ func truncation(r *rank) {
 			if !early {
 				r.await(0)
 			}
-			q := got(mpi.Irecv(r.Comm, b[:n-1], 0, i))(r)
+			q := must(mpi.Irecv(r.Comm, b[:n-1], 0, i))(r)
 			if early {
 				r.notify(0, 0)
 			}
 			st, err := q.Wait(r.ctx)
-			r.class(err, mpi.ErrTruncate)
-			equal(r, "source", st.Source, 0)
-			equal(r, "tag", st.Tag, i)
-			equal(r, "count", mpi.Count[int32](st), n-1)
-			r.samePattern(b, n-1, i)
-			equal(r, "number behind the buffer", b[n-1], -7)
+			r.checkClass(err, mpi.ErrTruncate)
+			checkEqual(r, "source", st.Source, 0)
+			checkEqual(r, "tag", st.Tag, i)
+			checkEqual(r, "count", mpi.Count[int32](st), n-1)
+			r.checkPattern(b, n-1, i)
+			checkEqual(r, "number behind the buffer", b[n-1], -7)
 		}
 	}
 	// Later messages are complete.
 	if r.Rank() == 0 {
 		r.notify(1, 77)
 	} else {
-		equal(r, "number", r.await(0), 77)
+		checkEqual(r, "number", r.await(0), 77)
 	}
 }
 
-// soon returns a context whose deadline expires during a test.
-func (r *rank) soon() (context.Context, context.CancelFunc) {
+// shortContext returns a context whose deadline expires during a test.
+func (r *rank) shortContext() (context.Context, context.CancelFunc) {
 	return r.withTimeout(r.ctx, 20*time.Millisecond)
 }
 
-// wantDeadline checks the error of a call whose deadline has expired.
-func (r *rank) wantDeadline(err error) {
+// checkDeadline checks the error of a call whose deadline has expired.
+func (r *rank) checkDeadline(err error) {
 	r.t.Helper()
-	r.class(err, mpi.ErrOther)
+	r.checkClass(err, mpi.ErrOther)
 	if !errors.Is(err, context.DeadlineExceeded) {
 		r.fatalf("%v is not a passed deadline", err)
 	}
@@ -66,32 +66,32 @@ func (r *rank) wantDeadline(err error) {
 	if !errors.As(err, &wait) {
 		r.fatalf("%v does not say who waits for whom", err)
 	}
-	equal(r, "the waiting rank", int(wait.Local), r.Rank())
+	checkEqual(r, "the waiting rank", int(wait.Local), r.Rank())
 }
 
 // deadline checks that a call whose context is done cancels its operation.
 func deadline(r *rank) {
 	const tag = 3
 	other := 1 - r.Rank()
-	ctx, stop := r.soon()
+	ctx, stop := r.shortContext()
 	defer stop()
 	b := []int32{-1}
 	_, err := mpi.Recv(ctx, r.Comm, b, other, tag)
-	r.wantDeadline(err)
+	r.checkDeadline(err)
 	_, err = mpi.Recv(ctx, r.Comm, b, mpi.AnySource, tag)
-	r.wantDeadline(err)
+	r.checkDeadline(err)
 	if _, err = mpi.Probe(ctx, r.Comm, other, tag); !errors.Is(err, context.DeadlineExceeded) {
 		r.fatalf("Probe says %v", err)
 	}
-	r.wantDeadline(mpi.Ssend(ctx, r.Comm, []int32{5}, other, tag+1))
+	r.checkDeadline(mpi.Ssend(ctx, r.Comm, []int32{5}, other, tag+1))
 	_, err = mpi.Sendrecv(ctx, r.Comm, []int32{5}, mpi.ProcNull, tag, b, other, tag)
-	r.wantDeadline(err)
-	r.sync(other)
+	r.checkDeadline(err)
+	r.syncWith(other)
 	// None of the cancelled receives may get this message, and both ranks continue.
-	q := got(mpi.Isend(r.Comm, []int32{6}, other, tag))(r)
-	got(mpi.Recv(r.ctx, r.Comm, b, other, tag))(r)
-	equal(r, "number", b[0], 6)
-	got(q.Wait(r.ctx))(r)
+	q := must(mpi.Isend(r.Comm, []int32{6}, other, tag))(r)
+	must(mpi.Recv(r.ctx, r.Comm, b, other, tag))(r)
+	checkEqual(r, "number", b[0], 6)
+	must(q.Wait(r.ctx))(r)
 }
 
 // cause checks the error of a call whose context was cancelled. It must match both context.Canceled and the
@@ -105,17 +105,17 @@ func cause(r *rank) {
 	b := []int32{-1}
 	_, recv := mpi.Recv(ctx, r.Comm, b, other, tag)
 	_, probe := mpi.Probe(ctx, r.Comm, other, tag)
-	q := got(mpi.Irecv(r.Comm, b, other, tag))(r)
+	q := must(mpi.Irecv(r.Comm, b, other, tag))(r)
 	all := mpi.Waitall(ctx, []mpi.Request{q}, nil)
-	q = got(mpi.Irecv(r.Comm, b, other, tag))(r)
+	q = must(mpi.Irecv(r.Comm, b, other, tag))(r)
 	_, _, any := mpi.Waitany(ctx, []mpi.Request{q})
-	r.sync(other) // no receive of the other rank remains that could match the next message
+	r.syncWith(other) // no receive of the other rank remains that could match the next message
 	for i, err := range []error{recv, probe, mpi.Ssend(ctx, r.Comm, b, other, tag), all, any} {
 		if !errors.Is(err, context.Canceled) || !errors.Is(err, enough) {
 			r.fatalf("call %d: %v", i, err)
 		}
 	}
-	r.sync(other)
+	r.syncWith(other)
 }
 
 // cancel checks that a cancelled message is not received.
@@ -123,47 +123,47 @@ func cancel(r *rank) {
 	const tag = 5
 	other := 1 - r.Rank()
 	lost := []int32{-1}
-	q := got(mpi.Irecv(r.Comm, lost, other, tag))(r)
+	q := must(mpi.Irecv(r.Comm, lost, other, tag))(r)
 	r.must(q.Cancel())
-	st := got(q.Wait(r.ctx))(r)
-	equal(r, "cancelled", st.Cancelled, true)
-	r.class(q.Cancel(), mpi.ErrRequest)
-	r.sync(other) // both have cancelled
+	st := must(q.Wait(r.ctx))(r)
+	checkEqual(r, "cancelled", st.Cancelled, true)
+	r.checkClass(q.Cancel(), mpi.ErrRequest)
+	r.syncWith(other) // both have cancelled
 
 	for i, n := range sizes[1:] {
 		if r.Rank() == 1 {
 			b := make([]int32, n)
 			cancelled := r.await(0) == 1
-			got(mpi.Recv(r.ctx, r.Comm, b, 0, tag))(r)
+			must(mpi.Recv(r.ctx, r.Comm, b, 0, tag))(r)
 			if cancelled {
-				r.samePattern(b, n, i+10)
+				r.checkPattern(b, n, i+10)
 			} else {
-				r.samePattern(b, n, i)
-				got(mpi.Recv(r.ctx, r.Comm, b, 0, tag))(r)
-				r.samePattern(b, n, i+10)
+				r.checkPattern(b, n, i)
+				must(mpi.Recv(r.ctx, r.Comm, b, 0, tag))(r)
+				r.checkPattern(b, n, i+10)
 			}
 			continue
 		}
-		q := got(mpi.Issend(r.Comm, pattern(n, i), 1, tag))(r)
+		q := must(mpi.Issend(r.Comm, pattern(n, i), 1, tag))(r)
 		r.must(q.Cancel())
 		// No receive has been posted, so the cancel cannot be too late.
-		st := got(q.Wait(r.ctx))(r)
-		equal(r, "cancelled", st.Cancelled, true)
+		st := must(q.Wait(r.ctx))(r)
+		checkEqual(r, "cancelled", st.Cancelled, true)
 		r.notify(1, 1)
 		r.must(mpi.Send(r.ctx, r.Comm, pattern(n, i+10), 1, tag))
 	}
-	equal(r, "buffer of the cancelled receive", lost[0], -1)
+	checkEqual(r, "buffer of the cancelled receive", lost[0], -1)
 
 	// A completed receive cannot be cancelled.
 	b := []int32{0}
-	q = got(mpi.Irecv(r.Comm, b, other, tag))(r)
-	got(mpi.Sendrecv(r.ctx, r.Comm, []int32{8}, other, tag, []int32{}, mpi.ProcNull, 0))(r)
-	r.sync(other)
+	q = must(mpi.Irecv(r.Comm, b, other, tag))(r)
+	must(mpi.Sendrecv(r.ctx, r.Comm, []int32{8}, other, tag, []int32{}, mpi.ProcNull, 0))(r)
+	r.syncWith(other)
 	// The other rank sent its message before its notification, so by now the message has matched.
 	r.must(q.Cancel())
-	st = got(q.Wait(r.ctx))(r)
-	equal(r, "cancelled", st.Cancelled, false)
-	equal(r, "number", b[0], 8)
+	st = must(q.Wait(r.ctx))(r)
+	checkEqual(r, "cancelled", st.Cancelled, false)
+	checkEqual(r, "number", b[0], 8)
 }
 
 // arguments checks the error class for each invalid argument.
@@ -172,40 +172,40 @@ func arguments(r *rank) {
 	c := r.Comm
 	other := 1 - r.Rank()
 	for _, to := range []int{-1, -3, 2, mpi.Undefined} {
-		r.class(mpi.Send(r.ctx, c, b, to, 0), mpi.ErrRank)
-		r.class(mpi.Bsend(c, b, to, 0), mpi.ErrRank)
+		r.checkClass(mpi.Send(r.ctx, c, b, to, 0), mpi.ErrRank)
+		r.checkClass(mpi.Bsend(c, b, to, 0), mpi.ErrRank)
 		_, err := mpi.Isend(c, b, to, 0)
-		r.class(err, mpi.ErrRank)
+		r.checkClass(err, mpi.ErrRank)
 		_, err = mpi.SendInit(c, b, to, 0)
-		r.class(err, mpi.ErrRank)
+		r.checkClass(err, mpi.ErrRank)
 		if to != mpi.AnySource {
 			_, err = mpi.Recv(r.ctx, c, b, to, 0)
-			r.class(err, mpi.ErrRank)
+			r.checkClass(err, mpi.ErrRank)
 			_, err = mpi.RecvInit(c, b, to, 0)
-			r.class(err, mpi.ErrRank)
+			r.checkClass(err, mpi.ErrRank)
 			_, _, err = mpi.Iprobe(c, to, 0)
-			r.class(err, mpi.ErrRank)
+			r.checkClass(err, mpi.ErrRank)
 		}
 	}
 	beyond := mpi.TagUB
 	beyond++ // negative if an int has 32 bits
 	for _, tag := range []int{-1, -2, beyond} {
-		r.class(mpi.Send(r.ctx, c, b, other, tag), mpi.ErrTag)
+		r.checkClass(mpi.Send(r.ctx, c, b, other, tag), mpi.ErrTag)
 		if tag != mpi.AnyTag {
 			_, err := mpi.Irecv(c, b, other, tag)
-			r.class(err, mpi.ErrTag)
+			r.checkClass(err, mpi.ErrTag)
 			_, err = mpi.Probe(r.ctx, c, other, tag)
-			r.class(err, mpi.ErrTag)
+			r.checkClass(err, mpi.ErrTag)
 		}
 	}
-	r.class(mpi.Send(r.ctx, nil, b, 0, 0), mpi.ErrComm)
-	r.class(mpi.Send(r.ctx, nil, b, mpi.ProcNull, 0), mpi.ErrComm)
+	r.checkClass(mpi.Send(r.ctx, nil, b, 0, 0), mpi.ErrComm)
+	r.checkClass(mpi.Send(r.ctx, nil, b, mpi.ProcNull, 0), mpi.ErrComm)
 	_, err := mpi.Irecv(nil, b, 0, 0)
-	r.class(err, mpi.ErrComm)
+	r.checkClass(err, mpi.ErrComm)
 	_, err = (*mpi.Comm)(nil).Dup(r.ctx)
-	r.class(err, mpi.ErrComm)
+	r.checkClass(err, mpi.ErrComm)
 	_, err = r.Split(r.ctx, -5, 0)
-	r.class(err, mpi.ErrArg)
+	r.checkClass(err, mpi.ErrArg)
 	_, err = r.Create(r.ctx, r.Group(), -1)
-	r.class(err, mpi.ErrTag)
+	r.checkClass(err, mpi.ErrTag)
 }

@@ -22,7 +22,7 @@ func Limits(t *testing.T, world WorldFunc) {
 	if len(tests) == 0 {
 		t.Errorf("the wire between rank 0 and 1 has no limits: %+v", info)
 	}
-	run(t, world, tests)
+	runTests(t, world, tests)
 }
 
 // limits returns the tests for the limits of a wire.
@@ -50,10 +50,10 @@ func limits(wire mpe.PeerInfo) (tests []test) {
 	return tests
 }
 
-// says checks the class of an error, and that its text contains all words.
-func (r *rank) says(err error, want mpi.Class, words ...string) {
+// checkError checks the class of an error, and that its text contains all words.
+func (r *rank) checkError(err error, want mpi.Class, words ...string) {
 	r.t.Helper()
-	r.class(err, want)
+	r.checkClass(err, want)
 	for _, w := range words {
 		if !strings.Contains(err.Error(), w) {
 			r.fatalf("%q does not say %q", err, w)
@@ -64,40 +64,40 @@ func (r *rank) says(err error, want mpi.Class, words ...string) {
 // limitTag is a tag that every wire can carry, or need not carry.
 const limitTag = 3
 
-// hello checks that no rejected message has been sent: the next message to arrive must be its own.
-func (r *rank) hello() {
+// checkNothingSent checks that no rejected message has been sent: the next message to arrive must be its own.
+func (r *rank) checkNothingSent() {
 	r.t.Helper()
 	switch r.Rank() {
 	case 0:
 		r.must(mpi.Send(r.ctx, r.Comm, []int32{11}, 1, limitTag))
 	case 1:
 		b := []int32{0}
-		got(mpi.Recv(r.ctx, r.Comm, b, 0, limitTag))(r)
-		equal(r, "number", b[0], 11)
+		must(mpi.Recv(r.ctx, r.Comm, b, 0, limitTag))(r)
+		checkEqual(r, "number", b[0], 11)
 	}
 }
 
 func wholeWords(r *rank) {
 	if r.Rank() == 0 {
 		for _, n := range []int{1, 3} {
-			r.says(mpi.Send(r.ctx, r.Comm, make([]int16, n), 1, limitTag), mpi.ErrCount, "32-bit words")
+			r.checkError(mpi.Send(r.ctx, r.Comm, make([]int16, n), 1, limitTag), mpi.ErrCount, "32-bit words")
 			_, err := mpi.Isend(r.Comm, make([]uint8, n), 1, limitTag)
-			r.class(err, mpi.ErrCount)
+			r.checkClass(err, mpi.ErrCount)
 			_, err = mpi.Recv(r.ctx, r.Comm, make([]int8, n), 1, limitTag)
-			r.class(err, mpi.ErrCount)
+			r.checkClass(err, mpi.ErrCount)
 			_, err = mpi.Sendrecv(r.ctx, r.Comm, make([]int16, n), 1, limitTag, []int32{0}, 1, limitTag)
-			r.class(err, mpi.ErrCount)
+			r.checkClass(err, mpi.ErrCount)
 		}
 		r.must(mpi.Send(r.ctx, r.Comm, []int16{1, 2}, 1, limitTag))
 	}
 	if r.Rank() == 1 {
 		b := make([]int16, 4)
-		st := got(mpi.Recv(r.ctx, r.Comm, b, 0, limitTag))(r)
-		equal(r, "count", mpi.Count[int16](st), 2)
-		equal(r, "count of int64", mpi.Count[int64](st), mpi.Undefined)
-		equal(r, "number", b[1], 2)
+		st := must(mpi.Recv(r.ctx, r.Comm, b, 0, limitTag))(r)
+		checkEqual(r, "count", mpi.Count[int16](st), 2)
+		checkEqual(r, "count of int64", mpi.Count[int64](st), mpi.Undefined)
+		checkEqual(r, "number", b[1], 2)
 	}
-	r.hello()
+	r.checkNothingSent()
 }
 
 // noTags checks that messages match in order whatever their tags, and that the status has the tag that the
@@ -109,55 +109,55 @@ func noTags(r *rank) {
 			r.must(mpi.Send(r.ctx, r.Comm, []int32{int32(i)}, 1, 100+i))
 		}
 		_, err := mpi.Recv(r.ctx, r.Comm, []int32{0}, mpi.AnySource, 1)
-		r.says(err, mpi.ErrTag, "any tag")
+		r.checkError(err, mpi.ErrTag, "any tag")
 	case 1:
-		got(mpi.Probe(r.ctx, r.Comm, 0, 5))(r)
+		must(mpi.Probe(r.ctx, r.Comm, 0, 5))(r)
 		for i, tag := range []int{7, 0, mpi.AnyTag, 7} {
 			b := []int32{-1}
-			st := got(mpi.Recv(r.ctx, r.Comm, b, 0, tag))(r)
-			equal(r, "number", int(b[0]), i)
-			equal(r, "tag", st.Tag, max(tag, 0))
+			st := must(mpi.Recv(r.ctx, r.Comm, b, 0, tag))(r)
+			checkEqual(r, "number", int(b[0]), i)
+			checkEqual(r, "tag", st.Tag, max(tag, 0))
 		}
 	}
-	r.hello()
+	r.checkNothingSent()
 }
 
 func smallTags(r *rank) {
 	if r.Rank() == 0 {
-		r.says(mpi.Send(r.ctx, r.Comm, []int32{0}, 1, 256), mpi.ErrTag, "0 to 255")
+		r.checkError(mpi.Send(r.ctx, r.Comm, []int32{0}, 1, 256), mpi.ErrTag, "0 to 255")
 		_, err := mpi.Irecv(r.Comm, []int32{0}, 1, 256)
-		r.class(err, mpi.ErrTag)
+		r.checkClass(err, mpi.ErrTag)
 		_, _, err = mpi.Iprobe(r.Comm, 1, 256)
-		r.class(err, mpi.ErrTag)
+		r.checkClass(err, mpi.ErrTag)
 		r.must(mpi.Send(r.ctx, r.Comm, []int32{7}, 1, 255))
 	}
 	if r.Rank() == 1 {
-		st := got(mpi.Recv(r.ctx, r.Comm, []int32{0}, 0, mpi.AnyTag))(r)
-		equal(r, "tag", st.Tag, 255)
+		st := must(mpi.Recv(r.ctx, r.Comm, []int32{0}, 0, mpi.AnyTag))(r)
+		checkEqual(r, "tag", st.Tag, 255)
 	}
-	r.hello()
+	r.checkNothingSent()
 }
 
 // noComms checks that the world works, and that a communicator of the remaining ranks works too.
 func noComms(r *rank) {
 	_, err := r.Dup(r.ctx)
-	r.says(err, mpi.ErrComm, "Create", "profile")
+	r.checkError(err, mpi.ErrComm, "Create", "profile")
 	_, err = r.Split(r.ctx, 0, 0)
-	r.says(err, mpi.ErrComm, "Create")
+	r.checkError(err, mpi.ErrComm, "Create")
 	if r.Rank() < 2 {
-		_, err = r.Create(r.ctx, got(r.Group().Incl(0, 1))(r), 0)
-		r.says(err, mpi.ErrComm, "Create")
+		_, err = r.Create(r.ctx, must(r.Group().Incl(0, 1))(r), 0)
+		r.checkError(err, mpi.ErrComm, "Create")
 	}
-	if info := got(r.PeerInfo(3 - max(r.Rank(), 1)))(r); r.Rank() > 0 && !info.NoComms {
-		c := got(r.Create(r.ctx, got(r.Group().Excl(0))(r), 0))(r)
-		equal(r, "rank", c.Rank(), r.Rank()-1)
+	if info := must(r.PeerInfo(3 - max(r.Rank(), 1)))(r); r.Rank() > 0 && !info.NoComms {
+		c := must(r.Create(r.ctx, must(r.Group().Excl(0))(r), 0))(r)
+		checkEqual(r, "rank", c.Rank(), r.Rank()-1)
 		b := []int32{0}
-		got(mpi.Sendrecv(r.ctx, c, []int32{int32(r.Rank())}, 1-c.Rank(), 0, b, mpi.AnySource, 0))(r)
-		equal(r, "number", int(b[0]), 3-r.Rank())
+		must(mpi.Sendrecv(r.ctx, c, []int32{int32(r.Rank())}, 1-c.Rank(), 0, b, mpi.AnySource, 0))(r)
+		checkEqual(r, "number", int(b[0]), 3-r.Rank())
 	}
-	alone := got(r.Create(r.ctx, got(r.Group().Incl(r.Rank()))(r), 0))(r)
-	equal(r, "size", alone.Size(), 1)
-	r.hello()
+	alone := must(r.Create(r.ctx, must(r.Group().Incl(r.Rank()))(r), 0))(r)
+	checkEqual(r, "size", alone.Size(), 1)
+	r.checkNothingSent()
 }
 
 func noLength(r *rank) {
@@ -165,23 +165,23 @@ func noLength(r *rank) {
 		r.must(mpi.Send(r.ctx, r.Comm, pattern(10, 1), 1, limitTag))
 	}
 	if r.Rank() == 1 {
-		st := got(mpi.Probe(r.ctx, r.Comm, 0, limitTag))(r)
-		equal(r, "count", mpi.Count[int32](st), mpi.Undefined)
-		equal(r, "bytes", st.Bytes, mpi.Undefined)
+		st := must(mpi.Probe(r.ctx, r.Comm, 0, limitTag))(r)
+		checkEqual(r, "count", mpi.Count[int32](st), mpi.Undefined)
+		checkEqual(r, "bytes", st.Bytes, mpi.Undefined)
 		b := make([]int32, 20)
-		st = got(mpi.Recv(r.ctx, r.Comm, b, 0, limitTag))(r)
-		equal(r, "count", mpi.Count[int32](st), 10)
+		st = must(mpi.Recv(r.ctx, r.Comm, b, 0, limitTag))(r)
+		checkEqual(r, "count", mpi.Count[int32](st), 10)
 	}
-	r.hello()
+	r.checkNothingSent()
 }
 
 func noEmpty(r *rank) {
 	if r.Rank() == 0 {
-		r.says(mpi.Send(r.ctx, r.Comm, []int32{}, 1, limitTag), mpi.ErrCount, "empty")
+		r.checkError(mpi.Send(r.ctx, r.Comm, []int32{}, 1, limitTag), mpi.ErrCount, "empty")
 		_, err := mpi.SendInit(r.Comm, []int32(nil), 1, limitTag)
-		r.class(err, mpi.ErrCount)
+		r.checkClass(err, mpi.ErrCount)
 	}
-	r.hello()
+	r.checkNothingSent()
 }
 
 // datatypes checks that byte slices receive both floats and ints, and that slices of other types receive only
@@ -195,16 +195,16 @@ func datatypes(r *rank) {
 		r.must(mpi.Send(r.ctx, r.Comm, []float64{2.5}, 1, 0))
 	case 1:
 		b := make([]uint8, 4)
-		got(mpi.Recv(r.ctx, r.Comm, b, 0, 0))(r)
-		equal(r, "bytes of a float", [4]uint8(b), [4]uint8{0, 0, 0x80, 0x3f})
-		got(mpi.Recv(r.ctx, r.Comm, b, 0, 0))(r)
-		equal(r, "bytes of an int", [4]uint8(b), [4]uint8{1})
+		must(mpi.Recv(r.ctx, r.Comm, b, 0, 0))(r)
+		checkEqual(r, "bytes of a float", [4]uint8(b), [4]uint8{0, 0, 0x80, 0x3f})
+		must(mpi.Recv(r.ctx, r.Comm, b, 0, 0))(r)
+		checkEqual(r, "bytes of an int", [4]uint8(b), [4]uint8{1})
 		f := []float32{0}
-		got(mpi.Recv(r.ctx, r.Comm, f, 0, 0))(r)
-		equal(r, "float", f[0], 36.5)
+		must(mpi.Recv(r.ctx, r.Comm, f, 0, 0))(r)
+		checkEqual(r, "float", f[0], 36.5)
 		d := []float64{0}
-		got(mpi.Recv(r.ctx, r.Comm, d, 0, 0))(r)
-		equal(r, "double", d[0], 2.5)
+		must(mpi.Recv(r.ctx, r.Comm, d, 0, 0))(r)
+		checkEqual(r, "double", d[0], 2.5)
 	}
-	r.hello()
+	r.checkNothingSent()
 }

@@ -13,10 +13,10 @@ func order(r *rank) {
 	if r.Rank() == 1 {
 		for i := range n {
 			b := make([]int32, sizes[len(sizes)-1])
-			st := got(mpi.Recv(r.ctx, r.Comm, b, 0, mpi.AnyTag))(r)
-			equal(r, "tag", st.Tag, i)
-			equal(r, "count", mpi.Count[int32](st), sizes[i%len(sizes)])
-			r.samePattern(b, sizes[i%len(sizes)], i)
+			st := must(mpi.Recv(r.ctx, r.Comm, b, 0, mpi.AnyTag))(r)
+			checkEqual(r, "tag", st.Tag, i)
+			checkEqual(r, "count", mpi.Count[int32](st), sizes[i%len(sizes)])
+			r.checkPattern(b, sizes[i%len(sizes)], i)
 		}
 		return
 	}
@@ -26,7 +26,7 @@ func order(r *rank) {
 		if i%7 == 3 {
 			start = mpi.Issend[int32]
 		}
-		requests = append(requests, got(start(r.Comm, pattern(sizes[i%len(sizes)], i), 1, i))(r))
+		requests = append(requests, must(start(r.Comm, pattern(sizes[i%len(sizes)], i), 1, i))(r))
 	}
 	r.must(mpi.Waitall(r.ctx, requests, nil))
 }
@@ -42,7 +42,7 @@ func tags(r *rank) {
 	if r.Rank() == 0 {
 		var requests []mpi.Request
 		for i, tag := range sent {
-			requests = append(requests, got(mpi.Isend(r.Comm, pattern(sizes[i%4], i), 1, tag*mpi.TagUB/kinds))(r))
+			requests = append(requests, must(mpi.Isend(r.Comm, pattern(sizes[i%4], i), 1, tag*mpi.TagUB/kinds))(r))
 		}
 		r.must(mpi.Waitall(r.ctx, requests, nil))
 		return
@@ -62,10 +62,10 @@ func tags(r *rank) {
 		i := left[at]
 		left = slices.Delete(left, at, at+1)
 		b := make([]int32, 400)
-		st := got(mpi.Recv(r.ctx, r.Comm, b, 0, want))(r)
-		equal(r, "tag", st.Tag, sent[i]*mpi.TagUB/kinds)
-		equal(r, "count", mpi.Count[int32](st), sizes[i%4])
-		r.samePattern(b, sizes[i%4], i)
+		st := must(mpi.Recv(r.ctx, r.Comm, b, 0, want))(r)
+		checkEqual(r, "tag", st.Tag, sent[i]*mpi.TagUB/kinds)
+		checkEqual(r, "count", mpi.Count[int32](st), sizes[i%4])
+		r.checkPattern(b, sizes[i%4], i)
 	}
 }
 
@@ -88,13 +88,13 @@ func wildcards(r *rank) {
 			tag = i % 3 // each tag is sent equally often
 		}
 		b := make([]int32, 2)
-		st := got(mpi.Recv(r.ctx, r.Comm, b, mpi.AnySource, tag))(r)
-		equal(r, "source", st.Source, int(b[0]))
-		equal(r, "tag", st.Tag, int(b[1])%3)
-		equal(r, "number", int(b[1]), next[st.Source][st.Tag])
+		st := must(mpi.Recv(r.ctx, r.Comm, b, mpi.AnySource, tag))(r)
+		checkEqual(r, "source", st.Source, int(b[0]))
+		checkEqual(r, "tag", st.Tag, int(b[1])%3)
+		checkEqual(r, "number", int(b[1]), next[st.Source][st.Tag])
 		next[st.Source][st.Tag] += 3
 		if tag != mpi.AnyTag {
-			equal(r, "tag", st.Tag, tag)
+			checkEqual(r, "tag", st.Tag, tag)
 		}
 	}
 }
@@ -114,12 +114,12 @@ func postedOrder(r *rank) {
 	bufs := make([][1]int32, len(asked))
 	var requests []mpi.Request
 	for i, a := range asked {
-		requests = append(requests, got(mpi.Irecv(r.Comm, bufs[i][:], a.source, a.tag))(r))
+		requests = append(requests, must(mpi.Irecv(r.Comm, bufs[i][:], a.source, a.tag))(r))
 	}
 	r.notify(0, 0)
 	r.must(mpi.Waitall(r.ctx, requests, nil))
 	for i, a := range asked {
-		equal(r, "message", int(bufs[i][0]), a.gets)
+		checkEqual(r, "message", int(bufs[i][0]), a.gets)
 	}
 }
 
@@ -141,7 +141,7 @@ func probe(r *rank) {
 	r.notify(1, 0)
 	r.notify(2, 0)
 	for range 2 * len(sizes) {
-		st := got(mpi.Probe(r.ctx, r.Comm, mpi.AnySource, mpi.AnyTag))(r)
+		st := must(mpi.Probe(r.ctx, r.Comm, mpi.AnySource, mpi.AnyTag))(r)
 		again, found, err := mpi.Iprobe(r.Comm, st.Source, st.Tag)
 		r.must(err)
 		if !found || again != st {
@@ -149,11 +149,11 @@ func probe(r *rank) {
 		}
 		i := st.Tag - tag
 		n := mpi.Count[int32](st)
-		equal(r, "count", n, sizes[i])
+		checkEqual(r, "count", n, sizes[i])
 		b := make([]int32, n)
-		received := got(mpi.Recv(r.ctx, r.Comm, b, st.Source, st.Tag))(r)
-		equal(r, "status", received, st)
-		r.samePattern(b, n, i)
+		received := must(mpi.Recv(r.ctx, r.Comm, b, st.Source, st.Tag))(r)
+		checkEqual(r, "status", received, st)
+		r.checkPattern(b, n, i)
 	}
 }
 
@@ -161,22 +161,22 @@ func probe(r *rank) {
 func self(r *rank) {
 	for i, n := range sizes {
 		b := make([]int32, n)
-		q := got(mpi.Irecv(r.Comm, b, mpi.AnySource, i))(r)
+		q := must(mpi.Irecv(r.Comm, b, mpi.AnySource, i))(r)
 		r.must(mpi.Ssend(r.ctx, r.Comm, pattern(n, i), r.Rank(), i))
-		st := got(q.Wait(r.ctx))(r)
-		equal(r, "source", st.Source, r.Rank())
-		r.samePattern(b, n, i)
+		st := must(q.Wait(r.ctx))(r)
+		checkEqual(r, "source", st.Source, r.Rank())
+		r.checkPattern(b, n, i)
 
-		q = got(mpi.Isend(r.Comm, pattern(n, i+50), r.Rank(), i))(r)
-		st = got(mpi.Probe(r.ctx, r.Comm, r.Rank(), i))(r)
-		equal(r, "count", mpi.Count[int32](st), n)
-		got(mpi.Recv(r.ctx, r.Comm, b, r.Rank(), mpi.AnyTag))(r)
-		got(q.Wait(r.ctx))(r)
-		r.samePattern(b, n, i+50)
+		q = must(mpi.Isend(r.Comm, pattern(n, i+50), r.Rank(), i))(r)
+		st = must(mpi.Probe(r.ctx, r.Comm, r.Rank(), i))(r)
+		checkEqual(r, "count", mpi.Count[int32](st), n)
+		must(mpi.Recv(r.ctx, r.Comm, b, r.Rank(), mpi.AnyTag))(r)
+		must(q.Wait(r.ctx))(r)
+		r.checkPattern(b, n, i+50)
 
 		b = pattern(n, i+100)
-		got(mpi.SendrecvReplace(r.ctx, r.Comm, b, r.Rank(), 1, r.Rank(), 1))(r)
-		r.samePattern(b, n, i+100)
+		must(mpi.SendrecvReplace(r.ctx, r.Comm, b, r.Rank(), 1, r.Rank(), 1))(r)
+		r.checkPattern(b, n, i+100)
 	}
 }
 
@@ -189,22 +189,22 @@ func procNull(r *rank) {
 	r.must(mpi.Ssend(r.ctx, c, b, mpi.ProcNull, 1))
 	r.must(mpi.Rsend(r.ctx, c, b, mpi.ProcNull, 1))
 	r.must(mpi.Bsend(c, b, mpi.ProcNull, 1))
-	equal(r, "Recv's status", got(mpi.Recv(r.ctx, c, b, mpi.ProcNull, 1))(r), null)
-	equal(r, "Probe's status", got(mpi.Probe(r.ctx, c, mpi.ProcNull, 1))(r), null)
+	checkEqual(r, "Recv's status", must(mpi.Recv(r.ctx, c, b, mpi.ProcNull, 1))(r), null)
+	checkEqual(r, "Probe's status", must(mpi.Probe(r.ctx, c, mpi.ProcNull, 1))(r), null)
 	st, found, err := mpi.Iprobe(c, mpi.ProcNull, 1)
 	r.must(err)
-	equal(r, "Iprobe", found, true)
-	equal(r, "Iprobe's status", st, null)
-	equal(r, "Sendrecv's status", got(mpi.Sendrecv(r.ctx, c, b, mpi.ProcNull, 1, b, mpi.ProcNull, 1))(r), null)
+	checkEqual(r, "Iprobe", found, true)
+	checkEqual(r, "Iprobe's status", st, null)
+	checkEqual(r, "Sendrecv's status", must(mpi.Sendrecv(r.ctx, c, b, mpi.ProcNull, 1, b, mpi.ProcNull, 1))(r), null)
 	for _, start := range []func(*mpi.Comm, []int32, int, int) (mpi.Request, error){
 		mpi.Isend[int32], mpi.Issend[int32], mpi.Irsend[int32], mpi.Ibsend[int32], mpi.Irecv[int32],
 	} {
-		got(got(start(c, b, mpi.ProcNull, 1))(r).Wait(r.ctx))(r)
+		must(must(start(c, b, mpi.ProcNull, 1))(r).Wait(r.ctx))(r)
 	}
-	q := got(mpi.RecvInit(c, b, mpi.ProcNull, 1))(r)
+	q := must(mpi.RecvInit(c, b, mpi.ProcNull, 1))(r)
 	for range 2 {
 		r.must(q.Start())
-		equal(r, "status", got(q.Wait(r.ctx))(r), null)
+		checkEqual(r, "status", must(q.Wait(r.ctx))(r), null)
 	}
-	equal(r, "buffer", b[0], 42)
+	checkEqual(r, "buffer", b[0], 42)
 }

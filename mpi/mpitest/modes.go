@@ -50,16 +50,16 @@ func modes(r *rank) {
 				continue
 			}
 			b := make([]int32, n+3)
-			q := got(mpi.Irecv(r.Comm, b, 0, tag))(r)
+			q := must(mpi.Irecv(r.Comm, b, 0, tag))(r)
 			r.notify(0, 0)
-			st := got(q.Wait(r.ctx))(r)
-			equal(r, "source", st.Source, 0)
-			equal(r, "tag", st.Tag, tag)
-			equal(r, "count", mpi.Count[int32](st), n)
-			r.samePattern(b, n, tag)
+			st := must(q.Wait(r.ctx))(r)
+			checkEqual(r, "source", st.Source, 0)
+			checkEqual(r, "tag", st.Tag, tag)
+			checkEqual(r, "count", mpi.Count[int32](st), n)
+			r.checkPattern(b, n, tag)
 		}
 	}
-	equal(r, "size of the buffer", got(r.DetachBuffer(r.ctx))(r), 1<<20)
+	checkEqual(r, "size of the buffer", must(r.DetachBuffer(r.ctx))(r), 1<<20)
 }
 
 type celsius float32
@@ -88,8 +88,8 @@ func exchange[T number](r *rank, want []T) {
 		return
 	}
 	b := make([]T, len(want)+1)
-	st := got(mpi.Recv(r.ctx, r.Comm, b, 0, 0))(r)
-	equal(r, "count", mpi.Count[T](st), len(want))
+	st := must(mpi.Recv(r.ctx, r.Comm, b, 0, 0))(r)
+	checkEqual(r, "count", mpi.Count[T](st), len(want))
 	if !slices.Equal(b[:len(want)], want) {
 		r.fatalf("%T %v arrived as %v", want, want, b)
 	}
@@ -103,17 +103,17 @@ func synchronous(r *rank) {
 			r.notify(0, 0) // nothing has been posted yet
 			r.await(0)
 			b := make([]int32, n)
-			got(mpi.Recv(r.ctx, r.Comm, b, 0, tag))(r)
-			r.samePattern(b, n, n)
+			must(mpi.Recv(r.ctx, r.Comm, b, 0, tag))(r)
+			r.checkPattern(b, n, n)
 			continue
 		}
-		q := got(mpi.Issend(r.Comm, pattern(n, n), 1, tag))(r)
+		q := must(mpi.Issend(r.Comm, pattern(n, n), 1, tag))(r)
 		r.await(1)
 		if _, done, err := q.Test(); done {
 			r.fatalf("Issend has ended with %v before a receive was posted", err)
 		}
 		r.notify(1, 0)
-		got(q.Wait(r.ctx))(r)
+		must(q.Wait(r.ctx))(r)
 	}
 }
 
@@ -124,35 +124,35 @@ func buffered(r *rank) {
 		r.await(0)
 		for i := range 2 {
 			b := make([]int32, n)
-			got(mpi.Recv(r.ctx, r.Comm, b, 0, tag))(r)
-			r.samePattern(b, n, i)
+			must(mpi.Recv(r.ctx, r.Comm, b, 0, tag))(r)
+			r.checkPattern(b, n, i)
 		}
 		return
 	}
-	r.class(mpi.Bsend(r.Comm, pattern(n, 0), 1, tag), mpi.ErrBuffer)
+	r.checkClass(mpi.Bsend(r.Comm, pattern(n, 0), 1, tag), mpi.ErrBuffer)
 	_, err := r.DetachBuffer(r.ctx)
-	r.class(err, mpi.ErrBuffer)
-	r.class(r.AttachBuffer(-1), mpi.ErrArg)
+	r.checkClass(err, mpi.ErrBuffer)
+	r.checkClass(r.AttachBuffer(-1), mpi.ErrArg)
 	r.must(r.AttachBuffer(2*4*n + 4))
-	r.class(r.AttachBuffer(1), mpi.ErrBuffer)
+	r.checkClass(r.AttachBuffer(1), mpi.ErrBuffer)
 	for i := range 2 {
 		b := pattern(n, i)
 		r.must(mpi.Bsend(r.Comm, b, 1, tag))
 		clear(b) // the caller owns b again
 	}
-	r.class(mpi.Bsend(r.Comm, pattern(n, 2), 1, tag), mpi.ErrBuffer)
+	r.checkClass(mpi.Bsend(r.Comm, pattern(n, 2), 1, tag), mpi.ErrBuffer)
 	_, err = mpi.Ibsend(r.Comm, pattern(n, 2), 1, tag)
-	r.class(err, mpi.ErrBuffer)
-	ctx, stop := r.soon()
+	r.checkClass(err, mpi.ErrBuffer)
+	ctx, stop := r.shortContext()
 	defer stop()
 	_, err = r.DetachBuffer(ctx) // does not cancel anything
-	r.says(err, mpi.ErrPending, "2 buffered messages", "rank 1", context.DeadlineExceeded.Error())
+	r.checkError(err, mpi.ErrPending, "2 buffered messages", "rank 1", context.DeadlineExceeded.Error())
 	r.notify(1, 0)
-	equal(r, "size of the buffer", got(r.DetachBuffer(r.ctx))(r), 2*4*n+4)
+	checkEqual(r, "size of the buffer", must(r.DetachBuffer(r.ctx))(r), 2*4*n+4)
 	r.must(r.AttachBuffer(0))
 	r.must(mpi.Bsend(r.Comm, []int32{}, mpi.ProcNull, tag))
-	r.class(mpi.Bsend(r.Comm, []int32{1}, 1, tag), mpi.ErrBuffer)
-	equal(r, "size of the buffer", got(r.DetachBuffer(r.ctx))(r), 0)
+	r.checkClass(mpi.Bsend(r.Comm, []int32{1}, 1, tag), mpi.ErrBuffer)
+	checkEqual(r, "size of the buffer", must(r.DetachBuffer(r.ctx))(r), 0)
 }
 
 // sendrecv shifts large messages along a ring.
@@ -160,15 +160,15 @@ func sendrecv(r *rank) {
 	right, left := (r.Rank()+1)%r.Size(), (r.Rank()+r.Size()-1)%r.Size()
 	for _, n := range sizes {
 		b := make([]int32, n)
-		st := got(mpi.Sendrecv(r.ctx, r.Comm, pattern(n, r.Rank()), right, 3, b, left, 3))(r)
-		equal(r, "source", st.Source, left)
-		equal(r, "count", mpi.Count[int32](st), n)
-		r.samePattern(b, n, left)
+		st := must(mpi.Sendrecv(r.ctx, r.Comm, pattern(n, r.Rank()), right, 3, b, left, 3))(r)
+		checkEqual(r, "source", st.Source, left)
+		checkEqual(r, "count", mpi.Count[int32](st), n)
+		r.checkPattern(b, n, left)
 
 		b = pattern(n, r.Rank())
-		st = got(mpi.SendrecvReplace(r.ctx, r.Comm, b, right, 4, mpi.AnySource, mpi.AnyTag))(r)
-		equal(r, "source", st.Source, left)
-		r.samePattern(b, n, left)
+		st = must(mpi.SendrecvReplace(r.ctx, r.Comm, b, right, 4, mpi.AnySource, mpi.AnyTag))(r)
+		checkEqual(r, "source", st.Source, left)
+		r.checkPattern(b, n, left)
 	}
 	// A chain with two ends.
 	if r.Rank() == 0 {
@@ -178,9 +178,9 @@ func sendrecv(r *rank) {
 		right = mpi.ProcNull
 	}
 	b := []int64{-1}
-	st := got(mpi.Sendrecv(r.ctx, r.Comm, []int32{int32(r.Rank()), 0}, right, 5, b, left, 5))(r)
-	equal(r, "source", st.Source, left)
-	equal(r, "number", b[0], int64(r.Rank()-1))
+	st := must(mpi.Sendrecv(r.ctx, r.Comm, []int32{int32(r.Rank()), 0}, right, 5, b, left, 5))(r)
+	checkEqual(r, "source", st.Source, left)
+	checkEqual(r, "number", b[0], int64(r.Rank()-1))
 	_, err := mpi.Sendrecv(r.ctx, r.Comm, b, r.Size(), 0, b, mpi.ProcNull, 0)
-	r.class(err, mpi.ErrRank)
+	r.checkClass(err, mpi.ErrRank)
 }

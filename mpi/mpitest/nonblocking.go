@@ -6,20 +6,20 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// everyCollective starts each collective once. It returns the requests, and a function that checks the results.
-func everyCollective(r *rank, c *mpi.Comm) (requests []mpi.Request, check func()) {
+// startCollectives starts each collective once. It returns the requests, and a function that checks the results.
+func startCollectives(r *rank, c *mpi.Comm) (requests []mpi.Request, check func()) {
 	const n = 40
 	ranks, me := c.Size(), c.Rank()
 	add := func(a, b int32) int32 { return a + b }
-	own := func() []int32 { return valuesOf(value[int32], me, n) }
+	own := func() []int32 { return contribution(value[int32], me, n) }
 	var all, mine, scattered []int32
 	for rank := range ranks {
-		all = append(all, valuesOf(value[int32], rank, n)...)
-		mine = append(mine, valuesOf(value[int32], rank, n*ranks)[me*n:][:n]...)
+		all = append(all, contribution(value[int32], rank, n)...)
+		mine = append(mine, contribution(value[int32], rank, n*ranks)[me*n:][:n]...)
 	}
-	scattered = valuesOf(value[int32], 0, n*ranks)
-	sum := fold(value[int32], add, ranks, n)
-	long := fold(value[int32], add, ranks, n*ranks)
+	scattered = contribution(value[int32], 0, n*ranks)
+	sum := reduceSerially(value[int32], add, ranks, n)
+	long := reduceSerially(value[int32], add, ranks, n*ranks)
 	counts := make([]int, ranks)
 	for i := range counts {
 		counts[i] = n
@@ -29,7 +29,7 @@ func everyCollective(r *rank, c *mpi.Comm) (requests []mpi.Request, check func()
 		r.t.Helper()
 		r.must(err)
 		requests = append(requests, q)
-		checks = append(checks, func() { same(r, what, have, want) })
+		checks = append(checks, func() { checkSlice(r, what, have, want) })
 	}
 	new := func(n int) []int32 { return make([]int32, n) }
 
@@ -53,11 +53,11 @@ func everyCollective(r *rank, c *mpi.Comm) (requests []mpi.Request, check func()
 	}
 	b = new(n)
 	q, err = mpi.Iscan(c, own(), b, mpi.Sum)
-	start("Iscan", q, err, b, fold(value[int32], add, me+1, n))
+	start("Iscan", q, err, b, reduceSerially(value[int32], add, me+1, n))
 	b = new(n)
 	q, err = mpi.Iexscan(c, own(), b, mpi.Sum)
 	if me > 0 {
-		start("Iexscan", q, err, b, fold(value[int32], add, me, n))
+		start("Iexscan", q, err, b, reduceSerially(value[int32], add, me, n))
 	} else {
 		start("Iexscan", q, err, nil, nil)
 	}
@@ -68,16 +68,16 @@ func everyCollective(r *rank, c *mpi.Comm) (requests []mpi.Request, check func()
 	q, err = mpi.Iallgatherv(c, own(), b, counts, nil)
 	start("Iallgatherv", q, err, b, all)
 	b = new(n * ranks)
-	q, err = mpi.Ialltoall(c, valuesOf(value[int32], me, n*ranks), b)
+	q, err = mpi.Ialltoall(c, contribution(value[int32], me, n*ranks), b)
 	start("Ialltoall", q, err, b, mine)
 	b = new(n * ranks)
-	q, err = mpi.Ialltoallv(c, valuesOf(value[int32], me, n*ranks), counts, nil, b, counts, nil)
+	q, err = mpi.Ialltoallv(c, contribution(value[int32], me, n*ranks), counts, nil, b, counts, nil)
 	start("Ialltoallv", q, err, b, mine)
 	b = new(n)
-	q, err = mpi.IreduceScatterBlock(c, valuesOf(value[int32], me, n*ranks), b, mpi.Sum)
+	q, err = mpi.IreduceScatterBlock(c, contribution(value[int32], me, n*ranks), b, mpi.Sum)
 	start("IreduceScatterBlock", q, err, b, long[me*n:][:n])
 	b = new(n)
-	q, err = mpi.IreduceScatter(c, valuesOf(value[int32], me, n*ranks), b, counts, mpi.Sum)
+	q, err = mpi.IreduceScatter(c, contribution(value[int32], me, n*ranks), b, counts, mpi.Sum)
 	start("IreduceScatter", q, err, b, long[me*n:][:n])
 	var whole []int32
 	if me == 0 {
@@ -91,7 +91,7 @@ func everyCollective(r *rank, c *mpi.Comm) (requests []mpi.Request, check func()
 	q, err = mpi.Igatherv(c, own(), whole, counts, nil, 0)
 	start("Igatherv", q, err, whole, all[:len(whole)])
 	if me == 0 {
-		whole = valuesOf(value[int32], 0, n*ranks)
+		whole = contribution(value[int32], 0, n*ranks)
 	}
 	b = new(n)
 	q, err = mpi.Iscatter(c, whole, b, 0)
@@ -112,19 +112,19 @@ func everyCollective(r *rank, c *mpi.Comm) (requests []mpi.Request, check func()
 // overlapping runs all collectives concurrently in two communicators. Each rank waits for them in a different way and
 // order.
 func overlapping(r *rank) {
-	twin := got(r.Dup(r.ctx))(r)
+	twin := must(r.Dup(r.ctx))(r)
 	for round := range 4 {
-		a, checkA := everyCollective(r, r.Comm)
-		b, checkB := everyCollective(r, twin)
+		a, checkA := startCollectives(r, r.Comm)
+		b, checkB := startCollectives(r, twin)
 		all := append(a, b...)
 		switch (r.Rank() + round) % 4 {
 		case 0:
 			statuses := make([]mpi.Status, len(all))
 			r.must(mpi.Waitall(r.ctx, all, statuses))
-			equal(r, "status", statuses[3], mpi.Status{Source: mpi.AnySource, Tag: mpi.AnyTag})
+			checkEqual(r, "status", statuses[3], mpi.Status{Source: mpi.AnySource, Tag: mpi.AnyTag})
 		case 1:
 			for i := range all {
-				got(all[len(all)-1-i].Wait(r.ctx))(r)
+				must(all[len(all)-1-i].Wait(r.ctx))(r)
 			}
 		case 2:
 			for range all {
@@ -146,9 +146,9 @@ func overlapping(r *rank) {
 	}
 }
 
-// carried checks that a rank makes progress with its collectives even while it waits for something else. The
+// backgroundProgress checks that a rank makes progress with its collectives even while it waits for something else. The
 // other rank completes the collectives before it ends that wait.
-func carried(r *rank) {
+func backgroundProgress(r *rank) {
 	other := 1 - r.Rank()
 	highest := mpi.OpOf(func(in, inout []int64) {
 		for i := range in {
@@ -158,8 +158,8 @@ func carried(r *rank) {
 	begin := func() ([]mpi.Request, []int64) {
 		b := []int64{int64(r.Rank()), 7, int64(-r.Rank())}
 		return []mpi.Request{
-			got(mpi.Iallreduce(r.Comm, b, b, highest))(r),
-			got(mpi.Ibarrier(r.Comm, mpi.By("toggle")))(r), // rank 0 must answer the other rank
+			must(mpi.Iallreduce(r.Comm, b, b, highest))(r),
+			must(mpi.Ibarrier(r.Comm, mpi.WithAlgorithm("toggle")))(r), // rank 0 must answer the other rank
 		}, b
 	}
 	one := []int32{1}
@@ -168,14 +168,14 @@ func carried(r *rank) {
 		name        string
 		waits, then func()
 	}{
-		{"Recv", func() { got(mpi.Recv(r.ctx, r.Comm, one, other, tag))(r) },
+		{"Recv", func() { must(mpi.Recv(r.ctx, r.Comm, one, other, tag))(r) },
 			func() { r.must(mpi.Send(r.ctx, r.Comm, one, other, tag)) }},
 		{"Send", func() { r.must(mpi.Ssend(r.ctx, r.Comm, one, other, tag)) },
-			func() { got(mpi.Recv(r.ctx, r.Comm, one, other, tag))(r) }},
-		{"Sendrecv", func() { r.sync(other) }, func() { r.sync(other) }},
+			func() { must(mpi.Recv(r.ctx, r.Comm, one, other, tag))(r) }},
+		{"Sendrecv", func() { r.syncWith(other) }, func() { r.syncWith(other) }},
 		{"Probe", func() {
-			got(mpi.Probe(r.ctx, r.Comm, other, tag))(r)
-			got(mpi.Recv(r.ctx, r.Comm, one, other, tag))(r)
+			must(mpi.Probe(r.ctx, r.Comm, other, tag))(r)
+			must(mpi.Recv(r.ctx, r.Comm, one, other, tag))(r)
 		}, func() { r.must(mpi.Send(r.ctx, r.Comm, one, other, tag)) }},
 		{"Iprobe", func() {
 			for r.yield() {
@@ -184,10 +184,10 @@ func carried(r *rank) {
 					break
 				}
 			}
-			got(mpi.Recv(r.ctx, r.Comm, one, other, tag))(r)
+			must(mpi.Recv(r.ctx, r.Comm, one, other, tag))(r)
 		}, func() { r.must(mpi.Send(r.ctx, r.Comm, one, other, tag)) }},
 		{"Test", func() {
-			q := got(mpi.Irecv(r.Comm, one, other, tag))(r)
+			q := must(mpi.Irecv(r.Comm, one, other, tag))(r)
 			for r.yield() {
 				if _, done, err := q.Test(); done {
 					r.must(err)
@@ -196,11 +196,11 @@ func carried(r *rank) {
 			}
 		}, func() { r.must(mpi.Send(r.ctx, r.Comm, one, other, tag)) }},
 		{"Waitany", func() {
-			_, _, err := mpi.Waitany(r.ctx, []mpi.Request{{}, got(mpi.Irecv(r.Comm, one, other, tag))(r)})
+			_, _, err := mpi.Waitany(r.ctx, []mpi.Request{{}, must(mpi.Irecv(r.Comm, one, other, tag))(r)})
 			r.must(err)
 		}, func() { r.must(mpi.Send(r.ctx, r.Comm, one, other, tag)) }},
 		{"Testany", func() {
-			requests := []mpi.Request{got(mpi.Irecv(r.Comm, one, other, tag))(r)}
+			requests := []mpi.Request{must(mpi.Irecv(r.Comm, one, other, tag))(r)}
 			for r.yield() {
 				if _, _, done, err := mpi.Testany(requests); done {
 					r.must(err)
@@ -208,15 +208,15 @@ func carried(r *rank) {
 				}
 			}
 		}, func() { r.must(mpi.Send(r.ctx, r.Comm, one, other, tag)) }},
-		{"Dup", func() { got(r.Dup(r.ctx))(r) }, func() { got(r.Dup(r.ctx))(r) }},
+		{"Dup", func() { must(r.Dup(r.ctx))(r) }, func() { must(r.Dup(r.ctx))(r) }},
 		{"Barrier", func() { r.must(mpi.Barrier(r.ctx, r.Comm)) }, func() { r.must(mpi.Barrier(r.ctx, r.Comm)) }},
-		{"Wait", func() { got(got(mpi.Ibarrier(r.Comm))(r).Wait(r.ctx))(r) },
+		{"Wait", func() { must(must(mpi.Ibarrier(r.Comm))(r).Wait(r.ctx))(r) },
 			func() { r.must(mpi.Barrier(r.ctx, r.Comm)) }},
 		{"DetachBuffer", func() {
 			r.must(r.AttachBuffer(1 << 20))
 			r.must(mpi.Bsend(r.Comm, make([]int32, 1<<17), other, tag))
-			got(r.DetachBuffer(r.ctx))(r)
-		}, func() { got(mpi.Recv(r.ctx, r.Comm, make([]int32, 1<<17), other, tag))(r) }},
+			must(r.DetachBuffer(r.ctx))(r)
+		}, func() { must(mpi.Recv(r.ctx, r.Comm, make([]int32, 1<<17), other, tag))(r) }},
 	} {
 		q, b := begin()
 		if r.Rank() == 0 {
@@ -226,13 +226,13 @@ func carried(r *rank) {
 			r.must(mpi.Waitall(r.ctx, q, nil))
 			w.then()
 		}
-		same(r, "what is combined while rank 0 waits in "+w.name, b, []int64{1, 7, 0})
-		r.sync(other)
+		checkSlice(r, "what is combined while rank 0 waits in "+w.name, b, []int64{1, 7, 0})
+		r.syncWith(other)
 	}
 }
 
-// shared makes several goroutines of a rank wait for different operations at the same time.
-func shared(r *rank) {
+// sharedWaits makes several goroutines of a rank wait for different operations at the same time.
+func sharedWaits(r *rank) {
 	const rounds = 50
 	other := 1 - r.Rank()
 	for round := range rounds {
@@ -240,7 +240,7 @@ func shared(r *rank) {
 		var calls []mpi.Request
 		for i := range sums {
 			sums[i] = []int32{int32(i), 1}
-			calls = append(calls, got(mpi.Iallreduce(r.Comm, sums[i], sums[i], mpi.Sum))(r))
+			calls = append(calls, must(mpi.Iallreduce(r.Comm, sums[i], sums[i], mpi.Sum))(r))
 		}
 		failed := make(chan error, 4)
 		for i, q := range calls {
@@ -262,7 +262,7 @@ func shared(r *rank) {
 			r.must(<-failed)
 		}
 		for i, sum := range sums {
-			same(r, "the sum", sum, []int32{2 * int32(i), 2})
+			checkSlice(r, "the sum", sum, []int32{2 * int32(i), 2})
 		}
 		runtime.Gosched()
 	}

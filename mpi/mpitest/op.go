@@ -13,20 +13,20 @@ import (
 
 // op is a posted operation. The fabric's lock guards it.
 type op struct {
-	dev    *device
-	o      mpe.Operation
-	notify chan<- struct{}
-	done   chan struct{}
-	status mpe.Status
-	err    error
-	freed  atomic.Bool
+	dev       *device
+	operation mpe.Operation
+	notify    chan<- struct{}
+	done      chan struct{}
+	status    mpe.Status
+	err       error
+	freed     atomic.Bool
 
 	library any
 }
 
-// use panics if the operation has been freed. On a real device, the goroutine would by then be using a
+// checkNotFreed panics if the operation has been freed. On a real device, the goroutine would by then be using a
 // different operation.
-func (x *op) use(call string) {
+func (x *op) checkNotFreed(call string) {
 	if x.freed.Load() {
 		panic(fmt.Sprintf("mpitest: %s of an operation after its Free", call))
 	}
@@ -35,32 +35,32 @@ func (x *op) use(call string) {
 // Free marks the operation as freed. If an operation is used later, or is not freed by the end of a test, the
 // library has a bug.
 func (x *op) Free() {
-	if !x.ended() {
+	if !x.isDone() {
 		panic("mpitest: Free of an operation that has not ended")
 	}
 	if x.freed.Swap(true) {
 		panic("mpitest: the second Free of an operation")
 	}
-	x.dev.f.kept.Add(-1)
+	x.dev.fabric.unfreed.Add(-1)
 }
 
-// take delivers a message to a matching receive, and completes both sides.
-func (x *op) take(m *message) {
+// deliver delivers a message to a matching receive, and completes both sides.
+func (x *op) deliver(m *message) {
 	payload := m.payload()
 	st := x.dev.status(m)
-	n := copy(x.o.Buf, payload)
+	n := copy(x.operation.Buf, payload)
 	var err error
 	if n < len(payload) {
 		err = &handshake.TruncatedError{Remote: uint32(m.from), Posted: uint32(n+3) / 4,
 			Sent: uint32(len(payload)+3) / 4}
 	}
 	if m.send != nil {
-		m.send.end(mpe.Status{Send: true, Peer: x.dev.rank}, nil)
+		m.send.finish(mpe.Status{Send: true, Peer: x.dev.rank}, nil)
 	}
-	x.end(st, err)
+	x.finish(st, err)
 }
 
-func (x *op) end(st mpe.Status, err error) {
+func (x *op) finish(st mpe.Status, err error) {
 	x.status, x.err = st, err
 	close(x.done)
 	if x.notify != nil {
@@ -68,7 +68,7 @@ func (x *op) end(st mpe.Status, err error) {
 	}
 }
 
-func (x *op) ended() bool {
+func (x *op) isDone() bool {
 	select {
 	case <-x.done:
 		return true
@@ -78,7 +78,7 @@ func (x *op) ended() bool {
 }
 
 func (x *op) Await(ctx context.Context) (*mpe.Status, error) {
-	x.use("Await")
+	x.checkNotFreed("Await")
 	select {
 	case <-x.done:
 		return &x.status, x.err
@@ -89,56 +89,56 @@ func (x *op) Await(ctx context.Context) (*mpe.Status, error) {
 		return &x.status, x.err
 	case <-ctx.Done():
 	}
-	x.abort(x.waitError(ctxerr.Of(ctx)))
+	x.abort(x.waitError(ctxerr.Cause(ctx)))
 	return &x.status, x.err
 }
 
-func (x *op) Ended() (*mpe.Status, error) {
-	x.use("Ended")
-	if !x.ended() {
+func (x *op) Result() (*mpe.Status, error) {
+	x.checkNotFreed("Ended")
+	if !x.isDone() {
 		return nil, nil
 	}
 	return &x.status, x.err
 }
 
-func (x *op) Library() *any { return &x.library }
+func (x *op) LibraryData() *any { return &x.library }
 
 func (x *op) Test() (mpe.Status, bool, error) {
-	x.use("Test")
-	if !x.ended() {
+	x.checkNotFreed("Test")
+	if !x.isDone() {
 		return mpe.Status{}, false, nil
 	}
 	return x.status, true, x.err
 }
 
 func (x *op) Cancel() {
-	x.use("Cancel")
+	x.checkNotFreed("Cancel")
 	x.abort(mpe.ErrCancelled)
 }
 
 // abort ends a pending operation with err.
 func (x *op) abort(err error) {
-	f := x.dev.f
+	f := x.dev.fabric
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if x.ended() {
+	if x.isDone() {
 		return
 	}
-	if x.o.Kind == mpe.OpRecv {
+	if x.operation.Kind == mpe.OpRecv {
 		x.dev.posted = slices.DeleteFunc(x.dev.posted, func(r *op) bool { return r == x })
 	} else {
-		dst := f.ranks[x.o.Peer]
+		dst := f.ranks[x.operation.Peer]
 		dst.arrived = slices.DeleteFunc(dst.arrived, func(m *message) bool { return m.send == x })
 	}
-	x.end(mpe.Status{}, err)
+	x.finish(mpe.Status{}, err)
 }
 
 func (x *op) Notify(c chan<- struct{}) {
-	x.use("Notify")
-	x.dev.f.mu.Lock()
-	defer x.dev.f.mu.Unlock()
+	x.checkNotFreed("Notify")
+	x.dev.fabric.mu.Lock()
+	defer x.dev.fabric.mu.Unlock()
 	x.notify = c
-	if c != nil && x.ended() {
+	if c != nil && x.isDone() {
 		notify(c)
 	}
 }
@@ -151,11 +151,11 @@ type waitError struct {
 
 func (x *op) waitError(cause error) error {
 	w := &mpe.WaitError{Wait: handshake.Wait{State: handshake.WaitRequest, Local: uint32(x.dev.rank),
-		Remote: uint32(max(x.o.Peer, 0))}}
-	if x.o.Kind != mpe.OpRecv {
+		Remote: uint32(max(x.operation.Peer, 0))}}
+	if x.operation.Kind != mpe.OpRecv {
 		w.State = handshake.WaitClear
 	}
-	w.For = w.State.WaitsFor()
+	w.For = w.State.AwaitedPacket()
 	return &waitError{w, cause}
 }
 

@@ -8,8 +8,8 @@ import (
 // functions is associative but not commutative.
 func affine(rank, i int) uint64 { return uint64(2*(7*rank+i)+3)<<32 | uint64(rank+100*i+1) }
 
-// after returns the composition that applies a first, then b.
-func after(a, b uint64) uint64 {
+// compose returns the composition that applies a first, then b.
+func compose(a, b uint64) uint64 {
 	a1, a0, b1, b0 := uint32(a>>32), uint32(a), uint32(b>>32), uint32(b)
 	return uint64(b1*a1)<<32 | uint64(b1*a0+b0)
 }
@@ -17,17 +17,17 @@ func after(a, b uint64) uint64 {
 // userOperators tests the program's own functions, one of which is not commutative.
 func userOperators(r *rank) {
 	userFunctions(r, r.Comm)
-	userFunctions(r, got(r.Split(r.ctx, 0, -r.Rank()))(r))
+	userFunctions(r, must(r.Split(r.ctx, 0, -r.Rank()))(r))
 }
 
 func userFunctions(r *rank, c *mpi.Comm) {
 	ordered := mpi.OpOf(func(in, inout []uint64) {
 		for i := range in {
-			inout[i] = after(in[i], inout[i])
+			inout[i] = compose(in[i], inout[i])
 		}
 	}, false)
-	reduces(r, c, affine, []operator[uint64]{{ordered, after}})
-	reduces(r, c, affine, []operator[uint64]{{ordered, after}}, mpi.By("flat"))
+	checkReductions(r, c, affine, []operator[uint64]{{ordered, compose}})
+	checkReductions(r, c, affine, []operator[uint64]{{ordered, compose}}, mpi.WithAlgorithm("flat"))
 	highest := func(a, b mpi.Int16Loc) mpi.Int16Loc {
 		if b.Value > a.Value {
 			return b
@@ -39,7 +39,7 @@ func userFunctions(r *rank, c *mpi.Comm) {
 			inout[i] = highest(in[i], inout[i])
 		}
 	}, true)
-	reduces(r, c, func(rank, i int) mpi.Int16Loc {
+	checkReductions(r, c, func(rank, i int) mpi.Int16Loc {
 		return mpi.Int16Loc{Value: int16((7*rank + i) % 31), Index: int32((7*rank + i) % 31)}
 	}, []operator[mpi.Int16Loc]{{commuting, highest}})
 }
@@ -51,22 +51,22 @@ func algorithms(r *rank) {
 		name string
 		opts []mpi.Option
 	}{
-		{"binomial", nil}, {"flat", nil}, {"scatter-allgather", nil}, {"chain", []mpi.Option{mpi.Segment(96)}},
+		{"binomial", nil}, {"flat", nil}, {"scatter-allgather", nil}, {"chain", []mpi.Option{mpi.WithSegment(96)}},
 		{"", nil},
 	} {
 		b := make([]int32, n)
 		if r.Rank() == r.Size()-1 {
-			b = valuesOf(value[int32], r.Rank(), n)
+			b = contribution(value[int32], r.Rank(), n)
 		}
-		r.must(mpi.Bcast(r.ctx, r.Comm, b, r.Size()-1, append(o.opts, mpi.By(o.name))...))
-		same(r, "Bcast by "+o.name, b, valuesOf(value[int32], r.Size()-1, n))
+		r.must(mpi.Bcast(r.ctx, r.Comm, b, r.Size()-1, append(o.opts, mpi.WithAlgorithm(o.name))...))
+		checkSlice(r, "Bcast by "+o.name, b, contribution(value[int32], r.Size()-1, n))
 	}
 	for _, name := range []string{"recursive-doubling", "rabenseifner", "ring"} {
-		b := valuesOf(value[int32], r.Rank(), n)
-		r.must(mpi.Allreduce(r.ctx, r.Comm, b, b, mpi.Sum, mpi.By(name)))
-		same(r, "Allreduce by "+name, b, fold(value[int32], func(a, b int32) int32 { return a + b }, r.Size(), n))
+		b := contribution(value[int32], r.Rank(), n)
+		r.must(mpi.Allreduce(r.ctx, r.Comm, b, b, mpi.Sum, mpi.WithAlgorithm(name)))
+		checkSlice(r, "Allreduce by "+name, b, reduceSerially(value[int32], func(a, b int32) int32 { return a + b }, r.Size(), n))
 	}
 	for _, name := range []string{"dissemination", "toggle"} {
-		r.must(mpi.Barrier(r.ctx, r.Comm, mpi.By(name)))
+		r.must(mpi.Barrier(r.ctx, r.Comm, mpi.WithAlgorithm(name)))
 	}
 }

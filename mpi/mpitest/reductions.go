@@ -12,7 +12,7 @@ type operator[T any] struct {
 	f  func(a, b T) T
 }
 
-func ofNumbers[T mpi.Number]() []operator[T] {
+func numberOperators[T mpi.Number]() []operator[T] {
 	return []operator[T]{
 		{mpi.Sum, func(a, b T) T { return a + b }},
 		{mpi.Prod, func(a, b T) T { return a * b }},
@@ -24,11 +24,11 @@ func ofNumbers[T mpi.Number]() []operator[T] {
 	}
 }
 
-func ofOrdered[T interface {
+func orderedOperators[T interface {
 	mpi.Number
 	cmp.Ordered
 }]() []operator[T] {
-	return append(ofNumbers[T](),
+	return append(numberOperators[T](),
 		operator[T]{mpi.Max, func(a, b T) T { return max(a, b) }},
 		operator[T]{mpi.Min, func(a, b T) T { return min(a, b) }})
 }
@@ -37,14 +37,14 @@ type integer interface {
 	~int8 | ~int16 | ~int32 | ~int64 | ~uint8 | ~uint16 | ~uint32 | ~uint64
 }
 
-func ofIntegers[T integer]() []operator[T] {
+func integerOperators[T integer]() []operator[T] {
 	truth := func(b bool) T {
 		if b {
 			return 1
 		}
 		return 0
 	}
-	return append(ofOrdered[T](),
+	return append(orderedOperators[T](),
 		operator[T]{mpi.LAnd, func(a, b T) T { return truth(a != 0 && b != 0) }},
 		operator[T]{mpi.LOr, func(a, b T) T { return truth(a != 0 || b != 0) }},
 		operator[T]{mpi.LXor, func(a, b T) T { return truth((a != 0) != (b != 0)) }},
@@ -55,29 +55,29 @@ func ofIntegers[T integer]() []operator[T] {
 
 // reductions tests all operations on all types for which they are defined.
 func reductions(r *rank) {
-	reduces(r, r.Comm, value[int8], ofIntegers[int8]())
-	reduces(r, r.Comm, value[int16], ofIntegers[int16]())
-	reduces(r, r.Comm, value[int32], ofIntegers[int32]())
-	reduces(r, r.Comm, value[int64], ofIntegers[int64]())
-	reduces(r, r.Comm, value[uint8], ofIntegers[uint8]())
-	reduces(r, r.Comm, value[uint16], ofIntegers[uint16]())
-	reduces(r, r.Comm, value[uint32], ofIntegers[uint32]())
-	reduces(r, r.Comm, value[uint64], ofIntegers[uint64]())
-	reduces(r, r.Comm, value[float32], ofOrdered[float32]())
-	reduces(r, r.Comm, value[float64], ofOrdered[float64]())
-	reduces(r, r.Comm, value[celsius], ofOrdered[celsius]())
-	reduces(r, r.Comm, value[complex64], ofNumbers[complex64]())
-	reduces(r, r.Comm, value[complex128], ofNumbers[complex128]())
+	checkReductions(r, r.Comm, value[int8], integerOperators[int8]())
+	checkReductions(r, r.Comm, value[int16], integerOperators[int16]())
+	checkReductions(r, r.Comm, value[int32], integerOperators[int32]())
+	checkReductions(r, r.Comm, value[int64], integerOperators[int64]())
+	checkReductions(r, r.Comm, value[uint8], integerOperators[uint8]())
+	checkReductions(r, r.Comm, value[uint16], integerOperators[uint16]())
+	checkReductions(r, r.Comm, value[uint32], integerOperators[uint32]())
+	checkReductions(r, r.Comm, value[uint64], integerOperators[uint64]())
+	checkReductions(r, r.Comm, value[float32], orderedOperators[float32]())
+	checkReductions(r, r.Comm, value[float64], orderedOperators[float64]())
+	checkReductions(r, r.Comm, value[celsius], orderedOperators[celsius]())
+	checkReductions(r, r.Comm, value[complex64], numberOperators[complex64]())
+	checkReductions(r, r.Comm, value[complex128], numberOperators[complex128]())
 	locations(r)
 }
 
 // someReductions tests fewer types, so that it can be used with more ranks.
 func someReductions(r *rank) {
-	reduces(r, r.Comm, value[uint8], ofIntegers[uint8]())
-	reduces(r, r.Comm, value[float64], ofOrdered[float64]())
+	checkReductions(r, r.Comm, value[uint8], integerOperators[uint8]())
+	checkReductions(r, r.Comm, value[float64], orderedOperators[float64]())
 	locations(r)
-	turned := got(r.Split(r.ctx, r.Rank()%2, -r.Rank()))(r)
-	reduces(r, turned, value[int32], ofNumbers[int32]())
+	turned := must(r.Split(r.ctx, r.Rank()%2, -r.Rank()))(r)
+	checkReductions(r, turned, value[int32], numberOperators[int32]())
 }
 
 // locations tests reductions of values with an index.
@@ -92,9 +92,9 @@ func locations(r *rank) {
 	}
 	highest := ops(func(a, b mpi.Float64Loc) bool { return a.Value < b.Value })
 	lowest := ops(func(a, b mpi.Float64Loc) bool { return a.Value > b.Value })
-	reduces(r, r.Comm, location, []operator[mpi.Float64Loc]{{mpi.MaxLoc, highest}, {mpi.MinLoc, lowest}})
+	checkReductions(r, r.Comm, location, []operator[mpi.Float64Loc]{{mpi.MaxLoc, highest}, {mpi.MinLoc, lowest}})
 	// Elements of the other types contain the same numbers.
-	reduces(r, r.Comm, func(rank, i int) mpi.Int16Loc {
+	checkReductions(r, r.Comm, func(rank, i int) mpi.Int16Loc {
 		l := location(rank, i)
 		return mpi.Int16Loc{Value: int16(l.Value), Index: l.Index}
 	}, []operator[mpi.Int16Loc]{{mpi.MaxLoc, func(a, b mpi.Int16Loc) mpi.Int16Loc {
@@ -102,79 +102,79 @@ func locations(r *rank) {
 			mpi.Float64Loc{Value: float64(b.Value), Index: b.Index})
 		return mpi.Int16Loc{Value: int16(l.Value), Index: l.Index}
 	}}})
-	located(r, func(l mpi.Float64Loc) mpi.Int32Loc { return mpi.Int32Loc{Value: int32(l.Value), Index: l.Index} })
-	located(r, func(l mpi.Float64Loc) mpi.Int64Loc { return mpi.Int64Loc{Value: int64(l.Value), Index: l.Index} })
-	located(r, func(l mpi.Float64Loc) mpi.Float32Loc { return mpi.Float32Loc{Value: float32(l.Value), Index: l.Index} })
+	checkMinLoc(r, func(l mpi.Float64Loc) mpi.Int32Loc { return mpi.Int32Loc{Value: int32(l.Value), Index: l.Index} })
+	checkMinLoc(r, func(l mpi.Float64Loc) mpi.Int64Loc { return mpi.Int64Loc{Value: int64(l.Value), Index: l.Index} })
+	checkMinLoc(r, func(l mpi.Float64Loc) mpi.Float32Loc { return mpi.Float32Loc{Value: float32(l.Value), Index: l.Index} })
 }
 
-// located checks that MinLoc finds the lowest value and its rank.
-func located[T mpi.Element](r *rank, from func(l mpi.Float64Loc) T) {
+// checkMinLoc checks that MinLoc finds the lowest value and its rank.
+func checkMinLoc[T mpi.Element](r *rank, from func(l mpi.Float64Loc) T) {
 	mine := from(mpi.Float64Loc{Value: float64((r.Rank() + 2) % r.Size()), Index: int32(r.Rank())})
 	all := make([]T, 1)
 	r.must(mpi.Allreduce(r.ctx, r.Comm, []T{mine}, all, mpi.MinLoc))
 	want := from(mpi.Float64Loc{Index: int32((2*r.Size() - 2) % r.Size())})
-	same(r, "the least", all, []T{want})
+	checkSlice(r, "the least", all, []T{want})
 }
 
-// fold combines the contributions of the first ranks ranks.
-func fold[T any](of func(rank, i int) T, f func(a, b T) T, ranks, n int) []T {
-	all := valuesOf(of, 0, n)
+// reduceSerially combines the contributions of the first ranks ranks.
+func reduceSerially[T any](of func(rank, i int) T, f func(a, b T) T, ranks, n int) []T {
+	all := contribution(of, 0, n)
 	for rank := 1; rank < ranks; rank++ {
-		for i, v := range valuesOf(of, rank, n) {
+		for i, v := range contribution(of, rank, n) {
 			all[i] = f(all[i], v)
 		}
 	}
 	return all
 }
 
-// reduces tests operations with every reducing collective.
-func reduces[T mpi.Element](r *rank, c *mpi.Comm, of func(rank, i int) T, ops []operator[T], opts ...mpi.Option) {
+// checkReductions tests operations with every reducing collective.
+func checkReductions[T mpi.Element](r *rank, c *mpi.Comm, of func(rank, i int) T, ops []operator[T], opts ...mpi.Option) {
 	for k, o := range ops {
 		root := k % c.Size()
-		reducesOne(r, c, of, o, 1, root, k%2 == 0, opts)
-		reducesOne(r, c, of, o, 9, root, k%2 != 0, opts)
+		checkReduction(r, c, of, o, 1, root, k%2 == 0, opts)
+		checkReduction(r, c, of, o, 9, root, k%2 != 0, opts)
 	}
 	for _, inPlace := range []bool{false, true} {
-		reducesOne(r, c, of, ops[0], 0, 0, inPlace, opts)
-		reducesOne(r, c, of, ops[0], 600, 0, inPlace, opts)
+		checkReduction(r, c, of, ops[0], 0, 0, inPlace, opts)
+		checkReduction(r, c, of, ops[0], 600, 0, inPlace, opts)
 	}
 }
 
-func reducesOne[T mpi.Element](r *rank, c *mpi.Comm, of func(rank, i int) T, o operator[T], n, root int, inPlace bool,
+func checkReduction[T mpi.Element](r *rank, c *mpi.Comm, of func(rank, i int) T, o operator[T], n, root int, inPlace bool,
 	opts []mpi.Option) {
 	ranks, me := c.Size(), c.Rank()
 	// buffers returns a send and a receive buffer of n elements.
 	buffers := func(n int) (send, recv []T) {
-		send, recv = valuesOf(of, me, n), make([]T, n)
+		send, recv = contribution(of, me, n), make([]T, n)
 		if inPlace {
 			recv = send
 		}
 		return send, recv
 	}
-	all := fold(of, o.f, ranks, n)
+	all := reduceSerially(of, o.f, ranks, n)
 	send, recv := buffers(n)
 	r.must(mpi.Reduce(r.ctx, c, send, recv, o.op, root, opts...))
 	if me == root {
-		same(r, "Reduce by "+o.op.String(), recv, all)
+		checkSlice(r, "Reduce by "+o.op.String(), recv, all)
 	} else {
-		same(r, "what Reduce sends", send, valuesOf(of, me, n))
+		checkSlice(r, "what Reduce sends", send, contribution(of, me, n))
 	}
 	send, recv = buffers(n)
 	r.must(mpi.Allreduce(r.ctx, c, send, recv, o.op))
-	same(r, "Allreduce by "+o.op.String(), recv, all)
+	checkSlice(r, "Allreduce by "+o.op.String(), recv, all)
 	send, recv = buffers(n)
 	r.must(mpi.Scan(r.ctx, c, send, recv, o.op))
-	same(r, "Scan by "+o.op.String(), recv, fold(of, o.f, me+1, n))
+	checkSlice(r, "Scan by "+o.op.String(), recv, reduceSerially(of, o.f, me+1, n))
 	send, recv = buffers(n)
 	r.must(mpi.Exscan(r.ctx, c, send, recv, o.op))
 	if me > 0 {
-		same(r, "Exscan by "+o.op.String(), recv, fold(of, o.f, me, n))
+		checkSlice(r, "Exscan by "+o.op.String(), recv, reduceSerially(of, o.f, me, n))
 	}
 
 	send, recv = buffers(n * ranks)
-	all = fold(of, o.f, ranks, n*ranks)
+	all = reduceSerially(of, o.f, ranks, n*ranks)
 	r.must(mpi.ReduceScatterBlock(r.ctx, c, send, recv[:n], o.op))
-	same(r, "ReduceScatterBlock by "+o.op.String(), recv[:n], all[me*n:][:n])
+	checkSlice(r, "ReduceScatterBlock by "+o.op.String(), recv[:n], all[me*n:][:n])
 	counts, at, sum := make([]int, ranks), 0, 0
 	for i := range counts {
 		counts[i] = (i * n) % 4
@@ -185,5 +185,5 @@ func reducesOne[T mpi.Element](r *rank, c *mpi.Comm, of func(rank, i int) T, o o
 	}
 	send, recv = buffers(sum)
 	r.must(mpi.ReduceScatter(r.ctx, c, send, recv[:counts[me]], counts, o.op))
-	same(r, "ReduceScatter by "+o.op.String(), recv[:counts[me]], fold(of, o.f, ranks, sum)[at:][:counts[me]])
+	checkSlice(r, "ReduceScatter by "+o.op.String(), recv[:counts[me]], reduceSerially(of, o.f, ranks, sum)[at:][:counts[me]])
 }

@@ -11,21 +11,21 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// mistakes checks the error classes for invalid arguments of collectives. It also checks that nothing is sent,
+// invalidCollectives checks the error classes for invalid arguments of collectives. It also checks that nothing is sent,
 // so that later calls are not affected.
-func mistakes(r *rank) {
+func invalidCollectives(r *rank) {
 	c, ctx := r.Comm, r.ctx
 	me, other := r.Rank(), 1-r.Rank()
 	i4, i8, f4 := make([]int32, 4), make([]int32, 8), make([]float32, 4)
 	two := []int{2, 2}
 	for _, root := range []int{-1, 2, mpi.AnySource, mpi.ProcNull, mpi.Undefined, math.MaxInt} {
-		r.class(mpi.Bcast(ctx, c, i4, root), mpi.ErrRoot)
-		r.class(mpi.Reduce(ctx, c, i4, i8[:4], mpi.Sum, root), mpi.ErrRoot)
-		r.class(mpi.Gather(ctx, c, i4, i8, root), mpi.ErrRoot)
-		r.class(mpi.Gatherv(ctx, c, i4, i8, two, nil, root), mpi.ErrRoot)
-		r.class(mpi.Scatter(ctx, c, i8, i4, root), mpi.ErrRoot)
+		r.checkClass(mpi.Bcast(ctx, c, i4, root), mpi.ErrRoot)
+		r.checkClass(mpi.Reduce(ctx, c, i4, i8[:4], mpi.Sum, root), mpi.ErrRoot)
+		r.checkClass(mpi.Gather(ctx, c, i4, i8, root), mpi.ErrRoot)
+		r.checkClass(mpi.Gatherv(ctx, c, i4, i8, two, nil, root), mpi.ErrRoot)
+		r.checkClass(mpi.Scatter(ctx, c, i8, i4, root), mpi.ErrRoot)
 		_, err := mpi.Iscatterv(c, i8, i4, two, nil, root)
-		r.class(err, mpi.ErrRoot)
+		r.checkClass(err, mpi.ErrRoot)
 	}
 	for what, err := range map[string]error{
 		"Reduce": mpi.Reduce(ctx, c, i4, i8, mpi.Sum, me), "Allreduce": mpi.Allreduce(ctx, c, i4, i8, mpi.Sum),
@@ -58,14 +58,14 @@ func mistakes(r *rank) {
 		"displacement":                  mpi.Gatherv(ctx, c, i4, i8, []int{4, 4}, []int{0, -1}, me),
 		"displacements":                 mpi.Gatherv(ctx, c, i4, i8, []int{4, 4}, []int{0}, me),
 		"overlap":                       mpi.Allgatherv(ctx, c, i4, i8, []int{4, 4}, []int{3, 0}),
-		"algorithm":                     mpi.Bcast(ctx, c, i4, 0, mpi.By("telepathy")),
-		"algorithm of another":          mpi.Barrier(ctx, c, mpi.By("flat")),
-		"segment":                       mpi.Bcast(ctx, c, i4, 0, mpi.Segment(6)),
-		"no segment":                    mpi.Bcast(ctx, c, i4, 0, mpi.Segment(0)),
-		"segments where there are none": mpi.Bcast(ctx, c, i4, 0, mpi.By("binomial"), mpi.Segment(8)),
-		"nothing to cut":                mpi.Barrier(ctx, c, mpi.Segment(8)),
+		"algorithm":                     mpi.Bcast(ctx, c, i4, 0, mpi.WithAlgorithm("telepathy")),
+		"algorithm of another":          mpi.Barrier(ctx, c, mpi.WithAlgorithm("flat")),
+		"segment":                       mpi.Bcast(ctx, c, i4, 0, mpi.WithSegment(6)),
+		"no segment":                    mpi.Bcast(ctx, c, i4, 0, mpi.WithSegment(0)),
+		"segments where there are none": mpi.Bcast(ctx, c, i4, 0, mpi.WithAlgorithm("binomial"), mpi.WithSegment(8)),
+		"nothing to cut":                mpi.Barrier(ctx, c, mpi.WithSegment(8)),
 		"commutative": mpi.Allreduce(ctx, c, i4, i8[:4], mpi.OpOf(func(_, _ []int32) {}, false),
-			mpi.By("ring")),
+			mpi.WithAlgorithm("ring")),
 	} {
 		if !errors.Is(err, mpi.ErrArg) {
 			r.fatalf("%s: %v", what, err)
@@ -99,23 +99,23 @@ func mistakes(r *rank) {
 			r.fatalf("%s: %v", what, err)
 		}
 	}
-	r.class(mpi.Barrier(ctx, nil), mpi.ErrComm)
+	r.checkClass(mpi.Barrier(ctx, nil), mpi.ErrComm)
 	_, err := mpi.Ibcast(nil, i4, 0)
-	r.class(err, mpi.ErrComm)
-	gone := got(r.Dup(ctx))(r)
+	r.checkClass(err, mpi.ErrComm)
+	gone := must(r.Dup(ctx))(r)
 	r.must(gone.Free())
-	r.class(mpi.Allreduce(ctx, gone, i4, i4, mpi.Sum), mpi.ErrComm)
+	r.checkClass(mpi.Allreduce(ctx, gone, i4, i4, mpi.Sum), mpi.ErrComm)
 
 	sum := []int32{int32(me) + 1}
 	r.must(mpi.Allreduce(ctx, c, sum, sum, mpi.Sum))
-	equal(r, "the sum", sum[0], 3)
+	checkEqual(r, "the sum", sum[0], 3)
 }
 
 // collectiveDeadline checks the error of a call whose context is done. The error must name either the call and
 // the ranks that wait for each other, or the rank that abandoned the call first. Other calls must still work.
 func collectiveDeadline(r *rank) {
 	const n = 3
-	c := got(r.Dup(r.ctx))(r)
+	c := must(r.Dup(r.ctx))(r)
 	if r.Rank() != 1 {
 		for _, call := range []struct {
 			name string
@@ -126,24 +126,24 @@ func collectiveDeadline(r *rank) {
 				return mpi.Allreduce(ctx, c, make([]int32, n), make([]int32, n), mpi.Sum)
 			}},
 			{"Igather", func(ctx context.Context) error {
-				q := got(mpi.Igather(c, make([]int32, n), make([]int32, n*r.Size()), r.Rank()))(r)
+				q := must(mpi.Igather(c, make([]int32, n), make([]int32, n*r.Size()), r.Rank()))(r)
 				_, err := q.Wait(ctx)
 				return err
 			}},
 			{"Ibarrier", func(ctx context.Context) error {
-				q := got(mpi.Ibarrier(c))(r)
+				q := must(mpi.Ibarrier(c))(r)
 				_, _, err := mpi.Waitany(ctx, []mpi.Request{q})
 				return err
 			}},
 		} {
-			ctx, stop := r.soon()
+			ctx, stop := r.shortContext()
 			err := call.f(ctx)
 			stop()
 			if errors.Is(err, collective.ErrCallFailed) {
-				r.says(err, mpi.ErrOther, call.name, fmt.Sprintf("rank %d has abandoned", r.Size()-1-r.Rank()))
+				r.checkError(err, mpi.ErrOther, call.name, fmt.Sprintf("rank %d has abandoned", r.Size()-1-r.Rank()))
 				continue
 			}
-			r.says(err, mpi.ErrOther, call.name, ": rank ", context.DeadlineExceeded.Error())
+			r.checkError(err, mpi.ErrOther, call.name, ": rank ", context.DeadlineExceeded.Error())
 			if !errors.Is(err, context.DeadlineExceeded) {
 				r.fatalf("%v is not a passed deadline", err)
 			}
@@ -151,25 +151,25 @@ func collectiveDeadline(r *rank) {
 			if !errors.As(err, &wait) {
 				r.fatalf("%v does not say who waits for whom", err)
 			}
-			equal(r, "the waiting rank", int(wait.Local), r.Rank())
+			checkEqual(r, "the waiting rank", int(wait.Local), r.Rank())
 		}
 	}
 	sum := []int32{1}
 	r.must(mpi.Allreduce(r.ctx, r.Comm, sum, sum, mpi.Sum))
-	equal(r, "the sum", int(sum[0]), r.Size())
+	checkEqual(r, "the sum", int(sum[0]), r.Size())
 }
 
 // collectiveRequests checks that pending collective requests cannot be cancelled, freed or started again.
 func collectiveRequests(r *rank) {
 	b := []int32{int32(r.Rank())}
-	q := got(mpi.Ibcast(r.Comm, b, 1))(r)
-	r.says(q.Cancel(), mpi.ErrRequest, "Ibcast", "wait for it")
-	r.says(q.Free(), mpi.ErrRequest, "Ibcast", "wait for it")
-	r.class(q.Start(), mpi.ErrRequest)
-	st := got(q.Wait(r.ctx))(r)
-	equal(r, "status", st, mpi.Status{Source: mpi.AnySource, Tag: mpi.AnyTag})
-	equal(r, "number", b[0], 1)
-	r.class(q.Cancel(), mpi.ErrRequest)
-	r.class(q.Free(), mpi.ErrRequest)
-	equal(r, "status", got(q.Wait(r.ctx))(r), st)
+	q := must(mpi.Ibcast(r.Comm, b, 1))(r)
+	r.checkError(q.Cancel(), mpi.ErrRequest, "Ibcast", "wait for it")
+	r.checkError(q.Free(), mpi.ErrRequest, "Ibcast", "wait for it")
+	r.checkClass(q.Start(), mpi.ErrRequest)
+	st := must(q.Wait(r.ctx))(r)
+	checkEqual(r, "status", st, mpi.Status{Source: mpi.AnySource, Tag: mpi.AnyTag})
+	checkEqual(r, "number", b[0], 1)
+	r.checkClass(q.Cancel(), mpi.ErrRequest)
+	r.checkClass(q.Free(), mpi.ErrRequest)
+	checkEqual(r, "status", must(q.Wait(r.ctx))(r), st)
 }

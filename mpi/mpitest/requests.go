@@ -21,9 +21,9 @@ func persistent(r *rank) {
 		b := make([]int32, n)
 		bufs = append(bufs, b)
 		if r.Rank() == 1 {
-			requests = append(requests, got(mpi.RecvInit(r.Comm, b, 0, i))(r))
+			requests = append(requests, must(mpi.RecvInit(r.Comm, b, 0, i))(r))
 		} else {
-			requests = append(requests, got(init(r.Comm, b, 1, i))(r))
+			requests = append(requests, must(init(r.Comm, b, 1, i))(r))
 		}
 	}
 	r.must(r.AttachBuffer(4 * n * rounds))
@@ -35,8 +35,8 @@ func persistent(r *rank) {
 			r.await(1) // ensures that ready mode is valid
 		}
 		r.must(mpi.Startall(requests))
-		r.class(requests[0].Start(), mpi.ErrRequest)
-		r.class(mpi.Startall(requests[3:]), mpi.ErrRequest)
+		r.checkClass(requests[0].Start(), mpi.ErrRequest)
+		r.checkClass(mpi.Startall(requests[3:]), mpi.ErrRequest)
 		if r.Rank() == 1 {
 			r.notify(0, 0)
 		}
@@ -44,19 +44,19 @@ func persistent(r *rank) {
 		r.must(mpi.Waitall(r.ctx, requests, statuses))
 		if r.Rank() == 1 {
 			for i, b := range bufs {
-				equal(r, "tag", statuses[i].Tag, i)
-				r.samePattern(b, n, round*10+i)
+				checkEqual(r, "tag", statuses[i].Tag, i)
+				r.checkPattern(b, n, round*10+i)
 			}
 		}
 	}
-	got(r.DetachBuffer(r.ctx))(r)
-	q := got(mpi.Irecv(r.Comm, bufs[0], 1-r.Rank(), 99))(r)
-	r.class(q.Start(), mpi.ErrRequest)
+	must(r.DetachBuffer(r.ctx))(r)
+	q := must(mpi.Irecv(r.Comm, bufs[0], 1-r.Rank(), 99))(r)
+	r.checkClass(q.Start(), mpi.ErrRequest)
 	r.must(q.Cancel())
-	got(q.Wait(r.ctx))(r)
-	r.class(q.Start(), mpi.ErrRequest)
-	r.class(mpi.Request{}.Start(), mpi.ErrRequest)
-	r.class(mpi.Request{}.Cancel(), mpi.ErrRequest)
+	must(q.Wait(r.ctx))(r)
+	r.checkClass(q.Start(), mpi.ErrRequest)
+	r.checkClass(mpi.Request{}.Start(), mpi.ErrRequest)
+	r.checkClass(mpi.Request{}.Cancel(), mpi.ErrRequest)
 }
 
 // yield lets other goroutines run between two tests of requests, and reports whether there is time left.
@@ -65,21 +65,21 @@ func (r *rank) yield() bool {
 	return r.ctx.Err() == nil
 }
 
-const many = 200
+const manyRequests = 200
 
-// manyRecvs posts many receives, one per tag, for messages that rank 0 sends in a different order.
-func (r *rank) manyRecvs() ([]mpi.Request, [][]int32) {
+// postManyRecvs posts many receives, one per tag, for messages that rank 0 sends in a different order.
+func (r *rank) postManyRecvs() ([]mpi.Request, [][]int32) {
 	if r.Rank() == 0 {
 		random := rand.New(rand.NewPCG(3, 4))
-		for _, i := range random.Perm(many) {
+		for _, i := range random.Perm(manyRequests) {
 			r.must(mpi.Send(r.ctx, r.Comm, pattern(sizes[i%4], i), 1, i))
 		}
 		return nil, nil
 	}
-	requests, bufs := make([]mpi.Request, many), make([][]int32, many)
+	requests, bufs := make([]mpi.Request, manyRequests), make([][]int32, manyRequests)
 	for i := range requests {
 		bufs[i] = make([]int32, sizes[i%4])
-		requests[i] = got(mpi.Irecv(r.Comm, bufs[i], 0, i))(r)
+		requests[i] = must(mpi.Irecv(r.Comm, bufs[i], 0, i))(r)
 	}
 	return requests, bufs
 }
@@ -96,7 +96,7 @@ func waitany(r *rank) {
 			return mpi.Undefined, mpi.Status{}, r.ctx.Err()
 		},
 	} {
-		requests, bufs := r.manyRecvs()
+		requests, bufs := r.postManyRecvs()
 		seen := make([]bool, len(requests))
 		for range requests {
 			i, st, err := call(requests)
@@ -105,14 +105,14 @@ func waitany(r *rank) {
 				r.fatalf("request %d has ended once more", i)
 			}
 			seen[i] = true
-			equal(r, "tag", st.Tag, i)
-			r.samePattern(bufs[i], sizes[i%4], i)
+			checkEqual(r, "tag", st.Tag, i)
+			r.checkPattern(bufs[i], sizes[i%4], i)
 		}
 	}
 }
 
 func waitsome(r *rank) {
-	indices := make([]int, 0, many/2) // too small for all
+	indices := make([]int, 0, manyRequests/2) // too small for all
 	for _, call := range []func([]mpi.Request, []mpi.Status) ([]int, error){
 		func(q []mpi.Request, s []mpi.Status) ([]int, error) { return mpi.Waitsome(r.ctx, q, indices, s) },
 		func(q []mpi.Request, s []mpi.Status) ([]int, error) {
@@ -124,28 +124,28 @@ func waitsome(r *rank) {
 			return nil, r.ctx.Err()
 		},
 	} {
-		requests, bufs := r.manyRecvs()
+		requests, bufs := r.postManyRecvs()
 		statuses := make([]mpi.Status, len(requests))
 		var seen []int
 		for len(seen) < len(requests) {
-			done := got(call(requests, statuses))(r)
+			done := must(call(requests, statuses))(r)
 			if len(done) == 0 {
 				r.fatalf("there are %d of %d requests left, and none has ended", len(requests)-len(seen), len(requests))
 			}
 			for k, i := range done {
-				equal(r, "tag", statuses[k].Tag, i)
-				r.samePattern(bufs[i], sizes[i%4], i)
+				checkEqual(r, "tag", statuses[k].Tag, i)
+				r.checkPattern(bufs[i], sizes[i%4], i)
 			}
 			seen = append(seen, done...)
 		}
 		slices.Sort(seen)
-		equal(r, "different requests", len(slices.Compact(seen)), len(requests))
+		checkEqual(r, "different requests", len(slices.Compact(seen)), len(requests))
 	}
 }
 
 // waitall checks that Waitall reports which requests failed.
 func waitall(r *rank) {
-	requests, bufs := r.manyRecvs()
+	requests, bufs := r.postManyRecvs()
 	statuses := make([]mpi.Status, len(requests))
 	for done := false; !done && r.yield(); {
 		var err error
@@ -153,8 +153,8 @@ func waitall(r *rank) {
 		r.must(err)
 	}
 	for i := range requests {
-		equal(r, "tag", statuses[i].Tag, i)
-		r.samePattern(bufs[i], sizes[i%4], i)
+		checkEqual(r, "tag", statuses[i].Tag, i)
+		r.checkPattern(bufs[i], sizes[i%4], i)
 	}
 
 	const n = 8
@@ -166,19 +166,19 @@ func waitall(r *rank) {
 	}
 	var short []mpi.Request
 	for i := range n {
-		short = append(short, got(mpi.Irecv(r.Comm, make([]int32, 1), 0, i))(r))
+		short = append(short, must(mpi.Irecv(r.Comm, make([]int32, 1), 0, i))(r))
 	}
-	r.class(mpi.Waitall(r.ctx, short, statuses[:n-1]), mpi.ErrArg)
+	r.checkClass(mpi.Waitall(r.ctx, short, statuses[:n-1]), mpi.ErrArg)
 	err := mpi.Waitall(r.ctx, short, statuses)
-	equal(r, "class", mpi.ClassOf(err), mpi.ErrInStatus)
-	r.class(err, mpi.ErrTruncate) // err must have the class of an error in it
+	checkEqual(r, "class", mpi.ClassOf(err), mpi.ErrInStatus)
+	r.checkClass(err, mpi.ErrTruncate) // err must have the class of an error in it
 	for i := range n {
 		want := mpi.Success
 		if i%2 == 1 {
 			want = mpi.ErrTruncate
 		}
-		equal(r, "class", mpi.ClassOf(statuses[i].Err), want)
-		equal(r, "tag", statuses[i].Tag, i)
+		checkEqual(r, "class", mpi.ClassOf(statuses[i].Err), want)
+		checkEqual(r, "tag", statuses[i].Tag, i)
 	}
 	r.must(mpi.Waitall(r.ctx, short, statuses)) // all requests are now inactive
 }
@@ -189,11 +189,11 @@ func waitDeadline(r *rank) {
 	post := func(n int) []mpi.Request {
 		var requests []mpi.Request
 		for i := range n {
-			requests = append(requests, got(mpi.Irecv(r.Comm, []int32{0}, other, i))(r))
+			requests = append(requests, must(mpi.Irecv(r.Comm, []int32{0}, other, i))(r))
 		}
 		return requests
 	}
-	ctx, stop := r.soon()
+	ctx, stop := r.shortContext()
 	defer stop()
 	requests := post(5)
 	for range requests {
@@ -201,64 +201,64 @@ func waitDeadline(r *rank) {
 		if i < 0 {
 			r.fatalf("Waitany gave index %d and %v", i, err)
 		}
-		r.wantDeadline(err)
+		r.checkDeadline(err)
 	}
 	last := []mpi.Request{{}, post(1)[0], requests[0]} // only one of them is active
 	i, _, err := mpi.Waitany(ctx, last)
-	equal(r, "index", i, 1)
-	r.wantDeadline(err)
+	checkEqual(r, "index", i, 1)
+	r.checkDeadline(err)
 	i, _, err = mpi.Waitany(ctx, requests)
 	r.must(err)
-	equal(r, "index", i, mpi.Undefined)
+	checkEqual(r, "index", i, mpi.Undefined)
 
 	statuses := make([]mpi.Status, len(requests))
 	done, err := mpi.Waitsome(ctx, post(5), nil, statuses)
-	equal(r, "requests that ended", len(done), len(statuses))
-	equal(r, "class", mpi.ClassOf(err), mpi.ErrInStatus)
+	checkEqual(r, "requests that ended", len(done), len(statuses))
+	checkEqual(r, "class", mpi.ClassOf(err), mpi.ErrInStatus)
 	for _, st := range statuses {
-		r.wantDeadline(st.Err)
+		r.checkDeadline(st.Err)
 	}
 	err = mpi.Waitall(ctx, post(5), nil)
-	equal(r, "class", mpi.ClassOf(err), mpi.ErrInStatus)
+	checkEqual(r, "class", mpi.ClassOf(err), mpi.ErrInStatus)
 	var e *mpi.Error
 	if !errors.As(errors.Unwrap(err), &e) {
 		r.fatalf("%v has no error of a request in it", err)
 	}
-	r.wantDeadline(e)
-	r.sync(other)
+	r.checkDeadline(e)
+	r.syncWith(other)
 	// None of the cancelled receives may get this message.
-	got(mpi.Sendrecv(r.ctx, r.Comm, []int32{1}, other, 0, []int32{0}, other, 0))(r)
+	must(mpi.Sendrecv(r.ctx, r.Comm, []int32{1}, other, 0, []int32{0}, other, 0))(r)
 }
 
 // inactive checks that waits for inactive requests return immediately.
 func inactive(r *rank) {
 	empty := mpi.Status{Source: mpi.AnySource, Tag: mpi.AnyTag}
-	q := got(mpi.Isend(r.Comm, []int32{1}, mpi.ProcNull, 0))(r)
-	got(q.Wait(r.ctx))(r)
-	persistent := got(mpi.RecvInit(r.Comm, []int32{0}, 0, 0))(r)
+	q := must(mpi.Isend(r.Comm, []int32{1}, mpi.ProcNull, 0))(r)
+	must(q.Wait(r.ctx))(r)
+	persistent := must(mpi.RecvInit(r.Comm, []int32{0}, 0, 0))(r)
 	requests := []mpi.Request{{}, q, persistent}
 	statuses := make([]mpi.Status, 3)
 	for _, q := range requests {
-		equal(r, "status", got(q.Wait(r.ctx))(r), empty)
+		checkEqual(r, "status", must(q.Wait(r.ctx))(r), empty)
 		st, done, err := q.Test()
 		r.must(err)
-		equal(r, "done", done, true)
-		equal(r, "status", st, empty)
+		checkEqual(r, "done", done, true)
+		checkEqual(r, "status", st, empty)
 	}
-	r.class(q.Cancel(), mpi.ErrRequest)
+	r.checkClass(q.Cancel(), mpi.ErrRequest)
 	r.must(mpi.Waitall(r.ctx, requests, statuses))
-	equal(r, "status", statuses[2], empty)
+	checkEqual(r, "status", statuses[2], empty)
 	i, st, err := mpi.Waitany(r.ctx, requests)
 	r.must(err)
-	equal(r, "index", i, mpi.Undefined)
-	equal(r, "status", st, empty)
+	checkEqual(r, "index", i, mpi.Undefined)
+	checkEqual(r, "status", st, empty)
 	i, _, done, err := mpi.Testany(requests)
 	r.must(err)
-	equal(r, "index", i, mpi.Undefined)
-	equal(r, "done", done, true)
+	checkEqual(r, "index", i, mpi.Undefined)
+	checkEqual(r, "done", done, true)
 	all, err := mpi.Testall(requests, nil)
 	r.must(err)
-	equal(r, "all", all, true)
-	equal(r, "ended", len(got(mpi.Waitsome(r.ctx, requests, nil, nil))(r)), 0)
-	equal(r, "ended", len(got(mpi.Testsome(requests, nil, nil))(r)), 0)
+	checkEqual(r, "all", all, true)
+	checkEqual(r, "ended", len(must(mpi.Waitsome(r.ctx, requests, nil, nil))(r)), 0)
+	checkEqual(r, "ended", len(must(mpi.Testsome(requests, nil, nil))(r)), 0)
 }

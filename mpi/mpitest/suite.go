@@ -22,33 +22,33 @@ const testTimeout = 60 * time.Second
 
 // Conformance tests package mpi on devices whose wires have no limits.
 func Conformance(t *testing.T, world WorldFunc) {
-	run(t, world, messages)
-	run(t, world, []test{{"creates at a time", 4, creates}, {"late cancels", 1, lateCancels}, {"threads", 2, threads}})
+	runTests(t, world, messageTests)
+	runTests(t, world, []test{{"creates at a time", 4, concurrentCreates}, {"late cancels", 1, lateCancels}, {"threads", 2, threads}})
 	Collectives(t, world)
 	t.Run("finalize", func(t *testing.T) { finalize(t, world) })
 }
 
 // Collectives is the part of Conformance that tests collective calls.
 func Collectives(t *testing.T, world WorldFunc) {
-	run(t, world, calls)
-	run(t, world, []test{{"collectives of goroutines", 2, shared}})
+	runTests(t, world, collectiveTests)
+	runTests(t, world, []test{{"collectives of goroutines", 2, sharedWaits}})
 }
 
-// One runs one test, selected by i. The test is from Conformance, or from Limits if the wires to rank 0 are
+// RunOne runs one test, selected by i. The test is from Conformance, or from Limits if the wires to rank 0 are
 // limited. Each rank makes its calls from one goroutine. One returns the name of the test.
-func One(t *testing.T, world WorldFunc, i uint64, wire mpe.PeerInfo) string {
+func RunOne(t *testing.T, world WorldFunc, i uint64, wire mpe.PeerInfo) string {
 	all := limits(wire)
 	if len(all) == 0 {
-		all = slices.Concat(messages, calls)
+		all = slices.Concat(messageTests, collectiveTests)
 	}
 	c := all[i%uint64(len(all))]
-	each(t, world, c.ranks, c.run)
+	runOnAll(t, world, c.ranks, c.run)
 	return c.name
 }
 
 // Tests of Conformance in which each rank calls from one goroutine.
 var (
-	messages = []test{
+	messageTests = []test{
 		{"modes", 2, modes},
 		{"types", 2, types},
 		{"synchronous", 2, synchronous},
@@ -71,9 +71,9 @@ var (
 		{"wait for all", 2, waitall},
 		{"wait's deadline", 2, waitDeadline},
 		{"inactive requests", 1, inactive},
-		{"stale handles", 2, stale},
-		{"freed requests", 2, freed},
-		{"waits of many", 2, waits},
+		{"stale handles", 2, staleHandles},
+		{"freed requests", 2, freedRequests},
+		{"waits of many", 2, waitsOfMany},
 		{"arguments", 2, arguments},
 		{"dup", 3, dup},
 		{"dup's deadline", 3, dupDeadline},
@@ -81,7 +81,7 @@ var (
 		{"create", 4, create},
 		{"free", 2, free},
 	}
-	calls = []test{
+	collectiveTests = []test{
 		{"collectives of one", 1, movement},
 		{"collectives of two", 2, movement},
 		{"collectives of five", 5, movement},
@@ -93,8 +93,8 @@ var (
 		{"functions", 6, userOperators},
 		{"algorithms", 5, algorithms},
 		{"collectives at a time", 4, overlapping},
-		{"collectives while others are waited for", 2, carried},
-		{"mistakes", 2, mistakes},
+		{"collectives while others are waited for", 2, backgroundProgress},
+		{"mistakes", 2, invalidCollectives},
 		{"collectives' deadline", 3, collectiveDeadline},
 		{"collectives' requests", 2, collectiveRequests},
 	}
@@ -107,9 +107,9 @@ type test struct {
 	run   func(r *rank)
 }
 
-func run(t *testing.T, world WorldFunc, tests []test) {
+func runTests(t *testing.T, world WorldFunc, tests []test) {
 	for _, c := range tests {
-		t.Run(c.name, func(t *testing.T) { each(t, world, c.ranks, c.run) })
+		t.Run(c.name, func(t *testing.T) { runOnAll(t, world, c.ranks, c.run) })
 	}
 }
 
@@ -133,8 +133,8 @@ type rank struct {
 
 var errStopped = errors.New("another rank has failed")
 
-// each runs a test on all ranks of a world concurrently.
-func each(t *testing.T, world WorldFunc, n int, run func(r *rank)) {
+// runOnAll runs a test on all ranks of a world concurrently.
+func runOnAll(t *testing.T, world WorldFunc, n int, run func(r *rank)) {
 	t.Helper()
 	timeout, release := context.WithTimeout(t.Context(), testTimeout)
 	defer release()
@@ -196,23 +196,23 @@ func (r *rank) must(err error) {
 	}
 }
 
-// class checks the class of an error.
-func (r *rank) class(err error, want mpi.Class) {
+// checkClass checks the class of an error.
+func (r *rank) checkClass(err error, want mpi.Class) {
 	r.t.Helper()
 	if !errors.Is(err, want) {
 		r.fatalf("%v is of class %v, not %v", err, mpi.ClassOf(err), want)
 	}
 }
 
-func equal[T comparable](r *rank, what string, got, want T) {
+func checkEqual[T comparable](r *rank, what string, got, want T) {
 	r.t.Helper()
 	if got != want {
 		r.fatalf("%s is %v, not %v", what, got, want)
 	}
 }
 
-// got returns a function that returns the value of a call. That function fails the test if the call failed.
-func got[T any](v T, err error) func(r *rank) T {
+// must returns a function that returns the value of a call. That function fails the test if the call failed.
+func must[T any](v T, err error) func(r *rank) T {
 	return func(r *rank) T {
 		r.t.Helper()
 		r.must(err)
@@ -220,26 +220,26 @@ func got[T any](v T, err error) func(r *rank) T {
 	}
 }
 
-// tagTell is the tag used by notify and await, which synchronize two ranks. No test uses it.
-const tagTell = 1 << 20
+// tagSync is the tag used by notify and await, which synchronize two ranks. No test uses it.
+const tagSync = 1 << 20
 
 func (r *rank) notify(to int, v int32) {
 	r.t.Helper()
-	r.must(mpi.Send(r.ctx, r.Comm, []int32{v}, to, tagTell))
+	r.must(mpi.Send(r.ctx, r.Comm, []int32{v}, to, tagSync))
 }
 
 func (r *rank) await(from int) int32 {
 	r.t.Helper()
 	var v [1]int32
-	_, err := mpi.Recv(r.ctx, r.Comm, v[:], from, tagTell)
+	_, err := mpi.Recv(r.ctx, r.Comm, v[:], from, tagSync)
 	r.must(err)
 	return v[0]
 }
 
-// sync waits until another rank calls sync as well.
-func (r *rank) sync(other int) {
+// syncWith waits until another rank calls sync as well.
+func (r *rank) syncWith(other int) {
 	r.t.Helper()
-	_, err := mpi.Sendrecv(r.ctx, r.Comm, []int32{0}, other, tagTell, []int32{0}, other, tagTell)
+	_, err := mpi.Sendrecv(r.ctx, r.Comm, []int32{0}, other, tagSync, []int32{0}, other, tagSync)
 	r.must(err)
 }
 
@@ -252,7 +252,7 @@ func pattern(n int, seed int) []int32 {
 	return b
 }
 
-func (r *rank) samePattern(b []int32, n, seed int) {
+func (r *rank) checkPattern(b []int32, n, seed int) {
 	r.t.Helper()
 	for i, want := range pattern(n, seed) {
 		if b[i] != want {

@@ -9,15 +9,15 @@ import (
 )
 
 const (
-	bootLen  = 16
-	entryLen = 96
-	sumAt    = entryLen - 4
+	bootLen        = 16
+	entryLen       = 96
+	checksumOffset = entryLen - 4
 )
 
-// stored is an entry of the file. Its Instants are readings of clock.
-type stored struct {
+// storedEntry is an entry of the file. Its Instants are readings of clock.
+type storedEntry struct {
 	boot [bootLen]byte
-	handshake.Kept
+	handshake.SavedState
 }
 
 // The bits of an entry's flags.
@@ -29,21 +29,21 @@ const (
 	flagsEnd
 )
 
-// encode writes an entry to all of the entryLen bytes of b.
-func encode(b []byte, s *stored) {
+// encodeEntry writes an entry to all of the entryLen bytes of b.
+func encodeEntry(b []byte, s *storedEntry) {
 	le := binary.LittleEndian
 	_ = b[entryLen-1]
 	copy(b, s.boot[:])
 	b[16], b[17], b[18], b[19] = byte(s.In.Progress), byte(s.In.Call), s.In.Tag, 0
 	b[20], b[21], b[22], b[23] = byte(s.Out.Progress), byte(s.Out.Call), s.Out.Tag, 0
 	flags := byte(0)
-	if s.Received {
+	if s.HasReceived {
 		flags |= flagReceived
 	}
 	if s.DeadEnd {
 		flags |= flagDeadEnd
 	}
-	if s.Sent {
+	if s.DeadOnSend {
 		flags |= flagSent
 	}
 	if s.Rebooted {
@@ -55,36 +55,36 @@ func encode(b []byte, s *stored) {
 	le.PutUint32(b[36:], s.Size)
 	le.PutUint32(b[40:], s.Sum)
 	le.PutUint32(b[44:], s.DeadWords)
-	le.PutUint64(b[48:], uint64(s.In.At))
-	le.PutUint64(b[56:], uint64(s.Out.At))
+	le.PutUint64(b[48:], uint64(s.In.StepTime))
+	le.PutUint64(b[56:], uint64(s.Out.StepTime))
 	le.PutUint64(b[64:], uint64(s.Acked))
-	clear(b[72:sumAt])
-	le.PutUint32(b[sumAt:], crc32.Checksum(b[:sumAt], castagnoli))
+	clear(b[72:checksumOffset])
+	le.PutUint32(b[checksumOffset:], crc32.Checksum(b[:checksumOffset], castagnoli))
 }
 
-// decode reads an entry. The error is ErrCorrupt unless a process has written the entry.
-func decode(b []byte) (stored, error) {
+// decodeEntry reads an entry. The error is ErrCorrupt unless a process has written the entry.
+func decodeEntry(b []byte) (storedEntry, error) {
 	le := binary.LittleEndian
-	var s stored
+	var s storedEntry
 	copy(s.boot[:], b)
-	s.In = handshake.KeptMessage{
+	s.In = handshake.SavedMessage{
 		Progress: handshake.Progress(b[16]), Call: protocol.Call(b[17]), Tag: b[18], Words: le.Uint32(b[28:]),
-		At: handshake.Instant(le.Uint64(b[48:])),
+		StepTime: handshake.Instant(le.Uint64(b[48:])),
 	}
-	s.Out = handshake.KeptMessage{
+	s.Out = handshake.SavedMessage{
 		Progress: handshake.Progress(b[20]), Call: protocol.Call(b[21]), Tag: b[22], Words: le.Uint32(b[32:]),
-		At: handshake.Instant(le.Uint64(b[56:])),
+		StepTime: handshake.Instant(le.Uint64(b[56:])),
 	}
 	flags := b[24]
-	s.Received, s.DeadEnd, s.Sent, s.Rebooted = flags&flagReceived != 0, flags&flagDeadEnd != 0, flags&flagSent != 0,
+	s.HasReceived, s.DeadEnd, s.DeadOnSend, s.Rebooted = flags&flagReceived != 0, flags&flagDeadEnd != 0, flags&flagSent != 0,
 		flags&flagRebooted != 0
 	s.Call, s.Size, s.Sum, s.DeadWords = protocol.Call(b[25]), le.Uint32(b[36:]), le.Uint32(b[40:]), le.Uint32(b[44:])
 	s.Acked = handshake.Instant(le.Uint64(b[64:]))
-	valid := le.Uint32(b[sumAt:]) == crc32.Checksum(b[:sumAt], castagnoli) && flags < flagsEnd &&
+	valid := le.Uint32(b[checksumOffset:]) == crc32.Checksum(b[:checksumOffset], castagnoli) && flags < flagsEnd &&
 		s.In.Progress <= handshake.Acknowledged && s.Out.Progress <= handshake.Cleared &&
 		s.In.Call.IsSend() && s.Out.Call.IsSend() && s.Call.IsSend()
 	if !valid {
-		return stored{}, ErrCorrupt
+		return storedEntry{}, ErrCorrupt
 	}
 	return s, nil
 }

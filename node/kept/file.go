@@ -31,9 +31,9 @@ const (
 	maxPeers = 4096
 
 	// A record consists of the digest of its peer, the index of its valid entry, and two entries.
-	digestLen = sha256.Size
-	indexAt   = digestLen
-	entriesAt = 64
+	digestLen     = sha256.Size
+	indexOffset   = digestLen
+	entriesOffset = 64
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -54,8 +54,8 @@ type Owner struct {
 	Address string
 }
 
-// name returns the name of the owner's file.
-func (o Owner) name() string {
+// fileName returns the name of the owner's file.
+func (o Owner) fileName() string {
 	address := strings.Map(func(r rune) rune {
 		if strings.ContainsRune("0123456789abcdefghijklmnopqrstuvwxyz.", r) {
 			return r
@@ -65,8 +65,8 @@ func (o Owner) name() string {
 	return fmt.Sprintf("rank%d-%s.kept", o.Rank, address)
 }
 
-// header returns the header of the owner's file with records for n peers.
-func (o Owner) header(n int) []byte {
+// encodeHeader returns the header of the owner's file with records for n peers.
+func (o Owner) encodeHeader(n int) []byte {
 	b := make([]byte, headerLen)
 	copy(b, magic)
 	binary.LittleEndian.PutUint32(b[8:], version)
@@ -79,13 +79,13 @@ func (o Owner) header(n int) []byte {
 
 // File is the file of a rank.
 type File struct {
-	mem     []byte
+	mapping []byte
 	dir     *privatedir.Dir
 	name    string
-	made    fs.FileInfo
+	created fs.FileInfo
 	entries []*Entry
-	// Discarded is the reason for which the state of an earlier process is not used, or nil.
-	Discarded error
+	// DiscardReason is the reason for which the state of an earlier process is not used, or nil.
+	DiscardReason error
 }
 
 // maxFiles bounds the files in a directory: files of ranks whose processes were killed remain until a process has the
@@ -102,12 +102,12 @@ func Open(dir *privatedir.Dir, owner Owner, peers []Peer) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &File{dir: dir, name: owner.name()}
-	prune(dir)
-	content := owner.header(len(peers))
-	old, err := read(dir, owner)
+	f := &File{dir: dir, name: owner.fileName()}
+	pruneOldest(dir)
+	content := owner.encodeHeader(len(peers))
+	old, err := readRecords(dir, owner)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		f.Discarded = err
+		f.DiscardReason = err
 	}
 	for _, p := range peers {
 		digest := p.digest()
@@ -116,37 +116,37 @@ func Open(dir *privatedir.Dir, owner Owner, peers []Peer) (*File, error) {
 			copy(record, was)
 		} else {
 			copy(record, digest[:])
-			encode(record[entriesAt:][:entryLen], &stored{boot: boot})
+			encodeEntry(record[entriesOffset:][:entryLen], &storedEntry{boot: boot})
 		}
 		content = append(content, record...)
 	}
-	if f.mem, f.made, err = create(dir, f.name, content); err != nil {
+	if f.mapping, f.created, err = create(dir, f.name, content); err != nil {
 		return nil, err
 	}
 	for i := range peers {
-		f.entries = append(f.entries, &Entry{boot: boot, mem: f.mem[headerLen+i*recordLen:][:recordLen]})
+		f.entries = append(f.entries, &Entry{boot: boot, record: f.mapping[headerLen+i*recordLen:][:recordLen]})
 	}
 	return f, nil
 }
 
-// read returns the valid records of the owner's file by digest.
-func read(dir *privatedir.Dir, owner Owner) (map[[digestLen]byte][]byte, error) {
-	b, err := dir.ReadFile(owner.name(), headerLen+maxPeers*recordLen)
+// readRecords returns the valid records of the owner's file by digest.
+func readRecords(dir *privatedir.Dir, owner Owner) (map[[digestLen]byte][]byte, error) {
+	b, err := dir.ReadFile(owner.fileName(), headerLen+maxPeers*recordLen)
 	if err != nil {
 		return nil, err
 	}
-	corrupt := fmt.Errorf("%s: %w", dir.Join(owner.name()), ErrCorrupt)
+	corrupt := fmt.Errorf("%s: %w", dir.Join(owner.fileName()), ErrCorrupt)
 	if len(b) < headerLen || (len(b)-headerLen)%recordLen != 0 {
 		return nil, corrupt
 	}
 	n := (len(b) - headerLen) / recordLen
-	if string(b[:headerLen]) != string(owner.header(n)) {
+	if string(b[:headerLen]) != string(owner.encodeHeader(n)) {
 		return nil, corrupt
 	}
 	records := make(map[[digestLen]byte][]byte, n)
 	for i := range n {
 		r := b[headerLen+i*recordLen:][:recordLen]
-		if _, err := current(r); err != nil {
+		if _, err := validEntry(r); err != nil {
 			return nil, corrupt
 		}
 		records[[digestLen]byte(r)] = r
@@ -154,13 +154,13 @@ func read(dir *privatedir.Dir, owner Owner) (map[[digestLen]byte][]byte, error) 
 	return records, nil
 }
 
-// current returns the valid entry of a record.
-func current(record []byte) (stored, error) {
-	i := binary.LittleEndian.Uint32(record[indexAt:])
+// validEntry returns the valid entry of a record.
+func validEntry(record []byte) (storedEntry, error) {
+	i := binary.LittleEndian.Uint32(record[indexOffset:])
 	if i > 1 {
-		return stored{}, ErrCorrupt
+		return storedEntry{}, ErrCorrupt
 	}
-	return decode(record[entriesAt+int(i)*entryLen:][:entryLen])
+	return decodeEntry(record[entriesOffset+int(i)*entryLen:][:entryLen])
 }
 
 // Peer returns the entry of the peer at index i of Open's peers.
@@ -169,18 +169,18 @@ func (f *File) Peer(i int) *Entry { return f.entries[i] }
 // Close closes the file and the directory. It removes the file if nothing depends on its state: the rank has answered
 // its peers for as long as they could ask.
 func (f *File) Close() error {
-	if f.mem == nil {
+	if f.mapping == nil {
 		return nil
 	}
 	idle := true
 	for _, e := range f.entries {
-		s, err := current(e.mem)
+		s, err := validEntry(e.record)
 		idle = idle && err == nil && !s.DeadEnd && s.In.Progress == handshake.NoMessage &&
 			s.Out.Progress == handshake.NoMessage
-		e.mem = nil
+		e.record = nil
 	}
-	err := unmap(f.mem)
-	f.mem = nil
+	err := unmap(f.mapping)
+	f.mapping = nil
 	if idle && f.isCurrent() {
 		err = errors.Join(err, f.dir.Remove(f.name))
 	}
@@ -195,11 +195,11 @@ func (f *File) isCurrent() bool {
 	}
 	defer file.Close()
 	info, err := file.Stat()
-	return err == nil && os.SameFile(info, f.made)
+	return err == nil && os.SameFile(info, f.created)
 }
 
-// prune removes the oldest files of a directory that has too many.
-func prune(dir *privatedir.Dir) {
+// pruneOldest removes the oldest files of a directory that has too many.
+func pruneOldest(dir *privatedir.Dir) {
 	files, err := dir.Files()
 	if err != nil || len(files) < maxFiles {
 		return // Open reports the error
@@ -212,58 +212,58 @@ func prune(dir *privatedir.Dir) {
 
 // Entry is the kept state of a peer.
 type Entry struct {
-	boot [bootLen]byte
-	mem  []byte // a record; nil after Close
-	// base converts Instants of this process to readings of clock: it is the reading at Instant 0.
-	base handshake.Instant
+	boot   [bootLen]byte
+	record []byte // a record; nil after Close
+	// clockOffset converts Instants of this process to readings of clock: it is the reading at Instant 0.
+	clockOffset handshake.Instant
 }
 
 // Restore returns the state kept by an earlier process, with its times as Instants of this process. now is the present.
-func (e *Entry) Restore(now handshake.Instant) handshake.Kept {
-	e.base = clock() - now
-	s, err := current(e.mem)
+func (e *Entry) Restore(now handshake.Instant) handshake.SavedState {
+	e.clockOffset = clock() - now
+	s, err := validEntry(e.record)
 	if err != nil { // cannot happen: Open has checked it
-		return handshake.Kept{}
+		return handshake.SavedState{}
 	}
-	k := s.Kept
-	if k == (handshake.Kept{}) {
+	k := s.SavedState
+	if k == (handshake.SavedState{}) {
 		return k
 	}
 	k.Rebooted = k.Rebooted || s.boot != e.boot
-	shift(&k, -e.base)
-	k.In.At, k.Out.At, k.Acked = min(k.In.At, now), min(k.Out.At, now), min(k.Acked, now)
+	shiftTimes(&k, -e.clockOffset)
+	k.In.StepTime, k.Out.StepTime, k.Acked = min(k.In.StepTime, now), min(k.Out.StepTime, now), min(k.Acked, now)
 	return k
 }
 
-// shift adds by to the times of k that are set.
-func shift(k *handshake.Kept, by handshake.Instant) {
+// shiftTimes adds by to the times of k that are set.
+func shiftTimes(k *handshake.SavedState, by handshake.Instant) {
 	if k.In.Progress != handshake.NoMessage {
-		k.In.At += by
+		k.In.StepTime += by
 	}
 	if k.Out.Progress != handshake.NoMessage {
-		k.Out.At += by
+		k.Out.StepTime += by
 	}
-	if k.Received {
+	if k.HasReceived {
 		k.Acked += by
 	}
 }
 
 // Keep stores k as the state of the peer.
-func (e *Entry) Keep(k *handshake.Kept) {
-	if e.mem == nil {
+func (e *Entry) Keep(k *handshake.SavedState) {
+	if e.record == nil {
 		return
 	}
-	s := stored{boot: e.boot, Kept: *k}
-	shift(&s.Kept, e.base)
-	index := (*uint32)(unsafe.Pointer(&e.mem[indexAt]))
+	s := storedEntry{boot: e.boot, SavedState: *k}
+	shiftTimes(&s.SavedState, e.clockOffset)
+	index := (*uint32)(unsafe.Pointer(&e.record[indexOffset]))
 	next := 1 - atomic.LoadUint32(index)&1
-	encode(e.mem[entriesAt+int(next)*entryLen:][:entryLen], &s)
+	encodeEntry(e.record[entriesOffset+int(next)*entryLen:][:entryLen], &s)
 	atomic.StoreUint32(index, next) // if the process ends before this, the previous entry stays valid
 }
 
 // Forget discards the state of a peer kept by a rank that no process has, and reports whether there was any.
 func Forget(dir *privatedir.Dir, owner Owner, peer Peer) (bool, error) {
-	records, err := read(dir, owner)
+	records, err := readRecords(dir, owner)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
@@ -275,9 +275,9 @@ func Forget(dir *privatedir.Dir, owner Owner, peer Peer) (bool, error) {
 		return false, nil
 	}
 	delete(records, digest)
-	content := owner.header(len(records))
+	content := owner.encodeHeader(len(records))
 	for _, r := range records {
 		content = append(content, r...)
 	}
-	return true, dir.WriteFile(owner.name(), content)
+	return true, dir.WriteFile(owner.fileName(), content)
 }

@@ -46,7 +46,7 @@ func create(dir *privatedir.Dir, name string, content []byte) (mem []byte, made 
 	if err != nil {
 		return nil, nil, err
 	}
-	if mem, err = write(f, content); err == nil {
+	if mem, err = writeMapped(f, content); err == nil {
 		made, err = f.Stat()
 	}
 	if err != nil {
@@ -58,7 +58,7 @@ func create(dir *privatedir.Dir, name string, content []byte) (mem []byte, made 
 	return mem, made, nil
 }
 
-func write(f *privatedir.File, content []byte) ([]byte, error) {
+func writeMapped(f *privatedir.File, content []byte) ([]byte, error) {
 	if _, err := f.Write(content); err != nil {
 		return nil, err
 	}

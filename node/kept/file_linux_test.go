@@ -43,13 +43,13 @@ func open(t testing.TB, d *privatedir.Dir, o Owner, ps []Peer) *File {
 }
 
 // example returns a state with a value in each field.
-func example(at handshake.Instant) handshake.Kept {
-	return handshake.Kept{
-		In: handshake.KeptMessage{Progress: handshake.Acknowledged, Call: protocol.SendFloat, Tag: 3, At: at},
-		Out: handshake.KeptMessage{Progress: handshake.Requested, Call: protocol.SendInt, Tag: 4, Words: 5,
-			At: at + 1},
-		Received: true, Call: protocol.SendFloat, Size: 6, Sum: 7, Acked: at + 2,
-		DeadEnd: true, Sent: true, DeadWords: 8,
+func example(at handshake.Instant) handshake.SavedState {
+	return handshake.SavedState{
+		In: handshake.SavedMessage{Progress: handshake.Acknowledged, Call: protocol.SendFloat, Tag: 3, StepTime: at},
+		Out: handshake.SavedMessage{Progress: handshake.Requested, Call: protocol.SendInt, Tag: 4, Words: 5,
+			StepTime: at + 1},
+		HasReceived: true, Call: protocol.SendFloat, Size: 6, Sum: 7, Acked: at + 2,
+		DeadEnd: true, DeadOnSend: true, DeadWords: 8,
 	}
 }
 
@@ -58,8 +58,8 @@ func example(at handshake.Instant) handshake.Kept {
 func TestNextProcess(t *testing.T) {
 	d := directory(t)
 	f := open(t, d, owner, peers)
-	if f.Discarded != nil || f.Peer(0).Restore(time.Second) != (handshake.Kept{}) {
-		t.Fatalf("at first: %v, %+v", f.Discarded, f.Peer(0).Restore(time.Second))
+	if f.DiscardReason != nil || f.Peer(0).Restore(time.Second) != (handshake.SavedState{}) {
+		t.Fatalf("at first: %v, %+v", f.DiscardReason, f.Peer(0).Restore(time.Second))
 	}
 	f.Peer(1).Restore(0)
 	for n := range 5 {
@@ -72,16 +72,16 @@ func TestNextProcess(t *testing.T) {
 	const later = 100 * time.Second
 	next := open(t, d, owner, append([]Peer{{3, "127.1.0.4:2718", "fpga", "v0.9"}}, peers...))
 	k := next.Peer(2).Restore(later)
-	shift := k.In.At - 4*time.Second
+	shift := k.In.StepTime - 4*time.Second
 	if shift > later || shift < later-10*time.Second {
 		t.Errorf("its times are shifted by %v", shift)
 	}
 	want := example(4*time.Second + shift)
-	if k.In.At, k.Out.At, k.Acked = want.In.At, k.In.At+1, k.In.At+2; k != want {
+	if k.In.StepTime, k.Out.StepTime, k.Acked = want.In.StepTime, k.In.StepTime+1, k.In.StepTime+2; k != want {
 		t.Errorf("it has\n%+v, want\n%+v", k, want)
 	}
 	for i := range 2 {
-		if k := next.Peer(i).Restore(later); k != (handshake.Kept{}) {
+		if k := next.Peer(i).Restore(later); k != (handshake.SavedState{}) {
 			t.Errorf("peer %d has %+v", i, k)
 		}
 	}
@@ -105,8 +105,8 @@ func TestOtherPeer(t *testing.T) {
 		o, p := owner, peers[0]
 		change(&o, &p)
 		next := open(t, d, o, []Peer{p})
-		if k := next.Peer(0).Restore(0); k != (handshake.Kept{}) || next.Discarded != nil {
-			t.Errorf("another %s: %+v, %v", name, k, next.Discarded)
+		if k := next.Peer(0).Restore(0); k != (handshake.SavedState{}) || next.DiscardReason != nil {
+			t.Errorf("another %s: %+v, %v", name, k, next.DiscardReason)
 		}
 	}
 }
@@ -126,8 +126,8 @@ func TestReboot(t *testing.T) {
 			t.Errorf("%+v", k)
 		}
 	}
-	f.Peer(0).Keep(&handshake.Kept{Received: true})
-	if k := open(t, d, owner, peers).Peer(0).Restore(0); k.Rebooted || !k.Received {
+	f.Peer(0).Keep(&handshake.SavedState{HasReceived: true})
+	if k := open(t, d, owner, peers).Peer(0).Restore(0); k.Rebooted || !k.HasReceived {
 		t.Errorf("%+v", k)
 	}
 }
@@ -140,15 +140,15 @@ func TestCorrupt(t *testing.T) {
 	f.Peer(0).Restore(0)
 	k := example(0)
 	f.Peer(0).Keep(&k)
-	good := bytes.Clone(f.mem)
-	name := owner.name()
+	good := bytes.Clone(f.mapping)
+	name := owner.fileName()
 	files := map[string][]byte{
 		"empty": nil, "short": good[:headerLen-1], "cut": good[:len(good)-1], "longer": append(bytes.Clone(good), 0),
 		"another record": append(bytes.Clone(good), good[headerLen:]...), "zeros": make([]byte, len(good)),
 	}
 	for at := range good {
-		if at >= headerLen+indexAt+4 && at < headerLen+entriesAt || at >= headerLen+entriesAt+2*entryLen ||
-			at >= headerLen+entriesAt && at < headerLen+entriesAt+entryLen ||
+		if at >= headerLen+indexOffset+4 && at < headerLen+entriesOffset || at >= headerLen+entriesOffset+2*entryLen ||
+			at >= headerLen+entriesOffset && at < headerLen+entriesOffset+entryLen ||
 			at >= headerLen && at < headerLen+digestLen {
 			continue // unused, the previous entry, or another peer's
 		}
@@ -161,14 +161,14 @@ func TestCorrupt(t *testing.T) {
 			t.Fatal(err)
 		}
 		f := open(t, d, owner, peers[:1])
-		if !errors.Is(f.Discarded, ErrCorrupt) || !strings.Contains(f.Discarded.Error(), name) {
-			t.Errorf("%s: %v", what, f.Discarded)
+		if !errors.Is(f.DiscardReason, ErrCorrupt) || !strings.Contains(f.DiscardReason.Error(), name) {
+			t.Errorf("%s: %v", what, f.DiscardReason)
 		}
-		if k := f.Peer(0).Restore(0); k != (handshake.Kept{}) {
+		if k := f.Peer(0).Restore(0); k != (handshake.SavedState{}) {
 			t.Errorf("%s: %+v", what, k)
 		}
-		if f := open(t, d, owner, peers[:1]); f.Discarded != nil {
-			t.Errorf("%s, and then: %v", what, f.Discarded)
+		if f := open(t, d, owner, peers[:1]); f.DiscardReason != nil {
+			t.Errorf("%s, and then: %v", what, f.DiscardReason)
 		}
 	}
 }
@@ -180,11 +180,11 @@ func TestLink(t *testing.T) {
 	if err := os.WriteFile(target, []byte("precious"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Symlink(target, d.Join(owner.name())); err != nil {
+	if err := os.Symlink(target, d.Join(owner.fileName())); err != nil {
 		t.Fatal(err)
 	}
 	f := open(t, d, owner, peers)
-	if f.Discarded == nil {
+	if f.DiscardReason == nil {
 		t.Error("the link was followed")
 	}
 	k := example(0)
@@ -199,23 +199,23 @@ func TestInterrupted(t *testing.T) {
 	d := directory(t)
 	f := open(t, d, owner, peers[:1])
 	f.Peer(0).Restore(0)
-	first := handshake.Kept{Received: true, Size: 1}
+	first := handshake.SavedState{HasReceived: true, Size: 1}
 	f.Peer(0).Keep(&first)
-	record := f.Peer(0).mem
-	index := record[indexAt]
+	record := f.Peer(0).record
+	index := record[indexOffset]
 	before := bytes.Clone(record)
-	second := handshake.Kept{Received: true, Size: 2}
+	second := handshake.SavedState{HasReceived: true, Size: 2}
 	f.Peer(0).Keep(&second)
 	after := bytes.Clone(record)
 	for n := range entryLen + 1 { // n bytes of the entry are written
 		copy(record, before)
-		at := entriesAt + int(1-index)*entryLen
+		at := entriesOffset + int(1-index)*entryLen
 		copy(record[at:][:n], after[at:])
 		if k := open(t, d, owner, peers[:1]).Peer(0).Restore(0); k.Size != 1 {
 			t.Fatalf("after %d bytes: %+v", n, k)
 		}
 		// A new file has the name now, but the record belongs to the old file.
-		if err := d.WriteFile(owner.name(), append(owner.header(1), before...)); err != nil {
+		if err := d.WriteFile(owner.fileName(), append(owner.encodeHeader(1), before...)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -239,18 +239,18 @@ func TestClosed(t *testing.T) {
 func TestNothingLeft(t *testing.T) {
 	d := directory(t)
 	there := func() bool {
-		_, err := os.Stat(d.Join(owner.name()))
+		_, err := os.Stat(d.Join(owner.fileName()))
 		return err == nil
 	}
 	f := open(t, d, owner, peers)
 	f.Peer(0).Restore(0)
-	f.Peer(0).Keep(&handshake.Kept{Received: true})
+	f.Peer(0).Keep(&handshake.SavedState{HasReceived: true})
 	if f.Close(); there() {
 		t.Error("a file is left")
 	}
-	for _, k := range []handshake.Kept{
-		{DeadEnd: true}, {In: handshake.KeptMessage{Progress: handshake.Requested}},
-		{Out: handshake.KeptMessage{Progress: handshake.Cleared}},
+	for _, k := range []handshake.SavedState{
+		{DeadEnd: true}, {In: handshake.SavedMessage{Progress: handshake.Requested}},
+		{Out: handshake.SavedMessage{Progress: handshake.Cleared}},
 	} {
 		f := open(t, d, owner, peers)
 		f.Peer(1).Restore(0)

@@ -16,10 +16,10 @@ import (
 // Suffix is the suffix of the names of records in a spool.
 const Suffix = ".pcapng.gz"
 
-// Worth reports whether the packets before a failure may show its cause. It is true for a timeout, including the
+// WorthRecording reports whether the packets before a failure may show its cause. It is true for a timeout, including the
 // caller's, and for a fragmented message that was not acknowledged. It is false for an operation that failed because an
 // earlier one did.
-func Worth(err error) bool {
+func WorthRecording(err error) bool {
 	if errors.Is(err, handshake.ErrDeadEnd) {
 		return false
 	}
@@ -27,9 +27,9 @@ func Worth(err error) bool {
 		errors.Is(err, extended.ErrTimeout) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// Name returns the name of the record of a failure of a rank with a peer; peer is negative for a failure that concerns
+// RecordName returns the name of the record of a failure of a rank with a peer; peer is negative for a failure that concerns
 // no peer. Names sort by time. of distinguishes the record from other records in the same spool, and may be empty.
-func Name(now time.Time, of string, rank, peer int) string {
+func RecordName(now time.Time, of string, rank, peer int) string {
 	name := now.UTC().Format("20060102T150405.000Z")
 	if of != "" {
 		name += "-" + of
@@ -41,13 +41,13 @@ func Name(now time.Time, of string, rank, peer int) string {
 	return name
 }
 
-var recordName = regexp.MustCompile(`^\d{8}T\d{6}\.\d{3}Z(-.+)?-rank\d+(-peer\d+)?$`)
+var namePattern = regexp.MustCompile(`^\d{8}T\d{6}\.\d{3}Z(-.+)?-rank\d+(-peer\d+)?$`)
 
 // IsName reports whether a name has the format of Name.
-func IsName(name string) bool { return recordName.MatchString(name) }
+func IsName(name string) bool { return namePattern.MatchString(name) }
 
 // Encode returns a record as a compressed file of at most most bytes. It omits the oldest entries if they do not fit.
-func Encode(r Recorded, most int64, now time.Time, comment string) ([]byte, error) {
+func Encode(r Recording, most int64, now time.Time, comment string) ([]byte, error) {
 	for {
 		var b bytes.Buffer
 		z, err := gzip.NewWriterLevel(&b, gzip.BestSpeed)
@@ -64,27 +64,27 @@ func Encode(r Recorded, most int64, now time.Time, comment string) ([]byte, erro
 	}
 }
 
-// paceBurst records may be written in a burst, and then one per paceEvery. So repeated failures neither quickly
+// recordBurst records may be written in a burst, and then one per recordInterval. So repeated failures neither quickly
 // displace the first records from the spool nor use much processor time.
 const (
-	paceBurst = 4
-	paceEvery = time.Minute
+	recordBurst    = 4
+	recordInterval = time.Minute
 )
 
-// Pace limits the rate of records.
-type Pace struct {
-	// full is the time at which a full burst is available again.
-	full time.Time
+// RateLimiter limits the rate of records.
+type RateLimiter struct {
+	// burstFullAt is the time at which a full burst is available again.
+	burstFullAt time.Time
 }
 
-// Take reports whether a record may be written now, and counts it.
-func (p *Pace) Take(now time.Time) bool {
-	if p.full.Before(now) {
-		p.full = now
+// Allow reports whether a record may be written now, and counts it.
+func (p *RateLimiter) Allow(now time.Time) bool {
+	if p.burstFullAt.Before(now) {
+		p.burstFullAt = now
 	}
-	if p.full.Sub(now) > (paceBurst-1)*paceEvery {
+	if p.burstFullAt.Sub(now) > (recordBurst-1)*recordInterval {
 		return false
 	}
-	p.full = p.full.Add(paceEvery)
+	p.burstFullAt = p.burstFullAt.Add(recordInterval)
 	return true
 }

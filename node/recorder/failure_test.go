@@ -7,7 +7,7 @@ import (
 
 // TestPace checks that four records are allowed immediately and then one a minute, and four again after a quiet period.
 func TestPace(t *testing.T) {
-	var p Pace
+	var p RateLimiter
 	now := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 	for _, step := range []struct {
 		later   time.Duration
@@ -16,7 +16,7 @@ func TestPace(t *testing.T) {
 		now = now.Add(step.later)
 		n := 0
 		for range 10 {
-			if p.Take(now) {
+			if p.Allow(now) {
 				n++
 			}
 		}

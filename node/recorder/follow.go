@@ -8,13 +8,13 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// followPause is the interval at which a live recording is written. Packets are written when they are older than
-// settleTime, because ranks in the middle of an event add packets with the time of the event. The lengths of queues are
-// read every depthsPause.
+// followInterval is the interval at which a live recording is written. Packets are written when they are older than
+// settleDelay, because ranks in the middle of an event add packets with the time of the event. The lengths of queues are
+// read every depthsInterval.
 const (
-	followPause = 100 * time.Millisecond
-	settleTime  = 20 * time.Millisecond
-	depthsPause = 10 * time.Millisecond
+	followInterval = 100 * time.Millisecond
+	settleDelay    = 20 * time.Millisecond
+	depthsInterval = 10 * time.Millisecond
 )
 
 // Queues gives access to the lengths of a rank's queues.
@@ -25,33 +25,33 @@ type Queues struct {
 
 // Follow writes the recorded entries, then the lengths of all queues, and then new entries and changed lengths, until
 // done is closed.
-func (rd *Reader) Follow(out *pcapng.Writer, r Recorded, queues []Queues, done <-chan struct{}) error {
-	tick := time.NewTicker(depthsPause)
+func (rd *Reader) Follow(out *pcapng.Writer, r Recording, queues []Queues, done <-chan struct{}) error {
+	tick := time.NewTicker(depthsInterval)
 	defer tick.Stop()
 	written := slices.Repeat([]state.Depths{{Posted: -1}}, len(queues)) // so that each is written at least once
 	depths := func(now time.Time) {
 		for i, q := range queues {
 			if d := q.Depths(); d != written[i] {
 				written[i] = d
-				out.Note(&pcapng.Depths{Time: now, Rank: q.Rank, Posted: d.Posted, Unexpected: d.Unexpected,
+				out.AddNote(&pcapng.QueueDepths{Time: now, Rank: q.Rank, Posted: d.Posted, Unexpected: d.Unexpected,
 					Sends: d.Sends})
 			}
 		}
 	}
 	for ended := false; ; {
-		if err := r.write(out); err != nil {
+		if err := r.writeTo(out); err != nil {
 			return err
 		}
 		last := time.Now()
 		depths(last)
 		if ended {
-			out.End(&pcapng.Ending{Time: last, Lost: rd.Lost()})
+			out.WriteEnd(&pcapng.EndRecord{Time: last, LostPackets: rd.LostEntries()})
 		}
 		if err := out.Flush(); err != nil || ended {
 			return err
 		}
-		settled := settleTime
-		for !ended && time.Since(last) < followPause {
+		settled := settleDelay
+		for !ended && time.Since(last) < followInterval {
 			select {
 			case at := <-tick.C:
 				depths(at)

@@ -15,33 +15,33 @@ import (
 )
 
 // Addresses returns the addresses of a rank and its peer, and the protocol of their packets. A packet through shared
-// memory counts as UDP.
+// memory counts as AddUDP.
 type Addresses func(rank, peer int) (local, remote netip.AddrPort, proto pcapng.Proto)
 
 // Reader converts the contents of a recorder to the units of a recording. It is not safe for concurrent use.
 type Reader struct {
-	rec  *Recorder
-	of   Addresses
-	base time.Time
+	rec       *Recorder
+	addresses Addresses
+	baseTime  time.Time
 	// next holds the number of the next entry of each ring of each rank.
-	next [][]uint64
-	// begun is set after the first call of Read.
-	begun bool
-	lost  uint64
+	nextEntry [][]uint64
+	// hasRead is set after the first call of Read.
+	hasRead bool
+	lost    uint64
 	// comments holds the events of each pair that precede its first packet. They are added to that packet.
-	comments map[[2]int32][]string
-	packets  int64
+	comments    map[[2]int32][]string
+	packetCount int64
 }
 
 // Reader returns a reader that begins with the oldest packets. now is the clock of the recording.
 func (rec *Recorder) Reader(of Addresses, now time.Time) *Reader {
-	rd := &Reader{rec: rec, of: of, base: now, comments: map[[2]int32][]string{}}
+	rd := &Reader{rec: rec, addresses: of, baseTime: now, comments: map[[2]int32][]string{}}
 	for _, r := range rec.ranks {
 		next := make([]uint64, len(r.rings))
 		for i := range next {
-			next[i] = r.rings[i].oldest()
+			next[i] = r.rings[i].oldestEntry()
 		}
-		rd.next = append(rd.next, next)
+		rd.nextEntry = append(rd.nextEntry, next)
 	}
 	return rd
 }
@@ -51,18 +51,18 @@ func (r *Rank) Reader(of Addresses, now time.Time) *Reader {
 	return (&Recorder{ranks: []*Rank{r}}).Reader(of, now)
 }
 
-// Lost returns the number of packets and events that were overwritten before the reader could read them.
-func (rd *Reader) Lost() uint64 { return rd.lost }
+// LostEntries returns the number of packets and events that were overwritten before the reader could read them.
+func (rd *Reader) LostEntries() uint64 { return rd.lost }
 
-// found is an entry with its rank and time.
-type found struct {
+// rankEntry is an entry with its rank and time.
+type rankEntry struct {
 	entry
-	of   *Rank
-	wall int64 // in nanoseconds, relative to the reader's base
+	rank     *Rank
+	wallTime int64 // in nanoseconds, relative to the reader's base
 }
 
-// Recorded is the contents of a recorder for a period.
-type Recorded struct {
+// Recording is the contents of a recorder for a period.
+type Recording struct {
 	// Units holds the packets, with events as comments, and Calls the calls of the ranks' programs, both in order of
 	// time.
 	Units []pcapng.Unit
@@ -70,14 +70,14 @@ type Recorded struct {
 }
 
 // Since returns the part that begins at a time.
-func (r Recorded) Since(from time.Time) Recorded {
+func (r Recording) Since(from time.Time) Recording {
 	unit := slices.IndexFunc(r.Units, func(u pcapng.Unit) bool { return !u.Time.Before(from) })
 	call := slices.IndexFunc(r.Calls, func(c pcapng.Call) bool { return !c.Time.Before(from) })
-	return Recorded{tail(r.Units, unit), tail(r.Calls, call)}
+	return Recording{tailFrom(r.Units, unit), tailFrom(r.Calls, call)}
 }
 
-// tail returns the part of a list that begins at an index, or nil if that is -1.
-func tail[T any](list []T, from int) []T {
+// tailFrom returns the part of a list that begins at an index, or nil if that is -1.
+func tailFrom[T any](list []T, from int) []T {
 	if from < 0 {
 		return nil
 	}
@@ -85,101 +85,101 @@ func tail[T any](list []T, from int) []T {
 }
 
 // Read returns the entries up to a time that have not been returned before.
-func (rd *Reader) Read(until time.Time) Recorded {
-	var all []found
+func (rd *Reader) Read(until time.Time) Recording {
+	var all []rankEntry
 	gaps := map[*ring]int64{}
 	for i, r := range rd.rec.ranks {
-		began := r.started.Load()
+		began := r.startTime.Load()
 		if began == nil {
 			continue
 		}
-		offset := int64(began.Sub(rd.base))
+		offset := int64(began.Sub(rd.baseTime))
 		for j := range r.rings {
-			list, gap := rd.read(i, j, int64(until.Sub(*began)))
+			list, gap := rd.readRing(i, j, int64(until.Sub(*began)))
 			for k := range list {
-				all = append(all, found{list[k], r, list[k].at + offset})
+				all = append(all, rankEntry{list[k], r, list[k].engineTime + offset})
 			}
 			if gap && len(list) > 0 {
-				gaps[&r.rings[j]] = list[0].at + offset
+				gaps[&r.rings[j]] = list[0].engineTime + offset
 			}
 		}
 	}
-	rd.begun = true
-	all = slices.DeleteFunc(all, func(f found) bool { return half(&f, gaps) })
-	slices.SortStableFunc(all, func(a, b found) int { return cmp.Compare(a.wall, b.wall) })
-	return rd.recorded(all)
+	rd.hasRead = true
+	all = slices.DeleteFunc(all, func(f rankEntry) bool { return isHalfExchange(&f, gaps) })
+	slices.SortStableFunc(all, func(a, b rankEntry) int { return cmp.Compare(a.wallTime, b.wallTime) })
+	return rd.toRecording(all)
 }
 
 // read returns the entries of a ring up to a time on its clock. gap reports whether entries before the first one were
 // overwritten.
-func (rd *Reader) read(rank, number int, until int64) (list []entry, gap bool) {
-	r, next := &rd.rec.ranks[rank].rings[number], &rd.next[rank][number]
-	gap = !rd.begun && *next > 0
+func (rd *Reader) readRing(rank, number int, until int64) (list []entry, gap bool) {
+	r, next := &rd.rec.ranks[rank].rings[number], &rd.nextEntry[rank][number]
+	gap = !rd.hasRead && *next > 0
 	for more := true; more; {
 		var lost uint64
-		list, *next, lost, more = r.read(list, *next, until)
+		list, *next, lost, more = r.readEntries(list, *next, until)
 		rd.lost += lost
 		gap = gap || lost > 0
 	}
 	return list, gap
 }
 
-// half reports whether only one side of an exchange between two ranks of this process is left: the ring of the other
+// isHalfExchange reports whether only one side of an exchange between two ranks of this process is left: the ring of the other
 // rank has a gap that ends later than the entry. Analysis would mistake this for a fault. gaps holds the ends of the
 // gaps.
-func half(f *found, gaps map[*ring]int64) bool {
-	if f.kind.call() || f.peer < 0 {
+func isHalfExchange(f *rankEntry, gaps map[*ring]int64) bool {
+	if f.kind.isCall() || f.peer < 0 {
 		return false
 	}
-	other := f.of.pairs[f.peer].remote
-	if other == nil || other.pairs[f.of.rank] == nil {
+	other := f.rank.pairs[f.peer].remote
+	if other == nil || other.pairs[f.rank.rank] == nil {
 		return false
 	}
-	end, gap := gaps[other.pairs[f.of.rank].ring]
-	return gap && f.wall < end
+	end, gap := gaps[other.pairs[f.rank.rank].ring]
+	return gap && f.wallTime < end
 }
 
-// recorded converts entries to units and calls, and events to comments.
-func (rd *Reader) recorded(all []found) Recorded {
+// toRecording converts entries to units and calls, and events to comments.
+func (rd *Reader) toRecording(all []rankEntry) Recording {
 	var calls []pcapng.Call
 	units := make([]pcapng.Unit, 0, len(all))
 	last := map[[2]int32]int{} // index of the last unit of each pair
 	for _, f := range all {
-		if f.kind.call() {
-			calls = append(calls, f.call(rd.base))
+		if f.kind.isCall() {
+			calls = append(calls, f.toCall(rd.baseTime))
 			continue
 		}
-		key := [2]int32{min(int32(f.of.rank), f.peer), max(int32(f.of.rank), f.peer)}
+		key := [2]int32{min(int32(f.rank.rank), f.peer), max(int32(f.rank.rank), f.peer)}
 		if f.kind == entryCycle {
 			// The packet may have been overwritten.
-			if i, ok := last[key]; ok && units[i].Time.Equal(rd.base.Add(time.Duration(f.wall))) {
-				units[i].Comments = append(units[i].Comments, f.cycle().String())
+			if i, ok := last[key]; ok && units[i].Time.Equal(rd.baseTime.Add(time.Duration(f.wallTime))) {
+				units[i].Comments = append(units[i].Comments, f.toCycle().String())
 			}
 			continue
 		}
-		if !f.kind.packet() {
+		if !f.kind.isPacket() {
 			if i, ok := last[key]; ok {
-				units[i].Comments = f.comment(units[i].Comments)
-			} else if len(rd.comments[key]) < maxWaiting {
-				rd.comments[key] = f.comment(rd.comments[key])
+				units[i].Comments = f.appendComment(units[i].Comments)
+			} else if len(rd.comments[key]) < maxComments {
+				rd.comments[key] = f.appendComment(rd.comments[key])
 			}
 			continue
 		}
 		first := len(units)
-		units = rd.packet(units, f)
+		units = rd.appendPacket(units, f)
 		units[first].Comments = append(units[first].Comments, rd.comments[key]...)
 		delete(rd.comments, key)
 		last[key] = first
 	}
-	return Recorded{units, calls}
+	return Recording{units, calls}
 }
 
-// call returns the entry as a call.
-func (f *found) call(base time.Time) pcapng.Call {
+// toCall returns the entry as a call.
+func (f *rankEntry) toCall(base time.Time) pcapng.Call {
 	c := pcapng.Call{
-		Time: base.Add(time.Duration(f.wall)), Rank: f.of.rank, Name: coll.Collective(f.code).String(),
-		State: pcapng.Posted, Peer: int(f.peer),
-		Took: time.Duration(binary.LittleEndian.Uint64(f.data)), ID: int64(binary.LittleEndian.Uint64(f.data[8:])),
+		Time: base.Add(time.Duration(f.wallTime)), Rank: f.rank.rank, Name: coll.Collective(f.code).String(),
+		State: pcapng.CallPosted, Peer: int(f.peer),
+		Duration: time.Duration(binary.LittleEndian.Uint64(f.data)), ID: int64(binary.LittleEndian.Uint64(f.data[8:])),
 		Bytes: int64(binary.LittleEndian.Uint64(f.data[16:])), Tag: int(int32(binary.LittleEndian.Uint32(f.data[24:]))),
 		Comm: binary.LittleEndian.Uint32(f.data[28:]),
 	}
@@ -191,55 +191,55 @@ func (f *found) call(base time.Time) pcapng.Call {
 	}
 	switch failed := f.data[32] != 0; {
 	case failed:
-		c.State = pcapng.Failed
+		c.State = pcapng.CallFailed
 	case f.kind == entryEnded:
-		c.State = pcapng.Ended
+		c.State = pcapng.CallCompleted
 	}
 	return c
 }
 
-// cycle returns the entry as a cycle.
-func (f *found) cycle() pcapng.Cycle {
+// toCycle returns the entry as a cycle.
+func (f *rankEntry) toCycle() pcapng.Cycle {
 	return pcapng.Cycle{
 		Rank: int(binary.LittleEndian.Uint32(f.data)), Simulation: binary.LittleEndian.Uint64(f.data[4:]),
 		Cycle: binary.LittleEndian.Uint64(f.data[12:]),
 	}
 }
 
-// maxWaiting bounds the comments of a pair that are kept for its first packet.
-const maxWaiting = 16
+// maxComments bounds the comments of a pair that are kept for its first packet.
+const maxComments = 16
 
-// Maximum sizes of a unit: the whole datagrams that fit into an IP packet, or one datagram of the extended profile.
+// Maximum sizes of a unit: the whole datagrams that fit into an RunIP packet, or one datagram of the extended profile.
 const (
-	longestUnit     = 45 * protocol.MaxDatagram
-	longestDatagram = 65507
+	maxUnitLen     = 45 * protocol.MaxDatagram
+	maxExtDatagram = 65507
 )
 
-// packet appends the unit of a packet, or several units if it is longer than an IP packet.
-func (rd *Reader) packet(units []pcapng.Unit, f found) []pcapng.Unit {
-	u := pcapng.Unit{Time: rd.base.Add(time.Duration(f.wall)), Proto: pcapng.UDP, Data: f.data}
+// packet appends the unit of a packet, or several units if it is longer than an RunIP packet.
+func (rd *Reader) appendPacket(units []pcapng.Unit, f rankEntry) []pcapng.Unit {
+	u := pcapng.Unit{Time: rd.baseTime.Add(time.Duration(f.wallTime)), Proto: pcapng.UDP, Data: f.data}
 	if f.kind == entryForeign {
 		from := netip.AddrFrom16([addressLen - 2]byte(u.Data)).Unmap()
 		u.Src = netip.AddrPortFrom(from, binary.BigEndian.Uint16(u.Data[addressLen-2:]))
-		u.Dst, _, _ = rd.of(f.of.rank, f.of.rank)
+		u.Dst, _, _ = rd.addresses(f.rank.rank, f.rank.rank)
 		u.Data = u.Data[addressLen:]
-		u.Comments = append(u.Comments, fmt.Sprintf("rank %d: dropped, the address belongs to no rank", f.of.rank))
+		u.Comments = append(u.Comments, fmt.Sprintf("rank %d: dropped, the address belongs to no rank", f.rank.rank))
 	} else {
-		u.Src, u.Dst, u.Proto = rd.of(f.of.rank, int(f.peer))
+		u.Src, u.Dst, u.Proto = rd.addresses(f.rank.rank, int(f.peer))
 		if f.kind == entryReceived {
 			u.Src, u.Dst = u.Dst, u.Src
 		}
 	}
-	most := longestUnit
+	most := maxUnitLen
 	if protocol.IsExtended(u.Data) {
-		most = longestDatagram
+		most = maxExtDatagram
 	}
-	for left := int(f.wire); ; u.Data = nil {
+	for left := int(f.wireLen); ; u.Data = nil {
 		part := min(left, most)
 		u.Data = u.Data[:min(part, len(u.Data))]
 		u.Truncated = part - len(u.Data)
-		rd.packets++
-		u.Packet = rd.packets
+		rd.packetCount++
+		u.Packet = rd.packetCount
 		units = append(units, u)
 		if left -= part; left == 0 {
 			return units
@@ -248,15 +248,15 @@ func (rd *Reader) packet(units []pcapng.Unit, f found) []pcapng.Unit {
 	}
 }
 
-// comment appends an event to the comments of a packet. It joins the parts of an error.
-func (f *found) comment(list []string) []string {
+// appendComment appends an event to the comments of a packet. It joins the parts of an error.
+func (f *rankEntry) appendComment(list []string) []string {
 	switch n := len(list); {
 	case f.kind == entryDropped:
-		return append(list, fmt.Sprintf("rank %d: dropped, %v", f.of.rank, state.DropReason(f.code)))
+		return append(list, fmt.Sprintf("rank %d: dropped, %v", f.rank.rank, state.DropReason(f.code)))
 	case f.kind == entryNoted:
-		return append(list, fmt.Sprintf("rank %d: %v", f.of.rank, state.Event(f.code)))
+		return append(list, fmt.Sprintf("rank %d: %v", f.rank.rank, state.Event(f.code)))
 	case f.code == 0 || n == 0:
-		return append(list, fmt.Sprintf("rank %d: failed: %s", f.of.rank, f.data))
+		return append(list, fmt.Sprintf("rank %d: failed: %s", f.rank.rank, f.data))
 	default:
 		list[n-1] += string(f.data)
 	}

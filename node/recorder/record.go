@@ -7,33 +7,33 @@ import (
 	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 )
 
-// fileSnapLength is SnapLength plus the longest headers that a packet gets in a file, IPv6 and TCP.
+// fileSnapLength is SnapLength plus the longest headers that a packet gets in a file, IPv6 and AddTCP.
 const fileSnapLength = SnapLength + 40 + 20
 
-// File returns the options of a file with a recorder's contents, including the maximum length kept of each packet.
-func File(comment string) pcapng.WriterOptions {
+// FileOptions returns the options of a file with a recorder's contents, including the maximum length kept of each packet.
+func FileOptions(comment string) pcapng.WriterOptions {
 	return pcapng.WriterOptions{Comment: comment, SnapLength: fileSnapLength}
 }
 
 // Write writes a recording to w as a file with a comment. end is the time at which it ended.
-func Write(w io.Writer, r Recorded, end time.Time, comment string) error {
-	out := pcapng.NewWriter(w, File(comment))
-	if err := r.write(out); err != nil {
+func Write(w io.Writer, r Recording, end time.Time, comment string) error {
+	out := pcapng.NewWriter(w, FileOptions(comment))
+	if err := r.writeTo(out); err != nil {
 		return err
 	}
-	out.End(&pcapng.Ending{Time: end})
+	out.WriteEnd(&pcapng.EndRecord{Time: end})
 	return out.Flush()
 }
 
-// write writes the packets, followed by the calls.
-func (r Recorded) write(out *pcapng.Writer) error {
+// writeTo writes the packets, followed by the calls.
+func (r Recording) writeTo(out *pcapng.Writer) error {
 	for i := range r.Units {
-		if err := out.Unit(&r.Units[i]); err != nil {
+		if err := out.WriteUnit(&r.Units[i]); err != nil {
 			return err
 		}
 	}
 	for i := range r.Calls {
-		out.Note(&r.Calls[i])
+		out.AddNote(&r.Calls[i])
 	}
 	return nil
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// minRing is the minimum size of a ring in bytes. Peers of a rank share rings if there are too many of them.
-const minRing = 16 << 10
+// minRingSize is the minimum size of a ring in bytes. Peers of a rank share rings if there are too many of them.
+const minRingSize = 16 << 10
 
 // Recorder holds the rings of all ranks of a process.
 type Recorder struct {
@@ -22,13 +22,13 @@ type Recorder struct {
 // Rank holds the rings of a rank. It is the rank's mpe.Observer and passes events on to another one.
 type Rank struct {
 	mpe.Observer
-	rank    int
-	started atomic.Pointer[time.Time]
-	rings   []ring
-	pairs   []*pair // by peer; nil if the peer is not recorded
-	calls   *ring   // for calls of the rank's program
+	rank      int
+	startTime atomic.Pointer[time.Time]
+	rings     []ring
+	pairs     []*pair // by peer; nil if the peer is not recorded
+	calls     *ring   // for calls of the rank's program
 	// cycle is nil unless the rank's kernel is a simulation.
-	cycle func() (simulation, cycle uint64)
+	simCycle func() (simulation, cycle uint64)
 }
 
 // Peer describes a peer for recording.
@@ -55,11 +55,11 @@ func New(memory int, plans []Plan) *Recorder {
 	}
 	pairs := 0
 	for i := range plans {
-		pairs += plans[i].recorded()
+		pairs += plans[i].countPairs()
 	}
 	rec := &Recorder{}
 	for i := range plans {
-		rec.ranks = append(rec.ranks, newRank(memory/max(pairs, 1)*plans[i].recorded(), &plans[i]))
+		rec.ranks = append(rec.ranks, newRank(memory/max(pairs, 1)*plans[i].countPairs(), &plans[i]))
 	}
 	for _, r := range rec.ranks {
 		for _, p := range r.pairs {
@@ -73,7 +73,7 @@ func New(memory int, plans []Plan) *Recorder {
 
 // recorded returns the number of pairs of the rank: one per recorded peer, one for unknown addresses, and one for
 // calls.
-func (p *Plan) recorded() int {
+func (p *Plan) countPairs() int {
 	n := 2
 	for _, peer := range p.Peers {
 		if peer.Recorded {
@@ -84,13 +84,13 @@ func (p *Plan) recorded() int {
 }
 
 func newRank(memory int, p *Plan) *Rank {
-	pairs := p.recorded()
+	pairs := p.countPairs()
 	r := &Rank{rank: p.Rank, pairs: make([]*pair, len(p.Peers)),
-		rings: make([]ring, min(max(memory/minRing, 1), pairs))}
+		rings: make([]ring, min(max(memory/minRingSize, 1), pairs))}
 	for i := range r.rings {
-		r.rings[i].slot = shortSlot
+		r.rings[i].slotSize = shortSlotSize
 	}
-	r.rings[0].slot = longSlot // for packets from unknown addresses, which may be anything
+	r.rings[0].slotSize = longSlotSize // for packets from unknown addresses, which may be anything
 	r.calls = &r.rings[1%len(r.rings)]
 	// Rings for peers are shared only among peers, unless there are too few rings.
 	first := min(2, len(r.rings)-1)
@@ -101,13 +101,13 @@ func newRank(memory int, p *Plan) *Rank {
 			n++
 			r.pairs[peer] = &pair{ring: ring, rank: r, peer: int32(peer)}
 			if of.Extended {
-				ring.slot = longSlot
+				ring.slotSize = longSlotSize
 			}
 		}
 	}
 	total := 0
 	for i := range r.rings {
-		r.rings[i].slots = max(memory/len(r.rings)/r.rings[i].slot, 1)
+		r.rings[i].numSlots = max(memory/len(r.rings)/r.rings[i].slotSize, 1)
 		total += r.rings[i].size()
 	}
 	// If address space runs out, each ring allocates its memory on Go's heap.
@@ -136,15 +136,15 @@ func (r *Rank) Observe(o mpe.Observer) mpe.Observer {
 	return r
 }
 
-// Start sets the start of the engine's clock, which is known only after the engine has started. Until then, nothing of
+// SetStartTime sets the start of the engine's clock, which is known only after the engine has started. Until then, nothing of
 // the rank is read.
-func (r *Rank) Start(began time.Time) { r.started.Store(&began) }
+func (r *Rank) SetStartTime(began time.Time) { r.startTime.Store(&began) }
 
-// Simulate adds the simulation cycle of the rank's kernel to each packet of the rank, and to packets that other ranks
+// RecordCycles adds the simulation cycle of the rank's kernel to each packet of the rank, and to packets that other ranks
 // of the recorder send to it. cycle returns the number of starts of the simulation, 0 if it has not started, and the
 // last cycle that it has reported. It is called with locks of engines and rings held. Simulate must be called before
 // any rank starts.
-func (r *Rank) Simulate(cycle func() (simulation, cycle uint64)) { r.cycle = cycle }
+func (r *Rank) RecordCycles(cycle func() (simulation, cycle uint64)) { r.simCycle = cycle }
 
 // Pair returns the recorder of packets with a peer, or nil if they are not recorded.
 func (r *Rank) Pair(peer int) mpe.PacketRecorder {
@@ -174,61 +174,61 @@ func (p *pair) Packet(at handshake.Instant, sent bool, wire int, header, payload
 	}
 	r := p.ring
 	r.mu.Lock()
-	data, length := r.next(int64(at), wire, p.peer, kind, 0)
+	data, length := r.beginEntry(int64(at), wire, p.peer, kind, 0)
 	n := copy(data, header)
 	n += copy(data[n:], payload)
 	*length = uint8(min(n, wire))
-	p.rank.cycleAt(at, p)
+	p.rank.recordCycle(at, p)
 	if p.remote != nil {
-		p.remote.cycleAt(at, p)
+		p.remote.recordCycle(at, p)
 	}
 	r.mu.Unlock()
 }
 
-// cycleLen is the length of the data of a cycle entry: rank, simulation and cycle.
-const cycleLen = 4 + 8 + 8
+// cycleEntryLen is the length of the data of a cycle entry: rank, simulation and cycle.
+const cycleEntryLen = 4 + 8 + 8
 
-// cycleAt records the cycle of the rank's simulation after a packet of a pair. The caller holds the lock of the ring.
-func (r *Rank) cycleAt(at handshake.Instant, p *pair) {
-	if r.cycle == nil {
+// recordCycle records the cycle of the rank's simulation after a packet of a pair. The caller holds the lock of the ring.
+func (r *Rank) recordCycle(at handshake.Instant, p *pair) {
+	if r.simCycle == nil {
 		return
 	}
-	simulation, cycle := r.cycle()
+	simulation, cycle := r.simCycle()
 	if simulation == 0 {
 		return
 	}
-	data, length := p.ring.next(int64(at), 0, p.peer, entryCycle, 0)
-	_ = data[cycleLen-1]
+	data, length := p.ring.beginEntry(int64(at), 0, p.peer, entryCycle, 0)
+	_ = data[cycleEntryLen-1]
 	binary.LittleEndian.PutUint32(data, uint32(r.rank))
 	binary.LittleEndian.PutUint64(data[4:], simulation)
 	binary.LittleEndian.PutUint64(data[12:], cycle)
-	*length = cycleLen
+	*length = cycleEntryLen
 }
 
-// event records an entry that is not a packet.
-func (r *Rank) event(peer int, at handshake.Instant, kind entryKind, code uint8, text string) {
+// recordEvent records an entry that is not a packet.
+func (r *Rank) recordEvent(peer int, at handshake.Instant, kind entryKind, code uint8, text string) {
 	if peer < 0 || peer >= len(r.pairs) || r.pairs[peer] == nil {
 		return
 	}
 	ring := r.pairs[peer].ring
 	ring.mu.Lock()
 	defer ring.mu.Unlock()
-	data, length := ring.next(int64(at), 0, int32(peer), kind, code)
+	data, length := ring.beginEntry(int64(at), 0, int32(peer), kind, code)
 	*length = uint8(copy(data, text))
 }
 
 // Dropped implements mpe.Observer. A packet from an unknown address has not been recorded yet.
 func (r *Rank) Dropped(rank, peer int, d mpe.Drop) {
 	if a := d.Packet; peer == mpe.UnknownPeer && a != nil {
-		r.foreign(d.At, a)
+		r.recordForeign(d.At, a)
 	} else {
-		r.event(peer, d.At, entryDropped, uint8(d.Reason), "")
+		r.recordEvent(peer, d.At, entryDropped, uint8(d.Reason), "")
 	}
 	r.Observer.Dropped(rank, peer, d)
 }
 
-// callHead is the length of the data of a call entry.
-const callHead = 33
+// callEntryLen is the length of the data of a call entry.
+const callEntryLen = 33
 
 // Call implements mpe.CallRecorder.
 func (r *Rank) Call(c *mpe.Call) {
@@ -243,48 +243,48 @@ func (r *Rank) Call(c *mpe.Call) {
 		failed = 1
 	}
 	r.calls.mu.Lock()
-	data, length := r.calls.next(int64(c.At), 0, int32(c.Peer), kind, code)
-	_ = data[callHead-1]
+	data, length := r.calls.beginEntry(int64(c.At), 0, int32(c.Peer), kind, code)
+	_ = data[callEntryLen-1]
 	binary.LittleEndian.PutUint64(data, uint64(c.At-c.Posted))
 	binary.LittleEndian.PutUint64(data[8:], uint64(c.ID))
 	binary.LittleEndian.PutUint64(data[16:], uint64(c.Bytes))
 	binary.LittleEndian.PutUint32(data[24:], uint32(int32(c.Tag)))
 	binary.LittleEndian.PutUint32(data[28:], c.Comm)
 	data[32] = failed
-	*length = callHead
+	*length = callEntryLen
 	r.calls.mu.Unlock()
 }
 
-func (r *Rank) foreign(at handshake.Instant, a *mpe.RxPacket) {
+func (r *Rank) recordForeign(at handshake.Instant, a *mpe.RxPacket) {
 	ring := &r.rings[0]
 	ring.mu.Lock()
 	defer ring.mu.Unlock()
-	data, length := ring.next(int64(at), len(a.Bytes)+len(a.Rest), mpe.UnknownPeer, entryForeign, 0)
-	from := a.From.Addr().As16()
+	data, length := ring.beginEntry(int64(at), len(a.Bytes)+len(a.Tail), mpe.UnknownPeer, entryForeign, 0)
+	from := a.SourceAddr.Addr().As16()
 	copy(data, from[:])
-	binary.BigEndian.PutUint16(data[len(from):], a.From.Port())
+	binary.BigEndian.PutUint16(data[len(from):], a.SourceAddr.Port())
 	*length = uint8(addressLen + copy(data[addressLen:], a.Bytes))
 }
 
 // Noted implements mpe.Observer.
 func (r *Rank) Noted(rank, peer int, n mpe.Note) {
-	r.event(peer, n.At, entryNoted, uint8(n.Event), "")
+	r.recordEvent(peer, n.At, entryNoted, uint8(n.Event), "")
 	r.Observer.Noted(rank, peer, n)
 }
 
-// maxParts is the maximum number of slots for an error.
-const maxParts = 8
+// maxErrorSlots is the maximum number of slots for an error.
+const maxErrorSlots = 8
 
-// Failed records the failure of an operation with a peer.
-func (r *Rank) Failed(peer int, err error) {
-	began := r.started.Load()
+// RecordFailure records the failure of an operation with a peer.
+func (r *Rank) RecordFailure(peer int, err error) {
+	began := r.startTime.Load()
 	if began == nil {
 		return
 	}
 	at, text := time.Since(*began), err.Error()
-	for part := range uint8(maxParts) {
+	for part := range uint8(maxErrorSlots) {
 		n := min(len(text), ShortSnapLength)
-		r.event(peer, at, entryFailed, part, text[:n])
+		r.recordEvent(peer, at, entryFailed, part, text[:n])
 		if text = text[n:]; text == "" {
 			return
 		}

@@ -45,7 +45,7 @@ func (nop) TransportError(int, error)   {}
 func (nop) CallFailed(int, error)       {}
 
 func (r *Rank) begin(*testing.T) *Rank {
-	r.Start(noon)
+	r.SetStartTime(noon)
 	r.Observe(nop{})
 	return r
 }
@@ -92,7 +92,7 @@ func TestUnits(t *testing.T) {
 	p.Packet(ms(5), false, 4, nil, nil)
 	r.Dropped(0, mpe.UnknownPeer, mpe.Drop{
 		Reason: state.DropUnknownAddress, At: ms(6),
-		Packet: &mpe.RxPacket{From: netip.MustParseAddrPort("10.9.9.9:7"), Bytes: []byte("who?")},
+		Packet: &mpe.RxPacket{SourceAddr: netip.MustParseAddrPort("10.9.9.9:7"), Bytes: []byte("who?")},
 	})
 	r.Dropped(0, 3, mpe.Drop{Reason: state.DropStale, At: ms(7)})
 	want := []string{
@@ -110,10 +110,10 @@ func TestUnits(t *testing.T) {
 // TestFailure checks that a comment has the whole text of an error, even if it takes several slots.
 func TestFailure(t *testing.T) {
 	r := one(1<<20, Peer{Recorded: true}).begin(t)
-	r.Start(time.Now())
+	r.SetStartTime(time.Now())
 	r.Pair(1).Packet(0, true, 32, make([]byte, 32), nil)
 	text := strings.Repeat("0123456789", 10)
-	r.Failed(1, errors.New(text))
+	r.RecordFailure(1, errors.New(text))
 	units := recorderOf(r).Reader(addresses(pcapng.UDP), time.Now()).Read(time.Now().Add(time.Hour)).Units
 	if len(units) != 1 || !slices.Equal(units[0].Comments, []string{"rank 0: failed: " + text}) {
 		t.Errorf("%+v", units)
@@ -139,12 +139,12 @@ func TestLocalPeers(t *testing.T) {
 // packets of one rank would lack their context.
 func TestHalf(t *testing.T) {
 	local := Peer{Recorded: true}
-	rec := New(3*4*minRing, []Plan{{0, []Peer{{}, local, local}}, {1, []Peer{local, {}, local}},
+	rec := New(3*4*minRingSize, []Plan{{0, []Peer{{}, local, local}}, {1, []Peer{local, {}, local}},
 		{2, []Peer{local, local, {}}}})
 	for rank := range 3 {
 		rec.Rank(rank).begin(t)
 	}
-	const slots = minRing / shortSlot
+	const slots = minRingSize / shortSlotSize
 	for i := range slots + 3 { // the first three are overwritten
 		rec.Rank(0).Pair(1).Packet(ms(2*i), true, 32, make([]byte, 32), nil)
 		if i < 8 {
@@ -188,14 +188,14 @@ func TestSharedRings(t *testing.T) {
 	for i := range peers {
 		peers[i].Recorded = i > 0
 	}
-	r := one(5*minRing, peers[1:]...)
+	r := one(5*minRingSize, peers[1:]...)
 	for peer, p := range r.pairs {
 		if p != nil && (p.ring == &r.rings[0] || p.ring == r.calls) {
 			t.Errorf("the ring of peer %d has other entries", peer)
 		}
 	}
 	for _, few := range []int{1, 2} {
-		if r := one(few*minRing, peers[1:]...); r.pairs[1] == nil || r.pairs[1].ring == nil {
+		if r := one(few*minRingSize, peers[1:]...); r.pairs[1] == nil || r.pairs[1].ring == nil {
 			t.Errorf("no ring with room for %d", few)
 		}
 	}
@@ -240,8 +240,8 @@ func TestBounded(t *testing.T) {
 
 // TestFollow checks that a reader gets each packet once, and the number of packets that it missed.
 func TestFollow(t *testing.T) {
-	r := one(minRing, Peer{Recorded: true}).begin(t)
-	slots := r.rings[len(r.rings)-1].slots
+	r := one(minRingSize, Peer{Recorded: true}).begin(t)
+	slots := r.rings[len(r.rings)-1].numSlots
 	p := r.Pair(1)
 	send := func(from, n int) {
 		for i := range n {
@@ -250,14 +250,14 @@ func TestFollow(t *testing.T) {
 	}
 	send(0, 3*slots)
 	rd := recorderOf(r).Reader(addresses(pcapng.UDP), noon)
-	if got := rd.Read(noon.Add(ms(3*slots - 11))).Units; len(got) != slots-10 || rd.Lost() != 0 {
-		t.Errorf("%d packets at first, %d lost", len(got), rd.Lost())
+	if got := rd.Read(noon.Add(ms(3*slots - 11))).Units; len(got) != slots-10 || rd.LostEntries() != 0 {
+		t.Errorf("%d packets at first, %d lost", len(got), rd.LostEntries())
 	}
 	send(3*slots, slots+5)
 	got := rd.Read(noon.Add(time.Hour)).Units
-	if len(got) != slots || rd.Lost() != 15 || got[0].Time != noon.Add(ms(3*slots+5)) ||
+	if len(got) != slots || rd.LostEntries() != 15 || got[0].Time != noon.Add(ms(3*slots+5)) ||
 		got[0].Packet != int64(slots-10+1) {
-		t.Errorf("%d packets then, %d lost, the first is %v", len(got), rd.Lost(), got[0])
+		t.Errorf("%d packets then, %d lost, the first is %v", len(got), rd.LostEntries(), got[0])
 	}
 	if got := rd.Read(noon.Add(time.Hour)).Units; len(got) != 0 {
 		t.Errorf("%d packets came again", len(got))
@@ -268,7 +268,7 @@ func TestFollow(t *testing.T) {
 func TestCalls(t *testing.T) {
 	r := one(1<<20, Peer{Recorded: true}).begin(t)
 	r.Pair(1).Packet(ms(1), true, 32, header(protocol.Header{Dst: 1, Type: protocol.SendRequest}), nil)
-	for range r.calls.slots {
+	for range r.calls.numSlots {
 		r.Call(&mpe.Call{})
 	}
 	for _, c := range []mpe.Call{
@@ -282,17 +282,17 @@ func TestCalls(t *testing.T) {
 		r.Call(&c)
 	}
 	want := []pcapng.Call{
-		{Time: noon.Add(ms(1)), ID: 1 << 40, Name: "Receive", State: pcapng.Posted, Peer: -1, Tag: -1, Comm: 7,
+		{Time: noon.Add(ms(1)), ID: 1 << 40, Name: "Receive", State: pcapng.CallPosted, Peer: -1, Tag: -1, Comm: 7,
 			Bytes: 1 << 33},
-		{Time: noon.Add(ms(3)), Name: "Send", State: pcapng.Ended, Took: ms(1), Peer: 1, Tag: 1<<31 - 1,
+		{Time: noon.Add(ms(3)), Name: "Send", State: pcapng.CallCompleted, Duration: ms(1), Peer: 1, Tag: 1<<31 - 1,
 			Comm: 1<<32 - 1, Bytes: 4},
-		{Time: noon.Add(ms(4)), ID: 2, Name: "Exscan", State: pcapng.Posted, Peer: -1, Tag: 3, Bytes: -1},
-		{Time: noon.Add(ms(5)), ID: 1 << 40, Name: "Receive", State: pcapng.Ended, Took: ms(4), Peer: 1, Tag: 5,
+		{Time: noon.Add(ms(4)), ID: 2, Name: "Exscan", State: pcapng.CallPosted, Peer: -1, Tag: 3, Bytes: -1},
+		{Time: noon.Add(ms(5)), ID: 1 << 40, Name: "Receive", State: pcapng.CallCompleted, Duration: ms(4), Peer: 1, Tag: 5,
 			Comm: 7, Bytes: 8},
-		{Time: noon.Add(ms(9)), ID: 2, Name: "Exscan", State: pcapng.Failed, Took: ms(5), Peer: -1, Tag: 3, Bytes: -1},
+		{Time: noon.Add(ms(9)), ID: 2, Name: "Exscan", State: pcapng.CallFailed, Duration: ms(5), Peer: -1, Tag: 3, Bytes: -1},
 	}
 	recorded := recorderOf(r).Reader(addresses(pcapng.UDP), noon).Read(noon.Add(time.Hour))
-	if n := len(recorded.Calls); n != r.calls.slots || len(recorded.Units) != 1 {
+	if n := len(recorded.Calls); n != r.calls.numSlots || len(recorded.Units) != 1 {
 		t.Fatalf("%d calls, %d packets", n, len(recorded.Units))
 	}
 	recorded.Calls = recorded.Since(noon.Add(ms(1))).Calls
@@ -331,8 +331,8 @@ func TestNoAllocation(t *testing.T) {
 	}
 }
 
-// TestFile checks that a message longer than an IP packet is complete in a recording, although only a part of it was
-// recorded, over UDP and TCP, in both profiles and with any port.
+// TestFile checks that a message longer than an RunIP packet is complete in a recording, although only a part of it was
+// recorded, over AddUDP and AddTCP, in both profiles and with any port.
 func TestFile(t *testing.T) {
 	const words = 100_000
 	for _, proto := range []pcapng.Proto{pcapng.UDP, pcapng.TCP} {
@@ -361,7 +361,7 @@ func TestFile(t *testing.T) {
 		}
 		file := new(bytes.Buffer)
 		units := recorderOf(r).Reader(addresses(proto), noon).Read(noon.Add(time.Hour)).Units
-		if err := Write(file, Recorded{Units: units}, noon.Add(time.Second), "a test"); err != nil {
+		if err := Write(file, Recording{Units: units}, noon.Add(time.Second), "a test"); err != nil {
 			t.Fatal(err)
 		}
 		a := capture.NewAnalysis("file", capture.AnalysisOptions{KeepMessages: 10})
@@ -369,7 +369,7 @@ func TestFile(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := a.Follow(src); err != nil {
+		if err := a.Analyze(src); err != nil {
 			t.Fatal(err)
 		}
 		got := a.Report()
@@ -389,7 +389,7 @@ func TestCycles(t *testing.T) {
 	rec := New(1<<20, []Plan{{0, []Peer{{}, peer, peer}}, {1, []Peer{peer, {}, peer}}})
 	host, role := rec.Rank(0).begin(t), rec.Rank(1).begin(t)
 	simulation, cycle := uint64(0), uint64(0)
-	role.Simulate(func() (uint64, uint64) { return simulation, cycle })
+	role.RecordCycles(func() (uint64, uint64) { return simulation, cycle })
 	send := func(at int, p mpe.PacketRecorder, sent bool) { p.Packet(ms(at), sent, 32, make([]byte, 32), nil) }
 	send(1, host.Pair(1), true)
 	simulation, cycle = 1, 17
@@ -421,10 +421,10 @@ func TestCycles(t *testing.T) {
 
 // TestCycleOfALostPacket checks that the cycle of an overwritten packet is not applied to the next one.
 func TestCycleOfALostPacket(t *testing.T) {
-	r := one(minRing, Peer{Recorded: true}).begin(t)
+	r := one(minRingSize, Peer{Recorded: true}).begin(t)
 	cycle := uint64(0)
-	r.Simulate(func() (uint64, uint64) { cycle++; return 1, cycle })
-	slots := r.pairs[1].ring.slots
+	r.RecordCycles(func() (uint64, uint64) { cycle++; return 1, cycle })
+	slots := r.pairs[1].ring.numSlots
 	for n := range slots {
 		r.Pair(1).Packet(ms(n), true, 32, make([]byte, 32), nil)
 	}

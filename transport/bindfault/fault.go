@@ -24,8 +24,8 @@ type ListenError struct {
 	Addr    netip.AddrPort
 	// Holder is the process that holds the port, or nil if it is unknown or not the cause.
 	Holder *Process
-	// Here lists this machine's addresses if Addr is not among them.
-	Here []Address
+	// LocalAddrs lists this machine's addresses if Addr is not among them.
+	LocalAddrs []Address
 	// Err is the system's error.
 	Err error
 }
@@ -62,13 +62,13 @@ func New(network string, rank int, m *rankmap.Map, err error) *ListenError {
 			f.Holder = s.Holder
 		}
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		f.Here = here(m)
+		f.LocalAddrs = localAddresses(m)
 	}
 	return f
 }
 
-// here returns the addresses of this machine that could be determined.
-func here(m *rankmap.Map) []Address {
+// localAddresses returns the addresses of this machine that could be determined.
+func localAddresses(m *rankmap.Map) []Address {
 	ifAddrs, err := net.InterfaceAddrs()
 	if err != nil {
 		return nil
@@ -93,16 +93,16 @@ func (f *ListenError) Error() string {
 	text := fmt.Sprintf("rank %d cannot listen on %s %v: ", f.Rank, f.Network, f.Addr)
 	switch {
 	case errors.Is(f.Err, syscall.EADDRINUSE):
-		return text + f.inUse()
+		return text + f.inUseText()
 	case errors.Is(f.Err, syscall.EADDRNOTAVAIL):
-		return text + f.notHere()
+		return text + f.notLocalText()
 	case errors.Is(f.Err, syscall.EACCES) || errors.Is(f.Err, syscall.EPERM):
-		return text + f.forbidden()
+		return text + f.forbiddenText()
 	}
 	return text + f.Err.Error()
 }
 
-func (f *ListenError) inUse() string {
+func (f *ListenError) inUseText() string {
 	switch {
 	case f.Holder == nil:
 		return fmt.Sprintf("another process holds the port: find it as root with \"ss -lnp --%s 'sport = :%d'\" and "+
@@ -119,13 +119,13 @@ func (f *ListenError) inUse() string {
 // maxListed is the maximum number of addresses listed in a message.
 const maxListed = 16
 
-func (f *ListenError) notHere() string {
+func (f *ListenError) notLocalText() string {
 	var b strings.Builder
 	b.WriteString("this machine does not have that address")
-	for i, a := range f.Here {
+	for i, a := range f.LocalAddrs {
 		switch {
 		case i == maxListed:
-			fmt.Fprintf(&b, " and %d more", len(f.Here)-i)
+			fmt.Fprintf(&b, " and %d more", len(f.LocalAddrs)-i)
 		case i > maxListed:
 			continue
 		case i == 0:
@@ -141,7 +141,7 @@ func (f *ListenError) notHere() string {
 	return b.String()
 }
 
-func (f *ListenError) forbidden() string {
+func (f *ListenError) forbiddenText() string {
 	return fmt.Sprintf("%v: ports below 1024 need root or CAP_NET_BIND_SERVICE; otherwise a sandbox or security "+
 		"policy forbids it", f.Err)
 }

@@ -60,7 +60,7 @@ func TestText(t *testing.T) {
 func TestManyAddresses(t *testing.T) {
 	f := ListenError{Err: syscall.EADDRNOTAVAIL}
 	for range 40 {
-		f.Here = append(f.Here, Address{netip.MustParseAddr("10.9.9.9"), rankmap.NoRank})
+		f.LocalAddrs = append(f.LocalAddrs, Address{netip.MustParseAddr("10.9.9.9"), rankmap.NoRank})
 	}
 	if text := f.Error(); strings.Count(text, "10.9.9.9") != maxListed || !strings.Contains(text, "and 24 more") {
 		t.Error(text)
@@ -80,7 +80,7 @@ func TestRealFaults(t *testing.T) {
 		t.Error(f.Error())
 	}
 	_, err = net.ListenPacket("udp4", m.Addr(1).String())
-	if f := New("udp", 1, m, err); len(f.Here) == 0 {
+	if f := New("udp", 1, m, err); len(f.LocalAddrs) == 0 {
 		t.Errorf("%v lists no addresses", f.Error())
 	}
 }

@@ -13,19 +13,21 @@ import (
 
 // Bound returns the socket that occupies addr in network, which is "udp" or "tcp", or nil if there is no such
 // socket.
-func Bound(network string, addr netip.AddrPort) *Socket { return proc("/proc").bound(network, addr) }
+func Bound(network string, addr netip.AddrPort) *Socket {
+	return proc("/proc").findSocket(network, addr)
+}
 
 // proc is the path of a directory laid out like /proc.
 type proc string
 
-// bound returns the socket that occupies addr. It prefers a socket whose process is known. Without root, only
+// findSocket returns the socket that occupies addr. It prefers a socket whose process is known. Without root, only
 // processes of the same user are known.
-func (p proc) bound(network string, addr netip.AddrPort) *Socket {
+func (p proc) findSocket(network string, addr netip.AddrPort) *Socket {
 	var found *Socket
 	// An IPv6 socket on the unspecified address occupies the IPv4 port as well.
 	for _, table := range []string{network, network + "6"} {
 		for _, s := range p.sockets(table, addr) {
-			if s.Holder = p.owner(s.inode); s.Holder != nil {
+			if s.Holder = p.findOwner(s.inode); s.Holder != nil {
 				return &s
 			}
 			if found == nil {
@@ -47,7 +49,7 @@ func (p proc) sockets(table string, addr netip.AddrPort) []Socket {
 	var sockets []Socket
 	for lines := bufio.NewScanner(file); lines.Scan(); {
 		// Fields: sl local_address rem_address st queues tr:tm retrnsmt uid timeout inode ref pointer drops.
-		// TCP has other fields after inode.
+		// AddTCP has other fields after inode.
 		fields := strings.Fields(lines.Text())
 		if len(fields) < 10 || fields[9] == "0" {
 			continue
@@ -67,7 +69,7 @@ func (p proc) sockets(table string, addr netip.AddrPort) []Socket {
 	return sockets
 }
 
-// parseProcAddr parses an address in the format of /proc/net: the IP as 32-bit numbers in the machine's byte
+// parseProcAddr parses an address in the format of /proc/net: the RunIP as 32-bit numbers in the machine's byte
 // order, and the port, all in hexadecimal.
 func parseProcAddr(s string) (netip.AddrPort, bool) {
 	ipText, portText, _ := strings.Cut(s, ":")
@@ -86,8 +88,8 @@ func parseProcAddr(s string) (netip.AddrPort, bool) {
 	return netip.AddrPortFrom(ip.Unmap(), uint16(port)), ok
 }
 
-// owner returns the first process that has the socket open.
-func (p proc) owner(inode string) *Process {
+// findOwner returns the first process that has the socket open.
+func (p proc) findOwner(inode string) *Process {
 	pids, err := os.ReadDir(string(p))
 	if err != nil {
 		return nil

@@ -87,7 +87,7 @@ func TestHolder(t *testing.T) {
 		"10.1.1.4:2722": 0,
 	} {
 		var holder *Process
-		if s := proc(root).bound("udp", netip.MustParseAddrPort(addr)); s != nil {
+		if s := proc(root).findSocket("udp", netip.MustParseAddrPort(addr)); s != nil {
 			if holder = s.Holder; s.Drops != 7 {
 				t.Errorf("%s has %d drops", addr, s.Drops)
 			}
@@ -99,7 +99,7 @@ func TestHolder(t *testing.T) {
 			t.Errorf("%s is held by %+v, want %d", addr, holder, want)
 		}
 	}
-	if h := proc(root).bound("tcp", netip.MustParseAddrPort("10.1.1.1:2718")); h != nil {
+	if h := proc(root).findSocket("tcp", netip.MustParseAddrPort("10.1.1.1:2718")); h != nil {
 		t.Errorf("without a table, %+v", h)
 	}
 }

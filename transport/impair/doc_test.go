@@ -29,9 +29,9 @@ func TestDocument(t *testing.T) {
 		switch {
 		case len(cells) < 4:
 			t.Errorf("%s is not in a table", w.Name)
-		case w.Fault && (len(cells) != 7 || strings.TrimSpace(cells[3]) != yes[w.On&Datagrams != 0] ||
-			strings.TrimSpace(cells[4]) != yes[w.On&Streams != 0]):
-			t.Errorf("%s is for %v: %s", w.Name, w.On, rows[w.Name])
+		case w.Fault && (len(cells) != 7 || strings.TrimSpace(cells[3]) != yes[w.Media&Datagrams != 0] ||
+			strings.TrimSpace(cells[4]) != yes[w.Media&Streams != 0]):
+			t.Errorf("%s is for %v: %s", w.Name, w.Media, rows[w.Name])
 		}
 	}
 	_, block, _ := strings.Cut(string(page), "```\nseed: 7\n")

@@ -17,8 +17,8 @@ type Impairer struct {
 	seed  uint64
 	rules []activeRule
 	flows map[direction]*flow
-	// out is the result of Datagram, and next is the buffer in which a rule's result is built.
-	out, next []Delivery
+	// deliveries is the result of Datagram, and next is the buffer in which a rule's result is built.
+	deliveries, next []Delivery
 }
 
 // activeRule is a rule whose ranks have been resolved. Nil selects all ranks.
@@ -33,19 +33,19 @@ type direction struct{ from, to int }
 type flow struct {
 	counts [numKinds]Count
 	rules  []ruleState
-	// ordered is the delivery time of the last packet of a stream.
-	ordered time.Duration
+	// lastDelivery is the delivery time of the last packet of a stream.
+	lastDelivery time.Duration
 }
 
 // ruleState is the state of a rule in one direction.
 type ruleState struct {
 	rng *rand.Rand
-	// seen is the number of packets selected so far by the rule's conditions other than nth.
-	seen int
-	// bursting is set if the last datagram was lost as part of a burst.
-	bursting bool
-	// free is the time by which all earlier packets have been sent at the rule's rate.
-	free time.Duration
+	// packetsSeen is the number of packets selected so far by the rule's conditions other than nth.
+	packetsSeen int
+	// inBurst is set if the last datagram was lost as part of a burst.
+	inBurst bool
+	// rateFreeAt is the time by which all earlier packets have been sent at the rule's rate.
+	rateFreeAt time.Duration
 }
 
 // Delivery is one delivery of a datagram.
@@ -114,47 +114,47 @@ func (im *Impairer) flow(from, to int) *flow {
 
 // selects reports whether the rule's faults apply to a packet.
 func (r *activeRule) selects(s *ruleState, now time.Duration, from, to int, k Kind) bool {
-	if now < r.After || r.For > 0 && now >= r.After+r.For || !r.Packets.has(k) ||
+	if now < r.After || r.For > 0 && now >= r.After+r.For || !r.Packets.contains(k) ||
 		r.from != nil && !r.from[from] || r.to != nil && !r.to[to] {
 		return false
 	}
-	s.seen++
-	return r.Nth.has(s.seen)
+	s.packetsSeen++
+	return r.Nth.contains(s.packetsSeen)
 }
 
-// Datagram decides the fate of the next datagram in a direction, which is sent at time now. now must not
+// DecideDatagram decides the fate of the next datagram in a direction, which is sent at time now. now must not
 // decrease from one call to the next. Datagram returns the deliveries of the datagram, or none if it is lost.
 // The slice is valid until the next call.
-func (im *Impairer) Datagram(now time.Duration, from, to int, b []byte) []Delivery {
+func (im *Impairer) DecideDatagram(now time.Duration, from, to int, b []byte) []Delivery {
 	f, k := im.flow(from, to), KindOf(b)
 	c := &f.counts[k]
 	c.Packets++
 	c.Bytes += uint64(len(b))
-	im.out = append(im.out[:0], Delivery{Flip: -1})
+	im.deliveries = append(im.deliveries[:0], Delivery{Flip: -1})
 	for i := range im.rules {
 		r, s := &im.rules[i], &f.rules[i]
 		im.next = im.next[:0]
-		for _, d := range im.out {
+		for _, d := range im.deliveries {
 			if r.selects(s, now, from, to, k) {
-				im.next = r.datagram(im.next, s, now, len(b), d, c)
+				im.next = r.applyDatagram(im.next, s, now, len(b), d, c)
 			} else {
 				im.next = append(im.next, d)
 			}
 		}
-		im.out, im.next = im.next, im.out
+		im.deliveries, im.next = im.next, im.deliveries
 	}
-	return im.out
+	return im.deliveries
 }
 
-// datagram appends the deliveries that a rule produces from delivery d of a datagram.
-func (r *activeRule) datagram(out []Delivery, s *ruleState, now time.Duration, length int, d Delivery,
+// applyDatagram appends the deliveries that a rule produces from delivery d of a datagram.
+func (r *activeRule) applyDatagram(out []Delivery, s *ruleState, now time.Duration, length int, d Delivery,
 	c *Count) []Delivery {
-	if r.Partition || r.Loss > 0 && r.loses(s) {
+	if r.Partition || r.Loss > 0 && r.isLost(s) {
 		c.Lost++
 		return out
 	}
 	if r.Rate > 0 {
-		waits := max(s.free-now, 0)
+		waits := max(s.rateFreeAt-now, 0)
 		queue := DefaultQueue
 		if r.Queue > 0 {
 			queue = int(r.Queue)
@@ -165,29 +165,29 @@ func (r *activeRule) datagram(out []Delivery, s *ruleState, now time.Duration, l
 		}
 		d.After += r.throttle(s, now, length)
 	}
-	d = r.alter(s, d, length, c)
+	d = r.applyCommon(s, d, length, c)
 	if r.Reorder > 0 && chance(s, r.Reorder) {
 		c.Reordered++
-		by := reorderBy
+		by := reorderDelay
 		if r.Late.Max > 0 {
-			by = r.Late.pick(s.rng)
+			by = r.Late.random(s.rng)
 		}
 		d.After += by
 	}
 	out = append(out, d)
 	if r.Duplicate > 0 && chance(s, r.Duplicate) {
 		c.Duplicated++
-		d.After += r.Late.pick(s.rng)
+		d.After += r.Late.random(s.rng)
 		out = append(out, d)
 	}
 	return out
 }
 
-// alter applies the faults that affect both datagrams and streams.
-func (r *activeRule) alter(s *ruleState, d Delivery, length int, c *Count) Delivery {
+// applyCommon applies the faults that affect both datagrams and streams.
+func (r *activeRule) applyCommon(s *ruleState, d Delivery, length int, c *Count) Delivery {
 	if r.Delay.Max > 0 {
 		c.Delayed++
-		d.After += r.Delay.pick(s.rng)
+		d.After += r.Delay.random(s.rng)
 	}
 	if r.Corrupt > 0 && length > 0 && chance(s, r.Corrupt) {
 		c.Corrupted++
@@ -196,40 +196,40 @@ func (r *activeRule) alter(s *ruleState, d Delivery, length int, c *Count) Deliv
 	return d
 }
 
-// loses decides whether a datagram is lost, by the Gilbert-Elliott model in which every packet is lost in the
+// isLost decides whether a datagram is lost, by the Gilbert-Elliott model in which every packet is lost in the
 // bad state and none in the good state.
-func (r *activeRule) loses(s *ruleState) bool {
+func (r *activeRule) isLost(s *ruleState) bool {
 	switch {
 	case r.Burst == 0:
 		return chance(s, r.Loss)
 	case r.Loss == 100:
 		return true
-	case s.bursting:
-		s.bursting = s.rng.Float64() >= 1/r.Burst
+	case s.inBurst:
+		s.inBurst = s.rng.Float64() >= 1/r.Burst
 	default:
-		s.bursting = s.rng.Float64() < r.begin()
+		s.inBurst = s.rng.Float64() < r.burstStartProb()
 	}
-	return s.bursting
+	return s.inBurst
 }
 
 // throttle returns the time from now until the last byte of a packet has been sent at the rule's rate.
 func (r *activeRule) throttle(s *ruleState, now time.Duration, length int) time.Duration {
-	s.free = max(s.free, now) + time.Duration(float64(length)/float64(r.Rate)*float64(time.Second))
-	return s.free - now
+	s.rateFreeAt = max(s.rateFreeAt, now) + time.Duration(float64(length)/float64(r.Rate)*float64(time.Second))
+	return s.rateFreeAt - now
 }
 
 func chance(s *ruleState, p Percent) bool { return 100*s.rng.Float64() < float64(p) }
 
-func (s Span) pick(rng *rand.Rand) time.Duration {
+func (s Span) random(rng *rand.Rand) time.Duration {
 	if s.Max == s.Min {
 		return s.Min
 	}
 	return s.Min + time.Duration(rng.Int64N(int64(s.Max-s.Min)+1))
 }
 
-// Piece decides the fate of the next packet, or piece of a packet, in one direction of a stream. It is sent at
+// DecideStream decides the fate of the next packet, or piece of a packet, in one direction of a stream. It is sent at
 // time now, which must not decrease from one call to the next.
-func (im *Impairer) Piece(now time.Duration, from, to int, k Kind, length int) Fate {
+func (im *Impairer) DecideStream(now time.Duration, from, to int, k Kind, length int) Fate {
 	f := im.flow(from, to)
 	c := &f.counts[k]
 	c.Packets++
@@ -252,7 +252,7 @@ func (im *Impairer) Piece(now time.Duration, from, to int, k Kind, length int) F
 		if r.Rate > 0 {
 			fate.After += r.throttle(s, now, length)
 		}
-		fate.Delivery = r.alter(s, fate.Delivery, length, c)
+		fate.Delivery = r.applyCommon(s, fate.Delivery, length, c)
 		if r.Partition {
 			c.Held++
 			if r.For == 0 {
@@ -262,17 +262,17 @@ func (im *Impairer) Piece(now time.Duration, from, to int, k Kind, length int) F
 			fate.After = max(fate.After, r.After+r.For-now)
 		}
 	}
-	f.ordered = max(f.ordered, now+fate.After)
-	fate.After = f.ordered - now
+	f.lastDelivery = max(f.lastDelivery, now+fate.After)
+	fate.After = f.lastDelivery - now
 	return fate
 }
 
-// Connected starts a new connection in a direction, so that packets of the previous connection do not delay it.
-func (im *Impairer) Connected(from, to int) {
+// NewConnection starts a new connection in a direction, so that packets of the previous connection do not delay it.
+func (im *Impairer) NewConnection(from, to int) {
 	f := im.flow(from, to)
-	f.ordered = 0
+	f.lastDelivery = 0
 	for i := range f.rules {
-		f.rules[i].free = 0
+		f.rules[i].rateFreeAt = 0
 	}
 }
 

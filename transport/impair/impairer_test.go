@@ -66,7 +66,7 @@ func deliveries(im *Impairer, all []sent) []string {
 	var got []string
 	for _, x := range all {
 		var times []string
-		for _, d := range im.Datagram(x.at, x.from, x.to, packet(x.kind)) {
+		for _, d := range im.DecideDatagram(x.at, x.from, x.to, packet(x.kind)) {
 			s := d.After.String()
 			if d.Flip >= 0 {
 				s += "!"
@@ -158,16 +158,16 @@ func TestPieces(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			im := newImpairer(t, Streams, 1, tt.rules...)
 			for i, p := range tt.pieces {
-				if got := im.Piece(p.at, 0, 1, p.kind, 32); got != tt.want[i] {
+				if got := im.DecideStream(p.at, 0, 1, p.kind, 32); got != tt.want[i] {
 					t.Errorf("piece %d: %+v, want %+v", i, got, tt.want[i])
 				}
 			}
 		})
 	}
 	im := newImpairer(t, Streams, 1, "rate 1")
-	im.Piece(0, 0, 1, ack, 32)
-	im.Connected(0, 1)
-	if got := im.Piece(0, 0, 1, ack, 1); got.After != time.Second {
+	im.DecideStream(0, 0, 1, ack, 32)
+	im.NewConnection(0, 1)
+	if got := im.DecideStream(0, 0, 1, ack, 1); got.After != time.Second {
 		t.Errorf("on a new connection: %v", got.After)
 	}
 }
@@ -190,7 +190,7 @@ func TestOdds(t *testing.T) {
 			im := newImpairer(t, Datagrams, 3, tt.rule)
 			bursts, lost := 0, false
 			for range n {
-				gone := len(im.Datagram(0, 0, 1, packet(ack))) == 0
+				gone := len(im.DecideDatagram(0, 0, 1, packet(ack))) == 0
 				if gone && !lost {
 					bursts++
 				}
@@ -239,7 +239,7 @@ func TestProperties(t *testing.T) {
 				if !others && (from != 0 || to != 1) {
 					continue
 				}
-				out := im.Datagram(time.Duration(i)*time.Millisecond, from, to, packet(kind))
+				out := im.DecideDatagram(time.Duration(i)*time.Millisecond, from, to, packet(kind))
 				if from == 0 && to == 1 {
 					log = append(log, fmt.Sprint(out))
 				}
@@ -290,7 +290,7 @@ func TestApply(t *testing.T) {
 func TestQueue(t *testing.T) {
 	var q Queue[int]
 	at := func(n int) time.Time { return time.Unix(int64(n), 0) }
-	if due, ok := q.Due(); ok {
+	if due, ok := q.NextDue(); ok {
 		t.Errorf("an empty queue is due at %v", due)
 	}
 	for value, due := range []int{3, 1, 2, 1, 3, 1} {
@@ -298,7 +298,7 @@ func TestQueue(t *testing.T) {
 	}
 	var got []int
 	for now := range 5 {
-		if due, ok := q.Due(); ok != (now <= 3) || ok && !due.Equal(at(max(now, 1))) {
+		if due, ok := q.NextDue(); ok != (now <= 3) || ok && !due.Equal(at(max(now, 1))) {
 			t.Errorf("at %d: due at %v, %v", now, due, ok)
 		}
 		for v, ok := q.Pop(at(now)); ok; v, ok = q.Pop(at(now)) {

@@ -41,8 +41,8 @@ func (k Kind) String() string {
 // Kinds is a set of kinds. The zero value contains all kinds.
 type Kinds uint8
 
-// has reports whether the set contains k.
-func (s Kinds) has(k Kind) bool { return s == 0 || s&(1<<k) != 0 }
+// contains reports whether the set contains k.
+func (s Kinds) contains(k Kind) bool { return s == 0 || s&(1<<k) != 0 }
 
 // parseKinds parses names of packet types, separated by commas. Case is ignored.
 func parseKinds(text string) (s Kinds, err error) {
@@ -55,7 +55,7 @@ func parseKinds(text string) (s Kinds, err error) {
 		}
 		if !found {
 			return 0, fmt.Errorf("%s is not a packet type%s: the types are %s", strictyaml.Quote(name),
-				strictyaml.DidYouMean(strings.ToUpper(name), kindNames()), strings.Join(kindNames(), ", "))
+				strictyaml.SuggestName(strings.ToUpper(name), kindNames()), strings.Join(kindNames(), ", "))
 		}
 	}
 	return s, nil
@@ -73,7 +73,7 @@ func kindNames() []string {
 func (s Kinds) String() string {
 	var names []string
 	for k := range Kind(numKinds) {
-		if s != 0 && s.has(k) {
+		if s != 0 && s.contains(k) {
 			names = append(names, k.String())
 		}
 	}

@@ -8,7 +8,7 @@ import (
 // Queue holds values that become due later. It returns them in the order of their times; values with the same
 // time are returned in the order in which they were pushed. The zero value is an empty queue.
 type Queue[T any] struct {
-	items timed[T]
+	items timedHeap[T]
 	next  uint64
 }
 
@@ -32,27 +32,27 @@ func (q *Queue[T]) Pop(now time.Time) (value T, ok bool) {
 	return heap.Pop(&q.items).(item[T]).value, true
 }
 
-// Due returns the time at which the first value is due, or false if the queue is empty.
-func (q *Queue[T]) Due() (time.Time, bool) {
+// NextDue returns the time at which the first value is due, or false if the queue is empty.
+func (q *Queue[T]) NextDue() (time.Time, bool) {
 	if len(q.items) == 0 {
 		return time.Time{}, false
 	}
 	return q.items[0].due, true
 }
 
-// timed implements heap.Interface.
-type timed[T any] []item[T]
+// timedHeap implements heap.Interface.
+type timedHeap[T any] []item[T]
 
-func (h timed[T]) Len() int { return len(h) }
-func (h timed[T]) Less(i, j int) bool {
+func (h timedHeap[T]) Len() int { return len(h) }
+func (h timedHeap[T]) Less(i, j int) bool {
 	if h[i].due.Equal(h[j].due) {
 		return h[i].number < h[j].number
 	}
 	return h[i].due.Before(h[j].due)
 }
-func (h timed[T]) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
-func (h *timed[T]) Push(x any)   { *h = append(*h, x.(item[T])) }
-func (h *timed[T]) Pop() any {
+func (h timedHeap[T]) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+func (h *timedHeap[T]) Push(x any)   { *h = append(*h, x.(item[T])) }
+func (h *timedHeap[T]) Pop() any {
 	last := len(*h) - 1
 	x := (*h)[last]
 	(*h)[last] = item[T]{}

@@ -51,17 +51,17 @@ type Rule struct {
 // DefaultQueue is the default value of Rule.Queue, in bytes.
 const DefaultQueue = 256 << 10
 
-// reorderBy is the default value of Rule.Late for reordered datagrams.
-const reorderBy = 2 * time.Millisecond
+// reorderDelay is the default value of Rule.Late for reordered datagrams.
+const reorderDelay = 2 * time.Millisecond
 
 // Medium is a set of network types.
 type Medium uint8
 
 // The media.
 const (
-	// Datagrams is UDP.
+	// Datagrams is AddUDP.
 	Datagrams Medium = 1 << iota
-	// Streams is TCP. TCP repairs losses itself, so the faults loss, duplicate and reorder do not exist for it.
+	// Streams is AddTCP. AddTCP repairs losses itself, so the faults loss, duplicate and reorder do not exist for it.
 	Streams
 )
 
@@ -79,8 +79,8 @@ type Word struct {
 	Name, Value string
 	// Fault is set if the word is a fault or a property of one; all other words are conditions.
 	Fault bool
-	// On is the set of media to which the word applies.
-	On Medium
+	// Media is the set of media to which the word applies.
+	Media Medium
 	// Help describes the effect of the word.
 	Help string
 
@@ -94,9 +94,9 @@ type field struct {
 	get func(r *Rule) string
 }
 
-// at returns the field of a rule at the address that the function at returns. format must return "" for the
+// fieldAt returns the field of a rule at the address that the function at returns. format must return "" for the
 // zero value.
-func at[T any](at func(*Rule) *T, parse func(string) (T, error), format func(T) string) field {
+func fieldAt[T any](at func(*Rule) *T, parse func(string) (T, error), format func(T) string) field {
 	return field{
 		set: func(r *Rule, text string) (err error) {
 			*at(r), err = parse(text)
@@ -106,48 +106,48 @@ func at[T any](at func(*Rule) *T, parse func(string) (T, error), format func(T) 
 	}
 }
 
-const both = Datagrams | Streams
+const allMedia = Datagrams | Streams
 
 var words = []Word{
-	{"from", "ranks", false, both, "sent by these ranks, as in 0,2-5 or 10.0.0.7",
-		at(func(r *Rule) *Ends { return &r.From }, parseEnds, Ends.String)},
-	{"to", "ranks", false, both, "sent to these ranks",
-		at(func(r *Rule) *Ends { return &r.To }, parseEnds, Ends.String)},
-	{"packet", "types", false, both,
+	{"from", "ranks", false, allMedia, "sent by these ranks, as in 0,2-5 or 10.0.0.7",
+		fieldAt(func(r *Rule) *Ends { return &r.From }, parseEnds, Ends.String)},
+	{"to", "ranks", false, allMedia, "sent to these ranks",
+		fieldAt(func(r *Rule) *Ends { return &r.To }, parseEnds, Ends.String)},
+	{"packet", "types", false, allMedia,
 		"of these types: SEND_REQUEST, CLEAR_TO_SEND, DATA, ACK, ERROR, or PAYLOAD (no header)",
-		at(func(r *Rule) *Kinds { return &r.Packets }, parseKinds, Kinds.String)},
-	{"nth", "number", false, both, "with this number among such packets of their direction, as in 3 or 3-7",
-		at(func(r *Rule) *Range { return &r.Nth }, parseRange, Range.String)},
-	{"after", "time", false, both, "sent after this time, as in 10s",
-		at(func(r *Rule) *time.Duration { return &r.After }, parsePositive, formatTime)},
-	{"for", "time", false, both, "sent within this time from then on",
-		at(func(r *Rule) *time.Duration { return &r.For }, parsePositive, formatTime)},
+		fieldAt(func(r *Rule) *Kinds { return &r.Packets }, parseKinds, Kinds.String)},
+	{"nth", "number", false, allMedia, "with this number among such packets of their direction, as in 3 or 3-7",
+		fieldAt(func(r *Rule) *Range { return &r.Nth }, parseRange, Range.String)},
+	{"after", "time", false, allMedia, "sent after this time, as in 10s",
+		fieldAt(func(r *Rule) *time.Duration { return &r.After }, parsePositive, formatTime)},
+	{"for", "time", false, allMedia, "sent within this time from then on",
+		fieldAt(func(r *Rule) *time.Duration { return &r.For }, parsePositive, formatTime)},
 
 	{"loss", "percent", true, Datagrams, "lose datagrams, as in 5%",
-		at(func(r *Rule) *Percent { return &r.Loss }, parsePercent, Percent.String)},
+		fieldAt(func(r *Rule) *Percent { return &r.Loss }, parsePercent, Percent.String)},
 	{"burst", "number", true, Datagrams, "lose this many in a row on average (Gilbert-Elliott)",
-		at(func(r *Rule) *float64 { return &r.Burst }, parseBurst, formatNumber)},
+		fieldAt(func(r *Rule) *float64 { return &r.Burst }, parseBurst, formatNumber)},
 	{"duplicate", "percent", true, Datagrams, "deliver datagrams twice",
-		at(func(r *Rule) *Percent { return &r.Duplicate }, parsePercent, Percent.String)},
+		fieldAt(func(r *Rule) *Percent { return &r.Duplicate }, parsePercent, Percent.String)},
 	{"reorder", "percent", true, Datagrams, "delay single datagrams, so that others overtake them",
-		at(func(r *Rule) *Percent { return &r.Reorder }, parsePercent, Percent.String)},
+		fieldAt(func(r *Rule) *Percent { return &r.Reorder }, parsePercent, Percent.String)},
 	{"late", "time", true, Datagrams, "by how much duplicates (default: at once) and reordered datagrams (default: " +
 		"2ms) are late, as in 5ms or 1ms~5ms",
-		at(func(r *Rule) *Span { return &r.Late }, parseSpan, Span.String)},
-	{"corrupt", "percent", true, both, "invert a random bit of packets",
-		at(func(r *Rule) *Percent { return &r.Corrupt }, parsePercent, Percent.String)},
-	{"delay", "time", true, both, "delay packets, as in 5ms or 1ms~5ms",
-		at(func(r *Rule) *Span { return &r.Delay }, parseSpan, Span.String)},
-	{"rate", "bytes", true, both, "limit each direction to this many bytes a second, as in 10MiB",
-		at(func(r *Rule) *bytesize.Size { return &r.Rate }, parseSize, formatSize)},
+		fieldAt(func(r *Rule) *Span { return &r.Late }, parseSpan, Span.String)},
+	{"corrupt", "percent", true, allMedia, "invert a random bit of packets",
+		fieldAt(func(r *Rule) *Percent { return &r.Corrupt }, parsePercent, Percent.String)},
+	{"delay", "time", true, allMedia, "delay packets, as in 5ms or 1ms~5ms",
+		fieldAt(func(r *Rule) *Span { return &r.Delay }, parseSpan, Span.String)},
+	{"rate", "bytes", true, allMedia, "limit each direction to this many bytes a second, as in 10MiB",
+		fieldAt(func(r *Rule) *bytesize.Size { return &r.Rate }, parseSize, formatSize)},
 	{"queue", "bytes", true, Datagrams, "bytes that may queue for the rate; more are lost (default: 256KiB)",
-		at(func(r *Rule) *bytesize.Size { return &r.Queue }, parseSize, formatSize)},
-	{"partition", "", true, both, "block everything: lose datagrams, stall connections",
+		fieldAt(func(r *Rule) *bytesize.Size { return &r.Queue }, parseSize, formatSize)},
+	{"partition", "", true, allMedia, "block everything: lose datagrams, stall connections",
 		field{func(r *Rule, _ string) error { r.Partition = true; return nil }, func(*Rule) string { return "" }}},
 	{"reset", "percent", true, Streams, "reset the connection that packets are sent on",
-		at(func(r *Rule) *Percent { return &r.Reset }, parsePercent, Percent.String)},
+		fieldAt(func(r *Rule) *Percent { return &r.Reset }, parsePercent, Percent.String)},
 	{"close", "percent", true, Streams, "close the direction of the connection after packets",
-		at(func(r *Rule) *Percent { return &r.Close }, parsePercent, Percent.String)},
+		fieldAt(func(r *Rule) *Percent { return &r.Close }, parsePercent, Percent.String)},
 }
 
 // Words returns all words of the rule language, conditions first.
@@ -161,11 +161,11 @@ func ParseRule(line string) (Rule, error) {
 	for len(fields) > 0 {
 		name := strings.TrimSuffix(fields[0], ",")
 		fields = fields[1:]
-		w := word(name)
+		w := findWord(name)
 		switch {
 		case w == nil:
 			return Rule{}, fmt.Errorf("unknown word %s%s: the words are %s", strictyaml.Quote(name),
-				strictyaml.DidYouMean(name, wordNames()), strings.Join(wordNames(), ", "))
+				strictyaml.SuggestName(name, wordNames()), strings.Join(wordNames(), ", "))
 		case seen[name]:
 			return Rule{}, fmt.Errorf("%s appears twice: remove one of them", name)
 		case w.Value != "" && len(fields) == 0:
@@ -180,11 +180,11 @@ func ParseRule(line string) (Rule, error) {
 			return Rule{}, fmt.Errorf("%s: %w", name, err)
 		}
 	}
-	return r, r.complete(seen)
+	return r, r.checkWords(seen)
 }
 
-// complete checks that the words in a rule can be combined.
-func (r *Rule) complete(has map[string]bool) error {
+// checkWords checks that the words in a rule can be combined.
+func (r *Rule) checkWords(has map[string]bool) error {
 	fault := false
 	for i := range words {
 		fault = fault || words[i].Fault && has[words[i].Name]
@@ -198,23 +198,23 @@ func (r *Rule) complete(has map[string]bool) error {
 		return errors.New("late without duplicate and reorder: add one of them, or write delay")
 	case has["queue"] && !has["rate"]:
 		return errors.New("queue without rate: add rate, or remove queue")
-	case r.Burst > 0 && r.begin() > 1:
+	case r.Burst > 0 && r.burstStartProb() > 1:
 		return fmt.Errorf("loss %v in bursts of %v is not possible: bursts would have to follow each other without a "+
 			"gap, so make them longer", r.Loss, r.Burst)
 	}
 	return nil
 }
 
-// begin returns the probability that a burst begins after a datagram that was not lost. It is chosen so that,
+// burstStartProb returns the probability that a burst begins after a datagram that was not lost. It is chosen so that,
 // overall, the share of datagrams lost is Loss.
-func (r *Rule) begin() float64 {
+func (r *Rule) burstStartProb() float64 {
 	if r.Loss == 100 {
 		return 1
 	}
 	return float64(r.Loss) / (r.Burst * float64(100-r.Loss))
 }
 
-func word(name string) *Word {
+func findWord(name string) *Word {
 	for i := range words {
 		if words[i].Name == name {
 			return &words[i]
@@ -259,7 +259,7 @@ func (r *Rule) Check(m Medium, ranks []netip.Addr) error {
 	for i := range words {
 		w := &words[i]
 		set := w.get(r) != "" || w.Value == "" && r.Partition
-		if set && w.On&m == 0 {
+		if set && w.Media&m == 0 {
 			if m == Streams {
 				return fmt.Errorf("%s is not possible over tcp, which retransmits lost data: use delay, rate, "+
 					"corrupt, partition, reset or close", w.Name)

@@ -165,10 +165,10 @@ func FuzzParseRule(f *testing.F) {
 			for i := range 20 {
 				now := time.Duration(i) * time.Second
 				if m == Streams {
-					im.Piece(now, i%3, (i+1)%3, Kind(i%numKinds), i)
+					im.DecideStream(now, i%3, (i+1)%3, Kind(i%numKinds), i)
 					continue
 				}
-				for _, d := range im.Datagram(now, i%3, (i+1)%3, make([]byte, i)) {
+				for _, d := range im.DecideDatagram(now, i%3, (i+1)%3, make([]byte, i)) {
 					d.Apply(make([]byte, i))
 				}
 			}

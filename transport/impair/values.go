@@ -36,12 +36,12 @@ func (p Percent) String() string {
 // constant.
 type Span struct{ Min, Max time.Duration }
 
-// longest is the maximum time in a script. It ensures that sums of times do not overflow.
-const longest = 24 * time.Hour
+// maxTime is the maximum time in a script. It ensures that sums of times do not overflow.
+const maxTime = 24 * time.Hour
 
 func parseTime(text string) (time.Duration, error) {
 	d, err := time.ParseDuration(text)
-	if err != nil || d < 0 || d > longest {
+	if err != nil || d < 0 || d > maxTime {
 		return 0, fmt.Errorf("%s is not a time from 0s to 24h: give a number with its unit, as in 5ms",
 			strictyaml.Quote(text))
 	}
@@ -99,7 +99,7 @@ func (s Span) String() string {
 // of them.
 type Range struct{ First, Last int }
 
-func (r Range) has(n int) bool { return r.First == 0 || n >= r.First && n <= r.Last }
+func (r Range) contains(n int) bool { return r.First == 0 || n >= r.First && n <= r.Last }
 
 func parseRange(text string) (r Range, err error) {
 	first, last, ok := strings.Cut(text, "-")
@@ -129,7 +129,7 @@ func (r Range) String() string {
 // Ends selects the ranks at one end of a direction, by number, range or address. Nil selects all ranks.
 type Ends []End
 
-// End is a range of ranks. If Addr is valid, it is instead all ranks with that IP address.
+// End is a range of ranks. If Addr is valid, it is instead all ranks with that RunIP address.
 type End struct {
 	First, Last int
 	Addr        netip.Addr

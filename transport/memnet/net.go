@@ -24,10 +24,10 @@ type Hook func(from, to int, b []byte) (deliveries []time.Duration)
 
 // Net is a network of ranks.
 type Net struct {
-	mu    sync.Mutex
-	hook  Hook
-	bound []*transport
-	late  impair.Queue[delivery]
+	mu         sync.Mutex
+	hook       Hook
+	transports []*transport
+	delayed    impair.Queue[delivery]
 }
 
 // delivery is a datagram in flight.
@@ -37,10 +37,10 @@ type delivery struct {
 }
 
 // New returns a network with the given number of ranks, none of which is bound.
-func New(ranks int) *Net { return &Net{bound: make([]*transport, ranks)} }
+func New(ranks int) *Net { return &Net{transports: make([]*transport, ranks)} }
 
-// Hook sets the Hook for all datagrams sent from now on. If h is nil, they are delivered at once.
-func (n *Net) Hook(h Hook) {
+// SetHook sets the Hook for all datagrams sent from now on. If h is nil, they are delivered at once.
+func (n *Net) SetHook(h Hook) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.hook = h
@@ -60,7 +60,7 @@ func (n *Net) Transport(rank int) Transport {
 	defer n.mu.Unlock()
 	t := &transport{net: n, rank: rank}
 	t.wake.L = &n.mu
-	n.bound[rank] = t
+	n.transports[rank] = t
 	return t
 }
 
@@ -76,13 +76,13 @@ func Addr(rank int) netip.AddrPort {
 func (n *Net) Inject(from, to int, b []byte) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.deliver(to, arrival(from, slices.Clone(b)))
+	n.deliver(to, newRxPacket(from, slices.Clone(b)))
 }
 
-func arrival(from int, b []byte) mpe.RxPacket {
-	a := mpe.RxPacket{Kind: mpe.RxDatagram, Peer: from, From: netip.MustParseAddrPort("127.99.0.1:2718"), Bytes: b}
+func newRxPacket(from int, b []byte) mpe.RxPacket {
+	a := mpe.RxPacket{Kind: mpe.RxDatagram, Peer: from, SourceAddr: netip.MustParseAddrPort("127.99.0.1:2718"), Bytes: b}
 	if from != mpe.UnknownPeer {
-		a.From = Addr(from)
+		a.SourceAddr = Addr(from)
 	}
 	return a
 }
@@ -95,10 +95,10 @@ func (n *Net) send(from, to int, b []byte) {
 	}
 	for _, d := range deliveries {
 		if d <= 0 {
-			n.deliver(to, arrival(from, b))
+			n.deliver(to, newRxPacket(from, b))
 			continue
 		}
-		n.late.Push(time.Now().Add(d), delivery{to, arrival(from, b)})
+		n.delayed.Push(time.Now().Add(d), delivery{to, newRxPacket(from, b)})
 		time.AfterFunc(d, n.deliverLate)
 	}
 }
@@ -108,23 +108,23 @@ func (n *Net) deliverLate() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	now := time.Now()
-	for x, ok := n.late.Pop(now); ok; x, ok = n.late.Pop(now) {
+	for x, ok := n.delayed.Pop(now); ok; x, ok = n.delayed.Pop(now) {
 		n.deliver(x.to, x.datagram)
 	}
 }
 
 // deliver queues a datagram for its receiver, if that is bound.
 func (n *Net) deliver(to int, a mpe.RxPacket) {
-	if t := n.bound[to]; t != nil {
+	if t := n.transports[to]; t != nil {
 		t.queue = append(t.queue, a)
 		t.wake.Signal()
 	}
 }
 
-// check returns an error if rank to does not exist in the network.
-func (n *Net) check(to int) error {
-	if to < 0 || to >= len(n.bound) {
-		return fmt.Errorf("memnet: rank %d does not exist: the network has ranks 0 to %d", to, len(n.bound)-1)
+// checkRank returns an error if rank to does not exist in the network.
+func (n *Net) checkRank(to int) error {
+	if to < 0 || to >= len(n.transports) {
+		return fmt.Errorf("memnet: rank %d does not exist: the network has ranks 0 to %d", to, len(n.transports)-1)
 	}
 	return nil
 }

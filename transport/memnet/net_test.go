@@ -83,7 +83,7 @@ func TestHook(t *testing.T) {
 				net := memnet.New(2)
 				from, to := net.Transport(0), net.Transport(1)
 				got, end := collect(to)
-				net.Hook(tt.hook)
+				net.SetHook(tt.hook)
 				for _, s := range []string{"a", "b", "c"} {
 					if err := from.SendHeader(1, header(s)); err != nil {
 						t.Fatal(err)
@@ -122,12 +122,12 @@ func TestSendDataFragmentsAsUDP(t *testing.T) {
 				}
 				batch := make([]mpe.RxPacket, 1000)
 				n, err := to.Recv(batch)
-				if err != nil || int64(n) != shape.Datagrams(words) {
-					t.Fatalf("%d datagrams, %v; want %d", n, err, shape.Datagrams(words))
+				if err != nil || int64(n) != shape.NumDatagrams(words) {
+					t.Fatalf("%d datagrams, %v; want %d", n, err, shape.NumDatagrams(words))
 				}
 				var all []byte
 				for i, a := range batch[:n] {
-					if a.Kind != mpe.RxDatagram || a.Peer != 0 || a.From != from.LocalAddr() {
+					if a.Kind != mpe.RxDatagram || a.Peer != 0 || a.SourceAddr != from.LocalAddr() {
 						t.Fatalf("arrival %d: %+v", i, a)
 					}
 					if i < n-1 && len(a.Bytes) != protocol.MaxDatagram {

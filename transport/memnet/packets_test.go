@@ -29,7 +29,7 @@ func TestHookOnPackets(t *testing.T) {
 		net := memnet.New(2)
 		from, to := net.Transport(0), net.Transport(1)
 		got, end := collect(to)
-		net.Hook(func(_, _ int, b []byte) []time.Duration {
+		net.SetHook(func(_, _ int, b []byte) []time.Duration {
 			h, _, _ := protocol.ParseExtended(b)
 			switch h.Number {
 			case 1:

@@ -22,14 +22,14 @@ type transport struct {
 // LocalAddr implements mpe.Transport.
 func (t *transport) LocalAddr() netip.AddrPort { return Addr(t.rank) }
 
-// Reliable implements mpe.Transport. It returns false, as UDP's transport does.
+// Reliable implements mpe.Transport. It returns false, as AddUDP's transport does.
 func (t *transport) Reliable() bool { return false }
 
 // SendHeader implements mpe.Transport.
 func (t *transport) SendHeader(peer int, header []byte) error {
 	t.net.mu.Lock()
 	defer t.net.mu.Unlock()
-	if err := t.ready(peer); err != nil {
+	if err := t.checkSend(peer); err != nil {
 		return err
 	}
 	t.net.send(t.rank, peer, slices.Clone(header))
@@ -41,13 +41,13 @@ func (t *transport) SendHeader(peer int, header []byte) error {
 func (t *transport) SendData(peer int, header, payload []byte, shape protocol.Shape) error {
 	t.net.mu.Lock()
 	defer t.net.mu.Unlock()
-	if err := t.ready(peer); err != nil {
+	if err := t.checkSend(peer); err != nil {
 		return err
 	}
 	total := shape.PayloadBytes(uint32(len(payload) / protocol.WordLen))
 	head := header
 	for off := int64(0); ; head = nil {
-		n := shape.Next(off, total)
+		n := shape.PayloadAt(off, total)
 		b := make([]byte, int64(len(head))+n)
 		copy(b, head)
 		copy(b[len(head):], payload[min(off, int64(len(payload))):]) // the rest is padding
@@ -62,7 +62,7 @@ func (t *transport) SendData(peer int, header, payload []byte, shape protocol.Sh
 func (t *transport) SendPackets(peer int, packets []mpe.Packet) (int, error) {
 	t.net.mu.Lock()
 	defer t.net.mu.Unlock()
-	if err := t.ready(peer); err != nil {
+	if err := t.checkSend(peer); err != nil {
 		return 0, err
 	}
 	for i := range packets {
@@ -76,12 +76,12 @@ func (t *transport) SendPackets(peer int, packets []mpe.Packet) (int, error) {
 	return len(packets), nil
 }
 
-// ready returns an error if no packet can currently be sent to the peer.
-func (t *transport) ready(peer int) error {
+// checkSend returns an error if no packet can currently be sent to the peer.
+func (t *transport) checkSend(peer int) error {
 	if t.closed {
 		return mpe.ErrTransportClosed
 	}
-	return t.net.check(peer)
+	return t.net.checkRank(peer)
 }
 
 // Recv implements mpe.Transport.
@@ -104,8 +104,8 @@ func (t *transport) Close() error {
 	t.net.mu.Lock()
 	defer t.net.mu.Unlock()
 	t.closed, t.queue = true, nil
-	if t.net.bound[t.rank] == t {
-		t.net.bound[t.rank] = nil
+	if t.net.transports[t.rank] == t {
+		t.net.transports[t.rank] = nil
 	}
 	t.wake.Broadcast()
 	return nil

@@ -32,7 +32,7 @@ func (c *Conn) acceptAll() {
 		conn, err := c.ln.AcceptUnix()
 		if err != nil {
 			<-callers
-			if err = rlimit.Descriptor(err); ownLimit(err) != nil {
+			if err = rlimit.Descriptor(err); localLimit(err) != nil {
 				c.refuseCaller(err)
 			}
 			select {
@@ -44,28 +44,28 @@ func (c *Conn) acceptAll() {
 		}
 		c.tasks.Go(func() {
 			defer conn.Close()
-			k := &call{conn: conn}
-			defer context.AfterFunc(c.ctx, k.hangUp)()
-			l := c.answer(k)
+			k := &linkSetup{conn: conn}
+			defer context.AfterFunc(c.ctx, k.closeConn)()
+			l := c.handleRequest(k)
 			<-callers
 			if l != nil {
 				c.serve(l)
-				c.afterLink(l.peer)
+				c.probeAfterLink(l.peer)
 			}
 		})
 	}
 }
 
 // call is a connection between two ranks over which they set up a link.
-type call struct {
+type linkSetup struct {
 	conn *net.UnixConn
 	mu   sync.Mutex
 	// linked is set if the peer has a link, or will have one as soon as it reads the last hello.
 	linked bool
 }
 
-// link sends the last hello, after which the peer has its link.
-func (k *call) link(h hello) error {
+// confirmLink sends the last hello, after which the peer has its link.
+func (k *linkSetup) confirmLink(h hello) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	err := sendHello(k.conn, h)
@@ -73,9 +73,9 @@ func (k *call) link(h hello) error {
 	return err
 }
 
-// hangUp closes the connection when the Conn is closed. If the peer has a link, hangUp first sends it the
+// closeConn closes the connection when the Conn is closed. If the peer has a link, closeConn first sends it the
 // closing message; otherwise the peer would assume that this process has exited.
-func (k *call) hangUp() {
+func (k *linkSetup) closeConn() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.linked {
@@ -84,34 +84,34 @@ func (k *call) hangUp() {
 	k.conn.Close()
 }
 
-// answer handles a caller's request. It returns the new link if the caller asks for one, or nil.
-func (c *Conn) answer(k *call) *link {
+// handleRequest handles a caller's request. It returns the new link if the caller asks for one, or nil.
+func (c *Conn) handleRequest(k *linkSetup) *link {
 	conn := k.conn
 	h, err := receiveHello(conn)
 	if errors.Is(err, errVersion) {
 		c.refuseVersion(conn, h, err)
 	}
-	limit := ownLimit(err)
+	limit := localLimit(err)
 	if err != nil && limit == nil {
 		return nil // no valid hello: the caller is unknown
 	}
-	defer closeAll(h.handles)
+	defer closeHandles(h.handles)
 	p, peerErr := c.peer(h.src)
-	switch refusal := h.refusal(); {
+	switch refusal := h.refusalError(); {
 	case peerErr != nil || h.dst != c.cfg.Rank:
 	case limit != nil:
-		c.unableTo(p, conn, limit)
+		c.failLink(p, conn, limit)
 	case refusal != nil:
-		c.failed(p, fmt.Errorf("sharing memory with rank %d at %v: %w", p.rank, p.addr, refusal))
+		c.recordFailure(p, fmt.Errorf("sharing memory with rank %d at %v: %w", p.rank, p.addr, refusal))
 	case h.purpose == requestCall && p.rank > c.cfg.Rank:
 		select {
-		case p.call <- struct{}{}:
+		case p.callRequested <- struct{}{}:
 		default:
 		}
-	case h.purpose == wantLink && p.rank < c.cfg.Rank:
-		l, err := c.accept(p, k, h)
+	case h.purpose == requestLink && p.rank < c.cfg.Rank:
+		l, err := c.acceptLink(p, k, h)
 		if err != nil {
-			c.unableTo(p, conn, err)
+			c.failLink(p, conn, err)
 			return nil
 		}
 		return l
@@ -119,56 +119,56 @@ func (c *Conn) answer(k *call) *link {
 	return nil
 }
 
-// unableTo records why no link to p could be made over conn. If the cause is a limit of this process, unableTo
+// failLink records why no link to p could be made over conn. If the cause is a limit of this process, failLink
 // reports it to p.
-func (c *Conn) unableTo(p *peer, conn *net.UnixConn, err error) {
-	c.refuse(p, conn, err)
-	c.failed(p, fmt.Errorf("sharing memory with rank %d at %v: %w", p.rank, p.addr, err))
+func (c *Conn) failLink(p *peer, conn *net.UnixConn, err error) {
+	c.sendRefusal(p, conn, err)
+	c.recordFailure(p, fmt.Errorf("sharing memory with rank %d at %v: %w", p.rank, p.addr, err))
 }
 
 // refuseVersion records that a peer runs another version. It answers with our own version, so that the peer
 // records the difference too.
 func (c *Conn) refuseVersion(conn *net.UnixConn, h hello, reason error) {
 	if p, err := c.peer(h.src); err == nil && h.dst == c.cfg.Rank {
-		p.failed(fmt.Errorf("sharing memory with rank %d at %v: %w", p.rank, p.addr, reason))
-		_ = sendHello(conn, hello{purpose: hasLink, src: c.cfg.Rank, dst: p.rank}) // fails if the peer is gone
+		p.recordFailure(fmt.Errorf("sharing memory with rank %d at %v: %w", p.rank, p.addr, reason))
+		_ = sendHello(conn, hello{purpose: linkReady, src: c.cfg.Rank, dst: p.rank}) // fails if the peer is gone
 	}
 }
 
-// accept makes a link with the memory that p handed over in h.
-func (c *Conn) accept(p *peer, k *call, h hello) (*link, error) {
+// acceptLink makes a link with the memory that p handed over in h.
+func (c *Conn) acceptLink(p *peer, k *linkSetup, h hello) (*link, error) {
 	var mine [3]int // enter takes ownership
 	for i := range mine {
 		fd, err := unix.FcntlInt(uintptr(h.handles[i]), unix.F_DUPFD_CLOEXEC, 0)
 		if err != nil {
-			closeAll(mine[:i])
+			closeHandles(mine[:i])
 			return nil, err
 		}
 		mine[i] = fd
 	}
 	memory := h.handles[3]
 	h.handles = mine[:]
-	l, err := c.enter(p, k.conn, memory, h.ring, h)
+	l, err := c.mapLink(p, k.conn, memory, h.ring, h)
 	if err != nil {
 		return nil, err
 	}
-	answer := c.linkHello(giveLink, p, 0)
-	answer.fetches = l.fetches
-	err = k.link(answer)
+	answer := c.newLinkHello(grantLink, p, 0)
+	answer.canFetch = l.canFetch
+	err = k.confirmLink(answer)
 	if err == nil {
 		h, err = receiveHello(k.conn)
 	}
 	if err == nil && h.src == p.rank {
-		err = h.refusal()
+		err = h.refusalError()
 	}
-	if err == nil && (h.purpose != hasLink || h.src != p.rank || h.dst != c.cfg.Rank) {
-		closeAll(h.handles)
+	if err == nil && (h.purpose != linkReady || h.src != p.rank || h.dst != c.cfg.Rank) {
+		closeHandles(h.handles)
 		err = errNoHello
 	}
 	if err != nil {
 		l.free()
 		return nil, err
 	}
-	l.exposes = h.fetches && !c.cfg.NoSingleCopy
+	l.canExpose = h.canFetch && !c.cfg.NoSingleCopy
 	return l, nil
 }

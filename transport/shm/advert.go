@@ -21,28 +21,28 @@ const (
 	slotsLen = advertSlots * slotLen
 	// advertBit in the length of a record means that the record has an advertised buffer.
 	advertBit = 1 << 30
-	// states is the number of consecutive state values reserved for one advertised buffer.
-	states = 4
+	// statesPerAdvert is the number of consecutive state values reserved for one advertised buffer.
+	statesPerAdvert = 4
 )
 
 // slotAt returns the state in slot i.
-func slotAt(slots []byte, i int) *atomic.Uint64 { return word(slots[i*slotLen:]) }
+func slotAt(slots []byte, i int) *atomic.Uint64 { return wordAt(slots[i*slotLen:]) }
 
 // adverts is the writer's record of its advertised buffers.
-type adverts struct {
+type advertTable struct {
 	// slots is in shared memory.
 	slots []byte
-	// used has a bit for each slot in use. ids holds the number by which invalidate ends each buffer.
-	used uint64
-	ids  [advertSlots]uint64
+	// usedSlots has a bit for each slot in use. ids holds the number by which invalidate ends each buffer.
+	usedSlots uint64
+	ids       [advertSlots]uint64
 	// good holds the state value in which each buffer may be copied. made counts all buffers ever advertised.
-	good [advertSlots]uint64
-	made uint64
+	validStates [advertSlots]uint64
+	created     uint64
 }
 
 // find returns the slot of the advertised buffer with number id, or -1.
-func (o *adverts) find(id uint64) int {
-	for left := o.used; left != 0; left &= left - 1 {
+func (o *advertTable) find(id uint64) int {
+	for left := o.usedSlots; left != 0; left &= left - 1 {
 		if i := bits.TrailingZeros64(left); o.ids[i] == id {
 			return i
 		}
@@ -51,24 +51,24 @@ func (o *adverts) find(id uint64) int {
 }
 
 // add creates an advertised buffer numbered id and returns its slot, or -1 if no slot is free.
-func (o *adverts) add(id uint64) int {
-	i := bits.TrailingZeros64(^o.used)
+func (o *advertTable) add(id uint64) int {
+	i := bits.TrailingZeros64(^o.usedSlots)
 	if i == advertSlots || len(o.slots) == 0 {
 		return -1
 	}
-	o.made++
-	o.used |= 1 << i
-	o.ids[i], o.good[i] = id, (o.made*advertSlots+uint64(i))*states+live
-	slotAt(o.slots, i).Store(o.good[i])
+	o.created++
+	o.usedSlots |= 1 << i
+	o.ids[i], o.validStates[i] = id, (o.created*advertSlots+uint64(i))*statesPerAdvert+stateLive
+	slotAt(o.slots, i).Store(o.validStates[i])
 	return i
 }
 
 // invalidate ends the advertised buffer with number id, or all of them if id is 0.
-func (o *adverts) invalidate(id uint64) {
-	for left := o.used; left != 0; left &= left - 1 {
+func (o *advertTable) invalidate(id uint64) {
+	for left := o.usedSlots; left != 0; left &= left - 1 {
 		if i := bits.TrailingZeros64(left); id == 0 || id == o.ids[i] {
-			slotAt(o.slots, i).Store(o.good[i] - live + over)
-			o.used &^= 1 << i
+			slotAt(o.slots, i).Store(o.validStates[i] - stateLive + stateRevoked)
+			o.usedSlots &^= 1 << i
 		}
 	}
 }
@@ -79,7 +79,7 @@ func (o *adverts) invalidate(id uint64) {
 // advertised buffer.
 func (w *writer) advertise(header *[protocol.ExtHeaderLen]byte, payload []byte, id uint64) bool {
 	slot := w.adverts.find(id)
-	off, ok := w.place(recordLen(protocol.ExtHeaderLen + descriptorLen))
+	off, ok := w.reserve(recordLen(protocol.ExtHeaderLen + descriptorLen))
 	if !ok {
 		return false
 	}
@@ -93,17 +93,17 @@ func (w *writer) advertise(header *[protocol.ExtHeaderLen]byte, payload []byte, 
 	}
 	l := descriptorAt(w.ring[off:])
 	l.addr.Store(uint64(uintptr(unsafe.Pointer(&payload[0]))))
-	l.payload.Store(uint64(len(payload)))
-	l.state.Store(w.adverts.good[slot])
+	l.payloadLen.Store(uint64(len(payload)))
+	l.state.Store(w.adverts.validStates[slot])
 	w.publish(off, protocol.ExtHeaderLen+descriptorLen, advertBit)
 	return true
 }
 
 // resolve turns a descriptor that has been read from the ring into an advertised buffer, and reports whether it
 // is valid.
-func (a *away) resolve(slots []byte) bool {
-	a.advertised, a.good = true, a.state.Load()
-	if a.good%states != live || len(slots) == 0 {
+func (a *remotePayload) resolve(slots []byte) bool {
+	a.isAdvertised, a.liveState = true, a.state.Load()
+	if a.liveState%statesPerAdvert != stateLive || len(slots) == 0 {
 		return false
 	}
 	a.state = slotAt(slots, a.slot())
@@ -111,4 +111,4 @@ func (a *away) resolve(slots []byte) bool {
 }
 
 // slot returns the slot of an advertised buffer.
-func (a *away) slot() int { return int(a.good / states % advertSlots) }
+func (a *remotePayload) slot() int { return int(a.liveState / statesPerAdvert % advertSlots) }

@@ -1,24 +1,24 @@
 package shm
 
 // advertised is a message that the peer advertises.
-type advertised struct {
+type advertisedBuffer struct {
 	// number identifies the advertised buffer among all buffers that the peer has ever advertised.
 	number uint64
-	away
+	remotePayload
 }
 
-// note stores an advertised buffer until another one uses its slot. It returns the buffer's number, or 0 if
+// storeAdvert stores an advertised buffer until another one uses its slot. It returns the buffer's number, or 0 if
 // this rank cannot read the peer's memory.
-func (l *link) note(a away) uint64 {
-	if !l.fetches {
+func (l *link) storeAdvert(a remotePayload) uint64 {
+	if !l.canFetch {
 		return 0
 	}
 	p := l.peer
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.adverts++
-	o := advertised{number: p.adverts*advertSlots + uint64(a.slot()), away: a}
-	l.advertised[a.slot()] = o
+	p.advertCount++
+	o := advertisedBuffer{number: p.advertCount*advertSlots + uint64(a.slot()), remotePayload: a}
+	l.advertBuffers[a.slot()] = o
 	return o.number
 }
 
@@ -35,19 +35,19 @@ func (c *Conn) Get(peer int, advertised uint64, dst []byte) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	l := p.link
-	if l == nil || l.untrusted || c.cfg.Pipelined && l.peerDoorbell.asleep().Load() == 0 && l.peerFar.Load() == 0 {
+	if l == nil || l.untrusted || c.cfg.Pipelined && l.peerDoorbell.asleepFlag().Load() == 0 && l.peerFarFlag.Load() == 0 {
 		return false
 	}
-	o := &l.advertised[advertised%advertSlots]
-	if advertised == 0 || o.number != advertised || uint64(len(dst)) > o.payload {
+	o := &l.advertBuffers[advertised%advertSlots]
+	if advertised == 0 || o.number != advertised || uint64(len(dst)) > o.payloadLen {
 		return false
 	}
 	// If the payload is not resident, the caller requests the message instead.
-	if !o.valid() || !p.reader.resident(l.pages, o.addr, len(dst)) {
+	if !o.isValid() || !p.reader.resident(l.pages, o.addr, len(dst)) {
 		return false
 	}
 	err = p.reader.readResident(&l.remote, dst, o.addr)
-	if !o.confirm() {
+	if !o.confirmCopy() {
 		return false
 	}
 	// The caller requests the message instead. If that cannot be fetched either, the link ends.

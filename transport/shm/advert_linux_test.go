@@ -28,7 +28,7 @@ func TestGet(t *testing.T) {
 	for i, n := range lengths {
 		p := advertising(0, 1, uint32(i+1), n)
 		x := deliver(t, a, b, p)
-		if x.Away != 0 || x.Advertised == 0 || !bytes.Equal(x.Bytes, p.Header[:]) {
+		if x.RemoteBytes != 0 || x.Advertised == 0 || !bytes.Equal(x.Bytes, p.Header[:]) {
 			t.Fatalf("%d bytes: %+v", n, x)
 		}
 		adverts, messages = append(adverts, x.Advertised), append(messages, p)
@@ -89,7 +89,7 @@ func TestNoAdverts(t *testing.T) {
 		}
 		for _, anyway := range []bool{false, true} {
 			p := advertising(0, 1, 1, 100)
-			conns[0].peers[1].link.exposes = anyway
+			conns[0].peers[1].link.canExpose = anyway
 			if x := deliver(t, conns[0], conns[1], p); x.Advertised != 0 || !bytes.Equal(x.Bytes, p.Header[:]) {
 				t.Errorf("off at %d, anyway: %v: %+v", off, anyway, x)
 			}
@@ -118,7 +118,7 @@ func TestAdvertsEndWithTheLink(t *testing.T) {
 	if b.Get(0, x.Advertised, dst) {
 		t.Error("what was advertised over another link is taken")
 	}
-	if l.out.adverts.used != 0 {
+	if l.out.adverts.usedSlots != 0 {
 		t.Error("the old link has advertised buffers")
 	}
 	if !b.Get(0, y.Advertised, dst) || bytes.Count(dst, []byte{2}) != 100 {
@@ -205,7 +205,7 @@ func TestInvalidateAdvertsRace(t *testing.T) {
 		// Every other one stays until it has been taken.
 		state := slotAt(a.peers[1].link.out.adverts.slots, 0)
 		for spins := number % 20 * 1000; number%2 == 0 || spins > 0; spins-- {
-			if state.Load()%states == taken || len(failed) > 0 {
+			if state.Load()%statesPerAdvert == stateCopied || len(failed) > 0 {
 				break
 			}
 			if number%2 == 0 {

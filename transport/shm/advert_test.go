@@ -10,7 +10,7 @@ import (
 
 // advertiseTo advertises a message of 100 bytes under the number id, and returns the advertised buffer as the
 // reader sees it.
-func advertiseTo(t *testing.T, w *writer, r *reader, id uint64) away {
+func advertiseTo(t *testing.T, w *writer, r *reader, id uint64) remotePayload {
 	t.Helper()
 	p, message := transporttest.Packet(0, 1, 1, 0), make([]byte, 100)
 	if !w.advertise(&p.Header, message, id) {
@@ -21,7 +21,7 @@ func advertiseTo(t *testing.T, w *writer, r *reader, id uint64) away {
 	if err != nil || !bytes.Equal(got, p.Header[:]) || cap(got) != len(got) {
 		t.Fatalf("%d bytes, %v", len(got), err)
 	}
-	if a.advertised && (a.addr != uint64(uintptr(unsafe.Pointer(&message[0]))) || a.payload != 100) {
+	if a.isAdvertised && (a.addr != uint64(uintptr(unsafe.Pointer(&message[0]))) || a.payloadLen != 100) {
 		t.Fatalf("%+v", a)
 	}
 	return a
@@ -53,14 +53,14 @@ func TestAdvert(t *testing.T) {
 			r.release()
 		}
 		w.invalidate(tt.end)
-		if valid := a.valid(); !a.advertised || valid != tt.valid || a.confirm() != tt.confirmed || a.confirm() {
+		if valid := a.isValid(); !a.isAdvertised || valid != tt.valid || a.confirmCopy() != tt.confirmed || a.confirmCopy() {
 			t.Errorf("%s: %+v; it stands: %v, want %v; it is to be confirmed: %v", tt.name, a, valid, tt.valid,
 				tt.confirmed)
 		}
 		w.invalidate(7)
 	}
-	if w.adverts.used != 0 {
-		t.Errorf("slots %#x are taken", w.adverts.used)
+	if w.adverts.usedSlots != 0 {
+		t.Errorf("slots %#x are taken", w.adverts.usedSlots)
 	}
 }
 
@@ -68,14 +68,14 @@ func TestAdvert(t *testing.T) {
 func TestAdvertSlots(t *testing.T) {
 	w, r := newRing(MinRing)
 	seen := map[uint64]bool{}
-	note := func(a away, want bool) {
+	note := func(a remotePayload, want bool) {
 		t.Helper()
-		if a.advertised != want || seen[a.good] || want && !a.valid() {
+		if a.isAdvertised != want || seen[a.liveState] || want && !a.isValid() {
 			t.Fatalf("%+v, want one that is advertised: %v", a, want)
 		}
-		seen[a.good] = a.advertised
+		seen[a.liveState] = a.isAdvertised
 	}
-	var first away
+	var first remotePayload
 	for id := uint64(1); id <= advertSlots; id++ {
 		a := advertiseTo(t, w, r, id)
 		if id == 1 {
@@ -84,7 +84,7 @@ func TestAdvertSlots(t *testing.T) {
 		note(a, true)
 	}
 	note(advertiseTo(t, w, r, 1000), false)
-	if again := advertiseTo(t, w, r, 1); again.good != first.good || again.state != first.state {
+	if again := advertiseTo(t, w, r, 1); again.liveState != first.liveState || again.state != first.state {
 		t.Errorf("announced again, it is another advertised buffer: %+v, %+v", first, again)
 	}
 	w.invalidate(5)
@@ -93,7 +93,7 @@ func TestAdvertSlots(t *testing.T) {
 	w.invalidate(1)
 	b := advertiseTo(t, w, r, 1)
 	note(b, true)
-	if b.state != first.state || first.valid() || first.confirm() || !b.confirm() {
+	if b.state != first.state || first.isValid() || first.confirmCopy() || !b.confirmCopy() {
 		t.Errorf("the slot's last advertised buffer is good: %+v, %+v", first, b)
 	}
 	w.invalidate(0)
@@ -109,20 +109,20 @@ func TestAdvertToAFullRing(t *testing.T) {
 	for id := uint64(1); w.advertise(&p.Header, make([]byte, 100), id); id++ {
 		w.invalidate(id)
 	}
-	if w.adverts.used != 0 {
-		t.Errorf("slots %#x are taken", w.adverts.used)
+	if w.adverts.usedSlots != 0 {
+		t.Errorf("slots %#x are taken", w.adverts.usedSlots)
 	}
 }
 
 // TestHostileAdverts checks that a record is rejected if its advertised buffer is empty, too long, or not live.
 func TestHostileAdverts(t *testing.T) {
 	for name, spoil := range map[string]func(*descriptor){
-		"nothing":    func(l *descriptor) { l.payload.Store(0) },
-		"too much":   func(l *descriptor) { l.payload.Store(maxSingleCopy + 1) },
-		"everything": func(l *descriptor) { l.payload.Store(^uint64(0)) },
+		"nothing":    func(l *descriptor) { l.payloadLen.Store(0) },
+		"too much":   func(l *descriptor) { l.payloadLen.Store(maxSingleCopy + 1) },
+		"everything": func(l *descriptor) { l.payloadLen.Store(^uint64(0)) },
 		"never":      func(l *descriptor) { l.state.Store(0) },
-		"taken":      func(l *descriptor) { l.state.Add(taken - live) },
-		"over":       func(l *descriptor) { l.state.Add(over - live) },
+		"taken":      func(l *descriptor) { l.state.Add(stateCopied - stateLive) },
+		"over":       func(l *descriptor) { l.state.Add(stateRevoked - stateLive) },
 	} {
 		w, r := newRing(MinRing)
 		p := transporttest.Packet(0, 1, 1, 0)
@@ -136,7 +136,7 @@ func TestHostileAdverts(t *testing.T) {
 	w, r := newRing(MinRing)
 	p := transporttest.Packet(0, 1, 1, 0)
 	w.advertise(&p.Header, make([]byte, maxSingleCopy), 1)
-	if _, a, err := r.next(); err != nil || !a.advertised || a.payload != maxSingleCopy {
+	if _, a, err := r.next(); err != nil || !a.isAdvertised || a.payloadLen != maxSingleCopy {
 		t.Errorf("the most: %+v, %v", a, err)
 	}
 	// It may name any slot.
@@ -144,8 +144,8 @@ func TestHostileAdverts(t *testing.T) {
 		w, r := newRing(MinRing)
 		p := transporttest.Packet(0, 1, 1, 0)
 		w.advertise(&p.Header, make([]byte, 100), 1)
-		descriptorAt(w.ring).state.Store(^uint64(0)&^(advertSlots*states-1) + slot*states + live)
-		if _, a, err := r.next(); err != nil || a.state != slotAt(r.slots, int(slot)) || a.valid() {
+		descriptorAt(w.ring).state.Store(^uint64(0)&^(advertSlots*statesPerAdvert-1) + slot*statesPerAdvert + stateLive)
+		if _, a, err := r.next(); err != nil || a.state != slotAt(r.slots, int(slot)) || a.isValid() {
 			t.Errorf("slot %d: %+v, %v", slot, a, err)
 		}
 	}

@@ -53,11 +53,11 @@ func (c *Config) applyEnv() error {
 const (
 	MinRing = 256 << 10
 	MaxRing = 64 << 20
-	// idealRing is the largest useful ring: longer ones are no faster, and evict other data from the caches.
-	idealRing = 1 << 20
-	// allRings is the total size of the rings to one rank, unless that would make each of them shorter than
+	// maxUsefulRing is the largest useful ring: longer ones are no faster, and evict other data from the caches.
+	maxUsefulRing = 1 << 20
+	// totalRingBytes is the total size of the rings to one rank, unless that would make each of them shorter than
 	// MinRing. The system allocates memory only for pages that packets have used.
-	allRings = 16 << 20
+	totalRingBytes = 16 << 20
 )
 
 // SharedHalf is the number of bytes that one collective call may use in a shared buffer.
@@ -68,8 +68,8 @@ const MaxPayload = protocol.MaxStreamPayload
 
 // DefaultRing returns the size in bytes of each ring in a cluster with the given number of ranks.
 func DefaultRing(ranks int) int {
-	each := allRings / max(ranks-1, 1)
-	return min(max(1<<(bits.Len(uint(each))-1), MinRing), idealRing)
+	each := totalRingBytes / max(ranks-1, 1)
+	return min(max(1<<(bits.Len(uint(each))-1), MinRing), maxUsefulRing)
 }
 
 // Window returns the number of packets, and the number of payload bytes, that may be in flight to a peer

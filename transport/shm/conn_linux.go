@@ -23,10 +23,10 @@ import (
 
 // Conn holds all shared memory of one rank. It implements mpe.MemoryTransport and mpe.PollTransport.
 type Conn struct {
-	cfg   Config
-	local netip.AddrPort
-	// meeting is the directory in which the peers find the socket of ln.
-	meeting *meeting
+	cfg       Config
+	localAddr netip.AddrPort
+	// socketDir is the directory in which the peers find the socket of ln.
+	sockets *socketDir
 	ln      *net.UnixListener
 	// peers is indexed by rank; entries of ranks that are not peers are nil.
 	peers []*peer
@@ -41,10 +41,10 @@ type Conn struct {
 	closed       atomic.Bool
 
 	mu sync.Mutex
-	// fresh holds links that Poll does not know yet, oldest first.
-	fresh []*link
-	// unlinked holds events that Poll does not know yet, from peers without a link.
-	unlinked []unlinked
+	// newLinks holds links that Poll does not know yet, oldest first.
+	newLinks []*link
+	// unlinkedEvent holds events that Poll does not know yet, from peers without a link.
+	unlinked []unlinkedEvent
 	// reserve provides a file descriptor when the process has run out of them.
 	reserve rlimit.Reserve
 
@@ -70,7 +70,7 @@ func Listen(cfg Config) (*Conn, error) {
 	if cfg.Ring == 0 {
 		cfg.Ring = DefaultRing(cfg.Map.Size())
 	}
-	if !ringSize(cfg.Ring) {
+	if !isRingSize(cfg.Ring) {
 		return nil, fmt.Errorf("shm: a ring of %d bytes: must be a power of two from %d to %d, or 0", cfg.Ring, MinRing,
 			MaxRing)
 	}
@@ -78,11 +78,11 @@ func Listen(cfg Config) (*Conn, error) {
 		return nil, err
 	}
 	addr := cfg.Map.Addr(cfg.Rank)
-	place, ln, err := meet(&cfg)
+	place, ln, err := bindSocket(&cfg)
 	if err != nil {
 		return nil, listenError(cfg.Rank, addr, err)
 	}
-	c := &Conn{cfg: cfg, local: addr, meeting: place, ln: ln, nonce: newNonce(), peers: make([]*peer, cfg.Map.Size())}
+	c := &Conn{cfg: cfg, localAddr: addr, sockets: place, ln: ln, nonce: newNonce(), peers: make([]*peer, cfg.Map.Size())}
 	if c.shared, err = newSharedBuffers(cfg.Map.Size()); err == nil {
 		if err = c.openDoorbell(); err != nil {
 			unix.Close(c.shared.fd)
@@ -98,7 +98,7 @@ func Listen(cfg Config) (*Conn, error) {
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	for rank := range c.peers {
 		if rank != cfg.Rank && cfg.Map.Kind(rank) == rankmap.Software {
-			c.peers[rank] = &peer{rank: rank, addr: cfg.Map.Addr(rank), call: make(chan struct{}, 1)}
+			c.peers[rank] = &peer{rank: rank, addr: cfg.Map.Addr(rank), callRequested: make(chan struct{}, 1)}
 		}
 	}
 	c.reserve.Open()
@@ -126,7 +126,7 @@ func (c *Conn) openDoorbell() (err error) {
 	if err == nil {
 		var bell int
 		if bell, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err == nil {
-			c.inbox = &inbox{doorbell: doorbell{page: page, bell: bell}, most: pollBytes(c.cfg.Ring), shared: c.shared}
+			c.inbox = &inbox{doorbell: doorbell{page: page, eventFD: bell}, maxBytes: maxPollBytes(c.cfg.Ring), shared: c.shared}
 			return nil
 		}
 	}
@@ -149,7 +149,7 @@ func listenError(rank int, addr netip.AddrPort, err error) *ListenError {
 }
 
 // LocalAddr returns the address by which the rank is known.
-func (c *Conn) LocalAddr() netip.AddrPort { return c.local }
+func (c *Conn) LocalAddr() netip.AddrPort { return c.localAddr }
 
 // Reliable returns true: while a link lasts, no packet accepted by SendPackets is lost.
 func (c *Conn) Reliable() bool { return true }
@@ -162,7 +162,7 @@ func (c *Conn) Close() error {
 		return nil
 	}
 	c.cancel()
-	c.meeting.detach()
+	c.sockets.detach()
 	c.ln.Close()
 	for _, p := range c.peers {
 		if p != nil {
@@ -173,19 +173,19 @@ func (c *Conn) Close() error {
 				_ = sendMessage(l.conn, closing, nil) // fails if the peer is gone
 				l.end(mpe.ErrTransportClosed)
 			}
-			p.copier.end(mpe.ErrTransportClosed)
+			p.copier.stop(mpe.ErrTransportClosed)
 		}
 	}
 	c.tasks.Wait()
-	c.meeting.dir.Close()
+	c.sockets.dir.Close()
 	c.reserve.Close()
 	unix.Close(c.doorbellFD)
 	unix.Close(c.shared.fd)
 	c.mu.Lock()
-	for _, l := range c.fresh {
+	for _, l := range c.newLinks {
 		l.free()
 	}
-	c.fresh = nil
+	c.newLinks = nil
 	c.mu.Unlock()
 	c.notifyPoll()
 	return nil

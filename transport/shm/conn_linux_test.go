@@ -61,7 +61,7 @@ func TestRestart(t *testing.T) {
 		for _, way := range [][2]int{{a, b}, {b, a}} {
 			p := transporttest.Packet(way[0], way[1], 7, 100)
 			ends[way[0]].SendAllPackets(t, way[1], []mpe.Packet{p})
-			ends[way[1]].WantPacket(t, way[0], p)
+			ends[way[1]].CheckPacket(t, way[0], p)
 		}
 	}
 	connect := func(a, b int) {
@@ -122,7 +122,7 @@ func TestDrain(t *testing.T) {
 	transporttest.Start(t, again).WaitConnected(t, 1)
 	end := transporttest.Start(t, b)
 	for _, p := range packets {
-		end.WantPacket(t, 0, p)
+		end.CheckPacket(t, 0, p)
 	}
 	end.WaitConnected(t, 0) // after them
 }

@@ -9,13 +9,13 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// copyTime is the maximum time that a copy may wait for memory to become resident. It is enough for the owner's
+// copyTimeout is the maximum time that a copy may wait for memory to become resident. It is enough for the owner's
 // system to read a page from slow storage.
-const copyTime = 5 * time.Second
+const copyTimeout = 5 * time.Second
 
 var (
-	errLate    = fmt.Errorf("not received within %v", copyTime)
-	errStalled = errors.New("its memory is no longer read, because an earlier copy did not complete")
+	errCopyTimeout = fmt.Errorf("not received within %v", copyTimeout)
+	errStalled     = errors.New("its memory is no longer read, because an earlier copy did not complete")
 )
 
 // copier reads memory of a peer's process that is not resident.
@@ -26,43 +26,43 @@ var (
 // private memory, and without a lock. If the call never returns, only this goroutine is lost, and nothing more
 // is read from the peer's memory.
 type copier struct {
-	mu   sync.Mutex
-	jobs chan *job
-	last *job
+	mu      sync.Mutex
+	jobs    chan *job
+	lastJob *job
 	// over is the reason why no more jobs are accepted, or nil.
-	over   error
-	exited chan struct{}
-	reader remoteReader
+	stopReason error
+	exited     chan struct{}
+	reader     remoteReader
 }
 
 // job is an operation that blocks until memory of another process is resident.
 type job struct {
 	do func(*remoteReader) error
-	// then is called when the job ends, and again at its deadline if it is still running.
-	then  func()
-	until time.Time
-	timer *time.Timer
-	// ended is closed when the job ends, after err has been set.
-	ended chan struct{}
-	err   error
+	// onDone is called when the job ends, and again at its deadline if it is still running.
+	onDone   func()
+	deadline time.Time
+	timer    *time.Timer
+	// done is closed when the job ends, after err has been set.
+	done chan struct{}
+	err  error
 }
 
 // start starts a job.
 func (c *copier) start(do func(*remoteReader) error, then func()) (*job, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.over != nil {
-		return nil, c.over
+	if c.stopReason != nil {
+		return nil, c.stopReason
 	}
 	if c.jobs == nil {
 		c.jobs, c.exited = make(chan *job, 1), make(chan struct{})
 		go c.run()
 	}
-	j := &job{do: do, then: then, until: time.Now().Add(copyTime), ended: make(chan struct{})}
-	j.timer = time.AfterFunc(copyTime, then)
+	j := &job{do: do, onDone: then, deadline: time.Now().Add(copyTimeout), done: make(chan struct{})}
+	j.timer = time.AfterFunc(copyTimeout, then)
 	select {
 	case c.jobs <- j:
-		c.last = j
+		c.lastJob = j
 		return j, nil
 	default: // two jobs from earlier links are pending
 		j.timer.Stop()
@@ -75,39 +75,39 @@ func (c *copier) run() {
 	for j := range c.jobs {
 		j.err = j.do(&c.reader)
 		j.timer.Stop()
-		close(j.ended)
-		j.then()
+		close(j.done)
+		j.onDone()
 	}
 }
 
 // result reports whether a job is done or has missed its deadline. A missed deadline also ends the copier.
 func (c *copier) result(j *job) (over bool, err error) {
 	select {
-	case <-j.ended:
+	case <-j.done:
 		return true, j.err
 	default:
 	}
-	if time.Now().Before(j.until) {
+	if time.Now().Before(j.deadline) {
 		return false, nil
 	}
-	c.end(errStalled)
-	return true, errLate
+	c.stop(errStalled)
+	return true, errCopyTimeout
 }
 
-// end stops the copier. It waits for the copier's goroutine, unless that may be stuck.
-func (c *copier) end(reason error) {
+// stop stops the copier. It waits for the copier's goroutine, unless that may be stuck.
+func (c *copier) stop(reason error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.over != nil {
+	if c.stopReason != nil {
 		return
 	}
-	c.over = reason
+	c.stopReason = reason
 	if c.jobs == nil {
 		return
 	}
 	close(c.jobs)
 	select {
-	case <-c.last.ended:
+	case <-c.lastJob.done:
 		<-c.exited
 	default:
 	}
@@ -147,41 +147,41 @@ func (c *copier) probe(r remote) (*pagemap, error) {
 // postponed is a packet whose payload was not resident when Fetch tried to copy it.
 type postponed struct {
 	packet []byte
-	away
+	remotePayload
 }
 
 // postpone holds a packet back until its payload is resident.
 func (l *link) postpone(w *pendingGet) {
-	l.postponed = append(l.postponed, postponed{packet: w.packet, away: w.away})
+	l.postponed = append(l.postponed, postponed{packet: w.packet, remotePayload: w.remotePayload})
 }
 
-// resume returns the first postponed packet if its payload has become available. While packets are postponed,
+// resumePostponed returns the first postponed packet if its payload has become available. While packets are postponed,
 // nothing else is read from the link.
-func (in *inbox) resume(l *link, batch []mpe.RxPacket) (n int) {
+func (in *inbox) resumePostponed(l *link, batch []mpe.RxPacket) (n int) {
 	w := &l.postponed[0]
 	c := &l.peer.copier
 	if l.job == nil {
-		buf, from, addr := make([]byte, w.payload), l.remote, w.addr
+		buf, from, addr := make([]byte, w.payloadLen), l.remote, w.addr
 		var err error
 		l.job, err = c.start(func(rr *remoteReader) error { return rr.read(&from, buf, addr) }, in.wake)
 		if err != nil {
 			in.disableSingleCopy(l, err)
 		}
-		l.late = buf
+		l.jobBuf = buf
 		return 0
 	}
 	over, err := c.result(l.job)
 	switch {
 	case !over:
 		return 0
-	case err != nil && w.valid():
+	case err != nil && w.isValid():
 		in.disableSingleCopy(l, err)
-	case err == nil && w.confirm():
-		batch[0] = mpe.RxPacket{Kind: mpe.RxDatagram, Peer: l.peer.rank, From: l.peer.addr, Bytes: w.packet,
-			Rest: l.late}
+	case err == nil && w.confirmCopy():
+		batch[0] = mpe.RxPacket{Kind: mpe.RxDatagram, Peer: l.peer.rank, SourceAddr: l.peer.addr, Bytes: w.packet,
+			Tail: l.jobBuf}
 		n = 1
 	}
-	l.job, l.late = nil, nil
+	l.job, l.jobBuf = nil, nil
 	l.postponed = append(l.postponed[:0], l.postponed[1:]...)
 	in.unreleased = append(in.unreleased, l)
 	return n

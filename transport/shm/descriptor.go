@@ -16,8 +16,8 @@ import (
 // A state includes the position of its record, so that the state of an older record at the same place does not
 // match.
 type descriptor struct {
-	state         atomic.Uint64
-	addr, payload atomic.Uint64
+	state            atomic.Uint64
+	addr, payloadLen atomic.Uint64
 }
 
 const (
@@ -27,7 +27,7 @@ const (
 	// descriptorBit in the length of a record means that the record has a descriptor.
 	descriptorBit = 1 << 31
 	// States of the descriptor in the record at position 0.
-	live, taken, over = 1, 2, 3
+	stateLive, stateCopied, stateRevoked = 1, 2, 3
 )
 
 // MinSingleCopy is the payload length in bytes from which a single copy by the kernel is faster than two copies
@@ -52,27 +52,29 @@ func descriptorAt(b []byte) *descriptor {
 
 // away describes payload that is still in its sender's memory, as the reader sees it. Except for the state, all
 // shared memory is read only once, because the other side may change it.
-type away struct {
+type remotePayload struct {
 	// state points to the state of the descriptor, or to the slot of the advertised buffer.
-	state      *atomic.Uint64
-	advertised bool
-	short      bool // the packet has a short header, and its payload is in the ring
-	// good is the state in which the payload may be copied.
-	good          uint64
-	addr, payload uint64
+	state        *atomic.Uint64
+	isAdvertised bool
+	isShort      bool // the packet has a short header, and its payload is in the ring
+	// liveState is the state in which the payload may be copied.
+	liveState        uint64
+	addr, payloadLen uint64
 }
 
 // readDescriptor reads the descriptor of the record at b, which is at position pos.
-func readDescriptor(b []byte, pos uint64) away {
+func readDescriptor(b []byte, pos uint64) remotePayload {
 	l := descriptorAt(b)
-	return away{state: &l.state, good: pos + live, addr: l.addr.Load(), payload: l.payload.Load()}
+	return remotePayload{state: &l.state, liveState: pos + stateLive, addr: l.addr.Load(), payloadLen: l.payloadLen.Load()}
 }
 
-// valid reports whether the payload may be copied.
-func (a *away) valid() bool { return a.state.Load() == a.good }
+// isValid reports whether the payload may be copied.
+func (a *remotePayload) isValid() bool { return a.state.Load() == a.liveState }
 
-// confirm ends the descriptor, and reports whether the copy is valid.
-func (a *away) confirm() bool { return a.state.CompareAndSwap(a.good, a.good-live+taken) }
+// confirmCopy ends the descriptor, and reports whether the copy is valid.
+func (a *remotePayload) confirmCopy() bool {
+	return a.state.CompareAndSwap(a.liveState, a.liveState-stateLive+stateCopied)
+}
 
 // exposedPacket is the writer's record of a descriptor.
 type exposedPacket struct {
@@ -84,15 +86,15 @@ type exposedPacket struct {
 // expose writes a packet whose payload is not copied. The payload must remain valid until invalidate is called.
 // expose returns false if the ring is full.
 func (w *writer) expose(header *[protocol.ExtHeaderLen]byte, payload []byte, id uint64) bool {
-	off, ok := w.place(recordLen(protocol.ExtHeaderLen + descriptorLen))
+	off, ok := w.reserve(recordLen(protocol.ExtHeaderLen + descriptorLen))
 	if !ok {
 		return false
 	}
 	copy(w.ring[off+wordLen:], header[:])
 	l := descriptorAt(w.ring[off:])
 	l.addr.Store(uint64(uintptr(unsafe.Pointer(&payload[0]))))
-	l.payload.Store(uint64(len(payload)))
-	l.state.Store(w.pos + live)
+	l.payloadLen.Store(uint64(len(payload)))
+	l.state.Store(w.pos + stateLive)
 	w.exposed = append(w.exposed, exposedPacket{pos: w.pos, id: id})
 	w.publish(off, protocol.ExtHeaderLen+descriptorLen, descriptorBit)
 	return true
@@ -109,9 +111,9 @@ func (w *writer) invalidate(id uint64) {
 		if w.pos-k.pos < uint64(len(w.ring)) {
 			state := &descriptorAt(w.ring[k.pos&uint64(len(w.ring)-1):]).state
 			if id == 0 || id == k.id {
-				state.CompareAndSwap(k.pos+live, k.pos+over)
+				state.CompareAndSwap(k.pos+stateLive, k.pos+stateRevoked)
 			}
-			ended = state.Load() != k.pos+live
+			ended = state.Load() != k.pos+stateLive
 		}
 		if ended && first == i {
 			first++

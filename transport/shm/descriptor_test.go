@@ -10,7 +10,7 @@ import (
 )
 
 // exposeTo exposes a packet under the number id, and returns its payload as the reader sees it.
-func exposeTo(t *testing.T, w *writer, r *reader, id uint64) away {
+func exposeTo(t *testing.T, w *writer, r *reader, id uint64) remotePayload {
 	t.Helper()
 	p := transporttest.Packet(0, 1, 1, 100)
 	if !w.expose(&p.Header, p.Payload, id) {
@@ -18,7 +18,7 @@ func exposeTo(t *testing.T, w *writer, r *reader, id uint64) away {
 	}
 	got, a, err := r.next()
 	if err != nil || !bytes.Equal(got, p.Header[:]) || cap(got) != len(got) || a.state == nil ||
-		a.addr != uint64(uintptr(unsafe.Pointer(&p.Payload[0]))) || a.payload != 100 {
+		a.addr != uint64(uintptr(unsafe.Pointer(&p.Payload[0]))) || a.payloadLen != 100 {
 		t.Fatalf("%d bytes, %+v, %v", len(got), a, err)
 	}
 	return a
@@ -42,13 +42,13 @@ func TestDescriptor(t *testing.T) {
 		a := exposeTo(t, w, r, 7)
 		valid := false
 		if tt.before {
-			valid = a.valid()
+			valid = a.isValid()
 		}
 		w.invalidate(tt.end)
 		if !tt.before {
-			valid = a.valid()
+			valid = a.isValid()
 		}
-		if valid != tt.valid || a.confirm() != tt.confirmed || a.confirm() {
+		if valid != tt.valid || a.confirmCopy() != tt.confirmed || a.confirmCopy() {
 			t.Errorf("%s: it stands: %v, want %v; it is to be confirmed: %v", tt.name, valid, tt.valid, tt.confirmed)
 		}
 	}
@@ -63,8 +63,8 @@ func TestDescriptorsAreForgotten(t *testing.T) {
 	w, r := newRing(MinRing)
 	first := exposeTo(t, w, r, 1)
 	second := exposeTo(t, w, r, 2)
-	if w.invalidate(2); len(w.exposed) != 2 || !first.valid() || second.valid() {
-		t.Errorf("%d descriptors, %v, %v", len(w.exposed), first.valid(), second.valid())
+	if w.invalidate(2); len(w.exposed) != 2 || !first.isValid() || second.isValid() {
+		t.Errorf("%d descriptors, %v, %v", len(w.exposed), first.isValid(), second.isValid())
 	}
 	p := transporttest.Packet(0, 1, 1, 1000)
 	for range MinRing {
@@ -79,7 +79,7 @@ func TestDescriptorsAreForgotten(t *testing.T) {
 		}
 		r.release()
 	}
-	if first.valid() {
+	if first.isValid() {
 		t.Error("a record that is no more says that it stands")
 	}
 	content := bytes.Clone(w.ring)
@@ -94,7 +94,7 @@ func TestHostileDescriptors(t *testing.T) {
 		w, r := newRing(MinRing)
 		p := transporttest.Packet(0, 1, 1, 100)
 		w.expose(&p.Header, p.Payload, 1)
-		descriptorAt(w.ring).payload.Store(payload)
+		descriptorAt(w.ring).payloadLen.Store(payload)
 		if b, _, err := r.next(); b != nil || err == nil {
 			t.Errorf("%d bytes of payload are away: %d bytes, %v", payload, len(b), err)
 		}

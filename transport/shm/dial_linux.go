@@ -29,7 +29,7 @@ func (c *Conn) keepDialing(p *peer) {
 	wait, linked := minBackoff, false
 	for c.ctx.Err() == nil {
 		lasted, err := c.dial(p)
-		c.failed(p, err)
+		c.recordFailure(p, err)
 		switch {
 		case lasted:
 			wait, linked = minBackoff, true
@@ -38,7 +38,7 @@ func (c *Conn) keepDialing(p *peer) {
 			c.reportGone(p)
 		}
 		select {
-		case <-p.call:
+		case <-p.callRequested:
 			wait = minBackoff
 		case <-time.After(wait - rand.N(wait/4)):
 			wait = min(2*wait, maxBackoff)
@@ -47,20 +47,20 @@ func (c *Conn) keepDialing(p *peer) {
 	}
 }
 
-// failed records why there is no link. It reports whether the cause is a limit, of either process, that has
+// recordFailure records why there is no link. It reports whether the cause is a limit, of either process, that has
 // persisted for some time.
-func (p *peer) failed(err error) (limited bool) {
+func (p *peer) recordFailure(err error) (limited bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err != nil && p.link == nil {
-		p.last = err
+		p.lastError = err
 	}
-	return p.limited.Lasts(err, time.Now())
+	return p.limitWatch.HasLasted(err, time.Now())
 }
 
-// open connects to the socket of p, if the socket belongs to our user.
-func (c *Conn) open(p *peer) (*net.UnixConn, error) {
-	conn, err := c.meeting.connect(p)
+// connectTo connects to the socket of p, if the socket belongs to our user.
+func (c *Conn) connectTo(p *peer) (*net.UnixConn, error) {
+	conn, err := c.sockets.connect(p)
 	if err != nil && !errors.Is(err, errNoProcess) {
 		err = fmt.Errorf("sharing memory with rank %d at %v: %w", p.rank, p.addr, err)
 	}
@@ -69,71 +69,71 @@ func (c *Conn) open(p *peer) (*net.UnixConn, error) {
 
 // dial makes a link to p and serves it until the link ends. It reports whether a link was made.
 func (c *Conn) dial(p *peer) (lasted bool, err error) {
-	conn, err := c.open(p)
+	conn, err := c.connectTo(p)
 	if err != nil {
-		c.refuseUncalled(p, err)
+		c.refuseOutgoing(p, err)
 		return false, err
 	}
 	defer conn.Close()
-	k := &call{conn: conn}
-	defer context.AfterFunc(c.ctx, k.hangUp)()
+	k := &linkSetup{conn: conn}
+	defer context.AfterFunc(c.ctx, k.closeConn)()
 	fd, err := sharedmem.Create(linkLen(c.cfg.Ring))
 	var l *link
 	if err == nil {
-		l, err = c.advertise(p, k, fd)
+		l, err = c.offerLink(p, k, fd)
 		unix.Close(fd)
 	}
 	if err != nil {
-		c.refuse(p, conn, err)
+		c.sendRefusal(p, conn, err)
 		return false, fmt.Errorf("sharing memory with rank %d at %v: %w", p.rank, p.addr, err)
 	}
 	c.serve(l)
 	return true, nil
 }
 
-// advertise hands the memory of a link to p.
-func (c *Conn) advertise(p *peer, k *call, fd int) (*link, error) {
+// offerLink hands the memory of a link to p.
+func (c *Conn) offerLink(p *peer, k *linkSetup, fd int) (*link, error) {
 	conn := k.conn
-	if err := sendHello(conn, c.linkHello(wantLink, p, c.cfg.Ring, fd)); err != nil {
+	if err := sendHello(conn, c.newLinkHello(requestLink, p, c.cfg.Ring, fd)); err != nil {
 		return nil, err
 	}
 	h, err := receiveHello(conn)
 	if err != nil {
 		return nil, err
 	}
-	if err := h.refusal(); err != nil && h.src == p.rank {
+	if err := h.refusalError(); err != nil && h.src == p.rank {
 		return nil, err
 	}
-	if h.purpose != giveLink || h.src != p.rank || h.dst != c.cfg.Rank {
-		closeAll(h.handles)
+	if h.purpose != grantLink || h.src != p.rank || h.dst != c.cfg.Rank {
+		closeHandles(h.handles)
 		return nil, errNoHello
 	}
-	l, err := c.enter(p, conn, fd, c.cfg.Ring, h)
+	l, err := c.mapLink(p, conn, fd, c.cfg.Ring, h)
 	if err != nil {
 		return nil, err
 	}
-	l.exposes = h.fetches && !c.cfg.NoSingleCopy
-	if err := k.link(hello{purpose: hasLink, src: c.cfg.Rank, dst: p.rank, fetches: l.fetches}); err != nil {
+	l.canExpose = h.canFetch && !c.cfg.NoSingleCopy
+	if err := k.confirmLink(hello{purpose: linkReady, src: c.cfg.Rank, dst: p.rank, canFetch: l.canFetch}); err != nil {
 		l.free()
 		return nil, err
 	}
 	return l, nil
 }
 
-// linkHello returns a hello that hands over our bell, doorbell page and shared buffer, and the descriptors in
+// newLinkHello returns a hello that hands over our bell, doorbell page and shared buffer, and the descriptors in
 // more. It contains the address of our nonce, unless single copies are disabled.
-func (c *Conn) linkHello(purpose purpose, p *peer, ring int, more ...int) hello {
+func (c *Conn) newLinkHello(purpose purpose, p *peer, ring int, more ...int) hello {
 	h := hello{purpose: purpose, src: c.cfg.Rank, dst: p.rank, ring: ring,
-		handles: append([]int{c.inbox.doorbell.bell, c.doorbellFD, c.shared.fd}, more...)}
+		handles: append([]int{c.inbox.doorbell.eventFD, c.doorbellFD, c.shared.fd}, more...)}
 	if !c.cfg.NoSingleCopy {
-		h.memory = c.nonce.memoryID()
+		h.memory = c.nonce.id()
 	}
 	return h
 }
 
-// enter maps the memory of a new link, and tests whether we can read the peer's memory. It takes ownership of
+// mapLink maps the memory of a new link, and tests whether we can read the peer's memory. It takes ownership of
 // the first three handles in h, which are the peer's bell, doorbell page and shared buffer.
-func (c *Conn) enter(p *peer, conn *net.UnixConn, fd, ring int, h hello) (*link, error) {
+func (c *Conn) mapLink(p *peer, conn *net.UnixConn, fd, ring int, h hello) (*link, error) {
 	bell, doorbellFD, sharedFD := h.handles[0], h.handles[1], h.handles[2]
 	page, err := sharedmem.Map(doorbellFD, doorbellLen)
 	unix.Close(doorbellFD)
@@ -164,9 +164,9 @@ func (c *Conn) enter(p *peer, conn *net.UnixConn, fd, ring int, h hello) (*link,
 		unix.Close(bell)
 		return nil, err
 	}
-	l := newLink(p, conn, mem, ring, c.cfg.Rank < p.rank, doorbell{page: page, bell: bell})
-	l.remote, l.pages = c.remoteOf(p, int(cred.Pid), h.memory)
-	l.fetches = l.pages != nil
+	l := newLink(p, conn, mem, ring, c.cfg.Rank < p.rank, doorbell{page: page, eventFD: bell})
+	l.remote, l.pages = c.openRemote(p, int(cred.Pid), h.memory)
+	l.canFetch = l.pages != nil
 	l.shared = shared
 	return l, nil
 }
@@ -180,10 +180,10 @@ func (c *Conn) serve(l *link) {
 	if before != nil {
 		before.out.invalidate(0) // before the new link exposes anything
 	}
-	p.link, p.limited = l, rlimit.Watch{}
-	c.shared.set(p.rank, l.shared)
+	p.link, p.limitWatch = l, rlimit.Watch{}
+	c.shared.setPeer(p.rank, l.shared)
 	l.shared = nil
-	c.fresh = append(c.fresh, l)
+	c.newLinks = append(c.newLinks, l)
 	l.peerDoorbell.wake() // without a link, Publish could not wake it
 	p.mu.Unlock()
 	c.mu.Unlock()
@@ -218,21 +218,21 @@ var errNoProcess = errors.New("not a process of this host")
 // reportGone makes Poll report that the process of p is gone, unless p has a new link by now.
 func (c *Conn) reportGone(p *peer) {
 	p.mu.Lock()
-	kind := mpe.RxGone
+	kind := mpe.RxPeerDied
 	if p.closed {
-		kind = mpe.RxLeft
+		kind = mpe.RxPeerClosed
 	}
 	p.mu.Unlock()
-	c.report(p, mpe.RxPacket{Kind: kind, Peer: p.rank, From: p.addr})
+	c.reportEvent(p, mpe.RxPacket{Kind: kind, Peer: p.rank, SourceAddr: p.addr})
 }
 
-// report passes a packet about p to Poll, unless p has a link.
-func (c *Conn) report(p *peer, what mpe.RxPacket) {
+// reportEvent passes a packet about p to Poll, unless p has a link.
+func (c *Conn) reportEvent(p *peer, what mpe.RxPacket) {
 	c.mu.Lock()
 	p.mu.Lock()
 	if p.link == nil { // under the lock, so that a later link is reported after it
-		same := func(u unlinked) bool { return u.p == p && u.packet.Kind == what.Kind }
-		c.unlinked = append(slices.DeleteFunc(c.unlinked, same), unlinked{p, what})
+		same := func(u unlinkedEvent) bool { return u.peer == p && u.packet.Kind == what.Kind }
+		c.unlinked = append(slices.DeleteFunc(c.unlinked, same), unlinkedEvent{p, what})
 	}
 	p.mu.Unlock()
 	c.mu.Unlock()
@@ -241,33 +241,33 @@ func (c *Conn) report(p *peer, what mpe.RxPacket) {
 
 // requestCall asks p, a lower rank, to call us.
 func (c *Conn) requestCall(p *peer) error {
-	conn, err := c.open(p)
+	conn, err := c.connectTo(p)
 	if err == nil {
 		defer conn.Close()
 		defer context.AfterFunc(c.ctx, func() { conn.Close() })()
 		err = sendHello(conn, hello{purpose: requestCall, src: c.cfg.Rank, dst: p.rank})
 		if err == nil {
-			err = answerOf(conn)
+			err = awaitAnswer(conn)
 		}
 	}
-	c.failed(p, err)
+	c.recordFailure(p, err)
 	return err
 }
 
-// answerOf waits for the answer to a request on conn. It returns the limit that the peer reports, or nil if the
+// awaitAnswer waits for the answer to a request on conn. It returns the limit that the peer reports, or nil if the
 // peer closes the connection because it is going to call us.
-func answerOf(conn *net.UnixConn) error {
+func awaitAnswer(conn *net.UnixConn) error {
 	h, err := receiveHello(conn)
-	closeAll(h.handles)
+	closeHandles(h.handles)
 	if err == nil {
-		return h.refusal()
+		return h.refusalError()
 	}
 	return nil
 }
 
-// afterLink determines whether p, a lower rank whose link has ended, is still running. It retries, because an
+// probeAfterLink determines whether p, a lower rank whose link has ended, is still running. It retries, because an
 // exiting process may close the link before it closes its listening socket.
-func (c *Conn) afterLink(p *peer) {
+func (c *Conn) probeAfterLink(p *peer) {
 	for wait := minBackoff; wait <= maxBackoff && c.ctx.Err() == nil; wait *= 2 {
 		p.mu.Lock()
 		linked := p.link != nil

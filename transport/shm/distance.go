@@ -12,90 +12,90 @@ import (
 // distinguishes them by the time that a copy into the ring takes.
 
 const (
-	// minTimed is the minimum payload length in bytes for which the time of a copy into the ring is
+	// minTimedLen is the minimum payload length in bytes for which the time of a copy into the ring is
 	// significant.
-	minTimed = 16 << 10
-	// timedEvery is the number of copies to a near peer for each copy that is timed. Not every copy is timed,
+	minTimedLen = 16 << 10
+	// timingInterval is the number of copies to a near peer for each copy that is timed. Not every copy is timed,
 	// because that reads the clock twice.
-	timedEvery = 8
+	timingInterval = 8
 	// farCost is the cost above which the peer counts as far. The cost is the time of a copy into the ring,
 	// relative to a copy within the process. In measurements it was 20 to 32 between far processors and 1 to 5
 	// between near ones; at 6, both ways are equally fast. nearCost is the cost below which a far peer counts
 	// as near again.
 	farCost, nearCost = 8, 6
-	// enough is the number of copies that it takes to change the decision, so that one interrupted copy does
+	// decisionCopies is the number of copies that it takes to change the decision, so that one interrupted copy does
 	// not change it.
-	enough = 16
-	// exposures is the number of long payloads sent by single copy before the ring is tried again. The first
-	// lap copies of that trial are ignored, because the lines of the ring are not in any cache yet.
-	exposures, lap = 1024, 64
+	decisionCopies = 16
+	// exposedPerTrial is the number of long payloads sent by single copy before the ring is tried again. The first
+	// warmupCopies copies of that trial are ignored, because the lines of the ring are not in any cache yet.
+	exposedPerTrial, warmupCopies = 1024, 64
 )
 
 // distance decides whether long payload to a peer goes through the ring or by single copy.
 type distance struct {
-	// local is the time of a copy of minTimed bytes within the process.
-	local time.Duration
+	// localTime is the time of a copy of minTimedLen bytes within the process.
+	localTime time.Duration
 	// far is set if long payload goes by single copy.
-	far bool
+	isFar bool
 	// score is the number of consecutive slow copies. While the ring is tried again, it is the number of fast
 	// copies minus the number of other copies.
 	score int
-	// copies counts the copies into the ring; for a far peer, only those since the last trial began. exposed
+	// copyCount counts the copies into the ring; for a far peer, only those since the last trial began. exposed
 	// counts the single copies since then.
-	copies, exposed int
+	copyCount, exposedCount int
 }
 
-// exposing reports whether long payload currently goes by single copy.
-func (d *distance) exposing() bool { return d.far && d.exposed < exposures }
+// isExposing reports whether long payload currently goes by single copy.
+func (d *distance) isExposing() bool { return d.isFar && d.exposedCount < exposedPerTrial }
 
-// expose reports whether the next payload goes by single copy, and counts it.
-func (d *distance) expose() bool {
-	if !d.exposing() {
+// nextExposed reports whether the next payload goes by single copy, and counts it.
+func (d *distance) nextExposed() bool {
+	if !d.isExposing() {
 		return false
 	}
-	d.exposed++
+	d.exposedCount++
 	return true
 }
 
-// times reports whether to time the next copy into the ring, which has the given length in bytes.
-func (d *distance) times(bytes int) bool {
-	if bytes < minTimed {
+// shouldTime reports whether to time the next copy into the ring, which has the given length in bytes.
+func (d *distance) shouldTime(bytes int) bool {
+	if bytes < minTimedLen {
 		return false
 	}
-	d.copies++
-	return d.far || d.score > 0 || d.copies%timedEvery == 0
+	d.copyCount++
+	return d.isFar || d.score > 0 || d.copyCount%timingInterval == 0
 }
 
-// copied records the time of a copy into the ring.
-func (d *distance) copied(bytes int, took time.Duration) {
-	cost := took * minTimed / time.Duration(bytes)
+// recordCopy records the time of a copy into the ring.
+func (d *distance) recordCopy(bytes int, took time.Duration) {
+	cost := took * minTimedLen / time.Duration(bytes)
 	switch {
-	case !d.far && cost <= farCost*d.local:
+	case !d.isFar && cost <= farCost*d.localTime:
 		d.score = 0
-	case !d.far:
-		if d.score++; d.score == enough {
-			d.change(true)
+	case !d.isFar:
+		if d.score++; d.score == decisionCopies {
+			d.setFar(true)
 		}
-	case d.copies <= lap:
+	case d.copyCount <= warmupCopies:
 	default:
-		if cost < nearCost*d.local {
+		if cost < nearCost*d.localTime {
 			d.score++
 		} else {
 			d.score--
 		}
-		if d.copies >= lap+enough {
-			d.change(d.score <= 0)
+		if d.copyCount >= warmupCopies+decisionCopies {
+			d.setFar(d.score <= 0)
 		}
 	}
 }
 
-// change sets far, and restarts all counts.
-func (d *distance) change(far bool) { *d = distance{local: d.local, far: far} }
+// setFar sets far, and restarts all counts.
+func (d *distance) setFar(far bool) { *d = distance{localTime: d.localTime, isFar: far} }
 
-// localCopy returns the time of a copy of minTimed bytes within the process, from cache to cache.
-var localCopy = sync.OnceValue(func() time.Duration {
+// localCopyTime returns the time of a copy of minTimedLen bytes within the process, from cache to cache.
+var localCopyTime = sync.OnceValue(func() time.Duration {
 	const tries = 16
-	from, to := make([]byte, minTimed), make([]byte, minTimed)
+	from, to := make([]byte, minTimedLen), make([]byte, minTimedLen)
 	least := time.Hour
 	for range tries {
 		began := time.Now()

@@ -24,7 +24,7 @@
 // left behind by a killed process is removed later, so a crash needs no clean-up: the peers see the end of the
 // connection. A rank that restarts is called again. Data in its predecessor's rings is lost, and Poll reports
 // the new link as an mpe.RxConnected. If no process has the rank after a link has ended, Poll reports an
-// mpe.RxGone.
+// mpe.RxPeerDied.
 //
 // The package must never wait for a peer: packets that do not fit in a ring are rejected. Nor must it trust
 // one: whatever the shared memory contains, the package reads nothing outside the ring and the memory of the

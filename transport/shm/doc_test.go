@@ -29,8 +29,8 @@ func TestDocumentNumbers(t *testing.T) {
 			DefaultRing(2) == 1<<20 && DefaultRing(33) == 16<<20/32 && DefaultRing(1000) == 256<<10},
 		{"a multiple of 64 bytes: eight bytes", recordAlign == 64 && wordLen == 8},
 		{"at most 32768 bytes of payload", MaxPayload == 32768},
-		{"low half first, its length and the record's position divided by 64", makeWord(128, 5) == 2<<32+5},
-		{"A length of 2³² − 1 means", padding == 1<<32-1},
+		{"low half first, its length and the record's position divided by 64", recordWord(128, 5) == 2<<32+5},
+		{"A length of 2³² − 1 means", paddingLength == 1<<32-1},
 		{"at most 3/8 of the ring's bytes are in flight, and one packet for each 2048 of them",
 			payload == 3<<17 && packets == 512},
 		{"address of 16 random bytes", nonceLen == 16},
@@ -40,8 +40,8 @@ func TestDocumentNumbers(t *testing.T) {
 		{"up to 262144 bytes or a quarter of the ring if that is less",
 			LongPayload(MaxRing) == 262144 && LongPayload(MinRing) == MinRing/4},
 		{"position plus 1, the receiver reads the payload, together with the random bytes, directly to its " +
-			"destination, and sets the state to position plus 2", live == 1 && taken == 2},
-		{"sets it to plus 3", over == 3},
+			"destination, and sets the state to position plus 2", stateLive == 1 && stateCopied == 2},
+		{"sets it to plus 3", stateRevoked == 3},
 	} {
 		if !strings.Contains(text, x.says) {
 			t.Errorf("section 14 does not say %q", x.says)

@@ -202,7 +202,7 @@ func (c *Conn) advertsTo(rank int) uint64 {
 	p := c.peers[rank]
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.link.out.adverts.used
+	return p.link.out.adverts.usedSlots
 }
 
 // TestAdvertInvalidated checks that a rank that cancels an unmatched send gets its buffer back immediately, and

@@ -117,7 +117,7 @@ func TestNotRungWhileItCalls(t *testing.T) {
 			runtime.Gosched()
 		}
 	}
-	watched := func() bool { return conns[1].inbox.doorbell.asleep().Load() != 0 }
+	watched := func() bool { return conns[1].inbox.doorbell.asleepFlag().Load() != 0 }
 	send := func() {
 		if _, err := engines[0].Send(t.Context(), 1, []byte{1}, mpe.Options{}); err != nil {
 			t.Fatal(err)
@@ -132,8 +132,8 @@ func TestNotRungWhileItCalls(t *testing.T) {
 	begun := time.Now()
 	send()
 	until(watched)
-	if d := time.Since(begun); d < progress.Memory {
-		t.Errorf("watched again after %v, less than the interval of %v", d, progress.Memory)
+	if d := time.Since(begun); d < progress.MemoryInterval {
+		t.Errorf("watched again after %v, less than the interval of %v", d, progress.MemoryInterval)
 	}
 }
 

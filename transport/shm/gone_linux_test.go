@@ -22,7 +22,7 @@ func TestGone(t *testing.T) {
 			kept.WaitConnected(t, gone)
 			first := transporttest.Packet(gone, 1-gone, 1, 5)
 			other.SendAllPackets(t, 1-gone, []mpe.Packet{first})
-			kept.WantPacket(t, gone, first)
+			kept.CheckPacket(t, gone, first)
 			other.Close()
 			kept.WaitGone(t, gone)
 		}
@@ -48,19 +48,19 @@ func TestHangUp(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		k := &call{conn: accepted}
+		k := &linkSetup{conn: accepted}
 		if linked {
-			if err := k.link(hello{purpose: hasLink}); err != nil {
+			if err := k.confirmLink(hello{purpose: linkReady}); err != nil {
 				t.Fatal(err)
 			}
-			if h, err := receiveHello(dialed); err != nil || h.purpose != hasLink {
+			if h, err := receiveHello(dialed); err != nil || h.purpose != linkReady {
 				t.Fatal(h, err)
 			}
-			if err := sendHello(dialed, hello{purpose: hasLink}); err != nil {
+			if err := sendHello(dialed, hello{purpose: linkReady}); err != nil {
 				t.Fatal(err)
 			}
 		}
-		k.hangUp()
+		k.closeConn()
 		n, _, _, err := receive(dialed, make([]byte, 2), nil)
 		if linked && n != 1 || !linked && (n != 0 || !errors.Is(err, io.EOF)) {
 			t.Errorf("linked %v: %d bytes, %v", linked, n, err)

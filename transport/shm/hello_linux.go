@@ -32,15 +32,15 @@ const (
 type purpose uint32
 
 const (
-	// wantLink is sent by the lower rank. It carries the rank's bell, doorbell page and shared buffer, and the
+	// requestLink is sent by the lower rank. It carries the rank's bell, doorbell page and shared buffer, and the
 	// memory of the link.
-	wantLink purpose = iota + 1
-	// giveLink is the higher rank's answer. It carries that rank's bell, doorbell page and shared buffer.
-	giveLink
+	requestLink purpose = iota + 1
+	// grantLink is the higher rank's answer. It carries that rank's bell, doorbell page and shared buffer.
+	grantLink
 	// requestCall asks the lower rank to call. The higher rank sends it when it starts.
 	requestCall
-	// hasLink is the lower rank's last message. It reports that its link is ready.
-	hasLink
+	// linkReady is the lower rank's last message. It reports that its link is ready.
+	linkReady
 	// refuseLink reports that a limit of the sender's process prevents the link. Either rank may send it at any
 	// time. The ring field contains the rlimit.Resource, and the address field contains the limit.
 	refuseLink
@@ -48,7 +48,7 @@ const (
 
 // handles returns the number of descriptors in a hello.
 func (p purpose) handles() int {
-	return [...]int{wantLink: 4, giveLink: 3, requestCall: 0, hasLink: 0, refuseLink: 0}[p]
+	return [...]int{requestLink: 4, grantLink: 3, requestCall: 0, linkReady: 0, refuseLink: 0}[p]
 }
 
 // hello is one message of the exchange.
@@ -58,10 +58,10 @@ type hello struct {
 	// ring is the size in bytes of each ring, or 0 if the hello carries no memory. In refuseLink, it is the
 	// resource.
 	ring int
-	// memory identifies memory of the sender for a test read; it is set in wantLink and giveLink. fetches
-	// reports whether the sender can read the receiver's memory; it is set in giveLink and hasLink.
-	memory  memoryID
-	fetches bool
+	// memory identifies memory of the sender for a test read; it is set in requestLink and grantLink. fetches
+	// reports whether the sender can read the receiver's memory; it is set in grantLink and linkReady.
+	memory   memoryID
+	canFetch bool
 	// handles are the descriptors of the bell, the doorbell page, the shared buffer and the memory.
 	handles []int
 }
@@ -78,7 +78,7 @@ var (
 func sendHello(conn *net.UnixConn, h hello) error {
 	b := []byte(helloMagic)
 	fetches := 0
-	if h.fetches {
+	if h.canFetch {
 		fetches = 1
 	}
 	for _, n := range []int{int(h.purpose), h.src, h.dst, h.ring, fetches} {
@@ -122,7 +122,7 @@ func receiveHello(conn *net.UnixConn) (h hello, err error) {
 	}
 	b, rights := make([]byte, helloLen+1), make([]byte, unix.CmsgSpace(4*maxHandles))
 	n, oobn, flags, err := receive(conn, b, rights)
-	h.handles = takeHandles(rights[:oobn])
+	h.handles = parseHandles(rights[:oobn])
 	switch {
 	case errors.Is(err, io.EOF):
 		err = errHungUp
@@ -130,7 +130,7 @@ func receiveHello(conn *net.UnixConn) (h hello, err error) {
 		err = h.parse(b[:n], flags&unix.MSG_CTRUNC != 0 && len(h.handles) < maxHandles)
 	}
 	if err != nil {
-		closeAll(h.handles)
+		closeHandles(h.handles)
 		return hello{src: h.src, dst: h.dst}, err
 	}
 	return h, conn.SetReadDeadline(time.Time{})
@@ -159,26 +159,26 @@ func (h *hello) parse(b []byte, lost bool) error {
 		return fmt.Errorf("it says %q, and this rank %q: %w", magic, helloMagic, errVersion)
 	}
 	h.purpose, h.src, h.dst, h.ring = purpose(number(0)), number(1), number(2), number(3)
-	if h.purpose < wantLink || h.purpose > refuseLink {
+	if h.purpose < requestLink || h.purpose > refuseLink {
 		return errNoHello
 	}
 	if lost {
-		return rlimit.Received()
+		return rlimit.ReceiveError()
 	}
 	if len(h.handles) != h.purpose.handles() {
 		return errNoHello
 	}
-	h.fetches = number(4) == 1
+	h.canFetch = number(4) == 1
 	h.memory.addr = binary.LittleEndian.Uint64(b[20:])
 	copy(h.memory.nonce[:], b[28:])
-	if h.purpose == wantLink && !ringSize(h.ring) {
+	if h.purpose == requestLink && !isRingSize(h.ring) {
 		return fmt.Errorf("its rings have %d bytes, which is not a valid ring size", h.ring)
 	}
 	return nil
 }
 
-// takeHandles returns the descriptors that came with a message.
-func takeHandles(b []byte) (handles []int) {
+// parseHandles returns the descriptors that came with a message.
+func parseHandles(b []byte) (handles []int) {
 	messages, err := unix.ParseSocketControlMessage(b)
 	if err != nil {
 		return nil
@@ -191,7 +191,7 @@ func takeHandles(b []byte) (handles []int) {
 	return handles
 }
 
-func closeAll(handles []int) {
+func closeHandles(handles []int) {
 	for _, fd := range handles {
 		unix.Close(fd)
 	}

@@ -29,7 +29,7 @@ func TestHostileHello(t *testing.T) {
 	if err := unix.Ftruncate(unsealed, sharedLen); err != nil {
 		t.Fatal(err)
 	}
-	link := hello{purpose: wantLink, src: 0, dst: 1, ring: MinRing}
+	link := hello{purpose: requestLink, src: 0, dst: 1, ring: MinRing}
 	with := func(h hello, handles ...int) func(*net.UnixConn) error {
 		h.handles = handles
 		return func(conn *net.UnixConn) error { return sendHello(conn, h) }
@@ -52,7 +52,7 @@ func TestHostileHello(t *testing.T) {
 		"no magic":        raw(strings.Repeat("x", helloLen)),
 		"no purpose":      with(from(func(h *hello) { h.purpose = 0 })),
 		"other purpose":   with(from(func(h *hello) { h.purpose = requestCall + 1 })),
-		"an answer":       with(from(func(h *hello) { h.purpose = giveLink }), bell, doorbell, shared),
+		"an answer":       with(from(func(h *hello) { h.purpose = grantLink }), bell, doorbell, shared),
 		"no handles":      with(link),
 		"few handles":     with(link, bell, doorbell, shared),
 		"many handles":    with(link, bell, doorbell, shared, whole, whole),
@@ -90,7 +90,7 @@ func TestHostileHello(t *testing.T) {
 // connect connects to the socket of a rank.
 func connect(t *testing.T, m *rankmap.Map, rank int) *net.UnixConn {
 	t.Helper()
-	place, path, err := meetingOf(&Config{Rank: rank, Map: m})
+	place, path, err := newSocketDir(&Config{Rank: rank, Map: m})
 	if err == nil {
 		place.dir, err = rendezvous.Open(path)
 	}
@@ -130,7 +130,7 @@ func memory(t *testing.T, n int) int {
 // otherVersion returns a hello of rank 0 to rank 1 in another version.
 func otherVersion() []byte {
 	b := append([]byte("zrlshm03"), make([]byte, helloLen-len(helloMagic))...)
-	binary.LittleEndian.PutUint32(b[len(helloMagic):], uint32(wantLink))
+	binary.LittleEndian.PutUint32(b[len(helloMagic):], uint32(requestLink))
 	binary.LittleEndian.PutUint32(b[len(helloMagic)+8:], 1)
 	return b
 }

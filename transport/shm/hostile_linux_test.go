@@ -49,7 +49,7 @@ func TestMemoryThatNeverComes(t *testing.T) {
 				default:
 					t.Fatal(line)
 				}
-			case <-time.After(transporttest.Timeout + 2*copyTime):
+			case <-time.After(transporttest.Timeout + 2*copyTimeout):
 				t.Fatal("the receiver does nothing any more")
 			}
 		})
@@ -150,7 +150,7 @@ func beLiedTo(addrs string) error {
 		return err
 	}
 	fmt.Println("ready")
-	ctx, cancel := context.WithTimeout(context.Background(), transporttest.Timeout+2*copyTime)
+	ctx, cancel := context.WithTimeout(context.Background(), transporttest.Timeout+2*copyTimeout)
 	defer cancel()
 	word, text := make([]byte, 4), make([]byte, 100)
 	if _, err := e.Recv(ctx, 1, word, mpe.Options{}); err != nil {
@@ -168,7 +168,7 @@ func beLiedTo(addrs string) error {
 		return err
 	}
 	l := c.linkTo(1)
-	if !l.fetches {
+	if !l.canFetch {
 		return errors.New("the liar's memory is not read")
 	}
 	for c.peers[1].waits() == 0 {
@@ -198,7 +198,7 @@ func beLiedTo(addrs string) error {
 		}
 	}
 	runtime.GC()
-	if _, last := c.Link(1); c.linkTo(1) == nil && !errors.Is(last, errLate) {
+	if _, last := c.Link(1); c.linkTo(1) == nil && !errors.Is(last, errCopyTimeout) {
 		return fmt.Errorf("the link has ended because of %w", last)
 	}
 	// The peer connects again, and this time the message is copied through the ring.
@@ -231,9 +231,9 @@ func beLiedTo(addrs string) error {
 func (p *peer) waits() int {
 	p.copier.mu.Lock()
 	defer p.copier.mu.Unlock()
-	if j := p.copier.last; j != nil {
+	if j := p.copier.lastJob; j != nil {
 		select {
-		case <-j.ended:
+		case <-j.done:
 		default:
 			return 1
 		}

@@ -70,7 +70,7 @@ func TestInvalidateRace(t *testing.T) {
 		// core.
 		state := &descriptorAt(last(a.peers[1].link.out)).state
 		for spins := rng.IntN(20000); number%2 == 0 || spins > 0; spins-- {
-			if state.Load()&3 == taken {
+			if state.Load()&3 == stateCopied {
 				break
 			}
 			if spins < 0 {

@@ -27,16 +27,16 @@ func (e *peerLimitError) Error() string { return fmt.Sprintf("at rank %d %v", e.
 // Unwrap returns the limit.
 func (e *peerLimitError) Unwrap() error { return e.limit }
 
-// refusal returns the limit that h reports, or nil if h is not a refusal.
-func (h *hello) refusal() error {
-	if h.purpose != refuseLink || !rlimit.Resource(h.ring).Known() {
+// refusalError returns the limit that h reports, or nil if h is not a refusal.
+func (h *hello) refusalError() error {
+	if h.purpose != refuseLink || !rlimit.Resource(h.ring).IsKnown() {
 		return nil
 	}
 	return &peerLimitError{h.src, &rlimit.Error{Resource: rlimit.Resource(h.ring), Limit: h.memory.addr}}
 }
 
-// ownLimit returns the limit of this process that caused err, or nil.
-func ownLimit(err error) *rlimit.Error {
+// localLimit returns the limit of this process that caused err, or nil.
+func localLimit(err error) *rlimit.Error {
 	if _, remote := errors.AsType[*peerLimitError](err); remote {
 		return nil
 	}
@@ -44,23 +44,23 @@ func ownLimit(err error) *rlimit.Error {
 	return limit
 }
 
-// refuse reports to p, over conn, that this process has reached a limit. It does nothing if err was not caused
+// sendRefusal reports to p, over conn, that this process has reached a limit. It does nothing if err was not caused
 // by a limit.
-func (c *Conn) refuse(p *peer, conn *net.UnixConn, err error) {
-	if limit := ownLimit(err); limit != nil {
+func (c *Conn) sendRefusal(p *peer, conn *net.UnixConn, err error) {
+	if limit := localLimit(err); limit != nil {
 		// This fails if p is gone.
 		_ = sendHello(conn, hello{purpose: refuseLink, src: c.cfg.Rank, dst: p.rank, ring: int(limit.Resource),
 			memory: memoryID{addr: limit.Limit}})
 	}
 }
 
-// failed records why there is no link to p. If a limit of either process has caused this for some time, failed
+// recordFailure records why there is no link to p. If a limit of either process has caused this for some time, failed
 // also reports p as unreachable.
-func (c *Conn) failed(p *peer, err error) {
-	if err = rlimit.Descriptor(err); !p.failed(err) {
+func (c *Conn) recordFailure(p *peer, err error) {
+	if err = rlimit.Descriptor(err); !p.recordFailure(err) {
 		return
 	}
-	c.report(p, mpe.RxPacket{Kind: mpe.RxUnreachable, Peer: p.rank, From: p.addr, Bytes: []byte(err.Error())})
+	c.reportEvent(p, mpe.RxPacket{Kind: mpe.RxUnreachable, Peer: p.rank, SourceAddr: p.addr, Bytes: []byte(err.Error())})
 }
 
 // acceptTimeout is the maximum time that refuseCaller waits for a caller that was there a moment ago.
@@ -80,26 +80,26 @@ func (c *Conn) refuseCaller(err error) {
 		defer conn.Close()
 		defer context.AfterFunc(c.ctx, func() { conn.Close() })()
 		h, helloErr := receiveHello(conn)
-		closeAll(h.handles)
-		if helloErr != nil && ownLimit(helloErr) == nil {
+		closeHandles(h.handles)
+		if helloErr != nil && localLimit(helloErr) == nil {
 			return
 		}
 		if p, peerErr := c.peer(h.src); peerErr == nil && h.dst == c.cfg.Rank {
-			c.refuse(p, conn, err)
-			c.failed(p, fmt.Errorf("sharing memory with rank %d at %v: %w", p.rank, p.addr, err))
+			c.sendRefusal(p, conn, err)
+			c.recordFailure(p, fmt.Errorf("sharing memory with rank %d at %v: %w", p.rank, p.addr, err))
 		}
 	})
 }
 
-// refuseUncalled reports to p that this rank cannot call it. It does nothing if err was not caused by a limit.
-func (c *Conn) refuseUncalled(p *peer, err error) {
-	if ownLimit(err) == nil {
+// refuseOutgoing reports to p that this rank cannot call it. It does nothing if err was not caused by a limit.
+func (c *Conn) refuseOutgoing(p *peer, err error) {
+	if localLimit(err) == nil {
 		return
 	}
 	c.reserve.Spend(func() {
-		conn, openErr := c.open(p)
+		conn, openErr := c.connectTo(p)
 		if openErr == nil {
-			c.refuse(p, conn, err)
+			c.sendRefusal(p, conn, err)
 			conn.Close()
 		}
 	})

@@ -18,31 +18,31 @@ import (
 type peer struct {
 	rank int
 	addr netip.AddrPort
-	// call has an element if the peer has asked to be called.
-	call chan struct{}
+	// callRequested has an element if the peer has asked to be called.
+	callRequested chan struct{}
 
 	// mu guards writes into the link's memory.
 	mu sync.Mutex
 	// link carries the packets, or is nil.
 	link *link
-	// last is the reason why there is no link.
-	last error
+	// lastError is the reason why there is no link.
+	lastError error
 	// closed is set if the last link ended because the peer closed its Conn.
 	closed bool
-	// limited tracks the process limits that have prevented a new link since the last one.
-	limited rlimit.Watch
+	// limitWatch tracks the process limits that have prevented a new link since the last one.
+	limitWatch rlimit.Watch
 
-	// unreadable is the nonce of a process whose memory could not be read although it should have been
+	// unreadableNonce is the nonce of a process whose memory could not be read although it should have been
 	// readable.
-	unreadable nonce
-	// adverts counts the buffers that the peer has advertised over all links. reader copies them.
-	adverts uint64
-	reader  remoteReader
+	unreadableNonce nonce
+	// advertCount counts the buffers that the peer has advertised over all links. reader copies them.
+	advertCount uint64
+	reader      remoteReader
 	// copier reads memory of the peer that is not resident.
 	copier copier
 
-	// newest is the last link known to Poll, which owns the field.
-	newest *link
+	// newestLink is the last link known to Poll, which owns the field.
+	newestLink *link
 }
 
 // link is the memory that two ranks share.
@@ -57,53 +57,53 @@ type link struct {
 	// ended is set once nothing more is written into in.
 	ended atomic.Bool
 	// distance decides whether long payload to the peer goes through the ring or by single copy. far publishes
-	// this decision; peerFar is the peer's decision.
-	distance     distance
-	far, peerFar *atomic.Uint64
-	// exposes is set if the peer can read our memory. fetches is set if we can read the memory of remote.
-	exposes, fetches bool
-	remote           remote
+	// this decision; peerFarFlag is the peer's decision.
+	distance             distance
+	farFlag, peerFarFlag *atomic.Uint64
+	// canExpose is set if the peer can read our memory. fetches is set if we can read the memory of remote.
+	canExpose, canFetch bool
+	remote              remote
 	// pages reports which pages of remote are resident; it may be nil.
 	pages *pagemap
 	// shared is the peer's shared buffer, until sharedBuffers takes ownership of it.
 	shared []byte
-	// advertised holds the buffers that the peer advertises, indexed by slot. The peer's mu guards it.
-	advertised [advertSlots]advertised
+	// advertBuffers holds the buffers that the peer advertises, indexed by slot. The peer's mu guards it.
+	advertBuffers [advertSlots]advertisedBuffer
 	// untrusted is set after a read of the peer's memory has failed although it should have worked. The peer's
 	// mu guards it.
 	untrusted bool
 
 	// Poll owns the fields below.
 
-	// before is the previous link to the same peer. It is nil once all packets from that link have been read.
-	before *link
+	// previous is the previous link to the same peer. It is nil once all packets from that link have been read.
+	previous *link
 	// reported is set once Poll has reported the link. broken is set if the link is invalid. gone is set once
 	// Poll has removed the link.
-	reported, broken, gone bool
+	reported, broken, removed bool
 	// postponed holds packets whose payload is not resident in the peer's memory. job reads the payload of the
 	// first one into late.
 	postponed []postponed
 	job       *job
-	late      []byte
+	jobBuf    []byte
 	// unreadable is set while Poll has not yet reported that the link is broken because payload could not be
 	// fetched.
-	unreadable bool
+	fetchFailed bool
 }
 
 // newLink returns a link. The link owns the mappings.
 func newLink(p *peer, conn *net.UnixConn, mem []byte, ring int, lower bool, peerDoorbell doorbell) *link {
-	l := &link{peer: p, conn: conn, mem: mem, peerDoorbell: peerDoorbell, distance: distance{local: localCopy()}}
-	slots := slotsAt(ring)
+	l := &link{peer: p, conn: conn, mem: mem, peerDoorbell: peerDoorbell, distance: distance{localTime: localCopyTime()}}
+	slots := slotsOffset(ring)
 	low, high := mem[pageLen:pageLen+ring:pageLen+ring], mem[pageLen+ring:slots:slots]
 	toLow, toHigh := mem[slots:slots+slotsLen:slots+slotsLen], mem[slots+slotsLen:linkLen(ring):linkLen(ring)]
 	if lower {
-		l.far, l.peerFar = word(mem[lowFar:]), word(mem[highFar:])
-		l.in = reader{ring: low, head: word(mem[lowHead:]), slots: toLow}
-		l.out = writer{ring: high, head: word(mem[highHead:]), adverts: adverts{slots: toHigh}}
+		l.farFlag, l.peerFarFlag = wordAt(mem[lowFar:]), wordAt(mem[highFar:])
+		l.in = reader{ring: low, head: wordAt(mem[lowHead:]), slots: toLow}
+		l.out = writer{ring: high, head: wordAt(mem[highHead:]), adverts: advertTable{slots: toHigh}}
 	} else {
-		l.far, l.peerFar = word(mem[highFar:]), word(mem[lowFar:])
-		l.in = reader{ring: high, head: word(mem[highHead:]), slots: toHigh}
-		l.out = writer{ring: low, head: word(mem[lowHead:]), adverts: adverts{slots: toLow}}
+		l.farFlag, l.peerFarFlag = wordAt(mem[highFar:]), wordAt(mem[lowFar:])
+		l.in = reader{ring: high, head: wordAt(mem[highHead:]), slots: toHigh}
+		l.out = writer{ring: low, head: wordAt(mem[lowHead:]), adverts: advertTable{slots: toLow}}
 	}
 	return l
 }
@@ -114,7 +114,7 @@ func (l *link) end(reason error) {
 	p := l.peer
 	p.mu.Lock()
 	if p.link == l {
-		p.link, p.last = nil, reason
+		p.link, p.lastError = nil, reason
 	}
 	l.out.invalidate(0)
 	p.mu.Unlock()
@@ -129,10 +129,10 @@ func (l *link) free() {
 	if p.link == l {
 		p.link = nil
 	}
-	l.gone = true
+	l.removed = true
 	l.out.invalidate(0)
 	l.pages.close()
-	l.pages, l.fetches = nil, false
+	l.pages, l.canFetch = nil, false
 	sharedmem.Unmap(l.mem)
 	sharedmem.Unmap(l.shared)
 	l.shared = nil
@@ -143,14 +143,14 @@ func (l *link) free() {
 // doorbell shows whether a receiver is asleep, and wakes it.
 type doorbell struct {
 	page []byte
-	// bell is an eventfd.
-	bell int
-	// rung is the buffer for reading the eventfd.
-	rung [8]byte
+	// eventFD is an eventfd.
+	eventFD int
+	// readBuf is the buffer for reading the eventfd.
+	readBuf [8]byte
 }
 
-// once is the value written to the eventfd to ring the bell.
-var once = []byte{1, 0, 0, 0, 0, 0, 0, 0}
+// ringValue is the value written to the eventfd to ring the bell.
+var ringValue = []byte{1, 0, 0, 0, 0, 0, 0, 0}
 
 // checkBell returns an error unless fd is an eventfd, as far as the system reports that. A write to another
 // kind of file may block forever, whatever its mode.
@@ -162,25 +162,25 @@ func checkBell(fd int) error {
 	return nil
 }
 
-// asleep is 1 while the receiver waits for the bell.
-func (d *doorbell) asleep() *atomic.Uint64 { return word(d.page) }
+// asleepFlag is 1 while the receiver waits for the bell.
+func (d *doorbell) asleepFlag() *atomic.Uint64 { return wordAt(d.page) }
 
 // wake rings the bell if the receiver is asleep and no other peer has rung it. It must be called after the
 // packet has been written.
 func (d *doorbell) wake() {
-	if d.asleep().Load() != 0 && d.asleep().CompareAndSwap(1, 0) {
+	if d.asleepFlag().Load() != 0 && d.asleepFlag().CompareAndSwap(1, 0) {
 		d.ring()
 	}
 }
 
 // ring makes the bell readable. It can fail only if the eventfd's counter is full, and then the bell is
 // readable anyway.
-func (d *doorbell) ring() { _, _ = unix.Write(d.bell, once) }
+func (d *doorbell) ring() { _, _ = unix.Write(d.eventFD, ringValue) }
 
 // reset makes the bell unreadable.
-func (d *doorbell) reset() { _, _ = unix.Read(d.bell, d.rung[:]) }
+func (d *doorbell) reset() { _, _ = unix.Read(d.eventFD, d.readBuf[:]) }
 
 func (d *doorbell) close() {
 	sharedmem.Unmap(d.page)
-	unix.Close(d.bell)
+	unix.Close(d.eventFD)
 }

@@ -10,7 +10,7 @@ func (c *Conn) Link(peer int) (linked bool, last error) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.link != nil, p.last
+	return p.link != nil, p.lastError
 }
 
 // SingleCopy reports whether the peer fetches long payload directly from our memory, and whether we fetch it
@@ -23,7 +23,7 @@ func (c *Conn) SingleCopy(peer int) (exposes, fetches bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if l := p.link; l != nil {
-		return l.exposes, l.fetches
+		return l.canExpose, l.canFetch
 	}
 	return false, false
 }

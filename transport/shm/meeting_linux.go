@@ -16,44 +16,44 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/rendezvous"
 )
 
-// folder is the name of the directory for the ranks of configurations, within a user's directory for sockets.
-const folder = "ranks"
+// ranksFolder is the name of the directory for the ranks of configurations, within a user's directory for sockets.
+const ranksFolder = "ranks"
 
-// meeting is the directory that contains the sockets of the ranks on this host. It belongs to a job or to a
+// socketDir is the directory that contains the sockets of the ranks on this host. It belongs to a job or to a
 // user; no other user can write there.
-type meeting struct {
+type socketDir struct {
 	dir *rendezvous.Dir
 	// network identifies the network namespace, within which addresses are unique. It is empty for a job, whose
 	// ranks find each other by number.
-	network string
-	name    string // of our socket
+	netNamespace string
+	name         string // of our socket
 }
 
-// meetingOf returns the meeting of a rank, which is not open yet, and the path of its directory.
-func meetingOf(cfg *Config) (m *meeting, path string, err error) {
-	m, path = new(meeting), cfg.Directory
+// newSocketDir returns the meeting of a rank, which is not open yet, and the path of its directory.
+func newSocketDir(cfg *Config) (m *socketDir, path string, err error) {
+	m, path = new(socketDir), cfg.Directory
 	if path == "" {
 		base, err := privatedir.Runtime()
 		if err != nil {
 			return nil, "", err
 		}
 		base.Close()
-		path = filepath.Join(base.Path(), folder)
-		m.network = network()
+		path = filepath.Join(base.Path(), ranksFolder)
+		m.netNamespace = netNamespaceID()
 	}
-	m.name = m.socket(cfg.Rank, cfg.Map.Addr(cfg.Rank))
+	m.name = m.socketName(cfg.Rank, cfg.Map.Addr(cfg.Rank))
 	return m, path, nil
 }
 
-// meet creates the socket of a rank. The error is a *rendezvous.TakenError if another process already is the
+// bindSocket creates the socket of a rank. The error is a *rendezvous.TakenError if another process already is the
 // rank.
-func meet(cfg *Config) (*meeting, *net.UnixListener, error) {
-	m, path, err := meetingOf(cfg)
+func bindSocket(cfg *Config) (*socketDir, *net.UnixListener, error) {
+	m, path, err := newSocketDir(cfg)
 	if err != nil {
 		return nil, nil, err
 	}
-	if m.network != "" {
-		if conn, peer, err := elsewhere(m.name, path); err == nil {
+	if m.netNamespace != "" {
+		if conn, peer, err := connectElsewhere(m.name, path); err == nil {
 			conn.Close()
 			return nil, nil, &rendezvous.TakenError{Path: m.name, PID: peer.PID}
 		}
@@ -63,7 +63,7 @@ func meet(cfg *Config) (*meeting, *net.UnixListener, error) {
 		return nil, nil, err
 	}
 	m.dir = dir
-	if m.network != "" {
+	if m.netNamespace != "" {
 		dir.Sweep() // remove sockets of killed processes; the launcher does so for a job
 	}
 	f := os.NewFile(uintptr(fd), m.name)
@@ -76,26 +76,26 @@ func meet(cfg *Config) (*meeting, *net.UnixListener, error) {
 	return m, ln.(*net.UnixListener), nil
 }
 
-// network identifies the network namespace of this process.
-func network() string {
+// netNamespaceID identifies the network namespace of this process.
+func netNamespaceID() string {
 	name, _ := os.Readlink("/proc/self/ns/net") // if it fails, all namespaces count as one
 	return strings.Trim(name, "net:[]") + "-"
 }
 
-// socket returns the name of a rank's socket.
-func (m *meeting) socket(rank int, addr netip.AddrPort) string {
-	if m.network == "" {
+// socketName returns the name of a rank's socket.
+func (m *socketDir) socketName(rank int, addr netip.AddrPort) string {
+	if m.netNamespace == "" {
 		return strconv.Itoa(rank) + ".memory"
 	}
-	return m.network + addr.String()
+	return m.netNamespace + addr.String()
 }
 
 // connect connects to the process of a peer. It does not block.
-func (m *meeting) connect(p *peer) (*net.UnixConn, error) {
-	name := m.socket(p.rank, p.addr)
+func (m *socketDir) connect(p *peer) (*net.UnixConn, error) {
+	name := m.socketName(p.rank, p.addr)
 	conn, _, err := m.dir.Connect(name, unix.SOCK_SEQPACKET)
-	if errors.Is(err, rendezvous.ErrNoProcess) && m.network != "" {
-		conn, _, err = elsewhere(name, m.dir.Path())
+	if errors.Is(err, rendezvous.ErrNoProcess) && m.netNamespace != "" {
+		conn, _, err = connectElsewhere(name, m.dir.Path())
 	}
 	if errors.Is(err, rendezvous.ErrNoProcess) {
 		return nil, fmt.Errorf("%w is rank %d at %v over shared memory: no process listens in %s", errNoProcess, p.rank,
@@ -104,11 +104,11 @@ func (m *meeting) connect(p *peer) (*net.UnixConn, error) {
 	return conn, err
 }
 
-// elsewhere searches for a socket in the directories that processes of this user with a different environment
+// connectElsewhere searches for a socket in the directories that processes of this user with a different environment
 // use, and connects to it. It skips the directory here.
-func elsewhere(name, here string) (*net.UnixConn, rendezvous.Peer, error) {
-	for _, place := range privatedir.RuntimePlaces() {
-		d, err := rendezvous.Open(filepath.Join(place, folder))
+func connectElsewhere(name, here string) (*net.UnixConn, rendezvous.Peer, error) {
+	for _, place := range privatedir.RuntimePaths() {
+		d, err := rendezvous.Open(filepath.Join(place, ranksFolder))
 		if err == nil && d.Path() == here {
 			d.Close()
 			continue
@@ -127,4 +127,4 @@ func elsewhere(name, here string) (*net.UnixConn, rendezvous.Peer, error) {
 
 // detach removes our socket. It must be called before the listener is closed: afterwards, the name may belong
 // to another process.
-func (m *meeting) detach() { _ = m.dir.Remove(m.name) } // a launcher may already have removed it
+func (m *socketDir) detach() { _ = m.dir.Remove(m.name) } // a launcher may already have removed it

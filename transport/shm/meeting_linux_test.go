@@ -52,7 +52,7 @@ func TestMeeting(t *testing.T) {
 			e.Close()
 		}
 		if dir == "" {
-			dir = filepath.Join(runtime, "zrlmpi", folder)
+			dir = filepath.Join(runtime, "zrlmpi", ranksFolder)
 		}
 		if got := entries(t, dir); len(got) != 0 {
 			t.Errorf("%q is left in %s", got, dir)
@@ -69,12 +69,12 @@ func TestMeeting(t *testing.T) {
 // TestMeetingElsewhere checks that the socket of a rank with a different environment is found, and that the
 // rank counts as taken.
 func TestMeetingElsewhere(t *testing.T) {
-	other := privatedir.RuntimePlaces()[1] // without XDG_RUNTIME_DIR
+	other := privatedir.RuntimePaths()[1] // without XDG_RUNTIME_DIR
 	t.Setenv("XDG_RUNTIME_DIR", filepath.Join(t.TempDir(), "none"))
 	m := transporttest.Map(t, 2)
 	a := listen(t, Config{Rank: 0, Map: m})
-	if strings.HasPrefix(a.meeting.dir.Path(), os.Getenv("XDG_RUNTIME_DIR")) {
-		t.Fatalf("it meets in %s, and not as in %s", a.meeting.dir.Path(), other)
+	if strings.HasPrefix(a.sockets.dir.Path(), os.Getenv("XDG_RUNTIME_DIR")) {
+		t.Fatalf("it meets in %s, and not as in %s", a.sockets.dir.Path(), other)
 	}
 	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
 	b := transporttest.Start(t, listen(t, Config{Rank: 1, Map: m}))
@@ -134,7 +134,7 @@ func TestOtherUser(t *testing.T) {
 	defer os.RemoveAll(dir)
 	m := transporttest.Map(t, 2)
 	c := listen(t, Config{Rank: 1, Map: m, Directory: dir})
-	socket := filepath.Join(dir, c.meeting.name)
+	socket := filepath.Join(dir, c.sockets.name)
 	if err := errors.Join(os.Chmod(dir, 0o711), os.Chmod(socket, 0o666)); err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ const (
 	doorbellLen     = pageLen
 )
 
-func linkLen(ring int) int { return slotsAt(ring) + 2*slotsLen }
+func linkLen(ring int) int { return slotsOffset(ring) + 2*slotsLen }
 
-// slotsAt returns the offset of the slots.
-func slotsAt(ring int) int { return pageLen + 2*ring }
+// slotsOffset returns the offset of the slots.
+func slotsOffset(ring int) int { return pageLen + 2*ring }

@@ -13,16 +13,16 @@ const (
 	// that is set if the page is in memory. See proc(5).
 	pagemapEntry = 8
 	pagePresent  = 1 << 63
-	// minPage is the smallest page size in bytes on any system.
-	minPage = 4096
+	// minPageLen is the smallest page size in bytes on any system.
+	minPageLen = 4096
 )
 
 // pagemap reports which pages of a process are resident. It refers to the address space at the time when it was
 // opened: if the process executes another program, or its PID is reused, pagemap reports that no page is
 // resident.
 type pagemap struct {
-	fd   int
-	page uint64 // its length in bytes
+	fd      int
+	pageLen uint64 // its length in bytes
 }
 
 func openPagemap(pid int) (*pagemap, error) {
@@ -30,13 +30,13 @@ func openPagemap(pid int) (*pagemap, error) {
 	if err != nil {
 		return nil, fmt.Errorf("querying the memory map of process %d: %w", pid, err)
 	}
-	return &pagemap{fd: fd, page: uint64(os.Getpagesize())}, nil
+	return &pagemap{fd: fd, pageLen: uint64(os.Getpagesize())}, nil
 }
 
 // resident reports whether n bytes at addr are resident at this moment, so that reading them does not block. n
 // must be between 1 and maxSingleCopy.
 func (rr *remoteReader) resident(m *pagemap, addr uint64, n int) bool {
-	first, last := addr/m.page, (addr+uint64(n)-1)/m.page
+	first, last := addr/m.pageLen, (addr+uint64(n)-1)/m.pageLen
 	pages := last - first + 1
 	if last < first || pages > uint64(len(rr.entries)/pagemapEntry) {
 		return false

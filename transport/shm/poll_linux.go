@@ -23,21 +23,21 @@ type inbox struct {
 	// shared is freed with the inbox.
 	shared *sharedBuffers
 
-	// most is the approximate maximum number of bytes that one Poll returns.
-	most  int
-	links []*link
-	// unlinked holds events to report, from peers without a link.
-	unlinked []unlinked
+	// maxBytes is the approximate maximum number of bytes that one Poll returns.
+	maxBytes int
+	links    []*link
+	// unlinkedEvent holds events to report, from peers without a link.
+	unlinked []unlinkedEvent
 	// unreleased holds the links whose ring contains packets that the last Poll returned.
 	unreleased []*link
-	// away describes the payloads that are still in their senders' memory, for the packets that the last Poll
+	// pendingGets describes the payloads that are still in their senders' memory, for the packets that the last Poll
 	// returned. reader fetches them.
-	away   []pendingGet
-	reader remoteReader
-	// rotation is the index of the first near link to read, and cursor the index of the first far link to read.
-	rotation, cursor int
-	// all makes the next Poll read all links.
-	all bool
+	pendingGets []pendingGet
+	reader      remoteReader
+	// nearRotation is the index of the first near link to read, and cursor the index of the first far link to read.
+	nearRotation, farCursor int
+	// pollAll makes the next Poll read all links.
+	pollAll bool
 	// linksPending is set if a link is waiting to be reported or removed.
 	linksPending bool
 	// asleep is set if the flag in the doorbell was set when Sleep was last called, so that the bell may have
@@ -57,36 +57,36 @@ func (c *Conn) Poll(batch []mpe.RxPacket, _ *mpe.Placements) (n int, err error) 
 		}
 	}
 	in.unreleased = in.unreleased[:0]
-	clear(in.away)
-	in.away = in.away[:0]
+	clear(in.pendingGets)
+	in.pendingGets = in.pendingGets[:0]
 	if in.linksPending || c.linksChanged.Load() {
 		if c.closed.Load() {
 			in.free()
 			return 0, mpe.ErrTransportClosed
 		}
-		c.addFresh()
+		c.addNewLinks()
 		n = in.updateLinks(batch)
 	}
-	n += in.take(batch[n:])
-	if c.shared.awaited.Load() != 0 {
-		n += c.published(batch[n:])
+	n += in.readLinks(batch[n:])
+	if c.shared.awaitedSlots.Load() != 0 {
+		n += c.reportPublished(batch[n:])
 	}
 	return n, nil
 }
 
-// addFresh adds new links to the inbox.
-func (c *Conn) addFresh() {
+// addNewLinks adds new links to the inbox.
+func (c *Conn) addNewLinks() {
 	if !c.linksChanged.Swap(false) {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, l := range c.fresh {
-		l.before, l.peer.newest = l.peer.newest, l
+	for _, l := range c.newLinks {
+		l.previous, l.peer.newestLink = l.peer.newestLink, l
 	}
-	c.inbox.links = append(c.inbox.links, c.fresh...)
+	c.inbox.links = append(c.inbox.links, c.newLinks...)
 	c.inbox.unlinked = append(c.inbox.unlinked, c.unlinked...)
-	c.fresh, c.unlinked = nil, nil
+	c.newLinks, c.unlinked = nil, nil
 	if c.closed.Load() {
 		c.linksChanged.Store(true)
 	}
@@ -99,12 +99,12 @@ func (in *inbox) updateLinks(batch []mpe.RxPacket) (n int) {
 	left := in.links[:0]
 	for _, l := range in.links {
 		ended := l.ended.Load() // must be loaded before the last poll
-		if l.unreadable && n < len(batch) {
-			l.unreadable = false
-			batch[n] = mpe.RxPacket{Kind: mpe.RxBroken, Peer: l.peer.rank, From: l.peer.addr}
+		if l.fetchFailed && n < len(batch) {
+			l.fetchFailed = false
+			batch[n] = mpe.RxPacket{Kind: mpe.RxBroken, Peer: l.peer.rank, SourceAddr: l.peer.addr}
 			n++
 		}
-		if l.broken && !l.unreadable || ended && (len(l.postponed) > 0 || !l.in.ready()) {
+		if l.broken && !l.fetchFailed || ended && (len(l.postponed) > 0 || !l.in.ready()) {
 			l.free()
 			continue
 		}
@@ -117,20 +117,20 @@ func (in *inbox) updateLinks(batch []mpe.RxPacket) (n int) {
 	for _, l := range in.links {
 		switch {
 		case l.reported:
-		case l.before != nil && !l.before.gone || n == len(batch):
+		case l.previous != nil && !l.previous.removed || n == len(batch):
 			in.linksPending = true
 		default:
-			l.reported, l.before = true, nil
-			batch[n] = mpe.RxPacket{Kind: mpe.RxConnected, Peer: l.peer.rank, From: l.peer.addr}
+			l.reported, l.previous = true, nil
+			batch[n] = mpe.RxPacket{Kind: mpe.RxConnected, Peer: l.peer.rank, SourceAddr: l.peer.addr}
 			n++
 		}
 	}
 	return n
 }
 
-// unlinked is an event of a peer without a link: the peer's process is gone, or no link can be made.
-type unlinked struct {
-	p      *peer
+// unlinkedEvent is an event of a peer without a link: the peer's process is gone, or no link can be made.
+type unlinkedEvent struct {
+	peer   *peer
 	packet mpe.RxPacket
 }
 
@@ -138,7 +138,7 @@ type unlinked struct {
 func (in *inbox) reportUnlinked(batch []mpe.RxPacket) (n int) {
 	left := in.unlinked[:0]
 	for _, u := range in.unlinked {
-		unread := slices.ContainsFunc(in.links, func(l *link) bool { return l.peer == u.p && l.reported })
+		unread := slices.ContainsFunc(in.links, func(l *link) bool { return l.peer == u.peer && l.reported })
 		if unread || n == len(batch) {
 			left, in.linksPending = append(left, u), true
 			continue
@@ -151,35 +151,35 @@ func (in *inbox) reportUnlinked(batch []mpe.RxPacket) (n int) {
 	return n
 }
 
-// take reads packets from the links.
-func (in *inbox) take(batch []mpe.RxPacket) (n int) {
-	room := in.most
+// readLinks reads packets from the links.
+func (in *inbox) readLinks(batch []mpe.RxPacket) (n int) {
+	room := in.maxBytes
 	if len(in.links) == 1 {
 		return in.read(in.links[0], batch, &room)
 	}
 	near := in.links[:min(len(in.links), nearLinks)]
 	far := in.links[len(near):]
-	if in.rotation++; in.rotation >= len(near) {
-		in.rotation = 0
+	if in.nearRotation++; in.nearRotation >= len(near) {
+		in.nearRotation = 0
 	}
-	for _, l := range near[in.rotation:] {
+	for _, l := range near[in.nearRotation:] {
 		n += in.read(l, batch[n:], &room)
 	}
-	for _, l := range near[:in.rotation] {
+	for _, l := range near[:in.nearRotation] {
 		n += in.read(l, batch[n:], &room)
 	}
 	polls := min(len(far), farLinks)
-	if in.all {
-		polls, in.all = len(far), false
+	if in.pollAll {
+		polls, in.pollAll = len(far), false
 	}
 	for range polls {
-		if in.cursor++; in.cursor >= len(far) {
-			in.cursor = 0
+		if in.farCursor++; in.farCursor >= len(far) {
+			in.farCursor = 0
 		}
-		l := &far[in.cursor]
+		l := &far[in.farCursor]
 		if got := in.read(*l, batch[n:], &room); got > 0 {
 			n += got
-			nearer := &near[in.rotation]
+			nearer := &near[in.nearRotation]
 			*l, *nearer = *nearer, *l
 		}
 	}
@@ -192,15 +192,15 @@ func (in *inbox) read(l *link, batch []mpe.RxPacket, room *int) (n int) {
 		return 0
 	}
 	if len(l.postponed) > 0 {
-		return in.resume(l, batch)
+		return in.resumePostponed(l, batch)
 	}
-	var a away
+	var a remotePayload
 	for n < len(batch) && *room > 0 {
 		packet, err := l.in.nextInto(&a)
 		if err != nil {
 			l.broken, in.linksPending = true, true
 			l.end(err)
-			batch[n] = mpe.RxPacket{Kind: mpe.RxBroken, Peer: l.peer.rank, From: l.peer.addr}
+			batch[n] = mpe.RxPacket{Kind: mpe.RxBroken, Peer: l.peer.rank, SourceAddr: l.peer.addr}
 			n++
 			break
 		}
@@ -209,16 +209,16 @@ func (in *inbox) read(l *link, batch []mpe.RxPacket, room *int) (n int) {
 		}
 		b := &batch[n]
 		*b = mpe.RxPacket{}
-		b.Kind, b.Peer, b.From, b.Bytes = mpe.RxDatagram, l.peer.rank, l.peer.addr, packet
+		b.Kind, b.Peer, b.SourceAddr, b.Bytes = mpe.RxDatagram, l.peer.rank, l.peer.addr, packet
 		switch {
-		case a.short:
+		case a.isShort:
 			b.Kind = mpe.RxShort
-		case a.advertised:
-			b.Advertised = l.note(a)
+		case a.isAdvertised:
+			b.Advertised = l.storeAdvert(a)
 		case a.state != nil:
 			in.recordRemote(b, l, a)
 		}
-		*room -= len(packet) + b.Away
+		*room -= len(packet) + b.RemoteBytes
 		n++
 	}
 	if n > 0 {

@@ -160,7 +160,7 @@ func TestKilled(t *testing.T) {
 					connected = true
 					continue
 				}
-				if (a.Kind == mpe.RxGone || a.Kind == mpe.RxLeft) && (killed || life > 0 && !connected) {
+				if (a.Kind == mpe.RxPeerDied || a.Kind == mpe.RxPeerClosed) && (killed || life > 0 && !connected) {
 					continue // the event of the previous process precedes the next link
 				}
 				h, _, d := protocol.ParseExtended(a.Bytes)

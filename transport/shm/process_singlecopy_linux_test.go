@@ -75,7 +75,7 @@ func fetchAll(c *Conn) error {
 		a := &batch[0]
 		switch {
 		case a.Kind != mpe.RxDatagram:
-		case a.Away == 0:
+		case a.RemoteBytes == 0:
 			return fmt.Errorf("%d got, %d lost", got, lost)
 		case !c.Fetch(a, dst):
 			lost++
@@ -109,8 +109,8 @@ func TestExposerKilled(t *testing.T) {
 				if a.Kind != mpe.RxDatagram {
 					continue
 				}
-				if a.Away != victimDescriptor || number(a) != next {
-					t.Fatalf("start %d: packet %d, want %d; %d bytes are away", life, number(a), next, a.Away)
+				if a.RemoteBytes != victimDescriptor || number(a) != next {
+					t.Fatalf("start %d: packet %d, want %d; %d bytes are away", life, number(a), next, a.RemoteBytes)
 				}
 				if c.Fetch(a, dst) {
 					if bytes.Count(dst, []byte{byte(next)}) != victimDescriptor {

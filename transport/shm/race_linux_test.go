@@ -159,7 +159,7 @@ func TestBrokenLink(t *testing.T) {
 	}
 	p := a.peers[1]
 	p.mu.Lock()
-	word(p.link.out.ring[p.link.out.pos:]).Store(hostile["all ones"])
+	wordAt(p.link.out.ring[p.link.out.pos:]).Store(hostile["all ones"])
 	p.mu.Unlock()
 	var kinds []mpe.RxKind
 	for len(kinds) < 3 {

@@ -19,14 +19,14 @@ func newNonce() *nonce {
 	return n
 }
 
-// memoryID is the address and the value of a process's nonce. The address is 0 if the process's memory must not
+// id is the address and the value of a process's nonce. The address is 0 if the process's memory must not
 // be read.
 type memoryID struct {
 	addr  uint64
 	nonce nonce
 }
 
-func (n *nonce) memoryID() memoryID {
+func (n *nonce) id() memoryID {
 	return memoryID{addr: uint64(uintptr(unsafe.Pointer(n))), nonce: *n}
 }
 
@@ -39,12 +39,12 @@ type remote struct {
 // remoteReader reads the memory of other processes. It holds the arguments of the system call, so that a read
 // does not allocate.
 type remoteReader struct {
-	found nonce
-	to    [2]unix.Iovec
-	from  [2]unix.RemoteIovec
+	foundNonce nonce
+	to         [2]unix.Iovec
+	from       [2]unix.RemoteIovec
 	// entries holds the pagemap entries of the pages to read. It is long enough even for the smallest page
 	// size.
-	entries [(maxSingleCopy/minPage + 2) * pagemapEntry]byte
+	entries [(maxSingleCopy/minPageLen + 2) * pagemapEntry]byte
 }
 
 var errOtherMemory = errors.New("it is another process's memory")
@@ -52,8 +52,8 @@ var errOtherMemory = errors.New("it is another process's memory")
 // read copies len(dst) bytes from addr in the process r. It blocks until they are resident. If it fails, dst is
 // undefined.
 func (rr *remoteReader) read(r *remote, dst []byte, addr uint64) error {
-	rr.found = nonce{}
-	rr.to[0].Base = &rr.found[0]
+	rr.foundNonce = nonce{}
+	rr.to[0].Base = &rr.foundNonce[0]
 	rr.to[0].SetLen(nonceLen)
 	rr.from[0] = unix.RemoteIovec{Base: uintptr(r.addr), Len: nonceLen}
 	return rr.readv(r, 0, dst, addr)
@@ -85,7 +85,7 @@ func (rr *remoteReader) readv(r *remote, first int, dst []byte, addr uint64) err
 	switch {
 	case errno != 0:
 		return fmt.Errorf("reading the memory of process %d: %w", r.pid, errno)
-	case first == 0 && rr.found != r.nonce:
+	case first == 0 && rr.foundNonce != r.nonce:
 		return fmt.Errorf("reading the memory of process %d: %w", r.pid, errOtherMemory)
 	case int(got) != head+n:
 		return fmt.Errorf("reading the memory of process %d at %#x: %d of %d bytes were there", r.pid, addr,

@@ -19,10 +19,10 @@ const (
 	// recordAlign is the length of a cache line.
 	recordAlign = 64
 	wordLen     = 8
-	// padding in place of a length means that the next record is at the start of the ring.
-	padding = 1<<32 - 1
-	// prepared is the number of bytes that prepare looks ahead.
-	prepared = 4 * recordAlign
+	// paddingLength in place of a length means that the next record is at the start of the ring.
+	paddingLength = 1<<32 - 1
+	// prepareLen is the number of bytes that prepare looks ahead.
+	prepareLen = 4 * recordAlign
 	// shortBit in the length of a record means that the record has a short header instead of a full one.
 	shortBit = 1 << 29
 	// publishParts determines how often the reader updates the head: after it has read this fraction of the
@@ -30,24 +30,24 @@ const (
 	publishParts = 16
 )
 
-// errBroken reports invalid content of a ring.
-var errBroken = errors.New("the shared memory is invalid")
+// errCorruptRing reports invalid content of a ring.
+var errCorruptRing = errors.New("the shared memory is invalid")
 
-// word returns the 64-bit word at b, which must be aligned.
-func word(b []byte) *atomic.Uint64 { return (*atomic.Uint64)(unsafe.Pointer(&b[:wordLen][0])) }
+// wordAt returns the 64-bit word at b, which must be aligned.
+func wordAt(b []byte) *atomic.Uint64 { return (*atomic.Uint64)(unsafe.Pointer(&b[:wordLen][0])) }
 
 // recordLen returns the length of the record of a packet of n bytes.
 func recordLen(n int) int { return (wordLen + n + recordAlign - 1) &^ (recordAlign - 1) }
 
-// ringSize reports whether n is a valid ring size.
-func ringSize(n int) bool { return n >= MinRing && n <= MaxRing && n&(n-1) == 0 }
+// isRingSize reports whether n is a valid ring size.
+func isRingSize(n int) bool { return n >= MinRing && n <= MaxRing && n&(n-1) == 0 }
 
-// pollBytes returns the approximate maximum number of bytes that one Poll returns. The limit ensures that space
+// maxPollBytes returns the approximate maximum number of bytes that one Poll returns. The limit ensures that space
 // is released while more packets are pending.
-func pollBytes(ring int) int { return min(ring/8, 64<<10) }
+func maxPollBytes(ring int) int { return min(ring/8, 64<<10) }
 
-// makeWord returns the word of a record.
-func makeWord(pos uint64, length uint32) uint64 {
+// recordWord returns the word of a record.
+func recordWord(pos uint64, length uint32) uint64 {
 	return pos/recordAlign<<32 | uint64(length)
 }
 
@@ -58,16 +58,16 @@ type writer struct {
 	head *atomic.Uint64
 	// pos is the position of the next record. read is the last known value of head. The words at all multiples
 	// of recordAlign from pos up to clean are 0.
-	pos, read, clean uint64
+	pos, readHead, clearedTo uint64
 	// exposed holds the descriptors that may still be live, oldest first.
 	exposed []exposedPacket
-	adverts adverts
+	adverts advertTable
 }
 
 // putShort writes a packet with a short header. It returns false if the ring is full.
 func (w *writer) putShort(h *protocol.ShortHeader, payload []byte) bool {
 	length := protocol.ShortHeaderLen + len(payload)
-	off, ok := w.place(recordLen(length))
+	off, ok := w.reserve(recordLen(length))
 	if !ok {
 		return false
 	}
@@ -81,7 +81,7 @@ func (w *writer) putShort(h *protocol.ShortHeader, payload []byte) bool {
 // put writes a packet. It returns false if the ring is full.
 func (w *writer) put(header *[protocol.ExtHeaderLen]byte, payload []byte) bool {
 	length := protocol.ExtHeaderLen + len(payload)
-	off, ok := w.place(recordLen(length))
+	off, ok := w.reserve(recordLen(length))
 	if !ok {
 		return false
 	}
@@ -92,8 +92,8 @@ func (w *writer) put(header *[protocol.ExtHeaderLen]byte, payload []byte) bool {
 	return true
 }
 
-// place returns the offset of the next record. It returns false if the record does not fit.
-func (w *writer) place(record int) (off int, ok bool) {
+// reserve returns the offset of the next record. It returns false if the record does not fit.
+func (w *writer) reserve(record int) (off int, ok bool) {
 	size := len(w.ring)
 	off = int(w.pos & uint64(size-1))
 	pad := 0
@@ -101,12 +101,12 @@ func (w *writer) place(record int) (off int, ok bool) {
 		pad = size - off
 	}
 	// The word after the record is cleared as well, so it must be free.
-	if !w.room(pad + record + recordAlign) {
+	if !w.hasSpace(pad + record + recordAlign) {
 		return 0, false
 	}
 	if pad > 0 {
 		w.clearUpTo(w.pos + uint64(pad))
-		word(w.ring[off:]).Store(makeWord(w.pos, padding))
+		wordAt(w.ring[off:]).Store(recordWord(w.pos, paddingLength))
 		w.pos += uint64(pad)
 		off = 0
 	}
@@ -117,40 +117,40 @@ func (w *writer) place(record int) (off int, ok bool) {
 func (w *writer) publish(off, length int, bit uint32) {
 	next := w.pos + uint64(recordLen(length))
 	w.clearUpTo(next)
-	word(w.ring[off:]).Store(makeWord(w.pos, uint32(length)|bit))
+	wordAt(w.ring[off:]).Store(recordWord(w.pos, uint32(length)|bit))
 	w.pos = next
 }
 
 // clearUpTo clears the word at pos. The words between clean and pos become part of a record.
 func (w *writer) clearUpTo(pos uint64) {
-	if pos < w.clean {
+	if pos < w.clearedTo {
 		return
 	}
 	off := int(pos & uint64(len(w.ring)-1))
 	clear(w.ring[off : off+wordLen])
-	w.clean = pos + recordAlign
+	w.clearedTo = pos + recordAlign
 }
 
 // prepare clears the free words after the next record. Short records then find them already cleared and in the
 // cache, although the reader had these lines before.
 func (w *writer) prepare() {
-	for w.clean < w.pos+prepared && w.clean+recordAlign-w.read <= uint64(len(w.ring)) {
-		w.clearUpTo(w.clean)
+	for w.clearedTo < w.pos+prepareLen && w.clearedTo+recordAlign-w.readHead <= uint64(len(w.ring)) {
+		w.clearUpTo(w.clearedTo)
 	}
 }
 
-// room reports whether the next n bytes are free.
-func (w *writer) room(n int) bool {
+// hasSpace reports whether the next n bytes are free.
+func (w *writer) hasSpace(n int) bool {
 	size := uint64(len(w.ring))
-	if w.pos+uint64(n)-w.read <= size {
+	if w.pos+uint64(n)-w.readHead <= size {
 		return true
 	}
 	head := w.head.Load()
-	if head > w.pos || head < w.read {
+	if head > w.pos || head < w.readHead {
 		return false // head is invalid; the reader loses the packets
 	}
-	w.read = head
-	return w.pos+uint64(n)-w.read <= size
+	w.readHead = head
+	return w.pos+uint64(n)-w.readHead <= size
 }
 
 // reader is the receiving side of a ring.
@@ -165,27 +165,27 @@ type reader struct {
 
 // ready reports whether a record is available.
 func (r *reader) ready() bool {
-	return word(r.ring[r.pos&uint64(len(r.ring)-1):]).Load() != 0
+	return wordAt(r.ring[r.pos&uint64(len(r.ring)-1):]).Load() != 0
 }
 
-// nextInto returns the next packet, nil if no packet is available, or errBroken. The bytes are in the ring and
+// nextInto returns the next packet, nil if no packet is available, or errCorruptRing. The bytes are in the ring and
 // valid until release, but the other side may still change them. If the payload of the packet, or of the
 // message that it announces, is not in the ring, nextInto returns only the header, and a locates the payload. a
 // also shows whether the header is a short one.
-func (r *reader) nextInto(a *away) (packet []byte, err error) {
-	*a = away{}
+func (r *reader) nextInto(a *remotePayload) (packet []byte, err error) {
+	*a = remotePayload{}
 	size := len(r.ring)
 	for {
 		off := int(r.pos & uint64(size-1))
-		w := word(r.ring[off:]).Load()
+		w := wordAt(r.ring[off:]).Load()
 		if w == 0 {
 			return nil, nil
 		}
 		length := w & (1<<32 - 1)
-		if w-length != makeWord(r.pos, 0) {
-			return nil, errBroken
+		if w-length != recordWord(r.pos, 0) {
+			return nil, errCorruptRing
 		}
-		if length == padding && off > 0 {
+		if length == paddingLength && off > 0 {
 			r.pos += uint64(size - off)
 			continue
 		}
@@ -193,22 +193,22 @@ func (r *reader) nextInto(a *away) (packet []byte, err error) {
 			length &^= shortBit
 			if length < protocol.ShortHeaderLen || length > protocol.ShortHeaderLen+MaxPayload ||
 				recordLen(int(length)) > size-off {
-				return nil, errBroken
+				return nil, errCorruptRing
 			}
 			r.pos += uint64(recordLen(int(length)))
 			from, to := off+wordLen, off+wordLen+int(length)
-			a.short = true
+			a.isShort = true
 			return r.ring[from:to:to], nil
 		}
 		hasDescriptor, advertised := length&(descriptorBit|advertBit) != 0, length&advertBit != 0
 		length &^= descriptorBit | advertBit
 		if length < protocol.ExtHeaderLen || length > uint64(protocol.ExtHeaderLen+LongPayload(size)) ||
 			hasDescriptor && length != protocol.ExtHeaderLen+descriptorLen {
-			return nil, errBroken
+			return nil, errCorruptRing
 		}
 		record := recordLen(int(length))
 		if record > size-off {
-			return nil, errBroken
+			return nil, errCorruptRing
 		}
 		if hasDescriptor {
 			most, good := LongPayload(size), true
@@ -216,8 +216,8 @@ func (r *reader) nextInto(a *away) (packet []byte, err error) {
 			if advertised {
 				most, good = maxSingleCopy, a.resolve(r.slots)
 			}
-			if !good || a.payload == 0 || a.payload > uint64(most) {
-				return nil, errBroken
+			if !good || a.payloadLen == 0 || a.payloadLen > uint64(most) {
+				return nil, errCorruptRing
 			}
 			length = protocol.ExtHeaderLen
 		}

@@ -13,7 +13,7 @@ import (
 )
 
 // next is nextInto with its result returned.
-func (r *reader) next() (packet []byte, a away, err error) {
+func (r *reader) next() (packet []byte, a remotePayload, err error) {
 	packet, err = r.nextInto(&a)
 	return packet, a, err
 }
@@ -22,8 +22,8 @@ func (r *reader) next() (packet []byte, a away, err error) {
 func newRing(n int) (*writer, *reader) {
 	mem := make([]byte, pageAhead+n)
 	ring, slots := mem[pageAhead:], make([]byte, slotsLen)
-	return &writer{ring: ring, head: word(mem), adverts: adverts{slots: slots}},
-		&reader{ring: ring, head: word(mem), slots: slots}
+	return &writer{ring: ring, head: wordAt(mem), adverts: advertTable{slots: slots}},
+		&reader{ring: ring, head: wordAt(mem), slots: slots}
 }
 
 const (
@@ -104,7 +104,7 @@ func TestShortRing(t *testing.T) {
 		// These are the words in the same places one round later.
 		for at := 0; at+wordLen <= len(p.Payload); at += wordLen {
 			binary.LittleEndian.PutUint64(p.Payload[at:],
-				makeWord(w.pos&^(recordAlign-1)+MinRing+uint64(at)&^(recordAlign-1), protocol.ShortHeaderLen|shortBit))
+				recordWord(w.pos&^(recordAlign-1)+MinRing+uint64(at)&^(recordAlign-1), protocol.ShortHeaderLen|shortBit))
 		}
 		h := protocol.ShortHeader{Number: number, Tag: 7}
 		e := expectation{whole(p), rng.IntN(3) > 0}
@@ -136,8 +136,8 @@ func TestShortRing(t *testing.T) {
 				}
 				break
 			}
-			if !bytes.Equal(got, expected[0].bytes) || a.short != expected[0].short {
-				t.Fatalf("%d bytes, short: %v; want %d, %v", len(got), a.short, len(expected[0].bytes),
+			if !bytes.Equal(got, expected[0].bytes) || a.isShort != expected[0].short {
+				t.Fatalf("%d bytes, short: %v; want %d, %v", len(got), a.isShort, len(expected[0].bytes),
 					expected[0].short)
 			}
 			expected = expected[1:]
@@ -154,8 +154,8 @@ func TestBadShortRecord(t *testing.T) {
 	for _, length := range []uint32{0, protocol.ShortHeaderLen - 1, protocol.ShortHeaderLen + MaxPayload + 1,
 		1<<29 - 1} {
 		w, r := newRing(MinRing)
-		word(w.ring).Store(makeWord(0, length|shortBit))
-		if got, _, err := r.next(); got != nil || !errors.Is(err, errBroken) {
+		wordAt(w.ring).Store(recordWord(0, length|shortBit))
+		if got, _, err := r.next(); got != nil || !errors.Is(err, errCorruptRing) {
 			t.Errorf("%d: %d bytes, %v", length, len(got), err)
 		}
 	}
@@ -199,7 +199,7 @@ func TestWindowFits(t *testing.T) {
 		packets, payload := Window(ring)
 		most := payload + packets*(wordLen+protocol.ExtHeaderLen+recordAlign) + // in flight
 			recordLen(protocol.ExtHeaderLen+MaxPayload) + // padding
-			ring/publishParts + pollBytes(ring) + recordLen(protocol.ExtHeaderLen+MaxPayload) // read and not given back
+			ring/publishParts + maxPollBytes(ring) + recordLen(protocol.ExtHeaderLen+MaxPayload) // read and not given back
 		if acks := (ring - most) / recordLen(protocol.ExtHeaderLen+protocol.AckLen); acks < 64 {
 			t.Errorf("a ring of %d bytes fits %d acknowledgements", ring, acks)
 		}
@@ -209,7 +209,7 @@ func TestWindowFits(t *testing.T) {
 	}
 	for ranks, want := range map[int]int{0: 1 << 20, 1: 1 << 20, 2: 1 << 20, 17: 1 << 20, 18: 512 << 10, 33: 512 << 10,
 		34: 256 << 10, 1000: 256 << 10} {
-		if got := DefaultRing(ranks); got != want || !ringSize(got) {
+		if got := DefaultRing(ranks); got != want || !isRingSize(got) {
 			t.Errorf("%d ranks: rings of %d bytes, want %d", ranks, got, want)
 		}
 	}
@@ -217,24 +217,24 @@ func TestWindowFits(t *testing.T) {
 
 // hostile are invalid words.
 var hostile = map[string]uint64{
-	"another position":           makeWord(recordAlign, 100),
-	"no header":                  makeWord(0, protocol.ExtHeaderLen-1),
-	"too long":                   makeWord(0, longest+1),
-	"a long descriptor":          makeWord(0, descriptorBit|(protocol.ExtHeaderLen+descriptorLen+1)),
-	"a short descriptor":         makeWord(0, descriptorBit|(protocol.ExtHeaderLen+descriptorLen-1)),
-	"an empty descriptor":        makeWord(0, descriptorBit|(protocol.ExtHeaderLen+descriptorLen)),
-	"a short advertised buffer":  makeWord(0, advertBit|(protocol.ExtHeaderLen+descriptorLen-1)),
-	"an empty advertised buffer": makeWord(0, advertBit|(protocol.ExtHeaderLen+descriptorLen)),
-	"both":                       makeWord(0, advertBit|descriptorBit|(protocol.ExtHeaderLen+descriptorLen)),
-	"longest":                    makeWord(0, padding-1),
-	"padding at once":            makeWord(0, padding),
+	"another position":           recordWord(recordAlign, 100),
+	"no header":                  recordWord(0, protocol.ExtHeaderLen-1),
+	"too long":                   recordWord(0, longest+1),
+	"a long descriptor":          recordWord(0, descriptorBit|(protocol.ExtHeaderLen+descriptorLen+1)),
+	"a short descriptor":         recordWord(0, descriptorBit|(protocol.ExtHeaderLen+descriptorLen-1)),
+	"an empty descriptor":        recordWord(0, descriptorBit|(protocol.ExtHeaderLen+descriptorLen)),
+	"a short advertised buffer":  recordWord(0, advertBit|(protocol.ExtHeaderLen+descriptorLen-1)),
+	"an empty advertised buffer": recordWord(0, advertBit|(protocol.ExtHeaderLen+descriptorLen)),
+	"both":                       recordWord(0, advertBit|descriptorBit|(protocol.ExtHeaderLen+descriptorLen)),
+	"longest":                    recordWord(0, paddingLength-1),
+	"padding at once":            recordWord(0, paddingLength),
 	"all ones":                   ^uint64(0),
 }
 
 func TestHostileWords(t *testing.T) {
 	for name, w := range hostile {
 		_, r := newRing(MinRing)
-		word(r.ring).Store(w)
+		wordAt(r.ring).Store(w)
 		if b, _, err := r.next(); b != nil || err == nil {
 			t.Errorf("%s: %d bytes, %v", name, len(b), err)
 		}
@@ -242,12 +242,12 @@ func TestHostileWords(t *testing.T) {
 	// First a packet that ends beyond the ring, then padding after padding.
 	_, r := newRing(MinRing)
 	r.pos = MinRing - recordAlign
-	word(r.ring[r.pos:]).Store(makeWord(r.pos, 100))
+	wordAt(r.ring[r.pos:]).Store(recordWord(r.pos, 100))
 	if b, _, err := r.next(); b != nil || err == nil {
 		t.Errorf("over the end: %d bytes, %v", len(b), err)
 	}
-	word(r.ring[r.pos:]).Store(makeWord(r.pos, padding))
-	word(r.ring).Store(makeWord(MinRing, padding))
+	wordAt(r.ring[r.pos:]).Store(recordWord(r.pos, paddingLength))
+	wordAt(r.ring).Store(recordWord(MinRing, paddingLength))
 	if b, _, err := r.next(); b != nil || err == nil {
 		t.Errorf("padding after padding: %d bytes, %v", len(b), err)
 	}
@@ -277,7 +277,7 @@ func FuzzReader(f *testing.F) {
 	f.Add(w.ring[:512], uint32(MinRing-128))
 	for _, w := range hostile {
 		b := make([]byte, 128)
-		word(b).Store(w)
+		wordAt(b).Store(w)
 		f.Add(b, uint32(0))
 	}
 	f.Fuzz(func(t *testing.T, content []byte, at uint32) {
@@ -295,9 +295,9 @@ func FuzzReader(f *testing.F) {
 			if len(b) < protocol.ExtHeaderLen || len(b) > longest || cap(b) != len(b) {
 				t.Fatalf("a packet of %d bytes", len(b))
 			}
-			if a.state != nil && (len(b) != protocol.ExtHeaderLen || a.payload == 0 || a.payload > maxSingleCopy ||
-				a.payload > MinRing/4 && !a.advertised) {
-				t.Fatalf("a header of %d bytes, and %d of payload are away", len(b), a.payload)
+			if a.state != nil && (len(b) != protocol.ExtHeaderLen || a.payloadLen == 0 || a.payloadLen > maxSingleCopy ||
+				a.payloadLen > MinRing/4 && !a.isAdvertised) {
+				t.Fatalf("a header of %d bytes, and %d of payload are away", len(b), a.payloadLen)
 			}
 			if n > 2*MinRing/recordAlign {
 				t.Fatal("there is no end to it")

@@ -68,14 +68,14 @@ func (l *link) send(p *mpe.Packet, pipelined bool) bool {
 		return false
 	}
 	switch {
-	case !l.exposes || p.Exposed == 0:
-	case len(p.Payload) > MaxPayload, len(p.Payload) >= MinSingleCopy && (!pipelined || l.distance.expose()):
+	case !l.canExpose || p.Exposed == 0:
+	case len(p.Payload) > MaxPayload, len(p.Payload) >= MinSingleCopy && (!pipelined || l.distance.nextExposed()):
 		return l.out.expose(&p.Header, p.Payload, p.Exposed)
 	case len(p.Payload) == 0 && len(p.Advertised) > 0 && len(p.Advertised) <= maxSingleCopy &&
-		(!l.distance.far || l.distance.expose()):
+		(!l.distance.isFar || l.distance.nextExposed()):
 		return l.out.advertise(&p.Header, p.Advertised, p.Exposed)
 	}
-	if !pipelined || !l.exposes || !l.distance.times(len(p.Payload)) {
+	if !pipelined || !l.canExpose || !l.distance.shouldTime(len(p.Payload)) {
 		return l.out.put(&p.Header, p.Payload)
 	}
 	return l.putTimed(p)
@@ -87,19 +87,19 @@ func (l *link) putTimed(p *mpe.Packet) bool {
 	if !l.out.put(&p.Header, p.Payload) {
 		return false
 	}
-	l.distance.copied(len(p.Payload), time.Since(began))
-	l.showDistance()
+	l.distance.recordCopy(len(p.Payload), time.Since(began))
+	l.publishDistance()
 	return true
 }
 
-// showDistance publishes to the peer whether long payload goes by single copy.
-func (l *link) showDistance() {
+// publishDistance publishes to the peer whether long payload goes by single copy.
+func (l *link) publishDistance() {
 	far := uint64(0)
-	if l.distance.far {
+	if l.distance.isFar {
 		far = 1
 	}
-	if l.far.Load() != far {
-		l.far.Store(far)
+	if l.farFlag.Load() != far {
+		l.farFlag.Store(far)
 	}
 }
 

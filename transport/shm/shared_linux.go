@@ -28,17 +28,17 @@ const (
 
 // sharedBuffers holds the shared buffers of all ranks.
 type sharedBuffers struct {
-	fd  int
-	own []byte
+	fd     int
+	ownMem []byte
 	// slots is the number of slots that are mapped here from each buffer, and mapped is the length of these
 	// slots and the states. The members of a communicator agree on a slot that all of them have mapped.
 	slots, mapped int
-	// of holds the peers' buffers, indexed by rank. The data of a process can be read after the process ends,
+	// peerBuffers holds the peers' buffers, indexed by rank. The data of a process can be read after the process ends,
 	// until another process takes over the rank.
-	of []sharedBuffer
-	// awaited has a bit for each slot with a pending call of Await. Poll clears the bits.
-	awaited atomic.Uint64
-	awaits  [sharedSlots]struct {
+	peerBuffers []sharedBuffer
+	// awaitedSlots has a bit for each slot with a pending call of Await. Poll clears the bits.
+	awaitedSlots  atomic.Uint64
+	pendingAwaits [sharedSlots]struct {
 		rank     atomic.Int64
 		sequence atomic.Uint64
 	}
@@ -51,12 +51,12 @@ type sharedBuffer struct {
 }
 
 func newSharedBuffers(ranks int) (b *sharedBuffers, err error) {
-	b = &sharedBuffers{of: make([]sharedBuffer, ranks), slots: affordableSlots(ranks)}
+	b = &sharedBuffers{peerBuffers: make([]sharedBuffer, ranks), slots: affordableSlots(ranks)}
 	b.mapped = sharedData + b.slots*sharedSlotLen
 	if b.fd, err = sharedmem.Create(sharedLen); err != nil {
 		return nil, err
 	}
-	if b.own, err = sharedmem.MapPart(b.fd, sharedLen, b.mapped); err != nil {
+	if b.ownMem, err = sharedmem.MapPart(b.fd, sharedLen, b.mapped); err != nil {
 		unix.Close(b.fd)
 		return nil, err
 	}
@@ -73,9 +73,9 @@ func affordableSlots(ranks int) int {
 	return int(min(left/4/uint64(ranks)/sharedSlotLen, sharedSlots))
 }
 
-// set makes mem the buffer of a rank, and takes ownership of it.
-func (b *sharedBuffers) set(rank int, mem []byte) {
-	of := &b.of[rank]
+// setPeer makes mem the buffer of a rank, and takes ownership of it.
+func (b *sharedBuffers) setPeer(rank int, mem []byte) {
+	of := &b.peerBuffers[rank]
 	of.mu.Lock()
 	defer of.mu.Unlock()
 	sharedmem.Unmap(of.mem)
@@ -84,11 +84,11 @@ func (b *sharedBuffers) set(rank int, mem []byte) {
 
 // free unmaps all buffers.
 func (b *sharedBuffers) free() {
-	for rank := range b.of {
-		b.set(rank, nil)
+	for rank := range b.peerBuffers {
+		b.setPeer(rank, nil)
 	}
-	sharedmem.Unmap(b.own)
-	b.own = nil
+	sharedmem.Unmap(b.ownMem)
+	b.ownMem = nil
 }
 
 // Words in the state of a slot. If a word exists for each half, the second half's word follows the first
@@ -106,9 +106,9 @@ const (
 )
 
 // stateWord returns word i of the state of a slot.
-func stateWord(mem []byte, slot, i int) *atomic.Uint64 { return word(mem[slot*stateLen+8*i:]) }
+func stateWord(mem []byte, slot, i int) *atomic.Uint64 { return wordAt(mem[slot*stateLen+8*i:]) }
 
-func slotOf(mem []byte, slot int) []byte {
+func slotMemory(mem []byte, slot int) []byte {
 	at := sharedData + slot*sharedSlotLen
 	return mem[at : at+sharedSlotLen : at+sharedSlotLen]
 }
@@ -121,19 +121,19 @@ func (c *Conn) Clear(mask, sequence uint64) {
 	for slot := range sharedSlots {
 		if mask>>slot&1 != 0 {
 			for i := range stateWords {
-				stateWord(c.shared.own, slot, i).Store(0)
+				stateWord(c.shared.ownMem, slot, i).Store(0)
 			}
-			stateWord(c.shared.own, slot, sequenceWord).Store(sequence)
+			stateWord(c.shared.ownMem, slot, sequenceWord).Store(sequence)
 		}
 	}
 }
 
 // Use implements collective.SharedBuffers.
-func (c *Conn) Use(slot int, epoch uint64) { stateWord(c.shared.own, slot, epochWord).Store(epoch) }
+func (c *Conn) Use(slot int, epoch uint64) { stateWord(c.shared.ownMem, slot, epochWord).Store(epoch) }
 
 // Publish implements collective.SharedBuffers.
 func (c *Conn) Publish(slot int, sequence uint64, members []int) {
-	stateWord(c.shared.own, slot, sequenceWord).Store(sequence)
+	stateWord(c.shared.ownMem, slot, sequenceWord).Store(sequence)
 	for _, rank := range members {
 		if p := c.peers[rank]; p != nil {
 			p.mu.Lock()
@@ -147,18 +147,18 @@ func (c *Conn) Publish(slot int, sequence uint64, members []int) {
 
 // Fail implements collective.SharedBuffers.
 func (c *Conn) Fail(slot int, call uint64) {
-	stateWord(c.shared.own, slot, failedWord+int(call&1)).Store(call)
+	stateWord(c.shared.ownMem, slot, failedWord+int(call&1)).Store(call)
 }
 
 // Describe implements collective.SharedBuffers.
 func (c *Conn) Describe(slot int, call, digest, description uint64) {
-	stateWord(c.shared.own, slot, digestWord+int(call&1)).Store(digest)
-	stateWord(c.shared.own, slot, descriptionWord+int(call&1)).Store(description)
+	stateWord(c.shared.ownMem, slot, digestWord+int(call&1)).Store(digest)
+	stateWord(c.shared.ownMem, slot, descriptionWord+int(call&1)).Store(description)
 }
 
 // State implements collective.SharedBuffers.
 func (c *Conn) State(rank, slot int, call uint64) (s collective.SlotState) {
-	of := &c.shared.of[rank]
+	of := &c.shared.peerBuffers[rank]
 	of.mu.Lock()
 	defer of.mu.Unlock()
 	if of.mem == nil {
@@ -175,7 +175,7 @@ func (c *Conn) State(rank, slot int, call uint64) (s collective.SlotState) {
 
 // Described implements collective.SharedBuffers.
 func (c *Conn) Described(rank, slot int, call uint64) (digest, description uint64) {
-	of := &c.shared.of[rank]
+	of := &c.shared.peerBuffers[rank]
 	of.mu.Lock()
 	defer of.mu.Unlock()
 	if of.mem == nil {
@@ -188,29 +188,29 @@ func (c *Conn) Described(rank, slot int, call uint64) (digest, description uint6
 // View implements collective.SharedBuffers.
 func (c *Conn) View(rank, slot int) (memory []byte, epoch uint64) {
 	if rank == c.cfg.Rank {
-		return slotOf(c.shared.own, slot), 0
+		return slotMemory(c.shared.ownMem, slot), 0
 	}
-	of := &c.shared.of[rank]
+	of := &c.shared.peerBuffers[rank]
 	of.mu.Lock()
 	if of.mem == nil {
 		return nil, 0
 	}
-	return slotOf(of.mem, slot), stateWord(of.mem, slot, epochWord).Load()
+	return slotMemory(of.mem, slot), stateWord(of.mem, slot, epochWord).Load()
 }
 
 // Release implements collective.SharedBuffers.
 func (c *Conn) Release(rank int) {
 	if rank != c.cfg.Rank {
-		c.shared.of[rank].mu.Unlock()
+		c.shared.peerBuffers[rank].mu.Unlock()
 	}
 }
 
 // Await implements collective.SharedBuffers.
 func (c *Conn) Await(rank, slot int, sequence uint64) {
-	a := &c.shared.awaits[slot]
+	a := &c.shared.pendingAwaits[slot]
 	a.rank.Store(int64(rank))
 	a.sequence.Store(sequence)
-	c.shared.awaited.Or(1 << slot)
+	c.shared.awaitedSlots.Or(1 << slot)
 	// The peer may have published after the caller checked. In that case, Sleep may have seen neither a pending
 	// call of Await nor anything to poll, and the peer will not ring again.
 	if c.hasPublished(slot) {
@@ -218,12 +218,12 @@ func (c *Conn) Await(rank, slot int, sequence uint64) {
 	}
 }
 
-// published reports completed calls of Await. If a new call replaced a completed one, the new call is reported
+// reportPublished reports completed calls of Await. If a new call replaced a completed one, the new call is reported
 // along with it, and the caller makes it again if necessary.
-func (c *Conn) published(batch []mpe.RxPacket) (n int) {
-	for left := c.shared.awaited.Load(); left != 0 && n < len(batch); left &= left - 1 {
+func (c *Conn) reportPublished(batch []mpe.RxPacket) (n int) {
+	for left := c.shared.awaitedSlots.Load(); left != 0 && n < len(batch); left &= left - 1 {
 		if slot := bits.TrailingZeros64(left); c.hasPublished(slot) {
-			c.shared.awaited.And(^uint64(1 << slot))
+			c.shared.awaitedSlots.And(^uint64(1 << slot))
 			batch[n] = mpe.RxPacket{Kind: mpe.RxPublished, Ticket: slot}
 			n++
 		}
@@ -233,13 +233,13 @@ func (c *Conn) published(batch []mpe.RxPacket) (n int) {
 
 // hasPublished reports whether the pending call of Await for a slot is complete.
 func (c *Conn) hasPublished(slot int) bool {
-	a := &c.shared.awaits[slot]
+	a := &c.shared.pendingAwaits[slot]
 	return c.State(int(a.rank.Load()), slot, 0).Sequence >= a.sequence.Load()
 }
 
 // anyPublished reports whether any call of Await is complete.
 func (c *Conn) anyPublished() bool {
-	for left := c.shared.awaited.Load(); left != 0; left &= left - 1 {
+	for left := c.shared.awaitedSlots.Load(); left != 0; left &= left - 1 {
 		if c.hasPublished(bits.TrailingZeros64(left)) {
 			return true
 		}

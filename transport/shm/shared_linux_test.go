@@ -123,7 +123,7 @@ func TestWokenByLink(t *testing.T) {
 	conn := connect(t, m, 1)
 	defer conn.Close()
 	if err := sendHello(conn,
-		hello{purpose: wantLink, src: 0, dst: 1, ring: MinRing,
+		hello{purpose: requestLink, src: 0, dst: 1, ring: MinRing,
 			handles: []int{bell, doorbellFD, shared, memory}}); err != nil {
 		t.Fatal(err)
 	}
@@ -131,10 +131,10 @@ func TestWokenByLink(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer closeAll(h.handles)
-	word(page).Store(1)
+	defer closeHandles(h.handles)
+	wordAt(page).Store(1)
 	c.Publish(0, 1, []int{0})
-	if err := sendHello(conn, hello{purpose: hasLink, src: 0, dst: 1}); err != nil {
+	if err := sendHello(conn, hello{purpose: linkReady, src: 0, dst: 1}); err != nil {
 		t.Fatal(err)
 	}
 	rung := []unix.PollFd{{Fd: int32(bell), Events: unix.POLLIN}}

@@ -16,7 +16,7 @@ func (c *Conn) Sharing() (links, singleCopy int) {
 		p.mu.Lock()
 		if l := p.link; l != nil {
 			links++
-			if l.exposes && l.fetches {
+			if l.canExpose && l.canFetch {
 				singleCopy++
 			}
 		}
@@ -35,7 +35,7 @@ func (c *Conn) LongPayload(peer int) int {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.link == nil || !p.link.exposes || c.cfg.Pipelined && !p.link.distance.exposing() {
+	if p.link == nil || !p.link.canExpose || c.cfg.Pipelined && !p.link.distance.isExposing() {
 		return 0
 	}
 	return LongPayload(len(p.link.out.ring))
@@ -56,16 +56,16 @@ func (c *Conn) Invalidate(peer int, number uint64) {
 }
 
 // recordRemote records that the payload of a packet is still in its sender's memory.
-func (in *inbox) recordRemote(to *mpe.RxPacket, l *link, a away) {
-	to.Away, to.Ticket = int(a.payload), len(in.away)
-	in.away = append(in.away, pendingGet{link: l, packet: to.Bytes, away: a})
+func (in *inbox) recordRemote(to *mpe.RxPacket, l *link, a remotePayload) {
+	to.RemoteBytes, to.Ticket = int(a.payloadLen), len(in.pendingGets)
+	in.pendingGets = append(in.pendingGets, pendingGet{link: l, packet: to.Bytes, remotePayload: a})
 }
 
 // pendingGet describes the payload, not yet fetched, of a packet that Poll has returned.
 type pendingGet struct {
 	link   *link
 	packet []byte
-	away
+	remotePayload
 }
 
 // Fetch copies payload that is still in its sender's memory to dst. If the payload is not resident, Fetch
@@ -73,12 +73,12 @@ type pendingGet struct {
 // read, the link ends; the next link retransmits all unacknowledged packets through the ring.
 func (c *Conn) Fetch(a *mpe.RxPacket, dst []byte) bool {
 	in := c.inbox
-	if a.Ticket < 0 || a.Ticket >= len(in.away) {
+	if a.Ticket < 0 || a.Ticket >= len(in.pendingGets) {
 		return false
 	}
-	w := &in.away[a.Ticket]
+	w := &in.pendingGets[a.Ticket]
 	l := w.link
-	if l.broken || !l.fetches || len(dst) != int(w.payload) || !w.valid() {
+	if l.broken || !l.canFetch || len(dst) != int(w.payloadLen) || !w.isValid() {
 		return false
 	}
 	if !in.reader.resident(l.pages, w.addr, len(dst)) {
@@ -86,7 +86,7 @@ func (c *Conn) Fetch(a *mpe.RxPacket, dst []byte) bool {
 		return false
 	}
 	err := in.reader.readResident(&l.remote, dst, w.addr)
-	if !w.confirm() {
+	if !w.confirmCopy() {
 		return false
 	}
 	if err != nil {
@@ -99,21 +99,21 @@ func (c *Conn) Fetch(a *mpe.RxPacket, dst []byte) bool {
 func (in *inbox) disableSingleCopy(l *link, err error) {
 	p := l.peer
 	p.mu.Lock()
-	p.unreadable = l.remote.nonce
+	p.unreadableNonce = l.remote.nonce
 	p.mu.Unlock()
-	l.broken, l.unreadable, in.linksPending = true, true, true
+	l.broken, l.fetchFailed, in.linksPending = true, true, true
 	l.end(fmt.Errorf("the link to rank %d is closed: %w", p.rank, err))
 }
 
-// remoteOf returns the process at the other end of a link, and its pagemap. The pagemap is nil if the process's
+// openRemote returns the process at the other end of a link, and its pagemap. The pagemap is nil if the process's
 // memory cannot be read.
-func (c *Conn) remoteOf(p *peer, pid int, w memoryID) (remote, *pagemap) {
+func (c *Conn) openRemote(p *peer, pid int, w memoryID) (remote, *pagemap) {
 	r := remote{pid: pid, memoryID: w}
 	if c.cfg.NoSingleCopy {
 		return r, nil
 	}
 	p.mu.Lock()
-	bad := p.unreadable == w.nonce
+	bad := p.unreadableNonce == w.nonce
 	p.mu.Unlock()
 	if bad {
 		return r, nil

@@ -61,14 +61,14 @@ func TestFetch(t *testing.T) {
 		p := exposedPayload(0, 1, uint32(i+1), n)
 		x := deliver(t, a, b, p)
 		if n < MinSingleCopy {
-			if x.Away != 0 || !bytes.Equal(x.Bytes, whole(p)) {
-				t.Errorf("%d bytes: %d arrived, %d are away", n, len(x.Bytes), x.Away)
+			if x.RemoteBytes != 0 || !bytes.Equal(x.Bytes, whole(p)) {
+				t.Errorf("%d bytes: %d arrived, %d are away", n, len(x.Bytes), x.RemoteBytes)
 			}
 			continue
 		}
 		dst := make([]byte, n)
-		if !bytes.Equal(x.Bytes, p.Header[:]) || x.Away != n || !b.Fetch(&x, dst) || !bytes.Equal(dst, p.Payload) {
-			t.Errorf("%d bytes: %d arrived, %d are away", n, len(x.Bytes), x.Away)
+		if !bytes.Equal(x.Bytes, p.Header[:]) || x.RemoteBytes != n || !b.Fetch(&x, dst) || !bytes.Equal(dst, p.Payload) {
+			t.Errorf("%d bytes: %d arrived, %d are away", n, len(x.Bytes), x.RemoteBytes)
 		}
 		for name, wrong := range map[string]mpe.RxPacket{"again": x, "no ticket": {Ticket: 99},
 			"no number": {Ticket: -1}} {
@@ -117,8 +117,8 @@ func TestNoSingleCopy(t *testing.T) {
 		}
 		for _, n := range []int{MaxPayload, LongPayload(DefaultRing(2))} {
 			p := exposedPayload(0, 1, 1, n)
-			if x := deliver(t, conns[0], conns[1], p); x.Away != 0 || !bytes.Equal(x.Bytes, whole(p)) {
-				t.Errorf("off at %d: %d bytes arrived, %d are away", off, len(x.Bytes), x.Away)
+			if x := deliver(t, conns[0], conns[1], p); x.RemoteBytes != 0 || !bytes.Equal(x.Bytes, whole(p)) {
+				t.Errorf("off at %d: %d bytes arrived, %d are away", off, len(x.Bytes), x.RemoteBytes)
 			}
 		}
 		for _, c := range conns {
@@ -198,8 +198,8 @@ func TestUnreadable(t *testing.T) {
 		t.Errorf("rank 0 exposes: %v, fetches: %v", exposes, fetches)
 	}
 	p = exposedPayload(0, 1, 2, MinSingleCopy)
-	if x := deliver(t, a, b, p); x.Away != 0 || !bytes.Equal(x.Bytes, whole(p)) {
-		t.Errorf("%d bytes arrived, %d are away", len(x.Bytes), x.Away)
+	if x := deliver(t, a, b, p); x.RemoteBytes != 0 || !bytes.Equal(x.Bytes, whole(p)) {
+		t.Errorf("%d bytes arrived, %d are away", len(x.Bytes), x.RemoteBytes)
 	}
 }
 
@@ -208,17 +208,17 @@ func TestUnreadable(t *testing.T) {
 func TestRemote(t *testing.T) {
 	exposing(t)
 	n, c := newNonce(), new(copier)
-	defer c.end(mpe.ErrTransportClosed)
+	defer c.stop(mpe.ErrTransportClosed)
 	pid := unix.Getpid()
-	other := n.memoryID()
+	other := n.id()
 	other.nonce[3]++
 	for name, tt := range map[string]struct {
 		r    remote
 		want bool
 	}{
-		"itself":       {remote{pid: pid, memoryID: n.memoryID()}, true},
+		"itself":       {remote{pid: pid, memoryID: n.id()}, true},
 		"another":      {remote{pid: pid, memoryID: other}, false},
-		"nobody":       {remote{pid: 1 << 30, memoryID: n.memoryID()}, false},
+		"nobody":       {remote{pid: 1 << 30, memoryID: n.id()}, false},
 		"nowhere":      {remote{pid: pid, memoryID: memoryID{addr: 1, nonce: *n}}, false},
 		"not said":     {remote{pid: pid}, false},
 		"all the ones": {remote{pid: pid, memoryID: memoryID{addr: 1<<64 - 1}}, false},
@@ -239,8 +239,8 @@ func TestPipelined(t *testing.T) {
 		t.Errorf("packets with %d bytes are exposed", n)
 	}
 	p := exposedPayload(0, 1, 1, MaxPayload)
-	if x := deliver(t, a, b, p); x.Away != 0 || !bytes.Equal(x.Bytes, whole(p)) {
-		t.Errorf("%d bytes arrived, %d are away", len(x.Bytes), x.Away)
+	if x := deliver(t, a, b, p); x.RemoteBytes != 0 || !bytes.Equal(x.Bytes, whole(p)) {
+		t.Errorf("%d bytes arrived, %d are away", len(x.Bytes), x.RemoteBytes)
 	}
 	p = advertising(0, 1, 2, maxSingleCopy)
 	x := deliver(t, a, b, p)
@@ -262,8 +262,8 @@ func (c *Conn) verdict(peer int, far bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if l := p.link; l != nil {
-		l.distance.change(far)
-		l.showDistance()
+		l.distance.setFar(far)
+		l.publishDistance()
 	}
 }
 
@@ -275,27 +275,27 @@ func TestFar(t *testing.T) {
 		t.Errorf("packets with %d bytes are exposed", n)
 	}
 	p := exposedPayload(0, 1, 1, MaxPayload)
-	if x := deliver(t, a, b, p); x.Away != MaxPayload {
-		t.Errorf("%d bytes arrived, %d are away", len(x.Bytes), x.Away)
+	if x := deliver(t, a, b, p); x.RemoteBytes != MaxPayload {
+		t.Errorf("%d bytes arrived, %d are away", len(x.Bytes), x.RemoteBytes)
 	}
 	p = advertising(0, 1, 2, maxSingleCopy)
 	x, dst := deliver(t, a, b, p), make([]byte, maxSingleCopy)
 	if x.Advertised == 0 || !b.Get(0, x.Advertised, dst) || !bytes.Equal(dst, p.Advertised) {
 		t.Error("it is not taken from a far peer")
 	}
-	a.peers[1].link.distance.exposed = exposures
+	a.peers[1].link.distance.exposedCount = exposedPerTrial
 	if n := a.LongPayload(1); n != 0 {
 		t.Errorf("in a trial, packets with %d bytes are exposed", n)
 	}
 	p = exposedPayload(0, 1, 3, MaxPayload)
-	if x := deliver(t, a, b, p); x.Away != 0 || !bytes.Equal(x.Bytes, whole(p)) {
-		t.Errorf("in a trial, %d bytes arrived, %d are away", len(x.Bytes), x.Away)
+	if x := deliver(t, a, b, p); x.RemoteBytes != 0 || !bytes.Equal(x.Bytes, whole(p)) {
+		t.Errorf("in a trial, %d bytes arrived, %d are away", len(x.Bytes), x.RemoteBytes)
 	}
 	if x := deliver(t, a, b, advertising(0, 1, 4, maxSingleCopy)); x.Advertised != 0 {
 		t.Error("in a trial, a message is advertised")
 	}
 	p = exposedPayload(0, 1, 5, 2*MaxPayload) // cut before the trial
-	if x := deliver(t, a, b, p); x.Away != 2*MaxPayload {
-		t.Errorf("%d bytes arrived, %d are away", len(x.Bytes), x.Away)
+	if x := deliver(t, a, b, p); x.RemoteBytes != 2*MaxPayload {
+		t.Errorf("%d bytes arrived, %d are away", len(x.Bytes), x.RemoteBytes)
 	}
 }

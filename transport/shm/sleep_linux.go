@@ -16,7 +16,7 @@ func (c *Conn) Wakeup() int {
 	if c.inbox.freed {
 		return -1
 	}
-	return c.inbox.doorbell.bell
+	return c.inbox.doorbell.eventFD
 }
 
 // Sleep makes the next packet to arrive ring the bell, even if Poll is called in the meantime. The bell stays
@@ -26,8 +26,8 @@ func (c *Conn) Sleep() bool {
 	if c.linksChanged.Load() || in.linksPending {
 		return false
 	}
-	in.all = true // the next Poll reads all links, now or after the bell has rung
-	asleep := in.doorbell.asleep()
+	in.pollAll = true // the next Poll reads all links, now or after the bell has rung
+	asleep := in.doorbell.asleepFlag()
 	// The bell may be rung even while the flag is set: a peer clears the flag before it rings, and may be
 	// interrupted in between.
 	if in.asleep {
@@ -69,9 +69,9 @@ func (c *Conn) Recv(batch []mpe.RxPacket) (int, error) {
 		if !c.Sleep() {
 			continue
 		}
-		bell := []unix.PollFd{{Fd: int32(c.inbox.doorbell.bell), Events: unix.POLLIN}}
+		bell := []unix.PollFd{{Fd: int32(c.inbox.doorbell.eventFD), Events: unix.POLLIN}}
 		if _, err := unix.Poll(bell, -1); err != nil && !errors.Is(err, unix.EINTR) {
-			return 0, fmt.Errorf("shm: rank %d at %v cannot wait: %w", c.cfg.Rank, c.local, err)
+			return 0, fmt.Errorf("shm: rank %d at %v cannot wait: %w", c.cfg.Rank, c.localAddr, err)
 		}
 	}
 }

@@ -20,13 +20,13 @@ func (c *Conn) acceptAll() {
 				return
 			}
 		}
-		p := c.dialerAt(remoteAddr(conn).Addr())
+		p := c.peerAtIP(remoteAddr(conn).Addr())
 		if p == nil {
-			c.refuse(&c.unknown, conn)
+			c.rejectConn(&c.unknownPeer, conn)
 			continue
 		}
-		if _, secured := p.at(); secured != nil {
-			p.shake(conn)
+		if _, secured := p.addrAndTLS(); secured != nil {
+			p.addHandshake(conn)
 		}
 		c.tasks.Go(func() {
 			c.serve(p, conn)
@@ -35,13 +35,13 @@ func (c *Conn) acceptAll() {
 	}
 }
 
-// dialerAt returns the lower-ranked peer with the given IP, or nil. Only lower ranks dial us.
-func (c *Conn) dialerAt(ip netip.Addr) *peer {
+// peerAtIP returns the lower-ranked peer with the given RunIP, or nil. Only lower ranks dial us.
+func (c *Conn) peerAtIP(ip netip.Addr) *peer {
 	for _, p := range c.peers[:c.cfg.Rank] {
 		if p == nil {
 			continue
 		}
-		if addr, _ := p.at(); sameIP(addr.Addr(), ip) {
+		if addr, _ := p.addrAndTLS(); sameIP(addr.Addr(), ip) {
 			return p
 		}
 	}

@@ -21,8 +21,8 @@ type blocks struct {
 	// list holds the bytes in order; only its last block may be partly filled.
 	list [][]byte
 	// waiting is the number of bytes queued or being written, and limit is its maximum.
-	waiting, limit int
-	spare          [][]byte
+	queuedBytes, limit int
+	spare              [][]byte
 }
 
 // queue copies packets to the end of the queue until the limit is reached. It returns the number of packets
@@ -31,10 +31,10 @@ func (o *blocks) queue(packets []mpe.Packet) int {
 	for i := range packets {
 		p := &packets[i]
 		length := protocol.ExtHeaderLen + len(p.Payload)
-		if length > o.limit-o.waiting {
+		if length > o.limit-o.queuedBytes {
 			return i
 		}
-		o.waiting += length
+		o.queuedBytes += length
 		o.append(p.Header[:])
 		o.append(p.Payload)
 	}
@@ -46,7 +46,7 @@ func (o *blocks) append(b []byte) {
 	for len(b) > 0 {
 		last := len(o.list) - 1
 		if last < 0 || len(o.list[last]) == blockLen {
-			o.list = append(o.list, o.block())
+			o.list = append(o.list, o.newBlock())
 			last++
 		}
 		block := o.list[last]
@@ -56,8 +56,8 @@ func (o *blocks) append(b []byte) {
 	}
 }
 
-// block returns an empty block.
-func (o *blocks) block() []byte {
+// newBlock returns an empty block.
+func (o *blocks) newBlock() []byte {
 	n := len(o.spare) - 1
 	if n < 0 {
 		return make([]byte, 0, blockLen)

@@ -16,22 +16,22 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/rankmap"
 )
 
-// Conn holds all TCP connections of one rank. It implements mpe.PollTransport.
+// Conn holds all AddTCP connections of one rank. It implements mpe.PollTransport.
 type Conn struct {
-	cfg   Config
-	local netip.AddrPort
-	ln    *net.TCPListener
+	cfg       Config
+	localAddr netip.AddrPort
+	ln        *net.TCPListener
 	// reserve provides a file descriptor when the process has run out of them.
 	reserve rlimit.Reserve
 	// peers is indexed by rank; entries of ranks that are not peers are nil.
 	peers []*peer
 
-	// unknown stands in for the peer when a connection comes from an address that no peer has.
-	unknown peer
+	// unknownPeer stands in for the peer when a connection comes from an address that no peer has.
+	unknownPeer peer
 
 	queue queue
-	// taken holds the events that the last call of Recv returned.
-	taken [recvBatch]event
+	// returnedEvents holds the events that the last call of Recv returned.
+	returnedEvents [recvBatch]event
 
 	// inbox is polled by goroutines that wait for packets. It is nil if the Conn cannot be polled. With an
 	// inbox, the queue carries only events that do not arrive on a connection.
@@ -39,7 +39,7 @@ type Conn struct {
 
 	// ctx is canceled when the Conn is closed, and dialing is canceled when closing begins. tasks tracks the
 	// goroutines of the Conn.
-	ctx, dialing        context.Context
+	ctx, dialCtx        context.Context
 	cancel, stopDialing context.CancelFunc
 	tasks               sync.WaitGroup
 }
@@ -49,8 +49,8 @@ var (
 	_ mpe.PollTransport      = (*Conn)(nil)
 )
 
-// Listen binds the rank to its IP and port from the rank map, and starts to dial the higher software ranks. It
-// returns a *ListenError if it cannot bind the address, a *SharedIPError if two software ranks share an IP, and
+// Listen binds the rank to its RunIP and port from the rank map, and starts to dial the higher software ranks. It
+// returns a *ListenError if it cannot bind the address, a *SharedIPError if two software ranks share an RunIP, and
 // a *CredentialError if the peers would reject the rank's certificate.
 func Listen(cfg Config) (*Conn, error) { return listen(cfg, true) }
 
@@ -59,7 +59,7 @@ func listen(cfg Config, poll bool) (*Conn, error) {
 	if cfg.Map == nil || !cfg.Map.Has(cfg.Rank) {
 		return nil, fmt.Errorf("tcp: rank %d is not in the rank map", cfg.Rank)
 	}
-	if err := checkIPs(cfg.Map); err != nil {
+	if err := checkUniqueIPs(cfg.Map); err != nil {
 		return nil, err
 	}
 	addr := cfg.Map.Addr(cfg.Rank)
@@ -74,7 +74,7 @@ func listen(cfg Config, poll bool) (*Conn, error) {
 		return nil, bindfault.New("tcp", cfg.Rank, cfg.Map, err)
 	}
 	c := newConn(cfg, ln.(*net.TCPListener))
-	if poll && c.pollable() {
+	if poll && c.canUseInbox() {
 		if c.inbox, err = newInbox(c); err != nil {
 			ln.Close()
 			return nil, fmt.Errorf("tcp: setting up rank %d at %v: %w", cfg.Rank, addr, err)
@@ -101,20 +101,20 @@ func newConn(cfg Config, ln *net.TCPListener) *Conn {
 	if cfg.Backoff == nil {
 		cfg.Backoff = DefaultBackoff
 	}
-	if cfg.answers == nil {
-		cfg.answers = (*Conn).answers
+	if cfg.isAlive == nil {
+		cfg.isAlive = (*Conn).answers
 	}
-	c := &Conn{cfg: cfg, local: cfg.Map.Addr(cfg.Rank), ln: ln,
-		peers: make([]*peer, cfg.Map.Size()), unknown: peer{rank: mpe.UnknownPeer},
+	c := &Conn{cfg: cfg, localAddr: cfg.Map.Addr(cfg.Rank), ln: ln,
+		peers: make([]*peer, cfg.Map.Size()), unknownPeer: peer{rank: mpe.UnknownPeer},
 		queue: queue{ready: make(chan struct{}, 1)}}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
-	c.dialing, c.stopDialing = context.WithCancel(c.ctx)
+	c.dialCtx, c.stopDialing = context.WithCancel(c.ctx)
 	for rank := range c.peers {
 		if rank != cfg.Rank && cfg.Map.Kind(rank) == rankmap.Software {
 			p := &peer{rank: rank, addr: cfg.Map.Addr(rank), profile: cfg.Profile(rank),
-				free: make(chan *chunk, maxChunks), moved: make(chan struct{}, 1)}
+				freeChunks: make(chan *chunk, maxChunks), addrChanged: make(chan struct{}, 1)}
 			if cfg.TLS != nil {
-				p.tls = cfg.TLS.config(p.addr.Addr())
+				p.tls = cfg.TLS.peerConfig(p.addr.Addr())
 			}
 			c.peers[rank] = p
 		}
@@ -122,9 +122,9 @@ func newConn(cfg Config, ln *net.TCPListener) *Conn {
 	return c
 }
 
-// pollable reports whether all peers exchange packets of the extended profile over plain TCP. With another
-// profile, a write may block; with TLS, the TLS library reads from the connection itself.
-func (c *Conn) pollable() bool {
+// canUseInbox reports whether all peers exchange packets of the extended profile over plain AddTCP. With another
+// profile, a write may block; with TLSMismatch, the TLSMismatch library reads from the connection itself.
+func (c *Conn) canUseInbox() bool {
 	peers := 0
 	for _, p := range c.peers {
 		if p == nil {
@@ -150,7 +150,7 @@ func keepAlive() net.KeepAliveConfig {
 }
 
 // LocalAddr returns the address to which the rank is bound.
-func (c *Conn) LocalAddr() netip.AddrPort { return c.local }
+func (c *Conn) LocalAddr() netip.AddrPort { return c.localAddr }
 
 // Reliable returns true, because no data is lost while a connection lasts.
 func (c *Conn) Reliable() bool { return true }
@@ -180,8 +180,8 @@ func (c *Conn) drain() {
 		if p == nil {
 			continue
 		}
-		if l, _ := p.current(); l != nil && l.out != nil {
-			l.out.end()
+		if l, _ := p.currentLink(); l != nil && l.out != nil {
+			l.out.finish()
 			links = append(links, l)
 		}
 	}

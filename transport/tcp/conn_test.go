@@ -113,8 +113,8 @@ func TestIPv6(t *testing.T) {
 	m := transporttest.MapOf(t, addr)
 	e := start(t, Config{Map: m})
 	wantClosed(t, dial(t, addr.Addr(), addr))
-	if a := want(t, e, mpe.RxBroken, mpe.UnknownPeer); a.From.Addr() != addr.Addr() {
-		t.Errorf("a connection from %v", a.From)
+	if a := want(t, e, mpe.RxBroken, mpe.UnknownPeer); a.SourceAddr.Addr() != addr.Addr() {
+		t.Errorf("a connection from %v", a.SourceAddr)
 	}
 }
 
@@ -127,7 +127,7 @@ func TestSharedIPs(t *testing.T) {
 		!strings.Contains(err.Error(), "ranks 1 and 2 share "+a.Addr().String()) {
 		t.Errorf("the error is %v", err)
 	}
-	// Ranks without TCP do not matter.
+	// Ranks without AddTCP do not matter.
 	m, err := rankmap.New([]rankmap.Entry{
 		{Rank: 0, Addr: b, Kind: rankmap.Software}, {Rank: 1, Addr: a, Kind: rankmap.CPU},
 		{Rank: 2, Addr: sibling, Kind: rankmap.CPU}})

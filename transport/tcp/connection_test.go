@@ -8,7 +8,7 @@ func (c *Conn) Connection(peer int) (connected bool, last error) {
 	if err != nil {
 		return false, err
 	}
-	l, last := p.current()
+	l, last := p.currentLink()
 	if l != nil {
 		return true, nil
 	}

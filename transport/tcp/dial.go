@@ -9,8 +9,8 @@ import (
 // keepDialing keeps a connection to p open until the Conn is closed.
 func (c *Conn) keepDialing(p *peer) {
 	dialer := net.Dialer{
-		// The acceptor identifies us by our IP. The system chooses the port.
-		LocalAddr:       &net.TCPAddr{IP: c.local.Addr().AsSlice(), Zone: c.local.Addr().Zone()},
+		// The acceptor identifies us by our RunIP. The system chooses the port.
+		LocalAddr:       &net.TCPAddr{IP: c.localAddr.Addr().AsSlice(), Zone: c.localAddr.Addr().Zone()},
 		Timeout:         dialTimeout,
 		KeepAliveConfig: keepAlive(),
 	}
@@ -30,13 +30,13 @@ func (c *Conn) keepDialing(p *peer) {
 			c.reportGone(p)
 			fallthrough
 		default:
-			c.failed(p, err)
+			c.recordFailure(p, err)
 		}
 		select {
 		case <-time.After(c.cfg.Backoff(max(n, 1))):
-		case <-p.moved:
+		case <-p.addrChanged:
 			n = 0
-		case <-c.dialing.Done():
+		case <-c.dialCtx.Done():
 			return
 		}
 	}
@@ -44,15 +44,15 @@ func (c *Conn) keepDialing(p *peer) {
 
 // dial connects to the current address of p. It aborts if p moves to another address.
 func (c *Conn) dial(dialer *net.Dialer, p *peer) (net.Conn, error) {
-	ctx, cancel := context.WithCancel(c.dialing)
+	ctx, cancel := context.WithCancel(c.dialCtx)
 	defer cancel()
-	addr := p.dialFrom(cancel)
+	addr := p.addrForDial(cancel)
 	return dialer.DialContext(ctx, network(addr), addr.String())
 }
 
 // serve runs the connection conn with p, which either side may have dialed. It reports whether the connection
 // worked.
 func (c *Conn) serve(p *peer, conn *net.TCPConn) (worked bool) {
-	stream, err := c.secure(p, conn)
-	return err == nil && c.run(p, conn, stream)
+	stream, err := c.secureConn(p, conn)
+	return err == nil && c.runLink(p, conn, stream)
 }

@@ -45,7 +45,7 @@ type placing struct {
 // places returns the placement for message 5 of rank 0, if the first stored bytes have already arrived.
 func places(stored int, buf []byte) *mpe.Placements {
 	var at mpe.Placements
-	at.Set(mpe.Placement{Head: protocol.ExtHeaderLen, Message: 5, Offset: uint32(stored), Buf: buf[stored:]})
+	at.Set(mpe.Placement{HeaderLen: protocol.ExtHeaderLen, Message: 5, Offset: uint32(stored), Buf: buf[stored:]})
 	return &at
 }
 
@@ -62,10 +62,10 @@ func (p *placing) poll(most int) (kinds []mpe.RxKind) {
 		if a.Kind != mpe.RxDatagram {
 			continue
 		}
-		if a.Peer != 0 || !a.Checked {
+		if a.Peer != 0 || !a.Verified {
 			p.t.Fatalf("%+v", a)
 		}
-		packet := slices.Concat(a.Bytes, a.Rest)
+		packet := slices.Concat(a.Bytes, a.Tail)
 		p.got = append(p.got, string(packet))
 		h, payload, defect := protocol.ParseExtended(packet)
 		if !defect.OK() {
@@ -74,7 +74,7 @@ func (p *placing) poll(most int) (kinds []mpe.RxKind) {
 		if h.Type != protocol.Data || h.Message != 5 {
 			continue
 		}
-		if to := p.buf[h.Offset:]; len(a.Rest) > 0 && &to[0] == &a.Rest[0] {
+		if to := p.buf[h.Offset:]; len(a.Tail) > 0 && &to[0] == &a.Tail[0] {
 			p.placed++
 		} else {
 			copy(to, payload)
@@ -177,7 +177,7 @@ func TestPollPlacesLeavesOut(t *testing.T) {
 		},
 		"of other peer": func(buf []byte) *mpe.Placements {
 			var at mpe.Placements
-			at.Set(mpe.Placement{Peer: 1, Head: protocol.ExtHeaderLen, Message: 5, Offset: protocol.MaxStreamPayload,
+			at.Set(mpe.Placement{Peer: 1, HeaderLen: protocol.ExtHeaderLen, Message: 5, Offset: protocol.MaxStreamPayload,
 				Buf: buf[protocol.MaxStreamPayload:]})
 			return &at
 		},
@@ -189,7 +189,7 @@ func TestPollPlacesLeavesOut(t *testing.T) {
 				conn := c.dialed(0)
 				p := placing{polled: c, buf: make([]byte, len(message))}
 				write(t, conn, []byte(packets[0]+packets[1][:part]))
-				for len(p.got) < 1 || c.Conn.inbox.at[0].wire.direct.begun < part {
+				for len(p.got) < 1 || c.Conn.inbox.byRank[0].wire.direct.partialBytes < part {
 					c.wake()
 					p.poll(8)
 				}
@@ -213,7 +213,7 @@ func TestPollPlacesLeavesOut(t *testing.T) {
 						if a.Kind != mpe.RxDatagram {
 							t.Fatalf("%s, cut at %d: %+v", name, part, a)
 						}
-						got = append(got, string(slices.Concat(a.Bytes, a.Rest)))
+						got = append(got, string(slices.Concat(a.Bytes, a.Tail)))
 					}
 				}
 				if want := append([]string{packets[2]}, behind...); !slices.Equal(got, want) {
@@ -277,7 +277,7 @@ func TestPollPlacesOfSeveralPeers(t *testing.T) {
 			messages[peer] = bytes.Repeat([]byte{byte(peer + 1)}, 2*protocol.MaxStreamPayload)
 			packets[peer] = dataPackets(5, messages[peer])
 			if peer < expected {
-				at.Set(mpe.Placement{Peer: peer, Head: protocol.ExtHeaderLen, Message: 5,
+				at.Set(mpe.Placement{Peer: peer, HeaderLen: protocol.ExtHeaderLen, Message: 5,
 					Buf: make([]byte, len(messages[peer]))})
 			}
 		}
@@ -293,11 +293,11 @@ func TestPollPlacesOfSeveralPeers(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, a := range batch[:withoutGone(batch[:n])] {
-				if string(slices.Concat(a.Bytes, a.Rest)) != packets[a.Peer][0] {
+				if string(slices.Concat(a.Bytes, a.Tail)) != packets[a.Peer][0] {
 					t.Fatalf("%d expected: another packet than that of peer %d", expected, a.Peer)
 				}
-				if place := at.Of(a.Peer); place != nil && len(a.Rest) > 0 && &a.Rest[0] != &place.Buf[0] ||
-					place == nil && len(a.Rest) > 0 {
+				if place := at.ForPeer(a.Peer); place != nil && len(a.Tail) > 0 && &a.Tail[0] != &place.Buf[0] ||
+					place == nil && len(a.Tail) > 0 {
 					t.Errorf("%d expected: the packet of peer %d is elsewhere", expected, a.Peer)
 				}
 				got[a.Peer]++
@@ -316,7 +316,7 @@ func TestPollPlacesAllocatesNothing(t *testing.T) {
 	once := func() {
 		write(t, conn, stream)
 		for offset, got := 0, 0; got < 6; {
-			at.Set(mpe.Placement{Head: protocol.ExtHeaderLen, Message: 5, Offset: uint32(offset),
+			at.Set(mpe.Placement{HeaderLen: protocol.ExtHeaderLen, Message: 5, Offset: uint32(offset),
 				Buf: message[offset:]})
 			n, _ := c.Poll(batch, &at)
 			for i := range batch[:n] {
@@ -354,18 +354,18 @@ func BenchmarkPollPlaces(b *testing.B) {
 					b.Fatal(n, err)
 				}
 				for offset := 0; offset < len(message); {
-					at.Set(mpe.Placement{Head: head, Message: 5, Offset: uint32(offset), Buf: message[offset:]})
+					at.Set(mpe.Placement{HeaderLen: head, Message: 5, Offset: uint32(offset), Buf: message[offset:]})
 					n, err := conns[1].Poll(batch, &at)
 					if err != nil {
 						b.Fatal(err)
 					}
 					for i := range batch[:n] {
 						a := &batch[i]
-						if len(a.Rest) == 0 {
-							a.Rest = a.Bytes[protocol.ExtHeaderLen:]
-							copy(message[offset:], a.Rest)
+						if len(a.Tail) == 0 {
+							a.Tail = a.Bytes[protocol.ExtHeaderLen:]
+							copy(message[offset:], a.Tail)
 						}
-						offset += len(a.Rest)
+						offset += len(a.Tail)
 					}
 					if n == 0 {
 						_, _ = conns[0].Poll(batch[:1], nil) // writes pending data

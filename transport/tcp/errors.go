@@ -24,7 +24,7 @@ var (
 // or the addresses that the machine has instead, and a remedy.
 type ListenError = bindfault.ListenError
 
-// SharedIPError reports that two ranks on TCP have the same IP, so that their peers cannot distinguish them.
+// SharedIPError reports that two ranks on AddTCP have the same RunIP, so that their peers cannot distinguish them.
 type SharedIPError struct {
 	Rank, Other int
 	IP          netip.Addr
@@ -37,8 +37,8 @@ func (e *SharedIPError) Error() string {
 		e.Rank, e.Other, e.IP)
 }
 
-// checkIPs returns a *SharedIPError if two software ranks share an IP.
-func checkIPs(m *rankmap.Map) error {
+// checkUniqueIPs returns a *SharedIPError if two software ranks share an RunIP.
+func checkUniqueIPs(m *rankmap.Map) error {
 	holder := make(map[netip.Addr]int)
 	for _, e := range m.Entries() {
 		if e.Kind != rankmap.Software {
@@ -61,8 +61,8 @@ type SendError struct {
 	// Err is the cause: ErrNotConnected, ErrNoPeer, ErrProfile, an error of package protocol, or
 	// mpe.ErrTransportClosed.
 	Err error
-	// Last is the error of the last attempt to connect or to write, or nil.
-	Last error
+	// LastErr is the error of the last attempt to connect or to write, or nil.
+	LastErr error
 }
 
 // Error names the peer and the cause.
@@ -73,8 +73,8 @@ func (e *SendError) Error() string {
 	}
 	text += ": " + e.Err.Error()
 	switch {
-	case e.Last != nil:
-		text += fmt.Sprintf("; last: %v", e.Last)
+	case e.LastErr != nil:
+		text += fmt.Sprintf("; last: %v", e.LastErr)
 	case errors.Is(e.Err, ErrNotConnected) && e.Peer < e.Rank:
 		text += fmt.Sprintf("; rank %d must dial and has not: is it running, with the same rank map?", e.Peer)
 	}
@@ -83,8 +83,8 @@ func (e *SendError) Error() string {
 
 // Unwrap returns both causes.
 func (e *SendError) Unwrap() []error {
-	if e.Last == nil {
+	if e.LastErr == nil {
 		return []error{e.Err}
 	}
-	return []error{e.Err, e.Last}
+	return []error{e.Err, e.LastErr}
 }

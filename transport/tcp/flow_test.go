@@ -50,7 +50,7 @@ func TestBackPressure(t *testing.T) {
 		}
 		got += n
 	}
-	if made := c.peers[0].made; made > maxChunks {
+	if made := c.peers[0].chunksMade; made > maxChunks {
 		t.Errorf("%d buffers for one peer", made)
 	}
 }
@@ -80,7 +80,7 @@ func stick(t *testing.T, c *Conn) *net.TCPConn {
 func TestCloseWhileStuck(t *testing.T) {
 	for _, again := range []bool{false, true} {
 		m := transporttest.Map(t, 2)
-		c, err := Listen(Config{Rank: 1, Map: m, answers: gone})
+		c, err := Listen(Config{Rank: 1, Map: m, isAlive: gone})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -106,7 +106,7 @@ func TestCloseWhileStuck(t *testing.T) {
 // the old connection must come before the new connection.
 func TestReplaceWhileStuck(t *testing.T) {
 	m := transporttest.Map(t, 2)
-	c, err := Listen(Config{Rank: 1, Map: m, answers: gone})
+	c, err := Listen(Config{Rank: 1, Map: m, isAlive: gone})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +154,7 @@ func TestExchange(t *testing.T) {
 			t.Fatalf("%+v, %v", batch[0], err)
 		}
 		// The kernel's buffers must not hide a lack of ours.
-		l, _ := c.peers[batch[0].Peer].current()
+		l, _ := c.peers[batch[0].Peer].currentLink()
 		if err := errors.Join(l.conn.SetReadBuffer(1<<14), l.conn.SetWriteBuffer(1<<14)); err != nil {
 			t.Fatal(err)
 		}

@@ -22,7 +22,7 @@ func (c *Conn) reportGone(p *peer) {
 	}
 	p.mu.Lock()
 	if p.link == nil { // under the lock, so that a later connection is reported after it
-		c.queue.push(event{kind: mpe.RxGone, peer: p, from: p.addr})
+		c.queue.push(event{kind: mpe.RxPeerDied, peer: p, from: p.addr})
 	}
 	p.mu.Unlock()
 	if c.inbox != nil {
@@ -30,9 +30,9 @@ func (c *Conn) reportGone(p *peer) {
 	}
 }
 
-// goneAfter is the time that afterConnection waits for a lower rank to dial again before it probes the rank. A
+// goneDelay is the time that afterConnection waits for a lower rank to dial again before it probes the rank. A
 // rank that only lost its connection dials again within 100 ms (C5).
-const goneAfter = 250 * time.Millisecond
+const goneDelay = 250 * time.Millisecond
 
 // afterConnection determines whether p, a lower rank whose connection was lost, is still running. If p is gone,
 // afterConnection reports it once.
@@ -41,17 +41,17 @@ func (c *Conn) afterConnection(p *peer) {
 		return
 	}
 	select {
-	case <-time.After(goneAfter):
-	case <-c.dialing.Done():
+	case <-time.After(goneDelay):
+	case <-c.dialCtx.Done():
 		return
 	}
-	if l, _ := p.current(); l != nil {
+	if l, _ := p.currentLink(); l != nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(c.dialing, dialTimeout)
+	ctx, cancel := context.WithTimeout(c.dialCtx, dialTimeout)
 	defer cancel()
-	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: c.local.Addr().AsSlice(), Zone: c.local.Addr().Zone()}}
-	addr, _ := p.at()
+	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: c.localAddr.Addr().AsSlice(), Zone: c.localAddr.Addr().Zone()}}
+	addr, _ := p.addrAndTLS()
 	conn, err := dialer.DialContext(ctx, network(addr), addr.String())
 	if err == nil { // it runs, and reports an unexpected connection
 		conn.Close()

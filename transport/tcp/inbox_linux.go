@@ -16,10 +16,10 @@ import (
 // the connection to p, and returns when the connection ends.
 func (in *inbox) run(p *peer, conn *net.TCPConn) (worked bool) {
 	from := remoteAddr(conn)
-	fd, err := progress.Take(conn)
+	fd, err := progress.TakeDescriptor(conn)
 	if err != nil {
-		p.admission.Unlock()
-		in.c.failed(p, err)
+		p.admissionMu.Unlock()
+		in.c.recordFailure(p, err)
 		conn.Close()
 		return false
 	}
@@ -27,97 +27,97 @@ func (in *inbox) run(p *peer, conn *net.TCPConn) (worked bool) {
 	w.out.limit = in.c.cfg.SendQueue
 	l := &link{peer: p, from: from, wire: w, closing: make(chan struct{}), done: make(chan struct{})}
 	added := in.add(l)
-	p.admission.Unlock()
+	p.admissionMu.Unlock()
 	if !added {
 		unix.Close(w.fd)
 		return false
 	}
 	<-l.done
-	return w.worked.Load()
+	return w.hasReceived.Load()
 }
 
 // add queues a new link. Poll reports it only after all data from the previous link has been read. add returns
 // false if the inbox is closed.
 func (in *inbox) add(l *link) bool {
-	in.freshMu.Lock()
-	defer in.freshMu.Unlock()
+	in.newLinksMu.Lock()
+	defer in.newLinksMu.Unlock()
 	if in.closed.Load() {
 		return false
 	}
 	if old := l.peer.replace(l); old != nil {
 		old.close(errReplaced)
 		// Nothing was ever read from the old link, so it is not reported.
-		if i := slices.Index(in.fresh, old); i >= 0 {
-			in.fresh = slices.Delete(in.fresh, i, i+1)
+		if i := slices.Index(in.newLinks, old); i >= 0 {
+			in.newLinks = slices.Delete(in.newLinks, i, i+1)
 			in.free(old)
 		}
 	}
 	in.c.closeIfMoved(l)
-	in.fresh = append(in.fresh, l)
+	in.newLinks = append(in.newLinks, l)
 	in.ring()
 	return true
 }
 
 // notifyPoll makes the next Poll check for events that do not arrive on a connection.
 func (in *inbox) notifyPoll() {
-	in.freshMu.Lock()
-	defer in.freshMu.Unlock()
+	in.newLinksMu.Lock()
+	defer in.newLinksMu.Unlock()
 	if !in.closed.Load() {
 		in.ring()
 	}
 }
 
-// once is the value written to the eventfd to ring the bell.
-var once = []byte{1, 0, 0, 0, 0, 0, 0, 0}
+// ringValue is the value written to the eventfd to ring the bell.
+var ringValue = []byte{1, 0, 0, 0, 0, 0, 0, 0}
 
-// ring wakes the waiting goroutine. The caller holds freshMu, so that the bell becomes readable only after a
+// ring wakes the waiting goroutine. The caller holds newLinksMu, so that the bell becomes readable only after a
 // change.
 func (in *inbox) ring() {
 	in.linksChanged.Store(true)
-	_, _ = unix.Write(in.bell, once) // it fails only if the counter is full
+	_, _ = unix.Write(in.bell, ringValue) // it fails only if the counter is full
 }
 
 // reportChanges reports queued events and new links.
 func (in *inbox) reportChanges(batch []mpe.RxPacket) (n int) {
-	in.freshMu.Lock()
-	defer in.freshMu.Unlock()
+	in.newLinksMu.Lock()
+	defer in.newLinksMu.Unlock()
 	if in.closed.Load() {
 		return 0
 	}
 	var rung [8]byte
 	in.linksChanged.Store(false)
 	_, _ = unix.Read(in.bell, rung[:])
-	taken := &in.c.taken
+	taken := &in.c.returnedEvents
 	for n < len(batch) {
 		got := in.c.queue.pop(taken[:min(len(batch)-n, len(taken))])
 		if got == 0 {
 			break
 		}
 		for _, ev := range taken[:got] {
-			batch[n] = mpe.RxPacket{Kind: ev.kind, Peer: ev.peer.rank, From: ev.from, Bytes: ev.bytes()}
+			batch[n] = mpe.RxPacket{Kind: ev.kind, Peer: ev.peer.rank, SourceAddr: ev.from, Bytes: ev.bytes()}
 			n++
 		}
 	}
-	left := in.fresh[:0]
-	for _, l := range in.fresh {
+	left := in.newLinks[:0]
+	for _, l := range in.newLinks {
 		switch {
-		case in.at[l.peer.rank] != nil || n == len(batch):
+		case in.byRank[l.peer.rank] != nil || n == len(batch):
 			left = append(left, l)
-		case in.watch(l):
-			batch[n] = mpe.RxPacket{Kind: mpe.RxConnected, Peer: l.peer.rank, From: l.from}
+		case in.register(l):
+			batch[n] = mpe.RxPacket{Kind: mpe.RxConnected, Peer: l.peer.rank, SourceAddr: l.from}
 			n++
 		}
 	}
-	clear(in.fresh[len(left):])
-	in.fresh = left
+	clear(in.newLinks[len(left):])
+	in.newLinks = left
 	if n == len(batch) {
 		in.ring()
 	}
 	return n
 }
 
-// watch starts to read from a link, and reports whether the link is still open.
-func (in *inbox) watch(l *link) bool {
+// register starts to read from a link, and reports whether the link is still open.
+func (in *inbox) register(l *link) bool {
 	select {
 	case <-l.closing:
 		in.free(l)
@@ -125,9 +125,9 @@ func (in *inbox) watch(l *link) bool {
 	default:
 	}
 	l.wire.mu.Lock()
-	ev := l.interest()
+	ev := l.epollEvents()
 	err := unix.EpollCtl(in.epfd, unix.EPOLL_CTL_ADD, l.wire.fd, &ev)
-	l.wire.out.watched = err == nil
+	l.wire.out.registered = err == nil
 	l.wire.mu.Unlock()
 	if err != nil { // out of memory
 		l.close(os.NewSyscallError("epoll_ctl", err))
@@ -135,40 +135,40 @@ func (in *inbox) watch(l *link) bool {
 		return false
 	}
 	in.links = append(in.links, l)
-	in.at[l.peer.rank] = l
+	in.byRank[l.peer.rank] = l
 	return true
 }
 
 // end marks a link as finished: it delivers no more data.
-func (in *inbox) end(l *link, reason error) {
+func (in *inbox) endLink(l *link, reason error) {
 	l.close(reason)
 	l.wire.ended = true
-	in.ended = append(in.ended, l)
+	in.endedLinks = append(in.endedLinks, l)
 }
 
-// sweep removes finished links.
-func (in *inbox) sweep() {
-	if len(in.ended) == 0 {
+// removeEnded removes finished links.
+func (in *inbox) removeEnded() {
+	if len(in.endedLinks) == 0 {
 		return
 	}
-	for i, l := range in.ended {
-		in.ended[i] = nil
-		in.forget(l)
+	for i, l := range in.endedLinks {
+		in.endedLinks[i] = nil
+		in.removeLink(l)
 	}
-	in.ended = in.ended[:0]
+	in.endedLinks = in.endedLinks[:0]
 	in.notifyPoll() // a new link may have replaced one of them
 }
 
-func (in *inbox) forget(l *link) {
+func (in *inbox) removeLink(l *link) {
 	if i := slices.Index(in.links, l); i >= 0 {
 		in.links = slices.Delete(in.links, i, i+1)
 	}
-	in.at[l.peer.rank] = nil
-	if in.near == l {
-		in.near = nil
+	in.byRank[l.peer.rank] = nil
+	if in.nearLink == l {
+		in.nearLink = nil
 	}
-	if in.held == l {
-		in.held = nil
+	if in.backlogged == l {
+		in.backlogged = nil
 	}
 	in.free(l)
 }
@@ -177,11 +177,11 @@ func (in *inbox) forget(l *link) {
 func (in *inbox) free(l *link) {
 	w := l.wire
 	w.mu.Lock()
-	if w.out.watched {
+	if w.out.registered {
 		_ = unix.EpollCtl(in.epfd, unix.EPOLL_CTL_DEL, w.fd, nil) // cannot fail: it was added
-		w.out.watched = false
+		w.out.registered = false
 	}
-	in.ask(l, false)
+	in.setWriteInterest(l, false)
 	w.close()
 	w.mu.Unlock()
 	l.peer.remove(l)
@@ -190,22 +190,22 @@ func (in *inbox) free(l *link) {
 
 // close ends all links, after giving the peers time to read pending data.
 func (in *inbox) close() {
-	in.ending.Do(func() {
-		in.freshMu.Lock()
+	in.closeOnce.Do(func() {
+		in.newLinksMu.Lock()
 		in.closed.Store(true)
 		in.ring()
-		in.freshMu.Unlock()
+		in.newLinksMu.Unlock()
 		in.mu.Lock()
 		defer in.mu.Unlock()
-		all := append(slices.Clone(in.links), in.fresh...)
+		all := append(slices.Clone(in.links), in.newLinks...)
 		in.drain(all)
 		for _, l := range all {
 			l.close(net.ErrClosed)
-			in.forget(l)
+			in.removeLink(l)
 		}
-		in.fresh, in.held, in.ended = nil, nil, nil
-		in.waiting.Lock() // wait until the waiting goroutine has seen the bell
-		defer in.waiting.Unlock()
+		in.newLinks, in.backlogged, in.endedLinks = nil, nil, nil
+		in.waitMu.Lock() // wait until the waiting goroutine has seen the bell
+		defer in.waitMu.Unlock()
 		unix.Close(in.bell)
 		unix.Close(in.epfd)
 	})
@@ -226,7 +226,7 @@ func (in *inbox) drain(all []*link) {
 		fds := make([]unix.PollFd, len(left))
 		for i, l := range left {
 			fds[i] = unix.PollFd{Fd: int32(l.wire.fd), Events: unix.POLLIN}
-			if l.wire.out.waiting > 0 {
+			if l.wire.out.queuedBytes > 0 {
 				fds[i].Events |= unix.POLLOUT
 			}
 		}
@@ -243,11 +243,11 @@ func (in *inbox) drainLink(l *link, scrap []byte) (over bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !w.out.shutdown {
-		w.out.last = true // send rejects packets from now on
+		w.out.closed = true // send rejects packets from now on
 		if in.flush(l) != nil {
 			return true
 		}
-		if w.out.waiting == 0 {
+		if w.out.queuedBytes == 0 {
 			w.out.shutdown = true
 			_ = unix.Shutdown(w.fd, unix.SHUT_WR) // it fails if the peer has closed the connection
 		}

@@ -19,16 +19,16 @@ import (
 // TestPollReplaced checks that a new connection replaces the old one only after all data from the old one has
 // been returned.
 func TestPollReplaced(t *testing.T) {
-	c := newPolled(t, 2, func(cfg *Config) { cfg.answers = gone })
+	c := newPolled(t, 2, func(cfg *Config) { cfg.isAlive = gone })
 	m := c.cfg.Map
 	old := c.dialed(0)
 	stream, packets := packetStream(10, 2000, 0)
 	write(t, old, append(stream, packets[0][:50]...))
 	var newest *net.TCPConn
 	for range 3 { // only the last one is reported
-		before, _ := c.peers[0].current()
+		before, _ := c.peers[0].currentLink()
 		fresh := dial(t, m.Addr(0).Addr(), c.LocalAddr())
-		for now := before; now == before; now, _ = c.peers[0].current() {
+		for now := before; now == before; now, _ = c.peers[0].currentLink() {
 			runtime.Gosched() // until it has replaced the link
 		}
 		if newest != nil {
@@ -43,15 +43,15 @@ func TestPollReplaced(t *testing.T) {
 			t.Fatalf("%q arrived by the old connection", a.Bytes)
 		}
 	}
-	if a := c.want(mpe.RxConnected, 0); a.From != transportAddr(newest) {
-		t.Errorf("%v is the new connection", a.From)
+	if a := c.want(mpe.RxConnected, 0); a.SourceAddr != transportAddr(newest) {
+		t.Errorf("%v is the new connection", a.SourceAddr)
 	}
 	for _, want := range packets {
 		if a := c.want(mpe.RxDatagram, 0); string(a.Bytes) != want {
 			t.Fatalf("%q arrived by the new connection", a.Bytes)
 		}
 	}
-	if len(c.inbox.links) != 1 || c.inbox.asking.Load() != 0 {
+	if len(c.inbox.links) != 1 || c.inbox.writersWaiting.Load() != 0 {
 		t.Errorf("%d links are left", len(c.inbox.links))
 	}
 }
@@ -159,7 +159,7 @@ func TestPollWhileConnectionsChange(t *testing.T) {
 		return len(list)
 	}
 	before := descriptors()
-	c := newPolled(t, 4, func(cfg *Config) { cfg.answers = gone })
+	c := newPolled(t, 4, func(cfg *Config) { cfg.isAlive = gone })
 	done := make(chan error, 2)
 	go func() {
 		batch := make([]mpe.RxPacket, 3)

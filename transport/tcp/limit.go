@@ -9,12 +9,12 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// failed records why there is no connection to p. If the cause is a limit of this process and it persists,
-// failed reports a peer of the extended profile as unreachable, each time it is called for as long as the limit
+// recordFailure records why there is no connection to p. If the cause is a limit of this process and it persists,
+// recordFailure reports a peer of the extended profile as unreachable, each time it is called for as long as the limit
 // persists.
-func (c *Conn) failed(p *peer, err error) {
+func (c *Conn) recordFailure(p *peer, err error) {
 	err = rlimit.Descriptor(err)
-	if !p.failed(err) || p.profile != protocol.Extended {
+	if !p.recordFailure(err) || p.profile != protocol.Extended {
 		return
 	}
 	reason := fmt.Sprintf("no connection to rank %d: %v", p.rank, err)
@@ -43,11 +43,11 @@ func (c *Conn) refuseCaller(err error) {
 		if acceptErr != nil {
 			return
 		}
-		p := c.dialerAt(remoteAddr(conn).Addr())
+		p := c.peerAtIP(remoteAddr(conn).Addr())
 		_ = conn.SetLinger(0)
 		conn.Close()
 		if p != nil {
-			c.failed(p, err)
+			c.recordFailure(p, err)
 		}
 	})
 }

@@ -82,7 +82,7 @@ func starved(t *testing.T, listen listener, rank int) {
 	defer c.Close()
 	if rank == 0 { // it dials
 		for {
-			if _, err := c.peers[1].current(); err != nil {
+			if _, err := c.peers[1].currentLink(); err != nil {
 				break
 			}
 			runtime.Gosched()

@@ -20,28 +20,28 @@ import (
 type peer struct {
 	rank    int
 	profile protocol.Profile
-	// free holds the empty chunks. made counts all chunks ever allocated; only the reader of the current link
+	// freeChunks holds the empty chunks. made counts all chunks ever allocated; only the reader of the current link
 	// uses it.
-	free chan *chunk
-	made int
-	// tail is the chunk of the last payload or packet that this peer added to the queue. It is nil if another
+	freeChunks chan *chunk
+	chunksMade int
+	// tailChunk is the chunk of the last payload or packet that this peer added to the queue. It is nil if another
 	// event followed, or if the chunk was taken from the queue. broken is the number of queued mpe.RxBroken.
 	// The queue owns both.
-	tail   *chunk
-	broken int
+	tailChunk    *chunk
+	brokenQueued int
 
-	// parts holds the two parts of a packet that is being sent, and buffers holds the part of it not yet
+	// sendParts holds the two parts of a packet that is being sent, and buffers holds the part of it not yet
 	// written. They are fields so that a send does not allocate.
-	parts   [2][]byte
-	buffers net.Buffers
+	sendParts [2][]byte
+	buffers   net.Buffers
 
-	// admission is held while a connection is becoming the link. candidates is the number of connections
+	// admissionMu is held while a connection is becoming the link. candidates is the number of connections
 	// waiting for that.
-	admission  sync.Mutex
-	candidates atomic.Int32
+	admissionMu sync.Mutex
+	candidates  atomic.Int32
 
-	// moved has an element if the peer has a new address to dial.
-	moved chan struct{}
+	// addrChanged has an element if the peer has a new address to dial.
+	addrChanged chan struct{}
 
 	mu sync.Mutex
 	// addr is the peer's address; tls is nil for plain connections.
@@ -50,28 +50,28 @@ type peer struct {
 	// stopDial cancels a pending dial of the previous address.
 	stopDial context.CancelFunc
 	link     *link // nil while there is no connection
-	// last is the error that ended the last connection or the last attempt to connect.
-	last error
-	// limited tracks the process limits that have prevented a connection since the last link.
-	limited rlimit.Watch
-	// shaking lists the connections whose TLS handshake is in progress, oldest first.
-	shaking []*net.TCPConn
+	// lastError is the error that ended the last connection or the last attempt to connect.
+	lastError error
+	// limitWatch tracks the process limits that have prevented a connection since the last link.
+	limitWatch rlimit.Watch
+	// handshaking lists the connections whose TLSMismatch handshake is in progress, oldest first.
+	handshaking []*net.TCPConn
 }
 
-// current returns the link, or nil and the error that ended the last connection or the last attempt to connect.
-func (p *peer) current() (*link, error) {
+// currentLink returns the link, or nil and the error that ended the last connection or the last attempt to connect.
+func (p *peer) currentLink() (*link, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.link, p.last
+	return p.link, p.lastError
 }
 
-// failed records why a connection failed. It reports whether a limit of the process has prevented connections
+// recordFailure records why a connection failed. It reports whether a limit of the process has prevented connections
 // for some time.
-func (p *peer) failed(err error) (limited bool) {
+func (p *peer) recordFailure(err error) (limited bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.last = err
-	return p.link == nil && p.limited.Lasts(err, time.Now())
+	p.lastError = err
+	return p.link == nil && p.limitWatch.HasLasted(err, time.Now())
 }
 
 // replace makes l the peer's link, and returns the previous link or nil.
@@ -79,7 +79,7 @@ func (p *peer) replace(l *link) *link {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	old := p.link
-	p.link, p.limited = l, rlimit.Watch{}
+	p.link, p.limitWatch = l, rlimit.Watch{}
 	return old
 }
 
@@ -88,7 +88,7 @@ func (p *peer) remove(l *link) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.link == l {
-		p.link, p.last = nil, l.reason
+		p.link, p.lastError = nil, l.reason
 	}
 }
 
@@ -105,16 +105,16 @@ type link struct {
 	// wire carries the packets if goroutines poll for them. conn, stream and out are nil then.
 	wire *wire
 	conn *net.TCPConn
-	// stream is conn, or the TLS connection on top of it.
+	// stream is conn, or the TLSMismatch connection on top of it.
 	stream net.Conn
-	// begun is set once data has arrived.
-	begun bool
+	// hasData is set once data has arrived.
+	hasData bool
 	// out queues packets to be written to a peer of the extended profile.
 	out *outbox
 	// closing is closed when the first reason to end the connection occurs. done is closed when the link
 	// delivers nothing more to the queue or the inbox.
 	closing, done chan struct{}
-	once          sync.Once
+	closeOnce     sync.Once
 	// reason is the reason for closing.
 	reason error
 }
@@ -133,24 +133,24 @@ func remoteAddr(conn *net.TCPConn) netip.AddrPort {
 	return netip.AddrPortFrom(addr.Addr().Unmap(), addr.Port())
 }
 
-// Read reads from the stream. It explains errors caused by TLS.
+// Read reads from the stream. It explains errors caused by TLSMismatch.
 func (l *link) Read(b []byte) (int, error) {
 	n, err := l.stream.Read(b)
 	if l.stream == net.Conn(l.conn) {
-		if n > 0 && !l.begun && isTLSRecord(b[0]) {
-			return 0, &TLSError{Addr: l.from, Err: errSpeaksTLS}
+		if n > 0 && !l.hasData && isTLSRecord(b[0]) {
+			return 0, &TLSError{Addr: l.from, Err: errPeerUsesTLS}
 		}
 	} else if err != nil && isTLSFault(err) {
 		err = &TLSError{Addr: l.from, Err: err}
 	}
-	l.begun = l.begun || n > 0
+	l.hasData = l.hasData || n > 0
 	return n, err
 }
 
-// close ends the connection. If it is called more than once, the first reason is kept. It sends no TLS alert,
+// close ends the connection. If it is called more than once, the first reason is kept. It sends no TLSMismatch alert,
 // because that could block if the peer does not read.
 func (l *link) close(reason error) {
-	l.once.Do(func() {
+	l.closeOnce.Do(func() {
 		l.reason = reason
 		close(l.closing)
 		if l.wire != nil {
@@ -169,11 +169,11 @@ func (l *link) closeWrite() {
 	}
 }
 
-// run makes conn the connection to p, and reads from it until it ends. Data is read and written through stream.
+// runLink makes conn the connection to p, and reads from it until it ends. Data is read and written through stream.
 // It reports whether the peer sent a packet. All events of the previous connection precede the events of conn
 // in the queue; data not yet written to the previous connection is lost. If the previous connection is alive,
-// run closes conn instead.
-func (c *Conn) run(p *peer, conn *net.TCPConn, stream net.Conn) (worked bool) {
+// runLink closes conn instead.
+func (c *Conn) runLink(p *peer, conn *net.TCPConn, stream net.Conn) (worked bool) {
 	if !c.admit(p, conn, stream) {
 		return false
 	}
@@ -185,7 +185,7 @@ func (c *Conn) run(p *peer, conn *net.TCPConn, stream net.Conn) (worked bool) {
 		c.tasks.Go(func() { c.writeAll(l) })
 	}
 	old := p.replace(l)
-	p.admission.Unlock()
+	p.admissionMu.Unlock()
 	c.closeIfMoved(l)
 	defer close(l.done)
 	defer context.AfterFunc(c.ctx, func() { l.close(net.ErrClosed) })()
@@ -194,22 +194,22 @@ func (c *Conn) run(p *peer, conn *net.TCPConn, stream net.Conn) (worked bool) {
 		<-old.done
 	}
 	var err error // the reason why reading ended
-	if c.put(p, l, mpe.RxConnected, nil) {
-		worked, err = c.read(p, l)
+	if c.enqueue(p, l, mpe.RxConnected, nil) {
+		worked, err = c.readLink(p, l)
 	}
 	if errors.Is(err, io.EOF) {
 		err = errPeerClosed
 	}
 	l.close(err)
 	p.remove(l)
-	if isBroken(err) {
+	if isInvalidData(err) {
 		c.queue.pushBroken(p, l.from)
 	}
 	return worked
 }
 
-// isBroken reports whether err is about the data that the peer sent, not about the network.
-func isBroken(err error) bool {
+// isInvalidData reports whether err is about the data that the peer sent, not about the network.
+func isInvalidData(err error) bool {
 	var frame *protocol.FrameError
 	var tlsErr *TLSError
 	return errors.As(err, &frame) || errors.As(err, &tlsErr)

@@ -69,7 +69,7 @@ func TestReconnect(t *testing.T) {
 
 func TestNewConnectionReplacesTheOld(t *testing.T) {
 	m := transporttest.Map(t, 2)
-	high := start(t, Config{Rank: 1, Map: m, answers: gone})
+	high := start(t, Config{Rank: 1, Map: m, isAlive: gone})
 	data := protocol.CloudFPGA.Append(nil, protocol.Header{Dst: 1, Size: 2, Type: protocol.Data})
 	old := dial(t, m.Addr(0).Addr(), m.Addr(1))
 	want(t, high, mpe.RxConnected, 0)
@@ -209,9 +209,9 @@ func TestPacketsReconnect(t *testing.T) {
 				want(t, other, mpe.RxConnected, keep)
 				want(t, kept, mpe.RxConnected, 1-keep)
 				other.SendAllPackets(t, keep, []mpe.Packet{first})
-				kept.WantPacket(t, 1-keep, first)
+				kept.CheckPacket(t, 1-keep, first)
 				kept.SendAllPackets(t, 1-keep, []mpe.Packet{first})
-				other.WantPacket(t, keep, first)
+				other.CheckPacket(t, keep, first)
 				other.Close()
 			}
 			kept.Close()

@@ -16,26 +16,26 @@ const (
 
 // admit reports whether a connection from p may become its link. If so, it returns with p.admission held; the
 // caller releases it once the link is in place. A plain connection does not replace one that is alive, because
-// a peer is identified only by its IP address.
+// a peer is identified only by its RunIP address.
 func (c *Conn) admit(p *peer, conn *net.TCPConn, stream net.Conn) bool {
 	if p.candidates.Add(1) > maxCandidates {
 		p.candidates.Add(-1)
-		c.refuse(p, conn)
+		c.rejectConn(p, conn)
 		return false
 	}
 	defer p.candidates.Add(-1)
-	p.admission.Lock()
-	old, _ := p.current()
-	if plain := stream == net.Conn(conn); old == nil || !plain || !c.cfg.answers(c, old) {
+	p.admissionMu.Lock()
+	old, _ := p.currentLink()
+	if plain := stream == net.Conn(conn); old == nil || !plain || !c.cfg.isAlive(c, old) {
 		return true
 	}
-	p.admission.Unlock()
-	c.refuse(p, conn)
+	p.admissionMu.Unlock()
+	c.rejectConn(p, conn)
 	return false
 }
 
-// refuse closes a connection, and reports it as mpe.RxBroken.
-func (c *Conn) refuse(p *peer, conn *net.TCPConn) {
+// rejectConn closes a connection, and reports it as mpe.RxBroken.
+func (c *Conn) rejectConn(p *peer, conn *net.TCPConn) {
 	c.queue.pushBroken(p, remoteAddr(conn))
 	if c.inbox != nil {
 		c.inbox.notifyPoll()

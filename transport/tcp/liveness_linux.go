@@ -17,11 +17,11 @@ const (
 
 // connState is the kernel's state of a connection.
 type connState struct {
-	// open is set if neither side has closed the connection.
-	open bool
-	// silent is the time since the last segment from the peer's host arrived. Acknowledgements count as
+	// isOpen is set if neither side has closed the connection.
+	isOpen bool
+	// silence is the time since the last segment from the peer's host arrived. Acknowledgements count as
 	// segments.
-	silent time.Duration
+	silence time.Duration
 }
 
 // verdict is the result of probing a connection.
@@ -33,16 +33,16 @@ const (
 	dead
 )
 
-// judge decides whether a probed connection is alive. first is its state at the start of the probe, and now is
+// classifyLiveness decides whether a probed connection is alive. first is its state at the start of the probe, and now is
 // its state after the elapsed time. The kernel sends the probe after a second of silence, and the answer may
 // take another second.
-func judge(first, now connState, elapsed time.Duration) verdict {
+func classifyLiveness(first, now connState, elapsed time.Duration) verdict {
 	switch {
-	case !now.open:
+	case !now.isOpen:
 		return dead
-	case now.silent+livenessResolution < elapsed:
+	case now.silence+livenessResolution < elapsed:
 		return alive
-	case elapsed >= max(answerTime-first.silent, 0)+answerTime:
+	case elapsed >= max(answerTime-first.silence, 0)+answerTime:
 		return dead
 	}
 	return undecided
@@ -52,11 +52,11 @@ func judge(first, now connState, elapsed time.Duration) verdict {
 func (c *Conn) answers(l *link) bool {
 	begun := time.Now()
 	clock := func() time.Duration { return time.Since(begun) }
-	l.probe(true)
-	defer l.probe(false)
-	first, elapsed, ok := observe(clock, l.state)
-	for now := first; ok; now, elapsed, ok = observe(clock, l.state) {
-		switch judge(first, now, elapsed) {
+	l.setProbing(true)
+	defer l.setProbing(false)
+	first, elapsed, ok := observe(clock, l.kernelState)
+	for now := first; ok; now, elapsed, ok = observe(clock, l.kernelState) {
+		switch classifyLiveness(first, now, elapsed) {
 		case alive:
 			return true
 		case dead:
@@ -100,7 +100,7 @@ func (l *link) withFD(f func(fd int)) {
 // probe(true) makes the kernel probe a connection after a second of silence and then once a second;
 // probe(false) restores the settings of keepAlive. A connection with data in flight needs no probe, because the
 // data is retransmitted until it is acknowledged.
-func (l *link) probe(on bool) {
+func (l *link) setProbing(on bool) {
 	idle, interval := keepAliveIdle, keepAliveInterval
 	if on {
 		idle, interval = answerTime, answerTime
@@ -112,16 +112,16 @@ func (l *link) probe(on bool) {
 	})
 }
 
-// state returns the kernel's state of a connection, or false if the connection is closed.
-func (l *link) state() (s connState, ok bool) {
+// kernelState returns the kernel's state of a connection, or false if the connection is closed.
+func (l *link) kernelState() (s connState, ok bool) {
 	l.withFD(func(fd int) {
 		info, err := unix.GetsockoptTCPInfo(fd, unix.IPPROTO_TCP, unix.TCP_INFO)
 		if err != nil {
 			return
 		}
 		ok = true
-		s.open = info.State == tcpEstablished
-		s.silent = time.Duration(min(info.Last_ack_recv, info.Last_data_recv)) * time.Millisecond
+		s.isOpen = info.State == tcpEstablished
+		s.silence = time.Duration(min(info.Last_ack_recv, info.Last_data_recv)) * time.Millisecond
 	})
 	return s, ok
 }

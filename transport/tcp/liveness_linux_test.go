@@ -71,8 +71,8 @@ func TestLivingConnectionIsNotReplaced(t *testing.T) {
 			for range 2 {
 				otherPeer := dial(t, from, to)
 				_, _ = otherPeer.Write(packet) // it may be closed already
-				if a := want(t, end, mpe.RxBroken, 0); a.From != transportAddr(otherPeer) {
-					t.Errorf("%v was refused", a.From)
+				if a := want(t, end, mpe.RxBroken, 0); a.SourceAddr != transportAddr(otherPeer) {
+					t.Errorf("%v was refused", a.SourceAddr)
 				}
 				wantClosed(t, otherPeer)
 				write(t, old, packet)
@@ -97,8 +97,8 @@ func TestSilentConnectionIsReplaced(t *testing.T) {
 			begun := time.Now()
 			fresh := dial(t, transportAddr(old).Addr(), old.RemoteAddr().(*net.TCPAddr).AddrPort())
 			write(t, fresh, packet)
-			if a := want(t, end, mpe.RxConnected, 0); a.From != transportAddr(fresh) {
-				t.Errorf("%v is connected", a.From)
+			if a := want(t, end, mpe.RxConnected, 0); a.SourceAddr != transportAddr(fresh) {
+				t.Errorf("%v is connected", a.SourceAddr)
 			}
 			if waited := time.Since(begun); waited < answerTime {
 				t.Errorf("the old one was given %v", waited)
@@ -113,14 +113,14 @@ func TestSilentConnectionIsReplaced(t *testing.T) {
 func TestClosedConnectionIsReplacedAtOnce(t *testing.T) {
 	c := newPolled(t, 2, nil)
 	old := c.dialed(0)
-	before, _ := c.peers[0].current()
+	before, _ := c.peers[0].currentLink()
 	old.Close()
-	for s, ok := before.state(); ok && s.open; s, ok = before.state() {
+	for s, ok := before.kernelState(); ok && s.isOpen; s, ok = before.kernelState() {
 		runtime.Gosched() // until the kernel has received the FIN
 	}
 	fresh := dial(t, c.cfg.Map.Addr(0).Addr(), c.LocalAddr())
-	if a := c.want(mpe.RxConnected, 0); a.From != transportAddr(fresh) {
-		t.Errorf("%v is connected", a.From)
+	if a := c.want(mpe.RxConnected, 0); a.SourceAddr != transportAddr(fresh) {
+		t.Errorf("%v is connected", a.SourceAddr)
 	}
 }
 
@@ -128,7 +128,7 @@ func TestClosedConnectionIsReplacedAtOnce(t *testing.T) {
 func TestFewConnectionsWait(t *testing.T) {
 	asked, decide := make(chan struct{}), make(chan struct{})
 	m := transporttest.Map(t, 2)
-	end := start(t, Config{Rank: 1, Map: m, answers: func(*Conn, *link) bool {
+	end := start(t, Config{Rank: 1, Map: m, isAlive: func(*Conn, *link) bool {
 		asked <- struct{}{}
 		<-decide
 		return true
@@ -160,12 +160,12 @@ func TestObserveHeldUp(t *testing.T) {
 	const held = 50 * time.Millisecond
 	now := time.Second
 	s, at, ok := observe(func() time.Duration { return now }, func() (connState, bool) {
-		s := connState{open: true, silent: now}
+		s := connState{isOpen: true, silence: now}
 		now += held
 		return s, true
 	})
-	if v := judge(connState{open: true}, s, at); !ok || v != undecided {
-		t.Errorf("%v silent for %v at %v: %v", ok, s.silent, at, v)
+	if v := classifyLiveness(connState{isOpen: true}, s, at); !ok || v != undecided {
+		t.Errorf("%v silent for %v at %v: %v", ok, s.silence, at, v)
 	}
 }
 
@@ -191,7 +191,7 @@ func TestJudge(t *testing.T) {
 		{400 * ms, 2000 * ms, 1600 * ms, false, dead},
 		{400 * ms, 900 * ms, 1600 * ms, false, alive},
 	} {
-		got := judge(connState{open: true, silent: x.first}, connState{open: !x.closed, silent: x.silent}, x.elapsed)
+		got := classifyLiveness(connState{isOpen: true, silence: x.first}, connState{isOpen: !x.closed, silence: x.silent}, x.elapsed)
 		if got != x.want {
 			t.Errorf("%+v: %v", x, got)
 		}

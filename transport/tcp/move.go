@@ -11,19 +11,19 @@ import (
 
 // Prepare validates new peer addresses and credentials, and returns a function that applies them. move closes
 // the connections to peers whose address has changed, and keeps all others. m must have the same ranks as
-// Config.Map, with this rank at the same address; credentials must be nil if and only if Config.TLS was nil.
+// Config.Map, with this rank at the same address; credentials must be nil if and only if Config.TLSMismatch was nil.
 // The error is a *SharedIPError, a *CredentialError, or an error that describes a change that is not allowed.
 // If there is an error, nothing has changed.
 func (c *Conn) Prepare(m *rankmap.Map, credentials *TLS) (move func(), err error) {
-	if m.Size() != c.cfg.Map.Size() || m.Addr(c.cfg.Rank) != c.local || (credentials == nil) != (c.cfg.TLS == nil) {
+	if m.Size() != c.cfg.Map.Size() || m.Addr(c.cfg.Rank) != c.localAddr || (credentials == nil) != (c.cfg.TLS == nil) {
 		return nil, fmt.Errorf("tcp: rank %d at %v: the address, the number of ranks (%d) and TLS cannot change",
-			c.cfg.Rank, c.local, c.cfg.Map.Size())
+			c.cfg.Rank, c.localAddr, c.cfg.Map.Size())
 	}
-	if err := checkIPs(m); err != nil {
+	if err := checkUniqueIPs(m); err != nil {
 		return nil, err
 	}
 	if credentials != nil {
-		if err := credentials.Check(c.local.Addr()); err != nil {
+		if err := credentials.Check(c.localAddr.Addr()); err != nil {
 			return nil, fmt.Errorf("tcp: rank %d: %w", c.cfg.Rank, err)
 		}
 	}
@@ -35,33 +35,33 @@ func (c *Conn) Prepare(m *rankmap.Map, credentials *TLS) (move func(), err error
 			addr := m.Addr(rank)
 			var config *tls.Config
 			if credentials != nil {
-				config = credentials.config(addr.Addr())
+				config = credentials.peerConfig(addr.Addr())
 			}
-			if l := p.move(addr, config); l != nil {
+			if l := p.setAddr(addr, config); l != nil {
 				c.closeIfMoved(l)
 			}
 		}
 	}, nil
 }
 
-// at returns the peer's address, and the TLS configuration for connections to it, or nil without TLS.
-func (p *peer) at() (netip.AddrPort, *tls.Config) {
+// addrAndTLS returns the peer's address, and the TLSMismatch configuration for connections to it, or nil without TLSMismatch.
+func (p *peer) addrAndTLS() (netip.AddrPort, *tls.Config) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.addr, p.tls
 }
 
-// dialFrom returns the peer's address. cancel is called if the peer moves before the next dial.
-func (p *peer) dialFrom(cancel context.CancelFunc) netip.AddrPort {
+// addrForDial returns the peer's address. cancel is called if the peer moves before the next dial.
+func (p *peer) addrForDial(cancel context.CancelFunc) netip.AddrPort {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.stopDial = cancel
 	return p.addr
 }
 
-// move sets the peer's address and TLS configuration. If the address is new, the peer is dialed there at once;
-// move returns the link to the old address, if any, which the caller must close.
-func (p *peer) move(addr netip.AddrPort, config *tls.Config) *link {
+// setAddr sets the peer's address and TLSMismatch configuration. If the address is new, the peer is dialed there at once;
+// setAddr returns the link to the old address, if any, which the caller must close.
+func (p *peer) setAddr(addr netip.AddrPort, config *tls.Config) *link {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.tls = config
@@ -73,11 +73,11 @@ func (p *peer) move(addr netip.AddrPort, config *tls.Config) *link {
 		p.stopDial()
 	}
 	select {
-	case p.moved <- struct{}{}:
+	case p.addrChanged <- struct{}{}:
 	default:
 	}
-	// A TLS handshake with the old address may take a long time.
-	for _, conn := range p.shaking {
+	// A TLSMismatch handshake with the old address may take a long time.
+	for _, conn := range p.handshaking {
 		conn.Close()
 	}
 	return p.link
@@ -86,7 +86,7 @@ func (p *peer) move(addr netip.AddrPort, config *tls.Config) *link {
 // closeIfMoved closes a link if its remote address is no longer the address of the peer. A peer that dials us
 // may use any port.
 func (c *Conn) closeIfMoved(l *link) {
-	addr, _ := l.peer.at()
+	addr, _ := l.peer.addrAndTLS()
 	if !sameIP(addr.Addr(), l.from.Addr()) || l.peer.rank > c.cfg.Rank && addr.Port() != l.from.Port() {
 		l.close(errMoved)
 	}

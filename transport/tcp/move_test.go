@@ -103,17 +103,17 @@ func TestMove(t *testing.T) {
 // TestMoveWhileDialing checks that a pending dial of the old address is canceled.
 func TestMoveWhileDialing(t *testing.T) {
 	m := transporttest.MapOf(t, transporttest.FreeAddr(t), transporttest.FreeAddr(t))
-	p := &peer{rank: 1, addr: m.Addr(1), moved: make(chan struct{}, 1)}
+	p := &peer{rank: 1, addr: m.Addr(1), addrChanged: make(chan struct{}, 1)}
 	ctx, cancel := context.WithCancel(t.Context())
-	if p.dialFrom(cancel) != m.Addr(1) {
+	if p.addrForDial(cancel) != m.Addr(1) {
 		t.Fatal("it is dialed elsewhere")
 	}
-	p.move(m.Addr(1), nil)
-	if ctx.Err() != nil || len(p.moved) != 0 {
+	p.setAddr(m.Addr(1), nil)
+	if ctx.Err() != nil || len(p.addrChanged) != 0 {
 		t.Error("it has not moved, and is dialed anew")
 	}
-	p.move(m.Addr(0), nil)
-	if ctx.Err() == nil || len(p.moved) != 1 {
+	p.setAddr(m.Addr(0), nil)
+	if ctx.Err() == nil || len(p.addrChanged) != 1 {
 		t.Error("it has moved, and is not dialed anew")
 	}
 }

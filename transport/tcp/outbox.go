@@ -16,7 +16,7 @@ type outbox struct {
 	// wake has an element if there may be something to write.
 	wake chan struct{}
 	// last is set when nothing more will be queued.
-	last bool
+	closed bool
 
 	// writing holds the blocks being written, and buffers holds the part of them not yet written. The writer
 	// owns both.
@@ -29,11 +29,11 @@ func newOutbox(limit int) *outbox {
 	return &outbox{blocks: blocks{limit: limit}, wake: make(chan struct{}, 1)}
 }
 
-// add queues packets until the outbox is full, and returns the number of packets queued.
-func (o *outbox) add(packets []mpe.Packet) int {
+// enqueue queues packets until the outbox is full, and returns the number of packets queued.
+func (o *outbox) enqueue(packets []mpe.Packet) int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.last {
+	if o.closed {
 		return 0
 	}
 	taken := o.queue(packets)
@@ -42,7 +42,7 @@ func (o *outbox) add(packets []mpe.Packet) int {
 }
 
 // take moves the first blocks to writing and returns their number, which is 0 if the queue is empty.
-func (o *outbox) take() int {
+func (o *outbox) takeBlocks() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	n := copy(o.writing[:], o.list)
@@ -50,22 +50,22 @@ func (o *outbox) take() int {
 	return n
 }
 
-// done frees the first n blocks of writing.
-func (o *outbox) done(n int) {
+// releaseBlocks frees the first n blocks of writing.
+func (o *outbox) releaseBlocks(n int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for i, block := range o.writing[:n] {
-		o.waiting -= len(block)
+		o.queuedBytes -= len(block)
 		o.recycle(block)
 		o.writing[i] = nil
 	}
 }
 
-// end makes the writer shut down the sending side once the queue is written.
-func (o *outbox) end() {
+// finish makes the writer shut down the sending side once the queue is written.
+func (o *outbox) finish() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.last = true
+	o.closed = true
 	o.notify()
 }
 
@@ -77,19 +77,19 @@ func (o *outbox) notify() {
 	}
 }
 
-// ended reports whether all data has been written and no more will be queued.
-func (o *outbox) ended() bool {
+// isDrained reports whether all data has been written and no more will be queued.
+func (o *outbox) isDrained() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.last && o.waiting == 0
+	return o.closed && o.queuedBytes == 0
 }
 
 // writeAll writes the outbox to the connection until l is closed.
 func (c *Conn) writeAll(l *link) {
 	for {
-		n := l.out.take()
+		n := l.out.takeBlocks()
 		if n == 0 {
-			if l.out.ended() {
+			if l.out.isDrained() {
 				l.closeWrite()
 				return
 			}
@@ -105,7 +105,7 @@ func (c *Conn) writeAll(l *link) {
 			l.close(err)
 			return
 		}
-		l.out.done(n)
+		l.out.releaseBlocks(n)
 	}
 }
 

@@ -12,9 +12,9 @@ import (
 
 // drain removes and returns the bytes of one write.
 func (o *outbox) drain() []byte {
-	n := o.take()
+	n := o.takeBlocks()
 	b := slices.Concat(o.writing[:n]...)
-	o.done(n)
+	o.releaseBlocks(n)
 	return b
 }
 
@@ -29,19 +29,19 @@ func TestOutboxKeepsOrderAndLimit(t *testing.T) {
 			number++
 			packets = append(packets, transporttest.Packet(0, 1, number, int(number*977)%protocol.MaxStreamPayload))
 		}
-		n := o.add(packets)
+		n := o.enqueue(packets)
 		for _, p := range packets[:n] {
 			put = append(append(put, p.Header[:]...), p.Payload...)
 		}
 		if n < len(packets) {
 			refused++
-			if next := protocol.ExtHeaderLen + len(packets[n].Payload); o.waiting+next <= limit {
-				t.Fatalf("%d bytes wait, and %d were refused", o.waiting, next)
+			if next := protocol.ExtHeaderLen + len(packets[n].Payload); o.queuedBytes+next <= limit {
+				t.Fatalf("%d bytes wait, and %d were refused", o.queuedBytes, next)
 			}
 			got = append(got, o.drain()...)
 		}
-		if o.waiting > limit || o.waiting != len(put)-len(got) {
-			t.Fatalf("%d bytes wait, counted %d", len(put)-len(got), o.waiting)
+		if o.queuedBytes > limit || o.queuedBytes != len(put)-len(got) {
+			t.Fatalf("%d bytes wait, counted %d", len(put)-len(got), o.queuedBytes)
 		}
 	}
 	for len(got) < len(put) {
@@ -54,8 +54,8 @@ func TestOutboxKeepsOrderAndLimit(t *testing.T) {
 	if !bytes.Equal(got, put) || refused == 0 {
 		t.Errorf("the bytes changed on the way; %d lists did not fit", refused)
 	}
-	if n := o.take(); n != 0 || o.waiting != 0 || len(o.spare) > spareBlocks {
-		t.Errorf("%d blocks, %d bytes and %d spare blocks are left", n, o.waiting, len(o.spare))
+	if n := o.takeBlocks(); n != 0 || o.queuedBytes != 0 || len(o.spare) > spareBlocks {
+		t.Errorf("%d blocks, %d bytes and %d spare blocks are left", n, o.queuedBytes, len(o.spare))
 	}
 }
 
@@ -64,12 +64,12 @@ func TestOutboxAllocatesNothing(t *testing.T) {
 	packets := []mpe.Packet{transporttest.Packet(0, 1, 1, 0), transporttest.Packet(0, 1, 2, 20000)}
 	step := func() {
 		for range 8 {
-			if n := o.add(packets); n != len(packets) {
+			if n := o.enqueue(packets); n != len(packets) {
 				t.Fatalf("%d packets fit", n)
 			}
 		}
-		for n := o.take(); n > 0; n = o.take() {
-			o.done(n)
+		for n := o.takeBlocks(); n > 0; n = o.takeBlocks() {
+			o.releaseBlocks(n)
 		}
 	}
 	step()

@@ -39,12 +39,12 @@ func (c *Conn) SendPackets(peer int, packets []mpe.Packet) (int, error) {
 	if c.ctx.Err() != nil {
 		return 0, c.sendError(peer, mpe.ErrTransportClosed, nil)
 	}
-	l, _ := p.current()
+	l, _ := p.currentLink()
 	if l == nil {
 		return 0, nil
 	}
 	if l.wire != nil {
 		return c.inbox.send(l, packets), nil
 	}
-	return l.out.add(packets), nil
+	return l.out.enqueue(packets), nil
 }

@@ -22,7 +22,7 @@ func TestPackets(t *testing.T) {
 	})
 }
 
-// packetKind is the extended profile over TCP. It uses TLS if there is an authority.
+// packetKind is the extended profile over AddTCP. It uses TLSMismatch if there is an authority.
 func packetKind(a *authority, listen listener) transporttest.PacketKind {
 	return transporttest.PacketKind{
 		Pair: func(t *testing.T) (_, _ *transporttest.End) {
@@ -164,7 +164,7 @@ func TestNewConnectionDiscardsTheQueue(t *testing.T) { bothWays(t, newConnection
 
 func newConnectionDiscardsTheQueue(t *testing.T, listen listener) {
 	m := transporttest.Map(t, 2)
-	c, err := listen(Config{Rank: 1, Map: m, Profile: extended, answers: gone})
+	c, err := listen(Config{Rank: 1, Map: m, Profile: extended, isAlive: gone})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -226,7 +226,7 @@ func brokenPacketStreams(t *testing.T, listen listener) {
 		conn := dial(t, m.Addr(0).Addr(), m.Addr(1))
 		want(t, high, mpe.RxConnected, 0)
 		write(t, conn, whole)
-		high.WantPacket(t, 0, good)
+		high.CheckPacket(t, 0, good)
 		write(t, conn, stream)
 		want(t, high, mpe.RxBroken, 0)
 		wantClosed(t, conn)
@@ -301,7 +301,7 @@ func manySmallPackets(t *testing.T, listen listener) {
 	if c.CanPoll() {
 		return
 	}
-	if made := c.peers[0].made; made > 10 {
+	if made := c.peers[0].chunksMade; made > 10 {
 		t.Errorf("%d buffers for %d bytes", made, len(stream))
 	}
 }

@@ -35,40 +35,40 @@ type inbox struct {
 	// epfd is an epoll instance that becomes readable when data arrives. bell is an eventfd registered with it,
 	// used for events that do not arrive on a connection.
 	epfd, bell int
-	// asking is the number of links waiting for space in the kernel's send buffer.
-	asking atomic.Int32
+	// writersWaiting is the number of links waiting for space in the kernel's send buffer.
+	writersWaiting atomic.Int32
 	// closed is set once the inbox delivers nothing more.
-	closed atomic.Bool
-	ending sync.Once
-	// waiting is held by Recv while it waits on the epoll instance.
-	waiting sync.Mutex
+	closed    atomic.Bool
+	closeOnce sync.Once
+	// waitMu is held by Recv while it waits on the epoll instance.
+	waitMu sync.Mutex
 
 	// fresh holds new links from which nothing has been read yet, at most one per peer. linksChanged is set if
 	// fresh may not be empty, or if there may be events that do not arrive on a connection.
-	freshMu      sync.Mutex
-	fresh        []*link
+	newLinksMu   sync.Mutex
+	newLinks     []*link
 	linksChanged atomic.Bool
 
 	// mu is held by Poll, Sleep and Close. It guards the fields below.
 	mu sync.Mutex
 	// links are the links to read from; at holds the same links, indexed by rank.
-	links []*link
-	at    []*link
-	// near is the link that last had data. streak is the number of consecutive polls that found data there.
+	links  []*link
+	byRank []*link
+	// nearLink is the link that last had data. streak is the number of consecutive polls that found data there.
 	// rotation is the index of the link to read first.
-	near             *link
+	nearLink         *link
 	streak, rotation int
-	// held is a link with received packets that did not fit in the last batch.
-	held *link
+	// backlogged is a link with received packets that did not fit in the last batch.
+	backlogged *link
 	// placements holds the placements passed to the current Poll, or nil.
 	placements *mpe.Placements
 	// ended holds links that deliver nothing more and will be removed.
-	ended  []*link
-	events [readyLinks]unix.EpollEvent
+	endedLinks []*link
+	events     [readyLinks]unix.EpollEvent
 }
 
 func newInbox(c *Conn) (*inbox, error) {
-	in := &inbox{c: c, writeTimeout: c.cfg.WriteTimeout, at: make([]*link, len(c.peers))}
+	in := &inbox{c: c, writeTimeout: c.cfg.WriteTimeout, byRank: make([]*link, len(c.peers))}
 	var err error
 	if in.epfd, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
 		return nil, os.NewSyscallError("epoll_create1", err)
@@ -87,7 +87,7 @@ func newInbox(c *Conn) (*inbox, error) {
 }
 
 // CanPoll reports whether waiting goroutines can poll for packets. They can on Linux, if all peers use the
-// extended profile without TLS.
+// extended profile without TLSMismatch.
 func (c *Conn) CanPoll() bool { return c.inbox != nil }
 
 // Poll is like Recv, but returns 0 immediately if nothing has arrived.
@@ -109,10 +109,10 @@ func (c *Conn) Poll(batch []mpe.RxPacket, at *mpe.Placements) (int, error) {
 
 func (in *inbox) poll(batch []mpe.RxPacket) (n int) {
 	// Packets returned by the last poll may be overwritten from now on, but not packets returned by this one.
-	if l := in.held; l != nil {
-		in.held = nil
-		if n = in.hand(l, batch); n > 0 {
-			in.sweep()
+	if l := in.backlogged; l != nil {
+		in.backlogged = nil
+		if n = in.deliver(l, batch); n > 0 {
+			in.removeEnded()
 			return n
 		}
 	}
@@ -121,12 +121,12 @@ func (in *inbox) poll(batch []mpe.RxPacket) (n int) {
 			return n
 		}
 	}
-	if len(in.links) <= nearLinks && in.asking.Load() == 0 {
+	if len(in.links) <= nearLinks && in.writersWaiting.Load() == 0 {
 		n = in.readAll(batch)
 	} else {
 		n = in.readReady(batch)
 	}
-	in.sweep()
+	in.removeEnded()
 	return n
 }
 
@@ -149,8 +149,8 @@ func (in *inbox) readAll(batch []mpe.RxPacket) (n int) {
 
 // readReady reads from the nearest link. If that has no data, it reads from the links that have.
 func (in *inbox) readReady(batch []mpe.RxPacket) (n int) {
-	if in.near != nil && in.streak < nearStreak {
-		if n = in.read(in.near, batch); n > 0 {
+	if in.nearLink != nil && in.streak < nearStreak {
+		if n = in.read(in.nearLink, batch); n > 0 {
 			in.streak++
 			return n
 		}
@@ -168,27 +168,27 @@ func (in *inbox) readReady(batch []mpe.RxPacket) (n int) {
 		if ev.Fd == bellID {
 			continue // handled before, by reportChanges
 		}
-		l := in.at[ev.Fd]
+		l := in.byRank[ev.Fd]
 		if ev.Events&unix.EPOLLOUT != 0 {
-			in.goOn(l)
+			in.resumeWrite(l)
 		}
 		if ev.Events&^unix.EPOLLOUT == 0 || n == len(batch) {
 			continue // the epoll instance will report it again
 		}
 		if got := in.read(l, batch[n:]); got > 0 {
 			n += got
-			in.near = l
+			in.nearLink = l
 		}
 	}
 	return n
 }
 
-// goOn resumes writing pending data.
-func (in *inbox) goOn(l *link) {
+// resumeWrite resumes writing pending data.
+func (in *inbox) resumeWrite(l *link) {
 	w := l.wire
 	w.mu.Lock()
 	var err error
-	if !w.out.last {
+	if !w.out.closed {
 		err = in.flush(l)
 	}
 	w.mu.Unlock()
@@ -209,7 +209,7 @@ func (in *inbox) read(l *link, batch []mpe.RxPacket) int {
 	if at := in.placement(l); at != nil {
 		taken, n, errno = w.direct.read(w, at, batch)
 		for i := range batch[:taken] {
-			batch[i].Peer, batch[i].From = l.peer.rank, l.from
+			batch[i].Peer, batch[i].SourceAddr = l.peer.rank, l.from
 		}
 	} else {
 		n, errno = w.read()
@@ -218,13 +218,13 @@ func (in *inbox) read(l *link, batch []mpe.RxPacket) int {
 	case errno == unix.EAGAIN || errno == unix.EINTR:
 		return 0
 	case errno != 0:
-		in.end(l, os.NewSyscallError("recvfrom", errno))
+		in.endLink(l, os.NewSyscallError("recvfrom", errno))
 		return 0
 	case n == 0:
-		in.end(l, errPeerClosed)
+		in.endLink(l, errPeerClosed)
 		return 0
 	}
-	return taken + in.hand(l, batch[taken:])
+	return taken + in.deliver(l, batch[taken:])
 }
 
 // placement returns the placement that the next packet from a link may be for, or nil. If a partial packet was
@@ -232,54 +232,54 @@ func (in *inbox) read(l *link, batch []mpe.RxPacket) int {
 func (in *inbox) placement(l *link) *mpe.Placement {
 	var at *mpe.Placement
 	if in.placements != nil {
-		at = in.placements.Of(l.peer.rank)
+		at = in.placements.ForPeer(l.peer.rank)
 	}
-	if w := l.wire; w.direct.begun > 0 {
-		if at == nil || !w.direct.continues(at) {
-			w.direct.leaveOut(&w.in)
+	if w := l.wire; w.direct.partialBytes > 0 {
+		if at == nil || !w.direct.continuesPartial(at) {
+			w.direct.skipPartial(&w.in)
 			return nil
 		}
-	} else if at == nil || w.in.skip > 0 || !w.in.continues(at) {
+	} else if at == nil || w.in.skip > 0 || !w.in.mayContinue(at) {
 		return nil
 	}
 	return at
 }
 
-// hand moves received packets into the batch.
-func (in *inbox) hand(l *link, batch []mpe.RxPacket) (n int) {
+// deliver moves received packets into the batch.
+func (in *inbox) deliver(l *link, batch []mpe.RxPacket) (n int) {
 	w := l.wire
 	if w.ended {
 		return 0
 	}
-	if !l.begun && w.in.unread() > 0 {
-		l.begun = true
-		if isTLSRecord(w.in.first()) {
-			return in.broken(l, batch, &TLSError{Addr: l.from, Err: errSpeaksTLS})
+	if !l.hasData && w.in.unreadBytes() > 0 {
+		l.hasData = true
+		if isTLSRecord(w.in.firstByte()) {
+			return in.endInvalid(l, batch, &TLSError{Addr: l.from, Err: errPeerUsesTLS})
 		}
 	}
 	for n < len(batch) {
 		packet, err := w.in.next()
 		if err != nil {
-			return n + in.broken(l, batch[n:], err)
+			return n + in.endInvalid(l, batch[n:], err)
 		}
 		if packet == nil {
 			break
 		}
-		batch[n] = mpe.RxPacket{Kind: mpe.RxDatagram, Peer: l.peer.rank, From: l.from, Bytes: packet, Checked: true}
+		batch[n] = mpe.RxPacket{Kind: mpe.RxDatagram, Peer: l.peer.rank, SourceAddr: l.from, Bytes: packet, Verified: true}
 		n++
 	}
-	if n > 0 && !w.worked.Load() {
-		w.worked.Store(true)
+	if n > 0 && !w.hasReceived.Load() {
+		w.hasReceived.Store(true)
 	}
 	if n == len(batch) && w.in.hasHeader() {
-		in.held = l
+		in.backlogged = l
 	}
 	return n
 }
 
 // broken ends a link that delivered invalid data, and reports it.
-func (in *inbox) broken(l *link, batch []mpe.RxPacket, err error) int {
-	in.end(l, err)
-	batch[0] = mpe.RxPacket{Kind: mpe.RxBroken, Peer: l.peer.rank, From: l.from}
+func (in *inbox) endInvalid(l *link, batch []mpe.RxPacket, err error) int {
+	in.endLink(l, err)
+	batch[0] = mpe.RxPacket{Kind: mpe.RxBroken, Peer: l.peer.rank, SourceAddr: l.from}
 	return 1
 }

@@ -58,7 +58,7 @@ func TestPollPartsOfPackets(t *testing.T) {
 				got = append(got, string(a.Bytes))
 			}
 		}
-		for take(); c.reader(0).offset%int64(len(stream))+int64(c.reader(0).unread()) < int64(at); {
+		for take(); c.reader(0).offset%int64(len(stream))+int64(c.reader(0).unreadBytes()) < int64(at); {
 			take()
 		}
 		if whole := at / len(packets[0]); len(got) != whole {
@@ -98,7 +98,7 @@ func TestPollSleep(t *testing.T) {
 		if a := c.want(mpe.RxDatagram, 0); string(a.Bytes) != want {
 			t.Fatalf("packet %d is %q", i, a.Bytes)
 		}
-		if i == 0 && c.Sleep() && c.reader(0).unread() > 0 {
+		if i == 0 && c.Sleep() && c.reader(0).unreadBytes() > 0 {
 			t.Fatal("packets that were read may be slept over")
 		}
 	}
@@ -139,7 +139,7 @@ func TestPollBatches(t *testing.T) {
 	go conn.Write(stream)
 	for next := 0; next < len(packets); {
 		for _, a := range c.look(1 + next%7) {
-			if string(a.Bytes) != packets[next] || a.Kind != mpe.RxDatagram || a.From != transportAddr(conn) {
+			if string(a.Bytes) != packets[next] || a.Kind != mpe.RxDatagram || a.SourceAddr != transportAddr(conn) {
 				t.Fatalf("packet %d is %+v", next, a)
 			}
 			next++

@@ -101,16 +101,16 @@ func (c polled) quiet() {
 	}
 }
 
-// withoutGone removes mpe.RxGone, which arrives at an unpredictable time, and returns the number of remaining
+// withoutGone removes mpe.RxPeerDied, which arrives at an unpredictable time, and returns the number of remaining
 // packets.
 func withoutGone(batch []mpe.RxPacket) int {
-	return len(slices.DeleteFunc(batch, func(a mpe.RxPacket) bool { return a.Kind == mpe.RxGone }))
+	return len(slices.DeleteFunc(batch, func(a mpe.RxPacket) bool { return a.Kind == mpe.RxPeerDied }))
 }
 
 func (c polled) reader(peer int) *reader {
 	c.inbox.mu.Lock()
 	defer c.inbox.mu.Unlock()
-	return &c.inbox.at[peer].wire.in
+	return &c.inbox.byRank[peer].wire.in
 }
 
 // fill sends packets to peer 0 of c until some of them are queued, and returns all bytes in flight.
@@ -123,7 +123,7 @@ func (c polled) fill() (stream []byte) {
 			c.t.Fatalf("%d, %v", n, err)
 		}
 		stream = append(append(stream, p.Header[:]...), p.Payload...)
-		if l, _ := c.peers[0].current(); c.outflow(l) > 8*blockLen {
+		if l, _ := c.peers[0].currentLink(); c.outflow(l) > 8*blockLen {
 			return stream
 		}
 	}
@@ -132,5 +132,5 @@ func (c polled) fill() (stream []byte) {
 func (c polled) outflow(l *link) int {
 	l.wire.mu.Lock()
 	defer l.wire.mu.Unlock()
-	return l.wire.out.waiting
+	return l.wire.out.queuedBytes
 }

@@ -12,7 +12,7 @@ import (
 const maxBroken = 8
 
 // queue holds the events of all peers until Recv takes them. Its length is bounded by the number of chunks of
-// each peer, because every event needs a chunk or a part of one. The exceptions are mpe.RxBroken, mpe.RxGone
+// each peer, because every event needs a chunk or a part of one. The exceptions are mpe.RxBroken, mpe.RxPeerDied
 // (at most one per connection), and mpe.RxUnreachable.
 type queue struct {
 	mu sync.Mutex
@@ -28,7 +28,7 @@ type event struct {
 	kind  mpe.RxKind
 	peer  *peer
 	from  netip.AddrPort
-	chunk *chunk // nil for mpe.RxBroken, mpe.RxGone and mpe.RxUnreachable
+	chunk *chunk // nil for mpe.RxBroken, mpe.RxPeerDied and mpe.RxUnreachable
 	// start and end delimit an mpe.RxDatagram within its chunk, which several packets may share. An event of
 	// any other kind has the whole chunk.
 	start, end int
@@ -80,8 +80,8 @@ func (q *queue) pushOnce(ev event) {
 func (q *queue) pushBroken(p *peer, from netip.AddrPort) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if p.broken < maxBroken {
-		p.broken++
+	if p.brokenQueued < maxBroken {
+		p.brokenQueued++
 		q.add(event{kind: mpe.RxBroken, peer: p, from: from})
 	}
 }
@@ -93,9 +93,9 @@ func (q *queue) add(ev event) {
 		q.events, q.head = q.events[:n], 0
 	}
 	q.events = append(q.events, ev)
-	ev.peer.tail = nil
+	ev.peer.tailChunk = nil
 	if ev.kind == mpe.RxPayload || ev.kind == mpe.RxDatagram {
-		ev.peer.tail = ev.chunk
+		ev.peer.tailChunk = ev.chunk
 	}
 	if ev.chunk != nil {
 		ev.chunk.events++
@@ -106,17 +106,17 @@ func (q *queue) add(ev event) {
 	}
 }
 
-// extend copies bytes from b to the last payload of p in the queue, if that is still pending, until its chunk
+// appendToTail copies bytes from b to the last payload of p in the queue, if that is still pending, until its chunk
 // is full. It returns the number of bytes copied. Otherwise a message that arrives in small pieces would use up
 // the chunks.
-func (q *queue) extend(p *peer, b []byte) int {
+func (q *queue) appendToTail(p *peer, b []byte) int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if p.tail == nil {
+	if p.tailChunk == nil {
 		return 0
 	}
-	n := copy(p.tail.buf[p.tail.len:], b)
-	p.tail.len += n
+	n := copy(p.tailChunk.buf[p.tailChunk.len:], b)
+	p.tailChunk.len += n
 	return n
 }
 
@@ -125,7 +125,7 @@ func (q *queue) extend(p *peer, b []byte) int {
 func (q *queue) addPacket(p *peer, from netip.AddrPort, b []byte) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	ch := p.tail
+	ch := p.tailChunk
 	if ch == nil || len(b) > chunkLen-ch.len {
 		return false
 	}
@@ -147,10 +147,10 @@ func (q *queue) pop(out []event) int {
 	}
 	for _, ev := range out[:n] {
 		if ev.kind == mpe.RxBroken {
-			ev.peer.broken--
+			ev.peer.brokenQueued--
 		}
-		if ev.chunk != nil && ev.chunk == ev.peer.tail {
-			ev.peer.tail = nil
+		if ev.chunk != nil && ev.chunk == ev.peer.tailChunk {
+			ev.peer.tailChunk = nil
 		}
 	}
 	return n

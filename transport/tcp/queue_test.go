@@ -46,7 +46,7 @@ func TestQueueJoinsPayload(t *testing.T) {
 	}
 	extend := func(p *peer, b string, want int) {
 		t.Helper()
-		if n := q.extend(p, []byte(b)); n != want {
+		if n := q.appendToTail(p, []byte(b)); n != want {
 			t.Errorf("%d bytes of %d were joined on, want %d", n, len(b), want)
 		}
 	}

@@ -5,20 +5,20 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// take returns an empty chunk. It reuses a free chunk, allocates one if there are fewer than maxChunks, or
+// takeChunk returns an empty chunk. It reuses a free chunk, allocates one if there are fewer than maxChunks, or
 // waits for one to be freed. It returns nil if the link is closed first.
-func (p *peer) take(l *link) *chunk {
+func (p *peer) takeChunk(l *link) *chunk {
 	select {
-	case ch := <-p.free:
+	case ch := <-p.freeChunks:
 		return ch
 	default:
 	}
-	if p.made < maxChunks {
-		p.made++
+	if p.chunksMade < maxChunks {
+		p.chunksMade++
 		return &chunk{}
 	}
 	select {
-	case ch := <-p.free:
+	case ch := <-p.freeChunks:
 		return ch
 	case <-l.closing:
 		return nil
@@ -27,16 +27,16 @@ func (p *peer) take(l *link) *chunk {
 
 // put queues data that arrived on l. b must fit in a chunk. put returns false if l is closed before a chunk is
 // free.
-func (c *Conn) put(p *peer, l *link, kind mpe.RxKind, b []byte) bool {
+func (c *Conn) enqueue(p *peer, l *link, kind mpe.RxKind, b []byte) bool {
 	if kind == mpe.RxPayload {
-		if b = b[c.queue.extend(p, b):]; len(b) == 0 {
+		if b = b[c.queue.appendToTail(p, b):]; len(b) == 0 {
 			return true
 		}
 	}
 	if kind == mpe.RxDatagram && c.queue.addPacket(p, l.from, b) {
 		return true
 	}
-	ch := p.take(l)
+	ch := p.takeChunk(l)
 	if ch == nil {
 		return false
 	}
@@ -45,8 +45,8 @@ func (c *Conn) put(p *peer, l *link, kind mpe.RxKind, b []byte) bool {
 	return true
 }
 
-// read queues the data that arrives on l. It returns when l ends, with the reason.
-func (c *Conn) read(p *peer, l *link) (worked bool, err error) {
+// readLink queues the data that arrives on l. It returns when l ends, with the reason.
+func (c *Conn) readLink(p *peer, l *link) (worked bool, err error) {
 	if p.profile == protocol.Extended {
 		return c.readPackets(p, l)
 	}
@@ -61,7 +61,7 @@ func (c *Conn) read(p *peer, l *link) (worked bool, err error) {
 		if frame.IsPayload {
 			kind = mpe.RxPayload
 		}
-		if !c.put(p, l, kind, frame.Bytes) {
+		if !c.enqueue(p, l, kind, frame.Bytes) {
 			return worked, nil // l is closed, and its reason is set
 		}
 	}
@@ -74,8 +74,8 @@ func (c *Conn) readPackets(p *peer, l *link) (worked bool, err error) {
 		packet, err := in.next()
 		if err == nil && packet == nil {
 			var n int
-			n, err = l.Read(in.room())
-			in.filled(n)
+			n, err = l.Read(in.readBuffer())
+			in.advance(n)
 		}
 		if err != nil {
 			return worked, err
@@ -84,7 +84,7 @@ func (c *Conn) readPackets(p *peer, l *link) (worked bool, err error) {
 			continue
 		}
 		worked = true
-		if !c.put(p, l, mpe.RxDatagram, packet) {
+		if !c.enqueue(p, l, mpe.RxDatagram, packet) {
 			return worked, nil // l is closed, and its reason is set
 		}
 	}

@@ -8,9 +8,9 @@ import (
 
 const (
 	// readLen is the initial length in bytes of a connection's receive buffer, in which the longest packet
-	// fits. If one read fills the buffer, it grows to readMost bytes.
-	readLen  = 64 << 10
-	readMost = 256 << 10
+	// fits. If one read fills the buffer, it grows to maxReadLen bytes.
+	readLen    = 64 << 10
+	maxReadLen = 256 << 10
 )
 
 // reader splits the stream of a connection into packets of the extended profile, without copying them.
@@ -26,11 +26,11 @@ type reader struct {
 	skip int
 }
 
-// room returns the buffer for the next read. Packets returned earlier may be overwritten from then on.
-func (r *reader) room() []byte {
+// readBuffer returns the buffer for the next read. Packets returned earlier may be overwritten from then on.
+func (r *reader) readBuffer() []byte {
 	switch {
-	case r.end == len(r.buf) && len(r.buf) < readMost: // first use, or full
-		buf := make([]byte, max(readLen, min(readMost, len(r.buf)*readMost/readLen)))
+	case r.end == len(r.buf) && len(r.buf) < maxReadLen: // first use, or full
+		buf := make([]byte, max(readLen, min(maxReadLen, len(r.buf)*maxReadLen/readLen)))
 		r.end = copy(buf, r.buf[r.start:r.end])
 		r.buf, r.start = buf, 0
 	case r.start == r.end:
@@ -42,8 +42,8 @@ func (r *reader) room() []byte {
 	return r.buf[r.end:]
 }
 
-// filled records that n more bytes were read.
-func (r *reader) filled(n int) { r.end += n }
+// advance records that n more bytes were read.
+func (r *reader) advance(n int) { r.end += n }
 
 // next returns the next packet, which is valid for protocol.ParseExtended, or nil if no complete packet is
 // available. The packet may be used until room is called. The error is a *protocol.FrameError; the stream is
@@ -84,6 +84,6 @@ func (r *reader) next() ([]byte, error) {
 // hasHeader reports whether a complete header is available, so that next may return a packet or an error.
 func (r *reader) hasHeader() bool { return r.end-r.start >= protocol.ExtHeaderLen }
 
-// unread returns the number of bytes read but not consumed; first returns the first of them.
-func (r *reader) unread() int { return r.end - r.start }
-func (r *reader) first() byte { return r.buf[r.start] }
+// unreadBytes returns the number of bytes read but not consumed; first returns the first of them.
+func (r *reader) unreadBytes() int { return r.end - r.start }
+func (r *reader) firstByte() byte  { return r.buf[r.start] }

@@ -20,9 +20,9 @@ func feed(in []byte, cuts []int) (packets []string, err error) {
 		if len(cuts) > 0 {
 			n = cuts[next%len(cuts)]
 		}
-		n = copy(r.room(), in[:min(n, len(in))])
+		n = copy(r.readBuffer(), in[:min(n, len(in))])
 		in = in[n:]
-		r.filled(n)
+		r.advance(n)
 		for {
 			packet, err := r.next()
 			if err != nil {
@@ -76,13 +76,13 @@ func TestReaderOfLongPackets(t *testing.T) {
 	}
 	r := &reader{}
 	for range 100 {
-		r.filled(copy(r.room(), stream))
+		r.advance(copy(r.readBuffer(), stream))
 		for packet, err := r.next(); packet != nil || err != nil; packet, err = r.next() {
 			if err != nil {
 				break // the stream restarts in the middle of a packet
 			}
 		}
-		if len(r.buf) > readMost {
+		if len(r.buf) > maxReadLen {
 			t.Fatalf("a buffer of %d bytes", len(r.buf))
 		}
 		r.start = r.end
@@ -94,8 +94,8 @@ func TestReaderAllocatesNothing(t *testing.T) {
 	r := &reader{}
 	at := 0
 	step := func() {
-		n := copy(r.room(), stream[at:])
-		r.filled(n)
+		n := copy(r.readBuffer(), stream[at:])
+		r.advance(n)
 		at = (at + n) % len(stream)
 		for {
 			packet, err := r.next()

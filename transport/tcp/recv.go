@@ -11,7 +11,7 @@ const recvBatch = 64
 
 // Recv waits for packets. It returns headers and payload as mpe.RxHeader and mpe.RxPayload, and a whole packet
 // of the extended profile as mpe.RxDatagram. It reports a new connection as mpe.RxConnected. It reports an
-// invalid stream, a connection that TLS rejected, and a connection from an unknown address as mpe.RxBroken.
+// invalid stream, a connection that TLSMismatch rejected, and a connection from an unknown address as mpe.RxBroken.
 func (c *Conn) Recv(batch []mpe.RxPacket) (int, error) {
 	if len(batch) == 0 {
 		return 0, fmt.Errorf("tcp: rank %d: Recv into an empty batch", c.cfg.Rank)
@@ -24,10 +24,10 @@ func (c *Conn) Recv(batch []mpe.RxPacket) (int, error) {
 		if c.ctx.Err() != nil {
 			return 0, mpe.ErrTransportClosed
 		}
-		n := c.queue.pop(c.taken[:min(len(batch), recvBatch)])
-		for i, ev := range c.taken[:n] {
-			batch[i] = mpe.RxPacket{Kind: ev.kind, Peer: ev.peer.rank, From: ev.from, Bytes: ev.bytes(),
-				Checked: ev.kind == mpe.RxDatagram}
+		n := c.queue.pop(c.returnedEvents[:min(len(batch), recvBatch)])
+		for i, ev := range c.returnedEvents[:n] {
+			batch[i] = mpe.RxPacket{Kind: ev.kind, Peer: ev.peer.rank, SourceAddr: ev.from, Bytes: ev.bytes(),
+				Verified: ev.kind == mpe.RxDatagram}
 		}
 		if n > 0 {
 			return n, nil
@@ -41,13 +41,13 @@ func (c *Conn) Recv(batch []mpe.RxPacket) (int, error) {
 
 // release returns the chunks from the last call of Recv to their peers.
 func (c *Conn) release() {
-	for i, ev := range c.taken {
+	for i, ev := range c.returnedEvents {
 		if ev.chunk != nil {
 			// The chunk is no longer the tail of a peer, so no other goroutine changes the count.
 			if ev.chunk.events--; ev.chunk.events == 0 {
-				ev.peer.free <- ev.chunk // has space for all chunks
+				ev.peer.freeChunks <- ev.chunk // has space for all chunks
 			}
 		}
-		c.taken[i] = event{}
+		c.returnedEvents[i] = event{}
 	}
 }

@@ -10,17 +10,17 @@ import (
 	"time"
 )
 
-// secure performs the TLS handshake of a new connection, if the rank uses TLS, and returns the stream that
+// secureConn performs the TLSMismatch handshake of a new connection, if the rank uses TLSMismatch, and returns the stream that
 // carries packets. On failure it closes the connection and records a *TLSError.
 //
 // The dialing side completes the handshake before the other side has checked its certificate, so it learns of a
 // rejection only when it reads.
-func (c *Conn) secure(p *peer, conn *net.TCPConn) (net.Conn, error) {
-	_, config := p.at()
+func (c *Conn) secureConn(p *peer, conn *net.TCPConn) (net.Conn, error) {
+	_, config := p.addrAndTLS()
 	if config == nil {
 		return conn, nil
 	}
-	defer p.shaken(conn)
+	defer p.removeHandshake(conn)
 	stream, accepted := tls.Client(conn, config), p.rank < c.cfg.Rank
 	if accepted {
 		stream = tls.Server(conn, config)
@@ -37,47 +37,47 @@ func (c *Conn) secure(p *peer, conn *net.TCPConn) (net.Conn, error) {
 	}
 	tlsErr := &TLSError{Addr: remoteAddr(conn), Err: err}
 	if !errors.Is(err, net.ErrClosed) { // closed by us
-		p.failed(tlsErr)
+		p.recordFailure(tlsErr)
 	}
 	if isTLSFault(err) {
 		c.queue.pushBroken(p, tlsErr.Addr)
 	}
-	if accepted && speaksNoTLS(err) { // the dialed side has already seen our ClientHello
-		answerPlain(conn)
+	if accepted && isPlainPeer(err) { // the dialed side has already seen our ClientHello
+		alertPlainPeer(conn)
 	}
 	conn.Close()
 	return nil, tlsErr
 }
 
-// shake records an accepted connection whose handshake begins. If there are already maxShaking of them, it
+// addHandshake records an accepted connection whose handshake begins. If there are already maxHandshakes of them, it
 // closes the oldest. That limit is enough for a peer that dials again before we notice that its last attempt
-// has ended, and other processes with the same IP cannot keep the peer out.
-func (p *peer) shake(conn *net.TCPConn) {
+// has ended, and other processes with the same RunIP cannot keep the peer out.
+func (p *peer) addHandshake(conn *net.TCPConn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.shaking) == maxShaking {
-		p.shaking[0].Close()
-		p.shaking = slices.Delete(p.shaking, 0, 1)
+	if len(p.handshaking) == maxHandshakes {
+		p.handshaking[0].Close()
+		p.handshaking = slices.Delete(p.handshaking, 0, 1)
 	}
-	p.shaking = append(p.shaking, conn)
+	p.handshaking = append(p.handshaking, conn)
 }
 
-// shaken records the end of a handshake.
-func (p *peer) shaken(conn *net.TCPConn) {
+// removeHandshake records the end of a handshake.
+func (p *peer) removeHandshake(conn *net.TCPConn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.shaking = slices.DeleteFunc(p.shaking, func(other *net.TCPConn) bool { return other == conn })
+	p.handshaking = slices.DeleteFunc(p.handshaking, func(other *net.TCPConn) bool { return other == conn })
 }
 
-// speaksNoTLS reports whether a handshake failed because the peer appears to use plain TCP.
-func speaksNoTLS(err error) bool {
+// isPlainPeer reports whether a handshake failed because the peer appears to use plain AddTCP.
+func isPlainPeer(err error) bool {
 	var record tls.RecordHeaderError
 	return errors.As(err, &record) || errors.Is(err, os.ErrDeadlineExceeded)
 }
 
-// answerPlain reports to a peer without TLS that we use TLS. It sends an unexpected_message alert, which a
+// alertPlainPeer reports to a peer without TLSMismatch that we use TLSMismatch. It sends an unexpected_message alert, which a
 // zrlmpid rank recognizes.
-func answerPlain(conn *net.TCPConn) {
+func alertPlainPeer(conn *net.TCPConn) {
 	if conn.SetDeadline(time.Now().Add(alertTimeout)) != nil {
 		return
 	}
@@ -90,13 +90,13 @@ func answerPlain(conn *net.TCPConn) {
 }
 
 const (
-	// alertTimeout is the time that a peer without TLS has to read the alert.
+	// alertTimeout is the time that a peer without TLSMismatch has to read the alert.
 	alertTimeout = time.Second
-	// recordAlert and recordHandshake are the first bytes of a TLS stream: an alert, or the hello of either
+	// recordAlert and recordHandshake are the first bytes of a TLSMismatch stream: an alert, or the hello of either
 	// side. No ZRLMPI header begins with them.
 	recordAlert     = 21
 	recordHandshake = 22
 )
 
-// isTLSRecord reports whether b, the first byte of a stream, begins a TLS record.
+// isTLSRecord reports whether b, the first byte of a stream, begins a TLSMismatch record.
 func isTLSRecord(b byte) bool { return b == recordAlert || b == recordHandshake }

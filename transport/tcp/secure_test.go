@@ -41,7 +41,7 @@ func TestRefusedDialers(t *testing.T) {
 	ip := m.Addr(0).Addr()
 	high := start(t, Config{Rank: 1, Map: m, TLS: a.issue(t, valid(m.Addr(1).Addr())),
 		HandshakeTimeout: transporttest.Timeout})
-	good := a.issue(t, valid(ip)).config(m.Addr(1).Addr())
+	good := a.issue(t, valid(ip)).peerConfig(m.Addr(1).Addr())
 	with := func(change func(*tls.Config)) *tls.Config {
 		cfg := good.Clone()
 		change(cfg)
@@ -51,7 +51,7 @@ func TestRefusedDialers(t *testing.T) {
 		return with(func(cfg *tls.Config) { cfg.Certificates = []tls.Certificate{s.Certificate} })
 	}
 	for name, tt := range map[string]struct {
-		cfg   *tls.Config // nil: plain TCP
+		cfg   *tls.Config // nil: plain AddTCP
 		sends []byte
 		text  string
 	}{
@@ -76,8 +76,8 @@ func TestRefusedDialers(t *testing.T) {
 			_ = conn.(*tls.Conn).Handshake()
 		}
 		write2(conn, tt.sends)
-		if a := want(t, high, mpe.RxBroken, 0); a.From != transportAddr(conn) {
-			t.Errorf("%s: from %v", name, a.From)
+		if a := want(t, high, mpe.RxBroken, 0); a.SourceAddr != transportAddr(conn) {
+			t.Errorf("%s: from %v", name, a.SourceAddr)
 		}
 		wantLast(t, high, 0, "tls with "+transportAddr(conn).String(), tt.text)
 		var tlsErr *TLSError
@@ -132,7 +132,7 @@ func TestRefusedAcceptors(t *testing.T) {
 	defer ln.Close()
 	low := start(t, Config{Rank: 0, Map: m, TLS: a.issue(t, valid(m.Addr(0).Addr())),
 		HandshakeTimeout: transporttest.Timeout})
-	// accept answers the next dial as rank 1. It uses TLS with cfg, or sends b in plain text if cfg is nil.
+	// accept answers the next dial as rank 1. It uses TLSMismatch with cfg, or sends b in plain text if cfg is nil.
 	accept := func(cfg *tls.Config, b []byte) net.Conn {
 		t.Helper()
 		ln.SetDeadline(time.Now().Add(transporttest.Timeout))
@@ -152,7 +152,7 @@ func TestRefusedAcceptors(t *testing.T) {
 	}
 	answers := func(s *TLS) *tls.Config {
 		s.Authority = a.pool()
-		return s.config(m.Addr(0).Addr())
+		return s.peerConfig(m.Addr(0).Addr())
 	}
 	old := answers(a.issue(t, valid(ip)))
 	old.MinVersion, old.MaxVersion = tls.VersionTLS12, tls.VersionTLS12
@@ -177,7 +177,7 @@ func TestRefusedAcceptors(t *testing.T) {
 			t.Fatal(name)
 		}
 	}
-	// It is not a TLS fault if the peer closes the connection: nothing is reported, but the reason is recorded.
+	// It is not a TLSMismatch fault if the peer closes the connection: nothing is reported, but the reason is recorded.
 	accept(nil, nil).Close()
 	conn := accept(answers(a.issue(t, valid(ip))), nil)
 	want(t, low, mpe.RxConnected, 1)
@@ -228,7 +228,7 @@ func TestRefusedByTheAcceptor(t *testing.T) {
 	wantLast(t, low, 1, "remote error: tls: ", "the peer rejected the connection: see its log")
 }
 
-// TestTLSAndPlain uses TLS on only one of two ranks. Both must report the mismatch.
+// TestTLSAndPlain uses TLSMismatch on only one of two ranks. Both must report the mismatch.
 func TestTLSAndPlain(t *testing.T) {
 	a := newAuthority(t)
 	never := func(int) time.Duration { return time.Hour }
@@ -278,7 +278,7 @@ func TestSilentConnectionsDoNotBlockOthers(t *testing.T) {
 	}
 	high := start(t, cfg(2))
 	var silent []net.Conn
-	for range maxShaking + 3 {
+	for range maxHandshakes + 3 {
 		silent = append(silent, dial(t, m.Addr(0).Addr(), m.Addr(2)))
 	}
 	for _, conn := range silent[:3] {

@@ -51,7 +51,7 @@ func (c *Conn) send(rank int, header, payload []byte) error {
 	if c.ctx.Err() != nil {
 		return c.sendError(rank, mpe.ErrTransportClosed, nil)
 	}
-	l, last := p.current()
+	l, last := p.currentLink()
 	if l == nil {
 		return c.sendError(rank, ErrNotConnected, last)
 	}
@@ -65,11 +65,11 @@ func (c *Conn) send(rank int, header, payload []byte) error {
 
 func (c *Conn) write(p *peer, l *link, header, payload []byte) error {
 	n := min(len(payload), writeLen)
-	p.parts = [2][]byte{header, payload[:n]}
-	defer clear(p.parts[:])
-	p.buffers = p.parts[:]
+	p.sendParts = [2][]byte{header, payload[:n]}
+	defer clear(p.sendParts[:])
+	p.buffers = p.sendParts[:]
 	if n == 0 {
-		p.buffers = p.parts[:1]
+		p.buffers = p.sendParts[:1]
 	}
 	if err := l.stream.SetWriteDeadline(time.Now().Add(c.cfg.WriteTimeout)); err != nil {
 		return err
@@ -95,7 +95,7 @@ func (c *Conn) sendError(rank int, err, last error) error {
 	}
 	addr := c.cfg.Map.Addr(rank)
 	if c.cfg.Map.Has(rank) && c.peers[rank] != nil {
-		addr, _ = c.peers[rank].at()
+		addr, _ = c.peers[rank].addrAndTLS()
 	}
-	return &SendError{Rank: c.cfg.Rank, Peer: rank, Addr: addr, Err: err, Last: last}
+	return &SendError{Rank: c.cfg.Rank, Peer: rank, Addr: addr, Err: err, LastErr: last}
 }

@@ -18,7 +18,7 @@ func (c *Conn) Sleep() bool {
 	in := c.inbox
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	return in.held == nil && !in.linksChanged.Load()
+	return in.backlogged == nil && !in.linksChanged.Load()
 }
 
 // recv implements Recv.
@@ -32,15 +32,15 @@ func (in *inbox) recv(batch []mpe.RxPacket) (int, error) {
 			continue
 		}
 		if err := in.wait(); err != nil {
-			return 0, fmt.Errorf("tcp: rank %d at %v cannot wait: %w", in.c.cfg.Rank, in.c.local, err)
+			return 0, fmt.Errorf("tcp: rank %d at %v cannot wait: %w", in.c.cfg.Rank, in.c.localAddr, err)
 		}
 	}
 }
 
 // wait waits until the epoll instance is readable.
 func (in *inbox) wait() error {
-	in.waiting.Lock()
-	defer in.waiting.Unlock()
+	in.waitMu.Lock()
+	defer in.waitMu.Unlock()
 	if in.closed.Load() {
 		return nil // the epoll instance may be closed
 	}

@@ -14,8 +14,8 @@ import (
 	"syscall"
 )
 
-// errSpeaksTLS ends a plain connection on which a TLS record arrived.
-var errSpeaksTLS = errors.New("the peer uses TLS and this rank does not: configure tls on both, or on neither")
+// errPeerUsesTLS ends a plain connection on which a TLSMismatch record arrived.
+var errPeerUsesTLS = errors.New("the peer uses TLS and this rank does not: configure tls on both, or on neither")
 
 // CredentialError reports a problem with the rank's own certificate, key or authority.
 type CredentialError struct {
@@ -38,8 +38,8 @@ func (e *CredentialError) Error() string {
 // Unwrap returns the cause.
 func (e *CredentialError) Unwrap() error { return e.Err }
 
-// TLSError reports that TLS prevented a connection: one side rejected the certificate of the other, or the peer
-// does not use TLS.
+// TLSError reports that TLSMismatch prevented a connection: one side rejected the certificate of the other, or the peer
+// does not use TLSMismatch.
 type TLSError struct {
 	// Addr is the peer's end of the connection.
 	Addr netip.AddrPort
@@ -58,7 +58,7 @@ func (e *TLSError) Unwrap() error { return e.Err }
 // peer is connected.
 func (c *Conn) TLSFault(rank int) error {
 	var fault *TLSError
-	if l, last := c.peers[rank].current(); l != nil || !errors.As(last, &fault) {
+	if l, last := c.peers[rank].currentLink(); l != nil || !errors.As(last, &fault) {
 		return nil
 	}
 	return fault
@@ -94,7 +94,7 @@ func certificateAdvice(err error, whose string) string {
 	return ""
 }
 
-// isTLSFault reports whether err, from a TLS connection, was caused by data that the peer sent or failed to
+// isTLSFault reports whether err, from a TLSMismatch connection, was caused by data that the peer sent or failed to
 // send. It returns false for network errors and for a peer that is gone.
 func isTLSFault(err error) bool {
 	return !slices.ContainsFunc([]error{io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, syscall.ECONNRESET, syscall.EPIPE,

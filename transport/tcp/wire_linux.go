@@ -19,10 +19,10 @@ type wire struct {
 	// in separates received packets, and direct places payload in callers' memory. ended is set once the wire
 	// delivers nothing more. The inbox owns all three.
 	in     reader
-	direct direct
+	direct directReader
 	ended  bool
-	// worked is set once a packet has arrived.
-	worked atomic.Bool
+	// hasReceived is set once a packet has arrived.
+	hasReceived atomic.Bool
 
 	out outflow
 }
@@ -30,13 +30,13 @@ type wire struct {
 // read reads data into the reader's buffer. It returns the number of bytes, or 0 and no error at the end of the
 // stream.
 func (w *wire) read() (int, unix.Errno) {
-	room := w.in.room()
+	room := w.in.readBuffer()
 	n, _, errno := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(w.fd), uintptr(unsafe.Pointer(&room[0])),
 		uintptr(len(room)), unix.MSG_DONTWAIT, 0, 0)
 	if errno != 0 {
 		return 0, errno
 	}
-	w.in.filled(int(n))
+	w.in.advance(int(n))
 	return int(n), 0
 }
 
@@ -66,26 +66,26 @@ func (w *wire) close() {
 // outflow is the data queued for a wire, and the state of writing it.
 type outflow struct {
 	blocks
-	// off is the number of bytes of the first block that have been written.
-	off int
+	// firstWritten is the number of bytes of the first block that have been written.
+	firstWritten int
 	// last is set when no more packets are accepted. shutdown is set when the sending side has been shut down.
-	last, shutdown bool
-	// watched is set if the wire is registered with the inbox's epoll instance. asked is set if the instance
+	closed, shutdown bool
+	// registered is set if the wire is registered with the inbox's epoll instance. asked is set if the instance
 	// reports when the kernel can take more data.
-	watched, asked bool
-	// progress is the time at which the kernel last took data. timer checks that this was not too long ago;
+	registered, wantsWrite bool
+	// lastProgress is the time at which the kernel last took data. timer checks that this was not too long ago;
 	// timing is set while the timer runs.
-	progress time.Time
-	timer    *time.Timer
-	timing   bool
+	lastProgress time.Time
+	timer        *time.Timer
+	timerRunning bool
 
 	msg  unix.Msghdr
-	iovs [2 * burst]unix.Iovec
+	iovs [2 * maxBurst]unix.Iovec
 }
 
 // refuse drops queued data, and makes the wire accept no more packets.
 func (o *outflow) refuse() {
-	o.last = true
+	o.closed = true
 	o.blocks = blocks{}
-	o.off = 0
+	o.firstWritten = 0
 }

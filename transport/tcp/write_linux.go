@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// burst is the maximum number of packets written by one system call.
-	burst = 64
+	// maxBurst is the maximum number of packets written by one system call.
+	maxBurst = 64
 	// flushWrites is the maximum number of system calls in one flush.
 	flushWrites = 4
 )
@@ -34,18 +34,18 @@ func (in *inbox) send(l *link, packets []mpe.Packet) int {
 
 func (in *inbox) sendLocked(l *link, packets []mpe.Packet) (taken int, err error) {
 	w := l.wire
-	if w.out.last {
+	if w.out.closed {
 		return 0, nil
 	}
-	if w.out.waiting > 0 {
+	if w.out.queuedBytes > 0 {
 		if err = in.flush(l); err != nil {
 			return 0, err
 		}
 	}
-	full := w.out.waiting > 0
+	full := w.out.queuedBytes > 0
 	for taken < len(packets) && !full {
 		var n int
-		n, full, err = w.put(packets[taken:])
+		n, full, err = w.writePackets(packets[taken:])
 		taken += n
 		if err != nil {
 			return taken, err
@@ -53,19 +53,19 @@ func (in *inbox) sendLocked(l *link, packets []mpe.Packet) (taken int, err error
 	}
 	if full {
 		taken += w.out.queue(packets[taken:])
-		in.await(l)
+		in.awaitWritable(l)
 	}
 	return taken, nil
 }
 
-// put writes as many packets as it can in one system call. It returns the number of packets accepted, and
+// writePackets writes as many packets as it can in one system call. It returns the number of packets accepted, and
 // whether the kernel can take no more data. The rest of a partly written packet is queued.
-func (w *wire) put(packets []mpe.Packet) (taken int, full bool, err error) {
+func (w *wire) writePackets(packets []mpe.Packet) (taken int, full bool, err error) {
 	o := &w.out
 	parts, asked := 0, 0
 	for i := range packets {
 		p := &packets[i]
-		if i == burst {
+		if i == maxBurst {
 			packets = packets[:i]
 			break
 		}
@@ -124,7 +124,7 @@ func (w *wire) sendmsg(parts int) (int, error) {
 // queueRest queues the rest of a packet after its first sent bytes were written. It ignores the limit, because
 // without the rest the stream would be corrupt.
 func (o *outflow) queueRest(p *mpe.Packet, sent int) {
-	o.waiting += protocol.ExtHeaderLen + len(p.Payload) - sent
+	o.queuedBytes += protocol.ExtHeaderLen + len(p.Payload) - sent
 	if sent < protocol.ExtHeaderLen {
 		o.append(p.Header[sent:])
 		sent = protocol.ExtHeaderLen
@@ -136,13 +136,13 @@ func (o *outflow) queueRest(p *mpe.Packet, sent int) {
 func (in *inbox) flush(l *link) error {
 	o := &l.wire.out
 	for range flushWrites {
-		if o.waiting == 0 {
+		if o.queuedBytes == 0 {
 			break
 		}
 		parts, asked := 0, 0
 		for _, block := range o.list[:min(len(o.list), writeBlocks)] {
 			if parts == 0 {
-				block = block[o.off:]
+				block = block[o.firstWritten:]
 			}
 			o.iovs[parts].Base = &block[0]
 			o.iovs[parts].SetLen(len(block))
@@ -153,117 +153,117 @@ func (in *inbox) flush(l *link) error {
 		if err != nil {
 			return err
 		}
-		o.drop(sent)
+		o.consume(sent)
 		if sent < asked {
 			break
 		}
 	}
-	if o.waiting == 0 {
-		in.ask(l, false)
+	if o.queuedBytes == 0 {
+		in.setWriteInterest(l, false)
 	}
 	return nil
 }
 
-// drop removes the first sent bytes, which have been written, from the queue.
-func (o *outflow) drop(sent int) {
+// consume removes the first sent bytes, which have been written, from the queue.
+func (o *outflow) consume(sent int) {
 	if sent == 0 {
 		return
 	}
-	o.progress = time.Now()
-	o.waiting -= sent
+	o.lastProgress = time.Now()
+	o.queuedBytes -= sent
 	done := 0
 	for _, block := range o.list {
-		left := len(block) - o.off
+		left := len(block) - o.firstWritten
 		if sent < left {
 			break
 		}
 		sent -= left
-		o.off = 0
+		o.firstWritten = 0
 		o.recycle(block)
 		done++
 	}
-	o.off += sent
+	o.firstWritten += sent
 	o.remove(done)
 }
 
-// await arranges for queued data to be written when the kernel can take it, and for the link to be closed if
+// awaitWritable arranges for queued data to be written when the kernel can take it, and for the link to be closed if
 // the kernel takes none within the write timeout.
-func (in *inbox) await(l *link) {
+func (in *inbox) awaitWritable(l *link) {
 	o := &l.wire.out
-	if o.waiting == 0 {
+	if o.queuedBytes == 0 {
 		return
 	}
-	if !o.asked {
-		o.progress = time.Now()
+	if !o.wantsWrite {
+		o.lastProgress = time.Now()
 	}
-	in.ask(l, true)
-	if o.timing {
+	in.setWriteInterest(l, true)
+	if o.timerRunning {
 		return
 	}
-	o.timing = true
+	o.timerRunning = true
 	if o.timer == nil {
-		o.timer = time.AfterFunc(in.writeTimeout, func() { in.stuck(l) })
+		o.timer = time.AfterFunc(in.writeTimeout, func() { in.checkProgress(l) })
 	} else {
 		o.timer.Reset(in.writeTimeout)
 	}
 }
 
-// ask enables or disables epoll notifications that the kernel can take more data.
-func (in *inbox) ask(l *link, yes bool) {
+// setWriteInterest enables or disables epoll notifications that the kernel can take more data.
+func (in *inbox) setWriteInterest(l *link, yes bool) {
 	o := &l.wire.out
-	if o.asked == yes {
+	if o.wantsWrite == yes {
 		return
 	}
-	o.asked = yes
+	o.wantsWrite = yes
 	if yes {
-		in.asking.Add(1)
+		in.writersWaiting.Add(1)
 	} else {
-		in.asking.Add(-1)
+		in.writersWaiting.Add(-1)
 	}
-	if o.watched {
+	if o.registered {
 		// This cannot fail: the wire is open and registered.
-		ev := l.interest()
+		ev := l.epollEvents()
 		_ = unix.EpollCtl(in.epfd, unix.EPOLL_CTL_MOD, l.wire.fd, &ev)
 	}
 }
 
-// interest returns the events that the epoll instance should report for l.
-func (l *link) interest() unix.EpollEvent {
+// epollEvents returns the events that the epoll instance should report for l.
+func (l *link) epollEvents() unix.EpollEvent {
 	events := uint32(unix.EPOLLIN)
-	if l.wire.out.asked {
+	if l.wire.out.wantsWrite {
 		events |= unix.EPOLLOUT
 	}
 	return unix.EpollEvent{Events: events, Fd: int32(l.peer.rank)}
 }
 
-// stuck closes a link whose peer has accepted no data within the write timeout.
-func (in *inbox) stuck(l *link) {
+// checkProgress closes a link whose peer has accepted no data within the write timeout.
+func (in *inbox) checkProgress(l *link) {
 	w := l.wire
 	w.mu.Lock()
-	err := in.stuckLocked(l)
+	err := in.progressError(l)
 	w.mu.Unlock()
 	if err != nil {
 		l.close(err)
 	}
 }
 
-func (in *inbox) stuckLocked(l *link) error {
+func (in *inbox) progressError(l *link) error {
 	o := &l.wire.out
-	o.timing = false
-	if o.last || o.waiting == 0 {
+	o.timerRunning = false
+	if o.closed || o.queuedBytes == 0 {
 		return nil
 	}
 	if err := in.flush(l); err != nil { // perhaps no goroutine has polled
 		return err
 	}
-	if o.waiting == 0 {
+	if o.queuedBytes == 0 {
 		return nil
 	}
-	left := in.writeTimeout - time.Since(o.progress)
+	left := in.writeTimeout - time.Since(o.lastProgress)
 	if left <= 0 {
 		return os.ErrDeadlineExceeded
 	}
-	o.timing = true
+	o.timerRunning = true
 	o.timer.Reset(left)
 	return nil
 }

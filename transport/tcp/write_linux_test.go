@@ -27,13 +27,13 @@ func TestPollFlushes(t *testing.T) {
 			c := newPolled(t, 2, nil)
 			conn := c.dialed(0)
 			want := c.fill()
-			if c.inbox.asking.Load() != 1 {
+			if c.inbox.writersWaiting.Load() != 1 {
 				t.Error("no goroutine is notified when there is space")
 			}
 			var got []byte
 			piece := make([]byte, 99_999)
 			for len(got) < len(want) {
-				if l, _ := c.peers[0].current(); c.outflow(l) > 0 && c.readable(0) {
+				if l, _ := c.peers[0].currentLink(); c.outflow(l) > 0 && c.readable(0) {
 					next(c)
 				}
 				conn.SetReadDeadline(time.Now().Add(10 * time.Millisecond))
@@ -46,7 +46,7 @@ func TestPollFlushes(t *testing.T) {
 			if !bytes.Equal(got, want) {
 				t.Error("what arrived is not what was sent")
 			}
-			if c.inbox.asking.Load() != 0 || !c.Sleep() || c.readable(0) {
+			if c.inbox.writersWaiting.Load() != 0 || !c.Sleep() || c.readable(0) {
 				t.Error("nothing waits, and the descriptor is readable")
 			}
 		})
@@ -148,7 +148,7 @@ func TestNoAllocationsOfPolls(t *testing.T) {
 		}
 		// This is more than the kernel takes.
 		want := 0
-		for l, _ := c.peers[0].current(); c.outflow(l) == 0; {
+		for l, _ := c.peers[0].currentLink(); c.outflow(l) == 0; {
 			n, err := c.SendPackets(0, list)
 			if n != len(list) || err != nil {
 				t.Fatal(n, err)

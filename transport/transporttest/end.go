@@ -16,9 +16,9 @@ const Timeout = 10 * time.Second
 type End struct {
 	mpe.Transport
 	RxPackets chan mpe.RxPacket
-	// gone receives the peers of mpe.RxGone and mpe.RxLeft. These are kept apart from other packets because
+	// gonePeers receives the peers of mpe.RxPeerDied and mpe.RxPeerClosed. These are kept apart from other packets because
 	// they arrive at an unpredictable time.
-	gone chan int
+	gonePeers chan int
 }
 
 // Start returns an End that receives packets from tr and copies their Bytes. At the end of the test, it closes
@@ -48,8 +48,8 @@ func (e *End) receive() error {
 			return errors.New("nothing was filled in by Recv")
 		}
 		for _, a := range batch[:n] {
-			if a.Kind == mpe.RxGone || a.Kind == mpe.RxLeft {
-				e.gone <- a.Peer
+			if a.Kind == mpe.RxPeerDied || a.Kind == mpe.RxPeerClosed {
+				e.gonePeers <- a.Peer
 				continue
 			}
 			a.Bytes = bytes.Clone(a.Bytes)
@@ -61,14 +61,14 @@ func (e *End) receive() error {
 // Next returns the next packet. It fails the test if none arrives within Timeout.
 func (e *End) Next(t testing.TB) mpe.RxPacket {
 	t.Helper()
-	a, ok := e.within(Timeout)
+	a, ok := e.nextWithin(Timeout)
 	if !ok {
 		t.Fatalf("nothing arrived at %v", e.LocalAddr())
 	}
 	return a
 }
 
-func (e *End) within(d time.Duration) (mpe.RxPacket, bool) {
+func (e *End) nextWithin(d time.Duration) (mpe.RxPacket, bool) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -83,7 +83,7 @@ func (e *End) within(d time.Duration) (mpe.RxPacket, bool) {
 func (e *End) WaitGone(t testing.TB, peer int) {
 	t.Helper()
 	select {
-	case p := <-e.gone:
+	case p := <-e.gonePeers:
 		if p != peer {
 			t.Fatalf("at %v rank %d is gone, not rank %d", e.LocalAddr(), p, peer)
 		}

@@ -13,15 +13,15 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-func (k Kind) unknownSource(t *testing.T) {
+func (k Kind) testUnknownSource(t *testing.T) {
 	a, _ := k.Pair(t)
 	from, kind := k.FromUnknown(t, FreeAddr(t).Addr(), a.LocalAddr())
-	if got := a.Next(t); got.Kind != kind || got.Peer != mpe.UnknownPeer || got.From != from {
+	if got := a.Next(t); got.Kind != kind || got.Peer != mpe.UnknownPeer || got.SourceAddr != from {
 		t.Errorf("%+v arrived, want %d from an unknown peer at %v", got, kind, from)
 	}
 }
 
-func (k Kind) closed(t *testing.T) {
+func (k Kind) testClose(t *testing.T) {
 	m := Map(t, 2)
 	tr, err := k.Listen(m, 0)
 	if err != nil {
@@ -47,7 +47,7 @@ func (k Kind) closed(t *testing.T) {
 	if err := recv(); !errors.Is(err, mpe.ErrTransportClosed) {
 		t.Errorf("Recv after Close returned %v", err)
 	}
-	if err := tr.(mpe.HandshakeTransport).SendHeader(1, numbered(0, 1, 0)); !errors.Is(err, mpe.ErrTransportClosed) {
+	if err := tr.(mpe.HandshakeTransport).SendHeader(1, numberedHeader(0, 1, 0)); !errors.Is(err, mpe.ErrTransportClosed) {
 		t.Errorf("SendHeader after Close returned %v", err)
 	}
 	again, err := k.Listen(m, 0)
@@ -57,9 +57,9 @@ func (k Kind) closed(t *testing.T) {
 	again.Close()
 }
 
-func (k Kind) wrongUse(t *testing.T) {
+func (k Kind) testMisuse(t *testing.T) {
 	a, b := k.Pair(t)
-	good := numbered(0, 1, 0)
+	good := numberedHeader(0, 1, 0)
 	data := protocol.CloudFPGA.Append(nil, protocol.Header{Dst: 1, Size: 1, Type: protocol.Data})
 	for name, err := range map[string]error{
 		"no such peer":     a.SendHeader(2, good),
@@ -75,7 +75,7 @@ func (k Kind) wrongUse(t *testing.T) {
 		}
 	}
 	if a.Reliable() { // a stream ignores the shape
-		if err := b.collect(data, make([]byte, 4), protocol.CPUShape()); err != nil {
+		if err := b.checkMessage(data, make([]byte, 4), protocol.CPUShape()); err != nil {
 			t.Error(err)
 		}
 	}
@@ -86,10 +86,10 @@ func (k Kind) wrongUse(t *testing.T) {
 	if err := a.SendHeader(1, good); err != nil {
 		t.Fatal(err)
 	}
-	b.wantHeader(t, 0, good)
+	b.checkHeader(t, 0, good)
 }
 
-func (k Kind) portTaken(t *testing.T) {
+func (k Kind) testPortTaken(t *testing.T) {
 	m := Map(t, 2)
 	first, err := k.Listen(m, 1)
 	if err != nil {
@@ -97,18 +97,18 @@ func (k Kind) portTaken(t *testing.T) {
 	}
 	defer first.Close()
 	_, err = k.Listen(m, 1)
-	wantText(t, err, syscall.EADDRINUSE, "rank 1 cannot listen", m.Addr(1).String(), "holds the port")
+	checkErrorText(t, err, syscall.EADDRINUSE, "rank 1 cannot listen", m.Addr(1).String(), "holds the port")
 }
 
-func (k Kind) wrongAddress(t *testing.T) {
+func (k Kind) testWrongAddress(t *testing.T) {
 	here := FreeAddr(t)
 	m := MapOf(t, netip.MustParseAddrPort("198.51.100.77:40000"), here)
 	_, err := k.Listen(m, 0)
-	wantText(t, err, syscall.EADDRNOTAVAIL, "rank 0 cannot listen", "198.51.100.77:40000",
+	checkErrorText(t, err, syscall.EADDRNOTAVAIL, "rank 0 cannot listen", "198.51.100.77:40000",
 		"does not have that address; it has ", "127.0.0.1", "rank map may be shifted")
 }
 
-func wantText(t *testing.T, err error, cause error, texts ...string) {
+func checkErrorText(t *testing.T, err error, cause error, texts ...string) {
 	t.Helper()
 	if !errors.Is(err, cause) {
 		t.Fatalf("got %v, want %v", err, cause)

@@ -21,11 +21,11 @@ type PacketKind struct {
 
 // RunPackets tests that the transports of a kind implement SendPackets correctly.
 func RunPackets(t *testing.T, k PacketKind) {
-	t.Run("whole and in order", k.whole)
-	t.Run("the caller's bytes", k.callersBytes)
-	t.Run("both ways at once", k.bothWays)
-	t.Run("wrong use", k.wrongUse)
-	t.Run("after close", k.afterClose)
+	t.Run("whole and in order", k.testLengths)
+	t.Run("the caller's bytes", k.testBufferReuse)
+	t.Run("both ways at once", k.testConcurrent)
+	t.Run("wrong use", k.testMisuse)
+	t.Run("after close", k.testAfterClose)
 }
 
 // Packet returns a valid DATA packet with the given number and payload length. The payload differs from packet
@@ -64,15 +64,15 @@ func (e *End) SendAllPackets(t testing.TB, peer int, packets []mpe.Packet) {
 	}
 }
 
-// WantPacket checks that the next packet to arrive is want, from the given peer.
-func (e *End) WantPacket(t testing.TB, peer int, want mpe.Packet) {
+// CheckPacket checks that the next packet to arrive is want, from the given peer.
+func (e *End) CheckPacket(t testing.TB, peer int, want mpe.Packet) {
 	t.Helper()
-	if err := isPacket(e.Next(t), peer, want); err != nil {
+	if err := comparePacket(e.Next(t), peer, want); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func isPacket(a mpe.RxPacket, peer int, want mpe.Packet) error {
+func comparePacket(a mpe.RxPacket, peer int, want mpe.Packet) error {
 	if a.Kind != mpe.RxDatagram || a.Peer != peer {
 		return fmt.Errorf("got %d from %d, want %d from %d", a.Kind, a.Peer, mpe.RxDatagram, peer)
 	}
@@ -84,8 +84,8 @@ func isPacket(a mpe.RxPacket, peer int, want mpe.Packet) error {
 	return nil
 }
 
-// whole tests that packets of all lengths arrive complete, in batches.
-func (k PacketKind) whole(t *testing.T) {
+// testLengths tests that packets of all lengths arrive complete, in batches.
+func (k PacketKind) testLengths(t *testing.T) {
 	a, b := k.Pair(t)
 	lengths := []int{0, 1, 7, 8, 1000, k.MaxPayload - 1, k.MaxPayload}
 	number := uint32(0)
@@ -98,7 +98,7 @@ func (k PacketKind) whole(t *testing.T) {
 		// Datagrams may be lost, although only on a heavily loaded machine.
 		for try := 1; ; try++ {
 			a.SendAllPackets(t, 1, packets)
-			err := b.collectPackets(0, packets)
+			err := b.checkPackets(0, packets)
 			if err == nil {
 				break
 			}
@@ -109,21 +109,21 @@ func (k PacketKind) whole(t *testing.T) {
 	}
 }
 
-func (e *End) collectPackets(peer int, packets []mpe.Packet) error {
+func (e *End) checkPackets(peer int, packets []mpe.Packet) error {
 	for i, want := range packets {
-		a, ok := e.within(Timeout / 5)
+		a, ok := e.nextWithin(Timeout / 5)
 		if !ok {
 			return fmt.Errorf("%d of %d packets arrived", i, len(packets))
 		}
-		if err := isPacket(a, peer, want); err != nil {
+		if err := comparePacket(a, peer, want); err != nil {
 			return fmt.Errorf("packet %d: %w", i, err)
 		}
 	}
 	return nil
 }
 
-// callersBytes tests that the caller may overwrite packets once they have been sent.
-func (k PacketKind) callersBytes(t *testing.T) {
+// testBufferReuse tests that the caller may overwrite packets once they have been sent.
+func (k PacketKind) testBufferReuse(t *testing.T) {
 	a, b := k.Pair(t)
 	packets := []mpe.Packet{Packet(0, 1, 1, 100), Packet(0, 1, 2, k.MaxPayload)}
 	want := slices.Clone(packets)
@@ -136,11 +136,11 @@ func (k PacketKind) callersBytes(t *testing.T) {
 		clear(packets[i].Payload)
 	}
 	for _, p := range want {
-		b.WantPacket(t, 0, p)
+		b.CheckPacket(t, 0, p)
 	}
 }
 
-func (k PacketKind) bothWays(t *testing.T) {
+func (k PacketKind) testConcurrent(t *testing.T) {
 	a, b := k.Pair(t)
 	const rounds, each = 20, 5
 	sent := make(chan error, 2)
@@ -165,12 +165,12 @@ func (k PacketKind) bothWays(t *testing.T) {
 		}
 	}
 	for i := range uint32(rounds * each) {
-		b.WantPacket(t, 0, Packet(0, 1, i, 200))
-		a.WantPacket(t, 1, Packet(1, 0, i, 200))
+		b.CheckPacket(t, 0, Packet(0, 1, i, 200))
+		a.CheckPacket(t, 1, Packet(1, 0, i, 200))
 	}
 }
 
-func (k PacketKind) wrongUse(t *testing.T) {
+func (k PacketKind) testMisuse(t *testing.T) {
 	a, b := k.Pair(t)
 	good := Packet(0, 1, 1, 8)
 	for name, tt := range map[string]struct {
@@ -188,10 +188,10 @@ func (k PacketKind) wrongUse(t *testing.T) {
 	// None of the previous calls has sent anything.
 	last := Packet(0, 1, 3, 8)
 	a.SendAllPackets(t, 1, []mpe.Packet{last})
-	b.WantPacket(t, 0, last)
+	b.CheckPacket(t, 0, last)
 }
 
-func (k PacketKind) afterClose(t *testing.T) {
+func (k PacketKind) testAfterClose(t *testing.T) {
 	a, b := k.Pair(t)
 	b.Close()
 	if n, err := b.SendPackets(0, []mpe.Packet{Packet(1, 0, 1, 8)}); n != 0 || !errors.Is(err, mpe.ErrTransportClosed) {

@@ -23,15 +23,15 @@ type Kind struct {
 
 // Run tests that a kind of transport implements mpe.Transport correctly.
 func Run(t *testing.T, k Kind) {
-	t.Run("headers", k.headers)
-	t.Run("data", k.data)
-	t.Run("order", k.order)
-	t.Run("both ways at once", k.concurrent)
-	t.Run("unknown source", k.unknownSource)
-	t.Run("close", k.closed)
-	t.Run("wrong use", k.wrongUse)
-	t.Run("port taken", k.portTaken)
-	t.Run("wrong address", k.wrongAddress)
+	t.Run("headers", k.testHeaders)
+	t.Run("data", k.testData)
+	t.Run("order", k.testOrder)
+	t.Run("both ways at once", k.testConcurrent)
+	t.Run("unknown source", k.testUnknownSource)
+	t.Run("close", k.testClose)
+	t.Run("wrong use", k.testMisuse)
+	t.Run("port taken", k.testPortTaken)
+	t.Run("wrong address", k.testWrongAddress)
 }
 
 // Pair returns the connected ends of ranks 0 and 1 of a new map.
@@ -54,14 +54,14 @@ func (k Kind) Pair(t *testing.T) (a, b *End) {
 	return ends[0], ends[1]
 }
 
-// numbered returns a header that contains number.
-func numbered(src, dst int, number uint32) []byte {
+// numberedHeader returns a header that contains number.
+func numberedHeader(src, dst int, number uint32) []byte {
 	return protocol.CloudFPGA.Append(nil, protocol.Header{
 		Src: uint32(src), Dst: uint32(dst), Size: number, Type: protocol.SendRequest})
 }
 
-// wantHeader checks that the next packet to arrive is the given header, from the given peer.
-func (e *End) wantHeader(t *testing.T, peer int, header []byte) {
+// checkHeader checks that the next packet to arrive is the given header, from the given peer.
+func (e *End) checkHeader(t *testing.T, peer int, header []byte) {
 	t.Helper()
 	a := e.Next(t)
 	kind := mpe.RxDatagram
@@ -73,22 +73,22 @@ func (e *End) wantHeader(t *testing.T, peer int, header []byte) {
 	}
 }
 
-func (k Kind) headers(t *testing.T) {
+func (k Kind) testHeaders(t *testing.T) {
 	a, b := k.Pair(t)
 	for i := range uint32(20) {
-		there, back := numbered(0, 1, i), numbered(1, 0, i)
+		there, back := numberedHeader(0, 1, i), numberedHeader(1, 0, i)
 		if err := a.SendHeader(1, there); err != nil {
 			t.Fatal(err)
 		}
-		b.wantHeader(t, 0, there)
+		b.checkHeader(t, 0, there)
 		if err := b.SendHeader(0, back); err != nil {
 			t.Fatal(err)
 		}
-		a.wantHeader(t, 1, back)
+		a.checkHeader(t, 1, back)
 	}
 }
 
-func (k Kind) data(t *testing.T) {
+func (k Kind) testData(t *testing.T) {
 	a, b := k.Pair(t)
 	for name, shape := range map[string]protocol.Shape{
 		"cpu": protocol.CPUShape(), "fpga": protocol.FPGAShape(true), "split": protocol.FPGAShape(false),
@@ -105,7 +105,7 @@ func (k Kind) data(t *testing.T) {
 					if err := a.SendData(1, header, payload, shape); err != nil {
 						t.Fatal(err)
 					}
-					err := b.collect(header, payload, shape)
+					err := b.checkMessage(header, payload, shape)
 					if err == nil {
 						return
 					}
@@ -118,8 +118,8 @@ func (k Kind) data(t *testing.T) {
 	}
 }
 
-// collect receives one message from rank 0 and compares it.
-func (e *End) collect(header, payload []byte, shape protocol.Shape) error {
+// checkMessage receives one message from rank 0 and compares it.
+func (e *End) checkMessage(header, payload []byte, shape protocol.Shape) error {
 	want := bytes.Clone(append(bytes.Clone(header), payload...))
 	words := uint32(len(payload) / protocol.WordLen)
 	var lengths []int64
@@ -127,7 +127,7 @@ func (e *End) collect(header, payload []byte, shape protocol.Shape) error {
 		total := shape.PayloadBytes(words)
 		want = append(want, make([]byte, total-int64(len(payload)))...)
 		for off := int64(0); off < total || len(lengths) == 0; {
-			n := shape.Next(off, total)
+			n := shape.PayloadAt(off, total)
 			off += n
 			if len(lengths) == 0 {
 				n += protocol.HeaderLen
@@ -137,7 +137,7 @@ func (e *End) collect(header, payload []byte, shape protocol.Shape) error {
 	}
 	var got []byte
 	for len(got) < len(want) {
-		a, ok := e.within(Timeout / 5)
+		a, ok := e.nextWithin(Timeout / 5)
 		if !ok {
 			return fmt.Errorf("%d of %d bytes arrived", len(got), len(want))
 		}
@@ -172,29 +172,29 @@ func checkPiece(a mpe.RxPacket, stream bool, there int, lengths []int64) error {
 	return nil
 }
 
-func (k Kind) order(t *testing.T) {
+func (k Kind) testOrder(t *testing.T) {
 	a, b := k.Pair(t)
 	payload := make([]byte, 1000*protocol.WordLen)
 	data := protocol.CloudFPGA.Append(nil, protocol.Header{Dst: 1, Size: 1000, Type: protocol.Data})
 	for i := range uint32(10) {
 		err := errors.Join(
-			a.SendHeader(1, numbered(0, 1, 2*i)),
+			a.SendHeader(1, numberedHeader(0, 1, 2*i)),
 			a.SendData(1, data, payload, protocol.CPUShape()),
-			a.SendHeader(1, numbered(0, 1, 2*i+1)))
+			a.SendHeader(1, numberedHeader(0, 1, 2*i+1)))
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
 	for i := range uint32(10) {
-		b.wantHeader(t, 0, numbered(0, 1, 2*i))
-		if err := b.collect(data, payload, protocol.CPUShape()); err != nil {
+		b.checkHeader(t, 0, numberedHeader(0, 1, 2*i))
+		if err := b.checkMessage(data, payload, protocol.CPUShape()); err != nil {
 			t.Fatal(err)
 		}
-		b.wantHeader(t, 0, numbered(0, 1, 2*i+1))
+		b.checkHeader(t, 0, numberedHeader(0, 1, 2*i+1))
 	}
 }
 
-func (k Kind) concurrent(t *testing.T) {
+func (k Kind) testConcurrent(t *testing.T) {
 	a, b := k.Pair(t)
 	const rounds = 40
 	sent := make(chan error, 2)
@@ -203,7 +203,7 @@ func (k Kind) concurrent(t *testing.T) {
 		data := protocol.CloudFPGA.Append(nil,
 			protocol.Header{Src: uint32(rank), Dst: uint32(peer), Size: 346, Type: protocol.Data})
 		for i := range uint32(rounds) {
-			if err := errors.Join(from.SendHeader(peer, numbered(rank, peer, i)),
+			if err := errors.Join(from.SendHeader(peer, numberedHeader(rank, peer, i)),
 				from.SendData(peer, data, payload, protocol.CPUShape())); err != nil {
 				sent <- err
 				return

@@ -13,11 +13,11 @@ import (
 	"github.com/zrlmpi/zrlmpid/udp"
 )
 
-// datagrams holds the UDP sockets of a relay. Each socket is indexed by the rank that it stands for.
+// datagrams holds the AddUDP sockets of a relay. Each socket is indexed by the rank that it stands for.
 type datagrams struct {
 	*Relay
-	conns []*net.UDPConn
-	late  impair.Queue[datagram] // guarded by mu
+	conns   []*net.UDPConn
+	delayed impair.Queue[datagram] // guarded by mu
 }
 
 // datagram is a delayed datagram.
@@ -26,12 +26,12 @@ type datagram struct {
 	bytes    []byte
 }
 
-func listenDatagrams(r *Relay) (wire, error) {
+func listenDatagrams(r *Relay) (socketSet, error) {
 	d := &datagrams{Relay: r}
 	for rank := range r.plan.Size() {
-		conn, err := (&net.ListenConfig{}).ListenPacket(context.Background(), "udp", r.plan.seen.Addr(rank).String())
+		conn, err := (&net.ListenConfig{}).ListenPacket(context.Background(), "udp", r.plan.relayAddrs.Addr(rank).String())
 		if err != nil {
-			return d, bindfault.New("udp", rank, r.plan.seen, err)
+			return d, bindfault.New("udp", rank, r.plan.relayAddrs, err)
 		}
 		d.conns = append(d.conns, conn.(*net.UDPConn))
 		if _, err := udp.SetReceiveBuffer(conn.(*net.UDPConn), udp.DefaultReceiveBuffer); err != nil {
@@ -39,7 +39,7 @@ func listenDatagrams(r *Relay) (wire, error) {
 		}
 	}
 	for rank, conn := range d.conns {
-		r.tasks.Go(func() { d.read(rank, conn) })
+		r.tasks.Go(func() { d.readLoop(rank, conn) })
 	}
 	return d, nil
 }
@@ -50,7 +50,7 @@ func (d *datagrams) close() {
 	}
 }
 
-func (d *datagrams) dropped() (sum uint64) {
+func (d *datagrams) socketDrops() (sum uint64) {
 	for _, conn := range d.conns {
 		if n, err := udp.SocketDrops(conn); err == nil { // otherwise the system does not report it
 			sum += uint64(n)
@@ -59,8 +59,8 @@ func (d *datagrams) dropped() (sum uint64) {
 	return sum
 }
 
-// read relays the datagrams sent to rank to, until the socket is closed.
-func (d *datagrams) read(to int, conn *net.UDPConn) {
+// readLoop relays the datagrams sent to rank to, until the socket is closed.
+func (d *datagrams) readLoop(to int, conn *net.UDPConn) {
 	b := make([]byte, 1<<16)
 	for {
 		n, source, err := conn.ReadFromUDPAddrPort(b)
@@ -70,9 +70,9 @@ func (d *datagrams) read(to int, conn *net.UDPConn) {
 		if err != nil { // an error caused by an earlier send
 			continue
 		}
-		from := d.plan.own.Resolve(source)
+		from := d.plan.realAddrs.Resolve(source)
 		if from == rankmap.NoRank || from == to {
-			d.count(&d.counts.unknown)
+			d.increment(&d.counts.unknownSource)
 			continue
 		}
 		d.relay(from, to, b[:n])
@@ -84,23 +84,23 @@ func (d *datagrams) relay(from, to int, b []byte) {
 	defer d.mu.Unlock()
 	now := time.Now()
 	d.sendDue(now) // before this datagram, even if their timer is late
-	for _, x := range d.impairer.Datagram(now.Sub(d.begin), from, to, b) {
+	for _, x := range d.impairer.DecideDatagram(now.Sub(d.startTime), from, to, b) {
 		altered := b
 		if x.Flip >= 0 || x.After > 0 {
 			altered = bytes.Clone(b)
 			x.Apply(altered)
 		}
 		if x.After > 0 {
-			d.late.Push(now.Add(x.After), datagram{from, to, altered})
-			time.AfterFunc(x.After, d.sendLate)
+			d.delayed.Push(now.Add(x.After), datagram{from, to, altered})
+			time.AfterFunc(x.After, d.sendDelayed)
 			continue
 		}
 		d.send(datagram{from, to, altered})
 	}
 }
 
-// sendLate sends the delayed datagrams that are due.
-func (d *datagrams) sendLate() {
+// sendDelayed sends the delayed datagrams that are due.
+func (d *datagrams) sendDelayed() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.sendDue(time.Now())
@@ -108,14 +108,14 @@ func (d *datagrams) sendLate() {
 
 // sendDue sends the delayed datagrams that are due. The caller holds mu.
 func (d *datagrams) sendDue(now time.Time) {
-	for x, ok := d.late.Pop(now); ok; x, ok = d.late.Pop(now) {
+	for x, ok := d.delayed.Pop(now); ok; x, ok = d.delayed.Pop(now) {
 		d.send(x)
 	}
 }
 
 // send sends a datagram. The caller holds mu, so that datagrams leave in the order of their times.
 func (d *datagrams) send(x datagram) {
-	if _, err := d.conns[x.from].WriteToUDPAddrPort(x.bytes, d.plan.own.Addr(x.to)); err != nil && !d.closed {
+	if _, err := d.conns[x.from].WriteToUDPAddrPort(x.bytes, d.plan.realAddrs.Addr(x.to)); err != nil && !d.closed {
 		d.counts.failed++
 	}
 }

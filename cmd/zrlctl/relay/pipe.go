@@ -9,9 +9,9 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/impair"
 )
 
-// pipeLen is the maximum number of pieces of a stream that are delayed at the same time. When it is reached, the sender
+// maxDelayedPieces is the maximum number of pieces of a stream that are delayed at the same time. When it is reached, the sender
 // blocks.
-const pipeLen = 1024
+const maxDelayedPieces = 1024
 
 // pipe is one direction of a connection.
 type pipe struct {
@@ -28,23 +28,23 @@ type pipe struct {
 type piece struct {
 	bytes []byte
 	due   time.Time
-	// closes is true if the direction ends after this piece.
-	closes bool
+	// isLast is true if the direction ends after this piece.
+	isLast bool
 }
 
-// read reads packets and decides their fate, until the source or the connection ends.
-func (p *pipe) read() {
+// readLoop reads packets and decides their fate, until the source or the connection ends.
+func (p *pipe) readLoop() {
 	defer close(p.pieces)
 	in := newSplitter(p.source)
 	for {
-		kind, b, err := in.next()
+		kind, b, err := in.nextPiece()
 		if err != nil {
 			if err != io.EOF { //nolint:errorlint // the splitter returns it as it is
 				p.cancel()
 			}
 			return
 		}
-		x, resets := p.decide(kind, b)
+		x, resets := p.decideFate(kind, b)
 		if resets {
 			p.cancel()
 			return
@@ -54,7 +54,7 @@ func (p *pipe) read() {
 		case <-p.ctx.Done():
 			return
 		}
-		if x.closes {
+		if x.isLast {
 			// The source is not notified. All further data from it is lost.
 			_, _ = io.Copy(io.Discard, p.source)
 			return
@@ -62,32 +62,32 @@ func (p *pipe) read() {
 	}
 }
 
-// decide asks the Impairer for the fate of a packet. It returns the piece to deliver, and whether to reset the
+// decideFate asks the Impairer for the fate of a packet. It returns the piece to deliver, and whether to reset the
 // connection.
-func (p *pipe) decide(kind impair.Kind, b []byte) (x piece, resets bool) {
+func (p *pipe) decideFate(kind impair.Kind, b []byte) (x piece, resets bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
-	fate := p.impairer.Piece(now.Sub(p.begin), p.from, p.to, kind, len(b))
+	fate := p.impairer.DecideStream(now.Sub(p.startTime), p.from, p.to, kind, len(b))
 	fate.Apply(b)
-	x = piece{bytes: b, closes: fate.Ending == impair.Closes}
+	x = piece{bytes: b, isLast: fate.Ending == impair.Closes}
 	switch {
 	case fate.After == impair.Forever:
-		x.due = now.Add(forever)
+		x.due = now.Add(foreverDelay)
 	case fate.After > 0:
 		x.due = now.Add(fate.After)
 	}
 	return x, fate.Ending == impair.Resets
 }
 
-// forever is a delay that no relay outlives.
-const forever = 100 * 365 * 24 * time.Hour
+// foreverDelay is a delay that no relay outlives.
+const foreverDelay = 100 * 365 * 24 * time.Hour
 
-// write delivers each piece when it is due, until the direction or the connection ends.
-func (p *pipe) write() {
+// writeLoop delivers each piece when it is due, until the direction or the connection ends.
+func (p *pipe) writeLoop() {
 	for x := range p.pieces {
 		if !x.due.IsZero() {
-			pause(p.ctx, time.Until(x.due))
+			sleep(p.ctx, time.Until(x.due))
 		}
 		if p.ctx.Err() != nil {
 			return
@@ -96,7 +96,7 @@ func (p *pipe) write() {
 			p.cancel()
 			return
 		}
-		if x.closes {
+		if x.isLast {
 			break
 		}
 	}

@@ -17,8 +17,8 @@ type Plan struct {
 	cfg *config.Config
 	// Medium is the kind of transport that is relayed: Datagrams or Streams.
 	Medium impair.Medium
-	// own maps each rank to its real address. seen maps each rank to the relay's address that other ranks use.
-	own, seen *rankmap.Map
+	// realAddrs maps each rank to its real address. seen maps each rank to the relay's address that other ranks use.
+	realAddrs, relayAddrs *rankmap.Map
 }
 
 // DefaultPool is the default pool of relay addresses. It suits ranks on loopback addresses.
@@ -28,7 +28,7 @@ const DefaultPool = "127.27.18.0/24"
 // real address. The zero Pool means DefaultPool. transport is "udp" or "tcp"; if it is empty, NewPlan uses
 // defaults.transport of the configuration, or udp if that is not set.
 func NewPlan(cfg *config.Config, pool cluster.Pool, transport string) (*Plan, error) {
-	medium, err := mediumOf(cfg, transport)
+	medium, err := relayMedium(cfg, transport)
 	if err != nil {
 		return nil, err
 	}
@@ -62,14 +62,14 @@ func NewPlan(cfg *config.Config, pool cluster.Pool, transport string) (*Plan, er
 		own[i] = rankmap.Entry{Rank: r.Rank, Addr: r.Address.AddrPort, Kind: kind}
 		seen[i] = rankmap.Entry{Rank: r.Rank, Addr: netip.AddrPortFrom(addrs[r.Rank], r.Address.Port()), Kind: kind}
 	}
-	if p.own, err = rankmap.New(own); err == nil {
-		p.seen, err = rankmap.New(seen)
+	if p.realAddrs, err = rankmap.New(own); err == nil {
+		p.relayAddrs, err = rankmap.New(seen)
 	}
 	return p, err
 }
 
-// mediumOf returns the kind of transport to relay. It returns an error if not all links use the same transport.
-func mediumOf(cfg *config.Config, transport string) (impair.Medium, error) {
+// relayMedium returns the kind of transport to relay. It returns an error if not all links use the same transport.
+func relayMedium(cfg *config.Config, transport string) (impair.Medium, error) {
 	want := config.Transport(transport)
 	if want == "" {
 		want = config.TransportUDP
@@ -95,15 +95,17 @@ func mediumOf(cfg *config.Config, transport string) (impair.Medium, error) {
 }
 
 // Size returns the number of ranks.
-func (p *Plan) Size() int { return p.own.Size() }
+func (p *Plan) Size() int { return p.realAddrs.Size() }
 
 // Addrs returns the real address of a rank, and the address that other ranks use for it.
-func (p *Plan) Addrs(rank int) (own, seen netip.AddrPort) { return p.own.Addr(rank), p.seen.Addr(rank) }
+func (p *Plan) Addrs(rank int) (own, seen netip.AddrPort) {
+	return p.realAddrs.Addr(rank), p.relayAddrs.Addr(rank)
+}
 
-// Configuration returns a configuration for a daemon or program that runs the given ranks, all of which the plan's
+// ConfigFor returns a configuration for a daemon or program that runs the given ranks, all of which the plan's
 // configuration must run. The settings of these ranks do not change; all other ranks become remote ranks at the relay's
 // addresses. Messages between the given ranks are not relayed.
-func (p *Plan) Configuration(local []int) (*config.Config, error) {
+func (p *Plan) ConfigFor(local []int) (*config.Config, error) {
 	c := *p.cfg
 	c.Ranks = slices.Clone(c.Ranks)
 	for _, rank := range local {
@@ -111,14 +113,14 @@ func (p *Plan) Configuration(local []int) (*config.Config, error) {
 		switch {
 		case r == nil:
 			return nil, fmt.Errorf("there is no rank %d: the ranks are 0 to %d", rank, p.Size()-1)
-		case !r.Local():
+		case !r.IsLocal():
 			return nil, fmt.Errorf("rank %d has no run: in the configuration: add run: host or run: standin, or "+
 				"start the rank with the addresses of the relay", rank)
 		}
 	}
 	for i := range c.Ranks {
 		if r := &c.Ranks[i]; !slices.Contains(local, r.Rank) {
-			c.Ranks[i] = config.Rank{Rank: r.Rank, Address: config.Address{AddrPort: p.seen.Addr(r.Rank)}, Peer: r.Peer,
+			c.Ranks[i] = config.Rank{Rank: r.Rank, Address: config.Address{AddrPort: p.relayAddrs.Addr(r.Rank)}, Peer: r.Peer,
 				Link: r.Link}
 		}
 	}

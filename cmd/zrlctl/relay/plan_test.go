@@ -52,7 +52,7 @@ func TestPlan(t *testing.T) {
 		{[]int{1, 3}, "0 127.27.18.1:2718  software; 1 127.0.0.2:2718 standin fpga sink default loss 1%; 2 " +
 			"127.27.18.3:4000  cpu; 3 127.0.0.4:2719 host software"},
 	} {
-		cfg, err := p.Configuration(tt.local)
+		cfg, err := p.ConfigFor(tt.local)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -78,7 +78,7 @@ func TestPlan(t *testing.T) {
 		}
 	}
 	for rank, want := range map[int]string{2: "rank 2 has no run: in the configuration", 4: "there is no rank 4"} {
-		if _, err := p.Configuration([]int{rank}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := p.ConfigFor([]int{rank}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("rank %d: %v, want %s", rank, err, want)
 		}
 	}

@@ -15,11 +15,11 @@ import (
 
 // Relay relays packets between ranks until Close is called.
 type Relay struct {
-	plan   *Plan
-	script impair.Script
-	begin  time.Time
-	wire   wire
-	tasks  sync.WaitGroup
+	plan      *Plan
+	script    impair.Script
+	startTime time.Time
+	sockets   socketSet
+	tasks     sync.WaitGroup
 
 	// mu guards the following fields.
 	mu       sync.Mutex
@@ -28,18 +28,18 @@ type Relay struct {
 	closed   bool
 }
 
-// wire is the set of sockets of a relay.
-type wire interface {
-	// dropped returns the number of datagrams dropped by the system because a buffer was full.
-	dropped() uint64
+// socketSet is the set of sockets of a relay.
+type socketSet interface {
+	// socketDrops returns the number of datagrams dropped by the system because a buffer was full.
+	socketDrops() uint64
 	close()
 }
 
 // counts holds the counters that are not kept for each direction.
 type counts struct {
-	unknown, failed uint64
-	// limit is the last error caused by the limit on file descriptors, or nil.
-	limit error
+	unknownSource, failed uint64
+	// limitErr is the last error caused by the limit on file descriptors, or nil.
+	limitErr error
 }
 
 // Listen opens the sockets of the relay and starts to relay packets as the script says. It returns an error from
@@ -49,11 +49,11 @@ func Listen(p *Plan, s impair.Script) (*Relay, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Relay{plan: p, script: s, begin: time.Now(), impairer: im}
+	r := &Relay{plan: p, script: s, startTime: time.Now(), impairer: im}
 	if p.Medium == impair.Streams {
-		r.wire, err = listenStreams(r)
+		r.sockets, err = listenStreams(r)
 	} else {
-		r.wire, err = listenDatagrams(r)
+		r.sockets, err = listenDatagrams(r)
 	}
 	if err != nil {
 		r.Close()
@@ -67,7 +67,7 @@ func (r *Relay) Close() {
 	r.mu.Lock()
 	r.closed = true
 	r.mu.Unlock()
-	r.wire.close()
+	r.sockets.close()
 	r.tasks.Wait()
 }
 
@@ -94,15 +94,15 @@ type Report struct {
 
 // Report returns the current counters.
 func (r *Relay) Report() Report {
-	drops := r.wire.dropped()
+	drops := r.sockets.socketDrops()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	x := Report{
-		Seconds: time.Since(r.begin).Seconds(), Transport: r.plan.Medium.String(), Seed: r.script.Seed,
-		Rows: r.impairer.Report(), UnknownSource: r.counts.unknown, Failed: r.counts.failed, SocketDrops: drops,
+		Seconds: time.Since(r.startTime).Seconds(), Transport: r.plan.Medium.String(), Seed: r.script.Seed,
+		Rows: r.impairer.Report(), UnknownSource: r.counts.unknownSource, Failed: r.counts.failed, SocketDrops: drops,
 	}
-	if r.counts.limit != nil {
-		x.Limit = r.counts.limit.Error()
+	if r.counts.limitErr != nil {
+		x.Limit = r.counts.limitErr.Error()
 	}
 	for i := range x.Rows {
 		x.Total.Add(x.Rows[i].Count)
@@ -172,18 +172,18 @@ func (x *Report) Print(out io.Writer) error {
 	return err
 }
 
-// refused counts a packet or connection that the system refused with err.
-func (r *Relay) refused(err error) {
+// countRefused counts a packet or connection that the system refused with err.
+func (r *Relay) countRefused(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.counts.failed++
 	if err = rlimit.Descriptor(err); rlimit.Is(err) {
-		r.counts.limit = err
+		r.counts.limitErr = err
 	}
 }
 
-// count adds one to a counter.
-func (r *Relay) count(counter *uint64) {
+// increment adds one to a counter.
+func (r *Relay) increment(counter *uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	*counter++

@@ -345,7 +345,7 @@ func TestSplitter(t *testing.T) {
 			var all []byte
 			var kinds []string
 			for {
-				kind, b, err := s.next()
+				kind, b, err := s.nextPiece()
 				if err != nil {
 					if err != io.EOF {
 						t.Errorf("%s: %v", tt.name, err)

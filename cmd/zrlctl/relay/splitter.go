@@ -9,93 +9,93 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/impair"
 )
 
-// maxPiece is the maximum number of payload bytes in a piece.
-const maxPiece = 32 << 10
+// maxPieceLen is the maximum number of payload bytes in a piece.
+const maxPieceLen = 32 << 10
 
-// splitter finds the packets in a stream of any profile. If there is no header where one is expected, as with TLS, it
+// splitter finds the packets in a stream of any profile. If there is no header where one is expected, as with TLSMismatch, it
 // treats the rest of the stream as payload.
 type splitter struct {
-	in *bufio.Reader
-	// payload is the number of payload bytes that follow. endless is true if the rest of the stream is payload.
-	payload int64
-	endless bool
+	reader *bufio.Reader
+	// payloadLeft is the number of payload bytes that follow. endless is true if the rest of the stream is payload.
+	payloadLeft int64
+	allPayload  bool
 }
 
 func newSplitter(r io.Reader) *splitter {
-	return &splitter{in: bufio.NewReaderSize(r, protocol.ExtHeaderLen+protocol.MaxStreamPayload)}
+	return &splitter{reader: bufio.NewReaderSize(r, protocol.ExtHeaderLen+protocol.MaxStreamPayload)}
 }
 
-// next returns the next piece, owned by the caller: a header, a whole packet of the extended profile, or a part of a
+// nextPiece returns the next piece, owned by the caller: a header, a whole packet of the extended profile, or a part of a
 // payload. The error is io.EOF at the end of the stream, or an error from the reader.
-func (s *splitter) next() (impair.Kind, []byte, error) {
-	if s.payload == 0 && !s.endless {
-		if b, kind := s.header(); b != nil {
+func (s *splitter) nextPiece() (impair.Kind, []byte, error) {
+	if s.payloadLeft == 0 && !s.allPayload {
+		if b, kind := s.nextHeader(); b != nil {
 			return kind, b, nil
 		}
-		if !s.endless {
-			return s.rest()
+		if !s.allPayload {
+			return s.lastBytes()
 		}
 	}
-	return s.some()
+	return s.nextPayload()
 }
 
-// some returns the payload received so far, at most maxPiece bytes.
-func (s *splitter) some() (impair.Kind, []byte, error) {
-	if _, err := s.in.Peek(1); err != nil {
+// nextPayload returns the payload received so far, at most maxPieceLen bytes.
+func (s *splitter) nextPayload() (impair.Kind, []byte, error) {
+	if _, err := s.reader.Peek(1); err != nil {
 		return 0, nil, err
 	}
-	n := min(s.in.Buffered(), maxPiece)
-	if !s.endless {
-		n = int(min(int64(n), s.payload))
-		s.payload -= int64(n)
+	n := min(s.reader.Buffered(), maxPieceLen)
+	if !s.allPayload {
+		n = int(min(int64(n), s.payloadLeft))
+		s.payloadLeft -= int64(n)
 	}
-	return impair.Payload, s.take(n), nil
+	return impair.Payload, s.consume(n), nil
 }
 
-// header returns a header, or a whole packet of the extended profile. It returns nil if the stream ends before that. If
+// nextHeader returns a header, or a whole packet of the extended profile. It returns nil if the stream ends before that. If
 // there is no header, it sets endless and returns nil.
-func (s *splitter) header() ([]byte, impair.Kind) {
-	b, err := s.in.Peek(protocol.HeaderLen)
+func (s *splitter) nextHeader() ([]byte, impair.Kind) {
+	b, err := s.reader.Peek(protocol.HeaderLen)
 	if err != nil {
 		return nil, 0
 	}
 	kind := impair.KindOf(b)
 	if kind == impair.Payload {
-		s.endless = true
+		s.allPayload = true
 		return nil, 0
 	}
 	if !protocol.IsExtended(b) {
 		h, _ := protocol.V09.Parse(b) // KindOf has validated it
-		s.payload = h.StreamPayload()
-		return s.take(protocol.HeaderLen), kind
+		s.payloadLeft = h.StreamPayload()
+		return s.consume(protocol.HeaderLen), kind
 	}
-	if b, err = s.in.Peek(protocol.ExtHeaderLen); err != nil {
+	if b, err = s.reader.Peek(protocol.ExtHeaderLen); err != nil {
 		return nil, 0
 	}
 	_, payload, defect := protocol.ParseExtendedHeader(b)
 	if !defect.OK() || payload > protocol.MaxStreamPayload {
-		s.endless = true
+		s.allPayload = true
 		return nil, 0
 	}
 	n := protocol.ExtHeaderLen + int(payload)
-	if _, err = s.in.Peek(n); err != nil {
+	if _, err = s.reader.Peek(n); err != nil {
 		return nil, 0
 	}
-	return s.take(n), kind
+	return s.consume(n), kind
 }
 
-// rest returns the last bytes of a stream that ends within a header. When called again, it returns the stream's error.
-func (s *splitter) rest() (impair.Kind, []byte, error) {
-	if n := s.in.Buffered(); n > 0 {
-		return impair.Payload, s.take(n), nil
+// lastBytes returns the last bytes of a stream that ends within a header. When called again, it returns the stream's error.
+func (s *splitter) lastBytes() (impair.Kind, []byte, error) {
+	if n := s.reader.Buffered(); n > 0 {
+		return impair.Payload, s.consume(n), nil
 	}
-	_, err := s.in.Peek(1)
+	_, err := s.reader.Peek(1)
 	return 0, nil, err
 }
 
-func (s *splitter) take(n int) []byte {
-	b, _ := s.in.Peek(n) // buffered
+func (s *splitter) consume(n int) []byte {
+	b, _ := s.reader.Peek(n) // buffered
 	b = bytes.Clone(b)
-	_, _ = s.in.Discard(n)
+	_, _ = s.reader.Discard(n)
 	return b
 }

@@ -17,7 +17,7 @@ const (
 	startLen  = 24
 	stepLen   = 20
 	resultLen = 48
-	// Additional length of a step and of a result that include the TCP streams.
+	// Additional length of a step and of a result that include the AddTCP streams.
 	stepTCPLen   = 8
 	resultTCPLen = 40
 )
@@ -70,7 +70,7 @@ const (
 	KindIn
 	// KindFeedback is siMPIFeB, on which the role learns that a call has ended.
 	KindFeedback
-	kinds = 4
+	numKinds = 4
 )
 
 // Streams of the network, with their names in the shell. Each has the same direction as the role's stream of
@@ -86,8 +86,8 @@ const (
 	KindInMeta = KindFeedback
 	// KindPorts is not a stream but the signal poROL_Nrc_Udp_Rx_ports. The simulator reports it after the role
 	// has changed it.
-	KindPorts Kind = kinds
-	// KindTCP is the offset from the kind of a UDP stream to the kind of the corresponding TCP stream.
+	KindPorts Kind = numKinds
+	// KindTCP is the offset from the kind of a AddUDP stream to the kind of the corresponding AddTCP stream.
 	KindTCP Kind = 8
 )
 
@@ -96,20 +96,20 @@ type Boundary uint32
 
 // Boundaries.
 const (
-	// BoundaryRole consists of the streams between role and MPE.
+	// BoundaryRole consists of the streams between role and BuildMPE.
 	BoundaryRole Boundary = iota
-	// BoundaryNetwork consists of the UDP streams between role and shell. The MPE is part of the simulation.
+	// BoundaryNetwork consists of the AddUDP streams between role and shell. The BuildMPE is part of the simulation.
 	BoundaryNetwork
-	// BoundaryTCP consists of the streams of BoundaryNetwork and the TCP streams.
+	// BoundaryTCP consists of the streams of BoundaryNetwork and the AddTCP streams.
 	BoundaryTCP
-	boundaries
+	numBoundaries
 )
 
 // Network reports whether the boundary is between role and shell.
 func (b Boundary) Network() bool { return b != BoundaryRole }
 
-// kindNames contains the names of the role's streams, the UDP streams and the TCP streams.
-var kindNames = [...][kinds]string{
+// kindNames contains the names of the role's streams, the AddUDP streams and the AddTCP streams.
+var kindNames = [...][numKinds]string{
 	{"soMPIif", "soMPI_data", "siMPI_data", "siMPIFeB"},
 	{"soROLE_Nrc_Udp_Meta", "soNRC_Udp_Data", "siNRC_Udp_Data", "siNRC_Role_Udp_Meta"},
 	{"soROLE_Nrc_Tcp_Meta", "soNRC_Tcp_Data", "siNRC_Tcp_Data", "siNRC_Role_Tcp_Meta"},
@@ -121,11 +121,11 @@ func (k Kind) String() string { return BoundaryRole.stream(k) }
 // stream returns the name of stream k at boundary b.
 func (b Boundary) stream(k Kind) string {
 	switch {
-	case k < kinds && b.Network():
+	case k < numKinds && b.Network():
 		return kindNames[1][k]
-	case k < kinds:
+	case k < numKinds:
 		return kindNames[0][k]
-	case k >= KindTCP && k < KindTCP+kinds:
+	case k >= KindTCP && k < KindTCP+numKinds:
 		return kindNames[2][k-KindTCP]
 	}
 	return fmt.Sprintf("stream %d", uint8(k))
@@ -140,8 +140,8 @@ type Record struct {
 	// Data contains the two words of a line, the first one in the low half. For a call, the low half is the
 	// count and the high half is the rank. For feedback, only the lowest byte is used.
 	Data uint64
-	// At is the number of cycles between the previous frame and the transfer. It is 0 in a step.
-	At uint32
+	// CycleOffset is the number of cycles between the previous frame and the transfer. It is 0 in a step.
+	CycleOffset uint32
 	// Keep has one bit for each byte of a line, set if the byte belongs to the message. For a call, it is the
 	// call's number.
 	Keep uint8
@@ -156,7 +156,7 @@ type Hello struct {
 	// Version is the version of the frame format.
 	Version uint32
 	// FIFO is the number of lines for the role that the simulator can hold. It is at least 1, or at least
-	// MinNetworkFIFO for each of UDP and TCP.
+	// MinNetworkFIFO for each of AddUDP and AddTCP.
 	FIFO uint32
 	// Boundary determines which streams the simulator has.
 	Boundary Boundary
@@ -178,29 +178,29 @@ type Step struct {
 	// also ends when the role has received all lines.
 	Cycles, Budget uint32
 	// Calls and Lines are the numbers of transfers that the engine can accept on soMPIif and soMPI_data.
-	Calls, Lines uint32
-	More         bool
-	// TCPCalls and TCPLines are the corresponding numbers for the TCP streams.
+	Calls, Lines    uint32
+	StopWhenDrained bool
+	// TCPCalls and TCPLines are the corresponding numbers for the AddTCP streams.
 	TCPCalls, TCPLines uint32
 	// Records contains the transfers to the role.
 	Records []Record
 }
 
-// Held describes the state of a simulator's streams.
-type Held struct {
+// StreamState describes the state of a simulator's streams.
+type StreamState struct {
 	// Lines and Feedbacks are the numbers of records that the role has not received yet.
 	Lines, Feedbacks uint32
-	// Since contains, for each Kind, the cycle since which valid has been set while ready is not, or Never.
-	Since [kinds]uint64
+	// StalledSince contains, for each Kind, the cycle since which valid has been set while ready is not, or Never.
+	StalledSince [numKinds]uint64
 }
 
 // Result is the frame that contains the result of a step.
 type Result struct {
 	// Cycle is the number of cycles since the start of the simulation.
 	Cycle uint64
-	Held
-	// TCP describes the state of the TCP streams.
-	TCP Held
+	StreamState
+	// AddTCP describes the state of the AddTCP streams.
+	TCP StreamState
 	// Records contains the transfers from the role.
 	Records []Record
 }
@@ -251,7 +251,7 @@ func ParseHello(b []byte) (Hello, error) {
 	switch {
 	case h.Version != Version:
 		return h, &VersionError{h.Version}
-	case h.Boundary >= boundaries:
+	case h.Boundary >= numBoundaries:
 		return h, fmt.Errorf("%w: hello with boundary %d", ErrFrame, h.Boundary)
 	case h.FIFO == 0 || h.Boundary.Network() && h.FIFO < MinNetworkFIFO:
 		return h, fmt.Errorf("%w: hello with a capacity of %d lines", ErrFrame, h.FIFO)
@@ -291,11 +291,11 @@ func ParseStart(b []byte) (s Start, err error) {
 // AppendStep appends a Step frame for the given boundary to b. s may have at most MaxRecords records.
 func AppendStep(b []byte, at Boundary, s *Step) []byte {
 	more := uint32(0)
-	if s.More {
+	if s.StopWhenDrained {
 		more = 1
 	}
 	values := [...]uint32{s.Cycles, s.Budget, s.Calls, s.Lines, more, s.TCPCalls, s.TCPLines}
-	n := stepLenAt(at)
+	n := stepBodyLen(at)
 	b = appendHead(b, TypeStep, n+len(s.Records)*RecordLen)
 	for _, v := range values[:n/4] {
 		b = binary.LittleEndian.AppendUint32(b, v)
@@ -303,8 +303,8 @@ func AppendStep(b []byte, at Boundary, s *Step) []byte {
 	return appendRecords(b, s.Records)
 }
 
-// stepLenAt returns the length of a step's body without its records.
-func stepLenAt(at Boundary) int {
+// stepBodyLen returns the length of a step's body without its records.
+func stepBodyLen(at Boundary) int {
 	if at == BoundaryTCP {
 		return stepLen + stepTCPLen
 	}
@@ -313,13 +313,13 @@ func stepLenAt(at Boundary) int {
 
 // ParseStep parses the body of a Step frame for the given boundary. It reuses the memory of s.Records.
 func ParseStep(b []byte, at Boundary, s *Step) (err error) {
-	n := stepLenAt(at)
+	n := stepBodyLen(at)
 	if len(b) < n {
 		return fmt.Errorf("%w: step of %d bytes", ErrFrame, len(b))
 	}
 	s.Cycles, s.Budget = binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint32(b[4:])
 	s.Calls, s.Lines = binary.LittleEndian.Uint32(b[8:]), binary.LittleEndian.Uint32(b[12:])
-	s.More = binary.LittleEndian.Uint32(b[16:]) != 0
+	s.StopWhenDrained = binary.LittleEndian.Uint32(b[16:]) != 0
 	known := kindBit(KindIn) | kindBit(KindFeedback)
 	if s.TCPCalls, s.TCPLines = 0, 0; at == BoundaryTCP {
 		s.TCPCalls, s.TCPLines = binary.LittleEndian.Uint32(b[stepLen:]), binary.LittleEndian.Uint32(b[stepLen+4:])
@@ -337,16 +337,16 @@ func AppendResult(b []byte, at Boundary, s *Result) []byte {
 	}
 	b = appendHead(b, TypeResult, n+len(s.Records)*RecordLen)
 	b = binary.LittleEndian.AppendUint64(b, s.Cycle)
-	if b = appendHeld(b, &s.Held); at == BoundaryTCP {
-		b = appendHeld(b, &s.TCP)
+	if b = appendStreams(b, &s.StreamState); at == BoundaryTCP {
+		b = appendStreams(b, &s.TCP)
 	}
 	return appendRecords(b, s.Records)
 }
 
-func appendHeld(b []byte, h *Held) []byte {
+func appendStreams(b []byte, h *StreamState) []byte {
 	b = binary.LittleEndian.AppendUint32(b, h.Lines)
 	b = binary.LittleEndian.AppendUint32(b, h.Feedbacks)
-	for _, v := range h.Since {
+	for _, v := range h.StalledSince {
 		b = binary.LittleEndian.AppendUint64(b, v)
 	}
 	return b
@@ -368,12 +368,12 @@ func ParseResult(b []byte, at Boundary, s *Result) (err error) {
 		return fmt.Errorf("%w: answer of %d bytes", ErrFrame, len(b))
 	}
 	s.Cycle = binary.LittleEndian.Uint64(b)
-	s.TCP = nothingHeld
-	if err := parseHeld(b[8:], at, 0, s.Cycle, &s.Held); err != nil {
+	s.TCP = idleStreams
+	if err := parseStreams(b[8:], at, 0, s.Cycle, &s.StreamState); err != nil {
 		return err
 	}
 	if at == BoundaryTCP {
-		if err := parseHeld(b[resultLen:], at, KindTCP, s.Cycle, &s.TCP); err != nil {
+		if err := parseStreams(b[resultLen:], at, KindTCP, s.Cycle, &s.TCP); err != nil {
 			return err
 		}
 	}
@@ -381,17 +381,17 @@ func ParseResult(b []byte, at Boundary, s *Result) (err error) {
 	return err
 }
 
-// nothingHeld is the state of idle streams.
-var nothingHeld = Held{Since: [kinds]uint64{Never, Never, Never, Never}}
+// idleStreams is the state of idle streams.
+var idleStreams = StreamState{StalledSince: [numKinds]uint64{Never, Never, Never, Never}}
 
-// parseHeld parses a Held. from is the kind of the first stream that it describes.
-func parseHeld(b []byte, at Boundary, from Kind, cycle uint64, h *Held) error {
+// parseStreams parses a Held. from is the kind of the first stream that it describes.
+func parseStreams(b []byte, at Boundary, from Kind, cycle uint64, h *StreamState) error {
 	h.Lines, h.Feedbacks = binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint32(b[4:])
-	for i := range h.Since {
-		h.Since[i] = binary.LittleEndian.Uint64(b[8+8*i:])
-		if h.Since[i] != Never && h.Since[i] > cycle {
+	for i := range h.StalledSince {
+		h.StalledSince[i] = binary.LittleEndian.Uint64(b[8+8*i:])
+		if h.StalledSince[i] != Never && h.StalledSince[i] > cycle {
 			return fmt.Errorf("%w: %s waits since cycle %d, after cycle %d", ErrFrame, at.stream(from+Kind(i)),
-				h.Since[i], cycle)
+				h.StalledSince[i], cycle)
 		}
 	}
 	return nil
@@ -406,7 +406,7 @@ func appendRecords(b []byte, records []Record) []byte {
 	for i := range records {
 		r := &records[i]
 		b = binary.LittleEndian.AppendUint64(b, r.Data)
-		b = binary.LittleEndian.AppendUint32(b, r.At)
+		b = binary.LittleEndian.AppendUint32(b, r.CycleOffset)
 		last := byte(0)
 		if r.Last {
 			last = 1
@@ -435,7 +435,7 @@ func parseRecords(records []Record, b []byte, known, checked uint64) ([]Record, 
 			return records, fmt.Errorf("%w: record % x", ErrFrame, b[:RecordLen])
 		}
 		records = append(records, Record{
-			Data: binary.LittleEndian.Uint64(b), At: binary.LittleEndian.Uint32(b[8:]),
+			Data: binary.LittleEndian.Uint64(b), CycleOffset: binary.LittleEndian.Uint32(b[8:]),
 			Keep: b[12], Last: b[13] == 1, Kind: kind, Rule: rule,
 		})
 	}

@@ -22,7 +22,7 @@ func TestFrames(t *testing.T) {
 	if got, err := ParseStart(AppendStart(nil, start)[HeadLen:]); err != nil || got != start {
 		t.Errorf("start %+v, %v", got, err)
 	}
-	step := Step{Cycles: 1, Budget: 2, Calls: 1, Lines: 3, More: true, Records: []Record{
+	step := Step{Cycles: 1, Budget: 2, Calls: 1, Lines: 3, StopWhenDrained: true, Records: []Record{
 		{Data: 1 << 63, Keep: 0x0f, Last: true, Kind: KindIn}, {Data: 1, Keep: 1, Kind: KindFeedback},
 	}}
 	var gotStep Step
@@ -30,10 +30,10 @@ func TestFrames(t *testing.T) {
 		!reflect.DeepEqual(step, gotStep) {
 		t.Errorf("step %+v, %v", gotStep, err)
 	}
-	result := Result{Cycle: 9, TCP: nothingHeld,
-		Held: Held{Lines: 4, Feedbacks: 1, Since: [kinds]uint64{9, Never, 0, 1}}, Records: []Record{
-			{Data: 2, At: 7, Keep: 1, Kind: KindCall}, {Data: 3, At: 8, Keep: 0xff, Last: true, Kind: KindOut},
-			{At: 8, Kind: KindIn, Rule: RuleDefined},
+	result := Result{Cycle: 9, TCP: idleStreams,
+		StreamState: StreamState{Lines: 4, Feedbacks: 1, StalledSince: [numKinds]uint64{9, Never, 0, 1}}, Records: []Record{
+			{Data: 2, CycleOffset: 7, Keep: 1, Kind: KindCall}, {Data: 3, CycleOffset: 8, Keep: 0xff, Last: true, Kind: KindOut},
+			{CycleOffset: 8, Kind: KindIn, Rule: RuleDefined},
 		}}
 	var gotResult Result
 	if err := ParseResult(AppendResult(nil, BoundaryRole, &result)[HeadLen:], BoundaryRole, &gotResult); err != nil ||
@@ -44,8 +44,8 @@ func TestFrames(t *testing.T) {
 	if got, err := ParseHello(AppendHello(nil, network)[HeadLen:]); err != nil || got != network {
 		t.Errorf("hello %+v, %v", got, err)
 	}
-	ports := Result{Cycle: 9, TCP: nothingHeld, Held: Held{Since: never},
-		Records: []Record{{Data: 1, At: 2, Kind: KindPorts}}}
+	ports := Result{Cycle: 9, TCP: idleStreams, StreamState: StreamState{StalledSince: never},
+		Records: []Record{{Data: 1, CycleOffset: 2, Kind: KindPorts}}}
 	if err := ParseResult(AppendResult(nil, BoundaryNetwork, &ports)[HeadLen:], BoundaryNetwork,
 		&gotResult); err != nil || !reflect.DeepEqual(ports, gotResult) {
 		t.Errorf("answer %+v, %v", gotResult, err)
@@ -56,10 +56,10 @@ func TestFrames(t *testing.T) {
 		!reflect.DeepEqual(tcp, gotStep) {
 		t.Errorf("step %+v, %v", gotStep, err)
 	}
-	both := Result{Cycle: 9, Held: Held{Lines: 1, Since: never},
-		TCP: Held{Lines: 2, Feedbacks: 3, Since: [kinds]uint64{1, 2, 3, Never}}, Records: []Record{
-			{Data: 1, At: 2, Kind: KindTCP + KindPorts}, {Data: 1, At: 3, Kind: KindTCP + KindOutData},
-			{Data: 1, At: 3, Kind: KindOutMeta},
+	both := Result{Cycle: 9, StreamState: StreamState{Lines: 1, StalledSince: never},
+		TCP: StreamState{Lines: 2, Feedbacks: 3, StalledSince: [numKinds]uint64{1, 2, 3, Never}}, Records: []Record{
+			{Data: 1, CycleOffset: 2, Kind: KindTCP + KindPorts}, {Data: 1, CycleOffset: 3, Kind: KindTCP + KindOutData},
+			{Data: 1, CycleOffset: 3, Kind: KindOutMeta},
 		}}
 	if err := ParseResult(AppendResult(nil, BoundaryTCP, &both)[HeadLen:], BoundaryTCP, &gotResult); err != nil ||
 		!reflect.DeepEqual(both, gotResult) {
@@ -77,8 +77,8 @@ func TestFrameBytes(t *testing.T) {
 		4, 0, 0, 0, 5, 0, 0, 0, 1, 0, 0, 0, 6, 0, 0, 0,
 	}
 	got := AppendResult(nil, BoundaryRole,
-		&Result{Cycle: 1, Held: Held{Lines: 2, Feedbacks: 3, Since: [kinds]uint64{Never, 1, 0, 1}}, Records: []Record{
-			{Data: 5<<32 | 4, At: 1, Keep: 6},
+		&Result{Cycle: 1, StreamState: StreamState{Lines: 2, Feedbacks: 3, StalledSince: [numKinds]uint64{Never, 1, 0, 1}}, Records: []Record{
+			{Data: 5<<32 | 4, CycleOffset: 1, Keep: 6},
 		}})
 	if !bytes.Equal(got, want) {
 		t.Errorf("answer\n% x, want\n% x", got, want)
@@ -88,7 +88,7 @@ func TestFrameBytes(t *testing.T) {
 func TestFramesRefused(t *testing.T) {
 	hello := AppendHello(nil, Hello{Version: Version, FIFO: 1})[HeadLen:]
 	result := AppendResult(nil, BoundaryRole,
-		&Result{Cycle: 5, Held: Held{Since: [kinds]uint64{Never, Never, Never, Never}},
+		&Result{Cycle: 5, StreamState: StreamState{StalledSince: [numKinds]uint64{Never, Never, Never, Never}},
 			Records: []Record{{Kind: KindOut}}})[HeadLen:]
 	step := AppendStep(nil, BoundaryRole, &Step{Records: []Record{{Kind: KindIn}}})[HeadLen:]
 	changed := func(b []byte, at int, to byte) []byte {
@@ -115,7 +115,7 @@ func TestFramesRefused(t *testing.T) {
 		"part of a record":   parse(result[:len(result)-1]),
 		"record to the role": parse(changed(result, len(result)-2, byte(KindIn))),
 		"last of 2":          parse(changed(result, len(result)-3, 2)),
-		"no such rule":       parse(changed(result, len(result)-1, byte(rules))),
+		"no such rule":       parse(changed(result, len(result)-1, byte(numRules))),
 		"rule of ports": ParseResult(changed(changed(result, len(result)-2, byte(KindPorts)), len(result)-1, 1),
 			BoundaryNetwork, new(Result)),
 		"rule of a step": ParseStep(changed(step, len(step)-1, byte(RuleDefined)), BoundaryRole, new(Step)),
@@ -126,7 +126,7 @@ func TestFramesRefused(t *testing.T) {
 	copy(late[16:], []byte{6, 0, 0, 0, 0, 0, 0, 0})
 	refused["later than now"] = parse(late)
 	lateTCP := AppendResult(nil, BoundaryTCP,
-		&Result{Cycle: 5, Held: Held{Since: never}, TCP: Held{Since: [kinds]uint64{Never, Never, 6, Never}}})[HeadLen:]
+		&Result{Cycle: 5, StreamState: StreamState{StalledSince: never}, TCP: StreamState{StalledSince: [numKinds]uint64{Never, Never, 6, Never}}})[HeadLen:]
 	refused["later than now on TCP"] = ParseResult(lateTCP, BoundaryTCP, new(Result))
 	for name, err := range refused {
 		if !errors.Is(err, ErrFrame) {
@@ -147,10 +147,10 @@ func second2(_ Hello, err error) error      { return err }
 func FuzzFrames(f *testing.F) {
 	f.Add(AppendHello(nil, Hello{Version: Version, FIFO: 7}))
 	f.Add(AppendResult(nil, BoundaryRole,
-		&Result{Cycle: 5, Held: Held{Since: [kinds]uint64{5, Never, 0, 1}},
+		&Result{Cycle: 5, StreamState: StreamState{StalledSince: [numKinds]uint64{5, Never, 0, 1}},
 			Records: []Record{{Data: 1, Kind: KindCall}}}))
 	f.Add(AppendResult(nil, BoundaryTCP,
-		&Result{Cycle: 5, Held: Held{Since: never}, TCP: Held{Since: never},
+		&Result{Cycle: 5, StreamState: StreamState{StalledSince: never}, TCP: StreamState{StalledSince: never},
 			Records: []Record{{Data: 1, Kind: KindTCP + KindPorts}}}))
 	f.Add(AppendStep(nil, BoundaryRole, &Step{Records: []Record{{Data: 1, Kind: KindIn}}}))
 	f.Fuzz(func(t *testing.T, b []byte) {

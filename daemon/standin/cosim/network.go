@@ -13,10 +13,10 @@ const (
 	// MaxDatagram is the maximum length in bytes of a datagram passed to a role. It is one line more than
 	// protocol.MaxDatagram, because deployed MPEs send such datagrams if their shell allows it.
 	MaxDatagram = protocol.MaxDatagram + protocol.LineLen
-	// MaxChunk is the maximum length in bytes of a chunk of a TCP connection passed to a role. It is the length
+	// MaxChunk is the maximum length in bytes of a chunk of a AddTCP connection passed to a role. It is the length
 	// of the shell's FIFO.
 	MaxChunk = 2000
-	// MaxSegment is the maximum length of a chunk sent by a role on a TCP connection. The shell splits longer
+	// MaxSegment is the maximum length of a chunk sent by a role on a AddTCP connection. The shell splits longer
 	// ones.
 	MaxSegment = 1352
 	// MinNetworkFIFO is the minimum Hello.FIFO at the boundaries of the network. One datagram or chunk fits in
@@ -29,39 +29,39 @@ const (
 	maxStream = 1 << 16
 )
 
-// linesOf returns the number of lines in a datagram of the given length.
-func linesOf(bytes int) int { return (bytes + lineLen - 1) / lineLen }
+// lineCount returns the number of lines in a datagram of the given length.
+func lineCount(bytes int) int { return (bytes + lineLen - 1) / lineLen }
 
-// Datagram is a datagram to or from the role, or a chunk of data on a TCP connection.
+// Datagram is a datagram to or from the role, or a chunk of data on a AddTCP connection.
 type Datagram struct {
 	// Rank is the other rank, or negative if the address does not belong to a rank. Port is the other rank's
-	// UDP or TCP port.
+	// AddUDP or AddTCP port.
 	Rank int
 	Port uint16
-	// Own is the role's TCP port.
-	Own uint16
+	// LocalPort is the role's AddTCP port.
+	LocalPort uint16
 	// Bytes is the payload.
 	Bytes []byte
 }
 
-// meta is the metadata of a datagram, called NetworkMeta in cFDK: dst_rank, dst_port, src_rank, src_port, len.
-type meta struct {
+// metadata is the metadata of a datagram, called NetworkMeta in cFDK: dst_rank, dst_port, src_rank, src_port, len.
+type metadata struct {
 	data  uint64
 	cycle uint64
 }
 
-func (m meta) dstRank() int    { return int(uint8(m.data)) }
-func (m meta) dstPort() uint16 { return portOf(uint16(m.data >> 8)) }
-func (m meta) srcPort() uint16 { return portOf(uint16(m.data >> 32)) }
-func (m meta) length() int     { return int(uint16(m.data >> 48)) }
+func (m metadata) dstRank() int    { return int(uint8(m.data)) }
+func (m metadata) dstPort() uint16 { return metaPort(uint16(m.data >> 8)) }
+func (m metadata) srcPort() uint16 { return metaPort(uint16(m.data >> 32)) }
+func (m metadata) length() int     { return int(uint16(m.data >> 48)) }
 
 // packMeta encodes metadata as a value of tdata.
 func packMeta(dstRank int, dstPort uint16, srcRank int, srcPort uint16, length int) uint64 {
 	return uint64(uint8(dstRank)) | uint64(dstPort)<<8 | uint64(uint8(srcRank))<<24 | uint64(srcPort)<<32 | uint64(uint16(length))<<48
 }
 
-// portOf returns the port that metadata specifies. As in the shell, 0 stands for the first port.
-func portOf(p uint16) uint16 {
+// metaPort returns the port that metadata specifies. As in the shell, 0 stands for the first port.
+func metaPort(p uint16) uint16 {
 	if p == 0 {
 		return protocol.Port
 	}
@@ -71,76 +71,76 @@ func portOf(p uint16) uint16 {
 // Network implements the shell's side of the role's network streams.
 type Network struct {
 	rank  int
-	ports []uint16 // UDP ports, indexed by rank
+	ports []uint16 // AddUDP ports, indexed by rank
 
 	udp, tcp streams
 	// pending contains the records to send in the next step.
-	pending []Record
-	depth   uint32 // Hello.FIFO
-	// room is the number of bytes that the TCP connections can accept.
-	room int
+	pending   []Record
+	fifoLines uint32 // Hello.FIFO
+	// room is the number of bytes that the AddTCP connections can accept.
+	tcpCapacity int
 
-	cycle, moved uint64
-	fault        *FaultError
-	refusal      *FaultError
+	cycle, lastTransfer uint64
+	fault               *FaultError
+	lastRefusal         *FaultError
 	findings
 }
 
-// streams is the state of the UDP streams or of the TCP streams.
+// streams is the state of the AddUDP streams or of the AddTCP streams.
 type streams struct {
 	// kind is the offset of the kinds of these streams. most is the maximum length of a datagram passed to the
 	// role. The shell splits data that is longer than split.
-	kind        Kind
-	most, split int
+	kind               Kind
+	maxLen, maxSegment int
 
-	// open is the value of poROL_Nrc_Udp_Rx_ports since the cycle changed. Bit n opens port protocol.Port + n.
-	open    uint32
-	changed uint64
+	// openPorts is the value of poROL_Nrc_Udp_Rx_ports since the cycle changed. Bit n opens port protocol.Port + n.
+	openPorts      uint32
+	portsChangedAt uint64
 
-	// held describes the records that the simulator holds; newLines and newMetas count the pending ones.
-	held               Held
+	// state describes the records that the simulator holds; newLines and newMetas count the pending ones.
+	state              StreamState
 	newLines, newMetas uint32
 	// granted is the number of lines that the role may transfer in the current step.
 	granted uint32
 
 	// Transfers from the role that are still incomplete: queued has metadata without lines, early has lines
 	// without metadata.
-	queued []meta
-	early  []early
+	queued []metadata
+	early  []earlyLine
 	// State of the datagram in progress: its metadata, the number of bytes received, and the bytes not yet
 	// sent.
-	busy    bool
-	current meta
-	come    int
-	refused string // reason why the datagram is dropped, or empty
-	partial []byte
+	busy          bool
+	current       metadata
+	bytesReceived int
+	dropReason    string // reason why the datagram is dropped, or empty
+	partial       []byte
 
-	// sent contains the datagrams completed in the last result. Their bytes are in arena.
-	sent  []Datagram
-	arena []byte
-	stats state.Datagrams
+	// outgoing contains the datagrams completed in the last result. Their bytes are in arena.
+	outgoing []Datagram
+	arena    []byte
+	stats    state.Datagrams
 }
 
-// NewNetwork returns the Network of a rank. ports contains the UDP ports of all ranks. The rank's own port must
+// NewNetwork returns the Network of a rank. ports contains the AddUDP ports of all ranks. The rank's own port must
 // be one that a shell can open.
 func NewNetwork(rank int, ports []uint16) *Network {
 	return &Network{
 		rank: rank, ports: ports,
-		udp: streams{most: MaxDatagram, split: protocol.MaxDatagram, held: nothingHeld},
-		tcp: streams{kind: KindTCP, most: MaxChunk, split: MaxSegment, held: nothingHeld},
+		udp: streams{maxLen: MaxDatagram, maxSegment: protocol.MaxDatagram, state: idleStreams},
+		tcp: streams{kind: KindTCP, maxLen: MaxChunk, maxSegment: MaxSegment, state: idleStreams},
 	}
 }
 
 // Room reports whether there is room for another datagram, so that Deliver may be called.
-func (n *Network) Room() bool { return n.hasRoom(&n.udp) }
+func (n *Network) HasSpace() bool { return n.hasSpace(&n.udp) }
 
-// RoomTCP reports whether there is room for another chunk, so that DeliverTCP may be called.
-func (n *Network) RoomTCP() bool { return n.hasRoom(&n.tcp) }
+// HasSpaceTCP reports whether there is room for another chunk, so that DeliverTCP may be called.
+func (n *Network) HasSpaceTCP() bool { return n.hasSpace(&n.tcp) }
 
-func (n *Network) hasRoom(s *streams) bool {
-	most := linesOf(s.most)
-	return n.fault == nil && s.held.Lines+s.newLines+uint32(most) <= n.depth &&
-		s.held.Feedbacks+s.newMetas < metaFIFO && len(n.pending)+1+most <= MaxRecords
+func (n *Network) hasSpace(s *streams) bool {
+	most := lineCount(s.maxLen)
+	return n.fault == nil && s.state.Lines+s.newLines+uint32(most) <= n.fifoLines &&
+		s.state.Feedbacks+s.newMetas < metaFIFO && len(n.pending)+1+most <= MaxRecords
 }
 
 // Deliver passes a datagram to the role in the next step. If the shell would drop the datagram, Deliver returns
@@ -157,64 +157,64 @@ func (n *Network) Deliver(d Datagram) bool {
 		n.udp.stats.Closed++
 		return false
 	}
-	d.Own = n.ports[n.rank]
-	n.hand(&n.udp, d)
+	d.LocalPort = n.ports[n.rank]
+	n.queueDatagram(&n.udp, d)
 	return true
 }
 
-// DeliverTCP passes a chunk of 1 to MaxChunk bytes from a TCP connection to the role in the next step.
-func (n *Network) DeliverTCP(d Datagram) { n.hand(&n.tcp, d) }
+// DeliverTCP passes a chunk of 1 to MaxChunk bytes from a AddTCP connection to the role in the next step.
+func (n *Network) DeliverTCP(d Datagram) { n.queueDatagram(&n.tcp, d) }
 
 // hand appends the records that represent a datagram to pending.
-func (n *Network) hand(s *streams, d Datagram) {
+func (n *Network) queueDatagram(s *streams, d Datagram) {
 	s.stats.Received++
 	s.newMetas++
 	n.pending = append(n.pending,
 		Record{Kind: s.kind + KindInMeta, Keep: 0xff, Last: true,
-			Data: packMeta(n.rank, d.Own, d.Rank, d.Port, len(d.Bytes))})
-	s.newLines += uint32(linesOf(len(d.Bytes)))
+			Data: packMeta(n.rank, d.LocalPort, d.Rank, d.Port, len(d.Bytes))})
+	s.newLines += uint32(lineCount(len(d.Bytes)))
 	for b := d.Bytes; len(b) > 0; {
 		var line [lineLen]byte
 		k := copy(line[:], b)
 		b = b[k:]
 		n.pending = append(n.pending,
-			Record{Kind: s.kind + KindInData, Keep: keepOf(k), Last: len(b) == 0,
+			Record{Kind: s.kind + KindInData, Keep: keepBits(k), Last: len(b) == 0,
 				Data: binary.LittleEndian.Uint64(line[:])})
 	}
 }
 
-// keepOf returns tkeep for a line that contains the given number of bytes.
-func keepOf(bytes int) uint8 { return uint8(1<<bytes - 1) }
+// keepBits returns tkeep for a line that contains the given number of bytes.
+func keepBits(bytes int) uint8 { return uint8(1<<bytes - 1) }
 
 // isOpen reports whether the role's port is open.
-func (n *Network) isOpen() bool { return n.udp.open>>(n.ports[n.rank]-protocol.Port)&1 == 1 }
+func (n *Network) isOpen() bool { return n.udp.openPorts>>(n.ports[n.rank]-protocol.Port)&1 == 1 }
 
-// AllowTCP sets the number of bytes from the role that the TCP connections can accept in the next step.
-func (n *Network) AllowTCP(bytes int) { n.room = bytes }
+// SetTCPCapacity sets the number of bytes from the role that the AddTCP connections can accept in the next step.
+func (n *Network) SetTCPCapacity(bytes int) { n.tcpCapacity = bytes }
 
-// PortsTCP returns the TCP ports that the role has opened: bit n stands for port protocol.Port + n.
-func (n *Network) PortsTCP() uint32 { return n.tcp.open }
+// PortsTCP returns the AddTCP ports that the role has opened: bit n stands for port protocol.Port + n.
+func (n *Network) PortsTCP() uint32 { return n.tcp.openPorts }
 
 // Fill sets the records and limits of a step. lines is the simulator's Hello.FIFO. The error is always nil.
-func (n *Network) Fill(s *Step, lines uint32) error {
-	n.depth = lines
+func (n *Network) PrepareStep(s *Step, lines uint32) error {
+	n.fifoLines = lines
 	*s = Step{Cycles: s.Cycles, Budget: s.Budget, Records: append(s.Records[:0], n.pending...)}
 	n.pending = n.pending[:0]
-	n.udp.handed()
-	n.tcp.handed()
+	n.udp.commitPending()
+	n.tcp.commitPending()
 	if n.fault == nil {
-		s.More = !n.Room() || !n.RoomTCP()
-		n.udp.granted = uint32(fifo - len(n.udp.early))
-		n.tcp.granted = uint32(max(0, min(fifo, (n.room-len(n.tcp.partial))/lineLen)-len(n.tcp.early)))
+		s.StopWhenDrained = !n.HasSpace() || !n.HasSpaceTCP()
+		n.udp.granted = uint32(lineFIFO - len(n.udp.early))
+		n.tcp.granted = uint32(max(0, min(lineFIFO, (n.tcpCapacity-len(n.tcp.partial))/lineLen)-len(n.tcp.early)))
 		s.Calls, s.Lines = uint32(metaFIFO-len(n.udp.queued)), n.udp.granted
 		s.TCPCalls, s.TCPLines = uint32(metaFIFO-len(n.tcp.queued)), n.tcp.granted
 	}
 	return nil
 }
 
-// handed records that the pending records have been passed to the simulator.
-func (s *streams) handed() {
-	s.held.Lines, s.held.Feedbacks = s.held.Lines+s.newLines, s.held.Feedbacks+s.newMetas
+// commitPending records that the pending records have been passed to the simulator.
+func (s *streams) commitPending() {
+	s.state.Lines, s.state.Feedbacks = s.state.Lines+s.newLines, s.state.Feedbacks+s.newMetas
 	s.newLines, s.newMetas, s.granted = 0, 0, 0
 }
 
@@ -226,21 +226,21 @@ func (n *Network) Advance(r *Result) error {
 	}
 	for _, s := range [...]struct {
 		*streams
-		now *Held
-	}{{&n.udp, &r.Held}, {&n.tcp, &r.TCP}} {
-		if s.now.Lines > s.held.Lines || s.now.Feedbacks > s.held.Feedbacks {
-			return fmt.Errorf("%w: %d lines of %d, %d words of metadata of %d", ErrFrame, s.now.Lines, s.held.Lines,
-				s.now.Feedbacks, s.held.Feedbacks)
+		now *StreamState
+	}{{&n.udp, &r.StreamState}, {&n.tcp, &r.TCP}} {
+		if s.now.Lines > s.state.Lines || s.now.Feedbacks > s.state.Feedbacks {
+			return fmt.Errorf("%w: %d lines of %d, %d words of metadata of %d", ErrFrame, s.now.Lines, s.state.Lines,
+				s.now.Feedbacks, s.state.Feedbacks)
 		}
-		if s.now.Lines < s.held.Lines || s.now.Feedbacks < s.held.Feedbacks {
-			n.moved = r.Cycle
+		if s.now.Lines < s.state.Lines || s.now.Feedbacks < s.state.Feedbacks {
+			n.lastTransfer = r.Cycle
 		}
-		s.held, s.sent, s.arena = *s.now, s.sent[:0], s.arena[:0]
+		s.state, s.outgoing, s.arena = *s.now, s.outgoing[:0], s.arena[:0]
 	}
 	n.cycle = r.Cycle
 	for i := range r.Records {
 		t := &r.Records[i]
-		at := before + uint64(t.At)
+		at := before + uint64(t.CycleOffset)
 		if at > r.Cycle {
 			return fmt.Errorf("%w: a transfer at cycle %d of %d", ErrFrame, at, r.Cycle)
 		}
@@ -252,38 +252,38 @@ func (n *Network) Advance(r *Result) error {
 			s = &n.tcp
 		}
 		if t.Rule != RuleNone {
-			if f := n.broken(BoundaryTCP, *t, at, s.context()); f != nil {
+			if f := n.brokenRule(BoundaryTCP, *t, at, s.context()); f != nil {
 				n.fault = f
 				return f
 			}
 			continue
 		}
-		n.moved = at
-		if err := n.take(s, *t, at); err != nil {
+		n.lastTransfer = at
+		if err := n.handleTransfer(s, *t, at); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// take processes a transfer from the role.
-func (n *Network) take(s *streams, r Record, at uint64) error {
+// handleTransfer processes a transfer from the role.
+func (n *Network) handleTransfer(s *streams, r Record, at uint64) error {
 	kind := r.Kind - s.kind
 	switch {
 	case kind == KindPorts:
-		s.open, s.changed = uint32(r.Data), at
+		s.openPorts, s.portsChangedAt = uint32(r.Data), at
 		return nil
 	case kind == KindOutMeta && len(s.queued) == metaFIFO || kind == KindOutData && s.granted == 0:
 		return fmt.Errorf("%w: a transfer on %s at cycle %d, without space for it", ErrFrame, s.name(kind), at)
 	case kind == KindOutMeta:
-		s.queued = append(s.queued, meta{r.Data, at})
+		s.queued = append(s.queued, metadata{r.Data, at})
 	default:
 		s.granted--
-		s.early = append(s.early, early{r, at})
+		s.early = append(s.early, earlyLine{r, at})
 	}
 	done := 0
 	for ; done < len(s.early) && (s.busy || len(s.queued) > 0); done++ {
-		if f := n.collect(s, s.early[done].record, s.early[done].cycle); f != nil {
+		if f := n.addLine(s, s.early[done].record, s.early[done].cycle); f != nil {
 			n.fault = f
 			return f
 		}
@@ -292,10 +292,10 @@ func (n *Network) take(s *streams, r Record, at uint64) error {
 	return nil
 }
 
-// name returns the name of a stream. kind is the kind of the corresponding UDP stream.
+// name returns the name of a stream. kind is the kind of the corresponding AddUDP stream.
 func (s *streams) name(kind Kind) string { return BoundaryTCP.stream(s.kind + kind) }
 
-// isTCP reports whether s are the TCP streams.
+// isTCP reports whether s are the AddTCP streams.
 func (s *streams) isTCP() bool { return s.kind == KindTCP }
 
 // unit returns the word for the unit of data on these streams, for use in messages.
@@ -311,67 +311,67 @@ func (s *streams) context() string {
 	if !s.busy {
 		return ""
 	}
-	return fmt.Sprintf(", after %d bytes of the %s to rank %d (cycle %d)", s.come, s.unit(), s.current.dstRank(),
+	return fmt.Sprintf(", after %d bytes of the %s to rank %d (cycle %d)", s.bytesReceived, s.unit(), s.current.dstRank(),
 		s.current.cycle)
 }
 
 // begin starts to process the datagram described by the oldest metadata.
-func (n *Network) begin(s *streams) {
+func (n *Network) startDatagram(s *streams) {
 	m := s.queued[0]
 	s.queued = s.queued[:copy(s.queued, s.queued[1:])]
-	s.busy, s.current, s.come, s.refused, s.partial = true, m, 0, "", s.partial[:0]
+	s.busy, s.current, s.bytesReceived, s.dropReason, s.partial = true, m, 0, "", s.partial[:0]
 	switch rank := m.dstRank(); {
 	case rank >= len(n.ports):
-		s.refused = fmt.Sprintf("dst_rank is %d: the cluster has ranks 0 to %d", rank, len(n.ports)-1)
+		s.dropReason = fmt.Sprintf("dst_rank is %d: the cluster has ranks 0 to %d", rank, len(n.ports)-1)
 	case rank == n.rank:
-		s.refused = fmt.Sprintf("dst_rank is %d, the role's own rank", rank)
+		s.dropReason = fmt.Sprintf("dst_rank is %d, the role's own rank", rank)
 	case s.isTCP(): // a connection may use any port
 	case m.dstPort() != n.ports[rank]:
-		s.refused = fmt.Sprintf("dst_port is %d: rank %d is at port %d", m.dstPort(), rank, n.ports[rank])
+		s.dropReason = fmt.Sprintf("dst_port is %d: rank %d is at port %d", m.dstPort(), rank, n.ports[rank])
 	case m.srcPort() != n.ports[n.rank]:
-		s.refused = fmt.Sprintf("src_port is %d: the role's rank is at port %d", m.srcPort(), n.ports[n.rank])
+		s.dropReason = fmt.Sprintf("src_port is %d: the role's rank is at port %d", m.srcPort(), n.ports[n.rank])
 	}
-	if s.refused != "" {
+	if s.dropReason != "" {
 		s.stats.Refused++
-		n.refusal = &FaultError{s.name(KindOutMeta) + "_TDATA", m.cycle,
-			fmt.Sprintf("%s: the %s is dropped", s.refused, s.unit())}
+		n.lastRefusal = &FaultError{s.name(KindOutMeta) + "_TDATA", m.cycle,
+			fmt.Sprintf("%s: the %s is dropped", s.dropReason, s.unit())}
 	}
 }
 
-// collect processes one line of a datagram.
-func (n *Network) collect(s *streams, r Record, at uint64) *FaultError {
+// addLine processes one line of a datagram.
+func (n *Network) addLine(s *streams, r Record, at uint64) *FaultError {
 	if !s.busy {
-		n.begin(s)
+		n.startDatagram(s)
 	}
 	length, bytes := s.current.length(), bits.Len8(r.Keep)
-	s.come += bytes
+	s.bytesReceived += bytes
 	// If a chunk has a len, the shell ignores tlast, unless it drops the chunk.
-	tlast := r.Last && (!s.isTCP() || length == 0 || s.refused != "")
-	last := tlast || length > 0 && s.come >= length
+	tlast := r.Last && (!s.isTCP() || length == 0 || s.dropReason != "")
+	last := tlast || length > 0 && s.bytesReceived >= length
 	problem, signal := "", "tkeep"
 	switch {
-	case r.Keep == 0 || r.Keep != keepOf(bytes):
+	case r.Keep == 0 || r.Keep != keepBits(bytes):
 		problem = fmt.Sprintf("0x%02x: the valid bytes of a line must be its first ones, at least 1", r.Keep)
 	case !last && bytes < lineLen:
 		problem = fmt.Sprintf("0x%02x on a line that is not the last: all 8 bytes must be valid", r.Keep)
-	case length > 0 && s.come > length:
+	case length > 0 && s.bytesReceived > length:
 		problem = fmt.Sprintf("0x%02x: len of the metadata is %d, and with this line the %s has %d bytes", r.Keep,
-			length, s.unit(), s.come)
-	case tlast && s.come < length && !s.isTCP():
-		problem, signal = fmt.Sprintf("set after %d bytes: len of the metadata is %d", s.come, length), "tlast"
-	case !last && s.come >= maxStream && !s.isTCP():
+			length, s.unit(), s.bytesReceived)
+	case tlast && s.bytesReceived < length && !s.isTCP():
+		problem, signal = fmt.Sprintf("set after %d bytes: len of the metadata is %d", s.bytesReceived, length), "tlast"
+	case !last && s.bytesReceived >= maxStream && !s.isTCP():
 		problem, signal = fmt.Sprintf("not set in %d bytes: without a len in the metadata, it ends the datagram",
-			s.come), "tlast"
+			s.bytesReceived), "tlast"
 	}
 	if problem != "" {
 		return &FaultError{s.name(KindOutData) + "_" + signal, at,
 			fmt.Sprintf("%s, in the %s to rank %d (cycle %d)", problem, s.unit(), s.current.dstRank(), s.current.cycle)}
 	}
-	if s.refused == "" {
+	if s.dropReason == "" {
 		var line [lineLen]byte
 		binary.LittleEndian.PutUint64(line[:], r.Data)
 		s.partial = append(s.partial, line[:bytes]...)
-		if last || len(s.partial) == s.split {
+		if last || len(s.partial) == s.maxSegment {
 			s.emit()
 		}
 	}
@@ -385,21 +385,21 @@ func (s *streams) emit() {
 	s.arena = append(s.arena, s.partial...)
 	s.partial = s.partial[:0]
 	m := s.current
-	s.sent = append(s.sent, Datagram{Rank: m.dstRank(), Port: m.dstPort(), Own: m.srcPort(), Bytes: s.arena[from:]})
+	s.outgoing = append(s.outgoing, Datagram{Rank: m.dstRank(), Port: m.dstPort(), LocalPort: m.srcPort(), Bytes: s.arena[from:]})
 	s.stats.Sent++
 }
 
 // Sent returns the datagrams that were completed in the last step, in order. They are valid until the next call
 // of Advance.
-func (n *Network) Sent() []Datagram { return n.udp.sent }
+func (n *Network) Outgoing() []Datagram { return n.udp.outgoing }
 
-// SentTCP returns the chunks that were completed in the last step. They are valid as long as the result of
-// Sent. Their total length does not exceed the limit set by AllowTCP.
-func (n *Network) SentTCP() []Datagram { return n.tcp.sent }
+// OutgoingTCP returns the chunks that were completed in the last step. They are valid as long as the result of
+// Sent. Their total length does not exceed the limit set by SetTCPCapacity.
+func (n *Network) OutgoingTCP() []Datagram { return n.tcp.outgoing }
 
-// Refusal returns the reason why a datagram or chunk from the role was last dropped, such as an unknown rank or
+// LastRefusal returns the reason why a datagram or chunk from the role was last dropped, such as an unknown rank or
 // port, or nil.
-func (n *Network) Refusal() *FaultError { return n.refusal }
+func (n *Network) LastRefusal() *FaultError { return n.lastRefusal }
 
 // Stats returns the counters for datagrams.
 func (n *Network) Stats() state.Datagrams { return n.udp.stats }
@@ -410,7 +410,7 @@ func (n *Network) TCPStats() state.Chunks {
 }
 
 // Faulty reports whether the role has broken the rules of its interface.
-func (n *Network) Faulty() bool { return n.fault != nil }
+func (n *Network) IsFaulty() bool { return n.fault != nil }
 
 // Overdue reports whether the role has been delaying a datagram for at least the given number of cycles, and
 // since which cycle.
@@ -422,10 +422,10 @@ func (n *Network) Overdue(cycles uint64) (since uint64, ok bool) {
 }
 
 // Between reports whether no datagram or chunk is in progress.
-func (n *Network) Between() bool { return n.udp.between() && n.tcp.between() }
+func (n *Network) IsIdle() bool { return n.udp.isIdle() && n.tcp.isIdle() }
 
-func (s *streams) between() bool {
-	return !s.busy && len(s.queued) == 0 && len(s.early) == 0 && s.held.Lines == 0 && s.held.Feedbacks == 0
+func (s *streams) isIdle() bool {
+	return !s.busy && len(s.queued) == 0 && len(s.early) == 0 && s.state.Lines == 0 && s.state.Feedbacks == 0
 }
 
 // Cycle returns the most recent cycle reported by the simulator.
@@ -437,25 +437,25 @@ func (n *Network) Wait() Wait {
 		return Wait{n.fault.Signal, n.fault.Cycle, n.fault.Problem}
 	}
 	for _, s := range [...]*streams{&n.udp, &n.tcp} {
-		if w := s.wait(n.moved); w.Text != "" {
+		if w := s.currentWait(n.lastTransfer); w.Text != "" {
 			return w
 		}
 	}
-	if !n.isOpen() && n.tcp.open == 0 && n.tcp.stats == (state.Datagrams{}) {
-		return Wait{"poROL_Nrc_Udp_Rx_ports", n.udp.changed,
+	if !n.isOpen() && n.tcp.openPorts == 0 && n.tcp.stats == (state.Datagrams{}) {
+		return Wait{"poROL_Nrc_Udp_Rx_ports", n.udp.portsChangedAt,
 			fmt.Sprintf("bit %d is 0: port %d is closed", n.ports[n.rank]-protocol.Port, n.ports[n.rank])}
 	}
-	return Wait{Since: n.moved, Text: "no datagram is in progress"}
+	return Wait{Since: n.lastTransfer, Text: "no datagram is in progress"}
 }
 
-// wait describes what the streams are waiting for. Its Text is empty if they are not waiting. moved is the
+// currentWait describes what the streams are waiting for. Its Text is empty if they are not waiting. moved is the
 // cycle of the last transfer, which is used if the start of the wait is unknown.
-func (s *streams) wait(moved uint64) Wait {
-	since := &s.held.Since
+func (s *streams) currentWait(moved uint64) Wait {
+	since := &s.state.StalledSince
 	switch {
 	case since[KindInData] != Never:
 		return Wait{s.name(KindInData) + "_tready", since[KindInData],
-			fmt.Sprintf("low, with a line of a %s offered, and %d queued behind it", s.unit(), max(s.held.Lines, 1)-1)}
+			fmt.Sprintf("low, with a line of a %s offered, and %d queued behind it", s.unit(), max(s.state.Lines, 1)-1)}
 	case since[KindInMeta] != Never:
 		return Wait{s.name(KindInMeta) + "_TREADY", since[KindInMeta],
 			fmt.Sprintf("low, with the metadata of a %s offered", s.unit())}
@@ -463,7 +463,7 @@ func (s *streams) wait(moved uint64) Wait {
 		return Wait{Since: since[KindOutData], Text: "the peer of a TCP connection accepts no more data"}
 	case s.busy:
 		return Wait{s.name(KindOutData) + "_tvalid", moved,
-			fmt.Sprintf("low, after %d bytes of the %s to rank %d (cycle %d)", s.come, s.unit(), s.current.dstRank(),
+			fmt.Sprintf("low, after %d bytes of the %s to rank %d (cycle %d)", s.bytesReceived, s.unit(), s.current.dstRank(),
 				s.current.cycle)}
 	case len(s.queued) > 0:
 		return Wait{s.name(KindOutData) + "_tvalid", moved,

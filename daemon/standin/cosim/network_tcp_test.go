@@ -11,7 +11,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// tcpOf returns the same transfers on the TCP streams.
+// tcpOf returns the same transfers on the AddTCP streams.
 func tcpOf(transfers []Record) []Record {
 	tcp := append([]Record(nil), transfers...)
 	for i := range tcp {
@@ -30,20 +30,20 @@ func chunkTo(rank int, port, own uint16, length int) Record {
 func TestTCPReceives(t *testing.T) {
 	for _, n := range []int{1, 8, 9, 1352, MaxChunk} {
 		b := newNetBench(t)
-		if err := b.step(); err != nil || !b.network.RoomTCP() {
+		if err := b.step(); err != nil || !b.network.HasSpaceTCP() {
 			t.Fatalf("no room: %v", err)
 		}
-		b.network.DeliverTCP(Datagram{Rank: 2, Port: 40000, Own: 2725, Bytes: payloadOf(n)})
+		b.network.DeliverTCP(Datagram{Rank: 2, Port: 40000, LocalPort: 2725, Bytes: payloadOf(n)})
 		if err := b.step(); err != nil {
 			t.Fatal(err)
 		}
-		if want := uint64(1 | 2725<<8 | 2<<24 | 40000<<32 | n<<48); len(b.got) != 1+linesOf(n) ||
+		if want := uint64(1 | 2725<<8 | 2<<24 | 40000<<32 | n<<48); len(b.got) != 1+lineCount(n) ||
 			b.got[0].Kind != KindTCP+KindInMeta || b.got[0].Data != want {
 			t.Fatalf("%d bytes: %d records, metadata %x, want %x", n, len(b.got), b.got[0].Data, want)
 		}
 		var got []byte
 		for i, r := range b.got[1:] {
-			if r.Kind != KindTCP+KindInData || r.Last != (i == linesOf(n)-1) {
+			if r.Kind != KindTCP+KindInData || r.Last != (i == lineCount(n)-1) {
 				t.Errorf("%d bytes: line %d is %+v", n, i, r)
 			}
 			got = append(got, binary.LittleEndian.AppendUint64(nil, r.Data)[:min(8, n-8*i)]...)
@@ -64,19 +64,19 @@ func TestTCPRoom(t *testing.T) {
 	if err := b.step(); err != nil {
 		t.Fatal(err)
 	}
-	for b.network.RoomTCP() {
-		b.network.DeliverTCP(Datagram{Rank: 0, Port: 40000, Own: 2718, Bytes: payloadOf(MaxChunk)})
-		b.tcp.Lines += uint32(linesOf(MaxChunk))
+	for b.network.HasSpaceTCP() {
+		b.network.DeliverTCP(Datagram{Rank: 0, Port: 40000, LocalPort: 2718, Bytes: payloadOf(MaxChunk)})
+		b.tcp.Lines += uint32(lineCount(MaxChunk))
 		b.tcp.Feedbacks++
 	}
 	if b.tcp.Lines > MinNetworkFIFO || b.tcp.Feedbacks != 1 {
 		t.Fatalf("room for %d lines of %d", b.tcp.Lines, MinNetworkFIFO)
 	}
-	if err := b.step(); err != nil || b.network.RoomTCP() || !b.network.Room() || b.network.Between() {
-		t.Fatalf("%v, room %v and %v", err, b.network.RoomTCP(), b.network.Room())
+	if err := b.step(); err != nil || b.network.HasSpaceTCP() || !b.network.HasSpace() || b.network.IsIdle() {
+		t.Fatalf("%v, room %v and %v", err, b.network.HasSpaceTCP(), b.network.HasSpace())
 	}
-	b.tcp = nothingHeld
-	if err := b.step(); err != nil || !b.network.RoomTCP() || !b.network.Between() || !b.last.More {
+	b.tcp = idleStreams
+	if err := b.step(); err != nil || !b.network.HasSpaceTCP() || !b.network.IsIdle() || !b.last.StopWhenDrained {
 		t.Errorf("there is no space when the role has taken all: %v", err)
 	}
 }
@@ -115,17 +115,17 @@ func TestTCPSends(t *testing.T) {
 		}
 		var got [][]byte
 		for _, c := range b.chunks {
-			if got = append(got, c.Bytes); c.Rank != 2 || c.Port != tt.port || c.Own != tt.own {
-				t.Errorf("%s: sent from port %d to port %d of rank %d", name, c.Own, c.Port, c.Rank)
+			if got = append(got, c.Bytes); c.Rank != 2 || c.Port != tt.port || c.LocalPort != tt.own {
+				t.Errorf("%s: sent from port %d to port %d of rank %d", name, c.LocalPort, c.Port, c.Rank)
 			}
 		}
-		if fmt.Sprint(got) != fmt.Sprint(tt.want) || !b.network.Between() || len(b.sent) != 0 {
+		if fmt.Sprint(got) != fmt.Sprint(tt.want) || !b.network.IsIdle() || len(b.sent) != 0 {
 			t.Errorf("%s: sent % x, want % x", name, got, tt.want)
 		}
 	}
 }
 
-// TestTCPEndless checks that an endless sequence of lines is not a fault on TCP, but is sent in segments.
+// TestTCPEndless checks that an endless sequence of lines is not a fault on AddTCP, but is sent in segments.
 func TestTCPEndless(t *testing.T) {
 	b := newNetBench(t)
 	if err := b.step(tcpOf([]Record{chunkTo(2, 40000, 0, 0)})...); err != nil {
@@ -161,11 +161,11 @@ func TestTCPStalls(t *testing.T) {
 		t.Fatalf("%d lines are granted, %v, %d chunks", b.last.TCPLines, err, len(b.chunks))
 	}
 	b.room = 7
-	b.tcp.Since[KindOutData] = b.cycle
+	b.tcp.StalledSince[KindOutData] = b.cycle
 	if err := b.step(); err != nil || b.last.TCPLines != 0 || b.last.Lines == 0 {
 		t.Fatalf("%d lines are granted, %v", b.last.TCPLines, err)
 	}
-	if w := b.network.Wait(); w.Signal != "" || w.Since != b.tcp.Since[KindOutData] ||
+	if w := b.network.Wait(); w.Signal != "" || w.Since != b.tcp.StalledSince[KindOutData] ||
 		w.Text != "the peer of a TCP connection accepts no more data" {
 		t.Errorf("%+v", w)
 	}
@@ -189,7 +189,7 @@ func TestTCPRefuses(t *testing.T) {
 		if err := b.step(tcpOf(transfers)...); err != nil {
 			t.Fatal(err)
 		}
-		if r := b.network.Refusal(); r == nil || r.Signal != "soROLE_Nrc_Tcp_Meta_TDATA" || r.Cycle != 3 ||
+		if r := b.network.LastRefusal(); r == nil || r.Signal != "soROLE_Nrc_Tcp_Meta_TDATA" || r.Cycle != 3 ||
 			r.Problem != tt.text {
 			t.Errorf("%s: %v", tt.text, r)
 		}
@@ -199,7 +199,7 @@ func TestTCPRefuses(t *testing.T) {
 	}
 }
 
-// TestTCPFindings checks that faults and waits on TCP are reported with the names of the TCP signals.
+// TestTCPFindings checks that faults and waits on AddTCP are reported with the names of the AddTCP signals.
 func TestTCPFindings(t *testing.T) {
 	line := func(keep uint8, last bool) Record { return Record{Kind: KindOutData, Keep: keep, Last: last} }
 	for want, transfers := range map[string][]Record{
@@ -212,28 +212,28 @@ func TestTCPFindings(t *testing.T) {
 		if f, ok := errors.AsType[*FaultError](err); !ok || !strings.Contains(f.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
 		}
-		if b.network.RoomTCP() || !b.network.Faulty() {
+		if b.network.HasSpaceTCP() || !b.network.IsFaulty() {
 			t.Error("what is faulty has room")
 		}
 	}
-	waits := func(kind Kind) Held {
-		h := nothingHeld
-		h.Since[kind] = 2
+	waits := func(kind Kind) StreamState {
+		h := idleStreams
+		h.StalledSince[kind] = 2
 		return h
 	}
 	for _, tt := range []struct {
 		transfers []Record
-		held      Held
+		held      StreamState
 		want      Wait
 	}{
 		{nil, waits(KindInData),
 			Wait{"siNRC_Tcp_Data_tready", 2, "low, with a line of a chunk offered, and 0 queued behind it"}},
 		{nil, waits(KindInMeta), Wait{"siNRC_Role_Tcp_Meta_TREADY", 2, "low, with the metadata of a chunk offered"}},
-		{append([]Record{chunkTo(0, 1, 0, 0)}, linesFrom(payloadOf(16))[:1]...), nothingHeld,
+		{append([]Record{chunkTo(0, 1, 0, 0)}, linesFrom(payloadOf(16))[:1]...), idleStreams,
 			Wait{"soNRC_Tcp_Data_tvalid", 4, "low, after 8 bytes of the chunk to rank 0 (cycle 3)"}},
-		{[]Record{chunkTo(0, 1, 0, 0)}, nothingHeld,
+		{[]Record{chunkTo(0, 1, 0, 0)}, idleStreams,
 			Wait{"soNRC_Tcp_Data_tvalid", 3, "low, with the metadata of a chunk to rank 0 taken"}},
-		{linesFrom(payloadOf(16)), nothingHeld,
+		{linesFrom(payloadOf(16)), idleStreams,
 			Wait{"soROLE_Nrc_Tcp_Meta_TVALID", 4, "low, with 2 lines of a chunk taken"}},
 	} {
 		b := newNetBench(t)
@@ -245,7 +245,7 @@ func TestTCPFindings(t *testing.T) {
 			t.Errorf("%+v, want %+v", w, tt.want)
 		}
 	}
-	// A role that uses only TCP has no closed port.
+	// A role that uses only AddTCP has no closed port.
 	b := newNetBench(t)
 	if err := b.step(Record{Kind: KindPorts}, Record{Kind: KindTCP + KindPorts, Data: 5}); err != nil ||
 		b.network.PortsTCP() != 5 {

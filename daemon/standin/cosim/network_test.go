@@ -20,16 +20,16 @@ type netBench struct {
 	sent    [][]byte // datagrams sent by the role
 	to      []int
 	cycle   uint64
-	since   [kinds]uint64
-	held    [2]uint32 // lines and metadata that the role has not accepted
-	tcp     Held      // the same for TCP
-	room    int       // number of bytes that the connections can accept
+	since   [numKinds]uint64
+	held    [2]uint32   // lines and metadata that the role has not accepted
+	tcp     StreamState // the same for AddTCP
+	room    int         // number of bytes that the connections can accept
 	last    Step
 	chunks  []Datagram
 }
 
 func newNetBench(t *testing.T) *netBench {
-	b := &netBench{t: t, network: NewNetwork(1, []uint16{2718, 2718, 2720}), since: never, tcp: nothingHeld,
+	b := &netBench{t: t, network: NewNetwork(1, []uint16{2718, 2718, 2720}), since: never, tcp: idleStreams,
 		room: 1 << 16}
 	if err := b.step(Record{Kind: KindPorts, Data: 1}); err != nil {
 		t.Fatal(err)
@@ -41,21 +41,21 @@ func newNetBench(t *testing.T) *netBench {
 func (b *netBench) step(transfers ...Record) error {
 	b.t.Helper()
 	s := &b.last
-	b.network.AllowTCP(b.room)
-	if err := b.network.Fill(s, MinNetworkFIFO); err != nil {
+	b.network.SetTCPCapacity(b.room)
+	if err := b.network.PrepareStep(s, MinNetworkFIFO); err != nil {
 		b.t.Fatal(err)
 	}
 	b.got = append(b.got, s.Records...)
 	for i := range transfers {
-		transfers[i].At = uint32(i + 1)
+		transfers[i].CycleOffset = uint32(i + 1)
 	}
 	b.cycle += uint64(len(transfers)) + 1
-	err := b.network.Advance(&Result{Cycle: b.cycle, Held: Held{Lines: b.held[0], Feedbacks: b.held[1], Since: b.since},
+	err := b.network.Advance(&Result{Cycle: b.cycle, StreamState: StreamState{Lines: b.held[0], Feedbacks: b.held[1], StalledSince: b.since},
 		TCP: b.tcp, Records: transfers})
-	for _, d := range b.network.Sent() {
+	for _, d := range b.network.Outgoing() {
 		b.sent, b.to = append(b.sent, bytes.Clone(d.Bytes)), append(b.to, d.Rank)
 	}
-	for _, d := range b.network.SentTCP() {
+	for _, d := range b.network.OutgoingTCP() {
 		d.Bytes = bytes.Clone(d.Bytes)
 		b.chunks = append(b.chunks, d)
 	}
@@ -79,7 +79,7 @@ func linesFrom(payload []byte) (records []Record) {
 		k := copy(line[:], payload)
 		payload = payload[k:]
 		records = append(records,
-			Record{Kind: KindOutData, Data: binary.LittleEndian.Uint64(line[:]), Keep: keepOf(k),
+			Record{Kind: KindOutData, Data: binary.LittleEndian.Uint64(line[:]), Keep: keepBits(k),
 				Last: len(payload) == 0})
 	}
 	return records
@@ -99,14 +99,14 @@ func TestNetworkReceives(t *testing.T) {
 	for _, n := range []int{1, 7, 8, 9, 32, 36, protocol.MaxDatagram, MaxDatagram} {
 		b := newNetBench(t)
 		payload := payloadOf(n)
-		if !b.network.Room() || !b.network.Deliver(Datagram{Rank: 2, Port: 2720, Bytes: payload}) {
+		if !b.network.HasSpace() || !b.network.Deliver(Datagram{Rank: 2, Port: 2720, Bytes: payload}) {
 			t.Fatalf("%d bytes are not delivered", n)
 		}
 		if err := b.step(); err != nil {
 			t.Fatal(err)
 		}
 		// dst_rank 1, dst_port 2718, src_rank 2, src_port 2720, len.
-		if want := uint64(1 | 2718<<8 | 2<<24 | 2720<<32 | n<<48); len(b.got) != 1+linesOf(n) ||
+		if want := uint64(1 | 2718<<8 | 2<<24 | 2720<<32 | n<<48); len(b.got) != 1+lineCount(n) ||
 			b.got[0].Kind != KindInMeta || b.got[0].Data != want {
 			t.Fatalf("%d bytes: %d records, metadata %x, want %x", n, len(b.got), b.got[0].Data, want)
 		}
@@ -117,7 +117,7 @@ func TestNetworkReceives(t *testing.T) {
 			if r.Last {
 				bytes = n - 8*i
 			}
-			if r.Kind != KindInData || r.Keep != uint8(1<<bytes-1) || r.Last != (i == linesOf(n)-1) {
+			if r.Kind != KindInData || r.Keep != uint8(1<<bytes-1) || r.Last != (i == lineCount(n)-1) {
 				t.Errorf("%d bytes: line %d is %+v", n, i, r)
 			}
 			for _, rest := range line[bytes:] {
@@ -169,9 +169,9 @@ func TestNetworkRoom(t *testing.T) {
 		b := newNetBench(t)
 		lines, metas := 0, 0
 		for range 10 {
-			for b.network.Room() {
+			for b.network.HasSpace() {
 				b.network.Deliver(Datagram{Rank: 0, Port: 2718, Bytes: payloadOf(n)})
-				lines += linesOf(n)
+				lines += lineCount(n)
 				metas++
 			}
 			b.held = [2]uint32{uint32(lines), uint32(metas)}
@@ -183,7 +183,7 @@ func TestNetworkRoom(t *testing.T) {
 			t.Errorf("%d bytes: %d records of %d lines and %d words of metadata", n, len(b.got), lines, metas)
 		}
 		b.held = [2]uint32{}
-		if err := b.step(); err != nil || !b.network.Room() {
+		if err := b.step(); err != nil || !b.network.HasSpace() {
 			t.Errorf("there is no space when the role has taken all: %v", err)
 		}
 	}
@@ -232,7 +232,7 @@ func TestNetworkSends(t *testing.T) {
 					t.Fatalf("%s: %v", name, err)
 				}
 			}
-			if fmt.Sprint(b.sent) != fmt.Sprint(tt.want) || !b.network.Between() {
+			if fmt.Sprint(b.sent) != fmt.Sprint(tt.want) || !b.network.IsIdle() {
 				t.Errorf("%s: sent % x, want % x", name, b.sent, tt.want)
 			}
 			for _, rank := range b.to {
@@ -264,7 +264,7 @@ func TestNetworkRefuses(t *testing.T) {
 		if err := b.step(transfers...); err != nil {
 			t.Fatal(err)
 		}
-		r := b.network.Refusal()
+		r := b.network.LastRefusal()
 		if r == nil || r.Signal != "soROLE_Nrc_Udp_Meta_TDATA" || r.Cycle != 3 || !strings.Contains(r.Problem, text) {
 			t.Errorf("%s: %v", text, r)
 		}
@@ -313,10 +313,10 @@ func TestNetworkFaults(t *testing.T) {
 			t.Errorf("%s: %v, want %s", name, err, tt.want)
 			continue
 		}
-		if w := b.network.Wait(); !b.network.Faulty() || w.Signal != f.Signal || w.Since != f.Cycle {
+		if w := b.network.Wait(); !b.network.IsFaulty() || w.Signal != f.Signal || w.Since != f.Cycle {
 			t.Errorf("%s: it waits for %+v", name, w)
 		}
-		if _, overdue := b.network.Overdue(0); overdue || b.network.Room() {
+		if _, overdue := b.network.Overdue(0); overdue || b.network.HasSpace() {
 			t.Errorf("%s: what is faulty is overdue, or has room", name)
 		}
 		n := len(b.sent)
@@ -329,14 +329,14 @@ func TestNetworkFaults(t *testing.T) {
 
 // TestNetworkWaits checks that a wait of the exchange is described by the signal and the cycle.
 func TestNetworkWaits(t *testing.T) {
-	waits := func(kind Kind) [kinds]uint64 {
+	waits := func(kind Kind) [numKinds]uint64 {
 		since := never
 		since[kind] = 2
 		return since
 	}
 	for name, tt := range map[string]struct {
 		transfers []Record
-		since     [kinds]uint64
+		since     [numKinds]uint64
 		want      Wait
 	}{
 		"nothing": {nil, never, Wait{"", 1, "no datagram is in progress"}},
@@ -381,16 +381,16 @@ func TestNetworkRefusesFrames(t *testing.T) {
 		many[i] = metaTo(0, 0)
 	}
 	for name, r := range map[string]Result{
-		"lines that it was not given":    {Cycle: 9, Held: Held{Lines: 1}},
-		"metadata that it was not given": {Cycle: 9, Held: Held{Feedbacks: 1}},
-		"chunks that it was not given":   {Cycle: 9, TCP: Held{Lines: 1}},
+		"lines that it was not given":    {Cycle: 9, StreamState: StreamState{Lines: 1}},
+		"metadata that it was not given": {Cycle: 9, StreamState: StreamState{Feedbacks: 1}},
+		"chunks that it was not given":   {Cycle: 9, TCP: StreamState{Lines: 1}},
 		"TCP metadata without room":      {Cycle: 99, Records: tcpOf(many)},
 		"time goes back":                 {Cycle: 1},
-		"a transfer in the future":       {Cycle: 9, Records: []Record{{Kind: KindOutMeta, At: 100}}},
+		"a transfer in the future":       {Cycle: 9, Records: []Record{{Kind: KindOutMeta, CycleOffset: 100}}},
 		"metadata without room":          {Cycle: 99, Records: many},
 	} {
 		b := newNetBench(t)
-		r.Since = never
+		r.StalledSince = never
 		if err := b.network.Advance(&r); !errors.Is(err, ErrFrame) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -437,16 +437,16 @@ func FuzzNetworkEcho(f *testing.F) {
 // datagrams and chunks of limited length.
 func FuzzNetworkResult(f *testing.F) {
 	f.Add(AppendResult(nil, BoundaryTCP,
-		&Result{Cycle: 5, Held: Held{Since: never}, TCP: nothingHeld,
+		&Result{Cycle: 5, StreamState: StreamState{StalledSince: never}, TCP: idleStreams,
 			Records: append([]Record{metaTo(0, 0)}, linesFrom(payloadOf(20))...)})[HeadLen:], uint16(100))
 	f.Add(AppendResult(nil, BoundaryTCP,
-		&Result{Cycle: 5, Held: Held{Since: never}, TCP: nothingHeld,
+		&Result{Cycle: 5, StreamState: StreamState{StalledSince: never}, TCP: idleStreams,
 			Records: []Record{{Kind: KindPorts, Data: 1}, metaTo(7, 3)}})[HeadLen:], uint16(100))
 	f.Add(AppendResult(nil, BoundaryTCP,
-		&Result{Cycle: 5, Held: Held{Since: never}, TCP: nothingHeld,
+		&Result{Cycle: 5, StreamState: StreamState{StalledSince: never}, TCP: idleStreams,
 			Records: tcpOf(append([]Record{metaTo(0, 3000)}, linesFrom(payloadOf(3000))...))})[HeadLen:], uint16(4000))
 	f.Add(AppendResult(nil, BoundaryTCP,
-		&Result{Cycle: 5, Held: Held{Since: never}, TCP: nothingHeld,
+		&Result{Cycle: 5, StreamState: StreamState{StalledSince: never}, TCP: idleStreams,
 			Records: tcpOf(append([]Record{metaTo(0, 0)}, linesFrom(payloadOf(3000))...))})[HeadLen:], uint16(4000))
 	f.Fuzz(func(t *testing.T, body []byte, room uint16) {
 		var r Result
@@ -456,19 +456,19 @@ func FuzzNetworkResult(f *testing.F) {
 		n := NewNetwork(1, []uint16{2718, 2718, 2720})
 		for range 2 {
 			var s Step
-			n.AllowTCP(int(room))
-			_ = n.Fill(&s, MinNetworkFIFO)
-			for n.Room() && n.Deliver(Datagram{Rank: 0, Port: 2718, Bytes: payloadOf(100)}) {
+			n.SetTCPCapacity(int(room))
+			_ = n.PrepareStep(&s, MinNetworkFIFO)
+			for n.HasSpace() && n.Deliver(Datagram{Rank: 0, Port: 2718, Bytes: payloadOf(100)}) {
 			}
-			for n.RoomTCP() {
-				n.DeliverTCP(Datagram{Rank: 0, Port: 40000, Own: 2718, Bytes: payloadOf(100)})
+			for n.HasSpaceTCP() {
+				n.DeliverTCP(Datagram{Rank: 0, Port: 40000, LocalPort: 2718, Bytes: payloadOf(100)})
 			}
 			_ = n.Advance(&r)
 			for _, sent := range []struct {
 				list      []Datagram
 				most, sum int
-			}{{n.Sent(), protocol.MaxDatagram, MaxRecords*lineLen + protocol.MaxDatagram},
-				{n.SentTCP(), MaxSegment, int(room)}} {
+			}{{n.Outgoing(), protocol.MaxDatagram, MaxRecords*lineLen + protocol.MaxDatagram},
+				{n.OutgoingTCP(), MaxSegment, int(room)}} {
 				total := 0
 				for _, d := range sent.list {
 					if total += len(d.Bytes); len(d.Bytes) == 0 || len(d.Bytes) > sent.most || d.Rank == 1 ||
@@ -480,7 +480,7 @@ func FuzzNetworkResult(f *testing.F) {
 					t.Fatalf("%d bytes of one step, of %d", total, sent.sum)
 				}
 			}
-			_, _, _, _ = n.Wait(), n.Between(), n.Stats(), n.TCPStats()
+			_, _, _, _ = n.Wait(), n.IsIdle(), n.Stats(), n.TCPStats()
 		}
 	})
 }
@@ -491,10 +491,10 @@ func TestNetworkAllocations(t *testing.T) {
 	transfers := append([]Record{metaTo(0, 0)}, linesFrom(payload)...)
 	transfers = append(transfers, tcpOf(transfers)...)
 	var s Step
-	result := Result{Held: Held{Since: never}, TCP: nothingHeld, Records: []Record{{Kind: KindPorts, Data: 1}}}
+	result := Result{StreamState: StreamState{StalledSince: never}, TCP: idleStreams, Records: []Record{{Kind: KindPorts, Data: 1}}}
 	step := func() {
-		n.AllowTCP(1 << 16)
-		_ = n.Fill(&s, 4096)
+		n.SetTCPCapacity(1 << 16)
+		_ = n.PrepareStep(&s, 4096)
 		if err := n.Advance(&result); err != nil {
 			t.Fatal(err)
 		}
@@ -502,13 +502,13 @@ func TestNetworkAllocations(t *testing.T) {
 	step()
 	result.Records = transfers
 	exchange := func() {
-		if !n.Room() || !n.Deliver(Datagram{Rank: 0, Port: 2718, Bytes: payload}) {
+		if !n.HasSpace() || !n.Deliver(Datagram{Rank: 0, Port: 2718, Bytes: payload}) {
 			t.Fatal("not delivered")
 		}
-		n.DeliverTCP(Datagram{Rank: 0, Port: 40000, Own: 2718, Bytes: payload})
+		n.DeliverTCP(Datagram{Rank: 0, Port: 40000, LocalPort: 2718, Bytes: payload})
 		step()
-		if len(n.Sent()) != 1 || len(n.SentTCP()) != 1 {
-			t.Fatalf("%d datagrams and %d chunks were sent", len(n.Sent()), len(n.SentTCP()))
+		if len(n.Outgoing()) != 1 || len(n.OutgoingTCP()) != 1 {
+			t.Fatalf("%d datagrams and %d chunks were sent", len(n.Outgoing()), len(n.OutgoingTCP()))
 		}
 	}
 	exchange()

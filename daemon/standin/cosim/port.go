@@ -8,9 +8,9 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// fifo is the number of lines from a role that can wait for the call to which they belong. It is the depth of
+// lineFIFO is the number of lines from a role that can wait for the call to which they belong. It is the depth of
 // the FIFO between role and engine in upstream's templates.
-const fifo = 1 << 14
+const lineFIFO = 1 << 14
 
 // lineLen is the length of a line in bytes.
 const lineLen = 2 * protocol.WordLen
@@ -33,8 +33,8 @@ type Call struct {
 	Words, Rank uint32
 	// Cycle is the cycle in which the call was transferred.
 	Cycle uint64
-	// during describes the call that was in progress when this one was transferred, or is empty.
-	during string
+	// callInProgress describes the call that was in progress when this one was transferred, or is empty.
+	callInProgress string
 }
 
 func (c Call) String() string {
@@ -42,14 +42,14 @@ func (c Call) String() string {
 	if c.IsSend() {
 		direction = "to"
 	}
-	if c.during != "" {
-		during = ", while " + c.during + " was in progress"
+	if c.callInProgress != "" {
+		during = ", while " + c.callInProgress + " was in progress"
 	}
 	return fmt.Sprintf("%v of %d words %s rank %d (cycle %d%s)", c.Call, c.Words, direction, c.Rank, c.Cycle, during)
 }
 
-// lines returns the number of lines of a message. As on deployed nodes, a message of 0 words has one line.
-func lines(words uint32) uint32 { return max(1, words/2+words%2) }
+// messageLines returns the number of lines of a message. As on deployed nodes, a message of 0 words has one line.
+func messageLines(words uint32) uint32 { return max(1, words/2+words%2) }
 
 // FaultError reports that a role has broken the rules of its interface. The engine then waits forever, as a
 // deployed engine does or may do.
@@ -81,14 +81,14 @@ type phase int
 const (
 	idle       phase = iota // no call
 	collecting              // the role is sending the lines of a message
-	asked                   // the call is ready for the engine
-	working                 // the engine is executing the call
+	callReady               // the call is ready for the engine
+	executing               // the engine is executing the call
 	answering               // the role is receiving lines and the feedback
 	faulty                  // final: the role has broken a rule
 )
 
-// early is a line that arrived before the call to which it belongs.
-type early struct {
+// earlyLine is a line that arrived before the call to which it belongs.
+type earlyLine struct {
 	record Record
 	cycle  uint64
 }
@@ -97,34 +97,34 @@ type early struct {
 // time. It also stores the next call and its lines.
 type Port struct {
 	rank, size int
-	room       uint32 // maximum message length in words
+	maxWords   uint32 // maximum message length in words
 	buf        []byte // holds the message
 
-	phase  phase
-	call   Call
-	next   Call
-	queued bool // next contains a pending call
-	early  []early
-	// done is the number of lines of the message collected or handed over so far, out of total.
-	done, total uint32
-	words       uint32 // length of the message being handed over
-	feedback    uint8
+	phase    phase
+	call     Call
+	nextCall Call
+	hasNext  bool // next contains a pending call
+	early    []earlyLine
+	// linesDone is the number of lines of the message collected or handed over so far, out of total.
+	linesDone, linesTotal uint32
+	messageWords          uint32 // length of the message being handed over
+	feedback              uint8
 
-	cycle uint64 // the most recent one reported
-	moved uint64 // cycle of the last transfer on any stream
+	cycle        uint64 // the most recent one reported
+	lastTransfer uint64 // cycle of the last transfer on any stream
 	// lines and feedbacks are the numbers of records for the role that the simulator holds. since is
 	// Held.Since.
 	lines, feedbacks uint32
-	since            [kinds]uint64
+	stalledSince     [numKinds]uint64
 	fault            *FaultError
 	findings
 }
 
 // NewPort returns the Port of a rank for messages of up to words words. buf must have length Room(words).
 func NewPort(rank, size int, words uint32, buf []byte) *Port {
-	p := &Port{rank: rank, size: size, room: words, buf: buf}
-	for i := range p.since {
-		p.since[i] = Never
+	p := &Port{rank: rank, size: size, maxWords: words, buf: buf}
+	for i := range p.stalledSince {
+		p.stalledSince[i] = Never
 	}
 	return p
 }
@@ -133,14 +133,14 @@ func NewPort(rank, size int, words uint32, buf []byte) *Port {
 const feedbackFIFO = 8
 
 // Fill sets the records and limits of a step. lines is the simulator's Hello.FIFO. The error is a *FaultError.
-func (p *Port) Fill(s *Step, lines uint32) error {
-	s.Records, s.More, s.Calls, s.Lines = s.Records[:0], false, 0, 0
+func (p *Port) PrepareStep(s *Step, lines uint32) error {
+	s.Records, s.StopWhenDrained, s.Calls, s.Lines = s.Records[:0], false, 0, 0
 	if p.phase == faulty {
 		return nil
 	}
 	if p.phase == answering {
-		p.hand(s, lines)
-		if s.More = p.done < p.total; !s.More && p.feedbacks < feedbackFIFO {
+		p.appendLines(s, lines)
+		if s.StopWhenDrained = p.linesDone < p.linesTotal; !s.StopWhenDrained && p.feedbacks < feedbackFIFO {
 			s.Records = append(s.Records, Record{Kind: KindFeedback, Data: uint64(p.feedback), Keep: 1, Last: true})
 			p.feedbacks++
 			if err := p.finish(); err != nil {
@@ -148,19 +148,19 @@ func (p *Port) Fill(s *Step, lines uint32) error {
 			}
 		}
 	}
-	if s.Lines = uint32(fifo - len(p.early)); !p.queued {
+	if s.Lines = uint32(lineFIFO - len(p.early)); !p.hasNext {
 		s.Calls = 1
 	}
 	return nil
 }
 
-// hand appends as many lines as the simulator can hold.
-func (p *Port) hand(s *Step, lines uint32) {
-	for ; p.done < p.total && p.lines < lines && len(s.Records) < MaxRecords-1; p.done++ {
-		r := Record{Kind: KindIn, Keep: 0xff, Last: p.done == p.total-1,
-			Data: binary.LittleEndian.Uint64(p.buf[p.done*lineLen:])}
+// appendLines appends as many lines as the simulator can hold.
+func (p *Port) appendLines(s *Step, lines uint32) {
+	for ; p.linesDone < p.linesTotal && p.lines < lines && len(s.Records) < MaxRecords-1; p.linesDone++ {
+		r := Record{Kind: KindIn, Keep: 0xff, Last: p.linesDone == p.linesTotal-1,
+			Data: binary.LittleEndian.Uint64(p.buf[p.linesDone*lineLen:])}
 		if r.Last {
-			r.Keep = lastKeep[min(p.words-2*p.done, 2)]
+			r.Keep = lastKeep[min(p.messageWords-2*p.linesDone, 2)]
 		}
 		s.Records = append(s.Records, r)
 		p.lines++
@@ -170,15 +170,15 @@ func (p *Port) hand(s *Step, lines uint32) {
 // finish ends a call after the role has received its feedback.
 func (p *Port) finish() error {
 	if p.feedback == feedbackFail && p.call.IsSend() { // the role sends its lines again
-		p.phase, p.done, p.total = collecting, 0, lines(p.call.Words)
-		return p.collectEarly()
+		p.phase, p.linesDone, p.linesTotal = collecting, 0, messageLines(p.call.Words)
+		return p.addEarlyLines()
 	}
 	p.phase = idle
-	if !p.queued {
+	if !p.hasNext {
 		return nil
 	}
-	p.queued = false
-	return p.begin(p.next)
+	p.hasNext = false
+	return p.startCall(p.nextCall)
 }
 
 // Advance processes the result of a step. It returns ErrFrame, or a *FaultError, which is reported only once.
@@ -189,16 +189,16 @@ func (p *Port) Advance(s *Result) error {
 			s.Lines, p.lines, s.Feedbacks, p.feedbacks)
 	}
 	if s.Lines < p.lines || s.Feedbacks < p.feedbacks {
-		p.moved = s.Cycle
+		p.lastTransfer = s.Cycle
 	}
-	p.cycle, p.lines, p.feedbacks, p.since = s.Cycle, s.Lines, s.Feedbacks, s.Since
+	p.cycle, p.lines, p.feedbacks, p.stalledSince = s.Cycle, s.Lines, s.Feedbacks, s.StalledSince
 	for i := range s.Records {
 		r := &s.Records[i]
-		at := before + uint64(r.At)
+		at := before + uint64(r.CycleOffset)
 		if at > s.Cycle {
 			return fmt.Errorf("%w: a transfer at cycle %d of %d", ErrFrame, at, s.Cycle)
 		}
-		if err := p.take(*r, at); err != nil {
+		if err := p.handleTransfer(*r, at); err != nil {
 			return p.fail(err)
 		}
 	}
@@ -213,33 +213,33 @@ func (p *Port) fail(err error) error {
 	return err
 }
 
-// take processes a transfer from the role.
-func (p *Port) take(r Record, at uint64) error {
+// handleTransfer processes a transfer from the role.
+func (p *Port) handleTransfer(r Record, at uint64) error {
 	switch {
 	case p.phase == faulty:
 		return nil
 	case r.Rule != RuleNone:
-		if f := p.broken(BoundaryRole, r, at, p.context(r.Kind)); f != nil {
+		if f := p.brokenRule(BoundaryRole, r, at, p.context(r.Kind)); f != nil {
 			return f
 		}
 		return nil
 	}
-	p.moved = at
+	p.lastTransfer = at
 	switch {
 	case r.Kind == KindOut && p.phase == collecting:
-		return p.collect(r, at)
-	case r.Kind == KindOut && len(p.early) == fifo || r.Kind == KindCall && p.queued:
+		return p.addLine(r, at)
+	case r.Kind == KindOut && len(p.early) == lineFIFO || r.Kind == KindCall && p.hasNext:
 		return fmt.Errorf("%w: a transfer on %v at cycle %d, without space for it", ErrFrame, r.Kind, at)
 	case r.Kind == KindOut:
-		p.early = append(p.early, early{r, at})
+		p.early = append(p.early, earlyLine{r, at})
 		return nil
 	}
 	c := Call{Call: protocol.Call(r.Keep), Words: uint32(r.Data), Rank: uint32(r.Data >> 32), Cycle: at}
 	if p.phase == idle {
-		return p.begin(c)
+		return p.startCall(c)
 	}
-	c.during = fmt.Sprintf("%v of cycle %d", p.call.Call, p.call.Cycle)
-	p.next, p.queued = c, true
+	c.callInProgress = fmt.Sprintf("%v of cycle %d", p.call.Call, p.call.Cycle)
+	p.nextCall, p.hasNext = c, true
 	return nil
 }
 
@@ -249,13 +249,13 @@ func (p *Port) context(k Kind) string {
 	case p.phase == idle:
 		return ""
 	case k == KindOut && p.phase == collecting:
-		return fmt.Sprintf(", on line %d of %d of %v", p.done+1, p.total, p.call)
+		return fmt.Sprintf(", on line %d of %d of %v", p.linesDone+1, p.linesTotal, p.call)
 	}
 	return fmt.Sprintf(", in %v", p.call)
 }
 
-// begin starts to process a call.
-func (p *Port) begin(c Call) error {
+// startCall starts to process a call.
+func (p *Port) startCall(c Call) error {
 	problem := ""
 	switch {
 	case !c.IsSend() && !c.IsRecv():
@@ -265,26 +265,26 @@ func (p *Port) begin(c Call) error {
 		problem = fmt.Sprintf("rank is %d: the cluster has ranks 0 to %d", c.Rank, p.size-1)
 	case int64(c.Rank) == int64(p.rank):
 		problem = fmt.Sprintf("rank is %d, the role's own rank: a rank cannot exchange messages with itself", c.Rank)
-	case c.Words > p.room:
+	case c.Words > p.maxWords:
 		problem = fmt.Sprintf("count is %d: messages have at most %d words: raise kernel_options.words", c.Words,
-			p.room)
+			p.maxWords)
 	}
 	if problem != "" {
 		return &FaultError{KindCall.String() + "_tdata", c.Cycle, problem}
 	}
-	p.call, p.phase, p.done, p.total = c, asked, 0, 0
+	p.call, p.phase, p.linesDone, p.linesTotal = c, callReady, 0, 0
 	if !c.IsSend() {
 		return nil
 	}
-	p.phase, p.total = collecting, lines(c.Words)
-	return p.collectEarly()
+	p.phase, p.linesTotal = collecting, messageLines(c.Words)
+	return p.addEarlyLines()
 }
 
-// collectEarly collects lines that arrived before the call to which they belong.
-func (p *Port) collectEarly() error {
+// addEarlyLines collects lines that arrived before the call to which they belong.
+func (p *Port) addEarlyLines() error {
 	n := 0
 	for ; n < len(p.early) && p.phase == collecting; n++ {
-		if err := p.collect(p.early[n].record, p.early[n].cycle); err != nil {
+		if err := p.addLine(p.early[n].record, p.early[n].cycle); err != nil {
 			return err
 		}
 	}
@@ -292,20 +292,20 @@ func (p *Port) collectEarly() error {
 	return nil
 }
 
-// collect stores one line of an outgoing message.
-func (p *Port) collect(r Record, at uint64) error {
-	last := p.done == p.total-1
+// addLine stores one line of an outgoing message.
+func (p *Port) addLine(r Record, at uint64) error {
+	last := p.linesDone == p.linesTotal-1
 	faulty := func(signal, format string, args ...any) error {
 		return &FaultError{
 			KindOut.String() + "_" + signal, at,
-			fmt.Sprintf(format, args...) + fmt.Sprintf(" on line %d of %d of %v", p.done+1, p.total, p.call),
+			fmt.Sprintf(format, args...) + fmt.Sprintf(" on line %d of %d of %v", p.linesDone+1, p.linesTotal, p.call),
 		}
 	}
 	switch {
 	case last && !r.Last:
 		return faulty("tlast", "not set")
 	case !last && r.Last:
-		return faulty("tlast", "set %d words too early,", p.call.Words-2*(p.done+1))
+		return faulty("tlast", "set %d words too early,", p.call.Words-2*(p.linesDone+1))
 	case r.Keep != 0xff && !(last && r.Keep == 0x0f && p.call.Words%2 == 1):
 		want := "0xff"
 		if last && p.call.Words%2 == 1 {
@@ -313,46 +313,46 @@ func (p *Port) collect(r Record, at uint64) error {
 		}
 		return faulty("tkeep", "0x%02x, and not %s,", r.Keep, want)
 	}
-	binary.LittleEndian.PutUint64(p.buf[p.done*lineLen:], r.Data)
-	if p.done++; last {
-		p.phase = asked
+	binary.LittleEndian.PutUint64(p.buf[p.linesDone*lineLen:], r.Data)
+	if p.linesDone++; last {
+		p.phase = callReady
 	}
 	return nil
 }
 
-// Next returns a call to be executed, together with its message or the buffer for it. It returns each call only
+// NextCall returns a call to be executed, together with its message or the buffer for it. It returns each call only
 // once.
-func (p *Port) Next() (c Call, data []byte, ok bool) {
-	if p.phase != asked {
+func (p *Port) NextCall() (c Call, data []byte, ok bool) {
+	if p.phase != callReady {
 		return c, nil, false
 	}
-	p.phase = working
+	p.phase = executing
 	return p.call, p.buf[:int(p.call.Words)*protocol.WordLen], true
 }
 
-// Sent completes a send. If ok is false, the role sends the lines again.
-func (p *Port) Sent(ok bool) {
-	p.phase, p.total, p.done, p.feedback = answering, 0, 0, feedbackOK
+// CompleteSend completes a send. If ok is false, the role sends the lines again.
+func (p *Port) CompleteSend(ok bool) {
+	p.phase, p.linesTotal, p.linesDone, p.feedback = answering, 0, 0, feedbackOK
 	if !ok {
 		p.feedback = feedbackFail
 	}
 }
 
-// Received completes a receive of words words, which the caller has written to the buffer returned by Next.
-func (p *Port) Received(words uint32) {
-	p.phase, p.words, p.total, p.done, p.feedback = answering, words, lines(words), 0, feedbackOK
-	clear(p.buf[int(words)*protocol.WordLen : int(p.total)*lineLen]) // clear the rest of the last line
+// CompleteReceive completes a receive of words words, which the caller has written to the buffer returned by Next.
+func (p *Port) CompleteReceive(words uint32) {
+	p.phase, p.messageWords, p.linesTotal, p.linesDone, p.feedback = answering, words, messageLines(words), 0, feedbackOK
+	clear(p.buf[int(words)*protocol.WordLen : int(p.linesTotal)*lineLen]) // clear the rest of the last line
 }
 
 // Retry makes Next return a failed receive once more, since the role is still waiting for its lines.
-func (p *Port) Retry() { p.phase = asked }
+func (p *Port) Retry() { p.phase = callReady }
 
-// Room returns the length of the buffer that a Port needs for messages of up to words words. It is a multiple
+// BufferLen returns the length of the buffer that a Port needs for messages of up to words words. It is a multiple
 // of the length of a line.
-func Room(words uint32) int { return int(lines(words)) * lineLen }
+func BufferLen(words uint32) int { return int(messageLines(words)) * lineLen }
 
 // Faulty reports whether the role has broken the rules of its interface.
-func (p *Port) Faulty() bool { return p.fault != nil }
+func (p *Port) IsFaulty() bool { return p.fault != nil }
 
 // Overdue reports whether the role has been delaying a message for at least the given number of cycles, and
 // since which cycle.
@@ -360,12 +360,12 @@ func (p *Port) Overdue(cycles uint64) (since uint64, ok bool) {
 	switch {
 	case p.phase == faulty:
 		return 0, false
-	case p.since[KindIn] != Never:
-		since = p.since[KindIn]
-	case p.since[KindFeedback] != Never:
-		since = p.since[KindFeedback]
+	case p.stalledSince[KindIn] != Never:
+		since = p.stalledSince[KindIn]
+	case p.stalledSince[KindFeedback] != Never:
+		since = p.stalledSince[KindFeedback]
 	case p.phase == collecting:
-		since = p.moved
+		since = p.lastTransfer
 	default:
 		return 0, false
 	}
@@ -373,7 +373,7 @@ func (p *Port) Overdue(cycles uint64) (since uint64, ok bool) {
 }
 
 // Between reports whether no call is in progress.
-func (p *Port) Between() bool { return p.phase == idle && p.lines == 0 && p.feedbacks == 0 }
+func (p *Port) IsIdle() bool { return p.phase == idle && p.lines == 0 && p.feedbacks == 0 }
 
 // Cycle returns the most recent cycle reported by the simulator.
 func (p *Port) Cycle() uint64 { return p.cycle }
@@ -383,23 +383,23 @@ func (p *Port) Wait() Wait {
 	switch {
 	case p.fault != nil:
 		return Wait{p.fault.Signal, p.fault.Cycle, p.fault.Problem}
-	case p.since[KindIn] != Never:
+	case p.stalledSince[KindIn] != Never:
 		text := "low, with a line offered"
-		if p.done >= p.lines { // the simulator holds no lines of an earlier call
-			text = fmt.Sprintf("low, with line %d of %d of %v offered", p.done-p.lines+1, p.total, p.call)
+		if p.linesDone >= p.lines { // the simulator holds no lines of an earlier call
+			text = fmt.Sprintf("low, with line %d of %d of %v offered", p.linesDone-p.lines+1, p.linesTotal, p.call)
 		}
-		return Wait{KindIn.String() + "_tready", p.since[KindIn], text}
-	case p.since[KindFeedback] != Never:
-		return Wait{KindFeedback.String() + "_tready", p.since[KindFeedback],
+		return Wait{KindIn.String() + "_tready", p.stalledSince[KindIn], text}
+	case p.stalledSince[KindFeedback] != Never:
+		return Wait{KindFeedback.String() + "_tready", p.stalledSince[KindFeedback],
 			fmt.Sprintf("low, with the feedback of %v offered", p.call)}
 	case p.phase == collecting:
-		return Wait{KindOut.String() + "_tvalid", p.moved,
-			fmt.Sprintf("low, with line %d of %d of %v expected", p.done+1, p.total, p.call)}
+		return Wait{KindOut.String() + "_tvalid", p.lastTransfer,
+			fmt.Sprintf("low, with line %d of %d of %v expected", p.linesDone+1, p.linesTotal, p.call)}
 	case p.phase == idle:
-		return Wait{KindCall.String() + "_tvalid", p.moved, "low: the role makes no call"}
-	case p.queued && p.next.IsSend() && p.call.IsRecv():
-		return Wait{KindCall.String() + "_tdata", p.next.Cycle,
-			fmt.Sprintf("%v waits until the end of %v", p.next, p.call)}
+		return Wait{KindCall.String() + "_tvalid", p.lastTransfer, "low: the role makes no call"}
+	case p.hasNext && p.nextCall.IsSend() && p.call.IsRecv():
+		return Wait{KindCall.String() + "_tdata", p.nextCall.Cycle,
+			fmt.Sprintf("%v waits until the end of %v", p.nextCall, p.call)}
 	}
 	return Wait{Since: p.call.Cycle, Text: p.call.String()}
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // never is the value of Held.Since when no stream is waiting.
-var never = [kinds]uint64{Never, Never, Never, Never}
+var never = [numKinds]uint64{Never, Never, Never, Never}
 
 // bench plays a simulator.
 type bench struct {
@@ -22,11 +22,11 @@ type bench struct {
 	handed           []Record // all lines that have been passed to the role
 	cycle            uint64
 	fifo             uint32
-	since            [kinds]uint64
+	since            [numKinds]uint64
 }
 
 func newBench(t *testing.T, words uint32) *bench {
-	return &bench{t: t, port: NewPort(1, 3, words, make([]byte, Room(words))), fifo: 4, since: never}
+	return &bench{t: t, port: NewPort(1, 3, words, make([]byte, BufferLen(words))), fifo: 4, since: never}
 }
 
 // step performs transfers from the role, one in each cycle. The role accepts the given numbers of lines and
@@ -34,7 +34,7 @@ func newBench(t *testing.T, words uint32) *bench {
 func (b *bench) step(lines, feedbacks int, transfers ...Record) error {
 	b.t.Helper()
 	var s Step
-	if err := b.port.Fill(&s, b.fifo); err != nil {
+	if err := b.port.PrepareStep(&s, b.fifo); err != nil {
 		return err
 	}
 	for _, r := range s.Records {
@@ -49,12 +49,12 @@ func (b *bench) step(lines, feedbacks int, transfers ...Record) error {
 	}
 	b.lines, b.feedbacks = b.lines[min(lines, len(b.lines)):], b.feedbacks[min(feedbacks, len(b.feedbacks)):]
 	for i := range transfers {
-		transfers[i].At = uint32(i + 1)
+		transfers[i].CycleOffset = uint32(i + 1)
 	}
 	b.cycle += uint64(len(transfers)) + 1
 	return b.port.Advance(&Result{Cycle: b.cycle,
-		Held:    Held{Lines: uint32(len(b.lines)), Feedbacks: uint32(len(b.feedbacks)), Since: b.since},
-		Records: transfers})
+		StreamState: StreamState{Lines: uint32(len(b.lines)), Feedbacks: uint32(len(b.feedbacks)), StalledSince: b.since},
+		Records:     transfers})
 }
 
 func call(c protocol.Call, words, rank uint32) Record {
@@ -63,8 +63,8 @@ func call(c protocol.Call, words, rank uint32) Record {
 
 // message returns the lines of a message that consists of the words 1, 2, 3, …
 func message(words uint32) (records []Record) {
-	for i := range lines(words) {
-		r := Record{Kind: KindOut, Data: uint64(2*i+1) | uint64(2*i+2)<<32, Keep: 0xff, Last: i == lines(words)-1}
+	for i := range messageLines(words) {
+		r := Record{Kind: KindOut, Data: uint64(2*i+1) | uint64(2*i+2)<<32, Keep: 0xff, Last: i == messageLines(words)-1}
 		records = append(records, r)
 	}
 	return records
@@ -76,7 +76,7 @@ func TestPortSends(t *testing.T) {
 		if err := b.step(0, 0, append([]Record{call(protocol.SendFloat, words, 2)}, message(words)...)...); err != nil {
 			t.Fatal(err)
 		}
-		c, data, ok := b.port.Next()
+		c, data, ok := b.port.NextCall()
 		if !ok || c.Call != protocol.SendFloat || c.Words != words || c.Rank != 2 || len(data) != int(words)*4 ||
 			c.Cycle != 1 {
 			t.Fatalf("%d words: %v, %d bytes, %v", words, c, len(data), ok)
@@ -86,17 +86,17 @@ func TestPortSends(t *testing.T) {
 				t.Errorf("word %d is %d", i, v)
 			}
 		}
-		if _, _, ok := b.port.Next(); ok {
+		if _, _, ok := b.port.NextCall(); ok {
 			t.Error("a call is carried out twice")
 		}
-		b.port.Sent(true)
+		b.port.CompleteSend(true)
 		if err := b.step(0, 0); err != nil || len(b.feedbacks) != 1 || b.feedbacks[0].Data != feedbackOK {
 			t.Errorf("feedback %+v, %v", b.feedbacks, err)
 		}
-		if b.port.Between() {
+		if b.port.IsIdle() {
 			t.Error("the role has not taken the feedback")
 		}
-		if b.step(0, 1); !b.port.Between() {
+		if b.step(0, 1); !b.port.IsIdle() {
 			t.Error("the call is not done")
 		}
 	}
@@ -107,13 +107,13 @@ func TestPortSends(t *testing.T) {
 func TestPortSendFails(t *testing.T) {
 	b := newBench(t, 4)
 	b.step(0, 0, append([]Record{call(protocol.SendInt, 4, 0)}, message(4)...)...)
-	b.port.Next()
-	b.port.Sent(false)
+	b.port.NextCall()
+	b.port.CompleteSend(false)
 	if b.step(0, 1); len(b.feedbacks) != 0 {
 		t.Fatalf("feedbacks %+v", b.feedbacks)
 	}
 	b.step(0, 0, message(4)...)
-	if c, _, ok := b.port.Next(); !ok || c.Words != 4 {
+	if c, _, ok := b.port.NextCall(); !ok || c.Words != 4 {
 		t.Errorf("the message is not sent once more: %v", c)
 	}
 }
@@ -126,7 +126,7 @@ func TestPortLinesBeforeCall(t *testing.T) {
 	if err := b.step(0, 0, call(protocol.SendInt, 3, 0)); err != nil {
 		t.Fatal(err)
 	}
-	if c, data, ok := b.port.Next(); !ok || c.Words != 3 || data[8] != 3 {
+	if c, data, ok := b.port.NextCall(); !ok || c.Words != 3 || data[8] != 3 {
 		t.Errorf("%v, % x", c, data)
 	}
 }
@@ -136,10 +136,10 @@ func TestPortLinesBeforeCall(t *testing.T) {
 func TestPortNamesCallsAtOnce(t *testing.T) {
 	b := newBench(t, 4)
 	b.step(0, 0, call(protocol.RecvInt, 4, 0), call(protocol.RecvInt, 4, 0)) // as from a role that keeps valid set
-	b.port.Next()
-	b.port.Received(4)
+	b.port.NextCall()
+	b.port.CompleteReceive(4)
 	b.step(2, 1)
-	b.port.Next()
+	b.port.NextCall()
 	b.step(0, 0, call(protocol.SendInt, 2, 2))
 	w := b.port.Wait()
 	want := "SEND_INT of 2 words to rank 2 (cycle 5, while RECV_INT of cycle 2 was in progress) waits until the end " +
@@ -159,15 +159,15 @@ func TestPortQueuesCall(t *testing.T) {
 	b.step(0, 0, call(protocol.RecvInt, 4, 0), call(protocol.SendInt, 2, 2))
 	b.step(0, 0, message(2)...)
 	var s Step
-	if b.port.Fill(&s, 4); s.Calls != 0 {
+	if b.port.PrepareStep(&s, 4); s.Calls != 0 {
 		t.Errorf("room for %d calls", s.Calls)
 	}
-	if c, _, ok := b.port.Next(); !ok || c.Call != protocol.RecvInt {
+	if c, _, ok := b.port.NextCall(); !ok || c.Call != protocol.RecvInt {
 		t.Fatalf("%v", c)
 	}
-	b.port.Received(4)
+	b.port.CompleteReceive(4)
 	b.step(2, 1)
-	if c, _, ok := b.port.Next(); !ok || c.Call != protocol.SendInt {
+	if c, _, ok := b.port.NextCall(); !ok || c.Call != protocol.SendInt {
 		t.Errorf("the second call: %v, %v", c, ok)
 	}
 	if err := b.step(0, 0, call(protocol.RecvInt, 1, 0), call(protocol.RecvInt, 1, 0)); !errors.Is(err, ErrFrame) {
@@ -179,7 +179,7 @@ func TestPortReceives(t *testing.T) {
 	for _, words := range []uint32{0, 1, 2, 3, 9, 50} {
 		b := newBench(t, 100)
 		b.step(0, 0, call(protocol.RecvInt, 100, 0))
-		_, data, ok := b.port.Next()
+		_, data, ok := b.port.NextCall()
 		if !ok || len(data) != 400 {
 			t.Fatalf("room of %d bytes", len(data))
 		}
@@ -189,7 +189,7 @@ func TestPortReceives(t *testing.T) {
 		for i := range words {
 			binary.LittleEndian.PutUint32(data[4*i:], i+1)
 		}
-		b.port.Received(words)
+		b.port.CompleteReceive(words)
 		for n := 0; len(b.feedbacks) == 0; n++ {
 			if n > 1000 {
 				t.Fatal("it does not end")
@@ -199,7 +199,7 @@ func TestPortReceives(t *testing.T) {
 			}
 		}
 		got := b.handed
-		if len(got) != int(lines(words)) {
+		if len(got) != int(messageLines(words)) {
 			t.Errorf("%d words: %d lines", words, len(got))
 		}
 		for i, r := range got {
@@ -256,18 +256,18 @@ func TestPortFaults(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		if w := b.port.Wait(); !b.port.Faulty() || w.Signal != tt.signal || w.Since != tt.cycle {
+		if w := b.port.Wait(); !b.port.IsFaulty() || w.Signal != tt.signal || w.Since != tt.cycle {
 			t.Errorf("%s: it waits for %+v", name, w)
 		}
 		// Nothing else is exchanged or reported.
 		if err := b.step(0, 0, message(2)...); err != nil {
 			t.Errorf("%s: then %v", name, err)
 		}
-		if _, _, ok := b.port.Next(); ok {
+		if _, _, ok := b.port.NextCall(); ok {
 			t.Errorf("%s: a call is carried out", name)
 		}
 		var s Step
-		if b.port.Fill(&s, 4); s.Calls != 0 || s.Lines != 0 || len(s.Records) != 0 {
+		if b.port.PrepareStep(&s, 4); s.Calls != 0 || s.Lines != 0 || len(s.Records) != 0 {
 			t.Errorf("%s: then %+v", name, s)
 		}
 	}
@@ -290,16 +290,16 @@ func TestPortWaits(t *testing.T) {
 	b.step(0, 0, call(protocol.SendInt, 4, 0), message(4)[0])
 	check(b, "soMPI_data_tvalid", 3, true, "line 2 of 2 of SEND_INT of 4 words to rank 0 (cycle 2)")
 	b.step(0, 0, message(4)[1])
-	b.port.Next()
+	b.port.NextCall()
 	check(b, "", 2, false, "SEND_INT of 4 words to rank 0 (cycle 2)")
-	b.port.Sent(true)
+	b.port.CompleteSend(true)
 	b.since[KindFeedback] = 5
 	b.step(0, 0)
 	check(b, "siMPIFeB_tready", 5, true, "the feedback of SEND_INT")
 	b.since[KindFeedback] = Never
 	b.step(0, 1, call(protocol.RecvInt, 8, 2))
-	b.port.Next()
-	b.port.Received(6)
+	b.port.NextCall()
+	b.port.CompleteReceive(6)
 	b.since[KindIn] = 8
 	b.step(1, 0)
 	check(b, "siMPI_data_tready", 8, true, "line 2 of 3 of RECV_INT of 8 words from rank 2")
@@ -307,13 +307,13 @@ func TestPortWaits(t *testing.T) {
 
 func TestPortRefusesAnswers(t *testing.T) {
 	for name, s := range map[string]Result{
-		"a cycle back":       {Cycle: 4, Held: Held{Since: never}},
-		"lines of its own":   {Cycle: 9, Held: Held{Lines: 1, Since: never}},
-		"feedback":           {Cycle: 9, Held: Held{Feedbacks: 1, Since: never}},
-		"a transfer to come": {Cycle: 9, Held: Held{Since: never}, Records: []Record{{Kind: KindOut, At: 5}}},
+		"a cycle back":       {Cycle: 4, StreamState: StreamState{StalledSince: never}},
+		"lines of its own":   {Cycle: 9, StreamState: StreamState{Lines: 1, StalledSince: never}},
+		"feedback":           {Cycle: 9, StreamState: StreamState{Feedbacks: 1, StalledSince: never}},
+		"a transfer to come": {Cycle: 9, StreamState: StreamState{StalledSince: never}, Records: []Record{{Kind: KindOut, CycleOffset: 5}}},
 	} {
-		p := NewPort(1, 3, 8, make([]byte, Room(8)))
-		if err := p.Advance(&Result{Cycle: 5, Held: Held{Since: never}}); err != nil {
+		p := NewPort(1, 3, 8, make([]byte, BufferLen(8)))
+		if err := p.Advance(&Result{Cycle: 5, StreamState: StreamState{StalledSince: never}}); err != nil {
 			t.Fatal(err)
 		}
 		if err := p.Advance(&s); !errors.Is(err, ErrFrame) {
@@ -327,17 +327,17 @@ func FuzzPort(f *testing.F) {
 	f.Add([]byte{0, 1, 4, 0, 1, 0xff, 0, 1, 0xff, 1, 2, 0})
 	f.Add([]byte{0, 0, 3, 0, 1, 0xff, 0, 1, 0x0f, 1, 2, 1})
 	f.Fuzz(func(t *testing.T, b []byte) {
-		p := NewPort(1, 3, 6, make([]byte, Room(6)))
+		p := NewPort(1, 3, 6, make([]byte, BufferLen(6)))
 		var step Step
 		cycle, lines, feedbacks := uint64(0), uint32(0), uint32(0)
 		for len(b) >= 3 {
 			op, x, y := b[0], b[1], b[2]
 			b = b[3:]
 			cycle++
-			s := Result{Cycle: cycle, Held: Held{Since: never}}
+			s := Result{Cycle: cycle, StreamState: StreamState{StalledSince: never}}
 			switch op % 5 {
 			case 4:
-				s.Records = []Record{{Kind: Kind(x % 4), Rule: Rule(y % uint8(rules)), Data: uint64(y)}}
+				s.Records = []Record{{Kind: Kind(x % 4), Rule: Rule(y % uint8(numRules)), Data: uint64(y)}}
 				if r := s.Records[0]; !r.Rule.appliesTo(r.Kind) {
 					s.Records = nil
 				}
@@ -346,17 +346,17 @@ func FuzzPort(f *testing.F) {
 			case 1:
 				s.Records = []Record{{Kind: KindOut, Keep: x, Last: y%2 == 1}}
 			case 2:
-				if c, data, ok := p.Next(); ok && len(data) != int(c.Words)*4 {
+				if c, data, ok := p.NextCall(); ok && len(data) != int(c.Words)*4 {
 					t.Fatalf("%d bytes for %v", len(data), c)
 				} else if ok && c.IsSend() {
-					p.Sent(x%2 == 0)
+					p.CompleteSend(x%2 == 0)
 				} else if ok && c.Words > 0 {
-					p.Received(uint32(x) % c.Words)
+					p.CompleteReceive(uint32(x) % c.Words)
 				} else if ok {
 					p.Retry()
 				}
 			}
-			err := p.Fill(&step, 2)
+			err := p.PrepareStep(&step, 2)
 			for _, r := range step.Records {
 				if r.Kind == KindIn {
 					lines++
@@ -364,7 +364,7 @@ func FuzzPort(f *testing.F) {
 					feedbacks++
 				}
 			}
-			if lines > 2 || feedbacks > feedbackFIFO || step.Lines > fifo || step.Calls > 1 {
+			if lines > 2 || feedbacks > feedbackFIFO || step.Lines > lineFIFO || step.Calls > 1 {
 				t.Fatalf("%d lines, %d feedbacks, %+v", lines, feedbacks, step)
 			}
 			lines, feedbacks = lines-min(lines, uint32(x%3)), feedbacks-min(feedbacks, uint32(y%2))

@@ -23,14 +23,14 @@ const (
 	// if valid never came during such a hold but always within 16 cycles of ready afterwards. A role that
 	// breaks this rule can still exchange messages with an engine whose ready does not wait for valid.
 	RuleIndependent
-	rules
+	numRules
 )
 
 // appliesTo reports whether a role can break rule r on stream k.
 func (r Rule) appliesTo(k Kind) bool {
 	switch k &^ KindTCP {
 	case KindCall, KindOut:
-		return r > RuleNone && r < rules
+		return r > RuleNone && r < numRules
 	case KindIn, KindFeedback:
 		return r == RuleDefined
 	}
@@ -41,15 +41,15 @@ func (r Rule) appliesTo(k Kind) bool {
 type findings []*FaultError
 
 // Findings returns the findings recorded since the previous call.
-func (f *findings) Findings() []*FaultError {
+func (f *findings) TakeFindings() []*FaultError {
 	list := *f
 	*f = nil
 	return list
 }
 
-// broken returns the fault that a record reports. context describes the current call or datagram. For
+// brokenRule returns the fault that a record reports. context describes the current call or datagram. For
 // RuleIndependent, broken records a finding instead and returns nil.
-func (f *findings) broken(b Boundary, r Record, at uint64, context string) *FaultError {
+func (f *findings) brokenRule(b Boundary, r Record, at uint64, context string) *FaultError {
 	signal, problem := ruleProblem(b, r)
 	fault := &FaultError{b.signal(r.Kind, signal), at, problem + context}
 	if r.Rule == RuleIndependent {
@@ -70,13 +70,13 @@ func ruleProblem(b Boundary, r Record) (signal, problem string) {
 		return "tvalid", fmt.Sprintf("set within 16 cycles of tready (cycle %d) after each of 4 holds of tready, of "+
 			"61 to 1021 cycles: valid must not wait for ready", r.Data)
 	case r.Rule == RuleStable:
-		return signal, "changed before tready" + bitsOf(b, r)
+		return signal, "changed before tready" + describeBits(b, r)
 	case r.Kind&^KindTCP >= KindIn:
 		return "tready", "neither 0 nor 1 while tvalid is 1"
 	case signal == "":
 		return "tvalid", "neither 0 nor 1"
 	}
-	return signal, "neither 0 nor 1 while tvalid is 1" + bitsOf(b, r)
+	return signal, "neither 0 nor 1 while tvalid is 1" + describeBits(b, r)
 }
 
 // changedSignal returns the signal whose bits are set in a record, or "" if there is none.
@@ -93,8 +93,8 @@ func changedSignal(b Boundary, r Record) string {
 	return ""
 }
 
-// bitsOf describes the bits that are set in a record.
-func bitsOf(b Boundary, r Record) string {
+// describeBits describes the bits that are set in a record.
+func describeBits(b Boundary, r Record) string {
 	if !b.Network() && r.Kind == KindCall {
 		switch {
 		case r.Keep != 0:
@@ -113,14 +113,14 @@ func bitsOf(b Boundary, r Record) string {
 	return ""
 }
 
-// upper maps the names of signals to upper case, which is used for the streams of metadata.
-var upper = map[string]string{"tvalid": "TVALID", "tready": "TREADY", "tdata": "TDATA", "tkeep": "TKEEP",
+// upperSignals maps the names of signals to upper case, which is used for the streams of metadata.
+var upperSignals = map[string]string{"tvalid": "TVALID", "tready": "TREADY", "tdata": "TDATA", "tkeep": "TKEEP",
 	"tlast": "TLAST"}
 
 // signal returns the full name of a stream's signal. Signals of metadata streams are in upper case.
 func (b Boundary) signal(k Kind, name string) string {
 	if kind := k &^ KindTCP; b.Network() && (kind == KindOutMeta || kind == KindInMeta) {
-		name = upper[name]
+		name = upperSignals[name]
 	}
 	return b.stream(k) + "_" + name
 }

@@ -51,7 +51,7 @@ func TestPortRules(t *testing.T) {
 			!strings.HasPrefix(f.Problem, tt.text) {
 			t.Errorf("%s: %v", name, f)
 		}
-		if !b.port.Faulty() || len(b.port.Findings()) != 0 {
+		if !b.port.IsFaulty() || len(b.port.TakeFindings()) != 0 {
 			t.Errorf("%s: the exchange goes on", name)
 		}
 	}
@@ -66,12 +66,12 @@ func TestPortIndependentValid(t *testing.T) {
 	if err := b.step(0, 0, records...); err != nil {
 		t.Fatal(err)
 	}
-	found := b.port.Findings()
+	found := b.port.TakeFindings()
 	if len(found) != 1 || found[0].Signal != "soMPI_data_tvalid" || found[0].Cycle != 2 ||
 		!strings.Contains(found[0].Problem, "set within 16 cycles of tready (cycle 1)") {
 		t.Errorf("findings %v", found)
 	}
-	if _, _, ok := b.port.Next(); !ok || b.port.Faulty() || len(b.port.Findings()) != 0 {
+	if _, _, ok := b.port.NextCall(); !ok || b.port.IsFaulty() || len(b.port.TakeFindings()) != 0 {
 		t.Error("the exchange does not go on")
 	}
 }
@@ -90,7 +90,7 @@ func TestNetworkRules(t *testing.T) {
 	} {
 		b := newNetBench(t)
 		f, ok := errors.AsType[*FaultError](b.step(tt.record))
-		if !ok || f.Signal != tt.signal || !b.network.Faulty() {
+		if !ok || f.Signal != tt.signal || !b.network.IsFaulty() {
 			t.Errorf("%s: %v", name, f)
 		}
 	}
@@ -101,8 +101,8 @@ func TestNetworkRules(t *testing.T) {
 		t.Errorf("in a datagram: %v", err)
 	}
 	b = newNetBench(t)
-	if err := b.step(Record{Kind: KindOutMeta, Rule: RuleIndependent}); err != nil || b.network.Faulty() ||
-		len(b.network.Findings()) != 1 {
+	if err := b.step(Record{Kind: KindOutMeta, Rule: RuleIndependent}); err != nil || b.network.IsFaulty() ||
+		len(b.network.TakeFindings()) != 1 {
 		t.Errorf("valid waits for ready: %v", err)
 	}
 }

@@ -1,6 +1,6 @@
 // Package wedgetest fails a test in which a stand-in receives packets that would wedge a deployed FPGA or
 // corrupt the data that it receives. A stand-in detects such packets by rules that the tests of package
-// handshake check against the model of the MPE. Tests that send such packets on purpose, or that duplicate
+// handshake check against the model of the BuildMPE. Tests that send such packets on purpose, or that duplicate
 // packets in the network, do not use it.
 package wedgetest
 
@@ -28,28 +28,28 @@ func Check(t testing.TB, e *mpe.Engine) {
 // Log returns a logger for a daemon. The logger writes to log, which may be nil, and fails the test if a
 // stand-in of the daemon detects such packets.
 func Log(t testing.TB, log *zap.Logger) *zap.Logger {
-	core := zapcore.Core(judge{t})
+	core := zapcore.Core(wedgeChecker{t})
 	if log != nil {
 		core = zapcore.NewTee(log.Core(), core)
 	}
 	return zap.New(core)
 }
 
-// judge is a log core that fails a test.
-type judge struct{ t testing.TB }
+// wedgeChecker is a log core that fails a test.
+type wedgeChecker struct{ t testing.TB }
 
-func (judge) Enabled(l zapcore.Level) bool        { return l >= zapcore.ErrorLevel }
-func (j judge) With([]zapcore.Field) zapcore.Core { return j }
-func (judge) Sync() error                         { return nil }
+func (wedgeChecker) Enabled(l zapcore.Level) bool        { return l >= zapcore.ErrorLevel }
+func (j wedgeChecker) With([]zapcore.Field) zapcore.Core { return j }
+func (wedgeChecker) Sync() error                         { return nil }
 
-func (j judge) Check(e zapcore.Entry, to *zapcore.CheckedEntry) *zapcore.CheckedEntry {
+func (j wedgeChecker) Check(e zapcore.Entry, to *zapcore.CheckedEntry) *zapcore.CheckedEntry {
 	if !j.Enabled(e.Level) {
 		return to
 	}
 	return to.AddCore(e, j)
 }
 
-func (j judge) Write(e zapcore.Entry, fields []zapcore.Field) error {
+func (j wedgeChecker) Write(e zapcore.Entry, fields []zapcore.Field) error {
 	enc := zapcore.NewMapObjectEncoder()
 	for _, f := range fields {
 		f.AddTo(enc)

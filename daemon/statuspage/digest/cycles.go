@@ -23,12 +23,12 @@ type Cycle struct {
 	Text string `json:"text"`
 }
 
-// cycles returns the cycles in ws and marks the waits that are part of one. It ignores waits that cannot
+// findCycles returns the cycles in ws and marks the waits that are part of one. It ignores waits that cannot
 // contribute to a deadlock: brief waits; receives from any source, which any other rank may complete; sends
 // whose call has ended, which block nothing; and receives that have cleared the peer to send, which wait for
 // packets and not for another call. For each strongly connected component of the graph, it returns one cycle:
 // the shortest one through the component's oldest wait.
-func cycles(ws []Wait) []Cycle {
+func findCycles(ws []Wait) []Cycle {
 	asks := make(map[pair]bool)
 	for i := range ws {
 		if w := &ws[i]; w.Direction == Send && w.For == protocol.ClearToSend {
@@ -36,7 +36,7 @@ func cycles(ws []Wait) []Cycle {
 		}
 	}
 	blocks := func(w *Wait) bool {
-		return w.blocks() && !(w.Direction == Receive && w.For == protocol.Data && asks[pair{w.Peer, w.Rank}])
+		return w.isBlocking() && !(w.Direction == Receive && w.For == protocol.Data && asks[pair{w.Peer, w.Rank}])
 	}
 	g, edges := waitgraph.Graph{}, map[pair][]*Wait{}
 	for i := range ws {
@@ -52,7 +52,7 @@ func cycles(ws []Wait) []Cycle {
 		slices.Sort(peers)
 	}
 	found := []Cycle{}
-	part := g.Parts()
+	part := g.Components()
 	done := make(map[int]bool) // indexed by component
 	for i := range ws {        // oldest first
 		w := &ws[i]
@@ -64,16 +64,16 @@ func cycles(ws []Wait) []Cycle {
 			continue
 		}
 		done[part[w.Rank]] = true
-		found = append(found, closed(g.Cycle(w.Rank, w.Peer), edges))
+		found = append(found, newCycle(g.ShortestCycle(w.Rank, w.Peer), edges))
 	}
 	return found
 }
 
-// blocks reports whether the rank cannot continue before its peer acts.
-func (w *Wait) blocks() bool { return w.Peer != AnyRank && w.Age() != Brief && !w.Cancelled }
+// isBlocking reports whether the rank cannot continue before its peer acts.
+func (w *Wait) isBlocking() bool { return w.Peer != AnyRank && w.Age() != Brief && !w.Cancelled }
 
-// closed returns the cycle that consists of ranks, and marks its waits.
-func closed(ranks []int, edges map[pair][]*Wait) Cycle {
+// newCycle returns the cycle that consists of ranks, and marks its waits.
+func newCycle(ranks []int, edges map[pair][]*Wait) Cycle {
 	c := Cycle{Ranks: ranks, Seconds: math.Inf(1), Text: cycleText(ranks)}
 	for i, rank := range ranks {
 		edge := edges[pair{rank, ranks[(i+1)%len(ranks)]}]
@@ -90,9 +90,9 @@ func cycleText(ranks []int) string {
 	var b strings.Builder
 	b.WriteString("cycle ")
 	for i, rank := range ranks {
-		if i < maxCycleText || i == len(ranks)-1 {
+		if i < maxCycleRanks || i == len(ranks)-1 {
 			fmt.Fprintf(&b, "%d → ", rank)
-		} else if i == maxCycleText {
+		} else if i == maxCycleRanks {
 			b.WriteString("… → ")
 		}
 	}
@@ -100,5 +100,5 @@ func cycleText(ranks []int) string {
 	return b.String()
 }
 
-// maxCycleText is the maximum number of ranks, not counting the last one, in the text of a cycle.
-const maxCycleText = 8
+// maxCycleRanks is the maximum number of ranks, not counting the last one, in the text of a cycle.
+const maxCycleRanks = 8

@@ -62,17 +62,17 @@ func (r *Rates) add(o Rates) {
 	r.Drops += o.Drops
 }
 
-// Of returns the digest of s. Rates are computed relative to the earlier status before, which may be nil.
-func Of(s, before *state.Status) *Digest {
-	d := &Digest{Doubtful: len(s.Doubts()) > 0, Waits: waits(s), Problems: problems(s),
+// New returns the digest of s. Rates are computed relative to the earlier status before, which may be nil.
+func New(s, before *state.Status) *Digest {
+	d := &Digest{Doubtful: len(s.Warnings()) > 0, Waits: collectWaits(s), Problems: findProblems(s),
 		Ranks: make([]Rank, 0, len(s.Ranks)), Peers: []Peer{}}
-	d.Cycles = cycles(d.Waits)
-	span := elapsed(s, before)
+	d.Cycles = findCycles(d.Waits)
+	span := secondsBetween(s, before)
 	d.Total.Known = span > 0
 	past := make(map[pair]*Peer)
 	if span > 0 {
 		for i := range before.Ranks {
-			for _, p := range peers(&before.Ranks[i]) {
+			for _, p := range collectPeers(&before.Ranks[i]) {
 				past[pair{p.Rank, p.Peer}] = &p
 			}
 		}
@@ -81,10 +81,10 @@ func Of(s, before *state.Status) *Digest {
 		local := &s.Ranks[i]
 		r := Rank{RankInfo: &local.RankInfo, Posted: local.Engine.Posted, Unexpected: local.Engine.Unexpected,
 			Rates: Rates{Known: span > 0}}
-		own := peers(local)
+		own := collectPeers(local)
 		for j := range own {
 			p := &own[j]
-			p.Rates = p.since(past[pair{p.Rank, p.Peer}], span)
+			p.Rates = p.ratesSince(past[pair{p.Rank, p.Peer}], span)
 			r.Rates.add(p.Rates)
 		}
 		if r.Role == state.RoleHost {
@@ -101,8 +101,8 @@ func Of(s, before *state.Status) *Digest {
 	return d
 }
 
-// old returns the waits that are not brief, and the number of waits that are.
-func (d *Digest) old() (old []Wait, brief int) {
+// splitBrief returns the waits that are not brief, and the number of waits that are.
+func (d *Digest) splitBrief() (old []Wait, brief int) {
 	n := slices.IndexFunc(d.Waits, func(w Wait) bool { return w.Age() == Brief }) // sorted, oldest first
 	if n < 0 {
 		n = len(d.Waits)
@@ -112,16 +112,16 @@ func (d *Digest) old() (old []Wait, brief int) {
 
 // Brief returns the number of waits that are too short to be shown.
 func (d *Digest) Brief() int {
-	_, brief := d.old()
+	_, brief := d.splitBrief()
 	return brief
 }
 
 // pair identifies a local rank and one of its peers.
 type pair struct{ rank, peer int }
 
-// elapsed returns the time in seconds between two statuses of the same run of a daemon, or 0 if they are not of
+// secondsBetween returns the time in seconds between two statuses of the same run of a daemon, or 0 if they are not of
 // the same run.
-func elapsed(s, before *state.Status) float64 {
+func secondsBetween(s, before *state.Status) float64 {
 	if before == nil || before.PID != s.PID || !before.Started.Equal(s.Started) {
 		return 0
 	}

@@ -66,7 +66,7 @@ func TestWaits(t *testing.T) {
 	any.Engine.AnySource = &state.Wait{State: handshake.WaitRequest, Seconds: 3, Text: "any"}
 	idle := standIn(1, receives(0, 100), state.Peer{Rank: 0, Deferred: &state.Deferred{Seconds: 7}})
 	idle.Engine.AnySource = &state.Wait{Seconds: 100}
-	d := Of(status(1, any, idle), nil)
+	d := New(status(1, any, idle), nil)
 	var got []string
 	for _, w := range d.Waits {
 		got = append(got, w.Text)
@@ -104,11 +104,11 @@ func TestWaits(t *testing.T) {
 func TestWaitsOncePerPair(t *testing.T) {
 	gone := sends(1, 9)
 	gone.Sending.Cancelled, gone.Receiving, gone.QueuedReceives = true, receives(1, 4).Receiving, 1
-	d := Of(status(1, host(0, gone, both(2, 6)), host(1, receives(0, 5))), nil)
+	d := New(status(1, host(0, gone, both(2, 6)), host(1, receives(0, 5))), nil)
 	var got []string
 	for i := range d.Waits {
 		w := &d.Waits[i]
-		got = append(got, fmt.Sprintf("%d>%d %s %d %v", w.Rank, w.Peer, w.Direction, w.Also, w.Cancelled))
+		got = append(got, fmt.Sprintf("%d>%d %s %d %v", w.Rank, w.Peer, w.Direction, w.LaterOperations, w.Cancelled))
 	}
 	if want := []string{"0>1 send 0 true", "0>2 send 1 false", "1>0 receive 0 false",
 		"0>1 receive 0 false"}; !reflect.DeepEqual(got, want) {
@@ -128,7 +128,7 @@ func TestPairsOnce(t *testing.T) {
 		Unexpected: 1, PacketsIn: 1}
 	own := state.Peer{Rank: 1, MessageCounts: state.MessageCounts{Retransmissions: 3}, PacketsIn: 1}
 	own.Events[state.EventCrossed], other.Events[state.EventCrossed] = 1, 2
-	d := Of(status(1, host(0, own, state.Peer{Rank: 7, PacketsIn: 1}), host(1, other)), nil)
+	d := New(status(1, host(0, own, state.Peer{Rank: 7, PacketsIn: 1}), host(1, other)), nil)
 	fit, _, _ := NewFilter("").Peers(d, ByRank, false)
 	if want := []Count{{"crossed", 3}}; !slices.Equal(fit[0].EventCounts(), want) {
 		t.Errorf("events %v", fit[0].EventCounts())
@@ -189,7 +189,7 @@ func TestCycles(t *testing.T) {
 		"long": {ring, []Cycle{{[]int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, 30,
 			"cycle 0 → 1 → 2 → 3 → 4 → 5 → 6 → 7 → … → 9 → 0"}}},
 	} {
-		d := Of(status(1, tt.ranks...), nil)
+		d := New(status(1, tt.ranks...), nil)
 		if len(d.Cycles)+len(tt.want) > 0 && !reflect.DeepEqual(d.Cycles, tt.want) {
 			t.Errorf("%s: %+v, want %+v", name, d.Cycles, tt.want)
 		}
@@ -212,7 +212,7 @@ func TestManyCycles(t *testing.T) {
 		ranks = append(ranks, host(i, receives(i+1, 9)), host(i+1, receives(i, 9)))
 	}
 	s := &state.Status{Ranks: ranks}
-	if got := len(Of(s, nil).Cycles); got != maxCycles {
+	if got := len(New(s, nil).Cycles); got != maxCycles {
 		t.Errorf("%d cycles", got)
 	}
 }
@@ -220,14 +220,14 @@ func TestManyCycles(t *testing.T) {
 func TestProblems(t *testing.T) {
 	r := standIn(2, state.Peer{Rank: 0, NetworkError: "no route"}, state.Peer{Rank: 1, Refuses: "it is wedged"})
 	r.KernelState, r.KernelError = state.KernelFailed, "exit status 1"
-	r.KernelStats, r.KernelHolds = &state.Kernel{Simulation: &state.Simulation{Fault: true}},
+	r.KernelStats, r.KernelBlockReason = &state.Kernel{Simulation: &state.Simulation{Fault: true}},
 		"soMPI_data_tlast at cycle 9: not set"
 	r.ReceiveBufferRequested, r.ReceiveBuffer = 1<<22, 1<<20
 	r.Offload = &state.Offload{Batches: true, Coalescing: true,
 		Refused: []state.OffloadRefused{{Peer: 3, Error: "EIO"}}}
 	s := status(1, r)
 	s.LostLogLines = 4
-	d := Of(s, nil)
+	d := New(s, nil)
 	var got []string
 	for _, tr := range d.Problems {
 		level, err := tr.Severity.MarshalText()
@@ -291,7 +291,7 @@ func TestRates(t *testing.T) {
 		return r
 	}
 	before, now := status(10, counted(100)), status(12, counted(300))
-	d := Of(now, before)
+	d := New(now, before)
 	want := Rates{Known: true, Messages: 200, Bytes: 4000, Retransmissions: 50, Drops: 300}
 	if p := d.Peers[0]; p.Rates != want || p.Drops != 900 || p.PacketsSent != 600 ||
 		!reflect.DeepEqual(p.DropReasons(), []Count{{"gap", 600}, {"stale", 300}}) || !p.Active() {
@@ -308,22 +308,22 @@ func TestRates(t *testing.T) {
 	restarted := status(12, counted(300))
 	restarted.Started = started.Add(time.Second)
 	for _, before := range []*state.Status{nil, now, restarted, status(13, counted(1))} {
-		if d := Of(now, before); d.Total.Known || d.Total.Messages != 0 {
+		if d := New(now, before); d.Total.Known || d.Total.Messages != 0 {
 			t.Errorf("%+v", d.Total)
 		}
 	}
-	if d := Of(now, status(11, counted(400))); d.Total.Messages != 0 || !d.Total.Known {
+	if d := New(now, status(11, counted(400))); d.Total.Messages != 0 || !d.Total.Known {
 		t.Errorf("%+v", d.Total)
 	}
 	// A new peer has no rate.
-	if d := Of(now, status(11, host(0))); d.Peers[0].Rates.Known {
+	if d := New(now, status(11, host(0))); d.Peers[0].Rates.Known {
 		t.Errorf("%+v", d.Peers[0])
 	}
 }
 
 // TestJSON checks that lists are never null, and that values that have not been measured are null.
 func TestJSON(t *testing.T) {
-	text, err := json.Marshal(Of(&state.Status{}, nil))
+	text, err := json.Marshal(New(&state.Status{}, nil))
 	const unknown = `"total":{"known":false,"messages_per_second":null,"bytes_per_second":null,"retransmissions_per_second":null,"drops_per_second":null}`
 	if err != nil || strings.Contains(strings.Replace(string(text), unknown, "", 1), "null") ||
 		!strings.Contains(string(text), unknown) {

@@ -12,7 +12,7 @@ type Document struct {
 	Problems []Problem `json:"problems"`
 }
 
-// DocumentOf returns the Document of a status and its digest.
-func DocumentOf(s *state.Status, d *Digest) Document {
+// NewDocument returns the Document of a status and its digest.
+func NewDocument(s *state.Status, d *Digest) Document {
 	return Document{s, d.Verdict(), d.Waits, d.Cycles, d.Problems}
 }

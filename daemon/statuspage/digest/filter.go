@@ -14,8 +14,8 @@ type Filter struct{ words []string }
 // NewFilter returns a filter for the space-separated words in text.
 func NewFilter(text string) Filter { return Filter{strings.Fields(strings.ToLower(text))} }
 
-// match reports whether an item about two ranks, with the given texts, matches the filter.
-func (f Filter) match(rank, peer int, texts ...string) bool {
+// matches reports whether an item about two ranks, with the given texts, matches the filter.
+func (f Filter) matches(rank, peer int, texts ...string) bool {
 	if len(f.words) == 0 {
 		return true
 	}
@@ -37,9 +37,9 @@ func (f Filter) match(rank, peer int, texts ...string) bool {
 // Waits returns the matching waits, oldest first, without brief ones. others is the number of waits that are
 // not brief and do not match.
 func (f Filter) Waits(d *Digest) (fit []*Wait, others int) {
-	old, _ := d.old()
+	old, _ := d.splitBrief()
 	for i := range old {
-		if w := &old[i]; f.match(w.Rank, w.Peer, string(w.Direction), w.For.String(), w.Text) {
+		if w := &old[i]; f.matches(w.Rank, w.Peer, string(w.Direction), w.For.String(), w.Text) {
 			fit = append(fit, w)
 		}
 	}
@@ -49,12 +49,12 @@ func (f Filter) Waits(d *Digest) (fit []*Wait, others int) {
 // Peers returns the matching peers in order o, with one entry for each pair of local ranks. Unless all is set,
 // silent peers are counted instead of returned.
 func (f Filter) Peers(d *Digest, o Order, all bool) (fit []*Peer, silent, others int) {
-	list := d.once()
+	list := d.mergePairs()
 	for i := range list {
 		p := &list[i]
 		texts := []string{string(p.Kind), p.Address, string(p.Profile), string(p.Transport), p.Refuses, p.NetworkError}
 		switch {
-		case !f.match(p.Rank, p.Peer, texts...) && !(p.Local && f.match(p.Peer, p.Rank, texts...)):
+		case !f.matches(p.Rank, p.Peer, texts...) && !(p.Local && f.matches(p.Peer, p.Rank, texts...)):
 			others++
 		case !all && !p.Active():
 			silent++
@@ -66,10 +66,10 @@ func (f Filter) Peers(d *Digest, o Order, all bool) (fit []*Peer, silent, others
 	return fit, silent, others
 }
 
-// manyRanks is the maximum number of local ranks for which idle ranks are listed, too.
-const manyRanks = 8
+// maxListedIdle is the maximum number of local ranks for which idle ranks are listed, too.
+const maxListedIdle = 8
 
-// Ranks returns the matching local ranks. If there are more than manyRanks local ranks and all is not set, idle
+// Ranks returns the matching local ranks. If there are more than maxListedIdle local ranks and all is not set, idle
 // ranks are returned separately.
 func (f Filter) Ranks(d *Digest, all bool) (fit, idle []*Rank) {
 	waiting := make(map[int]bool)
@@ -79,8 +79,8 @@ func (f Filter) Ranks(d *Digest, all bool) (fit, idle []*Rank) {
 	for i := range d.Ranks {
 		r := &d.Ranks[i]
 		switch {
-		case !f.match(r.Rank, r.Rank, string(r.Role), r.Kernel, string(r.KernelState), r.Address, r.TransportText(" ")):
-		case !all && len(d.Ranks) > manyRanks && r.idle() && !waiting[r.Rank]:
+		case !f.matches(r.Rank, r.Rank, string(r.Role), r.Kernel, string(r.KernelState), r.Address, r.TransportText(" ")):
+		case !all && len(d.Ranks) > maxListedIdle && r.isIdle() && !waiting[r.Rank]:
 			idle = append(idle, r)
 		default:
 			fit = append(fit, r)

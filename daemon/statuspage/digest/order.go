@@ -54,7 +54,7 @@ func Sort(ps []*Peer, o Order) {
 		case ByRank:
 			return byRank
 		}
-		return cmp.Or(cmp.Compare(b.severity(), a.severity()), cmp.Compare(b.age(), a.age()),
+		return cmp.Or(cmp.Compare(b.severity(), a.severity()), cmp.Compare(b.waitAge(), a.waitAge()),
 			cmp.Compare(b.Rates.Retransmissions+b.Rates.Drops, a.Rates.Retransmissions+a.Rates.Drops), byTraffic,
 			byRank)
 	})
@@ -67,14 +67,14 @@ func (p *Peer) severity() int {
 		return 3
 	case p.NetworkError != "":
 		return 2
-	case p.age() > 0:
+	case p.waitAge() > 0:
 		return 1
 	}
 	return 0
 }
 
-// age returns the age of the peer's oldest wait, or 0 if the wait is brief.
-func (p *Peer) age() float64 {
+// waitAge returns the age of the peer's oldest wait, or 0 if the wait is brief.
+func (p *Peer) waitAge() float64 {
 	if AgeOf(p.OldestWait) == Brief {
 		return 0
 	}

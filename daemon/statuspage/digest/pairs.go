@@ -1,8 +1,8 @@
 package digest
 
-// once returns the peers with a single entry for each pair of local ranks: the entry of the lower rank, to
+// mergePairs returns the peers with a single entry for each pair of local ranks: the entry of the lower rank, to
 // which the problems seen by the other rank are added.
-func (d *Digest) once() []Peer {
+func (d *Digest) mergePairs() []Peer {
 	place := make(map[pair]int, len(d.Peers))
 	for i := range d.Peers {
 		place[pair{d.Peers[i].Rank, d.Peers[i].Peer}] = i
@@ -15,16 +15,16 @@ func (d *Digest) once() []Peer {
 		case local && p.Peer < p.Rank:
 			continue
 		case local:
-			p.join(&d.Peers[twin])
+			p.mergeOther(&d.Peers[twin])
 		}
 		list = append(list, p)
 	}
 	return list
 }
 
-// join adds the counts of the pair's other rank. It does not add packets and messages, because the packets sent
+// mergeOther adds the counts of the pair's other rank. It does not add packets and messages, because the packets sent
 // by one rank are those received by the other.
-func (p *Peer) join(other *Peer) {
+func (p *Peer) mergeOther(other *Peer) {
 	both := *p.State
 	p.Local = true
 	both.Failed = max(both.Failed, other.Failed)

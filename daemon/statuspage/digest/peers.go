@@ -33,8 +33,8 @@ type Count struct {
 	N    uint64
 }
 
-// peers returns the peers of a local rank.
-func peers(r *state.Rank) []Peer {
+// collectPeers returns the peers of a local rank.
+func collectPeers(r *state.Rank) []Peer {
 	ps := make([]Peer, len(r.Engine.Peers))
 	for i := range ps {
 		p := &r.Engine.Peers[i]
@@ -50,13 +50,13 @@ func peers(r *state.Rank) []Peer {
 }
 
 // DropReasons returns the number of dropped packets for each reason, most frequent first.
-func (p *Peer) DropReasons() []Count { return Counts[state.DropReason](p.Dropped[:]) }
+func (p *Peer) DropReasons() []Count { return SortedCounts[state.DropReason](p.Dropped[:]) }
 
 // EventCounts returns the number of other events of each kind, most frequent first.
-func (p *Peer) EventCounts() []Count { return Counts[state.Event](p.Events[:]) }
+func (p *Peer) EventCounts() []Count { return SortedCounts[state.Event](p.Events[:]) }
 
-// Counts returns the non-zero counts in a table indexed by K, highest first.
-func Counts[K interface {
+// SortedCounts returns the non-zero counts in a table indexed by K, highest first.
+func SortedCounts[K interface {
 	~uint8
 	String() string
 }](byKind []uint64) []Count {
@@ -78,8 +78,8 @@ func (p *Peer) RoundTrip() float64 {
 	return p.Extended.RoundTrip
 }
 
-// since returns the rates relative to an earlier state of the peer.
-func (p *Peer) since(before *Peer, seconds float64) Rates {
+// ratesSince returns the rates relative to an earlier state of the peer.
+func (p *Peer) ratesSince(before *Peer, seconds float64) Rates {
 	if before == nil || seconds <= 0 {
 		return Rates{}
 	}

@@ -58,13 +58,13 @@ func NoProblems(s *state.Status) string {
 		least, words.Plural(n, "operation"), s.Failures[0].Time.Local().Format(time.DateTime))
 }
 
-// problems returns the problems in a status, failures first.
-func problems(s *state.Status) []Problem {
+// findProblems returns the problems in a status, failures first.
+func findProblems(s *state.Status) []Problem {
 	ps := []Problem{}
 	for i := range s.Ranks {
 		ps = append(ps, rankProblems(&s.Ranks[i])...)
 	}
-	for _, doubt := range s.Doubts() {
+	for _, doubt := range s.Warnings() {
 		ps = append(ps, Problem{Warning, -1, doubt, ""})
 	}
 	if n := s.LostLogLines; n > 0 {
@@ -83,7 +83,7 @@ func rankProblems(r *state.Rank) []Problem {
 	}
 	if k := r.KernelStats; k != nil && k.Simulation != nil && k.Simulation.Fault {
 		ps = append(ps, Problem{Failure, r.Rank, fmt.Sprintf("rank %d: its role, in simulation, breaks the rules of "+
-			"its interface: %s", r.Rank, r.KernelHolds), "correct the role, and restart zrlmpid"})
+			"its interface: %s", r.Rank, r.KernelBlockReason), "correct the role, and restart zrlmpid"})
 	}
 	if n := r.Engine.Disagreements; n > 0 {
 		ps = append(ps, Problem{Warning, r.Rank, fmt.Sprintf("rank %d: members of %s have different collectives "+

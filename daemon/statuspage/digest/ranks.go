@@ -16,7 +16,7 @@ type Rank struct {
 	Rates      Rates `json:"rates"`
 }
 
-// OffloadText describes which kernel offloads the rank's UDP socket uses. It returns "-" for a rank without
+// OffloadText describes which kernel offloads the rank's AddUDP socket uses. It returns "-" for a rank without
 // such a socket.
 func (r *Rank) OffloadText() string {
 	o := r.Offload
@@ -42,8 +42,8 @@ func (r *Rank) OffloadText() string {
 	return "none"
 }
 
-// idle reports whether a rank has no failures, pending operations, messages or traffic.
-func (r *Rank) idle() bool {
+// isIdle reports whether a rank has no failures, pending operations, messages or traffic.
+func (r *Rank) isIdle() bool {
 	operations := 0
 	for i := range r.Attached {
 		operations += r.Attached[i].Operations

@@ -21,20 +21,20 @@ type Level string
 
 // Levels of verdicts.
 const (
-	Good Level = "good"
-	Warn Level = "warn"
-	Bad  Level = "bad"
+	LevelGood Level = "good"
+	LevelWarn Level = "warn"
+	LevelBad  Level = "bad"
 )
 
-// maxVerdict is the maximum length of each text of a verdict, in characters.
-const maxVerdict = 400
+// maxVerdictLen is the maximum length of each text of a verdict, in characters.
+const maxVerdictLen = 400
 
 // Verdict returns the digest's verdict.
 func (d *Digest) Verdict() Verdict {
-	old, brief := d.old()
-	v := Verdict{Level: Good, Text: "No rank is waiting", Announcement: "No rank has waited longer than 1 s."}
+	old, brief := d.splitBrief()
+	v := Verdict{Level: LevelGood, Text: "No rank is waiting", Announcement: "No rank has waited longer than 1 s."}
 	if d.Doubtful {
-		v = Verdict{Level: Warn, Text: "No wait is known", Announcement: "No wait is known."}
+		v = Verdict{Level: LevelWarn, Text: "No wait is known", Announcement: "No wait is known."}
 	}
 	if brief > 0 {
 		v.More = words.Plural(brief, "message") + " in progress"
@@ -48,16 +48,16 @@ func (d *Digest) Verdict() Verdict {
 	switch {
 	case len(d.Cycles) > 0:
 		c := d.Cycles[0]
-		v.Level, v.Text = Bad, "Possible deadlock: "+c.Text
+		v.Level, v.Text = LevelBad, "Possible deadlock: "+c.Text
 		v.More = "For " + words.Duration(c.Seconds)
 		if len(d.Cycles) > 1 {
 			v.More += fmt.Sprintf(", and %s", words.Plural(len(d.Cycles)-1, "more cycle"))
 		}
 		v.Announcement = v.Text + "."
 	case len(old) > 0:
-		v.Level, v.Text = Warn, words.Plural(len(old), "wait")
+		v.Level, v.Text = LevelWarn, words.Plural(len(old), "wait")
 		if old[0].Age() == Long {
-			v.Level = Bad
+			v.Level = LevelBad
 		}
 		v.Text += ", longest " + words.Duration(old[0].Seconds)
 		v.More = "" // the list of waits contains the details
@@ -65,14 +65,14 @@ func (d *Digest) Verdict() Verdict {
 	}
 	if n := len(failures); n > 0 {
 		if len(old) == 0 {
-			v.Level, v.Text, v.More = Bad, words.Sentence(failures[0].Text), failures[0].Action
+			v.Level, v.Text, v.More = LevelBad, words.Sentence(failures[0].Text), failures[0].Action
 		}
 		v.Announcement += fmt.Sprintf(" %s: %s.", words.Plural(n, "failure"), failures[0].Text)
 	} else if len(d.Problems) > 0 && len(old) == 0 {
-		v.Level = Warn
+		v.Level = LevelWarn
 		v.Text += ", " + words.Plural(len(d.Problems), "warning")
 	}
-	v.Text, v.More, v.Announcement = words.Clean(v.Text, maxVerdict), words.Clean(v.More, maxVerdict),
-		words.Clean(v.Announcement, maxVerdict)
+	v.Text, v.More, v.Announcement = words.Clean(v.Text, maxVerdictLen), words.Clean(v.More, maxVerdictLen),
+		words.Clean(v.Announcement, maxVerdictLen)
 	return v
 }

@@ -33,8 +33,8 @@ type Wait struct {
 	Queued          int `json:"queued,omitempty"`
 	// Cancelled is set if the call that started a send has ended but the transfer continues.
 	Cancelled bool `json:"cancelled,omitempty"`
-	// Also is the number of later operations of the same rank that are waiting for the same peer.
-	Also int `json:"also,omitempty"`
+	// LaterOperations is the number of later operations of the same rank that are waiting for the same peer.
+	LaterOperations int `json:"also,omitempty"`
 	// Text describes the wait without its age.
 	Text string `json:"text"`
 	// InCycle is set if the wait is part of a cycle.
@@ -92,8 +92,8 @@ func (w *Wait) Detail() string {
 	if w.Queued > 0 {
 		parts = append(parts, words.Plural(w.Queued, "message")+" queued behind it")
 	}
-	if w.Also > 0 {
-		parts = append(parts, "and "+words.Plural(w.Also, "later operation"))
+	if w.LaterOperations > 0 {
+		parts = append(parts, "and "+words.Plural(w.LaterOperations, "later operation"))
 	}
 	if w.Remote {
 		known := protocol.SendRequest
@@ -105,9 +105,9 @@ func (w *Wait) Detail() string {
 	return strings.Join(parts, ", ")
 }
 
-// waits returns the waits in a status, oldest first. It returns one entry for each rank and peer, which
+// collectWaits returns the waits in a status, oldest first. It returns one entry for each rank and peer, which
 // includes the number of further waits. It omits the receive in which a stand-in's kernel waits for work.
-func waits(s *state.Status) []Wait {
+func collectWaits(s *state.Status) []Wait {
 	ws := []Wait{}
 	local := make(map[int]bool, len(s.Ranks))
 	for i := range s.Ranks {
@@ -116,15 +116,15 @@ func waits(s *state.Status) []Wait {
 	for i := range s.Ranks {
 		r := &s.Ranks[i]
 		if w := r.Engine.AnySource; w != nil && r.Role == state.RoleHost {
-			ws = append(ws, waitOf(r.Rank, AnyRank, Receive, w, 0))
+			ws = append(ws, newWait(r.Rank, AnyRank, Receive, w, 0))
 		}
 		for j := range r.Engine.Peers {
 			p := &r.Engine.Peers[j]
 			if w := p.Sending; w != nil {
-				ws = append(ws, waitOf(r.Rank, p.Rank, Send, w, p.QueuedSends))
+				ws = append(ws, newWait(r.Rank, p.Rank, Send, w, p.QueuedSends))
 			}
 			if w := p.Receiving; w != nil && (r.Role == state.RoleHost || w.State != handshake.WaitRequest) {
-				ws = append(ws, waitOf(r.Rank, p.Rank, Receive, w, p.QueuedReceives))
+				ws = append(ws, newWait(r.Rank, p.Rank, Receive, w, p.QueuedReceives))
 			}
 			// A local rank reports its own sends.
 			if k := p.Deferred; k != nil && !local[p.Rank] {
@@ -166,7 +166,7 @@ func oncePerPair(ws []Wait) []Wait {
 	for i := range ws {
 		k := key{ws[i].Rank, ws[i].Peer, ws[i].Cancelled}
 		if at, ok := first[k]; ok {
-			once[at].Also += 1 + ws[i].Queued
+			once[at].LaterOperations += 1 + ws[i].Queued
 			continue
 		}
 		first[k] = len(once)
@@ -175,7 +175,7 @@ func oncePerPair(ws []Wait) []Wait {
 	return once
 }
 
-func waitOf(rank, peer int, direction Direction, w *state.Wait, queued int) Wait {
+func newWait(rank, peer int, direction Direction, w *state.Wait, queued int) Wait {
 	return Wait{
 		Rank: rank, Peer: peer, Direction: direction, For: w.WaitsFor, Seconds: w.Seconds,
 		Bytes: int64(w.Words) * protocol.WordLen, Retransmissions: w.Retransmissions, Queued: queued,

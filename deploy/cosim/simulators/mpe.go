@@ -47,19 +47,19 @@ func (e Edit) apply(t testing.TB, dir string) {
 	}
 }
 
-// Echo is the edit that makes the wrapper call a role that passes messages from one rank to another. The lengths of the
+// EchoEdit is the edit that makes the wrapper call a role that passes messages from one rank to another. The lengths of the
 // messages, in words, are arguments of the program.
-var Echo = Edit{WrapperFile, Change{CallLine, "app_main(soMPIif, siMPIFeB, soMPI_data, siMPI_data);"}}
+var EchoEdit = Edit{WrapperFile, Change{CallLine, "app_main(soMPIif, siMPIFeB, soMPI_data, siMPI_data);"}}
 
-// TimeOut returns an edit that sets the time-outs of the MPE for a clock with the given number of cycles in 100 ms.
-func TimeOut(cycles int) Edit {
+// TimeoutEdit returns an edit that sets the time-outs of the BuildMPE for a clock with the given number of cycles in 100 ms.
+func TimeoutEdit(cycles int) Edit {
 	return Edit{MPEFolder + "/zrlmpi_common.hpp",
 		Change{"ZRLMPI_PROTOCOL_TIMEOUT_CYCLES 15625000", fmt.Sprint("ZRLMPI_PROTOCOL_TIMEOUT_CYCLES ", cycles)}}
 }
 
-// MPE builds a program in folder mpe together with upstream's sources of the MPE and the MPI wrapper, to which it
+// BuildMPE builds a program in folder mpe together with upstream's sources of the BuildMPE and the MPI wrapper, to which it
 // applies edits first. It returns the path of the program. It skips the test if the sources are missing.
-func MPE(t testing.TB, program string, edits ...Edit) string {
+func BuildMPE(t testing.TB, program string, edits ...Edit) string {
 	t.Helper()
 	const what = "upstream's MPE"
 	needs.Program(t, what, "g++", "g++")
@@ -71,14 +71,14 @@ func MPE(t testing.TB, program string, edits ...Edit) string {
 				"github.com/Xilinx/HLS_arbitrary_Precision_Types", sourceEnv, cfdkEnv, headersEnv)
 		}
 	}
-	lock.Lock()
-	defer lock.Unlock()
+	buildMu.Lock()
+	defer buildMu.Unlock()
 	key := fmt.Sprint(program, edits)
-	if path := built[key]; path != "" {
+	if path := builtPaths[key]; path != "" {
 		return path
 	}
 	dir := newFolder(t)
-	// The MPE includes files from cFDK by a path that leads out of the MPE's repository.
+	// The BuildMPE includes files from cFDK by a path that leads out of the BuildMPE's repository.
 	for to, source := range map[string]string{"ZRLMPI/LIB": filepath.Join(from[0], "LIB"),
 		"cFDK/SRA/LIB/hls": filepath.Join(from[1], "SRA/LIB/hls")} {
 		if err := os.CopyFS(filepath.Join(dir, to), os.DirFS(source)); err != nil {
@@ -96,7 +96,7 @@ func MPE(t testing.TB, program string, edits ...Edit) string {
 		t.Fatal(err)
 	}
 	own := filepath.Join(dir, "own")
-	if err := os.CopyFS(own, programs); err != nil {
+	if err := os.CopyFS(own, programFiles); err != nil {
 		t.Fatal(err)
 	}
 	own = filepath.Join(own, "mpe")
@@ -124,6 +124,6 @@ func MPE(t testing.TB, program string, edits ...Edit) string {
 	path := filepath.Join(dir, program)
 	compile("-o", path, object("mpe"), object("common"), object("wrapper"), object("app"), object("program"), "-x",
 		"c++", filepath.Join(project, "cosim/zrlmpi_cosim.c"))
-	built[key] = path
+	builtPaths[key] = path
 	return path
 }

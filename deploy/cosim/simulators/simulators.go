@@ -1,5 +1,5 @@
 // Package simulators builds FPGA simulators for tests: of the roles that zrlctl cosim new writes, and of upstream's
-// MPE.
+// BuildMPE.
 package simulators
 
 import (
@@ -17,33 +17,33 @@ import (
 )
 
 //go:embed mpe
-var programs embed.FS
+var programFiles embed.FS
 
 var (
-	lock   sync.Mutex
-	folder string // where simulators are stored; each is built once for all tests of a process
-	built  = map[string]string{}
+	buildMu    sync.Mutex
+	tempDir    string // where simulators are stored; each is built once for all tests of a process
+	builtPaths = map[string]string{}
 )
 
 // RemoveAll deletes all simulators that this process has built.
 func RemoveAll() {
-	lock.Lock()
-	defer lock.Unlock()
-	os.RemoveAll(folder)
-	folder = ""
-	clear(built)
+	buildMu.Lock()
+	defer buildMu.Unlock()
+	os.RemoveAll(tempDir)
+	tempDir = ""
+	clear(builtPaths)
 }
 
 // newFolder returns an unused path for a folder.
 func newFolder(t testing.TB) string {
 	t.Helper()
-	if folder == "" {
+	if tempDir == "" {
 		var err error
-		if folder, err = os.MkdirTemp("", "simulators"); err != nil {
+		if tempDir, err = os.MkdirTemp("", "simulators"); err != nil {
 			t.Fatal(err)
 		}
 	}
-	return filepath.Join(folder, fmt.Sprint(len(built)))
+	return filepath.Join(tempDir, fmt.Sprint(len(builtPaths)))
 }
 
 // Change is a replacement in a source file. The second text replaces the first. If the first text is empty, the second
@@ -61,9 +61,9 @@ func (c Change) apply(t testing.TB, name string, text []byte) []byte {
 	return []byte(strings.Replace(string(text), c[0], c[1], 1))
 }
 
-// Role builds the role of a project that zrlctl cosim new has written, after it applies changes to the role's source.
+// BuildRole builds the role of a project that zrlctl cosim new has written, after it applies changes to the role's source.
 // It returns the path of the simulator. It skips the test if a required program is missing.
-func Role(t testing.TB, language string, changes ...Change) string {
+func BuildRole(t testing.TB, language string, changes ...Change) string {
 	t.Helper()
 	const what = "roles in simulation"
 	needs.Program(t, what, "make", "make")
@@ -83,10 +83,10 @@ func Role(t testing.TB, language string, changes ...Change) string {
 	case "hls":
 		needs.Program(t, what, "g++", "g++")
 	}
-	lock.Lock()
-	defer lock.Unlock()
+	buildMu.Lock()
+	defer buildMu.Unlock()
 	key := fmt.Sprint(language, changes)
-	if role := built[key]; role != "" {
+	if role := builtPaths[key]; role != "" {
 		return role
 	}
 	dir := newFolder(t)
@@ -106,6 +106,6 @@ func Role(t testing.TB, language string, changes ...Change) string {
 	if out, err := exec.Command("make", "-C", dir, "role").CombinedOutput(); err != nil {
 		t.Fatalf("make: %v\n%s", err, out)
 	}
-	built[key] = filepath.Join(dir, "role")
-	return built[key]
+	builtPaths[key] = filepath.Join(dir, "role")
+	return builtPaths[key]
 }

@@ -16,9 +16,9 @@ import (
 // Part is a file of a bundle.
 type Part struct {
 	Name string
-	// What describes the file as a noun phrase.
-	What    string
-	Content []byte
+	// Description describes the file as a noun phrase.
+	Description string
+	Content     []byte
 	// Missing is the reason why there is no content, or nil.
 	Missing error
 }

@@ -16,14 +16,14 @@ import (
 )
 
 const (
-	// arpTries is the number of probes for each address, and arpTime the time to wait for answers after each round.
+	// arpTries is the number of probes for each address, and arpWait the time to wait for answers after each round.
 	arpTries = 2
-	arpTime  = 250 * time.Millisecond
+	arpWait  = 250 * time.Millisecond
 )
 
-// claims sends ARP requests for the addresses of ranks in the networks of this host's interfaces, and returns the
+// probeClaims sends ARP requests for the addresses of ranks in the networks of this host's interfaces, and returns the
 // stations that answer. The requests are probes (RFC 5227), which change no ARP table.
-func claims(ctx context.Context, p *doctor.Plan, f *doctor.Facts) ([]doctor.Claim, error) {
+func probeClaims(ctx context.Context, p *doctor.Plan, f *doctor.Facts) ([]doctor.Claim, error) {
 	var own []string
 	interfaces, err := net.Interfaces()
 	if err != nil {
@@ -42,7 +42,7 @@ func claims(ctx context.Context, p *doctor.Plan, f *doctor.Facts) ([]doctor.Clai
 		if err != nil {
 			return nil, err
 		}
-		s.run(ctx, addrs)
+		s.probeAll(ctx, addrs)
 		unix.Close(s.fd)
 		for _, addr := range addrs {
 			c := doctor.Claim{Addr: addr, Interface: interfaces[i].Name}
@@ -85,8 +85,8 @@ func networkOrder(n uint16) uint16 {
 	return binary.NativeEndian.Uint16(binary.BigEndian.AppendUint16(nil, n))
 }
 
-// run sends the probes and collects the answers. It always waits for the full time: a duplicate may answer later.
-func (s *arpSocket) run(ctx context.Context, addrs []netip.Addr) {
+// probeAll sends the probes and collects the answers. It always waits for the full time: a duplicate may answer later.
+func (s *arpSocket) probeAll(ctx context.Context, addrs []netip.Addr) {
 	for _, addr := range addrs {
 		s.stations[addr] = nil
 	}
@@ -98,7 +98,7 @@ func (s *arpSocket) run(ctx context.Context, addrs []netip.Addr) {
 			s.probe(addr)
 			time.Sleep(echoGap)
 		}
-		s.receive(ctx, time.Now().Add(arpTime))
+		s.receive(ctx, time.Now().Add(arpWait))
 	}
 }
 
@@ -140,7 +140,7 @@ func (s *arpSocket) receive(ctx context.Context, deadline time.Time) {
 			return
 		}
 		if n, _, err := unix.Recvfrom(s.fd, buf, 0); err == nil {
-			s.answer(buf[:n])
+			s.recordAnswer(buf[:n])
 		}
 	}
 }
@@ -148,8 +148,8 @@ func (s *arpSocket) receive(ctx context.Context, deadline time.Time) {
 // maxStations is the maximum number of stations recorded for an address.
 const maxStations = 8
 
-// answer records an answer to a probe. It ignores other packets.
-func (s *arpSocket) answer(b []byte) {
+// recordAnswer records an answer to a probe. It ignores other packets.
+func (s *arpSocket) recordAnswer(b []byte) {
 	if len(b) < arpLength || !slices.Equal(b[:len(arpHeader)], arpHeader) ||
 		binary.BigEndian.Uint16(b[arpOperation:]) != arpReply {
 		return

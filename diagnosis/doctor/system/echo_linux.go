@@ -18,17 +18,17 @@ import (
 )
 
 const (
-	// echoTries is the maximum number of times that a request is sent, and echoTime the time to wait for each answer.
+	// echoTries is the maximum number of times that a request is sent, and echoWait the time to wait for each answer.
 	// Together they are long enough for ARP, whose entries fail after three seconds.
 	echoTries = 3
-	echoTime  = 1100 * time.Millisecond
+	echoWait  = 1100 * time.Millisecond
 	// echoGap is the time between two requests, so that they do not form a burst.
 	echoGap = 200 * time.Microsecond
 )
 
-// echo sends two echo requests with DF on each path, a short one and one of the path's length, and records which were
+// probeEcho sends two echo requests with DF on each path, a short one and one of the path's length, and records which were
 // answered.
-func echo(ctx context.Context, paths []doctor.Path) {
+func probeEcho(ctx context.Context, paths []doctor.Path) {
 	var sources []netip.Addr
 	for i := range paths {
 		if from := paths[i].From; !slices.Contains(sources, from) {
@@ -39,7 +39,7 @@ func echo(ctx context.Context, paths []doctor.Path) {
 		s, err := openEcho(from)
 		for i := range paths {
 			if paths[i].From == from {
-				e := doctor.Known(doctor.Echo{}, err)
+				e := doctor.NewFact(doctor.Echo{}, err)
 				paths[i].Echo = &e
 			}
 		}
@@ -47,7 +47,7 @@ func echo(ctx context.Context, paths []doctor.Path) {
 			continue
 		}
 		s.paths = paths
-		s.run(ctx)
+		s.probeAll(ctx)
 		unix.Close(s.fd)
 	}
 }
@@ -87,10 +87,10 @@ func openEcho(from netip.Addr) (*echoSocket, error) {
 	return s, nil
 }
 
-// run sends the requests, and sends them again up to echoTries times until all are answered or ctx is done.
-func (s *echoSocket) run(ctx context.Context) {
+// probeAll sends the requests, and sends them again up to echoTries times until all are answered or ctx is done.
+func (s *echoSocket) probeAll(ctx context.Context) {
 	for range echoTries {
-		if ctx.Err() != nil || s.complete() {
+		if ctx.Err() != nil || s.allAnswered() {
 			return
 		}
 		for i := range s.paths {
@@ -103,17 +103,17 @@ func (s *echoSocket) run(ctx context.Context) {
 				time.Sleep(echoGap)
 			}
 		}
-		s.receive(ctx, time.Now().Add(echoTime))
+		s.receive(ctx, time.Now().Add(echoWait))
 	}
 }
 
-// complete reports whether all long requests have been answered.
-func (s *echoSocket) complete() bool {
+// allAnswered reports whether all long requests have been answered.
+func (s *echoSocket) allAnswered() bool {
 	return !slices.ContainsFunc(s.paths, func(p doctor.Path) bool { return p.From == s.from && !p.Echo.Value.Long })
 }
 
-// headers returns the length in bytes of the IP header in front of the ICMP header.
-func (s *echoSocket) headers() int {
+// ipHeaderLen returns the length in bytes of the RunIP header in front of the ICMP header.
+func (s *echoSocket) ipHeaderLen() int {
 	if s.from.Is4() {
 		return 20
 	}
@@ -124,14 +124,14 @@ func (s *echoSocket) headers() int {
 const icmpHeader = 8
 
 // send sends a request in a packet of the given length. If sending fails, there is no answer, or the kernel has learned
-// a smaller MTU.
+// a smaller PathMTU.
 func (s *echoSocket) send(path int, long bool, length int) {
 	sequence := path << 1
 	if long {
 		sequence |= 1
 	}
 	m := icmp.Message{Type: ipv4.ICMPTypeEcho,
-		Body: &icmp.Echo{ID: s.id, Seq: sequence & 0xFFFF, Data: make([]byte, max(length-s.headers()-icmpHeader, 0))}}
+		Body: &icmp.Echo{ID: s.id, Seq: sequence & 0xFFFF, Data: make([]byte, max(length-s.ipHeaderLen()-icmpHeader, 0))}}
 	if s.from.Is6() {
 		m.Type = ipv6.ICMPTypeEchoRequest
 	}
@@ -155,19 +155,19 @@ func receiveUntil(fd int, deadline time.Time) bool {
 // receive processes answers until all have arrived, or the deadline has passed.
 func (s *echoSocket) receive(ctx context.Context, deadline time.Time) {
 	buf := make([]byte, 1<<16)
-	for !s.complete() && ctx.Err() == nil {
+	for !s.allAnswered() && ctx.Err() == nil {
 		if !receiveUntil(s.fd, deadline) {
 			return
 		}
 		n, from, err := unix.Recvfrom(s.fd, buf, 0)
 		if err == nil {
-			s.answer(buf[:n], from)
+			s.recordAnswer(buf[:n], from)
 		}
 	}
 }
 
-// answer records an answer to a request. It ignores other packets.
-func (s *echoSocket) answer(b []byte, from unix.Sockaddr) {
+// recordAnswer records an answer to a request. It ignores other packets.
+func (s *echoSocket) recordAnswer(b []byte, from unix.Sockaddr) {
 	var source netip.Addr
 	switch a := from.(type) {
 	case *unix.SockaddrInet4:

@@ -73,7 +73,7 @@ func (n *network) bridge(address string) {
 
 func (n *network) ip(ns *netns.Namespace, lines ...string) {
 	n.t.Helper()
-	if err := ns.IP(lines...); err != nil {
+	if err := ns.RunIP(lines...); err != nil {
 		n.t.Fatalf("%v: %v", lines, err)
 	}
 }
@@ -101,7 +101,7 @@ func (n *network) rules(ns *netns.Namespace, text string) {
 	}
 }
 
-// listen opens a UDP socket on the host.
+// listen opens a AddUDP socket on the host.
 func (n *network) listen(address string) (conn *net.UDPConn) {
 	n.t.Helper()
 	var err error
@@ -125,9 +125,9 @@ http: {listen: ""}
 func plan(text string) *doctor.Plan {
 	cfg, err := config.Parse(strings.NewReader(text), "test.yaml")
 	if err != nil {
-		return doctor.Invalid("test.yaml", err)
+		return doctor.InvalidPlan("test.yaml", err)
 	}
-	return doctor.FromConfig("test.yaml", cfg)
+	return doctor.PlanFromConfig("test.yaml", cfg)
 }
 
 // examine gathers and examines the facts of the host. It replaces the clock of this machine by a sound one.
@@ -138,7 +138,7 @@ func (n *network) examine(p *doctor.Plan, status *state.Status) *doctor.Report {
 		pid = status.PID
 	}
 	n.host.Do(func() { f = system.Gather(n.t.Context(), p, pid) })
-	f.Clock = doctor.Known(doctor.Clock{Source: "tsc", Synchronized: doctor.Known(true, nil)}, nil)
+	f.Clock = doctor.NewFact(doctor.Clock{Source: "tsc", Synchronized: doctor.NewFact(true, nil)}, nil)
 	return doctor.Examine(p, f, status)
 }
 
@@ -175,7 +175,7 @@ func TestFirewall(t *testing.T) {
 	n.rules(n.host, "table inet t {\n chain c {\n type filter hook input priority 0\n icmp type echo-reply "+
 		"drop\n }\n}\n")
 	report := n.examine(plan(sound), nil)
-	if report.Wrong() {
+	if report.HasWrong() {
 		t.Error(report.Text())
 	}
 	for _, c := range report.Results {

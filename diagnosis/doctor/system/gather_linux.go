@@ -8,13 +8,13 @@ import (
 
 // Gather returns the facts of this host for a plan. pid is the process of the daemon that runs the plan, or 0 if none
 // does. Gather sends echo requests on all paths, and ARP probes. If an echo request is not answered, it takes about
-// echoTries times echoTime for each source address.
+// echoTries times echoWait for each source address.
 func Gather(ctx context.Context, p *doctor.Plan, pid int) *doctor.Facts {
-	f := &doctor.Facts{Ports: ports(p)}
+	f := &doctor.Facts{Ports: findPorts(p)}
 	f.Paths = p.NeededPaths()
-	echo(ctx, f.Paths)
-	host(f, p, pid)
-	f.Claims = doctor.Known(claims(ctx, p, f))
+	probeEcho(ctx, f.Paths)
+	addHostFacts(f, p, pid)
+	f.Claims = doctor.NewFact(probeClaims(ctx, p, f))
 	return f
 }
 
@@ -27,16 +27,16 @@ func GatherQuick(p *doctor.Plan, pid int) *doctor.Facts {
 	f := &doctor.Facts{}
 	f.Paths = p.NeededPaths()
 	f.Paths = f.Paths[:min(len(f.Paths), quickPaths)]
-	host(f, p, pid)
+	addHostFacts(f, p, pid)
 	return f
 }
 
-// host adds the facts that can be read immediately.
-func host(f *doctor.Facts, p *doctor.Plan, pid int) {
-	f.Interfaces = doctor.Known(interfaces())
-	f.Buffer = doctor.Known(buffer(p.ReceiveBuffer))
-	f.Offload = doctor.Known(offload())
-	f.Clock = doctor.Known(clock())
-	f.Files = doctor.Known(files(pid))
-	routes(f.Paths, f.Interfaces.Value)
+// addHostFacts adds the facts that can be read immediately.
+func addHostFacts(f *doctor.Facts, p *doctor.Plan, pid int) {
+	f.Interfaces = doctor.NewFact(readInterfaces())
+	f.Buffer = doctor.NewFact(readBuffer(p.ReceiveBuffer))
+	f.Offload = doctor.NewFact(readOffload())
+	f.Clock = doctor.NewFact(readClock())
+	f.Files = doctor.NewFact(readFiles(pid))
+	addRoutes(f.Paths, f.Interfaces.Value)
 }

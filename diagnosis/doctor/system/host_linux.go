@@ -13,8 +13,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/bindfault"
 )
 
-// ports returns the ports of the local ranks, and the processes that hold them.
-func ports(p *doctor.Plan) []doctor.Port {
+// findPorts returns the ports of the local ranks, and the processes that hold them.
+func findPorts(p *doctor.Plan) []doctor.Port {
 	all := p.NeededPorts()
 	for i := range all {
 		if s := bindfault.Bound(all[i].Network, all[i].Addr); s != nil {
@@ -24,7 +24,7 @@ func ports(p *doctor.Plan) []doctor.Port {
 	return all
 }
 
-// withSocket calls f with an unbound UDP socket.
+// withSocket calls f with an unbound AddUDP socket.
 func withSocket(family int, f func(fd int) error) error {
 	fd, err := unix.Socket(family, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -34,9 +34,9 @@ func withSocket(family int, f func(fd int) error) error {
 	return f(fd)
 }
 
-// buffer returns the size of the receive buffer that a socket of this process gets if it requests size bytes as
+// readBuffer returns the size of the receive buffer that a socket of this process gets if it requests size bytes as
 // udp.SetReceiveBuffer does.
-func buffer(size int) (b doctor.Buffer, err error) {
+func readBuffer(size int) (b doctor.Buffer, err error) {
 	if text, err := os.ReadFile("/proc/sys/net/core/rmem_max"); err == nil { // not in all network namespaces
 		b.Limit, _ = strconv.Atoi(strings.TrimSpace(string(text)))
 	}
@@ -51,8 +51,8 @@ func buffer(size int) (b doctor.Buffer, err error) {
 	})
 }
 
-// offload returns the UDP offload features that the kernel supports.
-func offload() (o doctor.Offload, err error) {
+// readOffload returns the AddUDP offload features that the kernel supports.
+func readOffload() (o doctor.Offload, err error) {
 	return o, withSocket(unix.AF_INET, func(fd int) error {
 		o.Segmentation = unix.SetsockoptInt(fd, unix.IPPROTO_UDP, unix.UDP_SEGMENT, 0) == nil
 		o.Coalescing = unix.SetsockoptInt(fd, unix.IPPROTO_UDP, unix.UDP_GRO, 1) == nil
@@ -60,7 +60,7 @@ func offload() (o doctor.Offload, err error) {
 	})
 }
 
-// pathMTU returns the path MTU that the kernel knows, or 0. It connects a socket, which sends nothing.
+// pathMTU returns the path PathMTU that the kernel knows, or 0. It connects a socket, which sends nothing.
 func pathMTU(from, to netip.Addr) (mtu int) {
 	family, level, option := unix.AF_INET, unix.IPPROTO_IP, unix.IP_MTU
 	if to.Is6() {
@@ -68,7 +68,7 @@ func pathMTU(from, to netip.Addr) (mtu int) {
 	}
 	err := withSocket(family, func(fd int) (err error) {
 		if err = unix.Bind(fd, sockaddr(from, 0)); err == nil {
-			if err = unix.Connect(fd, sockaddr(to, discard)); err == nil {
+			if err = unix.Connect(fd, sockaddr(to, discardPort)); err == nil {
 				mtu, err = unix.GetsockoptInt(fd, level, option)
 			}
 		}
@@ -80,8 +80,8 @@ func pathMTU(from, to netip.Addr) (mtu int) {
 	return mtu
 }
 
-// discard is the destination port of a socket that is connected but sends nothing.
-const discard = 9
+// discardPort is the destination port of a socket that is connected but sends nothing.
+const discardPort = 9
 
 func sockaddr(ip netip.Addr, port int) unix.Sockaddr {
 	if ip.Is4() {
@@ -90,8 +90,8 @@ func sockaddr(ip netip.Addr, port int) unix.Sockaddr {
 	return &unix.SockaddrInet6{Addr: ip.As16(), Port: port}
 }
 
-// clock reads the clocksource, and whether the kernel considers the wall clock synchronized.
-func clock() (c doctor.Clock, err error) {
+// readClock reads the clocksource, and whether the kernel considers the wall clock synchronized.
+func readClock() (c doctor.Clock, err error) {
 	text, err := os.ReadFile("/sys/devices/system/clocksource/clocksource0/current_clocksource")
 	if err != nil {
 		return c, err
@@ -99,13 +99,13 @@ func clock() (c doctor.Clock, err error) {
 	c.Source = strings.TrimSpace(string(text))
 	var t unix.Timex // modes 0: nothing is set
 	_, err = unix.Adjtimex(&t)
-	c.Synchronized = doctor.Known(t.Status&unix.STA_UNSYNC == 0, os.NewSyscallError("adjtimex", err))
+	c.Synchronized = doctor.NewFact(t.Status&unix.STA_UNSYNC == 0, os.NewSyscallError("adjtimex", err))
 	return c, nil
 }
 
-// files returns the limit of open files of a process, and the number that it has open. If pid is 0, it returns the
+// readFiles returns the limit of open files of a process, and the number that it has open. If pid is 0, it returns the
 // limit that this process could have: the Go runtime raises it to the hard limit.
-func files(pid int) (doctor.Files, error) {
+func readFiles(pid int) (doctor.Files, error) {
 	var limit unix.Rlimit
 	if err := unix.Prlimit(pid, unix.RLIMIT_NOFILE, nil, &limit); err != nil {
 		return doctor.Files{}, os.NewSyscallError("prlimit", err)

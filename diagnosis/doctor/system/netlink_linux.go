@@ -16,8 +16,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/diagnosis/doctor"
 )
 
-// dump returns the messages of a kernel table.
-func dump(request, family int) ([]syscall.NetlinkMessage, error) {
+// dumpTable returns the messages of a kernel table.
+func dumpTable(request, family int) ([]syscall.NetlinkMessage, error) {
 	table, err := syscall.NetlinkRIB(request, family)
 	if err != nil {
 		return nil, os.NewSyscallError("netlink", err)
@@ -41,19 +41,19 @@ func attributes(data []byte, header int, each func(kind uint16, value []byte)) {
 	}
 }
 
-// interfaces returns the interfaces with their addresses and counters.
-func interfaces() ([]doctor.Interface, error) {
-	links, err := dump(unix.RTM_GETLINK, unix.AF_UNSPEC)
+// readInterfaces returns the interfaces with their addresses and counters.
+func readInterfaces() ([]doctor.Interface, error) {
+	links, err := dumpTable(unix.RTM_GETLINK, unix.AF_UNSPEC)
 	if err != nil {
 		return nil, err
 	}
 	var all []doctor.Interface
 	for _, m := range links {
 		if m.Header.Type == unix.RTM_NEWLINK && len(m.Data) >= unix.SizeofIfInfomsg {
-			all = append(all, link(m.Data))
+			all = append(all, parseLink(m.Data))
 		}
 	}
-	addresses, err := dump(unix.RTM_GETADDR, unix.AF_UNSPEC)
+	addresses, err := dumpTable(unix.RTM_GETADDR, unix.AF_UNSPEC)
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +73,7 @@ func interfaces() ([]doctor.Interface, error) {
 		}
 	}
 	for i := range all {
-		all[i].ReversePath = doctor.Known(reversePath(all[i].Name))
+		all[i].ReversePath = doctor.NewFact(readReversePath(all[i].Name))
 	}
 	return all, nil
 }
@@ -97,7 +97,7 @@ const (
 	rxMissed             = 14
 )
 
-func link(data []byte) doctor.Interface {
+func parseLink(data []byte) doctor.Interface {
 	flags := binary.NativeEndian.Uint32(data[8:])
 	i := doctor.Interface{
 		Index: int(int32(binary.NativeEndian.Uint32(data[4:]))), Loopback: flags&unix.IFF_LOOPBACK != 0,
@@ -120,9 +120,9 @@ func link(data []byte) doctor.Interface {
 	return i
 }
 
-// reversePath returns the mode of the reverse path filter of an interface. The kernel uses the higher of the
+// readReversePath returns the mode of the reverse path filter of an interface. The kernel uses the higher of the
 // interface's setting and the setting for all interfaces. IPv6 has no such filter.
-func reversePath(name string) (mode doctor.ReversePath, err error) {
+func readReversePath(name string) (mode doctor.ReversePath, err error) {
 	for _, of := range []string{"all", name} {
 		text, err := os.ReadFile("/proc/sys/net/ipv4/conf/" + of + "/rp_filter")
 		if err != nil {
@@ -137,12 +137,12 @@ func reversePath(name string) (mode doctor.ReversePath, err error) {
 	return mode, nil
 }
 
-// routes adds the route and the state of the next hop to each path.
-func routes(paths []doctor.Path, known []doctor.Interface) {
-	neighbours := neighbours()
+// addRoutes adds the route and the state of the next hop to each path.
+func addRoutes(paths []doctor.Path, known []doctor.Interface) {
+	neighbours := readNeighbours()
 	for i := range paths {
 		p := &paths[i]
-		r, index, err := route(p.From, p.To)
+		r, index, err := queryRoute(p.From, p.To)
 		if errno, ok := errors.AsType[syscall.Errno](err); ok {
 			r, err = doctor.Route{Refused: errno.Error()}, nil
 		}
@@ -154,7 +154,7 @@ func routes(paths []doctor.Path, known []doctor.Interface) {
 		if r.Refused == "" && err == nil {
 			r.MTU = pathMTU(p.From, p.To)
 		}
-		p.Route = doctor.Known(r, err)
+		p.Route = doctor.NewFact(r, err)
 		hop := p.To
 		if r.Gateway.IsValid() {
 			hop = r.Gateway
@@ -169,9 +169,9 @@ type neighbour struct {
 	addr  netip.Addr
 }
 
-// neighbours returns the state of each entry, or nil if the entries cannot be read.
-func neighbours() map[neighbour]doctor.Neighbour {
-	messages, err := dump(unix.RTM_GETNEIGH, unix.AF_UNSPEC)
+// readNeighbours returns the state of each entry, or nil if the entries cannot be read.
+func readNeighbours() map[neighbour]doctor.Neighbour {
+	messages, err := dumpTable(unix.RTM_GETNEIGH, unix.AF_UNSPEC)
 	if err != nil {
 		return nil
 	}
@@ -195,8 +195,8 @@ func neighbours() map[neighbour]doctor.Neighbour {
 	return states
 }
 
-// route asks the kernel for the route between two addresses. If there is no route, the error is a syscall.Errno.
-func route(from, to netip.Addr) (r doctor.Route, index int, err error) {
+// queryRoute asks the kernel for the route between two addresses. If there is no route, the error is a syscall.Errno.
+func queryRoute(from, to netip.Addr) (r doctor.Route, index int, err error) {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_ROUTE)
 	if err != nil {
 		return r, 0, fmt.Errorf("netlink socket: %s", err.Error()) // not an Errno: the route is unknown

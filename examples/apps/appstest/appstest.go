@@ -17,7 +17,7 @@ import (
 // Worlds starts a cluster of n ranks on the loopback interface.
 func Worlds(t *testing.T, n int, profile protocol.Profile) []*mpi.Comm {
 	t.Helper()
-	devices, err := node.Local(n, profile)
+	devices, err := node.StartLocal(n, profile)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,8 +35,8 @@ func Worlds(t *testing.T, n int, profile protocol.Profile) []*mpi.Comm {
 	return all
 }
 
-// Within returns a context whose deadline ends a hanging test.
-func Within(t *testing.T) context.Context {
+// TestContext returns a context whose deadline ends a hanging test.
+func TestContext(t *testing.T) context.Context {
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(stop)
 	return ctx
@@ -47,8 +47,8 @@ func Send[T mpi.Number](ctx context.Context, c *mpi.Comm, to int, numbers ...T) 
 	return mpi.Send(ctx, c, numbers, to, 0)
 }
 
-// Want receives a message. It returns an error unless the message consists of the given numbers.
-func Want[T mpi.Number](ctx context.Context, c *mpi.Comm, from int, numbers ...T) error {
+// ExpectMessage receives a message. It returns an error unless the message consists of the given numbers.
+func ExpectMessage[T mpi.Number](ctx context.Context, c *mpi.Comm, from int, numbers ...T) error {
 	buf := make([]T, len(numbers))
 	st, err := mpi.Recv(ctx, c, buf, from, 0)
 	if err == nil && (mpi.Count[T](st) != len(numbers) || !slices.Equal(buf, numbers)) {

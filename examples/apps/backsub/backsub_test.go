@@ -79,7 +79,7 @@ func TestSolves(t *testing.T) {
 // worker uses only Send and Recv.
 func parallel[T backsub.Number](t *testing.T, all []*mpi.Comm, size int, flat func(rank int) bool) {
 	t.Helper()
-	ctx := appstest.Within(t)
+	ctx := appstest.TestContext(t)
 	a, b := random[T](size)
 	want, err := backsub.Serial(t.Context(), a, b, backsub.Options{})
 	if err != nil {
@@ -99,8 +99,8 @@ func parallel[T backsub.Number](t *testing.T, all []*mpi.Comm, size int, flat fu
 	if err := ranks.Wait(); err != nil {
 		t.Fatalf("%d unknowns: %v", size, err)
 	}
-	if !slices.Equal(got.X, want) || got.Deal <= 0 || got.Solve <= 0 {
-		t.Errorf("%d unknowns: differs from the serial result, or took no time: %v %v", size, got.Deal, got.Solve)
+	if !slices.Equal(got.X, want) || got.DealTime <= 0 || got.SolveTime <= 0 {
+		t.Errorf("%d unknowns: differs from the serial result, or took no time: %v %v", size, got.DealTime, got.SolveTime)
 	}
 }
 
@@ -124,7 +124,7 @@ func TestParallel(t *testing.T) {
 }
 
 func TestOptions(t *testing.T) {
-	ctx, all := appstest.Within(t), appstest.Worlds(t, 3, protocol.CloudFPGA)
+	ctx, all := appstest.TestContext(t), appstest.Worlds(t, 3, protocol.CloudFPGA)
 	for name, c := range map[string]struct {
 		size       int
 		numbers, b []float32

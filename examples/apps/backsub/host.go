@@ -14,9 +14,9 @@ import (
 type Result[T Number] struct {
 	// X holds the unknowns.
 	X []T
-	// Deal is the time it takes to deal the matrix out. Solve is the time for the rest, from the right sides to
+	// DealTime is the time it takes to deal the matrix out. Solve is the time for the rest, from the right sides to
 	// the unknowns.
-	Deal, Solve time.Duration
+	DealTime, SolveTime time.Duration
 }
 
 // Host solves the equations with matrix a and right sides b. It must run on rank Root; all other ranks of c are
@@ -26,21 +26,21 @@ func Host[T Number](ctx context.Context, c *mpi.Comm, a *Matrix[T], b []T, o Opt
 		return nil, err
 	}
 	begin := time.Now()
-	ranks := exchange.Library(c)
+	ranks := exchange.NewLibrary(c)
 	var zero T
 	s := shape{unknowns: a.Size, size: int(unsafe.Sizeof(zero)), pace: o.Pace}
 	if err := exchange.Bcast(ctx, ranks, s.words(), Root); err != nil {
 		return nil, err
 	}
-	d := deal{unknowns: a.Size, ranks: c.Size()}
-	matrix := rowsOf(d, a)
-	numbers := matrix[:d.numbers()]
+	d := distribution{unknowns: a.Size, ranks: c.Size()}
+	matrix := rowsByRank(d, a)
+	numbers := matrix[:d.maxElements()]
 	if err := exchange.Scatter(ctx, ranks, matrix, numbers); err != nil {
 		return nil, err
 	}
 	dealt := time.Now()
-	sides := sidesOf(d, b)
-	own := sides[:d.share()]
+	sides := sidesByRank(d, b)
+	own := sides[:d.maxRows()]
 	if err := exchange.Scatter(ctx, ranks, sides, own); err != nil {
 		return nil, err
 	}
@@ -53,17 +53,17 @@ func Host[T Number](ctx context.Context, c *mpi.Comm, a *Matrix[T], b []T, o Opt
 	}
 	x := make([]T, a.Size)
 	for i := range x {
-		x[i] = sides[i%d.ranks*d.share()+i/d.ranks]
+		x[i] = sides[i%d.ranks*d.maxRows()+i/d.ranks]
 	}
 	return &Result[T]{x, dealt.Sub(begin), time.Since(dealt)}, nil
 }
 
-// rowsOf returns the rows of a, from the diagonal on and grouped by rank. Each group has the same length as
+// rowsByRank returns the rows of a, from the diagonal on and grouped by rank. Each group has the same length as
 // rank 0's group, so it may have unused numbers at its end.
-func rowsOf[T Number](d deal, a *Matrix[T]) []T {
-	all := make([]T, d.ranks*d.numbers())
+func rowsByRank[T Number](d distribution, a *Matrix[T]) []T {
+	all := make([]T, d.ranks*d.maxElements())
 	for rank := range d.ranks {
-		to := all[rank*d.numbers():]
+		to := all[rank*d.maxElements():]
 		for i := rank; i < a.Size; i += d.ranks {
 			to = to[copy(to, a.row(i)):]
 		}
@@ -71,11 +71,11 @@ func rowsOf[T Number](d deal, a *Matrix[T]) []T {
 	return all
 }
 
-// sidesOf returns b, grouped by rank in the same way.
-func sidesOf[T Number](d deal, b []T) []T {
-	all := make([]T, d.ranks*d.share())
+// sidesByRank returns b, grouped by rank in the same way.
+func sidesByRank[T Number](d distribution, b []T) []T {
+	all := make([]T, d.ranks*d.maxRows())
 	for i, side := range b {
-		all[i%d.ranks*d.share()+i/d.ranks] = side
+		all[i%d.ranks*d.maxRows()+i/d.ranks] = side
 	}
 	return all
 }

@@ -50,7 +50,7 @@ func Serial[T Number](ctx context.Context, a *Matrix[T], b []T, o Options) ([]T,
 	for i := n - 1; i >= 0; i-- {
 		x[i] /= a.Numbers[i*n+i]
 		for j := range i {
-			x[j] = minus(x[j], x[i], a.Numbers[j*n+i])
+			x[j] = subtractProduct(x[j], x[i], a.Numbers[j*n+i])
 		}
 		if err := p.Spend(ctx, 1+i); err != nil {
 			return nil, err
@@ -59,8 +59,8 @@ func Serial[T Number](ctx context.Context, a *Matrix[T], b []T, o Options) ([]T,
 	return x, nil
 }
 
-// minus returns b − x·a. The conversion rounds the product. Without the conversion, some machines would round
+// subtractProduct returns b − x·a. The conversion rounds the product. Without the conversion, some machines would round
 // only the difference, depending on the surrounding code.
-func minus[T Number](b, x, a T) T {
+func subtractProduct[T Number](b, x, a T) T {
 	return b - T(x*a) //nolint:unconvert // it rounds
 }

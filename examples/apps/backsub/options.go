@@ -53,8 +53,8 @@ func (o Options) Check() error {
 
 // check returns an error if the options are invalid for Host or Serial.
 func (o Options) check() error {
-	if o.Pace < 0 || o.Pace > pace.Longest {
-		return fmt.Errorf("%w: a pace of %v: 0 to %v are possible", ErrOptions, o.Pace, pace.Longest)
+	if o.Pace < 0 || o.Pace > pace.MaxOperation {
+		return fmt.Errorf("%w: a pace of %v: 0 to %v are possible", ErrOptions, o.Pace, pace.MaxOperation)
 	}
 	return nil
 }
@@ -72,8 +72,8 @@ func (s shape) words() []int32 { return []int32{int32(s.unknowns), int32(s.size)
 // shapeWords is the length of the message.
 const shapeWords = 3
 
-// shapeOf decodes the message for a worker with numbers of type T.
-func shapeOf[T Number](words []int32) (s shape, err error) {
+// decodeShape decodes the message for a worker with numbers of type T.
+func decodeShape[T Number](words []int32) (s shape, err error) {
 	s = shape{int(words[0]), int(words[1]), time.Duration(words[2])}
 	var zero T
 	switch size := int(unsafe.Sizeof(zero)); {
@@ -81,8 +81,8 @@ func shapeOf[T Number](words []int32) (s shape, err error) {
 		err = fmt.Errorf("%w: %d unknowns: 1 to %d are possible", ErrMessage, s.unknowns, MaxSize)
 	case s.size != size:
 		err = fmt.Errorf("%w: numbers of %d bytes, where this rank has such of %d bytes", ErrMessage, s.size, size)
-	case s.pace < 0 || s.pace > pace.Longest:
-		err = fmt.Errorf("%w: a pace of %v: 0 to %v are possible", ErrMessage, s.pace, pace.Longest)
+	case s.pace < 0 || s.pace > pace.MaxOperation:
+		err = fmt.Errorf("%w: a pace of %v: 0 to %v are possible", ErrMessage, s.pace, pace.MaxOperation)
 	}
 	return s, err
 }

@@ -7,22 +7,22 @@ import (
 	"github.com/zrlmpi/zrlmpid/examples/apps/internal/pace"
 )
 
-// deal describes how the rows are distributed: row i belongs to rank i modulo ranks.
-type deal struct{ unknowns, ranks int }
+// distribution describes how the rows are distributed: row i belongs to rank i modulo ranks.
+type distribution struct{ unknowns, ranks int }
 
-// above returns the number of a rank's rows that are above row i. i may be the number of rows.
-func (d deal) above(i, rank int) int {
+// rowsAbove returns the number of a rank's rows that are above row i. i may be the number of rows.
+func (d distribution) rowsAbove(i, rank int) int {
 	if i <= rank {
 		return 0
 	}
 	return (i - rank + d.ranks - 1) / d.ranks
 }
 
-// share returns the maximum number of rows that a rank has. Rank 0 has this number.
-func (d deal) share() int { return d.above(d.unknowns, 0) }
+// maxRows returns the maximum number of rows that a rank has. Rank 0 has this number.
+func (d distribution) maxRows() int { return d.rowsAbove(d.unknowns, 0) }
 
-// numbers returns the number of elements in the rows of rank 0, from the diagonal on. No other rank has more.
-func (d deal) numbers() (n int) {
+// maxElements returns the number of elements in the rows of rank 0, from the diagonal on. No other rank has more.
+func (d distribution) maxElements() (n int) {
 	for i := 0; i < d.unknowns; i += d.ranks {
 		n += d.unknowns - i
 	}
@@ -31,7 +31,7 @@ func (d deal) numbers() (n int) {
 
 // rows holds the rows of one rank.
 type rows[T Number] struct {
-	deal
+	distribution
 	rank int
 	// numbers holds the rows of the matrix from the diagonal on, consecutively. starts holds their offsets.
 	numbers []T
@@ -42,8 +42,8 @@ type rows[T Number] struct {
 }
 
 // newRows returns the rows that were dealt to a rank.
-func newRows[T Number](d deal, rank int, numbers, b []T) *rows[T] {
-	r := &rows[T]{deal: d, rank: rank, numbers: numbers, b: b, starts: make([]int, d.above(d.unknowns, rank))}
+func newRows[T Number](d distribution, rank int, numbers, b []T) *rows[T] {
+	r := &rows[T]{distribution: d, rank: rank, numbers: numbers, b: b, starts: make([]int, d.rowsAbove(d.unknowns, rank))}
 	start := 0
 	for k := range r.starts {
 		r.starts[k] = start
@@ -67,10 +67,10 @@ func (r *rows[T]) solve(ctx context.Context, ranks *exchange.Ranks, p pace.Proce
 		if err := exchange.Bcast(ctx, ranks, pivot[:], owner); err != nil {
 			return nil, err
 		}
-		above := r.above(i, r.rank)
+		above := r.rowsAbove(i, r.rank)
 		for k := range above {
 			j := r.rank + k*r.ranks
-			r.b[k] = minus(r.b[k], pivot[0], r.numbers[r.starts[k]+i-j])
+			r.b[k] = subtractProduct(r.b[k], pivot[0], r.numbers[r.starts[k]+i-j])
 		}
 		if err := p.Spend(ctx, above); err != nil {
 			return nil, err

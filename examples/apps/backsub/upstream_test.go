@@ -30,15 +30,15 @@ func upstreamHost(ctx context.Context, c *mpi.Comm) error {
 		appstest.Send[float32](ctx, c, 1, 6, 7, 8, 0, 0), appstest.Send[float32](ctx, c, 2, 9, 10, 0, 0, 0),
 		appstest.Send[float32](ctx, c, 1, upstreamSides[1], 0), appstest.Send[float32](ctx, c, 2, upstreamSides[2], 0),
 		appstest.Send[float32](ctx, c, 1, 4), appstest.Send[float32](ctx, c, 2, 4),
-		appstest.Want[float32](ctx, c, 2, 3),
-		appstest.Want[float32](ctx, c, 1, 2),
+		appstest.ExpectMessage[float32](ctx, c, 2, 3),
+		appstest.ExpectMessage[float32](ctx, c, 1, 2),
 		appstest.Send[float32](ctx, c, 1, 1), appstest.Send[float32](ctx, c, 2, 1),
-		appstest.Want[float32](ctx, c, 1, 2, 0), appstest.Want[float32](ctx, c, 2, 3, 0))
+		appstest.ExpectMessage[float32](ctx, c, 1, 2, 0), appstest.ExpectMessage[float32](ctx, c, 2, 3, 0))
 }
 
 func TestWorkersOfUpstreamsHost(t *testing.T) {
 	for _, flat := range []bool{false, true} {
-		ctx, all := appstest.Within(t), appstest.Worlds(t, 3, protocol.CloudFPGA)
+		ctx, all := appstest.TestContext(t), appstest.Worlds(t, 3, protocol.CloudFPGA)
 		var ranks errgroup.Group
 		for _, world := range all[1:] {
 			ranks.Go(func() error {
@@ -53,24 +53,24 @@ func TestWorkersOfUpstreamsHost(t *testing.T) {
 }
 
 func TestHostOfUpstreamsWorkers(t *testing.T) {
-	ctx, all := appstest.Within(t), appstest.Worlds(t, 3, protocol.CloudFPGA)
+	ctx, all := appstest.TestContext(t), appstest.Worlds(t, 3, protocol.CloudFPGA)
 	var ranks errgroup.Group
 	ranks.Go(func() error {
 		c := all[1]
-		return errors.Join(appstest.Want[int32](ctx, c, 0, 4, 4, 0), appstest.Want[float32](ctx, c, 0, 6, 7, 8, 0, 0),
-			appstest.Want[float32](ctx, c, 0, upstreamSides[1], 0),
-			appstest.Want[float32](ctx, c, 0, 4), appstest.Want[float32](ctx, c, 2, 3),
+		return errors.Join(appstest.ExpectMessage[int32](ctx, c, 0, 4, 4, 0), appstest.ExpectMessage[float32](ctx, c, 0, 6, 7, 8, 0, 0),
+			appstest.ExpectMessage[float32](ctx, c, 0, upstreamSides[1], 0),
+			appstest.ExpectMessage[float32](ctx, c, 0, 4), appstest.ExpectMessage[float32](ctx, c, 2, 3),
 			appstest.Send[float32](ctx, c, 0, 2), appstest.Send[float32](ctx, c, 2, 2),
-			appstest.Want[float32](ctx, c, 0, 1),
+			appstest.ExpectMessage[float32](ctx, c, 0, 1),
 			appstest.Send[float32](ctx, c, 0, 2, 0))
 	})
 	ranks.Go(func() error {
 		c := all[2]
-		return errors.Join(appstest.Want[int32](ctx, c, 0, 4, 4, 0), appstest.Want[float32](ctx, c, 0, 9, 10, 0, 0, 0),
-			appstest.Want[float32](ctx, c, 0, upstreamSides[2], 0),
-			appstest.Want[float32](ctx, c, 0, 4), appstest.Send[float32](ctx, c, 0, 3),
+		return errors.Join(appstest.ExpectMessage[int32](ctx, c, 0, 4, 4, 0), appstest.ExpectMessage[float32](ctx, c, 0, 9, 10, 0, 0, 0),
+			appstest.ExpectMessage[float32](ctx, c, 0, upstreamSides[2], 0),
+			appstest.ExpectMessage[float32](ctx, c, 0, 4), appstest.Send[float32](ctx, c, 0, 3),
 			appstest.Send[float32](ctx, c, 1, 3),
-			appstest.Want[float32](ctx, c, 1, 2), appstest.Want[float32](ctx, c, 0, 1),
+			appstest.ExpectMessage[float32](ctx, c, 1, 2), appstest.ExpectMessage[float32](ctx, c, 0, 1),
 			appstest.Send[float32](ctx, c, 0, 3, 0))
 	})
 	got, err := backsub.Host(ctx, all[0], &upstreamMatrix, upstreamSides, backsub.Options{})
@@ -101,7 +101,7 @@ func TestUnexpectedMessages(t *testing.T) {
 		"two pivots":       {[]int32{3, 4, 0}, [][]float32{{1, 2, 3, 4}, {1, 2}, {1, 2}}, mpi.ErrTruncate},
 	} {
 		t.Run(name, func(t *testing.T) {
-			ctx, all := appstest.Within(t), appstest.Worlds(t, 2, protocol.CloudFPGA)
+			ctx, all := appstest.TestContext(t), appstest.Worlds(t, 2, protocol.CloudFPGA)
 			ctx, stop := context.WithCancel(ctx)
 			var host errgroup.Group
 			host.Go(func() error {

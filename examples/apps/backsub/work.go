@@ -17,10 +17,10 @@ func Work[T Number](ctx context.Context, c *mpi.Comm, o Options) error {
 	if c.Rank() == Root {
 		return fmt.Errorf("%w: rank %d is the host, not a worker", ErrOptions, Root)
 	}
-	ranks := exchange.Library(c)
-	if o.Unrolled && exchange.ByOrder(c) {
+	ranks := exchange.NewLibrary(c)
+	if o.Unrolled && exchange.MatchesByOrder(c) {
 		var err error
-		if ranks, err = exchange.Unrolled(c, o.FPGAs, ErrMessage); err != nil {
+		if ranks, err = exchange.NewUnrolled(c, o.FPGAs, ErrMessage); err != nil {
 			return fmt.Errorf("%w: %w", ErrOptions, err)
 		}
 	}
@@ -28,18 +28,18 @@ func Work[T Number](ctx context.Context, c *mpi.Comm, o Options) error {
 	if err := exchange.Bcast(ctx, ranks, words[:], Root); err != nil {
 		return err
 	}
-	s, err := shapeOf[T](words[:])
+	s, err := decodeShape[T](words[:])
 	if err != nil {
 		return err
 	}
-	d := deal{unknowns: s.unknowns, ranks: c.Size()}
-	n := d.numbers()
+	d := distribution{unknowns: s.unknowns, ranks: c.Size()}
+	n := d.maxElements()
 	if words := ranks.Blocks() * n * s.size / wordLen; words > o.Words {
 		return fmt.Errorf("%w: the rows that rank %d gets of a matrix of %d are %d words, where it takes %d (its "+
 			"option words)",
 			ErrMessage, c.Rank(), s.unknowns, words, o.Words)
 	}
-	numbers, b := make([]T, n), make([]T, d.share())
+	numbers, b := make([]T, n), make([]T, d.maxRows())
 	if err := exchange.Scatter(ctx, ranks, nil, numbers); err != nil {
 		return err
 	}

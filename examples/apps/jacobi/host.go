@@ -24,7 +24,7 @@ func Host[T Cell](ctx context.Context, c *mpi.Comm, g *Grid[T], iterations int, 
 		return nil
 	}
 	o.Columns = g.Size
-	o, err := o.in(c.Size())
+	o, err := o.withDefaults(c.Size())
 	if err != nil {
 		return err
 	}

@@ -68,7 +68,7 @@ func TestSerial(t *testing.T) {
 
 // parallel computes a grid with n ranks, and compares the result with Serial bit by bit.
 func parallel[T jacobi.Cell](t *testing.T, n int, profile protocol.Profile, size, iterations int, o jacobi.Options) {
-	ctx := appstest.Within(t)
+	ctx := appstest.TestContext(t)
 	got, want := random[T](size), random[T](size)
 	jacobi.Serial(want, iterations)
 	var ranks errgroup.Group
@@ -118,7 +118,7 @@ func TestNoIterations(t *testing.T) {
 }
 
 func TestOptions(t *testing.T) {
-	ctx := appstest.Within(t)
+	ctx := appstest.TestContext(t)
 	all := appstest.Worlds(t, 3, protocol.Extended)
 	for name, c := range map[string]struct {
 		size int

@@ -41,12 +41,12 @@ var ErrMessage = errors.New("jacobi: unexpected message")
 
 // Check returns an error if the options are invalid in any cluster.
 func (o Options) Check() error {
-	_, err := o.in(2)
+	_, err := o.withDefaults(2)
 	return err
 }
 
-// in returns the options with defaults filled in, for a cluster with the given number of ranks.
-func (o Options) in(ranks int) (Options, error) {
+// withDefaults returns the options with defaults filled in, for a cluster with the given number of ranks.
+func (o Options) withDefaults(ranks int) (Options, error) {
 	if o.Columns == 0 {
 		o.Columns = DefaultColumns
 	}

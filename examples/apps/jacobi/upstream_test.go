@@ -68,7 +68,7 @@ func upstreamHost(ctx context.Context, c *mpi.Comm) ([dim + 2][dim]int32, error)
 }
 
 func TestWorkersOfUpstreamsHost(t *testing.T) {
-	ctx, all := appstest.Within(t), appstest.Worlds(t, 1+workers, protocol.CloudFPGA)
+	ctx, all := appstest.TestContext(t), appstest.Worlds(t, 1+workers, protocol.CloudFPGA)
 	var ranks errgroup.Group
 	for _, world := range all[1:] {
 		ranks.Go(func() error {
@@ -123,7 +123,7 @@ func upstreamWorker(ctx context.Context, c *mpi.Comm) error {
 }
 
 func TestHostOfUpstreamsWorkers(t *testing.T) {
-	ctx, all := appstest.Within(t), appstest.Worlds(t, 1+workers, protocol.CloudFPGA)
+	ctx, all := appstest.TestContext(t), appstest.Worlds(t, 1+workers, protocol.CloudFPGA)
 	var ranks errgroup.Group
 	for _, world := range all[1:] {
 		ranks.Go(func() error { return upstreamWorker(ctx, world) })
@@ -147,7 +147,7 @@ func TestUnexpectedMessages(t *testing.T) {
 		"short line":          {{1}, {1, 2, 3}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			ctx, all := appstest.Within(t), appstest.Worlds(t, 2, protocol.Extended)
+			ctx, all := appstest.TestContext(t), appstest.Worlds(t, 2, protocol.Extended)
 			for _, m := range messages {
 				if err := mpi.Send(ctx, all[0], m, 1, 0); err != nil {
 					t.Fatal(err)
@@ -159,7 +159,7 @@ func TestUnexpectedMessages(t *testing.T) {
 		})
 	}
 	t.Run("long line", func(t *testing.T) {
-		ctx, all := appstest.Within(t), appstest.Worlds(t, 2, protocol.Extended)
+		ctx, all := appstest.TestContext(t), appstest.Worlds(t, 2, protocol.Extended)
 		for _, m := range [][]int32{{1}, {1, 2, 3, 4, 5}} {
 			if err := mpi.Send(ctx, all[0], m, 1, 0); err != nil {
 				t.Fatal(err)
@@ -173,7 +173,7 @@ func TestUnexpectedMessages(t *testing.T) {
 
 // TestOneWorkerFails checks that the host does not wait for the other workers.
 func TestOneWorkerFails(t *testing.T) {
-	ctx, all := appstest.Within(t), appstest.Worlds(t, 3, protocol.Extended)
+	ctx, all := appstest.TestContext(t), appstest.Worlds(t, 3, protocol.Extended)
 	if err := mpi.Send(ctx, all[1], []int32{1, 2}, 0, 0); err != nil { // not a line
 		t.Fatal(err)
 	}

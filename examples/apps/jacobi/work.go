@@ -9,7 +9,7 @@ import (
 
 // Work serves rank Root as a worker, once, for the number of iterations that Root sends.
 func Work[T Cell](ctx context.Context, c *mpi.Comm, o Options) error {
-	o, err := o.in(c.Size())
+	o, err := o.withDefaults(c.Size())
 	if err != nil {
 		return err
 	}

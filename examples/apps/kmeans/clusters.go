@@ -79,9 +79,9 @@ func add(a, b []int32) {
 	}
 }
 
-// move moves each centroid to the mean of its vectors. It returns the sum of the squared distances, limited to
+// updateCentroids moves each centroid to the mean of its vectors. It returns the sum of the squared distances, limited to
 // the largest int32. If a cluster has no vectors, its centroid does not move; upstream's host moves it to 0.
-func (k *clusters) move() int32 {
+func (k *clusters) updateCentroids() int32 {
 	norm := int64(0)
 	d := k.dimensions
 	for i, n := range k.counts {

@@ -88,7 +88,7 @@ func TestParallel(t *testing.T) {
 }
 
 func parallel(t *testing.T, n int, profile protocol.Profile, count, clusters int, o kmeans.Options) {
-	ctx, vectors := appstest.Within(t), heaps(count, max(o.Dimensions, 3))
+	ctx, vectors := appstest.TestContext(t), heaps(count, max(o.Dimensions, 3))
 	want, err := kmeans.Serial(vectors, clusters, o)
 	if err != nil {
 		t.Fatal(err)
@@ -115,7 +115,7 @@ func parallel(t *testing.T, n int, profile protocol.Profile, count, clusters int
 }
 
 func TestOptions(t *testing.T) {
-	ctx, all := appstest.Within(t), appstest.Worlds(t, 3, protocol.CloudFPGA)
+	ctx, all := appstest.TestContext(t), appstest.Worlds(t, 3, protocol.CloudFPGA)
 	four := heaps(4, 3)
 	for name, c := range map[string]struct {
 		vectors  []int32

@@ -50,12 +50,12 @@ func (o Options) Check() error {
 	if o.Words < 1 {
 		return fmt.Errorf("%w: messages of at most %d words: a worker needs room for one", ErrOptions, o.Words)
 	}
-	_, err := o.complete()
+	_, err := o.withDefaults()
 	return err
 }
 
-// complete returns the options with defaults filled in.
-func (o Options) complete() (Options, error) {
+// withDefaults returns the options with defaults filled in.
+func (o Options) withDefaults() (Options, error) {
 	for _, v := range []struct {
 		name          string
 		value         *int
@@ -76,8 +76,8 @@ func (o Options) complete() (Options, error) {
 	return o, nil
 }
 
-// goesOn reports whether another iteration follows after the given number of iterations. norm is the movement
+// shouldContinue reports whether another iteration follows after the given number of iterations. norm is the movement
 // of the centroids in the last one.
-func (o *Options) goesOn(iterations int, norm int32) bool {
+func (o *Options) shouldContinue(iterations int, norm int32) bool {
 	return int(norm) > o.NormLimit && iterations < o.Iterations
 }

@@ -31,12 +31,12 @@ func Serial(vectors []int32, n int, o Options) (*Result, error) {
 	k := newClusters(o.Dimensions, n)
 	k.seed(vectors)
 	r := &Result{Labels: make([]int32, len(vectors)/o.Dimensions)}
-	for norm := int32(math.MaxInt32); o.goesOn(len(r.Norms), norm); {
+	for norm := int32(math.MaxInt32); o.shouldContinue(len(r.Norms), norm); {
 		k.clear()
 		if err := k.assign(context.Background(), vectors, r.Labels); err != nil {
 			return nil, err
 		}
-		norm = k.move()
+		norm = k.updateCentroids()
 		r.Norms = append(r.Norms, norm)
 	}
 	r.Centroids, r.Counts = k.centroids, k.counts
@@ -54,20 +54,20 @@ func Host(ctx context.Context, c *mpi.Comm, vectors []int32, n int, o Options) (
 	if err != nil {
 		return nil, err
 	}
-	ranks := exchange.Library(c)
-	if !exchange.ByOrder(c) {
-		if ranks, err = exchange.Unrolled(c, nil, ErrMessage); err != nil {
+	ranks := exchange.NewLibrary(c)
+	if !exchange.MatchesByOrder(c) {
+		if ranks, err = exchange.NewUnrolled(c, nil, ErrMessage); err != nil {
 			return nil, err
 		}
 	}
-	h := &host{ranks: ranks, o: o, clusters: newClusters(o.Dimensions, n)}
+	h := &host{ranks: ranks, options: o, clusters: newClusters(o.Dimensions, n)}
 	h.seed(vectors)
 	return h.run(ctx, vectors)
 }
 
 // check validates the vectors and the number of clusters, and returns the options with defaults filled in.
 func (o Options) check(vectors []int32, n, ranks int) (Options, error) {
-	o, err := o.complete()
+	o, err := o.withDefaults()
 	if err != nil {
 		return o, err
 	}
@@ -88,8 +88,8 @@ func (o Options) check(vectors []int32, n, ranks int) (Options, error) {
 // host is the state of rank Root.
 type host struct {
 	*clusters
-	ranks *exchange.Ranks
-	o     Options
+	ranks   *exchange.Ranks
+	options Options
 }
 
 // run makes the calls of upstream's source, in the same order. All ranks get the same number of vectors; Root
@@ -102,7 +102,7 @@ func (h *host) run(ctx context.Context, vectors []int32) (*Result, error) {
 	if err := exchange.Scatter(ctx, h.ranks, dealt, own); err != nil {
 		return nil, err
 	}
-	for norm := int32(math.MaxInt32); h.o.goesOn(len(r.Norms), norm); {
+	for norm := int32(math.MaxInt32); h.options.shouldContinue(len(r.Norms), norm); {
 		if err := exchange.Bcast(ctx, h.ranks, h.centroids, Root); err != nil {
 			return nil, err
 		}
@@ -116,7 +116,7 @@ func (h *host) run(ctx context.Context, vectors []int32) (*Result, error) {
 		if err := exchange.Sum(ctx, h.ranks, h.counts); err != nil {
 			return nil, err
 		}
-		norm = h.move()
+		norm = h.updateCentroids()
 		r.Norms = append(r.Norms, norm)
 		if err := exchange.Bcast(ctx, h.ranks, []int32{norm}, Root); err != nil {
 			return nil, err

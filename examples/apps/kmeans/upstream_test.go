@@ -79,7 +79,7 @@ func TestWorkersOfUpstreamsHost(t *testing.T) {
 		"iterations": {kmeans.Options{Iterations: 3}, []int32{1000, 1000, 1000}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			ctx, all := appstest.Within(t), appstest.Worlds(t, 3, protocol.CloudFPGA)
+			ctx, all := appstest.TestContext(t), appstest.Worlds(t, 3, protocol.CloudFPGA)
 			var ranks errgroup.Group
 			for _, world := range all[1:] {
 				ranks.Go(func() error {
@@ -114,7 +114,7 @@ func TestUnexpectedMessages(t *testing.T) {
 		"a norm of no words":  {[][]int32{{1, 2, 3}, {1, 2, 3}, {}}, kmeans.ErrMessage},
 	} {
 		t.Run(name, func(t *testing.T) {
-			ctx, all := appstest.Within(t), appstest.Worlds(t, 2, protocol.Extended)
+			ctx, all := appstest.TestContext(t), appstest.Worlds(t, 2, protocol.Extended)
 			for _, m := range c.messages {
 				if err := mpi.Send(ctx, all[0], m, 1, 0); err != nil {
 					t.Fatal(err)
@@ -126,7 +126,7 @@ func TestUnexpectedMessages(t *testing.T) {
 		})
 	}
 	t.Run("short sums", func(t *testing.T) {
-		ctx, all := appstest.Within(t), appstest.Worlds(t, 2, protocol.Extended)
+		ctx, all := appstest.TestContext(t), appstest.Worlds(t, 2, protocol.Extended)
 		if err := mpi.Send(ctx, all[1], []int32{1, 2}, 0, 0); err != nil {
 			t.Fatal(err)
 		}

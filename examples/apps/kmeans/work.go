@@ -17,29 +17,29 @@ func Work(ctx context.Context, c *mpi.Comm, o Options) error {
 	if err := o.Check(); err != nil {
 		return err
 	}
-	o, err := o.complete()
+	o, err := o.withDefaults()
 	if err != nil {
 		return err
 	}
-	if !exchange.ByOrder(c) {
+	if !exchange.MatchesByOrder(c) {
 		o.FPGAs = nil
 	}
-	ranks, err := exchange.Unrolled(c, o.FPGAs, ErrMessage)
+	ranks, err := exchange.NewUnrolled(c, o.FPGAs, ErrMessage)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrOptions, err)
 	}
 	buf := make([]int32, o.Words)
 	vectors, err := exchange.RecvScatter(ctx, ranks, buf)
-	if err = o.vectors(vectors, err); err != nil {
+	if err = o.checkVectors(vectors, err); err != nil {
 		return err
 	}
 	vectors = slices.Clone(vectors) // the buffer is reused
 	labels := make([]int32, len(vectors)/o.Dimensions)
 	var k *clusters
 	norm := [1]int32{math.MaxInt32}
-	for n := 0; o.goesOn(n, norm[0]); n++ {
+	for n := 0; o.shouldContinue(n, norm[0]); n++ {
 		centroids, err := exchange.RecvBcast(ctx, ranks, buf)
-		if err = o.vectors(centroids, err); err != nil {
+		if err = o.checkVectors(centroids, err); err != nil {
 			return err
 		}
 		if k == nil {
@@ -67,8 +67,8 @@ func Work(ctx context.Context, c *mpi.Comm, o Options) error {
 	return exchange.Gather(ctx, ranks, labels, nil)
 }
 
-// vectors checks that a message was received and consists of whole vectors. err is the error of the receive.
-func (o *Options) vectors(words []int32, err error) error {
+// checkVectors checks that a message was received and consists of whole vectors. err is the error of the receive.
+func (o *Options) checkVectors(words []int32, err error) error {
 	switch n := len(words); {
 	case errors.Is(err, mpi.ErrTruncate):
 		return fmt.Errorf("%w; this rank takes %d words (its option words)", err, o.Words)

@@ -17,19 +17,19 @@ func Host[T Number](ctx context.Context, c *mpi.Comm, a *Matrix[T], x []T, o Opt
 	}
 	var zero T
 	share := (a.Rows + c.Size() - 1) / c.Size()
-	s := shape{rows: a.Rows, columns: a.Columns, each: min(max(o.Rows, 1), share), size: int(unsafe.Sizeof(zero)),
+	s := shape{rows: a.Rows, columns: a.Columns, rowsPerTurn: min(max(o.Rows, 1), share), size: int(unsafe.Sizeof(zero)),
 		pace: o.Pace}
-	ranks := exchange.Library(c)
+	ranks := exchange.NewLibrary(c)
 	if err := exchange.Bcast(ctx, ranks, s.words(), Root); err != nil {
 		return nil, err
 	}
 	if err := exchange.Bcast(ctx, ranks, x, Root); err != nil {
 		return nil, err
 	}
-	d := deal{rows: s.rows, each: s.each, ranks: c.Size()}
+	d := distribution{rows: s.rows, rowsPerTurn: s.rowsPerTurn, ranks: c.Size()}
 	p := pace.Processor{Operation: o.Pace}
-	own := make([]T, d.share())
-	block := d.each * s.columns
+	own := make([]T, d.rowsPerRank())
+	block := d.rowsPerTurn * s.columns
 	for round := range d.rounds() {
 		begin, rows := d.block(round, Root)
 		dealt := a.Numbers[begin*s.columns:]
@@ -42,7 +42,7 @@ func Host[T Number](ctx context.Context, c *mpi.Comm, a *Matrix[T], x []T, o Opt
 		if err := exchange.Scatter(ctx, ranks, dealt, first); err != nil {
 			return nil, err
 		}
-		if err := multiply(ctx, &p, own[round*d.each:][:rows], first, x); err != nil {
+		if err := multiply(ctx, &p, own[round*d.rowsPerTurn:][:rows], first, x); err != nil {
 			return nil, err
 		}
 	}
@@ -50,8 +50,8 @@ func Host[T Number](ctx context.Context, c *mpi.Comm, a *Matrix[T], x []T, o Opt
 }
 
 // gather returns the elements from all ranks, in order.
-func gather[T Number](ctx context.Context, ranks *exchange.Ranks, d deal, own []T) ([]T, error) {
-	byRank := make([]T, d.ranks*d.share())
+func gather[T Number](ctx context.Context, ranks *exchange.Ranks, d distribution, own []T) ([]T, error) {
+	byRank := make([]T, d.ranks*d.rowsPerRank())
 	if err := exchange.Gather(ctx, ranks, own, byRank); err != nil {
 		return nil, err
 	}
@@ -60,7 +60,7 @@ func gather[T Number](ctx context.Context, ranks *exchange.Ranks, d deal, own []
 		for round := range d.rounds() {
 			first, n := d.block(round, rank)
 			copy(y[first:first+n], byRank)
-			byRank = byRank[d.each:]
+			byRank = byRank[d.rowsPerTurn:]
 		}
 	}
 	return y, nil

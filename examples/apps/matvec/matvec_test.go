@@ -58,7 +58,7 @@ func TestSerial(t *testing.T) {
 // worker uses only Send and Recv.
 func parallel[T matvec.Number](t *testing.T, all []*mpi.Comm, rows, columns, each int, flat func(rank int) bool) {
 	t.Helper()
-	ctx := appstest.Within(t)
+	ctx := appstest.TestContext(t)
 	a, x := random[T](rows, columns)
 	want, err := matvec.Serial(ctx, a, x, matvec.Options{})
 	if err != nil {
@@ -114,7 +114,7 @@ func TestParallel(t *testing.T) {
 }
 
 func TestOptions(t *testing.T) {
-	ctx, all := appstest.Within(t), appstest.Worlds(t, 3, protocol.CloudFPGA)
+	ctx, all := appstest.TestContext(t), appstest.Worlds(t, 3, protocol.CloudFPGA)
 	for name, c := range map[string]struct {
 		rows, columns, numbers, x int
 		o                         matvec.Options

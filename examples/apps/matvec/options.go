@@ -57,8 +57,8 @@ func (o Options) check() error {
 	switch {
 	case o.Rows < 0:
 		return fmt.Errorf("%w: %d rows at a time: give 1 or more, or 0 for 1", ErrOptions, o.Rows)
-	case o.Pace < 0 || o.Pace > pace.Longest:
-		return fmt.Errorf("%w: a pace of %v: 0 to %v are possible", ErrOptions, o.Pace, pace.Longest)
+	case o.Pace < 0 || o.Pace > pace.MaxOperation:
+		return fmt.Errorf("%w: a pace of %v: 0 to %v are possible", ErrOptions, o.Pace, pace.MaxOperation)
 	}
 	return nil
 }
@@ -66,7 +66,7 @@ func (o Options) check() error {
 // shape is the first message, which describes the computation. All fields are sent as int32.
 type shape struct {
 	// rows and columns are the size of the matrix; each is Options.Rows.
-	rows, columns, each int
+	rows, columns, rowsPerTurn int
 	// size is the size of a number in bytes.
 	size int
 	// pace is Options.Pace.
@@ -75,30 +75,30 @@ type shape struct {
 
 // words encodes the message.
 func (s shape) words() []int32 {
-	return []int32{int32(s.rows), int32(s.columns), int32(s.each), int32(s.size), int32(s.pace)}
+	return []int32{int32(s.rows), int32(s.columns), int32(s.rowsPerTurn), int32(s.size), int32(s.pace)}
 }
 
 // shapeWords is the length of the message.
 const shapeWords = 5
 
-// shapeOf decodes the message at a worker with numbers of type T, which gets the rows of blocks ranks in one message.
-func shapeOf[T Number](words []int32, ranks, blocks int, o Options) (s shape, err error) {
+// decodeShape decodes the message at a worker with numbers of type T, which gets the rows of blocks ranks in one message.
+func decodeShape[T Number](words []int32, ranks, blocks int, o Options) (s shape, err error) {
 	s = shape{int(words[0]), int(words[1]), int(words[2]), int(words[3]), time.Duration(words[4])}
 	var zero T
 	switch size := int(unsafe.Sizeof(zero)); {
-	case s.rows < 1 || s.rows > MaxSize || s.columns < 1 || s.columns > MaxSize || s.each < 1 ||
-		s.each > (s.rows+ranks-1)/ranks:
+	case s.rows < 1 || s.rows > MaxSize || s.columns < 1 || s.columns > MaxSize || s.rowsPerTurn < 1 ||
+		s.rowsPerTurn > (s.rows+ranks-1)/ranks:
 		err = fmt.Errorf("%w: %d x %d numbers, %d rows at a time: 1 to %d rows and columns are possible, and 1 row "+
 			"to the share of a rank at a time",
-			ErrMessage, s.rows, s.columns, s.each, MaxSize)
+			ErrMessage, s.rows, s.columns, s.rowsPerTurn, MaxSize)
 	case s.size != size:
 		err = fmt.Errorf("%w: numbers of %d bytes, where this rank has such of %d bytes", ErrMessage, s.size, size)
-	case s.pace < 0 || s.pace > pace.Longest:
-		err = fmt.Errorf("%w: a pace of %v: 0 to %v are possible", ErrMessage, s.pace, pace.Longest)
-	case blocks*s.each*s.columns*(size/wordLen) > o.Words:
+	case s.pace < 0 || s.pace > pace.MaxOperation:
+		err = fmt.Errorf("%w: a pace of %v: 0 to %v are possible", ErrMessage, s.pace, pace.MaxOperation)
+	case blocks*s.rowsPerTurn*s.columns*(size/wordLen) > o.Words:
 		err = fmt.Errorf("%w: %d rows of %d columns are %d words, where this rank takes %d (its option words)",
-			ErrMessage, blocks*s.each, s.columns,
-			blocks*s.each*s.columns*(size/wordLen), o.Words)
+			ErrMessage, blocks*s.rowsPerTurn, s.columns,
+			blocks*s.rowsPerTurn*s.columns*(size/wordLen), o.Words)
 	}
 	return s, err
 }

@@ -29,12 +29,12 @@ func upstreamHost(ctx context.Context, c *mpi.Comm) error {
 		appstest.Send(ctx, c, 1, upstreamVector...), appstest.Send(ctx, c, 2, upstreamVector...),
 		appstest.Send[float32](ctx, c, 1, 4, 5, 6), appstest.Send[float32](ctx, c, 2, 7, 8, 9),
 		appstest.Send[float32](ctx, c, 1, 13, 14, 15), appstest.Send[float32](ctx, c, 2, 0, 0, 0),
-		appstest.Want[float32](ctx, c, 1, 654, 1653), appstest.Want[float32](ctx, c, 2, 987, 0))
+		appstest.ExpectMessage[float32](ctx, c, 1, 654, 1653), appstest.ExpectMessage[float32](ctx, c, 2, 987, 0))
 }
 
 func TestWorkersOfUpstreamsHost(t *testing.T) {
 	for _, flat := range []bool{false, true} {
-		ctx, all := appstest.Within(t), appstest.Worlds(t, 3, protocol.CloudFPGA)
+		ctx, all := appstest.TestContext(t), appstest.Worlds(t, 3, protocol.CloudFPGA)
 		var ranks errgroup.Group
 		for _, world := range all[1:] {
 			ranks.Go(func() error { return matvec.Work[float32](ctx, world, matvec.Options{Words: 3, Unrolled: flat}) })
@@ -46,18 +46,18 @@ func TestWorkersOfUpstreamsHost(t *testing.T) {
 }
 
 func TestHostOfUpstreamsWorkers(t *testing.T) {
-	ctx, all := appstest.Within(t), appstest.Worlds(t, 3, protocol.CloudFPGA)
+	ctx, all := appstest.TestContext(t), appstest.Worlds(t, 3, protocol.CloudFPGA)
 	var ranks errgroup.Group
 	ranks.Go(func() error {
-		return errors.Join(appstest.Want[int32](ctx, all[1], 0, 5, 3, 1, 4, 0),
-			appstest.Want(ctx, all[1], 0, upstreamVector...),
-			appstest.Want[float32](ctx, all[1], 0, 4, 5, 6), appstest.Want[float32](ctx, all[1], 0, 13, 14, 15),
+		return errors.Join(appstest.ExpectMessage[int32](ctx, all[1], 0, 5, 3, 1, 4, 0),
+			appstest.ExpectMessage(ctx, all[1], 0, upstreamVector...),
+			appstest.ExpectMessage[float32](ctx, all[1], 0, 4, 5, 6), appstest.ExpectMessage[float32](ctx, all[1], 0, 13, 14, 15),
 			appstest.Send[float32](ctx, all[1], 0, 654, 1653))
 	})
 	ranks.Go(func() error {
-		return errors.Join(appstest.Want[int32](ctx, all[2], 0, 5, 3, 1, 4, 0),
-			appstest.Want(ctx, all[2], 0, upstreamVector...),
-			appstest.Want[float32](ctx, all[2], 0, 7, 8, 9), appstest.Want[float32](ctx, all[2], 0, 0, 0, 0),
+		return errors.Join(appstest.ExpectMessage[int32](ctx, all[2], 0, 5, 3, 1, 4, 0),
+			appstest.ExpectMessage(ctx, all[2], 0, upstreamVector...),
+			appstest.ExpectMessage[float32](ctx, all[2], 0, 7, 8, 9), appstest.ExpectMessage[float32](ctx, all[2], 0, 0, 0, 0),
 			appstest.Send[float32](ctx, all[2], 0, 987, 0))
 	})
 	got, err := matvec.Host(ctx, all[0], &upstreamMatrix, upstreamVector, matvec.Options{})
@@ -90,7 +90,7 @@ func TestUnexpectedMessages(t *testing.T) {
 		"a vector too long": {[]int32{3, 2, 1, 4, 0}, []float32{1, 2, 3}, mpi.ErrTruncate},
 	} {
 		t.Run(name, func(t *testing.T) {
-			ctx, all := appstest.Within(t), appstest.Worlds(t, 2, protocol.CloudFPGA)
+			ctx, all := appstest.TestContext(t), appstest.Worlds(t, 2, protocol.CloudFPGA)
 			ctx, stop := context.WithCancel(ctx)
 			var host errgroup.Group
 			host.Go(func() error {

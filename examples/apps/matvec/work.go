@@ -17,10 +17,10 @@ func Work[T Number](ctx context.Context, c *mpi.Comm, o Options) error {
 	if c.Rank() == Root {
 		return fmt.Errorf("%w: rank %d is the host, not a worker", ErrOptions, Root)
 	}
-	ranks := exchange.Library(c)
-	if o.Unrolled && exchange.ByOrder(c) {
+	ranks := exchange.NewLibrary(c)
+	if o.Unrolled && exchange.MatchesByOrder(c) {
 		var err error
-		if ranks, err = exchange.Unrolled(c, o.FPGAs, ErrMessage); err != nil {
+		if ranks, err = exchange.NewUnrolled(c, o.FPGAs, ErrMessage); err != nil {
 			return fmt.Errorf("%w: %w", ErrOptions, err)
 		}
 	}
@@ -28,7 +28,7 @@ func Work[T Number](ctx context.Context, c *mpi.Comm, o Options) error {
 	if err := exchange.Bcast(ctx, ranks, words[:], Root); err != nil {
 		return err
 	}
-	s, err := shapeOf[T](words[:], c.Size(), ranks.Blocks(), o)
+	s, err := decodeShape[T](words[:], c.Size(), ranks.Blocks(), o)
 	if err != nil {
 		return err
 	}
@@ -36,16 +36,16 @@ func Work[T Number](ctx context.Context, c *mpi.Comm, o Options) error {
 	if err := exchange.Bcast(ctx, ranks, x, Root); err != nil {
 		return err
 	}
-	d := deal{rows: s.rows, each: s.each, ranks: c.Size()}
+	d := distribution{rows: s.rows, rowsPerTurn: s.rowsPerTurn, ranks: c.Size()}
 	p := pace.Processor{Operation: s.pace}
-	rows := make([]T, s.each*s.columns)
-	y := make([]T, d.share())
+	rows := make([]T, s.rowsPerTurn*s.columns)
+	y := make([]T, d.rowsPerRank())
 	for round := range d.rounds() {
 		if err := exchange.Scatter(ctx, ranks, nil, rows); err != nil {
 			return err
 		}
 		_, n := d.block(round, c.Rank())
-		if err := multiply(ctx, &p, y[round*d.each:][:n], rows, x); err != nil {
+		if err := multiply(ctx, &p, y[round*d.rowsPerTurn:][:n], rows, x); err != nil {
 			return err
 		}
 	}

@@ -67,7 +67,7 @@ func packets(t *testing.T, c *cluster) map[string]uint64 {
 			continue
 		}
 		cycle = found[0].Cycle
-		tracker.Unit(&u)
+		tracker.ProcessUnit(&u)
 	}
 	return at
 }

@@ -88,7 +88,7 @@ func TestFaultyRoles(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				for _, f := range diagnosis.Of([]diagnosis.Source{{Status: &s}}, 200*time.Millisecond).Findings {
+				for _, f := range diagnosis.Diagnose([]diagnosis.Source{{Status: &s}}, 200*time.Millisecond).Findings {
 					if f.Cause == diagnosis.RoleHolds && strings.Contains(f.Text, tt.text) {
 						found = f
 					}
@@ -129,7 +129,7 @@ func checkFault(t *testing.T, c *cluster, words int, signal, text string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sides := map[string]string{"the exchange": failed, "the role": s.Ranks[1].KernelHolds, "the log": c.said()}
+	sides := map[string]string{"the exchange": failed, "the role": s.Ranks[1].KernelBlockReason, "the log": c.said()}
 	for _, f := range s.Failures {
 		if f.Rank == 1 {
 			sides["the failures"] += f.Reason

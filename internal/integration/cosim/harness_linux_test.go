@@ -36,12 +36,12 @@ type change = simulators.Change
 
 func build(t testing.TB, language string, changes ...change) string {
 	t.Helper()
-	return simulators.Role(t, language, changes...)
+	return simulators.BuildRole(t, language, changes...)
 }
 
 // cluster is a daemon with a role as rank 1, and its log.
 type cluster struct {
-	*daemontest.Running
+	*daemontest.TestDaemon
 	logs *observer.ObservedLogs
 	// net is the prefix of the ranks' addresses, to which 1, 2 and so on are appended.
 	net string
@@ -54,7 +54,7 @@ func start(t testing.TB, simulator, options, more string, ranks ...string) *clus
 	return startKernel(t, "run: host", role(simulator, options, more), ranks...)
 }
 
-// startNetwork is like start, for a simulator that includes an MPE.
+// startNetwork is like start, for a simulator that includes an BuildMPE.
 func startNetwork(t testing.TB, simulator, options, more string, ranks ...string) *cluster {
 	t.Helper()
 	return startKernel(t, "run: host", fmt.Sprintf("\"rtl-net:%s %s\"%s", options, simulator, more), ranks...)
@@ -165,7 +165,7 @@ func (c *cluster) lostOne(t testing.TB, direction string, words int) {
 		if direction == "1 to 0" {
 			return role.Sent-host.PacketsIn == 1
 		}
-		sent := host.PacketsOut[protocol.Data] * uint64(protocol.CPUShape().Datagrams(uint32(words))-1)
+		sent := host.PacketsOut[protocol.Data] * uint64(protocol.CPUShape().NumDatagrams(uint32(words))-1)
 		for _, n := range host.PacketsOut { // a message counts as one packet
 			sent += n
 		}

@@ -24,10 +24,10 @@ import (
 const (
 	mpeScripts = 60
 	mpeWorkers = 2
-	// The MPE's time-outs are divided by mpeFaster, and a cycle of 6.4 ns is multiplied by it.
+	// The BuildMPE's time-outs are divided by mpeFaster, and a cycle of 6.4 ns is multiplied by it.
 	mpeFaster = 100
 	mpeCycle  = mpeFaster * 6400 * time.Nanosecond / 1000
-	// mpeSlack is the number of cycles by which the MPE may lag behind the model, which needs no time for its work.
+	// mpeSlack is the number of cycles by which the BuildMPE may lag behind the model, which needs no time for its work.
 	mpeSlack = 30_000
 )
 
@@ -38,7 +38,7 @@ func TestModelAgreesWithUpstreamMPE(t *testing.T) {
 	// A longer message overruns the buffer of a receive of one word.
 	room := simulators.Edit{File: simulators.WrapperFile,
 		Change: change{"uint32_t words[64];", "uint32_t words[1 << 16];"}}
-	path := simulators.MPE(t, "script", simulators.TimeOut(15625000/mpeFaster), room)
+	path := simulators.BuildMPE(t, "script", simulators.TimeoutEdit(15625000/mpeFaster), room)
 	var c mpeCounts
 	var next atomic.Int64
 	var wg sync.WaitGroup
@@ -80,7 +80,7 @@ func (c *mpeCounts) String() string {
 	return b.String()
 }
 
-// mpeStates maps the numbers of upstream's mpe.hpp to the states in which an idle MPE can be.
+// mpeStates maps the numbers of upstream's mpe.hpp to the states in which an idle BuildMPE can be.
 var mpeStates = map[int]string{
 	1: "IDLE", 7: "WAIT4CLEAR", 8: "WAIT4CLEAR_1", 11: "SEND_DATA_RD", 16: "WAIT4ACK", 17: "WAIT4ACK_1", 21: "WAIT4REQ",
 	22: "WAIT4REQ_1",
@@ -88,7 +88,7 @@ var mpeStates = map[int]string{
 	33: "MPE_DRAIN_DATA_STREAM",
 }
 
-// mpeScript runs upstream's MPE as rank 1 of ranks 0 to 2, together with its model.
+// mpeScript runs upstream's BuildMPE as rank 1 of ranks 0 to 2, together with its model.
 type mpeScript struct {
 	*rand.Rand
 	c     *mpeCounts
@@ -177,7 +177,7 @@ func (s *mpeScript) call() error {
 	}
 	if s.IntN(2) == 0 {
 		words := s.words(s.posted)
-		return s.both(fmt.Sprintf("send %d %d -%x", s.peer, number, modeltest.Pack(words)), func() error {
+		return s.both(fmt.Sprintf("send %d %d -%x", s.peer, number, modeltest.EncodeWords(words)), func() error {
 			return s.m.Send(s.now(), s.peer, words, s.datatype)
 		})
 	}
@@ -188,7 +188,7 @@ func (s *mpeScript) call() error {
 
 // event performs a random event.
 func (s *mpeScript) event() error {
-	at, timed := s.m.Next()
+	at, timed := s.m.NextEvent()
 	soon := timed && at-s.now() < 2*mpeSlack*mpeCycle
 	switch n := s.IntN(20); {
 	case soon || timed && n < 4:
@@ -226,16 +226,16 @@ func (s *mpeScript) arrive(in []mpeDatagram) error {
 
 // packet encodes a header in the datatype of the current call.
 func (s *mpeScript) packet(typ protocol.Type, src int, size uint32) []byte {
-	call := s.datatype.Send()
+	call := s.datatype.SendCall()
 	if typ == protocol.ClearToSend || typ == protocol.Ack {
-		call = s.datatype.Recv()
+		call = s.datatype.RecvCall()
 	}
 	return protocol.CloudFPGA.Append(nil, protocol.Header{Dst: 1, Src: uint32(src), Size: size, Call: call, Type: typ})
 }
 
 // message returns the datagrams of a DATA message.
 func (s *mpeScript) message(src, n int) [][]byte {
-	return slices.Collect(slices.Chunk(append(s.packet(protocol.Data, src, uint32(n)), modeltest.Pack(s.words(n))...),
+	return slices.Collect(slices.Chunk(append(s.packet(protocol.Data, src, uint32(n)), modeltest.EncodeWords(s.words(n))...),
 		protocol.MaxDatagram))
 }
 
@@ -299,7 +299,7 @@ func (s *mpeScript) disturbing() []mpeDatagram {
 	return []mpeDatagram{{from, d[s.IntN(len(d))]}}
 }
 
-// both applies an event to the MPE and to its model, and compares the results.
+// both applies an event to the BuildMPE and to its model, and compares the results.
 func (s *mpeScript) both(line string, model func() error) error {
 	s.log = append(s.log, line[:min(len(line), 100)])
 	inCall := s.m.Busy() || strings.HasPrefix(line, "send ") || strings.HasPrefix(line, "recv ")
@@ -340,10 +340,10 @@ func (s *mpeScript) resultLine(words []uint32, overrun bool) string {
 		behind = 1
 		s.c.overruns.Add(1)
 	}
-	return fmt.Sprintf("received -%x %d", modeltest.Pack(words), behind)
+	return fmt.Sprintf("received -%x %d", modeltest.EncodeWords(words), behind)
 }
 
-// mpeAnswer is the reaction of upstream's MPE.
+// mpeAnswer is the reaction of upstream's BuildMPE.
 type mpeAnswer struct {
 	sent     []mpeDatagram // by destination rank
 	returned string
@@ -377,7 +377,7 @@ func (s *mpeScript) ask(line string) (a mpeAnswer, err error) {
 }
 
 func (s *mpeScript) compareSent(sent []mpeDatagram) error {
-	want := s.m.Out()
+	want := s.m.TakePackets()
 	for i, p := range want {
 		s.log = append(s.log, fmt.Sprintf("  to %d: %s", p.To, modeltest.Describe(p.Bytes)))
 		s.c.packets.Add(1)

@@ -21,8 +21,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// tcpRole runs a role that echoes chunks of TCP connections, as rank 1. The test is rank 0.
-func tcpRole(t *testing.T, language, file, network, options, arguments string) *daemontest.Running {
+// tcpRole runs a role that echoes chunks of AddTCP connections, as rank 1. The test is rank 0.
+func tcpRole(t *testing.T, language, file, network, options, arguments string) *daemontest.TestDaemon {
 	t.Helper()
 	source, err := os.ReadFile(filepath.Join("testdata", file))
 	if err != nil {
@@ -33,7 +33,7 @@ func tcpRole(t *testing.T, language, file, network, options, arguments string) *
 			build(t, language, change{1: string(source)}), arguments))
 }
 
-func simulationOf(t *testing.T, c *daemontest.Running) *state.Simulation {
+func simulationOf(t *testing.T, c *daemontest.TestDaemon) *state.Simulation {
 	t.Helper()
 	s, err := c.Client.Status(within(t, time.Minute))
 	if err != nil {
@@ -74,7 +74,7 @@ func echoed(t *testing.T, conn net.Conn, n int) {
 	}
 }
 
-// A role in Verilog echoes data over TCP, and at the same time over UDP.
+// A role in Verilog echoes data over AddTCP, and at the same time over AddUDP.
 func TestNetworkTCP(t *testing.T) {
 	for _, options := range []string{"", "stall_percent=30 seed=7"} {
 		for _, arguments := range []string{"", "+len"} {
@@ -142,7 +142,7 @@ func TestNetworkTCPOpens(t *testing.T) {
 	}
 }
 
-// A violation by a role on TCP is reported with signal and cycle.
+// A violation by a role on AddTCP is reported with signal and cycle.
 func TestNetworkTCPFault(t *testing.T) {
 	at := loopback.Network(t)
 	c := tcpRole(t, "verilog-mpe", "tcp.v", at, "", "+hole")
@@ -150,13 +150,13 @@ func TestNetworkTCPFault(t *testing.T) {
 		t.Fatal(err)
 	}
 	until(t, "the fault", func() bool { return simulationOf(t, c).Fault })
-	if text := simulationOf(t, c).Holds(); !strings.HasPrefix(text, "soNRC_Tcp_Data_tkeep at cycle ") ||
+	if text := simulationOf(t, c).BlockReason(); !strings.HasPrefix(text, "soNRC_Tcp_Data_tkeep at cycle ") ||
 		!strings.Contains(text, "in the chunk to rank 0") {
 		t.Errorf("it says %q", text)
 	}
 }
 
-// TCP roles in VHDL and HLS C++ that do not use UDP.
+// AddTCP roles in VHDL and HLS C++ that do not use AddUDP.
 func TestNetworkTCPLanguages(t *testing.T) {
 	for language, file := range map[string]string{"vhdl-mpe": "tcp.vhdl", "hls": "tcp.cpp"} {
 		t.Run(language, func(t *testing.T) {

@@ -68,8 +68,8 @@ type roleFault struct {
 
 // fromHost are the causes by which the host's daemon alone may name a fault, which sees packets only.
 var fromHost = []string{
-	diagnosis.Computes, diagnosis.ProcessEnded, diagnosis.Restarted, diagnosis.OtherCall, diagnosis.WaitsElsewhere,
-	diagnosis.Cycle, diagnosis.Count,
+	diagnosis.ProgramComputes, diagnosis.ProcessEnded, diagnosis.Restarted, diagnosis.OtherCall, diagnosis.WaitsElsewhere,
+	diagnosis.WaitCycle, diagnosis.CountMismatch,
 }
 
 var roleFaults = []roleFault{
@@ -88,24 +88,24 @@ var roleFaults = []roleFault{
 		text:   "wrote 8 of 16 bytes of the data"},
 	{name: "receives the other datatype", script: makesCall(recvFloat, 8, 0) + waits,
 		text:   "INT and FLOAT do not match",
-		causes: []string{diagnosis.Datatype}},
+		causes: []string{diagnosis.DatatypeMismatch}},
 	{name: "receives fewer words", script: makesCall(recvInt, 2, 0) + waits,
 		text: "rank 0 sent 4 words, but the posted buffer holds 2"},
 	{name: "receives more than it may", script: makesCall(recvInt, 1<<24, 0) + waits, text: "16777216"},
 	{name: "receives from a rank that is not there", script: makesCall(recvInt, 8, 77) + waits,
 		text: "rank 77: no such peer"},
 	{name: "receives from another rank", script: makesCall(recvInt, 8, 2) + waits, text: "rank 2",
-		causes: []string{diagnosis.WaitsElsewhere, diagnosis.KernelWaits, diagnosis.Computes}},
+		causes: []string{diagnosis.WaitsElsewhere, diagnosis.KernelWaits, diagnosis.ProgramComputes}},
 	{name: "sends to another rank", script: makesCall(sendInt, 1, 2, 1, 2, 3, 4) + waits, text: "rank 2",
-		causes: []string{diagnosis.WaitsElsewhere, diagnosis.Computes, diagnosis.ProcessEnded}},
+		causes: []string{diagnosis.WaitsElsewhere, diagnosis.ProgramComputes, diagnosis.ProcessEnded}},
 	{name: "sends where the host sends", script: makesCall(sendInt, 1, 0, 1, 2, 3, 4) + waits, text: "rank 0",
-		causes: []string{diagnosis.Cycle}},
+		causes: []string{diagnosis.WaitCycle}},
 	{name: "receives twice", script: makesCall(recvInt, 8, 0) + reads(4) + makesCall(recvInt, 8, 0) + waits,
 		text:   "rank 0",
-		causes: []string{diagnosis.KernelWaits, diagnosis.Cycle}},
+		causes: []string{diagnosis.KernelWaits, diagnosis.WaitCycle}},
 	{name: "makes two calls at once", script: makesCall(recvInt, 8, 0) + makesCall(recvInt, 8, 0) + waits,
 		text:   "rank 0",
-		causes: []string{diagnosis.KernelWaits, diagnosis.Cycle}},
+		causes: []string{diagnosis.KernelWaits, diagnosis.WaitCycle}},
 	{name: "calls BARRIER", script: makesCall(barrier, 0, 0) + waits, text: "barrier not supported"},
 	{name: "reads no feedback", script: makesCall(recvInt, 8, 0) + waits, text: "has made no call for"},
 	{name: "computes", script: makesCall(recvInt, 8, 0) + reads(4) + waits, text: "has made no call for"},
@@ -198,7 +198,7 @@ func (f *roleFault) explained(t *testing.T, kernel string) []verdict.Verdict {
 			_, _, _ = host.Client.Recv(ctx, control.RecvRequest{From: 1, To: 0, Words: len(message) / 4})
 		}
 	})
-	source := func(d *daemontest.Running) diagnosis.Source {
+	source := func(d *daemontest.TestDaemon) diagnosis.Source {
 		s, err := d.Client.Status(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -209,7 +209,7 @@ func (f *roleFault) explained(t *testing.T, kernel string) []verdict.Verdict {
 	until(t, "the host to wait because of "+f.text, func() bool {
 		both := []diagnosis.Source{source(standin), source(host)}
 		for i, from := range [][]diagnosis.Source{both[:1], both[1:], both} { // of the same moment
-			asked[i] = diagnosis.Of(from, diagnosis.After)
+			asked[i] = diagnosis.Diagnose(from, diagnosis.MinWaitAge)
 		}
 		return len(asked[1].Findings) > 0 && asked[1].Findings[0].Seconds > 2 &&
 			strings.Contains(asked[2].Text(), f.text)
@@ -223,8 +223,8 @@ func (f *roleFault) explained(t *testing.T, kernel string) []verdict.Verdict {
 		if i == 1 {
 			causes = fromHost
 		}
-		is := verdict.Of(d, func(cause string, rank, peer int) bool {
-			return slices.Contains(causes, cause) && (rank == 1 || peer == 1 || cause == diagnosis.Cycle)
+		is := verdict.Compare(d, func(cause string, rank, peer int) bool {
+			return slices.Contains(causes, cause) && (rank == 1 || peer == 1 || cause == diagnosis.WaitCycle)
 		})
 		// of such a wait the stand-in's daemon knows nothing
 		switch unknown := i == 0 && asked[1].Findings[0].Call == diagnosis.Recv; {

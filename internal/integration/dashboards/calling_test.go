@@ -21,7 +21,7 @@ func startCalling(t *testing.T) *running {
 	var worlds []*mpi.Comm
 	for rank := range 2 {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		c, err := attach.Dial(ctx, config.AttachSocketBeside(d.socket), rank)
+		c, err := attach.Dial(ctx, config.AttachSocketFor(d.socket), rank)
 		cancel()
 		if err != nil {
 			t.Fatal(err)

@@ -44,9 +44,9 @@ var webAddress = regexp.MustCompile(`http http://(\S+?)/?\s`)
 func startDaemon(t *testing.T, opts daemon.Options, extra string, ranks ...string) *running {
 	t.Helper()
 	d := daemontest.Start(t, opts, "http: {listen: \"127.0.0.1:0\"}\n"+extra, ranks...)
-	m := webAddress.FindStringSubmatch(d.Ready)
+	m := webAddress.FindStringSubmatch(d.ReadyLine)
 	if m == nil {
-		t.Fatalf("no HTTP: %s", d.Ready)
+		t.Fatalf("no HTTP: %s", d.ReadyLine)
 	}
 	return &running{d.Daemon, m[1], d.Client, d.Socket}
 }
@@ -83,7 +83,7 @@ func (r *running) send(t *testing.T, peer int) {
 	})
 }
 
-// socket opens a UDP socket for the test.
+// socket opens a AddUDP socket for the test.
 func socket(t *testing.T, address netip.AddrPort) *net.UDPConn {
 	t.Helper()
 	conn, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(address))

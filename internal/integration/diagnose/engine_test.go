@@ -72,26 +72,26 @@ func (e *engine) event(do func()) {
 	e.core.Begin(e.now())
 	do()
 	out := e.core.End()
-	for _, r := range out.Ended {
+	for _, r := range out.Completed {
 		if done := e.pending[r]; done != nil {
 			delete(e.pending, r)
 			e.n.c.after(0, func() { done(r.Err) })
 		}
 	}
-	out.Ended = out.Ended[:0]
+	out.Completed = out.Completed[:0]
 	for _, wake := range out.Wake {
 		wake()
 	}
 	for _, j := range out.Jobs {
 		e.n.c.after(0, func() {
 			err := j.Run()
-			e.event(func() { e.core.Computed(j, err) })
+			e.event(func() { e.core.JobDone(j, err) })
 		})
 	}
 	if out.Report {
 		e.n.c.after(0, func() {
 			text := state.PublicOf(e.state()).Encode()
-			e.event(func() { e.core.Reports.Made(text) })
+			e.event(func() { e.core.Reports.Deliver(text) })
 		})
 	}
 	e.deadline = out.Deadline
@@ -104,7 +104,7 @@ func (e *engine) event(do func()) {
 
 func (e *engine) datagram(from int, d *datagram) {
 	e.event(func() {
-		e.core.ReceiveBatch(0, []core.RxPacket{{Peer: from, From: d.from, Bytes: slices.Clone(d.bytes)}})
+		e.core.ReceiveBatch(0, []core.RxPacket{{Peer: from, SourceAddr: d.from, Bytes: slices.Clone(d.bytes)}})
 	})
 }
 
@@ -169,7 +169,7 @@ func (e *engine) begin(s *step, done func(err error)) {
 
 // What a core does at once: Effects.
 
-func (e *engine) Header(peer int, header []byte) error { return e.send(peer, header) }
+func (e *engine) SendHeader(peer int, header []byte) error { return e.send(peer, header) }
 
 func (e *engine) send(peer int, b []byte) error {
 	if e.networkError != nil {
@@ -181,7 +181,7 @@ func (e *engine) send(peer int, b []byte) error {
 	return nil
 }
 
-func (e *engine) Data(peer int, _ handshake.ID, header, payload []byte) (time.Duration, bool, error) {
+func (e *engine) SendData(peer int, _ handshake.ID, header, payload []byte) (time.Duration, bool, error) {
 	limit := protocol.MaxDatagram
 	b := bytes.Clone(header)
 	for first := true; first || len(payload) > 0; first = false {
@@ -194,7 +194,7 @@ func (e *engine) Data(peer int, _ handshake.ID, header, payload []byte) (time.Du
 	return e.now(), true, nil
 }
 
-func (e *engine) Packets(peer int, packets []core.Packet) (bool, error) {
+func (e *engine) SendPackets(peer int, packets []core.Packet) (bool, error) {
 	for i := range packets {
 		if err := e.send(peer, append(bytes.Clone(packets[i].Header[:]), packets[i].Payload...)); err != nil {
 			return false, err
@@ -207,7 +207,7 @@ func (e *engine) LongestDatagram(int) int   { return 0 }
 func (e *engine) Random() uint64            { return e.n.c.rng.Uint64() }
 func (e *engine) NewRequest() *core.Request { return new(core.Request) }
 func (e *engine) Release(*core.Request)     {}
-func (e *engine) Reconnected(int)           {}
+func (e *engine) DropQueued(int)            {}
 func (e *engine) Place(core.Placement)      {}
 func (e *engine) Revoke(int)                {}
 

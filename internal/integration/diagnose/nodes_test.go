@@ -25,7 +25,7 @@ type deployed struct {
 type model interface {
 	Datagram(now time.Duration, from int, b []byte)
 	Tick(now time.Duration)
-	Next() (time.Duration, bool)
+	NextEvent() (time.Duration, bool)
 }
 
 type packet struct {
@@ -38,7 +38,7 @@ func newFPGA(n *node) *deployed {
 	return &deployed{
 		n: n, model: m, busy: m.Busy,
 		out: func() (sent []packet) {
-			for _, p := range m.Out() {
+			for _, p := range m.TakePackets() {
 				sent = append(sent, packet{p.To, p.Bytes})
 			}
 			return sent
@@ -54,7 +54,7 @@ func newCPU(n *node) *deployed {
 		n: n, model: m,
 		busy: func() bool { _, crashed := m.Crashed(); return crashed || m.Busy() },
 		out: func() (sent []packet) {
-			for _, p := range m.Out() {
+			for _, p := range m.TakePackets() {
 				sent = append(sent, packet{p.To, p.Bytes})
 			}
 			return sent
@@ -99,7 +99,7 @@ func (m *deployed) datagram(from int, d *datagram) {
 }
 
 func (m *deployed) due() time.Duration {
-	if at, ok := m.Next(); ok {
+	if at, ok := m.NextEvent(); ok {
 		return max(at, m.n.c.now)
 	}
 	return core.Never

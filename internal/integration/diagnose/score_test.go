@@ -138,7 +138,7 @@ func (c *cluster) hung() (ranks []int) {
 // score compares the diagnosis at a vantage with the truth. It reports false if there is nothing to compare: no
 // rank waits whose state is known there.
 func (c *cluster) score(a *answer, v vantage) bool {
-	d := diagnosis.Of(v.sources, time.Second)
+	d := diagnosis.Diagnose(v.sources, time.Second)
 	hangs := slices.ContainsFunc(c.hung(), func(rank int) bool {
 		n := c.nodes[rank]
 		idle := n.kind == standin && n.program.current.receives // a stand-in that waits for work does not hang
@@ -204,32 +204,32 @@ func (c *cluster) consequences(v vantage) (list []truth) {
 
 // accepted are the causes by which a diagnosis names a fault.
 var accepted = map[fault][]string{
-	faultLost:     {diagnosis.LostPacket, diagnosis.Blocked},
-	faultLosing:   {diagnosis.LostPacket, diagnosis.Blocked},
-	faultBlocked:  {diagnosis.Blocked, diagnosis.LostPacket},
-	faultCut:      {diagnosis.Blocked, diagnosis.LostPacket},
+	faultLost:     {diagnosis.LostPacket, diagnosis.PacketsBlocked},
+	faultLosing:   {diagnosis.LostPacket, diagnosis.PacketsBlocked},
+	faultBlocked:  {diagnosis.PacketsBlocked, diagnosis.LostPacket},
+	faultCut:      {diagnosis.PacketsBlocked, diagnosis.LostPacket},
 	faultCopy:     {diagnosis.DeadEnd},
-	faultDelay:    {diagnosis.LostPacket, diagnosis.Blocked},
+	faultDelay:    {diagnosis.LostPacket, diagnosis.PacketsBlocked},
 	faultMap:      {diagnosis.WrongAddress},
-	faultNAT:      {diagnosis.WrongAddress, diagnosis.Blocked, diagnosis.LostPacket},
+	faultNAT:      {diagnosis.WrongAddress, diagnosis.PacketsBlocked, diagnosis.LostPacket},
 	faultProfile:  {diagnosis.WrongProfile},
-	faultDatatype: {diagnosis.Datatype, diagnosis.OtherCall},
-	faultCount:    {diagnosis.Count, diagnosis.OtherCall},
-	faultTag:      {diagnosis.Tag, diagnosis.OtherCall},
-	faultComm:     {diagnosis.Communicator, diagnosis.OtherCall},
-	faultOrder: {diagnosis.CallOrder, diagnosis.Cycle, diagnosis.Computes, diagnosis.OtherCall,
+	faultDatatype: {diagnosis.DatatypeMismatch, diagnosis.OtherCall},
+	faultCount:    {diagnosis.CountMismatch, diagnosis.OtherCall},
+	faultTag:      {diagnosis.TagMismatch, diagnosis.OtherCall},
+	faultComm:     {diagnosis.CommMismatch, diagnosis.OtherCall},
+	faultOrder: {diagnosis.CallOrder, diagnosis.WaitCycle, diagnosis.ProgramComputes, diagnosis.OtherCall,
 		diagnosis.KernelWaits},
-	faultRoot:       {diagnosis.Root, diagnosis.OtherCall},
+	faultRoot:       {diagnosis.RootMismatch, diagnosis.OtherCall},
 	faultCall:       {diagnosis.CallOrder, diagnosis.OtherCall},
-	faultCycle:      {diagnosis.Cycle, diagnosis.OtherCall, diagnosis.KernelWaits},
-	faultComputes:   {diagnosis.Computes},
+	faultCycle:      {diagnosis.WaitCycle, diagnosis.OtherCall, diagnosis.KernelWaits},
+	faultComputes:   {diagnosis.ProgramComputes},
 	faultEnded:      {diagnosis.ProcessEnded, diagnosis.NotAttached, diagnosis.KernelFailed},
-	faultStopped:    {diagnosis.Stopped},
+	faultStopped:    {diagnosis.ProcessStopped},
 	faultDown:       {diagnosis.ProcessEnded},
 	faultRestarted:  {diagnosis.Restarted},
 	faultLate:       {diagnosis.StartedLate, diagnosis.Restarted, diagnosis.ProcessEnded},
-	faultMTU:        {diagnosis.MTU},
-	faultBuffer:     {diagnosis.Blocked, diagnosis.LostPacket},
+	faultMTU:        {diagnosis.PathMTU},
+	faultBuffer:     {diagnosis.PacketsBlocked, diagnosis.LostPacket},
 	faultRole:       {diagnosis.KernelFailed, diagnosis.ProcessEnded},
 	faultWaits:      {diagnosis.WaitsElsewhere},
 	faultCallFailed: {diagnosis.CallFailed, diagnosis.NotAttached, diagnosis.ProcessEnded, diagnosis.KernelFailed},
@@ -242,7 +242,7 @@ func (c *cluster) matches(truths []truth, cause string, rank, peer int) bool {
 			return false
 		}
 		switch {
-		case cause == diagnosis.Cycle:
+		case cause == diagnosis.WaitCycle:
 			return true
 		case t.other >= 0:
 			return rank == t.rank && peer == t.other || rank == t.other && peer == t.rank
@@ -279,7 +279,7 @@ func (c *cluster) class(t truth, v vantage, consequences []truth) string {
 		}
 	}
 	direction := ""
-	if t.other >= 0 && (slices.Contains(cause, diagnosis.Blocked) || t.fault == faultMTU) {
+	if t.other >= 0 && (slices.Contains(cause, diagnosis.PacketsBlocked) || t.fault == faultMTU) {
 		direction = " out"
 		if !known(t.rank) {
 			direction = " in"

@@ -168,11 +168,11 @@ func (c *cluster) asking(n *node) vantage {
 	var q *core.Question
 	e.event(func() { q = e.core.Reports.Ask(others, func() { answered = true }) })
 	c.run(c.now+2*time.Second, func() bool { return answered })
-	e.event(func() { e.core.Reports.Forget(q) })
+	e.event(func() { e.core.Reports.Cancel(q) })
 	src := c.source([]*node{n})
 	known := []int{n.rank}
 	for i, rank := range others {
-		a := state.Asked{Rank: rank, By: n.rank}
+		a := state.AskResult{Rank: rank, AskedBy: n.rank}
 		r := q.Reports[i]
 		if r.Err == nil {
 			a.Report, r.Err = state.DecodePublic(r.Report, rank, len(c.nodes))

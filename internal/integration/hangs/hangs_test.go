@@ -78,7 +78,7 @@ func TestFullCredit(t *testing.T) {
 		}
 	})
 	c.run(1, computes)
-	w := want{diagnosis.Credit, 1, 0, "Send", "look why rank 1 does not receive", "its program posts none"}
+	w := want{diagnosis.CreditExhausted, 1, 0, "Send", "look why rank 1 does not receive", "its program posts none"}
 	c.explained(w)
 	c.fromEach(w)
 }
@@ -92,24 +92,24 @@ func TestPrograms(t *testing.T) {
 		want     want
 	}{
 		{"tag mismatch", extendedUDP, []program{sends(1, 7, 4), receives(0, 5, 4)},
-			want{diagnosis.Tag, 1, 0, "Recv", "use the same tag",
+			want{diagnosis.TagMismatch, 1, 0, "Recv", "use the same tag",
 				"rank 0 has sent with tag 7, and rank 1 receives with tag 5"}},
 		{"tag mismatch, rendezvous", extendedTCP, []program{sends(1, 7, long), receives(0, 5, long)},
-			want{diagnosis.Tag, 1, 0, "", "use the same tag",
+			want{diagnosis.TagMismatch, 1, 0, "", "use the same tag",
 				"rank 0 has sent with tag 7, and rank 1 receives with tag 5"}},
 		{"INT against FLOAT", cloudFPGA, []program{sends(1, 0, 4), func(ctx context.Context, world *mpi.Comm) error {
 			_, err := mpi.Recv(ctx, world, make([]float32, 4), 0, 0)
 			return err
-		}}, want{diagnosis.Datatype, 1, 0, "", "the same datatype", "INT and FLOAT do not match"}},
+		}}, want{diagnosis.DatatypeMismatch, 1, 0, "", "the same datatype", "INT and FLOAT do not match"}},
 		{"cycle of two", extendedUDP, []program{receives(1, 0, 4), receives(0, 0, 4)},
-			want{diagnosis.Cycle, 0, anyPeer, "Recv", "have one rank send first", "cycle 0 → 1 → 0"}},
+			want{diagnosis.WaitCycle, 0, anyPeer, "Recv", "have one rank send first", "cycle 0 → 1 → 0"}},
 		{"cycle of two sends", extendedSHM, []program{sends(1, 0, long), sends(0, 0, long)},
-			want{diagnosis.Cycle, 0, anyPeer, "Send", "have one rank receive first", "cycle 0 → 1 → 0"}},
+			want{diagnosis.WaitCycle, 0, anyPeer, "Send", "have one rank receive first", "cycle 0 → 1 → 0"}},
 		{"cycle of three", cloudFPGA, []program{sends(1, 0, 4), sends(2, 0, 4), sends(0, 0, 4)},
-			want{diagnosis.Cycle, 0, anyPeer, "Send", "have one rank receive first", "cycle 0 → 1 → 2 → 0"}},
+			want{diagnosis.WaitCycle, 0, anyPeer, "Send", "have one rank receive first", "cycle 0 → 1 → 2 → 0"}},
 		{"cycle of five", extendedTCP,
 			[]program{receives(1, 0, 4), receives(2, 0, 4), receives(3, 0, 4), receives(4, 0, 4), receives(0, 0, 4)},
-			want{diagnosis.Cycle, 0, anyPeer, "Recv", "have one rank send first", "cycle 0 → 1 → 2 → 3 → 4 → 0"}},
+			want{diagnosis.WaitCycle, 0, anyPeer, "Recv", "have one rank send first", "cycle 0 → 1 → 2 → 3 → 4 → 0"}},
 		{"calls in different order", extendedUDP,
 			[]program{inOrder(allreduces(1), reduces(0, 4), allreduces(4)),
 				inOrder(allreduces(1), allreduces(4), reduces(0, 4)),
@@ -119,23 +119,23 @@ func TestPrograms(t *testing.T) {
 		{"root mismatch", extendedSHM,
 			[]program{inOrder(allreduces(1), reduces(0, 4)), inOrder(allreduces(1), reduces(1, 4)),
 				inOrder(allreduces(1), reduces(0, 4))},
-			want{diagnosis.Root, 1, anyPeer, "Reduce", "the same root",
+			want{diagnosis.RootMismatch, 1, anyPeer, "Reduce", "the same root",
 				"rank 1 has called Reduce with root 1, and ranks 0 and 2 have called Reduce with root 0"}},
 		{"count mismatch", extendedUDP,
 			[]program{inOrder(allreduces(1), allreduces(4)), inOrder(allreduces(1), allreduces(2)),
 				inOrder(allreduces(1), allreduces(4))},
-			want{diagnosis.Count, 1, anyPeer, "Allreduce", "the same count",
+			want{diagnosis.CountMismatch, 1, anyPeer, "Allreduce", "the same count",
 				"rank 1 has called Allreduce of 8 bytes, and ranks 0 and 2 have called Allreduce of 16 bytes"}},
 		{"fewer sends than receives", extendedUDP,
 			[]program{inOrder(sends(1, 0, 4), sends(1, 0, 4), computes),
 				inOrder(receives(0, 0, 4), receives(0, 0, 4), receives(0, 0, 4))},
-			want{diagnosis.Computes, 0, 1, "Recv", "gdb", "has not sent the message"}},
+			want{diagnosis.ProgramComputes, 0, 1, "Recv", "gdb", "has not sent the message"}},
 		{"program computes", extendedUDP,
 			[]program{inOrder(allreduces(1), allreduces(1)), inOrder(allreduces(1), computes),
 				inOrder(allreduces(1), allreduces(1))},
-			want{diagnosis.Computes, 1, anyPeer, "Allreduce", "gdb", "has not called Allreduce"}},
+			want{diagnosis.ProgramComputes, 1, anyPeer, "Allreduce", "gdb", "has not called Allreduce"}},
 		{"program computes, point to point", cloudFPGA, []program{sends(1, 0, 4), computes},
-			want{diagnosis.Computes, 1, 0, "Send", "gdb", "CLEAR_TO_SEND is missing"}},
+			want{diagnosis.ProgramComputes, 1, 0, "Send", "gdb", "CLEAR_TO_SEND is missing"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c := newCluster(t)

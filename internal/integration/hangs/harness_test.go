@@ -119,7 +119,7 @@ func (c *cluster) start(ns namespace, text string, rank int) *node.Rank {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	m, err := node.Map(cfg)
+	m, err := node.RankMap(cfg)
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -230,7 +230,7 @@ func (c *cluster) fromEach(w want) {
 			if err != nil {
 				c.t.Fatal(err)
 			}
-			list[0].Asked = asked.Asked
+			list[0].Asked = asked.Results
 			return list
 		})
 	}
@@ -243,12 +243,12 @@ func explained(t *testing.T, w want, ask func() []diagnosis.Source) (d *diagnosi
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for deadline := time.Now().Add(causeTime); time.Now().Before(deadline); <-tick.C {
-		d = diagnosis.Of(ask(), after)
+		d = diagnosis.Diagnose(ask(), after)
 		if len(d.Findings) != 1 || !w.of(&d.Findings[0]) {
 			continue
 		}
 		for _, rank := range d.Waiting {
-			if seen := d.For(rank); len(seen.Findings) != 1 {
+			if seen := d.ForRank(rank); len(seen.Findings) != 1 {
 				t.Errorf("from rank %d: %s", rank, seen.Text())
 			}
 		}
@@ -265,7 +265,7 @@ func (c *cluster) until(what string, ok func(d *diagnosis.Diagnosis) bool) {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for deadline := time.Now().Add(causeTime); ; <-tick.C {
-		d := diagnosis.Of(c.sources(), after)
+		d := diagnosis.Diagnose(c.sources(), after)
 		if ok(d) {
 			return
 		}
@@ -296,7 +296,7 @@ func (c *cluster) exchange(a, b int) {
 	c.until("a while has passed", func(*diagnosis.Diagnosis) bool {
 		for _, pair := range [][2]int{{a, b}, {b, a}} {
 			for _, p := range c.ranks[pair[0]].Engine.Snapshot().Peers {
-				if p.Rank == pair[1] && (p.Heard == nil || *p.Heard < 1) {
+				if p.Rank == pair[1] && (p.SinceLastPacket == nil || *p.SinceLastPacket < 1) {
 					return false
 				}
 			}

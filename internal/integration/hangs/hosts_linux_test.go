@@ -59,12 +59,12 @@ func (h *hang) fits(id string, rank, peer int) bool {
 		return true
 	case !slices.Contains(strings.Fields(c.ids), id):
 		return false
-	case id == diagnosis.Cycle:
+	case id == diagnosis.WaitCycle:
 		return true
 	case c.peer < 0:
 		return rank == c.rank ||
-			peer == c.rank && slices.Contains(append(blocked, diagnosis.OtherCall, diagnosis.TLS), id)
-	case id == diagnosis.Blocked, id == diagnosis.LostPacket, id == diagnosis.MTU:
+			peer == c.rank && slices.Contains(append(blocked, diagnosis.OtherCall, diagnosis.TLSMismatch), id)
+	case id == diagnosis.PacketsBlocked, id == diagnosis.LostPacket, id == diagnosis.PathMTU:
 		return rank == c.rank && peer == c.peer || strings.HasPrefix(c.ids, "both ") && rank == c.peer && peer == c.rank
 	}
 	return rank == c.rank && peer == c.peer || rank == c.peer && peer == c.rank
@@ -166,7 +166,7 @@ func cut(a, b int) func(s *site) {
 	}
 }
 
-// secure gives the hosts TLS: each has a certificate of the authority of its letter, or none.
+// secure gives the hosts TLSMismatch: each has a certificate of the authority of its letter, or none.
 func secure(authorities string) func(s *site) {
 	return func(s *site) {
 		var hosts []string
@@ -194,14 +194,14 @@ func narrow(host int) func(s *site) {
 
 // The accepted names of causes, the one that says most first.
 var (
-	wrongTag      = []string{diagnosis.Tag, diagnosis.OtherCall}
-	wrongComm     = []string{diagnosis.Communicator, diagnosis.OtherCall}
-	wrongDatatype = []string{diagnosis.Datatype, diagnosis.OtherCall}
-	wrongRoot     = []string{diagnosis.Root, diagnosis.OtherCall}
+	wrongTag      = []string{diagnosis.TagMismatch, diagnosis.OtherCall}
+	wrongComm     = []string{diagnosis.CommMismatch, diagnosis.OtherCall}
+	wrongDatatype = []string{diagnosis.DatatypeMismatch, diagnosis.OtherCall}
+	wrongRoot     = []string{diagnosis.RootMismatch, diagnosis.OtherCall}
 	wrongOrder    = []string{diagnosis.CallOrder, diagnosis.OtherCall}
-	inCycle       = []string{diagnosis.Cycle, diagnosis.OtherCall}
+	inCycle       = []string{diagnosis.WaitCycle, diagnosis.OtherCall}
 	ended         = []string{diagnosis.ProcessEnded, diagnosis.NotAttached}
-	blocked       = []string{diagnosis.Blocked, diagnosis.LostPacket, diagnosis.NetworkError}
+	blocked       = []string{diagnosis.PacketsBlocked, diagnosis.LostPacket, diagnosis.NetworkError}
 	wrongMap      = []string{diagnosis.WrongAddress, diagnosis.NetworkError}
 )
 
@@ -230,7 +230,7 @@ var hangs = []hang{
 	{name: "sent ahead of another one", c: true, job: true, defaults: overUDP,
 		programs: [3]string{begin + "send 1 7 4" + compute, begin + "recv 0 5 4, recv 0 7 4", begin + "compute"},
 		hung:     "1",
-		cause:    of(0, diagnosis.Computes)},
+		cause:    of(0, diagnosis.ProgramComputes)},
 	{name: "wrong tag, long message", defaults: overTCP,
 		programs: [3]string{begin + "send 1 7 90000", begin + "recv 0 5 90000", begin + "compute"}, hung: "01",
 		cause: of(1, wrongTag...)},
@@ -260,25 +260,25 @@ var hangs = []hang{
 	{name: "cycle of three, profile cloudfpga", defaults: deployed,
 		programs: [3]string{"send 1 0 4", "send 2 0 4", "send 0 0 4"}, hung: "012", cause: of(0, inCycle...)},
 	{name: "computes", c: true, job: true, defaults: overUDP,
-		programs: all(begin+"allreduce 1", 1, begin+"compute"), hung: "02", cause: of(1, diagnosis.Computes)},
+		programs: all(begin+"allreduce 1", 1, begin+"compute"), hung: "02", cause: of(1, diagnosis.ProgramComputes)},
 	{name: "computes, profile cloudfpga", defaults: deployed,
-		programs: [3]string{"send 1 0 4", "compute", "compute"}, hung: "0", cause: of(1, diagnosis.Computes)},
+		programs: [3]string{"send 1 0 4", "compute", "compute"}, hung: "0", cause: of(1, diagnosis.ProgramComputes)},
 	{name: "computes with a receive posted", c: true, defaults: overUDP,
 		programs: all(begin+"allreduce 1", 1, begin+"irecv 2 3 4, compute"), hung: "02",
-		cause: of(1, diagnosis.Computes)},
+		cause: of(1, diagnosis.ProgramComputes)},
 	{name: "computes with a receive posted, in a job", job: true, defaults: overTCP,
 		programs: all(begin+"allreduce 1", 1, begin+"irecv 2 3 4, compute"), hung: "02",
-		cause: of(1, diagnosis.Computes)},
+		cause: of(1, diagnosis.ProgramComputes)},
 	{name: "error ignored", c: true, defaults: overUDP,
 		programs: all(begin+"send 1 3 4, allreduce 1", 1, begin+"try 0 3 1, compute"), hung: "02",
-		cause: of(1, diagnosis.CallFailed, diagnosis.Computes)},
+		cause: of(1, diagnosis.CallFailed, diagnosis.ProgramComputes)},
 	// Of processes.
 	{name: "stopped", c: true, job: true, defaults: overUDP, programs: all(begin+"allreduce 1", 1, begin+"compute"),
 		disturb: stop(1),
-		hung:    "02", cause: of(1, diagnosis.Stopped)},
+		hung:    "02", cause: of(1, diagnosis.ProcessStopped)},
 	{name: "stopped, with a daemon", c: true, defaults: overTCP, programs: all(begin+"allreduce 1", 1, begin+"compute"),
 		disturb: stop(1),
-		hung:    "02", cause: of(1, diagnosis.Stopped)},
+		hung:    "02", cause: of(1, diagnosis.ProcessStopped)},
 	{name: "killed", c: true, defaults: overUDP, programs: all(begin+"allreduce 1", 1, begin+"compute"),
 		disturb: kill(1),
 		hung:    "02", cause: of(1, ended...)},
@@ -298,7 +298,7 @@ var hangs = []hang{
 		programs: [3]string{begin + "ssend 1 0 4", "barrier, ready", begin + "compute"}, hung: "0",
 		cause: of(1, ended...)},
 	{name: "daemon stopped", defaults: overUDP, programs: all(begin+"allreduce 1", 1, begin+"compute"),
-		disturb: daemonGets(1, unix.SIGSTOP), hung: "02", cause: of(1, diagnosis.Stopped)},
+		disturb: daemonGets(1, unix.SIGSTOP), hung: "02", cause: of(1, diagnosis.ProcessStopped)},
 	{name: "daemon killed", defaults: overUDP, programs: all(begin+"allreduce 1", 1, begin+"compute"),
 		disturb: daemonGets(1, unix.SIGKILL), hung: "02", cause: of(1, diagnosis.ProcessEnded)},
 	{name: "daemon restarted in the message", defaults: deployed,
@@ -336,7 +336,7 @@ var hangs = []hang{
 		programs: [3]string{"ready, send 1 0 5000", "ready, recv 0 0 5000", "compute"},
 		edits:    map[int][]string{0: {"defaults:", "limits: {offload: off}\ndefaults:"}}, before: narrow(0),
 		hung:  "01",
-		cause: between(0, 1, diagnosis.MTU)},
+		cause: between(0, 1, diagnosis.PathMTU)},
 	// Of configurations.
 	{name: "addresses swapped", defaults: overUDP, programs: [3]string{"send 1 0 90000", "recv 0 0 90000", "compute"},
 		edits: map[int][]string{0: {address(1), address(2), address(2), address(1)}}, hung: "01",
@@ -353,17 +353,17 @@ var hangs = []hang{
 		edits: map[int][]string{1: {overUDP, deployed}}, hung: "01", cause: between(0, 1, diagnosis.WrongProfile)},
 	{name: "TLS, other authority", c: true, defaults: overTCP, programs: all("allreduce 1", 2, "allreduce 1"),
 		before: secure("ABB"), hung: "012",
-		cause: of(0, diagnosis.TLS)},
+		cause: of(0, diagnosis.TLSMismatch)},
 	{name: "TLS of one side, which dials", defaults: overTCP, programs: all("allreduce 1", 2, "allreduce 1"),
 		before: secure("A--"),
-		hung:   "012", cause: of(0, diagnosis.TLS)},
+		hung:   "012", cause: of(0, diagnosis.TLSMismatch)},
 	{name: "TLS of one side, which accepts", c: true, defaults: overTCP, programs: all("allreduce 1", 2, "allreduce 1"),
 		before: secure("--A"),
-		hung:   "012", cause: of(2, diagnosis.TLS)},
+		hung:   "012", cause: of(2, diagnosis.TLSMismatch)},
 	// Of stand-ins.
 	{name: "kernel waits", defaults: deployed, kernels: [3]string{1: "echo"},
 		programs: [3]string{"recv 1 0 4", "", "compute"}, hung: "0",
-		cause: of(1, diagnosis.KernelWaits, diagnosis.Cycle, diagnosis.WaitsElsewhere)},
+		cause: of(1, diagnosis.KernelWaits, diagnosis.WaitCycle, diagnosis.WaitsElsewhere)},
 	{name: "stand-in never started", defaults: deployed, kernels: [3]string{1: "echo"},
 		programs: [3]string{"send 1 0 4", "", "compute"},
 		before:   absent(1), hung: "0", cause: of(1, diagnosis.ProcessEnded)},
@@ -426,7 +426,7 @@ func (s *site) answer(vantage int, moment time.Duration) string {
 		}
 		return ""
 	}
-	is := verdict.Of(d, s.hang.fits)
+	is := verdict.Compare(d, s.hang.fits)
 	switch {
 	case is == verdict.Silent && !hangs:
 		return ""

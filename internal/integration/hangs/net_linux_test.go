@@ -63,7 +63,7 @@ func newHosts(t *testing.T) *hosts {
 
 func (h *hosts) ip(n *netns.Namespace, lines ...string) {
 	h.t.Helper()
-	if err := n.IP(lines...); err != nil {
+	if err := n.RunIP(lines...); err != nil {
 		h.t.Fatalf("%v: %v", lines, err)
 	}
 }
@@ -87,13 +87,13 @@ func TestFirewall(t *testing.T) {
 		want                  want
 	}{
 		{"back", cloudFPGA, "10.9.1.2", false, [2]program{sends(1, 0, 4), receives(0, 0, 4)},
-			want{diagnosis.Blocked, 1, 0, "", "from 10.9.1.2", "packets from rank 1 to rank 0 have never arrived"}},
+			want{diagnosis.PacketsBlocked, 1, 0, "", "from 10.9.1.2", "packets from rank 1 to rank 0 have never arrived"}},
 		{"forth", cloudFPGA, "10.9.0.1", false, [2]program{sends(1, 0, 4), receives(0, 0, 4)},
-			want{diagnosis.Blocked, 0, 1, "", "from 10.9.0.1", "packets from rank 0 to rank 1 have never arrived"}},
+			want{diagnosis.PacketsBlocked, 0, 1, "", "from 10.9.0.1", "packets from rank 0 to rank 1 have never arrived"}},
 		{"extended", extendedUDP, "10.9.1.2", false, [2]program{allreduces(1), allreduces(1)},
-			want{diagnosis.Blocked, 1, 0, "Allreduce", "from 10.9.1.2", "have never arrived"}},
+			want{diagnosis.PacketsBlocked, 1, 0, "Allreduce", "from 10.9.1.2", "have never arrived"}},
 		{"later", extendedUDP, "10.9.0.1", true, [2]program{sends(1, 1, long), receives(0, 1, long)},
-			want{diagnosis.Blocked, 0, 1, "", "from 10.9.0.1", "packets from rank 0 to rank 1 have not arrived since"}},
+			want{diagnosis.PacketsBlocked, 0, 1, "", "from 10.9.0.1", "packets from rank 0 to rank 1 have not arrived since"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			h := newHosts(t)
@@ -183,7 +183,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// TestBlockedTCP: a firewall drops the packets of a TCP connection. Each host has a daemon.
+// TestBlockedTCP: a firewall drops the packets of a AddTCP connection. Each host has a daemon.
 func TestBlockedTCP(t *testing.T) {
 	h := newHosts(t)
 	const remote, local = ", peer: software", ", run: host"
@@ -216,13 +216,13 @@ func TestBlockedTCP(t *testing.T) {
 	for quiet := false; !quiet; <-tick.C {
 		quiet = true
 		for _, s := range ask() {
-			heard := s.Status.Ranks[0].Engine.Peers[0].Heard
+			heard := s.Status.Ranks[0].Engine.Peers[0].SinceLastPacket
 			quiet = quiet && heard != nil && *heard > 1
 		}
 	}
 	h.blocks("10.9.0.1")
 	exchange(long)
-	explained(t, want{diagnosis.Blocked, 0, 1, "", "restart rank 0",
+	explained(t, want{diagnosis.PacketsBlocked, 0, 1, "", "restart rank 0",
 		"packets from rank 0 to rank 1 have not arrived since"}, ask)
 
 }
@@ -238,7 +238,7 @@ func asking(t *testing.T, d *control.Client) func() []diagnosis.Source {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return []diagnosis.Source{{Status: &s, Asked: asked.Asked}}
+		return []diagnosis.Source{{Status: &s, Asked: asked.Results}}
 	}
 }
 
@@ -270,7 +270,7 @@ func TestTwoHosts(t *testing.T) {
 			under.Go(func() { _, _, _ = one.Recv(ctx, control.RecvRequest{From: 1, Words: 1}) })
 			under.Go(func() { _, _, _ = two.Recv(ctx, control.RecvRequest{From: 0, To: 1, Words: 1}) })
 			for _, daemon := range []*control.Client{one, two} {
-				explained(t, want{diagnosis.Cycle, 0, anyPeer, "Recv", "have one rank send first", "cycle 0 → 1 → 0"},
+				explained(t, want{diagnosis.WaitCycle, 0, anyPeer, "Recv", "have one rank send first", "cycle 0 → 1 → 0"},
 					asking(t, daemon))
 			}
 			if err := fpga.SetReadDeadline(time.Now()); err != nil {
@@ -287,7 +287,7 @@ func TestTwoHosts(t *testing.T) {
 			var d *diagnosis.Diagnosis
 			for deadline := time.Now().Add(causeTime); time.Now().Before(deadline); {
 				before := time.Now()
-				if d = diagnosis.Of(asking(t, one)(), after); len(d.Unknown) == 2 {
+				if d = diagnosis.Diagnose(asking(t, one)(), after); len(d.Unknown) == 2 {
 					t.Logf("after %v:\n%s", time.Since(before), d.Text())
 					break
 				}

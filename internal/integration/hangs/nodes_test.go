@@ -208,7 +208,7 @@ func (h *nodeHang) goesOn() bool { return strings.Contains(h.ends, h.partner.kin
 
 // ask asks the host.
 func (h *nodeHang) ask(at time.Duration) {
-	d := diagnosis.Of(h.sources(0), time.Second)
+	d := diagnosis.Diagnose(h.sources(0), time.Second)
 	a := answer{from: fromHost, at: at, verdict: verdict.Silent, text: d.Text()}
 	for i := range d.Findings {
 		f := &d.Findings[i]
@@ -247,7 +247,7 @@ func (h *nodeHang) analyze() {
 	}
 	slices.SortStableFunc(units, func(a, b pcapng.Unit) int { return a.Time.Compare(b.Time) })
 	analysis := capture.NewAnalysis(h.row.name, capture.AnalysisOptions{})
-	if err := analysis.Follow(&recording{units: units, end: time.Now()}); err != nil {
+	if err := analysis.Analyze(&recording{units: units, end: time.Now()}); err != nil {
 		h.t.Fatal(err)
 	}
 	a := answer{from: fromRecording, at: nodeMoments[len(nodeMoments)-1], verdict: verdict.Silent}
@@ -270,8 +270,8 @@ func (h *nodeHang) analyze() {
 }
 
 // kindCauses are the causes that findings of a recording state for certain.
-var kindCauses = map[capture.Kind]string{
-	capture.Deadlock: diagnosis.Cycle, capture.Wedged: diagnosis.DeadEnd, capture.DatatypeMismatch: diagnosis.Datatype,
+var kindCauses = map[capture.FindingKind]string{
+	capture.Deadlock: diagnosis.WaitCycle, capture.Wedged: diagnosis.DeadEnd, capture.DatatypeMismatch: diagnosis.DatatypeMismatch,
 	capture.WrongSource: diagnosis.WrongAddress, capture.WrongDestination: diagnosis.WrongAddress,
 }
 
@@ -364,7 +364,7 @@ func (h *nodeHang) verify() {
 		h.t.Errorf("%s: the host's program %s", h.row.name, state)
 	case !h.ended && h.goesOn(): // the time-outs of deployed nodes are for machines that are not busy
 		h.t.Logf("%s: the host's program hangs, which it does not on an idle machine\n%s", h.row.name,
-			diagnosis.Of(h.sources(0), time.Second).Text())
+			diagnosis.Diagnose(h.sources(0), time.Second).Text())
 	}
 	for _, a := range h.answers {
 		if a.verdict.String() == *show || *show == "all" {

@@ -20,7 +20,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/testkit/needs"
 )
 
-// simulatedClock is the clock of an MPE in simulation in Hz, at which its time-outs take as long as a deployed MPE's.
+// simulatedClock is the clock of an BuildMPE in simulation in Hz, at which its time-outs take as long as a deployed BuildMPE's.
 const simulatedClock = 25_000
 
 var upstreamCalls, upstreamMPE string // the programs
@@ -29,7 +29,7 @@ func init() {
 	atEnd = append(atEnd, simulators.RemoveAll)
 	partners = append([]partner{ // which take longest
 		{"upstream's MPE in simulation", "fpga", 2, func(t *testing.T) {
-			upstreamMPE = simulators.MPE(t, "peer", simulators.Echo, simulators.TimeOut(simulatedClock/10))
+			upstreamMPE = simulators.BuildMPE(t, "peer", simulators.EchoEdit, simulators.TimeoutEdit(simulatedClock/10))
 		}, startMPE},
 		{"upstream's CPU library", "cpu", 1, func(t *testing.T) { upstreamCalls = buildCalls(t) }, startCalls},
 	}, partners...)
@@ -115,7 +115,7 @@ func (n *callsNode) stop() {
 	_ = n.cmd.Wait()
 }
 
-// mpeNode is an MPE in simulation, in a daemon of this process.
+// mpeNode is an BuildMPE in simulation, in a daemon of this process.
 type mpeNode struct {
 	*daemon.Daemon
 	cancel   context.CancelFunc
@@ -147,7 +147,7 @@ func startMPE(t *testing.T, rank int, own, peer netip.AddrPort, program string) 
 		t.Fatal(err)
 	}
 	n := &mpeNode{ended: make(chan error, 1)}
-	if n.Daemon, err = daemon.New(cfg, daemon.Options{Ready: &n.hasRanks}); err != nil {
+	if n.Daemon, err = daemon.New(cfg, daemon.Options{ReadyWriter: &n.hasRanks}); err != nil {
 		t.Fatal(err)
 	}
 	var ctx context.Context

@@ -84,7 +84,7 @@ func startModelMPE(t *testing.T, rank int, own, peer netip.AddrPort, program str
 	t.Helper()
 	m := mpemodel.New(mpemodel.Config{Rank: rank, Peers: []int{0}})
 	return startModel(t, own, peer, m, program, func() (b [][]byte) {
-		for _, p := range m.Out() {
+		for _, p := range m.TakePackets() {
 			b = append(b, p.Bytes)
 		}
 		return b
@@ -100,7 +100,7 @@ func startModelCPU(t *testing.T, rank int, own, peer netip.AddrPort, program str
 	t.Helper()
 	m := cpumodel.New(cpumodel.Config{Rank: rank, Peers: []int{0}})
 	return startModel(t, own, peer, m, program, func() (b [][]byte) {
-		for _, p := range m.Out() {
+		for _, p := range m.TakePackets() {
 			b = append(b, p.Bytes)
 		}
 		return b
@@ -116,7 +116,7 @@ func startModelCPU(t *testing.T, rank int, own, peer netip.AddrPort, program str
 type model interface {
 	Datagram(now time.Duration, from int, b []byte)
 	Tick(now time.Duration)
-	Next() (time.Duration, bool)
+	NextEvent() (time.Duration, bool)
 	Busy() bool
 }
 
@@ -167,7 +167,7 @@ func startModel(t *testing.T, own, peer netip.AddrPort, m model, program string,
 				continue
 			}
 			deadline := time.Time{}
-			if next, ok := m.Next(); ok {
+			if next, ok := m.NextEvent(); ok {
 				deadline = began.Add(next)
 			}
 			if conn.SetReadDeadline(deadline) != nil {

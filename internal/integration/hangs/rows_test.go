@@ -67,7 +67,7 @@ func ofPair(causes ...string) []truth { return causedBy(anyPeer, causes...) }
 
 // lostIn are the names of packets of a direction that do not arrive.
 func lostIn(d direction) []truth {
-	return []truth{{diagnosis.LostPacket, d.sender(), d.receiver()}, {diagnosis.Blocked, d.sender(), d.receiver()}}
+	return []truth{{diagnosis.LostPacket, d.sender(), d.receiver()}, {diagnosis.PacketsBlocked, d.sender(), d.receiver()}}
 }
 
 // mark is a datagram at which something happens.
@@ -198,7 +198,7 @@ func rows() (list []row) {
 				add("path MTU", fmt.Sprintf("600 bytes after %d messages of %d words", messages, words),
 					row{host: program,
 						faults: []fault{{dir: there, nth: 1 + datagrams*messages, longer: 600}},
-						truths: []truth{{diagnosis.MTU, there.sender(), there.receiver()}}})
+						truths: []truth{{diagnosis.PathMTU, there.sender(), there.receiver()}}})
 			}
 		}
 
@@ -215,21 +215,21 @@ func rows() (list []row) {
 			defaults: "profile: v0.9, deadlines: {clear: 1m, data: 1m, ack: 1m}"})
 		add("wrong profile", "host has extended", row{peer: "software", defaults: extendedUDP, truths: profile})
 
-		count := causedBy(1, diagnosis.Count)
-		other, cycle := ofPair(diagnosis.Datatype, diagnosis.OtherCall), ofPair(diagnosis.Cycle, diagnosis.OtherCall)
+		count := causedBy(1, diagnosis.CountMismatch)
+		other, cycle := ofPair(diagnosis.DatatypeMismatch, diagnosis.OtherCall), ofPair(diagnosis.WaitCycle, diagnosis.OtherCall)
 		if sends {
 			add("wrong datatype", "FLOAT for INT", row{kinds: "fpga", host: "s4 s4f", node: "r4 r4", truths: other})
 			add("wrong count", "node receives more", row{host: "s4 s4", node: "r4 r9", truths: count, ends: both})
 			add("wrong count", "node receives more, of 1000 words",
 				row{host: "s1000 s1000", node: "r1000 r1400", truths: count, ends: "fpga"})
 			add("wrong order of calls", "both send", row{host: "s4 s4", node: "r4 s4", truths: cycle})
-			add("program computes", "after a message", row{node: "r4", truths: causedBy(1, diagnosis.Computes)})
+			add("program computes", "after a message", row{node: "r4", truths: causedBy(1, diagnosis.ProgramComputes)})
 			add("program ended", "after a message", row{node: "r4 e", truths: causedBy(1, diagnosis.ProcessEnded)})
 		} else {
 			add("wrong datatype", "FLOAT for INT", row{kinds: "fpga", host: "r4 r4f", node: "s4 s4", truths: other})
 			add("wrong count", "host receives less", row{host: "r4 r4", node: "s4 s9", truths: count, ends: both})
 			add("wrong order of calls", "both receive", row{host: "r4 r4", node: "s4 r4", truths: cycle})
-			add("program computes", "after a message", row{node: "s4", truths: causedBy(1, diagnosis.Computes)})
+			add("program computes", "after a message", row{node: "s4", truths: causedBy(1, diagnosis.ProgramComputes)})
 			add("program ended", "after a message", row{node: "s4 e", truths: causedBy(1, diagnosis.ProcessEnded)})
 			// when the node does not ask again
 			add("started late", "host", row{hostDown: true, do: startsHost, after: 3600 * ms,
@@ -277,7 +277,7 @@ func rows() (list []row) {
 				add("process killed", m.name+", refused", row{kinds: "cpu", host: program, faults: at(true), do: kills,
 					refuses: true, truths: refused})
 				add("process stopped", m.name, row{kinds: "cpu", host: program, faults: at(true), do: stops,
-					truths: causedBy(1, diagnosis.Stopped)})
+					truths: causedBy(1, diagnosis.ProcessStopped)})
 			}
 		}
 	}

@@ -75,7 +75,7 @@ func inside(t *testing.T) {
 	n, err := netns.New()
 	if err == nil {
 		defer n.Close()
-		err = n.IP("link set lo up")
+		err = n.RunIP("link set lo up")
 	}
 	if err != nil {
 		needs.Missing(t, "attacks of other users", err.Error())

@@ -10,11 +10,11 @@ import (
 	"testing"
 )
 
-// reservePort is the UDP port bound on a network's last address while the network is in use.
+// reservePort is the AddUDP port bound on a network's last address while the network is in use.
 const reservePort = 20999
 
-// held prevents the garbage collector from closing the sockets of networks in use.
-var held struct {
+// reserved prevents the garbage collector from closing the sockets of networks in use.
+var reserved struct {
 	sync.Mutex
 	sockets []*net.UDPConn
 }
@@ -29,9 +29,9 @@ func Network(t testing.TB) string {
 		var socket *net.UDPConn
 		if socket, err = net.ListenUDP("udp4",
 			&net.UDPAddr{IP: net.ParseIP(network + "254"), Port: reservePort}); err == nil {
-			held.Lock()
-			held.sockets = append(held.sockets, socket)
-			held.Unlock()
+			reserved.Lock()
+			reserved.sockets = append(reserved.sockets, socket)
+			reserved.Unlock()
 			return network
 		}
 	}

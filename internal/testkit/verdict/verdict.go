@@ -29,10 +29,10 @@ func (v Verdict) String() string {
 	return []string{"right", "listed", "silent", "missing", "wrong"}[v]
 }
 
-// Of compares a diagnosis with a cause. fits reports whether a cause between a rank and a peer is that cause. The
+// Compare compares a diagnosis with a cause. fits reports whether a cause between a rank and a peer is that cause. The
 // verdict is
 // Wrong if any finding is, and otherwise that of the best finding.
-func Of(d *diagnosis.Diagnosis, fits func(cause string, rank, peer int) bool) Verdict {
+func Compare(d *diagnosis.Diagnosis, fits func(cause string, rank, peer int) bool) Verdict {
 	best := Silent
 	for i := range d.Findings {
 		f := &d.Findings[i]

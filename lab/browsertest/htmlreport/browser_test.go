@@ -31,7 +31,7 @@ func open(t *testing.T, ctx context.Context, r *capture.Report, s browsertest.Sc
 	if err := file.Close(); err != nil {
 		t.Fatal(err)
 	}
-	s.Still = true
+	s.ReducedMotion = true
 	p := &tab{browsertest.Open(t, ctx, "file:", "file://"+name, s)}
 	browsertest.Run(p.Tab, chromedp.Poll[bool](`window.zrlmpiReport !== undefined && window.zrlmpiReport.ladder.frames > 0`, chromedp.WithPollingTimeout(time.Minute)))
 	return p

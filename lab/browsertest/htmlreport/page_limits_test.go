@@ -16,7 +16,7 @@ import (
 
 func TestPageOfNothing(t *testing.T) {
 	ctx := browsertest.Start(t)
-	noSteps := reporttest.Troubled()
+	noSteps := reporttest.TroubledReport()
 	for i := range noSteps.Messages {
 		noSteps.Messages[i].Steps = nil
 	}
@@ -37,20 +37,20 @@ func TestPageOfNothing(t *testing.T) {
 			browsertest.Eval[bool](p.Tab,
 				`(document.querySelector('.finding')?.click(), zrlmpiReport.zoom(0.1), zrlmpiReport.zoom(100), document.querySelector('#compress').click(), true)`)
 			p.frame()
-			p.Quiet()
+			p.CheckNoProblems()
 		})
 	}
 }
 
 func TestPageShowsTextAsText(t *testing.T) {
-	r := reporttest.Troubled()
-	r.Source, r.Summary.Truncated = strings.Join(reporttest.Hostile, " "), strings.Join(reporttest.Hostile, " ")
+	r := reporttest.TroubledReport()
+	r.Source, r.Summary.Truncated = strings.Join(reporttest.HostileTexts, " "), strings.Join(reporttest.HostileTexts, " ")
 	for i := range r.Findings {
-		text := reporttest.Hostile[i%len(reporttest.Hostile)]
-		r.Findings[i].Text, r.Findings[i].Kind = text, capture.Kind(text)
+		text := reporttest.HostileTexts[i%len(reporttest.HostileTexts)]
+		r.Findings[i].Text, r.Findings[i].Kind = text, capture.FindingKind(text)
 	}
 	for i := range r.Messages {
-		text := reporttest.Hostile[i%len(reporttest.Hostile)]
+		text := reporttest.HostileTexts[i%len(reporttest.HostileTexts)]
 		r.Messages[i].Call, r.Messages[i].Verdict, r.Messages[i].Steps[0].Type = text, text, text
 	}
 	p := open(t, browsertest.Start(t), r, browsertest.Desktop)
@@ -58,7 +58,7 @@ func TestPageShowsTextAsText(t *testing.T) {
 		browsertest.Eval[bool](p.Tab, fmt.Sprintf(`(zrlmpiReport.select(%d), true)`, i))
 		p.frame()
 	}
-	for i := range reporttest.Hostile {
+	for i := range reporttest.HostileTexts {
 		browsertest.Eval[bool](p.Tab, fmt.Sprintf(`(zrlmpiReport.selectMessage(%d), true)`, i))
 		p.frame()
 		x, y := p.place(r.Messages[i].Steps[0].Packet)
@@ -75,11 +75,11 @@ func TestPageShowsTextAsText(t *testing.T) {
 			t.Errorf("%q is shown as %q", want, texts[i])
 		}
 	}
-	p.Quiet()
+	p.CheckNoProblems()
 }
 
 func TestPolicyStopsForeignScripts(t *testing.T) {
-	p := open(t, browsertest.Start(t), reporttest.Troubled(), browsertest.Desktop)
+	p := open(t, browsertest.Start(t), reporttest.TroubledReport(), browsertest.Desktop)
 	browsertest.Eval[bool](p.Tab,
 		`(() => { const s = document.createElement('script'); s.textContent = 'window.foreign = true'; document.body.append(s); return true; })()`)
 	if browsertest.Eval[bool](p.Tab, `window.foreign === true`) {
@@ -94,7 +94,7 @@ func TestPageOnPhoneAndInTheDark(t *testing.T) {
 		{Width: 375, Height: 800}, {Width: 375, Height: 800, Dark: true}, {Width: 320, Height: 640},
 		{Width: 1280, Height: 900, Dark: true}, {Width: 1920, Height: 1080},
 	} {
-		p := open(t, ctx, reporttest.Troubled(), s)
+		p := open(t, ctx, reporttest.TroubledReport(), s)
 		browsertest.Eval[bool](p.Tab, `(zrlmpiReport.select(0), true)`)
 		p.frame()
 		if got := browsertest.Eval[int64](p.Tab, `document.documentElement.scrollWidth`); got > s.Width {
@@ -104,13 +104,13 @@ func TestPageOnPhoneAndInTheDark(t *testing.T) {
 			t.Errorf("%+v: nothing is drawn", s)
 		}
 		backgrounds[s.Dark] = browsertest.Eval[string](p.Tab, `getComputedStyle(document.body).backgroundColor`)
-		p.Quiet()
+		p.CheckNoProblems()
 	}
 	if backgrounds[true] == backgrounds[false] {
 		t.Errorf("light and dark are both %s", backgrounds[true])
 	}
 	// The colours change while the page is open.
-	p := open(t, ctx, reporttest.Troubled(), browsertest.Desktop)
+	p := open(t, ctx, reporttest.TroubledReport(), browsertest.Desktop)
 	const corner = `[...document.querySelector('#ladder-canvas').getContext('2d').getImageData(0, 0, 900, 300).data].reduce((sum, x) => sum + x, 0)`
 	before := browsertest.Eval[float64](p.Tab, corner)
 	browsertest.Call(p.Tab, emulation.SetEmulatedMedia,
@@ -162,5 +162,5 @@ func TestLargePage(t *testing.T) {
 	if v := p.ladder(); v.Mode != "arrows" {
 		t.Errorf("a finding is shown as %s", v.Mode)
 	}
-	p.Quiet()
+	p.CheckNoProblems()
 }

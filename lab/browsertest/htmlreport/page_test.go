@@ -23,8 +23,8 @@ func span(v ladderView) float64 { return v.To - v.From }
 
 func TestPage(t *testing.T) {
 	ctx := browsertest.Start(t)
-	r := reporttest.Troubled()
-	find := func(kind capture.Kind) (int, capture.Finding) {
+	r := reporttest.TroubledReport()
+	find := func(kind capture.FindingKind) (int, capture.Finding) {
 		i := slices.IndexFunc(r.Findings, func(f capture.Finding) bool { return f.Kind == kind })
 		return i, r.Findings[i]
 	}
@@ -51,7 +51,7 @@ func TestPage(t *testing.T) {
 				t.Errorf("%s shows %q, want %q in it", selector, got, want)
 			}
 		}
-		p.Quiet()
+		p.CheckNoProblems()
 	})
 
 	t.Run("retransmissions", func(t *testing.T) {
@@ -72,7 +72,7 @@ func TestPage(t *testing.T) {
 		if total != fmt.Sprint(packets) {
 			t.Errorf("the pair table shows %q retransmissions, want %d", total, packets)
 		}
-		p.Quiet()
+		p.CheckNoProblems()
 	})
 
 	t.Run("opens at a serious finding", func(t *testing.T) {
@@ -94,7 +94,7 @@ func TestPage(t *testing.T) {
 				"delivered twice") {
 			t.Errorf("the link to packet %d shows the row %q", f.Packets[0], got)
 		}
-		p.Quiet()
+		p.CheckNoProblems()
 	})
 
 	t.Run("finding to diagram and back", func(t *testing.T) {
@@ -124,7 +124,7 @@ func TestPage(t *testing.T) {
 		if got := p.text(".finding.on"); !strings.Contains(got, "Duplicate packet") {
 			t.Errorf("a click on the packet marks the finding %q", got)
 		}
-		p.Quiet()
+		p.CheckNoProblems()
 	})
 
 	t.Run("deadlock", func(t *testing.T) {
@@ -136,7 +136,7 @@ func TestPage(t *testing.T) {
 			"rank 2 has waited 4.8s for CLEAR_TO_SEND from rank 3") {
 			t.Errorf("the inspector says %q", got)
 		}
-		p.Quiet()
+		p.CheckNoProblems()
 	})
 
 	t.Run("tooltip", func(t *testing.T) {
@@ -157,7 +157,7 @@ func TestPage(t *testing.T) {
 		if got := p.text(tooltip); got != "" {
 			t.Errorf("the tooltip stays: %q", got)
 		}
-		p.Quiet()
+		p.CheckNoProblems()
 	})
 
 	t.Run("zoom and pan", func(t *testing.T) {
@@ -207,7 +207,7 @@ func TestPage(t *testing.T) {
 			t.Errorf("Enter selects %q", got)
 		}
 		p.press("Escape")
-		p.Quiet()
+		p.CheckNoProblems()
 	})
 
 	t.Run("axis without compression", func(t *testing.T) {
@@ -222,7 +222,7 @@ func TestPage(t *testing.T) {
 		if linear := share(); linear > compressed/10 {
 			t.Errorf("a burst takes %.1f pixels of the linear axis, and %.1f of the compressed one", linear, compressed)
 		}
-		p.Quiet()
+		p.CheckNoProblems()
 	})
 
 	t.Run("pairs and tables", func(t *testing.T) {
@@ -250,7 +250,7 @@ func TestPage(t *testing.T) {
 		if !slices.IsSortedFunc(counts, func(a, b int) int { return b - a }) || counts[0] != 65536 {
 			t.Errorf("sorted by words: %v", counts)
 		}
-		p.Quiet()
+		p.CheckNoProblems()
 	})
 
 	t.Run("kinds", func(t *testing.T) {
@@ -260,6 +260,6 @@ func TestPage(t *testing.T) {
 		if got := browsertest.Eval[int](p.Tab, `document.querySelectorAll('.finding').length`); got != 1 {
 			t.Errorf("%d findings are listed, want the deadlock", got)
 		}
-		p.Quiet()
+		p.CheckNoProblems()
 	})
 }

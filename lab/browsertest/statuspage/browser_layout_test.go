@@ -18,8 +18,8 @@ import (
 // the user prefers.
 func TestScreens(t *testing.T) {
 	ctx := browsertest.Start(t)
-	m := &daemontest.Source{Value: daemontest.Cluster(200, 4000, true)}
-	daemontest.Waits(&m.Value, 3, 133)
+	m := &daemontest.StatusSource{Value: daemontest.ClusterStatus(200, 4000, true)}
+	daemontest.AddWait(&m.Value, 3, 133)
 	p := m.Value.Ranks[0].Engine.Peers
 	p[6].Refuses = strings.Repeat("verylong", 40)
 	p[7].NetworkError = strings.Repeat("a long text with words ", 20)
@@ -41,7 +41,7 @@ func TestScreens(t *testing.T) {
 			t.Errorf("at a width of %d the page is %d wide", s.Width, got)
 		}
 		backgrounds[s.Dark] = browsertest.Eval[string](p.Tab, `getComputedStyle(document.body).backgroundColor`)
-		p.Quiet()
+		p.CheckNoProblems()
 	}
 	if backgrounds[true] == backgrounds[false] {
 		t.Errorf("light and dark are both %s", backgrounds[true])
@@ -51,7 +51,7 @@ func TestScreens(t *testing.T) {
 // TestFilterLive checks that the filter takes effect while the user types, and that it becomes part of the address.
 func TestFilterLive(t *testing.T) {
 	ctx := browsertest.Start(t)
-	m := &daemontest.Source{Value: daemontest.Cluster(1000, 4000, true)}
+	m := &daemontest.StatusSource{Value: daemontest.ClusterStatus(1000, 4000, true)}
 	p := open(t, ctx, serve(t, statuspage.New(m.Status, statuspage.Options{})), "/?sort=rank", browsertest.Desktop)
 	p.until(`document.querySelectorAll('#peers tr').length === 60 && document.querySelector('#apply').hidden`)
 	p.Do(chromedp.SendKeys("#q", "0>777"))
@@ -62,11 +62,11 @@ func TestFilterLive(t *testing.T) {
 	// An update replaces only the content that changed.
 	browsertest.Eval[bool](p.Tab,
 		`(window.row = document.querySelector('#peers tr'), window.cell = row.children[2], true)`)
-	m.Change(func(s *state.Status) { *s = daemontest.Cluster(1000, 4010, true) })
+	m.Modify(func(s *state.Status) { *s = daemontest.ClusterStatus(1000, 4010, true) })
 	p.until(`row.isConnected && cell.isConnected && row.textContent.includes('401\u202f000')`)
 	browsertest.Eval[bool](p.Tab, `(document.querySelector('#pause').click(), true)`)
 	p.until(`document.body.dataset.state === 'paused' && document.querySelector('#pause').getAttribute('aria-pressed') === 'true'`)
-	p.Quiet()
+	p.CheckNoProblems()
 }
 
 // TestFoldedFailures checks that earlier failures that the user has unfolded stay unfolded and keep the focus when
@@ -77,14 +77,14 @@ func TestFoldedFailures(t *testing.T) {
 		return slices.Repeat([]state.Failure{{Rank: 2, Operation: state.OperationSend, Reason: "timed out", Count: 1}},
 			n)
 	}
-	m := &daemontest.Source{Value: daemontest.Cluster(3, 4000, true)}
+	m := &daemontest.StatusSource{Value: daemontest.ClusterStatus(3, 4000, true)}
 	m.Value.Failures = failures(3)
 	p := open(t, ctx, serve(t, statuspage.New(m.Status, statuspage.Options{})), "/", browsertest.Desktop)
 	p.until(`document.body.dataset.state === 'live' && document.querySelector('#failures').innerText.includes('3 times')`)
 	browsertest.Eval[bool](p.Tab, `(document.querySelector('#failures summary').focus(), true)`)
 	p.Do(chromedp.SendKeys("#failures summary", "\r"))
 	p.until(`document.querySelector('#failures details').open`)
-	m.Change(func(s *state.Status) { s.Failures = failures(4) })
+	m.Modify(func(s *state.Status) { s.Failures = failures(4) })
 	p.until(`document.querySelector('#failures').innerText.includes('4 times')`)
 	if !browsertest.Eval[bool](p.Tab,
 		`document.querySelector('#failures details').open && document.activeElement.tagName === 'SUMMARY'`) {
@@ -93,13 +93,13 @@ func TestFoldedFailures(t *testing.T) {
 	if n := browsertest.Eval[int](p.Tab, `document.querySelectorAll('#failures details li').length`); n != 3 {
 		t.Errorf("%d earlier failures", n)
 	}
-	p.Quiet()
+	p.CheckNoProblems()
 }
 
 // TestServerGoes checks that the page says when it is no longer up to date.
 func TestServerGoes(t *testing.T) {
 	ctx := browsertest.Start(t)
-	server := serve(t, statuspage.New((&daemontest.Source{Value: daemontest.Cluster(2, 10, true)}).Status,
+	server := serve(t, statuspage.New((&daemontest.StatusSource{Value: daemontest.ClusterStatus(2, 10, true)}).Status,
 		statuspage.Options{}))
 	p := open(t, ctx, server, "/", browsertest.Desktop)
 	p.until(`document.body.dataset.state === 'live'`)
@@ -111,7 +111,7 @@ func TestServerGoes(t *testing.T) {
 // TestForeignScript checks that the content security policy blocks a foreign script.
 func TestForeignScript(t *testing.T) {
 	p := open(t, browsertest.Start(t),
-		serve(t, statuspage.New((&daemontest.Source{Value: daemontest.Cluster(2, 10, true)}).Status,
+		serve(t, statuspage.New((&daemontest.StatusSource{Value: daemontest.ClusterStatus(2, 10, true)}).Status,
 			statuspage.Options{})), "/", browsertest.Desktop)
 	p.until(`document.body.dataset.state === 'live'`)
 	browsertest.Eval[bool](p.Tab,

@@ -36,7 +36,7 @@ func (p *tab) until(expression string) {
 		}
 		if ctx.Err() != nil || !strings.Contains(err.Error(), "navigated") &&
 			!strings.Contains(err.Error(), "context") {
-			p.T.Fatalf("%s: %v; the page says %q, and is: %s", expression, err, p.Said(),
+			p.T.Fatalf("%s: %v; the page says %q, and is: %s", expression, err, p.Problems(),
 				browsertest.Eval[string](p.Tab, `document.body.innerText`))
 		}
 	}

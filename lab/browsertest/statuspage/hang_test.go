@@ -111,7 +111,7 @@ func TestHang(t *testing.T) {
 	if browsertest.Eval[float64](p.Tab, `performance.timeOrigin`) != loaded {
 		t.Error("the page was loaded again")
 	}
-	p.Quiet()
+	p.CheckNoProblems()
 }
 
 // TestChart checks that the chart shows the value under the pointer, also after the page was updated, and hides it when
@@ -135,7 +135,7 @@ func TestChart(t *testing.T) {
 		!strings.HasSuffix(text, "now") {
 		t.Errorf("the axis: %q", text)
 	}
-	p.Quiet()
+	p.CheckNoProblems()
 }
 
 // TestDeadlock checks that the page shows a possible deadlock of two hosts that receive from each other.
@@ -154,14 +154,14 @@ func TestDeadlock(t *testing.T) {
 			t.Errorf("%s: %q, want %q", selector, got, want)
 		}
 	}
-	p.Quiet()
+	p.CheckNoProblems()
 }
 
 // TestTooManyViewers checks that a page reports that there are too many viewers, and that it goes live when another
 // viewer leaves.
 func TestTooManyViewers(t *testing.T) {
 	ctx := browsertest.Start(t)
-	source := &daemontest.Source{Value: daemontest.Cluster(3, 100, true)}
+	source := &daemontest.StatusSource{Value: daemontest.ClusterStatus(3, 100, true)}
 	server := serve(t, statuspage.New(source.Status, statuspage.Options{Host: "node7"}))
 	var last *http.Response
 	for range 32 {
@@ -206,5 +206,5 @@ func TestWithoutScript(t *testing.T) {
 	// The filter is an ordinary form.
 	p.Do(chromedp.SetValue("#q", "nothing"), chromedp.Click("#apply"))
 	p.until(`location.search.includes('q=nothing') && document.querySelector('#waits-more')?.innerText.includes('match the filter') === true`)
-	p.Quiet()
+	p.CheckNoProblems()
 }

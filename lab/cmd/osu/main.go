@@ -58,7 +58,7 @@ var calls = map[string]call{
 }
 
 // An order is a parsed command line.
-type order struct {
+type commandLine struct {
 	name string // of OSU's program, without osu_
 	// shortest and longest are lengths in bytes. Each measured length is twice the previous one.
 	shortest, longest int
@@ -69,8 +69,8 @@ type order struct {
 const usage = "usage: osu latency|barrier|bcast|reduce|allreduce|allgather|alltoall [-m MIN:MAX] [-i ITERATIONS] " +
 	"[-x WARMUP]"
 
-func parse(args []string) (order, error) {
-	o := order{shortest: 1, longest: 1 << 20}
+func parse(args []string) (commandLine, error) {
+	o := commandLine{shortest: 1, longest: 1 << 20}
 	flags := flag.NewFlagSet("osu", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	flags.Func("m", "", func(s string) error {
@@ -107,10 +107,10 @@ func main() {
 }
 
 // measure runs the measurements that the order requests. Rank 0 prints the results.
-func (o order) measure(ctx context.Context, world *mpi.Comm, to io.Writer) error {
+func (o commandLine) measure(ctx context.Context, world *mpi.Comm, to io.Writer) error {
 	c := calls[o.name]
 	if o.name == "barrier" {
-		µs, err := collectives(ctx, world, c, 0, cmp.Or(o.warmUp, skip), o.iterations)
+		µs, err := meanCallTime(ctx, world, c, 0, cmp.Or(o.warmUp, skip), o.iterations)
 		if err == nil && world.Rank() == 0 {
 			_, err = fmt.Fprintf(to, "%.2f\n", µs)
 		}
@@ -126,7 +126,7 @@ func (o order) measure(ctx context.Context, world *mpi.Comm, to io.Writer) error
 		if c == nil {
 			µs, err = pingPong(ctx, world, length, warmUp, o.iterations)
 		} else {
-			µs, err = collectives(ctx, world, c, length, warmUp, o.iterations)
+			µs, err = meanCallTime(ctx, world, c, length, warmUp, o.iterations)
 		}
 		if err == nil && world.Rank() == 0 {
 			_, err = fmt.Fprintf(to, "%-10d %.2f\n", length, µs)
@@ -174,9 +174,9 @@ func pingPong(ctx context.Context, world *mpi.Comm, length, warmUp, iterations i
 	return time.Since(start).Seconds() * 1e6 / float64(2*iterations), nil
 }
 
-// collectives returns the mean time of a call over all ranks in µs, like OSU's collective programs. A call with a
+// meanCallTime returns the mean time of a call over all ranks in µs, like OSU's collective programs. A call with a
 // length is followed by a barrier that is not timed.
-func collectives(ctx context.Context, world *mpi.Comm, collective call, length, warmUp, iterations int) (float64,
+func meanCallTime(ctx context.Context, world *mpi.Comm, collective call, length, warmUp, iterations int) (float64,
 	error) {
 	send, recv := buffer(length*world.Size()), buffer(length*world.Size())
 	if err := mpi.Barrier(ctx, world); err != nil {

@@ -55,7 +55,7 @@ func TestCommandLine(t *testing.T) {
 			t.Errorf("%v: %+v, %v", args, o, err)
 		}
 	}
-	if o, err := parse([]string{"bcast"}); err != nil || o != (order{"bcast", 1, 1 << 20, 10000, 0}) {
+	if o, err := parse([]string{"bcast"}); err != nil || o != (commandLine{"bcast", 1, 1 << 20, 10000, 0}) {
 		t.Errorf("%+v, %v", o, err)
 	}
 }

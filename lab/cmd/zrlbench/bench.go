@@ -18,7 +18,7 @@ type benchOutput struct {
 	save     string
 }
 
-func (o *benchOutput) flags(cmd *cobra.Command) {
+func (o *benchOutput) addFlags(cmd *cobra.Command) {
 	fl := cmd.Flags()
 	fl.BoolVar(&o.markdown, "markdown", false, "output Markdown")
 	fl.StringVar(&o.svg, "svg", "", "draw the plots into this `folder`, and show them in the Markdown")
@@ -55,10 +55,10 @@ Exit codes: 0 everything was measured, 1 a measurement failed, 2 the command lin
 			if cmd.Flags().Changed("rounds") && o.Rounds < 1 {
 				return usagef("--rounds %d: give at least 1", o.Rounds)
 			}
-			return a.bench(cmd.Context(), o, &out, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			return a.runBench(cmd.Context(), o, &out, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
-	out.flags(cmd)
+	out.addFlags(cmd)
 	fl := cmd.Flags()
 	fl.StringVar(&out.save, "save", "", "write all figures to this file, as JSON")
 	fl.BoolVar(&o.Quick, "quick", false, "measure a few small steps, to check that everything works")
@@ -75,7 +75,7 @@ Exit codes: 0 everything was measured, 1 a measurement failed, 2 the command lin
 	return cmd
 }
 
-func (a *app) bench(ctx context.Context, o bench.Options, out *benchOutput, stdout, stderr io.Writer) error {
+func (a *app) runBench(ctx context.Context, o bench.Options, out *benchOutput, stdout, stderr io.Writer) error {
 	r, err := bench.Run(ctx, o, stderr)
 	if err != nil {
 		return err

@@ -41,7 +41,7 @@ Exit codes: 0 everything was measured, 1 a measurement failed, 2 the command lin
 			if cmd.Flags().Changed("rounds") && o.Rounds < 1 {
 				return usagef("--rounds %d: give at least 1", o.Rounds)
 			}
-			return a.goodput(cmd.Context(), o, save, markdown, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			return a.runGoodput(cmd.Context(), o, save, markdown, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
 	fl := cmd.Flags()
@@ -76,7 +76,7 @@ several files are put together.`,
 	return cmd
 }
 
-func (a *app) goodput(ctx context.Context, o goodput.Options, save string, markdown bool, stdout,
+func (a *app) runGoodput(ctx context.Context, o goodput.Options, save string, markdown bool, stdout,
 	stderr io.Writer) error {
 	r, err := goodput.Run(ctx, o, stderr)
 	if err != nil {

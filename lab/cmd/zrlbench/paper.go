@@ -69,7 +69,7 @@ control message or a word in a cycle.`,
 				return usagef("--clock %v: must be 0.001 to 1000000 MHz", clock)
 			}
 			var err error
-			if setup.Left, err = busyNodes(busy); err != nil {
+			if setup.BusyBytes, err = busyNodes(busy); err != nil {
 				return err
 			}
 			return a.paperBcast(cmd.OutOrStdout(), setup, clock)
@@ -128,7 +128,7 @@ func (a *app) paperBcast(out io.Writer, setup bcast.Setup, clock float64) error 
 			return err
 		}
 		results = append(results,
-			simulatedBcast{v, r.Cycles, float64(r.Cycles) * 1000 / clock, r.Segments, r.Sync, r.Order, r.Events})
+			simulatedBcast{v, r.Cycles, float64(r.Cycles) * 1000 / clock, r.Segments, r.SyncCycles, r.Order, r.Events})
 	}
 	if a.json {
 		return writeJSON(out, results)
@@ -173,7 +173,7 @@ func (a *app) paperCells(out io.Writer, cells func() ([]bcast.Cell, error), svg 
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "NODES\tBYTES\tUNDER WAY AT P1\tATOMIC (ns)\tORDER CHANGED (ns)\tSPEED-UP")
 	for _, c := range list {
-		fmt.Fprintf(w, "%d\t%d\t%d\t%d\t%d\t%.3f\n", c.Nodes, c.Bytes, c.Left, c.Atomic, c.Changed, c.Ratio)
+		fmt.Fprintf(w, "%d\t%d\t%d\t%d\t%d\t%.3f\n", c.Nodes, c.Bytes, c.BusyBytes, c.Atomic, c.Changed, c.Ratio)
 	}
 	return w.Flush()
 }

@@ -16,7 +16,7 @@ import (
 
 // matchBenchmarks are the benchmarks of the command paper match, each for a hardware design and for the engine.
 var matchBenchmarks = map[string]struct {
-	simulate func(twolevel.Design, int) (twolevel.Measured, error)
+	simulate func(twolevel.Design, int) (twolevel.BenchResult, error)
 	measure  func(m *match.Matcher[int, int], depth int) (time.Duration, error)
 }{
 	"preposted": {twolevel.Design.Preposted, matchLast},

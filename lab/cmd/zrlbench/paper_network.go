@@ -59,7 +59,7 @@ measured within 1.25 times the fastest, and the ratios of predicted to measured 
 	}
 	fl := cmd.Flags()
 	fl.StringSliceVar(&f.collectives, "collectives", []string{"bcast", "allreduce", "alltoall"},
-		"collectives, of "+fmt.Sprint(choice.Names()))
+		"collectives, of "+fmt.Sprint(choice.CollectiveNames()))
 	fl.IntSliceVar(&f.ranks, "ranks", []int{2, 8, 32, 128, 512},
 		fmt.Sprintf("numbers of ranks, 2 to %d", network.MaxRanks))
 	fl.StringSliceVar(&f.bytes, "bytes", []string{"8", "4KiB", "1MiB"}, "lengths of a vector, or of one rank's block")
@@ -98,7 +98,7 @@ func (f *scaleFlags) request(ctx context.Context) (q predict.Request, err error)
 		return q, usagef("--ranks: give at least one number")
 	}
 	q.Ranks = f.ranks
-	q.Cluster = predict.Default(slices.Max(f.ranks))
+	q.Cluster = predict.DefaultDescription(slices.Max(f.ranks))
 	if f.cluster != "" {
 		if q.Cluster, err = readFile(f.cluster, predict.Load); err != nil {
 			return q, err
@@ -162,11 +162,11 @@ func (a *app) paperScale(ctx context.Context, out io.Writer, f *scaleFlags) erro
 	fmt.Fprintln(w)
 	for _, row := range scaleRows(points) {
 		p := row[0]
-		fmt.Fprintf(w, "%s\t%v\t%s", choice.Name(coll.Collective(p.Collective)), bytesize.Size(p.Bytes), p.By.Algorithm)
+		fmt.Fprintf(w, "%s\t%v\t%s", choice.CollectiveName(coll.Collective(p.Collective)), bytesize.Size(p.Bytes), p.By.Algorithm)
 		for _, n := range q.Ranks {
 			text := "-"
 			if i := slices.IndexFunc(row, func(p predict.Point) bool { return p.Ranks == n }); i >= 0 {
-				text = microseconds(row[i].Nanoseconds)
+				text = formatMicros(row[i].Nanoseconds)
 			}
 			fmt.Fprint(w, "\t"+text)
 		}
@@ -175,8 +175,8 @@ func (a *app) paperScale(ctx context.Context, out io.Writer, f *scaleFlags) erro
 	return w.Flush()
 }
 
-// microseconds formats a time in microseconds, with three significant digits or to the nanosecond.
-func microseconds(ns float64) string {
+// formatMicros formats a time in microseconds, with three significant digits or to the nanosecond.
+func formatMicros(ns float64) string {
 	return strconv.FormatFloat(ns/1000, 'f', max(0, min(3, 3-len(strconv.Itoa(int(ns/1000))))), 64)
 }
 
@@ -207,7 +207,7 @@ func lengthText(n int) string {
 func scaleCharts(points []predict.Point) (charts []chartFile) {
 	for _, row := range scaleRows(points) {
 		p := row[0]
-		of, n := choice.Name(coll.Collective(p.Collective)), bytesize.Size(p.Bytes)
+		of, n := choice.CollectiveName(coll.Collective(p.Collective)), bytesize.Size(p.Bytes)
 		name := fmt.Sprintf("scale-%s-%v.svg", of, n)
 		if len(charts) == 0 || charts[len(charts)-1].name != name {
 			charts = append(charts, chartFile{name, chart.Chart{
@@ -297,10 +297,10 @@ func (a *app) paperChoose(ctx context.Context, out io.Writer, name, measured, fi
 	if err != nil {
 		return err
 	}
-	if d.Ranks > predict.MostChosen {
-		return usagef("%s: ranks: %d is outside 2 to %d", name, d.Ranks, predict.MostChosen)
+	if d.Ranks > predict.MaxChosenRanks {
+		return usagef("%s: ranks: %d is outside 2 to %d", name, d.Ranks, predict.MaxChosenRanks)
 	}
-	if d.FPGA() {
+	if d.HasFPGAs() {
 		if measured != "" || file != "" {
 			return usagef("%s: %w; leave out --measured and --output", name, predict.ErrFPGA)
 		}
@@ -329,8 +329,8 @@ func (a *app) paperChoose(ctx context.Context, out io.Writer, name, measured, fi
 		sum, builtIn = sum+c.Nanoseconds, builtIn+c.BuiltInNanoseconds
 		if c.Nanoseconds < c.BuiltInNanoseconds {
 			fmt.Fprintf(w, "%s\t%d\t%s\t%v\t%v\t%s\t%v\t%s\n", c.Class, c.Ranks,
-				choice.Name(coll.Collective(c.Collective)), bytesize.Size(c.Bytes), c.By, microseconds(c.Nanoseconds),
-				c.BuiltIn, microseconds(c.BuiltInNanoseconds))
+				choice.CollectiveName(coll.Collective(c.Collective)), bytesize.Size(c.Bytes), c.By, formatMicros(c.Nanoseconds),
+				c.BuiltIn, formatMicros(c.BuiltInNanoseconds))
 		}
 	}
 	if err := w.Flush(); err != nil {
@@ -355,8 +355,8 @@ func (a *app) paperUpstream(ctx context.Context, out io.Writer, d *predict.Descr
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "COLLECTIVE\tBYTES\tFLAT (µs)\tTREE (µs)")
 	for _, u := range all {
-		fmt.Fprintf(w, "%s\t%v\t%s\t%s\n", choice.Name(coll.Collective(u.Collective)), bytesize.Size(u.Bytes),
-			microseconds(u.Flat), microseconds(u.Tree))
+		fmt.Fprintf(w, "%s\t%v\t%s\t%s\n", choice.CollectiveName(coll.Collective(u.Collective)), bytesize.Size(u.Bytes),
+			formatMicros(u.Flat), formatMicros(u.Tree))
 	}
 	if err := w.Flush(); err != nil {
 		return err

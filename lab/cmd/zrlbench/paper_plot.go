@@ -64,8 +64,8 @@ func figureCharts(cells []bcast.Cell) (charts []chartFile) {
 			}})
 		}
 		drawn := &charts[len(charts)-1].chart
-		if i == 0 || cells[i-1].Nodes != c.Nodes || cells[i-1].Left != c.Left {
-			addLine(drawn, fmt.Sprintf("%d bytes under way", c.Left))
+		if i == 0 || cells[i-1].Nodes != c.Nodes || cells[i-1].BusyBytes != c.BusyBytes {
+			addLine(drawn, fmt.Sprintf("%d bytes under way", c.BusyBytes))
 		}
 		addPoint(drawn, len(drawn.Series)-1, float64(c.Bytes), c.Ratio)
 	}

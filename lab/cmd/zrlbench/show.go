@@ -65,7 +65,7 @@ machine or workload that does not exist.`,
 			return a.writeBench(r, &out, stdout)
 		},
 	}
-	out.flags(cmd)
+	out.addFlags(cmd)
 	fl := cmd.Flags()
 	fl.BoolVar(&targets, "targets", false, "compare with the targets of the project instead of printing tables")
 	fl.StringVar(&into, "into", "", "put a table of selected figures into this Markdown `document`")

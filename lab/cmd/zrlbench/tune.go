@@ -50,7 +50,7 @@ Exit codes: 0 everything was measured, 1 a measurement failed, 2 the command lin
 				}
 				o.MaxBytes = int(size)
 			}
-			return a.tune(cmd.Context(), o, output, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			return a.runTune(cmd.Context(), o, output, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
 	fl := cmd.Flags()
@@ -60,7 +60,7 @@ Exit codes: 0 everything was measured, 1 a measurement failed, 2 the command lin
 		"transports: shm for ranks that share memory, udp or tcp for others (default shm,udp)")
 	fl.IntSliceVar(&o.Ranks, "ranks", nil, "numbers of ranks (default 2,4,8, or 2,4 with --quick)")
 	fl.StringSliceVar(&o.Collectives, "collectives", nil,
-		"measure these collectives only, of "+strings.Join(choice.Names(), ", "))
+		"measure these collectives only, of "+strings.Join(choice.CollectiveNames(), ", "))
 	fl.StringVar(&maxBytes, "max-bytes", "",
 		"length of the longest vector, or of all its blocks (default 2MiB, or 32KiB with --quick)")
 	fl.IntVar(&o.Rounds, "rounds", 0, "number of rounds (default 5, or 1 with --quick)")
@@ -93,7 +93,7 @@ which algorithm is chosen. By default print the built-in table.`,
 	}
 }
 
-func (a *app) tune(ctx context.Context, o tune.Options, output string, stdout, stderr io.Writer) (err error) {
+func (a *app) runTune(ctx context.Context, o tune.Options, output string, stdout, stderr io.Writer) (err error) {
 	var file *os.File
 	if output != "" { // first, so that an unwritable file fails before minutes of measuring
 		if file, err = os.CreateTemp(filepath.Dir(output), ".zrlbench-tune-"); err != nil {

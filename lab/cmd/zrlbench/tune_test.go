@@ -38,7 +38,7 @@ func TestTune(t *testing.T) {
 		t.Errorf("%d\n%s", code, text)
 	}
 	entries := 0
-	d.Each(func(_ choice.Class, c *collectives.ClassTable) { entries += len(c.Collectives) })
+	d.ForEachClass(func(_ choice.Class, c *collectives.ClassTable) { entries += len(c.Collectives) })
 	if entries != 4 {
 		t.Errorf("%d entries", entries)
 	}

@@ -61,9 +61,9 @@ type Setup struct {
 	Nodes, Root int
 	// Bytes is the length of the data. Word is the number of bytes carried over a hop per cycle.
 	Bytes, Word int
-	// Left maps a node to the number of bytes that it still has to send when the broadcast begins. Nodes that are not
+	// BusyBytes maps a node to the number of bytes that it still has to send when the broadcast begins. Nodes that are not
 	// in it have none.
-	Left map[int]int
+	BusyBytes map[int]int
 }
 
 // ErrSetup matches every *SetupError.
@@ -77,7 +77,7 @@ func (e *SetupError) Error() string { return e.Problem }
 // Is reports whether target is ErrSetup.
 func (e *SetupError) Is(target error) bool { return target == ErrSetup }
 
-func (s *Setup) check() error {
+func (s *Setup) validate() error {
 	bad := func(format string, args ...any) error { return &SetupError{fmt.Sprintf(format, args...)} }
 	switch {
 	case s.Nodes < 2 || s.Nodes > MaxNodes:
@@ -89,13 +89,13 @@ func (s *Setup) check() error {
 	case s.Word < 1 || s.Word > MaxBytes:
 		return bad("words of %d bytes: must be 1 to %d", s.Word, MaxBytes)
 	}
-	for r := range s.Left {
+	for r := range s.BusyBytes {
 		if r < 0 || r >= s.Nodes {
 			return bad("busy node %d: must be 0 to %d", r, s.Nodes-1)
 		}
 	}
 	for r := range s.Nodes {
-		if n := s.Left[r]; n < 0 || n > MaxBytes {
+		if n := s.BusyBytes[r]; n < 0 || n > MaxBytes {
 			return bad("busy node %d has %d bytes left: must be 0 to %d", r, n, MaxBytes)
 		}
 	}
@@ -109,8 +109,8 @@ type Result struct {
 	Cycles sim.Cycle
 	// Segments is the number of messages into which the data is divided (k in equation 1). Sync is the number of cycles
 	// in which a node synchronizes them if it never waits for another node (equation 2).
-	Segments int
-	Sync     sim.Cycle
+	Segments   int
+	SyncCycles sim.Cycle
 	// Order is the order of the nodes in the chain.
 	Order []int
 	// Events is the number of events simulated.
@@ -119,24 +119,24 @@ type Result struct {
 
 // Run simulates a broadcast. Errors are of type *SetupError.
 func Run(setup Setup, v Variant) (Result, error) {
-	if err := setup.check(); err != nil {
+	if err := setup.validate(); err != nil {
 		return Result{}, err
 	}
 	form := variants[v].form
 	status := make([]coll.Status, setup.Nodes)
 	for r := range status {
-		status[r] = coll.StatusOf(setup.Left[r])
+		status[r] = coll.StatusOf(setup.BusyBytes[r])
 	}
 	order := coll.TransmissionOrder(setup.Root, status, form)
 	call := coll.Call{Collective: coll.Bcast, Ranks: setup.Nodes, Root: setup.Root, Bytes: setup.Bytes, Order: order,
-		Form: form, Flows: true, NoCredit: true}
+		OrderForm: form, Flows: true, NoCredit: true}
 	result := Result{Variant: v, Segments: 1, Order: order}
 	if v == Pipelined {
-		whole := words(setup.Bytes, setup.Word) * setup.Word
+		whole := numWords(setup.Bytes, setup.Word) * setup.Word
 		call.Segment = coll.PipelineSegment(setup.Nodes, whole, setup.Word, float64(syncCycles), 1/float64(setup.Word))
-		result.Segments = words(setup.Bytes, call.Segment)
+		result.Segments = numWords(setup.Bytes, call.Segment)
 	}
-	result.Sync = sim.Cycle(result.Segments) * syncCycles
+	result.SyncCycles = sim.Cycle(result.Segments) * syncCycles
 	algorithm, err := coll.Find(coll.Bcast, variants[v].algorithm)
 	if err != nil {
 		return Result{}, err
@@ -152,24 +152,24 @@ func Run(setup Setup, v Variant) (Result, error) {
 		}
 		n.progress.Begin(&n.schedule)
 	}
-	m.begin(setup, form)
+	m.scheduleIssue(setup, form)
 	m.clock.Run()
 	for r, n := range m.nodes {
-		if !n.progress.Over() {
+		if !n.progress.IsDone() {
 			return Result{}, fmt.Errorf("node %d did not complete its schedule: an error of the model", r)
 		}
 	}
-	result.Cycles, result.Events = m.ended, m.clock.Events()
+	result.Cycles, result.Events = m.endCycle, m.clock.Events()
 	return result, nil
 }
 
-// begin schedules when each node issues its operations. A node first sends the data left in its issue queue. If the
+// scheduleIssue schedules when each node issues its operations. A node first sends the data left in its issue queue. If the
 // order is fixed, a barrier comes first: the broadcast begins when the status register shows that all nodes are free.
-func (m *machine) begin(setup Setup, form coll.OrderForm) {
+func (m *machine) scheduleIssue(setup Setup, form coll.OrderForm) {
 	var all sim.Cycle
 	free := make([]sim.Cycle, len(m.nodes))
 	for r := range free {
-		free[r] = sim.Cycle(words(setup.Left[r], setup.Word))
+		free[r] = sim.Cycle(numWords(setup.BusyBytes[r], setup.Word))
 		all = max(all, free[r])
 	}
 	for r, n := range m.nodes {

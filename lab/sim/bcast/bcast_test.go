@@ -33,7 +33,7 @@ func TestTable2(t *testing.T) {
 	want := [][4]int{{4, 32, 210, 190}, {8, 32, 290, 230}, {16, 128, 690, 550}, {32, 128, 1010, 710}}
 	ratios := []string{"1.105", "1.261", "1.255", "1.423"}
 	for i, r := range rows {
-		if got := [4]int{r.Nodes, r.Left, r.Atomic, r.Changed}; got != want[i] || r.Bytes != 4 {
+		if got := [4]int{r.Nodes, r.BusyBytes, r.Atomic, r.Changed}; got != want[i] || r.Bytes != 4 {
 			t.Errorf("%v, the source has %v", got, want[i])
 		}
 		if got := fmt.Sprintf("%.3f", r.Ratio); got != ratios[i] {
@@ -48,7 +48,7 @@ func formula(order []int, setup bcast.Setup, changes bool) sim.Cycle {
 	words := func(bytes int) int { return (bytes + 3) / 4 }
 	wait := 0
 	for position, r := range order {
-		busy := words(setup.Left[r])
+		busy := words(setup.BusyBytes[r])
 		if changes {
 			busy -= max(position-1, 0)
 		}
@@ -60,10 +60,10 @@ func formula(order []int, setup bcast.Setup, changes bool) sim.Cycle {
 func TestFormula(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 5))
 	for range 2000 {
-		setup := bcast.Setup{Nodes: 2 + random.IntN(40), Bytes: 1 + random.IntN(300), Left: map[int]int{}}
+		setup := bcast.Setup{Nodes: 2 + random.IntN(40), Bytes: 1 + random.IntN(300), BusyBytes: map[int]int{}}
 		setup.Root = random.IntN(setup.Nodes)
 		for range random.IntN(6) {
-			setup.Left[random.IntN(setup.Nodes)] = random.IntN(2000)
+			setup.BusyBytes[random.IntN(setup.Nodes)] = random.IntN(2000)
 		}
 		for _, v := range []bcast.Variant{bcast.Atomic, bcast.InitialOrder, bcast.FullOrder} {
 			got := run(t, setup, v)
@@ -88,7 +88,7 @@ func TestNobodyBusy(t *testing.T) {
 func TestSaving(t *testing.T) {
 	for _, nodes := range []int{3, 4, 8, 16, 32} {
 		for left := 4; left <= 2048; left *= 2 {
-			setup := bcast.Setup{Nodes: nodes, Bytes: 64, Left: map[int]int{1: left}}
+			setup := bcast.Setup{Nodes: nodes, Bytes: 64, BusyBytes: map[int]int{1: left}}
 			saving := run(t, setup, bcast.Atomic).Cycles - run(t, setup, bcast.FullOrder).Cycles
 			if want := sim.Cycle(min(left/4, nodes-2)); saving != want {
 				t.Errorf("%d nodes, %d bytes under way: %d cycles are saved, want %d", nodes, left, saving, want)
@@ -109,7 +109,7 @@ func TestSeveralBusy(t *testing.T) {
 		{map[int]int{1: 400, 2: 40, 3: 24}, false},
 		{map[int]int{1: 24, 2: 600, 3: 1100}, false},
 	} {
-		setup := bcast.Setup{Nodes: 8, Bytes: 4, Left: test.left}
+		setup := bcast.Setup{Nodes: 8, Bytes: 4, BusyBytes: test.left}
 		fixed, initial, full := run(t, setup, bcast.Atomic), run(t, setup, bcast.InitialOrder),
 			run(t, setup, bcast.FullOrder)
 		if initial.Cycles > fixed.Cycles || full.Cycles > initial.Cycles ||
@@ -142,13 +142,13 @@ func TestOrderFigures(t *testing.T) {
 		{13, one, bcast.Atomic, 8, []int{0, 1, 2, 3, 4, 5, 6, 7}},
 		{14, one, bcast.FullOrder, 2, []int{0, 2, 3, 4, 5, 6, 7, 1}},
 	} {
-		got := run(t, bcast.Setup{Nodes: 8, Bytes: 4, Left: test.left}, test.variant)
+		got := run(t, bcast.Setup{Nodes: 8, Bytes: 4, BusyBytes: test.left}, test.variant)
 		if got.Cycles-free != test.waits || !slices.Equal(got.Order, test.order) {
 			t.Errorf("figure %d: waits for %d cycles in the order %v, want %d and %v", test.figure, got.Cycles-free,
 				got.Order, test.waits, test.order)
 		}
 	}
-	classes := bcast.Setup{Nodes: 8, Bytes: 4, Left: map[int]int{1: 1100, 2: 600, 3: 40, 4: 40}}
+	classes := bcast.Setup{Nodes: 8, Bytes: 4, BusyBytes: map[int]int{1: 1100, 2: 600, 3: 40, 4: 40}}
 	if got, want := run(t, classes, bcast.FullOrder).Order, []int{0, 5, 6, 7, 3, 4, 2, 1}; !slices.Equal(got, want) {
 		t.Errorf("figure 12: the order is %v, want %v", got, want)
 	}
@@ -162,9 +162,9 @@ func TestHeadline(t *testing.T) {
 	if ratio := float64(pipelined.Cycles) / float64(atomic.Cycles); ratio < 4.113*0.98 || ratio > 4.113*1.02 {
 		t.Errorf("%d cycles by %d is %.3f, not within 2 %% of 4.113", pipelined.Cycles, atomic.Cycles, ratio)
 	}
-	if pipelined.Segments != 8 || pipelined.Sync != 64 {
+	if pipelined.Segments != 8 || pipelined.SyncCycles != 64 {
 		t.Errorf("%d segments with %d cycles of synchronisation, by equations 1 and 2 8 and 64", pipelined.Segments,
-			pipelined.Sync)
+			pipelined.SyncCycles)
 	}
 }
 
@@ -199,7 +199,7 @@ func TestFigures(t *testing.T) {
 		if p.Ratio <= 1 {
 			t.Errorf("%+v: the change of the order saves nothing", p)
 		}
-		if i > 0 && points[i-1].Left == p.Left && points[i-1].Nodes == p.Nodes && p.Ratio >= points[i-1].Ratio {
+		if i > 0 && points[i-1].BusyBytes == p.BusyBytes && points[i-1].Nodes == p.Nodes && p.Ratio >= points[i-1].Ratio {
 			t.Errorf("%+v: the ratio does not fall with the length of the message", p)
 		}
 		if p.Ratio > best[p.Nodes].Ratio {
@@ -227,8 +227,8 @@ func TestSetup(t *testing.T) {
 		func(s *bcast.Setup) { s.Bytes = 0 },
 		func(s *bcast.Setup) { s.Bytes = bcast.MaxBytes + 1 },
 		func(s *bcast.Setup) { s.Word = 0 },
-		func(s *bcast.Setup) { s.Left = map[int]int{4: 4} },
-		func(s *bcast.Setup) { s.Left = map[int]int{1: -4} },
+		func(s *bcast.Setup) { s.BusyBytes = map[int]int{4: 4} },
+		func(s *bcast.Setup) { s.BusyBytes = map[int]int{1: -4} },
 	} {
 		s := good
 		change(&s)
@@ -239,7 +239,7 @@ func TestSetup(t *testing.T) {
 }
 
 func TestDeterministic(t *testing.T) {
-	setup := bcast.Setup{Nodes: 32, Bytes: 2000, Left: map[int]int{1: 1100, 5: 600, 7: 40, 9: 24}}
+	setup := bcast.Setup{Nodes: 32, Bytes: 2000, BusyBytes: map[int]int{1: 1100, 5: 600, 7: 40, 9: 24}}
 	for _, v := range bcast.Variants() {
 		first := run(t, setup, v)
 		for range 10 {
@@ -251,7 +251,7 @@ func TestDeterministic(t *testing.T) {
 }
 
 func BenchmarkAtomic(b *testing.B) {
-	setup := bcast.Setup{Nodes: 32, Bytes: 2048, Left: map[int]int{1: 128}}
+	setup := bcast.Setup{Nodes: 32, Bytes: 2048, BusyBytes: map[int]int{1: 128}}
 	var events uint64
 	for b.Loop() {
 		events += run(b, setup, bcast.FullOrder).Events

@@ -5,7 +5,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
-// A message passing engine (MPE) takes one cycle to read a control message, and one cycle to compose a reply. The
+// A message passing engine (BuildMPE) takes one cycle to read a control message, and one cycle to compose a reply. The
 // crossbar takes one cycle to carry a control message or a word over a hop.
 const (
 	readCycles    sim.Cycle = 1
@@ -24,11 +24,11 @@ type machine struct {
 	clock sim.Clock
 	word  int
 	nodes []*node
-	// ended is the cycle in which the last operation was completed.
-	ended sim.Cycle
+	// endCycle is the cycle in which the last operation was completed.
+	endCycle sim.Cycle
 }
 
-// node is a node's MPE. Its issue queue holds the operations of a schedule. Operations that have begun use the receive
+// node is a node's BuildMPE. Its issue queue holds the operations of a schedule. Operations that have begun use the receive
 // port and the send port one at a time, in order.
 type node struct {
 	machine  *machine
@@ -42,8 +42,8 @@ type operation struct {
 	node   *node
 	number int
 	step   coll.Step
-	// up is the previous operation on the path, and down the next one.
-	up, down *operation
+	// prev is the previous operation on the path, and down the next one.
+	prev, next *operation
 	// requested reports whether the request from the previous node has been received.
 	requested bool
 	// words is the number of words that have left the head, or have reached this node if it is not the head.
@@ -78,14 +78,14 @@ func (n *node) request() {
 	}
 	o := n.out.Head()
 	next := n.machine.nodes[o.step.Dest()]
-	if o.down != nil || o.step.Receives() && !o.requested || next.in.Len() == 0 {
+	if o.next != nil || o.step.Receives() && !o.requested || next.in.Len() == 0 {
 		return
 	}
 	to := next.in.Head()
 	if n.machine.nodes[to.step.Peer] != n {
 		return
 	}
-	o.down, to.up = to, o
+	o.next, to.prev = to, o
 	n.machine.clock.After(hopCycles, to.onRequest)
 }
 
@@ -102,14 +102,14 @@ func (o *operation) onRequest() {
 		o.node.request()
 		return
 	}
-	o.node.machine.clock.After(readCycles+composeCycles+hopCycles, o.head().onReady)
+	o.node.machine.clock.After(readCycles+composeCycles+hopCycles, o.pathHead().onReady)
 }
 
-// head returns the first operation of the path. By then, the whole path is reserved, so control messages cross it in
+// pathHead returns the first operation of the path. By then, the whole path is reserved, so control messages cross it in
 // the cycle in which they are sent.
-func (o *operation) head() *operation {
-	for o.up != nil {
-		o = o.up
+func (o *operation) pathHead() *operation {
+	for o.prev != nil {
+		o = o.prev
 	}
 	return o
 }
@@ -119,8 +119,8 @@ func (o *operation) onReady() { o.node.machine.clock.After(readCycles, o.sendWor
 // sendWord sends the next word of the data from the head. It sends one word per cycle.
 func (o *operation) sendWord() {
 	clock := &o.node.machine.clock
-	clock.After(hopCycles, o.down.onWord)
-	if o.words++; o.words < o.total() {
+	clock.After(hopCycles, o.next.onWord)
+	if o.words++; o.words < o.totalWords() {
 		clock.After(1, o.sendWord)
 	}
 }
@@ -131,8 +131,8 @@ func (o *operation) onWord() {
 	o.words++
 	switch {
 	case o.step.Sends():
-		clock.After(hopCycles, o.down.onWord)
-	case o.words == o.total():
+		clock.After(hopCycles, o.next.onWord)
+	case o.words == o.totalWords():
 		clock.After(composeCycles+hopCycles, o.onComplete)
 	}
 }
@@ -140,16 +140,16 @@ func (o *operation) onWord() {
 // onComplete ends all operations on the path whose tail is o. The head's operation ends last, when the head has read
 // the complete message.
 func (o *operation) onComplete() {
-	for o.up != nil {
-		up := o.up
-		o.end()
+	for o.prev != nil {
+		up := o.prev
+		o.finish()
 		o = up
 	}
-	o.node.machine.clock.After(readCycles, o.end)
+	o.node.machine.clock.After(readCycles, o.finish)
 }
 
-// end lets the next operations use the ports.
-func (o *operation) end() {
+// finish lets the next operations use the ports.
+func (o *operation) finish() {
 	n := o.node
 	if o.step.Sends() {
 		n.out.Pop()
@@ -157,14 +157,14 @@ func (o *operation) end() {
 	if o.step.Receives() {
 		n.in.Pop()
 	}
-	n.machine.ended = n.machine.clock.Now()
-	n.progress.Done(o.number)
+	n.machine.endCycle = n.machine.clock.Now()
+	n.progress.MarkDone(o.number)
 	n.issue()
 	n.request()
 	n.accept()
 }
 
-// total returns the number of words that the operation moves.
-func (o *operation) total() int { return words(o.step.Len, o.node.machine.word) }
+// totalWords returns the number of words that the operation moves.
+func (o *operation) totalWords() int { return numWords(o.step.Len, o.node.machine.word) }
 
-func words(bytes, word int) int { return (bytes + word - 1) / word }
+func numWords(bytes, word int) int { return (bytes + word - 1) / word }

@@ -9,10 +9,10 @@ const (
 // Cell compares atomic broadcasts with and without a change of the transmission order, on the source's machine. The
 // root is P0, and the only busy node is P1.
 type Cell struct {
-	Nodes  int `json:"nodes"`
-	Bytes  int `json:"bytes"`
-	Left   int `json:"left_bytes"`
-	Atomic int `json:"atomic_ns"`
+	Nodes     int `json:"nodes"`
+	Bytes     int `json:"bytes"`
+	BusyBytes int `json:"left_bytes"`
+	Atomic    int `json:"atomic_ns"`
 	// Changed is the time with the full change of the order. The initial change takes the same time if one node is
 	// busy.
 	Changed int     `json:"changed_ns"`
@@ -20,7 +20,7 @@ type Cell struct {
 }
 
 func cell(nodes, bytes, left int) (Cell, error) {
-	setup := Setup{Nodes: nodes, Bytes: bytes, Word: SourceWord, Left: map[int]int{1: left}}
+	setup := Setup{Nodes: nodes, Bytes: bytes, Word: SourceWord, BusyBytes: map[int]int{1: left}}
 	fixed, err := Run(setup, Atomic)
 	if err != nil {
 		return Cell{}, err
@@ -30,7 +30,7 @@ func cell(nodes, bytes, left int) (Cell, error) {
 		return Cell{}, err
 	}
 	return Cell{
-		Nodes: nodes, Bytes: bytes, Left: left, Atomic: SourceNanoseconds * int(fixed.Cycles),
+		Nodes: nodes, Bytes: bytes, BusyBytes: left, Atomic: SourceNanoseconds * int(fixed.Cycles),
 		Changed: SourceNanoseconds * int(changed.Cycles),
 		Ratio:   float64(fixed.Cycles) / float64(changed.Cycles),
 	}, nil

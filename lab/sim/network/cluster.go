@@ -94,7 +94,7 @@ func (c *Cluster) Check() error {
 	case c.PerSwitch < 0 || c.PerSwitch > MaxRanks:
 		return bad("%d hosts of a switch: must be 0 to %d", c.PerSwitch, MaxRanks)
 	}
-	for _, t := range c.times() {
+	for _, t := range c.timeParams() {
 		if !(*t >= 0 && *t <= maxTime) {
 			return bad("a time of %v ns: must be 0 to %v", *t, float64(maxTime))
 		}
@@ -102,26 +102,26 @@ func (c *Cluster) Check() error {
 	return nil
 }
 
-func (c *Cluster) times() []*float64 {
-	all := c.Parameters.times()
-	return append(all, c.Uplink.times()...)
+func (c *Cluster) timeParams() []*float64 {
+	all := c.Parameters.timeParams()
+	return append(all, c.Uplink.timeParams()...)
 }
 
-func (p *Parameters) times() []*float64 {
+func (p *Parameters) timeParams() []*float64 {
 	h := &p.Host
 	all := []*float64{&h.Call, &h.Copy, &h.Reduce, &h.Publish, &h.Visible, &h.Switch}
-	return append(append(all, p.Memory.times()...), p.Network.times()...)
+	return append(append(all, p.Memory.timeParams()...), p.Network.timeParams()...)
 }
 
-func (l *Link) times() []*float64 {
+func (l *Link) timeParams() []*float64 {
 	return []*float64{&l.Latency, &l.Overhead, &l.OverheadByte, &l.Gap, &l.GapByte}
 }
 
 // hosts returns the number of hosts.
 func (c *Cluster) hosts() int { return (c.Ranks + c.PerHost - 1) / c.PerHost }
 
-// Shared reports whether all ranks share memory.
-func (c *Cluster) Shared() bool { return c.hosts() == 1 && !c.Loopback }
+// SharesMemory reports whether all ranks share memory.
+func (c *Cluster) SharesMemory() bool { return c.hosts() == 1 && !c.Loopback }
 
 // Limits of the shared buffers on a host: the number of ranks, and the bytes in a call.
 const (
@@ -131,7 +131,7 @@ const (
 
 // SharedBytes returns the value for coll.Call.Shared if all ranks take part in a call.
 func (c *Cluster) SharedBytes() int {
-	if c.Shared() && c.Ranks <= sharedRanks {
+	if c.SharesMemory() && c.Ranks <= sharedRanks {
 		return sharedBytes
 	}
 	return 0
@@ -143,5 +143,5 @@ func (c *Cluster) Oversubscribed() bool {
 	return c.Cores > 0 && min(c.PerHost, last) > c.Cores
 }
 
-// cycles converts nanoseconds to cycles.
-func cycles(ns float64) sim.Cycle { return sim.Cycle(math.Round(ns * 1000)) }
+// toCycles converts nanoseconds to cycles.
+func toCycles(ns float64) sim.Cycle { return sim.Cycle(math.Round(ns * 1000)) }

@@ -15,50 +15,50 @@ type core struct {
 	slice sim.Cycle
 	// work is a bitmap of the ranks that have work.
 	work []uint64
-	// serves reports whether the core is executing work of rank at. If it is false, that work ended at time since, and
+	// isServing reports whether the core is executing work of rank at. If it is false, that work ended at time since, and
 	// rank at and the ranks after it have since then used one time slice each.
-	serves bool
-	at     int
-	since  sim.Cycle
+	isServing   bool
+	current     int
+	servedUntil sim.Cycle
 	// next is the rank with work that gets the core next, at the time when. It is −1 if no rank has work. arrives is
 	// the callback at that time.
-	next    int
-	when    sim.Cycle
-	arrives func()
+	next       int
+	when       sim.Cycle
+	arriveFunc func()
 }
 
 // init resets the core. It has no ranks, and starts at the current time of the clock.
 func (c *core) init(clock *sim.Clock, slice sim.Cycle) {
-	if c.arrives == nil {
-		c.arrives = c.arrive
+	if c.arriveFunc == nil {
+		c.arriveFunc = c.arrive
 	}
-	*c = core{clock: clock, ranks: c.ranks[:0], work: c.work[:0], slice: slice, since: clock.Now(), next: -1,
-		arrives: c.arrives}
+	*c = core{clock: clock, ranks: c.ranks[:0], work: c.work[:0], slice: slice, servedUntil: clock.Now(), next: -1,
+		arriveFunc: c.arriveFunc}
 }
 
 // add assigns a rank to the core.
 func (c *core) add(r *rank) {
-	r.core, r.place = c, len(c.ranks)
+	r.core, r.corePos = c, len(c.ranks)
 	c.ranks = append(c.ranks, r)
 	if len(c.ranks) > 64*len(c.work) {
 		c.work = append(c.work, 0)
 	}
 }
 
-// ready records that a rank has work.
-func (c *core) ready(r *rank) {
-	c.work[r.place/64] |= 1 << (r.place % 64)
-	if c.serves {
+// markReady records that a rank has work.
+func (c *core) markReady(r *rank) {
+	c.work[r.corePos/64] |= 1 << (r.corePos % 64)
+	if c.isServing {
 		return
 	}
 	now := c.clock.Now()
 	passed := 1 // time slices that have begun, at least 1
 	if c.slice > 0 {
-		passed = max(1, int((now-c.since+c.slice-1)/c.slice))
+		passed = max(1, int((now-c.servedUntil+c.slice-1)/c.slice))
 	}
-	slices := passed + c.distance(c.at+passed, r.place)
-	if when := max(now, c.since+sim.Cycle(slices)*c.slice); c.next < 0 || when < c.when {
-		c.goTo(r.place, when)
+	slices := passed + c.distance(c.current+passed, r.corePos)
+	if when := max(now, c.servedUntil+sim.Cycle(slices)*c.slice); c.next < 0 || when < c.when {
+		c.scheduleRank(r.corePos, when)
 	}
 }
 
@@ -68,34 +68,34 @@ func (c *core) distance(from, to int) int {
 	return ((to-from)%n + n) % n
 }
 
-// goTo schedules the time at which the core gets to a rank.
-func (c *core) goTo(place int, when sim.Cycle) {
+// scheduleRank schedules the time at which the core gets to a rank.
+func (c *core) scheduleRank(place int, when sim.Cycle) {
 	c.next, c.when = place, when
-	c.clock.After(when-c.clock.Now(), c.arrives)
+	c.clock.After(when-c.clock.Now(), c.arriveFunc)
 }
 
 // arrive starts to serve the next rank. It does nothing if the core has been rescheduled to an earlier time.
 func (c *core) arrive() {
-	if c.serves || c.next < 0 || c.when != c.clock.Now() {
+	if c.isServing || c.next < 0 || c.when != c.clock.Now() {
 		return
 	}
-	c.serves, c.at, c.next = true, c.next, -1
-	c.ranks[c.at].run()
+	c.isServing, c.current, c.next = true, c.next, -1
+	c.ranks[c.current].run()
 }
 
 // yield releases the core after the current rank has done all its work.
 func (c *core) yield() {
-	c.work[c.at/64] &^= 1 << (c.at % 64)
-	c.serves, c.since = false, c.clock.Now()
-	if next := c.following(); next >= 0 {
-		c.goTo(next, c.since+sim.Cycle(1+c.distance(c.at+1, next))*c.slice)
+	c.work[c.current/64] &^= 1 << (c.current % 64)
+	c.isServing, c.servedUntil = false, c.clock.Now()
+	if next := c.nextWithWork(); next >= 0 {
+		c.scheduleRank(next, c.servedUntil+sim.Cycle(1+c.distance(c.current+1, next))*c.slice)
 	}
 }
 
-// following returns the next rank with work after the rank just served, or −1.
-func (c *core) following() int {
-	first := c.at / 64
-	before := uint64(1)<<(c.at%64) - 1
+// nextWithWork returns the next rank with work after the rank just served, or −1.
+func (c *core) nextWithWork() int {
+	first := c.current / 64
+	before := uint64(1)<<(c.current%64) - 1
 	for i := range len(c.work) + 1 {
 		k := (first + i) % len(c.work)
 		w := c.work[k]

@@ -17,7 +17,7 @@ type machine struct {
 }
 
 // port is a network interface. Its fields are the times at which it is next free to send and to receive.
-type port struct{ out, in sim.Cycle }
+type port struct{ sendFree, recvFree sim.Cycle }
 
 // host has the network interface of a host. It also has the host's cores if there are fewer cores than ranks.
 type host struct {
@@ -56,17 +56,17 @@ type message struct {
 	// first and last are the times at which the first burst and the last byte have passed the stages so far.
 	first, last sim.Cycle
 	// next is the next stage of the message. happens is the callback that calls it.
-	next    func(*message)
-	happens func()
-	chain   *message
+	next     func(*message)
+	callback func()
+	chain    *message
 }
 
-// message returns a message, which may be recycled.
-func (m *machine) message(k kind, from, to *rank, bytes int) *message {
+// newMessage returns a message, which may be recycled.
+func (m *machine) newMessage(k kind, from, to *rank, bytes int) *message {
 	p := m.free
 	if p == nil {
 		p = &message{machine: m}
-		p.happens = func() { p.next(p) }
+		p.callback = func() { p.next(p) }
 	} else {
 		m.free = p.chain
 	}
@@ -76,10 +76,10 @@ func (m *machine) message(k kind, from, to *rank, bytes int) *message {
 
 func (p *message) release() { p.chain, p.machine.free = p.machine.free, p }
 
-// at schedules the next stage of the message at the given time.
-func (p *message) at(t sim.Cycle, next func(*message)) {
+// scheduleAt schedules the next stage of the message at the given time.
+func (p *message) scheduleAt(t sim.Cycle, next func(*message)) {
 	p.next = next
-	p.machine.clock.After(t-p.machine.clock.Now(), p.happens)
+	p.machine.clock.After(t-p.machine.clock.Now(), p.callback)
 }
 
 // link returns the link between the two ranks.
@@ -93,18 +93,20 @@ func (p *message) link() *Link {
 // burst is the number of bytes after whose arrival a receiver can begin to process a message.
 const burst = 16 << 10
 
-// processor returns the processor time for n bytes at one end.
-func (l *Link) processor(n int) sim.Cycle { return cycles(l.Overhead + float64(n)*l.OverheadByte) }
-
-// begin makes the sender's processor start on the message at time t. cost is the processor time of the whole message.
-func (p *message) begin(t, cost sim.Cycle) {
-	p.last = t + cost
-	p.at(t+p.link().processor(min(p.bytes, burst)), (*message).depart)
+// processorTime returns the processor time for n bytes at one end.
+func (l *Link) processorTime(n int) sim.Cycle {
+	return toCycles(l.Overhead + float64(n)*l.OverheadByte)
 }
 
-// times returns how long the first burst and the whole message take, at the given cost per byte.
-func (p *message) times(byte float64) (first, all sim.Cycle) {
-	return cycles(float64(min(p.bytes, burst)) * byte), cycles(float64(p.bytes) * byte)
+// startSend makes the sender's processor start on the message at time t. cost is the processor time of the whole message.
+func (p *message) startSend(t, cost sim.Cycle) {
+	p.last = t + cost
+	p.scheduleAt(t+p.link().processorTime(min(p.bytes, burst)), (*message).depart)
+}
+
+// transferTimes returns how long the first burst and the whole message take, at the given cost per byte.
+func (p *message) transferTimes(byte float64) (first, all sim.Cycle) {
+	return toCycles(float64(min(p.bytes, burst)) * byte), toCycles(float64(p.bytes) * byte)
 }
 
 // depart sends the message when the sender's interfaces are free.
@@ -112,27 +114,27 @@ func (p *message) depart() {
 	m, l := p.machine, p.link()
 	now := m.clock.Now()
 	if p.from.host == p.to.host {
-		p.last += cycles(l.Latency)
-		p.at(now+cycles(l.Latency), (*message).arrive)
+		p.last += toCycles(l.Latency)
+		p.scheduleAt(now+toCycles(l.Latency), (*message).arrive)
 		return
 	}
-	first, all := p.times(l.GapByte)
-	out := &m.hosts[p.from.host].out
+	first, all := p.transferTimes(l.GapByte)
+	out := &m.hosts[p.from.host].sendFree
 	begin := max(now, *out)
-	*out = begin + max(cycles(l.Gap), all)
+	*out = begin + max(toCycles(l.Gap), all)
 	p.first, p.last = begin+first, max(p.last, begin+all)
-	latency := cycles(l.Latency)
+	latency := toCycles(l.Latency)
 	if from, to := m.switchOf(p.from.host), m.switchOf(p.to.host); from != to {
-		first, all := p.times(m.Uplink.GapByte)
-		a, b := &m.switches[from].out, &m.switches[to].in
+		first, all := p.transferTimes(m.Uplink.GapByte)
+		a, b := &m.switches[from].sendFree, &m.switches[to].recvFree
 		begin = max(begin, *a, *b)
-		*a = begin + max(cycles(m.Uplink.Gap), all)
+		*a = begin + max(toCycles(m.Uplink.Gap), all)
 		*b = *a
 		p.first, p.last = max(p.first, begin+first), max(p.last, begin+all)
-		latency += cycles(m.Uplink.Latency)
+		latency += toCycles(m.Uplink.Latency)
 	}
 	p.first, p.last = p.first+latency, p.last+latency
-	p.at(begin+latency, (*message).enter)
+	p.scheduleAt(begin+latency, (*message).enter)
 }
 
 func (m *machine) switchOf(host int) int {
@@ -145,39 +147,39 @@ func (m *machine) switchOf(host int) int {
 // enter receives the message at the interface of the receiver.
 func (p *message) enter() {
 	m, l := p.machine, p.link()
-	first, all := p.times(l.GapByte)
-	in := &m.hosts[p.to.host].in
+	first, all := p.transferTimes(l.GapByte)
+	in := &m.hosts[p.to.host].recvFree
 	begin := max(m.clock.Now(), *in)
-	*in = begin + max(cycles(l.Gap), all)
+	*in = begin + max(toCycles(l.Gap), all)
 	p.last = max(p.last, begin+all)
-	p.at(max(p.first, begin+first), (*message).arrive)
+	p.scheduleAt(max(p.first, begin+first), (*message).arrive)
 }
 
 // arrive passes the message to the receiver's processor, which is busy at least until it has received the last burst.
 func (p *message) arrive() {
 	if p.kind == kindNotice {
-		p.to.work(item{kind: itemStep, cost: p.machine.publish(), number: p.recv})
+		p.to.enqueueWork(item{kind: itemStep, cost: p.machine.publishCost(), number: p.recv})
 		p.release()
 		return
 	}
 	l := p.link()
-	first, _ := p.times(l.OverheadByte)
-	p.to.work(item{kind: itemReceive, cost: l.processor(p.bytes), until: p.last + first, message: p})
+	first, _ := p.transferTimes(l.OverheadByte)
+	p.to.enqueueWork(item{kind: itemReceive, cost: l.processorTime(p.bytes), notBefore: p.last + first, message: p})
 }
 
-func (m *machine) publish() sim.Cycle { return cycles(m.Host.Publish) }
+func (m *machine) publishCost() sim.Cycle { return toCycles(m.Host.Publish) }
 
 // stepCost returns the processor time of a step that sends and receives no message.
 func (m *machine) stepCost(s *coll.Step) sim.Cycle {
 	switch s.Kind {
 	case coll.StepCopy:
-		return cycles(float64(s.Len) * m.Host.Copy)
+		return toCycles(float64(s.Len) * m.Host.Copy)
 	case coll.StepPack:
-		return cycles(float64(s.Count*s.Len) * m.Host.Copy)
+		return toCycles(float64(s.Count*s.Len) * m.Host.Copy)
 	case coll.StepReduce, coll.StepReduceRight:
-		return cycles(float64(s.Len) * m.Host.Reduce)
+		return toCycles(float64(s.Len) * m.Host.Reduce)
 	case coll.StepPublish, coll.StepAwait:
-		return m.publish()
+		return m.publishCost()
 	}
 	return 0
 }

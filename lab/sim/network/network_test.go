@@ -174,7 +174,7 @@ func TestSharedCores(t *testing.T) {
 	if got := run(t, most, coll.Scan, "chain", 8); got < 199*1200 || got > 199*(1200+200+2*8) {
 		t.Errorf("a chain of 200 ranks: %v ns", got)
 	}
-	if !four.Oversubscribed() || c.Shared() {
+	if !four.Oversubscribed() || c.SharesMemory() {
 		t.Error("four ranks on a core are oversubscribed, and a loopback device is no memory")
 	}
 }

@@ -12,34 +12,34 @@ type rank struct {
 	machine      *machine
 	number, host int
 	// core is the core that the rank shares, or nil if it shares none. place is the rank's position on it.
-	core      *core
-	place     int
-	schedule  coll.Schedule
-	call      coll.Call // the schedule refers to it
-	inBarrier bool
-	progress  coll.Progress
-	underWay  int
+	core            *core
+	corePos         int
+	schedule        coll.Schedule
+	call            coll.Call // the schedule refers to it
+	inBarrier       bool
+	progress        coll.Progress
+	stepsInProgress int
 	// queue[head:] is the pending work of the rank's processor. active reports whether the processor has work; it then
 	// holds a core or waits for one.
-	queue  []item
-	head   int
-	active bool
-	ended  func()
-	// began and over are the times at which the rank began and completed the call.
-	began, over sim.Cycle
-	// posted lists the receives that have no message yet. unexpected maps a sender to its oldest message that has no
+	queue   []item
+	head    int
+	active  bool
+	endFunc func()
+	// beginTime and over are the times at which the rank began and completed the call.
+	beginTime, endTime sim.Cycle
+	// postedRecv lists the receives that have no message yet. unexpected maps a sender to its oldest message that has no
 	// receive yet. Later messages from the sender are linked by chain.
-	posted     []posted
+	posted     []postedRecv
 	unexpected map[int]*message
 	// published is the number of this rank's publications. waiting lists the ranks that wait for one of them. missing
 	// is the number of other ranks' publications that this rank still waits for.
-	published int
-	waiting   []waiter
-	missing   int
-	flow      flow
+	published    int
+	waiters      []waiter
+	missingCount int
+	flow         flow
 }
 
-type posted struct{ peer, number int }
+type postedRecv struct{ peer, number int }
 
 // waiter is a rank whose step waits until another rank has made count publications.
 type waiter struct {
@@ -56,8 +56,8 @@ type flow struct {
 	announced bool
 	// cleared reports whether the next rank has asked for the data. got and sent are the numbers of bytes received and
 	// sent.
-	cleared   bool
-	got, sent int
+	cleared             bool
+	received, sentBytes int
 }
 
 type itemKind uint8
@@ -78,11 +78,11 @@ const (
 
 // item is work for a rank's processor: one step, or more+1 steps with consecutive numbers.
 type item struct {
-	kind         itemKind
-	cost         sim.Cycle
-	until        sim.Cycle // the earliest time at which it is done
-	number, more int
-	message      *message
+	kind               itemKind
+	cost               sim.Cycle
+	notBefore          sim.Cycle // the earliest time at which it is done
+	number, extraSteps int
+	message            *message
 }
 
 // start begins the call, or the barrier before the call if there is one.
@@ -106,32 +106,32 @@ func (r *rank) beginCall() {
 
 func (r *rank) begin() {
 	r.progress.Begin(&r.schedule)
-	r.work(item{kind: itemBegin, cost: cycles(r.machine.Host.Call)})
+	r.enqueueWork(item{kind: itemBegin, cost: toCycles(r.machine.Host.Call)})
 }
 
-// work queues work for the processor of the rank.
-func (r *rank) work(w item) {
+// enqueueWork queues work for the processor of the rank.
+func (r *rank) enqueueWork(w item) {
 	r.queue = append(r.queue, w)
 	if !r.active {
 		r.active = true
 		if r.core != nil {
-			r.core.ready(r)
+			r.core.markReady(r)
 		} else {
 			r.run()
 		}
 	}
 }
 
-// compute queues a step that sends and receives no message. It merges consecutive steps into one item, as there may be
+// enqueueStep queues a step that sends and receives no message. It merges consecutive steps into one item, as there may be
 // as many steps as ranks.
-func (r *rank) compute(cost sim.Cycle, number int) {
+func (r *rank) enqueueStep(cost sim.Cycle, number int) {
 	if last := len(r.queue) - 1; last > r.head && r.queue[last].kind == itemStep &&
-		r.queue[last].number+r.queue[last].more+1 == number {
+		r.queue[last].number+r.queue[last].extraSteps+1 == number {
 		r.queue[last].cost += cost
-		r.queue[last].more++
+		r.queue[last].extraSteps++
 		return
 	}
-	r.work(item{kind: itemStep, cost: cost, number: number})
+	r.enqueueWork(item{kind: itemStep, cost: cost, number: number})
 }
 
 // run starts the oldest item of work.
@@ -140,15 +140,15 @@ func (r *rank) run() {
 	begin := r.machine.clock.Now()
 	switch w.kind {
 	case itemBegin:
-		r.began = begin
+		r.beginTime = begin
 	case itemSend:
-		w.message.begin(begin, w.cost)
+		w.message.startSend(begin, w.cost)
 	}
-	r.machine.clock.After(max(begin+w.cost, w.until)-r.machine.clock.Now(), r.ended)
+	r.machine.clock.After(max(begin+w.cost, w.notBefore)-r.machine.clock.Now(), r.endFunc)
 }
 
-// end completes the oldest item of work.
-func (r *rank) end() {
+// finishItem completes the oldest item of work.
+func (r *rank) finishItem() {
 	w := r.queue[r.head]
 	r.head++
 	if r.head == len(r.queue) {
@@ -156,26 +156,26 @@ func (r *rank) end() {
 	}
 	switch w.kind {
 	case itemBegin:
-		r.over = r.machine.clock.Now()
+		r.endTime = r.machine.clock.Now()
 		r.issue()
 	case itemStep, itemCopy:
-		for i := range w.more {
-			r.progress.Done(w.number + i)
+		for i := range w.extraSteps {
+			r.progress.MarkDone(w.number + i)
 		}
-		r.underWay -= w.more
-		r.done(w.number + w.more)
+		r.stepsInProgress -= w.extraSteps
+		r.completeStep(w.number + w.extraSteps)
 	case itemPublish:
 		r.publish()
-		r.done(w.number)
+		r.completeStep(w.number)
 	case itemSend:
 		if w.number > 0 {
-			r.done(w.number)
+			r.completeStep(w.number)
 		}
 	case itemReceive:
 		r.receive(w.message)
 	case itemPull:
 		r.reply(w.message, kindAck)
-		r.done(w.number)
+		r.completeStep(w.number)
 	}
 	if r.head < len(r.queue) {
 		r.run()
@@ -187,25 +187,25 @@ func (r *rank) end() {
 	}
 }
 
-// done completes a step.
-func (r *rank) done(number int) {
-	r.progress.Done(number)
-	r.underWay--
-	r.over = r.machine.clock.Now()
+// completeStep completes a step.
+func (r *rank) completeStep(number int) {
+	r.progress.MarkDone(number)
+	r.stepsInProgress--
+	r.endTime = r.machine.clock.Now()
 	r.issue()
-	if r.inBarrier && r.underWay == 0 && r.progress.Over() {
+	if r.inBarrier && r.stepsInProgress == 0 && r.progress.IsDone() {
 		r.beginCall()
 	}
 }
 
 // issue starts all steps that can begin.
 func (r *rank) issue() {
-	for !(r.schedule.InOrder || r.machine.Blocking) || r.underWay == 0 {
+	for !(r.schedule.InOrder || r.machine.Blocking) || r.stepsInProgress == 0 {
 		step, number, ok := r.progress.Next()
 		if !ok {
 			return
 		}
-		r.underWay++
+		r.stepsInProgress++
 		m := r.machine
 		switch {
 		case step.Piece > 0:
@@ -215,25 +215,25 @@ func (r *rank) issue() {
 		case step.Kind == coll.StepRecv:
 			r.post(step.Peer, number)
 		case step.Kind == coll.StepJoin:
-			r.progress.Done(number)
-			r.underWay--
+			r.progress.MarkDone(number)
+			r.stepsInProgress--
 		case step.Kind == coll.StepPublish:
-			r.work(item{kind: itemPublish, cost: m.stepCost(step), number: number})
+			r.enqueueWork(item{kind: itemPublish, cost: m.stepCost(step), number: number})
 		case step.Kind == coll.StepAwait:
 			r.await(step, number)
 		default:
-			r.compute(m.stepCost(step), number)
+			r.enqueueStep(m.stepCost(step), number)
 		}
 	}
 }
 
 // transmit queues a message. If number is not 0, the step with that number is complete when the message departs.
 func (r *rank) transmit(p *message, number int) {
-	r.work(item{kind: itemSend, cost: p.link().processor(p.bytes), number: number, message: p})
+	r.enqueueWork(item{kind: itemSend, cost: p.link().processorTime(p.bytes), number: number, message: p})
 }
 
 func (r *rank) send(to *rank, n, number int) {
-	p := r.machine.message(kindEager, r, to, n)
+	p := r.machine.newMessage(kindEager, r, to, n)
 	if n <= p.link().Eager {
 		r.transmit(p, number)
 		return
@@ -253,7 +253,7 @@ func (r *rank) post(peer, number int) {
 	p := r.unexpected[peer]
 	switch {
 	case p == nil:
-		r.posted = append(r.posted, posted{peer, number})
+		r.posted = append(r.posted, postedRecv{peer, number})
 		return
 	case p.chain == nil:
 		delete(r.unexpected, peer)
@@ -261,7 +261,7 @@ func (r *rank) post(peer, number int) {
 		r.unexpected[peer] = p.chain
 	}
 	if p.kind == kindEager {
-		r.work(item{kind: itemCopy, cost: cycles(float64(p.bytes) * r.machine.Host.Copy), number: number})
+		r.enqueueWork(item{kind: itemCopy, cost: toCycles(float64(p.bytes) * r.machine.Host.Copy), number: number})
 		p.release()
 		return
 	}
@@ -279,20 +279,20 @@ func (r *rank) receive(p *message) {
 	case kindData:
 		number := p.recv
 		r.reply(p, kindAck)
-		r.done(number)
+		r.completeStep(number)
 	case kindAck:
 		number := p.send
 		p.release()
-		r.done(number)
+		r.completeStep(number)
 	default:
-		r.flowed(p)
+		r.onFlowMessage(p)
 	}
 }
 
 func (r *rank) match(p *message) {
-	i := slices.IndexFunc(r.posted, func(q posted) bool { return q.peer == p.from.number })
+	i := slices.IndexFunc(r.posted, func(q postedRecv) bool { return q.peer == p.from.number })
 	if i < 0 {
-		r.keep(p)
+		r.storeUnexpected(p)
 		return
 	}
 	number := r.posted[i].number
@@ -302,11 +302,11 @@ func (r *rank) match(p *message) {
 		return
 	}
 	p.release()
-	r.done(number)
+	r.completeStep(number)
 }
 
-// keep stores a message until its receive is posted.
-func (r *rank) keep(p *message) {
+// storeUnexpected stores a message until its receive is posted.
+func (r *rank) storeUnexpected(p *message) {
 	p.chain = nil
 	last := r.unexpected[p.from.number]
 	if last == nil {
@@ -325,7 +325,7 @@ func (r *rank) keep(p *message) {
 // fetch asks the sender for the data that a request announced, or copies the data from the sender's memory.
 func (r *rank) fetch(p *message, number int) {
 	if l := p.link(); l.Pulls {
-		r.work(item{kind: itemPull, cost: cycles(float64(p.length) * l.OverheadByte), number: number, message: p})
+		r.enqueueWork(item{kind: itemPull, cost: toCycles(float64(p.length) * l.OverheadByte), number: number, message: p})
 		return
 	}
 	p.recv = number
@@ -339,40 +339,40 @@ func (r *rank) beginFlow(step *coll.Step, number int) {
 	f := &r.flow
 	f.step, f.number = *step, number
 	if step.Sends() {
-		r.transmit(r.machine.message(kindFlowRequest, r, &r.machine.ranks[step.Dest()], 0), 0)
+		r.transmit(r.machine.newMessage(kindFlowRequest, r, &r.machine.ranks[step.Dest()], 0), 0)
 	}
-	r.ask()
+	r.requestData()
 }
 
-// ask asks the previous rank for data. It does so only if that rank has announced data, and if this rank may send it
+// requestData asks the previous rank for data. It does so only if that rank has announced data, and if this rank may send it
 // on.
-func (r *rank) ask() {
+func (r *rank) requestData() {
 	f := &r.flow
 	if f.number > 0 && f.step.Receives() && f.announced && (f.cleared || !f.step.Sends()) {
-		r.transmit(r.machine.message(kindFlowClear, r, &r.machine.ranks[f.step.Peer], 0), 0)
+		r.transmit(r.machine.newMessage(kindFlowClear, r, &r.machine.ranks[f.step.Peer], 0), 0)
 	}
 }
 
-func (r *rank) flowed(p *message) {
+func (r *rank) onFlowMessage(p *message) {
 	f, k, n := &r.flow, p.kind, p.bytes
 	p.release()
 	switch k {
 	case kindFlowRequest:
 		f.announced = true
-		r.ask()
+		r.requestData()
 	case kindFlowClear:
 		f.cleared = true
-		r.ask()
+		r.requestData()
 		if !f.step.Receives() {
-			f.got = f.step.Len
+			f.received = f.step.Len
 			r.forward()
 		}
 	case kindPiece:
-		f.got += n
+		f.received += n
 		if f.step.Sends() {
 			r.forward()
-		} else if f.got == f.step.Len {
-			r.done(f.number)
+		} else if f.received == f.step.Len {
+			r.completeStep(f.number)
 		}
 	}
 }
@@ -380,14 +380,14 @@ func (r *rank) flowed(p *message) {
 // forward sends all bytes that have been received but not yet sent.
 func (r *rank) forward() {
 	f := &r.flow
-	for f.sent < f.got {
-		n := min(f.step.Piece, f.got-f.sent)
-		f.sent += n
+	for f.sentBytes < f.received {
+		n := min(f.step.Piece, f.received-f.sentBytes)
+		f.sentBytes += n
 		number := 0
-		if f.sent == f.step.Len {
+		if f.sentBytes == f.step.Len {
 			number = f.number
 		}
-		r.transmit(r.machine.message(kindPiece, r, &r.machine.ranks[f.step.Dest()], n), number)
+		r.transmit(r.machine.newMessage(kindPiece, r, &r.machine.ranks[f.step.Dest()], n), number)
 	}
 }
 
@@ -396,14 +396,14 @@ func (r *rank) forward() {
 // publish counts a publication, and notifies the ranks that waited for it.
 func (r *rank) publish() {
 	r.published++
-	r.waiting = slices.DeleteFunc(r.waiting, func(w waiter) bool {
+	r.waiters = slices.DeleteFunc(r.waiters, func(w waiter) bool {
 		if w.count > r.published {
 			return false
 		}
-		if w.rank.missing--; w.rank.missing == 0 {
-			p := r.machine.message(kindNotice, r, w.rank, 0)
+		if w.rank.missingCount--; w.rank.missingCount == 0 {
+			p := r.machine.newMessage(kindNotice, r, w.rank, 0)
 			p.recv = w.number
-			p.at(r.machine.clock.Now()+cycles(r.machine.Host.Visible), (*message).arrive)
+			p.scheduleAt(r.machine.clock.Now()+toCycles(r.machine.Host.Visible), (*message).arrive)
 		}
 		return true
 	})
@@ -412,16 +412,16 @@ func (r *rank) publish() {
 // await waits for the publications on which a step depends.
 func (r *rank) await(step *coll.Step, number int) {
 	first, last := step.Peer, step.Peer
-	if step.Peer == coll.Everyone {
+	if step.Peer == coll.AllRanks {
 		first, last = 0, len(r.machine.ranks)-1
 	}
 	for i := first; i <= last; i++ {
 		if p := &r.machine.ranks[i]; p != r && p.published < step.Count {
-			p.waiting = append(p.waiting, waiter{r, step.Count, number})
-			r.missing++
+			p.waiters = append(p.waiters, waiter{r, step.Count, number})
+			r.missingCount++
 		}
 	}
-	if r.missing == 0 {
-		r.work(item{kind: itemStep, cost: r.machine.stepCost(step), number: number})
+	if r.missingCount == 0 {
+		r.enqueueWork(item{kind: itemStep, cost: r.machine.stepCost(step), number: number})
 	}
 }

@@ -36,7 +36,7 @@ func (c *Cluster) Run(a *coll.Algorithm, call coll.Call) (Result, error) {
 		return Result{}, err
 	}
 	times := 1
-	if m.shares(min(c.PerHost, c.Ranks)) && c.Ranks <= distributedRanks {
+	if m.mustShareCores(min(c.PerHost, c.Ranks)) && c.Ranks <= distributedRanks {
 		times = distributions
 	}
 	var sum sim.Cycle
@@ -64,8 +64,8 @@ func newMachine(c *Cluster, a *coll.Algorithm, call *coll.Call) (*machine, error
 		r := &m.ranks[i]
 		r.machine, r.number, r.host, r.call = m, i, i/c.PerHost, *call
 		r.call.Rank = i
-		r.ended = r.end
-		if err := a.Accepts(&r.call); err != nil {
+		r.endFunc = r.finishItem
+		if err := a.PrepareCall(&r.call); err != nil {
 			return nil, err
 		}
 	}
@@ -75,7 +75,7 @@ func newMachine(c *Cluster, a *coll.Algorithm, call *coll.Call) (*machine, error
 // run executes the call with one assignment of ranks to cores, and returns the time of the slowest rank.
 func (m *machine) run(distribution uint64) (longest sim.Cycle, err error) {
 	for i := range m.hosts {
-		m.distribute(i, distribution)
+		m.assignRanks(i, distribution)
 	}
 	for i := range m.ranks {
 		m.ranks[i].start()
@@ -83,24 +83,24 @@ func (m *machine) run(distribution uint64) (longest sim.Cycle, err error) {
 	m.clock.Run()
 	for i := range m.ranks {
 		r := &m.ranks[i]
-		if r.inBarrier || !r.progress.Over() {
+		if r.inBarrier || !r.progress.IsDone() {
 			return 0, fmt.Errorf("rank %d did not complete its schedule: an error of the model", i)
 		}
-		longest = max(longest, r.over-r.began)
+		longest = max(longest, r.endTime-r.beginTime)
 	}
 	return longest, nil
 }
 
-// shares reports whether a number of ranks on a host must share its cores.
-func (m *machine) shares(ranks int) bool { return m.Cores > 0 && ranks > m.Cores }
+// mustShareCores reports whether a number of ranks on a host must share its cores.
+func (m *machine) mustShareCores(ranks int) bool { return m.Cores > 0 && ranks > m.Cores }
 
-// distribute assigns the ranks on a host to its cores if they must share them. The kernel runs a rank on the core where
+// assignRanks assigns the ranks on a host to its cores if they must share them. The kernel runs a rank on the core where
 // it was woken up, and rebalances only after many milliseconds. The assignment is therefore random, and cores have
 // different numbers of ranks.
-func (m *machine) distribute(number int, distribution uint64) {
+func (m *machine) assignRanks(number int, distribution uint64) {
 	first := number * m.PerHost
 	ranks := m.ranks[first:min(first+m.PerHost, m.Ranks)]
-	if !m.shares(len(ranks)) {
+	if !m.mustShareCores(len(ranks)) {
 		return
 	}
 	h := &m.hosts[number]
@@ -108,7 +108,7 @@ func (m *machine) distribute(number int, distribution uint64) {
 		h.cores = make([]core, m.Cores)
 	}
 	for i := range h.cores {
-		h.cores[i].init(&m.clock, cycles(m.Host.Switch))
+		h.cores[i].init(&m.clock, toCycles(m.Host.Switch))
 	}
 	random := rand.New(rand.NewPCG(distribution, uint64(number)))
 	for _, i := range random.Perm(len(ranks)) { // the order in which a core serves its ranks is random

@@ -12,19 +12,19 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
 )
 
-// MostChosen is the maximum number of ranks that Choose supports.
-const MostChosen = 1024
+// MaxChosenRanks is the maximum number of ranks that Choose supports.
+const MaxChosenRanks = 1024
 
 // The lengths and segment sizes that Choose tries. All blocks of a call together are at most chooseBytes long.
 var (
 	chooseLengths  = []int{8, 64, 512, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 2 << 20}
-	chooseSegments = []int{choice.Auto, 8 << 10, 64 << 10, 512 << 10}
+	chooseSegments = []int{choice.AutoSegment, 8 << 10, 64 << 10, 512 << 10}
 )
 
 const chooseBytes = 2 << 20
 
-// Chosen compares the table's choice for calls of one length with the choice of the built-in table.
-type Chosen struct {
+// ChoiceResult compares the table's choice for calls of one length with the choice of the built-in table.
+type ChoiceResult struct {
 	Class      choice.Class           `json:"class"`
 	Collective collectives.Collective `json:"collective"`
 	Ranks      int                    `json:"ranks"`
@@ -39,23 +39,23 @@ type Chosen struct {
 // Choose returns a table for a cluster, for communicators of 2, 4, 8 and so on up to all ranks. Its entries are the
 // algorithm and segment size that are fastest in the model, and never slower there than the choice of the built-in
 // table. The error is a *network.ClusterError, ErrFPGA, or the error of ctx.
-func Choose(ctx context.Context, d *Description, fits []*Fit) (*collectives.Table, []Chosen, error) {
-	if d.FPGA() {
+func Choose(ctx context.Context, d *Description, fits []*Fit) (*collectives.Table, []ChoiceResult, error) {
+	if d.HasFPGAs() {
 		return nil, nil, ErrFPGA
 	}
 	whole := d.Cluster(d.Ranks, fits)
 	doc := &collectives.Document{Version: collectives.Version, Estimated: true}
-	var all []Chosen
-	for _, ranks := range Powers(d.Ranks) {
-		c := d.subset(ranks, fits)
-		class := choice.ClassOf(c.Shared(), whole.Oversubscribed()) // the class depends on hosts, not on communicators
+	var all []ChoiceResult
+	for _, ranks := range PowersOfTwo(d.Ranks) {
+		c := d.communicator(ranks, fits)
+		class := choice.ClassOf(c.SharesMemory(), whole.Oversubscribed()) // the class depends on hosts, not on communicators
 		t := doc.Class(class)
 		if *t == nil {
-			*t = &collectives.ClassTable{Over: "model", Link: collectives.Link(linkOf(&c))}
+			*t = &collectives.ClassTable{Transport: "model", Link: collectives.Link(mainLink(&c))}
 		}
 		link := choice.Link((*t).Link) // as the engine has one link per class
 		for op := coll.Barrier; op <= coll.Exscan; op++ {
-			e, chosen, err := chooseOne(ctx, &c, class, op, link)
+			e, chosen, err := chooseCollective(ctx, &c, class, op, link)
 			if err != nil {
 				return nil, nil, err
 			}
@@ -63,7 +63,7 @@ func Choose(ctx context.Context, d *Description, fits []*Fit) (*collectives.Tabl
 			all = append(all, chosen...)
 		}
 	}
-	doc.Each(func(_ choice.Class, t *collectives.ClassTable) {
+	doc.ForEachClass(func(_ choice.Class, t *collectives.ClassTable) {
 		slices.SortStableFunc(t.Collectives,
 			func(a, b collectives.Entry) int { return int(a.Collective) - int(b.Collective) })
 	})
@@ -71,44 +71,44 @@ func Choose(ctx context.Context, d *Description, fits []*Fit) (*collectives.Tabl
 	return table, all, err
 }
 
-// chooseOne returns the table entry for a collective.
-func chooseOne(ctx context.Context, c *network.Cluster, class choice.Class, of coll.Collective,
-	link choice.Link) (collectives.Entry, []Chosen, error) {
+// chooseCollective returns the table entry for a collective.
+func chooseCollective(ctx context.Context, c *network.Cluster, class choice.Class, of coll.Collective,
+	link choice.Link) (collectives.Entry, []ChoiceResult, error) {
 	e := collectives.Entry{Collective: collectives.Collective(of), Ranks: c.Ranks, Bytes: lengths(of, c.Ranks)}
-	var all []Chosen
+	var all []ChoiceResult
 	for i, n := range e.Bytes {
-		builtIn := builtIn(c, class, of, n)
+		builtIn := builtInChoice(c, class, of, n)
 		for _, by := range candidates(c, of, n, builtIn) {
 			if err := ctx.Err(); err != nil {
 				return e, nil, err
 			}
-			r, err := run(c, of, n, whole(by, c.Ranks, n, link))
+			r, err := simulateCall(c, of, n, resolveSegment(by, c.Ranks, n, link))
 			if _, ok := errors.AsType[*coll.CallError](err); ok {
 				continue
 			}
 			if err != nil {
 				return e, nil, err
 			}
-			k := slices.IndexFunc(e.Medians, func(s collectives.Series) bool { return s.By == by })
+			k := slices.IndexFunc(e.Medians, func(s collectives.Series) bool { return s.Choice == by })
 			if k < 0 {
 				k = len(e.Medians)
-				e.Medians = append(e.Medians, collectives.Series{By: by, Micros: make([]float64, len(e.Bytes))})
+				e.Medians = append(e.Medians, collectives.Series{Choice: by, Micros: make([]float64, len(e.Bytes))})
 			}
 			e.Medians[k].Micros[i] = math.Round(r.Nanoseconds) / 1000
 			if by == builtIn {
-				all = append(all, Chosen{Class: class, Collective: e.Collective, Ranks: c.Ranks, Bytes: n, BuiltIn: by})
+				all = append(all, ChoiceResult{Class: class, Collective: e.Collective, Ranks: c.Ranks, Bytes: n, BuiltIn: by})
 			}
 		}
 	}
 	e.Decide(1)
 	for i := range all { // one choice for each length
 		o := &all[i]
-		o.By = chosen(&e, o.Bytes)
+		o.By = entryChoice(&e, o.Bytes)
 		for _, s := range e.Medians {
-			if s.By == o.By {
+			if s.Choice == o.By {
 				o.Nanoseconds = 1000 * s.Micros[i]
 			}
-			if s.By == o.BuiltIn {
+			if s.Choice == o.BuiltIn {
 				o.BuiltInNanoseconds = 1000 * s.Micros[i]
 			}
 		}
@@ -133,8 +133,8 @@ func lengths(of coll.Collective, ranks int) (list []int) {
 	return list
 }
 
-// builtIn returns the choice of the built-in table for a call.
-func builtIn(c *network.Cluster, class choice.Class, of coll.Collective, n int) choice.Choice {
+// builtInChoice returns the choice of the built-in table for a call.
+func builtInChoice(c *network.Cluster, class choice.Class, of coll.Collective, n int) choice.Choice {
 	call := coll.Call{Collective: of, Ranks: c.Ranks, Bytes: n, Elem: elem, Flows: true, Shared: c.SharedBytes()}
 	return choice.Default().Choose(class, &call)
 }
@@ -146,11 +146,11 @@ const hopeless = 10
 func candidates(c *network.Cluster, of coll.Collective, n int, builtIn choice.Choice) []choice.Choice {
 	var list []choice.Choice
 	var times []float64
-	link := linkOf(c)
+	link := mainLink(c)
 	add := func(a *coll.Algorithm, segment int) {
 		by := choice.Choice{Algorithm: a.Name, Segment: segment}
 		cost, err := a.Cost(coll.Call{Collective: of, Ranks: c.Ranks, Bytes: n, Elem: elem, Flows: true,
-			Shared: c.SharedBytes(), Segment: whole(by, c.Ranks, n, link).Segment})
+			Shared: c.SharedBytes(), Segment: resolveSegment(by, c.Ranks, n, link).Segment})
 		if err == nil {
 			list, times = append(list, by), append(times, cost.Time(link.Alpha, link.Beta, c.Host.Reduce))
 		}
@@ -160,7 +160,7 @@ func candidates(c *network.Cluster, of coll.Collective, n int, builtIn choice.Ch
 			add(a, 0)
 		}
 		for _, s := range chooseSegments {
-			if a.Segmented && s < n && (s != choice.Auto || a.Name == choice.AutoFor) {
+			if a.Segmented && s < n && (s != choice.AutoSegment || a.Name == choice.AutoAlgorithm) {
 				add(a, s)
 			}
 		}
@@ -175,11 +175,11 @@ func candidates(c *network.Cluster, of coll.Collective, n int, builtIn choice.Ch
 	return tried
 }
 
-// chosen returns the first choice of an entry for a length.
-func chosen(e *collectives.Entry, n int) choice.Choice {
-	for _, d := range e.Choose {
-		if d.UpTo == nil || n <= int(*d.UpTo) {
-			return d.By[0]
+// entryChoice returns the first choice of an entry for a length.
+func entryChoice(e *collectives.Entry, n int) choice.Choice {
+	for _, d := range e.Decisions {
+		if d.MaxBytes == nil || n <= int(*d.MaxBytes) {
+			return d.Choices[0]
 		}
 	}
 	return choice.Choice{} // unreachable: the last decision covers all lengths
@@ -207,7 +207,7 @@ func fpgaCall(of coll.Collective, ranks, n int) coll.Call {
 	return coll.Call{Collective: of, Ranks: ranks, Bytes: n, Elem: elem, Token: elem, FPGAs: fpgas, NoCredit: true}
 }
 
-// fpgaAlgorithms lists the algorithms in which an FPGA executes one step at a time.
+// fpgaAlgorithms lists the algorithms in which an FPGAParameters executes one step at a time.
 var fpgaAlgorithms = [...]string{"flat", "toggle", "chain", "tree"}
 
 // ChooseUpstream returns the value of collectives.upstream that is faster on a cluster with FPGAs. It compares the

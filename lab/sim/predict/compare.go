@@ -8,8 +8,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
 )
 
-// Near is the maximum ratio of the measured time of a good choice to the fastest measured time.
-const Near = 1.25
+// NearRatio is the maximum ratio of the measured time of a good choice to the fastest measured time.
+const NearRatio = 1.25
 
 // Comparison compares the model with measurements of a class with one number of ranks.
 type Comparison struct {
@@ -27,11 +27,11 @@ type Comparison struct {
 	Median float64 `json:"p50"`
 	High   float64 `json:"p90"`
 
-	errors []float64
+	ratios []float64
 }
 
-// Compared is a comparison of all measurements with the model.
-type Compared struct {
+// ComparisonReport is a comparison of all measurements with the model.
+type ComparisonReport struct {
 	Parameters  []ClassParameters `json:"parameters"`
 	Comparisons []Comparison      `json:"comparisons"`
 	Total       Comparison        `json:"total"`
@@ -53,8 +53,8 @@ type ClassCases struct {
 }
 
 // Compare compares each fit with the calls to which it was fitted, and with calls of more ranks.
-func Compare(fits []*Fit) Compared {
-	var all Compared
+func Compare(fits []*Fit) ComparisonReport {
+	var all ComparisonReport
 	for _, f := range fits {
 		link := f.Parameters.Network
 		if sharesMemory(f.Class) {
@@ -69,39 +69,39 @@ func Compare(fits []*Fit) Compared {
 			if k < 0 {
 				k = len(all.Comparisons)
 				all.Comparisons = append(all.Comparisons,
-					Comparison{Class: f.Class, Ranks: c.Ranks, Fitted: c.Ranks <= f.Fitted})
+					Comparison{Class: f.Class, Ranks: c.Ranks, Fitted: c.Ranks <= f.FittedRanks})
 			}
-			all.Comparisons[k].add(c)
-			all.Total.add(c)
+			all.Comparisons[k].addCase(c)
+			all.Total.addCase(c)
 		}
 	}
 	for i := range all.Comparisons {
-		all.Comparisons[i].close()
+		all.Comparisons[i].computeQuantiles()
 	}
-	all.Total.close()
+	all.Total.computeQuantiles()
 	return all
 }
 
-func (o *Comparison) add(c *Case) {
+func (o *Comparison) addCase(c *Case) {
 	least := slices.Min(c.Measured)
 	ratio := c.Measured[slices.Index(c.Predicted, slices.Min(c.Predicted))] / least
 	o.Cases++
-	if ratio <= Near {
+	if ratio <= NearRatio {
 		o.NearBest++
 	}
 	o.Worst = max(o.Worst, ratio)
 	for k := range c.By {
-		o.errors = append(o.errors, c.Predicted[k]/c.Measured[k])
+		o.ratios = append(o.ratios, c.Predicted[k]/c.Measured[k])
 	}
 }
 
-func (o *Comparison) close() {
-	if len(o.errors) == 0 {
+func (o *Comparison) computeQuantiles() {
+	if len(o.ratios) == 0 {
 		return
 	}
-	slices.Sort(o.errors)
+	slices.Sort(o.ratios)
 	at := func(share float64) float64 {
-		return o.errors[min(int(math.Ceil(share*float64(len(o.errors)))), len(o.errors))-1]
+		return o.ratios[min(int(math.Ceil(share*float64(len(o.ratios)))), len(o.ratios))-1]
 	}
 	o.Low, o.Median, o.High = at(0.1), at(0.5), at(0.9)
 }

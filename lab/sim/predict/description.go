@@ -50,10 +50,10 @@ var (
 	defaultUplink = Speed{time.Microsecond, 100}
 )
 
-// Default returns a description with one rank on each host, and 10 Gb/s.
-func Default(ranks int) *Description { return (&Description{Ranks: ranks}).completed() }
+// DefaultDescription returns a description with one rank on each host, and 10 Gb/s.
+func DefaultDescription(ranks int) *Description { return (&Description{Ranks: ranks}).withDefaults() }
 
-func (d *Description) completed() *Description {
+func (d *Description) withDefaults() *Description {
 	if d.Hosts == 0 {
 		d.Hosts = d.Ranks
 	}
@@ -63,12 +63,12 @@ func (d *Description) completed() *Description {
 	if d.Engine == "" {
 		d.Engine = engineSoftware
 	}
-	d.Link.complete(defaultLink)
-	d.Uplink.complete(defaultUplink)
+	d.Link.setDefaults(defaultLink)
+	d.Uplink.setDefaults(defaultUplink)
 	return d
 }
 
-func (s *Speed) complete(by Speed) {
+func (s *Speed) setDefaults(by Speed) {
 	if s.Latency == 0 {
 		s.Latency = by.Latency
 	}
@@ -85,7 +85,7 @@ func Load(r io.Reader, name string) (*Description, error) {
 	if err != nil {
 		return nil, err
 	}
-	d.completed()
+	d.withDefaults()
 	p := strictyaml.NewProblems(&source)
 	within := func(key string, n, least, most int) {
 		if n < least || n > most {
@@ -98,12 +98,12 @@ func Load(r io.Reader, name string) (*Description, error) {
 	within("switches", d.Switches, 1, max(d.Hosts, 1))
 	if d.Engine != engineSoftware && d.Engine != engineFPGA {
 		p.Add("engine", "%s is not known%s: there are %s, %s", strictyaml.Quote(d.Engine),
-			strictyaml.DidYouMean(d.Engine, []string{engineSoftware, engineFPGA}), engineSoftware, engineFPGA)
+			strictyaml.SuggestName(d.Engine, []string{engineSoftware, engineFPGA}), engineSoftware, engineFPGA)
 	}
-	if d.FPGA() && d.Hosts != d.Ranks {
+	if d.HasFPGAs() && d.Hosts != d.Ranks {
 		p.Add("hosts", "each FPGA is a host of its own: leave it out")
 	}
-	if d.FPGA() && d.Ranks < 3 {
+	if d.HasFPGAs() && d.Ranks < 3 {
 		p.Add("ranks", "%d ranks: with FPGAs, there are at least two of them and rank 0", d.Ranks)
 	}
 	for i, key := range [...]string{"link", "uplink"} {
@@ -124,22 +124,22 @@ func Load(r io.Reader, name string) (*Description, error) {
 	return &d, nil
 }
 
-// FPGA reports whether all ranks except rank 0 are FPGAs.
-func (d *Description) FPGA() bool { return d.Engine == engineFPGA }
+// FPGAParameters reports whether all ranks except rank 0 are FPGAs.
+func (d *Description) HasFPGAs() bool { return d.Engine == engineFPGA }
 
 // Cluster returns a cluster of the given number of ranks, with as many ranks per host and hosts per switch as d
-// describes. Without fits, and for FPGAs, Software and FPGA provide the parameters.
+// describes. Without fits, and for FPGAs, Software and FPGAParameters provide the parameters.
 func (d *Description) Cluster(ranks int, fits []*Fit) network.Cluster {
-	perHost := divided(d.Ranks, d.Hosts)
-	c := network.Cluster{Ranks: ranks, PerHost: perHost, Cores: d.Cores, Parameters: Software()}
+	perHost := ceilDiv(d.Ranks, d.Hosts)
+	c := network.Cluster{Ranks: ranks, PerHost: perHost, Cores: d.Cores, Parameters: SoftwareParameters()}
 	if d.Switches > 1 {
-		c.PerSwitch = divided(d.Hosts, d.Switches)
+		c.PerSwitch = ceilDiv(d.Hosts, d.Switches)
 		c.Uplink = network.Link{Latency: float64(d.Uplink.Latency), GapByte: d.Uplink.gapByte()}
 	}
-	if d.FPGA() {
-		c.Parameters, c.Blocking = FPGA(), true
+	if d.HasFPGAs() {
+		c.Parameters, c.Blocking = FPGAParameters(), true
 	} else {
-		measuredParameters(&c, fits)
+		applyFits(&c, fits)
 	}
 	c.Network.Latency, c.Network.GapByte = float64(d.Link.Latency), d.Link.gapByte()
 	if d.Overhead > 0 {
@@ -148,9 +148,9 @@ func (d *Description) Cluster(ranks int, fits []*Fit) network.Cluster {
 	return c
 }
 
-// measuredParameters copies parameters from fits. If ranks share cores in the cluster, it prefers fits in which they do
+// applyFits copies parameters from fits. If ranks share cores in the cluster, it prefers fits in which they do
 // so too. The parameters of the network link remain unchanged, as the fits were measured on a single host.
-func measuredParameters(c *network.Cluster, fits []*Fit) {
+func applyFits(c *network.Cluster, fits []*Fit) {
 	shares := c.Cores > 0 && c.PerHost > c.Cores
 	for _, right := range [...]bool{false, true} { // the matching kind is last and therefore wins
 		for _, f := range fits {
@@ -174,17 +174,17 @@ func measuredParameters(c *network.Cluster, fits []*Fit) {
 	}
 }
 
-func divided(n, by int) int { return (n + by - 1) / by }
+func ceilDiv(n, by int) int { return (n + by - 1) / by }
 
 // ErrFPGA reports that ranks on FPGAs do not use a table.
 var ErrFPGA = errors.New("ranks with FPGAs read no table: set collectives.upstream")
 
-// subset returns a cluster of the given number of ranks, which form a communicator. They are on one host if they fit
+// communicator returns a cluster of the given number of ranks, which form a communicator. They are on one host if they fit
 // there; otherwise they are spread over all hosts.
-func (d *Description) subset(ranks int, fits []*Fit) network.Cluster {
+func (d *Description) communicator(ranks int, fits []*Fit) network.Cluster {
 	c := d.Cluster(ranks, fits)
 	if ranks > c.PerHost {
-		c.PerHost = divided(ranks, d.Hosts)
+		c.PerHost = ceilDiv(ranks, d.Hosts)
 	}
 	return c
 }

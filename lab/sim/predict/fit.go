@@ -41,8 +41,8 @@ type Fit struct {
 	// Deviation is the mean of |ln(predicted / measured)| over the calls to which the model is fitted.
 	Deviation float64
 	// Cases lists all measured cases. Fitted is the largest number of ranks in the cases used for the fit.
-	Cases  []Case
-	Fitted int
+	Cases       []Case
+	FittedRanks int
 }
 
 // ErrNotMeasured reports that a table contains no measurements.
@@ -53,10 +53,10 @@ func Fits(ctx context.Context, d *collectives.Document) (fits []*Fit, err error)
 	if d.Estimated || d.Measured.Cores < 1 {
 		return nil, ErrNotMeasured
 	}
-	d.Each(func(class choice.Class, t *collectives.ClassTable) {
-		f := &Fit{Class: class, Cores: d.Measured.Cores, Parameters: Software(), Cases: measured(t)}
+	d.ForEachClass(func(class choice.Class, t *collectives.ClassTable) {
+		f := &Fit{Class: class, Cores: d.Measured.Cores, Parameters: SoftwareParameters(), Cases: measuredCases(t)}
 		if err == nil && len(f.Cases) > 0 {
-			fits, err = append(fits, f), f.fit(ctx)
+			fits, err = append(fits, f), f.fitParams(ctx)
 		}
 	})
 	if err == nil && len(fits) == 0 {
@@ -65,14 +65,14 @@ func Fits(ctx context.Context, d *collectives.Document) (fits []*Fit, err error)
 	return fits, err
 }
 
-// measured returns the measurements in a table as cases.
-func measured(t *collectives.ClassTable) (all []Case) {
+// measuredCases returns the measurements in a table as cases.
+func measuredCases(t *collectives.ClassTable) (all []Case) {
 	for _, e := range t.Collectives {
 		for i, n := range e.Bytes {
 			c := Case{Collective: e.Collective, Ranks: e.Ranks, Bytes: n}
 			for _, s := range e.Medians {
 				if us := s.Micros[i]; us > 0 {
-					c.By, c.Measured = append(c.By, whole(s.By, e.Ranks, n, choice.Link(t.Link))),
+					c.By, c.Measured = append(c.By, resolveSegment(s.Choice, e.Ranks, n, choice.Link(t.Link))),
 						append(c.Measured, 1000*us)
 				}
 			}
@@ -84,9 +84,9 @@ func measured(t *collectives.ClassTable) (all []Case) {
 	return all
 }
 
-// whole replaces an automatic segment size by the size that is chosen for the link.
-func whole(by choice.Choice, ranks, n int, link choice.Link) choice.Choice {
-	if by.Segment == choice.Auto {
+// resolveSegment replaces an automatic segment size by the size that is chosen for the link.
+func resolveSegment(by choice.Choice, ranks, n int, link choice.Link) choice.Choice {
+	if by.Segment == choice.AutoSegment {
 		by.Segment = coll.PipelineSegment(ranks, n, elem, link.Alpha, link.Beta)
 	}
 	return by
@@ -100,8 +100,8 @@ func oversubscribed(class choice.Class) bool {
 	return class == choice.OversubscribedMemory || class == choice.OversubscribedNetwork
 }
 
-// run simulates a call of n bytes with the given choice.
-func run(c *network.Cluster, of coll.Collective, n int, by choice.Choice) (network.Result, error) {
+// simulateCall simulates a call of n bytes with the given choice.
+func simulateCall(c *network.Cluster, of coll.Collective, n int, by choice.Choice) (network.Result, error) {
 	a, err := coll.Find(of, by.Algorithm)
 	if err != nil {
 		return network.Result{}, err
@@ -109,8 +109,8 @@ func run(c *network.Cluster, of coll.Collective, n int, by choice.Choice) (netwo
 	return c.Run(a, coll.Call{Collective: of, Bytes: n, Elem: elem, Segment: by.Segment, Flows: true})
 }
 
-// predict simulates a case in the way it was measured: all ranks are on one machine, and a barrier precedes each call.
-func (f *Fit) predict(c *Case) error {
+// predictCase simulates a case in the way it was measured: all ranks are on one machine, and a barrier precedes each call.
+func (f *Fit) predictCase(c *Case) error {
 	cluster := network.Cluster{Ranks: c.Ranks, PerHost: c.Ranks, Loopback: !sharesMemory(f.Class), Barrier: true,
 		Parameters: f.Parameters}
 	if oversubscribed(f.Class) {
@@ -118,7 +118,7 @@ func (f *Fit) predict(c *Case) error {
 	}
 	c.Predicted = c.Predicted[:0]
 	for _, by := range c.By {
-		r, err := run(&cluster, coll.Collective(c.Collective), c.Bytes, by)
+		r, err := simulateCall(&cluster, coll.Collective(c.Collective), c.Bytes, by)
 		if err != nil {
 			return err
 		}
@@ -127,9 +127,9 @@ func (f *Fit) predict(c *Case) error {
 	return nil
 }
 
-// deviation returns how far the model is from the cases: the mean of |ln(predicted / measured)|. It stops early when
+// computeDeviation returns how far the model is from the cases: the mean of |ln(predicted / measured)|. It stops early when
 // the result is at least most.
-func (f *Fit) deviation(cases []Case, most float64) (float64, error) {
+func (f *Fit) computeDeviation(cases []Case, most float64) (float64, error) {
 	n := 0
 	for i := range cases {
 		n += len(cases[i].By)
@@ -137,7 +137,7 @@ func (f *Fit) deviation(cases []Case, most float64) (float64, error) {
 	sum := 0.0
 	for i := range cases {
 		c := &cases[i]
-		if err := f.predict(c); err != nil {
+		if err := f.predictCase(c); err != nil {
 			return 0, err
 		}
 		for k := range c.By {
@@ -150,8 +150,8 @@ func (f *Fit) deviation(cases []Case, most float64) (float64, error) {
 	return sum, nil
 }
 
-// fitted returns the parameters on which calls of the class depend.
-func (f *Fit) fitted() []*float64 {
+// fittedParams returns the parameters on which calls of the class depend.
+func (f *Fit) fittedParams() []*float64 {
 	h, l := &f.Parameters.Host, &f.Parameters.Network
 	all := []*float64{&h.Call, &h.Copy, &h.Reduce}
 	if sharesMemory(f.Class) {
@@ -173,25 +173,25 @@ const (
 	fitLeast, fitMost = 1e-3, 1e8
 )
 
-// fit changes one parameter at a time, until the model no longer gets closer to the cases.
-func (f *Fit) fit(ctx context.Context) error {
-	f.Fitted = max(fitRanks, slices.MinFunc(f.Cases, func(a, b Case) int { return a.Ranks - b.Ranks }).Ranks)
+// fitParams changes one parameter at a time, until the model no longer gets closer to the cases.
+func (f *Fit) fitParams(ctx context.Context) error {
+	f.FittedRanks = max(fitRanks, slices.MinFunc(f.Cases, func(a, b Case) int { return a.Ranks - b.Ranks }).Ranks)
 	cases := slices.DeleteFunc(slices.Clone(f.Cases),
-		func(c Case) bool { return c.Ranks > f.Fitted || c.Bytes > fitBytes })
+		func(c Case) bool { return c.Ranks > f.FittedRanks || c.Bytes > fitBytes })
 	if len(cases) == 0 {
 		cases = f.Cases
 	}
 	f.Parameters.Network.GapByte = 0
 	var err error
-	if f.Deviation, err = f.deviation(cases, math.Inf(1)); err != nil {
+	if f.Deviation, err = f.computeDeviation(cases, math.Inf(1)); err != nil {
 		return err
 	}
 	for _, step := range steps {
 		for range fitRounds {
 			better := false
-			for _, p := range f.fitted() {
+			for _, p := range f.fittedParams() {
 				for _, factor := range [...]float64{step, 1 / step} {
-					ok, err := f.move(ctx, p, factor, cases)
+					ok, err := f.improveParam(ctx, p, factor, cases)
 					if err != nil {
 						return err
 					}
@@ -203,12 +203,12 @@ func (f *Fit) fit(ctx context.Context) error {
 			}
 		}
 	}
-	_, err = f.deviation(f.Cases, math.Inf(1))
+	_, err = f.computeDeviation(f.Cases, math.Inf(1))
 	return err
 }
 
-// move multiplies a parameter by factor until that no longer improves the fit.
-func (f *Fit) move(ctx context.Context, p *float64, factor float64, cases []Case) (better bool, err error) {
+// improveParam multiplies a parameter by factor until that no longer improves the fit.
+func (f *Fit) improveParam(ctx context.Context, p *float64, factor float64, cases []Case) (better bool, err error) {
 	for {
 		before := *p
 		*p *= factor
@@ -217,7 +217,7 @@ func (f *Fit) move(ctx context.Context, p *float64, factor float64, cases []Case
 			return better, nil
 		}
 		most := f.Deviation * 0.9999
-		d, err := f.deviation(cases, most)
+		d, err := f.computeDeviation(cases, most)
 		if err == nil {
 			err = ctx.Err()
 		}

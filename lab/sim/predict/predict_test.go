@@ -29,7 +29,7 @@ func load(t testing.TB, text string) *predict.Description {
 
 // TestEngineLimits checks that the model and the engine have the same constants.
 func TestEngineLimits(t *testing.T) {
-	if got := predict.Software().Memory.Eager; got != shm.MinSingleCopy {
+	if got := predict.SoftwareParameters().Memory.Eager; got != shm.MinSingleCopy {
 		t.Errorf("messages in memory of up to %d bytes are eager, the engine's up to %d", got, shm.MinSingleCopy)
 	}
 	c := network.Cluster{Ranks: 2, PerHost: 2}
@@ -56,7 +56,7 @@ func table(t *testing.T, p network.Parameters) *collectives.Document {
 				e := collectives.Entry{Collective: collectives.Collective(of), Ranks: ranks,
 					Bytes: []int{8, 1024, 65536}}
 				for _, a := range coll.Algorithms(of) {
-					s := collectives.Series{By: choice.Choice{Algorithm: a.Name}}
+					s := collectives.Series{Choice: choice.Choice{Algorithm: a.Name}}
 					for _, n := range e.Bytes {
 						r, err := c.Run(a, coll.Call{Collective: of, Bytes: n, Elem: 4, Flows: true})
 						if err != nil && !errors.Is(err, coll.ErrCall) {
@@ -79,7 +79,7 @@ func table(t *testing.T, p network.Parameters) *collectives.Document {
 // TestFit checks that a fit to times from the model predicts these times closely. If ranks share cores, calls with a
 // single number of ranks do not determine all parameters of calls and time slices.
 func TestFit(t *testing.T) {
-	p := predict.Software()
+	p := predict.SoftwareParameters()
 	p.Host = network.Host{Call: 900, Copy: 0.05, Reduce: 0.5, Publish: 250, Visible: 100, Switch: 1500}
 	p.Memory.Latency, p.Memory.Overhead, p.Memory.OverheadByte = 400, 250, 0.2
 	p.Network.Latency, p.Network.Overhead, p.Network.OverheadByte, p.Network.GapByte = 3000, 4000, 0.4, 0
@@ -93,8 +93,8 @@ func TestFit(t *testing.T) {
 	c := predict.Compare(fits)
 	for _, f := range fits {
 		shares := f.Class == choice.OversubscribedMemory || f.Class == choice.OversubscribedNetwork
-		if f.Deviation > 0.03 && !shares || f.Deviation > 0.08 || f.Fitted != 4 {
-			t.Errorf("%s: deviation %v with up to %d ranks", f.Class, f.Deviation, f.Fitted)
+		if f.Deviation > 0.03 && !shares || f.Deviation > 0.08 || f.FittedRanks != 4 {
+			t.Errorf("%s: deviation %v with up to %d ranks", f.Class, f.Deviation, f.FittedRanks)
 		}
 	}
 	for _, o := range c.Comparisons {
@@ -117,21 +117,21 @@ func TestFitErrors(t *testing.T) {
 	if _, err := predict.Fits(t.Context(), &collectives.Document{Version: 1}); !errors.Is(err, predict.ErrNotMeasured) {
 		t.Error(err)
 	}
-	d := table(t, predict.Software())
+	d := table(t, predict.SoftwareParameters())
 	d.Estimated = true
 	if _, err := predict.Fits(t.Context(), d); !errors.Is(err, predict.ErrNotMeasured) {
 		t.Errorf("estimated: %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := predict.Fits(ctx, table(t, predict.Software())); !errors.Is(err, context.Canceled) {
+	if _, err := predict.Fits(ctx, table(t, predict.SoftwareParameters())); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 }
 
 // TestCompare checks that a comparison uses the measured time of the choice that is fastest in the model.
 func TestCompare(t *testing.T) {
-	f := &predict.Fit{Class: choice.Network, Fitted: 4, Cases: []predict.Case{
+	f := &predict.Fit{Class: choice.Network, FittedRanks: 4, Cases: []predict.Case{
 		{Ranks: 4, By: make([]choice.Choice, 2), Measured: []float64{100, 120}, Predicted: []float64{30, 24}},
 		{Ranks: 8, By: make([]choice.Choice, 2), Measured: []float64{100, 200}, Predicted: []float64{300, 200}},
 	}}
@@ -181,7 +181,7 @@ func TestChoose(t *testing.T) {
 func between(t *testing.T, d *predict.Description, table *collectives.Table) {
 	t.Helper()
 	c := d.Cluster(d.Ranks, nil)
-	class := choice.ClassOf(c.Shared(), c.Oversubscribed())
+	class := choice.ClassOf(c.SharesMemory(), c.Oversubscribed())
 	var sum, builtIn float64
 	for of := coll.Bcast; of <= coll.Exscan; of++ {
 		for _, n := range []int{24, 200, 2000, 9000, 40_000} {
@@ -261,7 +261,7 @@ func TestUpstream(t *testing.T) {
 // parameters of the link come from the cluster.
 func TestMeasuredParameters(t *testing.T) {
 	fit := func(class choice.Class, n float64) *predict.Fit {
-		f := &predict.Fit{Class: class, Parameters: predict.Software()}
+		f := &predict.Fit{Class: class, Parameters: predict.SoftwareParameters()}
 		f.Parameters.Host.Call, f.Parameters.Host.Switch, f.Parameters.Memory.Overhead,
 			f.Parameters.Network.Overhead = n, n, n, n
 		return f
@@ -289,7 +289,7 @@ func TestMeasuredParameters(t *testing.T) {
 }
 
 func TestScale(t *testing.T) {
-	q := predict.Request{Cluster: predict.Default(2), Collectives: []coll.Collective{coll.Barrier, coll.Bcast},
+	q := predict.Request{Cluster: predict.DefaultDescription(2), Collectives: []coll.Collective{coll.Barrier, coll.Bcast},
 		Ranks: []int{2, 8192}, Bytes: []int{8, 64 << 10}}
 	points, err := predict.Scale(t.Context(), q)
 	if err != nil {
@@ -329,7 +329,7 @@ func TestScaleFPGA(t *testing.T) {
 	}
 	var names []string
 	for _, p := range points {
-		if name := choice.Name(coll.Collective(p.Collective)) + " " + p.By.String(); !slices.Contains(names, name) {
+		if name := choice.CollectiveName(coll.Collective(p.Collective)) + " " + p.By.String(); !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}
@@ -348,7 +348,7 @@ func TestLogarithmic(t *testing.T) {
 	for of := coll.Barrier; of <= coll.Exscan; of++ {
 		for _, a := range coll.Algorithms(of) {
 			if predict.Logarithmic(a) {
-				names = append(names, choice.Name(of)+" "+a.Name)
+				names = append(names, choice.CollectiveName(of)+" "+a.Name)
 			}
 		}
 	}

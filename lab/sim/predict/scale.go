@@ -11,9 +11,9 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
 )
 
-// MostLinear is the maximum number of ranks for algorithms that are not Logarithmic, since the model simulates every
+// MaxLinearRanks is the maximum number of ranks for algorithms that are not Logarithmic, since the model simulates every
 // step.
-const MostLinear = 4096
+const MaxLinearRanks = 4096
 
 // Point is the predicted time of a call with an algorithm.
 type Point struct {
@@ -35,7 +35,7 @@ type Request struct {
 }
 
 // Scale predicts calls with all algorithms. Points are ordered by collective, bytes, algorithm and ranks. Scale skips
-// algorithms that do not support a call and, with more than MostLinear ranks, algorithms that are not Logarithmic. The
+// algorithms that do not support a call and, with more than MaxLinearRanks ranks, algorithms that are not Logarithmic. The
 // error is a *network.ClusterError or the error of ctx.
 func Scale(ctx context.Context, q Request) (points []Point, err error) {
 	for _, of := range q.Collectives {
@@ -67,18 +67,18 @@ func Scale(ctx context.Context, q Request) (points []Point, err error) {
 func (q *Request) point(a *coll.Algorithm, ranks, n int) (Point, bool, error) {
 	c := q.Cluster.Cluster(ranks, q.Fits)
 	of := a.Collective
-	if ranks > MostLinear && !Logarithmic(a) {
+	if ranks > MaxLinearRanks && !Logarithmic(a) {
 		return Point{}, false, nil
 	}
 	by := choice.Choice{Algorithm: a.Name}
 	call := coll.Call{Collective: of, Bytes: n, Elem: elem, Flows: true}
 	switch {
-	case q.Cluster.FPGA():
+	case q.Cluster.HasFPGAs():
 		if call = fpgaCall(of, ranks, n); !slices.Contains(fpgaAlgorithms[:], a.Name) {
 			return Point{}, false, nil
 		}
 	case a.Segmented:
-		l := linkOf(&c)
+		l := mainLink(&c)
 		if s := coll.PipelineSegment(ranks, n, elem, l.Alpha, l.Beta); s < n {
 			by.Segment, call.Segment = s, s
 		}
@@ -90,10 +90,10 @@ func (q *Request) point(a *coll.Algorithm, ranks, n int) (Point, bool, error) {
 	return Point{collectives.Collective(of), ranks, n, by, r.Nanoseconds, r.Events}, err == nil, err
 }
 
-// linkOf returns the link that connects most ranks of a cluster, in the form used in tables.
-func linkOf(c *network.Cluster) choice.Link {
+// mainLink returns the link that connects most ranks of a cluster, in the form used in tables.
+func mainLink(c *network.Cluster) choice.Link {
 	l := &c.Network
-	if c.Shared() {
+	if c.SharesMemory() {
 		l = &c.Memory
 	}
 	return choice.Link{Alpha: l.Latency + 2*l.Overhead, Beta: max(l.GapByte, l.OverheadByte)}
@@ -124,8 +124,8 @@ func Logarithmic(a *coll.Algorithm) bool {
 	return true
 }
 
-// Powers returns the powers of two from 2 to n, followed by n if it is not one of them.
-func Powers(n int) (list []int) {
+// PowersOfTwo returns the powers of two from 2 to n, followed by n if it is not one of them.
+func PowersOfTwo(n int) (list []int) {
 	for i := 2; i < n; i *= 2 {
 		list = append(list, i)
 	}

@@ -25,9 +25,9 @@ type machine struct {
 	// block is the number of words in the block of a pair: an envelope and data.
 	block int
 	procs []*proc
-	// busy reports whether an access is in progress. last is the processor that made the last access.
-	busy bool
-	last int
+	// isBusBusy reports whether an access is in progress. last is the processor that made the last access.
+	isBusBusy bool
+	last      int
 }
 
 // proc is a processor. Its program is a sequence of actions, executed strictly in order.
@@ -70,13 +70,13 @@ func (p *proc) step() {
 			return
 		}
 		p.access = a.access
-		m.serve()
+		m.grantBus()
 	})
 }
 
-// serve lets the next waiting processor use the bus.
-func (m *machine) serve() {
-	if m.busy {
+// grantBus lets the next waiting processor use the bus.
+func (m *machine) grantBus() {
+	if m.isBusBusy {
 		return
 	}
 	for i := range m.procs {
@@ -84,13 +84,13 @@ func (m *machine) serve() {
 		if p.access == nil {
 			continue
 		}
-		m.busy, m.last = true, p.rank
+		m.isBusBusy, m.last = true, p.rank
 		m.clock.After(m.costs.Bus, func() {
 			access := p.access
-			p.access, m.busy = nil, false
+			p.access, m.isBusBusy = nil, false
 			access()
 			p.step()
-			m.serve()
+			m.grantBus()
 		})
 		return
 	}

@@ -7,73 +7,73 @@ import (
 
 // rank is the library as a processor uses it. A method returns false if the program must stop.
 type rank struct {
-	m           *machine
+	machine     *machine
 	rank, ranks int
 	yield       func(action) bool
-	// made is the number of publications by this processor. before is the value of made at the start of the collective
+	// publications is the number of publications by this processor. before is the value of made at the start of the collective
 	// call. At the end of a call, all processors have made the same number of publications.
-	made, before uint32
+	publications, callStart uint32
 }
 
 // Values of an envelope. Values greater than publication contain the number of a publication.
 const (
-	free uint32 = iota
-	full
-	publication
+	envelopeFree uint32 = iota
+	envelopeFull
+	publicationBase
 )
 
-// semaphore is the address at which processor 0 publishes that all processors have reached a barrier. The blocks
+// barrierAddr is the address at which processor 0 publishes that all processors have reached a barrier. The blocks
 // follow.
-const semaphore = 0
+const barrierAddr = 0
 
-// envelope returns the address of the block of a pair. The block consists of an envelope and data.
-func (r *rank) envelope(sender, receiver int) int {
+// envelopeAddr returns the address of the block of a pair. The block consists of an envelope and data.
+func (r *rank) envelopeAddr(sender, receiver int) int {
 	at := receiver*(r.ranks-1) + sender
 	if sender > receiver {
 		at--
 	}
-	return semaphore + 1 + at*r.m.block
+	return barrierAddr + 1 + at*r.machine.block
 }
 
-// published returns the address at which processor by publishes.
-func (r *rank) published(by int) int {
+// publishAddr returns the address at which processor by publishes.
+func (r *rank) publishAddr(by int) int {
 	if by == 0 {
-		return r.envelope(0, 1)
+		return r.envelopeAddr(0, 1)
 	}
-	return r.envelope(by, 0)
+	return r.envelopeAddr(by, 0)
 }
 
 func (r *rank) compute(cycles sim.Cycle) bool { return r.yield(action{cycles: cycles}) }
 
-// until polls an envelope until right returns true for its value, and then processes the envelope.
-func (r *rank) until(at int, right func(value uint32) bool) bool {
+// pollUntil polls an envelope until right returns true for its value, and then processes the envelope.
+func (r *rank) pollUntil(at int, right func(value uint32) bool) bool {
 	for found := false; !found; {
-		if !r.yield(action{r.m.costs.Word, func() { found = right(r.m.memory[at]) }}) {
+		if !r.yield(action{r.machine.costs.Word, func() { found = right(r.machine.memory[at]) }}) {
 			return false
 		}
 	}
-	return r.compute(r.m.costs.Envelope)
+	return r.compute(r.machine.costs.Envelope)
 }
 
-// set prepares an envelope and writes it.
-func (r *rank) set(at int, value uint32) bool {
-	return r.compute(r.m.costs.Envelope) && r.yield(action{r.m.costs.Word, func() { r.m.memory[at] = value }})
+// writeEnvelope prepares an envelope and writes it.
+func (r *rank) writeEnvelope(at int, value uint32) bool {
+	return r.compute(r.machine.costs.Envelope) && r.yield(action{r.machine.costs.Word, func() { r.machine.memory[at] = value }})
 }
 
-// move reads or writes data in a block.
-func (r *rank) move(words int) bool {
+// moveWords reads or writes data in a block.
+func (r *rank) moveWords(words int) bool {
 	for range words {
-		if !r.yield(action{r.m.costs.Word, func() {}}) {
+		if !r.yield(action{r.machine.costs.Word, func() {}}) {
 			return false
 		}
 	}
 	return true
 }
 
-// parts calls f for each part of the words that fits into a block.
-func (r *rank) parts(words int, f func(words int) bool) bool {
-	for ; words > 0; words -= r.m.block - 1 {
-		if !f(min(words, r.m.block-1)) {
+// eachPart calls f for each part of the words that fits into a block.
+func (r *rank) eachPart(words int, f func(words int) bool) bool {
+	for ; words > 0; words -= r.machine.block - 1 {
+		if !f(min(words, r.machine.block-1)) {
 			return false
 		}
 	}
@@ -81,34 +81,34 @@ func (r *rank) parts(words int, f func(words int) bool) bool {
 }
 
 func (r *rank) send(to, words int) bool {
-	at := r.envelope(r.rank, to)
-	return r.parts(words, func(words int) bool {
-		return r.until(at, func(value uint32) bool { return value != full }) && r.move(words) && r.set(at, full)
+	at := r.envelopeAddr(r.rank, to)
+	return r.eachPart(words, func(words int) bool {
+		return r.pollUntil(at, func(value uint32) bool { return value != envelopeFull }) && r.moveWords(words) && r.writeEnvelope(at, envelopeFull)
 	})
 }
 
 func (r *rank) recv(from, words int) bool {
-	at := r.envelope(from, r.rank)
-	return r.parts(words, func(words int) bool {
-		return r.until(at, func(value uint32) bool { return value == full }) && r.move(words) && r.set(at, free)
+	at := r.envelopeAddr(from, r.rank)
+	return r.eachPart(words, func(words int) bool {
+		return r.pollUntil(at, func(value uint32) bool { return value == envelopeFull }) && r.moveWords(words) && r.writeEnvelope(at, envelopeFree)
 	})
 }
 
 func (r *rank) publish(at int) bool {
-	r.made++
-	return r.set(at, publication+r.made)
+	r.publications++
+	return r.writeEnvelope(at, publicationBase+r.publications)
 }
 
-// await waits until count publications have been made in this call. A message in the same envelope also ends the wait,
+// awaitCount waits until count publications have been made in this call. A message in the same envelope also ends the wait,
 // as it was sent after these publications.
-func (r *rank) await(at int, count uint32) bool {
-	return r.until(at, func(value uint32) bool { return value == full || value >= publication+r.before+count })
+func (r *rank) awaitCount(at int, count uint32) bool {
+	return r.pollUntil(at, func(value uint32) bool { return value == envelopeFull || value >= publicationBase+r.callStart+count })
 }
 
 // awaitAll makes processor 0 wait for count publications by every other processor.
 func (r *rank) awaitAll(count uint32) bool {
 	for other := 1; count > 0 && other < r.ranks; other++ {
-		if !r.await(r.published(other), count) {
+		if !r.awaitCount(r.publishAddr(other), count) {
 			return false
 		}
 	}
@@ -123,18 +123,18 @@ func (r *rank) collective(of coll.Collective, name string, c coll.Call) bool {
 	if err != nil || algorithm.Make(&s, &c) != nil {
 		return false // Run reports the error
 	}
-	r.before = r.made
+	r.callStart = r.publications
 	for step, ok := s.Next(); ok; step, ok = s.Next() {
-		if !r.do(step) {
+		if !r.execute(step) {
 			return false
 		}
 	}
 	return true
 }
 
-// do executes a step. A message without data is a publication. If a schedule sends such a message to all other
+// execute executes a step. A message without data is a publication. If a schedule sends such a message to all other
 // processors, processor 0 makes a single publication, when the schedule sends to processor 1.
-func (r *rank) do(step *coll.Step) bool {
+func (r *rank) execute(step *coll.Step) bool {
 	words := step.Len / wordBytes
 	switch token := step.From.Buf == coll.Blank || step.Into.Buf == coll.Blank; step.Kind {
 	case coll.StepSend:
@@ -142,29 +142,29 @@ func (r *rank) do(step *coll.Step) bool {
 		case !token:
 			return r.send(step.Peer, words)
 		case r.rank != 0:
-			return r.publish(r.published(r.rank))
+			return r.publish(r.publishAddr(r.rank))
 		case step.Peer == 1:
-			return r.publish(semaphore)
+			return r.publish(barrierAddr)
 		}
 	case coll.StepRecv:
 		switch {
 		case !token:
 			return r.recv(step.Peer, words)
 		case r.rank != 0:
-			return r.await(semaphore, 1)
+			return r.awaitCount(barrierAddr, 1)
 		}
-		return r.await(r.published(step.Peer), 1)
+		return r.awaitCount(r.publishAddr(step.Peer), 1)
 	case coll.StepCopy:
 		if step.From.Buf == coll.Shared || step.Into.Buf == coll.Shared {
-			return r.move(words)
+			return r.moveWords(words)
 		}
 	case coll.StepPublish:
-		return r.publish(r.published(r.rank))
+		return r.publish(r.publishAddr(r.rank))
 	case coll.StepAwait:
-		if step.Peer == coll.Everyone {
+		if step.Peer == coll.AllRanks {
 			return r.awaitAll(uint32(step.Count))
 		}
-		return r.await(r.published(step.Peer), uint32(step.Count))
+		return r.awaitCount(r.publishAddr(step.Peer), uint32(step.Count))
 	}
 	return true
 }
@@ -175,15 +175,15 @@ func (r *rank) bcast(words int) bool {
 	if r.ranks == 1 {
 		return true
 	}
-	room := wordBytes * (r.m.block - 1)
+	room := wordBytes * (r.machine.block - 1)
 	c := coll.Call{Bytes: wordBytes * words, Elem: wordBytes, Segment: room, Shared: room}
 	switch {
 	case !r.collective(coll.Barrier, "toggle", coll.Call{}) || !r.collective(coll.Bcast, "shared", c):
 		return false
 	case r.rank != 0:
-		return r.publish(r.published(r.rank))
+		return r.publish(r.publishAddr(r.rank))
 	}
-	return r.awaitAll(r.made - r.before)
+	return r.awaitAll(r.publications - r.callStart)
 }
 
 // gather collects the shares of all processors on processor 0.

@@ -72,7 +72,7 @@ func (p Program) Run(n, processors int) (Result, error) {
 	ended := 0
 	for i := range processors {
 		programs = append(programs, func(yield func(action) bool) {
-			if p.run(&rank{m: m, rank: i, ranks: processors, yield: yield}, n) {
+			if p.run(&rank{machine: m, rank: i, ranks: processors, yield: yield}, n) {
 				ended++
 			}
 		})
@@ -103,7 +103,7 @@ func matvec(r *rank, n int) bool {
 		case !r.recv(0, n):
 			return false
 		}
-		if !r.compute(sim.Cycle(n) * r.m.costs.Element) {
+		if !r.compute(sim.Cycle(n) * r.machine.costs.Element) {
 			return false
 		}
 	}
@@ -114,7 +114,7 @@ func matvec(r *rank, n int) bool {
 // processors update their elements of the right-hand side. The elements are dealt round-robin.
 func backsub(r *rank, n int) bool {
 	for i := n - 1; i >= 0; i-- {
-		if !r.bcast(i+1) || !r.compute(sim.Cycle(share(i, r.rank, r.ranks))*r.m.costs.Element) {
+		if !r.bcast(i+1) || !r.compute(sim.Cycle(share(i, r.rank, r.ranks))*r.machine.costs.Element) {
 			return false
 		}
 	}

@@ -22,29 +22,29 @@ func Designs() []Design {
 // Nanoseconds converts a number of cycles to nanoseconds.
 func (d Design) Nanoseconds(cycles sim.Cycle) float64 { return float64(cycles) * 1000 / d.MHz }
 
-// Measured is the result of a benchmark.
-type Measured struct {
+// BenchResult is the result of a benchmark.
+type BenchResult struct {
 	Cycles sim.Cycle
 	Events uint64
 }
 
 // MaxDepth is the maximum number of posted receives.
-const MaxDepth = CAM + ListEntries
+const MaxDepth = CAMEntries + ListEntries
 
 // Preposted runs the preposted latency benchmark, which searches for the last of depth posted receives.
-func (d Design) Preposted(depth int) (Measured, error) { return d.unload(depth, 1) }
+func (d Design) Preposted(depth int) (BenchResult, error) { return d.runMatches(depth, 1) }
 
 // Unload runs the unload benchmark, which matches the last posted receive again and again, until none of depth is left.
-func (d Design) Unload(depth int) (Measured, error) { return d.unload(depth, depth) }
+func (d Design) Unload(depth int) (BenchResult, error) { return d.runMatches(depth, depth) }
 
-// unload posts depth receives, and then matches the given number of them, beginning with the last.
-func (d Design) unload(depth, matches int) (Measured, error) {
+// runMatches posts depth receives, and then matches the given number of them, beginning with the last.
+func (d Design) runMatches(depth, matches int) (BenchResult, error) {
 	if depth < 1 || depth > MaxDepth {
-		return Measured{}, fmt.Errorf("depth %d: must be 1 to %d", depth, MaxDepth)
+		return BenchResult{}, fmt.Errorf("depth %d: must be 1 to %d", depth, MaxDepth)
 	}
 	q, err := New(d.Lists)
 	if err != nil {
-		return Measured{}, err
+		return BenchResult{}, err
 	}
 	commands := make([]Command, depth, depth+matches)
 	for i := range commands {
@@ -53,10 +53,10 @@ func (d Design) unload(depth, matches int) (Measured, error) {
 	for i := range matches {
 		commands = append(commands, Command{Header: uint64(depth - 1 - i)})
 	}
-	var m Measured
-	for i, o := range q.Do(commands...) {
+	var m BenchResult
+	for i, o := range q.Execute(commands...) {
 		if !o.OK {
-			return Measured{}, fmt.Errorf("command %d failed at depth %d: an error of the model", i, depth)
+			return BenchResult{}, fmt.Errorf("command %d failed at depth %d: an error of the model", i, depth)
 		}
 		if i >= depth {
 			m.Cycles += o.Cycles

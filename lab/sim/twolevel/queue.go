@@ -1,5 +1,5 @@
 // Package twolevel models the hardware queue of Xiong, Skjellum, Herbordt, Accelerating MPI Message Matching Through
-// FPGA Offload (2018): an associative memory (CAM) of 256 entries, backed by linked lists from which entries move up as
+// FPGA Offload (2018): an associative memory (CAMEntries) of 256 entries, backed by linked lists from which entries move up as
 // slots become free. It has no wildcards.
 package twolevel
 
@@ -12,10 +12,10 @@ import (
 
 // Hardware parameters that the source states.
 const (
-	// CAM is the number of entries in the first level, and ListEntries the number in all lists of the second level.
-	CAM         = 256
+	// CAMEntries is the number of entries in the first level, and ListEntries the number in all lists of the second level.
+	CAMEntries  = 256
 	ListEntries = 32768
-	// Searching the CAM, inserting an entry, and moving an entry from a list to the CAM take one cycle each. Searching
+	// Searching the CAMEntries, inserting an entry, and moving an entry from a list to the CAMEntries take one cycle each. Searching
 	// a list takes three cycles per element.
 	camCycles     sim.Cycle = 1
 	insertCycles  sim.Cycle = 1
@@ -35,12 +35,12 @@ type Queue struct {
 	// cam holds the entries of the first level, oldest first.
 	cam []uint64
 	// lists are searched in parallel. They are filled and emptied round-robin.
-	lists          [][]uint64
-	listed         int
-	insertAt, move int
-	// moving reports whether an entry is moving from a list to the CAM, and busy whether a command is in progress. No
+	lists              [][]uint64
+	numListed          int
+	insertAt, moveFrom int
+	// isMoving reports whether an entry is moving from a list to the CAMEntries, and busy whether a command is in progress. No
 	// move begins during a command, as an entry must not leave a list between the searches of the two levels.
-	moving, busy bool
+	isMoving, isBusy bool
 }
 
 // Command is an operation on a queue. It appends an entry if Insert is set, or else removes the entry with the header.
@@ -66,36 +66,36 @@ func New(lists int) (*Queue, error) {
 // Events returns the number of simulated events.
 func (q *Queue) Events() uint64 { return q.clock.Events() }
 
-// Do executes commands in order and returns their outcomes. Entries move to the CAM in parallel with the next command.
-func (q *Queue) Do(commands ...Command) []Outcome {
+// Execute executes commands in order and returns their outcomes. Entries move to the CAMEntries in parallel with the next command.
+func (q *Queue) Execute(commands ...Command) []Outcome {
 	q.outcomes = make([]Outcome, 0, len(commands))
 	for _, c := range commands {
 		q.commands.Push(c)
 	}
-	q.next()
+	q.beginNext()
 	q.clock.Run()
 	return q.outcomes
 }
 
-// next begins the next command.
-func (q *Queue) next() {
+// beginNext begins the next command.
+func (q *Queue) beginNext() {
 	if q.commands.Len() == 0 {
 		return
 	}
 	c, began := q.commands.Pop(), q.clock.Now()
-	q.busy = true
+	q.isBusy = true
 	end := func(ok bool) {
 		q.outcomes = append(q.outcomes, Outcome{q.clock.Now() - began, ok})
-		q.busy = false
+		q.isBusy = false
 		q.moveUp()
-		q.next()
+		q.beginNext()
 	}
 	if !c.Insert {
 		q.clock.After(camCycles, func() { q.match(c.Header, end) })
 		return
 	}
 	wait := insertCycles
-	if q.moving { // the move uses the ports of the lists
+	if q.isMoving { // the move uses the ports of the lists
 		wait += moveCycles
 	}
 	q.clock.After(wait, func() { end(q.insert(c.Header)) })
@@ -103,20 +103,20 @@ func (q *Queue) next() {
 
 func (q *Queue) insert(header uint64) bool {
 	switch {
-	case q.listed == 0 && len(q.cam) < CAM:
+	case q.numListed == 0 && len(q.cam) < CAMEntries:
 		q.cam = append(q.cam, header)
-	case q.listed < ListEntries:
+	case q.numListed < ListEntries:
 		l := &q.lists[q.insertAt]
 		*l = append(*l, header)
 		q.insertAt = (q.insertAt + 1) % len(q.lists)
-		q.listed++
+		q.numListed++
 	default:
 		return false
 	}
 	return true
 }
 
-// match completes a command after its search of the CAM.
+// match completes a command after its search of the CAMEntries.
 func (q *Queue) match(header uint64, end func(ok bool)) {
 	if i := slices.Index(q.cam, header); i >= 0 {
 		q.cam = slices.Delete(q.cam, i, i+1)
@@ -128,7 +128,7 @@ func (q *Queue) match(header uint64, end func(ok bool)) {
 		if list >= 0 {
 			l := &q.lists[list]
 			*l = slices.Delete(*l, steps-1, steps)
-			q.listed--
+			q.numListed--
 		}
 		end(list >= 0)
 	})
@@ -139,7 +139,7 @@ func (q *Queue) match(header uint64, end func(ok bool)) {
 func (q *Queue) search(header uint64) (list, steps int) {
 	list = -1
 	for i := range q.lists {
-		i = (q.move + i) % len(q.lists) // start at the list that was filled first
+		i = (q.moveFrom + i) % len(q.lists) // start at the list that was filled first
 		l := q.lists[i]
 		if list >= 0 {
 			l = l[:min(len(l), steps-1)] // all searches end when one of them succeeds
@@ -154,22 +154,22 @@ func (q *Queue) search(header uint64) (list, steps int) {
 	return list, steps
 }
 
-// moveUp moves entries from the lists to the CAM, one per cycle, until the CAM is full or a command begins.
+// moveUp moves entries from the lists to the CAMEntries, one per cycle, until the CAMEntries is full or a command begins.
 func (q *Queue) moveUp() {
-	if q.moving || q.busy || q.listed == 0 || len(q.cam) == CAM {
+	if q.isMoving || q.isBusy || q.numListed == 0 || len(q.cam) == CAMEntries {
 		return
 	}
-	q.moving = true
+	q.isMoving = true
 	q.clock.After(moveCycles, func() {
-		for len(q.lists[q.move]) == 0 {
-			q.move = (q.move + 1) % len(q.lists)
+		for len(q.lists[q.moveFrom]) == 0 {
+			q.moveFrom = (q.moveFrom + 1) % len(q.lists)
 		}
-		l := &q.lists[q.move]
+		l := &q.lists[q.moveFrom]
 		q.cam = append(q.cam, (*l)[0])
 		*l = (*l)[1:]
-		q.move = (q.move + 1) % len(q.lists)
-		q.listed--
-		q.moving = false
+		q.moveFrom = (q.moveFrom + 1) % len(q.lists)
+		q.numListed--
+		q.isMoving = false
 		q.moveUp()
 	})
 }

@@ -12,7 +12,7 @@ import (
 // ceil returns the number of elements in the longest list.
 func ceil(n, lists int) int { return (n + lists - 1) / lists }
 
-// TestPreposted checks that a search takes one cycle up to the size of the CAM, and three more for each element in a
+// TestPreposted checks that a search takes one cycle up to the size of the CAMEntries, and three more for each element in a
 // list.
 func TestPreposted(t *testing.T) {
 	for _, d := range twolevel.Designs() {
@@ -21,7 +21,7 @@ func TestPreposted(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			want := sim.Cycle(1 + 3*ceil(max(depth-twolevel.CAM, 0), d.Lists))
+			want := sim.Cycle(1 + 3*ceil(max(depth-twolevel.CAMEntries, 0), d.Lists))
 			if got.Cycles != want {
 				t.Errorf("%s, depth %d: %d cycles, want %d", d.Name, depth, got.Cycles, want)
 			}
@@ -37,7 +37,7 @@ func TestUnload(t *testing.T) {
 				t.Fatal(err)
 			}
 			want := sim.Cycle(depth)
-			for listed := depth - twolevel.CAM; listed > 0; listed-- {
+			for listed := depth - twolevel.CAMEntries; listed > 0; listed-- {
 				want += sim.Cycle(3 * ceil(listed, d.Lists))
 			}
 			if got.Cycles != want {
@@ -54,7 +54,7 @@ func TestUnload(t *testing.T) {
 }
 
 // TestRefill checks that entries move up while the oldest entries are matched. They move in parallel with the next
-// commands, so the CAM always has the next entry.
+// commands, so the CAMEntries always has the next entry.
 func TestRefill(t *testing.T) {
 	const depth = 1000
 	for _, d := range twolevel.Designs() {
@@ -69,7 +69,7 @@ func TestRefill(t *testing.T) {
 		for i := range depth {
 			commands = append(commands, twolevel.Command{Header: uint64(i)})
 		}
-		for i, o := range q.Do(commands...) {
+		for i, o := range q.Execute(commands...) {
 			if !o.OK || o.Cycles != 1 {
 				t.Fatalf("%s: command %d took %d cycles, %v", d.Name, i, o.Cycles, o.OK)
 			}
@@ -84,10 +84,10 @@ func TestStall(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i := range uint64(twolevel.CAM + 10) {
-		q.Do(twolevel.Command{Insert: true, Header: i})
+	for i := range uint64(twolevel.CAMEntries + 10) {
+		q.Execute(twolevel.Command{Insert: true, Header: i})
 	}
-	got := q.Do(twolevel.Command{Header: 3}, twolevel.Command{Insert: true, Header: 999},
+	got := q.Execute(twolevel.Command{Header: 3}, twolevel.Command{Insert: true, Header: 999},
 		twolevel.Command{Header: 12345}, twolevel.Command{Header: 999})
 	for i, want := range []twolevel.Outcome{{1, true}, {2, true}, {1 + 3*10, false}, {1 + 3*10, true}} {
 		if got[i] != want {
@@ -102,7 +102,7 @@ func TestFull(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range uint64(twolevel.MaxDepth + 1) {
-		if o := q.Do(twolevel.Command{Insert: true, Header: i}); o[0].OK != (i < twolevel.MaxDepth) {
+		if o := q.Execute(twolevel.Command{Insert: true, Header: i}); o[0].OK != (i < twolevel.MaxDepth) {
 			t.Fatalf("entry %d: %+v", i, o)
 		}
 	}
@@ -123,13 +123,13 @@ func TestDifferential(t *testing.T) {
 				if _, _, _, err := m.Post(0, int32(header), i); err != nil {
 					t.Fatal(err)
 				}
-				if o := q.Do(twolevel.Command{Insert: true, Header: uint64(header)}); !o[0].OK {
+				if o := q.Execute(twolevel.Command{Insert: true, Header: uint64(header)}); !o[0].OK {
 					t.Fatal("no room")
 				}
 				continue
 			}
 			_, want := m.Match(0, int32(header))
-			if o := q.Do(twolevel.Command{Header: uint64(header)}); o[0].OK != want {
+			if o := q.Execute(twolevel.Command{Header: uint64(header)}); o[0].OK != want {
 				t.Fatalf("%d lists, step %d: the queue has a receive %v, the engine %v", lists, i, o[0].OK, want)
 			}
 		}

@@ -20,16 +20,16 @@ import (
 // Deadline is the maximum duration of a test.
 const Deadline = 60 * time.Second
 
-func Within(t testing.TB) context.Context {
+func TestContext(t testing.TB) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), Deadline)
 	t.Cleanup(cancel)
 	return ctx
 }
 
-// ShortPath returns a path for a socket. A path in t.TempDir contains the name of the test and may exceed the
+// SocketPath returns a path for a socket. A path in t.TempDir contains the name of the test and may exceed the
 // maximum of 107 bytes.
-func ShortPath(t testing.TB) string {
+func SocketPath(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "zat")
 	if err != nil {
@@ -39,8 +39,8 @@ func ShortPath(t testing.TB) string {
 	return filepath.Join(dir, "a")
 }
 
-// Until waits until ok returns true.
-func Until(t testing.TB, what string, ok func() bool) {
+// WaitUntil waits until ok returns true.
+func WaitUntil(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	for end := time.Now().Add(Deadline); !ok(); runtime.Gosched() {
 		if time.Now().After(end) {
@@ -49,7 +49,7 @@ func Until(t testing.TB, what string, ok func() bool) {
 	}
 }
 
-func Begin(t testing.TB, d mpe.Device, op mpe.Operation) mpe.Op {
+func StartOp(t testing.TB, d mpe.Device, op mpe.Operation) mpe.Op {
 	t.Helper()
 	o, err := d.Start(op)
 	if err != nil {
@@ -60,17 +60,17 @@ func Begin(t testing.TB, d mpe.Device, op mpe.Operation) mpe.Op {
 
 func Send(t testing.TB, d mpe.Device, to, tag int, data []byte) mpe.Op {
 	t.Helper()
-	return Begin(t, d, mpe.Operation{Kind: mpe.OpSend, Peer: to, Tag: tag, Buf: data})
+	return StartOp(t, d, mpe.Operation{Kind: mpe.OpSend, Peer: to, Tag: tag, Buf: data})
 }
 
 func Recv(t testing.TB, d mpe.Device, from, tag int, buf []byte) mpe.Op {
 	t.Helper()
-	return Begin(t, d, mpe.Operation{Kind: mpe.OpRecv, Peer: from, Tag: tag, Buf: buf, AnyDatatype: true})
+	return StartOp(t, d, mpe.Operation{Kind: mpe.OpRecv, Peer: from, Tag: tag, Buf: buf, AnyDatatype: true})
 }
 
 func Wait(t testing.TB, op mpe.Op) mpe.Status {
 	t.Helper()
-	st, err := op.Await(Within(t))
+	st, err := op.Await(TestContext(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +85,7 @@ func Pattern(seed uint64, n int) []byte {
 	return b
 }
 
-func Same(t testing.TB, what string, got, want []byte) {
+func CheckEqual(t testing.TB, what string, got, want []byte) {
 	t.Helper()
 	if !bytes.Equal(got, want) {
 		t.Errorf("%s: wrong data (%d bytes, want %d)", what, len(got), len(want))
@@ -122,8 +122,8 @@ func (c *RawClient) Expect(t wire.FrameType) {
 	}
 }
 
-// Done reads a DONE frame that has no payload.
-func (c *RawClient) Done() wire.Done {
+// ReadDone reads a DONE frame that has no payload.
+func (c *RawClient) ReadDone() wire.Done {
 	c.T.Helper()
 	c.Expect(wire.FrameDone)
 	var d wire.Done
@@ -133,8 +133,8 @@ func (c *RawClient) Done() wire.Done {
 	return d
 }
 
-// Refusal reads a REFUSED frame and then the end of the connection. It skips any frames before REFUSED.
-func (c *RawClient) Refusal() *wire.RefusedError {
+// ReadRefusal reads a REFUSED frame and then the end of the connection. It skips any frames before REFUSED.
+func (c *RawClient) ReadRefusal() *wire.RefusedError {
 	c.T.Helper()
 	for {
 		if err := c.In.Next(); err != nil {
@@ -178,15 +178,15 @@ func DoneFrame(d wire.Done, payload string) []byte {
 	return append(wire.AppendDone(nil, &d, len(payload)), payload...)
 }
 
-// PlacedAt returns a copy of s whose payload is in the arena at offset at.
-func PlacedAt(s wire.Start, at uint64) wire.Start {
-	s.Placed, s.Place = true, at
+// InArenaAt returns a copy of s whose payload is in the arena at offset at.
+func InArenaAt(s wire.Start, at uint64) wire.Start {
+	s.InArena, s.ArenaOffset = true, at
 	return s
 }
 
-// CallsOf returns the call that each rank makes. In layouts, blocks have different lengths, are in reverse
+// CallsByRank returns the call that each rank makes. In layouts, blocks have different lengths, are in reverse
 // order, and have gaps between them.
-func CallsOf(c coll.Call) []coll.Call {
+func CallsByRank(c coll.Call) []coll.Call {
 	calls := make([]coll.Call, c.Ranks)
 	size := func(i, j int) int { return (i*7 + j*3) % 5 * c.Elem } // length of the block from i to j
 	layout := func(of func(i int) int) (l coll.Layout) {
@@ -228,8 +228,8 @@ func CallsOf(c coll.Call) []coll.Call {
 	return calls
 }
 
-// EveryCall returns calls of every collective, in every variant that the ranks can execute.
-func EveryCall(ranks int, sizes []int) (list [][]coll.Call) {
+// AllCalls returns calls of every collective, in every variant that the ranks can execute.
+func AllCalls(ranks int, sizes []int) (list [][]coll.Call) {
 	for of := coll.Barrier; of <= coll.Exscan; of++ {
 		rooted := of == coll.Bcast || of == coll.Reduce || of == coll.Gather || of == coll.Scatter
 		blocks := of == coll.Gather || of == coll.Scatter || of == coll.Allgather || of == coll.Alltoall ||
@@ -244,7 +244,7 @@ func EveryCall(ranks int, sizes []int) (list [][]coll.Call) {
 				}
 				for i, n := range sizes {
 					if c.Bytes = n; i == 0 || !c.Vector {
-						list = append(list, CallsOf(c))
+						list = append(list, CallsByRank(c))
 					}
 				}
 			}
@@ -253,11 +253,11 @@ func EveryCall(ranks int, sizes []int) (list [][]coll.Call) {
 	return list
 }
 
-// NoLeak fails the test if goroutines are still running at its end.
-func NoLeak(t *testing.T) {
+// CheckGoroutines fails the test if goroutines are still running at its end.
+func CheckGoroutines(t *testing.T) {
 	t.Helper()
 	before := runtime.NumGoroutine()
 	t.Cleanup(func() {
-		Until(t, "goroutines end", func() bool { return runtime.NumGoroutine() <= before })
+		WaitUntil(t, "goroutines end", func() bool { return runtime.NumGoroutine() <= before })
 	})
 }

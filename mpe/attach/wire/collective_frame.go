@@ -95,7 +95,7 @@ func AppendCall(b []byte, c *Call, piece int) []byte {
 
 // ReadCall reads CALL up to its description. It does not check that the call is valid.
 func (r *Reader) ReadCall() (c Call, err error) {
-	b, err := r.Take(CallLen)
+	b, err := r.NextBytes(CallLen)
 	if err != nil {
 		return c, err
 	}
@@ -113,27 +113,27 @@ func (r *Reader) ReadCall() (c Call, err error) {
 		err = Violationf("CALL with datatype %d: 0 is int, 1 is float", c.Datatype)
 	case c.Flags&^callFlags != 0 || b[35] != 0:
 		err = Violationf("CALL with flags %#04x and byte 35 %#02x", c.Flags, b[35])
-	case c.Description() > c.Length:
-		err = Violationf("CALL is followed by %d bytes, but its description has %d", c.Length, c.Description())
-	case uint64(r.Left) > c.Length || r.Left > ChunkLen:
-		err = Violationf("CALL with %d bytes after its fields is followed by %d", c.Length, r.Left)
+	case c.DescriptionLen() > c.Length:
+		err = Violationf("CALL is followed by %d bytes, but its description has %d", c.Length, c.DescriptionLen())
+	case uint64(r.Remaining) > c.Length || r.Remaining > ChunkLen:
+		err = Violationf("CALL with %d bytes after its fields is followed by %d", c.Length, r.Remaining)
 	}
 	return c, err
 }
 
 // Asked returns the call in the form that package coll uses, without the sizes of blocks. It clamps numbers
 // that do not fit in an int.
-func (c *Call) Asked() coll.Call {
+func (c *Call) CollCall() coll.Call {
 	return coll.Call{
-		Collective: c.Collective, Rank: number(uint64(c.Rank)), Ranks: number(uint64(c.Ranks)),
-		Root:  number(uint64(c.Root)),
-		Bytes: number(c.Bytes), Segment: number(c.Segment), Elem: number(uint64(c.Elem)),
+		Collective: c.Collective, Rank: clampInt(uint64(c.Rank)), Ranks: clampInt(uint64(c.Ranks)),
+		Root:  clampInt(uint64(c.Root)),
+		Bytes: clampInt(c.Bytes), Segment: clampInt(c.Segment), Elem: clampInt(uint64(c.Elem)),
 		Vector: c.Flags&FlagVector != 0, InPlace: c.Flags&FlagInPlace != 0, Ordered: c.Flags&FlagOrdered != 0,
 	}
 }
 
-// number returns n, clamped to the largest int.
-func number(n uint64) int { return int(min(n, math.MaxInt)) }
+// clampInt returns n, clamped to the largest int.
+func clampInt(n uint64) int { return int(min(n, math.MaxInt)) }
 
 const (
 	sizeLen   = 8
@@ -142,13 +142,13 @@ const (
 	AlignLen = 16
 )
 
-// Description returns the length of the description in bytes.
-func (c *Call) Description() uint64 {
+// DescriptionLen returns the length of the description in bytes.
+func (c *Call) DescriptionLen() uint64 {
 	n := uint64(c.Name)
 	if c.Flags&FlagListed != 0 {
 		n += MemberLen * uint64(c.Ranks)
 	}
-	x := c.Asked()
+	x := c.CollCall()
 	for _, l := range x.Layouts() {
 		if l != nil {
 			n += sizeLen * uint64(c.Ranks)
@@ -194,7 +194,7 @@ func (c *Call) ReadDescription(b []byte, x *coll.Call, ints []int) (members, nam
 		sizes, offsets := ints[at:at+n:at+n], ints[at+n:]
 		end := 0
 		for i := range sizes {
-			sizes[i], offsets[i] = number(Order.Uint64(b[sizeLen*i:])), end
+			sizes[i], offsets[i] = clampInt(Order.Uint64(b[sizeLen*i:])), end
 			end += sizes[i]
 		}
 		if l.Sizes = sizes; c.Collective != coll.ReduceScatter { // a ReduceScatter has no offsets
@@ -223,5 +223,5 @@ const (
 func AppendReduced(b []byte, id uint64, failed bool, piece int) []byte {
 	b = AppendHeader(b, FrameReduced, ReducedLen+piece)
 	b = Order.AppendUint64(b, id)
-	return append(b, bit(failed, FlagFailed), 0, 0, 0, 0, 0, 0, 0)
+	return append(b, flagBit(failed, FlagFailed), 0, 0, 0, 0, 0, 0, 0)
 }

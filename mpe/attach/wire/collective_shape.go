@@ -15,8 +15,8 @@ type Shape struct {
 	Recv int
 	// Payload is the length of the data that the program sends: the send buffer or, if InRecv is set, the part
 	// of the receive buffer that starts at offset At.
-	Payload, At int
-	InRecv      bool
+	Payload, Offset int
+	InRecv          bool
 	// Result is the length of the result, which is at the beginning of the receive buffer.
 	Result int
 }
@@ -37,7 +37,7 @@ func ShapeOf(call *coll.Call) (s Shape) {
 		s.InRecv = true
 		switch c.Collective {
 		case coll.Gather, coll.Allgather:
-			s.At, s.Payload = c.Block(&c.Recv, c.Rank)
+			s.Offset, s.Payload = c.Block(&c.Recv, c.Rank)
 		case coll.ReduceScatter:
 			_, s.Result = c.Block(&c.Recv, c.Rank)
 			fallthrough
@@ -53,69 +53,69 @@ func ShapeOf(call *coll.Call) (s Shape) {
 	return s
 }
 
-// Work returns how many bytes of memory the daemon may need to execute a call and to let the program reduce, in
+// WorkBytes returns how many bytes of memory the daemon may need to execute a call and to let the program reduce, in
 // addition to the data that crosses the socket. It is an upper bound for all algorithms. Work is called before
 // the call is checked, so it must accept invalid values; it does not correct them.
-func (c *Call) Work() (work uint64) {
+func (c *Call) WorkBytes() (work uint64) {
 	ranks, vector := uint64(c.Ranks), c.Flags&FlagVector != 0
-	n := min(c.Bytes, Add(c.Length, c.Result))
+	n := min(c.Bytes, SaturatingAdd(c.Length, c.Result))
 	switch c.Collective {
 	case coll.Bcast: // and the status of all ranks
-		work = Add(n, (ranks+15)/4)
+		work = SaturatingAdd(n, (ranks+15)/4)
 	case coll.Reduce, coll.Exscan:
-		work = mul(3, n)
+		work = saturatingMul(3, n)
 	case coll.Allreduce, coll.Scan:
-		work = mul(2, n)
+		work = saturatingMul(2, n)
 	case coll.Gather, coll.Scatter, coll.Allgather:
 		if !vector {
-			work = mul(ranks, n)
+			work = saturatingMul(ranks, n)
 		}
 	case coll.Alltoall:
 		if vector {
 			work = c.Result
 			break
 		}
-		work = mul(2*ranks+1, n)
-		if all := mul(mul(ranks, ranks), n); all <= coll.MostGathered { // rank 0 may gather them
+		work = saturatingMul(2*ranks+1, n)
+		if all := saturatingMul(saturatingMul(ranks, ranks), n); all <= coll.MaxGathered { // rank 0 may gather them
 			work = max(work, 2*all)
 		}
 	case coll.ReduceScatter:
-		work = mul(2, c.Length)
+		work = saturatingMul(2, c.Length)
 		if c.Flags&FlagOrdered != 0 { // the blocks of all ranks are kept apart
-			work = max(work, mul(ranks+1, c.Result))
+			work = max(work, saturatingMul(ranks+1, c.Result))
 		}
-		work = Add(work, c.Result)
+		work = SaturatingAdd(work, c.Result)
 	}
 	if c.Flags&FlagUser != 0 { // memory for REDUCE
-		work = Add(work, mul(3, min(c.Length, OperandLen)))
+		work = SaturatingAdd(work, saturatingMul(3, min(c.Length, OperandLen)))
 	}
 	return work
 }
 
-// Add and mul return the largest number if the result would overflow.
-func Add(a, b uint64) uint64 {
+// SaturatingAdd and mul return the largest number if the result would overflow.
+func SaturatingAdd(a, b uint64) uint64 {
 	if s, carry := bits.Add64(a, b, 0); carry == 0 {
 		return s
 	}
 	return math.MaxUint64
 }
 
-func mul(a, b uint64) uint64 {
+func saturatingMul(a, b uint64) uint64 {
 	if high, low := bits.Mul64(a, b); high == 0 {
 		return low
 	}
 	return math.MaxUint64
 }
 
-// Room returns how many bytes of memory are needed for the data that crosses the socket.
-func (c *Call) Room() uint64 {
+// DataBytes returns how many bytes of memory are needed for the data that crosses the socket.
+func (c *Call) DataBytes() uint64 {
 	if c.Result == 0 {
 		return c.Length
 	}
-	return Add(c.Length, Add(c.Result, AlignLen)) // the result is aligned
+	return SaturatingAdd(c.Length, SaturatingAdd(c.Result, AlignLen)) // the result is aligned
 }
 
 // Refuse returns the error for an invalid call.
-func (c *Call) Refuse(format string, args ...any) error {
+func (c *Call) CallError(format string, args ...any) error {
 	return &coll.CallError{Collective: c.Collective, Problem: fmt.Sprintf(format, args...)}
 }

@@ -98,7 +98,7 @@ func TestDocumentFields(t *testing.T) {
 			"magic": magic, "version": le(4, 0x11), "rank": "\xff\xff\xff\xff", "flags": le(4, 0x12)}},
 		{"**WELCOME**", AppendWelcome(nil,
 			Welcome{Version: 0x21, Rank: 0x22, Size: 0x23, Chunk: 0x24, Limits: Limits{0x25, 0x26},
-				Flags: FlagOversubscribed, Ring: 0x27, Asked: true, Arena: 0x28})[FrameHeaderLen:], map[string]string{
+				Flags: FlagOversubscribed, Ring: 0x27, HasArena: true, Arena: 0x28})[FrameHeaderLen:], map[string]string{
 			"version": le(4, 0x21), "rank": le(4, 0x22), "size": le(4, 0x23), "chunk": le(4, 0x24),
 			"operations": le(4, 0x25), "flags": le(4, 1), "payload": le(8, 0x26), "ring": le(8, 0x27),
 			"arena": le(8, 0x28)}},
@@ -106,7 +106,7 @@ func TestDocumentFields(t *testing.T) {
 			mpe.PeerInfo{Profile: "p", Kind: "ki", Address: "adr", SmallTags: true, NoEmpty: true})[FrameHeaderLen:],
 			map[string]string{
 				"rank": le(4, 0x41), "flags": le(4, 1<<2|1<<5), "texts": "\x01p\x02ki\x03adr"}},
-		{"**REFUSED**", RefusedFrame(Refuse(Busy, "text"))[FrameHeaderLen:],
+		{"**REFUSED**", RefusedFrame(NewRefusal(Busy, "text"))[FrameHeaderLen:],
 			map[string]string{"reason": le(2, 4), "text": "text"}},
 		{"**START**", append(AppendStart(nil, &st, 2), "ab"...)[FrameHeaderLen:], map[string]string{
 			"id": le(8, 0x31), "kind": "\x03", "datatype": "\x01", "flags": "\x01", "": "\x00", "peer": le(4, 0x32),

@@ -28,7 +28,7 @@ type Done struct {
 // AppendDone appends DONE. The caller must then append piece bytes of payload.
 func AppendDone(b []byte, d *Done, piece int) []byte {
 	var failure []byte
-	flags := bit(d.Found, flagFound)
+	flags := flagBit(d.Found, flagFound)
 	if d.Err != nil {
 		failure = encodeError(d.Err)
 		flags |= flagError
@@ -40,7 +40,7 @@ func AppendDone(b []byte, d *Done, piece int) []byte {
 	b = Order.AppendUint64(b, d.Stored)
 	s := &d.Status
 	b = Order.AppendUint32(b, uint32(s.Peer))
-	b = append(b, byte(s.Datatype), bit(s.Send, 1), 0, 0)
+	b = append(b, byte(s.Datatype), flagBit(s.Send, 1), 0, 0)
 	b = Order.AppendUint32(b, uint32(s.Tag))
 	b = Order.AppendUint32(b, s.Comm)
 	b = Order.AppendUint64(b, uint64(s.Bytes))
@@ -58,12 +58,12 @@ func phases(s *mpe.Status) [5]*time.Duration {
 	return [...]*time.Duration{&p.Start, &p.Request, &p.Clear, &p.Data, &p.Ack}
 }
 
-// maxFailure is the maximum length in bytes of an error in DONE.
-const maxFailure = 12 + MaxText + maxDetails
+// maxErrorLen is the maximum length in bytes of an error in DONE.
+const maxErrorLen = 12 + MaxText + maxDetails
 
 // ReadDone reads DONE up to its payload.
 func (r *Reader) ReadDone(d *Done) error {
-	b, err := r.Take(DoneLen)
+	b, err := r.NextBytes(DoneLen)
 	if err != nil {
 		return err
 	}
@@ -83,10 +83,10 @@ func (r *Reader) ReadDone(d *Done) error {
 		return Violationf("DONE without an error has %d bytes of error text", failure)
 	case flags&flagError == 0:
 		return nil
-	case failure > maxFailure && failure <= r.Left:
-		return Violationf("DONE has an error of %d bytes: at most %d are allowed", failure, maxFailure)
+	case failure > maxErrorLen && failure <= r.Remaining:
+		return Violationf("DONE has an error of %d bytes: at most %d are allowed", failure, maxErrorLen)
 	}
-	if b, err = r.Take(failure); err != nil {
+	if b, err = r.NextBytes(failure); err != nil {
 		return err
 	}
 	d.Err, err = parseError(b)

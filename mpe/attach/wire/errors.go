@@ -70,9 +70,9 @@ func sentinelSet(err error) (set uint64) {
 // the same sentinels in it as at the daemon. errors.As finds *mpe.WaitError, *mpe.PeerLostError,
 // *collective.StepError, *collective.CallFailedError, *coll.CallError and the error types of package handshake.
 type Error struct {
-	Text  string
-	Set   uint64
-	Parts []error
+	Text        string
+	SentinelSet uint64
+	Causes      []error
 }
 
 // Error returns the text of the daemon's error.
@@ -81,7 +81,7 @@ func (e *Error) Error() string { return e.Text }
 // Is reports whether errors.Is would find target in the original error at the daemon.
 func (e *Error) Is(target error) bool {
 	for i := range sentinels {
-		if e.Set&(1<<i) != 0 && target == sentinels[i].err {
+		if e.SentinelSet&(1<<i) != 0 && target == sentinels[i].err {
 			return true
 		}
 	}
@@ -89,7 +89,7 @@ func (e *Error) Is(target error) bool {
 }
 
 // Unwrap returns the structured errors.
-func (e *Error) Unwrap() []error { return e.Parts }
+func (e *Error) Unwrap() []error { return e.Causes }
 
 // Reason states why a program was refused or disconnected.
 type Reason uint16
@@ -148,14 +148,14 @@ func (e *RefusedError) Is(target error) bool {
 var reasonErrors = map[Reason]error{NoRank: mpe.ErrRank, Busy: ErrBusy, Permission: fs.ErrPermission,
 	Closing: mpe.ErrClosed}
 
-// Refuse returns a RefusedError with the given reason and text.
-func Refuse(reason Reason, format string, args ...any) *RefusedError {
+// NewRefusal returns a RefusedError with the given reason and text.
+func NewRefusal(reason Reason, format string, args ...any) *RefusedError {
 	return &RefusedError{Reason: reason, Text: fmt.Sprintf(format, args...)}
 }
 
 // RefusedFrame returns a REFUSED frame with the reason and text of e.
 func RefusedFrame(e *RefusedError) []byte {
-	text := Clip(e.Text)
+	text := ClipText(e.Text)
 	b := AppendHeader(nil, FrameRefused, 2+len(text))
 	return append(Order.AppendUint16(b, uint16(e.Reason)), text...)
 }
@@ -170,7 +170,7 @@ func IsRefusal(b []byte) bool {
 // ReadRefused reads REFUSED and returns its content as a *RefusedError. If reading fails, it returns that
 // error.
 func (r *Reader) ReadRefused() error {
-	b, err := r.Take(2)
+	b, err := r.NextBytes(2)
 	if err != nil {
 		return err
 	}
@@ -233,8 +233,8 @@ type waitDetails struct {
 // maxDetails is the maximum length of encoded details in bytes. Longer details are omitted.
 const maxDetails = 32 << 10
 
-// plain returns the fields whose type is an error type.
-func (d *details) plain() (fields []reflect.Value) {
+// errorFields returns the fields whose type is an error type.
+func (d *details) errorFields() (fields []reflect.Value) {
 	for _, field := range reflect.ValueOf(d).Elem().Fields() {
 		if _, ok := field.Interface().(error); ok {
 			fields = append(fields, field)
@@ -247,21 +247,21 @@ func detailsOf(err error) (d details) {
 	if e, ok := errors.AsType[*mpe.WaitError](err); ok {
 		d.Wait = &waitDetails{Wait: e.Wait, Queued: e.Queued, InTransfer: e.InTransfer}
 		if e.Network != nil {
-			d.Wait.Network = Clip(e.Network.Error())
+			d.Wait.Network = ClipText(e.Network.Error())
 		}
 	}
-	for _, field := range d.plain() {
+	for _, field := range d.errorFields() {
 		errors.As(err, field.Addr().Interface())
 	}
 	if e, ok := errors.AsType[*handshake.DeadEndError](err); ok && e.Cause != nil {
-		d.DeadEnd = &deadEndDetails{Local: e.Local, Remote: e.Remote, Cause: Clip(e.Cause.Error()),
+		d.DeadEnd = &deadEndDetails{Local: e.Local, Remote: e.Remote, Cause: ClipText(e.Cause.Error()),
 			Set: sentinelSet(e.Cause)}
 	}
 	if e, ok := errors.AsType[*collective.StepError](err); ok && e.Err != nil {
 		d.Step = &stepDetails{
 			Collective: e.Collective, Algorithm: e.Algorithm, Number: e.Number, Kind: e.Kind, Peer: e.Peer,
 			Bytes:  e.Bytes,
-			Others: e.Others[:min(len(e.Others), maxOthers)], Cause: Clip(e.Err.Error()), Set: sentinelSet(e.Err),
+			Others: e.Others[:min(len(e.Others), maxOthers)], Cause: ClipText(e.Err.Error()), Set: sentinelSet(e.Err),
 		}
 	}
 	return d
@@ -276,21 +276,21 @@ func (d *details) errors() (list []error) {
 		}
 		list = append(list, e)
 	}
-	for _, field := range d.plain() {
+	for _, field := range d.errorFields() {
 		if !field.IsNil() {
 			list = append(list, field.Interface().(error))
 		}
 	}
 	if e := d.DeadEnd; e != nil {
 		list = []error{&handshake.DeadEndError{
-			Local: e.Local, Remote: e.Remote, Cause: &Error{Text: e.Cause, Set: e.Set, Parts: list},
+			Local: e.Local, Remote: e.Remote, Cause: &Error{Text: e.Cause, SentinelSet: e.Set, Causes: list},
 		}}
 	}
 	if s := d.Step; s != nil {
 		list = []error{&collective.StepError{
 			Collective: s.Collective, Algorithm: s.Algorithm, Number: s.Number, Kind: s.Kind, Peer: s.Peer,
 			Bytes:  s.Bytes,
-			Others: s.Others, Err: &Error{Text: s.Cause, Set: s.Set, Parts: list},
+			Others: s.Others, Err: &Error{Text: s.Cause, SentinelSet: s.Set, Causes: list},
 		}}
 	}
 	return list
@@ -298,7 +298,7 @@ func (d *details) errors() (list []error) {
 
 // encodeError encodes an error as in DONE.
 func encodeError(err error) []byte {
-	text := Clip(err.Error())
+	text := ClipText(err.Error())
 	b := Order.AppendUint64(nil, sentinelSet(err))
 	b = Order.AppendUint32(b, uint32(len(text)))
 	b = append(b, text...)
@@ -321,13 +321,13 @@ func parseError(b []byte) (sent, err error) {
 	if b = b[12:]; n > len(b) {
 		return nil, Violationf("an error's text of %d bytes in %d", n, len(b))
 	}
-	e := &Error{Text: string(b[:n]), Set: set}
+	e := &Error{Text: string(b[:n]), SentinelSet: set}
 	if b = b[n:]; len(b) > 0 {
 		var d details
 		if err := json.Unmarshal(b, &d); err != nil {
 			return nil, Violationf("the details of an error: %v", err)
 		}
-		e.Parts = d.errors()
+		e.Causes = d.errors()
 	}
 	return e, nil
 }

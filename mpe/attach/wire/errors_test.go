@@ -200,7 +200,7 @@ func TestRefusedError(t *testing.T) {
 	for reason, target := range map[Reason]error{NoRank: mpe.ErrRank, Busy: ErrBusy, Permission: fs.ErrPermission,
 		Closing: mpe.ErrClosed} {
 		for other := range numReasons {
-			if errors.Is(Refuse(other, "x"), target) != (other == reason) {
+			if errors.Is(NewRefusal(other, "x"), target) != (other == reason) {
 				t.Errorf("%v is %v", other, target)
 			}
 		}

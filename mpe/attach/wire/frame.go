@@ -87,15 +87,15 @@ var ErrControlSocket = errors.New("that is a daemon's control socket")
 
 // Reader splits a stream into frames.
 type Reader struct {
-	from io.Reader
-	br   *bufio.Reader
-	// ahead is the number of bytes read at a time if payload may follow.
-	ahead int
-	// ready returns nil if n bytes can be read in addition to those in the buffer, ErrNothing if they may still
+	source io.Reader
+	br     *bufio.Reader
+	// readAheadLen is the number of bytes read at a time if payload may follow.
+	readAheadLen int
+	// ready returns nil if n bytes can be read in addition to those in the buffer, ErrNoData if they may still
 	// arrive, and otherwise the reason why they will not. It is nil if reads block.
-	ready func(n int) error
-	Type  FrameType
-	Left  int // number of unread bytes of the frame's body
+	ready     func(n int) error
+	Type      FrameType
+	Remaining int // number of unread bytes of the frame's body
 }
 
 // peekLen is the maximum argument of Take.
@@ -106,7 +106,7 @@ const directLen = 4 << 10
 
 // NewReader returns a Reader for a stream whose reads block.
 func NewReader(r io.Reader) *Reader {
-	in := &Reader{from: r, ahead: peekLen}
+	in := &Reader{source: r, readAheadLen: peekLen}
 	in.br = bufio.NewReaderSize((*readAhead)(in), peekLen)
 	return in
 }
@@ -114,11 +114,13 @@ func NewReader(r io.Reader) *Reader {
 // readAhead is the reader that fills the buffer.
 type readAhead Reader
 
-func (r *readAhead) Read(b []byte) (int, error) { return r.from.Read(b[:min(len(b), r.ahead)]) }
+func (r *readAhead) Read(b []byte) (int, error) {
+	return r.source.Read(b[:min(len(b), r.readAheadLen)])
+}
 
 // Next reads the header of the next frame. It returns io.EOF if the stream ends between two frames.
 func (r *Reader) Next() error {
-	if err := r.End(); err != nil {
+	if err := r.CheckEnd(); err != nil {
 		return err
 	}
 	b, err := r.br.Peek(FrameHeaderLen)
@@ -139,21 +141,21 @@ func (r *Reader) Next() error {
 	case length > MaxBody:
 		return Violationf("%v of %d bytes: a frame has %d at most", r.Type, length, MaxBody)
 	}
-	r.Left = int(length)
+	r.Remaining = int(length)
 	_, err = r.br.Discard(FrameHeaderLen)
 	return err
 }
 
-// From replaces the stream from which frames are read.
-func (r *Reader) From(from io.Reader) { r.from = from }
+// SetSource replaces the stream from which frames are read.
+func (r *Reader) SetSource(from io.Reader) { r.source = from }
 
-// FromRings switches to frames that are received through rings. A frame is read once it has been received in
+// UseRings switches to frames that are received through rings. A frame is read once it has been received in
 // full.
-func (r *Reader) FromRings(from Rings) { r.ready, r.ahead = from.Ready, directLen }
+func (r *Reader) UseRings(from Rings) { r.ready, r.readAheadLen = from.Ready, directLen }
 
-// FromSocket switches to a socket whose reads do not block. A frame is buffered until it has been received in
+// UseSocket switches to a socket whose reads do not block. A frame is buffered until it has been received in
 // full.
-func (r *Reader) FromSocket() {
+func (r *Reader) UseSocket() {
 	r.br = bufio.NewReaderSize(r.br, FrameHeaderLen+MaxBody)
 	r.ready = func(n int) error {
 		_, err := r.br.Peek(r.br.Buffered() + n)
@@ -161,15 +163,15 @@ func (r *Reader) FromSocket() {
 	}
 }
 
-// Whole returns nil if the next frame can be read without blocking, because it has been received in full or is
-// invalid. Otherwise it returns ErrNothing, or the reason why the frame will never arrive.
-func (r *Reader) Whole() error {
+// FrameReady returns nil if the next frame can be read without blocking, because it has been received in full or is
+// invalid. Otherwise it returns ErrNoData, or the reason why the frame will never arrive.
+func (r *Reader) FrameReady() error {
 	if r.ready == nil {
 		return nil
 	}
-	if err := r.have(FrameHeaderLen); err != nil {
+	if err := r.canRead(FrameHeaderLen); err != nil {
 		if r.br.Buffered() > 0 {
-			err = cutOff(err)
+			err = unexpectedEOF(err)
 		}
 		return err
 	}
@@ -178,58 +180,58 @@ func (r *Reader) Whole() error {
 		return err
 	}
 	if length := Order.Uint32(b); length <= MaxBody {
-		return cutOff(r.have(FrameHeaderLen + int(length)))
+		return unexpectedEOF(r.canRead(FrameHeaderLen + int(length)))
 	}
 	return nil
 }
 
-// have returns nil if n bytes can be read without blocking.
-func (r *Reader) have(n int) error {
+// canRead returns nil if n bytes can be read without blocking.
+func (r *Reader) canRead(n int) error {
 	if n -= r.br.Buffered(); n > 0 {
 		return r.ready(n)
 	}
 	return nil
 }
 
-// End returns an error if a part of the frame has not been read.
-func (r *Reader) End() error {
-	if r.Left > 0 {
-		return Violationf("%v has %d bytes too many", r.Type, r.Left)
+// CheckEnd returns an error if a part of the frame has not been read.
+func (r *Reader) CheckEnd() error {
+	if r.Remaining > 0 {
+		return Violationf("%v has %d bytes too many", r.Type, r.Remaining)
 	}
 	return nil
 }
 
-// Take returns the next n bytes of the body. They are valid until the next call of a method.
-func (r *Reader) Take(n int) ([]byte, error) {
-	if n > r.Left {
-		return nil, Violationf("%v is %d bytes too short", r.Type, n-r.Left)
+// NextBytes returns the next n bytes of the body. They are valid until the next call of a method.
+func (r *Reader) NextBytes(n int) ([]byte, error) {
+	if n > r.Remaining {
+		return nil, Violationf("%v is %d bytes too short", r.Type, n-r.Remaining)
 	}
 	if n > peekLen {
 		return nil, Violationf("%v has a field of %d bytes: at most %d are allowed", r.Type, n, peekLen)
 	}
 	b, err := r.br.Peek(n)
 	if err != nil {
-		return nil, cutOff(err)
+		return nil, unexpectedEOF(err)
 	}
-	r.Left -= n
+	r.Remaining -= n
 	_, err = r.br.Discard(n)
 	return b, err
 }
 
 // Read fills dst with the next bytes of the body.
 func (r *Reader) Read(dst []byte) error {
-	if len(dst) > r.Left {
-		return Violationf("%v is %d bytes too short", r.Type, len(dst)-r.Left)
+	if len(dst) > r.Remaining {
+		return Violationf("%v is %d bytes too short", r.Type, len(dst)-r.Remaining)
 	}
 	for len(dst) > 0 {
-		from := r.from
+		from := r.source
 		if r.br.Buffered() > 0 || len(dst) < directLen {
 			from = r.br
 		}
 		n, err := from.Read(dst)
-		r.Left -= n
+		r.Remaining -= n
 		if err != nil {
-			return cutOff(err)
+			return unexpectedEOF(err)
 		}
 		dst = dst[n:]
 	}
@@ -238,30 +240,30 @@ func (r *Reader) Read(dst []byte) error {
 
 // Skip discards the rest of the body.
 func (r *Reader) Skip() error {
-	n, err := r.br.Discard(r.Left)
-	r.Left -= n
-	return cutOff(err)
+	n, err := r.br.Discard(r.Remaining)
+	r.Remaining -= n
+	return unexpectedEOF(err)
 }
 
 // Text returns the rest of the body as text.
 func (r *Reader) Text() (string, error) {
-	if r.Left > MaxText {
-		return "", Violationf("%v has a text of %d bytes: at most %d are allowed", r.Type, r.Left, MaxText)
+	if r.Remaining > MaxText {
+		return "", Violationf("%v has a text of %d bytes: at most %d are allowed", r.Type, r.Remaining, MaxText)
 	}
-	b, err := r.Take(r.Left)
+	b, err := r.NextBytes(r.Remaining)
 	return string(b), err
 }
 
-// cutOff replaces io.EOF with io.ErrUnexpectedEOF, for a stream that ends within a frame.
-func cutOff(err error) error {
+// unexpectedEOF replaces io.EOF with io.ErrUnexpectedEOF, for a stream that ends within a frame.
+func unexpectedEOF(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF
 	}
 	return err
 }
 
-// Clip shortens s to at most MaxText bytes.
-func Clip(s string) string {
+// ClipText shortens s to at most MaxText bytes.
+func ClipText(s string) string {
 	const cut = " …"
 	if len(s) > MaxText {
 		return s[:MaxText-len(cut)] + cut
@@ -269,5 +271,5 @@ func Clip(s string) string {
 	return s
 }
 
-// ErrBye means that the program has sent BYE.
-var ErrBye = errors.New("detached cleanly")
+// ErrDetached means that the program has sent BYE.
+var ErrDetached = errors.New("detached cleanly")

@@ -20,17 +20,17 @@ type Link struct {
 	fd int
 	// After Close, the number of the descriptor may be reused. Close must therefore follow the last read. out
 	// is held during writes, and end is held during shutdown, which may come late.
-	closed   atomic.Bool
-	out, end sync.Mutex
+	closed              atomic.Bool
+	writeMu, shutdownMu sync.Mutex
 }
 
 // NewLink converts a connection to a Link. It closes conn.
 func NewLink(conn *net.UnixConn) (*Link, error) {
-	fd, err := progress.Take(conn)
+	fd, err := progress.TakeDescriptor(conn)
 	return &Link{fd: fd}, err
 }
 
-// Read reads the available bytes. If there are none, it returns ErrNothing.
+// Read reads the available bytes. If there are none, it returns ErrNoData.
 func (l *Link) Read(b []byte) (int, error) {
 	for {
 		n, err := unix.Read(l.fd, b)
@@ -40,7 +40,7 @@ func (l *Link) Read(b []byte) (int, error) {
 		case err == nil:
 			return 0, io.EOF
 		case err == unix.EAGAIN:
-			return 0, ErrNothing
+			return 0, ErrNoData
 		case err != unix.EINTR:
 			return 0, os.NewSyscallError("read", err)
 		}
@@ -60,8 +60,8 @@ func (l *Link) TryWrite(b []byte) int {
 	if len(b) == 0 {
 		return 0
 	}
-	l.out.Lock()
-	defer l.out.Unlock()
+	l.writeMu.Lock()
+	defer l.writeMu.Unlock()
 	if l.closed.Load() {
 		return 0
 	}
@@ -71,8 +71,8 @@ func (l *Link) TryWrite(b []byte) int {
 
 // Write writes all of b. It blocks while the socket is full.
 func (l *Link) Write(b []byte) (int, error) {
-	l.out.Lock()
-	defer l.out.Unlock()
+	l.writeMu.Lock()
+	defer l.writeMu.Unlock()
 	for done := 0; ; {
 		if l.closed.Load() {
 			return done, net.ErrClosed
@@ -100,8 +100,8 @@ func (l *Link) HangUp() { l.shutDown(unix.SHUT_RDWR) }
 func (l *Link) StopReading() { l.shutDown(unix.SHUT_RD) }
 
 func (l *Link) shutDown(how int) {
-	l.end.Lock()
-	defer l.end.Unlock()
+	l.shutdownMu.Lock()
+	defer l.shutdownMu.Unlock()
 	if !l.closed.Load() {
 		_ = unix.Shutdown(l.fd, how) // fails if the other side is gone
 	}
@@ -110,11 +110,11 @@ func (l *Link) shutDown(how int) {
 // Close implements Stream.
 func (l *Link) Close() {
 	l.HangUp()
-	l.end.Lock()
+	l.shutdownMu.Lock()
 	l.closed.Store(true)
-	l.end.Unlock()
-	l.out.Lock()
-	defer l.out.Unlock()
+	l.shutdownMu.Unlock()
+	l.writeMu.Lock()
+	defer l.writeMu.Unlock()
 	unix.Close(l.fd)
 }
 

@@ -75,7 +75,7 @@ func (g *Greeting) Read(b []byte) (int, error) {
 		}
 	}
 	if err == nil && flags&unix.MSG_CTRUNC != 0 {
-		return 0, rlimit.Received()
+		return 0, rlimit.ReceiveError()
 	}
 	return max(n, 0), err // n is -1 after an error
 }
@@ -100,7 +100,7 @@ func (g *Greeting) Stream(length, arena uint64) (Polled, error) {
 	var mem []byte
 	if length > 0 {
 		switch {
-		case length > maxRing || !ringSize(int(length)):
+		case length > maxRing || !isRingSize(int(length)):
 			return nil, Violationf("WELCOME with rings of %d bytes", length)
 		case arena > maxArena:
 			return nil, Violationf("WELCOME with an arena of %d bytes", arena)

@@ -14,11 +14,11 @@ const (
 	helloVersionLen = 12
 	welcomeLen      = 40
 	startLen        = 32
-	placeLen        = 8 // offset of the payload, in START
+	arenaOffsetLen  = 8 // offset of the payload, in START
 	ProbeLen        = 24
 	IDLen           = 8
-	// longestHello is the maximum length of HELLO in later versions.
-	longestHello = 256
+	// maxHelloLen is the maximum length of HELLO in later versions.
+	maxHelloLen = 256
 )
 
 // FlagRings in HELLO requests memory with rings. FlagArena requests an arena after the rings.
@@ -61,7 +61,7 @@ func (r *Reader) ReadHello() (h Hello, err error) {
 	if err := r.Next(); err != nil {
 		return h, err
 	}
-	if b, err = r.Take(helloVersionLen); err != nil {
+	if b, err = r.NextBytes(helloVersionLen); err != nil {
 		return h, err
 	}
 	if string(b[:8]) != magic {
@@ -72,11 +72,11 @@ func (r *Reader) ReadHello() (h Hello, err error) {
 	case bits.ReverseBytes32(Version):
 		return h, byteOrder("version", h.Version)
 	default:
-		return h, Refuse(WrongVersion,
+		return h, NewRefusal(WrongVersion,
 			"the program speaks version %d of the attach protocol, and the daemon version %d: "+
 				"use a library and a daemon of the same release", h.Version, Version)
 	}
-	if b, err = r.Take(HelloLen - helloVersionLen); err != nil {
+	if b, err = r.NextBytes(HelloLen - helloVersionLen); err != nil {
 		return h, err
 	}
 	h.Rank, h.Flags = int32(Order.Uint32(b)), Order.Uint32(b[4:])
@@ -85,7 +85,7 @@ func (r *Reader) ReadHello() (h Hello, err error) {
 
 // isHello reports whether a frame's header may be the header of a HELLO of any version.
 func isHello(t FrameType, length uint32) bool {
-	return t == FrameHello && length >= helloVersionLen && length <= longestHello
+	return t == FrameHello && length >= helloVersionLen && length <= maxHelloLen
 }
 
 // byteOrder returns the error for a HELLO whose numbers are in the wrong byte order.
@@ -113,7 +113,7 @@ type Welcome struct {
 	// of the arena. WELCOME contains the field Arena only if Asked is set, which means that the program has
 	// requested an arena.
 	Ring, Arena uint64
-	Asked       bool
+	HasArena    bool
 }
 
 // FlagOversubscribed in WELCOME means that the host has more ranks and programs than cores.
@@ -121,8 +121,8 @@ const FlagOversubscribed = 1
 
 func AppendWelcome(b []byte, w Welcome) []byte {
 	n := welcomeLen
-	if w.Asked {
-		n += placeLen
+	if w.HasArena {
+		n += arenaOffsetLen
 	}
 	b = AppendHeader(b, FrameWelcome, n)
 	for _, v := range [...]uint32{w.Version, w.Rank, w.Size, w.Chunk, uint32(w.Limits.Operations), w.Flags} {
@@ -130,7 +130,7 @@ func AppendWelcome(b []byte, w Welcome) []byte {
 	}
 	b = Order.AppendUint64(b, uint64(w.Limits.Bytes))
 	b = Order.AppendUint64(b, w.Ring)
-	if w.Asked {
+	if w.HasArena {
 		b = Order.AppendUint64(b, w.Arena)
 	}
 	return b
@@ -138,14 +138,14 @@ func AppendWelcome(b []byte, w Welcome) []byte {
 
 func (r *Reader) ReadWelcome() (w Welcome, err error) {
 	n := welcomeLen
-	if w.Asked = r.Left > n; w.Asked {
-		n += placeLen
+	if w.HasArena = r.Remaining > n; w.HasArena {
+		n += arenaOffsetLen
 	}
-	b, err := r.Take(n)
+	b, err := r.NextBytes(n)
 	if err != nil {
 		return w, err
 	}
-	if w.Asked {
+	if w.HasArena {
 		w.Arena = Order.Uint64(b[welcomeLen:])
 	}
 	w.Version, w.Rank, w.Size, w.Chunk = Order.Uint32(b), Order.Uint32(b[4:]), Order.Uint32(b[8:]), Order.Uint32(b[12:])
@@ -192,7 +192,7 @@ func AppendPeer(b []byte, rank int, p mpe.PeerInfo) []byte {
 
 // ReadPeer reads PEER, which must describe the given rank.
 func (r *Reader) ReadPeer(rank int) (p mpe.PeerInfo, err error) {
-	b, err := r.Take(8)
+	b, err := r.NextBytes(8)
 	if err != nil {
 		return p, err
 	}
@@ -204,10 +204,10 @@ func (r *Reader) ReadPeer(rank int) (p mpe.PeerInfo, err error) {
 		*set = flags&(1<<i) != 0
 	}
 	for _, s := range []*string{&p.Profile, &p.Kind, &p.Address} {
-		if b, err = r.Take(1); err != nil {
+		if b, err = r.NextBytes(1); err != nil {
 			return p, err
 		}
-		if b, err = r.Take(int(b[0])); err != nil {
+		if b, err = r.NextBytes(int(b[0])); err != nil {
 			return p, err
 		}
 		*s = string(b)
@@ -227,9 +227,9 @@ const (
 type Start struct {
 	ID uint64
 	mpe.Operation
-	Length uint64
-	Placed bool
-	Place  uint64
+	Length      uint64
+	InArena     bool
+	ArenaOffset uint64
 	// Wait and Claim are only encoded in PROBE, which has no payload. Wait means that the probe waits for a
 	// message; Claim means that it removes the message from matching.
 	Wait, Claim bool
@@ -243,16 +243,16 @@ const (
 // AppendStart appends START. The caller must then append piece bytes of payload.
 func AppendStart(b []byte, s *Start, piece int) []byte {
 	n := startLen + piece
-	if s.Placed {
-		n += placeLen
+	if s.InArena {
+		n += arenaOffsetLen
 	}
 	b = AppendHeader(b, FrameStart, n)
 	b = Order.AppendUint64(b, s.ID)
-	b = append(b, byte(s.Kind), byte(s.Datatype), bit(s.AnyDatatype, FlagAnyDatatype)|bit(s.Placed, flagPlaced), 0)
+	b = append(b, byte(s.Kind), byte(s.Datatype), flagBit(s.AnyDatatype, FlagAnyDatatype)|flagBit(s.InArena, flagPlaced), 0)
 	b = appendMatch(b, s.Peer, s.Tag, s.Comm)
 	b = Order.AppendUint64(b, s.Length)
-	if s.Placed {
-		b = Order.AppendUint64(b, s.Place)
+	if s.InArena {
+		b = Order.AppendUint64(b, s.ArenaOffset)
 	}
 	return b
 }
@@ -270,13 +270,13 @@ func readMatch(b []byte) (peer, tag int, comm uint32) {
 
 // ReadStart reads START up to its payload.
 func (r *Reader) ReadStart() (s Start, err error) {
-	b, err := r.Take(startLen)
+	b, err := r.NextBytes(startLen)
 	if err != nil {
 		return s, err
 	}
 	s.ID, s.Kind, s.Datatype, s.Length = Order.Uint64(b), mpe.OpKind(b[8]), protocol.Datatype(b[9]),
 		Order.Uint64(b[24:])
-	s.AnyDatatype, s.Placed = b[10]&FlagAnyDatatype != 0, b[10]&flagPlaced != 0
+	s.AnyDatatype, s.InArena = b[10]&FlagAnyDatatype != 0, b[10]&flagPlaced != 0
 	s.Peer, s.Tag, s.Comm = readMatch(b[12:])
 	switch {
 	case s.Kind < mpe.OpSend || s.Kind > mpe.OpRecv:
@@ -285,14 +285,14 @@ func (r *Reader) ReadStart() (s Start, err error) {
 		err = Violationf("START with datatype %d: 0 is int, 1 is float", s.Datatype)
 	case b[10]&^(FlagAnyDatatype|flagPlaced) != 0 || b[11] != 0:
 		err = Violationf("START with flags %#02x%02x", b[11], b[10])
-	case s.Placed:
-		if b, err = r.Take(placeLen); err == nil {
-			s.Place = Order.Uint64(b)
+	case s.InArena:
+		if b, err = r.NextBytes(arenaOffsetLen); err == nil {
+			s.ArenaOffset = Order.Uint64(b)
 		}
-	case s.Kind == mpe.OpRecv && r.Left > 0:
-		err = Violationf("START of a receive is followed by %d bytes of payload", r.Left)
-	case uint64(r.Left) > s.Length || r.Left > ChunkLen:
-		err = Violationf("START of a send of %d bytes is followed by %d bytes of payload", s.Length, r.Left)
+	case s.Kind == mpe.OpRecv && r.Remaining > 0:
+		err = Violationf("START of a receive is followed by %d bytes of payload", r.Remaining)
+	case uint64(r.Remaining) > s.Length || r.Remaining > ChunkLen:
+		err = Violationf("START of a send of %d bytes is followed by %d bytes of payload", s.Length, r.Remaining)
 	}
 	return s, err
 }
@@ -305,7 +305,7 @@ func AppendID(b []byte, t FrameType, id uint64, piece int) []byte {
 
 // ReadID reads the id at the beginning of DATA, REDUCE, CANCEL and ABORT.
 func (r *Reader) ReadID() (uint64, error) {
-	b, err := r.Take(IDLen)
+	b, err := r.NextBytes(IDLen)
 	if err != nil {
 		return 0, err
 	}
@@ -314,7 +314,7 @@ func (r *Reader) ReadID() (uint64, error) {
 
 // AbortFrame returns an ABORT frame for an operation that is aborted because of cause.
 func AbortFrame(id uint64, cause error) []byte {
-	text := Clip(cause.Error())
+	text := ClipText(cause.Error())
 	b := AppendHeader(nil, FrameAbort, IDLen+8+len(text))
 	b = Order.AppendUint64(b, id)
 	return append(Order.AppendUint64(b, sentinelSet(cause)), text...)
@@ -324,13 +324,13 @@ func (r *Reader) ReadAbort() (id uint64, cause error, err error) {
 	if id, err = r.ReadID(); err != nil {
 		return 0, nil, err
 	}
-	b, err := r.Take(8)
+	b, err := r.NextBytes(8)
 	if err != nil {
 		return 0, nil, err
 	}
 	set := Order.Uint64(b)
 	text, err := r.Text()
-	return id, &Error{Text: text, Set: set}, err
+	return id, &Error{Text: text, SentinelSet: set}, err
 }
 
 const (
@@ -341,12 +341,12 @@ const (
 func AppendProbe(b []byte, p *Start) []byte {
 	b = AppendHeader(b, FrameProbe, ProbeLen)
 	b = Order.AppendUint64(b, p.ID)
-	b = append(b, bit(p.Wait, flagWait)|bit(p.Claim, flagClaim), 0, 0, 0)
+	b = append(b, flagBit(p.Wait, flagWait)|flagBit(p.Claim, flagClaim), 0, 0, 0)
 	return appendMatch(b, p.Peer, p.Tag, p.Comm)
 }
 
 func (r *Reader) ReadProbe() (p Start, err error) {
-	b, err := r.Take(ProbeLen)
+	b, err := r.NextBytes(ProbeLen)
 	if err != nil {
 		return p, err
 	}
@@ -361,7 +361,7 @@ func (r *Reader) ReadProbe() (p Start, err error) {
 	return p, nil
 }
 
-func bit(set bool, mask byte) byte {
+func flagBit(set bool, mask byte) byte {
 	if set {
 		return mask
 	}

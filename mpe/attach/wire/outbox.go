@@ -19,8 +19,8 @@ const (
 	// CopyLen is the maximum length in bytes of a payload that is copied so that it can be written together
 	// with other frames. A system call costs as much as copying this many bytes.
 	CopyLen = 16 << 10
-	// longWait is the number of bytes of new items that may overtake an item in progress.
-	longWait = 4 * ChunkLen
+	// maxOvertaking is the number of bytes of new items that may overtake an item in progress.
+	maxOvertaking = 4 * ChunkLen
 	// BatchLen is the number of bytes written with a single system call.
 	BatchLen = 64 << 10
 )
@@ -30,17 +30,17 @@ const (
 // is writing, the goroutine that puts an item writes as much as the connection accepts without blocking, which
 // avoids waking up another goroutine. Run writes the rest.
 type Outbox struct {
-	to Stream
-	// Failed is called when the connection fails.
-	Failed func()
+	stream Stream
+	// OnFailure is called when the connection fails.
+	OnFailure func()
 
-	mu     sync.Mutex
-	fresh  fifo // items that have not been begun
-	begun  fifo // items in progress
-	since  int  // number of bytes of fresh items written since the last frame of begun
-	busy   bool // a goroutine is writing, or Run has been woken up to write
-	closed bool
-	wake   chan struct{}
+	mu           sync.Mutex
+	newItems     fifo // items that have not been begun
+	startedItems fifo // items in progress
+	newBytes     int  // number of bytes of fresh items written since the last frame of begun
+	isWriting    bool // a goroutine is writing, or Run has been woken up to write
+	closed       bool
+	wake         chan struct{}
 	// Rings is equal to to if to is polled. In that case, Advance rather than Run writes the data that did not
 	// fit. Stalled is set while there is such data.
 	Rings   Rings
@@ -50,36 +50,36 @@ type Outbox struct {
 
 	// The fields below are owned by the writing goroutine. buf holds the bytes to write; it is followed on the
 	// connection by payload, the payload of an item that was too long to copy.
-	buf     []byte
-	payload []byte
-	owner   Item
+	buf         []byte
+	payload     []byte
+	payloadItem Item
 }
 
 // NewOutbox returns an Outbox that writes to a connection.
 func NewOutbox(to Stream) *Outbox {
 	return &Outbox{
-		to: to, Failed: func() {}, wake: make(chan struct{}, 1),
+		stream: to, OnFailure: func() {}, wake: make(chan struct{}, 1),
 		buf: make([]byte, 0, BatchLen),
 	}
 }
 
-// toRun wakes up Run. It never blocks, because only the goroutine that has set busy calls it.
-func (o *Outbox) toRun() { o.wake <- struct{}{} }
+// wakeRun wakes up Run. It never blocks, because only the goroutine that has set busy calls it.
+func (o *Outbox) wakeRun() { o.wake <- struct{}{} }
 
-// PutNow queues an item. If no other goroutine is writing, it also writes the queued items. It never blocks:
+// Send queues an item. If no other goroutine is writing, it also writes the queued items. It never blocks:
 // Run writes large payloads and data that the connection does not accept.
-func (o *Outbox) PutNow(it Item) {
+func (o *Outbox) Send(it Item) {
 	if o.push(it, true) {
 		o.writeNow()
 	}
 }
 
-// PutOff queues an item without writing it. The caller must make sure that the item is written, at the latest
+// Queue queues an item without writing it. The caller must make sure that the item is written, at the latest
 // by calling Flush.
-func (o *Outbox) PutOff(it Item) { o.push(it, false) }
+func (o *Outbox) Queue(it Item) { o.push(it, false) }
 
-// Flush writes the items queued by PutOff, in the same way as PutNow.
-func (o *Outbox) Flush() { o.PutNow(nil) }
+// Flush writes the items queued by Queue, in the same way as Send.
+func (o *Outbox) Flush() { o.Send(nil) }
 
 // push queues an item, which may be nil. If canWrite is set, items are queued and no other goroutine is
 // writing, push returns true, and the caller must then write.
@@ -87,23 +87,23 @@ func (o *Outbox) push(it Item, canWrite bool) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if it != nil && !o.closed {
-		o.fresh.push(it)
+		o.newItems.push(it)
 	}
-	if !canWrite || o.busy || o.fresh.len() == 0 {
+	if !canWrite || o.isWriting || o.newItems.len() == 0 {
 		return false
 	}
-	o.busy = true
+	o.isWriting = true
 	return true
 }
 
 func (o *Outbox) writeNow() {
 	for !o.write(false) {
-		if !o.stall() {
-			o.toRun()
+		if !o.deferToPoll() {
+			o.wakeRun()
 			return
 		}
 		// Either the ring has free space now, or the other side wakes up this side when there is space.
-		if o.Rings.Waits() || !o.Stalled.CompareAndSwap(true, false) {
+		if o.Rings.RequestSpace() || !o.Stalled.CompareAndSwap(true, false) {
 			return
 		}
 	}
@@ -111,7 +111,7 @@ func (o *Outbox) writeNow() {
 
 // Run writes queued items until ctx is done.
 func (o *Outbox) Run(ctx context.Context) {
-	for o.to.Await(ctx, o.wake) == nil {
+	for o.stream.Await(ctx, o.wake) == nil {
 		o.write(true)
 	}
 }
@@ -125,61 +125,61 @@ func (o *Outbox) write(wait bool) bool {
 	}
 	for total := 0; wait || total < most; {
 		n := 0
-		if o.owner == nil && len(o.buf) < BatchLen-CopyLen {
-			n = o.gather()
+		if o.payloadItem == nil && len(o.buf) < BatchLen-CopyLen {
+			n = o.gatherFrame()
 		}
 		total += n
 		switch {
-		case o.owner != nil && o.Rings == nil && !wait:
+		case o.payloadItem != nil && o.Rings == nil && !wait:
 			return false
-		case n > 0 && o.owner == nil && len(o.buf) < BatchLen-CopyLen: // gather more frames
-		case !o.emit(wait):
+		case n > 0 && o.payloadItem == nil && len(o.buf) < BatchLen-CopyLen: // gather more frames
+		case !o.writeGathered(wait):
 			return false
-		case n == 0 && o.rest():
+		case n == 0 && o.becomeIdle():
 			return true
 		}
 	}
 	return false
 }
 
-// emit writes the gathered bytes. If wait is not set, it writes only as many as the connection accepts. It
+// writeGathered writes the gathered bytes. If wait is not set, it writes only as many as the connection accepts. It
 // reports whether all bytes have been written.
-func (o *Outbox) emit(wait bool) bool {
-	o.buf = o.buf[:copy(o.buf, o.buf[o.send(o.buf, wait):])]
+func (o *Outbox) writeGathered(wait bool) bool {
+	o.buf = o.buf[:copy(o.buf, o.buf[o.writeBytes(o.buf, wait):])]
 	if len(o.buf) > 0 {
 		return false
 	}
 	if cap(o.buf) > 2*BatchLen {
 		o.buf = make([]byte, 0, BatchLen)
 	}
-	if o.owner != nil {
-		o.payload = o.payload[o.send(o.payload, wait):]
+	if o.payloadItem != nil {
+		o.payload = o.payload[o.writeBytes(o.payload, wait):]
 		if len(o.payload) > 0 {
 			return false
 		}
-		o.owner.Written()
-		o.payload, o.owner = nil, nil
+		o.payloadItem.Written()
+		o.payload, o.payloadItem = nil, nil
 	}
 	return true
 }
 
-// send writes b and returns the number of bytes written. If wait is not set, it writes only as much as the
+// writeBytes writes b and returns the number of bytes written. If wait is not set, it writes only as much as the
 // connection accepts. After an error, b counts as written.
-func (o *Outbox) send(b []byte, wait bool) int {
+func (o *Outbox) writeBytes(b []byte, wait bool) int {
 	if !wait {
-		return o.to.TryWrite(b)
+		return o.stream.TryWrite(b)
 	}
 	if len(b) > 0 {
-		if _, err := o.to.Write(b); err != nil {
+		if _, err := o.stream.Write(b); err != nil {
 			o.Close()
-			o.Failed()
+			o.OnFailure()
 		}
 	}
 	return len(b)
 }
 
-// stall leaves the remaining data to Advance. It returns false if nothing will call Advance.
-func (o *Outbox) stall() bool {
+// deferToPoll leaves the remaining data to Advance. It returns false if nothing will call Advance.
+func (o *Outbox) deferToPoll() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.Rings == nil || o.closed {
@@ -189,16 +189,16 @@ func (o *Outbox) stall() bool {
 	return true
 }
 
-// Advance writes the data that did not fit earlier. Every poll calls it.
-func (o *Outbox) Advance() {
+// FlushStalled writes the data that did not fit earlier. Every poll calls it.
+func (o *Outbox) FlushStalled() {
 	if o.Stalled.Load() && o.Stalled.CompareAndSwap(true, false) {
 		o.writeNow()
 	}
 }
 
-// gather takes the next frame and returns its length, or 0 if nothing is queued. If the item has more frames,
-// gather queues it again.
-func (o *Outbox) gather() int {
+// gatherFrame takes the next frame and returns its length, or 0 if nothing is queued. If the item has more frames,
+// gatherFrame queues it again.
+func (o *Outbox) gatherFrame() int {
 	it, fresh := o.next()
 	if it == nil {
 		return 0
@@ -211,15 +211,15 @@ func (o *Outbox) gather() int {
 		o.buf = append(o.buf, payload...)
 		it.Written()
 	} else {
-		o.payload, o.owner = payload, it
+		o.payload, o.payloadItem = payload, it
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if fresh {
-		o.since += n
+		o.newBytes += n
 	}
 	if more && !o.closed {
-		o.begun.push(it)
+		o.startedItems.push(it)
 	}
 	return max(n, 1) // the item may have no more frames
 }
@@ -228,21 +228,21 @@ func (o *Outbox) gather() int {
 func (o *Outbox) next() (it Item, fresh bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.begun.len() > 0 && (o.fresh.len() == 0 || o.since >= longWait) {
-		o.since = 0
-		return o.begun.pop(), false
+	if o.startedItems.len() > 0 && (o.newItems.len() == 0 || o.newBytes >= maxOvertaking) {
+		o.newBytes = 0
+		return o.startedItems.pop(), false
 	}
-	return o.fresh.pop(), true
+	return o.newItems.pop(), true
 }
 
-// rest clears busy if nothing is queued, and reports whether it did so.
-func (o *Outbox) rest() bool {
+// becomeIdle clears busy if nothing is queued, and reports whether it did so.
+func (o *Outbox) becomeIdle() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.fresh.len()+o.begun.len() > 0 {
+	if o.newItems.len()+o.startedItems.len() > 0 {
 		return false
 	}
-	o.busy = false
+	o.isWriting = false
 	if o.drained != nil {
 		close(o.drained)
 		o.drained = nil
@@ -255,7 +255,7 @@ func (o *Outbox) Close() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.closed = true
-	o.fresh, o.begun = fifo{}, fifo{}
+	o.newItems, o.startedItems = fifo{}, fifo{}
 }
 
 // CloseWith drops all queued items and queues last. It waits until Run has written last or has failed to.
@@ -263,15 +263,15 @@ func (o *Outbox) CloseWith(last Item) {
 	o.mu.Lock()
 	drained := make(chan struct{})
 	o.closed, o.drained = true, drained
-	o.begun, o.fresh = fifo{}, fifo{}
-	o.fresh.push(last)
-	idle := !o.busy || o.Stalled.CompareAndSwap(true, false)
-	o.busy = true
+	o.startedItems, o.newItems = fifo{}, fifo{}
+	o.newItems.push(last)
+	idle := !o.isWriting || o.Stalled.CompareAndSwap(true, false)
+	o.isWriting = true
 	o.mu.Unlock()
 	if idle {
-		o.toRun()
+		o.wakeRun()
 	}
-	_ = o.to.Await(context.Background(), drained) // this context is never cancelled
+	_ = o.stream.Await(context.Background(), drained) // this context is never cancelled
 }
 
 // fifo is a queue of items.
@@ -306,11 +306,13 @@ func (q *fifo) pop() Item {
 	return it
 }
 
-// Raw is an item that consists of a single frame without payload.
-type Raw []byte
+// RawFrame is an item that consists of a single frame without payload.
+type RawFrame []byte
 
 // Frame implements Item.
-func (f Raw) Frame(b []byte) (head, payload []byte, more bool) { return append(b, f...), nil, false }
+func (f RawFrame) Frame(b []byte) (head, payload []byte, more bool) {
+	return append(b, f...), nil, false
+}
 
 // Written implements Item.
-func (f Raw) Written() {}
+func (f RawFrame) Written() {}

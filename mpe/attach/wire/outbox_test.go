@@ -64,7 +64,7 @@ func (p *parts) Written() {
 func newGated(t *testing.T) (*Outbox, *gatedWriter) {
 	w := &gatedWriter{gate: make(chan struct{}, 1000)}
 	o := NewOutbox(w)
-	o.Failed = func() {}
+	o.OnFailure = func() {}
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() {
@@ -135,13 +135,13 @@ func TestOutboxStarves(t *testing.T) {
 func TestOutboxFails(t *testing.T) {
 	o, w := newGated(t)
 	failed := make(chan struct{}, 2)
-	o.Failed = func() { failed <- struct{}{} }
+	o.OnFailure = func() { failed <- struct{}{} }
 	w.err = errors.New("gone")
 	close(w.gate)
-	o.put(Raw("x"))
+	o.put(RawFrame("x"))
 	<-failed
-	o.PutNow(Raw("y"))
-	o.CloseWith(Raw("z")) // must not block
+	o.Send(RawFrame("y"))
+	o.CloseWith(RawFrame("z")) // must not block
 	if w.text() != "" {
 		t.Errorf("%q", w.text())
 	}
@@ -153,7 +153,7 @@ func TestOutboxCloseWith(t *testing.T) {
 	w.gate <- struct{}{}
 	w.gate <- struct{}{}
 	eventually(t, "A has begun", func() bool { return len(w.text()) == 1+ChunkLen })
-	o.put(Raw("B"))
+	o.put(RawFrame("B"))
 	go func() {
 		for closed := false; !closed; runtime.Gosched() { // once it is closed, the queued items have been dropped
 			o.mu.Lock()
@@ -162,7 +162,7 @@ func TestOutboxCloseWith(t *testing.T) {
 		}
 		close(w.gate)
 	}()
-	o.CloseWith(Raw("bye"))
+	o.CloseWith(RawFrame("bye"))
 	if text := squeeze(w.text()); !strings.HasSuffix(text, "bye") || len(text) > 10 {
 		t.Errorf("%q", text)
 	}
@@ -173,11 +173,11 @@ func TestFIFO(t *testing.T) {
 	next, last := 0, 0
 	for round := range 200 {
 		for range round * 3 {
-			q.push(Raw(fmt.Sprint(last)))
+			q.push(RawFrame(fmt.Sprint(last)))
 			last++
 		}
 		for range round * 2 {
-			if it := q.pop(); string(it.(Raw)) != fmt.Sprint(next) {
+			if it := q.pop(); string(it.(RawFrame)) != fmt.Sprint(next) {
 				t.Fatalf("%s instead of %d", it, next)
 			}
 			next++
@@ -197,6 +197,6 @@ func TestFIFO(t *testing.T) {
 // put queues an item for Run to write. It never blocks.
 func (o *Outbox) put(it Item) {
 	if o.push(it, true) {
-		o.toRun()
+		o.wakeRun()
 	}
 }

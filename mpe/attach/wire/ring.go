@@ -18,20 +18,20 @@ const (
 	countersLen  = 4096
 	ringCounters = countersLen / 2
 	// Each counter or flag occupies two cache lines, because processors prefetch pairs of cache lines.
-	writtenAt, readAt, readerSleepsAt, writerSleepsAt, processorAt = 0, 128, 256, 384, 512
+	writtenOffset, readOffset, readerSleepsOffset, writerSleepsOffset, processorOffset = 0, 128, 256, 384, 512
 	// ArenaLen is the length in bytes of the arenas that the daemon offers.
 	ArenaLen = 16 << 20
 	// maxArena is the maximum length of an arena that a program accepts.
 	maxArena = 1 << 40
-	// wakePart determines when a sleeping writer is woken up: once at least 1/wakePart of the ring is free.
-	wakePart = 2
+	// wakeFraction determines when a sleeping writer is woken up: once at least 1/wakeFraction of the ring is free.
+	wakeFraction = 2
 )
 
 // MemoryLen returns the length of the shared memory, without the arena, if each ring has n bytes.
 func MemoryLen(n int) int { return countersLen + 2*n }
 
-// ringSize reports whether a ring may be n bytes long.
-func ringSize(n int) bool { return n >= MinRing && n <= maxRing && n&(n-1) == 0 }
+// isRingSize reports whether a ring may be n bytes long.
+func isRingSize(n int) bool { return n >= MinRing && n <= maxRing && n&(n-1) == 0 }
 
 // Ring is one direction of a connection.
 type Ring struct {
@@ -53,11 +53,11 @@ func RingOf(mem []byte, number, n int) Ring {
 	begin := countersLen + number*n
 	return Ring{
 		Data:         mem[begin : begin+n : begin+n],
-		Written:      (*atomic.Uint64)(unsafe.Pointer(&counters[writtenAt])),
-		Read:         (*atomic.Uint64)(unsafe.Pointer(&counters[readAt])),
-		ReaderSleeps: (*atomic.Uint32)(unsafe.Pointer(&counters[readerSleepsAt])),
-		WriterSleeps: (*atomic.Uint32)(unsafe.Pointer(&counters[writerSleepsAt])),
-		Processor:    (*atomic.Uint32)(unsafe.Pointer(&counters[processorAt])),
+		Written:      (*atomic.Uint64)(unsafe.Pointer(&counters[writtenOffset])),
+		Read:         (*atomic.Uint64)(unsafe.Pointer(&counters[readOffset])),
+		ReaderSleeps: (*atomic.Uint32)(unsafe.Pointer(&counters[readerSleepsOffset])),
+		WriterSleeps: (*atomic.Uint32)(unsafe.Pointer(&counters[writerSleepsOffset])),
+		Processor:    (*atomic.Uint32)(unsafe.Pointer(&counters[processorOffset])),
 	}
 }
 
@@ -66,27 +66,27 @@ func RingOf(mem []byte, number, n int) Ring {
 type ringWriter struct {
 	Ring
 	// pos is the number of bytes written. seen is the last valid value of Read.
-	pos, seen uint64
+	pos, lastRead uint64
 }
 
-// room returns the number of bytes that can be written. It reads the other side's counter only if fewer than
+// free returns the number of bytes that can be written. It reads the other side's counter only if fewer than
 // want bytes are known to be free.
-func (w *ringWriter) room(want int) (int, error) {
+func (w *ringWriter) free(want int) (int, error) {
 	size := uint64(len(w.Data))
-	if free := size - (w.pos - w.seen); free >= uint64(want) {
+	if free := size - (w.pos - w.lastRead); free >= uint64(want) {
 		return int(free), nil
 	}
 	read := w.Read.Load()
 	if w.pos-read > size {
 		return 0, Violationf("the counter of bytes read from a ring is %d, but %d were written", read, w.pos)
 	}
-	w.seen = read
+	w.lastRead = read
 	return int(size - (w.pos - read)), nil
 }
 
 // write writes as much of b as fits. If wake is set, the caller must wake up the reader.
 func (w *ringWriter) write(b []byte) (n int, wake bool, err error) {
-	if n, err = w.room(len(b)); n == 0 || err != nil {
+	if n, err = w.free(len(b)); n == 0 || err != nil {
 		return 0, false, err
 	}
 	n = min(n, len(b))
@@ -95,14 +95,14 @@ func (w *ringWriter) write(b []byte) (n int, wake bool, err error) {
 	copy(w.Data, b[first:n])
 	w.pos += uint64(n)
 	w.Written.Swap(w.pos)
-	return n, clears(w.ReaderSleeps), nil
+	return n, clearFlag(w.ReaderSleeps), nil
 }
 
-// waits asks the reader to wake up this side when there is free space. It returns false if there already is
+// requestSpace asks the reader to wake up this side when there is free space. It returns false if there already is
 // some.
-func (w *ringWriter) waits() bool {
+func (w *ringWriter) requestSpace() bool {
 	w.WriterSleeps.Swap(1)
-	n, err := w.room(len(w.Data) / wakePart)
+	n, err := w.free(len(w.Data) / wakeFraction)
 	return n == 0 || err != nil
 }
 
@@ -110,13 +110,13 @@ func (w *ringWriter) waits() bool {
 type ringReader struct {
 	Ring
 	// pos is the number of bytes read. seen is the last valid value of Written.
-	pos, seen uint64
+	pos, lastWritten uint64
 }
 
 // available returns the number of bytes that can be read. It reads the other side's counter only if fewer than
 // want bytes are known to be available.
 func (r *ringReader) available(want int) (int, error) {
-	if n := r.seen - r.pos; n >= uint64(want) {
+	if n := r.lastWritten - r.pos; n >= uint64(want) {
 		return int(n), nil
 	}
 	written := r.Written.Load()
@@ -124,12 +124,12 @@ func (r *ringReader) available(want int) (int, error) {
 		return 0, Violationf("the counter of bytes written to a ring of %d is %d, but %d were read", len(r.Data),
 			written, r.pos)
 	}
-	r.seen = written
+	r.lastWritten = written
 	return int(written - r.pos), nil
 }
 
-// get reads the available bytes. If wake is set, the caller must wake up the writer.
-func (r *ringReader) get(b []byte) (n int, wake bool, err error) {
+// read reads the available bytes. If wake is set, the caller must wake up the writer.
+func (r *ringReader) read(b []byte) (n int, wake bool, err error) {
 	if n, err = r.available(1); n == 0 || err != nil {
 		return 0, false, err
 	}
@@ -139,29 +139,29 @@ func (r *ringReader) get(b []byte) (n int, wake bool, err error) {
 	copy(b[first:n], r.Data)
 	r.pos += uint64(n)
 	r.Read.Swap(r.pos)
-	return n, r.done(), nil
+	return n, r.shouldWakeWriter(), nil
 }
 
-// done reports whether the writer should be woken up now. This is not so as soon as one byte is free, because
+// shouldWakeWriter reports whether the writer should be woken up now. This is not so as soon as one byte is free, because
 // the writer would then be woken up for each frame. A reader that waits for the rest of a frame has less than
 // half of the ring unread, so it does wake up the writer.
-func (r *ringReader) done() bool {
+func (r *ringReader) shouldWakeWriter() bool {
 	if r.WriterSleeps.Load() == 0 {
 		return false
 	}
 	unread, err := r.available(len(r.Data)) // all the data there is
-	return err == nil && unread <= len(r.Data)/wakePart && clears(r.WriterSleeps)
+	return err == nil && unread <= len(r.Data)/wakeFraction && clearFlag(r.WriterSleeps)
 }
 
 // waits asks the writer to wake up this side when new data arrives. It returns false if some has already
 // arrived.
-func (r *ringReader) waits() bool {
-	before := r.seen - r.pos
+func (r *ringReader) requestData() bool {
+	before := r.lastWritten - r.pos
 	r.ReaderSleeps.Swap(1)
 	n, err := r.available(int(before) + 1)
 	return uint64(n) == before && err == nil
 }
 
-func clears(flag *atomic.Uint32) bool {
+func clearFlag(flag *atomic.Uint32) bool {
 	return flag.Load() != 0 && flag.CompareAndSwap(1, 0)
 }

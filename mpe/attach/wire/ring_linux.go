@@ -16,8 +16,8 @@ const (
 	// socketPolls is the number of polls of an empty ring after which the socket is checked. The check detects
 	// that the other side has ended even if this side never sleeps.
 	socketPolls = 64
-	// roomTime is the interval at which Write polls for free space.
-	roomTime = time.Millisecond
+	// spaceInterval is the interval at which Write polls for free space.
+	spaceInterval = time.Millisecond
 )
 
 // RingLink is a connection that exchanges frames through rings. Its Read does not block. The socket is used
@@ -29,12 +29,12 @@ type RingLink struct {
 	out ringWriter
 	// polls is the number of polls of an empty ring since the last check of the socket. look requests a check
 	// at the next poll. over is the reason why in will receive no more data.
-	polls int
-	look  bool
-	over  error
-	// broken is a protocol violation by the other side that write has detected.
-	broken atomic.Pointer[error]
-	hung   atomic.Bool // HangUp has been called
+	polls       int
+	checkSocket bool
+	endError    error
+	// writeError is a protocol violation by the other side that write has detected.
+	writeError atomic.Pointer[error]
+	hungUp     atomic.Bool // HangUp has been called
 }
 
 // NewRingLink returns a connection that consists of a socket and of memory with rings of n bytes. The program
@@ -49,19 +49,19 @@ func NewRingLink(l *Link, mem []byte, n int, program bool) *RingLink {
 	return r
 }
 
-// Read reads the available bytes. If there are none, it returns ErrNothing.
+// Read reads the available bytes. If there are none, it returns ErrNoData.
 func (r *RingLink) Read(b []byte) (int, error) {
 	if err := r.Ready(1); err != nil {
 		return 0, err
 	}
-	n, wake, err := r.in.get(b)
+	n, wake, err := r.in.read(b)
 	if wake {
 		r.wake()
 	}
 	return n, err
 }
 
-// Ready returns nil if n bytes can be read, ErrNothing if they may still arrive, and otherwise the reason why
+// Ready returns nil if n bytes can be read, ErrNoData if they may still arrive, and otherwise the reason why
 // they never will.
 func (r *RingLink) Ready(n int) error {
 	for {
@@ -69,46 +69,46 @@ func (r *RingLink) Ready(n int) error {
 		if have >= n || err != nil {
 			return err
 		}
-		if err := r.nothing(); err != nil {
+		if err := r.emptyError(); err != nil {
 			if have > 0 {
-				err = cutOff(err)
+				err = unexpectedEOF(err)
 			}
 			return err
 		}
 	}
 }
 
-// nothing is called if the ring contains too little data. It returns the error that Read should return. If it
+// emptyError is called if the ring contains too little data. It returns the error that Read should return. If it
 // has just detected that the other side has ended, it returns nil, because the other side may have written more
 // data before.
-func (r *RingLink) nothing() error {
-	if r.over != nil {
-		return r.over
+func (r *RingLink) emptyError() error {
+	if r.endError != nil {
+		return r.endError
 	}
-	if err := r.broken.Load(); err != nil {
+	if err := r.writeError.Load(); err != nil {
 		return *err
 	}
-	if r.polls++; r.polls < socketPolls && !r.look {
-		return ErrNothing
+	if r.polls++; r.polls < socketPolls && !r.checkSocket {
+		return ErrNoData
 	}
-	r.polls, r.look = 0, false
+	r.polls, r.checkSocket = 0, false
 	end := [1]unix.PollFd{{Fd: int32(r.fd), Events: unix.POLLRDHUP}}
 	if n, err := unix.Poll(end[:], 0); n == 0 || err != nil {
-		return ErrNothing
+		return ErrNoData
 	}
-	r.over = io.EOF
+	r.endError = io.EOF
 	return nil
 }
 
 // Arena implements Rings.
 func (r *RingLink) Arena() []byte { return r.mem[MemoryLen(len(r.in.Data)):] }
 
-// TellProcessor publishes the number of the processor on which this side polls.
-func (r *RingLink) TellProcessor() { r.out.Processor.Store(uint32(progress.Processor() + 1)) }
+// PublishProcessor publishes the number of the processor on which this side polls.
+func (r *RingLink) PublishProcessor() { r.out.Processor.Store(uint32(progress.Processor() + 1)) }
 
-// OtherProcessor returns the number of the processor on which the other side last polled, or -1 if it is
+// PeerProcessor returns the number of the processor on which the other side last polled, or -1 if it is
 // unknown.
-func (r *RingLink) OtherProcessor() int { return int(r.in.Processor.Load()) - 1 }
+func (r *RingLink) PeerProcessor() int { return int(r.in.Processor.Load()) - 1 }
 
 // Sleep announces that this side will not call Read until the socket becomes readable. The socket then stays
 // readable until the next call of Sleep. Sleep returns false if there is data that Ready has not seen.
@@ -117,8 +117,8 @@ func (r *RingLink) Sleep() bool {
 	for n := len(woken); n == len(woken); {
 		n, _ = r.Link.Read(woken[:]) // nothing detects the error
 	}
-	r.look = true
-	return r.over == nil && r.in.waits()
+	r.checkSocket = true
+	return r.endError == nil && r.in.requestData()
 }
 
 // TryWrite implements Stream.
@@ -129,8 +129,8 @@ func (r *RingLink) TryWrite(b []byte) int {
 
 // write writes as much of b as fits in the ring.
 func (r *RingLink) write(b []byte) (int, error) {
-	r.Link.out.Lock()
-	defer r.Link.out.Unlock()
+	r.Link.writeMu.Lock()
+	defer r.Link.writeMu.Unlock()
 	if r.closed.Load() {
 		return 0, net.ErrClosed
 	}
@@ -140,7 +140,7 @@ func (r *RingLink) write(b []byte) (int, error) {
 	}
 	if err != nil {
 		broken := err // err escapes to the heap only on this path
-		r.broken.Store(&broken)
+		r.writeError.Store(&broken)
 	}
 	return n, err
 }
@@ -148,34 +148,34 @@ func (r *RingLink) write(b []byte) (int, error) {
 // Write writes all of b. It polls for free space, because it is used at the end of a session, when no goroutine
 // reads the socket.
 func (r *RingLink) Write(b []byte) (done int, err error) {
-	for !r.hung.Load() {
+	for !r.hungUp.Load() {
 		n, err := r.write(b[done:])
 		if done += n; done == len(b) || err != nil {
 			return done, err
 		}
-		time.Sleep(roomTime)
+		time.Sleep(spaceInterval)
 	}
 	return done, net.ErrClosed
 }
 
-// Waits returns false if there is free space. Otherwise it returns true and, unless the connection is closed,
+// RequestSpace returns false if there is free space. Otherwise it returns true and, unless the connection is closed,
 // asks the other side to wake up this side when there is space.
-func (r *RingLink) Waits() bool {
-	r.Link.out.Lock()
-	defer r.Link.out.Unlock()
-	return r.closed.Load() || r.out.waits()
+func (r *RingLink) RequestSpace() bool {
+	r.Link.writeMu.Lock()
+	defer r.Link.writeMu.Unlock()
+	return r.closed.Load() || r.out.requestSpace()
 }
 
-// awake is the byte that wakes up the other side.
-var awake = []byte{0}
+// wakeByte is the byte that wakes up the other side.
+var wakeByte = []byte{0}
 
 // wake wakes up the other side. Sending fails only if the socket is full, in which case the other side wakes up
 // anyway, or if the other side is gone.
-func (r *RingLink) wake() { _, _ = transmit(r.fd, awake) }
+func (r *RingLink) wake() { _, _ = transmit(r.fd, wakeByte) }
 
 // HangUp implements Stream.
 func (r *RingLink) HangUp() {
-	r.hung.Store(true)
+	r.hungUp.Store(true)
 	r.Link.HangUp()
 }
 

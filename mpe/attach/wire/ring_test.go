@@ -30,7 +30,7 @@ func TestRing(t *testing.T) {
 		if sent += k; sent-len(got) == n {
 			full++
 		}
-		if k, _, err = r.get(buf[:rng.IntN(2*n)]); err != nil {
+		if k, _, err = r.read(buf[:rng.IntN(2*n)]); err != nil {
 			t.Fatal(err)
 		}
 		if got = append(got, buf[:k]...); len(got) == sent {
@@ -49,7 +49,7 @@ func TestRing(t *testing.T) {
 func TestRingWakes(t *testing.T) {
 	const n = 1 << 12
 	w, r := newRing(n)
-	if !r.waits() {
+	if !r.requestData() {
 		t.Fatal("there is something in an empty ring")
 	}
 	if _, wake, _ := w.write([]byte("a")); !wake {
@@ -58,26 +58,26 @@ func TestRingWakes(t *testing.T) {
 	if _, wake, _ := w.write([]byte("b")); wake {
 		t.Error("a reader is woken twice")
 	}
-	if r.waits() {
+	if r.requestData() {
 		t.Error("a reader sleeps that has not read all")
 	}
-	if _, wake, _ := w.write(make([]byte, n)); !wake || !w.waits() {
+	if _, wake, _ := w.write(make([]byte, n)); !wake || !w.requestSpace() {
 		t.Error("a full ring")
 	}
 	buf := make([]byte, n)
 	if _, err := r.available(n); err != nil {
 		t.Fatal(err)
 	}
-	if _, wake, _ := r.get(buf[:n/4]); wake {
+	if _, wake, _ := r.read(buf[:n/4]); wake {
 		t.Error("a writer is woken while little is free")
 	}
-	if w.waits() {
+	if w.requestSpace() {
 		t.Error("a writer sleeps while there is space")
 	}
-	if _, wake, _ := r.get(buf[:n/2]); !wake {
+	if _, wake, _ := r.read(buf[:n/2]); !wake {
 		t.Error("a writer is not woken")
 	}
-	if _, wake, _ := r.get(buf); wake {
+	if _, wake, _ := r.read(buf); wake {
 		t.Error("a writer is woken twice")
 	}
 }
@@ -97,7 +97,7 @@ func FuzzRing(f *testing.F) {
 		for _, counter := range []uint64{a, b, c, d} {
 			r.Written.Store(counter)
 			before := in.pos
-			k, _, err := in.get(buf)
+			k, _, err := in.read(buf)
 			if k < 0 || k > n || in.pos-before != uint64(k) || err == nil && counter-before > n {
 				t.Fatalf("%d bytes are read, of %d after %d: %v", k, counter, before, err)
 			}
@@ -105,7 +105,7 @@ func FuzzRing(f *testing.F) {
 			before = w.pos
 			k, _, err = w.write(buf)
 			if k < 0 || k > n || w.pos-before != uint64(k) ||
-				err == nil && before-counter > n && k > 0 && w.seen == counter {
+				err == nil && before-counter > n && k > 0 && w.lastRead == counter {
 				t.Fatalf("%d bytes are written, %d were and %d read: %v", k, before, counter, err)
 			}
 		}

@@ -31,7 +31,7 @@ type Stream interface {
 	Await(ctx context.Context, c <-chan struct{}) error
 }
 
-// Polled is a Stream whose Read returns ErrNothing instead of waiting.
+// Polled is a Stream whose Read returns ErrNoData instead of waiting.
 type Polled interface {
 	Stream
 	// Descriptor returns a descriptor that becomes readable when there is something to read, if Sleep has
@@ -47,13 +47,13 @@ type Rings interface {
 	Ready(n int) error
 	// Arena returns the memory for payload that is not in frames. It is valid until Close.
 	Arena() []byte
-	// TellProcessor publishes the number of the processor on which this side polls. OtherProcessor returns the
+	// PublishProcessor publishes the number of the processor on which this side polls. PeerProcessor returns the
 	// number published by the other side, or -1 if it is unknown.
-	TellProcessor()
-	OtherProcessor() int
-	// Waits returns false if TryWrite can write. Otherwise, the descriptor becomes readable when TryWrite can
+	PublishProcessor()
+	PeerProcessor() int
+	// RequestSpace returns false if TryWrite can write. Otherwise, the descriptor becomes readable when TryWrite can
 	// write.
-	Waits() bool
+	RequestSpace() bool
 }
 
 // goroutines implements those methods of Stream that run goroutines.
@@ -70,7 +70,7 @@ func (goroutines) Await(ctx context.Context, c <-chan struct{}) error {
 	case <-c:
 		return nil
 	case <-ctx.Done():
-		return ctxerr.Of(ctx)
+		return ctxerr.Cause(ctx)
 	}
 }
 
@@ -82,11 +82,11 @@ func Notify(n chan<- struct{}) {
 	}
 }
 
-// ErrNothing means that there is nothing to read yet.
-var ErrNothing = errors.New("no data received")
+// ErrNoData means that there is nothing to read yet.
+var ErrNoData = errors.New("no data received")
 
-// FarewellTime is the time that a disconnected program has to read the reason.
-const FarewellTime = time.Second
+// LingerTimeout is the time that a disconnected program has to read the reason.
+const LingerTimeout = time.Second
 
 // Credentials identify the process at the other end of a socket, as reported by the kernel.
 type Credentials struct {

@@ -59,14 +59,14 @@ type Choice struct {
 	Segment int
 }
 
-// Auto is a Segment computed from the number of ranks, the length of the data and the link's alpha and beta, by
+// AutoSegment is a Segment computed from the number of ranks, the length of the data and the link's alpha and beta, by
 // coll.PipelineSegment.
-const Auto = -1
+const AutoSegment = -1
 
 const autoText = "auto"
 
-// AutoFor is the only algorithm that supports Auto, because coll.PipelineSegment models its cost.
-const AutoFor = "chain"
+// AutoAlgorithm is the only algorithm that supports Auto, because coll.PipelineSegment models its cost.
+const AutoAlgorithm = "chain"
 
 // maxSegment limits sizes given as text to the range of int on every machine.
 const maxSegment = 1 << 30
@@ -76,7 +76,7 @@ func (c Choice) String() string {
 	switch c.Segment {
 	case 0:
 		return c.Algorithm
-	case Auto:
+	case AutoSegment:
 		return c.Algorithm + ":" + autoText
 	}
 	return c.Algorithm + ":" + bytesize.Size(c.Segment).String()
@@ -94,7 +94,7 @@ func (c *Choice) UnmarshalText(text []byte) error {
 	case !cut:
 		return nil
 	case segment == autoText:
-		c.Segment = Auto
+		c.Segment = AutoSegment
 		return nil
 	}
 	var size bytesize.Size
@@ -114,13 +114,13 @@ var algorithms = func() (all [coll.Exscan + 1][]*coll.Algorithm) {
 	return all
 }()
 
-// Name returns the name of a collective in tables and configurations, such as "bcast" or "reduce_scatter".
-func Name(c coll.Collective) string { return strings.ToLower(c.String()) }
+// CollectiveName returns the name of a collective in tables and configurations, such as "bcast" or "reduce_scatter".
+func CollectiveName(c coll.Collective) string { return strings.ToLower(c.String()) }
 
-// Names returns the names of all collectives.
-func Names() (names []string) {
+// CollectiveNames returns the names of all collectives.
+func CollectiveNames() (names []string) {
 	for c := coll.Barrier; c <= coll.Exscan; c++ {
-		names = append(names, Name(c))
+		names = append(names, CollectiveName(c))
 	}
 	return names
 }

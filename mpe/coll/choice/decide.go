@@ -10,31 +10,31 @@ import (
 
 // Series has the times of one choice for calls of several lengths.
 type Series struct {
-	By Choice
+	Choice Choice
 	// Micros has the time for each length, in microseconds, or 0 if it is unknown.
 	Micros []float64
 }
 
-// times has the known times of a collective for one number of ranks.
-type times struct {
+// measurements has the known times of a collective for one number of ranks.
+type measurements struct {
 	bytes  []int
 	series []Series
 }
 
-// Decide returns the spans of a row from the times of its choices for calls of these lengths, which are in increasing
+// DecideSpans returns the spans of a row from the times of its choices for calls of these lengths, which are in increasing
 // order. From one length to the next, the best choice remains the same unless another one is faster by the factor
 // worth. Before the first length, the best choice is the algorithm that supports every call. Where the best choice
 // changes, the span ends at the length at which both take the same time, by linear interpolation. In each span, the
 // best choice is followed by the ones that support other calls, in the order of their times, up to the algorithm that
 // supports every call.
-func Decide(of coll.Collective, bytes []int, series []Series, worth float64) (spans []Span) {
-	e := &times{bytes, series}
+func DecideSpans(of coll.Collective, bytes []int, series []Series, worth float64) (spans []Span) {
+	e := &measurements{bytes, series}
 	all := algorithms[of][0].Name
-	before := slices.IndexFunc(series, func(s Series) bool { return s.By == Choice{Algorithm: all} })
+	before := slices.IndexFunc(series, func(s Series) bool { return s.Choice == Choice{Algorithm: all} })
 	var best []int // index of the best series by length
 	for i := range bytes {
 		m := e.fastest(i)
-		if before >= 0 && (m < 0 || e.at(before, i) <= worth*e.at(m, i)) {
+		if before >= 0 && (m < 0 || e.timeAt(before, i) <= worth*e.timeAt(m, i)) {
 			m = before
 		}
 		best = append(best, m)
@@ -48,9 +48,9 @@ func Decide(of coll.Collective, bytes []int, series []Series, worth float64) (sp
 			to++
 		}
 		if m := best[from]; m >= 0 {
-			s := Span{UpTo: math.MaxInt, By: append([]Choice{series[m].By}, e.others(all, m, from, to)...)}
+			s := Span{MaxBytes: math.MaxInt, Choices: append([]Choice{series[m].Choice}, e.runnersUp(all, m, from, to)...)}
 			if to < len(best) {
-				s.UpTo = e.crossing(m, best[to], to-1)
+				s.MaxBytes = e.crossover(m, best[to], to-1)
 			}
 			spans = append(spans, s)
 		}
@@ -59,8 +59,8 @@ func Decide(of coll.Collective, bytes []int, series []Series, worth float64) (sp
 	return spans
 }
 
-// at returns the time of a series at a length, or infinity if it is unknown.
-func (e *times) at(series, length int) float64 {
+// timeAt returns the time of a series at a length, or infinity if it is unknown.
+func (e *measurements) timeAt(series, length int) float64 {
 	if us := e.series[series].Micros[length]; us > 0 {
 		return us
 	}
@@ -68,19 +68,19 @@ func (e *times) at(series, length int) float64 {
 }
 
 // fastest returns the series with the shortest time at a length, or −1.
-func (e *times) fastest(length int) int {
+func (e *measurements) fastest(length int) int {
 	least := -1
 	for m := range e.series {
-		if t := e.at(m, length); !math.IsInf(t, 1) && (least < 0 || t < e.at(least, length)) {
+		if t := e.timeAt(m, length); !math.IsInf(t, 1) && (least < 0 || t < e.timeAt(least, length)) {
 			least = m
 		}
 	}
 	return least
 }
 
-// others returns the choices after the best one in a range of lengths.
-func (e *times) others(all string, best, from, to int) (list []Choice) {
-	if e.series[best].By.Algorithm == all {
+// runnersUp returns the choices after the best one in a range of lengths.
+func (e *measurements) runnersUp(all string, best, from, to int) (list []Choice) {
+	if e.series[best].Choice.Algorithm == all {
 		return nil
 	}
 	type scored struct {
@@ -91,16 +91,16 @@ func (e *times) others(all string, best, from, to int) (list []Choice) {
 	for m, s := range e.series {
 		sum, n := 0.0, 0
 		for i := from; i < to; i++ {
-			if t := e.at(m, i); !math.IsInf(t, 1) {
-				sum, n = sum+math.Log(t/e.at(best, i)), n+1
+			if t := e.timeAt(m, i); !math.IsInf(t, 1) {
+				sum, n = sum+math.Log(t/e.timeAt(best, i)), n+1
 			}
 		}
 		if n > 0 {
-			ranking = append(ranking, scored{s.By, sum / float64(n)})
+			ranking = append(ranking, scored{s.Choice, sum / float64(n)})
 		}
 	}
 	slices.SortStableFunc(ranking, func(a, b scored) int { return cmp.Compare(a.score, b.score) })
-	seen := []string{e.series[best].By.Algorithm}
+	seen := []string{e.series[best].Choice.Algorithm}
 	for _, r := range ranking {
 		if slices.Contains(seen, r.by.Algorithm) {
 			continue
@@ -114,11 +114,11 @@ func (e *times) others(all string, best, from, to int) (list []Choice) {
 	return list
 }
 
-// crossing returns the length, between the lengths i and i+1, up to which series a is not slower than series b, which
+// crossover returns the length, between the lengths i and i+1, up to which series a is not slower than series b, which
 // is faster at length i+1.
-func (e *times) crossing(a, b, i int) int {
+func (e *measurements) crossover(a, b, i int) int {
 	low, high := e.bytes[i], e.bytes[i+1]
-	ahead, behind := e.at(b, i)-e.at(a, i), e.at(a, i+1)-e.at(b, i+1)
+	ahead, behind := e.timeAt(b, i)-e.timeAt(a, i), e.timeAt(a, i+1)-e.timeAt(b, i+1)
 	end := int(math.Sqrt(float64(max(low, 1)) * float64(high)))
 	if !math.IsInf(ahead, 0) && !math.IsInf(behind, 0) && !math.IsNaN(ahead) {
 		// One of them may be 0 or negative, because a small advantage does not change the choice.

@@ -12,7 +12,7 @@ import (
 
 func TestDecide(t *testing.T) {
 	by := func(name string, segment int, us ...float64) choice.Series {
-		return choice.Series{By: choice.Choice{Algorithm: name, Segment: segment}, Micros: us}
+		return choice.Series{Choice: choice.Choice{Algorithm: name, Segment: segment}, Micros: us}
 	}
 	for _, x := range []struct {
 		name    string
@@ -41,7 +41,7 @@ func TestDecide(t *testing.T) {
 			"any: [flat chain:8 binomial]"},
 		{"the best segment of each", coll.Bcast, []int{8, 16},
 			[]choice.Series{by("atomic", 4, 5, 5), by("chain", 4, 7, 9), by("chain", 8, 9, 6),
-				by("chain", choice.Auto, 0, 6.1), by("binomial", 0, 20, 20)},
+				by("chain", choice.AutoSegment, 0, 6.1), by("binomial", 0, 20, 20)},
 			"any: [atomic:4 chain:auto binomial]"},
 		{"not measured here", coll.Bcast, []int{8, 32}, []choice.Series{by("binomial", 0, 8, 9), by("chain", 8, 0, 5)},
 			"16: [binomial], any: [chain:8 binomial]"},
@@ -55,17 +55,17 @@ func TestDecide(t *testing.T) {
 		{"of a barrier", coll.Barrier, []int{0}, []choice.Series{by("toggle", 0, 1), by("dissemination", 0, 2)},
 			"any: [toggle dissemination]"},
 	} {
-		spans := choice.Decide(x.of, x.bytes, x.medians, 1.1)
+		spans := choice.DecideSpans(x.of, x.bytes, x.medians, 1.1)
 		got := ""
 		for i, d := range spans {
 			end := "any"
-			if d.UpTo != math.MaxInt {
-				end = strconv.Itoa(d.UpTo)
+			if d.MaxBytes != math.MaxInt {
+				end = strconv.Itoa(d.MaxBytes)
 			}
 			if i > 0 {
 				got += ", "
 			}
-			got += fmt.Sprintf("%s: %v", end, d.By)
+			got += fmt.Sprintf("%s: %v", end, d.Choices)
 		}
 		if got != x.want {
 			t.Errorf("%s: %s, want %s", x.name, got, x.want)

@@ -14,10 +14,10 @@ type Forced map[coll.Collective]Choice
 // support the call: then the table chooses, so that forcing an algorithm makes no call fail.
 func (f Forced) Choose(c *coll.Call) (Choice, bool) {
 	choice, ok := f[c.Collective]
-	if !ok || c.Ranks < 2 || !choice.can(c) {
+	if !ok || c.Ranks < 2 || !choice.supports(c) {
 		return Choice{}, false
 	}
-	choice.Segment = whole(choice.Segment, c.Elem)
+	choice.Segment = roundSegment(choice.Segment, c.Elem)
 	return choice, true
 }
 
@@ -25,7 +25,7 @@ func (f Forced) Choose(c *coll.Call) (Choice, bool) {
 func (f Forced) String() string {
 	var parts []string
 	for c, choice := range f {
-		parts = append(parts, Name(c)+"="+choice.String())
+		parts = append(parts, CollectiveName(c)+"="+choice.String())
 	}
 	slices.Sort(parts)
 	return strings.Join(parts, ",")

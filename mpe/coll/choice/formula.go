@@ -26,7 +26,7 @@ const formulaShared = 256 << 10
 var (
 	formulaRanks    = []int{2, 3, 4, 8, 16}
 	formulaBytes    = []int{8, 64, 512, 4 << 10, 32 << 10, 256 << 10, 2 << 20}
-	formulaSegments = []int{Auto, 8 << 10, 64 << 10}
+	formulaSegments = []int{AutoSegment, 8 << 10, 64 << 10}
 )
 
 // formulaElem is the size of an element, in bytes.
@@ -47,7 +47,7 @@ func formula(link Link) Rows {
 					series = append(series, costs(a, link, ranks, segment, lengths))
 				}
 			}
-			rows.Rows = append(rows.Rows, Row{of, ranks, Decide(of, lengths, series, 1)})
+			rows.Rows = append(rows.Rows, Row{of, ranks, DecideSpans(of, lengths, series, 1)})
 		}
 	}
 	return rows
@@ -58,7 +58,7 @@ func segments(a *coll.Algorithm) []int {
 	switch {
 	case !a.Segmented:
 		return []int{0}
-	case a.Name == AutoFor:
+	case a.Name == AutoAlgorithm:
 		return formulaSegments
 	}
 	return formulaSegments[1:]
@@ -66,7 +66,7 @@ func segments(a *coll.Algorithm) []int {
 
 // costs evaluates the formula of an algorithm. It rounds times to nanoseconds.
 func costs(a *coll.Algorithm, link Link, ranks, segment int, lengths []int) Series {
-	s := Series{By: Choice{a.Name, segment}, Micros: make([]float64, len(lengths))}
+	s := Series{Choice: Choice{a.Name, segment}, Micros: make([]float64, len(lengths))}
 	for i, n := range lengths {
 		c := coll.Call{Collective: a.Collective, Ranks: ranks, Bytes: n, Elem: formulaElem, Flows: true,
 			Segment: segment}
@@ -77,7 +77,7 @@ func costs(a *coll.Algorithm, link Link, ranks, segment int, lengths []int) Seri
 		if a.Shares {
 			alpha *= publishAlpha
 		}
-		if segment == Auto {
+		if segment == AutoSegment {
 			c.Segment = coll.PipelineSegment(ranks, n, formulaElem, link.Alpha, link.Beta)
 		} else if segment >= n && segment > 0 {
 			continue

@@ -43,11 +43,11 @@ type Row struct {
 	Spans      []Span
 }
 
-// Span has the choices for calls of up to UpTo bytes that exceed the preceding span. The last span has math.MaxInt.
+// Span has the choices for calls of up to MaxBytes bytes that exceed the preceding span. The last span has math.MaxInt.
 // The first choice that supports the call is taken.
 type Span struct {
-	UpTo int
-	By   []Choice
+	MaxBytes int
+	Choices  []Choice
 }
 
 // New returns a table. It drops unknown algorithms. A class without rows uses the rows of its sibling: the same ranks
@@ -59,7 +59,7 @@ func New(rows map[Class]Rows) *Table {
 		c.add(&r)
 		t.classes[name] = c
 	}
-	t.hash = t.sum()
+	t.hash = t.computeHash()
 	for _, name := range Classes {
 		if _, ok := rows[name]; !ok {
 			t.classes[name] = t.classes[name.sibling()]
@@ -74,7 +74,7 @@ func (c *class) add(from *Rows) {
 		r.Spans = slices.Clone(r.Spans)
 		for i := range r.Spans {
 			s := &r.Spans[i]
-			s.By = slices.DeleteFunc(slices.Clone(s.By),
+			s.Choices = slices.DeleteFunc(slices.Clone(s.Choices),
 				func(by Choice) bool { return coll.Named(r.Collective, by.Algorithm) == nil })
 		}
 		c.rows[r.Collective] = append(c.rows[r.Collective], r)
@@ -92,13 +92,13 @@ func Measured() map[Class]Rows { return measured }
 var Default = sync.OnceValue(func() *Table {
 	memory, network := formula(memoryLink), formula(networkLink)
 	return New(map[Class]Rows{
-		Memory: memory, OversubscribedMemory: beyond(measured[OversubscribedMemory], memory),
-		Network: network, OversubscribedNetwork: beyond(measured[OversubscribedNetwork], network),
+		Memory: memory, OversubscribedMemory: withMoreRanks(measured[OversubscribedMemory], memory),
+		Network: network, OversubscribedNetwork: withMoreRanks(measured[OversubscribedNetwork], network),
 	})
 })
 
-// beyond adds the formulas' rows for more ranks than were measured.
-func beyond(measured, formula Rows) Rows {
+// withMoreRanks adds the formulas' rows for more ranks than were measured.
+func withMoreRanks(measured, formula Rows) Rows {
 	measured.Rows = slices.Clone(measured.Rows)
 	for _, r := range formula.Rows {
 		if !slices.ContainsFunc(measured.Rows,
@@ -126,31 +126,31 @@ func (t *Table) Choose(of Class, c *coll.Call) Choice {
 	}
 	n, known := length(c)
 	if t == nil || !known || c.Ranks < 2 {
-		return first(c)
+		return firstSupported(c)
 	}
 	class := t.classes[of]
 	if class == nil {
-		return first(c)
+		return firstSupported(c)
 	}
 	r := class.row(c)
 	if r == nil {
-		return first(c)
+		return firstSupported(c)
 	}
 	s := 0
-	for n > r.Spans[s].UpTo {
+	for n > r.Spans[s].MaxBytes {
 		s++
 	}
-	for _, choice := range r.Spans[s].By {
-		if !choice.can(c) {
+	for _, choice := range r.Spans[s].Choices {
+		if !choice.supports(c) {
 			continue
 		}
-		if choice.Segment == Auto {
+		if choice.Segment == AutoSegment {
 			choice.Segment = coll.PipelineSegment(c.Ranks, c.Bytes, c.Elem, class.link.Alpha, class.link.Beta)
 		}
-		choice.Segment = whole(choice.Segment, c.Elem)
+		choice.Segment = roundSegment(choice.Segment, c.Elem)
 		return choice
 	}
-	return first(c)
+	return firstSupported(c)
 }
 
 // row returns the row for the call, or nil.
@@ -181,28 +181,28 @@ func length(c *coll.Call) (int, bool) {
 	return sum / len(c.Recv.Sizes), true
 }
 
-// can reports whether the choice's algorithm supports the call.
-func (c Choice) can(call *coll.Call) bool {
+// supports reports whether the choice's algorithm supports the call.
+func (c Choice) supports(call *coll.Call) bool {
 	for _, a := range algorithms[call.Collective] {
 		if a.Name == c.Algorithm {
-			return a.Can(call)
+			return a.Supports(call)
 		}
 	}
 	return false
 }
 
-// first returns the first algorithm that supports the call.
-func first(c *coll.Call) Choice {
+// firstSupported returns the first algorithm that supports the call.
+func firstSupported(c *coll.Call) Choice {
 	for _, a := range algorithms[c.Collective] {
-		if a.Can(c) {
+		if a.Supports(c) {
 			return Choice{Algorithm: a.Name}
 		}
 	}
 	return Choice{Algorithm: algorithms[c.Collective][0].Name}
 }
 
-// whole rounds a segment to whole elements, but to at least one.
-func whole(segment, elem int) int {
+// roundSegment rounds a segment to whole elements, but to at least one.
+func roundSegment(segment, elem int) int {
 	if segment == 0 || elem <= 1 {
 		return segment
 	}
@@ -218,7 +218,7 @@ func (t *Table) Hash() uint64 {
 	return t.hash
 }
 
-func (t *Table) sum() uint64 {
+func (t *Table) computeHash() uint64 {
 	h := fnv.New64a()
 	number := func(n uint64) { h.Write(binary.LittleEndian.AppendUint64(nil, n)) } // never fails
 	for _, name := range Classes {
@@ -234,8 +234,8 @@ func (t *Table) sum() uint64 {
 				number(uint64(of))
 				number(uint64(r.Ranks))
 				for _, s := range r.Spans {
-					number(uint64(s.UpTo))
-					for _, by := range s.By {
+					number(uint64(s.MaxBytes))
+					for _, by := range s.Choices {
 						fmt.Fprintf(h, "%v,", by)
 					}
 				}

@@ -127,7 +127,7 @@ func TestFits(t *testing.T) {
 				mine.Segment = by.Segment
 				a, err := coll.Find(c.Collective, by.Algorithm)
 				if err == nil {
-					err = a.Fits(mine)
+					err = a.CheckSupport(mine)
 				}
 				if err != nil {
 					t.Fatalf("%+v: %v: %v", c, by, err)

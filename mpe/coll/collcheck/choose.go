@@ -11,7 +11,7 @@ func Choose(c coll.Call, alpha, beta, gamma float64) (best *coll.Algorithm, err 
 	}
 	var least float64
 	for _, a := range coll.Algorithms(c.Collective) {
-		if a.Fits(c) != nil {
+		if a.CheckSupport(c) != nil {
 			continue
 		}
 		if c.Vector || c.Ranks == 1 {

@@ -25,6 +25,6 @@ func (e *Error) Error() string {
 // Is reports whether target is ErrSchedule.
 func (e *Error) Is(target error) bool { return target == ErrSchedule }
 
-func wrong(rank, step int, format string, args ...any) error {
+func scheduleError(rank, step int, format string, args ...any) error {
 	return &Error{Rank: rank, Step: step, Problem: fmt.Sprintf(format, args...)}
 }

@@ -18,24 +18,24 @@ func Execute(a *coll.Algorithm, calls []coll.Call, data []Data, reduce func(inou
 	if err != nil {
 		return err
 	}
-	m := &bytesOf{data: make([]Data, len(data)), op: reduce}
+	m := &dataMemory{data: make([]Data, len(data)), op: reduce}
 	copy(m.data, data)
 	for i := range programs {
 		m.data[i].scratch, m.data[i].shared = make([]byte, programs[i].Scratch), make([]byte, calls[i].Shared)
 	}
 	if programs[0].InOrder {
-		return newSharers(programs, m, calls[0].Shared).run()
+		return newSharedSim(programs, m, calls[0].Shared).run()
 	}
-	return newWorld(programs, m, 0, false).run()
+	return newSimulation(programs, m, 0, false).run()
 }
 
-// bytesOf is a memory that holds data.
-type bytesOf struct {
+// dataMemory is a memory that holds data.
+type dataMemory struct {
 	data []Data
 	op   func(inout, in []byte)
 }
 
-func (m *bytesOf) view(rank int, at coll.Loc, n int) ([]byte, error) {
+func (m *dataMemory) view(rank int, at coll.Loc, n int) ([]byte, error) {
 	d := &m.data[rank]
 	var b []byte
 	switch at.Buf {
@@ -54,7 +54,7 @@ func (m *bytesOf) view(rank int, at coll.Loc, n int) ([]byte, error) {
 	return b[at.Off : at.Off+n], nil
 }
 
-func (m *bytesOf) move(fromRank int, from coll.Loc, rank int, into coll.Loc, n int) error {
+func (m *dataMemory) move(fromRank int, from coll.Loc, rank int, into coll.Loc, n int) error {
 	if from.Buf == coll.Blank && into.Buf == coll.Blank {
 		return nil
 	}
@@ -70,7 +70,7 @@ func (m *bytesOf) move(fromRank int, from coll.Loc, rank int, into coll.Loc, n i
 	return nil
 }
 
-func (m *bytesOf) reduce(fromRank, rank int, s *coll.Step) error {
+func (m *dataMemory) reduce(fromRank, rank int, s *coll.Step) error {
 	from, err := m.view(fromRank, s.From, s.Len)
 	if err != nil {
 		return err

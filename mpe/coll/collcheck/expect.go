@@ -29,8 +29,8 @@ func extent(c *coll.Call, l *coll.Layout) (end int) {
 	return end
 }
 
-// own returns the size of the caller's block if only the root has the layout.
-func own(c *coll.Call, l *coll.Layout) int {
+// ownBlock returns the size of the caller's block if only the root has the layout.
+func ownBlock(c *coll.Call, l *coll.Layout) int {
 	if c.Rank == c.Root && c.Vector {
 		return l.Sizes[c.Rank]
 	}
@@ -51,12 +51,12 @@ func Buffers(c *coll.Call) (send, recv int) {
 	case coll.Allreduce, coll.Scan, coll.Exscan:
 		send, recv = c.Bytes, c.Bytes
 	case coll.Gather:
-		send = own(c, &c.Recv)
+		send = ownBlock(c, &c.Recv)
 		if root {
 			recv = extent(c, &c.Recv)
 		}
 	case coll.Scatter:
-		recv = own(c, &c.Send)
+		recv = ownBlock(c, &c.Send)
 		if root {
 			send = extent(c, &c.Send)
 			if c.InPlace {
@@ -105,13 +105,13 @@ func contribution(c *coll.Call) (off, n int) {
 // newSymbols fills the buffers with the contributions of the ranks.
 func newSymbols(calls []coll.Call, programs []Program) *symbols {
 	c := &calls[0]
-	m := &symbols{elem: max(c.Elem, 1), ordered: c.Ordered, sets: newSets(len(calls)),
+	m := &symbols{elemSize: max(c.Elem, 1), ordered: c.Ordered, sets: newSets(len(calls)),
 		bufs: make([][coll.Shared + 1][]symbol, len(calls))}
 	switch c.Collective {
 	case coll.Bcast, coll.Gather, coll.Scatter, coll.Allgather:
-		m.once = true
+		m.writeOnce = true
 	case coll.Alltoall:
-		m.once = !c.InPlace
+		m.writeOnce = !c.InPlace
 	}
 	for r := range calls {
 		c := &calls[r]
@@ -199,7 +199,7 @@ func (m *symbols) verify(calls []coll.Call) error {
 			if have == want[i] || loose(i) || want[i].set == 0 && calls[r].InPlace {
 				continue
 			}
-			return wrong(r, 0, "byte %d of the result is %s, want %s", i, m.describe(have), m.describe(want[i]))
+			return scheduleError(r, 0, "byte %d of the result is %s, want %s", i, m.describe(have), m.describe(want[i]))
 		}
 	}
 	return nil

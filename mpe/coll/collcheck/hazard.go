@@ -9,13 +9,13 @@ type hazards struct {
 	// before has a row of bits for each step: the steps that it waits for, directly or indirectly. It is reused for
 	// the next rank.
 	before []uint64
-	bytes  [4][]touched
+	bytes  [4][]byteState
 	nodes  []reader
 }
 
-// touched is the state of a byte: the number of the step that wrote it, and the last of its readers since then, as an
+// byteState is the state of a byte: the number of the step that wrote it, and the last of its readers since then, as an
 // index of nodes. Both count from 1.
-type touched struct{ writer, readers int32 }
+type byteState struct{ writer, readers int32 }
 
 // reader is one of a byte's readers, linked to the reader before it.
 type reader struct{ step, next int32 }
@@ -34,18 +34,18 @@ func (h *hazards) check(rank int, p *Program) error {
 		s := &p.Steps[i]
 		row := h.before[i*words : (i+1)*words]
 		if a := h.ancestors(row, s, i, words); a != 0 {
-			return wrong(rank, i+1, "waits for step %d, which is not an earlier one", a)
+			return scheduleError(rank, i+1, "waits for step %d, which is not an earlier one", a)
 		}
 		for _, x := range accesses(s) {
-			if x.n <= 0 || x.at.Buf == coll.Blank || int(x.at.Buf) >= len(h.bytes) {
+			if x.n <= 0 || x.loc.Buf == coll.Blank || int(x.loc.Buf) >= len(h.bytes) {
 				continue
 			}
-			if x.at.Off < 0 {
-				return wrong(rank, i+1, "%v at %d of the %v", s.Kind, x.at.Off, x.at.Buf)
+			if x.loc.Off < 0 {
+				return scheduleError(rank, i+1, "%v at %d of the %v", s.Kind, x.loc.Off, x.loc.Buf)
 			}
 			if other := h.touch(x, i+1, row); other != 0 {
-				return wrong(rank, i+1, "%v touches the same bytes of the %v as step %d, a %v, and does not wait for it",
-					s.Kind, x.at.Buf, other, p.Steps[other-1].Kind)
+				return scheduleError(rank, i+1, "%v touches the same bytes of the %v as step %d, a %v, and does not wait for it",
+					s.Kind, x.loc.Buf, other, p.Steps[other-1].Kind)
 			}
 		}
 	}
@@ -58,7 +58,7 @@ func (h *hazards) ancestors(row []uint64, s *coll.Step, i, words int) int {
 	for _, a := range s.After {
 		switch {
 		case a == 0:
-		case a == coll.Everything:
+		case a == coll.AllEarlier:
 			for w := range i / 64 {
 				row[w] = ^uint64(0)
 			}
@@ -79,12 +79,12 @@ func (h *hazards) ancestors(row []uint64, s *coll.Step, i, words int) int {
 // step itself if both of its accesses are to the same bytes.
 func (h *hazards) touch(x access, step int, row []uint64) int {
 	waits := func(other int32) bool { return other == 0 || row[(other-1)/64]>>((other-1)%64)&1 != 0 }
-	b := &h.bytes[x.at.Buf]
-	for end := x.at.Off + x.n; len(*b) < end; {
-		*b = append(*b, touched{})
+	b := &h.bytes[x.loc.Buf]
+	for end := x.loc.Off + x.n; len(*b) < end; {
+		*b = append(*b, byteState{})
 	}
 	for i := range x.n {
-		t := &(*b)[x.at.Off+i]
+		t := &(*b)[x.loc.Off+i]
 		if !waits(t.writer) {
 			return int(t.writer)
 		}

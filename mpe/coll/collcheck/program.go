@@ -28,7 +28,7 @@ func Programs(a *coll.Algorithm, calls []coll.Call) ([]Program, error) {
 
 // access is a step's access to a range of bytes.
 type access struct {
-	at    coll.Loc
+	loc   coll.Loc
 	n     int
 	write bool
 }

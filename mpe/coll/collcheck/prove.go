@@ -31,7 +31,7 @@ func ProvePrograms(calls []coll.Call, programs []Program) (Cost, error) {
 	var h hazards
 	for r := range programs {
 		if programs[r].Window < 1 {
-			return Cost{}, wrong(r, 0, "a window of %d", programs[r].Window)
+			return Cost{}, scheduleError(r, 0, "a window of %d", programs[r].Window)
 		}
 		if err := h.check(r, &programs[r]); err != nil {
 			return Cost{}, err
@@ -40,7 +40,7 @@ func ProvePrograms(calls []coll.Call, programs []Program) (Cost, error) {
 	c := &calls[0]
 	needs := c.Collective == coll.Barrier
 	m := newSymbols(calls, programs)
-	w := newWorld(programs, m, 0, needs)
+	w := newSimulation(programs, m, 0, needs)
 	if err := w.run(); err != nil {
 		return w.sum, err
 	}
@@ -53,19 +53,19 @@ func ProvePrograms(calls []coll.Call, programs []Program) (Cost, error) {
 		}
 	}
 	// Again, with an unlimited window.
-	fast := newWorld(programs, still{}, unlimited, false)
+	fast := newSimulation(programs, noMemory{}, unlimited, false)
 	err := fast.run()
 	return fast.sum, err
 }
 
-// still is a memory without content.
-type still struct{}
+// noMemory is a memory without content.
+type noMemory struct{}
 
-func (still) move(int, coll.Loc, int, coll.Loc, int) error { return nil }
-func (still) reduce(int, int, *coll.Step) error            { return nil }
+func (noMemory) move(int, coll.Loc, int, coll.Loc, int) error { return nil }
+func (noMemory) reduce(int, int, *coll.Step) error            { return nil }
 
 // synchronised proves that no rank leaves a barrier before all ranks have entered it.
-func (w *world) synchronised() error {
+func (w *simulation) synchronised() error {
 	for _, p := range w.ranks {
 		left := make([]uint64, p.words)
 		for i := range p.Steps {
@@ -75,7 +75,7 @@ func (w *world) synchronised() error {
 			}
 		}
 		if len(w.ranks) > 1 && count(left) < len(w.ranks) {
-			return wrong(p.rank, 0, "leaves when %d of %d ranks are known to have arrived", count(left), len(w.ranks))
+			return scheduleError(p.rank, 0, "leaves when %d of %d ranks are known to have arrived", count(left), len(w.ranks))
 		}
 	}
 	return nil

@@ -7,11 +7,11 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
-// sharers executes schedules on shared buffers, one step of a rank at a time. It uses vector clocks: a rank's clock
+// sharedSimulation executes schedules on shared buffers, one step of a rank at a time. It uses vector clocks: a rank's clock
 // has, for each other rank, the last step that is known to have happened before, because the rank has awaited a
 // publication after it. So conflicting accesses to a shared buffer are found regardless of the order of execution
 // here.
-type sharers struct {
+type sharedSimulation struct {
 	ranks []*sharer
 	mem   memory
 }
@@ -33,8 +33,8 @@ type sharedByte struct {
 	read    map[int]int
 }
 
-func newSharers(programs []Program, mem memory, shared int) *sharers {
-	w := &sharers{mem: mem}
+func newSharedSim(programs []Program, mem memory, shared int) *sharedSimulation {
+	w := &sharedSimulation{mem: mem}
 	for r := range programs {
 		w.ranks = append(w.ranks,
 			&sharer{Program: &programs[r], rank: r, clock: make([]int, len(programs)),
@@ -44,14 +44,14 @@ func newSharers(programs []Program, mem memory, shared int) *sharers {
 }
 
 // run executes steps until no rank can continue.
-func (w *sharers) run() error {
+func (w *sharedSimulation) run() error {
 	for again := true; again; {
 		again = false
 		for _, p := range w.ranks {
 			for p.next < len(p.Steps) && p.ready(w) {
 				p.clock[p.rank]++
 				if err := w.step(p, &p.Steps[p.next]); err != nil {
-					return wrong(p.rank, p.next+1, "%v: %v", p.Steps[p.next].Kind, err)
+					return scheduleError(p.rank, p.next+1, "%v: %v", p.Steps[p.next].Kind, err)
 				}
 				p.next++
 				again = true
@@ -61,7 +61,7 @@ func (w *sharers) run() error {
 	for _, p := range w.ranks {
 		if p.next < len(p.Steps) {
 			s := &p.Steps[p.next]
-			return wrong(p.rank, p.next+1, "deadlock: the %v of %d publications of rank %d never ends", s.Kind, s.Count,
+			return scheduleError(p.rank, p.next+1, "deadlock: the %v of %d publications of rank %d never ends", s.Kind, s.Count,
 				s.Peer)
 		}
 	}
@@ -69,18 +69,18 @@ func (w *sharers) run() error {
 }
 
 // awaited returns the ranks whose publications a step waits for.
-func (p *sharer) awaited(w *sharers, s *coll.Step) []*sharer {
+func (p *sharer) awaited(w *sharedSimulation, s *coll.Step) []*sharer {
 	switch {
 	case s.Kind != coll.StepAwait:
 		return nil
-	case s.Peer != coll.Everyone:
+	case s.Peer != coll.AllRanks:
 		return w.ranks[s.Peer : s.Peer+1]
 	}
 	return slices.Concat(w.ranks[:p.rank], w.ranks[p.rank+1:])
 }
 
 // ready reports whether the next step can be executed.
-func (p *sharer) ready(w *sharers) bool {
+func (p *sharer) ready(w *sharedSimulation) bool {
 	s := &p.Steps[p.next]
 	for _, q := range p.awaited(w, s) {
 		if len(q.published) < s.Count {
@@ -90,7 +90,7 @@ func (p *sharer) ready(w *sharers) bool {
 	return true
 }
 
-func (w *sharers) step(p *sharer, s *coll.Step) error {
+func (w *sharedSimulation) step(p *sharer, s *coll.Step) error {
 	if s.After != [3]int{} {
 		return fmt.Errorf("it names steps to wait for in a schedule that is in order")
 	}
@@ -143,7 +143,7 @@ func (w *sharers) step(p *sharer, s *coll.Step) error {
 }
 
 // reads checks that the bytes that p reads of q's shared buffer were written before.
-func (w *sharers) reads(p, q *sharer, off, n int) error {
+func (w *sharedSimulation) reads(p, q *sharer, off, n int) error {
 	for i := max(off, 0); i < off+n && i < len(q.bytes); i++ {
 		b := &q.bytes[i]
 		if b.written > p.clock[q.rank] {
@@ -177,10 +177,10 @@ func (p *sharer) writes(off, n int) error {
 // proveShared proves schedules on shared buffers.
 func proveShared(calls []coll.Call, programs []Program) error {
 	m := newSymbols(calls, programs)
-	w := newSharers(programs, m, calls[0].Shared)
+	w := newSharedSim(programs, m, calls[0].Shared)
 	for r := range programs {
 		if !programs[r].InOrder {
-			return wrong(r, 0, "it is not in order, unlike the schedule of rank 0")
+			return scheduleError(r, 0, "it is not in order, unlike the schedule of rank 0")
 		}
 	}
 	if err := w.run(); err != nil {
@@ -194,7 +194,7 @@ func proveShared(calls []coll.Call, programs []Program) error {
 	}
 	for _, p := range w.ranks {
 		if missing := slices.Index(p.clock, 0); missing >= 0 {
-			return wrong(p.rank, 0, "leaves before rank %d is known to have arrived", missing)
+			return scheduleError(p.rank, 0, "leaves before rank %d is known to have arrived", missing)
 		}
 	}
 	return nil

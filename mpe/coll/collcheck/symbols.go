@@ -18,12 +18,12 @@ type symbol struct {
 
 // symbols is a memory that holds contributions.
 type symbols struct {
-	elem    int
-	ordered bool
-	// once means that no byte of a receive buffer may be written twice.
-	once bool
-	bufs [][coll.Shared + 1][]symbol
-	sets sets
+	elemSize int
+	ordered  bool
+	// writeOnce means that no byte of a receive buffer may be written twice.
+	writeOnce bool
+	bufs      [][coll.Shared + 1][]symbol
+	sets      sets
 }
 
 // sets numbers sets of ranks from 1.
@@ -39,7 +39,7 @@ func newSets(ranks int) sets {
 		unions: map[[2]uint32]uint32{}}
 }
 
-func (s *sets) of(set []uint64) uint32 {
+func (s *sets) numberOf(set []uint64) uint32 {
 	key := make([]byte, 0, 8*s.words)
 	for _, w := range set {
 		key = binary.LittleEndian.AppendUint64(key, w)
@@ -59,7 +59,7 @@ func (s *sets) ranks(first, last int) uint32 {
 	for r := first; r <= last; r++ {
 		set[r/64] |= 1 << (r % 64)
 	}
-	return s.of(set)
+	return s.numberOf(set)
 }
 
 // bounds returns the lowest and the highest rank of a set.
@@ -95,7 +95,7 @@ func (s *sets) union(left, right uint32, ordered bool) (uint32, error) {
 				first)
 		}
 	}
-	n := s.of(set)
+	n := s.numberOf(set)
 	s.unions[[2]uint32{left, right}] = n
 	return n, nil
 }
@@ -133,7 +133,7 @@ func (m *symbols) move(fromRank int, from coll.Loc, rank int, into coll.Loc, n i
 		if src[i].set == 0 {
 			return errUnwritten
 		}
-		if m.once && into.Buf == coll.RecvBuf && dst[i].set != 0 {
+		if m.writeOnce && into.Buf == coll.RecvBuf && dst[i].set != 0 {
 			return fmt.Errorf("byte %d of the receive buffer is written twice", into.Off+i)
 		}
 	}
@@ -154,7 +154,7 @@ func (m *symbols) reduce(fromRank, rank int, s *coll.Step) error {
 	switch {
 	case s.Into.Buf == coll.SendBuf || right && s.From.Buf != coll.Scratch:
 		return errors.New("writes to a user buffer that it must not change")
-	case s.Len%m.elem != 0:
+	case s.Len%m.elemSize != 0:
 		return fmt.Errorf("%d bytes are not whole elements", s.Len)
 	}
 	for i := range into {
@@ -162,7 +162,7 @@ func (m *symbols) reduce(fromRank, rank int, s *coll.Step) error {
 		switch {
 		case a.set == 0 || b.set == 0:
 			return errUnwritten
-		case a.elem != b.elem || (int(a.elem)-i)%m.elem != 0:
+		case a.elem != b.elem || (int(a.elem)-i)%m.elemSize != 0:
 			return fmt.Errorf("combines byte %d of contributions with byte %d", a.elem, b.elem)
 		}
 		if right {

@@ -26,8 +26,8 @@ func (c clock) max(d clock) clock {
 func (c clock) message(n int) clock   { return clock{c[0] + 1, c[1] + n, c[2]} }
 func (c clock) reduction(n int) clock { return clock{c[0], c[1], c[2] + n} }
 
-// line is a sequence of steps that a rank executes in order.
-type line struct {
+// stepQueue is a sequence of steps that a rank executes in order.
+type stepQueue struct {
 	steps []int
 	free  clock
 }
@@ -36,14 +36,14 @@ type line struct {
 type process struct {
 	*Program
 	rank, window int
-	// low is the first incomplete step. through[i] is the time at which the first i steps were complete.
-	low     int
-	done    []bool
-	end     []clock
-	through []clock
+	// completed is the first incomplete step. through[i] is the time at which the first i steps were complete.
+	completed int
+	done      []bool
+	end       []clock
+	through   []clock
 	// begun has the start times of forward steps that have received and not yet sent.
 	begun              map[int]clock
-	sends, recvs, work line
+	sends, recvs, work stepQueue
 	// needs has a row of bits for each step: the ranks without which it cannot be complete. It is empty unless
 	// requested.
 	needs []uint64
@@ -51,8 +51,8 @@ type process struct {
 	woken bool
 }
 
-// world executes the programs of all ranks.
-type world struct {
+// simulation executes the programs of all ranks.
+type simulation struct {
 	ranks []*process
 	queue []*process
 	mem   memory
@@ -64,10 +64,10 @@ type world struct {
 // unlimited is a window for any number of steps.
 const unlimited = math.MaxInt / 2
 
-// newWorld makes ranks with a window of window steps; 0 means each program's own Window. If needs is set, it records
+// newSimulation makes ranks with a window of window steps; 0 means each program's own Window. If needs is set, it records
 // which ranks each step needs.
-func newWorld(programs []Program, mem memory, window int, needs bool) *world {
-	w := &world{mem: mem}
+func newSimulation(programs []Program, mem memory, window int, needs bool) *simulation {
+	w := &simulation{mem: mem}
 	for r := range programs {
 		n := len(programs[r].Steps)
 		p := &process{
@@ -101,11 +101,11 @@ func newWorld(programs []Program, mem memory, window int, needs bool) *world {
 }
 
 // run executes steps until no rank can continue, and returns an error if a rank has not completed its program.
-func (w *world) run() error {
+func (w *simulation) run() error {
 	for w.pass() {
 		// A flow may begin because of a rank far down the chain, so all ranks try again.
 		for _, p := range w.ranks {
-			if p.low < len(p.Steps) {
+			if p.completed < len(p.Steps) {
 				w.wake(p)
 			}
 		}
@@ -114,9 +114,9 @@ func (w *world) run() error {
 		return w.failed
 	}
 	for _, p := range w.ranks {
-		if p.low < len(p.Steps) {
-			s := &p.Steps[p.low]
-			return wrong(p.rank, p.low+1, "deadlock: the %v of %d bytes, peer %d, never ends with a window of %d",
+		if p.completed < len(p.Steps) {
+			s := &p.Steps[p.completed]
+			return scheduleError(p.rank, p.completed+1, "deadlock: the %v of %d bytes, peer %d, never ends with a window of %d",
 				s.Kind, s.Len, s.Peer, p.window)
 		}
 		last := p.through[len(p.Steps)]
@@ -127,7 +127,7 @@ func (w *world) run() error {
 }
 
 // pass executes all steps that can be executed, and reports whether there were any.
-func (w *world) pass() (any bool) {
+func (w *simulation) pass() (any bool) {
 	for len(w.queue) > 0 {
 		p := w.queue[len(w.queue)-1]
 		w.queue = w.queue[:len(w.queue)-1]
@@ -147,7 +147,7 @@ func (w *world) pass() (any bool) {
 	return any
 }
 
-func (w *world) wake(p *process) {
+func (w *simulation) wake(p *process) {
 	if !p.woken {
 		p.woken = true
 		w.queue = append(w.queue, p)
@@ -156,7 +156,7 @@ func (w *world) wake(p *process) {
 
 // ready reports whether step i can begin, and at which time.
 func (p *process) ready(i int) (at clock, ok bool) {
-	if i >= p.low+p.window {
+	if i >= p.completed+p.window {
 		return at, false
 	}
 	if i >= p.window {
@@ -165,8 +165,8 @@ func (p *process) ready(i int) (at clock, ok bool) {
 	for _, a := range p.Steps[i].After {
 		switch {
 		case a == 0:
-		case a == coll.Everything:
-			if p.low < i {
+		case a == coll.AllEarlier:
+			if p.completed < i {
 				return at, false
 			}
 			at = at.max(p.through[i])
@@ -185,9 +185,9 @@ func (p *process) finish(i int, at clock) {
 	if p.needs != nil {
 		p.addNeeds(i, p, i)
 	}
-	for p.low < len(p.Steps) && p.done[p.low] {
-		p.through[p.low+1] = p.through[p.low].max(p.end[p.low])
-		p.low++
+	for p.completed < len(p.Steps) && p.done[p.completed] {
+		p.through[p.completed+1] = p.through[p.completed].max(p.end[p.completed])
+		p.completed++
 	}
 }
 
@@ -197,7 +197,7 @@ func (p *process) addNeeds(i int, from *process, j int) {
 	row[from.rank/64] |= 1 << (from.rank % 64)
 	for _, a := range from.Steps[j].After {
 		first, last := a-1, a
-		if a == coll.Everything {
+		if a == coll.AllEarlier {
 			first, last = 0, j
 		}
 		for k := max(first, 0); k < last; k++ {
@@ -209,7 +209,7 @@ func (p *process) addNeeds(i int, from *process, j int) {
 }
 
 // step executes one step that the rank can execute, or transfers one message for it.
-func (w *world) step(p *process) (bool, error) {
+func (w *simulation) step(p *process) (bool, error) {
 	if len(p.work.steps) > 0 {
 		i := p.work.steps[0]
 		if at, ok := p.ready(i); ok {
@@ -219,7 +219,7 @@ func (w *world) step(p *process) (bool, error) {
 	if len(p.sends.steps) > 0 {
 		dest := p.Steps[p.sends.steps[0]].Dest()
 		if dest < 0 || dest >= len(w.ranks) || dest == p.rank {
-			return false, wrong(p.rank, p.sends.steps[0]+1, "sends to rank %d", dest)
+			return false, scheduleError(p.rank, p.sends.steps[0]+1, "sends to rank %d", dest)
 		}
 		if ok, err := w.message(p, w.ranks[dest]); ok || err != nil {
 			return ok, err
@@ -228,7 +228,7 @@ func (w *world) step(p *process) (bool, error) {
 	if len(p.recvs.steps) > 0 {
 		source := p.Steps[p.recvs.steps[0]].Peer
 		if source < 0 || source >= len(w.ranks) || source == p.rank {
-			return false, wrong(p.rank, p.recvs.steps[0]+1, "receives from rank %d", source)
+			return false, scheduleError(p.rank, p.recvs.steps[0]+1, "receives from rank %d", source)
 		}
 		return w.message(w.ranks[source], p)
 	}
@@ -236,7 +236,7 @@ func (w *world) step(p *process) (bool, error) {
 }
 
 // local executes a step that involves no other rank.
-func (w *world) local(p *process, i int, at clock) error {
+func (w *simulation) local(p *process, i int, at clock) error {
 	s := &p.Steps[i]
 	p.work.steps = p.work.steps[1:]
 	var err error
@@ -254,10 +254,10 @@ func (w *world) local(p *process, i int, at clock) error {
 		p.work.free = at
 	case coll.StepJoin:
 	default:
-		return wrong(p.rank, i+1, "kind %d is not known", s.Kind)
+		return scheduleError(p.rank, i+1, "kind %d is not known", s.Kind)
 	}
 	if err != nil {
-		return wrong(p.rank, i+1, "%v: %v", s.Kind, err)
+		return scheduleError(p.rank, i+1, "%v: %v", s.Kind, err)
 	}
 	p.finish(i, at)
 	return nil
@@ -266,7 +266,7 @@ func (w *world) local(p *process, i int, at clock) error {
 // cleared returns the time at which rank to cleared step i of the rank before it in a flow: its own receive is
 // posted, the message has been announced, and its own send has been cleared. ok is false if it has not been cleared
 // yet.
-func (w *world) cleared(from *process, i int, to *process) (at clock, ok bool) {
+func (w *simulation) cleared(from *process, i int, to *process) (at clock, ok bool) {
 	if len(to.recvs.steps) == 0 {
 		return at, false
 	}
@@ -286,7 +286,7 @@ func (w *world) cleared(from *process, i int, to *process) (at clock, ok bool) {
 }
 
 // message transfers the next message from one rank to the other, if both have reached it.
-func (w *world) message(from, to *process) (bool, error) {
+func (w *simulation) message(from, to *process) (bool, error) {
 	if len(from.sends.steps) == 0 || len(to.recvs.steps) == 0 {
 		return false, nil
 	}
@@ -311,7 +311,7 @@ func (w *world) message(from, to *process) (bool, error) {
 		posted = cleared.message(0)
 	}
 	if out.Len != in.Len || out.Piece != in.Piece {
-		return false, wrong(to.rank, j+1,
+		return false, scheduleError(to.rank, j+1,
 			"receives %d bytes in pieces of %d from rank %d, whose step %d sends %d in pieces of %d",
 			in.Len, in.Piece, from.rank, i+1, out.Len, out.Piece)
 	}
@@ -320,7 +320,7 @@ func (w *world) message(from, to *process) (bool, error) {
 		at = out.Into
 	}
 	if err := w.mem.move(from.rank, at, to.rank, in.Into, in.Len); err != nil {
-		return false, wrong(to.rank, j+1, "%v from rank %d, whose step is %d: %v", in.Kind, from.rank, i+1, err)
+		return false, scheduleError(to.rank, j+1, "%v from rank %d, whose step is %d: %v", in.Kind, from.rank, i+1, err)
 	}
 	start := sent.max(posted).max(from.sends.free).max(to.recvs.free)
 	end := start.message(out.Len)

@@ -68,7 +68,7 @@ func sumLanes[T integer](high uint64) Func {
 		for i, x := range in[:len(inout)] {
 			inout[i] = addLanes(x, inout[i], high)
 		}
-	}, on(sum[T]))
+	}, elementwise(sum[T]))
 }
 
 func addLanes(a, b, high uint64) uint64 { return (a&^high + b&^high) ^ (a^b)&high }
@@ -77,23 +77,23 @@ func addLanes(a, b, high uint64) uint64 { return (a&^high + b&^high) ^ (a^b)&hig
 
 func logicalAnd[T integer](inout, in []T) {
 	for i, x := range in[:len(inout)] {
-		inout[i] = truth[T](x != 0 && inout[i] != 0)
+		inout[i] = boolValue[T](x != 0 && inout[i] != 0)
 	}
 }
 
 func logicalOr[T integer](inout, in []T) {
 	for i, x := range in[:len(inout)] {
-		inout[i] = truth[T](x|inout[i] != 0)
+		inout[i] = boolValue[T](x|inout[i] != 0)
 	}
 }
 
 func logicalXor[T integer](inout, in []T) {
 	for i, x := range in[:len(inout)] {
-		inout[i] = truth[T]((x != 0) != (inout[i] != 0))
+		inout[i] = boolValue[T]((x != 0) != (inout[i] != 0))
 	}
 }
 
-func truth[T integer](b bool) T {
+func boolValue[T integer](b bool) T {
 	if b {
 		return 1
 	}

@@ -6,12 +6,12 @@ type pair[T scalar] struct {
 	index int32
 }
 
-func located[T scalar](o Op) Func {
+func locationFunc[T scalar](o Op) Func {
 	switch o {
 	case MaxLoc:
-		return on(greatestAt[T])
+		return elementwise(greatestAt[T])
 	case MinLoc:
-		return on(leastAt[T])
+		return elementwise(leastAt[T])
 	}
 	return nil
 }
@@ -20,7 +20,7 @@ func greatestAt[T scalar](inout, in []pair[T]) {
 	for i, x := range in[:len(inout)] {
 		y := &inout[i]
 		if x.value > y.value || y.value != y.value && x.value == x.value ||
-			same(x.value, y.value) && x.index < y.index {
+			equalOrNaN(x.value, y.value) && x.index < y.index {
 			y.value, y.index = x.value, x.index
 		}
 	}
@@ -30,11 +30,11 @@ func leastAt[T scalar](inout, in []pair[T]) {
 	for i, x := range in[:len(inout)] {
 		y := &inout[i]
 		if x.value < y.value || y.value != y.value && x.value == x.value ||
-			same(x.value, y.value) && x.index < y.index {
+			equalOrNaN(x.value, y.value) && x.index < y.index {
 			y.value, y.index = x.value, x.index
 		}
 	}
 }
 
-// same reports whether two values are equal or both NaN.
-func same[T scalar](x, y T) bool { return x == y || x != x && y != y }
+// equalOrNaN reports whether two values are equal or both NaN.
+func equalOrNaN[T scalar](x, y T) bool { return x == y || x != x && y != y }

@@ -290,9 +290,9 @@ func BenchmarkSum(b *testing.B) {
 		name string
 		f    Func
 	}{
-		{"float32", f32}, {"float32-plain", on(plain[float32])}, {"float64", f64},
-		{"float64-plain", on(plain[float64])},
-		{"int32", i32}, {"int32-plain", on(plain[int32])}, {"int8", i8}, {"int8-plain", on(plain[int8])},
+		{"float32", f32}, {"float32-plain", elementwise(plain[float32])}, {"float64", f64},
+		{"float64-plain", elementwise(plain[float64])},
+		{"int32", i32}, {"int32-plain", elementwise(plain[int32])}, {"int8", i8}, {"int8-plain", elementwise(plain[int8])},
 		{"band", band}, {"max-float64", maxf},
 	} {
 		for _, n := range []int{64, 16384} {

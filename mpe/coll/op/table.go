@@ -110,13 +110,13 @@ func Lookup(o Op, t Type) (Func, error) {
 var functions = func() (all [Float64Loc + 1][MinLoc + 1]Func) {
 	for o := Sum; o <= MinLoc; o++ {
 		for t, f := range map[Type]Func{
-			Int8: integers[int8](o), Int16: integers[int16](o), Int32: integers[int32](o), Int64: integers[int64](o),
-			Uint8: integers[uint8](o), Uint16: integers[uint16](o), Uint32: integers[uint32](o),
-			Uint64:  integers[uint64](o),
-			Float32: ordered[float32](o), Float64: ordered[float64](o),
-			Complex64: numbers[complex64](o), Complex128: numbers[complex128](o),
-			Int16Loc: located[int16](o), Int32Loc: located[int32](o), Int64Loc: located[int64](o),
-			Float32Loc: located[float32](o), Float64Loc: located[float64](o),
+			Int8: integerFunc[int8](o), Int16: integerFunc[int16](o), Int32: integerFunc[int32](o), Int64: integerFunc[int64](o),
+			Uint8: integerFunc[uint8](o), Uint16: integerFunc[uint16](o), Uint32: integerFunc[uint32](o),
+			Uint64:  integerFunc[uint64](o),
+			Float32: orderedFunc[float32](o), Float64: orderedFunc[float64](o),
+			Complex64: numberFunc[complex64](o), Complex128: numberFunc[complex128](o),
+			Int16Loc: locationFunc[int16](o), Int32Loc: locationFunc[int32](o), Int64Loc: locationFunc[int64](o),
+			Float32Loc: locationFunc[float32](o), Float64Loc: locationFunc[float64](o),
 		} {
 			all[t][o] = f
 		}

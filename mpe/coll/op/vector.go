@@ -17,8 +17,8 @@ type number interface {
 	scalar | complex64 | complex128
 }
 
-// on makes a Func of a function on elements. Unaligned memory is copied through an aligned buffer.
-func on[T any](f func(inout, in []T)) Func {
+// elementwise makes a Func of a function on elements. Unaligned memory is copied through an aligned buffer.
+func elementwise[T any](f func(inout, in []T)) Func {
 	return func(inout, in []byte) {
 		var zero T
 		size := int(unsafe.Sizeof(zero))
@@ -49,27 +49,27 @@ func aligned[T any](b []byte) bool {
 	return uintptr(unsafe.Pointer(&b[0]))%unsafe.Alignof(zero) == 0
 }
 
-func numbers[T number](o Op) Func {
+func numberFunc[T number](o Op) Func {
 	switch o {
 	case Sum:
-		return on(sum[T])
+		return elementwise(sum[T])
 	case Prod:
-		return on(prod[T])
+		return elementwise(prod[T])
 	}
 	return nil
 }
 
-func ordered[T scalar](o Op) Func {
+func orderedFunc[T scalar](o Op) Func {
 	switch o {
 	case Max:
-		return on(greatest[T])
+		return elementwise(greatest[T])
 	case Min:
-		return on(least[T])
+		return elementwise(least[T])
 	}
-	return numbers[T](o)
+	return numberFunc[T](o)
 }
 
-func integers[T integer](o Op) Func {
+func integerFunc[T integer](o Op) Func {
 	var zero T
 	switch o {
 	case Sum:
@@ -80,11 +80,11 @@ func integers[T integer](o Op) Func {
 			return sumLanes[T](0x8000800080008000)
 		}
 	case LAnd:
-		return on(logicalAnd[T])
+		return elementwise(logicalAnd[T])
 	case LOr:
-		return on(logicalOr[T])
+		return elementwise(logicalOr[T])
 	case LXor:
-		return on(logicalXor[T])
+		return elementwise(logicalXor[T])
 	case BAnd:
 		return bitwise(and[uint64], and[uint8])
 	case BOr:
@@ -92,7 +92,7 @@ func integers[T integer](o Op) Func {
 	case BXor:
 		return bitwise(xor[uint64], xor[uint8])
 	}
-	return ordered[T](o)
+	return orderedFunc[T](o)
 }
 
 func sum[T number](inout, in []T) {

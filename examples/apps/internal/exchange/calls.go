@@ -14,7 +14,7 @@ func Bcast[T mpi.Number](ctx context.Context, r *Ranks, buf []T, root int) error
 	if !r.unrolled {
 		return bcast(ctx, r, buf, root)
 	}
-	if root != Root && r.tree {
+	if root != Root && r.hasTree {
 		if r.Rank() == root {
 			if err := send(ctx, r, buf, Root); err != nil {
 				return err
@@ -23,27 +23,27 @@ func Bcast[T mpi.Number](ctx context.Context, r *Ranks, buf []T, root int) error
 		root = Root
 	}
 	if r.Rank() == root {
-		return r.others(root, func(rank int) error { return send(ctx, r, buf, rank) })
+		return r.forEachOther(root, func(rank int) error { return send(ctx, r, buf, rank) })
 	}
 	from := root
 	if root == Root {
-		from = r.above
+		from = r.parent
 	}
 	if err := recv(ctx, r, buf, from); err != nil {
 		return err
 	}
-	return pass(ctx, r, buf)
+	return forward(ctx, r, buf)
 }
 
 // bcast implements Bcast with package mpi. If the FPGAs have been built with the tree, a call whose root is one of them
 // is rejected on all ranks before anything is sent.
 func bcast[T mpi.Number](ctx context.Context, r *Ranks, buf []T, root int) error {
-	if root == Root || !r.relayed {
+	if root == Root || !r.rootOnly {
 		err := mpi.Bcast(ctx, r.Comm, buf, root)
 		if root == Root || !errors.Is(err, mpi.ErrArg) {
 			return err
 		}
-		r.relayed = true
+		r.rootOnly = true
 	}
 	var err error
 	switch r.Rank() {
@@ -61,16 +61,16 @@ func bcast[T mpi.Number](ctx context.Context, r *Ranks, buf []T, root int) error
 // RecvBcast is Bcast from Root, for a rank that uses Send and Recv and does not know the length. It returns the
 // part of buf that it has filled, which is its beginning.
 func RecvBcast[T mpi.Number](ctx context.Context, r *Ranks, buf []T) ([]T, error) {
-	buf, err := recvSome(ctx, r, buf, r.above)
+	buf, err := recvSome(ctx, r, buf, r.parent)
 	if err != nil {
 		return nil, err
 	}
-	return buf, pass(ctx, r, buf)
+	return buf, forward(ctx, r, buf)
 }
 
-// pass sends buf to all ranks below.
-func pass[T mpi.Number](ctx context.Context, r *Ranks, buf []T) error {
-	for _, rank := range r.below {
+// forward sends buf to all ranks below.
+func forward[T mpi.Number](ctx context.Context, r *Ranks, buf []T) error {
+	for _, rank := range r.children {
 		if err := send(ctx, r, buf, rank); err != nil {
 			return err
 		}
@@ -86,37 +86,37 @@ func Scatter[T mpi.Number](ctx context.Context, r *Ranks, all, own []T) error {
 		return mpi.Scatter(ctx, r.Comm, all, own, Root)
 	case r.Rank() == Root:
 		copy(own, all)
-		return r.others(Root, func(rank int) error { return send(ctx, r, all[rank*len(own):][:len(own)], rank) })
-	case r.below == nil:
-		return recv(ctx, r, own, r.above)
+		return r.forEachOther(Root, func(rank int) error { return send(ctx, r, all[rank*len(own):][:len(own)], rank) })
+	case r.children == nil:
+		return recv(ctx, r, own, r.parent)
 	}
 	blocks := make([]T, r.Blocks()*len(own))
-	if err := recv(ctx, r, blocks, r.above); err != nil {
+	if err := recv(ctx, r, blocks, r.parent); err != nil {
 		return err
 	}
 	copy(own, blocks)
-	return r.deal(len(own), func(from, end, rank int) error { return send(ctx, r, blocks[from:end], rank) })
+	return r.forEachChild(len(own), func(from, end, rank int) error { return send(ctx, r, blocks[from:end], rank) })
 }
 
 // RecvScatter is Scatter for a rank that uses Send and Recv and does not know the length of its block. It
 // returns the beginning of buf, which holds the block. Blocks blocks must fit in buf.
 func RecvScatter[T mpi.Number](ctx context.Context, r *Ranks, buf []T) ([]T, error) {
-	blocks, err := recvSome(ctx, r, buf, r.above)
+	blocks, err := recvSome(ctx, r, buf, r.parent)
 	if err != nil {
 		return nil, err
 	}
 	if len(blocks)%r.Blocks() != 0 {
 		return nil, fmt.Errorf("%w: %d numbers from rank %d are not the blocks of %d ranks", r.unexpected, len(blocks),
-			r.above, r.Blocks())
+			r.parent, r.Blocks())
 	}
 	n := len(blocks) / r.Blocks()
-	return blocks[:n], r.deal(n, func(from, end, rank int) error { return send(ctx, r, blocks[from:end], rank) })
+	return blocks[:n], r.forEachChild(n, func(from, end, rank int) error { return send(ctx, r, blocks[from:end], rank) })
 }
 
-// deal calls f for each rank below, with the position of that rank's block. The blocks come after this rank's
+// forEachChild calls f for each rank below, with the position of that rank's block. The blocks come after this rank's
 // own block.
-func (r *Ranks) deal(n int, f func(from, end, rank int) error) error {
-	for i, rank := range r.below {
+func (r *Ranks) forEachChild(n int, f func(from, end, rank int) error) error {
+	for i, rank := range r.children {
 		if err := f((i+1)*n, (i+2)*n, rank); err != nil {
 			return err
 		}
@@ -131,17 +131,17 @@ func Gather[T mpi.Number](ctx context.Context, r *Ranks, own, all []T) error {
 		return mpi.Gather(ctx, r.Comm, own, all, Root)
 	case r.Rank() == Root:
 		copy(all, own)
-		return r.others(Root, func(rank int) error { return recv(ctx, r, all[rank*len(own):][:len(own)], rank) })
-	case r.below == nil:
-		return send(ctx, r, own, r.above)
+		return r.forEachOther(Root, func(rank int) error { return recv(ctx, r, all[rank*len(own):][:len(own)], rank) })
+	case r.children == nil:
+		return send(ctx, r, own, r.parent)
 	}
 	blocks := make([]T, r.Blocks()*len(own))
 	copy(blocks, own)
-	if err := r.deal(len(own),
+	if err := r.forEachChild(len(own),
 		func(from, end, rank int) error { return recv(ctx, r, blocks[from:end], rank) }); err != nil {
 		return err
 	}
-	return send(ctx, r, blocks, r.above)
+	return send(ctx, r, blocks, r.parent)
 }
 
 // Sum adds up the numbers of all ranks. The sums replace Root's numbers; the numbers of other ranks are undefined
@@ -165,14 +165,14 @@ func Sum(ctx context.Context, r *Ranks, own []int32) error {
 		return nil
 	}
 	if r.Rank() == Root {
-		return r.others(Root, collect)
+		return r.forEachOther(Root, collect)
 	}
-	for _, rank := range r.below {
+	for _, rank := range r.children {
 		if err := collect(rank); err != nil {
 			return err
 		}
 	}
-	return send(ctx, r, own, r.above)
+	return send(ctx, r, own, r.parent)
 }
 
 func send[T mpi.Number](ctx context.Context, r *Ranks, buf []T, to int) error {

@@ -21,26 +21,26 @@ type Ranks struct {
 	*mpi.Comm
 	// unrolled is set if this rank uses only Send and Recv.
 	unrolled bool
-	// above is the rank through which this rank exchanges data with Root. below lists the ranks whose data this
+	// parent is the rank through which this rank exchanges data with Root. below lists the ranks whose data this
 	// rank forwards. tree is set if any rank forwards data.
-	above int
-	below []int
-	tree  bool
-	// relayed is set if only Root can broadcast.
-	relayed bool
+	parent   int
+	children []int
+	hasTree  bool
+	// rootOnly is set if only Root can broadcast.
+	rootOnly bool
 	// unexpected is wrapped by the error for a message of unexpected length.
 	unexpected error
 }
 
-// Library returns a Ranks for a rank that uses the collective calls of package mpi.
-func Library(c *mpi.Comm) *Ranks { return &Ranks{Comm: c} }
+// NewLibrary returns a Ranks for a rank that uses the collective calls of package mpi.
+func NewLibrary(c *mpi.Comm) *Ranks { return &Ranks{Comm: c} }
 
-// Unrolled returns a Ranks for a rank that uses only Send and Recv. fpgas lists the FPGAs of the tree in the
+// NewUnrolled returns a Ranks for a rank that uses only Send and Recv. fpgas lists the FPGAs of the tree in the
 // order of upstream's cluster file; with fewer than two, there is no tree. In a tree, this rank must be one of
 // them. The error for a message of unexpected length wraps unexpected.
-func Unrolled(c *mpi.Comm, fpgas []int, unexpected error) (*Ranks, error) {
-	r := &Ranks{Comm: c, unrolled: true, above: Root, tree: len(fpgas) > 1, unexpected: unexpected}
-	if !r.tree {
+func NewUnrolled(c *mpi.Comm, fpgas []int, unexpected error) (*Ranks, error) {
+	r := &Ranks{Comm: c, unrolled: true, parent: Root, hasTree: len(fpgas) > 1, unexpected: unexpected}
+	if !r.hasTree {
 		return r, nil
 	}
 	at := slices.Index(fpgas, c.Rank())
@@ -50,16 +50,16 @@ func Unrolled(c *mpi.Comm, fpgas []int, unexpected error) (*Ranks, error) {
 	}
 	first := at - at%groupSize
 	if at != first {
-		r.above = fpgas[first]
+		r.parent = fpgas[first]
 	} else {
-		r.below = fpgas[first+1 : min(first+groupSize, len(fpgas))]
+		r.children = fpgas[first+1 : min(first+groupSize, len(fpgas))]
 	}
 	return r, nil
 }
 
-// ByOrder reports whether messages to some rank match by their order alone. If so, the collective calls of package mpi
+// MatchesByOrder reports whether messages to some rank match by their order alone. If so, the collective calls of package mpi
 // are ordinary messages, in which ranks that use Send and Recv can take part; otherwise they cannot.
-func ByOrder(c *mpi.Comm) bool {
+func MatchesByOrder(c *mpi.Comm) bool {
 	for rank := range c.Size() {
 		if info, err := c.PeerInfo(rank); err == nil && info.NoComms && rank != c.Rank() {
 			return true
@@ -70,10 +70,10 @@ func ByOrder(c *mpi.Comm) bool {
 
 // Blocks returns the number of blocks that this rank receives in one message of Scatter, and sends in one
 // message of Gather: its own block, and the blocks of the ranks below.
-func (r *Ranks) Blocks() int { return 1 + len(r.below) }
+func (r *Ranks) Blocks() int { return 1 + len(r.children) }
 
-// others calls f for all ranks except root, in rank order.
-func (r *Ranks) others(root int, f func(rank int) error) error {
+// forEachOther calls f for all ranks except root, in rank order.
+func (r *Ranks) forEachOther(root int, f func(rank int) error) error {
 	for rank := range r.Size() {
 		if rank == root {
 			continue

@@ -8,28 +8,28 @@ import (
 	"time"
 )
 
-// Longest is the maximum time of an operation.
-const Longest = time.Millisecond
+// MaxOperation is the maximum time of an operation.
+const MaxOperation = time.Millisecond
 
 // Processor is a model of a slow processor. The zero Processor does not wait.
 type Processor struct {
 	// Operation is the time for a multiplication with an addition.
 	Operation time.Duration
-	// owed is the time still to be waited for. It is negative if the last wait took too long; the next wait is
+	// pendingWait is the time still to be waited for. It is negative if the last wait took too long; the next wait is
 	// then shorter.
-	owed time.Duration
+	pendingWait time.Duration
 }
 
 // Spend waits for the time that the given number of operations takes. If ctx is done first, it returns the
 // cause.
 func (p *Processor) Spend(ctx context.Context, operations int) error {
-	if p.owed += time.Duration(operations) * p.Operation; p.owed <= 0 {
+	if p.pendingWait += time.Duration(operations) * p.Operation; p.pendingWait <= 0 {
 		return nil
 	}
 	start := time.Now()
 	select {
-	case <-time.After(p.owed):
-		p.owed -= time.Since(start)
+	case <-time.After(p.pendingWait):
+		p.pendingWait -= time.Since(start)
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)

@@ -36,7 +36,7 @@ func TestSpend(t *testing.T) {
 // TestOwed checks that earlier waits that took too long are deducted.
 func TestOwed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p, start := Processor{Operation: time.Microsecond, owed: -10 * time.Microsecond}, time.Now()
+		p, start := Processor{Operation: time.Microsecond, pendingWait: -10 * time.Microsecond}, time.Now()
 		for _, want := range []time.Duration{0, 0, 2 * time.Microsecond, 6 * time.Microsecond} {
 			if err := p.Spend(t.Context(), 4); err != nil || time.Since(start) != want {
 				t.Errorf("%v after %v, want %v", err, time.Since(start), want)
