@@ -63,18 +63,18 @@ const numPhases = 4
 
 // NewAnalysis returns an empty analysis of the recording with the given name.
 func NewAnalysis(name string, opts AnalysisOptions) *Analysis {
-	a := &Analysis{
+	analysis := &Analysis{
 		opts: opts, source: name, messages: []Message{}, findings: []Finding{}, perKind: map[FindingKind]int{},
 		pairs: map[[2]int]*pairSummary{},
 		all:   pairSummary{PairSummary: PairSummary{Src: -1, Dst: -1}},
 	}
-	track := TrackerOptions{Profile: opts.Profile, KeepSteps: opts.KeepSteps, OnMessage: a.addMessage,
-		OnFinding: a.addFinding}
+	track := TrackerOptions{Profile: opts.Profile, KeepSteps: opts.KeepSteps, OnMessage: analysis.addMessage,
+		OnFinding: analysis.addFinding}
 	if opts.KeepTrace > 0 {
-		track.OnExtended = func(m *ExtendedMessage) { a.extended = appendLimited(a.extended, m, opts.KeepTrace) }
+		track.OnExtended = func(m *ExtendedMessage) { analysis.extended = appendLimited(analysis.extended, m, opts.KeepTrace) }
 	}
-	a.tracker = NewTracker(track)
-	return a
+	analysis.tracker = NewTracker(track)
+	return analysis
 }
 
 // appendLimited appends element to list. If list already has room elements, the element is dropped.
@@ -118,7 +118,7 @@ func (a *Analysis) Analyze(src Source) error {
 // OpenWaits returns the waits that are still in progress and have lasted at least the given time.
 func (a *Analysis) OpenWaits(atLeast time.Duration) []OpenWait { return a.tracker.OpenWaits(atLeast) }
 
-func (a *Analysis) addMessage(m *Message) {
+func (a *Analysis) addMessage(msg *Message) {
 	if a.all.Messages == exactMessages {
 		a.all.dropSamples()
 		for _, p := range a.pairs {
@@ -126,35 +126,35 @@ func (a *Analysis) addMessage(m *Message) {
 		}
 	}
 	if a.opts.OnMessage != nil {
-		a.opts.OnMessage(m)
+		a.opts.OnMessage(msg)
 	}
-	a.all.add(m)
-	key := [2]int{m.Src, m.Dst}
-	p := a.pairs[key]
-	if p == nil && len(a.pairs) < maxPairs {
-		p = &pairSummary{PairSummary: PairSummary{Src: m.Src, Dst: m.Dst}}
-		a.pairs[key] = p
+	a.all.add(msg)
+	key := [2]int{msg.Src, msg.Dst}
+	summary := a.pairs[key]
+	if summary == nil && len(a.pairs) < maxPairs {
+		summary = &pairSummary{PairSummary: PairSummary{Src: msg.Src, Dst: msg.Dst}}
+		a.pairs[key] = summary
 		if a.all.Messages > exactMessages {
-			p.dropSamples()
+			summary.dropSamples()
 		}
 	}
-	if p != nil {
-		p.add(m)
+	if summary != nil {
+		summary.add(msg)
 	}
 	if len(a.messages) < a.opts.KeepMessages {
-		a.messages = append(a.messages, *m)
+		a.messages = append(a.messages, *msg)
 	}
 }
 
-func (p *pairSummary) add(m *Message) {
+func (p *pairSummary) add(msg *Message) {
 	p.Messages++
-	p.Words += int64(m.Words)
-	p.Retransmissions += int64(m.Retransmissions)
-	if m.Complete {
+	p.Words += int64(msg.Words)
+	p.Retransmissions += int64(msg.Retransmissions)
+	if msg.Complete {
 		p.Complete++
 	}
-	for i, s := range [numPhases]*float64{m.Phases.RequestToClear, m.Phases.ClearToData, m.Phases.DataToAck,
-		m.Phases.Total} {
+	for i, s := range [numPhases]*float64{msg.Phases.RequestToClear, msg.Phases.ClearToData, msg.Phases.DataToAck,
+		msg.Phases.Total} {
 		if s != nil {
 			p.phases[i].add(time.Duration(*s * float64(time.Second)))
 		}
@@ -168,13 +168,13 @@ func (p *pairSummary) dropSamples() {
 	}
 }
 
-func (a *Analysis) addFinding(f *Finding) {
+func (a *Analysis) addFinding(finding *Finding) {
 	if a.opts.OnFinding != nil {
-		a.opts.OnFinding(f)
+		a.opts.OnFinding(finding)
 	}
-	a.perKind[f.Kind]++
-	if a.perKind[f.Kind] <= maxFindings {
-		a.findings = append(a.findings, *f)
+	a.perKind[finding.Kind]++
+	if a.perKind[finding.Kind] <= maxFindings {
+		a.findings = append(a.findings, *finding)
 	}
 }
 
@@ -261,7 +261,7 @@ func (q Quantiles) MarshalJSON() ([]byte, error) {
 func (a *Analysis) Report() *Report {
 	slices.SortFunc(a.messages, func(x, y Message) int { return cmp.Compare(x.ID, y.ID) })
 	slices.SortStableFunc(a.findings, func(x, y Finding) int { return cmp.Compare(x.Time, y.Time) })
-	r := &Report{
+	report := &Report{
 		Source: a.source, Comment: a.stats.Comment, Joined: a.stats.Joined, Start: a.tracker.Start(),
 		Messages: a.messages, Findings: a.findings,
 		Extended: a.extended, Depths: a.depths, Calls: a.calls,
@@ -276,18 +276,18 @@ func (a *Analysis) Report() *Report {
 		},
 	}
 	for _, n := range a.perKind {
-		r.Summary.FindingsNotListed += int64(max(n-maxFindings, 0))
+		report.Summary.FindingsNotListed += int64(max(n-maxFindings, 0))
 	}
 	if a.truncated != nil {
-		r.Summary.Truncated = oneLine(a.truncated)
+		report.Summary.Truncated = oneLine(a.truncated)
 	}
 	for _, p := range a.pairs {
-		r.Summary.Pairs = append(r.Summary.Pairs, p.summary())
+		report.Summary.Pairs = append(report.Summary.Pairs, p.summary())
 	}
-	slices.SortFunc(r.Summary.Pairs, func(x, y PairSummary) int {
+	slices.SortFunc(report.Summary.Pairs, func(x, y PairSummary) int {
 		return cmp.Or(cmp.Compare(x.Src, y.Src), cmp.Compare(x.Dst, y.Dst))
 	})
-	return r
+	return report
 }
 
 // WriteJSON writes the report as one JSON object. It encodes messages one at a time so that a long list is not copied

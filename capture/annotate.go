@@ -23,13 +23,13 @@ func (f *Finding) comment() string { return fmt.Sprintf("%s: %s", f.Kind, f.Text
 func Annotate(units []pcapng.Unit, end time.Time, profile protocol.Profile) []Finding {
 	var findings []Finding
 	comments := 0
-	t := NewTracker(TrackerOptions{Profile: profile, OnFinding: func(f *Finding) {
+	tracker := NewTracker(TrackerOptions{Profile: profile, OnFinding: func(finding *Finding) {
 		if len(findings) < maxFindings {
-			findings = append(findings, *f)
+			findings = append(findings, *finding)
 		}
-		for _, packet := range f.Packets {
+		for _, packet := range finding.Packets {
 			if i := packet - 1; i >= 0 && i < int64(len(units)) && comments < maxComments {
-				units[i].Comments = append(units[i].Comments, f.comment())
+				units[i].Comments = append(units[i].Comments, finding.comment())
 				comments++
 			}
 		}
@@ -37,10 +37,10 @@ func Annotate(units []pcapng.Unit, end time.Time, profile protocol.Profile) []Fi
 	for i := range units {
 		u := units[i] // Tracker.Unit changes it
 		u.Packet = int64(i + 1)
-		t.ProcessUnit(&u)
+		tracker.ProcessUnit(&u)
 	}
-	t.SetEnd(end)
-	t.Finish()
+	tracker.SetEnd(end)
+	tracker.Finish()
 	return findings
 }
 
@@ -48,48 +48,48 @@ func Annotate(units []pcapng.Unit, end time.Time, profile protocol.Profile) []Fi
 // that revealed it, with the numbers of the other packets involved. Findings made at the end of the source become
 // comments on the end of the recording. It returns when the source ends, with the source's error unless that is io.EOF.
 // open opens the source with the given options.
-func CopyAnnotated(out io.Writer, o pcapng.WriterOptions, open func(Options) (Source, error),
+func CopyAnnotated(out io.Writer, options pcapng.WriterOptions, open func(Options) (Source, error),
 	profile protocol.Profile) error {
 	var found []string
-	t := NewTracker(TrackerOptions{Profile: profile, OnFinding: func(f *Finding) {
+	tracker := NewTracker(TrackerOptions{Profile: profile, OnFinding: func(f *Finding) {
 		text := f.comment()
 		if len(f.Packets) > 0 {
 			text += fmt.Sprintf(" (packets %s)", formatNumbers(f.Packets))
 		}
 		found = append(found, text)
 	}})
-	w := pcapng.NewWriter(out, o)
+	writer := pcapng.NewWriter(out, options)
 	src, err := open(Options{OnNote: func(n pcapng.RankNote) {
-		w.AddNote(n)
-		_ = w.Flush() // the next Flush returns the same error
+		writer.AddNote(n)
+		_ = writer.Flush() // the next Flush returns the same error
 	}})
 	if err != nil {
 		return err
 	}
 	defer src.Close()
-	var u pcapng.Unit
+	var unit pcapng.Unit
 	for n := int64(1); ; n++ {
-		if err := w.Flush(); err != nil {
+		if err := writer.Flush(); err != nil {
 			return err
 		}
-		if err := src.Next(&u); err != nil {
-			ending := newEnding(src.Stats(), t.End())
+		if err := src.Next(&unit); err != nil {
+			ending := newEnding(src.Stats(), tracker.End())
 			found = nil
-			t.SetEnd(ending.Time)
-			t.Finish()
+			tracker.SetEnd(ending.Time)
+			tracker.Finish()
 			ending.Comments = found
-			w.WriteEnd(ending)
+			writer.WriteEnd(ending)
 			if errors.Is(err, io.EOF) {
 				err = nil
 			}
-			return errors.Join(err, w.Flush())
+			return errors.Join(err, writer.Flush())
 		}
-		u.Packet = n
-		part := u // Tracker.Unit changes it
+		unit.Packet = n
+		part := unit // Tracker.Unit changes it
 		found = nil
-		t.ProcessUnit(&part)
-		u.Comments = append(u.Comments[:len(u.Comments):len(u.Comments)], found...)
-		if err := w.WriteUnit(&u); err != nil {
+		tracker.ProcessUnit(&part)
+		unit.Comments = append(unit.Comments[:len(unit.Comments):len(unit.Comments)], found...)
+		if err := writer.WriteUnit(&unit); err != nil {
 			return err
 		}
 	}

@@ -38,43 +38,43 @@ func (f *flow) startData(m *message, e *Event) {
 // addContinuation records a continuation datagram. In a retransmission, it searches for the first datagram that differs from
 // the one at the same position in the earlier transmission: a datagram was missing there, unless the preceding datagram
 // has the same bytes.
-func (f *flow) addContinuation(m *message, sum uint32, truncated int) {
-	a, before := &m.dataProgress, m.progressAtLoss
-	n := len(a.sums)
-	if truncated > 0 || int64(n) != a.datagrams-2 || n == maxSums {
+func (f *flow) addContinuation(msg *message, sum uint32, truncated int) {
+	progress, before := &msg.dataProgress, msg.progressAtLoss
+	n := len(progress.sums)
+	if truncated > 0 || int64(n) != progress.datagrams-2 || n == maxSums {
 		return // the sums are incomplete
 	}
-	if before != nil && !m.isCompared && n <= len(before.sums) && (n == len(before.sums) || before.sums[n] != sum) {
-		m.isCompared = true
-		if n == 0 || a.sums[n-1] != sum {
-			m.lostDatagram = a.datagrams
+	if before != nil && !msg.isCompared && n <= len(before.sums) && (n == len(before.sums) || before.sums[n] != sum) {
+		msg.isCompared = true
+		if n == 0 || progress.sums[n-1] != sum {
+			msg.lostDatagram = progress.datagrams
 		}
 	}
-	a.sums = append(a.sums, sum)
-	f.sums = a.sums
+	progress.sums = append(progress.sums, sum)
+	f.sums = progress.sums
 }
 
 // inferDataLoss records that a part of the message's DATA was lost.
-func (f *flow) inferDataLoss(m *message) {
-	if m.inferredLoss == "" {
-		before := m.dataProgress
-		m.progressAtLoss, f.sums = &before, nil
-		m.dataProgress.sums = nil
+func (f *flow) inferDataLoss(msg *message) {
+	if msg.inferredLoss == "" {
+		before := msg.dataProgress
+		msg.progressAtLoss, f.sums = &before, nil
+		msg.dataProgress.sums = nil
 	}
-	m.inferLoss(dataDatagram)
+	msg.inferLoss(dataDatagram)
 }
 
 // arrived describes how much of DATA arrived and, if known, which part is missing. Datagrams are not numbered, so the
 // missing part is often unknown.
-func (f *flow) progressText(m *message, a *dataProgress) string {
-	total := int64(m.Words) * protocol.WordLen
-	if a.isStream {
-		return fmt.Sprintf("%d of %d bytes arrived", a.bytes, total)
+func (f *flow) progressText(msg *message, progress *dataProgress) string {
+	total := int64(msg.Words) * protocol.WordLen
+	if progress.isStream {
+		return fmt.Sprintf("%d of %d bytes arrived", progress.bytes, total)
 	}
 	shape := f.shape()
-	count := shape.NumDatagrams(m.Words)
-	text := fmt.Sprintf("%d of %d datagrams (%d of %d bytes) arrived", a.datagrams, count, a.bytes, total)
-	missing := count - a.datagrams
+	count := shape.NumDatagrams(msg.Words)
+	text := fmt.Sprintf("%d of %d datagrams (%d of %d bytes) arrived", progress.datagrams, count, progress.bytes, total)
+	missing := count - progress.datagrams
 	if missing <= 0 {
 		return text
 	}
@@ -82,16 +82,16 @@ func (f *flow) progressText(m *message, a *dataProgress) string {
 		if datagram > count {
 			return total
 		}
-		return shape.PayloadAt(0, shape.PayloadBytes(m.Words)) + (datagram-2)*int64(shape.MaxDatagram)
+		return shape.PayloadAt(0, shape.PayloadBytes(msg.Words)) + (datagram-2)*int64(shape.MaxDatagram)
 	}
 	// The missing datagrams are in the range first to last.
 	first, last := int64(2), count
 	switch {
-	case m.lostDatagram > 0 && missing == 1:
-		first, last = m.lostDatagram, m.lostDatagram
-	case a.tailReceived:
+	case msg.lostDatagram > 0 && missing == 1:
+		first, last = msg.lostDatagram, msg.lostDatagram
+	case progress.tailReceived:
 		last = count - 1
-	case missing == 1 && shape.PayloadBytes(m.Words)-offset(count) != int64(shape.MaxDatagram):
+	case missing == 1 && shape.PayloadBytes(msg.Words)-offset(count) != int64(shape.MaxDatagram):
 		first = count // its length differs from all others
 	}
 	where := fmt.Sprintf("datagram %d", first)

@@ -88,22 +88,22 @@ func compareClocks(a, b *vantage) *clockLink {
 	for k := range used {
 		used[k] = used[k] && usedByB[k]
 	}
-	l := linkSamples(withIDKeys(a.samples, used), withIDKeys(b.samples, used))
-	if l != nil {
-		l.hasStableID = used
+	link := linkSamples(withIDKeys(a.samples, used), withIDKeys(b.samples, used))
+	if link != nil {
+		link.hasStableID = used
 	}
 	if overlap := a.begin() <= b.end() && b.begin() <= a.end(); !overlap {
-		if l == nil || !l.isReliable() || !l.isMatchedByID() && !l.provesTwoVantages(a, b) {
+		if link == nil || !link.isReliable() || !link.isMatchedByID() && !link.provesTwoVantages(a, b) {
 			return nil
 		}
-		return l
+		return link
 	}
 	// A middlebox may have changed the identifications.
 	plain := linkSamples(slices.Clone(a.samples), slices.Clone(b.samples))
-	if plain != nil && (l == nil || plain.packets() > 2*l.packets()) {
+	if plain != nil && (link == nil || plain.packets() > 2*link.packets()) {
 		return plain
 	}
-	return l
+	return link
 }
 
 // flowsWithIDs returns the flows whose packets are distinguished by RunIP identifications.
@@ -189,7 +189,7 @@ func linkSamples(a, b []sample) *clockLink {
 	if !found {
 		return nil
 	}
-	l := &clockLink{flows: map[flowKey]flowLink{}}
+	link := &clockLink{flows: map[flowKey]flowLink{}}
 	possible := 0
 	for i := range flows {
 		f := &flows[i]
@@ -201,10 +201,10 @@ func linkSamples(a, b []sample) *clockLink {
 		return nil
 	}
 	orderDirections(flows)
-	l.fit(flows)
-	l.measureDelays(flows, possible)
-	l.origin += float64(base)
-	return l
+	link.fit(flows)
+	link.measureDelays(flows, possible)
+	link.origin += float64(base)
+	return link
 }
 
 // commonFlows returns the flows that may have datagrams in both recordings, in descending order of common datagrams.
@@ -224,10 +224,10 @@ func commonFlows(a, b []sample) []comparedFlow {
 			continue
 		}
 		n, m := countSameKey(a), countSameKey(b)
-		g := keyGroup{a[:n:n], b[:m:m]}
+		group := keyGroup{a[:n:n], b[:m:m]}
 		a, b = a[n:], b[m:]
-		k := g.a[0].flow.flowKey
-		if g.b[0].flow.flowKey != k {
+		k := group.a[0].flow.flowKey
+		if group.b[0].flow.flowKey != k {
 			continue
 		}
 		i, ok := index[k]
@@ -236,7 +236,7 @@ func commonFlows(a, b []sample) []comparedFlow {
 			index[k] = i
 			flows = append(flows, comparedFlow{flowKey: k})
 		}
-		flows[i].groups = append(flows[i].groups, g)
+		flows[i].groups = append(flows[i].groups, group)
 		flows[i].weight += min(n, m)
 	}
 	slices.SortStableFunc(flows, func(x, y comparedFlow) int {
@@ -261,16 +261,16 @@ func (f *comparedFlow) findCandidates() {
 		return cmp.Compare(len(x.a)*len(x.b), len(y.a)*len(y.b))
 	})
 	var offsets []float64
-	for _, g := range f.groups {
+	for _, group := range f.groups {
 		// The first datagrams of one recording are somewhere in the other one, unless they were lost.
 		const few, many = 4, 128
-		for _, a := range g.a[:min(len(g.a), few)] {
-			for _, b := range g.b[:min(len(g.b), many)] {
+		for _, a := range group.a[:min(len(group.a), few)] {
+			for _, b := range group.b[:min(len(group.b), many)] {
 				offsets = append(offsets, float64(b.time-a.time))
 			}
 		}
-		for _, b := range g.b[:min(len(g.b), few)] {
-			for _, a := range g.a[:min(len(g.a), many)] {
+		for _, b := range group.b[:min(len(group.b), few)] {
+			for _, a := range group.a[:min(len(group.a), many)] {
 				offsets = append(offsets, float64(b.time-a.time))
 			}
 		}
@@ -290,17 +290,17 @@ func (f *comparedFlow) findCandidates() {
 // datagram that deviates from the offset counts less than 1.
 func (f *comparedFlow) score(offset float64) float64 {
 	left, score := maxEvaluated, 0.0
-	for _, g := range f.groups {
-		step := max(len(g.a)/max(left, 1), 1)
-		for i := 0; i < len(g.a) && left > 0; i += step {
-			x := float64(g.a[i].time) + offset
-			j, _ := slices.BinarySearchFunc(g.b, x, func(s sample, x float64) int {
+	for _, group := range f.groups {
+		step := max(len(group.a)/max(left, 1), 1)
+		for i := 0; i < len(group.a) && left > 0; i += step {
+			x := float64(group.a[i].time) + offset
+			j, _ := slices.BinarySearchFunc(group.b, x, func(s sample, x float64) int {
 				return cmp.Compare(float64(s.time), x)
 			})
 			off := math.Inf(1)
 			for _, k := range [2]int{j - 1, j} {
-				if k >= 0 && k < len(g.b) {
-					off = min(off, math.Abs(float64(g.b[k].time)-x))
+				if k >= 0 && k < len(group.b) {
+					off = min(off, math.Abs(float64(group.b[k].time)-x))
 				}
 			}
 			score += scoreScale / (scoreScale + off)
@@ -348,19 +348,19 @@ func (f *comparedFlow) nearestOffset(offset float64) float64 {
 // match pairs the datagrams of both recordings by an offset, each at most once, in order of time.
 func (f *comparedFlow) match(offset float64) {
 	f.pairs = f.pairs[:0]
-	for _, g := range f.groups {
+	for _, group := range f.groups {
 		limit := float64(tolerance)
-		if len(g.a) == 1 && len(g.b) == 1 {
+		if len(group.a) == 1 && len(group.b) == 1 {
 			limit = looseTolerance
 		}
 		i := 0
-		for _, b := range g.b {
+		for _, b := range group.b {
 			x := float64(b.time) - offset
-			for i+1 < len(g.a) && math.Abs(float64(g.a[i+1].time)-x) <= math.Abs(float64(g.a[i].time)-x) {
+			for i+1 < len(group.a) && math.Abs(float64(group.a[i+1].time)-x) <= math.Abs(float64(group.a[i].time)-x) {
 				i++
 			}
-			if i < len(g.a) && math.Abs(float64(g.a[i].time)-x) <= limit {
-				f.pairs = append(f.pairs, timePair{float64(g.a[i].time), float64(b.time - g.a[i].time)})
+			if i < len(group.a) && math.Abs(float64(group.a[i].time)-x) <= limit {
+				f.pairs = append(f.pairs, timePair{float64(group.a[i].time), float64(b.time - group.a[i].time)})
 				i++
 			}
 		}

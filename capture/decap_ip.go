@@ -36,16 +36,16 @@ func (d *decoder) decodeIPv4(b []byte) decodeResult {
 	if header < ipv4Header || header > len(b) || header > total {
 		return skipMalformed
 	}
-	e := addrPair{netip.AddrFrom4([4]byte(b[12:16])), netip.AddrFrom4([4]byte(b[16:20]))}
+	pair := addrPair{netip.AddrFrom4([4]byte(b[12:16])), netip.AddrFrom4([4]byte(b[16:20]))}
 	length := total - header
 	payload := b[header:min(total, len(b))]
 	d.ipID = binary.BigEndian.Uint16(b[4:])
 	frag, proto := binary.BigEndian.Uint16(b[6:]), b[9]
 	if frag&0x3fff == 0 {
-		return d.decodeTransport(e, proto, payload, length)
+		return d.decodeTransport(pair, proto, payload, length)
 	}
 	f := fragment{
-		key:    fragKey{addrPair: e, id: uint32(d.ipID), proto: proto},
+		key:    fragKey{addrPair: pair, id: uint32(d.ipID), proto: proto},
 		offset: int(frag&0x1fff) * 8, more: frag&0x2000 != 0,
 		data: payload, length: length, proto: proto,
 	}
@@ -53,7 +53,7 @@ func (d *decoder) decodeIPv4(b []byte) decodeResult {
 	if v != gotUnit {
 		return v
 	}
-	return d.decodeReassembled(e, &whole, whole.proto, whole.data, whole.length)
+	return d.decodeReassembled(pair, &whole, whole.proto, whole.data, whole.length)
 }
 
 // joined decodes the transport header of a datagram reassembled from fragments, and records the fragments in the unit.
@@ -72,19 +72,19 @@ func (d *decoder) decodeIPv6(b []byte) decodeResult {
 		return skipMalformed
 	}
 	d.ipID = 0
-	e := addrPair{netip.AddrFrom16([16]byte(b[8:24])), netip.AddrFrom16([16]byte(b[24:40]))}
+	pair := addrPair{netip.AddrFrom16([16]byte(b[8:24])), netip.AddrFrom16([16]byte(b[24:40]))}
 	length := int(binary.BigEndian.Uint16(b[4:]))
 	proto := b[6]
 	b = b[ipv6Header:]
 	if length == 0 {
 		length = len(b) + d.unrecorded // as for IPv4
 	}
-	return d.decodeIPv6Payload(e, proto, b[:min(length, len(b))], length)
+	return d.decodeIPv6Payload(pair, proto, b[:min(length, len(b))], length)
 }
 
 // decodeIPv6Payload skips the extension headers and decodes the transport header. length is the length of payload b on the
 // wire.
-func (d *decoder) decodeIPv6Payload(e addrPair, proto uint8, b []byte, length int) decodeResult {
+func (d *decoder) decodeIPv6Payload(pair addrPair, proto uint8, b []byte, length int) decodeResult {
 	var joined datagram
 	for range maxExtensions {
 		var n int
@@ -95,7 +95,7 @@ func (d *decoder) decodeIPv6Payload(e addrPair, proto uint8, b []byte, length in
 			}
 			n = (int(b[1]) + 1) * 8
 		default:
-			return d.decodeReassembled(e, &joined, proto, b, length)
+			return d.decodeReassembled(pair, &joined, proto, b, length)
 		}
 		switch proto {
 		case protoAH:
@@ -104,7 +104,7 @@ func (d *decoder) decodeIPv6Payload(e addrPair, proto uint8, b []byte, length in
 			n = 8
 			if frag := binary.BigEndian.Uint16(b[2:]); frag&0xfff9 != 0 {
 				f := fragment{
-					key:    fragKey{addrPair: e, id: binary.BigEndian.Uint32(b[4:])},
+					key:    fragKey{addrPair: pair, id: binary.BigEndian.Uint32(b[4:])},
 					offset: int(frag &^ 7), more: frag&1 != 0,
 					data: b[n:], length: length - n, proto: b[0],
 				}

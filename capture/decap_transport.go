@@ -29,7 +29,7 @@ func (d *decoder) decodeTransport(e addrPair, proto uint8, b []byte, length int)
 	return skipNotUDPTCP
 }
 
-func (d *decoder) decodeUDP(e addrPair, b []byte, length int) decodeResult {
+func (d *decoder) decodeUDP(pair addrPair, b []byte, length int) decodeResult {
 	if len(b) < udpHeader {
 		return skipMalformed
 	}
@@ -53,13 +53,13 @@ func (d *decoder) decodeUDP(e addrPair, b []byte, length int) decodeResult {
 	}
 	*d.unit = pcapng.Unit{
 		Packet: d.packet, Time: d.now, Proto: pcapng.UDP,
-		Src: netip.AddrPortFrom(e.src, src), Dst: netip.AddrPortFrom(e.dst, dst),
+		Src: netip.AddrPortFrom(pair.src, src), Dst: netip.AddrPortFrom(pair.dst, dst),
 		Data: payload, Truncated: length - udpHeader - len(payload),
 	}
 	return gotUnit
 }
 
-func (d *decoder) decodeTCP(e addrPair, b []byte, length int) decodeResult {
+func (d *decoder) decodeTCP(pair addrPair, b []byte, length int) decodeResult {
 	if len(b) < tcpHeader {
 		return skipMalformed
 	}
@@ -72,16 +72,16 @@ func (d *decoder) decodeTCP(e addrPair, b []byte, length int) decodeResult {
 		return skipMalformed
 	}
 	const flagSYN = 0x02
-	s := tcpSegment{
+	segment := tcpSegment{
 		seq:    binary.BigEndian.Uint32(b[4:]),
 		data:   b[min(header, len(b)):],
 		packet: d.packet, time: d.now,
 	}
-	s.unrecorded = length - header - len(s.data)
-	f := tcpFlow{netip.AddrPortFrom(e.src, src), netip.AddrPortFrom(e.dst, dst)}
+	segment.unrecorded = length - header - len(segment.data)
+	f := tcpFlow{netip.AddrPortFrom(pair.src, src), netip.AddrPortFrom(pair.dst, dst)}
 	if d.keepSegments {
-		d.segment = flowSegment{f, s, b[13]&flagSYN != 0}
+		d.segment = flowSegment{f, segment, b[13]&flagSYN != 0}
 		return gotSegment
 	}
-	return d.tcp.addSegment(f, s, b[13]&flagSYN != 0, d.unit)
+	return d.tcp.addSegment(f, segment, b[13]&flagSYN != 0, d.unit)
 }

@@ -35,13 +35,13 @@ type Extended struct {
 
 // isExtended reports whether a datagram is a packet of the extended profile. Payload of another profile may resemble
 // one by chance, so within a message of another profile the checksum must be correct as well.
-func (t *Tracker) isExtended(c *conversation, forward bool, u *pcapng.Unit) bool {
-	if !protocol.IsExtended(u.Data) {
+func (t *Tracker) isExtended(c *conversation, forward bool, unit *pcapng.Unit) bool {
+	if !protocol.IsExtended(unit.Data) {
 		return false
 	}
 	out, _ := orientFlows(&c.flows, forward)
-	if out.expectsPayload(u, protocol.Header{}, protocol.Defect{Kind: protocol.DefectReserved}) {
-		_, _, d := protocol.ParseExtended(u.Data)
+	if out.expectsPayload(unit, protocol.Header{}, protocol.Defect{Kind: protocol.DefectReserved}) {
+		_, _, d := protocol.ParseExtended(unit.Data)
 		return d.OK()
 	}
 	return true
@@ -49,23 +49,23 @@ func (t *Tracker) isExtended(c *conversation, forward bool, u *pcapng.Unit) bool
 
 // processExtended processes a datagram of the extended profile. With segmentation offload, a recording made on the
 // sender's machine shows several packets as one datagram. They are separated by their length fields.
-func (t *Tracker) processExtended(c *conversation, forward bool, u *pcapng.Unit) {
-	for b := u.Data; len(b) > 0; {
-		n, truncated := len(b), u.Truncated
-		_, payload, d := protocol.ParseExtendedHeader(b)
+func (t *Tracker) processExtended(c *conversation, forward bool, unit *pcapng.Unit) {
+	for b := unit.Data; len(b) > 0; {
+		n, truncated := len(b), unit.Truncated
+		_, payload, defect := protocol.ParseExtendedHeader(b)
 		whole := protocol.ExtHeaderLen + int64(payload)
 		switch {
-		case !d.OK():
+		case !defect.OK():
 		case whole < int64(n) && protocol.IsExtended(b[whole:]):
 			n, truncated = int(whole), 0
 		case whole > int64(n) && whole < int64(n+truncated):
 			truncated = int(whole) - n
 		}
-		t.processExtPacket(c, forward, u, b[:n], truncated)
-		if b = b[n:]; len(b) == 0 && d.OK() && truncated < u.Truncated {
+		t.processExtPacket(c, forward, unit, b[:n], truncated)
+		if b = b[n:]; len(b) == 0 && defect.OK() && truncated < unit.Truncated {
 			// The packets that follow were not recorded.
 			out, in := orientFlows(c.ext, forward)
-			out.counts.Unrecorded += int64(u.Truncated - truncated)
+			out.counts.Unrecorded += int64(unit.Truncated - truncated)
 			out.hasGaps, in.hasGaps = true, true
 		}
 	}
@@ -74,11 +74,11 @@ func (t *Tracker) processExtended(c *conversation, forward bool, u *pcapng.Unit)
 // processExtPacket processes one packet, of which the last truncated bytes were not recorded.
 func (t *Tracker) processExtPacket(c *conversation, forward bool, u *pcapng.Unit, b []byte,
 	truncated int) protocol.Defect {
-	e := t.newEvent(u, b)
-	defer t.emit(e)
-	x := t.decodeExtended(b, truncated)
-	e.Extended, e.Kind = x, PacketEvent
-	e.Header = x.Header.Frame()
+	event := t.newEvent(u, b)
+	defer t.emit(event)
+	extended := t.decodeExtended(b, truncated)
+	event.Extended, event.Kind = extended, PacketEvent
+	event.Header = extended.Header.Frame()
 	if c.ext == nil {
 		c.ext = &[2]extFlow{
 			{tracker: t, from: c.key.a, to: c.key.b, openMessages: map[uint32]*extMessage{}},
@@ -86,50 +86,50 @@ func (t *Tracker) processExtPacket(c *conversation, forward bool, u *pcapng.Unit
 		}
 	}
 	out, in := orientFlows(c.ext, forward)
-	if !x.ChecksumVerified && x.Defect.Kind == protocol.DefectShort && len(b)+truncated >= protocol.ExtHeaderLen {
-		e.Kind = BadEvent
+	if !extended.ChecksumVerified && extended.Defect.Kind == protocol.DefectShort && len(b)+truncated >= protocol.ExtHeaderLen {
+		event.Kind = BadEvent
 		t.cutShortPackets++
-		return x.Defect
+		return extended.Defect
 	}
-	if !x.Defect.OK() {
-		e.Kind, e.BadByte = BadEvent, x.Defect.Offset
-		e.HasRanks = x.Header.Type != 0
-		out.onCorrupt(e)
-		return x.Defect
+	if !extended.Defect.OK() {
+		event.Kind, event.BadByte = BadEvent, extended.Defect.Offset
+		event.HasRanks = extended.Header.Type != 0
+		out.onCorrupt(event)
+		return extended.Defect
 	}
-	e.HasRanks = true
+	event.HasRanks = true
 	from, to := orientFlows(&c.flows, forward)
-	t.checkRanks(e, from, to)
-	if h := &x.Header; h.Type == protocol.Data {
-		if int64(h.Offset)+int64(x.Payload) > int64(h.Length) {
-			t.addFinding(SizeMismatch, e, "%s: the payload does not lie in its message", h.Describe(x.Payload))
+	t.checkRanks(event, from, to)
+	if header := &extended.Header; header.Type == protocol.Data {
+		if int64(header.Offset)+int64(extended.Payload) > int64(header.Length) {
+			t.addFinding(SizeMismatch, event, "%s: the payload does not lie in its message", header.Describe(extended.Payload))
 			out.counts.Bad++
 			return protocol.Defect{}
 		}
-		e.IsData, e.Offset, e.Bytes, e.Total, e.DataPacket = true, int64(h.Offset), int64(x.Payload), int64(h.Length),
-			e.Packet
+		event.IsData, event.Offset, event.Bytes, event.Total, event.DataPacket = true, int64(header.Offset), int64(extended.Payload), int64(header.Length),
+			event.Packet
 	}
-	out.onPacket(e, in)
+	out.onPacket(event, in)
 	return protocol.Defect{}
 }
 
 // decodeExtended decodes a packet into t.ext.
 func (t *Tracker) decodeExtended(b []byte, truncated int) *Extended {
-	x := &t.ext
-	*x = Extended{Payload: max(len(b)+truncated-protocol.ExtHeaderLen, 0), ChecksumVerified: truncated == 0}
-	h, said, d := protocol.ParseExtendedHeader(b)
-	x.Header, x.Defect = h, d
+	extended := &t.ext
+	*extended = Extended{Payload: max(len(b)+truncated-protocol.ExtHeaderLen, 0), ChecksumVerified: truncated == 0}
+	header, said, defect := protocol.ParseExtendedHeader(b)
+	extended.Header, extended.Defect = header, defect
 	var payload []byte
 	switch {
-	case x.ChecksumVerified:
-		_, payload, x.Defect = protocol.ParseExtended(b)
-	case d.OK() && int64(said) != int64(x.Payload):
-		x.Defect = protocol.Defect{Kind: protocol.DefectLength, Offset: 20, Got32: said, Want32: uint32(x.Payload)}
+	case extended.ChecksumVerified:
+		_, payload, extended.Defect = protocol.ParseExtended(b)
+	case defect.OK() && int64(said) != int64(extended.Payload):
+		extended.Defect = protocol.Defect{Kind: protocol.DefectLength, Offset: 20, Got32: said, Want32: uint32(extended.Payload)}
 	}
-	if _, report := h.Report(); x.Defect.OK() && h.Type == protocol.Ack && !report {
-		x.Ack, x.HasAck = protocol.ParseAck(payload, x.ranges[:0])
+	if _, report := header.Report(); extended.Defect.OK() && header.Type == protocol.Ack && !report {
+		extended.Ack, extended.HasAck = protocol.ParseAck(payload, extended.ranges[:0])
 	}
-	return x
+	return extended
 }
 
 // text formats the packet for zrlctl decode.
@@ -184,24 +184,24 @@ type JSONExtended struct {
 }
 
 func (x *Extended) json() *JSONExtended {
-	h := &x.Header
-	l := &JSONExtended{
-		Number: h.Number, Acknowledged: h.Acknowledged, Message: h.Message, Communicator: h.Comm, Tag: h.Tag,
-		Length: h.Length, Offset: h.Offset, Payload: x.Payload, Flags: strings.Fields(h.Flags.String()),
-		Session: h.Session, PeerSession: h.PeerSession,
+	header := &x.Header
+	extended := &JSONExtended{
+		Number: header.Number, Acknowledged: header.Acknowledged, Message: header.Message, Communicator: header.Comm, Tag: header.Tag,
+		Length: header.Length, Offset: header.Offset, Payload: x.Payload, Flags: strings.Fields(header.Flags.String()),
+		Session: header.Session, PeerSession: header.PeerSession,
 		NewSession: x.NewSession, OldSession: x.OldSession, OutOfOrder: x.OutOfOrder, Unchecked: !x.ChecksumVerified,
 	}
-	if h.Type == protocol.Error {
-		l.Code, l.Tag = h.Code().String(), 0
+	if header.Type == protocol.Error {
+		extended.Code, extended.Tag = header.Code().String(), 0
 	}
 	if x.HasAck {
-		l.MessageLimit, l.EagerLimit, l.DelayMicros = new(x.Ack.MessageLimit), new(x.Ack.EagerLimit),
+		extended.MessageLimit, extended.EagerLimit, extended.DelayMicros = new(x.Ack.MessageLimit), new(x.Ack.EagerLimit),
 			new(x.Ack.Delay.Microseconds())
 		for _, r := range x.Ack.Ranges {
-			l.Ranges = append(l.Ranges, [2]uint32{r.First, r.End})
+			extended.Ranges = append(extended.Ranges, [2]uint32{r.First, r.End})
 		}
 	}
-	return l
+	return extended
 }
 
 // dropReason returns why a live rank would drop the event's packet, or "".

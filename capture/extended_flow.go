@@ -70,144 +70,144 @@ type extMessage struct {
 }
 
 // packet processes a valid packet.
-func (f *extFlow) onPacket(e *Event, back *extFlow) {
-	x := e.Extended
-	h := &x.Header
-	f.counts.Src, f.counts.Dst = h.Src, h.Dst
+func (f *extFlow) onPacket(event *Event, back *extFlow) {
+	extended := event.Extended
+	header := &extended.Header
+	f.counts.Src, f.counts.Dst = header.Src, header.Dst
 	f.counts.Packets++
-	if !f.enterSession(e, back) {
+	if !f.enterSession(event, back) {
 		return
 	}
-	if h.Flags&protocol.FlagRetransmit != 0 {
+	if header.Flags&protocol.FlagRetransmit != 0 {
 		f.counts.Retransmissions++
-		e.Retransmitted = true
+		event.Retransmitted = true
 	}
-	if h.Type == protocol.Ack {
+	if header.Type == protocol.Ack {
 		f.counts.Acks++
 	}
-	if e.fate() == pcapng.FateLost { // never reached its receiver
-		f.knownLosses.add(e)
-		f.lostFrom, f.lostTo = e.Trail.From, e.Trail.To
+	if event.fate() == pcapng.FateLost { // never reached its receiver
+		f.knownLosses.add(event)
+		f.lostFrom, f.lostTo = event.Trail.From, event.Trail.To
 		return
 	}
-	if h.Type == protocol.Error && h.Code() == protocol.CodeClose {
-		f.onClose(e, back)
+	if header.Type == protocol.Error && header.Code() == protocol.CodeClose {
+		f.onClose(event, back)
 		return
 	}
-	if !h.IsNumbered() {
+	if !header.IsNumbered() {
 		return
 	}
-	seen, behind := f.seenNumbers.add(h.Number)
+	seen, behind := f.seenNumbers.add(header.Number)
 	switch {
-	case e.Retransmitted && seen:
-		f.retransmitted.add(e)
-	case e.Retransmitted:
+	case event.Retransmitted && seen:
+		f.retransmitted.add(event)
+	case event.Retransmitted:
 		// The original of this retransmission is not in the recording.
 		f.counts.Lost++
-		f.lost.add(e)
+		f.lost.add(event)
 	case seen:
 		f.counts.Duplicates++
-		f.duplicated.add(e)
-		e.Duplicate = true
+		f.duplicated.add(event)
+		event.Duplicate = true
 	case behind:
 		f.counts.OutOfOrder++
-		x.OutOfOrder = true
+		extended.OutOfOrder = true
 	}
 	if seen {
 		return
 	}
-	switch h.Type {
+	switch header.Type {
 	case protocol.SendRequest, protocol.Data:
-		f.onRequestOrData(e)
+		f.onRequestOrData(event)
 	case protocol.ClearToSend:
-		back.onClear(e)
+		back.onClear(event)
 	case protocol.Error:
-		f.onError(e, back)
+		f.onError(event, back)
 	case protocol.Ack: // ACKs are not numbered
 	}
 }
 
 // enterSession records the sessions named by a packet. It returns false if the packet belongs to an earlier session, in
 // which case ranks drop it.
-func (f *extFlow) enterSession(e *Event, back *extFlow) bool {
-	h := &e.Extended.Header
-	if h.Session == f.session {
+func (f *extFlow) enterSession(event *Event, back *extFlow) bool {
+	header := &event.Extended.Header
+	if header.Session == f.session {
 		return true
 	}
-	if slices.Contains(f.earlierSessions[:], h.Session) && h.Session != 0 {
-		e.Extended.OldSession = true
+	if slices.Contains(f.earlierSessions[:], header.Session) && header.Session != 0 {
+		event.Extended.OldSession = true
 		f.counts.OldSession++
 		return false
 	}
-	e.Extended.NewSession = true
+	event.Extended.NewSession = true
 	f.counts.Sessions++
 	if f.session != 0 {
-		f.tracker.addFinding(SessionChanged, e,
+		f.tracker.addFinding(SessionChanged, event,
 			"rank %d has a new session with rank %d: it was restarted, or has given rank %d up; %s",
-			h.Src, h.Dst, h.Dst, endedMessagesText(len(f.openMessages)+len(back.openMessages)))
+			header.Src, header.Dst, header.Dst, endedMessagesText(len(f.openMessages)+len(back.openMessages)))
 		copy(f.earlierSessions[1:], f.earlierSessions[:])
 		f.earlierSessions[0] = f.session
 		f.dropOpen()
 		back.dropOpen()
 	}
-	f.session, f.seenNumbers, f.isClosed = h.Session, numberSet{}, false
+	f.session, f.seenNumbers, f.isClosed = header.Session, numberSet{}, false
 	return true
 }
 
 // onRequestOrData handles a SEND_REQUEST or DATA packet, the first of which begins a message.
-func (f *extFlow) onRequestOrData(e *Event) {
-	h := &e.Extended.Header
-	m := f.openMessage(e, h.Message)
-	if m == nil {
+func (f *extFlow) onRequestOrData(event *Event) {
+	header := &event.Extended.Header
+	msg := f.openMessage(event, header.Message)
+	if msg == nil {
 		return
 	}
-	m.length, m.comm, m.tag, m.last = h.Length, h.Comm, h.Tag, e.Time
-	if h.Type == protocol.SendRequest {
-		m.requestSeen = true
+	msg.length, msg.comm, msg.tag, msg.last = header.Length, header.Comm, header.Tag, event.Time
+	if header.Type == protocol.SendRequest {
+		msg.requestSeen = true
 	} else {
-		m.eager = m.eager || h.Flags&protocol.FlagEager != 0
+		msg.eager = msg.eager || header.Flags&protocol.FlagEager != 0
 		// The message's SEND_REQUEST was sent before the recording began.
-		m.beforeRecording = !m.eager && !m.requestSeen
-		m.receivedBytes += uint64(e.Extended.Payload)
-		m.lastByteSeen = m.lastByteSeen || uint64(h.Offset)+uint64(e.Extended.Payload) == uint64(h.Length)
-		f.counts.Bytes += int64(e.Extended.Payload)
+		msg.beforeRecording = !msg.eager && !msg.requestSeen
+		msg.receivedBytes += uint64(event.Extended.Payload)
+		msg.lastByteSeen = msg.lastByteSeen || uint64(header.Offset)+uint64(event.Extended.Payload) == uint64(header.Length)
+		f.counts.Bytes += int64(event.Extended.Payload)
 	}
-	f.finishIfComplete(m)
+	f.finishIfComplete(msg)
 }
 
 // matched handles a CLEAR_TO_SEND, the answer to a SEND_REQUEST of this flow.
-func (f *extFlow) onClear(e *Event) {
-	h := &e.Extended.Header
+func (f *extFlow) onClear(event *Event) {
+	h := &event.Extended.Header
 	m := f.openMessages[h.Message]
 	if m == nil {
 		return
 	}
-	m.cleared, m.acceptedLen, m.last, m.matchTime = true, h.Length, e.Time, e.Time
+	m.cleared, m.acceptedLen, m.last, m.matchTime = true, h.Length, event.Time, event.Time
 	f.finishIfComplete(m)
 }
 
 // onError handles an ERROR sent in direction f.
-func (f *extFlow) onError(e *Event, back *extFlow) {
-	h := &e.Extended.Header
-	switch h.Code() {
+func (f *extFlow) onError(event *Event, back *extFlow) {
+	header := &event.Extended.Header
+	switch header.Code() {
 	case protocol.CodeCanceled:
-		if m := back.openMessages[h.Message]; m != nil {
+		if m := back.openMessages[header.Message]; m != nil {
 			back.counts.Canceled++
 			back.endMessage(m, MessageCanceled)
 		}
 	case protocol.CodeTooLong:
 		back.counts.Refused++
-		if m := back.openMessages[h.Message]; m != nil {
-			f.tracker.addFinding(RefusedMessage, e, "rank %d refused message %d of rank %d: its %d bytes are more than it takes", h.Src,
-				h.Message, h.Dst, m.length).
-				setPackets([]int64{m.firstPacket, e.Packet})
+		if m := back.openMessages[header.Message]; m != nil {
+			f.tracker.addFinding(RefusedMessage, event, "rank %d refused message %d of rank %d: its %d bytes are more than it takes", header.Src,
+				header.Message, header.Dst, m.length).
+				setPackets([]int64{m.firstPacket, event.Packet})
 			back.endMessage(m, MessageTooLong)
 			return
 		}
-		f.tracker.addFinding(RefusedMessage, e, "rank %d refused message %d of rank %d: it is longer than it takes", h.Src, h.Message,
-			h.Dst)
+		f.tracker.addFinding(RefusedMessage, event, "rank %d refused message %d of rank %d: it is longer than it takes", header.Src, header.Message,
+			header.Dst)
 	case protocol.CodeAborted:
-		if m := f.openMessages[h.Message]; m != nil {
+		if m := f.openMessages[header.Message]; m != nil {
 			f.counts.Aborted++
 			f.endMessage(m, MessageAborted)
 		}
@@ -217,7 +217,7 @@ func (f *extFlow) onError(e *Event, back *extFlow) {
 
 // openMessage returns the open message with the given number, which it creates if necessary. It returns nil if too many
 // messages are open.
-func (f *extFlow) openMessage(e *Event, number uint32) *extMessage {
+func (f *extFlow) openMessage(event *Event, number uint32) *extMessage {
 	if m := f.openMessages[number]; m != nil || number == 0 {
 		return m
 	}
@@ -226,26 +226,26 @@ func (f *extFlow) openMessage(e *Event, number uint32) *extMessage {
 		return nil
 	}
 	f.counts.Messages++
-	m := &extMessage{number: number, firstPacket: e.Packet, beginTime: e.Time}
+	m := &extMessage{number: number, firstPacket: event.Packet, beginTime: event.Time}
 	f.openMessages[number] = m
 	f.tracker.extOpenMessages++
 	return m
 }
 
 // finishIfComplete removes the message if all of its bytes have been recorded.
-func (f *extFlow) finishIfComplete(m *extMessage) {
-	want := m.length
+func (f *extFlow) finishIfComplete(msg *extMessage) {
+	want := msg.length
 	switch {
-	case m.cleared:
-		want = m.acceptedLen
-	case m.requestSeen && !m.eager:
+	case msg.cleared:
+		want = msg.acceptedLen
+	case msg.requestSeen && !msg.eager:
 		return // not matched yet
 	}
-	if m.receivedBytes < uint64(want) && !(m.beforeRecording && m.lastByteSeen) {
+	if msg.receivedBytes < uint64(want) && !(msg.beforeRecording && msg.lastByteSeen) {
 		return
 	}
 	f.counts.Complete++
-	f.endMessage(m, MessageComplete)
+	f.endMessage(msg, MessageComplete)
 }
 
 func (f *extFlow) endMessage(m *extMessage, o Outcome) {
@@ -263,27 +263,27 @@ func (f *extFlow) dropOpen() {
 }
 
 // onClose handles ERROR with CodeClose, which is not retransmitted.
-func (f *extFlow) onClose(e *Event, back *extFlow) {
+func (f *extFlow) onClose(event *Event, back *extFlow) {
 	if f.isClosed {
 		return
 	}
 	f.isClosed = true
-	h := &e.Extended.Header
-	f.tracker.addFinding(ClosedByPeer, e, "rank %d closes its session with rank %d: it shuts down; %s", h.Src, h.Dst,
+	h := &event.Extended.Header
+	f.tracker.addFinding(ClosedByPeer, event, "rank %d closes its session with rank %d: it shuts down; %s", h.Src, h.Dst,
 		endedMessagesText(len(f.openMessages)+len(back.openMessages)))
 	f.dropOpen()
 	back.dropOpen()
 }
 
 // onCorrupt handles a packet with a defect, such as a wrong checksum. Every rank drops such a packet.
-func (f *extFlow) onCorrupt(e *Event) {
+func (f *extFlow) onCorrupt(event *Event) {
 	f.counts.Packets++
-	d := e.Extended.Defect
-	if d.Kind == protocol.DefectChecksum {
+	defect := event.Extended.Defect
+	if defect.Kind == protocol.DefectChecksum {
 		f.counts.Corrupt++
-		f.tracker.addFinding(CorruptPacket, e, "from %v: %v", e.Src, d.Err())
+		f.tracker.addFinding(CorruptPacket, event, "from %v: %v", event.Src, defect.Err())
 		return
 	}
 	f.counts.Bad++
-	f.tracker.addFinding(BadHeader, e, "from %v: %v", e.Src, d.Err())
+	f.tracker.addFinding(BadHeader, event, "from %v: %v", event.Src, defect.Err())
 }

@@ -34,23 +34,23 @@ const (
 )
 
 // report reports a message that ends with the current packet.
-func (f *extFlow) report(m *extMessage, o Outcome) {
+func (f *extFlow) report(msg *extMessage, outcome Outcome) {
 	if f.tracker.opts.OnExtended == nil {
 		return
 	}
-	r := ExtendedMessage{
-		Src: int(f.counts.Src), Dst: int(f.counts.Dst), Number: m.number, Comm: m.comm, Tag: m.tag,
-		Bytes:     int64(m.length),
-		BeginTime: m.beginTime, EndTime: f.tracker.now, Outcome: o,
+	extendedMessage := ExtendedMessage{
+		Src: int(f.counts.Src), Dst: int(f.counts.Dst), Number: msg.number, Comm: msg.comm, Tag: msg.tag,
+		Bytes:     int64(msg.length),
+		BeginTime: msg.beginTime, EndTime: f.tracker.now, Outcome: outcome,
 	}
-	if m.requestSeen && m.cleared {
-		r.MatchTime = m.matchTime
+	if msg.requestSeen && msg.cleared {
+		extendedMessage.MatchTime = msg.matchTime
 	}
-	f.tracker.opts.OnExtended(&r)
+	f.tracker.opts.OnExtended(&extendedMessage)
 }
 
 // reportAll reports all open messages, in the order in which they began.
-func (f *extFlow) reportAll(o Outcome) {
+func (f *extFlow) reportAll(outcome Outcome) {
 	if f.tracker.opts.OnExtended == nil {
 		return
 	}
@@ -59,6 +59,6 @@ func (f *extFlow) reportAll(o Outcome) {
 		return cmp.Or(a.beginTime.Compare(b.beginTime), cmp.Compare(a.firstPacket, b.firstPacket))
 	})
 	for _, m := range open {
-		f.report(m, o)
+		f.report(m, outcome)
 	}
 }

@@ -9,24 +9,24 @@ import (
 // processExtStream adds bytes of a stream to the current packet of the extended profile, processes the packet when it is
 // complete, and returns the remaining bytes. The whole packet is buffered because only its checksum proves that the
 // bytes are a packet. The maximum payload on a stream limits its length.
-func (t *Tracker) processExtStream(c *conversation, forward bool, u *pcapng.Unit, s *streamParser, b []byte) []byte {
-	b = s.fillPacket(b, protocol.ExtHeaderLen)
-	if len(s.extPacket) < protocol.ExtHeaderLen {
+func (t *Tracker) processExtStream(c *conversation, forward bool, unit *pcapng.Unit, parser *streamParser, b []byte) []byte {
+	b = parser.fillPacket(b, protocol.ExtHeaderLen)
+	if len(parser.extPacket) < protocol.ExtHeaderLen {
 		return b
 	}
-	_, payload, d := protocol.ParseExtendedHeader(s.extPacket)
+	_, payload, d := protocol.ParseExtendedHeader(parser.extPacket)
 	if d.OK() && payload > protocol.MaxStreamPayload {
 		d = protocol.Defect{Kind: protocol.DefectLength, Offset: 20, Got32: payload, Want32: protocol.MaxStreamPayload}
 	}
 	if d.OK() {
-		whole := protocol.ExtHeaderLen + int(payload) - s.unrecorded
-		if b = s.fillPacket(b, whole); len(s.extPacket) < whole {
+		whole := protocol.ExtHeaderLen + int(payload) - parser.unrecorded
+		if b = parser.fillPacket(b, whole); len(parser.extPacket) < whole {
 			return b
 		}
 	}
 	// After a bad packet, the boundaries of packets in the stream are unknown.
-	s.isLost = !t.processExtPacket(c, forward, u, s.extPacket, s.unrecorded).OK()
-	s.extPacket, s.unrecorded = nil, 0
+	parser.isLost = !t.processExtPacket(c, forward, unit, parser.extPacket, parser.unrecorded).OK()
+	parser.extPacket, parser.unrecorded = nil, 0
 	return b
 }
 

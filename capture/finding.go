@@ -16,14 +16,14 @@ func (t *Tracker) addFinding(kind FindingKind, e *Event, format string, args ...
 }
 
 // addMessageFinding creates a finding about a message and its retransmissions.
-func (t *Tracker) addMessageFinding(kind FindingKind, m *message, format string, args ...any) {
-	at := m.lastRetransmit
+func (t *Tracker) addMessageFinding(kind FindingKind, msg *message, format string, args ...any) {
+	at := msg.lastRetransmit
 	if at.IsZero() {
-		at = m.lastRequest
+		at = msg.lastRequest
 	}
 	t.pending = append(t.pending, &Finding{
 		Kind: kind, Text: fmt.Sprintf(format, args...), Time: t.seconds(at),
-		Packets: append([]int64{m.firstPacket}, m.retransmits...), Messages: []int64{m.ID},
+		Packets: append([]int64{msg.firstPacket}, msg.retransmits...), Messages: []int64{msg.ID},
 	})
 }
 

@@ -65,30 +65,30 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // expectsPayload reports whether a datagram has no header and is payload of the current message. It decides as package
 // handshake does in a live rank.
-func (f *flow) expectsPayload(u *pcapng.Unit, h protocol.Header, defect protocol.Defect) bool {
-	m := f.current()
-	if m == nil || f.pair == nil {
+func (f *flow) expectsPayload(unit *pcapng.Unit, header protocol.Header, defect protocol.Defect) bool {
+	msg := f.current()
+	if msg == nil || f.pair == nil {
 		return false
 	}
 	w, _ := f.pair.RecvWait()
 	if w.State != handshake.Receiving {
 		return false
 	}
-	length := len(u.Data) + u.Truncated
+	length := len(unit.Data) + unit.Truncated
 	left := int64(w.Words)*protocol.WordLen - w.Got
 	if !defect.OK() {
 		// A datagram with a corrupt header counts as a packet if it resembles a packet and has a length at which
 		// payload is not expected here.
-		return !(length == protocol.HeaderLen && left != protocol.HeaderLen && resemblesHeader(u.Data))
+		return !(length == protocol.HeaderLen && left != protocol.HeaderLen && resemblesHeader(unit.Data))
 	}
-	ours := h.Src == uint32(m.Src) && h.Dst == uint32(m.Dst)
+	ours := header.Src == uint32(msg.Src) && header.Dst == uint32(msg.Dst)
 	switch {
 	case !ours:
 		return true
 	case length == protocol.HeaderLen:
 		return left == protocol.HeaderLen
-	case h.Type == protocol.Data && h.Size == m.Words:
-		return crc32.Checksum(u.Data[protocol.HeaderLen:], castagnoli) != m.sum
+	case header.Type == protocol.Data && header.Size == msg.Words:
+		return crc32.Checksum(unit.Data[protocol.HeaderLen:], castagnoli) != msg.sum
 	}
 	return true
 }
@@ -102,52 +102,52 @@ func (f *flow) current() *message {
 }
 
 // onRequest handles a SEND_REQUEST.
-func (f *flow) onRequest(e *Event) {
+func (f *flow) onRequest(event *Event) {
 	f.hasSent, f.retransmitting = true, false
 	f.reportUnsolicited()
-	f.startLateMessage(e)
+	f.startLateMessage(event)
 	switch m := f.msg; {
-	case m != nil && f.onRepeatedRequest(m, e):
-	case m == nil && f.previous != nil && e.fate() == pcapng.FateCopied:
-		f.markDuplicate(f.previous, e)
+	case m != nil && f.onRepeatedRequest(m, event):
+	case m == nil && f.previous != nil && event.fate() == pcapng.FateCopied:
+		f.markDuplicate(f.previous, event)
 	default:
-		f.startMessage(e)
+		f.startMessage(event)
 	}
 }
 
 // next begins a message with its SEND_REQUEST.
-func (f *flow) startMessage(e *Event) {
-	m := f.newMessage(e)
-	f.recordArrival(m, e, protocol.SendRequest)
-	m.request = e.Time
-	m.addStep(e, "SEND_REQUEST", true, false)
+func (f *flow) startMessage(event *Event) {
+	msg := f.newMessage(event)
+	f.recordArrival(msg, event, protocol.SendRequest)
+	msg.request = event.Time
+	msg.addStep(event, "SEND_REQUEST", true, false)
 	if o := f.reverse.msg; o != nil && o.state == requested && !o.crossed {
-		o.crossed, m.crossed = true, true
-		f.tracker.addFinding(CrossedRequests, e, "ranks %d and %d both asked to send, and neither had cleared the other", o.Src,
-			m.Src).
-			relateTo(o, o.firstPacket, e.Packet)
+		o.crossed, msg.crossed = true, true
+		f.tracker.addFinding(CrossedRequests, event, "ranks %d and %d both asked to send, and neither had cleared the other", o.Src,
+			msg.Src).
+			relateTo(o, o.firstPacket, event.Packet)
 	}
 	if f.earlyClears.n > 0 {
-		f.tracker.addFinding(StaleHeader, e, "rank %d sent CLEAR_TO_SEND without a request of rank %d: it answered a "+
-			"retransmitted SEND_REQUEST of an earlier message", m.Dst, m.Src).
-			relateTo(m, f.earlyClears.packets...)
-		f.assignEarlyClears(m)
+		f.tracker.addFinding(StaleHeader, event, "rank %d sent CLEAR_TO_SEND without a request of rank %d: it answered a "+
+			"retransmitted SEND_REQUEST of an earlier message", msg.Dst, msg.Src).
+			relateTo(msg, f.earlyClears.packets...)
+		f.assignEarlyClears(msg)
 	}
 }
 
 // startLateMessage decides that late began the next message, because the sender continues with that message. The ACK of the
 // current message is not in the recording.
 func (f *flow) startLateMessage(e *Event) {
-	late, m := f.lateRequest, f.msg
-	if late == nil || m == nil {
+	late, msg := f.lateRequest, f.msg
+	if late == nil || msg == nil {
 		return
 	}
 	if e.Header.Type == protocol.SendRequest && e.Time.Sub(late.Time) < duplicateWindow {
 		return // another copy
 	}
 	f.lateRequest = nil
-	m.inferLoss("ACK")
-	f.endMessage(m, late, false)
+	msg.inferLoss("ACK")
+	f.endMessage(msg, late, false)
 	f.startMessage(late)
 }
 
@@ -160,134 +160,134 @@ func (f *flow) markLateDuplicate() {
 
 // onRepeatedRequest handles a SEND_REQUEST that arrives while a message is in progress. It returns false if the
 // SEND_REQUEST begins a new message.
-func (f *flow) onRepeatedRequest(m *message, e *Event) bool {
-	since := e.Time.Sub(m.lastRequest)
-	if m.clearRevoked && m.state == requested { // its CLEAR_TO_SEND was revoked
-		m.clearRevoked = false
-		m.lastRequest = e.Time
-		m.requestSends = retransmissions{}
-		m.requestSends.recordSend(e.Time)
-		m.addStep(e, "SEND_REQUEST", true, false)
+func (f *flow) onRepeatedRequest(msg *message, event *Event) bool {
+	since := event.Time.Sub(msg.lastRequest)
+	if msg.clearRevoked && msg.state == requested { // its CLEAR_TO_SEND was revoked
+		msg.clearRevoked = false
+		msg.lastRequest = event.Time
+		msg.requestSends = retransmissions{}
+		msg.requestSends.recordSend(event.Time)
+		msg.addStep(event, "SEND_REQUEST", true, false)
 		return true
 	}
-	if e.Header.Size > m.requestNumber && m.state != received { // the revocation of m is not in the recording
-		m.setProblem("withdrawn by its sender")
-		m.requestRevoked = true
-		f.endMessage(m, e, false)
+	if event.Header.Size > msg.requestNumber && msg.state != received { // the revocation of m is not in the recording
+		msg.setProblem("withdrawn by its sender")
+		msg.requestRevoked = true
+		f.endMessage(msg, event, false)
 		return false
 	}
-	switch m.state {
+	switch msg.state {
 	case requested, cleared:
-		if m.crossed && m.state == requested && f.reverse.msg == nil {
+		if msg.crossed && msg.state == requested && f.reverse.msg == nil {
 			// A message in the other direction made an FPGA forget this request, and is now done.
-			f.onRetransmission(m, e)
+			f.onRetransmission(msg, event)
 			break
 		}
-		if e.isCopy(since) {
-			f.markDuplicate(m, e)
+		if event.isCopy(since) {
+			f.markDuplicate(msg, event)
 			break
 		}
-		if m.state == requested && since > newCallGap && m.requestSends.n >= deployedRetransmissions {
-			m.nextCall, m.nextCallPacket = e.Time, e.Packet
-			f.endMessage(m, e, false)
+		if msg.state == requested && since > newCallGap && msg.requestSends.n >= deployedRetransmissions {
+			msg.nextCall, msg.nextCallPacket = event.Time, event.Packet
+			f.endMessage(msg, event, false)
 			return false
 		}
-		f.onRetransmission(m, e)
-		if m.state == cleared && e.Time.Sub(m.lastClear) >= duplicateWindow {
-			m.inferLoss("CLEAR_TO_SEND")
+		f.onRetransmission(msg, event)
+		if msg.state == cleared && event.Time.Sub(msg.lastClear) >= duplicateWindow {
+			msg.inferLoss("CLEAR_TO_SEND")
 		}
 	case receiving:
-		if e.isCopy(e.Time.Sub(m.lastData)) {
-			f.markDuplicate(m, e)
+		if event.isCopy(event.Time.Sub(msg.lastData)) {
+			f.markDuplicate(msg, event)
 			break
 		}
-		m.setProblem("broken off by a new request")
-		f.inferDataLoss(m)
-		f.endMessage(m, e, false)
+		msg.setProblem("broken off by a new request")
+		f.inferDataLoss(msg)
+		f.endMessage(msg, event, false)
 		return false
 	default:
-		if e.fate() == pcapng.FateCopied {
-			f.markDuplicate(m, e)
+		if event.fate() == pcapng.FateCopied {
+			f.markDuplicate(msg, event)
 			return true
 		}
-		if e.isCopy(since) && f.lateRequest == nil {
-			f.lateRequest = new(*e)
+		if event.isCopy(since) && f.lateRequest == nil {
+			f.lateRequest = new(*event)
 			f.lateRequest.Data, f.lateRequest.Trail = nil, nil
 		}
-		if f.lateRequest != nil && e.isCopy(since) {
-			e.Message, e.Duplicate = m.ID, true
+		if f.lateRequest != nil && event.isCopy(since) {
+			event.Message, event.Duplicate = msg.ID, true
 			return true
 		}
 		// The peer does one thing at a time, so it must have received the ACK, which is not in the recording.
-		m.inferLoss("ACK")
-		f.endMessage(m, e, false)
+		msg.inferLoss("ACK")
+		f.endMessage(msg, event, false)
 		return false
 	}
-	m.lastRequest = e.Time
+	msg.lastRequest = event.Time
 	return true
 }
 
 // onClear handles a CLEAR_TO_SEND.
-func (f *flow) onClear(e *Event) {
+func (f *flow) onClear(event *Event) {
 	f.reportUnsolicited()
-	f.startLateMessage(e)
-	m := f.msg
-	if m != nil && int(e.Header.Src) != m.Dst { // not the rank that was asked; already reported
-		e.Reason = handshake.ReasonSourceRank
+	f.startLateMessage(event)
+	msg := f.msg
+	if msg != nil && int(event.Header.Src) != msg.Dst { // not the rank that was asked; already reported
+		event.Reason = handshake.ReasonSourceRank
 		return
 	}
-	if f.minNumber > 0 && e.Header.Size < f.minNumber || m != nil && m.clearRevoked {
-		e.Reason = handshake.ReasonStale // answers a revoked SEND_REQUEST
+	if f.minNumber > 0 && event.Header.Size < f.minNumber || msg != nil && msg.clearRevoked {
+		event.Reason = handshake.ReasonStale // answers a revoked SEND_REQUEST
 		return
 	}
-	if m == nil && f.previous != nil && e.fate() == pcapng.FateCopied {
-		f.markDuplicate(f.previous, e)
+	if msg == nil && f.previous != nil && event.fate() == pcapng.FateCopied {
+		f.markDuplicate(f.previous, event)
 		f.holdUnsolicited()
 		return
 	}
-	if m == nil {
+	if msg == nil {
 		f.retransmitting = false
 		if f.earlyClears.n == 0 {
-			f.earlyClears.first, f.earlyClears.header = e.Time, e.Header
+			f.earlyClears.first, f.earlyClears.header = event.Time, event.Header
 		}
 		f.earlyClears.n++
-		f.earlyClears.last = e.Time
+		f.earlyClears.last = event.Time
 		if len(f.earlyClears.packets) < maxPackets {
-			f.earlyClears.packets = append(f.earlyClears.packets, e.Packet)
+			f.earlyClears.packets = append(f.earlyClears.packets, event.Packet)
 		}
-		e.Reason = handshake.ReasonStale
+		event.Reason = handshake.ReasonStale
 		return
 	}
-	f.recordArrival(m, e, protocol.ClearToSend)
-	switch since := e.Time.Sub(m.lastClear); {
-	case m.state == requested:
-		m.state, m.clear = cleared, e.Time
-		m.addStep(e, "CLEAR_TO_SEND", false, false)
-		f.checkDatatype(m, e)
-	case e.isCopy(since):
-		f.markDuplicate(m, e)
+	f.recordArrival(msg, event, protocol.ClearToSend)
+	switch since := event.Time.Sub(msg.lastClear); {
+	case msg.state == requested:
+		msg.state, msg.clear = cleared, event.Time
+		msg.addStep(event, "CLEAR_TO_SEND", false, false)
+		f.checkDatatype(msg, event)
+	case event.isCopy(since):
+		f.markDuplicate(msg, event)
 		f.holdUnsolicited()
 	default:
-		f.onRetransmission(m, e)
-		if m.state == received {
-			m.inferLoss("DATA")
+		f.onRetransmission(msg, event)
+		if msg.state == received {
+			msg.inferLoss("DATA")
 		}
 	}
-	m.lastClear = e.Time
+	msg.lastClear = event.Time
 }
 
 // assignEarlyClears assigns the early CLEAR_TO_SENDs to a message.
-func (f *flow) assignEarlyClears(m *message) {
-	m.state, m.clear, m.lastClear = cleared, f.earlyClears.first, f.earlyClears.last
-	m.Retransmissions += f.earlyClears.n - 1
-	m.clearedByStale = true
+func (f *flow) assignEarlyClears(msg *message) {
+	msg.state, msg.clear, msg.lastClear = cleared, f.earlyClears.first, f.earlyClears.last
+	msg.Retransmissions += f.earlyClears.n - 1
+	msg.clearedByStale = true
 	for i, packet := range f.earlyClears.packets {
-		if len(m.Steps) < m.keep {
+		if len(msg.Steps) < msg.keep {
 			at := f.earlyClears.first
 			if i > 0 {
 				at = f.earlyClears.last
 			}
-			m.Steps = append(m.Steps,
+			msg.Steps = append(msg.Steps,
 				Step{Packet: packet, Packets: 1, Time: at, End: at, Type: "CLEAR_TO_SEND", Retransmitted: i > 0})
 		}
 	}
@@ -295,87 +295,87 @@ func (f *flow) assignEarlyClears(m *message) {
 }
 
 // onAck handles an ACK.
-func (f *flow) onAck(e *Event) {
-	m := f.msg
-	if f.lateRequest != nil && m != nil {
+func (f *flow) onAck(event *Event) {
+	msg := f.msg
+	if f.lateRequest != nil && msg != nil {
 		f.markLateDuplicate()
 	}
 	switch {
-	case m != nil && int(e.Header.Src) != m.Dst:
-		e.Reason = handshake.ReasonSourceRank
+	case msg != nil && int(event.Header.Src) != msg.Dst:
+		event.Reason = handshake.ReasonSourceRank
 		return
-	case m == nil && f.retransmitting:
+	case msg == nil && f.retransmitting:
 		// This is the ACK of the last message's retransmission.
 		f.retransmitting = false
-		f.recordArrival(f.previous, e, protocol.Ack)
-		f.onRetransmission(f.previous, e)
+		f.recordArrival(f.previous, event, protocol.Ack)
+		f.onRetransmission(f.previous, event)
 		return
-	case m == nil && f.previous != nil && e.isCopy(e.Time.Sub(f.previous.ack)),
-		m != nil && f.previous != nil && m.state == requested && e.fate() == pcapng.FateCopied:
-		f.markDuplicate(f.previous, e)
+	case msg == nil && f.previous != nil && event.isCopy(event.Time.Sub(f.previous.ack)),
+		msg != nil && f.previous != nil && msg.state == requested && event.fate() == pcapng.FateCopied:
+		f.markDuplicate(f.previous, event)
 		f.holdUnsolicited()
 		return
-	case m == nil || m.state == requested:
-		e.Reason = handshake.ReasonStale
-		finding := f.tracker.addFinding(StaleHeader, e, "rank %d sent ACK to rank %d, which had sent it nothing", e.Header.Src,
-			e.Header.Dst)
-		if m != nil {
-			finding.relateTo(m, e.Packet)
+	case msg == nil || msg.state == requested:
+		event.Reason = handshake.ReasonStale
+		finding := f.tracker.addFinding(StaleHeader, event, "rank %d sent ACK to rank %d, which had sent it nothing", event.Header.Src,
+			event.Header.Dst)
+		if msg != nil {
+			finding.relateTo(msg, event.Packet)
 		}
 		f.holdUnsolicited()
 		return
-	case len(m.knownLosses) > 0 && f.recordArrival(m, e, protocol.Ack):
-		if m.inferredLoss == firstDataDatagram || m.inferredLoss == dataDatagram {
-			m.inferredLoss, m.progressAtLoss = "", nil
+	case len(msg.knownLosses) > 0 && f.recordArrival(msg, event, protocol.Ack):
+		if msg.inferredLoss == firstDataDatagram || msg.inferredLoss == dataDatagram {
+			msg.inferredLoss, msg.progressAtLoss = "", nil
 		}
-	case m.state == cleared:
-		m.inferLoss("DATA")
-	case m.state == receiving && !m.explained:
-		f.inferDataLoss(m)
+	case msg.state == cleared:
+		msg.inferLoss("DATA")
+	case msg.state == receiving && !msg.explained:
+		f.inferDataLoss(msg)
 	}
-	if len(m.knownLosses) == 0 {
-		f.recordArrival(m, e, protocol.Ack)
+	if len(msg.knownLosses) == 0 {
+		f.recordArrival(msg, event, protocol.Ack)
 	}
-	m.ack = e.Time
-	f.ackedLen = max(f.ackedLen, m.longestDatagram)
-	m.addStep(e, "ACK", false, false)
-	f.checkDatatype(m, e)
-	if m.dataEnd.IsZero() {
-		m.dataEnd = m.lastData
+	msg.ack = event.Time
+	f.ackedLen = max(f.ackedLen, msg.longestDatagram)
+	msg.addStep(event, "ACK", false, false)
+	f.checkDatatype(msg, event)
+	if msg.dataEnd.IsZero() {
+		msg.dataEnd = msg.lastData
 	}
-	f.endMessage(m, e, true)
+	f.endMessage(msg, event, true)
 }
 
 // markDuplicate marks an event as a duplicate.
-func (f *flow) markDuplicate(m *message, e *Event) {
-	e.Message, e.Duplicate = m.ID, true
-	m.addStep(e, e.Header.Type.String(), e.Header.Type == protocol.SendRequest || e.Header.Type == protocol.Data, true)
+func (f *flow) markDuplicate(msg *message, event *Event) {
+	event.Message, event.Duplicate = msg.ID, true
+	msg.addStep(event, event.Header.Type.String(), event.Header.Type == protocol.SendRequest || event.Header.Type == protocol.Data, true)
 	harm := ""
-	if e.Header.Type == protocol.Data && m.isFragmented() {
+	if event.Header.Type == protocol.Data && msg.isFragmented() {
 		// The duplicate explains all surplus payload from here on.
-		m.explained = true
-		m.setProblem("DATA was delivered twice")
-		harm = fmt.Sprintf(", and has %d datagrams", f.shape().NumDatagrams(m.Words)) +
-			f.harmText(m, "", "the second header", "")
+		msg.explained = true
+		msg.setProblem("DATA was delivered twice")
+		harm = fmt.Sprintf(", and has %d datagrams", f.shape().NumDatagrams(msg.Words)) +
+			f.harmText(msg, "", "the second header", "")
 	}
 	text := fmt.Sprintf("within %v", duplicateWindow)
-	if e.fate() == pcapng.FateCopied {
-		text = fmt.Sprintf("at %s: its copy was made behind %s", e.Trail.To, e.Trail.From)
+	if event.fate() == pcapng.FateCopied {
+		text = fmt.Sprintf("at %s: its copy was made behind %s", event.Trail.To, event.Trail.From)
 	}
-	f.tracker.addFinding(DuplicatePacket, e, "%v arrived twice %s%s", e.Header, text, harm).relateTo(m, e.Packet)
+	f.tracker.addFinding(DuplicatePacket, event, "%v arrived twice %s%s", event.Header, text, harm).relateTo(msg, event.Packet)
 }
 
 // checkDatatype compares the datatype of an answer with the datatype of the request.
-func (f *flow) checkDatatype(m *message, e *Event) {
-	call := e.Header.Call
+func (f *flow) checkDatatype(msg *message, event *Event) {
+	call := event.Header.Call
 	if call.IsRecv() {
 		call = call.Counterpart()
 	}
-	if call == m.call || m.hasTypeMismatch {
+	if call == msg.call || msg.hasTypeMismatch {
 		return
 	}
-	m.hasTypeMismatch = true
-	m.setProblem("INT against FLOAT")
-	f.tracker.addFinding(DatatypeMismatch, e, "rank %d sends with %v, but %v says %v: INT never matches FLOAT", m.Src, m.call,
-		e.Header.Type, e.Header.Call).relateTo(m, m.firstPacket, e.Packet)
+	msg.hasTypeMismatch = true
+	msg.setProblem("INT against FLOAT")
+	f.tracker.addFinding(DatatypeMismatch, event, "rank %d sends with %v, but %v says %v: INT never matches FLOAT", msg.Src, msg.call,
+		event.Header.Type, event.Header.Call).relateTo(msg, msg.firstPacket, event.Packet)
 }

@@ -24,35 +24,35 @@ const (
 )
 
 // recordLoss records a lost packet of the message.
-func (m *message) recordLoss(e *Event, what string) {
+func (m *message) recordLoss(event *Event, what string) {
 	if len(m.knownLosses) < maxPackets {
-		m.knownLosses = append(m.knownLosses, knownLoss{e.Packet, what, e.Trail.From, e.Trail.To})
+		m.knownLosses = append(m.knownLosses, knownLoss{event.Packet, what, event.Trail.From, event.Trail.To})
 	}
-	if len(m.retransmits) < maxPackets && e.Packet != m.firstPacket {
-		m.retransmits = appendNew(m.retransmits, e.Packet)
+	if len(m.retransmits) < maxPackets && event.Packet != m.firstPacket {
+		m.retransmits = appendNew(m.retransmits, event.Packet)
 	}
-	m.lastRetransmit = e.Time
+	m.lastRetransmit = event.Time
 }
 
 // recordArrival records a packet with a header that arrived, or may have arrived. Its arrival proves that the packet that it
 // answers arrived as well. The result is true if all known copies of that packet counted as lost, which means that they
 // are missing from a recording.
-func (f *flow) recordArrival(m *message, e *Event, typ protocol.Type) (lacking bool) {
+func (f *flow) recordArrival(msg *message, e *Event, typ protocol.Type) (lacking bool) {
 	if e.fate() != pcapng.FateLost {
-		m.arrivals[typ]++
+		msg.arrivals[typ]++
 	}
-	before := len(m.knownLosses)
+	before := len(msg.knownLosses)
 	switch typ {
 	case protocol.ClearToSend:
-		f.countUnrecorded(m, protocol.SendRequest.String(), m.arrivals[protocol.SendRequest] == 0)
+		f.countUnrecorded(msg, protocol.SendRequest.String(), msg.arrivals[protocol.SendRequest] == 0)
 	case protocol.Data:
-		f.countUnrecorded(m, protocol.ClearToSend.String(), m.arrivals[protocol.ClearToSend] == 0)
+		f.countUnrecorded(msg, protocol.ClearToSend.String(), msg.arrivals[protocol.ClearToSend] == 0)
 	case protocol.Ack:
-		f.countUnrecorded(m, protocol.Data.String(), m.arrivals[protocol.Data] == 0)
-		f.countUnrecorded(m, dataDatagram, m.dataSends.n == 0) // otherwise an FPGA may have stored a second header as payload
+		f.countUnrecorded(msg, protocol.Data.String(), msg.arrivals[protocol.Data] == 0)
+		f.countUnrecorded(msg, dataDatagram, msg.dataSends.n == 0) // otherwise an FPGA may have stored a second header as payload
 	case protocol.SendRequest, protocol.Error:
 	}
-	return len(m.knownLosses) < before
+	return len(msg.knownLosses) < before
 }
 
 // countUnrecorded removes the packets described by what from m.gone and counts them as unrecorded. It does nothing if arrived is
@@ -61,19 +61,19 @@ func (f *flow) countUnrecorded(m *message, what string, arrived bool) {
 	if !arrived || len(m.knownLosses) == 0 {
 		return
 	}
-	m.knownLosses = slices.DeleteFunc(m.knownLosses, func(g knownLoss) bool {
-		if g.what != what {
+	m.knownLosses = slices.DeleteFunc(m.knownLosses, func(loss knownLoss) bool {
+		if loss.what != what {
 			return false
 		}
-		s := f.tracker.unrecorded[g.to]
+		s := f.tracker.unrecorded[loss.to]
 		if s == nil {
 			s = &packetSample{}
 			if f.tracker.unrecorded == nil {
 				f.tracker.unrecorded = map[string]*packetSample{}
 			}
-			f.tracker.unrecorded[g.to] = s
+			f.tracker.unrecorded[loss.to] = s
 		}
-		s.add(&Event{Packet: g.packet, Time: f.tracker.now})
+		s.add(&Event{Packet: loss.packet, Time: f.tracker.now})
 		return true
 	})
 }
@@ -90,8 +90,8 @@ func (t *Tracker) reportUnrecorded() {
 // knownLossText lists the lost packets of the message, grouped by the places between which they were lost.
 func (m *message) knownLossText() string {
 	var texts []string
-	for i, g := range m.knownLosses {
-		same := func(h knownLoss) bool { return h.what == g.what && h.from == g.from && h.to == g.to }
+	for i, loss := range m.knownLosses {
+		same := func(h knownLoss) bool { return h.what == loss.what && h.from == loss.from && h.to == loss.to }
 		if slices.IndexFunc(m.knownLosses, same) != i {
 			continue
 		}
@@ -106,7 +106,7 @@ func (m *message) knownLossText() string {
 			noun, verb = "packets", "were"
 		}
 		texts = append(texts,
-			fmt.Sprintf("%s (%s %s) %s lost between %s and %s", g.what, noun, formatNumbers(list), verb, g.from, g.to))
+			fmt.Sprintf("%s (%s %s) %s lost between %s and %s", loss.what, noun, formatNumbers(list), verb, loss.from, loss.to))
 	}
 	return strings.Join(texts, "; ")
 }
@@ -136,27 +136,27 @@ func (m *message) allRequestsLost() bool {
 
 // onLostData handles a lost datagram with the header of DATA. It returns false if the message of the datagram is not
 // known.
-func (f *flow) onLostData(e *Event, payload []byte) bool {
-	m := f.msg
+func (f *flow) onLostData(event *Event, payload []byte) bool {
+	msg := f.msg
 	switch {
-	case m == nil && f.retransmitsLast(e, payload):
-		m = f.previous
-	case m == nil || m.state == requested:
+	case msg == nil && f.retransmitsLast(event, payload):
+		msg = f.previous
+	case msg == nil || msg.state == requested:
 		return false
 	}
-	f.recordArrival(m, e, protocol.Data)
-	again := m.dataPackets+m.lostDataHeaders > 0
-	m.Words = e.Header.Size
-	m.lostDataHeaders++
-	if m.firstDataEnd.IsZero() { // the sender starts to wait
-		m.firstDataEnd = e.Time
+	f.recordArrival(msg, event, protocol.Data)
+	again := msg.dataPackets+msg.lostDataHeaders > 0
+	msg.Words = event.Header.Size
+	msg.lostDataHeaders++
+	if msg.firstDataEnd.IsZero() { // the sender starts to wait
+		msg.firstDataEnd = event.Time
 	}
 	if again {
-		f.onRetransmission(m, e)
+		f.onRetransmission(msg, event)
 	} else {
-		m.dataSends.recordSend(e.Time)
-		m.addStep(e, "DATA", true, false)
+		msg.dataSends.recordSend(event.Time)
+		msg.addStep(event, "DATA", true, false)
 	}
-	e.Reason = handshake.ReasonNone
+	event.Reason = handshake.ReasonNone
 	return true
 }

@@ -68,35 +68,35 @@ func (i *identities) address(rank uint32, at netip.AddrPort) netip.AddrPort {
 // checkRanks checks that the source rank of a header has the same address as before, and that the node at the destination
 // address uses the destination rank. If the source rank has another known address, identify returns the conversation
 // with that address.
-func (t *Tracker) checkRanks(e *Event, from, to *flow) *conversation {
+func (t *Tracker) checkRanks(event *Event, from, to *flow) *conversation {
 	if len(t.ranks.addrs) > maxIdentities {
 		return nil
 	}
 	n, peer := from.node, to.node
 	if !peer.wasAddressed {
-		peer.addressedAs, peer.wasAddressed = e.Header.Dst, true
+		peer.addressedAs, peer.wasAddressed = event.Header.Dst, true
 	}
-	t.checkRank(e, peer, e.Header.Dst, e.Dst)
-	key := rankKey{e.Dst, e.Header.Src}
+	t.checkRank(event, peer, event.Header.Dst, event.Dst)
+	key := rankKey{event.Dst, event.Header.Src}
 	known, ok := t.ranks.addrs[key]
 	switch {
-	case ok && known != e.Src:
-		t.addFinding(WrongSource, e, "%v came from %v, but rank %d is at %v: an FPGA drops it, and the rank maps of the "+
-			"nodes differ", e.Header, e.Src, e.Header.Src, known)
-		a, b := known, e.Dst
+	case ok && known != event.Src:
+		t.addFinding(WrongSource, event, "%v came from %v, but rank %d is at %v: an FPGA drops it, and the rank maps of the "+
+			"nodes differ", event.Header, event.Src, event.Header.Src, known)
+		a, b := known, event.Dst
 		if a.Compare(b) > 0 {
 			a, b = b, a
 		}
 		return t.convs[convKey{a, b}]
-	case n.hasSent && n.sourceRank != e.Header.Src:
-		t.addFinding(WrongSource, e, "%v came from %v, which has spoken for rank %d before", e.Header, e.Src, n.sourceRank)
+	case n.hasSent && n.sourceRank != event.Header.Src:
+		t.addFinding(WrongSource, event, "%v came from %v, which has spoken for rank %d before", event.Header, event.Src, n.sourceRank)
 		return nil
 	}
 	if !ok {
-		t.ranks.addrs[key] = e.Src
+		t.ranks.addrs[key] = event.Src
 	}
-	n.sourceRank, n.hasSent = e.Header.Src, true
-	t.checkRank(e, n, n.addressedAs, e.Src)
+	n.sourceRank, n.hasSent = event.Header.Src, true
+	t.checkRank(event, n, n.addressedAs, event.Src)
 	return nil
 }
 
@@ -113,21 +113,21 @@ func (t *Tracker) checkRank(e *Event, n *identity, named uint32, at netip.AddrPo
 
 // checkPadding records whether an address pads its payload to lines of 8 bytes. FPGAs always do and other nodes never do, so
 // checkPadding reports an address that sends both forms.
-func (t *Tracker) checkPadding(from netip.AddrPort, m *message, e *Event) {
+func (t *Tracker) checkPadding(from netip.AddrPort, msg *message, event *Event) {
 	n := t.ranks.node(from)
-	if m.Words%2 == 0 && m.Words != 0 || n.paddingReported || e.Proto == pcapng.TCP {
+	if msg.Words%2 == 0 && msg.Words != 0 || n.paddingReported || event.Proto == pcapng.TCP {
 		return
 	}
 	seen := &n.firstUnpadded
-	if e.Padding > 0 {
+	if event.Padding > 0 {
 		seen = &n.firstPadded
 	}
-	*seen = cmp.Or(*seen, e.Packet)
+	*seen = cmp.Or(*seen, event.Packet)
 	if n.firstPadded != 0 && n.firstUnpadded != 0 {
 		n.paddingReported = true
-		t.addFinding(MixedPadding, e, "rank %d pads some of its messages to whole lines of %d bytes and others not: an FPGA "+
-			"pads all of them, other nodes none", m.Src, protocol.LineLen).
-			relateTo(m, n.firstPadded, n.firstUnpadded)
+		t.addFinding(MixedPadding, event, "rank %d pads some of its messages to whole lines of %d bytes and others not: an FPGA "+
+			"pads all of them, other nodes none", msg.Src, protocol.LineLen).
+			relateTo(msg, n.firstPadded, n.firstUnpadded)
 	}
 }
 
@@ -145,19 +145,19 @@ func (i *identities) isFPGA(at netip.AddrPort) bool { return i.node(at).firstPad
 // harmText describes the damage that a second DATA header or a second copy of a fragmented message's datagram does at the
 // receiver. A deployed node stores it as the next part of the message. when is the condition under which this happens;
 // inTime is a further condition for upstream's CPU library.
-func (f *flow) harmText(m *message, when, what, inTime string) string {
+func (f *flow) harmText(msg *message, when, what, inTime string) string {
 	n := f.tracker.ranks.node(f.to)
 	fpga := fmt.Sprintf("stores %s as payload and acknowledges corrupt data, and the next message may be corrupt "+
 		"too (trap 4)", what)
 	library := fmt.Sprintf("stores %s as payload, and acknowledges wrong words or crashes%s", what, inTime)
 	switch {
 	case n.firstPadded != 0:
-		return fmt.Sprintf(": %srank %d, which pads as an FPGA does, %s", when, m.Dst, fpga)
+		return fmt.Sprintf(": %srank %d, which pads as an FPGA does, %s", when, msg.Dst, fpga)
 	case f.to.Port() == protocol.Port && n.firstUnpadded == 0 && !n.keepsRequesting: // like an FPGA
 		return fmt.Sprintf(": %san FPGA %s; upstream's CPU library %s; rank %d may be either", when, fpga, library,
-			m.Dst)
+			msg.Dst)
 	case !n.keepsRequesting:
-		return fmt.Sprintf(": %supstream's CPU library, which rank %d may run, %s", when, m.Dst, library)
+		return fmt.Sprintf(": %supstream's CPU library, which rank %d may run, %s", when, msg.Dst, library)
 	}
 	return ""
 }

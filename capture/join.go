@@ -123,7 +123,7 @@ func (o Options) surveyFiles(ctx context.Context, paths []string, prefix int) (f
 
 // describeJoin returns a description of how the recordings were joined.
 func (m *merger) describeJoin() *JoinInfo {
-	j := &JoinInfo{Packets: m.packets, Common: m.common, Undecided: m.undecided}
+	joinInfo := &JoinInfo{Packets: m.packets, Common: m.common, Undecided: m.undecided}
 	for i, v := range m.vantages {
 		var clock *Clock
 		if c := v.clock; i > 0 && v.hasClock {
@@ -133,17 +133,17 @@ func (m *merger) describeJoin() *JoinInfo {
 			}
 		}
 		r := m.readers[i]
-		j.Vantages = append(j.Vantages, VantagePoint{
+		joinInfo.Vantages = append(joinInfo.Vantages, VantagePoint{
 			Files: r.fileNames(), Packets: r.datagrams, Only: r.onlyHere, Clock: clock, Dropped: v.droppedPackets(),
 		})
 	}
 	for _, l := range m.missing {
-		j.Missing = append(j.Missing, *l)
+		joinInfo.Missing = append(joinInfo.Missing, *l)
 	}
 	for _, f := range m.oneWay {
-		j.OneWay = append(j.OneWay, *f)
+		joinInfo.OneWay = append(joinInfo.OneWay, *f)
 	}
-	return j
+	return joinInfo
 }
 
 // vantageReader reads the files of a vantage point in order of time.
@@ -187,7 +187,7 @@ func (r *vantageReader) advance() error {
 			}
 			r.files = r.files[1:]
 		}
-		v := r.src.readPacket(&r.unit)
+		result := r.src.readPacket(&r.unit)
 		if err := r.src.err; err != nil {
 			if !errors.Is(err, io.EOF) {
 				r.err = errors.Join(r.err, err)
@@ -195,7 +195,7 @@ func (r *vantageReader) advance() error {
 			r.closeFile()
 			continue
 		}
-		if r.result = v; v == gotUnit || v == gotSegment {
+		if r.result = result; result == gotUnit || result == gotSegment {
 			r.refTime = r.toReference(r.src.rec.Time.UnixNano())
 			return nil
 		}
@@ -204,20 +204,20 @@ func (r *vantageReader) advance() error {
 
 // openFile opens the file s. While the file is read, the times of its notes are converted to the reference clock.
 func (r *vantageReader) openFile(s *survey) (err error) {
-	o := r.opts
-	if note := o.OnNote; note != nil {
-		o.OnNote = func(n pcapng.RankNote) {
-			switch n := n.(type) {
+	options := r.opts
+	if note := options.OnNote; note != nil {
+		options.OnNote = func(rankNote pcapng.RankNote) {
+			switch n := rankNote.(type) {
 			case *pcapng.QueueDepths:
 				n.Time = r.toReferenceTime(n.Time)
 			case *pcapng.Call:
 				n.Time = r.toReferenceTime(n.Time)
 			}
-			note(n)
+			note(rankNote)
 		}
 	}
 	r.name = r.shortNames[s]
-	r.src, err = o.openSegments(s.name)
+	r.src, err = options.openSegments(s.name)
 	return err
 }
 
@@ -241,16 +241,16 @@ func (r *vantageReader) closeFile() {
 }
 
 // add adds the counts of another recording.
-func (s *Stats) add(t *Stats) {
-	s.Packets += t.Packets
-	s.Bytes += t.Bytes
+func (s *Stats) add(stats *Stats) {
+	s.Packets += stats.Packets
+	s.Bytes += stats.Bytes
 	if s.Comment == "" {
-		s.Comment = t.Comment
+		s.Comment = stats.Comment
 	}
-	if t.End.After(s.End) {
-		s.End = t.End
+	if stats.End.After(s.End) {
+		s.End = stats.End
 	}
-	for reason, n := range t.Skipped {
+	for reason, n := range stats.Skipped {
 		if s.Skipped == nil {
 			s.Skipped = map[string]int64{}
 		}

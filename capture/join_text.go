@@ -17,19 +17,19 @@ func (j *JoinInfo) Lines() []string {
 	lines := []string{fmt.Sprintf("joined: recordings of %d places, %s, %d of them recorded at more than one",
 		len(j.Vantages), formatCount(j.Packets, "packet"), j.Common)}
 	for i := range j.Vantages {
-		v := &j.Vantages[i]
-		line := fmt.Sprintf("%s: %s, %d only here", strings.Join(v.Files, ", "), formatCount(v.Packets, "packet"), v.Only)
+		point := &j.Vantages[i]
+		line := fmt.Sprintf("%s: %s, %d only here", strings.Join(point.Files, ", "), formatCount(point.Packets, "packet"), point.Only)
 		switch {
 		case i == 0:
-		case v.Clock == nil:
+		case point.Clock == nil:
 			line += "; no packet is in common with the others: its clock cannot be compared with theirs, and times " +
 				"are as recorded"
 		default:
-			line += "; its clock " + v.Clock.text()
+			line += "; its clock " + point.Clock.text()
 		}
-		if v.Dropped > 0 {
+		if point.Dropped > 0 {
 			line += fmt.Sprintf("; its recorder lost %s: what is not in it is not said to be lost on the way",
-				formatCount(v.Dropped, "packet"))
+				formatCount(point.Dropped, "packet"))
 		}
 		lines = append(lines, line)
 	}

@@ -56,7 +56,7 @@ func (o Options) OpenLive(ctx context.Context, name string) (Source, error) {
 	if err != nil {
 		return fail(err)
 	}
-	l, err := o.newLiveReader(iface)
+	reader, err := o.newLiveReader(iface)
 	if errors.Is(err, fs.ErrPermission) {
 		return fail(fmt.Errorf("%w: the capability CAP_NET_RAW is needed; run as root, or once: setcap "+
 			"cap_net_raw+ep <program>", err))
@@ -64,37 +64,37 @@ func (o Options) OpenLive(ctx context.Context, name string) (Source, error) {
 	if err != nil {
 		return fail(err)
 	}
-	l.ctx = ctx
+	reader.ctx = ctx
 	// A deadline in the past ends the pending read and all later ones.
-	l.stop = context.AfterFunc(ctx, func() { l.file.SetReadDeadline(time.Unix(1, 0)) }) //nolint:errcheck // closed already
-	return &source{name: name, decoder: newDecoder(o), records: l, closer: l, kernelDrops: l.dropped}, nil
+	reader.stop = context.AfterFunc(ctx, func() { reader.file.SetReadDeadline(time.Unix(1, 0)) }) //nolint:errcheck // closed already
+	return &source{name: name, decoder: newDecoder(o), records: reader, closer: reader, kernelDrops: reader.dropped}, nil
 }
 
 func (o Options) newLiveReader(iface *net.Interface) (*liveReader, error) {
 	loopback := iface.Flags&net.FlagLoopback != 0
-	l := &liveReader{
+	reader := &liveReader{
 		skipOutgoing: loopback, link: pcapng.LinkRaw,
 		buf: make([]byte, pcapng.MaxPacket),
 		oob: make([]byte, unix.CmsgSpace(int(unsafe.Sizeof(unix.Timespec{})))),
 	}
 	kind := unix.SOCK_DGRAM // without the link layer
 	if loopback || len(iface.HardwareAddr) == 6 {
-		kind, l.link = unix.SOCK_RAW, pcapng.LinkEthernet
+		kind, reader.link = unix.SOCK_RAW, pcapng.LinkEthernet
 	}
 	// Protocol 0 receives nothing until the filter is set and the socket is bound.
 	fd, err := unix.Socket(unix.AF_PACKET, kind|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, os.NewSyscallError("socket", err)
 	}
-	l.file = os.NewFile(uintptr(fd), "packet socket")
-	if l.conn, err = l.file.SyscallConn(); err == nil {
-		err = o.setUp(fd, iface.Index, l.link == pcapng.LinkEthernet)
+	reader.file = os.NewFile(uintptr(fd), "packet socket")
+	if reader.conn, err = reader.file.SyscallConn(); err == nil {
+		err = o.setUp(fd, iface.Index, reader.link == pcapng.LinkEthernet)
 	}
 	if err != nil {
-		l.file.Close()
+		reader.file.Close()
 		return nil, err
 	}
-	return l, nil
+	return reader, nil
 }
 
 // setUp attaches the filter to a packet socket and binds it.

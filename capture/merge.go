@@ -102,7 +102,7 @@ type delivery struct {
 // maxVantages is the maximum number of vantage points. heldPacket.seen has a bit for each.
 const maxVantages = 64
 
-func newMerger(o Options, files []*survey, list []*vantage, links map[[2]int]*clockLink, prefix int) (*merger, error) {
+func newMerger(options Options, files []*survey, list []*vantage, links map[[2]int]*clockLink, prefix int) (*merger, error) {
 	if len(list) > maxVantages {
 		const reason = "recordings of more than 64 places cannot be joined"
 		return nil, &FormatError{Name: files[0].name, Reason: reason, Offset: unknownOffset}
@@ -113,7 +113,7 @@ func newMerger(o Options, files []*survey, list []*vantage, links map[[2]int]*cl
 		pending: map[uint64][]*heldPacket{}, lastDelivery: map[uint64]int64{},
 	}
 	for i, v := range list {
-		m.readers = append(m.readers, &vantageReader{vantage: v, index: i, opts: o, shortNames: m.names, files: v.files})
+		m.readers = append(m.readers, &vantageReader{vantage: v, index: i, opts: options, shortNames: m.names, files: v.files})
 	}
 	m.findOneWay()
 	return m, nil
@@ -146,16 +146,16 @@ func (m *merger) addOneWay(k flowKey, in, notIn *vantage, n int64) {
 }
 
 // lookUpFlow returns a flow and its route.
-func (m *merger) lookUpFlow(k flowKey) *mergedFlow {
-	if m.last != nil && m.last.flowKey == k {
+func (m *merger) lookUpFlow(key flowKey) *mergedFlow {
+	if m.last != nil && m.last.flowKey == key {
 		return m.last
 	}
-	f := m.flows[k]
+	f := m.flows[key]
 	if f == nil {
-		f = &mergedFlow{flowKey: k, hash: k.hash()}
+		f = &mergedFlow{flowKey: key, hash: key.hash()}
 		m.findRoute(f)
 		if len(m.flows) < maxSurveyFlows {
-			m.flows[k] = f
+			m.flows[key] = f
 		}
 	}
 	m.last = f
@@ -188,21 +188,21 @@ func (m *merger) findRoute(f *mergedFlow) {
 
 // flowOrder reports which of two vantage points sees a flow first, encoded as flowLink.first, and the delay from base to
 // other, which is negative if other sees it first.
-func (m *merger) flowOrder(k flowKey, l *clockLink, base, other int) (first int, delay int64) {
-	fl, ok := l.flows[k]
+func (m *merger) flowOrder(key flowKey, link *clockLink, base, other int) (first int, delay int64) {
+	fl, ok := link.flows[key]
 	if !ok {
-		fl.delay = l.estimatedDelay()
+		fl.delay = link.estimatedDelay()
 	}
 	first, delay = fl.order, int64(math.Round(fl.delay))
 	if base > other {
 		first, delay = -first, -delay
 	}
-	a, b, src, dst := m.vantages[base], m.vantages[other], k.src.Addr(), k.dst.Addr()
+	a, b, src, dst := m.vantages[base], m.vantages[other], key.src.Addr(), key.dst.Addr()
 	switch {
 	case first != 0:
-	case m.isNearerToDst(k, other, base) || a.nearAddrs[src] && !a.nearAddrs[dst] || b.nearAddrs[dst] && !b.nearAddrs[src]:
+	case m.isNearerToDst(key, other, base) || a.nearAddrs[src] && !a.nearAddrs[dst] || b.nearAddrs[dst] && !b.nearAddrs[src]:
 		first = 1
-	case m.isNearerToDst(k, base, other) || b.nearAddrs[src] && !b.nearAddrs[dst] || a.nearAddrs[dst] && !a.nearAddrs[src]:
+	case m.isNearerToDst(key, base, other) || b.nearAddrs[src] && !b.nearAddrs[dst] || a.nearAddrs[dst] && !a.nearAddrs[src]:
 		first = -1
 	}
 	// If the delay is smaller than the error of the clocks, the known direction decides.
@@ -210,12 +210,12 @@ func (m *merger) flowOrder(k flowKey, l *clockLink, base, other int) (first int,
 	case first > 0:
 		delay = max(delay, 1)
 		if !ok {
-			delay = int64(l.estimatedDelay())
+			delay = int64(link.estimatedDelay())
 		}
 	case first < 0:
 		delay = min(delay, -1)
 		if !ok {
-			delay = -int64(l.estimatedDelay())
+			delay = -int64(link.estimatedDelay())
 		}
 	}
 	return first, delay
@@ -228,17 +228,17 @@ func (m *merger) isNearerToDst(k flowKey, near, away int) bool {
 }
 
 // Next implements Source.
-func (m *merger) Next(u *pcapng.Unit) error {
+func (m *merger) Next(unit *pcapng.Unit) error {
 	for {
-		if m.tcp.pop(u) {
+		if m.tcp.pop(unit) {
 			m.lastNumber++
 			m.units++
-			u.Packet, u.Trail = m.lastNumber, nil
+			unit.Packet, unit.Trail = m.lastNumber, nil
 			return nil
 		}
 		if m.head < len(m.queue) {
 			if fate, from, to, decided := m.decideFate(m.queue[m.head]); decided {
-				if m.deliver(u, fate, from, to) {
+				if m.deliver(unit, fate, from, to) {
 					return nil
 				}
 				continue
@@ -266,24 +266,24 @@ func (m *merger) readPacket() error {
 			}
 		}
 	}
-	var r *vantageReader
+	var reader *vantageReader
 	for _, x := range m.readers {
-		if !x.ended && (r == nil || x.refTime < r.refTime) {
-			r = x
+		if !x.ended && (reader == nil || x.refTime < reader.refTime) {
+			reader = x
 		}
 	}
-	if r == nil {
+	if reader == nil {
 		m.setEndError()
 		return nil
 	}
-	m.now = max(m.now, r.refTime)
-	if r.result == gotSegment {
-		m.enqueueSegment(r)
+	m.now = max(m.now, reader.refTime)
+	if reader.result == gotSegment {
+		m.enqueueSegment(reader)
 	} else {
-		id := r.src.decoder.ipID
-		eachDatagram(&r.unit, func(d *pcapng.Unit) { m.addDatagram(r, d, partIPID(&r.unit, d, id)) })
+		id := reader.src.decoder.ipID
+		eachDatagram(&reader.unit, func(d *pcapng.Unit) { m.addDatagram(reader, d, partIPID(&reader.unit, d, id)) })
 	}
-	return r.advance()
+	return reader.advance()
 }
 
 // setEndError sets the error returned at the end of the recordings.
@@ -299,38 +299,38 @@ func (m *merger) setEndError() {
 }
 
 // addDatagram handles a datagram from a vantage point. Another vantage point may have shown the datagram before.
-func (m *merger) addDatagram(r *vantageReader, u *pcapng.Unit, id uint16) {
-	r.datagrams++
-	f := m.lookUpFlow(flowKey{u.Src, u.Dst})
-	at := slices.IndexFunc(f.route, func(s hop) bool { return s.vantage == r.index })
-	key := datagramKey(f.hash, u, m.prefix)
+func (m *merger) addDatagram(reader *vantageReader, unit *pcapng.Unit, id uint16) {
+	reader.datagrams++
+	f := m.lookUpFlow(flowKey{unit.Src, unit.Dst})
+	at := slices.IndexFunc(f.route, func(s hop) bool { return s.vantage == reader.index })
+	key := datagramKey(f.hash, unit, m.prefix)
 	if at >= 0 && len(f.route) > 1 {
-		if p := m.findPending(f, key, u, id, r.refTime, at); p != nil {
-			m.heldData += p.addSighting(r, u)
-			if p.seenMask |= 1 << r.index; len(p.sightings) == len(f.route) {
+		if p := m.findPending(f, key, unit, id, reader.refTime, at); p != nil {
+			m.heldData += p.addSighting(reader, unit)
+			if p.seenMask |= 1 << reader.index; len(p.sightings) == len(f.route) {
 				m.removePending(p)
 			}
 			return
 		}
 	}
-	p := m.enqueue(u)
-	p.flow, p.key, p.ipID, p.firstTime, p.firstHop, p.seenMask = f, key, id, r.refTime, at, 1<<r.index
-	p.addSighting(r, u)
+	p := m.enqueue(unit)
+	p.flow, p.key, p.ipID, p.firstTime, p.firstHop, p.seenMask = f, key, id, reader.refTime, at, 1<<reader.index
+	p.addSighting(reader, unit)
 	if at >= 0 && len(f.route) > 1 {
 		m.pending[key] = append(m.pending[key], p)
 	}
 }
 
 // addSighting adds a sighting of a packet. It returns the number of bytes that this recording has in addition to earlier ones.
-func (p *heldPacket) addSighting(r *vantageReader, u *pcapng.Unit) int {
-	p.sightings = append(p.sightings, pcapng.Sighting{Recording: r.name, Packet: u.Packet, Time: time.Unix(0, r.refTime).UTC()})
-	if len(u.Comments) > 0 && len(p.unit.Comments) == 0 {
-		p.unit.Comments = u.Comments
+func (p *heldPacket) addSighting(r *vantageReader, unit *pcapng.Unit) int {
+	p.sightings = append(p.sightings, pcapng.Sighting{Recording: r.name, Packet: unit.Packet, Time: time.Unix(0, r.refTime).UTC()})
+	if len(unit.Comments) > 0 && len(p.unit.Comments) == 0 {
+		p.unit.Comments = unit.Comments
 	}
-	if p.unit.Truncated > 0 && u.Truncated < p.unit.Truncated { // this recording has more bytes
-		more := len(u.Data) - len(p.data)
-		p.data = append(p.data[:0], u.Data...)
-		p.unit.Data, p.unit.Truncated = p.data, u.Truncated
+	if p.unit.Truncated > 0 && unit.Truncated < p.unit.Truncated { // this recording has more bytes
+		more := len(unit.Data) - len(p.data)
+		p.data = append(p.data[:0], unit.Data...)
+		p.unit.Data, p.unit.Truncated = p.data, unit.Truncated
 		return more
 	}
 	return 0
@@ -338,57 +338,57 @@ func (p *heldPacket) addSighting(r *vantageReader, u *pcapng.Unit) int {
 
 // findPending returns the pending packet, seen at another vantage point, that equals a datagram. Of several packets with the
 // same bytes, such as retransmissions, it returns the one whose delay is closest to the usual delay.
-func (m *merger) findPending(f *mergedFlow, key uint64, u *pcapng.Unit, id uint16, at int64, station int) *heldPacket {
+func (m *merger) findPending(f *mergedFlow, key uint64, unit *pcapng.Unit, id uint16, at int64, station int) *heldPacket {
 	var best *heldPacket
 	least := int64(mergeWindow)
-	for _, p := range m.pending[key] {
-		if p.flow != f || p.seenMask&(1<<f.route[station].vantage) != 0 || p.unit.WireLen() != u.WireLen() ||
-			f.hasStableID && p.ipID != 0 && id != 0 && p.ipID != id {
+	for _, held := range m.pending[key] {
+		if held.flow != f || held.seenMask&(1<<f.route[station].vantage) != 0 || held.unit.WireLen() != unit.WireLen() ||
+			f.hasStableID && held.ipID != 0 && id != 0 && held.ipID != id {
 			continue
 		}
-		n := min(len(p.unit.Data), len(u.Data))
-		if !bytes.Equal(p.unit.Data[:n], u.Data[:n]) {
+		n := min(len(held.unit.Data), len(unit.Data))
+		if !bytes.Equal(held.unit.Data[:n], unit.Data[:n]) {
 			continue
 		}
-		late := at - p.firstTime - (f.route[station].delay - f.route[p.firstHop].delay)
+		late := at - held.firstTime - (f.route[station].delay - f.route[held.firstHop].delay)
 		if late = max(late, -late); late <= least {
-			best, least = p, late-1
+			best, least = held, late-1
 		}
 	}
 	return best
 }
 
 // removePending removes a packet from pending.
-func (m *merger) removePending(p *heldPacket) {
-	list := m.pending[p.key]
-	i := slices.Index(list, p)
+func (m *merger) removePending(held *heldPacket) {
+	list := m.pending[held.key]
+	i := slices.Index(list, held)
 	if i < 0 {
 		return
 	}
 	if list = slices.Delete(list, i, i+1); len(list) == 0 {
-		delete(m.pending, p.key)
+		delete(m.pending, held.key)
 		return
 	}
-	m.pending[p.key] = list
+	m.pending[held.key] = list
 }
 
 // hold adds a packet to the queue.
-func (m *merger) enqueue(u *pcapng.Unit) *heldPacket {
-	var p *heldPacket
+func (m *merger) enqueue(unit *pcapng.Unit) *heldPacket {
+	var held *heldPacket
 	if n := len(m.free); n > 0 {
-		p, m.free = m.free[n-1], m.free[:n-1]
+		held, m.free = m.free[n-1], m.free[:n-1]
 	} else {
-		p = &heldPacket{}
+		held = &heldPacket{}
 	}
-	p.unit, p.data = *u, append(p.data[:0], u.Data...)
-	p.unit.Data, p.sightings = p.data, p.sightings[:0]
-	m.heldData += len(p.data)
+	held.unit, held.data = *unit, append(held.data[:0], unit.Data...)
+	held.unit.Data, held.sightings = held.data, held.sightings[:0]
+	m.heldData += len(held.data)
 	if m.head > maxHeld/2 {
 		m.queue = slices.Delete(m.queue, 0, m.head)
 		m.head = 0
 	}
-	m.queue = append(m.queue, p)
-	return p
+	m.queue = append(m.queue, held)
+	return held
 }
 
 // enqueueSegment adds a segment of a AddTCP stream to the queue. All vantage points share one stream: the reassembler ignores
@@ -402,15 +402,15 @@ func (m *merger) enqueueSegment(r *vantageReader) {
 }
 
 // decideFate returns the fate of p, the first packet of the queue. decided is false if the fate is not known yet.
-func (m *merger) decideFate(p *heldPacket) (fate pcapng.Fate, from, to int, decided bool) {
-	f := p.flow
-	if f == nil || len(f.route) < 2 || p.firstHop < 0 {
+func (m *merger) decideFate(held *heldPacket) (fate pcapng.Fate, from, to int, decided bool) {
+	f := held.flow
+	if f == nil || len(f.route) < 2 || held.firstHop < 0 {
 		return pcapng.FateUnknown, 0, 0, true
 	}
-	if len(p.sightings) == len(f.route) {
+	if len(held.sightings) == len(f.route) {
 		return pcapng.FateDelivered, 0, 0, true
 	}
-	if waited := m.now - p.firstTime; m.err == nil && waited <= int64(mergeWindow) {
+	if waited := m.now - held.firstTime; m.err == nil && waited <= int64(mergeWindow) {
 		if len(m.queue)-m.head <= maxHeld && m.heldData <= maxHeldData {
 			return pcapng.FateUnknown, 0, 0, false
 		}
@@ -422,23 +422,23 @@ func (m *merger) decideFate(p *heldPacket) (fate pcapng.Fate, from, to int, deci
 	if !f.ordered {
 		return pcapng.FateUnknown, 0, 0, true
 	}
-	last := p.firstHop // along the route
+	last := held.firstHop // along the route
 	for i := len(f.route) - 1; i > last; i-- {
-		if p.seenMask&(1<<f.route[i].vantage) != 0 {
+		if held.seenMask&(1<<f.route[i].vantage) != 0 {
 			last = i
 		}
 	}
 	for i := last + 1; i < len(f.route); i++ {
-		if m.wouldBeRecorded(p, i) {
+		if m.wouldBeRecorded(held, i) {
 			return pcapng.FateLost, f.route[last].vantage, f.route[i].vantage, true
 		}
 	}
 	// Only an RunIP identification distinguishes a copy from an equal packet of another message. The first vantage point
 	// may not have recorded that packet.
-	if at, again := m.lastDelivery[p.copyKey()]; again && f.hasStableID && p.ipID != 0 && p.firstTime-at <= int64(recentWindow) {
-		for i := p.firstHop - 1; i >= 0; i-- {
-			if m.wouldBeRecorded(p, i) {
-				return pcapng.FateCopied, f.route[i].vantage, f.route[p.firstHop].vantage, true
+	if at, again := m.lastDelivery[held.copyKey()]; again && f.hasStableID && held.ipID != 0 && held.firstTime-at <= int64(recentWindow) {
+		for i := held.firstHop - 1; i >= 0; i-- {
+			if m.wouldBeRecorded(held, i) {
+				return pcapng.FateCopied, f.route[i].vantage, f.route[held.firstHop].vantage, true
 			}
 		}
 	}
@@ -446,60 +446,60 @@ func (m *merger) decideFate(p *heldPacket) (fate pcapng.Fate, from, to int, deci
 }
 
 // recorded reports whether a packet would have been recorded at a station of its route.
-func (m *merger) wouldBeRecorded(p *heldPacket, i int) bool {
-	s := p.flow.route[i]
+func (m *merger) wouldBeRecorded(held *heldPacket, i int) bool {
+	s := held.flow.route[i]
 	v := m.vantages[s.vantage]
 	if v.droppedPackets() > 0 {
 		return false
 	}
-	at := p.firstTime + s.delay - p.flow.route[p.firstHop].delay
+	at := held.firstTime + s.delay - held.flow.route[held.firstHop].delay
 	return v.isRecordingAt(at + (at - v.toReference(at)))
 }
 
 // deliver removes the first packet from the queue and stores it in u. It returns false for a AddTCP segment that does not
 // complete a unit.
-func (m *merger) deliver(u *pcapng.Unit, fate pcapng.Fate, from, to int) bool {
-	p := m.queue[m.head]
+func (m *merger) deliver(unit *pcapng.Unit, fate pcapng.Fate, from, to int) bool {
+	held := m.queue[m.head]
 	m.queue[m.head] = nil
 	if m.head++; m.head == len(m.queue) {
 		m.queue, m.head = m.queue[:0], 0
 	}
-	m.heldData -= len(p.data)
-	if m.free = append(m.free, p); p.flow == nil {
-		return m.deliverSegment(u, p)
+	m.heldData -= len(held.data)
+	if m.free = append(m.free, held); held.flow == nil {
+		return m.deliverSegment(unit, held)
 	}
-	m.removePending(p)
-	m.recordDelivery(p)
+	m.removePending(held)
+	m.recordDelivery(held)
 	m.lastNumber++
 	m.units++
 	m.packets++
-	if len(p.sightings) > 1 {
+	if len(held.sightings) > 1 {
 		m.common++
 	} else {
-		m.readers[bits.TrailingZeros64(p.seenMask)].onlyHere++
+		m.readers[bits.TrailingZeros64(held.seenMask)].onlyHere++
 	}
-	*u = p.unit
-	slices.SortStableFunc(p.sightings, func(a, b pcapng.Sighting) int { return a.Time.Compare(b.Time) })
-	m.trail = pcapng.Trail{Sightings: p.sightings, Fate: fate}
+	*unit = held.unit
+	slices.SortStableFunc(held.sightings, func(a, b pcapng.Sighting) int { return a.Time.Compare(b.Time) })
+	m.trail = pcapng.Trail{Sightings: held.sightings, Fate: fate}
 	if fate == pcapng.FateLost || fate == pcapng.FateCopied {
-		m.trail.From, m.trail.To = m.nameAt(from, p), m.nameAt(to, p)
+		m.trail.From, m.trail.To = m.nameAt(from, held), m.nameAt(to, held)
 		if fate == pcapng.FateLost {
 			m.countMissing(m.trail.From, m.trail.To)
 		}
 	}
-	u.Packet, u.Time, u.Trail = m.lastNumber, time.Unix(0, p.firstTime).UTC(), &m.trail
+	unit.Packet, unit.Time, unit.Trail = m.lastNumber, time.Unix(0, held.firstTime).UTC(), &m.trail
 	return true
 }
 
 // deliverSegment passes a segment to the reassembler, and reports whether u has a unit.
-func (m *merger) deliverSegment(u *pcapng.Unit, p *heldPacket) bool {
+func (m *merger) deliverSegment(unit *pcapng.Unit, p *heldPacket) bool {
 	m.tcp.expire(p.seg.time)
-	switch m.tcp.addSegment(p.seg.tcpFlow, p.seg.tcpSegment, p.seg.syn, u) {
+	switch m.tcp.addSegment(p.seg.tcpFlow, p.seg.tcpSegment, p.seg.syn, unit) {
 	case gotUnit:
 		m.lastNumber++
 		m.units++
 		m.packets++
-		u.Packet, u.Trail = m.lastNumber, nil
+		unit.Packet, unit.Trail = m.lastNumber, nil
 		return true
 	case skipNoData:
 		m.emptySegments++
@@ -508,19 +508,19 @@ func (m *merger) deliverSegment(u *pcapng.Unit, p *heldPacket) bool {
 }
 
 // recordDelivery records the delivery of a datagram, to recognize copies.
-func (m *merger) recordDelivery(p *heldPacket) {
-	if !p.flow.hasStableID || p.ipID == 0 {
+func (m *merger) recordDelivery(held *heldPacket) {
+	if !held.flow.hasStableID || held.ipID == 0 {
 		return
 	}
 	const most = 1 << 16
-	for len(m.deliveries) > 0 && (len(m.deliveries) > most || p.firstTime-m.deliveries[0].at > int64(recentWindow)) {
+	for len(m.deliveries) > 0 && (len(m.deliveries) > most || held.firstTime-m.deliveries[0].at > int64(recentWindow)) {
 		if old := m.deliveries[0]; m.lastDelivery[old.key] == old.at {
 			delete(m.lastDelivery, old.key)
 		}
 		m.deliveries = m.deliveries[1:]
 	}
-	m.lastDelivery[p.copyKey()] = p.firstTime
-	m.deliveries = append(m.deliveries, delivery{p.copyKey(), p.firstTime})
+	m.lastDelivery[held.copyKey()] = held.firstTime
+	m.deliveries = append(m.deliveries, delivery{held.copyKey(), held.firstTime})
 }
 
 // copyKey returns a key shared only by copies of a packet with an RunIP identification.
@@ -552,23 +552,23 @@ func (m *merger) countMissing(from, to string) {
 
 // Stats implements Source.
 func (m *merger) Stats() Stats {
-	s := Stats{Units: m.units}
+	stats := Stats{Units: m.units}
 	for _, r := range m.readers {
 		part := r.stats
 		if r.src != nil {
 			now := r.src.Stats()
 			part.add(&now)
 		}
-		s.add(&part)
+		stats.add(&part)
 	}
-	if s.Skipped == nil {
-		s.Skipped = map[string]int64{}
+	if stats.Skipped == nil {
+		stats.Skipped = map[string]int64{}
 	}
 	if m.emptySegments > 0 {
-		s.Skipped[skipNames[skipNoData]] += m.emptySegments
+		stats.Skipped[skipNames[skipNoData]] += m.emptySegments
 	}
-	s.Joined = m.describeJoin()
-	return s
+	stats.Joined = m.describeJoin()
+	return stats
 }
 
 // Close implements Source.

@@ -95,46 +95,46 @@ func (r *retransmissions) recordSend(at time.Time) {
 }
 
 // open begins a message with the event of its first packet.
-func (f *flow) newMessage(e *Event) *message {
+func (f *flow) newMessage(event *Event) *message {
 	f.reportLast()
 	f.tracker.messages++
-	call := e.Header.Call
+	call := event.Header.Call
 	if call.IsRecv() {
 		call = call.Counterpart()
 	}
-	m := &message{
+	msg := &message{
 		Message: Message{
-			ID: f.tracker.messages, Src: int(e.Header.Src), Dst: int(e.Header.Dst), Call: call.String(),
-			Tag: int(e.Header.Tag), Start: f.tracker.seconds(e.Time),
+			ID: f.tracker.messages, Src: int(event.Header.Src), Dst: int(event.Header.Dst), Call: call.String(),
+			Tag: int(event.Header.Tag), Start: f.tracker.seconds(event.Time),
 		},
-		call: call, firstPacket: e.Packet, keep: f.tracker.opts.KeepSteps, lastRequest: e.Time,
+		call: call, firstPacket: event.Packet, keep: f.tracker.opts.KeepSteps, lastRequest: event.Time,
 	}
-	if e.Header.Type == protocol.SendRequest {
-		m.requestNumber = e.Header.Size
-		m.requestSends.recordSend(e.Time)
+	if event.Header.Type == protocol.SendRequest {
+		msg.requestNumber = event.Header.Size
+		msg.requestSends.recordSend(event.Time)
 	}
-	f.msg, f.retransmitting, f.lastChecksum, f.lastLength = m, false, 0, 0
-	e.Message = m.ID
-	return m
+	f.msg, f.retransmitting, f.lastChecksum, f.lastLength = msg, false, 0, 0
+	event.Message = msg.ID
+	return msg
 }
 
 // retransmitted records a retransmission.
-func (f *flow) onRetransmission(m *message, e *Event) {
-	switch e.Header.Type {
+func (f *flow) onRetransmission(msg *message, event *Event) {
+	switch event.Header.Type {
 	case protocol.SendRequest:
-		f.recordArrival(m, e, protocol.SendRequest)
-		m.requestSends.recordSend(e.Time)
-		f.tracker.ranks.recordRetransmits(f.from, m.requestSends.n)
+		f.recordArrival(msg, event, protocol.SendRequest)
+		msg.requestSends.recordSend(event.Time)
+		f.tracker.ranks.recordRetransmits(f.from, msg.requestSends.n)
 	case protocol.Data:
-		m.dataSends.recordSend(e.Time)
+		msg.dataSends.recordSend(event.Time)
 	}
-	m.Retransmissions++
-	m.lastRetransmit = e.Time
-	e.Message, e.Retransmitted = m.ID, true
-	if len(m.retransmits) < maxPackets {
-		m.retransmits = append(m.retransmits, e.Packet)
+	msg.Retransmissions++
+	msg.lastRetransmit = event.Time
+	event.Message, event.Retransmitted = msg.ID, true
+	if len(msg.retransmits) < maxPackets {
+		msg.retransmits = append(msg.retransmits, event.Packet)
 	}
-	m.addStep(e, e.Header.Type.String(), e.Header.Type == protocol.SendRequest || e.Header.Type == protocol.Data, true)
+	msg.addStep(event, event.Header.Type.String(), event.Header.Type == protocol.SendRequest || event.Header.Type == protocol.Data, true)
 }
 
 // inferLoss records a packet that must have been lost. Only the first counts: it caused the others.
@@ -152,14 +152,14 @@ func (m *message) setProblem(text string) {
 }
 
 // addStep adds a packet to the steps of the message.
-func (m *message) addStep(e *Event, typ string, fromSender, retransmitted bool) {
-	e.Message, m.lastPacket = m.ID, e.Packet
-	switch e.fate() {
+func (m *message) addStep(event *Event, typ string, fromSender, retransmitted bool) {
+	event.Message, m.lastPacket = m.ID, event.Packet
+	switch event.fate() {
 	case pcapng.FateLost:
-		m.recordLoss(e, typ)
+		m.recordLoss(event, typ)
 	case pcapng.FateDelivered:
-		if e.Header.Type == protocol.SendRequest {
-			m.arrivedRequest, m.arrivedIn = e.Packet, e.Trail.Sightings[len(e.Trail.Sightings)-1].Recording
+		if event.Header.Type == protocol.SendRequest {
+			m.arrivedRequest, m.arrivedIn = event.Packet, event.Trail.Sightings[len(event.Trail.Sightings)-1].Recording
 		}
 	case pcapng.FateUnknown, pcapng.FateCopied:
 	}
@@ -167,20 +167,20 @@ func (m *message) addStep(e *Event, typ string, fromSender, retransmitted bool) 
 		return
 	}
 	m.Steps = append(m.Steps, Step{
-		Packet: e.Packet, Packets: 1, Time: e.Time, End: e.Time, Type: typ, FromSender: fromSender,
+		Packet: event.Packet, Packets: 1, Time: event.Time, End: event.Time, Type: typ, FromSender: fromSender,
 		Retransmitted: retransmitted,
 	})
 }
 
 // addPayload adds payload to its DATA step.
-func (m *message) addPayload(e *Event) {
+func (m *message) addPayload(event *Event) {
 	for i := len(m.Steps) - 1; i >= 0; i-- {
 		if s := &m.Steps[i]; s.Type == "DATA" {
-			if s.Packet != e.Packet {
+			if s.Packet != event.Packet {
 				s.Packets++
 			}
-			s.End = e.Time
-			s.Bytes += e.Bytes
+			s.End = event.Time
+			s.Bytes += event.Bytes
 			return
 		}
 	}
@@ -201,54 +201,54 @@ func (f *flow) endMessage(m *message, e *Event, complete bool) {
 
 // reportLast reports the last closed message and explains its retransmissions.
 func (f *flow) reportLast() {
-	m := f.previous
-	if m == nil || m.reported {
+	msg := f.previous
+	if msg == nil || msg.reported {
 		return
 	}
-	m.reported = true
+	msg.reported = true
 	switch {
-	case !m.nextCall.IsZero():
-		f.findAbandoned(m)
-	case m.requestRevoked:
-	case len(m.knownLosses) > 0:
-		f.findKnownLosses(m)
-	case m.inferredLoss != "":
-		m.setProblem(m.inferredLoss + " lost")
-		f.tracker.addMessageFinding(LostPacket, m, "message %d from rank %d to rank %d: %s was lost, or is not in the recording%s%s",
-			m.ID, m.Src, m.Dst, m.inferredLoss, f.lossText(m), f.retransmissionText(m))
-	case m.Retransmissions > 0 && !m.clearedByStale && !m.crossed:
-		m.setProblem("retransmitted")
-		f.tracker.addMessageFinding(RetransmittedPacket, m, "message %d from rank %d to rank %d: no answer in time%s", m.ID, m.Src,
-			m.Dst, f.retransmissionText(m))
+	case !msg.nextCall.IsZero():
+		f.findAbandoned(msg)
+	case msg.requestRevoked:
+	case len(msg.knownLosses) > 0:
+		f.findKnownLosses(msg)
+	case msg.inferredLoss != "":
+		msg.setProblem(msg.inferredLoss + " lost")
+		f.tracker.addMessageFinding(LostPacket, msg, "message %d from rank %d to rank %d: %s was lost, or is not in the recording%s%s",
+			msg.ID, msg.Src, msg.Dst, msg.inferredLoss, f.lossText(msg), f.retransmissionText(msg))
+	case msg.Retransmissions > 0 && !msg.clearedByStale && !msg.crossed:
+		msg.setProblem("retransmitted")
+		f.tracker.addMessageFinding(RetransmittedPacket, msg, "message %d from rank %d to rank %d: no answer in time%s", msg.ID, msg.Src,
+			msg.Dst, f.retransmissionText(msg))
 	}
-	if m.clearedByStale {
-		m.setProblem("cleared by a stale CLEAR_TO_SEND")
+	if msg.clearedByStale {
+		msg.setProblem("cleared by a stale CLEAR_TO_SEND")
 	}
-	f.reportMessage(m)
+	f.reportMessage(msg)
 }
 
 // lossText describes how much of a message with a lost datagram was received.
-func (f *flow) lossText(m *message) string {
+func (f *flow) lossText(msg *message) string {
 	switch {
-	case m.progressAtLoss != nil:
-		return "; " + f.progressText(m, m.progressAtLoss)
-	case m.headlessPackets > 0:
-		return fmt.Sprintf("; %s (%d bytes) arrived without it", formatCount(m.headlessPackets, "continuation datagram"),
-			m.headlessBytes)
+	case msg.progressAtLoss != nil:
+		return "; " + f.progressText(msg, msg.progressAtLoss)
+	case msg.headlessPackets > 0:
+		return fmt.Sprintf("; %s (%d bytes) arrived without it", formatCount(msg.headlessPackets, "continuation datagram"),
+			msg.headlessBytes)
 	}
 	return ""
 }
 
-func (f *flow) retransmissionText(m *message) string {
+func (f *flow) retransmissionText(msg *message) string {
 	switch {
-	case m.Retransmissions == 0:
+	case msg.Retransmissions == 0:
 		return ""
-	case m.dataPackets > 1 && m.isFragmented():
-		text := fmt.Sprintf("; %s retransmitted, DATA of several datagrams among them", packetsWere(m.Retransmissions))
-		return text + f.harmText(m, "where a part of it had arrived, ", "the second header",
+	case msg.dataPackets > 1 && msg.isFragmented():
+		text := fmt.Sprintf("; %s retransmitted, DATA of several datagrams among them", packetsWere(msg.Retransmissions))
+		return text + f.harmText(msg, "where a part of it had arrived, ", "the second header",
 			", if not much more than 100 ms have passed since the last datagram")
 	}
-	return fmt.Sprintf("; %s retransmitted", packetsWere(m.Retransmissions))
+	return fmt.Sprintf("; %s retransmitted", packetsWere(msg.Retransmissions))
 }
 
 // isFragmented reports whether the message has continuation datagrams.
@@ -264,20 +264,20 @@ func packetsWere(n int) string {
 }
 
 // reportMessage fills in the verdict and phases of a message and calls OnMessage.
-func (f *flow) reportMessage(m *message) {
-	if m.Verdict = m.problem; m.Verdict == "" {
-		m.Verdict = "ok"
+func (f *flow) reportMessage(msg *message) {
+	if msg.Verdict = msg.problem; msg.Verdict == "" {
+		msg.Verdict = "ok"
 	}
-	m.Phases = Phases{
-		RequestToClear: secondsBetween(m.request, m.clear),
-		ClearToData:    secondsBetween(m.clear, m.dataEnd),
-		DataToAck:      secondsBetween(m.dataEnd, m.ack),
-		Total:          secondsBetween(m.request, m.ack),
+	msg.Phases = Phases{
+		RequestToClear: secondsBetween(msg.request, msg.clear),
+		ClearToData:    secondsBetween(msg.clear, msg.dataEnd),
+		DataToAck:      secondsBetween(msg.dataEnd, msg.ack),
+		Total:          secondsBetween(msg.request, msg.ack),
 	}
 	if f.tracker.opts.OnMessage != nil {
-		f.tracker.opts.OnMessage(&m.Message)
+		f.tracker.opts.OnMessage(&msg.Message)
 	}
-	m.Steps = nil
+	msg.Steps = nil
 }
 
 // between returns the time from a to b in seconds, or nil if one of them is unknown or b is before a.

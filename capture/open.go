@@ -54,14 +54,14 @@ func (f *extFlow) unmatchedText(m *extMessage) string {
 		f.counts.Src, handshake.Round(f.tracker.now.Sub(m.beginTime)), f.counts.Dst, m.number, m.tag, m.comm, m.length)
 }
 
-func (f *extFlow) incompleteText(m *extMessage) string {
-	want := m.length
-	if m.cleared {
-		want = m.acceptedLen
+func (f *extFlow) incompleteText(msg *extMessage) string {
+	want := msg.length
+	if msg.cleared {
+		want = msg.acceptedLen
 	}
 	text := fmt.Sprintf("rank %d has waited %v for DATA from rank %d: %d of %d bytes of message %d were recorded",
-		f.counts.Dst, handshake.Round(f.tracker.now.Sub(m.last)), f.counts.Src, m.receivedBytes, want, m.number)
-	if m.beforeRecording {
+		f.counts.Dst, handshake.Round(f.tracker.now.Sub(msg.last)), f.counts.Src, msg.receivedBytes, want, msg.number)
+	if msg.beforeRecording {
 		text += ", which had begun before the recording"
 	}
 	return text

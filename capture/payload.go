@@ -10,63 +10,63 @@ import (
 )
 
 // data handles DATA with a header.
-func (f *flow) onData(e *Event, payload []byte, truncated int) {
+func (f *flow) onData(event *Event, payload []byte, truncated int) {
 	f.hasSent = true
 	if f.lateRequest != nil && f.msg != nil {
 		// DATA that soon follows late belongs to the next message even if its bytes are the same, because a
 		// retransmission would not come so soon.
-		if e.Time.Sub(f.lateRequest.Time) >= duplicateWindow && f.msg.sameData(e, payload) {
+		if event.Time.Sub(f.lateRequest.Time) >= duplicateWindow && f.msg.sameData(event, payload) {
 			f.markLateDuplicate()
 		} else {
-			f.startLateMessage(e)
+			f.startLateMessage(event)
 		}
 	}
-	m := f.msg
-	if m != nil && m.clearRevoked { // answers the revoked CLEAR_TO_SEND
-		e.Reason = handshake.ReasonUnsolicited
+	msg := f.msg
+	if msg != nil && msg.clearRevoked { // answers the revoked CLEAR_TO_SEND
+		event.Reason = handshake.ReasonUnsolicited
 		return
 	}
-	if e.fate() == pcapng.FateLost && f.onLostData(e, payload) {
+	if event.fate() == pcapng.FateLost && f.onLostData(event, payload) {
 		return
 	}
 	switch {
-	case m == nil && f.earlyClears.n > 0:
-		m = f.newMessage(e)
-		f.assignEarlyClears(m)
-		m.clearedByStale = false
-		m.inferLoss("SEND_REQUEST")
-	case m == nil && f.retransmitsLast(e, payload):
-		f.onRepeatedData(f.previous, e)
+	case msg == nil && f.earlyClears.n > 0:
+		msg = f.newMessage(event)
+		f.assignEarlyClears(msg)
+		msg.clearedByStale = false
+		msg.inferLoss("SEND_REQUEST")
+	case msg == nil && f.retransmitsLast(event, payload):
+		f.onRepeatedData(f.previous, event)
 		f.retransmitting = true
-		m = f.previous
-	case m == nil:
-		m = f.newMessage(e)
-		m.inferLoss("SEND_REQUEST and CLEAR_TO_SEND")
-	case m.state == requested:
-		m.inferLoss("CLEAR_TO_SEND")
-	case m.state == receiving || m.state == received:
-		f.onRepeatedData(m, e)
-	case m.headlessPackets > 0 && e.Time.Sub(m.lastData) >= duplicateWindow, m.lostDataHeaders > 0:
-		f.onRetransmission(m, e)
+		msg = f.previous
+	case msg == nil:
+		msg = f.newMessage(event)
+		msg.inferLoss("SEND_REQUEST and CLEAR_TO_SEND")
+	case msg.state == requested:
+		msg.inferLoss("CLEAR_TO_SEND")
+	case msg.state == receiving || msg.state == received:
+		f.onRepeatedData(msg, event)
+	case msg.headlessPackets > 0 && event.Time.Sub(msg.lastData) >= duplicateWindow, msg.lostDataHeaders > 0:
+		f.onRetransmission(msg, event)
 	}
-	f.recordArrival(m, e, protocol.Data)
-	first := m.dataPackets == 0 && !e.Retransmitted
-	m.Words, m.sum = e.Header.Size, crc32.Checksum(payload, castagnoli)
-	m.dataPackets++
-	m.longestDatagram = max(m.longestDatagram, e.Length)
-	m.dataPacket = e.Packet
-	if !f.retransmitting && !e.Duplicate {
-		m.state = receiving
+	f.recordArrival(msg, event, protocol.Data)
+	first := msg.dataPackets == 0 && !event.Retransmitted
+	msg.Words, msg.sum = event.Header.Size, crc32.Checksum(payload, castagnoli)
+	msg.dataPackets++
+	msg.longestDatagram = max(msg.longestDatagram, event.Length)
+	msg.dataPacket = event.Packet
+	if !f.retransmitting && !event.Duplicate {
+		msg.state = receiving
 	}
 	if first {
-		m.dataSends.recordSend(e.Time)
-		m.addStep(e, "DATA", true, false)
+		msg.dataSends.recordSend(event.Time)
+		msg.addStep(event, "DATA", true, false)
 	}
-	f.checkDatatype(m, e)
-	if e.Proto == pcapng.UDP {
+	f.checkDatatype(msg, event)
+	if event.Proto == pcapng.UDP {
 		payload = f.tracker.padTruncated(payload, truncated)
 	}
-	f.feedPayload(m, e, payload, true)
+	f.feedPayload(msg, event, payload, true)
 }
 
 // retransmitsLast reports whether DATA without a request retransmits the last message.
@@ -80,85 +80,85 @@ func (m *message) sameData(e *Event, payload []byte) bool {
 }
 
 // onRepeatedData handles a DATA header of a message whose DATA was seen before.
-func (f *flow) onRepeatedData(m *message, e *Event) {
-	if e.isCopy(e.Time.Sub(m.lastData)) {
-		f.markDuplicate(m, e)
+func (f *flow) onRepeatedData(msg *message, e *Event) {
+	if e.isCopy(e.Time.Sub(msg.lastData)) {
+		f.markDuplicate(msg, e)
 		return
 	}
-	f.onRetransmission(m, e)
+	f.onRetransmission(msg, e)
 	switch {
-	case !m.ack.IsZero():
-		m.inferLoss("ACK")
-	case m.state == received:
-		m.inferLoss("DATA or its ACK")
+	case !msg.ack.IsZero():
+		msg.inferLoss("ACK")
+	case msg.state == received:
+		msg.inferLoss("DATA or its ACK")
 	default:
-		f.inferDataLoss(m)
+		f.inferDataLoss(msg)
 	}
 }
 
 // onPayload handles payload without a header, or a datagram that must be payload.
-func (f *flow) onPayload(e *Event, b []byte, truncated int) {
-	e.Kind = PayloadEvent
-	m := f.current()
-	if m != nil && m.clearRevoked { // of DATA that answers the revoked CLEAR_TO_SEND
-		e.Message, e.Reason = m.ID, handshake.ReasonUnexpectedPayload
+func (f *flow) onPayload(event *Event, b []byte, truncated int) {
+	event.Kind = PayloadEvent
+	msg := f.current()
+	if msg != nil && msg.clearRevoked { // of DATA that answers the revoked CLEAR_TO_SEND
+		event.Message, event.Reason = msg.ID, handshake.ReasonUnexpectedPayload
 		return
 	}
-	if m != nil && e.fate() == pcapng.FateLost {
-		e.Message = m.ID
-		m.recordLoss(e, dataDatagram)
+	if msg != nil && event.fate() == pcapng.FateLost {
+		event.Message = msg.ID
+		msg.recordLoss(event, dataDatagram)
 		return
 	}
-	if m != nil && m.state == cleared {
+	if msg != nil && msg.state == cleared {
 		// The datagram with the header is not in the recording.
-		m.headlessPackets++
-		m.headlessBytes += int64(len(b) + truncated)
-		m.lastData = e.Time
-		m.inferLoss(firstDataDatagram)
-		e.Message, e.Reason = m.ID, handshake.ReasonUnexpectedPayload
+		msg.headlessPackets++
+		msg.headlessBytes += int64(len(b) + truncated)
+		msg.lastData = event.Time
+		msg.inferLoss(firstDataDatagram)
+		event.Message, event.Reason = msg.ID, handshake.ReasonUnexpectedPayload
 		return
 	}
-	if m == nil || f.pair == nil {
-		e.Reason = handshake.ReasonUnexpectedPayload
-		if m == nil && f.previous != nil && e.Time.Sub(f.previous.lastData) < duplicateWindow {
+	if msg == nil || f.pair == nil {
+		event.Reason = handshake.ReasonUnexpectedPayload
+		if msg == nil && f.previous != nil && event.Time.Sub(f.previous.lastData) < duplicateWindow {
 			// This is the remainder of a duplicate, or a surplus datagram of the message.
-			e.Message, e.Duplicate = f.previous.ID, true
+			event.Message, event.Duplicate = f.previous.ID, true
 		}
 		return
 	}
 	sum := crc32.Checksum(b, castagnoli)
-	same := len(b) > 0 && sum == f.lastChecksum && len(b)+truncated == f.lastLength && e.Time.Sub(m.lastData) < duplicateWindow
+	same := len(b) > 0 && sum == f.lastChecksum && len(b)+truncated == f.lastLength && event.Time.Sub(msg.lastData) < duplicateWindow
 	if same {
-		m.duplicatePacket = e.Packet
+		msg.duplicatePacket = event.Packet
 	}
 	f.lastChecksum, f.lastLength = sum, len(b)+truncated
 	if w, _ := f.pair.RecvWait(); w.State != handshake.Receiving {
-		f.explainSurplus(m, e, same)
+		f.explainSurplus(msg, event, same)
 		return
 	}
-	f.feedPayload(m, e, f.tracker.padTruncated(b, truncated), false)
-	if e.IsData && e.Proto == pcapng.UDP {
-		f.addContinuation(m, sum, truncated)
+	f.feedPayload(msg, event, f.tracker.padTruncated(b, truncated), false)
+	if event.IsData && event.Proto == pcapng.UDP {
+		f.addContinuation(msg, sum, truncated)
 	}
 }
 
 // explainSurplus explains payload that arrives for a message after all of its payload.
-func (f *flow) explainSurplus(m *message, e *Event, same bool) {
-	e.Message, e.Reason = m.ID, handshake.ReasonUnexpectedPayload
-	if m.state != received || m.explained || e.Proto == pcapng.TCP {
+func (f *flow) explainSurplus(msg *message, event *Event, same bool) {
+	event.Message, event.Reason = msg.ID, handshake.ReasonUnexpectedPayload
+	if msg.state != received || msg.explained || event.Proto == pcapng.TCP {
 		return
 	}
-	m.explained = true
+	msg.explained = true
 	if same {
-		e.Duplicate = true
-		m.setProblem("a datagram of DATA was delivered twice")
-		f.tracker.addFinding(DuplicatePacket, e, "the network delivered the last datagram of message %d from rank %d to "+
-			"rank %d twice", m.ID, m.Src, m.Dst).relateTo(m, e.Packet)
+		event.Duplicate = true
+		msg.setProblem("a datagram of DATA was delivered twice")
+		f.tracker.addFinding(DuplicatePacket, event, "the network delivered the last datagram of message %d from rank %d to "+
+			"rank %d twice", msg.ID, msg.Src, msg.Dst).relateTo(msg, event.Packet)
 		return
 	}
-	m.setProblem("size mismatch")
-	f.tracker.addFinding(SizeMismatch, e, "message %d from rank %d to rank %d announces %d words, but more bytes arrived", m.ID,
-		m.Src, m.Dst, m.Words).relateTo(m, e.Packet)
+	msg.setProblem("size mismatch")
+	f.tracker.addFinding(SizeMismatch, event, "message %d from rank %d to rank %d announces %d words, but more bytes arrived", msg.ID,
+		msg.Src, msg.Dst, msg.Words).relateTo(msg, event.Packet)
 }
 
 // padTruncated returns payload at its full length: zeros replace the bytes that the snapshot length cut off.
@@ -174,56 +174,56 @@ func (t *Tracker) padTruncated(b []byte, truncated int) []byte {
 }
 
 // take passes payload to the receiving half, which determines its position in the message.
-func (f *flow) feedPayload(m *message, e *Event, b []byte, begins bool) {
-	now := f.tracker.instant(e.Time)
-	e.Message, e.IsData, e.DataPacket = m.ID, true, m.dataPacket
-	e.Header.Src, e.Header.Dst, e.HasRanks = uint32(m.Src), uint32(m.Dst), true
-	e.Total = int64(m.Words) * protocol.WordLen
+func (f *flow) feedPayload(msg *message, event *Event, b []byte, begins bool) {
+	now := f.tracker.instant(event.Time)
+	event.Message, event.IsData, event.DataPacket = msg.ID, true, msg.dataPacket
+	event.Header.Src, event.Header.Dst, event.HasRanks = uint32(msg.Src), uint32(msg.Dst), true
+	event.Total = int64(msg.Words) * protocol.WordLen
 	var reason handshake.Reason
 	if begins {
-		f.prepareReceive(m, now, e.Proto == pcapng.TCP)
-		reason = f.feedHeader(now, e, m, b)
+		f.prepareReceive(msg, now, event.Proto == pcapng.TCP)
+		reason = f.feedHeader(now, event, msg, b)
 	} else {
 		w, _ := f.pair.RecvWait()
-		e.Offset = w.Got
+		event.Offset = w.Got
 		f.acts = f.pair.Payload(now, b, f.acts[:0])
-		reason = f.locatePayload(e, b)
+		reason = f.locatePayload(event, b)
 	}
-	m.lastData = e.Time
-	m.addPayload(e)
+	msg.lastData = event.Time
+	msg.addPayload(event)
 	switch {
 	case reason != handshake.ReasonNone:
 	case begins:
-		f.startData(m, e)
+		f.startData(msg, event)
 	default:
-		m.dataProgress.datagrams++
-		m.dataProgress.bytes += e.Bytes
+		msg.dataProgress.datagrams++
+		msg.dataProgress.bytes += event.Bytes
 	}
 	switch {
 	case reason == handshake.ReasonLength,
-		reason == handshake.ReasonGap && protocol.CPUShape().ImpliesGap(e.Total-e.Offset, int64(len(b))):
-		e.IsData, e.Reason = false, reason
-		f.explainLength(m, e, int64(len(b)), begins)
+		reason == handshake.ReasonGap && protocol.CPUShape().ImpliesGap(event.Total-event.Offset, int64(len(b))):
+		event.IsData, event.Reason = false, reason
+		f.explainLength(msg, event, int64(len(b)), begins)
 	case reason != handshake.ReasonNone:
-		e.IsData, e.Reason = false, reason
-	case e.IsLastPiece:
+		event.IsData, event.Reason = false, reason
+	case event.IsLastPiece:
 		if !f.retransmitting {
-			m.state, m.dataEnd = received, e.Time
-			if m.firstDataEnd.IsZero() {
-				m.firstDataEnd = e.Time
+			msg.state, msg.dataEnd = received, event.Time
+			if msg.firstDataEnd.IsZero() {
+				msg.firstDataEnd = event.Time
 			}
 		}
-		f.retransmitting = f.retransmitting && m == f.previous
-		f.tracker.checkPadding(f.from, m, e)
+		f.retransmitting = f.retransmitting && msg == f.previous
+		f.tracker.checkPadding(f.from, msg, event)
 	}
 }
 
 // prepareReceive puts the receiving half into its state after CLEAR_TO_SEND.
-func (f *flow) prepareReceive(m *message, now handshake.Instant, reliable bool) {
-	if f.pair == nil || f.pair.Config().Reliable != reliable || f.pair.Config().Remote != uint32(m.Src) ||
-		f.pair.Config().Local != uint32(m.Dst) {
+func (f *flow) prepareReceive(msg *message, now handshake.Instant, reliable bool) {
+	if f.pair == nil || f.pair.Config().Reliable != reliable || f.pair.Config().Remote != uint32(msg.Src) ||
+		f.pair.Config().Local != uint32(msg.Dst) {
 		f.pair = handshake.New(handshake.Config{
-			Local: uint32(m.Dst), Remote: uint32(m.Src), Profile: f.tracker.opts.Profile, Reliable: reliable,
+			Local: uint32(msg.Dst), Remote: uint32(msg.Src), Profile: f.tracker.opts.Profile, Reliable: reliable,
 			Quirks: handshake.Quirks{IgnoreDestination: true}, Shape: protocol.CPUShape(),
 			Timing: handshake.Timing{FragmentGap: duplicateWindow}, MaxWords: math.MaxUint32,
 		})
@@ -235,72 +235,72 @@ func (f *flow) prepareReceive(m *message, now handshake.Instant, reliable bool) 
 	if f.pair.RecvIdle() {
 		f.acts, _ = f.pair.Recv(now, handshake.RecvOp{Words: math.MaxUint32, Any: true, AnyTag: true}, f.acts[:0])
 	}
-	request := protocol.Header{Src: uint32(m.Src), Dst: uint32(m.Dst), Call: m.call, Type: protocol.SendRequest,
-		Tag: uint8(m.Tag)}
+	request := protocol.Header{Src: uint32(msg.Src), Dst: uint32(msg.Dst), Call: msg.call, Type: protocol.SendRequest,
+		Tag: uint8(msg.Tag)}
 	f.tracker.opts.Profile.Put(f.header[:], request)
 	f.acts = f.pair.Datagram(now, f.header[:], f.acts[:0])
 }
 
 // feedHeader passes a DATA header and its payload to the receiving half.
-func (f *flow) feedHeader(now handshake.Instant, e *Event, m *message, b []byte) handshake.Reason {
-	h := e.Header
+func (f *flow) feedHeader(now handshake.Instant, event *Event, m *message, b []byte) handshake.Reason {
+	h := event.Header
 	h.Call, h.Type, h.Size = m.call, protocol.Data, m.Words
 	f.tracker.data = f.tracker.opts.Profile.Append(f.tracker.data[:0], h)
-	if e.Proto == pcapng.TCP {
+	if event.Proto == pcapng.TCP {
 		f.acts = f.pair.Header(now, f.tracker.data, f.acts[:0])
-		return f.locatePayload(e, nil)
+		return f.locatePayload(event, nil)
 	}
 	f.tracker.data = append(f.tracker.data, b...)
 	f.acts = f.pair.Datagram(now, f.tracker.data, f.acts[:0])
-	return f.locatePayload(e, b)
+	return f.locatePayload(event, b)
 }
 
 // place determines the position of payload, or why it was dropped, from the actions of the receiving half.
-func (f *flow) locatePayload(e *Event, b []byte) handshake.Reason {
+func (f *flow) locatePayload(event *Event, b []byte) handshake.Reason {
 	reason := handshake.ReasonNone
-	for _, a := range f.acts {
-		switch a.Kind {
+	for _, action := range f.acts {
+		switch action.Kind {
 		case handshake.Copy:
-			e.Bytes = int64(len(a.Payload))
-			e.Offset = a.Offset
+			event.Bytes = int64(len(action.Payload))
+			event.Offset = action.Offset
 		case handshake.RecvDone:
-			e.IsLastPiece = true
+			event.IsLastPiece = true
 		case handshake.Drop:
-			reason = a.Reason
+			reason = action.Reason
 		case handshake.Transmit, handshake.TransmitData, handshake.SendDone, handshake.Note:
 		}
 	}
 	if reason == handshake.ReasonNone {
-		e.Padding = len(b) - int(e.Bytes)
+		event.Padding = len(b) - int(event.Bytes)
 	}
 	return reason
 }
 
 // explainLength explains a datagram of unexpected length.
-func (f *flow) explainLength(m *message, e *Event, n int64, begins bool) {
-	if m.explained {
+func (f *flow) explainLength(msg *message, event *Event, n int64, begins bool) {
+	if msg.explained {
 		return
 	}
-	m.explained = true
-	left := e.Total - e.Offset
+	msg.explained = true
+	left := event.Total - event.Offset
 	switch {
 	case begins:
-		m.state, m.dataEnd = received, e.Time
-		m.setProblem("size mismatch")
-		f.tracker.addFinding(SizeMismatch, e, "DATA from rank %d announces %d words, %d bytes, but its datagram carries %d", m.Src,
-			m.Words, e.Total, n).relateTo(m, e.Packet)
+		msg.state, msg.dataEnd = received, event.Time
+		msg.setProblem("size mismatch")
+		f.tracker.addFinding(SizeMismatch, event, "DATA from rank %d announces %d words, %d bytes, but its datagram carries %d", msg.Src,
+			msg.Words, event.Total, n).relateTo(msg, event.Packet)
 	case protocol.CPUShape().ImpliesGap(left, n):
 		padding := (n - left) & (protocol.LineLen - 1)
-		f.recordEarlyTail(m, n-padding)
-	case m.duplicatePacket != 0:
-		m.setProblem("a datagram of DATA was delivered twice")
-		f.tracker.addFinding(DuplicatePacket, e, "the network delivered a datagram of message %d from rank %d to rank %d twice: "+
+		f.recordEarlyTail(msg, n-padding)
+	case msg.duplicatePacket != 0:
+		msg.setProblem("a datagram of DATA was delivered twice")
+		f.tracker.addFinding(DuplicatePacket, event, "the network delivered a datagram of message %d from rank %d to rank %d twice: "+
 			"the duplicate cannot be distinguished from the next part, so that the data is corrupt, or retransmitted%s",
-			m.ID, m.Src, m.Dst, f.harmText(m, "", "the copy", "")).relateTo(m, m.duplicatePacket)
+			msg.ID, msg.Src, msg.Dst, f.harmText(msg, "", "the copy", "")).relateTo(msg, msg.duplicatePacket)
 	default:
-		m.setProblem("size mismatch")
-		f.tracker.addFinding(SizeMismatch, e, "message %d from rank %d to rank %d: %d bytes were left of %d, but the datagram "+
-			"carries %d", m.ID, m.Src, m.Dst, left, e.Total, n).relateTo(m, e.Packet)
+		msg.setProblem("size mismatch")
+		f.tracker.addFinding(SizeMismatch, event, "message %d from rank %d to rank %d: %d bytes were left of %d, but the datagram "+
+			"carries %d", msg.ID, msg.Src, msg.Dst, left, event.Total, n).relateTo(msg, event.Packet)
 	}
 }
 

@@ -15,42 +15,42 @@ const longDatagram = 548
 // possibleCauses returns the possible causes of a wait. A single recording shows which packets were sent but not whether they
 // arrived. If several recordings show arrivals, the findings name the cause and possible returns nil.
 func (t *Tracker) possibleCauses(w wait) []infer.Possibility {
-	m, f := w.msg, w.flow
+	msg, f := w.msg, w.flow
 	if t.isJoined {
 		return nil
 	}
-	o := &infer.Observation{
+	observation := &infer.Observation{
 		Waiter: w.Rank, Peer: w.Peer, Kind: state.KindCPU, WaitSeconds: t.now.Sub(w.Since).Seconds(),
-		HasWorked: f.ackedLen > 0 || f.reverse.ackedLen > 0, HasLongDatagram: m.longestDatagram > longDatagram,
+		HasWorked: f.ackedLen > 0 || f.reverse.ackedLen > 0, HasLongDatagram: msg.longestDatagram > longDatagram,
 	}
 	if t.ranks.node(w.peerAddr).keepsRequesting { // no deployed node
-		o.Kind = state.KindSoftware
+		observation.Kind = state.KindSoftware
 	}
 	peer := f.reverse // packets sent by the peer of the waiting sender
-	switch m.state {
+	switch msg.state {
 	case requested:
-		o.State, o.IsSender, o.Abandoned = handshake.WaitClear, true, f.previous.isAbandoned() || f.reverse.previous.isAbandoned()
+		observation.State, observation.IsSender, observation.Abandoned = handshake.WaitClear, true, f.previous.isAbandoned() || f.reverse.previous.isAbandoned()
 		if other := f.reverse.msg; other != nil && other.state == requested {
-			o.PeerAsks, o.RetransmitsRequest = true, other.requestSends.n > 0
+			observation.PeerAsks, observation.RetransmitsRequest = true, other.requestSends.n > 0
 		}
 	case cleared:
-		o.State, peer = handshake.WaitData, f
-		o.HasLongDatagram = o.HasLongDatagram || m.longestDatagram == 0 // only DATA contains the length of the message
-		o.PeerAsks = m.missedClear()
-		o.RetransmitsRequest = o.PeerAsks
+		observation.State, peer = handshake.WaitData, f
+		observation.HasLongDatagram = observation.HasLongDatagram || msg.longestDatagram == 0 // only DATA contains the length of the message
+		observation.PeerAsks = msg.missedClear()
+		observation.RetransmitsRequest = observation.PeerAsks
 	case receiving:
-		o.State, peer = handshake.Receiving, f
+		observation.State, peer = handshake.Receiving, f
 	default:
-		o.State, o.IsSender = handshake.WaitAck, true
-		o.PeerClears = m.inferredLoss == "DATA"
+		observation.State, observation.IsSender = handshake.WaitAck, true
+		observation.PeerClears = msg.inferredLoss == "DATA"
 	}
 	if !peer.lastHeard.IsZero() {
-		o.LastHeard = new(float64(t.now.Sub(peer.lastHeard)) / float64(time.Second))
+		observation.LastHeard = new(float64(t.now.Sub(peer.lastHeard)) / float64(time.Second))
 	}
-	left, _ := infer.Explain(o)
-	if o.LastHeard == nil && o.Kind != state.KindSoftware { // the peer's kind is unknown as well
-		o.Kind = state.KindSoftware
-		more, _ := infer.Explain(o)
+	left, _ := infer.Explain(observation)
+	if observation.LastHeard == nil && observation.Kind != state.KindSoftware { // the peer's kind is unknown as well
+		observation.Kind = state.KindSoftware
+		more, _ := infer.Explain(observation)
 		for _, p := range more {
 			if !slices.Contains(left, p) {
 				left = append(left, p)

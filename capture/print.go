@@ -63,37 +63,37 @@ type JSONSighting struct {
 
 // JSONEvent returns the event in its JSON form.
 func (e *Event) JSON() JSONEvent {
-	l := JSONEvent{
+	event := JSONEvent{
 		Packet: e.Packet, Time: e.Time, Proto: e.Proto.String(), Src: e.Src.String(), Dst: e.Dst.String(),
 		Length: e.Length, Kind: e.Kind.String(), Message: e.Message, Retransmitted: e.Retransmitted,
 		Duplicate: e.Duplicate,
 		Complete:  e.IsLastPiece,
 	}
 	if e.HasRanks {
-		l.SrcRank, l.DstRank = new(e.Header.Src), new(e.Header.Dst)
+		event.SrcRank, event.DstRank = new(e.Header.Src), new(e.Header.Dst)
 	}
 	if e.hasHeader() {
-		l.Type, l.Call, l.Size, l.Tag = e.Header.Type.String(), e.Header.Call.String(), new(e.Header.Size),
+		event.Type, event.Call, event.Size, event.Tag = e.Header.Type.String(), e.Header.Call.String(), new(e.Header.Size),
 			new(e.Header.Tag)
 	}
 	if x := e.Extended; x != nil {
-		l.Tag, l.Extended = nil, x.json()
+		event.Tag, event.Extended = nil, x.json()
 	}
 	if e.IsData {
-		l.Offset, l.Bytes, l.Padding, l.Total, l.DataPacket = new(e.Offset), new(e.Bytes), new(e.Padding), new(e.Total),
+		event.Offset, event.Bytes, event.Padding, event.Total, event.DataPacket = new(e.Offset), new(e.Bytes), new(e.Padding), new(e.Total),
 			e.DataPacket
 	}
 	if e.Trail != nil {
 		for _, s := range e.Trail.Sightings {
-			l.Seen = append(l.Seen, JSONSighting(s))
+			event.Seen = append(event.Seen, JSONSighting(s))
 		}
-		l.Fate = e.Trail.Fate.String()
+		event.Fate = e.Trail.Fate.String()
 	}
-	l.Reason, l.Revokes = e.dropReason(), e.revocationText()
+	event.Reason, event.Revokes = e.dropReason(), e.revocationText()
 	if e.hasBadByte() {
-		l.Byte = new(e.BadByte)
+		event.Byte = new(e.BadByte)
 	}
-	return l
+	return event
 }
 
 // IsPacket reports whether the event is a ZRLMPI packet, valid or not, as opposed to other bytes.

@@ -81,36 +81,36 @@ func newReassembler() *reassembler {
 
 // add adds a segment. If the segment is in order, add stores it in u and returns gotUnit. Whatever the verdict, further
 // units may be ready for pop.
-func (r *reassembler) addSegment(f tcpFlow, seg tcpSegment, syn bool, u *pcapng.Unit) decodeResult {
-	s := r.getStream(f, &seg, syn)
+func (r *reassembler) addSegment(f tcpFlow, seg tcpSegment, syn bool, unit *pcapng.Unit) decodeResult {
+	stream := r.getStream(f, &seg, syn)
 	if syn {
 		seg.seq++
 	}
 	if seg.length() == 0 {
 		return skipNoData
 	}
-	ahead := int(int32(seg.seq - s.nextSeq))
+	ahead := int(int32(seg.seq - stream.nextSeq))
 	if ahead > maxJump || ahead < -maxJump {
-		r.restart(s, seg.seq)
+		r.restart(stream, seg.seq)
 		ahead = 0
 	}
 	if ahead+seg.length() <= 0 {
 		return skipRetransmission
 	}
 	if ahead > 0 {
-		return r.holdSegment(s, seg)
+		return r.holdSegment(stream, seg)
 	}
 	seg.trim(-ahead)
-	in := s.nextUnit(&seg, 0)
+	in := stream.nextUnit(&seg, 0)
 	if len(r.ready) > 0 {
 		// Units of an earlier connection must be delivered first.
 		in.Data = append([]byte(nil), in.Data...)
 		r.ready = append(r.ready, in)
-		r.drainHeld(s, &seg)
+		r.drainHeld(stream, &seg)
 		return unitPending
 	}
-	*u = in
-	r.drainHeld(s, &seg)
+	*unit = in
+	r.drainHeld(stream, &seg)
 	return gotUnit
 }
 
@@ -121,23 +121,23 @@ func (r *reassembler) getStream(f tcpFlow, seg *tcpSegment, syn bool) *tcpStream
 	if syn {
 		first++
 	}
-	s := r.streams[f]
+	stream := r.streams[f]
 	switch {
-	case s == nil:
+	case stream == nil:
 		if len(r.streams) == maxStreams {
 			r.evict(r.recent.Front().Value.(*tcpStream))
 		}
-		s = &tcpStream{flow: f, nextSeq: first, isNew: true}
-		s.recent = r.recent.PushBack(s)
-		r.streams[f] = s
-	case syn && !(s.synSeen && s.first == first):
-		r.restart(s, first)
+		stream = &tcpStream{flow: f, nextSeq: first, isNew: true}
+		stream.recent = r.recent.PushBack(stream)
+		r.streams[f] = stream
+	case syn && !(stream.synSeen && stream.first == first):
+		r.restart(stream, first)
 	}
 	if syn {
-		s.synSeen, s.first = true, first
+		stream.synSeen, stream.first = true, first
 	}
-	r.recent.MoveToBack(s.recent)
-	return s
+	r.recent.MoveToBack(stream.recent)
+	return stream
 }
 
 // restart flushes a stream and restarts it at seq.
@@ -154,33 +154,33 @@ func (r *reassembler) evict(s *tcpStream) {
 }
 
 // holdSegment keeps a segment after a hole until the hole is filled or skipped.
-func (r *reassembler) holdSegment(s *tcpStream, seg tcpSegment) decodeResult {
-	if !s.insertSegment(seg) {
+func (r *reassembler) holdSegment(stream *tcpStream, seg tcpSegment) decodeResult {
+	if !stream.insertSegment(seg) {
 		return skipRetransmission
 	}
 	r.heldBytes += seg.memoryCost()
-	if s.holeElement == nil {
-		s.holeElement = r.holes.PushBack(s)
-		s.holeSince = seg.time
+	if stream.holeElement == nil {
+		stream.holeElement = r.holes.PushBack(stream)
+		stream.holeSince = seg.time
 	}
-	for s.heldBytes > maxHeldStream || (r.heldBytes > maxHeldTotal && len(s.pending) > 0) {
-		r.skipHole(s)
+	for stream.heldBytes > maxHeldStream || (r.heldBytes > maxHeldTotal && len(stream.pending) > 0) {
+		r.skipHole(stream)
 	}
 	return unitPending
 }
 
 // drainHeld moves the held segments that are now in order to ready. They get the packet number and time of by, the segment
 // that filled the hole. If the hole was skipped, by is nil and they keep their own.
-func (r *reassembler) drainHeld(s *tcpStream, by *tcpSegment) {
+func (r *reassembler) drainHeld(stream *tcpStream, by *tcpSegment) {
 	moved := false
-	for len(s.pending) > 0 {
-		seg := s.pending[0]
-		ahead := int(int32(seg.seq - s.nextSeq))
+	for len(stream.pending) > 0 {
+		seg := stream.pending[0]
+		ahead := int(int32(seg.seq - stream.nextSeq))
 		if ahead > 0 {
 			break
 		}
 		moved = true
-		r.removeFirst(s)
+		r.removeFirst(stream)
 		if ahead+seg.length() <= 0 {
 			continue
 		}
@@ -188,9 +188,9 @@ func (r *reassembler) drainHeld(s *tcpStream, by *tcpSegment) {
 		if by != nil {
 			seg.packet, seg.time = by.packet, by.time
 		}
-		r.ready = append(r.ready, s.nextUnit(&seg, 0))
+		r.ready = append(r.ready, stream.nextUnit(&seg, 0))
 	}
-	r.updateHole(s, moved)
+	r.updateHole(stream, moved)
 }
 
 // take removes the first held segment of a stream.
@@ -204,15 +204,15 @@ func (r *reassembler) removeFirst(s *tcpStream) tcpSegment {
 }
 
 // updateHole updates the position of a stream in holes after its held segments have changed.
-func (r *reassembler) updateHole(s *tcpStream, moved bool) {
+func (r *reassembler) updateHole(stream *tcpStream, moved bool) {
 	switch {
-	case s.holeElement == nil || !moved:
-	case len(s.pending) == 0:
-		r.holes.Remove(s.holeElement)
-		s.holeElement, s.pending = nil, nil
+	case stream.holeElement == nil || !moved:
+	case len(stream.pending) == 0:
+		r.holes.Remove(stream.holeElement)
+		stream.holeElement, stream.pending = nil, nil
 	default:
-		s.holeSince = s.pending[0].time
-		r.holes.MoveToBack(s.holeElement)
+		stream.holeSince = stream.pending[0].time
+		r.holes.MoveToBack(stream.holeElement)
 	}
 }
 

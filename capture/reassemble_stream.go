@@ -28,13 +28,13 @@ type tcpStream struct {
 
 // nextUnit converts a segment, which starts gap bytes after the previous one, to the next unit.
 func (s *tcpStream) nextUnit(seg *tcpSegment, gap int) pcapng.Unit {
-	u := pcapng.Unit{
+	unit := pcapng.Unit{
 		Packet: seg.packet, Time: seg.time, Src: s.flow.src, Dst: s.flow.dst, Proto: pcapng.TCP,
 		Data: seg.data, Truncated: seg.unrecorded, Gap: gap, Restart: s.isNew,
 	}
 	s.isNew = false
 	s.nextSeq = seg.seq + uint32(seg.length())
-	return u
+	return unit
 }
 
 // insertSegment stores a copy of a segment. It returns false, and stores nothing, if a stored segment already covers it.

@@ -26,36 +26,36 @@ func (e *Event) revocationText() string {
 }
 
 // onRequestRevoked handles the revocation of a SEND_REQUEST: its sender no longer sends the message.
-func (f *flow) onRequestRevoked(e *Event) {
+func (f *flow) onRequestRevoked(event *Event) {
 	f.reportUnsolicited()
-	f.minNumber = max(f.minNumber, e.Header.Size)
-	m := f.msg
-	if m == nil || m.requestNumber >= e.Header.Size { // a repetition, because the peer answered the revoked request
-		e.Reason = handshake.ReasonStale
+	f.minNumber = max(f.minNumber, event.Header.Size)
+	msg := f.msg
+	if msg == nil || msg.requestNumber >= event.Header.Size { // a repetition, because the peer answered the revoked request
+		event.Reason = handshake.ReasonStale
 		return
 	}
-	m.addStep(e, "SEND_REQUEST revoked", true, false)
-	m.setProblem("withdrawn by its sender")
-	m.requestRevoked = true
+	msg.addStep(event, "SEND_REQUEST revoked", true, false)
+	msg.setProblem("withdrawn by its sender")
+	msg.requestRevoked = true
 	// A shorter wait means that the program changed its mind.
-	if waited := e.Time.Sub(m.request); m.state == requested && waited >= duplicateWindow {
-		f.tracker.addFinding(NeverCleared, e, "message %d from rank %d to rank %d: its sender withdrew it after %v without "+
-			"CLEAR_TO_SEND: %s", m.ID, m.Src, m.Dst, handshake.Round(waited), m.unclearedReasons()).relateTo(m, m.firstPacket,
-			e.Packet)
+	if waited := event.Time.Sub(msg.request); msg.state == requested && waited >= duplicateWindow {
+		f.tracker.addFinding(NeverCleared, event, "message %d from rank %d to rank %d: its sender withdrew it after %v without "+
+			"CLEAR_TO_SEND: %s", msg.ID, msg.Src, msg.Dst, handshake.Round(waited), msg.unclearedReasons()).relateTo(msg, msg.firstPacket,
+			event.Packet)
 	}
-	f.endMessage(m, e, false)
+	f.endMessage(msg, event, false)
 }
 
 // unclear handles the revocation of a CLEAR_TO_SEND: the receive was canceled, and the sender requests again with the
 // next number.
-func (f *flow) onClearRevoked(e *Event) {
+func (f *flow) onClearRevoked(event *Event) {
 	f.reportUnsolicited()
-	m := f.msg
-	if m == nil || m.requestNumber >= e.Header.Size || m.state == requested {
-		e.Reason = handshake.ReasonStale
+	msg := f.msg
+	if msg == nil || msg.requestNumber >= event.Header.Size || msg.state == requested {
+		event.Reason = handshake.ReasonStale
 		return
 	}
-	m.addStep(e, "CLEAR_TO_SEND revoked", false, false)
-	m.state, m.requestNumber, m.clearRevoked = requested, e.Header.Size, true
+	msg.addStep(event, "CLEAR_TO_SEND revoked", false, false)
+	msg.state, msg.requestNumber, msg.clearRevoked = requested, event.Header.Size, true
 	f.pair = nil
 }

@@ -85,16 +85,16 @@ type source struct {
 }
 
 // Next implements Source.
-func (s *source) Next(u *pcapng.Unit) error {
+func (s *source) Next(unit *pcapng.Unit) error {
 	for {
-		if s.decoder.tcp.pop(u) {
+		if s.decoder.tcp.pop(unit) {
 			s.stats.Units++
 			return nil
 		}
 		if s.err != nil {
 			return s.err
 		}
-		if s.readPacket(u) == gotUnit {
+		if s.readPacket(unit) == gotUnit {
 			s.stats.Units++
 			return nil
 		}
@@ -103,7 +103,7 @@ func (s *source) Next(u *pcapng.Unit) error {
 
 // packet reads the next packet. If the packet completes a unit, it stores the unit in u. At the end of the records it
 // sets err.
-func (s *source) readPacket(u *pcapng.Unit) decodeResult {
+func (s *source) readPacket(unit *pcapng.Unit) decodeResult {
 	if err := s.records.Next(&s.rec); err != nil {
 		s.err = s.convertError(err)
 		s.decoder.dropIncomplete()
@@ -114,9 +114,9 @@ func (s *source) readPacket(u *pcapng.Unit) decodeResult {
 	if s.trustFilePorts && s.metadata.FromWriter {
 		s.decoder.allPorts = true
 	}
-	v := s.decoder.decode(&s.rec, s.stats.Packets, u)
+	v := s.decoder.decode(&s.rec, s.stats.Packets, unit)
 	if v == gotUnit {
-		u.Comments = s.rec.Comments
+		unit.Comments = s.rec.Comments
 	}
 	return v
 }

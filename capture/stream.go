@@ -21,79 +21,79 @@ type streamParser struct {
 }
 
 // processStream processes a piece of a AddTCP stream.
-func (t *Tracker) processStream(c *conversation, forward bool, u *pcapng.Unit) {
+func (t *Tracker) processStream(c *conversation, forward bool, unit *pcapng.Unit) {
 	side := 0
 	if !forward {
 		side = 1
 	}
-	if c.tcp[side] == nil || u.Restart {
+	if c.tcp[side] == nil || unit.Restart {
 		c.tcp[side] = &streamParser{}
 	}
-	s := c.tcp[side]
+	parser := c.tcp[side]
 	out, in := orientFlows(&c.flows, forward)
-	b := u.Data
-	missing := int64(u.Gap)
+	b := unit.Data
+	missing := int64(unit.Gap)
 	if missing > 0 {
-		if s.payloadLeft < missing || s.headerBytes > 0 || s.extPacket != nil {
-			s.isLost, s.headerBytes, s.payloadLeft, s.extPacket, s.unrecorded = true, 0, 0, nil, 0
+		if parser.payloadLeft < missing || parser.headerBytes > 0 || parser.extPacket != nil {
+			parser.isLost, parser.headerBytes, parser.payloadLeft, parser.extPacket, parser.unrecorded = true, 0, 0, nil, 0
 		} else {
-			s.payloadLeft -= missing
+			parser.payloadLeft -= missing
 		}
 	}
 	for len(b) > 0 {
 		switch {
-		case s.isLost:
-			b = t.resync(u, s, b)
-		case s.extPacket != nil:
-			b = t.processExtStream(c, forward, u, s, b)
-		case s.payloadLeft > 0:
-			n := min(int64(len(b)), s.payloadLeft)
-			e := t.newEvent(u, b[:n])
+		case parser.isLost:
+			b = t.resync(unit, parser, b)
+		case parser.extPacket != nil:
+			b = t.processExtStream(c, forward, unit, parser, b)
+		case parser.payloadLeft > 0:
+			n := min(int64(len(b)), parser.payloadLeft)
+			e := t.newEvent(unit, b[:n])
 			out.onPayload(e, b[:n], 0)
 			t.emit(e)
-			s.payloadLeft -= n
+			parser.payloadLeft -= n
 			b = b[n:]
 		default:
-			n := copy(s.header[s.headerBytes:], b)
-			s.headerBytes += n
+			n := copy(parser.header[parser.headerBytes:], b)
+			parser.headerBytes += n
 			b = b[n:]
-			if s.headerBytes == protocol.HeaderLen {
-				s.headerBytes = 0
-				if protocol.IsExtended(s.header[:]) {
-					s.extPacket = bytes.Clone(s.header[:])
+			if parser.headerBytes == protocol.HeaderLen {
+				parser.headerBytes = 0
+				if protocol.IsExtended(parser.header[:]) {
+					parser.extPacket = bytes.Clone(parser.header[:])
 					break
 				}
-				t.processTCPHeader(u, s, out, in)
+				t.processTCPHeader(unit, parser, out, in)
 			}
 		}
 	}
-	if u.Truncated > 0 {
-		t.skipUnrecorded(c, forward, u, s)
+	if unit.Truncated > 0 {
+		t.skipUnrecorded(c, forward, unit, parser)
 	}
 }
 
 // processTCPHeader processes a complete header.
-func (t *Tracker) processTCPHeader(u *pcapng.Unit, s *streamParser, out, in *flow) {
-	e := t.newEvent(u, s.header[:])
-	defer t.emit(e)
-	h, defect := t.opts.Profile.Parse(s.header[:])
-	e.Header = h
+func (t *Tracker) processTCPHeader(unit *pcapng.Unit, parser *streamParser, out, in *flow) {
+	event := t.newEvent(unit, parser.header[:])
+	defer t.emit(event)
+	header, defect := t.opts.Profile.Parse(parser.header[:])
+	event.Header = header
 	if !defect.OK() {
-		e.Kind, e.Reason, e.BadByte = BadEvent, handshake.Reason(defect.Kind), defect.Offset
-		t.addFinding(BadHeader, e, "the stream from %v to %v lost its framing: %v", u.Src, u.Dst, defect.Err())
-		s.isLost = true
+		event.Kind, event.Reason, event.BadByte = BadEvent, handshake.Reason(defect.Kind), defect.Offset
+		t.addFinding(BadHeader, event, "the stream from %v to %v lost its framing: %v", unit.Src, unit.Dst, defect.Err())
+		parser.isLost = true
 		return
 	}
-	e.Kind, e.HasRanks = PacketEvent, true
-	t.checkRanks(e, out, in)
-	t.processHeader(e, out, in, nil, 0)
-	if h.Type == protocol.Data {
-		s.payloadLeft = int64(h.Size) * protocol.WordLen
+	event.Kind, event.HasRanks = PacketEvent, true
+	t.checkRanks(event, out, in)
+	t.processHeader(event, out, in, nil, 0)
+	if header.Type == protocol.Data {
+		parser.payloadLeft = int64(header.Size) * protocol.WordLen
 	}
 }
 
 // resync searches for the next header after a hole in the stream.
-func (t *Tracker) resync(u *pcapng.Unit, s *streamParser, b []byte) []byte {
+func (t *Tracker) resync(unit *pcapng.Unit, parser *streamParser, b []byte) []byte {
 	mark := []byte{protocol.Mark, protocol.Mark, protocol.Mark, protocol.Mark}
 	for at := 0; ; at++ {
 		i := bytes.Index(b[at:], mark)
@@ -103,11 +103,11 @@ func (t *Tracker) resync(u *pcapng.Unit, s *streamParser, b []byte) []byte {
 		at += i
 		_, defect := t.opts.Profile.Parse(b[at:])
 		if _, _, extended := protocol.ParseExtendedHeader(b[at:]); defect.OK() || extended.OK() {
-			s.isLost = false
+			parser.isLost = false
 			return b[at:]
 		}
 	}
-	e := t.newEvent(u, b)
+	e := t.newEvent(unit, b)
 	e.Kind, e.Reason = BadEvent, handshake.ReasonStream
 	t.emit(e)
 	return nil

@@ -8,29 +8,29 @@ import (
 
 // skipUnrecorded processes bytes of a stream that were on the wire but not recorded. If they are payload of known
 // length, the position of the next header remains known.
-func (t *Tracker) skipUnrecorded(c *conversation, forward bool, u *pcapng.Unit, s *streamParser) {
-	n := u.Truncated
+func (t *Tracker) skipUnrecorded(c *conversation, forward bool, unit *pcapng.Unit, parser *streamParser) {
+	n := unit.Truncated
 	switch {
-	case s.isLost:
-	case s.extPacket != nil && len(s.extPacket) >= protocol.ExtHeaderLen:
-		_, payload, _ := protocol.ParseExtendedHeader(s.extPacket)
-		left := protocol.ExtHeaderLen + int(payload) - len(s.extPacket) - s.unrecorded
-		if s.unrecorded += n; n < left {
+	case parser.isLost:
+	case parser.extPacket != nil && len(parser.extPacket) >= protocol.ExtHeaderLen:
+		_, payload, _ := protocol.ParseExtendedHeader(parser.extPacket)
+		left := protocol.ExtHeaderLen + int(payload) - len(parser.extPacket) - parser.unrecorded
+		if parser.unrecorded += n; n < left {
 			return
 		}
-		part := *u
-		part.Truncated = s.unrecorded
-		s.isLost = n > left || !t.processExtPacket(c, forward, &part, s.extPacket, s.unrecorded).OK()
-		s.extPacket, s.unrecorded = nil, 0
+		part := *unit
+		part.Truncated = parser.unrecorded
+		parser.isLost = n > left || !t.processExtPacket(c, forward, &part, parser.extPacket, parser.unrecorded).OK()
+		parser.extPacket, parser.unrecorded = nil, 0
 		return
-	case s.extPacket == nil && s.headerBytes == 0 && s.payloadLeft >= int64(n):
+	case parser.extPacket == nil && parser.headerBytes == 0 && parser.payloadLeft >= int64(n):
 		out, _ := orientFlows(&c.flows, forward)
-		part := *u
+		part := *unit
 		e := t.newEvent(&part, nil)
 		out.onPayload(e, nil, n)
 		t.emit(e)
-		s.payloadLeft -= int64(n)
+		parser.payloadLeft -= int64(n)
 		return
 	}
-	s.isLost, s.extPacket, s.unrecorded, s.headerBytes, s.payloadLeft = true, nil, 0, 0, 0
+	parser.isLost, parser.extPacket, parser.unrecorded, parser.headerBytes, parser.payloadLeft = true, nil, 0, 0, 0
 }

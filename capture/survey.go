@@ -78,9 +78,9 @@ func (o Options) surveyFile(ctx context.Context, path string, prefix int) (*surv
 		name: path, flows: map[flowKey]*surveyFlow{}, samplesPerKey: map[uint64]int32{}, prefix: prefix, minRecorded: math.MaxInt,
 		begin: math.MaxInt64, end: math.MinInt64,
 	}
-	var u pcapng.Unit
+	var unit pcapng.Unit
 	for {
-		v := src.readPacket(&u)
+		result := src.readPacket(&unit)
 		if src.err != nil {
 			s.stats = src.Stats()
 			if s.recordingEnd = s.end; !s.stats.End.IsZero() {
@@ -89,15 +89,15 @@ func (o Options) surveyFile(ctx context.Context, path string, prefix int) (*surv
 			return s, nil
 		}
 		at := src.rec.Time.UnixNano()
-		if v == gotUnit || v == gotSegment {
+		if result == gotUnit || result == gotSegment {
 			if s.begin <= s.end {
 				s.longestPause = max(s.longestPause, at-s.end)
 			}
 			s.begin, s.end = min(s.begin, at), max(s.end, at)
 		}
-		if v == gotUnit {
+		if result == gotUnit {
 			id := src.decoder.ipID
-			eachDatagram(&u, func(d *pcapng.Unit) { s.addDatagram(d, at, partIPID(&u, d, id)) })
+			eachDatagram(&unit, func(d *pcapng.Unit) { s.addDatagram(d, at, partIPID(&unit, d, id)) })
 		}
 		if src.stats.Packets%(1<<14) == 0 && ctx.Err() != nil {
 			return nil, ctx.Err()
@@ -118,10 +118,10 @@ func (o Options) openSegments(path string) (*source, error) {
 
 // eachDatagram calls visit with each datagram of a unit. A unit holds several datagrams if the kernel coalesced them,
 // and it may coalesce them differently at each vantage point.
-func eachDatagram(u *pcapng.Unit, visit func(*pcapng.Unit)) {
+func eachDatagram(unit *pcapng.Unit, visit func(*pcapng.Unit)) {
 	switch {
-	case protocol.IsExtended(u.Data):
-		for rest := *u; ; {
+	case protocol.IsExtended(unit.Data):
+		for rest := *unit; ; {
 			_, payload, d := protocol.ParseExtendedHeader(rest.Data)
 			whole := protocol.ExtHeaderLen + int64(payload)
 			if !d.OK() || whole >= int64(len(rest.Data)) || !protocol.IsExtended(rest.Data[whole:]) {
@@ -131,13 +131,13 @@ func eachDatagram(u *pcapng.Unit, visit func(*pcapng.Unit)) {
 			part := splitUnit(&rest, int(whole))
 			visit(&part)
 		}
-	case isCoalesced(u):
-		for rest := *u; rest.WireLen() > 0; {
+	case isCoalesced(unit):
+		for rest := *unit; rest.WireLen() > 0; {
 			part := splitUnit(&rest, protocol.MaxDatagram)
 			visit(&part)
 		}
 	default:
-		visit(u)
+		visit(unit)
 	}
 }
 
@@ -150,16 +150,16 @@ func partIPID(u, datagram *pcapng.Unit, id uint16) uint16 {
 }
 
 // addDatagram adds a datagram.
-func (s *survey) addDatagram(u *pcapng.Unit, at int64, id uint16) {
-	f := s.lookUpFlow(flowKey{u.Src, u.Dst})
+func (s *survey) addDatagram(unit *pcapng.Unit, at int64, id uint16) {
+	f := s.lookUpFlow(flowKey{unit.Src, unit.Dst})
 	if f == nil {
 		return
 	}
 	f.datagrams++
-	if u.Truncated > 0 {
-		s.minRecorded = min(s.minRecorded, len(u.Data))
+	if unit.Truncated > 0 {
+		s.minRecorded = min(s.minRecorded, len(unit.Data))
 	}
-	key := datagramKey(f.hash, u, s.prefix)
+	key := datagramKey(f.hash, unit, s.prefix)
 	if key&s.skipMask != 0 {
 		return
 	}
@@ -190,17 +190,17 @@ func (s *survey) thinOut() {
 }
 
 // lookUpFlow returns the entry of a flow, or nil if there are too many flows.
-func (s *survey) lookUpFlow(k flowKey) *surveyFlow {
-	if s.last != nil && s.last.flowKey == k {
+func (s *survey) lookUpFlow(key flowKey) *surveyFlow {
+	if s.last != nil && s.last.flowKey == key {
 		return s.last
 	}
-	f := s.flows[k]
+	f := s.flows[key]
 	if f == nil {
 		if len(s.flows) == maxSurveyFlows {
 			return nil
 		}
-		f = &surveyFlow{flowKey: k, hash: k.hash()}
-		s.flows[k] = f
+		f = &surveyFlow{flowKey: key, hash: key.hash()}
+		s.flows[key] = f
 		s.order = append(s.order, f)
 	}
 	s.last = f

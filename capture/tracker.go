@@ -92,25 +92,25 @@ func (t *Tracker) instant(at time.Time) handshake.Instant {
 func (t *Tracker) seconds(at time.Time) float64 { return at.Sub(t.start).Seconds() }
 
 // ProcessUnit processes the next unit of the recording.
-func (t *Tracker) ProcessUnit(u *pcapng.Unit) {
+func (t *Tracker) ProcessUnit(unit *pcapng.Unit) {
 	if t.start.IsZero() {
-		t.start = u.Time
+		t.start = unit.Time
 	}
-	t.now = u.Time
-	c, forward := t.conversation(u)
+	t.now = unit.Time
+	c, forward := t.conversation(unit)
 	if c == nil {
 		t.notFollowed++
 		return
 	}
 	switch {
-	case u.Proto == pcapng.TCP:
-		t.processStream(c, forward, u)
-	case t.isExtended(c, forward, u):
-		t.processExtended(c, forward, u)
-	case isCoalesced(u):
-		t.processSegments(c, forward, u)
+	case unit.Proto == pcapng.TCP:
+		t.processStream(c, forward, unit)
+	case t.isExtended(c, forward, unit):
+		t.processExtended(c, forward, unit)
+	case isCoalesced(unit):
+		t.processSegments(c, forward, unit)
 	default:
-		t.processDatagram(c, forward, u)
+		t.processDatagram(c, forward, unit)
 	}
 	t.emitFindings()
 }
@@ -190,69 +190,69 @@ func (t *Tracker) emit(e *Event) {
 
 // datagram processes a AddUDP datagram. Like a live receiver, it decides by the state of the message whether the datagram
 // is payload.
-func (t *Tracker) processDatagram(c *conversation, forward bool, u *pcapng.Unit) {
+func (t *Tracker) processDatagram(c *conversation, forward bool, unit *pcapng.Unit) {
 	out, in := orientFlows(&c.flows, forward)
-	e := t.newEvent(u, u.Data)
-	defer t.emit(e)
-	out.lastHeard = e.Time
-	d := t.completeHeader(u)
+	event := t.newEvent(unit, unit.Data)
+	defer t.emit(event)
+	out.lastHeard = event.Time
+	d := t.completeHeader(unit)
 	h, defect := t.opts.Profile.Parse(d.Data)
 	if out.expectsPayload(&d, h, defect) {
-		out.onPayload(e, u.Data, u.Truncated)
+		out.onPayload(event, unit.Data, unit.Truncated)
 		return
 	}
-	e.Header = h
+	event.Header = h
 	switch {
 	case defect.OK():
-		e.Kind = PacketEvent
+		event.Kind = PacketEvent
 	case defect.Kind == protocol.DefectReserved:
 		// A deployed node drops such a packet. Only later packets show whether this receiver dropped it, so process it
 		// like a valid one.
-		e.Kind, e.Reason, e.BadByte = BadEvent, handshake.Reason(defect.Kind), defect.Offset
-		e.Header = t.parseLenient(d.Data)
+		event.Kind, event.Reason, event.BadByte = BadEvent, handshake.Reason(defect.Kind), defect.Offset
+		event.Header = t.parseLenient(d.Data)
 		asTag := ""
 		if defect.Offset == tagOffset && t.opts.Profile == protocol.CloudFPGA {
 			asTag = "; in profile v0.9 it is the tag: analyze with --profile v0.9 if the ranks have it"
 		}
-		t.addFinding(ReservedByte, e, "%s: byte %d of the header is 0x%02x, not 0: a deployed node drops the packet "+
-			"silently%s", e.Header, defect.Offset, defect.Got, asTag)
-	case out.hasSent && resemblesPayload(u.Data):
-		out.onPayload(e, u.Data, u.Truncated) // part of an unknown message
+		t.addFinding(ReservedByte, event, "%s: byte %d of the header is 0x%02x, not 0: a deployed node drops the packet "+
+			"silently%s", event.Header, defect.Offset, defect.Got, asTag)
+	case out.hasSent && resemblesPayload(unit.Data):
+		out.onPayload(event, unit.Data, unit.Truncated) // part of an unknown message
 		return
 	case d.Truncated > 0 && len(d.Data) < protocol.HeaderLen:
-		e.Kind, e.Reason = BadEvent, handshake.Reason(defect.Kind)
+		event.Kind, event.Reason = BadEvent, handshake.Reason(defect.Kind)
 		if len(d.Data) > 0 {
 			t.cutShortPackets++ // count each packet once
 		}
 		return
 	default:
-		e.Kind, e.Reason, e.BadByte = BadEvent, handshake.Reason(defect.Kind), defect.Offset
-		if resemblesHeader(u.Data) {
-			t.addFinding(BadHeader, e, "from %v: %v", u.Src, defect.Err())
+		event.Kind, event.Reason, event.BadByte = BadEvent, handshake.Reason(defect.Kind), defect.Offset
+		if resemblesHeader(unit.Data) {
+			t.addFinding(BadHeader, event, "from %v: %v", unit.Src, defect.Err())
 		}
 		return
 	}
-	e.HasRanks = true
-	if u.Fragments > 0 {
-		t.findIPFragments(e, out, u)
+	event.HasRanks = true
+	if unit.Fragments > 0 {
+		t.findIPFragments(event, out, unit)
 	}
-	if other := t.checkRanks(e, out, in); other != nil {
+	if other := t.checkRanks(event, out, in); other != nil {
 		// The source rank is known at another address. Process the packet in the conversation of that address.
-		out, in = orientFlows(&other.flows, other.key.a == t.ranks.address(e.Header.Src, e.Dst))
+		out, in = orientFlows(&other.flows, other.key.a == t.ranks.address(event.Header.Src, event.Dst))
 	}
-	t.processHeader(e, out, in, d.Data[protocol.HeaderLen:], d.Truncated)
+	t.processHeader(event, out, in, d.Data[protocol.HeaderLen:], d.Truncated)
 }
 
 // findIPFragments reports, once for each flow, that a datagram was split into RunIP fragments.
-func (t *Tracker) findIPFragments(e *Event, f *flow, u *pcapng.Unit) {
+func (t *Tracker) findIPFragments(event *Event, f *flow, unit *pcapng.Unit) {
 	if f.ipFragments {
 		return
 	}
 	f.ipFragments = true
-	t.addFinding(FragmentedPacket, e, "a datagram of %d bytes from rank %d to rank %d came in %d IP fragments of at most %d "+
+	t.addFinding(FragmentedPacket, event, "a datagram of %d bytes from rank %d to rank %d came in %d IP fragments of at most %d "+
 		"bytes, as the MTU of the path is too "+
 		"small for it: an FPGA does not join fragments, and never gets such a "+
-		"datagram", u.WireLen(), e.Header.Src, e.Header.Dst, u.Fragments, u.LongestFragment)
+		"datagram", unit.WireLen(), event.Header.Src, event.Header.Dst, unit.Fragments, unit.LongestFragment)
 }
 
 // tagOffset is the offset of the tag in the header of profile v0.9.
@@ -260,54 +260,54 @@ const tagOffset = 18
 
 // completeHeader completes a header that the snapshot length truncated, if enough of it was recorded to identify the
 // packet. The missing part has the same value in all packets of deployed nodes.
-func (t *Tracker) completeHeader(u *pcapng.Unit) pcapng.Unit {
+func (t *Tracker) completeHeader(unit *pcapng.Unit) pcapng.Unit {
 	const (
 		known   = 20 // includes the mark of the extended profile
 		endMark = 28
 	)
-	missing := protocol.HeaderLen - len(u.Data)
-	if missing <= 0 || u.Truncated < missing || len(u.Data) < known || !protocol.BeginsWithMark(u.Data) ||
-		protocol.IsExtended(u.Data) {
-		return *u
+	missing := protocol.HeaderLen - len(unit.Data)
+	if missing <= 0 || unit.Truncated < missing || len(unit.Data) < known || !protocol.BeginsWithMark(unit.Data) ||
+		protocol.IsExtended(unit.Data) {
+		return *unit
 	}
 	t.head = [protocol.HeaderLen]byte{}
 	for i := endMark; i < protocol.HeaderLen; i++ {
 		t.head[i] = protocol.Mark
 	}
-	copy(t.head[:], u.Data)
-	d := *u
-	d.Data, d.Truncated = t.head[:], u.Truncated-missing
+	copy(t.head[:], unit.Data)
+	d := *unit
+	d.Data, d.Truncated = t.head[:], unit.Truncated-missing
 	return d
 }
 
 // processHeader processes a valid header.
-func (t *Tracker) processHeader(e *Event, out, in *flow, payload []byte, truncated int) {
-	h := e.Header
-	if h.Type != protocol.Data && h.Type != protocol.Error && len(payload)+truncated > 0 && e.Proto == pcapng.UDP {
-		e.Kind, e.Reason = BadEvent, handshake.ReasonLength
-		t.addFinding(BadHeader, e, "%v with %d bytes behind its header: an FPGA drops it", h, len(payload)+truncated)
+func (t *Tracker) processHeader(event *Event, out, in *flow, payload []byte, truncated int) {
+	header := event.Header
+	if header.Type != protocol.Data && header.Type != protocol.Error && len(payload)+truncated > 0 && event.Proto == pcapng.UDP {
+		event.Kind, event.Reason = BadEvent, handshake.ReasonLength
+		t.addFinding(BadHeader, event, "%v with %d bytes behind its header: an FPGA drops it", header, len(payload)+truncated)
 		return
 	}
-	if h.Call == protocol.Barrier {
-		switch revoked, _, ok := revocation(h); {
+	if header.Call == protocol.Barrier {
+		switch revoked, _, ok := revocation(header); {
 		case !ok:
-			e.Reason = handshake.ReasonBarrier
+			event.Reason = handshake.ReasonBarrier
 		case revoked == protocol.SendRequest:
-			out.onRequestRevoked(e)
+			out.onRequestRevoked(event)
 		default:
-			in.onClearRevoked(e)
+			in.onClearRevoked(event)
 		}
 		return
 	}
-	switch h.Type {
+	switch header.Type {
 	case protocol.SendRequest:
-		out.onRequest(e)
+		out.onRequest(event)
 	case protocol.Data:
-		out.onData(e, payload, truncated)
+		out.onData(event, payload, truncated)
 	case protocol.ClearToSend:
-		in.onClear(e)
+		in.onClear(event)
 	case protocol.Ack:
-		in.onAck(e)
+		in.onAck(event)
 	}
 }
 

@@ -110,7 +110,7 @@ func groupByVantage(files []*survey) []*vantage {
 	}
 	linked := func(a, b *survey) bool { return links[[2]*survey{a, b}] != nil || links[[2]*survey{b, a}] != nil }
 	for pair, l := range links {
-		for k, f := range l.flows {
+		for key, f := range l.flows {
 			first, second := pair[0], pair[1]
 			switch f.order {
 			case 0:
@@ -118,7 +118,7 @@ func groupByVantage(files []*survey) []*vantage {
 			case -1:
 				first, second = second, first
 			}
-			src, dst := k.src.Addr(), k.dst.Addr()
+			src, dst := key.src.Addr(), key.dst.Addr()
 			near[first][src], far[first][dst], near[second][dst], far[second][src] = true, true, true, true
 		}
 	}
@@ -193,13 +193,13 @@ func setClocks(list []*vantage) map[[2]int]*clockLink {
 		known, next := -1, -1
 		for i := range list {
 			for j := range list {
-				l := links[[2]int{min(i, j), max(i, j)}]
-				if l == nil || !list[i].hasClock || list[j].hasClock {
+				link := links[[2]int{min(i, j), max(i, j)}]
+				if link == nil || !list[i].hasClock || list[j].hasClock {
 					continue
 				}
-				if best == nil || l.uncertainty < best.uncertainty ||
-					l.uncertainty == best.uncertainty && l.packets() > best.packets() {
-					best, known, next = l, i, j
+				if best == nil || link.uncertainty < best.uncertainty ||
+					link.uncertainty == best.uncertainty && link.packets() > best.packets() {
+					best, known, next = link, i, j
 				}
 			}
 		}
@@ -220,17 +220,17 @@ func setClocks(list []*vantage) map[[2]int]*clockLink {
 
 // chain returns the clock of a vantage point relative to the reference. c is the clock of a vantage point whose clock is
 // known, and l relates the two. If forward is true, the known clock is the first clock of l.
-func (c clockLink) chain(l *clockLink, forward bool) clockLink {
-	sum := clockLink{uncertainty: c.uncertainty + l.uncertainty, origin: l.origin}
-	sum.forwardPackets, sum.backwardPackets, sum.unorderedPackets = l.forwardPackets, l.backwardPackets, l.unorderedPackets
+func (c clockLink) chain(link *clockLink, forward bool) clockLink {
+	sum := clockLink{uncertainty: c.uncertainty + link.uncertainty, origin: link.origin}
+	sum.forwardPackets, sum.backwardPackets, sum.unorderedPackets = link.forwardPackets, link.backwardPackets, link.unorderedPackets
 	sign := 1.0
 	if !forward {
 		sign = -1
-		sum.origin += l.offset
-		sum.forwardPackets, sum.backwardPackets = l.backwardPackets, l.forwardPackets
+		sum.origin += link.offset
+		sum.forwardPackets, sum.backwardPackets = link.backwardPackets, link.forwardPackets
 	}
 	sum.origin -= c.offset
-	sum.offset, sum.drift = c.offsetAt(sum.origin)+sign*l.offset, c.drift+sign*l.drift
+	sum.offset, sum.drift = c.offsetAt(sum.origin)+sign*link.offset, c.drift+sign*link.drift
 	return sum
 }
 

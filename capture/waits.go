@@ -101,39 +101,39 @@ func (t *Tracker) sortedFlows() []*flow {
 }
 
 // openWait returns the wait of an open message.
-func (f *flow) openWait(m *message) wait {
-	sender := wait{Wait{Message: m.ID, Rank: m.Src, Peer: m.Dst}, f, m, f.from, f.to}
-	receiver := wait{Wait{Message: m.ID, Rank: m.Dst, Peer: m.Src, PacketType: "DATA"}, f, m, f.to, f.from}
-	switch m.state {
+func (f *flow) openWait(msg *message) wait {
+	sender := wait{Wait{Message: msg.ID, Rank: msg.Src, Peer: msg.Dst}, f, msg, f.from, f.to}
+	receiver := wait{Wait{Message: msg.ID, Rank: msg.Dst, Peer: msg.Src, PacketType: "DATA"}, f, msg, f.to, f.from}
+	switch msg.state {
 	case requested:
-		sender.PacketType, sender.Since = "CLEAR_TO_SEND", m.request
-		if m.request.IsZero() {
-			sender.Since = m.lastRequest
+		sender.PacketType, sender.Since = "CLEAR_TO_SEND", msg.request
+		if msg.request.IsZero() {
+			sender.Since = msg.lastRequest
 		}
 		return sender
 	case cleared:
-		receiver.Since = m.clear
+		receiver.Since = msg.clear
 		return receiver
 	case receiving:
-		receiver.Since = m.lastData
+		receiver.Since = msg.lastData
 		return receiver
 	}
-	sender.PacketType, sender.Since = "ACK", m.firstDataEnd
+	sender.PacketType, sender.Since = "ACK", msg.firstDataEnd
 	if sender.Since.IsZero() {
-		sender.Since = m.lastData
+		sender.Since = msg.lastData
 	}
 	return sender
 }
 
 // reportWait reports a wait that is not part of a cycle.
 func (t *Tracker) reportWait(w wait) {
-	m := w.msg
-	e := &Event{Time: t.now, Packet: m.firstPacket}
-	packets := append([]int64{m.firstPacket}, m.retransmits...)
+	msg := w.msg
+	e := &Event{Time: t.now, Packet: msg.firstPacket}
+	packets := append([]int64{msg.firstPacket}, msg.retransmits...)
 	say := func(kind FindingKind, verdict, format string, args ...any) {
-		m.setProblem(verdict)
+		msg.setProblem(verdict)
 		found := t.addFinding(kind, e, "%s", t.waitText(w)+fmt.Sprintf(format, args...))
-		found.relateTo(m, packets...)
+		found.relateTo(msg, packets...)
 		found.Waits = []Wait{w.Wait}
 		if kind != Wedged && !t.endsHere(w) {
 			found.Possible = t.possibleCauses(w)
@@ -141,49 +141,49 @@ func (t *Tracker) reportWait(w wait) {
 	}
 	unsolicited := w.flow.reverse.unsolicited // sent by the waiting rank to its peer
 	switch {
-	case m.state != receiving && unsolicited == nil && t.endsHere(w):
+	case msg.state != receiving && unsolicited == nil && t.endsHere(w):
 		say(StillWaiting, "recording ends", "")
-	case m.state == requested && unsolicited != nil:
+	case msg.state == requested && unsolicited != nil:
 		w.flow.reverse.unsolicited = nil
 		packets = append(unsolicited.Packets, packets...)
 		say(Wedged, "the receiver is wedged", ": if rank %d is an FPGA, it took the CLEAR_TO_SEND or ACK of packet "+
 			"%d, which it had not asked for, as the header deferred for rank %d, and swallowed the "+
 			"SEND_REQUEST (trap 2)",
 			w.Peer, unsolicited.Packets[len(unsolicited.Packets)-1], w.Rank)
-	case m.state == received && m.dataSends.n == deployedRetransmissions:
+	case msg.state == received && msg.dataSends.n == deployedRetransmissions:
 		say(RetransmissionsExhausted, "retransmissions exhausted", ": it has sent DATA again %d times, which is as "+
-			"often as any node does: a deployed one now waits forever, a zrlmpid reports an error%s", m.dataSends.n,
-			w.flow.lossText(m))
-	case m.state == requested:
-		kind, verdict, text := w.flow.classifyRequest(m)
+			"often as any node does: a deployed one now waits forever, a zrlmpid reports an error%s", msg.dataSends.n,
+			w.flow.lossText(msg))
+	case msg.state == requested:
+		kind, verdict, text := w.flow.classifyRequest(msg)
 		say(kind, verdict, "%s", text)
-	case m.state == receiving && m.dataProgress.datagrams > 0:
-		say(StillWaiting, "not ended", ": %s%s", w.flow.progressText(m, &m.dataProgress), w.flow.retransmissionText(m))
+	case msg.state == receiving && msg.dataProgress.datagrams > 0:
+		say(StillWaiting, "not ended", ": %s%s", w.flow.progressText(msg, &msg.dataProgress), w.flow.retransmissionText(msg))
 	default:
-		say(StillWaiting, "not ended", "%s%s%s", w.flow.missingText(m), w.flow.lossText(m), w.flow.retransmissionText(m))
+		say(StillWaiting, "not ended", "%s%s%s", w.flow.missingText(msg), w.flow.lossText(msg), w.flow.retransmissionText(msg))
 	}
 }
 
 // missingText names the packets that do not reach the other side, which is evident if that side keeps retransmitting
 // the packet that they answer.
-func (f *flow) missingText(m *message) string {
+func (f *flow) missingText(msg *message) string {
 	switch {
-	case m.isLastPacketLost():
-		return ": " + m.knownLossText()
-	case m.missedClear():
+	case msg.isLastPacketLost():
+		return ": " + msg.knownLossText()
+	case msg.missedClear():
 		return fmt.Sprintf(": rank %d sends SEND_REQUEST again, so CLEAR_TO_SEND, which is in the recording, "+
-			"does not reach it, or it drops it", m.Src)
-	case m.state == received && m.inferredLoss == "DATA":
+			"does not reach it, or it drops it", msg.Src)
+	case msg.state == received && msg.inferredLoss == "DATA":
 		text := fmt.Sprintf(": rank %d sends CLEAR_TO_SEND again, so DATA, which is in the recording, does not "+
-			"reach it as a whole, or it drops it", m.Dst)
-		if m.longestDatagram > f.ackedLen {
+			"reach it as a whole, or it drops it", msg.Dst)
+		if msg.longestDatagram > f.ackedLen {
 			text += fmt.Sprintf("; of the datagrams to it, up to %d bytes were acknowledged, and these have up "+
-				"to %d: the path may carry less", f.ackedLen, m.longestDatagram)
+				"to %d: the path may carry less", f.ackedLen, msg.longestDatagram)
 		}
 		return text
-	case m.state == received && strings.HasSuffix(m.inferredLoss, "ACK"):
+	case msg.state == received && strings.HasSuffix(msg.inferredLoss, "ACK"):
 		return fmt.Sprintf(": rank %d sends DATA again, so it has got no ACK, which rank %d has not sent, or "+
-			"which was lost", m.Src, m.Dst)
+			"which was lost", msg.Src, msg.Dst)
 	}
 	return ""
 }
@@ -198,8 +198,8 @@ func (f *flow) findAbandoned(m *message) {
 }
 
 // classifyRequest classifies an unanswered SEND_REQUEST by its retransmissions.
-func (f *flow) classifyRequest(m *message) (kind FindingKind, verdict, text string) {
-	n, quiet := m.requestSends.n, f.tracker.now.Sub(m.requestSends.last)
+func (f *flow) classifyRequest(msg *message) (kind FindingKind, verdict, text string) {
+	n, quiet := msg.requestSends.n, f.tracker.now.Sub(msg.requestSends.last)
 	insists := f.tracker.ranks.node(f.from).keepsRequesting
 	again := fmt.Sprintf("SEND_REQUEST was retransmitted %s", formatCount(int64(n), "time"))
 	if n == deployedRetransmissions && !insists && quiet > maxRequestInterval {
@@ -207,22 +207,22 @@ func (f *flow) classifyRequest(m *message) (kind FindingKind, verdict, text stri
 			fmt.Sprintf(": %s, and then not for %v: a deployed node has stopped and waits forever, and the call of a "+
 				"zrlmpid has ended", again, handshake.Round(quiet))
 	}
-	if node := f.reverse.node; node.hasSent && int(node.sourceRank) != m.Dst {
+	if node := f.reverse.node; node.hasSent && int(node.sourceRank) != msg.Dst {
 		return NeverCleared, "never cleared", fmt.Sprintf(": what is at %v says that it is rank %d, so rank %d "+
-			"takes no answer from it", f.to, node.sourceRank, m.Src)
+			"takes no answer from it", f.to, node.sourceRank, msg.Src)
 	}
-	text = ": " + m.unclearedReasons()
+	text = ": " + msg.unclearedReasons()
 	switch {
 	case n == 0:
 	case insists && quiet > maxRequestInterval:
 		text += fmt.Sprintf("; %s, and then not for %v: rank %d is no deployed node, which stops after %d times, and "+
-			"its call has ended", again, handshake.Round(quiet), m.Src, deployedRetransmissions)
+			"its call has ended", again, handshake.Round(quiet), msg.Src, deployedRetransmissions)
 	case insists:
-		text += fmt.Sprintf("; %s, and rank %d goes on, where a deployed node stops after %d times", again, m.Src,
+		text += fmt.Sprintf("; %s, and rank %d goes on, where a deployed node stops after %d times", again, msg.Src,
 			deployedRetransmissions)
 	case n > deployedRetransmissions:
 		text += fmt.Sprintf("; %s: a deployed node stops after %d times, so rank %d is a zrlmpid, or was started again",
-			again, deployedRetransmissions, m.Src)
+			again, deployedRetransmissions, msg.Src)
 	case n == deployedRetransmissions:
 		text += fmt.Sprintf("; %s: a deployed node now waits forever, a zrlmpid goes on, and the recording ends too "+
 			"soon to decide", again)

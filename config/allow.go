@@ -15,14 +15,14 @@ type AccessList struct {
 
 // validate checks that no name is empty. The daemon checks that the users and groups exist, because a configuration may
 // be validated on another host.
-func (a *AccessList) validate(p *strictyaml.Problems, key string) {
+func (a *AccessList) validate(problems *strictyaml.Problems, key string) {
 	if a == nil {
 		return
 	}
 	check := func(key string, names []string) {
 		for i, name := range names {
 			if name == "" {
-				p.Add(fmt.Sprintf("%s[%d]", key, i), "empty: give a name or a number, or remove the entry")
+				problems.Add(fmt.Sprintf("%s[%d]", key, i), "empty: give a name or a number, or remove the entry")
 			}
 		}
 	}

@@ -103,26 +103,26 @@ func pathProblem(path string) string {
 	return ""
 }
 
-func (c *Config) validateCollectives(p *strictyaml.Problems) {
+func (c *Config) validateCollectives(problems *strictyaml.Problems) {
 	const key = "collectives"
 	x := &c.Collectives
 	if problem := pathProblem(x.Table); problem != "" {
-		p.Add(key+".table", "%s", problem)
+		problems.Add(key+".table", "%s", problem)
 	}
 	if _, err := collectives.ParseForced(x.Force); err != nil {
-		p.Add(key+".force", "%v", err)
+		problems.Add(key+".force", "%v", err)
 	}
-	checkOneOf(p, key+".order", x.Order, chainOrders...)
-	checkOneOf(p, key+".upstream", x.Upstream, upstreams...)
+	checkOneOf(problems, key+".order", x.Order, chainOrders...)
+	checkOneOf(problems, key+".upstream", x.Upstream, upstreams...)
 	if x.FPGAs != nil && x.Upstream == UpstreamFlat {
-		p.Add(key+".fpgas", "it is used with upstream: tree only: add that, or remove the key")
+		problems.Add(key+".fpgas", "it is used with upstream: tree only: add that, or remove the key")
 	}
 	for i, rank := range x.FPGAs {
 		switch {
 		case c.Rank(rank) == nil:
-			p.Add(key+".fpgas", "there is no rank %d", rank)
+			problems.Add(key+".fpgas", "there is no rank %d", rank)
 		case slices.Contains(x.FPGAs[:i], rank):
-			p.Add(key+".fpgas", "rank %d is listed twice: remove one of them", rank)
+			problems.Add(key+".fpgas", "rank %d is listed twice: remove one of them", rank)
 		}
 	}
 }

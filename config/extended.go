@@ -51,8 +51,8 @@ const socketSuffix = ".sock"
 // in the entry of either rank, or else in the configuration's defaults, or else builtIn. An extended profile of a
 // software rank does not apply to its links with other kinds of peers, which do not support it. The error is an *Error
 // for entries with different profiles.
-func (c *Config) ProfileBetween(a, b *Rank, builtIn protocol.Profile) (protocol.Profile, error) {
-	deployed := a.Peer != PeerSoftware || b.Peer != PeerSoftware
+func (c *Config) ProfileBetween(rank, b *Rank, builtIn protocol.Profile) (protocol.Profile, error) {
+	deployed := rank.Peer != PeerSoftware || b.Peer != PeerSoftware
 	says := func(r *Rank) *Profile {
 		said := r.linkProfile()
 		if deployed && said != nil && protocol.Profile(*said) == protocol.Extended {
@@ -60,13 +60,13 @@ func (c *Config) ProfileBetween(a, b *Rank, builtIn protocol.Profile) (protocol.
 		}
 		return said
 	}
-	one, other := says(a), says(b)
+	one, other := says(rank), says(b)
 	switch {
 	case one != nil && other != nil && *one != *other:
 		return 0, &Error{Key: "link.profile", Problem: fmt.Sprintf(
 			"ranks %d and %d have different values for the link between them: set it for one of them, or to the same "+
 				"value for both",
-			a.Rank, b.Rank)}
+			rank.Rank, b.Rank)}
 	case one != nil:
 		return protocol.Profile(*one), nil
 	case other != nil:

@@ -50,21 +50,21 @@ func (c *Config) IsHTTPExplicit() bool {
 	return c.source.httpExplicit || c.source.Has("http.listen") || c.HTTP.Listen != DefaultHTTP
 }
 
-func (c *Config) validateHTTP(p *strictyaml.Problems) {
+func (c *Config) validateHTTP(problems *strictyaml.Problems) {
 	if problem := listenProblem(c.HTTP.Listen); problem != "" {
-		p.Add("http.listen", "%s", problem)
+		problems.Add("http.listen", "%s", problem)
 	}
 	if problem := pathProblem(c.HTTP.WebConfig); problem != "" {
-		p.Add("http.web_config", "%s", problem)
+		problems.Add("http.web_config", "%s", problem)
 	}
 	for i, name := range c.HTTP.Hosts {
 		if name = strings.TrimPrefix(name, "*."); name == "" || strings.ContainsAny(name, "*:/ ") {
-			p.Add(fmt.Sprintf("http.hosts[%d]", i),
+			problems.Add(fmt.Sprintf("http.hosts[%d]", i),
 				"%q is not the name of a host without a port, such as zrlmpid.example.org or *.svc.cluster.local",
 				c.HTTP.Hosts[i])
 		}
 	}
-	checkRange(p, "metrics.peers", c.Metrics.Peers, 0, maxMetricsPeers)
+	checkRange(problems, "metrics.peers", c.Metrics.Peers, 0, maxMetricsPeers)
 }
 
 // listenProblem describes the problem of an address to listen at, or returns "".

@@ -109,17 +109,17 @@ func (k Kernel) BypassesEngine() bool { return k.Name == KernelRTLNet }
 // without quoting.
 func ParseKernel(s string) (Kernel, error) {
 	if name, command, ok := strings.Cut(s, ":"); ok && slices.Contains(programKernels, name) {
-		k := Kernel{Name: name, Command: strings.Fields(command)}
+		kernel := Kernel{Name: name, Command: strings.Fields(command)}
 		if name != KernelExec {
 			var err error
-			if k.Command, err = k.Simulation.parseArgs(k.Command); err != nil {
+			if kernel.Command, err = kernel.Simulation.parseArgs(kernel.Command); err != nil {
 				return Kernel{}, fmt.Errorf("%s: %w", name, err)
 			}
 		}
-		if len(k.Command) == 0 {
+		if len(kernel.Command) == 0 {
 			return Kernel{}, fmt.Errorf(noProgramFormat, name)
 		}
-		return k, nil
+		return kernel, nil
 	}
 	if slices.Contains(kernelNames, s) {
 		return Kernel{Name: s}, nil

@@ -105,16 +105,16 @@ func (c *Config) LinkFor(rank int, base Link) Link {
 func (c *Config) RanksWithLinks(given []int, set func(*LinkOptions)) []Rank {
 	ranks := slices.Clone(c.Ranks)
 	for i := range ranks {
-		r := &ranks[i]
-		if !slices.Contains(given, r.Rank) {
+		rank := &ranks[i]
+		if !slices.Contains(given, rank.Rank) {
 			continue
 		}
 		link := LinkOptions{}
-		if r.Link != nil {
-			link = *r.Link
+		if rank.Link != nil {
+			link = *rank.Link
 		}
 		set(&link)
-		r.Link = &link
+		rank.Link = &link
 	}
 	return ranks
 }

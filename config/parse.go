@@ -33,15 +33,15 @@ func Load(path string) (*Config, error) {
 		return nil, fmt.Errorf("configuration: %w", err)
 	}
 	defer f.Close()
-	c, err := Parse(f, path)
+	config, err := Parse(f, path)
 	if err != nil {
 		return nil, err
 	}
-	files := []*string{&c.HTTP.WebConfig, &c.Collectives.Table}
-	if t := c.TLS; t != nil {
+	files := []*string{&config.HTTP.WebConfig, &config.Collectives.Table}
+	if t := config.TLS; t != nil {
 		files = append(files, &t.Certificate, &t.Key, &t.Authority)
 	}
-	if d := c.Record.Spool.Directory; d != nil {
+	if d := config.Record.Spool.Directory; d != nil {
 		files = append(files, d)
 	}
 	for _, file := range files {
@@ -49,26 +49,26 @@ func Load(path string) (*Config, error) {
 			*file = filepath.Join(filepath.Dir(path), *file)
 		}
 	}
-	if err := c.ApplyEnv(os.LookupEnv); err != nil {
+	if err := config.ApplyEnv(os.LookupEnv); err != nil {
 		return nil, err
 	}
-	return c, nil
+	return config, nil
 }
 
 // Parse reads and validates a configuration and fills in its defaults. name is the file name for errors. Errors are
 // joined *Error values, or wrap strictyaml.ErrTooLarge or the reader's error.
 func Parse(r io.Reader, name string) (*Config, error) {
-	c := new(Config)
-	c.setDefaults()
+	config := new(Config)
+	config.setDefaults()
 	var err error
-	if c.source.Source, err = strictyaml.Decode(r, name, c); err != nil {
+	if config.source.Source, err = strictyaml.Decode(r, name, config); err != nil {
 		return nil, err
 	}
-	c.setDerived()
-	if err := c.Validate(); err != nil {
+	config.setDerived()
+	if err := config.Validate(); err != nil {
 		return nil, err
 	}
-	return c, nil
+	return config, nil
 }
 
 // ApplyEnv overrides the configuration by environment variables: EnvLogLevel, EnvOffload, EnvCollectives and

@@ -134,19 +134,19 @@ func (r *Rank) PlaysFPGA() bool {
 // setDerived sets the values that depend on other keys of the file.
 func (c *Config) setDerived() {
 	for i := range c.Ranks {
-		r := &c.Ranks[i]
-		switch r.Run {
+		rank := &c.Ranks[i]
+		switch rank.Run {
 		case RunHost:
-			r.Peer = cmp.Or(r.Peer, PeerSoftware)
+			rank.Peer = cmp.Or(rank.Peer, PeerSoftware)
 		case RunStandin:
-			r.Peer = cmp.Or(r.Peer, PeerFPGA)
-			r.Kernel.Name = cmp.Or(r.Kernel.Name, KernelEcho)
-			if r.PlaysFPGA() {
-				r.Quirks = cmp.Or(r.Quirks, QuirksOn)
-				r.Timing = cmp.Or(r.Timing, r.Quirks.timing())
+			rank.Peer = cmp.Or(rank.Peer, PeerFPGA)
+			rank.Kernel.Name = cmp.Or(rank.Kernel.Name, KernelEcho)
+			if rank.PlaysFPGA() {
+				rank.Quirks = cmp.Or(rank.Quirks, QuirksOn)
+				rank.Timing = cmp.Or(rank.Timing, rank.Quirks.timing())
 			}
-			if r.KernelOptions == nil {
-				r.KernelOptions = new(KernelOptions)
+			if rank.KernelOptions == nil {
+				rank.KernelOptions = new(KernelOptions)
 			}
 		}
 	}
@@ -162,13 +162,13 @@ func (c *Config) fillPorts() {
 	}
 	slices.SortStableFunc(byRank, func(a, b *Rank) int { return cmp.Compare(a.Rank, b.Rank) })
 	lower := make(map[netip.Addr]int, len(byRank))
-	for _, r := range byRank {
-		ip := r.Address.Addr()
+	for _, rank := range byRank {
+		ip := rank.Address.Addr()
 		port := protocol.Port + lower[ip]
 		lower[ip]++
 		// Beyond the last port, it remains 0, which Validate reports.
-		if ip.IsValid() && r.Address.Port() == 0 && port <= 65535 {
-			r.Address.AddrPort = netip.AddrPortFrom(ip, uint16(port))
+		if ip.IsValid() && rank.Address.Port() == 0 && port <= 65535 {
+			rank.Address.AddrPort = netip.AddrPortFrom(ip, uint16(port))
 		}
 	}
 }

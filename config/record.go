@@ -51,16 +51,16 @@ func (c *Config) SpoolDirectory() string {
 	return strings.TrimSuffix(c.Control.Socket, socketSuffix) + "-records"
 }
 
-func (c *Config) validateRecord(p *strictyaml.Problems) {
+func (c *Config) validateRecord(problems *strictyaml.Problems) {
 	if n := c.Record.Memory; n != 0 {
-		checkRange(p, "record.memory", n, minRecordMemory, maxRecordMemory)
+		checkRange(problems, "record.memory", n, minRecordMemory, maxRecordMemory)
 	}
 	if n := c.Record.Spool.Size; n != 0 {
-		checkRange(p, "record.spool.size", n, minSpoolSize, maxSpoolSize)
+		checkRange(problems, "record.spool.size", n, minSpoolSize, maxSpoolSize)
 	}
 	if d := c.Record.Spool.Directory; d != nil {
 		if problem := pathProblem(*d); problem != "" {
-			p.Add("record.spool.directory", "%s", problem)
+			problems.Add("record.spool.directory", "%s", problem)
 		}
 	}
 }

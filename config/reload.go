@@ -54,13 +54,13 @@ func Diff(from, to *Config) ([]Change, error) {
 		changes = append(changes, Change{NoRank, "ranks", strconv.Itoa(len(from.Ranks)), strconv.Itoa(len(to.Ranks))})
 	}
 	both := min(len(from.Ranks), len(to.Ranks))
-	note := func(l keyPath) {
+	note := func(path keyPath) {
 		switch {
-		case old[l] == now[l] || l.rank >= both:
-		case l.rank != NoRank && l.key == "kernel":
-			changes = append(changes, kernelChange(from.Rank(l.rank), to.Rank(l.rank)))
+		case old[path] == now[path] || path.rank >= both:
+		case path.rank != NoRank && path.key == "kernel":
+			changes = append(changes, kernelChange(from.Rank(path.rank), to.Rank(path.rank)))
 		default:
-			changes = append(changes, Change{l.rank, l.key, old[l], now[l]})
+			changes = append(changes, Change{path.rank, path.key, old[path], now[path]})
 		}
 	}
 	for l := range old {

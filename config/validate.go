@@ -37,30 +37,30 @@ const maxSocketPath = 107
 // Validate checks the whole configuration and returns every problem as an *Error, joined, or nil. Parse calls it; call
 // it for a configuration that the program has made or changed.
 func (c *Config) Validate() error {
-	p := strictyaml.NewProblems(&c.source.Source)
-	checkOneOf(p, "log.level", c.Log.Level, logLevels...)
-	checkOneOf(p, "log.format", c.Log.Format, logFormats...)
+	problems := strictyaml.NewProblems(&c.source.Source)
+	checkOneOf(problems, "log.level", c.Log.Level, logLevels...)
+	checkOneOf(problems, "log.format", c.Log.Format, logFormats...)
 	if problem := socketProblem(c.Control.Socket); problem != "" {
-		p.Add("control.socket", "%s", problem)
+		problems.Add("control.socket", "%s", problem)
 	}
-	c.Control.Allow.validate(p, "control.allow")
-	c.validateAttach(p)
-	c.validateHTTP(p)
-	c.validateRecord(p)
-	checkDuration(p, "stop_timeout", c.StopTimeout)
-	checkRange(p, "limits.receive_buffer", c.Limits.ReceiveBuffer, minReceiveBuffer, maxReceiveBuffer)
-	checkOneOf(p, "limits.offload", c.Limits.Offload, offloadModes...)
-	checkRange(p, "limits.unexpected", c.Limits.Unexpected, 1, maxQueue)
-	checkRange(p, "limits.posted", c.Limits.Posted, 1, maxQueue)
+	c.Control.Allow.validate(problems, "control.allow")
+	c.validateAttach(problems)
+	c.validateHTTP(problems)
+	c.validateRecord(problems)
+	checkDuration(problems, "stop_timeout", c.StopTimeout)
+	checkRange(problems, "limits.receive_buffer", c.Limits.ReceiveBuffer, minReceiveBuffer, maxReceiveBuffer)
+	checkOneOf(problems, "limits.offload", c.Limits.Offload, offloadModes...)
+	checkRange(problems, "limits.unexpected", c.Limits.Unexpected, 1, maxQueue)
+	checkRange(problems, "limits.posted", c.Limits.Posted, 1, maxQueue)
 	if n := c.Limits.AttachedBytes; n != 0 {
-		checkRange(p, "limits.attached_bytes", n, minAttached, maxAttached)
+		checkRange(problems, "limits.attached_bytes", n, minAttached, maxAttached)
 	}
-	c.Defaults.validate(p, "defaults")
-	c.validateRanks(p)
-	c.validateExtended(p)
-	c.validateTLS(p)
-	c.validateCollectives(p)
-	return p.Err()
+	c.Defaults.validate(problems, "defaults")
+	c.validateRanks(problems)
+	c.validateExtended(problems)
+	c.validateTLS(problems)
+	c.validateCollectives(problems)
+	return problems.Err()
 }
 
 // socketProblem describes the problem of a socket's path, or returns "".

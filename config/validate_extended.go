@@ -18,24 +18,24 @@ const (
 
 // validateExtended checks the options of the extended profile, and rejects keys that the profile of their link does not
 // use.
-func (c *Config) validateExtended(p *strictyaml.Problems) {
+func (c *Config) validateExtended(problems *strictyaml.Problems) {
 	fallback := c.Defaults.setsExtended()
 	use := c.profilesInUse()
 	var all profileUse
 	for i := range c.Ranks {
-		r, key := &c.Ranks[i], rankKey(i)+".link"
-		if r.Peer != PeerSoftware && r.Peer != "" {
-			r.rejectExtended(p, key, fallback)
+		rank, key := &c.Ranks[i], rankKey(i)+".link"
+		if rank.Peer != PeerSoftware && rank.Peer != "" {
+			rank.rejectExtended(problems, key, fallback)
 		}
 		all.extended = all.extended || use[i].extended
 		all.nonExtended = all.nonExtended || use[i].nonExtended
-		if r.Link != nil {
-			r.Link.validateUse(p, key, use[i], "the extended profile, which this link uses,", "this link uses another")
-			c.validateCredit(p, key, r.Link)
+		if rank.Link != nil {
+			rank.Link.validateUse(problems, key, use[i], "the extended profile, which this link uses,", "this link uses another")
+			c.validateCredit(problems, key, rank.Link)
 		}
 	}
-	c.Defaults.validateUse(p, "defaults", all, "the extended profile, which every link uses,", "no link uses it")
-	c.validateCredit(p, "defaults", &c.Defaults)
+	c.Defaults.validateUse(problems, "defaults", all, "the extended profile, which every link uses,", "no link uses it")
+	c.validateCredit(problems, "defaults", &c.Defaults)
 }
 
 func (o *LinkOptions) setsExtended() bool {
@@ -43,14 +43,14 @@ func (o *LinkOptions) setsExtended() bool {
 }
 
 // rejectExtended rejects the extended profile on a rank that does not support it.
-func (r *Rank) rejectExtended(p *strictyaml.Problems, key string, fallback bool) {
+func (r *Rank) rejectExtended(problems *strictyaml.Problems, key string, fallback bool) {
 	const advice = "silently drops its packets"
 	switch {
 	case r.Link.setsExtended():
-		p.Add(key+".profile", "extended is for links between zrlmpids, but rank %d is peer: %s and %s: use cloudfpga",
+		problems.Add(key+".profile", "extended is for links between zrlmpids, but rank %d is peer: %s and %s: use cloudfpga",
 			r.Rank, r.Peer, advice)
 	case r.linkProfile() == nil && fallback:
-		p.Add(key+".profile", "missing: the profile in defaults is extended, but rank %d is peer: %s and %s: give "+
+		problems.Add(key+".profile", "missing: the profile in defaults is extended, but rank %d is peer: %s and %s: give "+
 			"this rank link: {profile: cloudfpga}",
 			r.Rank, r.Peer, advice)
 	}
@@ -83,14 +83,14 @@ func (c *Config) profilesInUse() []profileUse {
 	}
 	use := make([]profileUse, len(c.Ranks))
 	for i := range c.Ranks {
-		r, alone := &c.Ranks[i], true
+		rank, alone := &c.Ranks[i], true
 		with := func(other *Rank) {
-			profile, err := c.ProfileBetween(r, other, protocol.CloudFPGA)
+			profile, err := c.ProfileBetween(rank, other, protocol.CloudFPGA)
 			use[i].extended = use[i].extended || err != nil || profile == protocol.Extended
 			use[i].nonExtended = use[i].nonExtended || err != nil || profile != protocol.Extended
 		}
 		for k, n := range local {
-			if n > 1 || n == 1 && !(r.IsLocal() && k == kindOf(r)) {
+			if n > 1 || n == 1 && !(rank.IsLocal() && k == kindOf(rank)) {
 				with(one[k])
 				alone = false
 			}
@@ -103,9 +103,9 @@ func (c *Config) profilesInUse() []profileUse {
 }
 
 // validateUse rejects keys that have no effect.
-func (o *LinkOptions) validateUse(p *strictyaml.Problems, key string, use profileUse, extendedLink, plainLink string) {
+func (o *LinkOptions) validateUse(problems *strictyaml.Problems, key string, use profileUse, extendedLink, plainLink string) {
 	if use.nonExtended && o.Transport != nil && *o.Transport == TransportSHM {
-		p.Add(key+".transport", "shm carries the extended profile only, and not every link here uses it: use udp or "+
+		problems.Add(key+".transport", "shm carries the extended profile only, and not every link here uses it: use udp or "+
 			"tcp, or add profile: extended")
 	}
 	if !use.nonExtended {
@@ -120,7 +120,7 @@ func (o *LinkOptions) validateUse(p *strictyaml.Problems, key string, use profil
 			{"deadlines.data", o.Deadlines.Data != nil},
 		} {
 			if k.given {
-				p.Add(key+"."+k.name, "%s does not use it: remove the key", extendedLink)
+				problems.Add(key+"."+k.name, "%s does not use it: remove the key", extendedLink)
 			}
 		}
 	}
@@ -130,20 +130,20 @@ func (o *LinkOptions) validateUse(p *strictyaml.Problems, key string, use profil
 			given bool
 		}{{"eager_limit", o.EagerLimit != nil}, {"eager_credit", o.EagerCredit != nil}} {
 			if k.given {
-				p.Add(key+"."+k.name, "only the extended profile uses it, and %s: add profile: extended, or "+
+				problems.Add(key+"."+k.name, "only the extended profile uses it, and %s: add profile: extended, or "+
 					"remove the key", plainLink)
 			}
 		}
 		return
 	}
 	if n := o.MaxDatagram; n != nil && *n < minExtendedDatagram && *n >= minDatagram {
-		p.Add(key+".max_datagram", "%d is outside %d to %d: a header of the extended profile has %d bytes", *n,
+		problems.Add(key+".max_datagram", "%d is outside %d to %d: a header of the extended profile has %d bytes", *n,
 			minExtendedDatagram, maxDatagram, protocol.ExtHeaderLen)
 	}
 }
 
 // validateCredit checks that the credit of a section suffices for an eager message.
-func (c *Config) validateCredit(p *strictyaml.Problems, key string, o *LinkOptions) {
+func (c *Config) validateCredit(problems *strictyaml.Problems, key string, o *LinkOptions) {
 	limit, bytes := o.EagerLimit, o.EagerCredit
 	if limit == nil && bytes == nil {
 		return
@@ -155,13 +155,13 @@ func (c *Config) validateCredit(p *strictyaml.Problems, key string, o *LinkOptio
 		bytes = c.Defaults.EagerCredit
 	}
 	if limit != nil && bytes != nil && *bytes < *limit {
-		p.Add(key+".eager_credit", "%v is less than an eager_limit of %v: an eager message of that length would "+
+		problems.Add(key+".eager_credit", "%v is less than an eager_limit of %v: an eager message of that length would "+
 			"never have credit: raise it, or lower eager_limit", *bytes, *limit)
 	}
 }
 
 // validateTLS checks the section, and that a link uses it.
-func (c *Config) validateTLS(p *strictyaml.Problems) {
+func (c *Config) validateTLS(problems *strictyaml.Problems) {
 	if c.TLS == nil {
 		return
 	}
@@ -169,7 +169,7 @@ func (c *Config) validateTLS(p *strictyaml.Problems) {
 		{"certificate", c.TLS.Certificate}, {"key", c.TLS.Key}, {"authority", c.TLS.Authority},
 	} {
 		if f.path == "" {
-			p.Add("tls."+f.key, "missing: tls takes the PEM files certificate, key and authority")
+			problems.Add("tls."+f.key, "missing: tls takes the PEM files certificate, key and authority")
 		}
 	}
 	tcp := func(o *LinkOptions) bool { return o != nil && o.Transport != nil && *o.Transport == TransportTCP }
@@ -178,21 +178,21 @@ func (c *Config) validateTLS(p *strictyaml.Problems) {
 		used = used || tcp(c.Ranks[i].Link)
 	}
 	if !used {
-		p.Add("tls", "no link uses tcp: add transport: tcp, or remove the section")
+		problems.Add("tls", "no link uses tcp: add transport: tcp, or remove the section")
 	}
 }
 
 // validateAttach checks the path, including the default path.
-func (c *Config) validateAttach(p *strictyaml.Problems) {
+func (c *Config) validateAttach(problems *strictyaml.Problems) {
 	path := c.AttachSocket()
 	problem := socketProblem(path)
 	switch {
 	case path != "" && path == c.Control.Socket:
-		p.Add("attach.socket", "%s is the control socket: set another path", strictyaml.Quote(path))
+		problems.Add("attach.socket", "%s is the control socket: set another path", strictyaml.Quote(path))
 	case problem != "" && c.Attach.Socket != nil:
-		p.Add("attach.socket", "%s", problem)
+		problems.Add("attach.socket", "%s", problem)
 	case problem != "" && socketProblem(c.Control.Socket) == "":
-		p.Add("attach.socket", "%s: the path of %s, the default next to the control socket; set another path, or "+
+		problems.Add("attach.socket", "%s: the path of %s, the default next to the control socket; set another path, or "+
 			"\"\" for none", problem, strictyaml.Quote(path))
 	}
 }

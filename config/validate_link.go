@@ -18,45 +18,45 @@ const (
 const maxPause = 10 * time.Millisecond
 
 // validate checks each value that is set.
-func (o *LinkOptions) validate(p *strictyaml.Problems, key string) {
+func (o *LinkOptions) validate(problems *strictyaml.Problems, key string) {
 	if o.Profile != nil {
 		if _, err := protocol.ParseProfile(protocol.Profile(*o.Profile).String()); err != nil {
-			p.Add(key+".profile", "%v", err)
+			problems.Add(key+".profile", "%v", err)
 		}
 	}
 	if o.Transport != nil {
-		checkOneOf(p, key+".transport", *o.Transport, TransportUDP, TransportTCP, TransportSHM)
+		checkOneOf(problems, key+".transport", *o.Transport, TransportUDP, TransportTCP, TransportSHM)
 	}
 	if o.OnPartial != nil {
-		checkOneOf(p, key+".on_partial", *o.OnPartial, PartialError, PartialRetransmit)
+		checkOneOf(problems, key+".on_partial", *o.OnPartial, PartialError, PartialRetransmit)
 	}
 	if o.MaxMessageWords != nil {
-		checkRange(p, key+".max_message_words", *o.MaxMessageWords, 0, MaxWords)
+		checkRange(problems, key+".max_message_words", *o.MaxMessageWords, 0, MaxWords)
 	}
 	if o.MaxDatagram != nil {
 		n := *o.MaxDatagram
-		checkRange(p, key+".max_datagram", n, minDatagram, maxDatagram)
+		checkRange(problems, key+".max_datagram", n, minDatagram, maxDatagram)
 		if n%protocol.LineLen != 0 {
-			p.Add(key+".max_datagram", "%d is not a multiple of %d, and an FPGA would shift the data: use %d",
+			problems.Add(key+".max_datagram", "%d is not a multiple of %d, and an FPGA would shift the data: use %d",
 				n, protocol.LineLen, n-n%protocol.LineLen)
 		}
 	}
 	if n := o.EagerLimit; n != nil {
-		checkRange(p, key+".eager_limit", *n, 0, maxEagerLimit)
+		checkRange(problems, key+".eager_limit", *n, 0, maxEagerLimit)
 	}
 	if n := o.EagerCredit; n != nil {
-		checkRange(p, key+".eager_credit", *n, 1, maxEagerCredit)
+		checkRange(problems, key+".eager_credit", *n, 1, maxEagerCredit)
 	}
 	if d := o.Pace.PerDatagram; d != nil && (*d < 0 || *d > maxPause) {
-		p.Add(key+".pace.per_datagram", "%v is outside 0s to %v", *d, maxPause)
+		problems.Add(key+".pace.per_datagram", "%v is outside 0s to %v", *d, maxPause)
 	}
 	if o.Pace.OverWords != nil {
-		checkRange(p, key+".pace.over_words", *o.Pace.OverWords, 0, MaxWords)
+		checkRange(problems, key+".pace.over_words", *o.Pace.OverWords, 0, MaxWords)
 	}
-	checkOptional(p, key+".deadlines.clear", o.Deadlines.Clear)
-	checkOptional(p, key+".deadlines.ack", o.Deadlines.Ack)
-	checkOptional(p, key+".deadlines.data", o.Deadlines.Data)
-	checkOptional(p, key+".warn_after", o.WarnAfter)
+	checkOptional(problems, key+".deadlines.clear", o.Deadlines.Clear)
+	checkOptional(problems, key+".deadlines.ack", o.Deadlines.Ack)
+	checkOptional(problems, key+".deadlines.data", o.Deadlines.Data)
+	checkOptional(problems, key+".warn_after", o.WarnAfter)
 }
 
 func checkOptional(p *strictyaml.Problems, key string, got *time.Duration) {

@@ -13,22 +13,22 @@ import (
 )
 
 // validateRanks checks each rank by itself, and the cluster.
-func (c *Config) validateRanks(p *strictyaml.Problems) {
+func (c *Config) validateRanks(problems *strictyaml.Problems) {
 	local := false
 	for i := range c.Ranks {
 		local = local || c.Ranks[i].IsLocal()
-		c.Ranks[i].validate(p, rankKey(i))
+		c.Ranks[i].validate(problems, rankKey(i))
 	}
 	if !local {
-		p.Add("ranks", "no rank runs here: give the ranks of this daemon run: host or run: standin")
+		problems.Add("ranks", "no rank runs here: give the ranks of this daemon run: host or run: standin")
 	}
-	numbers := c.validateNumbers(p)
+	numbers := c.validateNumbers(problems)
 	for i := range c.Ranks {
-		c.Ranks[i].validateKernelPeer(p, rankKey(i), numbers)
+		c.Ranks[i].validateKernelPeer(problems, rankKey(i), numbers)
 	}
-	c.validateFaults(p)
-	c.validateSize(p)
-	c.validateAddresses(p)
+	c.validateFaults(problems)
+	c.validateSize(problems)
+	c.validateAddresses(problems)
 }
 
 func rankKey(i int) string { return fmt.Sprintf("ranks[%d]", i) }
@@ -47,33 +47,33 @@ func (c *Config) KeyError(key, problem string) error {
 }
 
 // validateNumbers checks that the ranks are 0 … n-1, and maps each number to its index in c.Ranks.
-func (c *Config) validateNumbers(p *strictyaml.Problems) map[int]int {
+func (c *Config) validateNumbers(problems *strictyaml.Problems) map[int]int {
 	n := len(c.Ranks)
 	index := make(map[int]int, n)
-	for i, r := range c.Ranks {
-		if r.Rank == noRank {
-			p.Add(rankKey(i)+".rank", "missing: number the ranks 0 to %d", n-1)
+	for i, rank := range c.Ranks {
+		if rank.Rank == noRank {
+			problems.Add(rankKey(i)+".rank", "missing: number the ranks 0 to %d", n-1)
 			continue
 		}
-		if first, twice := index[r.Rank]; twice {
-			p.Add(rankKey(i)+".rank", "rank %d is already %s", r.Rank, rankKey(first))
+		if first, twice := index[rank.Rank]; twice {
+			problems.Add(rankKey(i)+".rank", "rank %d is already %s", rank.Rank, rankKey(first))
 			continue
 		}
-		index[r.Rank] = i
-		if r.Rank < 0 || r.Rank >= n {
-			p.Add(rankKey(i)+".rank", "%d is out of range: %d ranks are numbered 0 to %d", r.Rank, n, n-1)
+		index[rank.Rank] = i
+		if rank.Rank < 0 || rank.Rank >= n {
+			problems.Add(rankKey(i)+".rank", "%d is out of range: %d ranks are numbered 0 to %d", rank.Rank, n, n-1)
 		}
 	}
 	for number := range n {
 		if _, ok := index[number]; !ok {
-			p.Add("ranks", "rank %d is missing: list every rank of the cluster, including remote ranks", number)
+			problems.Add("ranks", "rank %d is missing: list every rank of the cluster, including remote ranks", number)
 		}
 	}
 	return index
 }
 
 // validateFaults checks the fault rules of stand-ins.
-func (c *Config) validateFaults(p *strictyaml.Problems) {
+func (c *Config) validateFaults(problems *strictyaml.Problems) {
 	addrs := c.Addrs()
 	for i := range c.Ranks {
 		faults, key := c.Ranks[i].Faults, rankKey(i)+".faults"
@@ -81,11 +81,11 @@ func (c *Config) validateFaults(p *strictyaml.Problems) {
 			continue
 		}
 		if len(faults.Rules) == 0 {
-			p.Add(key+".rules", "no rules given: add a rule, such as loss 5%%, or remove faults")
+			problems.Add(key+".rules", "no rules given: add a rule, such as loss 5%%, or remove faults")
 		}
 		for j := range faults.Rules {
 			if err := faults.Rules[j].Check(impair.Datagrams, addrs); err != nil {
-				p.Add(fmt.Sprintf("%s.rules[%d]", key, j), "%v", err)
+				problems.Add(fmt.Sprintf("%s.rules[%d]", key, j), "%v", err)
 			}
 		}
 	}
@@ -103,7 +103,7 @@ func (c *Config) Addrs() []netip.Addr {
 }
 
 // validateSize checks the limits of deployed nodes on the number of ranks.
-func (c *Config) validateSize(p *strictyaml.Problems) {
+func (c *Config) validateSize(problems *strictyaml.Problems) {
 	n := len(c.Ranks)
 	fpga, cpu := -1, -1
 	for i, r := range c.Ranks {
@@ -115,18 +115,18 @@ func (c *Config) validateSize(p *strictyaml.Problems) {
 		}
 	}
 	if fpga >= 0 && n > protocol.MaxRanksFPGA {
-		p.Add("ranks", "%d ranks, but an FPGA (rank %d) supports at most %d: use fewer ranks, or give stand-ins "+
+		problems.Add("ranks", "%d ranks, but an FPGA (rank %d) supports at most %d: use fewer ranks, or give stand-ins "+
 			"quirks: off",
 			n, c.Ranks[fpga].Rank, protocol.MaxRanksFPGA)
 	}
 	if cpu >= 0 && n > protocol.MaxRanksCPU {
-		p.Add("ranks", "%d ranks, but upstream's CPU library (rank %d) supports at most %d: use fewer ranks",
+		problems.Add("ranks", "%d ranks, but upstream's CPU library (rank %d) supports at most %d: use fewer ranks",
 			n, c.Ranks[cpu].Rank, protocol.MaxRanksCPU)
 	}
 }
 
 // validateAddresses checks that the addresses of ranks are unique.
-func (c *Config) validateAddresses(p *strictyaml.Problems) {
+func (c *Config) validateAddresses(problems *strictyaml.Problems) {
 	fpga := -1
 	for _, r := range c.Ranks {
 		if r.Peer == PeerFPGA {
@@ -136,24 +136,24 @@ func (c *Config) validateAddresses(p *strictyaml.Problems) {
 	}
 	byAddress := make(map[netip.AddrPort]int, len(c.Ranks))
 	byIP := make(map[netip.Addr]int, len(c.Ranks))
-	for i, r := range c.Ranks {
-		if !r.Address.IsValid() {
+	for i, rank := range c.Ranks {
+		if !rank.Address.IsValid() {
 			continue
 		}
 		key := rankKey(i) + ".address"
-		if other, ok := byAddress[r.Address.AddrPort]; ok {
-			p.Add(key, "%v is already the address of rank %d: give rank %d its own address", r.Address, other, r.Rank)
+		if other, ok := byAddress[rank.Address.AddrPort]; ok {
+			problems.Add(key, "%v is already the address of rank %d: give rank %d its own address", rank.Address, other, rank.Rank)
 			continue
 		}
-		byAddress[r.Address.AddrPort] = r.Rank
-		ip := r.Address.Addr()
+		byAddress[rank.Address.AddrPort] = rank.Rank
+		ip := rank.Address.Addr()
 		if other, ok := byIP[ip]; ok && fpga >= 0 {
-			p.Add(key, "ranks %d and %d share %v, but the cluster has an FPGA (rank %d), which distinguishes its "+
+			problems.Add(key, "ranks %d and %d share %v, but the cluster has an FPGA (rank %d), which distinguishes its "+
 				"peers by IP address only: give each rank its own IP address",
-				other, r.Rank, ip, fpga)
+				other, rank.Rank, ip, fpga)
 			continue
 		}
-		byIP[ip] = r.Rank
+		byIP[ip] = rank.Rank
 	}
 }
 
@@ -164,13 +164,13 @@ func (c *Config) unencryptedLinks() []string {
 	}
 	var plain []string
 	for i := range c.Ranks {
-		r := &c.Ranks[i]
+		rank := &c.Ranks[i]
 		transport := c.Defaults.Transport
-		if r.Link != nil && r.Link.Transport != nil {
-			transport = r.Link.Transport
+		if rank.Link != nil && rank.Link.Transport != nil {
+			transport = rank.Link.Transport
 		}
-		if r.Peer == PeerSoftware && !r.IsLocal() && (transport == nil || *transport != TransportTCP) {
-			plain = append(plain, strconv.Itoa(r.Rank))
+		if rank.Peer == PeerSoftware && !rank.IsLocal() && (transport == nil || *transport != TransportTCP) {
+			plain = append(plain, strconv.Itoa(rank.Rank))
 		}
 	}
 	if len(plain) == 0 {
@@ -187,32 +187,32 @@ func (c *Config) Warnings() []string {
 	warn := func(format string, args ...any) { warnings = append(warnings, fmt.Sprintf(format, args...)) }
 	var fpga, loopback, allows *Rank
 	for i := range c.Ranks {
-		r := &c.Ranks[i]
-		if fpga == nil && r.Peer == PeerFPGA && !r.IsLocal() {
-			fpga = r
+		rank := &c.Ranks[i]
+		if fpga == nil && rank.Peer == PeerFPGA && !rank.IsLocal() {
+			fpga = rank
 		}
-		if allows == nil && r.Allow != nil {
-			allows = r
+		if allows == nil && rank.Allow != nil {
+			allows = rank
 		}
-		if loopback == nil && r.IsLocal() && r.Address.Addr().IsLoopback() {
-			loopback = r
+		if loopback == nil && rank.IsLocal() && rank.Address.Addr().IsLoopback() {
+			loopback = rank
 		}
 	}
 	for i := range c.Ranks {
-		r := &c.Ranks[i]
-		if fpga != nil && r.Address.Port() != protocol.Port {
-			warn("rank %d has port %d, but a deployed FPGA (rank %d) sends to and from port %d only", r.Rank,
-				r.Address.Port(), fpga.Rank, protocol.Port)
+		rank := &c.Ranks[i]
+		if fpga != nil && rank.Address.Port() != protocol.Port {
+			warn("rank %d has port %d, but a deployed FPGA (rank %d) sends to and from port %d only", rank.Rank,
+				rank.Address.Port(), fpga.Rank, protocol.Port)
 		}
-		if r.IsLocal() {
+		if rank.IsLocal() {
 			continue
 		}
-		if loopback != nil && !r.Address.Addr().IsLoopback() {
+		if loopback != nil && !rank.Address.Addr().IsLoopback() {
 			warn("rank %d runs here on the loopback address %v and cannot reach rank %d at %v", loopback.Rank,
-				loopback.Address.Addr(), r.Rank, r.Address)
+				loopback.Address.Addr(), rank.Rank, rank.Address)
 		}
-		if r.Peer != PeerSoftware && c.LinkFor(r.Rank, Link{}).Transport == TransportTCP {
-			warn("the link to rank %d is tcp, but deployed nodes (peer: %s) speak UDP only", r.Rank, r.Peer)
+		if rank.Peer != PeerSoftware && c.LinkFor(rank.Rank, Link{}).Transport == TransportTCP {
+			warn("the link to rank %d is tcp, but deployed nodes (peer: %s) speak UDP only", rank.Rank, rank.Peer)
 		}
 	}
 	if allows != nil && c.Control.Allow == nil && c.Control.Socket != "" && c.Control.Mode&0o022 != 0 {

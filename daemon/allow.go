@@ -28,15 +28,15 @@ type access struct {
 func newAccess(cfg *config.Config, group int) (*access, error) {
 	a := &access{ranks: make(map[int]attach.Access)}
 	var errs []error
-	for _, r := range cfg.LocalRanks() {
+	for _, rank := range cfg.LocalRanks() {
 		switch {
-		case r.Allow != nil:
-			of, err := resolveAccess(r.Allow,
-				func(key, problem string) error { return cfg.RankError(r.Rank, "allow."+key, problem) })
-			a.ranks[r.Rank] = of
+		case rank.Allow != nil:
+			of, err := resolveAccess(rank.Allow,
+				func(key, problem string) error { return cfg.RankError(rank.Rank, "allow."+key, problem) })
+			a.ranks[rank.Rank] = of
 			errs = append(errs, err)
 		case cfg.Control.Mode&0o020 != 0: // the group may write to the sockets
-			a.ranks[r.Rank] = attach.Access{GIDs: []int{group}}
+			a.ranks[rank.Rank] = attach.Access{GIDs: []int{group}}
 		}
 	}
 	if cfg.Control.Allow != nil {
@@ -50,7 +50,7 @@ func newAccess(cfg *config.Config, group int) (*access, error) {
 }
 
 // resolveAccess returns the IDs of the users and groups in a. failed builds the error for a key of the allow section.
-func resolveAccess(a *config.AccessList, failed func(key, problem string) error) (of attach.Access, err error) {
+func resolveAccess(list *config.AccessList, failed func(key, problem string) error) (of attach.Access, err error) {
 	var errs []error
 	numbers := func(names []string, key string, find func(string) (string, error)) (ids []int) {
 		for i, name := range names {
@@ -68,14 +68,14 @@ func resolveAccess(a *config.AccessList, failed func(key, problem string) error)
 		}
 		return ids
 	}
-	of.UIDs = numbers(a.Users, "users", func(name string) (string, error) {
+	of.UIDs = numbers(list.Users, "users", func(name string) (string, error) {
 		u, err := user.Lookup(name)
 		if err != nil {
 			return "", err
 		}
 		return u.Uid, nil
 	})
-	of.GIDs = numbers(a.Groups, "groups", func(name string) (string, error) {
+	of.GIDs = numbers(list.Groups, "groups", func(name string) (string, error) {
 		g, err := user.LookupGroup(name)
 		if err != nil {
 			return "", err

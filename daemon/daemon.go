@@ -88,46 +88,46 @@ func New(cfg *config.Config, opts Options) (*Daemon, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	d := &Daemon{cfg: cfg, opts: opts, log: opts.Log}
-	d.current.Store(cfg)
-	d.loadedAt = time.Now()
-	if d.log == nil {
-		d.log = zap.NewNop()
+	daemon := &Daemon{cfg: cfg, opts: opts, log: opts.Log}
+	daemon.current.Store(cfg)
+	daemon.loadedAt = time.Now()
+	if daemon.log == nil {
+		daemon.log = zap.NewNop()
 	}
 	if cfg.HTTP.Listen != "" {
-		d.keepRecentLog()
+		daemon.keepRecentLog()
 	}
 	var errs []error
 	for _, rank := range cfg.LocalRanks() {
-		r, err := newLocalRank(d.log, cfg, rank, opts.FailureLimit)
-		r.Directory = d.opts.JobDirectory
+		r, err := newLocalRank(daemon.log, cfg, rank, opts.FailureLimit)
+		r.Directory = daemon.opts.JobDirectory
 		errs = append(errs, err)
-		d.ranks = append(d.ranks, r)
+		daemon.ranks = append(daemon.ranks, r)
 	}
-	slices.SortFunc(d.ranks, func(a, b *localRank) int { return cmp.Compare(a.cfg.Rank, b.cfg.Rank) })
+	slices.SortFunc(daemon.ranks, func(a, b *localRank) int { return cmp.Compare(a.cfg.Rank, b.cfg.Rank) })
 	m, err := node.RankMap(cfg)
 	errs = append(errs, err)
-	d.rankMap = m
-	d.observer = newObserver(d.log, func(rank, peer int) protocol.Profile {
-		if r := d.findRank(rank); r != nil && peer >= 0 && peer < len(r.Links()) {
+	daemon.rankMap = m
+	daemon.observer = newObserver(daemon.log, func(rank, peer int) protocol.Profile {
+		if r := daemon.findRank(rank); r != nil && peer >= 0 && peer < len(r.Links()) {
 			return r.Links()[peer].Profile
 		}
 		return protocol.CloudFPGA
 	})
-	d.recording = newRecording(d)
-	d.observer.onFailure = d.noteFailure
+	daemon.recording = newRecording(daemon)
+	daemon.observer.onFailure = daemon.noteFailure
 	allowed, err := newAccess(cfg, os.Getegid())
 	errs = append(errs, err)
-	d.access.Store(allowed)
-	d.attachedBytes = attachedBytes(cfg, available)
-	d.attachServer = attach.NewServer(d, attach.Options{
-		Memory:         d.attachedBytes,
-		Access:         func(rank int) attach.Access { return d.access.Load().ranks[rank] },
-		Oversubscribed: slices.ContainsFunc(d.ranks, func(r *localRank) bool { return r.Oversubscribed() }),
-		Log:            d.onProgramEvent,
-		Explain:        d.explain,
+	daemon.access.Store(allowed)
+	daemon.attachedBytes = attachedBytes(cfg, available)
+	daemon.attachServer = attach.NewServer(daemon, attach.Options{
+		Memory:         daemon.attachedBytes,
+		Access:         func(rank int) attach.Access { return daemon.access.Load().ranks[rank] },
+		Oversubscribed: slices.ContainsFunc(daemon.ranks, func(r *localRank) bool { return r.Oversubscribed() }),
+		Log:            daemon.onProgramEvent,
+		Explain:        daemon.explain,
 	})
-	return d, errors.Join(errs...)
+	return daemon, errors.Join(errs...)
 }
 
 // findRank returns the local rank with the given number, or nil.
@@ -252,16 +252,18 @@ func (d *Daemon) closeSockets(open listeners) error {
 }
 
 func (d *Daemon) startEngines() error {
-	for _, r := range d.ranks {
+	for _, rank := range d.ranks {
 		if d.opts.StateDirectory != "" {
-			if err := r.KeepState(d.opts.StateDirectory); err != nil {
-				d.log.Warn("state not kept", zap.Int("rank", r.cfg.Rank), zap.Error(err))
+			if err := rank.KeepState(d.opts.StateDirectory); err != nil {
+				d.log.Warn("state not kept", zap.Int("rank", rank.cfg.Rank), zap.Error(err))
 			}
 		}
-		r.onFailure = func(err error) { d.kernelFailed(r, err) }
-		r.Describe = func(s *state.RankInfo, depth state.Detail) { r.addDetails(s, depth, d.attachServer.AttachedPrograms()) }
-		if err := r.start(d.newRankObserver(r), d.log, d.explain); err != nil {
-			return fmt.Errorf("rank %d: %w", r.cfg.Rank, err)
+		rank.onFailure = func(err error) { d.kernelFailed(rank, err) }
+		rank.Describe = func(s *state.RankInfo, depth state.Detail) {
+			rank.addDetails(s, depth, d.attachServer.AttachedPrograms())
+		}
+		if err := rank.start(d.newRankObserver(rank), d.log, d.explain); err != nil {
+			return fmt.Errorf("rank %d: %w", rank.cfg.Rank, err)
 		}
 	}
 	return nil
@@ -372,16 +374,16 @@ const maxReadyRanks = 8
 func (d *Daemon) readyLine() string {
 	var b strings.Builder
 	b.WriteString("ready ")
-	for i, r := range d.ranks {
+	for i, rank := range d.ranks {
 		if i == maxReadyRanks && len(d.ranks) > maxReadyRanks+1 {
 			fmt.Fprintf(&b, "and %d more ranks, ", len(d.ranks)-maxReadyRanks)
 			break
 		}
-		fmt.Fprintf(&b, "rank %d %s ", r.cfg.Rank, r.cfg.Run)
-		if r.kernel != nil {
-			fmt.Fprintf(&b, "%v ", r.kernel)
+		fmt.Fprintf(&b, "rank %d %s ", rank.cfg.Rank, rank.cfg.Run)
+		if rank.kernel != nil {
+			fmt.Fprintf(&b, "%v ", rank.kernel)
 		}
-		fmt.Fprintf(&b, "%v, ", r.cfg.Address)
+		fmt.Fprintf(&b, "%v, ", rank.cfg.Address)
 	}
 	return b.String() + "control " + cmp.Or(d.cfg.Control.Socket, "none") + ", attach " +
 		cmp.Or(d.attachSocket(), "none") +

@@ -13,23 +13,23 @@ import (
 // explain extends the error of an operation with one of this daemon's stand-ins by the reason why the
 // stand-in's kernel is stuck. The caller must not hold an engine's lock.
 func (d *Daemon) explain(err error) error {
-	w, ok := waitOfError(err)
+	wait, ok := waitOfError(err)
 	if !ok {
 		return err
 	}
-	r := d.findRank(int(w.Remote))
+	r := d.findRank(int(wait.Remote))
 	if r == nil || r.kernel == nil || r.Engine == nil {
 		return err
 	}
-	why := r.stuckReason(int(w.Local))
+	why := r.stuckReason(int(wait.Local))
 	if why == "" {
 		return err
 	}
-	return fmt.Errorf("%w; rank %d is a stand-in of this zrlmpid: %s", err, w.Remote, why)
+	return fmt.Errorf("%w; rank %d is a stand-in of this zrlmpid: %s", err, wait.Remote, why)
 }
 
 // waitOfError returns the wait that failed with err.
-func waitOfError(err error) (w handshake.Wait, ok bool) {
+func waitOfError(err error) (wait handshake.Wait, ok bool) {
 	if e, ok := errors.AsType[*mpe.WaitError](err); ok {
 		return e.Wait, true
 	}
@@ -39,7 +39,7 @@ func waitOfError(err error) (w handshake.Wait, ok bool) {
 	if e, ok := errors.AsType[*extended.TimeoutError](err); ok {
 		return handshake.Wait{Local: e.Local, Remote: e.Remote}, true
 	}
-	return w, false
+	return wait, false
 }
 
 // stuckReason returns the reason why a stand-in's kernel delays a peer's messages, or "".

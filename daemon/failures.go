@@ -64,16 +64,16 @@ func newFailure(now time.Time, rank, peer int, operation state.Operation, err er
 // noteFailure stores a failure and requests a record of it.
 func (d *Daemon) noteFailure(rank, peer int, operation state.Operation, err error) {
 	now := time.Now()
-	f := newFailure(now, rank, peer, operation, err)
+	failure := newFailure(now, rank, peer, operation, err)
 	if r := d.recording; r != nil {
 		if packets := r.Rank(rank); packets != nil {
 			packets.RecordFailure(peer, err)
 		}
 		if recorder.WorthRecording(err) {
-			f.Record = r.requestRecord(now, rank, peer, f.Reason)
+			failure.Record = r.requestRecord(now, rank, peer, failure.Reason)
 		}
 	}
-	d.failures.addFailure(f)
+	d.failures.addFailure(failure)
 }
 
 // recentFailures returns the recent failures, newest first. It omits the paths of records that have been

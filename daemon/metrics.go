@@ -24,13 +24,13 @@ func (o *rankObserver) Done(rank int, s mpe.Status, err error) {
 
 // newRankObserver returns the observer of a rank. It records metrics only if HTTP is enabled or the rank belongs to
 // a job, because nothing reads them otherwise.
-func (d *Daemon) newRankObserver(r *localRank) mpe.Observer {
+func (d *Daemon) newRankObserver(rank *localRank) mpe.Observer {
 	var o mpe.Observer = d.observer
 	if d.web != nil || d.opts.JobDirectory != "" {
-		o = &rankObserver{d.observer, r.RecordPhases(d.cfg.Metrics.Peers)}
+		o = &rankObserver{d.observer, rank.RecordPhases(d.cfg.Metrics.Peers)}
 	}
-	if r.FlightRecorder != nil {
-		o = r.FlightRecorder.Observe(o)
+	if rank.FlightRecorder != nil {
+		o = rank.FlightRecorder.Observe(o)
 	}
 	return o
 }

@@ -113,14 +113,14 @@ func (o *Observer) enqueue(ln *logLine) {
 }
 
 // Dropped implements mpe.Observer.
-func (o *Observer) Dropped(rank, peer int, d mpe.Drop) {
-	if !o.log.Core().Enabled(dropLevel(d.Reason, d.Extended != nil)) {
+func (o *Observer) Dropped(rank, peer int, drop mpe.Drop) {
+	if !o.log.Core().Enabled(dropLevel(drop.Reason, drop.Extended != nil)) {
 		return
 	}
-	ln := logLine{topic: topic{kind: lineDrop, code: uint8(d.Reason), rank: rank, peer: -1}, peer: peer, header: d.Header,
+	ln := logLine{topic: topic{kind: lineDrop, code: uint8(drop.Reason), rank: rank, peer: -1}, peer: peer, header: drop.Header,
 		size: -1}
-	ln.setExtended(d.Extended)
-	if a := d.Packet; a != nil {
+	ln.setExtended(drop.Extended)
+	if a := drop.Packet; a != nil {
 		ln.from, ln.size = a.SourceAddr, len(a.Bytes)
 		copy(ln.headerBytes[:], a.Bytes)
 	}
@@ -128,16 +128,16 @@ func (o *Observer) Dropped(rank, peer int, d mpe.Drop) {
 }
 
 // Noted implements mpe.Observer.
-func (o *Observer) Noted(rank, peer int, n mpe.Note) {
-	if n.Event == state.EventUnreachable {
-		o.onFailure(rank, peer, state.OperationConnection, &mpe.PeerLostError{Rank: peer, Event: n.Event})
+func (o *Observer) Noted(rank, peer int, note mpe.Note) {
+	if note.Event == state.EventUnreachable {
+		o.onFailure(rank, peer, state.OperationConnection, &mpe.PeerLostError{Rank: peer, Event: note.Event})
 	}
-	if !o.log.Core().Enabled(eventLevel(n.Event)) {
+	if !o.log.Core().Enabled(eventLevel(note.Event)) {
 		return
 	}
-	ln := logLine{topic: topic{kind: lineEvent, code: uint8(n.Event), rank: rank, peer: -1}, peer: peer, header: n.Header,
-		err: n.Err}
-	ln.setExtended(n.Extended)
+	ln := logLine{topic: topic{kind: lineEvent, code: uint8(note.Event), rank: rank, peer: -1}, peer: peer, header: note.Header,
+		err: note.Err}
+	ln.setExtended(note.Extended)
 	o.enqueue(&ln)
 }
 
@@ -150,16 +150,16 @@ func (ln *logLine) setExtended(h *protocol.ExtHeader) {
 
 // Done implements mpe.Observer. It logs failures, except those caused by the caller or by the daemon's
 // shutdown.
-func (o *Observer) Done(rank int, s mpe.Status, err error) {
+func (o *Observer) Done(rank int, status mpe.Status, err error) {
 	if err == nil || isCallerCancel(err) {
 		return
 	}
 	operation := state.OperationReceive
-	if s.Send {
+	if status.Send {
 		operation = state.OperationSend
 	}
-	o.onFailure(rank, s.Peer, operation, err)
-	o.enqueue(&logLine{topic: topic{kind: lineFailed, rank: rank, peer: s.Peer}, peer: s.Peer, send: s.Send, err: err})
+	o.onFailure(rank, status.Peer, operation, err)
+	o.enqueue(&logLine{topic: topic{kind: lineFailed, rank: rank, peer: status.Peer}, peer: status.Peer, send: status.Send, err: err})
 }
 
 // CallFailed implements mpe.Observer. It logs nothing, because the failures of the call's messages are logged.

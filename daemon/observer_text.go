@@ -98,7 +98,7 @@ func (o *Observer) write(ln *logLine) {
 		fields = append(fields, zap.Stringer("packet", &ln.extHeader))
 	}
 	fields = append(fields, of)
-	switch e := &ln.program; ln.topic.kind {
+	switch event := &ln.program; ln.topic.kind {
 	case lineDrop:
 		fields = append(fields, zap.String("detail", o.dropDetail(ln)))
 	case lineFailed:
@@ -106,13 +106,13 @@ func (o *Observer) write(ln *logLine) {
 			text = sendFailed
 		}
 	case lineAttach:
-		if e.Rank >= 0 {
-			fields = append(fields, zap.Int("pid", e.PID), zap.Int("uid", e.UID))
+		if event.Rank >= 0 {
+			fields = append(fields, zap.Int("pid", event.PID), zap.Int("uid", event.UID))
 		}
-		if refused, ok := errors.AsType[*wire.RefusedError](e.Err); ok {
+		if refused, ok := errors.AsType[*wire.RefusedError](event.Err); ok {
 			fields = append(fields, zap.String("reason", refused.Text))
-		} else if e.Err != nil {
-			fields = append(fields, zap.String("reason", e.Err.Error()))
+		} else if event.Err != nil {
+			fields = append(fields, zap.String("reason", event.Err.Error()))
 		}
 	}
 	fields = append(fields, zap.Error(ln.err))
@@ -131,7 +131,7 @@ const (
 
 // dropDetail explains why a packet was dropped and gives advice.
 func (o *Observer) dropDetail(ln *logLine) string {
-	reason, h := state.DropReason(ln.topic.code), ln.header
+	reason, header := state.DropReason(ln.topic.code), ln.header
 	if ln.topic.extended {
 		switch {
 		case reason == state.DropReserved:
@@ -149,9 +149,9 @@ func (o *Observer) dropDetail(ln *logLine) string {
 	switch reason {
 	case state.DropSourceRank:
 		return fmt.Sprintf("packet claims source rank %d, but its address belongs to rank %d: compare the rank maps "+
-			"of both sides", h.Src, ln.peer)
+			"of both sides", header.Src, ln.peer)
 	case state.DropDestination:
-		return fmt.Sprintf("packet is addressed to rank %d, not to rank %d: compare the rank maps of both sides", h.Dst,
+		return fmt.Sprintf("packet is addressed to rank %d, not to rank %d: compare the rank maps of both sides", header.Dst,
 			ln.topic.rank)
 	case state.DropShort, state.DropStartMark, state.DropEndMark,
 		state.DropReserved, state.DropCall, state.DropType:
@@ -168,9 +168,9 @@ func (o *Observer) dropDetail(ln *logLine) string {
 	case state.DropLength:
 		return fmt.Sprintf("invalid datagram length of %d bytes", ln.size)
 	case state.DropSize:
-		return fmt.Sprintf("message of %d words exceeds the limit", h.Size)
+		return fmt.Sprintf("message of %d words exceeds the limit", header.Size)
 	case state.DropDirection:
-		return fmt.Sprintf("invalid call %v in a %v packet", h.Call, h.Type)
+		return fmt.Sprintf("invalid call %v in a %v packet", header.Call, header.Type)
 	}
 	return cmp.Or(dropText[reason], reason.String())
 }

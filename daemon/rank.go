@@ -59,29 +59,29 @@ func newKernel(cfg *config.Config, rank *config.Rank, env standin.Env) (standin.
 }
 
 // addDetails adds the daemon's information to the state of the rank.
-func (r *localRank) addDetails(s *state.RankInfo, depth state.Detail, attached []attach.AttachedProgram) {
-	for _, a := range attached {
-		if a.Rank != r.cfg.Rank {
+func (r *localRank) addDetails(rankInfo *state.RankInfo, depth state.Detail, attached []attach.AttachedProgram) {
+	for _, attachedProgram := range attached {
+		if attachedProgram.Rank != r.cfg.Rank {
 			continue
 		}
 		p := state.Program{
-			PID: a.PID, UID: a.UID, Seconds: time.Since(a.AttachedAt).Seconds(), Operations: a.Operations, Bytes: a.Bytes,
+			PID: attachedProgram.PID, UID: attachedProgram.UID, Seconds: time.Since(attachedProgram.AttachedAt).Seconds(), Operations: attachedProgram.Operations, Bytes: attachedProgram.Bytes,
 		}
 		if depth == state.DetailFull {
-			p.Stopped = control.IsStopped(a.PID)
+			p.Stopped = control.IsStopped(attachedProgram.PID)
 		}
-		s.Attached = append(s.Attached, p)
+		rankInfo.Attached = append(rankInfo.Attached, p)
 	}
 	if r.kernel == nil {
 		return
 	}
 	stats := r.kernel.Stats()
-	s.Kernel, s.KernelStats, s.KernelBlockReason = r.kernel.String(), &stats, stats.BlockReason()
+	rankInfo.Kernel, rankInfo.KernelStats, rankInfo.KernelBlockReason = r.kernel.String(), &stats, stats.BlockReason()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	s.KernelState = r.kernelState
+	rankInfo.KernelState = r.kernelState
 	if r.kernelErr != nil {
-		s.KernelError = r.kernelErr.Error()
+		rankInfo.KernelError = r.kernelErr.Error()
 	}
 }
 

@@ -44,21 +44,21 @@ type pendingRecord struct {
 }
 
 // newRecording returns the recorder for the daemon's ranks, or nil if node.RecordPackets returns nil.
-func newRecording(d *Daemon) *flightRecorder {
-	ranks := make([]*node.Rank, len(d.ranks))
-	for i, r := range d.ranks {
+func newRecording(daemon *Daemon) *flightRecorder {
+	ranks := make([]*node.Rank, len(daemon.ranks))
+	for i, r := range daemon.ranks {
 		ranks[i] = r.Rank
 	}
-	rec := node.RecordPackets(&d.cfg.Record, ranks)
+	rec := node.RecordPackets(&daemon.cfg.Record, ranks)
 	if rec == nil {
 		return nil
 	}
-	for _, r := range d.ranks {
+	for _, r := range daemon.ranks {
 		if k, ok := r.kernel.(standin.Simulated); ok {
 			r.FlightRecorder.RecordCycles(k.Cycle)
 		}
 	}
-	return &flightRecorder{Recorder: rec, daemon: d, wake: make(chan struct{}, 1)}
+	return &flightRecorder{Recorder: rec, daemon: daemon, wake: make(chan struct{}, 1)}
 }
 
 // CycleAt returns the simulation cycle that a local rank's role had reached at time t, which must be within the
@@ -136,21 +136,21 @@ func (r *flightRecorder) run(ctx context.Context) {
 // writePending writes the pending record after the event that caused the failure has been processed.
 func (r *flightRecorder) writePending() {
 	r.mu.Lock()
-	p := r.pending
+	record := r.pending
 	r.mu.Unlock()
-	p.rank.AwaitEventEnd()
+	record.rank.AwaitEventEnd()
 	r.mu.Lock()
 	r.pending = nil
 	r.mu.Unlock()
 	now := time.Now()
 	recorded := r.Reader(r.addresses(), now).Read(now)
-	data, err := recorder.Encode(recorded, r.spool.Size(), now, r.comment("written because "+p.reason))
+	data, err := recorder.Encode(recorded, r.spool.Size(), now, r.comment("written because "+record.reason))
 	if err == nil {
-		err = r.spool.Write(p.name, data)
+		err = r.spool.Write(record.name, data)
 	}
 	fields := []zap.Field{
-		zap.Int("rank", p.rank.Self.Rank), rankField("peer", p.peer), zap.String("file", r.spool.Path(p.name)),
-		zap.String("reason", p.reason),
+		zap.Int("rank", record.rank.Self.Rank), rankField("peer", record.peer), zap.String("file", r.spool.Path(record.name)),
+		zap.String("reason", record.reason),
 	}
 	switch {
 	case err == nil:

@@ -171,18 +171,18 @@ func (d *Daemon) prepareReload(cfg *config.Config, changes []config.Change) (app
 
 // canReload reports whether a key may change while the daemon runs. It returns true for all keys of links,
 // because node.Rank.Prepare checks the resulting links.
-func (d *Daemon) canReload(cfg *config.Config, c config.Change) bool {
+func (d *Daemon) canReload(cfg *config.Config, change config.Change) bool {
 	switch {
-	case c.Rank == config.NoRank && strings.HasPrefix(c.Key, "defaults."):
+	case change.Rank == config.NoRank && strings.HasPrefix(change.Key, "defaults."):
 		return true
-	case c.Rank != config.NoRank && strings.HasPrefix(c.Key, "link."):
+	case change.Rank != config.NoRank && strings.HasPrefix(change.Key, "link."):
 		return true
-	case c.Rank != config.NoRank && strings.HasPrefix(c.Key, "allow."):
+	case change.Rank != config.NoRank && strings.HasPrefix(change.Key, "allow."):
 		return attachMode(cfg) == attachMode(d.cfg)
-	case c.Rank != config.NoRank:
-		return c.Key == "address" && d.findRank(c.Rank) == nil
+	case change.Rank != config.NoRank:
+		return change.Key == "address" && d.findRank(change.Rank) == nil
 	}
-	switch c.Key {
+	switch change.Key {
 	case "stop_timeout", "control.allow.users", "control.allow.groups":
 		return true
 	case "log.level":
@@ -194,16 +194,16 @@ func (d *Daemon) canReload(cfg *config.Config, c config.Change) bool {
 }
 
 // describeRestart describes a change and, unless it is obvious, why the change needs a restart.
-func describeRestart(c config.Change) string {
+func describeRestart(change config.Change) string {
 	switch {
-	case c.Rank == config.NoRank && c.Key == "ranks":
-		return fmt.Sprintf("%v (attached programs and other ranks rely on the number of ranks)", c)
-	case c.Rank != config.NoRank && strings.HasPrefix(c.Key, "allow."):
-		return fmt.Sprintf("%v (the first or last allow of all ranks changes the mode of the attach socket)", c)
-	case strings.HasPrefix(c.Key, "collectives."):
-		return fmt.Sprintf("%v (all ranks must have the same)", c)
+	case change.Rank == config.NoRank && change.Key == "ranks":
+		return fmt.Sprintf("%v (attached programs and other ranks rely on the number of ranks)", change)
+	case change.Rank != config.NoRank && strings.HasPrefix(change.Key, "allow."):
+		return fmt.Sprintf("%v (the first or last allow of all ranks changes the mode of the attach socket)", change)
+	case strings.HasPrefix(change.Key, "collectives."):
+		return fmt.Sprintf("%v (all ranks must have the same)", change)
 	}
-	return c.String()
+	return change.String()
 }
 
 // reloadOnSignal reloads the configuration for each signal and logs the result, until ctx is done.

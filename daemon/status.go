@@ -20,8 +20,8 @@ import (
 var _ control.Backend = (*Daemon)(nil)
 
 // Handle implements control.Backend.
-func (d *Daemon) Handle(ctx context.Context, r query.Request) query.Response {
-	switch r.Kind {
+func (d *Daemon) Handle(ctx context.Context, request query.Request) query.Response {
+	switch request.Kind {
 	case query.Status:
 		return query.Response{Document: d.Status()}
 	case query.Reports:
@@ -29,49 +29,49 @@ func (d *Daemon) Handle(ctx context.Context, r query.Request) query.Response {
 	case query.Support:
 		return query.Response{Document: d.supportInfo()}
 	case query.Reset:
-		return query.Response{Err: d.reset(r.Rank, r.Peer)}
+		return query.Response{Err: d.reset(request.Rank, request.Peer)}
 	case query.Reload:
 		reloaded, err := d.ReloadFromSource()
 		return query.Response{Document: reloaded, Err: err}
 	}
-	return query.Unknown(r)
+	return query.Unknown(request)
 }
 
 // Status returns the state of the daemon.
 func (d *Daemon) Status() state.Status {
-	s := state.Status{
+	status := state.Status{
 		Version: version.String(), PID: os.Getpid(), Config: d.opts.ConfigSource,
 		Started: d.started, Uptime: time.Since(d.started).Seconds(), LostLogLines: d.lostLogLines(), HTTP: d.webURL(),
 		Cluster: make([]state.Member, len(d.cfg.Ranks)), Failures: d.recentFailures(),
 	}
-	for _, r := range d.current.Load().Ranks {
-		m := state.Member{Rank: r.Rank, Address: r.Address.String(), Kind: r.Peer, Role: r.Run}
-		if r.Run == config.RunStandin {
-			m.Kernel = r.Kernel.String()
+	for _, rank := range d.current.Load().Ranks {
+		member := state.Member{Rank: rank.Rank, Address: rank.Address.String(), Kind: rank.Peer, Role: rank.Run}
+		if rank.Run == config.RunStandin {
+			member.Kernel = rank.Kernel.String()
 		}
-		if l := d.linkTo(r.Rank); l != nil {
-			m.Profile, m.Transport = state.ProfileOf(l.Profile), l.Transport
+		if l := d.linkTo(rank.Rank); l != nil {
+			member.Profile, member.Transport = state.ProfileOf(l.Profile), l.Transport
 		}
-		s.Cluster[r.Rank] = m
+		status.Cluster[rank.Rank] = member
 	}
 	for _, r := range d.ranks {
-		s.Ranks = append(s.Ranks, r.State())
+		status.Ranks = append(status.Ranks, r.State())
 	}
-	return s
+	return status
 }
 
 func (d *Daemon) supportInfo() control.Support {
-	var s control.Support
+	var support control.Support
 	if d.opts.LogTail != nil {
-		s.Log = string(d.opts.LogTail())
+		support.Log = string(d.opts.LogTail())
 	}
 	if r := d.recording; r != nil && r.spool != nil {
-		s.Records = &control.Records{Directory: r.spool.Directory(), Size: r.spool.Size()}
+		support.Records = &control.Records{Directory: r.spool.Directory(), Size: r.spool.Size()}
 		for _, f := range r.spool.Files() {
-			s.Records.Files = append(s.Records.Files, control.Record{Name: f.Name, Bytes: f.Bytes})
+			support.Records.Files = append(support.Records.Files, control.Record{Name: f.Name, Bytes: f.Bytes})
 		}
 	}
-	return s
+	return support
 }
 
 // askReports asks remote ranks for their waits. Each is asked by the lowest local rank that has an

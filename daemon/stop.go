@@ -24,14 +24,14 @@ func (d *Daemon) beginStop() {
 	limit := d.current.Load().StopTimeout
 	d.notifyStopping()
 	d.log.Info("stopping", zap.Duration("stop_timeout", limit))
-	for _, r := range d.ranks {
+	for _, rank := range d.ranks {
 		var waits []mpe.Waiting
-		for _, w := range r.Engine.Waits(0) {
-			if !r.isIdleWait(w) {
+		for _, w := range rank.Engine.Waits(0) {
+			if !rank.isIdleWait(w) {
 				waits = append(waits, w)
 			}
 		}
-		logWaits(d.log, zapcore.InfoLevel, "message pending at stop", r.cfg.Rank, waits)
+		logWaits(d.log, zapcore.InfoLevel, "message pending at stop", rank.cfg.Rank, waits)
 	}
 }
 
@@ -53,19 +53,19 @@ func (d *Daemon) stopEngines() error {
 	defer d.notifyDraining()()
 	began := time.Now()
 	var engines errgroup.Group
-	for _, r := range d.ranks {
-		if r.Engine == nil {
+	for _, rank := range d.ranks {
+		if rank.Engine == nil {
 			continue
 		}
 		engines.Go(func() error {
-			switch err := r.Close(ctx); {
+			switch err := rank.Close(ctx); {
 			case errors.Is(err, context.DeadlineExceeded):
 				d.log.Warn("stop_timeout expired, pending messages aborted",
-					zap.Int("rank", r.cfg.Rank), zap.Duration("elapsed", time.Since(began).Round(time.Millisecond)))
-				logWaits(d.log, zapcore.WarnLevel, "message aborted", r.cfg.Rank, r.Engine.Unfinished())
+					zap.Int("rank", rank.cfg.Rank), zap.Duration("elapsed", time.Since(began).Round(time.Millisecond)))
+				logWaits(d.log, zapcore.WarnLevel, "message aborted", rank.cfg.Rank, rank.Engine.Unfinished())
 				return nil
 			case err != nil && !errors.Is(err, os.ErrClosed):
-				return fmt.Errorf("rank %d: %w", r.cfg.Rank, err)
+				return fmt.Errorf("rank %d: %w", rank.cfg.Rank, err)
 			}
 			return nil
 		})

@@ -68,23 +68,23 @@ func (w *waitWatcher) interval() time.Duration {
 func (w *waitWatcher) scan() {
 	now := w.now()
 	waiting := make(map[waitKey]bool, len(w.logged))
-	for _, r := range w.ranks {
-		shortest := r.minWarnAfter()
+	for _, rank := range w.ranks {
+		shortest := rank.minWarnAfter()
 		atLeast := shortest
 		if len(w.logged) > 0 {
 			atLeast = 0 // a wait that was already logged may be shorter than the current warn_after
 		} else if shortest == 0 {
 			continue
 		}
-		for _, wait := range r.Engine.Waits(atLeast) {
-			if r.isIdleWait(wait) {
+		for _, wait := range rank.Engine.Waits(atLeast) {
+			if rank.isIdleWait(wait) {
 				continue
 			}
 			key := waitKey{wait.Local, wait.Remote, wait.ID, wait.State}
 			waiting[key] = true
 			after := shortest
 			if !wait.AnySource {
-				after = r.Links()[wait.Remote].WarnAfter
+				after = rank.Links()[wait.Remote].WarnAfter
 			}
 			if _, known := w.logged[key]; known || after == 0 || wait.Elapsed < after {
 				continue

@@ -48,7 +48,7 @@ func (d *Daemon) bindWeb(explicit bool) (*web.Server, error) {
 	if h.Listen == "" {
 		return nil, nil
 	}
-	s, err := web.Listen(web.Options{
+	server, err := web.Listen(web.Options{
 		Listen: h.Listen, Config: h.WebConfig, Pprof: h.Pprof, Hosts: h.Hosts, Ready: d.phase.checkReady,
 		Log: slog.New(zapslog.NewHandler(d.log.Core())),
 	})
@@ -56,7 +56,7 @@ func (d *Daemon) bindWeb(explicit bool) (*web.Server, error) {
 		d.log.Warn("HTTP and metrics are disabled", zap.Error(err))
 		return nil, nil
 	}
-	return s, err
+	return server, err
 }
 
 // CheckFiles checks the TLSMismatch files named in the configuration, both for links and for the web configuration. It
@@ -82,16 +82,16 @@ type webTask struct {
 
 // startWeb starts the HTTP server, if enabled.
 func (d *Daemon) startWeb(ctx context.Context) (*webTask, error) {
-	t := &webTask{done: make(chan struct{})}
-	ctx, t.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	task := &webTask{done: make(chan struct{})}
+	ctx, task.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	if d.web == nil {
-		close(t.done)
-		return t, nil
+		close(task.done)
+		return task, nil
 	}
 	src := d.metricsSource()
 	registry, err := metrics.NewRegistry(src)
 	if err != nil {
-		t.cancel()
+		task.cancel()
 		return nil, err
 	}
 	d.web.Handle("GET /metrics", metrics.Handler(registry, zap.NewStdLog(d.log)))
@@ -102,12 +102,12 @@ func (d *Daemon) startWeb(ctx context.Context) (*webTask, error) {
 	var sampling sync.WaitGroup
 	sampling.Go(func() { page.Run(ctx) })
 	go func() {
-		defer close(t.done)
-		t.err = d.web.Serve(ctx)
-		t.cancel() // needed if Serve has failed
+		defer close(task.done)
+		task.err = d.web.Serve(ctx)
+		task.cancel() // needed if Serve has failed
 		sampling.Wait()
 	}()
-	return t, nil
+	return task, nil
 }
 
 // sendTimes returns a function that looks up the send durations for a rank and a peer, for the status page.

@@ -27,17 +27,17 @@ func findDatatype(v *view, e *edge) (p proof, ok bool) {
 	if at == nil || at.Receiving == nil || at.Receiving.Deferred == "" {
 		return p, false
 	}
-	w := at.Receiving
+	wait := at.Receiving
 	expects := protocol.RecvInt
-	if w.Envelope.Datatype == state.DatatypeOf(protocol.Float) {
+	if wait.Envelope.Datatype == state.DatatypeOf(protocol.Float) {
 		expects = protocol.RecvFloat
 	}
-	if w.Deferred == state.CallOf(expects.Counterpart()) { // the datatypes match; the tags of profile v0.9 differ
+	if wait.Deferred == state.CallOf(expects.Counterpart()) { // the datatypes match; the tags of profile v0.9 differ
 		return p, false
 	}
 	return proof{
 		reason: fmt.Sprintf("rank %d sends with %s, and rank %d receives with %s: INT and FLOAT do not match", sender,
-			w.Deferred, receiver, expects),
+			wait.Deferred, receiver, expects),
 		evidence: []string{fmt.Sprintf("the SEND_REQUEST of rank %d has arrived at rank %d, whose posted receive "+
 			"does not match it", sender, receiver)},
 		step: fmt.Sprintf("use the same datatype (MPI_INT or MPI_FLOAT) in the send of rank %d and the receive "+
@@ -133,18 +133,18 @@ func differsInTag(recv, message *state.Envelope) bool {
 	return recv.Comm == message.Comm && recv.Tag != nil && message.Tag != nil && *recv.Tag != *message.Tag
 }
 
-func mismatchProof(receiver int, at *state.Peer, wait *state.Wait, m *state.Envelope, tags bool) proof {
-	sent, expected := tagText(m.Tag), tagText(wait.Envelope.Tag)
+func mismatchProof(receiver int, at *state.Peer, wait *state.Wait, envelope *state.Envelope, tags bool) proof {
+	sent, expected := tagText(envelope.Tag), tagText(wait.Envelope.Tag)
 	what := "tag"
 	if !tags {
-		sent, expected = fmt.Sprintf("communicator %d", m.Comm), fmt.Sprintf("communicator %d", wait.Envelope.Comm)
+		sent, expected = fmt.Sprintf("communicator %d", envelope.Comm), fmt.Sprintf("communicator %d", wait.Envelope.Comm)
 		what = "communicator"
 	}
 	return proof{
 		reason: fmt.Sprintf("rank %d has sent with %s, and rank %d receives with %s", at.Rank, sent, receiver, expected),
 		evidence: []string{fmt.Sprintf("rank %d has %s of rank %d that no receive has matched, the oldest with %s%s",
 			receiver,
-			words.Plural(max(at.Unexpected, 1), "message"), at.Rank, sent, bytesText(" and ", m.Bytes))},
+			words.Plural(max(at.Unexpected, 1), "message"), at.Rank, sent, bytesText(" and ", envelope.Bytes))},
 		step: fmt.Sprintf("use the same %s in the send of rank %d and the receive of rank %d", what, at.Rank, receiver),
 		rank: new(receiver),
 	}
@@ -157,14 +157,14 @@ type member struct {
 }
 
 // calls returns the calls that members of c's communicator are in or have completed, by call number.
-func (v *view) calls(c *collective.Snapshot) map[int][]member {
+func (v *view) calls(snapshot *collective.Snapshot) map[int][]member {
 	byNumber := map[int][]member{}
 	add := func(rank int, call collective.EndedCall) {
-		if call.Comm == c.Comm {
+		if call.Comm == snapshot.Comm {
 			byNumber[call.Number] = append(byNumber[call.Number], member{rank, call})
 		}
 	}
-	for _, rank := range v.membersOf(c) {
+	for _, rank := range v.membersOf(snapshot) {
 		r := v.ranks[rank]
 		if r == nil {
 			continue

@@ -39,22 +39,22 @@ type edge struct {
 func (v *view) isOldEnough(e *edge) bool { return e.seconds >= v.minAge }
 
 // addEdges adds the waits of a rank that has answered.
-func (v *view) addEdges(r *rankState) {
-	standin := r.Role == state.RoleStandin
+func (v *view) addEdges(rank *rankState) {
+	standin := rank.Role == state.RoleStandin
 	from := len(v.edges)
-	if w := r.Engine.AnySource; w != nil {
-		v.addWait(r, &edge{from: r.Rank, to: AnyRank, wait: w, isIdle: standin})
+	if w := rank.Engine.AnySource; w != nil {
+		v.addWait(rank, &edge{from: rank.Rank, to: AnyRank, wait: w, isIdle: standin})
 	}
-	for i := range r.Engine.Peers {
-		p := &r.Engine.Peers[i]
-		if r.peers[p.Rank] != p { // not a rank of the cluster: the status comes from another process
+	for i := range rank.Engine.Peers {
+		p := &rank.Engine.Peers[i]
+		if rank.peers[p.Rank] != p { // not a rank of the cluster: the status comes from another process
 			continue
 		}
 		if w := p.Sending; w != nil && !w.Cancelled {
-			v.addWait(r, &edge{from: r.Rank, to: p.Rank, isSend: true, wait: w, peer: p})
+			v.addWait(rank, &edge{from: rank.Rank, to: p.Rank, isSend: true, wait: w, peer: p})
 		}
 		if w := p.Receiving; w != nil {
-			v.addWait(r, &edge{from: r.Rank, to: p.Rank, wait: w, peer: p,
+			v.addWait(rank, &edge{from: rank.Rank, to: p.Rank, wait: w, peer: p,
 				isIdle: standin && w.State == handshake.WaitRequest && w.Deferred == ""})
 		}
 		if v.ranks[p.Rank] != nil {
@@ -62,16 +62,16 @@ func (v *view) addEdges(r *rankState) {
 		}
 		if d := p.Deferred; d != nil {
 			v.edges = append(v.edges,
-				&edge{from: p.Rank, to: r.Rank, isSend: true, seconds: d.Seconds, state: handshake.WaitClear,
+				&edge{from: p.Rank, to: rank.Rank, isSend: true, seconds: d.Seconds, state: handshake.WaitClear,
 					missing: protocol.ClearToSend, deferred: d})
 		}
 		if d := p.UnansweredClear; d != nil {
-			v.edges = append(v.edges, &edge{from: p.Rank, to: r.Rank, seconds: d.Seconds, state: handshake.WaitData,
+			v.edges = append(v.edges, &edge{from: p.Rank, to: rank.Rank, seconds: d.Seconds, state: handshake.WaitData,
 				missing: protocol.Data, deferred: d})
 		}
 	}
-	for i := range r.Engine.Calls {
-		v.addCall(r, &r.Engine.Calls[i], v.edges[from:])
+	for i := range rank.Engine.Calls {
+		v.addCall(rank, &rank.Engine.Calls[i], v.edges[from:])
 	}
 	if own := v.edges[from:]; slices.ContainsFunc(own, func(e *edge) bool { return e.wait != nil && e.wait.Awaited }) {
 		// An operation that is posted but not awaited is not a wait yet.
@@ -97,18 +97,18 @@ func (v *view) addWait(r *rankState, e *edge) {
 
 // addCall adds the waits of a collective call that do not appear as waits for messages: waits for shared buffers, and
 // waits for messages queued behind other messages of the same pair.
-func (v *view) addCall(r *rankState, c *collective.Snapshot, known []*edge) {
-	for _, peer := range c.WaitsFor {
-		if r.peers[peer] == nil {
+func (v *view) addCall(rank *rankState, snapshot *collective.Snapshot, known []*edge) {
+	for _, peer := range snapshot.WaitsFor {
+		if rank.peers[peer] == nil {
 			continue
 		}
-		i := slices.IndexFunc(known, func(e *edge) bool { return e.from == r.Rank && e.to == peer })
+		i := slices.IndexFunc(known, func(e *edge) bool { return e.from == rank.Rank && e.to == peer })
 		if i < 0 {
-			v.edges = append(v.edges, &edge{from: r.Rank, to: peer, seconds: c.Seconds, call: c, peer: r.peers[peer]})
+			v.edges = append(v.edges, &edge{from: rank.Rank, to: peer, seconds: snapshot.Seconds, call: snapshot, peer: rank.peers[peer]})
 			continue
 		}
 		if e := known[i]; e.call == nil && e.wait.Envelope.Bytes == mpe.UnknownLength { // waits for shared buffers
-			e.call, e.missing, e.seconds = c, 0, max(e.seconds, c.Seconds)
+			e.call, e.missing, e.seconds = snapshot, 0, max(e.seconds, snapshot.Seconds)
 		}
 	}
 }

@@ -100,17 +100,17 @@ func profileEvidence(e *edge, from, to *state.Peer) []string {
 
 // dropEvidence describes the last dropped packet from a peer.
 func dropEvidence(rank, peer int, p *state.Peer) string {
-	d, n := p.LastDrop, uint64(0)
+	drop, n := p.LastDrop, uint64(0)
 	for _, count := range p.Dropped {
 		n += count
 	}
 	s := fmt.Sprintf("rank %d has dropped %s from the address of rank %d, the last %s ago: %s", rank,
-		words.Plural(int(n), "packet"), peer, words.Duration(d.Seconds), d.Reason)
-	if d.Profile != "" {
-		s += ", a packet of profile " + string(d.Profile)
+		words.Plural(int(n), "packet"), peer, words.Duration(drop.Seconds), drop.Reason)
+	if drop.Profile != "" {
+		s += ", a packet of profile " + string(drop.Profile)
 	}
-	if d.Source != nil && int(*d.Source) != peer {
-		s += fmt.Sprintf(", its header names rank %d as its source", *d.Source)
+	if drop.Source != nil && int(*drop.Source) != peer {
+		s += fmt.Sprintf(", its header names rank %d as its source", *drop.Source)
 	}
 	return s
 }
@@ -132,24 +132,24 @@ func findAddress(v *view, e *edge) (p proof, ok bool) {
 		if at == nil || at.LastDrop == nil || at.LastDrop.Source == nil {
 			continue
 		}
-		switch d := at.LastDrop; d.Reason {
+		switch drop := at.LastDrop; drop.Reason {
 		case state.DropSourceRank:
 			return proof{
 				reason: fmt.Sprintf("the address %s, which the rank map of rank %d gives to rank %d, is that of rank %d",
-					at.Address, local, remote, *d.Source),
+					at.Address, local, remote, *drop.Source),
 				evidence: []string{
 					dropEvidence(local, remote, at),
 				},
 				step: fmt.Sprintf("correct the addresses of ranks %d and %d in the rank map of rank %d, or at the "+
-					"other side: all must have the same map", remote, *d.Source, local),
+					"other side: all must have the same map", remote, *drop.Source, local),
 			}, true
 		case state.DropDestination:
 			return proof{
 				reason: fmt.Sprintf("rank %d has the address of rank %d for that of rank %d", remote, local,
-					*d.Destination),
+					*drop.Destination),
 				evidence: []string{dropEvidence(local, remote, at)},
 				step: fmt.Sprintf("correct the addresses of ranks %d and %d in the rank map of rank %d: all must "+
-					"have the same map", local, *d.Destination, remote),
+					"have the same map", local, *drop.Destination, remote),
 			}, true
 		}
 	}

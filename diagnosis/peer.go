@@ -95,17 +95,17 @@ func isBroken(r *rankState) bool {
 
 // findEnded finds a peer whose process no longer exists.
 func findEnded(v *view, e *edge) (p proof, ok bool) {
-	if r := v.ranks[e.to]; r != nil {
+	if rank := v.ranks[e.to]; rank != nil {
 		if from, to := v.bothReports(e); from != nil && to != nil && !e.isSend && (side{senderReport: to}).declaredUnreachable(e.seconds) {
 			return p, false // its message may be lost
 		}
-		if r.Role != state.RoleHost || r.job != "" || len(r.Attached) > 0 || r.Engine.SinceLastEnd == nil ||
+		if rank.Role != state.RoleHost || rank.job != "" || len(rank.Attached) > 0 || rank.Engine.SinceLastEnd == nil ||
 			len(v.outEdges[e.to]) > 0 {
 			return p, false
 		}
 		return proof{
 			reason:   fmt.Sprintf("the program of rank %d has ended: no process is attached to the rank", e.to),
-			evidence: []string{fmt.Sprintf("its last operation ended %s ago", words.Duration(*r.Engine.SinceLastEnd))},
+			evidence: []string{fmt.Sprintf("its last operation ended %s ago", words.Duration(*rank.Engine.SinceLastEnd))},
 			step: fmt.Sprintf("look for the exit code, or a core file, of the program of rank %d; then start all "+
 				"ranks again", e.to),
 		}, true
@@ -134,14 +134,14 @@ func (v *view) endCause(e *edge) (cause string, p proof) {
 			step: "look which rank should send: zrlctl status shows what each waits for",
 		}
 	}
-	if s, silent := v.silentRanks[e.to]; silent {
+	if rank, silent := v.silentRanks[e.to]; silent {
 		p = proof{
-			reason:   fmt.Sprintf("process %d, which is rank %d, is there and does not answer", s.process.PID, e.to),
+			reason:   fmt.Sprintf("process %d, which is rank %d, is there and does not answer", rank.process.PID, e.to),
 			evidence: []string{"its socket is there, and has not answered within 2 s"},
-			step: fmt.Sprintf("look what it does: cat /proc/%d/stack as root, or gdb -p %d", s.process.PID,
-				s.process.PID),
+			step: fmt.Sprintf("look what it does: cat /proc/%d/stack as root, or gdb -p %d", rank.process.PID,
+				rank.process.PID),
 		}
-		if s.process.PID == 0 { // too many tools are waiting for its answer
+		if rank.process.PID == 0 { // too many tools are waiting for its answer
 			p.reason = fmt.Sprintf("the process of rank %d is there and does not answer", e.to)
 			p.step = "find it among the processes of its host, and whether it is stopped: state T of ps"
 		}
@@ -188,11 +188,11 @@ func brokenKernel(rank int, r *rankState) (cause string, p proof, ok bool) {
 }
 
 // endCauseKnown is end for a rank that has answered.
-func (v *view) endCauseKnown(e *edge, r *rankState) (cause string, p proof) {
-	if cause, p, ok := brokenKernel(e.to, r); ok {
+func (v *view) endCauseKnown(e *edge, rank *rankState) (cause string, p proof) {
+	if cause, p, ok := brokenKernel(e.to, rank); ok {
 		return cause, p
 	}
-	if r.Role == state.RoleHost && r.job == "" && len(r.Attached) == 0 {
+	if rank.Role == state.RoleHost && rank.job == "" && len(rank.Attached) == 0 {
 		return NotAttached, proof{
 			certain:  true,
 			reason:   fmt.Sprintf("no program uses rank %d, which its daemon keeps for one", e.to),
@@ -205,7 +205,7 @@ func (v *view) endCauseKnown(e *edge, r *rankState) (cause string, p proof) {
 		if o.isIdle {
 			return KernelWaits, proof{
 				certain:  true,
-				reason:   fmt.Sprintf("the kernel %s of stand-in %d waits for a message itself", r.Kernel, e.to),
+				reason:   fmt.Sprintf("the kernel %s of stand-in %d waits for a message itself", rank.Kernel, e.to),
 				evidence: []string{o.wait.Text},
 				step:     fmt.Sprintf("send rank %d what its kernel expects, or give it another kernel", e.to),
 			}
@@ -222,15 +222,15 @@ func (v *view) endCauseKnown(e *edge, r *rankState) (cause string, p proof) {
 				"or send less ahead of it", e.to),
 		}
 	}
-	p = v.computesProof(e, r)
-	p.certain = e.deferred == nil && len(v.outEdges[e.to]) == 0 && idleSeconds(r.Engine) >= v.minAge && len(r.Attached) > 0 &&
-		!r.Engine.LastFailed
-	if r.failed == nil || len(v.outEdges[e.to]) > 0 {
+	p = v.computesProof(e, rank)
+	p.certain = e.deferred == nil && len(v.outEdges[e.to]) == 0 && idleSeconds(rank.Engine) >= v.minAge && len(rank.Attached) > 0 &&
+		!rank.Engine.LastFailed
+	if rank.failed == nil || len(v.outEdges[e.to]) > 0 {
 		return ProgramComputes, p
 	}
-	p.reason = fmt.Sprintf("the last operation of rank %d (%s) has failed, and it has not %s since", e.to, r.failed.What(),
+	p.reason = fmt.Sprintf("the last operation of rank %d (%s) has failed, and it has not %s since", e.to, rank.failed.What(),
 		missingCallText(e))
-	p.evidence = append([]string{fmt.Sprintf("rank %d: %s", e.to, r.failed.Reason)}, p.evidence...)
+	p.evidence = append([]string{fmt.Sprintf("rank %d: %s", e.to, rank.failed.Reason)}, p.evidence...)
 	p.step = fmt.Sprintf("correct what has failed on rank %d, and have its program end the job when a call fails "+
 		"(MPI_Abort)", e.to)
 	return CallFailed, p
@@ -274,15 +274,15 @@ func missingCallText(e *edge) string {
 }
 
 // computesProof explains a wait by the peer's program, which runs and has not made the call that e waits for.
-func (v *view) computesProof(e *edge, r *rankState) (p proof) {
+func (v *view) computesProof(e *edge, rank *rankState) (p proof) {
 	p.reason = fmt.Sprintf("rank %d runs and waits for nothing: its program computes, or does something else, and "+
 		"has not %s", e.to, missingCallText(e))
-	if r.Engine.SinceLastEnd == nil {
+	if rank.Engine.SinceLastEnd == nil {
 		p.evidence = append(p.evidence, fmt.Sprintf("no operation of rank %d has ended yet, and none is pending", e.to))
 	} else {
 		p.evidence = append(p.evidence,
 			fmt.Sprintf("the last operation of rank %d ended %s ago, and none is pending", e.to,
-				words.Duration(*r.Engine.SinceLastEnd)))
+				words.Duration(*rank.Engine.SinceLastEnd)))
 	}
 	for i := range v.outEdges[e.to] {
 		if o := v.outEdges[e.to][i]; !v.isOldEnough(o) && !o.isIdle {
@@ -292,7 +292,7 @@ func (v *view) computesProof(e *edge, r *rankState) (p proof) {
 		}
 	}
 	p.step = fmt.Sprintf("look what rank %d does (top, gdb)", e.to)
-	for _, a := range r.Attached {
+	for _, a := range rank.Attached {
 		p.step = fmt.Sprintf("look what process %d on %s does, which is rank %d: top -p %d, gdb -p %d", a.PID,
 			hostOf(v.address(e.to)), e.to, a.PID, a.PID)
 	}

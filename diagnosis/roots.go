@@ -19,17 +19,17 @@ const MinWaitAge = time.Second
 // Diagnose diagnoses the states of all sources. It ignores waits that are younger than after.
 func Diagnose(sources []Source, after time.Duration) *Diagnosis {
 	v := newView(sources, after.Seconds())
-	d := &Diagnosis{Findings: []Finding{}, Waiting: []int{}, Unknown: []UnknownRank{}, Unanswered: []Unanswered{},
+	diagnosis := &Diagnosis{Findings: []Finding{}, Waiting: []int{}, Unknown: []UnknownRank{}, Unanswered: []Unanswered{},
 		After: after.Seconds()}
 	for _, src := range sources {
 		if src.Status == nil {
-			d.Unanswered = append(d.Unanswered, Unanswered{src.Name, src.Err.Error()})
+			diagnosis.Unanswered = append(diagnosis.Unanswered, Unanswered{src.Name, src.Err.Error()})
 			continue
 		}
-		d.Doubts = append(d.Doubts, src.Status.Warnings()...)
+		diagnosis.Doubts = append(diagnosis.Doubts, src.Status.Warnings()...)
 		for i := range src.Status.Ranks {
 			if doubt := strangerDoubt(&src.Status.Ranks[i]); doubt != "" {
-				d.Doubts = append(d.Doubts, doubt)
+				diagnosis.Doubts = append(diagnosis.Doubts, doubt)
 			}
 		}
 	}
@@ -38,22 +38,22 @@ func Diagnose(sources []Source, after time.Duration) *Diagnosis {
 		if !slices.ContainsFunc(v.outEdges[rank], func(e *edge) bool { return v.isOldEnough(e) && !e.isIdle }) {
 			continue
 		}
-		d.Waiting = append(d.Waiting, rank)
+		diagnosis.Waiting = append(diagnosis.Waiting, rank)
 		r.followWaits(rank)
 	}
 	for _, key := range r.order {
-		d.Findings = append(d.Findings, *r.found[key])
+		diagnosis.Findings = append(diagnosis.Findings, *r.found[key])
 	}
-	d.Findings = append(d.Findings, v.findStoppedJobs()...)
-	d.Findings = append(d.Findings, v.findBrokenKernels(d.Findings)...)
-	slices.SortStableFunc(d.Findings, func(a, b Finding) int {
+	diagnosis.Findings = append(diagnosis.Findings, v.findStoppedJobs()...)
+	diagnosis.Findings = append(diagnosis.Findings, v.findBrokenKernels(diagnosis.Findings)...)
+	slices.SortStableFunc(diagnosis.Findings, func(a, b Finding) int {
 		return cmp.Or(-compareBool(a.Certain, b.Certain), cmp.Compare(len(b.Waiting), len(a.Waiting)),
 			cmp.Compare(b.Seconds, a.Seconds))
 	})
 	for _, rank := range slices.Sorted(maps.Keys(r.unknown)) {
-		d.Unknown = append(d.Unknown, r.unknown[rank])
+		diagnosis.Unknown = append(diagnosis.Unknown, r.unknown[rank])
 	}
-	return d
+	return diagnosis
 }
 
 // maxDropAge is the maximum age, in seconds, of a dropped packet whose sender may still be waiting.
@@ -61,14 +61,14 @@ const maxDropAge = 60
 
 // strangerDoubt returns a doubt if a rank has recently dropped packets from an address that is not in its rank map, but
 // whose headers name a rank as the source. Otherwise it returns an empty string.
-func strangerDoubt(r *state.Rank) string {
-	d := r.Engine.LastDrop
-	if d == nil || d.Reason != state.DropUnknownAddress || d.Source == nil || d.Seconds > maxDropAge {
+func strangerDoubt(rank *state.Rank) string {
+	drop := rank.Engine.LastDrop
+	if drop == nil || drop.Reason != state.DropUnknownAddress || drop.Source == nil || drop.Seconds > maxDropAge {
 		return ""
 	}
 	return fmt.Sprintf("rank %d has dropped packets from %s in the last minute, whose headers name rank %d as "+
 		"their source: its rank map does not have "+
-		"that address, so what is there gets no answer", r.Rank, d.From, *d.Source)
+		"that address, so what is there gets no answer", rank.Rank, drop.From, *drop.Source)
 }
 
 func compareBool(a, b bool) int {
@@ -136,18 +136,18 @@ func newRoots(v *view) *roots {
 // explainPair returns a finding that explains a wait by the states of its two ranks, or nil.
 func (v *view) explainPair(e *edge) *Finding {
 	for i := range Causes {
-		c := &Causes[i]
-		if c.find == nil {
+		cause := &Causes[i]
+		if cause.find == nil {
 			break
 		}
-		if p, ok := c.find(v, e); ok {
-			f := v.certainFinding(e, c.ID, p)
+		if p, ok := cause.find(v, e); ok {
+			finding := v.certainFinding(e, cause.ID, p)
 			if p.alternatives != nil {
-				f.Certain = false
-				f.Possible = append([]Possibility{newPossibility(infer.Cause(c.ID), f.Rank, f.Peer, "%s", p.reason)},
+				finding.Certain = false
+				finding.Possible = append([]Possibility{newPossibility(infer.Cause(cause.ID), finding.Rank, finding.Peer, "%s", p.reason)},
 					p.alternatives...)
 			}
-			return f
+			return finding
 		}
 	}
 	return v.explainTransit(e)
@@ -155,36 +155,36 @@ func (v *view) explainPair(e *edge) *Finding {
 
 // newFinding builds a finding from a wait and its cause.
 func (v *view) newFinding(e *edge, cause string, p proof) *Finding {
-	f := &Finding{
+	finding := &Finding{
 		Cause: cause, Rank: e.to, Peer: e.from, Call: Recv, Missing: e.missing, Seconds: e.seconds,
 		Text: v.waitSentence(e) + ": " + p.reason, Why: p.reason, Evidence: p.evidence, Step: p.step, Waiting: []int{},
 		named: e.from,
 	}
 	if e.peer != nil && e.peer.Events != (state.EventCounts{}) {
-		f.Evidence = append(f.Evidence, fmt.Sprintf("of rank %d, rank %d has counted: %v", e.to, e.from, e.peer.Events))
+		finding.Evidence = append(finding.Evidence, fmt.Sprintf("of rank %d, rank %d has counted: %v", e.to, e.from, e.peer.Events))
 	}
-	if f.Evidence == nil {
-		f.Evidence = []string{}
+	if finding.Evidence == nil {
+		finding.Evidence = []string{}
 	}
 	if p.rank != nil {
-		f.Rank = *p.rank
-		if f.Rank == e.from {
-			f.Peer = e.to
+		finding.Rank = *p.rank
+		if finding.Rank == e.from {
+			finding.Peer = e.to
 		}
 	}
 	switch {
 	case e.call != nil:
-		f.Call, f.Comm, f.Bytes = Call(e.call.Collective), e.call.Comm, new(int64(e.call.Bytes))
+		finding.Call, finding.Comm, finding.Bytes = Call(e.call.Collective), e.call.Comm, new(int64(e.call.Bytes))
 	case e.isSend:
-		f.Call = Send
+		finding.Call = Send
 	}
 	if e.wait != nil && e.call == nil {
-		f.Tag, f.Comm = e.wait.Envelope.Tag, e.wait.Envelope.Comm
+		finding.Tag, finding.Comm = e.wait.Envelope.Tag, e.wait.Envelope.Comm
 		if n := e.wait.Envelope.Bytes; n >= 0 {
-			f.Bytes = &n
+			finding.Bytes = &n
 		}
 	}
-	return f
+	return finding
 }
 
 // followWaits follows the waits from a rank to their causes, and records that the rank waits because of them.
@@ -258,8 +258,8 @@ func (r *roots) endFinding(e *edge) *Finding {
 		return f
 	}
 	cause, p := r.view.endCause(e)
-	f := r.view.newFinding(e, cause, p)
-	f.Certain = p.certain
+	finding := r.view.newFinding(e, cause, p)
+	finding.Certain = p.certain
 	again := r.view.restartCauses([]*edge{e})
 	if failed := r.view.kernelFailed(e.to); failed != "" {
 		again = append(again, newPossibility(infer.Restarted, e.to, e.from,
@@ -267,15 +267,15 @@ func (r *roots) endFinding(e *edge) *Finding {
 			failed))
 	}
 	if cause == KernelWaits && len(again) > 0 {
-		f.Certain, f.Possible = false, append(again, newPossibility(KernelWaits, e.to, e.from, "%s", p.reason))
+		finding.Certain, finding.Possible = false, append(again, newPossibility(KernelWaits, e.to, e.from, "%s", p.reason))
 	}
-	if again = r.view.programCauses([]*edge{e}); cause == ProgramComputes && (!f.Certain || len(again) > 0) {
-		f.Certain, f.Possible = false, append(again, r.view.noCallCauses(e)...)
+	if again = r.view.programCauses([]*edge{e}); cause == ProgramComputes && (!finding.Certain || len(again) > 0) {
+		finding.Certain, finding.Possible = false, append(again, r.view.noCallCauses(e)...)
 	}
-	if f.Certain && r.view.isUnawaited(e) {
-		f = f.withAlternative(r.view.notWaitingCause(e))
+	if finding.Certain && r.view.isUnawaited(e) {
+		finding = finding.withAlternative(r.view.notWaitingCause(e))
 	}
-	return f
+	return finding
 }
 
 // isUnawaited reports whether e is a posted operation that the program of rank e.from may not be waiting for.
@@ -313,18 +313,18 @@ const ageHysteresis = 0.5
 
 // recordFinding records a finding, and that rank waiting waits because of it. Findings with the same key are merged, and the
 // oldest wait represents them.
-func (r *roots) recordFinding(f *Finding, waiting int) {
-	key := rootKey{f.Cause, f.Rank, f.Certain}
+func (r *roots) recordFinding(finding *Finding, waiting int) {
+	key := rootKey{finding.Cause, finding.Rank, finding.Certain}
 	known := r.found[key]
 	switch {
 	case known == nil:
-		f.Waiting = []int{}
-		known = f
-		r.found[key] = f
+		finding.Waiting = []int{}
+		known = finding
+		r.found[key] = finding
 		r.order = append(r.order, key)
-	case known != f && f.Seconds > known.Seconds+ageHysteresis:
+	case known != finding && finding.Seconds > known.Seconds+ageHysteresis:
 		waits := known.Waiting
-		*known = *f
+		*known = *finding
 		known.Waiting = waits
 	}
 	if !slices.Contains(known.Waiting, waiting) {
@@ -362,27 +362,27 @@ func (r *roots) cycleFinding(rank int) *Finding {
 			youngest = e
 		}
 	}
-	f := r.view.newFinding(oldest, WaitCycle, proof{
+	finding := r.view.newFinding(oldest, WaitCycle, proof{
 		reason: fmt.Sprintf("cycle %s, closed for %s: each of these ranks waits for the next", cycleText(ranks),
 			words.Duration(youngest.seconds)),
 		evidence: evidence, step: cycleStep(path), rank: &first,
 	})
-	f.Cycle, f.Certain, f.Peer = ranks, true, oldest.from
-	f.Possible = slices.Concat(r.view.restartCauses(path), r.view.programCauses(path), r.view.oneCallCauses(path))
+	finding.Cycle, finding.Certain, finding.Peer = ranks, true, oldest.from
+	finding.Possible = slices.Concat(r.view.restartCauses(path), r.view.programCauses(path), r.view.oneCallCauses(path))
 	for _, e := range path {
 		switch {
 		case e.deferred != nil:
-			f.Possible = append(f.Possible, movedOnCause(e))
+			finding.Possible = append(finding.Possible, movedOnCause(e))
 		case r.view.isUnawaited(e):
-			f.Possible = append(f.Possible, r.view.notWaitingCause(e))
+			finding.Possible = append(finding.Possible, r.view.notWaitingCause(e))
 		}
 	}
-	if len(f.Possible) > 0 {
-		f.Certain = false
-		f.Possible = append(f.Possible, newPossibility(infer.WaitCycle, first, oldest.from,
+	if len(finding.Possible) > 0 {
+		finding.Certain = false
+		finding.Possible = append(finding.Possible, newPossibility(infer.WaitCycle, first, oldest.from,
 			"the ranks wait for each other by the order of their calls"))
 	}
-	return f
+	return finding
 }
 
 // cycleStep says how to break a cycle.

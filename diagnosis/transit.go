@@ -74,26 +74,26 @@ func (v *view) explainTransit(e *edge) *Finding {
 	if from == nil || to == nil || !overNetwork(from) || e.deferred != nil {
 		return nil
 	}
-	l := &pairLink{v, e, from, to}
-	if f := l.explainUnreachable(); f != nil {
+	link := &pairLink{v, e, from, to}
+	if f := link.explainUnreachable(); f != nil {
 		return f
 	}
 	if from.Extended != nil || to.Extended != nil {
-		return l.explainExtended()
+		return link.explainExtended()
 	}
 	if e.wait == nil {
 		return nil
 	}
 	if e.isSend {
-		return l.explainHandshake(l.outbound(), e.wait, to)
+		return link.explainHandshake(link.outbound(), e.wait, to)
 	}
 	if to.Sending == nil {
 		if e.state == handshake.WaitData || e.state == handshake.Receiving {
-			return l.explainSenderGone()
+			return link.explainSenderGone()
 		}
 		return nil
 	}
-	return l.explainHandshake(l.inbound(), to.Sending, from)
+	return link.explainHandshake(link.inbound(), to.Sending, from)
 }
 
 // explainUnreachable explains a receive whose message may have been lost when one of the two ranks declared the other unreachable.
@@ -313,14 +313,14 @@ func (v *view) findingFromCauses(e *edge, symptom, lead string, list []Possibili
 	if lead != "" && len(list) != 1 {
 		p.reason = lead + "; " + p.reason
 	}
-	f := v.newFinding(e, symptom, p)
-	f.Rank, f.Peer = e.to, e.from
+	finding := v.newFinding(e, symptom, p)
+	finding.Rank, finding.Peer = e.to, e.from
 	if len(list) == 1 {
-		f.Cause, f.Certain, f.Rank, f.Peer = string(list[0].Cause), true, list[0].Rank, list[0].Peer
-		return f
+		finding.Cause, finding.Certain, finding.Rank, finding.Peer = string(list[0].Cause), true, list[0].Rank, list[0].Peer
+		return finding
 	}
-	f.Possible = list
-	return f
+	finding.Possible = list
+	return finding
 }
 
 // causesText says which causes are possible.
@@ -390,13 +390,13 @@ func (v *view) hadEarlierProgram(rank int) bool {
 func (v *view) programCauses(path []*edge) (list []Possibility) {
 	for _, e := range path {
 		for _, pair := range [][2]int{{e.from, e.to}, {e.to, e.from}} {
-			r, at := v.ranks[pair[0]], v.peerReport(pair[0], pair[1])
+			rank, at := v.ranks[pair[0]], v.peerReport(pair[0], pair[1])
 			if at == nil || v.ranks[pair[1]] == nil || at.Sent+at.Received == 0 {
 				continue
 			}
 			// The ages of programs that were started together differ by less than After.
 			age, other := v.programAge(pair[0])+MinWaitAge.Seconds(), v.programAge(pair[1])
-			if age < r.Engine.Uptime && age < other || v.hadEarlierProgram(pair[0]) && *r.Engine.SinceLastEnd < other {
+			if age < rank.Engine.Uptime && age < other || v.hadEarlierProgram(pair[0]) && *rank.Engine.SinceLastEnd < other {
 				list = append(list, newPossibility(infer.Restarted, pair[0], pair[1],
 					"the program of rank %d began %s ago, and an earlier one has "+
 						"ended in the middle", pair[0], words.Duration(v.programAge(pair[0]))))

@@ -30,15 +30,15 @@ func (v *view) unknownEndFinding(e *edge) *Finding {
 		evidence = append(evidence, fmt.Sprintf("%s to it not acknowledged for %s", words.Plural(x.InFlight, "packet"),
 			words.Duration(x.Stalled)))
 	}
-	o := v.newObservation(e)
-	left, excluded := infer.Explain(o)
-	if o.HasWorked && v.hadEarlierProgram(e.from) {
+	observation := v.newObservation(e)
+	left, excluded := infer.Explain(observation)
+	if observation.HasWorked && v.hadEarlierProgram(e.from) {
 		left = append(left, newPossibility(infer.Restarted, e.from, e.to,
 			"an earlier program of rank %d has ended in the middle, and rank %d goes "+
 				"on with it", e.from, e.to))
 	}
 	evidence = append(evidence, excludedTexts(excluded)...)
-	symptom := v.symptom(e, o)
+	symptom := v.symptom(e, observation)
 	return v.findingFromCauses(e, symptom, v.symptomText(symptom, e), left, evidence, v.nextStep(symptom, e))
 }
 
@@ -123,40 +123,40 @@ func allCauses(e *edge) []Possibility {
 // newObservation collects the facts about a wait.
 func (v *view) newObservation(e *edge) *infer.Observation {
 	p := e.peer
-	o := &infer.Observation{
+	observation := &infer.Observation{
 		Waiter: e.from, Peer: e.to, Kind: p.Kind, Extended: p.Extended != nil, IsSender: e.isSend, State: e.state,
 		WaitSeconds: e.seconds, LastHeard: p.SinceLastPacket, HasWorked: p.Sent+p.Received > 0,
 		Refused: v.isRefused(p, e.seconds),
 	}
-	if o.LastHeard == nil && everHeard(p) { // daemons of earlier versions do not report when
-		o.LastHeard = new(e.seconds)
+	if observation.LastHeard == nil && everHeard(p) { // daemons of earlier versions do not report when
+		observation.LastHeard = new(e.seconds)
 	}
-	_, o.NoHandshake = tlsFault(p)
+	_, observation.NoHandshake = tlsFault(p)
 	if e.wait != nil {
-		o.HasLongDatagram = e.wait.Envelope.Bytes >= longData
+		observation.HasLongDatagram = e.wait.Envelope.Bytes >= longData
 	}
 	if x := p.Extended; x != nil {
-		o.HasLongDatagram = o.HasLongDatagram || x.InFlight > 0
+		observation.HasLongDatagram = observation.HasLongDatagram || x.InFlight > 0
 		unanswered := v.unanswered[[2]int{e.from, e.to}] && (p.SinceLastPacket == nil || *p.SinceLastPacket > maxAnswerTime)
-		o.Silent = unanswered || x.Stalled >= stallThreshold || x.PeerSession == 0 && x.Hellos > 2
-		o.Acknowledged = x.InFlight == 0 && x.PeerSession != 0 && x.Queued == 0
-		return o
+		observation.Silent = unanswered || x.Stalled >= stallThreshold || x.PeerSession == 0 && x.Hellos > 2
+		observation.Acknowledged = x.InFlight == 0 && x.PeerSession != 0 && x.Queued == 0
+		return observation
 	}
-	o.PeerAsks = p.Deferred != nil
-	o.RetransmitsRequest = o.PeerAsks && p.SinceLastPacket != nil && *p.SinceLastPacket < p.Deferred.Seconds-retransmitGap
+	observation.PeerAsks = p.Deferred != nil
+	observation.RetransmitsRequest = observation.PeerAsks && p.SinceLastPacket != nil && *p.SinceLastPacket < p.Deferred.Seconds-retransmitGap
 	standin := v.ranks[e.from] != nil && v.ranks[e.from].Role == state.RoleStandin // it may have dropped a request
 	switch talks := e.wait != nil && !standin && hasTalkedSince(p, v.exclusiveSeconds(e)); e.state {
 	case handshake.WaitData: // before DATA, a peer sends nothing but another SEND_REQUEST
-		o.PeerAsks, o.RetransmitsRequest = o.PeerAsks || talks, o.RetransmitsRequest || talks
+		observation.PeerAsks, observation.RetransmitsRequest = observation.PeerAsks || talks, observation.RetransmitsRequest || talks
 	case handshake.WaitAck:
-		o.PeerClears = talks && !o.PeerAsks
+		observation.PeerClears = talks && !observation.PeerAsks
 	case handshake.WaitClear:
-		o.RetransmitsData = talks && !o.PeerAsks
+		observation.RetransmitsData = talks && !observation.PeerAsks
 	case handshake.WaitRequest:
-		o.PeerClears = p.UnansweredClear != nil
-		o.RetransmitsData = talks && !o.PeerAsks && !o.PeerClears
+		observation.PeerClears = p.UnansweredClear != nil
+		observation.RetransmitsData = talks && !observation.PeerAsks && !observation.PeerClears
 	}
-	return o
+	return observation
 }
 
 // exclusiveSeconds returns the number of seconds for which all packets of the pair must have belonged to the message of a wait.
@@ -188,19 +188,19 @@ const maxAnswerTime = 1
 const retransmitGap = 0.05
 
 // symptom returns the ID under which a wait with several possible causes is reported.
-func (v *view) symptom(e *edge, o *infer.Observation) string {
+func (v *view) symptom(e *edge, observation *infer.Observation) string {
 	switch {
 	case !everHeard(e.peer) && wasContacted(e.peer):
 		return NeverHeard
 	case !everHeard(e.peer) && !e.isSend:
 		return NothingSent
-	case creditText(e) != "" && !o.Silent:
+	case creditText(e) != "" && !observation.Silent:
 		return CreditExhausted
-	case o.Silent:
+	case observation.Silent:
 		return PeerSilent
-	case e.state == handshake.WaitAck && !o.Extended && isFragmented(e):
+	case e.state == handshake.WaitAck && !observation.Extended && isFragmented(e):
 		return LostAck
-	case o.Extended:
+	case observation.Extended:
 		return StateUnknown
 	case e.state == handshake.WaitAck, e.state == handshake.WaitData, e.state == handshake.Receiving,
 		e.peer.RequestsCleared():
@@ -235,8 +235,8 @@ func (v *view) noCallCauses(e *edge) (list []Possibility) {
 		list = append(list, newPossibility(cause, e.to, e.from, "rank %d %s", e.to, text))
 	}
 	add(ProgramComputes, "computes, or has not come so far")
-	r := v.ranks[e.to]
-	if r.Engine.LastFailed || r.failed != nil {
+	rank := v.ranks[e.to]
+	if rank.Engine.LastFailed || rank.failed != nil {
 		add(CallFailed, "goes on, or has ended, although a call of it has failed")
 	}
 	late := map[int]bool{}
@@ -251,7 +251,7 @@ func (v *view) noCallCauses(e *edge) (list []Possibility) {
 		list = append(list, newPossibility(infer.PacketLost, o.to, e.to, "packets between ranks %d and %d are lost, or late",
 			min(o.to, e.to), max(o.to, e.to)))
 	}
-	if up := r.Engine.Uptime; up > 0 && up < e.seconds+maxRetransmitDelay {
+	if up := rank.Engine.Uptime; up > 0 && up < e.seconds+maxRetransmitDelay {
 		list = append(list, newPossibility(infer.Restarted, e.to, e.from, "rank %d was started %s ago", e.to,
 			words.Duration(up)))
 	}

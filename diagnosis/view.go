@@ -101,20 +101,20 @@ func (v *view) markBusyKernels() {
 func (v *view) addStatus(s *state.Status) {
 	v.members = append(v.members, s.Cluster[min(len(v.members), len(s.Cluster)):]...)
 	for i := range s.Ranks {
-		r := &s.Ranks[i]
-		if v.ranks[r.Rank] != nil || r.Rank < 0 || r.Rank >= len(s.Cluster) || isSimulatedMPE(r) {
+		rank := &s.Ranks[i]
+		if v.ranks[rank.Rank] != nil || rank.Rank < 0 || rank.Rank >= len(s.Cluster) || isSimulatedMPE(rank) {
 			continue
 		}
-		state := &rankState{RankInfo: &r.RankInfo, Engine: &r.Engine, job: s.Job,
-			peers: make(map[int]*state.Peer, len(r.Engine.Peers))}
-		for j := range r.Engine.Peers {
-			if p := &r.Engine.Peers[j]; p.Rank >= 0 && p.Rank < len(s.Cluster) {
+		state := &rankState{RankInfo: &rank.RankInfo, Engine: &rank.Engine, job: s.Job,
+			peers: make(map[int]*state.Peer, len(rank.Engine.Peers))}
+		for j := range rank.Engine.Peers {
+			if p := &rank.Engine.Peers[j]; p.Rank >= 0 && p.Rank < len(s.Cluster) {
 				state.peers[p.Rank] = p
 			}
 		}
-		state.failed = lastFailed(s, r)
-		v.ranks[r.Rank] = state
-		if at, err := netip.ParseAddrPort(r.Address); err == nil && s.Job != "" {
+		state.failed = lastFailed(s, rank)
+		v.ranks[rank.Rank] = state
+		if at, err := netip.ParseAddrPort(rank.Address); err == nil && s.Job != "" {
 			v.hosts[at.Addr()] = s.Job
 		}
 	}
@@ -127,17 +127,17 @@ func (v *view) addStatus(s *state.Status) {
 }
 
 // lastFailed returns the last failed operation of a rank, or nil if an operation has ended since.
-func lastFailed(s *state.Status, r *state.Rank) *state.Failure {
+func lastFailed(s *state.Status, rank *state.Rank) *state.Failure {
 	for i := range s.Failures { // the newest first
-		f := &s.Failures[i]
-		if f.Rank != r.Rank {
+		failure := &s.Failures[i]
+		if failure.Rank != rank.Rank {
 			continue
 		}
-		age := s.Uptime - f.Time.Sub(s.Started).Seconds()
-		if r.Engine.SinceLastEnd != nil && *r.Engine.SinceLastEnd < age-maxQueryGap {
+		age := s.Uptime - failure.Time.Sub(s.Started).Seconds()
+		if rank.Engine.SinceLastEnd != nil && *rank.Engine.SinceLastEnd < age-maxQueryGap {
 			return nil
 		}
-		return f
+		return failure
 	}
 	return nil
 }
@@ -145,15 +145,15 @@ func lastFailed(s *state.Status, r *state.Rank) *state.Failure {
 // addAsked adds the answers of ranks that were asked over links.
 func (v *view) addAsked(asked []state.AskResult) {
 	for i := range asked {
-		a := &asked[i]
-		switch r := a.Report; {
-		case v.ranks[a.Rank] != nil || a.Rank < 0 || a.Rank >= len(v.members):
-		case r == nil:
-			v.askFailures[a.Rank], v.unanswered[[2]int{a.AskedBy, a.Rank}] = a.Reason, a.Unanswered
+		result := &asked[i]
+		switch rank := result.Report; {
+		case v.ranks[result.Rank] != nil || result.Rank < 0 || result.Rank >= len(v.members):
+		case rank == nil:
+			v.askFailures[result.Rank], v.unanswered[[2]int{result.AskedBy, result.Rank}] = result.Reason, result.Unanswered
 		default:
-			v.addStatus(&state.Status{Cluster: v.members, Ranks: []state.Rank{*r.State()}})
-			v.ranks[a.Rank].cutShort = r.CutShort
-			delete(v.askFailures, a.Rank)
+			v.addStatus(&state.Status{Cluster: v.members, Ranks: []state.Rank{*rank.State()}})
+			v.ranks[result.Rank].cutShort = rank.CutShort
+			delete(v.askFailures, result.Rank)
 		}
 	}
 }
@@ -214,15 +214,15 @@ func (v *view) unknownReason(rank int) (UnknownRank, bool) {
 	if v.belongsToJob(rank) {
 		ask = ": run zrlctl why on its host"
 	}
-	u := UnknownRank{Rank: rank, Address: v.address(rank), Reason: "its host was not asked" + ask}
+	unknownRank := UnknownRank{Rank: rank, Address: v.address(rank), Reason: "its host was not asked" + ask}
 	reason := v.askFailures[rank]
 	switch {
 	case v.isDeployed(rank):
-		u.Reason = "a deployed node cannot be asked"
+		unknownRank.Reason = "a deployed node cannot be asked"
 	case reason != "":
-		u.Reason = reason + ask
+		unknownRank.Reason = reason + ask
 	case v.askErr != nil:
-		u.Reason = fmt.Sprintf("it was not asked: %v%s", v.askErr, ask)
+		unknownRank.Reason = fmt.Sprintf("it was not asked: %v%s", v.askErr, ask)
 	}
-	return u, true
+	return unknownRank, true
 }

@@ -48,15 +48,15 @@ func callText(name string, number int, comm uint32) string {
 
 // operationText describes a send or a receive.
 func operationText(e *edge) string {
-	v := &e.wait.Envelope
+	envelope := &e.wait.Envelope
 	of := ""
-	if v.Tag != nil {
-		of = " with " + tagText(v.Tag)
+	if envelope.Tag != nil {
+		of = " with " + tagText(envelope.Tag)
 	}
-	if v.Comm != 0 {
-		of += fmt.Sprintf(" in communicator %d", v.Comm)
+	if envelope.Comm != 0 {
+		of += fmt.Sprintf(" in communicator %d", envelope.Comm)
 	}
-	what := words.Plural(int(v.Bytes), "byte")
+	what := words.Plural(int(envelope.Bytes), "byte")
 	switch {
 	case e.isSend:
 		return fmt.Sprintf(" to send %s%s to rank %d", what, of, e.to)
@@ -77,14 +77,14 @@ func missingText(e *edge) string {
 		return ""
 	}
 	s := e.missing.String() + " is missing"
-	switch w := e.wait; {
+	switch wait := e.wait; {
 	case e.missing == protocol.SendRequest && (e.to == AnyRank || e.peer != nil && e.peer.Extended != nil):
 		s = "no message has come that matches" // the message may arrive without a SEND_REQUEST
-	case w == nil:
+	case wait == nil:
 	case e.state == handshake.Receiving:
-		s += fmt.Sprintf(" after %d of %d bytes", w.BytesDone, int64(w.Words)*protocol.WordLen)
+		s += fmt.Sprintf(" after %d of %d bytes", wait.BytesDone, int64(wait.Words)*protocol.WordLen)
 	case e.state == handshake.WaitAck && e.peer != nil && e.peer.Extended != nil:
-		s += fmt.Sprintf(" (%d of %d bytes are acknowledged)", w.BytesDone, w.Envelope.Bytes)
+		s += fmt.Sprintf(" (%d of %d bytes are acknowledged)", wait.BytesDone, wait.Envelope.Bytes)
 	}
 	if e.wait != nil && e.wait.Retransmissions > 0 {
 		s += fmt.Sprintf(" despite %s", words.Plural(e.wait.Retransmissions, "retransmission"))

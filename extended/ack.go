@@ -47,75 +47,75 @@ func (c *Conn) sendAck(now Instant) {
 }
 
 // appendAck sends an ACK that reports all received packets and the current limits.
-func (c *Conn) appendAck(now Instant, h *protocol.ExtHeader) {
+func (c *Conn) appendAck(now Instant, header *protocol.ExtHeader) {
 	if c.arrivals.hasGaps() {
 		c.ensureRanges()
 	}
 	c.ranges = c.arrivals.appendRanges(c.ranges[:0])
 	info := protocol.AckInfo{Ranges: c.ranges}
-	if h.Clock != 0 && h.Clock == c.arrivals.peerClock {
+	if header.Clock != 0 && header.Clock == c.arrivals.peerClock {
 		info.Delay = now - c.arrivals.newestAt
 	}
 	info.MessageLimit, info.EagerLimit = c.recvs.limits()
 	c.recvs.advertisedLimit, c.recvs.advertisedEager = info.MessageLimit, info.EagerLimit
-	h.Length = c.arrivals.window
-	c.transmitAck(h, &info)
+	header.Length = c.arrivals.window
+	c.transmitAck(header, &info)
 }
 
 // onAck handles an ACK from the known session.
-func (c *Conn) onAck(now Instant, h *protocol.ExtHeader, payload []byte) {
+func (c *Conn) onAck(now Instant, header *protocol.ExtHeader, payload []byte) {
 	if len(payload) > protocol.AckLen {
 		c.ensureRanges()
 	}
 	info, ok := protocol.ParseAck(payload, c.ranges)
-	if !ok || h.Call != protocol.RecvInt {
-		c.drop(ReasonAcknowledged, h)
+	if !ok || header.Call != protocol.RecvInt {
+		c.drop(ReasonAcknowledged, header)
 		return
 	}
 	for _, r := range info.Ranges {
 		if int32(r.End-c.path.flight.nextNumber) > 0 {
-			c.drop(ReasonAcknowledged, h)
+			c.drop(ReasonAcknowledged, header)
 			return
 		}
 	}
-	if n := int32(min(h.Length, maxWindow)); n > c.path.peerWindow {
+	if n := int32(min(header.Length, maxWindow)); n > c.path.peerWindow {
 		c.path.peerWindow = n
 		c.path.adaptLimits()
 	}
-	if h.Offset != 0 && c.path.search != nil && c.path.search.confirm(int(min(h.Offset, protocol.MaxUDPDatagram))) {
+	if header.Offset != 0 && c.path.search != nil && c.path.search.confirm(int(min(header.Offset, protocol.MaxUDPDatagram))) {
 		c.path.applySize()
 	}
-	echo := h.Clock
-	if _, ok := h.Question(); ok {
-		c.ensureReports().onQuestion(&c.common, now, h)
+	echo := header.Clock
+	if _, ok := header.Question(); ok {
+		c.ensureReports().onQuestion(&c.common, now, header)
 		echo = 0
-	} else if h.Flags&protocol.FlagHello != 0 {
+	} else if header.Flags&protocol.FlagHello != 0 {
 		a := &c.arrivals
-		a.ackNow, a.needsFullAck, a.newestAt, a.peerClock = true, true, now, h.Clock
+		a.ackNow, a.needsFullAck, a.newestAt, a.peerClock = true, true, now, header.Clock
 		echo = 0
 	}
-	s := &c.sends
+	send := &c.sends
 	// An ACK may overtake a newer one, but limits never shrink (E20).
-	if int32(info.MessageLimit-s.messageLimit) > 0 {
-		if s.initialCredit == 0 {
-			s.initialCredit = info.MessageLimit - c.cfg.firstMessage
+	if int32(info.MessageLimit-send.messageLimit) > 0 {
+		if send.initialCredit == 0 {
+			send.initialCredit = info.MessageLimit - c.cfg.firstMessage
 		}
-		s.messageLimit = info.MessageLimit
+		send.messageLimit = info.MessageLimit
 		c.session.helloInterval = c.cfg.Timing.HelloFirst
 	}
-	if int32(info.EagerLimit-s.eagerLimit) > 0 {
-		s.eagerLimit = info.EagerLimit
+	if int32(info.EagerLimit-send.eagerLimit) > 0 {
+		send.eagerLimit = info.EagerLimit
 	}
-	c.processAck(now, h.Acknowledged, &info, echo)
+	c.processAck(now, header.Acknowledged, &info, echo)
 	c.reports.onEcho(&c.common, echo)
 	if trip := echoRTT(now, echo, info.Delay); trip > 0 {
-		if int32(h.Acknowledged-c.path.flight.lastBegun) > 0 {
-			s.confirmedAt = max(s.confirmedAt, now-trip)
+		if int32(header.Acknowledged-c.path.flight.lastBegun) > 0 {
+			send.confirmedAt = max(send.confirmedAt, now-trip)
 		}
 		if !c.path.rtt.isMeasured() {
 			c.path.onRTTSample(trip, 0)
 		}
-		if c.path.suspect.clock != 0 && covers(h.Acknowledged, info.Ranges, c.path.suspect.number) {
+		if c.path.suspect.clock != 0 && covers(header.Acknowledged, info.Ranges, c.path.suspect.number) {
 			c.path.judgeSuspect(echo, trip)
 		}
 	}
@@ -152,10 +152,10 @@ func (c *Conn) processAck(now Instant, upTo uint32, info *protocol.AckInfo, echo
 		return // the common case while data flows in the other direction
 	}
 	used := c.path.windowLimited || 2*f.count >= c.path.cwnd() && c.path.window.slowStart()
-	l := ackUpdate{now: now, echoClock: echo}
+	update := ackUpdate{now: now, echoClock: echo}
 	for int32(upTo-f.base) > 0 {
 		if p := f.packetAt(f.base); p.state != packetAcked {
-			c.onPacketAcked(p, &l)
+			c.onPacketAcked(p, &update)
 		} else {
 			f.clearAckedBit()
 		}
@@ -164,12 +164,12 @@ func (c *Conn) processAck(now Instant, upTo uint32, info *protocol.AckInfo, echo
 	if info != nil {
 		for _, r := range info.Ranges {
 			for n := f.nextUnacked(later(r.First, f.base), r.End); int32(r.End-n) > 0; n = f.nextUnacked(n, r.End) {
-				c.onPacketAcked(f.packetAt(n), &l)
+				c.onPacketAcked(f.packetAt(n), &update)
 				f.setAckedBit(n)
 			}
 		}
 	}
-	if l.packetsAcked == 0 {
+	if update.packetsAcked == 0 {
 		return
 	}
 	// A range may begin at the first unacknowledged packet, although no correct peer sends one.
@@ -179,22 +179,22 @@ func (c *Conn) processAck(now Instant, upTo uint32, info *protocol.AckInfo, echo
 	}
 	c.path.lastAckAt, c.path.timerStart, c.path.timeouts = now, now, 0
 	switch {
-	case l.sentOnce:
-		d := now - l.sentAt
+	case update.sentOnce:
+		d := now - update.sentAt
 		if info != nil && info.Delay < d {
 			d -= info.Delay
 		}
-		c.path.onRTTSample(d, l.order)
+		c.path.onRTTSample(d, update.order)
 	case info != nil:
 		if d := echoRTT(now, echo, info.Delay); d > 0 {
-			c.path.onRTTSample(d, l.order)
+			c.path.onRTTSample(d, update.order)
 			f.newestSent = max(f.newestSent, now-d-info.Delay)
 		}
 	}
 	if w := &c.path.window; !used {
 		w.onUnusedAck(now)
 	} else if !c.cfg.ShortHeaders {
-		w.onAcked(now, l.packetsAcked, l.order, c.path.rtt.smoothed, c.path.maxInFlight)
+		w.onAcked(now, update.packetsAcked, update.order, c.path.rtt.smoothed, c.path.maxInFlight)
 	}
 	if f.count > 0 {
 		c.path.detectLoss(now)
@@ -202,33 +202,33 @@ func (c *Conn) processAck(now Instant, upTo uint32, info *protocol.AckInfo, echo
 }
 
 // removeInFlight handles the acknowledgement of a packet.
-func (c *Conn) onPacketAcked(p *packet, l *ackUpdate) {
+func (c *Conn) onPacketAcked(pkt *packet, update *ackUpdate) {
 	f := &c.path.flight
-	l.packetsAcked++
-	if p.state == packetSent && p.retransmissions == 0 { // the common case
-		p.state = packetAcked
+	update.packetsAcked++
+	if pkt.state == packetSent && pkt.retransmissions == 0 { // the common case
+		pkt.state = packetAcked
 		f.count--
-		f.bytes -= p.bytesInFlight()
+		f.bytes -= pkt.bytesInFlight()
 	} else {
-		if p.state == packetLost || l.now-p.sentAt < c.path.rtt.minRTT {
-			c.path.onLatePacket(p)
+		if pkt.state == packetLost || update.now-pkt.sentAt < c.path.rtt.minRTT {
+			c.path.onLatePacket(pkt)
 		}
-		f.markAcked(p)
+		f.markAcked(pkt)
 	}
 	// If the packet was retransmitted, the peer may have received an earlier transmission.
-	if p.retransmissions == 0 || clockAt(p.sentAt) == l.echoClock {
-		f.newestSent, f.highestAcked = max(f.newestSent, p.sentAt), max(f.highestAcked, p.order)
+	if pkt.retransmissions == 0 || clockAt(pkt.sentAt) == update.echoClock {
+		f.newestSent, f.highestAcked = max(f.newestSent, pkt.sentAt), max(f.highestAcked, pkt.order)
 		if c.path.search != nil {
-			c.path.onLongAcked(p)
+			c.path.onLongAcked(pkt)
 		}
 	}
-	if p.order > l.order {
-		l.order, l.sentAt, l.sentOnce = p.order, p.sentAt, p.retransmissions == 0
+	if pkt.order > update.order {
+		update.order, update.sentAt, update.sentOnce = pkt.order, pkt.sentAt, pkt.retransmissions == 0
 	}
-	if m := p.message; m != nil {
-		p.message = nil
+	if m := pkt.message; m != nil {
+		pkt.message = nil
 		m.unackedPackets--
-		m.bytesAcked += int64(p.payload)
+		m.bytesAcked += int64(pkt.payload)
 		c.sends.finishIfAcked(m)
 	}
 }

@@ -90,7 +90,7 @@ type Timing struct {
 
 // DefaultTiming returns the times that section 14 specifies: for AddTCP if reliable, and otherwise for AddUDP.
 func DefaultTiming(reliable bool) Timing {
-	t := Timing{
+	timing := Timing{
 		InitialRTO:       time.Second,
 		MinRTO:           5 * time.Millisecond,
 		MaxRTO:           time.Second,
@@ -100,9 +100,9 @@ func DefaultTiming(reliable bool) Timing {
 		HelloMax:         time.Second,
 	}
 	if reliable {
-		t.MinRTO = 200 * time.Millisecond
+		timing.MinRTO = 200 * time.Millisecond
 	}
-	return t
+	return timing
 }
 
 // complete returns the configuration with defaults applied.
@@ -120,14 +120,14 @@ func (c Config) withDefaults() Config {
 	if c.Timing == (Timing{}) {
 		c.Timing = DefaultTiming(c.Reliable)
 	}
-	t, d := &c.Timing, DefaultTiming(c.Reliable)
-	t.InitialRTO = clampOrDefault(t.InitialRTO, d.InitialRTO, time.Microsecond, math.MaxInt64/8)
-	t.MinRTO = clampOrDefault(t.MinRTO, d.MinRTO, time.Microsecond, math.MaxInt64/8)
-	t.MaxRTO = clampOrDefault(t.MaxRTO, d.MaxRTO, t.MinRTO, math.MaxInt64/8)
-	t.AckDelay = clampOrDefault(t.AckDelay, d.AckDelay, time.Nanosecond, math.MaxInt64/8)
-	t.UnreachableAfter = max(t.UnreachableAfter, 0)
-	t.HelloFirst = clampOrDefault(t.HelloFirst, d.HelloFirst, time.Microsecond, math.MaxInt64/8)
-	t.HelloMax = clampOrDefault(t.HelloMax, d.HelloMax, t.HelloFirst, math.MaxInt64/8)
+	timing, d := &c.Timing, DefaultTiming(c.Reliable)
+	timing.InitialRTO = clampOrDefault(timing.InitialRTO, d.InitialRTO, time.Microsecond, math.MaxInt64/8)
+	timing.MinRTO = clampOrDefault(timing.MinRTO, d.MinRTO, time.Microsecond, math.MaxInt64/8)
+	timing.MaxRTO = clampOrDefault(timing.MaxRTO, d.MaxRTO, timing.MinRTO, math.MaxInt64/8)
+	timing.AckDelay = clampOrDefault(timing.AckDelay, d.AckDelay, time.Nanosecond, math.MaxInt64/8)
+	timing.UnreachableAfter = max(timing.UnreachableAfter, 0)
+	timing.HelloFirst = clampOrDefault(timing.HelloFirst, d.HelloFirst, time.Microsecond, math.MaxInt64/8)
+	timing.HelloMax = clampOrDefault(timing.HelloMax, d.HelloMax, timing.HelloFirst, math.MaxInt64/8)
 	if c.firstPacket == 0 {
 		c.firstPacket = 1
 	}

@@ -40,20 +40,20 @@ type Conn struct {
 // New returns a Conn that has neither sent nor received anything.
 func New(cfg Config) *Conn {
 	cfg = cfg.withDefaults()
-	c := &Conn{common: common{cfg: cfg}, random: random(cfg.Seed)}
+	conn := &Conn{common: common{cfg: cfg}, random: random(cfg.Seed)}
 	if cfg.HeaderChecksum {
-		c.plainFlag = protocol.FlagPlain
+		conn.plainFlag = protocol.FlagPlain
 	}
 	if cfg.ShortHeaders {
-		c.path.shorts = new(shorts)
+		conn.path.shorts = new(shorts)
 	}
 	if cfg.CreditPool != nil {
 		cfg.CreditPool.granted += cfg.Messages
 	}
-	c.path.common, c.sends.common, c.recvs.common = &c.common, &c.common, &c.common
-	c.session.local = c.random.newSession(0)
-	c.reset()
-	return c
+	conn.path.common, conn.sends.common, conn.recvs.common = &conn.common, &conn.common, &conn.common
+	conn.session.local = conn.random.newSession(0)
+	conn.reset()
+	return conn
 }
 
 // Config returns the effective configuration, with defaults applied.
@@ -95,87 +95,87 @@ func (c *Conn) PacketChecked(now Instant, header, payload []byte, acts []Action)
 // onValidPacket handles the parsed packet if it is from the peer and for this rank.
 func (c *Conn) onValidPacket(now Instant, payload []byte, acts []Action) []Action {
 	c.acts, c.changed = acts, true
-	h := &c.rxHeader
+	header := &c.rxHeader
 	switch {
-	case h.Src != c.cfg.Remote:
-		c.drop(ReasonSourceRank, h)
-	case h.Dst != c.cfg.Local:
-		c.drop(ReasonDestination, h)
+	case header.Src != c.cfg.Remote:
+		c.drop(ReasonSourceRank, header)
+	case header.Dst != c.cfg.Local:
+		c.drop(ReasonDestination, header)
 	default:
-		c.onPeerPacket(now, h, payload)
+		c.onPeerPacket(now, header, payload)
 	}
 	return c.acts
 }
 
 // onPeerPacket handles a packet that passed all checks of E2, including the check of the ranks.
-func (c *Conn) onPeerPacket(now Instant, h *protocol.ExtHeader, payload []byte) {
+func (c *Conn) onPeerPacket(now Instant, header *protocol.ExtHeader, payload []byte) {
 	c.path.stampShorts(now)
-	c.stats.PacketsReceived[h.Type]++
-	c.stats.BytesReceived[h.Type] += uint64(len(payload))
-	s := &c.session
-	if (h.Session != s.remote || h.PeerSession != s.local || h.Session == 0) && (c.closed || !c.identify(now, h)) {
-		if s.answerTo != h.Session || h.Session == 0 || h.Flags&protocol.FlagHello == 0 { // a HELLO may name none
-			c.drop(ReasonSession, h)
+	c.stats.PacketsReceived[header.Type]++
+	c.stats.BytesReceived[header.Type] += uint64(len(payload))
+	sess := &c.session
+	if (header.Session != sess.remote || header.PeerSession != sess.local || header.Session == 0) && (c.closed || !c.identify(now, header)) {
+		if sess.answerTo != header.Session || header.Session == 0 || header.Flags&protocol.FlagHello == 0 { // a HELLO may name none
+			c.drop(ReasonSession, header)
 		}
 		return
 	}
 	if c.closed {
-		c.onClosed(now, h)
+		c.onClosed(now, header)
 		return
 	}
-	s.lastPacketAt, s.unansweredHellos = now, 0
-	if int32(h.Acknowledged-c.path.nextNumber()) > 0 {
-		c.drop(ReasonAcknowledged, h)
+	sess.lastPacketAt, sess.unansweredHellos = now, 0
+	if int32(header.Acknowledged-c.path.nextNumber()) > 0 {
+		c.drop(ReasonAcknowledged, header)
 		return
 	}
-	if h.Type == protocol.Ack {
-		if h.Flags&protocol.FlagHello != 0 && h.Offset != 0 {
-			c.onProbe(h, payload)
-			c.processAck(now, h.Acknowledged, nil, 0)
+	if header.Type == protocol.Ack {
+		if header.Flags&protocol.FlagHello != 0 && header.Offset != 0 {
+			c.onProbe(header, payload)
+			c.processAck(now, header.Acknowledged, nil, 0)
 			return
 		}
-		if _, ok := h.Report(); ok {
-			c.processAck(now, h.Acknowledged, nil, 0)
-			c.reports.onReport(&c.common, h, payload)
+		if _, ok := header.Report(); ok {
+			c.processAck(now, header.Acknowledged, nil, 0)
+			c.reports.onReport(&c.common, header, payload)
 			return
 		}
-		c.onAck(now, h, payload)
+		c.onAck(now, header, payload)
 		return
 	}
-	c.processAck(now, h.Acknowledged, nil, 0)
-	if !h.IsNumbered() {
+	c.processAck(now, header.Acknowledged, nil, 0)
+	if !header.IsNumbered() {
 		c.onClose(now)
 		return
 	}
-	c.onNumbered(now, h, payload)
+	c.onNumbered(now, header, payload)
 }
 
 // onNumbered handles a numbered packet. An invalid packet is not acknowledged, so that the peer notices the fault.
-func (c *Conn) onNumbered(now Instant, h *protocol.ExtHeader, payload []byte) {
+func (c *Conn) onNumbered(now Instant, header *protocol.ExtHeader, payload []byte) {
 	a := &c.arrivals
-	if h.Flags&protocol.FlagRetransmit != 0 && h.Flags&protocol.FlagAckNow != 0 {
+	if header.Flags&protocol.FlagRetransmit != 0 && header.Flags&protocol.FlagAckNow != 0 {
 		a.needsFullAck = true // only an ACK shows which transmission was received
 	}
-	if r := a.dropReason(h.Number); r != ReasonNone {
+	if r := a.dropReason(header.Number); r != ReasonNone {
 		a.ackNow = a.ackNow || r == ReasonDuplicate
-		c.drop(r, h)
+		c.drop(r, header)
 		return
 	}
 	expected := c.recvs.nextMessage
-	r := c.deliver(now, h, payload)
+	r := c.deliver(now, header, payload)
 	c.recvs.offered = false // does not apply to the packets released below
 	if r != ReasonNone {
-		c.drop(r, h)
+		c.drop(r, header)
 		if r != ReasonStale {
 			return
 		}
 	}
 	before := a.firstMissing
-	if a.record(now, h.Number, h.Clock, len(payload)) {
+	if a.record(now, header.Number, header.Clock, len(payload)) {
 		a.ackNow = true
 		c.stats.OutOfOrder++
 	}
-	if h.Flags&protocol.FlagAckNow != 0 || a.unackedPackets >= c.cfg.ackEvery() || a.unackedBytes >= ackBytes {
+	if header.Flags&protocol.FlagAckNow != 0 || a.unackedPackets >= c.cfg.ackEvery() || a.unackedBytes >= ackBytes {
 		a.ackNow = true
 	}
 	if len(c.recvs.heldPackets.packets) > 0 && (expected != c.recvs.nextMessage || before != a.firstMissing) {
@@ -184,24 +184,24 @@ func (c *Conn) onNumbered(now Instant, h *protocol.ExtHeader, payload []byte) {
 }
 
 // deliver handles a numbered packet received for the first time.
-func (c *Conn) deliver(now Instant, h *protocol.ExtHeader, payload []byte) Reason {
-	switch h.Type {
+func (c *Conn) deliver(now Instant, header *protocol.ExtHeader, payload []byte) Reason {
+	switch header.Type {
 	case protocol.SendRequest:
-		return c.recvs.onRequest(now, h, payload, c.arrivals.firstMissing)
+		return c.recvs.onRequest(now, header, payload, c.arrivals.firstMissing)
 	case protocol.Data:
-		return c.recvs.onData(now, h, payload, c.arrivals.firstMissing)
+		return c.recvs.onData(now, header, payload, c.arrivals.firstMissing)
 	case protocol.ClearToSend:
-		return c.sends.onClear(h)
+		return c.sends.onClear(header)
 	}
-	switch h.Code() {
+	switch header.Code() {
 	case protocol.CodeCancel:
-		return c.recvs.onCancel(h, c.arrivals.firstMissing)
+		return c.recvs.onCancel(header, c.arrivals.firstMissing)
 	case protocol.CodeCanceled:
-		return c.sends.onRefusal(now, h, ErrCanceled)
+		return c.sends.onRefusal(now, header, ErrCanceled)
 	case protocol.CodeTooLong:
-		return c.sends.onRefusal(now, h, nil)
+		return c.sends.onRefusal(now, header, nil)
 	case protocol.CodeAborted:
-		return c.recvs.onAborted(h)
+		return c.recvs.onAborted(header)
 	}
 	return ReasonCode
 }

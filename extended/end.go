@@ -38,15 +38,15 @@ func (c *Conn) sessionEnd(now Instant, why ending) sessionEnd {
 }
 
 // messageError returns the error of a message that the end of the session has ended.
-func (e *sessionEnd) messageError(w Wait) error {
-	elapsed := e.endedAt - w.Since
+func (e *sessionEnd) messageError(wait Wait) error {
+	elapsed := e.endedAt - wait.Since
 	switch e.reason {
 	case endSilent:
-		return &TimeoutError{Wait: w, Elapsed: elapsed, Silent: e.silentFor}
+		return &TimeoutError{Wait: wait, Elapsed: elapsed, Silent: e.silentFor}
 	case endUnreachable:
-		return &TimeoutError{Wait: w, Elapsed: elapsed} // Conn.Unreachable adds the reason
+		return &TimeoutError{Wait: wait, Elapsed: elapsed} // Conn.Unreachable adds the reason
 	}
-	return &SessionError{Wait: w, Elapsed: elapsed, Closed: e.reason == endClosed, Died: e.reason == endDied, Job: e.job}
+	return &SessionError{Wait: wait, Elapsed: elapsed, Closed: e.reason == endClosed, Died: e.reason == endDied, Job: e.job}
 }
 
 // silentSince returns the time of the peer's last answer: of its last acknowledgement while packets are outstanding, and

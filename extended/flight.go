@@ -155,17 +155,17 @@ func (f *flight) append(l *list, p *packet) {
 }
 
 // remove removes a packet from list l.
-func (f *flight) remove(l *list, p *packet) {
-	n := p.header.Number
+func (f *flight) remove(l *list, pkt *packet) {
+	n := pkt.header.Number
 	if n == l.first {
-		l.first = p.next
+		l.first = pkt.next
 	} else {
-		f.packetAt(p.prev).next = p.next
+		f.packetAt(pkt.prev).next = pkt.next
 	}
 	if n == l.last {
-		l.last = p.prev
+		l.last = pkt.prev
 	} else {
-		f.packetAt(p.next).prev = p.prev
+		f.packetAt(pkt.next).prev = pkt.prev
 	}
 	l.count--
 }
@@ -196,13 +196,13 @@ func (f *flight) markLost(p *packet) {
 }
 
 // acked marks a packet as acknowledged and removes it from its list.
-func (f *flight) markAcked(p *packet) {
-	if p.state == packetSent {
-		f.removeInFlight(p)
+func (f *flight) markAcked(pkt *packet) {
+	if pkt.state == packetSent {
+		f.removeInFlight(pkt)
 	} else {
-		f.remove(&f.lost, p)
+		f.remove(&f.lost, pkt)
 	}
-	p.state = packetAcked
+	pkt.state = packetAcked
 }
 
 // oldest returns the packet in flight whose last transmission is the oldest, or nil if none is in flight.
@@ -213,20 +213,20 @@ func (f *flight) oldest() *packet {
 	if f.retransmitted.count+f.lost.count == 0 {
 		return f.packetAt(f.base)
 	}
-	var p *packet
+	var pkt *packet
 	if f.count > int(f.retransmitted.count) {
 		for f.minSentOnce = later(f.minSentOnce, f.base); ; f.minSentOnce++ {
-			if p = f.packetAt(f.minSentOnce); p.state == packetSent && p.retransmissions == 0 {
+			if pkt = f.packetAt(f.minSentOnce); pkt.state == packetSent && pkt.retransmissions == 0 {
 				break
 			}
 		}
 	}
 	if f.retransmitted.count > 0 {
-		if q := f.packetAt(f.retransmitted.first); p == nil || q.order < p.order {
-			p = q
+		if q := f.packetAt(f.retransmitted.first); pkt == nil || q.order < pkt.order {
+			pkt = q
 		}
 	}
-	return p
+	return pkt
 }
 
 // isOvertaken reports whether a packet that was sent after p has been acknowledged.

@@ -12,13 +12,13 @@ func (c *Conn) FitsEager(length int64) bool { return length <= int64(c.cfg.Eager
 
 // SetReady sets the number of bytes at the beginning of a Partial message that are available.
 func (c *Conn) SetReady(id ID, bytes int64) {
-	m := c.sends.find(id)
-	if m == nil || bytes <= m.readyBytes {
+	message := c.sends.find(id)
+	if message == nil || bytes <= message.readyBytes {
 		return
 	}
-	m.readyBytes = min(bytes, m.op.Length)
-	if m.state == Sending && !m.isListed && m.bytesSent < m.bytesToSend {
-		c.sends.listCleared(m)
+	message.readyBytes = min(bytes, message.op.Length)
+	if message.state == Sending && !message.isListed && message.bytesSent < message.bytesToSend {
+		c.sends.listCleared(message)
 		c.changed = true
 	}
 }
@@ -26,38 +26,38 @@ func (c *Conn) SetReady(id ID, bytes int64) {
 // Abort ends a Partial message when the rest of its payload will never be available. SendDone follows, with ErrAborted
 // if the peer has cleared the message.
 func (c *Conn) Abort(now Instant, id ID, acts []Action) []Action {
-	m := c.sends.find(id)
-	if m == nil {
+	message := c.sends.find(id)
+	if message == nil {
 		return acts
 	}
 	c.changed = true
-	switch m.state {
+	switch message.state {
 	case Queued:
 		c.acts = acts
-		c.sends.finish(m, ErrCanceled)
+		c.sends.finish(message, ErrCanceled)
 		return c.acts
 	case WaitClear, Canceling:
-		m.aborted = true // in case the peer answers with CLEAR_TO_SEND
+		message.aborted = true // in case the peer answers with CLEAR_TO_SEND
 		acts, _ = c.Cancel(now, id, acts)
 		return acts
 	case Sending:
 		c.acts = acts
-		m.aborted = true
-		c.sends.truncate(m)
+		message.aborted = true
+		c.sends.truncate(message)
 		return c.acts
 	}
 	return acts
 }
 
 // truncate ends a message after the bytes already sent. It does nothing if all bytes were sent.
-func (s *sending) truncate(m *outbound) {
-	if m.allSent { // all of it was sent, so there is nothing to abort
-		m.aborted = false
+func (s *sending) truncate(message *outbound) {
+	if message.allSent { // all of it was sent, so there is nothing to abort
+		message.aborted = false
 		return
 	}
-	s.unlistCleared(m)
-	m.bytesToSend, m.allSent = m.bytesSent, true
-	s.finishIfAcked(m)
+	s.unlistCleared(message)
+	message.bytesToSend, message.allSent = message.bytesSent, true
+	s.finishIfAcked(message)
 }
 
 // endAborted informs the peer that the rest of a message will not be sent. All bytes sent have been acknowledged, so
@@ -70,34 +70,34 @@ func (s *sending) endAborted(m *outbound) {
 }
 
 // listCleared appends a message to the list of cleared messages.
-func (s *sending) listCleared(m *outbound) {
+func (s *sending) listCleared(message *outbound) {
 	if s.cleared == nil {
-		s.cleared = m
+		s.cleared = message
 	} else {
-		s.clearedLast.nextCleared = m
+		s.clearedLast.nextCleared = message
 	}
-	s.clearedLast, m.isListed = m, true
+	s.clearedLast, message.isListed = message, true
 }
 
 // unlistCleared removes a message from the list of cleared messages.
-func (s *sending) unlistCleared(m *outbound) {
-	if !m.isListed {
+func (s *sending) unlistCleared(message *outbound) {
+	if !message.isListed {
 		return
 	}
-	m.isListed = false
+	message.isListed = false
 	var before *outbound
-	for o := s.cleared; o != m; o = o.nextCleared {
+	for o := s.cleared; o != message; o = o.nextCleared {
 		before = o
 	}
 	if before == nil {
-		s.cleared = m.nextCleared
+		s.cleared = message.nextCleared
 	} else {
-		before.nextCleared = m.nextCleared
+		before.nextCleared = message.nextCleared
 	}
-	if s.clearedLast == m {
+	if s.clearedLast == message {
 		s.clearedLast = before
 	}
-	m.nextCleared = nil
+	message.nextCleared = nil
 }
 
 // sendableBytes returns the number of further bytes of a message that can be sent now.

@@ -43,8 +43,8 @@ func (q *heldPackets) reset() {
 }
 
 // add adds a copy of a packet. next is the first missing number; no packet with a lower number is held.
-func (q *heldPackets) add(next uint32, h *protocol.ExtHeader, payload []byte) {
-	if distance := int(h.Number - next); distance >= len(q.slots) {
+func (q *heldPackets) add(next uint32, header *protocol.ExtHeader, payload []byte) {
+	if distance := int(header.Number - next); distance >= len(q.slots) {
 		q.grow(distance)
 	}
 	var buf []byte
@@ -52,8 +52,8 @@ func (q *heldPackets) add(next uint32, h *protocol.ExtHeader, payload []byte) {
 		buf, q.free = q.free[n-1], q.free[:n-1]
 		q.freeBytes -= int32(cap(buf))
 	}
-	q.packets = append(q.packets, heldPacket{header: *h, payload: append(buf[:0], payload...)})
-	*q.slot(h.Number) = uint16(len(q.packets))
+	q.packets = append(q.packets, heldPacket{header: *header, payload: append(buf[:0], payload...)})
+	*q.slot(header.Number) = uint16(len(q.packets))
 	q.bytes += int32(len(payload))
 }
 
@@ -70,15 +70,15 @@ func (q *heldPackets) grow(distance int) {
 }
 
 // remove removes a packet. Its payload remains valid until the next call of add.
-func (q *heldPackets) remove(p *heldPacket) {
-	q.bytes -= int32(len(p.payload))
-	if n := int32(cap(p.payload)); n > 0 && len(q.free) < maxFreeBuffers && q.freeBytes+n <= maxFreeBytes {
-		q.free = append(q.free, p.payload)
+func (q *heldPackets) remove(pkt *heldPacket) {
+	q.bytes -= int32(len(pkt.payload))
+	if n := int32(cap(pkt.payload)); n > 0 && len(q.free) < maxFreeBuffers && q.freeBytes+n <= maxFreeBytes {
+		q.free = append(q.free, pkt.payload)
 		q.freeBytes += n
 	}
-	i, last := q.slot(p.header.Number), len(q.packets)-1
-	*p = q.packets[last] // the last packet moves into its place
-	*q.slot(p.header.Number) = *i
+	i, last := q.slot(pkt.header.Number), len(q.packets)-1
+	*pkt = q.packets[last] // the last packet moves into its place
+	*q.slot(pkt.header.Number) = *i
 	*i = 0
 	q.packets[last] = heldPacket{}
 	q.packets = q.packets[:last]
@@ -86,49 +86,49 @@ func (q *heldPackets) remove(p *heldPacket) {
 
 // holdPacket keeps a packet of a message that cannot begin yet, because earlier messages have not begun. missing is the
 // number of the first missing packet.
-func (r *receiving) holdPacket(h *protocol.ExtHeader, payload []byte, missing uint32) Reason {
-	if int32(h.Message-r.nextMessage) < 0 {
+func (r *receiving) holdPacket(header *protocol.ExtHeader, payload []byte, missing uint32) Reason {
+	if int32(header.Message-r.nextMessage) < 0 {
 		return ReasonStale
 	}
-	if h.Number == missing {
+	if header.Number == missing {
 		return ReasonOrder // no missing packet could begin its predecessors
 	}
 	messages, eager := r.limits()
-	if int32(h.Message-messages) >= 0 || int(r.heldPackets.bytes)+len(payload) > int(eager-r.eagerBytes) {
+	if int32(header.Message-messages) >= 0 || int(r.heldPackets.bytes)+len(payload) > int(eager-r.eagerBytes) {
 		return ReasonCredit
 	}
-	r.heldPackets.add(missing, h, payload)
+	r.heldPackets.add(missing, header, payload)
 	return ReasonNone
 }
 
 // releaseHeld delivers the held packets whose messages can begin now. All held packets have numbers in [from, end).
 func (r *receiving) releaseHeld(now Instant, from, missing, end uint32) {
-	q := &r.heldPackets
-	for n := from; n != end && len(q.packets) > 0; n++ {
-		p := q.find(n)
-		if p == nil {
+	packets := &r.heldPackets
+	for n := from; n != end && len(packets.packets) > 0; n++ {
+		pkt := packets.find(n)
+		if pkt == nil {
 			continue
 		}
-		h, payload := p.header, p.payload
-		distance := int32(h.Message - r.nextMessage)
-		early := distance > 0 || distance == 0 && h.Type == protocol.Error
+		header, payload := pkt.header, pkt.payload
+		distance := int32(header.Message - r.nextMessage)
+		early := distance > 0 || distance == 0 && header.Type == protocol.Error
 		if early && int32(n-missing) >= 0 {
 			continue
 		}
-		q.remove(p)
+		packets.remove(pkt)
 		var reason Reason
 		switch {
 		case early:
 			reason = ReasonOrder // no missing packet could begin its predecessors
-		case h.Type == protocol.SendRequest:
-			reason = r.onRequest(now, &h, payload, missing)
-		case h.Type == protocol.Data:
-			reason = r.onData(now, &h, payload, missing)
+		case header.Type == protocol.SendRequest:
+			reason = r.onRequest(now, &header, payload, missing)
+		case header.Type == protocol.Data:
+			reason = r.onData(now, &header, payload, missing)
 		default:
-			reason = r.onCancel(&h, missing)
+			reason = r.onCancel(&header, missing)
 		}
 		if reason != ReasonNone {
-			r.drop(reason, &h)
+			r.drop(reason, &header)
 		}
 	}
 }

@@ -124,22 +124,22 @@ func (r *receiving) allocate() *inbound {
 }
 
 // insert inserts a message that was opened earlier, in the order of the numbers.
-func (r *receiving) insert(m *inbound) {
-	m.prev = r.last
-	for m.prev != nil && int32(m.prev.number-m.number) > 0 {
-		m.prev = m.prev.prev
+func (r *receiving) insert(message *inbound) {
+	message.prev = r.last
+	for message.prev != nil && int32(message.prev.number-message.number) > 0 {
+		message.prev = message.prev.prev
 	}
-	if m.prev == nil {
-		m.next, r.first = r.first, m
+	if message.prev == nil {
+		message.next, r.first = r.first, message
 	} else {
-		m.next, m.prev.next = m.prev.next, m
+		message.next, message.prev.next = message.prev.next, message
 	}
-	if m.next == nil {
-		r.last = m
+	if message.next == nil {
+		r.last = message
 	} else {
-		m.next.prev = m
+		message.next.prev = message
 	}
-	r.byNumber.put(m.number, m)
+	r.byNumber.put(message.number, message)
 }
 
 // creditDue reports whether the limits have grown so much that the peer must be informed (E22). A smaller growth
@@ -155,22 +155,22 @@ func (r *receiving) creditDue() bool {
 }
 
 // close removes a message and recycles it.
-func (r *receiving) close(m *inbound) {
-	if m == r.newest {
+func (r *receiving) close(message *inbound) {
+	if message == r.newest {
 		r.newest = nil
 	} else {
-		r.byNumber.remove(m.number)
+		r.byNumber.remove(message.number)
 	}
-	if m.prev == nil {
-		r.first = m.next
+	if message.prev == nil {
+		r.first = message.next
 	} else {
-		m.prev.next = m.next
+		message.prev.next = message.next
 	}
-	if m.next == nil {
-		r.last = m.prev
+	if message.next == nil {
+		r.last = message.prev
 	} else {
-		m.next.prev = m.prev
+		message.next.prev = message.prev
 	}
-	*m = inbound{}
-	m.next, r.free = r.free, m
+	*message = inbound{}
+	message.next, r.free = r.free, message
 }

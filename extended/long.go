@@ -14,20 +14,20 @@ func (c *Conn) SetFetchPayload(payload int) {
 // it. header is the header of the packet, and n the number of bytes of payload. ok is true only if m was cleared and
 // Packet would copy the whole payload there, provided that the checksum is valid. Expects changes no state.
 func (c *Conn) PayloadTarget(header []byte, n int) (m Message, offset int64, ok bool) {
-	h, payload, defect := protocol.ParseExtendedHeader(header)
+	hdr, payload, defect := protocol.ParseExtendedHeader(header)
 	s := &c.session
-	if !defect.OK() || int(payload) != n || h.Src != c.cfg.Remote || h.Dst != c.cfg.Local ||
-		h.Session != s.remote || h.PeerSession != s.local || h.Session == 0 ||
-		int32(h.Acknowledged-c.path.nextNumber()) > 0 ||
-		h.Type != protocol.Data || h.Flags&protocol.FlagEager != 0 || !h.Call.IsSend() || n == 0 ||
-		c.arrivals.dropReason(h.Number) != ReasonNone {
+	if !defect.OK() || int(payload) != n || hdr.Src != c.cfg.Remote || hdr.Dst != c.cfg.Local ||
+		hdr.Session != s.remote || hdr.PeerSession != s.local || hdr.Session == 0 ||
+		int32(hdr.Acknowledged-c.path.nextNumber()) > 0 ||
+		hdr.Type != protocol.Data || hdr.Flags&protocol.FlagEager != 0 || !hdr.Call.IsSend() || n == 0 ||
+		c.arrivals.dropReason(hdr.Number) != ReasonNone {
 		return 0, 0, false
 	}
-	in := c.recvs.find(h.Message)
-	if in == nil || !in.accepted || in.validateData(&h, n) != ReasonNone {
+	in := c.recvs.find(hdr.Message)
+	if in == nil || !in.accepted || in.validateData(&hdr, n) != ReasonNone {
 		return 0, 0, false
 	}
-	return c.recvs.messageID(in.number), int64(h.Offset), true
+	return c.recvs.messageID(in.number), int64(hdr.Offset), true
 }
 
 // PacketAdvertised is like Packet, for a packet that announces a message whose payload can be fetched before the

@@ -169,27 +169,27 @@ func (c *Conn) Payload() int { return int(c.path.maxPayload) }
 
 // probe continues the search (E36).
 func (c *Conn) sendDueProbe(now Instant) {
-	s, heard := c.path.search, c.session.lastPacketAt
-	if s.probeSize == 0 {
-		if now >= s.nextSearchAt && c.path.flight.count > 0 {
+	search, heard := c.path.search, c.session.lastPacketAt
+	if search.probeSize == 0 {
+		if now >= search.nextSearchAt && c.path.flight.count > 0 {
 			c.path.askLink(now)
 		}
 		return
 	}
-	if now < c.path.probeDue(heard) || !s.expired(now, heard) {
+	if now < c.path.probeDue(heard) || !search.expired(now, heard) {
 		return
 	}
-	h := c.header(protocol.Ack, protocol.RecvInt)
-	h.Flags |= protocol.FlagHello
-	h.Clock = clockAt(now)
-	if s.tries > 1 { // the peer's answer shows that the path carries other packets
-		hello := h
+	header := c.header(protocol.Ack, protocol.RecvInt)
+	header.Flags |= protocol.FlagHello
+	header.Clock = clockAt(now)
+	if search.tries > 1 { // the peer's answer shows that the path carries other packets
+		hello := header
 		c.stats.Hellos++
 		c.appendAck(now, &hello)
 	}
-	h.Offset = uint32(s.probeSize)
-	s.probes++
-	c.transmitUnnumbered(TransmitAck, &h, padding[:s.probeSize])
+	header.Offset = uint32(search.probeSize)
+	search.probes++
+	c.transmitUnnumbered(TransmitAck, &header, padding[:search.probeSize])
 }
 
 // probeDue returns the time at which to continue the search, or never. heard is the time of the last packet from the
@@ -202,13 +202,13 @@ func (r *recovery) probeDue(heard Instant) Instant {
 }
 
 // onProbe handles a probe from the peer. The next ACK answers it.
-func (c *Conn) onProbe(h *protocol.ExtHeader, payload []byte) {
-	if int(h.Offset) != len(payload) || h.Call != protocol.RecvInt {
-		c.drop(ReasonAcknowledged, h)
+func (c *Conn) onProbe(header *protocol.ExtHeader, payload []byte) {
+	if int(header.Offset) != len(payload) || header.Call != protocol.RecvInt {
+		c.drop(ReasonAcknowledged, header)
 		return
 	}
 	a := &c.arrivals
-	a.ackNow, a.needsFullAck, a.probeLen = true, true, h.Offset
+	a.ackNow, a.needsFullAck, a.probeLen = true, true, header.Offset
 }
 
 // onLongAcked records the acknowledgement of p if p is long.
@@ -220,16 +220,16 @@ func (r *recovery) onLongAcked(p *packet) {
 
 // onLongLost records the loss of p if p is long. If several long packets were lost and none sent later was received, the
 // path no longer carries packets of that size, and a new search begins (E37).
-func (r *recovery) onLongLost(now Instant, p *packet) {
-	s := r.search
-	if !s.isLong(int(p.payload)) || p.order <= s.longAcked {
+func (r *recovery) onLongLost(now Instant, pkt *packet) {
+	search := r.search
+	if !search.isLong(int(pkt.payload)) || pkt.order <= search.longAcked {
 		return
 	}
-	if s.longLost++; s.longLost < maxProbes {
+	if search.longLost++; search.longLost < maxProbes {
 		return
 	}
-	s.longLost, s.size, s.probeSize = 0, min(basePayload, s.limit), 0
+	search.longLost, search.size, search.probeSize = 0, min(basePayload, search.limit), 0
 	r.applySize()
-	r.note(BlackHole).Header = p.header
+	r.note(BlackHole).Header = pkt.header
 	r.askLink(now)
 }

@@ -135,27 +135,27 @@ func (r *reporting) onEcho(c *common, clock uint32) {
 }
 
 // onReport handles a part of the peer's report.
-func (r *reporting) onReport(c *common, h *protocol.ExtHeader, payload []byte) {
-	end := uint64(h.Offset) + uint64(len(payload))
+func (r *reporting) onReport(c *common, header *protocol.ExtHeader, payload []byte) {
+	end := uint64(header.Offset) + uint64(len(payload))
 	switch {
-	case !r.isAsking() || h.Tag != r.questionNumber: // the report is complete, or the part answers an earlier question
-		c.drop(ReasonStale, h)
+	case !r.isAsking() || header.Tag != r.questionNumber: // the report is complete, or the part answers an earlier question
+		c.drop(ReasonStale, header)
 		return
-	case len(payload) == 0 || h.Length > MaxReport || h.Offset%reportUnit != 0 ||
-		end > uint64(h.Length) || end%reportUnit != 0 && end != uint64(h.Length) ||
-		r.length != 0 && r.length != h.Length:
-		c.drop(ReasonMismatch, h)
+	case len(payload) == 0 || header.Length > MaxReport || header.Offset%reportUnit != 0 ||
+		end > uint64(header.Length) || end%reportUnit != 0 && end != uint64(header.Length) ||
+		r.length != 0 && r.length != header.Length:
+		c.drop(ReasonMismatch, header)
 		return
 	}
 	if r.length == 0 {
 		if r.buf == nil {
 			r.buf = make([]byte, MaxReport)
 		}
-		r.length, r.receivedUnits = h.Length, [len(r.receivedUnits)]uint64{}
-		r.missingUnits = int(h.Length+reportUnit-1) / reportUnit
+		r.length, r.receivedUnits = header.Length, [len(r.receivedUnits)]uint64{}
+		r.missingUnits = int(header.Length+reportUnit-1) / reportUnit
 	}
-	copy(r.buf[h.Offset:], payload)
-	for unit := h.Offset / reportUnit; uint64(unit)*reportUnit < end; unit++ {
+	copy(r.buf[header.Offset:], payload)
+	for unit := header.Offset / reportUnit; uint64(unit)*reportUnit < end; unit++ {
 		if word, bit := &r.receivedUnits[unit/64], uint64(1)<<(unit%64); *word&bit == 0 {
 			*word |= bit
 			r.missingUnits--

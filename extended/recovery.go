@@ -83,19 +83,19 @@ func (r *recovery) onRTTSample(trip time.Duration, order uint64) {
 // observed so far explains (E29).
 func (r *recovery) detectLoss(now Instant) {
 	f := &r.flight
-	for p := f.oldest(); p != nil && f.isOvertaken(p); p = f.oldest() {
-		byOrder := f.highestAcked-p.order >= uint64(r.reordering.packetThreshold)
-		if !byOrder && f.newestSent-p.sentAt < r.reordering.timeThreshold(&r.rtt) && now < r.lossTime(p) {
+	for pkt := f.oldest(); pkt != nil && f.isOvertaken(pkt); pkt = f.oldest() {
+		byOrder := f.highestAcked-pkt.order >= uint64(r.reordering.packetThreshold)
+		if !byOrder && f.newestSent-pkt.sentAt < r.reordering.timeThreshold(&r.rtt) && now < r.lossTime(pkt) {
 			return
 		}
 		r.reordering.byTime = !byOrder
-		f.markLost(p)
-		r.window.onLost(p.order, f.order+1)
+		f.markLost(pkt)
+		r.window.onLost(pkt.order, f.order+1)
 		r.suspect = suspect{}
 		r.stats.Losses++
-		r.note(LossDetected).Header = p.header
+		r.note(LossDetected).Header = pkt.header
 		if r.search != nil {
-			r.onLongLost(now, p)
+			r.onLongLost(now, pkt)
 		}
 	}
 }
@@ -151,23 +151,23 @@ func (r *recovery) isUnreachable(now Instant) bool {
 // first unacknowledged packet after further ones (E29, E30).
 func (r *recovery) onTimeout(now Instant, rng *random) {
 	f := &r.flight
-	p := f.oldest()
+	pkt := f.oldest()
 	if first := f.packetAt(f.base); r.timeouts > 0 && first.state == packetSent {
-		p = first // its receipt is reported by every packet from the peer, not only by ACKs
+		pkt = first // its receipt is reported by every packet from the peer, not only by ACKs
 	}
 	if r.suspect.clock == 0 {
-		r.suspect = suspect{number: p.header.Number, order: p.order, clock: clockAt(now)}
+		r.suspect = suspect{number: pkt.header.Number, order: pkt.order, clock: clockAt(now)}
 	}
 	r.suspect.timeouts++
 	r.window.confirmReduction()
-	f.markLost(p)
+	f.markLost(pkt)
 	r.rtt.backOff(&r.cfg.Timing, rng)
 	r.timerStart, r.bypassWindow = now, true
 	r.timeouts++
 	r.stats.Timeouts++
-	r.note(TimedOut).Header = p.header
+	r.note(TimedOut).Header = pkt.header
 	if r.search != nil {
-		r.onLongLost(now, p)
+		r.onLongLost(now, pkt)
 	}
 }
 

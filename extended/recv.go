@@ -10,30 +10,30 @@ func (c *Conn) Accept(_ Instant, message Message, room int64, acts []Action) []A
 }
 
 // onRequest handles a SEND_REQUEST (E12). missing is the number of the first missing packet.
-func (r *receiving) onRequest(now Instant, h *protocol.ExtHeader, payload []byte, missing uint32) Reason {
-	if !h.Call.IsSend() {
+func (r *receiving) onRequest(now Instant, header *protocol.ExtHeader, payload []byte, missing uint32) Reason {
+	if !header.Call.IsSend() {
 		return ReasonDirection
 	}
-	if len(payload) > 0 || h.Tag > protocol.MaxExtTag {
+	if len(payload) > 0 || header.Tag > protocol.MaxExtTag {
 		return ReasonMismatch
 	}
-	if h.Message != r.nextMessage {
-		return r.holdPacket(h, payload, missing)
+	if header.Message != r.nextMessage {
+		return r.holdPacket(header, payload, missing)
 	}
-	if reason := r.checkCredit(h); reason != ReasonNone {
+	if reason := r.checkCredit(header); reason != ReasonNone {
 		return reason
 	}
-	if int64(h.Length) > r.cfg.MaxLength {
+	if int64(header.Length) > r.cfg.MaxLength {
 		r.nextMessage++
 		r.matched++
 		r.adaptWindow()
 		r.controls.push(control{
-			kind: protocol.Error, call: h.Call.Counterpart(), message: h.Message, code: protocol.CodeTooLong,
+			kind: protocol.Error, call: header.Call.Counterpart(), message: header.Message, code: protocol.CodeTooLong,
 		})
-		r.note(Refused).Length = int64(h.Length)
+		r.note(Refused).Length = int64(header.Length)
 		return ReasonNone
 	}
-	r.openMessage(now, h)
+	r.openMessage(now, header)
 	return ReasonNone
 }
 
@@ -50,32 +50,32 @@ func (r *receiving) checkCredit(h *protocol.ExtHeader) Reason {
 }
 
 // openMessage opens a message.
-func (r *receiving) openMessage(now Instant, h *protocol.ExtHeader) *inbound {
-	m := r.allocate()
-	m.number, m.comm, m.tag, m.datatype = h.Message, h.Comm, h.Tag, h.Call.Datatype()
-	m.length, m.openedAt, m.prev = int64(h.Length), now, r.last
-	m.eager = h.Type == protocol.Data
-	if m.eager {
-		m.expectedBytes = m.length
-		r.eagerBytes += h.Length
+func (r *receiving) openMessage(now Instant, header *protocol.ExtHeader) *inbound {
+	message := r.allocate()
+	message.number, message.comm, message.tag, message.datatype = header.Message, header.Comm, header.Tag, header.Call.Datatype()
+	message.length, message.openedAt, message.prev = int64(header.Length), now, r.last
+	message.eager = header.Type == protocol.Data
+	if message.eager {
+		message.expectedBytes = message.length
+		r.eagerBytes += header.Length
 	}
 	if r.last == nil {
-		r.first = m
+		r.first = message
 	} else {
-		r.last.next = m
+		r.last.next = message
 	}
-	r.last = m
+	r.last = message
 	if last := r.newest; last != nil {
 		r.byNumber.put(last.number, last)
 	}
-	r.newest = m
+	r.newest = message
 	r.nextMessage++
 	r.adaptWindow()
 	a := r.nextAction()
 	a.Kind = Open
-	a.Message, a.Comm, a.Tag, a.Length = r.messageID(m.number), h.Comm, h.Tag, int64(h.Length)
-	a.Datatype, a.Eager, a.Advertised = m.datatype, m.eager, r.offered && !m.eager
-	return m
+	a.Message, a.Comm, a.Tag, a.Length = r.messageID(message.number), header.Comm, header.Tag, int64(header.Length)
+	a.Datatype, a.Eager, a.Advertised = message.datatype, message.eager, r.offered && !message.eager
+	return message
 }
 
 // message returns the caller's identifier of a message.
@@ -84,59 +84,59 @@ func (r *receiving) messageID(number uint32) Message {
 }
 
 // onData handles a DATA packet of an eager (E11) or cleared (E12) message.
-func (r *receiving) onData(now Instant, h *protocol.ExtHeader, payload []byte, missing uint32) Reason {
-	eager := h.Flags&protocol.FlagEager != 0
-	switch end := uint64(h.Offset) + uint64(len(payload)); {
-	case !h.Call.IsSend():
+func (r *receiving) onData(now Instant, header *protocol.ExtHeader, payload []byte, missing uint32) Reason {
+	eager := header.Flags&protocol.FlagEager != 0
+	switch end := uint64(header.Offset) + uint64(len(payload)); {
+	case !header.Call.IsSend():
 		return ReasonDirection
-	case end > uint64(h.Length), len(payload) == 0 && h.Length > 0, h.Tag > protocol.MaxExtTag:
+	case end > uint64(header.Length), len(payload) == 0 && header.Length > 0, header.Tag > protocol.MaxExtTag:
 		return ReasonMismatch
 	}
-	var m *inbound
-	switch d := int32(h.Message - r.nextMessage); {
+	var message *inbound
+	switch d := int32(header.Message - r.nextMessage); {
 	case d < 0:
-		if m = r.find(h.Message); m != nil && m.isComplete() {
+		if message = r.find(header.Message); message != nil && message.isComplete() {
 			return ReasonUnsolicited
 		}
 	case d > 0 && eager:
-		return r.holdPacket(h, payload, missing)
+		return r.holdPacket(header, payload, missing)
 	case eager:
-		if reason := r.checkCredit(h); reason != ReasonNone {
+		if reason := r.checkCredit(header); reason != ReasonNone {
 			return reason
 		}
-		m = r.openMessage(now, h)
+		message = r.openMessage(now, header)
 	}
-	if m == nil || !m.eager && !m.accepted {
+	if message == nil || !message.eager && !message.accepted {
 		return ReasonUnsolicited
 	}
-	if reason := m.validateData(h, len(payload)); reason != ReasonNone {
+	if reason := message.validateData(header, len(payload)); reason != ReasonNone {
 		return reason
 	}
-	m.receivedBytes += int64(len(payload))
-	if m.accepted {
+	message.receivedBytes += int64(len(payload))
+	if message.accepted {
 		// An eager message may be longer than the receive (E14).
-		payload = payload[:max(min(int64(len(payload)), m.capacity-int64(h.Offset)), 0)]
+		payload = payload[:max(min(int64(len(payload)), message.capacity-int64(header.Offset)), 0)]
 	}
 	if len(payload) > 0 {
 		a := r.nextAction()
 		a.Kind = Copy
-		a.Message, a.Offset, a.Payload = r.messageID(m.number), int64(h.Offset), payload
+		a.Message, a.Offset, a.Payload = r.messageID(message.number), int64(header.Offset), payload
 	}
-	r.finishIfComplete(m)
+	r.finishIfComplete(message)
 	return ReasonNone
 }
 
 // arrived reports a message to the caller if it is complete.
-func (r *receiving) finishIfComplete(m *inbound) {
-	if !m.isComplete() {
+func (r *receiving) finishIfComplete(message *inbound) {
+	if !message.isComplete() {
 		return
 	}
 	r.stats.MessagesArrived++
 	a := r.nextAction()
-	a.Kind, a.Message = Arrived, r.messageID(m.number)
-	if m.accepted {
+	a.Kind, a.Message = Arrived, r.messageID(message.number)
+	if message.accepted {
 		r.acceptedOpen--
-		r.close(m)
+		r.close(message)
 	}
 }
 
@@ -145,78 +145,78 @@ func (r *receiving) accept(message Message, room int64, fetched bool, acts []Act
 	if uint32(message>>32) != r.epoch {
 		return acts
 	}
-	m := r.find(message.Number())
-	if m == nil || m.accepted {
+	msg := r.find(message.Number())
+	if msg == nil || msg.accepted {
 		return acts
 	}
 	r.changed = true
 	r.matched++
 	r.adaptWindow()
-	m.accepted, m.capacity = true, max(room, 0)
+	msg.accepted, msg.capacity = true, max(room, 0)
 	r.acceptedOpen++
-	if m.eager {
-		if !m.creditReturned {
-			r.matchedBytes += uint32(m.length)
+	if msg.eager {
+		if !msg.creditReturned {
+			r.matchedBytes += uint32(msg.length)
 		}
-		if m.isComplete() {
+		if msg.isComplete() {
 			r.acceptedOpen--
-			r.close(m)
+			r.close(msg)
 		}
 		return acts
 	}
 	if !fetched {
-		m.expectedBytes = min(m.capacity, m.length)
+		msg.expectedBytes = min(msg.capacity, msg.length)
 	}
 	r.controls.push(control{
-		kind: protocol.ClearToSend, call: m.datatype.RecvCall(), message: m.number, length: uint32(m.expectedBytes),
+		kind: protocol.ClearToSend, call: msg.datatype.RecvCall(), message: msg.number, length: uint32(msg.expectedBytes),
 	})
 	r.acts = acts
-	r.finishIfComplete(m)
+	r.finishIfComplete(msg)
 	return r.acts
 }
 
 // onCancel handles ERROR cancel (E16).
-func (r *receiving) onCancel(h *protocol.ExtHeader, missing uint32) Reason {
-	if !h.Call.IsSend() {
+func (r *receiving) onCancel(header *protocol.ExtHeader, missing uint32) Reason {
+	if !header.Call.IsSend() {
 		return ReasonDirection
 	}
-	if int32(h.Message-r.nextMessage) >= 0 {
-		return r.holdPacket(h, nil, missing)
+	if int32(header.Message-r.nextMessage) >= 0 {
+		return r.holdPacket(header, nil, missing)
 	}
-	m := r.find(h.Message)
-	if m == nil {
-		if ref := r.resting.get(h.Message); ref == 0 || ref&eagerBit != 0 {
+	message := r.find(header.Message)
+	if message == nil {
+		if ref := r.resting.get(header.Message); ref == 0 || ref&eagerBit != 0 {
 			return ReasonStale
 		}
-		r.cancelRequests = append(r.cancelRequests, h.Message)
+		r.cancelRequests = append(r.cancelRequests, header.Message)
 		return ReasonNone
 	}
-	if m.eager || m.accepted {
+	if message.eager || message.accepted {
 		return ReasonStale // CLEAR_TO_SEND answers it, or already has
 	}
-	if !m.cancelRequested {
-		m.cancelRequested = true
-		r.cancelRequests = append(r.cancelRequests, m.number)
+	if !message.cancelRequested {
+		message.cancelRequested = true
+		r.cancelRequests = append(r.cancelRequests, message.number)
 	}
 	return ReasonNone
 }
 
 // onAborted handles ERROR aborted.
 func (r *receiving) onAborted(h *protocol.ExtHeader) Reason {
-	m := r.find(h.Message)
+	message := r.find(h.Message)
 	switch {
 	case !h.Call.IsSend():
 		return ReasonDirection
 	case int32(h.Message-r.nextMessage) >= 0:
 		return ReasonUnsolicited
-	case m == nil || m.eager || !m.accepted:
+	case message == nil || message.eager || !message.accepted:
 		return ReasonStale
 	}
 	a := r.nextAction()
 	a.Kind = Lost
-	a.Message, a.Ref, a.Err = r.messageID(m.number), 0, ErrAborted
+	a.Message, a.Ref, a.Err = r.messageID(message.number), 0, ErrAborted
 	r.acceptedOpen--
-	r.close(m)
+	r.close(message)
 	return ReasonNone
 }
 
@@ -224,19 +224,19 @@ func (r *receiving) onAborted(h *protocol.ExtHeader) Reason {
 // because only now has the caller handled every Open and matched every message that has a receive.
 func (r *receiving) answerCancels() {
 	for _, number := range r.cancelRequests {
-		m, ref := r.find(number), r.resting.get(number)
-		if m == nil && ref == 0 || m != nil && m.accepted {
+		message, ref := r.find(number), r.resting.get(number)
+		if message == nil && ref == 0 || message != nil && message.accepted {
 			continue // CLEAR_TO_SEND answers the request
 		}
-		a := r.nextAction()
-		a.Kind, a.Err = Lost, ErrCanceled
-		a.Message, a.Ref = r.messageID(number), 0
+		action := r.nextAction()
+		action.Kind, action.Err = Lost, ErrCanceled
+		action.Message, action.Ref = r.messageID(number), 0
 		call := protocol.RecvInt
-		if m != nil {
-			call = m.datatype.RecvCall()
-			r.close(m)
+		if message != nil {
+			call = message.datatype.RecvCall()
+			r.close(message)
 		} else {
-			if a.Ref = ref & refBits; ref&floatBit != 0 {
+			if action.Ref = ref & refBits; ref&floatBit != 0 {
 				call = protocol.RecvFloat
 			}
 			removeResting(r.resting, number)
@@ -265,16 +265,16 @@ func (r *receiving) failMessages(e *sessionEnd) {
 	}
 }
 
-func (r *receiving) describeWait(m *inbound) Wait {
-	w := Wait{
-		Message: r.messageID(m.number), State: Announced, Local: r.cfg.Local, Remote: r.cfg.Remote, Since: m.openedAt,
-		Length: m.length, BytesDone: m.receivedBytes,
+func (r *receiving) describeWait(message *inbound) Wait {
+	wait := Wait{
+		Message: r.messageID(message.number), State: Announced, Local: r.cfg.Local, Remote: r.cfg.Remote, Since: message.openedAt,
+		Length: message.length, BytesDone: message.receivedBytes,
 	}
 	switch {
-	case m.eager:
-		w.State = Arriving
-	case m.accepted:
-		w.State = Cleared
+	case message.eager:
+		wait.State = Arriving
+	case message.accepted:
+		wait.State = Cleared
 	}
-	return w
+	return wait
 }

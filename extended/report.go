@@ -97,18 +97,18 @@ func (c *Conn) PendingSends() int { return c.sends.numPending() + c.path.shorts.
 
 // Stats returns the counters and the current state.
 func (c *Conn) Stats() Stats {
-	s := Stats{Counters: c.stats}
-	s.RoundTrip, s.Variation, s.Timeout = c.path.rtt.smoothed, c.path.rtt.variation, c.path.rtt.rto
+	stats := Stats{Counters: c.stats}
+	stats.RoundTrip, stats.Variation, stats.Timeout = c.path.rtt.smoothed, c.path.rtt.variation, c.path.rtt.rto
 	if c.path.timeouts > 0 {
-		s.StalledSince = c.path.lastAckAt
+		stats.StalledSince = c.path.lastAckAt
 	}
-	s.Window, s.InFlight = c.path.cwnd(), c.path.flight.count+c.path.shorts.len()
-	s.ToRetransmit, s.Payload = int(c.path.flight.lost.count), int(c.path.maxPayload)
+	stats.Window, stats.InFlight = c.path.cwnd(), c.path.flight.count+c.path.shorts.len()
+	stats.ToRetransmit, stats.Payload = int(c.path.flight.lost.count), int(c.path.maxPayload)
 	if c.path.search != nil {
-		s.Probes = c.path.search.probes
+		stats.Probes = c.path.search.probes
 	}
-	s.QueuedSends, s.Begun = c.NumQueued(), int(c.sends.begunSends)+c.sends.resting.len()+c.path.shorts.len()
-	s.OpenMessages, s.HeldPackets = c.recvs.numOpen(), len(c.recvs.heldPackets.packets)
-	s.MessageCredit, s.EagerCredit = c.sends.messageLimit-c.sends.number, c.sends.eagerLimit-c.sends.eagerSent
-	return s
+	stats.QueuedSends, stats.Begun = c.NumQueued(), int(c.sends.begunSends)+c.sends.resting.len()+c.path.shorts.len()
+	stats.OpenMessages, stats.HeldPackets = c.recvs.numOpen(), len(c.recvs.heldPackets.packets)
+	stats.MessageCredit, stats.EagerCredit = c.sends.messageLimit-c.sends.number, c.sends.eagerLimit-c.sends.eagerSent
+	return stats
 }

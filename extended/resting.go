@@ -33,30 +33,30 @@ const maxKeptSlots = 1 << 12
 // returns it. Rest returns false and changes nothing for a message that cannot rest: one that is accepted or being
 // canceled, an incomplete eager message, or an eager message of more than MaxInline bytes.
 func (c *Conn) Rest(message Message, ref uint32) bool {
-	r := &c.recvs
-	if uint32(message>>32) != r.epoch {
+	recv := &c.recvs
+	if uint32(message>>32) != recv.epoch {
 		return false
 	}
-	m := r.find(message.Number())
-	if m == nil || ref == 0 || ref > refBits || m.accepted || m.cancelRequested ||
-		m.eager && (!m.isComplete() || m.length > MaxInline) {
+	msg := recv.find(message.Number())
+	if msg == nil || ref == 0 || ref > refBits || msg.accepted || msg.cancelRequested ||
+		msg.eager && (!msg.isComplete() || msg.length > MaxInline) {
 		return false
 	}
-	if m.eager {
+	if msg.eager {
 		ref |= eagerBit
-		if !m.creditReturned {
-			r.matchedBytes += uint32(m.length)
+		if !msg.creditReturned {
+			recv.matchedBytes += uint32(msg.length)
 			c.changed = true
 		}
 	}
-	if m.datatype == protocol.Float {
+	if msg.datatype == protocol.Float {
 		ref |= floatBit
 	}
-	if r.resting == nil {
-		r.resting = new(resting)
+	if recv.resting == nil {
+		recv.resting = new(resting)
 	}
-	r.resting.put(m.number, ref)
-	r.close(m)
+	recv.resting.put(msg.number, ref)
+	recv.close(msg)
 	return true
 }
 
@@ -71,20 +71,20 @@ type RestingMessage struct {
 
 // Wake restores a resting message, which must be done before Accept. It does nothing for a message that no longer
 // exists.
-func (c *Conn) Wake(w *RestingMessage) {
-	r := &c.recvs
-	if uint32(w.Message>>32) != r.epoch {
+func (c *Conn) Wake(message *RestingMessage) {
+	recv := &c.recvs
+	if uint32(message.Message>>32) != recv.epoch {
 		return
 	}
-	ref := removeResting(r.resting, w.Message.Number())
+	ref := removeResting(recv.resting, message.Message.Number())
 	if ref == 0 {
 		return
 	}
-	m := r.allocate()
-	m.number, m.comm, m.tag, m.datatype, m.length, m.openedAt = w.Message.Number(), w.Comm, w.Tag, w.Datatype, w.Length,
-		w.Since
+	msg := recv.allocate()
+	msg.number, msg.comm, msg.tag, msg.datatype, msg.length, msg.openedAt = message.Message.Number(), message.Comm, message.Tag, message.Datatype, message.Length,
+		message.Since
 	if ref&eagerBit != 0 {
-		m.eager, m.creditReturned, m.expectedBytes, m.receivedBytes = true, true, m.length, m.length
+		msg.eager, msg.creditReturned, msg.expectedBytes, msg.receivedBytes = true, true, msg.length, msg.length
 	}
-	r.insert(m)
+	recv.insert(msg)
 }

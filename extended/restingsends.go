@@ -20,18 +20,18 @@ func (c *Conn) SetWakeSend(wake func(ref uint32) (op SendOp, since Instant)) {
 // remains pending, and ends as usual, but EachSend omits it. For any other send, RestSend changes nothing and ok is
 // false.
 func (c *Conn) RestSend(id ID, ref uint32) (number uint32, ok bool) {
-	s := &c.sends
-	m := s.find(id)
-	if s.resting == nil || m == nil || ref == 0 || ref > refBits || m.op.Partial ||
-		m.state != WaitClear && m.state != Canceling {
+	send := &c.sends
+	message := send.find(id)
+	if send.resting == nil || message == nil || ref == 0 || ref > refBits || message.op.Partial ||
+		message.state != WaitClear && message.state != Canceling {
 		return 0, false
 	}
-	if m.state == Canceling {
+	if message.state == Canceling {
 		ref |= cancelBit
 	}
-	number = m.number
-	s.unlink(m)
-	s.resting.put(number, ref)
+	number = message.number
+	send.unlink(message)
+	send.resting.put(number, ref)
 	return number, true
 }
 
@@ -44,17 +44,17 @@ func (s *sending) wake(number uint32) *outbound {
 	if ref == 0 {
 		return nil
 	}
-	m := s.allocate()
-	m.op, m.postedAt = s.restoreSend(ref & refBits)
-	m.number, m.state = number, WaitClear
+	message := s.allocate()
+	message.op, message.postedAt = s.restoreSend(ref & refBits)
+	message.number, message.state = number, WaitClear
 	if ref&cancelBit != 0 {
-		m.state = Canceling
+		message.state = Canceling
 	}
-	s.insert(m)
+	s.insert(message)
 	s.begunSends++
-	s.byID.put(m.op.ID, m)
-	s.byNumber.put(number, m)
-	return m
+	s.byID.put(message.op.ID, message)
+	s.byNumber.put(number, message)
+	return message
 }
 
 // findAnnounced returns the send that a packet from the peer answers, or nil.

@@ -63,15 +63,15 @@ const (
 // accepts the message nevertheless, a posted receive may wait forever. Send does not check this; its messages wait for
 // credit.
 func (c *Conn) Fullness() Fullness {
-	s := &c.sends
+	send := &c.sends
 	queued := c.NumQueued()
 	switch {
-	case s.initialCredit == 0: // assume that the peer allows as many messages as this rank does
+	case send.initialCredit == 0: // assume that the peer allows as many messages as this rank does
 		if queued >= c.cfg.Messages {
 			return QueueFull
 		}
 		return LimitUnknown
-	case int(int32(s.messageLimit-s.number))-queued <= s.reserve():
+	case int(int32(send.messageLimit-send.number))-queued <= send.reserve():
 		return CreditFull
 	case queued >= maxQueued:
 		return QueueFull

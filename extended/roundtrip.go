@@ -33,7 +33,7 @@ func echoRTT(now Instant, clock uint32, delay time.Duration) time.Duration {
 }
 
 // addSample records a measured round-trip time.
-func (r *rttEstimator) addSample(d time.Duration, t *Timing) {
+func (r *rttEstimator) addSample(d time.Duration, timing *Timing) {
 	d = max(d, time.Nanosecond)
 	r.latest = d
 	if r.smoothed == 0 {
@@ -44,7 +44,7 @@ func (r *rttEstimator) addSample(d time.Duration, t *Timing) {
 		r.smoothed = max(r.smoothed+(d-r.smoothed)/8, time.Nanosecond)
 	}
 	r.doublings = 0
-	r.rto = r.baseTimeout(t)
+	r.rto = r.baseTimeout(timing)
 }
 
 // baseTimeout returns the time-out without doublings.

@@ -67,35 +67,35 @@ func (s *sending) reset() {
 
 // Send queues a message, which Flush sends as soon as session, credit and window allow.
 func (c *Conn) Send(now Instant, op SendOp, acts []Action) []Action {
-	s := &c.sends
-	if op.Length < 0 || op.Length > math.MaxUint32 || op.Tag > protocol.MaxExtTag || s.find(op.ID) != nil {
-		return s.invalid(op.ID, acts)
+	send := &c.sends
+	if op.Length < 0 || op.Length > math.MaxUint32 || op.Tag > protocol.MaxExtTag || send.find(op.ID) != nil {
+		return send.invalid(op.ID, acts)
 	}
 	c.changed = true
-	m := s.allocate()
-	m.op.ID, m.op.Length, m.op.Comm, m.op.Tag, m.op.Datatype, m.op.Sync = op.ID, op.Length, op.Comm, op.Tag,
+	message := send.allocate()
+	message.op.ID, message.op.Length, message.op.Comm, message.op.Tag, message.op.Datatype, message.op.Sync = op.ID, op.Length, op.Comm, op.Tag,
 		op.Datatype, op.Sync
-	m.op.Partial, m.op.Announce = op.Partial, op.Announce
-	m.postedAt, m.state = now, Queued
-	m.prev = s.last
-	if s.last == nil {
-		s.first = m
+	message.op.Partial, message.op.Announce = op.Partial, op.Announce
+	message.postedAt, message.state = now, Queued
+	message.prev = send.last
+	if send.last == nil {
+		send.first = message
 	} else {
-		s.last.next = m
+		send.last.next = message
 	}
-	s.last = m
-	if s.queued == nil {
-		s.queued = m
+	send.last = message
+	if send.queued == nil {
+		send.queued = message
 	}
-	s.count++
-	if last := s.newest; last != nil {
-		s.byID.put(last.op.ID, last)
+	send.count++
+	if last := send.newest; last != nil {
+		send.byID.put(last.op.ID, last)
 	}
-	s.newest = m
+	send.newest = message
 	if c.peerGone != 0 {
 		c.acts = acts
 		e := c.sessionEnd(now, c.peerGone)
-		s.finish(m, e.messageError(s.describeWait(m)))
+		send.finish(message, e.messageError(send.describeWait(message)))
 		return c.acts
 	}
 	return acts
@@ -112,17 +112,17 @@ func (s *sending) allocate() *outbound {
 }
 
 // insert inserts a message in front of the queued ones.
-func (s *sending) insert(m *outbound) {
-	m.next = s.queued
-	if m.next == nil {
-		m.prev, s.last = s.last, m
+func (s *sending) insert(message *outbound) {
+	message.next = s.queued
+	if message.next == nil {
+		message.prev, s.last = s.last, message
 	} else {
-		m.prev, m.next.prev = m.next.prev, m
+		message.prev, message.next.prev = message.next.prev, message
 	}
-	if m.prev == nil {
-		s.first = m
+	if message.prev == nil {
+		s.first = message
 	} else {
-		m.prev.next = m
+		message.prev.next = message
 	}
 	s.count++
 }
@@ -159,18 +159,18 @@ const (
 // Cancel cancels a send if possible (E16).
 func (c *Conn) Cancel(_ Instant, id ID, acts []Action) ([]Action, CancelOutcome) {
 	c.changed = true
-	m := c.sends.find(id)
-	if m == nil {
+	message := c.sends.find(id)
+	if message == nil {
 		return acts, CancelTooLate
 	}
-	switch m.state {
+	switch message.state {
 	case Queued:
-		c.sends.unlink(m)
+		c.sends.unlink(message)
 		return acts, CancelDone
 	case WaitClear:
-		m.state = Canceling
+		message.state = Canceling
 		c.controls.push(control{
-			kind: protocol.Error, call: m.op.Datatype.SendCall(), message: m.number, code: protocol.CodeCancel,
+			kind: protocol.Error, call: message.op.Datatype.SendCall(), message: message.number, code: protocol.CodeCancel,
 		})
 		return acts, CancelRequested
 	case Canceling:
@@ -180,34 +180,34 @@ func (c *Conn) Cancel(_ Instant, id ID, acts []Action) ([]Action, CancelOutcome)
 }
 
 // unlink removes a message from the list of all messages and from the indexes, and recycles it.
-func (s *sending) unlink(m *outbound) {
-	if m == s.newest {
+func (s *sending) unlink(message *outbound) {
+	if message == s.newest {
 		s.newest = nil
 	} else {
-		s.byID.remove(m.op.ID)
+		s.byID.remove(message.op.ID)
 	}
-	if m.state != Queued {
+	if message.state != Queued {
 		s.begunSends--
-		if m.state != Eager {
-			s.byNumber.remove(m.number)
+		if message.state != Eager {
+			s.byNumber.remove(message.number)
 		}
 	}
-	if m == s.queued {
-		s.queued = m.next
+	if message == s.queued {
+		s.queued = message.next
 	}
-	if m.prev == nil {
-		s.first = m.next
+	if message.prev == nil {
+		s.first = message.next
 	} else {
-		m.prev.next = m.next
+		message.prev.next = message.next
 	}
-	if m.next == nil {
-		s.last = m.prev
+	if message.next == nil {
+		s.last = message.prev
 	} else {
-		m.next.prev = m.prev
+		message.next.prev = message.prev
 	}
 	s.count--
-	*m = outbound{}
-	m.next, s.free = s.free, m
+	*message = outbound{}
+	message.next, s.free = s.free, message
 }
 
 // finish completes a message: it reports SendDone with err, and recycles the message.
@@ -219,67 +219,67 @@ func (s *sending) finish(m *outbound, err error) {
 }
 
 // finishIfAcked completes a message once all of it was sent and acknowledged.
-func (s *sending) finishIfAcked(m *outbound) {
+func (s *sending) finishIfAcked(message *outbound) {
 	switch {
-	case !m.allSent || m.unackedPackets > 0:
-	case m.aborted:
-		s.endAborted(m)
+	case !message.allSent || message.unackedPackets > 0:
+	case message.aborted:
+		s.endAborted(message)
 	default:
-		s.finish(m, nil)
+		s.finish(message, nil)
 	}
 }
 
 // onClear handles a CLEAR_TO_SEND (E12).
-func (s *sending) onClear(h *protocol.ExtHeader) Reason {
+func (s *sending) onClear(header *protocol.ExtHeader) Reason {
 	switch {
-	case !h.Call.IsRecv():
+	case !header.Call.IsRecv():
 		return ReasonDirection
-	case int32(h.Message-s.number) >= 0:
+	case int32(header.Message-s.number) >= 0:
 		return ReasonUnsolicited
 	}
-	m := s.findAnnounced(h)
+	message := s.findAnnounced(header)
 	switch {
-	case m == nil || m.state != WaitClear && m.state != Canceling:
+	case message == nil || message.state != WaitClear && message.state != Canceling:
 		return ReasonStale
-	case int64(h.Length) > m.op.Length:
+	case int64(header.Length) > message.op.Length:
 		return ReasonMismatch
 	}
-	m.state, m.bytesToSend = Sending, int64(h.Length)
+	message.state, message.bytesToSend = Sending, int64(header.Length)
 	switch {
-	case m.bytesToSend == 0: // the message is complete, even if its payload will never be available
-		m.allSent, m.aborted = true, false
-		s.finishIfAcked(m)
-	case m.aborted:
-		s.truncate(m)
-	case m.op.Partial:
+	case message.bytesToSend == 0: // the message is complete, even if its payload will never be available
+		message.allSent, message.aborted = true, false
+		s.finishIfAcked(message)
+	case message.aborted:
+		s.truncate(message)
+	case message.op.Partial:
 		a := s.nextAction()
-		a.Kind, a.ID = ClearedToSend, m.op.ID
-		if m.sendableBytes() > 0 {
-			s.listCleared(m)
+		a.Kind, a.ID = ClearedToSend, message.op.ID
+		if message.sendableBytes() > 0 {
+			s.listCleared(message)
 		}
 	default:
-		s.listCleared(m)
+		s.listCleared(message)
 	}
 	return ReasonNone
 }
 
 // onRefusal handles an ERROR with which the peer refuses a message: canceled (E16), or, if err is nil, too long (E17).
-func (s *sending) onRefusal(now Instant, h *protocol.ExtHeader, err error) Reason {
+func (s *sending) onRefusal(now Instant, header *protocol.ExtHeader, err error) Reason {
 	switch {
-	case !h.Call.IsRecv():
+	case !header.Call.IsRecv():
 		return ReasonDirection
-	case int32(h.Message-s.number) >= 0:
+	case int32(header.Message-s.number) >= 0:
 		return ReasonUnsolicited
 	}
-	m := s.findAnnounced(h)
+	message := s.findAnnounced(header)
 	switch {
-	case m == nil || m.state != Canceling && (err != nil || m.state != WaitClear):
+	case message == nil || message.state != Canceling && (err != nil || message.state != WaitClear):
 		return ReasonStale
 	}
 	if err == nil {
-		err = &RemoteError{Wait: s.describeWait(m), Elapsed: now - m.postedAt}
+		err = &RemoteError{Wait: s.describeWait(message), Elapsed: now - message.postedAt}
 	}
-	s.finish(m, err)
+	s.finish(message, err)
 	return ReasonNone
 }
 

@@ -50,30 +50,30 @@ func (s *session) isSilent(now, after Instant) bool {
 
 // identify handles a packet whose sessions differ from the known ones. It reports whether the packet is addressed to
 // our session and comes from a valid session of the peer, which it then adopts (E6, E8).
-func (c *Conn) identify(now Instant, h *protocol.ExtHeader) bool {
-	s := &c.session
-	hello := h.Flags&protocol.FlagHello != 0
-	if h.Session == 0 || s.hasEnded(h.Session) {
+func (c *Conn) identify(now Instant, header *protocol.ExtHeader) bool {
+	sess := &c.session
+	hello := header.Flags&protocol.FlagHello != 0
+	if header.Session == 0 || sess.hasEnded(header.Session) {
 		return false
 	}
-	if h.PeerSession != s.local {
-		if h.Type != protocol.Ack || hello {
-			s.answerTo, s.answerClock = h.Session, 0
+	if header.PeerSession != sess.local {
+		if header.Type != protocol.Ack || hello {
+			sess.answerTo, sess.answerClock = header.Session, 0
 			if hello {
-				s.answerClock = h.Clock
+				sess.answerClock = header.Clock
 			}
 		}
 		return false
 	}
-	if s.remote != 0 {
+	if sess.remote != 0 {
 		c.note(SessionChanged)
-		s.end()
+		sess.end()
 		c.endMessages(now, endReplaced)
 	}
-	s.remote = h.Session
-	s.nextHello, s.helloInterval, s.unansweredHellos = now, c.cfg.Timing.HelloFirst, 0
+	sess.remote = header.Session
+	sess.nextHello, sess.helloInterval, sess.unansweredHellos = now, c.cfg.Timing.HelloFirst, 0
 	// The peer may know nothing but the number of our session.
-	c.arrivals.ackNow, c.arrivals.needsFullAck, s.greetPeer = true, true, true
+	c.arrivals.ackNow, c.arrivals.needsFullAck, sess.greetPeer = true, true, true
 	c.note(Connected)
 	c.path.askLink(now)
 	return true
@@ -226,70 +226,70 @@ func (c *Conn) reset() {
 
 // helloDue returns the time of the next HELLO (E7, E33), or never.
 func (c *Conn) helloDue() Instant {
-	s := &c.session
-	if s.remote != 0 && !c.path.flight.empty() {
+	sess := &c.session
+	if sess.remote != 0 && !c.path.flight.empty() {
 		if c.path.rtt.isMeasured() {
 			return never // retransmissions also make the peer answer
 		}
-		return s.nextHello // the first time-out is long
+		return sess.nextHello // the first time-out is long
 	}
-	if s.remote == 0 && c.reports.isAsking() {
-		return s.nextHello
+	if sess.remote == 0 && c.reports.isAsking() {
+		return sess.nextHello
 	}
 	if c.sends.numPending() == 0 && c.recvs.acceptedOpen == 0 && !c.sends.creditWanted {
 		return never
 	}
 	queued := c.sends.queued != nil || c.sends.creditWanted
 	switch {
-	case s.remote == 0 && queued:
-		return s.nextHello
-	case s.remote == 0:
+	case sess.remote == 0 && queued:
+		return sess.nextHello
+	case sess.remote == 0:
 		return never
 	case queued && c.sends.messageLimit == c.cfg.firstMessage:
-		return s.nextHello // no limit was received yet
+		return sess.nextHello // no limit was received yet
 	case queued:
-		return max(s.nextHello, s.lastPacketAt+c.cfg.Timing.HelloFirst)
+		return max(sess.nextHello, sess.lastPacketAt+c.cfg.Timing.HelloFirst)
 	}
-	return max(s.nextHello, s.lastPacketAt+c.cfg.Timing.HelloMax)
+	return max(sess.nextHello, sess.lastPacketAt+c.cfg.Timing.HelloMax)
 }
 
 // sendDueHellos sends a HELLO and an answer to the peer's HELLO, if they are due (E6).
 func (c *Conn) sendDueHellos(now Instant) {
-	s := &c.session
-	if ask := s.helloNow; ask || now >= c.helloDue() {
-		s.helloNow = false
+	sess := &c.session
+	if ask := sess.helloNow; ask || now >= c.helloDue() {
+		sess.helloNow = false
 		// While packets are in flight, their time-outs decide whether the peer is unreachable (E31).
-		if now >= c.helloDue() && c.path.flight.empty() && s.isSilent(now, c.cfg.Timing.UnreachableAfter) {
+		if now >= c.helloDue() && c.path.flight.empty() && sess.isSilent(now, c.cfg.Timing.UnreachableAfter) {
 			c.declareUnreachable(now, endSilent)
 		}
 		if ask || now >= c.helloDue() {
 			c.transmitHello(now)
 		}
 	}
-	if s.answerTo == 0 {
+	if sess.answerTo == 0 {
 		return
 	}
-	h := c.header(protocol.Ack, protocol.RecvInt)
-	h.Clock = s.answerClock
-	if s.answerTo == s.remote {
-		c.appendAck(now, &h)
+	header := c.header(protocol.Ack, protocol.RecvInt)
+	header.Clock = sess.answerClock
+	if sess.answerTo == sess.remote {
+		c.appendAck(now, &header)
 	} else { // nothing was exchanged with that session yet
-		h.PeerSession, h.Acknowledged, h.Length = s.answerTo, c.cfg.firstPacket, c.arrivals.window
-		c.transmitAck(&h, &protocol.AckInfo{
+		header.PeerSession, header.Acknowledged, header.Length = sess.answerTo, c.cfg.firstPacket, c.arrivals.window
+		c.transmitAck(&header, &protocol.AckInfo{
 			MessageLimit: c.cfg.firstMessage + uint32(c.cfg.Messages), EagerLimit: uint32(c.cfg.EagerBytes),
 		})
 	}
-	s.answerTo = 0
+	sess.answerTo = 0
 }
 
 func (c *Conn) transmitHello(now Instant) {
-	s := &c.session
-	h := c.header(protocol.Ack, protocol.RecvInt)
-	h.Flags |= protocol.FlagHello
-	h.Clock = clockAt(now)
-	s.nextHello = now + c.random.jitter(s.helloInterval)
-	s.helloInterval = min(2*s.helloInterval, c.cfg.Timing.HelloMax)
-	s.unansweredHellos++
+	sess := &c.session
+	header := c.header(protocol.Ack, protocol.RecvInt)
+	header.Flags |= protocol.FlagHello
+	header.Clock = clockAt(now)
+	sess.nextHello = now + c.random.jitter(sess.helloInterval)
+	sess.helloInterval = min(2*sess.helloInterval, c.cfg.Timing.HelloMax)
+	sess.unansweredHellos++
 	c.stats.Hellos++
-	c.appendAck(now, &h)
+	c.appendAck(now, &header)
 }

@@ -79,23 +79,23 @@ func (c *Config) ackEvery() int32 {
 
 // PrepareShort reports whether op may be sent now in one packet with a short header, and if so sets h to that header. It
 // does not change the Conn: call SentShort after the packet was sent. If PrepareShort returns false, call Send.
-func (c *Conn) PrepareShort(op *SendOp, h *protocol.ShortHeader) (ok bool) {
-	f, s, q := &c.path.flight, &c.sends, c.path.shorts
+func (c *Conn) PrepareShort(op *SendOp, header *protocol.ShortHeader) (ok bool) {
+	f, send, q := &c.path.flight, &c.sends, c.path.shorts
 	switch {
 	case q == nil, c.changed, c.session.remote == 0, op.Sync, op.Announce, op.Partial:
 		return false
-	case s.queued != nil, s.eager != nil, f.lost.count > 0, !c.controls.empty(),
-		int32(s.messageLimit-s.number) <= int32(s.reserve()):
+	case send.queued != nil, send.eager != nil, f.lost.count > 0, !c.controls.empty(),
+		int32(send.messageLimit-send.number) <= int32(send.reserve()):
 		return false // something else has to be sent first, or credit is short
 	case op.Length > int64(c.cfg.MaxPayload), op.Length > int64(c.cfg.EagerLimit),
-		op.Length > int64(s.eagerLimit-s.eagerSent):
+		op.Length > int64(send.eagerLimit-send.eagerSent):
 		return false
 	case f.outstanding()+q.count+1 >= c.path.maxInFlight, f.bytes+q.bytes+op.Length+int64(c.cfg.MaxPayload) > c.path.maxFlightBytes:
 		return false // the packet that fills the window asks for an ACK (E27)
 	}
-	h.SessionDigest = protocol.SessionDigest(c.session.local, c.session.remote)
-	h.Number, h.Acknowledged, h.Message = f.nextNumber+uint32(q.count), c.arrivals.firstMissing, s.number
-	h.Comm, h.Tag, h.Datatype = op.Comm, op.Tag, op.Datatype
+	header.SessionDigest = protocol.SessionDigest(c.session.local, c.session.remote)
+	header.Number, header.Acknowledged, header.Message = f.nextNumber+uint32(q.count), c.arrivals.firstMissing, send.number
+	header.Comm, header.Tag, header.Datatype = op.Comm, op.Tag, op.Datatype
 	return true
 }
 
@@ -104,15 +104,15 @@ func (c *Conn) PrepareShort(op *SendOp, h *protocol.ShortHeader) (ok bool) {
 // would take longer than all the rest; the time of the next event becomes the send time of the message. The caller must
 // ensure that an event follows.
 func (c *Conn) SentShort(op *SendOp) {
-	s, q := &c.sends, c.path.shorts
+	send, q := &c.sends, c.path.shorts
 	q.unstamped++
 	c.path.flight.lastBegun = c.path.nextNumber()
 	m := q.push(uint32(op.Length))
 	m.comm, m.tag, m.length, m.datatype, m.sentAt = op.Comm, op.Tag, uint32(op.Length), op.Datatype, never
-	s.number++
-	q.nextMessage = s.number
-	s.eagerSent += uint32(op.Length)
-	s.exhaustedNoted = false
+	send.number++
+	q.nextMessage = send.number
+	send.eagerSent += uint32(op.Length)
+	send.exhaustedNoted = false
 	c.arrivals.clearUnacked()
 	c.stats.PacketsSent[protocol.Data]++
 	c.stats.BytesSent[protocol.Data] += uint64(op.Length)
@@ -128,21 +128,21 @@ func (c *Conn) ShortsInFlight() (messages, bytes int) {
 
 // ExpectsShort reports whether a packet with a short header and length bytes of payload is the next expected packet and
 // begins the next message. If so, and if a receive matches the message, call ReceivedShort; otherwise call PacketShort.
-func (c *Conn) ExpectsShort(h *protocol.ShortHeader, length int) bool {
-	a, r, s, p := &c.arrivals, &c.recvs, &c.session, &c.path
-	if h.SessionDigest != protocol.SessionDigest(s.remote, s.local) || s.remote == 0 || h.Number != a.firstMissing || a.hasGaps() ||
-		h.Message != r.nextMessage || int32(h.Acknowledged-p.nextNumber()) > 0 ||
-		p.flight.outstanding() > 0 && h.Acknowledged != p.flight.base {
+func (c *Conn) ExpectsShort(header *protocol.ShortHeader, length int) bool {
+	a, recv, s, p := &c.arrivals, &c.recvs, &c.session, &c.path
+	if header.SessionDigest != protocol.SessionDigest(s.remote, s.local) || s.remote == 0 || header.Number != a.firstMissing || a.hasGaps() ||
+		header.Message != recv.nextMessage || int32(header.Acknowledged-p.nextNumber()) > 0 ||
+		p.flight.outstanding() > 0 && header.Acknowledged != p.flight.base {
 		return false // it acknowledges packets, so that more may be sent
 	}
-	messages, eager := r.limits()
-	return int32(h.Message-messages) < 0 && uint32(length) <= eager-r.eagerBytes
+	messages, eager := recv.limits()
+	return int32(header.Message-messages) < 0 && uint32(length) <= eager-recv.eagerBytes
 }
 
 // ReceivedShort replaces PacketShort and Accept for a message for which ExpectsShort returned true and which a receive
 // has matched. The caller copies the payload. ReceivedShort reports whether Flush must be called.
 func (c *Conn) ReceivedShort(now Instant, h *protocol.ShortHeader, length int) (flush bool) {
-	a, r := &c.arrivals, &c.recvs
+	a, recv := &c.arrivals, &c.recvs
 	c.session.lastPacketAt, c.session.unansweredHellos = now, 0
 	if n := h.Acknowledged - c.path.flight.nextNumber; int32(n) > 0 {
 		c.path.onShortsAcked(now, n)
@@ -158,31 +158,31 @@ func (c *Conn) ReceivedShort(now Instant, h *protocol.ShortHeader, length int) (
 	}
 	a.unackedPackets++
 	a.unackedBytes += length
-	r.nextMessage++
-	r.matched++
-	r.eagerBytes += uint32(length)
-	r.matchedBytes += uint32(length)
+	recv.nextMessage++
+	recv.matched++
+	recv.eagerBytes += uint32(length)
+	recv.matchedBytes += uint32(length)
 	c.deadlineValid = false
-	if a.unackedPackets >= ackEveryShort || a.unackedBytes >= ackBytes || r.creditDue() {
+	if a.unackedPackets >= ackEveryShort || a.unackedBytes >= ackBytes || recv.creditDue() {
 		a.ackNow, c.changed = true, true
 	}
 	return c.changed
 }
 
 // PacketShort is like Packet, for a packet with a short header.
-func (c *Conn) PacketShort(now Instant, s *protocol.ShortHeader, payload []byte, acts []Action) []Action {
+func (c *Conn) PacketShort(now Instant, header *protocol.ShortHeader, payload []byte, acts []Action) []Action {
 	c.acts, c.changed = acts, true
-	h := &c.rxHeader
-	*h = protocol.ExtHeader{
-		Dst: c.cfg.Local, Src: c.cfg.Remote, Call: s.Datatype.SendCall(), Type: protocol.Data,
+	hdr := &c.rxHeader
+	*hdr = protocol.ExtHeader{
+		Dst: c.cfg.Local, Src: c.cfg.Remote, Call: header.Datatype.SendCall(), Type: protocol.Data,
 		Flags:  protocol.FlagEager | protocol.FlagPlain,
-		Number: s.Number, Acknowledged: s.Acknowledged, Message: s.Message, Comm: s.Comm, Tag: s.Tag,
+		Number: header.Number, Acknowledged: header.Acknowledged, Message: header.Message, Comm: header.Comm, Tag: header.Tag,
 		Length: uint32(len(payload)),
 	}
-	if s.SessionDigest == protocol.SessionDigest(c.session.remote, c.session.local) {
-		h.Session, h.PeerSession = c.session.remote, c.session.local
+	if header.SessionDigest == protocol.SessionDigest(c.session.remote, c.session.local) {
+		hdr.Session, hdr.PeerSession = c.session.remote, c.session.local
 	}
-	c.onPeerPacket(now, h, payload) // drops a packet with the wrong sessions
+	c.onPeerPacket(now, hdr, payload) // drops a packet with the wrong sessions
 	return c.acts
 }
 
@@ -201,22 +201,22 @@ func (c *Conn) convertShorts() {
 	for q.count > 0 {
 		number, a := q.nextMessage-uint32(q.count), c.nextAction()
 		a.Kind, a.ID, a.Offset = Kept, shortID|ID(f.nextNumber), q.bytes
-		x := q.pop()
-		a.Length = int64(x.length)
-		m := s.allocate()
-		m.op = SendOp{ID: shortID | ID(f.nextNumber), Length: int64(x.length), Comm: x.comm, Tag: x.tag, Datatype: x.datatype}
-		m.postedAt, m.number, m.state, m.bytesToSend, m.bytesSent, m.unackedPackets, m.allSent = x.sentAt, number, Eager, int64(x.length),
-			int64(x.length), 1, true
-		s.insert(m)
+		send := q.pop()
+		a.Length = int64(send.length)
+		message := s.allocate()
+		message.op = SendOp{ID: shortID | ID(f.nextNumber), Length: int64(send.length), Comm: send.comm, Tag: send.tag, Datatype: send.datatype}
+		message.postedAt, message.number, message.state, message.bytesToSend, message.bytesSent, message.unackedPackets, message.allSent = send.sentAt, number, Eager, int64(send.length),
+			int64(send.length), 1, true
+		s.insert(message)
 		s.begunSends++
-		s.byID.put(m.op.ID, m)
-		p := f.add()
-		p.message, p.payload = m, int32(x.length)
-		h := &p.header
+		s.byID.put(message.op.ID, message)
+		pkt := f.add()
+		pkt.message, pkt.payload = message, int32(send.length)
+		h := &pkt.header
 		h.Dst, h.Src = c.cfg.Remote, c.cfg.Local
-		h.Type, h.Call, h.Flags = protocol.Data, x.datatype.SendCall(), c.plainFlag|protocol.FlagEager
+		h.Type, h.Call, h.Flags = protocol.Data, send.datatype.SendCall(), c.plainFlag|protocol.FlagEager
 		h.Session, h.PeerSession = c.session.local, c.session.remote
-		h.Message, h.Comm, h.Tag, h.Length = m.number, x.comm, x.tag, x.length
-		f.markSent(x.sentAt, p)
+		h.Message, h.Comm, h.Tag, h.Length = message.number, send.comm, send.tag, send.length
+		f.markSent(send.sentAt, pkt)
 	}
 }

@@ -55,7 +55,7 @@ func (c *Conn) transmit(now Instant) {
 
 // transmitUpTo does the work of transmit, up to and including the transmission with order last.
 func (c *Conn) transmitUpTo(now Instant, last uint64) {
-	f, s := &c.path.flight, &c.sends
+	f, send := &c.path.flight, &c.sends
 	for {
 		switch {
 		case f.lost.count > 0:
@@ -66,10 +66,10 @@ func (c *Conn) transmitUpTo(now Instant, last uint64) {
 			}
 			c.retransmit(now)
 			continue
-		case c.controls.empty() && s.eager == nil && (s.queued == nil || !s.hasCredit()) && s.cleared == nil:
+		case c.controls.empty() && send.eager == nil && (send.queued == nil || !send.hasCredit()) && send.cleared == nil:
 			c.path.windowFullNoted, c.path.windowLimited = false, false
-			if s.queued != nil && !s.exhaustedNoted && s.messageLimit != c.cfg.firstMessage {
-				s.exhaustedNoted = true
+			if send.queued != nil && !send.exhaustedNoted && send.messageLimit != c.cfg.firstMessage {
+				send.exhaustedNoted = true
 				c.note(CreditExhausted)
 			}
 			return
@@ -86,35 +86,35 @@ func (c *Conn) transmitUpTo(now Instant, last uint64) {
 			return
 		case !c.controls.empty():
 			c.sendControl(now)
-		case s.eager != nil:
-			c.sendData(now, s.eager)
-		case s.queued != nil && s.hasCredit():
+		case send.eager != nil:
+			c.sendData(now, send.eager)
+		case send.queued != nil && send.hasCredit():
 			c.beginMessage(now)
 		default:
-			c.sendData(now, s.cleared)
+			c.sendData(now, send.cleared)
 		}
 	}
 }
 
 // nextPayload returns the number of payload bytes in the next new packet.
 func (c *Conn) nextPayload() int64 {
-	s := &c.sends
+	send := &c.sends
 	most := int64(c.path.maxPayload)
 	switch {
 	case !c.controls.empty():
 		return 0
-	case s.eager != nil:
-		return min(s.eager.bytesToSend-s.eager.bytesSent, most)
-	case s.queued != nil && s.hasCredit():
-		if !s.canSendEagerly(s.queued) {
+	case send.eager != nil:
+		return min(send.eager.bytesToSend-send.eager.bytesSent, most)
+	case send.queued != nil && send.hasCredit():
+		if !send.canSendEagerly(send.queued) {
 			return 0
 		}
-		return min(s.queued.op.Length, most)
+		return min(send.queued.op.Length, most)
 	}
 	if c.path.fetchPayload > 0 {
 		return 0
 	}
-	return min(s.cleared.sendableBytes(), most)
+	return min(send.cleared.sendableBytes(), most)
 }
 
 // sendControl sends the first control packet of the queue.
@@ -130,146 +130,146 @@ func (c *Conn) sendControl(now Instant) {
 // (E10–E13).
 func (c *Conn) beginMessage(now Instant) {
 	c.convertShorts()
-	s := &c.sends
-	m := s.queued
-	s.queued = m.next
-	s.begunSends++
-	s.exhaustedNoted = false
-	m.number = s.number
-	s.number++
+	send := &c.sends
+	message := send.queued
+	send.queued = message.next
+	send.begunSends++
+	send.exhaustedNoted = false
+	message.number = send.number
+	send.number++
 	c.path.flight.lastBegun = c.path.nextNumber()
-	if s.canSendEagerly(m) {
-		s.eagerSent += uint32(m.op.Length)
-		s.eager, m.state, m.bytesToSend = m, Eager, m.op.Length
+	if send.canSendEagerly(message) {
+		send.eagerSent += uint32(message.op.Length)
+		send.eager, message.state, message.bytesToSend = message, Eager, message.op.Length
 		c.stats.EagerSends++
 		a := c.nextAction()
-		a.Kind, a.ID = Buffered, m.op.ID
-		c.sendData(now, m)
+		a.Kind, a.ID = Buffered, message.op.ID
+		c.sendData(now, message)
 		return
 	}
-	if s.mayBeEager(m) {
-		c.note(EagerExhausted).ID = m.op.ID
+	if send.mayBeEager(message) {
+		c.note(EagerExhausted).ID = message.op.ID
 	}
-	m.state = WaitClear
-	s.byNumber.put(m.number, m)
-	p, a := c.newPacket(now, protocol.SendRequest, m.op.Datatype.SendCall(), m.number)
-	h := &a.Header
-	h.Comm, h.Tag, h.Length, h.Offset = m.op.Comm, m.op.Tag, uint32(m.op.Length), 0
-	if m.op.Sync {
+	message.state = WaitClear
+	send.byNumber.put(message.number, message)
+	pkt, action := c.newPacket(now, protocol.SendRequest, message.op.Datatype.SendCall(), message.number)
+	h := &action.Header
+	h.Comm, h.Tag, h.Length, h.Offset = message.op.Comm, message.op.Tag, uint32(message.op.Length), 0
+	if message.op.Sync {
 		h.Flags |= protocol.FlagSync
 	}
-	c.transmitPacket(now, p, a)
-	a.ID = m.op.ID
+	c.transmitPacket(now, pkt, action)
+	action.ID = message.op.ID
 }
 
 // sendData sends the next DATA packet of a message.
-func (c *Conn) sendData(now Instant, m *outbound) {
-	s := &c.sends
+func (c *Conn) sendData(now Instant, message *outbound) {
+	send := &c.sends
 	most := c.path.maxPayload
-	fetched := c.path.fetchPayload > 0 && m.state != Eager
+	fetched := c.path.fetchPayload > 0 && message.state != Eager
 	if fetched {
 		most = c.path.fetchPayload
 	}
-	n := min(m.sendableBytes(), int64(most))
-	p, a := c.newPacket(now, protocol.Data, m.op.Datatype.SendCall(), m.number)
-	p.message, p.payload, p.fetched = m, int32(n), fetched
-	h := &a.Header
-	h.Comm, h.Tag, h.Length, h.Offset = m.op.Comm, m.op.Tag, uint32(m.op.Length), uint32(m.bytesSent)
-	m.bytesSent += n
-	m.unackedPackets++
-	m.allSent = m.bytesSent == m.bytesToSend
-	if m.state == Eager {
-		h.Flags |= protocol.FlagEager
-		if m.allSent {
-			s.eager = nil
+	n := min(message.sendableBytes(), int64(most))
+	pkt, action := c.newPacket(now, protocol.Data, message.op.Datatype.SendCall(), message.number)
+	pkt.message, pkt.payload, pkt.fetched = message, int32(n), fetched
+	header := &action.Header
+	header.Comm, header.Tag, header.Length, header.Offset = message.op.Comm, message.op.Tag, uint32(message.op.Length), uint32(message.bytesSent)
+	message.bytesSent += n
+	message.unackedPackets++
+	message.allSent = message.bytesSent == message.bytesToSend
+	if message.state == Eager {
+		header.Flags |= protocol.FlagEager
+		if message.allSent {
+			send.eager = nil
 		}
-	} else if m.allSent {
-		h.Flags |= protocol.FlagAckNow
-		s.unlistCleared(m)
-	} else if m.op.Partial && m.sendableBytes() == 0 {
-		s.unlistCleared(m) // until more is available
+	} else if message.allSent {
+		header.Flags |= protocol.FlagAckNow
+		send.unlistCleared(message)
+	} else if message.op.Partial && message.sendableBytes() == 0 {
+		send.unlistCleared(message) // until more is available
 	}
-	c.transmitPacket(now, p, a)
+	c.transmitPacket(now, pkt, action)
 }
 
 // newPacket adds a new packet and the action that transmits it. The caller sets the communicator, tag, length and offset
 // in the action's header, and then calls put.
 func (c *Conn) newPacket(now Instant, t protocol.Type, call protocol.Call, message uint32) (*packet, *Action) {
 	c.convertShorts()
-	p, a := c.path.flight.add(), c.nextAction()
-	a.Kind = Transmit
+	pkt, action := c.path.flight.add(), c.nextAction()
+	action.Kind = Transmit
 	if c.path.flight.outstanding() == 1 {
 		c.path.onResume(now)
 	}
-	h := &a.Header
+	h := &action.Header
 	h.Dst, h.Src = c.cfg.Remote, c.cfg.Local
 	h.Type, h.Call, h.Flags = t, call, c.plainFlag
 	h.Session, h.PeerSession = c.session.local, c.session.remote
-	h.Number, h.Message = p.header.Number, message
-	return p, a
+	h.Number, h.Message = pkt.header.Number, message
+	return pkt, action
 }
 
 // retransmit retransmits the first packet in the list of lost packets.
 func (c *Conn) retransmit(now Instant) {
 	f := &c.path.flight
-	p := f.packetAt(f.lost.first)
-	f.remove(&f.lost, p)
-	p.header.Flags |= protocol.FlagRetransmit
+	pkt := f.packetAt(f.lost.first)
+	f.remove(&f.lost, pkt)
+	pkt.header.Flags |= protocol.FlagRetransmit
 	if c.path.bypassWindow {
 		// The ACK that answers shows which other packets are missing.
-		p.header.Flags |= protocol.FlagAckNow
+		pkt.header.Flags |= protocol.FlagAckNow
 		c.path.bypassWindow = false
 	}
-	if p.retransmissions < math.MaxUint16 {
-		p.retransmissions++
+	if pkt.retransmissions < math.MaxUint16 {
+		pkt.retransmissions++
 	}
 	c.stats.Retransmissions++
-	m := p.message
-	if m == nil && p.header.Type == protocol.SendRequest {
-		m = c.sends.byNumber.get(p.header.Message)
+	message := pkt.message
+	if message == nil && pkt.header.Type == protocol.SendRequest {
+		message = c.sends.byNumber.get(pkt.header.Message)
 	}
-	if m != nil {
-		m.retransmissions++
+	if message != nil {
+		message.retransmissions++
 	}
-	c.note(Retransmitted).Header = p.header
+	c.note(Retransmitted).Header = pkt.header
 	a := c.nextAction()
 	a.Kind = Transmit
-	a.Header = p.header
-	c.transmitPacket(now, p, a)
-	if m != nil {
-		a.ID = m.op.ID
+	a.Header = pkt.header
+	c.transmitPacket(now, pkt, a)
+	if message != nil {
+		a.ID = message.op.ID
 	}
 }
 
 // transmitPacket completes the action that transmits p, and records the transmission. p must not be in a list.
-func (c *Conn) transmitPacket(now Instant, p *packet, a *Action) {
+func (c *Conn) transmitPacket(now Instant, pkt *packet, action *Action) {
 	f := &c.path.flight
-	f.markSent(now, p)
-	if p.retransmissions > 0 {
-		f.append(&f.retransmitted, p)
+	f.markSent(now, pkt)
+	if pkt.retransmissions > 0 {
+		f.append(&f.retransmitted, pkt)
 	}
-	h := &a.Header
+	header := &action.Header
 	// The packet that fills the window asks for an ACK, unless another packet in flight already does (E27).
 	if f.count >= c.path.cwnd() || f.outstanding() >= c.cfg.Window || c.path.exceedsWindow(int64(c.path.maxPayload)) {
 		if int32(c.path.lastAckNow-f.base) < 0 || int32(c.path.lastAckNow-f.nextNumber) >= 0 {
-			h.Flags |= protocol.FlagAckNow
+			header.Flags |= protocol.FlagAckNow
 		}
 	}
 	// On a long path, one packet in each quarter of a small window asks for an ACK, so that the window is not sent in
 	// bursts.
 	if w := &c.path.window; c.path.paced && w.packets < 4*ackEvery &&
-		int(h.Number-later(c.path.lastAckNow, f.base-1)) >= w.packets/4 {
-		h.Flags |= protocol.FlagAckNow
+		int(header.Number-later(c.path.lastAckNow, f.base-1)) >= w.packets/4 {
+		header.Flags |= protocol.FlagAckNow
 	}
-	if h.Flags&protocol.FlagAckNow != 0 {
-		c.path.lastAckNow = h.Number
+	if header.Flags&protocol.FlagAckNow != 0 {
+		c.path.lastAckNow = header.Number
 	}
-	h.Acknowledged, h.Clock = c.arrivals.firstMissing, clockAt(now)
-	c.stats.PacketsSent[h.Type]++
-	c.stats.BytesSent[h.Type] += uint64(p.payload)
-	a.ID, a.Offset, a.Length, a.Payload = 0, int64(h.Offset), int64(p.payload), nil
-	if p.message != nil {
-		a.ID = p.message.op.ID
+	header.Acknowledged, header.Clock = c.arrivals.firstMissing, clockAt(now)
+	c.stats.PacketsSent[header.Type]++
+	c.stats.BytesSent[header.Type] += uint64(pkt.payload)
+	action.ID, action.Offset, action.Length, action.Payload = 0, int64(header.Offset), int64(pkt.payload), nil
+	if pkt.message != nil {
+		action.ID = pkt.message.op.ID
 	}
-	p.header = *h
+	pkt.header = *header
 }

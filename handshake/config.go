@@ -190,22 +190,22 @@ func DeployedFPGA(rank uint32) Timing {
 // fault if a peer starts late, and a deferred SEND_REQUEST does no harm. Waits that only a fault can prolong have
 // deadlines.
 func DefaultTiming(peer PeerRules) Timing {
-	t := DeployedCPU()
-	t.Clear.Interval = 3 * time.Second
-	t.AckDeadline = 10 * time.Second
-	t.DataDeadline = 10 * time.Second
+	timing := DeployedCPU()
+	timing.Clear.Interval = 3 * time.Second
+	timing.AckDeadline = 10 * time.Second
+	timing.DataDeadline = 10 * time.Second
 	if peer.KeepsRequests {
 		// A receiver is late more often than a packet is lost, and after a second SEND_REQUEST, it is ambiguous to
 		// which receive a later CLEAR_TO_SEND belongs.
-		t.Clear.First = time.Second
+		timing.Clear.First = time.Second
 	}
 	if peer.RetransmitsClear > 0 {
 		// The peer's own retransmissions of SEND_REQUEST and DATA repair all losses; ours start after its last one.
-		t.Data.First = 4 * time.Second
+		timing.Data.First = 4 * time.Second
 	}
 	if peer.CorruptsOnRetransmit {
 		// By then, an FPGA that lacks DATA has asked for it three times, even if its clock runs at half speed.
-		t.AckDeadline = min(t.AckDeadline, 2*peer.retransmitSpan()+crossingWindow)
+		timing.AckDeadline = min(timing.AckDeadline, 2*peer.retransmitSpan()+crossingWindow)
 	}
-	return t
+	return timing
 }

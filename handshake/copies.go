@@ -99,15 +99,15 @@ func firstTimeout(peer Instant, own Backoff) Instant {
 // not suspicious. An answer that merely came sooner than any before is held back for a round trip. An answer that
 // cannot be real is held back until the peer would have retransmitted the real one after firstTimeout, unless maxNeedlessHolds
 // is reached. An answer is held back instead of dropped, because the peer may have no retransmission left.
-func (p *Pair) suspectAnswer(r *roundTrip, now, d, timeOut Instant) timer {
+func (p *Pair) suspectAnswer(trip *roundTrip, now, d, timeOut Instant) timer {
 	switch {
-	case r.samples < minSamples || d >= r.shortest:
+	case trip.samples < minSamples || d >= trip.shortest:
 		return timer{}
-	case d < r.shortest/impossibleDivisor && p.needlessHolds < maxNeedlessHolds:
+	case d < trip.shortest/impossibleDivisor && p.needlessHolds < maxNeedlessHolds:
 		p.needlessHolds++ // reset when the network has made a copy
 		return timerAfter(now, 2*timeOut+crossingWindow)
 	}
-	return timerAfter(now, min(r.shortest-d, maxGrace)+grace)
+	return timerAfter(now, min(trip.shortest-d, maxGrace)+grace)
 }
 
 // suspectData returns a timer for message f, whose first datagram has just been received. If the message is complete
@@ -127,22 +127,22 @@ func (p *Pair) suspectData(now Instant, f fingerprint) timer {
 
 // onSecondData handles DATA that comes although the last CLEAR_TO_SEND was answered and the peer has not asked to send
 // since. One of the two DATA was a copy.
-func (p *Pair) onSecondData(now Instant, f fingerprint, h protocol.Header, acts []Action) []Action {
-	l := &p.lastReceived
-	if !l.answersClear || !p.detectsDuplicates() {
+func (p *Pair) onSecondData(now Instant, f fingerprint, header protocol.Header, acts []Action) []Action {
+	message := &p.lastReceived
+	if !message.answersClear || !p.detectsDuplicates() {
 		return acts
 	}
 	old := p.recent.contains(f)
-	if old && !l.equalsRecent {
+	if old && !message.equalsRecent {
 		return acts // a copy of an older message, which was not accepted
 	}
-	l.answersClear, l.answerTime = false, 0
+	message.answersClear, message.answerTime = false, 0
 	p.needlessHolds = 0
 	event := SecondData
-	if l.equalsRecent && !old && now-l.ackedAt < realDataWindow {
+	if message.equalsRecent && !old && now-message.ackedAt < realDataWindow {
 		event = DeliveredDuplicate
 	}
-	return append(acts, Action{Kind: Note, Event: event, Header: h})
+	return append(acts, Action{Kind: Note, Event: event, Header: header})
 }
 
 // onExcessPayload handles payload without a header that follows a complete fragmented message. The network has
@@ -159,17 +159,17 @@ func (p *Pair) onExcessPayload(now Instant, acts []Action) []Action {
 // checkAck handles the ACK for which a send is waiting. If the ACK comes too soon, it may be a copy of an earlier ACK,
 // or the peer has received a copy of an earlier message. Such an ACK is held back, and dropped if the peer asks for
 // DATA again.
-func (p *Pair) checkAck(now Instant, h protocol.Header, acts []Action) []Action {
-	s := &p.send
-	d := now - s.phases.Clear // DATA was sent after that
-	if p.detectsDuplicates() && !s.ackHeld {
+func (p *Pair) checkAck(now Instant, header protocol.Header, acts []Action) []Action {
+	send := &p.send
+	d := now - send.phases.Clear // DATA was sent after that
+	if p.detectsDuplicates() && !send.ackHeld {
 		again := firstTimeout(p.cfg.Peer.RetransmitsClear, p.cfg.Timing.Data)
-		if s.holdTimer = p.suspectAnswer(&p.ackRTT, now, d, again); s.holdTimer.armed {
-			s.ackHeld, s.heldAckDelay = true, d
-			return append(acts, Action{Kind: Note, ID: s.op.ID, Event: EarlyAck, Header: h})
+		if send.holdTimer = p.suspectAnswer(&p.ackRTT, now, d, again); send.holdTimer.armed {
+			send.ackHeld, send.heldAckDelay = true, d
+			return append(acts, Action{Kind: Note, ID: send.op.ID, Event: EarlyAck, Header: header})
 		}
 	}
-	s.ackHeld = false // a second ACK counts
+	send.ackHeld = false // a second ACK counts
 	return p.completeSend(now, acts)
 }
 
@@ -177,14 +177,14 @@ func (p *Pair) checkAck(now Instant, h protocol.Header, acts []Action) []Action 
 // The peer's time-out for DATA has expired, and it asks again for a message that was reported as done, because the ACK
 // was a copy. Or the network has copied our SEND_REQUEST, and the peer's next receive answers the copy. The two cases
 // cannot be distinguished, so clearAfterDone does not report an error.
-func (p *Pair) clearAfterDone(now Instant, h protocol.Header, acts []Action) []Action {
+func (p *Pair) clearAfterDone(now Instant, header protocol.Header, acts []Action) []Action {
 	s := &p.send
 	if s.state != Idle && (s.state != Held || s.requestsSent > 0) || !p.lastSent.valid || p.clearPending || p.lastSent.earlyClear.armed ||
-		!p.retransmitsOnClear() || h.Call != p.lastSent.call {
+		!p.retransmitsOnClear() || header.Call != p.lastSent.call {
 		return acts
 	}
 	p.lastSent.earlyClear = p.untilRetransmit(now)
-	return append(acts, Action{Kind: Note, Event: ClearAfterDone, Header: h})
+	return append(acts, Action{Kind: Note, Event: ClearAfterDone, Header: header})
 }
 
 // realDataWindow is the time for which, after a copy was delivered in place of the real DATA, the real DATA may still come.

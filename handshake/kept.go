@@ -49,32 +49,32 @@ type SavedMessage struct {
 
 // SavedState returns the state to be saved.
 func (p *Pair) SavedState() SavedState {
-	var k SavedState
+	var state SavedState
 	if p.inherited != nil {
-		k = p.inherited.saved
+		state = p.inherited.saved
 	}
 	switch r, d := &p.recv, &p.deferred; {
 	case r.isActive() && !r.resumed:
-		k.In = SavedMessage{Progress: Cleared, Call: r.call, Tag: r.tag, StepTime: r.phases.Clear}
+		state.In = SavedMessage{Progress: Cleared, Call: r.call, Tag: r.tag, StepTime: r.phases.Clear}
 	case d.valid && !p.resuming && d.header.Type == protocol.SendRequest:
-		k.In = SavedMessage{Progress: Requested, Call: d.header.Call, Tag: d.header.Tag, StepTime: d.receivedAt}
+		state.In = SavedMessage{Progress: Requested, Call: d.header.Call, Tag: d.header.Tag, StepTime: d.receivedAt}
 	}
 	switch s := &p.send; {
 	case s.state == WaitAck:
-		k.Out = SavedMessage{Progress: Cleared, Call: p.sendCall(), Tag: s.op.Tag, Words: s.op.Words, StepTime: s.phases.Clear}
+		state.Out = SavedMessage{Progress: Cleared, Call: p.sendCall(), Tag: s.op.Tag, Words: s.op.Words, StepTime: s.phases.Clear}
 	case s.requestsSent > 0:
-		k.Out = SavedMessage{Progress: Requested, Call: p.sendCall(), Tag: s.op.Tag, StepTime: s.requestedAt}
+		state.Out = SavedMessage{Progress: Requested, Call: p.sendCall(), Tag: s.op.Tag, StepTime: s.requestedAt}
 	case p.clearPending:
-		k.Out = SavedMessage{Progress: Requested, StepTime: p.requestedAt}
+		state.Out = SavedMessage{Progress: Requested, StepTime: p.requestedAt}
 	}
 	if l := &p.lastReceived; l.valid {
-		k.HasReceived, k.Call, k.Size, k.Sum, k.Acked = true, l.call, l.size, l.sum, l.ackedAt
+		state.HasReceived, state.Call, state.Size, state.Sum, state.Acked = true, l.call, l.size, l.sum, l.ackedAt
 	}
-	k.DeadEnd, k.DeadOnSend, k.DeadWords = p.deadEnd.err != nil, p.deadEnd.isSend, 0
-	if k.DeadEnd {
-		k.DeadWords = causeWords(p.deadEnd.err.Cause)
+	state.DeadEnd, state.DeadOnSend, state.DeadWords = p.deadEnd.err != nil, p.deadEnd.isSend, 0
+	if state.DeadEnd {
+		state.DeadWords = causeWords(p.deadEnd.err.Cause)
 	}
-	return k
+	return state
 }
 
 // BeforeSending returns the state to be saved before h is transmitted. If h is an ACK and the process ends during the

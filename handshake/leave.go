@@ -13,20 +13,20 @@ const detachedDeadline = 10 * time.Second
 // node would wait forever for DATA after it has cleared the message. DATA is then sent if the node asks for it, but
 // SEND_REQUEST is not retransmitted. Keep the payload until SendDone, or until CancelSend succeeds.
 func (p *Pair) DetachSend(now Instant, id ID) bool {
-	s := &p.send
+	send := &p.send
 	switch {
-	case s.state == Idle || s.op.ID != id:
+	case send.state == Idle || send.op.ID != id:
 		return false
-	case s.state == WaitAck:
-		s.detached = true
-		if s.dataSent && !s.deadline.armed {
-			s.deadline = timerAfter(now, detachedDeadline)
+	case send.state == WaitAck:
+		send.detached = true
+		if send.dataSent && !send.deadline.armed {
+			send.deadline = timerAfter(now, detachedDeadline)
 		}
 		return true
-	case s.requestsSent == 0 || !p.cfg.Peer.BlockingCalls:
+	case send.requestsSent == 0 || !p.cfg.Peer.BlockingCalls:
 		return false
 	}
-	s.detached, s.rto, s.deadline = true, timer{}, timer{}
+	send.detached, send.rto, send.deadline = true, timer{}, timer{}
 	return true
 }
 
@@ -38,13 +38,13 @@ func (p *Pair) IsSendDetached() bool {
 // DetachRecv informs the Pair that the caller of a receive is gone. The wait for a message that CancelRecv could not
 // cancel then has a deadline.
 func (p *Pair) DetachRecv(now Instant, id ID) {
-	r := &p.recv
-	if r.state == Idle || r.op.ID != id {
+	recv := &p.recv
+	if recv.state == Idle || recv.op.ID != id {
 		return
 	}
-	r.detached = true
-	if r.isActive() && !r.deadline.armed {
-		r.deadline = timerAfter(now, detachedDeadline)
+	recv.detached = true
+	if recv.isActive() && !recv.deadline.armed {
+		recv.deadline = timerAfter(now, detachedDeadline)
 	}
 }
 

@@ -8,15 +8,15 @@ package handshake
 // Timing.Ack. Each retransmission shows that the peer has received no ACK so far, so LingerUntil then allows time for
 // the next one, up to Timing.Ack.Retransmissions.
 func (p *Pair) LingerUntil() (Instant, bool) {
-	l := &p.lastReceived
-	if !l.valid || l.ackConfirmed || p.deferred.valid || p.cfg.Reliable || p.cfg.Quirks.AckOnce || p.cfg.SameHost && !p.lossy {
+	message := &p.lastReceived
+	if !message.valid || message.ackConfirmed || p.deferred.valid || p.cfg.Reliable || p.cfg.Quirks.AckOnce || p.cfg.SameHost && !p.lossy {
 		return 0, false
 	}
 	b := p.cfg.Timing.Ack
-	if l.reacksSent >= b.Retransmissions {
+	if message.reacksSent >= b.Retransmissions {
 		return 0, false
 	}
 	b.First = max(b.First, p.cfg.Peer.AckRetransmit)
-	d, _ := b.after(l.reacksSent)
-	return l.ackedAt + d + p.cfg.Timing.FragmentGap, true
+	d, _ := b.after(message.reacksSent)
+	return message.ackedAt + d + p.cfg.Timing.FragmentGap, true
 }

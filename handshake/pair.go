@@ -141,21 +141,21 @@ func (p *Pair) Datagram(now Instant, b []byte, acts []Action) []Action {
 	if p.inherited != nil && p.Offer(now, b) && p.recv.state == WaitRequest {
 		acts = p.answerDeferred(now, acts)
 	}
-	h, defect := p.cfg.Profile.Parse(b)
-	fits := defect.OK() && p.checkRanks(h) == ReasonNone
+	header, defect := p.cfg.Profile.Parse(b)
+	fits := defect.OK() && p.checkRanks(header) == ReasonNone
 	if p.recv.state == Receiving {
 		left := p.recv.remaining()
 		switch {
 		case fits && len(b) == protocol.HeaderLen && left != protocol.HeaderLen:
 			// The datagram expected here has another length, so this is a packet.
-		case fits && h.Type == protocol.Data && (p.recv.holdTimer.armed || p.isRetransmission(h, b[protocol.HeaderLen:])):
+		case fits && header.Type == protocol.Data && (p.recv.holdTimer.armed || p.isRetransmission(header, b[protocol.HeaderLen:])):
 		default:
 			return p.Payload(now, b, acts)
 		}
 	} else if p.discardBytes > 0 && now < p.discardUntil {
 		switch {
 		case fits && len(b) == protocol.HeaderLen && p.discardBytes != protocol.HeaderLen:
-		case fits && h.Type == protocol.Data && h.Size == p.lastReceived.size && checksum(b[protocol.HeaderLen:]) == p.lastReceived.sum:
+		case fits && header.Type == protocol.Data && header.Size == p.lastReceived.size && checksum(b[protocol.HeaderLen:]) == p.lastReceived.sum:
 		default:
 			p.counts.countPayload(1, len(b))
 			p.discardBytes -= int64(len(b))
@@ -176,10 +176,10 @@ func (p *Pair) Datagram(now Instant, b []byte, acts []Action) []Action {
 		return p.noteShort(b, acts)
 	}
 	// Only DATA has a payload, but the protocol page allows one in ERROR.
-	if h.Type != protocol.Data && h.Type != protocol.Error && len(b) != protocol.HeaderLen {
-		return append(acts, Action{Kind: Drop, Reason: ReasonLength, Header: h})
+	if header.Type != protocol.Data && header.Type != protocol.Error && len(b) != protocol.HeaderLen {
+		return append(acts, Action{Kind: Drop, Reason: ReasonLength, Header: header})
 	}
-	return p.handlePacket(now, h, b[protocol.HeaderLen:], false, acts)
+	return p.handlePacket(now, header, b[protocol.HeaderLen:], false, acts)
 }
 
 // Header handles a header from a transport whose framing separates headers from payload. The caller passes the payload
@@ -210,65 +210,65 @@ func (p *Pair) checkRanks(h protocol.Header) Reason {
 
 // packet handles a packet with a valid header. payload is the rest of its datagram. If streamed is set, the payload
 // follows separately instead.
-func (p *Pair) handlePacket(now Instant, h protocol.Header, payload []byte, streamed bool, acts []Action) []Action {
+func (p *Pair) handlePacket(now Instant, header protocol.Header, payload []byte, streamed bool, acts []Action) []Action {
 	drop := func(r Reason) []Action {
-		return append(acts, Action{Kind: Drop, Reason: r, Header: h})
+		return append(acts, Action{Kind: Drop, Reason: r, Header: header})
 	}
-	if r := p.checkRanks(h); r != ReasonNone {
+	if r := p.checkRanks(header); r != ReasonNone {
 		return drop(r)
 	}
-	p.counts.countPacket(h.Type, protocol.HeaderLen+len(payload))
+	p.counts.countPacket(header.Type, protocol.HeaderLen+len(payload))
 	p.onAnyPacket()
 	switch {
 	case p.recv.state == Receiving:
-		acts = p.noteWedge(h, errWedgeMidMessage, acts)
-	case p.send.state == Idle && !p.recv.isActive() && h.Type != protocol.SendRequest && !p.answersCancelled(h):
-		acts = p.noteWedge(h, errWedgeUnsolicited, acts)
+		acts = p.noteWedge(header, errWedgeMidMessage, acts)
+	case p.send.state == Idle && !p.recv.isActive() && header.Type != protocol.SendRequest && !p.answersCancelled(header):
+		acts = p.noteWedge(header, errWedgeUnsolicited, acts)
 	}
-	if h.Type != protocol.ClearToSend {
+	if header.Type != protocol.ClearToSend {
 		p.unansweredClear = deferredHeader{} // the peer is in another call by now
 	}
-	if h.Call == protocol.Barrier {
-		if p.isRevocation(h) {
-			return p.onRevocation(now, h, acts)
+	if header.Call == protocol.Barrier {
+		if p.isRevocation(header) {
+			return p.onRevocation(now, header, acts)
 		}
 		return drop(ReasonBarrier)
 	}
-	switch h.Type {
+	switch header.Type {
 	case protocol.SendRequest, protocol.Data:
-		if !h.Call.IsSend() {
+		if !header.Call.IsSend() {
 			return drop(ReasonDirection)
 		}
 	case protocol.ClearToSend, protocol.Ack:
-		if !h.Call.IsRecv() {
+		if !header.Call.IsRecv() {
 			return drop(ReasonDirection)
 		}
 	}
-	switch h.Type {
+	switch header.Type {
 	case protocol.SendRequest:
-		acts = p.onRequest(now, h, acts)
+		acts = p.onRequest(now, header, acts)
 	case protocol.ClearToSend:
-		acts = p.onClear(now, h, acts)
+		acts = p.onClear(now, header, acts)
 	case protocol.Data:
-		acts = p.onData(now, h, payload, streamed, acts)
+		acts = p.onData(now, header, payload, streamed, acts)
 	case protocol.Ack:
-		acts = p.onAck(now, h, acts)
+		acts = p.onAck(now, header, acts)
 	default:
-		acts = p.onError(now, h, acts)
+		acts = p.onError(now, header, acts)
 	}
 	return p.Release(now, acts)
 }
 
 // onError handles an ERROR packet. The protocol page does not specify which operation it ends. onError ends the pending
 // send if there is one, because the receiver is the side that can refuse a message.
-func (p *Pair) onError(now Instant, h protocol.Header, acts []Action) []Action {
+func (p *Pair) onError(now Instant, header protocol.Header, acts []Action) []Action {
 	switch {
 	case p.send.state == WaitClear || p.send.state == WaitAck:
 		return p.endSend(now, &RemoteError{Remote: p.cfg.Remote, State: p.send.state}, acts)
 	case p.recv.state == WaitData || p.recv.state == Receiving:
 		return p.endRecv(now, &RemoteError{Remote: p.cfg.Remote, State: p.recv.state}, acts)
 	}
-	return append(acts, Action{Kind: Drop, Reason: ReasonStale, Header: h})
+	return append(acts, Action{Kind: Drop, Reason: ReasonStale, Header: header})
 }
 
 // deferHeader keeps a header for later use if its type is one that the Pair keeps.

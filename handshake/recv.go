@@ -98,26 +98,26 @@ func (p *Pair) matchesRecv(h protocol.Header) bool {
 }
 
 // accept begins to receive the message that the SEND_REQUEST h announced at time at.
-func (p *Pair) accept(now Instant, h protocol.Header, at Instant, acts []Action) []Action {
-	r := &p.recv
-	r.confirmed = p.wasRetransmitted(h)
+func (p *Pair) accept(now Instant, header protocol.Header, at Instant, acts []Action) []Action {
+	recv := &p.recv
+	recv.confirmed = p.wasRetransmitted(header)
 	p.deferred = deferredHeader{}
 	p.deferredMismatch = false
 	p.discardBytes = 0
 	p.dataRTT.addSample(p.lastReceived.answerTime)
 	p.lastReceived.answersClear, p.lastReceived.answerTime = false, 0
-	r.call, r.tag, r.phases.Request = h.Call, h.Tag, at
+	recv.call, recv.tag, recv.phases.Request = header.Call, header.Tag, at
 	p.numbers.revokedClear = 0
 	if p.usesNumbers() {
-		r.requestNumber = h.Size
+		recv.requestNumber = header.Size
 	}
-	r.state, r.stateSince, r.timeouts = WaitData, now, 0
-	r.deadline = timerAfter(now, boundDeadline(p.cfg.Timing.DataDeadline, r.detached))
+	recv.state, recv.stateSince, recv.timeouts = WaitData, now, 0
+	recv.deadline = timerAfter(now, boundDeadline(p.cfg.Timing.DataDeadline, recv.detached))
 	if s := &p.send; s.state == WaitClear {
 		// Both sides have asked to send. The peer's message goes first. Once it is done, our SEND_REQUEST is
 		// retransmitted if the peer drops such requests.
 		s.state, s.rto, s.deadline = Held, timer{}, timer{}
-		acts = append(acts, Action{Kind: Note, ID: s.op.ID, Event: Crossed, Header: h})
+		acts = append(acts, Action{Kind: Note, ID: s.op.ID, Event: Crossed, Header: header})
 	}
 	if p.resuming {
 		return p.resume(now, acts)
@@ -127,87 +127,87 @@ func (p *Pair) accept(now Instant, h protocol.Header, at Instant, acts []Action)
 
 // sendClear sends CLEAR_TO_SEND.
 func (p *Pair) sendClear(now Instant, acts []Action, retransmitted bool) []Action {
-	r := &p.recv
-	r.earlyRequest = timerAfter(now, p.cfg.Timing.FragmentGap)
+	recv := &p.recv
+	recv.earlyRequest = timerAfter(now, p.cfg.Timing.FragmentGap)
 	if !retransmitted {
-		r.phases.Clear = now
-	} else if r.heldBack { // the peer has not sent its DATA yet
+		recv.phases.Clear = now
+	} else if recv.heldBack { // the peer has not sent its DATA yet
 		acts = p.startOver(now, acts)
 	}
 	p.armRecv(now)
-	h := p.header(protocol.ClearToSend, r.call.Counterpart(), r.requestNumber, r.tag)
-	acts = append(acts, Action{Kind: Transmit, ID: r.op.ID, Header: h})
+	h := p.header(protocol.ClearToSend, recv.call.Counterpart(), recv.requestNumber, recv.tag)
+	acts = append(acts, Action{Kind: Transmit, ID: recv.op.ID, Header: h})
 	if retransmitted {
-		r.phases.Retransmissions++
+		recv.phases.Retransmissions++
 		p.lossy = true
-		acts = append(acts, Action{Kind: Note, ID: r.op.ID, Event: Retransmitted, Header: h})
+		acts = append(acts, Action{Kind: Note, ID: recv.op.ID, Event: Retransmitted, Header: h})
 	}
 	return acts
 }
 
 // armRecv sets the time-out for DATA.
 func (p *Pair) armRecv(now Instant) {
-	r := &p.recv
-	r.rto = timer{}
-	if p.cfg.Reliable || r.resumed {
+	recv := &p.recv
+	recv.rto = timer{}
+	if p.cfg.Reliable || recv.resumed {
 		return
 	}
-	if d, ok := p.cfg.Timing.Data.after(r.timeouts); ok {
-		r.rto = timerAfter(now, d)
+	if d, ok := p.cfg.Timing.Data.after(recv.timeouts); ok {
+		recv.rto = timerAfter(now, d)
 	}
 }
 
 // onRequest handles a SEND_REQUEST.
-func (p *Pair) onRequest(now Instant, h protocol.Header, acts []Action) []Action {
+func (p *Pair) onRequest(now Instant, header protocol.Header, acts []Action) []Action {
 	p.dropOffer()
-	if q := &p.deferred; q.valid && q.header == h && p.mayBeRetransmit(q.receivedAt, now) {
+	if q := &p.deferred; q.valid && q.header == header && p.mayBeRetransmit(q.receivedAt, now) {
 		q.retransmitted = true
 		p.exitDeadEnd() // a peer that asks anew is not in the middle of an earlier message
 	}
-	if p.mayBeInOurSend() && !p.wasRetransmitted(h) && now-p.inherited.saved.Out.StepTime < maxCopyDelay {
-		return p.deferRequest(now, h, acts)
+	if p.mayBeInOurSend() && !p.wasRetransmitted(header) && now-p.inherited.saved.Out.StepTime < maxCopyDelay {
+		return p.deferRequest(now, header, acts)
 	}
 	p.dropInherited(now) // the peer is not in a send that an earlier process cleared
 	if p.send.state == WaitAck && p.cfg.Peer.BlockingCalls {
-		acts = p.requestInWaitAck(now, h, acts)
+		acts = p.requestInWaitAck(now, header, acts)
 	}
-	r := &p.recv
-	if p.usesNumbers() && r.isActive() && h.Size != r.requestNumber {
-		return p.onOtherRequest(now, h, acts)
+	recv := &p.recv
+	if p.usesNumbers() && recv.isActive() && header.Size != recv.requestNumber {
+		return p.onOtherRequest(now, header, acts)
 	}
-	switch r.state {
+	switch recv.state {
 	case WaitRequest:
-		if !p.matchesRecv(h) {
-			p.deferHeader(now, h)
+		if !p.matchesRecv(header) {
+			p.deferHeader(now, header)
 			p.deferredMismatch = true
-			return append(acts, Action{Kind: Drop, Reason: ReasonDatatype, Header: h})
+			return append(acts, Action{Kind: Drop, Reason: ReasonDatatype, Header: header})
 		}
 		if p.send.state == WaitAck {
-			p.deferHeader(now, h) // answered when our own message is done
+			p.deferHeader(now, header) // answered when our own message is done
 			return acts
 		}
-		return p.accept(now, h, now, acts)
+		return p.accept(now, header, now, acts)
 	case WaitData, Receiving:
 		// The peer asks again for the same message: our CLEAR_TO_SEND was lost, or was in flight when its time-out
 		// expired.
-		acts = append(acts, Action{Kind: Note, ID: r.op.ID, Event: RequestRetransmitted, Header: h})
+		acts = append(acts, Action{Kind: Note, ID: recv.op.ID, Event: RequestRetransmitted, Header: header})
 		if p.cfg.Quirks.OneDeferredHeader {
-			p.deferHeader(now, h) // our own time-out sends CLEAR_TO_SEND again
+			p.deferHeader(now, header) // our own time-out sends CLEAR_TO_SEND again
 			return acts
 		}
-		r.confirmed = r.confirmed || p.mayBeRetransmit(r.phases.Request, now)
-		if r.earlyRequest.armed {
+		recv.confirmed = recv.confirmed || p.mayBeRetransmit(recv.phases.Request, now)
+		if recv.earlyRequest.armed {
 			return acts
 		}
-		if r.state == Receiving {
+		if recv.state == Receiving {
 			acts = p.startOver(now, acts)
 		}
-		r.call, r.tag = h.Call, h.Tag
-		again := !r.resumed
-		r.resumed = false
+		recv.call, recv.tag = header.Call, header.Tag
+		again := !recv.resumed
+		recv.resumed = false
 		return p.sendClear(now, acts, again)
 	}
-	return p.deferRequest(now, h, acts)
+	return p.deferRequest(now, header, acts)
 }
 
 // deferRequest defers a SEND_REQUEST that cannot be answered yet.
@@ -225,63 +225,63 @@ func (p *Pair) wasRetransmitted(h protocol.Header) bool {
 }
 
 // onData handles a DATA header and the payload in its datagram.
-func (p *Pair) onData(now Instant, h protocol.Header, payload []byte, streamed bool, acts []Action) []Action {
+func (p *Pair) onData(now Instant, header protocol.Header, payload []byte, streamed bool, acts []Action) []Action {
 	drop := func(reason Reason) []Action {
-		return append(acts, Action{Kind: Drop, Reason: reason, Header: h})
+		return append(acts, Action{Kind: Drop, Reason: reason, Header: header})
 	}
-	total := int64(h.Size) * protocol.WordLen
+	total := int64(header.Size) * protocol.WordLen
 	n := int64(len(payload))
 	switch {
-	case h.Size > p.cfg.MaxWords:
+	case header.Size > p.cfg.MaxWords:
 		return drop(ReasonSize)
 	case !streamed && !p.lengthFits(0, total, payload):
 		return drop(ReasonLength)
 	}
-	r := &p.recv
-	if !r.isActive() {
-		return p.unsolicitedData(now, h, payload, total-n, streamed, acts)
+	recv := &p.recv
+	if !recv.isActive() {
+		return p.unsolicitedData(now, header, payload, total-n, streamed, acts)
 	}
-	other := h.Call != r.call || p.cfg.Profile == protocol.V09 && h.Tag != r.tag
-	if other && !p.matchesRecv(h) {
+	other := header.Call != recv.call || p.cfg.Profile == protocol.V09 && header.Tag != recv.tag
+	if other && !p.matchesRecv(header) {
 		return drop(ReasonDatatype)
 	}
-	f := fingerprint{call: h.Call, size: h.Size, sum: checksum(payload)}
-	switch differs := r.started && r.fingerprint != f; {
-	case r.heldBack && differs && p.recent.contains(f) && !p.recent.contains(r.fingerprint):
+	f := fingerprint{call: header.Call, size: header.Size, sum: checksum(payload)}
+	switch differs := recv.started && recv.fingerprint != f; {
+	case recv.heldBack && differs && p.recent.contains(f) && !p.recent.contains(recv.fingerprint):
 		return drop(ReasonDuplicate) // of the two messages, this one is the copy
-	case (differs || r.started && now-r.lastPayloadAt < p.ackLost()) && !streamed && p.detectsDuplicates():
+	case (differs || recv.started && now-recv.lastPayloadAt < p.ackLost()) && !streamed && p.detectsDuplicates():
 		p.needlessHolds = 0
-		if !r.holdTimer.armed {
-			acts = append(acts, Action{Kind: Note, ID: r.op.ID, Event: SecondData, Header: h})
+		if !recv.holdTimer.armed {
+			acts = append(acts, Action{Kind: Note, ID: recv.op.ID, Event: SecondData, Header: header})
 		}
 	}
-	if r.state == Receiving || r.heldBack {
+	if recv.state == Receiving || recv.heldBack {
 		acts = p.startOver(now, acts)
 	}
 	if n == 0 {
-		acts = p.noteWedge(h, errWedgeEmpty, acts)
+		acts = p.noteWedge(header, errWedgeEmpty, acts)
 	}
-	r.state, r.stateSince, r.confirmed = Receiving, now, true
-	r.call, r.tag, r.size, r.bytesReceived = h.Call, h.Tag, h.Size, 0
-	r.sum, r.fingerprint, r.firstBytes, r.started, r.answerTime = f.sum, f, n, true, 0
-	if r.phases.Retransmissions == 0 {
-		r.answerTime = now - r.phases.Clear
+	recv.state, recv.stateSince, recv.confirmed = Receiving, now, true
+	recv.call, recv.tag, recv.size, recv.bytesReceived = header.Call, header.Tag, header.Size, 0
+	recv.sum, recv.fingerprint, recv.firstBytes, recv.started, recv.answerTime = f.sum, f, n, true, 0
+	if recv.phases.Retransmissions == 0 {
+		recv.answerTime = now - recv.phases.Clear
 	}
-	if r.holdTimer = p.suspectData(now, f); r.holdTimer.armed && now-r.phases.Clear < p.dataRTT.shortest {
-		acts = append(acts, Action{Kind: Note, ID: r.op.ID, Event: EarlyData, Header: h})
+	if recv.holdTimer = p.suspectData(now, f); recv.holdTimer.armed && now-recv.phases.Clear < p.dataRTT.shortest {
+		acts = append(acts, Action{Kind: Note, ID: recv.op.ID, Event: EarlyData, Header: header})
 	}
 	return p.storePayload(now, payload, acts)
 }
 
 // Payload handles payload that arrives without a header: a continuation datagram, or a piece of a stream.
 func (p *Pair) Payload(now Instant, b []byte, acts []Action) []Action {
-	r := &p.recv
+	recv := &p.recv
 	if p.cfg.Reliable {
 		p.counts.countPayload(0, len(b)) // its header was counted
 	} else {
 		p.counts.countPayload(1, len(b))
 	}
-	if r.state != Receiving {
+	if recv.state != Receiving {
 		reason := ReasonUnexpectedPayload
 		if p.discardBytes > 0 {
 			p.discardBytes -= int64(len(b))
@@ -290,13 +290,13 @@ func (p *Pair) Payload(now Instant, b []byte, acts []Action) []Action {
 		return append(acts, Action{Kind: Drop, Reason: reason})
 	}
 	if !p.cfg.Reliable {
-		if now-r.lastPayloadAt > p.cfg.Timing.FragmentGap {
+		if now-recv.lastPayloadAt > p.cfg.Timing.FragmentGap {
 			acts = append(acts, Action{Kind: Drop, Reason: ReasonGap})
 			return p.startOver(now, acts)
 		}
-		if !p.lengthFits(r.bytesReceived, int64(r.size)*protocol.WordLen, b) {
+		if !p.lengthFits(recv.bytesReceived, int64(recv.size)*protocol.WordLen, b) {
 			reason := ReasonLength
-			if p.cfg.Shape.ImpliesGap(r.remaining(), int64(len(b))) {
+			if p.cfg.Shape.ImpliesGap(recv.remaining(), int64(len(b))) {
 				reason = ReasonGap
 			}
 			acts = append(acts, Action{Kind: Drop, Reason: reason})
@@ -332,25 +332,25 @@ func (p *Pair) Datagrams(now Instant, b []byte, size int, acts []Action) (int, [
 
 // storePayload stores payload, and completes the message if b contains its last byte.
 func (p *Pair) storePayload(now Instant, b []byte, acts []Action) []Action {
-	r := &p.recv
-	if n := r.remaining(); int64(len(b)) > n {
-		acts = append(acts, Action{Kind: Note, ID: r.op.ID, Event: Padding})
+	recv := &p.recv
+	if n := recv.remaining(); int64(len(b)) > n {
+		acts = append(acts, Action{Kind: Note, ID: recv.op.ID, Event: Padding})
 		b = b[:n]
 	}
-	if room := int64(r.op.Words)*protocol.WordLen - r.bytesReceived; room > 0 && len(b) > 0 {
-		acts = append(acts, Action{Kind: Copy, ID: r.op.ID, Offset: r.bytesReceived, Payload: b[:min(room, int64(len(b)))]})
+	if room := int64(recv.op.Words)*protocol.WordLen - recv.bytesReceived; room > 0 && len(b) > 0 {
+		acts = append(acts, Action{Kind: Copy, ID: recv.op.ID, Offset: recv.bytesReceived, Payload: b[:min(room, int64(len(b)))]})
 	}
-	r.bytesReceived += int64(len(b))
-	r.lastPayloadAt, r.earlyRequest = now, timerAfter(now, p.cfg.Timing.FragmentGap)
-	if r.remaining() > 0 {
+	recv.bytesReceived += int64(len(b))
+	recv.lastPayloadAt, recv.earlyRequest = now, timerAfter(now, p.cfg.Timing.FragmentGap)
+	if recv.remaining() > 0 {
 		p.armRecv(now)
-		r.deadline = timerAfter(now, boundDeadline(p.cfg.Timing.DataDeadline, r.detached))
+		recv.deadline = timerAfter(now, boundDeadline(p.cfg.Timing.DataDeadline, recv.detached))
 		return acts
 	}
-	r.phases.Data = now
-	if r.holdTimer.armed {
-		r.state, r.stateSince, r.heldBack = WaitData, now, true
-		r.rto = timer{} // the peer retransmits, if it has more to send
+	recv.phases.Data = now
+	if recv.holdTimer.armed {
+		recv.state, recv.stateSince, recv.heldBack = WaitData, now, true
+		recv.rto = timer{} // the peer retransmits, if it has more to send
 		return acts
 	}
 	return p.completeRecv(now, acts)
@@ -358,23 +358,23 @@ func (p *Pair) storePayload(now Instant, b []byte, acts []Action) []Action {
 
 // completeRecv acknowledges the received message and ends its receive.
 func (p *Pair) completeRecv(now Instant, acts []Action) []Action {
-	r := &p.recv
-	r.phases.Ack = now
-	h := p.header(protocol.Ack, r.call.Counterpart(), 0, r.tag)
-	acts = append(acts, Action{Kind: Transmit, ID: r.op.ID, Header: h})
-	f := r.fingerprint
-	if f == r.replacedMessage {
-		r.answerTime = r.replacedTime // it was real, and was retransmitted
+	recv := &p.recv
+	recv.phases.Ack = now
+	h := p.header(protocol.Ack, recv.call.Counterpart(), 0, recv.tag)
+	acts = append(acts, Action{Kind: Transmit, ID: recv.op.ID, Header: h})
+	f := recv.fingerprint
+	if f == recv.replacedMessage {
+		recv.answerTime = recv.replacedTime // it was real, and was retransmitted
 	}
 	p.lastReceived = receivedMessage{
-		valid: true, call: r.call, size: r.size, sum: r.sum, ackedAt: now, earlyData: timerAfter(now, p.ackLost()),
-		answersClear: true, fragmented: r.firstBytes < int64(r.size)*protocol.WordLen, answerTime: r.answerTime,
+		valid: true, call: recv.call, size: recv.size, sum: recv.sum, ackedAt: now, earlyData: timerAfter(now, p.ackLost()),
+		answersClear: true, fragmented: recv.firstBytes < int64(recv.size)*protocol.WordLen, answerTime: recv.answerTime,
 	}
 	if p.detectsDuplicates() {
 		if p.lastReceived.equalsRecent = p.recent.contains(f); p.lastReceived.equalsRecent {
-			data := protocol.Header{Dst: p.cfg.Local, Src: p.cfg.Remote, Size: r.size, Call: r.call,
-				Type: protocol.Data, Tag: r.tag}
-			acts = append(acts, Action{Kind: Note, ID: r.op.ID, Event: RepeatedContent, Header: data})
+			data := protocol.Header{Dst: p.cfg.Local, Src: p.cfg.Remote, Size: recv.size, Call: recv.call,
+				Type: protocol.Data, Tag: recv.tag}
+			acts = append(acts, Action{Kind: Note, ID: recv.op.ID, Event: RepeatedContent, Header: data})
 		}
 		p.recent.add(f)
 	}
@@ -382,39 +382,39 @@ func (p *Pair) completeRecv(now Instant, acts []Action) []Action {
 		p.deferred = deferredHeader{}
 	}
 	var err error
-	if r.size > r.op.Words {
-		err = &TruncatedError{Remote: p.cfg.Remote, Posted: r.op.Words, Sent: r.size}
+	if recv.size > recv.op.Words {
+		err = &TruncatedError{Remote: p.cfg.Remote, Posted: recv.op.Words, Sent: recv.size}
 	}
 	return p.endRecv(now, err, acts)
 }
 
 // startOver discards the part of the message received so far. The sender retransmits either all of it or nothing.
 func (p *Pair) startOver(now Instant, acts []Action) []Action {
-	r := &p.recv
-	if r.heldBack {
-		r.replacedMessage, r.replacedTime = r.fingerprint, r.answerTime
+	recv := &p.recv
+	if recv.heldBack {
+		recv.replacedMessage, recv.replacedTime = recv.fingerprint, recv.answerTime
 	}
-	r.state, r.stateSince, r.bytesReceived, r.size = WaitData, now, 0, 0
-	r.holdTimer, r.heldBack = timer{}, false
-	return append(acts, Action{Kind: Note, ID: r.op.ID, Event: StartedOver})
+	recv.state, recv.stateSince, recv.bytesReceived, recv.size = WaitData, now, 0, 0
+	recv.holdTimer, recv.heldBack = timer{}, false
+	return append(acts, Action{Kind: Note, ID: recv.op.ID, Event: StartedOver})
 }
 
 // tickRecv handles the timers of the receiving half.
 func (p *Pair) tickRecv(now Instant, acts []Action) []Action {
-	r := &p.recv
-	if r.holdTimer.isDue(now) || r.heldBack && r.deadline.isDue(now) {
-		r.holdTimer = timer{}
-		if r.heldBack { // nothing else has come
+	recv := &p.recv
+	if recv.holdTimer.isDue(now) || recv.heldBack && recv.deadline.isDue(now) {
+		recv.holdTimer = timer{}
+		if recv.heldBack { // nothing else has come
 			return p.completeRecv(now, acts)
 		}
 	}
-	if r.deadline.isDue(now) {
-		if r.resumed {
+	if recv.deadline.isDue(now) {
+		if recv.resumed {
 			return p.endInterrupted(now, acts)
 		}
 		return p.onDataOverdue(now, acts)
 	}
-	if !r.rto.isDue(now) {
+	if !recv.rto.isDue(now) {
 		return acts
 	}
 	if p.cfg.Quirks.OneDeferredHeader && p.send.state == WaitAck {
@@ -423,8 +423,8 @@ func (p *Pair) tickRecv(now Instant, acts []Action) []Action {
 		p.armRecv(now)
 		return acts
 	}
-	r.timeouts++
-	if r.state == Receiving {
+	recv.timeouts++
+	if recv.state == Receiving {
 		acts = p.noteWedge(protocol.Header{}, errWedgeBrokenOff, acts)
 		acts = p.startOver(now, acts)
 		if p.cfg.Peer.RetransmitsClear > 0 {
@@ -438,14 +438,14 @@ func (p *Pair) tickRecv(now Instant, acts []Action) []Action {
 
 // endRecv ends the receive with err or nil, frees the receiving half, and resumes a send that was held back.
 func (p *Pair) endRecv(now Instant, err error, acts []Action) []Action {
-	r := p.recv
+	recv := p.recv
 	p.freeRecv()
-	if err == nil && r.resumed {
+	if err == nil && recv.resumed {
 		p.dropInherited(now)
 	}
 	acts = append(acts, Action{
-		Kind: RecvDone, ID: r.op.ID, Words: r.size, Err: err, Phases: r.phases,
-		Header: p.header(protocol.Data, r.call, r.size, r.tag),
+		Kind: RecvDone, ID: recv.op.ID, Words: recv.size, Err: err, Phases: recv.phases,
+		Header: p.header(protocol.Data, recv.call, recv.size, recv.tag),
 	})
 	if err == nil && p.send.state == Held {
 		// The peer was in a send, so a CLEAR_TO_SEND in the meantime was a duplicate.
@@ -456,20 +456,20 @@ func (p *Pair) endRecv(now Instant, err error, acts []Action) []Action {
 
 // resumeSend resumes a send that was held back because a receive was in progress.
 func (p *Pair) resumeSend(now Instant, acts []Action) []Action {
-	s := &p.send
-	if s.state != Held || p.deadEnd.err != nil {
+	send := &p.send
+	if send.state != Held || p.deadEnd.err != nil {
 		return acts
 	}
-	if s.detached {
-		s.state = WaitClear
+	if send.detached {
+		send.state = WaitClear
 		return acts
 	}
-	if s.requestsSent == 0 || p.cfg.Peer.DropsRequests {
+	if send.requestsSent == 0 || p.cfg.Peer.DropsRequests {
 		return p.startSend(now, acts)
 	}
 	// The peer has deferred our SEND_REQUEST, or dropped it as a duplicate.
-	s.state, s.stateSince, s.timeouts = WaitClear, now, 0
-	s.deadline = timerAfter(now, p.cfg.Timing.ClearDeadline)
+	send.state, send.stateSince, send.timeouts = WaitClear, now, 0
+	send.deadline = timerAfter(now, p.cfg.Timing.ClearDeadline)
 	p.armSend(now, p.cfg.Timing.Clear)
 	return p.useStale(now, acts)
 }
@@ -504,18 +504,18 @@ func (p *Pair) ExpectedPayload() (offset, left int64, ok bool) {
 
 // RecvWait describes what the posted receive is waiting for, and returns false if there is no receive.
 func (p *Pair) RecvWait() (Wait, bool) {
-	r := &p.recv
-	if r.state == Idle {
+	recv := &p.recv
+	if recv.state == Idle {
 		return Wait{}, false
 	}
-	w := Wait{
-		ID: r.op.ID, State: r.state, Local: p.cfg.Local, Remote: p.cfg.Remote,
-		For: r.state.AwaitedPacket(), Since: r.stateSince, Retransmissions: r.phases.Retransmissions, Words: r.size, Got: r.bytesReceived,
+	wait := Wait{
+		ID: recv.op.ID, State: recv.state, Local: p.cfg.Local, Remote: p.cfg.Remote,
+		For: recv.state.AwaitedPacket(), Since: recv.stateSince, Retransmissions: recv.phases.Retransmissions, Words: recv.size, Got: recv.bytesReceived,
 	}
 	if p.deferredMismatch && p.deferred.valid {
-		w.Deferred, w.HasDeferred = p.deferred.header.Call, true
+		wait.Deferred, wait.HasDeferred = p.deferred.header.Call, true
 	}
-	return w, true
+	return wait, true
 }
 
 // Deferred returns the SEND_REQUEST that no receive has answered, and when it was received. Such a peer is blocked in a

@@ -38,28 +38,28 @@ type inherited struct {
 
 // Restore sets the state that the previous process of this rank has kept, or the zero Kept if there is none. Call it
 // before any event. Only a Pair with restored state receives messages that it has not cleared itself.
-func (p *Pair) Restore(now Instant, k SavedState) {
+func (p *Pair) Restore(now Instant, state SavedState) {
 	if p.cfg.Reliable || p.cfg.Quirks.OneDeferredHeader {
 		return
 	}
-	if k.Rebooted {
-		k.In.StepTime, k.Out.StepTime, k.Acked = now-restartTimeout, now-restartTimeout, now-restartTimeout
+	if state.Rebooted {
+		state.In.StepTime, state.Out.StepTime, state.Acked = now-restartTimeout, now-restartTimeout, now-restartTimeout
 	}
-	p.inherited = &inherited{saved: k, startedAt: now}
-	if k.HasReceived && (k.In.Progress == NoMessage || k.In.Progress == Acknowledged) { // otherwise the peer has our ACK
-		p.lastReceived = receivedMessage{valid: true, call: k.Call, size: k.Size, sum: k.Sum, ackedAt: k.Acked,
-			earlyData: timerAfter(k.Acked, p.ackLost())}
+	p.inherited = &inherited{saved: state, startedAt: now}
+	if state.HasReceived && (state.In.Progress == NoMessage || state.In.Progress == Acknowledged) { // otherwise the peer has our ACK
+		p.lastReceived = receivedMessage{valid: true, call: state.Call, size: state.Size, sum: state.Sum, ackedAt: state.Acked,
+			earlyData: timerAfter(state.Acked, p.ackLost())}
 		p.lastReceived.earlyData.expire(now)
 	}
-	if k.Out.Progress == Requested {
-		p.clearPending, p.requestedAt = true, k.Out.StepTime
+	if state.Out.Progress == Requested {
+		p.clearPending, p.requestedAt = true, state.Out.StepTime
 	}
 	switch {
-	case k.DeadEnd && k.DeadOnSend:
+	case state.DeadEnd && state.DeadOnSend:
 		p.enterDeadEnd(p.restartError(InOurSend, 0), true)
-	case k.DeadEnd:
+	case state.DeadEnd:
 		p.enterDeadEnd(p.restartError(InPeerSend, 0), false)
-	case p.cfg.Peer.BlockingCalls && k.In.Progress != NoMessage, p.mayBeInOurSend():
+	case p.cfg.Peer.BlockingCalls && state.In.Progress != NoMessage, p.mayBeInOurSend():
 		p.inherited.deadline = timerAfter(now, restartTimeout)
 	}
 }
@@ -129,21 +129,21 @@ func (p *Pair) Offer(now Instant, b []byte) bool {
 	if e == nil || p.recv.isActive() || p.deferred.valid || p.deadEnd.err != nil {
 		return false
 	}
-	h, defect := p.cfg.Profile.Parse(b)
-	if !defect.OK() || h.Type != protocol.Data || !h.Call.IsSend() || p.checkRanks(h) != ReasonNone ||
-		h.Size > p.cfg.MaxWords {
+	header, defect := p.cfg.Profile.Parse(b)
+	if !defect.OK() || header.Type != protocol.Data || !header.Call.IsSend() || p.checkRanks(header) != ReasonNone ||
+		header.Size > p.cfg.MaxWords {
 		return false
 	}
 	payload := b[protocol.HeaderLen:]
-	if p.equalsLast(h, payload) || !p.lengthFits(0, int64(h.Size)*protocol.WordLen, payload) {
+	if p.equalsLast(header, payload) || !p.lengthFits(0, int64(header.Size)*protocol.WordLen, payload) {
 		return false
 	}
 	d, sum := &e.data, checksum(payload)
 	switch {
-	case !d.valid || d.call != h.Call || d.tag != h.Tag || d.size != h.Size || d.sum != sum:
+	case !d.valid || d.call != header.Call || d.tag != header.Tag || d.size != header.Size || d.sum != sum:
 		in := &e.saved.In
-		d.valid, d.call, d.tag, d.size, d.sum, d.at = true, h.Call, h.Tag, h.Size, sum, now
-		d.proven = in.Progress == Cleared && in.Call == h.Call && in.Tag == h.Tag
+		d.valid, d.call, d.tag, d.size, d.sum, d.at = true, header.Call, header.Tag, header.Size, sum, now
+		d.proven = in.Progress == Cleared && in.Call == header.Call && in.Tag == header.Tag
 	case now-d.at >= max(p.cfg.Peer.AckRetransmit, deployedFirst)*9/10:
 		d.proven, d.at = true, now
 	}
@@ -151,8 +151,8 @@ func (p *Pair) Offer(now Instant, b []byte) bool {
 		e.deadline = timerAfter(now, restartTimeout)
 	}
 	if d.proven {
-		h.Type, h.Size = protocol.SendRequest, 0
-		p.deferred, p.resuming = deferredHeader{valid: true, header: h, receivedAt: d.at}, true
+		header.Type, header.Size = protocol.SendRequest, 0
+		p.deferred, p.resuming = deferredHeader{valid: true, header: header, receivedAt: d.at}, true
 	}
 	return d.proven
 }
@@ -167,13 +167,13 @@ func (p *Pair) dropOffer() {
 // resume begins to receive a message that a previous process cleared. It transmits nothing, because the peer is already
 // waiting for ACK.
 func (p *Pair) resume(now Instant, acts []Action) []Action {
-	r := &p.recv
+	recv := &p.recv
 	p.resuming = false
-	r.resumed, r.phases.Clear = true, now
-	r.rto, r.earlyRequest, r.deadline = timer{}, timer{}, timerAfter(now, restartTimeout)
-	h := protocol.Header{Dst: p.cfg.Local, Src: p.cfg.Remote, Size: p.inherited.data.size, Call: r.call,
-		Type: protocol.Data, Tag: r.tag}
-	return append(acts, Action{Kind: Note, ID: r.op.ID, Event: Resumed, Header: h})
+	recv.resumed, recv.phases.Clear = true, now
+	recv.rto, recv.earlyRequest, recv.deadline = timer{}, timer{}, timerAfter(now, restartTimeout)
+	h := protocol.Header{Dst: p.cfg.Local, Src: p.cfg.Remote, Size: p.inherited.data.size, Call: recv.call,
+		Type: protocol.Data, Tag: recv.tag}
+	return append(acts, Action{Kind: Note, ID: recv.op.ID, Event: Resumed, Header: h})
 }
 
 // endInterrupted ends the receive of a message that a previous process cleared, because the rest did not arrive in time.

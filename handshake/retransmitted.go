@@ -9,27 +9,27 @@ import (
 // unsolicitedData handles DATA that does not answer a pending CLEAR_TO_SEND. rest is the number of bytes of the message
 // after this datagram.
 func (p *Pair) unsolicitedData(
-	now Instant, h protocol.Header, payload []byte, rest int64, streamed bool, acts []Action,
+	now Instant, header protocol.Header, payload []byte, rest int64, streamed bool, acts []Action,
 ) []Action {
 	p.dropOffer()
-	same := p.equalsLast(h, payload) || streamed && p.lastReceived.valid && p.lastReceived.call == h.Call && p.lastReceived.size == h.Size
+	same := p.equalsLast(header, payload) || streamed && p.lastReceived.valid && p.lastReceived.call == header.Call && p.lastReceived.size == header.Size
 	if streamed || rest > 0 {
 		p.discardBytes, p.discardUntil = rest, now+p.cfg.Timing.FragmentGap
 	}
 	if n := p.numbers.revokedClear; n > 0 {
 		// Its CLEAR_TO_SEND was revoked.
-		acts = append(acts, Action{Kind: Drop, Reason: ReasonUnsolicited, Header: h})
-		return p.transmitRevocation(protocol.ClearToSend, n-1, h.Tag, acts)
+		acts = append(acts, Action{Kind: Drop, Reason: ReasonUnsolicited, Header: header})
+		return p.transmitRevocation(protocol.ClearToSend, n-1, header.Tag, acts)
 	}
 	if !same || p.deferred.valid && p.deferred.header.Type == protocol.SendRequest {
 		if !streamed && !p.deferred.valid {
-			acts = p.onSecondData(now, fingerprint{call: h.Call, size: h.Size, sum: checksum(payload)}, h, acts)
+			acts = p.onSecondData(now, fingerprint{call: header.Call, size: header.Size, sum: checksum(payload)}, header, acts)
 		}
 		// Otherwise the peer has asked to send since, and this is its new message, which it sends because of a stale
 		// CLEAR_TO_SEND.
-		return append(acts, Action{Kind: Drop, Reason: ReasonUnsolicited, Header: h})
+		return append(acts, Action{Kind: Drop, Reason: ReasonUnsolicited, Header: header})
 	}
-	acts = append(acts, Action{Kind: Drop, Reason: ReasonDuplicate, Header: h})
+	acts = append(acts, Action{Kind: Drop, Reason: ReasonDuplicate, Header: header})
 	if p.cfg.Quirks.AckOnce || p.lastReceived.earlyData.armed {
 		return acts
 	}
@@ -39,7 +39,7 @@ func (p *Pair) unsolicitedData(
 	if e := p.inherited; e != nil && e.saved.In.Progress == Acknowledged {
 		e.saved.In = SavedMessage{} // this is the ACK that it waits for
 	}
-	ack := p.header(protocol.Ack, h.Call.Counterpart(), 0, h.Tag)
+	ack := p.header(protocol.Ack, header.Call.Counterpart(), 0, header.Tag)
 	return append(acts,
 		Action{Kind: Transmit, Header: ack},
 		Action{Kind: Note, Event: Reacked, Header: ack})

@@ -64,9 +64,9 @@ const (
 
 // Send starts a message. If it cannot, the error is ErrBusy or a *DeadEndError, or wraps ErrEmpty or ErrTooLong.
 func (p *Pair) Send(now Instant, op SendOp, acts []Action) ([]Action, error) {
-	s := &p.send
+	send := &p.send
 	switch {
-	case s.state != Idle:
+	case send.state != Idle:
 		return acts, ErrBusy
 	case op.Words == 0 && p.cfg.Peer.RefusesEmpty:
 		return acts, fmt.Errorf("rank %d → rank %d: %w: it waits for payload forever; send at least one word",
@@ -81,7 +81,7 @@ func (p *Pair) Send(now Instant, op SendOp, acts []Action) ([]Action, error) {
 	case p.rejectsSend():
 		return acts, p.deadEnd.err
 	}
-	*s = sending{state: Held, op: op, stateSince: now, phases: Phases{Start: now}}
+	*send = sending{state: Held, op: op, stateSince: now, phases: Phases{Start: now}}
 	if p.recv.isActive() {
 		if p.cfg.Peer.BlockingCalls {
 			p.armSend(now, p.cfg.Timing.Clear)
@@ -96,27 +96,27 @@ func (p *Pair) Send(now Instant, op SendOp, acts []Action) ([]Action, error) {
 
 // startSend sends the SEND_REQUEST of a message that is not held back, and starts the wait for CLEAR_TO_SEND.
 func (p *Pair) startSend(now Instant, acts []Action) []Action {
-	s := &p.send
-	s.state, s.stateSince, s.timeouts = WaitClear, now, 0
-	s.deadline = timerAfter(now, p.cfg.Timing.ClearDeadline)
+	send := &p.send
+	send.state, send.stateSince, send.timeouts = WaitClear, now, 0
+	send.deadline = timerAfter(now, p.cfg.Timing.ClearDeadline)
 	if t := &p.cfg.Timing; t.FirstDeadline > 0 && !p.counts.any() &&
 		(t.ClearDeadline == 0 || t.FirstDeadline < t.ClearDeadline) {
-		s.neverReceived, s.deadline = true, timerAfter(now, t.FirstDeadline)
+		send.neverReceived, send.deadline = true, timerAfter(now, t.FirstDeadline)
 	}
 	if p.deadEnd.err != nil {
-		p.deadEnd.trialStarted, s.deadline = true, timerAfter(now, p.trialTimeout())
+		p.deadEnd.trialStarted, send.deadline = true, timerAfter(now, p.trialTimeout())
 	}
 	if p.mayWaitForData() {
-		s.peerAwaitsData, s.deadline = true, timerAfter(now, restartTimeout)
+		send.peerAwaitsData, send.deadline = true, timerAfter(now, restartTimeout)
 	}
-	if s.requestsSent == 0 {
-		s.phases.Request = now
+	if send.requestsSent == 0 {
+		send.phases.Request = now
 	}
 	p.armSend(now, p.cfg.Timing.Clear)
 	if p.clearPending && p.cfg.Peer.KeepsRequests {
 		// The peer has kept a SEND_REQUEST, which its next receive answers. It would keep another one for the receive
 		// after that.
-		s.requestsSent++
+		send.requestsSent++
 	} else {
 		acts = p.transmitRequest(now, acts)
 	}
@@ -159,49 +159,49 @@ func (p *Pair) sendCall() protocol.Call {
 // startData sends DATA for the first time.
 func (p *Pair) startData(now Instant, acts []Action) []Action {
 	p.dropInherited(now) // the peer is in the receive of this message
-	s := &p.send
-	s.state, s.stateSince = WaitAck, now
+	send := &p.send
+	send.state, send.stateSince = WaitAck, now
 	if !p.cfg.Quirks.CarryOver {
-		s.timeouts = 0
+		send.timeouts = 0
 	}
-	s.phases.Clear = now
+	send.phases.Clear = now
 	p.staleClear = deferredHeader{}
-	s.peerRestarted = false
+	send.peerRestarted = false
 	p.exitDeadEnd() // the peer has asked for this message
-	s.cleared, s.earlyClear = true, p.untilRetransmit(now)
-	s.ambiguousClear = p.cfg.Peer.KeepsRequests && s.requestsSent > 1
-	p.clearPending = s.ambiguousClear && now-s.requestedAt > promptWindow
-	s.deadline = timer{} // set by DataSent
+	send.cleared, send.earlyClear = true, p.untilRetransmit(now)
+	send.ambiguousClear = p.cfg.Peer.KeepsRequests && send.requestsSent > 1
+	p.clearPending = send.ambiguousClear && now-send.requestedAt > promptWindow
+	send.deadline = timer{} // set by DataSent
 	return p.transmitData(acts)
 }
 
 func (p *Pair) transmitData(acts []Action) []Action {
-	s := &p.send
+	send := &p.send
 	if p.cfg.Quirks.OneDeferredHeader {
 		p.deferred = deferredHeader{}
 	}
-	s.rto, s.writing = timer{}, true
-	s.ackHeld, s.holdTimer = false, timer{}
+	send.rto, send.writing = timer{}, true
+	send.ackHeld, send.holdTimer = false, timer{}
 	p.unansweredClear = deferredHeader{}
-	return append(acts, Action{Kind: TransmitData, ID: s.op.ID, Header: p.dataHeader(), Words: s.op.Words})
+	return append(acts, Action{Kind: TransmitData, ID: send.op.ID, Header: p.dataHeader(), Words: send.op.Words})
 }
 
 // DataSent informs the Pair that the caller has executed TransmitData. The wait for ACK begins now, however long the
 // transmission took.
 func (p *Pair) DataSent(now Instant) {
-	s := &p.send
-	if s.state != WaitAck {
+	send := &p.send
+	if send.state != WaitAck {
 		return
 	}
-	if !s.dataSent { // retransmissions do not extend the deadline
-		s.deadline = timerAfter(now, boundDeadline(p.cfg.Timing.AckDeadline, s.detached))
+	if !send.dataSent { // retransmissions do not extend the deadline
+		send.deadline = timerAfter(now, boundDeadline(p.cfg.Timing.AckDeadline, send.detached))
 	}
-	s.dataSent, s.writing, s.phases.Data = true, false, now
+	send.dataSent, send.writing, send.phases.Data = true, false, now
 	if !p.retransmitsOnClear() {
 		p.armSend(now, p.cfg.Timing.Ack)
 		return
 	}
-	s.earlyClear = timer{armed: true, expiry: max(s.earlyClear.expiry, now+crossingWindow)}
+	send.earlyClear = timer{armed: true, expiry: max(send.earlyClear.expiry, now+crossingWindow)}
 }
 
 // retransmitsOnClear reports whether DATA is retransmitted only if the peer asks for it by CLEAR_TO_SEND.
@@ -266,28 +266,28 @@ func (p *Pair) retransmitData(acts []Action) []Action {
 
 // tickSend handles the timers of the sending half.
 func (p *Pair) tickSend(now Instant, acts []Action) []Action {
-	s := &p.send
-	if s.ackHeld && (s.holdTimer.isDue(now) || s.deadline.isDue(now)) {
+	send := &p.send
+	if send.ackHeld && (send.holdTimer.isDue(now) || send.deadline.isDue(now)) {
 		return p.completeSend(now, acts) // nothing contradicts it
 	}
-	if s.deadline.isDue(now) {
+	if send.deadline.isDue(now) {
 		switch {
 		case p.deadEnd.err != nil: // this send was a trial
 			return p.endSend(now, p.deadEnd.err, acts)
-		case s.peerAwaitsData && s.state == WaitClear:
-			return p.endSend(now, p.restartError(MayWaitForData, now-s.stateSince), acts)
-		case s.state == WaitAck && p.retransmitsOnClear() && p.fragmented():
+		case send.peerAwaitsData && send.state == WaitClear:
+			return p.endSend(now, p.restartError(MayWaitForData, now-send.stateSince), acts)
+		case send.state == WaitAck && p.retransmitsOnClear() && p.fragmented():
 			return p.onAckOverdue(now, acts)
 		}
 		w, _ := p.SendWait()
-		err := &TimeoutError{Wait: w, Elapsed: now - s.stateSince, Unheard: s.neverReceived}
-		err.Silent = s.state == WaitAck && !s.peerRequested && p.silenceProvesAck() && err.Elapsed >= p.cfg.Peer.retransmitSpan()
+		err := &TimeoutError{Wait: w, Elapsed: now - send.stateSince, Unheard: send.neverReceived}
+		err.Silent = send.state == WaitAck && !send.peerRequested && p.silenceProvesAck() && err.Elapsed >= p.cfg.Peer.retransmitSpan()
 		return p.endSend(now, err, acts)
 	}
-	if !s.rto.isDue(now) {
+	if !send.rto.isDue(now) {
 		return acts
 	}
-	switch s.state {
+	switch send.state {
 	case Held:
 		return p.requestWhileHeld(now, acts)
 	case WaitClear:
@@ -318,13 +318,13 @@ func (p *Pair) silenceProvesAck() bool {
 // requestWhileHeld sends the SEND_REQUEST of a send that has long been held behind a message of which nothing was
 // received. If the SEND_REQUEST of that message was a late duplicate, the peer may be waiting for ours.
 func (p *Pair) requestWhileHeld(now Instant, acts []Action) []Action {
-	s := &p.send
-	s.rto = timer{}
+	send := &p.send
+	send.rto = timer{}
 	if p.recv.state != WaitData {
 		p.armSend(now, p.cfg.Timing.Clear)
 		return acts
 	}
-	s.phases.Request = now
+	send.phases.Request = now
 	return p.transmitRequest(now, acts)
 }
 
@@ -341,36 +341,36 @@ func (p *Pair) matchesSend(h protocol.Header) bool {
 	return p.cfg.Peer.IntCallsOnly || h.Call == p.sendCall().Counterpart()
 }
 
-func (p *Pair) onClear(now Instant, h protocol.Header, acts []Action) []Action {
-	s := &p.send
-	if p.answersRevoked(now, h) {
-		acts = append(acts, Action{Kind: Drop, Reason: ReasonStale, Header: h})
-		return p.transmitRevocation(protocol.SendRequest, h.Size, h.Tag, acts)
+func (p *Pair) onClear(now Instant, header protocol.Header, acts []Action) []Action {
+	send := &p.send
+	if p.answersRevoked(now, header) {
+		acts = append(acts, Action{Kind: Drop, Reason: ReasonStale, Header: header})
+		return p.transmitRevocation(protocol.SendRequest, header.Size, header.Tag, acts)
 	}
 	if p.cfg.Peer.BlockingCalls && !p.unansweredClear.valid {
-		p.unansweredClear = deferredHeader{valid: true, header: h, receivedAt: now}
+		p.unansweredClear = deferredHeader{valid: true, header: header, receivedAt: now}
 	}
-	acts = p.clearAfterDone(now, h, acts)
-	switch s.state {
+	acts = p.clearAfterDone(now, header, acts)
+	switch send.state {
 	case WaitClear:
-		if p.matchesSend(h) {
+		if p.matchesSend(header) {
 			return p.startData(now, acts)
 		}
-		p.deferHeader(now, h)
-		return append(acts, Action{Kind: Drop, Reason: ReasonDatatype, Header: h})
+		p.deferHeader(now, header)
+		return append(acts, Action{Kind: Drop, Reason: ReasonDatatype, Header: header})
 	case Held:
-		if !p.recv.isActive() && p.clearedPrevious(now) && p.matchesSend(h) {
+		if !p.recv.isActive() && p.clearedPrevious(now) && p.matchesSend(header) {
 			return p.startData(now, acts)
 		}
-		if s.requestsSent > 0 && p.matchesSend(h) {
-			return p.clearedWhileHeld(now, h, acts)
+		if send.requestsSent > 0 && p.matchesSend(header) {
+			return p.clearedWhileHeld(now, header, acts)
 		}
 	case WaitAck:
-		if p.matchesSend(h) && p.provesLoss(now) {
+		if p.matchesSend(header) && p.provesLoss(now) {
 			// Let the timer retransmit, so that an ACK received after this packet is handled first. An ACK received
 			// before this packet was a copy.
-			s.rto, p.unansweredClear = timer{armed: true, expiry: now}, deferredHeader{}
-			s.ackHeld, s.holdTimer = false, timer{}
+			send.rto, p.unansweredClear = timer{armed: true, expiry: now}, deferredHeader{}
+			send.ackHeld, send.holdTimer = false, timer{}
 			return acts
 		}
 	case Idle:
@@ -382,17 +382,17 @@ func (p *Pair) onClear(now Instant, h protocol.Header, acts []Action) []Action {
 			p.exitDeadEnd() // the peer is in another receive, and this is not a late copy
 		}
 		if p.clearPending {
-			p.staleClear = deferredHeader{valid: true, header: h, receivedAt: now}
+			p.staleClear = deferredHeader{valid: true, header: header, receivedAt: now}
 		}
 		// Otherwise it is a duplicate, or it answers a SEND_REQUEST from before a restart, and the peer will ask again.
 		p.clearPending = p.clearPending || p.cfg.Peer.KeepsRequests
 	}
-	p.deferHeader(now, h)
-	return append(acts, Action{Kind: Drop, Reason: ReasonStale, Header: h})
+	p.deferHeader(now, header)
+	return append(acts, Action{Kind: Drop, Reason: ReasonStale, Header: header})
 }
 
 // clearedWhileHeld handles a CLEAR_TO_SEND for a send that is held back because the peer's own send was cleared.
-func (p *Pair) clearedWhileHeld(now Instant, h protocol.Header, acts []Action) []Action {
+func (p *Pair) clearedWhileHeld(now Instant, header protocol.Header, acts []Action) []Action {
 	s := &p.send
 	if !p.cfg.Peer.BlockingCalls {
 		return p.startData(now, acts) // the peer can do both at once
@@ -402,63 +402,63 @@ func (p *Pair) clearedWhileHeld(now Instant, h protocol.Header, acts []Action) [
 	if p.recv.state == WaitData && again {
 		// The peer asks again, so it is in a receive and not in a send. Its SEND_REQUEST was a late duplicate, and no
 		// DATA follows.
-		acts = append(acts, Action{Kind: Note, ID: p.recv.op.ID, Event: RequestWasDuplicate, Header: h})
+		acts = append(acts, Action{Kind: Note, ID: p.recv.op.ID, Event: RequestWasDuplicate, Header: header})
 		acts = append(acts, Action{Kind: Repost, ID: p.recv.op.ID})
 		p.freeRecv()
 		return p.startData(now, acts)
 	}
 	// A single CLEAR_TO_SEND may itself be a duplicate. It is used if nothing else comes.
-	p.staleClear = deferredHeader{valid: true, header: h, receivedAt: now}
-	return append(acts, Action{Kind: Drop, Reason: ReasonStale, Header: h})
+	p.staleClear = deferredHeader{valid: true, header: header, receivedAt: now}
+	return append(acts, Action{Kind: Drop, Reason: ReasonStale, Header: header})
 }
 
-func (p *Pair) onAck(now Instant, h protocol.Header, acts []Action) []Action {
-	s := &p.send
-	if s.state == WaitAck && p.matchesSend(h) {
+func (p *Pair) onAck(now Instant, header protocol.Header, acts []Action) []Action {
+	send := &p.send
+	if send.state == WaitAck && p.matchesSend(header) {
 		if p.requestBeforeClear() {
 			// It has received since, so it is not in a send.
 			acts = append(acts, Action{Kind: Note, Event: RequestWasDuplicate, Header: p.deferred.header})
 			p.deferred = deferredHeader{}
 		}
-		return p.checkAck(now, h, acts)
+		return p.checkAck(now, header, acts)
 	}
-	p.deferHeader(now, h)
+	p.deferHeader(now, header)
 	if p.deadEnd.isSend {
 		p.exitDeadEnd() // although late, the ACK shows that the peer is not in the middle of a message
 	}
-	if s.state != WaitAck && p.mayBeInOurSend() {
+	if send.state != WaitAck && p.mayBeInOurSend() {
 		p.dropInherited(now) // the peer is not in the middle of a message from an earlier process either
 	}
 	reason := ReasonStale
-	if s.state == WaitAck {
+	if send.state == WaitAck {
 		reason = ReasonDatatype
 	}
-	return append(acts, Action{Kind: Drop, Reason: reason, Header: h})
+	return append(acts, Action{Kind: Drop, Reason: reason, Header: header})
 }
 
 // requestInWaitAck handles a SEND_REQUEST from a BlockingCalls peer while our message is waiting for its ACK.
-func (p *Pair) requestInWaitAck(now Instant, h protocol.Header, acts []Action) []Action {
-	s := &p.send
+func (p *Pair) requestInWaitAck(now Instant, header protocol.Header, acts []Action) []Action {
+	send := &p.send
 	if !p.requestBeforeClear() {
-		if s.ackHeld { // this SEND_REQUEST shows that the ACK was not a copy
+		if send.ackHeld { // this SEND_REQUEST shows that the ACK was not a copy
 			return p.completeSend(now, acts)
 		}
-		again := s.peerRequested && !s.earlyRequest.armed
-		if !s.peerRequested {
-			s.peerRequested, s.earlyRequest = true, p.untilRetransmit(now)
-			s.deadline.expiry = max(s.deadline.expiry, now+p.cfg.Peer.retransmitSpan()+crossingWindow) // allow time for it to come again
+		again := send.peerRequested && !send.earlyRequest.armed
+		if !send.peerRequested {
+			send.peerRequested, send.earlyRequest = true, p.untilRetransmit(now)
+			send.deadline.expiry = max(send.deadline.expiry, now+p.cfg.Peer.retransmitSpan()+crossingWindow) // allow time for it to come again
 		}
 		if !again { // it may be a late copy of an older SEND_REQUEST, which does not come again
 			return acts
 		}
-		acts = append(acts, Action{Kind: Note, ID: s.op.ID, Event: RequestTakenAsAck, Header: h})
+		acts = append(acts, Action{Kind: Note, ID: send.op.ID, Event: RequestTakenAsAck, Header: header})
 		return p.completeSend(now, acts)
 	}
 	// The peer is still in the send in which it was before it seemed to clear ours. That CLEAR_TO_SEND was a duplicate,
 	// and the peer did not read our DATA.
-	acts = append(acts, Action{Kind: Note, ID: s.op.ID, Event: ClearWasDuplicate, Header: h})
-	s.state, s.stateSince, s.timeouts = WaitClear, now, 0
-	s.deadline = timerAfter(now, p.cfg.Timing.ClearDeadline)
+	acts = append(acts, Action{Kind: Note, ID: send.op.ID, Event: ClearWasDuplicate, Header: header})
+	send.state, send.stateSince, send.timeouts = WaitClear, now, 0
+	send.deadline = timerAfter(now, p.cfg.Timing.ClearDeadline)
 	p.armSend(now, p.cfg.Timing.Clear)
 	return acts
 }
@@ -472,15 +472,15 @@ func (p *Pair) requestBeforeClear() bool {
 
 // acked ends the send successfully.
 func (p *Pair) completeSend(now Instant, acts []Action) []Action {
-	s := &p.send
-	s.phases.Ack = now
-	if s.ackHeld {
-		p.ackRTT.addSample(s.heldAckDelay)
-	} else if s.timeouts == 0 && !p.fragmented() {
-		p.ackRTT.addSample(now - s.phases.Clear)
+	send := &p.send
+	send.phases.Ack = now
+	if send.ackHeld {
+		p.ackRTT.addSample(send.heldAckDelay)
+	} else if send.timeouts == 0 && !p.fragmented() {
+		p.ackRTT.addSample(now - send.phases.Clear)
 	}
-	p.lastSent = sentMessage{valid: s.requestsSent == 1, call: p.sendCall().Counterpart(), earlyClear: s.earlyClear}
-	if p.cfg.Peer.BlockingCalls && s.phases.Clear > p.lastReceived.ackedAt {
+	p.lastSent = sentMessage{valid: send.requestsSent == 1, call: p.sendCall().Counterpart(), earlyClear: send.earlyClear}
+	if p.cfg.Peer.BlockingCalls && send.phases.Clear > p.lastReceived.ackedAt {
 		p.lastReceived.ackConfirmed = true // the peer's last send ended before it entered the receive for our message
 	}
 	if p.cfg.Quirks.OneDeferredHeader {
@@ -491,16 +491,16 @@ func (p *Pair) completeSend(now Instant, acts []Action) []Action {
 
 // endSend ends the send with err or nil, frees the sending half, and starts a receive that was held back.
 func (p *Pair) endSend(now Instant, err error, acts []Action) []Action {
-	s := p.send
+	send := p.send
 	p.send = sending{}
 	if p.newSettings != nil {
 		p.applySendSettings()
 	}
 	// A numbered peer that has refused the message no longer has its SEND_REQUEST.
-	if _, refused := errors.AsType[*RemoteError](err); err != nil && s.requestsSent > 0 && !(refused && p.usesNumbers()) {
-		acts = p.revokeRequest(&s, acts)
+	if _, refused := errors.AsType[*RemoteError](err); err != nil && send.requestsSent > 0 && !(refused && p.usesNumbers()) {
+		acts = p.revokeRequest(&send, acts)
 	}
-	acts = append(acts, Action{Kind: SendDone, ID: s.op.ID, Words: s.op.Words, Err: err, Phases: s.phases})
+	acts = append(acts, Action{Kind: SendDone, ID: send.op.ID, Words: send.op.Words, Err: err, Phases: send.phases})
 	if p.recv.state == WaitRequest {
 		acts = p.answerDeferred(now, acts)
 	}
@@ -510,14 +510,14 @@ func (p *Pair) endSend(now Instant, err error, acts []Action) []Action {
 // CancelSend cancels a send. It returns false if DATA is already being sent. The message then continues, the caller
 // must keep the payload, and SendDone reports the outcome.
 func (p *Pair) CancelSend(now Instant, id ID, acts []Action) ([]Action, bool) {
-	s := &p.send
-	if s.state == Idle || s.op.ID != id || s.state == WaitAck {
+	send := &p.send
+	if send.state == Idle || send.op.ID != id || send.state == WaitAck {
 		return acts, false
 	}
-	if s.requestsSent > 0 {
-		acts = p.revokeRequest(s, acts)
+	if send.requestsSent > 0 {
+		acts = p.revokeRequest(send, acts)
 	}
-	*s = sending{}
+	*send = sending{}
 	if p.newSettings != nil {
 		p.applySendSettings()
 	}
@@ -532,12 +532,12 @@ func (p *Pair) UnansweredClear() (h protocol.Header, since Instant, ok bool) {
 
 // SendWait describes what the message being sent is waiting for, and returns false if there is no such message.
 func (p *Pair) SendWait() (Wait, bool) {
-	s := &p.send
-	if s.state == Idle {
+	send := &p.send
+	if send.state == Idle {
 		return Wait{}, false
 	}
 	return Wait{
-		ID: s.op.ID, State: s.state, Local: p.cfg.Local, Remote: p.cfg.Remote,
-		For: s.state.AwaitedPacket(), Since: s.stateSince, Retransmissions: s.phases.Retransmissions, Words: s.op.Words,
+		ID: send.op.ID, State: send.state, Local: p.cfg.Local, Remote: p.cfg.Remote,
+		For: send.state.AwaitedPacket(), Since: send.stateSince, Retransmissions: send.phases.Retransmissions, Words: send.op.Words,
 	}, true
 }

@@ -51,34 +51,34 @@ func (p *Pair) sendNumber() uint32 {
 
 // answersRevoked reports whether a CLEAR_TO_SEND answers a revoked SEND_REQUEST.
 func (p *Pair) answersRevoked(now Instant, h protocol.Header) bool {
-	n := &p.numbers
+	numbers := &p.numbers
 	switch {
-	case !p.usesNumbers() || n.next == 0:
+	case !p.usesNumbers() || numbers.next == 0:
 		return false
-	case h.Size == n.next:
-		n.usedByPeer = true
+	case h.Size == numbers.next:
+		numbers.usedByPeer = true
 		return false
-	case n.usedByPeer:
+	case numbers.usedByPeer:
 		return true
 	}
-	if p.send.state == WaitClear && (n.unnumbered == 0 || now-n.lastUnnumbered >= answerSpacing) {
-		n.unnumbered, n.lastUnnumbered = n.unnumbered+1, now
+	if p.send.state == WaitClear && (numbers.unnumbered == 0 || now-numbers.lastUnnumbered >= answerSpacing) {
+		numbers.unnumbered, numbers.lastUnnumbered = numbers.unnumbered+1, now
 	}
-	n.unsupported = n.unnumbered == maxUnnumbered
-	return !n.unsupported
+	numbers.unsupported = numbers.unnumbered == maxUnnumbered
+	return !numbers.unsupported
 }
 
 // revokeRequest abandons the SEND_REQUEST of a message that ends, which the peer may have received. If the peer uses
 // numbers, revokeRequest revokes it, and the next SEND_REQUEST has another number, so that the answers to the two can be
 // distinguished.
-func (p *Pair) revokeRequest(s *sending, acts []Action) []Action {
+func (p *Pair) revokeRequest(send *sending, acts []Action) []Action {
 	if !p.usesNumbers() {
 		p.clearPending = true
 		return acts
 	}
 	n := p.numbers.next
 	p.numbers.next++
-	return p.transmitRevocation(protocol.SendRequest, n, s.op.Tag, acts)
+	return p.transmitRevocation(protocol.SendRequest, n, send.op.Tag, acts)
 }
 
 func (p *Pair) transmitRevocation(t protocol.Type, number uint32, tag uint8, acts []Action) []Action {
@@ -90,20 +90,20 @@ func (p *Pair) isRevocation(h protocol.Header) bool {
 	return p.cfg.Peer.NumbersRequests && h.Size > 0 && (h.Type == protocol.SendRequest || h.Type == protocol.ClearToSend)
 }
 
-func (p *Pair) onRevocation(now Instant, h protocol.Header, acts []Action) []Action {
+func (p *Pair) onRevocation(now Instant, header protocol.Header, acts []Action) []Action {
 	p.numbers.usedByPeer, p.numbers.unsupported = true, false
-	n := h.Size - 1
+	n := header.Size - 1
 	switch s, r := &p.send, &p.recv; {
-	case h.Type == protocol.ClearToSend && s.state == WaitAck && n == p.numbers.next:
-		return p.onClearRevoked(now, h, acts)
-	case h.Type == protocol.ClearToSend:
+	case header.Type == protocol.ClearToSend && s.state == WaitAck && n == p.numbers.next:
+		return p.onClearRevoked(now, header, acts)
+	case header.Type == protocol.ClearToSend:
 	case r.isActive() && r.requestNumber == n:
-		return p.onRequestRevoked(now, h, acts)
+		return p.onRequestRevoked(now, header, acts)
 	case p.deferred.valid && p.deferred.header.Type == protocol.SendRequest && p.deferred.header.Size == n:
 		p.deferred, p.deferredMismatch = deferredHeader{}, false
-		return append(acts, Action{Kind: Note, Event: Withdrawn, Header: h})
+		return append(acts, Action{Kind: Note, Event: Withdrawn, Header: header})
 	}
-	return append(acts, Action{Kind: Drop, Reason: ReasonStale, Header: h})
+	return append(acts, Action{Kind: Drop, Reason: ReasonStale, Header: header})
 }
 
 // onRequestRevoked frees a receive whose message was cleared but will not come.
@@ -117,17 +117,17 @@ func (p *Pair) onRequestRevoked(now Instant, h protocol.Header, acts []Action) [
 // revoked handles the revocation of a CLEAR_TO_SEND. It sends SEND_REQUEST again, because the peer drops the DATA of
 // this send. The SEND_REQUEST has a new number, so that a duplicate of the revocation has no effect.
 func (p *Pair) onClearRevoked(now Instant, h protocol.Header, acts []Action) []Action {
-	s := &p.send
-	acts = append(acts, Action{Kind: Note, ID: s.op.ID, Event: Withdrawn, Header: h})
-	if s.detached {
+	send := &p.send
+	acts = append(acts, Action{Kind: Note, ID: send.op.ID, Event: Withdrawn, Header: h})
+	if send.detached {
 		return p.endSend(now, errRevoked, acts)
 	}
 	p.numbers.next++
-	s.stateSince, s.timeouts, s.rto, s.dataSent, s.cleared = now, 0, timer{}, false, false
-	if s.state, s.deadline = Held, (timer{}); p.recv.isActive() {
+	send.stateSince, send.timeouts, send.rto, send.dataSent, send.cleared = now, 0, timer{}, false, false
+	if send.state, send.deadline = Held, (timer{}); p.recv.isActive() {
 		return p.transmitRequest(now, acts)
 	}
-	s.state, s.deadline = WaitClear, timerAfter(now, p.cfg.Timing.ClearDeadline)
+	send.state, send.deadline = WaitClear, timerAfter(now, p.cfg.Timing.ClearDeadline)
 	p.armSend(now, p.cfg.Timing.Clear)
 	return p.transmitRequest(now, acts)
 }
@@ -147,14 +147,14 @@ func (p *Pair) onOtherRequest(now Instant, h protocol.Header, acts []Action) []A
 // RevokeRecv cancels a receive whose sender was already cleared, by revoking the CLEAR_TO_SEND. The peer keeps its
 // message for another receive. RevokeRecv does nothing and returns false if the peer is not known to support this.
 func (p *Pair) RevokeRecv(now Instant, id ID, acts []Action) ([]Action, bool) {
-	r := &p.recv
-	if !p.usesNumbers() || !r.isActive() || r.op.ID != id {
+	recv := &p.recv
+	if !p.usesNumbers() || !recv.isActive() || recv.op.ID != id {
 		return acts, false
 	}
-	if r.state == Receiving {
-		p.discardBytes, p.discardUntil = r.remaining(), now+p.cfg.Timing.FragmentGap
+	if recv.state == Receiving {
+		p.discardBytes, p.discardUntil = recv.remaining(), now+p.cfg.Timing.FragmentGap
 	}
-	n, tag := r.requestNumber, r.tag
+	n, tag := recv.requestNumber, recv.tag
 	p.freeRecv()
 	p.numbers.revokedClear = n + 1
 	return p.resumeSend(now, p.transmitRevocation(protocol.ClearToSend, n, tag, acts)), true

@@ -140,20 +140,20 @@ func sampleRank(r *Rank, created time.Time) *rankSample {
 	var spare state.PeerCounters
 	r.Engine.Counters(func(c *state.RankCounters) {
 		l.rankCounters, l.classes = *c, rec.Classes()
-	}, func(c *state.PeerCounters) {
-		if !rec.HasSeries(c.Rank) && isIdle(c) {
+	}, func(counters *state.PeerCounters) {
+		if !rec.HasSeries(counters.Rank) && isIdle(counters) {
 			return
 		}
-		if rec.AssignSeries(c.Rank) {
-			l.peers = append(l.peers, peerSample{label: strconv.Itoa(c.Rank), counters: *c, times: rec.Peer(c.Rank)})
+		if rec.AssignSeries(counters.Rank) {
+			l.peers = append(l.peers, peerSample{label: strconv.Itoa(counters.Rank), counters: *counters, times: rec.Peer(counters.Rank)})
 			return
 		}
 		if other == nil {
-			other = &peerSample{label: labelOtherPeers, counters: *c, times: rec.Peer(c.Rank)}
+			other = &peerSample{label: labelOtherPeers, counters: *counters, times: rec.Peer(counters.Rank)}
 			other.counters.RoundTrip = 0
 			return
 		}
-		spare = *c
+		spare = *counters
 		mergeCounters(&other.counters, &spare)
 	})
 	if other != nil {
@@ -200,14 +200,14 @@ func (l *rankSample) collectState(out chan<- prometheus.Metric) {
 		out <- collectiveFailures.counterAt(l.createdAt, n.Failures, l.rank, name, n.Algorithm)
 	}
 	out <- disagreements.counterAt(l.createdAt, l.rankCounters.Disagreements, l.rank)
-	if o := l.state.Offload; o != nil { // the rank has a AddUDP socket
+	if offload := l.state.Offload; offload != nil { // the rank has a AddUDP socket
 		if n := l.state.SocketDrops; n != nil {
 			out <- socketDrops.counterAt(l.createdAt, *n, l.rank)
 		}
 		out <- socketBuffer.gauge(float64(l.state.ReceiveBuffer), l.rank)
-		out <- offloadEnabled.gauge(boolToFloat(o.Batches), l.rank, "batches")
-		out <- offloadEnabled.gauge(boolToFloat(o.Segmentation), l.rank, "segmentation")
-		out <- offloadEnabled.gauge(boolToFloat(o.Coalescing), l.rank, "coalescing")
+		out <- offloadEnabled.gauge(boolToFloat(offload.Batches), l.rank, "batches")
+		out <- offloadEnabled.gauge(boolToFloat(offload.Segmentation), l.rank, "segmentation")
+		out <- offloadEnabled.gauge(boolToFloat(offload.Coalescing), l.rank, "coalescing")
 	}
 	out <- attachedPrograms.gauge(float64(len(l.state.Attached)), l.rank)
 	if l.state.Kernel != "" {

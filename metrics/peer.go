@@ -32,7 +32,7 @@ var packetTypes = func() (names [state.NumTypes]string) {
 
 // collectPeer exposes the series of one peer, or of all other peers together.
 func (l *rankSample) collectPeer(out chan<- prometheus.Metric, p *peerSample) {
-	c := &p.counters
+	counters := &p.counters
 	count := func(f *family, n uint64, labels ...string) {
 		out <- f.counterAt(l.createdAt, n, append([]string{l.rank, p.label}, labels...)...)
 	}
@@ -42,49 +42,49 @@ func (l *rankSample) collectPeer(out chan<- prometheus.Metric, p *peerSample) {
 				phases.PhaseNames[ph].Phase)
 		}
 	}
-	count(messages, c.Sent, directionSend)
-	count(messages, c.Received, directionReceive)
-	count(messageBytes, c.SentBytes, directionSend)
-	count(messageBytes, c.ReceivedBytes, directionReceive)
-	count(messageFailures, c.Failed)
-	count(retransmissions, c.Retransmissions)
-	count(unreachable, c.Unreachable)
+	count(messages, counters.Sent, directionSend)
+	count(messages, counters.Received, directionReceive)
+	count(messageBytes, counters.SentBytes, directionSend)
+	count(messageBytes, counters.ReceivedBytes, directionReceive)
+	count(messageFailures, counters.Failed)
+	count(retransmissions, counters.Retransmissions)
+	count(unreachable, counters.Unreachable)
 	for t := range state.NumTypes {
 		name := packetTypes[t]
-		if n := c.PacketsIn[t]; n > 0 {
+		if n := counters.PacketsIn[t]; n > 0 {
 			count(packets, n, directionIn, name)
-			count(packetBytes, c.BytesIn[t], directionIn, name)
+			count(packetBytes, counters.BytesIn[t], directionIn, name)
 		}
-		if n := c.PacketsOut[t]; n > 0 {
+		if n := counters.PacketsOut[t]; n > 0 {
 			count(packets, n, directionOut, name)
-			count(packetBytes, c.BytesOut[t], directionOut, name)
+			count(packetBytes, counters.BytesOut[t], directionOut, name)
 		}
 	}
-	for reason, n := range c.Drops {
+	for reason, n := range counters.Drops {
 		if n > 0 {
 			count(drops, n, state.DropReason(reason).String())
 		}
 	}
-	for event, n := range c.Events {
+	for event, n := range counters.Events {
 		if n > 0 {
 			count(events, n, state.Event(event).String())
 		}
 	}
 	up := 1.0
-	if c.Silent {
+	if counters.Silent {
 		up = 0
 	}
 	out <- peerUp.gauge(up, l.rank, p.label)
-	out <- queuedSends.gauge(float64(c.QueuedSends), l.rank, p.label)
-	out <- inFlightMessages.gauge(float64(c.InFlight), l.rank, p.label)
-	if c.Extended {
-		out <- inFlightPackets.gauge(float64(c.InFlightPackets), l.rank, p.label)
+	out <- queuedSends.gauge(float64(counters.QueuedSends), l.rank, p.label)
+	out <- inFlightMessages.gauge(float64(counters.InFlight), l.rank, p.label)
+	if counters.Extended {
+		out <- inFlightPackets.gauge(float64(counters.InFlightPackets), l.rank, p.label)
 	}
-	if c.RoundTrip > 0 {
-		out <- roundTrip.gauge(c.RoundTrip.Seconds(), l.rank, p.label)
+	if counters.RoundTrip > 0 {
+		out <- roundTrip.gauge(counters.RoundTrip.Seconds(), l.rank, p.label)
 	}
-	l.collectWait(out, c.OldestSend, p.label, directionSend)
-	l.collectWait(out, c.OldestRecv, p.label, directionReceive)
+	l.collectWait(out, counters.OldestSend, p.label, directionSend)
+	l.collectWait(out, counters.OldestRecv, p.label, directionReceive)
 }
 
 // collectWait exposes a wait, unless it is the receive in which a kernel waits for work.
@@ -96,24 +96,24 @@ func (l *rankSample) collectWait(out chan<- prometheus.Metric, w state.OldestWai
 }
 
 // mergeCounters adds the counters of one peer to the counters that all other peers share.
-func mergeCounters(to, c *state.PeerCounters) {
-	to.Extended = to.Extended || c.Extended
-	to.Silent = to.Silent || c.Silent
-	to.MessageCounts.Add(&c.MessageCounts)
-	to.SentBytes += c.SentBytes
-	to.ReceivedBytes += c.ReceivedBytes
-	to.Unreachable += c.Unreachable
-	addCounts(to.PacketsOut[:], c.PacketsOut[:])
-	addCounts(to.PacketsIn[:], c.PacketsIn[:])
-	addCounts(to.BytesOut[:], c.BytesOut[:])
-	addCounts(to.BytesIn[:], c.BytesIn[:])
-	to.Drops.Add(&c.Drops)
-	to.Events.Add(&c.Events)
-	to.QueuedSends += c.QueuedSends
-	to.InFlight += c.InFlight
-	to.InFlightPackets += c.InFlightPackets
-	to.OldestSend = olderWait(to.OldestSend, c.OldestSend)
-	to.OldestRecv = olderWait(to.OldestRecv, c.OldestRecv)
+func mergeCounters(to, counters *state.PeerCounters) {
+	to.Extended = to.Extended || counters.Extended
+	to.Silent = to.Silent || counters.Silent
+	to.MessageCounts.Add(&counters.MessageCounts)
+	to.SentBytes += counters.SentBytes
+	to.ReceivedBytes += counters.ReceivedBytes
+	to.Unreachable += counters.Unreachable
+	addCounts(to.PacketsOut[:], counters.PacketsOut[:])
+	addCounts(to.PacketsIn[:], counters.PacketsIn[:])
+	addCounts(to.BytesOut[:], counters.BytesOut[:])
+	addCounts(to.BytesIn[:], counters.BytesIn[:])
+	to.Drops.Add(&counters.Drops)
+	to.Events.Add(&counters.Events)
+	to.QueuedSends += counters.QueuedSends
+	to.InFlight += counters.InFlight
+	to.InFlightPackets += counters.InFlightPackets
+	to.OldestSend = olderWait(to.OldestSend, counters.OldestSend)
+	to.OldestRecv = olderWait(to.OldestRecv, counters.OldestRecv)
 }
 
 func addCounts(to, of []uint64) {

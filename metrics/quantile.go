@@ -16,31 +16,31 @@ func (r *Rank) SendTimes(peer int) (p50, p99 float64, n uint64, ok bool) {
 	if rec == nil || peer < 0 || peer >= rec.ClusterSize() {
 		return 0, 0, 0, false
 	}
-	var h *phases.Histogram
+	var histogram *phases.Histogram
 	r.Engine.PeerCounters(peer, func(*state.PeerCounters) {
 		if rec.HasSeries(peer) && rec.AssignSeries(peer) {
-			h = rec.Peer(peer)[phases.SendTotal]
+			histogram = rec.Peer(peer)[phases.SendTotal]
 		}
 	})
-	if h == nil {
+	if histogram == nil {
 		return 0, 0, 0, false
 	}
-	if n = h.Count(); n == 0 {
+	if n = histogram.Count(); n == 0 {
 		return 0, 0, 0, false
 	}
-	return estimateQuantile(h, 0.5, n), estimateQuantile(h, 0.99, n), n, true
+	return estimateQuantile(histogram, 0.5, n), estimateQuantile(histogram, 0.99, n), n, true
 }
 
 // estimateQuantile estimates the quantile q of n times in seconds. It assumes that the logarithms of the times in
 // each bucket are distributed evenly.
-func estimateQuantile(h *phases.Histogram, q float64, n uint64) float64 {
+func estimateQuantile(histogram *phases.Histogram, q float64, n uint64) float64 {
 	rank := q * float64(n)
-	before := float64(h.ZeroCount)
+	before := float64(histogram.ZeroCount)
 	if before >= rank {
 		return 0
 	}
 	at := 0.0
-	for key, n := range h.Buckets {
+	for key, n := range histogram.Buckets {
 		if after := before + float64(n); after >= rank {
 			return math.Exp2((float64(key) - 1 + (rank-before)/float64(n)) / phases.PerOctave)
 		}

@@ -118,47 +118,47 @@ func New(cfg Config) (*Engine, error) {
 	if cfg.Rank < 0 || cfg.Rank >= len(cfg.Peers) {
 		return nil, fmt.Errorf("rank %d is not one of the %d ranks of the cluster", cfg.Rank, len(cfg.Peers))
 	}
-	e := &Engine{
+	engine := &Engine{
 		rank: cfg.Rank, size: len(cfg.Peers), observer: cfg.Observer, failure: failure{cfg.OnFailure},
 		makeReport: cfg.MakeReport,
 		clock:      clock(time.Now()), stop: make(chan struct{}), placements: placementTable{generation: 1},
 		outlets: make([]outlet, len(cfg.Peers)),
 	}
-	e.timer = time.AfterFunc(time.Hour, (*owner)(e).onTimer)
-	e.timer.Stop()
-	e.tickAt.Store(int64(core.Never))
-	c := core.Config{
+	engine.timer = time.AfterFunc(time.Hour, (*owner)(engine).onTimer)
+	engine.timer.Stop()
+	engine.tickAt.Store(int64(core.Never))
+	config := core.Config{
 		Rank: cfg.Rank, Peers: make([]core.Peer, len(cfg.Peers)), Limits: cfg.Limits, Collectives: cfg.Collectives,
 		Observer: cfg.Observer, Calls: cfg.Calls, Reports: cfg.MakeReport != nil,
 	}
-	c.Collectives.Oversubscribed = cfg.Oversubscribed
+	config.Collectives.Oversubscribed = cfg.Oversubscribed
 	for rank := range cfg.Peers {
-		p := &cfg.Peers[rank]
-		c.Peers[rank] = p.coreConfig()
+		peer := &cfg.Peers[rank]
+		config.Peers[rank] = peer.coreConfig()
 		if rank == cfg.Rank {
 			continue
 		}
-		if p.Transport == nil {
+		if peer.Transport == nil {
 			return nil, fmt.Errorf("rank %d: peer %d has no transport", cfg.Rank, rank)
 		}
-		id := slices.Index(e.transports, p.Transport)
+		id := slices.Index(engine.transports, peer.Transport)
 		if id < 0 {
-			id, e.transports = len(e.transports), append(e.transports, p.Transport)
+			id, engine.transports = len(engine.transports), append(engine.transports, peer.Transport)
 		}
-		c.Peers[rank].Network = networkOf(id, p.Transport)
-		e.outlets[rank] = newOutlet(rank, p)
-		if p.Extended == nil && e.outlets[rank].handshakes == nil {
+		config.Peers[rank].Network = networkOf(id, peer.Transport)
+		engine.outlets[rank] = newOutlet(rank, peer)
+		if peer.Extended == nil && engine.outlets[rank].handshakes == nil {
 			return nil, fmt.Errorf("rank %d: peer %d: its transport carries the extended profile only", cfg.Rank, rank)
 		}
-		if memory, ok := p.Transport.(MemoryTransport); ok {
-			c.Peers[rank].Network.Memory, c.Shared = memory, memory
+		if memory, ok := peer.Transport.(MemoryTransport); ok {
+			config.Peers[rank].Network.Memory, config.Shared = memory, memory
 		}
 	}
-	e.core = core.New(c, (*effects)(e))
-	if err := e.start(cfg.Oversubscribed); err != nil {
+	engine.core = core.New(config, (*effects)(engine))
+	if err := engine.start(cfg.Oversubscribed); err != nil {
 		return nil, fmt.Errorf("rank %d: %w", cfg.Rank, err)
 	}
-	return e, nil
+	return engine, nil
 }
 
 // coreConfig returns the peer's configuration for a core, without its network.
@@ -171,13 +171,13 @@ func (p *Peer) coreConfig() core.Peer {
 
 // networkOf returns a transport's configuration for a core.
 func networkOf(id int, tr Transport) core.Network {
-	n := core.Network{ID: id, Reliable: tr.Reliable()}
+	network := core.Network{ID: id, Reliable: tr.Reliable()}
 	if p, ok := tr.(PollTransport); ok && p.CanPoll() {
 		_, memory := tr.(MemoryTransport)
-		n.Places = !memory
+		network.Places = !memory
 	}
-	_, n.Datagrams = tr.(DatagramTransport)
-	return n
+	_, network.Datagrams = tr.(DatagramTransport)
+	return network
 }
 
 // Rank returns the local rank.
@@ -215,32 +215,32 @@ func (e *Engine) canReuseTime() bool {
 func (e *Engine) unlock() { unlockAfter(e, e.core.End()) }
 
 // unlockAfter is unlock for an event that the caller has already ended, with outcome out.
-func unlockAfter(e *Engine, out *core.Outcome) {
+func unlockAfter(engine *Engine, out *core.Outcome) {
 	if len(out.Completed) > 0 {
 		completeAll(out)
 	}
 	if out.Rare {
-		e.handleOutcome(out)
+		engine.handleOutcome(out)
 	}
-	if soon := e.core.Now() + recentTime; int64(min(out.Deadline, soon)) < e.tickAt.Load() {
+	if soon := engine.core.Now() + recentTime; int64(min(out.Deadline, soon)) < engine.tickAt.Load() {
 		// Tick soon only if the sources are being polled, because the tick then wakes no goroutine.
 		due := out.Deadline
-		if !e.group.Armed() {
+		if !engine.group.Armed() {
 			due = min(due, soon)
 		}
-		if int64(due) < e.tickAt.Load() {
-			e.tickAt.Store(int64(due))
-			(*owner)(e).Armed()
+		if int64(due) < engine.tickAt.Load() {
+			engine.tickAt.Store(int64(due))
+			(*owner)(engine).Armed()
 		}
 	}
-	if out.Coalesced != e.hasCoalesced.Load() {
-		e.hasCoalesced.Store(out.Coalesced)
+	if out.Coalesced != engine.hasCoalesced.Load() {
+		engine.hasCoalesced.Store(out.Coalesced)
 	}
-	if e.idle != nil && e.core.IsIdle() {
-		close(e.idle)
-		e.idle = nil
+	if engine.idle != nil && engine.core.IsIdle() {
+		close(engine.idle)
+		engine.idle = nil
 	}
-	e.mu.Unlock()
+	engine.mu.Unlock()
 }
 
 // completeAll completes the requests of an event for their callers.

@@ -13,18 +13,18 @@ import (
 // ErrLength if a peer's wire cannot carry one of the messages, ErrRank, ErrClosed or op.ErrUndefined. Nothing
 // was sent in these cases. A later failure is a *collective.StepError, and ends the call.
 func (e *Engine) StartCollective(c *collective.Operation) (Op, error) {
-	r := requests.Get().(*Request)
-	if err := e.core.Prepare(&r.core, executions.Get().(*collective.Execution), c); err != nil {
+	request := requests.Get().(*Request)
+	if err := e.core.Prepare(&request.core, executions.Get().(*collective.Execution), c); err != nil {
 		return nil, err
 	}
-	r.engine = e
+	request.engine = e
 	e.lock()
 	defer e.unlock()
 	e.postCount++
-	if err := e.core.StartCall(&r.core); err != nil {
+	if err := e.core.StartCall(&request.core); err != nil {
 		return nil, err
 	}
-	return r, nil
+	return request, nil
 }
 
 // RefuseCollective makes the other members' calls with number c.Tag fail with a *collective.CallFailedError

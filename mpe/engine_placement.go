@@ -29,13 +29,13 @@ func (l *placementTable) pollInto(s *source) (n int, gen uint32, err error) {
 
 // Place implements core.Effects.
 func (f *effects) Place(at Placement) {
-	l := &f.placements
-	s := l.sources[at.Peer]
+	table := &f.placements
+	s := table.sources[at.Peer]
 	if s == nil {
 		return
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	table.mu.Lock()
+	defer table.mu.Unlock()
 	s.placements.Set(at)
 	s.placing.Store(s.placements.Len() > 0)
 }

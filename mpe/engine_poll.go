@@ -27,17 +27,17 @@ func (e *Engine) start(oversubscribed bool) error {
 	e.processedUntil = make([]handshake.Instant, len(e.transports))
 	var plain []int
 	for id, tr := range e.transports {
-		p, ok := tr.(PollTransport)
-		if !ok || !p.CanPoll() || e.group.Len() == progress.MaxDrivers {
+		transport, ok := tr.(PollTransport)
+		if !ok || !transport.CanPoll() || e.group.Len() == progress.MaxDrivers {
 			plain = append(plain, id)
 			e.processedUntil[id] = core.Never // its packets are processed as soon as they are received
 			continue
 		}
-		s, interval := newSource(e, id, p), progress.NetworkInterval
+		s, interval := newSource(e, id, transport), progress.NetworkInterval
 		if _, memory := tr.(MemoryTransport); memory {
 			interval = progress.MemoryInterval
 		}
-		if err := e.group.Add(p.Wakeup(), s, interval); err != nil {
+		if err := e.group.Add(transport.Wakeup(), s, interval); err != nil {
 			e.group.Close()
 			return err
 		}
@@ -56,36 +56,36 @@ func (e *Engine) start(oversubscribed bool) error {
 }
 
 // read feeds a transport's packets to an engine until the transport is closed.
-func read(e *Engine, id int) {
-	tr := e.transports[id]
+func read(engine *Engine, id int) {
+	tr := engine.transports[id]
 	batch := make([]RxPacket, batchSize)
 	for {
 		n, err := tr.Recv(batch)
 		if n > 0 {
-			e.receiveBatch(id, batch[:n], 0)
+			engine.receiveBatch(id, batch[:n], 0)
 		}
 		if errors.Is(err, ErrTransportClosed) {
 			return
 		}
 		if err != nil {
-			(*owner)(e).Failed(err)
+			(*owner)(engine).Failed(err)
 			select { // a failing network must not cost a core
 			case <-time.After(recvRetry):
-			case <-e.stop:
+			case <-engine.stop:
 			}
 		}
 	}
 }
 
 // closeTransports closes the transports of an engine, and waits for its goroutines. It returns the first error.
-func closeTransports(e *Engine) (err error) {
-	e.group.Close()
-	for _, tr := range e.transports {
+func closeTransports(engine *Engine) (err error) {
+	engine.group.Close()
+	for _, tr := range engine.transports {
 		if cerr := tr.Close(); cerr != nil && err == nil {
 			err = cerr
 		}
 	}
-	e.goroutines.Wait()
+	engine.goroutines.Wait()
 	return err
 }
 
@@ -129,16 +129,16 @@ func (o *owner) onTimer() {
 // tick makes the core handle time-outs. It reports whether some time-outs are due, but must wait until received
 // packets have been processed.
 func (o *owner) tick() (wait bool) {
-	e := (*Engine)(o)
-	e.lock()
-	defer e.unlock()
-	e.heartbeats.notify()
-	for _, s := range e.sources {
-		s.advance(e.core.Now())
-		e.processedUntil[s.network] = s.processedUntil
+	engine := (*Engine)(o)
+	engine.lock()
+	defer engine.unlock()
+	engine.heartbeats.notify()
+	for _, s := range engine.sources {
+		s.advance(engine.core.Now())
+		engine.processedUntil[s.network] = s.processedUntil
 	}
-	wait = e.core.Tick(e.processedUntil)
-	e.tickAt.Store(int64(e.core.End().Deadline))
+	wait = engine.core.Tick(engine.processedUntil)
+	engine.tickAt.Store(int64(engine.core.End().Deadline))
 	o.Armed()
 	return wait
 }

@@ -89,28 +89,28 @@ func (e *Engine) Post(op *Operation) (*Request, error) {
 		return nil, err
 	}
 	e.mu.Lock()
-	r := e.requests.get()
-	c := &r.core
-	e.core.Init(c, op)
-	r.engine = e
-	short := op.Kind == OpSend && e.core.SendShort(c, op.Blocking) // sent before the clock is read
+	request := e.requests.get()
+	req := &request.core
+	e.core.Init(req, op)
+	request.engine = e
+	short := op.Kind == OpSend && e.core.SendShort(req, op.Blocking) // sent before the clock is read
 	if !short && !op.NoWait && op.Kind != OpRecv && op.Peer != e.rank {
 		if err := awaitCredit(e, op.Peer); err != nil {
-			e.core.Refuse(c, err)
+			e.core.Refuse(req, err)
 			e.unlock()
-			r.Free()
+			request.Free()
 			return nil, e.failure.report(fmt.Errorf("rank %d: %w", e.rank, err))
 		}
 	}
-	if !(op.Kind == OpRecv && e.core.WillQueue(c) && e.canReuseTime() || short && !e.core.NeedsTime(op.Peer)) {
+	if !(op.Kind == OpRecv && e.core.WillQueue(req) && e.canReuseTime() || short && !e.core.NeedsTime(op.Peer)) {
 		e.core.Begin(e.clock.now())
 	}
-	err := e.core.Post(c, short, op.Blocking)
+	err := e.core.Post(req, short, op.Blocking)
 	e.unlockAndPoll()
 	if err != nil {
 		return nil, err
 	}
-	return r, nil
+	return request, nil
 }
 
 // SendNow implements Device. It sends messages of one packet to ranks that share memory, if nothing is queued

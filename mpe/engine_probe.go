@@ -10,8 +10,8 @@ import (
 
 // Probe returns the status of the message that a receive with m would get, without receiving it. If wait is set, it
 // waits for such a message until ctx is done, and then returns an error with the cause.
-func (e *Engine) Probe(ctx context.Context, m Match, wait bool) (Status, bool, error) {
-	if err := e.core.Check(&Operation{Kind: OpRecv, Peer: m.Source, Tag: m.Tag, Comm: m.Comm}); err != nil {
+func (e *Engine) Probe(ctx context.Context, match Match, wait bool) (Status, bool, error) {
+	if err := e.core.Check(&Operation{Kind: OpRecv, Peer: match.Source, Tag: match.Tag, Comm: match.Comm}); err != nil {
 		return Status{}, false, err
 	}
 	var mine *core.Probe
@@ -24,7 +24,7 @@ func (e *Engine) Probe(ctx context.Context, m Match, wait bool) (Status, bool, e
 			e.unlock()
 			return Status{}, false, fmt.Errorf("rank %d: %w", e.rank, ErrClosed)
 		}
-		if st, ok := e.core.Probes.Find(m); ok {
+		if st, ok := e.core.Probes.Find(match); ok {
 			e.core.Probes.Remove(mine)
 			e.unlock()
 			return st, true, nil
@@ -34,7 +34,7 @@ func (e *Engine) Probe(ctx context.Context, m Match, wait bool) (Status, bool, e
 			e.unlock()
 			return Status{}, false, fmt.Errorf("rank %d: %w", e.rank, mine.Err)
 		}
-		if err := e.core.CheckSender(m.Source, m.Comm); err != nil {
+		if err := e.core.CheckSender(match.Source, match.Comm); err != nil {
 			e.core.Probes.Remove(mine)
 			e.unlock()
 			return Status{}, false, fmt.Errorf("rank %d: %w", e.rank, err)
@@ -52,7 +52,7 @@ func (e *Engine) Probe(ctx context.Context, m Match, wait bool) (Status, bool, e
 		}
 		if mine == nil {
 			wake := make(chan struct{}, 1) // found itself would escape to the heap, even without wait
-			found, mine = wake, &core.Probe{Match: m, Wake: func() { notify(wake) }}
+			found, mine = wake, &core.Probe{Match: match, Wake: func() { notify(wake) }}
 			e.core.Probes.Add(mine)
 		}
 		e.unlock()
@@ -62,7 +62,7 @@ func (e *Engine) Probe(ctx context.Context, m Match, wait bool) (Status, bool, e
 			e.core.Probes.Remove(mine)
 			e.unlock()
 			return Status{}, false, fmt.Errorf("rank %d waits for a message%s to probe: %w", e.rank,
-				state.DescribeMatch(m.Source, m.Tag, m.Comm), err)
+				state.DescribeMatch(match.Source, match.Tag, match.Comm), err)
 		}
 	}
 }

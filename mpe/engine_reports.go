@@ -19,14 +19,14 @@ func (e *Engine) AskReports(ctx context.Context, ranks []int) ([]PeerReport, err
 	}
 	e.lock()
 	done := make(chan struct{})
-	q := e.core.Reports.Ask(ranks, func() { close(done) })
+	question := e.core.Reports.Ask(ranks, func() { close(done) })
 	e.unlock()
 	err := e.Await(ctx, done)
 	e.lock()
 	defer e.unlock()
-	e.core.Reports.Cancel(q)
+	e.core.Reports.Cancel(question)
 	if err != nil {
 		return nil, err
 	}
-	return q.Reports, nil
+	return question.Reports, nil
 }

@@ -211,21 +211,21 @@ type spareRequests struct {
 
 // get returns an empty request.
 func (s *spareRequests) get() *Request {
-	r := s.free
-	if r == nil {
-		r = s.freed.Swap(nil)
+	request := s.free
+	if request == nil {
+		request = s.freed.Swap(nil)
 	}
-	if r == nil {
+	if request == nil {
 		if s.allocated == maxSpareRequests {
 			return requests.Get().(*Request)
 		}
 		s.allocated++
-		r = makeRequest()
-		r.pool = s
-		return r
+		request = makeRequest()
+		request.pool = s
+		return request
 	}
-	s.free, r.nextSpare = r.nextSpare, nil
-	return r
+	s.free, request.nextSpare = request.nextSpare, nil
+	return request
 }
 
 // put returns a request to the pool.
@@ -276,37 +276,37 @@ func (r *Request) Cancel() {
 // If keep is not nil, the transfer continues in the memory that keep returns, instead of a copy. keep is called
 // with the lock held, and so is its release function.
 func (r *Request) detach(cause error, keep KeepFunc, gone bool) (Status, error) {
-	e := r.engine
-	e.lock()
-	defer e.unlock()
+	engine := r.engine
+	engine.lock()
+	defer engine.unlock()
 	for r.core.Call != nil && !r.core.Done && r.core.Call.CancelComputing(cause) {
-		awaitUser(e) // the user's function is using the buffers
+		awaitUser(engine) // the user's function is using the buffers
 	}
-	e.core.AbortWait(&r.core, cause, keep, gone)
+	engine.core.AbortWait(&r.core, cause, keep, gone)
 	return r.core.Status, r.core.Err
 }
 
 // compute calls a user's function in a goroutine, without the lock, because it may take a long time.
-func compute(e *Engine, j collective.Job) {
-	e.goroutines.Go(func() {
-		err := j.Run()
-		e.lock()
-		defer e.unlock()
-		if e.userReturned != nil {
-			close(e.userReturned)
-			e.userReturned = nil
+func compute(engine *Engine, job collective.Job) {
+	engine.goroutines.Go(func() {
+		err := job.Run()
+		engine.lock()
+		defer engine.unlock()
+		if engine.userReturned != nil {
+			close(engine.userReturned)
+			engine.userReturned = nil
 		}
-		e.core.JobDone(j, err)
+		engine.core.JobDone(job, err)
 	})
 }
 
 // awaitUser waits, without the lock, until a user's function returns.
-func awaitUser(e *Engine) {
-	if e.userReturned == nil {
-		e.userReturned = make(chan struct{})
+func awaitUser(engine *Engine) {
+	if engine.userReturned == nil {
+		engine.userReturned = make(chan struct{})
 	}
-	c := e.userReturned
-	e.mu.Unlock()
+	c := engine.userReturned
+	engine.mu.Unlock()
 	<-c
-	e.lock()
+	engine.lock()
 }

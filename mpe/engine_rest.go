@@ -23,14 +23,14 @@ func (e *engineResting) Rest(op Op, o *Origin) RestingID {
 func (e *engineResting) Wake(n RestingID) (Op, Operation, *Origin) {
 	(*Engine)(e).lock()
 	defer (*Engine)(e).unlock()
-	c, o := e.core.RestingSends.Wake(n)
-	if c == nil {
+	request, origin := e.core.RestingSends.Wake(n)
+	if request == nil {
 		return nil, Operation{}, nil
 	}
-	r := requestOf(c)
+	r := requestOf(request)
 	r.engine = (*Engine)(e)
-	r.ended.Store(c.Done)
-	return r, c.Operation(), o
+	r.ended.Store(request.Done)
+	return r, request.Operation(), origin
 }
 
 // Pending reports whether a send that was left is incomplete, and has not been woken.

@@ -66,10 +66,10 @@ func (f *effects) SendHeader(peer int, header []byte) error {
 
 // Data implements core.Effects. A datagram socket does not push back, so most messages are sent at once.
 func (f *effects) SendData(peer int, id handshake.ID, header, payload []byte) (at handshake.Instant, sent bool, err error) {
-	e, o := (*Engine)(f), &f.outlets[peer]
+	engine, o := (*Engine)(f), &f.outlets[peer]
 	if !o.writing && !o.needsWriter(len(payload)) {
 		err = o.handshakes.SendData(peer, header, payload, o.shape)
-		return e.clock.now(), true, err
+		return engine.clock.now(), true, err
 	}
 	// The caller may reuse the payload as soon as the request ends, which an error can cause in the middle of
 	// the write. So the payload is copied.
@@ -77,7 +77,7 @@ func (f *effects) SendData(peer int, id handshake.ID, header, payload []byte) (a
 		outgoing{header: [protocol.HeaderLen]byte(header), payload: bytes.Clone(payload), data: id})
 	if !o.writing {
 		o.writing = true
-		e.goroutines.Go(func() { o.write(e) })
+		engine.goroutines.Go(func() { o.write(engine) })
 	}
 	return 0, false, nil
 }
@@ -106,24 +106,24 @@ func (f *effects) NewRequest() *core.Request { return &f.requests.get().core }
 func (f *effects) Release(r *core.Request) { requestOf(r).release() }
 
 // write sends the queue of the peer, without the lock, until it is empty.
-func (o *outlet) write(e *Engine) {
-	e.lock()
-	defer e.unlock()
-	for !e.core.IsClosed() && len(o.queued) > 0 {
+func (o *outlet) write(engine *Engine) {
+	engine.lock()
+	defer engine.unlock()
+	for !engine.core.IsClosed() && len(o.queued) > 0 {
 		out := o.queued[0]
 		o.queued = o.queued[1:]
-		e.unlock()
+		engine.unlock()
 		var err error
 		if out.data != 0 {
 			err = o.handshakes.SendData(o.peer, out.header[:], out.payload, o.shape)
 		} else {
 			err = o.handshakes.SendHeader(o.peer, out.header[:])
 		}
-		e.lock()
+		engine.lock()
 		if out.data != 0 {
-			e.core.DataSent(o.peer, out.data, err)
+			engine.core.DataSent(o.peer, out.data, err)
 		} else {
-			e.core.HeaderSent(o.peer, err)
+			engine.core.HeaderSent(o.peer, err)
 		}
 	}
 	o.writing, o.queued = false, nil

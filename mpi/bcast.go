@@ -26,13 +26,13 @@ func (c *Comm) Ibcast(b Buffer, root int, opts ...Option) (Request, error) {
 	return c.bcastCall("Ibcast", &b, root, opts).start()
 }
 
-func (c *Comm) bcastCall(name string, b *Buffer, root int, opts []Option) preparedCall {
+func (c *Comm) bcastCall(name string, buffer *Buffer, root int, opts []Option) preparedCall {
 	if c.IsInter() {
-		return c.interBcast(name, b, root)
+		return c.interBcast(name, buffer, root)
 	}
-	x := c.newCollective(name, coll.Bcast, elementOf(b.datatype, nil), opts)
+	x := c.newCollective(name, coll.Bcast, elementOf(buffer.datatype, nil), opts)
 	isRoot := x.setRoot(root)
-	buf := x.contiguousBytes(b, isRoot, !isRoot)
+	buf := x.contiguousBytes(buffer, isRoot, !isRoot)
 	x.devOp.Recv, x.devOp.Call.Bytes = buf, len(buf)
 	return x
 }

@@ -239,13 +239,13 @@ func (b *SendBuffer) storeSpare(m []byte) {
 func (b *SendBuffer) freeSent() {
 	kept := b.sends[:0]
 	for i := range b.sends {
-		s := &b.sends[i]
-		st, done, err := s.op.Test()
+		send := &b.sends[i]
+		st, done, err := send.op.Test()
 		if !done {
-			kept = append(kept, *s)
+			kept = append(kept, *send)
 			continue
 		}
-		b.finishSend(s, &st, err)
+		b.finishSend(send, &st, err)
 	}
 	clear(b.sends[len(kept):])
 	b.sends = kept

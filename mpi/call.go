@@ -73,21 +73,21 @@ func (k *call) check() error {
 
 // buildSend checks a send and describes it to the device in o. It must not be called for ProcNull.
 func (k *call) buildSend(o *mpe.Operation) error {
-	c := k.comm
-	if c == nil || c.freed.Load() {
+	comm := k.comm
+	if comm == nil || comm.freed.Load() {
 		return k.check()
 	}
-	if k.peer < 0 || k.peer >= len(c.members) {
+	if k.peer < 0 || k.peer >= len(comm.members) {
 		return k.rankError(k.peer)
 	}
 	if k.tag < 0 || k.tag > TagUB {
 		return k.failf(ErrTag, "a tag is 0 to %d", TagUB)
 	}
-	m := c.members[k.peer]
-	o.Kind, o.Peer, o.Tag, o.Comm = k.kind, int(m.worldRank), k.tag, c.number
+	m := comm.members[k.peer]
+	o.Kind, o.Peer, o.Tag, o.Comm = k.kind, int(m.worldRank), k.tag, comm.number
 	o.Buf, o.Datatype = k.bytes, k.datatype
 	if m.hasWireLimits {
-		return k.checkPeerLimits(&c.proc.peers[m.worldRank])
+		return k.checkPeerLimits(&comm.proc.peers[m.worldRank])
 	}
 	return nil
 }
@@ -106,28 +106,28 @@ func (k *call) checkPeerLimits(p *mpe.PeerInfo) error {
 
 // buildRecv checks a receive and describes it to the device in o.
 func (k *call) buildRecv(o *mpe.Operation) error {
-	var m mpe.Match
-	if err := k.match(&m); err != nil {
+	var match mpe.Match
+	if err := k.match(&match); err != nil {
 		return err
 	}
-	o.Kind, o.Peer, o.Tag, o.Comm = mpe.OpRecv, m.Source, m.Tag, m.Comm
+	o.Kind, o.Peer, o.Tag, o.Comm = mpe.OpRecv, match.Source, match.Tag, match.Comm
 	o.Buf, o.Datatype, o.AnyDatatype = k.bytes, k.datatype, k.anyDatatype
 	if k.claim != 0 {
 		o.Tag, o.Comm = k.claim, mpe.ClaimComm
 	}
 	if k.peer != AnySource && k.comm.members[k.peer].hasWireLimits {
-		return k.checkWholeWords(&k.comm.proc.peers[m.Source])
+		return k.checkWholeWords(&k.comm.proc.peers[match.Source])
 	}
 	return nil
 }
 
 // match checks the source and tag of a receive or a probe, and stores them in m.
 func (k *call) match(m *mpe.Match) error {
-	c := k.comm
-	if c == nil || c.freed.Load() {
+	comm := k.comm
+	if comm == nil || comm.freed.Load() {
 		return k.check()
 	}
-	m.Source, m.Tag, m.Comm = mpe.AnySource, k.tag, c.number
+	m.Source, m.Tag, m.Comm = mpe.AnySource, k.tag, comm.number
 	if k.tag < 0 || k.tag > TagUB {
 		if k.tag != AnyTag {
 			return k.failf(ErrTag, "a tag is 0 to %d, or MPI_ANY_TAG", TagUB)
@@ -137,12 +137,12 @@ func (k *call) match(m *mpe.Match) error {
 	if k.peer == AnySource {
 		return nil
 	}
-	if k.peer < 0 || k.peer >= len(c.members) {
+	if k.peer < 0 || k.peer >= len(comm.members) {
 		return k.rankError(k.peer)
 	}
-	to := c.members[k.peer]
+	to := comm.members[k.peer]
 	m.Source = int(to.worldRank)
-	if p := &c.proc.peers[to.worldRank]; to.hasWireLimits && p.SmallTags && k.tag > maxSmallTag {
+	if p := &comm.proc.peers[to.worldRank]; to.hasWireLimits && p.SmallTags && k.tag > maxSmallTag {
 		return k.tagError(p)
 	}
 	return nil
@@ -204,15 +204,15 @@ func (k *call) finishFailed(to *Status, st *mpe.Status, err error) error {
 
 // status translates the status of a received or probed message.
 func (k *call) status(to *Status, st *mpe.Status) error {
-	c := k.comm
-	if st.Peer < 0 || st.Peer >= len(c.worldToLocal) || c.worldToLocal[st.Peer] == Undefined {
+	comm := k.comm
+	if st.Peer < 0 || st.Peer >= len(comm.worldToLocal) || comm.worldToLocal[st.Peer] == Undefined {
 		return k.failf(ErrIntern, "the device gave a message from rank %d of the world, which is not a member", st.Peer)
 	}
-	to.Source, to.Tag, to.Bytes = int(c.worldToLocal[st.Peer]), st.Tag, statusBytes(st)
+	to.Source, to.Tag, to.Bytes = int(comm.worldToLocal[st.Peer]), st.Tag, statusBytes(st)
 	if k.claim != 0 {
 		to.Tag = k.tag
 	}
-	if k.tag != AnyTag && c.proc.noTags && c.proc.peers[st.Peer].NoTags {
+	if k.tag != AnyTag && comm.proc.noTags && comm.proc.peers[st.Peer].NoTags {
 		to.Tag = k.tag
 	}
 	return nil

@@ -91,14 +91,14 @@ func (c Class) Error() string {
 // error.
 func ClassOf(err error) Class {
 	var e *Error
-	var c Class
+	var class Class
 	switch {
 	case err == nil:
 		return Success
 	case errors.As(err, &e):
 		return e.Class
-	case errors.As(err, &c):
-		return c
+	case errors.As(err, &class):
+		return class
 	}
 	return ErrUnknown
 }

@@ -81,31 +81,31 @@ func (x *collectiveCall) elementCount(buf []byte) int { return len(buf) / x.elem
 
 // post hands the call to the device. A call uses up its number even if it fails.
 func (x *collectiveCall) post() (mpe.Op, error) {
-	c := x.call.comm
+	comm := x.call.comm
 	if x.devOp.Members == nil {
 		return nil, x.err // without a communicator, the call has no number
 	}
-	t := &c.callSequence
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.inProgress != "" && x.err == nil {
+	sequence := &comm.callSequence
+	sequence.mu.Lock()
+	defer sequence.mu.Unlock()
+	if sequence.inProgress != "" && x.err == nil {
 		return nil, x.call.failf(ErrPending, "%s is under way, and messages of %s match by their order alone, so "+
 			"that two calls would be mixed up: wait for it first",
-			t.inProgress, c.describeRanks(c.worldOnly(c.group.ranks)))
+			sequence.inProgress, comm.describeRanks(comm.worldOnly(comm.group.ranks)))
 	}
-	t.lastNumber = t.lastNumber%(tagAgree-1) + 1
-	x.devOp.Tag = t.lastNumber
+	sequence.lastNumber = sequence.lastNumber%(tagAgree-1) + 1
+	x.devOp.Tag = sequence.lastNumber
 	if x.err != nil {
 		x.notifyOthers(ClassOf(x.err))
 		return nil, x.err
 	}
-	op, err := c.proc.dev.StartCollective(&x.devOp)
+	op, err := comm.proc.dev.StartCollective(&x.devOp)
 	if err != nil {
 		x.notifyOthers(deviceErrorClass(err))
 		return nil, x.call.fail(err)
 	}
-	if t.matchByOrder {
-		t.inProgress = x.call.op
+	if sequence.matchByOrder {
+		sequence.inProgress = x.call.op
 	}
 	return op, nil
 }
@@ -149,8 +149,8 @@ func (x *collectiveCall) start() (Request, error) {
 
 // over recycles the call once the device is done with it.
 func (x *collectiveCall) recycle() {
-	c := x.call.comm
-	if t := &c.callSequence; t.matchByOrder {
+	comm := x.call.comm
+	if t := &comm.callSequence; t.matchByOrder {
 		t.mu.Lock()
 		t.inProgress = ""
 		t.mu.Unlock()
@@ -158,7 +158,7 @@ func (x *collectiveCall) recycle() {
 	ints, sent, received := x.ints[:0], x.sentCopies.emptied(), x.recvCopies.emptied()
 	*x = collectiveCall{} // a literal with values would be built elsewhere and copied
 	x.ints, x.sentCopies, x.recvCopies = ints, sent, received
-	c.proc.collectives.Put(x)
+	comm.proc.collectives.Put(x)
 }
 
 // preparedCall is a call, on an intracommunicator or an intercommunicator, that has been fully described.

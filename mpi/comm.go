@@ -64,19 +64,19 @@ func (p *process) newIntracomm(number uint32, group *Group, name string) *Comm {
 // newComm makes a communicator of group whose messages go to the ranks of others, which is either group itself
 // or the remote group.
 func (p *process) newComm(number uint32, group, others *Group, name string) *Comm {
-	c := &Comm{proc: p, number: number, group: group, rank: group.Rank(), name: name}
-	c.worldToLocal = make([]int32, len(p.peers))
-	for i := range c.worldToLocal {
-		c.worldToLocal[i] = Undefined
+	comm := &Comm{proc: p, number: number, group: group, rank: group.Rank(), name: name}
+	comm.worldToLocal = make([]int32, len(p.peers))
+	for i := range comm.worldToLocal {
+		comm.worldToLocal[i] = Undefined
 	}
-	c.members = make([]member, len(others.ranks))
+	comm.members = make([]member, len(others.ranks))
 	for i, r := range others.ranks {
-		c.worldToLocal[r] = int32(i)
+		comm.worldToLocal[r] = int32(i)
 		w := &p.peers[r]
-		c.members[i] = member{worldRank: int32(r), hasWireLimits: w.Words || w.SmallTags || w.NoEmpty}
+		comm.members[i] = member{worldRank: int32(r), hasWireLimits: w.Words || w.SmallTags || w.NoEmpty}
 	}
-	c.callSequence.matchByOrder = len(c.worldOnly(others.ranks)) > 0
-	return c
+	comm.callSequence.matchByOrder = len(comm.worldOnly(others.ranks)) > 0
+	return comm
 }
 
 // Rank returns the calling rank's number in the communicator. It returns Undefined if c is nil: Split and Create return

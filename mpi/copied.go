@@ -33,9 +33,9 @@ var InPlaceBlocks = Blocks{inPlace: true}
 // TypedBlocks returns blocks in a slice, with counts[i] elements of a datatype for rank i. A block begins
 // displs[i] extents from the beginning of the slice, or where the previous block ends if displs is nil.
 func TypedBlocks[T Element](buf []T, counts, displs []int, t *datatype.Type) Blocks {
-	b := Blocks{base: unsafe.Pointer(unsafe.SliceData(buf)), length: int64(len(asBytes(buf)))}
+	blocks := Blocks{base: unsafe.Pointer(unsafe.SliceData(buf)), length: int64(len(asBytes(buf)))}
 	if displs != nil && len(displs) != len(counts) {
-		return b // a wrong number of blocks, which the call will reject
+		return blocks // a wrong number of blocks, which the call will reject
 	}
 	at := 0
 	for i, n := range counts {
@@ -46,10 +46,10 @@ func TypedBlocks[T Element](buf []T, counts, displs []int, t *datatype.Type) Blo
 		if t != nil {
 			block.Offset = int64(at) * t.Extent()
 		}
-		b.blocks = append(b.blocks, block)
+		blocks.blocks = append(blocks.blocks, block)
 		at += n
 	}
-	return b
+	return blocks
 }
 
 // blocksOf returns blocks in a slice, one for each rank.
@@ -65,16 +65,16 @@ func (b *Blocks) sliceBytes() []byte { return unsafe.Slice((*byte)(b.base), b.le
 
 // buffer returns the buffer of block i.
 func (b *Blocks) buffer(i int) Buffer {
-	k := b.blocks[i]
-	one := Buffer{base: b.base, count: k.Count, datatype: k.Datatype, length: unknownLength}
+	block := b.blocks[i]
+	one := Buffer{base: b.base, count: block.Count, datatype: block.Datatype, length: unknownLength}
 	switch {
-	case k.Count == 0: // any address is valid
-	case b.length >= 0 && (k.Offset < 0 || k.Offset > b.length):
+	case block.Count == 0: // any address is valid
+	case b.length >= 0 && (block.Offset < 0 || block.Offset > b.length):
 		one.length = 0 // no element is inside
 	default:
-		one.base = unsafe.Add(b.base, k.Offset)
+		one.base = unsafe.Add(b.base, block.Offset)
 		if b.length >= 0 {
-			one.length = b.length - k.Offset
+			one.length = b.length - block.Offset
 		}
 	}
 	return one
@@ -108,16 +108,16 @@ func (c *packedCopies) reserve(n int) {
 
 // add appends space for the packed elements of a buffer, and returns that space. If load is set, add packs the
 // elements into it.
-func (c *packedCopies) add(b *Buffer, load, back bool) []byte {
-	at, n := len(c.packed), int(b.count*b.datatype.Size())
+func (c *packedCopies) add(buffer *Buffer, load, back bool) []byte {
+	at, n := len(c.packed), int(buffer.count*buffer.datatype.Size())
 	c.reserve(n)
 	c.packed = c.packed[:at+n]
 	room := c.packed[at : at+n]
 	if load {
-		b.datatype.Pack(room, b.base, b.count, 0)
+		buffer.datatype.Pack(room, buffer.base, buffer.count, 0)
 	}
 	if back {
-		c.unpackTo = append(c.unpackTo, unpackTarget{*b, at})
+		c.unpackTo = append(c.unpackTo, unpackTarget{*buffer, at})
 	}
 	return room
 }
@@ -133,18 +133,18 @@ func (x *collectiveCall) unpackReceived() {
 
 // contiguousBytes returns the elements of a buffer as contiguous bytes, either the buffer's own memory or a packed
 // copy. load must be set if the elements are sent, and back if they are received.
-func (x *collectiveCall) contiguousBytes(b *Buffer, load, back bool) []byte {
+func (x *collectiveCall) contiguousBytes(buffer *Buffer, load, back bool) []byte {
 	if x.err != nil {
 		return nil
 	}
-	if b.inPlace() {
+	if buffer.inPlace() {
 		x.recordError(ErrArg, "InPlace is not for this buffer of this rank")
 		return nil
 	}
-	if bytes := b.dense(); bytes != nil {
+	if bytes := buffer.dense(); bytes != nil {
 		return bytes
 	}
-	bytes, ok, err := b.contiguous(&x.call)
+	bytes, ok, err := buffer.contiguous(&x.call)
 	if err != nil {
 		x.err = err
 		return nil
@@ -153,42 +153,42 @@ func (x *collectiveCall) contiguousBytes(b *Buffer, load, back bool) []byte {
 		return bytes
 	}
 	if back {
-		return x.recvCopies.add(b, load, true)
+		return x.recvCopies.add(buffer, load, true)
 	}
-	return x.sentCopies.add(b, load, false)
+	return x.sentCopies.add(buffer, load, false)
 }
 
 // contiguousBlocks is like contents, but for one block per rank. It also returns the layout of the blocks.
-func (x *collectiveCall) contiguousBlocks(name string, b *Blocks, load, back bool) ([]byte, coll.Layout) {
+func (x *collectiveCall) contiguousBlocks(name string, blocks *Blocks, load, back bool) ([]byte, coll.Layout) {
 	ranks := x.devOp.Call.Ranks
 	x.devOp.Call.Vector = true
 	if x.err != nil {
 		return nil, coll.Layout{}
 	}
-	if b.inPlace {
+	if blocks.inPlace {
 		x.recordError(ErrArg, "InPlaceBlocks is not for %s of this rank", name)
 		return nil, coll.Layout{}
 	}
-	if b.sliceType != nil {
-		all := b.sliceBytes()
-		return all, x.blockLayout(name, all, b.counts, b.displs, back)
+	if blocks.sliceType != nil {
+		all := blocks.sliceBytes()
+		return all, x.blockLayout(name, all, blocks.counts, blocks.displs, back)
 	}
-	if len(b.blocks) != ranks {
-		x.recordError(ErrCount, "there are %d blocks in %s for %d ranks", len(b.blocks), name, ranks)
+	if len(blocks.blocks) != ranks {
+		x.recordError(ErrCount, "there are %d blocks in %s for %d ranks", len(blocks.blocks), name, ranks)
 		return nil, coll.Layout{}
 	}
-	l := coll.Layout{Sizes: x.allocInts(ranks), Offsets: x.allocInts(ranks)}
+	layout := coll.Layout{Sizes: x.allocInts(ranks), Offsets: x.allocInts(ranks)}
 	var begin, end, total int64 // in bytes from b.at
 	whole, empty := true, true
 	for i := range ranks {
-		one := b.buffer(i)
+		one := blocks.buffer(i)
 		_, ok, err := one.contiguous(&x.call)
 		if err != nil {
 			x.recordError(ClassOf(err), "the block of rank %d in %s: %w", i, name, err)
 			return nil, coll.Layout{}
 		}
 		n := one.count * one.datatype.Size()
-		l.Sizes[i] = int(n)
+		layout.Sizes[i] = int(n)
 		total += n
 		if n%int64(x.elem.size) != 0 { // the blocks have different datatypes
 			x.elem.size, x.devOp.Call.Elem = 1, 1
@@ -198,24 +198,24 @@ func (x *collectiveCall) contiguousBlocks(name string, b *Blocks, load, back boo
 		}
 		whole = whole && ok
 		offset, _ := one.datatype.Contiguous(one.count)
-		offset += b.blocks[i].Offset
-		l.Offsets[i] = int(offset)
+		offset += blocks.blocks[i].Offset
+		layout.Offsets[i] = int(offset)
 		if empty {
 			begin, end, empty = offset, offset+n, false
 		}
 		begin, end = min(begin, offset), max(end, offset+n)
 	}
 	if whole {
-		for i, n := range l.Sizes {
+		for i, n := range layout.Sizes {
 			if n > 0 {
-				l.Offsets[i] -= int(begin)
+				layout.Offsets[i] -= int(begin)
 			}
 		}
-		if back && b.length >= 0 { // otherwise the caller is responsible
-			x.checkOverlap(name, &l)
+		if back && blocks.length >= 0 { // otherwise the caller is responsible
+			x.checkOverlap(name, &layout)
 		}
-		all := Buffer{base: b.base}
-		return all.bytes(begin, end-begin), l
+		all := Buffer{base: blocks.base}
+		return all.bytes(begin, end-begin), layout
 	}
 	to := &x.sentCopies
 	if back {
@@ -225,13 +225,13 @@ func (x *collectiveCall) contiguousBlocks(name string, b *Blocks, load, back boo
 	to.reserve(int(total)) // one allocation for all blocks
 	next := 0
 	for i := range ranks {
-		l.Offsets[i] = next
-		if l.Sizes[i] > 0 {
-			one := b.buffer(i)
+		layout.Offsets[i] = next
+		if layout.Sizes[i] > 0 {
+			one := blocks.buffer(i)
 			next += len(to.add(&one, load, back))
 		}
 	}
-	return to.packed[at : at+next], l
+	return to.packed[at : at+next], layout
 }
 
 // first returns the datatype of the first block.

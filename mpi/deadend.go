@@ -50,15 +50,15 @@ var abandonedCtx = func() context.Context {
 
 // awaitBoth waits until both operations are complete, or until one has failed because its peer cannot continue.
 // It returns the context to use for the final wait.
-func (p *process) awaitBoth(ctx context.Context, a, b mpe.Op) context.Context {
+func (p *process) awaitBoth(ctx context.Context, op, b mpe.Op) context.Context {
 	wake := wakeChans.Get().(chan struct{})
 	defer wakeChans.Put(wake)
-	a.Notify(wake)
-	defer a.Notify(nil)
+	op.Notify(wake)
+	defer op.Notify(nil)
 	b.Notify(wake)
 	defer b.Notify(nil)
 	for {
-		_, doneA, errA := a.Test()
+		_, doneA, errA := op.Test()
 		_, doneB, errB := b.Test()
 		switch {
 		case doneA && doneB:

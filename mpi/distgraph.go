@@ -40,22 +40,22 @@ func (n *Neighbors) clone() Neighbors {
 // reorder has the same meaning as for CartCreate. The error is ErrRank if a rank does not exist, and ErrArg if
 // the number of weights is wrong or a weight is negative. DistGraphCreateAdjacent has the same requirements on
 // c as Dup.
-func (c *Comm) DistGraphCreateAdjacent(ctx context.Context, n Neighbors, reorder bool) (*Comm, error) {
+func (c *Comm) DistGraphCreateAdjacent(ctx context.Context, neighbors Neighbors, reorder bool) (*Comm, error) {
 	const op = "DistGraphCreateAdjacent"
 	k := c.newCall(op)
 	if err := k.checkIntra(); err != nil {
 		return nil, err
 	}
-	if (n.SourceWeights == nil) != (n.DestinationWeights == nil) {
+	if (neighbors.SourceWeights == nil) != (neighbors.DestinationWeights == nil) {
 		return nil, c.failCreation(k.failf(ErrArg, "sources or destinations have weights, and the others have none"))
 	}
-	if err := k.checkEdges("source", n.Sources, n.SourceWeights); err != nil {
+	if err := k.checkEdges("source", neighbors.Sources, neighbors.SourceWeights); err != nil {
 		return nil, c.failCreation(err)
 	}
-	if err := k.checkEdges("destination", n.Destinations, n.DestinationWeights); err != nil {
+	if err := k.checkEdges("destination", neighbors.Destinations, neighbors.DestinationWeights); err != nil {
 		return nil, c.failCreation(err)
 	}
-	return c.newDistGraph(ctx, op, n.clone(), reorder)
+	return c.newDistGraph(ctx, op, neighbors.clone(), reorder)
 }
 
 // checkEdges returns an error if the ranks or weights at one end of the edges are invalid.
@@ -74,14 +74,14 @@ func (k *call) checkEdges(name string, ranks, weights []int) error {
 	return nil
 }
 
-func (c *Comm) newDistGraph(ctx context.Context, op string, n Neighbors, reorder bool) (*Comm, error) {
+func (c *Comm) newDistGraph(ctx context.Context, op string, neighbors Neighbors, reorder bool) (*Comm, error) {
 	_ = reorder // ranks are never reordered
 	number, _, err := c.agree(ctx, op, 0, 0)
 	if err != nil {
 		return nil, err
 	}
 	g := c.proc.newIntracomm(number, c.group, "")
-	g.topology = &distGraph{n}
+	g.topology = &distGraph{neighbors}
 	return g, nil
 }
 
@@ -146,7 +146,7 @@ const (
 )
 
 // exchangeEdges sends each edge to the ranks at its ends, and returns the edges of the calling rank.
-func (c *Comm) exchangeEdges(ctx context.Context, sources, degrees, destinations, weights []int) (n Neighbors,
+func (c *Comm) exchangeEdges(ctx context.Context, sources, degrees, destinations, weights []int) (neighbors Neighbors,
 	err error) {
 	to := make([][]int64, c.Size())
 	next := 0
@@ -166,14 +166,14 @@ func (c *Comm) exchangeEdges(ctx context.Context, sources, degrees, destinations
 		counts[i] = int64(len(x))
 	}
 	if err := Alltoall(ctx, c, counts, wanted); err != nil {
-		return n, err
+		return neighbors, err
 	}
 	sendcounts, recvcounts := make([]int, len(to)), make([]int, len(to))
 	total := 0
 	for i := range to {
 		if wanted[i] < 0 || wanted[i] > math.MaxInt32 || wanted[i]%edgeWords != 0 {
 			k := c.newCall("DistGraphCreate")
-			return n, k.failf(ErrIntern,
+			return neighbors, k.failf(ErrIntern,
 				"rank %d sends %d numbers, which are no edges: not all members made the same call", i, wanted[i])
 		}
 		sendcounts[i], recvcounts[i] = int(counts[i]), int(wanted[i])
@@ -181,22 +181,22 @@ func (c *Comm) exchangeEdges(ctx context.Context, sources, degrees, destinations
 	}
 	got := make([]int64, total)
 	if err := Alltoallv(ctx, c, slices.Concat(to...), sendcounts, nil, got, recvcounts, nil); err != nil {
-		return n, err
+		return neighbors, err
 	}
 	if weights != nil {
-		n.SourceWeights, n.DestinationWeights = []int{}, []int{}
+		neighbors.SourceWeights, neighbors.DestinationWeights = []int{}, []int{}
 	}
 	for e := range slices.Chunk(got, edgeWords) {
-		ranks, ws := &n.Sources, &n.SourceWeights
+		ranks, ws := &neighbors.Sources, &neighbors.SourceWeights
 		if e[0] == edgeOutgoing {
-			ranks, ws = &n.Destinations, &n.DestinationWeights
+			ranks, ws = &neighbors.Destinations, &neighbors.DestinationWeights
 		}
 		*ranks = append(*ranks, int(e[1]))
 		if weights != nil {
 			*ws = append(*ws, int(e[2]))
 		}
 	}
-	return n, nil
+	return neighbors, nil
 }
 
 // DistGraphNeighbors returns the edges of the calling rank (MPI_Dist_graph_neighbors,

@@ -106,22 +106,22 @@ func (x *collectiveCall) setGather(send, recv *Buffer) {
 // block.
 func (x *collectiveCall) setGatherv(send *Buffer, recv *Blocks) int {
 	c := &x.devOp.Call
-	all, l := x.contiguousBlocks("recv", recv, send.inPlace(), true)
-	c.Recv = l
+	all, layout := x.contiguousBlocks("recv", recv, send.inPlace(), true)
+	c.Recv = layout
 	if x.err != nil {
 		return 0
 	}
 	var mine []byte
 	if send.inPlace() {
-		mine = all[l.Offsets[c.Rank]:][:l.Sizes[c.Rank]]
+		mine = all[layout.Offsets[c.Rank]:][:layout.Sizes[c.Rank]]
 	} else {
 		mine = x.contiguousBytes(send, true, false)
 	}
-	if l.Sizes[c.Rank] == len(mine) {
-		x.setGatherBuffers(mine, all, l.Offsets[c.Rank])
+	if layout.Sizes[c.Rank] == len(mine) {
+		x.setGatherBuffers(mine, all, layout.Offsets[c.Rank])
 	} else {
 		x.recordError(ErrCount, "send has %d elements, and recv has room for %d of this rank", x.elementCount(mine),
-			l.Sizes[c.Rank]/x.elem.size)
+			layout.Sizes[c.Rank]/x.elem.size)
 	}
 	return len(mine)
 }

@@ -17,18 +17,18 @@ func overlaps(a, b []byte) bool {
 // setVectors sets two buffers of equal length, which is the length of the call. If both are the same memory, the
 // call is in place.
 func (x *collectiveCall) setVectors(send, recv []byte) {
-	d := &x.devOp
-	d.Call.Bytes = len(send)
+	operation := &x.devOp
+	operation.Call.Bytes = len(send)
 	switch {
 	case len(send) != len(recv):
 		x.recordError(ErrCount, "send has %d elements and recv %d: they must have as many", x.elementCount(send), x.elementCount(recv))
 	case sameMemory(send, recv):
-		d.Call.InPlace = true
+		operation.Call.InPlace = true
 		send = nil
 	case overlaps(send, recv):
 		x.recordOverlap()
 	}
-	d.Send, d.Recv = send, recv
+	operation.Send, operation.Recv = send, recv
 }
 
 func (x *collectiveCall) recordOverlap() {

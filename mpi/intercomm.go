@@ -34,21 +34,21 @@ func (c *Comm) IntercommCreate(ctx context.Context, leader int, peer *Comm, remo
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	x := &intercommSetup{agreement: a, leader: leader}
+	setup := &intercommSetup{agreement: a, leader: leader}
 	var failed error
 	if c.rank == leader {
-		if failed = x.setRemoteLeader(peer, remoteLeader, tag); failed == nil {
-			failed = x.exchangeGroups(ctx)
+		if failed = setup.setRemoteLeader(peer, remoteLeader, tag); failed == nil {
+			failed = setup.exchangeGroups(ctx)
 		}
 	}
-	if err := x.bcastGroup(ctx, failed); err != nil {
+	if err := setup.bcastGroup(ctx, failed); err != nil {
 		return nil, err
 	}
-	remote := &Group{ranks: x.remoteRanks, self: c.group.self}
+	remote := &Group{ranks: setup.remoteRanks, self: c.group.self}
 	if err := c.checkRemote(&k, remote); err != nil {
 		return nil, err
 	}
-	number, _, err := a.runWith(ctx, c.Size()+len(x.remoteRanks), x.exchange, &c.proc.numbers, 0, 0)
+	number, _, err := a.runWith(ctx, c.Size()+len(setup.remoteRanks), setup.exchange, &c.proc.numbers, 0, 0)
 	if err != nil {
 		return nil, err
 	}

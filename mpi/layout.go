@@ -21,7 +21,7 @@ func (x *collectiveCall) blockLayout(name string, buf []byte, counts, displs []i
 		x.recordError(ErrArg, "there are %d displacements in %s for %d ranks", len(displs), name, ranks)
 		return coll.Layout{}
 	}
-	l := coll.Layout{Sizes: x.allocInts(ranks), Offsets: x.allocInts(ranks)}
+	layout := coll.Layout{Sizes: x.allocInts(ranks), Offsets: x.allocInts(ranks)}
 	end, ascending := 0, true
 	for i, n := range counts {
 		at := end
@@ -42,29 +42,29 @@ func (x *collectiveCall) blockLayout(name string, buf []byte, counts, displs []i
 		if x.err != nil {
 			return coll.Layout{}
 		}
-		l.Sizes[i], l.Offsets[i] = n*size, at*size
+		layout.Sizes[i], layout.Offsets[i] = n*size, at*size
 		ascending = ascending && at >= end
 		end = at + n
 	}
 	if written && !ascending {
-		x.checkOverlap(name, &l)
+		x.checkOverlap(name, &layout)
 	}
-	return l
+	return layout
 }
 
 // checkOverlap returns an error, recorded in the call, if blocks overlap.
-func (x *collectiveCall) checkOverlap(name string, l *coll.Layout) {
-	order := x.allocInts(len(l.Sizes))
+func (x *collectiveCall) checkOverlap(name string, layout *coll.Layout) {
+	order := x.allocInts(len(layout.Sizes))
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(l.Offsets[a], l.Offsets[b]) })
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(layout.Offsets[a], layout.Offsets[b]) })
 	last := -1
 	for _, i := range order {
-		if l.Sizes[i] == 0 {
+		if layout.Sizes[i] == 0 {
 			continue
 		}
-		if last >= 0 && l.Offsets[i] < l.Offsets[last]+l.Sizes[last] {
+		if last >= 0 && layout.Offsets[i] < layout.Offsets[last]+layout.Sizes[last] {
 			x.recordError(ErrArg, "the blocks of ranks %d and %d in %s overlap", last, i, name)
 			return
 		}

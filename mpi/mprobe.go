@@ -40,8 +40,8 @@ func (k *call) mprobe(ctx context.Context, wait bool) (*Message, Status, bool, e
 		}
 		return &Message{call: *k, isProcNull: true}, nullStatus, true, nil
 	}
-	m := mpe.Match{Claim: true}
-	if err := k.match(&m); err != nil {
+	match := mpe.Match{Claim: true}
+	if err := k.match(&match); err != nil {
 		return nil, emptyStatus, false, err
 	}
 	for i, x := range k.comm.members {
@@ -50,7 +50,7 @@ func (k *call) mprobe(ctx context.Context, wait bool) (*Message, Status, bool, e
 				"which a message cannot be taken out of the matching: use Probe", i)
 		}
 	}
-	st, found, err := k.comm.proc.dev.Probe(ctx, m, wait)
+	st, found, err := k.comm.proc.dev.Probe(ctx, match, wait)
 	if err != nil || !found {
 		if err != nil {
 			err = k.fail(err)

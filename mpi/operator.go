@@ -120,8 +120,8 @@ func elementsOf[T Element](b []byte) []T {
 
 // setOperation sets the operation of a reduction of buffers.
 func (x *collectiveCall) setOperation(o Op, send, recv *Buffer) {
-	d := &x.devOp
-	d.Type = x.elem.typ
+	operation := &x.devOp
+	operation.Type = x.elem.typ
 	switch {
 	case x.err != nil:
 	case o.typedFunc != nil:
@@ -131,14 +131,14 @@ func (x *collectiveCall) setOperation(o Op, send, recv *Buffer) {
 	case o.byteFunc != nil && predefinedType(o.elemType).Element() != x.elem.typ:
 		x.recordError(ErrOp, "the operation is on %v, and the buffers hold %v", o.elemType, x.elem.typ)
 	case o.byteFunc != nil:
-		d.User, d.Call.Ordered = o.byteFunc, o.ordered
+		operation.User, operation.Call.Ordered = o.byteFunc, o.ordered
 	case o.builtin == 0:
 		x.recordError(ErrOp, "there is no operation: give one such as Sum, or one of OpOf")
 	default:
-		if _, err := op.Lookup(o.builtin, d.Type); err != nil {
-			x.recordError(ErrOp, "%v is not defined for %v", o, d.Type)
+		if _, err := op.Lookup(o.builtin, operation.Type); err != nil {
+			x.recordError(ErrOp, "%v is not defined for %v", o, operation.Type)
 		}
-		d.Op = o.builtin
+		operation.Op = o.builtin
 	}
 }
 

@@ -23,34 +23,34 @@ func WithSegment(bytes int) Option { return Option{segment: bytes, segmented: tr
 
 // applyOptions applies the options of a call. The last option of each kind wins.
 func (x *collectiveCall) applyOptions(opts []Option) {
-	d := &x.devOp
-	for _, o := range opts {
+	operation := &x.devOp
+	for _, option := range opts {
 		switch {
-		case !o.segmented:
-			d.Algorithm = o.algorithm
-		case o.segment <= 0 || o.segment%x.elem.size != 0:
+		case !option.segmented:
+			operation.Algorithm = option.algorithm
+		case option.segment <= 0 || option.segment%x.elem.size != 0:
 			x.recordError(ErrArg, "a segment of %d bytes is not a whole number of elements of %d bytes, one or more",
-				o.segment, x.elem.size)
+				option.segment, x.elem.size)
 		default:
-			d.Call.Segment = o.segment
+			operation.Call.Segment = option.segment
 		}
 	}
 	var named *coll.Algorithm
-	if d.Algorithm != "" {
+	if operation.Algorithm != "" {
 		var err error
-		if named, err = coll.Find(d.Call.Collective, d.Algorithm); err != nil {
+		if named, err = coll.Find(operation.Call.Collective, operation.Algorithm); err != nil {
 			x.recordError(ErrArg, "%w", err)
 			return
 		}
 	}
-	if d.Call.Segment == 0 {
+	if operation.Call.Segment == 0 {
 		return
 	}
 	all := []*coll.Algorithm{named}
 	if named == nil {
-		all = coll.Algorithms(d.Call.Collective)
+		all = coll.Algorithms(operation.Call.Collective)
 	}
 	if !slices.ContainsFunc(all, func(a *coll.Algorithm) bool { return a.Segmented }) {
-		x.recordError(ErrArg, "%v by %s has no segments", d.Call.Collective, all[0].Name)
+		x.recordError(ErrArg, "%v by %s has no segments", operation.Call.Collective, all[0].Name)
 	}
 }

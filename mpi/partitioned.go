@@ -63,7 +63,7 @@ func (c *Comm) PrecvInit(b Buffer, partitions, source, tag int) (*Partitioned, e
 	return c.partitioned(call{comm: c, op: "PrecvInit", kind: mpe.OpRecv, peer: source, tag: tag}, &b, partitions)
 }
 
-func (c *Comm) partitioned(k call, b *Buffer, partitions int) (*Partitioned, error) {
+func (c *Comm) partitioned(k call, buffer *Buffer, partitions int) (*Partitioned, error) {
 	switch {
 	case k.peer == AnySource:
 		return nil, k.failf(ErrRank, "a partitioned receive is from one rank")
@@ -73,7 +73,7 @@ func (c *Comm) partitioned(k call, b *Buffer, partitions int) (*Partitioned, err
 		return nil, k.failf(ErrArg, "%d partitions", partitions)
 	}
 	p := &Partitioned{wakeup: make(chan struct{}, 1), ready: make([]bool, partitions)}
-	if err := k.setBuffer(b); err != nil {
+	if err := k.setBuffer(buffer); err != nil {
 		return nil, err
 	}
 	p.call = k

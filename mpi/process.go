@@ -58,17 +58,17 @@ func New(dev mpe.Device) (*Comm, error) {
 	}
 	p := &process{dev: dev, peers: make([]mpe.PeerInfo, size), numbers: numbers{highest: selfNumber}}
 	p.resting.sends, p.resting.core.resting = dev.Resting(), &p.resting
-	g := &Group{ranks: make([]int, size), self: rank}
+	group := &Group{ranks: make([]int, size), self: rank}
 	for r := range p.peers {
 		info, err := dev.Peer(r)
 		if err != nil {
 			return nil, errorf(ErrIntern, op, "the device does not know rank %d of its %d: %w", r, size, err)
 		}
-		p.peers[r], g.ranks[r] = info, r
+		p.peers[r], group.ranks[r] = info, r
 		p.noTags = p.noTags || info.NoTags
 		p.hasDeployed = p.hasDeployed || info.NoComms
 	}
-	world := p.newIntracomm(0, g, "world")
+	world := p.newIntracomm(0, group, "world")
 	p.sendBuffer = world.NewSendBuffer()
 	return world, nil
 }

@@ -102,10 +102,10 @@ func (r Request) Test() (Status, bool, error) {
 		c.mu.Unlock()
 		return emptyStatus, true, nil
 	}
-	var s Status
+	var status Status
 	if c.op == nil {
-		err := c.takeOutcome(&s)
-		return s, true, err
+		err := c.takeOutcome(&status)
+		return status, true, err
 	}
 	if c.hasWaiter {
 		return emptyStatus, false, c.busyError()
@@ -115,8 +115,8 @@ func (r Request) Test() (Status, bool, error) {
 		c.mu.Unlock()
 		return emptyStatus, false, nil
 	}
-	err = c.finish(&s, &st, err)
-	return s, true, err
+	err = c.finish(&status, &st, err)
+	return status, true, err
 }
 
 // Active reports whether the request has been started and not been waited for since.

@@ -88,17 +88,17 @@ func (q *restingRequests) rest(number uint64) {
 }
 
 func (q *restingRequests) restLocked(number uint64) {
-	a := q.wokenSends[number]
-	if a == nil { // the handle is stale
+	send := q.wokenSends[number]
+	if send == nil { // the handle is stale
 		return
 	}
-	if a.activeCalls--; a.activeCalls > 0 {
+	if send.activeCalls--; send.activeCalls > 0 {
 		return
 	}
 	delete(q.wokenSends, number)
-	c := a.core
+	c := send.core
 	c.mu.Lock()
-	if c.generation != a.generation { // it has been waited for, or freed
+	if c.generation != send.generation { // it has been waited for, or freed
 		c.mu.Unlock()
 		q.sends.Forget(mpe.RestingID(number))
 		return
@@ -141,19 +141,19 @@ func (q *restingRequests) notify(number uint64, n chan<- struct{}) (p *process, 
 	defer q.mu.Unlock()
 	defer q.restLocked(number)
 	r := q.wakeLocked(number)
-	a := q.wokenSends[number]
-	if a == nil {
+	send := q.wokenSends[number]
+	if send == nil {
 		return nil, false
 	}
 	if p, taken = r.notify(n); taken {
 		return nil, true
 	}
-	if wanted := n != nil; wanted != a.notified {
-		a.notified = wanted
+	if wanted := n != nil; wanted != send.notified {
+		send.notified = wanted
 		if wanted {
-			a.activeCalls++
+			send.activeCalls++
 		} else {
-			a.activeCalls--
+			send.activeCalls--
 		}
 	}
 	return p, false

@@ -201,15 +201,15 @@ func (o *round) finish() error {
 
 // reduce combines the blocks in rank order.
 func (o *round) reduce() error {
-	d := &o.x.devOp
+	operation := &o.x.devOp
 	n := len(o.result)
 	if n == 0 {
 		return nil
 	}
 	size := len(o.blocks) / len(o.x.call.comm.members)
-	f := d.User
+	f := operation.User
 	if f == nil {
-		builtin, err := op.Lookup(d.Op, d.Type)
+		builtin, err := op.Lookup(operation.Op, operation.Type)
 		if err != nil {
 			return err
 		}

@@ -106,23 +106,23 @@ func (x *collectiveCall) setScatter(send, recv *Buffer, root int) {
 // setScatterv is distribute for blocks that may differ in length.
 func (x *collectiveCall) setScatterv(send *Blocks, recv *Buffer, root int) {
 	c := &x.devOp.Call
-	all, l := x.contiguousBlocks("send", send, true, false)
-	c.Send = l
+	all, layout := x.contiguousBlocks("send", send, true, false)
+	c.Send = layout
 	if x.err != nil {
 		return
 	}
 	var mine []byte
 	if recv.inPlace() {
-		mine = all[l.Offsets[root]:][:l.Sizes[root]]
+		mine = all[layout.Offsets[root]:][:layout.Sizes[root]]
 	} else {
 		mine = x.contiguousBytes(recv, false, true)
 	}
 	c.Bytes = len(mine)
-	if l.Sizes[root] != len(mine) {
-		x.recordError(ErrCount, "recv has %d elements, and send %d for this rank", x.elementCount(mine), l.Sizes[root]/x.elem.size)
+	if layout.Sizes[root] != len(mine) {
+		x.recordError(ErrCount, "recv has %d elements, and send %d for this rank", x.elementCount(mine), layout.Sizes[root]/x.elem.size)
 		return
 	}
-	x.setScatterBuffers(mine, all, l.Offsets[root])
+	x.setScatterBuffers(mine, all, layout.Offsets[root])
 }
 
 // scattered sets the buffers of the root: mine is its own block, and all holds all blocks, with its own block

@@ -47,13 +47,13 @@ var nullStatus = Status{Source: ProcNull, Tag: AnyTag}
 
 // Count returns the number of T in a message, or Undefined if the length is unknown or is not a multiple of the size of
 // T.
-func Count[T Number](s Status) int {
+func Count[T Number](status Status) int {
 	var zero T
 	size := int64(unsafe.Sizeof(zero))
-	if s.Bytes < 0 || s.Bytes%size != 0 {
+	if status.Bytes < 0 || status.Bytes%size != 0 {
 		return Undefined
 	}
-	return int(s.Bytes / size)
+	return int(status.Bytes / size)
 }
 
 // statusBytes converts the device's size of a message.

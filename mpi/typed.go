@@ -122,13 +122,13 @@ func bufferOf[T Element](buf []T) Buffer {
 
 // CountOf returns the number of elements of a datatype in a message, or Undefined if the length is unknown or is not a
 // multiple of the element size (MPI_Get_count).
-func CountOf(s Status, t *datatype.Type) int {
+func CountOf(status Status, t *datatype.Type) int {
 	switch size := t.Size(); {
-	case s.Bytes < 0:
-	case size == 0 && s.Bytes == 0:
+	case status.Bytes < 0:
+	case size == 0 && status.Bytes == 0:
 		return 0
-	case size > 0 && s.Bytes%size == 0:
-		return int(s.Bytes / size)
+	case size > 0 && status.Bytes%size == 0:
+		return int(status.Bytes / size)
 	}
 	return Undefined
 }
@@ -206,16 +206,16 @@ type packedBuffer struct {
 func (s *packedBuffer) pack() { s.datatype.Pack(s.packed, s.base, s.count, 0) }
 
 // setBuffer sets the call's message to the buffer.
-func (k *call) setBuffer(b *Buffer) error {
-	if k.bytes = b.dense(); k.bytes != nil {
-		k.datatype, k.anyDatatype = wireDatatype(b.datatype)
+func (k *call) setBuffer(buffer *Buffer) error {
+	if k.bytes = buffer.dense(); k.bytes != nil {
+		k.datatype, k.anyDatatype = wireDatatype(buffer.datatype)
 		return nil
 	}
-	bytes, ok, err := b.contiguous(k)
+	bytes, ok, err := buffer.contiguous(k)
 	if err != nil {
 		return err
 	}
-	k.datatype, k.anyDatatype = wireDatatype(b.datatype)
+	k.datatype, k.anyDatatype = wireDatatype(buffer.datatype)
 	if ok {
 		k.bytes = bytes
 		return nil
@@ -227,7 +227,7 @@ func (k *call) setBuffer(b *Buffer) error {
 	if s == nil {
 		s = new(packedBuffer)
 	}
-	s.Buffer, s.packed = *b, growBytes(s.packed, int(b.count*b.datatype.Size()))
+	s.Buffer, s.packed = *buffer, growBytes(s.packed, int(buffer.count*buffer.datatype.Size()))
 	if k.isSend() {
 		s.pack()
 	}

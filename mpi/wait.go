@@ -20,13 +20,13 @@ func Waitall(ctx context.Context, requests []Request, statuses []Status) error {
 	failed := requestsError{total: len(requests)}
 	var unused Status
 	rest := remainingRequests{requests: requests}
-	for i, r := range requests {
+	for i, request := range requests {
 		st := &unused
 		if statuses != nil {
 			st = &statuses[i]
 		}
 		rest.next = i
-		st.Err = r.waitOneOf(ctx, st, &rest)
+		st.Err = request.waitOneOf(ctx, st, &rest)
 		rest.peerFailed = rest.peerFailed || isPeerStuck(st.Err)
 		failed.add(i, st.Err)
 	}

@@ -21,18 +21,18 @@ func (r *Rank) AskReports(ctx context.Context, ranks []int) []state.AskResult {
 	asked := make([]state.AskResult, len(ranks))
 	reports, err := r.Engine.AskReports(ctx, ranks)
 	for i, rank := range ranks {
-		a := &asked[i]
-		a.Rank, a.AskedBy = rank, r.Self.Rank
+		result := &asked[i]
+		result.Rank, result.AskedBy = rank, r.Self.Rank
 		if err == nil {
 			if reports[i].Err == nil {
-				a.Report, reports[i].Err = state.DecodePublic(reports[i].Report, rank, len(r.Config.Ranks))
+				result.Report, reports[i].Err = state.DecodePublic(reports[i].Report, rank, len(r.Config.Ranks))
 			}
 			if reports[i].Err != nil {
-				a.Reason, a.Unanswered = reports[i].Err.Error(), errors.Is(reports[i].Err, mpe.ErrNoReport)
+				result.Reason, result.Unanswered = reports[i].Err.Error(), errors.Is(reports[i].Err, mpe.ErrNoReport)
 			}
 			continue
 		}
-		a.Reason = err.Error()
+		result.Reason = err.Error()
 	}
 	return asked
 }

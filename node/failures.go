@@ -92,13 +92,13 @@ func (f *failureRecorder) writeAndReport(now time.Time, peer int, operation stri
 // writeRecord writes a record under the given name, and returns its path.
 func (f *failureRecorder) writeRecord(name, why string) (path string, err error) {
 	now := time.Now()
-	r, size := f.rank, int64(f.rank.Config.Record.Spool.Size)
-	comment := fmt.Sprintf("last packets of rank %d of job %s, written because its %s", r.Self.Rank, f.job, why)
-	data, err := recorder.Encode(r.FlightRecorder.Reader(r.addresses(), now).Read(now), size, now, comment)
+	rank, size := f.rank, int64(f.rank.Config.Record.Spool.Size)
+	comment := fmt.Sprintf("last packets of rank %d of job %s, written because its %s", rank.Self.Rank, f.job, why)
+	data, err := recorder.Encode(rank.FlightRecorder.Reader(rank.addresses(), now).Read(now), size, now, comment)
 	if err != nil {
 		return "", err
 	}
-	return writeShared(recordsDirectories(&r.Config.Record.Spool), size, name, data)
+	return writeShared(recordsDirectories(&rank.Config.Record.Spool), size, name, data)
 }
 
 // profile returns V09 if any link has that profile, and CloudFPGA otherwise.

@@ -403,7 +403,7 @@ type jobDevice struct {
 
 func newJobDevice(d device, x Exchange, socket *net.UDPConn, ranks []int) *jobDevice {
 	watched, end := context.WithCancel(context.Background())
-	u := silenceWatcher{rank: d.rank, output: os.Stderr, threshold: silenceTimeout, reported: map[int]bool{},
+	watcher := silenceWatcher{rank: d.rank, output: os.Stderr, threshold: silenceTimeout, reported: map[int]bool{},
 		finalized: func(rank int) bool {
 			process := slices.Index(ranks, rank)
 			if process < 0 {
@@ -412,7 +412,7 @@ func newJobDevice(d device, x Exchange, socket *net.UDPConn, ranks []int) *jobDe
 			_, err := x.Get(watched, finalizedKey(process))
 			return err == nil
 		}}
-	go u.watch(watched)
+	go watcher.watch(watched)
 	return &jobDevice{device: d, exchange: x, socket: socket, toolServer: d.rank.Serve(), stopWatching: end}
 }
 

@@ -33,17 +33,17 @@ func (r *Rank) KeepState(directory string) error {
 	for i, rank := range ranks {
 		peers[i] = r.statePeer(rank)
 	}
-	f, err := kept.Open(dir, r.stateOwner(), peers)
+	file, err := kept.Open(dir, r.stateOwner(), peers)
 	if err != nil {
 		return r.stateError(errors.Join(err, dir.Close()))
 	}
-	r.stateFile = f
+	r.stateFile = file
 	r.keepers = make(map[int]mpe.Keeper, len(ranks))
 	for i, rank := range ranks {
-		r.keepers[rank] = f.Peer(i)
+		r.keepers[rank] = file.Peer(i)
 	}
-	if f.DiscardReason != nil {
-		return fmt.Errorf("rank %d: ignoring the state kept by an earlier process: %w", r.Self.Rank, f.DiscardReason)
+	if file.DiscardReason != nil {
+		return fmt.Errorf("rank %d: ignoring the state kept by an earlier process: %w", r.Self.Rank, file.DiscardReason)
 	}
 	return nil
 }
@@ -61,7 +61,7 @@ func (r *Rank) statePeer(rank int) kept.Peer {
 // ForgetState discards the state of a peer that processes of this user have kept for a rank of the configuration. No
 // process may have the rank now. It reports whether there was any state.
 func ForgetState(cfg *config.Config, self *config.Rank, peer int) (bool, error) {
-	r, err := Plan(cfg, self)
+	rank, err := Plan(cfg, self)
 	if err != nil {
 		return false, err
 	}
@@ -77,7 +77,7 @@ func ForgetState(cfg *config.Config, self *config.Rank, peer int) (bool, error) 
 		return false, err
 	}
 	defer dir.Close()
-	return kept.Forget(dir, r.stateOwner(), r.statePeer(peer))
+	return kept.Forget(dir, rank.stateOwner(), rank.statePeer(peer))
 }
 
 func (r *Rank) stateError(err error) error {

@@ -92,17 +92,17 @@ func (r *Rank) setFPGATimeout() error {
 // Plan plans a rank of a valid configuration. It does not bind anything. The error may join several errors; each is a
 // *config.Error or an error of Collectives.
 func Plan(cfg *config.Config, self *config.Rank) (*Rank, error) {
-	r := &Rank{Config: cfg, Self: self, engineReady: make(chan struct{})}
+	rank := &Rank{Config: cfg, Self: self, engineReady: make(chan struct{})}
 	links, err := newLinks(cfg, self)
-	r.links.Store(&links)
+	rank.links.Store(&links)
 	collectives, unread := Collectives(cfg)
-	r.collectives = collectives
-	if err == nil && self.Faults != nil && !r.usesTransport(config.TransportUDP) {
+	rank.collectives = collectives
+	if err == nil && self.Faults != nil && !rank.usesTransport(config.TransportUDP) {
 		err = &config.Error{Key: "faults", Problem: fmt.Sprintf(
 			"rank %d: they apply to datagrams, and none of its links uses udp: use transport: udp, or zrlctl impair",
 			self.Rank)}
 	}
-	return r, errors.Join(err, unread)
+	return rank, errors.Join(err, unread)
 }
 
 // newLinks returns the links of a rank to all other ranks.
@@ -264,7 +264,7 @@ func Open(cfg *config.Config, rank int, observer mpe.Observer) (mpe.Device, erro
 
 // open implements Open. If j is not nil, the rank belongs to a job, and records the phases of its messages over
 // networks.
-func open(cfg *config.Config, rank int, observer mpe.Observer, j *jobProcess) (device, error) {
+func open(cfg *config.Config, rank int, observer mpe.Observer, process *jobProcess) (device, error) {
 	if rank < 0 || rank >= len(cfg.Ranks) {
 		return device{}, fmt.Errorf("rank %d: the configuration has ranks 0 to %d", rank, len(cfg.Ranks)-1)
 	}
@@ -290,12 +290,12 @@ func open(cfg *config.Config, rank int, observer mpe.Observer, j *jobProcess) (d
 	if err != nil {
 		return device{}, err
 	}
-	if j != nil {
-		if r.boundSocket, r.processors, r.Directory = j.socket, j.processors, j.directory; r.Directory == "" &&
+	if process != nil {
+		if r.boundSocket, r.processors, r.Directory = process.socket, process.processors, process.directory; r.Directory == "" &&
 			r.usesTransport(config.TransportSHM) {
-			return device{}, &shm.ListenError{Rank: rank, Addr: r.Self.Address.AddrPort, Err: j.directoryErr}
+			return device{}, &shm.ListenError{Rank: rank, Addr: r.Self.Address.AddrPort, Err: process.directoryErr}
 		}
-		for _, other := range j.ranks {
+		for _, other := range process.ranks {
 			if e := r.Links()[other].Extended; e != nil {
 				e.Job = true
 			}
@@ -307,7 +307,7 @@ func open(cfg *config.Config, rank int, observer mpe.Observer, j *jobProcess) (d
 		observer, r.skipSharedMemory = rec, !mine.Record.SharedMemory
 		if r.recordsPackets(&mine.Record) && RecordPackets(&mine.Record, []*Rank{r}) != nil {
 			if len(recordsDirectories(&mine.Record.Spool)) > 0 {
-				r.failures = &failureRecorder{rank: r, job: j.name, output: os.Stderr}
+				r.failures = &failureRecorder{rank: r, job: process.name, output: os.Stderr}
 				rec.failures = r.failures
 			}
 			observer = r.FlightRecorder.Observe(rec)

@@ -34,14 +34,14 @@ func RecordPackets(cfg *config.Record, ranks []*Rank) *recorder.Recorder {
 	}
 	var plans []recorder.Plan
 	for _, r := range ranks {
-		p := recorder.Plan{Rank: r.Self.Rank, Peers: make([]recorder.Peer, len(r.Links()))}
+		plan := recorder.Plan{Rank: r.Self.Rank, Peers: make([]recorder.Peer, len(r.Links()))}
 		for peer, l := range r.Links() {
 			if peer != r.Self.Rank {
-				p.Peers[peer] = recorder.Peer{Recorded: cfg.SharedMemory || l.Transport != config.TransportSHM,
+				plan.Peers[peer] = recorder.Peer{Recorded: cfg.SharedMemory || l.Transport != config.TransportSHM,
 					Extended: l.Extended != nil}
 			}
 		}
-		plans = append(plans, p)
+		plans = append(plans, plan)
 	}
 	rec := recorder.New(int(cfg.Memory), plans)
 	for _, r := range ranks {
@@ -104,13 +104,13 @@ func (o jobObserver) CallFailed(_ int, err error) {
 }
 
 // Done implements mpe.Observer.
-func (o jobObserver) Done(_ int, s mpe.Status, err error) {
-	o.Recorder.RecordMessage(&s, err)
+func (o jobObserver) Done(_ int, status mpe.Status, err error) {
+	o.Recorder.RecordMessage(&status, err)
 	switch {
 	case err == nil || o.failures == nil:
-	case s.Send:
-		o.failures.startRecord(s.Peer, "send to", err)
+	case status.Send:
+		o.failures.startRecord(status.Peer, "send to", err)
 	default:
-		o.failures.startRecord(s.Peer, "receive from", err)
+		o.failures.startRecord(status.Peer, "receive from", err)
 	}
 }

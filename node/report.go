@@ -52,47 +52,47 @@ func (r *Rank) Serve() io.Closer {
 }
 
 // handleQuery is the query.Handler of a rank of a job.
-func (r *Rank) handleQuery(ctx context.Context, started time.Time, q query.Request) query.Response {
+func (r *Rank) handleQuery(ctx context.Context, started time.Time, request query.Request) query.Response {
 	switch {
-	case q.Kind == query.Status:
+	case request.Kind == query.Status:
 		return query.Response{Document: r.makeReport(started, false)}
-	case q.Kind == query.Metrics:
+	case request.Kind == query.Metrics:
 		return query.Response{Document: r.makeReport(started, true)}
-	case q.Kind == query.Reports:
+	case request.Kind == query.Reports:
 		return query.Response{Document: state.Reports{Results: r.AskReports(ctx, r.remoteRanks())}}
-	case q.Kind == query.Reset:
-		return query.Response{Err: r.Engine.Reset(q.Peer)}
-	case q.Kind == query.Packets && r.FlightRecorder == nil:
+	case request.Kind == query.Reset:
+		return query.Response{Err: r.Engine.Reset(request.Peer)}
+	case request.Kind == query.Packets && r.FlightRecorder == nil:
 		return query.Response{Err: errors.New("the rank records no packets")}
-	case q.Kind == query.Packets:
+	case request.Kind == query.Packets:
 		return query.Response{Stream: r.followPackets}
 	}
-	return query.Unknown(q)
+	return query.Unknown(request)
 }
 
 // Info returns the state of the rank without the state of its engine.
 func (r *Rank) Info(depth state.Detail) state.RankInfo {
-	s := state.RankInfo{
+	rankInfo := state.RankInfo{
 		Rank: r.Self.Rank, Role: r.Self.Run, Address: r.Self.Address.String(), Kernel: r.Self.Kernel.String(),
 	}
 	if u := r.sockets.udp; u != nil {
-		s.ReceiveBufferRequested, s.ReceiveBuffer = u.ReceiveBuffer()
+		rankInfo.ReceiveBufferRequested, rankInfo.ReceiveBuffer = u.ReceiveBuffer()
 		if n, known := u.Drops(); known {
-			s.SocketDrops = &n
+			rankInfo.SocketDrops = &n
 		}
-		s.Offload = offloadState(u.Offload())
+		rankInfo.Offload = offloadState(u.Offload())
 	}
 	if depth == state.DetailFull {
-		s.Transports, s.Oversubscribed = r.sockets.transports(), r.Oversubscribed()
+		rankInfo.Transports, rankInfo.Oversubscribed = r.sockets.transports(), r.Oversubscribed()
 		if m := r.sockets.shm; m != nil {
-			s.Ring = ringSize(r.Config)
-			s.Shared, s.SingleCopy = m.Sharing()
+			rankInfo.Ring = ringSize(r.Config)
+			rankInfo.Shared, rankInfo.SingleCopy = m.Sharing()
 		}
 	}
 	if r.Describe != nil {
-		r.Describe(&s, depth)
+		r.Describe(&rankInfo, depth)
 	}
-	return s
+	return rankInfo
 }
 
 func offloadState(o udp.Offload) *state.Offload {
@@ -105,10 +105,10 @@ func offloadState(o udp.Offload) *state.Offload {
 
 // State returns the state of the rank.
 func (r *Rank) State() state.Rank {
-	s := state.Rank{RankInfo: r.Info(state.DetailFull), Engine: r.Engine.Snapshot()}
+	rank := state.Rank{RankInfo: r.Info(state.DetailFull), Engine: r.Engine.Snapshot()}
 	links := r.Links()
-	for i := range s.Engine.Peers {
-		peer := &s.Engine.Peers[i]
+	for i := range rank.Engine.Peers {
+		peer := &rank.Engine.Peers[i]
 		peer.Transport = links[peer.Rank].Transport
 		if c := r.sockets.tcp; c != nil && peer.Transport == state.TransportTCP && peer.NetworkError == "" {
 			if fault := c.TLSFault(peer.Rank); fault != nil {
@@ -116,7 +116,7 @@ func (r *Rank) State() state.Rank {
 			}
 		}
 	}
-	return s
+	return rank
 }
 
 // publicState returns the encoded state that other ranks may receive.
@@ -131,9 +131,9 @@ func (r *Rank) publicState() []byte {
 
 func (r *Rank) makeReport(started time.Time, metrics bool) *Report {
 	s := r.State()
-	p := &Report{Started: started, RankInfo: s.RankInfo, Engine: s.Engine,
+	report := &Report{Started: started, RankInfo: s.RankInfo, Engine: s.Engine,
 		Cluster: make([]state.Member, len(r.Config.Ranks))}
-	p.Drops = p.SocketDrops
+	report.Drops = report.SocketDrops
 	links := r.Links()
 	for i := range r.Config.Ranks {
 		c := &r.Config.Ranks[i]
@@ -141,26 +141,26 @@ func (r *Rank) makeReport(started time.Time, metrics bool) *Report {
 		if c.Rank != r.Self.Rank {
 			m.Profile, m.Transport = state.ProfileOf(links[c.Rank].Profile), links[c.Rank].Transport
 		}
-		p.Cluster[c.Rank] = m
+		report.Cluster[c.Rank] = m
 	}
 	r.Engine.Counters(func(c *state.RankCounters) {
-		p.Operations += c.Posted
+		report.Operations += c.Posted
 		if !metrics {
 			return
 		}
-		p.RankCounters = *c
+		report.RankCounters = *c
 		if r.PhaseRecorder != nil {
-			p.Times.Classes, p.Times.Peers = r.PhaseRecorder.Classes(), map[int]phases.PeerTimes{}
+			report.Times.Classes, report.Times.Peers = r.PhaseRecorder.Classes(), map[int]phases.PeerTimes{}
 		}
-	}, func(c *state.PeerCounters) {
-		p.Operations += c.QueuedSends + c.InFlight
+	}, func(counters *state.PeerCounters) {
+		report.Operations += counters.QueuedSends + counters.InFlight
 		if !metrics {
 			return
 		}
-		p.Peers = append(p.Peers, *c)
-		if r.PhaseRecorder != nil && r.PhaseRecorder.HasSeries(c.Rank) && r.PhaseRecorder.AssignSeries(c.Rank) {
-			p.Times.Peers[c.Rank] = r.PhaseRecorder.Peer(c.Rank)
+		report.Peers = append(report.Peers, *counters)
+		if r.PhaseRecorder != nil && r.PhaseRecorder.HasSeries(counters.Rank) && r.PhaseRecorder.AssignSeries(counters.Rank) {
+			report.Times.Peers[counters.Rank] = r.PhaseRecorder.Peer(counters.Rank)
 		}
 	})
-	return p
+	return report
 }

@@ -42,16 +42,16 @@ func (u *silenceWatcher) watch(ctx context.Context) {
 // check reports ranks that have not answered for too long.
 func (u *silenceWatcher) check() {
 	waits, receives, ask := map[int]time.Duration{}, map[int]time.Duration{}, map[int]bool{}
-	u.rank.Engine.Counters(func(*state.RankCounters) {}, func(c *state.PeerCounters) {
-		since, silent := unansweredWait(c)
+	u.rank.Engine.Counters(func(*state.RankCounters) {}, func(counters *state.PeerCounters) {
+		since, silent := unansweredWait(counters)
 		switch {
-		case u.reported[c.Rank]:
+		case u.reported[counters.Rank]:
 		case silent && since >= u.threshold:
-			waits[c.Rank] = since
-		case neverReceived(c) && c.OldestRecv.Waits && c.OldestRecv.Elapsed >= 2*u.threshold:
-			receives[c.Rank] = c.OldestRecv.Elapsed
+			waits[counters.Rank] = since
+		case neverReceived(counters) && counters.OldestRecv.Waits && counters.OldestRecv.Elapsed >= 2*u.threshold:
+			receives[counters.Rank] = counters.OldestRecv.Elapsed
 		}
-		ask[c.Rank] = silent && since >= u.threshold || c.OldestRecv.Waits && c.OldestRecv.Elapsed >= u.threshold
+		ask[counters.Rank] = silent && since >= u.threshold || counters.OldestRecv.Waits && counters.OldestRecv.Elapsed >= u.threshold
 	})
 	for rank, asked := range ask {
 		if asked && u.finalized != nil && u.finalized(rank) {

@@ -75,7 +75,7 @@ func ParseAck(payload []byte, ranges []Range) (AckInfo, bool) {
 	if rest < 0 || rest%AckRangeLen != 0 || rest > MaxAckRanges*AckRangeLen {
 		return AckInfo{}, false
 	}
-	a := AckInfo{
+	ackInfo := AckInfo{
 		MessageLimit: binary.LittleEndian.Uint32(payload),
 		EagerLimit:   binary.LittleEndian.Uint32(payload[4:]),
 		Delay:        time.Duration(binary.LittleEndian.Uint32(payload[8:])) * time.Microsecond,
@@ -85,7 +85,7 @@ func ParseAck(payload []byte, ranges []Range) (AckInfo, bool) {
 	var first, last uint32
 	for b := payload[AckLen:]; len(b) > 0; b = b[AckRangeLen:] {
 		r := Range{First: binary.LittleEndian.Uint32(b), End: binary.LittleEndian.Uint32(b[4:])}
-		if len(a.Ranges) == 0 {
+		if len(ackInfo.Ranges) == 0 {
 			first, last = r.First, r.First
 		}
 		begin, end := r.First-first, r.End-first
@@ -93,7 +93,7 @@ func ParseAck(payload []byte, ranges []Range) (AckInfo, bool) {
 			return AckInfo{}, false
 		}
 		last = r.End
-		a.Ranges = append(a.Ranges, r)
+		ackInfo.Ranges = append(ackInfo.Ranges, r)
 	}
-	return a, true
+	return ackInfo, true
 }

@@ -33,23 +33,23 @@ func IsExtended(b []byte) bool {
 // PutExtended writes the header of a packet into the first ExtHeaderLen bytes of b, which must be at least that long.
 // The payload is the concatenation of the given parts. PutExtended computes the size, the payload length and the
 // checksum. It does not allocate. On a stream, the payload must not exceed MaxStreamPayload bytes.
-func PutExtended(b []byte, h *ExtHeader, payload ...[]byte) {
+func PutExtended(b []byte, hdr *ExtHeader, payload ...[]byte) {
 	header := (*[ExtHeaderLen]byte)(b)
 	length := 0
 	for _, part := range payload {
 		length += len(part)
 	}
 	// Write two fields at a time, because the CRC instruction reads them in this size.
-	putUint32Pair(header[0:], markWord, h.Dst)
-	putUint32Pair(header[offSrc:], h.Src, h.Size())
-	putUint32Pair(header[offCall:], uint32(h.Call)|uint32(h.Type)<<8|ExtVersion<<16|uint32(h.Flags&extFlagsAll|extFlagAlways)<<24, uint32(length))
+	putUint32Pair(header[0:], markWord, hdr.Dst)
+	putUint32Pair(header[offSrc:], hdr.Src, hdr.Size())
+	putUint32Pair(header[offCall:], uint32(hdr.Call)|uint32(hdr.Type)<<8|ExtVersion<<16|uint32(hdr.Flags&extFlagsAll|extFlagAlways)<<24, uint32(length))
 	binary.LittleEndian.PutUint32(header[offEnd:], markWord)
-	binary.LittleEndian.PutUint64(header[offSession:], uint64(h.Session))
-	binary.LittleEndian.PutUint64(header[offPeerSession:], uint64(h.PeerSession))
-	putUint32Pair(header[offNumber:], h.Number, h.Acknowledged)
-	putUint32Pair(header[offMessage:], h.Message, h.Comm)
-	putUint32Pair(header[offMessageTag:], h.Tag, h.Length)
-	putUint32Pair(header[offOffset:], h.Offset, h.Clock)
+	binary.LittleEndian.PutUint64(header[offSession:], uint64(hdr.Session))
+	binary.LittleEndian.PutUint64(header[offPeerSession:], uint64(hdr.PeerSession))
+	putUint32Pair(header[offNumber:], hdr.Number, hdr.Acknowledged)
+	putUint32Pair(header[offMessage:], hdr.Message, hdr.Comm)
+	putUint32Pair(header[offMessageTag:], hdr.Tag, hdr.Length)
+	putUint32Pair(header[offOffset:], hdr.Offset, hdr.Clock)
 	putExtChecksum(header, payload)
 }
 
@@ -71,37 +71,37 @@ func AppendExtended(b []byte, h *ExtHeader, payload []byte) []byte {
 // flags; the caller checks ranks, sessions and numbers. It ignores the size field, and never allocates. The returned
 // payload is a part of packet, not a copy. If the defect is one that E2 checks after the checksum, h is decoded
 // nevertheless.
-func ParseExtended(packet []byte) (h ExtHeader, payload []byte, d Defect) {
+func ParseExtended(packet []byte) (header ExtHeader, payload []byte, defect Defect) {
 	n := min(len(packet), ExtHeaderLen)
-	h, d = ParseExtendedParts(packet[:n], packet[n:])
-	switch d.Kind {
+	header, defect = ParseExtendedParts(packet[:n], packet[n:])
+	switch defect.Kind {
 	case DefectNone, DefectCall, DefectType, DefectReserved:
 		if n == ExtHeaderLen && packet[offVersion] == ExtVersion {
 			payload = packet[n:]
 		}
 	}
-	return h, payload, d
+	return header, payload, defect
 }
 
 // ParseExtendedParts is like ParseExtended, but takes the header and the payload separately.
-func ParseExtendedParts(header, payload []byte) (h ExtHeader, d Defect) {
-	if h.ParseParts(header, payload) {
-		return h, Defect{}
+func ParseExtendedParts(header, payload []byte) (hdr ExtHeader, defect Defect) {
+	if hdr.ParseParts(header, payload) {
+		return hdr, Defect{}
 	}
-	h = ExtHeader{}
-	if d = checkExtFrame(header); !d.OK() {
-		return h, d
+	hdr = ExtHeader{}
+	if defect = checkExtFrame(header); !defect.OK() {
+		return hdr, defect
 	}
 	b := (*[ExtHeaderLen]byte)(header)
 	if said := binary.LittleEndian.Uint32(b[offPayload:]); uint64(said) != uint64(len(payload)) {
-		return h, Defect{Kind: DefectLength, Offset: offPayload, Got32: said, Want32: uint32(len(payload))}
+		return hdr, Defect{Kind: DefectLength, Offset: offPayload, Got32: said, Want32: uint32(len(payload))}
 	}
 	said := binary.LittleEndian.Uint32(b[offChecksum:])
 	if sum := extChecksum(b, payload); said != sum {
-		return h, Defect{Kind: DefectChecksum, Offset: offChecksum, Got32: said, Want32: sum}
+		return hdr, Defect{Kind: DefectChecksum, Offset: offChecksum, Got32: said, Want32: sum}
 	}
-	h.Decode(b)
-	return h, checkExtFields(b[:])
+	hdr.Decode(b)
+	return hdr, checkExtFields(b[:])
 }
 
 // Parse is a faster ParseExtended, which decodes a packet into h. If the packet is invalid, Parse returns false without
@@ -199,12 +199,12 @@ func parseExtFrame(b []byte) (Header, Defect) {
 	if d := checkExtVersion(b); !d.OK() {
 		return Header{}, d
 	}
-	h := Header{
+	header := Header{
 		Dst:  binary.LittleEndian.Uint32(b[offDst:]),
 		Src:  binary.LittleEndian.Uint32(b[offSrc:]),
 		Size: binary.LittleEndian.Uint32(b[offSize:]),
 		Call: Call(b[offCall]),
 		Type: Type(b[offType]),
 	}
-	return h, checkExtFields(b)
+	return header, checkExtFields(b)
 }

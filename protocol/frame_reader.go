@@ -66,16 +66,16 @@ func (f *FrameReader) readHeader() (Frame, error) {
 	if err != nil {
 		return Frame{}, f.endError(err, len(b))
 	}
-	h, defect := f.profile.Parse(b)
+	header, defect := f.profile.Parse(b)
 	if !defect.OK() {
 		return Frame{}, &FrameError{Offset: f.offset, Err: defect.Err()}
 	}
-	if h.Type == Data && h.Size > f.maxWords {
-		return Frame{}, &FrameError{Offset: f.offset, Err: &SizeError{Words: h.Size, Max: f.maxWords}}
+	if header.Type == Data && header.Size > f.maxWords {
+		return Frame{}, &FrameError{Offset: f.offset, Err: &SizeError{Words: header.Size, Max: f.maxWords}}
 	}
 	f.consume(len(b))
-	f.current, f.remaining = h, h.StreamPayload()
-	return Frame{Header: h, Bytes: b, Remaining: f.remaining}, nil
+	f.current, f.remaining = header, header.StreamPayload()
+	return Frame{Header: header, Bytes: b, Remaining: f.remaining}, nil
 }
 
 func (f *FrameReader) readPayload() (Frame, error) {

@@ -103,18 +103,18 @@ func ParseProfile(s string) (Profile, error) {
 }
 
 // Put writes h into the first HeaderLen bytes of b, which must be at least that long. It writes the tag only in V09.
-func (p Profile) Put(b []byte, h Header) {
+func (p Profile) Put(b []byte, header Header) {
 	_ = b[HeaderLen-1]
 	binary.LittleEndian.PutUint32(b[0:], markWord)
-	binary.LittleEndian.PutUint32(b[offDst:], h.Dst)
-	binary.LittleEndian.PutUint32(b[offSrc:], h.Src)
-	binary.LittleEndian.PutUint32(b[offSize:], h.Size)
-	b[offCall] = byte(h.Call)
-	b[offType] = byte(h.Type)
+	binary.LittleEndian.PutUint32(b[offDst:], header.Dst)
+	binary.LittleEndian.PutUint32(b[offSrc:], header.Src)
+	binary.LittleEndian.PutUint32(b[offSize:], header.Size)
+	b[offCall] = byte(header.Call)
+	b[offType] = byte(header.Type)
 	clear(b[offTag:offEnd])
 	switch p {
 	case V09:
-		b[offTag] = h.Tag
+		b[offTag] = header.Tag
 	case Extended:
 		b[offVersion], b[offFlags] = ExtVersion, extFlagAlways
 	}
@@ -158,7 +158,7 @@ func (p Profile) Parse(b []byte) (Header, Defect) {
 		binary.LittleEndian.Uint64(b[offReserved+1:]) != 0 {
 		return Header{}, firstMismatch(b, from, offEnd, 0, DefectReserved)
 	}
-	h := Header{
+	header := Header{
 		Dst:  binary.LittleEndian.Uint32(b[offDst:]),
 		Src:  binary.LittleEndian.Uint32(b[offSrc:]),
 		Size: binary.LittleEndian.Uint32(b[offSize:]),
@@ -166,13 +166,13 @@ func (p Profile) Parse(b []byte) (Header, Defect) {
 		Type: Type(b[offType]),
 		Tag:  b[offTag],
 	}
-	if h.Call >= numCalls {
-		return h, Defect{Kind: DefectCall, Offset: offCall, Got: b[offCall]}
+	if header.Call >= numCalls {
+		return header, Defect{Kind: DefectCall, Offset: offCall, Got: b[offCall]}
 	}
-	if h.Type == 0 || h.Type >= numTypes {
-		return h, Defect{Kind: DefectType, Offset: offType, Got: b[offType]}
+	if header.Type == 0 || header.Type >= numTypes {
+		return header, Defect{Kind: DefectType, Offset: offType, Got: b[offType]}
 	}
-	return h, Defect{}
+	return header, Defect{}
 }
 
 // Decode decodes the header at the start of b. The error is a *HeaderError.

@@ -87,15 +87,15 @@ func listen(cfg Config, open opener) (*Conn, error) {
 		}
 		udpConn = packetConn.(*net.UDPConn)
 	}
-	c := &Conn{cfg: cfg, localAddr: addr, requestedBuffer: cfg.ReceiveBuffer, lastPeer: mpe.UnknownPeer}
-	c.peerMap.Store(cfg.Map)
-	if err := c.openSocket(udpConn, open); err != nil {
+	conn := &Conn{cfg: cfg, localAddr: addr, requestedBuffer: cfg.ReceiveBuffer, lastPeer: mpe.UnknownPeer}
+	conn.peerMap.Store(cfg.Map)
+	if err := conn.openSocket(udpConn, open); err != nil {
 		if cfg.Socket == nil {
 			udpConn.Close()
 		}
 		return nil, fmt.Errorf("udp: setting up the socket of rank %d at %v: %w", cfg.Rank, addr, err)
 	}
-	return c, nil
+	return conn, nil
 }
 
 // maxReceiveBuffer is the maximum size of the receive buffer. Linux uses twice the size internally, which must fit into

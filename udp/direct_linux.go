@@ -26,26 +26,26 @@ type directReceive struct {
 }
 
 func (s *mmsgSocket) pollInto(in []incoming, head int, buf []byte) (int, error) {
-	l := &s.direct
+	receive := &s.direct
 	if s.in.next != s.in.received || head > maxHead || len(buf) == 0 {
 		return s.poll(in)
 	}
-	if l.overflow == nil {
-		l.overflow = make([]byte, maxHead+2*pieceLen)
+	if receive.overflow == nil {
+		receive.overflow = make([]byte, maxHead+2*pieceLen)
 	}
 	buf = buf[:min(len(buf), pieceLen)]
 	n, err := s.recvInto(head, buf)
 	if n <= 0 || err != nil {
 		return 0, err
 	}
-	from := l.name.addrPort(l.msg.hdr.Namelen)
-	cut := l.msg.hdr.Flags&unix.MSG_TRUNC != 0
-	size := segmentSize(l.control[:min(int(l.msg.hdr.Controllen), len(l.control))])
+	from := receive.name.addrPort(receive.msg.hdr.Namelen)
+	cut := receive.msg.hdr.Flags&unix.MSG_TRUNC != 0
+	size := segmentSize(receive.control[:min(int(receive.msg.hdr.Controllen), len(receive.control))])
 	if size <= 0 || size > n {
 		size = n
 	}
 	if head > 0 && size == n && n <= head+len(buf) { // a single datagram that fits
-		in[0] = incoming{bytes: l.head[:min(n, head)], from: from, truncated: cut}
+		in[0] = incoming{bytes: receive.head[:min(n, head)], from: from, truncated: cut}
 		if n > head {
 			in[0].rest = buf[:n-head]
 		}
@@ -53,7 +53,7 @@ func (s *mmsgSocket) pollInto(in []incoming, head int, buf []byte) (int, error) 
 	}
 	all := buf[:min(n, len(buf))]
 	if head > 0 || n > len(buf) {
-		all = l.assemble(n, head, buf)
+		all = receive.assemble(n, head, buf)
 	}
 	in[0] = incoming{bytes: all, from: from, truncated: cut}
 	if size < n {
@@ -79,23 +79,23 @@ func (l *directReceive) assemble(n, head int, buf []byte) []byte {
 func (s *mmsgSocket) recvInto(head int, buf []byte) (int, error) {
 	s.descriptor.recvMu.Lock()
 	defer s.descriptor.recvMu.Unlock()
-	l := &s.direct
-	iov := l.iovs[:0]
-	for _, part := range [...][]byte{l.head[:head], buf, l.overflow[:pieceLen]} {
+	receive := &s.direct
+	iov := receive.iovs[:0]
+	for _, part := range [...][]byte{receive.head[:head], buf, receive.overflow[:pieceLen]} {
 		if len(part) > 0 {
 			iov = append(iov, unix.Iovec{Base: &part[0]})
 			iov[len(iov)-1].SetLen(len(part))
 		}
 	}
-	hdr := &l.msg.hdr
-	hdr.Iov = &l.iovs[0]
+	hdr := &receive.msg.hdr
+	hdr.Iov = &receive.iovs[0]
 	hdr.SetIovlen(len(iov))
-	hdr.Name = &l.name.raw[0]
-	hdr.Control = &l.control[0]
-	defer clear(l.iovs[:]) // do not retain the caller's memory
+	hdr.Name = &receive.name.raw[0]
+	hdr.Control = &receive.control[0]
+	defer clear(receive.iovs[:]) // do not retain the caller's memory
 	for !s.closed.Load() {
 		hdr.Namelen = sockaddrLen
-		hdr.SetControllen(len(l.control))
+		hdr.SetControllen(len(receive.control))
 		n, _, errno := unix.RawSyscall(unix.SYS_RECVMSG, uintptr(s.fd), uintptr(unsafe.Pointer(hdr)), unix.MSG_DONTWAIT)
 		switch errno {
 		case 0:
@@ -114,15 +114,15 @@ func (s *mmsgSocket) recvInto(head int, buf []byte) (int, error) {
 func (s *mmsgSocket) peek(head []byte) (int, netip.AddrPort, error) {
 	s.descriptor.recvMu.Lock()
 	defer s.descriptor.recvMu.Unlock()
-	l := &s.direct
+	receive := &s.direct
 	for !s.closed.Load() {
 		length := uint32(sockaddrLen)
 		n, _, errno := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(s.fd), uintptr(unsafe.Pointer(&head[0])),
 			uintptr(len(head)),
-			unix.MSG_DONTWAIT|unix.MSG_PEEK, uintptr(unsafe.Pointer(&l.name)), uintptr(unsafe.Pointer(&length)))
+			unix.MSG_DONTWAIT|unix.MSG_PEEK, uintptr(unsafe.Pointer(&receive.name)), uintptr(unsafe.Pointer(&length)))
 		switch errno {
 		case 0:
-			return int(n), l.name.addrPort(length), nil
+			return int(n), receive.name.addrPort(length), nil
 		case unix.EAGAIN:
 			return 0, netip.AddrPort{}, nil
 		case unix.EINTR:

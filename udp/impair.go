@@ -71,15 +71,15 @@ func (s *impairedSocket) send(out []outgoing, mayWait bool) (int, error) {
 }
 
 // deliver copies a datagram, alters the copy and delivers it, as d says: at once or later. The caller holds mu.
-func (s *impairedSocket) deliver(now time.Time, d impair.Delivery, x delayedDatagram, mayWait bool) error {
-	x.bytes = bytes.Clone(x.bytes)
-	d.Apply(x.bytes)
+func (s *impairedSocket) deliver(now time.Time, d impair.Delivery, datagram delayedDatagram, mayWait bool) error {
+	datagram.bytes = bytes.Clone(datagram.bytes)
+	d.Apply(datagram.bytes)
 	if d.After > 0 {
-		s.delayed.Push(now.Add(d.After), x)
+		s.delayed.Push(now.Add(d.After), datagram)
 		time.AfterFunc(d.After, s.deliverLate)
 		return nil
 	}
-	return s.deliverNow(x, mayWait)
+	return s.deliverNow(datagram, mayWait)
 }
 
 // deliverLate delivers all late datagrams that are due.
@@ -97,13 +97,13 @@ func (s *impairedSocket) deliverDue(now time.Time) {
 }
 
 // deliverNow sends a datagram, or adds it to ready if it was received.
-func (s *impairedSocket) deliverNow(x delayedDatagram, mayWait bool) error {
-	if x.from.IsValid() {
-		s.ready = append(s.ready, incoming{bytes: x.bytes, from: x.from})
+func (s *impairedSocket) deliverNow(datagram delayedDatagram, mayWait bool) error {
+	if datagram.from.IsValid() {
+		s.ready = append(s.ready, incoming{bytes: datagram.bytes, from: datagram.from})
 		s.changed.Broadcast()
 		return nil
 	}
-	_, err := s.plainSocket.send([]outgoing{{peer: x.peer, parts: [3][]byte{x.bytes}}}, mayWait)
+	_, err := s.plainSocket.send([]outgoing{{peer: datagram.peer, parts: [3][]byte{datagram.bytes}}}, mayWait)
 	return err
 }
 

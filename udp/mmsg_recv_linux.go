@@ -71,13 +71,13 @@ func (s *mmsgSocket) recv(in []incoming) (int, error) {
 }
 
 func (s *mmsgSocket) poll(in []incoming) (int, error) {
-	r := &s.in
-	if r.next == r.received {
+	receiver := &s.in
+	if receiver.next == receiver.received {
 		if err := s.recvmmsg(); err != nil {
 			return 0, err
 		}
 	}
-	return r.deliver(in), nil
+	return receiver.deliver(in), nil
 }
 
 func (s *mmsgSocket) isDrained() bool { return s.in.next == s.in.received }
@@ -95,24 +95,24 @@ func (s *mmsgSocket) recvmmsg() error {
 
 // receive does the work of recvmmsg; the caller holds the lock.
 func (s *mmsgSocket) receive() error {
-	r := &s.in
-	r.next, r.off, r.received = 0, 0, 0
+	receiver := &s.in
+	receiver.next, receiver.off, receiver.received = 0, 0, 0
 	for !s.closed.Load() {
 		var n uintptr
 		var errno unix.Errno
 		switch {
-		case r.pollHits > 1:
-			for i := range r.msgs {
-				r.reset(i)
+		case receiver.pollHits > 1:
+			for i := range receiver.msgs {
+				receiver.reset(i)
 			}
-			n, _, errno = unix.RawSyscall6(unix.SYS_RECVMMSG, uintptr(s.fd), uintptr(unsafe.Pointer(&r.msgs[0])),
-				uintptr(len(r.msgs)), unix.MSG_DONTWAIT, 0, 0)
-		case r.groEnabled:
-			r.reset(0)
-			n, _, errno = unix.RawSyscall(unix.SYS_RECVMSG, uintptr(s.fd), uintptr(unsafe.Pointer(&r.msgs[0].hdr)),
+			n, _, errno = unix.RawSyscall6(unix.SYS_RECVMMSG, uintptr(s.fd), uintptr(unsafe.Pointer(&receiver.msgs[0])),
+				uintptr(len(receiver.msgs)), unix.MSG_DONTWAIT, 0, 0)
+		case receiver.groEnabled:
+			receiver.reset(0)
+			n, _, errno = unix.RawSyscall(unix.SYS_RECVMSG, uintptr(s.fd), uintptr(unsafe.Pointer(&receiver.msgs[0].hdr)),
 				unix.MSG_DONTWAIT)
 			if errno == 0 {
-				r.msgs[0].len, n = uint32(n), 1
+				receiver.msgs[0].len, n = uint32(n), 1
 			}
 		default:
 			n, errno = s.recvfrom()
@@ -120,11 +120,11 @@ func (s *mmsgSocket) receive() error {
 		switch errno {
 		case unix.EINTR:
 		case unix.EAGAIN:
-			r.pollHits = 0
+			receiver.pollHits = 0
 			return nil
 		case 0:
-			r.pollHits++
-			r.received = int(n)
+			receiver.pollHits++
+			receiver.received = int(n)
 			if s.caps.canCoalesce {
 				s.chooseGRO()
 			}

@@ -41,14 +41,14 @@ func (s *sockaddr) modeOptions() modeOptions {
 // datagrams that are too long for the interface, and ignores reports about the PathMTU of the rest of the path.
 var discoverValues = [...]int{sendWhole: unix.IP_PMTUDISC_PROBE, sendFragments: unix.IP_PMTUDISC_DONT}
 
-func (o *modeOptions) set(fd int, m sendMode, byDefault int) (err error) {
+func (o *modeOptions) set(fd int, mode sendMode, byDefault int) (err error) {
 	value := byDefault
-	if m != sendDefault {
-		value = discoverValues[m]
+	if mode != sendDefault {
+		value = discoverValues[mode]
 	}
 	if o.fragments {
 		length := 0 // as known for the path
-		if m == sendFragments {
+		if mode == sendFragments {
 			length = minMTU
 		}
 		err = unix.SetsockoptInt(fd, o.level, o.mtu, length)
@@ -75,16 +75,16 @@ func (o *modeOptions) hasModes(raw syscall.RawConn) (byDefault int, ok bool) {
 }
 
 // setMode sets the mode of the socket. Like send, it is called by one goroutine at a time.
-func (s *mmsgSocket) setMode(m sendMode) error {
+func (s *mmsgSocket) setMode(mode sendMode) error {
 	s.descriptor.sendMu.Lock()
 	defer s.descriptor.sendMu.Unlock()
 	if s.closed.Load() {
 		return net.ErrClosed
 	}
-	if err := s.options.set(s.fd, m, s.defaultMode); err != nil {
+	if err := s.options.set(s.fd, mode, s.defaultMode); err != nil {
 		return err
 	}
-	s.mode = m
+	s.mode = mode
 	return nil
 }
 

@@ -115,29 +115,29 @@ const (
 // chooseGRO enables coalescing when many long datagrams arrive close together, and disables it when none are coalesced.
 // It is called after each successful receive.
 func (s *mmsgSocket) chooseGRO() {
-	r := &s.in
-	if !r.groEnabled {
-		if r.pollHits == 1 { // the poll before found nothing
-			r.longDatagrams = 0
+	receiver := &s.in
+	if !receiver.groEnabled {
+		if receiver.pollHits == 1 { // the poll before found nothing
+			receiver.longDatagrams = 0
 			return
 		}
-		for i := range r.msgs[:r.received] {
-			if r.longDatagrams++; r.msgs[i].len < groMinLen {
-				r.longDatagrams = 0
+		for i := range receiver.msgs[:receiver.received] {
+			if receiver.longDatagrams++; receiver.msgs[i].len < groMinLen {
+				receiver.longDatagrams = 0
 			}
 		}
-		if r.longDatagrams >= groThreshold {
+		if receiver.longDatagrams >= groThreshold {
 			s.setGRO(true)
 		}
 		return
 	}
-	for i := range r.msgs[:r.received] {
-		if segmentSize(r.controls[i][:min(int(r.msgs[i].hdr.Controllen), len(r.controls[i]))]) > 0 {
-			r.uncoalesced = 0
+	for i := range receiver.msgs[:receiver.received] {
+		if segmentSize(receiver.controls[i][:min(int(receiver.msgs[i].hdr.Controllen), len(receiver.controls[i]))]) > 0 {
+			receiver.uncoalesced = 0
 			return
 		}
 	}
-	if r.uncoalesced += r.received; r.uncoalesced > groIdleLimit {
+	if receiver.uncoalesced += receiver.received; receiver.uncoalesced > groIdleLimit {
 		s.setGRO(false)
 	}
 }

@@ -88,16 +88,16 @@ func (c *Conn) Wakeup() int { return c.sock.pollFD() }
 func (c *Conn) Sleep() bool { return c.sock.isDrained() }
 
 func (c *Conn) newRxPacket(in *incoming) mpe.RxPacket {
-	a := mpe.RxPacket{Kind: mpe.RxDatagram, Peer: c.peerAt(in.from), SourceAddr: in.from, Bytes: in.bytes, Tail: in.rest}
-	if in.segmentLen > 0 && in.segmentLen <= c.maxRxLen(a.Peer) {
-		a.DatagramLen = in.segmentLen
-		return a
+	packet := mpe.RxPacket{Kind: mpe.RxDatagram, Peer: c.peerAt(in.from), SourceAddr: in.from, Bytes: in.bytes, Tail: in.rest}
+	if in.segmentLen > 0 && in.segmentLen <= c.maxRxLen(packet.Peer) {
+		packet.DatagramLen = in.segmentLen
+		return packet
 	}
-	if most := c.maxRxLen(a.Peer); in.truncated || len(in.bytes)+len(in.rest) > most {
-		a.Kind = mpe.RxTruncated
-		a.Bytes, a.Tail = in.bytes[:min(len(in.bytes), most)], nil
+	if most := c.maxRxLen(packet.Peer); in.truncated || len(in.bytes)+len(in.rest) > most {
+		packet.Kind = mpe.RxTruncated
+		packet.Bytes, packet.Tail = in.bytes[:min(len(in.bytes), most)], nil
 	}
-	return a
+	return packet
 }
 
 // peerAt returns the rank at an address, or mpe.UnknownPeer.

@@ -52,20 +52,20 @@ func ReadFile(path string) (*Capture, error) {
 		return nil, err
 	}
 	defer f.Close()
-	r, err := pcapgo.NewReader(f)
+	reader, err := pcapgo.NewReader(f)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	c := New(int(r.LinkType()))
+	capture := New(int(reader.LinkType()))
 	for {
-		data, info, err := r.ReadPacketData()
+		data, info, err := reader.ReadPacketData()
 		if errors.Is(err, io.EOF) {
-			return c, nil
+			return capture, nil
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", path, err)
 		}
-		c.Packets = append(c.Packets, Packet{Time: info.Timestamp, Data: data, Unrecorded: info.Length - len(data)})
+		capture.Packets = append(capture.Packets, Packet{Time: info.Timestamp, Data: data, Unrecorded: info.Length - len(data)})
 	}
 }
 

@@ -40,14 +40,14 @@ func (t *ExtSession) Advance(d time.Duration) *ExtSession {
 
 // Send records a packet from a rank. It fills in ranks and sessions. If the type of packet is numbered and its number
 // is 0, Send also fills in the number.
-func (t *ExtSession) Send(from int, h protocol.ExtHeader, payload []byte) *ExtSession {
-	h.Src, h.Dst = uint32(from), uint32(1-from)
-	h.Session, h.PeerSession = t.Sessions[from], t.Sessions[1-from]
-	if h.IsNumbered() && h.Number == 0 {
+func (t *ExtSession) Send(from int, header protocol.ExtHeader, payload []byte) *ExtSession {
+	header.Src, header.Dst = uint32(from), uint32(1-from)
+	header.Session, header.PeerSession = t.Sessions[from], t.Sessions[1-from]
+	if header.IsNumbered() && header.Number == 0 {
 		t.Numbers[from]++
-		h.Number = t.Numbers[from]
+		header.Number = t.Numbers[from]
 	}
-	return t.SendRaw(from, protocol.AppendExtended(nil, &h, payload))
+	return t.SendRaw(from, protocol.AppendExtended(nil, &header, payload))
 }
 
 // SendRaw records the bytes b as sent by a rank.
@@ -80,14 +80,14 @@ func (t *ExtSession) SendEager(from int, message uint32, payload []byte, size in
 
 // SendRendezvous records a message from a rank that begins with a SEND_REQUEST, and the message's ACK.
 func (t *ExtSession) SendRendezvous(from int, message uint32, payload []byte, size int) *ExtSession {
-	h := protocol.ExtHeader{Type: protocol.SendRequest, Message: message, Tag: 5, Length: uint32(len(payload))}
-	t.Send(from, h, nil)
+	header := protocol.ExtHeader{Type: protocol.SendRequest, Message: message, Tag: 5, Length: uint32(len(payload))}
+	t.Send(from, header, nil)
 	clearing := protocol.ExtHeader{Type: protocol.ClearToSend, Call: protocol.RecvInt, Message: message,
-		Length: h.Length, Acknowledged: t.Numbers[from] + 1}
+		Length: header.Length, Acknowledged: t.Numbers[from] + 1}
 	t.Send(1-from, clearing, nil)
-	h.Type = protocol.Data
+	header.Type = protocol.Data
 	if len(payload) > 0 {
-		t.sendPieces(from, h, payload, size)
+		t.sendPieces(from, header, payload, size)
 	}
 	return t.SendAck(1 - from)
 }

@@ -32,23 +32,23 @@ func Generate(w io.Writer, size int64, seed uint64) (Generated, error) {
 	var done Generated
 	for {
 		// The next packet is from the pair whose next packet is due first.
-		var p *generatedPair
+		var pair *generatedPair
 		for i := range g.pairs {
 			q := &g.pairs[i]
-			if (p == nil || q.at < p.at) && (q.step != stepRequest || done.Bytes+int64(len(g.out)) < size) {
-				p = q
+			if (pair == nil || q.at < pair.at) && (q.step != stepRequest || done.Bytes+int64(len(g.out)) < size) {
+				pair = q
 			}
 		}
-		if p == nil || len(g.out) > generatedChunk {
+		if pair == nil || len(g.out) > generatedChunk {
 			n, err := w.Write(g.out)
 			done.Bytes += int64(n)
-			if err != nil || p == nil {
+			if err != nil || pair == nil {
 				return done, err
 			}
 			g.out = g.out[:0]
 			continue
 		}
-		if g.writeNext(p) {
+		if g.writeNext(pair) {
 			done.Messages++
 		}
 		done.Packets++
@@ -116,53 +116,53 @@ func (g *generator) randomWords() uint32 {
 }
 
 // writeNext writes the next packet of a pair, and reports whether the packet ends a message.
-func (g *generator) writeNext(p *generatedPair) bool {
-	h := protocol.Header{Src: p.ranks[0], Dst: p.ranks[1]}
-	switch p.step {
+func (g *generator) writeNext(pair *generatedPair) bool {
+	header := protocol.Header{Src: pair.ranks[0], Dst: pair.ranks[1]}
+	switch pair.step {
 	case stepRequest:
 		if g.rand.IntN(2) == 0 {
-			p.ranks[0], p.ranks[1] = p.ranks[1], p.ranks[0]
-			h.Src, h.Dst = h.Dst, h.Src
+			pair.ranks[0], pair.ranks[1] = pair.ranks[1], pair.ranks[0]
+			header.Src, header.Dst = header.Dst, header.Src
 		}
-		p.call, p.words, p.sent = protocol.Datatype(g.rand.IntN(2)).SendCall(), g.randomWords(), 0
-		h.Type, h.Call = protocol.SendRequest, p.call
-		g.packet(p.at, h, true, nil)
-		p.step = stepClear
-		p.at += g.randomDuration(8*time.Microsecond, 40*time.Microsecond)
+		pair.call, pair.words, pair.sent = protocol.Datatype(g.rand.IntN(2)).SendCall(), g.randomWords(), 0
+		header.Type, header.Call = protocol.SendRequest, pair.call
+		g.packet(pair.at, header, true, nil)
+		pair.step = stepClear
+		pair.at += g.randomDuration(8*time.Microsecond, 40*time.Microsecond)
 		if g.rand.IntN(50) == 0 { // the receive is posted late
-			p.at += g.randomDuration(time.Millisecond, 60*time.Millisecond)
+			pair.at += g.randomDuration(time.Millisecond, 60*time.Millisecond)
 		}
 	case stepClear:
-		h.Src, h.Dst = h.Dst, h.Src
-		h.Type, h.Call = protocol.ClearToSend, p.call.Counterpart()
-		g.packet(p.at, h, true, nil)
-		p.step = stepData
-		p.at += g.randomDuration(5*time.Microsecond, 20*time.Microsecond)
+		header.Src, header.Dst = header.Dst, header.Src
+		header.Type, header.Call = protocol.ClearToSend, pair.call.Counterpart()
+		g.packet(pair.at, header, true, nil)
+		pair.step = stepData
+		pair.at += g.randomDuration(5*time.Microsecond, 20*time.Microsecond)
 	case stepData:
-		h.Type, h.Call, h.Size = protocol.Data, p.call, p.words
-		shape, total := protocol.CPUShape(), int64(p.words)*protocol.WordLen
-		n := shape.PayloadAt(p.sent, total)
+		header.Type, header.Call, header.Size = protocol.Data, pair.call, pair.words
+		shape, total := protocol.CPUShape(), int64(pair.words)*protocol.WordLen
+		n := shape.PayloadAt(pair.sent, total)
 		from := g.rand.IntN(len(g.payload) - protocol.MaxDatagram)
-		g.packet(p.at, h, p.sent == 0, g.payload[from:from+int(n)])
-		p.sent += n
-		p.at += time.Duration(float64(n+66)*nsPerByte) + 20
-		if p.sent == total {
-			p.step = stepAck
-			p.at += g.randomDuration(6*time.Microsecond, 30*time.Microsecond)
+		g.packet(pair.at, header, pair.sent == 0, g.payload[from:from+int(n)])
+		pair.sent += n
+		pair.at += time.Duration(float64(n+66)*nsPerByte) + 20
+		if pair.sent == total {
+			pair.step = stepAck
+			pair.at += g.randomDuration(6*time.Microsecond, 30*time.Microsecond)
 		}
 	case stepAck:
-		h.Src, h.Dst = h.Dst, h.Src
-		h.Type, h.Call = protocol.Ack, p.call.Counterpart()
-		g.packet(p.at, h, true, nil)
-		p.step = stepRequest
-		p.at += g.randomDuration(20*time.Microsecond, 2*time.Millisecond)
+		header.Src, header.Dst = header.Dst, header.Src
+		header.Type, header.Call = protocol.Ack, pair.call.Counterpart()
+		g.packet(pair.at, header, true, nil)
+		pair.step = stepRequest
+		pair.at += g.randomDuration(20*time.Microsecond, 2*time.Millisecond)
 		return true
 	}
 	return false
 }
 
 // packet writes a record with one datagram in an Ethernet frame.
-func (g *generator) packet(at time.Duration, h protocol.Header, withHeader bool, payload []byte) {
+func (g *generator) packet(at time.Duration, header protocol.Header, withHeader bool, payload []byte) {
 	size := len(payload)
 	if withHeader {
 		size += protocol.HeaderLen
@@ -176,13 +176,13 @@ func (g *generator) packet(at time.Duration, h protocol.Header, withHeader bool,
 	binary.LittleEndian.PutUint32(r[8:], uint32(frame))
 	binary.LittleEndian.PutUint32(r[12:], uint32(frame))
 	b := r[16:]
-	b[0], b[5], b[6], b[11] = 2, byte(h.Dst), 2, byte(h.Src)
+	b[0], b[5], b[6], b[11] = 2, byte(header.Dst), 2, byte(header.Src)
 	b[12], b[13] = 8, 0
 	b = b[ethernet:]
 	b[0], b[8], b[9] = 0x45, 64, ProtoUDP
 	binary.BigEndian.PutUint16(b[2:], uint16(ip+udp+size))
-	copy(b[12:], []byte{10, 12, 0, byte(h.Src + 1)})
-	copy(b[16:], []byte{10, 12, 0, byte(h.Dst + 1)})
+	copy(b[12:], []byte{10, 12, 0, byte(header.Src + 1)})
+	copy(b[16:], []byte{10, 12, 0, byte(header.Dst + 1)})
 	binary.BigEndian.PutUint16(b[10:], checksum(b[:ip]))
 	b = b[ip:]
 	binary.BigEndian.PutUint16(b[0:], protocol.Port)
@@ -190,7 +190,7 @@ func (g *generator) packet(at time.Duration, h protocol.Header, withHeader bool,
 	binary.BigEndian.PutUint16(b[4:], uint16(udp+size))
 	g.out = append(g.out, r[:]...)
 	if withHeader {
-		g.out = protocol.CloudFPGA.Append(g.out, h)
+		g.out = protocol.CloudFPGA.Append(g.out, header)
 	}
 	g.out = append(g.out, payload...)
 }

@@ -23,7 +23,7 @@ type Message struct {
 }
 
 // AddMessage appends the packets of a complete handshake, 10 µs apart. The payload is the words 0, 1, 2 and so on.
-func (c *Capture) AddMessage(t time.Time, m Message) *Capture {
+func (c *Capture) AddMessage(t time.Time, message Message) *Capture {
 	send := func(from, to netip.AddrPort, payload []byte) {
 		c.AddUDP(t, from, to, payload)
 		t = t.Add(10 * time.Microsecond)
@@ -31,22 +31,22 @@ func (c *Capture) AddMessage(t time.Time, m Message) *Capture {
 	head := func(typ protocol.Type, call protocol.Call, src, dst, size uint32) []byte {
 		return protocol.CloudFPGA.Append(nil, protocol.Header{Src: src, Dst: dst, Size: size, Call: call, Type: typ})
 	}
-	send(m.From, m.To, head(protocol.SendRequest, protocol.SendInt, m.Src, m.Dst, 0))
-	send(m.To, m.From, head(protocol.ClearToSend, protocol.RecvInt, m.Dst, m.Src, 0))
-	payload := make([]byte, m.Shape.PayloadBytes(m.Words))
-	for i := range m.Words {
+	send(message.From, message.To, head(protocol.SendRequest, protocol.SendInt, message.Src, message.Dst, 0))
+	send(message.To, message.From, head(protocol.ClearToSend, protocol.RecvInt, message.Dst, message.Src, 0))
+	payload := make([]byte, message.Shape.PayloadBytes(message.Words))
+	for i := range message.Words {
 		binary.LittleEndian.PutUint32(payload[i*protocol.WordLen:], i)
 	}
-	packet, datagrams := head(protocol.Data, protocol.SendInt, m.Src, m.Dst, m.Words), 0
+	packet, datagrams := head(protocol.Data, protocol.SendInt, message.Src, message.Dst, message.Words), 0
 	for off, total := int64(0), int64(len(payload)); off < total; {
-		n := m.Shape.PayloadAt(off, total)
+		n := message.Shape.PayloadAt(off, total)
 		packet = append(packet, payload[off:off+n]...)
-		if datagrams++; datagrams == max(m.MaxCoalesced, 1) || off+n == total {
-			send(m.From, m.To, packet)
+		if datagrams++; datagrams == max(message.MaxCoalesced, 1) || off+n == total {
+			send(message.From, message.To, packet)
 			packet, datagrams = nil, 0
 		}
 		off += n
 	}
-	send(m.To, m.From, head(protocol.Ack, protocol.RecvInt, m.Dst, m.Src, 0))
+	send(message.To, message.From, head(protocol.Ack, protocol.RecvInt, message.Dst, message.Src, 0))
 	return c
 }

@@ -30,81 +30,81 @@ func (f Format) order() byteOrder {
 // Pcap returns the recording as a pcap file. It has the link type of the first interface, and the packets of all
 // interfaces.
 func (c *Capture) Pcap(f Format) []byte {
-	o := f.order()
+	order := f.order()
 	magic, tick := uint32(0xa1b2c3d4), time.Microsecond
 	if f.Nano {
 		magic, tick = 0xa1b23c4d, time.Nanosecond
 	}
-	b := appendPcapHeader(nil, o, magic, c.Interfaces[0].LinkType)
+	b := appendPcapHeader(nil, order, magic, c.Interfaces[0].LinkType)
 	for _, p := range c.Packets {
-		b = o.AppendUint32(b, uint32(p.Time.Unix()))
-		b = o.AppendUint32(b, uint32(p.Time.Nanosecond()/int(tick)))
-		b = o.AppendUint32(b, uint32(len(p.Data)))
-		b = o.AppendUint32(b, uint32(len(p.Data)+p.Unrecorded))
+		b = order.AppendUint32(b, uint32(p.Time.Unix()))
+		b = order.AppendUint32(b, uint32(p.Time.Nanosecond()/int(tick)))
+		b = order.AppendUint32(b, uint32(len(p.Data)))
+		b = order.AppendUint32(b, uint32(len(p.Data)+p.Unrecorded))
 		b = append(b, p.Data...)
 	}
 	return b
 }
 
-func appendPcapHeader(b []byte, o byteOrder, magic uint32, linkType int) []byte {
-	b = o.AppendUint32(b, magic)
-	b = o.AppendUint16(b, 2)
-	b = o.AppendUint16(b, 4)
-	b = o.AppendUint64(b, 0)
-	b = o.AppendUint32(b, 256<<10)
-	return o.AppendUint32(b, uint32(linkType))
+func appendPcapHeader(b []byte, order byteOrder, magic uint32, linkType int) []byte {
+	b = order.AppendUint32(b, magic)
+	b = order.AppendUint16(b, 2)
+	b = order.AppendUint16(b, 4)
+	b = order.AppendUint64(b, 0)
+	b = order.AppendUint32(b, 256<<10)
+	return order.AppendUint32(b, uint32(linkType))
 }
 
 // Pcapng returns the recording as a pcapng file with one section.
 func (c *Capture) Pcapng(f Format) []byte {
-	o := f.order()
-	section := o.AppendUint32(nil, 0x1a2b3c4d)
-	section = o.AppendUint16(section, 1)
-	section = o.AppendUint16(section, 0)
-	section = o.AppendUint64(section, math.MaxUint64)
-	b := appendBlock(nil, o, 0x0a0d0d0a, section)
+	order := f.order()
+	section := order.AppendUint32(nil, 0x1a2b3c4d)
+	section = order.AppendUint16(section, 1)
+	section = order.AppendUint16(section, 0)
+	section = order.AppendUint64(section, math.MaxUint64)
+	b := appendBlock(nil, order, 0x0a0d0d0a, section)
 	for _, iface := range c.Interfaces {
-		b = appendBlock(b, o, 1, iface.block(o))
+		b = appendBlock(b, order, 1, iface.block(order))
 	}
-	for _, p := range c.Packets {
-		ticks := c.Interfaces[p.Interface].ticks(p.Time)
-		body := o.AppendUint32(nil, uint32(p.Interface))
-		body = o.AppendUint32(body, uint32(ticks>>32))
-		body = o.AppendUint32(body, uint32(ticks))
-		body = o.AppendUint32(body, uint32(len(p.Data)))
-		body = o.AppendUint32(body, uint32(len(p.Data)+p.Unrecorded))
-		b = appendBlock(b, o, 6, append(body, p.Data...))
+	for _, packet := range c.Packets {
+		ticks := c.Interfaces[packet.Interface].ticks(packet.Time)
+		body := order.AppendUint32(nil, uint32(packet.Interface))
+		body = order.AppendUint32(body, uint32(ticks>>32))
+		body = order.AppendUint32(body, uint32(ticks))
+		body = order.AppendUint32(body, uint32(len(packet.Data)))
+		body = order.AppendUint32(body, uint32(len(packet.Data)+packet.Unrecorded))
+		b = appendBlock(b, order, 6, append(body, packet.Data...))
 	}
 	return b
 }
 
 // appendBlock appends a block with the given body, which it pads.
-func appendBlock(b []byte, o byteOrder, kind uint32, body []byte) []byte {
+func appendBlock(b []byte, order byteOrder, kind uint32, body []byte) []byte {
 	padding := -len(body) & 3
 	total := uint32(12 + len(body) + padding)
-	b = o.AppendUint32(b, kind)
-	b = o.AppendUint32(b, total)
+	b = order.AppendUint32(b, kind)
+	b = order.AppendUint32(b, total)
 	b = append(b, body...)
 	b = append(b, make([]byte, padding)...)
-	return o.AppendUint32(b, total)
+	return order.AppendUint32(b, total)
 }
 
-func (i Interface) block(o byteOrder) []byte {
-	b := o.AppendUint16(nil, uint16(i.LinkType))
-	b = o.AppendUint16(b, 0)
-	b = o.AppendUint32(b, 256<<10)
+func (i Interface) block(order byteOrder) []byte {
+	b := order.AppendUint16(nil, uint16(i.LinkType))
+	b = order.AppendUint16(b, 0)
+	b = order.AppendUint32(b, 256<<10)
 	const name, resolution, offset = 2, 9, 14
-	b = o.AppendUint16(b, name)
-	b = append(o.AppendUint16(b, 3), "if0\x00"...)
+	b = order.AppendUint16(b, name)
+	b = append(order.AppendUint16(b, 3), "if0\x00"...)
 	if i.Resolution != 0 {
-		b = o.AppendUint16(b, resolution)
-		b = append(o.AppendUint16(b, 1), i.Resolution, 0, 0, 0)
+		b = order.AppendUint16(b, resolution)
+		b = append(order.AppendUint16(b, 1), i.Resolution, 0, 0, 0)
 	}
 	if i.Offset != 0 {
-		b = o.AppendUint16(b, offset)
-		b = o.AppendUint64(o.AppendUint16(b, 8), uint64(i.Offset))
+		b = order.AppendUint16(b, offset)
+		b = order.AppendUint64(order.AppendUint16(b, 8), uint64(i.Offset))
 	}
-	return o.AppendUint32(b, 0)
+	return order.AppendUint32(b, 0)
 }
 
 // ticks converts a time to ticks of the interface's clock.

@@ -91,48 +91,48 @@ const maxTypes = 32
 // noTime represents an unknown time.
 const noTime = -1
 
-func newDocument(r *capture.Report) *document {
+func newDocument(report *capture.Report) *document {
 	d := &document{
-		Span:   max(nanoseconds(r.Summary.Seconds), 0),
-		Pairs:  []pairRow{newPairRow(&r.Summary.All)},
-		Listed: r.Summary.MessagesNotListed == 0, Approximate: r.Summary.All.Total.Approximate,
+		Span:   max(nanoseconds(report.Summary.Seconds), 0),
+		Pairs:  []pairRow{newPairRow(&report.Summary.All)},
+		Listed: report.Summary.MessagesNotListed == 0, Approximate: report.Summary.All.Total.Approximate,
 	}
-	for i := range r.Summary.Pairs {
-		d.Pairs = append(d.Pairs, newPairRow(&r.Summary.Pairs[i]))
+	for i := range report.Summary.Pairs {
+		d.Pairs = append(d.Pairs, newPairRow(&report.Summary.Pairs[i]))
 	}
-	d.Findings = newFindings(r)
-	d.Waits = openWaits(r)
-	d.addMessages(r)
+	d.Findings = newFindings(report)
+	d.Waits = openWaits(report)
+	d.addMessages(report)
 	return d
 }
 
-func (d *document) addMessages(r *capture.Report) {
-	m, s := &d.Messages, &d.Steps
+func (d *document) addMessages(report *capture.Report) {
+	columns, s := &d.Messages, &d.Steps
 	s.Types = slices.Clone(wireOrder)
-	copies := copiedPackets(r)
+	copies := copiedPackets(report)
 	var lastID, lastStart, lastPacket int64
-	for i := range r.Messages {
-		msg := &r.Messages[i]
+	for i := range report.Messages {
+		msg := &report.Messages[i]
 		start := nanoseconds(msg.Start)
-		m.ID, lastID = append(m.ID, msg.ID-lastID), msg.ID
-		m.Start, lastStart = append(m.Start, start-lastStart), start
-		m.Src, m.Dst = append(m.Src, msg.Src), append(m.Dst, msg.Dst)
-		m.Words, m.Tag = append(m.Words, msg.Words), append(m.Tag, msg.Tag)
-		m.Call, m.Verdict = append(m.Call, indexOrAppend(&m.Calls, msg.Call, 0)),
-			append(m.Verdict, indexOrAppend(&m.Verdicts, msg.Verdict, 0))
+		columns.ID, lastID = append(columns.ID, msg.ID-lastID), msg.ID
+		columns.Start, lastStart = append(columns.Start, start-lastStart), start
+		columns.Src, columns.Dst = append(columns.Src, msg.Src), append(columns.Dst, msg.Dst)
+		columns.Words, columns.Tag = append(columns.Words, msg.Words), append(columns.Tag, msg.Tag)
+		columns.Call, columns.Verdict = append(columns.Call, indexOrAppend(&columns.Calls, msg.Call, 0)),
+			append(columns.Verdict, indexOrAppend(&columns.Verdicts, msg.Verdict, 0))
 		complete := byte(0)
 		if msg.Complete {
 			complete = 1
 		}
-		m.Retransmissions, m.Complete = append(m.Retransmissions, msg.Retransmissions), append(m.Complete, complete)
+		columns.Retransmissions, columns.Complete = append(columns.Retransmissions, msg.Retransmissions), append(columns.Complete, complete)
 		for k, p := range phasesOf(&msg.Phases) {
-			m.Phases[k] = append(m.Phases[k], optional(p))
+			columns.Phases[k] = append(columns.Phases[k], optional(p))
 		}
 		steps := drawnSteps(msg, copies)
-		m.Steps = append(m.Steps, len(steps))
+		columns.Steps = append(columns.Steps, len(steps))
 		at := start
 		for _, st := range steps {
-			t := min(max(int64(st.Time.Sub(r.Start)), -maxTime), maxTime)
+			t := min(max(int64(st.Time.Sub(report.Start)), -maxTime), maxTime)
 			s.Time, at = append(s.Time, t-at), t
 			s.Length = append(s.Length, max(int64(st.End.Sub(st.Time)), 0))
 			s.Packet, lastPacket = append(s.Packet, st.Packet-lastPacket), st.Packet

@@ -66,15 +66,15 @@ func newStaticFindings(r *capture.Report) []staticFinding {
 }
 
 // findingText returns the text of a finding, including its possible causes.
-func findingText(f *capture.Finding) string {
-	text := f.Text
-	for i := range f.Possible {
+func findingText(finding *capture.Finding) string {
+	text := finding.Text
+	for i := range finding.Possible {
 		if i == 0 {
 			text += "; possible causes: "
 		} else {
 			text += "; "
 		}
-		text += f.Possible[i].Text
+		text += finding.Possible[i].Text
 	}
 	return text
 }
@@ -94,31 +94,31 @@ func formatNumbers(word string, numbers []int64) string {
 	return word + "s " + strings.Join(texts, ", ")
 }
 
-func newFindings(r *capture.Report) findingColumns {
-	c := findingColumns{
-		First: firstFinding(r.Findings),
+func newFindings(report *capture.Report) findingColumns {
+	columns := findingColumns{
+		First: firstFinding(report.Findings),
 		Kind:  []int{}, Kinds: []kindRow{}, Time: []int64{}, Text: []string{}, Packets: [][]int64{},
 		Messages: [][]int64{},
 	}
-	for i := range r.Findings {
-		f := &r.Findings[i]
-		k := slices.IndexFunc(c.Kinds, func(row kindRow) bool { return row.Name == f.Kind })
+	for i := range report.Findings {
+		finding := &report.Findings[i]
+		k := slices.IndexFunc(columns.Kinds, func(row kindRow) bool { return row.Name == finding.Kind })
 		if k < 0 {
-			k = len(c.Kinds)
-			c.Kinds = append(c.Kinds, kindRow{Name: f.Kind, Level: levels[f.Kind]})
+			k = len(columns.Kinds)
+			columns.Kinds = append(columns.Kinds, kindRow{Name: finding.Kind, Level: levels[finding.Kind]})
 		}
-		c.Kinds[k].Total++
-		c.Kind = append(c.Kind, k)
-		c.Time = append(c.Time, nanoseconds(f.Time))
-		c.Text = append(c.Text, findingText(f))
-		c.Packets = append(c.Packets, append([]int64{}, f.Packets...)) // [] instead of null
-		c.Messages = append(c.Messages, append([]int64{}, f.Messages...))
+		columns.Kinds[k].Total++
+		columns.Kind = append(columns.Kind, k)
+		columns.Time = append(columns.Time, nanoseconds(finding.Time))
+		columns.Text = append(columns.Text, findingText(finding))
+		columns.Packets = append(columns.Packets, append([]int64{}, finding.Packets...)) // [] instead of null
+		columns.Messages = append(columns.Messages, append([]int64{}, finding.Messages...))
 	}
-	for i := range c.Kinds {
-		k := &c.Kinds[i]
-		k.Total = max(k.Total, r.Summary.FindingsByKind[k.Name])
+	for i := range columns.Kinds {
+		k := &columns.Kinds[i]
+		k.Total = max(k.Total, report.Summary.FindingsByKind[k.Name])
 	}
-	return c
+	return columns
 }
 
 // openWait describes a rank that is still waiting at the end of the recording. Since is in nanoseconds.
@@ -131,16 +131,16 @@ type openWait struct {
 }
 
 // openWaits returns the open waits that belong to messages drawn in the diagram.
-func openWaits(r *capture.Report) []openWait {
+func openWaits(report *capture.Report) []openWait {
 	drawn := map[int64]bool{}
-	for i := range r.Messages {
-		drawn[r.Messages[i].ID] = len(r.Messages[i].Steps) > 0
+	for i := range report.Messages {
+		drawn[report.Messages[i].ID] = len(report.Messages[i].Steps) > 0
 	}
 	waits := []openWait{}
-	for i := range r.Findings {
-		for _, w := range r.Findings[i].Waits {
+	for i := range report.Findings {
+		for _, w := range report.Findings[i].Waits {
 			if drawn[w.Message] {
-				since := min(max(int64(w.Since.Sub(r.Start)), -maxTime), maxTime)
+				since := min(max(int64(w.Since.Sub(report.Start)), -maxTime), maxTime)
 				waits = append(waits, openWait{Message: w.Message, Rank: w.Rank, Peer: w.Peer, PacketType: w.PacketType, Since: since})
 			}
 		}

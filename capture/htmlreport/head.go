@@ -29,57 +29,57 @@ type fact struct {
 	Detail string
 }
 
-func newHead(r *capture.Report) head {
-	s := &r.Summary
-	h := head{Source: strings.ToValidUTF8(r.Source, "\ufffd")}
+func newHead(report *capture.Report) head {
+	summary := &report.Summary
+	h := head{Source: strings.ToValidUTF8(report.Source, "\ufffd")}
 	if h.Name = filepath.Base(h.Source); h.Source == "" || h.Source == "-" {
 		h.Name = "standard input"
 	}
-	h.Verdict, h.State = overallVerdict(r)
+	h.Verdict, h.State = overallVerdict(report)
 	h.Facts = []fact{
-		{"Recorded", formatTime(r.Start), ""},
-		{"Time span", formatSeconds(s.Seconds), ""},
-		{"Packets", formatCount(s.Packets), formatBytes(s.Bytes)},
-		{"Messages", formatCount(s.All.Messages), plural(s.All.Words, "word")},
-		{"Complete", formatCount(s.All.Complete), formatPercent(s.All.Complete, s.All.Messages)},
-		{"Retransmissions", formatCount(s.All.Retransmissions), ""},
+		{"Recorded", formatTime(report.Start), ""},
+		{"Time span", formatSeconds(summary.Seconds), ""},
+		{"Packets", formatCount(summary.Packets), formatBytes(summary.Bytes)},
+		{"Messages", formatCount(summary.All.Messages), plural(summary.All.Words, "word")},
+		{"Complete", formatCount(summary.All.Complete), formatPercent(summary.All.Complete, summary.All.Messages)},
+		{"Retransmissions", formatCount(summary.All.Retransmissions), ""},
 	}
-	if s.Truncated != "" {
+	if summary.Truncated != "" {
 		h.Notices = append(h.Notices, "Only the beginning of the recording could be read: "+
-			strings.ToValidUTF8(s.Truncated, "\ufffd")+". What follows is about that.")
+			strings.ToValidUTF8(summary.Truncated, "\ufffd")+". What follows is about that.")
 	}
-	if r.Joined != nil {
-		for _, line := range r.Joined.Lines() {
+	if report.Joined != nil {
+		for _, line := range report.Joined.Lines() {
 			h.Notices = append(h.Notices, strings.ToValidUTF8(line, "\ufffd")+".")
 		}
 	}
-	if s.MessagesNotListed > 0 {
+	if summary.MessagesNotListed > 0 {
 		h.Notices = append(h.Notices, fmt.Sprintf("%s of %s are not listed here, nor drawn, nor in the charts; the "+
 			"numbers above and the table of pairs include them.",
-			formatCount(s.MessagesNotListed), plural(s.All.Messages, "message")))
+			formatCount(summary.MessagesNotListed), plural(summary.All.Messages, "message")))
 	}
-	if s.FindingsNotListed > 0 {
+	if summary.FindingsNotListed > 0 {
 		h.Notices = append(h.Notices,
-			plural(s.FindingsNotListed, "finding")+" more of the same kinds are counted, but not listed.")
+			plural(summary.FindingsNotListed, "finding")+" more of the same kinds are counted, but not listed.")
 	}
-	if text := extendedNotice(s.Extended); text != "" {
+	if text := extendedNotice(summary.Extended); text != "" {
 		h.Notices = append(h.Notices, text)
 	}
-	if text := skippedNotice(s.Skipped); text != "" {
+	if text := skippedNotice(summary.Skipped); text != "" {
 		h.Notices = append(h.Notices, text)
 	}
 	return h
 }
 
 // overallVerdict returns the verdict and its class.
-func overallVerdict(r *capture.Report) (text, state string) {
-	n := int64(len(r.Findings)) + r.Summary.FindingsNotListed
+func overallVerdict(report *capture.Report) (text, state string) {
+	n := int64(len(report.Findings)) + report.Summary.FindingsNotListed
 	switch {
 	case n > 0:
 		return plural(n, "finding"), "found"
-	case r.Summary.Truncated != "":
+	case report.Summary.Truncated != "":
 		return "no findings in what could be read of the recording", "cut"
-	case r.Summary.All.Messages == 0 && len(r.Summary.Extended) == 0:
+	case report.Summary.All.Messages == 0 && len(report.Summary.Extended) == 0:
 		return "no messages in this recording", "cut"
 	}
 	return "clean", "clean"

@@ -84,22 +84,22 @@ func hash(text string) string {
 }
 
 // Write writes r as an HTML page. The output depends only on r. The error is ErrNoReport or an error from w.
-func Write(w io.Writer, r *capture.Report) error {
-	if r == nil {
+func Write(w io.Writer, report *capture.Report) error {
+	if report == nil {
 		return ErrNoReport
 	}
 	// Marshal escapes <, > and &, so that no text can end the script element that holds the data.
-	data, err := json.Marshal(newDocument(r))
+	data, err := json.Marshal(newDocument(report))
 	if err != nil {
-		return fmt.Errorf("htmlreport: encode %q: %w", r.Source, err)
+		return fmt.Errorf("htmlreport: encode %q: %w", report.Source, err)
 	}
 	p := static()
 	err = p.template.Execute(w, page{
-		head: newHead(r), Findings: newStaticFindings(r), Style: p.style, Script: p.script, Data: template.JS(data),
+		head: newHead(report), Findings: newStaticFindings(report), Style: p.style, Script: p.script, Data: template.JS(data),
 		Policy: p.policy,
 	})
 	if err != nil {
-		return fmt.Errorf("htmlreport: write the report of %q: %w", r.Source, err)
+		return fmt.Errorf("htmlreport: write the report of %q: %w", report.Source, err)
 	}
 	return nil
 }

@@ -43,12 +43,12 @@ func copiedPackets(r *capture.Report) map[int64]bool {
 }
 
 // drawnSteps returns the steps of a message, with flags derived from its verdict.
-func drawnSteps(m *capture.Message, copies map[int64]bool) []step {
-	if len(m.Steps) == 0 {
+func drawnSteps(message *capture.Message, copies map[int64]bool) []step {
+	if len(message.Steps) == 0 {
 		return nil
 	}
-	steps := make([]step, 0, len(m.Steps)+1)
-	for _, s := range m.Steps {
+	steps := make([]step, 0, len(message.Steps)+1)
+	for _, s := range message.Steps {
 		st := step{Step: s}
 		if s.FromSender {
 			st.flags |= flagFromSender
@@ -61,7 +61,7 @@ func drawnSteps(m *capture.Message, copies map[int64]bool) []step {
 		}
 		steps = append(steps, st)
 	}
-	what, ok := strings.CutSuffix(m.Verdict, " lost")
+	what, ok := strings.CutSuffix(message.Verdict, " lost")
 	if !ok {
 		return steps
 	}
@@ -73,7 +73,7 @@ func drawnSteps(m *capture.Message, copies map[int64]bool) []step {
 		}
 		if i := slices.IndexFunc(steps, func(s step) bool { return s.Type == typ }); i >= 0 {
 			steps[i].flags |= flagLost
-		} else if !wasRecorded(m, place) {
+		} else if !wasRecorded(message, place) {
 			steps = insertMissing(steps, place)
 		}
 	}
@@ -82,17 +82,17 @@ func drawnSteps(m *capture.Message, copies map[int64]bool) []step {
 
 // wasRecorded reports whether a packet type was recorded although it is not among the steps. Steps beyond KeepSteps
 // are missing from the list.
-func wasRecorded(m *capture.Message, place int) bool {
-	p := &m.Phases
+func wasRecorded(message *capture.Message, place int) bool {
+	phases := &message.Phases
 	switch place {
 	case 0:
-		return p.RequestToClear != nil || p.Total != nil
+		return phases.RequestToClear != nil || phases.Total != nil
 	case 1:
-		return p.RequestToClear != nil || p.ClearToData != nil
+		return phases.RequestToClear != nil || phases.ClearToData != nil
 	case 2:
-		return p.ClearToData != nil || p.DataToAck != nil
+		return phases.ClearToData != nil || phases.DataToAck != nil
 	}
-	return m.Complete
+	return message.Complete
 }
 
 // insertMissing inserts an unrecorded step at its place between the recorded ones.

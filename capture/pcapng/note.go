@@ -109,11 +109,11 @@ func parseRankNote(comment string, at time.Time) RankNote {
 		}
 		return &d
 	}
-	c := Call{Time: at}
+	call := Call{Time: at}
 	_, err := fmt.Sscanf(comment, callFormat,
-		&c.Rank, &c.ID, &c.Name, &c.State, (*int64)(&c.Duration), &c.Peer, &c.Tag, &c.Comm, &c.Bytes)
-	if err != nil || c.Rank < 0 || c.Duration < 0 || c.State != CallPosted && c.State != CallCompleted && c.State != CallFailed {
+		&call.Rank, &call.ID, &call.Name, &call.State, (*int64)(&call.Duration), &call.Peer, &call.Tag, &call.Comm, &call.Bytes)
+	if err != nil || call.Rank < 0 || call.Duration < 0 || call.State != CallPosted && call.State != CallCompleted && call.State != CallFailed {
 		return nil
 	}
-	return &c
+	return &call
 }

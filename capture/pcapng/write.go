@@ -40,31 +40,31 @@ func NewWriter(w io.Writer, o WriterOptions) *Writer {
 }
 
 // WriteUnit adds a unit as one packet. If a piece of a stream is too long for one packet, Unit splits it into several.
-func (w *Writer) WriteUnit(u *Unit) error {
-	h := headers{proto: udpNumber, src: u.Src, dst: u.Dst}
-	if u.Proto == TCP {
+func (w *Writer) WriteUnit(unit *Unit) error {
+	h := headers{proto: udpNumber, src: unit.Src, dst: unit.Dst}
+	if unit.Proto == TCP {
 		h.proto = tcpNumber
 	}
 	most := h.maxPayload()
-	if u.Proto == UDP && u.WireLen() > most {
-		return fmt.Errorf("packet %d: a datagram of %d bytes, of at most %d", u.Packet, u.WireLen(), most)
+	if unit.Proto == UDP && unit.WireLen() > most {
+		return fmt.Errorf("packet %d: a datagram of %d bytes, of at most %d", unit.Packet, unit.WireLen(), most)
 	}
-	there, back := [2]netip.AddrPort{u.Src, u.Dst}, [2]netip.AddrPort{u.Dst, u.Src}
-	h.seq, h.ack = w.seq[there]+uint32(u.Gap), w.seq[back]
-	data, comments := u.Data, u.Comments
-	for left := u.WireLen(); ; {
+	there, back := [2]netip.AddrPort{unit.Src, unit.Dst}, [2]netip.AddrPort{unit.Dst, unit.Src}
+	h.seq, h.ack = w.seq[there]+uint32(unit.Gap), w.seq[back]
+	data, comments := unit.Data, unit.Comments
+	for left := unit.WireLen(); ; {
 		length := min(left, most)
 		part := data[:min(length, len(data))]
 		// The headers contain the length on the wire so that a reader detects the truncation.
 		w.buf = append(h.append(w.buf[:0], part, length), part...)
-		w.ng.writePacket(u.Time, w.buf, len(w.buf)-len(part)+length, comments)
+		w.ng.writePacket(unit.Time, w.buf, len(w.buf)-len(part)+length, comments)
 		h.seq += uint32(length)
 		data, comments, left = data[len(part):], nil, left-length
 		if left == 0 {
 			break
 		}
 	}
-	if u.Proto == TCP {
+	if unit.Proto == TCP {
 		w.seq[there] = h.seq
 	}
 	return w.ng.err

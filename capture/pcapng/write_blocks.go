@@ -31,22 +31,22 @@ type ngWriter struct {
 }
 
 // newNgWriter begins a section.
-func newNgWriter(w io.Writer, o WriterOptions) *ngWriter {
-	g := &ngWriter{w: bufio.NewWriter(w)}
-	g.beginBlock(blockSection)
-	g.appendUint32(byteOrderMagic)
-	g.appendUint32(1)          // version 1.0
-	g.appendUint32(0xffffffff) // unknown length of the section
-	g.appendUint32(0xffffffff)
-	g.appendOption(optComment, o.Comment)
-	g.appendOption(optApplication, applicationName)
-	g.endBlock()
-	g.beginBlock(blockInterface)
-	g.appendUint32(uint32(LinkRaw))
-	g.appendUint32(uint32(o.SnapLength))
-	g.appendOption(optResolution, string([]byte{9}))
-	g.endBlock()
-	return g
+func newNgWriter(w io.Writer, options WriterOptions) *ngWriter {
+	writer := &ngWriter{w: bufio.NewWriter(w)}
+	writer.beginBlock(blockSection)
+	writer.appendUint32(byteOrderMagic)
+	writer.appendUint32(1)          // version 1.0
+	writer.appendUint32(0xffffffff) // unknown length of the section
+	writer.appendUint32(0xffffffff)
+	writer.appendOption(optComment, options.Comment)
+	writer.appendOption(optApplication, applicationName)
+	writer.endBlock()
+	writer.beginBlock(blockInterface)
+	writer.appendUint32(uint32(LinkRaw))
+	writer.appendUint32(uint32(options.SnapLength))
+	writer.appendOption(optResolution, string([]byte{9}))
+	writer.endBlock()
+	return writer
 }
 
 // writePacket writes a packet that had wire bytes on the wire. data is the recorded prefix.
@@ -64,18 +64,18 @@ func (g *ngWriter) writePacket(at time.Time, data []byte, wire int, comments []s
 }
 
 // writeStatistics writes the end time of the recording and the number of missing packets.
-func (g *ngWriter) writeStatistics(s *EndRecord) {
+func (g *ngWriter) writeStatistics(record *EndRecord) {
 	g.beginBlock(blockStatistics)
 	g.appendUint32(0)
-	g.appendTime(s.Time)
-	for _, c := range s.Comments {
+	g.appendTime(record.Time)
+	for _, c := range record.Comments {
 		g.appendOption(optComment, c)
 	}
-	if !s.Time.IsZero() {
-		g.appendOption(optEndTime, string(g.timeBytes(s.Time)))
+	if !record.Time.IsZero() {
+		g.appendOption(optEndTime, string(g.timeBytes(record.Time)))
 	}
-	if s.LostPackets > 0 {
-		g.appendOption(optDropped, string(binary.LittleEndian.AppendUint64(nil, s.LostPackets)))
+	if record.LostPackets > 0 {
+		g.appendOption(optDropped, string(binary.LittleEndian.AppendUint64(nil, record.LostPackets)))
 	}
 	g.endBlock()
 }

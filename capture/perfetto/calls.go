@@ -32,14 +32,14 @@ type tracedCall struct {
 func (c *tracedCall) postTime() time.Time { return c.Time.Add(-c.Duration) }
 
 // addCall records the state of a call. If the call ended, add returns it and true.
-func (o openCalls) addCall(c *pcapng.Call) (tracedCall, bool) {
-	key := callKey{c.Rank, c.ID}
-	if c.State != pcapng.CallPosted {
+func (o openCalls) addCall(call *pcapng.Call) (tracedCall, bool) {
+	key := callKey{call.Rank, call.ID}
+	if call.State != pcapng.CallPosted {
 		delete(o, key)
-		return tracedCall{*c, string(c.State)}, true
+		return tracedCall{*call, string(call.State)}, true
 	}
 	if len(o) < maxOpenCalls {
-		o[key] = *c
+		o[key] = *call
 	}
 	return tracedCall{}, false
 }
@@ -62,28 +62,28 @@ func comparePostTime(a, b tracedCall) int {
 }
 
 // allCalls returns the calls of a report, in the order in which they were posted.
-func (t *trace) allCalls(r *capture.Report) []tracedCall {
-	list := make([]tracedCall, 0, len(r.Calls))
-	for i := range r.Calls {
-		if c, ok := t.calls.addCall(&r.Calls[i]); ok {
+func (t *trace) allCalls(report *capture.Report) []tracedCall {
+	list := make([]tracedCall, 0, len(report.Calls))
+	for i := range report.Calls {
+		if c, ok := t.calls.addCall(&report.Calls[i]); ok {
 			list = append(list, c)
 		}
 	}
-	list = append(list, t.calls.pendingCalls(r.Start.Add(time.Duration(nanoseconds(r.Summary.Seconds))))...)
+	list = append(list, t.calls.pendingCalls(report.Start.Add(time.Duration(nanoseconds(report.Summary.Seconds))))...)
 	slices.SortStableFunc(list, comparePostTime)
 	return list
 }
 
 // addCall adds the slice of a call. Times are relative to since.
-func (t *trace) addCall(c *tracedCall, since time.Time) {
-	to := int64(c.Time.Sub(since))
-	from := to - c.Duration.Nanoseconds()
+func (t *trace) addCall(call *tracedCall, since time.Time) {
+	to := int64(call.Time.Sub(since))
+	from := to - call.Duration.Nanoseconds()
 	notes := []annotation{
-		{name: "bytes", number: c.Bytes}, {name: "tag", number: int64(c.Tag)},
-		{name: "communicator", number: int64(c.Comm)}, {name: "outcome", text: c.outcome},
+		{name: "bytes", number: call.Bytes}, {name: "tag", number: int64(call.Tag)},
+		{name: "communicator", number: int64(call.Comm)}, {name: "outcome", text: call.outcome},
 	}
-	if c.Name != pcapng.SendCall && c.Name != pcapng.ReceiveCall {
+	if call.Name != pcapng.SendCall && call.Name != pcapng.ReceiveCall {
 		notes[1].name = "call"
 	}
-	t.addSlice(t.freeLane(side{rank: c.Rank, peer: callsPeer}, from, to), span{c.String(), from, to}, 0, notes, nil)
+	t.addSlice(t.freeLane(side{rank: call.Rank, peer: callsPeer}, from, to), span{call.String(), from, to}, 0, notes, nil)
 }

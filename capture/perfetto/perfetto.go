@@ -16,24 +16,24 @@ import (
 // Write writes the messages, calls, findings and queue lengths of a report. Times are in nanoseconds since the first
 // packet of the recording, or since the first call if that was earlier. Messages and calls that are still open at the
 // end of the recording are drawn up to the end.
-func Write(to io.Writer, r *capture.Report) error {
+func Write(to io.Writer, report *capture.Report) error {
 	t := newTrace(to)
-	calls := t.allCalls(r)
-	since := r.Start
+	calls := t.allCalls(report)
+	since := report.Start
 	if len(calls) > 0 && (since.IsZero() || calls[0].postTime().Before(since)) {
 		since = calls[0].postTime()
 	}
 	start := int64(0)
-	if !r.Start.IsZero() {
-		start = int64(r.Start.Sub(since))
+	if !report.Start.IsZero() {
+		start = int64(report.Start.Sub(since))
 	}
-	end := start + nanoseconds(r.Summary.Seconds)
-	all := make([]tracedMessage, 0, len(r.Messages)+len(r.Extended))
-	for i := range r.Messages {
-		all = append(all, traceHandshake(&r.Messages[i], since, start, end))
+	end := start + nanoseconds(report.Summary.Seconds)
+	all := make([]tracedMessage, 0, len(report.Messages)+len(report.Extended))
+	for i := range report.Messages {
+		all = append(all, traceHandshake(&report.Messages[i], since, start, end))
 	}
-	for i := range r.Extended {
-		all = append(all, traceExtended(&r.Extended[i], int64(i), since))
+	for i := range report.Extended {
+		all = append(all, traceExtended(&report.Extended[i], int64(i), since))
 	}
 	slices.SortStableFunc(all, func(a, b tracedMessage) int { return cmp.Compare(a.from, b.from) })
 	for i := range all {
@@ -43,12 +43,12 @@ func Write(to io.Writer, r *capture.Report) error {
 	for i := range calls {
 		t.addCall(&calls[i], since)
 	}
-	for i := range r.Findings {
-		t.addFinding(&r.Findings[i], start+nanoseconds(max(r.Findings[i].Time, 0)))
+	for i := range report.Findings {
+		t.addFinding(&report.Findings[i], start+nanoseconds(max(report.Findings[i].Time, 0)))
 	}
 	t.addCounters()
-	for i := range r.Depths {
-		t.addQueueDepths(&r.Depths[i], max(int64(r.Depths[i].Time.Sub(since)), 0))
+	for i := range report.Depths {
+		t.addQueueDepths(&report.Depths[i], max(int64(report.Depths[i].Time.Sub(since)), 0))
 	}
 	slices.SortStableFunc(t.events, func(a, b event) int { return cmp.Compare(a.at, b.at) })
 	t.flushEvents()
@@ -175,42 +175,42 @@ type tracedMessage struct {
 
 // traceHandshake returns the passage of a message in a profile with handshake. The recording lasts from start to end, and
 // times are relative to since. A message without an ACK lasts until its pair continues with another message.
-func traceHandshake(m *capture.Message, since time.Time, start, end int64) tracedMessage {
-	p := tracedMessage{
-		src: m.Src, dst: m.Dst, words: int64(m.Words), id: uint64(m.ID),
+func traceHandshake(message *capture.Message, since time.Time, start, end int64) tracedMessage {
+	msg := tracedMessage{
+		src: message.Src, dst: message.Dst, words: int64(message.Words), id: uint64(message.ID),
 		notes: []annotation{
-			{name: "message", number: m.ID}, {name: "words", number: int64(m.Words)},
-			{name: "tag", number: int64(m.Tag)},
-			{name: "retransmissions", number: int64(m.Retransmissions)}, {name: "verdict", text: m.Verdict},
+			{name: "message", number: message.ID}, {name: "words", number: int64(message.Words)},
+			{name: "tag", number: int64(message.Tag)},
+			{name: "retransmissions", number: int64(message.Retransmissions)}, {name: "verdict", text: message.Verdict},
 		},
 	}
-	p.name, p.from = fmt.Sprintf("%s %d", m.Call, m.Words), start+nanoseconds(m.Start)
-	at := p.from
+	msg.name, msg.from = fmt.Sprintf("%s %d", message.Call, message.Words), start+nanoseconds(message.Start)
+	at := msg.from
 	for _, phase := range []struct {
 		name string
 		took *float64
 	}{
-		{requestPhase, m.Phases.RequestToClear}, {dataPhase, m.Phases.ClearToData}, {"DATA to ACK", m.Phases.DataToAck},
+		{requestPhase, message.Phases.RequestToClear}, {dataPhase, message.Phases.ClearToData}, {"DATA to ACK", message.Phases.DataToAck},
 	} {
 		if phase.took != nil {
-			p.phases = append(p.phases, span{phase.name, at, at + nanoseconds(*phase.took)})
+			msg.phases = append(msg.phases, span{phase.name, at, at + nanoseconds(*phase.took)})
 			at += nanoseconds(*phase.took)
 		}
 	}
 	switch {
-	case m.Phases.Total != nil:
-		p.to = p.from + nanoseconds(*m.Phases.Total)
-	case !m.EndTime.IsZero():
-		p.to = int64(m.EndTime.Sub(since))
-	case !m.Complete:
-		p.to = end
+	case message.Phases.Total != nil:
+		msg.to = msg.from + nanoseconds(*message.Phases.Total)
+	case !message.EndTime.IsZero():
+		msg.to = int64(message.EndTime.Sub(since))
+	case !message.Complete:
+		msg.to = end
 	}
-	p.to = max(p.to, at)
-	p.recvBegin = p.from
-	if c := m.Phases.RequestToClear; c != nil { // the receiver's side begins here
-		p.recvBegin = min(p.from+nanoseconds(*c), p.to)
+	msg.to = max(msg.to, at)
+	msg.recvBegin = msg.from
+	if c := message.Phases.RequestToClear; c != nil { // the receiver's side begins here
+		msg.recvBegin = min(msg.from+nanoseconds(*c), msg.to)
 	}
-	return p
+	return msg
 }
 
 // Phases common to both kinds of messages.
@@ -223,23 +223,23 @@ const (
 const extendedArrows = 1 << 62
 
 // traceExtended returns the passage of a message of the extended profile. Times are relative to since.
-func traceExtended(m *capture.ExtendedMessage, number int64, since time.Time) tracedMessage {
-	p := tracedMessage{
-		src: m.Src, dst: m.Dst, words: (m.Bytes + protocol.WordLen - 1) / protocol.WordLen,
+func traceExtended(message *capture.ExtendedMessage, number int64, since time.Time) tracedMessage {
+	msg := tracedMessage{
+		src: message.Src, dst: message.Dst, words: (message.Bytes + protocol.WordLen - 1) / protocol.WordLen,
 		id: extendedArrows + uint64(number),
 		notes: []annotation{
-			{name: "message", number: int64(m.Number)}, {name: "bytes", number: m.Bytes},
-			{name: "tag", number: int64(m.Tag)},
-			{name: "communicator", number: int64(m.Comm)}, {name: "outcome", text: string(m.Outcome)},
+			{name: "message", number: int64(message.Number)}, {name: "bytes", number: message.Bytes},
+			{name: "tag", number: int64(message.Tag)},
+			{name: "communicator", number: int64(message.Comm)}, {name: "outcome", text: string(message.Outcome)},
 		},
 	}
-	p.name, p.from, p.to = fmt.Sprintf("%d bytes", m.Bytes), int64(m.BeginTime.Sub(since)), int64(m.EndTime.Sub(since))
-	p.recvBegin = p.from
-	if !m.MatchTime.IsZero() {
-		p.recvBegin = int64(m.MatchTime.Sub(since))
-		p.phases = []span{{requestPhase, p.from, p.recvBegin}, {dataPhase, p.recvBegin, p.to}}
+	msg.name, msg.from, msg.to = fmt.Sprintf("%d bytes", message.Bytes), int64(message.BeginTime.Sub(since)), int64(message.EndTime.Sub(since))
+	msg.recvBegin = msg.from
+	if !message.MatchTime.IsZero() {
+		msg.recvBegin = int64(message.MatchTime.Sub(since))
+		msg.phases = []span{{requestPhase, msg.from, msg.recvBegin}, {dataPhase, msg.recvBegin, msg.to}}
 	}
-	return p
+	return msg
 }
 
 // addMessage adds the slices of a message.
@@ -268,14 +268,14 @@ func (t *trace) addSlice(track uint64, s span, flow uint64, notes []annotation, 
 }
 
 // addFinding adds a finding to the track of findings.
-func (t *trace) addFinding(f *capture.Finding, at int64) {
+func (t *trace) addFinding(finding *capture.Finding, at int64) {
 	if t.findings == 0 {
 		t.findings = t.newTrack()
 		t.w.writeTrack(t.findings, 0, "findings")
 	}
 	t.events = append(t.events,
-		event{at: at, kind: typeInstant, track: t.findings, name: string(f.Kind),
-			notes: []annotation{{name: "finding", text: f.Text}}})
+		event{at: at, kind: typeInstant, track: t.findings, name: string(finding.Kind),
+			notes: []annotation{{name: "finding", text: finding.Text}}})
 }
 
 // addQueueDepths adds the lengths of a rank's queues.

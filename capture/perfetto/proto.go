@@ -123,24 +123,24 @@ type annotation struct {
 }
 
 func (w *writer) writeEvent(e *event) {
-	m := protoMessage(nil).appendVarint(eventType, e.kind).appendVarint(eventTrack, e.track)
+	message := protoMessage(nil).appendVarint(eventType, e.kind).appendVarint(eventTrack, e.track)
 	switch e.kind {
 	case typeCounter:
-		m = m.appendVarint(eventCounter, uint64(e.value))
+		message = message.appendVarint(eventCounter, uint64(e.value))
 	case typeBegin, typeInstant:
-		m = m.appendString(eventCategory, "zrlmpi").appendString(eventName, e.name)
+		message = message.appendString(eventCategory, "zrlmpi").appendString(eventName, e.name)
 		if e.flow != 0 {
-			m = m.appendFixed64(eventFlow, e.flow)
+			message = message.appendFixed64(eventFlow, e.flow)
 		}
 		for _, n := range e.notes {
-			a := protoMessage(nil).appendString(annotationName, n.name)
+			msg := protoMessage(nil).appendString(annotationName, n.name)
 			if n.text != "" {
-				a = a.appendString(annotationText, n.text)
+				msg = msg.appendString(annotationText, n.text)
 			} else {
-				a = a.appendVarint(annotationInt, uint64(n.number))
+				msg = msg.appendVarint(annotationInt, uint64(n.number))
 			}
-			m = m.appendMessage(eventAnnotation, a)
+			message = message.appendMessage(eventAnnotation, msg)
 		}
 	}
-	w.writePacket(protoMessage(nil).appendVarint(packetTimestamp, uint64(e.at)).appendMessage(packetEvent, m))
+	w.writePacket(protoMessage(nil).appendVarint(packetTimestamp, uint64(e.at)).appendMessage(packetEvent, message))
 }

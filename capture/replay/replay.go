@@ -130,24 +130,24 @@ func load(src capture.Source, cfg *Config) (list []recordedDatagram, from netip.
 	var all []recordedDatagram
 	var peer netip.AddrPort
 	peerRank := -1
-	tracker := capture.NewTracker(capture.TrackerOptions{Profile: cfg.Profile, OnEvent: func(e *capture.Event) {
-		if e.Proto != pcapng.UDP || len(all) > maxDatagrams {
+	tracker := capture.NewTracker(capture.TrackerOptions{Profile: cfg.Profile, OnEvent: func(event *capture.Event) {
+		if event.Proto != pcapng.UDP || len(all) > maxDatagrams {
 			return
 		}
 		all = append(all, recordedDatagram{
-			packet: e.Packet, at: e.Time, src: e.Src, dst: e.Dst, data: bytes.Clone(e.Data),
-			unrecorded: e.Length - len(e.Data),
-			hasPadding: e.Padding > 0, mayBeTail: e.Length == longTail && endsWithLongTail(e),
+			packet: event.Packet, at: event.Time, src: event.Src, dst: event.Dst, data: bytes.Clone(event.Data),
+			unrecorded: event.Length - len(event.Data),
+			hasPadding: event.Padding > 0, mayBeTail: event.Length == longTail && endsWithLongTail(event),
 		})
-		if !e.HasRanks || peerRank >= 0 {
+		if !event.HasRanks || peerRank >= 0 {
 			return
 		}
-		other, mine, theirs := int(e.Header.Dst), e.Src, e.Dst
-		if int(e.Header.Src) != cfg.PlayedRank {
-			if int(e.Header.Dst) != cfg.PlayedRank {
+		other, mine, theirs := int(event.Header.Dst), event.Src, event.Dst
+		if int(event.Header.Src) != cfg.PlayedRank {
+			if int(event.Header.Dst) != cfg.PlayedRank {
 				return
 			}
-			other, mine, theirs = int(e.Header.Src), e.Dst, e.Src
+			other, mine, theirs = int(event.Header.Src), event.Dst, event.Src
 		}
 		if cfg.Peer < 0 || other == cfg.Peer {
 			peerRank, from, peer = other, mine, theirs
@@ -180,24 +180,24 @@ func selectBetween(all []recordedDatagram, from, peer netip.AddrPort) (list []re
 	for i := range all {
 		pads = pads || all[i].src == from && all[i].hasPadding
 	}
-	for _, d := range all {
-		d.isOurs = d.src == from && d.dst == peer
-		if !d.isOurs && (d.src != peer || d.dst != from) {
+	for _, datagram := range all {
+		datagram.isOurs = datagram.src == from && datagram.dst == peer
+		if !datagram.isOurs && (datagram.src != peer || datagram.dst != from) {
 			continue
 		}
 		switch {
-		case d.unrecorded > 0:
+		case datagram.unrecorded > 0:
 			return nil, fmt.Errorf("packet %d was recorded without its last %d bytes: record with a longer "+
-				"snapshot length", d.packet, d.unrecorded)
-		case d.isOurs && len(d.data) > longTail:
+				"snapshot length", datagram.packet, datagram.unrecorded)
+		case datagram.isOurs && len(datagram.data) > longTail:
 			return nil, fmt.Errorf("packet %d is a datagram of %d bytes, and no deployed node sends more than %d: a "+
-				"recording of the extended profile cannot be played", d.packet, len(d.data), longTail)
-		case d.isOurs && len(d.data) == longTail && !(pads && d.mayBeTail):
-			rest := d
-			d.data, rest.data = d.data[:protocol.MaxDatagram], d.data[protocol.MaxDatagram:]
-			list = append(list, d, rest)
+				"recording of the extended profile cannot be played", datagram.packet, len(datagram.data), longTail)
+		case datagram.isOurs && len(datagram.data) == longTail && !(pads && datagram.mayBeTail):
+			rest := datagram
+			datagram.data, rest.data = datagram.data[:protocol.MaxDatagram], datagram.data[protocol.MaxDatagram:]
+			list = append(list, datagram, rest)
 		default:
-			list = append(list, d)
+			list = append(list, datagram)
 		}
 	}
 	return list, nil
@@ -211,23 +211,23 @@ type player struct {
 }
 
 func (r *player) play(ctx context.Context, list []recordedDatagram) error {
-	for i, d := range list {
-		if !d.isOurs {
-			got, datagrams, err := r.receiveMatching(d, r.timeout(list, i))
+	for i, datagram := range list {
+		if !datagram.isOurs {
+			got, datagrams, err := r.receiveMatching(datagram, r.timeout(list, i))
 			if err != nil {
 				return err
 			}
-			if r.result.Difference = compare(r.cfg.Profile, d, got); r.result.Difference != nil {
+			if r.result.Difference = compare(r.cfg.Profile, datagram, got); r.result.Difference != nil {
 				return nil
 			}
 			r.result.Received += datagrams
 			continue
 		}
-		if !r.cfg.FullSpeed && i > 0 && !sleep(ctx, d.at.Sub(list[i-1].at)) {
+		if !r.cfg.FullSpeed && i > 0 && !sleep(ctx, datagram.at.Sub(list[i-1].at)) {
 			return context.Cause(ctx)
 		}
-		if _, err := r.conn.WriteToUDPAddrPort(d.data, r.cfg.PeerAddr); err != nil {
-			return fmt.Errorf("packet %d: %w", d.packet, err)
+		if _, err := r.conn.WriteToUDPAddrPort(datagram.data, r.cfg.PeerAddr); err != nil {
+			return fmt.Errorf("packet %d: %w", datagram.packet, err)
 		}
 		r.result.Sent++
 	}
@@ -291,18 +291,18 @@ func sleep(ctx context.Context, d time.Duration) bool {
 }
 
 // compare returns the difference between a datagram and the recorded one, or nil.
-func compare(profile protocol.Profile, d recordedDatagram, got []byte) *Difference {
+func compare(profile protocol.Profile, datagram recordedDatagram, got []byte) *Difference {
 	if got == nil {
-		return &Difference{Packet: d.packet, Want: describe(profile, d.data)}
+		return &Difference{Packet: datagram.packet, Want: describe(profile, datagram.data)}
 	}
-	if bytes.Equal(d.data, got) {
+	if bytes.Equal(datagram.data, got) {
 		return nil
 	}
 	offset := 0
-	for offset < min(len(d.data), len(got)) && d.data[offset] == got[offset] {
+	for offset < min(len(datagram.data), len(got)) && datagram.data[offset] == got[offset] {
 		offset++
 	}
-	return &Difference{Packet: d.packet, Want: describe(profile, d.data), Got: describe(profile, got), Offset: offset}
+	return &Difference{Packet: datagram.packet, Want: describe(profile, datagram.data), Got: describe(profile, got), Offset: offset}
 }
 
 // describe formats the header of a datagram, or its first bytes.

@@ -77,7 +77,7 @@ func (g *generator) jitter(seconds float64) float64 {
 func (g *generator) addMessage(src, dst int, lossy bool) {
 	start := max(g.freeAt[src], g.freeAt[dst]) + g.jitter(15e-6)
 	words := []uint32{1, 16, 346, 347, 1000, 65536}[g.rng.IntN(6)]
-	m := capture.Message{Src: src, Dst: dst, Words: words, Call: []string{"SEND_INT", "SEND_FLOAT"}[g.rng.IntN(4)/3],
+	message := capture.Message{Src: src, Dst: dst, Words: words, Call: []string{"SEND_INT", "SEND_FLOAT"}[g.rng.IntN(4)/3],
 		Start: start, Complete: true, Verdict: "ok"}
 	datagrams := 1 + int(words*4/1416)
 	at := start
@@ -87,7 +87,7 @@ func (g *generator) addMessage(src, dst int, lossy bool) {
 		if typ == "DATA" {
 			s.Packets, s.Bytes = datagrams, int64(words)*4
 		}
-		m.Steps = append(m.Steps, s)
+		message.Steps = append(message.Steps, s)
 		at += length
 	}
 	add("SEND_REQUEST", false, 0)
@@ -95,7 +95,7 @@ func (g *generator) addMessage(src, dst int, lossy bool) {
 	if lossy && lost == 0 {
 		at += 0.1
 		add("SEND_REQUEST", true, 0)
-		m.Retransmissions, m.Verdict = 1, "retransmitted"
+		message.Retransmissions, message.Verdict = 1, "retransmitted"
 	}
 	requestToClear := at + g.jitter(40e-6) - start
 	at = start + requestToClear
@@ -105,7 +105,7 @@ func (g *generator) addMessage(src, dst int, lossy bool) {
 		add("SEND_REQUEST", true, 0)
 		at += g.jitter(30e-6)
 		add("CLEAR_TO_SEND", true, 0)
-		m.Retransmissions, m.Verdict = 2, "CLEAR_TO_SEND lost"
+		message.Retransmissions, message.Verdict = 2, "CLEAR_TO_SEND lost"
 	}
 	cleared := start + requestToClear
 	at += g.jitter(12e-6)
@@ -113,16 +113,16 @@ func (g *generator) addMessage(src, dst int, lossy bool) {
 	if lossy && lost == 2 {
 		at += 0.1
 		add("DATA", true, float64(datagrams-1)*1.3e-6)
-		m.Retransmissions, m.Verdict = 1, "DATA or its ACK lost"
+		message.Retransmissions, message.Verdict = 1, "DATA or its ACK lost"
 	}
 	data := at
 	at += g.jitter(25e-6)
 	add("ACK", false, 0)
 	clearToData, dataToAck, total := data-cleared, at-data, at-start
-	m.Phases = capture.Phases{RequestToClear: &requestToClear, ClearToData: &clearToData, DataToAck: &dataToAck,
+	message.Phases = capture.Phases{RequestToClear: &requestToClear, ClearToData: &clearToData, DataToAck: &dataToAck,
 		Total: &total}
 	g.freeAt[src], g.freeAt[dst] = at, at
-	g.messages = append(g.messages, m)
+	g.messages = append(g.messages, message)
 }
 
 func timeAt(seconds float64) time.Time {
@@ -145,65 +145,65 @@ func (g *generator) buildReport(name string) *capture.Report {
 		s.Packet = packets + 1
 		packets += int64(s.Packets)
 	}
-	r := &capture.Report{Source: "/var/tmp/" + name, Start: RecordedAt, Messages: g.messages, Findings: g.findings}
-	r.Summary = capture.Summary{Packets: packets, Units: packets, Bytes: packets * 600,
+	report := &capture.Report{Source: "/var/tmp/" + name, Start: RecordedAt, Messages: g.messages, Findings: g.findings}
+	report.Summary = capture.Summary{Packets: packets, Units: packets, Bytes: packets * 600,
 		FindingsByKind: map[capture.FindingKind]int{}}
 	pairs := map[[2]int][]*capture.Message{}
 	var all []*capture.Message
 	for i := range g.messages {
-		m := &g.messages[i]
-		all = append(all, m)
-		pairs[[2]int{m.Src, m.Dst}] = append(pairs[[2]int{m.Src, m.Dst}], m)
-		if m.Retransmissions > 0 {
-			kind, last := capture.RetransmittedPacket, m.Steps[len(m.Steps)-2]
+		message := &g.messages[i]
+		all = append(all, message)
+		pairs[[2]int{message.Src, message.Dst}] = append(pairs[[2]int{message.Src, message.Dst}], message)
+		if message.Retransmissions > 0 {
+			kind, last := capture.RetransmittedPacket, message.Steps[len(message.Steps)-2]
 			text := fmt.Sprintf("message %d from rank %d to rank %d: no answer in time; 1 packet was retransmitted",
-				m.ID, m.Src, m.Dst)
-			if m.Verdict != "retransmitted" {
+				message.ID, message.Src, message.Dst)
+			if message.Verdict != "retransmitted" {
 				kind, text = capture.LostPacket, fmt.Sprintf("message %d from rank %d to rank %d: %s, or is not in "+
-					"the recording", m.ID, m.Src, m.Dst, m.Verdict)
+					"the recording", message.ID, message.Src, message.Dst, message.Verdict)
 			}
-			f := capture.Finding{Kind: kind, Text: text, Packets: []int64{m.Steps[0].Packet, last.Packet},
-				Messages: []int64{m.ID}, Time: last.Time.Sub(RecordedAt).Seconds()}
-			r.Findings = append(r.Findings, f)
-			r.Summary.FindingsByKind[kind]++
+			f := capture.Finding{Kind: kind, Text: text, Packets: []int64{message.Steps[0].Packet, last.Packet},
+				Messages: []int64{message.ID}, Time: last.Time.Sub(RecordedAt).Seconds()}
+			report.Findings = append(report.Findings, f)
+			report.Summary.FindingsByKind[kind]++
 		}
-		r.Summary.Seconds = max(r.Summary.Seconds, m.Steps[len(m.Steps)-1].End.Sub(RecordedAt).Seconds())
+		report.Summary.Seconds = max(report.Summary.Seconds, message.Steps[len(message.Steps)-1].End.Sub(RecordedAt).Seconds())
 	}
-	slices.SortStableFunc(r.Findings, func(a, b capture.Finding) int { return cmp.Compare(a.Time, b.Time) })
-	r.Summary.All = summarize(-1, -1, all)
+	slices.SortStableFunc(report.Findings, func(a, b capture.Finding) int { return cmp.Compare(a.Time, b.Time) })
+	report.Summary.All = summarize(-1, -1, all)
 	for key, list := range pairs {
-		r.Summary.Pairs = append(r.Summary.Pairs, summarize(key[0], key[1], list))
+		report.Summary.Pairs = append(report.Summary.Pairs, summarize(key[0], key[1], list))
 	}
-	slices.SortFunc(r.Summary.Pairs, func(a, b capture.PairSummary) int {
+	slices.SortFunc(report.Summary.Pairs, func(a, b capture.PairSummary) int {
 		return cmp.Or(cmp.Compare(a.Src, b.Src), cmp.Compare(a.Dst, b.Dst))
 	})
-	return r
+	return report
 }
 
 func summarize(src, dst int, list []*capture.Message) capture.PairSummary {
-	p := capture.PairSummary{Src: src, Dst: dst, Messages: int64(len(list))}
+	summary := capture.PairSummary{Src: src, Dst: dst, Messages: int64(len(list))}
 	var phases [4][]float64
-	for _, m := range list {
-		p.Words += int64(m.Words)
-		p.Retransmissions += int64(m.Retransmissions)
-		if m.Complete {
-			p.Complete++
+	for _, message := range list {
+		summary.Words += int64(message.Words)
+		summary.Retransmissions += int64(message.Retransmissions)
+		if message.Complete {
+			summary.Complete++
 		}
-		for i, t := range []*float64{m.Phases.RequestToClear, m.Phases.ClearToData, m.Phases.DataToAck,
-			m.Phases.Total} {
+		for i, t := range []*float64{message.Phases.RequestToClear, message.Phases.ClearToData, message.Phases.DataToAck,
+			message.Phases.Total} {
 			if t != nil {
 				phases[i] = append(phases[i], *t)
 			}
 		}
 	}
-	for i, q := range []*capture.Quantiles{&p.RequestToClear, &p.ClearToData, &p.DataToAck, &p.Total} {
+	for i, q := range []*capture.Quantiles{&summary.RequestToClear, &summary.ClearToData, &summary.DataToAck, &summary.Total} {
 		if n := len(phases[i]); n > 0 {
 			slices.Sort(phases[i])
 			*q = capture.Quantiles{Count: uint64(n), P50: phases[i][n/2], P90: phases[i][n*9/10],
 				P99: phases[i][n*99/100], Max: phases[i][n-1]}
 		}
 	}
-	return p
+	return summary
 }
 
 // TroubledReport returns a small report that contains every element of the diagram: a loss, a copy, a packet that was not
@@ -233,49 +233,49 @@ func TroubledReport() *capture.Report {
 	for _, pair := range [][2]int{{2, 3}, {3, 2}} {
 		g.freeAt[2], g.freeAt[3] = slices.Max(g.freeAt), slices.Max(g.freeAt)
 		g.addMessage(pair[0], pair[1], false)
-		m := &g.messages[len(g.messages)-1]
-		again := m.Steps[0]
-		m.Steps = m.Steps[:1]
+		message := &g.messages[len(g.messages)-1]
+		again := message.Steps[0]
+		message.Steps = message.Steps[:1]
 		for _, after := range []time.Duration{100, 1200, 3300} {
-			again.Time, again.End, again.Retransmitted = m.Steps[0].Time.Add(after*time.Millisecond),
-				m.Steps[0].Time.Add(after*time.Millisecond), true
-			m.Steps = append(m.Steps, again)
+			again.Time, again.End, again.Retransmitted = message.Steps[0].Time.Add(after*time.Millisecond),
+				message.Steps[0].Time.Add(after*time.Millisecond), true
+			message.Steps = append(message.Steps, again)
 		}
-		m.Phases, m.Complete, m.Verdict, m.Words, m.Retransmissions = capture.Phases{}, false, "deadlock", 0, 3
-		g.freeAt[pair[0]] = m.Start
+		message.Phases, message.Complete, message.Verdict, message.Words, message.Retransmissions = capture.Phases{}, false, "deadlock", 0, 3
+		g.freeAt[pair[0]] = message.Start
 	}
-	r := g.buildReport("trouble in rank 2.pcap")
-	n := len(r.Messages)
-	a, b := &r.Messages[n-2], &r.Messages[n-1]
-	r.Findings = slices.DeleteFunc(r.Findings, func(f capture.Finding) bool { return f.Messages[0] >= a.ID })
-	for i := range r.Messages {
-		if m := &r.Messages[i]; len(m.Steps) == 5 && m.Steps[4].Retransmitted && m.Retransmissions == 0 {
-			r.Findings = append(r.Findings,
+	report := g.buildReport("trouble in rank 2.pcap")
+	n := len(report.Messages)
+	msg, b := &report.Messages[n-2], &report.Messages[n-1]
+	report.Findings = slices.DeleteFunc(report.Findings, func(f capture.Finding) bool { return f.Messages[0] >= msg.ID })
+	for i := range report.Messages {
+		if message := &report.Messages[i]; len(message.Steps) == 5 && message.Steps[4].Retransmitted && message.Retransmissions == 0 {
+			report.Findings = append(report.Findings,
 				capture.Finding{Kind: capture.DuplicatePacket, Text: "ACK 2→0 arrived twice within 50ms",
-					Packets: []int64{m.Steps[4].Packet}, Messages: []int64{m.ID},
-					Time: m.Steps[4].Time.Sub(RecordedAt).Seconds()})
-		} else if len(m.Steps) == 3 {
-			r.Findings = append(r.Findings,
+					Packets: []int64{message.Steps[4].Packet}, Messages: []int64{message.ID},
+					Time: message.Steps[4].Time.Sub(RecordedAt).Seconds()})
+		} else if len(message.Steps) == 3 {
+			report.Findings = append(report.Findings,
 				capture.Finding{Kind: capture.LostPacket,
 					Text: fmt.Sprintf("message %d from rank 1 to rank 3: CLEAR_TO_SEND was lost, or is not in the "+
-						"recording", m.ID), Packets: []int64{m.Steps[1].Packet}, Messages: []int64{m.ID},
-					Time: m.Steps[1].Time.Sub(RecordedAt).Seconds()})
+						"recording", message.ID), Packets: []int64{message.Steps[1].Packet}, Messages: []int64{message.ID},
+					Time: message.Steps[1].Time.Sub(RecordedAt).Seconds()})
 		}
 	}
-	r.Summary.Seconds += 1.5
-	r.Findings = append(r.Findings,
+	report.Summary.Seconds += 1.5
+	report.Findings = append(report.Findings,
 		capture.Finding{Kind: capture.MixedPadding, Text: "rank 3 pads its payload to 8 bytes, as FPGAs do",
-			Packets: []int64{a.Steps[0].Packet}, Time: a.Start},
+			Packets: []int64{msg.Steps[0].Packet}, Time: msg.Start},
 		capture.Finding{
 			Kind: capture.Deadlock, Text: "rank 2 has waited 4.8s for CLEAR_TO_SEND from rank 3; rank 3 has waited " +
 				"4.8s for CLEAR_TO_SEND from rank 2",
-			Packets: []int64{a.Steps[0].Packet, b.Steps[0].Packet}, Messages: []int64{a.ID, b.ID},
-			Time: r.Summary.Seconds,
+			Packets: []int64{msg.Steps[0].Packet, b.Steps[0].Packet}, Messages: []int64{msg.ID, b.ID},
+			Time: report.Summary.Seconds,
 		})
-	slices.SortStableFunc(r.Findings, func(x, y capture.Finding) int { return cmp.Compare(x.Time, y.Time) })
-	r.Summary.FindingsByKind = map[capture.FindingKind]int{}
-	for i := range r.Findings {
-		r.Summary.FindingsByKind[r.Findings[i].Kind]++
+	slices.SortStableFunc(report.Findings, func(x, y capture.Finding) int { return cmp.Compare(x.Time, y.Time) })
+	report.Summary.FindingsByKind = map[capture.FindingKind]int{}
+	for i := range report.Findings {
+		report.Summary.FindingsByKind[report.Findings[i].Kind]++
 	}
-	return r
+	return report
 }

@@ -35,7 +35,7 @@ type analyzeFlags struct {
 var errFindings = errors.New("problems found")
 
 func (a *app) analyzeCommand() *cobra.Command {
-	var f analyzeFlags
+	var flags analyzeFlags
 	cmd := &cobra.Command{
 		Use:   "analyze FILE...|- | analyze -i INTERFACE",
 		Short: "Analyze a recording: messages, phases, problems, waiting ranks",
@@ -64,70 +64,70 @@ behind some packets, 2 it cannot be read, or has no packet of ZRLMPI.`,
   zrlctl analyze trace.pcapng --perfetto trace.perfetto-trace
   tcpdump -i eth0 -w - udp port 2718 | zrlctl analyze - --json`,
 		RunE: operation(func(cmd *cobra.Command, args []string) error {
-			return a.analyze(cmd.Context(), &f, args, cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr())
+			return a.analyze(cmd.Context(), &flags, args, cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		}),
 	}
-	f.input.addFlags(cmd)
+	flags.input.addFlags(cmd)
 	fl := cmd.Flags()
-	fl.StringVar(&f.html, "html", "", "write an HTML report with sequence diagrams to this file")
-	fl.StringVar(&f.perfetto, "perfetto", "",
+	fl.StringVar(&flags.html, "html", "", "write an HTML report with sequence diagrams to this file")
+	fl.StringVar(&flags.perfetto, "perfetto", "",
 		"write the messages, and what calls there are, as a trace for ui.perfetto.dev to this file")
-	fl.IntVar(&f.limit, "limit", 100000, "maximum number of messages listed; the summary counts all")
-	fl.BoolVar(&f.messages, "messages", true, "print a row for each message")
-	fl.BoolVar(&f.progress, "progress", false, "print progress to standard error")
+	fl.IntVar(&flags.limit, "limit", 100000, "maximum number of messages listed; the summary counts all")
+	fl.BoolVar(&flags.messages, "messages", true, "print a row for each message")
+	fl.BoolVar(&flags.progress, "progress", false, "print progress to standard error")
 	return cmd
 }
 
-func (a *app) analyze(ctx context.Context, f *analyzeFlags, args []string, stdin io.Reader, stdout,
+func (a *app) analyze(ctx context.Context, flags *analyzeFlags, args []string, stdin io.Reader, stdout,
 	stderr io.Writer) error {
-	if f.limit < 0 {
-		return usageErrorf("--limit %d: must be at least 0", f.limit)
+	if flags.limit < 0 {
+		return usageErrorf("--limit %d: must be at least 0", flags.limit)
 	}
-	profile, err := f.input.parseProfile()
+	profile, err := flags.input.parseProfile()
 	if err != nil {
 		return err
 	}
 	var analysis *capture.Analysis
-	if f.perfetto != "" {
-		f.input.onNote = func(n pcapng.RankNote) { analysis.AddNote(n) }
+	if flags.perfetto != "" {
+		flags.input.onNote = func(n pcapng.RankNote) { analysis.AddNote(n) }
 	}
-	src, name, err := f.input.open(ctx, args, stdin)
+	src, name, err := flags.input.open(ctx, args, stdin)
 	if err != nil {
 		return err
 	}
 	defer src.Close()
-	opts := capture.AnalysisOptions{Profile: profile, KeepMessages: f.limit}
-	if f.html != "" {
+	opts := capture.AnalysisOptions{Profile: profile, KeepMessages: flags.limit}
+	if flags.html != "" {
 		opts.KeepSteps = 64
 	}
-	if f.perfetto != "" {
-		opts.KeepTrace = f.limit
+	if flags.perfetto != "" {
+		opts.KeepTrace = flags.limit
 	}
 	// The heap grows by small, long-lived objects. Spend CPU time to keep less garbage.
 	defer debug.SetGCPercent(debug.SetGCPercent(50))
-	live := f.input.iface != ""
+	live := flags.input.iface != ""
 	var printed *liveReport
 	if live && !a.json {
-		printed = newLiveReport(stdout, name, f.messages, opts)
+		printed = newLiveReport(stdout, name, flags.messages, opts)
 		analysis, src = printed.analysis, &liveSource{Source: src, report: printed}
 	} else {
 		analysis = capture.NewAnalysis(name, opts)
 	}
 	var progress io.Writer
-	if f.progress {
+	if flags.progress {
 		progress = stderr
 	}
 	if err := analyzeSource(ctx, analysis, src, live, progress); err != nil {
 		return err
 	}
 	report := analysis.Report()
-	if err := f.writeFiles(report); err != nil {
+	if err := flags.writeFiles(report); err != nil {
 		return err
 	}
 	if printed != nil {
 		err = printed.finish(report)
 	} else {
-		err = a.printReport(stdout, report, f.messages)
+		err = a.printReport(stdout, report, flags.messages)
 	}
 	if err != nil {
 		return err
@@ -142,7 +142,7 @@ func (a *app) analyze(ctx context.Context, f *analyzeFlags, args []string, stdin
 }
 
 // writeFiles writes the files that the flags request.
-func (f *analyzeFlags) writeFiles(r *capture.Report) error {
+func (f *analyzeFlags) writeFiles(report *capture.Report) error {
 	for _, file := range []struct {
 		name  string
 		write func(io.Writer, *capture.Report) error
@@ -150,7 +150,7 @@ func (f *analyzeFlags) writeFiles(r *capture.Report) error {
 		if file.name == "" {
 			continue
 		}
-		if err := writeFile(file.name, func(out io.Writer) error { return file.write(out, r) }); err != nil {
+		if err := writeFile(file.name, func(out io.Writer) error { return file.write(out, report) }); err != nil {
 			return err
 		}
 	}
@@ -193,29 +193,29 @@ func (r *progressSource) Next(u *pcapng.Unit) error {
 	return err
 }
 
-func (a *app) printReport(stdout io.Writer, r *capture.Report, messages bool) error {
+func (a *app) printReport(stdout io.Writer, report *capture.Report, messages bool) error {
 	out := bufio.NewWriterSize(stdout, 1<<16)
 	if a.json {
-		return flushAndJoin(r.WriteJSON(out), out)
+		return flushAndJoin(report.WriteJSON(out), out)
 	}
 	if messages {
-		printMessages(out, r)
+		printMessages(out, report)
 	}
-	printSummary(out, r)
-	printFindings(out, r)
-	printDecodeHint(out, r)
+	printSummary(out, report)
+	printFindings(out, report)
+	printDecodeHint(out, report)
 	return out.Flush()
 }
 
-func printMessages(out io.Writer, r *capture.Report) {
-	if len(r.Messages) == 0 {
+func printMessages(out io.Writer, report *capture.Report) {
+	if len(report.Messages) == 0 {
 		return
 	}
 	printMessageHeader(out)
-	for i := range r.Messages {
-		printMessage(out, &r.Messages[i])
+	for i := range report.Messages {
+		printMessage(out, &report.Messages[i])
 	}
-	if n := r.Summary.MessagesNotListed; n > 0 {
+	if n := report.Summary.MessagesNotListed; n > 0 {
 		fmt.Fprintf(out, "… and %s\n", words.Plural(int(n), "more message"))
 	}
 	fmt.Fprintln(out)
@@ -243,42 +243,42 @@ func formatMicros(s *float64) string {
 	return fmt.Sprintf("%.1f", *s*1e6)
 }
 
-func printSummary(out io.Writer, r *capture.Report) {
-	s := &r.Summary
+func printSummary(out io.Writer, report *capture.Report) {
+	summary := &report.Summary
 	fmt.Fprintf(out, "%s: %s in %.3f s, %s, %d complete, %s\n",
-		r.Source, words.Plural(int(s.Packets), "packet"), s.Seconds, words.Plural(int(s.All.Messages), "message"),
-		s.All.Complete,
-		words.Plural(int(s.All.Retransmissions), "retransmission"))
-	if r.Comment != "" {
-		fmt.Fprintln(out, words.Clean(r.Comment, maxReasonLen))
+		report.Source, words.Plural(int(summary.Packets), "packet"), summary.Seconds, words.Plural(int(summary.All.Messages), "message"),
+		summary.All.Complete,
+		words.Plural(int(summary.All.Retransmissions), "retransmission"))
+	if report.Comment != "" {
+		fmt.Fprintln(out, words.Clean(report.Comment, maxReasonLen))
 	}
-	if r.Joined != nil {
-		fmt.Fprintln(out, strings.Join(r.Joined.Lines(), "\n  "))
+	if report.Joined != nil {
+		fmt.Fprintln(out, strings.Join(report.Joined.Lines(), "\n  "))
 	}
-	if reasons := s.SkippedReasons(); len(reasons) > 0 {
+	if reasons := summary.SkippedReasons(); len(reasons) > 0 {
 		fmt.Fprintf(out, "ignored packets: %s\n", strings.Join(reasons, ", "))
 	}
-	if s.NotFollowed > 0 {
-		fmt.Fprintf(out, "ignored: %s (too many pairs of addresses)\n", words.Plural(int(s.NotFollowed), "packet"))
+	if summary.NotFollowed > 0 {
+		fmt.Fprintf(out, "ignored: %s (too many pairs of addresses)\n", words.Plural(int(summary.NotFollowed), "packet"))
 	}
-	if s.Truncated != "" {
-		fmt.Fprintln(out, s.Truncated)
+	if summary.Truncated != "" {
+		fmt.Fprintln(out, summary.Truncated)
 	}
-	printExtended(out, s.Extended)
-	if s.All.Messages == 0 {
+	printExtended(out, summary.Extended)
+	if summary.All.Messages == 0 {
 		return
 	}
 	fmt.Fprintln(out)
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "FROM\tTO\tMESSAGES\tWORDS\t  PHASE\tp50 (µs)\tp90 (µs)\tp99 (µs)\tmax (µs)\t")
-	row := func(from, to string, p *capture.PairSummary) {
+	row := func(from, to string, pairSummary *capture.PairSummary) {
 		for i, phase := range []struct {
 			name string
 			q    capture.Quantiles
-		}{{"req-clr", p.RequestToClear}, {"clr-dat", p.ClearToData}, {"dat-ack", p.DataToAck}, {"total", p.Total}} {
+		}{{"req-clr", pairSummary.RequestToClear}, {"clr-dat", pairSummary.ClearToData}, {"dat-ack", pairSummary.DataToAck}, {"total", pairSummary.Total}} {
 			head := "\t\t\t"
 			if i == 0 {
-				head = fmt.Sprintf("%s\t%s\t%d\t%d", from, to, p.Messages, p.Words)
+				head = fmt.Sprintf("%s\t%s\t%d\t%d", from, to, pairSummary.Messages, pairSummary.Words)
 			}
 			cell := func(s float64) string {
 				if phase.q.Count == 0 {
@@ -290,30 +290,30 @@ func printSummary(out io.Writer, r *capture.Report) {
 				cell(phase.q.P99), cell(phase.q.Max))
 		}
 	}
-	for i := range s.Pairs {
-		row(fmt.Sprint(s.Pairs[i].Src), fmt.Sprint(s.Pairs[i].Dst), &s.Pairs[i])
+	for i := range summary.Pairs {
+		row(fmt.Sprint(summary.Pairs[i].Src), fmt.Sprint(summary.Pairs[i].Dst), &summary.Pairs[i])
 	}
-	if len(s.Pairs) > 1 {
-		row("all", "all", &s.All)
+	if len(summary.Pairs) > 1 {
+		row("all", "all", &summary.All)
 	}
 	_ = w.Flush()
-	if s.All.Total.Approximate {
+	if summary.All.Total.Approximate {
 		fmt.Fprintln(out, "p50, p90 and p99 are approximate, within 3.2 %: they are exact up to a million messages")
 	}
 }
 
-func printFindings(out io.Writer, r *capture.Report) {
-	if len(r.Findings) == 0 {
-		if r.ExplainEmpty() == "" {
+func printFindings(out io.Writer, report *capture.Report) {
+	if len(report.Findings) == 0 {
+		if report.ExplainEmpty() == "" {
 			fmt.Fprintln(out, "\nno problems found")
 		}
 		return
 	}
 	fmt.Fprintf(out, "\nFINDINGS\n")
-	for i := range r.Findings {
-		printFinding(out, &r.Findings[i])
+	for i := range report.Findings {
+		printFinding(out, &report.Findings[i])
 	}
-	if n := r.Summary.FindingsNotListed; n > 0 {
+	if n := report.Summary.FindingsNotListed; n > 0 {
 		fmt.Fprintf(out, "… and %s\n", words.Plural(int(n), "more finding"))
 	}
 }
@@ -327,16 +327,16 @@ func printFinding(out io.Writer, f *capture.Finding) {
 }
 
 // printDecodeHint prints the command that would show the packets of the first finding, as an example.
-func printDecodeHint(out io.Writer, r *capture.Report) {
-	i := slices.IndexFunc(r.Findings, func(f capture.Finding) bool { return len(f.Packets) > 0 })
+func printDecodeHint(out io.Writer, report *capture.Report) {
+	i := slices.IndexFunc(report.Findings, func(f capture.Finding) bool { return len(f.Packets) > 0 })
 	if i < 0 {
 		return
 	}
-	file := r.Source
+	file := report.Source
 	if strings.ContainsFunc(file, unicode.IsSpace) { // as in "standard input"
 		file = "FILE"
 	}
-	packets := joinNumbers(r.Findings[i].Packets, ",")
+	packets := joinNumbers(report.Findings[i].Packets, ",")
 	fmt.Fprintf(out, "\nTo see the packets of a finding: zrlctl decode %s --packet %s\n", file, packets)
 	fmt.Fprintf(out, "In Wireshark: frame.number in {%s}\n", packets)
 }

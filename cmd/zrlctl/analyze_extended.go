@@ -25,22 +25,22 @@ func printExtended(out io.Writer, pairs []capture.ExtendedPair) {
 	}
 	_ = w.Flush()
 	for i := range pairs {
-		p := &pairs[i]
+		pair := &pairs[i]
 		for _, c := range []struct {
 			n         int64
 			what, how string
 		}{
-			{p.Canceled, "message", "canceled"},
-			{p.Aborted, "message", "aborted by ranks that forwarded them"},
-			{p.Refused, "message", "refused"},
-			{p.Ended, "message", "ended with their session"},
-			{p.Bad, "packet", "invalid"},
-			{p.OldSession, "packet", "of an earlier session"},
-			{p.Unrecorded, "byte", "cut off by the snapshot length: open messages may be complete"},
-			{p.NotFollowed, "packet", "ignored: too many messages"},
+			{pair.Canceled, "message", "canceled"},
+			{pair.Aborted, "message", "aborted by ranks that forwarded them"},
+			{pair.Refused, "message", "refused"},
+			{pair.Ended, "message", "ended with their session"},
+			{pair.Bad, "packet", "invalid"},
+			{pair.OldSession, "packet", "of an earlier session"},
+			{pair.Unrecorded, "byte", "cut off by the snapshot length: open messages may be complete"},
+			{pair.NotFollowed, "packet", "ignored: too many messages"},
 		} {
 			if c.n > 0 {
-				fmt.Fprintf(out, "from %d to %d: %s %s\n", p.Src, p.Dst, words.Plural(int(c.n), c.what), c.how)
+				fmt.Fprintf(out, "from %d to %d: %s %s\n", pair.Src, pair.Dst, words.Plural(int(c.n), c.what), c.how)
 			}
 		}
 	}

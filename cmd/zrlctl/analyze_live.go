@@ -24,13 +24,13 @@ type liveReport struct {
 const minShownWait = time.Second
 
 func newLiveReport(out io.Writer, name string, messages bool, opts capture.AnalysisOptions) *liveReport {
-	l := &liveReport{out: bufio.NewWriter(out), messages: messages, shownWaits: map[time.Time]bool{}}
-	opts.OnMessage, opts.OnFinding = l.onMessage, l.onFinding
-	l.analysis = capture.NewAnalysis(name, opts)
+	report := &liveReport{out: bufio.NewWriter(out), messages: messages, shownWaits: map[time.Time]bool{}}
+	opts.OnMessage, opts.OnFinding = report.onMessage, report.onFinding
+	report.analysis = capture.NewAnalysis(name, opts)
 	if messages {
-		printMessageHeader(l.out)
+		printMessageHeader(report.out)
 	}
-	return l
+	return report
 }
 
 func (l *liveReport) onMessage(m *capture.Message) {
@@ -78,16 +78,16 @@ type liveSource struct {
 }
 
 // Next implements capture.Source.
-func (s *liveSource) Next(u *pcapng.Unit) error {
+func (s *liveSource) Next(unit *pcapng.Unit) error {
 	if !s.lastTime.IsZero() {
 		s.report.printWaits(s.lastTime)
 	}
 	if err := s.report.out.Flush(); err != nil {
 		return err
 	}
-	err := s.Source.Next(u)
+	err := s.Source.Next(unit)
 	if err == nil {
-		s.lastTime = u.Time
+		s.lastTime = unit.Time
 	}
 	return err
 }

@@ -28,34 +28,34 @@ func (e *examination) supportParts(ctx context.Context) (log, records bundle.Par
 	}
 	client := control.NewClient(e.socket)
 	defer client.Close()
-	s, err := query.Get[control.Support](ctx, client.Handle, query.Request{Kind: query.Support})
+	support, err := query.Get[control.Support](ctx, client.Handle, query.Request{Kind: query.Support})
 	switch {
 	case err != nil:
 		log.Missing, records.Missing = err, err
 		return log, records
-	case s.Log == "":
+	case support.Log == "":
 		log.Missing = errors.New("nothing was logged")
 	}
-	log.Content = []byte(s.Log)
-	if s.Records == nil {
+	log.Content = []byte(support.Log)
+	if support.Records == nil {
 		records.Missing = errors.New("the daemon writes none: the log has the reason, unless record.spool.size is 0")
 		return log, records
 	}
-	records.Content = formatRecords(s.Records)
+	records.Content = formatRecords(support.Records)
 	return log, records
 }
 
 // formatRecords lists the files of a spool, one on each line.
-func formatRecords(r *control.Records) []byte {
+func formatRecords(records *control.Records) []byte {
 	var b bytes.Buffer
 	total := int64(0)
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
-	for _, f := range r.Files {
+	for _, f := range records.Files {
 		total += f.Bytes
 		fmt.Fprintf(w, "%d\t %s\n", f.Bytes, f.Name)
 	}
 	_ = w.Flush() // a Buffer returns no errors
-	fmt.Fprintf(&b, "%s: %d files, %d bytes of at most %d\n", r.Directory, len(r.Files), total, r.Size)
+	fmt.Fprintf(&b, "%s: %d files, %d bytes of at most %d\n", records.Directory, len(records.Files), total, records.Size)
 	return b.Bytes()
 }
 
@@ -64,17 +64,17 @@ func (e *examination) readRecords() ([]byte, error) {
 	if e.config == nil || e.config.SpoolDirectory() == "" {
 		return nil, errors.New("the configuration names no directory of records")
 	}
-	r := control.Records{Directory: e.config.SpoolDirectory(), Size: int64(e.config.Record.Spool.Size)}
-	files, err := os.ReadDir(r.Directory)
+	records := control.Records{Directory: e.config.SpoolDirectory(), Size: int64(e.config.Record.Spool.Size)}
+	files, err := os.ReadDir(records.Directory)
 	if err != nil {
 		return nil, err
 	}
 	for _, f := range files {
 		if info, err := f.Info(); err == nil && info.Mode().IsRegular() {
-			r.Files = append(r.Files, control.Record{Name: f.Name(), Bytes: info.Size()})
+			records.Files = append(records.Files, control.Record{Name: f.Name(), Bytes: info.Size()})
 		}
 	}
-	return formatRecords(&r), nil
+	return formatRecords(&records), nil
 }
 
 // journalTimeout is the time-out for reading the journal. journalLines is the maximum number of lines.

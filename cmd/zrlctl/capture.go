@@ -23,7 +23,7 @@ type captureFlags struct {
 }
 
 func (a *app) captureCommand() *cobra.Command {
-	var f captureFlags
+	var flags captureFlags
 	cmd := &cobra.Command{
 		Use: "capture -o FILE", Short: "Write the packets that the daemon has recorded to a file", Args: cobra.NoArgs,
 		Long: `Write the last packets of the daemon's ranks, which its flight recorder keeps in memory,
@@ -41,48 +41,48 @@ a network: zrlctl run, MPICH's mpiexec and srun start jobs.`,
   zrlctl capture --last 30s -o last.pcapng
   zrlctl capture --follow -o - | wireshark -k -i -`,
 		RunE: operation(func(cmd *cobra.Command, _ []string) error {
-			return a.capture(cmd.Context(), &f, cmd.OutOrStdout())
+			return a.capture(cmd.Context(), &flags, cmd.OutOrStdout())
 		}),
 	}
 	fl := cmd.Flags()
-	fl.StringVarP(&f.output, "output", "o", "", "write to this file; - is standard output")
-	fl.DurationVar(&f.last, "last", 0,
+	fl.StringVarP(&flags.output, "output", "o", "", "write to this file; - is standard output")
+	fl.DurationVar(&flags.last, "last", 0,
 		"only packets of this time before now; with --follow, begin with them (default: all, and none with --follow)")
-	fl.StringVar(&f.job, "job", "", "write the packets of this job in place of a daemon's")
-	fl.BoolVar(&f.follow, "follow", false, "go on with packets as they come, until interrupted")
+	fl.StringVar(&flags.job, "job", "", "write the packets of this job in place of a daemon's")
+	fl.BoolVar(&flags.follow, "follow", false, "go on with packets as they come, until interrupted")
 	return cmd
 }
 
-func (a *app) capture(ctx context.Context, f *captureFlags, stdout io.Writer) error {
+func (a *app) capture(ctx context.Context, flags *captureFlags, stdout io.Writer) error {
 	switch {
-	case f.output == "":
+	case flags.output == "":
 		return usageErrorf("--output is missing: name the file to be written, or - for standard output")
-	case f.last < 0:
-		return usageErrorf("--last %v: must be at least 0s", f.last)
+	case flags.last < 0:
+		return usageErrorf("--last %v: must be at least 0s", flags.last)
 	}
-	p, err := a.openPackets(ctx, f.job, control.CaptureRequest{MaxAge: f.last, Follow: f.follow})
+	source, err := a.openPackets(ctx, flags.job, control.CaptureRequest{MaxAge: flags.last, Follow: flags.follow})
 	if err != nil {
 		return err
 	}
-	defer p.Close()
-	profile := p.profile
+	defer source.Close()
+	profile := source.profile
 	write := func(out io.Writer) error {
 		switch {
-		case f.follow:
-			return copyPackets(ctx, out, p)
-		case p.body == nil:
-			return writeJobPackets(ctx, out, p, f.job)
+		case flags.follow:
+			return copyPackets(ctx, out, source)
+		case source.body == nil:
+			return writeJobPackets(ctx, out, source, flags.job)
 		}
-		_, err := io.Copy(out, p.body)
+		_, err := io.Copy(out, source.body)
 		return err
 	}
-	if f.output == "-" {
+	if flags.output == "-" {
 		return write(stdout)
 	}
-	if err := createFile(f.output, write); err != nil {
+	if err := createFile(flags.output, write); err != nil {
 		return err
 	}
-	return a.describeCapture(f.output, profile, stdout)
+	return a.describeCapture(flags.output, profile, stdout)
 }
 
 // copyPackets writes packets to out as they arrive, with findings as comments. It returns when ctx is done, or when the
@@ -114,15 +114,15 @@ func (a *app) describeCapture(path string, profile protocol.Profile, stdout io.W
 		return err
 	}
 	r := analysis.Report()
-	c := captureSummary{File: path, Packets: r.Summary.Packets, Seconds: r.Summary.Seconds, Findings: len(r.Findings)}
-	text := fmt.Sprintf("%s: %s in %.3f s, %s", path, words.Plural(int(c.Packets), "packet"), c.Seconds,
-		words.Plural(c.Findings, "finding"))
-	if c.Packets > 0 {
+	summary := captureSummary{File: path, Packets: r.Summary.Packets, Seconds: r.Summary.Seconds, Findings: len(r.Findings)}
+	text := fmt.Sprintf("%s: %s in %.3f s, %s", path, words.Plural(int(summary.Packets), "packet"), summary.Seconds,
+		words.Plural(summary.Findings, "finding"))
+	if summary.Packets > 0 {
 		flag := ""
 		if profile == protocol.V09 {
 			flag = " --profile v0.9"
 		}
 		text += fmt.Sprintf("; read it with: zrlctl analyze %s%s", path, flag)
 	}
-	return a.print(stdout, c, "%s\n", text)
+	return a.print(stdout, summary, "%s\n", text)
 }

@@ -28,7 +28,7 @@ type wavesFlags struct {
 }
 
 func (a *app) cosimWavesCommand() *cobra.Command {
-	var f wavesFlags
+	var flags wavesFlags
 	cmd := &cobra.Command{
 		Use: "waves CAPTURE|- --waves FILE -o FILE", Short: "Write the packets of a role beside its waves",
 		Long: `Write the waves of a role in simulation, a value change dump (VCD), with the packets of its
@@ -39,17 +39,17 @@ once, the packets are those of its last start.`,
 		Example: `  zrlctl capture -o role.pcapng
   zrlctl cosim waves role.pcapng --waves waves.vcd -o both.vcd && gtkwave both.vcd`,
 		RunE: operation(func(cmd *cobra.Command, args []string) error {
-			return a.cosimWaves(cmd.Context(), &f, args, cmd.InOrStdin(), cmd.OutOrStdout())
+			return a.cosimWaves(cmd.Context(), &flags, args, cmd.InOrStdin(), cmd.OutOrStdout())
 		}),
 		Args: argCount(1, 1),
 	}
 	fl := cmd.Flags()
-	fl.StringVarP(&f.output, "output", "o", "", "write to this file")
-	fl.StringVar(&f.waves, "waves", "", "the role's waves, a VCD")
-	fl.Uint64Var(&f.period, "period", 10, "units of time of a cycle in the waves: 10 of Verilator, 6400000 of GHDL")
-	fl.IntVar(&f.rank, "rank", -1,
+	fl.StringVarP(&flags.output, "output", "o", "", "write to this file")
+	fl.StringVar(&flags.waves, "waves", "", "the role's waves, a VCD")
+	fl.Uint64Var(&flags.period, "period", 10, "units of time of a cycle in the waves: 10 of Verilator, 6400000 of GHDL")
+	fl.IntVar(&flags.rank, "rank", -1,
 		"rank of the role; needed if the capture has packets of several (default: the only one)")
-	fl.StringVar(&f.input.profile, "profile", "cloudfpga",
+	fl.StringVar(&flags.input.profile, "profile", "cloudfpga",
 		"profile of the packets: cloudfpga or v0.9; extended is detected automatically")
 	return cmd
 }
@@ -62,36 +62,36 @@ type rolePackets struct {
 	Packets    int    `json:"packets"`
 }
 
-func (a *app) cosimWaves(ctx context.Context, f *wavesFlags, args []string, stdin io.Reader, stdout io.Writer) error {
+func (a *app) cosimWaves(ctx context.Context, flags *wavesFlags, args []string, stdin io.Reader, stdout io.Writer) error {
 	switch {
-	case f.output == "":
+	case flags.output == "":
 		return usageErrorf("--output is missing: name the file to be written")
-	case f.period == 0:
+	case flags.period == 0:
 		return usageErrorf("--period 0: must be at least 1")
-	case f.waves == "":
+	case flags.waves == "":
 		return usageErrorf("--waves is missing: name the role's waves")
-	case sameFile(f.waves, f.output):
-		return usageErrorf("--output %s: is the file of --waves", f.output)
+	case sameFile(flags.waves, flags.output):
+		return usageErrorf("--output %s: is the file of --waves", flags.output)
 	}
-	packets, err := f.readPackets(ctx, args, stdin)
+	packets, err := flags.readPackets(ctx, args, stdin)
 	if err != nil {
 		return err
 	}
-	simulation, err := packets.lastSimulation(f.rank)
+	simulation, err := packets.lastSimulation(flags.rank)
 	if err != nil {
 		return err
 	}
-	waves, err := os.Open(f.waves)
+	waves, err := os.Open(flags.waves)
 	if err != nil {
 		return err
 	}
 	defer waves.Close()
 	list := packets.packetsOf(simulation)
-	if err := writeFile(f.output,
-		func(out io.Writer) error { return vcd.Write(out, waves, f.period, list) }); err != nil {
+	if err := writeFile(flags.output,
+		func(out io.Writer) error { return vcd.Write(out, waves, flags.period, list) }); err != nil {
 		return err
 	}
-	r := rolePackets{f.output, simulation.Rank, simulation.Simulation, len(list)}
+	r := rolePackets{flags.output, simulation.Rank, simulation.Simulation, len(list)}
 	return a.print(stdout, r, "%s: %s of rank %d, simulation %d; look at it with: gtkwave %s\n", r.File,
 		words.Plural(r.Packets, "packet"), r.Rank, r.Simulation, r.File)
 }
@@ -127,49 +127,49 @@ func (f *wavesFlags) readPackets(ctx context.Context, args []string, stdin io.Re
 		return nil, err
 	}
 	defer src.Close()
-	c := &cyclePackets{addrs: map[int]netip.AddrPort{}}
+	packets := &cyclePackets{addrs: map[int]netip.AddrPort{}}
 	text := "" // of the first event of a packet
 	tracker := capture.NewTracker(capture.TrackerOptions{Profile: profile, OnEvent: func(e *capture.Event) {
 		if e.HasRanks {
-			c.addrs[int(e.Header.Src)], c.addrs[int(e.Header.Dst)] = e.Src, e.Dst
+			packets.addrs[int(e.Header.Src)], packets.addrs[int(e.Header.Dst)] = e.Src, e.Dst
 		}
 		if text == "" {
 			text = eventName(e)
 		}
 	}})
-	var u pcapng.Unit
+	var unit pcapng.Unit
 	for {
-		if err := src.Next(&u); errors.Is(err, io.EOF) {
-			return c, nil
+		if err := src.Next(&unit); errors.Is(err, io.EOF) {
+			return packets, nil
 		} else if err != nil {
 			return nil, &unreadableError{err}
 		}
 		text = ""
-		part := u // Tracker.Unit changes it
+		part := unit // Tracker.Unit changes it
 		tracker.ProcessUnit(&part)
-		p := cyclePacket{src: u.Src, text: fmt.Sprintf("%d:%s", u.Packet, text)}
-		for _, comment := range u.Comments {
+		packet := cyclePacket{src: unit.Src, text: fmt.Sprintf("%d:%s", unit.Packet, text)}
+		for _, comment := range unit.Comments {
 			if cycle, ok := pcapng.ParseCycle(comment); ok {
-				p.cycles = append(p.cycles, cycle)
+				packet.cycles = append(packet.cycles, cycle)
 			}
 		}
-		if p.cycles != nil {
-			c.list = append(c.list, p)
+		if packet.cycles != nil {
+			packets.list = append(packets.list, packet)
 		}
 	}
 }
 
 // eventName returns a name for an event. The name has no blanks.
 func eventName(e *capture.Event) string {
-	l := e.JSON()
-	name := l.Type
+	event := e.JSON()
+	name := event.Type
 	if name == "" {
-		name = l.Kind
+		name = event.Kind
 	}
-	if l.SrcRank == nil {
+	if event.SrcRank == nil {
 		return name
 	}
-	return fmt.Sprintf("%s:%d>%d", name, *l.SrcRank, *l.DstRank)
+	return fmt.Sprintf("%s:%d>%d", name, *event.SrcRank, *event.DstRank)
 }
 
 // last returns the last simulation of the given rank. If rank is negative, it returns that of the only rank with a

@@ -35,7 +35,7 @@ type decodeFlags struct {
 }
 
 func (a *app) decodeCommand() *cobra.Command {
-	var f decodeFlags
+	var flags decodeFlags
 	cmd := &cobra.Command{
 		Use: "decode FILE...|- | decode -i INTERFACE", Short: "Print the packets of a recording",
 		Long: `Print a line for each ZRLMPI packet of a pcap or pcapng file, or of an interface, with
@@ -53,51 +53,51 @@ Exit codes: 2 the recording cannot be read, or has no packet of ZRLMPI; otherwis
   zrlctl decode trace.pcap --packet 12,17,31
   zrlctl decode host0.pcap host1.pcap`,
 		RunE: operation(func(cmd *cobra.Command, args []string) error {
-			return a.decode(cmd.Context(), &f, args, cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr())
+			return a.decode(cmd.Context(), &flags, args, cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		}),
 	}
-	f.input.addFlags(cmd)
+	flags.input.addFlags(cmd)
 	fl := cmd.Flags()
-	fl.StringVarP(&f.time, "time", "t", "rel", "time stamps: rel (since the first packet), delta (since the previous "+
+	fl.StringVarP(&flags.time, "time", "t", "rel", "time stamps: rel (since the first packet), delta (since the previous "+
 		"packet), abs (date and time), epoch (seconds since 1970) or none")
-	fl.UintSliceVar(&f.ranks, "rank", nil, "only packets from or to these ranks")
-	fl.StringSliceVar(&f.types, "type", nil,
+	fl.UintSliceVar(&flags.ranks, "rank", nil, "only packets from or to these ranks")
+	fl.StringSliceVar(&flags.types, "type", nil,
 		"only packets of these types; PAYLOAD (continuation datagrams) and BAD (invalid) are types")
-	fl.StringVar(&f.pair, "pair", "", "only packets between these two ranks, as in 0,1")
-	fl.Int64SliceVar(&f.messages, "message", nil, "only packets of these messages")
-	fl.Int64SliceVar(&f.packets, "packet", nil,
+	fl.StringVar(&flags.pair, "pair", "", "only packets between these two ranks, as in 0,1")
+	fl.Int64SliceVar(&flags.messages, "message", nil, "only packets of these messages")
+	fl.Int64SliceVar(&flags.packets, "packet", nil,
 		"only packets of these numbers, such as those of a finding of zrlctl analyze")
-	fl.BoolVarP(&f.hex, "hex", "x", false, "also print the bytes")
-	fl.StringVarP(&f.output, "output", "o", "",
+	fl.BoolVarP(&flags.hex, "hex", "x", false, "also print the bytes")
+	fl.StringVarP(&flags.output, "output", "o", "",
 		"write matching packets to this pcapng file, as plain IP packets, instead of printing them")
 	return cmd
 }
 
 // decode prints the matching packets, or writes them to a file.
-func (a *app) decode(ctx context.Context, f *decodeFlags, args []string, stdin io.Reader, stdout,
+func (a *app) decode(ctx context.Context, flags *decodeFlags, args []string, stdin io.Reader, stdout,
 	stderr io.Writer) error {
-	match, err := f.filter()
+	match, err := flags.filter()
 	if err != nil {
 		return err
 	}
-	clock, err := newClock(f.time)
+	clock, err := newClock(flags.time)
 	if err != nil {
 		return err
 	}
-	profile, err := f.input.parseProfile()
+	profile, err := flags.input.parseProfile()
 	if err != nil {
 		return err
 	}
-	src, name, err := f.input.open(ctx, args, stdin)
+	src, name, err := flags.input.open(ctx, args, stdin)
 	if err != nil {
 		return err
 	}
 	defer src.Close()
-	d := decoder{src: src, profile: profile, matches: match, live: f.input.iface != ""}
-	if f.output != "" {
-		err = writeFile(f.output, func(out io.Writer) error { return d.write(ctx, out) })
+	d := decoder{src: src, profile: profile, matches: match, live: flags.input.iface != ""}
+	if flags.output != "" {
+		err = writeFile(flags.output, func(out io.Writer) error { return d.write(ctx, out) })
 	} else {
-		err = d.print(ctx, stdout, clock, a.json, f.hex)
+		err = d.print(ctx, stdout, clock, a.json, flags.hex)
 	}
 	if d.tracker == nil { // the output could not be opened
 		return err
@@ -112,17 +112,17 @@ func (a *app) decode(ctx context.Context, f *decodeFlags, args []string, stdin i
 }
 
 // printIgnored prints the number of packets for which no line was printed.
-func printIgnored(out io.Writer, s *capture.Stats, notFollowed int64, asJSON bool) (err error) {
-	if len(s.Skipped) == 0 && notFollowed == 0 {
+func printIgnored(out io.Writer, stats *capture.Stats, notFollowed int64, asJSON bool) (err error) {
+	if len(stats.Skipped) == 0 && notFollowed == 0 {
 		return nil
 	}
 	if asJSON {
 		return json.NewEncoder(out).Encode(struct {
 			Skipped     map[string]int64 `json:"skipped"`
 			NotFollowed int64            `json:"not_followed,omitempty"`
-		}{s.Skipped, notFollowed})
+		}{stats.Skipped, notFollowed})
 	}
-	if reasons := s.SkippedReasons(); len(reasons) > 0 {
+	if reasons := stats.SkippedReasons(); len(reasons) > 0 {
 		_, err = fmt.Fprintf(out, "ignored packets: %s\n", strings.Join(reasons, ", "))
 	}
 	if notFollowed > 0 && err == nil {
@@ -146,13 +146,13 @@ type decoder struct {
 func (d *decoder) print(ctx context.Context, stdout io.Writer, clock *clock, asJSON, withHex bool) error {
 	out := bufio.NewWriterSize(stdout, 1<<16)
 	enc := json.NewEncoder(out)
-	event := func(e *capture.Event) error {
+	event := func(event *capture.Event) error {
 		if asJSON {
-			return enc.Encode(e.JSON())
+			return enc.Encode(event.JSON())
 		}
-		_, err := fmt.Fprintf(out, "%6d %s%s\n", e.Packet, clock.formatTime(e.Time), e.Text())
+		_, err := fmt.Fprintf(out, "%6d %s%s\n", event.Packet, clock.formatTime(event.Time), event.Text())
 		if withHex && err == nil {
-			_, err = io.WriteString(out, indent(hex.Dump(e.Data)))
+			_, err = io.WriteString(out, indent(hex.Dump(event.Data)))
 		}
 		return err
 	}
@@ -230,29 +230,29 @@ func (f *decodeFlags) filter() (func(*capture.Event) bool, error) {
 			return nil, usageErrorf("--type %q: must be one of %s", name, strings.Join(names, ", "))
 		}
 	}
-	return func(e *capture.Event) bool {
-		h := e.Header
+	return func(event *capture.Event) bool {
+		h := event.Header
 		switch {
 		case len(f.ranks) > 0 &&
-			(!e.HasRanks || !slices.Contains(f.ranks, uint(h.Src)) && !slices.Contains(f.ranks, uint(h.Dst))),
-			f.pair != "" && (!e.HasRanks || !(h.Src == a && h.Dst == b || h.Src == b && h.Dst == a)),
-			len(f.messages) > 0 && !slices.Contains(f.messages, e.Message),
-			len(f.packets) > 0 && !slices.Contains(f.packets, e.Packet),
-			len(f.types) > 0 && !slices.Contains(f.types, typeName(e)):
+			(!event.HasRanks || !slices.Contains(f.ranks, uint(h.Src)) && !slices.Contains(f.ranks, uint(h.Dst))),
+			f.pair != "" && (!event.HasRanks || !(h.Src == a && h.Dst == b || h.Src == b && h.Dst == a)),
+			len(f.messages) > 0 && !slices.Contains(f.messages, event.Message),
+			len(f.packets) > 0 && !slices.Contains(f.packets, event.Packet),
+			len(f.types) > 0 && !slices.Contains(f.types, typeName(event)):
 			return false
 		}
 		return true
 	}, nil
 }
 
-func typeName(e *capture.Event) string {
-	switch e.Kind {
+func typeName(event *capture.Event) string {
+	switch event.Kind {
 	case capture.PayloadEvent:
 		return "PAYLOAD"
 	case capture.BadEvent:
 		return "BAD"
 	}
-	return e.Header.Type.String()
+	return event.Header.Type.String()
 }
 
 // clock formats times in one of the modes.

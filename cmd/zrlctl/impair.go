@@ -32,7 +32,7 @@ type impairFlags struct {
 }
 
 func (a *app) impairCommand() *cobra.Command {
-	var f impairFlags
+	var flags impairFlags
 	cmd := &cobra.Command{
 		Use: "impair CONFIG|-", Short: "Lose, delay, duplicate and corrupt packets between ranks",
 		Long: `Relay the packets between the ranks of a configuration, and impair them by rules.
@@ -52,30 +52,30 @@ a rule with a fault that its transport cannot have is an error.`,
   zrlctl impair cluster.yaml --rule "from 2 to 0 packet ACK nth 3 loss 100%"
   zrlctl impair cluster.yaml --transport tcp --reset 0.1% --delay 1ms`,
 		Args: argCount(1, 1),
-		RunE: operation(func(cmd *cobra.Command, args []string) error { return a.impair(cmd, &f, args[0]) }),
+		RunE: operation(func(cmd *cobra.Command, args []string) error { return a.impair(cmd, &flags, args[0]) }),
 	}
 	fl := cmd.Flags()
-	fl.StringVar(&f.pool, "via", "",
+	fl.StringVar(&flags.pool, "via", "",
 		"`addresses` of the relay in rank order, as in 10.0.1.1-10.0.1.4 (default "+relay.DefaultPool+
 			" if all ranks are on loopback addresses)")
-	fl.StringVar(&f.transport, "transport", "", "udp or tcp (default: defaults.transport of the configuration, or udp)")
-	fl.StringVar(&f.script, "script", "", "`file` of rules")
-	fl.StringArrayVar(&f.rules, "rule", nil,
+	fl.StringVar(&flags.transport, "transport", "", "udp or tcp (default: defaults.transport of the configuration, or udp)")
+	fl.StringVar(&flags.script, "script", "", "`file` of rules")
+	fl.StringArrayVar(&flags.rules, "rule", nil,
 		"another `rule`, as in \"from 2 to 0 packet ACK nth 3 loss 100%\"; may be given several times")
-	fl.IntVar(&f.seed, "seed", 0, "seed (default: that of the script, or 0)")
-	fl.IntSliceVar(&f.printConfig, "print-config", nil,
+	fl.IntVar(&flags.seed, "seed", 0, "seed (default: that of the script, or 0)")
+	fl.IntSliceVar(&flags.printConfig, "print-config", nil,
 		"print the configuration for a zrlmpid that runs these `ranks`, and exit")
-	fl.BoolVarP(&f.verbose, "verbose", "v", false, "print a report every second")
-	for _, w := range impair.Words() {
-		if w.Value == "" {
-			fl.Bool(w.Name, false, w.Help)
+	fl.BoolVarP(&flags.verbose, "verbose", "v", false, "print a report every second")
+	for _, word := range impair.Words() {
+		if word.Value == "" {
+			fl.Bool(word.Name, false, word.Help)
 			continue
 		}
-		help := w.Help
-		if !w.Fault {
+		help := word.Help
+		if !word.Fault {
 			help = "packets " + help
 		}
-		fl.Var(&ruleFlag{kind: w.Value}, w.Name, help)
+		fl.Var(&ruleFlag{kind: word.Value}, word.Name, help)
 	}
 	return cmd
 }
@@ -87,16 +87,16 @@ func (v *ruleFlag) String() string        { return v.text }
 func (v *ruleFlag) Type() string          { return v.kind }
 func (v *ruleFlag) Set(text string) error { v.text = text; return nil }
 
-func (a *app) impair(cmd *cobra.Command, f *impairFlags, file string) error {
-	plan, err := f.makePlan(file, cmd.InOrStdin())
+func (a *app) impair(cmd *cobra.Command, flags *impairFlags, file string) error {
+	plan, err := flags.makePlan(file, cmd.InOrStdin())
 	if err != nil {
 		return &usageError{err}
 	}
 	out := cmd.OutOrStdout()
 	if cmd.Flags().Changed("print-config") {
-		return printConfig(out, plan, f.printConfig)
+		return printConfig(out, plan, flags.printConfig)
 	}
-	script, err := f.readScript(cmd.Flags())
+	script, err := flags.readScript(cmd.Flags())
 	if err == nil {
 		err = plan.Check(script)
 	}
@@ -116,7 +116,7 @@ func (a *app) impair(cmd *cobra.Command, f *impairFlags, file string) error {
 	if err := a.printReady(out, plan, script); err != nil {
 		return err
 	}
-	if err := a.reportUntilDone(cmd.Context(), out, r, requested, f.verbose); err != nil {
+	if err := a.reportUntilDone(cmd.Context(), out, r, requested, flags.verbose); err != nil {
 		return err
 	}
 	return a.printRelayReport(out, r)
@@ -160,13 +160,13 @@ func (f *impairFlags) readScript(fl *pflag.FlagSet) (script impair.Script, err e
 	}
 	lines := f.rules
 	var own []string
-	for _, w := range impair.Words() {
-		value := fl.Lookup(w.Name).Value.String()
-		if !fl.Changed(w.Name) || w.Value == "" && value == "false" {
+	for _, word := range impair.Words() {
+		value := fl.Lookup(word.Name).Value.String()
+		if !fl.Changed(word.Name) || word.Value == "" && value == "false" {
 			continue
 		}
-		own = append(own, w.Name)
-		if w.Value != "" {
+		own = append(own, word.Name)
+		if word.Value != "" {
 			own = append(own, value)
 		}
 	}

@@ -53,12 +53,12 @@ func (t *target) detectSocket(cmd *cobra.Command) {
 
 // handleQuery is a query.Handler that passes a request to the daemon or job that the user named. If the user named neither,
 // it passes the request to the daemon or, if no daemon is running, to the only job.
-func (t *target) handleQuery(ctx context.Context, r query.Request) query.Response {
+func (t *target) handleQuery(ctx context.Context, request query.Request) query.Response {
 	name := t.job
 	if name == "" {
 		client := t.app.client()
 		defer client.Close()
-		resp := client.Handle(ctx, r)
+		resp := client.Handle(ctx, request)
 		if _, none := errors.AsType[*control.UnreachableError](resp.Err); !none || t.socketGiven {
 			return resp
 		}
@@ -72,7 +72,7 @@ func (t *target) handleQuery(ctx context.Context, r query.Request) query.Respons
 	if err != nil {
 		return query.Response{Err: err}
 	}
-	return j.Handle(ctx, r)
+	return j.Handle(ctx, request)
 }
 
 // chooseOnlyJob returns the name of the only job in list. listErr is the error from reading the list, and err explains why no

@@ -163,21 +163,21 @@ beginning is written nevertheless.`,
 			}
 			client := a.client()
 			defer client.Close()
-			m, data, err := client.Recv(cmd.Context(), req)
+			message, data, err := client.Recv(cmd.Context(), req)
 			if err != nil {
 				return err
 			}
 			switch {
 			case a.json:
-				err = a.writeReceived(cmd.OutOrStdout(), m, data, out, format, write)
+				err = a.writeReceived(cmd.OutOrStdout(), message, data, out, format, write)
 			default:
 				err = writeOutput(out, cmd.OutOrStdout(), data, write)
 			}
 			if err != nil {
 				return err
 			}
-			if m.Truncated != "" {
-				return &control.Error{Kind: control.Truncated, Message: m.Truncated + "; raise --words"}
+			if message.Truncated != "" {
+				return &control.Error{Kind: control.Truncated, Message: message.Truncated + "; raise --words"}
 			}
 			return nil
 		}),
@@ -202,19 +202,19 @@ type receivedMessage struct {
 
 func (a *app) writeReceived(stdout io.Writer, m control.Message, data []byte, out, format string,
 	write func(io.Writer, []byte) error) error {
-	r := receivedMessage{Message: m}
+	message := receivedMessage{Message: m}
 	switch {
 	case out != "-":
 		if err := writeOutput(out, stdout, data, write); err != nil {
 			return err
 		}
-		r.File = out
+		message.File = out
 	case format == "int":
 		ints := make([]int32, len(data)/protocol.WordLen)
 		for i := range ints {
 			ints[i] = int32(binary.LittleEndian.Uint32(data[i*protocol.WordLen:]))
 		}
-		r.Data = ints
+		message.Data = ints
 	case format == "float":
 		// Format floats as text because JSON cannot represent infinities.
 		floats := make([]string, len(data)/protocol.WordLen)
@@ -222,11 +222,11 @@ func (a *app) writeReceived(stdout io.Writer, m control.Message, data []byte, ou
 			f := math.Float32frombits(binary.LittleEndian.Uint32(data[i*protocol.WordLen:]))
 			floats[i] = strconv.FormatFloat(float64(f), 'g', -1, 32)
 		}
-		r.Data = floats
+		message.Data = floats
 	default:
-		r.Data = hex.EncodeToString(data)
+		message.Data = hex.EncodeToString(data)
 	}
-	return writeJSON(stdout, r)
+	return writeJSON(stdout, message)
 }
 
 func writeOutput(name string, stdout io.Writer, data []byte, write func(io.Writer, []byte) error) error {

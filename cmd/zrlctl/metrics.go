@@ -58,7 +58,7 @@ func printMetrics(ctx context.Context, out io.Writer) error {
 
 // serveMetrics serves metrics until ctx is done.
 func serveMetrics(ctx context.Context, listen string, stderr io.Writer) error {
-	s, err := web.Listen(web.Options{Listen: listen, Ready: func() error { return nil },
+	server, err := web.Listen(web.Options{Listen: listen, Ready: func() error { return nil },
 		Log: slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))})
 	if err != nil {
 		return err
@@ -71,11 +71,11 @@ func serveMetrics(ctx context.Context, listen string, stderr io.Writer) error {
 		}
 		return list
 	})
-	s.Handle("GET /metrics", metrics.Handler(registry, errs))
-	s.Handle("GET /status.json", http.HandlerFunc(serveJobStatus))
-	s.Handle("GET /jobs/{job}/status.json", http.HandlerFunc(serveJobStatus))
-	fmt.Fprintf(stderr, "zrlctl: metrics at %smetrics\n", s.URL())
-	return s.Serve(ctx)
+	server.Handle("GET /metrics", metrics.Handler(registry, errs))
+	server.Handle("GET /status.json", http.HandlerFunc(serveJobStatus))
+	server.Handle("GET /jobs/{job}/status.json", http.HandlerFunc(serveJobStatus))
+	fmt.Fprintf(stderr, "zrlctl: metrics at %smetrics\n", server.URL())
+	return server.Serve(ctx)
 }
 
 // jobMetrics returns the current metrics of the jobs on this host.

@@ -33,7 +33,7 @@ type pingFlags struct {
 }
 
 func (a *app) pingCommand() *cobra.Command {
-	var f pingFlags
+	var flags pingFlags
 	cmd := &cobra.Command{
 		Use: "ping RANK[,RANK…]|all…", Short: "Send messages to echo kernels and measure the handshake",
 		Long: `Send messages to ranks that echo them, compare every byte, and measure each step of
@@ -49,17 +49,17 @@ the middle of a message, an FPGA may wait forever: restart its role, then ping a
 		Example: "  zrlctl ping 1,2 --words 1,346,347 --count 100\n  zrlctl ping all --parallel",
 		Args:    argCount(1, -1),
 		RunE: operation(func(cmd *cobra.Command, args []string) error {
-			return a.ping(cmd.Context(), cmd.OutOrStdout(), &f, args)
+			return a.ping(cmd.Context(), cmd.OutOrStdout(), &flags, args)
 		}),
 	}
 	fl := cmd.Flags()
-	fl.IntSliceVar(&f.words, "words", []int{1}, "message sizes in 32-bit words, as in 1,346,347")
-	fl.IntVar(&f.count, "count", 1, "round trips of each size")
-	fl.StringVar(&f.datatype, "datatype", "int", "datatype: int or float")
-	fl.Uint64Var(&f.seed, "seed", 0, "seed of the payload (0: random)")
-	fl.BoolVar(&f.parallel, "parallel", false, "ping all ranks at the same time")
-	addFromFlag(fl, &f.from)
-	addTimeoutFlag(fl, &f.timeout)
+	fl.IntSliceVar(&flags.words, "words", []int{1}, "message sizes in 32-bit words, as in 1,346,347")
+	fl.IntVar(&flags.count, "count", 1, "round trips of each size")
+	fl.StringVar(&flags.datatype, "datatype", "int", "datatype: int or float")
+	fl.Uint64Var(&flags.seed, "seed", 0, "seed of the payload (0: random)")
+	fl.BoolVar(&flags.parallel, "parallel", false, "ping all ranks at the same time")
+	addFromFlag(fl, &flags.from)
+	addTimeoutFlag(fl, &flags.timeout)
 	return cmd
 }
 
@@ -70,16 +70,16 @@ type series struct {
 	err       error
 }
 
-func (a *app) ping(ctx context.Context, out io.Writer, f *pingFlags, args []string) error {
+func (a *app) ping(ctx context.Context, out io.Writer, flags *pingFlags, args []string) error {
 	switch {
-	case f.count < 1:
-		return usageErrorf("--count %d: must be at least 1", f.count)
-	case len(f.words) == 0:
+	case flags.count < 1:
+		return usageErrorf("--count %d: must be at least 1", flags.count)
+	case len(flags.words) == 0:
 		return usageErrorf("--words: no size given")
 	}
 	client := a.client()
 	defer client.Close()
-	peers, err := pingPeers(ctx, client, f.from, args)
+	peers, err := pingPeers(ctx, client, flags.from, args)
 	if err != nil {
 		return err
 	}
@@ -88,11 +88,11 @@ func (a *app) ping(ctx context.Context, out io.Writer, f *pingFlags, args []stri
 	var wg sync.WaitGroup
 	for _, peer := range peers {
 		one := func() {
-			for _, words := range f.words {
-				report.addSeries(f.runSeries(ctx, client, peer, words, report))
+			for _, words := range flags.words {
+				report.addSeries(flags.runSeries(ctx, client, peer, words, report))
 			}
 		}
-		if f.parallel {
+		if flags.parallel {
 			wg.Go(one)
 		} else {
 			one()
@@ -108,14 +108,14 @@ func (a *app) ping(ctx context.Context, out io.Writer, f *pingFlags, args []stri
 }
 
 // runSeries pings one rank with messages of one size.
-func (f *pingFlags) runSeries(ctx context.Context, client *control.Client, peer, words int, r *pingReport) *series {
+func (f *pingFlags) runSeries(ctx context.Context, client *control.Client, peer, words int, report *pingReport) *series {
 	s := &series{to: peer, words: words}
 	s.err = client.Ping(ctx, control.PingRequest{
 		From: f.from, To: peer, Words: words, Count: f.count,
 		Datatype: f.datatype, Timeout: f.timeout.String(), Seed: f.seed,
 	}, func(t control.Trip) error {
 		s.trips = append(s.trips, t)
-		return r.printTrip(t)
+		return report.printTrip(t)
 	})
 	return s
 }
@@ -139,17 +139,17 @@ func pingPeers(ctx context.Context, client *control.Client, from int, args []str
 }
 
 func allPeers(ctx context.Context, client *control.Client, from int) ([]int, error) {
-	s, err := client.Status(ctx)
+	status, err := client.Status(ctx)
 	if err != nil {
 		return nil, err
 	}
-	for _, r := range s.Ranks {
+	for _, r := range status.Ranks {
 		if from == control.AnyRank && r.Role == state.RoleHost {
 			from = r.Rank
 		}
 	}
 	var peers []int
-	for _, m := range s.Cluster {
+	for _, m := range status.Cluster {
 		if m.Rank != from {
 			peers = append(peers, m.Rank)
 		}
@@ -186,13 +186,13 @@ func newPingReport(out io.Writer, asJSON bool) *pingReport {
 }
 
 // printTrip prints a round trip if the output is JSON.
-func (r *pingReport) printTrip(t control.Trip) error {
+func (r *pingReport) printTrip(trip control.Trip) error {
 	if r.json == nil {
 		return nil
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.json.Encode(t)
+	return r.json.Encode(trip)
 }
 
 // add prints a complete series and records its error.

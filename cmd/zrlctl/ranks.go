@@ -65,15 +65,15 @@ func rankRows(s *state.Status) []rankRow {
 		rows[i].Member = m
 	}
 	for _, local := range s.Ranks {
-		for _, p := range local.Engine.Peers {
-			own, other := &rows[local.Rank], &rows[p.Rank]
-			own.Sent += p.Sent
-			own.Received += p.Received
-			own.Failed += p.Failed
+		for _, peer := range local.Engine.Peers {
+			own, other := &rows[local.Rank], &rows[peer.Rank]
+			own.Sent += peer.Sent
+			own.Received += peer.Received
+			own.Failed += peer.Failed
 			if other.Role == "" {
-				other.Sent += p.Received
-				other.Received += p.Sent
-				other.Failed += p.Failed
+				other.Sent += peer.Received
+				other.Received += peer.Sent
+				other.Failed += peer.Failed
 			}
 		}
 	}

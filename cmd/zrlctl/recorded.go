@@ -27,13 +27,13 @@ type packetSource struct {
 // openPackets requests the packets of a job, or of the daemon if job is empty.
 func (a *app) openPackets(ctx context.Context, job string, req control.CaptureRequest) (*packetSource, error) {
 	if job == "" {
-		p := &packetSource{client: a.client()}
+		source := &packetSource{client: a.client()}
 		var err error
-		if p.body, p.profile, err = p.client.Capture(ctx, req); err != nil {
-			p.client.Close()
+		if source.body, source.profile, err = source.client.Capture(ctx, req); err != nil {
+			source.client.Close()
 			return nil, err
 		}
-		return p, nil
+		return source, nil
 	}
 	j, err := findJob(job)
 	if err != nil {
@@ -66,16 +66,16 @@ func (p *packetSource) Close() {
 }
 
 // writeJobPackets writes the packets recorded by the ranks of a job.
-func writeJobPackets(ctx context.Context, out io.Writer, p *packetSource, job string) error {
+func writeJobPackets(ctx context.Context, out io.Writer, source *packetSource, job string) error {
 	var recorded recorder.Recording
-	p.job.OnNote = func(n pcapng.RankNote) {
+	source.job.OnNote = func(n pcapng.RankNote) {
 		if c, ok := n.(*pcapng.Call); ok {
 			recorded.Calls = append(recorded.Calls, *c)
 		}
 	}
 	var u pcapng.Unit
-	err := p.job.Next(&u)
-	for ; err == nil; err = p.job.Next(&u) {
+	err := source.job.Next(&u)
+	for ; err == nil; err = source.job.Next(&u) {
 		recorded.Units = append(recorded.Units, u)
 	}
 	if ctx.Err() != nil {
@@ -85,6 +85,6 @@ func writeJobPackets(ctx context.Context, out io.Writer, p *packetSource, job st
 		return err
 	}
 	now := time.Now()
-	capture.Annotate(recorded.Units, now, p.profile)
+	capture.Annotate(recorded.Units, now, source.profile)
 	return recorder.Write(out, recorded, now, "last packets of the ranks of job "+job+" on this host")
 }

@@ -36,15 +36,15 @@ the exit code is 1. With --config, the daemon is the one whose control socket FI
 				client = control.NewClient(cfg.Control.Socket)
 			}
 			defer client.Close()
-			r, err := client.Reload(cmd.Context())
+			result, err := client.Reload(cmd.Context())
 			if err != nil {
 				return err
 			}
 			var text strings.Builder
-			for _, c := range r.Changes {
+			for _, c := range result.Changes {
 				fmt.Fprintln(&text, c.Text)
 			}
-			return a.print(cmd.OutOrStdout(), r, "%s", cmp.Or(text.String(), r.Config+": no changes\n"))
+			return a.print(cmd.OutOrStdout(), result, "%s", cmp.Or(text.String(), result.Config+": no changes\n"))
 		}),
 	}
 	cmd.Flags().StringVar(&file, "config", "", "configuration `FILE` of the daemon, in place of --socket")

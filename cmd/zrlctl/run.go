@@ -44,7 +44,7 @@ func (p *programFlags) addTo(fl *pflag.FlagSet) {
 }
 
 func (a *app) runCommand() *cobra.Command {
-	var f runFlags
+	var flags runFlags
 	cmd := &cobra.Command{
 		Use:   "run -n N PROGRAM [ARGUMENT…] [: -n N PROGRAM [ARGUMENT…]]…",
 		Short: "Run a program as the ranks of a job on this host",
@@ -93,59 +93,59 @@ ZRLMPI_ADDRESS gives another one, or the network that it is in.`,
   zrlctl run --cluster cluster.json --addresses 10.12.0.1-10.12.0.4 ./app
   zrlctl run --cluster cluster.json --stand-in jacobi ./jacobi`,
 		RunE: operation(func(cmd *cobra.Command, args []string) error {
-			return a.run(cmd, &f, args)
+			return a.run(cmd, &flags, args)
 		}),
 	}
 	fl := cmd.Flags()
-	f.program.addTo(fl)
-	fl.BoolVarP(&f.label, "label", "l", false, "begin each line of output with the number of its rank")
-	fl.BoolVarP(&f.verbose, "verbose", "v", false, "print which MPI library the programs use")
-	fl.StringVar(&f.bind, "bind-to", "none", "bind ranks to processors in turn: core or none")
-	f.cluster.addTo(fl)
-	fl.StringSliceVar(&f.hosts, "hosts", nil,
+	flags.program.addTo(fl)
+	fl.BoolVarP(&flags.label, "label", "l", false, "begin each line of output with the number of its rank")
+	fl.BoolVarP(&flags.verbose, "verbose", "v", false, "print which MPI library the programs use")
+	fl.StringVar(&flags.bind, "bind-to", "none", "bind ranks to processors in turn: core or none")
+	flags.cluster.addTo(fl)
+	fl.StringSliceVar(&flags.hosts, "hosts", nil,
 		"hosts that run the job, by mpiexec.hydra: names or addresses, each with :N for N ranks at a time")
-	fl.StringVar(&f.trace, "trace", "", "record the packets of the job in this pcapng file")
+	fl.StringVar(&flags.trace, "trace", "", "record the packets of the job in this pcapng file")
 	return cmd
 }
 
-func (a *app) run(cmd *cobra.Command, f *runFlags, args []string) error {
-	if f.bind != "core" && f.bind != "none" {
-		return usageErrorf("--bind-to %s: it is core or none", f.bind)
+func (a *app) run(cmd *cobra.Command, flags *runFlags, args []string) error {
+	if flags.bind != "core" && flags.bind != "none" {
+		return usageErrorf("--bind-to %s: it is core or none", flags.bind)
 	}
-	if err := checkHosts(f.hosts); err != nil {
-		return usageErrorf("--hosts %s: %w", strings.Join(f.hosts, ","), err)
+	if err := checkHosts(flags.hosts); err != nil {
+		return usageErrorf("--hosts %s: %w", strings.Join(flags.hosts, ","), err)
 	}
 	stderr := &lockedWriter{out: cmd.ErrOrStderr()}
 	say := func(text string) { fmt.Fprintf(stderr, "zrlctl: %s\n", text) }
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, launch.Signals...)
 	defer signal.Stop(signals)
-	j := launch.Job{
-		Name: fmt.Sprintf("zrlctl_%d", os.Getpid()), Label: f.label, Bind: f.bind == "core", Signals: signals,
+	job := launch.Job{
+		Name: fmt.Sprintf("zrlctl_%d", os.Getpid()), Label: flags.label, Bind: flags.bind == "core", Signals: signals,
 		Stdin: cmd.InOrStdin(), Stdout: cmd.OutOrStdout(), Stderr: stderr, Progress: say,
 	}
-	if f.verbose {
-		j.Verbose = say
+	if flags.verbose {
+		job.Verbose = say
 	}
-	cluster, err := f.cluster.load()
+	cluster, err := flags.cluster.load()
 	if err != nil {
 		return &usageError{err}
 	}
-	if cluster != nil && f.program.ranks == 0 && !slices.Contains(args, ":") {
-		f.program.ranks = len(cluster.ranks)
+	if cluster != nil && flags.program.ranks == 0 && !slices.Contains(args, ":") {
+		flags.program.ranks = len(cluster.ranks)
 	}
-	if j.Programs, err = parsePrograms(f.program, args); err != nil {
+	if job.Programs, err = parsePrograms(flags.program, args); err != nil {
 		return err
 	}
-	if e, err := f.externalLaunch(); err != nil {
+	if e, err := flags.externalLaunch(); err != nil {
 		return err
 	} else if e != nil {
-		return f.launchExternally(cmd.Context(), e, &j, cluster, say)
+		return flags.launchExternally(cmd.Context(), e, &job, cluster, say)
 	}
-	if cluster == nil && f.trace != "" {
-		cluster = loopbackCluster(j.Programs)
+	if cluster == nil && flags.trace != "" {
+		cluster = loopbackCluster(job.Programs)
 	}
-	directory, warning, err := jobs.Make(j.Name)
+	directory, warning, err := jobs.Make(job.Name)
 	if err == nil {
 		err = warning
 	}
@@ -153,7 +153,7 @@ func (a *app) run(cmd *cobra.Command, f *runFlags, args []string) error {
 		say("warning: " + err.Error())
 	}
 	if directory != "" {
-		j.Env = []string{jobs.EnvDirectory + "=" + directory}
+		job.Env = []string{jobs.EnvDirectory + "=" + directory}
 		defer func() {
 			if err := jobs.Remove(directory); err != nil {
 				say("warning: " + err.Error())
@@ -161,20 +161,20 @@ func (a *app) run(cmd *cobra.Command, f *runFlags, args []string) error {
 		}()
 	}
 	if cluster == nil {
-		return asJobError(j.Run())
+		return asJobError(job.Run())
 	}
-	j.ProcessRanks = cluster.places()
-	if err := cluster.checkPrograms(j.Programs); err != nil {
+	job.ProcessRanks = cluster.places()
+	if err := cluster.checkPrograms(job.Programs); err != nil {
 		return err
 	}
 	for _, warning := range cluster.cfg.Warnings() {
 		say("warning: " + warning)
 	}
-	end, err := cluster.startHelpers(cmd.Context(), &j, directory, f.trace, stderr, signals)
+	end, err := cluster.startHelpers(cmd.Context(), &job, directory, flags.trace, stderr, signals)
 	if err != nil {
 		return err
 	}
-	err = j.Run()
+	err = job.Run()
 	if failed := end(); failed != nil {
 		_, first := errors.AsType[*standInError](failed)
 		if _, ended := errors.AsType[*launch.SignalError](err); err == nil || first && ended {
@@ -215,31 +215,31 @@ const maxJobRanks = 4096
 // parsePrograms parses the programs of a job. first holds the flags of the first program.
 func parsePrograms(first programFlags, args []string) (programs []launch.Program, err error) {
 	total := 0
-	for f, rest := first, args; ; {
+	for flags, rest := first, args; ; {
 		end := len(rest)
 		if i := slices.Index(rest, ":"); i >= 0 {
 			end = i
 		}
-		p := launch.Program{Ranks: f.ranks, Args: rest[:end], Env: f.env, Dir: f.dir}
+		program := launch.Program{Ranks: flags.ranks, Args: rest[:end], Env: flags.env, Dir: flags.dir}
 		switch {
-		case len(p.Args) == 0:
+		case len(program.Args) == 0:
 			return nil, usageErrorf("there is no program: zrlctl run -n N PROGRAM")
-		case p.Ranks < 1:
-			return nil, usageErrorf("%s: how many ranks? Give -n N, at least 1", p.Args[0])
+		case program.Ranks < 1:
+			return nil, usageErrorf("%s: how many ranks? Give -n N, at least 1", program.Args[0])
 		}
-		for _, variable := range p.Env {
+		for _, variable := range program.Env {
 			if name, _, ok := strings.Cut(variable, "="); !ok || name == "" {
 				return nil, usageErrorf("--env %q: write NAME=VALUE", variable)
 			}
 		}
-		programs, total = append(programs, p), total+p.Ranks
+		programs, total = append(programs, program), total+program.Ranks
 		if total > maxJobRanks {
 			return nil, usageErrorf("a job of %d ranks: it has at most %d on one host", total, maxJobRanks)
 		}
 		if end == len(rest) {
 			return programs, nil
 		}
-		if f, rest, err = parseNext(rest[end+1:]); err != nil {
+		if flags, rest, err = parseNext(rest[end+1:]); err != nil {
 			return nil, err
 		}
 	}
@@ -271,12 +271,12 @@ func expandFlags(fl *pflag.FlagSet, args []string) []string {
 }
 
 // parseNext parses the flags after a colon.
-func parseNext(args []string) (p programFlags, rest []string, err error) {
+func parseNext(args []string) (flags programFlags, rest []string, err error) {
 	fl := pflag.NewFlagSet("", pflag.ContinueOnError)
 	fl.Usage = func() {}
-	p.addTo(fl)
+	flags.addTo(fl)
 	if err := fl.Parse(expandFlags(fl, args)); err != nil {
-		return p, nil, usageErrorf("after a colon: %w", err)
+		return flags, nil, usageErrorf("after a colon: %w", err)
 	}
-	return p, fl.Args(), nil
+	return flags, fl.Args(), nil
 }

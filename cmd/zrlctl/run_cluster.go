@@ -95,13 +95,13 @@ func (f *clusterFlags) fromCluster() (*config.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := cluster.JobOptions{FPGA: f.fpgas, Kernel: f.standIn}
+	options := cluster.JobOptions{FPGA: f.fpgas, Kernel: f.standIn}
 	if f.addresses != "" {
-		if o.Addresses, err = cluster.ParsePool(f.addresses); err != nil {
+		if options.Addresses, err = cluster.ParsePool(f.addresses); err != nil {
 			return nil, err
 		}
 	}
-	return c.JobConfig(o)
+	return c.JobConfig(options)
 }
 
 func (f *clusterFlags) fromConfig() (cfg *config.Config, file string, err error) {
@@ -181,13 +181,13 @@ func (c *jobCluster) startHelpers(
 	if err := node.CheckAddresses(c.cfg, c.ranks); err != nil {
 		return nil, err
 	}
-	var t *traceRecorder
+	var recorder *traceRecorder
 	if record != "" {
 		c.forceUDP()
-		if t, err = c.startTrace(ctx, record); err != nil {
+		if recorder, err = c.startTrace(ctx, record); err != nil {
 			return nil, err
 		}
-		started = append(started, t.finish)
+		started = append(started, recorder.finish)
 	}
 	file, remove, err := c.configPath()
 	if err != nil {
@@ -200,8 +200,8 @@ func (c *jobCluster) startHelpers(
 	if err != nil {
 		return nil, err
 	}
-	if t != nil {
-		t.standIns.Store(d)
+	if recorder != nil {
+		recorder.standIns.Store(d)
 	}
 	started = append(started, stop)
 	return all, nil

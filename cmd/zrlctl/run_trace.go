@@ -54,13 +54,13 @@ type traceRecorder struct {
 // startTrace starts to record packets on all interfaces of this host.
 func (c *jobCluster) startTrace(ctx context.Context, path string) (*traceRecorder, error) {
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
-	t := &traceRecorder{stop: stop, ranks: map[netip.AddrPort]int{}}
-	var o capture.Options
+	recorder := &traceRecorder{stop: stop, ranks: map[netip.AddrPort]int{}}
+	var options capture.Options
 	for i := range c.cfg.Ranks {
 		addr := c.cfg.Ranks[i].Address.AddrPort
-		t.ranks[addr] = c.cfg.Ranks[i].Rank
-		if !slices.Contains(o.Ports, addr.Port()) {
-			o.Ports = append(o.Ports, addr.Port())
+		recorder.ranks[addr] = c.cfg.Ranks[i].Rank
+		if !slices.Contains(options.Ports, addr.Port()) {
+			options.Ports = append(options.Ports, addr.Port())
 		}
 	}
 	interfaces, err := net.Interfaces()
@@ -69,43 +69,43 @@ func (c *jobCluster) startTrace(ctx context.Context, path string) (*traceRecorde
 			continue
 		}
 		var source capture.Source
-		if source, err = o.OpenLive(ctx, i.Name); err == nil {
-			t.sources = append(t.sources, source)
+		if source, err = options.OpenLive(ctx, i.Name); err == nil {
+			recorder.sources = append(recorder.sources, source)
 		}
 	}
 	if err == nil {
-		t.file, err = privatedir.Output(path, 0o666)
+		recorder.file, err = privatedir.Output(path, 0o666)
 	}
 	if err == nil {
-		t.writer = pcapng.NewWriter(t.file, pcapng.WriterOptions{})
+		recorder.writer = pcapng.NewWriter(recorder.file, pcapng.WriterOptions{})
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("--trace: %w", err), t.close())
+		return nil, errors.Join(fmt.Errorf("--trace: %w", err), recorder.close())
 	}
-	for _, source := range t.sources {
-		t.readers.Go(func() { t.readSource(source) })
+	for _, source := range recorder.sources {
+		recorder.readers.Go(func() { recorder.readSource(source) })
 	}
-	return t, nil
+	return recorder, nil
 }
 
 func (t *traceRecorder) readSource(source capture.Source) {
-	var u pcapng.Unit
+	var unit pcapng.Unit
 	for {
-		err := source.Next(&u)
+		err := source.Next(&unit)
 		if errors.Is(err, io.EOF) {
 			return
 		}
 		if err == nil {
-			src, fromRank := t.ranks[u.Src]
-			dst, toRank := t.ranks[u.Dst]
+			src, fromRank := t.ranks[unit.Src]
+			dst, toRank := t.ranks[unit.Dst]
 			if !fromRank || !toRank {
 				continue // not a packet of the job
 			}
-			u.Comments = t.appendCycles(u.Comments[:0], u.Time, src, dst)
+			unit.Comments = t.appendCycles(unit.Comments[:0], unit.Time, src, dst)
 		}
 		t.mu.Lock()
 		if err == nil {
-			err = t.writer.WriteUnit(&u)
+			err = t.writer.WriteUnit(&unit)
 		}
 		if t.err == nil {
 			t.err = err

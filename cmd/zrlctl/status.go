@@ -32,14 +32,14 @@ COPY is the number of those peers whose long messages are copied once, from the 
 memory to the receiver's; it needs the permission to read that memory (ptrace).
 OVERSUBSCRIBED hosts have more ranks than cores: waiting ranks yield the processor.`,
 		RunE: operation(func(cmd *cobra.Command, _ []string) error {
-			s, err := a.queryOrWait(cmd.Context(), wait, t.queryFunc(cmd))
+			status, err := a.queryOrWait(cmd.Context(), wait, t.queryFunc(cmd))
 			if err != nil {
 				return err
 			}
 			if a.json {
-				return writeJSON(cmd.OutOrStdout(), digest.NewDocument(&s, digest.New(&s, nil)))
+				return writeJSON(cmd.OutOrStdout(), digest.NewDocument(&status, digest.New(&status, nil)))
 			}
-			_, err = io.WriteString(cmd.OutOrStdout(), statusText(&s))
+			_, err = io.WriteString(cmd.OutOrStdout(), statusText(&status))
 			return err
 		}),
 	}
@@ -69,28 +69,28 @@ func writeJSON(w io.Writer, v any) error {
 }
 
 // statusText returns the status as text. Waits and problems come first.
-func statusText(s *state.Status) string {
-	d := digest.New(s, nil)
-	page := topPage{sample: &sample{status: s, digest: d}}
+func statusText(status *state.Status) string {
+	d := digest.New(status, nil)
+	page := topPage{sample: &sample{status: status, digest: d}}
 	var b strings.Builder
 	b.WriteString(plainText(page.waitLines()[1:])) // without the empty line above the heading
-	b.WriteString(causesText(s))
+	b.WriteString(causesText(status))
 	b.WriteString(plainText(page.problemLines()[1:]))
-	for _, lines := range [][]string{failureLines(s), callLines(s), unexpectedLines(d), attachedLines(d), dropLines(s)} {
+	for _, lines := range [][]string{failureLines(status), callLines(status), unexpectedLines(d), attachedLines(d), dropLines(status)} {
 		for _, l := range lines {
 			fmt.Fprintln(&b, l)
 		}
 	}
-	where := fmt.Sprintf("%s (local: %s, %s)", words.Plural(len(s.Cluster), "rank"), words.Plural(d.Hosts, "host"),
+	where := fmt.Sprintf("%s (local: %s, %s)", words.Plural(len(status.Cluster), "rank"), words.Plural(d.Hosts, "host"),
 		words.Plural(d.StandIns, "stand-in"))
-	if s.Job != "" {
-		fmt.Fprintf(&b, "\njob %s, uptime %s, %s\n", s.Job, words.Duration(s.Uptime), where)
+	if status.Job != "" {
+		fmt.Fprintf(&b, "\njob %s, uptime %s, %s\n", status.Job, words.Duration(status.Uptime), where)
 	} else {
-		fmt.Fprintf(&b, "\nzrlmpid %s, process %d, uptime %s, configuration %s, %s\n", s.Version, s.PID,
-			words.Duration(s.Uptime), s.Config, where)
+		fmt.Fprintf(&b, "\nzrlmpid %s, process %d, uptime %s, configuration %s, %s\n", status.Version, status.PID,
+			words.Duration(status.Uptime), status.Config, where)
 	}
-	if s.HTTP != "" {
-		fmt.Fprintf(&b, "status page at %s, metrics at %smetrics\n", s.HTTP, s.HTTP)
+	if status.HTTP != "" {
+		fmt.Fprintf(&b, "status page at %s, metrics at %smetrics\n", status.HTTP, status.HTTP)
 	}
 	b.WriteByte('\n')
 	writeLocalTable(&b, d.Ranks)
@@ -136,17 +136,17 @@ func attachedLines(d *digest.Digest) []string {
 // dropLines lists the packets dropped by each local rank, by reason.
 func dropLines(s *state.Status) []string {
 	var lines []string
-	for _, r := range s.Ranks {
-		sum := r.Engine.Dropped
-		for i := range r.Engine.Peers {
-			sum.Add(&r.Engine.Peers[i].Dropped)
+	for _, rank := range s.Ranks {
+		sum := rank.Engine.Dropped
+		for i := range rank.Engine.Peers {
+			sum.Add(&rank.Engine.Peers[i].Dropped)
 		}
 		var words []string
 		for _, c := range digest.SortedCounts[state.DropReason](sum[:]) {
 			words = append(words, fmt.Sprintf("%s %d", c.What, c.N))
 		}
 		if len(words) > 0 {
-			lines = append(lines, fmt.Sprintf("rank %d has dropped packets: %s", r.Rank, strings.Join(words, ", ")))
+			lines = append(lines, fmt.Sprintf("rank %d has dropped packets: %s", rank.Rank, strings.Join(words, ", ")))
 		}
 	}
 	return lines

@@ -12,24 +12,24 @@ import (
 const maxShownFailures = 10
 
 // failureLines lists the operations that failed last, the newest first.
-func failureLines(s *state.Status) []string {
-	if len(s.Failures) == 0 {
+func failureLines(status *state.Status) []string {
+	if len(status.Failures) == 0 {
 		return nil
 	}
 	lines := []string{"", "RECENT FAILURES"}
-	for i := range s.Failures[:min(len(s.Failures), maxShownFailures)] {
-		f := &s.Failures[i]
+	for i := range status.Failures[:min(len(status.Failures), maxShownFailures)] {
+		failure := &status.Failures[i]
 		times := ""
-		if f.Count > 1 {
-			times = fmt.Sprintf(" (%d times)", f.Count)
+		if failure.Count > 1 {
+			times = fmt.Sprintf(" (%d times)", failure.Count)
 		}
-		lines = append(lines, fmt.Sprintf("  %s  rank %d: %s: %s%s", f.Time.Local().Format(time.DateTime), f.Rank,
-			f.What(), words.Clean(f.Reason, maxReasonLen), times))
-		if f.Record != "" {
-			lines = append(lines, "    packets before it: zrlctl analyze "+f.Record)
+		lines = append(lines, fmt.Sprintf("  %s  rank %d: %s: %s%s", failure.Time.Local().Format(time.DateTime), failure.Rank,
+			failure.What(), words.Clean(failure.Reason, maxReasonLen), times))
+		if failure.Record != "" {
+			lines = append(lines, "    packets before it: zrlctl analyze "+failure.Record)
 		}
 	}
-	if more := len(s.Failures) - maxShownFailures; more > 0 {
+	if more := len(status.Failures) - maxShownFailures; more > 0 {
 		lines = append(lines, fmt.Sprintf("  and %d more, which --json has", more))
 	}
 	return append(lines, "")

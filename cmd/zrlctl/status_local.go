@@ -15,13 +15,13 @@ func writeLocalTable(out *strings.Builder, ranks []digest.Rank) {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "RANK\tTRANSPORTS\tOFFLOAD\tRECEIVE BUFFER\tSHM RING\tSINGLE COPY\tOVERSUBSCRIBED")
 	for i := range ranks {
-		r := &ranks[i]
+		rank := &ranks[i]
 		oversubscribed := "no"
-		if r.Oversubscribed {
+		if rank.Oversubscribed {
 			oversubscribed = "yes"
 		}
-		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Rank, orDash(r.TransportText(",")),
-			r.OffloadText(), bufferText(r.RankInfo), sizeText(r.Ring), singleCopyText(r.RankInfo), oversubscribed)
+		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%s\n", rank.Rank, orDash(rank.TransportText(",")),
+			rank.OffloadText(), bufferText(rank.RankInfo), sizeText(rank.Ring), singleCopyText(rank.RankInfo), oversubscribed)
 	}
 	_ = w.Flush() // a Builder returns no errors
 }

@@ -80,7 +80,7 @@ func (t *top) takeSample(ctx context.Context, before *sample) (*sample, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, answerTimeout,
 		control.Errorf(control.Timeout, "no answer from the daemon for %s", words.Duration(answerTimeout.Seconds())))
 	defer cancel()
-	s, err := t.query(ctx)
+	status, err := t.query(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -88,8 +88,8 @@ func (t *top) takeSample(ctx context.Context, before *sample) (*sample, error) {
 	if before != nil {
 		past = before.status
 	}
-	causes := diagnosis.Diagnose([]diagnosis.Source{{Status: &s}}, diagnosis.MinWaitAge).Findings
-	return &sample{time.Now(), &s, digest.New(&s, past), causes}, nil
+	causes := diagnosis.Diagnose([]diagnosis.Source{{Status: &status}}, diagnosis.MinWaitAge).Findings
+	return &sample{time.Now(), &status, digest.New(&status, past), causes}, nil
 }
 
 // print writes samples until ctx is done or count is reached.

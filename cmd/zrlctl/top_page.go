@@ -23,13 +23,13 @@ const hangingIndent = 4
 
 // header returns the lines that do not scroll. They show the daemon and the verdict.
 func (p *topPage) header() []styledLine {
-	s, d := p.status, p.digest
-	daemon := fmt.Sprintf("zrlmpid %s, process %d", s.Version, s.PID)
-	if s.Job != "" {
-		daemon = "job " + s.Job
+	status, d := p.status, p.digest
+	daemon := fmt.Sprintf("zrlmpid %s, process %d", status.Version, status.PID)
+	if status.Job != "" {
+		daemon = "job " + status.Job
 	}
-	daemon += fmt.Sprintf(", uptime %s, %s (local: %d)", words.Duration(s.Uptime), words.Plural(len(s.Cluster), "rank"),
-		len(s.Ranks))
+	daemon += fmt.Sprintf(", uptime %s, %s (local: %d)", words.Duration(status.Uptime), words.Plural(len(status.Cluster), "rank"),
+		len(status.Ranks))
 	v := d.Verdict()
 	style := map[digest.Level]style{digest.LevelGood: green, digest.LevelWarn: yellow, digest.LevelBad: boldRed}[v.Level]
 	verdict := styledLine{{v.Text, style}}
@@ -88,15 +88,15 @@ func heading(format string, args ...any) []styledLine {
 func (p *topPage) waitLines() []styledLine {
 	t := table{names: []string{">AGE", ">RANK", "", "PEER", "WHAT"}}
 	fit, hidden := digest.NewFilter(p.filter).Waits(p.digest)
-	for _, w := range fit {
-		style, peer := yellow, fmt.Sprint(w.Peer)
-		if w.Age() == digest.Long || w.InCycle {
+	for _, wait := range fit {
+		style, peer := yellow, fmt.Sprint(wait.Peer)
+		if wait.Age() == digest.Long || wait.InCycle {
 			style = red
 		}
-		if w.Peer == digest.AnyRank {
+		if wait.Peer == digest.AnyRank {
 			peer = "any"
 		}
-		t.addRow(style, words.Duration(w.Seconds), fmt.Sprint(w.Rank), "→", peer, waitText(w))
+		t.addRow(style, words.Duration(wait.Seconds), fmt.Sprint(wait.Rank), "→", peer, waitText(wait))
 	}
 	lines := heading("WAITING RANKS")
 	for _, c := range p.digest.Cycles {
@@ -157,19 +157,19 @@ func (p *topPage) rankLines() []styledLine {
 	t := table{names: []string{">RANK", "ROLE", "STATE", "TRANSPORTS", ">POSTED", ">UNEXPECTED", ">MSG/S", ">BYTES/S",
 		"PROGRAMS", "ADDRESS"}}
 	listed, idle := digest.NewFilter(p.filter).Ranks(p.digest, p.filter != "")
-	for _, r := range listed {
+	for _, rank := range listed {
 		style := plain
-		if r.Failed() {
+		if rank.Failed() {
 			style = red
 		}
-		programs := make([]string, len(r.Attached))
-		for i, prog := range r.Attached {
+		programs := make([]string, len(rank.Attached))
+		for i, prog := range rank.Attached {
 			programs[i] = fmt.Sprint(prog.PID)
 		}
-		t.addRow(style, fmt.Sprint(r.Rank), strings.TrimSpace(string(r.Role)+" "+r.Kernel), orDash(r.KernelState),
-			orDash(r.TransportText(",")),
-			fmt.Sprint(r.Posted), fmt.Sprint(r.Unexpected), formatRate(&r.Rates, r.Rates.Messages), formatByteRate(&r.Rates),
-			orDash(strings.Join(programs, ",")), r.Address)
+		t.addRow(style, fmt.Sprint(rank.Rank), strings.TrimSpace(string(rank.Role)+" "+rank.Kernel), orDash(rank.KernelState),
+			orDash(rank.TransportText(",")),
+			fmt.Sprint(rank.Posted), fmt.Sprint(rank.Unexpected), formatRate(&rank.Rates, rank.Rates.Messages), formatByteRate(&rank.Rates),
+			orDash(strings.Join(programs, ",")), rank.Address)
 	}
 	lines := append(heading("LOCAL RANKS"), t.lines(p.width)...)
 	if len(idle) > 0 {
@@ -204,19 +204,19 @@ func (p *topPage) peerLines() []styledLine {
 }
 
 // peerState returns the state of a peer in a few words, and its style.
-func peerState(p *digest.Peer) (string, style) {
-	switch age := digest.AgeOf(p.OldestWait); {
-	case p.Refuses != "":
+func peerState(peer *digest.Peer) (string, style) {
+	switch age := digest.AgeOf(peer.OldestWait); {
+	case peer.Refuses != "":
 		return "refused", red
-	case p.NetworkError != "":
+	case peer.NetworkError != "":
 		return "network error", red
 	case age == digest.Long:
-		return "waiting " + words.Duration(p.OldestWait), red
+		return "waiting " + words.Duration(peer.OldestWait), red
 	case age == digest.Medium:
-		return "waiting " + words.Duration(p.OldestWait), yellow
-	case p.Unexpected > 0:
-		return fmt.Sprintf("%d unexpected", p.Unexpected), plain
-	case p.Rates.Messages > 0:
+		return "waiting " + words.Duration(peer.OldestWait), yellow
+	case peer.Unexpected > 0:
+		return fmt.Sprintf("%d unexpected", peer.Unexpected), plain
+	case peer.Rates.Messages > 0:
 		return "active", plain
 	}
 	return "idle", faint

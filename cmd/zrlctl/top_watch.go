@@ -110,13 +110,13 @@ func (w *watcher) run(ctx context.Context) error {
 }
 
 // take shows an answer, or discards it if the display is paused.
-func (w *watcher) showResult(a queryResult) {
+func (w *watcher) showResult(result queryResult) {
 	if w.paused {
 		return
 	}
-	w.err = a.err
-	if a.err == nil {
-		w.page.sample = a.sample
+	w.err = result.err
+	if result.err == nil {
+		w.page.sample = result.sample
 		w.samples++
 	}
 }

@@ -22,7 +22,7 @@ type traceFlags struct {
 }
 
 func (a *app) traceCommand() *cobra.Command {
-	var f traceFlags
+	var flags traceFlags
 	cmd := &cobra.Command{
 		Use: "trace -o FILE", Short: "Write messages and calls of the daemon's ranks as a trace while they come",
 		Args: cobra.NoArgs,
@@ -42,13 +42,13 @@ over a network: zrlctl run, MPICH's mpiexec and srun start jobs.`,
 		Example: `  zrlctl trace -o run.perfetto-trace --for 30s
   zrlctl trace -o job.perfetto-trace --job zrlctl_4711`,
 		RunE: operation(func(cmd *cobra.Command, _ []string) error {
-			return a.trace(cmd.Context(), &f, cmd.OutOrStdout())
+			return a.trace(cmd.Context(), &flags, cmd.OutOrStdout())
 		}),
 	}
 	fl := cmd.Flags()
-	fl.StringVarP(&f.output, "output", "o", "", "write to this file; - is standard output")
-	fl.StringVar(&f.job, "job", "", "trace this job in place of a daemon")
-	fl.DurationVar(&f.duration, "for", 0, "end after this time (default: when interrupted)")
+	fl.StringVarP(&flags.output, "output", "o", "", "write to this file; - is standard output")
+	fl.StringVar(&flags.job, "job", "", "trace this job in place of a daemon")
+	fl.DurationVar(&flags.duration, "for", 0, "end after this time (default: when interrupted)")
 	return cmd
 }
 
@@ -62,45 +62,45 @@ type traceSummary struct {
 	Seconds float64 `json:"duration_seconds"`
 }
 
-func (a *app) trace(ctx context.Context, f *traceFlags, stdout io.Writer) error {
+func (a *app) trace(ctx context.Context, flags *traceFlags, stdout io.Writer) error {
 	switch {
-	case f.output == "":
+	case flags.output == "":
 		return usageErrorf("--output is missing: name the file to be written, or - for standard output")
-	case f.duration < 0:
-		return usageErrorf("--for %v: must be at least 0s", f.duration)
+	case flags.duration < 0:
+		return usageErrorf("--for %v: must be at least 0s", flags.duration)
 	}
 	begun := time.Now()
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	p, err := a.openPackets(ctx, f.job, control.CaptureRequest{Follow: true, Duration: f.duration})
+	source, err := a.openPackets(ctx, flags.job, control.CaptureRequest{Follow: true, Duration: flags.duration})
 	if err != nil {
 		return err
 	}
-	defer p.Close()
-	t := traceSummary{File: f.output}
+	defer source.Close()
+	summary := traceSummary{File: flags.output}
 	write := func(out io.Writer) error {
-		live := perfetto.NewLive(out, p.profile)
+		live := perfetto.NewLive(out, source.profile)
 		note := func(n pcapng.RankNote) {
 			if live.AddNote(n); live.Err() != nil {
 				stop() // do not wait for the next packet
 			}
 		}
-		src, err := p.asSource(capture.Options{OnNote: note})
+		src, err := source.asSource(capture.Options{OnNote: note})
 		if err == nil {
 			defer src.Close()
 			err = live.ProcessAll(src)
 		}
-		t.Messages, t.Calls, t.Findings = live.Messages(), live.Calls(), live.Findings()
+		summary.Messages, summary.Calls, summary.Findings = live.Messages(), live.Calls(), live.Findings()
 		return cmp.Or(live.Err(), recordingError(ctx, err, true))
 	}
-	if f.output == "-" {
+	if flags.output == "-" {
 		return write(stdout)
 	}
-	if err := createFile(f.output, write); err != nil {
+	if err := createFile(flags.output, write); err != nil {
 		return err
 	}
-	t.Seconds = time.Since(begun).Seconds()
-	return a.print(stdout, t, "%s: %s and %s in %.1f s, %s; open it with https://ui.perfetto.dev\n",
-		t.File, words.Plural(int(t.Messages), "message"), words.Plural(int(t.Calls), "call"), t.Seconds,
-		words.Plural(int(t.Findings), "finding"))
+	summary.Seconds = time.Since(begun).Seconds()
+	return a.print(stdout, summary, "%s: %s and %s in %.1f s, %s; open it with https://ui.perfetto.dev\n",
+		summary.File, words.Plural(int(summary.Messages), "message"), words.Plural(int(summary.Calls), "call"), summary.Seconds,
+		words.Plural(int(summary.Findings), "finding"))
 }

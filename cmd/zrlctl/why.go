@@ -202,14 +202,14 @@ const maxStatusAge = time.Second
 
 // querySource calls ask and returns its result as a source for the diagnosis.
 func querySource(name string, ask func() (state.Status, error)) diagnosis.Source {
-	s, err := ask()
+	status, err := ask()
 	if err != nil {
 		return diagnosis.Source{Name: name, Err: err}
 	}
-	if s.Job != "" {
-		name = "job " + s.Job
+	if status.Job != "" {
+		name = "job " + status.Job
 	}
-	return diagnosis.Source{Name: name, Status: &s, Age: maxStatusAge}
+	return diagnosis.Source{Name: name, Status: &status, Age: maxStatusAge}
 }
 
 func (w *why) write(d *diagnosis.Diagnosis) error {

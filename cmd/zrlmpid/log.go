@@ -12,13 +12,13 @@ import (
 
 // newLogger returns a logger that writes to w as configured, and a level through which the caller can change the
 // logger's level.
-func newLogger(c config.Log, w *daemon.LogWriter) (*zap.Logger, *zap.AtomicLevel, error) {
-	level, err := zap.ParseAtomicLevel(c.Level)
+func newLogger(log config.Log, writer *daemon.LogWriter) (*zap.Logger, *zap.AtomicLevel, error) {
+	level, err := zap.ParseAtomicLevel(log.Level)
 	if err != nil {
 		return nil, nil, fmt.Errorf("log level: %w", err)
 	}
 	var encoder zapcore.Encoder
-	if c.Format == config.FormatJSON {
+	if log.Format == config.FormatJSON {
 		encoder = zapcore.NewJSONEncoder(zap.NewProductionEncoderConfig())
 	} else {
 		ec := zap.NewDevelopmentEncoderConfig()
@@ -26,6 +26,6 @@ func newLogger(c config.Log, w *daemon.LogWriter) (*zap.Logger, *zap.AtomicLevel
 		ec.ConsoleSeparator = "  "
 		encoder = zapcore.NewConsoleEncoder(ec)
 	}
-	out := zapcore.AddSync(w)
+	out := zapcore.AddSync(writer)
 	return zap.New(zapcore.NewCore(encoder, out, level), zap.ErrorOutput(out)), &level, nil
 }

@@ -28,39 +28,39 @@ type Options struct {
 // Config returns the cluster as a validated configuration. A rank that runs here is a host or a stand-in. Of the rest,
 // FPGA ranks become remote FPGAs, and CPU ranks programs on upstream's CPU library. Collectives with FPGAs have the
 // form that upstream's compiler generates for the file's com_opt. Errors are of type *Error or *config.Error.
-func (c *Cluster) Config(o Options) (*config.Config, error) {
-	addrs, err := c.assignAddresses(o.Addresses)
+func (c *Cluster) Config(options Options) (*config.Config, error) {
+	addrs, err := c.assignAddresses(options.Addresses)
 	if err != nil {
 		return nil, err
 	}
-	if err := c.checkOptions(&o); err != nil {
+	if err := c.checkOptions(&options); err != nil {
 		return nil, err
 	}
 	var kernel config.Kernel
-	if o.Kernel != "" {
-		if kernel, err = config.ParseKernel(o.Kernel); err != nil {
+	if options.Kernel != "" {
+		if kernel, err = config.ParseKernel(options.Kernel); err != nil {
 			return nil, &Error{Key: "kernel", Problem: err.Error()}
 		}
 	}
 	ranks := make([]config.Rank, len(c.Nodes))
 	standIns := 0
 	for i, node := range c.Nodes {
-		r := config.Rank{Rank: i, Address: config.Address{AddrPort: netip.AddrPortFrom(addrs[i], 0)}}
-		fpga := node.FPGA && (!node.CPU || slices.Contains(o.FPGA, i))
+		rank := config.Rank{Rank: i, Address: config.Address{AddrPort: netip.AddrPortFrom(addrs[i], 0)}}
+		fpga := node.FPGA && (!node.CPU || slices.Contains(options.FPGA, i))
 		switch {
-		case slices.Contains(o.Host, i):
-			r.Run = config.RunHost
-		case o.StandIns && fpga:
-			r.MakeStandIn(kernel)
+		case slices.Contains(options.Host, i):
+			rank.Run = config.RunHost
+		case options.StandIns && fpga:
+			rank.MakeStandIn(kernel)
 			standIns++
 		case fpga:
-			r.Peer = config.PeerFPGA
+			rank.Peer = config.PeerFPGA
 		default:
-			r.Peer = config.PeerCPU
+			rank.Peer = config.PeerCPU
 		}
-		ranks[i] = r
+		ranks[i] = rank
 	}
-	if o.Kernel != "" && standIns == 0 {
+	if options.Kernel != "" && standIns == 0 {
 		return nil, &Error{Key: "kernel", Problem: "no rank runs as a stand-in here: name one, or give no kernel"}
 	}
 	cfg := config.New(ranks...)
@@ -98,11 +98,11 @@ func (c *Cluster) assignAddresses(pool Pool) ([]netip.Addr, error) {
 }
 
 // checkOptions checks the options against the file, and sets the default of Host.
-func (c *Cluster) checkOptions(o *Options) error {
+func (c *Cluster) checkOptions(options *Options) error {
 	for _, list := range []struct {
 		key   string
 		ranks []int
-	}{{"host", o.Host}, {"fpga", o.FPGA}} {
+	}{{"host", options.Host}, {"fpga", options.FPGA}} {
 		for _, rank := range list.ranks {
 			if rank < 0 || rank >= len(c.Nodes) {
 				return &Error{Key: list.key,
@@ -114,17 +114,17 @@ func (c *Cluster) checkOptions(o *Options) error {
 			}
 		}
 	}
-	for _, rank := range o.Host {
-		if slices.Contains(o.FPGA, rank) {
+	for _, rank := range options.Host {
+		if slices.Contains(options.FPGA, rank) {
 			return &Error{Key: "host", Problem: fmt.Sprintf("rank %d is to be an FPGA as well: choose one", rank)}
 		}
 	}
-	if o.Host != nil {
+	if options.Host != nil {
 		return nil
 	}
 	for rank, node := range c.Nodes {
-		if node.CPU && !slices.Contains(o.FPGA, rank) {
-			o.Host = []int{rank}
+		if node.CPU && !slices.Contains(options.FPGA, rank) {
+			options.Host = []int{rank}
 			break
 		}
 	}

@@ -23,12 +23,12 @@ const loopbackPool = "127.0.0.1-127.0.255.254"
 
 // JobConfig returns the cluster as a validated configuration of a job that starts a process for each CPU rank. Errors are as
 // for Config.
-func (c *Cluster) JobConfig(o JobOptions) (*config.Config, error) {
-	job, all := *c, Options{Addresses: o.Addresses, FPGA: o.FPGA, Kernel: o.Kernel, StandIns: o.Kernel != "",
+func (c *Cluster) JobConfig(options JobOptions) (*config.Config, error) {
+	job, all := *c, Options{Addresses: options.Addresses, FPGA: options.FPGA, Kernel: options.Kernel, StandIns: options.Kernel != "",
 		Host: []int{}}
 	fpgas := false
 	for rank, node := range c.Nodes {
-		if node.CPU && !slices.Contains(o.FPGA, rank) {
+		if node.CPU && !slices.Contains(options.FPGA, rank) {
 			all.Host = append(all.Host, rank)
 		} else {
 			fpgas = true
@@ -37,10 +37,10 @@ func (c *Cluster) JobConfig(o JobOptions) (*config.Config, error) {
 	if len(all.Host) == 0 {
 		return nil, c.errorf("nodes", "all %d ranks are FPGAs: a job needs at least one CPU rank", len(c.Nodes))
 	}
-	if o.Kernel != "" || !fpgas && c.Format == ClusterFile {
+	if options.Kernel != "" || !fpgas && c.Format == ClusterFile {
 		var err error
 		job.Format = ClusterFile // stand-ins do not have the addresses of their FPGAs
-		if all.Addresses, err = ParsePool(cmp.Or(o.Addresses.text, loopbackPool)); err != nil {
+		if all.Addresses, err = ParsePool(cmp.Or(options.Addresses.text, loopbackPool)); err != nil {
 			return nil, err
 		}
 	}

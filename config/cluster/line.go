@@ -55,23 +55,23 @@ func ParseCommandLine(args []string) (*CommandLine, error) {
 		return nil, commandLineError("size", "%s is not a number of ranks, 2 to %d", strictyaml.Quote(args[size]),
 			protocol.MaxRanksCPU)
 	}
-	l := &CommandLine{NumArgs: others + n - 1, Hosts: make([]string, n)}
-	if l.Rank, err = strconv.Atoi(args[rank]); err != nil || l.Rank < 0 || l.Rank >= n {
+	line := &CommandLine{NumArgs: others + n - 1, Hosts: make([]string, n)}
+	if line.Rank, err = strconv.Atoi(args[rank]); err != nil || line.Rank < 0 || line.Rank >= n {
 		return nil, commandLineError("rank", "%s is not a rank, 0 to %d", strictyaml.Quote(args[rank]), n-1)
 	}
-	if len(args) < l.NumArgs {
+	if len(args) < line.NumArgs {
 		return nil, commandLineError("addresses", "%d ranks need the addresses of %d others, got %d", n, n-1, len(args)-others)
 	}
 	next := others
 	for r := range n {
-		if r == l.Rank {
-			l.Hosts[r] = args[own]
+		if r == line.Rank {
+			line.Hosts[r] = args[own]
 			continue
 		}
-		l.Hosts[r] = args[next]
+		line.Hosts[r] = args[next]
 		next++
 	}
-	return l, nil
+	return line, nil
 }
 
 // Config returns the cluster as a validated configuration in which the program's rank runs. Ranks that share an address

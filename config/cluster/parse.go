@@ -47,35 +47,35 @@ func Parse(r io.Reader, name string) (*Cluster, error) {
 	if err := json.Unmarshal(text, &file); err != nil {
 		return nil, jsonError(name, text, err)
 	}
-	c := &Cluster{File: name, source: strictyaml.NewSource(name, keyLines(text))}
+	cluster := &Cluster{File: name, source: strictyaml.NewSource(name, keyLines(text))}
 	if level := file.Config.ComOpt; level != nil {
-		c.ComOpt = *level
+		cluster.ComOpt = *level
 	} else if bytes.HasPrefix(bytes.TrimSpace(file.Nodes), []byte("{")) {
-		c.ComOpt = 1 // the default of upstream's compiler
+		cluster.ComOpt = 1 // the default of upstream's compiler
 	}
-	if c.ComOpt < 0 {
-		return nil, c.errorf("config", "com_opt is %d: levels start at 0", c.ComOpt)
+	if cluster.ComOpt < 0 {
+		return nil, cluster.errorf("config", "com_opt is %d: levels start at 0", cluster.ComOpt)
 	}
 	switch nodes := bytes.TrimSpace(file.Nodes); {
 	case bytes.HasPrefix(nodes, []byte("{")):
-		c.Format = ClusterFile
-		c.unknownKeyErrs = c.unknownKeys()
-		err = c.parseClusterFile(nodes)
+		cluster.Format = ClusterFile
+		cluster.unknownKeyErrs = cluster.unknownKeys()
+		err = cluster.parseClusterFile(nodes)
 	case bytes.HasPrefix(nodes, []byte("[")):
-		c.Format = ManagerAnswer
-		err = c.parseManagerAnswer(nodes)
+		cluster.Format = ManagerAnswer
+		err = cluster.parseManagerAnswer(nodes)
 	default:
-		c.unknownKeyErrs = slices.DeleteFunc(c.unknownKeys(),
+		cluster.unknownKeyErrs = slices.DeleteFunc(cluster.unknownKeys(),
 			func(err error) bool { return !strings.Contains(err.Error(), "did you mean") })
-		err = c.errorf("nodes", `missing: a cluster file has {"cpu": [ranks], "fpga": [ranks]} there, the resource manager's answer a list of nodes`)
+		err = cluster.errorf("nodes", `missing: a cluster file has {"cpu": [ranks], "fpga": [ranks]} there, the resource manager's answer a list of nodes`)
 	}
 	if err == nil {
-		err = c.sortNodes()
+		err = cluster.sortNodes()
 	}
 	if err != nil {
-		return nil, errors.Join(append([]error{err}, c.unknownKeyErrs...)...)
+		return nil, errors.Join(append([]error{err}, cluster.unknownKeyErrs...)...)
 	}
-	return c, nil
+	return cluster, nil
 }
 
 // knownKeys lists the keys of a cluster file by section.

@@ -21,15 +21,15 @@ type addrRange struct{ first, last netip.Addr }
 // "10.12.200.1,10.12.200.7". A network stands for its hosts: the first and last address of an IPv4 network with more
 // than two addresses are omitted. An error is an *Error with the key "pool".
 func ParsePool(s string) (Pool, error) {
-	p := Pool{text: s}
+	pool := Pool{text: s}
 	for item := range strings.SplitSeq(s, ",") {
 		r, problem := parseRange(strings.TrimSpace(item))
 		if problem != "" {
 			return Pool{}, &Error{Key: "pool", Problem: problem}
 		}
-		p.ranges = append(p.ranges, r)
+		pool.ranges = append(pool.ranges, r)
 	}
-	return p, nil
+	return pool, nil
 }
 
 func parseRange(item string) (addrRange, string) {

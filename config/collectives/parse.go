@@ -40,14 +40,14 @@ func ParseForced(text string) (choice.Forced, error) {
 			return nil, &ForcedError{part, "write COLLECTIVE=ALGORITHM, as in bcast=binomial, or " +
 				"COLLECTIVE=ALGORITHM:SEGMENT, as in bcast=chain:64KiB"}
 		}
-		c, err := ParseName(strings.TrimSpace(name))
+		collective, err := ParseName(strings.TrimSpace(name))
 		if err != nil {
 			return nil, &ForcedError{part, err.Error()}
 		}
-		if _, twice := forced[c]; twice {
-			return nil, &ForcedError{part, choice.CollectiveName(c) + " is listed twice: keep one of them"}
+		if _, twice := forced[collective]; twice {
+			return nil, &ForcedError{part, choice.CollectiveName(collective) + " is listed twice: keep one of them"}
 		}
-		if forced[c], err = ParseChoice(c, strings.TrimSpace(by)); err != nil {
+		if forced[collective], err = ParseChoice(collective, strings.TrimSpace(by)); err != nil {
 			return nil, &ForcedError{part, err.(*ForcedError).Problem} //nolint:errorlint // ParseChoice has no other errors
 		}
 	}
@@ -55,7 +55,7 @@ func ParseForced(text string) (choice.Forced, error) {
 }
 
 // ParseChoice parses a choice for a collective, such as "binomial" or "chain:64KiB". The error is a *ForcedError.
-func ParseChoice(c coll.Collective, text string) (choice.Choice, error) {
+func ParseChoice(collective coll.Collective, text string) (choice.Choice, error) {
 	var by choice.Choice
 	if err := by.UnmarshalText([]byte(text)); err != nil {
 		return choice.Choice{}, &ForcedError{text, err.Error()}
@@ -64,7 +64,7 @@ func ParseChoice(c coll.Collective, text string) (choice.Choice, error) {
 		return choice.Choice{}, &ForcedError{text, fmt.Sprintf("only a table has the values that %s needs: give a "+
 			"size, as in %s:64KiB", choice.Choice{Segment: choice.AutoSegment}.String()[1:], by.Algorithm)}
 	}
-	if problem := choiceProblem(c, by); problem != "" {
+	if problem := choiceProblem(collective, by); problem != "" {
 		return choice.Choice{}, &ForcedError{text, problem}
 	}
 	return by, nil

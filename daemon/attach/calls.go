@@ -20,16 +20,16 @@ type programCall struct {
 
 // readCall handles CALL. It begins the call, or first collects the call's payload.
 func (s *session) readCall() error {
-	c, err := s.reader.ReadCall()
+	call, err := s.reader.ReadCall()
 	if err != nil {
 		return err
 	}
-	op := s.operation(wire.Start{ID: c.ID, Operation: mpe.Operation{Kind: wire.OpCall}, Length: c.Length}, c.DataBytes())
+	op := s.operation(wire.Start{ID: call.ID, Operation: mpe.Operation{Kind: wire.OpCall}, Length: call.Length}, call.DataBytes())
 	if op.call == nil {
 		op.call = new(programCall)
 	}
-	op.call.Call, op.call.reduction = c, nil
-	ok, err := s.admit(op, wire.SaturatingAdd(c.Length, c.Result), c.WorkBytes(), c.DataBytes(), c.Length-uint64(s.reader.Remaining))
+	op.call.Call, op.call.reduction = call, nil
+	ok, err := s.admit(op, wire.SaturatingAdd(call.Length, call.Result), call.WorkBytes(), call.DataBytes(), call.Length-uint64(s.reader.Remaining))
 	if !ok {
 		return err
 	}
@@ -42,28 +42,28 @@ func (s *session) readCall() error {
 
 // postCall posts a call, whose payload must be complete, to the rank.
 func (s *session) postCall(op *operation) (mpe.Op, error) {
-	c, x := &op.call.Call, &s.posting
+	call, x := &op.call.Call, &s.posting
 	defer func() { s.posting = collective.Operation{} }()
 	*x = collective.Operation{
-		Call: c.CollCall(), Comm: c.Comm, Tag: int(c.Tag), Op: c.Op, Type: c.Type,
-		Datatype: c.Datatype, AnyDatatype: c.Flags&wire.FlagAnyDatatype != 0,
+		Call: call.CollCall(), Comm: call.Comm, Tag: int(call.Tag), Op: call.Op, Type: call.Type,
+		Datatype: call.Datatype, AnyDatatype: call.Flags&wire.FlagAnyDatatype != 0,
 	}
-	if c.Comm == 0 {
-		return nil, c.CallError("it is in communicator 0, which is for point-to-point messages: use another " +
+	if call.Comm == 0 {
+		return nil, call.CallError("it is in communicator 0, which is for point-to-point messages: use another " +
 			"communicator for calls")
 	}
-	if c.Tag < 1 || c.Tag > collective.Tags {
-		return nil, c.CallError("its tag is %d: number the calls of a communicator from 1 to %d", c.Tag, collective.Tags)
+	if call.Tag < 1 || call.Tag > collective.Tags {
+		return nil, call.CallError("its tag is %d: number the calls of a communicator from 1 to %d", call.Tag, collective.Tags)
 	}
-	if size := s.dev.Size(); c.Ranks == 0 || int64(c.Ranks) > int64(size) {
-		return nil, c.CallError("the world has %d ranks, and the communicator %d", size, c.Ranks)
+	if size := s.dev.Size(); call.Ranks == 0 || int64(call.Ranks) > int64(size) {
+		return nil, call.CallError("the world has %d ranks, and the communicator %d", size, call.Ranks)
 	}
-	length := int(c.DescriptionLen())
-	listed, name, ints, ok := c.ReadDescription(op.Buf[:length], &x.Call, op.call.layoutInts[:0])
+	length := int(call.DescriptionLen())
+	listed, name, ints, ok := call.ReadDescription(op.Buf[:length], &x.Call, op.call.layoutInts[:0])
 	if op.call.layoutInts = ints; !ok {
-		return nil, c.CallError("the unused end of its description is not zero")
+		return nil, call.CallError("the unused end of its description is not zero")
 	}
-	if a := coll.Named(c.Collective, string(name)); a != nil {
+	if a := coll.Named(call.Collective, string(name)); a != nil {
 		x.Algorithm = a.Name // a constant string, so this does not allocate
 	} else {
 		x.Algorithm = string(name)
@@ -71,41 +71,41 @@ func (s *session) postCall(op *operation) (mpe.Op, error) {
 	if err := x.Call.Check(); err != nil {
 		return nil, err
 	}
-	m := wire.ShapeOf(&x.Call)
-	if given := len(op.Buf) - length; given != m.Payload || c.Result != uint64(m.Result) {
-		return nil, c.CallError("its payload has %d bytes and its result %d, but rank %d gives %d and gets %d", given,
-			c.Result, c.Rank, m.Payload, m.Result)
+	shape := wire.ShapeOf(&x.Call)
+	if given := len(op.Buf) - length; given != shape.Payload || call.Result != uint64(shape.Result) {
+		return nil, call.CallError("its payload has %d bytes and its result %d, but rank %d gives %d and gets %d", given,
+			call.Result, call.Rank, shape.Payload, shape.Result)
 	}
-	members, err := s.members(c, listed)
+	members, err := s.members(call, listed)
 	if err != nil {
 		return nil, err
 	}
 	x.Members = members
-	if op.call.reduction, err = newReduction(s, c, x); err != nil {
+	if op.call.reduction, err = newReduction(s, call, x); err != nil {
 		return nil, err
 	}
-	op.setBuffers(x, length, m)
+	op.setBuffers(x, length, shape)
 	return s.dev.StartCollective(x)
 }
 
 // setBuffers sets the buffers of a call and the part of them that the operation returns to the program. The payload
 // follows the call's description in memory; lay uses it there or copies it into the receive buffer.
-func (op *operation) setBuffers(x *collective.Operation, description int, m wire.Shape) {
-	payload := description + m.Payload
-	whole := m.InRecv && m.Payload == m.Recv // the payload fills the whole receive buffer
+func (op *operation) setBuffers(x *collective.Operation, description int, shape wire.Shape) {
+	payload := description + shape.Payload
+	whole := shape.InRecv && shape.Payload == shape.Recv // the payload fills the whole receive buffer
 	given, begin := op.memory[description:payload:payload], payload
 	switch {
 	case whole:
 		begin = description
-	case m.Recv > 0:
+	case shape.Recv > 0:
 		begin = (payload + wire.AlignLen - 1) / wire.AlignLen * wire.AlignLen
 	}
-	x.Recv = op.memory[begin : begin+m.Recv : begin+m.Recv]
-	op.Buf = x.Recv[:m.Result]
-	if !m.InRecv {
+	x.Recv = op.memory[begin : begin+shape.Recv : begin+shape.Recv]
+	op.Buf = x.Recv[:shape.Result]
+	if !shape.InRecv {
 		x.Send = given
 	} else if !whole {
-		copy(x.Recv[m.Offset:], given)
+		copy(x.Recv[shape.Offset:], given)
 	}
 }
 
@@ -132,17 +132,17 @@ const (
 
 // members returns the members of a call's communicator: the listed members or, without a list, all ranks of the
 // world. It caches the result as long as the program is attached.
-func (s *session) members(c *wire.Call, listed []byte) ([]int, error) {
-	g := &s.groups
-	known, ok := g.byComm[c.Comm]
-	if ok && bytes.Equal(known.listed, listed) && len(known.members) == int(c.Ranks) {
+func (s *session) members(call *wire.Call, listed []byte) ([]int, error) {
+	cache := &s.groups
+	known, ok := cache.byComm[call.Comm]
+	if ok && bytes.Equal(known.listed, listed) && len(known.members) == int(call.Ranks) {
 		return known.members, nil
 	}
-	members, cost := g.world, int64(commCost)
+	members, cost := cache.world, int64(commCost)
 	if listed != nil {
-		cost += commMemberCost * int64(c.Ranks)
+		cost += commMemberCost * int64(call.Ranks)
 		var err error
-		if members, err = readMembers(c, listed, s.dev.Size()); err != nil {
+		if members, err = readMembers(call, listed, s.dev.Size()); err != nil {
 			return nil, err
 		}
 	} else {
@@ -150,34 +150,34 @@ func (s *session) members(c *wire.Call, listed []byte) ([]int, error) {
 			for rank := range s.dev.Size() {
 				members = append(members, rank)
 			}
-			g.world = members
+			cache.world = members
 		}
-		if len(members) != int(c.Ranks) {
-			return nil, c.CallError("the world has %d ranks, and the communicator %d: list them", len(members), c.Ranks)
+		if len(members) != int(call.Ranks) {
+			return nil, call.CallError("the world has %d ranks, and the communicator %d: list them", len(members), call.Ranks)
 		}
 	}
 	if !s.chargeMembers(cost) {
 		return nil, fmt.Errorf("rank %d: %w: the communicators of a program's calls may take at most %d bytes", s.rank,
 			mpe.ErrFull, maxCommBytes)
 	}
-	if g.byComm == nil {
-		g.byComm = make(map[uint32]commMembers)
+	if cache.byComm == nil {
+		cache.byComm = make(map[uint32]commMembers)
 	}
-	g.byComm[c.Comm] = commMembers{listed: bytes.Clone(listed), members: members}
+	cache.byComm[call.Comm] = commMembers{listed: bytes.Clone(listed), members: members}
 	return members, nil
 }
 
 // readMembers decodes a list of members. ranks is the number of ranks in the world. No member may be listed
 // twice.
-func readMembers(c *wire.Call, listed []byte, ranks int) ([]int, error) {
-	members, seen := make([]int, c.Ranks), make([]bool, ranks)
+func readMembers(call *wire.Call, listed []byte, ranks int) ([]int, error) {
+	members, seen := make([]int, call.Ranks), make([]bool, ranks)
 	for i := range members {
 		rank := wire.Order.Uint32(listed[wire.MemberLen*i:])
 		if int64(rank) >= int64(len(seen)) {
 			return nil, fmt.Errorf("rank %d: %w: the cluster has ranks 0 to %d", rank, mpe.ErrRank, len(seen)-1)
 		}
 		if seen[rank] {
-			return nil, c.CallError("rank %d of the world is listed twice in the communicator", rank)
+			return nil, call.CallError("rank %d of the world is listed twice in the communicator", rank)
 		}
 		seen[rank], members[i] = true, int(rank)
 	}

@@ -21,15 +21,15 @@ type pollingReader struct {
 
 // newSocketStream returns the stream of a program's connection. If it succeeds, it closes conn.
 func newSocketStream(conn *net.UnixConn, oversubscribed bool) (wire.Stream, error) {
-	l, err := wire.NewLink(conn)
+	link, err := wire.NewLink(conn)
 	if err != nil {
 		return nil, err
 	}
-	in := &pollingReader{Link: l, wake: make(chan struct{}, 1)}
+	in := &pollingReader{Link: link, wake: make(chan struct{}, 1)}
 	in.spin.Init(oversubscribed)
 	ready := func(bool) time.Duration { wire.Notify(in.wake); return 0 }
-	if in.watch, err = progress.NewWatch(l.Descriptor(), ready); err != nil {
-		l.Close()
+	if in.watch, err = progress.NewWatch(link.Descriptor(), ready); err != nil {
+		link.Close()
 		return nil, err
 	}
 	return in, nil

@@ -52,7 +52,7 @@ type operation struct {
 
 // operation returns an operation, if possible a spare one with a buffer of about the given size. Only the
 // reading goroutine may call it: an operation that it has found by id is then not reused meanwhile.
-func (s *session) operation(r wire.Start, size uint64) *operation {
+func (s *session) operation(start wire.Start, size uint64) *operation {
 	if size >= anonmem.MinMapped { // spare does not keep large buffers
 		size = 0
 	}
@@ -60,7 +60,7 @@ func (s *session) operation(r wire.Start, size uint64) *operation {
 	if op == nil {
 		op = &operation{session: s}
 	}
-	*op = operation{session: s, Start: r, memory: op.memory, call: op.call, onEnd: op.onEnd}
+	*op = operation{session: s, Start: start, memory: op.memory, call: op.call, onEnd: op.onEnd}
 	return op
 }
 
@@ -191,7 +191,7 @@ func (op *operation) detach(cause error, gone bool) (mpe.Status, error) {
 // detachPayload implements mpe.Keep. It gives the transfer a copy of any payload in the arena, because the
 // program may reuse the arena.
 func (op *operation) detachPayload(buf []byte) (kept []byte, release func()) {
-	m, b := op.session.memory, op.detachMemory()
+	pool, b := op.session.memory, op.detachMemory()
 	if op.InArena {
 		var err error
 		if b, err = anonmem.Get(len(buf)); err != nil {
@@ -201,10 +201,10 @@ func (op *operation) detachPayload(buf []byte) (kept []byte, release func()) {
 		buf = b
 	}
 	n := int64(cap(b))
-	m.forceDraw(n)
+	pool.forceDraw(n)
 	return buf, func() {
 		anonmem.Put(b)
-		m.forceDraw(-n)
+		pool.forceDraw(-n)
 	}
 }
 

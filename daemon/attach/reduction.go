@@ -174,19 +174,19 @@ func (r *reduction) readResult(in *wire.Reader, failed bool) error {
 
 // newReduction returns the reduction of a call that is about to be posted, and sets the call's operation to it.
 // It returns nil if the operation is not a function of the program.
-func newReduction(s *session, c *wire.Call, x *collective.Operation) (*reduction, error) {
-	if c.Flags&wire.FlagUser == 0 {
+func newReduction(sess *session, call *wire.Call, op *collective.Operation) (*reduction, error) {
+	if call.Flags&wire.FlagUser == 0 {
 		return nil, nil
 	}
-	if elem := max(x.Call.Elem, 1); !x.Reduces() || elem > wire.OperandLen {
-		return nil, c.CallError("it has a user-defined operation on elements of %d bytes: only reductions allow one, on "+
+	if elem := max(op.Call.Elem, 1); !op.Reduces() || elem > wire.OperandLen {
+		return nil, call.CallError("it has a user-defined operation on elements of %d bytes: only reductions allow one, on "+
 			"elements of at most %d bytes", elem, wire.OperandLen)
 	}
 	r := &reduction{
-		session: s, id: c.ID, elemLen: max(x.Call.Elem, 1),
+		session: sess, id: call.ID, elemLen: max(op.Call.Elem, 1),
 		idle: make(chan struct{}, 1), changed: make(chan struct{}, 1),
 	}
 	wire.Notify(r.idle)
-	x.User, x.CancelUser = r.reduce, r.cancel
+	op.User, op.CancelUser = r.reduce, r.cancel
 	return r, nil
 }

@@ -20,8 +20,8 @@ func (s *session) handleFrame() error {
 	return s.reader.CheckEnd()
 }
 
-func (s *session) dispatchFrame(t wire.FrameType) error {
-	switch t {
+func (s *session) dispatchFrame(frameType wire.FrameType) error {
+	switch frameType {
 	case wire.FrameStart:
 		return s.readStart()
 	case wire.FrameCall:
@@ -47,7 +47,7 @@ func (s *session) dispatchFrame(t wire.FrameType) error {
 	case wire.FrameBye:
 		return wire.ErrDetached
 	}
-	return wire.Violationf("%v is not a frame that an attached program sends", t)
+	return wire.Violationf("%v is not a frame that an attached program sends", frameType)
 }
 
 // admit registers an operation and allocates room bytes of memory for it. If that exceeds a limit, admit
@@ -79,34 +79,34 @@ func (s *session) admit(op *operation, bytes, work, room, lacking uint64) (ok bo
 
 // readStart handles START. It begins the operation, or first collects the payload of a send.
 func (s *session) readStart() error {
-	r, err := s.reader.ReadStart()
+	start, err := s.reader.ReadStart()
 	if err != nil {
 		return err
 	}
-	own := r.Length // memory needed outside the arena
-	if r.InArena {
-		if room := uint64(len(s.arena)); r.Length > room || r.ArenaOffset > room-r.Length {
-			return wire.Violationf("START places %d bytes at offset %d of an arena of %d", r.Length, r.ArenaOffset, room)
+	own := start.Length // memory needed outside the arena
+	if start.InArena {
+		if room := uint64(len(s.arena)); start.Length > room || start.ArenaOffset > room-start.Length {
+			return wire.Violationf("START places %d bytes at offset %d of an arena of %d", start.Length, start.ArenaOffset, room)
 		}
 		own = 0
 	}
-	if err := s.checkClaim(&r); err != nil {
+	if err := s.checkClaim(&start); err != nil {
 		return err
 	}
-	op, lacking := s.operation(r, own), uint64(0)
-	if r.Kind != mpe.OpRecv {
+	op, lacking := s.operation(start, own), uint64(0)
+	if start.Kind != mpe.OpRecv {
 		lacking = own - min(own, uint64(s.reader.Remaining))
 	}
-	if ok, err := s.admit(op, r.Length, 0, own, lacking); !ok {
+	if ok, err := s.admit(op, start.Length, 0, own, lacking); !ok {
 		return err
 	}
-	s.endClaim(&r)
+	s.endClaim(&start)
 	op.NoWait = true // the goroutine also serves other programs
 	switch {
-	case r.InArena:
-		op.Buf, op.payloadReceived = s.arena[r.ArenaOffset:r.ArenaOffset+r.Length:r.ArenaOffset+r.Length], r.Length
-	case r.Kind == mpe.OpRecv:
-		op.Buf = op.memory[:r.Length]
+	case start.InArena:
+		op.Buf, op.payloadReceived = s.arena[start.ArenaOffset:start.ArenaOffset+start.Length:start.ArenaOffset+start.Length], start.Length
+	case start.Kind == mpe.OpRecv:
+		op.Buf = op.memory[:start.Length]
 	default:
 		if err := s.readPayload(op); err != nil {
 			return err
@@ -240,22 +240,22 @@ func (s *session) endUnstarted(op *operation, err error) {
 
 // readProbe handles PROBE. It probes at once, or starts a goroutine that waits for a message.
 func (s *session) readProbe() error {
-	p, err := s.reader.ReadProbe()
+	start, err := s.reader.ReadProbe()
 	if err != nil {
 		return err
 	}
-	op, match := s.operation(p, 0), mpe.Match{Source: p.Peer, Tag: p.Tag, Comm: p.Comm, Claim: p.Claim}
+	op, match := s.operation(start, 0), mpe.Match{Source: start.Peer, Tag: start.Tag, Comm: start.Comm, Claim: start.Claim}
 	if ok, err := s.admit(op, 0, 0, 0, 0); !ok {
 		return err
 	}
-	if p.Claim {
+	if start.Claim {
 		if err := s.checkClaimLimit(); err != nil {
 			op.failUnstarted(err)
 			return nil
 		}
 	}
 	st, found, err := s.dev.Probe(s.ctx, match, false)
-	if !p.Wait || found || err != nil {
+	if !start.Wait || found || err != nil {
 		op.end(&st, found, err, false)
 		return nil
 	}

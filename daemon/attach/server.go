@@ -201,25 +201,25 @@ func (s *Server) serve(ctx context.Context, conn *net.UnixConn) {
 
 // sendWelcome answers a program. If the program requested shared memory and it is available, welcome hands it over;
 // otherwise frames are sent through the socket. If welcome succeeds, it closes conn.
-func (s *Server) sendWelcome(ses *session, w wire.Welcome, peers []byte, conn *net.UnixConn) (err error) {
-	if w.Ring > 0 {
-		if o, err := wire.NewOffer(int(w.Arena)); err == nil {
-			r, err := o.Stream(conn, append(wire.AppendWelcome(nil, w), peers...))
+func (s *Server) sendWelcome(ses *session, welcome wire.Welcome, peers []byte, conn *net.UnixConn) (err error) {
+	if welcome.Ring > 0 {
+		if o, err := wire.NewOffer(int(welcome.Arena)); err == nil {
+			rings, err := o.Stream(conn, append(wire.AppendWelcome(nil, welcome), peers...))
 			if err != nil {
 				return err
 			}
-			p, err := newPolling(r, ses, s.opts.Oversubscribed)
+			sess, err := newPolling(rings, ses, s.opts.Oversubscribed)
 			if err != nil {
-				r.Close()
+				rings.Close()
 			}
 			s.mu.Lock() // Attached may already access the session
 			defer s.mu.Unlock()
-			ses.polling, ses.stream = p, r
+			ses.polling, ses.stream = sess, rings
 			return err
 		}
-		w.Ring, w.Arena = 0, 0
+		welcome.Ring, welcome.Arena = 0, 0
 	}
-	if _, err = conn.Write(append(wire.AppendWelcome(nil, w), peers...)); err == nil {
+	if _, err = conn.Write(append(wire.AppendWelcome(nil, welcome), peers...)); err == nil {
 		ses.stream, err = newSocketStream(conn, s.opts.Oversubscribed)
 	}
 	return err
@@ -278,25 +278,25 @@ func (s *Server) acceptHello(
 		return nil, s.permissionError(who, wire.AnyRank)
 	}
 	in := wire.NewReader(from)
-	h, err := in.ReadHello()
+	hello, err := in.ReadHello()
 	switch {
 	case err != nil:
 		return nil, err
-	case h.Flags&^(wire.FlagRings|wire.FlagArena) != 0:
-		return nil, wire.Violationf("HELLO with flags %#x: only bits 0 and 1 are defined", h.Flags)
+	case hello.Flags&^(wire.FlagRings|wire.FlagArena) != 0:
+		return nil, wire.Violationf("HELLO with flags %#x: only bits 0 and 1 are defined", hello.Flags)
 	}
 	ses := newSession(s, in, who)
-	if err := s.assignRank(ses, int(h.Rank)); err != nil {
+	if err := s.assignRank(ses, int(hello.Rank)); err != nil {
 		return nil, err
 	}
 	w := wire.Welcome{
 		Version: wire.Version, Rank: uint32(ses.rank), Size: uint32(ses.dev.Size()), Chunk: wire.ChunkLen,
-		Limits: s.opts.Limits, HasArena: h.Flags&wire.FlagArena != 0,
+		Limits: s.opts.Limits, HasArena: hello.Flags&wire.FlagArena != 0,
 	}
 	if s.opts.Oversubscribed {
 		w.Flags |= wire.FlagOversubscribed
 	}
-	if h.Flags&wire.FlagRings != 0 {
+	if hello.Flags&wire.FlagRings != 0 {
 		w.Ring = wire.RingLen
 		if w.HasArena {
 			w.Arena = wire.ArenaLen

@@ -47,21 +47,21 @@ var defaultLimits = timeLimits{
 // the time to write answers.
 func (s *Server) withLimits(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		a := &answerWriter{ResponseWriter: w, control: http.NewResponseController(w), stepTimeout: s.times.answer}
+		writer := &answerWriter{ResponseWriter: w, control: http.NewResponseController(w), stepTimeout: s.times.answer}
 		// The server clears the deadline after it has read the body. Without a body it does not: it is already
 		// watching the connection, and would take the expired deadline for the end of the connection.
 		if r.ContentLength != 0 {
-			_ = a.control.SetReadDeadline(time.Now().Add(s.times.body))
+			_ = writer.control.SetReadDeadline(time.Now().Add(s.times.body))
 		}
 		if r.URL.Path != sendPath {
 			body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxRequest))
 			if err != nil {
-				writeError(a, Errorf(Usage, "%s: invalid request: %v", r.URL.Path, err))
+				writeError(writer, Errorf(Usage, "%s: invalid request: %v", r.URL.Path, err))
 				return
 			}
 			r.Body = io.NopCloser(bytes.NewReader(body))
 		}
-		next.ServeHTTP(a, r)
+		next.ServeHTTP(writer, r)
 	})
 }
 
@@ -157,38 +157,38 @@ func (m *messageBuffer) free() {
 
 // readMessage reads a message of at most maxWords words from the body of a request. If m is not nil, the caller
 // must free it, even after an error.
-func (s *Server) readMessage(w http.ResponseWriter, r *http.Request, maxWords int) (m *messageBuffer, data []byte,
+func (s *Server) readMessage(w http.ResponseWriter, r *http.Request, maxWords int) (buffer *messageBuffer, data []byte,
 	err error) {
 	limit := maxWords * protocol.WordLen
 	if r.ContentLength > int64(limit) {
 		return nil, nil, tooLongError(maxWords)
 	}
-	if m, err = s.newMessage(limit); err != nil {
+	if buffer, err = s.newMessage(limit); err != nil {
 		return nil, nil, err
 	}
 	control := http.NewResponseController(w)
 	body := http.MaxBytesReader(w, r.Body, int64(limit))
 	for n := 0; ; {
-		if n == m.charged && n < limit {
-			if err := m.charge(min(limit-n, payloadStep)); err != nil {
-				return m, nil, err
+		if n == buffer.charged && n < limit {
+			if err := buffer.charge(min(limit-n, payloadStep)); err != nil {
+				return buffer, nil, err
 			}
 		}
 		_ = control.SetReadDeadline(time.Now().Add(s.times.read))
 		var more int
 		if n < limit {
-			more, err = body.Read(m.buf[n:m.charged])
+			more, err = body.Read(buffer.buf[n:buffer.charged])
 		} else { // only test whether there is more data
 			_, err = body.Read(make([]byte, 1))
 		}
 		n += more
 		switch _, over := errors.AsType[*http.MaxBytesError](err); {
 		case over:
-			return m, nil, tooLongError(maxWords)
+			return buffer, nil, tooLongError(maxWords)
 		case errors.Is(err, io.EOF):
-			return m, m.buf[:n], nil
+			return buffer, buffer.buf[:n], nil
 		case err != nil:
-			return m, nil, Errorf(Usage, "reading the message: %v", err)
+			return buffer, nil, Errorf(Usage, "reading the message: %v", err)
 		}
 	}
 }

@@ -44,20 +44,20 @@ func (c *Client) Close() { c.http.CloseIdleConnections() }
 
 // Handle is a query.Handler that passes requests of kinds Status, Reports, Reset, Reload and Support to the
 // daemon.
-func (c *Client) Handle(ctx context.Context, r query.Request) query.Response {
+func (c *Client) Handle(ctx context.Context, request query.Request) query.Response {
 	method, limit := http.MethodGet, c.replyTimeout
 	var body any
-	switch r.Kind {
+	switch request.Kind {
 	case query.Reset:
-		method, body = http.MethodPost, r
+		method, body = http.MethodPost, request
 	case query.Reload: // the daemon may have to resolve host names
 		method, limit = http.MethodPost, 3*c.replyTimeout
 	}
 	var text json.RawMessage
-	if err := c.callWithin(ctx, limit, method, string(r.Kind), nil, body, &text); err != nil {
+	if err := c.callWithin(ctx, limit, method, string(request.Kind), nil, body, &text); err != nil {
 		return query.Response{Err: err}
 	}
-	if r.Kind != query.Status {
+	if request.Kind != query.Status {
 		return query.Response{Document: text}
 	}
 	var s state.Status
@@ -90,17 +90,17 @@ func (c *Client) WaitReady(ctx context.Context) (state.Status, error) {
 	defer retry.Stop()
 	last := &UnreachableError{Socket: c.socket, Err: errSilent}
 	for {
-		s, err := c.Status(ctx)
+		status, err := c.Status(ctx)
 		if e, unreachable := errors.AsType[*UnreachableError](err); unreachable {
 			last = e
 		} else if KindOf(err) == Timeout && ctx.Err() == nil {
 			last = &UnreachableError{Socket: c.socket, Err: errSilent}
 		} else if err == nil || ctx.Err() == nil {
-			return s, err
+			return status, err
 		}
 		select {
 		case <-ctx.Done():
-			return s, last
+			return status, last
 		case <-retry.C:
 		}
 	}
@@ -121,18 +121,18 @@ func (c *Client) Ping(ctx context.Context, req PingRequest, each func(Trip) erro
 	dec := json.NewDecoder(io.LimitReader(resp.Body, maxRequest*int64(max(req.Count, 1))))
 	failed := false
 	for n := 0; ; n++ {
-		var t Trip
-		switch err := dec.Decode(&t); {
+		var trip Trip
+		switch err := dec.Decode(&trip); {
 		case errors.Is(err, io.EOF) && (n == req.Count || failed):
 			return nil
 		case err != nil:
 			return c.requestError(ctx, err)
-		case t.To != req.To || t.Words != req.Words:
+		case trip.To != req.To || trip.Words != req.Words:
 			return c.mismatchError("a round trip of %d words to rank %d, where %d words to rank %d were requested",
-				t.Words, t.To, req.Words, req.To)
+				trip.Words, trip.To, req.Words, req.To)
 		}
-		failed = t.Error != ""
-		if err := each(t); err != nil {
+		failed = trip.Error != ""
+		if err := each(trip); err != nil {
 			return err
 		}
 	}
@@ -169,18 +169,18 @@ func (c *Client) Send(ctx context.Context, req SendRequest, data io.Reader) (Mes
 	} else {
 		bytes.Reader, data = data, bytes
 	}
-	var m Message
+	var message Message
 	operation := c.newOperation(ctx)
 	defer operation.end()
-	err := operation.cause(c.callWithin(operation, c.answerLimit(req.Timeout), http.MethodPost, "send", q, data, &m))
-	if n := bytes.n.Load(); err == nil && (m.To != req.To || int64(m.Words)*protocol.WordLen != n) {
+	err := operation.cause(c.callWithin(operation, c.answerLimit(req.Timeout), http.MethodPost, "send", q, data, &message))
+	if n := bytes.n.Load(); err == nil && (message.To != req.To || int64(message.Words)*protocol.WordLen != n) {
 		err = c.mismatchError("a message of %d words to rank %d, in answer to a send of %d bytes to rank %d",
-			m.Words, m.To, n, req.To)
+			message.Words, message.To, n, req.To)
 	}
 	if err != nil {
 		return Message{}, err
 	}
-	return m, nil
+	return message, nil
 }
 
 // countingReader is a reader that counts the bytes read.
@@ -207,25 +207,25 @@ func (c *Client) Recv(ctx context.Context, req RecvRequest) (Message, []byte, er
 		"from": {strconv.Itoa(req.From)}, "to": {strconv.Itoa(req.To)}, "datatype": {datatype},
 		"words": {strconv.Itoa(req.Words)}, "timeout": {req.Timeout.String()},
 	}
-	var m Message
+	var message Message
 	operation := c.newOperation(ctx)
 	defer operation.end()
 	resp, err := c.do(operation, c.answerLimit(req.Timeout), http.MethodPost, "recv", q, nil)
 	if err != nil {
-		return m, nil, operation.cause(err)
+		return message, nil, operation.cause(err)
 	}
 	defer resp.Body.Close()
-	if err := json.Unmarshal([]byte(resp.Header.Get(MessageHeader)), &m); err != nil {
-		return m, nil, fmt.Errorf("invalid %s header in the daemon's answer: %w", MessageHeader, err)
+	if err := json.Unmarshal([]byte(resp.Header.Get(MessageHeader)), &message); err != nil {
+		return message, nil, fmt.Errorf("invalid %s header in the daemon's answer: %w", MessageHeader, err)
 	}
 	data, err := io.ReadAll(io.LimitReader(resp.Body, int64(req.Words)*protocol.WordLen))
 	if err != nil {
-		return m, nil, operation.cause(c.requestError(operation, err))
+		return message, nil, operation.cause(c.requestError(operation, err))
 	}
-	if m.From != req.From || len(data) != min(int(m.Words), req.Words)*protocol.WordLen {
+	if message.From != req.From || len(data) != min(int(message.Words), req.Words)*protocol.WordLen {
 		return Message{}, nil, c.mismatchError("%d bytes of a message of %d words from rank %d, in answer to a receive "+
 			"from rank %d",
-			len(data), m.Words, m.From, req.From)
+			len(data), message.Words, message.From, req.From)
 	}
-	return m, data, nil
+	return message, data, nil
 }

@@ -199,14 +199,14 @@ type answerWait struct {
 
 // newAnswerWait creates an answerWait and the context of the request. The caller must call end.
 func newAnswerWait(ctx context.Context, socket string, limit time.Duration) *answerWait {
-	w := &answerWait{limit: limit, err: silentError(socket, limit)}
-	w.ctx, w.cancel = context.WithCancelCause(ctx)
-	w.ctx = httptrace.WithClientTrace(w.ctx, &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) {
-		if !w.answered.Load() {
-			w.start()
+	wait := &answerWait{limit: limit, err: silentError(socket, limit)}
+	wait.ctx, wait.cancel = context.WithCancelCause(ctx)
+	wait.ctx = httptrace.WithClientTrace(wait.ctx, &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) {
+		if !wait.answered.Load() {
+			wait.start()
 		}
 	}})
-	return w
+	return wait
 }
 
 // start starts or restarts the timer.

@@ -76,17 +76,17 @@ func FindJobs(name string) ([]*Job, error) {
 	}
 	var list []*Job
 	for i := range found {
-		j := &Job{Name: found[i].Name, Job: found[i]}
-		if of != "" && !j.Matches(of) {
+		job := &Job{Name: found[i].Name, Job: found[i]}
+		if of != "" && !job.Matches(of) {
 			continue
 		}
-		if same[j.Name] > 1 {
-			j.Name = j.ID()
+		if same[job.Name] > 1 {
+			job.Name = job.ID()
 		}
-		if j.UID != os.Geteuid() {
-			j.Name = fmt.Sprintf("%s@%d", j.Name, j.UID)
+		if job.UID != os.Geteuid() {
+			job.Name = fmt.Sprintf("%s@%d", job.Name, job.UID)
 		}
-		list = append(list, j)
+		list = append(list, job)
 	}
 	slices.SortFunc(list, func(a, b *Job) int { return cmp.Compare(a.Name, b.Name) })
 	return list, nil
@@ -173,37 +173,37 @@ func (j *Job) ask(ctx context.Context, kind query.Kind, all *jobs.Budget, gate c
 }
 
 // Handle is a query.Handler that asks the job's ranks on this host.
-func (j *Job) Handle(ctx context.Context, r query.Request) query.Response {
-	switch r.Kind {
+func (j *Job) Handle(ctx context.Context, request query.Request) query.Response {
+	switch request.Kind {
 	case query.Status:
-		askAll(ctx, []*Job{j}, r.Kind)
+		askAll(ctx, []*Job{j}, request.Kind)
 		return query.Response{Document: j.Status()}
 	case query.Reports:
-		asked, err := j.askReports(ctx, r)
+		asked, err := j.askReports(ctx, request)
 		return query.Response{Document: asked, Err: err}
 	case query.Reset:
-		return query.Response{Err: j.reset(ctx, r)}
+		return query.Response{Err: j.reset(ctx, request)}
 	}
-	return query.Unknown(r)
+	return query.Unknown(request)
 }
 
 // reset makes ranks of the job discard their state about a restarted peer: one rank or, for AnyRank, all ranks
 // on this host except the peer.
-func (j *Job) reset(ctx context.Context, r query.Request) error {
+func (j *Job) reset(ctx context.Context, request query.Request) error {
 	ranks := j.Ranks
-	if r.Rank != query.AnyRank {
-		if ranks = []int{r.Rank}; !slices.Contains(j.Ranks, r.Rank) {
-			return j.notLocalError(r.Rank)
+	if request.Rank != query.AnyRank {
+		if ranks = []int{request.Rank}; !slices.Contains(j.Ranks, request.Rank) {
+			return j.notLocalError(request.Rank)
 		}
 	}
 	ctx, stop := context.WithTimeout(ctx, jobTimeout)
 	defer stop()
 	var errs []error
 	for _, rank := range ranks {
-		if rank == r.Peer && r.Rank == query.AnyRank {
+		if rank == request.Peer && request.Rank == query.AnyRank {
 			continue
 		}
-		one := r
+		one := request
 		one.Rank = rank
 		if _, _, err := j.Ask(ctx, one, jobs.NewBudget(0)); err != nil {
 			errs = append(errs, fmt.Errorf("rank %d of job %s: %w", rank, j.Name, err))
@@ -218,84 +218,84 @@ func (j *Job) notLocalError(rank int) error {
 
 // askReports makes a rank of the job, by default the lowest one, ask ranks on other hosts for their waits, over
 // its links to them.
-func (j *Job) askReports(ctx context.Context, r query.Request) (asked state.Reports, err error) {
-	if r.Rank == query.AnyRank && len(j.Ranks) > 0 {
-		r.Rank = j.Ranks[0]
+func (j *Job) askReports(ctx context.Context, request query.Request) (asked state.Reports, err error) {
+	if request.Rank == query.AnyRank && len(j.Ranks) > 0 {
+		request.Rank = j.Ranks[0]
 	}
-	if !slices.Contains(j.Ranks, r.Rank) {
-		return asked, j.notLocalError(r.Rank)
+	if !slices.Contains(j.Ranks, request.Rank) {
+		return asked, j.notLocalError(request.Rank)
 	}
 	ctx, stop := context.WithTimeout(ctx, reportsTimeout)
 	defer stop()
-	text, _, err := j.Ask(ctx, r, j.budget())
+	text, _, err := j.Ask(ctx, request, j.budget())
 	if err == nil {
 		err = decodeAnswer(text, &asked)
 	}
 	if err != nil {
-		return asked, fmt.Errorf("rank %d of job %s has asked no others: %w", r.Rank, j.Name, err)
+		return asked, fmt.Errorf("rank %d of job %s has asked no others: %w", request.Rank, j.Name, err)
 	}
 	return asked, nil
 }
 
 // askRank asks a rank. It returns the rank's report and process ID, which is 0 if unknown.
 func askRank(
-	ctx context.Context, j *jobs.Job, kind query.Kind, rank int, budgets ...*jobs.Budget,
+	ctx context.Context, job *jobs.Job, kind query.Kind, rank int, budgets ...*jobs.Budget,
 ) (*node.Report, int, error) {
-	text, pid, err := j.Ask(ctx, query.Request{Kind: kind, Rank: rank}, budgets...)
+	text, pid, err := job.Ask(ctx, query.Request{Kind: kind, Rank: rank}, budgets...)
 	if err != nil {
 		return nil, pid, err
 	}
-	r := new(node.Report)
-	if err := decodeAnswer(text, r); err != nil {
+	report := new(node.Report)
+	if err := decodeAnswer(text, report); err != nil {
 		return nil, pid, err
 	}
-	foreign := func(rank int) bool { return rank < 0 || rank >= len(r.Cluster) }
-	if r.Rank != rank || foreign(r.Rank) || len(r.Engine.Peers) > len(r.Cluster) || len(r.Peers) > len(r.Cluster) ||
-		slices.ContainsFunc(r.Engine.Peers, func(p state.Peer) bool { return foreign(p.Rank) }) ||
-		slices.ContainsFunc(r.Peers, func(p state.PeerCounters) bool { return foreign(p.Rank) }) {
-		return nil, pid, fmt.Errorf("rank %d of job %s answers as rank %d of %d", rank, j.Name, r.Rank, len(r.Cluster))
+	foreign := func(rank int) bool { return rank < 0 || rank >= len(report.Cluster) }
+	if report.Rank != rank || foreign(report.Rank) || len(report.Engine.Peers) > len(report.Cluster) || len(report.Peers) > len(report.Cluster) ||
+		slices.ContainsFunc(report.Engine.Peers, func(p state.Peer) bool { return foreign(p.Rank) }) ||
+		slices.ContainsFunc(report.Peers, func(p state.PeerCounters) bool { return foreign(p.Rank) }) {
+		return nil, pid, fmt.Errorf("rank %d of job %s answers as rank %d of %d", rank, job.Name, report.Rank, len(report.Cluster))
 	}
-	r.PID, r.UID, r.SocketDrops = pid, j.UID, r.Drops
-	r.Attached = nil // do not trust the rank's claim: the kernel knows its process
-	if r.Kernel == "" {
-		r.Attached = []state.Program{{PID: pid, UID: j.UID, Seconds: time.Since(r.Started).Seconds(),
-			Operations: r.Operations}}
+	report.PID, report.UID, report.SocketDrops = pid, job.UID, report.Drops
+	report.Attached = nil // do not trust the rank's claim: the kernel knows its process
+	if report.Kernel == "" {
+		report.Attached = []state.Program{{PID: pid, UID: job.UID, Seconds: time.Since(report.Started).Seconds(),
+			Operations: report.Operations}}
 	}
-	return r, pid, nil
+	return report, pid, nil
 }
 
 // Status returns the job in the form of a daemon's status. The job's ranks on this host appear as local ranks.
 func (j *Job) Status() state.Status {
-	s := state.Status{Version: version.String(), Job: j.Name, Silent: j.Silent, UnreadRanks: j.Unread,
+	status := state.Status{Version: version.String(), Job: j.Name, Silent: j.Silent, UnreadRanks: j.Unread,
 		SilentProcesses: j.Processes,
 		Cluster:         []state.Member{}, Ranks: []state.Rank{}}
 	if j.UID != os.Geteuid() {
-		s.ForeignUser = new(j.UID)
+		status.ForeignUser = new(j.UID)
 	}
 	for i := range j.Reports {
 		r := &j.Reports[i]
-		if s.Started.IsZero() || r.Started.Before(s.Started) {
-			s.Started = r.Started
+		if status.Started.IsZero() || r.Started.Before(status.Started) {
+			status.Started = r.Started
 		}
 		for rank, peer := range r.Cluster {
-			if rank == len(s.Cluster) {
-				s.Cluster = append(s.Cluster, state.Member{Rank: rank, Address: peer.Address, Kind: peer.Kind})
+			if rank == len(status.Cluster) {
+				status.Cluster = append(status.Cluster, state.Member{Rank: rank, Address: peer.Address, Kind: peer.Kind})
 			}
-			if m := &s.Cluster[rank]; m.Profile == "" {
+			if m := &status.Cluster[rank]; m.Profile == "" {
 				m.Profile, m.Transport = peer.Profile, peer.Transport
 			}
 		}
 	}
 	for i := range j.Reports {
 		r := &j.Reports[i]
-		if len(r.Cluster) != len(s.Cluster) {
+		if len(r.Cluster) != len(status.Cluster) {
 			continue // belongs to a different job than the others
 		}
-		s.Cluster[r.Rank].Role, s.Cluster[r.Rank].Kernel = r.Role, r.Kernel
-		s.Ranks = append(s.Ranks, state.Rank{RankInfo: r.RankInfo, Engine: r.Engine})
+		status.Cluster[r.Rank].Role, status.Cluster[r.Rank].Kernel = r.Role, r.Kernel
+		status.Ranks = append(status.Ranks, state.Rank{RankInfo: r.RankInfo, Engine: r.Engine})
 	}
-	if !s.Started.IsZero() {
-		s.Uptime = time.Since(s.Started).Seconds()
+	if !status.Started.IsZero() {
+		status.Uptime = time.Since(status.Started).Seconds()
 	}
-	return s
+	return status
 }

@@ -89,10 +89,10 @@ func (j *Job) Packets(ctx context.Context, req CaptureRequest) (*JobPackets, err
 	if req.Duration > 0 {
 		time.AfterFunc(req.Duration, stop)
 	}
-	s := &JobPackets{ctx: ctx, follow: req.Follow, ranks: map[netip.AddrPort]int{}, incoming: make(chan jobRecord),
+	packets := &JobPackets{ctx: ctx, follow: req.Follow, ranks: map[netip.AddrPort]int{}, incoming: make(chan jobRecord),
 		stop: stop}
 	if req.MaxAge > 0 || req.Follow {
-		s.from = time.Now().Add(-req.MaxAge)
+		packets.from = time.Now().Add(-req.MaxAge)
 	}
 	type stream struct {
 		rank int
@@ -100,17 +100,17 @@ func (j *Job) Packets(ctx context.Context, req CaptureRequest) (*JobPackets, err
 	}
 	var streams []stream
 	for i := range j.Reports {
-		r := &j.Reports[i]
-		addr, err := netip.ParseAddrPort(r.Address)
+		report := &j.Reports[i]
+		addr, err := netip.ParseAddrPort(report.Address)
 		if err != nil {
 			continue // not the address of a rank
 		}
-		body, err := j.Stream(ctx, query.Request{Kind: query.Packets, Rank: r.Rank})
+		body, err := j.Stream(ctx, query.Request{Kind: query.Packets, Rank: report.Rank})
 		if err != nil {
 			continue // the rank records no packets
 		}
-		s.ranks[addr] = r.Rank
-		streams = append(streams, stream{r.Rank, body})
+		packets.ranks[addr] = report.Rank
+		streams = append(streams, stream{report.Rank, body})
 	}
 	if len(streams) == 0 {
 		stop()
@@ -119,13 +119,13 @@ func (j *Job) Packets(ctx context.Context, req CaptureRequest) (*JobPackets, err
 	}
 	var reading sync.WaitGroup
 	for _, st := range streams {
-		reading.Go(func() { s.read(ctx, st.rank, st.body) })
+		reading.Go(func() { packets.read(ctx, st.rank, st.body) })
 	}
 	go func() {
 		reading.Wait()
-		close(s.incoming)
+		close(packets.incoming)
 	}()
-	return s, nil
+	return packets, nil
 }
 
 // read reads the packets and notes of a rank until the rank exits or ctx ends. Without Follow, it stops at the
@@ -143,33 +143,33 @@ func (s *JobPackets) read(ctx context.Context, rank int, body io.ReadCloser) {
 	if _, err := in.Peek(1); err != nil {
 		return // the rank exited before it wrote anything
 	}
-	src, err := capture.Options{OnNote: func(n pcapng.RankNote) {
-		_, depths := n.(*pcapng.QueueDepths)
-		switch of, at := n.RankAndTime(); {
+	src, err := capture.Options{OnNote: func(note pcapng.RankNote) {
+		_, depths := note.(*pcapng.QueueDepths)
+		switch of, at := note.RankAndTime(); {
 		case depths && !s.follow:
 			body.Close()
 		case of == rank && (depths || !at.Before(s.from)):
-			send(jobRecord{at: at, note: n})
+			send(jobRecord{at: at, note: note})
 		}
 	}}.NewReader(in, fmt.Sprintf("rank %d", rank))
 	if err != nil {
 		s.noteUnreadable(ctx, rank, err)
 		return
 	}
-	var u pcapng.Unit
+	var unit pcapng.Unit
 	for {
-		if err := src.Next(&u); err != nil {
+		if err := src.Next(&unit); err != nil {
 			// A rank may exit while it is writing a packet.
 			if _, garbage := errors.AsType[*capture.FormatError](err); garbage {
 				s.noteUnreadable(ctx, rank, err)
 			}
 			return
 		}
-		if sender, known := s.ranks[u.Src]; known && sender != rank || u.Time.Before(s.from) {
+		if sender, known := s.ranks[unit.Src]; known && sender != rank || unit.Time.Before(s.from) {
 			continue
 		}
-		u.Data, u.Comments = bytes.Clone(u.Data), slices.Clone(u.Comments)
-		send(jobRecord{at: u.Time, unit: u})
+		unit.Data, unit.Comments = bytes.Clone(unit.Data), slices.Clone(unit.Comments)
+		send(jobRecord{at: unit.Time, unit: unit})
 	}
 }
 
@@ -185,23 +185,23 @@ func (s *JobPackets) noteUnreadable(ctx context.Context, rank int, err error) {
 }
 
 // Next implements capture.Source.
-func (s *JobPackets) Next(u *pcapng.Unit) error {
+func (s *JobPackets) Next(unit *pcapng.Unit) error {
 	for {
-		r, err := s.nextInOrder()
+		record, err := s.nextInOrder()
 		if err != nil {
 			return err
 		}
-		if r.note != nil {
+		if record.note != nil {
 			if s.OnNote != nil {
-				s.OnNote(r.note)
+				s.OnNote(record.note)
 			}
 			continue
 		}
 		s.stats.Packets++
 		s.stats.Units++
-		s.stats.Bytes += int64(len(r.unit.Data))
-		*u = r.unit
-		u.Packet = s.stats.Packets
+		s.stats.Bytes += int64(len(record.unit.Data))
+		*unit = record.unit
+		unit.Packet = s.stats.Packets
 		return nil
 	}
 }
@@ -241,24 +241,24 @@ func (s *JobPackets) receive() {
 		due = timer.C
 	}
 	select {
-	case r, more := <-s.incoming:
+	case record, more := <-s.incoming:
 		if !more {
 			s.ended, s.stats.End = true, time.Now()
 			slices.SortStableFunc(s.buffered, byTime)
 			return
 		}
 		if !s.follow { // they are all sorted at the end
-			s.buffered = append(s.buffered, r)
-			s.bufferedBytes += len(r.unit.Data) + recordedLen
+			s.buffered = append(s.buffered, record)
+			s.bufferedBytes += len(record.unit.Data) + recordedLen
 			return
 		}
-		at, _ := slices.BinarySearchFunc(s.buffered, r, func(a, b jobRecord) int {
+		at, _ := slices.BinarySearchFunc(s.buffered, record, func(a, b jobRecord) int {
 			if a.at.After(b.at) {
 				return 1
 			}
 			return -1 // insert after entries with the same time
 		})
-		s.buffered = slices.Insert(s.buffered, at, r)
+		s.buffered = slices.Insert(s.buffered, at, record)
 	case <-due:
 	}
 }

@@ -68,15 +68,15 @@ type Message struct {
 	Truncated string `json:"truncated,omitempty"`
 }
 
-func describeMessage(local int, s mpe.Status) Message {
-	m := Message{
-		From: s.Peer, To: local, Words: s.Words, Datatype: s.Datatype.String(), Tag: s.Tag,
-		Elapsed: toMicros(s.Elapsed()), Phases: newPhases(s.Phases),
+func describeMessage(local int, status mpe.Status) Message {
+	message := Message{
+		From: status.Peer, To: local, Words: status.Words, Datatype: status.Datatype.String(), Tag: status.Tag,
+		Elapsed: toMicros(status.Elapsed()), Phases: newPhases(status.Phases),
 	}
-	if s.Send {
-		m.From, m.To = local, s.Peer
+	if status.Send {
+		message.From, message.To = local, status.Peer
 	}
-	return m
+	return message
 }
 
 // SendRequest describes a message to send.

@@ -70,22 +70,22 @@ func (t *Trip) setError(err error) {
 
 // roundTrip makes one round trip and fills in t. If the port would split the message, trip sends one piece at a
 // time, and receives the echo of each piece before it sends the next one.
-func (p *pinger) roundTrip(ctx context.Context, port Port, datatype protocol.Datatype, t *Trip) {
-	data := make([]byte, t.Words*protocol.WordLen)
-	FillPayload(data, t.Seed, datatype)
+func (p *pinger) roundTrip(ctx context.Context, port Port, datatype protocol.Datatype, trip *Trip) {
+	data := make([]byte, trip.Words*protocol.WordLen)
+	FillPayload(data, trip.Seed, datatype)
 	piece := len(data)
-	if cut := port.PieceWords(t.To) * protocol.WordLen; cut > 0 {
+	if cut := port.PieceWords(trip.To) * protocol.WordLen; cut > 0 {
 		piece = min(piece, cut)
 	}
 	var out, back mpe.Status
 	for off := 0; ; off += piece {
-		x := p.exchange(ctx, port, t.To, data[off:off+min(piece, len(data)-off)], datatype)
-		t.SkippedMessages += x.skipped
+		x := p.exchange(ctx, port, trip.To, data[off:off+min(piece, len(data)-off)], datatype)
+		trip.SkippedMessages += x.skipped
 		if x.err != nil {
-			t.setError(x.err)
+			trip.setError(x.err)
 			return
 		}
-		if !x.verify(t, off/protocol.WordLen) {
+		if !x.verify(trip, off/protocol.WordLen) {
 			return
 		}
 		if off == 0 {
@@ -97,16 +97,16 @@ func (p *pinger) roundTrip(ctx context.Context, port Port, datatype protocol.Dat
 			break
 		}
 	}
-	t.Verified = true
-	t.SendPhases, t.EchoPhases = newPhases(out.Phases), newPhases(back.Phases)
-	t.RoundTrip = Micros(toMicros(max(back.Phases.Ack, back.Phases.Data) - out.Phases.Start))
+	trip.Verified = true
+	trip.SendPhases, trip.EchoPhases = newPhases(out.Phases), newPhases(back.Phases)
+	trip.RoundTrip = Micros(toMicros(max(back.Phases.Ack, back.Phases.Data) - out.Phases.Start))
 }
 
 // verify compares the echo of a piece with the data sent. word is the index of the piece's first word in the
 // message.
-func (x *exchange) verify(t *Trip, word int) bool {
+func (x *exchange) verify(trip *Trip, word int) bool {
 	if len(x.echo) != len(x.data) {
-		t.setError(Errorf(Mismatch, "rank %d echoed %d words instead of %d", t.To, x.echoStatus.Words,
+		trip.setError(Errorf(Mismatch, "rank %d echoed %d words instead of %d", trip.To, x.echoStatus.Words,
 			len(x.data)/protocol.WordLen))
 		return false
 	}
@@ -115,10 +115,10 @@ func (x *exchange) verify(t *Trip, word int) bool {
 		return true
 	}
 	at := i * protocol.WordLen
-	t.Mismatch = &Difference{Word: word + i, Want: binary.LittleEndian.Uint32(x.data[at:]),
+	trip.Mismatch = &Difference{Word: word + i, Want: binary.LittleEndian.Uint32(x.data[at:]),
 		Got: binary.LittleEndian.Uint32(x.echo[at:])}
-	t.setError(Errorf(Mismatch, "rank %d echoed other data: word %d of %d is 0x%08x, but was sent as 0x%08x",
-		t.To, t.Mismatch.Word, t.Words, t.Mismatch.Got, t.Mismatch.Want))
+	trip.setError(Errorf(Mismatch, "rank %d echoed other data: word %d of %d is 0x%08x, but was sent as 0x%08x",
+		trip.To, trip.Mismatch.Word, trip.Words, trip.Mismatch.Got, trip.Mismatch.Want))
 	return false
 }
 

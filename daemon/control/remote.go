@@ -22,7 +22,7 @@ const (
 
 // FetchStatus returns the status of the daemon at an address. The address is the path of the daemon's control socket,
 // or the URL of its HTTP server, such as http://10.12.0.2:9627, from which Ask reads /status.json.
-func FetchStatus(ctx context.Context, address string) (s state.Status, err error) {
+func FetchStatus(ctx context.Context, address string) (status state.Status, err error) {
 	if !strings.Contains(address, "://") {
 		client := NewClient(address)
 		defer client.Close()
@@ -30,25 +30,25 @@ func FetchStatus(ctx context.Context, address string) (s state.Status, err error
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(address, "/")+"/status.json", nil)
 	if err != nil {
-		return s, Errorf(Usage, "daemon %q: %v: give the URL of its HTTP server, such as http://10.12.0.2:9627, or "+
+		return status, Errorf(Usage, "daemon %q: %v: give the URL of its HTTP server, such as http://10.12.0.2:9627, or "+
 			"the path of its control socket", address, err)
 	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return s, unreachableHTTP(ctx, err)
+		return status, unreachableHTTP(ctx, err)
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return s, fmt.Errorf("GET %s: %s", req.URL.Redacted(), resp.Status)
+		return status, fmt.Errorf("GET %s: %s", req.URL.Redacted(), resp.Status)
 	}
-	if err := decodeStatus(resp.Body, &s); err != nil {
+	if err := decodeStatus(resp.Body, &status); err != nil {
 		return state.Status{}, fmt.Errorf("GET %s: not the status of a zrlmpid: %w", req.URL.Redacted(), err)
 	}
-	return s, validateStatus(&s, "GET "+req.URL.Redacted())
+	return status, validateStatus(&status, "GET "+req.URL.Redacted())
 }
 
 // decodeStatus decodes a status received from an untrusted server.
-func decodeStatus(r io.Reader, s *state.Status) error {
+func decodeStatus(r io.Reader, status *state.Status) error {
 	text, err := io.ReadAll(io.LimitReader(r, maxStatus+1))
 	switch {
 	case err != nil:
@@ -58,10 +58,10 @@ func decodeStatus(r io.Reader, s *state.Status) error {
 	case bytes.Count(text, []byte("{"))+bytes.Count(text, []byte("null")) > maxObjects:
 		return fmt.Errorf("it has more than %d objects", maxObjects)
 	}
-	if err := json.Unmarshal(text, s); err != nil {
+	if err := json.Unmarshal(text, status); err != nil {
 		return err
 	}
-	if s.Version == "" || len(s.Cluster) == 0 {
+	if status.Version == "" || len(status.Cluster) == 0 {
 		return errors.New("it has no version or no ranks")
 	}
 	return nil

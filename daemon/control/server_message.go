@@ -84,14 +84,14 @@ func (s *Server) recv(w http.ResponseWriter, r *http.Request) error {
 	defer stop()
 	buf := message.buf
 	st, err := port.Recv(ctx, from, buf, opts)
-	m := describeMessage(port.Rank(), st)
+	msg := describeMessage(port.Rank(), st)
 	if errors.Is(err, handshake.ErrTruncated) {
 		// The sender already has its ACK, so the received part must not be lost.
-		m.Truncated = err.Error()
+		msg.Truncated = err.Error()
 	} else if err != nil {
 		return err
 	}
-	head, err := json.Marshal(m)
+	head, err := json.Marshal(msg)
 	if err != nil {
 		return err
 	}

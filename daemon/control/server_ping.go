@@ -52,52 +52,52 @@ type checkedPing struct {
 // exactly.
 const seedMask = 1<<48 - 1
 
-func (s *Server) checkPing(req PingRequest) (p checkedPing, err error) {
-	p = checkedPing{to: req.To, words: req.Words, seed: req.Seed}
-	if p.port, err = s.backend.Host(req.From); err != nil {
-		return p, err
+func (s *Server) checkPing(req PingRequest) (ping checkedPing, err error) {
+	ping = checkedPing{to: req.To, words: req.Words, seed: req.Seed}
+	if ping.port, err = s.backend.Host(req.From); err != nil {
+		return ping, err
 	}
-	if err := checkPeer(p.port, req.To); err != nil {
-		return p, err
+	if err := checkPeer(ping.port, req.To); err != nil {
+		return ping, err
 	}
-	if p.datatype, err = protocol.ParseDatatype(req.Datatype); err != nil {
-		return p, Errorf(Usage, "datatype: %v", err)
+	if ping.datatype, err = protocol.ParseDatatype(req.Datatype); err != nil {
+		return ping, Errorf(Usage, "datatype: %v", err)
 	}
-	if p.timeout, err = parseTimeout(req.Timeout); err != nil {
-		return p, err
+	if ping.timeout, err = parseTimeout(req.Timeout); err != nil {
+		return ping, err
 	}
-	if err := checkWords(p.port, req.Words); err != nil {
-		return p, err
+	if err := checkWords(ping.port, req.Words); err != nil {
+		return ping, err
 	}
 	if req.Count < 1 {
-		return p, Errorf(Usage, "count %d: must be at least 1", req.Count)
+		return ping, Errorf(Usage, "count %d: must be at least 1", req.Count)
 	}
-	if p.seed == 0 {
-		p.seed = uint64(time.Now().UnixNano()) & seedMask
+	if ping.seed == 0 {
+		ping.seed = uint64(time.Now().UnixNano()) & seedMask
 	}
-	return p, nil
+	return ping, nil
 }
 
 // trip makes the round trip with number seq. It continues for up to PingLinger after the caller has
 // disconnected.
-func (s *Server) runTrip(caller context.Context, p *checkedPing, seq int) *Trip {
-	ctx, stop := withTimeout(caller, p.timeout)
+func (s *Server) runTrip(caller context.Context, ping *checkedPing, seq int) *Trip {
+	ctx, stop := withTimeout(caller, ping.timeout)
 	defer stop()
-	t := &Trip{Seq: seq, From: p.port.Rank(), To: p.to, Words: p.words, Seed: p.seed + uint64(seq)}
-	pair, err := s.pings.acquire(ctx, t.From, t.To)
+	trip := &Trip{Seq: seq, From: ping.port.Rank(), To: ping.to, Words: ping.words, Seed: ping.seed + uint64(seq)}
+	pair, err := s.pings.acquire(ctx, trip.From, trip.To)
 	if err != nil {
-		t.setError(err)
-		return t
+		trip.setError(err)
+		return trip
 	}
 	defer pair.release()
 	ctx, settled := pair.pingContext(ctx)
 	defer settled()
-	pair.roundTrip(ctx, p.port, p.datatype, t)
-	if t.Error != "" && KindOf(context.Cause(caller)) == Canceled {
-		s.errorLog.Printf("ping failed after its caller disconnected: rank %d to rank %d, %d words: %s", t.From, t.To,
-			t.Words, t.Error)
+	pair.roundTrip(ctx, ping.port, ping.datatype, trip)
+	if trip.Error != "" && KindOf(context.Cause(caller)) == Canceled {
+		s.errorLog.Printf("ping failed after its caller disconnected: rank %d to rank %d, %d words: %s", trip.From, trip.To,
+			trip.Words, trip.Error)
 	}
-	return t
+	return trip
 }
 
 func checkPeer(port Port, peer int) error {

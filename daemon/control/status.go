@@ -21,15 +21,15 @@ func validateStatus(s *state.Status, source string) error {
 }
 
 // hasForeignRanks reports whether the status refers to ranks that its cluster does not have.
-func hasForeignRanks(s *state.Status) bool {
-	foreign := func(rank int) bool { return rank < 0 || rank >= len(s.Cluster) }
-	for i := range s.Cluster {
-		if s.Cluster[i].Rank != i {
+func hasForeignRanks(status *state.Status) bool {
+	foreign := func(rank int) bool { return rank < 0 || rank >= len(status.Cluster) }
+	for i := range status.Cluster {
+		if status.Cluster[i].Rank != i {
 			return true
 		}
 	}
-	for i := range s.Ranks {
-		r := &s.Ranks[i]
+	for i := range status.Ranks {
+		r := &status.Ranks[i]
 		ofForeign := func(p state.Peer) bool { return foreign(p.Rank) }
 		if foreign(r.Rank) || slices.ContainsFunc(r.Engine.Peers, ofForeign) {
 			return true

@@ -30,11 +30,11 @@ type TestDaemon struct {
 // nil, the test fails when a stand-in receives packets that would wedge an FPGA.
 func Start(t testing.TB, opts daemon.Options, more string, ranks ...string) *TestDaemon {
 	t.Helper()
-	r := &TestDaemon{Socket: filepath.Join(t.TempDir(), "c.sock")}
+	testDaemon := &TestDaemon{Socket: filepath.Join(t.TempDir(), "c.sock")}
 	if !strings.Contains(more, "http:") {
 		more += "\nhttp: {listen: \"\"}"
 	}
-	text := fmt.Sprintf("control: {socket: %q}\n%s\nranks:\n", r.Socket, more)
+	text := fmt.Sprintf("control: {socket: %q}\n%s\nranks:\n", testDaemon.Socket, more)
 	for i, rank := range ranks {
 		text += fmt.Sprintf("  - {rank: %d, %s}\n", i, rank)
 	}
@@ -47,13 +47,13 @@ func Start(t testing.TB, opts daemon.Options, more string, ranks ...string) *Tes
 	if opts.Log == nil {
 		opts.Log = wedgetest.Log(t, nil)
 	}
-	if r.Daemon, err = daemon.New(cfg, opts); err != nil {
+	if testDaemon.Daemon, err = daemon.New(cfg, opts); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() {
-		err := r.Run(ctx)
+		err := testDaemon.Run(ctx)
 		pw.CloseWithError(fmt.Errorf("the daemon ended: %w", err))
 		ended <- err
 	}()
@@ -63,14 +63,14 @@ func Start(t testing.TB, opts daemon.Options, more string, ranks ...string) *Tes
 		cancel()
 		t.Fatal(err)
 	}
-	r.ReadyLine = string(line[:n])
-	r.Client = control.NewClient(r.Socket)
+	testDaemon.ReadyLine = string(line[:n])
+	testDaemon.Client = control.NewClient(testDaemon.Socket)
 	t.Cleanup(func() {
-		r.Client.Close()
+		testDaemon.Client.Close()
 		cancel()
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}
 	})
-	return r
+	return testDaemon
 }

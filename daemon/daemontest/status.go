@@ -47,12 +47,12 @@ func (m *StatusSource) Modify(f func(s *state.Status)) {
 // ClusterStatus returns the status of a host with the given number of peers. Some of the peers are waiting, losing
 // packets or failing.
 func ClusterStatus(peers int, uptime float64, busy bool) state.Status {
-	s := state.Status{
+	status := state.Status{
 		Version: "v1.0.0", PID: 4711, Config: "/etc/zrlmpid/zrlmpid.yaml", Started: StartTime, Uptime: uptime,
 		Cluster: make([]state.Member, peers+1),
 		HTTP:    "http://127.0.0.1:9627/",
 	}
-	r := state.Rank{
+	rank := state.Rank{
 		RankInfo: state.RankInfo{
 			Rank: 0, Role: state.RoleHost, Address: "10.12.0.1:2718", Transports: []state.Transport{state.TransportUDP},
 			ReceiveBuffer: 1 << 22, ReceiveBufferRequested: 1 << 22,
@@ -60,23 +60,23 @@ func ClusterStatus(peers int, uptime float64, busy bool) state.Status {
 		},
 		Engine: state.Engine{Size: peers + 1, Posted: 3, Unexpected: 1},
 	}
-	s.Cluster[0] = state.Member{Role: state.RoleHost, Kind: "software", Address: r.Address}
+	status.Cluster[0] = state.Member{Role: state.RoleHost, Kind: "software", Address: rank.Address}
 	for i := 1; i <= peers; i++ {
 		n := uint64(0)
 		if busy {
 			n = uint64(uptime * 100)
 		}
-		p := state.Peer{
+		peer := state.Peer{
 			Rank: i, Kind: "fpga", Address: fmt.Sprintf("10.12.%d.%d:2718", i/250, i%250+1), Profile: "cloudfpga",
 			Transport:     "udp",
 			MessageCounts: state.MessageCounts{Sent: n, Received: n}, PacketsIn: 4 * n, BytesIn: 4000 * n,
 			BytesOut: 3000 * n, PacketsOut: state.PacketCounts{protocol.Data: n},
 		}
-		s.Cluster[i] = state.Member{Rank: i, Kind: p.Kind, Address: p.Address}
-		r.Engine.Peers = append(r.Engine.Peers, p)
+		status.Cluster[i] = state.Member{Rank: i, Kind: peer.Kind, Address: peer.Address}
+		rank.Engine.Peers = append(rank.Engine.Peers, peer)
 	}
-	s.Ranks = []state.Rank{r}
-	return s
+	status.Ranks = []state.Rank{rank}
+	return status
 }
 
 // AddWait makes rank 0 of s wait for a peer.

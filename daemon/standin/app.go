@@ -28,16 +28,16 @@ type worker func(ctx context.Context, world *mpi.Comm) error
 const hostRank = 0
 
 // Run implements Kernel.
-func (k *workerKernel) Run(ctx context.Context, r Rank) error {
-	if r.Rank() == hostRank || r.Size() < 2 {
+func (k *workerKernel) Run(ctx context.Context, rank Rank) error {
+	if rank.Rank() == hostRank || rank.Size() < 2 {
 		return fmt.Errorf("kernel %s on rank %d of %d: %w: it works only for a host on rank %d",
-			k.name, r.Rank(), r.Size(), mpe.ErrRank, hostRank)
+			k.name, rank.Rank(), rank.Size(), mpe.ErrRank, hostRank)
 	}
-	world, err := mpi.New(r)
+	world, err := mpi.New(rank)
 	if err != nil {
-		return fmt.Errorf("kernel %s on rank %d: %w", k.name, r.Rank(), err)
+		return fmt.Errorf("kernel %s on rank %d: %w", k.name, rank.Rank(), err)
 	}
-	return k.loop(ctx, k.rankLog(r), func() (bool, error) { return false, k.work(ctx, world) })
+	return k.loop(ctx, k.rankLog(rank), func() (bool, error) { return false, k.work(ctx, world) })
 }
 
 // newWorkerKernel returns a kernel that runs work. If wrong, the error of the options, is not nil, it returns an error.

@@ -15,18 +15,18 @@ var anyMessage = mpe.Options{AnyDatatype: true, AnyTag: true}
 type echo struct{ base }
 
 // Run implements Kernel.
-func (k *echo) Run(ctx context.Context, r Rank) error {
-	if err := k.checkPeer(r); err != nil {
+func (k *echo) Run(ctx context.Context, rank Rank) error {
+	if err := k.checkPeer(rank); err != nil {
 		return err
 	}
 	buf, free := k.buffer()
 	defer free()
-	return k.loop(ctx, k.rankLog(r), func() (bool, error) {
-		st, err := k.recv(ctx, r, k.opts.Peer, buf)
+	return k.loop(ctx, k.rankLog(rank), func() (bool, error) {
+		st, err := k.recv(ctx, rank, k.opts.Peer, buf)
 		if err != nil {
 			return false, err
 		}
-		_, err = r.Send(ctx, st.Peer, messageBytes(buf, st), replyOptions(st))
+		_, err = rank.Send(ctx, st.Peer, messageBytes(buf, st), replyOptions(st))
 		return false, err
 	})
 }

@@ -44,12 +44,12 @@ func (k *execKernel) Stats() state.Kernel {
 }
 
 // Run implements Kernel.
-func (k *execKernel) Run(ctx context.Context, r Rank) error {
-	log := k.rankLog(r)
+func (k *execKernel) Run(ctx context.Context, rank Rank) error {
+	log := k.rankLog(rank)
 	k.state.log = log
 	buf, free := allocBuffer(interfaceBufLen(uint32(k.opts.Words)))
 	defer free()
-	env := rankEnv(r)
+	env := rankEnv(rank)
 	return k.loop(ctx, log, func() (bool, error) {
 		cmd := newCommand(k.command, env)
 		stdin, err := cmd.StdinPipe()
@@ -62,7 +62,7 @@ func (k *execKernel) Run(ctx context.Context, r Rank) error {
 		}
 		k.counters.starts.Add(1)
 		m := &mpeInterface{
-			rank: r, in: &countingReader{p.stdout, &k.state}, out: stdin,
+			rank: rank, in: &countingReader{p.stdout, &k.state}, out: stdin,
 			buf: buf, words: uint32(k.opts.Words), log: log, counters: k.counters, state: &k.state,
 		}
 		err = p.run(ctx, m.serve)

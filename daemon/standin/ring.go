@@ -19,29 +19,29 @@ import (
 type ring struct{ base }
 
 // Run implements Kernel.
-func (k *ring) Run(ctx context.Context, r Rank) error {
-	size := r.Size()
+func (k *ring) Run(ctx context.Context, rank Rank) error {
+	size := rank.Size()
 	if size < 2 {
-		return fmt.Errorf("kernel %s on rank %d of %d: %w: a ring needs another rank", k.name, r.Rank(), size,
+		return fmt.Errorf("kernel %s on rank %d of %d: %w: a ring needs another rank", k.name, rank.Rank(), size,
 			mpe.ErrRank)
 	}
-	below, above := (r.Rank()+size-1)%size, (r.Rank()+1)%size
+	below, above := (rank.Rank()+size-1)%size, (rank.Rank()+1)%size
 	buf, free := k.buffer()
 	defer free()
 	rounds := 0
 
 	pass := func() error {
-		st, err := k.recv(ctx, r, below, buf)
+		st, err := k.recv(ctx, rank, below, buf)
 		if err != nil {
 			return err
 		}
-		_, err = r.Send(ctx, above, messageBytes(buf, st), replyOptions(st))
+		_, err = rank.Send(ctx, above, messageBytes(buf, st), replyOptions(st))
 		return err
 	}
-	if r.Rank() == 0 {
-		pass = k.rootRound(ctx, r, below, above, buf)
+	if rank.Rank() == 0 {
+		pass = k.rootRound(ctx, rank, below, above, buf)
 	}
-	return k.loop(ctx, k.rankLog(r), func() (bool, error) {
+	return k.loop(ctx, k.rankLog(rank), func() (bool, error) {
 		if err := pass(); err != nil {
 			return false, err
 		}
@@ -51,7 +51,7 @@ func (k *ring) Run(ctx context.Context, r Rank) error {
 }
 
 // rootRound returns the function that performs one round for rank 0.
-func (k *ring) rootRound(ctx context.Context, r Rank, below, above int, buf []byte) func() error {
+func (k *ring) rootRound(ctx context.Context, rank Rank, below, above int, buf []byte) func() error {
 	datatype := protocol.Datatype(k.opts.Datatype)
 	var token []byte // nil before the first round and after a failure
 	var opts mpe.Options
@@ -63,10 +63,10 @@ func (k *ring) rootRound(ctx context.Context, r Rank, below, above int, buf []by
 		}
 		msg := token
 		token = nil
-		if _, err := r.Send(ctx, above, msg, opts); err != nil {
+		if _, err := rank.Send(ctx, above, msg, opts); err != nil {
 			return err
 		}
-		st, err := k.recv(ctx, r, below, buf)
+		st, err := k.recv(ctx, rank, below, buf)
 		if err != nil {
 			return err
 		}

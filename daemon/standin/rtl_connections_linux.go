@@ -337,14 +337,14 @@ func (c *connections) find(s connectionKey) *connection {
 }
 
 // dial opens a connection.
-func (c *connections) dial(s connectionKey) (*connection, error) {
+func (c *connections) dial(key connectionKey) (*connection, error) {
 	d := net.Dialer{Timeout: connectTimeout,
 		LocalAddr: net.TCPAddrFromAddrPort(netip.AddrPortFrom(c.addresses[c.rank].Addr(), 0))}
-	conn, err := d.DialContext(c.ctx, "tcp", netip.AddrPortFrom(c.addresses[s.rank].Addr(), s.port).String())
+	conn, err := d.DialContext(c.ctx, "tcp", netip.AddrPortFrom(c.addresses[key.rank].Addr(), key.port).String())
 	if err != nil {
 		return nil, err
 	}
-	k, err := c.addConnection(s, conn)
+	k, err := c.addConnection(key, conn)
 	if err != nil {
 		conn.Close()
 		return nil, err

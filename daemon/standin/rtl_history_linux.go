@@ -20,15 +20,15 @@ type history struct {
 
 // add adds a report. If the clock has been set back, it first drops all earlier reports, since they would no
 // longer be sorted.
-func (h *history) add(r cycleReport) {
-	if n := len(h.ring); n > 0 && h.nth(n-1).unixNano > r.unixNano {
+func (h *history) add(report cycleReport) {
+	if n := len(h.ring); n > 0 && h.nth(n-1).unixNano > report.unixNano {
 		h.ring, h.next = h.ring[:0], 0
 	}
 	if len(h.ring) < historyLen {
-		h.ring = append(h.ring, r)
+		h.ring = append(h.ring, report)
 		return
 	}
-	h.ring[h.next] = r
+	h.ring[h.next] = report
 	h.next = (h.next + 1) % historyLen
 }
 

@@ -53,13 +53,13 @@ func newRTL(b base, spec config.Kernel) (Kernel, error) {
 		return nil, fmt.Errorf("kernel %q: %w: build the simulator first", b.name, err)
 	}
 	scale := time.Duration(max(1, spec.Simulation.TimeScale))
-	k := &rtlKernel{base: b, command: spec.Command, sim: spec.Simulation, grace: exitGrace,
+	kernel := &rtlKernel{base: b, command: spec.Command, sim: spec.Simulation, grace: exitGrace,
 		limits: waitLimits{scale * startTimeout, scale * answerTimeout}}
 	if spec.BypassesEngine() {
-		k.boundary = cosim.BoundaryNetwork
-		return &rtlNetKernel{rtlKernel: k}, nil
+		kernel.boundary = cosim.BoundaryNetwork
+		return &rtlNetKernel{rtlKernel: kernel}, nil
 	}
-	return k, nil
+	return kernel, nil
 }
 
 // rtlNetKernel is an rtlKernel whose simulation includes the BuildMPE.
@@ -72,7 +72,7 @@ type rtlNetKernel struct {
 func (k *rtlNetKernel) Connect(w Wire) { k.wire = w }
 
 // Run implements Kernel.
-func (k *rtlNetKernel) Run(ctx context.Context, r Rank) error {
+func (k *rtlNetKernel) Run(ctx context.Context, rank Rank) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	in := newInbox(k.wire)
 	var reader sync.WaitGroup
@@ -80,35 +80,35 @@ func (k *rtlNetKernel) Run(ctx context.Context, r Rank) error {
 	defer reader.Wait()
 	defer k.wire.Close()
 	defer cancel(nil)
-	log := k.newRunLog(r)
+	log := k.newRunLog(rank)
 	return k.loop(ctx, log, func() (bool, error) {
 		var ports []uint16
 		for _, a := range k.wire.Addresses() {
 			ports = append(ports, a.Port())
 		}
-		network := cosim.NewNetwork(r.Rank(), ports)
+		network := cosim.NewNetwork(rank.Rank(), ports)
 		d := &datagramExchange{k: k.rtlKernel, inbox: in, network: network, log: log}
-		return k.simulate(ctx, r, network, log, d.serve)
+		return k.simulate(ctx, rank, network, log, d.serve)
 	})
 }
 
 // Stats implements Kernel.
 func (k *rtlKernel) Stats() state.Kernel {
-	s := k.base.Stats()
+	kernel := k.base.Stats()
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.port != nil {
 		w := k.port.Wait()
-		s.Simulation = &state.Simulation{Cycle: k.port.Cycle(), Signal: w.Signal, Since: w.Since, Text: w.Text,
+		kernel.Simulation = &state.Simulation{Cycle: k.port.Cycle(), Signal: w.Signal, Since: w.Since, Text: w.Text,
 			Fault: k.port.IsFaulty()}
 		if n, ok := k.port.(*cosim.Network); ok {
-			s.Simulation.Datagrams = new(n.Stats())
+			kernel.Simulation.Datagrams = new(n.Stats())
 			if k.tcp != nil {
-				s.Simulation.TCP = &state.TCP{Chunks: n.TCPStats(), Connections: k.tcp.Stats()}
+				kernel.Simulation.TCP = &state.TCP{Chunks: n.TCPStats(), Connections: k.tcp.Stats()}
 			}
 		}
 	}
-	return s
+	return kernel
 }
 
 // Cycle implements Simulated.
@@ -135,14 +135,14 @@ func (k *rtlKernel) recordCycle() {
 }
 
 // Run implements Kernel.
-func (k *rtlKernel) Run(ctx context.Context, r Rank) error {
-	log := k.newRunLog(r)
+func (k *rtlKernel) Run(ctx context.Context, rank Rank) error {
+	log := k.newRunLog(rank)
 	buf, free := allocBuffer(cosim.BufferLen(uint32(k.opts.Words)))
 	defer free()
 	return k.loop(ctx, log, func() (bool, error) {
-		port := cosim.NewPort(r.Rank(), r.Size(), uint32(k.opts.Words), buf)
-		c := &roleCalls{k: k, rank: r, port: port, log: log}
-		return k.simulate(ctx, r, port, log, c.serve)
+		port := cosim.NewPort(rank.Rank(), rank.Size(), uint32(k.opts.Words), buf)
+		c := &roleCalls{k: k, rank: rank, port: port, log: log}
+		return k.simulate(ctx, rank, port, log, c.serve)
 	})
 }
 
@@ -157,13 +157,13 @@ func (k *rtlKernel) newRunLog(r Rank) *zap.Logger {
 }
 
 // simulate runs the simulator once, connected to the given port.
-func (k *rtlKernel) simulate(ctx context.Context, r Rank, port enginePort, log *zap.Logger,
+func (k *rtlKernel) simulate(ctx context.Context, rank Rank, port enginePort, log *zap.Logger,
 	serve func(context.Context, *simulator) error) (done bool, err error) {
 	conn, child, err := socketPair()
 	if err != nil {
 		return false, fmt.Errorf("cannot start %s: %w", k.command[0], err)
 	}
-	cmd := newCommand(k.command, append(rankEnv(r), fmt.Sprintf("ZRLMPI_COSIM_FD=%d", simulatorFD)))
+	cmd := newCommand(k.command, append(rankEnv(rank), fmt.Sprintf("ZRLMPI_COSIM_FD=%d", simulatorFD)))
 	cmd.ExtraFiles = []*os.File{child}
 	p, err := startProgram(cmd, conn, k.grace, log)
 	child.Close()
@@ -177,7 +177,7 @@ func (k *rtlKernel) simulate(ctx context.Context, r Rank, port enginePort, log *
 	k.port, k.tcp = port, nil
 	k.recordCycle()
 	k.mu.Unlock()
-	s := &simulator{k: k, rank: r, conn: conn, port: port, log: log}
+	s := &simulator{k: k, rank: rank, conn: conn, port: port, log: log}
 	err = p.run(ctx, func(ctx context.Context) error { return serve(ctx, s) })
 	if ctx.Err() != nil {
 		return false, context.Cause(ctx)

@@ -52,23 +52,23 @@ func (b *inbox) readLoop(ctx context.Context) error {
 }
 
 // enqueue queues a packet, which may contain several datagrams.
-func (b *inbox) enqueue(ctx context.Context, p *mpe.RxPacket) error {
-	for bytes := p.Bytes; ; {
-		var a *rxDatagram
+func (b *inbox) enqueue(ctx context.Context, packet *mpe.RxPacket) error {
+	for bytes := packet.Bytes; ; {
+		var datagram *rxDatagram
 		select {
-		case a = <-b.free:
+		case datagram = <-b.free:
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
 		one := bytes
-		if p.DatagramLen > 0 {
-			one = bytes[:min(p.DatagramLen, len(bytes))]
+		if packet.DatagramLen > 0 {
+			one = bytes[:min(packet.DatagramLen, len(bytes))]
 		}
-		a.rank, a.port, a.bytes = p.Peer, p.SourceAddr.Port(), a.bytes[:0]
-		if p.Kind == mpe.RxDatagram && len(one)+len(p.Tail) <= cosim.MaxDatagram {
-			a.bytes = append(append(a.bytes, one...), p.Tail...)
+		datagram.rank, datagram.port, datagram.bytes = packet.Peer, packet.SourceAddr.Port(), datagram.bytes[:0]
+		if packet.Kind == mpe.RxDatagram && len(one)+len(packet.Tail) <= cosim.MaxDatagram {
+			datagram.bytes = append(append(datagram.bytes, one...), packet.Tail...)
 		}
-		b.ready <- a
+		b.ready <- datagram
 		if bytes = bytes[len(one):]; len(bytes) == 0 {
 			return nil
 		}
@@ -122,14 +122,14 @@ func (d *datagramExchange) beforeStep(context.Context) error {
 	return nil
 }
 
-func (d *datagramExchange) deliver(a *rxDatagram) {
-	gram := cosim.Datagram{Rank: a.rank, Port: a.port, Bytes: a.bytes}
+func (d *datagramExchange) deliver(datagram *rxDatagram) {
+	gram := cosim.Datagram{Rank: datagram.rank, Port: datagram.port, Bytes: datagram.bytes}
 	d.k.mu.Lock()
 	taken := d.network.Deliver(gram)
 	d.k.mu.Unlock()
 	if taken {
 		d.k.counters.succeeded.Add(1)
-		d.inbox.wire.Record(a.rank, false, a.bytes)
+		d.inbox.wire.Record(datagram.rank, false, datagram.bytes)
 	}
 }
 

@@ -90,22 +90,22 @@ func (s *simulator) serve(ctx context.Context) error {
 }
 
 // exchangeHello receives Hello and sends Start.
-func (s *simulator) exchangeHello() (h cosim.Hello, err error) {
+func (s *simulator) exchangeHello() (hello cosim.Hello, err error) {
 	body, err := s.read(cosim.TypeHello, s.k.limits.start)
 	if err != nil {
-		return h, err
+		return hello, err
 	}
-	if h, err = cosim.ParseHello(body); err != nil {
-		return h, err
+	if hello, err = cosim.ParseHello(body); err != nil {
+		return hello, err
 	}
-	if s.boundary = h.Boundary; h.Boundary.Network() != s.k.boundary.Network() {
-		return h, &cosim.BoundaryError{Got: h.Boundary, Want: s.k.boundary}
+	if s.boundary = hello.Boundary; hello.Boundary.Network() != s.k.boundary.Network() {
+		return hello, &cosim.BoundaryError{Got: hello.Boundary, Want: s.k.boundary}
 	}
 	o := &s.k.sim
 	s.out = cosim.AppendStart(s.out[:0],
 		cosim.Start{Rank: uint32(s.rank.Rank()), Size: uint32(s.rank.Size()), Stall: uint32(o.StallPercent),
 			Seed: uint64(o.Seed)})
-	return h, s.write()
+	return hello, s.write()
 }
 
 // paceStep returns the number of cycles that the simulation may run now, or the time to wait if it may not run yet.
@@ -161,15 +161,15 @@ func (s *simulator) exchange(cycles uint32) error {
 // handleFault logs a fault of the role and returns nil, because the simulation continues. It returns any other error
 // unchanged.
 func (s *simulator) handleFault(err error) error {
-	f, ok := errors.AsType[*cosim.FaultError](err)
+	faultError, ok := errors.AsType[*cosim.FaultError](err)
 	if !ok {
 		return s.withCycle(err)
 	}
 	s.k.counters.errors.Add(1)
 	s.log.Warn("role violates the rules of its interface and its rank stops exchanging messages: correct the role "+
 		"and restart zrlmpid",
-		zap.String("signal", f.Signal), zap.Uint64("cycle", f.Cycle), zap.String("problem", f.Problem))
-	s.k.onFailure(f)
+		zap.String("signal", faultError.Signal), zap.Uint64("cycle", faultError.Cycle), zap.String("problem", faultError.Problem))
+	s.k.onFailure(faultError)
 	return nil
 }
 

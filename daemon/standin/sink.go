@@ -6,14 +6,14 @@ import "context"
 type sink struct{ base }
 
 // Run implements Kernel.
-func (k *sink) Run(ctx context.Context, r Rank) error {
-	if err := k.checkPeer(r); err != nil {
+func (k *sink) Run(ctx context.Context, rank Rank) error {
+	if err := k.checkPeer(rank); err != nil {
 		return err
 	}
 	buf, free := k.buffer()
 	defer free()
-	return k.loop(ctx, k.rankLog(r), func() (bool, error) {
-		_, err := k.recv(ctx, r, k.opts.Peer, buf)
+	return k.loop(ctx, k.rankLog(rank), func() (bool, error) {
+		_, err := k.recv(ctx, rank, k.opts.Peer, buf)
 		return false, err
 	})
 }

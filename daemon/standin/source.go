@@ -17,8 +17,8 @@ import (
 type source struct{ base }
 
 // Run implements Kernel.
-func (k *source) Run(ctx context.Context, r Rank) error {
-	if err := k.checkPeer(r); err != nil {
+func (k *source) Run(ctx context.Context, rank Rank) error {
+	if err := k.checkPeer(rank); err != nil {
 		return err
 	}
 	buf := make([]byte, k.length*protocol.WordLen)
@@ -31,7 +31,7 @@ func (k *source) Run(ctx context.Context, r Rank) error {
 		due = t.C
 	}
 	filled, sent := -1, 0
-	return k.loop(ctx, k.rankLog(r), func() (bool, error) {
+	return k.loop(ctx, k.rankLog(rank), func() (bool, error) {
 		if filled != sent {
 			if sent > 0 && due != nil {
 				select {
@@ -43,7 +43,7 @@ func (k *source) Run(ctx context.Context, r Rank) error {
 			fillPattern(buf, datatype, uint32(sent))
 			filled = sent
 		}
-		if _, err := r.Send(ctx, k.opts.Peer, buf, opts); err != nil {
+		if _, err := rank.Send(ctx, k.opts.Peer, buf, opts); err != nil {
 			return false, err
 		}
 		sent++

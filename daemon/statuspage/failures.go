@@ -30,18 +30,18 @@ func groupFailures(failures []state.Failure) []failureView {
 	var folded []failureView
 	places := make(map[kind]int)
 	for i := range failures {
-		f := &failures[i]
-		k := kind{f.Rank, f.What(), f.Reason}
+		failure := &failures[i]
+		k := kind{failure.Rank, failure.What(), failure.Reason}
 		place, known := places[k]
 		if !known {
 			places[k] = len(folded)
-			folded = append(folded, failureView{Failure: f, Times: max(f.Count, 1), First: f.Time})
+			folded = append(folded, failureView{Failure: failure, Times: max(failure.Count, 1), First: failure.Time})
 			continue
 		}
 		v := &folded[place]
-		v.Times, v.First = v.Times+max(f.Count, 1), f.Time
+		v.Times, v.First = v.Times+max(failure.Count, 1), failure.Time
 		if len(v.Earlier) < maxEarlier {
-			v.Earlier = append(v.Earlier, f)
+			v.Earlier = append(v.Earlier, failure)
 		} else {
 			v.More++
 		}

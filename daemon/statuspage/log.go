@@ -50,19 +50,19 @@ func (l *Log) Core(level zapcore.LevelEnabler) zapcore.Core {
 	return &core{LevelEnabler: level, log: l}
 }
 
-func (l *Log) add(e Entry) {
+func (l *Log) add(entry Entry) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if n := len(l.lines); n > 0 && l.lines[n-1].Text == e.Text && l.lines[n-1].Level == e.Level {
-		e.Count += l.lines[n-1].Count
-		l.lines[n-1] = e
+	if n := len(l.lines); n > 0 && l.lines[n-1].Text == entry.Text && l.lines[n-1].Level == entry.Level {
+		entry.Count += l.lines[n-1].Count
+		l.lines[n-1] = entry
 		return
 	}
 	if len(l.lines) == l.limit {
 		copy(l.lines, l.lines[1:])
 		l.lines = l.lines[:l.limit-1]
 	}
-	l.lines = append(l.lines, e)
+	l.lines = append(l.lines, entry)
 }
 
 type core struct {

@@ -162,35 +162,35 @@ type item struct {
 // addItems calls add for every item of every list. The key of an item stays the same as long as the item describes
 // the same thing.
 func (v *view) addItems(add func(name, template, key string, data any)) {
-	s := v.model
+	model := v.model
 	for _, name := range listNames {
 		v.lists[name] = list{}
 	}
-	for i := range s.Cycles {
-		add("cycles", "cycle", fmt.Sprintf("c%d", s.Cycles[i].Ranks[0]), &s.Cycles[i])
+	for i := range model.Cycles {
+		add("cycles", "cycle", fmt.Sprintf("c%d", model.Cycles[i].Ranks[0]), &model.Cycles[i])
 	}
-	for i := range s.Causes {
-		add("causes", "cause", fmt.Sprintf("%s %d", s.Causes[i].Cause, s.Causes[i].Rank), &s.Causes[i])
+	for i := range model.Causes {
+		add("causes", "cause", fmt.Sprintf("%s %d", model.Causes[i].Cause, model.Causes[i].Rank), &model.Causes[i])
 	}
-	for i := range s.Waits {
-		w := s.Waits[i]
+	for i := range model.Waits {
+		w := model.Waits[i]
 		add("waits", "wait", fmt.Sprintf("%d>%d/%s", w.Rank, w.Peer, w.Direction), w)
 	}
-	for i := range s.Problems {
-		add("problems", "problem", hash(s.Problems[i].Text)[7:19], &s.Problems[i])
+	for i := range model.Problems {
+		add("problems", "problem", hash(model.Problems[i].Text)[7:19], &model.Problems[i])
 	}
-	for i := range s.Ranks {
-		add("ranks", "rank", fmt.Sprint(s.Ranks[i].Rank), s.Ranks[i])
+	for i := range model.Ranks {
+		add("ranks", "rank", fmt.Sprint(model.Ranks[i].Rank), model.Ranks[i])
 	}
-	for i := range s.Peers {
-		add("peers", "peer", fmt.Sprintf("%d>%d", s.Peers[i].Rank, s.Peers[i].Peer.Peer), &s.Peers[i])
+	for i := range model.Peers {
+		add("peers", "peer", fmt.Sprintf("%d>%d", model.Peers[i].Rank, model.Peers[i].Peer.Peer), &model.Peers[i])
 	}
-	for i := range s.Failures {
-		f := &s.Failures[i]
+	for i := range model.Failures {
+		f := &model.Failures[i]
 		add("failures", "failure", hash(fmt.Sprint(f.Rank, f.What(), f.Reason))[7:19], f)
 	}
-	for i := range s.Entries {
-		e := &s.Entries[i]
+	for i := range model.Entries {
+		e := &model.Entries[i]
 		add("log", "entry", hash(e.Text)[7:19], e)
 	}
 }

@@ -75,8 +75,8 @@ type cycleView struct {
 
 // buildModel selects the parts of a sample that are shown. The caller must hold the page's lock.
 func (p *Page) buildModel(s *sample, q query) *pageModel {
-	d, f := s.digest, digest.NewFilter(q.Filter)
-	v := &pageModel{
+	d, filter := s.digest, digest.NewFilter(q.Filter)
+	model := &pageModel{
 		query: q, Host: p.opts.Host, At: s.takenAt, Status: &s.status, Digest: d, Verdict: d.Verdict(),
 		Live:     newChart(p.history.live.ordered(), s.takenAt, livePoints*liveInterval, liveInterval),
 		Slow:     newChart(p.history.slow.ordered(), p.history.slowMark.at, slowPoints*slowInterval, slowInterval),
@@ -84,34 +84,34 @@ func (p *Page) buildModel(s *sample, q query) *pageModel {
 		HasLog: p.opts.Recent != nil,
 	}
 	failures := groupFailures(s.status.Failures)
-	v.Failures, v.AllFailures = failures[:min(len(failures), maxFailures)], len(failures)
-	fit, others := f.Waits(d)
-	v.Waits, v.Brief, v.AllWaits, v.FitWaits = fit[:min(len(fit), maxWaits)], d.Brief(), len(fit)+others, len(fit)
+	model.Failures, model.AllFailures = failures[:min(len(failures), maxFailures)], len(failures)
+	fit, others := filter.Waits(d)
+	model.Waits, model.Brief, model.AllWaits, model.FitWaits = fit[:min(len(fit), maxWaits)], d.Brief(), len(fit)+others, len(fit)
 	for _, c := range d.Cycles[:min(len(d.Cycles), maxCycles)] {
-		v.Cycles = append(v.Cycles, newCycleView(c, d.Waits))
+		model.Cycles = append(model.Cycles, newCycleView(c, d.Waits))
 	}
 	causes := diagnosis.Diagnose([]diagnosis.Source{{Status: &s.status}}, diagnosis.MinWaitAge).Findings
-	v.Causes = causes[:min(len(causes), maxCauses)]
-	v.Ranks, v.Idle = f.Ranks(d, q.All || q.Filter != "")
-	v.FitRanks = len(v.Ranks) + len(v.Idle)
-	slices.SortStableFunc(v.Ranks, failedFirst)
-	v.Ranks = v.Ranks[:min(len(v.Ranks), maxRanks)]
-	p.addPeers(v, d, f)
+	model.Causes = causes[:min(len(causes), maxCauses)]
+	model.Ranks, model.Idle = filter.Ranks(d, q.All || q.Filter != "")
+	model.FitRanks = len(model.Ranks) + len(model.Idle)
+	slices.SortStableFunc(model.Ranks, failedFirst)
+	model.Ranks = model.Ranks[:min(len(model.Ranks), maxRanks)]
+	p.addPeers(model, d, filter)
 	if p.opts.Recent != nil {
 		entries := p.opts.Recent()
-		v.Entries = entries[:min(len(entries), maxEntries)]
+		model.Entries = entries[:min(len(entries), maxEntries)]
 	}
-	return v
+	return model
 }
 
-func newCycleView(c digest.Cycle, waits []digest.Wait) cycleView {
-	v := cycleView{Cycle: c}
-	for i, rank := range c.Ranks {
+func newCycleView(cycle digest.Cycle, waits []digest.Wait) cycleView {
+	v := cycleView{Cycle: cycle}
+	for i, rank := range cycle.Ranks {
 		if i == maxCycleLinks {
-			v.More = len(c.Ranks) - maxCycleLinks
+			v.More = len(cycle.Ranks) - maxCycleLinks
 			break
 		}
-		next := c.Ranks[(i+1)%len(c.Ranks)]
+		next := cycle.Ranks[(i+1)%len(cycle.Ranks)]
 		for j := range waits { // sorted, oldest first
 			if waits[j].Rank == rank && waits[j].Peer == next {
 				v.Links = append(v.Links, &waits[j])
@@ -133,9 +133,9 @@ func failedFirst(a, b *digest.Rank) int {
 	return 1
 }
 
-func (p *Page) addPeers(v *pageModel, d *digest.Digest, f digest.Filter) {
-	fit, silent, others := f.Peers(d, v.Order, v.All)
-	v.FitPeers, v.Silent, v.AllPeers = len(fit)+silent, silent, len(fit)+silent+others
+func (p *Page) addPeers(model *pageModel, d *digest.Digest, f digest.Filter) {
+	fit, silent, others := f.Peers(d, model.Order, model.All)
+	model.FitPeers, model.Silent, model.AllPeers = len(fit)+silent, silent, len(fit)+silent+others
 	for _, peer := range fit[:min(len(fit), maxPeers)] {
 		pv := peerView{Peer: peer}
 		if r := p.history.roundTrips[pair{peer.Rank, peer.Peer}]; r != nil {
@@ -144,7 +144,7 @@ func (p *Page) addPeers(v *pageModel, d *digest.Digest, f digest.Filter) {
 		if p.opts.Latency != nil {
 			pv.Latency, pv.Known = p.opts.Latency(peer.Rank, peer.Peer)
 		}
-		v.Peers = append(v.Peers, pv)
+		model.Peers = append(model.Peers, pv)
 	}
 }
 

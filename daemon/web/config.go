@@ -35,11 +35,11 @@ type webConfig struct {
 
 // newWebConfig reads a web configuration. The error is a *ConfigError.
 func newWebConfig(file string, log *slog.Logger) (*webConfig, error) {
-	c := &webConfig{file: file, log: log}
+	config := &webConfig{file: file, log: log}
 	text, tls, err := inlineFiles(file)
 	if err == nil {
-		c.tls, c.lastResult = tls, string(text)
-		c.validCopy, err = newValidCopy(text)
+		config.tls, config.lastResult = tls, string(text)
+		config.validCopy, err = newValidCopy(text)
 	}
 	if errors.Is(err, errors.ErrUnsupported) {
 		err = toolkit.Validate(file)
@@ -47,7 +47,7 @@ func newWebConfig(file string, log *slog.Logger) (*webConfig, error) {
 	if err != nil {
 		return nil, &ConfigError{file, redact(err)}
 	}
-	return c, nil
+	return config, nil
 }
 
 // CheckConfig reads a web configuration and the files that it names. The error is a *ConfigError.
@@ -111,15 +111,15 @@ func (c *webConfig) replace(text []byte, tls bool) error {
 
 // newValidCopy returns a file that contains text, if the toolkit accepts it.
 func newValidCopy(text []byte) (*memoryFile, error) {
-	m, err := newMemoryFile(text)
+	file, err := newMemoryFile(text)
 	if err != nil {
 		return nil, err
 	}
-	if err := toolkit.Validate(m.path()); err != nil {
-		m.Close()
+	if err := toolkit.Validate(file.path()); err != nil {
+		file.Close()
 		return nil, err
 	}
-	return m, nil
+	return file, nil
 }
 
 // inlinedKeys lists the keys that name files, and the corresponding keys that contain the content itself.

@@ -62,10 +62,10 @@ type Server struct {
 // Listen binds the address and reads the web configuration, which the server rereads for every connection and
 // request. No request is answered before Serve is called. The error is a *ListenError or a *ConfigError.
 func Listen(opts Options) (*Server, error) {
-	s := &Server{opts: opts, mux: http.NewServeMux(), names: serverNames(opts.Listen, opts.Hosts)}
+	server := &Server{opts: opts, mux: http.NewServeMux(), names: serverNames(opts.Listen, opts.Hosts)}
 	if opts.Config != "" {
 		var err error
-		if s.config, err = newWebConfig(opts.Config, opts.Log); err != nil {
+		if server.config, err = newWebConfig(opts.Config, opts.Log); err != nil {
 			return nil, err
 		}
 	}
@@ -73,13 +73,13 @@ func Listen(opts Options) (*Server, error) {
 	if err != nil {
 		return nil, &ListenError{opts.Listen, err}
 	}
-	s.listener = l
-	s.mux.HandleFunc("GET /-/healthy", s.serveHealthy)
-	s.mux.HandleFunc("GET /-/ready", s.serveReady)
+	server.listener = l
+	server.mux.HandleFunc("GET /-/healthy", server.serveHealthy)
+	server.mux.HandleFunc("GET /-/ready", server.serveReady)
 	if opts.Pprof {
-		s.handleProfiles()
+		server.handleProfiles()
 	}
-	return s, nil
+	return server, nil
 }
 
 // Addr returns the address that the server is bound to.

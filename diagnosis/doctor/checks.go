@@ -90,13 +90,13 @@ func ExamineQuick(p *Plan, f *Facts, status *state.Status) *Report {
 	return examine(p, f, status, slices.DeleteFunc(slices.Clone(Checks), func(c Check) bool { return !c.isQuick }))
 }
 
-func examine(p *Plan, f *Facts, status *state.Status, checks []Check) *Report {
-	r := &Report{Config: p.Source}
-	in := &input{p, f, status}
+func examine(plan *Plan, f *Facts, status *state.Status, checks []Check) *Report {
+	report := &Report{Config: plan.Source}
+	in := &input{plan, f, status}
 	for i := range checks {
 		c := &checks[i]
 		result := Result{ID: c.ID, Title: c.Title, Verdict: Right}
-		if len(p.Problems) > 0 && i > 0 {
+		if len(plan.Problems) > 0 && i > 0 {
 			break // there are no ranks to check
 		}
 		result.Findings = c.examine(in)
@@ -105,9 +105,9 @@ func examine(p *Plan, f *Facts, status *state.Status, checks []Check) *Report {
 				result.Verdict = f.Verdict
 			}
 		}
-		r.Results = append(r.Results, result)
+		report.Results = append(report.Results, result)
 	}
-	return r
+	return report
 }
 
 // HasWrong reports whether any check found something wrong.
@@ -122,22 +122,22 @@ const maxPrinted = 8
 func (r *Report) Text() string {
 	var b strings.Builder
 	counts := make(map[Verdict]int)
-	for _, c := range r.Results {
-		counts[c.Verdict]++
-		fmt.Fprintf(&b, "%-8s %s", c.Verdict, c.Title)
-		if len(c.Findings) == 1 && c.Verdict == Right {
-			fmt.Fprintf(&b, ": %s\n", c.Findings[0].Found)
+	for _, result := range r.Results {
+		counts[result.Verdict]++
+		fmt.Fprintf(&b, "%-8s %s", result.Verdict, result.Title)
+		if len(result.Findings) == 1 && result.Verdict == Right {
+			fmt.Fprintf(&b, ": %s\n", result.Findings[0].Found)
 			continue
 		}
 		b.WriteByte('\n')
-		for i, f := range c.Findings {
+		for i, finding := range result.Findings {
 			if i == maxPrinted {
-				fmt.Fprintf(&b, "         %d more, which --json prints\n", len(c.Findings)-i)
+				fmt.Fprintf(&b, "         %d more, which --json prints\n", len(result.Findings)-i)
 				break
 			}
-			fmt.Fprintf(&b, "         %s\n", f.Found)
-			if f.Action != "" {
-				fmt.Fprintf(&b, "         -> %s\n", f.Action)
+			fmt.Fprintf(&b, "         %s\n", finding.Found)
+			if finding.Action != "" {
+				fmt.Fprintf(&b, "         -> %s\n", finding.Action)
 			}
 		}
 	}

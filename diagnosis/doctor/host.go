@@ -11,22 +11,22 @@ import (
 func examinePorts(in *input) []Finding {
 	var f findings
 	held := 0
-	for _, p := range in.Ports {
+	for _, port := range in.Ports {
 		switch {
-		case p.Unknown != "":
-			f.addUnknown("", "rank %d: %s %v: %s", p.Rank, p.Network, p.Addr, p.Unknown)
-		case p.Held && in.heldByDaemon(&p):
+		case port.Unknown != "":
+			f.addUnknown("", "rank %d: %s %v: %s", port.Rank, port.Network, port.Addr, port.Unknown)
+		case port.Held && in.heldByDaemon(&port):
 			held++
-		case p.Held && p.Holder == nil:
+		case port.Held && port.Holder == nil:
 			f.addWrong(fmt.Sprintf("find it as root: ss -lnp --%s 'sport = :%d'; stop it, or change the port in "+
-				"the rank map", p.Network, p.Addr.Port()),
-				"rank %d: another process holds %s %v", p.Rank, p.Network, p.Addr)
-		case p.Held:
-			f.addWrong("stop it, or change the port in the rank map", "rank %d: process %d (%s) holds %s %v", p.Rank,
-				p.Holder.PID, p.Holder.Name, p.Network, p.Addr)
+				"the rank map", port.Network, port.Addr.Port()),
+				"rank %d: another process holds %s %v", port.Rank, port.Network, port.Addr)
+		case port.Held:
+			f.addWrong("stop it, or change the port in the rank map", "rank %d: process %d (%s) holds %s %v", port.Rank,
+				port.Holder.PID, port.Holder.Name, port.Network, port.Addr)
 		case in.status != nil:
 			f.addWrong("compare the configuration with that of the daemon: zrlctl ranks; restart the daemon",
-				"rank %d: the daemon runs, and does not hold %s %v", p.Rank, p.Network, p.Addr)
+				"rank %d: the daemon runs, and does not hold %s %v", port.Rank, port.Network, port.Addr)
 		}
 	}
 	if held > 0 {
@@ -37,14 +37,14 @@ func examinePorts(in *input) []Finding {
 
 // heldByDaemon reports whether the daemon holds a port. If the holder cannot be seen, it is assumed to be the daemon if the
 // daemon runs the rank.
-func (in *input) heldByDaemon(p *Port) bool {
+func (in *input) heldByDaemon(port *Port) bool {
 	if in.status == nil {
 		return false
 	}
-	if p.Holder != nil {
-		return p.Holder.PID == in.status.PID
+	if port.Holder != nil {
+		return port.Holder.PID == in.status.PID
 	}
-	m := in.status.Member(p.Rank)
+	m := in.status.Member(port.Rank)
 	return m != nil && m.Role != ""
 }
 
@@ -93,18 +93,18 @@ func examineOffload(in *input) []Finding {
 	if in.status != nil {
 		used, disabled := false, false
 		for i := range in.status.Ranks {
-			r := &in.status.Ranks[i]
-			if r.Offload == nil || r.Offload.Disabled {
-				disabled = disabled || r.Offload != nil
+			rank := &in.status.Ranks[i]
+			if rank.Offload == nil || rank.Offload.Disabled {
+				disabled = disabled || rank.Offload != nil
 				continue
 			}
 			used = true
-			for _, refused := range r.Offload.Refused {
+			for _, refused := range rank.Offload.Refused {
 				f.addWrong("switch checksum offload of the interface on (ethtool -K INTERFACE tx on); single datagrams "+
 					"are sent meanwhile",
-					"rank %d: the kernel refused segmentation to rank %d: %s", r.Rank, refused.Peer, refused.Error)
+					"rank %d: the kernel refused segmentation to rank %d: %s", rank.Rank, refused.Peer, refused.Error)
 			}
-			has = Fact[Offload]{Value: Offload{r.Offload.Segmentation, r.Offload.Coalescing}}
+			has = Fact[Offload]{Value: Offload{rank.Offload.Segmentation, rank.Offload.Coalescing}}
 		}
 		if disabled && !used {
 			return f.orRight("disabled by limits.offload, the environment, or faults of the ranks")
@@ -128,27 +128,27 @@ var slowClocks = []string{"hpet", "acpi_pm", "jiffies", "refined-jiffies", "pit"
 // that the captures of these hosts can be compared.
 func examineClock(in *input) []Finding {
 	var f findings
-	c := in.Clock.Value
+	clock := in.Clock.Value
 	if why := in.Clock.Unknown; why != "" {
 		f.addUnknown("", "%s", why)
 		return f
 	}
-	if slices.Contains(slowClocks, c.Source) {
+	if slices.Contains(slowClocks, clock.Source) {
 		f.addWrong("look for tsc in /sys/devices/system/clocksource/clocksource0/available_clocksource; the kernel's "+
 			"log says why it was not chosen",
-			"the clocksource is %s: each reading takes about a microsecond, and every packet needs some", c.Source)
+			"the clocksource is %s: each reading takes about a microsecond, and every packet needs some", clock.Source)
 	}
 	switch {
 	case !slices.ContainsFunc(in.Paths, func(p Path) bool { return !in.isLocalAddress(p.To) }):
-	case c.Synchronized.Unknown != "":
-		f.addUnknown("", "whether the clock is synchronized: %s", c.Synchronized.Unknown)
-	case !c.Synchronized.Value:
+	case clock.Synchronized.Unknown != "":
+		f.addUnknown("", "whether the clock is synchronized: %s", clock.Synchronized.Unknown)
+	case !clock.Synchronized.Value:
 		f.addWrong("run chrony or systemd-timesyncd, if captures or logs of several hosts are to be compared",
 			"the clock is not synchronized with a time server: times of different hosts do not agree")
 	default:
-		return f.orRight("%s, synchronized", c.Source)
+		return f.orRight("%s, synchronized", clock.Source)
 	}
-	return f.orRight("%s", c.Source)
+	return f.orRight("%s", clock.Source)
 }
 
 // A daemon has about filesBase files open in addition to its links, and filesStream or filesShared files for each link
@@ -198,16 +198,16 @@ func examineInterfaceDrops(in *input) []Finding {
 	}
 	var f findings
 	for _, i := range in.usedInterfaces() {
-		c := i.Counters
-		if c.ReceiveErrors*lossThreshold > c.Received {
+		counters := i.Counters
+		if counters.ReceiveErrors*lossThreshold > counters.Received {
 			f.addWrong(fmt.Sprintf("ip -s -s link show %s has the kinds; corrupt packets: cable or transceiver; missed: "+
 				"raise the ring (ethtool -G %s rx N)", i.Name, i.Name),
-				"interface %s has lost %d of %d received packets", i.Name, c.ReceiveErrors, c.Received+c.ReceiveErrors)
+				"interface %s has lost %d of %d received packets", i.Name, counters.ReceiveErrors, counters.Received+counters.ReceiveErrors)
 		}
-		if c.SendErrors*lossThreshold > c.Sent {
+		if counters.SendErrors*lossThreshold > counters.Sent {
 			f.addWrong(fmt.Sprintf("ip -s -s link show %s and tc -s qdisc show dev %s have the kinds; raise txqueuelen, "+
 				"or pace long messages (pace)", i.Name, i.Name),
-				"interface %s has lost %d of %d packets to send", i.Name, c.SendErrors, c.Sent+c.SendErrors)
+				"interface %s has lost %d of %d packets to send", i.Name, counters.SendErrors, counters.Sent+counters.SendErrors)
 		}
 	}
 	return f.orRight("fewer than one in %d", lossThreshold)

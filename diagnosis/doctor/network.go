@@ -15,14 +15,14 @@ func examineAddresses(in *input) []Finding {
 		return interfacesUnknown(why)
 	}
 	var f findings
-	for _, r := range in.localRanks() {
-		ip := r.Addr.Addr()
+	for _, rank := range in.localRanks() {
+		ip := rank.Addr.Addr()
 		if in.isLocalAddress(ip) {
 			continue
 		}
 		f.addWrong(fmt.Sprintf("add the address to an interface, correct the address of rank %d, or start it on the "+
-			"host that has it", r.Rank),
-			"rank %d: no interface of this host has %v", r.Rank, ip)
+			"host that has it", rank.Rank),
+			"rank %d: no interface of this host has %v", rank.Rank, ip)
 	}
 	return f.orRight("on interfaces: %s", list(in.localRanks(), func(r Rank) string { return r.Addr.Addr().String() }))
 }
@@ -67,21 +67,21 @@ func examineDuplicates(in *input) []Finding {
 }
 
 // addClaims adds a finding if stations other than the owner of an address answer ARP requests for it.
-func (f *findings) addClaims(in *input, c *Claim) {
-	at := slices.IndexFunc(in.Ranks, func(r Rank) bool { return r.Addr.Addr() == c.Addr })
+func (f *findings) addClaims(in *input, claim *Claim) {
+	at := slices.IndexFunc(in.Ranks, func(r Rank) bool { return r.Addr.Addr() == claim.Addr })
 	if at < 0 {
 		return
 	}
-	rank, stations := in.Ranks[at].Rank, strings.Join(c.Stations, ", ")
+	rank, stations := in.Ranks[at].Rank, strings.Join(claim.Stations, ", ")
 	switch {
-	case in.isLocalAddress(c.Addr) && len(c.Stations) > 0:
+	case in.isLocalAddress(claim.Addr) && len(claim.Stations) > 0:
 		f.addWrong(fmt.Sprintf("give the station or rank %d another address", rank),
 			"rank %d: %v is an address of this host, and the station %s answers ARP requests for it on %s",
-			rank, c.Addr, stations, c.Interface)
-	case !in.isLocalAddress(c.Addr) && len(c.Stations) > 1:
+			rank, claim.Addr, stations, claim.Interface)
+	case !in.isLocalAddress(claim.Addr) && len(claim.Stations) > 1:
 		f.addWrong("give each station its own address; if they are interfaces of one host, run on it: "+
 			"sysctl -w net.ipv4.conf.all.arp_ignore=1",
-			"rank %d: several stations answer ARP requests for %v on %s: %s", rank, c.Addr, c.Interface, stations)
+			"rank %d: several stations answer ARP requests for %v on %s: %s", rank, claim.Addr, claim.Interface, stations)
 	}
 }
 
@@ -138,25 +138,25 @@ func examineRoutes(in *input) []Finding {
 	}
 	right := 0
 	for i := range in.Paths {
-		p := &in.Paths[i]
-		switch own := in.findByAddress(p.From); {
-		case in.Interfaces.Unknown == "" && !in.isLocalAddress(p.From):
+		path := &in.Paths[i]
+		switch own := in.findByAddress(path.From); {
+		case in.Interfaces.Unknown == "" && !in.isLocalAddress(path.From):
 			continue // check local_address reports it
-		case p.From.IsLoopback() && !p.To.IsLoopback():
-			f.addWrong(fmt.Sprintf("give rank %d an address that other hosts reach", p.Rank),
-				"%v: packets from a loopback address do not leave this host", p)
-		case p.Route.Unknown != "":
-			f.addUnknown("", "%v: the route cannot be read: %s", p, p.Route.Unknown)
-		case p.Route.Value.Refused != "":
+		case path.From.IsLoopback() && !path.To.IsLoopback():
+			f.addWrong(fmt.Sprintf("give rank %d an address that other hosts reach", path.Rank),
+				"%v: packets from a loopback address do not leave this host", path)
+		case path.Route.Unknown != "":
+			f.addUnknown("", "%v: the route cannot be read: %s", path, path.Route.Unknown)
+		case path.Route.Value.Refused != "":
 			f.addWrong(fmt.Sprintf("ip route get %v from %v shows what the kernel knows; add a route, or correct the "+
-				"address of rank %d", p.To, p.From, p.Peer),
-				"%v: there is no route: %s", p, p.Route.Value.Refused)
-		case p.usesOtherInterface(in):
-			f.addWrong(fmt.Sprintf("correct the route of %v, or add one for this source: ip rule add from %v", p.To,
-				p.From),
+				"address of rank %d", path.To, path.From, path.Peer),
+				"%v: there is no route: %s", path, path.Route.Value.Refused)
+		case path.usesOtherInterface(in):
+			f.addWrong(fmt.Sprintf("correct the route of %v, or add one for this source: ip rule add from %v", path.To,
+				path.From),
 				"%v: packets leave by %s, but %v is an address of %s: peers and routers may drop them, and answers "+
 					"arrive at another interface",
-				p, p.Route.Value.Interface, p.From, own.Name)
+				path, path.Route.Value.Interface, path.From, own.Name)
 		default:
 			right++
 		}
@@ -187,9 +187,9 @@ func examineReversePath(in *input) []Finding {
 	}
 	var f findings
 	for i := range in.Paths {
-		p := &in.Paths[i]
-		own := in.findByAddress(p.From)
-		if own == nil || !p.usesOtherInterface(in) {
+		path := &in.Paths[i]
+		own := in.findByAddress(path.From)
+		if own == nil || !path.usesOtherInterface(in) {
 			continue
 		}
 		switch mode := own.ReversePath; {
@@ -197,10 +197,10 @@ func examineReversePath(in *input) []Finding {
 			f.addUnknown("", "interface %s: %s", own.Name, mode.Unknown)
 		case mode.Value == ReversePathStrict:
 			f.addWrong(fmt.Sprintf("correct the route of %v, or set the filter to loose: sysctl -w "+
-				"net.ipv4.conf.%s.rp_filter=2", p.To, own.Name),
+				"net.ipv4.conf.%s.rp_filter=2", path.To, own.Name),
 				"%v: packets of rank %d that arrive at %s are dropped, as the filter is strict and the route to %v "+
 					"leads through %s",
-				p, p.Peer, own.Name, p.To, p.Route.Value.Interface)
+				path, path.Peer, own.Name, path.To, path.Route.Value.Interface)
 		}
 	}
 	return f.orRight("does not drop packets of peers")
@@ -211,23 +211,23 @@ func examineNeighbours(in *input) []Finding {
 	var f findings
 	reported := make(map[netip.Addr]bool)
 	for i := range in.Paths {
-		p := &in.Paths[i]
-		hop := p.Route.Value.Gateway
+		path := &in.Paths[i]
+		hop := path.Route.Value.Gateway
 		if !hop.IsValid() {
-			hop = p.To
+			hop = path.To
 		}
-		if p.Neighbour != NeighbourFailed || reported[hop] {
+		if path.Neighbour != NeighbourFailed || reported[hop] {
 			continue
 		}
 		reported[hop] = true
-		if hop == p.To {
+		if hop == path.To {
 			f.addWrong(fmt.Sprintf("check that the node of rank %d is up, that %v is its address, and that it is in the "+
-				"same network or VLAN", p.Peer, p.To),
-				"%v: %v does not answer on %s", p, hop, p.Route.Value.Interface)
+				"same network or VLAN", path.Peer, path.To),
+				"%v: %v does not answer on %s", path, hop, path.Route.Value.Interface)
 			continue
 		}
-		f.addWrong(fmt.Sprintf("check that the router is up, or correct the route: ip route get %v", p.To),
-			"%v: the router %v does not answer on %s", p, hop, p.Route.Value.Interface)
+		f.addWrong(fmt.Sprintf("check that the router is up, or correct the route: ip route get %v", path.To),
+			"%v: the router %v does not answer on %s", path, hop, path.Route.Value.Interface)
 	}
 	return f.orRight("no entry has failed")
 }
@@ -237,37 +237,37 @@ func examinePathMTU(in *input) []Finding {
 	var f findings
 	probed, routed := 0, 0
 	for i := range in.Paths {
-		p := &in.Paths[i]
-		if p.Route.Unknown != "" || p.Route.Value.Refused != "" {
+		path := &in.Paths[i]
+		if path.Route.Unknown != "" || path.Route.Value.Refused != "" {
 			continue // examineRoutes reports it
 		}
 		routed++
-		if mtu := p.Route.Value.MTU; mtu > 0 && mtu < p.Length {
-			f.addWrong(in.mtuAdvice(p, mtu), "%v: the path carries packets of %d bytes, and the longest of the link have %d",
-				p, mtu, p.Length)
+		if mtu := path.Route.Value.MTU; mtu > 0 && mtu < path.Length {
+			f.addWrong(in.mtuAdvice(path, mtu), "%v: the path carries packets of %d bytes, and the longest of the link have %d",
+				path, mtu, path.Length)
 			continue
 		}
-		if p.Echo == nil {
+		if path.Echo == nil {
 			continue
 		}
-		fpga := in.findRank(p.Peer).Kind == config.PeerFPGA
-		switch e := p.Echo.Value; {
-		case p.Echo.Unknown != "":
+		fpga := in.findRank(path.Peer).Kind == config.PeerFPGA
+		switch echo := path.Echo.Value; {
+		case path.Echo.Unknown != "":
 			f.addUnknown("run it as root, or let the user send echo requests: sysctl -w net.ipv4.ping_group_range='0 "+
-				"2147483647'", "%v: %s", p, p.Echo.Unknown)
-		case e.Long:
+				"2147483647'", "%v: %s", path, path.Echo.Unknown)
+		case echo.Long:
 			probed++
-		case !e.Short && p.Neighbour == NeighbourFailed:
-			f.addUnknown("", "%v: its next hop does not answer", p)
-		case !e.Short:
+		case !echo.Short && path.Neighbour == NeighbourFailed:
+			f.addUnknown("", "%v: its next hop does not answer", path)
+		case !echo.Short:
 			f.addUnknown("check that it is up; a firewall here or on the path may drop packets: look at nft list ruleset",
-				"%v: does not answer ICMP echo requests", p)
+				"%v: does not answer ICMP echo requests", path)
 		case fpga:
 			f.addUnknown("the FPGA may not answer long ones; zrlctl ping with 346 words sends a datagram as long",
-				"%v: answers an ICMP echo request of %d bytes, and not one of %d", p, ShortEcho, p.Length)
+				"%v: answers an ICMP echo request of %d bytes, and not one of %d", path, ShortEcho, path.Length)
 		default:
-			f.addWrong(in.mtuAdvice(p, minMTU)+"; something on the way drops longer packets and does not report it",
-				"%v: answers an ICMP echo request of %d bytes, and not one of %d", p, ShortEcho, p.Length)
+			f.addWrong(in.mtuAdvice(path, minMTU)+"; something on the way drops longer packets and does not report it",
+				"%v: answers an ICMP echo request of %d bytes, and not one of %d", path, ShortEcho, path.Length)
 		}
 	}
 	if routed < len(in.Paths) {
@@ -283,16 +283,16 @@ func examinePathMTU(in *input) []Finding {
 const ShortEcho = 84
 
 // mtuAdvice says what to do about a path that carries packets of at most mtu bytes.
-func (in *input) mtuAdvice(p *Path, mtu int) string {
-	if !p.Fixed {
+func (in *input) mtuAdvice(path *Path, mtu int) string {
+	if !path.Fixed {
 		return fmt.Sprintf("raise the MTU on the path to %d or more", minMTU)
 	}
-	switch in.findRank(p.Peer).Kind {
+	switch in.findRank(path.Peer).Kind {
 	case config.PeerFPGA:
 		return "raise the MTU on the path: an FPGA does not join fragments, and sends datagrams of 1416 bytes itself"
 	case config.PeerCPU:
 		return "raise the MTU on the path: upstream's library sends datagrams of 1416 bytes, and each lost fragment " +
 			"loses one"
 	}
-	return fmt.Sprintf("raise the MTU on the path, or set max_datagram: %d for rank %d", (mtu-headers(p.To))&^7, p.Peer)
+	return fmt.Sprintf("raise the MTU on the path, or set max_datagram: %d for rank %d", (mtu-headers(path.To))&^7, path.Peer)
 }

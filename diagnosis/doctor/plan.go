@@ -53,15 +53,15 @@ func InvalidPlan(source string, err error) *Plan {
 
 // PlanFromConfig builds a Plan from cfg, which must already have passed Validate.
 func PlanFromConfig(source string, cfg *config.Config) *Plan {
-	p := &Plan{
+	plan := &Plan{
 		Source: source, Warnings: cfg.Warnings(),
 		ReceiveBuffer: int(cfg.Limits.ReceiveBuffer), NoOffload: cfg.Limits.Offload == config.OffloadOff,
 	}
 	for i := range cfg.Ranks {
 		r := &cfg.Ranks[i]
-		p.Ranks = append(p.Ranks, Rank{r.Rank, r.Address.AddrPort, r.Peer, r.IsLocal()})
+		plan.Ranks = append(plan.Ranks, Rank{r.Rank, r.Address.AddrPort, r.Peer, r.IsLocal()})
 	}
-	slices.SortFunc(p.Ranks, func(a, b Rank) int { return cmp.Compare(a.Rank, b.Rank) })
+	slices.SortFunc(plan.Ranks, func(a, b Rank) int { return cmp.Compare(a.Rank, b.Rank) })
 	for _, local := range cfg.LocalRanks() {
 		for i := range cfg.Ranks {
 			remote := &cfg.Ranks[i]
@@ -72,31 +72,31 @@ func PlanFromConfig(source string, cfg *config.Config) *Plan {
 			if err != nil {
 				return InvalidPlan(source, err)
 			}
-			p.Links = append(p.Links, Link{local.Rank, remote.Rank, l.Profile, l.Transport, l.MaxDatagram})
+			plan.Links = append(plan.Links, Link{local.Rank, remote.Rank, l.Profile, l.Transport, l.MaxDatagram})
 		}
 	}
-	return p
+	return plan
 }
 
 // PlanFromStatus builds a Plan from the status of a running daemon whose configuration cannot be read. It assumes that the
 // longest datagrams are those of the profiles.
-func PlanFromStatus(s *state.Status) *Plan {
-	p := &Plan{Source: s.Config}
-	for i := range s.Cluster {
-		m := &s.Cluster[i]
+func PlanFromStatus(status *state.Status) *Plan {
+	plan := &Plan{Source: status.Config}
+	for i := range status.Cluster {
+		m := &status.Cluster[i]
 		addr, _ := netip.ParseAddrPort(m.Address)
-		p.Ranks = append(p.Ranks, Rank{m.Rank, addr, m.Kind, m.Role != ""})
+		plan.Ranks = append(plan.Ranks, Rank{m.Rank, addr, m.Kind, m.Role != ""})
 	}
-	for i := range s.Ranks {
-		r := &s.Ranks[i]
-		p.ReceiveBuffer = max(p.ReceiveBuffer, r.ReceiveBufferRequested)
+	for i := range status.Ranks {
+		r := &status.Ranks[i]
+		plan.ReceiveBuffer = max(plan.ReceiveBuffer, r.ReceiveBufferRequested)
 		for j := range r.Engine.Peers {
 			peer := &r.Engine.Peers[j]
 			profile, _ := protocol.ParseProfile(string(peer.Profile))
-			p.Links = append(p.Links, Link{r.Rank, peer.Rank, profile, peer.Transport, protocol.MaxDatagram})
+			plan.Links = append(plan.Links, Link{r.Rank, peer.Rank, profile, peer.Transport, protocol.MaxDatagram})
 		}
 	}
-	return p
+	return plan
 }
 
 // findRank returns the rank with the given number, or nil.
@@ -143,9 +143,9 @@ func (p *Plan) NeededPaths() (paths []Path) {
 	type ends struct{ from, to netip.Addr }
 	known := make(map[ends]int)
 	for i := range p.Links {
-		l := &p.Links[i]
-		from, to := p.findRank(l.Rank), p.findRank(l.Peer)
-		if from == nil || !p.isRemote(l) {
+		link := &p.Links[i]
+		from, to := p.findRank(link.Rank), p.findRank(link.Peer)
+		if from == nil || !p.isRemote(link) {
 			continue
 		}
 		e := ends{from.Addr.Addr(), to.Addr.Addr()}
@@ -153,9 +153,9 @@ func (p *Plan) NeededPaths() (paths []Path) {
 		if !ok {
 			at = len(paths)
 			known[e] = at
-			paths = append(paths, Path{Rank: l.Rank, Peer: l.Peer, From: e.from, To: e.to})
+			paths = append(paths, Path{Rank: link.Rank, Peer: link.Peer, From: e.from, To: e.to})
 		}
-		length, fixed := l.packetLength(e.to)
+		length, fixed := link.packetLength(e.to)
 		paths[at].Length = max(paths[at].Length, length)
 		paths[at].Fixed = paths[at].Fixed || fixed
 	}
@@ -164,8 +164,8 @@ func (p *Plan) NeededPaths() (paths []Path) {
 
 // Neighbours returns the IPv4 addresses of the ranks on the same network as the named interface: local ranks, and ranks
 // reachable without a router.
-func (p *Plan) Neighbours(f *Facts, name string) (addrs []netip.Addr) {
-	i := f.findByName(name)
+func (p *Plan) Neighbours(facts *Facts, name string) (addrs []netip.Addr) {
+	i := facts.findByName(name)
 	if i == nil || i.Loopback || !i.Up {
 		return nil
 	}
@@ -175,13 +175,13 @@ func (p *Plan) Neighbours(f *Facts, name string) (addrs []netip.Addr) {
 		}
 	}
 	for _, r := range p.localRanks() {
-		if f.findByAddress(r.Addr.Addr()) == i {
+		if facts.findByAddress(r.Addr.Addr()) == i {
 			add(r.Addr.Addr())
 		}
 	}
-	for j := range f.Paths {
-		if r := &f.Paths[j].Route.Value; r.Interface == name && !r.Gateway.IsValid() {
-			add(f.Paths[j].To)
+	for j := range facts.Paths {
+		if r := &facts.Paths[j].Route.Value; r.Interface == name && !r.Gateway.IsValid() {
+			add(facts.Paths[j].To)
 		}
 	}
 	return addrs

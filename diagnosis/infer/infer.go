@@ -100,26 +100,26 @@ const maxRecentAge = 1
 
 // Explain returns the causes that the observation does not contradict, the likeliest first, and those that it
 // contradicts.
-func Explain(o *Observation) (left []Possibility, excluded []Excluded) {
+func Explain(observation *Observation) (left []Possibility, excluded []Excluded) {
 	for i := range hypotheses {
 		h := &hypotheses[i]
-		if by := h.contradiction(o); by != "" {
+		if by := h.contradiction(observation); by != "" {
 			if by != inapplicable {
 				excluded = append(excluded, Excluded{h.cause, by})
 			}
 			continue
 		}
-		rank, other := o.Peer, o.Waiter
+		rank, other := observation.Peer, observation.Waiter
 		if h.outbound {
 			rank, other = other, rank
 		}
-		p := Possibility{h.cause, rank, other, h.text(o)}
+		possibility := Possibility{h.cause, rank, other, h.text(observation)}
 		// A peer that does not answer is most often not running.
-		if (o.LastHeard == nil || o.Silent) && (h.cause == ProcessEnded || h.cause == ProcessStopped && o.LastHeard != nil) {
-			left = slices.Insert(left, 0, p)
+		if (observation.LastHeard == nil || observation.Silent) && (h.cause == ProcessEnded || h.cause == ProcessStopped && observation.LastHeard != nil) {
+			left = slices.Insert(left, 0, possibility)
 			continue
 		}
-		left = append(left, p)
+		left = append(left, possibility)
 	}
 	return left, excluded
 }
@@ -176,20 +176,20 @@ func peerText(format string) func(o *Observation) string {
 }
 
 // programEvidence returns the observation that contradicts causes in the peer's program, or an empty string.
-func programEvidence(o *Observation) string {
+func programEvidence(observation *Observation) string {
 	switch {
-	case o.Silent:
-		return fmt.Sprintf("the engine of rank %d does not answer, which does not depend on its program", o.Peer)
-	case o.hasBegun():
-		return fmt.Sprintf("the message has begun at rank %d", o.Peer)
-	case o.peerBlocks():
-		return fmt.Sprintf("rank %d is in the send for which it retransmits SEND_REQUEST", o.Peer)
-	case o.PeerClears:
-		return fmt.Sprintf("rank %d has cleared a message, and waits for it", o.Peer)
-	case o.RetransmitsData:
-		return retransmitsData(o)
-	case o.Refused:
-		return fmt.Sprintf("nothing listens at the address of rank %d", o.Peer)
+	case observation.Silent:
+		return fmt.Sprintf("the engine of rank %d does not answer, which does not depend on its program", observation.Peer)
+	case observation.hasBegun():
+		return fmt.Sprintf("the message has begun at rank %d", observation.Peer)
+	case observation.peerBlocks():
+		return fmt.Sprintf("rank %d is in the send for which it retransmits SEND_REQUEST", observation.Peer)
+	case observation.PeerClears:
+		return fmt.Sprintf("rank %d has cleared a message, and waits for it", observation.Peer)
+	case observation.RetransmitsData:
+		return retransmitsData(observation)
+	case observation.Refused:
+		return fmt.Sprintf("nothing listens at the address of rank %d", observation.Peer)
 	}
 	return ""
 }
@@ -230,14 +230,14 @@ var hypotheses = []hypothesis{
 		}
 		return fmt.Sprintf("ranks %d and %d %s each other", min(o.Waiter, o.Peer), max(o.Waiter, o.Peer), what)
 	}},
-	{cause: StartedLate, contradiction: func(o *Observation) string {
+	{cause: StartedLate, contradiction: func(observation *Observation) string {
 		switch {
-		case o.Kind == state.KindSoftware || o.Extended || o.IsSender || o.State != handshake.WaitRequest:
+		case observation.Kind == state.KindSoftware || observation.Extended || observation.IsSender || observation.State != handshake.WaitRequest:
 			return inapplicable
-		case o.HasWorked:
-			return fmt.Sprintf("messages with rank %d have ended well", o.Peer)
-		case o.LastHeard != nil:
-			return fmt.Sprintf("packets of rank %d have come", o.Peer)
+		case observation.HasWorked:
+			return fmt.Sprintf("messages with rank %d have ended well", observation.Peer)
+		case observation.LastHeard != nil:
+			return fmt.Sprintf("packets of rank %d have come", observation.Peer)
 		}
 		return ""
 	}, outbound: true, text: func(o *Observation) string {
@@ -248,49 +248,49 @@ var hypotheses = []hypothesis{
 	}},
 	{cause: WaitsElsewhere, contradiction: programEvidence, text: peerText("waits itself, in another call")},
 	{cause: OtherCall, contradiction: programEvidence, text: peerText("has made a call that does not match")},
-	{cause: PacketsBlocked, contradiction: func(o *Observation) string {
+	{cause: PacketsBlocked, contradiction: func(observation *Observation) string {
 		switch {
-		case o.hasBegun():
+		case observation.hasBegun():
 			return inapplicable // covered by Lost
-		case o.RetransmitsData:
-			return retransmitsData(o)
-		case o.IsSender && o.peerBlocks():
-			return asksText(o)
-		case o.IsSender && o.wasHeardSince() && !o.Extended:
-			return o.talksText()
+		case observation.RetransmitsData:
+			return retransmitsData(observation)
+		case observation.IsSender && observation.peerBlocks():
+			return asksText(observation)
+		case observation.IsSender && observation.wasHeardSince() && !observation.Extended:
+			return observation.talksText()
 		}
 		return ""
 	}, text: func(o *Observation) string { return lostText(o.Peer, o.Waiter) }},
-	{cause: PacketsBlocked, outbound: true, contradiction: func(o *Observation) string {
+	{cause: PacketsBlocked, outbound: true, contradiction: func(observation *Observation) string {
 		switch {
-		case o.hasBegun():
+		case observation.hasBegun():
 			return inapplicable
-		case o.Kind != state.KindSoftware && o.IsSender && o.RetransmitsRequest:
-			return asksText(o)
-		case o.Acknowledged && o.talksText() == "":
-			return fmt.Sprintf("rank %d has acknowledged all that was sent to it, and retransmits nothing", o.Peer)
+		case observation.Kind != state.KindSoftware && observation.IsSender && observation.RetransmitsRequest:
+			return asksText(observation)
+		case observation.Acknowledged && observation.talksText() == "":
+			return fmt.Sprintf("rank %d has acknowledged all that was sent to it, and retransmits nothing", observation.Peer)
 		}
 		return ""
 	}, text: func(o *Observation) string { return lostText(o.Waiter, o.Peer) }},
-	{cause: PacketLost, contradiction: func(o *Observation) string {
+	{cause: PacketLost, contradiction: func(observation *Observation) string {
 		switch {
-		case !o.hasBegun():
+		case !observation.hasBegun():
 			return inapplicable // covered by Blocked
-		case o.State == handshake.WaitData && o.PeerAsks:
-			return fmt.Sprintf("rank %d has asked to send since, so it has not sent DATA", o.Peer)
-		case o.State == handshake.WaitAck && o.PeerClears:
-			return fmt.Sprintf("rank %d asks for DATA again, so it has not sent ACK", o.Peer)
+		case observation.State == handshake.WaitData && observation.PeerAsks:
+			return fmt.Sprintf("rank %d has asked to send since, so it has not sent DATA", observation.Peer)
+		case observation.State == handshake.WaitAck && observation.PeerClears:
+			return fmt.Sprintf("rank %d asks for DATA again, so it has not sent ACK", observation.Peer)
 		}
 		return ""
 	}, text: func(o *Observation) string { return packetLostText(o, o.Peer, o.Waiter) }},
-	{cause: PacketLost, outbound: true, contradiction: func(o *Observation) string {
+	{cause: PacketLost, outbound: true, contradiction: func(observation *Observation) string {
 		switch {
-		case !o.hasBegun():
+		case !observation.hasBegun():
 			return inapplicable
-		case o.State == handshake.Receiving:
-			return fmt.Sprintf("a part of the DATA of rank %d has come", o.Peer)
-		case o.State == handshake.WaitAck && o.PeerAsks && !o.PeerClears:
-			return asksText(o)
+		case observation.State == handshake.Receiving:
+			return fmt.Sprintf("a part of the DATA of rank %d has come", observation.Peer)
+		case observation.State == handshake.WaitAck && observation.PeerAsks && !observation.PeerClears:
+			return asksText(observation)
 		}
 		return ""
 	}, text: func(o *Observation) string { return packetLostText(o, o.Waiter, o.Peer) }},
@@ -314,14 +314,14 @@ var hypotheses = []hypothesis{
 		}
 		return ""
 	}, text: func(o *Observation) string { return mtuText(o.Waiter, o.Peer) }},
-	{cause: PathMTU, contradiction: func(o *Observation) string {
+	{cause: PathMTU, contradiction: func(observation *Observation) string {
 		switch {
-		case !o.HasLongDatagram || o.IsSender || o.LastHeard == nil || !o.Extended && o.State == handshake.WaitRequest:
+		case !observation.HasLongDatagram || observation.IsSender || observation.LastHeard == nil || !observation.Extended && observation.State == handshake.WaitRequest:
 			return inapplicable
-		case o.State == handshake.Receiving:
+		case observation.State == handshake.Receiving:
 			return inapplicable
-		case o.State == handshake.WaitData && o.PeerAsks:
-			return fmt.Sprintf("rank %d has asked to send since, so it has not sent DATA", o.Peer)
+		case observation.State == handshake.WaitData && observation.PeerAsks:
+			return fmt.Sprintf("rank %d has asked to send since, so it has not sent DATA", observation.Peer)
 		}
 		return ""
 	}, text: func(o *Observation) string { return mtuText(o.Peer, o.Waiter) }},
@@ -342,18 +342,18 @@ var hypotheses = []hypothesis{
 	}, text: func(o *Observation) string {
 		return fmt.Sprintf("packets from rank %d arrive at rank %d seconds late", o.Peer, o.Waiter)
 	}},
-	{cause: ProcessStopped, contradiction: func(o *Observation) string {
+	{cause: ProcessStopped, contradiction: func(observation *Observation) string {
 		switch {
-		case o.Kind == state.KindFPGA:
+		case observation.Kind == state.KindFPGA:
 			return inapplicable
-		case o.Refused:
-			return fmt.Sprintf("nothing listens at the address of rank %d", o.Peer)
-		case o.Extended:
-			return stoppedEvidence(o)
-		case o.IsSender && o.peerBlocks():
-			return asksText(o)
+		case observation.Refused:
+			return fmt.Sprintf("nothing listens at the address of rank %d", observation.Peer)
+		case observation.Extended:
+			return stoppedEvidence(observation)
+		case observation.IsSender && observation.peerBlocks():
+			return asksText(observation)
 		}
-		return o.talksText()
+		return observation.talksText()
 	}, text: peerText("is stopped, by a signal or a debugger")},
 	{cause: ProcessEnded, contradiction: func(o *Observation) string {
 		if o.Extended {
@@ -366,45 +366,45 @@ var hypotheses = []hypothesis{
 		}
 		return fmt.Sprintf("rank %d, or its program, has ended", o.Peer)
 	}},
-	{cause: Restarted, contradiction: func(o *Observation) string {
+	{cause: Restarted, contradiction: func(observation *Observation) string {
 		switch {
-		case o.Extended: // a restarted peer has a new session, which ends its messages
+		case observation.Extended: // a restarted peer has a new session, which ends its messages
 			return inapplicable
-		case o.LastHeard == nil:
-			return fmt.Sprintf("no packet has ever come from rank %d", o.Peer)
-		case o.RetransmitsRequest && o.State == handshake.WaitData:
+		case observation.LastHeard == nil:
+			return fmt.Sprintf("no packet has ever come from rank %d", observation.Peer)
+		case observation.RetransmitsRequest && observation.State == handshake.WaitData:
 			return fmt.Sprintf("rank %d retransmits SEND_REQUEST, though CLEAR_TO_SEND was sent to it each time",
-				o.Peer)
-		case o.PeerClears:
-			return fmt.Sprintf("rank %d asks for DATA again", o.Peer)
-		case o.RetransmitsData:
-			return retransmitsData(o)
+				observation.Peer)
+		case observation.PeerClears:
+			return fmt.Sprintf("rank %d asks for DATA again", observation.Peer)
+		case observation.RetransmitsData:
+			return retransmitsData(observation)
 		}
 		return ""
 	}, text: peerText("has begun again in the middle of the message")},
-	{cause: DeadEnd, contradiction: func(o *Observation) string {
+	{cause: DeadEnd, contradiction: func(observation *Observation) string {
 		switch {
-		case o.Kind == state.KindSoftware || o.Extended:
+		case observation.Kind == state.KindSoftware || observation.Extended:
 			return inapplicable
-		case o.LastHeard == nil:
-			return fmt.Sprintf("no packet has ever come from rank %d", o.Peer)
-		case o.RetransmitsRequest && o.State == handshake.WaitData:
-			return fmt.Sprintf("rank %d asks to send", o.Peer)
-		case o.IsSender && o.peerBlocks():
-			return asksText(o)
-		case o.RetransmitsData:
-			return retransmitsData(o)
+		case observation.LastHeard == nil:
+			return fmt.Sprintf("no packet has ever come from rank %d", observation.Peer)
+		case observation.RetransmitsRequest && observation.State == handshake.WaitData:
+			return fmt.Sprintf("rank %d asks to send", observation.Peer)
+		case observation.IsSender && observation.peerBlocks():
+			return asksText(observation)
+		case observation.RetransmitsData:
+			return retransmitsData(observation)
 		}
 		return ""
 	}, text: peerText("has taken a late copy of a packet for another one, and is in a dead end")},
-	{cause: Restarted, outbound: true, contradiction: func(o *Observation) string {
+	{cause: Restarted, outbound: true, contradiction: func(observation *Observation) string {
 		switch {
-		case o.Kind == state.KindSoftware || o.Extended || o.hasBegun():
+		case observation.Kind == state.KindSoftware || observation.Extended || observation.hasBegun():
 			return inapplicable
-		case o.HasWorked && !o.Abandoned:
-			return fmt.Sprintf("messages with rank %d have ended well", o.Peer)
-		case o.RetransmitsRequest:
-			return fmt.Sprintf("rank %d asks to send, so it is in no earlier message", o.Peer)
+		case observation.HasWorked && !observation.Abandoned:
+			return fmt.Sprintf("messages with rank %d have ended well", observation.Peer)
+		case observation.RetransmitsRequest:
+			return fmt.Sprintf("rank %d asks to send, so it is in no earlier message", observation.Peer)
 		}
 		return ""
 	}, text: func(o *Observation) string {

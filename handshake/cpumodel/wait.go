@@ -79,20 +79,20 @@ func (m *Model) read(d datagram, n int) bool {
 		}
 		copy(w.recvBuf[w.received:], d.b[:n])
 	}
-	h, valid := parse(w.recvBuf[w.received:])
+	hdr, valid := parse(w.recvBuf[w.received:])
 	switch {
 	case !valid && w.packets == 0:
 		return false
 	case !valid:
 		// Payload, whatever its source and contents.
 		return w.count(n)
-	case w.packets > 0 || w.from != m.peer || !m.isAwaited(h):
-		if !m.deferred.put(h) {
-			m.crashReason = fmt.Sprintf("a header of source rank %d is stored past the last of %d slots", h.src, maxRanks)
+	case w.packets > 0 || w.from != m.peer || !m.isAwaited(hdr):
+		if !m.deferred.put(hdr) {
+			m.crashReason = fmt.Sprintf("a header of source rank %d is stored past the last of %d slots", hdr.src, maxRanks)
 		}
 		return false
 	}
-	w.size = h.size
+	w.size = hdr.size
 	return w.count(n)
 }
 

@@ -35,14 +35,14 @@ func ReadCapture(t *testing.T, name string) []RecordedPacket {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	r, err := pcapgo.NewReader(f)
+	reader, err := pcapgo.NewReader(f)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var packets []RecordedPacket
 	var first time.Time
 	for {
-		frame, ci, err := r.ReadPacketData()
+		frame, ci, err := reader.ReadPacketData()
 		if errors.Is(err, io.EOF) {
 			return packets
 		}
@@ -52,7 +52,7 @@ func ReadCapture(t *testing.T, name string) []RecordedPacket {
 		if first.IsZero() {
 			first = ci.Timestamp
 		}
-		p := gopacket.NewPacket(frame, r.LinkType(), gopacket.NoCopy)
+		p := gopacket.NewPacket(frame, reader.LinkType(), gopacket.NoCopy)
 		ip, ok := p.Layer(layers.LayerTypeIPv4).(*layers.IPv4)
 		udp, ok2 := p.Layer(layers.LayerTypeUDP).(*layers.UDP)
 		if !ok || !ok2 || udp.SrcPort != protocol.Port || udp.DstPort != protocol.Port {
@@ -97,17 +97,17 @@ type SentPacket struct {
 // and at most slack earlier.
 func CompareCapture(t *testing.T, rank int, sent []SentPacket, want []RecordedPacket, slack time.Duration) {
 	t.Helper()
-	for i, w := range want {
+	for i, packet := range want {
 		if i >= len(sent) {
-			t.Fatalf("rank %d: packet %d at %v is missing: %s", rank, i, w.At, Describe(w.Bytes))
+			t.Fatalf("rank %d: packet %d at %v is missing: %s", rank, i, packet.At, Describe(packet.Bytes))
 		}
-		g := sent[i]
-		if g.To != w.To || !bytes.Equal(g.Bytes, w.Bytes) {
+		sentPacket := sent[i]
+		if sentPacket.To != packet.To || !bytes.Equal(sentPacket.Bytes, packet.Bytes) {
 			t.Fatalf("rank %d: packet %d: got %s to %d at %v, recorded %s to %d at %v",
-				rank, i, Describe(g.Bytes), g.To, g.At, Describe(w.Bytes), w.To, w.At)
+				rank, i, Describe(sentPacket.Bytes), sentPacket.To, sentPacket.At, Describe(packet.Bytes), packet.To, packet.At)
 		}
-		if late := w.At - g.At; late < 0 || late > slack {
-			t.Errorf("rank %d: packet %d (%s): sent at %v, recorded at %v", rank, i, Describe(w.Bytes), g.At, w.At)
+		if late := packet.At - sentPacket.At; late < 0 || late > slack {
+			t.Errorf("rank %d: packet %d (%s): sent at %v, recorded at %v", rank, i, Describe(packet.Bytes), sentPacket.At, packet.At)
 		}
 	}
 	if len(sent) > len(want) {

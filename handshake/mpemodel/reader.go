@@ -36,11 +36,11 @@ func (m *Model) handleHeader(ended bool) {
 		m.drainThen(m.state)
 		return
 	}
-	h, ok := parse(m.header[:])
+	header, ok := parse(m.header[:])
 	v := invalid
 	if ok {
-		v = m.expected.check(h)
-		if int(h.Src) != m.source {
+		v = m.expected.check(header)
+		if int(header.Src) != m.source {
 			v = unexpected
 		}
 	}
@@ -48,11 +48,11 @@ func (m *Model) handleHeader(ended bool) {
 	case v == awaited && m.state != recvStart:
 		m.accept()
 	case v == awaited:
-		m.startPayload(h.Size)
+		m.startPayload(header.Size)
 	case !ended:
 		m.drainThen(recvStart)
 	case v == unexpected:
-		m.cache.deferHeader(h)
+		m.cache.deferHeader(header)
 	}
 }
 

@@ -80,18 +80,18 @@ const maxHead = 4096
 
 // request sends a request to a rank and reads the head of the answer; the returned reader has the rest. It does not
 // wait for a process that accepts no connections.
-func (j *Job) request(ctx context.Context, r query.Request) (_ *net.UnixConn, _ *bufio.Reader, pid int, err error) {
+func (j *Job) request(ctx context.Context, req query.Request) (_ *net.UnixConn, _ *bufio.Reader, pid int, err error) {
 	d, err := j.open()
 	if err != nil {
 		return nil, nil, 0, err
 	}
 	defer d.Close()
-	conn, peer, err := d.Connect(strconv.Itoa(r.Rank), unix.SOCK_STREAM)
+	conn, peer, err := d.Connect(strconv.Itoa(req.Rank), unix.SOCK_STREAM)
 	if err != nil {
 		return nil, nil, 0, err
 	}
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
-	in, err := exchange(ctx, conn, r)
+	in, err := exchange(ctx, conn, req)
 	if !stop() {
 		err = errors.Join(context.Cause(ctx), err)
 	}
@@ -102,14 +102,14 @@ func (j *Job) request(ctx context.Context, r query.Request) (_ *net.UnixConn, _ 
 	return conn, in, peer.PID, nil
 }
 
-func exchange(ctx context.Context, conn *net.UnixConn, r query.Request) (*bufio.Reader, error) {
+func exchange(ctx context.Context, conn *net.UnixConn, request query.Request) (*bufio.Reader, error) {
 	if _, bounded := ctx.Deadline(); !bounded { // otherwise ctx closes the connection
 		if err := conn.SetDeadline(time.Now().Add(answerTime)); err != nil {
 			return nil, err
 		}
 	}
-	r.Version = query.Version
-	line, err := json.Marshal(r)
+	request.Version = query.Version
+	line, err := json.Marshal(request)
 	if err != nil {
 		return nil, err
 	}
@@ -118,7 +118,7 @@ func exchange(ctx context.Context, conn *net.UnixConn, r query.Request) (*bufio.
 	}
 	in := bufio.NewReaderSize(conn, maxHead)
 	answer, err := in.ReadSlice('\n')
-	var h answerHead
+	var head answerHead
 	switch {
 	case errors.Is(err, io.EOF) && len(answer) == 0:
 		return nil, ErrNoAnswer
@@ -129,13 +129,13 @@ func exchange(ctx context.Context, conn *net.UnixConn, r query.Request) (*bufio.
 	case err != nil:
 		return nil, err
 	}
-	switch err := json.Unmarshal(answer, &h); {
+	switch err := json.Unmarshal(answer, &head); {
 	case err != nil:
 		return nil, fmt.Errorf("no answer of a rank: %w", err)
-	case h.Unknown && h.Version < query.Version:
-		return nil, &OlderError{r.Kind}
-	case h.Error != "":
-		return nil, errors.New(h.Error)
+	case head.Unknown && head.Version < query.Version:
+		return nil, &OlderError{request.Kind}
+	case head.Error != "":
+		return nil, errors.New(head.Error)
 	}
 	return in, nil
 }

@@ -66,20 +66,20 @@ func RemoveEmpty(directory string) { _ = unix.Rmdir(directory) }
 // Sweep removes the sockets and directories left behind by killed processes of this user's jobs.
 func Sweep() {
 	for _, place := range privatedir.RuntimePaths() {
-		d, err := rendezvous.Open(filepath.Join(place, jobsFolder))
+		dir, err := rendezvous.Open(filepath.Join(place, jobsFolder))
 		if err != nil {
 			continue // missing or unsafe
 		}
-		ids, _ := d.Names(fs.ModeDir)
+		ids, _ := dir.Names(fs.ModeDir)
 		for _, id := range ids {
-			if j, err := rendezvous.Open(filepath.Join(d.Path(), id)); err == nil {
+			if j, err := rendezvous.Open(filepath.Join(dir.Path(), id)); err == nil {
 				if j.Sweep() {
 					RemoveEmpty(j.Path())
 				}
 				j.Close()
 			}
 		}
-		d.Close()
+		dir.Close()
 	}
 }
 
@@ -90,7 +90,7 @@ func Find() ([]Job, error) {
 	var found []Job
 	var unsafe []error
 	for _, place := range privatedir.RuntimePaths() {
-		d, err := rendezvous.Open(filepath.Join(place, jobsFolder))
+		dir, err := rendezvous.Open(filepath.Join(place, jobsFolder))
 		switch {
 		case err == nil:
 		case errors.Is(err, privatedir.ErrUnsafe):
@@ -99,8 +99,8 @@ func Find() ([]Job, error) {
 		default:
 			continue // missing
 		}
-		jobs, err := jobsIn(d, rendezvous.Open)
-		d.Close()
+		jobs, err := jobsIn(dir, rendezvous.Open)
+		dir.Close()
 		if err != nil {
 			return nil, err
 		}
@@ -119,20 +119,20 @@ func FindOf(uid int, name string) ([]Job, error) {
 	var found []Job
 	var errs []error
 	for _, place := range privatedir.RuntimePathsOf(uid) {
-		d, err := open(filepath.Join(place, jobsFolder))
+		dir, err := open(filepath.Join(place, jobsFolder))
 		if err != nil {
 			if !errors.Is(err, fs.ErrNotExist) {
 				errs = append(errs, err)
 			}
 			continue
 		}
-		jobs, err := jobsIn(d, func(path string) (*rendezvous.Dir, error) {
+		jobs, err := jobsIn(dir, func(path string) (*rendezvous.Dir, error) {
 			if !matches(path, name) {
 				return nil, fs.ErrNotExist
 			}
 			return open(path)
 		})
-		d.Close()
+		dir.Close()
 		if err != nil {
 			errs = append(errs, err)
 		}
@@ -154,8 +154,8 @@ func matches(directory, name string) bool {
 func (j *Job) Matches(name string) bool { return matches(j.Directory, name) }
 
 // jobsIn returns the jobs in a directory that have ranks.
-func jobsIn(d *rendezvous.Dir, open func(path string) (*rendezvous.Dir, error)) ([]Job, error) {
-	ids, err := d.Names(fs.ModeDir)
+func jobsIn(dir *rendezvous.Dir, open func(path string) (*rendezvous.Dir, error)) ([]Job, error) {
+	ids, err := dir.Names(fs.ModeDir)
 	if err != nil {
 		return nil, err
 	}
@@ -165,7 +165,7 @@ func jobsIn(d *rendezvous.Dir, open func(path string) (*rendezvous.Dir, error)) 
 		if !ok {
 			continue
 		}
-		j, err := open(filepath.Join(d.Path(), id))
+		j, err := open(filepath.Join(dir.Path(), id))
 		if err != nil {
 			continue // the job has ended
 		}
@@ -189,14 +189,14 @@ func Ranks(directory string) []int {
 }
 
 // ranksIn returns the ranks that listen in the directory of a job, and whether one of them is near.
-func ranksIn(d *rendezvous.Dir) (ranks []int, near bool) {
-	names, _ := d.Names(fs.ModeSocket)
+func ranksIn(dir *rendezvous.Dir) (ranks []int, near bool) {
+	names, _ := dir.Names(fs.ModeSocket)
 	for _, name := range names {
 		rank, ok := rankOf(name)
 		if !ok {
 			continue
 		}
-		if p, listens := d.Listens(name, unix.SOCK_STREAM); listens {
+		if p, listens := dir.Listens(name, unix.SOCK_STREAM); listens {
 			ranks = append(ranks, rank)
 			near = near || isSameNetwork(p.PID)
 		}

@@ -40,14 +40,14 @@ type listener struct {
 }
 
 // Serve answers requests of tools of this user and of root until the Closer is closed.
-func Serve(directory string, rank int, h query.Handler) (io.Closer, error) {
+func Serve(directory string, rank int, handler query.Handler) (io.Closer, error) {
 	name := strconv.Itoa(rank)
 	dir, fd, err := rendezvous.Listen(directory, name, unix.SOCK_STREAM)
 	if err != nil {
 		return nil, err
 	}
 	l := &listener{dir, name, fd, make(chan struct{}), make(chan struct{})}
-	go l.serve(h)
+	go l.serve(handler)
 	return l, nil
 }
 
@@ -63,7 +63,7 @@ func (l *listener) Close() error {
 }
 
 // serve answers connections of this user and of root, and closes them.
-func (l *listener) serve(h query.Handler) {
+func (l *listener) serve(handler query.Handler) {
 	defer close(l.ended)
 	defer unix.Close(l.fd)
 	tools := make(chan struct{}, maxTools)
@@ -87,7 +87,7 @@ func (l *listener) serve(h query.Handler) {
 		case tools <- struct{}{}:
 			go func() { // a tool that does not read must not block others
 				if authorize(fd) {
-					answerRequest(fd, h)
+					answerRequest(fd, handler)
 				}
 				_ = unix.Close(fd)
 				<-tools
@@ -112,16 +112,16 @@ func authorize(fd int) bool {
 }
 
 // answerRequest answers a request. Write errors are ignored: the tool has disconnected or does not read.
-func answerRequest(fd int, h query.Handler) {
+func answerRequest(fd int, handler query.Handler) {
 	to := connection(fd)
 	first := answerHead{Version: query.Version}
-	var r query.Request
-	if err := json.Unmarshal([]byte(readRequest(fd)), &r); err != nil {
+	var request query.Request
+	if err := json.Unmarshal([]byte(readRequest(fd)), &request); err != nil {
 		first.Error = "no request"
 		_ = to.writeHead(first)
 		return
 	}
-	resp := h(context.Background(), r)
+	resp := handler(context.Background(), request)
 	var text []byte
 	if resp.Err == nil && resp.Document != nil {
 		text, resp.Err = json.Marshal(resp.Document)

@@ -33,15 +33,15 @@ func (j *Job) Hydra(hosts []string) []string {
 		args = append(args, "-bind-to", "core")
 	}
 	args = append(args, hydraEnv("-genv", j.Env)...)
-	for i, p := range j.Programs {
+	for i, program := range j.Programs {
 		if i > 0 {
 			args = append(args, ":")
 		}
-		args = append(args, "-n", fmt.Sprint(p.Ranks))
-		if p.Dir != "" {
-			args = append(args, "-wdir", p.Dir)
+		args = append(args, "-n", fmt.Sprint(program.Ranks))
+		if program.Dir != "" {
+			args = append(args, "-wdir", program.Dir)
 		}
-		args = append(append(args, hydraEnv("-env", p.Env)...), p.Args...)
+		args = append(append(args, hydraEnv("-env", program.Env)...), program.Args...)
 	}
 	return args
 }
@@ -61,18 +61,18 @@ func (j *Job) Srun() (args, env []string, err error) {
 		return nil, nil, fmt.Errorf("%d programs: zrlctl has srun start one program for all ranks: call srun "+
 			"--mpi=pmi2 --multi-prog, or give --hosts", len(j.Programs))
 	}
-	p := j.Programs[0]
-	args = []string{"srun", "--mpi=pmi2", "-n", fmt.Sprint(p.Ranks)}
+	program := j.Programs[0]
+	args = []string{"srun", "--mpi=pmi2", "-n", fmt.Sprint(program.Ranks)}
 	if j.Label {
 		args = append(args, "--label")
 	}
 	if j.Bind {
 		args = append(args, "--cpu-bind=cores")
 	}
-	if p.Dir != "" {
-		args = append(args, "--chdir", p.Dir)
+	if program.Dir != "" {
+		args = append(args, "--chdir", program.Dir)
 	}
-	return append(args, p.Args...), append(append(env, j.Env...), p.Env...), nil
+	return append(args, program.Args...), append(append(env, j.Env...), program.Env...), nil
 }
 
 // Allocation describes the Slurm allocation whose nodes run the job. It returns "" if there is none, or if the

@@ -47,16 +47,16 @@ func (r *running) failIfOpenMPI(rank int) bool {
 
 // reportLibrary reports the MPI library of a rank that has contacted the launcher, once for each program.
 func (r *running) reportLibrary(rank int) {
-	p := r.programOf(rank)
-	if r.Verbose == nil || r.reported[p] {
+	program := r.programOf(rank)
+	if r.Verbose == nil || r.reported[program] {
 		return
 	}
-	r.reported[p] = true
+	r.reported[program] = true
 	found := slices.DeleteFunc(loadedLibraries(r.procs[rank].cmd.Process.Pid),
 		func(path string) bool { return !anyMPI.MatchString(filepath.Base(path)) })
-	text := fmt.Sprintf("rank %d (%s) uses no shared MPI library", r.rankOf(rank), p.Args[0])
+	text := fmt.Sprintf("rank %d (%s) uses no shared MPI library", r.rankOf(rank), program.Args[0])
 	if len(found) > 0 {
-		text = fmt.Sprintf("rank %d (%s) uses %s", r.rankOf(rank), p.Args[0], strings.Join(found, " and "))
+		text = fmt.Sprintf("rank %d (%s) uses %s", r.rankOf(rank), program.Args[0], strings.Join(found, " and "))
 	}
 	r.Verbose(text)
 }

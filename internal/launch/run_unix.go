@@ -188,15 +188,15 @@ func startCode(err error) int {
 const pmiFD = 3
 
 func (r *running) start(rank int, out, errs *output, outputs *sync.WaitGroup) (_ *proc, err error) {
-	p := r.programOf(rank)
-	cmd := exec.Command(p.Args[0], p.Args[1:]...)
-	if cmd.Dir = p.Dir; p.Dir != "" {
-		if _, err := os.Stat(p.Dir + "/."); err != nil {
+	program := r.programOf(rank)
+	cmd := exec.Command(program.Args[0], program.Args[1:]...)
+	if cmd.Dir = program.Dir; program.Dir != "" {
+		if _, err := os.Stat(program.Dir + "/."); err != nil {
 			return nil, fmt.Errorf("%w: %w", errDirectory, err)
 		}
 	}
 	cmd.SysProcAttr = processAttributes() // the signals of a terminal reach the ranks through this process only
-	cmd.Env = append(append(append(cmd.Environ(), r.Env...), p.Env...),
+	cmd.Env = append(append(append(cmd.Environ(), r.Env...), program.Env...),
 		fmt.Sprintf("%s=%d", pmi.EnvFD, pmiFD), fmt.Sprintf("%s=%d", pmi.EnvRank, rank),
 		fmt.Sprintf("%s=%d", pmi.EnvSize, len(r.procs)),
 		fmt.Sprintf("MPI_LOCALRANKID=%d", rank), fmt.Sprintf("MPI_LOCALNRANKS=%d", len(r.procs)))
@@ -389,16 +389,16 @@ func (r *running) failureOf(rank, code int, err error) *RankError {
 }
 
 // recordFailure records the first failure and ends the other ranks.
-func (r *running) recordFailure(f *RankError) {
+func (r *running) recordFailure(rankError *RankError) {
 	if r.failure != nil || r.interrupted != 0 {
 		r.failed = true
 		return
 	}
-	f.RanksEnded = r.alive
-	if p := r.procs[f.process]; p != nil && !p.exited {
-		f.RanksEnded--
+	rankError.RanksEnded = r.alive
+	if p := r.procs[rankError.process]; p != nil && !p.exited {
+		rankError.RanksEnded--
 	}
-	r.failure = f
+	r.failure = rankError
 	r.terminate(syscall.SIGTERM)
 }
 

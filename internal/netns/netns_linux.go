@@ -25,22 +25,22 @@ type Namespace struct {
 
 // New makes a namespace whose only interface is a loopback, which is down.
 func New() (*Namespace, error) {
-	n := &Namespace{jobs: make(chan func())}
+	namespace := &Namespace{jobs: make(chan func())}
 	ready := make(chan error, 1)
 	go onThread(func() {
-		n.thread = unix.Gettid()
+		namespace.thread = unix.Gettid()
 		err := unix.Unshare(unix.CLONE_NEWNET)
 		if ready <- err; err != nil {
 			return
 		}
-		for job := range n.jobs {
+		for job := range namespace.jobs {
 			job()
 		}
 	})
 	if err := <-ready; err != nil {
 		return nil, fmt.Errorf("cannot create a network namespace: %w; run as root", err)
 	}
-	return n, nil
+	return namespace, nil
 }
 
 // onThread runs f on a thread that ends afterwards. It avoids the first thread of the process, whose namespace

@@ -52,18 +52,18 @@ func NewClient(ctx context.Context, conn Conn, rank, size int) (*Client, error) 
 	if size < 1 || rank < 0 || rank >= size {
 		return nil, fmt.Errorf("rank %d of a job of %d: ranks are 0 to its size minus 1", rank, size)
 	}
-	c := &Client{rank: rank, size: size, conn: conn, lines: bufio.NewReaderSize(conn, maxLine)}
-	if _, err := c.request(ctx, "init", "response_to_init", "pmi_version", "1", "pmi_subversion", "1"); err != nil {
+	client := &Client{rank: rank, size: size, conn: conn, lines: bufio.NewReaderSize(conn, maxLine)}
+	if _, err := client.request(ctx, "init", "response_to_init", "pmi_version", "1", "pmi_subversion", "1"); err != nil {
 		return nil, err
 	}
-	m, err := c.request(ctx, "get_my_kvsname", "my_kvsname")
+	m, err := client.request(ctx, "get_my_kvsname", "my_kvsname")
 	if err != nil {
 		return nil, err
 	}
-	if c.spaceName = m.get("kvsname"); !isPlain(c.spaceName, maxName) {
-		return nil, &Error{"get_my_kvsname", fmt.Errorf("%w: the name of the space of keys is %q", ErrMessage, c.spaceName)}
+	if client.spaceName = m.get("kvsname"); !isPlain(client.spaceName, maxName) {
+		return nil, &Error{"get_my_kvsname", fmt.Errorf("%w: the name of the space of keys is %q", ErrMessage, client.spaceName)}
 	}
-	return c, nil
+	return client, nil
 }
 
 // Rank returns the number of the process in the job.
@@ -124,14 +124,14 @@ func (c *Client) request(ctx context.Context, command, answer string, pairs ...s
 			_ = c.conn.SetDeadline(time.Time{})
 		}
 	}()
-	m, err := c.exchange(formatLine(command, pairs...), answer)
+	msg, err := c.exchange(formatLine(command, pairs...), answer)
 	if err != nil && ctx.Err() != nil {
 		err = ctxerr.Cause(ctx)
 	}
 	if err != nil {
 		return message{}, &Error{command, err}
 	}
-	return m, nil
+	return msg, nil
 }
 
 func (c *Client) exchange(request, answer string) (message, error) {
@@ -147,20 +147,20 @@ func (c *Client) exchange(request, answer string) (message, error) {
 	case err != nil:
 		return message{}, err
 	}
-	m, err := parse(string(text))
+	msg, err := parse(string(text))
 	if err != nil {
 		return message{}, err
 	}
-	if m.command != answer {
-		return message{}, fmt.Errorf("%w: it answers with %s, not with %s", ErrMessage, m.command, answer)
+	if msg.command != answer {
+		return message{}, fmt.Errorf("%w: it answers with %s, not with %s", ErrMessage, msg.command, answer)
 	}
-	if rc, err := m.intValue("rc"); err != nil {
+	if rc, err := msg.intValue("rc"); err != nil {
 		return message{}, err
 	} else if rc != 0 {
-		if text := m.get("msg"); text != "" {
+		if text := msg.get("msg"); text != "" {
 			return message{}, fmt.Errorf("%w: %s", errRefused, text)
 		}
 		return message{}, errRefused
 	}
-	return m, nil
+	return msg, nil
 }

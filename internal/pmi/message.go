@@ -28,25 +28,25 @@ type pair struct{ key, value string }
 
 // parse parses a line without its end.
 func parse(line string) (message, error) {
-	var m message
+	var msg message
 	for field := range strings.FieldsSeq(line) {
 		key, value, found := strings.Cut(field, "=")
 		switch {
 		case !found || key == "":
 			return message{}, fmt.Errorf("%w: %q has no key", ErrMessage, field)
-		case len(m.pairs) == 0 && m.command == "":
+		case len(msg.pairs) == 0 && msg.command == "":
 			if key != "cmd" || value == "" {
 				return message{}, fmt.Errorf("%w: it begins with %q, not with a command", ErrMessage, field)
 			}
-			m.command = value
+			msg.command = value
 		default:
-			m.pairs = append(m.pairs, pair{key, value})
+			msg.pairs = append(msg.pairs, pair{key, value})
 		}
 	}
-	if m.command == "" {
+	if msg.command == "" {
 		return message{}, fmt.Errorf("%w: it is empty", ErrMessage)
 	}
-	return m, nil
+	return msg, nil
 }
 
 // formatLine formats a message as a line with its end. pairs alternates keys and values.

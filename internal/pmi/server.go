@@ -63,7 +63,7 @@ func (s *Server) State(rank int) State { return s.states[rank] }
 // Handle handles a line of a process, without its end, and appends the replies. The error is an *AbortError, or reports
 // a violation of the protocol.
 func (s *Server) Handle(rank int, text string, replies []Reply) ([]Reply, error) {
-	m, err := parse(text)
+	msg, err := parse(text)
 	if err != nil {
 		return replies, err
 	}
@@ -71,9 +71,9 @@ func (s *Server) Handle(rank int, text string, replies []Reply) ([]Reply, error)
 		return append(replies, Reply{rank, formatLine(command, pairs...)})
 	}
 	state := &s.states[rank]
-	switch m.command {
+	switch msg.command {
 	case "init":
-		if v := m.get("pmi_version"); v != "1" {
+		if v := msg.get("pmi_version"); v != "1" {
 			return answer("response_to_init", "pmi_version", "1", "pmi_subversion", "1", "rc", "-1"), nil
 		}
 		if *state != Started {
@@ -82,13 +82,13 @@ func (s *Server) Handle(rank int, text string, replies []Reply) ([]Reply, error)
 		*state = Connected
 		return answer("response_to_init", "pmi_version", "1", "pmi_subversion", "1", "rc", "0"), nil
 	case "abort":
-		code, err := m.intValue("exitcode")
+		code, err := msg.intValue("exitcode")
 		return replies, errors.Join(err, &AbortError{code})
 	}
 	if *state != Connected {
-		return replies, fmt.Errorf("%w: %s before init, in a barrier or after finalize", ErrMessage, m.command)
+		return replies, fmt.Errorf("%w: %s before init, in a barrier or after finalize", ErrMessage, msg.command)
 	}
-	switch m.command {
+	switch msg.command {
 	case "get_maxes":
 		return answer("maxes", "kvsname_max", strconv.Itoa(maxName), "keylen_max", strconv.Itoa(maxKey), "vallen_max",
 			strconv.Itoa(maxValue)), nil
@@ -99,12 +99,12 @@ func (s *Server) Handle(rank int, text string, replies []Reply) ([]Reply, error)
 	case "get_universe_size":
 		return answer("universe_size", "size", strconv.Itoa(len(s.states))), nil
 	case "put":
-		if why := s.put(&m); why != "" {
+		if why := s.put(&msg); why != "" {
 			return answer("put_result", "rc", "-1", "msg", why), nil
 		}
 		return answer("put_result", "rc", "0", "msg", "success"), nil
 	case "get":
-		if value, found := s.get(m.get("kvsname"), m.get("key")); found {
+		if value, found := s.get(msg.get("kvsname"), msg.get("key")); found {
 			return answer("get_result", "rc", "0", "msg", "success", "value", value), nil
 		}
 		return answer("get_result", "rc", "-1", "msg", "key_not_found", "value", "unknown"), nil
@@ -116,7 +116,7 @@ func (s *Server) Handle(rank int, text string, replies []Reply) ([]Reply, error)
 		*state = Finalized
 		return answer("finalize_ack", "rc", "0"), nil
 	}
-	return answer(m.command+"_result", "rc", "-1", "msg", "not_supported"), nil
+	return answer(msg.command+"_result", "rc", "-1", "msg", "not_supported"), nil
 }
 
 // put stores a value. It returns the reason if it cannot, or "".

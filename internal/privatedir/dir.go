@@ -144,14 +144,14 @@ func (f *File) Discard() error {
 
 // WriteFile writes a file, which appears under its name only when complete.
 func (d *Dir) WriteFile(name string, data []byte) error {
-	f, err := d.Create(name)
+	file, err := d.Create(name)
 	if err != nil {
 		return err
 	}
-	if _, err := f.Write(data); err != nil {
-		return errors.Join(err, f.Discard())
+	if _, err := file.Write(data); err != nil {
+		return errors.Join(err, file.Discard())
 	}
-	return f.Commit()
+	return file.Commit()
 }
 
 // Open opens a file for reading. It must be a regular file of this process's user to which no other user may write, and

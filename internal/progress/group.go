@@ -114,39 +114,39 @@ func (g *Group) Poll(ctx context.Context, done *atomic.Bool, c <-chan struct{}) 
 	if len(g.drivers) == 0 || ctx.Err() != nil {
 		return 0
 	}
-	var s Spin
-	if !g.spin.Begin(&s) {
+	var spin Spin
+	if !g.spin.Begin(&spin) {
 		return 0
 	}
 	var mine uint64      // the drivers that this call owns
 	signaled := c != nil // avoid a useless runtime call for len of a nil channel in each poll
 	for {
-		for i, d := range g.drivers {
+		for i, driver := range g.drivers {
 			if mine&(1<<i) == 0 {
-				if !d.acquireToPoll() {
+				if !driver.acquireToPoll() {
 					continue
 				}
 				mine |= 1 << i
 			}
-			if n := d.poll(); n > 0 {
-				s.eventFound = true
+			if n := driver.poll(); n > 0 {
+				spin.eventFound = true
 			} else if n < 0 {
 				mine &^= 1 << i
 			}
 		}
-		s.eventFound = visitShared() || s.eventFound
+		spin.eventFound = visitShared() || spin.eventFound
 		if mine == 0 || done != nil && done.Load() || signaled && len(c) > 0 {
 			break
 		}
-		if !s.Polled() {
+		if !spin.Polled() {
 			continue
 		}
 		now := g.readClock()
-		if !s.Continue(now) || ctx.Err() != nil {
+		if !spin.Continue(now) || ctx.Err() != nil {
 			break
 		}
 	}
-	polled = s.End()
+	polled = spin.End()
 	clock := false
 	for i, d := range g.drivers {
 		if mine&(1<<i) != 0 {

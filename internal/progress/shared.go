@@ -66,42 +66,42 @@ var background atomic.Bool
 // Poll polls until done returns true or sleeping becomes better than polling. If the caller should now sleep,
 // Poll returns how long it has polled; otherwise, it returns 0.
 func (p *SpinPolicy) Poll(done func() bool) (polled time.Duration) {
-	var s Spin
-	if !p.Begin(&s) {
+	var spin Spin
+	if !p.Begin(&spin) {
 		return 0
 	}
 	for !done() {
-		if s.Polled() && !s.Continue(Clock()) {
+		if spin.Polled() && !spin.Continue(Clock()) {
 			break
 		}
 	}
-	return s.End()
+	return spin.End()
 }
 
 // PollShared polls all Shareds until c has a value or sleeping becomes better than polling. It returns false if
 // other callers poll instead; on an oversubscribed host, it does so as soon as there is one. now returns the
 // time on any clock. polled is the result of Spin.End.
 func (p *SpinPolicy) PollShared(now func() time.Duration, c <-chan struct{}) (polled time.Duration, ok bool) {
-	var s Spin
+	var spin Spin
 	switch {
 	case !p.oversubscribed:
-		if !p.Begin(&s) {
+		if !p.Begin(&spin) {
 			return 0, false
 		}
-		defer func() { polled = s.End() }()
+		defer func() { polled = spin.End() }()
 	case pollingCallers.Load() > 0 || !background.CompareAndSwap(false, true):
 		return 0, false
 	default:
-		s = p.spin()
-		s.yieldsSeldom = true
+		spin = p.spin()
+		spin.yieldsSeldom = true
 		defer background.Store(false)
 	}
 	for len(c) == 0 {
-		s.eventFound = visitShared() || s.eventFound
+		spin.eventFound = visitShared() || spin.eventFound
 		if p.oversubscribed && pollingCallers.Load() > 0 {
 			return 0, false
 		}
-		if s.Polled() && !s.Continue(now()) {
+		if spin.Polled() && !spin.Continue(now()) {
 			break
 		}
 	}

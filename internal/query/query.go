@@ -62,9 +62,9 @@ var ErrUnknown = errors.New("no such request")
 func Unknown(r Request) Response { return Response{Err: fmt.Errorf("%w: %q", ErrUnknown, r.Kind)} }
 
 // Get makes a request and returns its document.
-func Get[T any](ctx context.Context, h Handler, r Request) (document T, err error) {
-	r.Version = Version
-	resp := h(ctx, r)
+func Get[T any](ctx context.Context, h Handler, request Request) (document T, err error) {
+	request.Version = Version
+	resp := h(ctx, request)
 	if resp.Err != nil {
 		return document, resp.Err
 	}
@@ -75,7 +75,7 @@ func Get[T any](ctx context.Context, h Handler, r Request) (document T, err erro
 		err = json.Unmarshal(d, &document)
 		return document, err
 	}
-	return document, fmt.Errorf("the answer to %q is %T, and no %T", r.Kind, resp.Document, document)
+	return document, fmt.Errorf("the answer to %q is %T, and no %T", request.Kind, resp.Document, document)
 }
 
 // Do makes a request without a document.

@@ -39,16 +39,16 @@ func Make(path string) (*Dir, error) { return fromPrivate(privatedir.Make(path))
 // Open opens an existing directory.
 func Open(path string) (*Dir, error) { return fromPrivate(privatedir.Open(path)) }
 
-func fromPrivate(p *privatedir.Dir, err error) (*Dir, error) {
+func fromPrivate(dir *privatedir.Dir, err error) (*Dir, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer p.Close()
-	handle, err := p.Descriptor()
+	defer dir.Close()
+	handle, err := dir.Descriptor()
 	if err != nil {
 		return nil, err
 	}
-	return &Dir{handle, p.Path(), os.Geteuid()}, nil
+	return &Dir{handle, dir.Path(), os.Geteuid()}, nil
 }
 
 // OpenOf opens a directory of any user. That user may have redirected the path, but Connect only reaches processes of

@@ -59,13 +59,13 @@ const maxListenTries = 100
 // Listen makes the directory at path, and returns a socket in it of the given kind, such as unix.SOCK_STREAM, that
 // listens on the name. It replaces the socket of an ended process. The error is a *TakenError if another process
 // listens on the name. The caller must remove the name before it closes the socket.
-func Listen(path, name string, kind int) (d *Dir, fd int, err error) {
+func Listen(path, name string, kind int) (dir *Dir, fd int, err error) {
 	for range maxListenTries {
-		if d, err = Make(path); err == nil {
-			if fd, err = d.listen(name, kind); err == nil {
-				return d, fd, nil
+		if dir, err = Make(path); err == nil {
+			if fd, err = dir.listen(name, kind); err == nil {
+				return dir, fd, nil
 			}
-			d.Close()
+			dir.Close()
 		}
 		if !errors.Is(err, fs.ErrNotExist) {
 			break

@@ -51,15 +51,15 @@ func Open(path string, kind Kind, size int64) (*Spool, error) {
 
 // OpenIn is Open for an open directory. Close closes the directory; In does on failure.
 func OpenIn(dir *privatedir.Dir, kind Kind, size int64) (*Spool, error) {
-	s := &Spool{dir: dir, kind: kind, size: size}
-	err := s.scan()
+	spool := &Spool{dir: dir, kind: kind, size: size}
+	err := spool.scan()
 	if err == nil {
-		err = s.shrink(size)
+		err = spool.shrink(size)
 	}
 	if err != nil {
 		return nil, errors.Join(err, dir.Close())
 	}
-	return s, nil
+	return spool, nil
 }
 
 // scan finds the files, and deletes files left incomplete by a killed process.

@@ -80,9 +80,9 @@ func (r *Report) Archive() *Report {
 	if r.isArchived() {
 		return r
 	}
-	a := *r
-	a.Targets = slices.DeleteFunc(r.verdicts(), func(v TargetResult) bool { return v.Value == nil })
-	a.Results = nil
+	report := *r
+	report.Targets = slices.DeleteFunc(r.verdicts(), func(v TargetResult) bool { return v.Value == nil })
+	report.Results = nil
 	for i := range r.Results {
 		res := r.Results[i]
 		again, notes := r.slowLines(r.Results[i : i+1])
@@ -91,7 +91,7 @@ func (r *Report) Archive() *Report {
 			notes = append([]string{text}, notes...)
 		}
 		for _, text := range notes {
-			a.Notes = append(a.Notes, Note{Workload: res.Workload, Text: text})
+			report.Notes = append(report.Notes, Note{Workload: res.Workload, Text: text})
 		}
 		res.Sides = slices.Clone(res.Sides)
 		for k := range res.Sides {
@@ -101,10 +101,10 @@ func (r *Report) Archive() *Report {
 				s.Disturbed = &Figures{Cut: s.Disturbed.Cut, Median: s.Disturbed.Median}
 			}
 		}
-		a.Results = append(a.Results, res)
+		report.Results = append(report.Results, res)
 	}
-	a.computeDerived()
-	return &a
+	report.computeDerived()
+	return &report
 }
 
 // Name returns the name of an archived run, as in "2026-11-26-2x-amd-epyc-family-25-model-17".
@@ -134,16 +134,16 @@ func (r *Report) Select(workloads ...string) (*Report, error) {
 		}
 	}
 	other := func(name string) bool { return !slices.Contains(workloads, name) }
-	s := *r
-	s.Tables = nil
-	s.Results = slices.DeleteFunc(slices.Clone(r.Results), func(x Result) bool { return other(x.Workload) })
-	s.Targets = slices.DeleteFunc(slices.Clone(r.Targets), func(v TargetResult) bool { return other(v.Workload) })
-	s.Notes = slices.DeleteFunc(slices.Clone(r.Notes), func(n Note) bool {
+	report := *r
+	report.Tables = nil
+	report.Results = slices.DeleteFunc(slices.Clone(r.Results), func(x Result) bool { return other(x.Workload) })
+	report.Targets = slices.DeleteFunc(slices.Clone(r.Targets), func(v TargetResult) bool { return other(v.Workload) })
+	report.Notes = slices.DeleteFunc(slices.Clone(r.Notes), func(n Note) bool {
 		return n.Workload != "" && other(n.Workload)
 	})
-	s.Growth = slices.DeleteFunc(slices.Clone(r.Growth), func(g Growth) bool { return other(g.Workload) })
-	s.Ratios = slices.DeleteFunc(slices.Clone(r.Ratios), func(v Ratio) bool { return other(v.Workload) })
-	return &s, nil
+	report.Growth = slices.DeleteFunc(slices.Clone(r.Growth), func(g Growth) bool { return other(g.Workload) })
+	report.Ratios = slices.DeleteFunc(slices.Clone(r.Ratios), func(v Ratio) bool { return other(v.Workload) })
+	return &report, nil
 }
 
 // WithTargets returns the report with a verdict on each target.
@@ -184,20 +184,20 @@ func (r *Report) targetTable() *table {
 }
 
 // archivedParts prints the parts that only archived runs have.
-func (p *printer) archivedParts(r *Report) {
-	for i := range r.Tables {
-		x := &r.Tables[i]
+func (p *printer) archivedParts(report *Report) {
+	for i := range report.Tables {
+		x := &report.Tables[i]
 		t := &table{title: x.Title, headings: x.Columns, rows: x.Rows}
 		t.write(&p.text, p.markdown)
 		if x.Command != "" {
 			p.line("Measured by: %s\n", p.code(x.Command))
 		}
 	}
-	if t := r.targetTable(); t != nil {
+	if t := report.targetTable(); t != nil {
 		t.write(&p.text, p.markdown)
 	}
-	p.reasons(r)
-	for _, n := range r.Notes {
+	p.reasons(report)
+	for _, n := range report.Notes {
 		if n.Workload == "" {
 			p.paragraph(n.Text)
 		}

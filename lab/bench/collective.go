@@ -118,22 +118,22 @@ func collectiveWarmup(st step) int { return min(warmup, st.iterations) }
 // call by rank 0 to the end of its next call. On a host with fewer processors than ranks, some ranks do work before
 // others get to call. If the measurement began with the call of a single rank, it would miss the work that other ranks
 // had done before.
-func collectiveStep(s *session, st step, op *operation, ranks, busy int) ([]Point, error) {
-	c, err := newCollectiveCalls(s, st, op, ranks, busy)
+func collectiveStep(sess *session, st step, op *operation, ranks, busy int) ([]Point, error) {
+	calls, err := newCollectiveCalls(sess, st, op, ranks, busy)
 	if err != nil {
 		return nil, err
 	}
 	share := (st.iterations + methodParts - 1) / methodParts
 	for from, to := -collectiveWarmup(st), 0; from < st.iterations; from, to = to, min(to+share, st.iterations) {
-		for m := range s.methods {
-			if err := c.runPart(m, from, to); err != nil {
-				return nil, fmt.Errorf("by %q: %w", s.methods[m].String(), err)
+		for m := range sess.methods {
+			if err := calls.runPart(m, from, to); err != nil {
+				return nil, fmt.Errorf("by %q: %w", sess.methods[m].String(), err)
 			}
 		}
 	}
-	points := make([]Point, len(s.methods))
+	points := make([]Point, len(sess.methods))
 	for m := range points {
-		if points[m], err = c.collectPoint(m); err != nil {
+		if points[m], err = calls.collectPoint(m); err != nil {
 			return nil, err
 		}
 	}
@@ -159,33 +159,33 @@ type collectiveCalls struct {
 	starts, ends [][]int64
 }
 
-func newCollectiveCalls(s *session, st step, op *operation, ranks, busy int) (*collectiveCalls, error) {
+func newCollectiveCalls(sess *session, st step, op *operation, ranks, busy int) (*collectiveCalls, error) {
 	words, err := wordsOf(st.n)
 	if err != nil {
 		return nil, err
 	}
-	if n := s.comm.Size(); n != ranks {
+	if n := sess.comm.Size(); n != ranks {
 		return nil, fmt.Errorf("there are %d ranks instead of %d", n, ranks)
 	}
-	c := &collectiveCalls{
-		session: s, step: st, op: op, rank: s.comm.Rank(), ranks: ranks, words: words,
+	calls := &collectiveCalls{
+		session: sess, step: st, op: op, rank: sess.comm.Rank(), ranks: ranks, words: words,
 		sendBuf: make([]int32, op.sendBlocks(ranks)*words), recvBuf: make([]int32, op.recvBlocks(ranks)*words),
 		busyData: make([]int32, busy/wordLen),
-		starts:   make([][]int64, len(s.methods)), ends: make([][]int64, len(s.methods)),
+		starts:   make([][]int64, len(sess.methods)), ends: make([][]int64, len(sess.methods)),
 	}
 	if op.name == "bcast" {
-		c.sendBuf = c.recvBuf
+		calls.sendBuf = calls.recvBuf
 	}
 	for k := range op.sendBlocks(ranks) {
-		fill(c.block(c.sendBuf, k), c.blockIndex(k))
+		fill(calls.block(calls.sendBuf, k), calls.blockIndex(k))
 	}
 	for k := range op.recvBlocks(ranks) {
-		c.parts = append(c.parts, op.combinedBlocks(k, c.rank, ranks))
+		calls.parts = append(calls.parts, op.combinedBlocks(k, calls.rank, ranks))
 	}
-	if c.rank == 1 {
-		fill(c.busyData, 1)
+	if calls.rank == 1 {
+		fill(calls.busyData, 1)
 	}
-	return c, nil
+	return calls, nil
 }
 
 func (c *collectiveCalls) block(all []int32, k int) []int32 { return all[k*c.words : (k+1)*c.words] }

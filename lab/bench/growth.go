@@ -33,17 +33,17 @@ var growths = []growthFigure{
 // growth fits lines to all results.
 func (r *Report) growth() []Growth {
 	var all []Growth
-	for _, g := range growths {
-		res := r.result(g.workload)
+	for _, figure := range growths {
+		res := r.result(figure.workload)
 		if res == nil {
 			continue
 		}
 		for i := range res.Sides {
 			s := &res.Sides[i]
-			x, y := s.series(g.figure)
+			x, y := s.series(figure.figure)
 			if f, ok := fitLine(x, y); ok {
 				all = append(all, Growth{
-					Workload: g.workload, Side: s.Key, Figure: g.figure,
+					Workload: figure.workload, Side: s.Key, Figure: figure.figure,
 					Intercept: f.intercept, Slope: f.slope * 1e3, Deviation: f.deviation,
 				})
 			}

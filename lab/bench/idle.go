@@ -11,26 +11,26 @@ const restTime = time.Second
 
 // idleStep measures the processor usage of an idle rank, and of a rank that waits for a message. c/idle.c is its
 // counterpart.
-func idleStep(s *session, st step) (Point, error) {
+func idleStep(sess *session, st step) (Point, error) {
 	share := []float64{0}
-	if s.comm.Rank() == 0 {
-		m := s.markAfterRest()
+	if sess.comm.Rank() == 0 {
+		m := sess.markAfterRest()
 		time.Sleep(time.Duration(st.n) * time.Millisecond)
-		p := Point{N: st.n, Resting: m.percent()}
-		if err := s.sendNumber(int32(st.n), 1, 0); err != nil {
-			return p, err
+		point := Point{N: st.n, Resting: m.percent()}
+		if err := sess.sendNumber(int32(st.n), 1, 0); err != nil {
+			return point, err
 		}
-		_, err := mpi.Recv(s.ctx, s.comm, share, 1, 0)
-		p.Waiting = share[0]
-		return p, err
+		_, err := mpi.Recv(sess.ctx, sess.comm, share, 1, 0)
+		point.Waiting = share[0]
+		return point, err
 	}
 	marked := make(chan mark, 1)
-	go func() { marked <- s.markAfterRest() }()
-	if err := s.receiveNumber("what ends the wait", 0, 0, int32(st.n)); err != nil {
+	go func() { marked <- sess.markAfterRest() }()
+	if err := sess.receiveNumber("what ends the wait", 0, 0, int32(st.n)); err != nil {
 		return Point{}, err
 	}
 	share[0] = (<-marked).percent()
-	return Point{}, mpi.Send(s.ctx, s.comm, share, 0, 0)
+	return Point{}, mpi.Send(sess.ctx, sess.comm, share, 0, 0)
 }
 
 // mark is a point in time, and the processor time used until then.

@@ -109,15 +109,15 @@ func (r *Report) slowLines(results []Result) (again int, notes []string) {
 			}
 		}
 		for k := range results[i].Sides {
-			s := &results[i].Sides[k]
-			name := cmp.Or(s.With, s.Key)
+			measured := &results[i].Sides[k]
+			name := cmp.Or(measured.With, measured.Key)
 			if slices.Contains(seen, name) {
 				continue // measured together with a previous side
 			}
 			seen = append(seen, name)
-			note(name, &s.Figures)
-			if s.Disturbed != nil {
-				note(name+" disturbed", s.Disturbed)
+			note(name, &measured.Figures)
+			if measured.Disturbed != nil {
+				note(name+" disturbed", measured.Disturbed)
 			}
 		}
 		if len(sides) > 0 {

@@ -67,31 +67,31 @@ func parseOutput(out []byte, w *workload, steps []step, parts int) (outcome, err
 
 // parsePoint parses a step's number and figures.
 func parsePoint(words []string, w *workload) (Point, error) {
-	var p Point
+	var point Point
 	n, err := strconv.Atoi(words[0])
 	if err != nil {
-		return p, err
+		return point, err
 	}
-	p.N = n
+	point.N = n
 	for pair := range slices.Chunk(words[1:], 2) {
-		value := p.figure(pair[0])
+		value := point.figure(pair[0])
 		if value == nil || len(pair) < 2 {
-			return p, fmt.Errorf("there is no figure %q", pair[0])
+			return point, fmt.Errorf("there is no figure %q", pair[0])
 		}
 		if *value, err = strconv.ParseFloat(pair[1], 64); err != nil {
-			return p, err
+			return point, err
 		}
 		if !(*value >= 0) || math.IsInf(*value, 0) {
-			return p, fmt.Errorf("%s: a figure is 0 or more", pair[0])
+			return point, fmt.Errorf("%s: a figure is 0 or more", pair[0])
 		}
 	}
 	for _, name := range w.requiredFigures {
 		// With only a few messages, the processor time may be below the resolution of its clock.
-		if name != "cpu" && *p.figure(name) == 0 {
-			return p, fmt.Errorf("%s: a message that takes no time", name)
+		if name != "cpu" && *point.figure(name) == 0 {
+			return point, fmt.Errorf("%s: a message that takes no time", name)
 		}
 	}
-	return p, nil
+	return point, nil
 }
 
 // parseCount parses a non-negative number, and returns it combined with the previous value by add.

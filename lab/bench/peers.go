@@ -103,10 +103,10 @@ func (l *library) missing() string {
 }
 
 // side returns the library, run in the given way, as a side that can be measured.
-func (l *library) side(w runMode, compiler *compiler, version string) side {
+func (l *library) side(mode runMode, compiler *compiler, version string) side {
 	s := side{Side: Side{
-		Key: w.key, Name: w.name, Kind: Peer, Group: w.group, Version: version,
-		Command: strings.Join(append(append(w.env[:len(w.env):len(w.env)], l.launcher, "-np", "N"), w.args...), " "),
+		Key: mode.key, Name: mode.name, Kind: Peer, Group: mode.group, Version: version,
+		Command: strings.Join(append(append(mode.env[:len(mode.env):len(mode.env)], l.launcher, "-np", "N"), mode.args...), " "),
 	}}
 	s.steps = func(work *workload, steps []step) []step {
 		if !l.pollsOnly || work.ranks == nil {
@@ -125,13 +125,13 @@ func (l *library) side(w runMode, compiler *compiler, version string) side {
 		if err != nil {
 			return err
 		}
-		args := append([]string{"-np", strconv.Itoa(j.ranks)}, w.args...)
+		args := append([]string{"-np", strconv.Itoa(j.ranks)}, mode.args...)
 		if j.ranks > runtime.NumCPU() {
 			args = append(args, l.yields...)
 		}
 		args = append(append(append(args, path), j.w.args...), j.arguments()...)
 		cmd := command(ctx, l.launcher, args...)
-		cmd.Env = append(os.Environ(), w.env...)
+		cmd.Env = append(os.Environ(), mode.env...)
 		cmd.Stdout = out
 		return cmd.run()
 	}

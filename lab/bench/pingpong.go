@@ -9,20 +9,20 @@ import (
 
 // pingPong measures how long messages of one size take. c/pingpong.c is its counterpart. The first and the last word of
 // every message contain its number. In the first and the last round, all words are compared.
-func pingPong(s *session, st step) (Point, error) {
+func pingPong(sess *session, st step) (Point, error) {
 	words, err := wordsOf(st.n)
 	if err != nil {
 		return Point{}, err
 	}
-	rank, peer := s.comm.Rank(), 1-s.comm.Rank()
+	rank, peer := sess.comm.Rank(), 1-sess.comm.Rank()
 	out, in := make([]int32, words), make([]int32, words)
 	fill(out, rank)
 	half := make([]time.Duration, 0, st.iterations)
 	for i := -warmup; i < st.iterations; i++ {
-		s.printProgress(st.n, warmup+i, warmup+st.iterations)
+		sess.printProgress(st.n, warmup+i, warmup+st.iterations)
 		writeStamp(out, stampWord(i, rank))
 		start := time.Now()
-		if err := s.exchange(out, in, peer); err != nil {
+		if err := sess.exchange(out, in, peer); err != nil {
 			return Point{}, err
 		}
 		if i >= 0 {
@@ -31,7 +31,7 @@ func pingPong(s *session, st step) (Point, error) {
 		if err := verify(in, stampWord(i, peer), peer, i == -warmup || i == st.iterations-1); err != nil {
 			return Point{}, fmt.Errorf("round %d: %w", i, err)
 		}
-		s.verified++
+		sess.verified++
 	}
 	return newPoint(st, half), nil
 }

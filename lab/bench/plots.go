@@ -118,7 +118,7 @@ func (r *Report) plots(res *Result) []drawing {
 }
 
 // chartOf returns a chart that shows a value of all sides in a group.
-func (r *Report) chartOf(pic picture, res *Result, g Group) *chart.Chart {
+func (r *Report) chartOf(pic picture, res *Result, group Group) *chart.Chart {
 	note := pic.better
 	if r.Rounds > 1 {
 		bars := ", bars: min–max"
@@ -131,31 +131,31 @@ func (r *Report) chartOf(pic picture, res *Result, g Group) *chart.Chart {
 	if err != nil {
 		return &chart.Chart{}
 	}
-	x := chart.Axis{Name: w.axis, Unit: chart.Counts}
+	axis := chart.Axis{Name: w.axis, Unit: chart.Counts}
 	if w.bytes {
-		x.Unit = chart.MessageBytes
+		axis.Unit = chart.MessageBytes
 	}
 	if pic.figure != "" {
 		note += "; thin lines: least-squares fit"
 	}
 	value := pic.value
 	if pic.bases != nil {
-		if value = res.multiple(pic, g); value == nil {
+		if value = res.multiple(pic, group); value == nil {
 			return &chart.Chart{}
 		}
 	}
-	p := &chart.Chart{Title: pic.title + ", " + groupNames[g], Note: note, X: x,
+	p := &chart.Chart{Title: pic.title + ", " + groupNames[group], Note: note, X: axis,
 		Y: chart.Axis{Name: pic.y, Unit: pic.unit}}
 	for i := range res.Sides {
-		s := &res.Sides[i]
-		if s.Group != g || len(pic.sides) > 0 && !slices.Contains(pic.sides, s.Key) {
+		measured := &res.Sides[i]
+		if measured.Group != group || len(pic.sides) > 0 && !slices.Contains(pic.sides, measured.Key) {
 			continue
 		}
-		line := chart.Series{Name: s.legend(), Kind: s.lineKind(), Variant: variants[s.Key], Points: s.points(value)}
-		if s.Method != "" {
-			line.Variant = methodVariant(s.Key)
+		line := chart.Series{Name: measured.legend(), Kind: measured.lineKind(), Variant: variants[measured.Key], Points: measured.points(value)}
+		if measured.Method != "" {
+			line.Variant = methodVariant(measured.Key)
 		}
-		if f := r.findGrowth(res.Workload, s.Key, pic.figure); f != nil && s.Kind == Ours {
+		if f := r.findGrowth(res.Workload, measured.Key, pic.figure); f != nil && measured.Kind == Ours {
 			line.Fit = f.valueAt
 		}
 		p.Series = append(p.Series, line)
@@ -215,18 +215,18 @@ func (s *Side) legend() string {
 func (m *Measured) points(value func(Point) float64) []chart.Point {
 	points := make([]chart.Point, len(m.Median))
 	for i, p := range m.Median {
-		q := chart.Point{X: float64(p.N), Y: value(p)}
+		point := chart.Point{X: float64(p.N), Y: value(p)}
 		if len(m.Rounds) == 0 { // archived: there are only medians
-			q.Low, q.High = q.Y, q.Y
+			point.Low, point.High = point.Y, point.Y
 		}
 		for _, round := range m.Rounds {
 			v := value(round[i])
-			if q.Low == 0 || v < q.Low {
-				q.Low = v
+			if point.Low == 0 || v < point.Low {
+				point.Low = v
 			}
-			q.High = max(q.High, v)
+			point.High = max(point.High, v)
 		}
-		points[i] = q
+		points[i] = point
 	}
 	return points
 }

@@ -17,8 +17,8 @@ type Format struct {
 }
 
 // Print writes the report's tables, and a description of the run.
-func (r *Report) Print(out io.Writer, f Format) error {
-	p := printer{markdown: f.Markdown}
+func (r *Report) Print(out io.Writer, format Format) error {
+	p := printer{markdown: format.Markdown}
 	p.run(r, r.Results)
 	for i := range r.Results {
 		res := &r.Results[i]
@@ -26,10 +26,10 @@ func (r *Report) Print(out io.Writer, f Format) error {
 			continue
 		}
 		w, _ := workloadNamed(res.Workload) // Load has checked the name
-		if f.Markdown {
+		if format.Markdown {
 			p.line("## %s\n", w.title)
-			if f.Images != "" {
-				p.images(r, res, f.Images)
+			if format.Images != "" {
+				p.images(r, res, format.Images)
 			}
 		} else {
 			p.line("== %s (%s) ==\n", w.title, w.name)
@@ -62,24 +62,24 @@ func (p *printer) item(format string, args ...any) {
 }
 
 // run describes the run that measured the given workloads.
-func (p *printer) run(r *Report, results []Result) {
-	m := r.Machine
-	if r.Command != "" {
-		p.item("%s", p.code(r.Command))
+func (p *printer) run(report *Report, results []Result) {
+	machine := report.Machine
+	if report.Command != "" {
+		p.item("%s", p.code(report.Command))
 	}
 	median := ""
-	if r.Rounds > 0 {
-		median = "median of " + roundsText(r.Rounds) + ", all sides in turn; "
+	if report.Rounds > 0 {
+		median = "median of " + roundsText(report.Rounds) + ", all sides in turn; "
 	}
-	p.item("%s%s", median, m.Time)
-	p.item("%s, %s, %s, zrlmpid %s", m.processors(), cmp.Or(m.System, "unknown system"), cmp.Or(m.Go, "unknown Go"),
-		cmp.Or(m.Version, "of unknown version"))
-	p.item("a wake-up of a thread that slept 1 ms: %s", m.wakeUp())
-	for _, text := range r.lineNotes(results) {
+	p.item("%s%s", median, machine.Time)
+	p.item("%s, %s, %s, zrlmpid %s", machine.processors(), cmp.Or(machine.System, "unknown system"), cmp.Or(machine.Go, "unknown Go"),
+		cmp.Or(machine.Version, "of unknown version"))
+	p.item("a wake-up of a thread that slept 1 ms: %s", machine.wakeUp())
+	for _, text := range report.lineNotes(results) {
 		p.item("%s", text)
 	}
-	if m.LoadBefore != "" {
-		p.item("load average %s before, %s after", m.LoadBefore, m.LoadAfter)
+	if machine.LoadBefore != "" {
+		p.item("load average %s before, %s after", machine.LoadBefore, machine.LoadAfter)
 	}
 	seen := map[string]bool{}
 	verified := 0
@@ -96,14 +96,14 @@ func (p *printer) run(r *Report, results []Result) {
 		p.item("%s messages, all verified", formatCount(verified))
 	}
 	concerned := func(text string) bool {
-		return slices.ContainsFunc(results, func(res Result) bool { return r.concerns(text, res.Workload) })
+		return slices.ContainsFunc(results, func(res Result) bool { return report.concerns(text, res.Workload) })
 	}
-	for _, text := range r.Missing {
+	for _, text := range report.Missing {
 		if concerned(text) {
 			p.item("*** %s ***", text)
 		}
 	}
-	for _, text := range r.Failed {
+	for _, text := range report.Failed {
 		if concerned(text) {
 			p.item("*** FAILED: %s ***", text)
 		}

@@ -60,32 +60,32 @@ func RunRank(ctx context.Context, args []string, stdin io.Reader, stdout io.Writ
 			return runNeighbour(ctx, args[1])
 		}
 	}
-	var f rankFlags
+	var flags rankFlags
 	set := flag.NewFlagSet(RankCommand, flag.ContinueOnError)
 	set.SetOutput(io.Discard) // the returned error contains it
-	set.StringVar(&f.config, "config", "", "configuration `file`")
-	set.IntVar(&f.rank, "rank", 0, "which of its ranks")
-	set.StringVar(&f.attach, "attach", "", "attach to a daemon by this `socket` instead")
-	set.IntVar(&f.daemon, "daemon", 0, "its process, whose use of the machine counts")
-	set.IntVar(&f.together, "together", 0, "be all of so many ranks")
-	set.StringVar(&f.workload, "workload", "", "what to do")
+	set.StringVar(&flags.config, "config", "", "configuration `file`")
+	set.IntVar(&flags.rank, "rank", 0, "which of its ranks")
+	set.StringVar(&flags.attach, "attach", "", "attach to a daemon by this `socket` instead")
+	set.IntVar(&flags.daemon, "daemon", 0, "its process, whose use of the machine counts")
+	set.IntVar(&flags.together, "together", 0, "be all of so many ranks")
+	set.StringVar(&flags.workload, "workload", "", "what to do")
 	set.Func("by", "carry broadcasts out so, as in chain:64KiB or atomic/by-left, and others of these in turn",
 		func(text string) error {
 			m, err := parseMethod(text)
-			f.methods = append(f.methods, m)
+			flags.methods = append(flags.methods, m)
 			return err
 		})
-	set.StringVar(&f.profile, "cpuprofile", "", "write a CPU profile to this `file`")
+	set.StringVar(&flags.profile, "cpuprofile", "", "write a CPU profile to this `file`")
 	if err := set.Parse(args); err != nil {
 		return err
 	}
-	w, err := workloadNamed(f.workload)
+	w, err := workloadNamed(flags.workload)
 	if err != nil {
 		return err
 	}
 	texts := set.Args()
 	if len(texts) > 0 && strings.HasPrefix(texts[0], warmPrefix) {
-		if f.warm, err = parseWarm(texts[0]); err != nil {
+		if flags.warm, err = parseWarm(texts[0]); err != nil {
 			return err
 		}
 		texts = texts[1:]
@@ -98,14 +98,14 @@ func RunRank(ctx context.Context, args []string, stdin io.Reader, stdout io.Writ
 		}
 		steps = append(steps, s)
 	}
-	if f.profile != "" {
-		stop, err := startProfile(f.profile)
+	if flags.profile != "" {
+		stop, err := startProfile(flags.profile)
 		if err != nil {
 			return err
 		}
-		return errors.Join(f.runAll(ctx, w, steps, stdout), stop())
+		return errors.Join(flags.runAll(ctx, w, steps, stdout), stop())
 	}
-	return f.runAll(ctx, w, steps, stdout)
+	return flags.runAll(ctx, w, steps, stdout)
 }
 
 // runAll runs the rank, or all ranks of the process. If there are several, the first one counts the resource usage of
@@ -127,18 +127,18 @@ func (f *rankFlags) run(ctx context.Context, w *workload, steps []step, stdout i
 	if err != nil {
 		return err
 	}
-	s := session{ctx: ctx, out: stdout, methods: []method{{}}, warm: f.warm, used: f.used, memory: f.memory}
+	sess := session{ctx: ctx, out: stdout, methods: []method{{}}, warm: f.warm, used: f.used, memory: f.memory}
 	if len(f.methods) > 0 {
-		s.methods = f.methods
-		s.order = &orderer{Device: dev}
-		dev = s.order
+		sess.methods = f.methods
+		sess.order = &orderer{Device: dev}
+		dev = sess.order
 	}
 	world, err := mpi.New(dev)
 	if err != nil {
 		return err
 	}
-	s.comm = world
-	err = s.run(w, steps)
+	sess.comm = world
+	err = sess.run(w, steps)
 	if err != nil {
 		err = fmt.Errorf("rank %d: %w", f.rank, err)
 	}

@@ -129,13 +129,13 @@ func (r *Report) computeDerived() {
 		}
 		res.Sides = slices.DeleteFunc(res.Sides, func(m Measured) bool { return m.isEmpty() })
 		for k := range res.Sides {
-			s := &res.Sides[k]
-			s.computeMedians()
-			if s.Disturbed != nil && s.Disturbed.isEmpty() {
-				s.Disturbed = nil // it failed
+			measured := &res.Sides[k]
+			measured.computeMedians()
+			if measured.Disturbed != nil && measured.Disturbed.isEmpty() {
+				measured.Disturbed = nil // it failed
 			}
-			if s.Disturbed != nil {
-				s.Disturbed.computeMedians()
+			if measured.Disturbed != nil {
+				measured.Disturbed.computeMedians()
 			}
 		}
 	}
@@ -160,14 +160,14 @@ func (r *Report) result(workload string) *Result {
 
 // disturbedResult returns the result with a neighbour, for the sides that were measured with one.
 func (r *Result) disturbedResult() *Result {
-	d := &Result{Workload: r.Workload, Unit: r.Unit}
+	result := &Result{Workload: r.Workload, Unit: r.Unit}
 	for _, s := range r.Sides {
 		if s.Disturbed != nil {
 			s.Figures, s.Disturbed = *s.Disturbed, nil
-			d.Sides = append(d.Sides, s)
+			result.Sides = append(result.Sides, s)
 		}
 	}
-	return d
+	return result
 }
 
 // side returns the side with the given key, or nil. A nil side has no points.
@@ -250,15 +250,15 @@ func Load(file string) (*Report, error) {
 
 // Parse parses the JSON of a report. name is the file name with which errors begin.
 func Parse(name string, text []byte) (*Report, error) {
-	var r Report
-	if err := json.Unmarshal(text, &r); err != nil {
+	var report Report
+	if err := json.Unmarshal(text, &report); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	if err := r.validate(); err != nil {
+	if err := report.validate(); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	r.computeDerived()
-	return &r, nil
+	report.computeDerived()
+	return &report, nil
 }
 
 // check returns an error if tables cannot be made from the report.
@@ -270,13 +270,13 @@ func (r *Report) validate() error {
 		if _, err := workloadNamed(res.Workload); err != nil {
 			return err
 		}
-		for _, s := range res.Sides {
-			err := s.checkSteps()
-			if err == nil && s.Disturbed != nil {
-				err = s.Disturbed.checkSteps()
+		for _, measured := range res.Sides {
+			err := measured.checkSteps()
+			if err == nil && measured.Disturbed != nil {
+				err = measured.Disturbed.checkSteps()
 			}
 			if err != nil {
-				return fmt.Errorf("%s, %s: %w", res.Workload, s.Key, err)
+				return fmt.Errorf("%s, %s: %w", res.Workload, measured.Key, err)
 			}
 		}
 	}

@@ -98,8 +98,8 @@ func (o *Options) planTasks() ([]task, error) {
 // the machine affects all of them alike. If cache lines were slow during a measurement, Run makes it again. If a side
 // fails, Run omits it from then on and lists it in the report, whose Err then returns an error. Run itself returns an
 // error only if the options are invalid (a *UsageError), if nothing can be measured, or if ctx is done.
-func Run(ctx context.Context, o Options, progress io.Writer) (*Report, error) {
-	tasks, err := o.planTasks()
+func Run(ctx context.Context, options Options, progress io.Writer) (*Report, error) {
+	tasks, err := options.planTasks()
 	if err != nil {
 		return nil, err
 	}
@@ -108,12 +108,12 @@ func Run(ctx context.Context, o Options, progress io.Writer) (*Report, error) {
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	sides, missing, err := findSides(ctx, dir, o.Only)
+	sides, missing, err := findSides(ctx, dir, options.Only)
 	if err != nil {
 		return nil, err
 	}
-	r := &runner{Options: o, dir: dir, sides: sides, out: progress,
-		report: &Report{Machine: DescribeMachine(), Rounds: o.Rounds}, moveLine: measureLine}
+	r := &runner{Options: options, dir: dir, sides: sides, out: progress,
+		report: &Report{Machine: DescribeMachine(), Rounds: options.Rounds}, moveLine: measureLine}
 	if err := r.report.Machine.measure(); err != nil {
 		missing = append(missing, err.Error())
 	}

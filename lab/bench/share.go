@@ -56,14 +56,14 @@ func (p stepProgress) String() string {
 	return fmt.Sprintf("pace %d %d %d %.3f", p.n, p.roundsDone, p.all, p.elapsed.Seconds())
 }
 
-func parseProgress(text string) (p stepProgress, err error) {
+func parseProgress(text string) (progress stepProgress, err error) {
 	var seconds float64
-	if _, err := fmt.Sscanf(text, "pace %d %d %d %g", &p.n, &p.roundsDone, &p.all, &seconds); err != nil || p.roundsDone < 0 ||
-		p.roundsDone > p.all || !(seconds >= 0) || seconds > 1e6 {
+	if _, err := fmt.Sscanf(text, "pace %d %d %d %g", &progress.n, &progress.roundsDone, &progress.all, &seconds); err != nil || progress.roundsDone < 0 ||
+		progress.roundsDone > progress.all || !(seconds >= 0) || seconds > 1e6 {
 		return stepProgress{}, fmt.Errorf("%q is not how far a step is", text)
 	}
-	p.elapsed = time.Duration(seconds * float64(time.Second))
-	return p, nil
+	progress.elapsed = time.Duration(seconds * float64(time.Second))
+	return progress, nil
 }
 
 // roundTime returns the average time of a round.
@@ -181,13 +181,13 @@ func (w *watch) processLine(text string) {
 	case strings.HasPrefix(text, "verified "):
 		w.stepsDone, w.keptLen, w.progress = w.stepsDone+1, w.read, stepProgress{}
 	case strings.HasPrefix(text, "pace "):
-		p, err := parseProgress(text)
-		if err != nil || w.stepsDone >= len(w.steps) || p.n != w.steps[w.stepsDone].n {
+		progress, err := parseProgress(text)
+		if err != nil || w.stepsDone >= len(w.steps) || progress.n != w.steps[w.stepsDone].n {
 			return // parseOutput reports the problem
 		}
-		w.progress = p
+		w.progress = progress
 		iterations := w.steps[w.stepsDone].iterations
-		if fewer := p.fitIterations(iterations, len(w.parts), w.budget); fewer != iterations {
+		if fewer := progress.fitIterations(iterations, len(w.parts), w.budget); fewer != iterations {
 			w.stopSlow(fewer)
 		}
 	}

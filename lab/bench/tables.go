@@ -106,13 +106,13 @@ func disturbedTables(res *Result) []*table {
 	sh := sheet{
 		title: "With a neighbour that takes a fifth of each processor: time in µs, p50 / p99 / p99.9, and how many " +
 			"times the p50 without it",
-		cell: func(p *Point, s *Measured) string {
-			text := spread(p, s)
-			if p.P99 == 0 { // there is only a mean
-				text = formatFigure(p.P50)
+		cell: func(point *Point, s *Measured) string {
+			text := spread(point, s)
+			if point.P99 == 0 { // there is only a mean
+				text = formatFigure(point.P50)
 			}
-			if idle := res.side(s.Key).point(p.N); idle != nil && idle.P50 > 0 {
-				text += fmt.Sprintf(" ×%.2f", p.P50/idle.P50)
+			if idle := res.side(s.Key).point(point.N); idle != nil && idle.P50 > 0 {
+				text += fmt.Sprintf(" ×%.2f", point.P50/idle.P50)
 			}
 			return text
 		},
@@ -122,15 +122,15 @@ func disturbedTables(res *Result) []*table {
 
 var groupNames = map[Group]string{Network: "over the network", Memory: "within the host"}
 
-func (sh *sheet) table(res *Result, g Group) *table {
+func (sh *sheet) table(res *Result, group Group) *table {
 	w, err := workloadNamed(res.Workload)
 	if err != nil {
 		return nil
 	}
-	t := &table{title: sh.title + ": " + groupNames[g], headings: []string{w.unit}}
+	t := &table{title: sh.title + ": " + groupNames[group], headings: []string{w.unit}}
 	var sides []*Measured
 	for i := range res.Sides {
-		if s := &res.Sides[i]; s.Group == g {
+		if s := &res.Sides[i]; s.Group == group {
 			sides = append(sides, s)
 			t.headings = append(t.headings, s.Key)
 		}
@@ -223,16 +223,16 @@ func (sh *ratioSheet) table(res *Result) *table {
 // growthTables returns tables of the lines fitted to a workload.
 func (r *Report) growthTables(res *Result) []*table {
 	var all []*table
-	for _, g := range growths {
-		if g.workload != res.Workload {
+	for _, figure := range growths {
+		if figure.workload != res.Workload {
 			continue
 		}
 		t := &table{
-			title:    g.title + ": least-squares line",
-			headings: []string{"", "a message, µs", "each " + g.per + ", ns", "deviation, %"},
+			title:    figure.title + ": least-squares line",
+			headings: []string{"", "a message, µs", "each " + figure.per + ", ns", "deviation, %"},
 		}
 		for i := range res.Sides {
-			if f := r.findGrowth(g.workload, res.Sides[i].Key, g.figure); f != nil {
+			if f := r.findGrowth(figure.workload, res.Sides[i].Key, figure.figure); f != nil {
 				t.add(f.Side, formatSigned(f.Intercept), formatSigned(f.Slope), fmt.Sprintf("%.0f", f.Deviation*100))
 			}
 		}

@@ -177,16 +177,16 @@ func (r *Report) verdicts() []TargetResult {
 		if res == nil || t.otherWorkload != "" && r.result(t.otherWorkload) == nil {
 			continue
 		}
-		v := TargetResult{Workload: t.workload, Name: t.name, Target: t.text()}
+		result := TargetResult{Workload: t.workload, Name: t.name, Target: t.text()}
 		if value, where, ok := t.measure(r, res); ok {
 			bound := t.bound
 			if t.slowBound > 0 && r.Machine.WakeUp >= slowWakeUp {
 				bound = t.slowBound
 			}
-			v.Value, v.Where = &value, where
-			v.Met = value == bound || (value < bound) == t.atMost || math.Abs(value-bound) <= t.tolerance
+			result.Value, result.Where = &value, where
+			result.Met = value == bound || (value < bound) == t.atMost || math.Abs(value-bound) <= t.tolerance
 		}
-		all = append(all, v)
+		all = append(all, result)
 	}
 	return all
 }
@@ -250,19 +250,19 @@ func inverse(m measure) measure {
 // worstStepJump finds the length, up to 64 KiB, at which the time is longest in comparison with the lengths next to it. It
 // divides the time by the longer one of the times at the next shorter and the next longer length.
 func worstStepJump(_ *Report, res *Result) (value float64, where string, found bool) {
-	s := res.side(cloudFPGA.key)
-	if s == nil {
+	measured := res.side(cloudFPGA.key)
+	if measured == nil {
 		return 0, "", false
 	}
-	for i, p := range s.Median {
+	for i, point := range measured.Median {
 		var beside float64
 		for _, k := range []int{i - 1, i + 1} {
-			if k >= 0 && k < len(s.Median) {
-				beside = max(beside, s.Median[k].P50)
+			if k >= 0 && k < len(measured.Median) {
+				beside = max(beside, measured.Median[k].P50)
 			}
 		}
-		if p.N <= minLong && beside > 0 && p.P50/beside > value {
-			value, where, found = p.P50/beside, formatSize(p.N), true
+		if point.N <= minLong && beside > 0 && point.P50/beside > value {
+			value, where, found = point.P50/beside, formatSize(point.N), true
 		}
 	}
 	return value, where, found
@@ -274,14 +274,14 @@ func mostDisturbed(_ *Report, res *Result) (value float64, where string, found b
 	if err != nil {
 		return 0, "", false
 	}
-	for _, s := range res.disturbedResult().Sides {
-		for _, p := range s.Median {
-			idle := res.side(s.Key).point(p.N)
-			if s.Kind != Ours || s.Method != "" || idle == nil || idle.P50 == 0 {
+	for _, measured := range res.disturbedResult().Sides {
+		for _, point := range measured.Median {
+			idle := res.side(measured.Key).point(point.N)
+			if measured.Kind != Ours || measured.Method != "" || idle == nil || idle.P50 == 0 {
 				continue
 			}
-			if v := p.P50 / idle.P50; v > value {
-				value, where, found = v, s.Key+", "+w.label(p.N), true
+			if v := point.P50 / idle.P50; v > value {
+				value, where, found = v, measured.Key+", "+w.label(point.N), true
 			}
 		}
 	}
@@ -302,16 +302,16 @@ func streamShare(r *Report, res *Result) (float64, string, bool) {
 func worstQueueGrowth(_ *Report, res *Result) (value float64, where string, found bool) {
 	ns := res.stepNumbers()
 	for i := range res.Sides {
-		s := &res.Sides[i]
-		if s.Kind != Ours || len(ns) < 2 {
+		measured := &res.Sides[i]
+		if measured.Kind != Ours || len(ns) < 2 {
 			continue
 		}
-		first, last := s.point(ns[0]), s.point(ns[len(ns)-1])
+		first, last := measured.point(ns[0]), measured.point(ns[len(ns)-1])
 		if first == nil || last == nil || ns[0] != 0 || first.P50 == 0 {
 			continue
 		}
 		if v := last.P50 / first.P50; v > value {
-			value, where, found = v, s.Key+", "+formatCount(last.N), true
+			value, where, found = v, measured.Key+", "+formatCount(last.N), true
 		}
 	}
 	return value, where, found

@@ -9,13 +9,13 @@ import (
 
 // windowStep measures windows: messages that are sent together, and answered by a single message. The receives of a
 // window are posted before the window is requested. c/window.c is its counterpart.
-func windowStep(s *session, st step, size int) (Point, error) {
+func windowStep(sess *session, st step, size int) (Point, error) {
 	words, err := wordsOf(st.n)
 	if err != nil {
 		return Point{}, err
 	}
-	w := window{session: s, step: st, size: size, words: words, peer: 1 - s.comm.Rank()}
-	if s.comm.Rank() == 1 {
+	w := window{session: sess, step: st, size: size, words: words, peer: 1 - sess.comm.Rank()}
+	if sess.comm.Rank() == 1 {
 		return Point{}, w.receiveWindows()
 	}
 	times := make([]time.Duration, 0, st.iterations)
@@ -33,9 +33,9 @@ func windowStep(s *session, st step, size int) (Point, error) {
 
 // pairsStep measures windows of one-word messages sent by several pairs at the same time: rank r of the first half
 // sends to rank r of the second half. The time of a message is the total time divided by the number of messages.
-func pairsStep(s *session, st step) (Point, error) {
-	rank, pairs := s.comm.Rank(), st.n
-	w := window{session: s, step: st, size: rateWindow, words: 1, peer: rank + pairs}
+func pairsStep(sess *session, st step) (Point, error) {
+	rank, pairs := sess.comm.Rank(), st.n
+	w := window{session: sess, step: st, size: rateWindow, words: 1, peer: rank + pairs}
 	if rank >= pairs {
 		w.peer = rank - pairs
 		return Point{}, w.receiveWindows()
@@ -45,14 +45,14 @@ func pairsStep(s *session, st step) (Point, error) {
 		if i != -1 {
 			return nil
 		}
-		err := s.barrier(pairs)
+		err := sess.barrier(pairs)
 		begin = time.Now()
 		return err
 	})
 	if err != nil {
 		return Point{}, err
 	}
-	if err := s.barrier(pairs); err != nil {
+	if err := sess.barrier(pairs); err != nil {
 		return Point{}, err
 	}
 	return Point{N: st.n, P50: micros(time.Since(begin)) / float64(rateWindow*st.iterations*pairs)}, nil

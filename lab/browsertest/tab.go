@@ -78,29 +78,29 @@ type Tab struct {
 }
 
 // Open opens the page at url. The page may only load addresses with the prefix own.
-func Open(t *testing.T, ctx context.Context, own, url string, s Screen) *Tab {
+func Open(t *testing.T, ctx context.Context, own, url string, screen Screen) *Tab {
 	t.Helper()
 	ctx, cancel := chromedp.NewContext(ctx)
 	t.Cleanup(cancel)
-	p := &Tab{T: t, Ctx: ctx, allowedPrefix: own}
-	if err := chromedp.Listen(ctx, p.listen); err != nil {
+	tab := &Tab{T: t, Ctx: ctx, allowedPrefix: own}
+	if err := chromedp.Listen(ctx, tab.listen); err != nil {
 		t.Fatal(err)
 	}
 	scheme, motion := "light", "no-preference"
-	if s.Dark {
+	if screen.Dark {
 		scheme = "dark"
 	}
-	if s.ReducedMotion {
+	if screen.ReducedMotion {
 		motion = "reduce"
 	}
-	Call(p, log.Enable, cdp.Empty{})
-	Call(p, network.Enable, network.EnableParams{})
-	Call(p, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: s.NoScript})
-	Call(p, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{
+	Call(tab, log.Enable, cdp.Empty{})
+	Call(tab, network.Enable, network.EnableParams{})
+	Call(tab, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: screen.NoScript})
+	Call(tab, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{
 		{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: motion},
 	}})
-	p.Do(chromedp.EmulateViewport(s.Width, s.Height), chromedp.Navigate(url))
-	return p
+	tab.Do(chromedp.EmulateViewport(screen.Width, screen.Height), chromedp.Navigate(url))
+	return tab
 }
 
 func (p *Tab) listen(event any) {

@@ -18,26 +18,26 @@ const zeroShare = 0.08
 // newLogScale returns a scale that covers the values. It extends the range at both ends by a factor of margin, or less
 // if the values are close together.
 func newLogScale(values []float64, margin float64) logScale {
-	s := logScale{minPositive: math.Inf(1)}
+	scale := logScale{minPositive: math.Inf(1)}
 	zero := false
 	for _, v := range values {
 		if v > 0 {
-			s.minPositive, s.high = min(s.minPositive, v), max(s.high, v)
+			scale.minPositive, scale.high = min(scale.minPositive, v), max(scale.high, v)
 		}
 		zero = zero || v == 0
 	}
-	if s.high == 0 { // no values
-		s.minPositive, s.high = 1, 10
+	if scale.high == 0 { // no values
+		scale.minPositive, scale.high = 1, 10
 	}
-	if s.high < 1.1*s.minPositive {
-		s.minPositive, s.high = s.minPositive/1.5, s.high*1.5
+	if scale.high < 1.1*scale.minPositive {
+		scale.minPositive, scale.high = scale.minPositive/1.5, scale.high*1.5
 	}
-	margin = min(margin, math.Pow(s.high/s.minPositive, 0.05))
-	s.minPositive, s.high = s.minPositive/margin, s.high*margin
+	margin = min(margin, math.Pow(scale.high/scale.minPositive, 0.05))
+	scale.minPositive, scale.high = scale.minPositive/margin, scale.high*margin
 	if !zero {
-		s.low = s.minPositive
+		scale.low = scale.minPositive
 	}
-	return s
+	return scale
 }
 
 // Normalize returns the position of v on the axis, from 0 to 1.

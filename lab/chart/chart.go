@@ -130,10 +130,10 @@ func (c *Chart) SVG() ([]byte, error) {
 	legend := plot.NewLegend()
 	legend.Top, legend.Left, legend.ThumbnailWidth, legend.Padding = true, true, 26, 3
 	legend.TextStyle.Font.Size = 9
-	x, y := c.ranges()
-	p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = x.low, x.high, y.low, y.high
-	p.X.Scale, p.Y.Scale = x, y
-	p.X.Tick.Marker, p.Y.Tick.Marker = ticker{c.X.Unit, x.minPositive, c.xValues()}, ticker{c.Y.Unit, y.minPositive, nil}
+	x, scale := c.ranges()
+	p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = x.low, x.high, scale.low, scale.high
+	p.X.Scale, p.Y.Scale = x, scale
+	p.X.Tick.Marker, p.Y.Tick.Marker = ticker{c.X.Unit, x.minPositive, c.xValues()}, ticker{c.Y.Unit, scale.minPositive, nil}
 	for _, a := range []*plot.Axis{&p.X, &p.Y} {
 		a.Label.TextStyle.Font.Size, a.Tick.Label.Font.Size, a.Padding = 10, 9, 0
 	}
@@ -146,7 +146,7 @@ func (c *Chart) SVG() ([]byte, error) {
 	slices.SortStableFunc(drawn, func(a, b Series) int { return cmp.Compare(a.Kind, b.Kind) })
 	drawn = slices.DeleteFunc(drawn, func(s Series) bool { return len(s.drawablePoints()) == 0 })
 	for i := range drawn {
-		if err := drawn[i].addTo(p, y); err != nil {
+		if err := drawn[i].addTo(p, scale); err != nil {
 			return nil, err
 		}
 	}
@@ -184,7 +184,7 @@ func (s *Series) last() Point {
 }
 
 // addTo adds the curve, the line and the bars of the series to a plot.
-func (s *Series) addTo(p *plot.Plot, y logScale) error {
+func (s *Series) addTo(p *plot.Plot, scale logScale) error {
 	points := s.drawablePoints()
 	line := make(plotter.XYs, len(points))
 	var bars struct {
@@ -200,7 +200,7 @@ func (s *Series) addTo(p *plot.Plot, y logScale) error {
 	}
 	thin := draw.LineStyle{Color: s.lineStyle().Color, Width: 0.5}
 	if s.Fit != nil {
-		for _, piece := range s.fitSegments(points, y) {
+		for _, piece := range s.fitSegments(points, scale) {
 			p.Add(&plotter.Line{XYs: piece, LineStyle: thin})
 		}
 	}
@@ -218,7 +218,7 @@ func (s *Series) addTo(p *plot.Plot, y logScale) error {
 
 // fitSegments returns the segments of the fit, from the first point to the last, that lie within the axis y. It skips a first
 // point at 0, which has no place on a logarithmic axis.
-func (s *Series) fitSegments(points []Point, y logScale) (pieces []plotter.XYs) {
+func (s *Series) fitSegments(points []Point, scale logScale) (pieces []plotter.XYs) {
 	if points[0].X == 0 {
 		points = points[1:]
 	}
@@ -229,7 +229,7 @@ func (s *Series) fitSegments(points []Point, y logScale) (pieces []plotter.XYs) 
 	var piece plotter.XYs
 	for i := range fitPoints + 1 {
 		x := from * math.Pow(to/from, float64(i)/fitPoints)
-		if v := s.Fit(x); v >= y.low && v <= y.high {
+		if v := s.Fit(x); v >= scale.low && v <= scale.high {
 			piece = append(piece, plotter.XY{X: x, Y: v})
 			continue
 		}

@@ -137,15 +137,15 @@ func millis(ms float64) time.Duration { return time.Duration(ms * float64(time.M
 // selectCells returns the cells that the options select.
 func (o *Options) selectCells() []Cell {
 	var all []Cell
-	single := func(c Cell) {
-		c.duration = cellTime
-		if c.Loss > 0 {
-			c.duration += lossyTrips * millis(c.RTT)
+	single := func(cell Cell) {
+		cell.duration = cellTime
+		if cell.Loss > 0 {
+			cell.duration += lossyTrips * millis(cell.RTT)
 		}
 		for _, s := range o.filterSides(sides) {
-			c.Runs = append(c.Runs, Measured{Flows: []string{s}})
+			cell.Runs = append(cell.Runs, Measured{Flows: []string{s}})
 		}
-		all = append(all, c)
+		all = append(all, cell)
 	}
 	for _, part := range o.Parts {
 		switch part {
@@ -175,13 +175,13 @@ func (o *Options) selectCells() []Cell {
 		}
 	}
 	for i := range all {
-		c := &all[i]
-		c.Rate = rate
+		cell := &all[i]
+		cell.Rate = rate
 		if o.Quick {
-			c.duration, c.skip, c.byteLimit = min(c.duration, max(quickTime, 10*millis(c.RTT))), 0, min(c.byteLimit, quickBytes)
+			cell.duration, cell.skip, cell.byteLimit = min(cell.duration, max(quickTime, 10*millis(cell.RTT))), 0, min(cell.byteLimit, quickBytes)
 		}
-		if c.byteLimit > 0 {
-			c.duration = intactTime
+		if cell.byteLimit > 0 {
+			cell.duration = intactTime
 		}
 	}
 	return slices.DeleteFunc(all, func(c Cell) bool { return len(c.Runs) == 0 })

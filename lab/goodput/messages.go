@@ -68,14 +68,14 @@ func sendMessages(ctx context.Context, world *mpi.Comm, c *counter) error {
 	}
 	var under [messageWindow]mpi.Request
 	for i := 0; !c.isComplete(); i++ {
-		r := &under[i%messageWindow]
+		request := &under[i%messageWindow]
 		if i >= messageWindow {
-			if _, err := (*r).Wait(ctx); err != nil {
+			if _, err := (*request).Wait(ctx); err != nil {
 				return err
 			}
 		}
 		var err error
-		if *r, err = mpi.Isend(world, c.stream.bytesAt(c.position, messageLen), 1, 0); err != nil {
+		if *request, err = mpi.Isend(world, c.stream.bytesAt(c.position, messageLen), 1, 0); err != nil {
 			return err
 		}
 		c.position += messageLen

@@ -90,21 +90,21 @@ func rows(part string, cells []*Cell) [][]string {
 	for _, s := range sides {
 		all[0] = append(all[0], "queue of "+s+", ms")
 	}
-	for _, c := range cells {
-		row := []string{c.path()}
+	for _, cell := range cells {
+		row := []string{cell.path()}
 		for _, s := range sides {
-			row = append(row, formatMedian(c.findRun(s), flowGoodput(0), "%.3g"))
+			row = append(row, formatMedian(cell.findRun(s), flowGoodput(0), "%.3g"))
 			if s == tcpCubic {
 				continue
 			}
 			text := noValue
-			if v, ok := c.ratio(s); ok {
+			if v, ok := cell.ratio(s); ok {
 				text = fmt.Sprintf("%.2f", v)
 			}
 			row = append(row, text)
 		}
 		for _, s := range sides {
-			row = append(row, formatQueue(c.findRun(s)))
+			row = append(row, formatQueue(cell.findRun(s)))
 		}
 		all = append(all, row)
 	}

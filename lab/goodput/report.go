@@ -54,18 +54,18 @@ func Load(files ...string) (*Report, error) {
 		if err != nil {
 			return nil, err
 		}
-		var r Report
-		if err := json.Unmarshal(text, &r); err != nil {
+		var report Report
+		if err := json.Unmarshal(text, &report); err != nil {
 			return nil, fmt.Errorf("%s: %w", file, err)
 		}
-		if len(r.Cells) == 0 {
+		if len(report.Cells) == 0 {
 			return nil, fmt.Errorf("%s: there are no cells in it", file)
 		}
 		if i == 0 {
-			all.Machine = r.Machine
+			all.Machine = report.Machine
 		}
-		all.Failed = append(all.Failed, r.Failed...)
-		for _, c := range r.Cells {
+		all.Failed = append(all.Failed, report.Failed...)
+		for _, c := range report.Cells {
 			all.addCell(c)
 		}
 	}
@@ -74,20 +74,20 @@ func Load(files ...string) (*Report, error) {
 
 // Archive returns the report in the form kept in lab/results: as tables.
 func (r *Report) Archive() *bench.Report {
-	a := &bench.Report{Machine: r.Machine, Failed: r.Failed}
+	report := &bench.Report{Machine: r.Machine, Failed: r.Failed}
 	for _, part := range Parts() {
 		rows := rows(part, r.cellsOf(part))
 		if len(rows) > 1 {
-			a.Tables = append(a.Tables,
+			report.Tables = append(report.Tables,
 				bench.Table{Title: titles[part], Command: "zrlbench goodput " + part, Columns: rows[0], Rows: rows[1:]})
 		}
 	}
 	for i := range r.Cells {
 		for k := range r.Cells[i].Runs {
-			a.Rounds = max(a.Rounds, len(r.Cells[i].Runs[k].Rounds))
+			report.Rounds = max(report.Rounds, len(r.Cells[i].Runs[k].Rounds))
 		}
 	}
-	return a
+	return report
 }
 
 // cellsOf returns the cells that belong to a part.
@@ -101,13 +101,13 @@ func (r *Report) cellsOf(part string) (cells []*Cell) {
 }
 
 // addCell adds a cell. If there is an equal one, it adds the rounds to that cell.
-func (r *Report) addCell(c Cell) {
-	i := slices.IndexFunc(r.Cells, func(have Cell) bool { return have.hasSamePath(&c) })
+func (r *Report) addCell(cell Cell) {
+	i := slices.IndexFunc(r.Cells, func(have Cell) bool { return have.hasSamePath(&cell) })
 	if i < 0 {
-		r.Cells = append(r.Cells, c)
+		r.Cells = append(r.Cells, cell)
 		return
 	}
-	for _, run := range c.Runs {
+	for _, run := range cell.Runs {
 		if have := r.Cells[i].findRun(run.Flows...); have != nil {
 			have.Rounds = append(have.Rounds, run.Rounds...)
 		} else {

@@ -31,8 +31,8 @@ const attempts = 3
 // Run runs the measurements, and writes its progress to progress. If a measurement fails, Run does not repeat it, but
 // lists it in the report, whose Err then returns an error. Run itself returns an error only if the options are invalid
 // (a *UsageError), if nothing can be measured, or if ctx is done.
-func Run(ctx context.Context, o Options, progress io.Writer) (*Report, error) {
-	if err := o.setDefaults(); err != nil {
+func Run(ctx context.Context, options Options, progress io.Writer) (*Report, error) {
+	if err := options.setDefaults(); err != nil {
 		return nil, err
 	}
 	self, err := os.Executable()
@@ -44,16 +44,16 @@ func Run(ctx context.Context, o Options, progress io.Writer) (*Report, error) {
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	r := runner{dir: dir, self: self, report: &Report{Machine: bench.DescribeMachine(), Cells: o.selectCells()}}
-	for round := range o.Rounds {
+	r := runner{dir: dir, self: self, report: &Report{Machine: bench.DescribeMachine(), Cells: options.selectCells()}}
+	for round := range options.Rounds {
 		for i := range r.report.Cells {
-			c := &r.report.Cells[i]
-			if c.byteLimit > 0 && round > 0 {
+			cell := &r.report.Cells[i]
+			if cell.byteLimit > 0 && round > 0 {
 				continue // verifying a transfer once is enough
 			}
-			fmt.Fprintf(progress, "round %d of %d: %v\n", round+1, o.Rounds, c)
-			for k := range c.Runs {
-				if err := r.measure(ctx, c, &c.Runs[k], o.Seed+round); err != nil {
+			fmt.Fprintf(progress, "round %d of %d: %v\n", round+1, options.Rounds, cell)
+			for k := range cell.Runs {
+				if err := r.measure(ctx, cell, &cell.Runs[k], options.Seed+round); err != nil {
 					return nil, err
 				}
 			}
@@ -71,25 +71,25 @@ type runner struct {
 // measure makes a measurement. If the emulator was late, for example because the host of a virtual machine took its
 // processors away, it makes the measurement again, and keeps the one with the least lateness. It returns an error only
 // if no further measurement is possible.
-func (r *runner) measure(ctx context.Context, c *Cell, run *Measured, seed int) error {
+func (r *runner) measure(ctx context.Context, cell *Cell, run *Measured, seed int) error {
 	var best *Round
 	for range attempts {
-		p, err := path.Open(c.config(seed))
+		p, err := path.Open(cell.config(seed))
 		if err != nil {
 			return err
 		}
-		round, err := r.measureOnce(ctx, p, c, run)
+		round, err := r.measureOnce(ctx, p, cell, run)
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case err != nil:
-			r.report.Failed = append(r.report.Failed, fmt.Sprintf("%v, %s, seed %d: %v", c, run.name(), seed, err))
+			r.report.Failed = append(r.report.Failed, fmt.Sprintf("%v, %s, seed %d: %v", cell, run.name(), seed, err))
 			return nil
 		}
 		if best == nil || round.Path.Late() < best.Path.Late() {
 			best = round
 		}
-		if c.byteLimit > 0 || best.Path.Late() <= c.tolerance() { // a transfer is not timed
+		if cell.byteLimit > 0 || best.Path.Late() <= cell.tolerance() { // a transfer is not timed
 			break
 		}
 	}
@@ -109,14 +109,14 @@ func (r *runner) measureOnce(ctx context.Context, p *path.Path, c *Cell, run *Me
 }
 
 // runFlows runs all flows of a measurement at the same time.
-func (r *runner) runFlows(ctx context.Context, p *path.Path, c *Cell, run *Measured) ([]Flow, error) {
-	ctx, cancel := context.WithTimeout(ctx, c.duration+graceTime)
+func (r *runner) runFlows(ctx context.Context, p *path.Path, cell *Cell, run *Measured) ([]Flow, error) {
+	ctx, cancel := context.WithTimeout(ctx, cell.duration+graceTime)
 	defer cancel()
 	results := make([]Flow, len(run.Flows))
 	ends := make(chan error, len(run.Flows))
 	for i, side := range run.Flows {
 		go func() {
-			err := r.runFlow(ctx, p, c, side, i, &results[i])
+			err := r.runFlow(ctx, p, cell, side, i, &results[i])
 			if err != nil {
 				cancel() // the other flows have nothing to be compared with
 			}
@@ -136,11 +136,11 @@ func (r *runner) runFlows(ctx context.Context, p *path.Path, c *Cell, run *Measu
 }
 
 // runFlow runs the two processes of a flow until the receiver has received enough.
-func (r *runner) runFlow(ctx context.Context, p *path.Path, c *Cell, side string, number int, result *Flow) error {
+func (r *runner) runFlow(ctx context.Context, p *path.Path, cell *Cell, side string, number int, result *Flow) error {
 	j := job{
 		Side: side, Config: filepath.Join(r.dir, fmt.Sprintf("%s.%d.yaml", side, number)),
 		Address: netip.AddrPortFrom(path.Addr(1), uint16(port(number))).String(),
-		Skip:    c.skip, Time: c.duration, Bytes: c.byteLimit,
+		Skip:    cell.skip, Time: cell.duration, Bytes: cell.byteLimit,
 	}
 	if err := configure(j.Config, side, number); err != nil {
 		return err
@@ -154,7 +154,7 @@ func (r *runner) runFlow(ctx context.Context, p *path.Path, c *Cell, side string
 		return errors.Join(err, receiver.stop())
 	}
 	printed := json.NewDecoder(receiver.out).Decode(result)
-	if printed != nil || c.byteLimit == 0 {
+	if printed != nil || cell.byteLimit == 0 {
 		sender.stdin.Close()
 	}
 	sent := sender.wait()

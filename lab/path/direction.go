@@ -33,25 +33,25 @@ type Direction struct {
 const latenessBound = 10 * time.Millisecond
 
 // newDirection returns direction number, 0 or 1, of a path. c must be complete. Times are relative to epoch.
-func newDirection(c Config, number int, epoch time.Time) (*Direction, error) {
-	seed := 2*c.Seed + number
+func newDirection(config Config, number int, epoch time.Time) (*Direction, error) {
+	seed := 2*config.Seed + number
 	bottleneck, err := impair.New(impair.Script{Seed: seed,
-		Rules: []impair.Rule{{Rate: bytesize.Size(c.Rate), Queue: bytesize.Size(c.Queue)}}}, impair.Datagrams, endAddrs)
+		Rules: []impair.Rule{{Rate: bytesize.Size(config.Rate), Queue: bytesize.Size(config.Queue)}}}, impair.Datagrams, endAddrs)
 	if err != nil {
 		return nil, err
 	}
-	late := impair.Span{Min: c.Late, Max: c.Late}
-	delay := impair.Span{Min: c.RTT / 2, Max: c.RTT / 2}
+	late := impair.Span{Min: config.Late, Max: config.Late}
+	delay := impair.Span{Min: config.RTT / 2, Max: config.RTT / 2}
 	wire, err := impair.New(impair.Script{Seed: seed, Rules: []impair.Rule{{
-		Loss: impair.Percent(c.Loss), Delay: delay, Reorder: impair.Percent(c.Reorder),
-		Duplicate: impair.Percent(c.Duplicate), Late: late,
+		Loss: impair.Percent(config.Loss), Delay: delay, Reorder: impair.Percent(config.Reorder),
+		Duplicate: impair.Percent(config.Duplicate), Late: late,
 	}}}, impair.Datagrams, endAddrs)
 	if err != nil {
 		return nil, err
 	}
 	return &Direction{
-		rate: float64(c.Rate), epoch: epoch, bottleneck: bottleneck, wire: wire, freeAt: epoch, mtu: c.MTU,
-		depth: newHistogram(c.Queue), lateness: newHistogram(int(latenessBound / time.Microsecond)),
+		rate: float64(config.Rate), epoch: epoch, bottleneck: bottleneck, wire: wire, freeAt: epoch, mtu: config.MTU,
+		depth: newHistogram(config.Queue), lateness: newHistogram(int(latenessBound / time.Microsecond)),
 	}, nil
 }
 

@@ -41,11 +41,11 @@ func RunEmulator(ctx context.Context, args []string, stdin io.Reader, stdout io.
 	if len(args) != 1 {
 		return fmt.Errorf("%s: %d arguments instead of one", EmulatorCommand, len(args))
 	}
-	var c Config
-	if err := json.Unmarshal([]byte(args[0]), &c); err != nil {
+	var config Config
+	if err := json.Unmarshal([]byte(args[0]), &config); err != nil {
 		return err
 	}
-	c, err := c.withDefaults()
+	config, err := config.withDefaults()
 	if err != nil {
 		return err
 	}
@@ -60,13 +60,13 @@ func RunEmulator(ctx context.Context, args []string, stdin io.Reader, stdout io.
 		_, _ = io.Copy(io.Discard, stdin) // any error stops the emulator, too
 		cancel()
 	}()
-	e := emulator{tuns: [2]int{firstTUN, firstTUN + 1}, buffer: make([]byte, c.MTU), stopFD: wake[0]}
+	e := emulator{tuns: [2]int{firstTUN, firstTUN + 1}, buffer: make([]byte, config.MTU), stopFD: wake[0]}
 	begin := time.Now()
 	for i, tun := range e.tuns {
 		if err := unix.SetNonblock(tun, true); err != nil {
 			return err
 		}
-		if e.directions[i], err = newDirection(c, i, begin); err != nil {
+		if e.directions[i], err = newDirection(config, i, begin); err != nil {
 			return err
 		}
 	}

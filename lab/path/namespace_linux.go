@@ -29,13 +29,13 @@ type namespace struct {
 	tun *os.File
 }
 
-func newNamespace(own netip.Addr, c *Config) (*namespace, error) {
+func newNamespace(own netip.Addr, config *Config) (*namespace, error) {
 	ns, err := netns.New()
 	if err != nil {
 		return nil, err
 	}
 	n := &namespace{Namespace: ns}
-	if err := n.configure(own, c); err != nil {
+	if err := n.configure(own, config); err != nil {
 		n.close()
 		return nil, err
 	}
@@ -49,8 +49,8 @@ func (n *namespace) close() {
 }
 
 // configure creates the devices. It disables IPv6 so that the kernel sends no packets by itself.
-func (n *namespace) configure(own netip.Addr, c *Config) error {
-	settings := maps.Clone(c.Settings)
+func (n *namespace) configure(own netip.Addr, config *Config) error {
+	settings := maps.Clone(config.Settings)
 	if settings == nil {
 		settings = make(map[string]string)
 	}
@@ -65,12 +65,12 @@ func (n *namespace) configure(own netip.Addr, c *Config) error {
 		return err
 	}
 	congestion := ""
-	if c.TCP != "" {
-		congestion = "congctl " + c.TCP
+	if config.TCP != "" {
+		congestion = "congctl " + config.TCP
 	}
 	network := netip.PrefixFrom(own, 24)
 	err = n.RunIP("link set lo up",
-		fmt.Sprintf("link set %s mtu %d txqueuelen %d up", device, c.MTU, deviceQueue),
+		fmt.Sprintf("link set %s mtu %d txqueuelen %d up", device, config.MTU, deviceQueue),
 		fmt.Sprintf("addr add %v dev %s", network, device),
 		fmt.Sprintf("route change %v dev %s scope link %s", network.Masked(), device, congestion))
 	if err != nil {

@@ -29,24 +29,24 @@ type Path struct {
 
 // Open creates a path. It requires root and the program ip from iproute2. The running program must pass the arguments
 // after EmulatorCommand to RunEmulator.
-func Open(c Config) (*Path, error) {
-	if err := c.Check(); err != nil {
+func Open(config Config) (*Path, error) {
+	if err := config.Check(); err != nil {
 		return nil, fmt.Errorf("path: %w", err)
 	}
-	var p Path
-	for i := range p.ends {
-		n, err := newNamespace(endAddrs[i], &c)
+	var path Path
+	for i := range path.ends {
+		n, err := newNamespace(endAddrs[i], &config)
 		if err != nil {
-			p.closeEnds()
+			path.closeEnds()
 			return nil, fmt.Errorf("path: %w", err)
 		}
-		p.ends[i] = n
+		path.ends[i] = n
 	}
-	if err := p.startEmulator(c); err != nil {
-		p.closeEnds()
+	if err := path.startEmulator(config); err != nil {
+		path.closeEnds()
 		return nil, fmt.Errorf("path: %w", err)
 	}
-	return &p, nil
+	return &path, nil
 }
 
 // startEmulator starts the emulator and waits until it is ready.
@@ -99,16 +99,16 @@ func (p *Path) Do(end int, f func()) { p.ends[end].Do(f) }
 // Close removes the path and returns its Use. It returns an error if the emulator failed, or if packets were lost that
 // the path should have carried.
 func (p *Path) Close() (Use, error) {
-	var u Use
+	var use Use
 	p.stdin.Close()
-	err := json.NewDecoder(p.stdout).Decode(&u)
+	err := json.NewDecoder(p.stdout).Decode(&use)
 	if failed := p.emulator.Wait(); failed != nil || err != nil {
 		err = fmt.Errorf("path: the emulator has failed: %w: %s", errors.Join(failed, err),
 			bytes.TrimSpace(p.errorOutput.Bytes()))
 	}
 	errs := []error{err}
-	if u.Refused > 0 {
-		errs = append(errs, fmt.Errorf("path: TUN devices have refused %d packets", u.Refused))
+	if use.Refused > 0 {
+		errs = append(errs, fmt.Errorf("path: TUN devices have refused %d packets", use.Refused))
 	}
 	for _, n := range p.ends {
 		dropped, err := n.droppedPackets()
@@ -119,7 +119,7 @@ func (p *Path) Close() (Use, error) {
 		errs = append(errs, err)
 	}
 	p.closeEnds()
-	return u, errors.Join(errs...)
+	return use, errors.Join(errs...)
 }
 
 func (p *Path) closeEnds() {

@@ -108,14 +108,14 @@ func (o *Options) setDefaults() ([]coll.Collective, error) {
 	}
 	var all []coll.Collective
 	for _, name := range o.Collectives {
-		c, err := collectives.ParseName(strings.TrimSpace(name))
+		collective, err := collectives.ParseName(strings.TrimSpace(name))
 		if err != nil {
 			return nil, usagef("%v", err)
 		}
-		if slices.Contains(all, c) {
+		if slices.Contains(all, collective) {
 			return nil, usagef("%s is named twice", name)
 		}
-		all = append(all, c)
+		all = append(all, collective)
 	}
 	slices.Sort(all)
 	return all, nil

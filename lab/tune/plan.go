@@ -62,16 +62,16 @@ func (o *Options) lengths(of coll.Collective, ranks int) (list []int) {
 // on the machine affects all of them alike.
 func (o *Options) planCells(of coll.Collective, ranks int, transport string, link collectives.Link) (cells []*cell) {
 	for _, n := range o.lengths(of, ranks) {
-		for _, a := range coll.Algorithms(of) {
+		for _, algorithm := range coll.Algorithms(of) {
 			// There are no FPGAs, so the trees of upstream's compiler need not be tried.
 			call := coll.Call{Collective: of, Ranks: ranks, Bytes: n, Elem: elemLen, Flows: true}
 			if sharesMemory[transport] {
 				call.Shared = shm.SharedHalf
 			}
-			if a.CheckSupport(call) != nil {
+			if algorithm.CheckSupport(call) != nil {
 				continue
 			}
-			for _, by := range segmentVariants(a, &call, link) {
+			for _, by := range segmentVariants(algorithm, &call, link) {
 				c := &cell{collective: of, bytes: n, by: by, segment: by.Segment}
 				if by.Segment == choice.AutoSegment {
 					c.segment = coll.PipelineSegment(ranks, n, elemLen, link.Alpha, link.Beta)
@@ -84,19 +84,19 @@ func (o *Options) planCells(of coll.Collective, ranks int, transport string, lin
 }
 
 // segmentVariants returns the algorithm with each segment size to try.
-func segmentVariants(a *coll.Algorithm, call *coll.Call, link collectives.Link) (list []choice.Choice) {
-	if !a.Segmented || call.Bytes <= segments[0] {
-		list = append(list, choice.Choice{Algorithm: a.Name})
+func segmentVariants(algorithm *coll.Algorithm, call *coll.Call, link collectives.Link) (list []choice.Choice) {
+	if !algorithm.Segmented || call.Bytes <= segments[0] {
+		list = append(list, choice.Choice{Algorithm: algorithm.Name})
 	}
-	if !a.Segmented {
+	if !algorithm.Segmented {
 		return list
 	}
-	if a.Name == autoFor && coll.PipelineSegment(call.Ranks, call.Bytes, elemLen, link.Alpha, link.Beta) < call.Bytes {
-		list = append(list, choice.Choice{Algorithm: a.Name, Segment: choice.AutoSegment})
+	if algorithm.Name == autoFor && coll.PipelineSegment(call.Ranks, call.Bytes, elemLen, link.Alpha, link.Beta) < call.Bytes {
+		list = append(list, choice.Choice{Algorithm: algorithm.Name, Segment: choice.AutoSegment})
 	}
 	for _, s := range segments {
 		if s < call.Bytes {
-			list = append(list, choice.Choice{Algorithm: a.Name, Segment: s})
+			list = append(list, choice.Choice{Algorithm: algorithm.Name, Segment: s})
 		}
 	}
 	return list

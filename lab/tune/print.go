@@ -17,27 +17,27 @@ import (
 // Print writes a table for readers: the medians of all algorithms and the choice, for each collective.
 func Print(w io.Writer, table *collectives.Table) error {
 	var b strings.Builder
-	d := table.Document()
-	m := d.Measured
-	if d.Estimated {
+	document := table.Document()
+	m := document.Measured
+	if document.Estimated {
 		b.WriteString("Estimated by formulas; nothing was measured.\n")
 	} else {
 		fmt.Fprintf(&b, "Medians in µs (rounds: %d), on %s, %d cores, %s, with zrlmpid %s, at %s.\n", m.Rounds, m.CPU,
 			m.Cores, m.System, m.Version, m.Time)
 	}
-	d.ForEachClass(func(name choice.Class, c *collectives.ClassTable) {
+	document.ForEachClass(func(name choice.Class, classTable *collectives.ClassTable) {
 		over := ""
-		if c.Transport != "" {
-			over = ", over " + c.Transport
+		if classTable.Transport != "" {
+			over = ", over " + classTable.Transport
 		}
 		fmt.Fprintf(&b, "\n== %s%s: a message of n bytes takes %.4g µs + n × %.4g ns ==\n", name, over,
-			c.Link.Alpha/1000, c.Link.Beta)
-		for i := 0; i < len(c.Collectives); {
+			classTable.Link.Alpha/1000, classTable.Link.Beta)
+		for i := 0; i < len(classTable.Collectives); {
 			same := i + 1
-			for same < len(c.Collectives) && c.Collectives[same].Collective == c.Collectives[i].Collective {
+			for same < len(classTable.Collectives) && classTable.Collectives[same].Collective == classTable.Collectives[i].Collective {
 				same++
 			}
-			printCollective(&b, c.Collectives[i:same])
+			printCollective(&b, classTable.Collectives[i:same])
 			i = same
 		}
 	})
@@ -63,17 +63,17 @@ func printCollective(b *strings.Builder, entries []collectives.Entry) {
 		fmt.Fprintln(t, strings.Join(slices.Concat([]string{ranks, bytes}, cells, []string{taken, ""}), "\t"))
 	}
 	row("RANKS", "BYTES", names, "TAKEN")
-	for _, e := range entries {
+	for _, entry := range entries {
 		cells := make([]string, len(names))
-		for i, n := range e.Bytes {
+		for i, n := range entry.Bytes {
 			for j, name := range names {
-				cells[j] = fastest(&e, name, i)
+				cells[j] = fastest(&entry, name, i)
 			}
-			row(fmt.Sprint(e.Ranks), length(of, n), cells, chosenText(&e, n))
+			row(fmt.Sprint(entry.Ranks), length(of, n), cells, chosenText(&entry, n))
 		}
-		if len(e.Bytes) == 0 { // the entry was written by hand
-			for _, d := range e.Decisions {
-				row(fmt.Sprint(e.Ranks), limitText(d), slices.Repeat([]string{noTime}, len(names)), d.Choices[0].String())
+		if len(entry.Bytes) == 0 { // the entry was written by hand
+			for _, d := range entry.Decisions {
+				row(fmt.Sprint(entry.Ranks), limitText(d), slices.Repeat([]string{noTime}, len(names)), d.Choices[0].String())
 			}
 		}
 	}

@@ -64,7 +64,7 @@ func word(rank, i int) int32 { return int32(uint32(i+1)*2654435761 + uint32(rank
 // prepare fills the buffers for a call whose vectors or blocks have the given number of words. It returns a function
 // that makes the call.
 func (w *worker) prepare(of coll.Collective, words int) func(context.Context, []mpi.Option) error {
-	c, p := w.comm, w.comm.Size()
+	comm, p := w.comm, w.comm.Size()
 	send, recv := words, words
 	switch of {
 	case coll.Gather, coll.Allgather:
@@ -77,37 +77,37 @@ func (w *worker) prepare(of coll.Collective, words int) func(context.Context, []
 	}
 	s, r := growBuffer(&w.send, send), growBuffer(&w.recv, recv)
 	for i := range s {
-		s[i] = word(c.Rank(), i)
+		s[i] = word(comm.Rank(), i)
 	}
 	for i := range r {
 		r[i] = -1
 	}
-	if of == coll.Bcast && c.Rank() == root {
+	if of == coll.Bcast && comm.Rank() == root {
 		copy(r, s)
 	}
 	return map[coll.Collective]func(context.Context, []mpi.Option) error{
-		coll.Barrier: func(ctx context.Context, o []mpi.Option) error { return mpi.Barrier(ctx, c, o...) },
-		coll.Bcast:   func(ctx context.Context, o []mpi.Option) error { return mpi.Bcast(ctx, c, r, root, o...) },
+		coll.Barrier: func(ctx context.Context, o []mpi.Option) error { return mpi.Barrier(ctx, comm, o...) },
+		coll.Bcast:   func(ctx context.Context, o []mpi.Option) error { return mpi.Bcast(ctx, comm, r, root, o...) },
 		coll.Reduce: func(ctx context.Context,
 			o []mpi.Option) error {
-			return mpi.Reduce(ctx, c, s, r, mpi.Sum, root, o...)
+			return mpi.Reduce(ctx, comm, s, r, mpi.Sum, root, o...)
 		},
 		coll.Allreduce: func(ctx context.Context,
 			o []mpi.Option) error {
-			return mpi.Allreduce(ctx, c, s, r, mpi.Sum, o...)
+			return mpi.Allreduce(ctx, comm, s, r, mpi.Sum, o...)
 		},
-		coll.Gather: func(ctx context.Context, o []mpi.Option) error { return mpi.Gather(ctx, c, s, r, root, o...) },
+		coll.Gather: func(ctx context.Context, o []mpi.Option) error { return mpi.Gather(ctx, comm, s, r, root, o...) },
 		coll.Scatter: func(ctx context.Context,
 			o []mpi.Option) error {
-			return mpi.Scatter(ctx, c, s, r, root, o...)
+			return mpi.Scatter(ctx, comm, s, r, root, o...)
 		},
-		coll.Allgather: func(ctx context.Context, o []mpi.Option) error { return mpi.Allgather(ctx, c, s, r, o...) },
-		coll.Alltoall:  func(ctx context.Context, o []mpi.Option) error { return mpi.Alltoall(ctx, c, s, r, o...) },
+		coll.Allgather: func(ctx context.Context, o []mpi.Option) error { return mpi.Allgather(ctx, comm, s, r, o...) },
+		coll.Alltoall:  func(ctx context.Context, o []mpi.Option) error { return mpi.Alltoall(ctx, comm, s, r, o...) },
 		coll.ReduceScatter: func(ctx context.Context, o []mpi.Option) error {
-			return mpi.ReduceScatterBlock(ctx, c, s, r, mpi.Sum, o...)
+			return mpi.ReduceScatterBlock(ctx, comm, s, r, mpi.Sum, o...)
 		},
-		coll.Scan:   func(ctx context.Context, o []mpi.Option) error { return mpi.Scan(ctx, c, s, r, mpi.Sum, o...) },
-		coll.Exscan: func(ctx context.Context, o []mpi.Option) error { return mpi.Exscan(ctx, c, s, r, mpi.Sum, o...) },
+		coll.Scan:   func(ctx context.Context, o []mpi.Option) error { return mpi.Scan(ctx, comm, s, r, mpi.Sum, o...) },
+		coll.Exscan: func(ctx context.Context, o []mpi.Option) error { return mpi.Exscan(ctx, comm, s, r, mpi.Sum, o...) },
 	}[of]
 }
 

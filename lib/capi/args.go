@@ -362,12 +362,12 @@ func (a *args) statusArray(i int) unsafe.Pointer {
 }
 
 // setStatus writes a status except for its error field.
-func (l *Library) setStatus(p unsafe.Pointer, s *mpi.Status) {
+func (l *Library) setStatus(p unsafe.Pointer, status *mpi.Status) {
 	layout := &l.abi.status
-	source, tag := s.Source, s.Tag
+	source, tag := status.Source, status.Tag
 	switch source {
 	case unsetSource:
-		l.setBytes(p, l.statusAt(p).Bytes, s.Cancelled)
+		l.setBytes(p, l.statusAt(p).Bytes, status.Cancelled)
 		return
 	case mpi.AnySource:
 		source = l.abi.anySource
@@ -379,7 +379,7 @@ func (l *Library) setStatus(p unsafe.Pointer, s *mpi.Status) {
 	}
 	*(*int32)(unsafe.Add(p, layout.source)) = int32(source)
 	*(*int32)(unsafe.Add(p, layout.tag)) = int32(tag)
-	l.setBytes(p, s.Bytes, s.Cancelled)
+	l.setBytes(p, status.Bytes, status.Cancelled)
 }
 
 // unknownBytes encodes an unknown length of a message.

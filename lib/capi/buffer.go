@@ -61,7 +61,7 @@ func (b *sendBuffer) close() error {
 }
 
 // attachBuffer decodes buffer, size.
-func (a *args) attachBuffer(b *sendBuffer, next int) {
+func (a *args) attachBuffer(buffer *sendBuffer, next int) {
 	n, memory := a.count(next+1), a.pointer(next)
 	if automatic := a.lib.abi.constants["BUFFER_AUTOMATIC"]; automatic != 0 && int64(uintptr(memory)) == automatic {
 		n = mpi.AutomaticBuffer
@@ -69,8 +69,8 @@ func (a *args) attachBuffer(b *sendBuffer, next int) {
 	if n < 0 {
 		panic(failf(mpi.ErrArg, "a buffer of %d bytes", n))
 	}
-	check(b.Attach(int(n)))
-	b.memory = memory
+	check(buffer.Attach(int(n)))
+	buffer.memory = memory
 }
 
 // detachBuffer decodes buffer_addr, size.

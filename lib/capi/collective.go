@@ -104,26 +104,26 @@ var collectiveCalls = map[string]collectiveCall{
 
 var _ = func() struct{} {
 	calls := map[string]implementation{}
-	for name, c := range collectiveCalls {
+	for name, call := range collectiveCalls {
 		calls[name] = func(a *args) {
 			o := a.operands
-			c.failAll(o, attempt(func() { c.decode(a, o) }))
-			check(c.wait(o))
+			call.failAll(o, attempt(func() { call.decode(a, o) }))
+			check(call.wait(o))
 		}
 		lower := string(name[0]|0x20) + name[1:]
 		calls["I"+lower] = func(a *args) {
 			o := a.operands
-			c.failAll(o, attempt(func() {
-				c.decode(a, o)
-				a.checkedPointer(c.requestArg)
+			call.failAll(o, attempt(func() {
+				call.decode(a, o)
+				a.checkedPointer(call.requestArg)
 			}))
-			a.newRequest(c.requestArg, must(c.start(o)), false)
+			a.newRequest(call.requestArg, must(call.start(o)), false)
 		}
 		calls[name+"_init"] = func(a *args) {
 			o := new(operands) // used each time the request is started, until it is freed
-			c.decode(a, o)
-			r, _ := newObject(a, a.lib.requests, c.requestArg+1) // the request comes after an info
-			r.comm, r.ownDetails = a.comm, &requestDetails{persistent: true, restart: func() (mpi.Request, error) { return c.start(o) }}
+			call.decode(a, o)
+			r, _ := newObject(a, a.lib.requests, call.requestArg+1) // the request comes after an info
+			r.comm, r.ownDetails = a.comm, &requestDetails{persistent: true, restart: func() (mpi.Request, error) { return call.start(o) }}
 		}
 	}
 	return add(calls)

@@ -236,13 +236,13 @@ func (a *args) commIdup() {
 		mpi.Foreign.RefuseCollective(c.Comm, coll.Allreduce, classOf(err))
 	}
 	check(err)
-	made, r, err := c.Idup()
+	made, req, err := c.Idup()
 	if err != nil {
 		removeObject(a, a.lib.comms, 1, handle)
 	}
 	check(err)
 	d.init(a, made, handle, c)
-	a.newRequest(2, r, false)
+	a.newRequest(2, req, false)
 }
 
 func (a *args) commFree() {

@@ -248,26 +248,26 @@ func (a *args) darray() {
 	}
 	order := a.order(7)
 	c := a.lib.abi.constants
-	g := datatype.Grid{Ranks: int64(a.int(0)), Rank: int64(a.int(1)), Sizes: toInt64s(sizes), Processes: toInt64s(lists[2]),
+	grid := datatype.Grid{Ranks: int64(a.int(0)), Rank: int64(a.int(1)), Sizes: toInt64s(sizes), Processes: toInt64s(lists[2]),
 		Order: order}
 	for i, how := range lists[0] {
-		d := datatype.Distribution(-1)
+		distribution := datatype.Distribution(-1)
 		switch int64(how) {
 		case c["DISTRIBUTE_BLOCK"]:
-			d = datatype.Block
+			distribution = datatype.Block
 		case c["DISTRIBUTE_CYCLIC"]:
-			d = datatype.Cyclic
+			distribution = datatype.Cyclic
 		case c["DISTRIBUTE_NONE"]:
-			d = datatype.None
+			distribution = datatype.None
 		}
-		g.Distributions = append(g.Distributions, d)
+		grid.Distributions = append(grid.Distributions, distribution)
 		argument := int64(lists[1][i])
 		if argument == c["DISTRIBUTE_DFLT_DARG"] {
 			argument = datatype.DefaultArgument
 		}
-		g.Arguments = append(g.Arguments, argument)
+		grid.Arguments = append(grid.Arguments, argument)
 	}
-	a.setDatatype(9, mustType(datatype.Darray(&g, a.datatype(8).Type)))
+	a.setDatatype(9, mustType(datatype.Darray(&grid, a.datatype(8).Type)))
 }
 
 func (a *args) typeSize() {

@@ -66,19 +66,19 @@ func (a *args) fortranType(kinds []numberKind, combiner string, wanted ...int) {
 		if of == nil {
 			break // the ABI has no datatype of this size
 		}
-		n := &a.lib.fortranTypes
-		n.mu.Lock()
-		defer n.mu.Unlock()
-		t := n.types[least]
+		numbers := &a.lib.fortranTypes
+		numbers.mu.Lock()
+		defer numbers.mu.Unlock()
+		t := numbers.types[least]
 		if t == nil {
 			made, handle, err := a.lib.types.alloc()
 			check(err)
 			made.Type, made.handle, made.predefined, made.committed = datatype.Dup(of.Type), handle, of.predefined, true
 			made.combiner, made.integers = "COMBINER_"+combiner, wanted
-			if t = made; n.types == nil {
-				n.types = map[numberKind]*dtype{}
+			if t = made; numbers.types == nil {
+				numbers.types = map[numberKind]*dtype{}
 			}
-			n.types[least] = t
+			numbers.types[least] = t
 		}
 		a.setHandle(last+1, t.handle)
 		return

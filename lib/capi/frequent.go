@@ -101,33 +101,33 @@ func (a *args) fastBuffer(i int, times int64) (b mpi.Buffer, ok bool) {
 // by a status or a request.
 func (a *args) fastMessage() (done bool, err error) {
 	ctx := context.Background()
-	b, ok := a.fastBuffer(0, 1)
+	buffer, ok := a.fastBuffer(0, 1)
 	c := a.fastComm(5)
 	if c == nil || !ok {
 		return false, nil
 	}
 	switch a.frequent {
 	case sendCall:
-		return true, c.Send(ctx, b, a.peer(3), a.tag(4))
+		return true, c.Send(ctx, buffer, a.peer(3), a.tag(4))
 	case recvCall:
 		var st mpi.Status
-		err = c.RecvStatus(ctx, b, a.peer(3), a.tag(4), &st)
+		err = c.RecvStatus(ctx, buffer, a.peer(3), a.tag(4), &st)
 		a.status(6, &st)
 		return true, err
 	}
 	if a.pointer(6) == nil {
 		return false, nil
 	}
-	var r mpi.Request
+	var req mpi.Request
 	if a.frequent == isendCall {
-		r, err = c.Isend(b, a.peer(3), a.tag(4))
+		req, err = c.Isend(buffer, a.peer(3), a.tag(4))
 	} else {
-		r, err = c.Irecv(b, a.peer(3), a.tag(4))
+		req, err = c.Irecv(buffer, a.peer(3), a.tag(4))
 	}
 	if err != nil {
 		return true, err
 	}
-	return true, a.lib.newRequest(a.pointer(6), r, false, c)
+	return true, a.lib.newRequest(a.pointer(6), req, false, c)
 }
 
 // fastReduction performs reductions with the arguments sendbuf, recvbuf, count, datatype, op, root (MPI_Reduce

@@ -113,13 +113,13 @@ func (g *generalized) requestCancel() error {
 }
 
 // generalStatus implements MPI_Request_get_status for a generalized request.
-func (a *args) generalStatus(r *request) {
-	done := r.details().generalized.isComplete()
+func (a *args) generalStatus(req *request) {
+	done := req.details().generalized.isComplete()
 	a.setFlag(1, done)
 	if !done {
 		return
 	}
-	st, err := r.details().generalized.status()
+	st, err := req.details().generalized.status()
 	a.status(2, &st)
 	check(err)
 }

@@ -117,7 +117,7 @@ const (
 // New returns the library for an ABI.
 func New(which ABI, back Callbacks) *Library {
 	a := newABI(which)
-	l := &Library{
+	library := &Library{
 		loadedABI: which, abi: a, calls: callTable(), codes: newCodes(a), callbacks: back, errors: os.Stderr, exit: os.Exit,
 		openRank: startFromEnvironment,
 		comms:    newTable[comm](a, kindComm), groups: newTable[group](a, kindGroup),
@@ -126,13 +126,13 @@ func New(which ABI, back Callbacks) *Library {
 		errhandlers: newTable[errhandler](a, kindErrhandler), infos: newTable[info](a, kindInfo),
 		messages: newTable[message](a, kindMessage), sessions: newTable[session](a, kindSession),
 	}
-	l.defineDatatypes()
-	l.defineOperations()
-	l.defineHandlers()
-	l.defineGroups()
-	l.defineInfos()
-	l.defineFixedAttrs()
-	return l
+	library.defineDatatypes()
+	library.defineOperations()
+	library.defineHandlers()
+	library.defineGroups()
+	library.defineInfos()
+	library.defineFixedAttrs()
+	return library
 }
 
 // Loaded records that the process has loaded the library for an ABI. If that is not the ABI passed to New, the
@@ -353,7 +353,7 @@ func (l *Library) abort(code int) {
 
 // startFromEnvironment opens the device that the environment describes: a rank of a launcher's job, a rank of a
 // daemon, a rank of a configuration, or the only rank of a world.
-func startFromEnvironment(l *Library) (mpe.Device, error) {
+func startFromEnvironment(library *Library) (mpe.Device, error) {
 	ctx := context.Background()
 	config := os.Getenv(job.EnvConfig)
 	if os.Getenv(job.EnvSocket) == "" && (config == "" || os.Getenv(job.EnvRank) == "") && os.Getenv(pmi.EnvFD) != "" {
@@ -361,7 +361,7 @@ func startFromEnvironment(l *Library) (mpe.Device, error) {
 		if err != nil {
 			return nil, err
 		}
-		l.launcher = launcher
+		library.launcher = launcher
 		return node.Join(ctx, launcher, config)
 	}
 	if os.Getenv(job.EnvSocket) == "" && config == "" {

@@ -63,13 +63,13 @@ func (a *args) takeMessage() (*mpi.Message, mpi.Buffer) {
 		a.clearMessage(p)
 		return nil, mpi.Buffer{}
 	}
-	m := a.lib.messages.get(h)
-	if m == nil {
+	msg := a.lib.messages.get(h)
+	if msg == nil {
 		panic(failf(mpi.ErrRequest, "%#x is no message of a matched probe, or has been received", h))
 	}
-	a.comm = m.comm
+	a.comm = msg.comm
 	b := a.buffer(0)
-	of := m.Message
+	of := msg.Message
 	a.lib.messages.remove(h)
 	a.clearMessage(p)
 	return of, b

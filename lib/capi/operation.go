@@ -120,25 +120,25 @@ func (o *operation) cachedReduction(t *dtype) *reduction {
 }
 
 // newReduction makes the reduction of an operation on a datatype.
-func (a *args) newReduction(o *operation, t *dtype) (mpi.Op, *datatype.Type) {
-	if o.oneSided {
-		panic(failf(mpi.ErrOp, "MPI_%s is for one-sided communication only", o.name))
+func (a *args) newReduction(op *operation, t *dtype) (mpi.Op, *datatype.Type) {
+	if op.oneSided {
+		panic(failf(mpi.ErrOp, "MPI_%s is for one-sided communication only", op.name))
 	}
-	if o.function != nil {
-		f, wide, handle, back := o.function, o.largeCounts, t.handle, a.lib.callbacks
+	if op.function != nil {
+		f, wide, handle, back := op.function, op.largeCounts, t.handle, a.lib.callbacks
 		return mpi.Foreign.OpOf(func(in, inout unsafe.Pointer, n int, _ *datatype.Type) error {
 			back.Reduce(f, in, inout, int64(n), wide, handle)
 			return nil
-		}, o.commutative), t.Type
+		}, op.commutative), t.Type
 	}
-	if t.predefined == "BYTE" && !slices.Contains(bitwise, o.name) {
-		panic(failf(mpi.ErrOp, "MPI_%s is not defined for MPI_BYTE, which is no number", o.name))
+	if t.predefined == "BYTE" && !slices.Contains(bitwise, op.name) {
+		panic(failf(mpi.ErrOp, "MPI_%s is not defined for MPI_BYTE, which is no number", op.name))
 	}
-	if f := extraReductions[reductionOf{o.name, t.predefined}]; f != nil {
+	if f := extraReductions[reductionOf{op.name, t.predefined}]; f != nil {
 		return mpi.Foreign.OpOf(f, true), t.Type
 	}
 	if slices.Contains(longDoubles, t.predefined) {
-		name, of, back := o.name, "MPI_"+t.predefined, a.lib.callbacks
+		name, of, back := op.name, "MPI_"+t.predefined, a.lib.callbacks
 		if !back.LongDouble(name, of, nil, nil, 0) {
 			panic(failf(mpi.ErrOp, "MPI_%s is not defined for %s", name, of))
 		}
@@ -148,13 +148,13 @@ func (a *args) newReduction(o *operation, t *dtype) (mpi.Op, *datatype.Type) {
 		}, true), cmp.Or(t.reductionType, t.Type)
 	}
 	if t.reductionType != nil {
-		return o.Op, t.reductionType
+		return op.Op, t.reductionType
 	}
 	if made := t.Contents(); made.Combiner != datatype.Named && made.Combiner != datatype.CombinerDup {
 		panic(failf(mpi.ErrOp, "MPI_%s is not defined for derived datatypes: make an operation with MPI_Op_create",
-			o.name))
+			op.name))
 	}
-	return o.Op, t.Type
+	return op.Op, t.Type
 }
 
 // longDoubles lists the datatypes whose numbers only C can compute with.

@@ -84,13 +84,13 @@ const unsetSource = math.MinInt
 func awaitAny(list []*request) {
 	var few [16]mpi.Request
 	parts, general := few[:0], false
-	for _, r := range list {
+	for _, req := range list {
 		switch {
-		case r == nil || !r.active():
-		case r.details().generalized != nil:
+		case req == nil || !req.active():
+		case req.details().generalized != nil:
 			general = true
 		default:
-			for _, part := range [...]mpi.Request{r.Request, r.details().send} {
+			for _, part := range [...]mpi.Request{req.Request, req.details().send} {
 				if _, done, _ := part.Peek(); !done {
 					parts = append(parts, part)
 				}
@@ -109,13 +109,13 @@ func awaitAny(list []*request) {
 func awaitAll(list []*request) bool {
 	var few [16]mpi.Request
 	parts := few[:0]
-	for _, r := range list {
+	for _, req := range list {
 		switch {
-		case r == nil || !r.active():
-		case r.details().generalized != nil:
+		case req == nil || !req.active():
+		case req.details().generalized != nil:
 			return true
 		default:
-			parts = append(parts, r.Request, r.details().send)
+			parts = append(parts, req.Request, req.details().send)
 		}
 	}
 	return mpi.Foreign.AwaitAll(context.Background(), parts)
@@ -146,13 +146,13 @@ func (a *args) newRequest(i int, r mpi.Request, again bool) {
 }
 
 // newRequest stores a handle for a started request at p.
-func (l *Library) newRequest(p unsafe.Pointer, r mpi.Request, again bool, c *comm) error {
+func (l *Library) newRequest(p unsafe.Pointer, req mpi.Request, again bool, c *comm) error {
 	made, handle, err := l.requests.alloc()
 	if err != nil {
-		cancelAll(r)
+		cancelAll(req)
 		return err
 	}
-	if made.Request, made.comm = r, c; again {
+	if made.Request, made.comm = req, c; again {
 		made.ownDetails = &persistentDetails
 	}
 	l.setHandleAt(p, 0, handle)
@@ -218,30 +218,30 @@ var emptyStatus = mpi.Status{Source: mpi.AnySource, Tag: mpi.AnyTag}
 
 // wait is a frequent call, and therefore returns its error instead of failing.
 func (a *args) wait() error {
-	r, p, err := a.requestIn()
+	req, p, err := a.requestIn()
 	if err != nil {
 		return err
 	}
 	st := emptyStatus
-	if r != nil {
-		a.comm = r.comm
-		st, err = r.finish()
-		a.dropCompleted(p, 0, r)
+	if req != nil {
+		a.comm = req.comm
+		st, err = req.finish()
+		a.dropCompleted(p, 0, req)
 	}
 	a.status(1, &st)
 	return err
 }
 
 func (a *args) test() {
-	r, p, err := a.requestIn()
+	req, p, err := a.requestIn()
 	check(err)
 	a.checkedPointer(1)
 	st, done := emptyStatus, true
-	if r != nil {
-		a.comm = r.comm
-		if done = r.done(); done {
-			st, err = r.finish()
-			a.dropCompleted(p, 0, r)
+	if req != nil {
+		a.comm = req.comm
+		if done = req.done(); done {
+			st, err = req.finish()
+			a.dropCompleted(p, 0, req)
 		}
 	}
 	a.setFlag(1, done)
@@ -268,32 +268,32 @@ func (r *request) free() error {
 
 func (a *args) requestFree() {
 	p := a.checkedPointer(0)
-	r := a.validRequest(p, 0)
-	if r.details().generalized != nil {
+	req := a.validRequest(p, 0)
+	if req.details().generalized != nil {
 		h := a.lib.handleAt(p, 0)
 		a.lib.setHandleAt(p, 0, a.lib.abi.null[kindRequest])
-		check(r.details().generalized.release(h))
+		check(req.details().generalized.release(h))
 		return
 	}
-	check(r.free())
+	check(req.free())
 	a.dropRequest(p, 0)
 }
 
 func (a *args) requestStatus() {
-	r := must(a.lib.request(a.handle(0, kindRequest)))
-	if r == nil {
+	req := must(a.lib.request(a.handle(0, kindRequest)))
+	if req == nil {
 		st := emptyStatus
 		a.status(2, &st)
 		a.setFlag(1, true)
 		return
 	}
-	a.comm = r.comm
-	if r.details().generalized != nil {
-		a.generalStatus(r)
+	a.comm = req.comm
+	if req.details().generalized != nil {
+		a.generalStatus(req)
 		return
 	}
-	st, _, err := r.Peek()
-	done := r.done()
+	st, _, err := req.Peek()
+	done := req.done()
 	if !done {
 		err = nil
 	}
@@ -315,16 +315,16 @@ func (a *args) cancel() {
 }
 
 func (a *args) startRequest(p unsafe.Pointer, i int) {
-	r := a.validRequest(p, i)
-	if r.details().restart == nil {
-		check(r.Start())
+	req := a.validRequest(p, i)
+	if req.details().restart == nil {
+		check(req.Start())
 		return
 	}
-	if r.Active() {
+	if req.Active() {
 		panic(failf(mpi.ErrRequest, "the request is active: wait for it before starting it again"))
 	}
 	var err error
-	r.Request, err = r.details().restart()
+	req.Request, err = req.details().restart()
 	check(err)
 }
 

@@ -51,16 +51,16 @@ func (a *args) waitAll(statuses int, wait bool) {
 	}
 	pending := wait && len(list) > 0 && a.lib.world.HasDeployed() && !awaitAll(list)
 	var failed error
-	for i, r := range list {
+	for i, req := range list {
 		st := emptyStatus
 		var err error
 		switch {
-		case r == nil:
-		case pending && !r.done():
+		case req == nil:
+		case pending && !req.done():
 			err = errDepends
 		default:
-			st, err = r.finish()
-			a.dropCompleted(p, i, r)
+			st, err = req.finish()
+			a.dropCompleted(p, i, req)
 		}
 		failed = a.recordOutcome(to, i, &st, err, failed)
 	}
@@ -181,13 +181,13 @@ func (a *args) waitSome(wait bool) {
 	var failed error
 	n := 0
 	for {
-		for i, r := range list {
-			if r == nil || !r.active() || !r.done() {
+		for i, req := range list {
+			if req == nil || !req.active() || !req.done() {
 				continue
 			}
-			st, err := r.finish()
+			st, err := req.finish()
 			failed = a.recordOutcome(to, n, &st, err, failed)
-			a.dropCompleted(p, i, r)
+			a.dropCompleted(p, i, req)
 			*(*int32)(unsafe.Add(indices, 4*n)) = int32(i)
 			n++
 		}

@@ -72,15 +72,15 @@ func (a *args) sessionInit() {
 	a.handler, a.handlerOwner = h, a.lib.abi.null[kindSession]
 	a.checkedPointer(2)
 	check(a.lib.addUser())
-	var s *session
+	var sess *session
 	var handle uint64
-	if err := attempt(func() { s, handle = newObject(a, a.lib.sessions, 2) }); err != nil {
+	if err := attempt(func() { sess, handle = newObject(a, a.lib.sessions, 2) }); err != nil {
 		check(errors.Join(err, a.lib.removeUser()))
 	}
 	a.lib.retain(h)
 	a.lib.usedSessions.Store(true)
-	s.handle, s.buffer.SendBuffer = handle, a.lib.world.NewSendBuffer()
-	s.errhandler.Store(h)
+	sess.handle, sess.buffer.SendBuffer = handle, a.lib.world.NewSendBuffer()
+	sess.errhandler.Store(h)
 }
 
 func (a *args) sessionFinalize() {

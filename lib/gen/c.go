@@ -46,27 +46,27 @@ func (a *abi) cType(name string) (string, class) {
 }
 
 // classOf returns the class of a parameter or result, or an error if there is no such type.
-func (a *abi) classOf(t typeSpec) (class, error) {
-	c, cl := a.cType(t.base)
+func (a *abi) classOf(spec typeSpec) (class, error) {
+	c, cl := a.cType(spec.base)
 	switch {
 	case c == "":
-		return "", fmt.Errorf("the ABI %s has no type %q", a.name, t.base)
-	case t.pointers > 0 || len(t.arrays) > 0:
+		return "", fmt.Errorf("the ABI %s has no type %q", a.name, spec.base)
+	case spec.pointers > 0 || len(spec.arrays) > 0:
 		return pointer, nil
 	case cl == "":
-		return "", fmt.Errorf("%q is no type of a value", t.base)
+		return "", fmt.Errorf("%q is no type of a value", spec.base)
 	}
 	return cl, nil
 }
 
 // declare returns a declaration of name, or only the type if name is empty.
-func (a *abi) declare(t typeSpec, name string) string {
-	text, _ := a.cType(t.base)
-	if t.constant {
+func (a *abi) declare(spec typeSpec, name string) string {
+	text, _ := a.cType(spec.base)
+	if spec.constant {
 		text = "const " + text
 	}
-	text += " " + strings.Repeat("*", t.pointers) + name
-	for _, size := range t.arrays {
+	text += " " + strings.Repeat("*", spec.pointers) + name
+	for _, size := range spec.arrays {
 		text += "[" + size + "]"
 	}
 	return strings.TrimSuffix(text, " ")

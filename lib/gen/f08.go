@@ -166,8 +166,8 @@ func (a *abi) f08Interface(b *strings.Builder, f function, name string) {
 }
 
 func (a *abi) f08Argument(b *strings.Builder, p param) {
-	t := p.typ
-	if strings.Contains(t.base, "_function") {
+	spec := p.typ
+	if strings.Contains(spec.base, "_function") {
 		fmt.Fprintf(b, "      external :: %s\n", p.name)
 		return
 	}
@@ -176,20 +176,20 @@ func (a *abi) f08Argument(b *strings.Builder, p param) {
 		return
 	}
 	attributes, shape := "", ""
-	if t.constant || t.pointers+len(t.arrays) == 0 {
+	if spec.constant || spec.pointers+len(spec.arrays) == 0 {
 		attributes = ", intent(in)"
 	}
 	switch {
-	case t.base == "char" && t.pointers+len(t.arrays) == 3:
+	case spec.base == "char" && spec.pointers+len(spec.arrays) == 3:
 		shape = "(count, *)"
-	case t.base == "char" && t.pointers+len(t.arrays) == 2, strings.HasPrefix(p.name, "array_of_"):
+	case spec.base == "char" && spec.pointers+len(spec.arrays) == 2, strings.HasPrefix(p.name, "array_of_"):
 		shape = "(*)"
-	case len(t.arrays) == 2:
-		shape = "(" + t.arrays[1] + ", *)"
-	case len(t.arrays) == 1 && t.base != "char":
+	case len(spec.arrays) == 2:
+		shape = "(" + spec.arrays[1] + ", *)"
+	case len(spec.arrays) == 1 && spec.base != "char":
 		shape = "(*)"
 	}
-	fmt.Fprintf(b, "      %s%s :: %s%s\n", f08Type(t.base), attributes, p.name, shape)
+	fmt.Fprintf(b, "      %s%s :: %s%s\n", f08Type(spec.base), attributes, p.name, shape)
 }
 
 // f08Variables declares the variables that are recognized by their addresses. MPICH's module has the same

@@ -115,9 +115,9 @@ type fortranShim struct {
 // where that differs.
 func (a *abi) fortranShim(f function, f08 bool) (string, error) {
 	_, large := largeCountName(f)
-	s := fortranShim{f08: f08 || large}
+	shim := fortranShim{f08: f08 || large}
 	for _, p := range f.params {
-		if err := a.fortranParam(&s, f, p); err != nil {
+		if err := a.fortranParam(&shim, f, p); err != nil {
 			return "", fmt.Errorf("parameter %s: %w", p.name, err)
 		}
 	}
@@ -126,23 +126,23 @@ func (a *abi) fortranShim(f function, f08 bool) (string, error) {
 		name = "pmpir_" + strings.ToLower(f.name) + "_f08_"
 		weak = fmt.Sprintf("WEAK(mpi_%[1]s_f08_, %[2]s)\nWEAK(pmpi_%[1]s_f08_, %[2]s)\n", strings.ToLower(f.name), name)
 	}
-	call := fmt.Sprintf("PMPI_%s(%s)", f.name, strings.Join(s.values, ", "))
+	call := fmt.Sprintf("PMPI_%s(%s)", f.name, strings.Join(shim.values, ", "))
 	if f.result != "" {
 		result, _ := a.cType(f.result)
-		params := strings.Join(s.params, ", ")
+		params := strings.Join(shim.params, ", ")
 		if params == "" {
 			params = "void"
 		}
 		return fmt.Sprintf("\n%s %s(%s) { return %s; }\n", result, name, params, call), nil
 	}
 	var b strings.Builder
-	params := append(append(s.params, "MPI_Fint *ierr"), s.lengths...)
+	params := append(append(shim.params, "MPI_Fint *ierr"), shim.lengths...)
 	fmt.Fprintf(&b, "\nvoid %s(%s) {\n    OPTIONAL(ierr)\n", name, strings.Join(params, ", "))
-	for _, line := range s.before {
+	for _, line := range shim.before {
 		fmt.Fprintf(&b, "    %s\n", line)
 	}
 	fmt.Fprintf(&b, "    *ierr = %s;\n", call)
-	for _, line := range s.after {
+	for _, line := range shim.after {
 		fmt.Fprintf(&b, "    %s\n", line)
 	}
 	b.WriteString("}\n" + weak)
@@ -153,9 +153,9 @@ func isBuffer(p param) bool { return p.typ.base == "choice" && p.typ.pointers ==
 
 // descriptorShim returns the procedure for programs whose buffers have assumed rank, as in MPICH's module.
 func (a *abi) descriptorShim(f function) (string, error) {
-	var s fortranShim
+	var shim fortranShim
 	for _, p := range f.params {
-		if err := a.fortranParam(&s, f, p); err != nil {
+		if err := a.fortranParam(&shim, f, p); err != nil {
 			return "", fmt.Errorf("%s: %w", f.name, err)
 		}
 	}
@@ -163,16 +163,16 @@ func (a *abi) descriptorShim(f function) (string, error) {
 	for i, p := range f.params {
 		value := p.name
 		if isBuffer(p) {
-			s.params[i], value = "struct descriptor *"+p.name, p.name+"->base"
+			shim.params[i], value = "struct descriptor *"+p.name, p.name+"->base"
 			checks = append(checks, fmt.Sprintf("contiguous(%s, ierr)", p.name))
 		}
 		values = append(values, value)
 	}
-	for _, length := range s.lengths {
+	for _, length := range shim.lengths {
 		values = append(values, strings.TrimPrefix(length, "size_t "))
 	}
 	values = slices.Insert(values, len(f.params), "ierr")
-	params := append(append(s.params, "MPI_Fint *ierr"), s.lengths...)
+	params := append(append(shim.params, "MPI_Fint *ierr"), shim.lengths...)
 	lower := strings.ToLower(f.name)
 	name := lower + "_f08ts_"
 	if short, large := largeCountName(f); large {
@@ -183,70 +183,70 @@ func (a *abi) descriptorShim(f function) (string, error) {
 }
 
 // fortranParam adds a parameter to a shim.
-func (a *abi) fortranParam(s *fortranShim, f function, p param) error {
-	n, t := p.name, p.typ
-	base, cl := a.cType(t.base)
-	indirect := t.pointers + len(t.arrays)
+func (a *abi) fortranParam(shim *fortranShim, f function, p param) error {
+	n, spec := p.name, p.typ
+	base, cl := a.cType(spec.base)
+	indirect := spec.pointers + len(spec.arrays)
 	add := func(ctype, value string, before, after string) {
-		s.params = append(s.params, ctype+n)
-		s.values = append(s.values, value)
+		shim.params = append(shim.params, ctype+n)
+		shim.values = append(shim.values, value)
 		if before != "" {
-			s.before = append(s.before, before)
+			shim.before = append(shim.before, before)
 		}
 		if after != "" {
-			s.after = append(s.after, after)
+			shim.after = append(shim.after, after)
 		}
 	}
 	switch {
 	// Before MPI-2, an address in Fortran was an INTEGER.
-	case f.abi == mpich && t.base == "Aint" && indirect == 0:
+	case f.abi == mpich && spec.base == "Aint" && indirect == 0:
 		add("MPI_Fint *", "*"+n, "", "")
-	case f.abi == mpich && t.base == "Aint" && t.pointers == 1:
+	case f.abi == mpich && spec.base == "Aint" && spec.pointers == 1:
 		add("MPI_Fint *", "&"+n+"_c", "MPI_Aint "+n+"_c = 0;", fmt.Sprintf("*%s = (MPI_Fint)%s_c;", n, n))
-	case f.abi == mpich && t.base == "Aint":
+	case f.abi == mpich && spec.base == "Aint":
 		add("MPI_Fint *", n+"_c",
 			fmt.Sprintf("MPI_Aint *%[1]s_c = malloc((*count > 0 ? (size_t)*count : 1) * sizeof *%[1]s_c);\n"+
 				"    if (%[1]s_c == NULL) {\n        *ierr = MPI_ERR_NO_MEM;\n        return;\n    }\n"+
 				"    for (MPI_Fint i = 0; i < *count; i++)\n        %[1]s_c[i] = %[1]s[i];", n),
 			fmt.Sprintf("free(%s_c);", n))
 
-	case t.base == "File" && indirect == 0:
+	case spec.base == "File" && indirect == 0:
 		add("MPI_Fint *", fmt.Sprintf("PMPI_File_f2c(*%s)", n), "", "")
-	case t.base == "File" && indirect == 1 && f.name == "File_open":
+	case spec.base == "File" && indirect == 1 && f.name == "File_open":
 		add("MPI_Fint *", "&"+n+"_c", fmt.Sprintf("MPI_File %s_c = MPI_FILE_NULL;", n), fmt.Sprintf("*%s = PMPI_File_c2f(%s_c);", n, n))
-	case t.base == "File" && indirect == 1:
+	case spec.base == "File" && indirect == 1:
 		add("MPI_Fint *", "&"+n+"_c", fmt.Sprintf("MPI_File %s_c = PMPI_File_f2c(*%s);", n, n), fmt.Sprintf("*%s = PMPI_File_c2f(%s_c);", n, n))
 
-	case t.base == "logical" && indirect == 0:
+	case spec.base == "logical" && indirect == 0:
 		add("MPI_Fint *", fmt.Sprintf("*%s != 0", n), "", "")
-	case t.base == "choice" && t.pointers == 1:
+	case spec.base == "choice" && spec.pointers == 1:
 		add("void *", fmt.Sprintf("buffer_of(%s)", n), "", "")
-	case n == "buffer_addr" && s.f08:
+	case n == "buffer_addr" && shim.f08:
 		add("void **", n, "", fmt.Sprintf("*%[1]s = f08_buffer(*%[1]s);", n))
 	case n == "buffer_addr":
 		add("void *", "&"+n+"_c", fmt.Sprintf("void *%[1]s_c;\n    (void)%[1]s;", n), "")
-	case t.base == "void" && t.pointers == 1:
+	case spec.base == "void" && spec.pointers == 1:
 		add("void *", n, "", "")
-	case t.base == "Status":
+	case spec.base == "Status":
 		add("MPI_Fint *", fmt.Sprintf("status_of(%s)", n), "", "")
-	case t.base == "index" && t.pointers == 1:
+	case spec.base == "index" && spec.pointers == 1:
 		add("MPI_Fint *", "&"+n+"_c", fmt.Sprintf("int %s_c = MPI_UNDEFINED;", n),
 			fmt.Sprintf("*%[1]s = %[1]s_c == MPI_UNDEFINED ? MPI_UNDEFINED : %[1]s_c + 1;", n))
-	case t.base == "index":
+	case spec.base == "index":
 		add("MPI_Fint *", n, "*outcount = 0;", fmt.Sprintf("for (MPI_Fint i = 0; i < *outcount; i++)\n        %s[i]++;", n))
 	case strings.HasSuffix(n, "weights"):
 		add("MPI_Fint *", fmt.Sprintf("weights_of(%s)", n), "", "")
 	case n == "array_of_errcodes":
 		add("MPI_Fint *", fmt.Sprintf("errcodes_of(%s)", n), "", "")
 
-	case t.base == "char" && t.constant && indirect == 1:
+	case spec.base == "char" && spec.constant && indirect == 1:
 		function := "string_of"
 		if strings.HasPrefix(f.name, "Info_") {
 			function = "word_of"
 		}
 		add("char *", fmt.Sprintf("%[2]s(%[1]s_c, %[1]s, %[1]s_length)", n, function), fmt.Sprintf("char %[1]s_c[%[1]s_length + 1];", n), "")
-		s.lengths = append(s.lengths, fmt.Sprintf("size_t %s_length", n))
-	case t.base == "char" && t.pointers == 1 && indirect == 1:
+		shim.lengths = append(shim.lengths, fmt.Sprintf("size_t %s_length", n))
+	case spec.base == "char" && spec.pointers == 1 && indirect == 1:
 		condition := "*ierr == MPI_SUCCESS"
 		if slices.ContainsFunc(f.params, func(p param) bool { return p.name == "flag" }) {
 			condition += " && *flag"
@@ -254,19 +254,19 @@ func (a *abi) fortranParam(s *fortranShim, f function, p param) error {
 		// The longest string in the standard fits.
 		add("char *", n+"_c", fmt.Sprintf("char %s_c[MPI_MAX_LIBRARY_VERSION_STRING];", n),
 			fmt.Sprintf("if (%[2]s)\n        set_string(%[1]s, %[1]s_length, %[1]s_c);", n, condition))
-		s.lengths = append(s.lengths, fmt.Sprintf("size_t %s_length", n))
+		shim.lengths = append(shim.lengths, fmt.Sprintf("size_t %s_length", n))
 
-	case cl == "" && strings.Contains(t.base, "_function") && t.pointers == 1:
-		add("MPI_"+t.base+" *", n, "", "") // C passes it by reference too
+	case cl == "" && strings.Contains(spec.base, "_function") && spec.pointers == 1:
+		add("MPI_"+spec.base+" *", n, "", "") // C passes it by reference too
 	case cl == integer && indirect == 0:
-		add(fortranInteger(a, t.base, base)+" *", "*"+n, "", "")
-	case cl == integer && t.pointers+len(t.arrays) == 1:
-		add(fortranInteger(a, t.base, base)+" *", n, "", "")
-	case cl == integer && len(t.arrays) == 2:
+		add(fortranInteger(a, spec.base, base)+" *", "*"+n, "", "")
+	case cl == integer && spec.pointers+len(spec.arrays) == 1:
+		add(fortranInteger(a, spec.base, base)+" *", n, "", "")
+	case cl == integer && len(spec.arrays) == 2:
 		add(base+" (*", n, "", "")
-		s.params[len(s.params)-1] += ")[" + t.arrays[1] + "]"
+		shim.params[len(shim.params)-1] += ")[" + spec.arrays[1] + "]"
 	default:
-		return fmt.Errorf("there is no rule for a parameter of type %q: write the procedure in fortran.h", a.declare(t, ""))
+		return fmt.Errorf("there is no rule for a parameter of type %q: write the procedure in fortran.h", a.declare(spec, ""))
 	}
 	return nil
 }

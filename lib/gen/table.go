@@ -142,24 +142,24 @@ func parseFunction(line string) (function, error) {
 
 // parseType parses a type such as [][3]int or **const char.
 func parseType(text string) (typeSpec, error) {
-	var t typeSpec
+	var spec typeSpec
 	rest := text
 	for strings.HasPrefix(rest, "[") {
 		size, after, ok := strings.Cut(rest[1:], "]")
 		if !ok || strings.Trim(size, "0123456789") != "" {
-			return t, fmt.Errorf("type %q: array without size or bracket", text)
+			return spec, fmt.Errorf("type %q: array without size or bracket", text)
 		}
-		t.arrays, rest = append(t.arrays, size), after
+		spec.arrays, rest = append(spec.arrays, size), after
 	}
 	for strings.HasPrefix(rest, "*") {
-		t.pointers, rest = t.pointers+1, rest[1:]
+		spec.pointers, rest = spec.pointers+1, rest[1:]
 	}
-	rest, t.constant = strings.CutPrefix(rest, "const ")
+	rest, spec.constant = strings.CutPrefix(rest, "const ")
 	if !isName(rest) {
-		return t, fmt.Errorf("type %q: %q is no name", text, rest)
+		return spec, fmt.Errorf("type %q: %q is no name", text, rest)
 	}
-	t.base = rest
-	return t, nil
+	spec.base = rest
+	return spec, nil
 }
 
 func isName(s string) bool {

@@ -62,58 +62,58 @@ type Class struct {
 // NewRecorder returns a Recorder for a rank. peers describes all ranks of the cluster in rank order. limit is
 // the maximum number of peers that get separate series.
 func NewRecorder(rank int, peers []Peer, limit int) *Recorder {
-	r := &Recorder{rank: rank, peers: make([]peerState, len(peers)), maxSeparate: limit}
+	recorder := &Recorder{rank: rank, peers: make([]peerState, len(peers)), maxSeparate: limit}
 	known := make(map[Peer]*Class)
-	for i, p := range peers {
+	for i, peer := range peers {
 		if i == rank {
 			continue
 		}
-		if known[p] == nil {
-			known[p] = &Class{Peer: p}
-			r.classes = append(r.classes, known[p])
+		if known[peer] == nil {
+			known[peer] = &Class{Peer: peer}
+			recorder.classes = append(recorder.classes, known[peer])
 		}
-		r.peers[i].class = known[p]
+		recorder.peers[i].class = known[peer]
 	}
-	return r
+	return recorder
 }
 
 // seriesFor returns the series of an active peer. It gives the peer separate series the first time, or the shared
 // series if the limit has been reached. A peer keeps its series from then on.
 func (r *Recorder) seriesFor(peer int) *PeerTimes {
-	p := &r.peers[peer]
+	state := &r.peers[peer]
 	switch {
-	case p.times != nil:
+	case state.times != nil:
 	case r.numSeparate < r.maxSeparate:
-		p.times = new(PeerTimes)
+		state.times = new(PeerTimes)
 		r.numSeparate++
 	default:
-		p.times = &r.shared
+		state.times = &r.shared
 	}
-	return p.times
+	return state.times
 }
 
 // RecordMessage records a completed message that was reported to mpe.Observer.Done. It ignores failed messages, and
 // messages that the rank sent to itself.
-func (r *Recorder) RecordMessage(s *mpe.Status, err error) {
-	if err != nil || s.Peer < 0 || s.Peer >= len(r.peers) || s.Peer == r.rank {
+func (r *Recorder) RecordMessage(status *mpe.Status, err error) {
+	if err != nil || status.Peer < 0 || status.Peer >= len(r.peers) || status.Peer == r.rank {
 		return
 	}
-	p := &r.peers[s.Peer]
+	p := &r.peers[status.Peer]
 	one := p.times
 	if one == nil {
-		one = r.seriesFor(s.Peer)
+		one = r.seriesFor(status.Peer)
 	}
-	all, t := p.class, &s.Phases
-	if s.Send {
-		addPhase(all, one, sendClear, int64(t.Request), int64(t.Clear))
-		addPhase(all, one, sendData, int64(t.Clear), int64(t.Data))
-		addPhase(all, one, sendAck, int64(t.Data), int64(t.Ack))
-		addDuration(all, one, SendTotal, uint64(s.Elapsed()))
+	all, phases := p.class, &status.Phases
+	if status.Send {
+		addPhase(all, one, sendClear, int64(phases.Request), int64(phases.Clear))
+		addPhase(all, one, sendData, int64(phases.Clear), int64(phases.Data))
+		addPhase(all, one, sendAck, int64(phases.Data), int64(phases.Ack))
+		addDuration(all, one, SendTotal, uint64(status.Elapsed()))
 		return
 	}
-	addPhase(all, one, recvRequest, int64(t.Start), int64(t.Request))
-	addPhase(all, one, recvData, int64(t.Clear), int64(t.Data))
-	addDuration(all, one, recvTotal, uint64(s.Elapsed()))
+	addPhase(all, one, recvRequest, int64(phases.Start), int64(phases.Request))
+	addPhase(all, one, recvData, int64(phases.Clear), int64(phases.Data))
+	addDuration(all, one, recvTotal, uint64(status.Elapsed()))
 }
 
 // addPhase records a phase, given the times of its beginning and end. It ignores a phase without duration: an
@@ -125,19 +125,19 @@ func addPhase(all *Class, one *PeerTimes, ph Phase, from, to int64) {
 }
 
 func addDuration(all *Class, one *PeerTimes, ph Phase, ns uint64) {
-	h := one[ph]
-	if h == nil {
-		h = new(Histogram)
-		one[ph] = h
+	histogram := one[ph]
+	if histogram == nil {
+		histogram = new(Histogram)
+		one[ph] = histogram
 	}
 	c := &all.Times[ph]
 	if ns == 0 {
-		h.ZeroCount++
+		histogram.ZeroCount++
 		c.ZeroCount++
 		return
 	}
 	key := bucketKey(ns)
-	h.addToBucket(key, ns)
+	histogram.addToBucket(key, ns)
 	c.addToBucket(key, ns)
 }
 

@@ -14,16 +14,16 @@ type Times struct {
 // Recorder returns a Recorder with the content of t for a rank in a cluster of the given size. All peers have
 // separate series.
 func (t *Times) Recorder(rank, size int) *Recorder {
-	r := &Recorder{rank: rank, peers: make([]peerState, size), maxSeparate: size}
+	recorder := &Recorder{rank: rank, peers: make([]peerState, size), maxSeparate: size}
 	for i := range t.Classes {
-		r.classes = append(r.classes, &t.Classes[i])
+		recorder.classes = append(recorder.classes, &t.Classes[i])
 	}
 	for peer, times := range t.Peers {
 		if peer >= 0 && peer < size {
-			*r.seriesFor(peer) = times
+			*recorder.seriesFor(peer) = times
 		}
 	}
-	return r
+	return recorder
 }
 
 // histogramJSON is the JSON form of a Histogram.

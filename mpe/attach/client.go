@@ -91,18 +91,18 @@ func dial(ctx context.Context, socket string, rank int, flags uint32, limit time
 		return nil, fmt.Errorf("attaching to %s: %w", rankName(rank), err)
 	}
 	greeting := wire.NewGreeting(conn.(*net.UnixConn))
-	c := newClient(socket, greeting)
+	client := newClient(socket, greeting)
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
-	err = c.requestRank(conn, rank, flags)
+	err = client.requestRank(conn, rank, flags)
 	if !stop() { // the deadline has been set, or is about to be
 		err = ctxerr.Cause(ctx)
 	}
 	var stream wire.Polled
 	if err == nil {
-		stream, err = greeting.Stream(c.welcome.Ring, c.welcome.Arena)
+		stream, err = greeting.Stream(client.welcome.Ring, client.welcome.Arena)
 	}
 	if err == nil {
-		if err = c.startStream(stream); err != nil {
+		if err = client.startStream(stream); err != nil {
 			stream.Close()
 		}
 	}
@@ -110,22 +110,22 @@ func dial(ctx context.Context, socket string, rank int, flags uint32, limit time
 		greeting.Close()
 		return nil, fmt.Errorf("attaching to %s at %s: %w", rankName(rank), socket, rlimit.Descriptor(err))
 	}
-	return c, nil
+	return client, nil
 }
 
 // DialStream attaches to a rank through a stream that is connected to a daemon's ServeStream. If it fails, it
 // closes the stream.
 func DialStream(stream wire.Stream, rank int) (*Client, error) {
-	c := newClient("a stream", stream)
-	err := c.requestRank(stream, rank, 0)
+	client := newClient("a stream", stream)
+	err := client.requestRank(stream, rank, 0)
 	if err == nil {
-		err = c.startStream(stream)
+		err = client.startStream(stream)
 	}
 	if err != nil {
 		stream.Close()
 		return nil, fmt.Errorf("attaching to %s: %w", rankName(rank), err)
 	}
-	return c, nil
+	return client, nil
 }
 
 func newClient(socket string, from io.Reader) *Client {

@@ -81,15 +81,15 @@ func (c *Client) Start(req mpe.Operation) (mpe.Op, error) {
 }
 
 // Probe implements mpe.Device.
-func (c *Client) Probe(ctx context.Context, m mpe.Match, wait bool) (mpe.Status, bool, error) {
+func (c *Client) Probe(ctx context.Context, match mpe.Match, wait bool) (mpe.Status, bool, error) {
 	switch {
-	case m.Source != int(int32(m.Source)):
-		return mpe.Status{}, false, fmt.Errorf("rank %d: %w", m.Source, mpe.ErrRank)
-	case m.Tag != int(int32(m.Tag)):
-		return mpe.Status{}, false, fmt.Errorf("tag %d: %w", m.Tag, mpe.ErrTag)
+	case match.Source != int(int32(match.Source)):
+		return mpe.Status{}, false, fmt.Errorf("rank %d: %w", match.Source, mpe.ErrRank)
+	case match.Tag != int(int32(match.Tag)):
+		return mpe.Status{}, false, fmt.Errorf("tag %d: %w", match.Tag, mpe.ErrTag)
 	}
-	req := mpe.Operation{Kind: wire.OpProbe, Peer: m.Source, Tag: m.Tag, Comm: m.Comm}
-	op, err := c.newOp(wire.Start{Operation: req, Wait: wait, Claim: m.Claim}, nil)
+	req := mpe.Operation{Kind: wire.OpProbe, Peer: match.Source, Tag: match.Tag, Comm: match.Comm}
+	op, err := c.newOp(wire.Start{Operation: req, Wait: wait, Claim: match.Claim}, nil)
 	if err != nil {
 		return mpe.Status{}, false, err
 	}
@@ -125,26 +125,26 @@ func (op *Op) Frame(b []byte) (head, payload []byte, more bool) {
 }
 
 func (op *Op) buildFrame(b []byte) (head, payload []byte, more bool) {
-	r, begun := &op.req, op.startSent
+	start, begun := &op.req, op.startSent
 	if op.hasOutcome {
 		return b, nil, false
 	}
 	switch op.startSent = true; {
-	case r.Kind == wire.OpProbe:
-		return wire.AppendProbe(b, r), nil, false
-	case r.Kind == wire.OpCall:
+	case start.Kind == wire.OpProbe:
+		return wire.AppendProbe(b, start), nil, false
+	case start.Kind == wire.OpCall:
 		op.isWriting = true
 		return op.call.buildFrame(b, begun, int(op.client.welcome.Chunk))
-	case r.Kind != mpe.OpRecv && !r.InArena:
-		payload = r.Buf[op.bytesSent:min(len(r.Buf), op.bytesSent+int(op.client.welcome.Chunk))]
+	case start.Kind != mpe.OpRecv && !start.InArena:
+		payload = start.Buf[op.bytesSent:min(len(start.Buf), op.bytesSent+int(op.client.welcome.Chunk))]
 		op.bytesSent += len(payload)
 		op.isWriting = true
-		more = op.bytesSent < len(r.Buf)
+		more = op.bytesSent < len(start.Buf)
 	}
 	if begun {
-		return wire.AppendID(b, wire.FrameData, r.ID, len(payload)), payload, more
+		return wire.AppendID(b, wire.FrameData, start.ID, len(payload)), payload, more
 	}
-	return wire.AppendStart(b, r, len(payload)), payload, more
+	return wire.AppendStart(b, start, len(payload)), payload, more
 }
 
 // Written implements wire.Item. It completes an operation whose outcome arrived while the operation was being

@@ -53,35 +53,35 @@ func (c *Client) readFrame() error {
 
 // readDone handles DONE, which reports that an operation has ended.
 func (c *Client) readDone() error {
-	d := &c.done
-	if err := c.reader.ReadDone(d); err != nil {
+	done := &c.done
+	if err := c.reader.ReadDone(done); err != nil {
 		return err
 	}
-	op, err := c.storePayload(d.ID)
+	op, err := c.storePayload(done.ID)
 	if err != nil {
 		return err
 	}
 	switch most := uint64(len(op.req.Buf)); {
-	case op.req.Kind == wire.OpCall && d.Err == nil && d.Stored != op.call.Result:
-		return wire.Violationf("DONE of operation %#x, a call whose result has %d bytes, says that it has %d", d.ID,
-			op.call.Result, d.Stored)
-	case op.req.InArena && (d.Stored > most || d.Stored > 0 && op.req.Kind != mpe.OpRecv):
-		return wire.Violationf("DONE of operation %#x says that %d bytes were stored in a buffer of %d", d.ID, d.Stored,
+	case op.req.Kind == wire.OpCall && done.Err == nil && done.Stored != op.call.Result:
+		return wire.Violationf("DONE of operation %#x, a call whose result has %d bytes, says that it has %d", done.ID,
+			op.call.Result, done.Stored)
+	case op.req.InArena && (done.Stored > most || done.Stored > 0 && op.req.Kind != mpe.OpRecv):
+		return wire.Violationf("DONE of operation %#x says that %d bytes were stored in a buffer of %d", done.ID, done.Stored,
 			most)
 	case op.req.InArena:
-		copy(op.req.Buf[:d.Stored], c.arena.mem[op.req.ArenaOffset:])
+		copy(op.req.Buf[:done.Stored], c.arena.mem[op.req.ArenaOffset:])
 	case op.req.Claim:
-		if d.Stored > math.MaxInt32 {
-			return wire.Violationf("DONE of operation %#x, a matched probe, says that it is message %d", d.ID, d.Stored)
+		if done.Stored > math.MaxInt32 {
+			return wire.Violationf("DONE of operation %#x, a matched probe, says that it is message %d", done.ID, done.Stored)
 		}
-		d.Status.Claim = int(d.Stored)
-	case uint64(op.bytesReceived) != d.Stored:
-		return wire.Violationf("DONE of operation %#x says that %d bytes were stored, but %d were received", d.ID,
-			d.Stored, op.bytesReceived)
+		done.Status.Claim = int(done.Stored)
+	case uint64(op.bytesReceived) != done.Stored:
+		return wire.Violationf("DONE of operation %#x says that %d bytes were stored, but %d were received", done.ID,
+			done.Stored, op.bytesReceived)
 	}
 	c.remove(op)
-	op.setOutcome(d)
-	d.Err = nil
+	op.setOutcome(done)
+	done.Err = nil
 	return nil
 }
 
@@ -192,13 +192,13 @@ type frameSource Client
 
 // Poll handles all frames that have been received. When the connection ends, it ends the client.
 func (f *frameSource) Poll() (int, error) {
-	c := (*Client)(f)
-	c.outbox.FlushStalled()
-	n, err := c.readFrames()
+	client := (*Client)(f)
+	client.outbox.FlushStalled()
+	n, err := client.readFrames()
 	if errors.Is(err, wire.ErrNoData) {
 		return n, nil
 	}
-	go c.endAll(err)
+	go client.endAll(err)
 	return n, progress.ErrSourceEnded
 }
 

@@ -19,16 +19,16 @@ import (
 // StartCollective returns the errors of Start and of Engine.StartCollective, since both sides check the call in
 // the same way. If it returns an error, the call has not been posted.
 func (c *Client) StartCollective(call *collective.Operation) (mpe.Op, error) {
-	m := operationPool.Get().(*collective.Operation)
+	operation := operationPool.Get().(*collective.Operation)
 	defer func() {
-		*m = collective.Operation{}
-		operationPool.Put(m)
+		*operation = collective.Operation{}
+		operationPool.Put(operation)
 	}()
-	*m = *call
-	if err := c.checkCall(m); err != nil {
+	*operation = *call
+	if err := c.checkCall(operation); err != nil {
 		return nil, err
 	}
-	op, err := c.newOp(wire.Start{Operation: mpe.Operation{Kind: wire.OpCall}}, m)
+	op, err := c.newOp(wire.Start{Operation: mpe.Operation{Kind: wire.OpCall}}, operation)
 	if err != nil {
 		return nil, err
 	}
@@ -41,26 +41,26 @@ var operationPool = sync.Pool{New: func() any { return new(collective.Operation)
 
 // checkCall returns the error with which the daemon's rank would reject the call. Every rank must reject an invalid
 // call at once: no rank may post it and learn of the error only later.
-func (c *Client) checkCall(m *collective.Operation) error {
-	m.Call.Order, m.Call.FPGAs, m.Call.Token = nil, nil, 0
-	limits, err := m.Check(c)
-	if err != nil || m.Algorithm == "tree" { // tree depends on facts that only the daemon knows
+func (c *Client) checkCall(operation *collective.Operation) error {
+	operation.Call.Order, operation.Call.FPGAs, operation.Call.Token = nil, nil, 0
+	limits, err := operation.Check(c)
+	if err != nil || operation.Algorithm == "tree" { // tree depends on facts that only the daemon knows
 		return err
 	}
-	if err := m.CheckAlgorithm(); err != nil {
+	if err := operation.CheckAlgorithm(); err != nil {
 		return err
 	}
 	if !limits.Words {
 		return nil
 	}
-	a, err := coll.ByOrder(&m.Call) // the same choice as the engine's
-	if m.Algorithm != "" {
-		a, err = coll.Find(m.Call.Collective, m.Algorithm)
+	algorithm, err := coll.ByOrder(&operation.Call) // the same choice as the engine's
+	if operation.Algorithm != "" {
+		algorithm, err = coll.Find(operation.Call.Collective, operation.Algorithm)
 	}
 	if err != nil {
 		return err
 	}
-	return m.CheckMessages(c, limits, a, new(coll.Schedule))
+	return operation.CheckMessages(c, limits, algorithm, new(coll.Schedule))
 }
 
 // Wire implements collective.Caller.
@@ -79,36 +79,36 @@ type collectiveOp struct {
 }
 
 // init initializes x with a valid call.
-func (x *collectiveOp) init(id uint64, m *collective.Operation, size int) {
+func (x *collectiveOp) init(id uint64, operation *collective.Operation, size int) {
 	var sh wire.Shape
-	x.description, sh = x.Describe(id, m, size, x.description[:0])
-	x.userFunc = m.User
+	x.description, sh = x.Describe(id, operation, size, x.description[:0])
+	x.userFunc = operation.User
 	x.sendPieces.reset()
 	x.recvPieces.reset()
 	x.sendPieces.add(x.description)
-	x.addBlocks(m, &sh)
+	x.addBlocks(operation, &sh)
 }
 
 // addBlocks adds the blocks to be sent to give, and the blocks to be received to take.
-func (x *collectiveOp) addBlocks(m *collective.Operation, s *wire.Shape) {
-	c := &m.Call
-	from, layout := m.Send, &c.Send
-	if s.InRecv {
-		from, layout = m.Recv, &c.Recv
+func (x *collectiveOp) addBlocks(operation *collective.Operation, shape *wire.Shape) {
+	call := &operation.Call
+	from, layout := operation.Send, &call.Send
+	if shape.InRecv {
+		from, layout = operation.Recv, &call.Recv
 	}
-	gathers := c.Collective == coll.Gather || c.Collective == coll.Allgather
+	gathers := call.Collective == coll.Gather || call.Collective == coll.Allgather
 	switch {
-	case gathers && s.InRecv:
-		x.sendPieces.addBlock(from, c, layout, c.Rank)
-	case c.Collective == coll.Alltoall, c.Collective == coll.Scatter && s.Payload > 0:
-		x.sendPieces.addBlocks(from, c, layout)
+	case gathers && shape.InRecv:
+		x.sendPieces.addBlock(from, call, layout, call.Rank)
+	case call.Collective == coll.Alltoall, call.Collective == coll.Scatter && shape.Payload > 0:
+		x.sendPieces.addBlocks(from, call, layout)
 	default:
-		x.sendPieces.add(from[:s.Payload])
+		x.sendPieces.add(from[:shape.Payload])
 	}
-	if c.Collective == coll.Alltoall || gathers && s.Result > 0 {
-		x.recvPieces.addBlocks(m.Recv, c, &c.Recv)
+	if call.Collective == coll.Alltoall || gathers && shape.Result > 0 {
+		x.recvPieces.addBlocks(operation.Recv, call, &call.Recv)
 	} else {
-		x.recvPieces.add(m.Recv[:s.Result])
+		x.recvPieces.add(operation.Recv[:shape.Result])
 	}
 }
 
@@ -167,14 +167,14 @@ func (p *pieces) addBlock(buf []byte, c *coll.Call, l *coll.Layout, i int) {
 }
 
 // addBlocks adds all blocks in a buffer. It joins adjacent blocks into one piece.
-func (p *pieces) addBlocks(buf []byte, c *coll.Call, l *coll.Layout) {
-	if !c.Vector {
-		p.add(buf[:c.Ranks*c.Bytes])
+func (p *pieces) addBlocks(buf []byte, call *coll.Call, layout *coll.Layout) {
+	if !call.Vector {
+		p.add(buf[:call.Ranks*call.Bytes])
 		return
 	}
 	begin, end := 0, 0
-	for i, size := range l.Sizes {
-		switch off, _ := c.Block(l, i); {
+	for i, size := range layout.Sizes {
+		switch off, _ := call.Block(layout, i); {
 		case size == 0:
 		case off == end:
 			end += size

@@ -60,23 +60,23 @@ func Algorithms(c Collective) []*Algorithm { return append([]*Algorithm(nil), al
 // that match messages by order alone, such as deployed nodes. It prefers algorithms in which no two ranks send to
 // each other at the same time, because a deployed node that does so forgets the other rank's request, which is
 // retransmitted only after 100 ms. The error is a *CallError.
-func ByOrder(c *Call) (*Algorithm, error) {
+func ByOrder(call *Call) (*Algorithm, error) {
 	for _, name := range [...]string{"flat", "toggle", "chain"} {
-		if a := Named(c.Collective, name); a != nil && a.PrepareCall(c) == nil {
+		if a := Named(call.Collective, name); a != nil && a.PrepareCall(call) == nil {
 			return a, nil
 		}
 	}
-	all := algorithms[c.Collective]
+	all := algorithms[call.Collective]
 	for _, a := range all {
-		if a.PrepareCall(c) == nil {
+		if a.PrepareCall(call) == nil {
 			return a, nil
 		}
 	}
 	if len(all) == 0 {
-		return nil, &CallError{Collective: c.Collective,
-			Problem: fmt.Sprintf("collective %d is not known", c.Collective)}
+		return nil, &CallError{Collective: call.Collective,
+			Problem: fmt.Sprintf("collective %d is not known", call.Collective)}
 	}
-	return nil, all[0].PrepareCall(c)
+	return nil, all[0].PrepareCall(call)
 }
 
 // Named returns the algorithm with the given name, or nil.
@@ -90,15 +90,15 @@ func Named(c Collective, name string) *Algorithm {
 }
 
 // Find returns the algorithm with the given name, or a *CallError.
-func Find(c Collective, name string) (*Algorithm, error) {
-	if a := Named(c, name); a != nil {
+func Find(collective Collective, name string) (*Algorithm, error) {
+	if a := Named(collective, name); a != nil {
 		return a, nil
 	}
 	var names []string
-	for _, a := range algorithms[c] {
+	for _, a := range algorithms[collective] {
 		names = append(names, a.Name)
 	}
-	return nil, &CallError{Collective: c, Algorithm: name,
+	return nil, &CallError{Collective: collective, Algorithm: name,
 		Problem: fmt.Sprintf("there is no such algorithm; there are %v", names)}
 }
 
@@ -106,19 +106,19 @@ func Find(c Collective, name string) (*Algorithm, error) {
 func (a *Algorithm) CheckSupport(c Call) error { return a.PrepareCall(&c) }
 
 // PrepareCall is like Fits, but also fills in the call's defaults.
-func (a *Algorithm) PrepareCall(c *Call) error {
-	if c.Collective != a.Collective {
-		return &CallError{Collective: c.Collective, Algorithm: a.Name,
+func (a *Algorithm) PrepareCall(call *Call) error {
+	if call.Collective != a.Collective {
+		return &CallError{Collective: call.Collective, Algorithm: a.Name,
 			Problem: "the algorithm is for " + a.Collective.String()}
 	}
-	if err := c.Check(); err != nil {
+	if err := call.Check(); err != nil {
 		return err
 	}
 	if a.unsupported == nil {
 		return nil
 	}
-	if problem := a.unsupported(c); problem != "" {
-		return &CallError{Collective: c.Collective, Algorithm: a.Name, Problem: problem}
+	if problem := a.unsupported(call); problem != "" {
+		return &CallError{Collective: call.Collective, Algorithm: a.Name, Problem: problem}
 	}
 	return nil
 }
@@ -134,33 +134,33 @@ func (a *Algorithm) Make(s *Schedule, c *Call) error {
 }
 
 // Build is Make for a call that Accepts has accepted.
-func (a *Algorithm) Build(s *Schedule, c *Call) {
-	steps, stages := s.steps[:0], s.stageMemory[:0]
-	*s = Schedule{} // a composite literal with values would be copied
-	s.Window, s.token, s.steps, s.stages = 1, c.Token, steps, stages
+func (a *Algorithm) Build(schedule *Schedule, call *Call) {
+	steps, stages := schedule.steps[:0], schedule.stageMemory[:0]
+	*schedule = Schedule{} // a composite literal with values would be copied
+	schedule.Window, schedule.token, schedule.steps, schedule.stages = 1, call.Token, steps, stages
 	switch {
-	case c.Ranks > 1:
-		a.build(c, s)
-	case c.Collective != Barrier && c.Collective != Bcast && c.Collective != Exscan:
-		copyToRecv(c, s)
+	case call.Ranks > 1:
+		a.build(call, schedule)
+	case call.Collective != Barrier && call.Collective != Bcast && call.Collective != Exscan:
+		copyToRecv(call, schedule)
 	}
-	s.stageMemory = s.stages
+	schedule.stageMemory = schedule.stages
 }
 
 // Cost returns the cost of the call according to the algorithm's cost function. It is an upper bound if ranks do
 // different work or blocks differ in size. For calls with a Layout, Cost needs the sizes of all blocks, so only the
 // root of a Gather or Scatter can call it. The error is a *CallError.
-func (a *Algorithm) Cost(c Call) (Cost, error) {
-	if err := a.PrepareCall(&c); err != nil {
+func (a *Algorithm) Cost(call Call) (Cost, error) {
+	if err := a.PrepareCall(&call); err != nil {
 		return Cost{}, err
 	}
 	switch {
-	case c.Ranks == 1:
+	case call.Ranks == 1:
 		return Cost{}, nil
 	case a.cost == nil:
-		return Cost{}, &CallError{Collective: c.Collective, Algorithm: a.Name, Problem: "the algorithm has no formula"}
+		return Cost{}, &CallError{Collective: call.Collective, Algorithm: a.Name, Problem: "the algorithm has no formula"}
 	}
-	return a.cost(&c), nil
+	return a.cost(&call), nil
 }
 
 // Conditions that several algorithms have in common.
@@ -182,16 +182,16 @@ func requireCommutative(c *Call) string {
 }
 
 // requireChain requires a valid Order, or none.
-func requireChain(c *Call) string {
-	if c.Order == nil {
+func requireChain(call *Call) string {
+	if call.Order == nil {
 		return ""
 	}
-	if len(c.Order) != c.Ranks || c.Order[0] != c.Root {
+	if len(call.Order) != call.Ranks || call.Order[0] != call.Root {
 		return "the order must begin with the root and have every rank once"
 	}
-	seen := make([]bool, c.Ranks)
-	for _, r := range c.Order {
-		if r < 0 || r >= c.Ranks || seen[r] {
+	seen := make([]bool, call.Ranks)
+	for _, r := range call.Order {
+		if r < 0 || r >= call.Ranks || seen[r] {
 			return "the order must begin with the root and have every rank once"
 		}
 		seen[r] = true
@@ -200,21 +200,21 @@ func requireChain(c *Call) string {
 }
 
 // copyToRecv adds the steps of a call of a single rank, which copies its contribution.
-func copyToRecv(c *Call, s *Schedule) {
-	if c.InPlace {
+func copyToRecv(call *Call, schedule *Schedule) {
+	if call.InPlace {
 		return
 	}
-	n, from, into := c.Bytes, 0, 0
-	if c.Vector {
-		switch c.Collective {
+	n, from, into := call.Bytes, 0, 0
+	if call.Vector {
+		switch call.Collective {
 		case Scatter:
-			from, n = c.Block(&c.Send, 0)
+			from, n = call.Block(&call.Send, 0)
 		case Alltoall:
-			from, _ = c.Block(&c.Send, 0)
-			into, n = c.Block(&c.Recv, 0)
+			from, _ = call.Block(&call.Send, 0)
+			into, n = call.Block(&call.Recv, 0)
 		default:
-			into, n = c.Block(&c.Recv, 0)
+			into, n = call.Block(&call.Recv, 0)
 		}
 	}
-	s.copy(Loc{RecvBuf, into}, Loc{SendBuf, from}, n)
+	schedule.copy(Loc{RecvBuf, into}, Loc{SendBuf, from}, n)
 }

@@ -10,22 +10,22 @@ var allgatherBruck = &Algorithm{
 	Source: "Bruck, Ho, Kipnis, Upfal, Weathersby, Efficient Algorithms for All-to-All Communications in Multiport " +
 		"Message-Passing Systems (1997)",
 	unsupported: requireUniform,
-	build: func(c *Call, s *Schedule) {
+	build: func(c *Call, schedule *Schedule) {
 		p, n, r := c.Ranks, c.Bytes, c.Rank
-		s.Window = 4
-		tmp := s.reserve(p * n)
+		schedule.Window = 4
+		tmp := schedule.reserve(p * n)
 		own, first := Loc{Buf: SendBuf}, 0
 		if c.InPlace {
 			own, first = Loc{RecvBuf, r * n}, 1 // excluded, because it is already in its place
 		}
-		ready := s.copy(tmp, own, n)
+		ready := schedule.copy(tmp, own, n)
 		for have := 1; have < p; have *= 2 {
 			size := min(have, p-have) * n
-			s.send((r-have+p)%p, tmp, size, ready)
-			ready = s.join(ready, s.recv((r+have)%p, tmp.offset(have*n), size))
+			schedule.send((r-have+p)%p, tmp, size, ready)
+			ready = schedule.join(ready, schedule.recv((r+have)%p, tmp.offset(have*n), size))
 		}
-		s.copy(Loc{RecvBuf, (r + first) * n}, tmp.offset(first*n), (p-r-first)*n, ready)
-		s.copy(Loc{Buf: RecvBuf}, tmp.offset((p-r)*n), r*n, ready)
+		schedule.copy(Loc{RecvBuf, (r + first) * n}, tmp.offset(first*n), (p-r-first)*n, ready)
+		schedule.copy(Loc{Buf: RecvBuf}, tmp.offset((p-r)*n), r*n, ready)
 	},
 	cost: func(c *Call) Cost {
 		return Cost{Rounds: log2(c.Ranks), Bytes: (c.Ranks - 1) * c.Bytes}

@@ -13,18 +13,18 @@ var allgatherDoubling = &Algorithm{
 		}
 		return requireUniform(c)
 	},
-	build: func(c *Call, s *Schedule) {
-		n := c.Bytes
-		s.Window = 3
+	build: func(call *Call, schedule *Schedule) {
+		n := call.Bytes
+		schedule.Window = 3
 		ready := 0
-		if !c.InPlace {
-			ready = s.copy(Loc{RecvBuf, c.Rank * n}, Loc{Buf: SendBuf}, n)
+		if !call.InPlace {
+			ready = schedule.copy(Loc{RecvBuf, call.Rank * n}, Loc{Buf: SendBuf}, n)
 		}
-		for mask := 1; mask < c.Ranks; mask <<= 1 {
-			peer := c.Rank ^ mask
-			mine, theirs := c.Rank&^(mask-1), peer&^(mask-1)
-			s.send(peer, Loc{RecvBuf, mine * n}, mask*n, ready)
-			ready = s.join(ready, s.recv(peer, Loc{RecvBuf, theirs * n}, mask*n))
+		for mask := 1; mask < call.Ranks; mask <<= 1 {
+			peer := call.Rank ^ mask
+			mine, theirs := call.Rank&^(mask-1), peer&^(mask-1)
+			schedule.send(peer, Loc{RecvBuf, mine * n}, mask*n, ready)
+			ready = schedule.join(ready, schedule.recv(peer, Loc{RecvBuf, theirs * n}, mask*n))
 		}
 	},
 	cost: allgatherBruck.cost,

@@ -7,22 +7,22 @@ package coll
 var allgatherRing = &Algorithm{
 	Name:   "ring",
 	Source: "Thakur, Rabenseifner, Gropp, Optimization of Collective Communication Operations in MPICH (2005), 3.1",
-	build: func(c *Call, s *Schedule) {
-		p := c.Ranks
-		s.Window = 3
-		left, right := (c.Rank-1+p)%p, (c.Rank+1)%p
-		off, n := c.Block(&c.Recv, c.Rank)
+	build: func(call *Call, schedule *Schedule) {
+		p := call.Ranks
+		schedule.Window = 3
+		left, right := (call.Rank-1+p)%p, (call.Rank+1)%p
+		off, n := call.Block(&call.Recv, call.Rank)
 		from := Loc{RecvBuf, off}
-		if !c.InPlace {
+		if !call.InPlace {
 			from = Loc{Buf: SendBuf}
-			s.copy(Loc{RecvBuf, off}, from, n)
+			schedule.copy(Loc{RecvBuf, off}, from, n)
 		}
 		last := 0
-		s.rounds(p-1, func(i int) {
-			s.send(right, from, n, last)
-			off, n = c.Block(&c.Recv, (c.Rank-i-1+p)%p)
+		schedule.rounds(p-1, func(i int) {
+			schedule.send(right, from, n, last)
+			off, n = call.Block(&call.Recv, (call.Rank-i-1+p)%p)
 			from = Loc{RecvBuf, off}
-			last = s.recv(left, from, n)
+			last = schedule.recv(left, from, n)
 		})
 	},
 	cost: func(c *Call) Cost {

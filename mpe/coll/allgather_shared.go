@@ -9,21 +9,21 @@ var allgatherShared = &Algorithm{
 	Shares:      true,
 	unsupported: requireSharedOne,
 	build: func(c *Call, s *Schedule) {
-		s.addChunks(c, c.Bytes, 1, func(c *Call, s *Schedule, k chunk) {
-			own, from := Loc{RecvBuf, c.Rank*c.Bytes + k.off}, Loc{SendBuf, k.off}
-			if c.InPlace {
+		s.addChunks(c, c.Bytes, 1, func(call *Call, schedule *Schedule, k chunk) {
+			own, from := Loc{RecvBuf, call.Rank*call.Bytes + k.off}, Loc{SendBuf, k.off}
+			if call.InPlace {
 				from = own
 			}
-			s.copy(k.loc, from, k.n)
-			s.publish()
-			for i := range c.Ranks {
-				r := (c.Rank + i) % c.Ranks
+			schedule.copy(k.loc, from, k.n)
+			schedule.publish()
+			for i := range call.Ranks {
+				r := (call.Rank + i) % call.Ranks
 				switch {
 				case i > 0:
-					s.await(r, k.number+1)
-					s.read(r, k.loc, Loc{RecvBuf, r*c.Bytes + k.off}, k.n)
-				case !c.InPlace:
-					s.copy(own, from, k.n)
+					schedule.await(r, k.number+1)
+					schedule.read(r, k.loc, Loc{RecvBuf, r*call.Bytes + k.off}, k.n)
+				case !call.InPlace:
+					schedule.copy(own, from, k.n)
 				}
 			}
 		})

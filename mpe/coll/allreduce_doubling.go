@@ -7,24 +7,24 @@ package coll
 var allreduceDoubling = &Algorithm{
 	Name:   "recursive-doubling",
 	Source: "Thakur, Rabenseifner, Gropp, Optimization of Collective Communication Operations in MPICH (2005), 3.6",
-	build: func(c *Call, s *Schedule) {
-		n, f := c.Bytes, newFold(c.Ranks, -1)
+	build: func(call *Call, schedule *Schedule) {
+		n, f := call.Bytes, newFold(call.Ranks, -1)
 		acc := Loc{Buf: RecvBuf}
-		s.Window = 3
+		schedule.Window = 3
 		// Two receive buffers, so that the next receive is posted before its message arrives.
-		tmp := [2]Loc{s.reserve(n), s.reserve(n)}
-		ready := f.foldIn(c, s, acc, tmp[1], n, copyInput(c, s, acc, n))
-		if me, on := f.groupNumber(c.Rank); on {
+		tmp := [2]Loc{schedule.reserve(n), schedule.reserve(n)}
+		ready := f.foldIn(call, schedule, acc, tmp[1], n, copyInput(call, schedule, acc, n))
+		if me, on := f.groupNumber(call.Rank); on {
 			free := [2]int{0, ready}
 			for k, mask := 0, 1; mask < f.group; k, mask = k+1, mask<<1 {
 				peer, t := f.actualRank(me^mask), k%2
-				sent := s.send(peer, acc, n, ready)
-				got := s.recv(peer, tmp[t], n, free[t])
-				ready = s.combine(me&mask != 0, acc, tmp[t], n, ready, sent, got)
+				sent := schedule.send(peer, acc, n, ready)
+				got := schedule.recv(peer, tmp[t], n, free[t])
+				ready = schedule.combine(me&mask != 0, acc, tmp[t], n, ready, sent, got)
 				free[t] = ready
 			}
 		}
-		f.foldOut(c, s, acc, n, ready)
+		f.foldOut(call, schedule, acc, n, ready)
 	},
 	cost: func(c *Call) Cost {
 		f, n := newFold(c.Ranks, -1), c.Bytes

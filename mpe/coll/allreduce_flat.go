@@ -8,22 +8,22 @@ package coll
 var allreduceFlat = &Algorithm{
 	Name:   "flat",
 	Source: "upstream's Reduce and Bcast, com_opt 0, one after the other",
-	build: func(c *Call, s *Schedule) {
-		n, acc := c.Bytes, Loc{Buf: RecvBuf}
-		if c.Rank != 0 {
-			s.recv(0, acc, n, s.send(0, c.inputLoc(), n))
+	build: func(call *Call, schedule *Schedule) {
+		n, acc := call.Bytes, Loc{Buf: RecvBuf}
+		if call.Rank != 0 {
+			schedule.recv(0, acc, n, schedule.send(0, call.inputLoc(), n))
 			return
 		}
-		ready := copyInput(c, s, acc, n)
-		tmp := [2]Loc{s.reserve(n), s.reserve(n)}
+		ready := copyInput(call, schedule, acc, n)
+		tmp := [2]Loc{schedule.reserve(n), schedule.reserve(n)}
 		var free [2]int
-		for r := 1; r < c.Ranks; r++ {
+		for r := 1; r < call.Ranks; r++ {
 			t := r % 2
-			ready = s.combine(false, acc, tmp[t], n, ready, s.recv(r, tmp[t], n, free[t]))
+			ready = schedule.combine(false, acc, tmp[t], n, ready, schedule.recv(r, tmp[t], n, free[t]))
 			free[t] = ready
 		}
-		for r := 1; r < c.Ranks; r++ {
-			s.send(r, acc, n, ready)
+		for r := 1; r < call.Ranks; r++ {
+			schedule.send(r, acc, n, ready)
 		}
 	},
 	cost: func(c *Call) Cost {

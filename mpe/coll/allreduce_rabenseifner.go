@@ -7,24 +7,24 @@ package coll
 var allreduceRabenseifner = &Algorithm{
 	Name:   "rabenseifner",
 	Source: "Rabenseifner, Optimization of Collective Reduction Operations (2004)",
-	build: func(c *Call, s *Schedule) {
-		n, f := c.Bytes, newFold(c.Ranks, -1)
-		acc, tmp := Loc{Buf: RecvBuf}, s.reserve(n)
-		s.Window = 4
-		ready := f.foldIn(c, s, acc, tmp, n, copyInput(c, s, acc, n))
-		if _, on := f.groupNumber(c.Rank); on {
-			at := func(i int) int { return c.partOffset(n, f.group, i) }
-			halves, lo, hi, last := f.halve(c, s, acc, tmp, at, ready)
+	build: func(call *Call, schedule *Schedule) {
+		n, f := call.Bytes, newFold(call.Ranks, -1)
+		acc, tmp := Loc{Buf: RecvBuf}, schedule.reserve(n)
+		schedule.Window = 4
+		ready := f.foldIn(call, schedule, acc, tmp, n, copyInput(call, schedule, acc, n))
+		if _, on := f.groupNumber(call.Rank); on {
+			at := func(i int) int { return call.partOffset(n, f.group, i) }
+			halves, lo, hi, last := f.halve(call, schedule, acc, tmp, at, ready)
 			ready = last
 			for i := len(halves) - 1; i >= 0; i-- {
 				h := halves[i]
-				s.send(h.peer, acc.offset(at(lo)), at(hi)-at(lo), ready)
+				schedule.send(h.peer, acc.offset(at(lo)), at(hi)-at(lo), ready)
 				// The part received is the part that the rank gave away before.
-				ready = s.join(ready, s.recv(h.peer, acc.offset(at(h.lo)), at(h.hi)-at(h.lo), h.sendStep))
+				ready = schedule.join(ready, schedule.recv(h.peer, acc.offset(at(h.lo)), at(h.hi)-at(h.lo), h.sendStep))
 				lo, hi = min(lo, h.lo), max(hi, h.hi)
 			}
 		}
-		f.foldOut(c, s, acc, n, ready)
+		f.foldOut(call, schedule, acc, n, ready)
 	},
 	cost: func(c *Call) Cost {
 		f, n := newFold(c.Ranks, -1), c.Bytes

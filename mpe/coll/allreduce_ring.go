@@ -9,50 +9,50 @@ var allreduceRing = &Algorithm{
 	Name:        "ring",
 	Source:      "Patarasuk, Yuan, Bandwidth Optimal All-reduce Algorithms for Clusters of Workstations (2009)",
 	unsupported: requireCommutative,
-	build: func(c *Call, s *Schedule) {
-		p, n := c.Ranks, c.Bytes
-		s.Window = 4
-		left, right := (c.Rank-1+p)%p, (c.Rank+1)%p
+	build: func(call *Call, schedule *Schedule) {
+		p, n := call.Ranks, call.Bytes
+		schedule.Window = 4
+		left, right := (call.Rank-1+p)%p, (call.Rank+1)%p
 		at := func(i int) (off, size int) {
 			i = (i + 2*p) % p
-			off = c.partOffset(n, p, i)
-			return off, c.partOffset(n, p, i+1) - off
+			off = call.partOffset(n, p, i)
+			return off, call.partOffset(n, p, i+1) - off
 		}
-		acc, own := Loc{Buf: RecvBuf}, c.inputLoc()
+		acc, own := Loc{Buf: RecvBuf}, call.inputLoc()
 		var tmp [2]Loc
-		if c.InPlace {
-			most := c.partOffset(n, p, 1)
-			tmp = [2]Loc{s.reserve(most), s.reserve(most)}
+		if call.InPlace {
+			most := call.partOffset(n, p, 1)
+			tmp = [2]Loc{schedule.reserve(most), schedule.reserve(most)}
 		}
 		ready, from := 0, own
 		var free [2]int
 		sent := make([]int, p-1)
-		s.rounds(p-1, func(i int) {
-			off, size := at(c.Rank - i)
-			sent[i] = s.send(right, from.offset(off), size, ready)
-			off, size = at(c.Rank - i - 1)
-			if c.InPlace {
+		schedule.rounds(p-1, func(i int) {
+			off, size := at(call.Rank - i)
+			sent[i] = schedule.send(right, from.offset(off), size, ready)
+			off, size = at(call.Rank - i - 1)
+			if call.InPlace {
 				t := i % 2
-				got := s.recv(left, tmp[t], size, free[t])
-				ready = s.reduce(acc.offset(off), tmp[t], size, got)
+				got := schedule.recv(left, tmp[t], size, free[t])
+				ready = schedule.reduce(acc.offset(off), tmp[t], size, got)
 				if size > 0 {
 					free[t] = ready
 				}
 			} else {
 				// The piece is received at the place of the result, and combined there with the contribution, so
 				// that no copy is needed.
-				got := s.recv(left, acc.offset(off), size)
-				ready = s.reduce(acc.offset(off), own.offset(off), size, got)
+				got := schedule.recv(left, acc.offset(off), size)
+				ready = schedule.reduce(acc.offset(off), own.offset(off), size, got)
 			}
 			from = acc
 		})
 		// Piece rank+1 is final on this rank. Each piece received from now on replaces the piece that was sent in the
 		// same round of the first part.
-		s.rounds(p-1, func(i int) {
-			off, size := at(c.Rank + 1 - i)
-			s.send(right, acc.offset(off), size, ready)
-			off, size = at(c.Rank - i)
-			ready = s.recv(left, acc.offset(off), size, sent[i])
+		schedule.rounds(p-1, func(i int) {
+			off, size := at(call.Rank + 1 - i)
+			schedule.send(right, acc.offset(off), size, ready)
+			off, size = at(call.Rank - i)
+			ready = schedule.recv(left, acc.offset(off), size, sent[i])
 		})
 	},
 	cost: func(c *Call) Cost {

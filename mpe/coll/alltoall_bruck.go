@@ -10,7 +10,7 @@ var alltoallBruck = &Algorithm{
 	Source: "Bruck, Ho, Kipnis, Upfal, Weathersby, Efficient Algorithms for All-to-All Communications in Multiport " +
 		"Message-Passing Systems (1997)",
 	unsupported: requireUniform,
-	build: func(c *Call, s *Schedule) {
+	build: func(c *Call, schedule *Schedule) {
 		p, n, r := c.Ranks, c.Bytes, c.Rank
 		if n == 0 {
 			return
@@ -18,47 +18,47 @@ var alltoallBruck = &Algorithm{
 		own := c.inputLoc()
 		// tmp holds, at index d, the block for the rank at distance d. After the last round, it holds the block
 		// from the rank at distance d before this rank.
-		tmp, out, in := s.reserve(p*n), s.reserve((p+1)/2*n), s.reserve((p+1)/2*n)
-		s.copy(tmp, own.offset(r*n), (p-r)*n)
-		s.copy(tmp.offset((p-r)*n), own, r*n)
-		ready := s.fence()
-		s.Window = 3
-		s.rounds(log2(p), func(k int) {
+		tmp, out, in := schedule.reserve(p*n), schedule.reserve((p+1)/2*n), schedule.reserve((p+1)/2*n)
+		schedule.copy(tmp, own.offset(r*n), (p-r)*n)
+		schedule.copy(tmp.offset((p-r)*n), own, r*n)
+		ready := schedule.fence()
+		schedule.Window = 3
+		schedule.rounds(log2(p), func(k int) {
 			bit := 1 << k
 			packed := 0
 			for d := bit; d < p; d++ {
 				if d&bit != 0 {
-					s.copy(out.offset(packed), tmp.offset(d*n), n, ready)
+					schedule.copy(out.offset(packed), tmp.offset(d*n), n, ready)
 					packed += n
 				}
 			}
-			all := s.fence()
-			s.send((r+bit)%p, out, packed, all)
-			got := s.recv((r-bit+p)%p, in, packed, ready)
+			all := schedule.fence()
+			schedule.send((r+bit)%p, out, packed, all)
+			got := schedule.recv((r-bit+p)%p, in, packed, ready)
 			packed = 0
 			for d := bit; d < p; d++ {
 				if d&bit != 0 {
-					s.copy(tmp.offset(d*n), in.offset(packed), n, got, all)
+					schedule.copy(tmp.offset(d*n), in.offset(packed), n, got, all)
 					packed += n
 				}
 			}
-			ready = s.fence()
+			ready = schedule.fence()
 		})
-		s.rounds(1, func(int) {
+		schedule.rounds(1, func(int) {
 			for d := range p {
-				s.copy(Loc{RecvBuf, (r - d + p) % p * n}, tmp.offset(d*n), n, ready)
+				schedule.copy(Loc{RecvBuf, (r - d + p) % p * n}, tmp.offset(d*n), n, ready)
 			}
 		})
 	},
-	cost: func(c *Call) Cost {
-		p, h, set := c.Ranks, log2(c.Ranks), 0
-		if c.Bytes == 0 {
+	cost: func(call *Call) Cost {
+		p, h, set := call.Ranks, log2(call.Ranks), 0
+		if call.Bytes == 0 {
 			return Cost{}
 		}
 		for k := range h {
 			set += bitsSet(p, k)
 		}
-		return Cost{Rounds: h, Bytes: set * c.Bytes}
+		return Cost{Rounds: h, Bytes: set * call.Bytes}
 	},
 }
 

@@ -19,27 +19,27 @@ var alltoallGatherScatter = &Algorithm{
 		}
 		return requireUniform(c)
 	},
-	build: func(c *Call, s *Schedule) {
+	build: func(c *Call, schedule *Schedule) {
 		p, n := c.Ranks, c.Bytes
 		own, row := c.inputLoc(), p*n
 		if c.Rank != 0 {
-			sent := s.send(0, own, row)
+			sent := schedule.send(0, own, row)
 			if !c.InPlace {
 				sent = 0
 			}
-			s.recv(0, Loc{Buf: RecvBuf}, row, sent)
+			schedule.recv(0, Loc{Buf: RecvBuf}, row, sent)
 			return
 		}
-		in, out := s.reserve(p*row), s.reserve(p*row)
+		in, out := schedule.reserve(p*row), schedule.reserve(p*row)
 		for r := 1; r < p; r++ {
-			s.recv(r, in.offset(r*row), row)
+			schedule.recv(r, in.offset(r*row), row)
 		}
-		s.copy(in, own, row)
-		all := s.fence()
+		schedule.copy(in, own, row)
+		all := schedule.fence()
 		for r := 1; r < p; r++ {
-			s.send(r, out.offset(r*row), row, s.pack(out.offset(r*row), in.offset(r*n), n, p, row, all))
+			schedule.send(r, out.offset(r*row), row, schedule.pack(out.offset(r*row), in.offset(r*n), n, p, row, all))
 		}
-		s.pack(Loc{Buf: RecvBuf}, in, n, p, row, all)
+		schedule.pack(Loc{Buf: RecvBuf}, in, n, p, row, all)
 	},
 	cost: func(c *Call) Cost {
 		return costOfRounds(2*(c.Ranks-1), c.Ranks*c.Bytes, 0)

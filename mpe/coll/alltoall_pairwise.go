@@ -15,32 +15,32 @@ const exchangedAtOnce = 1 << 20
 var alltoallPairwise = &Algorithm{
 	Name:   "pairwise",
 	Source: "Thakur, Rabenseifner, Gropp, Optimization of Collective Communication Operations in MPICH (2005), 3.3",
-	build: func(c *Call, s *Schedule) {
-		p, r := c.Ranks, c.Rank
-		s.Window = 3
-		buf, layout := Loc{Buf: SendBuf}, &c.Send
+	build: func(call *Call, schedule *Schedule) {
+		p, r := call.Ranks, call.Rank
+		schedule.Window = 3
+		buf, layout := Loc{Buf: SendBuf}, &call.Send
 		ready := 0
-		if c.InPlace { // send from a copy: blocks are overwritten
-			layout = &c.Recv
+		if call.InPlace { // send from a copy: blocks are overwritten
+			layout = &call.Recv
 			end := 0
 			for i := range p {
-				off, n := c.Block(layout, i)
+				off, n := call.Block(layout, i)
 				end = max(end, off+n)
 			}
-			buf = s.reserve(end)
-			ready = s.copy(buf, Loc{Buf: RecvBuf}, end)
+			buf = schedule.reserve(end)
+			ready = schedule.copy(buf, Loc{Buf: RecvBuf}, end)
 		} else {
-			from, n := c.Block(&c.Send, r)
-			into, _ := c.Block(&c.Recv, r)
-			s.copy(Loc{RecvBuf, into}, Loc{SendBuf, from}, n)
+			from, n := call.Block(&call.Send, r)
+			into, _ := call.Block(&call.Recv, r)
+			schedule.copy(Loc{RecvBuf, into}, Loc{SendBuf, from}, n)
 		}
 		got := make([]int, p-1)
-		s.rounds(p-1, func(i int) {
+		schedule.rounds(p-1, func(i int) {
 			to, of := (r+i+1)%p, (r-i-1+p)%p
-			off, n := c.Block(layout, to)
-			s.send(to, buf.offset(off), n, ready, earlierRecv(got[:i], n))
-			off, n = c.Block(&c.Recv, of)
-			got[i] = s.recv(of, Loc{RecvBuf, off}, n, ready, earlierRecv(got[:i], n))
+			off, n := call.Block(layout, to)
+			schedule.send(to, buf.offset(off), n, ready, earlierRecv(got[:i], n))
+			off, n = call.Block(&call.Recv, of)
+			got[i] = schedule.recv(of, Loc{RecvBuf, off}, n, ready, earlierRecv(got[:i], n))
 		})
 	},
 	cost: func(c *Call) Cost {

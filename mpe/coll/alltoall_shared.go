@@ -10,18 +10,18 @@ var alltoallShared = &Algorithm{
 	Shares:      true,
 	unsupported: requireSharedAll,
 	build: func(c *Call, s *Schedule) {
-		s.addChunks(c, c.Bytes, c.Ranks, func(c *Call, s *Schedule, k chunk) {
-			behind := c.Rank + 1
-			s.pack(k.loc, c.inputLoc().offset(k.off), k.n, c.Rank, c.Bytes)
-			s.pack(k.loc.offset(behind*k.n), c.inputLoc().offset(behind*c.Bytes+k.off), k.n, c.Ranks-behind, c.Bytes)
-			s.publish()
-			if own := c.Rank*c.Bytes + k.off; !c.InPlace {
-				s.copy(Loc{RecvBuf, own}, c.inputLoc().offset(own), k.n)
+		s.addChunks(c, c.Bytes, c.Ranks, func(call *Call, schedule *Schedule, k chunk) {
+			behind := call.Rank + 1
+			schedule.pack(k.loc, call.inputLoc().offset(k.off), k.n, call.Rank, call.Bytes)
+			schedule.pack(k.loc.offset(behind*k.n), call.inputLoc().offset(behind*call.Bytes+k.off), k.n, call.Ranks-behind, call.Bytes)
+			schedule.publish()
+			if own := call.Rank*call.Bytes + k.off; !call.InPlace {
+				schedule.copy(Loc{RecvBuf, own}, call.inputLoc().offset(own), k.n)
 			}
-			for i := 1; i < c.Ranks; i++ {
-				r := (c.Rank + i) % c.Ranks
-				s.await(r, k.number+1)
-				s.read(r, k.loc.offset(c.Rank*k.n), Loc{RecvBuf, r*c.Bytes + k.off}, k.n)
+			for i := 1; i < call.Ranks; i++ {
+				r := (call.Rank + i) % call.Ranks
+				schedule.await(r, k.number+1)
+				schedule.read(r, k.loc.offset(call.Rank*k.n), Loc{RecvBuf, r*call.Bytes + k.off}, k.n)
 			}
 		})
 	},

@@ -9,13 +9,13 @@ var barrierDissemination = &Algorithm{
 	Name: "dissemination",
 	Source: "Hensgen, Finkel, Manber, Two Algorithms for Barrier Synchronization, Int. J. Parallel Programming " +
 		"17 (1988)",
-	build: func(c *Call, s *Schedule) {
-		s.Window = 3
+	build: func(call *Call, schedule *Schedule) {
+		schedule.Window = 3
 		known := 0
-		for d := 1; d < c.Ranks; d *= 2 {
-			s.sendToken((c.Rank+d)%c.Ranks, known)
+		for d := 1; d < call.Ranks; d *= 2 {
+			schedule.sendToken((call.Rank+d)%call.Ranks, known)
 			// The receives have no dependencies, so they are posted early.
-			known = s.join(known, s.recvToken((c.Rank-d+c.Ranks)%c.Ranks))
+			known = schedule.join(known, schedule.recvToken((call.Rank-d+call.Ranks)%call.Ranks))
 		}
 	},
 	cost: func(c *Call) Cost {

@@ -7,17 +7,17 @@ package coll
 var barrierToggle = &Algorithm{
 	Name:   "toggle",
 	Source: "MPI for FPGA soft processors: the master's rendezvous position (its figure 6)",
-	build: func(c *Call, s *Schedule) {
-		if c.Rank != 0 {
-			s.recvToken(0, s.sendToken(0))
+	build: func(call *Call, schedule *Schedule) {
+		if call.Rank != 0 {
+			schedule.recvToken(0, schedule.sendToken(0))
 			return
 		}
-		for r := 1; r < c.Ranks; r++ {
-			s.recvToken(r)
+		for r := 1; r < call.Ranks; r++ {
+			schedule.recvToken(r)
 		}
-		all := s.fence()
-		for r := 1; r < c.Ranks; r++ {
-			s.sendToken(r, all)
+		all := schedule.fence()
+		for r := 1; r < call.Ranks; r++ {
+			schedule.sendToken(r, all)
 		}
 	},
 	cost: func(c *Call) Cost {

@@ -21,21 +21,21 @@ var bcastAtomic = &Algorithm{
 		}
 		return requireChain(c)
 	},
-	build: func(c *Call, s *Schedule) {
-		if c.eager() {
-			bcastChain.build(c, s)
+	build: func(call *Call, schedule *Schedule) {
+		if call.eager() {
+			bcastChain.build(call, schedule)
 			return
 		}
-		before, after := c.chainNeighbors()
-		_, piece := c.segments(c.Bytes)
-		step := Step{Kind: StepForward, Peer: before, To: after, Into: Loc{Buf: RecvBuf}, Len: c.Bytes, Piece: piece}
+		before, after := call.chainNeighbors()
+		_, piece := call.segments(call.Bytes)
+		step := Step{Kind: StepForward, Peer: before, To: after, Into: Loc{Buf: RecvBuf}, Len: call.Bytes, Piece: piece}
 		switch {
 		case before < 0:
 			step.Kind, step.Peer, step.To, step.From, step.Into = StepSend, after, 0, step.Into, Loc{}
 		case after < 0:
 			step.Kind, step.To = StepRecv, 0
 		}
-		s.add(step, nil)
+		schedule.add(step, nil)
 	},
 	cost: func(c *Call) Cost {
 		p, n := c.Ranks, c.Bytes

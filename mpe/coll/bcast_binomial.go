@@ -7,13 +7,13 @@ package coll
 var bcastBinomial = &Algorithm{
 	Name:   "binomial",
 	Source: "Thakur, Rabenseifner, Gropp, Optimization of Collective Communication Operations in MPICH (2005), 3.2",
-	build: func(c *Call, s *Schedule) {
-		v, data, got := c.virtualRank(), Loc{Buf: RecvBuf}, 0
+	build: func(call *Call, schedule *Schedule) {
+		v, data, got := call.virtualRank(), Loc{Buf: RecvBuf}, 0
 		if v != 0 {
-			got = s.recv(c.actualRank(parent(v)), data, c.Bytes)
+			got = schedule.recv(call.actualRank(parent(v)), data, call.Bytes)
 		}
-		for d := firstChild(v, c.Ranks); d > 0; d /= 2 {
-			s.send(c.actualRank(v+d), data, c.Bytes, got)
+		for d := firstChild(v, call.Ranks); d > 0; d /= 2 {
+			schedule.send(call.actualRank(v+d), data, call.Bytes, got)
 		}
 	},
 	cost: func(c *Call) Cost {

@@ -11,18 +11,18 @@ var bcastChain = &Algorithm{
 	Source:      "Barnett, Payne, van de Geijn, Watts, Broadcasting on Meshes with Wormhole Routing (1996)",
 	Segmented:   true,
 	unsupported: requireChain,
-	build: func(c *Call, s *Schedule) {
-		s.Window = 2
+	build: func(c *Call, schedule *Schedule) {
+		schedule.Window = 2
 		before, after := c.chainNeighbors()
 		k, b := c.segments(c.Bytes)
-		s.rounds(k, func(i int) {
+		schedule.rounds(k, func(i int) {
 			at, n := Loc{RecvBuf, i * b}, min(b, c.Bytes-i*b)
 			got := 0
 			if before >= 0 {
-				got = s.recv(before, at, n)
+				got = schedule.recv(before, at, n)
 			}
 			if after >= 0 {
-				s.send(after, at, n, got)
+				schedule.send(after, at, n, got)
 			}
 		})
 	},

@@ -7,15 +7,15 @@ package coll
 var bcastFlat = &Algorithm{
 	Name:   "flat",
 	Source: "upstream's compiler, com_opt 0",
-	build: func(c *Call, s *Schedule) {
+	build: func(call *Call, schedule *Schedule) {
 		data := Loc{Buf: RecvBuf}
-		if c.Rank != c.Root {
-			s.recv(c.Root, data, c.Bytes)
+		if call.Rank != call.Root {
+			schedule.recv(call.Root, data, call.Bytes)
 			return
 		}
-		for r := range c.Ranks {
-			if r != c.Root {
-				s.send(r, data, c.Bytes)
+		for r := range call.Ranks {
+			if r != call.Root {
+				schedule.send(r, data, call.Bytes)
 			}
 		}
 	},

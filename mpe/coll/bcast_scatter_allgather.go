@@ -13,34 +13,34 @@ var bcastScatterAllgather = &Algorithm{
 		"Communication " +
 		"Library (1994); without redundant transfers: Zhou et al., A Bandwidth-Saving Optimization for MPI " +
 		"Broadcast (2015)",
-	build: func(c *Call, s *Schedule) {
-		p, v := c.Ranks, c.virtualRank()
-		at := func(i int) int { return c.partOffset(c.Bytes, p, i) }
+	build: func(call *Call, schedule *Schedule) {
+		p, v := call.Ranks, call.virtualRank()
+		at := func(i int) int { return call.partOffset(call.Bytes, p, i) }
 		data := Loc{Buf: RecvBuf}
 		size := subtree(v, p)
 		got := 0
 		if v != 0 {
-			got = s.recv(c.actualRank(parent(v)), data.offset(at(v)), at(v+size)-at(v))
+			got = schedule.recv(call.actualRank(parent(v)), data.offset(at(v)), at(v+size)-at(v))
 		}
 		for d := firstChild(v, p); d > 0; d /= 2 {
 			w := v + d
 			end := w + subtree(w, p)
-			s.send(c.actualRank(w), data.offset(at(w)), at(end)-at(w), got)
+			schedule.send(call.actualRank(w), data.offset(at(w)), at(end)-at(w), got)
 		}
-		s.Window = 4
+		schedule.Window = 4
 		// In round i, rank v receives piece v−1−i, unless the piece belongs to its own subtree, whose pieces come
 		// last.
 		next := (v + 1) % p
 		mine, theirs := p-size, p-subtree(next, p)
 		last := got
-		s.rounds(max(mine, theirs), func(i int) {
+		schedule.rounds(max(mine, theirs), func(i int) {
 			if i < theirs {
 				piece := (v - i + p) % p
-				s.send(c.actualRank(next), data.offset(at(piece)), at(piece+1)-at(piece), last)
+				schedule.send(call.actualRank(next), data.offset(at(piece)), at(piece+1)-at(piece), last)
 			}
 			if i < mine {
 				piece := (v - 1 - i + p) % p
-				last = s.recv(c.actualRank((v-1+p)%p), data.offset(at(piece)), at(piece+1)-at(piece))
+				last = schedule.recv(call.actualRank((v-1+p)%p), data.offset(at(piece)), at(piece+1)-at(piece))
 			} else {
 				last = got
 			}

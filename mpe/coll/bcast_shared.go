@@ -16,23 +16,23 @@ var bcastShared = &Algorithm{
 		}
 		return requireSharedOne(c)
 	},
-	build: func(c *Call, s *Schedule) {
-		s.InOrder = true
-		if c.Bytes == 0 {
+	build: func(call *Call, schedule *Schedule) {
+		schedule.InOrder = true
+		if call.Bytes == 0 {
 			return
 		}
-		_, size := c.segments(c.Bytes)
-		if size > c.Shared {
-			size = c.Shared / 2
-			size -= size % c.Elem
+		_, size := call.segments(call.Bytes)
+		if size > call.Shared {
+			size = call.Shared / 2
+			size -= size % call.Elem
 		}
-		count, fit := (c.Bytes+size-1)/size, c.Shared/size
+		count, fit := (call.Bytes+size-1)/size, call.Shared/size
 		if count == 1 { // avoids an allocation
-			c.bcastSegment(s, chunk{count: 1, n: c.Bytes, loc: Loc{Buf: Shared}}, 1)
+			call.bcastSegment(schedule, chunk{count: 1, n: call.Bytes, loc: Loc{Buf: Shared}}, 1)
 			return
 		}
-		s.rounds(count, func(i int) {
-			c.bcastSegment(s, chunk{i, count, i * size, min(size, c.Bytes-i*size), Loc{Shared, i % fit * size}}, fit)
+		schedule.rounds(count, func(i int) {
+			call.bcastSegment(schedule, chunk{i, count, i * size, min(size, call.Bytes-i*size), Loc{Shared, i % fit * size}}, fit)
 		})
 	},
 	cost: func(c *Call) Cost {
@@ -42,17 +42,17 @@ var bcastShared = &Algorithm{
 }
 
 // bcastSegment adds a rank's steps for one segment. fit is the number of segments that fit into the shared buffer.
-func (c *Call) bcastSegment(s *Schedule, k chunk, fit int) {
+func (c *Call) bcastSegment(schedule *Schedule, k chunk, fit int) {
 	data := Loc{RecvBuf, k.off}
 	if c.Rank != c.Root {
-		s.await(c.Root, k.number+1)
-		s.read(c.Root, k.loc, data, k.n)
+		schedule.await(c.Root, k.number+1)
+		schedule.read(c.Root, k.loc, data, k.n)
 		if k.number+fit < k.count {
-			s.publish()
+			schedule.publish()
 		}
 		return
 	}
-	s.await(AllRanks, k.number-fit+1)
-	s.copy(k.loc, data, k.n)
-	s.publish()
+	schedule.await(AllRanks, k.number-fit+1)
+	schedule.copy(k.loc, data, k.n)
+	schedule.publish()
 }

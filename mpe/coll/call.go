@@ -213,13 +213,13 @@ func (c *Call) Layouts() (list [2]*Layout) {
 	return list
 }
 
-func (l *Layout) check(c *Call, bad func(string, ...any) error) error {
-	if len(l.Sizes) != c.Ranks || l.Offsets != nil && len(l.Offsets) != c.Ranks {
-		return bad("layout of %d sizes and %d offsets for %d ranks", len(l.Sizes), len(l.Offsets), c.Ranks)
+func (l *Layout) check(call *Call, bad func(string, ...any) error) error {
+	if len(l.Sizes) != call.Ranks || l.Offsets != nil && len(l.Offsets) != call.Ranks {
+		return bad("layout of %d sizes and %d offsets for %d ranks", len(l.Sizes), len(l.Offsets), call.Ranks)
 	}
 	packed := l.Offsets == nil
 	if packed {
-		l.Offsets = make([]int, c.Ranks)
+		l.Offsets = make([]int, call.Ranks)
 	}
 	end := 0
 	for i, size := range l.Sizes {
@@ -227,11 +227,11 @@ func (l *Layout) check(c *Call, bad func(string, ...any) error) error {
 			l.Offsets[i] = end
 		}
 		off := l.Offsets[i]
-		if size < 0 || off < 0 || size%c.Elem != 0 || size > math.MaxInt/4-off {
+		if size < 0 || off < 0 || size%call.Elem != 0 || size > math.MaxInt/4-off {
 			return bad("block %d has %d bytes at %d; it must be a whole number of elements of %d bytes", i, size, off,
-				c.Elem)
+				call.Elem)
 		}
-		if off != end && c.Collective == ReduceScatter {
+		if off != end && call.Collective == ReduceScatter {
 			return bad("its blocks are contiguous: leave the offsets out")
 		}
 		end = off + size
@@ -240,14 +240,14 @@ func (l *Layout) check(c *Call, bad func(string, ...any) error) error {
 }
 
 // Block returns the offset and the size of block i of a buffer with layout l.
-func (c *Call) Block(l *Layout, i int) (off, size int) {
+func (c *Call) Block(layout *Layout, i int) (off, size int) {
 	if !c.Vector {
 		return i * c.Bytes, c.Bytes
 	}
-	if l.Offsets == nil {
-		return l.sizeBefore(i), l.Sizes[i]
+	if layout.Offsets == nil {
+		return layout.sizeBefore(i), layout.Sizes[i]
 	}
-	return l.Offsets[i], l.Sizes[i]
+	return layout.Offsets[i], layout.Sizes[i]
 }
 
 // sizeBefore returns the total size of the blocks before i.
@@ -311,16 +311,16 @@ func (c *Call) Lengths() (send, recv int) {
 }
 
 // extent returns the end of the last block with layout l.
-func (c *Call) extent(l *Layout) (end int) {
+func (c *Call) extent(layout *Layout) (end int) {
 	if !c.Vector {
 		return c.Ranks * c.Bytes
 	}
-	if l.Offsets == nil {
-		return l.sizeBefore(c.Ranks)
+	if layout.Offsets == nil {
+		return layout.sizeBefore(c.Ranks)
 	}
-	for i, size := range l.Sizes {
+	for i, size := range layout.Sizes {
 		if size > 0 {
-			end = max(end, l.Offsets[i]+size)
+			end = max(end, layout.Offsets[i]+size)
 		}
 	}
 	return end

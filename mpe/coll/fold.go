@@ -43,26 +43,26 @@ func (f fold) hasNeighbor(rank int) bool { return rank < 2*f.extra }
 
 // foldIn combines the neighbors' vectors of n bytes. acc holds the rank's own vector after step ready, and the
 // combination afterwards. in returns the step to wait for; on a rank that does not continue, that is its send.
-func (f fold) foldIn(c *Call, s *Schedule, acc, tmp Loc, n, ready int) int {
-	if !f.hasNeighbor(c.Rank) {
+func (f fold) foldIn(call *Call, schedule *Schedule, acc, tmp Loc, n, ready int) int {
+	if !f.hasNeighbor(call.Rank) {
 		return ready
 	}
-	if _, on := f.groupNumber(c.Rank); !on {
-		return s.send(c.Rank^1, acc, n, ready)
+	if _, on := f.groupNumber(call.Rank); !on {
+		return schedule.send(call.Rank^1, acc, n, ready)
 	}
-	got := s.recv(c.Rank^1, tmp, n)
-	return s.combine(c.Rank&1 == 1, acc, tmp, n, got, ready)
+	got := schedule.recv(call.Rank^1, tmp, n)
+	return schedule.combine(call.Rank&1 == 1, acc, tmp, n, got, ready)
 }
 
 // foldOut sends n bytes of the result to the neighbor.
-func (f fold) foldOut(c *Call, s *Schedule, at Loc, n, ready int) {
-	if !f.hasNeighbor(c.Rank) {
+func (f fold) foldOut(call *Call, schedule *Schedule, at Loc, n, ready int) {
+	if !f.hasNeighbor(call.Rank) {
 		return
 	}
-	if _, on := f.groupNumber(c.Rank); on {
-		s.send(c.Rank^1, at, n, ready)
+	if _, on := f.groupNumber(call.Rank); on {
+		schedule.send(call.Rank^1, at, n, ready)
 	} else {
-		s.recv(c.Rank^1, at, n, ready)
+		schedule.recv(call.Rank^1, at, n, ready)
 	}
 }
 
@@ -85,7 +85,7 @@ type half struct {
 // so adjacent ranges of ranks are combined, and their order is kept. at returns the offset of block i; at(group) is
 // the end. In the end, the rank has blocks lo to hi−1, which is a single block if there are as many blocks as
 // ranks.
-func (f fold) halve(c *Call, s *Schedule, acc, tmp Loc, at func(i int) int, ready int) (done []half, lo, hi, last int) {
+func (f fold) halve(c *Call, schedule *Schedule, acc, tmp Loc, at func(i int) int, ready int) (done []half, lo, hi, last int) {
 	me, _ := f.groupNumber(c.Rank)
 	lo, hi = 0, f.group
 	for mask := 1; mask < f.group; mask <<= 1 {
@@ -98,10 +98,10 @@ func (f fold) halve(c *Call, s *Schedule, acc, tmp Loc, at func(i int) int, read
 		} else {
 			hi = mid
 		}
-		give.sendStep = s.send(peer, acc.offset(at(give.lo)), at(give.hi)-at(give.lo), ready)
+		give.sendStep = schedule.send(peer, acc.offset(at(give.lo)), at(give.hi)-at(give.lo), ready)
 		n := at(hi) - at(lo)
-		got := s.recv(peer, tmp.offset(at(lo)), n, ready)
-		if red := s.combine(upper, acc.offset(at(lo)), tmp.offset(at(lo)), n, got, ready); red != 0 {
+		got := schedule.recv(peer, tmp.offset(at(lo)), n, ready)
+		if red := schedule.combine(upper, acc.offset(at(lo)), tmp.offset(at(lo)), n, got, ready); red != 0 {
 			ready = red
 		}
 		done = append(done, give)

@@ -8,35 +8,35 @@ var gatherBinomial = &Algorithm{
 	Name:        "binomial",
 	Source:      "Thakur, Rabenseifner, Gropp, Optimization of Collective Communication Operations in MPICH (2005), 2",
 	unsupported: requireUniform,
-	build: func(c *Call, s *Schedule) {
-		p, v, n := c.Ranks, c.virtualRank(), c.Bytes
+	build: func(call *Call, schedule *Schedule) {
+		p, v, n := call.Ranks, call.virtualRank(), call.Bytes
 		size := subtree(v, p)
 		if v == 0 {
-			if !c.InPlace {
-				s.copy(Loc{RecvBuf, c.Rank * n}, Loc{Buf: SendBuf}, n)
+			if !call.InPlace {
+				schedule.copy(Loc{RecvBuf, call.Rank * n}, Loc{Buf: SendBuf}, n)
 			}
 			for d := 1; d < p; d *= 2 {
-				w := c.actualRank(d)
-				into, rest := c.subtreeLoc(s, w, subtree(d, p))
-				got := s.recv(w, into, subtree(d, p)*n)
+				w := call.actualRank(d)
+				into, rest := call.subtreeLoc(schedule, w, subtree(d, p))
+				got := schedule.recv(w, into, subtree(d, p)*n)
 				if rest > 0 {
-					s.copy(Loc{RecvBuf, w * n}, into, (p-w)*n, got)
-					s.copy(Loc{Buf: RecvBuf}, into.offset((p-w)*n), rest*n, got)
+					schedule.copy(Loc{RecvBuf, w * n}, into, (p-w)*n, got)
+					schedule.copy(Loc{Buf: RecvBuf}, into.offset((p-w)*n), rest*n, got)
 				}
 			}
 			return
 		}
 		if size == 1 {
-			s.send(c.actualRank(parent(v)), Loc{Buf: SendBuf}, n)
+			schedule.send(call.actualRank(parent(v)), Loc{Buf: SendBuf}, n)
 			return
 		}
-		tmp := s.reserve(size * n)
-		ready := s.copy(tmp, Loc{Buf: SendBuf}, n)
+		tmp := schedule.reserve(size * n)
+		ready := schedule.copy(tmp, Loc{Buf: SendBuf}, n)
 		for d := 1; d < size; d *= 2 {
-			ready = s.join(ready, s.recv(c.actualRank(v+d), tmp.offset(d*n), subtree(v+d, p)*n))
+			ready = schedule.join(ready, schedule.recv(call.actualRank(v+d), tmp.offset(d*n), subtree(v+d, p)*n))
 		}
-		s.Window = 2
-		s.send(c.actualRank(parent(v)), tmp, size*n, ready)
+		schedule.Window = 2
+		schedule.send(call.actualRank(parent(v)), tmp, size*n, ready)
 	},
 	cost: allgatherBruck.cost, // also ⌈log₂ p⌉ messages, with p−1 blocks in total
 }
@@ -45,37 +45,37 @@ var scatterBinomial = &Algorithm{
 	Name:        "binomial",
 	Source:      "Thakur, Rabenseifner, Gropp, Optimization of Collective Communication Operations in MPICH (2005), 2",
 	unsupported: requireUniform,
-	build: func(c *Call, s *Schedule) {
-		p, v, n := c.Ranks, c.virtualRank(), c.Bytes
+	build: func(call *Call, schedule *Schedule) {
+		p, v, n := call.Ranks, call.virtualRank(), call.Bytes
 		size := subtree(v, p)
 		if v == 0 {
 			for d := firstChild(0, p); d > 0; d /= 2 {
-				w := c.actualRank(d)
-				from, rest := c.subtreeLoc(s, w, subtree(d, p))
+				w := call.actualRank(d)
+				from, rest := call.subtreeLoc(schedule, w, subtree(d, p))
 				ready := 0
 				if rest > 0 {
-					ready = s.join(s.copy(from, Loc{SendBuf, w * n}, (p-w)*n),
-						s.copy(from.offset((p-w)*n), Loc{Buf: SendBuf}, rest*n))
+					ready = schedule.join(schedule.copy(from, Loc{SendBuf, w * n}, (p-w)*n),
+						schedule.copy(from.offset((p-w)*n), Loc{Buf: SendBuf}, rest*n))
 				} else {
 					from = Loc{SendBuf, w * n}
 				}
-				s.send(w, from, subtree(d, p)*n, ready)
+				schedule.send(w, from, subtree(d, p)*n, ready)
 			}
-			if !c.InPlace {
-				s.copy(Loc{Buf: RecvBuf}, Loc{SendBuf, c.Rank * n}, n)
+			if !call.InPlace {
+				schedule.copy(Loc{Buf: RecvBuf}, Loc{SendBuf, call.Rank * n}, n)
 			}
 			return
 		}
 		if size == 1 {
-			s.recv(c.actualRank(parent(v)), Loc{Buf: RecvBuf}, n)
+			schedule.recv(call.actualRank(parent(v)), Loc{Buf: RecvBuf}, n)
 			return
 		}
-		tmp := s.reserve(size * n)
-		got := s.recv(c.actualRank(parent(v)), tmp, size*n)
+		tmp := schedule.reserve(size * n)
+		got := schedule.recv(call.actualRank(parent(v)), tmp, size*n)
 		for d := firstChild(v, p); d > 0; d /= 2 {
-			s.send(c.actualRank(v+d), tmp.offset(d*n), subtree(v+d, p)*n, got)
+			schedule.send(call.actualRank(v+d), tmp.offset(d*n), subtree(v+d, p)*n, got)
 		}
-		s.copy(Loc{Buf: RecvBuf}, tmp, n, got)
+		schedule.copy(Loc{Buf: RecvBuf}, tmp, n, got)
 	},
 	cost: allgatherBruck.cost, // also ⌈log₂ p⌉ messages, with p−1 blocks in total
 }

@@ -8,18 +8,18 @@ package coll
 var gatherFlat = &Algorithm{
 	Name:   "flat",
 	Source: "upstream's compiler, com_opt 0",
-	build: func(c *Call, s *Schedule) {
-		if c.Rank != c.Root {
-			s.send(c.Root, Loc{Buf: SendBuf}, c.Bytes)
+	build: func(call *Call, schedule *Schedule) {
+		if call.Rank != call.Root {
+			schedule.send(call.Root, Loc{Buf: SendBuf}, call.Bytes)
 			return
 		}
-		for r := range c.Ranks {
-			off, n := c.Block(&c.Recv, r)
+		for r := range call.Ranks {
+			off, n := call.Block(&call.Recv, r)
 			switch {
-			case r != c.Root:
-				s.recv(r, Loc{RecvBuf, off}, n)
-			case !c.InPlace:
-				s.copy(Loc{RecvBuf, off}, Loc{Buf: SendBuf}, n)
+			case r != call.Root:
+				schedule.recv(r, Loc{RecvBuf, off}, n)
+			case !call.InPlace:
+				schedule.copy(Loc{RecvBuf, off}, Loc{Buf: SendBuf}, n)
 			}
 		}
 	},
@@ -29,18 +29,18 @@ var gatherFlat = &Algorithm{
 var scatterFlat = &Algorithm{
 	Name:   "flat",
 	Source: "upstream's compiler, com_opt 0",
-	build: func(c *Call, s *Schedule) {
-		if c.Rank != c.Root {
-			s.recv(c.Root, Loc{Buf: RecvBuf}, c.Bytes)
+	build: func(call *Call, schedule *Schedule) {
+		if call.Rank != call.Root {
+			schedule.recv(call.Root, Loc{Buf: RecvBuf}, call.Bytes)
 			return
 		}
-		for r := range c.Ranks {
-			off, n := c.Block(&c.Send, r)
+		for r := range call.Ranks {
+			off, n := call.Block(&call.Send, r)
 			switch {
-			case r != c.Root:
-				s.send(r, Loc{SendBuf, off}, n)
-			case !c.InPlace:
-				s.copy(Loc{Buf: RecvBuf}, Loc{SendBuf, off}, n)
+			case r != call.Root:
+				schedule.send(r, Loc{SendBuf, off}, n)
+			case !call.InPlace:
+				schedule.copy(Loc{Buf: RecvBuf}, Loc{SendBuf, off}, n)
 			}
 		}
 	},

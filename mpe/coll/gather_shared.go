@@ -10,26 +10,26 @@ var gatherShared = &Algorithm{
 	Shares:      true,
 	unsupported: requireSharedOne,
 	build: func(c *Call, s *Schedule) {
-		s.addChunks(c, c.Bytes, 1, func(c *Call, s *Schedule, k chunk) {
-			if c.Rank != c.Root {
-				s.await(c.Root, k.number-1) // the root has read chunk number−2
-				s.copy(k.loc, Loc{SendBuf, k.off}, k.n)
-				s.publish()
+		s.addChunks(c, c.Bytes, 1, func(call *Call, schedule *Schedule, k chunk) {
+			if call.Rank != call.Root {
+				schedule.await(call.Root, k.number-1) // the root has read chunk number−2
+				schedule.copy(k.loc, Loc{SendBuf, k.off}, k.n)
+				schedule.publish()
 				return
 			}
-			for i := range c.Ranks {
-				r := (c.Root + i) % c.Ranks
-				into := Loc{RecvBuf, r*c.Bytes + k.off}
+			for i := range call.Ranks {
+				r := (call.Root + i) % call.Ranks
+				into := Loc{RecvBuf, r*call.Bytes + k.off}
 				switch {
 				case i > 0:
-					s.await(r, k.number+1)
-					s.read(r, k.loc, into, k.n)
-				case !c.InPlace:
-					s.copy(into, Loc{SendBuf, k.off}, k.n)
+					schedule.await(r, k.number+1)
+					schedule.read(r, k.loc, into, k.n)
+				case !call.InPlace:
+					schedule.copy(into, Loc{SendBuf, k.off}, k.n)
 				}
 			}
 			if k.isReused() {
-				s.publish()
+				schedule.publish()
 			}
 		})
 	},
@@ -42,20 +42,20 @@ var scatterShared = &Algorithm{
 	Shares:      true,
 	unsupported: requireSharedAll,
 	build: func(c *Call, s *Schedule) {
-		s.addChunks(c, c.Bytes, c.Ranks, func(c *Call, s *Schedule, k chunk) {
-			if c.Rank == c.Root {
-				s.await(AllRanks, k.number-1)
-				s.pack(k.loc, Loc{SendBuf, k.off}, k.n, c.Ranks, c.Bytes)
-				s.publish()
-				if !c.InPlace {
-					s.copy(Loc{RecvBuf, k.off}, Loc{SendBuf, c.Rank*c.Bytes + k.off}, k.n)
+		s.addChunks(c, c.Bytes, c.Ranks, func(call *Call, schedule *Schedule, k chunk) {
+			if call.Rank == call.Root {
+				schedule.await(AllRanks, k.number-1)
+				schedule.pack(k.loc, Loc{SendBuf, k.off}, k.n, call.Ranks, call.Bytes)
+				schedule.publish()
+				if !call.InPlace {
+					schedule.copy(Loc{RecvBuf, k.off}, Loc{SendBuf, call.Rank*call.Bytes + k.off}, k.n)
 				}
 				return
 			}
-			s.await(c.Root, k.number+1)
-			s.read(c.Root, k.loc.offset(c.Rank*k.n), Loc{RecvBuf, k.off}, k.n)
+			schedule.await(call.Root, k.number+1)
+			schedule.read(call.Root, k.loc.offset(call.Rank*k.n), Loc{RecvBuf, k.off}, k.n)
 			if k.isReused() {
-				s.publish()
+				schedule.publish()
 			}
 		})
 	},

@@ -92,15 +92,15 @@ func (p *Progress) Next() (step *Step, number int, ok bool) {
 }
 
 // ready reports whether a step may begin.
-func (p *Progress) ready(number int, s *progressStep) bool {
-	for _, a := range &s.After {
+func (p *Progress) ready(number int, step *progressStep) bool {
+	for _, a := range &step.After {
 		switch {
 		case a == AllEarlier && p.completed != number-1, a > p.completed && !p.stepAt(a).done:
 			return false
 		}
 	}
-	return !(s.Sends() && slices.Contains(p.blockedSends, s.Dest())) &&
-		!(s.Receives() && slices.Contains(p.blockedRecvs, s.Peer))
+	return !(step.Sends() && slices.Contains(p.blockedSends, step.Dest())) &&
+		!(step.Receives() && slices.Contains(p.blockedRecvs, step.Peer))
 }
 
 // MarkDone records that a step is complete.

@@ -8,45 +8,45 @@ package coll
 var reduceBinomial = &Algorithm{
 	Name:   "binomial",
 	Source: "Thakur, Rabenseifner, Gropp, Optimization of Collective Communication Operations in MPICH (2005), 3.5",
-	build: func(c *Call, s *Schedule) {
-		top := c.Root
-		if c.Ordered {
+	build: func(call *Call, schedule *Schedule) {
+		top := call.Root
+		if call.Ordered {
 			top = 0
 		}
-		n, p, v := c.Bytes, c.Ranks, (c.Rank-top+c.Ranks)%c.Ranks
+		n, p, v := call.Bytes, call.Ranks, (call.Rank-top+call.Ranks)%call.Ranks
 		actual := func(v int) int { return (v + top) % p }
 		own, ready := Loc{Buf: SendBuf}, 0
 		var acc, tmp Loc
 		if firstChild(v, p) > 0 {
-			tmp = s.reserve(n)
-			acc = s.reserve(n)
+			tmp = schedule.reserve(n)
+			acc = schedule.reserve(n)
 		}
-		if c.Rank == c.Root {
-			acc, own = Loc{Buf: RecvBuf}, c.inputLoc()
+		if call.Rank == call.Root {
+			acc, own = Loc{Buf: RecvBuf}, call.inputLoc()
 		}
 		have := own // location of the rank's partial result
 		free := 0
 		for d := 1; d < subtree(v, p); d *= 2 {
 			peer := actual(v + d)
 			if have != acc { // receive the first message at the place of the result
-				ready = s.reduce(acc, own, n, s.recv(peer, acc, n))
+				ready = schedule.reduce(acc, own, n, schedule.recv(peer, acc, n))
 				have = acc
 				continue
 			}
-			got := s.recv(peer, tmp, n, free)
-			ready = s.combine(false, acc, tmp, n, got, ready)
+			got := schedule.recv(peer, tmp, n, free)
+			ready = schedule.combine(false, acc, tmp, n, got, ready)
 			free = ready
 		}
 		if v != 0 {
-			ready = s.send(actual(parent(v)), have, n, ready)
+			ready = schedule.send(actual(parent(v)), have, n, ready)
 		}
-		if top == c.Root {
+		if top == call.Root {
 			return
 		}
 		if v == 0 {
-			s.send(c.Root, have, n, ready)
-		} else if c.Rank == c.Root {
-			s.recv(0, acc, n, ready)
+			schedule.send(call.Root, have, n, ready)
+		} else if call.Rank == call.Root {
+			schedule.recv(0, acc, n, ready)
 		}
 	},
 	cost: func(c *Call) Cost {

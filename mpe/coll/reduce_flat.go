@@ -8,37 +8,37 @@ package coll
 var reduceFlat = &Algorithm{
 	Name:   "flat",
 	Source: "upstream's compiler, com_opt 0",
-	build: func(c *Call, s *Schedule) {
-		n, acc := c.Bytes, Loc{Buf: RecvBuf}
-		if c.Rank != c.Root {
-			s.send(c.Root, Loc{Buf: SendBuf}, n)
+	build: func(call *Call, schedule *Schedule) {
+		n, acc := call.Bytes, Loc{Buf: RecvBuf}
+		if call.Rank != call.Root {
+			schedule.send(call.Root, Loc{Buf: SendBuf}, n)
 			return
 		}
-		own, kept := c.inputLoc(), 0
-		if c.InPlace && c.Root != 0 { // the first message overwrites the root's contribution
-			own = s.reserve(n)
-			kept = s.copy(own, acc, n)
+		own, kept := call.inputLoc(), 0
+		if call.InPlace && call.Root != 0 { // the first message overwrites the root's contribution
+			own = schedule.reserve(n)
+			kept = schedule.copy(own, acc, n)
 		}
-		tmp := [2]Loc{s.reserve(n), s.reserve(n)}
+		tmp := [2]Loc{schedule.reserve(n), schedule.reserve(n)}
 		var free [2]int
 		ready := 0
-		for r := range c.Ranks {
+		for r := range call.Ranks {
 			t := r % 2
 			switch {
-			case r == c.Root && own == acc: // root 0, in place
-			case r == c.Root && r == 0:
-				ready = s.copy(acc, own, n)
-			case r == c.Root && own.Buf == Scratch:
-				ready = s.combine(false, acc, own, n, ready, kept)
-			case r == c.Root: // the send buffer must not be changed
-				copied := s.copy(tmp[t], own, n, free[t])
-				ready = s.combine(false, acc, tmp[t], n, ready, copied)
+			case r == call.Root && own == acc: // root 0, in place
+			case r == call.Root && r == 0:
+				ready = schedule.copy(acc, own, n)
+			case r == call.Root && own.Buf == Scratch:
+				ready = schedule.combine(false, acc, own, n, ready, kept)
+			case r == call.Root: // the send buffer must not be changed
+				copied := schedule.copy(tmp[t], own, n, free[t])
+				ready = schedule.combine(false, acc, tmp[t], n, ready, copied)
 				free[t] = ready
 			case r == 0:
-				ready = s.recv(r, acc, n, kept)
+				ready = schedule.recv(r, acc, n, kept)
 			default:
-				got := s.recv(r, tmp[t], n, free[t])
-				ready = s.combine(false, acc, tmp[t], n, ready, got)
+				got := schedule.recv(r, tmp[t], n, free[t])
+				ready = schedule.combine(false, acc, tmp[t], n, ready, got)
 				free[t] = ready
 			}
 		}

@@ -7,34 +7,34 @@ package coll
 var reduceRabenseifner = &Algorithm{
 	Name:   "rabenseifner",
 	Source: "Rabenseifner, Optimization of Collective Reduction Operations (2004)",
-	build: func(c *Call, s *Schedule) {
-		n, f := c.Bytes, newFold(c.Ranks, c.Root)
-		s.Window = 4
-		me, on := f.groupNumber(c.Rank)
+	build: func(call *Call, schedule *Schedule) {
+		n, f := call.Bytes, newFold(call.Ranks, call.Root)
+		schedule.Window = 4
+		me, on := f.groupNumber(call.Rank)
 		if !on {
-			s.send(c.Rank^1, Loc{Buf: SendBuf}, n)
+			schedule.send(call.Rank^1, Loc{Buf: SendBuf}, n)
 			return
 		}
-		tmp, acc := s.reserve(n), Loc{Buf: RecvBuf}
-		own := c.inputLoc()
-		if c.Rank != c.Root {
-			acc, own = s.reserve(n), Loc{Buf: SendBuf}
+		tmp, acc := schedule.reserve(n), Loc{Buf: RecvBuf}
+		own := call.inputLoc()
+		if call.Rank != call.Root {
+			acc, own = schedule.reserve(n), Loc{Buf: SendBuf}
 		}
 		ready := 0
 		if acc != own {
-			ready = s.copy(acc, own, n)
+			ready = schedule.copy(acc, own, n)
 		}
-		ready = f.foldIn(c, s, acc, tmp, n, ready)
-		at := func(i int) int { return c.partOffset(n, f.group, i) }
-		halves, lo, hi, ready := f.halve(c, s, acc, tmp, at, ready)
-		root, _ := f.groupNumber(c.Root)
+		ready = f.foldIn(call, schedule, acc, tmp, n, ready)
+		at := func(i int) int { return call.partOffset(n, f.group, i) }
+		halves, lo, hi, ready := f.halve(call, schedule, acc, tmp, at, ready)
+		root, _ := f.groupNumber(call.Root)
 		for i := len(halves) - 1; i >= 0; i-- {
 			h := halves[i]
 			if (me^root)>>i&1 != 0 {
-				s.send(h.peer, acc.offset(at(lo)), at(hi)-at(lo), ready)
+				schedule.send(h.peer, acc.offset(at(lo)), at(hi)-at(lo), ready)
 				return
 			}
-			ready = s.join(ready, s.recv(h.peer, acc.offset(at(h.lo)), at(h.hi)-at(h.lo), h.sendStep))
+			ready = schedule.join(ready, schedule.recv(h.peer, acc.offset(at(h.lo)), at(h.hi)-at(h.lo), h.sendStep))
 			lo, hi = min(lo, h.lo), max(hi, h.hi)
 		}
 	},

@@ -9,19 +9,19 @@ var reduceShared = &Algorithm{
 	Shares:      true,
 	unsupported: requireSharedOne,
 	build: func(c *Call, s *Schedule) {
-		s.addChunks(c, c.Bytes, 1, func(c *Call, s *Schedule, k chunk) {
-			if c.Rank != c.Root {
-				s.await(c.Root, k.number-1) // the root has read chunk number−2
+		s.addChunks(c, c.Bytes, 1, func(call *Call, schedule *Schedule, k chunk) {
+			if call.Rank != call.Root {
+				schedule.await(call.Root, k.number-1) // the root has read chunk number−2
 			}
-			s.copy(k.loc, c.inputLoc().offset(k.off), k.n)
-			if c.Rank != c.Root {
-				s.publish()
+			schedule.copy(k.loc, call.inputLoc().offset(k.off), k.n)
+			if call.Rank != call.Root {
+				schedule.publish()
 				return
 			}
-			s.await(AllRanks, k.number+1)
-			s.combineAll(c.Ranks-1, k.loc, Loc{RecvBuf, k.off}, k.n)
+			schedule.await(AllRanks, k.number+1)
+			schedule.combineAll(call.Ranks-1, k.loc, Loc{RecvBuf, k.off}, k.n)
 			if k.isReused() {
-				s.publish()
+				schedule.publish()
 			}
 		})
 	},

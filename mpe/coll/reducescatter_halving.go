@@ -16,28 +16,28 @@ var reduceScatterHalving = &Algorithm{
 	Name:        "recursive-halving",
 	Source:      "Thakur, Rabenseifner, Gropp, Optimization of Collective Communication Operations in MPICH (2005), 3.4",
 	unsupported: requireCommutative,
-	build: func(c *Call, s *Schedule) {
-		total, _ := c.blockSizes(&c.Recv)
-		f := newFold(c.Ranks, -1)
-		s.Window = 4
+	build: func(call *Call, schedule *Schedule) {
+		total, _ := call.blockSizes(&call.Recv)
+		f := newFold(call.Ranks, -1)
+		schedule.Window = 4
 		// at returns the offset of the blocks that belong to number i in the group.
 		at := func(i int) int {
 			first := i + f.extra
 			if i < f.extra {
 				first = 2 * i
 			}
-			if first == c.Ranks {
+			if first == call.Ranks {
 				return total
 			}
-			off, _ := c.Block(&c.Recv, first)
+			off, _ := call.Block(&call.Recv, first)
 			return off
 		}
-		off, n := c.Block(&c.Recv, c.Rank)
-		acc, tmp := s.reserve(total), s.reserve(total)
-		ready := f.foldIn(c, s, acc, tmp, total, copyInput(c, s, acc, total))
-		me, on := f.groupNumber(c.Rank)
+		off, n := call.Block(&call.Recv, call.Rank)
+		acc, tmp := schedule.reserve(total), schedule.reserve(total)
+		ready := f.foldIn(call, schedule, acc, tmp, total, copyInput(call, schedule, acc, total))
+		me, on := f.groupNumber(call.Rank)
 		if !on {
-			s.recv(c.Rank^1, Loc{Buf: RecvBuf}, n, AllEarlier)
+			schedule.recv(call.Rank^1, Loc{Buf: RecvBuf}, n, AllEarlier)
 			return
 		}
 		lo, hi := 0, f.group
@@ -50,26 +50,26 @@ var reduceScatterHalving = &Algorithm{
 			} else {
 				hi = mid
 			}
-			s.send(peer, acc.offset(at(giveLo)), at(giveHi)-at(giveLo), ready)
+			schedule.send(peer, acc.offset(at(giveLo)), at(giveHi)-at(giveLo), ready)
 			size := at(hi) - at(lo)
-			got := s.recv(peer, tmp.offset(at(lo)), size, ready)
-			if red := s.reduce(acc.offset(at(lo)), tmp.offset(at(lo)), size, got, ready); red != 0 {
+			got := schedule.recv(peer, tmp.offset(at(lo)), size, ready)
+			if red := schedule.reduce(acc.offset(at(lo)), tmp.offset(at(lo)), size, got, ready); red != 0 {
 				ready = red
 			}
 		}
-		if f.hasNeighbor(c.Rank) {
-			there, size := c.Block(&c.Recv, c.Rank^1)
-			s.send(c.Rank^1, acc.offset(there), size, ready)
+		if f.hasNeighbor(call.Rank) {
+			there, size := call.Block(&call.Recv, call.Rank^1)
+			schedule.send(call.Rank^1, acc.offset(there), size, ready)
 		}
-		s.copy(Loc{Buf: RecvBuf}, acc.offset(off), n, ready)
+		schedule.copy(Loc{Buf: RecvBuf}, acc.offset(off), n, ready)
 	},
-	cost: func(c *Call) Cost {
-		f := newFold(c.Ranks, -1)
-		total, most := c.blockSizes(&c.Recv)
+	cost: func(call *Call) Cost {
+		f := newFold(call.Ranks, -1)
+		total, most := call.blockSizes(&call.Recv)
 		part := allButOne(total, f.group)
 		cost := Cost{Rounds: f.steps, Bytes: part, Reduced: part}
-		if f.extra > 0 || c.Vector {
-			greater := c.greaterHalves(f)
+		if f.extra > 0 || call.Vector {
+			greater := call.greaterHalves(f)
 			cost.Bytes, cost.Reduced = greater, greater
 		}
 		if f.extra > 0 {

@@ -10,30 +10,30 @@ package coll
 var reduceScatterPairwise = &Algorithm{
 	Name:   "pairwise",
 	Source: "Thakur, Rabenseifner, Gropp, Optimization of Collective Communication Operations in MPICH (2005), 3.4",
-	build: func(c *Call, s *Schedule) {
-		p, r := c.Ranks, c.Rank
-		own, acc := c.inputLoc(), Loc{Buf: RecvBuf}
-		off, n := c.Block(&c.Recv, r)
-		if c.InPlace { // blocks still to be sent occupy the place of the result
-			acc = s.reserve(n)
+	build: func(call *Call, schedule *Schedule) {
+		p, r := call.Ranks, call.Rank
+		own, acc := call.inputLoc(), Loc{Buf: RecvBuf}
+		off, n := call.Block(&call.Recv, r)
+		if call.InPlace { // blocks still to be sent occupy the place of the result
+			acc = schedule.reserve(n)
 		}
-		s.Window = 4
-		if c.Ordered {
-			reduceScatterInOrder(c, s, own, acc)
+		schedule.Window = 4
+		if call.Ordered {
+			reduceScatterInOrder(call, schedule, own, acc)
 			return
 		}
-		tmp := [2]Loc{s.reserve(n), s.reserve(n)}
+		tmp := [2]Loc{schedule.reserve(n), schedule.reserve(n)}
 		var free [2]int
-		ready := s.copy(acc, own.offset(off), n)
-		s.rounds(p-1, func(i int) {
+		ready := schedule.copy(acc, own.offset(off), n)
+		schedule.rounds(p-1, func(i int) {
 			to, of, t := (r+i+1)%p, (r-i-1+p)%p, i%2
-			there, size := c.Block(&c.Recv, to)
-			s.send(to, own.offset(there), size)
-			got := s.recv(of, tmp[t], n, free[t])
-			ready = s.reduce(acc, tmp[t], n, got, ready)
+			there, size := call.Block(&call.Recv, to)
+			schedule.send(to, own.offset(there), size)
+			got := schedule.recv(of, tmp[t], n, free[t])
+			ready = schedule.reduce(acc, tmp[t], n, got, ready)
 			free[t] = ready
 		})
-		copyResult(c, s, acc, n)
+		copyResult(call, schedule, acc, n)
 	},
 	cost: func(c *Call) Cost {
 		_, most := c.blockSizes(&c.Recv)
@@ -43,31 +43,31 @@ var reduceScatterPairwise = &Algorithm{
 
 // reduceScatterInOrder stores the contributions separately, and combines them from the last rank to the first, so
 // that the next operand always comes from a lower rank.
-func reduceScatterInOrder(c *Call, s *Schedule, own, acc Loc) {
-	p, r := c.Ranks, c.Rank
-	off, n := c.Block(&c.Recv, r)
-	kept := s.reserve((p - 1) * n)
+func reduceScatterInOrder(call *Call, schedule *Schedule, own, acc Loc) {
+	p, r := call.Ranks, call.Rank
+	off, n := call.Block(&call.Recv, r)
+	kept := schedule.reserve((p - 1) * n)
 	place := func(rank int) Loc {
 		if rank == p-1 {
 			return acc
 		}
 		return kept.offset(rank * n)
 	}
-	s.copy(place(r), own.offset(off), n)
-	s.rounds(p-1, func(i int) {
+	schedule.copy(place(r), own.offset(off), n)
+	schedule.rounds(p-1, func(i int) {
 		to, of := (r+i+1)%p, (r-i-1+p)%p
-		there, size := c.Block(&c.Recv, to)
-		s.send(to, own.offset(there), size)
-		s.recv(of, place(of), n)
+		there, size := call.Block(&call.Recv, to)
+		schedule.send(to, own.offset(there), size)
+		schedule.recv(of, place(of), n)
 	})
 	ready := 0
-	s.rounds(p-1, func(i int) {
+	schedule.rounds(p-1, func(i int) {
 		if i == 0 {
-			ready = s.fence()
+			ready = schedule.fence()
 		}
-		ready = s.reduce(acc, place(p-2-i), n, ready)
+		ready = schedule.reduce(acc, place(p-2-i), n, ready)
 	})
-	copyResult(c, s, acc, n)
+	copyResult(call, schedule, acc, n)
 }
 
 // copyResult copies the result to the place of the contribution, once the contribution is no longer needed.

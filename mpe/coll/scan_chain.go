@@ -10,24 +10,24 @@ var scanChain = &Algorithm{
 	Name:      "chain",
 	Source:    "the pipelined linear array; Sanders, Träff, Parallel Prefix (Scan) Algorithms for MPI (2006), 2",
 	Segmented: true,
-	build: func(c *Call, s *Schedule) {
-		s.Window = 4
-		k, b := c.segments(c.Bytes)
-		tmp := [2]Loc{s.reserve(b), s.reserve(b)}
+	build: func(call *Call, schedule *Schedule) {
+		schedule.Window = 4
+		k, b := call.segments(call.Bytes)
+		tmp := [2]Loc{schedule.reserve(b), schedule.reserve(b)}
 		var free [2]int
-		s.rounds(k, func(i int) {
-			off, n, t := i*b, min(b, c.Bytes-i*b), i%2
+		schedule.rounds(k, func(i int) {
+			off, n, t := i*b, min(b, call.Bytes-i*b), i%2
 			acc, ready := Loc{RecvBuf, off}, 0
-			if !c.InPlace {
-				ready = s.copy(acc, Loc{SendBuf, off}, n)
+			if !call.InPlace {
+				ready = schedule.copy(acc, Loc{SendBuf, off}, n)
 			}
-			if c.Rank > 0 {
-				got := s.recv(c.Rank-1, tmp[t], n, free[t])
-				ready = s.reduce(acc, tmp[t], n, ready, got)
+			if call.Rank > 0 {
+				got := schedule.recv(call.Rank-1, tmp[t], n, free[t])
+				ready = schedule.reduce(acc, tmp[t], n, ready, got)
 				free[t] = ready
 			}
-			if c.Rank < c.Ranks-1 {
-				s.send(c.Rank+1, acc, n, ready)
+			if call.Rank < call.Ranks-1 {
+				schedule.send(call.Rank+1, acc, n, ready)
 			}
 		})
 	},
@@ -42,29 +42,29 @@ var exscanChain = &Algorithm{
 	Name:      "chain",
 	Source:    "the pipelined linear array; Sanders, Träff, Parallel Prefix (Scan) Algorithms for MPI (2006), 2",
 	Segmented: true,
-	build: func(c *Call, s *Schedule) {
-		s.Window = 4
-		k, b := c.segments(c.Bytes)
-		part := [2]Loc{s.reserve(b), s.reserve(b)}
+	build: func(call *Call, schedule *Schedule) {
+		schedule.Window = 4
+		k, b := call.segments(call.Bytes)
+		part := [2]Loc{schedule.reserve(b), schedule.reserve(b)}
 		var free [2]int
-		s.rounds(k, func(i int) {
-			off, n, t := i*b, min(b, c.Bytes-i*b), i%2
-			result, mine := Loc{RecvBuf, off}, c.inputLoc().offset(off)
-			if c.Rank == 0 {
-				s.send(1, mine, n)
+		schedule.rounds(k, func(i int) {
+			off, n, t := i*b, min(b, call.Bytes-i*b), i%2
+			result, mine := Loc{RecvBuf, off}, call.inputLoc().offset(off)
+			if call.Rank == 0 {
+				schedule.send(1, mine, n)
 				return
 			}
-			if c.Rank == c.Ranks-1 {
-				s.recv(c.Rank-1, result, n)
+			if call.Rank == call.Ranks-1 {
+				schedule.recv(call.Rank-1, result, n)
 				return
 			}
-			kept := s.copy(part[t], mine, n, free[t])
+			kept := schedule.copy(part[t], mine, n, free[t])
 			after := 0
-			if c.InPlace {
+			if call.InPlace {
 				after = kept
 			}
-			got := s.recv(c.Rank-1, result, n, after)
-			free[t] = s.send(c.Rank+1, part[t], n, s.reduce(part[t], result, n, kept, got))
+			got := schedule.recv(call.Rank-1, result, n, after)
+			free[t] = schedule.send(call.Rank+1, part[t], n, schedule.reduce(part[t], result, n, kept, got))
 		})
 	},
 	cost: func(c *Call) Cost {

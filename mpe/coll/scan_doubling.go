@@ -8,20 +8,20 @@ package coll
 var scanDoubling = &Algorithm{
 	Name:   "doubling",
 	Source: "Hillis, Steele, Data Parallel Algorithms (1986)",
-	build: func(c *Call, s *Schedule) {
-		n, acc := c.Bytes, Loc{Buf: RecvBuf}
-		s.Window = 3
-		tmp := [2]Loc{s.reserve(n), s.reserve(n)}
+	build: func(call *Call, schedule *Schedule) {
+		n, acc := call.Bytes, Loc{Buf: RecvBuf}
+		schedule.Window = 3
+		tmp := [2]Loc{schedule.reserve(n), schedule.reserve(n)}
 		var free [2]int
-		ready := copyInput(c, s, acc, n)
-		for k, d := 0, 1; d < c.Ranks; k, d = k+1, 2*d {
+		ready := copyInput(call, schedule, acc, n)
+		for k, d := 0, 1; d < call.Ranks; k, d = k+1, 2*d {
 			t, sent := k%2, 0
-			if c.Rank+d < c.Ranks {
-				sent = s.send(c.Rank+d, acc, n, ready)
+			if call.Rank+d < call.Ranks {
+				sent = schedule.send(call.Rank+d, acc, n, ready)
 			}
-			if c.Rank >= d {
-				got := s.recv(c.Rank-d, tmp[t], n, free[t])
-				ready = s.reduce(acc, tmp[t], n, ready, sent, got)
+			if call.Rank >= d {
+				got := schedule.recv(call.Rank-d, tmp[t], n, free[t])
+				ready = schedule.reduce(acc, tmp[t], n, ready, sent, got)
 				free[t] = ready
 			}
 		}
@@ -34,41 +34,41 @@ var scanDoubling = &Algorithm{
 var exscanDoubling = &Algorithm{
 	Name:   "doubling",
 	Source: "Hillis, Steele, Data Parallel Algorithms (1986)",
-	build: func(c *Call, s *Schedule) {
-		n, result := c.Bytes, Loc{Buf: RecvBuf}
-		s.Window = 4
-		part := s.reserve(n)
-		tmp := [2]Loc{s.reserve(n), s.reserve(n)}
+	build: func(call *Call, schedule *Schedule) {
+		n, result := call.Bytes, Loc{Buf: RecvBuf}
+		schedule.Window = 4
+		part := schedule.reserve(n)
+		tmp := [2]Loc{schedule.reserve(n), schedule.reserve(n)}
 		var free [2]int
 		ready := 0
-		if c.Rank < c.Ranks-1 { // no rank uses the last rank's contribution
-			ready = s.copy(part, c.inputLoc(), n)
+		if call.Rank < call.Ranks-1 { // no rank uses the last rank's contribution
+			ready = schedule.copy(part, call.inputLoc(), n)
 		}
 		whole := ready // the contribution may be at the place of the result
-		for k, d := 0, 1; d < c.Ranks; k, d = k+1, 2*d {
+		for k, d := 0, 1; d < call.Ranks; k, d = k+1, 2*d {
 			t, sent := k%2, 0
-			if c.Rank+d < c.Ranks {
-				sent = s.send(c.Rank+d, part, n, ready)
+			if call.Rank+d < call.Ranks {
+				sent = schedule.send(call.Rank+d, part, n, ready)
 			}
-			if c.Rank < d {
+			if call.Rank < d {
 				continue
 			}
 			from, got := result, 0
 			if k == 0 {
-				got = s.recv(c.Rank-d, result, n, whole)
+				got = schedule.recv(call.Rank-d, result, n, whole)
 				whole = got
 			} else {
 				from = tmp[t]
-				got = s.recv(c.Rank-d, from, n, free[t])
+				got = schedule.recv(call.Rank-d, from, n, free[t])
 			}
-			if c.Rank+2*d < c.Ranks { // part is sent once more
-				ready = s.reduce(part, from, n, ready, sent, got)
+			if call.Rank+2*d < call.Ranks { // part is sent once more
+				ready = schedule.reduce(part, from, n, ready, sent, got)
 			}
 			if k > 0 {
-				whole = s.reduce(result, from, n, whole, got, ready)
+				whole = schedule.reduce(result, from, n, whole, got, ready)
 				free[t] = whole
 			} else {
-				whole = s.join(got, ready)
+				whole = schedule.join(got, ready)
 			}
 		}
 	},

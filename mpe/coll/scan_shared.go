@@ -26,13 +26,13 @@ var exscanShared = &Algorithm{
 }
 
 // combineBefore combines the contributions of ranks 0 to last, if there are any.
-func (c *Call) combineBefore(s *Schedule, k chunk, last int) {
+func (c *Call) combineBefore(schedule *Schedule, k chunk, last int) {
 	if c.Collective == Scan || c.Rank < c.Ranks-1 { // no rank reads the last rank's vector
-		s.copy(k.loc, c.inputLoc().offset(k.off), k.n)
+		schedule.copy(k.loc, c.inputLoc().offset(k.off), k.n)
 	}
-	s.publish()
-	s.await(AllRanks, k.number+1)
+	schedule.publish()
+	schedule.await(AllRanks, k.number+1)
 	if last >= 0 {
-		s.combineAll(last, k.loc, Loc{RecvBuf, k.off}, k.n)
+		schedule.combineAll(last, k.loc, Loc{RecvBuf, k.off}, k.n)
 	}
 }

@@ -23,20 +23,20 @@ func (k chunk) isReused() bool { return k.number+2 < k.count }
 
 // addChunks divides n bytes into chunks, and calls part to add the steps for each chunk. The shared buffer, or half
 // of it if there are several chunks, can hold the given number of pieces of a chunk's length.
-func (s *Schedule) addChunks(c *Call, n, pieces int, part func(*Call, *Schedule, chunk)) {
+func (s *Schedule) addChunks(call *Call, n, pieces int, part func(*Call, *Schedule, chunk)) {
 	s.InOrder = true
-	room := c.Shared / pieces
+	room := call.Shared / pieces
 	if n <= room {
 		if n > 0 {
-			part(c, s, chunk{count: 1, n: n, loc: Loc{Buf: Shared}})
+			part(call, s, chunk{count: 1, n: n, loc: Loc{Buf: Shared}})
 		}
 		return
 	}
 	size := room / 2
-	size -= size % c.Elem
+	size -= size % call.Elem
 	count := (n + size - 1) / size
 	s.rounds(count, func(i int) {
-		part(c, s, chunk{number: i, count: count, off: i * size, n: min(size, n-i*size),
+		part(call, s, chunk{number: i, count: count, off: i * size, n: min(size, n-i*size),
 			loc: Loc{Shared, i % 2 * size * pieces}})
 	})
 }
@@ -95,27 +95,27 @@ func (s *Schedule) combineAll(last int, from, into Loc, n int) {
 
 // combineBlocks combines this rank's block of the chunk from the vectors of all ranks, in its own shared buffer.
 // The first publication means that the rank's chunk can be read. The second one means that its block is combined.
-func (c *Call) combineBlocks(s *Schedule, k chunk) {
-	s.copy(k.loc, c.inputLoc().offset(k.off), k.n)
-	s.publish()
+func (c *Call) combineBlocks(schedule *Schedule, k chunk) {
+	schedule.copy(k.loc, c.inputLoc().offset(k.off), k.n)
+	schedule.publish()
 	lo, hi := c.partOffset(k.n, c.Ranks, c.Rank), c.partOffset(k.n, c.Ranks, c.Rank+1)
 	for i := 1; i < c.Ranks; i++ {
 		r := (c.Rank + i) % c.Ranks
-		s.await(r, 2*k.number+1)
-		s.reduceFrom(r, k.loc.offset(lo), k.loc.offset(lo), hi-lo)
+		schedule.await(r, 2*k.number+1)
+		schedule.reduceFrom(r, k.loc.offset(lo), k.loc.offset(lo), hi-lo)
 	}
-	s.publish()
+	schedule.publish()
 }
 
 // copyBlocks copies the combined blocks to the receive buffer.
-func (c *Call) copyBlocks(s *Schedule, k chunk) {
+func (c *Call) copyBlocks(schedule *Schedule, k chunk) {
 	for i := range c.Ranks {
 		r := (c.Rank + i) % c.Ranks
 		if i > 0 {
-			s.await(r, 2*k.number+2)
+			schedule.await(r, 2*k.number+2)
 		}
 		if lo, hi := c.partOffset(k.n, c.Ranks, r), c.partOffset(k.n, c.Ranks, r+1); hi > lo {
-			s.read(r, k.loc.offset(lo), Loc{RecvBuf, k.off + lo}, hi-lo)
+			schedule.read(r, k.loc.offset(lo), Loc{RecvBuf, k.off + lo}, hi-lo)
 		}
 	}
 }

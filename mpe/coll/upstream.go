@@ -32,26 +32,26 @@ func (c *Call) tree() tree {
 }
 
 // requireTree requires that the FPGAs are all ranks except the root.
-func requireTree(c *Call) string {
+func requireTree(call *Call) string {
 	const problem = "the tree needs at least two FPGAs, which are all ranks but the root, each once"
-	if len(c.FPGAs) != c.Ranks-1 || c.Ranks < 3 {
+	if len(call.FPGAs) != call.Ranks-1 || call.Ranks < 3 {
 		return problem
 	}
-	seen := make([]bool, c.Ranks)
-	for i, r := range c.FPGAs {
-		if r < 0 || r >= c.Ranks || r == c.Root || seen[r] {
+	seen := make([]bool, call.Ranks)
+	for i, r := range call.FPGAs {
+		if r < 0 || r >= call.Ranks || r == call.Root || seen[r] {
 			return problem
 		}
 		seen[r] = true
-		if (c.Collective == Scatter || c.Collective == Gather) && r != i+1 {
+		if (call.Collective == Scatter || call.Collective == Gather) && r != i+1 {
 			return "the tree needs the root to be rank 0, and the FPGAs in the order of their ranks"
 		}
 	}
-	if c.Vector {
-		return requireUniform(c)
+	if call.Vector {
+		return requireUniform(call)
 	}
-	if c.Collective == Reduce {
-		return requireCommutative(c)
+	if call.Collective == Reduce {
+		return requireCommutative(call)
 	}
 	return ""
 }

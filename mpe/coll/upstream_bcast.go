@@ -10,20 +10,20 @@ var bcastTree = &Algorithm{
 	Name:        "tree",
 	Source:      "upstream's compiler, com_opt 1",
 	unsupported: requireTree,
-	build: func(c *Call, s *Schedule) {
-		t, data, n := c.tree(), Loc{Buf: RecvBuf}, c.Bytes
+	build: func(call *Call, schedule *Schedule) {
+		t, data, n := call.tree(), Loc{Buf: RecvBuf}, call.Bytes
 		switch {
 		case t.mine == nil:
 			for _, g := range t.groups {
-				s.send(g[0], data, n)
+				schedule.send(g[0], data, n)
 			}
-		case t.mine[0] == c.Rank:
-			got := s.recv(c.Root, data, n)
+		case t.mine[0] == call.Rank:
+			got := schedule.recv(call.Root, data, n)
 			for _, r := range t.mine[1:] {
-				s.send(r, data, n, got)
+				schedule.send(r, data, n, got)
 			}
 		default:
-			s.recv(t.mine[0], data, n)
+			schedule.recv(t.mine[0], data, n)
 		}
 	},
 }
@@ -32,27 +32,27 @@ var scatterTree = &Algorithm{
 	Name:        "tree",
 	Source:      "upstream's compiler, com_opt 1",
 	unsupported: requireTree,
-	build: func(c *Call, s *Schedule) {
-		t, n := c.tree(), c.Bytes
+	build: func(call *Call, schedule *Schedule) {
+		t, n := call.tree(), call.Bytes
 		switch {
 		case t.mine == nil:
-			if !c.InPlace {
-				s.copy(Loc{Buf: RecvBuf}, Loc{Buf: SendBuf}, n)
+			if !call.InPlace {
+				schedule.copy(Loc{Buf: RecvBuf}, Loc{Buf: SendBuf}, n)
 			}
 			at := n
 			for _, g := range t.groups {
-				s.send(g[0], Loc{SendBuf, at}, len(g)*n)
+				schedule.send(g[0], Loc{SendBuf, at}, len(g)*n)
 				at += len(g) * n
 			}
-		case t.mine[0] == c.Rank:
-			tmp := s.reserve(len(t.mine) * n)
-			got := s.recv(c.Root, tmp, len(t.mine)*n)
-			s.copy(Loc{Buf: RecvBuf}, tmp, n, got)
+		case t.mine[0] == call.Rank:
+			tmp := schedule.reserve(len(t.mine) * n)
+			got := schedule.recv(call.Root, tmp, len(t.mine)*n)
+			schedule.copy(Loc{Buf: RecvBuf}, tmp, n, got)
 			for i, r := range t.mine[1:] {
-				s.send(r, tmp.offset((i+1)*n), n, got)
+				schedule.send(r, tmp.offset((i+1)*n), n, got)
 			}
 		default:
-			s.recv(t.mine[0], Loc{Buf: RecvBuf}, n)
+			schedule.recv(t.mine[0], Loc{Buf: RecvBuf}, n)
 		}
 	},
 }

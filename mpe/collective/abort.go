@@ -56,54 +56,54 @@ func Retractable(payload []byte) bool {
 }
 
 func decodeAbort(sender int, b []byte) abortMsg {
-	f := abortMsg{
+	msg := abortMsg{
 		rank: sender, sender: sender, epoch: binary.LittleEndian.Uint64(b), comm: binary.LittleEndian.Uint32(b[8:]),
 		number: int(binary.LittleEndian.Uint32(b[12:])), collective: coll.Collective(b[16]), cause: FailureCause(b[17]),
 	}
 	if rank := int(binary.LittleEndian.Uint16(b[18:])); rank > 0 {
-		f.rank = rank - 1
+		msg.rank = rank - 1
 	}
-	return f
+	return msg
 }
 
 // sendAbort aborts the call on the other members of its communicator. err is the error with which the call has
 // failed on this rank.
 func (x *Execution) sendAbort(err error) {
-	e := x.executor
+	executor := x.executor
 	if x.aborted || x.Request == nil || x.Call.Ranks == 1 {
 		return
 	}
-	self := e.engine.Rank()
-	f := abortMsg{rank: self, sender: self, epoch: x.epoch(), comm: x.Comm, number: x.Tag,
+	self := executor.engine.Rank()
+	msg := abortMsg{rank: self, sender: self, epoch: x.epoch(), comm: x.Comm, number: x.Tag,
 		collective: x.Call.Collective, cause: x.cause}
-	if f.cause == CauseOther {
-		f.cause = e.engine.CauseOf(err)
+	if msg.cause == CauseOther {
+		msg.cause = executor.engine.CauseOf(err)
 	}
-	e.sendAborts(x.Members, &f)
-	x.sendLater(&f)
+	executor.sendAborts(x.Members, &msg)
+	x.sendLater(&msg)
 }
 
 // Refuse aborts a call on the other members, because this rank rejects it for an invalid argument and does not make
 // it. Refuse does nothing if the communicator has members whose profile carries no communicators, because they
 // cannot be notified.
-func (e *Executor) Refuse(c *Operation, cause FailureCause) {
-	x := &Execution{execution: execution{Operation: *c, executor: e}}
-	limits, err := x.checkMembers(e.engine)
-	if err != nil || limits.ByOrder || c.Call.Ranks == 1 {
+func (e *Executor) Refuse(operation *Operation, cause FailureCause) {
+	exec := &Execution{execution: execution{Operation: *operation, executor: e}}
+	limits, err := exec.checkMembers(e.engine)
+	if err != nil || limits.ByOrder || operation.Call.Ranks == 1 {
 		return
 	}
-	a := e.agreements[c.Comm]
+	a := e.agreements[operation.Comm]
 	if a == nil { // the other members cannot agree without this rank
-		a = &agreement{comm: c.Comm, members: slices.Clone(c.Members)}
-		e.agreements[c.Comm] = a
-		e.agree(a, x)
+		a = &agreement{comm: operation.Comm, members: slices.Clone(operation.Members)}
+		e.agreements[operation.Comm] = a
+		e.agree(a, exec)
 	}
-	a.lastCall = c.Tag
+	a.lastCall = operation.Tag
 	self := e.engine.Rank()
-	f := abortMsg{rank: self, sender: self, epoch: a.epoch, comm: c.Comm, number: c.Tag, collective: c.Call.Collective,
+	f := abortMsg{rank: self, sender: self, epoch: a.epoch, comm: operation.Comm, number: operation.Tag, collective: operation.Call.Collective,
 		cause: cause}
 	e.sendAborts(a.members, &f)
-	x.sendLater(&f)
+	exec.sendLater(&f)
 	a.countRejected(&f)
 }
 

@@ -64,39 +64,39 @@ const (
 )
 
 // agreeAndBegin begins a call, or queues it until the members have agreed. The error reports an invalid call.
-func (e *Executor) agreeAndBegin(x *Execution) error {
-	if x.limits.ByOrder || x.Call.Ranks == 1 {
+func (e *Executor) agreeAndBegin(exec *Execution) error {
+	if exec.limits.ByOrder || exec.Call.Ranks == 1 {
 		if e.localAgreement == nil {
 			e.localAgreement = &agreement{class: choice.Memory, sameConfig: true, table: e.table()}
 		}
-		if f := e.byOrder.begin(x); f != nil {
-			x.agreed = e.localAgreement
-			x.endAborted(f)
+		if f := e.byOrder.begin(exec); f != nil {
+			exec.agreed = e.localAgreement
+			exec.endAborted(f)
 			return nil
 		}
-		return x.begin(e.localAgreement)
+		return exec.begin(e.localAgreement)
 	}
-	a := e.agreements[x.Comm]
-	if b := e.engine.Shared(); b != nil && x.User == nil {
-		_, x.Call.Shared = b.Slots() // begin resets it if the members do not agree on a slot
+	a := e.agreements[exec.Comm]
+	if b := e.engine.Shared(); b != nil && exec.User == nil {
+		_, exec.Call.Shared = b.Slots() // begin resets it if the members do not agree on a slot
 	}
 	if a == nil || !a.done { // otherwise begin detects errors before anything is sent
-		if err := x.CheckAlgorithm(); err != nil {
+		if err := exec.CheckAlgorithm(); err != nil {
 			return err
 		}
 	}
 	if a == nil {
-		a = &agreement{comm: x.Comm, members: slices.Clone(x.Members)}
-		e.agreements[x.Comm] = a
-		e.agree(a, x)
+		a = &agreement{comm: exec.Comm, members: slices.Clone(exec.Members)}
+		e.agreements[exec.Comm] = a
+		e.agree(a, exec)
 	}
-	number := x.Tag
+	number := exec.Tag
 	if a.done {
-		if err := x.begin(a); err != nil {
+		if err := exec.begin(a); err != nil {
 			return err
 		}
 	} else {
-		a.waiting = append(a.waiting, x)
+		a.waiting = append(a.waiting, exec)
 	}
 	a.lastCall = number
 	return nil
@@ -107,40 +107,40 @@ func (e *Executor) agreeAndBegin(x *Execution) error {
 // communicator are from an earlier program that used the same numbers.
 func (e *Executor) agree(a *agreement, first *Execution) {
 	e.engine.DiscardStale(first.Comm)
-	x := new(Execution)
-	x.executor = e
-	x.Operation = Operation{
+	exec := new(Execution)
+	exec.executor = e
+	exec.Operation = Operation{
 		Call: coll.Call{Collective: coll.Allreduce, Rank: first.Call.Rank, Ranks: first.Call.Ranks,
 			Bytes: agreementLen, Elem: 8, InPlace: true},
 		Members: first.Members, Comm: first.Comm, Tag: agreementTag, Op: op.BAnd, Type: op.Uint64,
 		Recv: e.ownValue(first),
 	}
-	all := x.Recv
+	all := exec.Recv
 	if binary.LittleEndian.Uint64(all[slotsAt:]) != 0 {
 		e.slotOffer = a
 	}
-	x.onEnd = func(err error) { e.onAgreed(a, all, err) }
-	x.reduce, _ = op.Lookup(x.Op, x.Type)
-	x.algorithm, _ = coll.Find(coll.Allreduce, "recursive-doubling")
-	if err := x.algorithm.Make(&x.schedule, &x.Call); err != nil { // cannot fail if the first call is valid
+	exec.onEnd = func(err error) { e.onAgreed(a, all, err) }
+	exec.reduce, _ = op.Lookup(exec.Op, exec.Type)
+	exec.algorithm, _ = coll.Find(coll.Allreduce, "recursive-doubling")
+	if err := exec.algorithm.Make(&exec.schedule, &exec.Call); err != nil { // cannot fail if the first call is valid
 		e.onAgreed(a, nil, err)
 		return
 	}
-	a.call = x
-	x.execute()
+	a.call = exec
+	exec.execute()
 }
 
 // ownValue returns this rank's value for the agreement.
-func (e *Executor) ownValue(x *Execution) []byte {
+func (e *Executor) ownValue(exec *Execution) []byte {
 	flags := ^uint64(0)
-	if x.Call.Rank == 0 {
+	if exec.Call.Rank == 0 {
 		flags = flagMemory | flagOversubscribed | e.newEpoch()<<epochShift
 	}
 	if !e.cfg.Oversubscribed {
 		flags &^= flagOversubscribed
 	}
-	for i, rank := range x.Members {
-		if w, _ := e.engine.Wire(rank); i != x.Call.Rank && !w.SingleCopy {
+	for i, rank := range exec.Members {
+		if w, _ := e.engine.Wire(rank); i != exec.Call.Rank && !w.SingleCopy {
 			flags &^= flagMemory
 		}
 	}
@@ -148,7 +148,7 @@ func (e *Executor) ownValue(x *Execution) []byte {
 	hash := fold(e.defaultTable().Hash())<<32 | fold(e.cfg.hash())
 	b = binary.LittleEndian.AppendUint64(b, hash)
 	b = binary.LittleEndian.AppendUint64(b, ^hash)
-	return binary.LittleEndian.AppendUint64(b, e.freeSlots(x))
+	return binary.LittleEndian.AppendUint64(b, e.freeSlots(exec))
 }
 
 // fold reduces a hash from 64 bits to 32.
@@ -191,14 +191,14 @@ func (e *Executor) onAgreed(a *agreement, all []byte, err error) {
 	a.unsentAborts, a.aborts = nil, nil
 	waiting := a.waiting
 	a.waiting = nil
-	for _, x := range waiting {
+	for _, exec := range waiting {
 		failed := err
 		if failed == nil {
-			failed = x.begin(a)
+			failed = exec.begin(a)
 		}
 		if failed != nil {
-			x.failErr = failed
-			x.end(failed)
+			exec.failErr = failed
+			exec.end(failed)
 		}
 	}
 	if a.freed {

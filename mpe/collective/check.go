@@ -43,27 +43,27 @@ func (m *Operation) Check(rank Caller) (limits WireLimits, err error) {
 	if limits, err = m.checkMembers(rank); err != nil {
 		return limits, err
 	}
-	c := &m.Call
+	call := &m.Call
 	switch {
 	case m.Tag < 0 || m.Tag > math.MaxInt32:
 		return limits, fmt.Errorf("tag %d: %w", m.Tag, handshake.ErrTag)
-	case c.Elem > math.MaxInt32:
-		return limits, m.callError("elements of %d bytes: at most %d are allowed", c.Elem, math.MaxInt32)
-	case c.Token < 0 || c.Token > protocol.WordLen:
-		return limits, m.callError("tokens of %d bytes: at most %d are allowed", c.Token, protocol.WordLen)
+	case call.Elem > math.MaxInt32:
+		return limits, m.callError("elements of %d bytes: at most %d are allowed", call.Elem, math.MaxInt32)
+	case call.Token < 0 || call.Token > protocol.WordLen:
+		return limits, m.callError("tokens of %d bytes: at most %d are allowed", call.Token, protocol.WordLen)
 	}
 	// All ranks must send tokens of the same size, although only some ranks have a peer that receives no empty
 	// messages.
-	if limits.HasLimits && c.Token == 0 {
-		c.Token = protocol.WordLen
+	if limits.HasLimits && call.Token == 0 {
+		call.Token = protocol.WordLen
 	}
-	if err := c.Check(); err != nil {
+	if err := call.Check(); err != nil {
 		return limits, err
 	}
 	if err := m.checkOperation(); err != nil {
 		return limits, err
 	}
-	send, recv := c.Lengths()
+	send, recv := call.Lengths()
 	switch {
 	case send > len(m.Send):
 		return limits, m.callError("it needs %d bytes of the send buffer, which has %d", send, len(m.Send))
@@ -75,24 +75,24 @@ func (m *Operation) Check(rank Caller) (limits WireLimits, err error) {
 
 // checkMembers checks the members, and returns the limits of their wires.
 func (m *Operation) checkMembers(rank Caller) (limits WireLimits, err error) {
-	c, self := &m.Call, rank.Rank()
-	if len(m.Members) != c.Ranks || c.Rank < 0 || c.Rank >= c.Ranks || m.Members[c.Rank] != self {
-		return limits, m.callError("it is rank %d of the world, which is not number %d of %d members", self, c.Rank,
-			c.Ranks)
+	call, self := &m.Call, rank.Rank()
+	if len(m.Members) != call.Ranks || call.Rank < 0 || call.Rank >= call.Ranks || m.Members[call.Rank] != self {
+		return limits, m.callError("it is rank %d of the world, which is not number %d of %d members", self, call.Rank,
+			call.Ranks)
 	}
 	for i, world := range m.Members {
-		if i == c.Rank {
+		if i == call.Rank {
 			continue
 		}
-		w, err := rank.Wire(world)
+		wire, err := rank.Wire(world)
 		if err != nil {
 			return limits, err
 		}
-		limits.Words = limits.Words || w.Words
-		limits.ByOrder = limits.ByOrder || w.NoComms
-		limits.HasLimits = limits.HasLimits || w.Words || w.NoComms || w.NoEmpty
+		limits.Words = limits.Words || wire.Words
+		limits.ByOrder = limits.ByOrder || wire.NoComms
+		limits.HasLimits = limits.HasLimits || wire.Words || wire.NoComms || wire.NoEmpty
 	}
-	c.Flows = !limits.ByOrder
+	call.Flows = !limits.ByOrder
 	return limits, nil
 }
 
@@ -133,11 +133,11 @@ func (m *Operation) CheckAlgorithm() error {
 // CheckMessages returns an error if the wires cannot carry the messages of an algorithm that accepts the call: to a
 // peer with Words, all messages must be whole words. It reuses the memory of s. The error matches
 // handshake.ErrLength.
-func (m *Operation) CheckMessages(rank Caller, limits WireLimits, a *coll.Algorithm, s *coll.Schedule) error {
+func (m *Operation) CheckMessages(rank Caller, limits WireLimits, algorithm *coll.Algorithm, s *coll.Schedule) error {
 	if !limits.Words || max(m.Call.Elem, 1)%protocol.WordLen == 0 {
 		return nil
 	}
-	a.Build(s, &m.Call)
+	algorithm.Build(s, &m.Call)
 	for step, ok := s.Next(); ok; step, ok = s.Next() {
 		if step.Len%protocol.WordLen == 0 || step.Kind != coll.StepSend && step.Kind != coll.StepRecv {
 			continue
@@ -146,7 +146,7 @@ func (m *Operation) CheckMessages(rank Caller, limits WireLimits, a *coll.Algori
 		if w, _ := rank.Wire(peer); w.Words {
 			return fmt.Errorf("%v by %s has a message of %d bytes between rank %d and rank %d of the world: %w, "+
 				"which the wire (profile %s) needs",
-				m.Call.Collective, a.Name, step.Len, rank.Rank(), peer, handshake.ErrLength, w.Profile)
+				m.Call.Collective, algorithm.Name, step.Len, rank.Rank(), peer, handshake.ErrLength, w.Profile)
 		}
 	}
 	return nil

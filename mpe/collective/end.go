@@ -75,16 +75,16 @@ func (x *Execution) cancelAll() {
 
 // end ends the call, and begins the calls that were waiting for it.
 func (x *Execution) end(err error) {
-	e, then := x.executor, x.onEnd
+	executor, then := x.executor, x.onEnd
 	if err != nil {
 		x.sendAbort(err)
 		if x.algorithm != nil {
-			e.countFor(x).Failures++
+			executor.countFor(x).Failures++
 		}
 	}
-	remove(&e.calls, x)
+	remove(&executor.calls, x)
 	if x.Request != nil {
-		e.recordEnd(x, err)
+		executor.recordEnd(x, err)
 	}
 	order, begun := x.order, x.started
 	var sharing *sharing
@@ -94,14 +94,14 @@ func (x *Execution) end(err error) {
 	}
 	x.execution, x.inFlight, x.localSteps = execution{}, x.inFlight[:0], x.localSteps[:0]
 	if x.Request != nil {
-		e.engine.Finish(x, err)
+		executor.engine.Finish(x, err)
 	}
 	if sharing != nil {
 		sharing.beginNext()
 	}
 	if order != nil && begun {
 		order.busy = false
-		e.beginQueued(order)
+		executor.beginQueued(order)
 	}
 	if then != nil {
 		then(err)
@@ -118,13 +118,13 @@ func (e *Executor) agreeing(x *Execution) *Execution {
 
 // dequeue removes a call from the queue in which it waits for an earlier call or an agreement. It does not end the
 // agreement.
-func (e *Executor) dequeue(x *Execution) {
-	is := func(y *Execution) bool { return x == y }
-	if x.order != nil {
-		x.order.waiting = slices.DeleteFunc(x.order.waiting, is)
-	} else if x.sharedCall != nil { // endShared removes it
+func (e *Executor) dequeue(exec *Execution) {
+	is := func(y *Execution) bool { return exec == y }
+	if exec.order != nil {
+		exec.order.waiting = slices.DeleteFunc(exec.order.waiting, is)
+	} else if exec.sharedCall != nil { // endShared removes it
 		return
-	} else if a := e.agreements[x.Comm]; a != nil {
+	} else if a := e.agreements[exec.Comm]; a != nil {
 		a.waiting = slices.DeleteFunc(a.waiting, is)
 	}
 }

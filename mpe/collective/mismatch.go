@@ -14,13 +14,13 @@ import (
 // root and 32 for the bytes. Values that do not fit are clamped.
 type callWord uint64
 
-func newCallWord(c *coll.Call, o op.Op) callWord {
+func newCallWord(call *coll.Call, o op.Op) callWord {
 	const maxRoot = 1<<20 - 1
 	root := 0
-	if c.Collective.Rooted() {
-		root = min(c.Root, maxRoot)
+	if call.Collective.Rooted() {
+		root = min(call.Root, maxRoot)
 	}
-	return callWord(c.Collective)<<58 | callWord(o&(1<<6-1))<<52 | callWord(root)<<32 | callWord(min(c.Bytes,
+	return callWord(call.Collective)<<58 | callWord(o&(1<<6-1))<<52 | callWord(root)<<32 | callWord(min(call.Bytes,
 		math.MaxUint32))
 }
 

@@ -10,44 +10,44 @@ import (
 const maxAborts = 64
 
 // onAbort ends the aborted call if it is in progress, and keeps the abort if this rank has yet to make the call.
-func (e *Executor) onAbort(f *abortMsg) {
-	for _, x := range e.calls {
-		if x.Comm == f.comm && x.Tag == f.number && x.epoch() == f.epoch {
-			if slices.Contains(x.Members, f.sender) {
-				if a := x.agreement(); a != nil {
-					a.countRejected(f)
+func (e *Executor) onAbort(msg *abortMsg) {
+	for _, exec := range e.calls {
+		if exec.Comm == msg.comm && exec.Tag == msg.number && exec.epoch() == msg.epoch {
+			if slices.Contains(exec.Members, msg.sender) {
+				if a := exec.agreement(); a != nil {
+					a.countRejected(msg)
 				}
-				x.abortWith(f)
+				exec.abortWith(msg)
 			}
 			return
 		}
 	}
-	a := e.agreements[f.comm]
-	if a == nil && f.epoch == 0 {
-		e.byOrder.keepAbort(f)
+	a := e.agreements[msg.comm]
+	if a == nil && msg.epoch == 0 {
+		e.byOrder.keepAbort(msg)
 	}
 	// An abort without an epoch may be from an earlier program, so it does not apply to calls yet to be made.
-	if a == nil || f.epoch == 0 || !slices.Contains(a.members, f.sender) {
+	if a == nil || msg.epoch == 0 || !slices.Contains(a.members, msg.sender) {
 		return
 	}
-	if a.done && (a.epoch != f.epoch || !isAhead(f.number, a.lastCall)) {
-		if a.epoch == f.epoch {
-			a.countRejected(f)
+	if a.done && (a.epoch != msg.epoch || !isAhead(msg.number, a.lastCall)) {
+		if a.epoch == msg.epoch {
+			a.countRejected(msg)
 		}
 		return // it concerns other calls, or a call that has ended
 	}
-	a.keepAbort(f)
+	a.keepAbort(msg)
 }
 
 // abortWith ends a call that another rank has aborted.
-func (x *Execution) abortWith(f *abortMsg) {
+func (x *Execution) abortWith(msg *abortMsg) {
 	if x.failErr != nil { // a user's function still uses the call's buffers
 		return
 	}
 	x.aborted = true
-	err := f.error()
+	err := msg.error()
 	if !x.started {
-		again := *f
+		again := *msg
 		again.sender = x.executor.engine.Rank()
 		x.sendLater(&again)
 		x.executor.dequeue(x)
@@ -84,12 +84,12 @@ func distance(number, last int) int {
 
 // keepAbort keeps an abort of a call that this rank has yet to make. If there are maxAborts, the abort of the latest
 // call is dropped.
-func (a *agreement) keepAbort(f *abortMsg) {
-	if slices.ContainsFunc(a.aborts, func(g abortMsg) bool { return g.number == f.number && g.epoch == f.epoch }) {
+func (a *agreement) keepAbort(msg *abortMsg) {
+	if slices.ContainsFunc(a.aborts, func(g abortMsg) bool { return g.number == msg.number && g.epoch == msg.epoch }) {
 		return
 	}
 	if len(a.aborts) < maxAborts {
-		a.aborts = append(a.aborts, *f)
+		a.aborts = append(a.aborts, *msg)
 		return
 	}
 	last := 0
@@ -98,8 +98,8 @@ func (a *agreement) keepAbort(f *abortMsg) {
 			last = i
 		}
 	}
-	if distance(f.number, a.lastCall) < distance(a.aborts[last].number, a.lastCall) {
-		a.aborts[last] = *f
+	if distance(msg.number, a.lastCall) < distance(a.aborts[last].number, a.lastCall) {
+		a.aborts[last] = *msg
 	}
 }
 
@@ -117,27 +117,27 @@ type byOrder struct {
 // only the call on the rank that aborted it, because the program there may continue with a call that the other
 // ranks make as well. As there is no epoch, the abort may be from an earlier program that made as many calls, and
 // whose packets are still in transit. Therefore no abort is kept before a program's first call.
-func (b *byOrder) keepAbort(f *abortMsg) {
-	if f.cause != CausePeerLost || b.lastCall == 0 || f.comm != b.comm || !isAhead(f.number, b.lastCall) ||
+func (b *byOrder) keepAbort(msg *abortMsg) {
+	if msg.cause != CausePeerLost || b.lastCall == 0 || msg.comm != b.comm || !isAhead(msg.number, b.lastCall) ||
 		len(b.aborts) == maxAborts {
 		return
 	}
-	if !slices.ContainsFunc(b.aborts, func(g abortMsg) bool { return g.number == f.number }) {
-		b.aborts = append(b.aborts, *f)
+	if !slices.ContainsFunc(b.aborts, func(g abortMsg) bool { return g.number == msg.number }) {
+		b.aborts = append(b.aborts, *msg)
 	}
 }
 
 // begin records a call that the program makes, and returns the abort kept for it, or nil.
-func (b *byOrder) begin(x *Execution) (found *abortMsg) {
-	if x.Call.Ranks == 1 {
+func (b *byOrder) begin(exec *Execution) (found *abortMsg) {
+	if exec.Call.Ranks == 1 {
 		return nil
 	}
-	b.comm, b.lastCall = x.Comm, x.Tag
+	b.comm, b.lastCall = exec.Comm, exec.Tag
 	b.aborts = slices.DeleteFunc(b.aborts, func(f abortMsg) bool {
-		if f.number == x.Tag && slices.Contains(x.Members, f.sender) {
+		if f.number == exec.Tag && slices.Contains(exec.Members, f.sender) {
 			found = &f
 		}
-		return !isAhead(f.number, x.Tag)
+		return !isAhead(f.number, exec.Tag)
 	})
 	return found
 }

@@ -83,30 +83,30 @@ func (x *Execution) tryBegin() bool {
 }
 
 // beginQueued begins the next queued broadcast, if there is one and it may begin.
-func (e *Executor) beginQueued(o *Ordering) {
-	if o.busy || o.unconfirmed > 0 || len(o.waiting) == 0 {
+func (e *Executor) beginQueued(ordering *Ordering) {
+	if ordering.busy || ordering.unconfirmed > 0 || len(ordering.waiting) == 0 {
 		return
 	}
-	x := o.waiting[0]
-	o.waiting = append(o.waiting[:0], o.waiting[1:]...)
-	o.busy = true
+	x := ordering.waiting[0]
+	ordering.waiting = append(ordering.waiting[:0], ordering.waiting[1:]...)
+	ordering.busy = true
 	x.run()
 }
 
 // setOrder sets the call's order, and reports or announces changes of status.
 func (x *Execution) setOrder() {
-	c, o := &x.Call, x.order
-	for len(o.announced) > 0 && int32(x.broadcastNumber-o.announced[0].firstNumber) >= 0 {
-		o.status = o.announced[0].status
-		o.announced = append(o.announced[:0], o.announced[1:]...)
+	call, ordering := &x.Call, x.order
+	for len(ordering.announced) > 0 && int32(x.broadcastNumber-ordering.announced[0].firstNumber) >= 0 {
+		ordering.status = ordering.announced[0].status
+		ordering.announced = append(ordering.announced[:0], ordering.announced[1:]...)
 	}
-	if slices.ContainsFunc(o.status, func(s coll.Status) bool { return s != coll.Free }) {
-		c.Order = coll.TransmissionOrder(c.Root, o.status, c.OrderForm)
+	if slices.ContainsFunc(ordering.status, func(s coll.Status) bool { return s != coll.Free }) {
+		call.Order = coll.TransmissionOrder(call.Root, ordering.status, call.OrderForm)
 	}
-	if c.Rank == c.Root {
+	if call.Rank == call.Root {
 		x.executor.announceOrder(x)
 	} else {
-		x.executor.reportStatus(x.Members[c.Root])
+		x.executor.reportStatus(x.Members[call.Root])
 	}
 }
 
@@ -119,30 +119,30 @@ func (e *Executor) reportStatus(root int) {
 }
 
 // announceOrder announces the order that follows from the reported statuses to the members, if it has changed.
-func (e *Executor) announceOrder(x *Execution) {
-	c, o := &x.Call, x.order
-	if len(o.announced) > 0 {
+func (e *Executor) announceOrder(exec *Execution) {
+	call, ordering := &exec.Call, exec.order
+	if len(ordering.announced) > 0 {
 		return // one announcement at a time
 	}
-	status, changed := make([]coll.Status, c.Ranks), false
-	for i, rank := range x.Members {
-		if i != c.Rank {
-			status[i] = c.OrderForm.Key(e.ranks[rank].status)
+	status, changed := make([]coll.Status, call.Ranks), false
+	for i, rank := range exec.Members {
+		if i != call.Rank {
+			status[i] = call.OrderForm.Key(e.ranks[rank].status)
 		}
-		changed = changed || status[i] != coll.Free && o.status == nil || o.status != nil && status[i] != o.status[i]
+		changed = changed || status[i] != coll.Free && ordering.status == nil || ordering.status != nil && status[i] != ordering.status[i]
 	}
 	if !changed {
 		return
 	}
-	from := x.broadcastNumber + 2
-	o.announced = append(o.announced, announcement{from, status})
-	text := binary.LittleEndian.AppendUint32(make([]byte, 0, orderHeader), x.Comm)
+	from := exec.broadcastNumber + 2
+	ordering.announced = append(ordering.announced, announcement{from, status})
+	text := binary.LittleEndian.AppendUint32(make([]byte, 0, orderHeader), exec.Comm)
 	text = binary.LittleEndian.AppendUint32(text, from)
 	text = append(text, coll.PackStatus(status)...)
-	for i, rank := range x.Members {
-		if i != c.Rank {
-			o.unconfirmed++
-			e.engine.SendInternal(rank, orderComm, 0, text, o)
+	for i, rank := range exec.Members {
+		if i != call.Rank {
+			ordering.unconfirmed++
+			e.engine.SendInternal(rank, orderComm, 0, text, ordering)
 		}
 	}
 }

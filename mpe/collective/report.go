@@ -76,29 +76,29 @@ func (e *Executor) Disagreements() uint64 { return e.disagreements }
 
 // Calls describes the calls in progress.
 func (e *Executor) Calls() (list []Snapshot) {
-	for _, x := range e.calls {
-		since := e.engine.Now() - x.posted
-		s := Snapshot{
-			Collective: x.Call.Collective.String(), Comm: x.Comm, Number: x.Tag, Seconds: since.Seconds(),
-			Root: x.root(), Bytes: x.bytes(),
+	for _, exec := range e.calls {
+		since := e.engine.Now() - exec.posted
+		snapshot := Snapshot{
+			Collective: exec.Call.Collective.String(), Comm: exec.Comm, Number: exec.Tag, Seconds: since.Seconds(),
+			Root: exec.root(), Bytes: exec.bytes(),
 		}
-		if len(x.Members) < len(e.ranks) {
-			s.Members = slices.Clone(x.Members)
+		if len(exec.Members) < len(e.ranks) {
+			snapshot.Members = slices.Clone(exec.Members)
 		}
-		of := x
-		if x.started {
-			s.Algorithm = x.algorithm.Name
+		of := exec
+		if exec.started {
+			snapshot.Algorithm = exec.algorithm.Name
 		} else {
-			of = e.agreeing(x)
+			of = e.agreeing(exec)
 		}
 		if of != nil {
-			s.WaitsFor = of.awaitedRanks()
+			snapshot.WaitsFor = of.awaitedRanks()
 		}
-		if !x.started && len(s.WaitsFor) > 0 {
-			s.silent = x.silentMembers()
+		if !exec.started && len(snapshot.WaitsFor) > 0 {
+			snapshot.silent = exec.silentMembers()
 		}
-		s.since, s.computing = since, x.computing > 0
-		list = append(list, s)
+		snapshot.since, snapshot.computing = since, exec.computing > 0
+		list = append(list, snapshot)
 	}
 	return list
 }

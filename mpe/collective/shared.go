@@ -138,13 +138,13 @@ type share struct {
 
 // freeSlots returns the slots that no communicator uses, if all members of a call share memory. Only one agreement
 // at a time offers slots. A communicator whose members agree at the same time gets no slot.
-func (e *Executor) freeSlots(x *Execution) (mask uint64) {
-	b := e.engine.Shared()
-	if b == nil || e.slotOffer != nil {
+func (e *Executor) freeSlots(exec *Execution) (mask uint64) {
+	buffers := e.engine.Shared()
+	if buffers == nil || e.slotOffer != nil {
 		return 0
 	}
-	for i, rank := range x.Members {
-		if w, _ := e.engine.Wire(rank); i != x.Call.Rank && !w.Shared {
+	for i, rank := range exec.Members {
+		if w, _ := e.engine.Wire(rank); i != exec.Call.Rank && !w.Shared {
 			return 0
 		}
 	}
@@ -153,9 +153,9 @@ func (e *Executor) freeSlots(x *Execution) (mask uint64) {
 			e.release(s)
 		}
 	}
-	slots, _ := b.Slots()
+	slots, _ := buffers.Slots()
 	mask = (^uint64(0) >> (64 - min(slots, 64))) &^ e.slotsInUse
-	b.Clear(mask, sequenceAfter(0))
+	buffers.Clear(mask, sequenceAfter(0))
 	return mask
 }
 
@@ -166,14 +166,14 @@ func (e *Executor) assignSlot(a *agreement, mask uint64) {
 	}
 	slot := bits.TrailingZeros64(mask)
 	e.slotsInUse |= 1 << slot
-	b := e.engine.Shared()
-	_, half := b.Slots()
-	s := &sharing{buffers: b, slot: slot, half: half, members: a.members,
+	buffers := e.engine.Shared()
+	_, half := buffers.Slots()
+	s := &sharing{buffers: buffers, slot: slot, half: half, members: a.members,
 		self: slices.Index(a.members, e.engine.Rank()), epoch: a.epoch + uint64(a.comm),
 		lastSeen: make([]uint64, len(a.members))}
 	s.lastSeen[s.self] = sequenceAfter(0)
 	a.sharing, e.slots[slot] = s, s
-	b.Use(slot, s.epoch)
+	buffers.Use(slot, s.epoch)
 }
 
 // releaseSlot withdraws the communicator's offer and releases its slot.
@@ -239,14 +239,14 @@ func (x *Execution) enqueue(s *sharing) {
 // countRejected counts a call that a member has rejected. All members count it, so that their numbers stay equal: a member
 // that has not made the call on shared buffers counts it as failed. If a later call has already been counted, skip
 // does nothing; the mismatch is then detected by its digest.
-func (a *agreement) countRejected(f *abortMsg) {
+func (a *agreement) countRejected(msg *abortMsg) {
 	s := a.sharing
-	if s == nil || !f.cause.refused() || s.lastTag != 0 && !isAhead(f.number, s.lastTag) {
+	if s == nil || !msg.cause.refused() || s.lastTag != 0 && !isAhead(msg.number, s.lastTag) {
 		return
 	}
 	s.posted++
-	s.lastTag = f.number
-	s.queue = append(s.queue, queuedCall{number: s.posted, callID: callID{digest: refusedDigest(f.number)}})
+	s.lastTag = msg.number
+	s.queue = append(s.queue, queuedCall{number: s.posted, callID: callID{digest: refusedDigest(msg.number)}})
 	if len(s.queue) == 1 {
 		s.beginNext()
 	}
@@ -281,21 +281,21 @@ func (x *Execution) endShared(failed bool) {
 // see its failure, so failed calls are processed in order, too.
 func (s *sharing) beginNext() {
 	for len(s.queue) > 0 {
-		t := s.queue[0]
-		if t.call != nil {
-			if !t.call.started {
-				t.call.run()
+		call := s.queue[0]
+		if call.call != nil {
+			if !call.call.started {
+				call.call.run()
 			}
 			return
 		}
-		if rank := s.laggingMember(t.number); rank >= 0 {
-			s.buffers.Await(s.members[rank], s.slot, sequenceAfter(t.number-2))
+		if rank := s.laggingMember(call.number); rank >= 0 {
+			s.buffers.Await(s.members[rank], s.slot, sequenceAfter(call.number-2))
 			return
 		}
-		s.describe(&t)
-		s.buffers.Fail(s.slot, t.number)
-		s.lastCalls[t.number&1] = callID{} // not a mismatch: the members know that this rank has failed
-		s.publish(sequenceAfter(t.number))
+		s.describe(&call)
+		s.buffers.Fail(s.slot, call.number)
+		s.lastCalls[call.number&1] = callID{} // not a mismatch: the members know that this rank has failed
+		s.publish(sequenceAfter(call.number))
 		s.queue = append(s.queue[:0], s.queue[1:]...)
 	}
 }

@@ -90,13 +90,13 @@ func (x *Execution) Prepare(c *Operation, rank Caller) (err error) {
 
 // Start begins a prepared call. Engine.Finish reports its end, perhaps before Start returns. If Start returns an
 // error, nothing was sent; the error is a *coll.CallError or matches handshake.ErrLength.
-func (e *Executor) Start(x *Execution, request any) error {
-	x.executor, x.Request, x.posted = e, request, e.engine.Now()
-	e.calls = append(e.calls, x)
-	err := e.agreeAndBegin(x)
+func (e *Executor) Start(exec *Execution, request any) error {
+	exec.executor, exec.Request, exec.posted = e, request, e.engine.Now()
+	e.calls = append(e.calls, exec)
+	err := e.agreeAndBegin(exec)
 	if err != nil {
-		x.Request = nil
-		x.end(err)
+		exec.Request = nil
+		exec.end(err)
 	}
 	return err
 }
@@ -106,18 +106,18 @@ func (x *Execution) begin(agreed *agreement) error {
 	if agreed.sharing == nil {
 		x.Call.Shared = 0
 	}
-	a, err := x.choose(agreed)
+	algorithm, err := x.choose(agreed)
 	if err != nil {
 		return err
 	}
-	x.algorithm, x.Algorithm, x.agreed = a, a.Name, agreed
-	if err := a.PrepareCall(&x.Call); err != nil {
+	x.algorithm, x.Algorithm, x.agreed = algorithm, algorithm.Name, agreed
+	if err := algorithm.PrepareCall(&x.Call); err != nil {
 		return err
 	}
-	if err := x.CheckMessages(x.executor.engine, x.limits, a, &x.schedule); err != nil {
+	if err := x.CheckMessages(x.executor.engine, x.limits, algorithm, &x.schedule); err != nil {
 		return err
 	}
-	if a.Shares {
+	if algorithm.Shares {
 		x.enqueue(agreed.sharing)
 		return nil
 	}
@@ -150,40 +150,40 @@ func (x *Execution) count() {
 
 // choose returns the algorithm. It is the same on all ranks.
 func (x *Execution) choose(agreed *agreement) (*coll.Algorithm, error) {
-	c := &x.Call
+	call := &x.Call
 	switch {
 	case x.limits.ByOrder:
 		return x.chooseUpstream()
 	case x.Algorithm != "":
-		return coll.Find(c.Collective, x.Algorithm)
+		return coll.Find(call.Collective, x.Algorithm)
 	}
 	cfg := &x.executor.cfg
 	by, forced := choice.Choice{}, false
 	if agreed.sameConfig {
-		by, forced = cfg.Force.Choose(c)
+		by, forced = cfg.Force.Choose(call)
 	}
 	if !forced {
-		by = agreed.table.Choose(agreed.class, c)
+		by = agreed.table.Choose(agreed.class, call)
 	}
-	if c.Segment == 0 {
-		c.Segment = by.Segment
+	if call.Segment == 0 {
+		call.Segment = by.Segment
 	}
-	return coll.Find(c.Collective, by.Algorithm)
+	return coll.Find(call.Collective, by.Algorithm)
 }
 
 // setOrdering makes the order of a broadcast's chain depend on status, if the caller requests it or if all members are
 // configured to do so.
 func (x *Execution) setOrdering(agreed *agreement) {
-	c := &x.Call
-	if c.Collective != coll.Bcast || !x.algorithm.Segmented || c.Order != nil || !c.Flows || c.Ranks < 3 ||
-		c.Bytes == 0 {
+	call := &x.Call
+	if call.Collective != coll.Bcast || !x.algorithm.Segmented || call.Order != nil || !call.Flows || call.Ranks < 3 ||
+		call.Bytes == 0 {
 		return
 	}
-	if c.OrderForm == coll.OrderFixed && agreed.sameConfig {
-		c.OrderForm = x.executor.cfg.Order
+	if call.OrderForm == coll.OrderFixed && agreed.sameConfig {
+		call.OrderForm = x.executor.cfg.Order
 	}
-	if c.OrderForm != coll.OrderFixed {
-		x.order = agreed.ordering(x.Members[c.Root])
+	if call.OrderForm != coll.OrderFixed {
+		x.order = agreed.ordering(x.Members[call.Root])
 		x.order.posted++
 		x.broadcastNumber = x.order.posted
 	}
@@ -191,20 +191,20 @@ func (x *Execution) setOrdering(agreed *agreement) {
 
 // chooseUpstream returns the algorithm that ranks built with upstream's compiler use.
 func (x *Execution) chooseUpstream() (*coll.Algorithm, error) {
-	c := &x.Call
+	call := &x.Call
 	cfg := &x.executor.cfg
 	if cfg.Tree || x.Algorithm == "tree" {
-		c.FPGAs = x.membersOf(cfg.FPGAs)
+		call.FPGAs = x.membersOf(cfg.FPGAs)
 	}
 	if x.Algorithm != "" {
-		return coll.Find(c.Collective, x.Algorithm)
+		return coll.Find(call.Collective, x.Algorithm)
 	}
 	// Two or more FPGAs that were built with the tree support no other algorithm: they would wait for its messages.
 	// If the tree does not support the call, the call is rejected.
-	if len(c.FPGAs) > 1 && coll.Named(c.Collective, "tree") != nil {
-		return coll.Find(c.Collective, "tree")
+	if len(call.FPGAs) > 1 && coll.Named(call.Collective, "tree") != nil {
+		return coll.Find(call.Collective, "tree")
 	}
-	return coll.ByOrder(c)
+	return coll.ByOrder(call)
 }
 
 // membersOf returns the members that are in a list of ranks of the world, in the order of the list.

@@ -69,25 +69,25 @@ func (x *Execution) subslice(b []byte, at coll.Loc, n int) ([]byte, error) {
 }
 
 // post posts the message, or both messages, of a step.
-func (x *Execution) post(s *coll.Step, number int) {
+func (x *Execution) post(step *coll.Step, number int) {
 	var err error
-	switch s.Kind {
+	switch step.Kind {
 	case coll.StepForward:
-		err = x.forward(s, number)
+		err = x.forward(step, number)
 	case coll.StepSend:
 		var buf []byte
-		if buf, err = x.bytesAt(s.From, s.Len); err == nil {
-			m := x.message(true, s.Peer, number, buf)
-			m.Piece = s.Piece
+		if buf, err = x.bytesAt(step.From, step.Len); err == nil {
+			m := x.message(true, step.Peer, number, buf)
+			m.Piece = step.Piece
 			err = x.executor.engine.Start(m)
 		}
 	default:
 		var buf []byte
-		if buf, err = x.bytesAt(s.Into, s.Len); err == nil {
-			if s.Into.Buf == coll.Blank { // another rank's token may be longer
+		if buf, err = x.bytesAt(step.Into, step.Len); err == nil {
+			if step.Into.Buf == coll.Blank { // another rank's token may be longer
 				buf = x.discardBuf[:]
 			}
-			err = x.executor.engine.Start(x.message(false, s.Peer, number, buf))
+			err = x.executor.engine.Start(x.message(false, step.Peer, number, buf))
 		}
 	}
 	if err != nil {
@@ -96,13 +96,13 @@ func (x *Execution) post(s *coll.Step, number int) {
 }
 
 // forward begins a StepForward.
-func (x *Execution) forward(s *coll.Step, number int) error {
-	buf, err := x.bytesAt(s.Into, s.Len)
+func (x *Execution) forward(step *coll.Step, number int) error {
+	buf, err := x.bytesAt(step.Into, step.Len)
 	if err != nil {
 		return err
 	}
-	recv, send := x.message(false, s.Peer, number, buf), x.message(true, s.To, number, buf)
-	recv.Piece, send.Piece = s.Piece, s.Piece
+	recv, send := x.message(false, step.Peer, number, buf), x.message(true, step.To, number, buf)
+	recv.Piece, send.Piece = step.Piece, step.Piece
 	recv.sibling, send.sibling = send, recv
 	recv.later, err = x.executor.engine.Forward(recv, send)
 	if recv.later { // send is sent as a whole
@@ -114,19 +114,19 @@ func (x *Execution) forward(s *coll.Step, number int) error {
 
 // message returns a new message to or from a rank of the communicator. It is in flight until release.
 func (x *Execution) message(send bool, peer, number int, buf []byte) *Message {
-	e := x.executor
-	var m *Message
-	if last := len(e.spare) - 1; last >= 0 {
-		m = e.spare[last]
-		e.spare = e.spare[:last]
+	executor := x.executor
+	var msg *Message
+	if last := len(executor.spare) - 1; last >= 0 {
+		msg = executor.spare[last]
+		executor.spare = executor.spare[:last]
 	} else {
-		m = new(Message)
+		msg = new(Message)
 	}
-	e.lastID++
-	*m = Message{Call: &x.Operation, Tag: x.messageTag(), Send: send, Sync: x.Tag == agreementTag,
-		Peer: x.Members[peer], Buf: buf, x: x, step: number, id: e.lastID}
-	x.inFlight = append(x.inFlight, m)
-	return m
+	executor.lastID++
+	*msg = Message{Call: &x.Operation, Tag: x.messageTag(), Send: send, Sync: x.Tag == agreementTag,
+		Peer: x.Members[peer], Buf: buf, x: x, step: number, id: executor.lastID}
+	x.inFlight = append(x.inFlight, msg)
+	return msg
 }
 
 // release removes a message from the messages in flight, and recycles it.
@@ -137,33 +137,33 @@ func (x *Execution) release(m *Message) {
 }
 
 // runLocal executes a step without a message.
-func (x *Execution) runLocal(s *localStep) {
-	reads, writes := s.Extents()
-	from, err := x.bytesAt(s.From, reads)
-	if err != nil && s.Kind != coll.StepJoin {
-		x.fail(s.number, err)
+func (x *Execution) runLocal(step *localStep) {
+	reads, writes := step.Extents()
+	from, err := x.bytesAt(step.From, reads)
+	if err != nil && step.Kind != coll.StepJoin {
+		x.fail(step.number, err)
 		return
 	}
 	var into []byte
-	switch s.Kind {
+	switch step.Kind {
 	case coll.StepJoin:
 	default:
-		if into, err = x.bytesAt(s.Into, writes); err != nil {
-			x.fail(s.number, err)
+		if into, err = x.bytesAt(step.Into, writes); err != nil {
+			x.fail(step.number, err)
 			return
 		}
-		if s.Kind == coll.StepPack {
-			s.Pack(into, from)
+		if step.Kind == coll.StepPack {
+			step.Pack(into, from)
 			break
 		}
-		if x.User != nil && s.Kind != coll.StepCopy {
+		if x.User != nil && step.Kind != coll.StepCopy {
 			x.computing++
-			x.executor.engine.Compute(Job{x, s.Kind, s.number, into, from})
+			x.executor.engine.Compute(Job{x, step.Kind, step.number, into, from})
 			return
 		}
-		_ = x.combine(s.Kind, into, from) // only a user's function returns an error
+		_ = x.combine(step.Kind, into, from) // only a user's function returns an error
 	}
-	x.progress.MarkDone(s.number)
+	x.progress.MarkDone(step.number)
 }
 
 // combine executes a step on its bytes. The only possible error is from the user's function.
@@ -201,17 +201,17 @@ type Job struct {
 func (j *Job) Run() error { return j.x.combine(j.kind, j.into, j.from) }
 
 // JobDone records that a job ended. err is the result of Run.
-func (e *Executor) JobDone(j Job, err error) {
-	x := j.x
-	x.computing--
+func (e *Executor) JobDone(job Job, err error) {
+	exec := job.x
+	exec.computing--
 	switch {
-	case x.failErr != nil:
+	case exec.failErr != nil:
 	case err != nil:
-		x.fail(j.number, err)
+		exec.fail(job.number, err)
 	default:
-		x.progress.MarkDone(j.number)
+		exec.progress.MarkDone(job.number)
 	}
-	x.wake()
+	exec.wake()
 }
 
 // wake makes Advance continue the call.
@@ -224,29 +224,29 @@ func (x *Execution) wake() {
 
 // MessageDone records that a message has ended, with its length or an error. An error that matches ErrCallFailed means
 // that the peer has aborted the call.
-func (e *Executor) MessageDone(m *Message, bytes int64, err error) {
-	x, number := m.x, m.step
-	x.aborted = x.aborted || errors.Is(err, ErrCallFailed)
-	if s := x.progress.Step(number); err == nil && !m.Send && s.Into.Buf != coll.Blank && bytes != int64(s.Len) {
+func (e *Executor) MessageDone(message *Message, bytes int64, err error) {
+	exec, number := message.x, message.step
+	exec.aborted = exec.aborted || errors.Is(err, ErrCallFailed)
+	if s := exec.progress.Step(number); err == nil && !message.Send && s.Into.Buf != coll.Blank && bytes != int64(s.Len) {
 		err = fmt.Errorf("it has %d bytes: %w", bytes, ErrMismatch)
 	}
-	other, later := m.sibling, m.later
-	x.release(m)
+	other, later := message.sibling, message.later
+	exec.release(message)
 	switch {
 	case err != nil:
-		x.fail(number, err)
+		exec.fail(number, err)
 	case other == nil:
-		x.progress.MarkDone(number)
+		exec.progress.MarkDone(number)
 	default: // the other half of a forward is still in flight
 		other.sibling = nil
 		if later {
-			x.inFlight = append(x.inFlight, other)
+			exec.inFlight = append(exec.inFlight, other)
 			if err := e.engine.Start(other); err != nil {
-				x.fail(number, err)
+				exec.fail(number, err)
 			}
 		}
 	}
-	x.wake()
+	exec.wake()
 }
 
 // fail makes the call end because a step failed. No further step begins, and messages in flight are cancelled or

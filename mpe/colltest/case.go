@@ -107,8 +107,8 @@ func NewCase(of coll.Collective, algorithm string, ranks, root, n int) *Case {
 }
 
 // Start posts the call of a rank, as number tag of communicator 1.
-func (c *Case) Start(e mpe.Device, tag int) (mpe.Op, error) {
-	r := e.Rank()
+func (c *Case) Start(device mpe.Device, tag int) (mpe.Op, error) {
+	r := device.Rank()
 	call := c.Call
 	call.Rank, call.FPGAs = r, nil
 	x := collective.Operation{Call: call, Comm: 1, Tag: tag, Send: c.Send[r], Recv: c.Recv[r], Op: op.Sum,
@@ -116,7 +116,7 @@ func (c *Case) Start(e mpe.Device, tag int) (mpe.Op, error) {
 	for m := range call.Ranks {
 		x.Members = append(x.Members, m)
 	}
-	return e.StartCollective(&x)
+	return device.StartCollective(&x)
 }
 
 // Check compares a rank's result.
@@ -160,7 +160,7 @@ func Run(ranks []mpe.Device, cases []*Case, within time.Duration) error {
 // devices choose, with blocks of so many elements. The ranks have shared buffers of so many bytes.
 func AllCases(ranks int, roots, lengths []int, shared int) (cases []*Case) {
 	for of := coll.Barrier; of <= coll.Exscan; of++ {
-		for _, a := range coll.Algorithms(of) {
+		for _, algorithm := range coll.Algorithms(of) {
 			for i, root := range roots {
 				rooted := of == coll.Bcast || of == coll.Reduce || of == coll.Gather || of == coll.Scatter
 				if i > 0 && (!rooted || slices.Contains(roots[:i], root)) {
@@ -168,24 +168,24 @@ func AllCases(ranks int, roots, lengths []int, shared int) (cases []*Case) {
 				}
 				lengths := slices.Clip(lengths)
 				switch { // longer ones take another way
-				case a.Name == "atomic":
+				case algorithm.Name == "atomic":
 					lengths = append(lengths, 20_000)
-				case a.Shares && (of <= coll.Allreduce || of >= coll.Scan):
+				case algorithm.Shares && (of <= coll.Allreduce || of >= coll.Scan):
 					lengths = append(lengths, shared/4+4321)
-				case a.Shares:
+				case algorithm.Shares:
 					lengths = append(lengths, (shared/2+4321)/ranks)
 				}
 				for j, n := range lengths {
 					if of == coll.Barrier && j > 0 {
 						continue
 					}
-					c := NewCase(of, a.Name, ranks, root, n)
-					if a.Segmented && n > 100 {
+					c := NewCase(of, algorithm.Name, ranks, root, n)
+					if algorithm.Segmented && n > 100 {
 						c.Call.Segment = 400
 					}
 					probe := c.Call
 					probe.Flows, probe.Shared = true, shared
-					if a.Name != "tree" && a.CheckSupport(probe) == nil {
+					if algorithm.Name != "tree" && algorithm.CheckSupport(probe) == nil {
 						cases = append(cases, c)
 					}
 				}

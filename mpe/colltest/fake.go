@@ -24,18 +24,18 @@ type Fake interface {
 // goroutine of its own carries it out. If it fails, other ranks get no abort. It is for
 // fakes: an engine carries calls out itself.
 func StartOn(dev Fake, c *collective.Operation) (mpe.Op, error) {
-	x := &fakeCall{Operation: *c, dev: dev, wake: make(chan struct{}, 1), done: make(chan struct{})}
-	if err := x.prepare(); err != nil {
+	call := &fakeCall{Operation: *c, dev: dev, wake: make(chan struct{}, 1), done: make(chan struct{})}
+	if err := call.prepare(); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancelCause(context.Background())
-	x.cancel = cancel
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if !x.advance() {
-		go x.run(ctx)
+	call.cancel = cancel
+	call.mu.Lock()
+	defer call.mu.Unlock()
+	if !call.advance() {
+		go call.run(ctx)
 	}
-	return x, nil
+	return call, nil
 }
 
 // fakeCall is a call that is carried out by messages.
@@ -75,21 +75,21 @@ func (x *fakeCall) prepare() error {
 	if err != nil {
 		return err
 	}
-	c := &x.Call
+	call := &x.Call
 	switch {
 	case x.Algorithm != "":
-		x.algorithm, err = coll.Find(c.Collective, x.Algorithm)
+		x.algorithm, err = coll.Find(call.Collective, x.Algorithm)
 	case limits.ByOrder:
-		x.algorithm, err = coll.ByOrder(c)
+		x.algorithm, err = coll.ByOrder(call)
 	default:
-		x.algorithm = coll.Algorithms(c.Collective)[0] // it fits every call
+		x.algorithm = coll.Algorithms(call.Collective)[0] // it fits every call
 	}
-	s := new(coll.Schedule)
+	schedule := new(coll.Schedule)
 	if err == nil {
-		err = x.CheckMessages(x.dev, limits, x.algorithm, s)
+		err = x.CheckMessages(x.dev, limits, x.algorithm, schedule)
 	}
 	if err == nil {
-		err = x.algorithm.Make(s, c)
+		err = x.algorithm.Make(schedule, call)
 	}
 	if err != nil {
 		return err
@@ -101,8 +101,8 @@ func (x *fakeCall) prepare() error {
 		}
 		x.reduce = func(in, inout []byte) error { f(inout, in); return nil }
 	}
-	x.scratch, x.progress = make([]byte, s.Scratch), new(coll.Progress)
-	x.progress.Begin(s)
+	x.scratch, x.progress = make([]byte, schedule.Scratch), new(coll.Progress)
+	x.progress.Begin(schedule)
 	return nil
 }
 
@@ -159,43 +159,43 @@ func (x *fakeCall) end() {
 
 // step begins a step.
 func (x *fakeCall) step(s *coll.Step, number int) {
-	m := fakeMessage{Step: *s, number: number}
+	message := fakeMessage{Step: *s, number: number}
 	var err error
 	switch {
 	case s.Kind == coll.StepForward, s.Piece != 0 && s.Piece < s.Len:
 		err = errors.New("a fake cannot forward messages while they arrive")
 	case s.Sends() || s.Receives():
-		m.op, err = x.post(s)
+		message.op, err = x.post(s)
 	case x.User != nil && (s.Kind == coll.StepReduce || s.Kind == coll.StepReduceRight):
 		x.computing++
-		go x.user(m)
+		go x.user(message)
 		return
 	case s.Kind != coll.StepJoin:
 		err = x.compute(s)
 	}
 	switch {
 	case err != nil:
-		x.fail(&m, err)
-	case m.op != nil:
-		m.op.Notify(x.wake)
-		x.inFlight = append(x.inFlight, m)
+		x.fail(&message, err)
+	case message.op != nil:
+		message.op.Notify(x.wake)
+		x.inFlight = append(x.inFlight, message)
 	default:
 		x.progress.MarkDone(number)
 	}
 }
 
 // post posts the message of a step.
-func (x *fakeCall) post(s *coll.Step) (mpe.Op, error) {
+func (x *fakeCall) post(step *coll.Step) (mpe.Op, error) {
 	o := mpe.Operation{
-		Kind: mpe.OpSend, Peer: x.Members[s.Peer], Tag: x.Tag, Comm: x.Comm,
+		Kind: mpe.OpSend, Peer: x.Members[step.Peer], Tag: x.Tag, Comm: x.Comm,
 		Datatype: x.Datatype, AnyDatatype: x.AnyDatatype,
 	}
 	if w, _ := x.dev.Wire(o.Peer); w.NoComms {
 		o.Tag, o.Comm = 0, 0
 	}
-	at, n := s.From, s.Len
-	if s.Receives() {
-		if o.Kind, at = mpe.OpRecv, s.Into; at.Buf == coll.Blank { // another rank's token may be longer
+	at, n := step.From, step.Len
+	if step.Receives() {
+		if o.Kind, at = mpe.OpRecv, step.Into; at.Buf == coll.Blank { // another rank's token may be longer
 			n = protocol.WordLen
 		}
 	}
@@ -207,32 +207,32 @@ func (x *fakeCall) post(s *coll.Step) (mpe.Op, error) {
 }
 
 // user does a step that calls the user's function.
-func (x *fakeCall) user(m fakeMessage) {
-	err := x.compute(&m.Step)
+func (x *fakeCall) user(message fakeMessage) {
+	err := x.compute(&message.Step)
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.computing--; err != nil {
-		x.fail(&m, err)
+		x.fail(&message, err)
 	} else {
-		x.progress.MarkDone(m.number)
+		x.progress.MarkDone(message.number)
 	}
 	signal(x.wake)
 }
 
 // compute does a step that has no message.
-func (x *fakeCall) compute(s *coll.Step) error {
-	reads, writes := s.Extents()
-	from, err := x.bytesAt(s.From, reads)
+func (x *fakeCall) compute(step *coll.Step) error {
+	reads, writes := step.Extents()
+	from, err := x.bytesAt(step.From, reads)
 	if err != nil {
 		return err
 	}
-	into, err := x.bytesAt(s.Into, writes)
+	into, err := x.bytesAt(step.Into, writes)
 	if err != nil {
 		return err
 	}
-	switch s.Kind {
+	switch step.Kind {
 	case coll.StepPack:
-		s.Pack(into, from)
+		step.Pack(into, from)
 		return nil
 	case coll.StepReduce:
 		return x.reduce(from, into)
@@ -259,40 +259,40 @@ func (x *fakeCall) bytesAt(at coll.Loc, n int) ([]byte, error) {
 func (x *fakeCall) collectDone() bool {
 	before := len(x.inFlight)
 	for i := 0; i < len(x.inFlight); {
-		m := x.inFlight[i]
-		st, ended, err := m.op.Test()
+		message := x.inFlight[i]
+		st, ended, err := message.op.Test()
 		if !ended {
 			i++
 			continue
 		}
 		x.inFlight = append(x.inFlight[:i], x.inFlight[i+1:]...)
-		x.complete(&m, &st, err)
+		x.complete(&message, &st, err)
 	}
 	return len(x.inFlight) < before
 }
 
 // complete notes how a message has ended.
-func (x *fakeCall) complete(m *fakeMessage, st *mpe.Status, err error) {
-	m.op.Free()
-	if err == nil && m.Receives() && m.Into.Buf != coll.Blank && st.Bytes != int64(m.Len) {
+func (x *fakeCall) complete(message *fakeMessage, st *mpe.Status, err error) {
+	message.op.Free()
+	if err == nil && message.Receives() && message.Into.Buf != coll.Blank && st.Bytes != int64(message.Len) {
 		err = fmt.Errorf("it has %d bytes: %w", st.Bytes, collective.ErrMismatch)
 	}
 	if err != nil {
-		x.fail(m, err)
+		x.fail(message, err)
 		return
 	}
-	x.progress.MarkDone(m.number)
+	x.progress.MarkDone(message.number)
 }
 
 // fail has the call end because of a step, and cancels the other messages.
-func (x *fakeCall) fail(m *fakeMessage, err error) {
+func (x *fakeCall) fail(message *fakeMessage, err error) {
 	if x.failErr != nil {
 		return
 	}
-	e := &collective.StepError{Collective: x.Call.Collective, Algorithm: x.algorithm.Name, Number: m.number,
-		Kind: m.Kind, Peer: -1, Bytes: m.Len, Err: err}
-	if m.Sends() || m.Receives() {
-		e.Peer = x.Members[m.Peer]
+	e := &collective.StepError{Collective: x.Call.Collective, Algorithm: x.algorithm.Name, Number: message.number,
+		Kind: message.Kind, Peer: -1, Bytes: message.Len, Err: err}
+	if message.Sends() || message.Receives() {
+		e.Peer = x.Members[message.Peer]
 	}
 	x.failErr = e
 	for _, u := range x.inFlight {

@@ -3,22 +3,22 @@ package core
 // AbortWait ends a pending request because its caller's context is done, with cause. A transfer that cannot be
 // cancelled continues in the memory that keep returns. If a receive has already matched a message, the message goes
 // to the next matching receive. It is dropped if gone is set, because then the calling program no longer exists.
-func (e *Core) AbortWait(r *Request, cause error, keep KeepFunc, gone bool) {
+func (e *Core) AbortWait(request *Request, cause error, keep KeepFunc, gone bool) {
 	switch {
-	case r.Done:
+	case request.Done:
 		return
-	case r.kind == opCollective:
+	case request.kind == opCollective:
 		e.callerGone = gone
-		r.Call.Abort(cause)
+		request.Call.Abort(cause)
 	default:
-		err := waitError(e, r, cause)
+		err := waitError(e, request, cause)
 		e.callerGone = gone
-		if !e.cancel(r) {
+		if !e.cancel(request) {
 			err.InTransfer = true
-			revokePlacement(r) // before the caller reuses the buffer
-			e.detach(r, keep, gone)
+			revokePlacement(request) // before the caller reuses the buffer
+			e.detach(request, keep, gone)
 		}
-		e.finish(r, err)
+		e.finish(request, err)
 	}
 	e.callerGone = false
 	e.flush()
@@ -38,23 +38,23 @@ func (e *Core) CancelRequest(r *Request) {
 
 // cancel removes a request from its queue, and reports false if it is too late. If an extended peer already knows
 // of the message, cancel asks the peer to cancel it, and the request ends when the peer answers.
-func (e *Core) cancel(r *Request) bool {
+func (e *Core) cancel(request *Request) bool {
 	switch {
-	case r.kind == OpRecv && r.inbound == nil:
-		_, ok := e.matching.forComm(r.comm).CancelPosted(r.handle)
+	case request.kind == OpRecv && request.inbound == nil:
+		_, ok := e.matching.forComm(request.comm).CancelPosted(request.handle)
 		if ok && e.callerGone {
-			noteLeftRecv(e, r)
+			noteLeftRecv(e, request)
 		}
 		return ok
-	case r.kind == OpRecv:
-		return r.inbound.p != nil && r.inbound.p.cancel(r)
-	case r.p == nil: // to this rank, and not matched
-		in := r.inbound
+	case request.kind == OpRecv:
+		return request.inbound.p != nil && request.inbound.p.cancel(request)
+	case request.p == nil: // to this rank, and not matched
+		in := request.inbound
 		in.local = nil
 		_, ok := e.matching.forComm(in.comm).RemoveUnexpected(in.handle)
 		return ok
 	}
-	return r.p.cancel(r)
+	return request.p.cancel(request)
 }
 
 // detach moves the transfer of a request that cannot be cancelled to a private buffer. If drop is set, no other

@@ -16,30 +16,30 @@ import (
 
 // Prepare makes r the request of a collective call, which StartCall then starts. x provides the memory for the
 // call. Prepare is not part of an event, and reads immutable state only.
-func (e *Core) Prepare(r *Request, x *collective.Execution, c *collective.Operation) error {
-	if err := x.Prepare(c, e); err != nil {
+func (e *Core) Prepare(request *Request, x *collective.Execution, operation *collective.Operation) error {
+	if err := x.Prepare(operation, e); err != nil {
 		return err
 	}
-	r.kind, r.peer, r.comm, r.tag, r.Call = opCollective, AnySource, c.Comm, int32(c.Tag), x
-	r.Status.Peer = AnySource
-	if r.collective, r.Status.Bytes = c.Call.Collective, int64(c.Call.Bytes); c.Call.Vector {
-		r.Status.Bytes = -1
+	request.kind, request.peer, request.comm, request.tag, request.Call = opCollective, AnySource, operation.Comm, int32(operation.Tag), x
+	request.Status.Peer = AnySource
+	if request.collective, request.Status.Bytes = operation.Call.Collective, int64(operation.Call.Bytes); operation.Call.Vector {
+		request.Status.Bytes = -1
 	}
 	return nil
 }
 
 // StartCall starts a prepared call.
-func (e *Core) StartCall(r *Request) error {
+func (e *Core) StartCall(request *Request) error {
 	if e.state != running {
 		return fmt.Errorf("rank %d: %w", e.rank, ErrClosed)
 	}
 	e.nextID++
-	r.id, r.posted = e.nextID, e.now
-	if err := e.calls.Start(r.Call, r); err != nil {
+	request.id, request.posted = e.nextID, e.now
+	if err := e.calls.Start(request.Call, request); err != nil {
 		return err
 	}
 	e.flush()
-	recordPosted(e, r)
+	recordPosted(e, request)
 	return nil
 }
 
@@ -63,16 +63,16 @@ func (e *Core) FreeCommunicator(comm uint32) {
 func (e callEngine) advanceCalls() {
 	for len(e.endedMessages) > 0 || e.calls.Pending() {
 		for i := 0; i < len(e.endedMessages); i++ {
-			r := e.endedMessages[i]
-			if m := r.message; m != nil { // nil if it was cancelled meanwhile
-				err := r.Err
+			request := e.endedMessages[i]
+			if message := request.message; message != nil { // nil if it was cancelled meanwhile
+				err := request.Err
 				if errors.Is(err, extended.ErrAborted) { // the peer's call has failed
 					err = fmt.Errorf("%w: %w", collective.ErrCallFailed, err)
 				}
-				onFlowEnded(r)
-				e.calls.MessageDone(m, r.Status.Bytes, err)
+				onFlowEnded(request)
+				e.calls.MessageDone(message, request.Status.Bytes, err)
 			}
-			e.effects.Release(r)
+			e.effects.Release(request)
 		}
 		clear(e.endedMessages)
 		e.endedMessages = e.endedMessages[:0]
@@ -106,63 +106,63 @@ func (e callEngine) Compute(j collective.Job) {
 func (e callEngine) Start(m *collective.Message) error { return e.startMessage(e.newMessage(m)) }
 
 // newMessage returns a new request for a message of a collective call.
-func (e callEngine) newMessage(m *collective.Message) *Request {
+func (e callEngine) newMessage(message *collective.Message) *Request {
 	kind := OpRecv
 	switch {
-	case m.Sync && m.Send:
+	case message.Sync && message.Send:
 		kind = OpSendSync
-	case m.Send:
+	case message.Send:
 		kind = OpSend
 	}
-	r := e.effects.NewRequest()
-	r.kind, r.peer, r.p, r.buf, r.message = kind, m.Peer, e.peers[m.Peer], m.Buf, m
-	r.datatype, r.anyDatatype = m.Call.Datatype, m.Call.AnyDatatype
-	if !r.p.limits.NoComms {
-		r.comm, r.tag = m.Call.Comm, int32(m.Tag)
+	request := e.effects.NewRequest()
+	request.kind, request.peer, request.p, request.buf, request.message = kind, message.Peer, e.peers[message.Peer], message.Buf, message
+	request.datatype, request.anyDatatype = message.Call.Datatype, message.Call.AnyDatatype
+	if !request.p.limits.NoComms {
+		request.comm, request.tag = message.Call.Comm, int32(message.Tag)
 	}
-	r.Status.Peer = r.peer
+	request.Status.Peer = request.peer
 	e.nextID++
-	r.id, r.posted = e.nextID, e.now
-	return r
+	request.id, request.posted = e.nextID, e.now
+	return request
 }
 
 // startMessage posts a request that message has returned.
-func (e callEngine) startMessage(r *Request) error {
+func (e callEngine) startMessage(request *Request) error {
 	if e.state != running {
 		return ErrClosed
 	}
-	if err := e.Check(&Operation{Kind: r.kind, Peer: r.peer, Tag: int(r.tag), Comm: r.comm, Buf: r.buf}); err != nil {
+	if err := e.Check(&Operation{Kind: request.kind, Peer: request.peer, Tag: int(request.tag), Comm: request.comm, Buf: request.buf}); err != nil {
 		return err
 	}
-	if r.kind == OpRecv {
-		if err := e.matching.postRecv(r); err != nil {
+	if request.kind == OpRecv {
+		if err := e.matching.postRecv(request); err != nil {
 			return err
 		}
-	} else if e.SendShort(r, true) {
-		e.finishShort(r)
+	} else if e.SendShort(request, true) {
+		e.finishShort(request)
 	} else {
-		r.p.send(r, true)
+		request.p.send(request, true)
 	}
-	r.message.Request = r
+	request.message.Request = request
 	return nil
 }
 
 func (e callEngine) Cancel(m *collective.Message) {
-	r, posted := m.Request.(*Request)
+	request, posted := m.Request.(*Request)
 	if !posted {
 		return
 	}
-	r.message = nil // so its end is not reported
-	if r.flow != nil && r.flow.send == r {
-		r.p.extended.abortSend(r)
+	request.message = nil // so its end is not reported
+	if request.flow != nil && request.flow.send == request {
+		request.p.extended.abortSend(request)
 	}
-	if r.Done {
+	if request.Done {
 		return
 	}
-	if !e.cancel(r) {
-		e.detach(r, nil, true) // no later receive may get it
+	if !e.cancel(request) {
+		e.detach(request, nil, true) // no later receive may get it
 	}
-	e.finish(r, ErrCancelled)
+	e.finish(request, ErrCancelled)
 }
 
 func (e callEngine) WaitError(m *collective.Message, cause error) error {

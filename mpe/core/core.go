@@ -115,43 +115,43 @@ func (e *Core) End() *Outcome {
 
 // New returns the core of the rank that cfg describes.
 func New(cfg Config, effects Effects) *Core {
-	e := new(Core)
+	core := new(Core)
 	unobserved := 0
 	for i := range cfg.Peers {
 		if i != cfg.Rank && cfg.Peers[i].Unobserved {
 			unobserved++
 		}
 	}
-	e.observed = (cfg.Observer != nil || cfg.Calls != nil) && (unobserved == 0 || unobserved < len(cfg.Peers)-1)
+	core.observed = (cfg.Observer != nil || cfg.Calls != nil) && (unobserved == 0 || unobserved < len(cfg.Peers)-1)
 	if cfg.Observer == nil {
 		cfg.Observer = nopObserver{}
 	}
-	e.rank, e.cfg, e.effects, e.tickDue = cfg.Rank, cfg, effects, Never
-	e.peers = make([]*peer, len(cfg.Peers))
-	e.matching.core, e.Probes.core, e.BlockedSenders.core, e.RestingSends.core, e.Reports.core = e, e, e, e, e
-	e.matching.init(cfg.Limits, len(cfg.Peers))
-	e.calls = collective.New(callEngine{e}, len(cfg.Peers), cfg.Collectives)
+	core.rank, core.cfg, core.effects, core.tickDue = cfg.Rank, cfg, effects, Never
+	core.peers = make([]*peer, len(cfg.Peers))
+	core.matching.core, core.Probes.core, core.BlockedSenders.core, core.RestingSends.core, core.Reports.core = core, core, core, core, core
+	core.matching.init(cfg.Limits, len(cfg.Peers))
+	core.calls = collective.New(callEngine{core}, len(cfg.Peers), cfg.Collectives)
 	room := 0
 	for rank, pc := range cfg.Peers {
 		if rank == cfg.Rank {
 			continue
 		}
 		pc.configure(cfg.Rank, rank)
-		p := newPeer(e, rank, pc)
-		e.peers[rank] = p
-		e.noTags = e.noTags || p.noTags()
+		p := newPeer(core, rank, pc)
+		core.peers[rank] = p
+		core.noTags = core.noTags || p.noTags()
 		if pc.Network.Memory != nil {
-			e.observesMemory = e.observesMemory || e.observes(p)
+			core.observesMemory = core.observesMemory || core.observes(p)
 		}
 		if x := pc.Extended; x != nil { // SEND_REQUESTs of other peers are counted in any case
-			e.matching.limits.Unexpected += p.extended.conn.Config().Messages
+			core.matching.limits.Unexpected += p.extended.conn.Config().Messages
 			if x.CreditPool != nil {
 				room = max(room, x.CreditPool.Limit())
 			}
 		}
 	}
-	e.matching.limits.Unexpected += room
-	return e
+	core.matching.limits.Unexpected += room
+	return core
 }
 
 // ReceiveBatch processes a batch of packets from a network.
@@ -170,27 +170,27 @@ func (e *Core) ReceiveBatch(network int, batch []RxPacket) {
 }
 
 // receive feeds one packet to its peer's state machine.
-func (e *Core) receive(network int, a *RxPacket) {
-	if a.Kind == RxPublished {
-		e.calls.SlotPublished(a.Ticket)
+func (e *Core) receive(network int, packet *RxPacket) {
+	if packet.Kind == RxPublished {
+		e.calls.SlotPublished(packet.Ticket)
 		return
 	}
-	p := e.sourcePeer(a)
+	p := e.sourcePeer(packet)
 	if p == nil {
 		e.drops[state.DropUnknownAddress]++
 		if e.lastDrop == nil {
 			e.lastDrop = new(lastDrop)
 		}
-		e.lastDrop.set(e.now, protocol.CloudFPGA, a, &Drop{Reason: state.DropUnknownAddress})
-		e.cfg.Observer.Dropped(e.rank, UnknownPeer, Drop{Reason: state.DropUnknownAddress, Packet: a, At: e.now})
+		e.lastDrop.set(e.now, protocol.CloudFPGA, packet, &Drop{Reason: state.DropUnknownAddress})
+		e.cfg.Observer.Dropped(e.rank, UnknownPeer, Drop{Reason: state.DropUnknownAddress, Packet: packet, At: e.now})
 		return
 	}
 	if p.cfg.Network.ID != network {
 		// Each peer is reached over one network; a packet from another network is not from this peer.
-		p.reportDrop(a, Drop{Reason: state.DropUnexpectedPayload})
+		p.reportDrop(packet, Drop{Reason: state.DropUnexpectedPayload})
 		return
 	}
-	p.receive(a)
+	p.receive(packet)
 }
 
 // receiveAll feeds several datagrams to their peer. It feeds consecutive datagrams from the middle of a message

@@ -12,21 +12,21 @@ const oldestPosted = 1024
 
 // RankCounters fills in the counters of the rank. It sets posted[sourcePeer] to the time at which the oldest pending
 // receive from that source was posted, if there is one.
-func (e *Core) RankCounters(c *state.RankCounters, posted []handshake.Instant) {
-	*c = state.RankCounters{Rank: e.rank, Drops: e.drops, Collectives: e.calls.Counts(),
+func (e *Core) RankCounters(counters *state.RankCounters, posted []handshake.Instant) {
+	*counters = state.RankCounters{Rank: e.rank, Drops: e.drops, Collectives: e.calls.Counts(),
 		Disagreements: e.calls.Disagreements()}
 	anySource := handshake.Instant(0)
 	for _, m := range e.matching.matchers {
-		c.Posted += m.Posted()
-		c.Unexpected += m.Unexpected()
+		counters.Posted += m.Posted()
+		counters.Unexpected += m.Unexpected()
 		n := 0
-		for w := range postedWaits(e, m) {
+		for waiting := range postedWaits(e, m) {
 			oldest := &anySource
-			if !w.AnySource {
-				oldest = &posted[w.Remote]
+			if !waiting.AnySource {
+				oldest = &posted[waiting.Remote]
 			}
-			if *oldest == 0 || w.Since < *oldest {
-				*oldest = max(w.Since, 1)
+			if *oldest == 0 || waiting.Since < *oldest {
+				*oldest = max(waiting.Since, 1)
 			}
 			if n++; n == oldestPosted {
 				break
@@ -34,23 +34,23 @@ func (e *Core) RankCounters(c *state.RankCounters, posted []handshake.Instant) {
 		}
 	}
 	if anySource != 0 {
-		c.AnySource = state.OldestWait{Waits: true, Awaited: protocol.SendRequest, Elapsed: e.now - anySource}
+		counters.AnySource = state.OldestWait{Waits: true, Awaited: protocol.SendRequest, Elapsed: e.now - anySource}
 	}
 }
 
 // Depths implements Engine.Depths.
-func (e *Core) Depths() (d state.Depths) {
+func (e *Core) Depths() (depths state.Depths) {
 	for _, m := range e.matching.matchers {
-		d.Posted += m.Posted()
-		d.Unexpected += m.Unexpected()
+		depths.Posted += m.Posted()
+		depths.Unexpected += m.Unexpected()
 	}
 	for _, p := range e.peers {
 		if p != nil {
 			sends, _ := p.pendingLoad()
-			d.Sends += sends
+			depths.Sends += sends
 		}
 	}
-	return d
+	return depths
 }
 
 // PeerCounters fills in the counters of a peer, and reports whether rank is a peer.

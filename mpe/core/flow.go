@@ -34,16 +34,16 @@ func (e callEngine) Forward(recv, send *collective.Message) (later bool, err err
 }
 
 // onFlowEnded continues a flow's send when its receive is complete.
-func onFlowEnded(r *Request) {
-	f := r.flow
+func onFlowEnded(request *Request) {
+	f := request.flow
 	switch {
 	case f == nil:
-	case r == f.send:
+	case request == f.send:
 		f.send = nil
 	default:
 		f.recv = nil
-		if f.send != nil && r.Err == nil && r.Status.Bytes == int64(len(f.send.buf)) {
-			advanceFlow(f, r.Status.Bytes, true)
+		if f.send != nil && request.Err == nil && request.Status.Bytes == int64(len(f.send.buf)) {
+			advanceFlow(f, request.Status.Bytes, true)
 		}
 	}
 }
@@ -77,7 +77,7 @@ func (r *Request) mustWait(in *inbound) bool {
 }
 
 // onClearToSend notes that the next rank has sent CLEAR_TO_SEND for a flow's send.
-func onClearToSend(e *Core, r *Request) {
+func onClearToSend(core *Core, r *Request) {
 	if r == nil || r.flow == nil {
 		return
 	}
@@ -85,6 +85,6 @@ func onClearToSend(e *Core, r *Request) {
 	f.cleared = true
 	if in := f.pendingMessage; in != nil && f.recv != nil {
 		f.pendingMessage = nil
-		e.matching.accept(in, f.recv)
+		core.matching.accept(in, f.recv)
 	}
 }

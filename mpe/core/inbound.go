@@ -77,20 +77,20 @@ func (in *inbound) store(offset int64, payload []byte) {
 
 // deliver ends the receive of a complete message.
 func (x *matching) deliver(in *inbound) {
-	r := in.recv
+	request := in.recv
 	in.recv = nil
-	x.adoptTag(r, in)
-	r.Status = in.status()
-	r.Status.Phases.Start = r.posted
+	x.adoptTag(request, in)
+	request.Status = in.status()
+	request.Status.Phases.Start = request.posted
 	var err error
-	if available := min(in.bytes, in.clearedBytes); int64(len(r.buf)) < in.bytes || available < in.bytes {
-		err = &TruncatedError{Source: in.source, Posted: min(int64(len(r.buf)), available), Sent: in.bytes}
+	if available := min(in.bytes, in.clearedBytes); int64(len(request.buf)) < in.bytes || available < in.bytes {
+		err = &TruncatedError{Source: in.source, Posted: min(int64(len(request.buf)), available), Sent: in.bytes}
 	}
 	if in.p != nil {
 		in.p.recvsDone++
 		in.p.recvBytes += uint64(in.bytes)
 	}
-	x.core.finish(r, err)
+	x.core.finish(request, err)
 	x.inbounds.retire(in)
 }
 
@@ -103,9 +103,9 @@ func (x *matching) adoptTag(r *Request, in *inbound) {
 
 // setDestination makes a receive's buffer the destination of a message. Bytes in the engine's memory are copied;
 // the rest is written directly into the receive's buffer (YAMPII's rule; E15).
-func (x *matching) setDestination(in *inbound, r *Request) {
+func (x *matching) setDestination(in *inbound, request *Request) {
 	if in.ownsBuf {
-		copy(r.buf, in.buf[:min(in.highWater, int64(len(in.buf)))])
+		copy(request.buf, in.buf[:min(in.highWater, int64(len(in.buf)))])
 		if !in.isComplete && in.p != nil {
 			in.p.takenOver++
 			in.p.takenOverRemaining += uint64(max(in.bytes-in.storedBytes, 0))
@@ -113,8 +113,8 @@ func (x *matching) setDestination(in *inbound, r *Request) {
 		x.core.buffers.put(in.buf)
 		in.ownsBuf = false
 	}
-	in.buf, in.recv = r.buf, r
-	r.inbound = in
+	in.buf, in.recv = request.buf, request
+	request.inbound = in
 }
 
 // accept clears the sender of a matched message at the end of the event.

@@ -54,53 +54,53 @@ func (x *matching) forComm(comm uint32) *matcher {
 }
 
 // postRecv matches a receive with the oldest message that fits, or queues it.
-func (x *matching) postRecv(r *Request) error {
-	m := x.forComm(r.comm)
-	u, ok, h, err := m.Post(int32(r.peer), r.matchTag(), r)
+func (x *matching) postRecv(request *Request) error {
+	m := x.forComm(request.comm)
+	u, ok, handle, err := m.Post(int32(request.peer), request.matchTag(), request)
 	if errors.Is(err, match.ErrFull) {
 		return ErrFull
 	}
-	r.order = m.PostOrder()
+	request.order = m.PostOrder()
 	if !ok {
-		err := x.core.CheckSender(r.peer, r.comm)
-		if p := r.p; err == nil && p != nil && p.kernelErr != nil {
+		err := x.core.CheckSender(request.peer, request.comm)
+		if p := request.p; err == nil && p != nil && p.kernelErr != nil {
 			err, p.kernelErr = p.kernelErr, nil
 		}
 		if err != nil {
-			m.CancelPosted(h)
-			x.core.finish(r, err)
+			m.CancelPosted(handle)
+			x.core.finish(request, err)
 			return nil
 		}
 	}
-	x.onPosted(r, &u, ok, h)
+	x.onPosted(request, &u, ok, handle)
 	return nil
 }
 
-func (x *matching) onPosted(r *Request, u *unexpected, ok bool, h match.Handle) {
+func (x *matching) onPosted(request *Request, u *unexpected, ok bool, h match.Handle) {
 	if !ok {
-		r.handle = h
+		request.handle = h
 		return
 	}
 	in := u.inbound
 	if in == nil {
-		in = x.wakeRecord(u, r.comm, x.forComm(r.comm).TakenOrder())
+		in = x.wakeRecord(u, request.comm, x.forComm(request.comm).TakenOrder())
 	}
-	x.bindMessage(in, r)
+	x.bindMessage(in, request)
 	if p := in.p; p != nil && p.handshake != nil {
 		p.handshake.perform(nil) // the actions of the match
 	}
 }
 
 // repost returns a receive to its old position in the queue after its message turned out not to exist.
-func (x *matching) repost(r *Request) {
-	x.inbounds.retire(r.inbound)
-	r.inbound = nil
-	u, ok, h, err := x.forComm(r.comm).Repost(int32(r.peer), r.matchTag(), r, r.order)
+func (x *matching) repost(request *Request) {
+	x.inbounds.retire(request.inbound)
+	request.inbound = nil
+	u, ok, h, err := x.forComm(request.comm).Repost(int32(request.peer), request.matchTag(), request, request.order)
 	if err != nil { // receives posted since have filled the queue
-		x.core.finish(r, ErrFull)
+		x.core.finish(request, ErrFull)
 		return
 	}
-	x.onPosted(r, &u, ok, h)
+	x.onPosted(request, &u, ok, h)
 }
 
 // matchTag returns the tag under which the matcher files a receive.
@@ -132,35 +132,35 @@ func (x *matching) arrive(in *inbound) error {
 func (x *matching) restore(in *inbound) {
 	in.matchedBefore = true
 	m := x.forComm(in.comm)
-	r, ok, h, err := m.Restore(int32(in.source), in.tag, unexpected{inbound: in}, in.order)
+	request, ok, handle, err := m.Restore(int32(in.source), in.tag, unexpected{inbound: in}, in.order)
 	if err != nil {
 		// Its position is free, but messages that arrived since have filled the queue.
 		x.rejectFull(in)
 		return
 	}
-	x.onArrived(in, r, ok, h)
+	x.onArrived(in, request, ok, handle)
 }
 
-func (x *matching) onArrived(in *inbound, r *Request, ok bool, h match.Handle) {
+func (x *matching) onArrived(in *inbound, r *Request, ok bool, handle match.Handle) {
 	if ok {
 		r.handle = match.Handle{}
 		x.bindMessage(in, r)
 		return
 	}
-	in.handle = h
+	in.handle = handle
 	x.core.Probes.wake(in)
 }
 
 // bindMessage hands a message to its matching receive.
-func (x *matching) bindMessage(in *inbound, r *Request) {
+func (x *matching) bindMessage(in *inbound, request *Request) {
 	in.handle = match.Handle{}
 	switch {
 	case in.local != nil:
-		x.bindSelf(in, r)
+		x.bindSelf(in, request)
 	case in.p != nil:
-		in.p.matched(in, r)
+		in.p.matched(in, request)
 	default: // complete; its receive was detached
-		x.setDestination(in, r)
+		x.setDestination(in, request)
 		x.deliver(in)
 	}
 }

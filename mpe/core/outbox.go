@@ -31,15 +31,15 @@ type outbound struct {
 }
 
 // sent updates the phases of the message when one of its packets is sent.
-func (o *outbound) noteSent(h *protocol.ExtHeader, length int64, now handshake.Instant) {
+func (o *outbound) noteSent(header *protocol.ExtHeader, length int64, now handshake.Instant) {
 	switch {
-	case h.Type == protocol.SendRequest && o.phases.Request == 0:
+	case header.Type == protocol.SendRequest && o.phases.Request == 0:
 		o.phases.Request = now
-	case h.Type == protocol.Data:
+	case header.Type == protocol.Data:
 		if o.phases.Clear == 0 {
 			o.phases.Clear = now
 		}
-		if int64(h.Offset)+length == o.length {
+		if int64(header.Offset)+length == o.length {
 			o.phases.Data, o.allSent = now, true
 		}
 	}
@@ -56,15 +56,15 @@ type outbox struct {
 
 // add adds a send, and returns its ID.
 func (b *outbox) add(r *Request) extended.ID {
-	o := outbound{request: r, buf: r.buf, used: true, length: int64(len(r.buf)), tag: r.tag,
+	message := outbound{request: r, buf: r.buf, used: true, length: int64(len(r.buf)), tag: r.tag,
 		forwarded: r.message != nil && r.message.Piece > 0}
 	if last := len(b.free) - 1; last >= 0 {
 		id := b.free[last]
 		b.free = b.free[:last]
-		b.slots[id-1] = o
+		b.slots[id-1] = message
 		return id
 	}
-	b.slots = append(b.slots, o)
+	b.slots = append(b.slots, message)
 	return extended.ID(len(b.slots))
 }
 

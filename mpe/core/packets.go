@@ -32,24 +32,24 @@ func (l *extendedLink) transmit(act *extended.Action) {
 		l.addPacket(&act.Header, nil)
 		return
 	}
-	o := l.outbox.find(act.ID)
-	o.noteSent(&act.Header, act.Length, l.p.e.now)
-	if act.Header.Type == protocol.SendRequest && o.request != nil && o.request.restRef != 0 {
-		l.announced = append(l.announced, o.request.restRef)
+	message := l.outbox.find(act.ID)
+	message.noteSent(&act.Header, act.Length, l.p.e.now)
+	if act.Header.Type == protocol.SendRequest && message.request != nil && message.request.restRef != 0 {
+		l.announced = append(l.announced, message.request.restRef)
 	}
-	if l.memory != nil && l.transmitShort(&act.Header, o.buf[act.Offset:act.Offset+act.Length]) {
+	if l.memory != nil && l.transmitShort(&act.Header, message.buf[act.Offset:act.Offset+act.Length]) {
 		return
 	}
-	pk := l.addPacket(&act.Header, o.buf[act.Offset:act.Offset+act.Length])
+	pk := l.addPacket(&act.Header, message.buf[act.Offset:act.Offset+act.Length])
 	if act.Header.Flags&protocol.FlagRetransmit != 0 {
 		pk.Fragment = l.discovers && act.Length > int64(l.conn.Payload())
 	}
 	if l.memory != nil && act.Header.Flags&protocol.FlagEager == 0 {
-		o.advertised, pk.Exposed = true, uint64(act.ID)
+		message.advertised, pk.Exposed = true, uint64(act.ID)
 		// A peer keeps a whole record of each advertised message, so a send that may rest is not advertised: there
 		// may be millions.
-		if act.Header.Type == protocol.SendRequest && !o.forwarded && (o.request == nil || !o.request.MayRest) {
-			pk.Advertised = o.buf
+		if act.Header.Type == protocol.SendRequest && !message.forwarded && (message.request == nil || !message.request.MayRest) {
+			pk.Advertised = message.buf
 		}
 	}
 	if l.p.e.connActions.batch.bytes >= l.batchBytes {
@@ -58,33 +58,33 @@ func (l *extendedLink) transmit(act *extended.Action) {
 }
 
 // packet adds a packet to the batch, and returns it.
-func (l *extendedLink) addPacket(h *protocol.ExtHeader, payload []byte) *Packet {
-	b := &l.p.e.connActions.batch
-	if b.n == len(b.packets) {
+func (l *extendedLink) addPacket(header *protocol.ExtHeader, payload []byte) *Packet {
+	batch := &l.p.e.connActions.batch
+	if batch.n == len(batch.packets) {
 		l.sendBatch()
 	}
-	pk := &b.packets[b.n]
-	b.n++
-	protocol.PutExtended(pk.Header[:], h, payload)
+	pk := &batch.packets[batch.n]
+	batch.n++
+	protocol.PutExtended(pk.Header[:], header, payload)
 	pk.Payload, pk.Advertised, pk.Fragment, pk.Exposed = payload, nil, false, 0
-	l.p.countSent(h.Type, protocol.ExtHeaderLen+len(payload))
+	l.p.countSent(header.Type, protocol.ExtHeaderLen+len(payload))
 	l.p.record(true, protocol.ExtHeaderLen+len(payload), pk.Header[:], payload)
-	b.bytes += len(payload)
+	batch.bytes += len(payload)
 	return pk
 }
 
 // sendBatch sends the batch. Packets that the network refuses count as lost: they are retransmitted until
 // they are acknowledged. The error is kept, to explain a missing acknowledgement.
 func (l *extendedLink) sendBatch() {
-	b := &l.p.e.connActions.batch
-	if b.n == 0 {
+	batch := &l.p.e.connActions.batch
+	if batch.n == 0 {
 		return
 	}
-	tooLong, err := l.p.e.effects.SendPackets(l.p.rank, b.packets[:b.n])
-	for i := range b.packets[:b.n] {
-		b.packets[i].Payload, b.packets[i].Advertised = nil, nil
+	tooLong, err := l.p.e.effects.SendPackets(l.p.rank, batch.packets[:batch.n])
+	for i := range batch.packets[:batch.n] {
+		batch.packets[i].Payload, batch.packets[i].Advertised = nil, nil
 	}
-	b.n, b.bytes = 0, 0
+	batch.n, batch.bytes = 0, 0
 	l.p.sendResult(err)
 	if l.discovers && tooLong {
 		l.askLink()

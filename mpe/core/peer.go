@@ -185,24 +185,24 @@ func (p *peer) sendResult(err error) {
 }
 
 // reportDrop counts and reports a dropped packet. a is nil if a deadline caused the drop.
-func (p *peer) reportDrop(a *RxPacket, d Drop) {
-	p.drops[d.Reason]++
+func (p *peer) reportDrop(packet *RxPacket, drop Drop) {
+	p.drops[drop.Reason]++
 	if p.lastDrop == nil {
 		p.lastDrop = new(lastDrop)
 	}
-	p.lastDrop.set(p.e.now, p.profile, a, &d)
-	d.Packet, d.At = a, p.e.now
-	p.e.cfg.Observer.Dropped(p.e.rank, p.rank, d)
+	p.lastDrop.set(p.e.now, p.profile, packet, &drop)
+	drop.Packet, drop.At = packet, p.e.now
+	p.e.cfg.Observer.Dropped(p.e.rank, p.rank, drop)
 }
 
 // reportEvent counts and reports an event.
-func (p *peer) reportEvent(n Note) {
-	p.events[n.Event]++
-	if n.Event == state.EventUnreachable {
+func (p *peer) reportEvent(note Note) {
+	p.events[note.Event]++
+	if note.Event == state.EventUnreachable {
 		p.unreachableAt = p.e.now
 	}
-	n.At = p.e.now
-	p.e.cfg.Observer.Noted(p.e.rank, p.rank, n)
+	note.At = p.e.now
+	p.e.cfg.Observer.Noted(p.e.rank, p.rank, note)
 }
 
 // busy reports whether a transfer is in progress, for which Close has to wait.

@@ -78,11 +78,11 @@ func (l *extendedLink) touchedConn() *extended.Conn {
 	return l.conn
 }
 
-func (l *extendedLink) receive(a *RxPacket) {
-	p, e := l.p, l.p.e
-	now, acts := e.now, e.connActions.list[:0]
+func (l *extendedLink) receive(packet *RxPacket) {
+	p, core := l.p, l.p.e
+	now, acts := core.now, core.connActions.list[:0]
 	p.burstLen = 0
-	switch a.Kind {
+	switch packet.Kind {
 	case RxConnected:
 		l.connected = true
 		if l.memory != nil {
@@ -90,60 +90,60 @@ func (l *extendedLink) receive(a *RxPacket) {
 		}
 		acts = l.touchedConn().Reconnected(now, acts)
 	case RxShort:
-		l.receiveShort(a)
+		l.receiveShort(packet)
 		return
 	case RxBroken:
-		p.reportDrop(a, Drop{Reason: state.DropStream})
+		p.reportDrop(packet, Drop{Reason: state.DropStream})
 		return
 	case RxPeerDied, RxPeerClosed:
 		switch job := l.conn.Config().Job; {
 		case !l.connected && !job, l.deadEnd() != nil: // the peer has closed its session
 			return
-		case a.Kind == RxPeerClosed:
+		case packet.Kind == RxPeerClosed:
 			acts = l.touchedConn().ProcessClosed(now, acts)
 		default:
 			acts = l.touchedConn().ProcessEnded(now, acts)
 		}
 	case RxUnreachable:
 		l.connected = false
-		acts = l.touchedConn().Unreachable(now, string(a.Bytes), acts)
+		acts = l.touchedConn().Unreachable(now, string(packet.Bytes), acts)
 	default: // the machine drops incomplete packets, with a reason
-		p.countReceived(a.Bytes)
-		p.record(false, len(a.Bytes)+len(a.Tail)+a.RemoteBytes, a.Bytes, a.Tail)
+		p.countReceived(packet.Bytes)
+		p.record(false, len(packet.Bytes)+len(packet.Tail)+packet.RemoteBytes, packet.Bytes, packet.Tail)
 		switch {
-		case a.RemoteBytes > 0:
-			payload := l.fetch(a)
+		case packet.RemoteBytes > 0:
+			payload := l.fetch(packet)
 			if payload == nil {
 				return
 			}
 			p.bytesIn += uint64(len(payload))
-			acts = l.touchedConn().PacketParts(now, a.Bytes, payload, acts)
-		case a.Advertised != 0:
-			acts = l.touchedConn().PacketAdvertised(now, a.Bytes, acts)
-		case a.Verified:
-			header, payload := a.Bytes, a.Tail
+			acts = l.touchedConn().PacketParts(now, packet.Bytes, payload, acts)
+		case packet.Advertised != 0:
+			acts = l.touchedConn().PacketAdvertised(now, packet.Bytes, acts)
+		case packet.Verified:
+			header, payload := packet.Bytes, packet.Tail
 			if len(payload) == 0 {
 				header, payload = header[:protocol.ExtHeaderLen], header[protocol.ExtHeaderLen:]
 			}
-			p.bytesIn += uint64(len(a.Tail))
+			p.bytesIn += uint64(len(packet.Tail))
 			acts = l.touchedConn().PacketChecked(now, header, payload, acts)
-		case len(a.Tail) == 0:
-			acts = l.touchedConn().Packet(now, a.Bytes, acts)
+		case len(packet.Tail) == 0:
+			acts = l.touchedConn().Packet(now, packet.Bytes, acts)
 		default:
-			p.bytesIn += uint64(len(a.Tail))
-			acts = l.touchedConn().PacketParts(now, a.Bytes, a.Tail, acts)
+			p.bytesIn += uint64(len(packet.Tail))
+			acts = l.touchedConn().PacketParts(now, packet.Bytes, packet.Tail, acts)
 		}
 	}
-	e.connActions.list = acts
-	l.perform(a)
+	core.connActions.list = acts
+	l.perform(packet)
 }
 
 // perform executes the actions of the current event.
-func (l *extendedLink) perform(a *RxPacket) {
-	p, e := l.p, l.p.e
-	e.touch(p)
-	for i := range e.connActions.list {
-		act := &e.connActions.list[i]
+func (l *extendedLink) perform(packet *RxPacket) {
+	p, core := l.p, l.p.e
+	core.touch(p)
+	for i := range core.connActions.list {
+		act := &core.connActions.list[i]
 		switch act.Kind {
 		case extended.Transmit:
 			l.transmit(act)
@@ -153,7 +153,7 @@ func (l *extendedLink) perform(a *RxPacket) {
 		case extended.Buffered:
 			l.onBuffered(act.ID)
 		case extended.ClearedToSend:
-			onClearToSend(e, l.outbox.find(act.ID).request)
+			onClearToSend(core, l.outbox.find(act.ID).request)
 		case extended.SendDone:
 			// Packets that read the payload are sent first.
 			l.sendBatch()
@@ -162,7 +162,7 @@ func (l *extendedLink) perform(a *RxPacket) {
 		case extended.RestingSendsDone:
 			l.endRests(act.Err)
 		case extended.Open:
-			l.onOpen(act, a)
+			l.onOpen(act, packet)
 		case extended.Copy:
 			in := l.inbox.find(act.Message)
 			in.store(act.Offset, act.Payload)
@@ -175,7 +175,7 @@ func (l *extendedLink) perform(a *RxPacket) {
 		case extended.AskLink:
 			l.askLink()
 		case extended.Question:
-			e.Reports.onQuestion(l)
+			core.Reports.onQuestion(l)
 		case extended.Report:
 			l.onReport(act)
 		case extended.Arrived:
@@ -187,21 +187,21 @@ func (l *extendedLink) perform(a *RxPacket) {
 		case extended.Kept:
 			l.onKept(act)
 		case extended.Drop:
-			p.reportDrop(a, Drop{Reason: extendedDrops[act.Reason], Extended: &act.Header})
+			p.reportDrop(packet, Drop{Reason: extendedDrops[act.Reason], Extended: &act.Header})
 		case extended.Note:
 			event := extendedEvents[act.Event]
 			p.reportEvent(Note{Event: event, Extended: &act.Header})
 			if endsSession(event) {
 				l.connected = l.connected && event != state.EventClosedByPeer && event != state.EventProcessEnded
-				p.onPeerLost(event, unreachableReason(a))
+				p.onPeerLost(event, unreachableReason(packet))
 			}
 		}
 	}
 	l.sendBatch()
-	for i := range e.connActions.list { // release payload; the other fields may stay, which is cheaper
-		e.connActions.list[i].Payload, e.connActions.list[i].Err = nil, nil
+	for i := range core.connActions.list { // release payload; the other fields may stay, which is cheaper
+		core.connActions.list[i].Payload, core.connActions.list[i].Err = nil, nil
 	}
-	e.connActions.list = e.connActions.list[:0]
+	core.connActions.list = core.connActions.list[:0]
 }
 
 // unreachableReason returns the reason in an RxUnreachable, or "" if a is nil or of another kind.
@@ -235,31 +235,31 @@ func (l *extendedLink) placeRest(in *inbound) {
 	}
 }
 
-func (l *extendedLink) send(r *Request, blocking bool) (coalesced bool) {
-	e := l.p.e
-	r.sendID = l.outbox.add(r)
-	m := l.touchedConn()
-	full := m.Fullness()
+func (l *extendedLink) send(request *Request, blocking bool) (coalesced bool) {
+	core := l.p.e
+	request.sendID = l.outbox.add(request)
+	conn := l.touchedConn()
+	full := conn.Fullness()
 	op := extended.SendOp{
-		ID: r.sendID, Length: int64(len(r.buf)), Comm: r.comm, Tag: uint32(r.tag), Datatype: r.datatype,
-		Sync:    r.kind == OpSendSync,
-		Partial: r.flow != nil && r.flow.send == r,
+		ID: request.sendID, Length: int64(len(request.buf)), Comm: request.comm, Tag: uint32(request.tag), Datatype: request.datatype,
+		Sync:    request.kind == OpSendSync,
+		Partial: request.flow != nil && request.flow.send == request,
 	}
-	if l.memory != nil && len(r.buf) > m.Payload() { // several packets, which may be longer
-		m.SetFetchPayload(l.memory.LongPayload(l.p.rank))
+	if l.memory != nil && len(request.buf) > conn.Payload() { // several packets, which may be longer
+		conn.SetFetchPayload(l.memory.LongPayload(l.p.rank))
 	}
-	if full != extended.NotFull && r.message == nil {
-		l.tentative = append(l.tentative, tentativeSend{r.sendID, e.now})
+	if full != extended.NotFull && request.message == nil {
+		l.tentative = append(l.tentative, tentativeSend{request.sendID, core.now})
 	}
-	if r.kind == OpSend && r.message == nil && len(r.buf) <= extended.MaxInline {
-		op.Announce = blocking && m.IsCreditScarce()
-		if _, remote := m.Sessions(); !blocking && full == extended.NotFull && remote != 0 {
-			l.onBuffered(r.sendID) // a copy takes less memory than a request, which may have to wait
+	if request.kind == OpSend && request.message == nil && len(request.buf) <= extended.MaxInline {
+		op.Announce = blocking && conn.IsCreditScarce()
+		if _, remote := conn.Sessions(); !blocking && full == extended.NotFull && remote != 0 {
+			l.onBuffered(request.sendID) // a copy takes less memory than a request, which may have to wait
 		}
 	}
-	e.connActions.list = m.Send(e.now, op, e.connActions.list[:0])
-	if n := m.NumQueued(); n > 0 && n%acksEvery == 0 {
-		e.out.Poll = true
+	core.connActions.list = conn.Send(core.now, op, core.connActions.list[:0])
+	if n := conn.NumQueued(); n > 0 && n%acksEvery == 0 {
+		core.out.Poll = true
 	}
 	l.perform(nil)
 	return !blocking && l.coalesce()
@@ -267,72 +267,72 @@ func (l *extendedLink) send(r *Request, blocking bool) (coalesced bool) {
 
 // onBuffered completes the send of an eager message. A copy is kept for retransmissions.
 func (l *extendedLink) onBuffered(id extended.ID) {
-	e, o := l.p.e, l.outbox.find(id)
-	r := o.request
-	if r == nil || o.ownsBuf {
+	core, message := l.p.e, l.outbox.find(id)
+	request := message.request
+	if request == nil || message.ownsBuf {
 		return
 	}
-	buf := e.buffers.get(len(o.buf))
-	copy(buf, o.buf)
-	o.buf, o.ownsBuf, o.request = buf, true, nil
-	r.Status.Phases.Start, r.Status.Phases.Data = r.posted, e.now
-	e.finish(r, nil)
+	buf := core.buffers.get(len(message.buf))
+	copy(buf, message.buf)
+	message.buf, message.ownsBuf, message.request = buf, true, nil
+	request.Status.Phases.Start, request.Status.Phases.Data = request.posted, core.now
+	core.finish(request, nil)
 }
 
 // sendDone ends a message that the peer has received or never will.
 func (l *extendedLink) sendDone(act *extended.Action) {
-	p, e, o := l.p, l.p.e, l.outbox.find(act.ID)
+	p, core, message := l.p, l.p.e, l.outbox.find(act.ID)
 	err := act.Err
 	if errors.Is(err, extended.ErrCanceled) {
 		err = ErrCancelled
-		if e.state != running {
+		if core.state != running {
 			err = ErrClosed
 		}
 	}
-	switch r := o.request; {
+	switch r := message.request; {
 	case r != nil:
-		r.Status.Phases = o.phases
-		r.Status.Phases.Start, r.Status.Phases.Ack = r.posted, e.now
-		e.finish(r, err)
-	case err != nil && !errors.Is(err, ErrCancelled) && !o.isAbort:
+		r.Status.Phases = message.phases
+		r.Status.Phases.Start, r.Status.Phases.Ack = r.posted, core.now
+		core.finish(r, err)
+	case err != nil && !errors.Is(err, ErrCancelled) && !message.isAbort:
 		// Its caller has seen the send succeed.
 		p.failed++
-		e.cfg.Observer.Done(e.rank,
-			Status{Peer: p.rank, Send: true, Bytes: o.length, Words: wordsOf(o.length), Tag: int(o.tag)}, err)
+		core.cfg.Observer.Done(core.rank,
+			Status{Peer: p.rank, Send: true, Bytes: message.length, Words: wordsOf(message.length), Tag: int(message.tag)}, err)
 	}
-	if o.ordering != nil {
-		e.calls.OrderConfirmed(o.ordering)
+	if message.ordering != nil {
+		core.calls.OrderConfirmed(message.ordering)
 	}
-	if o.ownsBuf {
-		e.buffers.put(o.buf)
+	if message.ownsBuf {
+		core.buffers.put(message.buf)
 	}
 	l.outbox.remove(act.ID)
 }
 
 // onOpen announces a message. If the message is advertised, a is the packet that announces it.
-func (l *extendedLink) onOpen(act *extended.Action, a *RxPacket) {
-	p, e := l.p, l.p.e
-	in := e.matching.inbounds.get()
+func (l *extendedLink) onOpen(act *extended.Action, packet *RxPacket) {
+	p, core := l.p, l.p.e
+	in := core.matching.inbounds.get()
 	*in = inbound{
 		source: p.rank, comm: act.Comm, tag: int32(act.Tag), bytes: act.Length, datatype: act.Datatype,
 		p: p, id: act.Message, clearedBytes: act.Length, eager: act.Eager,
 	}
 	if act.Advertised {
-		in.advertised = a.Advertised
+		in.advertised = packet.Advertised
 	}
-	in.phases.Start, in.phases.Request = e.now, e.now
+	in.phases.Start, in.phases.Request = core.now, core.now
 	l.inbox.add(act.Message, in)
 	if collective.Internal(in.comm) {
-		callEngine{e}.openInternal(p, in)
+		callEngine{core}.openInternal(p, in)
 		return
 	}
-	if err := e.matching.arrive(in); err != nil {
+	if err := core.matching.arrive(in); err != nil {
 		// This cannot happen: the limit includes the credit of all peers. The credit is not returned.
-		e.matching.rejectFull(in)
+		core.matching.rejectFull(in)
 	}
 	if act.Eager && in.recv == nil {
 		// The peer's credit bounds this memory.
-		in.buf, in.ownsBuf = e.buffers.get(int(in.bytes)), true
+		in.buf, in.ownsBuf = core.buffers.get(int(in.bytes)), true
 	} else if in.recv == nil {
 		l.restMessage(in)
 	}
@@ -340,14 +340,14 @@ func (l *extendedLink) onOpen(act *extended.Action, a *RxPacket) {
 
 // matched hands a message to its matching receive. Its sender is cleared at the end of the event (flush).
 func (l *extendedLink) matched(in *inbound, r *Request) {
-	e := l.p.e
-	e.matching.setDestination(in, r)
+	core := l.p.e
+	core.matching.setDestination(in, r)
 	if !in.accepted && !r.mustWait(in) {
-		e.matching.accept(in, r)
+		core.matching.accept(in, r)
 	}
 	if in.isComplete {
 		l.inbox.remove(in.id)
-		e.matching.deliver(in)
+		core.matching.deliver(in)
 	}
 }
 
@@ -365,17 +365,17 @@ func (l *extendedLink) accept(in *inbound) {
 	}
 }
 
-func (l *extendedLink) onArrived(m extended.Message) {
-	e, in := l.p.e, l.inbox.find(m)
+func (l *extendedLink) onArrived(message extended.Message) {
+	core, in := l.p.e, l.inbox.find(message)
 	in.isComplete = true
-	in.phases.Data = e.now
+	in.phases.Data = core.now
 	if in.recv != nil {
-		l.inbox.remove(m)
-		e.matching.deliver(in)
+		l.inbox.remove(message)
+		core.matching.deliver(in)
 	} else if in.accepted { // its receive was detached; the message is complete, and no longer the peer's
-		l.inbox.remove(m)
+		l.inbox.remove(message)
 		if collective.Internal(in.comm) {
-			callEngine{e}.internalArrived(l.p, in)
+			callEngine{core}.internalArrived(l.p, in)
 			return // its credit may not have been returned yet
 		}
 		in.p = nil
@@ -390,20 +390,20 @@ func (l *extendedLink) onLost(act *extended.Action) {
 		l.onRestingLost(act.Message, act.Ref)
 		return
 	}
-	e, in := l.p.e, l.inbox.find(act.Message)
+	core, in := l.p.e, l.inbox.find(act.Message)
 	l.inbox.remove(act.Message)
 	in.p = nil
-	if r := in.recv; r != nil {
+	if request := in.recv; request != nil {
 		in.recv = nil
-		r.Status = in.status()
-		if r.p == nil { // finish does not know the peer
+		request.Status = in.status()
+		if request.p == nil { // finish does not know the peer
 			l.p.failed++
 		}
-		e.finish(r, act.Err)
+		core.finish(request, act.Err)
 		return
 	}
-	e.matching.forComm(in.comm).RemoveUnexpected(in.handle)
-	e.matching.dropMessage(in)
+	core.matching.forComm(in.comm).RemoveUnexpected(in.handle)
+	core.matching.dropMessage(in)
 }
 
 // cancelMessage cancels a message, and reports whether the message was removed at once. If not, the peer has to
@@ -424,20 +424,20 @@ func (l *extendedLink) cancelMessage(id extended.ID) bool {
 // already cleared.
 func (l *extendedLink) cancel(r *Request) bool { return r.isSend() && l.cancelMessage(r.sendID) }
 
-func (l *extendedLink) detach(r *Request, keep KeepFunc, drop bool) {
-	e, in := l.p.e, r.inbound
+func (l *extendedLink) detach(request *Request, keep KeepFunc, drop bool) {
+	core, in := l.p.e, request.inbound
 	switch {
-	case r.isSend():
-		l.invalidate(r.sendID)
-		o := l.outbox.find(r.sendID)
-		o.request, o.buf, o.ownsBuf = nil, e.buffers.detach(o.buf, keep), true
+	case request.isSend():
+		l.invalidate(request.sendID)
+		o := l.outbox.find(request.sendID)
+		o.request, o.buf, o.ownsBuf = nil, core.buffers.detach(o.buf, keep), true
 	case drop:
 		in.buf, in.ownsBuf, in.recv = nil, false, nil
-		r.inbound = nil
+		request.inbound = nil
 	default:
-		in.buf = e.buffers.detach(in.buf[:min(int64(len(in.buf)), in.bytes)], keep)
+		in.buf = core.buffers.detach(in.buf[:min(int64(len(in.buf)), in.bytes)], keep)
 		in.ownsBuf, in.recv = true, nil
-		e.matching.restore(in)
+		core.matching.restore(in)
 	}
 }
 
@@ -460,20 +460,20 @@ func (l *extendedLink) abortUnsent(err error) {
 }
 
 func (l *extendedLink) abortAll(err error) {
-	e := l.p.e
+	core := l.p.e
 	l.closeSession()
 	for i := range l.outbox.slots {
 		l.invalidate(extended.ID(i + 1))
 		if r := l.outbox.slots[i].request; r != nil {
 			l.outbox.slots[i].request = nil
-			e.finish(r, err)
+			core.finish(r, err)
 		}
 	}
 	l.endRests(err)
 	for in := range l.inbox.each {
 		if r := in.recv; r != nil {
 			in.recv = nil
-			e.finish(r, err)
+			core.finish(r, err)
 		}
 	}
 }

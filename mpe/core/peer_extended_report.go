@@ -12,15 +12,15 @@ func (l *extendedLink) pendingLoad() (sends int, moving bool) {
 }
 
 func (l *extendedLink) sendWaits(yield func(*Waiting) bool) {
-	w, more := Waiting{IsTransferring: true, peer: l.p}, true
-	w.Send = true
+	waiting, more := Waiting{IsTransferring: true, peer: l.p}, true
+	waiting.Send = true
 	l.conn.EachSend(func(st extended.SendState) bool {
 		// A send whose time is not known yet was sent just now.
 		st.Since = min(st.Since, l.p.e.now)
-		w.Wait, w.send = sendWait(&st), st
-		w.NotBegun = st.State == extended.Queued
-		w.req = l.outbox.find(st.ID).request
-		more = yield(&w)
+		waiting.Wait, waiting.send = sendWait(&st), st
+		waiting.NotBegun = st.State == extended.Queued
+		waiting.req = l.outbox.find(st.ID).request
+		more = yield(&waiting)
 		return more
 	})
 	if !more {
@@ -33,60 +33,60 @@ func (l *extendedLink) sendWaits(yield func(*Waiting) bool) {
 
 // sendWait translates a wait of the extended profile into a wait of the handshake.
 func sendWait(st *extended.SendState) handshake.Wait {
-	w := handshake.Wait{
+	wait := handshake.Wait{
 		Local: st.Local, Remote: st.Remote, Since: st.Since, Retransmissions: st.Retransmissions,
 		Words: wordsOf(st.Length), Got: st.BytesDone,
 	}
 	switch st.State {
 	case extended.WaitClear, extended.Canceling:
-		w.State, w.For = handshake.WaitClear, protocol.ClearToSend
+		wait.State, wait.For = handshake.WaitClear, protocol.ClearToSend
 	case extended.Eager, extended.Sending:
-		w.State, w.For = handshake.WaitAck, protocol.Ack
+		wait.State, wait.For = handshake.WaitAck, protocol.Ack
 	default:
-		w.State = handshake.Held
+		wait.State = handshake.Held
 	}
-	return w
+	return wait
 }
 
 // recvWaits yields the messages that receives have matched, in any order.
 func (l *extendedLink) recvWaits(yield func(*Waiting) bool) {
-	w := Waiting{peer: l.p}
+	waiting := Waiting{peer: l.p}
 	for in := range l.inbox.each {
 		if in.recv == nil && !in.accepted {
 			continue
 		}
-		w.Wait = handshake.Wait{
+		waiting.Wait = handshake.Wait{
 			State: handshake.Receiving, For: protocol.Data, Local: uint32(l.p.e.rank), Remote: uint32(in.source),
 			Since: in.phases.Start, Words: wordsOf(in.bytes), Got: in.storedBytes,
 		}
-		w.IsTransferring, w.req = !in.isComplete, in.recv
-		if !yield(&w) {
+		waiting.IsTransferring, waiting.req = !in.isComplete, in.recv
+		if !yield(&waiting) {
 			return
 		}
 	}
 }
 
-func (l *extendedLink) addCounters(c *state.PeerCounters) {
+func (l *extendedLink) addCounters(counters *state.PeerCounters) {
 	st := l.conn.Stats()
-	c.Extended = true
-	c.PacketsOut, c.PacketsIn = st.PacketsSent, st.PacketsReceived
+	counters.Extended = true
+	counters.PacketsOut, counters.PacketsIn = st.PacketsSent, st.PacketsReceived
 	for t := range state.NumTypes {
-		c.BytesOut[t] = st.BytesSent[t] + st.PacketsSent[t]*protocol.ExtHeaderLen
-		c.BytesIn[t] = st.BytesReceived[t] + st.PacketsReceived[t]*protocol.ExtHeaderLen
+		counters.BytesOut[t] = st.BytesSent[t] + st.PacketsSent[t]*protocol.ExtHeaderLen
+		counters.BytesIn[t] = st.BytesReceived[t] + st.PacketsReceived[t]*protocol.ExtHeaderLen
 	}
-	c.Retransmissions, c.Unreachable = st.Retransmissions, l.p.events[state.EventUnreachable]
-	c.QueuedSends, c.InFlight, c.InFlightPackets = st.QueuedSends, st.Begun, st.InFlight
-	c.RoundTrip = st.RoundTrip
+	counters.Retransmissions, counters.Unreachable = st.Retransmissions, l.p.events[state.EventUnreachable]
+	counters.QueuedSends, counters.InFlight, counters.InFlightPackets = st.QueuedSends, st.Begun, st.InFlight
+	counters.RoundTrip = st.RoundTrip
 	if w, ok := l.restWait(); ok {
-		keepOldest(l.p.e, &c.OldestSend, w.For, w.Since)
+		keepOldest(l.p.e, &counters.OldestSend, w.For, w.Since)
 	}
 	l.conn.EachSend(func(st extended.SendState) bool { // the first is the oldest that does not rest
-		keepOldest(l.p.e, &c.OldestSend, sendWait(&st).For, min(st.Since, l.p.e.now))
+		keepOldest(l.p.e, &counters.OldestSend, sendWait(&st).For, min(st.Since, l.p.e.now))
 		return false
 	})
 	for in := range l.inbox.each {
 		if in.recv != nil {
-			keepOldest(l.p.e, &c.OldestRecv, protocol.Data, in.phases.Start)
+			keepOldest(l.p.e, &counters.OldestRecv, protocol.Data, in.phases.Start)
 		}
 	}
 }

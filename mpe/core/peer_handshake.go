@@ -74,66 +74,66 @@ func (l *handshakeLink) touchedPair() *handshake.Pair {
 	return l.pair
 }
 
-func (l *handshakeLink) receive(a *RxPacket) {
-	p, e := l.p, l.p.e
-	acts := e.pairActions.list[:0]
-	switch a.Kind {
+func (l *handshakeLink) receive(packet *RxPacket) {
+	p, core := l.p, l.p.e
+	acts := core.pairActions.list[:0]
+	switch packet.Kind {
 	case RxDatagram:
-		p.receivedPacket(a.Bytes)
-		if l.touchedPair().Offer(e.now, a.Bytes) {
+		p.receivedPacket(packet.Bytes)
+		if l.touchedPair().Offer(core.now, packet.Bytes) {
 			l.perform(nil) // a posted receive matches it
-			acts = e.pairActions.list[:0]
+			acts = core.pairActions.list[:0]
 		}
-		acts = l.touchedPair().Datagram(e.now, a.Bytes, acts)
+		acts = l.touchedPair().Datagram(core.now, packet.Bytes, acts)
 	case RxHeader:
-		p.receivedPacket(a.Bytes)
-		acts = l.touchedPair().Header(e.now, a.Bytes, acts)
+		p.receivedPacket(packet.Bytes)
+		acts = l.touchedPair().Header(core.now, packet.Bytes, acts)
 	case RxPayload:
-		p.bytesIn += uint64(len(a.Bytes))
-		p.record(false, len(a.Bytes), nil, nil)
-		acts = l.touchedPair().Payload(e.now, a.Bytes, acts)
+		p.bytesIn += uint64(len(packet.Bytes))
+		p.record(false, len(packet.Bytes), nil, nil)
+		acts = l.touchedPair().Payload(core.now, packet.Bytes, acts)
 	case RxConnected:
-		e.effects.DropQueued(p.rank)
-		acts = l.touchedPair().Reconnected(e.now, acts)
+		core.effects.DropQueued(p.rank)
+		acts = l.touchedPair().Reconnected(core.now, acts)
 	case RxTruncated:
-		p.receivedPacket(a.Bytes)
+		p.receivedPacket(packet.Bytes)
 		acts = append(acts, handshake.Action{Kind: handshake.Drop, Reason: handshake.ReasonLength})
 	case RxBroken:
 		acts = append(acts, handshake.Action{Kind: handshake.Drop, Reason: handshake.ReasonStream})
 	}
-	e.pairActions.list = acts
-	l.perform(a)
+	core.pairActions.list = acts
+	l.perform(packet)
 }
 
 // receiveRun feeds the leading datagrams of rest that continue a message, and sets a.Bytes to them. Each datagram
 // has a length of each bytes. If the first one does not continue a message, receiveRun has no effect and reports
 // false.
-func (l *handshakeLink) receiveRun(a *RxPacket, rest []byte, each int) bool {
+func (l *handshakeLink) receiveRun(packet *RxPacket, rest []byte, each int) bool {
 	e := l.p.e
 	n, acts := l.touchedPair().Datagrams(e.now, rest, each, e.pairActions.list[:0])
 	e.pairActions.list = acts
 	if n == 0 {
 		return false
 	}
-	a.Bytes = rest[:n]
+	packet.Bytes = rest[:n]
 	l.p.countDatagrams(n, each)
-	l.p.record(false, n, a.Bytes, nil)
-	l.perform(a)
+	l.p.record(false, n, packet.Bytes, nil)
+	l.perform(packet)
 	return true
 }
 
 // perform executes the actions of the current event, and the actions that result from them.
-func (l *handshakeLink) perform(a *RxPacket) {
-	p, e := l.p, l.p.e
-	e.touch(p)
+func (l *handshakeLink) perform(packet *RxPacket) {
+	p, core := l.p, l.p.e
+	core.touch(p)
 	for i := 0; ; i++ {
-		if i == len(e.pairActions.list) {
+		if i == len(core.pairActions.list) {
 			// Any action may have deferred a SEND_REQUEST. Reposted receives match it first.
-			if len(e.pairActions.reposts) > 0 || !l.announceDeferred() || i == len(e.pairActions.list) {
+			if len(core.pairActions.reposts) > 0 || !l.announceDeferred() || i == len(core.pairActions.list) {
 				break
 			}
 		}
-		switch act := e.pairActions.list[i]; act.Kind {
+		switch act := core.pairActions.list[i]; act.Kind {
 		case handshake.Transmit:
 			l.transmit(act)
 		case handshake.TransmitData:
@@ -151,13 +151,13 @@ func (l *handshakeLink) perform(a *RxPacket) {
 			r := l.receiving
 			l.receiving = nil
 			if r.detached {
-				e.buffers.put(r.buf)
+				core.buffers.put(r.buf)
 			} else {
-				e.pairActions.reposts = append(e.pairActions.reposts, r)
+				core.pairActions.reposts = append(core.pairActions.reposts, r)
 			}
 		case handshake.Drop:
-			l.foreignProfile = a != nil && protocol.IsExtended(a.Bytes)
-			p.reportDrop(a, Drop{Reason: handshakeDrops[act.Reason], Header: act.Header})
+			l.foreignProfile = packet != nil && protocol.IsExtended(packet.Bytes)
+			p.reportDrop(packet, Drop{Reason: handshakeDrops[act.Reason], Header: act.Header})
 		case handshake.Note:
 			p.reportEvent(Note{Event: handshakeEvents[act.Event], Header: act.Header, Err: act.Err})
 		case handshake.DeadEnd:
@@ -165,13 +165,13 @@ func (l *handshakeLink) perform(a *RxPacket) {
 		}
 	}
 	l.saveState(protocol.Header{})
-	clear(e.pairActions.list) // release payload and requests
-	e.pairActions.list = e.pairActions.list[:0]
-	for len(e.pairActions.reposts) > 0 { // this may act on another peer
-		r := e.pairActions.reposts[0]
-		e.pairActions.reposts = append(e.pairActions.reposts[:0], e.pairActions.reposts[1:]...)
-		e.matching.repost(r)
-		if len(e.pairActions.reposts) == 0 {
+	clear(core.pairActions.list) // release payload and requests
+	core.pairActions.list = core.pairActions.list[:0]
+	for len(core.pairActions.reposts) > 0 { // this may act on another peer
+		r := core.pairActions.reposts[0]
+		core.pairActions.reposts = append(core.pairActions.reposts[:0], core.pairActions.reposts[1:]...)
+		core.matching.repost(r)
+		if len(core.pairActions.reposts) == 0 {
 			l.perform(nil)
 		}
 	}
@@ -261,19 +261,19 @@ func (l *handshakeLink) send(r *Request, _ bool) (coalesced bool) {
 
 // nextSend hands the next queued send to the pair, if the pair is free.
 func (l *handshakeLink) nextSend() {
-	e := l.p.e
+	core := l.p.e
 	for l.sending == nil {
-		r := l.sendQueue.pop()
-		if r == nil {
+		request := l.sendQueue.pop()
+		if request == nil {
 			return
 		}
-		op := handshake.SendOp{ID: r.id, Words: r.words(), Datatype: r.datatype, Tag: uint8(r.tag)}
-		l.sending = r
-		acts, err := l.touchedPair().Send(e.now, op, e.pairActions.list)
-		e.pairActions.list = acts
+		op := handshake.SendOp{ID: request.id, Words: request.words(), Datatype: request.datatype, Tag: uint8(request.tag)}
+		l.sending = request
+		acts, err := l.touchedPair().Send(core.now, op, core.pairActions.list)
+		core.pairActions.list = acts
 		if err != nil {
 			l.sending = nil
-			e.finish(r, err)
+			core.finish(request, err)
 		}
 	}
 }
@@ -284,103 +284,103 @@ func (l *handshakeLink) announceDeferred() bool {
 	if l.receiving != nil {
 		return false
 	}
-	p, e := l.p, l.p.e
-	h, at, ok := l.pair.Deferred()
+	p, core := l.p, l.p.e
+	header, at, ok := l.pair.Deferred()
 	old := l.deferred
 	if !ok {
 		if old != nil { // the request was a duplicate
-			e.matching.forComm(old.comm).RemoveUnexpected(old.handle)
-			e.matching.inbounds.retire(old)
+			core.matching.forComm(old.comm).RemoveUnexpected(old.handle)
+			core.matching.inbounds.retire(old)
 			l.deferred = nil
 		}
 		return false
 	}
-	if old != nil && old.tag == int32(h.Tag) && old.datatype == h.Call.Datatype() {
+	if old != nil && old.tag == int32(header.Tag) && old.datatype == header.Call.Datatype() {
 		return false
 	}
 	if old != nil { // replaced by another request
-		e.matching.forComm(old.comm).RemoveUnexpected(old.handle)
+		core.matching.forComm(old.comm).RemoveUnexpected(old.handle)
 	}
 	if l.isForEarlier() {
 		return l.discardNext()
 	}
-	in := e.matching.inbounds.get()
-	*in = inbound{source: p.rank, tag: int32(h.Tag), bytes: UnknownLength, datatype: h.Call.Datatype(), p: p}
+	in := core.matching.inbounds.get()
+	*in = inbound{source: p.rank, tag: int32(header.Tag), bytes: UnknownLength, datatype: header.Call.Datatype(), p: p}
 	in.phases.Start, in.phases.Request = at, at
 	l.deferred = in
-	if err := e.matching.arrive(in); err != nil {
+	if err := core.matching.arrive(in); err != nil {
 		l.deferred = nil // the peer retransmits its request
 	}
 	return l.receiving != nil
 }
 
 // matched hands the receive that matches a deferred SEND_REQUEST to the pair, which clears the sender.
-func (l *handshakeLink) matched(in *inbound, r *Request) {
-	e := l.p.e
+func (l *handshakeLink) matched(in *inbound, request *Request) {
+	core := l.p.e
 	l.deferred = nil
-	l.receiving = r
-	r.inbound = in
-	acts, err := l.touchedPair().Recv(e.now, handshake.RecvOp{
-		ID: r.id, Words: r.words(), Datatype: r.datatype, Any: r.anyDatatype, Tag: uint8(in.tag),
-	}, e.pairActions.list)
-	e.pairActions.list = acts
+	l.receiving = request
+	request.inbound = in
+	acts, err := l.touchedPair().Recv(core.now, handshake.RecvOp{
+		ID: request.id, Words: request.words(), Datatype: request.datatype, Any: request.anyDatatype, Tag: uint8(in.tag),
+	}, core.pairActions.list)
+	core.pairActions.list = acts
 	if err != nil { // impossible: recving was nil
 		l.receiving = nil
-		e.finish(r, err)
+		core.finish(request, err)
 	}
 }
 
 func (l *handshakeLink) sendDone(act handshake.Action) {
-	e, r := l.p.e, l.sending
+	core, request := l.p.e, l.sending
 	l.sending = nil
-	r.Status.Phases = act.Phases
-	r.Status.Phases.Start = r.posted // it was queued before the pair had it
+	request.Status.Phases = act.Phases
+	request.Status.Phases.Start = request.posted // it was queued before the pair had it
 	l.countUnreachable(act.Err)
-	if r.detached {
-		e.buffers.put(r.buf)
-		l.onLeftSendDone(r, act.Err)
+	if request.detached {
+		core.buffers.put(request.buf)
+		l.onLeftSendDone(request, act.Err)
 	} else {
-		e.finish(r, act.Err)
+		core.finish(request, act.Err)
 	}
 	l.nextSend()
 }
 
 func (l *handshakeLink) recvDone(act handshake.Action) {
-	p, e, r := l.p, l.p.e, l.receiving
+	p, core, request := l.p, l.p.e, l.receiving
 	l.receiving = nil
 	tag := int(act.Header.Tag)
-	if p.noTags() && r.tag != AnyTag {
-		tag = int(r.tag)
+	if p.noTags() && request.tag != AnyTag {
+		tag = int(request.tag)
 	}
-	r.Status = Status{
+	request.Status = Status{
 		Peer: p.rank, Words: act.Words, Bytes: int64(act.Words) * protocol.WordLen,
 		Datatype: act.Header.Call.Datatype(), Tag: tag, Phases: act.Phases,
 	}
 	// The pair has had the receive only since the SEND_REQUEST arrived.
-	r.Status.Phases.Start = r.posted
+	request.Status.Phases.Start = request.posted
 	l.countUnreachable(act.Err)
 	switch {
-	case !r.detached:
+	case !request.detached:
 		l.leftover.unanswered = false
 		if act.Err == nil {
 			p.recvsDone++
-			p.recvBytes += uint64(r.Status.Bytes)
+			p.recvBytes += uint64(request.Status.Bytes)
 		}
-		e.matching.inbounds.retire(r.inbound)
-		e.finish(r, act.Err)
-	case act.Err == nil && !r.dropsMessage:
+		core.matching.inbounds.retire(request.inbound)
+		core.finish(request, act.Err)
+	case act.Err == nil && !request.dropsMessage:
 		// The message of a detached receive goes to the next receive that fits.
 		in := &inbound{
-			source: p.rank, tag: int32(act.Header.Tag), bytes: r.Status.Bytes, datatype: r.Status.Datatype,
-			buf: r.buf, ownsBuf: true, clearedBytes: int64(len(r.buf)), isComplete: true, matchedBefore: true, phases: act.Phases,
+			source: p.rank, tag: int32(act.Header.Tag), bytes: request.Status.Bytes, datatype: request.Status.Datatype,
+			buf: request.buf, ownsBuf: true, clearedBytes: int64(len(request.buf)), isComplete: true, matchedBefore: true, phases: act.Phases,
 		}
 		in.highWater = min(in.bytes, in.clearedBytes)
-		if err := e.matching.arrive(in); err != nil {
-			e.matching.dropMessage(in)
+		if err := core.matching.arrive(in); err != nil {
+			core.matching.dropMessage(in)
 		}
 	default:
-		e.buffers.put(r.buf)
-		if r.dropsMessage {
+		core.buffers.put(request.buf)
+		if request.dropsMessage {
 			p.reportEvent(Note{Event: state.EventDiscarded, Header: act.Header})
 		}
 	}
@@ -401,16 +401,16 @@ func (l *handshakeLink) cancel(r *Request) bool {
 	return l.cancelRecv(r)
 }
 
-func (l *handshakeLink) cancelSend(r *Request) bool {
-	e := l.p.e
-	if l.sendQueue.remove(func(queued *Request) bool { return queued == r }) {
+func (l *handshakeLink) cancelSend(request *Request) bool {
+	core := l.p.e
+	if l.sendQueue.remove(func(queued *Request) bool { return queued == request }) {
 		return true
 	}
-	if r != l.sending || e.callerGone && l.detachSend(r) {
+	if request != l.sending || core.callerGone && l.detachSend(request) {
 		return false
 	}
-	acts, ok := l.touchedPair().CancelSend(e.now, r.id, e.pairActions.list[:0])
-	e.pairActions.list = acts
+	acts, ok := l.touchedPair().CancelSend(core.now, request.id, core.pairActions.list[:0])
+	core.pairActions.list = acts
 	if ok {
 		l.sending = nil
 		l.nextSend()
@@ -428,16 +428,16 @@ func (l *handshakeLink) cancelRecv(r *Request) bool {
 	return true
 }
 
-func (l *handshakeLink) detach(r *Request, keep KeepFunc, drop bool) {
+func (l *handshakeLink) detach(request *Request, keep KeepFunc, drop bool) {
 	own := &Request{
-		kind: r.kind, peer: r.peer, p: r.p, tag: r.tag, comm: r.comm, datatype: r.datatype, anyDatatype: r.anyDatatype,
-		buf: l.p.e.buffers.detach(r.buf, keep), posted: r.posted, id: r.id, inbound: r.inbound, detached: true, Status: r.Status,
+		kind: request.kind, peer: request.peer, p: request.p, tag: request.tag, comm: request.comm, datatype: request.datatype, anyDatatype: request.anyDatatype,
+		buf: l.p.e.buffers.detach(request.buf, keep), posted: request.posted, id: request.id, inbound: request.inbound, detached: true, Status: request.Status,
 	} // takes r's place in the pair
 	switch {
-	case r.isSend():
+	case request.isSend():
 		l.sending = own
 		own.dropsMessage = l.p.e.callerGone
-		l.touchedPair().DetachSend(l.p.e.now, r.id)
+		l.touchedPair().DetachSend(l.p.e.now, request.id)
 	default:
 		l.receiving = own
 		if drop {

@@ -91,19 +91,19 @@ func (l *handshakeLink) isForEarlier() bool {
 // discardNext receives and drops the message whose SEND_REQUEST is deferred. It reports false if this has to
 // wait, because a send in progress may show that the message does not exist.
 func (l *handshakeLink) discardNext() bool {
-	e := l.p.e
+	core := l.p.e
 	l.deferred = nil
 	if w, ok := l.pair.SendWait(); ok && sendTransfers(w) {
 		return false
 	}
 	l.leftover.receives, l.leftover.replies = max(l.leftover.receives-1, 0), 0
-	l.leftover.since = e.now
-	e.nextID++
-	r := &Request{kind: OpRecv, peer: l.p.rank, p: l.p, id: e.nextID, posted: e.now, anyDatatype: true, detached: true}
+	l.leftover.since = core.now
+	core.nextID++
+	r := &Request{kind: OpRecv, peer: l.p.rank, p: l.p, id: core.nextID, posted: core.now, anyDatatype: true, detached: true}
 	h, _, _ := l.pair.Deferred()
 	l.receiving = r
-	acts, err := l.touchedPair().Recv(e.now, handshake.RecvOp{ID: r.id, Any: true, Tag: h.Tag}, e.pairActions.list)
-	e.pairActions.list = acts
+	acts, err := l.touchedPair().Recv(core.now, handshake.RecvOp{ID: r.id, Any: true, Tag: h.Tag}, core.pairActions.list)
+	core.pairActions.list = acts
 	if err != nil { // impossible: recving was nil
 		l.receiving = nil
 		return false

@@ -7,13 +7,13 @@ import (
 )
 
 func (l *handshakeLink) pendingLoad() (sends int, moving bool) {
-	s, _ := l.pair.SendWait()
+	wait, _ := l.pair.SendWait()
 	r, _ := l.pair.RecvWait()
 	sends = l.sendQueue.len()
 	if l.sending != nil && !l.pair.IsSendDetached() {
 		sends++
 	}
-	return sends, sendTransfers(s) || recvTransfers(r)
+	return sends, sendTransfers(wait) || recvTransfers(r)
 }
 
 func sendTransfers(w handshake.Wait) bool { return w.State == handshake.WaitAck }
@@ -27,16 +27,16 @@ func (l *handshakeLink) sendWaits(yield func(*Waiting) bool) {
 	if !ok || l.pair.IsSendDetached() { // no caller waits for it
 		return
 	}
-	w := Waiting{IsTransferring: sendTransfers(wait), peer: l.p, req: l.sending}
-	w.Wait, w.Send = wait, true
-	if !yield(&w) {
+	waiting := Waiting{IsTransferring: sendTransfers(wait), peer: l.p, req: l.sending}
+	waiting.Wait, waiting.Send = wait, true
+	if !yield(&waiting) {
 		return
 	}
-	w.IsTransferring = false
+	waiting.IsTransferring = false
 	for _, r := range l.sendQueue.items[l.sendQueue.head:] {
-		w.Queued++
-		w.req = r
-		if !yield(&w) {
+		waiting.Queued++
+		waiting.req = r
+		if !yield(&waiting) {
 			return
 		}
 	}
@@ -50,24 +50,24 @@ func (l *handshakeLink) recvWaits(yield func(*Waiting) bool) {
 	}
 }
 
-func (l *handshakeLink) addCounters(c *state.PeerCounters) {
+func (l *handshakeLink) addCounters(counters *state.PeerCounters) {
 	p := l.p
-	c.PacketsOut = p.packetsOut
+	counters.PacketsOut = p.packetsOut
 	for t, n := range p.packetsOut {
-		c.BytesOut[t] = n * protocol.HeaderLen
+		counters.BytesOut[t] = n * protocol.HeaderLen
 	}
-	c.PacketsOut[protocol.Data], c.BytesOut[protocol.Data] = l.dataDatagrams, l.dataBytes
-	c.PacketsIn, c.BytesIn = l.pair.ReceivedCounts()
-	c.Retransmissions, c.Unreachable = p.events[state.EventRetransmitted]+p.events[state.EventReacked], l.unreachable
-	c.QueuedSends = l.sendQueue.len()
+	counters.PacketsOut[protocol.Data], counters.BytesOut[protocol.Data] = l.dataDatagrams, l.dataBytes
+	counters.PacketsIn, counters.BytesIn = l.pair.ReceivedCounts()
+	counters.Retransmissions, counters.Unreachable = p.events[state.EventRetransmitted]+p.events[state.EventReacked], l.unreachable
+	counters.QueuedSends = l.sendQueue.len()
 	if l.sending != nil && !l.pair.IsSendDetached() {
-		c.InFlight = 1
+		counters.InFlight = 1
 	}
 	if w, ok := l.pair.SendWait(); ok && !l.pair.IsSendDetached() {
-		keepOldest(p.e, &c.OldestSend, w.For, w.Since)
+		keepOldest(p.e, &counters.OldestSend, w.For, w.Since)
 	}
 	if w, ok := l.pair.RecvWait(); ok && l.receiving != nil {
-		keepOldest(p.e, &c.OldestRecv, w.For, w.Since)
+		keepOldest(p.e, &counters.OldestRecv, w.For, w.Since)
 	}
 }
 
@@ -85,14 +85,14 @@ func (l *handshakeLink) snapshot(s *state.Peer, now handshake.Instant) {
 }
 
 // fillFacts copies the facts that describe waits for the peer.
-func (l *handshakeLink) fillFacts(f *state.HandshakeFacts) {
+func (l *handshakeLink) fillFacts(facts *state.HandshakeFacts) {
 	p := l.p
-	f.Profile, f.Address, f.HasReceived, f.ForeignProfile = p.profile, p.cfg.Address, p.packetsIn > 0, l.foreignProfile
-	f.RequestsOnce = l.keeper != nil && p.cfg.Handshake.Peer.BlockingCalls
-	f.CanRevoke = p.cfg.Handshake.Peer.NumbersRequests
-	f.SendDiscarded = l.sending != nil && l.sending.dropsMessage
-	if f.Receiving = l.receiving != nil; f.Receiving {
-		f.CurrentRecv, _ = l.pair.RecvWait()
-		f.RecvDiscarded = l.receiving.dropsMessage
+	facts.Profile, facts.Address, facts.HasReceived, facts.ForeignProfile = p.profile, p.cfg.Address, p.packetsIn > 0, l.foreignProfile
+	facts.RequestsOnce = l.keeper != nil && p.cfg.Handshake.Peer.BlockingCalls
+	facts.CanRevoke = p.cfg.Handshake.Peer.NumbersRequests
+	facts.SendDiscarded = l.sending != nil && l.sending.dropsMessage
+	if facts.Receiving = l.receiving != nil; facts.Receiving {
+		facts.CurrentRecv, _ = l.pair.RecvWait()
+		facts.RecvDiscarded = l.receiving.dropsMessage
 	}
 }

@@ -41,18 +41,18 @@ func (p *peer) clearPlacement() {
 }
 
 // movePlacements passes the placements changed by the current event to the driver.
-func movePlacements(e *Core) {
-	for i, p := range e.pending.placements {
-		e.pending.placements[i] = nil
+func movePlacements(core *Core) {
+	for i, p := range core.pending.placements {
+		core.pending.placements[i] = nil
 		l := &p.placement
 		l.changed = false
 		if l.recv != nil || l.next.req != nil {
 			l.recv = l.next.req
-			e.effects.Place(l.next.at)
+			core.effects.Place(l.next.at)
 			l.next.req, l.next.at = nil, Placement{}
 		}
 	}
-	e.pending.placements = e.pending.placements[:0]
+	core.pending.placements = core.pending.placements[:0]
 }
 
 // revokePlacement ends the placement of a receive that ends.
@@ -62,16 +62,16 @@ func revokePlacement(r *Request) {
 	}
 }
 
-func (p *peer) revokeFor(r *Request) {
+func (p *peer) revokeFor(request *Request) {
 	l := &p.placement
-	if l.next.req == r {
+	if l.next.req == request {
 		l.next.req, l.next.at = nil, Placement{Peer: p.rank}
 	}
-	if l.recv == r {
+	if l.recv == request {
 		l.recv = nil
 		p.e.effects.Revoke(p.rank)
 	}
-	r.placingPeer = nil
+	request.placingPeer = nil
 }
 
 // same reports whether two non-empty slices start at the same address.

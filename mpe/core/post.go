@@ -29,35 +29,35 @@ func (e *Core) Refuse(r *Request, err error) { e.finish(r, err) }
 
 // Post starts a request. If short is set, SendShort has already sent the message, and Post only ends the request.
 // blocking is as in Operation.
-func (e *Core) Post(r *Request, short, blocking bool) error {
+func (e *Core) Post(request *Request, short, blocking bool) error {
 	if short {
-		e.finishShort(r)
+		e.finishShort(request)
 		return nil
 	}
-	r.MayRest = e.RestingSends.mayRest(r)
-	if err := e.startRequest(r, blocking); err != nil {
+	request.MayRest = e.RestingSends.mayRest(request)
+	if err := e.startRequest(request, blocking); err != nil {
 		return err
 	}
-	recordPosted(e, r)
+	recordPosted(e, request)
 	return nil
 }
 
 // startRequest starts a request. blocking is as in Operation.
-func (e *Core) startRequest(r *Request, blocking bool) (err error) {
+func (e *Core) startRequest(request *Request, blocking bool) (err error) {
 	if e.state != running {
 		return fmt.Errorf("rank %d: %w", e.rank, ErrClosed)
 	}
 	e.nextID++
-	r.id, r.posted = e.nextID, e.now
+	request.id, request.posted = e.nextID, e.now
 	switch {
-	case r.kind == OpRecv:
-		if err = e.matching.postRecv(r); r.handle.Index() != 0 && e.IsQuiet() {
+	case request.kind == OpRecv:
+		if err = e.matching.postRecv(request); request.handle.Index() != 0 && e.IsQuiet() {
 			return nil // queued, without any other effect
 		}
-	case r.peer == e.rank:
-		err = e.matching.sendSelf(r)
+	case request.peer == e.rank:
+		err = e.matching.sendSelf(request)
 	default:
-		if r.p.send(r, blocking) {
+		if request.p.send(request, blocking) {
 			return nil
 		}
 	}

@@ -18,28 +18,28 @@ func (e *Core) wake(f func()) { e.out.Wake, e.out.Rare = append(e.out.Wake, f), 
 
 // Find returns the status of the message that a receive would get, if there is one. A message from a peer without
 // communicators cannot be claimed, because only the peer's SEND_REQUEST has arrived.
-func (s *Probes) Find(m Match) (Status, bool) {
-	r := Request{tag: int32(m.Tag), peer: m.Source}
-	if m.Source != AnySource {
-		r.p = s.core.peers[m.Source]
+func (s *Probes) Find(match Match) (Status, bool) {
+	r := Request{tag: int32(match.Tag), peer: match.Source}
+	if match.Source != AnySource {
+		r.p = s.core.peers[match.Source]
 	}
-	matcher := s.core.matching.forComm(m.Comm)
-	u, h, ok := matcher.ProbeHandle(int32(m.Source), r.matchTag())
+	matcher := s.core.matching.forComm(match.Comm)
+	u, handle, ok := matcher.ProbeHandle(int32(match.Source), r.matchTag())
 	if !ok {
 		return Status{}, false
 	}
-	st := u.status(m.Comm)
-	if p := s.core.peers[st.Peer]; m.Claim && (p == nil || !p.limits.NoComms) {
+	st := u.status(match.Comm)
+	if p := s.core.peers[st.Peer]; match.Claim && (p == nil || !p.limits.NoComms) {
 		in := u.inbound
 		if in == nil {
-			in = s.core.matching.wakeRecord(&u, m.Comm, h.Order())
-			in.handle = h
-			matcher.Replace(h, unexpected{inbound: in})
+			in = s.core.matching.wakeRecord(&u, match.Comm, handle.Order())
+			in.handle = handle
+			matcher.Replace(handle, unexpected{inbound: in})
 		}
 		st.Claim = s.core.matching.claim(in)
 	}
-	if m.Tag != AnyTag {
-		st.Tag = m.Tag // a message without a tag gets the receive's
+	if match.Tag != AnyTag {
+		st.Tag = match.Tag // a message without a tag gets the receive's
 	}
 	return st, true
 }

@@ -51,26 +51,26 @@ func recordPosted(e *Core, r *Request) {
 }
 
 // recordCall passes a call to the recorder.
-func recordCall(e *Core, r *Request, ended bool) {
-	if r.message != nil || r.dropsMessage || r.kind != opCollective && !e.observes(r.p) {
+func recordCall(core *Core, request *Request, ended bool) {
+	if request.message != nil || request.dropsMessage || request.kind != opCollective && !core.observes(request.p) {
 		return
 	}
-	c := &e.recordedCall
-	*c = Call{
-		ID: r.id, Collective: r.collective, Send: r.isSend(), Peer: r.peer, Tag: int(r.tag), Comm: r.comm,
-		Bytes: int64(len(r.buf)),
-		At:    r.posted, Posted: r.posted,
+	call := &core.recordedCall
+	*call = Call{
+		ID: request.id, Collective: request.collective, Send: request.isSend(), Peer: request.peer, Tag: int(request.tag), Comm: request.comm,
+		Bytes: int64(len(request.buf)),
+		At:    request.posted, Posted: request.posted,
 	}
-	if r.kind == opCollective {
-		c.Bytes = r.Status.Bytes
+	if request.kind == opCollective {
+		call.Bytes = request.Status.Bytes
 	}
 	if ended {
-		c.At, c.Ended, c.Err = e.now, true, r.Err
-		if r.kind == OpRecv && r.Err == nil {
-			c.Peer, c.Tag, c.Bytes = r.Status.Peer, r.Status.Tag, r.Status.Bytes
+		call.At, call.Ended, call.Err = core.now, true, request.Err
+		if request.kind == OpRecv && request.Err == nil {
+			call.Peer, call.Tag, call.Bytes = request.Status.Peer, request.Status.Tag, request.Status.Bytes
 		}
 	}
-	e.cfg.Calls.Call(c)
+	core.cfg.Calls.Call(call)
 }
 
 // record passes a packet to the peer's recorder, if it has one.
@@ -87,18 +87,18 @@ func (p *peer) receivedPacket(b []byte) {
 }
 
 // recordShort records a packet with a short header as the equivalent packet with a full header.
-func (l *extendedLink) recordShort(sent bool, s *protocol.ShortHeader, payload []byte) {
-	x := &l.p.e.connActions
+func (l *extendedLink) recordShort(sent bool, header *protocol.ShortHeader, payload []byte) {
+	actions := &l.p.e.connActions
 	local, remote := l.conn.Sessions()
-	h := protocol.ExtHeader{
+	hdr := protocol.ExtHeader{
 		Src: uint32(l.p.rank), Dst: uint32(l.p.e.rank), Session: remote, PeerSession: local,
-		Call: s.Datatype.SendCall(), Type: protocol.Data, Flags: protocol.FlagEager | protocol.FlagPlain,
-		Number: s.Number, Acknowledged: s.Acknowledged, Message: s.Message, Comm: s.Comm, Tag: s.Tag,
+		Call: header.Datatype.SendCall(), Type: protocol.Data, Flags: protocol.FlagEager | protocol.FlagPlain,
+		Number: header.Number, Acknowledged: header.Acknowledged, Message: header.Message, Comm: header.Comm, Tag: header.Tag,
 		Length: uint32(len(payload)),
 	}
 	if sent {
-		h.Src, h.Dst, h.Session, h.PeerSession = h.Dst, h.Src, local, remote
+		hdr.Src, hdr.Dst, hdr.Session, hdr.PeerSession = hdr.Dst, hdr.Src, local, remote
 	}
-	protocol.PutExtended(x.recorded[:], &h, payload)
-	l.p.record(sent, protocol.ExtHeaderLen+len(payload), x.recorded[:], payload)
+	protocol.PutExtended(actions.recorded[:], &hdr, payload)
+	l.p.record(sent, protocol.ExtHeaderLen+len(payload), actions.recorded[:], payload)
 }

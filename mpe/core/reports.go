@@ -64,27 +64,27 @@ func (q *Question) record(e *Core, rank int, report []byte, err error) {
 
 // Ask asks ranks for their reports. All must be peers, without duplicates. It calls wake when all have answered.
 func (r *Reports) Ask(ranks []int, wake func()) *Question {
-	q := &Question{Reports: make([]PeerReport, len(ranks)), pending: len(ranks), wake: wake}
+	question := &Question{Reports: make([]PeerReport, len(ranks)), pending: len(ranks), wake: wake}
 	if len(ranks) == 0 {
 		r.core.wake(wake)
 	}
 	for i, rank := range ranks {
-		q.Reports[i].Rank = rank
+		question.Reports[i].Rank = rank
 	}
 	for _, rank := range ranks {
 		switch l := r.core.peers[rank].extended; {
 		case l == nil:
-			q.record(r.core, rank, nil, ErrNotExtended)
+			question.record(r.core, rank, nil, ErrNotExtended)
 		case r.core.state != running:
-			q.record(r.core, rank, nil, ErrClosed)
+			question.record(r.core, rank, nil, ErrClosed)
 		default:
-			l.questions = append(l.questions, q)
+			l.questions = append(l.questions, question)
 			r.core.connActions.list = l.touchedConn().AskReport(r.core.now, r.core.connActions.list[:0])
 			l.perform(nil)
 		}
 	}
 	r.core.flush()
-	return q
+	return question
 }
 
 // Cancel drops a pending question.

@@ -114,48 +114,48 @@ func (e *Core) notifies(r *Request) bool {
 }
 
 // finish ends a request.
-func (e *Core) finish(r *Request, err error) {
-	if r.Done {
+func (e *Core) finish(request *Request, err error) {
+	if request.Done {
 		return
 	}
-	r.Status.Send = r.isSend()
-	if r.isSend() {
-		r.Status.Peer, r.Status.Bytes, r.Status.Words = r.peer, int64(len(r.buf)), wordsOf(int64(len(r.buf)))
-		r.Status.Datatype, r.Status.Tag, r.Status.Comm = r.datatype, int(r.tag), r.comm
+	request.Status.Send = request.isSend()
+	if request.isSend() {
+		request.Status.Peer, request.Status.Bytes, request.Status.Words = request.peer, int64(len(request.buf)), wordsOf(int64(len(request.buf)))
+		request.Status.Datatype, request.Status.Tag, request.Status.Comm = request.datatype, int(request.tag), request.comm
 	}
-	if p := r.p; p != nil && !r.dropsMessage {
+	if p := request.p; p != nil && !request.dropsMessage {
 		if err != nil && p.sendErr != nil {
 			err = &networkError{err, p.sendErr}
 		}
 		switch {
 		case err != nil:
 			p.failed++
-		case r.isSend():
+		case request.isSend():
 			p.sendsDone++
-			p.sentBytes += uint64(r.Status.Bytes)
+			p.sentBytes += uint64(request.Status.Bytes)
 		}
 	}
-	r.Err = err
+	request.Err = err
 	e.lastEndAt, e.lastFailed = e.now, err != nil
 	if e.cfg.Calls != nil {
-		recordCall(e, r, true)
+		recordCall(e, request, true)
 	}
 	switch {
-	case r.kind == opCollective && err != nil:
+	case request.kind == opCollective && err != nil:
 		e.cfg.Observer.CallFailed(e.rank, err)
-	case e.observed && r.kind != opCollective && !r.dropsMessage && e.notifies(r):
-		e.cfg.Observer.Done(e.rank, r.Status, err)
+	case e.observed && request.kind != opCollective && !request.dropsMessage && e.notifies(request):
+		e.cfg.Observer.Done(e.rank, request.Status, err)
 	}
-	revokePlacement(r)
-	r.buf, r.inbound = nil, nil
-	r.Done = true
-	left := r.restRef != 0 && e.RestingSends.active[r.restRef] == r // a library left it, and does not wait for it
+	revokePlacement(request)
+	request.buf, request.inbound = nil, nil
+	request.Done = true
+	left := request.restRef != 0 && e.RestingSends.active[request.restRef] == request // a library left it, and does not wait for it
 	switch {
-	case r.message != nil:
-		e.endedMessages = append(e.endedMessages, r)
+	case request.message != nil:
+		e.endedMessages = append(e.endedMessages, request)
 	case left:
-		e.RestingSends.onEnded(r)
-	case r.Owner != nil:
-		e.out.Completed = append(e.out.Completed, r)
+		e.RestingSends.onEnded(request)
+	case request.Owner != nil:
+		e.out.Completed = append(e.out.Completed, request)
 	}
 }

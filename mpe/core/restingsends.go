@@ -123,60 +123,60 @@ func (q *RestingSends) mayRest(r *Request) bool {
 }
 
 // Keep keeps a send that its library no longer follows. The send may already be done.
-func (q *RestingSends) Keep(r *Request, o *Origin) RestingID {
-	ref := r.restRef
+func (q *RestingSends) Keep(request *Request, origin *Origin) RestingID {
+	ref := request.restRef
 	if ref == 0 {
 		ref = q.add()
 	}
 	s := q.record(ref)
-	s.origin, s.comm, s.tag, s.peer, s.kind, s.datatype = o, r.comm, r.tag, int32(r.peer), r.kind, r.datatype
-	n := RestingID(s.generation)<<32 | RestingID(ref)
-	q.activate(ref, r)
-	if r.Done {
-		q.onEnded(r)
+	s.origin, s.comm, s.tag, s.peer, s.kind, s.datatype = origin, request.comm, request.tag, int32(request.peer), request.kind, request.datatype
+	id := RestingID(s.generation)<<32 | RestingID(ref)
+	q.activate(ref, request)
+	if request.Done {
+		q.onEnded(request)
 	} else {
-		r.p.extended.restSend(ref)
+		request.p.extended.restSend(ref)
 	}
-	return n
+	return id
 }
 
 // ended stores the outcome of a send that ends without its library.
-func (q *RestingSends) onEnded(r *Request) {
-	ref := r.restRef
+func (q *RestingSends) onEnded(request *Request) {
+	ref := request.restRef
 	delete(q.active, ref)
-	s := q.record(ref)
-	s.state = restDone
-	if r.Err != nil {
+	send := q.record(ref)
+	send.state = restDone
+	if request.Err != nil {
 		if q.errs == nil {
 			q.errs = map[uint32]error{}
 		}
-		q.errs[ref] = r.Err
+		q.errs[ref] = request.Err
 	}
-	q.core.effects.Release(r)
-	if s.discarded {
+	q.core.effects.Release(request)
+	if send.discarded {
 		q.remove(ref)
 	}
 }
 
 // restSend releases the Request of a send that waits for a receive of the peer.
 func (l *extendedLink) restSend(ref uint32) {
-	q := &l.p.e.RestingSends
-	r := q.active[ref]
-	if r == nil || r.p != l.p {
+	sends := &l.p.e.RestingSends
+	request := sends.active[ref]
+	if request == nil || request.p != l.p {
 		return
 	}
-	number, ok := l.conn.RestSend(r.sendID, ref)
+	number, ok := l.conn.RestSend(request.sendID, ref)
 	if !ok {
 		return
 	}
-	l.invalidate(r.sendID) // the peer requests the payload
-	l.outbox.remove(r.sendID)
-	s := q.record(ref)
-	s.buf, s.length, s.posted, s.state = unsafe.SliceData(r.buf), uint32(len(r.buf)), r.posted, restWaits
-	s.number, s.id = number, uint32(r.id)
-	delete(q.active, ref)
+	l.invalidate(request.sendID) // the peer requests the payload
+	l.outbox.remove(request.sendID)
+	s := sends.record(ref)
+	s.buf, s.length, s.posted, s.state = unsafe.SliceData(request.buf), uint32(len(request.buf)), request.posted, restWaits
+	s.number, s.id = number, uint32(request.id)
+	delete(sends.active, ref)
 	l.resting++
-	l.p.e.effects.Release(r)
+	l.p.e.effects.Release(request)
 }
 
 // wakeSend is the callback for extended.Conn.SetWakeSend.
@@ -191,20 +191,20 @@ func (l *extendedLink) wakeSend(ref uint32) (extended.SendOp, handshake.Instant)
 
 // restore returns a new Request for a waiting or completed send that its library left to the engine.
 func (q *RestingSends) restore(ref uint32) *Request {
-	s := q.record(ref)
-	r := q.core.effects.NewRequest()
-	r.kind, r.peer, r.p, r.tag, r.comm, r.datatype = s.kind, int(s.peer), q.core.peers[s.peer], s.tag, s.comm, s.datatype
-	r.posted, r.Status.Peer = s.posted, int(s.peer)
-	if s.state == restWaits {
-		r.id, r.buf = q.core.nextID-handshake.ID(uint32(q.core.nextID)-s.id), unsafe.Slice(s.buf, s.length)
-		s.buf = nil
-		r.p.extended.resting--
+	send := q.record(ref)
+	request := q.core.effects.NewRequest()
+	request.kind, request.peer, request.p, request.tag, request.comm, request.datatype = send.kind, int(send.peer), q.core.peers[send.peer], send.tag, send.comm, send.datatype
+	request.posted, request.Status.Peer = send.posted, int(send.peer)
+	if send.state == restWaits {
+		request.id, request.buf = q.core.nextID-handshake.ID(uint32(q.core.nextID)-send.id), unsafe.Slice(send.buf, send.length)
+		send.buf = nil
+		request.p.extended.resting--
 	} else {
-		r.Err = q.errs[ref]
-		r.Done = true
+		request.Err = q.errs[ref]
+		request.Done = true
 	}
-	q.activate(ref, r)
-	return r
+	q.activate(ref, request)
+	return request
 }
 
 // Wake returns a send that a library left, or nil.
@@ -213,17 +213,17 @@ func (q *RestingSends) Wake(n RestingID) (*Request, *Origin) {
 	if ref == 0 || q.record(ref).state == restTaken {
 		return nil, nil
 	}
-	s := q.record(ref)
-	switch s.state {
+	send := q.record(ref)
+	switch send.state {
 	case restWaits:
-		q.core.peers[s.peer].extended.touchedConn().WakeSend(s.number)
+		q.core.peers[send.peer].extended.touchedConn().WakeSend(send.number)
 	case restDone:
 		q.restore(ref)
 	}
 	r := q.active[ref]
 	delete(q.active, ref)
-	s.state = restTaken
-	return r, s.origin
+	send.state = restTaken
+	return r, send.origin
 }
 
 // Pending reports whether a send that a library left is incomplete, and has not been reacquired.
@@ -276,7 +276,7 @@ func (l *extendedLink) cancelRests(err error) {
 }
 
 // restWait returns the oldest waiting send. It examines every record.
-func (l *extendedLink) restWait() (w Waiting, ok bool) {
+func (l *extendedLink) restWait() (waiting Waiting, ok bool) {
 	var oldest *restingSend
 	for ref := range l.eachRest {
 		if s := l.p.e.RestingSends.record(ref); oldest == nil || s.posted < oldest.posted {
@@ -284,15 +284,15 @@ func (l *extendedLink) restWait() (w Waiting, ok bool) {
 		}
 	}
 	if oldest == nil {
-		return w, false
+		return waiting, false
 	}
 	st := extended.SendState{Comm: oldest.comm, Tag: uint32(oldest.tag), Wait: extended.Wait{
 		State: extended.WaitClear, Local: uint32(l.p.e.rank), Remote: uint32(l.p.rank),
 		Since: min(oldest.posted, l.p.e.now), Length: int64(oldest.length),
 	}}
-	w = Waiting{IsTransferring: true, peer: l.p, send: st}
-	w.Wait, w.Send = sendWait(&st), true
-	w.req = &Request{kind: oldest.kind, peer: l.p.rank, p: l.p, posted: oldest.posted, tag: oldest.tag,
+	waiting = Waiting{IsTransferring: true, peer: l.p, send: st}
+	waiting.Wait, waiting.Send = sendWait(&st), true
+	waiting.req = &Request{kind: oldest.kind, peer: l.p.rank, p: l.p, posted: oldest.posted, tag: oldest.tag,
 		comm: oldest.comm}
-	return w, true
+	return waiting, true
 }

@@ -69,16 +69,16 @@ func (w *creditWait) isOver(l *extendedLink) bool {
 
 // refuseTentative forgets the unsure sends that were sent, and refuses the others when their wait is over.
 func (l *extendedLink) refuseTentative() {
-	p, e := l.p, l.p.e
+	p, core := l.p, l.p.e
 	for len(l.tentative) > 0 {
-		s := l.tentative[0]
-		if l.isQueued(s) {
-			l.creditWait.waitStart = max(l.creditWait.waitStart, s.posted)
+		send := l.tentative[0]
+		if l.isQueued(send) {
+			l.creditWait.waitStart = max(l.creditWait.waitStart, send.posted)
 			if !l.creditWait.isOver(l) {
 				return
 			}
-			if r := l.outbox.find(s.id).request; l.cancel(r) {
-				e.finish(r, fmt.Errorf("rank %d: %w", e.rank, &PeerFullError{Local: e.rank, Peer: p.rank}))
+			if r := l.outbox.find(send.id).request; l.cancel(r) {
+				core.finish(r, fmt.Errorf("rank %d: %w", core.rank, &PeerFullError{Local: core.rank, Peer: p.rank}))
 			}
 		}
 		l.tentative = l.tentative[1:]
@@ -102,16 +102,16 @@ type BlockedSender struct {
 // message was refused before and no operation of the program has completed since. If one has completed, the caller
 // waits again: a message received since may be from the peer, or from a rank that knows that the peer has freed
 // memory.
-func (w *BlockedSenders) Register(peer int, now handshake.Instant) (s *BlockedSender, err error) {
+func (w *BlockedSenders) Register(peer int, now handshake.Instant) (sender *BlockedSender, err error) {
 	p := w.core.peers[peer]
 	why := p.fullError()
 	if why == nil || p.refusedAt >= max(w.core.lastEndAt, 1) {
 		return nil, p.noteRefusal(why, now)
 	}
-	s = &BlockedSender{p: p, queued: why.Queued, wait: creditWait{waitStart: now, nextMessage: p.extended.conn.NextNumber()}, reason: why}
-	w.senders = append(w.senders, s)
+	sender = &BlockedSender{p: p, queued: why.Queued, wait: creditWait{waitStart: now, nextMessage: p.extended.conn.NextNumber()}, reason: why}
+	w.senders = append(w.senders, sender)
 	p.wantCredit(true)
-	return s, nil
+	return sender, nil
 }
 
 // MustWait reports whether a sender should continue to wait.
@@ -122,13 +122,13 @@ func (w *BlockedSenders) MustWait(s *BlockedSender, now handshake.Instant) bool 
 }
 
 // Finish ends the wait of a sender, and returns the reason why its message is refused, or nil.
-func (w *BlockedSenders) Finish(s *BlockedSender, now handshake.Instant) error {
-	w.senders = slices.DeleteFunc(w.senders, func(other *BlockedSender) bool { return other == s })
-	s.p.wantCredit(false)
+func (w *BlockedSenders) Finish(sender *BlockedSender, now handshake.Instant) error {
+	w.senders = slices.DeleteFunc(w.senders, func(other *BlockedSender) bool { return other == sender })
+	sender.p.wantCredit(false)
 	if w.core.state != running {
 		return nil // Post refuses it
 	}
-	return s.p.noteRefusal(s.reason, now)
+	return sender.p.noteRefusal(sender.reason, now)
 }
 
 // noteRefusal records whether a message of the program was refused, and returns the reason.

@@ -6,26 +6,26 @@ import "math"
 const maxEager = 64 << 10
 
 // sendSelf sends a message to this rank.
-func (x *matching) sendSelf(r *Request) error {
+func (x *matching) sendSelf(request *Request) error {
 	in := x.inbounds.get()
 	*in = inbound{
-		source: x.core.rank, comm: r.comm, tag: r.tag, bytes: int64(len(r.buf)), clearedBytes: math.MaxInt64,
-		datatype: r.datatype, local: r,
+		source: x.core.rank, comm: request.comm, tag: request.tag, bytes: int64(len(request.buf)), clearedBytes: math.MaxInt64,
+		datatype: request.datatype, local: request,
 	}
-	in.phases.Start = r.posted
-	r.inbound = in
+	in.phases.Start = request.posted
+	request.inbound = in
 	if err := x.arrive(in); err != nil {
 		return ErrFull
 	}
-	if m := x.forComm(r.comm); in.local != nil && m.Unexpected() > x.selfLimit {
+	if m := x.forComm(request.comm); in.local != nil && m.Unexpected() > x.selfLimit {
 		m.RemoveUnexpected(in.handle)
 		return ErrFull // the rest of the limit is reserved for peers
 	}
-	if in.local != nil && r.kind == OpSend && len(r.buf) <= maxEager {
-		in.buf, in.ownsBuf = x.core.buffers.get(len(r.buf)), true
-		in.highWater = int64(copy(in.buf, r.buf))
+	if in.local != nil && request.kind == OpSend && len(request.buf) <= maxEager {
+		in.buf, in.ownsBuf = x.core.buffers.get(len(request.buf)), true
+		in.highWater = int64(copy(in.buf, request.buf))
 		in.storedBytes, in.isComplete, in.local = in.highWater, true, nil
-		x.core.finish(r, nil)
+		x.core.finish(request, nil)
 	}
 	return nil
 }

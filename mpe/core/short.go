@@ -37,13 +37,13 @@ func (l *extendedLink) sendShort(buf []byte, comm uint32, tag int32, datatype pr
 }
 
 // SendShort is sendShort for the message of a request.
-func (e *Core) SendShort(r *Request, blocking bool) bool {
-	if r.kind != OpSend || r.flow != nil {
+func (e *Core) SendShort(request *Request, blocking bool) bool {
+	if request.kind != OpSend || request.flow != nil {
 		return false
 	}
-	l := r.p.shortLink()
-	return l != nil && !l.mustAnnounce(blocking && r.message == nil, len(r.buf)) &&
-		l.sendShort(r.buf, r.comm, r.tag, r.datatype)
+	l := request.p.shortLink()
+	return l != nil && !l.mustAnnounce(blocking && request.message == nil, len(request.buf)) &&
+		l.sendShort(request.buf, request.comm, request.tag, request.datatype)
 }
 
 // mustAnnounce reports whether a small message must be announced, because its caller waits for it and the peer's
@@ -97,15 +97,15 @@ func (l *extendedLink) recordSendNow(buf []byte) {
 
 // recordShortSend records a message that sendShort has sent.
 func (l *extendedLink) recordShortSend(buf []byte) {
-	p, e := l.p, l.p.e
-	l.conn.SentShort(&e.connActions.op)
+	p, core := l.p, l.p.e
+	l.conn.SentShort(&core.connActions.op)
 	messages, bytes := l.conn.ShortsInFlight()
 	l.shortPayload.push(buf, bytes-len(buf))
-	e.out.Poll = e.out.Poll || messages%acksEvery == 0
+	core.out.Poll = core.out.Poll || messages%acksEvery == 0
 	p.sendErr = nil
 	p.countSent(protocol.Data, protocol.ShortHeaderLen+len(buf))
 	if p.cfg.Recorder != nil {
-		l.recordShort(true, &e.connActions.short, buf)
+		l.recordShort(true, &core.connActions.short, buf)
 	}
 	l.afterShort(false, l.maxRTO)
 }
@@ -123,22 +123,22 @@ func (e *Core) finishShort(r *Request) {
 const acksEvery = 64
 
 // transmitShort transmits a packet with a short header, if its header can be short.
-func (l *extendedLink) transmitShort(h *protocol.ExtHeader, payload []byte) bool {
-	if h.Type != protocol.Data || h.Flags&^protocol.FlagPlain != protocol.FlagEager || int(h.Length) != len(payload) {
+func (l *extendedLink) transmitShort(header *protocol.ExtHeader, payload []byte) bool {
+	if header.Type != protocol.Data || header.Flags&^protocol.FlagPlain != protocol.FlagEager || int(header.Length) != len(payload) {
 		return false
 	}
 	l.sendBatch()
-	s := &l.p.e.connActions.short
-	*s = protocol.ShortHeader{
-		SessionDigest: protocol.SessionDigest(h.Session, h.PeerSession), Number: h.Number, Acknowledged: h.Acknowledged,
-		Message: h.Message, Comm: h.Comm, Tag: h.Tag, Datatype: h.Call.Datatype(),
+	hdr := &l.p.e.connActions.short
+	*hdr = protocol.ShortHeader{
+		SessionDigest: protocol.SessionDigest(header.Session, header.PeerSession), Number: header.Number, Acknowledged: header.Acknowledged,
+		Message: header.Message, Comm: header.Comm, Tag: header.Tag, Datatype: header.Call.Datatype(),
 	}
-	if !l.memory.SendShort(l.p.rank, s, payload) {
+	if !l.memory.SendShort(l.p.rank, hdr, payload) {
 		return false
 	}
 	l.p.countSent(protocol.Data, protocol.ShortHeaderLen+len(payload))
 	if l.p.cfg.Recorder != nil {
-		l.recordShort(true, s, payload)
+		l.recordShort(true, hdr, payload)
 	}
 	return true
 }
@@ -178,21 +178,21 @@ func (l *extendedLink) onKept(act *extended.Action) {
 }
 
 // receiveShort processes a packet with a short header.
-func (l *extendedLink) receiveShort(a *RxPacket) {
-	p, e := l.p, l.p.e
-	if l.memory == nil || len(a.Bytes) < protocol.ShortHeaderLen {
-		p.reportDrop(a, Drop{Reason: state.DropShort})
+func (l *extendedLink) receiveShort(packet *RxPacket) {
+	p, core := l.p, l.p.e
+	if l.memory == nil || len(packet.Bytes) < protocol.ShortHeaderLen {
+		p.reportDrop(packet, Drop{Reason: state.DropShort})
 		return
 	}
-	if l.tryDeliverShort(a) {
+	if l.tryDeliverShort(packet) {
 		return
 	}
-	p.countReceived(a.Bytes)
+	p.countReceived(packet.Bytes)
 	if p.cfg.Recorder != nil {
-		l.recordShort(false, &e.connActions.short, a.Bytes[protocol.ShortHeaderLen:])
+		l.recordShort(false, &core.connActions.short, packet.Bytes[protocol.ShortHeaderLen:])
 	}
-	e.connActions.list = l.touchedConn().PacketShort(e.now, &e.connActions.short, a.Bytes[protocol.ShortHeaderLen:], e.connActions.list[:0])
-	l.perform(a)
+	core.connActions.list = l.touchedConn().PacketShort(core.now, &core.connActions.short, packet.Bytes[protocol.ShortHeaderLen:], core.connActions.list[:0])
+	l.perform(packet)
 }
 
 // ReceiveShorts delivers packets with short headers at the beginning of a batch to posted receives, and returns the
@@ -203,16 +203,16 @@ func (e *Core) ReceiveShorts(network int, batch []RxPacket) (rest []RxPacket) {
 		return batch
 	}
 	for i := range batch {
-		a := &batch[i]
-		if a.Kind != RxShort || e.state == closed {
+		packet := &batch[i]
+		if packet.Kind != RxShort || e.state == closed {
 			return batch[i:]
 		}
-		p := e.sourcePeer(a)
+		p := e.sourcePeer(packet)
 		if p == nil || p.cfg.Network.ID != network {
 			return batch[i:]
 		}
 		l := p.extended
-		if l == nil || l.memory == nil || len(a.Bytes) < protocol.ShortHeaderLen || !l.tryDeliverShort(a) {
+		if l == nil || l.memory == nil || len(packet.Bytes) < protocol.ShortHeaderLen || !l.tryDeliverShort(packet) {
 			return batch[i:]
 		}
 	}
@@ -226,22 +226,22 @@ func (e *Core) NeedsFlush() bool {
 
 // tryDeliverShort decodes a packet with a short header, and delivers it if it is the expected packet and a
 // receive for its message is posted.
-func (l *extendedLink) tryDeliverShort(a *RxPacket) bool {
-	h, payload := &l.p.e.connActions.short, a.Bytes[protocol.ShortHeaderLen:]
-	h.Decode((*[protocol.ShortHeaderLen]byte)(a.Bytes))
-	r := l.matchShort(h, len(payload))
-	if r == nil {
+func (l *extendedLink) tryDeliverShort(packet *RxPacket) bool {
+	header, payload := &l.p.e.connActions.short, packet.Bytes[protocol.ShortHeaderLen:]
+	header.Decode((*[protocol.ShortHeaderLen]byte)(packet.Bytes))
+	request := l.matchShort(header, len(payload))
+	if request == nil {
 		return false
 	}
 	l.p.burstLen = 0
-	l.p.countReceived(a.Bytes)
+	l.p.countReceived(packet.Bytes)
 	if l.p.cfg.Recorder != nil {
-		l.recordShort(false, h, payload)
+		l.recordShort(false, header, payload)
 	}
-	flush := l.conn.ReceivedShort(l.p.e.now, h, len(payload))
-	copy(r.buf, payload)
+	flush := l.conn.ReceivedShort(l.p.e.now, header, len(payload))
+	copy(request.buf, payload)
 	l.afterShort(flush, l.ackDelay)
-	l.deliverShort(r, h, len(payload))
+	l.deliverShort(request, header, len(payload))
 	return true
 }
 
@@ -252,31 +252,31 @@ func (l *extendedLink) matchShort(h *protocol.ShortHeader, length int) *Request 
 		return nil
 	}
 	m := l.p.e.matching.forComm(h.Comm)
-	r, ok := m.Match(int32(l.p.rank), int32(h.Tag))
+	request, ok := m.Match(int32(l.p.rank), int32(h.Tag))
 	if !ok {
 		return nil
 	}
-	r.handle = match.Handle{}
-	if r.flow != nil { // it is to be forwarded
-		_, _, r.handle, _ = m.Repost(int32(r.peer), r.matchTag(), r, r.order)
+	request.handle = match.Handle{}
+	if request.flow != nil { // it is to be forwarded
+		_, _, request.handle, _ = m.Repost(int32(request.peer), request.matchTag(), request, request.order)
 		return nil
 	}
-	return r
+	return request
 }
 
 // deliverShort completes the receive of a message that is in its buffer.
-func (l *extendedLink) deliverShort(r *Request, h *protocol.ShortHeader, length int) {
-	e, p, s := l.p.e, l.p, &r.Status
+func (l *extendedLink) deliverShort(request *Request, h *protocol.ShortHeader, length int) {
+	core, p, s := l.p.e, l.p, &request.Status
 	p.recvsDone++
 	p.recvBytes += uint64(length)
 	s.Peer, s.Bytes, s.Words, s.Datatype, s.Tag, s.Comm = p.rank, int64(length), wordsOf(int64(length)), h.Datatype,
 		int(h.Tag), h.Comm
-	s.Phases = handshake.Phases{Start: r.posted, Request: e.now, Data: e.now}
+	s.Phases = handshake.Phases{Start: request.posted, Request: core.now, Data: core.now}
 	var err error
-	if len(r.buf) < length {
-		err = &TruncatedError{Source: p.rank, Posted: int64(len(r.buf)), Sent: int64(length)}
+	if len(request.buf) < length {
+		err = &TruncatedError{Source: p.rank, Posted: int64(len(request.buf)), Sent: int64(length)}
 	}
-	e.finish(r, err)
+	core.finish(request, err)
 }
 
 // afterShort marks the peer as touched if that is necessary: because it needs a flush, or because no tick is due

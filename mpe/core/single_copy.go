@@ -18,20 +18,20 @@ func (s *discardBuffer) grow(n int) []byte {
 //
 // It is called with the lock held, so that the buffer cannot be reused during the copy, and the transport does not
 // block. Only missing bytes are written, because the sender's memory changes after a packet is acknowledged.
-func (l *extendedLink) fetch(a *RxPacket) []byte {
+func (l *extendedLink) fetch(packet *RxPacket) []byte {
 	if l.memory == nil {
 		return nil
 	}
 	var to []byte
-	if m, offset, ok := l.conn.PayloadTarget(a.Bytes, a.RemoteBytes); ok {
-		if in, end := l.inbox.find(m), offset+int64(a.RemoteBytes); in != nil && end <= int64(len(in.buf)) {
+	if m, offset, ok := l.conn.PayloadTarget(packet.Bytes, packet.RemoteBytes); ok {
+		if in, end := l.inbox.find(m), offset+int64(packet.RemoteBytes); in != nil && end <= int64(len(in.buf)) {
 			to = in.buf[offset:end]
 		}
 	}
 	if to == nil {
-		to = l.p.e.connActions.discard.grow(a.RemoteBytes)
+		to = l.p.e.connActions.discard.grow(packet.RemoteBytes)
 	}
-	if !l.memory.Fetch(a, to) {
+	if !l.memory.Fetch(packet, to) {
 		return nil
 	}
 	return to

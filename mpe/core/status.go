@@ -4,38 +4,38 @@ import "github.com/zrlmpi/zrlmpid/mpe/state"
 
 // Snapshot implements Engine.Snapshot, without the descriptions of state.Engine.Describe.
 func (e *Core) Snapshot() state.Engine {
-	s := state.Engine{
+	engine := state.Engine{
 		Rank: e.rank, Size: len(e.peers), Dropped: e.drops, LastDrop: e.lastDrop.snapshot(e.now),
 		SinceLastEnd: age(e.now, e.lastEndAt), LastFailed: e.lastFailed, Uptime: e.now.Seconds(),
 	}
-	s.Calls, s.Collectives, s.Disagreements = e.calls.Calls(), e.calls.Counts(), e.calls.Disagreements()
-	s.EndedCalls = e.calls.EndedCalls()
+	engine.Calls, engine.Collectives, engine.Disagreements = e.calls.Calls(), e.calls.Counts(), e.calls.Disagreements()
+	engine.EndedCalls = e.calls.EndedCalls()
 	var counts state.PeerCounters
 	of := make([]*state.Peer, len(e.peers)) // by rank
-	s.Peers = make([]state.Peer, 0, len(e.peers))
+	engine.Peers = make([]state.Peer, 0, len(e.peers))
 	for rank, p := range e.peers {
 		if p != nil {
-			s.Peers = append(s.Peers, p.baseSnapshot(&counts))
-			of[rank] = &s.Peers[len(s.Peers)-1]
+			engine.Peers = append(engine.Peers, p.baseSnapshot(&counts))
+			of[rank] = &engine.Peers[len(engine.Peers)-1]
 			p.snapshot(of[rank], e.now)
 		}
 	}
-	eachWait(e, func(w *Waiting) {
+	eachWait(e, func(waiting *Waiting) {
 		switch {
-		case w.AnySource && w.Posted:
-			keepFirst(e, &s.AnySource, w, nil)
-		case w.peer == nil || w.req == nil && !w.Send && w.Call == nil: // of this rank, or detached
-		case w.Send:
-			p := of[w.Remote]
-			keepFirst(e, &p.Sending, w, &p.QueuedSends)
+		case waiting.AnySource && waiting.Posted:
+			keepFirst(e, &engine.AnySource, waiting, nil)
+		case waiting.peer == nil || waiting.req == nil && !waiting.Send && waiting.Call == nil: // of this rank, or detached
+		case waiting.Send:
+			p := of[waiting.Remote]
+			keepFirst(e, &p.Sending, waiting, &p.QueuedSends)
 		default:
-			p := of[w.Remote]
-			keepFirst(e, &p.Receiving, w, &p.QueuedReceives)
+			p := of[waiting.Remote]
+			keepFirst(e, &p.Receiving, waiting, &p.QueuedReceives)
 		}
 	})
 	for comm, m := range e.matching.matchers {
-		s.Posted += m.Posted()
-		s.Unexpected += m.Unexpected()
+		engine.Posted += m.Posted()
+		engine.Unexpected += m.Unexpected()
 		m.EachUnexpected(func(source, _ int32, u unexpected) bool {
 			if int(source) != e.rank {
 				addUnexpected(of[source], &u, comm, e.peers[source])
@@ -43,33 +43,33 @@ func (e *Core) Snapshot() state.Engine {
 			return true
 		})
 	}
-	return s
+	return engine
 }
 
 // keepFirst sets *first to the first wait, and counts further ones in *more. A wait of a detached send gives way to
 // one whose caller still waits.
-func keepFirst(e *Core, first **state.Wait, w *Waiting, more *int) {
-	awaited := w.req != nil && w.req.Awaited
+func keepFirst(core *Core, first **state.Wait, waiting *Waiting, more *int) {
+	awaited := waiting.req != nil && waiting.req.Awaited
 	if *first != nil {
 		(*first).Awaited = (*first).Awaited || awaited
 		if more != nil {
 			*more++
 		}
-		if !(*first).Cancelled || w.detached() {
+		if !(*first).Cancelled || waiting.detached() {
 			return
 		}
 	}
 	facts := new(state.WaitFacts)
-	w.fillFacts(e, facts)
-	s := &state.Wait{
-		State: w.State, WaitsFor: w.For, Seconds: w.Elapsed.Seconds(), Words: w.Words,
-		Retransmissions: w.Retransmissions, BytesDone: w.Got,
-		Facts: facts, Cancelled: facts.Detached, Awaited: awaited, Envelope: envelope(w),
+	waiting.fillFacts(core, facts)
+	wait := &state.Wait{
+		State: waiting.State, WaitsFor: waiting.For, Seconds: waiting.Elapsed.Seconds(), Words: waiting.Words,
+		Retransmissions: waiting.Retransmissions, BytesDone: waiting.Got,
+		Facts: facts, Cancelled: facts.Detached, Awaited: awaited, Envelope: envelope(waiting),
 	}
-	if w.HasDeferred {
-		s.Deferred = state.CallOf(w.Deferred)
+	if waiting.HasDeferred {
+		wait.Deferred = state.CallOf(waiting.Deferred)
 	}
-	*first = s
+	*first = wait
 }
 
 // baseSnapshot returns the part of the snapshot that all profiles share. It also fills in the counters.

@@ -13,23 +13,23 @@ const maxUnmatched = 4
 
 // envelope returns the envelope of a waiting operation.
 func envelope(w *Waiting) state.Envelope {
-	r := w.req
-	if r == nil { // detached, or waiting in a call that uses shared buffers
+	request := w.req
+	if request == nil { // detached, or waiting in a call that uses shared buffers
 		return state.Envelope{Bytes: UnknownLength}
 	}
-	v := state.Envelope{Comm: r.comm, Bytes: int64(len(r.buf))}
-	if !r.anyDatatype {
-		v.Datatype = state.DatatypeOf(r.datatype)
+	v := state.Envelope{Comm: request.comm, Bytes: int64(len(request.buf))}
+	if !request.anyDatatype {
+		v.Datatype = state.DatatypeOf(request.datatype)
 	}
-	switch m := r.message; {
+	switch m := request.message; {
 	case m != nil:
 		if o := m.Origin(); o.Agreement {
 			v.Agreement = true
 		} else {
 			v.Collective, v.Number = o.Collective, o.Number
 		}
-	case r.tag != AnyTag && !r.p.noTags():
-		v.Tag = new(int(r.tag))
+	case request.tag != AnyTag && !request.p.noTags():
+		v.Tag = new(int(request.tag))
 	}
 	return v
 }
@@ -78,23 +78,23 @@ func (l *lastDrop) snapshot(now handshake.Instant) *state.Drop {
 	if l == nil {
 		return nil
 	}
-	s := &state.Drop{Reason: l.reason, Seconds: (now - l.droppedAt).Seconds()}
+	drop := &state.Drop{Reason: l.reason, Seconds: (now - l.droppedAt).Seconds()}
 	if l.source.IsValid() {
-		s.From = l.source.String()
+		drop.From = l.source.String()
 	}
 	if !l.hasHeader {
-		return s
+		return drop
 	}
-	for _, p := range []protocol.Profile{l.peerProfile, protocol.CloudFPGA, protocol.V09, protocol.Extended} {
-		h, defect := p.Parse(l.header[:])
+	for _, profile := range []protocol.Profile{l.peerProfile, protocol.CloudFPGA, protocol.V09, protocol.Extended} {
+		h, defect := profile.Parse(l.header[:])
 		if !defect.OK() {
 			continue
 		}
-		s.Source, s.Destination = &h.Src, &h.Dst
-		if p != l.peerProfile {
-			s.Profile = state.ProfileOf(p)
+		drop.Source, drop.Destination = &h.Src, &h.Dst
+		if profile != l.peerProfile {
+			drop.Profile = state.ProfileOf(profile)
 		}
 		break
 	}
-	return s
+	return drop
 }

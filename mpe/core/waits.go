@@ -30,8 +30,8 @@ type Waiting struct {
 
 // eachWait calls yield for every pending operation: first those in the peers' state machines, then the
 // receives that no message has matched, of each communicator in order of posting.
-func eachWait(e *Core, yield func(*Waiting)) {
-	for _, p := range e.peers {
+func eachWait(core *Core, yield func(*Waiting)) {
+	for _, p := range core.peers {
 		if p == nil {
 			continue
 		}
@@ -42,14 +42,14 @@ func eachWait(e *Core, yield func(*Waiting)) {
 			yield(w)
 		}
 	}
-	for _, m := range e.matching.matchers {
-		for w := range postedWaits(e, m) {
+	for _, m := range core.matching.matchers {
+		for w := range postedWaits(core, m) {
 			yield(w)
 		}
 	}
-	e.calls.EachAwait(func(rank int, since handshake.Instant, of collective.Origin) {
-		w := Waiting{peer: e.peers[rank]}
-		w.State, w.Local, w.Remote, w.Since = handshake.WaitRequest, uint32(e.rank), uint32(rank), since
+	core.calls.EachAwait(func(rank int, since handshake.Instant, of collective.Origin) {
+		w := Waiting{peer: core.peers[rank]}
+		w.State, w.Local, w.Remote, w.Since = handshake.WaitRequest, uint32(core.rank), uint32(rank), since
 		w.Call = &of
 		yield(&w)
 	})
@@ -66,61 +66,61 @@ func postedWaits(e *Core, m *matcher) func(yield func(*Waiting) bool) {
 	}
 }
 
-func postedWait(e *Core, r *Request) Waiting {
-	w := Waiting{peer: r.p, req: r}
-	w.Wait = handshake.Wait{
-		ID: r.id, State: handshake.WaitRequest, For: handshake.WaitRequest.AwaitedPacket(), Local: uint32(e.rank),
-		Since: r.posted, Words: r.words(),
+func postedWait(e *Core, request *Request) Waiting {
+	waiting := Waiting{peer: request.p, req: request}
+	waiting.Wait = handshake.Wait{
+		ID: request.id, State: handshake.WaitRequest, For: handshake.WaitRequest.AwaitedPacket(), Local: uint32(e.rank),
+		Since: request.posted, Words: request.words(),
 	}
-	w.Posted, w.AnySource = true, r.peer == AnySource
-	if r.peer >= 0 {
-		w.Remote = uint32(r.peer)
+	waiting.Posted, waiting.AnySource = true, request.peer == AnySource
+	if request.peer >= 0 {
+		waiting.Remote = uint32(request.peer)
 	}
-	return w
+	return waiting
 }
 
 // waitOf returns the wait of a pending request.
-func waitOf(e *Core, r *Request) Waiting {
+func waitOf(core *Core, request *Request) Waiting {
 	switch {
-	case r.isSend() && r.p == nil: // to this rank
-		w := Waiting{req: r}
-		w.Wait = handshake.Wait{ID: r.id, State: handshake.WaitClear, Local: uint32(e.rank), Remote: uint32(e.rank),
-			Since: r.posted}
+	case request.isSend() && request.p == nil: // to this rank
+		w := Waiting{req: request}
+		w.Wait = handshake.Wait{ID: request.id, State: handshake.WaitClear, Local: uint32(core.rank), Remote: uint32(core.rank),
+			Since: request.posted}
 		w.Send = true
 		return w
-	case r.isSend():
-		for w := range r.p.sendWaits {
-			if w.req == r {
+	case request.isSend():
+		for w := range request.p.sendWaits {
+			if w.req == request {
 				return *w
 			}
 		}
-	case r.inbound != nil && r.inbound.p != nil:
-		for w := range r.inbound.p.recvWaits {
-			if w.req == r {
+	case request.inbound != nil && request.inbound.p != nil:
+		for w := range request.inbound.p.recvWaits {
+			if w.req == request {
 				return *w
 			}
 		}
 	}
-	w := postedWait(e, r)
-	w.Queued = postedBefore(e, r)
+	w := postedWait(core, request)
+	w.Queued = postedBefore(core, request)
 	return w
 }
 
 // postedBefore returns the number of receives that take precedence over r for a message that matches them all.
-func postedBefore(e *Core, r *Request) int {
+func postedBefore(core *Core, request *Request) int {
 	n := 0
-	if r.p != nil {
-		for w := range r.p.recvWaits {
+	if request.p != nil {
+		for w := range request.p.recvWaits {
 			if w.blocksPair {
 				n++
 			}
 		}
 	}
-	e.matching.forComm(r.comm).EachPosted(func(_, _ int32, other *Request) bool {
-		if other == r {
+	core.matching.forComm(request.comm).EachPosted(func(_, _ int32, other *Request) bool {
+		if other == request {
 			return false
 		}
-		if other.peer == r.peer && (r.p.noTags() || other.tag == r.tag) {
+		if other.peer == request.peer && (request.p.noTags() || other.tag == request.tag) {
 			n++
 		}
 		return true
@@ -151,23 +151,23 @@ func (w *Waiting) Text() string {
 }
 
 // fillFacts sets Elapsed, and copies the facts that describe the wait.
-func (w *Waiting) fillFacts(e *Core, f *state.WaitFacts) {
+func (w *Waiting) fillFacts(e *Core, facts *state.WaitFacts) {
 	w.Elapsed = e.now - w.Since
-	f.Pending, f.Detached = w.Pending, w.detached()
+	facts.Pending, facts.Detached = w.Pending, w.detached()
 	if r := w.req; r != nil {
-		f.PostedAt, f.Tag, f.Comm, f.Discarded = r.posted, int(r.tag), r.comm, r.dropsMessage
-		if f.InCall = r.message != nil; f.InCall {
-			f.CallOrigin = r.message.Origin()
+		facts.PostedAt, facts.Tag, facts.Comm, facts.Discarded = r.posted, int(r.tag), r.comm, r.dropsMessage
+		if facts.InCall = r.message != nil; facts.InCall {
+			facts.CallOrigin = r.message.Origin()
 		}
 	}
 	switch p := w.peer; {
 	case p == nil || w.Call != nil:
 	case p.extended != nil:
-		f.Link = state.ExtendedLink
-		p.extended.fillFacts(w, &f.Extended)
+		facts.Link = state.ExtendedLink
+		p.extended.fillFacts(w, &facts.Extended)
 	default:
-		f.Link = state.HandshakeLink
-		p.handshake.fillFacts(&f.Handshake)
+		facts.Link = state.HandshakeLink
+		p.handshake.fillFacts(&facts.Handshake)
 	}
 }
 
@@ -176,27 +176,27 @@ func (e *Core) Waits(atLeast time.Duration) []Waiting {
 	var ws []Waiting
 	seen := make([]bool, len(e.peers)+1) // by source of a posted receive
 	behind := (*peer)(nil)
-	eachWait(e, func(w *Waiting) {
+	eachWait(e, func(waiting *Waiting) {
 		switch {
-		case w.Posted:
-			from := w.req.peer + 1
+		case waiting.Posted:
+			from := waiting.req.peer + 1
 			if seen[from] {
 				return
 			}
 			seen[from] = true
-		case w.Call != nil:
-		case w.req == nil && !w.Send, w.Queued > 0:
+		case waiting.Call != nil:
+		case waiting.req == nil && !waiting.Send, waiting.Queued > 0:
 			return
-		case w.NotBegun: // one send represents all sends behind it
-			if behind == w.peer {
+		case waiting.NotBegun: // one send represents all sends behind it
+			if behind == waiting.peer {
 				return
 			}
-			behind = w.peer
+			behind = waiting.peer
 		}
-		if e.now-w.Since >= atLeast {
-			w.facts = new(state.WaitFacts)
-			w.fillFacts(e, w.facts)
-			ws = append(ws, *w)
+		if e.now-waiting.Since >= atLeast {
+			waiting.facts = new(state.WaitFacts)
+			waiting.fillFacts(e, waiting.facts)
+			ws = append(ws, *waiting)
 		}
 	})
 	return ws

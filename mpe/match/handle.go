@@ -17,12 +17,12 @@ func (h Handle) Index() uint32 { return h.index }
 func (h Handle) Order() uint64 { return h.seq }
 
 // lookup returns the entry of a handle, or 0.
-func (q *queue) lookup(h Handle) uint32 {
-	if h.index == 0 || h.index > q.lastIndex {
+func (q *queue) lookup(handle Handle) uint32 {
+	if handle.index == 0 || handle.index > q.lastIndex {
 		return 0
 	}
-	if q.nodeAt(h.index).seq != h.seq || q.cold(h.index).gen != h.gen {
+	if q.nodeAt(handle.index).seq != handle.seq || q.cold(handle.index).gen != handle.gen {
 		return 0
 	}
-	return h.index
+	return handle.index
 }

@@ -29,20 +29,20 @@ func New[R, M any](l Limits) *Matcher[R, M] {
 // Post removes the oldest from the UMQ and returns it, with ok = true and a zero handle. Otherwise Post queues the
 // receive and returns its handle. The error is a *FullError if the PRQ is at its limit, and a *KeyError if source
 // or tag is below -1; then nothing is queued. PostOrder returns the position of the receive, for Repost.
-func (m *Matcher[R, M]) Post(source, tag int32, r R) (msg M, ok bool, h Handle, err error) {
+func (m *Matcher[R, M]) Post(source, tag int32, r R) (msg M, ok bool, handle Handle, err error) {
 	if source < AnySource || tag < AnyTag {
-		return msg, false, h, &KeyError{Queue: Posted, Source: source, Tag: tag}
+		return msg, false, handle, &KeyError{Queue: Posted, Source: source, Tag: tag}
 	}
 	m.clock++
 	m.lastPosting = m.clock
 	key := makeKey(source, tag)
 	if m.umq.length != 0 {
 		if f := m.umq.findMessage(key); f.i != 0 {
-			return m.takeMessage(f), true, h, nil
+			return m.takeMessage(f), true, handle, nil
 		}
 	}
 	if m.prq.length >= m.prq.limit {
-		return msg, false, h, m.prqFull
+		return msg, false, handle, m.prqFull
 	}
 	i := m.prq.push(key, m.clock, 0)
 	m.receives.put(i, r)
@@ -57,45 +57,45 @@ func (m *Matcher[R, M]) PostOrder() uint64 { return m.lastPosting }
 // regains its old position, before every receive that was posted after it; order is the result of PostOrder after
 // its Post. In addition to the errors of Post, it may return an *OrderError. Repost takes time linear in the number
 // of younger queued receives, and does not change PostOrder.
-func (m *Matcher[R, M]) Repost(source, tag int32, r R, order uint64) (msg M, ok bool, h Handle, err error) {
+func (m *Matcher[R, M]) Repost(source, tag int32, r R, order uint64) (msg M, ok bool, handle Handle, err error) {
 	if source < AnySource || tag < AnyTag {
-		return msg, false, h, &KeyError{Queue: Posted, Source: source, Tag: tag}
+		return msg, false, handle, &KeyError{Queue: Posted, Source: source, Tag: tag}
 	}
 	if order == 0 || order > m.lastPosting {
-		return msg, false, h, &OrderError{Queue: Posted, Order: order, Last: m.lastPosting}
+		return msg, false, handle, &OrderError{Queue: Posted, Order: order, Last: m.lastPosting}
 	}
 	key := makeKey(source, tag)
 	if m.umq.length != 0 {
 		if f := m.umq.findMessage(key); f.i != 0 {
-			return m.takeMessage(f), true, h, nil
+			return m.takeMessage(f), true, handle, nil
 		}
 	}
 	if m.prq.length >= m.prq.limit {
-		return msg, false, h, m.prqFull
+		return msg, false, handle, m.prqFull
 	}
-	if h = m.prq.restore(key, order); h.index == 0 {
-		return msg, false, h, &OrderError{Queue: Posted, Order: order, Last: m.lastPosting}
+	if handle = m.prq.restore(key, order); handle.index == 0 {
+		return msg, false, handle, &OrderError{Queue: Posted, Order: order, Last: m.lastPosting}
 	}
-	m.receives.put(h.index, r)
-	return msg, false, h, nil
+	m.receives.put(handle.index, r)
+	return msg, false, handle, nil
 }
 
 // Arrive presents a message from source with tag. If posted receives match, Arrive removes the oldest from the PRQ
 // and returns it, with ok = true and a zero handle. Otherwise Arrive queues the message and returns its handle. The
 // error is a *FullError if the UMQ is at its limit, and a *KeyError if source or tag is negative; then nothing is
 // queued. Order returns the position of the message, for Restore.
-func (m *Matcher[R, M]) Arrive(source, tag int32, msg M) (r R, ok bool, h Handle, err error) {
+func (m *Matcher[R, M]) Arrive(source, tag int32, msg M) (r R, ok bool, handle Handle, err error) {
 	if source < 0 || tag < 0 {
-		return r, false, h, &KeyError{Queue: Unexpected, Source: source, Tag: tag}
+		return r, false, handle, &KeyError{Queue: Unexpected, Source: source, Tag: tag}
 	}
 	m.clock++
 	m.lastArrival = m.clock
 	key := makeKey(source, tag)
 	if r, ok = m.matchPosted(key); ok {
-		return r, true, h, nil
+		return r, true, handle, nil
 	}
 	if m.umq.length >= m.umq.limit {
-		return r, false, h, m.umqFull
+		return r, false, handle, m.umqFull
 	}
 	i := m.umq.push(key, m.clock, 0)
 	m.messages.put(i, msg)
@@ -122,25 +122,25 @@ func (m *Matcher[R, M]) TakenOrder() uint64 { return m.lastTaken }
 // old position, before every message that arrived after it; order is the result of Order after its Arrive. In
 // addition to the errors of Arrive, it may return an *OrderError. Restore takes time linear in the number of
 // younger queued messages, and does not change Order.
-func (m *Matcher[R, M]) Restore(source, tag int32, msg M, order uint64) (r R, ok bool, h Handle, err error) {
+func (m *Matcher[R, M]) Restore(source, tag int32, msg M, order uint64) (r R, ok bool, handle Handle, err error) {
 	if source < 0 || tag < 0 {
-		return r, false, h, &KeyError{Queue: Unexpected, Source: source, Tag: tag}
+		return r, false, handle, &KeyError{Queue: Unexpected, Source: source, Tag: tag}
 	}
 	if order == 0 || order > m.lastArrival {
-		return r, false, h, &OrderError{Queue: Unexpected, Order: order, Last: m.lastArrival}
+		return r, false, handle, &OrderError{Queue: Unexpected, Order: order, Last: m.lastArrival}
 	}
 	key := makeKey(source, tag)
 	if r, ok = m.matchPosted(key); ok {
-		return r, true, h, nil
+		return r, true, handle, nil
 	}
 	if m.umq.length >= m.umq.limit {
-		return r, false, h, m.umqFull
+		return r, false, handle, m.umqFull
 	}
-	if h = m.umq.restore(key, order); h.index == 0 {
-		return r, false, h, &OrderError{Queue: Unexpected, Order: order, Last: m.lastArrival}
+	if handle = m.umq.restore(key, order); handle.index == 0 {
+		return r, false, handle, &OrderError{Queue: Unexpected, Order: order, Last: m.lastArrival}
 	}
-	m.messages.put(h.index, msg)
-	return r, false, h, nil
+	m.messages.put(handle.index, msg)
+	return r, false, handle, nil
 }
 
 // CancelPosted removes a receive from the PRQ. It reports false if the handle identifies no queued receive,

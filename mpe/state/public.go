@@ -139,39 +139,39 @@ type Reports struct {
 
 // PublicOf returns the part of a state that another rank may know, within the bounds. The peers most relevant
 // to waits come first.
-func PublicOf(r *Rank) *PublicRank {
-	engine := r.Engine
+func PublicOf(rank *Rank) *PublicRank {
+	engine := rank.Engine
 	engine.Calls = engine.Calls[:min(len(engine.Calls), MaxCalls)]
 	engine.Peers = slices.Clone(engine.Peers)
 	slices.SortStableFunc(engine.Peers, func(a, b Peer) int { return relevance(&b) - relevance(&a) })
 	engine.Peers = engine.Peers[:min(len(engine.Peers), MaxPeers)]
-	p := &PublicRank{
-		Rank: r.Rank, Address: r.Address, Role: r.Role, Kernel: r.Kernel, KernelState: r.KernelState,
-		KernelBlockReason: r.KernelBlockReason, Engine: convertByJSON[PublicEngine](engine),
-		CutShort: len(r.Attached) > MaxPrograms || len(r.Engine.Calls) > MaxCalls || len(r.Engine.Peers) > MaxPeers,
+	publicRank := &PublicRank{
+		Rank: rank.Rank, Address: rank.Address, Role: rank.Role, Kernel: rank.Kernel, KernelState: rank.KernelState,
+		KernelBlockReason: rank.KernelBlockReason, Engine: convertByJSON[PublicEngine](engine),
+		CutShort: len(rank.Attached) > MaxPrograms || len(rank.Engine.Calls) > MaxCalls || len(rank.Engine.Peers) > MaxPeers,
 	}
-	for _, a := range r.Attached[:min(len(r.Attached), MaxPrograms)] {
-		p.Programs = append(p.Programs, PublicProgram{PID: a.PID, Seconds: a.Seconds, Stopped: a.Stopped})
+	for _, a := range rank.Attached[:min(len(rank.Attached), MaxPrograms)] {
+		publicRank.Programs = append(publicRank.Programs, PublicProgram{PID: a.PID, Seconds: a.Seconds, Stopped: a.Stopped})
 	}
-	for i := range p.Engine.Calls {
-		c := &p.Engine.Calls[i]
+	for i := range publicRank.Engine.Calls {
+		c := &publicRank.Engine.Calls[i]
 		c.Text = ""
 		if len(c.WaitsFor) > MaxPeers {
-			c.WaitsFor, p.CutShort = c.WaitsFor[:MaxPeers], true
+			c.WaitsFor, publicRank.CutShort = c.WaitsFor[:MaxPeers], true
 		}
 	}
-	for i := range p.Engine.Peers {
-		if x := p.Engine.Peers[i].Extended; x != nil {
+	for i := range publicRank.Engine.Peers {
+		if x := publicRank.Engine.Peers[i].Extended; x != nil {
 			x.PeerSession = min(x.PeerSession, 1)
 		}
 	}
-	clipStrings(reflect.ValueOf(p))
-	return p
+	clipStrings(reflect.ValueOf(publicRank))
+	return publicRank
 }
 
 // State returns the state described by p. Fields that p does not have are zero.
 func (p *PublicRank) State() *Rank {
-	r := &Rank{
+	rank := &Rank{
 		RankInfo: RankInfo{
 			Rank: p.Rank, Role: p.Role, Address: p.Address, Kernel: p.Kernel, KernelState: p.KernelState,
 			KernelBlockReason: p.KernelBlockReason,
@@ -179,9 +179,9 @@ func (p *PublicRank) State() *Rank {
 		Engine: convertByJSON[Engine](p.Engine),
 	}
 	for _, a := range p.Programs {
-		r.Attached = append(r.Attached, Program{PID: a.PID, Seconds: a.Seconds, Stopped: a.Stopped})
+		rank.Attached = append(rank.Attached, Program{PID: a.PID, Seconds: a.Seconds, Stopped: a.Stopped})
 	}
-	return r
+	return rank
 }
 
 // convertByJSON returns a To whose fields are copied from the fields of from with the same JSON names.
@@ -201,14 +201,14 @@ func convertByJSON[To, From any](from From) (to To) {
 func (p *PublicRank) Encode() []byte {
 	for {
 		text := p.compress()
-		s := &p.Engine
+		engine := &p.Engine
 		switch {
 		case len(text) <= MaxReport:
 			return text
-		case len(s.Peers) > 0:
-			s.Peers, p.CutShort = s.Peers[:len(s.Peers)/2], true
+		case len(engine.Peers) > 0:
+			engine.Peers, p.CutShort = engine.Peers[:len(engine.Peers)/2], true
 		default: // the number of members of a call is not bounded
-			s.Calls, s.EndedCalls, p.CutShort = s.Calls[:len(s.Calls)/2], nil, true
+			engine.Calls, engine.EndedCalls, p.CutShort = engine.Calls[:len(engine.Calls)/2], nil, true
 		}
 	}
 }
@@ -224,13 +224,13 @@ func (p *PublicRank) compress() []byte {
 }
 
 // relevance returns a number that is larger the more relevant a peer is to waits.
-func relevance(p *Peer) int {
+func relevance(peer *Peer) int {
 	switch {
-	case p.Sending != nil || p.Receiving != nil:
+	case peer.Sending != nil || peer.Receiving != nil:
 		return 3
-	case p.Deferred != nil || p.UnansweredClear != nil || p.Unexpected > 0:
+	case peer.Deferred != nil || peer.UnansweredClear != nil || peer.Unexpected > 0:
 		return 2
-	case p.PacketsIn > 0 || p.LastDrop != nil || p.NetworkError != "":
+	case peer.PacketsIn > 0 || peer.LastDrop != nil || peer.NetworkError != "":
 		return 1
 	}
 	return 0
@@ -276,40 +276,40 @@ func DecodePublic(text []byte, rank, ranks int) (*PublicRank, error) {
 		return nil, fmt.Errorf("%w: %d bytes, and a report has %d at most", ErrInvalid, len(text), MaxReport)
 	}
 	document := flate.NewReader(bytes.NewReader(text))
-	p := new(PublicRank)
-	if err := json.NewDecoder(io.LimitReader(document, maxDocument)).Decode(p); err != nil {
+	publicRank := new(PublicRank)
+	if err := json.NewDecoder(io.LimitReader(document, maxDocument)).Decode(publicRank); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
-	if err := p.check(rank, ranks); err != nil {
+	if err := publicRank.check(rank, ranks); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
-	clipStrings(reflect.ValueOf(p))
-	return p, nil
+	clipStrings(reflect.ValueOf(publicRank))
+	return publicRank, nil
 }
 
 // check returns an error if p exceeds the bounds, or contradicts itself.
 func (p *PublicRank) check(rank, ranks int) error {
-	s := &p.Engine
+	engine := &p.Engine
 	foreign := func(rank int) bool { return rank < 0 || rank >= ranks }
 	switch {
-	case p.Rank != rank || s.Rank != rank:
+	case p.Rank != rank || engine.Rank != rank:
 		return fmt.Errorf("it is of rank %d", p.Rank)
-	case len(s.Peers) > MaxPeers, len(s.Calls) > MaxCalls, len(p.Programs) > MaxPrograms:
-		return fmt.Errorf("it has %d peers, %d calls and %d programs", len(s.Peers), len(s.Calls), len(p.Programs))
+	case len(engine.Peers) > MaxPeers, len(engine.Calls) > MaxCalls, len(p.Programs) > MaxPrograms:
+		return fmt.Errorf("it has %d peers, %d calls and %d programs", len(engine.Peers), len(engine.Calls), len(p.Programs))
 	}
-	for i := range s.Peers {
-		if peer := s.Peers[i].Rank; foreign(peer) || peer == rank {
+	for i := range engine.Peers {
+		if peer := engine.Peers[i].Rank; foreign(peer) || peer == rank {
 			return fmt.Errorf("it has a peer %d", peer)
 		}
 	}
-	for i := range s.Calls {
-		c := &s.Calls[i]
-		named := slices.Concat(c.Members, c.WaitsFor)
-		if c.Root != nil {
-			named = append(named, *c.Root)
+	for i := range engine.Calls {
+		snapshot := &engine.Calls[i]
+		named := slices.Concat(snapshot.Members, snapshot.WaitsFor)
+		if snapshot.Root != nil {
+			named = append(named, *snapshot.Root)
 		}
 		if slices.ContainsFunc(named, foreign) {
-			return fmt.Errorf("its call %d names ranks that do not exist", c.Number)
+			return fmt.Errorf("its call %d names ranks that do not exist", snapshot.Number)
 		}
 	}
 	return nil

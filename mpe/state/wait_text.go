@@ -173,19 +173,19 @@ func DescribeMatch(source, tag int, comm uint32) string {
 	return s
 }
 
-func (h *HandshakeFacts) describe(w *WaitFacts, now handshake.Instant) string {
+func (h *HandshakeFacts) describe(facts *WaitFacts, now handshake.Instant) string {
 	const discarded = ", for an operation that was aborted: it is discarded"
-	s := w.Describe(now) + h.silenceText(w)
+	s := facts.Describe(now) + h.silenceText(facts)
 	switch {
-	case w.State == handshake.Held && h.RecvDiscarded:
+	case facts.State == handshake.Held && h.RecvDiscarded:
 		return s + discarded
-	case w.Queued > 0 && h.SendDiscarded:
+	case facts.Queued > 0 && h.SendDiscarded:
 		return s + ", of a program that has ended"
-	case !w.Posted || !h.Receiving:
+	case !facts.Posted || !h.Receiving:
 		return s
 	}
 	// The receive is queued behind Ahead.
-	if now == w.Since { // without ages
+	if now == facts.Since { // without ages
 		now = h.CurrentRecv.Since
 	}
 	s = h.CurrentRecv.Describe(now)
@@ -196,36 +196,36 @@ func (h *HandshakeFacts) describe(w *WaitFacts, now handshake.Instant) string {
 }
 
 // silenceText describes why no packets from the peer arrive, or says that its packets belong to another profile.
-func (h *HandshakeFacts) silenceText(w *WaitFacts) string {
+func (h *HandshakeFacts) silenceText(facts *WaitFacts) string {
 	switch {
 	case h.ForeignProfile:
 		return fmt.Sprintf("; rank %d sends packets of profile extended, and profile %v is configured for it here: "+
-			"give both sides the same profile", w.Remote, h.Profile)
-	case h.HasReceived || h.Address == "" || w.State == handshake.Held:
+			"give both sides the same profile", facts.Remote, h.Profile)
+	case h.HasReceived || h.Address == "" || facts.State == handshake.Held:
 		return ""
 	}
 	s := "; no packet has ever come from " + h.Address
-	if !w.Send && h.RequestsOnce {
+	if !facts.Send && h.RequestsOnce {
 		s += fmt.Sprintf(". If rank %d asked to send before this process started, it asks no more: restart its role "+
-			"or program", w.Remote)
+			"or program", facts.Remote)
 	}
 	return s
 }
 
-func (x *ExtendedFacts) describe(w *WaitFacts, now handshake.Instant) string {
+func (x *ExtendedFacts) describe(facts *WaitFacts, now handshake.Instant) string {
 	switch {
-	case w.Send:
-		return x.describeSend(w, now)
-	case !w.Posted:
-		return w.Describe(now)
+	case facts.Send:
+		return x.describeSend(facts, now)
+	case !facts.Posted:
+		return facts.Describe(now)
 	}
-	s := w.describePosted(now)
+	s := facts.describePosted(now)
 	switch {
 	case x.Connected:
 	case x.Version != 0:
-		s += "; " + x.versionMismatch(w.Remote)
+		s += "; " + x.versionMismatch(facts.Remote)
 	default:
-		s += fmt.Sprintf("; no packet has ever come from rank %d", w.Remote)
+		s += fmt.Sprintf("; no packet has ever come from rank %d", facts.Remote)
 	}
 	return s
 }
@@ -237,14 +237,14 @@ func (x *ExtendedFacts) versionMismatch(rank uint32) string {
 		rank, x.Version, protocol.ExtVersion)
 }
 
-func (x *ExtendedFacts) describeSend(w *WaitFacts, now handshake.Instant) string {
+func (x *ExtendedFacts) describeSend(facts *WaitFacts, now handshake.Instant) string {
 	st := &x.Send
 	waitsFor, holds := handshake.DescribeWait(now-st.Since), handshake.DescribeHold(st.Remote, now-st.Since)
 	switch st.State {
 	case extended.WaitClear:
 		of := fmt.Sprintf(" with tag %d", st.Tag)
-		if w.InCall {
-			of = w.CallOrigin.MessageSuffix()
+		if facts.InCall {
+			of = facts.CallOrigin.MessageSuffix()
 		}
 		return fmt.Sprintf("rank %d %s rank %d to post the receive of %d bytes%s", st.Local, waitsFor, st.Remote,
 			st.Length, of)

@@ -69,30 +69,30 @@ type Grid struct {
 }
 
 // Darray returns the type of one process's part of a distributed array.
-func Darray(g *Grid, of *Type) (*Type, error) {
-	n := len(g.Sizes)
-	if n == 0 || len(g.Distributions) != n || len(g.Arguments) != n || len(g.Processes) != n {
+func Darray(grid *Grid, of *Type) (*Type, error) {
+	n := len(grid.Sizes)
+	if n == 0 || len(grid.Distributions) != n || len(grid.Arguments) != n || len(grid.Processes) != n {
 		return nil, fmt.Errorf("%w: %d sizes, %d distributions, %d arguments, %d processes", ErrArgument, n,
-			len(g.Distributions), len(g.Arguments), len(g.Processes))
+			len(grid.Distributions), len(grid.Arguments), len(grid.Processes))
 	}
-	coordinates, err := g.coordinates()
+	coordinates, err := grid.coordinates()
 	if err != nil {
 		return nil, err
 	}
 	a := array{t: of, elementStride: of.Extent()}
-	integers := []int64{g.Ranks, g.Rank, int64(n)}
-	for _, d := range g.Order.dimensions(n) {
-		runs, err := distributeDim(g.Distributions[d], g.Sizes[d], g.Arguments[d], g.Processes[d], coordinates[d])
+	integers := []int64{grid.Ranks, grid.Rank, int64(n)}
+	for _, d := range grid.Order.dimensions(n) {
+		runs, err := distributeDim(grid.Distributions[d], grid.Sizes[d], grid.Arguments[d], grid.Processes[d], coordinates[d])
 		if err != nil {
 			return nil, err
 		}
-		a.addDimension(g.Sizes[d], runs...)
+		a.addDimension(grid.Sizes[d], runs...)
 	}
-	integers = append(integers, g.Sizes...)
-	for _, d := range g.Distributions {
+	integers = append(integers, grid.Sizes...)
+	for _, d := range grid.Distributions {
 		integers = append(integers, int64(d))
 	}
-	integers = append(append(append(integers, g.Arguments...), g.Processes...), int64(g.Order))
+	integers = append(append(append(integers, grid.Arguments...), grid.Processes...), int64(grid.Order))
 	return a.finish(Contents{CombinerDarray, integers, nil, []*Type{of}})
 }
 

@@ -35,7 +35,7 @@ const anyRank = attach.AnyRank
 // Functions that open a device. Tests replace them.
 var (
 	openAttached = func(ctx context.Context, socket string, rank int) (mpe.Device, error) {
-		c, err := attach.Dial(ctx, socket, rank)
+		client, err := attach.Dial(ctx, socket, rank)
 		if errors.Is(err, attach.ErrControlSocket) {
 			err = fmt.Errorf("%w; attach to %s, or what its configuration has as attach.socket", err,
 				config.AttachSocketFor(socket))
@@ -43,7 +43,7 @@ var (
 		if err != nil {
 			return nil, err // must not return a Device that holds a nil *attach.Client
 		}
-		return c, nil
+		return client, nil
 	}
 	openLaunched = func(ctx context.Context, config string) (mpe.Device, error) {
 		launcher, err := pmi.Connect(ctx, os.Getenv)

@@ -55,18 +55,18 @@ func movement(r *rank) {
 }
 
 // checkMovement tests blocks of the given lengths, or of the default lengths if none are given.
-func checkMovement[T mpi.Element](r *rank, c *mpi.Comm, of func(rank, i int) T, some ...int) {
+func checkMovement[T mpi.Element](r *rank, comm *mpi.Comm, of func(rank, i int) T, some ...int) {
 	if some == nil {
 		some = lengths
 	}
 	for i, n := range some {
-		root := (i + 1) % c.Size()
-		checkBcast(r, c, of, n, root)
-		checkScatter(r, c, of, n, root)
-		checkGather(r, c, of, n, root)
-		checkAlltoall(r, c, of, n)
+		root := (i + 1) % comm.Size()
+		checkBcast(r, comm, of, n, root)
+		checkScatter(r, comm, of, n, root)
+		checkGather(r, comm, of, n, root)
+		checkAlltoall(r, comm, of, n)
 	}
-	r.must(mpi.Barrier(r.ctx, c))
+	r.must(mpi.Barrier(r.ctx, comm))
 }
 
 // checkBcast tests that all ranks receive the root's contribution.
@@ -80,63 +80,63 @@ func checkBcast[T mpi.Element](r *rank, c *mpi.Comm, of func(rank, i int) T, n, 
 }
 
 // checkScatter tests that the root's blocks reach all ranks, with and without the root's own block in place.
-func checkScatter[T mpi.Element](r *rank, c *mpi.Comm, of func(rank, i int) T, n, root int) {
+func checkScatter[T mpi.Element](r *rank, comm *mpi.Comm, of func(rank, i int) T, n, root int) {
 	for _, inPlace := range []bool{false, true} {
 		var all []T
 		own := make([]T, n)
-		if c.Rank() == root {
-			all = contribution(of, root, n*c.Size())
+		if comm.Rank() == root {
+			all = contribution(of, root, n*comm.Size())
 			if inPlace {
 				own = all[root*n:][:n]
 			}
 		}
-		r.must(mpi.Scatter(r.ctx, c, all, own, root))
-		checkSlice(r, "Scatter", own, contribution(of, root, n*c.Size())[c.Rank()*n:][:n])
-		if c.Rank() == root {
-			checkSlice(r, "what Scatter sends", all, contribution(of, root, n*c.Size()))
+		r.must(mpi.Scatter(r.ctx, comm, all, own, root))
+		checkSlice(r, "Scatter", own, contribution(of, root, n*comm.Size())[comm.Rank()*n:][:n])
+		if comm.Rank() == root {
+			checkSlice(r, "what Scatter sends", all, contribution(of, root, n*comm.Size()))
 		}
 	}
 }
 
 // checkGather tests that the contributions of all ranks arrive, at the root and everywhere.
-func checkGather[T mpi.Element](r *rank, c *mpi.Comm, of func(rank, i int) T, n, root int) {
+func checkGather[T mpi.Element](r *rank, comm *mpi.Comm, of func(rank, i int) T, n, root int) {
 	var want []T
-	for rank := range c.Size() {
+	for rank := range comm.Size() {
 		want = append(want, contribution(of, rank, n)...)
 	}
 	for _, inPlace := range []bool{false, true} {
-		own := contribution(of, c.Rank(), n)
+		own := contribution(of, comm.Rank(), n)
 		var all []T
-		if c.Rank() == root {
+		if comm.Rank() == root {
 			all = make([]T, len(want))
 			if inPlace {
 				own = all[root*n:][:copy(all[root*n:], own)]
 			}
 		}
-		r.must(mpi.Gather(r.ctx, c, own, all, root))
-		if c.Rank() == root {
+		r.must(mpi.Gather(r.ctx, comm, own, all, root))
+		if comm.Rank() == root {
 			checkSlice(r, "Gather", all, want)
 		}
-		own, all = contribution(of, c.Rank(), n), make([]T, len(want))
+		own, all = contribution(of, comm.Rank(), n), make([]T, len(want))
 		if inPlace {
-			own = all[c.Rank()*n:][:copy(all[c.Rank()*n:], own)]
+			own = all[comm.Rank()*n:][:copy(all[comm.Rank()*n:], own)]
 		}
-		r.must(mpi.Allgather(r.ctx, c, own, all))
+		r.must(mpi.Allgather(r.ctx, comm, own, all))
 		checkSlice(r, "Allgather", all, want)
 	}
 }
 
 // checkAlltoall tests that each rank receives its block from each rank.
-func checkAlltoall[T mpi.Element](r *rank, c *mpi.Comm, of func(rank, i int) T, n int) {
+func checkAlltoall[T mpi.Element](r *rank, comm *mpi.Comm, of func(rank, i int) T, n int) {
 	var want []T
-	for rank := range c.Size() {
-		want = append(want, contribution(of, rank, n*c.Size())[c.Rank()*n:][:n]...)
+	for rank := range comm.Size() {
+		want = append(want, contribution(of, rank, n*comm.Size())[comm.Rank()*n:][:n]...)
 	}
-	send, recv := contribution(of, c.Rank(), n*c.Size()), make([]T, n*c.Size())
-	r.must(mpi.Alltoall(r.ctx, c, send, recv))
+	send, recv := contribution(of, comm.Rank(), n*comm.Size()), make([]T, n*comm.Size())
+	r.must(mpi.Alltoall(r.ctx, comm, send, recv))
 	checkSlice(r, "Alltoall", recv, want)
-	checkSlice(r, "what Alltoall sends", send, contribution(of, c.Rank(), n*c.Size()))
-	r.must(mpi.Alltoall(r.ctx, c, send, send))
+	checkSlice(r, "what Alltoall sends", send, contribution(of, comm.Rank(), n*comm.Size()))
+	r.must(mpi.Alltoall(r.ctx, comm, send, send))
 	checkSlice(r, "Alltoall in place", send, want)
 }
 

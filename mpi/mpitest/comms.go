@@ -10,16 +10,16 @@ import (
 
 // checkSeparate checks that messages with the same tag in two communicators of the same ranks do not get mixed up, in
 // whatever order they are received.
-func (r *rank) checkSeparate(a, b *mpi.Comm) {
+func (r *rank) checkSeparate(comm, b *mpi.Comm) {
 	r.t.Helper()
-	right, left := (a.Rank()+1)%a.Size(), (a.Rank()+a.Size()-1)%a.Size()
-	sendA := must(mpi.Isend(a, []int32{1}, right, 4))(r)
+	right, left := (comm.Rank()+1)%comm.Size(), (comm.Rank()+comm.Size()-1)%comm.Size()
+	sendA := must(mpi.Isend(comm, []int32{1}, right, 4))(r)
 	sendB := must(mpi.Isend(b, []int32{2}, right, 4))(r)
 	v := []int32{0}
 	st := must(mpi.Recv(r.ctx, b, v, mpi.AnySource, mpi.AnyTag))(r)
 	checkEqual(r, "number", v[0], 2)
 	checkEqual(r, "source", st.Source, left)
-	must(mpi.Recv(r.ctx, a, v, mpi.AnySource, mpi.AnyTag))(r)
+	must(mpi.Recv(r.ctx, comm, v, mpi.AnySource, mpi.AnyTag))(r)
 	checkEqual(r, "number", v[0], 1)
 	r.must(mpi.Waitall(r.ctx, []mpi.Request{sendA, sendB}, nil))
 }
@@ -47,18 +47,18 @@ func dup(r *rank) {
 // dupDeadline checks that Dup fails when its context is done if a member does not call it, and that the
 // communicator can still be used in other ways.
 func dupDeadline(r *rank) {
-	c := must(r.Dup(r.ctx))(r)
+	comm := must(r.Dup(r.ctx))(r)
 	if r.Rank() != 1 {
 		ctx, stop := r.shortContext()
 		defer stop()
-		_, err := c.Dup(ctx)
+		_, err := comm.Dup(ctx)
 		r.checkDeadline(err)
-		_, err = c.Split(r.ctx, 0, 0) // at once
+		_, err = comm.Split(r.ctx, 0, 0) // at once
 		r.checkError(err, mpi.ErrComm, "Create")
 	}
-	r.checkSeparate(r.Comm, c)
-	r.checkSeparate(c, must(c.Create(r.ctx, c.Group(), 1))(r))
-	r.checkSeparate(c, must(r.Dup(r.ctx))(r))
+	r.checkSeparate(r.Comm, comm)
+	r.checkSeparate(comm, must(comm.Create(r.ctx, comm.Group(), 1))(r))
+	r.checkSeparate(comm, must(r.Dup(r.ctx))(r))
 }
 
 // split tests two colors with reversed order, and ranks without a color.
@@ -178,34 +178,34 @@ func (r *rank) exchangeInAll(comms []*mpi.Comm) {
 			requests = append(requests, must(mpi.Isend(c, []int32{int32(i)}, to, 0))(r))
 		}
 	}
-	for i, c := range slices.Backward(comms) {
+	for i, comm := range slices.Backward(comms) {
 		from := make(map[int]bool)
-		for range c.Size() {
+		for range comm.Size() {
 			b := []int32{-1}
-			st := must(mpi.Recv(r.ctx, c, b, mpi.AnySource, mpi.AnyTag))(r)
+			st := must(mpi.Recv(r.ctx, comm, b, mpi.AnySource, mpi.AnyTag))(r)
 			checkEqual(r, "communicator", int(b[0]), i)
 			from[st.Source] = true
 		}
-		checkEqual(r, "sources", len(from), c.Size())
+		checkEqual(r, "sources", len(from), comm.Size())
 	}
 	r.must(mpi.Waitall(r.ctx, requests, nil))
 }
 
 func free(r *rank) {
 	r.checkClass(r.Free(), mpi.ErrComm)
-	c := must(r.Dup(r.ctx))(r)
+	comm := must(r.Dup(r.ctx))(r)
 	other := 1 - r.Rank()
 	b := []int32{0}
-	q := must(mpi.Irecv(c, b, other, 0))(r)
-	r.must(mpi.Send(r.ctx, c, []int32{3}, other, 0))
-	again := must(mpi.RecvInit(c, b, other, 0))(r)
-	r.must(c.Free())
+	q := must(mpi.Irecv(comm, b, other, 0))(r)
+	r.must(mpi.Send(r.ctx, comm, []int32{3}, other, 0))
+	again := must(mpi.RecvInit(comm, b, other, 0))(r)
+	r.must(comm.Free())
 	must(q.Wait(r.ctx))(r) // continues
 	checkEqual(r, "number", b[0], 3)
-	r.checkClass(mpi.Send(r.ctx, c, b, other, 0), mpi.ErrComm)
+	r.checkClass(mpi.Send(r.ctx, comm, b, other, 0), mpi.ErrComm)
 	r.checkClass(again.Start(), mpi.ErrComm)
-	r.checkClass(c.Free(), mpi.ErrComm)
-	_, err := c.Dup(r.ctx)
+	r.checkClass(comm.Free(), mpi.ErrComm)
+	_, err := comm.Dup(r.ctx)
 	r.checkClass(err, mpi.ErrComm)
 	r.checkSeparate(r.Comm, must(r.Dup(r.ctx))(r))
 }

@@ -107,16 +107,16 @@ func (d *device) wire(rank int) mpe.PeerInfo {
 }
 
 func (d *device) Start(o mpe.Operation) (mpe.Op, error) {
-	f := d.fabric
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	fabric := d.fabric
+	fabric.mu.Lock()
+	defer fabric.mu.Unlock()
 	if d.closed {
 		return nil, fmt.Errorf("rank %d: %w", d.rank, mpe.ErrClosed)
 	}
 	if err := d.check(o); err != nil {
 		return nil, err
 	}
-	f.unfreed.Add(1)
+	fabric.unfreed.Add(1)
 	x := &op{dev: d, operation: o, done: make(chan struct{})}
 	if o.Kind == mpe.OpRecv {
 		d.receive(x)
@@ -154,19 +154,19 @@ func (d *device) check(o mpe.Operation) error {
 
 func (d *device) send(x *op) {
 	dst := d.fabric.ranks[x.operation.Peer]
-	m := &message{from: d.rank, send: x, op: x.operation}
+	msg := &message{from: d.rank, send: x, op: x.operation}
 	for i, r := range dst.posted {
-		if dst.matches(r.operation, m) {
+		if dst.matches(r.operation, msg) {
 			dst.posted = append(dst.posted[:i], dst.posted[i+1:]...)
-			r.deliver(m)
+			r.deliver(msg)
 			return
 		}
 	}
 	if x.operation.Kind == mpe.OpSend && len(x.operation.Buf) <= d.fabric.opts.Eager {
-		m.send, m.data = nil, append([]byte(nil), x.operation.Buf...)
+		msg.send, msg.data = nil, append([]byte(nil), x.operation.Buf...)
 		x.finish(mpe.Status{Send: true, Peer: x.operation.Peer}, nil)
 	}
-	dst.arrived = append(dst.arrived, m)
+	dst.arrived = append(dst.arrived, msg)
 	for p := range dst.probes {
 		notify(p)
 	}
@@ -220,15 +220,15 @@ func (d *device) Probe(ctx context.Context, match mpe.Match, wait bool) (mpe.Sta
 			return mpe.Status{}, false, fmt.Errorf("rank %d: %w", d.rank, mpe.ErrClosed)
 		}
 		r := mpe.Operation{Kind: mpe.OpRecv, Peer: match.Source, Tag: match.Tag, Comm: match.Comm, AnyDatatype: true}
-		for _, m := range d.arrived {
-			if d.matches(r, m) {
-				st := d.status(m)
-				if d.wire(m.from).NoLength {
+		for _, msg := range d.arrived {
+			if d.matches(r, msg) {
+				st := d.status(msg)
+				if d.wire(msg.from).NoLength {
 					st.Bytes = mpe.UnknownLength
 				}
 				if match.Claim {
 					d.claimCount++
-					m.op.Comm, m.op.Tag, st.Claim = mpe.ClaimComm, d.claimCount, d.claimCount
+					msg.op.Comm, msg.op.Tag, st.Claim = mpe.ClaimComm, d.claimCount, d.claimCount
 				}
 				return st, true, nil
 			}

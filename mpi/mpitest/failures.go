@@ -123,11 +123,11 @@ func cancel(r *rank) {
 	const tag = 5
 	other := 1 - r.Rank()
 	lost := []int32{-1}
-	q := must(mpi.Irecv(r.Comm, lost, other, tag))(r)
-	r.must(q.Cancel())
-	st := must(q.Wait(r.ctx))(r)
+	request := must(mpi.Irecv(r.Comm, lost, other, tag))(r)
+	r.must(request.Cancel())
+	st := must(request.Wait(r.ctx))(r)
 	checkEqual(r, "cancelled", st.Cancelled, true)
-	r.checkClass(q.Cancel(), mpi.ErrRequest)
+	r.checkClass(request.Cancel(), mpi.ErrRequest)
 	r.syncWith(other) // both have cancelled
 
 	for i, n := range sizes[1:] {
@@ -156,12 +156,12 @@ func cancel(r *rank) {
 
 	// A completed receive cannot be cancelled.
 	b := []int32{0}
-	q = must(mpi.Irecv(r.Comm, b, other, tag))(r)
+	request = must(mpi.Irecv(r.Comm, b, other, tag))(r)
 	must(mpi.Sendrecv(r.ctx, r.Comm, []int32{8}, other, tag, []int32{}, mpi.ProcNull, 0))(r)
 	r.syncWith(other)
 	// The other rank sent its message before its notification, so by now the message has matched.
-	r.must(q.Cancel())
-	st = must(q.Wait(r.ctx))(r)
+	r.must(request.Cancel())
+	st = must(request.Wait(r.ctx))(r)
 	checkEqual(r, "cancelled", st.Cancelled, false)
 	checkEqual(r, "number", b[0], 8)
 }
@@ -169,32 +169,32 @@ func cancel(r *rank) {
 // arguments checks the error class for each invalid argument.
 func arguments(r *rank) {
 	b := []int32{1}
-	c := r.Comm
+	comm := r.Comm
 	other := 1 - r.Rank()
 	for _, to := range []int{-1, -3, 2, mpi.Undefined} {
-		r.checkClass(mpi.Send(r.ctx, c, b, to, 0), mpi.ErrRank)
-		r.checkClass(mpi.Bsend(c, b, to, 0), mpi.ErrRank)
-		_, err := mpi.Isend(c, b, to, 0)
+		r.checkClass(mpi.Send(r.ctx, comm, b, to, 0), mpi.ErrRank)
+		r.checkClass(mpi.Bsend(comm, b, to, 0), mpi.ErrRank)
+		_, err := mpi.Isend(comm, b, to, 0)
 		r.checkClass(err, mpi.ErrRank)
-		_, err = mpi.SendInit(c, b, to, 0)
+		_, err = mpi.SendInit(comm, b, to, 0)
 		r.checkClass(err, mpi.ErrRank)
 		if to != mpi.AnySource {
-			_, err = mpi.Recv(r.ctx, c, b, to, 0)
+			_, err = mpi.Recv(r.ctx, comm, b, to, 0)
 			r.checkClass(err, mpi.ErrRank)
-			_, err = mpi.RecvInit(c, b, to, 0)
+			_, err = mpi.RecvInit(comm, b, to, 0)
 			r.checkClass(err, mpi.ErrRank)
-			_, _, err = mpi.Iprobe(c, to, 0)
+			_, _, err = mpi.Iprobe(comm, to, 0)
 			r.checkClass(err, mpi.ErrRank)
 		}
 	}
 	beyond := mpi.TagUB
 	beyond++ // negative if an int has 32 bits
 	for _, tag := range []int{-1, -2, beyond} {
-		r.checkClass(mpi.Send(r.ctx, c, b, other, tag), mpi.ErrTag)
+		r.checkClass(mpi.Send(r.ctx, comm, b, other, tag), mpi.ErrTag)
 		if tag != mpi.AnyTag {
-			_, err := mpi.Irecv(c, b, other, tag)
+			_, err := mpi.Irecv(comm, b, other, tag)
 			r.checkClass(err, mpi.ErrTag)
-			_, err = mpi.Probe(r.ctx, c, other, tag)
+			_, err = mpi.Probe(r.ctx, comm, other, tag)
 			r.checkClass(err, mpi.ErrTag)
 		}
 	}

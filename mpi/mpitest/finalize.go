@@ -20,7 +20,7 @@ func finalize(t *testing.T, world WorldFunc) {
 		}
 		comms[i] = c
 	}
-	q, err := mpi.Irecv(comms[0], make([]int32, 1000), 1, 0)
+	request, err := mpi.Irecv(comms[0], make([]int32, 1000), 1, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +41,7 @@ func finalize(t *testing.T, world WorldFunc) {
 	if err := comms[1].Finalize(ctx); err != nil {
 		t.Error(err)
 	}
-	for _, q := range []mpi.Request{q, late} {
+	for _, q := range []mpi.Request{request, late} {
 		if _, err := q.Wait(ctx); err != nil {
 			t.Error(err)
 		}
@@ -55,14 +55,14 @@ func finalize(t *testing.T, world WorldFunc) {
 	if err := mpi.Send(ctx, comms[1], b, 0, 0); mpi.ClassOf(err) != mpi.ErrOther {
 		t.Errorf("Send after Finalize says %v", err)
 	}
-	q, err = mpi.Irecv(comms[0], b, 1, 1)
+	request, err = mpi.Irecv(comms[0], b, 1, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := comms[0].Finalize(ctx); err != nil {
 		t.Error(err)
 	}
-	if _, err := q.Wait(ctx); mpi.ClassOf(err) != mpi.ErrOther {
+	if _, err := request.Wait(ctx); mpi.ClassOf(err) != mpi.ErrOther {
 		t.Errorf("a request that Finalize ends says %v", err)
 	}
 }

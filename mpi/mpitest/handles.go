@@ -9,20 +9,20 @@ import (
 var emptyStatus = mpi.Status{Source: mpi.AnySource, Tag: mpi.AnyTag}
 
 // checkNoRequest checks that a handle refers to no request.
-func (r *rank) checkNoRequest(q mpi.Request) {
+func (r *rank) checkNoRequest(request mpi.Request) {
 	r.t.Helper()
-	checkEqual(r, "status", must(q.Wait(r.ctx))(r), emptyStatus)
-	st, done, err := q.Test()
+	checkEqual(r, "status", must(request.Wait(r.ctx))(r), emptyStatus)
+	st, done, err := request.Test()
 	r.must(err)
 	checkEqual(r, "done", done, true)
 	checkEqual(r, "status", st, emptyStatus)
-	i, st, err := mpi.Waitany(r.ctx, []mpi.Request{q, {}})
+	i, st, err := mpi.Waitany(r.ctx, []mpi.Request{request, {}})
 	r.must(err)
 	checkEqual(r, "index", i, mpi.Undefined)
 	checkEqual(r, "status", st, emptyStatus)
-	r.checkClass(q.Cancel(), mpi.ErrRequest)
-	r.checkClass(q.Free(), mpi.ErrRequest)
-	r.checkClass(q.Start(), mpi.ErrRequest)
+	r.checkClass(request.Cancel(), mpi.ErrRequest)
+	r.checkClass(request.Free(), mpi.ErrRequest)
+	r.checkClass(request.Start(), mpi.ErrRequest)
 }
 
 // staleHandles checks that a stale handle refers to no request, whatever happened to the request that it referred to.
@@ -34,27 +34,27 @@ func staleHandles(r *rank) {
 	for i := range rounds {
 		b, c := []int32{-1}, []int32{-1}
 		q := must(mpi.Irecv(r.Comm, b, other, tag))(r)
-		s := must(mpi.Isend(r.Comm, []int32{int32(i)}, other, tag))(r)
+		request := must(mpi.Isend(r.Comm, []int32{int32(i)}, other, tag))(r)
 		same := q
 		checkEqual(r, "comparison of copies", same == q, true)
-		both := []mpi.Request{s, q, q} // q is waited for only once
+		both := []mpi.Request{request, q, q} // q is waited for only once
 		statuses := make([]mpi.Status, 3)
 		r.must(mpi.Waitall(r.ctx, both, statuses))
 		checkEqual(r, "tag", statuses[1].Tag, tag)
 		checkEqual(r, "status", statuses[2], emptyStatus)
-		old = append(old, same, s)
+		old = append(old, same, request)
 		// The old handles do not refer to later requests.
 		later := must(mpi.Irecv(r.Comm, c, other, tag))(r)
 		for _, q := range old {
 			r.checkNoRequest(q)
 		}
 		r.syncWith(other) // the next message matches the receive
-		s = must(mpi.Isend(r.Comm, []int32{int32(i)}, other, tag))(r)
+		request = must(mpi.Isend(r.Comm, []int32{int32(i)}, other, tag))(r)
 		st := must(later.Wait(r.ctx))(r)
 		checkEqual(r, "cancelled", st.Cancelled, false)
 		checkEqual(r, "numbers", [2]int32{b[0], c[0]}, [2]int32{int32(i), int32(i)})
-		must(s.Wait(r.ctx))(r)
-		old = append(old, later, s)
+		must(request.Wait(r.ctx))(r)
+		old = append(old, later, request)
 	}
 }
 
@@ -78,14 +78,14 @@ func lateCancels(r *rank) {
 	}()
 	b := []int32{0}
 	for i := range rounds {
-		q := must(mpi.Irecv(r.Comm, b, 0, 1))(r) // no rank sends this
-		handles <- q
-		st := must(q.Wait(r.ctx))(r)
+		request := must(mpi.Irecv(r.Comm, b, 0, 1))(r) // no rank sends this
+		handles <- request
+		st := must(request.Wait(r.ctx))(r)
 		checkEqual(r, "cancelled", st.Cancelled, true)
-		q = must(mpi.Irecv(r.Comm, b, 0, 2))(r)
+		request = must(mpi.Irecv(r.Comm, b, 0, 2))(r)
 		handles <- mpi.Request{}
 		r.must(mpi.Send(r.ctx, r.Comm, []int32{int32(i)}, 0, 2))
-		st = must(q.Wait(r.ctx))(r)
+		st = must(request.Wait(r.ctx))(r)
 		checkEqual(r, "cancelled", st.Cancelled, false)
 		checkEqual(r, "number", int(b[0]), i)
 	}

@@ -41,7 +41,7 @@ func collectiveWords(r *rank) {
 // oneAtATime checks that if messages match by their order alone, a call is rejected while another one is in
 // progress.
 func oneAtATime(r *rank) {
-	q := must(mpi.Ibarrier(r.Comm))(r)
+	request := must(mpi.Ibarrier(r.Comm))(r)
 	b := []int32{5}
 	r.checkError(mpi.Bcast(r.ctx, r.Comm, b, 0), mpi.ErrPending, "Ibarrier is under way", "rank")
 	_, err := mpi.Ibcast(r.Comm, b, 0)
@@ -49,7 +49,7 @@ func oneAtATime(r *rank) {
 	alone := must(r.Create(r.ctx, must(r.Group().Incl(r.Rank()))(r), 0))(r)
 	many := []mpi.Request{must(mpi.Ibarrier(alone))(r), must(mpi.Ibcast(alone, b, 0))(r)}
 	r.must(mpi.Waitall(r.ctx, many, nil))
-	must(q.Wait(r.ctx))(r)
+	must(request.Wait(r.ctx))(r)
 	r.must(mpi.Bcast(r.ctx, r.Comm, b, 0))
 	// A failed call is over, and so is a rejected one.
 	r.checkClass(mpi.Bcast(r.ctx, r.Comm, b, 3), mpi.ErrRoot)

@@ -161,17 +161,17 @@ func probe(r *rank) {
 func self(r *rank) {
 	for i, n := range sizes {
 		b := make([]int32, n)
-		q := must(mpi.Irecv(r.Comm, b, mpi.AnySource, i))(r)
+		request := must(mpi.Irecv(r.Comm, b, mpi.AnySource, i))(r)
 		r.must(mpi.Ssend(r.ctx, r.Comm, pattern(n, i), r.Rank(), i))
-		st := must(q.Wait(r.ctx))(r)
+		st := must(request.Wait(r.ctx))(r)
 		checkEqual(r, "source", st.Source, r.Rank())
 		r.checkPattern(b, n, i)
 
-		q = must(mpi.Isend(r.Comm, pattern(n, i+50), r.Rank(), i))(r)
+		request = must(mpi.Isend(r.Comm, pattern(n, i+50), r.Rank(), i))(r)
 		st = must(mpi.Probe(r.ctx, r.Comm, r.Rank(), i))(r)
 		checkEqual(r, "count", mpi.Count[int32](st), n)
 		must(mpi.Recv(r.ctx, r.Comm, b, r.Rank(), mpi.AnyTag))(r)
-		must(q.Wait(r.ctx))(r)
+		must(request.Wait(r.ctx))(r)
 		r.checkPattern(b, n, i+50)
 
 		b = pattern(n, i+100)
@@ -184,24 +184,24 @@ func self(r *rank) {
 func procNull(r *rank) {
 	b := []int32{42}
 	null := mpi.Status{Source: mpi.ProcNull, Tag: mpi.AnyTag}
-	c := r.Comm
-	r.must(mpi.Send(r.ctx, c, b, mpi.ProcNull, 1))
-	r.must(mpi.Ssend(r.ctx, c, b, mpi.ProcNull, 1))
-	r.must(mpi.Rsend(r.ctx, c, b, mpi.ProcNull, 1))
-	r.must(mpi.Bsend(c, b, mpi.ProcNull, 1))
-	checkEqual(r, "Recv's status", must(mpi.Recv(r.ctx, c, b, mpi.ProcNull, 1))(r), null)
-	checkEqual(r, "Probe's status", must(mpi.Probe(r.ctx, c, mpi.ProcNull, 1))(r), null)
-	st, found, err := mpi.Iprobe(c, mpi.ProcNull, 1)
+	comm := r.Comm
+	r.must(mpi.Send(r.ctx, comm, b, mpi.ProcNull, 1))
+	r.must(mpi.Ssend(r.ctx, comm, b, mpi.ProcNull, 1))
+	r.must(mpi.Rsend(r.ctx, comm, b, mpi.ProcNull, 1))
+	r.must(mpi.Bsend(comm, b, mpi.ProcNull, 1))
+	checkEqual(r, "Recv's status", must(mpi.Recv(r.ctx, comm, b, mpi.ProcNull, 1))(r), null)
+	checkEqual(r, "Probe's status", must(mpi.Probe(r.ctx, comm, mpi.ProcNull, 1))(r), null)
+	st, found, err := mpi.Iprobe(comm, mpi.ProcNull, 1)
 	r.must(err)
 	checkEqual(r, "Iprobe", found, true)
 	checkEqual(r, "Iprobe's status", st, null)
-	checkEqual(r, "Sendrecv's status", must(mpi.Sendrecv(r.ctx, c, b, mpi.ProcNull, 1, b, mpi.ProcNull, 1))(r), null)
+	checkEqual(r, "Sendrecv's status", must(mpi.Sendrecv(r.ctx, comm, b, mpi.ProcNull, 1, b, mpi.ProcNull, 1))(r), null)
 	for _, start := range []func(*mpi.Comm, []int32, int, int) (mpi.Request, error){
 		mpi.Isend[int32], mpi.Issend[int32], mpi.Irsend[int32], mpi.Ibsend[int32], mpi.Irecv[int32],
 	} {
-		must(must(start(c, b, mpi.ProcNull, 1))(r).Wait(r.ctx))(r)
+		must(must(start(comm, b, mpi.ProcNull, 1))(r).Wait(r.ctx))(r)
 	}
-	q := must(mpi.RecvInit(c, b, mpi.ProcNull, 1))(r)
+	q := must(mpi.RecvInit(comm, b, mpi.ProcNull, 1))(r)
 	for range 2 {
 		r.must(q.Start())
 		checkEqual(r, "status", must(q.Wait(r.ctx))(r), null)

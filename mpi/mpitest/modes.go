@@ -107,13 +107,13 @@ func synchronous(r *rank) {
 			r.checkPattern(b, n, n)
 			continue
 		}
-		q := must(mpi.Issend(r.Comm, pattern(n, n), 1, tag))(r)
+		request := must(mpi.Issend(r.Comm, pattern(n, n), 1, tag))(r)
 		r.await(1)
-		if _, done, err := q.Test(); done {
+		if _, done, err := request.Test(); done {
 			r.fatalf("Issend has ended with %v before a receive was posted", err)
 		}
 		r.notify(1, 0)
-		must(q.Wait(r.ctx))(r)
+		must(request.Wait(r.ctx))(r)
 	}
 }
 

@@ -7,9 +7,9 @@ import (
 )
 
 // startCollectives starts each collective once. It returns the requests, and a function that checks the results.
-func startCollectives(r *rank, c *mpi.Comm) (requests []mpi.Request, check func()) {
+func startCollectives(r *rank, comm *mpi.Comm) (requests []mpi.Request, check func()) {
 	const n = 40
-	ranks, me := c.Size(), c.Rank()
+	ranks, me := comm.Size(), comm.Rank()
 	add := func(a, b int32) int32 { return a + b }
 	own := func() []int32 { return contribution(value[int32], me, n) }
 	var all, mine, scattered []int32
@@ -33,72 +33,72 @@ func startCollectives(r *rank, c *mpi.Comm) (requests []mpi.Request, check func(
 	}
 	new := func(n int) []int32 { return make([]int32, n) }
 
-	q, err := mpi.Ibarrier(c)
-	start("Ibarrier", q, err, nil, nil)
+	request, err := mpi.Ibarrier(comm)
+	start("Ibarrier", request, err, nil, nil)
 	b := new(n)
 	if me == 0 {
 		copy(b, own())
 	}
-	q, err = mpi.Ibcast(c, b, 0)
-	start("Ibcast", q, err, b, all[:n])
+	request, err = mpi.Ibcast(comm, b, 0)
+	start("Ibcast", request, err, b, all[:n])
 	b = new(n)
-	q, err = mpi.Iallreduce(c, own(), b, mpi.Sum)
-	start("Iallreduce", q, err, b, sum)
+	request, err = mpi.Iallreduce(comm, own(), b, mpi.Sum)
+	start("Iallreduce", request, err, b, sum)
 	b = own()
-	q, err = mpi.Ireduce(c, b, b, mpi.Sum, ranks-1)
+	request, err = mpi.Ireduce(comm, b, b, mpi.Sum, ranks-1)
 	if me == ranks-1 {
-		start("Ireduce", q, err, b, sum)
+		start("Ireduce", request, err, b, sum)
 	} else {
-		start("Ireduce", q, err, b, own())
+		start("Ireduce", request, err, b, own())
 	}
 	b = new(n)
-	q, err = mpi.Iscan(c, own(), b, mpi.Sum)
-	start("Iscan", q, err, b, reduceSerially(value[int32], add, me+1, n))
+	request, err = mpi.Iscan(comm, own(), b, mpi.Sum)
+	start("Iscan", request, err, b, reduceSerially(value[int32], add, me+1, n))
 	b = new(n)
-	q, err = mpi.Iexscan(c, own(), b, mpi.Sum)
+	request, err = mpi.Iexscan(comm, own(), b, mpi.Sum)
 	if me > 0 {
-		start("Iexscan", q, err, b, reduceSerially(value[int32], add, me, n))
+		start("Iexscan", request, err, b, reduceSerially(value[int32], add, me, n))
 	} else {
-		start("Iexscan", q, err, nil, nil)
+		start("Iexscan", request, err, nil, nil)
 	}
 	b = new(n * ranks)
-	q, err = mpi.Iallgather(c, own(), b)
-	start("Iallgather", q, err, b, all)
+	request, err = mpi.Iallgather(comm, own(), b)
+	start("Iallgather", request, err, b, all)
 	b = new(n * ranks)
-	q, err = mpi.Iallgatherv(c, own(), b, counts, nil)
-	start("Iallgatherv", q, err, b, all)
+	request, err = mpi.Iallgatherv(comm, own(), b, counts, nil)
+	start("Iallgatherv", request, err, b, all)
 	b = new(n * ranks)
-	q, err = mpi.Ialltoall(c, contribution(value[int32], me, n*ranks), b)
-	start("Ialltoall", q, err, b, mine)
+	request, err = mpi.Ialltoall(comm, contribution(value[int32], me, n*ranks), b)
+	start("Ialltoall", request, err, b, mine)
 	b = new(n * ranks)
-	q, err = mpi.Ialltoallv(c, contribution(value[int32], me, n*ranks), counts, nil, b, counts, nil)
-	start("Ialltoallv", q, err, b, mine)
+	request, err = mpi.Ialltoallv(comm, contribution(value[int32], me, n*ranks), counts, nil, b, counts, nil)
+	start("Ialltoallv", request, err, b, mine)
 	b = new(n)
-	q, err = mpi.IreduceScatterBlock(c, contribution(value[int32], me, n*ranks), b, mpi.Sum)
-	start("IreduceScatterBlock", q, err, b, long[me*n:][:n])
+	request, err = mpi.IreduceScatterBlock(comm, contribution(value[int32], me, n*ranks), b, mpi.Sum)
+	start("IreduceScatterBlock", request, err, b, long[me*n:][:n])
 	b = new(n)
-	q, err = mpi.IreduceScatter(c, contribution(value[int32], me, n*ranks), b, counts, mpi.Sum)
-	start("IreduceScatter", q, err, b, long[me*n:][:n])
+	request, err = mpi.IreduceScatter(comm, contribution(value[int32], me, n*ranks), b, counts, mpi.Sum)
+	start("IreduceScatter", request, err, b, long[me*n:][:n])
 	var whole []int32
 	if me == 0 {
 		whole = new(n * ranks)
 	}
-	q, err = mpi.Igather(c, own(), whole, 0)
-	start("Igather", q, err, whole, all[:len(whole)])
+	request, err = mpi.Igather(comm, own(), whole, 0)
+	start("Igather", request, err, whole, all[:len(whole)])
 	if me == 0 {
 		whole = new(n * ranks)
 	}
-	q, err = mpi.Igatherv(c, own(), whole, counts, nil, 0)
-	start("Igatherv", q, err, whole, all[:len(whole)])
+	request, err = mpi.Igatherv(comm, own(), whole, counts, nil, 0)
+	start("Igatherv", request, err, whole, all[:len(whole)])
 	if me == 0 {
 		whole = contribution(value[int32], 0, n*ranks)
 	}
 	b = new(n)
-	q, err = mpi.Iscatter(c, whole, b, 0)
-	start("Iscatter", q, err, b, scattered[me*n:][:n])
+	request, err = mpi.Iscatter(comm, whole, b, 0)
+	start("Iscatter", request, err, b, scattered[me*n:][:n])
 	b = new(n)
-	q, err = mpi.Iscatterv(c, whole, b, counts, nil, 0)
-	start("Iscatterv", q, err, b, scattered[me*n:][:n])
+	request, err = mpi.Iscatterv(comm, whole, b, counts, nil, 0)
+	start("Iscatterv", request, err, b, scattered[me*n:][:n])
 	for i := range counts {
 		counts[i] = -1 // the caller owns counts again
 	}
@@ -243,14 +243,14 @@ func sharedWaits(r *rank) {
 			calls = append(calls, must(mpi.Iallreduce(r.Comm, sums[i], sums[i], mpi.Sum))(r))
 		}
 		failed := make(chan error, 4)
-		for i, q := range calls {
+		for i, request := range calls {
 			go func() {
 				if (round+i)%2 == 0 {
-					_, _, err := mpi.Waitany(r.ctx, []mpi.Request{q})
+					_, _, err := mpi.Waitany(r.ctx, []mpi.Request{request})
 					failed <- err
 					return
 				}
-				_, err := q.Wait(r.ctx)
+				_, err := request.Wait(r.ctx)
 				failed <- err
 			}()
 		}

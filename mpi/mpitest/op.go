@@ -45,17 +45,17 @@ func (x *op) Free() {
 }
 
 // deliver delivers a message to a matching receive, and completes both sides.
-func (x *op) deliver(m *message) {
-	payload := m.payload()
-	st := x.dev.status(m)
+func (x *op) deliver(msg *message) {
+	payload := msg.payload()
+	st := x.dev.status(msg)
 	n := copy(x.operation.Buf, payload)
 	var err error
 	if n < len(payload) {
-		err = &handshake.TruncatedError{Remote: uint32(m.from), Posted: uint32(n+3) / 4,
+		err = &handshake.TruncatedError{Remote: uint32(msg.from), Posted: uint32(n+3) / 4,
 			Sent: uint32(len(payload)+3) / 4}
 	}
-	if m.send != nil {
-		m.send.finish(mpe.Status{Send: true, Peer: x.dev.rank}, nil)
+	if msg.send != nil {
+		msg.send.finish(mpe.Status{Send: true, Peer: x.dev.rank}, nil)
 	}
 	x.finish(st, err)
 }
@@ -118,16 +118,16 @@ func (x *op) Cancel() {
 
 // abort ends a pending operation with err.
 func (x *op) abort(err error) {
-	f := x.dev.fabric
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	fabric := x.dev.fabric
+	fabric.mu.Lock()
+	defer fabric.mu.Unlock()
 	if x.isDone() {
 		return
 	}
 	if x.operation.Kind == mpe.OpRecv {
 		x.dev.posted = slices.DeleteFunc(x.dev.posted, func(r *op) bool { return r == x })
 	} else {
-		dst := f.ranks[x.operation.Peer]
+		dst := fabric.ranks[x.operation.Peer]
 		dst.arrived = slices.DeleteFunc(dst.arrived, func(m *message) bool { return m.send == x })
 	}
 	x.finish(mpe.Status{}, err)

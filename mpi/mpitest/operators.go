@@ -20,14 +20,14 @@ func userOperators(r *rank) {
 	userFunctions(r, must(r.Split(r.ctx, 0, -r.Rank()))(r))
 }
 
-func userFunctions(r *rank, c *mpi.Comm) {
+func userFunctions(r *rank, comm *mpi.Comm) {
 	ordered := mpi.OpOf(func(in, inout []uint64) {
 		for i := range in {
 			inout[i] = compose(in[i], inout[i])
 		}
 	}, false)
-	checkReductions(r, c, affine, []operator[uint64]{{ordered, compose}})
-	checkReductions(r, c, affine, []operator[uint64]{{ordered, compose}}, mpi.WithAlgorithm("flat"))
+	checkReductions(r, comm, affine, []operator[uint64]{{ordered, compose}})
+	checkReductions(r, comm, affine, []operator[uint64]{{ordered, compose}}, mpi.WithAlgorithm("flat"))
 	highest := func(a, b mpi.Int16Loc) mpi.Int16Loc {
 		if b.Value > a.Value {
 			return b
@@ -39,7 +39,7 @@ func userFunctions(r *rank, c *mpi.Comm) {
 			inout[i] = highest(in[i], inout[i])
 		}
 	}, true)
-	checkReductions(r, c, func(rank, i int) mpi.Int16Loc {
+	checkReductions(r, comm, func(rank, i int) mpi.Int16Loc {
 		return mpi.Int16Loc{Value: int16((7*rank + i) % 31), Index: int32((7*rank + i) % 31)}
 	}, []operator[mpi.Int16Loc]{{commuting, highest}})
 }

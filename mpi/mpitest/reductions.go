@@ -128,21 +128,21 @@ func reduceSerially[T any](of func(rank, i int) T, f func(a, b T) T, ranks, n in
 }
 
 // checkReductions tests operations with every reducing collective.
-func checkReductions[T mpi.Element](r *rank, c *mpi.Comm, of func(rank, i int) T, ops []operator[T], opts ...mpi.Option) {
+func checkReductions[T mpi.Element](r *rank, comm *mpi.Comm, of func(rank, i int) T, ops []operator[T], opts ...mpi.Option) {
 	for k, o := range ops {
-		root := k % c.Size()
-		checkReduction(r, c, of, o, 1, root, k%2 == 0, opts)
-		checkReduction(r, c, of, o, 9, root, k%2 != 0, opts)
+		root := k % comm.Size()
+		checkReduction(r, comm, of, o, 1, root, k%2 == 0, opts)
+		checkReduction(r, comm, of, o, 9, root, k%2 != 0, opts)
 	}
 	for _, inPlace := range []bool{false, true} {
-		checkReduction(r, c, of, ops[0], 0, 0, inPlace, opts)
-		checkReduction(r, c, of, ops[0], 600, 0, inPlace, opts)
+		checkReduction(r, comm, of, ops[0], 0, 0, inPlace, opts)
+		checkReduction(r, comm, of, ops[0], 600, 0, inPlace, opts)
 	}
 }
 
-func checkReduction[T mpi.Element](r *rank, c *mpi.Comm, of func(rank, i int) T, o operator[T], n, root int, inPlace bool,
+func checkReduction[T mpi.Element](r *rank, comm *mpi.Comm, of func(rank, i int) T, o operator[T], n, root int, inPlace bool,
 	opts []mpi.Option) {
-	ranks, me := c.Size(), c.Rank()
+	ranks, me := comm.Size(), comm.Rank()
 	// buffers returns a send and a receive buffer of n elements.
 	buffers := func(n int) (send, recv []T) {
 		send, recv = contribution(of, me, n), make([]T, n)
@@ -153,27 +153,27 @@ func checkReduction[T mpi.Element](r *rank, c *mpi.Comm, of func(rank, i int) T,
 	}
 	all := reduceSerially(of, o.f, ranks, n)
 	send, recv := buffers(n)
-	r.must(mpi.Reduce(r.ctx, c, send, recv, o.op, root, opts...))
+	r.must(mpi.Reduce(r.ctx, comm, send, recv, o.op, root, opts...))
 	if me == root {
 		checkSlice(r, "Reduce by "+o.op.String(), recv, all)
 	} else {
 		checkSlice(r, "what Reduce sends", send, contribution(of, me, n))
 	}
 	send, recv = buffers(n)
-	r.must(mpi.Allreduce(r.ctx, c, send, recv, o.op))
+	r.must(mpi.Allreduce(r.ctx, comm, send, recv, o.op))
 	checkSlice(r, "Allreduce by "+o.op.String(), recv, all)
 	send, recv = buffers(n)
-	r.must(mpi.Scan(r.ctx, c, send, recv, o.op))
+	r.must(mpi.Scan(r.ctx, comm, send, recv, o.op))
 	checkSlice(r, "Scan by "+o.op.String(), recv, reduceSerially(of, o.f, me+1, n))
 	send, recv = buffers(n)
-	r.must(mpi.Exscan(r.ctx, c, send, recv, o.op))
+	r.must(mpi.Exscan(r.ctx, comm, send, recv, o.op))
 	if me > 0 {
 		checkSlice(r, "Exscan by "+o.op.String(), recv, reduceSerially(of, o.f, me, n))
 	}
 
 	send, recv = buffers(n * ranks)
 	all = reduceSerially(of, o.f, ranks, n*ranks)
-	r.must(mpi.ReduceScatterBlock(r.ctx, c, send, recv[:n], o.op))
+	r.must(mpi.ReduceScatterBlock(r.ctx, comm, send, recv[:n], o.op))
 	checkSlice(r, "ReduceScatterBlock by "+o.op.String(), recv[:n], all[me*n:][:n])
 	counts, at, sum := make([]int, ranks), 0, 0
 	for i := range counts {
@@ -184,6 +184,6 @@ func checkReduction[T mpi.Element](r *rank, c *mpi.Comm, of func(rank, i int) T,
 		sum += counts[i]
 	}
 	send, recv = buffers(sum)
-	r.must(mpi.ReduceScatter(r.ctx, c, send, recv[:counts[me]], counts, o.op))
+	r.must(mpi.ReduceScatter(r.ctx, comm, send, recv[:counts[me]], counts, o.op))
 	checkSlice(r, "ReduceScatter by "+o.op.String(), recv[:counts[me]], reduceSerially(of, o.f, ranks, sum)[at:][:counts[me]])
 }

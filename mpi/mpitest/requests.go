@@ -233,10 +233,10 @@ func waitDeadline(r *rank) {
 // inactive checks that waits for inactive requests return immediately.
 func inactive(r *rank) {
 	empty := mpi.Status{Source: mpi.AnySource, Tag: mpi.AnyTag}
-	q := must(mpi.Isend(r.Comm, []int32{1}, mpi.ProcNull, 0))(r)
-	must(q.Wait(r.ctx))(r)
+	request := must(mpi.Isend(r.Comm, []int32{1}, mpi.ProcNull, 0))(r)
+	must(request.Wait(r.ctx))(r)
 	persistent := must(mpi.RecvInit(r.Comm, []int32{0}, 0, 0))(r)
-	requests := []mpi.Request{{}, q, persistent}
+	requests := []mpi.Request{{}, request, persistent}
 	statuses := make([]mpi.Status, 3)
 	for _, q := range requests {
 		checkEqual(r, "status", must(q.Wait(r.ctx))(r), empty)
@@ -245,7 +245,7 @@ func inactive(r *rank) {
 		checkEqual(r, "done", done, true)
 		checkEqual(r, "status", st, empty)
 	}
-	r.checkClass(q.Cancel(), mpi.ErrRequest)
+	r.checkClass(request.Cancel(), mpi.ErrRequest)
 	r.must(mpi.Waitall(r.ctx, requests, statuses))
 	checkEqual(r, "status", statuses[2], empty)
 	i, st, err := mpi.Waitany(r.ctx, requests)

@@ -59,8 +59,8 @@ func fillBlocks[T mpi.Element](b blocks, of func(rank, i int) T) []T {
 	return buf
 }
 
-func checkVector[T mpi.Element](r *rank, c *mpi.Comm, of func(rank, i int) T) {
-	ranks, me := c.Size(), c.Rank()
+func checkVector[T mpi.Element](r *rank, comm *mpi.Comm, of func(rank, i int) T) {
+	ranks, me := comm.Size(), comm.Rank()
 	counts := make([]int, ranks)
 	for i := range counts {
 		counts[i] = []int{3, 0, 2000, 1}[i%4]
@@ -76,17 +76,17 @@ func checkVector[T mpi.Element](r *rank, c *mpi.Comm, of func(rank, i int) T) {
 				copy(own, contribution(of, me, counts[me]))
 			}
 			if me == root {
-				r.must(mpi.Gatherv(r.ctx, c, own, all, b.counts, b.displs, root))
+				r.must(mpi.Gatherv(r.ctx, comm, own, all, b.counts, b.displs, root))
 				checkSlice(r, "Gatherv", all, want)
 			} else {
-				r.must(mpi.Gatherv(r.ctx, c, own, nil, nil, nil, root))
+				r.must(mpi.Gatherv(r.ctx, comm, own, nil, nil, nil, root))
 			}
 			own, all = contribution(of, me, counts[me]), make([]T, b.length)
 			if inPlace {
 				own = blockAt(b, all, me)
 				copy(own, contribution(of, me, counts[me]))
 			}
-			r.must(mpi.Allgatherv(r.ctx, c, own, all, b.counts, b.displs))
+			r.must(mpi.Allgatherv(r.ctx, comm, own, all, b.counts, b.displs))
 			checkSlice(r, "Allgatherv", all, want)
 
 			own = make([]T, counts[me])
@@ -95,20 +95,20 @@ func checkVector[T mpi.Element](r *rank, c *mpi.Comm, of func(rank, i int) T) {
 				if inPlace {
 					own = blockAt(b, all, me)
 				}
-				r.must(mpi.Scatterv(r.ctx, c, all, own, b.counts, b.displs, root))
+				r.must(mpi.Scatterv(r.ctx, comm, all, own, b.counts, b.displs, root))
 				checkSlice(r, "what Scatterv sends", all, want)
 			} else {
-				r.must(mpi.Scatterv(r.ctx, c, nil, own, nil, nil, root))
+				r.must(mpi.Scatterv(r.ctx, comm, nil, own, nil, nil, root))
 			}
 			checkSlice(r, "Scatterv", own, contribution(of, me, counts[me]))
 		}
 	}
-	checkAlltoallv(r, c, of)
+	checkAlltoallv(r, comm, of)
 }
 
 // checkAlltoallv tests Alltoallv. The length of a block depends on the distance between the two ranks.
-func checkAlltoallv[T mpi.Element](r *rank, c *mpi.Comm, of func(rank, i int) T) {
-	ranks, me := c.Size(), c.Rank()
+func checkAlltoallv[T mpi.Element](r *rank, comm *mpi.Comm, of func(rank, i int) T) {
+	ranks, me := comm.Size(), comm.Rank()
 	counts := make([]int, ranks)
 	for i := range counts {
 		counts[i] = 3 * max(me-i, i-me)
@@ -119,18 +119,18 @@ func checkAlltoallv[T mpi.Element](r *rank, c *mpi.Comm, of func(rank, i int) T)
 		to := fillBlocks(b, func(rank, i int) T { return piece(me, rank, i) })
 		from := fillBlocks(b, func(rank, i int) T { return piece(rank, me, i) })
 		recv := make([]T, b.length)
-		r.must(mpi.Alltoallv(r.ctx, c, to, b.counts, b.displs, recv, b.counts, b.displs))
+		r.must(mpi.Alltoallv(r.ctx, comm, to, b.counts, b.displs, recv, b.counts, b.displs))
 		checkSlice(r, "Alltoallv", recv, from)
 		// The layouts of sent and received blocks may differ.
 		clear(recv)
 		other := packedBlocks(counts)
 		send := fillBlocks(other, func(rank, i int) T { return piece(me, rank, i) })
-		r.must(mpi.Alltoallv(r.ctx, c, send, other.counts, other.displs, recv, b.counts, b.displs))
+		r.must(mpi.Alltoallv(r.ctx, comm, send, other.counts, other.displs, recv, b.counts, b.displs))
 		checkSlice(r, "Alltoallv", recv, from)
 		if me%2 == 0 {
-			r.must(mpi.Alltoallv(r.ctx, c, to, nil, nil, to, b.counts, b.displs))
+			r.must(mpi.Alltoallv(r.ctx, comm, to, nil, nil, to, b.counts, b.displs))
 		} else {
-			r.must(mpi.Alltoallv(r.ctx, c, to, b.counts, b.displs, to, b.counts, b.displs))
+			r.must(mpi.Alltoallv(r.ctx, comm, to, b.counts, b.displs, to, b.counts, b.displs))
 		}
 		checkSlice(r, "Alltoallv in place", to, from)
 	}

@@ -102,12 +102,12 @@ func Open(dir *privatedir.Dir, owner Owner, peers []Peer) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &File{dir: dir, name: owner.fileName()}
+	file := &File{dir: dir, name: owner.fileName()}
 	pruneOldest(dir)
 	content := owner.encodeHeader(len(peers))
 	old, err := readRecords(dir, owner)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		f.DiscardReason = err
+		file.DiscardReason = err
 	}
 	for _, p := range peers {
 		digest := p.digest()
@@ -120,13 +120,13 @@ func Open(dir *privatedir.Dir, owner Owner, peers []Peer) (*File, error) {
 		}
 		content = append(content, record...)
 	}
-	if f.mapping, f.created, err = create(dir, f.name, content); err != nil {
+	if file.mapping, file.created, err = create(dir, file.name, content); err != nil {
 		return nil, err
 	}
 	for i := range peers {
-		f.entries = append(f.entries, &Entry{boot: boot, record: f.mapping[headerLen+i*recordLen:][:recordLen]})
+		file.entries = append(file.entries, &Entry{boot: boot, record: file.mapping[headerLen+i*recordLen:][:recordLen]})
 	}
-	return f, nil
+	return file, nil
 }
 
 // readRecords returns the valid records of the owner's file by digest.
@@ -221,30 +221,30 @@ type Entry struct {
 // Restore returns the state kept by an earlier process, with its times as Instants of this process. now is the present.
 func (e *Entry) Restore(now handshake.Instant) handshake.SavedState {
 	e.clockOffset = clock() - now
-	s, err := validEntry(e.record)
+	entry, err := validEntry(e.record)
 	if err != nil { // cannot happen: Open has checked it
 		return handshake.SavedState{}
 	}
-	k := s.SavedState
-	if k == (handshake.SavedState{}) {
-		return k
+	state := entry.SavedState
+	if state == (handshake.SavedState{}) {
+		return state
 	}
-	k.Rebooted = k.Rebooted || s.boot != e.boot
-	shiftTimes(&k, -e.clockOffset)
-	k.In.StepTime, k.Out.StepTime, k.Acked = min(k.In.StepTime, now), min(k.Out.StepTime, now), min(k.Acked, now)
-	return k
+	state.Rebooted = state.Rebooted || entry.boot != e.boot
+	shiftTimes(&state, -e.clockOffset)
+	state.In.StepTime, state.Out.StepTime, state.Acked = min(state.In.StepTime, now), min(state.Out.StepTime, now), min(state.Acked, now)
+	return state
 }
 
 // shiftTimes adds by to the times of k that are set.
-func shiftTimes(k *handshake.SavedState, by handshake.Instant) {
-	if k.In.Progress != handshake.NoMessage {
-		k.In.StepTime += by
+func shiftTimes(state *handshake.SavedState, by handshake.Instant) {
+	if state.In.Progress != handshake.NoMessage {
+		state.In.StepTime += by
 	}
-	if k.Out.Progress != handshake.NoMessage {
-		k.Out.StepTime += by
+	if state.Out.Progress != handshake.NoMessage {
+		state.Out.StepTime += by
 	}
-	if k.HasReceived {
-		k.Acked += by
+	if state.HasReceived {
+		state.Acked += by
 	}
 }
 

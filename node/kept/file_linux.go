@@ -42,29 +42,29 @@ func clock() handshake.Instant {
 // are allocated, so that writes to the memory do not fail when the file system is full.
 func create(dir *privatedir.Dir, name string, content []byte) (mem []byte, made fs.FileInfo, err error) {
 	removePartial(dir, name)
-	f, err := dir.Create(name)
+	file, err := dir.Create(name)
 	if err != nil {
 		return nil, nil, err
 	}
-	if mem, err = writeMapped(f, content); err == nil {
-		made, err = f.Stat()
+	if mem, err = writeMapped(file, content); err == nil {
+		made, err = file.Stat()
 	}
 	if err != nil {
-		return nil, nil, errors.Join(err, f.Discard())
+		return nil, nil, errors.Join(err, file.Discard())
 	}
-	if err := f.Commit(); err != nil {
+	if err := file.Commit(); err != nil {
 		return nil, nil, errors.Join(err, unmap(mem))
 	}
 	return mem, made, nil
 }
 
-func writeMapped(f *privatedir.File, content []byte) ([]byte, error) {
-	if _, err := f.Write(content); err != nil {
+func writeMapped(file *privatedir.File, content []byte) ([]byte, error) {
+	if _, err := file.Write(content); err != nil {
 		return nil, err
 	}
-	mem, err := unix.Mmap(int(f.Fd()), 0, len(content), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	mem, err := unix.Mmap(int(file.Fd()), 0, len(content), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err != nil {
-		return nil, fmt.Errorf("mapping %s: %w", f.Name(), err)
+		return nil, fmt.Errorf("mapping %s: %w", file.Name(), err)
 	}
 	return mem, nil
 }

@@ -47,20 +47,20 @@ var namePattern = regexp.MustCompile(`^\d{8}T\d{6}\.\d{3}Z(-.+)?-rank\d+(-peer\d
 func IsName(name string) bool { return namePattern.MatchString(name) }
 
 // Encode returns a record as a compressed file of at most most bytes. It omits the oldest entries if they do not fit.
-func Encode(r Recording, most int64, now time.Time, comment string) ([]byte, error) {
+func Encode(recording Recording, most int64, now time.Time, comment string) ([]byte, error) {
 	for {
 		var b bytes.Buffer
 		z, err := gzip.NewWriterLevel(&b, gzip.BestSpeed)
 		if err == nil {
-			err = Write(z, r, now, comment)
+			err = Write(z, recording, now, comment)
 		}
 		if err == nil {
 			err = z.Close()
 		}
-		if err != nil || int64(b.Len()) <= most || len(r.Units)+len(r.Calls) < 2 {
+		if err != nil || int64(b.Len()) <= most || len(recording.Units)+len(recording.Calls) < 2 {
 			return b.Bytes(), err
 		}
-		r.Units, r.Calls = r.Units[len(r.Units)/2:], r.Calls[len(r.Calls)/2:]
+		recording.Units, recording.Calls = recording.Units[len(recording.Units)/2:], recording.Calls[len(recording.Calls)/2:]
 	}
 }
 

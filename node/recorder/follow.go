@@ -25,7 +25,7 @@ type Queues struct {
 
 // Follow writes the recorded entries, then the lengths of all queues, and then new entries and changed lengths, until
 // done is closed.
-func (rd *Reader) Follow(out *pcapng.Writer, r Recording, queues []Queues, done <-chan struct{}) error {
+func (rd *Reader) Follow(out *pcapng.Writer, recording Recording, queues []Queues, done <-chan struct{}) error {
 	tick := time.NewTicker(depthsInterval)
 	defer tick.Stop()
 	written := slices.Repeat([]state.Depths{{Posted: -1}}, len(queues)) // so that each is written at least once
@@ -39,7 +39,7 @@ func (rd *Reader) Follow(out *pcapng.Writer, r Recording, queues []Queues, done 
 		}
 	}
 	for ended := false; ; {
-		if err := r.writeTo(out); err != nil {
+		if err := recording.writeTo(out); err != nil {
 			return err
 		}
 		last := time.Now()
@@ -59,6 +59,6 @@ func (rd *Reader) Follow(out *pcapng.Writer, r Recording, queues []Queues, done 
 				ended, settled = true, 0
 			}
 		}
-		r = rd.Read(time.Now().Add(-settled))
+		recording = rd.Read(time.Now().Add(-settled))
 	}
 }

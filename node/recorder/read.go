@@ -88,19 +88,19 @@ func tailFrom[T any](list []T, from int) []T {
 func (rd *Reader) Read(until time.Time) Recording {
 	var all []rankEntry
 	gaps := map[*ring]int64{}
-	for i, r := range rd.rec.ranks {
-		began := r.startTime.Load()
+	for i, rank := range rd.rec.ranks {
+		began := rank.startTime.Load()
 		if began == nil {
 			continue
 		}
 		offset := int64(began.Sub(rd.baseTime))
-		for j := range r.rings {
+		for j := range rank.rings {
 			list, gap := rd.readRing(i, j, int64(until.Sub(*began)))
 			for k := range list {
-				all = append(all, rankEntry{list[k], r, list[k].engineTime + offset})
+				all = append(all, rankEntry{list[k], rank, list[k].engineTime + offset})
 			}
 			if gap && len(list) > 0 {
-				gaps[&r.rings[j]] = list[0].engineTime + offset
+				gaps[&rank.rings[j]] = list[0].engineTime + offset
 			}
 		}
 	}
@@ -176,7 +176,7 @@ func (rd *Reader) toRecording(all []rankEntry) Recording {
 
 // toCall returns the entry as a call.
 func (f *rankEntry) toCall(base time.Time) pcapng.Call {
-	c := pcapng.Call{
+	call := pcapng.Call{
 		Time: base.Add(time.Duration(f.wallTime)), Rank: f.rank.rank, Name: coll.Collective(f.code).String(),
 		State: pcapng.CallPosted, Peer: int(f.peer),
 		Duration: time.Duration(binary.LittleEndian.Uint64(f.data)), ID: int64(binary.LittleEndian.Uint64(f.data[8:])),
@@ -185,17 +185,17 @@ func (f *rankEntry) toCall(base time.Time) pcapng.Call {
 	}
 	switch f.code {
 	case codeSend:
-		c.Name = pcapng.SendCall
+		call.Name = pcapng.SendCall
 	case 0:
-		c.Name = pcapng.ReceiveCall
+		call.Name = pcapng.ReceiveCall
 	}
 	switch failed := f.data[32] != 0; {
 	case failed:
-		c.State = pcapng.CallFailed
+		call.State = pcapng.CallFailed
 	case f.kind == entryEnded:
-		c.State = pcapng.CallCompleted
+		call.State = pcapng.CallCompleted
 	}
-	return c
+	return call
 }
 
 // toCycle returns the entry as a cycle.
@@ -217,34 +217,34 @@ const (
 
 // packet appends the unit of a packet, or several units if it is longer than an RunIP packet.
 func (rd *Reader) appendPacket(units []pcapng.Unit, f rankEntry) []pcapng.Unit {
-	u := pcapng.Unit{Time: rd.baseTime.Add(time.Duration(f.wallTime)), Proto: pcapng.UDP, Data: f.data}
+	unit := pcapng.Unit{Time: rd.baseTime.Add(time.Duration(f.wallTime)), Proto: pcapng.UDP, Data: f.data}
 	if f.kind == entryForeign {
-		from := netip.AddrFrom16([addressLen - 2]byte(u.Data)).Unmap()
-		u.Src = netip.AddrPortFrom(from, binary.BigEndian.Uint16(u.Data[addressLen-2:]))
-		u.Dst, _, _ = rd.addresses(f.rank.rank, f.rank.rank)
-		u.Data = u.Data[addressLen:]
-		u.Comments = append(u.Comments, fmt.Sprintf("rank %d: dropped, the address belongs to no rank", f.rank.rank))
+		from := netip.AddrFrom16([addressLen - 2]byte(unit.Data)).Unmap()
+		unit.Src = netip.AddrPortFrom(from, binary.BigEndian.Uint16(unit.Data[addressLen-2:]))
+		unit.Dst, _, _ = rd.addresses(f.rank.rank, f.rank.rank)
+		unit.Data = unit.Data[addressLen:]
+		unit.Comments = append(unit.Comments, fmt.Sprintf("rank %d: dropped, the address belongs to no rank", f.rank.rank))
 	} else {
-		u.Src, u.Dst, u.Proto = rd.addresses(f.rank.rank, int(f.peer))
+		unit.Src, unit.Dst, unit.Proto = rd.addresses(f.rank.rank, int(f.peer))
 		if f.kind == entryReceived {
-			u.Src, u.Dst = u.Dst, u.Src
+			unit.Src, unit.Dst = unit.Dst, unit.Src
 		}
 	}
 	most := maxUnitLen
-	if protocol.IsExtended(u.Data) {
+	if protocol.IsExtended(unit.Data) {
 		most = maxExtDatagram
 	}
-	for left := int(f.wireLen); ; u.Data = nil {
+	for left := int(f.wireLen); ; unit.Data = nil {
 		part := min(left, most)
-		u.Data = u.Data[:min(part, len(u.Data))]
-		u.Truncated = part - len(u.Data)
+		unit.Data = unit.Data[:min(part, len(unit.Data))]
+		unit.Truncated = part - len(unit.Data)
 		rd.packetCount++
-		u.Packet = rd.packetCount
-		units = append(units, u)
+		unit.Packet = rd.packetCount
+		units = append(units, unit)
 		if left -= part; left == 0 {
 			return units
 		}
-		u.Comments = nil
+		unit.Comments = nil
 	}
 }
 

@@ -83,41 +83,41 @@ func (p *Plan) countPairs() int {
 	return n
 }
 
-func newRank(memory int, p *Plan) *Rank {
-	pairs := p.countPairs()
-	r := &Rank{rank: p.Rank, pairs: make([]*pair, len(p.Peers)),
+func newRank(memory int, plan *Plan) *Rank {
+	pairs := plan.countPairs()
+	rank := &Rank{rank: plan.Rank, pairs: make([]*pair, len(plan.Peers)),
 		rings: make([]ring, min(max(memory/minRingSize, 1), pairs))}
-	for i := range r.rings {
-		r.rings[i].slotSize = shortSlotSize
+	for i := range rank.rings {
+		rank.rings[i].slotSize = shortSlotSize
 	}
-	r.rings[0].slotSize = longSlotSize // for packets from unknown addresses, which may be anything
-	r.calls = &r.rings[1%len(r.rings)]
+	rank.rings[0].slotSize = longSlotSize // for packets from unknown addresses, which may be anything
+	rank.calls = &rank.rings[1%len(rank.rings)]
 	// Rings for peers are shared only among peers, unless there are too few rings.
-	first := min(2, len(r.rings)-1)
+	first := min(2, len(rank.rings)-1)
 	n := 0
-	for peer, of := range p.Peers {
+	for peer, of := range plan.Peers {
 		if of.Recorded {
-			ring := &r.rings[first+n%(len(r.rings)-first)]
+			ring := &rank.rings[first+n%(len(rank.rings)-first)]
 			n++
-			r.pairs[peer] = &pair{ring: ring, rank: r, peer: int32(peer)}
+			rank.pairs[peer] = &pair{ring: ring, rank: rank, peer: int32(peer)}
 			if of.Extended {
 				ring.slotSize = longSlotSize
 			}
 		}
 	}
 	total := 0
-	for i := range r.rings {
-		r.rings[i].numSlots = max(memory/len(r.rings)/r.rings[i].slotSize, 1)
-		total += r.rings[i].size()
+	for i := range rank.rings {
+		rank.rings[i].numSlots = max(memory/len(rank.rings)/rank.rings[i].slotSize, 1)
+		total += rank.rings[i].size()
 	}
 	// If address space runs out, each ring allocates its memory on Go's heap.
 	if mem, err := anonmem.Get(total); err == nil {
-		for i := range r.rings {
-			n := r.rings[i].size()
-			r.rings[i].mem, mem = mem[:n:n], mem[n:]
+		for i := range rank.rings {
+			n := rank.rings[i].size()
+			rank.rings[i].mem, mem = mem[:n:n], mem[n:]
 		}
 	}
-	return r
+	return rank
 }
 
 // Rank returns a rank of the recorder, or nil.
@@ -218,52 +218,52 @@ func (r *Rank) recordEvent(peer int, at handshake.Instant, kind entryKind, code 
 }
 
 // Dropped implements mpe.Observer. A packet from an unknown address has not been recorded yet.
-func (r *Rank) Dropped(rank, peer int, d mpe.Drop) {
-	if a := d.Packet; peer == mpe.UnknownPeer && a != nil {
-		r.recordForeign(d.At, a)
+func (r *Rank) Dropped(rank, peer int, drop mpe.Drop) {
+	if a := drop.Packet; peer == mpe.UnknownPeer && a != nil {
+		r.recordForeign(drop.At, a)
 	} else {
-		r.recordEvent(peer, d.At, entryDropped, uint8(d.Reason), "")
+		r.recordEvent(peer, drop.At, entryDropped, uint8(drop.Reason), "")
 	}
-	r.Observer.Dropped(rank, peer, d)
+	r.Observer.Dropped(rank, peer, drop)
 }
 
 // callEntryLen is the length of the data of a call entry.
 const callEntryLen = 33
 
 // Call implements mpe.CallRecorder.
-func (r *Rank) Call(c *mpe.Call) {
-	code, kind, failed := uint8(c.Collective), entryPosted, byte(0)
-	if c.Send {
+func (r *Rank) Call(call *mpe.Call) {
+	code, kind, failed := uint8(call.Collective), entryPosted, byte(0)
+	if call.Send {
 		code = codeSend
 	}
-	if c.Ended {
+	if call.Ended {
 		kind = entryEnded
 	}
-	if c.Err != nil {
+	if call.Err != nil {
 		failed = 1
 	}
 	r.calls.mu.Lock()
-	data, length := r.calls.beginEntry(int64(c.At), 0, int32(c.Peer), kind, code)
+	data, length := r.calls.beginEntry(int64(call.At), 0, int32(call.Peer), kind, code)
 	_ = data[callEntryLen-1]
-	binary.LittleEndian.PutUint64(data, uint64(c.At-c.Posted))
-	binary.LittleEndian.PutUint64(data[8:], uint64(c.ID))
-	binary.LittleEndian.PutUint64(data[16:], uint64(c.Bytes))
-	binary.LittleEndian.PutUint32(data[24:], uint32(int32(c.Tag)))
-	binary.LittleEndian.PutUint32(data[28:], c.Comm)
+	binary.LittleEndian.PutUint64(data, uint64(call.At-call.Posted))
+	binary.LittleEndian.PutUint64(data[8:], uint64(call.ID))
+	binary.LittleEndian.PutUint64(data[16:], uint64(call.Bytes))
+	binary.LittleEndian.PutUint32(data[24:], uint32(int32(call.Tag)))
+	binary.LittleEndian.PutUint32(data[28:], call.Comm)
 	data[32] = failed
 	*length = callEntryLen
 	r.calls.mu.Unlock()
 }
 
-func (r *Rank) recordForeign(at handshake.Instant, a *mpe.RxPacket) {
+func (r *Rank) recordForeign(at handshake.Instant, packet *mpe.RxPacket) {
 	ring := &r.rings[0]
 	ring.mu.Lock()
 	defer ring.mu.Unlock()
-	data, length := ring.beginEntry(int64(at), len(a.Bytes)+len(a.Tail), mpe.UnknownPeer, entryForeign, 0)
-	from := a.SourceAddr.Addr().As16()
+	data, length := ring.beginEntry(int64(at), len(packet.Bytes)+len(packet.Tail), mpe.UnknownPeer, entryForeign, 0)
+	from := packet.SourceAddr.Addr().As16()
 	copy(data, from[:])
-	binary.BigEndian.PutUint16(data[len(from):], a.SourceAddr.Port())
-	*length = uint8(addressLen + copy(data[addressLen:], a.Bytes))
+	binary.BigEndian.PutUint16(data[len(from):], packet.SourceAddr.Port())
+	*length = uint8(addressLen + copy(data[addressLen:], packet.Bytes))
 }
 
 // Noted implements mpe.Observer.

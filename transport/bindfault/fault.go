@@ -55,16 +55,16 @@ type Address struct {
 
 // New returns a ListenError that explains err, which occurred when the given rank of m was bound.
 func New(network string, rank int, m *rankmap.Map, err error) *ListenError {
-	f := &ListenError{Network: network, Rank: rank, Addr: m.Addr(rank), Err: err}
+	listenError := &ListenError{Network: network, Rank: rank, Addr: m.Addr(rank), Err: err}
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		if s := Bound(network, f.Addr); s != nil {
-			f.Holder = s.Holder
+		if s := Bound(network, listenError.Addr); s != nil {
+			listenError.Holder = s.Holder
 		}
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		f.LocalAddrs = localAddresses(m)
+		listenError.LocalAddrs = localAddresses(m)
 	}
-	return f
+	return listenError
 }
 
 // localAddresses returns the addresses of this machine that could be determined.
@@ -122,19 +122,19 @@ const maxListed = 16
 func (f *ListenError) notLocalText() string {
 	var b strings.Builder
 	b.WriteString("this machine does not have that address")
-	for i, a := range f.LocalAddrs {
+	for i, address := range f.LocalAddrs {
 		switch {
 		case i == maxListed:
 			fmt.Fprintf(&b, " and %d more", len(f.LocalAddrs)-i)
 		case i > maxListed:
 			continue
 		case i == 0:
-			fmt.Fprintf(&b, "; it has %v", a.IP)
+			fmt.Fprintf(&b, "; it has %v", address.IP)
 		default:
-			fmt.Fprintf(&b, ", %v", a.IP)
+			fmt.Fprintf(&b, ", %v", address.IP)
 		}
-		if i < maxListed && a.Rank != rankmap.NoRank {
-			fmt.Fprintf(&b, " (rank %d)", a.Rank)
+		if i < maxListed && address.Rank != rankmap.NoRank {
+			fmt.Fprintf(&b, " (rank %d)", address.Rank)
 		}
 	}
 	fmt.Fprintf(&b, ": the rank map may be shifted, or rank %d is to run on another machine", f.Rank)

@@ -113,30 +113,30 @@ func (im *Impairer) flow(from, to int) *flow {
 }
 
 // selects reports whether the rule's faults apply to a packet.
-func (r *activeRule) selects(s *ruleState, now time.Duration, from, to int, k Kind) bool {
+func (r *activeRule) selects(state *ruleState, now time.Duration, from, to int, k Kind) bool {
 	if now < r.After || r.For > 0 && now >= r.After+r.For || !r.Packets.contains(k) ||
 		r.from != nil && !r.from[from] || r.to != nil && !r.to[to] {
 		return false
 	}
-	s.packetsSeen++
-	return r.Nth.contains(s.packetsSeen)
+	state.packetsSeen++
+	return r.Nth.contains(state.packetsSeen)
 }
 
 // DecideDatagram decides the fate of the next datagram in a direction, which is sent at time now. now must not
 // decrease from one call to the next. Datagram returns the deliveries of the datagram, or none if it is lost.
 // The slice is valid until the next call.
 func (im *Impairer) DecideDatagram(now time.Duration, from, to int, b []byte) []Delivery {
-	f, k := im.flow(from, to), KindOf(b)
-	c := &f.counts[k]
-	c.Packets++
-	c.Bytes += uint64(len(b))
+	f, kind := im.flow(from, to), KindOf(b)
+	count := &f.counts[kind]
+	count.Packets++
+	count.Bytes += uint64(len(b))
 	im.deliveries = append(im.deliveries[:0], Delivery{Flip: -1})
 	for i := range im.rules {
 		r, s := &im.rules[i], &f.rules[i]
 		im.next = im.next[:0]
 		for _, d := range im.deliveries {
-			if r.selects(s, now, from, to, k) {
-				im.next = r.applyDatagram(im.next, s, now, len(b), d, c)
+			if r.selects(s, now, from, to, kind) {
+				im.next = r.applyDatagram(im.next, s, now, len(b), d, count)
 			} else {
 				im.next = append(im.next, d)
 			}
@@ -147,69 +147,69 @@ func (im *Impairer) DecideDatagram(now time.Duration, from, to int, b []byte) []
 }
 
 // applyDatagram appends the deliveries that a rule produces from delivery d of a datagram.
-func (r *activeRule) applyDatagram(out []Delivery, s *ruleState, now time.Duration, length int, d Delivery,
-	c *Count) []Delivery {
-	if r.Partition || r.Loss > 0 && r.isLost(s) {
-		c.Lost++
+func (r *activeRule) applyDatagram(out []Delivery, state *ruleState, now time.Duration, length int, delivery Delivery,
+	count *Count) []Delivery {
+	if r.Partition || r.Loss > 0 && r.isLost(state) {
+		count.Lost++
 		return out
 	}
 	if r.Rate > 0 {
-		waits := max(s.rateFreeAt-now, 0)
+		waits := max(state.rateFreeAt-now, 0)
 		queue := DefaultQueue
 		if r.Queue > 0 {
 			queue = int(r.Queue)
 		}
 		if waits.Seconds()*float64(r.Rate)+float64(length) > float64(queue) {
-			c.Overflowed++
+			count.Overflowed++
 			return out
 		}
-		d.After += r.throttle(s, now, length)
+		delivery.After += r.throttle(state, now, length)
 	}
-	d = r.applyCommon(s, d, length, c)
-	if r.Reorder > 0 && chance(s, r.Reorder) {
-		c.Reordered++
+	delivery = r.applyCommon(state, delivery, length, count)
+	if r.Reorder > 0 && chance(state, r.Reorder) {
+		count.Reordered++
 		by := reorderDelay
 		if r.Late.Max > 0 {
-			by = r.Late.random(s.rng)
+			by = r.Late.random(state.rng)
 		}
-		d.After += by
+		delivery.After += by
 	}
-	out = append(out, d)
-	if r.Duplicate > 0 && chance(s, r.Duplicate) {
-		c.Duplicated++
-		d.After += r.Late.random(s.rng)
-		out = append(out, d)
+	out = append(out, delivery)
+	if r.Duplicate > 0 && chance(state, r.Duplicate) {
+		count.Duplicated++
+		delivery.After += r.Late.random(state.rng)
+		out = append(out, delivery)
 	}
 	return out
 }
 
 // applyCommon applies the faults that affect both datagrams and streams.
-func (r *activeRule) applyCommon(s *ruleState, d Delivery, length int, c *Count) Delivery {
+func (r *activeRule) applyCommon(state *ruleState, delivery Delivery, length int, count *Count) Delivery {
 	if r.Delay.Max > 0 {
-		c.Delayed++
-		d.After += r.Delay.random(s.rng)
+		count.Delayed++
+		delivery.After += r.Delay.random(state.rng)
 	}
-	if r.Corrupt > 0 && length > 0 && chance(s, r.Corrupt) {
-		c.Corrupted++
-		d.Flip = s.rng.IntN(8 * length)
+	if r.Corrupt > 0 && length > 0 && chance(state, r.Corrupt) {
+		count.Corrupted++
+		delivery.Flip = state.rng.IntN(8 * length)
 	}
-	return d
+	return delivery
 }
 
 // isLost decides whether a datagram is lost, by the Gilbert-Elliott model in which every packet is lost in the
 // bad state and none in the good state.
-func (r *activeRule) isLost(s *ruleState) bool {
+func (r *activeRule) isLost(state *ruleState) bool {
 	switch {
 	case r.Burst == 0:
-		return chance(s, r.Loss)
+		return chance(state, r.Loss)
 	case r.Loss == 100:
 		return true
-	case s.inBurst:
-		s.inBurst = s.rng.Float64() >= 1/r.Burst
+	case state.inBurst:
+		state.inBurst = state.rng.Float64() >= 1/r.Burst
 	default:
-		s.inBurst = s.rng.Float64() < r.burstStartProb()
+		state.inBurst = state.rng.Float64() < r.burstStartProb()
 	}
-	return s.inBurst
+	return state.inBurst
 }
 
 // throttle returns the time from now until the last byte of a packet has been sent at the rule's rate.
@@ -229,37 +229,37 @@ func (s Span) random(rng *rand.Rand) time.Duration {
 
 // DecideStream decides the fate of the next packet, or piece of a packet, in one direction of a stream. It is sent at
 // time now, which must not decrease from one call to the next.
-func (im *Impairer) DecideStream(now time.Duration, from, to int, k Kind, length int) Fate {
+func (im *Impairer) DecideStream(now time.Duration, from, to int, kind Kind, length int) Fate {
 	f := im.flow(from, to)
-	c := &f.counts[k]
-	c.Packets++
-	c.Bytes += uint64(length)
+	count := &f.counts[kind]
+	count.Packets++
+	count.Bytes += uint64(length)
 	fate := Fate{Delivery: Delivery{Flip: -1}}
 	for i := range im.rules {
-		r, s := &im.rules[i], &f.rules[i]
-		if !r.selects(s, now, from, to, k) {
+		rule, state := &im.rules[i], &f.rules[i]
+		if !rule.selects(state, now, from, to, kind) {
 			continue
 		}
 		switch {
-		case r.Reset > 0 && chance(s, r.Reset):
-			c.Resets++
+		case rule.Reset > 0 && chance(state, rule.Reset):
+			count.Resets++
 			fate.Ending = Resets
 			return fate
-		case r.Close > 0 && chance(s, r.Close):
-			c.Closes++
+		case rule.Close > 0 && chance(state, rule.Close):
+			count.Closes++
 			fate.Ending = Closes
 		}
-		if r.Rate > 0 {
-			fate.After += r.throttle(s, now, length)
+		if rule.Rate > 0 {
+			fate.After += rule.throttle(state, now, length)
 		}
-		fate.Delivery = r.applyCommon(s, fate.Delivery, length, c)
-		if r.Partition {
-			c.Held++
-			if r.For == 0 {
+		fate.Delivery = rule.applyCommon(state, fate.Delivery, length, count)
+		if rule.Partition {
+			count.Held++
+			if rule.For == 0 {
 				fate.After = Forever
 				return fate
 			}
-			fate.After = max(fate.After, r.After+r.For-now)
+			fate.After = max(fate.After, rule.After+rule.For-now)
 		}
 	}
 	f.lastDelivery = max(f.lastDelivery, now+fate.After)

@@ -45,12 +45,12 @@ type Kinds uint8
 func (s Kinds) contains(k Kind) bool { return s == 0 || s&(1<<k) != 0 }
 
 // parseKinds parses names of packet types, separated by commas. Case is ignored.
-func parseKinds(text string) (s Kinds, err error) {
+func parseKinds(text string) (kinds Kinds, err error) {
 	for name := range strings.SplitSeq(text, ",") {
 		found := false
 		for k := range Kind(numKinds) {
 			if strings.EqualFold(name, k.String()) {
-				s, found = s|1<<k, true
+				kinds, found = kinds|1<<k, true
 			}
 		}
 		if !found {
@@ -58,7 +58,7 @@ func parseKinds(text string) (s Kinds, err error) {
 				strictyaml.SuggestName(strings.ToUpper(name), kindNames()), strings.Join(kindNames(), ", "))
 		}
 	}
-	return s, nil
+	return kinds, nil
 }
 
 func kindNames() []string {

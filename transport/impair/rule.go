@@ -155,32 +155,32 @@ func Words() []Word { return words[:len(words):len(words)] }
 
 // ParseRule parses the text form of a rule. A value may be followed by a comma.
 func ParseRule(line string) (Rule, error) {
-	var r Rule
+	var rule Rule
 	seen := make(map[string]bool)
 	fields := strings.Fields(line)
 	for len(fields) > 0 {
 		name := strings.TrimSuffix(fields[0], ",")
 		fields = fields[1:]
-		w := findWord(name)
+		word := findWord(name)
 		switch {
-		case w == nil:
+		case word == nil:
 			return Rule{}, fmt.Errorf("unknown word %s%s: the words are %s", strictyaml.Quote(name),
 				strictyaml.SuggestName(name, wordNames()), strings.Join(wordNames(), ", "))
 		case seen[name]:
 			return Rule{}, fmt.Errorf("%s appears twice: remove one of them", name)
-		case w.Value != "" && len(fields) == 0:
-			return Rule{}, fmt.Errorf("%s has no value: it is followed by %s", name, w.Value)
+		case word.Value != "" && len(fields) == 0:
+			return Rule{}, fmt.Errorf("%s has no value: it is followed by %s", name, word.Value)
 		}
 		seen[name] = true
 		value := ""
-		if w.Value != "" {
+		if word.Value != "" {
 			value, fields = strings.TrimSuffix(fields[0], ","), fields[1:]
 		}
-		if err := w.set(&r, value); err != nil {
+		if err := word.set(&rule, value); err != nil {
 			return Rule{}, fmt.Errorf("%s: %w", name, err)
 		}
 	}
-	return r, r.checkWords(seen)
+	return rule, rule.checkWords(seen)
 }
 
 // checkWords checks that the words in a rule can be combined.
@@ -257,14 +257,14 @@ func (r *Rule) UnmarshalText(text []byte) (err error) {
 // Check returns an error if the rule cannot be applied to medium m between ranks with the given addresses.
 func (r *Rule) Check(m Medium, ranks []netip.Addr) error {
 	for i := range words {
-		w := &words[i]
-		set := w.get(r) != "" || w.Value == "" && r.Partition
-		if set && w.Media&m == 0 {
+		word := &words[i]
+		set := word.get(r) != "" || word.Value == "" && r.Partition
+		if set && word.Media&m == 0 {
 			if m == Streams {
 				return fmt.Errorf("%s is not possible over tcp, which retransmits lost data: use delay, rate, "+
-					"corrupt, partition, reset or close", w.Name)
+					"corrupt, partition, reset or close", word.Name)
 			}
-			return fmt.Errorf("%s is not possible over udp, which has no connections: use loss or partition", w.Name)
+			return fmt.Errorf("%s is not possible over udp, which has no connections: use loss or partition", word.Name)
 		}
 	}
 	if _, err := r.From.resolve(ranks); err != nil {

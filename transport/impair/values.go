@@ -65,23 +65,23 @@ func formatTime(d time.Duration) string {
 	return d.String()
 }
 
-func parseSpan(text string) (s Span, err error) {
+func parseSpan(text string) (span Span, err error) {
 	low, high, varies := strings.Cut(text, "~")
-	if s.Min, err = parseTime(low); err != nil {
-		return s, err
+	if span.Min, err = parseTime(low); err != nil {
+		return span, err
 	}
-	if s.Max = s.Min; varies {
-		if s.Max, err = parseTime(high); err != nil {
-			return s, err
+	if span.Max = span.Min; varies {
+		if span.Max, err = parseTime(high); err != nil {
+			return span, err
 		}
 	}
-	if s.Max == 0 {
-		return s, fmt.Errorf("%s has no effect: give a longer time", strictyaml.Quote(text))
+	if span.Max == 0 {
+		return span, fmt.Errorf("%s has no effect: give a longer time", strictyaml.Quote(text))
 	}
-	if s.Max < s.Min {
-		return s, fmt.Errorf("%s is in descending order: write the shorter time first", strictyaml.Quote(text))
+	if span.Max < span.Min {
+		return span, fmt.Errorf("%s is in descending order: write the shorter time first", strictyaml.Quote(text))
 	}
-	return s, nil
+	return span, nil
 }
 
 // String is the inverse of parseSpan. It returns "" for 0s.

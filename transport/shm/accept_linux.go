@@ -85,8 +85,8 @@ func (k *linkSetup) closeConn() {
 }
 
 // handleRequest handles a caller's request. It returns the new link if the caller asks for one, or nil.
-func (c *Conn) handleRequest(k *linkSetup) *link {
-	conn := k.conn
+func (c *Conn) handleRequest(setup *linkSetup) *link {
+	conn := setup.conn
 	h, err := receiveHello(conn)
 	if errors.Is(err, errVersion) {
 		c.refuseVersion(conn, h, err)
@@ -109,7 +109,7 @@ func (c *Conn) handleRequest(k *linkSetup) *link {
 		default:
 		}
 	case h.purpose == requestLink && p.rank < c.cfg.Rank:
-		l, err := c.acceptLink(p, k, h)
+		l, err := c.acceptLink(p, setup, h)
 		if err != nil {
 			c.failLink(p, conn, err)
 			return nil
@@ -136,7 +136,7 @@ func (c *Conn) refuseVersion(conn *net.UnixConn, h hello, reason error) {
 }
 
 // acceptLink makes a link with the memory that p handed over in h.
-func (c *Conn) acceptLink(p *peer, k *linkSetup, h hello) (*link, error) {
+func (c *Conn) acceptLink(p *peer, setup *linkSetup, h hello) (*link, error) {
 	var mine [3]int // enter takes ownership
 	for i := range mine {
 		fd, err := unix.FcntlInt(uintptr(h.handles[i]), unix.F_DUPFD_CLOEXEC, 0)
@@ -148,15 +148,15 @@ func (c *Conn) acceptLink(p *peer, k *linkSetup, h hello) (*link, error) {
 	}
 	memory := h.handles[3]
 	h.handles = mine[:]
-	l, err := c.mapLink(p, k.conn, memory, h.ring, h)
+	l, err := c.mapLink(p, setup.conn, memory, h.ring, h)
 	if err != nil {
 		return nil, err
 	}
 	answer := c.newLinkHello(grantLink, p, 0)
 	answer.canFetch = l.canFetch
-	err = k.confirmLink(answer)
+	err = setup.confirmLink(answer)
 	if err == nil {
-		h, err = receiveHello(k.conn)
+		h, err = receiveHello(setup.conn)
 	}
 	if err == nil && h.src == p.rank {
 		err = h.refusalError()

@@ -9,7 +9,7 @@ type advertisedBuffer struct {
 
 // storeAdvert stores an advertised buffer until another one uses its slot. It returns the buffer's number, or 0 if
 // this rank cannot read the peer's memory.
-func (l *link) storeAdvert(a remotePayload) uint64 {
+func (l *link) storeAdvert(payload remotePayload) uint64 {
 	if !l.canFetch {
 		return 0
 	}
@@ -17,8 +17,8 @@ func (l *link) storeAdvert(a remotePayload) uint64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.advertCount++
-	o := advertisedBuffer{number: p.advertCount*advertSlots + uint64(a.slot()), remotePayload: a}
-	l.advertBuffers[a.slot()] = o
+	o := advertisedBuffer{number: p.advertCount*advertSlots + uint64(payload.slot()), remotePayload: payload}
+	l.advertBuffers[payload.slot()] = o
 	return o.number
 }
 
@@ -38,16 +38,16 @@ func (c *Conn) Get(peer int, advertised uint64, dst []byte) bool {
 	if l == nil || l.untrusted || c.cfg.Pipelined && l.peerDoorbell.asleepFlag().Load() == 0 && l.peerFarFlag.Load() == 0 {
 		return false
 	}
-	o := &l.advertBuffers[advertised%advertSlots]
-	if advertised == 0 || o.number != advertised || uint64(len(dst)) > o.payloadLen {
+	buffer := &l.advertBuffers[advertised%advertSlots]
+	if advertised == 0 || buffer.number != advertised || uint64(len(dst)) > buffer.payloadLen {
 		return false
 	}
 	// If the payload is not resident, the caller requests the message instead.
-	if !o.isValid() || !p.reader.resident(l.pages, o.addr, len(dst)) {
+	if !buffer.isValid() || !p.reader.resident(l.pages, buffer.addr, len(dst)) {
 		return false
 	}
-	err = p.reader.readResident(&l.remote, dst, o.addr)
-	if !o.confirmCopy() {
+	err = p.reader.readResident(&l.remote, dst, buffer.addr)
+	if !buffer.confirmCopy() {
 		return false
 	}
 	// The caller requests the message instead. If that cannot be fetched either, the link ends.

@@ -82,11 +82,11 @@ func Listen(cfg Config) (*Conn, error) {
 	if err != nil {
 		return nil, listenError(cfg.Rank, addr, err)
 	}
-	c := &Conn{cfg: cfg, localAddr: addr, sockets: place, ln: ln, nonce: newNonce(), peers: make([]*peer, cfg.Map.Size())}
-	if c.shared, err = newSharedBuffers(cfg.Map.Size()); err == nil {
-		if err = c.openDoorbell(); err != nil {
-			unix.Close(c.shared.fd)
-			c.shared.free()
+	conn := &Conn{cfg: cfg, localAddr: addr, sockets: place, ln: ln, nonce: newNonce(), peers: make([]*peer, cfg.Map.Size())}
+	if conn.shared, err = newSharedBuffers(cfg.Map.Size()); err == nil {
+		if err = conn.openDoorbell(); err != nil {
+			unix.Close(conn.shared.fd)
+			conn.shared.free()
 		}
 	}
 	if err != nil {
@@ -95,26 +95,26 @@ func Listen(cfg Config) (*Conn, error) {
 		place.dir.Close()
 		return nil, &ListenError{Rank: cfg.Rank, Addr: addr, Err: err}
 	}
-	c.ctx, c.cancel = context.WithCancel(context.Background())
-	for rank := range c.peers {
+	conn.ctx, conn.cancel = context.WithCancel(context.Background())
+	for rank := range conn.peers {
 		if rank != cfg.Rank && cfg.Map.Kind(rank) == rankmap.Software {
-			c.peers[rank] = &peer{rank: rank, addr: cfg.Map.Addr(rank), callRequested: make(chan struct{}, 1)}
+			conn.peers[rank] = &peer{rank: rank, addr: cfg.Map.Addr(rank), callRequested: make(chan struct{}, 1)}
 		}
 	}
-	c.reserve.Open()
-	c.tasks.Go(c.acceptAll)
-	for rank, p := range c.peers {
+	conn.reserve.Open()
+	conn.tasks.Go(conn.acceptAll)
+	for rank, p := range conn.peers {
 		switch {
 		case p == nil:
 		case rank > cfg.Rank:
-			c.tasks.Go(func() { c.keepDialing(p) })
+			conn.tasks.Go(func() { conn.keepDialing(p) })
 		default:
-			c.tasks.Go(func() { _ = c.requestCall(p) }) // p calls us when it starts
+			conn.tasks.Go(func() { _ = conn.requestCall(p) }) // p calls us when it starts
 		}
 	}
 	// The last batch may still be in use when the Conn is closed.
-	runtime.AddCleanup(c, (*inbox).free, c.inbox)
-	return c, nil
+	runtime.AddCleanup(conn, (*inbox).free, conn.inbox)
+	return conn, nil
 }
 
 // openDoorbell creates our own doorbell and the inbox.

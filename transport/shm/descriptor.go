@@ -105,15 +105,15 @@ func (w *writer) expose(header *[protocol.ExtHeaderLen]byte, payload []byte, id 
 func (w *writer) invalidate(id uint64) {
 	w.adverts.invalidate(id)
 	first := 0
-	for i, k := range w.exposed {
+	for i, packet := range w.exposed {
 		ended := true
 		// Otherwise the packet has been read, and another record is in its place.
-		if w.pos-k.pos < uint64(len(w.ring)) {
-			state := &descriptorAt(w.ring[k.pos&uint64(len(w.ring)-1):]).state
-			if id == 0 || id == k.id {
-				state.CompareAndSwap(k.pos+stateLive, k.pos+stateRevoked)
+		if w.pos-packet.pos < uint64(len(w.ring)) {
+			state := &descriptorAt(w.ring[packet.pos&uint64(len(w.ring)-1):]).state
+			if id == 0 || id == packet.id {
+				state.CompareAndSwap(packet.pos+stateLive, packet.pos+stateRevoked)
 			}
-			ended = state.Load() != k.pos+stateLive
+			ended = state.Load() != packet.pos+stateLive
 		}
 		if ended && first == i {
 			first++

@@ -92,8 +92,8 @@ func (c *Conn) dial(p *peer) (lasted bool, err error) {
 }
 
 // offerLink hands the memory of a link to p.
-func (c *Conn) offerLink(p *peer, k *linkSetup, fd int) (*link, error) {
-	conn := k.conn
+func (c *Conn) offerLink(p *peer, setup *linkSetup, fd int) (*link, error) {
+	conn := setup.conn
 	if err := sendHello(conn, c.newLinkHello(requestLink, p, c.cfg.Ring, fd)); err != nil {
 		return nil, err
 	}
@@ -113,7 +113,7 @@ func (c *Conn) offerLink(p *peer, k *linkSetup, fd int) (*link, error) {
 		return nil, err
 	}
 	l.canExpose = h.canFetch && !c.cfg.NoSingleCopy
-	if err := k.confirmLink(hello{purpose: linkReady, src: c.cfg.Rank, dst: p.rank, canFetch: l.canFetch}); err != nil {
+	if err := setup.confirmLink(hello{purpose: linkReady, src: c.cfg.Rank, dst: p.rank, canFetch: l.canFetch}); err != nil {
 		l.free()
 		return nil, err
 	}

@@ -30,8 +30,8 @@ type socketDir struct {
 }
 
 // newSocketDir returns the meeting of a rank, which is not open yet, and the path of its directory.
-func newSocketDir(cfg *Config) (m *socketDir, path string, err error) {
-	m, path = new(socketDir), cfg.Directory
+func newSocketDir(cfg *Config) (dir *socketDir, path string, err error) {
+	dir, path = new(socketDir), cfg.Directory
 	if path == "" {
 		base, err := privatedir.Runtime()
 		if err != nil {
@@ -39,10 +39,10 @@ func newSocketDir(cfg *Config) (m *socketDir, path string, err error) {
 		}
 		base.Close()
 		path = filepath.Join(base.Path(), ranksFolder)
-		m.netNamespace = netNamespaceID()
+		dir.netNamespace = netNamespaceID()
 	}
-	m.name = m.socketName(cfg.Rank, cfg.Map.Addr(cfg.Rank))
-	return m, path, nil
+	dir.name = dir.socketName(cfg.Rank, cfg.Map.Addr(cfg.Rank))
+	return dir, path, nil
 }
 
 // bindSocket creates the socket of a rank. The error is a *rendezvous.TakenError if another process already is the
@@ -108,16 +108,16 @@ func (m *socketDir) connect(p *peer) (*net.UnixConn, error) {
 // use, and connects to it. It skips the directory here.
 func connectElsewhere(name, here string) (*net.UnixConn, rendezvous.Peer, error) {
 	for _, place := range privatedir.RuntimePaths() {
-		d, err := rendezvous.Open(filepath.Join(place, ranksFolder))
-		if err == nil && d.Path() == here {
-			d.Close()
+		dir, err := rendezvous.Open(filepath.Join(place, ranksFolder))
+		if err == nil && dir.Path() == here {
+			dir.Close()
 			continue
 		}
 		if err != nil {
 			continue // missing, or not trustworthy
 		}
-		conn, peer, err := d.Connect(name, unix.SOCK_SEQPACKET)
-		d.Close()
+		conn, peer, err := dir.Connect(name, unix.SOCK_SEQPACKET)
+		dir.Close()
 		if err == nil {
 			return conn, peer, nil
 		}

@@ -137,13 +137,13 @@ type unlinkedEvent struct {
 // reportUnlinked reports events of peers without a link, once all packets from those peers have been read.
 func (in *inbox) reportUnlinked(batch []mpe.RxPacket) (n int) {
 	left := in.unlinked[:0]
-	for _, u := range in.unlinked {
-		unread := slices.ContainsFunc(in.links, func(l *link) bool { return l.peer == u.peer && l.reported })
+	for _, event := range in.unlinked {
+		unread := slices.ContainsFunc(in.links, func(l *link) bool { return l.peer == event.peer && l.reported })
 		if unread || n == len(batch) {
-			left, in.linksPending = append(left, u), true
+			left, in.linksPending = append(left, event), true
 			continue
 		}
-		batch[n] = u.packet
+		batch[n] = event.packet
 		n++
 	}
 	clear(in.unlinked[len(left):])
@@ -194,9 +194,9 @@ func (in *inbox) read(l *link, batch []mpe.RxPacket, room *int) (n int) {
 	if len(l.postponed) > 0 {
 		return in.resumePostponed(l, batch)
 	}
-	var a remotePayload
+	var payload remotePayload
 	for n < len(batch) && *room > 0 {
-		packet, err := l.in.nextInto(&a)
+		packet, err := l.in.nextInto(&payload)
 		if err != nil {
 			l.broken, in.linksPending = true, true
 			l.end(err)
@@ -207,18 +207,18 @@ func (in *inbox) read(l *link, batch []mpe.RxPacket, room *int) (n int) {
 		if packet == nil {
 			break
 		}
-		b := &batch[n]
-		*b = mpe.RxPacket{}
-		b.Kind, b.Peer, b.SourceAddr, b.Bytes = mpe.RxDatagram, l.peer.rank, l.peer.addr, packet
+		pkt := &batch[n]
+		*pkt = mpe.RxPacket{}
+		pkt.Kind, pkt.Peer, pkt.SourceAddr, pkt.Bytes = mpe.RxDatagram, l.peer.rank, l.peer.addr, packet
 		switch {
-		case a.isShort:
-			b.Kind = mpe.RxShort
-		case a.isAdvertised:
-			b.Advertised = l.storeAdvert(a)
-		case a.state != nil:
-			in.recordRemote(b, l, a)
+		case payload.isShort:
+			pkt.Kind = mpe.RxShort
+		case payload.isAdvertised:
+			pkt.Advertised = l.storeAdvert(payload)
+		case payload.state != nil:
+			in.recordRemote(pkt, l, payload)
 		}
-		*room -= len(packet) + b.RemoteBytes
+		*room -= len(packet) + pkt.RemoteBytes
 		n++
 	}
 	if n > 0 {

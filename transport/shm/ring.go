@@ -65,14 +65,14 @@ type writer struct {
 }
 
 // putShort writes a packet with a short header. It returns false if the ring is full.
-func (w *writer) putShort(h *protocol.ShortHeader, payload []byte) bool {
+func (w *writer) putShort(header *protocol.ShortHeader, payload []byte) bool {
 	length := protocol.ShortHeaderLen + len(payload)
 	off, ok := w.reserve(recordLen(length))
 	if !ok {
 		return false
 	}
 	packet := w.ring[off+wordLen : off+wordLen+length]
-	h.Put((*[protocol.ShortHeaderLen]byte)(packet))
+	header.Put((*[protocol.ShortHeaderLen]byte)(packet))
 	copy(packet[protocol.ShortHeaderLen:], payload)
 	w.publish(off, length, shortBit)
 	return true
@@ -172,8 +172,8 @@ func (r *reader) ready() bool {
 // valid until release, but the other side may still change them. If the payload of the packet, or of the
 // message that it announces, is not in the ring, nextInto returns only the header, and a locates the payload. a
 // also shows whether the header is a short one.
-func (r *reader) nextInto(a *remotePayload) (packet []byte, err error) {
-	*a = remotePayload{}
+func (r *reader) nextInto(payload *remotePayload) (packet []byte, err error) {
+	*payload = remotePayload{}
 	size := len(r.ring)
 	for {
 		off := int(r.pos & uint64(size-1))
@@ -197,7 +197,7 @@ func (r *reader) nextInto(a *remotePayload) (packet []byte, err error) {
 			}
 			r.pos += uint64(recordLen(int(length)))
 			from, to := off+wordLen, off+wordLen+int(length)
-			a.isShort = true
+			payload.isShort = true
 			return r.ring[from:to:to], nil
 		}
 		hasDescriptor, advertised := length&(descriptorBit|advertBit) != 0, length&advertBit != 0
@@ -212,11 +212,11 @@ func (r *reader) nextInto(a *remotePayload) (packet []byte, err error) {
 		}
 		if hasDescriptor {
 			most, good := LongPayload(size), true
-			*a = readDescriptor(r.ring[off:], r.pos)
+			*payload = readDescriptor(r.ring[off:], r.pos)
 			if advertised {
-				most, good = maxSingleCopy, a.resolve(r.slots)
+				most, good = maxSingleCopy, payload.resolve(r.slots)
 			}
-			if !good || a.payloadLen == 0 || a.payloadLen > uint64(most) {
+			if !good || payload.payloadLen == 0 || payload.payloadLen > uint64(most) {
 				return nil, errCorruptRing
 			}
 			length = protocol.ExtHeaderLen

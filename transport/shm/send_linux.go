@@ -45,14 +45,14 @@ func (c *Conn) SendPackets(peer int, packets []mpe.Packet) (sent int, err error)
 
 // SendShort writes a packet with a short header into the ring to peer. It returns false if the ring is full or
 // there is no link.
-func (c *Conn) SendShort(peer int, h *protocol.ShortHeader, payload []byte) bool {
+func (c *Conn) SendShort(peer int, header *protocol.ShortHeader, payload []byte) bool {
 	if len(payload) > MaxPayload || peer < 0 || peer >= len(c.peers) || c.peers[peer] == nil {
 		return false
 	}
 	p := c.peers[peer]
 	p.mu.Lock()
 	l := p.link
-	sent := l != nil && l.out.putShort(h, payload)
+	sent := l != nil && l.out.putShort(header, payload)
 	if sent {
 		l.peerDoorbell.wake()
 		l.out.prepare()

@@ -50,17 +50,17 @@ type sharedBuffer struct {
 	mem []byte
 }
 
-func newSharedBuffers(ranks int) (b *sharedBuffers, err error) {
-	b = &sharedBuffers{peerBuffers: make([]sharedBuffer, ranks), slots: affordableSlots(ranks)}
-	b.mapped = sharedData + b.slots*sharedSlotLen
-	if b.fd, err = sharedmem.Create(sharedLen); err != nil {
+func newSharedBuffers(ranks int) (buffers *sharedBuffers, err error) {
+	buffers = &sharedBuffers{peerBuffers: make([]sharedBuffer, ranks), slots: affordableSlots(ranks)}
+	buffers.mapped = sharedData + buffers.slots*sharedSlotLen
+	if buffers.fd, err = sharedmem.Create(sharedLen); err != nil {
 		return nil, err
 	}
-	if b.ownMem, err = sharedmem.MapPart(b.fd, sharedLen, b.mapped); err != nil {
-		unix.Close(b.fd)
+	if buffers.ownMem, err = sharedmem.MapPart(buffers.fd, sharedLen, buffers.mapped); err != nil {
+		unix.Close(buffers.fd)
 		return nil, err
 	}
-	return b, nil
+	return buffers, nil
 }
 
 // affordableSlots returns the number of slots per buffer for which the buffers of all ranks fit in a quarter of
@@ -157,20 +157,20 @@ func (c *Conn) Describe(slot int, call, digest, description uint64) {
 }
 
 // State implements collective.SharedBuffers.
-func (c *Conn) State(rank, slot int, call uint64) (s collective.SlotState) {
+func (c *Conn) State(rank, slot int, call uint64) (state collective.SlotState) {
 	of := &c.shared.peerBuffers[rank]
 	of.mu.Lock()
 	defer of.mu.Unlock()
 	if of.mem == nil {
-		return s
+		return state
 	}
-	s.Sequence = stateWord(of.mem, slot, sequenceWord).Load() // must be loaded first: the rest was written before it
-	s.Epoch = stateWord(of.mem, slot, epochWord).Load()
-	s.Failed = stateWord(of.mem, slot, failedWord+int(call&1)).Load()
-	s.BeforeFailed = stateWord(of.mem, slot, failedWord+int((call^1)&1)).Load()
-	s.Digest = stateWord(of.mem, slot, digestWord+int(call&1)).Load()
-	s.BeforeDigest = stateWord(of.mem, slot, digestWord+int((call^1)&1)).Load()
-	return s
+	state.Sequence = stateWord(of.mem, slot, sequenceWord).Load() // must be loaded first: the rest was written before it
+	state.Epoch = stateWord(of.mem, slot, epochWord).Load()
+	state.Failed = stateWord(of.mem, slot, failedWord+int(call&1)).Load()
+	state.BeforeFailed = stateWord(of.mem, slot, failedWord+int((call^1)&1)).Load()
+	state.Digest = stateWord(of.mem, slot, digestWord+int(call&1)).Load()
+	state.BeforeDigest = stateWord(of.mem, slot, digestWord+int((call^1)&1)).Load()
+	return state
 }
 
 // Described implements collective.SharedBuffers.

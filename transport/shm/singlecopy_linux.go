@@ -76,17 +76,17 @@ func (c *Conn) Fetch(a *mpe.RxPacket, dst []byte) bool {
 	if a.Ticket < 0 || a.Ticket >= len(in.pendingGets) {
 		return false
 	}
-	w := &in.pendingGets[a.Ticket]
-	l := w.link
-	if l.broken || !l.canFetch || len(dst) != int(w.payloadLen) || !w.isValid() {
+	get := &in.pendingGets[a.Ticket]
+	l := get.link
+	if l.broken || !l.canFetch || len(dst) != int(get.payloadLen) || !get.isValid() {
 		return false
 	}
-	if !in.reader.resident(l.pages, w.addr, len(dst)) {
-		l.postpone(w)
+	if !in.reader.resident(l.pages, get.addr, len(dst)) {
+		l.postpone(get)
 		return false
 	}
-	err := in.reader.readResident(&l.remote, dst, w.addr)
-	if !w.confirmCopy() {
+	err := in.reader.readResident(&l.remote, dst, get.addr)
+	if !get.confirmCopy() {
 		return false
 	}
 	if err != nil {
@@ -107,13 +107,13 @@ func (in *inbox) disableSingleCopy(l *link, err error) {
 
 // openRemote returns the process at the other end of a link, and its pagemap. The pagemap is nil if the process's
 // memory cannot be read.
-func (c *Conn) openRemote(p *peer, pid int, w memoryID) (remote, *pagemap) {
-	r := remote{pid: pid, memoryID: w}
+func (c *Conn) openRemote(p *peer, pid int, id memoryID) (remote, *pagemap) {
+	r := remote{pid: pid, memoryID: id}
 	if c.cfg.NoSingleCopy {
 		return r, nil
 	}
 	p.mu.Lock()
-	bad := p.unreadableNonce == w.nonce
+	bad := p.unreadableNonce == id.nonce
 	p.mu.Unlock()
 	if bad {
 		return r, nil

@@ -73,21 +73,21 @@ func listen(cfg Config, poll bool) (*Conn, error) {
 	if err != nil {
 		return nil, bindfault.New("tcp", cfg.Rank, cfg.Map, err)
 	}
-	c := newConn(cfg, ln.(*net.TCPListener))
-	if poll && c.canUseInbox() {
-		if c.inbox, err = newInbox(c); err != nil {
+	conn := newConn(cfg, ln.(*net.TCPListener))
+	if poll && conn.canUseInbox() {
+		if conn.inbox, err = newInbox(conn); err != nil {
 			ln.Close()
 			return nil, fmt.Errorf("tcp: setting up rank %d at %v: %w", cfg.Rank, addr, err)
 		}
 	}
-	c.reserve.Open()
-	c.tasks.Go(c.acceptAll)
-	for rank, p := range c.peers {
+	conn.reserve.Open()
+	conn.tasks.Go(conn.acceptAll)
+	for rank, p := range conn.peers {
 		if p != nil && rank > cfg.Rank {
-			c.tasks.Go(func() { c.keepDialing(p) })
+			conn.tasks.Go(func() { conn.keepDialing(p) })
 		}
 	}
-	return c, nil
+	return conn, nil
 }
 
 func newConn(cfg Config, ln *net.TCPListener) *Conn {
@@ -104,22 +104,22 @@ func newConn(cfg Config, ln *net.TCPListener) *Conn {
 	if cfg.isAlive == nil {
 		cfg.isAlive = (*Conn).answers
 	}
-	c := &Conn{cfg: cfg, localAddr: cfg.Map.Addr(cfg.Rank), ln: ln,
+	conn := &Conn{cfg: cfg, localAddr: cfg.Map.Addr(cfg.Rank), ln: ln,
 		peers: make([]*peer, cfg.Map.Size()), unknownPeer: peer{rank: mpe.UnknownPeer},
 		queue: queue{ready: make(chan struct{}, 1)}}
-	c.ctx, c.cancel = context.WithCancel(context.Background())
-	c.dialCtx, c.stopDialing = context.WithCancel(c.ctx)
-	for rank := range c.peers {
+	conn.ctx, conn.cancel = context.WithCancel(context.Background())
+	conn.dialCtx, conn.stopDialing = context.WithCancel(conn.ctx)
+	for rank := range conn.peers {
 		if rank != cfg.Rank && cfg.Map.Kind(rank) == rankmap.Software {
 			p := &peer{rank: rank, addr: cfg.Map.Addr(rank), profile: cfg.Profile(rank),
 				freeChunks: make(chan *chunk, maxChunks), addrChanged: make(chan struct{}, 1)}
 			if cfg.TLS != nil {
 				p.tls = cfg.TLS.peerConfig(p.addr.Addr())
 			}
-			c.peers[rank] = p
+			conn.peers[rank] = p
 		}
 	}
-	return c
+	return conn
 }
 
 // canUseInbox reports whether all peers exchange packets of the extended profile over plain AddTCP. With another

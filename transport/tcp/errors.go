@@ -40,15 +40,15 @@ func (e *SharedIPError) Error() string {
 // checkUniqueIPs returns a *SharedIPError if two software ranks share an RunIP.
 func checkUniqueIPs(m *rankmap.Map) error {
 	holder := make(map[netip.Addr]int)
-	for _, e := range m.Entries() {
-		if e.Kind != rankmap.Software {
+	for _, entry := range m.Entries() {
+		if entry.Kind != rankmap.Software {
 			continue
 		}
-		ip := e.Addr.Addr()
+		ip := entry.Addr.Addr()
 		if other, taken := holder[ip]; taken {
-			return &SharedIPError{Rank: other, Other: e.Rank, IP: ip}
+			return &SharedIPError{Rank: other, Other: entry.Rank, IP: ip}
 		}
-		holder[ip] = e.Rank
+		holder[ip] = entry.Rank
 	}
 	return nil
 }

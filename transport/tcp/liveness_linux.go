@@ -113,15 +113,15 @@ func (l *link) setProbing(on bool) {
 }
 
 // kernelState returns the kernel's state of a connection, or false if the connection is closed.
-func (l *link) kernelState() (s connState, ok bool) {
+func (l *link) kernelState() (state connState, ok bool) {
 	l.withFD(func(fd int) {
 		info, err := unix.GetsockoptTCPInfo(fd, unix.IPPROTO_TCP, unix.TCP_INFO)
 		if err != nil {
 			return
 		}
 		ok = true
-		s.isOpen = info.State == tcpEstablished
-		s.silence = time.Duration(min(info.Last_ack_recv, info.Last_data_recv)) * time.Millisecond
+		state.isOpen = info.State == tcpEstablished
+		state.silence = time.Duration(min(info.Last_ack_recv, info.Last_data_recv)) * time.Millisecond
 	})
-	return s, ok
+	return state, ok
 }

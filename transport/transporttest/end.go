@@ -47,13 +47,13 @@ func (e *End) receive() error {
 		if n < 1 || n > len(batch) {
 			return errors.New("nothing was filled in by Recv")
 		}
-		for _, a := range batch[:n] {
-			if a.Kind == mpe.RxPeerDied || a.Kind == mpe.RxPeerClosed {
-				e.gonePeers <- a.Peer
+		for _, packet := range batch[:n] {
+			if packet.Kind == mpe.RxPeerDied || packet.Kind == mpe.RxPeerClosed {
+				e.gonePeers <- packet.Peer
 				continue
 			}
-			a.Bytes = bytes.Clone(a.Bytes)
-			e.RxPackets <- a
+			packet.Bytes = bytes.Clone(packet.Bytes)
+			e.RxPackets <- packet
 		}
 	}
 }

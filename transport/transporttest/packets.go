@@ -72,13 +72,13 @@ func (e *End) CheckPacket(t testing.TB, peer int, want mpe.Packet) {
 	}
 }
 
-func comparePacket(a mpe.RxPacket, peer int, want mpe.Packet) error {
-	if a.Kind != mpe.RxDatagram || a.Peer != peer {
-		return fmt.Errorf("got %d from %d, want %d from %d", a.Kind, a.Peer, mpe.RxDatagram, peer)
+func comparePacket(packet mpe.RxPacket, peer int, want mpe.Packet) error {
+	if packet.Kind != mpe.RxDatagram || packet.Peer != peer {
+		return fmt.Errorf("got %d from %d, want %d from %d", packet.Kind, packet.Peer, mpe.RxDatagram, peer)
 	}
-	if !bytes.Equal(a.Bytes, slices.Concat(want.Header[:], want.Payload)) {
-		got, _, defect := protocol.ParseExtended(a.Bytes)
-		return fmt.Errorf("got %d bytes, %v, %v; want %d bytes", len(a.Bytes), &got, defect,
+	if !bytes.Equal(packet.Bytes, slices.Concat(want.Header[:], want.Payload)) {
+		got, _, defect := protocol.ParseExtended(packet.Bytes)
+		return fmt.Errorf("got %d bytes, %v, %v; want %d bytes", len(packet.Bytes), &got, defect,
 			len(want.Header)+len(want.Payload))
 	}
 	return nil

@@ -22,16 +22,16 @@ type Kind struct {
 }
 
 // Run tests that a kind of transport implements mpe.Transport correctly.
-func Run(t *testing.T, k Kind) {
-	t.Run("headers", k.testHeaders)
-	t.Run("data", k.testData)
-	t.Run("order", k.testOrder)
-	t.Run("both ways at once", k.testConcurrent)
-	t.Run("unknown source", k.testUnknownSource)
-	t.Run("close", k.testClose)
-	t.Run("wrong use", k.testMisuse)
-	t.Run("port taken", k.testPortTaken)
-	t.Run("wrong address", k.testWrongAddress)
+func Run(t *testing.T, kind Kind) {
+	t.Run("headers", kind.testHeaders)
+	t.Run("data", kind.testData)
+	t.Run("order", kind.testOrder)
+	t.Run("both ways at once", kind.testConcurrent)
+	t.Run("unknown source", kind.testUnknownSource)
+	t.Run("close", kind.testClose)
+	t.Run("wrong use", kind.testMisuse)
+	t.Run("port taken", kind.testPortTaken)
+	t.Run("wrong address", kind.testWrongAddress)
 }
 
 // Pair returns the connected ends of ranks 0 and 1 of a new map.
@@ -63,13 +63,13 @@ func numberedHeader(src, dst int, number uint32) []byte {
 // checkHeader checks that the next packet to arrive is the given header, from the given peer.
 func (e *End) checkHeader(t *testing.T, peer int, header []byte) {
 	t.Helper()
-	a := e.Next(t)
+	packet := e.Next(t)
 	kind := mpe.RxDatagram
 	if e.Reliable() {
 		kind = mpe.RxHeader
 	}
-	if a.Kind != kind || a.Peer != peer || !bytes.Equal(a.Bytes, header) {
-		t.Fatalf("got %d from %d: %x, want %d from %d: %x", a.Kind, a.Peer, a.Bytes, kind, peer, header)
+	if packet.Kind != kind || packet.Peer != peer || !bytes.Equal(packet.Bytes, header) {
+		t.Fatalf("got %d from %d: %x, want %d from %d: %x", packet.Kind, packet.Peer, packet.Bytes, kind, peer, header)
 	}
 }
 
@@ -137,17 +137,17 @@ func (e *End) checkMessage(header, payload []byte, shape protocol.Shape) error {
 	}
 	var got []byte
 	for len(got) < len(want) {
-		a, ok := e.nextWithin(Timeout / 5)
+		packet, ok := e.nextWithin(Timeout / 5)
 		if !ok {
 			return fmt.Errorf("%d of %d bytes arrived", len(got), len(want))
 		}
-		if err := checkPiece(a, e.Reliable(), len(got), lengths); err != nil {
+		if err := checkPiece(packet, e.Reliable(), len(got), lengths); err != nil {
 			return err
 		}
 		if !e.Reliable() {
 			lengths = lengths[1:]
 		}
-		got = append(got, a.Bytes...)
+		got = append(got, packet.Bytes...)
 	}
 	if !bytes.Equal(got, want) {
 		return errors.New("the bytes changed on the way")
@@ -156,18 +156,18 @@ func (e *End) checkMessage(header, payload []byte, shape protocol.Shape) error {
 }
 
 // checkPiece checks one packet of a message, of which there bytes have already been received.
-func checkPiece(a mpe.RxPacket, stream bool, there int, lengths []int64) error {
+func checkPiece(packet mpe.RxPacket, stream bool, there int, lengths []int64) error {
 	kind := mpe.RxDatagram
 	switch {
 	case stream && there == 0:
 		kind = mpe.RxHeader
 	case stream:
 		kind = mpe.RxPayload
-	case len(lengths) == 0 || int64(len(a.Bytes)) != lengths[0]:
-		return fmt.Errorf("a datagram of %d bytes after %d, want %v", len(a.Bytes), there, lengths)
+	case len(lengths) == 0 || int64(len(packet.Bytes)) != lengths[0]:
+		return fmt.Errorf("a datagram of %d bytes after %d, want %v", len(packet.Bytes), there, lengths)
 	}
-	if a.Kind != kind || a.Peer != 0 {
-		return fmt.Errorf("got %d from %d after %d bytes, want %d from 0", a.Kind, a.Peer, there, kind)
+	if packet.Kind != kind || packet.Peer != 0 {
+		return fmt.Errorf("got %d from %d after %d bytes, want %d from 0", packet.Kind, packet.Peer, there, kind)
 	}
 	return nil
 }

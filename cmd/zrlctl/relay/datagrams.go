@@ -26,12 +26,12 @@ type datagram struct {
 	bytes    []byte
 }
 
-func listenDatagrams(r *Relay) (socketSet, error) {
-	d := &datagrams{Relay: r}
-	for rank := range r.plan.Size() {
-		conn, err := (&net.ListenConfig{}).ListenPacket(context.Background(), "udp", r.plan.relayAddrs.Addr(rank).String())
+func listenDatagrams(relay *Relay) (socketSet, error) {
+	d := &datagrams{Relay: relay}
+	for rank := range relay.plan.Size() {
+		conn, err := (&net.ListenConfig{}).ListenPacket(context.Background(), "udp", relay.plan.relayAddrs.Addr(rank).String())
 		if err != nil {
-			return d, bindfault.New("udp", rank, r.plan.relayAddrs, err)
+			return d, bindfault.New("udp", rank, relay.plan.relayAddrs, err)
 		}
 		d.conns = append(d.conns, conn.(*net.UDPConn))
 		if _, err := udp.SetReceiveBuffer(conn.(*net.UDPConn), udp.DefaultReceiveBuffer); err != nil {
@@ -39,7 +39,7 @@ func listenDatagrams(r *Relay) (socketSet, error) {
 		}
 	}
 	for rank, conn := range d.conns {
-		r.tasks.Go(func() { d.readLoop(rank, conn) })
+		relay.tasks.Go(func() { d.readLoop(rank, conn) })
 	}
 	return d, nil
 }
@@ -84,15 +84,15 @@ func (d *datagrams) relay(from, to int, b []byte) {
 	defer d.mu.Unlock()
 	now := time.Now()
 	d.sendDue(now) // before this datagram, even if their timer is late
-	for _, x := range d.impairer.DecideDatagram(now.Sub(d.startTime), from, to, b) {
+	for _, delivery := range d.impairer.DecideDatagram(now.Sub(d.startTime), from, to, b) {
 		altered := b
-		if x.Flip >= 0 || x.After > 0 {
+		if delivery.Flip >= 0 || delivery.After > 0 {
 			altered = bytes.Clone(b)
-			x.Apply(altered)
+			delivery.Apply(altered)
 		}
-		if x.After > 0 {
-			d.delayed.Push(now.Add(x.After), datagram{from, to, altered})
-			time.AfterFunc(x.After, d.sendDelayed)
+		if delivery.After > 0 {
+			d.delayed.Push(now.Add(delivery.After), datagram{from, to, altered})
+			time.AfterFunc(delivery.After, d.sendDelayed)
 			continue
 		}
 		d.send(datagram{from, to, altered})

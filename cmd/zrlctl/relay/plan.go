@@ -50,22 +50,22 @@ func NewPlan(cfg *config.Config, pool cluster.Pool, transport string) (*Plan, er
 	if err != nil {
 		return nil, err
 	}
-	p := &Plan{cfg: cfg, Medium: medium}
+	plan := &Plan{cfg: cfg, Medium: medium}
 	own, seen := make([]rankmap.Entry, len(cfg.Ranks)), make([]rankmap.Entry, len(cfg.Ranks))
 	for i := range cfg.Ranks {
-		r := &cfg.Ranks[i]
-		if slices.Contains(addrs, r.Address.Addr()) {
+		rank := &cfg.Ranks[i]
+		if slices.Contains(addrs, rank.Address.Addr()) {
 			return nil, fmt.Errorf("%v is the address of rank %d, and cannot be one of the relay as well: give other "+
-				"addresses", r.Address.Addr(), r.Rank)
+				"addresses", rank.Address.Addr(), rank.Rank)
 		}
-		kind := r.Peer
-		own[i] = rankmap.Entry{Rank: r.Rank, Addr: r.Address.AddrPort, Kind: kind}
-		seen[i] = rankmap.Entry{Rank: r.Rank, Addr: netip.AddrPortFrom(addrs[r.Rank], r.Address.Port()), Kind: kind}
+		kind := rank.Peer
+		own[i] = rankmap.Entry{Rank: rank.Rank, Addr: rank.Address.AddrPort, Kind: kind}
+		seen[i] = rankmap.Entry{Rank: rank.Rank, Addr: netip.AddrPortFrom(addrs[rank.Rank], rank.Address.Port()), Kind: kind}
 	}
-	if p.realAddrs, err = rankmap.New(own); err == nil {
-		p.relayAddrs, err = rankmap.New(seen)
+	if plan.realAddrs, err = rankmap.New(own); err == nil {
+		plan.relayAddrs, err = rankmap.New(seen)
 	}
-	return p, err
+	return plan, err
 }
 
 // relayMedium returns the kind of transport to relay. It returns an error if not all links use the same transport.

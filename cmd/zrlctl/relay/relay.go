@@ -44,22 +44,22 @@ type counts struct {
 
 // Listen opens the sockets of the relay and starts to relay packets as the script says. It returns an error from
 // Script.Check, or an error that names an unavailable address.
-func Listen(p *Plan, s impair.Script) (*Relay, error) {
-	im, err := impair.New(s, p.Medium, p.cfg.Addrs())
+func Listen(plan *Plan, s impair.Script) (*Relay, error) {
+	im, err := impair.New(s, plan.Medium, plan.cfg.Addrs())
 	if err != nil {
 		return nil, err
 	}
-	r := &Relay{plan: p, script: s, startTime: time.Now(), impairer: im}
-	if p.Medium == impair.Streams {
-		r.sockets, err = listenStreams(r)
+	relay := &Relay{plan: plan, script: s, startTime: time.Now(), impairer: im}
+	if plan.Medium == impair.Streams {
+		relay.sockets, err = listenStreams(relay)
 	} else {
-		r.sockets, err = listenDatagrams(r)
+		relay.sockets, err = listenDatagrams(relay)
 	}
 	if err != nil {
-		r.Close()
+		relay.Close()
 		return nil, err
 	}
-	return r, nil
+	return relay, nil
 }
 
 // Close closes all sockets and waits for the relay's goroutines. Delayed packets are lost.
@@ -97,17 +97,17 @@ func (r *Relay) Report() Report {
 	drops := r.sockets.socketDrops()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	x := Report{
+	report := Report{
 		Seconds: time.Since(r.startTime).Seconds(), Transport: r.plan.Medium.String(), Seed: r.script.Seed,
 		Rows: r.impairer.Report(), UnknownSource: r.counts.unknownSource, Failed: r.counts.failed, SocketDrops: drops,
 	}
 	if r.counts.limitErr != nil {
-		x.Limit = r.counts.limitErr.Error()
+		report.Limit = r.counts.limitErr.Error()
 	}
-	for i := range x.Rows {
-		x.Total.Add(x.Rows[i].Count)
+	for i := range report.Rows {
+		report.Total.Add(report.Rows[i].Count)
 	}
-	return x
+	return report
 }
 
 // column is a column of the table that Print writes.

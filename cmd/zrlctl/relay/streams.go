@@ -23,18 +23,18 @@ type streams struct {
 	cancel context.CancelFunc
 }
 
-func listenStreams(r *Relay) (socketSet, error) {
-	s := &streams{Relay: r}
+func listenStreams(relay *Relay) (socketSet, error) {
+	s := &streams{Relay: relay}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
-	for rank := range r.plan.Size() {
-		ln, err := (&net.ListenConfig{}).Listen(s.ctx, "tcp", r.plan.relayAddrs.Addr(rank).String())
+	for rank := range relay.plan.Size() {
+		ln, err := (&net.ListenConfig{}).Listen(s.ctx, "tcp", relay.plan.relayAddrs.Addr(rank).String())
 		if err != nil {
-			return s, bindfault.New("tcp", rank, r.plan.relayAddrs, err)
+			return s, bindfault.New("tcp", rank, relay.plan.relayAddrs, err)
 		}
 		s.listeners = append(s.listeners, ln.(*net.TCPListener))
 	}
 	for rank, ln := range s.listeners {
-		r.tasks.Go(func() { s.acceptLoop(rank, ln) })
+		relay.tasks.Go(func() { s.acceptLoop(rank, ln) })
 	}
 	return s, nil
 }

@@ -119,16 +119,16 @@ var kindNames = [...][numKinds]string{
 func (k Kind) String() string { return BoundaryRole.stream(k) }
 
 // stream returns the name of stream k at boundary b.
-func (b Boundary) stream(k Kind) string {
+func (b Boundary) stream(kind Kind) string {
 	switch {
-	case k < numKinds && b.Network():
-		return kindNames[1][k]
-	case k < numKinds:
-		return kindNames[0][k]
-	case k >= KindTCP && k < KindTCP+numKinds:
-		return kindNames[2][k-KindTCP]
+	case kind < numKinds && b.Network():
+		return kindNames[1][kind]
+	case kind < numKinds:
+		return kindNames[0][kind]
+	case kind >= KindTCP && kind < KindTCP+numKinds:
+		return kindNames[2][kind-KindTCP]
 	}
-	return fmt.Sprintf("stream %d", uint8(k))
+	return fmt.Sprintf("stream %d", uint8(kind))
 }
 
 // Never is the cycle of an event that has not occurred.
@@ -246,17 +246,17 @@ func ParseHello(b []byte) (Hello, error) {
 	if len(b) != helloLen || binary.LittleEndian.Uint32(b) != magic {
 		return Hello{}, fmt.Errorf("%w: hello % x", ErrFrame, b[:min(len(b), helloLen)])
 	}
-	h := Hello{Version: binary.LittleEndian.Uint32(b[4:]), FIFO: binary.LittleEndian.Uint32(b[8:]),
+	hello := Hello{Version: binary.LittleEndian.Uint32(b[4:]), FIFO: binary.LittleEndian.Uint32(b[8:]),
 		Boundary: Boundary(binary.LittleEndian.Uint32(b[12:]))}
 	switch {
-	case h.Version != Version:
-		return h, &VersionError{h.Version}
-	case h.Boundary >= numBoundaries:
-		return h, fmt.Errorf("%w: hello with boundary %d", ErrFrame, h.Boundary)
-	case h.FIFO == 0 || h.Boundary.Network() && h.FIFO < MinNetworkFIFO:
-		return h, fmt.Errorf("%w: hello with a capacity of %d lines", ErrFrame, h.FIFO)
+	case hello.Version != Version:
+		return hello, &VersionError{hello.Version}
+	case hello.Boundary >= numBoundaries:
+		return hello, fmt.Errorf("%w: hello with boundary %d", ErrFrame, hello.Boundary)
+	case hello.FIFO == 0 || hello.Boundary.Network() && hello.FIFO < MinNetworkFIFO:
+		return hello, fmt.Errorf("%w: hello with a capacity of %d lines", ErrFrame, hello.FIFO)
 	}
-	return h, nil
+	return hello, nil
 }
 
 // AppendHello appends a Hello frame to b.
@@ -289,18 +289,18 @@ func ParseStart(b []byte) (s Start, err error) {
 }
 
 // AppendStep appends a Step frame for the given boundary to b. s may have at most MaxRecords records.
-func AppendStep(b []byte, at Boundary, s *Step) []byte {
+func AppendStep(b []byte, at Boundary, step *Step) []byte {
 	more := uint32(0)
-	if s.StopWhenDrained {
+	if step.StopWhenDrained {
 		more = 1
 	}
-	values := [...]uint32{s.Cycles, s.Budget, s.Calls, s.Lines, more, s.TCPCalls, s.TCPLines}
+	values := [...]uint32{step.Cycles, step.Budget, step.Calls, step.Lines, more, step.TCPCalls, step.TCPLines}
 	n := stepBodyLen(at)
-	b = appendHead(b, TypeStep, n+len(s.Records)*RecordLen)
+	b = appendHead(b, TypeStep, n+len(step.Records)*RecordLen)
 	for _, v := range values[:n/4] {
 		b = binary.LittleEndian.AppendUint32(b, v)
 	}
-	return appendRecords(b, s.Records)
+	return appendRecords(b, step.Records)
 }
 
 // stepBodyLen returns the length of a step's body without its records.
@@ -312,35 +312,35 @@ func stepBodyLen(at Boundary) int {
 }
 
 // ParseStep parses the body of a Step frame for the given boundary. It reuses the memory of s.Records.
-func ParseStep(b []byte, at Boundary, s *Step) (err error) {
+func ParseStep(b []byte, at Boundary, step *Step) (err error) {
 	n := stepBodyLen(at)
 	if len(b) < n {
 		return fmt.Errorf("%w: step of %d bytes", ErrFrame, len(b))
 	}
-	s.Cycles, s.Budget = binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint32(b[4:])
-	s.Calls, s.Lines = binary.LittleEndian.Uint32(b[8:]), binary.LittleEndian.Uint32(b[12:])
-	s.StopWhenDrained = binary.LittleEndian.Uint32(b[16:]) != 0
+	step.Cycles, step.Budget = binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint32(b[4:])
+	step.Calls, step.Lines = binary.LittleEndian.Uint32(b[8:]), binary.LittleEndian.Uint32(b[12:])
+	step.StopWhenDrained = binary.LittleEndian.Uint32(b[16:]) != 0
 	known := kindBit(KindIn) | kindBit(KindFeedback)
-	if s.TCPCalls, s.TCPLines = 0, 0; at == BoundaryTCP {
-		s.TCPCalls, s.TCPLines = binary.LittleEndian.Uint32(b[stepLen:]), binary.LittleEndian.Uint32(b[stepLen+4:])
+	if step.TCPCalls, step.TCPLines = 0, 0; at == BoundaryTCP {
+		step.TCPCalls, step.TCPLines = binary.LittleEndian.Uint32(b[stepLen:]), binary.LittleEndian.Uint32(b[stepLen+4:])
 		known |= known << KindTCP
 	}
-	s.Records, err = parseRecords(s.Records[:0], b[n:], known, 0)
+	step.Records, err = parseRecords(step.Records[:0], b[n:], known, 0)
 	return err
 }
 
 // AppendResult appends a Result frame for the given boundary to b. s may have at most MaxRecords records.
-func AppendResult(b []byte, at Boundary, s *Result) []byte {
+func AppendResult(b []byte, at Boundary, result *Result) []byte {
 	n := resultLen
 	if at == BoundaryTCP {
 		n += resultTCPLen
 	}
-	b = appendHead(b, TypeResult, n+len(s.Records)*RecordLen)
-	b = binary.LittleEndian.AppendUint64(b, s.Cycle)
-	if b = appendStreams(b, &s.StreamState); at == BoundaryTCP {
-		b = appendStreams(b, &s.TCP)
+	b = appendHead(b, TypeResult, n+len(result.Records)*RecordLen)
+	b = binary.LittleEndian.AppendUint64(b, result.Cycle)
+	if b = appendStreams(b, &result.StreamState); at == BoundaryTCP {
+		b = appendStreams(b, &result.TCP)
 	}
-	return appendRecords(b, s.Records)
+	return appendRecords(b, result.Records)
 }
 
 func appendStreams(b []byte, h *StreamState) []byte {
@@ -353,7 +353,7 @@ func appendStreams(b []byte, h *StreamState) []byte {
 }
 
 // ParseResult parses the body of a Result frame for the given boundary. It reuses the memory of s.Records.
-func ParseResult(b []byte, at Boundary, s *Result) (err error) {
+func ParseResult(b []byte, at Boundary, result *Result) (err error) {
 	n, known := resultLen, kindBit(KindCall)|kindBit(KindOut)
 	checked := known | kindBit(KindIn) | kindBit(KindFeedback)
 	if at.Network() {
@@ -367,17 +367,17 @@ func ParseResult(b []byte, at Boundary, s *Result) (err error) {
 	if len(b) < n {
 		return fmt.Errorf("%w: answer of %d bytes", ErrFrame, len(b))
 	}
-	s.Cycle = binary.LittleEndian.Uint64(b)
-	s.TCP = idleStreams
-	if err := parseStreams(b[8:], at, 0, s.Cycle, &s.StreamState); err != nil {
+	result.Cycle = binary.LittleEndian.Uint64(b)
+	result.TCP = idleStreams
+	if err := parseStreams(b[8:], at, 0, result.Cycle, &result.StreamState); err != nil {
 		return err
 	}
 	if at == BoundaryTCP {
-		if err := parseStreams(b[resultLen:], at, KindTCP, s.Cycle, &s.TCP); err != nil {
+		if err := parseStreams(b[resultLen:], at, KindTCP, result.Cycle, &result.TCP); err != nil {
 			return err
 		}
 	}
-	s.Records, err = parseRecords(s.Records[:0], b[n:], known, checked)
+	result.Records, err = parseRecords(result.Records[:0], b[n:], known, checked)
 	return err
 }
 
@@ -385,13 +385,13 @@ func ParseResult(b []byte, at Boundary, s *Result) (err error) {
 var idleStreams = StreamState{StalledSince: [numKinds]uint64{Never, Never, Never, Never}}
 
 // parseStreams parses a Held. from is the kind of the first stream that it describes.
-func parseStreams(b []byte, at Boundary, from Kind, cycle uint64, h *StreamState) error {
-	h.Lines, h.Feedbacks = binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint32(b[4:])
-	for i := range h.StalledSince {
-		h.StalledSince[i] = binary.LittleEndian.Uint64(b[8+8*i:])
-		if h.StalledSince[i] != Never && h.StalledSince[i] > cycle {
+func parseStreams(b []byte, at Boundary, from Kind, cycle uint64, state *StreamState) error {
+	state.Lines, state.Feedbacks = binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint32(b[4:])
+	for i := range state.StalledSince {
+		state.StalledSince[i] = binary.LittleEndian.Uint64(b[8+8*i:])
+		if state.StalledSince[i] != Never && state.StalledSince[i] > cycle {
 			return fmt.Errorf("%w: %s waits since cycle %d, after cycle %d", ErrFrame, at.stream(from+Kind(i)),
-				h.StalledSince[i], cycle)
+				state.StalledSince[i], cycle)
 		}
 	}
 	return nil
@@ -404,14 +404,14 @@ func appendHead(b []byte, t Type, body int) []byte {
 
 func appendRecords(b []byte, records []Record) []byte {
 	for i := range records {
-		r := &records[i]
-		b = binary.LittleEndian.AppendUint64(b, r.Data)
-		b = binary.LittleEndian.AppendUint32(b, r.CycleOffset)
+		record := &records[i]
+		b = binary.LittleEndian.AppendUint64(b, record.Data)
+		b = binary.LittleEndian.AppendUint32(b, record.CycleOffset)
 		last := byte(0)
-		if r.Last {
+		if record.Last {
 			last = 1
 		}
-		b = append(b, r.Keep, last, byte(r.Kind), byte(r.Rule))
+		b = append(b, record.Keep, last, byte(record.Kind), byte(record.Rule))
 	}
 	return b
 }

@@ -145,20 +145,20 @@ func (n *Network) hasSpace(s *streams) bool {
 
 // Deliver passes a datagram to the role in the next step. If the shell would drop the datagram, Deliver returns
 // false.
-func (n *Network) Deliver(d Datagram) bool {
+func (n *Network) Deliver(datagram Datagram) bool {
 	switch {
-	case d.Rank < 0:
+	case datagram.Rank < 0:
 		n.udp.stats.Unknown++
 		return false
-	case len(d.Bytes) == 0 || len(d.Bytes) > MaxDatagram:
+	case len(datagram.Bytes) == 0 || len(datagram.Bytes) > MaxDatagram:
 		n.udp.stats.Length++
 		return false
 	case !n.isOpen():
 		n.udp.stats.Closed++
 		return false
 	}
-	d.LocalPort = n.ports[n.rank]
-	n.queueDatagram(&n.udp, d)
+	datagram.LocalPort = n.ports[n.rank]
+	n.queueDatagram(&n.udp, datagram)
 	return true
 }
 
@@ -166,14 +166,14 @@ func (n *Network) Deliver(d Datagram) bool {
 func (n *Network) DeliverTCP(d Datagram) { n.queueDatagram(&n.tcp, d) }
 
 // hand appends the records that represent a datagram to pending.
-func (n *Network) queueDatagram(s *streams, d Datagram) {
+func (n *Network) queueDatagram(s *streams, datagram Datagram) {
 	s.stats.Received++
 	s.newMetas++
 	n.pending = append(n.pending,
 		Record{Kind: s.kind + KindInMeta, Keep: 0xff, Last: true,
-			Data: packMeta(n.rank, d.LocalPort, d.Rank, d.Port, len(d.Bytes))})
-	s.newLines += uint32(lineCount(len(d.Bytes)))
-	for b := d.Bytes; len(b) > 0; {
+			Data: packMeta(n.rank, datagram.LocalPort, datagram.Rank, datagram.Port, len(datagram.Bytes))})
+	s.newLines += uint32(lineCount(len(datagram.Bytes)))
+	for b := datagram.Bytes; len(b) > 0; {
 		var line [lineLen]byte
 		k := copy(line[:], b)
 		b = b[k:]
@@ -196,18 +196,18 @@ func (n *Network) SetTCPCapacity(bytes int) { n.tcpCapacity = bytes }
 func (n *Network) PortsTCP() uint32 { return n.tcp.openPorts }
 
 // Fill sets the records and limits of a step. lines is the simulator's Hello.FIFO. The error is always nil.
-func (n *Network) PrepareStep(s *Step, lines uint32) error {
+func (n *Network) PrepareStep(step *Step, lines uint32) error {
 	n.fifoLines = lines
-	*s = Step{Cycles: s.Cycles, Budget: s.Budget, Records: append(s.Records[:0], n.pending...)}
+	*step = Step{Cycles: step.Cycles, Budget: step.Budget, Records: append(step.Records[:0], n.pending...)}
 	n.pending = n.pending[:0]
 	n.udp.commitPending()
 	n.tcp.commitPending()
 	if n.fault == nil {
-		s.StopWhenDrained = !n.HasSpace() || !n.HasSpaceTCP()
+		step.StopWhenDrained = !n.HasSpace() || !n.HasSpaceTCP()
 		n.udp.granted = uint32(lineFIFO - len(n.udp.early))
 		n.tcp.granted = uint32(max(0, min(lineFIFO, (n.tcpCapacity-len(n.tcp.partial))/lineLen)-len(n.tcp.early)))
-		s.Calls, s.Lines = uint32(metaFIFO-len(n.udp.queued)), n.udp.granted
-		s.TCPCalls, s.TCPLines = uint32(metaFIFO-len(n.tcp.queued)), n.tcp.granted
+		step.Calls, step.Lines = uint32(metaFIFO-len(n.udp.queued)), n.udp.granted
+		step.TCPCalls, step.TCPLines = uint32(metaFIFO-len(n.tcp.queued)), n.tcp.granted
 	}
 	return nil
 }
@@ -219,47 +219,47 @@ func (s *streams) commitPending() {
 }
 
 // Advance processes the result of a step. It returns ErrFrame, or a *FaultError, which is reported only once.
-func (n *Network) Advance(r *Result) error {
+func (n *Network) Advance(result *Result) error {
 	before := n.cycle
-	if r.Cycle < before {
-		return fmt.Errorf("%w: cycle %d after cycle %d", ErrFrame, r.Cycle, before)
+	if result.Cycle < before {
+		return fmt.Errorf("%w: cycle %d after cycle %d", ErrFrame, result.Cycle, before)
 	}
 	for _, s := range [...]struct {
 		*streams
 		now *StreamState
-	}{{&n.udp, &r.StreamState}, {&n.tcp, &r.TCP}} {
+	}{{&n.udp, &result.StreamState}, {&n.tcp, &result.TCP}} {
 		if s.now.Lines > s.state.Lines || s.now.Feedbacks > s.state.Feedbacks {
 			return fmt.Errorf("%w: %d lines of %d, %d words of metadata of %d", ErrFrame, s.now.Lines, s.state.Lines,
 				s.now.Feedbacks, s.state.Feedbacks)
 		}
 		if s.now.Lines < s.state.Lines || s.now.Feedbacks < s.state.Feedbacks {
-			n.lastTransfer = r.Cycle
+			n.lastTransfer = result.Cycle
 		}
 		s.state, s.outgoing, s.arena = *s.now, s.outgoing[:0], s.arena[:0]
 	}
-	n.cycle = r.Cycle
-	for i := range r.Records {
-		t := &r.Records[i]
-		at := before + uint64(t.CycleOffset)
-		if at > r.Cycle {
-			return fmt.Errorf("%w: a transfer at cycle %d of %d", ErrFrame, at, r.Cycle)
+	n.cycle = result.Cycle
+	for i := range result.Records {
+		record := &result.Records[i]
+		at := before + uint64(record.CycleOffset)
+		if at > result.Cycle {
+			return fmt.Errorf("%w: a transfer at cycle %d of %d", ErrFrame, at, result.Cycle)
 		}
 		if n.fault != nil {
 			continue
 		}
 		s := &n.udp
-		if t.Kind >= KindTCP {
+		if record.Kind >= KindTCP {
 			s = &n.tcp
 		}
-		if t.Rule != RuleNone {
-			if f := n.brokenRule(BoundaryTCP, *t, at, s.context()); f != nil {
+		if record.Rule != RuleNone {
+			if f := n.brokenRule(BoundaryTCP, *record, at, s.context()); f != nil {
 				n.fault = f
 				return f
 			}
 			continue
 		}
 		n.lastTransfer = at
-		if err := n.handleTransfer(s, *t, at); err != nil {
+		if err := n.handleTransfer(s, *record, at); err != nil {
 			return err
 		}
 	}
@@ -267,19 +267,19 @@ func (n *Network) Advance(r *Result) error {
 }
 
 // handleTransfer processes a transfer from the role.
-func (n *Network) handleTransfer(s *streams, r Record, at uint64) error {
-	kind := r.Kind - s.kind
+func (n *Network) handleTransfer(s *streams, record Record, at uint64) error {
+	kind := record.Kind - s.kind
 	switch {
 	case kind == KindPorts:
-		s.openPorts, s.portsChangedAt = uint32(r.Data), at
+		s.openPorts, s.portsChangedAt = uint32(record.Data), at
 		return nil
 	case kind == KindOutMeta && len(s.queued) == metaFIFO || kind == KindOutData && s.granted == 0:
 		return fmt.Errorf("%w: a transfer on %s at cycle %d, without space for it", ErrFrame, s.name(kind), at)
 	case kind == KindOutMeta:
-		s.queued = append(s.queued, metadata{r.Data, at})
+		s.queued = append(s.queued, metadata{record.Data, at})
 	default:
 		s.granted--
-		s.early = append(s.early, earlyLine{r, at})
+		s.early = append(s.early, earlyLine{record, at})
 	}
 	done := 0
 	for ; done < len(s.early) && (s.busy || len(s.queued) > 0); done++ {
@@ -339,23 +339,23 @@ func (n *Network) startDatagram(s *streams) {
 }
 
 // addLine processes one line of a datagram.
-func (n *Network) addLine(s *streams, r Record, at uint64) *FaultError {
+func (n *Network) addLine(s *streams, record Record, at uint64) *FaultError {
 	if !s.busy {
 		n.startDatagram(s)
 	}
-	length, bytes := s.current.length(), bits.Len8(r.Keep)
+	length, bytes := s.current.length(), bits.Len8(record.Keep)
 	s.bytesReceived += bytes
 	// If a chunk has a len, the shell ignores tlast, unless it drops the chunk.
-	tlast := r.Last && (!s.isTCP() || length == 0 || s.dropReason != "")
+	tlast := record.Last && (!s.isTCP() || length == 0 || s.dropReason != "")
 	last := tlast || length > 0 && s.bytesReceived >= length
 	problem, signal := "", "tkeep"
 	switch {
-	case r.Keep == 0 || r.Keep != keepBits(bytes):
-		problem = fmt.Sprintf("0x%02x: the valid bytes of a line must be its first ones, at least 1", r.Keep)
+	case record.Keep == 0 || record.Keep != keepBits(bytes):
+		problem = fmt.Sprintf("0x%02x: the valid bytes of a line must be its first ones, at least 1", record.Keep)
 	case !last && bytes < lineLen:
-		problem = fmt.Sprintf("0x%02x on a line that is not the last: all 8 bytes must be valid", r.Keep)
+		problem = fmt.Sprintf("0x%02x on a line that is not the last: all 8 bytes must be valid", record.Keep)
 	case length > 0 && s.bytesReceived > length:
-		problem = fmt.Sprintf("0x%02x: len of the metadata is %d, and with this line the %s has %d bytes", r.Keep,
+		problem = fmt.Sprintf("0x%02x: len of the metadata is %d, and with this line the %s has %d bytes", record.Keep,
 			length, s.unit(), s.bytesReceived)
 	case tlast && s.bytesReceived < length && !s.isTCP():
 		problem, signal = fmt.Sprintf("set after %d bytes: len of the metadata is %d", s.bytesReceived, length), "tlast"
@@ -369,7 +369,7 @@ func (n *Network) addLine(s *streams, r Record, at uint64) *FaultError {
 	}
 	if s.dropReason == "" {
 		var line [lineLen]byte
-		binary.LittleEndian.PutUint64(line[:], r.Data)
+		binary.LittleEndian.PutUint64(line[:], record.Data)
 		s.partial = append(s.partial, line[:bytes]...)
 		if last || len(s.partial) == s.maxSegment {
 			s.emit()

@@ -133,36 +133,36 @@ func NewPort(rank, size int, words uint32, buf []byte) *Port {
 const feedbackFIFO = 8
 
 // Fill sets the records and limits of a step. lines is the simulator's Hello.FIFO. The error is a *FaultError.
-func (p *Port) PrepareStep(s *Step, lines uint32) error {
-	s.Records, s.StopWhenDrained, s.Calls, s.Lines = s.Records[:0], false, 0, 0
+func (p *Port) PrepareStep(step *Step, lines uint32) error {
+	step.Records, step.StopWhenDrained, step.Calls, step.Lines = step.Records[:0], false, 0, 0
 	if p.phase == faulty {
 		return nil
 	}
 	if p.phase == answering {
-		p.appendLines(s, lines)
-		if s.StopWhenDrained = p.linesDone < p.linesTotal; !s.StopWhenDrained && p.feedbacks < feedbackFIFO {
-			s.Records = append(s.Records, Record{Kind: KindFeedback, Data: uint64(p.feedback), Keep: 1, Last: true})
+		p.appendLines(step, lines)
+		if step.StopWhenDrained = p.linesDone < p.linesTotal; !step.StopWhenDrained && p.feedbacks < feedbackFIFO {
+			step.Records = append(step.Records, Record{Kind: KindFeedback, Data: uint64(p.feedback), Keep: 1, Last: true})
 			p.feedbacks++
 			if err := p.finish(); err != nil {
 				return p.fail(err)
 			}
 		}
 	}
-	if s.Lines = uint32(lineFIFO - len(p.early)); !p.hasNext {
-		s.Calls = 1
+	if step.Lines = uint32(lineFIFO - len(p.early)); !p.hasNext {
+		step.Calls = 1
 	}
 	return nil
 }
 
 // appendLines appends as many lines as the simulator can hold.
-func (p *Port) appendLines(s *Step, lines uint32) {
-	for ; p.linesDone < p.linesTotal && p.lines < lines && len(s.Records) < MaxRecords-1; p.linesDone++ {
+func (p *Port) appendLines(step *Step, lines uint32) {
+	for ; p.linesDone < p.linesTotal && p.lines < lines && len(step.Records) < MaxRecords-1; p.linesDone++ {
 		r := Record{Kind: KindIn, Keep: 0xff, Last: p.linesDone == p.linesTotal-1,
 			Data: binary.LittleEndian.Uint64(p.buf[p.linesDone*lineLen:])}
 		if r.Last {
 			r.Keep = lastKeep[min(p.messageWords-2*p.linesDone, 2)]
 		}
-		s.Records = append(s.Records, r)
+		step.Records = append(step.Records, r)
 		p.lines++
 	}
 }
@@ -182,21 +182,21 @@ func (p *Port) finish() error {
 }
 
 // Advance processes the result of a step. It returns ErrFrame, or a *FaultError, which is reported only once.
-func (p *Port) Advance(s *Result) error {
+func (p *Port) Advance(result *Result) error {
 	before := p.cycle
-	if s.Cycle < before || s.Lines > p.lines || s.Feedbacks > p.feedbacks {
-		return fmt.Errorf("%w: cycle %d after cycle %d, %d lines of %d, %d feedbacks of %d", ErrFrame, s.Cycle, before,
-			s.Lines, p.lines, s.Feedbacks, p.feedbacks)
+	if result.Cycle < before || result.Lines > p.lines || result.Feedbacks > p.feedbacks {
+		return fmt.Errorf("%w: cycle %d after cycle %d, %d lines of %d, %d feedbacks of %d", ErrFrame, result.Cycle, before,
+			result.Lines, p.lines, result.Feedbacks, p.feedbacks)
 	}
-	if s.Lines < p.lines || s.Feedbacks < p.feedbacks {
-		p.lastTransfer = s.Cycle
+	if result.Lines < p.lines || result.Feedbacks < p.feedbacks {
+		p.lastTransfer = result.Cycle
 	}
-	p.cycle, p.lines, p.feedbacks, p.stalledSince = s.Cycle, s.Lines, s.Feedbacks, s.StalledSince
-	for i := range s.Records {
-		r := &s.Records[i]
+	p.cycle, p.lines, p.feedbacks, p.stalledSince = result.Cycle, result.Lines, result.Feedbacks, result.StalledSince
+	for i := range result.Records {
+		r := &result.Records[i]
 		at := before + uint64(r.CycleOffset)
-		if at > s.Cycle {
-			return fmt.Errorf("%w: a transfer at cycle %d of %d", ErrFrame, at, s.Cycle)
+		if at > result.Cycle {
+			return fmt.Errorf("%w: a transfer at cycle %d of %d", ErrFrame, at, result.Cycle)
 		}
 		if err := p.handleTransfer(*r, at); err != nil {
 			return p.fail(err)
@@ -214,27 +214,27 @@ func (p *Port) fail(err error) error {
 }
 
 // handleTransfer processes a transfer from the role.
-func (p *Port) handleTransfer(r Record, at uint64) error {
+func (p *Port) handleTransfer(record Record, at uint64) error {
 	switch {
 	case p.phase == faulty:
 		return nil
-	case r.Rule != RuleNone:
-		if f := p.brokenRule(BoundaryRole, r, at, p.context(r.Kind)); f != nil {
+	case record.Rule != RuleNone:
+		if f := p.brokenRule(BoundaryRole, record, at, p.context(record.Kind)); f != nil {
 			return f
 		}
 		return nil
 	}
 	p.lastTransfer = at
 	switch {
-	case r.Kind == KindOut && p.phase == collecting:
-		return p.addLine(r, at)
-	case r.Kind == KindOut && len(p.early) == lineFIFO || r.Kind == KindCall && p.hasNext:
-		return fmt.Errorf("%w: a transfer on %v at cycle %d, without space for it", ErrFrame, r.Kind, at)
-	case r.Kind == KindOut:
-		p.early = append(p.early, earlyLine{r, at})
+	case record.Kind == KindOut && p.phase == collecting:
+		return p.addLine(record, at)
+	case record.Kind == KindOut && len(p.early) == lineFIFO || record.Kind == KindCall && p.hasNext:
+		return fmt.Errorf("%w: a transfer on %v at cycle %d, without space for it", ErrFrame, record.Kind, at)
+	case record.Kind == KindOut:
+		p.early = append(p.early, earlyLine{record, at})
 		return nil
 	}
-	c := Call{Call: protocol.Call(r.Keep), Words: uint32(r.Data), Rank: uint32(r.Data >> 32), Cycle: at}
+	c := Call{Call: protocol.Call(record.Keep), Words: uint32(record.Data), Rank: uint32(record.Data >> 32), Cycle: at}
 	if p.phase == idle {
 		return p.startCall(c)
 	}
@@ -293,7 +293,7 @@ func (p *Port) addEarlyLines() error {
 }
 
 // addLine stores one line of an outgoing message.
-func (p *Port) addLine(r Record, at uint64) error {
+func (p *Port) addLine(record Record, at uint64) error {
 	last := p.linesDone == p.linesTotal-1
 	faulty := func(signal, format string, args ...any) error {
 		return &FaultError{
@@ -302,18 +302,18 @@ func (p *Port) addLine(r Record, at uint64) error {
 		}
 	}
 	switch {
-	case last && !r.Last:
+	case last && !record.Last:
 		return faulty("tlast", "not set")
-	case !last && r.Last:
+	case !last && record.Last:
 		return faulty("tlast", "set %d words too early,", p.call.Words-2*(p.linesDone+1))
-	case r.Keep != 0xff && !(last && r.Keep == 0x0f && p.call.Words%2 == 1):
+	case record.Keep != 0xff && !(last && record.Keep == 0x0f && p.call.Words%2 == 1):
 		want := "0xff"
 		if last && p.call.Words%2 == 1 {
 			want = "0x0f or 0xff"
 		}
-		return faulty("tkeep", "0x%02x, and not %s,", r.Keep, want)
+		return faulty("tkeep", "0x%02x, and not %s,", record.Keep, want)
 	}
-	binary.LittleEndian.PutUint64(p.buf[p.linesDone*lineLen:], r.Data)
+	binary.LittleEndian.PutUint64(p.buf[p.linesDone*lineLen:], record.Data)
 	if p.linesDone++; last {
 		p.phase = callReady
 	}

@@ -61,54 +61,54 @@ func (f *findings) brokenRule(b Boundary, r Record, at uint64, context string) *
 
 // ruleProblem returns the signal at fault, and a description of the fault, for a record that reports a broken
 // rule.
-func ruleProblem(b Boundary, r Record) (signal, problem string) {
-	signal = changedSignal(b, r)
+func ruleProblem(boundary Boundary, record Record) (signal, problem string) {
+	signal = changedSignal(boundary, record)
 	switch {
-	case r.Rule == RuleKeepValid:
-		return "tvalid", fmt.Sprintf("withdrawn before tready, after it was set since cycle %d", r.Data)
-	case r.Rule == RuleIndependent:
+	case record.Rule == RuleKeepValid:
+		return "tvalid", fmt.Sprintf("withdrawn before tready, after it was set since cycle %d", record.Data)
+	case record.Rule == RuleIndependent:
 		return "tvalid", fmt.Sprintf("set within 16 cycles of tready (cycle %d) after each of 4 holds of tready, of "+
-			"61 to 1021 cycles: valid must not wait for ready", r.Data)
-	case r.Rule == RuleStable:
-		return signal, "changed before tready" + describeBits(b, r)
-	case r.Kind&^KindTCP >= KindIn:
+			"61 to 1021 cycles: valid must not wait for ready", record.Data)
+	case record.Rule == RuleStable:
+		return signal, "changed before tready" + describeBits(boundary, record)
+	case record.Kind&^KindTCP >= KindIn:
 		return "tready", "neither 0 nor 1 while tvalid is 1"
 	case signal == "":
 		return "tvalid", "neither 0 nor 1"
 	}
-	return signal, "neither 0 nor 1 while tvalid is 1" + describeBits(b, r)
+	return signal, "neither 0 nor 1 while tvalid is 1" + describeBits(boundary, record)
 }
 
 // changedSignal returns the signal whose bits are set in a record, or "" if there is none.
-func changedSignal(b Boundary, r Record) string {
-	isCall := !b.Network() && r.Kind == KindCall // its number is in Keep
+func changedSignal(b Boundary, record Record) string {
+	isCall := !b.Network() && record.Kind == KindCall // its number is in Keep
 	switch {
-	case r.Data != 0 || isCall && r.Keep != 0:
+	case record.Data != 0 || isCall && record.Keep != 0:
 		return "tdata"
-	case r.Keep != 0:
+	case record.Keep != 0:
 		return "tkeep"
-	case r.Last:
+	case record.Last:
 		return "tlast"
 	}
 	return ""
 }
 
 // describeBits describes the bits that are set in a record.
-func describeBits(b Boundary, r Record) string {
-	if !b.Network() && r.Kind == KindCall {
+func describeBits(b Boundary, record Record) string {
+	if !b.Network() && record.Kind == KindCall {
 		switch {
-		case r.Keep != 0:
+		case record.Keep != 0:
 			return ", in mpi_call"
-		case uint32(r.Data) != 0:
+		case uint32(record.Data) != 0:
 			return ", in count"
 		}
 		return ", in rank"
 	}
 	switch {
-	case r.Data != 0:
-		return fmt.Sprintf(", in bits 0x%016x", r.Data)
-	case r.Keep != 0:
-		return fmt.Sprintf(", in bits 0x%02x", r.Keep)
+	case record.Data != 0:
+		return fmt.Sprintf(", in bits 0x%016x", record.Data)
+	case record.Keep != 0:
+		return fmt.Sprintf(", in bits 0x%02x", record.Keep)
 	}
 	return ""
 }

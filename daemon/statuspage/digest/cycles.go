@@ -38,33 +38,33 @@ func findCycles(ws []Wait) []Cycle {
 	blocks := func(w *Wait) bool {
 		return w.isBlocking() && !(w.Direction == Receive && w.For == protocol.Data && asks[pair{w.Peer, w.Rank}])
 	}
-	g, edges := waitgraph.Graph{}, map[pair][]*Wait{}
+	graph, edges := waitgraph.Graph{}, map[pair][]*Wait{}
 	for i := range ws {
 		if w := &ws[i]; blocks(w) {
 			at := pair{w.Rank, w.Peer}
 			if edges[at] == nil {
-				g[w.Rank] = append(g[w.Rank], w.Peer)
+				graph[w.Rank] = append(graph[w.Rank], w.Peer)
 			}
 			edges[at] = append(edges[at], w)
 		}
 	}
-	for _, peers := range g {
+	for _, peers := range graph {
 		slices.Sort(peers)
 	}
 	found := []Cycle{}
-	part := g.Components()
+	part := graph.Components()
 	done := make(map[int]bool) // indexed by component
 	for i := range ws {        // oldest first
-		w := &ws[i]
+		wait := &ws[i]
 		if len(found) == maxCycles {
 			break
 		}
 		// A path back exists only if both ranks are in the same component.
-		if !blocks(w) || part[w.Rank] != part[w.Peer] || done[part[w.Rank]] {
+		if !blocks(wait) || part[wait.Rank] != part[wait.Peer] || done[part[wait.Rank]] {
 			continue
 		}
-		done[part[w.Rank]] = true
-		found = append(found, newCycle(g.ShortestCycle(w.Rank, w.Peer), edges))
+		done[part[wait.Rank]] = true
+		found = append(found, newCycle(graph.ShortestCycle(wait.Rank, wait.Peer), edges))
 	}
 	return found
 }
@@ -74,15 +74,15 @@ func (w *Wait) isBlocking() bool { return w.Peer != AnyRank && w.Age() != Brief 
 
 // newCycle returns the cycle that consists of ranks, and marks its waits.
 func newCycle(ranks []int, edges map[pair][]*Wait) Cycle {
-	c := Cycle{Ranks: ranks, Seconds: math.Inf(1), Text: cycleText(ranks)}
+	cycle := Cycle{Ranks: ranks, Seconds: math.Inf(1), Text: cycleText(ranks)}
 	for i, rank := range ranks {
 		edge := edges[pair{rank, ranks[(i+1)%len(ranks)]}]
-		c.Seconds = min(c.Seconds, edge[0].Seconds) // the oldest wait between the two ranks
+		cycle.Seconds = min(cycle.Seconds, edge[0].Seconds) // the oldest wait between the two ranks
 		for _, w := range edge {
 			w.InCycle = true
 		}
 	}
-	return c
+	return cycle
 }
 
 // cycleText returns "cycle 2 → 0 → 1 → 2".

@@ -64,11 +64,11 @@ func (r *Rates) add(o Rates) {
 
 // New returns the digest of s. Rates are computed relative to the earlier status before, which may be nil.
 func New(s, before *state.Status) *Digest {
-	d := &Digest{Doubtful: len(s.Warnings()) > 0, Waits: collectWaits(s), Problems: findProblems(s),
+	digest := &Digest{Doubtful: len(s.Warnings()) > 0, Waits: collectWaits(s), Problems: findProblems(s),
 		Ranks: make([]Rank, 0, len(s.Ranks)), Peers: []Peer{}}
-	d.Cycles = findCycles(d.Waits)
+	digest.Cycles = findCycles(digest.Waits)
 	span := secondsBetween(s, before)
-	d.Total.Known = span > 0
+	digest.Total.Known = span > 0
 	past := make(map[pair]*Peer)
 	if span > 0 {
 		for i := range before.Ranks {
@@ -79,26 +79,26 @@ func New(s, before *state.Status) *Digest {
 	}
 	for i := range s.Ranks {
 		local := &s.Ranks[i]
-		r := Rank{RankInfo: &local.RankInfo, Posted: local.Engine.Posted, Unexpected: local.Engine.Unexpected,
+		rank := Rank{RankInfo: &local.RankInfo, Posted: local.Engine.Posted, Unexpected: local.Engine.Unexpected,
 			Rates: Rates{Known: span > 0}}
 		own := collectPeers(local)
 		for j := range own {
 			p := &own[j]
 			p.Rates = p.ratesSince(past[pair{p.Rank, p.Peer}], span)
-			r.Rates.add(p.Rates)
+			rank.Rates.add(p.Rates)
 		}
-		if r.Role == state.RoleHost {
-			d.Hosts++
+		if rank.Role == state.RoleHost {
+			digest.Hosts++
 		} else {
-			d.StandIns++
+			digest.StandIns++
 		}
-		d.Total.add(r.Rates)
-		d.Posted += r.Posted
-		d.Unexpected += r.Unexpected
-		d.Ranks, d.Peers = append(d.Ranks, r), append(d.Peers, own...)
+		digest.Total.add(rank.Rates)
+		digest.Posted += rank.Posted
+		digest.Unexpected += rank.Unexpected
+		digest.Ranks, digest.Peers = append(digest.Ranks, rank), append(digest.Peers, own...)
 	}
-	d.setOldestWaits()
-	return d
+	digest.setOldestWaits()
+	return digest
 }
 
 // splitBrief returns the waits that are not brief, and the number of waits that are.

@@ -48,21 +48,21 @@ func (f Filter) Waits(d *Digest) (fit []*Wait, others int) {
 
 // Peers returns the matching peers in order o, with one entry for each pair of local ranks. Unless all is set,
 // silent peers are counted instead of returned.
-func (f Filter) Peers(d *Digest, o Order, all bool) (fit []*Peer, silent, others int) {
+func (f Filter) Peers(d *Digest, order Order, all bool) (fit []*Peer, silent, others int) {
 	list := d.mergePairs()
 	for i := range list {
-		p := &list[i]
-		texts := []string{string(p.Kind), p.Address, string(p.Profile), string(p.Transport), p.Refuses, p.NetworkError}
+		peer := &list[i]
+		texts := []string{string(peer.Kind), peer.Address, string(peer.Profile), string(peer.Transport), peer.Refuses, peer.NetworkError}
 		switch {
-		case !f.matches(p.Rank, p.Peer, texts...) && !(p.Local && f.matches(p.Peer, p.Rank, texts...)):
+		case !f.matches(peer.Rank, peer.Peer, texts...) && !(peer.Local && f.matches(peer.Peer, peer.Rank, texts...)):
 			others++
-		case !all && !p.Active():
+		case !all && !peer.Active():
 			silent++
 		default:
-			fit = append(fit, p)
+			fit = append(fit, peer)
 		}
 	}
-	Sort(fit, o)
+	Sort(fit, order)
 	return fit, silent, others
 }
 
@@ -71,19 +71,19 @@ const maxListedIdle = 8
 
 // Ranks returns the matching local ranks. If there are more than maxListedIdle local ranks and all is not set, idle
 // ranks are returned separately.
-func (f Filter) Ranks(d *Digest, all bool) (fit, idle []*Rank) {
+func (f Filter) Ranks(digest *Digest, all bool) (fit, idle []*Rank) {
 	waiting := make(map[int]bool)
-	for i := range d.Waits {
-		waiting[d.Waits[i].Rank] = true
+	for i := range digest.Waits {
+		waiting[digest.Waits[i].Rank] = true
 	}
-	for i := range d.Ranks {
-		r := &d.Ranks[i]
+	for i := range digest.Ranks {
+		rank := &digest.Ranks[i]
 		switch {
-		case !f.matches(r.Rank, r.Rank, string(r.Role), r.Kernel, string(r.KernelState), r.Address, r.TransportText(" ")):
-		case !all && len(d.Ranks) > maxListedIdle && r.isIdle() && !waiting[r.Rank]:
-			idle = append(idle, r)
+		case !f.matches(rank.Rank, rank.Rank, string(rank.Role), rank.Kernel, string(rank.KernelState), rank.Address, rank.TransportText(" ")):
+		case !all && len(digest.Ranks) > maxListedIdle && rank.isIdle() && !waiting[rank.Rank]:
+			idle = append(idle, rank)
 		default:
-			fit = append(fit, r)
+			fit = append(fit, rank)
 		}
 	}
 	return fit, idle

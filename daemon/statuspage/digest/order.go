@@ -42,20 +42,20 @@ func ParseOrder(name string) (Order, bool) {
 
 // Sort sorts peers. Peers that compare equal are sorted by rank.
 func Sort(ps []*Peer, o Order) {
-	slices.SortFunc(ps, func(a, b *Peer) int {
-		byRank := cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.Peer, b.Peer))
-		byTraffic := cmp.Or(cmp.Compare(b.Rates.Bytes, a.Rates.Bytes),
-			cmp.Compare(b.BytesIn+b.BytesOut, a.BytesIn+a.BytesOut))
+	slices.SortFunc(ps, func(peer, b *Peer) int {
+		byRank := cmp.Or(cmp.Compare(peer.Rank, b.Rank), cmp.Compare(peer.Peer, b.Peer))
+		byTraffic := cmp.Or(cmp.Compare(b.Rates.Bytes, peer.Rates.Bytes),
+			cmp.Compare(b.BytesIn+b.BytesOut, peer.BytesIn+peer.BytesOut))
 		switch o {
 		case ByTraffic:
 			return cmp.Or(byTraffic, byRank)
 		case ByRoundTrip:
-			return cmp.Or(cmp.Compare(b.RoundTrip(), a.RoundTrip()), byRank)
+			return cmp.Or(cmp.Compare(b.RoundTrip(), peer.RoundTrip()), byRank)
 		case ByRank:
 			return byRank
 		}
-		return cmp.Or(cmp.Compare(b.severity(), a.severity()), cmp.Compare(b.waitAge(), a.waitAge()),
-			cmp.Compare(b.Rates.Retransmissions+b.Rates.Drops, a.Rates.Retransmissions+a.Rates.Drops), byTraffic,
+		return cmp.Or(cmp.Compare(b.severity(), peer.severity()), cmp.Compare(b.waitAge(), peer.waitAge()),
+			cmp.Compare(b.Rates.Retransmissions+b.Rates.Drops, peer.Rates.Retransmissions+peer.Rates.Drops), byTraffic,
 			byRank)
 	})
 }

@@ -9,15 +9,15 @@ func (d *Digest) mergePairs() []Peer {
 	}
 	list := make([]Peer, 0, len(d.Peers))
 	for i := range d.Peers {
-		p := d.Peers[i]
-		twin, local := place[pair{p.Peer, p.Rank}]
+		peer := d.Peers[i]
+		twin, local := place[pair{peer.Peer, peer.Rank}]
 		switch {
-		case local && p.Peer < p.Rank:
+		case local && peer.Peer < peer.Rank:
 			continue
 		case local:
-			p.mergeOther(&d.Peers[twin])
+			peer.mergeOther(&d.Peers[twin])
 		}
-		list = append(list, p)
+		list = append(list, peer)
 	}
 	return list
 }

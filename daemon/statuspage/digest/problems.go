@@ -75,42 +75,42 @@ func findProblems(s *state.Status) []Problem {
 	return ps
 }
 
-func rankProblems(r *state.Rank) []Problem {
+func rankProblems(rank *state.Rank) []Problem {
 	var ps []Problem
-	if r.KernelState == state.KernelFailed {
-		ps = append(ps, Problem{Failure, r.Rank,
-			fmt.Sprintf("rank %d: kernel %s failed: %s", r.Rank, r.Kernel, r.KernelError), "restart zrlmpid"})
+	if rank.KernelState == state.KernelFailed {
+		ps = append(ps, Problem{Failure, rank.Rank,
+			fmt.Sprintf("rank %d: kernel %s failed: %s", rank.Rank, rank.Kernel, rank.KernelError), "restart zrlmpid"})
 	}
-	if k := r.KernelStats; k != nil && k.Simulation != nil && k.Simulation.Fault {
-		ps = append(ps, Problem{Failure, r.Rank, fmt.Sprintf("rank %d: its role, in simulation, breaks the rules of "+
-			"its interface: %s", r.Rank, r.KernelBlockReason), "correct the role, and restart zrlmpid"})
+	if k := rank.KernelStats; k != nil && k.Simulation != nil && k.Simulation.Fault {
+		ps = append(ps, Problem{Failure, rank.Rank, fmt.Sprintf("rank %d: its role, in simulation, breaks the rules of "+
+			"its interface: %s", rank.Rank, rank.KernelBlockReason), "correct the role, and restart zrlmpid"})
 	}
-	if n := r.Engine.Disagreements; n > 0 {
-		ps = append(ps, Problem{Warning, r.Rank, fmt.Sprintf("rank %d: members of %s have different collectives "+
-			"settings and use the built-in table", r.Rank, words.Plural(int(n), "communicator")),
+	if n := rank.Engine.Disagreements; n > 0 {
+		ps = append(ps, Problem{Warning, rank.Rank, fmt.Sprintf("rank %d: members of %s have different collectives "+
+			"settings and use the built-in table", rank.Rank, words.Plural(int(n), "communicator")),
 			"give all ranks the same collectives section and table"})
 	}
-	for i := range r.Engine.Peers {
-		p := &r.Engine.Peers[i]
-		if p.Refuses != "" {
-			ps = append(ps, Problem{Failure, r.Rank,
-				fmt.Sprintf("rank %d refuses to send to rank %d: %s", r.Rank, p.Rank, p.Refuses),
-				fmt.Sprintf("when rank %d has recovered: zrlctl reset %d --from %d", p.Rank, p.Rank, r.Rank)})
+	for i := range rank.Engine.Peers {
+		peer := &rank.Engine.Peers[i]
+		if peer.Refuses != "" {
+			ps = append(ps, Problem{Failure, rank.Rank,
+				fmt.Sprintf("rank %d refuses to send to rank %d: %s", rank.Rank, peer.Rank, peer.Refuses),
+				fmt.Sprintf("when rank %d has recovered: zrlctl reset %d --from %d", peer.Rank, peer.Rank, rank.Rank)})
 		}
-		if p.NetworkError != "" {
-			ps = append(ps, Problem{Warning, r.Rank, p.NetworkError, ""})
+		if peer.NetworkError != "" {
+			ps = append(ps, Problem{Warning, rank.Rank, peer.NetworkError, ""})
 		}
 	}
-	if r.ReceiveBuffer < r.ReceiveBufferRequested {
-		ps = append(ps, Problem{Warning, r.Rank,
+	if rank.ReceiveBuffer < rank.ReceiveBufferRequested {
+		ps = append(ps, Problem{Warning, rank.Rank,
 			fmt.Sprintf("rank %d: the kernel granted a receive buffer of %v instead of %v",
-				r.Rank, config.Size(r.ReceiveBuffer), config.Size(r.ReceiveBufferRequested)),
+				rank.Rank, config.Size(rank.ReceiveBuffer), config.Size(rank.ReceiveBufferRequested)),
 			"raise net.core.rmem_max"})
 	}
-	if r.Offload != nil {
-		for _, p := range r.Offload.Refused {
-			ps = append(ps, Problem{Warning, r.Rank, fmt.Sprintf("rank %d: the kernel refused UDP segmentation to "+
-				"rank %d: %s", r.Rank, p.Peer, p.Error), ""})
+	if rank.Offload != nil {
+		for _, p := range rank.Offload.Refused {
+			ps = append(ps, Problem{Warning, rank.Rank, fmt.Sprintf("rank %d: the kernel refused UDP segmentation to "+
+				"rank %d: %s", rank.Rank, p.Peer, p.Error), ""})
 		}
 	}
 	return ps

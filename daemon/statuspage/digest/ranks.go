@@ -19,16 +19,16 @@ type Rank struct {
 // OffloadText describes which kernel offloads the rank's AddUDP socket uses. It returns "-" for a rank without
 // such a socket.
 func (r *Rank) OffloadText() string {
-	o := r.Offload
-	if o == nil {
+	offload := r.Offload
+	if offload == nil {
 		return "-"
 	}
 	var words []string
 	for _, f := range []struct {
 		on   bool
 		word string
-	}{{o.Batches, "batches"}, {o.Segmentation, "segmentation"}, {o.Coalescing, "coalescing"},
-		{o.Disabled && o.Batches, "others disabled"}} {
+	}{{offload.Batches, "batches"}, {offload.Segmentation, "segmentation"}, {offload.Coalescing, "coalescing"},
+		{offload.Disabled && offload.Batches, "others disabled"}} {
 		if f.on {
 			words = append(words, f.word)
 		}
@@ -36,7 +36,7 @@ func (r *Rank) OffloadText() string {
 	switch {
 	case len(words) > 0:
 		return strings.Join(words, ", ")
-	case o.Disabled:
+	case offload.Disabled:
 		return "disabled"
 	}
 	return "none"

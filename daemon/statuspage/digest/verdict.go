@@ -32,12 +32,12 @@ const maxVerdictLen = 400
 // Verdict returns the digest's verdict.
 func (d *Digest) Verdict() Verdict {
 	old, brief := d.splitBrief()
-	v := Verdict{Level: LevelGood, Text: "No rank is waiting", Announcement: "No rank has waited longer than 1 s."}
+	verdict := Verdict{Level: LevelGood, Text: "No rank is waiting", Announcement: "No rank has waited longer than 1 s."}
 	if d.Doubtful {
-		v = Verdict{Level: LevelWarn, Text: "No wait is known", Announcement: "No wait is known."}
+		verdict = Verdict{Level: LevelWarn, Text: "No wait is known", Announcement: "No wait is known."}
 	}
 	if brief > 0 {
-		v.More = words.Plural(brief, "message") + " in progress"
+		verdict.More = words.Plural(brief, "message") + " in progress"
 	}
 	var failures []Problem
 	for _, p := range d.Problems {
@@ -48,31 +48,31 @@ func (d *Digest) Verdict() Verdict {
 	switch {
 	case len(d.Cycles) > 0:
 		c := d.Cycles[0]
-		v.Level, v.Text = LevelBad, "Possible deadlock: "+c.Text
-		v.More = "For " + words.Duration(c.Seconds)
+		verdict.Level, verdict.Text = LevelBad, "Possible deadlock: "+c.Text
+		verdict.More = "For " + words.Duration(c.Seconds)
 		if len(d.Cycles) > 1 {
-			v.More += fmt.Sprintf(", and %s", words.Plural(len(d.Cycles)-1, "more cycle"))
+			verdict.More += fmt.Sprintf(", and %s", words.Plural(len(d.Cycles)-1, "more cycle"))
 		}
-		v.Announcement = v.Text + "."
+		verdict.Announcement = verdict.Text + "."
 	case len(old) > 0:
-		v.Level, v.Text = LevelWarn, words.Plural(len(old), "wait")
+		verdict.Level, verdict.Text = LevelWarn, words.Plural(len(old), "wait")
 		if old[0].Age() == Long {
-			v.Level = LevelBad
+			verdict.Level = LevelBad
 		}
-		v.Text += ", longest " + words.Duration(old[0].Seconds)
-		v.More = "" // the list of waits contains the details
-		v.Announcement = words.Plural(len(old), "wait") + ". Longest: " + old[0].Text + "."
+		verdict.Text += ", longest " + words.Duration(old[0].Seconds)
+		verdict.More = "" // the list of waits contains the details
+		verdict.Announcement = words.Plural(len(old), "wait") + ". Longest: " + old[0].Text + "."
 	}
 	if n := len(failures); n > 0 {
 		if len(old) == 0 {
-			v.Level, v.Text, v.More = LevelBad, words.Sentence(failures[0].Text), failures[0].Action
+			verdict.Level, verdict.Text, verdict.More = LevelBad, words.Sentence(failures[0].Text), failures[0].Action
 		}
-		v.Announcement += fmt.Sprintf(" %s: %s.", words.Plural(n, "failure"), failures[0].Text)
+		verdict.Announcement += fmt.Sprintf(" %s: %s.", words.Plural(n, "failure"), failures[0].Text)
 	} else if len(d.Problems) > 0 && len(old) == 0 {
-		v.Level = LevelWarn
-		v.Text += ", " + words.Plural(len(d.Problems), "warning")
+		verdict.Level = LevelWarn
+		verdict.Text += ", " + words.Plural(len(d.Problems), "warning")
 	}
-	v.Text, v.More, v.Announcement = words.Clean(v.Text, maxVerdictLen), words.Clean(v.More, maxVerdictLen),
-		words.Clean(v.Announcement, maxVerdictLen)
-	return v
+	verdict.Text, verdict.More, verdict.Announcement = words.Clean(verdict.Text, maxVerdictLen), words.Clean(verdict.More, maxVerdictLen),
+		words.Clean(verdict.Announcement, maxVerdictLen)
+	return verdict
 }

@@ -114,36 +114,36 @@ func collectWaits(s *state.Status) []Wait {
 		local[s.Ranks[i].Rank] = true
 	}
 	for i := range s.Ranks {
-		r := &s.Ranks[i]
-		if w := r.Engine.AnySource; w != nil && r.Role == state.RoleHost {
-			ws = append(ws, newWait(r.Rank, AnyRank, Receive, w, 0))
+		rank := &s.Ranks[i]
+		if w := rank.Engine.AnySource; w != nil && rank.Role == state.RoleHost {
+			ws = append(ws, newWait(rank.Rank, AnyRank, Receive, w, 0))
 		}
-		for j := range r.Engine.Peers {
-			p := &r.Engine.Peers[j]
-			if w := p.Sending; w != nil {
-				ws = append(ws, newWait(r.Rank, p.Rank, Send, w, p.QueuedSends))
+		for j := range rank.Engine.Peers {
+			peer := &rank.Engine.Peers[j]
+			if w := peer.Sending; w != nil {
+				ws = append(ws, newWait(rank.Rank, peer.Rank, Send, w, peer.QueuedSends))
 			}
-			if w := p.Receiving; w != nil && (r.Role == state.RoleHost || w.State != handshake.WaitRequest) {
-				ws = append(ws, newWait(r.Rank, p.Rank, Receive, w, p.QueuedReceives))
+			if w := peer.Receiving; w != nil && (rank.Role == state.RoleHost || w.State != handshake.WaitRequest) {
+				ws = append(ws, newWait(rank.Rank, peer.Rank, Receive, w, peer.QueuedReceives))
 			}
 			// A local rank reports its own sends.
-			if k := p.Deferred; k != nil && !local[p.Rank] {
+			if deferred := peer.Deferred; deferred != nil && !local[peer.Rank] {
 				why := "has no matching receive posted"
-				if p.RequestsCleared() {
+				if peer.RequestsCleared() {
 					why = "has cleared it and received no DATA"
 				}
 				ws = append(ws, Wait{
-					Rank: p.Rank, Peer: r.Rank, Remote: true, Direction: Send, For: protocol.ClearToSend,
-					Seconds: k.Seconds,
-					Text: fmt.Sprintf("rank %d is blocked in a send (%s) to rank %d, which %s", p.Rank, k.Call,
-						r.Rank, why),
+					Rank: peer.Rank, Peer: rank.Rank, Remote: true, Direction: Send, For: protocol.ClearToSend,
+					Seconds: deferred.Seconds,
+					Text: fmt.Sprintf("rank %d is blocked in a send (%s) to rank %d, which %s", peer.Rank, deferred.Call,
+						rank.Rank, why),
 				})
 			}
-			if k := p.UnansweredClear; k != nil && !local[p.Rank] {
+			if k := peer.UnansweredClear; k != nil && !local[peer.Rank] {
 				ws = append(ws, Wait{
-					Rank: p.Rank, Peer: r.Rank, Remote: true, Direction: Receive, For: protocol.Data,
+					Rank: peer.Rank, Peer: rank.Rank, Remote: true, Direction: Receive, For: protocol.Data,
 					Seconds: k.Seconds,
-					Text:    fmt.Sprintf("rank %d is blocked in a receive (%s) from rank %d, which has no matching send", p.Rank, k.Call, r.Rank),
+					Text:    fmt.Sprintf("rank %d is blocked in a receive (%s) from rank %d, which has no matching send", peer.Rank, k.Call, rank.Rank),
 				})
 			}
 		}

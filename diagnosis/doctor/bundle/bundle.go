@@ -30,17 +30,17 @@ const directory = "zrlmpid-bundle"
 func Write(w io.Writer, parts []Part, now time.Time) error {
 	zip := gzip.NewWriter(w)
 	archive := tar.NewWriter(zip)
-	for _, p := range parts {
-		if p.Missing != nil {
+	for _, part := range parts {
+		if part.Missing != nil {
 			continue
 		}
-		header := tar.Header{Name: path.Join(directory, p.Name), Mode: 0o600, Size: int64(len(p.Content)), ModTime: now,
+		header := tar.Header{Name: path.Join(directory, part.Name), Mode: 0o600, Size: int64(len(part.Content)), ModTime: now,
 			Format: tar.FormatPAX}
 		if err := archive.WriteHeader(&header); err != nil {
-			return fmt.Errorf("%s: %w", p.Name, err)
+			return fmt.Errorf("%s: %w", part.Name, err)
 		}
-		if _, err := archive.Write(p.Content); err != nil {
-			return fmt.Errorf("%s: %w", p.Name, err)
+		if _, err := archive.Write(part.Content); err != nil {
+			return fmt.Errorf("%s: %w", part.Name, err)
 		}
 	}
 	return errors.Join(archive.Close(), zip.Close())

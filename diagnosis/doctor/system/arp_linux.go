@@ -23,7 +23,7 @@ const (
 
 // probeClaims sends ARP requests for the addresses of ranks in the networks of this host's interfaces, and returns the
 // stations that answer. The requests are probes (RFC 5227), which change no ARP table.
-func probeClaims(ctx context.Context, p *doctor.Plan, f *doctor.Facts) ([]doctor.Claim, error) {
+func probeClaims(ctx context.Context, plan *doctor.Plan, facts *doctor.Facts) ([]doctor.Claim, error) {
 	var own []string
 	interfaces, err := net.Interfaces()
 	if err != nil {
@@ -34,25 +34,25 @@ func probeClaims(ctx context.Context, p *doctor.Plan, f *doctor.Facts) ([]doctor
 	}
 	var all []doctor.Claim
 	for i := range interfaces {
-		addrs := p.Neighbours(f, interfaces[i].Name)
+		addrs := plan.Neighbours(facts, interfaces[i].Name)
 		if len(interfaces[i].HardwareAddr) != ethernetAddress || len(addrs) == 0 {
 			continue
 		}
-		s, err := openARP(&interfaces[i])
+		socket, err := openARP(&interfaces[i])
 		if err != nil {
 			return nil, err
 		}
-		s.probeAll(ctx, addrs)
-		unix.Close(s.fd)
+		socket.probeAll(ctx, addrs)
+		unix.Close(socket.fd)
 		for _, addr := range addrs {
-			c := doctor.Claim{Addr: addr, Interface: interfaces[i].Name}
-			for _, station := range s.stations[addr] {
+			claim := doctor.Claim{Addr: addr, Interface: interfaces[i].Name}
+			for _, station := range socket.stations[addr] {
 				if !slices.Contains(own, station) {
-					c.Stations = append(c.Stations, station)
+					claim.Stations = append(claim.Stations, station)
 				}
 			}
-			slices.Sort(c.Stations)
-			all = append(all, c)
+			slices.Sort(claim.Stations)
+			all = append(all, claim)
 		}
 	}
 	return all, nil
@@ -67,18 +67,18 @@ type arpSocket struct {
 }
 
 func openARP(i *net.Interface) (*arpSocket, error) {
-	s := &arpSocket{index: i.Index, hardware: i.HardwareAddr, stations: make(map[netip.Addr][]string)}
+	socket := &arpSocket{index: i.Index, hardware: i.HardwareAddr, stations: make(map[netip.Addr][]string)}
 	var err error
-	if s.fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC,
+	if socket.fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC,
 		int(networkOrder(unix.ETH_P_ARP))); err != nil {
 		return nil, fmt.Errorf("this user may not send ARP requests: %w", err)
 	}
-	err = unix.Bind(s.fd, &unix.SockaddrLinklayer{Protocol: networkOrder(unix.ETH_P_ARP), Ifindex: s.index})
+	err = unix.Bind(socket.fd, &unix.SockaddrLinklayer{Protocol: networkOrder(unix.ETH_P_ARP), Ifindex: socket.index})
 	if err != nil {
-		unix.Close(s.fd)
+		unix.Close(socket.fd)
 		return nil, os.NewSyscallError("bind", err)
 	}
-	return s, nil
+	return socket, nil
 }
 
 func networkOrder(n uint16) uint16 {

@@ -36,7 +36,7 @@ func probeEcho(ctx context.Context, paths []doctor.Path) {
 		}
 	}
 	for _, from := range sources {
-		s, err := openEcho(from)
+		socket, err := openEcho(from)
 		for i := range paths {
 			if paths[i].From == from {
 				e := doctor.NewFact(doctor.Echo{}, err)
@@ -46,9 +46,9 @@ func probeEcho(ctx context.Context, paths []doctor.Path) {
 		if err != nil {
 			continue
 		}
-		s.paths = paths
-		s.probeAll(ctx)
-		unix.Close(s.fd)
+		socket.paths = paths
+		socket.probeAll(ctx)
+		unix.Close(socket.fd)
 	}
 }
 
@@ -69,22 +69,22 @@ func openEcho(from netip.Addr) (*echoSocket, error) {
 		family, protocol, level, discover, do = unix.AF_INET6, unix.IPPROTO_ICMPV6, unix.IPPROTO_IPV6,
 			unix.IPV6_MTU_DISCOVER, unix.IPV6_PMTUDISC_DO
 	}
-	s := &echoSocket{from: from, id: os.Getpid() & 0xFFFF}
+	socket := &echoSocket{from: from, id: os.Getpid() & 0xFFFF}
 	var err error
-	if s.fd, err = unix.Socket(family, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, protocol); err != nil {
-		s.raw = true
-		if s.fd, err = unix.Socket(family, unix.SOCK_RAW|unix.SOCK_CLOEXEC, protocol); err != nil {
+	if socket.fd, err = unix.Socket(family, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, protocol); err != nil {
+		socket.raw = true
+		if socket.fd, err = unix.Socket(family, unix.SOCK_RAW|unix.SOCK_CLOEXEC, protocol); err != nil {
 			return nil, errors.New("this user may not send ICMP echo requests: " + err.Error())
 		}
 	}
-	if err = unix.SetsockoptInt(s.fd, level, discover, do); err == nil {
-		err = unix.Bind(s.fd, sockaddr(from, 0))
+	if err = unix.SetsockoptInt(socket.fd, level, discover, do); err == nil {
+		err = unix.Bind(socket.fd, sockaddr(from, 0))
 	}
 	if err != nil {
-		unix.Close(s.fd)
+		unix.Close(socket.fd)
 		return nil, errors.New("cannot send ICMP echo requests: " + err.Error())
 	}
-	return s, nil
+	return socket, nil
 }
 
 // probeAll sends the requests, and sends them again up to echoTries times until all are answered or ctx is done.

@@ -32,11 +32,11 @@ func GatherQuick(p *doctor.Plan, pid int) *doctor.Facts {
 }
 
 // addHostFacts adds the facts that can be read immediately.
-func addHostFacts(f *doctor.Facts, p *doctor.Plan, pid int) {
-	f.Interfaces = doctor.NewFact(readInterfaces())
-	f.Buffer = doctor.NewFact(readBuffer(p.ReceiveBuffer))
-	f.Offload = doctor.NewFact(readOffload())
-	f.Clock = doctor.NewFact(readClock())
-	f.Files = doctor.NewFact(readFiles(pid))
-	addRoutes(f.Paths, f.Interfaces.Value)
+func addHostFacts(facts *doctor.Facts, p *doctor.Plan, pid int) {
+	facts.Interfaces = doctor.NewFact(readInterfaces())
+	facts.Buffer = doctor.NewFact(readBuffer(p.ReceiveBuffer))
+	facts.Offload = doctor.NewFact(readOffload())
+	facts.Clock = doctor.NewFact(readClock())
+	facts.Files = doctor.NewFact(readFiles(pid))
+	addRoutes(facts.Paths, facts.Interfaces.Value)
 }

@@ -36,17 +36,17 @@ func withSocket(family int, f func(fd int) error) error {
 
 // readBuffer returns the size of the receive buffer that a socket of this process gets if it requests size bytes as
 // udp.SetReceiveBuffer does.
-func readBuffer(size int) (b doctor.Buffer, err error) {
+func readBuffer(size int) (buffer doctor.Buffer, err error) {
 	if text, err := os.ReadFile("/proc/sys/net/core/rmem_max"); err == nil { // not in all network namespaces
-		b.Limit, _ = strconv.Atoi(strings.TrimSpace(string(text)))
+		buffer.Limit, _ = strconv.Atoi(strings.TrimSpace(string(text)))
 	}
-	return b, withSocket(unix.AF_INET, func(fd int) error {
+	return buffer, withSocket(unix.AF_INET, func(fd int) error {
 		if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, size); err != nil {
 			return os.NewSyscallError("setsockopt SO_RCVBUF", err)
 		}
 		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, size) // needs CAP_NET_ADMIN
 		granted, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF)
-		b.Granted = granted / 2 // the kernel doubles it
+		buffer.Granted = granted / 2 // the kernel doubles it
 		return os.NewSyscallError("getsockopt SO_RCVBUF", err)
 	})
 }
@@ -91,16 +91,16 @@ func sockaddr(ip netip.Addr, port int) unix.Sockaddr {
 }
 
 // readClock reads the clocksource, and whether the kernel considers the wall clock synchronized.
-func readClock() (c doctor.Clock, err error) {
+func readClock() (clock doctor.Clock, err error) {
 	text, err := os.ReadFile("/sys/devices/system/clocksource/clocksource0/current_clocksource")
 	if err != nil {
-		return c, err
+		return clock, err
 	}
-	c.Source = strings.TrimSpace(string(text))
+	clock.Source = strings.TrimSpace(string(text))
 	var t unix.Timex // modes 0: nothing is set
 	_, err = unix.Adjtimex(&t)
-	c.Synchronized = doctor.NewFact(t.Status&unix.STA_UNSYNC == 0, os.NewSyscallError("adjtimex", err))
-	return c, nil
+	clock.Synchronized = doctor.NewFact(t.Status&unix.STA_UNSYNC == 0, os.NewSyscallError("adjtimex", err))
+	return clock, nil
 }
 
 // readFiles returns the limit of open files of a process, and the number that it has open. If pid is 0, it returns the

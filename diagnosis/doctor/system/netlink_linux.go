@@ -141,25 +141,25 @@ func readReversePath(name string) (mode doctor.ReversePath, err error) {
 func addRoutes(paths []doctor.Path, known []doctor.Interface) {
 	neighbours := readNeighbours()
 	for i := range paths {
-		p := &paths[i]
-		r, index, err := queryRoute(p.From, p.To)
+		path := &paths[i]
+		route, index, err := queryRoute(path.From, path.To)
 		if errno, ok := errors.AsType[syscall.Errno](err); ok {
-			r, err = doctor.Route{Refused: errno.Error()}, nil
+			route, err = doctor.Route{Refused: errno.Error()}, nil
 		}
 		for j := range known {
 			if known[j].Index == index {
-				r.Interface = known[j].Name
+				route.Interface = known[j].Name
 			}
 		}
-		if r.Refused == "" && err == nil {
-			r.MTU = pathMTU(p.From, p.To)
+		if route.Refused == "" && err == nil {
+			route.MTU = pathMTU(path.From, path.To)
 		}
-		p.Route = doctor.NewFact(r, err)
-		hop := p.To
-		if r.Gateway.IsValid() {
-			hop = r.Gateway
+		path.Route = doctor.NewFact(route, err)
+		hop := path.To
+		if route.Gateway.IsValid() {
+			hop = route.Gateway
 		}
-		p.Neighbour = neighbours[neighbour{index, hop}]
+		path.Neighbour = neighbours[neighbour{index, hop}]
 	}
 }
 
@@ -196,37 +196,37 @@ func readNeighbours() map[neighbour]doctor.Neighbour {
 }
 
 // queryRoute asks the kernel for the route between two addresses. If there is no route, the error is a syscall.Errno.
-func queryRoute(from, to netip.Addr) (r doctor.Route, index int, err error) {
+func queryRoute(from, to netip.Addr) (route doctor.Route, index int, err error) {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_ROUTE)
 	if err != nil {
-		return r, 0, fmt.Errorf("netlink socket: %s", err.Error()) // not an Errno: the route is unknown
+		return route, 0, fmt.Errorf("netlink socket: %s", err.Error()) // not an Errno: the route is unknown
 	}
 	defer unix.Close(fd)
 	if err := unix.Sendto(fd, routeRequest(from, to), 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
-		return r, 0, fmt.Errorf("netlink: %s", err.Error())
+		return route, 0, fmt.Errorf("netlink: %s", err.Error())
 	}
 	buf := make([]byte, 1<<14)
 	n, _, err := unix.Recvfrom(fd, buf, 0)
 	if err != nil {
-		return r, 0, fmt.Errorf("netlink: %s", err.Error())
+		return route, 0, fmt.Errorf("netlink: %s", err.Error())
 	}
 	messages, err := syscall.ParseNetlinkMessage(buf[:n])
 	if err != nil || len(messages) == 0 {
-		return r, 0, errors.New("netlink: the answer is not valid")
+		return route, 0, errors.New("netlink: the answer is not valid")
 	}
 	m := messages[0]
 	if m.Header.Type == unix.NLMSG_ERROR && len(m.Data) >= 4 {
-		return r, 0, syscall.Errno(-int32(binary.NativeEndian.Uint32(m.Data)))
+		return route, 0, syscall.Errno(-int32(binary.NativeEndian.Uint32(m.Data)))
 	}
 	attributes(m.Data, unix.SizeofRtMsg, func(kind uint16, value []byte) {
 		switch {
 		case kind == unix.RTA_OIF && len(value) >= 4:
 			index = int(int32(binary.NativeEndian.Uint32(value)))
 		case kind == unix.RTA_GATEWAY:
-			r.Gateway, _ = netip.AddrFromSlice(value)
+			route.Gateway, _ = netip.AddrFromSlice(value)
 		}
 	})
-	return r, index, nil
+	return route, index, nil
 }
 
 // routeRequest returns the netlink message that requests a route.

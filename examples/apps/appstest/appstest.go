@@ -22,13 +22,13 @@ func Worlds(t *testing.T, n int, profile protocol.Profile) []*mpi.Comm {
 		t.Fatal(err)
 	}
 	all := make([]*mpi.Comm, n)
-	for i, d := range devices {
+	for i, device := range devices {
 		t.Cleanup(func() {
 			ended, stop := context.WithCancel(context.Background())
 			stop()
-			_ = d.Close(ended) // the test handles messages that this cuts off
+			_ = device.Close(ended) // the test handles messages that this cuts off
 		})
-		if all[i], err = mpi.New(d); err != nil {
+		if all[i], err = mpi.New(device); err != nil {
 			t.Fatal(err)
 		}
 	}

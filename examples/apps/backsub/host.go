@@ -21,18 +21,18 @@ type Result[T Number] struct {
 
 // Host solves the equations with matrix a and right sides b. It must run on rank Root; all other ranks of c are
 // workers. If there are no other ranks, it computes everything itself.
-func Host[T Number](ctx context.Context, c *mpi.Comm, a *Matrix[T], b []T, o Options) (*Result[T], error) {
-	if err := a.check(b, o); err != nil {
+func Host[T Number](ctx context.Context, comm *mpi.Comm, a *Matrix[T], b []T, options Options) (*Result[T], error) {
+	if err := a.check(b, options); err != nil {
 		return nil, err
 	}
 	begin := time.Now()
-	ranks := exchange.NewLibrary(c)
+	ranks := exchange.NewLibrary(comm)
 	var zero T
-	s := shape{unknowns: a.Size, size: int(unsafe.Sizeof(zero)), pace: o.Pace}
+	s := shape{unknowns: a.Size, size: int(unsafe.Sizeof(zero)), pace: options.Pace}
 	if err := exchange.Bcast(ctx, ranks, s.words(), Root); err != nil {
 		return nil, err
 	}
-	d := distribution{unknowns: a.Size, ranks: c.Size()}
+	d := distribution{unknowns: a.Size, ranks: comm.Size()}
 	matrix := rowsByRank(d, a)
 	numbers := matrix[:d.maxElements()]
 	if err := exchange.Scatter(ctx, ranks, matrix, numbers); err != nil {
@@ -44,7 +44,7 @@ func Host[T Number](ctx context.Context, c *mpi.Comm, a *Matrix[T], b []T, o Opt
 	if err := exchange.Scatter(ctx, ranks, sides, own); err != nil {
 		return nil, err
 	}
-	own, err := newRows(d, Root, numbers, own).solve(ctx, ranks, pace.Processor{Operation: o.Pace})
+	own, err := newRows(d, Root, numbers, own).solve(ctx, ranks, pace.Processor{Operation: options.Pace})
 	if err != nil {
 		return nil, err
 	}

@@ -22,7 +22,7 @@ type Matrix[T Number] struct {
 // row returns row i from the diagonal on.
 func (a *Matrix[T]) row(i int) []T { return a.Numbers[i*a.Size+i : (i+1)*a.Size] }
 
-func (a *Matrix[T]) check(b []T, o Options) error {
+func (a *Matrix[T]) check(b []T, options Options) error {
 	switch n := a.Size; {
 	case n < 1 || n > MaxSize:
 		return fmt.Errorf("%w: a matrix of %d rows: 1 to %d are possible", ErrOptions, n, MaxSize)
@@ -37,22 +37,22 @@ func (a *Matrix[T]) check(b []T, o Options) error {
 				ErrOptions, i)
 		}
 	}
-	return o.check()
+	return options.check()
 }
 
 // Serial solves the equations on one processor, as a reference for Host. b holds the right sides.
-func Serial[T Number](ctx context.Context, a *Matrix[T], b []T, o Options) ([]T, error) {
-	if err := a.check(b, o); err != nil {
+func Serial[T Number](ctx context.Context, matrix *Matrix[T], b []T, o Options) ([]T, error) {
+	if err := matrix.check(b, o); err != nil {
 		return nil, err
 	}
-	p := pace.Processor{Operation: o.Pace}
-	x, n := slices.Clone(b), a.Size
+	processor := pace.Processor{Operation: o.Pace}
+	x, n := slices.Clone(b), matrix.Size
 	for i := n - 1; i >= 0; i-- {
-		x[i] /= a.Numbers[i*n+i]
+		x[i] /= matrix.Numbers[i*n+i]
 		for j := range i {
-			x[j] = subtractProduct(x[j], x[i], a.Numbers[j*n+i])
+			x[j] = subtractProduct(x[j], x[i], matrix.Numbers[j*n+i])
 		}
-		if err := p.Spend(ctx, 1+i); err != nil {
+		if err := processor.Spend(ctx, 1+i); err != nil {
 			return nil, err
 		}
 	}

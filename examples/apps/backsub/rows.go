@@ -53,14 +53,14 @@ func newRows[T Number](d distribution, rank int, numbers, b []T) *rows[T] {
 }
 
 // solve performs all steps, together with the other ranks. It returns the unknowns of the rank's rows.
-func (r *rows[T]) solve(ctx context.Context, ranks *exchange.Ranks, p pace.Processor) ([]T, error) {
+func (r *rows[T]) solve(ctx context.Context, ranks *exchange.Ranks, processor pace.Processor) ([]T, error) {
 	var pivot [1]T
 	for i := r.unknowns - 1; i >= 0; i-- {
 		owner, k := i%r.ranks, i/r.ranks
 		if owner == r.rank {
 			r.b[k] /= r.numbers[r.starts[k]]
 			pivot[0] = r.b[k]
-			if err := p.Spend(ctx, 1); err != nil {
+			if err := processor.Spend(ctx, 1); err != nil {
 				return nil, err
 			}
 		}
@@ -72,7 +72,7 @@ func (r *rows[T]) solve(ctx context.Context, ranks *exchange.Ranks, p pace.Proce
 			j := r.rank + k*r.ranks
 			r.b[k] = subtractProduct(r.b[k], pivot[0], r.numbers[r.starts[k]+i-j])
 		}
-		if err := p.Spend(ctx, above); err != nil {
+		if err := processor.Spend(ctx, above); err != nil {
 			return nil, err
 		}
 	}

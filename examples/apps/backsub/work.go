@@ -10,17 +10,17 @@ import (
 )
 
 // Work serves rank Root as a worker, once. The messages from Root determine the number of unknowns.
-func Work[T Number](ctx context.Context, c *mpi.Comm, o Options) error {
-	if err := o.Check(); err != nil {
+func Work[T Number](ctx context.Context, comm *mpi.Comm, options Options) error {
+	if err := options.Check(); err != nil {
 		return err
 	}
-	if c.Rank() == Root {
+	if comm.Rank() == Root {
 		return fmt.Errorf("%w: rank %d is the host, not a worker", ErrOptions, Root)
 	}
-	ranks := exchange.NewLibrary(c)
-	if o.Unrolled && exchange.MatchesByOrder(c) {
+	ranks := exchange.NewLibrary(comm)
+	if options.Unrolled && exchange.MatchesByOrder(comm) {
 		var err error
-		if ranks, err = exchange.NewUnrolled(c, o.FPGAs, ErrMessage); err != nil {
+		if ranks, err = exchange.NewUnrolled(comm, options.FPGAs, ErrMessage); err != nil {
 			return fmt.Errorf("%w: %w", ErrOptions, err)
 		}
 	}
@@ -32,12 +32,12 @@ func Work[T Number](ctx context.Context, c *mpi.Comm, o Options) error {
 	if err != nil {
 		return err
 	}
-	d := distribution{unknowns: s.unknowns, ranks: c.Size()}
+	d := distribution{unknowns: s.unknowns, ranks: comm.Size()}
 	n := d.maxElements()
-	if words := ranks.Blocks() * n * s.size / wordLen; words > o.Words {
+	if words := ranks.Blocks() * n * s.size / wordLen; words > options.Words {
 		return fmt.Errorf("%w: the rows that rank %d gets of a matrix of %d are %d words, where it takes %d (its "+
 			"option words)",
-			ErrMessage, c.Rank(), s.unknowns, words, o.Words)
+			ErrMessage, comm.Rank(), s.unknowns, words, options.Words)
 	}
 	numbers, b := make([]T, n), make([]T, d.maxRows())
 	if err := exchange.Scatter(ctx, ranks, nil, numbers); err != nil {
@@ -46,7 +46,7 @@ func Work[T Number](ctx context.Context, c *mpi.Comm, o Options) error {
 	if err := exchange.Scatter(ctx, ranks, nil, b); err != nil {
 		return err
 	}
-	x, err := newRows(d, c.Rank(), numbers, b).solve(ctx, ranks, pace.Processor{Operation: s.pace})
+	x, err := newRows(d, comm.Rank(), numbers, b).solve(ctx, ranks, pace.Processor{Operation: s.pace})
 	if err != nil {
 		return err
 	}

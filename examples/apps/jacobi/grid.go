@@ -43,13 +43,13 @@ func (g *Grid[T]) check() error {
 }
 
 // Serial computes the given number of iterations of the grid on one processor, as a reference for Host.
-func Serial[T Cell](g *Grid[T], iterations int) {
-	next := g.clone()
+func Serial[T Cell](grid *Grid[T], iterations int) {
+	next := grid.clone()
 	for range iterations {
-		for i := 1; i < g.Size-1; i++ {
-			relax(next.Line(i), g.Line(i-1), g.Line(i), g.Line(i+1))
+		for i := 1; i < grid.Size-1; i++ {
+			relax(next.Line(i), grid.Line(i-1), grid.Line(i), grid.Line(i+1))
 		}
-		g.Cells, next.Cells = next.Cells, g.Cells
+		grid.Cells, next.Cells = next.Cells, grid.Cells
 	}
 }
 

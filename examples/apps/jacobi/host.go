@@ -15,64 +15,64 @@ import (
 //
 // The messages to one worker are in upstream's order. Host serves all workers concurrently, whereas upstream's
 // host serves one at a time.
-func Host[T Cell](ctx context.Context, c *mpi.Comm, g *Grid[T], iterations int, o Options) error {
-	if err := g.check(); err != nil {
+func Host[T Cell](ctx context.Context, comm *mpi.Comm, grid *Grid[T], iterations int, options Options) error {
+	if err := grid.check(); err != nil {
 		return err
 	}
-	if c.Size() == 1 {
-		Serial(g, iterations)
+	if comm.Size() == 1 {
+		Serial(grid, iterations)
 		return nil
 	}
-	o.Columns = g.Size
-	o, err := o.withDefaults(c.Size())
+	options.Columns = grid.Size
+	options, err := options.withDefaults(comm.Size())
 	if err != nil {
 		return err
 	}
-	if workers := c.Size() - 1; o.Lines*workers < g.Size {
+	if workers := comm.Size() - 1; options.Lines*workers < grid.Size {
 		return fmt.Errorf("%w: %d workers with %d lines each have not enough for a grid of %d", ErrOptions, workers,
-			o.Lines, g.Size)
+			options.Lines, grid.Size)
 	}
-	for worker := 1; worker < c.Size(); worker++ {
-		if err := mpi.Send(ctx, c, []int32{int32(iterations)}, worker, tag); err != nil {
+	for worker := 1; worker < comm.Size(); worker++ {
+		if err := mpi.Send(ctx, comm, []int32{int32(iterations)}, worker, tag); err != nil {
 			return err
 		}
 	}
-	next := g.clone()
+	next := grid.clone()
 	for range iterations {
 		workers, serving := errgroup.WithContext(ctx)
-		for worker := 1; worker < c.Size(); worker++ {
-			workers.Go(func() error { return serve(serving, c, g, next, worker, o) })
+		for worker := 1; worker < comm.Size(); worker++ {
+			workers.Go(func() error { return serve(serving, comm, grid, next, worker, options) })
 		}
 		if err := workers.Wait(); err != nil {
 			return err
 		}
-		g.Cells, next.Cells = next.Cells, g.Cells
+		grid.Cells, next.Cells = next.Cells, grid.Cells
 	}
 	return nil
 }
 
 // serve makes one worker compute its lines of next.
-func serve[T Cell](ctx context.Context, c *mpi.Comm, g, next *Grid[T], worker int, o Options) error {
-	first := (worker - 1) * o.Lines // the exchange includes one line above and one below
-	outside := make([]T, g.Size)
-	for i := first - 1; i <= first+o.Lines; i++ {
+func serve[T Cell](ctx context.Context, comm *mpi.Comm, grid, next *Grid[T], worker int, options Options) error {
+	first := (worker - 1) * options.Lines // the exchange includes one line above and one below
+	outside := make([]T, grid.Size)
+	for i := first - 1; i <= first+options.Lines; i++ {
 		line := outside
-		if i >= 0 && i < g.Size {
-			line = g.Line(i)
+		if i >= 0 && i < grid.Size {
+			line = grid.Line(i)
 		}
-		if err := sendLine(ctx, c, line, o.Words, worker); err != nil {
+		if err := sendLine(ctx, comm, line, options.Words, worker); err != nil {
 			return err
 		}
 	}
-	line := make([]T, g.Size)
-	for i := first - 1; i <= first+o.Lines; i++ {
-		if err := recvLine(ctx, c, line, o.Words, worker); err != nil {
+	line := make([]T, grid.Size)
+	for i := first - 1; i <= first+options.Lines; i++ {
+		if err := recvLine(ctx, comm, line, options.Words, worker); err != nil {
 			return err
 		}
 		// The outer lines belong to the neighbours. The border is left alone, because upstream's workers do not
 		// set it.
-		if i >= max(first, 1) && i < min(first+o.Lines, g.Size-1) {
-			copy(next.Line(i)[1:g.Size-1], line[1:g.Size-1])
+		if i >= max(first, 1) && i < min(first+options.Lines, grid.Size-1) {
+			copy(next.Line(i)[1:grid.Size-1], line[1:grid.Size-1])
 		}
 	}
 	return nil

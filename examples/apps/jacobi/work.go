@@ -8,29 +8,29 @@ import (
 )
 
 // Work serves rank Root as a worker, once, for the number of iterations that Root sends.
-func Work[T Cell](ctx context.Context, c *mpi.Comm, o Options) error {
-	o, err := o.withDefaults(c.Size())
+func Work[T Cell](ctx context.Context, comm *mpi.Comm, options Options) error {
+	options, err := options.withDefaults(comm.Size())
 	if err != nil {
 		return err
 	}
 	var iterations [1]int32
-	st, err := mpi.Recv(ctx, c, iterations[:], Root, tag)
+	st, err := mpi.Recv(ctx, comm, iterations[:], Root, tag)
 	if err != nil {
 		return err
 	}
 	if mpi.Count[int32](st) != 1 || iterations[0] < 0 {
 		return fmt.Errorf("%w: the first one of rank %d is the number of iterations, in one word", ErrMessage, Root)
 	}
-	old, next := newBlock[T](o), newBlock[T](o)
+	old, next := newBlock[T](options), newBlock[T](options)
 	for range iterations[0] {
 		for _, line := range old {
-			if err := recvLine(ctx, c, line, o.Words, Root); err != nil {
+			if err := recvLine(ctx, comm, line, options.Words, Root); err != nil {
 				return err
 			}
 		}
 		old.relax(next)
 		for _, line := range next {
-			if err := sendLine(ctx, c, line, o.Words, Root); err != nil {
+			if err := sendLine(ctx, comm, line, options.Words, Root); err != nil {
 				return err
 			}
 		}

@@ -23,24 +23,24 @@ type Result struct {
 
 // Serial divides vectors into n clusters on one processor, as a reference for Host. The vectors are stored
 // consecutively.
-func Serial(vectors []int32, n int, o Options) (*Result, error) {
-	o, err := o.check(vectors, n, 1)
+func Serial(vectors []int32, n int, options Options) (*Result, error) {
+	options, err := options.check(vectors, n, 1)
 	if err != nil {
 		return nil, err
 	}
-	k := newClusters(o.Dimensions, n)
+	k := newClusters(options.Dimensions, n)
 	k.seed(vectors)
-	r := &Result{Labels: make([]int32, len(vectors)/o.Dimensions)}
-	for norm := int32(math.MaxInt32); o.shouldContinue(len(r.Norms), norm); {
+	result := &Result{Labels: make([]int32, len(vectors)/options.Dimensions)}
+	for norm := int32(math.MaxInt32); options.shouldContinue(len(result.Norms), norm); {
 		k.clear()
-		if err := k.assign(context.Background(), vectors, r.Labels); err != nil {
+		if err := k.assign(context.Background(), vectors, result.Labels); err != nil {
 			return nil, err
 		}
 		norm = k.updateCentroids()
-		r.Norms = append(r.Norms, norm)
+		result.Norms = append(result.Norms, norm)
 	}
-	r.Centroids, r.Counts = k.centroids, k.counts
-	return r, nil
+	result.Centroids, result.Counts = k.centroids, k.counts
+	return result, nil
 }
 
 // Host divides vectors into n clusters, together with all other ranks of c, which must have the same options.
@@ -49,18 +49,18 @@ func Serial(vectors []int32, n int, o Options) (*Result, error) {
 //
 // Host makes its collective calls with package mpi, which knows the form that upstream's compiler gave these
 // calls on FPGAs. If collective calls are not ordinary messages, Host uses Send and Recv, as Work does.
-func Host(ctx context.Context, c *mpi.Comm, vectors []int32, n int, o Options) (*Result, error) {
-	o, err := o.check(vectors, n, c.Size())
+func Host(ctx context.Context, comm *mpi.Comm, vectors []int32, n int, options Options) (*Result, error) {
+	options, err := options.check(vectors, n, comm.Size())
 	if err != nil {
 		return nil, err
 	}
-	ranks := exchange.NewLibrary(c)
-	if !exchange.MatchesByOrder(c) {
-		if ranks, err = exchange.NewUnrolled(c, nil, ErrMessage); err != nil {
+	ranks := exchange.NewLibrary(comm)
+	if !exchange.MatchesByOrder(comm) {
+		if ranks, err = exchange.NewUnrolled(comm, nil, ErrMessage); err != nil {
 			return nil, err
 		}
 	}
-	h := &host{ranks: ranks, options: o, clusters: newClusters(o.Dimensions, n)}
+	h := &host{ranks: ranks, options: options, clusters: newClusters(options.Dimensions, n)}
 	h.seed(vectors)
 	return h.run(ctx, vectors)
 }
@@ -97,17 +97,17 @@ type host struct {
 func (h *host) run(ctx context.Context, vectors []int32) (*Result, error) {
 	ranks, each := h.ranks.Size(), len(vectors)/h.dimensions/h.ranks.Size()
 	dealt, left := vectors[:ranks*each*h.dimensions], vectors[ranks*each*h.dimensions:]
-	r := &Result{Labels: make([]int32, len(vectors)/h.dimensions)}
-	own, labels := dealt[:each*h.dimensions], r.Labels[:each]
+	result := &Result{Labels: make([]int32, len(vectors)/h.dimensions)}
+	own, labels := dealt[:each*h.dimensions], result.Labels[:each]
 	if err := exchange.Scatter(ctx, h.ranks, dealt, own); err != nil {
 		return nil, err
 	}
-	for norm := int32(math.MaxInt32); h.options.shouldContinue(len(r.Norms), norm); {
+	for norm := int32(math.MaxInt32); h.options.shouldContinue(len(result.Norms), norm); {
 		if err := exchange.Bcast(ctx, h.ranks, h.centroids, Root); err != nil {
 			return nil, err
 		}
 		h.clear()
-		if err := errors.Join(h.assign(ctx, own, labels), h.assign(ctx, left, r.Labels[ranks*each:])); err != nil {
+		if err := errors.Join(h.assign(ctx, own, labels), h.assign(ctx, left, result.Labels[ranks*each:])); err != nil {
 			return nil, err
 		}
 		if err := exchange.Sum(ctx, h.ranks, h.sums); err != nil {
@@ -117,14 +117,14 @@ func (h *host) run(ctx context.Context, vectors []int32) (*Result, error) {
 			return nil, err
 		}
 		norm = h.updateCentroids()
-		r.Norms = append(r.Norms, norm)
+		result.Norms = append(result.Norms, norm)
 		if err := exchange.Bcast(ctx, h.ranks, []int32{norm}, Root); err != nil {
 			return nil, err
 		}
 	}
-	if err := exchange.Gather(ctx, h.ranks, labels, r.Labels[:ranks*each]); err != nil {
+	if err := exchange.Gather(ctx, h.ranks, labels, result.Labels[:ranks*each]); err != nil {
 		return nil, err
 	}
-	r.Centroids, r.Counts = h.centroids, h.counts
-	return r, nil
+	result.Centroids, result.Counts = h.centroids, h.counts
+	return result, nil
 }

@@ -13,37 +13,37 @@ import (
 
 // Work serves rank Root as a worker, once. The messages from Root determine the numbers of vectors and
 // clusters, so Work uses Send and Recv instead of collective calls.
-func Work(ctx context.Context, c *mpi.Comm, o Options) error {
-	if err := o.Check(); err != nil {
+func Work(ctx context.Context, comm *mpi.Comm, options Options) error {
+	if err := options.Check(); err != nil {
 		return err
 	}
-	o, err := o.withDefaults()
+	options, err := options.withDefaults()
 	if err != nil {
 		return err
 	}
-	if !exchange.MatchesByOrder(c) {
-		o.FPGAs = nil
+	if !exchange.MatchesByOrder(comm) {
+		options.FPGAs = nil
 	}
-	ranks, err := exchange.NewUnrolled(c, o.FPGAs, ErrMessage)
+	ranks, err := exchange.NewUnrolled(comm, options.FPGAs, ErrMessage)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrOptions, err)
 	}
-	buf := make([]int32, o.Words)
+	buf := make([]int32, options.Words)
 	vectors, err := exchange.RecvScatter(ctx, ranks, buf)
-	if err = o.checkVectors(vectors, err); err != nil {
+	if err = options.checkVectors(vectors, err); err != nil {
 		return err
 	}
 	vectors = slices.Clone(vectors) // the buffer is reused
-	labels := make([]int32, len(vectors)/o.Dimensions)
+	labels := make([]int32, len(vectors)/options.Dimensions)
 	var k *clusters
 	norm := [1]int32{math.MaxInt32}
-	for n := 0; o.shouldContinue(n, norm[0]); n++ {
+	for n := 0; options.shouldContinue(n, norm[0]); n++ {
 		centroids, err := exchange.RecvBcast(ctx, ranks, buf)
-		if err = o.checkVectors(centroids, err); err != nil {
+		if err = options.checkVectors(centroids, err); err != nil {
 			return err
 		}
 		if k == nil {
-			k = newClusters(o.Dimensions, len(centroids)/o.Dimensions)
+			k = newClusters(options.Dimensions, len(centroids)/options.Dimensions)
 		}
 		if len(centroids) != len(k.centroids) {
 			return fmt.Errorf("%w: %d words of centroids where there were %d before", ErrMessage, len(centroids),

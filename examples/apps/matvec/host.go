@@ -11,28 +11,28 @@ import (
 
 // Host computes the product of a and x. It must run on rank Root; all other ranks of c are workers. If there
 // are no other ranks, it computes everything itself.
-func Host[T Number](ctx context.Context, c *mpi.Comm, a *Matrix[T], x []T, o Options) ([]T, error) {
-	if err := a.check(x, o); err != nil {
+func Host[T Number](ctx context.Context, comm *mpi.Comm, matrix *Matrix[T], x []T, options Options) ([]T, error) {
+	if err := matrix.check(x, options); err != nil {
 		return nil, err
 	}
 	var zero T
-	share := (a.Rows + c.Size() - 1) / c.Size()
-	s := shape{rows: a.Rows, columns: a.Columns, rowsPerTurn: min(max(o.Rows, 1), share), size: int(unsafe.Sizeof(zero)),
-		pace: o.Pace}
-	ranks := exchange.NewLibrary(c)
+	share := (matrix.Rows + comm.Size() - 1) / comm.Size()
+	s := shape{rows: matrix.Rows, columns: matrix.Columns, rowsPerTurn: min(max(options.Rows, 1), share), size: int(unsafe.Sizeof(zero)),
+		pace: options.Pace}
+	ranks := exchange.NewLibrary(comm)
 	if err := exchange.Bcast(ctx, ranks, s.words(), Root); err != nil {
 		return nil, err
 	}
 	if err := exchange.Bcast(ctx, ranks, x, Root); err != nil {
 		return nil, err
 	}
-	d := distribution{rows: s.rows, rowsPerTurn: s.rowsPerTurn, ranks: c.Size()}
-	p := pace.Processor{Operation: o.Pace}
+	d := distribution{rows: s.rows, rowsPerTurn: s.rowsPerTurn, ranks: comm.Size()}
+	processor := pace.Processor{Operation: options.Pace}
 	own := make([]T, d.rowsPerRank())
 	block := d.rowsPerTurn * s.columns
 	for round := range d.rounds() {
 		begin, rows := d.block(round, Root)
-		dealt := a.Numbers[begin*s.columns:]
+		dealt := matrix.Numbers[begin*s.columns:]
 		if all := d.ranks * block; len(dealt) >= all {
 			dealt = dealt[:all]
 		} else {
@@ -42,7 +42,7 @@ func Host[T Number](ctx context.Context, c *mpi.Comm, a *Matrix[T], x []T, o Opt
 		if err := exchange.Scatter(ctx, ranks, dealt, first); err != nil {
 			return nil, err
 		}
-		if err := multiply(ctx, &p, own[round*d.rowsPerTurn:][:rows], first, x); err != nil {
+		if err := multiply(ctx, &processor, own[round*d.rowsPerTurn:][:rows], first, x); err != nil {
 			return nil, err
 		}
 	}

@@ -17,7 +17,7 @@ type Matrix[T Number] struct {
 	Numbers []T
 }
 
-func (a *Matrix[T]) check(x []T, o Options) error {
+func (a *Matrix[T]) check(x []T, options Options) error {
 	switch {
 	case a.Rows < 1 || a.Rows > MaxSize || a.Columns < 1 || a.Columns > MaxSize:
 		return fmt.Errorf("%w: a matrix of %d x %d: 1 to %d rows and columns are possible", ErrOptions, a.Rows,
@@ -27,7 +27,7 @@ func (a *Matrix[T]) check(x []T, o Options) error {
 	case len(x) != a.Columns:
 		return fmt.Errorf("%w: a vector of %d numbers for a matrix of %d columns", ErrOptions, len(x), a.Columns)
 	}
-	return o.check()
+	return options.check()
 }
 
 // Serial computes the product on one processor, as a reference for Host.
@@ -43,7 +43,7 @@ func Serial[T Number](ctx context.Context, a *Matrix[T], x []T, o Options) ([]T,
 }
 
 // multiply computes len(y) elements of the product, from as many rows.
-func multiply[T Number](ctx context.Context, p *pace.Processor, y, rows, x []T) error {
+func multiply[T Number](ctx context.Context, processor *pace.Processor, y, rows, x []T) error {
 	for i := range y {
 		row := rows[i*len(x):][:len(x)]
 		sum := T(0)
@@ -53,7 +53,7 @@ func multiply[T Number](ctx context.Context, p *pace.Processor, y, rows, x []T) 
 			sum += T(row[j] * v) //nolint:unconvert // it rounds
 		}
 		y[i] = sum
-		if err := p.Spend(ctx, len(x)); err != nil {
+		if err := processor.Spend(ctx, len(x)); err != nil {
 			return err
 		}
 	}

@@ -82,7 +82,7 @@ func (s shape) words() []int32 {
 const shapeWords = 5
 
 // decodeShape decodes the message at a worker with numbers of type T, which gets the rows of blocks ranks in one message.
-func decodeShape[T Number](words []int32, ranks, blocks int, o Options) (s shape, err error) {
+func decodeShape[T Number](words []int32, ranks, blocks int, options Options) (s shape, err error) {
 	s = shape{int(words[0]), int(words[1]), int(words[2]), int(words[3]), time.Duration(words[4])}
 	var zero T
 	switch size := int(unsafe.Sizeof(zero)); {
@@ -95,10 +95,10 @@ func decodeShape[T Number](words []int32, ranks, blocks int, o Options) (s shape
 		err = fmt.Errorf("%w: numbers of %d bytes, where this rank has such of %d bytes", ErrMessage, s.size, size)
 	case s.pace < 0 || s.pace > pace.MaxOperation:
 		err = fmt.Errorf("%w: a pace of %v: 0 to %v are possible", ErrMessage, s.pace, pace.MaxOperation)
-	case blocks*s.rowsPerTurn*s.columns*(size/wordLen) > o.Words:
+	case blocks*s.rowsPerTurn*s.columns*(size/wordLen) > options.Words:
 		err = fmt.Errorf("%w: %d rows of %d columns are %d words, where this rank takes %d (its option words)",
 			ErrMessage, blocks*s.rowsPerTurn, s.columns,
-			blocks*s.rowsPerTurn*s.columns*(size/wordLen), o.Words)
+			blocks*s.rowsPerTurn*s.columns*(size/wordLen), options.Words)
 	}
 	return s, err
 }

@@ -10,17 +10,17 @@ import (
 )
 
 // Work serves rank Root as a worker, once. The messages determine the size of the matrix.
-func Work[T Number](ctx context.Context, c *mpi.Comm, o Options) error {
-	if err := o.Check(); err != nil {
+func Work[T Number](ctx context.Context, comm *mpi.Comm, options Options) error {
+	if err := options.Check(); err != nil {
 		return err
 	}
-	if c.Rank() == Root {
+	if comm.Rank() == Root {
 		return fmt.Errorf("%w: rank %d is the host, not a worker", ErrOptions, Root)
 	}
-	ranks := exchange.NewLibrary(c)
-	if o.Unrolled && exchange.MatchesByOrder(c) {
+	ranks := exchange.NewLibrary(comm)
+	if options.Unrolled && exchange.MatchesByOrder(comm) {
 		var err error
-		if ranks, err = exchange.NewUnrolled(c, o.FPGAs, ErrMessage); err != nil {
+		if ranks, err = exchange.NewUnrolled(comm, options.FPGAs, ErrMessage); err != nil {
 			return fmt.Errorf("%w: %w", ErrOptions, err)
 		}
 	}
@@ -28,7 +28,7 @@ func Work[T Number](ctx context.Context, c *mpi.Comm, o Options) error {
 	if err := exchange.Bcast(ctx, ranks, words[:], Root); err != nil {
 		return err
 	}
-	s, err := decodeShape[T](words[:], c.Size(), ranks.Blocks(), o)
+	s, err := decodeShape[T](words[:], comm.Size(), ranks.Blocks(), options)
 	if err != nil {
 		return err
 	}
@@ -36,16 +36,16 @@ func Work[T Number](ctx context.Context, c *mpi.Comm, o Options) error {
 	if err := exchange.Bcast(ctx, ranks, x, Root); err != nil {
 		return err
 	}
-	d := distribution{rows: s.rows, rowsPerTurn: s.rowsPerTurn, ranks: c.Size()}
-	p := pace.Processor{Operation: s.pace}
+	d := distribution{rows: s.rows, rowsPerTurn: s.rowsPerTurn, ranks: comm.Size()}
+	processor := pace.Processor{Operation: s.pace}
 	rows := make([]T, s.rowsPerTurn*s.columns)
 	y := make([]T, d.rowsPerRank())
 	for round := range d.rounds() {
 		if err := exchange.Scatter(ctx, ranks, nil, rows); err != nil {
 			return err
 		}
-		_, n := d.block(round, c.Rank())
-		if err := multiply(ctx, &p, y[round*d.rowsPerTurn:][:n], rows, x); err != nil {
+		_, n := d.block(round, comm.Rank())
+		if err := multiply(ctx, &processor, y[round*d.rowsPerTurn:][:n], rows, x); err != nil {
 			return err
 		}
 	}

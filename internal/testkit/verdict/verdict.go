@@ -35,15 +35,15 @@ func (v Verdict) String() string {
 func Compare(d *diagnosis.Diagnosis, fits func(cause string, rank, peer int) bool) Verdict {
 	best := Silent
 	for i := range d.Findings {
-		f := &d.Findings[i]
-		is, found := Missing, fits(f.Cause, f.Rank, f.Peer)
+		finding := &d.Findings[i]
+		is, found := Missing, fits(finding.Cause, finding.Rank, finding.Peer)
 		switch {
-		case f.Certain && found:
+		case finding.Certain && found:
 			is = Right
-		case f.Certain:
+		case finding.Certain:
 			is = Wrong
-		case found && len(f.Possible) == 0,
-			slices.ContainsFunc(f.Possible,
+		case found && len(finding.Possible) == 0,
+			slices.ContainsFunc(finding.Possible,
 				func(p diagnosis.Possibility) bool { return fits(string(p.Cause), p.Rank, p.Peer) }):
 			is = Listed
 		}

@@ -55,10 +55,10 @@ func init() {
 		{"tools: a job whose ranks do not answer is not good", "mpe/state/status.go",
 			"\tif len(s.Silent) > 0 {\n", "\tif false {\n", []test{answered}},
 		{"tools: the programs of a rank are not what it says", "daemon/control/job.go",
-			"\tr.Attached = nil //", "\t//", []test{answered}},
+			"\treport.Attached = nil //", "\t//", []test{answered}},
 		{"tools: the other ranks of a job are numbered by the tool", "daemon/control/job.go",
 			"state.Member{Rank: rank, Address: peer.Address, Kind: peer.Kind}", "peer", []test{answered}},
 		{"tools: the process of a rank is the kernel's", "daemon/control/job.go",
-			"\tr.PID, r.UID, r.SocketDrops = pid, j.UID, r.Drops\n", "", []test{answered}},
+			"\treport.PID, report.UID, report.SocketDrops = pid, job.UID, report.Drops\n", "", []test{answered}},
 	}...)
 }

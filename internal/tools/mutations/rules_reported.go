@@ -19,7 +19,7 @@ func init() {
 		{"roles: a valid that waits for ready is a finding, and ends no exchange", "daemon/standin/cosim/rules.go",
 			"\tif r.Rule == RuleIndependent {\n", "\tif false {\n", []test{ownRules}},
 		{"roles: bits that changed are named by their signal", "daemon/standin/cosim/rules.go",
-			"\tcase r.Keep != 0:\n\t\treturn \"tkeep\"\n", "", []test{ownRules}},
+			"\tcase record.Keep != 0:\n\t\treturn \"tkeep\"\n", "", []test{ownRules}},
 		{"kernels: a text on standard output is named", "daemon/standin/mpe_interface.go",
 			"if text := c.printable(); text != \"\" {", "if printable := c.printable(); false {", []test{ownExec}},
 		{"configuration: a fault of the syntax has its own line", "internal/strictyaml/syntax.go",
@@ -33,10 +33,10 @@ func init() {
 		{"C library: a number that is no rank is named as it was given", "mpi/numbers_text.go",
 			"if n <= outOfRangeOffset/2 {", "if false {", []test{ownNumbers}},
 		{"D8: the rest of a message that lost a datagram is a gap", "handshake/recv.go",
-			"if p.cfg.Shape.ImpliesGap(r.remaining(), int64(len(b))) {", "if false {", []test{lostTails}},
+			"if p.cfg.Shape.ImpliesGap(recv.remaining(), int64(len(b))) {", "if false {", []test{lostTails}},
 		{"T6: a peer that was never heard has a deadline of its own", "handshake/send.go",
 			"t.FirstDeadline > 0 && !p.counts.any()", "t.FirstDeadline > 0", []test{firstOnes}},
 		{"doctor: two stations with one address", "diagnosis/doctor/network.go",
-			"case !in.isLocalAddress(c.Addr) && len(c.Stations) > 1:", "case false:", []test{addresses}},
+			"case !in.isLocalAddress(claim.Addr) && len(claim.Stations) > 1:", "case false:", []test{addresses}},
 	}...)
 }

@@ -46,7 +46,7 @@ func init() {
 		{"clients: a status has a version, a process and ranks", "daemon/control/status.go",
 			"case s.Version == \"\" || s.Job == \"\" && (s.PID <= 0 || size == 0):", "case false:", []test{believing}},
 		{"clients: an answer to a send is of that message", "daemon/control/client.go",
-			"err == nil && (m.To != req.To ||", "err == nil && false && (m.To != req.To ||", []test{believing}},
+			"err == nil && (message.To != req.To ||", "err == nil && false && (message.To != req.To ||", []test{believing}},
 		{"clients: waiting for an answer ends", "daemon/control/client_http.go",
 			"\tif w.limit == unlimited {\n", "\tif true {\n", []test{believing}},
 		{"clients: writing a request ends", "daemon/control/client_http.go",

@@ -70,31 +70,31 @@ const usage = "usage: osu latency|barrier|bcast|reduce|allreduce|allgather|allto
 	"[-x WARMUP]"
 
 func parse(args []string) (commandLine, error) {
-	o := commandLine{shortest: 1, longest: 1 << 20}
+	line := commandLine{shortest: 1, longest: 1 << 20}
 	flags := flag.NewFlagSet("osu", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	flags.Func("m", "", func(s string) error {
-		if _, err := fmt.Sscanf(s, "%d:%d", &o.shortest, &o.longest); err != nil {
+		if _, err := fmt.Sscanf(s, "%d:%d", &line.shortest, &line.longest); err != nil {
 			return err
 		}
-		if o.shortest < 1 || o.longest < o.shortest {
+		if line.shortest < 1 || line.longest < line.shortest {
 			return errors.New("want MIN:MAX, at least 1 byte")
 		}
 		return nil
 	})
-	flags.IntVar(&o.iterations, "i", 10000, "")
-	flags.IntVar(&o.warmUp, "x", 0, "")
+	flags.IntVar(&line.iterations, "i", 10000, "")
+	flags.IntVar(&line.warmUp, "x", 0, "")
 	if len(args) == 0 {
-		return o, errors.New(usage)
+		return line, errors.New(usage)
 	}
-	o.name = args[0]
+	line.name = args[0]
 	if err := flags.Parse(args[1:]); err != nil {
-		return o, fmt.Errorf("%w\n%s", err, usage)
+		return line, fmt.Errorf("%w\n%s", err, usage)
 	}
-	if calls[o.name] == nil && o.name != "latency" || flags.NArg() > 0 || o.iterations < 1 || o.warmUp < 0 {
-		return o, errors.New(usage)
+	if calls[line.name] == nil && line.name != "latency" || flags.NArg() > 0 || line.iterations < 1 || line.warmUp < 0 {
+		return line, errors.New(usage)
 	}
-	return o, nil
+	return line, nil
 }
 
 func main() {

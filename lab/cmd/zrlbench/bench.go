@@ -26,7 +26,7 @@ func (o *benchOutput) addFlags(cmd *cobra.Command) {
 
 // benchCommand returns the root command: zrlbench [WORKLOAD…].
 func (a *app) benchCommand() *cobra.Command {
-	var o bench.Options
+	var options bench.Options
 	var out benchOutput
 	cmd := &cobra.Command{
 		Use: "zrlbench [WORKLOAD…]", Short: "Measure zrlmpid beside the limits of the machine and other MPI libraries",
@@ -51,52 +51,52 @@ Exit codes: 0 everything was measured, 1 a measurement failed, 2 the command lin
   zrlbench tune --output table.yaml`,
 		Args: cobra.ArbitraryArgs, ValidArgs: bench.Workloads(),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o.Workloads = args
-			if cmd.Flags().Changed("rounds") && o.Rounds < 1 {
-				return usagef("--rounds %d: give at least 1", o.Rounds)
+			options.Workloads = args
+			if cmd.Flags().Changed("rounds") && options.Rounds < 1 {
+				return usagef("--rounds %d: give at least 1", options.Rounds)
 			}
-			return a.runBench(cmd.Context(), o, &out, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			return a.runBench(cmd.Context(), options, &out, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
 	out.addFlags(cmd)
 	fl := cmd.Flags()
 	fl.StringVar(&out.save, "save", "", "write all figures to this file, as JSON")
-	fl.BoolVar(&o.Quick, "quick", false, "measure a few small steps, to check that everything works")
-	fl.BoolVar(&o.Disturb, "disturb", false, "measure everything twice in each round, the second time with a "+
+	fl.BoolVar(&options.Quick, "quick", false, "measure a few small steps, to check that everything works")
+	fl.BoolVar(&options.Disturb, "disturb", false, "measure everything twice in each round, the second time with a "+
 		"neighbour that takes a fifth of each processor in bursts of 1-20 ms")
-	fl.IntVar(&o.Rounds, "rounds", 0, "number of rounds (default 3, or 1 with --quick)")
-	fl.StringSliceVar(&o.Only, "only", nil, "measure these implementations only, as in extended-udp,mpich")
-	fl.StringVar(&o.Steps, "steps", "",
+	fl.IntVar(&options.Rounds, "rounds", 0, "number of rounds (default 3, or 1 with --quick)")
+	fl.StringSliceVar(&options.Only, "only", nil, "measure these implementations only, as in extended-udp,mpich")
+	fl.StringVar(&options.Steps, "steps", "",
 		"measure these steps of the one workload instead of its own: N:ITERATIONS, separated by commas")
-	fl.DurationVar(&o.Timeout, "timeout", 0,
+	fl.DurationVar(&options.Timeout, "timeout", 0,
 		"time limit of an implementation for a workload in a round (default 5m, or 30s with --quick)")
-	fl.StringVar(&o.CPUProfile, "cpuprofile", "", "write a CPU profile of each of zrlmpid's ranks, in the last "+
+	fl.StringVar(&options.CPUProfile, "cpuprofile", "", "write a CPU profile of each of zrlmpid's ranks, in the last "+
 		"round, to PREFIX.WORKLOAD.IMPLEMENTATION.RANK.pprof")
 	return cmd
 }
 
 func (a *app) runBench(ctx context.Context, o bench.Options, out *benchOutput, stdout, stderr io.Writer) error {
-	r, err := bench.Run(ctx, o, stderr)
+	report, err := bench.Run(ctx, o, stderr)
 	if err != nil {
 		return err
 	}
-	r.Command = a.commandLine
+	report.Command = a.commandLine
 	if out.save != "" {
-		err = r.Save(out.save)
+		err = report.Save(out.save)
 	}
 	// The results are printed even if they cannot be saved.
-	return errors.Join(err, a.writeBench(r, out, stdout), r.Err())
+	return errors.Join(err, a.writeBench(report, out, stdout), report.Err())
 }
 
 // writeBench prints a measurement, and draws its plots if the user asked for them.
-func (a *app) writeBench(r *bench.Report, out *benchOutput, stdout io.Writer) error {
+func (a *app) writeBench(report *bench.Report, out *benchOutput, stdout io.Writer) error {
 	if out.svg != "" {
-		if err := r.Draw(out.svg, func(string) bool { return true }); err != nil {
+		if err := report.Draw(out.svg, func(string) bool { return true }); err != nil {
 			return err
 		}
 	}
 	if a.json {
-		return r.WriteJSON(stdout)
+		return report.WriteJSON(stdout)
 	}
-	return r.Print(stdout, bench.Format{Markdown: out.markdown, Images: out.svg})
+	return report.Print(stdout, bench.Format{Markdown: out.markdown, Images: out.svg})
 }

@@ -11,7 +11,7 @@ import (
 )
 
 func (a *app) goodputCommand() *cobra.Command {
-	var o goodput.Options
+	var options goodput.Options
 	var save string
 	var markdown bool
 	cmd := &cobra.Command{
@@ -37,23 +37,23 @@ Exit codes: 0 everything was measured, 1 a measurement failed, 2 the command lin
   zrlbench goodput show goodput.json --markdown`,
 		Args: cobra.ArbitraryArgs, ValidArgs: goodput.Parts(),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o.Parts = args
-			if cmd.Flags().Changed("rounds") && o.Rounds < 1 {
-				return usagef("--rounds %d: give at least 1", o.Rounds)
+			options.Parts = args
+			if cmd.Flags().Changed("rounds") && options.Rounds < 1 {
+				return usagef("--rounds %d: give at least 1", options.Rounds)
 			}
-			return a.runGoodput(cmd.Context(), o, save, markdown, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			return a.runGoodput(cmd.Context(), options, save, markdown, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&save, "save", "", "write all figures to this file, as JSON")
 	fl.BoolVar(&markdown, "markdown", false, "output Markdown")
-	fl.BoolVar(&o.Quick, "quick", false, "measure a few cells for a second, to check that everything works")
-	fl.IntVar(&o.Rounds, "rounds", 0, "number of rounds (default 3, or 1 with --quick)")
-	fl.IntVar(&o.Seed, "seed", 0, "seed of the first round, which decides what is lost; those of the others follow")
-	fl.Float64SliceVar(&o.RTTs, "rtt", nil, "round trips of the part loss, in milliseconds (default 2,20,100)")
-	fl.Float64SliceVar(&o.Losses, "loss", nil, "losses of the part loss, in percent (default 0,0.1,1,5)")
-	fl.IntSliceVar(&o.MTUs, "mtu", nil, "MTUs of the part mtu (default 1280,9000)")
-	fl.StringSliceVar(&o.Only, "only", nil, "measure these sides only, of tcp-cubic,extended-udp,extended-tcp")
+	fl.BoolVar(&options.Quick, "quick", false, "measure a few cells for a second, to check that everything works")
+	fl.IntVar(&options.Rounds, "rounds", 0, "number of rounds (default 3, or 1 with --quick)")
+	fl.IntVar(&options.Seed, "seed", 0, "seed of the first round, which decides what is lost; those of the others follow")
+	fl.Float64SliceVar(&options.RTTs, "rtt", nil, "round trips of the part loss, in milliseconds (default 2,20,100)")
+	fl.Float64SliceVar(&options.Losses, "loss", nil, "losses of the part loss, in percent (default 0,0.1,1,5)")
+	fl.IntSliceVar(&options.MTUs, "mtu", nil, "MTUs of the part mtu (default 1280,9000)")
+	fl.StringSliceVar(&options.Only, "only", nil, "measure these sides only, of tcp-cubic,extended-udp,extended-tcp")
 	cmd.AddCommand(a.goodputShowCommand())
 	return cmd
 }
@@ -78,15 +78,15 @@ several files are put together.`,
 
 func (a *app) runGoodput(ctx context.Context, o goodput.Options, save string, markdown bool, stdout,
 	stderr io.Writer) error {
-	r, err := goodput.Run(ctx, o, stderr)
+	report, err := goodput.Run(ctx, o, stderr)
 	if err != nil {
 		return err
 	}
 	if save != "" {
-		err = r.Save(save)
+		err = report.Save(save)
 	}
 	// The results are printed even if they cannot be saved.
-	return errors.Join(err, a.writeGoodput(r, markdown, stdout), r.Err())
+	return errors.Join(err, a.writeGoodput(report, markdown, stdout), report.Err())
 }
 
 func (a *app) writeGoodput(r *goodput.Report, markdown bool, stdout io.Writer) error {

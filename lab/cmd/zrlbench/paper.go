@@ -119,8 +119,8 @@ type simulatedBcast struct {
 
 func (a *app) paperBcast(out io.Writer, setup bcast.Setup, clock float64) error {
 	var results []simulatedBcast
-	for _, v := range bcast.Variants() {
-		r, err := bcast.Run(setup, v)
+	for _, variant := range bcast.Variants() {
+		result, err := bcast.Run(setup, variant)
 		if errors.Is(err, bcast.ErrSetup) {
 			return usagef("paper bcast: %w", err)
 		}
@@ -128,7 +128,7 @@ func (a *app) paperBcast(out io.Writer, setup bcast.Setup, clock float64) error 
 			return err
 		}
 		results = append(results,
-			simulatedBcast{v, r.Cycles, float64(r.Cycles) * 1000 / clock, r.Segments, r.SyncCycles, r.Order, r.Events})
+			simulatedBcast{variant, result.Cycles, float64(result.Cycles) * 1000 / clock, result.Segments, result.SyncCycles, result.Order, result.Events})
 	}
 	if a.json {
 		return writeJSON(out, results)

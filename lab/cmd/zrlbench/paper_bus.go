@@ -22,19 +22,19 @@ type simulatedProgram struct {
 }
 
 // paperProgramCommand returns the command that simulates a program on soft processors.
-func (a *app) paperProgramCommand(p sharedbus.Program, does string, sizes []int) *cobra.Command {
+func (a *app) paperProgramCommand(program sharedbus.Program, does string, sizes []int) *cobra.Command {
 	var processors []int
 	var svg string
 	cmd := &cobra.Command{
-		Use: p.Name, Short: "Simulate " + does + " on soft processors with a shared memory", Args: cobra.NoArgs,
+		Use: program.Name, Short: "Simulate " + does + " on soft processors with a shared memory", Args: cobra.NoArgs,
 		Long: "Simulate " + does + ` on soft processors of an FPGA, with an MPI
 library whose messages pass through a shared memory on a bus that serves processors in turn. The
 speed-up is that over one processor.`,
-		Example: "  zrlbench paper " + p.Name + " --sizes 100,300 --processors 1,2,4,8",
+		Example: "  zrlbench paper " + program.Name + " --sizes 100,300 --processors 1,2,4,8",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var results []simulatedProgram
 			for _, n := range sizes {
-				one, err := p.Run(n, 1)
+				one, err := program.Run(n, 1)
 				if err != nil {
 					return usagef("--sizes: %w", err)
 				}
@@ -42,16 +42,16 @@ speed-up is that over one processor.`,
 					if err := cmd.Context().Err(); err != nil {
 						return err
 					}
-					r, err := p.Run(n, count)
+					result, err := program.Run(n, count)
 					if err != nil {
 						return usagef("--processors: %w", err)
 					}
 					results = append(results,
-						simulatedProgram{p.Name, n, count, r.Cycles, r.Milliseconds(),
-							float64(one.Cycles) / float64(r.Cycles), r.Events})
+						simulatedProgram{program.Name, n, count, result.Cycles, result.Milliseconds(),
+							float64(one.Cycles) / float64(result.Cycles), result.Events})
 				}
 			}
-			if err := drawAll(svg, programChart(p.Name, results)); err != nil {
+			if err := drawAll(svg, programChart(program.Name, results)); err != nil {
 				return err
 			}
 			if a.json {

@@ -47,16 +47,16 @@ Times are those of the queue alone, without network or processor.`,
 					return usagef("--depths: depth %d: must be 1 to %d", depth, twolevel.MaxDepth)
 				}
 				result := simulatedMatch{Benchmark: benchmark, Depth: depth}
-				for _, d := range twolevel.Designs() {
+				for _, design := range twolevel.Designs() {
 					if err := cmd.Context().Err(); err != nil {
 						return err
 					}
-					m, err := b.simulate(d, depth)
+					m, err := b.simulate(design, depth)
 					if err != nil {
 						return err
 					}
 					result.Designs = append(result.Designs,
-						simulatedDesign{d.Name, d.Lists, d.MHz, m.Cycles, d.Nanoseconds(m.Cycles), m.Events})
+						simulatedDesign{design.Name, design.Lists, design.MHz, m.Cycles, design.Nanoseconds(m.Cycles), m.Events})
 				}
 				if engine {
 					ns, err := measureEngine(depth, b.measure)

@@ -27,7 +27,7 @@ type scaleFlags struct {
 }
 
 func (a *app) paperScaleCommand() *cobra.Command {
-	var f scaleFlags
+	var flags scaleFlags
 	cmd := &cobra.Command{
 		Use: "scale", Short: "Predict collective calls by the number of ranks", Args: cobra.NoArgs,
 		Long: `Predict what collective calls take, by algorithm and number of ranks. The model executes the
@@ -46,27 +46,27 @@ measured within 1.25 times the fastest, and the ratios of predicted to measured 
   zrlbench paper scale --cluster cluster.yaml --svg plots
   zrlbench paper scale --compare table.yaml`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if f.compare != "" {
+			if flags.compare != "" {
 				for _, name := range []string{"collectives", "ranks", "bytes", "cluster", "measured", "svg"} {
 					if cmd.Flags().Changed(name) {
 						return usagef("--%s: --compare takes what was measured; leave it out", name)
 					}
 				}
-				return a.paperCompare(cmd.Context(), cmd.OutOrStdout(), f.compare)
+				return a.paperCompare(cmd.Context(), cmd.OutOrStdout(), flags.compare)
 			}
-			return a.paperScale(cmd.Context(), cmd.OutOrStdout(), &f)
+			return a.paperScale(cmd.Context(), cmd.OutOrStdout(), &flags)
 		},
 	}
 	fl := cmd.Flags()
-	fl.StringSliceVar(&f.collectives, "collectives", []string{"bcast", "allreduce", "alltoall"},
+	fl.StringSliceVar(&flags.collectives, "collectives", []string{"bcast", "allreduce", "alltoall"},
 		"collectives, of "+fmt.Sprint(choice.CollectiveNames()))
-	fl.IntSliceVar(&f.ranks, "ranks", []int{2, 8, 32, 128, 512},
+	fl.IntSliceVar(&flags.ranks, "ranks", []int{2, 8, 32, 128, 512},
 		fmt.Sprintf("numbers of ranks, 2 to %d", network.MaxRanks))
-	fl.StringSliceVar(&f.bytes, "bytes", []string{"8", "4KiB", "1MiB"}, "lengths of a vector, or of one rank's block")
-	fl.StringVar(&f.cluster, "cluster", "", "`file` that describes a cluster, as for zrlbench paper choose")
-	fl.StringVar(&f.measured, "measured", "", "`file` of zrlbench tune, to which the model is fitted")
-	fl.StringVar(&f.compare, "compare", "", "compare the model with this `file` of zrlbench tune")
-	svgFlag(cmd, &f.svg)
+	fl.StringSliceVar(&flags.bytes, "bytes", []string{"8", "4KiB", "1MiB"}, "lengths of a vector, or of one rank's block")
+	fl.StringVar(&flags.cluster, "cluster", "", "`file` that describes a cluster, as for zrlbench paper choose")
+	fl.StringVar(&flags.measured, "measured", "", "`file` of zrlbench tune, to which the model is fitted")
+	fl.StringVar(&flags.compare, "compare", "", "compare the model with this `file` of zrlbench tune")
+	svgFlag(cmd, &flags.svg)
 	return cmd
 }
 
@@ -74,38 +74,38 @@ measured within 1.25 times the fastest, and the ratios of predicted to measured 
 const maxLength = 1 << 30
 
 // request converts the flags into a prediction request.
-func (f *scaleFlags) request(ctx context.Context) (q predict.Request, err error) {
+func (f *scaleFlags) request(ctx context.Context) (req predict.Request, err error) {
 	for _, name := range f.collectives {
 		of, err := collectives.ParseName(name)
 		if err != nil {
-			return q, usagef("--collectives: %w", err)
+			return req, usagef("--collectives: %w", err)
 		}
-		q.Collectives = append(q.Collectives, of)
+		req.Collectives = append(req.Collectives, of)
 	}
 	for _, text := range f.bytes {
 		var n bytesize.Size
 		if err := n.UnmarshalText([]byte(text)); err != nil || n > maxLength || n%4 != 0 {
-			return q, usagef("--bytes %q: must be a multiple of 4 up to 1GiB, as in 64KiB", text)
+			return req, usagef("--bytes %q: must be a multiple of 4 up to 1GiB, as in 64KiB", text)
 		}
-		q.Bytes = append(q.Bytes, int(n))
+		req.Bytes = append(req.Bytes, int(n))
 	}
 	for _, n := range f.ranks {
 		if n < 2 || n > network.MaxRanks {
-			return q, usagef("--ranks: %d ranks: must be 2 to %d", n, network.MaxRanks)
+			return req, usagef("--ranks: %d ranks: must be 2 to %d", n, network.MaxRanks)
 		}
 	}
 	if len(f.ranks) == 0 {
-		return q, usagef("--ranks: give at least one number")
+		return req, usagef("--ranks: give at least one number")
 	}
-	q.Ranks = f.ranks
-	q.Cluster = predict.DefaultDescription(slices.Max(f.ranks))
+	req.Ranks = f.ranks
+	req.Cluster = predict.DefaultDescription(slices.Max(f.ranks))
 	if f.cluster != "" {
-		if q.Cluster, err = readFile(f.cluster, predict.Load); err != nil {
-			return q, err
+		if req.Cluster, err = readFile(f.cluster, predict.Load); err != nil {
+			return req, err
 		}
 	}
-	q.Fits, err = readFits(ctx, f.measured)
-	return q, err
+	req.Fits, err = readFits(ctx, f.measured)
+	return req, err
 }
 
 // readFile reads a file with load, and passes it the name to use in errors. The errors become usage errors.
@@ -139,16 +139,16 @@ func readFits(ctx context.Context, name string) ([]*predict.Fit, error) {
 	return fits, nil
 }
 
-func (a *app) paperScale(ctx context.Context, out io.Writer, f *scaleFlags) error {
-	q, err := f.request(ctx)
+func (a *app) paperScale(ctx context.Context, out io.Writer, flags *scaleFlags) error {
+	request, err := flags.request(ctx)
 	if err != nil {
 		return err
 	}
-	points, err := predict.Scale(ctx, q)
+	points, err := predict.Scale(ctx, request)
 	if err != nil {
 		return err
 	}
-	if err := drawAll(f.svg, scaleCharts(points)); err != nil {
+	if err := drawAll(flags.svg, scaleCharts(points)); err != nil {
 		return err
 	}
 	if a.json {
@@ -156,14 +156,14 @@ func (a *app) paperScale(ctx context.Context, out io.Writer, f *scaleFlags) erro
 	}
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprint(w, "COLLECTIVE\tBYTES\tALGORITHM")
-	for _, n := range q.Ranks {
+	for _, n := range request.Ranks {
 		fmt.Fprintf(w, "\t%d RANKS (µs)", n)
 	}
 	fmt.Fprintln(w)
 	for _, row := range scaleRows(points) {
 		p := row[0]
 		fmt.Fprintf(w, "%s\t%v\t%s", choice.CollectiveName(coll.Collective(p.Collective)), bytesize.Size(p.Bytes), p.By.Algorithm)
-		for _, n := range q.Ranks {
+		for _, n := range request.Ranks {
 			text := "-"
 			if i := slices.IndexFunc(row, func(p predict.Point) bool { return p.Ranks == n }); i >= 0 {
 				text = formatMicros(row[i].Nanoseconds)
@@ -182,15 +182,15 @@ func formatMicros(ns float64) string {
 
 // scaleRows groups consecutive points of the same algorithm and length.
 func scaleRows(points []predict.Point) (rows [][]predict.Point) {
-	for i, p := range points {
+	for i, point := range points {
 		if i > 0 {
-			if b := points[i-1]; b.Collective == p.Collective && b.Bytes == p.Bytes &&
-				b.By.Algorithm == p.By.Algorithm {
-				rows[len(rows)-1] = append(rows[len(rows)-1], p)
+			if b := points[i-1]; b.Collective == point.Collective && b.Bytes == point.Bytes &&
+				b.By.Algorithm == point.By.Algorithm {
+				rows[len(rows)-1] = append(rows[len(rows)-1], point)
 				continue
 			}
 		}
-		rows = append(rows, []predict.Point{p})
+		rows = append(rows, []predict.Point{point})
 	}
 	return rows
 }
@@ -206,18 +206,18 @@ func lengthText(n int) string {
 // scaleCharts returns a chart for each collective and length.
 func scaleCharts(points []predict.Point) (charts []chartFile) {
 	for _, row := range scaleRows(points) {
-		p := row[0]
-		of, n := choice.CollectiveName(coll.Collective(p.Collective)), bytesize.Size(p.Bytes)
+		point := row[0]
+		of, n := choice.CollectiveName(coll.Collective(point.Collective)), bytesize.Size(point.Bytes)
 		name := fmt.Sprintf("scale-%s-%v.svg", of, n)
 		if len(charts) == 0 || charts[len(charts)-1].name != name {
 			charts = append(charts, chartFile{name, chart.Chart{
-				Title: of + " of " + lengthText(p.Bytes) + ", predicted",
+				Title: of + " of " + lengthText(point.Bytes) + ", predicted",
 				X:     chart.Axis{Name: "ranks", Unit: chart.Counts},
 				Y:     chart.Axis{Name: "time", Unit: chart.Microseconds},
 			}})
 		}
 		c := &charts[len(charts)-1].chart
-		addLine(c, p.By.Algorithm)
+		addLine(c, point.By.Algorithm)
 		for _, p := range row {
 			addPoint(c, len(c.Series)-1, float64(p.Ranks), p.Nanoseconds/1000)
 		}
@@ -230,9 +230,9 @@ func (a *app) paperCompare(ctx context.Context, out io.Writer, name string) erro
 	if err != nil {
 		return err
 	}
-	c := predict.Compare(fits)
+	report := predict.Compare(fits)
 	if a.json {
-		return writeJSON(out, c)
+		return writeJSON(out, report)
 	}
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "CLASS\tRANKS\tFITTED\tCALLS\tBEST WITHIN 1.25\tWORST\tPREDICTED / MEASURED: P10\tP50\tP90")
@@ -240,17 +240,17 @@ func (a *app) paperCompare(ctx context.Context, out io.Writer, name string) erro
 		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d (%.1f %%)\t%.2f\t%.2f\t%.2f\t%.2f\n", class, ranks, fitted, o.Cases,
 			o.NearBest, 100*float64(o.NearBest)/float64(o.Cases), o.Worst, o.Low, o.Median, o.High)
 	}
-	for _, o := range c.Comparisons {
+	for _, o := range report.Comparisons {
 		fitted := "no"
 		if o.Fitted {
 			fitted = "yes"
 		}
 		row(string(o.Class), strconv.Itoa(o.Ranks), fitted, o)
 	}
-	row("all", "-", "-", c.Total)
+	row("all", "-", "-", report.Total)
 	fmt.Fprintln(w, "\nCLASS\tDEVIATION (%)\tCALL (ns)\tCOPY (ns/B)\tREDUCE (ns/B)\tPUBLISH (ns)\tVISIBLE "+
 		"(ns)\tSWITCH (ns)\tL (ns)\to (ns)\tO (ns/B)")
-	for _, p := range c.Parameters {
+	for _, p := range report.Parameters {
 		fmt.Fprintf(w, "%s\t%.1f\t%.0f\t%.3f\t%.3f\t%.0f\t%.0f\t%.0f\t%.0f\t%.0f\t%.3f\n", p.Class, 100*p.Deviation,
 			p.Host.Call, p.Host.Copy, p.Host.Reduce, p.Host.Publish, p.Host.Visible, p.Host.Switch, p.Link.Latency,
 			p.Link.Overhead, p.Link.OverheadByte)
@@ -293,24 +293,24 @@ fitted to a table that zrlbench tune has measured (--measured).`,
 }
 
 func (a *app) paperChoose(ctx context.Context, out io.Writer, name, measured, file string) error {
-	d, err := readFile(name, predict.Load)
+	description, err := readFile(name, predict.Load)
 	if err != nil {
 		return err
 	}
-	if d.Ranks > predict.MaxChosenRanks {
-		return usagef("%s: ranks: %d is outside 2 to %d", name, d.Ranks, predict.MaxChosenRanks)
+	if description.Ranks > predict.MaxChosenRanks {
+		return usagef("%s: ranks: %d is outside 2 to %d", name, description.Ranks, predict.MaxChosenRanks)
 	}
-	if d.HasFPGAs() {
+	if description.HasFPGAs() {
 		if measured != "" || file != "" {
 			return usagef("%s: %w; leave out --measured and --output", name, predict.ErrFPGA)
 		}
-		return a.paperUpstream(ctx, out, d)
+		return a.paperUpstream(ctx, out, description)
 	}
 	fits, err := readFits(ctx, measured)
 	if err != nil {
 		return err
 	}
-	table, all, err := predict.Choose(ctx, d, fits)
+	table, all, err := predict.Choose(ctx, description, fits)
 	if err != nil {
 		return err
 	}

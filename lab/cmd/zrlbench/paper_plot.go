@@ -54,20 +54,20 @@ func addPoint(c *chart.Chart, i int, x, y float64) {
 
 // figureCharts returns a chart for each number of nodes, as in figures 18 to 21 of the source.
 func figureCharts(cells []bcast.Cell) (charts []chartFile) {
-	for i, c := range cells {
-		if i == 0 || cells[i-1].Nodes != c.Nodes {
-			charts = append(charts, chartFile{fmt.Sprintf("bcast-%d.svg", c.Nodes), chart.Chart{
+	for i, cell := range cells {
+		if i == 0 || cells[i-1].Nodes != cell.Nodes {
+			charts = append(charts, chartFile{fmt.Sprintf("bcast-%d.svg", cell.Nodes), chart.Chart{
 				Title: fmt.Sprintf("Atomic broadcasts of %d nodes: time with a fixed order by that with a changed one",
-					c.Nodes),
+					cell.Nodes),
 				X: chart.Axis{Name: "message length", Unit: chart.MessageBytes},
 				Y: chart.Axis{Name: "ratio of times", Unit: chart.Multiple},
 			}})
 		}
 		drawn := &charts[len(charts)-1].chart
-		if i == 0 || cells[i-1].Nodes != c.Nodes || cells[i-1].BusyBytes != c.BusyBytes {
-			addLine(drawn, fmt.Sprintf("%d bytes under way", c.BusyBytes))
+		if i == 0 || cells[i-1].Nodes != cell.Nodes || cells[i-1].BusyBytes != cell.BusyBytes {
+			addLine(drawn, fmt.Sprintf("%d bytes under way", cell.BusyBytes))
 		}
-		addPoint(drawn, len(drawn.Series)-1, float64(c.Bytes), c.Ratio)
+		addPoint(drawn, len(drawn.Series)-1, float64(cell.Bytes), cell.Ratio)
 	}
 	return charts
 }
@@ -79,15 +79,15 @@ func matchChart(benchmark string, results []simulatedMatch) []chartFile {
 		X:     chart.Axis{Name: "depth", Unit: chart.Counts}, Y: chart.Axis{Name: "time", Unit: chart.Microseconds},
 	}
 	engine := chart.Series{Name: "engine, measured", Kind: chart.Ours}
-	for _, r := range results {
-		for i, d := range r.Designs {
+	for _, match := range results {
+		for i, d := range match.Designs {
 			if i == len(c.Series) {
 				addLine(&c, d.Name)
 			}
-			addPoint(&c, i, float64(r.Depth), d.Time/1000)
+			addPoint(&c, i, float64(match.Depth), d.Time/1000)
 		}
-		if r.Engine != nil {
-			engine.Points = append(engine.Points, chart.Point{X: float64(r.Depth), Y: *r.Engine / 1000})
+		if match.Engine != nil {
+			engine.Points = append(engine.Points, chart.Point{X: float64(match.Depth), Y: *match.Engine / 1000})
 		}
 	}
 	c.Series = append(c.Series, engine)

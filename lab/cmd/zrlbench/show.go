@@ -45,24 +45,24 @@ machine or workload that does not exist.`,
 			if len(args) == 0 {
 				return a.listRuns(stdout)
 			}
-			r, err := loadRun(args[0])
+			report, err := loadRun(args[0])
 			if err != nil {
 				return err
 			}
 			if len(args) > 1 {
-				if r, err = r.Select(args[1:]...); err != nil {
+				if report, err = report.Select(args[1:]...); err != nil {
 					return err
 				}
 			}
 			switch {
 			case into != "":
-				return writeSummary(r, into, out.svg)
+				return writeSummary(report, into, out.svg)
 			case targets && a.json:
-				return writeJSON(stdout, r.WithTargets().Targets)
+				return writeJSON(stdout, report.WithTargets().Targets)
 			case targets:
-				return r.PrintTargets(func(line string) error { _, err := fmt.Fprintln(stdout, line); return err })
+				return report.PrintTargets(func(line string) error { _, err := fmt.Fprintln(stdout, line); return err })
 			}
-			return a.writeBench(r, &out, stdout)
+			return a.writeBench(report, &out, stdout)
 		},
 	}
 	out.addFlags(cmd)
@@ -102,15 +102,15 @@ type archivedRun struct {
 func (a *app) listRuns(stdout io.Writer) error {
 	all := []archivedRun{}
 	for _, name := range results.Names() {
-		r, err := loadRun(name)
+		report, err := loadRun(name)
 		if err != nil {
 			return err
 		}
-		run := archivedRun{Name: name, Machine: r.Machine, Targets: len(r.Targets), Tables: len(r.Tables)}
-		for _, res := range r.Results {
+		run := archivedRun{Name: name, Machine: report.Machine, Targets: len(report.Targets), Tables: len(report.Tables)}
+		for _, res := range report.Results {
 			run.Workloads = append(run.Workloads, res.Workload)
 		}
-		for _, v := range r.Targets {
+		for _, v := range report.Targets {
 			if v.Met {
 				run.Met++
 			}
@@ -131,16 +131,16 @@ func (a *app) listRuns(stdout io.Writer) error {
 
 // writeSummary updates the summary in a document. If plots names a folder, it also draws the plots that the document
 // shows.
-func writeSummary(r *bench.Report, document, plots string) error {
+func writeSummary(report *bench.Report, document, plots string) error {
 	// The document comes first: if it has no place for the table, no plot is changed.
-	if err := r.Update(document); err != nil || plots == "" {
+	if err := report.Update(document); err != nil || plots == "" {
 		return err
 	}
 	text, err := os.ReadFile(document)
 	if err != nil {
 		return err
 	}
-	return r.Draw(plots, func(name string) bool { return strings.Contains(string(text), "/"+name+".svg)") })
+	return report.Draw(plots, func(name string) bool { return strings.Contains(string(text), "/"+name+".svg)") })
 }
 
 // archiveFolder is the folder of the repository that contains the archived measurements.
@@ -160,7 +160,7 @@ Run it in the root of the repository. "zrlbench show" of the next build lists th
 Exit codes: 0 success, 1 a file cannot be read or written, 2 wrong command line.`,
 		Example: `  zrlbench archive bin/bench/bench.json`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			r, name, err := loadArchive(args[0])
+			report, name, err := loadArchive(args[0])
 			if err != nil {
 				return err
 			}
@@ -168,7 +168,7 @@ Exit codes: 0 success, 1 a file cannot be read or written, 2 wrong command line.
 			if _, err := os.Stat(file); !replace && !errors.Is(err, fs.ErrNotExist) {
 				return fmt.Errorf("archive %s: %s exists already; replace it with --replace", args[0], file)
 			}
-			if err := r.Save(file); err != nil {
+			if err := report.Save(file); err != nil {
 				return err
 			}
 			if a.json {

@@ -17,7 +17,7 @@ import (
 )
 
 func (a *app) tuneCommand() *cobra.Command {
-	var o tune.Options
+	var options tune.Options
 	var output, maxBytes string
 	cmd := &cobra.Command{
 		Use: "tune", Short: "Measure the algorithms of collectives, and make the table that chooses between them",
@@ -48,23 +48,23 @@ Exit codes: 0 everything was measured, 1 a measurement failed, 2 the command lin
 				if err := size.UnmarshalText([]byte(maxBytes)); err != nil || size < 1 {
 					return usagef("--max-bytes %q: give a size, as in 64KiB or 16MiB", maxBytes)
 				}
-				o.MaxBytes = int(size)
+				options.MaxBytes = int(size)
 			}
-			return a.runTune(cmd.Context(), o, output, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			return a.runTune(cmd.Context(), options, output, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&output, "output", "", "write the table to this file")
-	fl.BoolVar(&o.Quick, "quick", false, "measure a few small steps, to check that everything works")
-	fl.StringSliceVar(&o.Transports, "transports", nil,
+	fl.BoolVar(&options.Quick, "quick", false, "measure a few small steps, to check that everything works")
+	fl.StringSliceVar(&options.Transports, "transports", nil,
 		"transports: shm for ranks that share memory, udp or tcp for others (default shm,udp)")
-	fl.IntSliceVar(&o.Ranks, "ranks", nil, "numbers of ranks (default 2,4,8, or 2,4 with --quick)")
-	fl.StringSliceVar(&o.Collectives, "collectives", nil,
+	fl.IntSliceVar(&options.Ranks, "ranks", nil, "numbers of ranks (default 2,4,8, or 2,4 with --quick)")
+	fl.StringSliceVar(&options.Collectives, "collectives", nil,
 		"measure these collectives only, of "+strings.Join(choice.CollectiveNames(), ", "))
 	fl.StringVar(&maxBytes, "max-bytes", "",
 		"length of the longest vector, or of all its blocks (default 2MiB, or 32KiB with --quick)")
-	fl.IntVar(&o.Rounds, "rounds", 0, "number of rounds (default 5, or 1 with --quick)")
-	fl.DurationVar(&o.Limit, "limit", 0, "time limit; the rounds that are complete by then count (default 30m)")
+	fl.IntVar(&options.Rounds, "rounds", 0, "number of rounds (default 5, or 1 with --quick)")
+	fl.DurationVar(&options.Limit, "limit", 0, "time limit; the rounds that are complete by then count (default 30m)")
 	cmd.AddCommand(a.tuneShowCommand())
 	return cmd
 }
@@ -93,7 +93,7 @@ which algorithm is chosen. By default print the built-in table.`,
 	}
 }
 
-func (a *app) runTune(ctx context.Context, o tune.Options, output string, stdout, stderr io.Writer) (err error) {
+func (a *app) runTune(ctx context.Context, options tune.Options, output string, stdout, stderr io.Writer) (err error) {
 	var file *os.File
 	if output != "" { // first, so that an unwritable file fails before minutes of measuring
 		if file, err = os.CreateTemp(filepath.Dir(output), ".zrlbench-tune-"); err != nil {
@@ -104,15 +104,15 @@ func (a *app) runTune(ctx context.Context, o tune.Options, output string, stdout
 			_ = os.Remove(file.Name()) // exists only if the table was not written
 		}()
 	}
-	r, err := tune.Run(ctx, o, stderr)
+	report, err := tune.Run(ctx, options, stderr)
 	if err != nil {
 		return err
 	}
 	if file != nil {
-		err = save(r.Table, file, output)
+		err = save(report.Table, file, output)
 	}
 	// The results are printed even if they cannot be saved.
-	return errors.Join(err, a.writeTable(r.Table, stdout), r.Err())
+	return errors.Join(err, a.writeTable(report.Table, stdout), report.Err())
 }
 
 func (a *app) writeTable(t *collectives.Table, stdout io.Writer) error {

@@ -118,11 +118,11 @@ type Result struct {
 }
 
 // Run simulates a broadcast. Errors are of type *SetupError.
-func Run(setup Setup, v Variant) (Result, error) {
+func Run(setup Setup, variant Variant) (Result, error) {
 	if err := setup.validate(); err != nil {
 		return Result{}, err
 	}
-	form := variants[v].form
+	form := variants[variant].form
 	status := make([]coll.Status, setup.Nodes)
 	for r := range status {
 		status[r] = coll.StatusOf(setup.BusyBytes[r])
@@ -130,14 +130,14 @@ func Run(setup Setup, v Variant) (Result, error) {
 	order := coll.TransmissionOrder(setup.Root, status, form)
 	call := coll.Call{Collective: coll.Bcast, Ranks: setup.Nodes, Root: setup.Root, Bytes: setup.Bytes, Order: order,
 		OrderForm: form, Flows: true, NoCredit: true}
-	result := Result{Variant: v, Segments: 1, Order: order}
-	if v == Pipelined {
+	result := Result{Variant: variant, Segments: 1, Order: order}
+	if variant == Pipelined {
 		whole := numWords(setup.Bytes, setup.Word) * setup.Word
 		call.Segment = coll.PipelineSegment(setup.Nodes, whole, setup.Word, float64(syncCycles), 1/float64(setup.Word))
 		result.Segments = numWords(setup.Bytes, call.Segment)
 	}
 	result.SyncCycles = sim.Cycle(result.Segments) * syncCycles
-	algorithm, err := coll.Find(coll.Bcast, variants[v].algorithm)
+	algorithm, err := coll.Find(coll.Bcast, variants[variant].algorithm)
 	if err != nil {
 		return Result{}, err
 	}

@@ -76,16 +76,16 @@ func (n *node) request() {
 	if n.out.Len() == 0 {
 		return
 	}
-	o := n.out.Head()
-	next := n.machine.nodes[o.step.Dest()]
-	if o.next != nil || o.step.Receives() && !o.requested || next.in.Len() == 0 {
+	op := n.out.Head()
+	next := n.machine.nodes[op.step.Dest()]
+	if op.next != nil || op.step.Receives() && !op.requested || next.in.Len() == 0 {
 		return
 	}
 	to := next.in.Head()
 	if n.machine.nodes[to.step.Peer] != n {
 		return
 	}
-	o.next, to.prev = to, o
+	op.next, to.prev = to, op
 	n.machine.clock.After(hopCycles, to.onRequest)
 }
 

@@ -63,15 +63,15 @@ type message struct {
 
 // newMessage returns a message, which may be recycled.
 func (m *machine) newMessage(k kind, from, to *rank, bytes int) *message {
-	p := m.free
-	if p == nil {
-		p = &message{machine: m}
-		p.callback = func() { p.next(p) }
+	msg := m.free
+	if msg == nil {
+		msg = &message{machine: m}
+		msg.callback = func() { msg.next(msg) }
 	} else {
-		m.free = p.chain
+		m.free = msg.chain
 	}
-	p.kind, p.from, p.to, p.bytes, p.length, p.send, p.recv, p.chain = k, from, to, bytes, bytes, 0, 0, nil
-	return p
+	msg.kind, msg.from, msg.to, msg.bytes, msg.length, msg.send, msg.recv, msg.chain = k, from, to, bytes, bytes, 0, 0, nil
+	return msg
 }
 
 func (p *message) release() { p.chain, p.machine.free = p.machine.free, p }
@@ -111,19 +111,19 @@ func (p *message) transferTimes(byte float64) (first, all sim.Cycle) {
 
 // depart sends the message when the sender's interfaces are free.
 func (p *message) depart() {
-	m, l := p.machine, p.link()
+	m, link := p.machine, p.link()
 	now := m.clock.Now()
 	if p.from.host == p.to.host {
-		p.last += toCycles(l.Latency)
-		p.scheduleAt(now+toCycles(l.Latency), (*message).arrive)
+		p.last += toCycles(link.Latency)
+		p.scheduleAt(now+toCycles(link.Latency), (*message).arrive)
 		return
 	}
-	first, all := p.transferTimes(l.GapByte)
+	first, all := p.transferTimes(link.GapByte)
 	out := &m.hosts[p.from.host].sendFree
 	begin := max(now, *out)
-	*out = begin + max(toCycles(l.Gap), all)
+	*out = begin + max(toCycles(link.Gap), all)
 	p.first, p.last = begin+first, max(p.last, begin+all)
-	latency := toCycles(l.Latency)
+	latency := toCycles(link.Latency)
 	if from, to := m.switchOf(p.from.host), m.switchOf(p.to.host); from != to {
 		first, all := p.transferTimes(m.Uplink.GapByte)
 		a, b := &m.switches[from].sendFree, &m.switches[to].recvFree
@@ -170,14 +170,14 @@ func (p *message) arrive() {
 func (m *machine) publishCost() sim.Cycle { return toCycles(m.Host.Publish) }
 
 // stepCost returns the processor time of a step that sends and receives no message.
-func (m *machine) stepCost(s *coll.Step) sim.Cycle {
-	switch s.Kind {
+func (m *machine) stepCost(step *coll.Step) sim.Cycle {
+	switch step.Kind {
 	case coll.StepCopy:
-		return toCycles(float64(s.Len) * m.Host.Copy)
+		return toCycles(float64(step.Len) * m.Host.Copy)
 	case coll.StepPack:
-		return toCycles(float64(s.Count*s.Len) * m.Host.Copy)
+		return toCycles(float64(step.Count*step.Len) * m.Host.Copy)
 	case coll.StepReduce, coll.StepReduceRight:
-		return toCycles(float64(s.Len) * m.Host.Reduce)
+		return toCycles(float64(step.Len) * m.Host.Reduce)
 	case coll.StepPublish, coll.StepAwait:
 		return m.publishCost()
 	}

@@ -233,13 +233,13 @@ func (r *rank) transmit(p *message, number int) {
 }
 
 func (r *rank) send(to *rank, n, number int) {
-	p := r.machine.newMessage(kindEager, r, to, n)
-	if n <= p.link().Eager {
-		r.transmit(p, number)
+	msg := r.machine.newMessage(kindEager, r, to, n)
+	if n <= msg.link().Eager {
+		r.transmit(msg, number)
 		return
 	}
-	p.kind, p.bytes, p.send = kindRequest, 0, number
-	r.transmit(p, 0)
+	msg.kind, msg.bytes, msg.send = kindRequest, 0, number
+	r.transmit(msg, 0)
 }
 
 // reply sends a message about the data of p to the sender of p.
@@ -250,86 +250,86 @@ func (r *rank) reply(p *message, k kind) {
 
 // post posts a receive. If there is an unexpected message for it, it matches the two.
 func (r *rank) post(peer, number int) {
-	p := r.unexpected[peer]
+	msg := r.unexpected[peer]
 	switch {
-	case p == nil:
+	case msg == nil:
 		r.posted = append(r.posted, postedRecv{peer, number})
 		return
-	case p.chain == nil:
+	case msg.chain == nil:
 		delete(r.unexpected, peer)
 	default:
-		r.unexpected[peer] = p.chain
+		r.unexpected[peer] = msg.chain
 	}
-	if p.kind == kindEager {
-		r.enqueueWork(item{kind: itemCopy, cost: toCycles(float64(p.bytes) * r.machine.Host.Copy), number: number})
-		p.release()
+	if msg.kind == kindEager {
+		r.enqueueWork(item{kind: itemCopy, cost: toCycles(float64(msg.bytes) * r.machine.Host.Copy), number: number})
+		msg.release()
 		return
 	}
-	r.fetch(p, number)
+	r.fetch(msg, number)
 }
 
 // receive handles a message that the processor has accepted.
-func (r *rank) receive(p *message) {
-	switch p.kind {
+func (r *rank) receive(msg *message) {
+	switch msg.kind {
 	case kindEager, kindRequest:
-		r.match(p)
+		r.match(msg)
 	case kindClear:
-		p.kind, p.from, p.to, p.bytes = kindData, r, p.from, p.length
-		r.transmit(p, 0)
+		msg.kind, msg.from, msg.to, msg.bytes = kindData, r, msg.from, msg.length
+		r.transmit(msg, 0)
 	case kindData:
-		number := p.recv
-		r.reply(p, kindAck)
+		number := msg.recv
+		r.reply(msg, kindAck)
 		r.completeStep(number)
 	case kindAck:
-		number := p.send
-		p.release()
+		number := msg.send
+		msg.release()
 		r.completeStep(number)
 	default:
-		r.onFlowMessage(p)
+		r.onFlowMessage(msg)
 	}
 }
 
-func (r *rank) match(p *message) {
-	i := slices.IndexFunc(r.posted, func(q postedRecv) bool { return q.peer == p.from.number })
+func (r *rank) match(msg *message) {
+	i := slices.IndexFunc(r.posted, func(q postedRecv) bool { return q.peer == msg.from.number })
 	if i < 0 {
-		r.storeUnexpected(p)
+		r.storeUnexpected(msg)
 		return
 	}
 	number := r.posted[i].number
 	r.posted = slices.Delete(r.posted, i, i+1)
-	if p.kind == kindRequest {
-		r.fetch(p, number)
+	if msg.kind == kindRequest {
+		r.fetch(msg, number)
 		return
 	}
-	p.release()
+	msg.release()
 	r.completeStep(number)
 }
 
 // storeUnexpected stores a message until its receive is posted.
-func (r *rank) storeUnexpected(p *message) {
-	p.chain = nil
-	last := r.unexpected[p.from.number]
+func (r *rank) storeUnexpected(msg *message) {
+	msg.chain = nil
+	last := r.unexpected[msg.from.number]
 	if last == nil {
 		if r.unexpected == nil {
 			r.unexpected = map[int]*message{}
 		}
-		r.unexpected[p.from.number] = p
+		r.unexpected[msg.from.number] = msg
 		return
 	}
 	for last.chain != nil {
 		last = last.chain
 	}
-	last.chain = p
+	last.chain = msg
 }
 
 // fetch asks the sender for the data that a request announced, or copies the data from the sender's memory.
-func (r *rank) fetch(p *message, number int) {
-	if l := p.link(); l.Pulls {
-		r.enqueueWork(item{kind: itemPull, cost: toCycles(float64(p.length) * l.OverheadByte), number: number, message: p})
+func (r *rank) fetch(msg *message, number int) {
+	if l := msg.link(); l.Pulls {
+		r.enqueueWork(item{kind: itemPull, cost: toCycles(float64(msg.length) * l.OverheadByte), number: number, message: msg})
 		return
 	}
-	p.recv = number
-	r.reply(p, kindClear)
+	msg.recv = number
+	r.reply(msg, kindClear)
 }
 
 // Flows.

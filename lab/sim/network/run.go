@@ -51,21 +51,21 @@ func (c *Cluster) Run(a *coll.Algorithm, call coll.Call) (Result, error) {
 }
 
 // newMachine returns a machine that is to execute a call. The error is a *coll.CallError.
-func newMachine(c *Cluster, a *coll.Algorithm, call *coll.Call) (*machine, error) {
-	m := &machine{Cluster: *c, algorithm: a, ranks: make([]rank, c.Ranks), hosts: make([]host, c.hosts())}
+func newMachine(cluster *Cluster, algorithm *coll.Algorithm, call *coll.Call) (*machine, error) {
+	m := &machine{Cluster: *cluster, algorithm: algorithm, ranks: make([]rank, cluster.Ranks), hosts: make([]host, cluster.hosts())}
 	var err error
 	if m.barrier, err = coll.Find(coll.Barrier, "dissemination"); err != nil {
 		return nil, err
 	}
-	if c.PerSwitch > 0 {
-		m.switches = make([]port, m.switchOf(c.hosts()-1)+1)
+	if cluster.PerSwitch > 0 {
+		m.switches = make([]port, m.switchOf(cluster.hosts()-1)+1)
 	}
 	for i := range m.ranks {
 		r := &m.ranks[i]
-		r.machine, r.number, r.host, r.call = m, i, i/c.PerHost, *call
+		r.machine, r.number, r.host, r.call = m, i, i/cluster.PerHost, *call
 		r.call.Rank = i
 		r.endFunc = r.finishItem
-		if err := a.PrepareCall(&r.call); err != nil {
+		if err := algorithm.PrepareCall(&r.call); err != nil {
 			return nil, err
 		}
 	}

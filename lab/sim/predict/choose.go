@@ -39,23 +39,23 @@ type ChoiceResult struct {
 // Choose returns a table for a cluster, for communicators of 2, 4, 8 and so on up to all ranks. Its entries are the
 // algorithm and segment size that are fastest in the model, and never slower there than the choice of the built-in
 // table. The error is a *network.ClusterError, ErrFPGA, or the error of ctx.
-func Choose(ctx context.Context, d *Description, fits []*Fit) (*collectives.Table, []ChoiceResult, error) {
-	if d.HasFPGAs() {
+func Choose(ctx context.Context, description *Description, fits []*Fit) (*collectives.Table, []ChoiceResult, error) {
+	if description.HasFPGAs() {
 		return nil, nil, ErrFPGA
 	}
-	whole := d.Cluster(d.Ranks, fits)
+	whole := description.Cluster(description.Ranks, fits)
 	doc := &collectives.Document{Version: collectives.Version, Estimated: true}
 	var all []ChoiceResult
-	for _, ranks := range PowersOfTwo(d.Ranks) {
-		c := d.communicator(ranks, fits)
-		class := choice.ClassOf(c.SharesMemory(), whole.Oversubscribed()) // the class depends on hosts, not on communicators
+	for _, ranks := range PowersOfTwo(description.Ranks) {
+		cluster := description.communicator(ranks, fits)
+		class := choice.ClassOf(cluster.SharesMemory(), whole.Oversubscribed()) // the class depends on hosts, not on communicators
 		t := doc.Class(class)
 		if *t == nil {
-			*t = &collectives.ClassTable{Transport: "model", Link: collectives.Link(mainLink(&c))}
+			*t = &collectives.ClassTable{Transport: "model", Link: collectives.Link(mainLink(&cluster))}
 		}
 		link := choice.Link((*t).Link) // as the engine has one link per class
 		for op := coll.Barrier; op <= coll.Exscan; op++ {
-			e, chosen, err := chooseCollective(ctx, &c, class, op, link)
+			e, chosen, err := chooseCollective(ctx, &cluster, class, op, link)
 			if err != nil {
 				return nil, nil, err
 			}
@@ -72,48 +72,48 @@ func Choose(ctx context.Context, d *Description, fits []*Fit) (*collectives.Tabl
 }
 
 // chooseCollective returns the table entry for a collective.
-func chooseCollective(ctx context.Context, c *network.Cluster, class choice.Class, of coll.Collective,
+func chooseCollective(ctx context.Context, cluster *network.Cluster, class choice.Class, of coll.Collective,
 	link choice.Link) (collectives.Entry, []ChoiceResult, error) {
-	e := collectives.Entry{Collective: collectives.Collective(of), Ranks: c.Ranks, Bytes: lengths(of, c.Ranks)}
+	entry := collectives.Entry{Collective: collectives.Collective(of), Ranks: cluster.Ranks, Bytes: lengths(of, cluster.Ranks)}
 	var all []ChoiceResult
-	for i, n := range e.Bytes {
-		builtIn := builtInChoice(c, class, of, n)
-		for _, by := range candidates(c, of, n, builtIn) {
+	for i, n := range entry.Bytes {
+		builtIn := builtInChoice(cluster, class, of, n)
+		for _, by := range candidates(cluster, of, n, builtIn) {
 			if err := ctx.Err(); err != nil {
-				return e, nil, err
+				return entry, nil, err
 			}
-			r, err := simulateCall(c, of, n, resolveSegment(by, c.Ranks, n, link))
+			result, err := simulateCall(cluster, of, n, resolveSegment(by, cluster.Ranks, n, link))
 			if _, ok := errors.AsType[*coll.CallError](err); ok {
 				continue
 			}
 			if err != nil {
-				return e, nil, err
+				return entry, nil, err
 			}
-			k := slices.IndexFunc(e.Medians, func(s collectives.Series) bool { return s.Choice == by })
+			k := slices.IndexFunc(entry.Medians, func(s collectives.Series) bool { return s.Choice == by })
 			if k < 0 {
-				k = len(e.Medians)
-				e.Medians = append(e.Medians, collectives.Series{Choice: by, Micros: make([]float64, len(e.Bytes))})
+				k = len(entry.Medians)
+				entry.Medians = append(entry.Medians, collectives.Series{Choice: by, Micros: make([]float64, len(entry.Bytes))})
 			}
-			e.Medians[k].Micros[i] = math.Round(r.Nanoseconds) / 1000
+			entry.Medians[k].Micros[i] = math.Round(result.Nanoseconds) / 1000
 			if by == builtIn {
-				all = append(all, ChoiceResult{Class: class, Collective: e.Collective, Ranks: c.Ranks, Bytes: n, BuiltIn: by})
+				all = append(all, ChoiceResult{Class: class, Collective: entry.Collective, Ranks: cluster.Ranks, Bytes: n, BuiltIn: by})
 			}
 		}
 	}
-	e.Decide(1)
+	entry.Decide(1)
 	for i := range all { // one choice for each length
-		o := &all[i]
-		o.By = entryChoice(&e, o.Bytes)
-		for _, s := range e.Medians {
-			if s.Choice == o.By {
-				o.Nanoseconds = 1000 * s.Micros[i]
+		result := &all[i]
+		result.By = entryChoice(&entry, result.Bytes)
+		for _, s := range entry.Medians {
+			if s.Choice == result.By {
+				result.Nanoseconds = 1000 * s.Micros[i]
 			}
-			if s.Choice == o.BuiltIn {
-				o.BuiltInNanoseconds = 1000 * s.Micros[i]
+			if s.Choice == result.BuiltIn {
+				result.BuiltInNanoseconds = 1000 * s.Micros[i]
 			}
 		}
 	}
-	return e, all, nil
+	return entry, all, nil
 }
 
 // lengths returns the lengths at which calls of a collective are predicted.
@@ -143,25 +143,25 @@ func builtInChoice(c *network.Cluster, class choice.Class, of coll.Collective, n
 const hopeless = 10
 
 // candidates returns the choices to try for a call. The choice of the built-in table is one of them.
-func candidates(c *network.Cluster, of coll.Collective, n int, builtIn choice.Choice) []choice.Choice {
+func candidates(cluster *network.Cluster, of coll.Collective, n int, builtIn choice.Choice) []choice.Choice {
 	var list []choice.Choice
 	var times []float64
-	link := mainLink(c)
+	link := mainLink(cluster)
 	add := func(a *coll.Algorithm, segment int) {
 		by := choice.Choice{Algorithm: a.Name, Segment: segment}
-		cost, err := a.Cost(coll.Call{Collective: of, Ranks: c.Ranks, Bytes: n, Elem: elem, Flows: true,
-			Shared: c.SharedBytes(), Segment: resolveSegment(by, c.Ranks, n, link).Segment})
+		cost, err := a.Cost(coll.Call{Collective: of, Ranks: cluster.Ranks, Bytes: n, Elem: elem, Flows: true,
+			Shared: cluster.SharedBytes(), Segment: resolveSegment(by, cluster.Ranks, n, link).Segment})
 		if err == nil {
-			list, times = append(list, by), append(times, cost.Time(link.Alpha, link.Beta, c.Host.Reduce))
+			list, times = append(list, by), append(times, cost.Time(link.Alpha, link.Beta, cluster.Host.Reduce))
 		}
 	}
-	for _, a := range coll.Algorithms(of) {
-		if !a.Segmented || n <= chooseSegments[1] {
-			add(a, 0)
+	for _, algorithm := range coll.Algorithms(of) {
+		if !algorithm.Segmented || n <= chooseSegments[1] {
+			add(algorithm, 0)
 		}
 		for _, s := range chooseSegments {
-			if a.Segmented && s < n && (s != choice.AutoSegment || a.Name == choice.AutoAlgorithm) {
-				add(a, s)
+			if algorithm.Segmented && s < n && (s != choice.AutoSegment || algorithm.Name == choice.AutoAlgorithm) {
+				add(algorithm, s)
 			}
 		}
 	}
@@ -213,27 +213,27 @@ var fpgaAlgorithms = [...]string{"flat", "toggle", "chain", "tree"}
 // ChooseUpstream returns the value of collectives.upstream that is faster on a cluster with FPGAs. It compares the
 // means of the logarithms of the times of all calls. The error is a *network.ClusterError or the error of ctx.
 func ChooseUpstream(ctx context.Context, d *Description) (string, []Upstream, error) {
-	c := d.Cluster(d.Ranks, nil)
+	cluster := d.Cluster(d.Ranks, nil)
 	var all []Upstream
 	sum := 0.0
 	for _, of := range [...]coll.Collective{coll.Bcast, coll.Reduce, coll.Gather, coll.Scatter} {
-		for _, n := range lengths(of, c.Ranks) {
+		for _, n := range lengths(of, cluster.Ranks) {
 			var times [len(upstreams)]float64
 			for i, name := range upstreams {
 				a, err := coll.Find(of, name)
 				if err != nil {
 					return "", nil, err
 				}
-				r, err := c.Run(a, fpgaCall(of, c.Ranks, n))
+				result, err := cluster.Run(a, fpgaCall(of, cluster.Ranks, n))
 				if err == nil {
 					err = ctx.Err()
 				}
 				if err != nil {
 					return "", nil, err
 				}
-				times[i] = r.Nanoseconds
+				times[i] = result.Nanoseconds
 			}
-			all = append(all, Upstream{collectives.Collective(of), c.Ranks, n, times[0], times[1]})
+			all = append(all, Upstream{collectives.Collective(of), cluster.Ranks, n, times[0], times[1]})
 			sum += math.Log(times[1] / times[0])
 		}
 	}

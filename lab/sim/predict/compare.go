@@ -55,21 +55,21 @@ type ClassCases struct {
 // Compare compares each fit with the calls to which it was fitted, and with calls of more ranks.
 func Compare(fits []*Fit) ComparisonReport {
 	var all ComparisonReport
-	for _, f := range fits {
-		link := f.Parameters.Network
-		if sharesMemory(f.Class) {
-			link = f.Parameters.Memory
+	for _, fit := range fits {
+		link := fit.Parameters.Network
+		if sharesMemory(fit.Class) {
+			link = fit.Parameters.Memory
 		}
-		all.Parameters = append(all.Parameters, ClassParameters{f.Class, f.Deviation, f.Parameters.Host, link})
-		all.Cases = append(all.Cases, ClassCases{f.Class, f.Cases})
-		for i := range f.Cases {
-			c := &f.Cases[i]
+		all.Parameters = append(all.Parameters, ClassParameters{fit.Class, fit.Deviation, fit.Parameters.Host, link})
+		all.Cases = append(all.Cases, ClassCases{fit.Class, fit.Cases})
+		for i := range fit.Cases {
+			c := &fit.Cases[i]
 			k := slices.IndexFunc(all.Comparisons,
-				func(o Comparison) bool { return o.Class == f.Class && o.Ranks == c.Ranks })
+				func(o Comparison) bool { return o.Class == fit.Class && o.Ranks == c.Ranks })
 			if k < 0 {
 				k = len(all.Comparisons)
 				all.Comparisons = append(all.Comparisons,
-					Comparison{Class: f.Class, Ranks: c.Ranks, Fitted: c.Ranks <= f.FittedRanks})
+					Comparison{Class: fit.Class, Ranks: c.Ranks, Fitted: c.Ranks <= fit.FittedRanks})
 			}
 			all.Comparisons[k].addCase(c)
 			all.Total.addCase(c)

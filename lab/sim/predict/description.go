@@ -80,48 +80,48 @@ func (s *Speed) setDefaults(by Speed) {
 // Load reads a description. Errors contain the file's name. They are joined *strictyaml.Error, wrap
 // strictyaml.ErrTooLarge, or come from the reader.
 func Load(r io.Reader, name string) (*Description, error) {
-	var d Description
-	source, err := strictyaml.Decode(r, name, &d)
+	var description Description
+	source, err := strictyaml.Decode(r, name, &description)
 	if err != nil {
 		return nil, err
 	}
-	d.withDefaults()
-	p := strictyaml.NewProblems(&source)
+	description.withDefaults()
+	problems := strictyaml.NewProblems(&source)
 	within := func(key string, n, least, most int) {
 		if n < least || n > most {
-			p.Add(key, "%d is outside %d to %d", n, least, most)
+			problems.Add(key, "%d is outside %d to %d", n, least, most)
 		}
 	}
-	within("ranks", d.Ranks, 2, network.MaxRanks)
-	within("hosts", d.Hosts, 1, max(d.Ranks, 1))
-	within("cores", d.Cores, 0, network.MaxRanks)
-	within("switches", d.Switches, 1, max(d.Hosts, 1))
-	if d.Engine != engineSoftware && d.Engine != engineFPGA {
-		p.Add("engine", "%s is not known%s: there are %s, %s", strictyaml.Quote(d.Engine),
-			strictyaml.SuggestName(d.Engine, []string{engineSoftware, engineFPGA}), engineSoftware, engineFPGA)
+	within("ranks", description.Ranks, 2, network.MaxRanks)
+	within("hosts", description.Hosts, 1, max(description.Ranks, 1))
+	within("cores", description.Cores, 0, network.MaxRanks)
+	within("switches", description.Switches, 1, max(description.Hosts, 1))
+	if description.Engine != engineSoftware && description.Engine != engineFPGA {
+		problems.Add("engine", "%s is not known%s: there are %s, %s", strictyaml.Quote(description.Engine),
+			strictyaml.SuggestName(description.Engine, []string{engineSoftware, engineFPGA}), engineSoftware, engineFPGA)
 	}
-	if d.HasFPGAs() && d.Hosts != d.Ranks {
-		p.Add("hosts", "each FPGA is a host of its own: leave it out")
+	if description.HasFPGAs() && description.Hosts != description.Ranks {
+		problems.Add("hosts", "each FPGA is a host of its own: leave it out")
 	}
-	if d.HasFPGAs() && d.Ranks < 3 {
-		p.Add("ranks", "%d ranks: with FPGAs, there are at least two of them and rank 0", d.Ranks)
+	if description.HasFPGAs() && description.Ranks < 3 {
+		problems.Add("ranks", "%d ranks: with FPGAs, there are at least two of them and rank 0", description.Ranks)
 	}
 	for i, key := range [...]string{"link", "uplink"} {
-		s := [...]Speed{d.Link, d.Uplink}[i]
+		s := [...]Speed{description.Link, description.Uplink}[i]
 		if s.Latency < 0 || s.Latency > time.Second {
-			p.Add(key+".latency", "%v is outside 0 to 1s", s.Latency)
+			problems.Add(key+".latency", "%v is outside 0 to 1s", s.Latency)
 		}
 		if !(s.Gbps >= 0.001 && s.Gbps <= 1e5) {
-			p.Add(key+".gbps", "%v is outside 0.001 to 100000", s.Gbps)
+			problems.Add(key+".gbps", "%v is outside 0.001 to 100000", s.Gbps)
 		}
 	}
-	if d.Overhead < 0 || d.Overhead > time.Second {
-		p.Add("overhead", "%v is outside 0 to 1s", d.Overhead)
+	if description.Overhead < 0 || description.Overhead > time.Second {
+		problems.Add("overhead", "%v is outside 0 to 1s", description.Overhead)
 	}
-	if err := p.Err(); err != nil {
+	if err := problems.Err(); err != nil {
 		return nil, err
 	}
-	return &d, nil
+	return &description, nil
 }
 
 // FPGAParameters reports whether all ranks except rank 0 are FPGAs.
@@ -131,44 +131,44 @@ func (d *Description) HasFPGAs() bool { return d.Engine == engineFPGA }
 // describes. Without fits, and for FPGAs, Software and FPGAParameters provide the parameters.
 func (d *Description) Cluster(ranks int, fits []*Fit) network.Cluster {
 	perHost := ceilDiv(d.Ranks, d.Hosts)
-	c := network.Cluster{Ranks: ranks, PerHost: perHost, Cores: d.Cores, Parameters: SoftwareParameters()}
+	cluster := network.Cluster{Ranks: ranks, PerHost: perHost, Cores: d.Cores, Parameters: SoftwareParameters()}
 	if d.Switches > 1 {
-		c.PerSwitch = ceilDiv(d.Hosts, d.Switches)
-		c.Uplink = network.Link{Latency: float64(d.Uplink.Latency), GapByte: d.Uplink.gapByte()}
+		cluster.PerSwitch = ceilDiv(d.Hosts, d.Switches)
+		cluster.Uplink = network.Link{Latency: float64(d.Uplink.Latency), GapByte: d.Uplink.gapByte()}
 	}
 	if d.HasFPGAs() {
-		c.Parameters, c.Blocking = FPGAParameters(), true
+		cluster.Parameters, cluster.Blocking = FPGAParameters(), true
 	} else {
-		applyFits(&c, fits)
+		applyFits(&cluster, fits)
 	}
-	c.Network.Latency, c.Network.GapByte = float64(d.Link.Latency), d.Link.gapByte()
+	cluster.Network.Latency, cluster.Network.GapByte = float64(d.Link.Latency), d.Link.gapByte()
 	if d.Overhead > 0 {
-		c.Network.Overhead = float64(d.Overhead)
+		cluster.Network.Overhead = float64(d.Overhead)
 	}
-	return c
+	return cluster
 }
 
 // applyFits copies parameters from fits. If ranks share cores in the cluster, it prefers fits in which they do
 // so too. The parameters of the network link remain unchanged, as the fits were measured on a single host.
-func applyFits(c *network.Cluster, fits []*Fit) {
-	shares := c.Cores > 0 && c.PerHost > c.Cores
+func applyFits(cluster *network.Cluster, fits []*Fit) {
+	shares := cluster.Cores > 0 && cluster.PerHost > cluster.Cores
 	for _, right := range [...]bool{false, true} { // the matching kind is last and therefore wins
-		for _, f := range fits {
-			if (oversubscribed(f.Class) == shares) != right {
+		for _, fit := range fits {
+			if (oversubscribed(fit.Class) == shares) != right {
 				continue
 			}
-			change := c.Host.Switch
-			if sharesMemory(f.Class) {
-				c.Memory, c.Host = f.Parameters.Memory, f.Parameters.Host
+			change := cluster.Host.Switch
+			if sharesMemory(fit.Class) {
+				cluster.Memory, cluster.Host = fit.Parameters.Memory, fit.Parameters.Host
 			} else {
-				c.Network.Overhead, c.Network.OverheadByte = f.Parameters.Network.Overhead,
-					f.Parameters.Network.OverheadByte
-				if c.PerHost == 1 {
-					c.Host = f.Parameters.Host
+				cluster.Network.Overhead, cluster.Network.OverheadByte = fit.Parameters.Network.Overhead,
+					fit.Parameters.Network.OverheadByte
+				if cluster.PerHost == 1 {
+					cluster.Host = fit.Parameters.Host
 				}
 			}
-			if !oversubscribed(f.Class) {
-				c.Host.Switch = change // the class has no time slice
+			if !oversubscribed(fit.Class) {
+				cluster.Host.Switch = change // the class has no time slice
 			}
 		}
 	}

@@ -66,13 +66,13 @@ func Fits(ctx context.Context, d *collectives.Document) (fits []*Fit, err error)
 }
 
 // measuredCases returns the measurements in a table as cases.
-func measuredCases(t *collectives.ClassTable) (all []Case) {
-	for _, e := range t.Collectives {
+func measuredCases(table *collectives.ClassTable) (all []Case) {
+	for _, e := range table.Collectives {
 		for i, n := range e.Bytes {
 			c := Case{Collective: e.Collective, Ranks: e.Ranks, Bytes: n}
 			for _, s := range e.Medians {
 				if us := s.Micros[i]; us > 0 {
-					c.By, c.Measured = append(c.By, resolveSegment(s.Choice, e.Ranks, n, choice.Link(t.Link))),
+					c.By, c.Measured = append(c.By, resolveSegment(s.Choice, e.Ranks, n, choice.Link(table.Link))),
 						append(c.Measured, 1000*us)
 				}
 			}
@@ -152,16 +152,16 @@ func (f *Fit) computeDeviation(cases []Case, most float64) (float64, error) {
 
 // fittedParams returns the parameters on which calls of the class depend.
 func (f *Fit) fittedParams() []*float64 {
-	h, l := &f.Parameters.Host, &f.Parameters.Network
-	all := []*float64{&h.Call, &h.Copy, &h.Reduce}
+	host, link := &f.Parameters.Host, &f.Parameters.Network
+	all := []*float64{&host.Call, &host.Copy, &host.Reduce}
 	if sharesMemory(f.Class) {
-		l = &f.Parameters.Memory
-		all = append(all, &h.Publish, &h.Visible)
+		link = &f.Parameters.Memory
+		all = append(all, &host.Publish, &host.Visible)
 	}
 	if oversubscribed(f.Class) {
-		all = append(all, &h.Switch)
+		all = append(all, &host.Switch)
 	}
-	return append(all, &l.Latency, &l.Overhead, &l.OverheadByte)
+	return append(all, &link.Latency, &link.Overhead, &link.OverheadByte)
 }
 
 // steps lists the factors by which fit changes a parameter, from coarse to fine.

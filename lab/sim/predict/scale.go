@@ -37,19 +37,19 @@ type Request struct {
 // Scale predicts calls with all algorithms. Points are ordered by collective, bytes, algorithm and ranks. Scale skips
 // algorithms that do not support a call and, with more than MaxLinearRanks ranks, algorithms that are not Logarithmic. The
 // error is a *network.ClusterError or the error of ctx.
-func Scale(ctx context.Context, q Request) (points []Point, err error) {
-	for _, of := range q.Collectives {
-		lengths := q.Bytes
+func Scale(ctx context.Context, request Request) (points []Point, err error) {
+	for _, of := range request.Collectives {
+		lengths := request.Bytes
 		if of == coll.Barrier {
 			lengths = []int{0}
 		}
 		for _, n := range lengths {
 			for _, a := range coll.Algorithms(of) {
-				for _, ranks := range q.Ranks {
+				for _, ranks := range request.Ranks {
 					if err := ctx.Err(); err != nil {
 						return nil, err
 					}
-					p, ok, err := q.point(a, ranks, n)
+					p, ok, err := request.point(a, ranks, n)
 					if err != nil {
 						return nil, err
 					}
@@ -64,26 +64,26 @@ func Scale(ctx context.Context, q Request) (points []Point, err error) {
 }
 
 // point predicts a call with an algorithm. The length of its segments is the one at which a pipeline is fastest.
-func (q *Request) point(a *coll.Algorithm, ranks, n int) (Point, bool, error) {
-	c := q.Cluster.Cluster(ranks, q.Fits)
-	of := a.Collective
-	if ranks > MaxLinearRanks && !Logarithmic(a) {
+func (q *Request) point(algorithm *coll.Algorithm, ranks, n int) (Point, bool, error) {
+	cluster := q.Cluster.Cluster(ranks, q.Fits)
+	of := algorithm.Collective
+	if ranks > MaxLinearRanks && !Logarithmic(algorithm) {
 		return Point{}, false, nil
 	}
-	by := choice.Choice{Algorithm: a.Name}
+	by := choice.Choice{Algorithm: algorithm.Name}
 	call := coll.Call{Collective: of, Bytes: n, Elem: elem, Flows: true}
 	switch {
 	case q.Cluster.HasFPGAs():
-		if call = fpgaCall(of, ranks, n); !slices.Contains(fpgaAlgorithms[:], a.Name) {
+		if call = fpgaCall(of, ranks, n); !slices.Contains(fpgaAlgorithms[:], algorithm.Name) {
 			return Point{}, false, nil
 		}
-	case a.Segmented:
-		l := mainLink(&c)
+	case algorithm.Segmented:
+		l := mainLink(&cluster)
 		if s := coll.PipelineSegment(ranks, n, elem, l.Alpha, l.Beta); s < n {
 			by.Segment, call.Segment = s, s
 		}
 	}
-	r, err := c.Run(a, call)
+	r, err := cluster.Run(algorithm, call)
 	if _, ok := errors.AsType[*coll.CallError](err); ok {
 		return Point{}, false, nil
 	}
@@ -101,19 +101,19 @@ func mainLink(c *network.Cluster) choice.Link {
 
 // Logarithmic reports whether the average number of steps of a rank grows with the logarithm of the number of ranks. It
 // returns false for algorithms that segment their data, as their number of steps also depends on other things.
-func Logarithmic(a *coll.Algorithm) bool {
-	if a.Segmented {
+func Logarithmic(algorithm *coll.Algorithm) bool {
+	if algorithm.Segmented {
 		return false
 	}
 	const most = 8 * 16
 	for _, rank := range [...]int{1, network.MaxRanks / 2, network.MaxRanks - 1} {
-		var s coll.Schedule
-		if a.Make(&s, &coll.Call{Collective: a.Collective, Rank: rank, Ranks: network.MaxRanks,
+		var schedule coll.Schedule
+		if algorithm.Make(&schedule, &coll.Call{Collective: algorithm.Collective, Rank: rank, Ranks: network.MaxRanks,
 			Bytes: network.MaxRanks * elem, Elem: elem, Flows: true}) != nil {
 			return false
 		}
 		for n := 0; ; n++ {
-			if _, ok := s.Next(); !ok {
+			if _, ok := schedule.Next(); !ok {
 				break
 			}
 			if n == most {

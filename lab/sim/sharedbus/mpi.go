@@ -117,14 +117,14 @@ func (r *rank) awaitAll(count uint32) bool {
 
 // collective executes a collective call step by step, by a schedule of the engine.
 func (r *rank) collective(of coll.Collective, name string, c coll.Call) bool {
-	var s coll.Schedule
+	var schedule coll.Schedule
 	c.Collective, c.Rank, c.Ranks = of, r.rank, r.ranks
 	algorithm, err := coll.Find(of, name)
-	if err != nil || algorithm.Make(&s, &c) != nil {
+	if err != nil || algorithm.Make(&schedule, &c) != nil {
 		return false // Run reports the error
 	}
 	r.callStart = r.publications
-	for step, ok := s.Next(); ok; step, ok = s.Next() {
+	for step, ok := schedule.Next(); ok; step, ok = schedule.Next() {
 		if !r.execute(step) {
 			return false
 		}

@@ -42,7 +42,7 @@ func (d Design) runMatches(depth, matches int) (BenchResult, error) {
 	if depth < 1 || depth > MaxDepth {
 		return BenchResult{}, fmt.Errorf("depth %d: must be 1 to %d", depth, MaxDepth)
 	}
-	q, err := New(d.Lists)
+	queue, err := New(d.Lists)
 	if err != nil {
 		return BenchResult{}, err
 	}
@@ -53,15 +53,15 @@ func (d Design) runMatches(depth, matches int) (BenchResult, error) {
 	for i := range matches {
 		commands = append(commands, Command{Header: uint64(depth - 1 - i)})
 	}
-	var m BenchResult
-	for i, o := range q.Execute(commands...) {
+	var result BenchResult
+	for i, o := range queue.Execute(commands...) {
 		if !o.OK {
 			return BenchResult{}, fmt.Errorf("command %d failed at depth %d: an error of the model", i, depth)
 		}
 		if i >= depth {
-			m.Cycles += o.Cycles
+			result.Cycles += o.Cycles
 		}
 	}
-	m.Events = q.Events()
-	return m, nil
+	result.Events = queue.Events()
+	return result, nil
 }

@@ -82,7 +82,7 @@ func (q *Queue) beginNext() {
 	if q.commands.Len() == 0 {
 		return
 	}
-	c, began := q.commands.Pop(), q.clock.Now()
+	command, began := q.commands.Pop(), q.clock.Now()
 	q.isBusy = true
 	end := func(ok bool) {
 		q.outcomes = append(q.outcomes, Outcome{q.clock.Now() - began, ok})
@@ -90,15 +90,15 @@ func (q *Queue) beginNext() {
 		q.moveUp()
 		q.beginNext()
 	}
-	if !c.Insert {
-		q.clock.After(camCycles, func() { q.match(c.Header, end) })
+	if !command.Insert {
+		q.clock.After(camCycles, func() { q.match(command.Header, end) })
 		return
 	}
 	wait := insertCycles
 	if q.isMoving { // the move uses the ports of the lists
 		wait += moveCycles
 	}
-	q.clock.After(wait, func() { end(q.insert(c.Header)) })
+	q.clock.After(wait, func() { end(q.insert(command.Header)) })
 }
 
 func (q *Queue) insert(header uint64) bool {

@@ -112,13 +112,13 @@ func (c *RawClient) Write(b []byte) {
 	}
 }
 
-func (c *RawClient) Expect(t wire.FrameType) {
+func (c *RawClient) Expect(frameType wire.FrameType) {
 	c.T.Helper()
 	if err := c.In.Next(); err != nil {
-		c.T.Fatalf("%v instead of %v", err, t)
+		c.T.Fatalf("%v instead of %v", err, frameType)
 	}
-	if c.In.Type != t {
-		c.T.Fatalf("%v instead of %v", c.In.Type, t)
+	if c.In.Type != frameType {
+		c.T.Fatalf("%v instead of %v", c.In.Type, frameType)
 	}
 }
 
@@ -186,29 +186,29 @@ func InArenaAt(s wire.Start, at uint64) wire.Start {
 
 // CallsByRank returns the call that each rank makes. In layouts, blocks have different lengths, are in reverse
 // order, and have gaps between them.
-func CallsByRank(c coll.Call) []coll.Call {
-	calls := make([]coll.Call, c.Ranks)
-	size := func(i, j int) int { return (i*7 + j*3) % 5 * c.Elem } // length of the block from i to j
-	layout := func(of func(i int) int) (l coll.Layout) {
-		at := c.Elem
-		for i := range c.Ranks {
-			l.Sizes, l.Offsets = append(l.Sizes, of(i)), append(l.Offsets, 0)
+func CallsByRank(call coll.Call) []coll.Call {
+	calls := make([]coll.Call, call.Ranks)
+	size := func(i, j int) int { return (i*7 + j*3) % 5 * call.Elem } // length of the block from i to j
+	layout := func(of func(i int) int) (layout coll.Layout) {
+		at := call.Elem
+		for i := range call.Ranks {
+			layout.Sizes, layout.Offsets = append(layout.Sizes, of(i)), append(layout.Offsets, 0)
 		}
-		for i := c.Ranks - 1; i >= 0; i-- {
-			l.Offsets[i] = at
-			at += l.Sizes[i] + i%2*c.Elem
+		for i := call.Ranks - 1; i >= 0; i-- {
+			layout.Offsets[i] = at
+			at += layout.Sizes[i] + i%2*call.Elem
 		}
-		return l
+		return layout
 	}
 	for r := range calls {
-		x := c
+		x := call
 		x.Rank = r
-		if c.Vector {
+		if call.Vector {
 			all := layout(func(i int) int { return size(i, i) })
-			switch c.Collective {
+			switch call.Collective {
 			case coll.Gather, coll.Scatter:
 				x.Bytes = all.Sizes[r]
-				if r == c.Root {
+				if r == call.Root {
 					x.Send, x.Recv = all, all
 				}
 			case coll.Allgather:
@@ -236,15 +236,15 @@ func AllCalls(ranks int, sizes []int) (list [][]coll.Call) {
 			of == coll.ReduceScatter
 		for root := range ranks {
 			for kind := range 4 {
-				c := coll.Call{Collective: of, Ranks: ranks, Root: root, Elem: 2, InPlace: kind&1 != 0,
+				call := coll.Call{Collective: of, Ranks: ranks, Root: root, Elem: 2, InPlace: kind&1 != 0,
 					Vector: kind&2 != 0}
-				if root > 0 && !rooted || of == coll.Barrier && kind > 0 || of == coll.Bcast && c.InPlace ||
-					c.Vector && !blocks {
+				if root > 0 && !rooted || of == coll.Barrier && kind > 0 || of == coll.Bcast && call.InPlace ||
+					call.Vector && !blocks {
 					continue
 				}
 				for i, n := range sizes {
-					if c.Bytes = n; i == 0 || !c.Vector {
-						list = append(list, CallsByRank(c))
+					if call.Bytes = n; i == 0 || !call.Vector {
+						list = append(list, CallsByRank(call))
 					}
 				}
 			}

@@ -47,23 +47,23 @@ type Call struct {
 
 // Describe sets c to the call m, where size is the number of ranks in the program's world, and appends the
 // description of the call to b.
-func (c *Call) Describe(id uint64, m *collective.Operation, size int, b []byte) ([]byte, Shape) {
-	x, s := &m.Call, ShapeOf(&m.Call)
+func (c *Call) Describe(id uint64, operation *collective.Operation, size int, b []byte) ([]byte, Shape) {
+	call, shape := &operation.Call, ShapeOf(&operation.Call)
 	*c = Call{
-		ID: id, Collective: x.Collective, Datatype: m.Datatype, Comm: m.Comm, Tag: int32(m.Tag),
-		Ranks: uint32(x.Ranks), Rank: uint32(x.Rank), Root: uint32(x.Root), Op: m.Op, Type: m.Type,
-		Name: uint8(len(m.Algorithm)),
-		Elem: uint32(x.Elem), Bytes: uint64(x.Bytes), Segment: uint64(x.Segment), Result: uint64(s.Result),
+		ID: id, Collective: call.Collective, Datatype: operation.Datatype, Comm: operation.Comm, Tag: int32(operation.Tag),
+		Ranks: uint32(call.Ranks), Rank: uint32(call.Rank), Root: uint32(call.Root), Op: operation.Op, Type: operation.Type,
+		Name: uint8(len(operation.Algorithm)),
+		Elem: uint32(call.Elem), Bytes: uint64(call.Bytes), Segment: uint64(call.Segment), Result: uint64(shape.Result),
 	}
-	for i, set := range [...]bool{m.AnyDatatype, x.InPlace, x.Ordered, x.Vector, !isWorld(m.Members, size),
-		m.User != nil} {
+	for i, set := range [...]bool{operation.AnyDatatype, call.InPlace, call.Ordered, call.Vector, !isWorld(operation.Members, size),
+		operation.User != nil} {
 		if set {
 			c.Flags |= FlagAnyDatatype << i
 		}
 	}
-	b = c.AppendDescription(b, x, m.Members, m.Algorithm)
-	c.Length = uint64(len(b) + s.Payload)
-	return b, s
+	b = c.AppendDescription(b, call, operation.Members, operation.Algorithm)
+	c.Length = uint64(len(b) + shape.Payload)
+	return b, shape
 }
 
 // isWorld reports whether the members are all ranks of the world in ascending order.
@@ -77,29 +77,29 @@ func isWorld(members []int, size int) bool {
 }
 
 // AppendCall appends CALL. The caller must then append piece bytes of description and payload.
-func AppendCall(b []byte, c *Call, piece int) []byte {
+func AppendCall(b []byte, call *Call, piece int) []byte {
 	b = AppendHeader(b, FrameCall, CallLen+piece)
-	b = Order.AppendUint64(b, c.ID)
-	b = append(b, byte(c.Collective), byte(c.Datatype))
-	b = Order.AppendUint16(b, c.Flags)
-	for _, v := range [...]uint32{c.Comm, uint32(c.Tag), c.Ranks, c.Rank, c.Root} {
+	b = Order.AppendUint64(b, call.ID)
+	b = append(b, byte(call.Collective), byte(call.Datatype))
+	b = Order.AppendUint16(b, call.Flags)
+	for _, v := range [...]uint32{call.Comm, uint32(call.Tag), call.Ranks, call.Rank, call.Root} {
 		b = Order.AppendUint32(b, v)
 	}
-	b = append(b, byte(c.Op), byte(c.Type), c.Name, 0)
-	b = Order.AppendUint32(b, c.Elem)
-	for _, v := range [...]uint64{c.Bytes, c.Segment, c.Length, c.Result} {
+	b = append(b, byte(call.Op), byte(call.Type), call.Name, 0)
+	b = Order.AppendUint32(b, call.Elem)
+	for _, v := range [...]uint64{call.Bytes, call.Segment, call.Length, call.Result} {
 		b = Order.AppendUint64(b, v)
 	}
 	return b
 }
 
 // ReadCall reads CALL up to its description. It does not check that the call is valid.
-func (r *Reader) ReadCall() (c Call, err error) {
+func (r *Reader) ReadCall() (call Call, err error) {
 	b, err := r.NextBytes(CallLen)
 	if err != nil {
-		return c, err
+		return call, err
 	}
-	c = Call{
+	call = Call{
 		ID: Order.Uint64(b), Collective: coll.Collective(b[8]), Datatype: protocol.Datatype(b[9]),
 		Flags: Order.Uint16(b[10:]),
 		Comm:  Order.Uint32(b[12:]), Tag: int32(Order.Uint32(b[16:])),
@@ -109,16 +109,16 @@ func (r *Reader) ReadCall() (c Call, err error) {
 		Result: Order.Uint64(b[64:]),
 	}
 	switch {
-	case c.Datatype > protocol.Float:
-		err = Violationf("CALL with datatype %d: 0 is int, 1 is float", c.Datatype)
-	case c.Flags&^callFlags != 0 || b[35] != 0:
-		err = Violationf("CALL with flags %#04x and byte 35 %#02x", c.Flags, b[35])
-	case c.DescriptionLen() > c.Length:
-		err = Violationf("CALL is followed by %d bytes, but its description has %d", c.Length, c.DescriptionLen())
-	case uint64(r.Remaining) > c.Length || r.Remaining > ChunkLen:
-		err = Violationf("CALL with %d bytes after its fields is followed by %d", c.Length, r.Remaining)
+	case call.Datatype > protocol.Float:
+		err = Violationf("CALL with datatype %d: 0 is int, 1 is float", call.Datatype)
+	case call.Flags&^callFlags != 0 || b[35] != 0:
+		err = Violationf("CALL with flags %#04x and byte 35 %#02x", call.Flags, b[35])
+	case call.DescriptionLen() > call.Length:
+		err = Violationf("CALL is followed by %d bytes, but its description has %d", call.Length, call.DescriptionLen())
+	case uint64(r.Remaining) > call.Length || r.Remaining > ChunkLen:
+		err = Violationf("CALL with %d bytes after its fields is followed by %d", call.Length, r.Remaining)
 	}
-	return c, err
+	return call, err
 }
 
 // Asked returns the call in the form that package coll uses, without the sizes of blocks. It clamps numbers
@@ -185,8 +185,8 @@ func (c *Call) AppendDescription(b []byte, x *coll.Call, members []int, algorith
 // not zero.
 func (c *Call) ReadDescription(b []byte, x *coll.Call, ints []int) (members, name []byte, _ []int, ok bool) {
 	n := int(c.Ranks)
-	for _, l := range x.Layouts() {
-		if l == nil {
+	for _, layout := range x.Layouts() {
+		if layout == nil {
 			continue
 		}
 		at := len(ints)
@@ -197,8 +197,8 @@ func (c *Call) ReadDescription(b []byte, x *coll.Call, ints []int) (members, nam
 			sizes[i], offsets[i] = clampInt(Order.Uint64(b[sizeLen*i:])), end
 			end += sizes[i]
 		}
-		if l.Sizes = sizes; c.Collective != coll.ReduceScatter { // a ReduceScatter has no offsets
-			l.Offsets = offsets
+		if layout.Sizes = sizes; c.Collective != coll.ReduceScatter { // a ReduceScatter has no offsets
+			layout.Offsets = offsets
 		}
 		b = b[sizeLen*n:]
 	}

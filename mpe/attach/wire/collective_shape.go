@@ -22,35 +22,35 @@ type Shape struct {
 }
 
 // ShapeOf returns the Shape of a valid call.
-func ShapeOf(call *coll.Call) (s Shape) {
+func ShapeOf(call *coll.Call) (shape Shape) {
 	c := *call
 	c.Send.Offsets, c.Recv.Offsets = nil, nil // blocks are adjacent
-	s.Payload, s.Recv = c.Lengths()
-	s.Result = s.Recv
+	shape.Payload, shape.Recv = c.Lengths()
+	shape.Result = shape.Recv
 	root := c.Rank == c.Root
 	switch {
 	case c.Collective == coll.Bcast:
-		if s.InRecv = root; root {
-			s.Payload, s.Result = c.Bytes, 0
+		if shape.InRecv = root; root {
+			shape.Payload, shape.Result = c.Bytes, 0
 		}
 	case c.InPlace && c.Collective != coll.Scatter && (root || !c.Collective.Rooted()):
-		s.InRecv = true
+		shape.InRecv = true
 		switch c.Collective {
 		case coll.Gather, coll.Allgather:
-			s.Offset, s.Payload = c.Block(&c.Recv, c.Rank)
+			shape.Offset, shape.Payload = c.Block(&c.Recv, c.Rank)
 		case coll.ReduceScatter:
-			_, s.Result = c.Block(&c.Recv, c.Rank)
+			_, shape.Result = c.Block(&c.Recv, c.Rank)
 			fallthrough
 		case coll.Alltoall:
-			s.Payload = s.Recv
+			shape.Payload = shape.Recv
 		case coll.Reduce, coll.Allreduce, coll.Scan, coll.Exscan:
-			s.Payload = c.Bytes
+			shape.Payload = c.Bytes
 		}
 	}
 	if c.Collective == coll.Exscan && c.Rank == 0 {
-		s.Result = 0 // rank 0 has no result
+		shape.Result = 0 // rank 0 has no result
 	}
-	return s
+	return shape
 }
 
 // WorkBytes returns how many bytes of memory the daemon may need to execute a call and to let the program reduce, in

@@ -9,17 +9,17 @@ import (
 
 // CredentialsOf returns the credentials that the process at the other end of conn had when it called
 // connect(2). Source: SO_PEERCRED and SO_PEERGROUPS.
-func CredentialsOf(conn *net.UnixConn) (c Credentials, err error) {
+func CredentialsOf(conn *net.UnixConn) (credentials Credentials, err error) {
 	err = getsockopt(conn, func(fd int) error {
 		u, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
 		if err != nil {
 			return err
 		}
-		c.PID, c.UID, c.GID = int(u.Pid), int(u.Uid), int(u.Gid)
-		c.Groups, err = groupsOf(uintptr(fd))
+		credentials.PID, credentials.UID, credentials.GID = int(u.Pid), int(u.Uid), int(u.Gid)
+		credentials.Groups, err = groupsOf(uintptr(fd))
 		return err
 	})
-	return c, err
+	return credentials, err
 }
 
 // groupsOf returns the supplementary groups of the process at the other end. A user has at most 65536 groups.

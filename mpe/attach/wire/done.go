@@ -26,27 +26,27 @@ type Done struct {
 }
 
 // AppendDone appends DONE. The caller must then append piece bytes of payload.
-func AppendDone(b []byte, d *Done, piece int) []byte {
+func AppendDone(b []byte, done *Done, piece int) []byte {
 	var failure []byte
-	flags := flagBit(d.Found, flagFound)
-	if d.Err != nil {
-		failure = encodeError(d.Err)
+	flags := flagBit(done.Found, flagFound)
+	if done.Err != nil {
+		failure = encodeError(done.Err)
 		flags |= flagError
 	}
 	b = AppendHeader(b, FrameDone, DoneLen+len(failure)+piece)
-	b = Order.AppendUint64(b, d.ID)
+	b = Order.AppendUint64(b, done.ID)
 	b = append(b, flags, 0, 0, 0)
 	b = Order.AppendUint32(b, uint32(len(failure)))
-	b = Order.AppendUint64(b, d.Stored)
-	s := &d.Status
-	b = Order.AppendUint32(b, uint32(s.Peer))
-	b = append(b, byte(s.Datatype), flagBit(s.Send, 1), 0, 0)
-	b = Order.AppendUint32(b, uint32(s.Tag))
-	b = Order.AppendUint32(b, s.Comm)
-	b = Order.AppendUint64(b, uint64(s.Bytes))
-	b = Order.AppendUint32(b, s.Words)
-	b = Order.AppendUint32(b, uint32(s.Phases.Retransmissions))
-	for _, at := range phases(s) {
+	b = Order.AppendUint64(b, done.Stored)
+	status := &done.Status
+	b = Order.AppendUint32(b, uint32(status.Peer))
+	b = append(b, byte(status.Datatype), flagBit(status.Send, 1), 0, 0)
+	b = Order.AppendUint32(b, uint32(status.Tag))
+	b = Order.AppendUint32(b, status.Comm)
+	b = Order.AppendUint64(b, uint64(status.Bytes))
+	b = Order.AppendUint32(b, status.Words)
+	b = Order.AppendUint32(b, uint32(status.Phases.Retransmissions))
+	for _, at := range phases(status) {
 		b = Order.AppendUint64(b, uint64(*at))
 	}
 	return append(b, failure...)
@@ -62,20 +62,20 @@ func phases(s *mpe.Status) [5]*time.Duration {
 const maxErrorLen = 12 + MaxText + maxDetails
 
 // ReadDone reads DONE up to its payload.
-func (r *Reader) ReadDone(d *Done) error {
+func (r *Reader) ReadDone(done *Done) error {
 	b, err := r.NextBytes(DoneLen)
 	if err != nil {
 		return err
 	}
 	flags, failure := b[8], int(Order.Uint32(b[12:]))
-	d.ID, d.Found, d.Stored, d.Err = Order.Uint64(b), flags&flagFound != 0, Order.Uint64(b[16:]), nil
-	s := &d.Status
-	s.Peer, s.Datatype, s.Send = int(int32(Order.Uint32(b[24:]))), protocol.Datatype(b[28]), b[29] != 0
-	s.Tag, s.Comm = int(int32(Order.Uint32(b[32:]))), Order.Uint32(b[36:])
-	s.Bytes, s.Words = int64(Order.Uint64(b[40:])), Order.Uint32(b[48:])
-	s.Phases.Retransmissions = int(Order.Uint32(b[52:]))
-	s.Claim = 0 // the caller sets it for a matched probe
-	for i, at := range phases(s) {
+	done.ID, done.Found, done.Stored, done.Err = Order.Uint64(b), flags&flagFound != 0, Order.Uint64(b[16:]), nil
+	status := &done.Status
+	status.Peer, status.Datatype, status.Send = int(int32(Order.Uint32(b[24:]))), protocol.Datatype(b[28]), b[29] != 0
+	status.Tag, status.Comm = int(int32(Order.Uint32(b[32:]))), Order.Uint32(b[36:])
+	status.Bytes, status.Words = int64(Order.Uint64(b[40:])), Order.Uint32(b[48:])
+	status.Phases.Retransmissions = int(Order.Uint32(b[52:]))
+	status.Claim = 0 // the caller sets it for a matched probe
+	for i, at := range phases(status) {
 		*at = time.Duration(Order.Uint64(b[56+8*i:]))
 	}
 	switch {
@@ -89,6 +89,6 @@ func (r *Reader) ReadDone(d *Done) error {
 	if b, err = r.NextBytes(failure); err != nil {
 		return err
 	}
-	d.Err, err = parseError(b)
+	done.Err, err = parseError(b)
 	return err
 }

@@ -40,15 +40,15 @@ func (o *Offer) Stream(conn *net.UnixConn, b []byte) (Rings, error) {
 	if err == nil && n < len(b) {
 		_, err = conn.Write(b[n:])
 	}
-	var l *Link
+	var link *Link
 	if err == nil {
-		l, err = NewLink(conn)
+		link, err = NewLink(conn)
 	}
 	if err != nil {
 		sharedmem.Unmap(o.mem)
 		return nil, err
 	}
-	return NewRingLink(l, o.mem, RingLen, false), nil
+	return NewRingLink(link, o.mem, RingLen, false), nil
 }
 
 // Greeting is a connection to a daemon before WELCOME. It keeps the descriptor that the daemon sends.
@@ -110,13 +110,13 @@ func (g *Greeting) Stream(length, arena uint64) (Polled, error) {
 			return nil, fmt.Errorf("the memory for rings of %d bytes and an arena of %d: %w", length, arena, err)
 		}
 	}
-	l, err := NewLink(g.UnixConn)
+	link, err := NewLink(g.UnixConn)
 	if err != nil {
 		sharedmem.Unmap(mem)
 		return nil, err
 	}
 	if g.setFD(-1); mem == nil {
-		return l, nil
+		return link, nil
 	}
-	return NewRingLink(l, mem, int(length), true), nil
+	return NewRingLink(link, mem, int(length), true), nil
 }

@@ -44,43 +44,43 @@ func HelloFrame(h Hello) []byte {
 }
 
 // ReadHello reads the first frame. It ignores fields that only later versions have.
-func (r *Reader) ReadHello() (h Hello, err error) {
+func (r *Reader) ReadHello() (hello Hello, err error) {
 	// Check the header as a whole: in another protocol, the length may have any value.
 	b, err := r.br.Peek(FrameHeaderLen)
 	if err != nil {
-		return h, err
+		return hello, err
 	}
 	switch {
 	case isHello(FrameType(b[4]), Order.Uint32(b)):
 	case isHello(FrameType(b[4]), binary.BigEndian.Uint32(b)):
-		return h, byteOrder("length", Order.Uint32(b))
+		return hello, byteOrder("length", Order.Uint32(b))
 	default:
-		return h, Violationf("the first frame is not HELLO: this is the socket where programs attach to ranks " +
+		return hello, Violationf("the first frame is not HELLO: this is the socket where programs attach to ranks " +
 			"of zrlmpid")
 	}
 	if err := r.Next(); err != nil {
-		return h, err
+		return hello, err
 	}
 	if b, err = r.NextBytes(helloVersionLen); err != nil {
-		return h, err
+		return hello, err
 	}
 	if string(b[:8]) != magic {
-		return h, Violationf("HELLO begins with %q instead of %q", b[:8], magic)
+		return hello, Violationf("HELLO begins with %q instead of %q", b[:8], magic)
 	}
-	switch h.Version = Order.Uint32(b[8:]); h.Version {
+	switch hello.Version = Order.Uint32(b[8:]); hello.Version {
 	case Version:
 	case bits.ReverseBytes32(Version):
-		return h, byteOrder("version", h.Version)
+		return hello, byteOrder("version", hello.Version)
 	default:
-		return h, NewRefusal(WrongVersion,
+		return hello, NewRefusal(WrongVersion,
 			"the program speaks version %d of the attach protocol, and the daemon version %d: "+
-				"use a library and a daemon of the same release", h.Version, Version)
+				"use a library and a daemon of the same release", hello.Version, Version)
 	}
 	if b, err = r.NextBytes(HelloLen - helloVersionLen); err != nil {
-		return h, err
+		return hello, err
 	}
-	h.Rank, h.Flags = int32(Order.Uint32(b)), Order.Uint32(b[4:])
-	return h, r.Skip()
+	hello.Rank, hello.Flags = int32(Order.Uint32(b)), Order.Uint32(b[4:])
+	return hello, r.Skip()
 }
 
 // isHello reports whether a frame's header may be the header of a HELLO of any version.
@@ -119,48 +119,48 @@ type Welcome struct {
 // FlagOversubscribed in WELCOME means that the host has more ranks and programs than cores.
 const FlagOversubscribed = 1
 
-func AppendWelcome(b []byte, w Welcome) []byte {
+func AppendWelcome(b []byte, welcome Welcome) []byte {
 	n := welcomeLen
-	if w.HasArena {
+	if welcome.HasArena {
 		n += arenaOffsetLen
 	}
 	b = AppendHeader(b, FrameWelcome, n)
-	for _, v := range [...]uint32{w.Version, w.Rank, w.Size, w.Chunk, uint32(w.Limits.Operations), w.Flags} {
+	for _, v := range [...]uint32{welcome.Version, welcome.Rank, welcome.Size, welcome.Chunk, uint32(welcome.Limits.Operations), welcome.Flags} {
 		b = Order.AppendUint32(b, v)
 	}
-	b = Order.AppendUint64(b, uint64(w.Limits.Bytes))
-	b = Order.AppendUint64(b, w.Ring)
-	if w.HasArena {
-		b = Order.AppendUint64(b, w.Arena)
+	b = Order.AppendUint64(b, uint64(welcome.Limits.Bytes))
+	b = Order.AppendUint64(b, welcome.Ring)
+	if welcome.HasArena {
+		b = Order.AppendUint64(b, welcome.Arena)
 	}
 	return b
 }
 
-func (r *Reader) ReadWelcome() (w Welcome, err error) {
+func (r *Reader) ReadWelcome() (welcome Welcome, err error) {
 	n := welcomeLen
-	if w.HasArena = r.Remaining > n; w.HasArena {
+	if welcome.HasArena = r.Remaining > n; welcome.HasArena {
 		n += arenaOffsetLen
 	}
 	b, err := r.NextBytes(n)
 	if err != nil {
-		return w, err
+		return welcome, err
 	}
-	if w.HasArena {
-		w.Arena = Order.Uint64(b[welcomeLen:])
+	if welcome.HasArena {
+		welcome.Arena = Order.Uint64(b[welcomeLen:])
 	}
-	w.Version, w.Rank, w.Size, w.Chunk = Order.Uint32(b), Order.Uint32(b[4:]), Order.Uint32(b[8:]), Order.Uint32(b[12:])
-	w.Limits.Operations, w.Limits.Bytes = int(Order.Uint32(b[16:])), int64(Order.Uint64(b[24:]))
-	w.Flags, w.Ring = Order.Uint32(b[20:]), Order.Uint64(b[32:])
+	welcome.Version, welcome.Rank, welcome.Size, welcome.Chunk = Order.Uint32(b), Order.Uint32(b[4:]), Order.Uint32(b[8:]), Order.Uint32(b[12:])
+	welcome.Limits.Operations, welcome.Limits.Bytes = int(Order.Uint32(b[16:])), int64(Order.Uint64(b[24:]))
+	welcome.Flags, welcome.Ring = Order.Uint32(b[20:]), Order.Uint64(b[32:])
 	switch {
-	case w.Version != Version:
+	case welcome.Version != Version:
 		err = Violationf("the daemon speaks version %d of the attach protocol, and the program version %d: use a "+
-			"library and a daemon of the same release", w.Version, Version)
-	case w.Rank >= w.Size:
-		err = Violationf("WELCOME to rank %d of %d", w.Rank, w.Size)
-	case w.Chunk == 0 || w.Chunk > ChunkLen:
-		err = Violationf("WELCOME with pieces of %d bytes", w.Chunk)
+			"library and a daemon of the same release", welcome.Version, Version)
+	case welcome.Rank >= welcome.Size:
+		err = Violationf("WELCOME to rank %d of %d", welcome.Rank, welcome.Size)
+	case welcome.Chunk == 0 || welcome.Chunk > ChunkLen:
+		err = Violationf("WELCOME with pieces of %d bytes", welcome.Chunk)
 	}
-	return w, err
+	return welcome, err
 }
 
 // peerFlags returns the flags of PEER in the order of their bits.
@@ -241,18 +241,18 @@ const (
 )
 
 // AppendStart appends START. The caller must then append piece bytes of payload.
-func AppendStart(b []byte, s *Start, piece int) []byte {
+func AppendStart(b []byte, start *Start, piece int) []byte {
 	n := startLen + piece
-	if s.InArena {
+	if start.InArena {
 		n += arenaOffsetLen
 	}
 	b = AppendHeader(b, FrameStart, n)
-	b = Order.AppendUint64(b, s.ID)
-	b = append(b, byte(s.Kind), byte(s.Datatype), flagBit(s.AnyDatatype, FlagAnyDatatype)|flagBit(s.InArena, flagPlaced), 0)
-	b = appendMatch(b, s.Peer, s.Tag, s.Comm)
-	b = Order.AppendUint64(b, s.Length)
-	if s.InArena {
-		b = Order.AppendUint64(b, s.ArenaOffset)
+	b = Order.AppendUint64(b, start.ID)
+	b = append(b, byte(start.Kind), byte(start.Datatype), flagBit(start.AnyDatatype, FlagAnyDatatype)|flagBit(start.InArena, flagPlaced), 0)
+	b = appendMatch(b, start.Peer, start.Tag, start.Comm)
+	b = Order.AppendUint64(b, start.Length)
+	if start.InArena {
+		b = Order.AppendUint64(b, start.ArenaOffset)
 	}
 	return b
 }
@@ -269,32 +269,32 @@ func readMatch(b []byte) (peer, tag int, comm uint32) {
 }
 
 // ReadStart reads START up to its payload.
-func (r *Reader) ReadStart() (s Start, err error) {
+func (r *Reader) ReadStart() (start Start, err error) {
 	b, err := r.NextBytes(startLen)
 	if err != nil {
-		return s, err
+		return start, err
 	}
-	s.ID, s.Kind, s.Datatype, s.Length = Order.Uint64(b), mpe.OpKind(b[8]), protocol.Datatype(b[9]),
+	start.ID, start.Kind, start.Datatype, start.Length = Order.Uint64(b), mpe.OpKind(b[8]), protocol.Datatype(b[9]),
 		Order.Uint64(b[24:])
-	s.AnyDatatype, s.InArena = b[10]&FlagAnyDatatype != 0, b[10]&flagPlaced != 0
-	s.Peer, s.Tag, s.Comm = readMatch(b[12:])
+	start.AnyDatatype, start.InArena = b[10]&FlagAnyDatatype != 0, b[10]&flagPlaced != 0
+	start.Peer, start.Tag, start.Comm = readMatch(b[12:])
 	switch {
-	case s.Kind < mpe.OpSend || s.Kind > mpe.OpRecv:
-		err = Violationf("START of kind %d: 1 is send, 2 synchronous send, 3 receive", s.Kind)
-	case s.Datatype > protocol.Float:
-		err = Violationf("START with datatype %d: 0 is int, 1 is float", s.Datatype)
+	case start.Kind < mpe.OpSend || start.Kind > mpe.OpRecv:
+		err = Violationf("START of kind %d: 1 is send, 2 synchronous send, 3 receive", start.Kind)
+	case start.Datatype > protocol.Float:
+		err = Violationf("START with datatype %d: 0 is int, 1 is float", start.Datatype)
 	case b[10]&^(FlagAnyDatatype|flagPlaced) != 0 || b[11] != 0:
 		err = Violationf("START with flags %#02x%02x", b[11], b[10])
-	case s.InArena:
+	case start.InArena:
 		if b, err = r.NextBytes(arenaOffsetLen); err == nil {
-			s.ArenaOffset = Order.Uint64(b)
+			start.ArenaOffset = Order.Uint64(b)
 		}
-	case s.Kind == mpe.OpRecv && r.Remaining > 0:
+	case start.Kind == mpe.OpRecv && r.Remaining > 0:
 		err = Violationf("START of a receive is followed by %d bytes of payload", r.Remaining)
-	case uint64(r.Remaining) > s.Length || r.Remaining > ChunkLen:
-		err = Violationf("START of a send of %d bytes is followed by %d bytes of payload", s.Length, r.Remaining)
+	case uint64(r.Remaining) > start.Length || r.Remaining > ChunkLen:
+		err = Violationf("START of a send of %d bytes is followed by %d bytes of payload", start.Length, r.Remaining)
 	}
-	return s, err
+	return start, err
 }
 
 // AppendID appends the header and id of DATA, REDUCE or CANCEL for an operation. The caller must then append
@@ -345,20 +345,20 @@ func AppendProbe(b []byte, p *Start) []byte {
 	return appendMatch(b, p.Peer, p.Tag, p.Comm)
 }
 
-func (r *Reader) ReadProbe() (p Start, err error) {
+func (r *Reader) ReadProbe() (start Start, err error) {
 	b, err := r.NextBytes(ProbeLen)
 	if err != nil {
-		return p, err
+		return start, err
 	}
 	if b[8]&^(flagWait|flagClaim) != 0 {
-		return p, Violationf("PROBE with flags %#02x", b[8])
+		return start, Violationf("PROBE with flags %#02x", b[8])
 	}
-	p.ID, p.Kind, p.Wait, p.Claim = Order.Uint64(b), OpProbe, b[8]&flagWait != 0, b[8]&flagClaim != 0
-	p.Peer, p.Tag, p.Comm = readMatch(b[12:])
-	if p.Comm == mpe.ClaimComm {
-		return p, Violationf("PROBE in communicator %d, which is reserved for matched probes", p.Comm)
+	start.ID, start.Kind, start.Wait, start.Claim = Order.Uint64(b), OpProbe, b[8]&flagWait != 0, b[8]&flagClaim != 0
+	start.Peer, start.Tag, start.Comm = readMatch(b[12:])
+	if start.Comm == mpe.ClaimComm {
+		return start, Violationf("PROBE in communicator %d, which is reserved for matched probes", start.Comm)
 	}
-	return p, nil
+	return start, nil
 }
 
 func flagBit(set bool, mask byte) byte {

@@ -88,7 +88,7 @@ func (e *measurements) runnersUp(all string, best, from, to int) (list []Choice)
 		score float64
 	}
 	var ranking []scored
-	for m, s := range e.series {
+	for m, series := range e.series {
 		sum, n := 0.0, 0
 		for i := from; i < to; i++ {
 			if t := e.timeAt(m, i); !math.IsInf(t, 1) {
@@ -96,7 +96,7 @@ func (e *measurements) runnersUp(all string, best, from, to int) (list []Choice)
 			}
 		}
 		if n > 0 {
-			ranking = append(ranking, scored{s.Choice, sum / float64(n)})
+			ranking = append(ranking, scored{series.Choice, sum / float64(n)})
 		}
 	}
 	slices.SortStableFunc(ranking, func(a, b scored) int { return cmp.Compare(a.score, b.score) })

@@ -65,30 +65,30 @@ func segments(a *coll.Algorithm) []int {
 }
 
 // costs evaluates the formula of an algorithm. It rounds times to nanoseconds.
-func costs(a *coll.Algorithm, link Link, ranks, segment int, lengths []int) Series {
-	s := Series{Choice: Choice{a.Name, segment}, Micros: make([]float64, len(lengths))}
+func costs(algorithm *coll.Algorithm, link Link, ranks, segment int, lengths []int) Series {
+	series := Series{Choice: Choice{algorithm.Name, segment}, Micros: make([]float64, len(lengths))}
 	for i, n := range lengths {
-		c := coll.Call{Collective: a.Collective, Ranks: ranks, Bytes: n, Elem: formulaElem, Flows: true,
+		call := coll.Call{Collective: algorithm.Collective, Ranks: ranks, Bytes: n, Elem: formulaElem, Flows: true,
 			Segment: segment}
 		alpha := link.Alpha
 		if link == memoryLink {
-			c.Shared = formulaShared
+			call.Shared = formulaShared
 		}
-		if a.Shares {
+		if algorithm.Shares {
 			alpha *= publishAlpha
 		}
 		if segment == AutoSegment {
-			c.Segment = coll.PipelineSegment(ranks, n, formulaElem, link.Alpha, link.Beta)
+			call.Segment = coll.PipelineSegment(ranks, n, formulaElem, link.Alpha, link.Beta)
 		} else if segment >= n && segment > 0 {
 			continue
 		}
-		cost, err := a.Cost(c)
-		if link == memoryLink && a.Name == "flat" && (a.Collective == coll.Bcast || a.Collective == coll.Scatter) {
+		cost, err := algorithm.Cost(call)
+		if link == memoryLink && algorithm.Name == "flat" && (algorithm.Collective == coll.Bcast || algorithm.Collective == coll.Scatter) {
 			cost.Bytes = n // the receivers copy simultaneously
 		}
 		if err == nil {
-			s.Micros[i] = math.Round(cost.Time(alpha, link.Beta, reduceGamma)) / 1000
+			series.Micros[i] = math.Round(cost.Time(alpha, link.Beta, reduceGamma)) / 1000
 		}
 	}
-	return s
+	return series
 }

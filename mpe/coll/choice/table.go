@@ -53,31 +53,31 @@ type Span struct {
 // New returns a table. It drops unknown algorithms. A class without rows uses the rows of its sibling: the same ranks
 // with more or fewer cores.
 func New(rows map[Class]Rows) *Table {
-	t := &Table{classes: map[Class]*class{}}
+	table := &Table{classes: map[Class]*class{}}
 	for name, r := range rows {
 		c := new(class)
 		c.add(&r)
-		t.classes[name] = c
+		table.classes[name] = c
 	}
-	t.hash = t.computeHash()
+	table.hash = table.computeHash()
 	for _, name := range Classes {
 		if _, ok := rows[name]; !ok {
-			t.classes[name] = t.classes[name.sibling()]
+			table.classes[name] = table.classes[name.sibling()]
 		}
 	}
-	return t
+	return table
 }
 
 func (c *class) add(from *Rows) {
 	c.link = from.Link
-	for _, r := range from.Rows {
-		r.Spans = slices.Clone(r.Spans)
-		for i := range r.Spans {
-			s := &r.Spans[i]
+	for _, row := range from.Rows {
+		row.Spans = slices.Clone(row.Spans)
+		for i := range row.Spans {
+			s := &row.Spans[i]
 			s.Choices = slices.DeleteFunc(slices.Clone(s.Choices),
-				func(by Choice) bool { return coll.Named(r.Collective, by.Algorithm) == nil })
+				func(by Choice) bool { return coll.Named(row.Collective, by.Algorithm) == nil })
 		}
-		c.rows[r.Collective] = append(c.rows[r.Collective], r)
+		c.rows[row.Collective] = append(c.rows[row.Collective], row)
 	}
 	for of := range c.rows {
 		slices.SortFunc(c.rows[of], func(a, b Row) int { return cmp.Compare(a.Ranks, b.Ranks) })
@@ -120,37 +120,37 @@ func withMoreRanks(measured, formula Rows) Rows {
 // others, Choose returns the first algorithm that supports the call.
 //
 // Segments are rounded down to whole elements of the call, but to at least one.
-func (t *Table) Choose(of Class, c *coll.Call) Choice {
-	if c.Collective < coll.Barrier || c.Collective > coll.Exscan {
+func (t *Table) Choose(of Class, call *coll.Call) Choice {
+	if call.Collective < coll.Barrier || call.Collective > coll.Exscan {
 		return Choice{}
 	}
-	n, known := length(c)
-	if t == nil || !known || c.Ranks < 2 {
-		return firstSupported(c)
+	n, known := length(call)
+	if t == nil || !known || call.Ranks < 2 {
+		return firstSupported(call)
 	}
 	class := t.classes[of]
 	if class == nil {
-		return firstSupported(c)
+		return firstSupported(call)
 	}
-	r := class.row(c)
-	if r == nil {
-		return firstSupported(c)
+	row := class.row(call)
+	if row == nil {
+		return firstSupported(call)
 	}
 	s := 0
-	for n > r.Spans[s].MaxBytes {
+	for n > row.Spans[s].MaxBytes {
 		s++
 	}
-	for _, choice := range r.Spans[s].Choices {
-		if !choice.supports(c) {
+	for _, choice := range row.Spans[s].Choices {
+		if !choice.supports(call) {
 			continue
 		}
 		if choice.Segment == AutoSegment {
-			choice.Segment = coll.PipelineSegment(c.Ranks, c.Bytes, c.Elem, class.link.Alpha, class.link.Beta)
+			choice.Segment = coll.PipelineSegment(call.Ranks, call.Bytes, call.Elem, class.link.Alpha, class.link.Beta)
 		}
-		choice.Segment = roundSegment(choice.Segment, c.Elem)
+		choice.Segment = roundSegment(choice.Segment, call.Elem)
 		return choice
 	}
-	return firstSupported(c)
+	return firstSupported(call)
 }
 
 // row returns the row for the call, or nil.
@@ -167,18 +167,18 @@ func (c *class) row(call *coll.Call) *Row {
 }
 
 // length returns the length that the table is searched for. It returns false if not all ranks know it.
-func length(c *coll.Call) (int, bool) {
-	if !c.Vector {
-		return c.Bytes, true
+func length(call *coll.Call) (int, bool) {
+	if !call.Vector {
+		return call.Bytes, true
 	}
-	if c.Collective != coll.Allgather && c.Collective != coll.ReduceScatter || len(c.Recv.Sizes) == 0 {
+	if call.Collective != coll.Allgather && call.Collective != coll.ReduceScatter || len(call.Recv.Sizes) == 0 {
 		return 0, false
 	}
 	sum := 0
-	for _, n := range c.Recv.Sizes {
+	for _, n := range call.Recv.Sizes {
 		sum += n
 	}
-	return sum / len(c.Recv.Sizes), true
+	return sum / len(call.Recv.Sizes), true
 }
 
 // supports reports whether the choice's algorithm supports the call.
@@ -192,13 +192,13 @@ func (c Choice) supports(call *coll.Call) bool {
 }
 
 // firstSupported returns the first algorithm that supports the call.
-func firstSupported(c *coll.Call) Choice {
-	for _, a := range algorithms[c.Collective] {
-		if a.Supports(c) {
+func firstSupported(call *coll.Call) Choice {
+	for _, a := range algorithms[call.Collective] {
+		if a.Supports(call) {
 			return Choice{Algorithm: a.Name}
 		}
 	}
-	return Choice{Algorithm: algorithms[c.Collective][0].Name}
+	return Choice{Algorithm: algorithms[call.Collective][0].Name}
 }
 
 // roundSegment rounds a segment to whole elements, but to at least one.

@@ -36,17 +36,17 @@ type dataMemory struct {
 }
 
 func (m *dataMemory) view(rank int, at coll.Loc, n int) ([]byte, error) {
-	d := &m.data[rank]
+	data := &m.data[rank]
 	var b []byte
 	switch at.Buf {
 	case coll.SendBuf:
-		b = d.Send
+		b = data.Send
 	case coll.RecvBuf:
-		b = d.Recv
+		b = data.Recv
 	case coll.Scratch:
-		b = d.scratch
+		b = data.scratch
 	case coll.Shared:
-		b = d.shared
+		b = data.shared
 	}
 	if at.Off < 0 || n < 0 || at.Off > len(b)-n {
 		return nil, fmt.Errorf("%d bytes at %d of the %v, which has %d", n, at.Off, at.Buf, len(b))
@@ -70,16 +70,16 @@ func (m *dataMemory) move(fromRank int, from coll.Loc, rank int, into coll.Loc, 
 	return nil
 }
 
-func (m *dataMemory) reduce(fromRank, rank int, s *coll.Step) error {
-	from, err := m.view(fromRank, s.From, s.Len)
+func (m *dataMemory) reduce(fromRank, rank int, step *coll.Step) error {
+	from, err := m.view(fromRank, step.From, step.Len)
 	if err != nil {
 		return err
 	}
-	into, err := m.view(rank, s.Into, s.Len)
+	into, err := m.view(rank, step.Into, step.Len)
 	if err != nil {
 		return err
 	}
-	if s.Kind == coll.StepReduce {
+	if step.Kind == coll.StepReduce {
 		m.op(into, from)
 		return nil
 	}

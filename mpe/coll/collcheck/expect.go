@@ -7,17 +7,17 @@ import (
 )
 
 // block returns the location of block i of a buffer.
-func block(c *coll.Call, l *coll.Layout, i int) (off, n int) {
+func block(c *coll.Call, layout *coll.Layout, i int) (off, n int) {
 	if !c.Vector {
 		return i * c.Bytes, c.Bytes
 	}
-	if l.Offsets == nil {
-		for _, size := range l.Sizes[:i] {
+	if layout.Offsets == nil {
+		for _, size := range layout.Sizes[:i] {
 			off += size
 		}
-		return off, l.Sizes[i]
+		return off, layout.Sizes[i]
 	}
-	return l.Offsets[i], l.Sizes[i]
+	return layout.Offsets[i], layout.Sizes[i]
 }
 
 // extent returns the length of a buffer with this layout.
@@ -38,48 +38,48 @@ func ownBlock(c *coll.Call, l *coll.Layout) int {
 }
 
 // Buffers returns the lengths of the user's buffers of a call, in bytes.
-func Buffers(c *coll.Call) (send, recv int) {
-	root := c.Rank == c.Root
-	switch c.Collective {
+func Buffers(call *coll.Call) (send, recv int) {
+	root := call.Rank == call.Root
+	switch call.Collective {
 	case coll.Bcast:
-		return 0, c.Bytes
+		return 0, call.Bytes
 	case coll.Reduce:
-		send = c.Bytes
+		send = call.Bytes
 		if root {
-			recv = c.Bytes
+			recv = call.Bytes
 		}
 	case coll.Allreduce, coll.Scan, coll.Exscan:
-		send, recv = c.Bytes, c.Bytes
+		send, recv = call.Bytes, call.Bytes
 	case coll.Gather:
-		send = ownBlock(c, &c.Recv)
+		send = ownBlock(call, &call.Recv)
 		if root {
-			recv = extent(c, &c.Recv)
+			recv = extent(call, &call.Recv)
 		}
 	case coll.Scatter:
-		recv = ownBlock(c, &c.Send)
+		recv = ownBlock(call, &call.Send)
 		if root {
-			send = extent(c, &c.Send)
-			if c.InPlace {
+			send = extent(call, &call.Send)
+			if call.InPlace {
 				recv = 0
 			}
 			return send, recv
 		}
 	case coll.Allgather:
-		_, send = block(c, &c.Recv, c.Rank)
-		recv = extent(c, &c.Recv)
+		_, send = block(call, &call.Recv, call.Rank)
+		recv = extent(call, &call.Recv)
 	case coll.Alltoall:
-		recv = extent(c, &c.Recv)
-		if !c.InPlace {
-			send = extent(c, &c.Send)
+		recv = extent(call, &call.Recv)
+		if !call.InPlace {
+			send = extent(call, &call.Send)
 		}
 	case coll.ReduceScatter:
-		send = extent(c, &c.Recv)
-		_, recv = block(c, &c.Recv, c.Rank)
-		if c.InPlace {
+		send = extent(call, &call.Recv)
+		_, recv = block(call, &call.Recv, call.Rank)
+		if call.InPlace {
 			recv = send
 		}
 	}
-	if c.InPlace && (root || !rooted(c)) {
+	if call.InPlace && (root || !rooted(call)) {
 		send = 0
 	}
 	return send, recv
@@ -90,28 +90,28 @@ func rooted(c *coll.Call) bool {
 }
 
 // contribution returns the offset and length of the caller's contribution in its receive buffer, if it is in place.
-func contribution(c *coll.Call) (off, n int) {
-	switch c.Collective {
+func contribution(call *coll.Call) (off, n int) {
+	switch call.Collective {
 	case coll.Gather, coll.Allgather:
-		return block(c, &c.Recv, c.Rank)
+		return block(call, &call.Recv, call.Rank)
 	case coll.Alltoall, coll.ReduceScatter:
-		return 0, extent(c, &c.Recv)
+		return 0, extent(call, &call.Recv)
 	case coll.Barrier, coll.Scatter:
 		return 0, 0
 	}
-	return 0, c.Bytes
+	return 0, call.Bytes
 }
 
 // newSymbols fills the buffers with the contributions of the ranks.
 func newSymbols(calls []coll.Call, programs []Program) *symbols {
-	c := &calls[0]
-	m := &symbols{elemSize: max(c.Elem, 1), ordered: c.Ordered, sets: newSets(len(calls)),
+	call := &calls[0]
+	m := &symbols{elemSize: max(call.Elem, 1), ordered: call.Ordered, sets: newSets(len(calls)),
 		bufs: make([][coll.Shared + 1][]symbol, len(calls))}
-	switch c.Collective {
+	switch call.Collective {
 	case coll.Bcast, coll.Gather, coll.Scatter, coll.Allgather:
 		m.writeOnce = true
 	case coll.Alltoall:
-		m.writeOnce = !c.InPlace
+		m.writeOnce = !call.InPlace
 	}
 	for r := range calls {
 		c := &calls[r]
@@ -137,8 +137,8 @@ func newSymbols(calls []coll.Call, programs []Program) *symbols {
 // result returns the required final content of a rank's receive buffer. loose reports whether byte i may have any
 // value.
 func (m *symbols) result(calls []coll.Call, r int) (want []symbol, loose func(i int) bool) {
-	c := &calls[r]
-	_, n := Buffers(c)
+	call := &calls[r]
+	_, n := Buffers(call)
 	want = make([]symbol, n)
 	fill := func(off, n int, set uint32, elem int) {
 		for i := range n {
@@ -147,9 +147,9 @@ func (m *symbols) result(calls []coll.Call, r int) (want []symbol, loose func(i 
 	}
 	loose = func(int) bool { return false }
 	last := len(calls) - 1
-	switch c.Collective {
+	switch call.Collective {
 	case coll.Bcast:
-		fill(0, n, m.sets.ranks(c.Root, c.Root), 0)
+		fill(0, n, m.sets.ranks(call.Root, call.Root), 0)
 	case coll.Reduce, coll.Allreduce:
 		fill(0, n, m.sets.ranks(0, last), 0)
 	case coll.Gather, coll.Allgather:
@@ -157,13 +157,13 @@ func (m *symbols) result(calls []coll.Call, r int) (want []symbol, loose func(i 
 			break
 		}
 		for i := range calls {
-			off, size := block(c, &c.Recv, i)
+			off, size := block(call, &call.Recv, i)
 			fill(off, size, m.sets.ranks(i, i), 0)
 		}
 	case coll.Scatter:
-		root := &calls[c.Root]
+		root := &calls[call.Root]
 		off, _ := block(root, &root.Send, r)
-		fill(0, n, m.sets.ranks(c.Root, c.Root), off)
+		fill(0, n, m.sets.ranks(call.Root, call.Root), off)
 	case coll.Alltoall:
 		for i := range calls {
 			from := &calls[i]
@@ -172,11 +172,11 @@ func (m *symbols) result(calls []coll.Call, r int) (want []symbol, loose func(i 
 				layout = &from.Recv
 			}
 			there, _ := block(from, layout, r)
-			off, size := block(c, &c.Recv, i)
+			off, size := block(call, &call.Recv, i)
 			fill(off, size, m.sets.ranks(i, i), there)
 		}
 	case coll.ReduceScatter:
-		off, size := block(c, &c.Recv, r)
+		off, size := block(call, &call.Recv, r)
 		fill(0, size, m.sets.ranks(0, last), off)
 		loose = func(i int) bool { return i >= size }
 	case coll.Scan:

@@ -20,8 +20,8 @@ type byteState struct{ writer, readers int32 }
 // reader is one of a byte's readers, linked to the reader before it.
 type reader struct{ step, next int32 }
 
-func (h *hazards) check(rank int, p *Program) error {
-	n := len(p.Steps)
+func (h *hazards) check(rank int, program *Program) error {
+	n := len(program.Steps)
 	words := (n + 63) / 64
 	if len(h.before) < n*words {
 		h.before = make([]uint64, n*words)
@@ -30,22 +30,22 @@ func (h *hazards) check(rank int, p *Program) error {
 		clear(h.bytes[b])
 	}
 	h.nodes = append(h.nodes[:0], reader{})
-	for i := range p.Steps {
-		s := &p.Steps[i]
+	for i := range program.Steps {
+		step := &program.Steps[i]
 		row := h.before[i*words : (i+1)*words]
-		if a := h.ancestors(row, s, i, words); a != 0 {
+		if a := h.ancestors(row, step, i, words); a != 0 {
 			return scheduleError(rank, i+1, "waits for step %d, which is not an earlier one", a)
 		}
-		for _, x := range accesses(s) {
+		for _, x := range accesses(step) {
 			if x.n <= 0 || x.loc.Buf == coll.Blank || int(x.loc.Buf) >= len(h.bytes) {
 				continue
 			}
 			if x.loc.Off < 0 {
-				return scheduleError(rank, i+1, "%v at %d of the %v", s.Kind, x.loc.Off, x.loc.Buf)
+				return scheduleError(rank, i+1, "%v at %d of the %v", step.Kind, x.loc.Off, x.loc.Buf)
 			}
 			if other := h.touch(x, i+1, row); other != 0 {
 				return scheduleError(rank, i+1, "%v touches the same bytes of the %v as step %d, a %v, and does not wait for it",
-					s.Kind, x.loc.Buf, other, p.Steps[other-1].Kind)
+					step.Kind, x.loc.Buf, other, program.Steps[other-1].Kind)
 			}
 		}
 	}
@@ -84,21 +84,21 @@ func (h *hazards) touch(x access, step int, row []uint64) int {
 		*b = append(*b, byteState{})
 	}
 	for i := range x.n {
-		t := &(*b)[x.loc.Off+i]
-		if !waits(t.writer) {
-			return int(t.writer)
+		state := &(*b)[x.loc.Off+i]
+		if !waits(state.writer) {
+			return int(state.writer)
 		}
 		if !x.write {
-			h.nodes = append(h.nodes, reader{int32(step), t.readers})
-			t.readers = int32(len(h.nodes) - 1)
+			h.nodes = append(h.nodes, reader{int32(step), state.readers})
+			state.readers = int32(len(h.nodes) - 1)
 			continue
 		}
-		for r := t.readers; r != 0; r = h.nodes[r].next {
+		for r := state.readers; r != 0; r = h.nodes[r].next {
 			if !waits(h.nodes[r].step) {
 				return int(h.nodes[r].step)
 			}
 		}
-		t.writer, t.readers = int32(step), 0
+		state.writer, state.readers = int32(step), 0
 	}
 	return 0
 }

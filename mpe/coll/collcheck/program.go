@@ -13,15 +13,15 @@ type Program struct {
 func Programs(a *coll.Algorithm, calls []coll.Call) ([]Program, error) {
 	programs := make([]Program, len(calls))
 	for i, c := range calls {
-		var s coll.Schedule
-		if err := a.Make(&s, &c); err != nil {
+		var schedule coll.Schedule
+		if err := a.Make(&schedule, &c); err != nil {
 			return nil, err
 		}
 		p := &programs[i]
-		for step, ok := s.Next(); ok; step, ok = s.Next() {
+		for step, ok := schedule.Next(); ok; step, ok = schedule.Next() {
 			p.Steps = append(p.Steps, *step)
 		}
-		p.Scratch, p.Window, p.InOrder = s.Scratch, s.Window, s.InOrder
+		p.Scratch, p.Window, p.InOrder = schedule.Scratch, schedule.Window, schedule.InOrder
 	}
 	return programs, nil
 }
@@ -34,19 +34,19 @@ type access struct {
 }
 
 // accesses returns the accesses of a step: none, one or two.
-func accesses(s *coll.Step) (list [2]access) {
-	switch s.Kind {
+func accesses(step *coll.Step) (list [2]access) {
+	switch step.Kind {
 	case coll.StepSend:
-		list[0] = access{s.From, s.Len, false}
+		list[0] = access{step.From, step.Len, false}
 	case coll.StepRecv, coll.StepForward:
-		list[0] = access{s.Into, s.Len, true}
+		list[0] = access{step.Into, step.Len, true}
 	case coll.StepPack: // gaps between the pieces count as read, which can only cause false alarms
-		reads, writes := s.Extents()
-		list = [2]access{{s.From, reads, false}, {s.Into, writes, true}}
+		reads, writes := step.Extents()
+		list = [2]access{{step.From, reads, false}, {step.Into, writes, true}}
 	case coll.StepCopy, coll.StepReduce:
-		list = [2]access{{s.From, s.Len, false}, {s.Into, s.Len, true}}
+		list = [2]access{{step.From, step.Len, false}, {step.Into, step.Len, true}}
 	case coll.StepReduceRight:
-		list = [2]access{{s.From, s.Len, true}, {s.Into, s.Len, true}}
+		list = [2]access{{step.From, step.Len, true}, {step.Into, step.Len, true}}
 	}
 	return list
 }

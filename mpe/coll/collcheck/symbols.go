@@ -141,21 +141,21 @@ func (m *symbols) move(fromRank int, from coll.Loc, rank int, into coll.Loc, n i
 	return nil
 }
 
-func (m *symbols) reduce(fromRank, rank int, s *coll.Step) error {
-	from, err := m.view(fromRank, s.From, s.Len)
+func (m *symbols) reduce(fromRank, rank int, step *coll.Step) error {
+	from, err := m.view(fromRank, step.From, step.Len)
 	if err != nil {
 		return err
 	}
-	into, err := m.view(rank, s.Into, s.Len)
+	into, err := m.view(rank, step.Into, step.Len)
 	if err != nil {
 		return err
 	}
-	right := s.Kind == coll.StepReduceRight
+	right := step.Kind == coll.StepReduceRight
 	switch {
-	case s.Into.Buf == coll.SendBuf || right && s.From.Buf != coll.Scratch:
+	case step.Into.Buf == coll.SendBuf || right && step.From.Buf != coll.Scratch:
 		return errors.New("writes to a user buffer that it must not change")
-	case s.Len%m.elemSize != 0:
-		return fmt.Errorf("%d bytes are not whole elements", s.Len)
+	case step.Len%m.elemSize != 0:
+		return fmt.Errorf("%d bytes are not whole elements", step.Len)
 	}
 	for i := range into {
 		a, b := from[i], into[i]

@@ -83,14 +83,14 @@ func newSimulation(programs []Program, mem memory, window int, needs bool) *simu
 			p.needs = make([]uint64, n*p.words)
 		}
 		for i := range p.Steps {
-			s := &p.Steps[i]
-			if s.Sends() {
+			step := &p.Steps[i]
+			if step.Sends() {
 				p.sends.steps = append(p.sends.steps, i)
 			}
-			if s.Receives() {
+			if step.Receives() {
 				p.recvs.steps = append(p.recvs.steps, i)
 			}
-			if !s.Sends() && !s.Receives() {
+			if !step.Sends() && !step.Receives() {
 				p.work.steps = append(p.work.steps, i)
 			}
 		}
@@ -237,27 +237,27 @@ func (w *simulation) step(p *process) (bool, error) {
 
 // local executes a step that involves no other rank.
 func (w *simulation) local(p *process, i int, at clock) error {
-	s := &p.Steps[i]
+	step := &p.Steps[i]
 	p.work.steps = p.work.steps[1:]
 	var err error
-	switch s.Kind {
+	switch step.Kind {
 	case coll.StepCopy:
-		err = w.mem.move(p.rank, s.From, p.rank, s.Into, s.Len)
+		err = w.mem.move(p.rank, step.From, p.rank, step.Into, step.Len)
 	case coll.StepPack:
-		for k := range s.Count {
-			err = errors.Join(err, w.mem.move(p.rank, coll.Loc{Buf: s.From.Buf, Off: s.From.Off + k*s.Stride},
-				p.rank, coll.Loc{Buf: s.Into.Buf, Off: s.Into.Off + k*s.Len}, s.Len))
+		for k := range step.Count {
+			err = errors.Join(err, w.mem.move(p.rank, coll.Loc{Buf: step.From.Buf, Off: step.From.Off + k*step.Stride},
+				p.rank, coll.Loc{Buf: step.Into.Buf, Off: step.Into.Off + k*step.Len}, step.Len))
 		}
 	case coll.StepReduce, coll.StepReduceRight:
-		err = w.mem.reduce(p.rank, p.rank, s)
-		at = at.max(p.work.free).reduction(s.Len)
+		err = w.mem.reduce(p.rank, p.rank, step)
+		at = at.max(p.work.free).reduction(step.Len)
 		p.work.free = at
 	case coll.StepJoin:
 	default:
-		return scheduleError(p.rank, i+1, "kind %d is not known", s.Kind)
+		return scheduleError(p.rank, i+1, "kind %d is not known", step.Kind)
 	}
 	if err != nil {
-		return scheduleError(p.rank, i+1, "%v: %v", s.Kind, err)
+		return scheduleError(p.rank, i+1, "%v: %v", step.Kind, err)
 	}
 	p.finish(i, at)
 	return nil

@@ -10,52 +10,52 @@ import (
 
 // Bcast copies root's buffer to the buffers of all other ranks. All buffers have the same length, which is not
 // 0. In a tree, only Root can broadcast, so any other root first sends its buffer to Root.
-func Bcast[T mpi.Number](ctx context.Context, r *Ranks, buf []T, root int) error {
-	if !r.unrolled {
-		return bcast(ctx, r, buf, root)
+func Bcast[T mpi.Number](ctx context.Context, ranks *Ranks, buf []T, root int) error {
+	if !ranks.unrolled {
+		return bcast(ctx, ranks, buf, root)
 	}
-	if root != Root && r.hasTree {
-		if r.Rank() == root {
-			if err := send(ctx, r, buf, Root); err != nil {
+	if root != Root && ranks.hasTree {
+		if ranks.Rank() == root {
+			if err := send(ctx, ranks, buf, Root); err != nil {
 				return err
 			}
 		}
 		root = Root
 	}
-	if r.Rank() == root {
-		return r.forEachOther(root, func(rank int) error { return send(ctx, r, buf, rank) })
+	if ranks.Rank() == root {
+		return ranks.forEachOther(root, func(rank int) error { return send(ctx, ranks, buf, rank) })
 	}
 	from := root
 	if root == Root {
-		from = r.parent
+		from = ranks.parent
 	}
-	if err := recv(ctx, r, buf, from); err != nil {
+	if err := recv(ctx, ranks, buf, from); err != nil {
 		return err
 	}
-	return forward(ctx, r, buf)
+	return forward(ctx, ranks, buf)
 }
 
 // bcast implements Bcast with package mpi. If the FPGAs have been built with the tree, a call whose root is one of them
 // is rejected on all ranks before anything is sent.
-func bcast[T mpi.Number](ctx context.Context, r *Ranks, buf []T, root int) error {
-	if root == Root || !r.rootOnly {
-		err := mpi.Bcast(ctx, r.Comm, buf, root)
+func bcast[T mpi.Number](ctx context.Context, ranks *Ranks, buf []T, root int) error {
+	if root == Root || !ranks.rootOnly {
+		err := mpi.Bcast(ctx, ranks.Comm, buf, root)
 		if root == Root || !errors.Is(err, mpi.ErrArg) {
 			return err
 		}
-		r.rootOnly = true
+		ranks.rootOnly = true
 	}
 	var err error
-	switch r.Rank() {
+	switch ranks.Rank() {
 	case root:
-		err = send(ctx, r, buf, Root)
+		err = send(ctx, ranks, buf, Root)
 	case Root:
-		err = recv(ctx, r, buf, root)
+		err = recv(ctx, ranks, buf, root)
 	}
 	if err != nil {
 		return err
 	}
-	return mpi.Bcast(ctx, r.Comm, buf, Root)
+	return mpi.Bcast(ctx, ranks.Comm, buf, Root)
 }
 
 // RecvBcast is Bcast from Root, for a rank that uses Send and Recv and does not know the length. It returns the
@@ -80,37 +80,37 @@ func forward[T mpi.Number](ctx context.Context, r *Ranks, buf []T) error {
 
 // Scatter sends each rank its block of all, which is used only on Root. all consists of consecutive blocks with
 // the length of own. On Root, own may be the first block of all, which is then not copied.
-func Scatter[T mpi.Number](ctx context.Context, r *Ranks, all, own []T) error {
+func Scatter[T mpi.Number](ctx context.Context, ranks *Ranks, all, own []T) error {
 	switch {
-	case !r.unrolled:
-		return mpi.Scatter(ctx, r.Comm, all, own, Root)
-	case r.Rank() == Root:
+	case !ranks.unrolled:
+		return mpi.Scatter(ctx, ranks.Comm, all, own, Root)
+	case ranks.Rank() == Root:
 		copy(own, all)
-		return r.forEachOther(Root, func(rank int) error { return send(ctx, r, all[rank*len(own):][:len(own)], rank) })
-	case r.children == nil:
-		return recv(ctx, r, own, r.parent)
+		return ranks.forEachOther(Root, func(rank int) error { return send(ctx, ranks, all[rank*len(own):][:len(own)], rank) })
+	case ranks.children == nil:
+		return recv(ctx, ranks, own, ranks.parent)
 	}
-	blocks := make([]T, r.Blocks()*len(own))
-	if err := recv(ctx, r, blocks, r.parent); err != nil {
+	blocks := make([]T, ranks.Blocks()*len(own))
+	if err := recv(ctx, ranks, blocks, ranks.parent); err != nil {
 		return err
 	}
 	copy(own, blocks)
-	return r.forEachChild(len(own), func(from, end, rank int) error { return send(ctx, r, blocks[from:end], rank) })
+	return ranks.forEachChild(len(own), func(from, end, rank int) error { return send(ctx, ranks, blocks[from:end], rank) })
 }
 
 // RecvScatter is Scatter for a rank that uses Send and Recv and does not know the length of its block. It
 // returns the beginning of buf, which holds the block. Blocks blocks must fit in buf.
-func RecvScatter[T mpi.Number](ctx context.Context, r *Ranks, buf []T) ([]T, error) {
-	blocks, err := recvSome(ctx, r, buf, r.parent)
+func RecvScatter[T mpi.Number](ctx context.Context, ranks *Ranks, buf []T) ([]T, error) {
+	blocks, err := recvSome(ctx, ranks, buf, ranks.parent)
 	if err != nil {
 		return nil, err
 	}
-	if len(blocks)%r.Blocks() != 0 {
-		return nil, fmt.Errorf("%w: %d numbers from rank %d are not the blocks of %d ranks", r.unexpected, len(blocks),
-			r.parent, r.Blocks())
+	if len(blocks)%ranks.Blocks() != 0 {
+		return nil, fmt.Errorf("%w: %d numbers from rank %d are not the blocks of %d ranks", ranks.unexpected, len(blocks),
+			ranks.parent, ranks.Blocks())
 	}
-	n := len(blocks) / r.Blocks()
-	return blocks[:n], r.forEachChild(n, func(from, end, rank int) error { return send(ctx, r, blocks[from:end], rank) })
+	n := len(blocks) / ranks.Blocks()
+	return blocks[:n], ranks.forEachChild(n, func(from, end, rank int) error { return send(ctx, ranks, blocks[from:end], rank) })
 }
 
 // forEachChild calls f for each rank below, with the position of that rank's block. The blocks come after this rank's
@@ -125,38 +125,38 @@ func (r *Ranks) forEachChild(n int, f func(from, end, rank int) error) error {
 }
 
 // Gather is the inverse of Scatter.
-func Gather[T mpi.Number](ctx context.Context, r *Ranks, own, all []T) error {
+func Gather[T mpi.Number](ctx context.Context, ranks *Ranks, own, all []T) error {
 	switch {
-	case !r.unrolled:
-		return mpi.Gather(ctx, r.Comm, own, all, Root)
-	case r.Rank() == Root:
+	case !ranks.unrolled:
+		return mpi.Gather(ctx, ranks.Comm, own, all, Root)
+	case ranks.Rank() == Root:
 		copy(all, own)
-		return r.forEachOther(Root, func(rank int) error { return recv(ctx, r, all[rank*len(own):][:len(own)], rank) })
-	case r.children == nil:
-		return send(ctx, r, own, r.parent)
+		return ranks.forEachOther(Root, func(rank int) error { return recv(ctx, ranks, all[rank*len(own):][:len(own)], rank) })
+	case ranks.children == nil:
+		return send(ctx, ranks, own, ranks.parent)
 	}
-	blocks := make([]T, r.Blocks()*len(own))
+	blocks := make([]T, ranks.Blocks()*len(own))
 	copy(blocks, own)
-	if err := r.forEachChild(len(own),
-		func(from, end, rank int) error { return recv(ctx, r, blocks[from:end], rank) }); err != nil {
+	if err := ranks.forEachChild(len(own),
+		func(from, end, rank int) error { return recv(ctx, ranks, blocks[from:end], rank) }); err != nil {
 		return err
 	}
-	return send(ctx, r, blocks, r.parent)
+	return send(ctx, ranks, blocks, ranks.parent)
 }
 
 // Sum adds up the numbers of all ranks. The sums replace Root's numbers; the numbers of other ranks are undefined
 // afterwards.
-func Sum(ctx context.Context, r *Ranks, own []int32) error {
-	if !r.unrolled {
+func Sum(ctx context.Context, ranks *Ranks, own []int32) error {
+	if !ranks.unrolled {
 		var sums []int32
-		if r.Rank() == Root {
+		if ranks.Rank() == Root {
 			sums = own
 		}
-		return mpi.Reduce(ctx, r.Comm, own, sums, mpi.Sum, Root)
+		return mpi.Reduce(ctx, ranks.Comm, own, sums, mpi.Sum, Root)
 	}
 	theirs := make([]int32, len(own))
 	collect := func(rank int) error {
-		if err := recv(ctx, r, theirs, rank); err != nil {
+		if err := recv(ctx, ranks, theirs, rank); err != nil {
 			return err
 		}
 		for i, x := range theirs {
@@ -164,15 +164,15 @@ func Sum(ctx context.Context, r *Ranks, own []int32) error {
 		}
 		return nil
 	}
-	if r.Rank() == Root {
-		return r.forEachOther(Root, collect)
+	if ranks.Rank() == Root {
+		return ranks.forEachOther(Root, collect)
 	}
-	for _, rank := range r.children {
+	for _, rank := range ranks.children {
 		if err := collect(rank); err != nil {
 			return err
 		}
 	}
-	return send(ctx, r, own, r.parent)
+	return send(ctx, ranks, own, ranks.parent)
 }
 
 func send[T mpi.Number](ctx context.Context, r *Ranks, buf []T, to int) error {

@@ -38,23 +38,23 @@ func NewLibrary(c *mpi.Comm) *Ranks { return &Ranks{Comm: c} }
 // NewUnrolled returns a Ranks for a rank that uses only Send and Recv. fpgas lists the FPGAs of the tree in the
 // order of upstream's cluster file; with fewer than two, there is no tree. In a tree, this rank must be one of
 // them. The error for a message of unexpected length wraps unexpected.
-func NewUnrolled(c *mpi.Comm, fpgas []int, unexpected error) (*Ranks, error) {
-	r := &Ranks{Comm: c, unrolled: true, parent: Root, hasTree: len(fpgas) > 1, unexpected: unexpected}
-	if !r.hasTree {
-		return r, nil
+func NewUnrolled(comm *mpi.Comm, fpgas []int, unexpected error) (*Ranks, error) {
+	ranks := &Ranks{Comm: comm, unrolled: true, parent: Root, hasTree: len(fpgas) > 1, unexpected: unexpected}
+	if !ranks.hasTree {
+		return ranks, nil
 	}
-	at := slices.Index(fpgas, c.Rank())
+	at := slices.Index(fpgas, comm.Rank())
 	if at < 0 {
 		return nil, fmt.Errorf("rank %d is none of the FPGAs of upstream's tree, %v, which every rank but %d has to be",
-			c.Rank(), fpgas, Root)
+			comm.Rank(), fpgas, Root)
 	}
 	first := at - at%groupSize
 	if at != first {
-		r.parent = fpgas[first]
+		ranks.parent = fpgas[first]
 	} else {
-		r.children = fpgas[first+1 : min(first+groupSize, len(fpgas))]
+		ranks.children = fpgas[first+1 : min(first+groupSize, len(fpgas))]
 	}
-	return r, nil
+	return ranks, nil
 }
 
 // MatchesByOrder reports whether messages to some rank match by their order alone. If so, the collective calls of package mpi
