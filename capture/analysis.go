@@ -71,7 +71,10 @@ func NewAnalysis(name string, opts AnalysisOptions) *Analysis {
 	track := TrackerOptions{Profile: opts.Profile, KeepSteps: opts.KeepSteps, OnMessage: analysis.addMessage,
 		OnFinding: analysis.addFinding}
 	if opts.KeepTrace > 0 {
-		track.OnExtended = func(m *ExtendedMessage) { analysis.extended = appendLimited(analysis.extended, m, opts.KeepTrace) }
+		track.OnExtended = func(m *ExtendedMessage) {
+			analysis.extended = appendLimited(analysis.extended, m,
+				opts.KeepTrace)
+		}
 	}
 	analysis.tracker = NewTracker(track)
 	return analysis
@@ -197,7 +200,7 @@ type Report struct {
 
 // Summary contains the totals for a recording.
 type Summary struct {
-	// Packets counts all recorded packets. Units counts the datagrams and pieces of AddTCP streams that may be ZRLMPI.
+	// Packets counts all recorded packets. Units counts the datagrams and pieces of TCP streams that may be ZRLMPI.
 	// Skipped counts the remaining packets by reason.
 	Packets int64            `json:"packets"`
 	Units   int64            `json:"units"`

@@ -302,7 +302,8 @@ func TestFindings(t *testing.T) {
 			[]int64{1, 2}},
 		{"tag", change(one, 1, func(u *pcapng.Unit) { u.Data[18] = 7 }), []capture.FindingKind{capture.ReservedByte},
 			"silently; in profile v0.9 it is the tag: analyze with --profile v0.9", []int64{1}},
-		{"reserved byte", change(one, 1, func(u *pcapng.Unit) { u.Data[20] = 7 }), []capture.FindingKind{capture.ReservedByte},
+		{"reserved byte", change(one, 1, func(u *pcapng.Unit) { u.Data[20] = 7 }),
+			[]capture.FindingKind{capture.ReservedByte},
 			"byte 20 of the header is 0x07", []int64{1}},
 		{"bad type", renumber(append(slices.Clone(one), func() pcapng.Unit {
 			u := packet(0, 9, protocol.SendInt, 0, 1)
@@ -341,7 +342,8 @@ func TestFindings(t *testing.T) {
 			packet(15200*ms, protocol.SendRequest, protocol.SendInt, 0, 1), // within three times 4 s
 			packet(30000*ms, protocol.SendRequest, protocol.SendInt, 0, 1),
 			packet(30001*ms, protocol.ClearToSend, protocol.RecvInt, 1, 0),
-		}), []capture.FindingKind{capture.NeverCleared, capture.StillWaiting}, "sent 5 times within 15.2s, and then not for 14.8s",
+		}), []capture.FindingKind{capture.NeverCleared, capture.StillWaiting},
+			"sent 5 times within 15.2s, and then not for 14.8s",
 			[]int64{1, 2, 3, 4, 5}},
 		{"deadlock of two", renumber([]pcapng.Unit{
 			packet(0, protocol.SendRequest, protocol.SendInt, 0, 1),

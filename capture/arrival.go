@@ -16,7 +16,7 @@ type dataProgress struct {
 	bytes     int64
 	// tailReceived is true if the last datagram arrived although an earlier one is missing.
 	tailReceived bool
-	isStream     bool // over AddTCP, which has no datagrams
+	isStream     bool // over TCP, which has no datagrams
 	// sums are the checksums of the first maxSums continuation datagrams, in the order of their arrival.
 	sums []uint32
 }
@@ -35,9 +35,9 @@ func (f *flow) startData(m *message, e *Event) {
 	m.dataProgress = dataProgress{datagrams: 1, bytes: e.Bytes, isStream: e.Proto == pcapng.TCP, sums: f.sums}
 }
 
-// addContinuation records a continuation datagram. In a retransmission, it searches for the first datagram that differs from
-// the one at the same position in the earlier transmission: a datagram was missing there, unless the preceding datagram
-// has the same bytes.
+// addContinuation records a continuation datagram. In a retransmission, it searches for the first datagram that differs
+// from the one at the same position in the earlier transmission: a datagram was missing there, unless the preceding
+// datagram has the same bytes.
 func (f *flow) addContinuation(msg *message, sum uint32, truncated int) {
 	progress, before := &msg.dataProgress, msg.progressAtLoss
 	n := len(progress.sums)

@@ -17,8 +17,8 @@ const (
 	maxEvaluated  = 256
 	// scoreScale is the deviation of a datagram's time difference from an offset at which the datagram counts one half.
 	scoreScale = 20e3
-	// agreementScale is the difference between the offsets of two flows at which their agreement counts one half. Path delays in
-	// opposite directions make the offsets differ.
+	// agreementScale is the difference between the offsets of two flows at which their agreement counts one half. Path
+	// delays in opposite directions make the offsets differ.
 	agreementScale = 10e6
 	// tolerance is the maximum deviation of a datagram's delay from the usual one if other datagrams have the same
 	// bytes; loose is the maximum otherwise.
@@ -42,7 +42,7 @@ type clockLink struct {
 	// spread is the median deviation of delays from the median of their flow. share is the fraction of candidate
 	// datagrams found in both recordings.
 	spread, matchedRatio float64
-	// hasStableID contains the flows whose packets have RunIP identifications that do not change along the path.
+	// hasStableID contains the flows whose packets have IP identifications that do not change along the path.
 	hasStableID map[flowKey]bool
 	flows       map[flowKey]flowLink
 }
@@ -106,7 +106,7 @@ func compareClocks(a, b *vantage) *clockLink {
 	return link
 }
 
-// flowsWithIDs returns the flows whose packets are distinguished by RunIP identifications.
+// flowsWithIDs returns the flows whose packets are distinguished by IP identifications.
 func flowsWithIDs(list []sample) map[flowKey]bool {
 	first := map[flowKey]uint16{}
 	differ := map[flowKey]bool{}
@@ -124,10 +124,10 @@ func flowsWithIDs(list []sample) map[flowKey]bool {
 	return differ
 }
 
-// provesTwoVantages reports whether two recordings that do not overlap, and whose packets have no identifications, were made at
-// different vantage points. If they are from the same series of files, they must share nearly all packets, with times
-// that agree better than two runs of a program would. Their clocks must differ by at most a minute, as the clocks of
-// two hosts rarely differ by more.
+// provesTwoVantages reports whether two recordings that do not overlap, and whose packets have no identifications, were
+// made at different vantage points. If they are from the same series of files, they must share nearly all packets, with
+// times that agree better than two runs of a program would. Their clocks must differ by at most a minute, as the clocks
+// of two hosts rarely differ by more.
 func (l *clockLink) provesTwoVantages(a, b *vantage) bool {
 	const most, same = 60e9, 20e3
 	sameSeries := slices.ContainsFunc(a.files, func(s *survey) bool {
@@ -150,7 +150,7 @@ func (l *clockLink) isMatchedByID() bool {
 	return 2*n > l.packets()
 }
 
-// withIDKeys adds the RunIP identification to the keys of samples, in flows that use it.
+// withIDKeys adds the IP identification to the keys of samples, in flows that use it.
 func withIDKeys(list []sample, used map[flowKey]bool) []sample {
 	list = slices.Clone(list)
 	for i := range list {
@@ -334,7 +334,8 @@ func commonOffset(flows []comparedFlow) (offset float64, found bool) {
 	return offset, found
 }
 
-// nearestOffset returns the flow's best offset near the common one. It differs from the offsets of other flows by delays.
+// nearestOffset returns the flow's best offset near the common one. It differs from the offsets of other flows by
+// delays.
 func (f *comparedFlow) nearestOffset(offset float64) float64 {
 	best, own := -1.0, offset
 	for _, c := range f.best {
@@ -445,8 +446,8 @@ func (l *clockLink) fit(flows []comparedFlow) {
 	l.offset, l.uncertainty = l.meanOffset(there, back)
 }
 
-// meanOffset returns the mean of the shortest time differences in the two directions, as NTP does, and half of the round
-// trip. It subtracts the drift first.
+// meanOffset returns the mean of the shortest time differences in the two directions, as NTP does, and half of the
+// round trip. It subtracts the drift first.
 func (l *clockLink) meanOffset(there, back []timePair) (offset, uncertainty float64) {
 	a, b := l.leastWithoutDrift(there, 1), l.leastWithoutDrift(back, -1)
 	return (a + b) / 2, math.Abs(a-b) / 2
@@ -460,7 +461,8 @@ func (l *clockLink) leastWithoutDrift(list []timePair, sign float64) float64 {
 	return leastDifference(flat, 0.01, sign)
 }
 
-// leastDifference returns the least difference, or the greatest if sign is negative. It ignores the given fraction of outliers.
+// leastDifference returns the least difference, or the greatest if sign is negative. It ignores the given fraction of
+// outliers.
 func leastDifference(list []timePair, outliers, sign float64) float64 {
 	values := make([]float64, len(list))
 	for i, p := range list {
@@ -487,10 +489,12 @@ func (l *clockLink) measureDelays(flows []comparedFlow, possible int) {
 		l.flows[f.flowKey] = flowLink{first, delay, len(f.pairs)}
 		matched += len(f.pairs)
 	}
-	l.spread, l.matchedRatio = median(off, func(x float64) float64 { return x }), float64(matched)/float64(max(possible, 1))
+	l.spread, l.matchedRatio = median(off, func(x float64) float64 { return x }), float64(matched)/float64(max(possible,
+		1))
 }
 
-// isReliable reports whether the delays and the number of matched packets prove that both recordings show the same packets.
+// isReliable reports whether the delays and the number of matched packets prove that both recordings show the same
+// packets.
 func (l *clockLink) isReliable() bool {
 	return l.spread <= maxSureSpread && l.matchedRatio >= 0.8 && l.packets() >= 4
 }

@@ -30,7 +30,7 @@ const (
 // often not filled them in yet.
 //
 // It does not use gopacket's layers. They slow down reading by a tenth to three quarters, allocate memory for a
-// truncated AddTCP header, panic on a Linux "any" header, and lose packets whose length the network card fills in
+// truncated TCP header, panic on a Linux "any" header, and lose packets whose length the network card fills in
 // (layers_test.go).
 type decoder struct {
 	ports       [1 << 16 / 64]uint64
@@ -45,7 +45,7 @@ type decoder struct {
 	allPorts    bool
 	// ipID is the identification of the innermost IPv4 packet, or 0.
 	ipID uint16
-	// keepSegments is true if the decoder stores each AddTCP segment in segment instead of reassembling the stream.
+	// keepSegments is true if the decoder stores each TCP segment in segment instead of reassembling the stream.
 	keepSegments bool
 	segment      flowSegment
 }
@@ -112,7 +112,7 @@ func (d *decoder) decodeLink(t pcapng.LinkType, b []byte) decodeResult {
 			return skipMalformed
 		}
 		// The family is 2 for IPv4, and for IPv6 a number that depends on the system, in the byte order of the
-		// recording machine. The version in the RunIP header is enough.
+		// recording machine. The version in the IP header is enough.
 		return d.decodeIP(b[4:])
 	case pcapng.LinkSLL:
 		if len(b) < 16 {
@@ -158,7 +158,7 @@ func (d *decoder) decodeEtherType(kind uint16, b []byte) decodeResult {
 	return skipNotIP
 }
 
-// decodeIP decodes an RunIP packet by the version in its header.
+// decodeIP decodes an IP packet by the version in its header.
 func (d *decoder) decodeIP(b []byte) decodeResult {
 	if len(b) == 0 {
 		return skipMalformed
@@ -172,7 +172,7 @@ func (d *decoder) decodeIP(b []byte) decodeResult {
 	return skipNotIP
 }
 
-// addrPair are the addresses of an RunIP packet.
+// addrPair are the addresses of an IP packet.
 type addrPair struct {
 	src, dst netip.Addr
 }

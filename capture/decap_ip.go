@@ -5,7 +5,7 @@ import (
 	"net/netip"
 )
 
-// RunIP protocol numbers, including those of IPv6 extension headers.
+// IP protocol numbers, including those of IPv6 extension headers.
 const (
 	protoHopByHop = 0
 	protoTCP      = 6
@@ -82,8 +82,8 @@ func (d *decoder) decodeIPv6(b []byte) decodeResult {
 	return d.decodeIPv6Payload(pair, proto, b[:min(length, len(b))], length)
 }
 
-// decodeIPv6Payload skips the extension headers and decodes the transport header. length is the length of payload b on the
-// wire.
+// decodeIPv6Payload skips the extension headers and decodes the transport header. length is the length of payload b on
+// the wire.
 func (d *decoder) decodeIPv6Payload(pair addrPair, proto uint8, b []byte, length int) decodeResult {
 	var joined datagram
 	for range maxExtensions {

@@ -18,7 +18,7 @@ const (
 	vxlanFlags = 0x08
 )
 
-// decodeTransport decodes b, the payload of an RunIP packet, which had length bytes on the wire.
+// decodeTransport decodes b, the payload of an IP packet, which had length bytes on the wire.
 func (d *decoder) decodeTransport(e addrPair, proto uint8, b []byte, length int) decodeResult {
 	switch proto {
 	case protoUDP:

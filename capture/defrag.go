@@ -34,8 +34,8 @@ type fragment struct {
 	proto  uint8
 }
 
-// datagram is the payload of a reassembled RunIP packet, which has length bytes; data is the recorded prefix. It is valid
-// until recycle is called.
+// datagram is the payload of a reassembled IP packet, which has length bytes; data is the recorded prefix. It is
+// valid until recycle is called.
 type datagram struct {
 	proto  uint8
 	data   []byte
@@ -44,8 +44,8 @@ type datagram struct {
 	fragments, longest int
 }
 
-// defragmenter reassembles RunIP fragments. It drops corrupt datagrams as a whole: fragments that overlap in part are an
-// attack or a bug, and receivers differ in which bytes they use.
+// defragmenter reassembles IP fragments. It drops corrupt datagrams as a whole: fragments that overlap in part are
+// an attack or a bug, and receivers differ in which bytes they use.
 type defragmenter struct {
 	// pending is sorted by the arrival of the first fragment. It is so short that a linear search is faster than a map.
 	pending []*partialDatagram
@@ -73,8 +73,8 @@ type partialDatagram struct {
 type byteRange struct{ from, to int }
 
 // add adds a fragment. If the fragment completes its datagram, add returns the datagram and gotUnit. Otherwise the
-// decodeResult is unitPending, or skipFragment or skipMalformed if the fragment is unusable. lost is the number of earlier
-// packets dropped by this call.
+// decodeResult is unitPending, or skipFragment or skipMalformed if the fragment is unusable. lost is the number of
+// earlier packets dropped by this call.
 func (d *defragmenter) addFragment(f *fragment, now time.Time) (whole datagram, v decodeResult, lost int64) {
 	to := f.offset + f.length
 	if f.length <= 0 || to > maxDatagramLen || (f.more && f.length%8 != 0) {
@@ -153,7 +153,8 @@ func (d *defragmenter) newPartial(key fragKey, now time.Time) *partialDatagram {
 	} else {
 		p = new(partialDatagram)
 	}
-	*p = partialDatagram{key: key, first: now, total: -1, recordedLen: maxDatagramLen, data: p.data[:0], spans: p.spans[:0]}
+	*p = partialDatagram{key: key, first: now, total: -1, recordedLen: maxDatagramLen, data: p.data[:0],
+		spans: p.spans[:0]}
 	return p
 }
 

@@ -105,7 +105,8 @@ func TestTruncatedFragments(t *testing.T) {
 func TestFragmentBounds(t *testing.T) {
 	d := &defragmenter{}
 	add := func(id uint32, off int, more bool) (decodeResult, int64) {
-		_, v, lost := d.addFragment(&fragment{key: fragKey{id: id}, offset: off, more: more, data: make([]byte, 8), length: 8},
+		_, v, lost := d.addFragment(&fragment{key: fragKey{id: id}, offset: off, more: more, data: make([]byte, 8),
+			length: 8},
 			noon)
 		return v, lost
 	}

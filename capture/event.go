@@ -32,7 +32,7 @@ type Event struct {
 	Time     time.Time
 	Proto    pcapng.Proto
 	Src, Dst netip.AddrPort
-	// Length is the length of the unit on the wire in bytes; for AddTCP, the length of the header or piece of payload.
+	// Length is the length of the unit on the wire in bytes; for TCP, the length of the header or piece of payload.
 	Length int
 	Kind   EventKind
 	// Header is the header of a PacketEvent, or its readable part in a BadEvent. HasRanks reports whether the ranks are

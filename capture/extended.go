@@ -86,7 +86,8 @@ func (t *Tracker) processExtPacket(c *conversation, forward bool, u *pcapng.Unit
 		}
 	}
 	out, in := orientFlows(c.ext, forward)
-	if !extended.ChecksumVerified && extended.Defect.Kind == protocol.DefectShort && len(b)+truncated >= protocol.ExtHeaderLen {
+	if !extended.ChecksumVerified && extended.Defect.Kind == protocol.DefectShort &&
+		len(b)+truncated >= protocol.ExtHeaderLen {
 		event.Kind = BadEvent
 		t.cutShortPackets++
 		return extended.Defect
@@ -106,7 +107,8 @@ func (t *Tracker) processExtPacket(c *conversation, forward bool, u *pcapng.Unit
 			out.counts.Bad++
 			return protocol.Defect{}
 		}
-		event.IsData, event.Offset, event.Bytes, event.Total, event.DataPacket = true, int64(header.Offset), int64(extended.Payload), int64(header.Length),
+		event.IsData, event.Offset, event.Bytes, event.Total, event.DataPacket = true, int64(header.Offset),
+			int64(extended.Payload), int64(header.Length),
 			event.Packet
 	}
 	out.onPacket(event, in)
@@ -124,7 +126,8 @@ func (t *Tracker) decodeExtended(b []byte, truncated int) *Extended {
 	case extended.ChecksumVerified:
 		_, payload, extended.Defect = protocol.ParseExtended(b)
 	case defect.OK() && int64(said) != int64(extended.Payload):
-		extended.Defect = protocol.Defect{Kind: protocol.DefectLength, Offset: 20, Got32: said, Want32: uint32(extended.Payload)}
+		extended.Defect = protocol.Defect{Kind: protocol.DefectLength, Offset: 20, Got32: said,
+			Want32: uint32(extended.Payload)}
 	}
 	if _, report := header.Report(); extended.Defect.OK() && header.Type == protocol.Ack && !report {
 		extended.Ack, extended.HasAck = protocol.ParseAck(payload, extended.ranges[:0])
@@ -186,7 +189,8 @@ type JSONExtended struct {
 func (x *Extended) json() *JSONExtended {
 	header := &x.Header
 	extended := &JSONExtended{
-		Number: header.Number, Acknowledged: header.Acknowledged, Message: header.Message, Communicator: header.Comm, Tag: header.Tag,
+		Number: header.Number, Acknowledged: header.Acknowledged, Message: header.Message, Communicator: header.Comm,
+		Tag:    header.Tag,
 		Length: header.Length, Offset: header.Offset, Payload: x.Payload, Flags: strings.Fields(header.Flags.String()),
 		Session: header.Session, PeerSession: header.PeerSession,
 		NewSession: x.NewSession, OldSession: x.OldSession, OutOfOrder: x.OutOfOrder, Unchecked: !x.ChecksumVerified,

@@ -30,7 +30,8 @@ type extFlow struct {
 	openMessages    map[uint32]*extMessage
 	// retransmitted, lost and copied count the retransmitted, lost and duplicated packets and list the first ones.
 	retransmitted, lost, duplicated packetSample
-	// knownLosses counts packets that were lost between the vantage points lostFrom and lostTo, as several recordings show.
+	// knownLosses counts packets that were lost between the vantage points lostFrom and lostTo, as several recordings
+	// show.
 	knownLosses      packetSample
 	lostFrom, lostTo string
 	isClosed         bool
@@ -198,13 +199,15 @@ func (f *extFlow) onError(event *Event, back *extFlow) {
 	case protocol.CodeTooLong:
 		back.counts.Refused++
 		if m := back.openMessages[header.Message]; m != nil {
-			f.tracker.addFinding(RefusedMessage, event, "rank %d refused message %d of rank %d: its %d bytes are more than it takes", header.Src,
+			f.tracker.addFinding(RefusedMessage, event,
+				"rank %d refused message %d of rank %d: its %d bytes are more than it takes", header.Src,
 				header.Message, header.Dst, m.length).
 				setPackets([]int64{m.firstPacket, event.Packet})
 			back.endMessage(m, MessageTooLong)
 			return
 		}
-		f.tracker.addFinding(RefusedMessage, event, "rank %d refused message %d of rank %d: it is longer than it takes", header.Src, header.Message,
+		f.tracker.addFinding(RefusedMessage, event, "rank %d refused message %d of rank %d: it is longer than it takes",
+			header.Src, header.Message,
 			header.Dst)
 	case protocol.CodeAborted:
 		if m := f.openMessages[header.Message]; m != nil {

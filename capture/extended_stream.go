@@ -6,10 +6,11 @@ import (
 	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 )
 
-// processExtStream adds bytes of a stream to the current packet of the extended profile, processes the packet when it is
-// complete, and returns the remaining bytes. The whole packet is buffered because only its checksum proves that the
+// processExtStream adds bytes of a stream to the current packet of the extended profile, processes the packet when it
+// is complete, and returns the remaining bytes. The whole packet is buffered because only its checksum proves that the
 // bytes are a packet. The maximum payload on a stream limits its length.
-func (t *Tracker) processExtStream(c *conversation, forward bool, unit *pcapng.Unit, parser *streamParser, b []byte) []byte {
+func (t *Tracker) processExtStream(c *conversation, forward bool, unit *pcapng.Unit, parser *streamParser,
+	b []byte) []byte {
 	b = parser.fillPacket(b, protocol.ExtHeaderLen)
 	if len(parser.extPacket) < protocol.ExtHeaderLen {
 		return b

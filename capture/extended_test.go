@@ -210,7 +210,8 @@ func TestExtendedFindings(t *testing.T) {
 	}{
 		{"nothing", message(), nil, "", "1 1 0 0 0 0 0 0 1"},
 		{"eager", start().SendEager(0, 1, make([]byte, 4000), 1336), nil, "", "1 1 0 0 0 0 0 0 1"},
-		{"never matched", start().Send(0, request, nil).Advance(time.Second).SendAck(1), []capture.FindingKind{capture.NeverCleared},
+		{"never matched", start().Send(0, request, nil).Advance(time.Second).SendAck(1),
+			[]capture.FindingKind{capture.NeverCleared},
 			"rank 0 has waited 1s for CLEAR_TO_SEND from rank 1: no receive has matched message 9, tag 7, " +
 				"communicator 3, 100000 bytes", "1 0 1 0 0 0 0 0 1"},
 		{"two never matched", start().Send(0, request, nil).Send(0, ext{Type: protocol.SendRequest, Message: 10}, nil),

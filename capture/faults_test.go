@@ -182,7 +182,8 @@ func TestLateRequest(t *testing.T) {
 		}, []string{"0→1 2 incomplete", "0→1 2"}, []capture.FindingKind{capture.LostPacket}},
 		{"one direction", []sent{
 			{0, protocol.SendRequest}, {2 * ms, protocol.Data}, {5 * ms, protocol.SendRequest}, {7 * ms, protocol.Data},
-		}, []string{"0→1 2 incomplete", "0→1 2 incomplete"}, []capture.FindingKind{capture.LostPacket, capture.StillWaiting}},
+		}, []string{"0→1 2 incomplete", "0→1 2 incomplete"}, []capture.FindingKind{capture.LostPacket,
+			capture.StillWaiting}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var units []pcapng.Unit
@@ -235,5 +236,6 @@ func TestAnotherRank(t *testing.T) {
 	check(t, analyze([]pcapng.Unit{
 		unit(1, rank1, rank0, protocol.Header{Type: protocol.SendRequest, Call: protocol.SendInt, Src: 1}),
 		unit(2, rank0, rank1, request),
-	}), nil, []capture.FindingKind{capture.WrongDestination, capture.CrossedRequests, capture.StillWaiting, capture.StillWaiting})
+	}), nil, []capture.FindingKind{capture.WrongDestination, capture.CrossedRequests, capture.StillWaiting,
+		capture.StillWaiting})
 }

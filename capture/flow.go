@@ -26,7 +26,7 @@ type flow struct {
 	node      *identity // the node at from
 	hasSent   bool      // a message has been seen
 	lastHeard time.Time // time of its last recorded datagram
-	// findIPFragments is true once the flow's RunIP fragmentation has been reported. acked is the length of the longest
+	// findIPFragments is true once the flow's IP fragmentation has been reported. acked is the length of the longest
 	// datagram of an acknowledged message.
 	ipFragments bool
 	ackedLen    int
@@ -41,8 +41,8 @@ type flow struct {
 	minNumber uint32
 	// earlyClears counts CLEAR_TO_SENDs that answer no SEND_REQUEST seen so far.
 	earlyClears earlyClears
-	// lastChecksum and length are the checksum and length of the last continuation datagram. sums is reusable memory for the
-	// checksums of a message.
+	// lastChecksum and length are the checksum and length of the last continuation datagram. sums is reusable memory for
+	// the checksums of a message.
 	lastChecksum uint32
 	lastLength   int
 	sums         []uint32
@@ -123,7 +123,8 @@ func (f *flow) startMessage(event *Event) {
 	msg.addStep(event, "SEND_REQUEST", true, false)
 	if o := f.reverse.msg; o != nil && o.state == requested && !o.crossed {
 		o.crossed, msg.crossed = true, true
-		f.tracker.addFinding(CrossedRequests, event, "ranks %d and %d both asked to send, and neither had cleared the other", o.Src,
+		f.tracker.addFinding(CrossedRequests, event,
+			"ranks %d and %d both asked to send, and neither had cleared the other", o.Src,
 			msg.Src).
 			relateTo(o, o.firstPacket, event.Packet)
 	}
@@ -135,8 +136,8 @@ func (f *flow) startMessage(event *Event) {
 	}
 }
 
-// startLateMessage decides that late began the next message, because the sender continues with that message. The ACK of the
-// current message is not in the recording.
+// startLateMessage decides that late began the next message, because the sender continues with that message. The ACK of
+// the current message is not in the recording.
 func (f *flow) startLateMessage(e *Event) {
 	late, msg := f.lateRequest, f.msg
 	if late == nil || msg == nil {
@@ -317,7 +318,8 @@ func (f *flow) onAck(event *Event) {
 		return
 	case msg == nil || msg.state == requested:
 		event.Reason = handshake.ReasonStale
-		finding := f.tracker.addFinding(StaleHeader, event, "rank %d sent ACK to rank %d, which had sent it nothing", event.Header.Src,
+		finding := f.tracker.addFinding(StaleHeader, event, "rank %d sent ACK to rank %d, which had sent it nothing",
+			event.Header.Src,
 			event.Header.Dst)
 		if msg != nil {
 			finding.relateTo(msg, event.Packet)
@@ -349,7 +351,8 @@ func (f *flow) onAck(event *Event) {
 // markDuplicate marks an event as a duplicate.
 func (f *flow) markDuplicate(msg *message, event *Event) {
 	event.Message, event.Duplicate = msg.ID, true
-	msg.addStep(event, event.Header.Type.String(), event.Header.Type == protocol.SendRequest || event.Header.Type == protocol.Data, true)
+	msg.addStep(event, event.Header.Type.String(), event.Header.Type == protocol.SendRequest ||
+		event.Header.Type == protocol.Data, true)
 	harm := ""
 	if event.Header.Type == protocol.Data && msg.isFragmented() {
 		// The duplicate explains all surplus payload from here on.
@@ -362,7 +365,8 @@ func (f *flow) markDuplicate(msg *message, event *Event) {
 	if event.fate() == pcapng.FateCopied {
 		text = fmt.Sprintf("at %s: its copy was made behind %s", event.Trail.To, event.Trail.From)
 	}
-	f.tracker.addFinding(DuplicatePacket, event, "%v arrived twice %s%s", event.Header, text, harm).relateTo(msg, event.Packet)
+	f.tracker.addFinding(DuplicatePacket, event, "%v arrived twice %s%s", event.Header, text, harm).relateTo(msg,
+		event.Packet)
 }
 
 // checkDatatype compares the datatype of an answer with the datatype of the request.
@@ -376,6 +380,7 @@ func (f *flow) checkDatatype(msg *message, event *Event) {
 	}
 	msg.hasTypeMismatch = true
 	msg.setProblem("INT against FLOAT")
-	f.tracker.addFinding(DatatypeMismatch, event, "rank %d sends with %v, but %v says %v: INT never matches FLOAT", msg.Src, msg.call,
+	f.tracker.addFinding(DatatypeMismatch, event, "rank %d sends with %v, but %v says %v: INT never matches FLOAT",
+		msg.Src, msg.call,
 		event.Header.Type, event.Header.Call).relateTo(msg, msg.firstPacket, event.Packet)
 }

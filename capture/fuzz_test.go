@@ -36,7 +36,7 @@ func FuzzTracker(f *testing.F) {
 			make([]byte, 100), 40)
 		var seed []byte
 		for _, p := range talk.Capture.Packets {
-			packet := p.Data[14+20+20:] // after Ethernet, RunIP and AddTCP
+			packet := p.Data[14+20+20:] // after Ethernet, IP and TCP
 			h, _, _ := protocol.ParseExtended(packet)
 			seed = append(seed, byte(h.Src)|byte(h.Dst)<<2|stream, 1)
 			seed = binary.LittleEndian.AppendUint16(seed, uint16(len(packet)))

@@ -34,9 +34,9 @@ func (m *message) recordLoss(event *Event, what string) {
 	m.lastRetransmit = event.Time
 }
 
-// recordArrival records a packet with a header that arrived, or may have arrived. Its arrival proves that the packet that it
-// answers arrived as well. The result is true if all known copies of that packet counted as lost, which means that they
-// are missing from a recording.
+// recordArrival records a packet with a header that arrived, or may have arrived. Its arrival proves that the packet
+// that it answers arrived as well. The result is true if all known copies of that packet counted as lost, which means
+// that they are missing from a recording.
 func (f *flow) recordArrival(msg *message, e *Event, typ protocol.Type) (lacking bool) {
 	if e.fate() != pcapng.FateLost {
 		msg.arrivals[typ]++
@@ -49,14 +49,15 @@ func (f *flow) recordArrival(msg *message, e *Event, typ protocol.Type) (lacking
 		f.countUnrecorded(msg, protocol.ClearToSend.String(), msg.arrivals[protocol.ClearToSend] == 0)
 	case protocol.Ack:
 		f.countUnrecorded(msg, protocol.Data.String(), msg.arrivals[protocol.Data] == 0)
-		f.countUnrecorded(msg, dataDatagram, msg.dataSends.n == 0) // otherwise an FPGA may have stored a second header as payload
+		// otherwise an FPGA may have stored a second header as payload
+		f.countUnrecorded(msg, dataDatagram, msg.dataSends.n == 0)
 	case protocol.SendRequest, protocol.Error:
 	}
 	return len(msg.knownLosses) < before
 }
 
-// countUnrecorded removes the packets described by what from m.gone and counts them as unrecorded. It does nothing if arrived is
-// false.
+// countUnrecorded removes the packets described by what from m.gone and counts them as unrecorded. It does nothing if
+// arrived is false.
 func (f *flow) countUnrecorded(m *message, what string, arrived bool) {
 	if !arrived || len(m.knownLosses) == 0 {
 		return

@@ -29,9 +29,9 @@ type identity struct {
 	wasAddressed bool
 	// misaddressed is true if a packet to the node named a rank other than the node's own.
 	misaddressed bool
-	// firstPadded is the number of the first packet in which the node padded a message with an odd number of words or none.
-	// firstUnpadded is the number of the first packet in which it did not pad such a message. Each is 0 if there is no
-	// such packet.
+	// firstPadded is the number of the first packet in which the node padded a message with an odd number of words or
+	// none. firstUnpadded is the number of the first packet in which it did not pad such a message. Each is 0 if there is
+	// no such packet.
 	firstPadded, firstUnpadded int64
 	paddingReported            bool
 	// keepsRequesting is true if the node keeps retransmitting SEND_REQUEST, which no deployed node does.
@@ -65,9 +65,9 @@ func (i *identities) address(rank uint32, at netip.AddrPort) netip.AddrPort {
 	return i.addrs[rankKey{at, rank}]
 }
 
-// checkRanks checks that the source rank of a header has the same address as before, and that the node at the destination
-// address uses the destination rank. If the source rank has another known address, identify returns the conversation
-// with that address.
+// checkRanks checks that the source rank of a header has the same address as before, and that the node at the
+// destination address uses the destination rank. If the source rank has another known address, identify returns the
+// conversation with that address.
 func (t *Tracker) checkRanks(event *Event, from, to *flow) *conversation {
 	if len(t.ranks.addrs) > maxIdentities {
 		return nil
@@ -89,7 +89,8 @@ func (t *Tracker) checkRanks(event *Event, from, to *flow) *conversation {
 		}
 		return t.convs[convKey{a, b}]
 	case n.hasSent && n.sourceRank != event.Header.Src:
-		t.addFinding(WrongSource, event, "%v came from %v, which has spoken for rank %d before", event.Header, event.Src, n.sourceRank)
+		t.addFinding(WrongSource, event, "%v came from %v, which has spoken for rank %d before", event.Header, event.Src,
+			n.sourceRank)
 		return nil
 	}
 	if !ok {
@@ -111,8 +112,8 @@ func (t *Tracker) checkRank(e *Event, n *identity, named uint32, at netip.AddrPo
 		"or the node has become another rank", at, named, at, n.sourceRank)
 }
 
-// checkPadding records whether an address pads its payload to lines of 8 bytes. FPGAs always do and other nodes never do, so
-// checkPadding reports an address that sends both forms.
+// checkPadding records whether an address pads its payload to lines of 8 bytes. FPGAs always do and other nodes never
+// do, so checkPadding reports an address that sends both forms.
 func (t *Tracker) checkPadding(from netip.AddrPort, msg *message, event *Event) {
 	n := t.ranks.node(from)
 	if msg.Words%2 == 0 && msg.Words != 0 || n.paddingReported || event.Proto == pcapng.TCP {
@@ -125,26 +126,27 @@ func (t *Tracker) checkPadding(from netip.AddrPort, msg *message, event *Event) 
 	*seen = cmp.Or(*seen, event.Packet)
 	if n.firstPadded != 0 && n.firstUnpadded != 0 {
 		n.paddingReported = true
-		t.addFinding(MixedPadding, event, "rank %d pads some of its messages to whole lines of %d bytes and others not: an FPGA "+
-			"pads all of them, other nodes none", msg.Src, protocol.LineLen).
+		t.addFinding(MixedPadding, event,
+			"rank %d pads some of its messages to whole lines of %d bytes and others not: an FPGA "+
+				"pads all of them, other nodes none", msg.Src, protocol.LineLen).
 			relateTo(msg, n.firstPadded, n.firstUnpadded)
 	}
 }
 
-// recordRetransmits records that an address has retransmitted a SEND_REQUEST n times. If n exceeds the number that deployed
-// nodes send by only one, the last one may be the first SEND_REQUEST of a restarted program.
+// recordRetransmits records that an address has retransmitted a SEND_REQUEST n times. If n exceeds the number that
+// deployed nodes send by only one, the last one may be the first SEND_REQUEST of a restarted program.
 func (i *identities) recordRetransmits(from netip.AddrPort, n int) {
 	if n > deployedRetransmissions+1 {
 		i.node(from).keepsRequesting = true
 	}
 }
 
-// isFPGA reports whether the node at an address pads its payload as the BuildMPE does.
+// isFPGA reports whether the node at an address pads its payload as the MPE does.
 func (i *identities) isFPGA(at netip.AddrPort) bool { return i.node(at).firstPadded != 0 }
 
-// harmText describes the damage that a second DATA header or a second copy of a fragmented message's datagram does at the
-// receiver. A deployed node stores it as the next part of the message. when is the condition under which this happens;
-// inTime is a further condition for upstream's CPU library.
+// harmText describes the damage that a second DATA header or a second copy of a fragmented message's datagram does at
+// the receiver. A deployed node stores it as the next part of the message. when is the condition under which this
+// happens; inTime is a further condition for upstream's CPU library.
 func (f *flow) harmText(msg *message, when, what, inTime string) string {
 	n := f.tracker.ranks.node(f.to)
 	fpga := fmt.Sprintf("stores %s as payload and acknowledges corrupt data, and the next message may be corrupt "+

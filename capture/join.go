@@ -21,8 +21,8 @@ type JoinInfo struct {
 	// vantage point.
 	Packets int64 `json:"packets"`
 	Common  int64 `json:"common"`
-	// MissingPackets counts packets recorded at one vantage point but not at the next one, although the latter was recording.
-	// They were lost between the two, or by the second recorder.
+	// MissingPackets counts packets recorded at one vantage point but not at the next one, although the latter was
+	// recording. They were lost between the two, or by the second recorder.
 	Missing []MissingPackets `json:"missing,omitempty"`
 	// OneWayFlow lists flows missing at a vantage point that recorded packets of the opposite direction.
 	OneWay []OneWayFlow `json:"one_way,omitempty"`
@@ -127,7 +127,8 @@ func (m *merger) describeJoin() *JoinInfo {
 	for i, v := range m.vantages {
 		var clock *Clock
 		if c := v.clock; i > 0 && v.hasClock {
-			clock = &Clock{Offset: c.offset / 1e9, Drift: c.drift, Packets: c.forwardPackets + c.backwardPackets + c.unorderedPackets}
+			clock = &Clock{Offset: c.offset / 1e9, Drift: c.drift, Packets: c.forwardPackets + c.backwardPackets +
+				c.unorderedPackets}
 			if !math.IsInf(c.uncertainty, 1) {
 				clock.Uncertainty = new(c.uncertainty / 1e9)
 			}
@@ -154,7 +155,7 @@ type vantageReader struct {
 	shortNames map[*survey]string
 	files      []*survey // still to be read
 	src        *source
-	// unit is the next packet, unless the packet is a AddTCP segment: that is in the source's decoder. at is the packet's
+	// unit is the next packet, unless the packet is a TCP segment: that is in the source's decoder. at is the packet's
 	// time on the reference clock.
 	unit      pcapng.Unit
 	result    decodeResult

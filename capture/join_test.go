@@ -33,7 +33,7 @@ type places struct {
 	delay, jitter time.Duration
 	// notHere lists the packets missing from the first recording. notThere lists those missing from the second.
 	notHere, notThere []int
-	anonymous         bool // RunIP packets have no identifications
+	anonymous         bool // IP packets have no identifications
 }
 
 // Offsets of the identification and the source of an IPv4 packet in a frame.
@@ -149,7 +149,7 @@ func deployedCaptures(t *testing.T) map[string]*capturetest.Capture {
 
 // TestJoinClocks: recordings made at both ends of an exchange, with clocks that differ by 300 ms, show the same
 // messages, findings and times as recordings with equal clocks, and as a single recording. This holds with and without
-// RunIP identifications.
+// IP identifications.
 func TestJoinClocks(t *testing.T) {
 	for name, c := range deployedCaptures(t) {
 		for _, anonymous := range []bool{false, true} {
@@ -622,8 +622,8 @@ func TestJoinPieces(t *testing.T) {
 	}
 }
 
-// TestJoinExtended: AddUDP packets of the extended profile are matched like others, and the finding names a lost packet.
-// AddTCP segments from both recordings form one stream, however the stream is segmented.
+// TestJoinExtended: UDP packets of the extended profile are matched like others, and the finding names a lost
+// packet. TCP segments from both recordings form one stream, however the stream is segmented.
 func TestJoinExtended(t *testing.T) {
 	talk := func(stream bool, segment int) *capturetest.Capture {
 		talk := capturetest.NewExtSession(stream)

@@ -18,7 +18,8 @@ func (j *JoinInfo) Lines() []string {
 		len(j.Vantages), formatCount(j.Packets, "packet"), j.Common)}
 	for i := range j.Vantages {
 		point := &j.Vantages[i]
-		line := fmt.Sprintf("%s: %s, %d only here", strings.Join(point.Files, ", "), formatCount(point.Packets, "packet"), point.Only)
+		line := fmt.Sprintf("%s: %s, %d only here", strings.Join(point.Files, ", "), formatCount(point.Packets, "packet"),
+			point.Only)
 		switch {
 		case i == 0:
 		case point.Clock == nil:

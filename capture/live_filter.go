@@ -10,7 +10,8 @@ import (
 
 const (
 	// maxFilterRanges is the maximum number of port ranges in the kernel's filter, because a filter program has at most
-	// 4096 instructions. With more ranges, the filter passes all AddUDP and AddTCP packets and the decoder selects by port.
+	// 4096 instructions. With more ranges, the filter passes all UDP and TCP packets and the decoder selects by
+	// port.
 	maxFilterRanges = 32
 	// filterVLANTags is the number of tags that the filter skips. The kernel has already removed the outermost one.
 	filterVLANTags = 2
@@ -33,9 +34,9 @@ func portRanges(ports []uint16) []portRange {
 	return ranges
 }
 
-// liveFilter returns the filter program for the kernel. It passes AddUDP and AddTCP on the ports, VXLAN, and all RunIP
+// liveFilter returns the filter program for the kernel. It passes UDP and TCP on the ports, VXLAN, and all IP
 // fragments, because only a first fragment has ports; it drops other packets, which the decoder would ignore. Packets
-// start with an Ethernet or RunIP header. The filter may pass too many packets but never too few.
+// start with an Ethernet or IP header. The filter may pass too many packets but never too few.
 func (o Options) liveFilter(ethernet bool) ([]bpf.RawInstruction, error) {
 	var ranges []portRange
 	if !o.AllPorts {
@@ -120,8 +121,8 @@ func filterIPv6(ip uint32, ranges []portRange) []bpf.Instruction {
 	}, ports...)
 }
 
-// filterPorts returns a filter for the ports of a packet whose RunIP header is at offset ip and has the length in register
-// X.
+// filterPorts returns a filter for the ports of a packet whose IP header is at offset ip and has the length in
+// register X.
 func filterPorts(ip uint32, ranges []portRange) []bpf.Instruction {
 	if ranges == nil {
 		return []bpf.Instruction{filterPass}

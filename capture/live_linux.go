@@ -24,7 +24,7 @@ import (
 const liveBuffer = 16 << 20
 
 // liveReader captures packets from an interface. pcapgo's EthernetHandle is not used: its Close does not wake a reader,
-// it truncates packets at the interface's PathMTU, and on a loopback interface it sees every packet twice.
+// it truncates packets at the interface's MTU, and on a loopback interface it sees every packet twice.
 type liveReader struct {
 	file         *os.File
 	conn         syscall.RawConn
@@ -66,7 +66,8 @@ func (o Options) OpenLive(ctx context.Context, name string) (Source, error) {
 	}
 	reader.ctx = ctx
 	// A deadline in the past ends the pending read and all later ones.
-	reader.stop = context.AfterFunc(ctx, func() { reader.file.SetReadDeadline(time.Unix(1, 0)) }) //nolint:errcheck // closed already
+	// closed already
+	reader.stop = context.AfterFunc(ctx, func() { reader.file.SetReadDeadline(time.Unix(1, 0)) }) //nolint:errcheck
 	return &source{name: name, decoder: newDecoder(o), records: reader, closer: reader, kernelDrops: reader.dropped}, nil
 }
 

@@ -33,7 +33,7 @@ func liveLoopback(t *testing.T, ctx context.Context, o Options) Source {
 	return s
 }
 
-// chatter is two AddUDP sockets and a AddTCP connection on loopback addresses that no other test uses.
+// chatter is two UDP sockets and a TCP connection on loopback addresses that no other test uses.
 type chatter struct {
 	a, b     *net.UDPConn
 	from, to netip.AddrPort

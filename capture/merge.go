@@ -83,7 +83,7 @@ type hop struct {
 type heldPacket struct {
 	unit      pcapng.Unit
 	data      []byte
-	flow      *mergedFlow // nil for a segment of a AddTCP stream
+	flow      *mergedFlow // nil for a segment of a TCP stream
 	seg       flowSegment
 	key       uint64
 	ipID      uint16
@@ -102,7 +102,8 @@ type delivery struct {
 // maxVantages is the maximum number of vantage points. heldPacket.seen has a bit for each.
 const maxVantages = 64
 
-func newMerger(options Options, files []*survey, list []*vantage, links map[[2]int]*clockLink, prefix int) (*merger, error) {
+func newMerger(options Options, files []*survey, list []*vantage, links map[[2]int]*clockLink, prefix int) (*merger,
+	error) {
 	if len(list) > maxVantages {
 		const reason = "recordings of more than 64 places cannot be joined"
 		return nil, &FormatError{Name: files[0].name, Reason: reason, Offset: unknownOffset}
@@ -113,7 +114,8 @@ func newMerger(options Options, files []*survey, list []*vantage, links map[[2]i
 		pending: map[uint64][]*heldPacket{}, lastDelivery: map[uint64]int64{},
 	}
 	for i, v := range list {
-		m.readers = append(m.readers, &vantageReader{vantage: v, index: i, opts: options, shortNames: m.names, files: v.files})
+		m.readers = append(m.readers, &vantageReader{vantage: v, index: i, opts: options, shortNames: m.names,
+			files: v.files})
 	}
 	m.findOneWay()
 	return m, nil
@@ -162,8 +164,8 @@ func (m *merger) lookUpFlow(key flowKey) *mergedFlow {
 	return f
 }
 
-// findRoute determines the vantage points of a flow: one that has packets of the flow, and all others that have packets of
-// the flow and share packets with it.
+// findRoute determines the vantage points of a flow: one that has packets of the flow, and all others that have packets
+// of the flow and share packets with it.
 func (m *merger) findRoute(f *mergedFlow) {
 	for base := range m.vantages {
 		if m.vantages[base].datagrams(f.flowKey) == 0 {
@@ -186,8 +188,8 @@ func (m *merger) findRoute(f *mergedFlow) {
 	slices.SortFunc(f.route, func(a, b hop) int { return cmp.Compare(a.delay, b.delay) })
 }
 
-// flowOrder reports which of two vantage points sees a flow first, encoded as flowLink.first, and the delay from base to
-// other, which is negative if other sees it first.
+// flowOrder reports which of two vantage points sees a flow first, encoded as flowLink.first, and the delay from base
+// to other, which is negative if other sees it first.
 func (m *merger) flowOrder(key flowKey, link *clockLink, base, other int) (first int, delay int64) {
 	fl, ok := link.flows[key]
 	if !ok {
@@ -200,9 +202,11 @@ func (m *merger) flowOrder(key flowKey, link *clockLink, base, other int) (first
 	a, b, src, dst := m.vantages[base], m.vantages[other], key.src.Addr(), key.dst.Addr()
 	switch {
 	case first != 0:
-	case m.isNearerToDst(key, other, base) || a.nearAddrs[src] && !a.nearAddrs[dst] || b.nearAddrs[dst] && !b.nearAddrs[src]:
+	case m.isNearerToDst(key, other, base) || a.nearAddrs[src] && !a.nearAddrs[dst] || b.nearAddrs[dst] &&
+		!b.nearAddrs[src]:
 		first = 1
-	case m.isNearerToDst(key, base, other) || b.nearAddrs[src] && !b.nearAddrs[dst] || a.nearAddrs[dst] && !a.nearAddrs[src]:
+	case m.isNearerToDst(key, base, other) || b.nearAddrs[src] && !b.nearAddrs[dst] || a.nearAddrs[dst] &&
+		!a.nearAddrs[src]:
 		first = -1
 	}
 	// If the delay is smaller than the error of the clocks, the known direction decides.
@@ -221,8 +225,8 @@ func (m *merger) flowOrder(key flowKey, link *clockLink, base, other int) (first
 	return first, delay
 }
 
-// isNearerToDst reports whether vantage point near is nearer to the destination of a flow than away: near has packets from the
-// destination, and away has none.
+// isNearerToDst reports whether vantage point near is nearer to the destination of a flow than away: near has packets
+// from the destination, and away has none.
 func (m *merger) isNearerToDst(k flowKey, near, away int) bool {
 	return m.vantages[near].datagrams(k.reverse()) > 0 && m.vantages[away].datagrams(k.reverse()) == 0
 }
@@ -321,9 +325,11 @@ func (m *merger) addDatagram(reader *vantageReader, unit *pcapng.Unit, id uint16
 	}
 }
 
-// addSighting adds a sighting of a packet. It returns the number of bytes that this recording has in addition to earlier ones.
+// addSighting adds a sighting of a packet. It returns the number of bytes that this recording has in addition to
+// earlier ones.
 func (p *heldPacket) addSighting(r *vantageReader, unit *pcapng.Unit) int {
-	p.sightings = append(p.sightings, pcapng.Sighting{Recording: r.name, Packet: unit.Packet, Time: time.Unix(0, r.refTime).UTC()})
+	p.sightings = append(p.sightings, pcapng.Sighting{Recording: r.name, Packet: unit.Packet,
+		Time: time.Unix(0, r.refTime).UTC()})
 	if len(unit.Comments) > 0 && len(p.unit.Comments) == 0 {
 		p.unit.Comments = unit.Comments
 	}
@@ -336,9 +342,10 @@ func (p *heldPacket) addSighting(r *vantageReader, unit *pcapng.Unit) int {
 	return 0
 }
 
-// findPending returns the pending packet, seen at another vantage point, that equals a datagram. Of several packets with the
-// same bytes, such as retransmissions, it returns the one whose delay is closest to the usual delay.
-func (m *merger) findPending(f *mergedFlow, key uint64, unit *pcapng.Unit, id uint16, at int64, station int) *heldPacket {
+// findPending returns the pending packet, seen at another vantage point, that equals a datagram. Of several packets
+// with the same bytes, such as retransmissions, it returns the one whose delay is closest to the usual delay.
+func (m *merger) findPending(f *mergedFlow, key uint64, unit *pcapng.Unit, id uint16, at int64,
+	station int) *heldPacket {
 	var best *heldPacket
 	least := int64(mergeWindow)
 	for _, held := range m.pending[key] {
@@ -391,8 +398,8 @@ func (m *merger) enqueue(unit *pcapng.Unit) *heldPacket {
 	return held
 }
 
-// enqueueSegment adds a segment of a AddTCP stream to the queue. All vantage points share one stream: the reassembler ignores
-// segments seen before.
+// enqueueSegment adds a segment of a TCP stream to the queue. All vantage points share one stream: the reassembler
+// ignores segments seen before.
 func (m *merger) enqueueSegment(r *vantageReader) {
 	seg := r.src.decoder.segment
 	p := m.enqueue(&pcapng.Unit{Data: seg.data})
@@ -433,9 +440,10 @@ func (m *merger) decideFate(held *heldPacket) (fate pcapng.Fate, from, to int, d
 			return pcapng.FateLost, f.route[last].vantage, f.route[i].vantage, true
 		}
 	}
-	// Only an RunIP identification distinguishes a copy from an equal packet of another message. The first vantage point
+	// Only an IP identification distinguishes a copy from an equal packet of another message. The first vantage point
 	// may not have recorded that packet.
-	if at, again := m.lastDelivery[held.copyKey()]; again && f.hasStableID && held.ipID != 0 && held.firstTime-at <= int64(recentWindow) {
+	if at, again := m.lastDelivery[held.copyKey()]; again && f.hasStableID && held.ipID != 0 &&
+		held.firstTime-at <= int64(recentWindow) {
 		for i := held.firstHop - 1; i >= 0; i-- {
 			if m.wouldBeRecorded(held, i) {
 				return pcapng.FateCopied, f.route[i].vantage, f.route[held.firstHop].vantage, true
@@ -456,8 +464,8 @@ func (m *merger) wouldBeRecorded(held *heldPacket, i int) bool {
 	return v.isRecordingAt(at + (at - v.toReference(at)))
 }
 
-// deliver removes the first packet from the queue and stores it in u. It returns false for a AddTCP segment that does not
-// complete a unit.
+// deliver removes the first packet from the queue and stores it in u. It returns false for a TCP segment that does
+// not complete a unit.
 func (m *merger) deliver(unit *pcapng.Unit, fate pcapng.Fate, from, to int) bool {
 	held := m.queue[m.head]
 	m.queue[m.head] = nil
@@ -523,7 +531,7 @@ func (m *merger) recordDelivery(held *heldPacket) {
 	m.deliveries = append(m.deliveries, delivery{held.copyKey(), held.firstTime})
 }
 
-// copyKey returns a key shared only by copies of a packet with an RunIP identification.
+// copyKey returns a key shared only by copies of a packet with an IP identification.
 func (p *heldPacket) copyKey() uint64 { return keyWithID(p.key, p.ipID) }
 
 // nameAt returns the name of the file that was being recorded at a vantage point when a packet passed.

@@ -54,16 +54,16 @@ type message struct {
 	// requestSends and datas track the sender's transmissions of SEND_REQUEST and DATA.
 	requestSends, dataSends retransmissions
 	dataProgress            dataProgress
-	// progressAtLoss is the part that had been received when the loss of a datagram of DATA was detected. compared is true once
-	// a retransmission was compared with it; gap is then the number of the lost datagram, counted from 1, if known.
+	// progressAtLoss is the part that had been received when the loss of a datagram of DATA was detected. compared is true
+	// once a retransmission was compared with it; gap is then the number of the lost datagram, counted from 1, if known.
 	progressAtLoss *dataProgress
 	lostDatagram   int64
 	isCompared     bool
 	// headlessPackets and headlessBytes count continuation datagrams received without the datagram that has the header.
 	headlessPackets, headlessBytes int64
 	lastPacket                     int64 // last packet with a header
-	// knownLosses lists the packets that were lost as several recordings show; lostDataHeaders counts the lost DATA headers. arrived
-	// is the last SEND_REQUEST that was shown to have arrived, and arrivedIn is its time.
+	// knownLosses lists the packets that were lost as several recordings show; lostDataHeaders counts the lost DATA
+	// headers. arrived is the last SEND_REQUEST that was shown to have arrived, and arrivedIn is its time.
 	knownLosses     []knownLoss
 	lostDataHeaders int
 	arrivedRequest  int64
@@ -79,9 +79,9 @@ type retransmissions struct {
 	gap  time.Duration
 }
 
-// recordSend records a packet. The time-outs of a schedule grow. If the time since the previous packet is less than half of
-// the time before that, the previous packet was the first of a new schedule, for example because the program was
-// restarted.
+// recordSend records a packet. The time-outs of a schedule grow. If the time since the previous packet is less than
+// half of the time before that, the previous packet was the first of a new schedule, for example because the program
+// was restarted.
 func (r *retransmissions) recordSend(at time.Time) {
 	gap := at.Sub(r.last)
 	switch {
@@ -134,7 +134,8 @@ func (f *flow) onRetransmission(msg *message, event *Event) {
 	if len(msg.retransmits) < maxPackets {
 		msg.retransmits = append(msg.retransmits, event.Packet)
 	}
-	msg.addStep(event, event.Header.Type.String(), event.Header.Type == protocol.SendRequest || event.Header.Type == protocol.Data, true)
+	msg.addStep(event, event.Header.Type.String(), event.Header.Type == protocol.SendRequest ||
+		event.Header.Type == protocol.Data, true)
 }
 
 // inferLoss records a packet that must have been lost. Only the first counts: it caused the others.
@@ -214,11 +215,13 @@ func (f *flow) reportLast() {
 		f.findKnownLosses(msg)
 	case msg.inferredLoss != "":
 		msg.setProblem(msg.inferredLoss + " lost")
-		f.tracker.addMessageFinding(LostPacket, msg, "message %d from rank %d to rank %d: %s was lost, or is not in the recording%s%s",
+		f.tracker.addMessageFinding(LostPacket, msg,
+			"message %d from rank %d to rank %d: %s was lost, or is not in the recording%s%s",
 			msg.ID, msg.Src, msg.Dst, msg.inferredLoss, f.lossText(msg), f.retransmissionText(msg))
 	case msg.Retransmissions > 0 && !msg.clearedByStale && !msg.crossed:
 		msg.setProblem("retransmitted")
-		f.tracker.addMessageFinding(RetransmittedPacket, msg, "message %d from rank %d to rank %d: no answer in time%s", msg.ID, msg.Src,
+		f.tracker.addMessageFinding(RetransmittedPacket, msg, "message %d from rank %d to rank %d: no answer in time%s",
+			msg.ID, msg.Src,
 			msg.Dst, f.retransmissionText(msg))
 	}
 	if msg.clearedByStale {

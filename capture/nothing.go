@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// ExplainEmpty explains why the report has no ZRLMPI packet and suggests flags of zrlctl. It returns "" if the report has
-// any.
+// ExplainEmpty explains why the report has no ZRLMPI packet and suggests flags of zrlctl. It returns "" if the report
+// has any.
 func (r *Report) ExplainEmpty() string {
 	s := &r.Summary
 	if s.All.Messages > 0 || len(s.Extended) > 0 || len(r.Findings) > 0 {

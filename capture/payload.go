@@ -127,7 +127,8 @@ func (f *flow) onPayload(event *Event, b []byte, truncated int) {
 		return
 	}
 	sum := crc32.Checksum(b, castagnoli)
-	same := len(b) > 0 && sum == f.lastChecksum && len(b)+truncated == f.lastLength && event.Time.Sub(msg.lastData) < duplicateWindow
+	same := len(b) > 0 && sum == f.lastChecksum && len(b)+truncated == f.lastLength &&
+		event.Time.Sub(msg.lastData) < duplicateWindow
 	if same {
 		msg.duplicatePacket = event.Packet
 	}
@@ -157,7 +158,8 @@ func (f *flow) explainSurplus(msg *message, event *Event, same bool) {
 		return
 	}
 	msg.setProblem("size mismatch")
-	f.tracker.addFinding(SizeMismatch, event, "message %d from rank %d to rank %d announces %d words, but more bytes arrived", msg.ID,
+	f.tracker.addFinding(SizeMismatch, event,
+		"message %d from rank %d to rank %d announces %d words, but more bytes arrived", msg.ID,
 		msg.Src, msg.Dst, msg.Words).relateTo(msg, event.Packet)
 }
 
@@ -287,24 +289,28 @@ func (f *flow) explainLength(msg *message, event *Event, n int64, begins bool) {
 	case begins:
 		msg.state, msg.dataEnd = received, event.Time
 		msg.setProblem("size mismatch")
-		f.tracker.addFinding(SizeMismatch, event, "DATA from rank %d announces %d words, %d bytes, but its datagram carries %d", msg.Src,
+		f.tracker.addFinding(SizeMismatch, event,
+			"DATA from rank %d announces %d words, %d bytes, but its datagram carries %d", msg.Src,
 			msg.Words, event.Total, n).relateTo(msg, event.Packet)
 	case protocol.CPUShape().ImpliesGap(left, n):
 		padding := (n - left) & (protocol.LineLen - 1)
 		f.recordEarlyTail(msg, n-padding)
 	case msg.duplicatePacket != 0:
 		msg.setProblem("a datagram of DATA was delivered twice")
-		f.tracker.addFinding(DuplicatePacket, event, "the network delivered a datagram of message %d from rank %d to rank %d twice: "+
-			"the duplicate cannot be distinguished from the next part, so that the data is corrupt, or retransmitted%s",
+		f.tracker.addFinding(DuplicatePacket, event,
+			"the network delivered a datagram of message %d from rank %d to rank %d twice: "+
+				"the duplicate cannot be distinguished from the next part, so that the data is corrupt, or retransmitted%s",
 			msg.ID, msg.Src, msg.Dst, f.harmText(msg, "", "the copy", "")).relateTo(msg, msg.duplicatePacket)
 	default:
 		msg.setProblem("size mismatch")
-		f.tracker.addFinding(SizeMismatch, event, "message %d from rank %d to rank %d: %d bytes were left of %d, but the datagram "+
-			"carries %d", msg.ID, msg.Src, msg.Dst, left, event.Total, n).relateTo(msg, event.Packet)
+		f.tracker.addFinding(SizeMismatch, event,
+			"message %d from rank %d to rank %d: %d bytes were left of %d, but the datagram "+
+				"carries %d", msg.ID, msg.Src, msg.Dst, left, event.Total, n).relateTo(msg, event.Packet)
 	}
 }
 
-// recordEarlyTail records that the last datagram of a message, with n bytes, arrived although an earlier one is missing.
+// recordEarlyTail records that the last datagram of a message, with n bytes, arrived although an earlier one is
+// missing.
 func (f *flow) recordEarlyTail(m *message, n int64) {
 	m.dataProgress.datagrams++
 	m.dataProgress.bytes += n

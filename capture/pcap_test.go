@@ -15,7 +15,8 @@ import (
 
 func TestPcapVariants(t *testing.T) {
 	precise := noon.Add(789)
-	c := capturetest.New(capturetest.Raw).AddUDP(precise, addrA, addrB, []byte("ping")).AddUDP(noon.Add(time.Second), addrB,
+	c := capturetest.New(capturetest.Raw).AddUDP(precise, addrA, addrB, []byte("ping")).AddUDP(noon.Add(time.Second),
+		addrB,
 		addrA, nil)
 	for _, f := range []capturetest.Format{{}, {BigEndian: true}, {Nano: true}, {BigEndian: true, Nano: true}} {
 		units := mustRead(t, c.Pcap(f))

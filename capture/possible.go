@@ -12,8 +12,8 @@ import (
 // longDatagram is the length in bytes of the longest datagram that every path carries (RFC 791).
 const longDatagram = 548
 
-// possibleCauses returns the possible causes of a wait. A single recording shows which packets were sent but not whether they
-// arrived. If several recordings show arrivals, the findings name the cause and possible returns nil.
+// possibleCauses returns the possible causes of a wait. A single recording shows which packets were sent but not
+// whether they arrived. If several recordings show arrivals, the findings name the cause and possible returns nil.
 func (t *Tracker) possibleCauses(w wait) []infer.Possibility {
 	msg, f := w.msg, w.flow
 	if t.isJoined {
@@ -29,13 +29,15 @@ func (t *Tracker) possibleCauses(w wait) []infer.Possibility {
 	peer := f.reverse // packets sent by the peer of the waiting sender
 	switch msg.state {
 	case requested:
-		observation.State, observation.IsSender, observation.Abandoned = handshake.WaitClear, true, f.previous.isAbandoned() || f.reverse.previous.isAbandoned()
+		observation.State, observation.IsSender, observation.Abandoned = handshake.WaitClear, true,
+			f.previous.isAbandoned() || f.reverse.previous.isAbandoned()
 		if other := f.reverse.msg; other != nil && other.state == requested {
 			observation.PeerAsks, observation.RetransmitsRequest = true, other.requestSends.n > 0
 		}
 	case cleared:
 		observation.State, peer = handshake.WaitData, f
-		observation.HasLongDatagram = observation.HasLongDatagram || msg.longestDatagram == 0 // only DATA contains the length of the message
+		// only DATA contains the length of the message
+		observation.HasLongDatagram = observation.HasLongDatagram || msg.longestDatagram == 0
 		observation.PeerAsks = msg.missedClear()
 		observation.RetransmitsRequest = observation.PeerAsks
 	case receiving:

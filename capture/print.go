@@ -48,13 +48,14 @@ type JSONEvent struct {
 	Byte   *uint8 `json:"byte,omitempty"`
 	// Extended holds the additional fields of a packet of the extended profile.
 	Extended *JSONExtended `json:"extended,omitempty"`
-	// JSONSighting lists the recordings that contain the packet, if several recordings were joined. Fate is delivered, lost or
-	// copied, if the recordings show it.
+	// JSONSighting lists the recordings that contain the packet, if several recordings were joined. Fate is delivered,
+	// lost or copied, if the recordings show it.
 	Seen []JSONSighting `json:"seen,omitempty"`
 	Fate string         `json:"fate,omitempty"`
 }
 
-// JSONSighting is a sighting of a packet in one of several recordings. Time is measured on the clock of the first recording.
+// JSONSighting is a sighting of a packet in one of several recordings. Time is measured on the clock of the first
+// recording.
 type JSONSighting struct {
 	Recording string    `json:"recording"`
 	Packet    int64     `json:"packet"`
@@ -80,7 +81,8 @@ func (e *Event) JSON() JSONEvent {
 		event.Tag, event.Extended = nil, x.json()
 	}
 	if e.IsData {
-		event.Offset, event.Bytes, event.Padding, event.Total, event.DataPacket = new(e.Offset), new(e.Bytes), new(e.Padding), new(e.Total),
+		event.Offset, event.Bytes, event.Padding, event.Total, event.DataPacket = new(e.Offset), new(e.Bytes),
+			new(e.Padding), new(e.Total),
 			e.DataPacket
 	}
 	if e.Trail != nil {

@@ -8,13 +8,13 @@ import (
 	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 )
 
-// Limits on the memory for AddTCP streams. A hole in a stream means that a segment is either out of order or not in the
+// Limits on the memory for TCP streams. A hole in a stream means that a segment is either out of order or not in the
 // recording. Which of the two is true is known only when the hole is filled or a limit is reached.
 const (
 	// maxStreams is enough for both directions of all connections between 128 ranks. A stream needs a few hundred
 	// bytes.
 	maxStreams = 1 << 15
-	// maxHeldStream is the maximum number of bytes held after a stream's hole, about one AddTCP window. maxHeldTotal is
+	// maxHeldStream is the maximum number of bytes held after a stream's hole, about one TCP window. maxHeldTotal is
 	// the maximum for all streams together.
 	maxHeldStream = 2 << 20
 	maxHeldTotal  = 8 << 20
@@ -23,12 +23,12 @@ const (
 	// holeAge is the maximum lifetime of a hole, by the packets' time stamps. A retransmission would fill it within a
 	// few time-outs.
 	holeAge = 10 * time.Second
-	// maxJump is larger than any AddTCP window in use. Sequence numbers that are further apart belong to a new connection
+	// maxJump is larger than any TCP window in use. Sequence numbers that are further apart belong to a new connection
 	// whose SYN was not recorded.
 	maxJump = 64 << 20
 )
 
-// tcpFlow is one direction of a AddTCP connection.
+// tcpFlow is one direction of a TCP connection.
 type tcpFlow struct {
 	src, dst netip.AddrPort
 }
@@ -61,7 +61,7 @@ func (s *tcpSegment) trim(n int) {
 	s.unrecorded -= n - k
 }
 
-// reassembler puts the AddTCP segments of each direction in order, in bounded memory.
+// reassembler puts the TCP segments of each direction in order, in bounded memory.
 type reassembler struct {
 	streams map[tcpFlow]*tcpStream
 	// recent lists the streams by the time of their last packet, oldest first.
@@ -169,8 +169,8 @@ func (r *reassembler) holdSegment(stream *tcpStream, seg tcpSegment) decodeResul
 	return unitPending
 }
 
-// drainHeld moves the held segments that are now in order to ready. They get the packet number and time of by, the segment
-// that filled the hole. If the hole was skipped, by is nil and they keep their own.
+// drainHeld moves the held segments that are now in order to ready. They get the packet number and time of by, the
+// segment that filled the hole. If the hole was skipped, by is nil and they keep their own.
 func (r *reassembler) drainHeld(stream *tcpStream, by *tcpSegment) {
 	moved := false
 	for len(stream.pending) > 0 {

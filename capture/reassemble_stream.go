@@ -9,7 +9,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 )
 
-// tcpStream is one direction of a AddTCP connection.
+// tcpStream is one direction of a TCP connection.
 type tcpStream struct {
 	flow tcpFlow
 	// next is the sequence number of the next byte to deliver. first is the sequence number of the first byte after the
@@ -37,7 +37,8 @@ func (s *tcpStream) nextUnit(seg *tcpSegment, gap int) pcapng.Unit {
 	return unit
 }
 
-// insertSegment stores a copy of a segment. It returns false, and stores nothing, if a stored segment already covers it.
+// insertSegment stores a copy of a segment. It returns false, and stores nothing, if a stored segment already covers
+// it.
 func (s *tcpStream) insertSegment(seg tcpSegment) bool {
 	// Search from the end: even after a hole, most segments are in order.
 	i := len(s.pending)

@@ -106,7 +106,7 @@ const (
 	WrongSource FindingKind = "wrong_source"
 	// WrongDestination: a packet names a rank other than the rank at its destination address.
 	WrongDestination FindingKind = "wrong_destination"
-	// Fragmented: a datagram was split into RunIP fragments, which an FPGA does not reassemble.
+	// Fragmented: a datagram was split into IP fragments, which an FPGA does not reassemble.
 	FragmentedPacket FindingKind = "fragmented"
 	// DatatypeMismatch: one rank uses INT and the other FLOAT.
 	DatatypeMismatch FindingKind = "datatype_mismatch"

@@ -30,7 +30,8 @@ func (f *flow) onRequestRevoked(event *Event) {
 	f.reportUnsolicited()
 	f.minNumber = max(f.minNumber, event.Header.Size)
 	msg := f.msg
-	if msg == nil || msg.requestNumber >= event.Header.Size { // a repetition, because the peer answered the revoked request
+	// a repetition, because the peer answered the revoked request
+	if msg == nil || msg.requestNumber >= event.Header.Size {
 		event.Reason = handshake.ReasonStale
 		return
 	}
@@ -39,8 +40,10 @@ func (f *flow) onRequestRevoked(event *Event) {
 	msg.requestRevoked = true
 	// A shorter wait means that the program changed its mind.
 	if waited := event.Time.Sub(msg.request); msg.state == requested && waited >= duplicateWindow {
-		f.tracker.addFinding(NeverCleared, event, "message %d from rank %d to rank %d: its sender withdrew it after %v without "+
-			"CLEAR_TO_SEND: %s", msg.ID, msg.Src, msg.Dst, handshake.Round(waited), msg.unclearedReasons()).relateTo(msg, msg.firstPacket,
+		f.tracker.addFinding(NeverCleared, event,
+			"message %d from rank %d to rank %d: its sender withdrew it after %v without "+
+				"CLEAR_TO_SEND: %s", msg.ID, msg.Src, msg.Dst, handshake.Round(waited), msg.unclearedReasons()).relateTo(msg,
+			msg.firstPacket,
 			event.Packet)
 	}
 	f.endMessage(msg, event, false)

@@ -15,7 +15,7 @@ const (
 	gotUnit decodeResult = iota
 	// unitPending: the packet is part of a unit that is not complete yet.
 	unitPending
-	// gotSegment: the packet is a AddTCP segment, which was not reassembled.
+	// gotSegment: the packet is a TCP segment, which was not reassembled.
 	gotSegment
 	// The packet is ignored.
 	skipNotIP

@@ -11,10 +11,10 @@ import (
 
 // Options configure a Source. The zero value is right for every cluster that uses ZRLMPI's ports.
 type Options struct {
-	// Ports are the AddUDP and AddTCP ports that carry ZRLMPI: a packet is read if its source or destination port is one of
-	// them. The default is 2718 to 2845, one port for each of the 128 ranks that may share an address.
+	// Ports are the UDP and TCP ports that carry ZRLMPI: a packet is read if its source or destination port is one
+	// of them. The default is 2718 to 2845, one port for each of the 128 ranks that may share an address.
 	Ports []uint16
-	// AllPorts reads all AddUDP datagrams and AddTCP streams.
+	// AllPorts reads all UDP datagrams and TCP streams.
 	AllPorts bool
 	// OnNote, if not nil, is called during Next with each note about a rank in a file of this package, in the order of
 	// the file.
@@ -76,8 +76,8 @@ type source struct {
 	stats   Stats
 	// kernelDrops returns the number of packets lost by a live interface.
 	kernelDrops func() int64
-	// metadata is the metadata of a file, or nil. trustFilePorts is true if packets on any port are read from files written by a
-	// pcapng.Writer, because such files contain only ZRLMPI packets.
+	// metadata is the metadata of a file, or nil. trustFilePorts is true if packets on any port are read from files
+	// written by a pcapng.Writer, because such files contain only ZRLMPI packets.
 	metadata       *pcapng.Metadata
 	trustFilePorts bool
 	// err is the error returned by records at their end.

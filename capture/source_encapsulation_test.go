@@ -10,10 +10,10 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// ipOf returns the RunIP packet in a frame from one of the recorded captures.
+// ipOf returns the IP packet in a frame from one of the recorded captures.
 func ipOf(frame []byte) []byte { return frame[14:] }
 
-// encapsulations lists ways to wrap an RunIP packet in frames of a link type.
+// encapsulations lists ways to wrap an IP packet in frames of a link type.
 var encapsulations = []struct {
 	name     string
 	linkType int

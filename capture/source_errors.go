@@ -22,7 +22,8 @@ type TruncatedError struct {
 
 // Error returns the position and the number of packets read.
 func (e *TruncatedError) Error() string {
-	return fmt.Sprintf("%s: recording is cut off%s, after %s", e.Name, offsetText(e.Offset), formatCount(e.Packet, "packet"))
+	return fmt.Sprintf("%s: recording is cut off%s, after %s", e.Name, offsetText(e.Offset),
+		formatCount(e.Packet, "packet"))
 }
 
 // Unwrap returns Err.

@@ -8,7 +8,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// stream parses one direction of a AddTCP connection: headers, and payload after the headers of DATA.
+// stream parses one direction of a TCP connection: headers, and payload after the headers of DATA.
 type streamParser struct {
 	header      [protocol.HeaderLen]byte
 	headerBytes int   // bytes of the header
@@ -20,7 +20,7 @@ type streamParser struct {
 	unrecorded int
 }
 
-// processStream processes a piece of a AddTCP stream.
+// processStream processes a piece of a TCP stream.
 func (t *Tracker) processStream(c *conversation, forward bool, unit *pcapng.Unit) {
 	side := 0
 	if !forward {

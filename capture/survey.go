@@ -37,11 +37,11 @@ type survey struct {
 	skipMask      uint64 // keys with any of these bits are not sampled
 	// begin and end are the times of the first and the last packet, in nanoseconds since 1970.
 	begin, end int64
-	// recordingEnd is the end of the recording according to the file, or the time of the last packet if the file does not have
-	// it.
+	// recordingEnd is the end of the recording according to the file, or the time of the last packet if the file does not
+	// have it.
 	recordingEnd int64
-	// longestPause is the longest time between two packets. series is the number of the series of files that this file belongs
-	// to.
+	// longestPause is the longest time between two packets. series is the number of the series of files that this file
+	// belongs to.
 	longestPause int64
 	series       int
 	// prefix is the number of bytes of a datagram that contribute to its key.
@@ -62,7 +62,7 @@ type sample struct {
 	key  uint64
 	time int64
 	flow *surveyFlow
-	ipID uint16 // of the RunIP packet, or 0
+	ipID uint16 // of the IP packet, or 0
 }
 
 // surveyFile reads a recording. It returns an error if the file cannot be opened or is not a recording. It reads a
@@ -75,8 +75,9 @@ func (o Options) surveyFile(ctx context.Context, path string, prefix int) (*surv
 	}
 	defer src.Close()
 	s := &survey{
-		name: path, flows: map[flowKey]*surveyFlow{}, samplesPerKey: map[uint64]int32{}, prefix: prefix, minRecorded: math.MaxInt,
-		begin: math.MaxInt64, end: math.MinInt64,
+		name: path, flows: map[flowKey]*surveyFlow{}, samplesPerKey: map[uint64]int32{}, prefix: prefix,
+		minRecorded: math.MaxInt,
+		begin:       math.MaxInt64, end: math.MinInt64,
 	}
 	var unit pcapng.Unit
 	for {
@@ -105,7 +106,7 @@ func (o Options) surveyFile(ctx context.Context, path string, prefix int) (*surv
 	}
 }
 
-// openSegments opens a recording whose AddTCP segments the source returns without reassembling them.
+// openSegments opens a recording whose TCP segments the source returns without reassembling them.
 func (o Options) openSegments(path string) (*source, error) {
 	opened, err := o.OpenFile(path)
 	if err != nil {
@@ -141,7 +142,7 @@ func eachDatagram(unit *pcapng.Unit, visit func(*pcapng.Unit)) {
 	}
 }
 
-// partIPID returns the identification of a datagram's RunIP packet, or 0 if the datagram was coalesced with others.
+// partIPID returns the identification of a datagram's IP packet, or 0 if the datagram was coalesced with others.
 func partIPID(u, datagram *pcapng.Unit, id uint16) uint16 {
 	if datagram.WireLen() != u.WireLen() {
 		return 0

@@ -50,8 +50,8 @@ type Tracker struct {
 	isJoined bool
 	// unrecorded maps the name of a recording to the packets missing in it.
 	unrecorded map[string]*packetSample
-	// notFollowed counts units of conversations beyond maxConversations. cutShortPackets counts packets of which too few bytes
-	// were recorded to identify them.
+	// notFollowed counts units of conversations beyond maxConversations. cutShortPackets counts packets of which too few
+	// bytes were recorded to identify them.
 	notFollowed, cutShortPackets int64
 	head                         [protocol.HeaderLen]byte // of a truncated packet
 }
@@ -148,8 +148,8 @@ func (t *Tracker) conversation(u *pcapng.Unit) (c *conversation, forward bool) {
 	return c, forward
 }
 
-// orientFlows returns two flows: in out, the unit's sender is the sending side; in in, the unit's sender is the receiving
-// side.
+// orientFlows returns two flows: in out, the unit's sender is the sending side; in in, the unit's sender is the
+// receiving side.
 func orientFlows[T any](flows *[2]T, forward bool) (out, in *T) {
 	if forward {
 		return &flows[0], &flows[1]
@@ -188,8 +188,8 @@ func (t *Tracker) emit(e *Event) {
 	}
 }
 
-// datagram processes a AddUDP datagram. Like a live receiver, it decides by the state of the message whether the datagram
-// is payload.
+// datagram processes a UDP datagram. Like a live receiver, it decides by the state of the message whether the
+// datagram is payload.
 func (t *Tracker) processDatagram(c *conversation, forward bool, unit *pcapng.Unit) {
 	out, in := orientFlows(&c.flows, forward)
 	event := t.newEvent(unit, unit.Data)
@@ -243,16 +243,17 @@ func (t *Tracker) processDatagram(c *conversation, forward bool, unit *pcapng.Un
 	t.processHeader(event, out, in, d.Data[protocol.HeaderLen:], d.Truncated)
 }
 
-// findIPFragments reports, once for each flow, that a datagram was split into RunIP fragments.
+// findIPFragments reports, once for each flow, that a datagram was split into IP fragments.
 func (t *Tracker) findIPFragments(event *Event, f *flow, unit *pcapng.Unit) {
 	if f.ipFragments {
 		return
 	}
 	f.ipFragments = true
-	t.addFinding(FragmentedPacket, event, "a datagram of %d bytes from rank %d to rank %d came in %d IP fragments of at most %d "+
-		"bytes, as the MTU of the path is too "+
-		"small for it: an FPGA does not join fragments, and never gets such a "+
-		"datagram", unit.WireLen(), event.Header.Src, event.Header.Dst, unit.Fragments, unit.LongestFragment)
+	t.addFinding(FragmentedPacket, event,
+		"a datagram of %d bytes from rank %d to rank %d came in %d IP fragments of at most %d "+
+			"bytes, as the MTU of the path is too "+
+			"small for it: an FPGA does not join fragments, and never gets such a "+
+			"datagram", unit.WireLen(), event.Header.Src, event.Header.Dst, unit.Fragments, unit.LongestFragment)
 }
 
 // tagOffset is the offset of the tag in the header of profile v0.9.
@@ -283,7 +284,8 @@ func (t *Tracker) completeHeader(unit *pcapng.Unit) pcapng.Unit {
 // processHeader processes a valid header.
 func (t *Tracker) processHeader(event *Event, out, in *flow, payload []byte, truncated int) {
 	header := event.Header
-	if header.Type != protocol.Data && header.Type != protocol.Error && len(payload)+truncated > 0 && event.Proto == pcapng.UDP {
+	if header.Type != protocol.Data && header.Type != protocol.Error && len(payload)+truncated > 0 &&
+		event.Proto == pcapng.UDP {
 		event.Kind, event.Reason = BadEvent, handshake.ReasonLength
 		t.addFinding(BadHeader, event, "%v with %d bytes behind its header: an FPGA drops it", header, len(payload)+truncated)
 		return

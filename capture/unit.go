@@ -28,15 +28,15 @@ type Stats struct {
 	// does not contain them.
 	Comment string
 	End     time.Time
-	// Skipped counts the ignored packets by reason, for example those that are not AddUDP or AddTCP, or corrupt.
+	// Skipped counts the ignored packets by reason, for example those that are not UDP or TCP, or corrupt.
 	Skipped map[string]int64
 	// JoinInfo describes how several recordings were joined, or is nil.
 	Joined *JoinInfo
 }
 
-// isCoalesced reports whether a AddUDP unit consists of several datagrams that the kernel coalesced, as on a machine with
-// segmentation or receive offload. No rank sends a datagram this long. A unit of 1424 bytes is the last datagram of an
-// BuildMPE's message, or two of 1416 and 8 bytes, which cannot be distinguished.
+// isCoalesced reports whether a UDP unit consists of several datagrams that the kernel coalesced, as on a machine
+// with segmentation or receive offload. No rank sends a datagram this long. A unit of 1424 bytes is the last datagram
+// of an MPE's message, or two of 1416 and 8 bytes, which cannot be distinguished.
 func isCoalesced(u *pcapng.Unit) bool {
 	return u.WireLen() > protocol.MaxDatagram && u.WireLen() != protocol.MaxDatagram+protocol.LineLen
 }

@@ -12,8 +12,8 @@ import (
 type vantage struct {
 	files   []*survey
 	samples []sample
-	// nearAddrs contains the addresses that are closer to this vantage point than to others. far contains the addresses that
-	// are closer to another one.
+	// nearAddrs contains the addresses that are closer to this vantage point than to others. far contains the addresses
+	// that are closer to another one.
 	nearAddrs, farAddrs map[netip.Addr]bool
 	// If linked is true, clock converts times to the clock of the first vantage point. Otherwise times are not
 	// converted.
@@ -49,8 +49,8 @@ func (v *vantage) toReference(at int64) int64 {
 	return at - int64(math.Round(v.clock.offsetAt(t)))
 }
 
-// isRecordingAt reports whether the vantage point was recording at a time on its own clock: between the first packet and the
-// end of one of its files.
+// isRecordingAt reports whether the vantage point was recording at a time on its own clock: between the first packet
+// and the end of one of its files.
 func (v *vantage) isRecordingAt(at int64) bool {
 	return slices.ContainsFunc(v.files, func(s *survey) bool { return s.begin <= at && at <= s.recordingEnd })
 }
@@ -97,8 +97,8 @@ func linkFiles(files []*survey) fileLinks {
 	return links
 }
 
-// groupByVantage groups files by vantage point. Files of one vantage point have no packet in common, follow each other in
-// time, and are at the same end of the paths to other files.
+// groupByVantage groups files by vantage point. Files of one vantage point have no packet in common, follow each other
+// in time, and are at the same end of the paths to other files.
 func groupByVantage(files []*survey) []*vantage {
 	inTime := slices.Clone(files)
 	slices.SortStableFunc(inTime, func(a, b *survey) int { return cmp.Compare(a.begin, b.begin) })
@@ -131,7 +131,8 @@ func groupByVantage(files []*survey) []*vantage {
 				countCommon(v.nearAddrs, far[s])+countCommon(v.farAddrs, near[s]) > 0 {
 				continue
 			}
-			if n := 1 + 1000*(countCommon(v.nearAddrs, near[s])+countCommon(v.farAddrs, far[s])) + v.sharedFlows(s); n >= most && n > 1 {
+			if n := 1 + 1000*(countCommon(v.nearAddrs, near[s])+countCommon(v.farAddrs, far[s])) +
+				v.sharedFlows(s); n >= most && n > 1 {
 				same, most = v, n
 			}
 		}
@@ -218,11 +219,12 @@ func setClocks(list []*vantage) map[[2]int]*clockLink {
 	return links
 }
 
-// chain returns the clock of a vantage point relative to the reference. c is the clock of a vantage point whose clock is
-// known, and l relates the two. If forward is true, the known clock is the first clock of l.
+// chain returns the clock of a vantage point relative to the reference. c is the clock of a vantage point whose clock
+// is known, and l relates the two. If forward is true, the known clock is the first clock of l.
 func (c clockLink) chain(link *clockLink, forward bool) clockLink {
 	sum := clockLink{uncertainty: c.uncertainty + link.uncertainty, origin: link.origin}
-	sum.forwardPackets, sum.backwardPackets, sum.unorderedPackets = link.forwardPackets, link.backwardPackets, link.unorderedPackets
+	sum.forwardPackets, sum.backwardPackets, sum.unorderedPackets = link.forwardPackets, link.backwardPackets,
+		link.unorderedPackets
 	sign := 1.0
 	if !forward {
 		sign = -1

@@ -15,12 +15,12 @@ import (
 // forever.
 const deployedRetransmissions = 3
 
-// maxRequestInterval is the longest time between two SEND_REQUESTs from a zrlmpid that receives no answer: 3 s by default, plus
-// the delays of a busy host.
+// maxRequestInterval is the longest time between two SEND_REQUESTs from a zrlmpid that receives no answer: 3 s by
+// default, plus the delays of a busy host.
 const maxRequestInterval = 4 * time.Second
 
-// newCallGap is the time without a SEND_REQUEST after which the next SEND_REQUEST belongs to another call, provided that
-// the previous one was retransmitted as often as any node does. It allows for two lost packets.
+// newCallGap is the time without a SEND_REQUEST after which the next SEND_REQUEST belongs to another call, provided
+// that the previous one was retransmitted as often as any node does. It allows for two lost packets.
 const newCallGap = 3 * maxRequestInterval
 
 // wait is a Wait with its flow, message and addresses.
@@ -35,7 +35,8 @@ func (t *Tracker) waitText(w wait) string {
 	if t.endsHere(w) {
 		return fmt.Sprintf("the recording ends here: rank %d waits for %s from rank %d", w.Rank, w.PacketType, w.Peer)
 	}
-	return fmt.Sprintf("rank %d has waited %v for %s from rank %d", w.Rank, handshake.Round(t.now.Sub(w.Since)), w.PacketType,
+	return fmt.Sprintf("rank %d has waited %v for %s from rank %d", w.Rank, handshake.Round(t.now.Sub(w.Since)),
+		w.PacketType,
 		w.Peer)
 }
 
@@ -54,7 +55,8 @@ func (t *Tracker) reportOpen() {
 		f.reportLast()
 		if f.earlyClears.n > 0 {
 			e := &Event{Time: f.earlyClears.last, Packet: f.earlyClears.packets[0]}
-			f.tracker.addFinding(StaleHeader, e, "rank %d sent CLEAR_TO_SEND to rank %d, which had not asked", f.earlyClears.header.Src,
+			f.tracker.addFinding(StaleHeader, e, "rank %d sent CLEAR_TO_SEND to rank %d, which had not asked",
+				f.earlyClears.header.Src,
 				f.earlyClears.header.Dst).setPackets(f.earlyClears.packets)
 		}
 		if f.msg != nil {
@@ -64,7 +66,8 @@ func (t *Tracker) reportOpen() {
 	slices.SortFunc(open, func(a, b wait) int { return cmp.Compare(a.msg.ID, b.msg.ID) })
 	stuck := map[*message]bool{}
 	// The other waits may end with the next packet, or have another cause.
-	lasting := slices.DeleteFunc(slices.Clone(open), func(w wait) bool { return t.endsHere(w) || w.msg.isLastPacketLost() })
+	lasting := slices.DeleteFunc(slices.Clone(open),
+		func(w wait) bool { return t.endsHere(w) || w.msg.isLastPacketLost() })
 	for _, circle := range findCycles(lasting) {
 		t.reportDeadlock(circle)
 		for _, w := range circle {
@@ -160,7 +163,8 @@ func (t *Tracker) reportWait(w wait) {
 	case msg.state == receiving && msg.dataProgress.datagrams > 0:
 		say(StillWaiting, "not ended", ": %s%s", w.flow.progressText(msg, &msg.dataProgress), w.flow.retransmissionText(msg))
 	default:
-		say(StillWaiting, "not ended", "%s%s%s", w.flow.missingText(msg), w.flow.lossText(msg), w.flow.retransmissionText(msg))
+		say(StillWaiting, "not ended", "%s%s%s", w.flow.missingText(msg), w.flow.lossText(msg),
+			w.flow.retransmissionText(msg))
 	}
 }
 
@@ -191,8 +195,9 @@ func (f *flow) missingText(msg *message) string {
 // findAbandoned reports a message that was never cleared, and whose sender then made another call.
 func (f *flow) findAbandoned(m *message) {
 	m.setProblem("never cleared")
-	f.tracker.addMessageFinding(NeverCleared, m, "message %d from rank %d to rank %d: SEND_REQUEST was sent %d times within %v, and "+
-		"then not for %v: its call has ended without CLEAR_TO_SEND, and packet %d is of another one",
+	f.tracker.addMessageFinding(NeverCleared, m,
+		"message %d from rank %d to rank %d: SEND_REQUEST was sent %d times within %v, and "+
+			"then not for %v: its call has ended without CLEAR_TO_SEND, and packet %d is of another one",
 		m.ID, m.Src, m.Dst, m.Retransmissions+1, handshake.Round(m.lastRequest.Sub(m.request)),
 		handshake.Round(m.nextCall.Sub(m.lastRequest)), m.nextCallPacket)
 }
@@ -263,9 +268,9 @@ func (t *Tracker) reportDeadlock(circle []wait) {
 	fd.Text = strings.Join(texts, "; ")
 }
 
-// findCycles returns the cycles of ranks that wait for each other. Each cycle is returned once, from the wait at which the
-// search entered it. A rank with two waits is stuck if either of them is part of a cycle, because a deployed node does
-// one thing at a time.
+// findCycles returns the cycles of ranks that wait for each other. Each cycle is returned once, from the wait at which
+// the search entered it. A rank with two waits is stuck if either of them is part of a cycle, because a deployed node
+// does one thing at a time.
 func findCycles(open []wait) [][]wait {
 	byWho := map[netip.AddrPort][]int{}
 	for i, w := range open {

@@ -6,8 +6,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/strictyaml"
 )
 
-// AccessList lists local users, and groups whose members are allowed. Each is a system name or number. Root and the daemon's
-// user are always allowed.
+// AccessList lists local users, and groups whose members are allowed. Each is a system name or number. Root and the
+// daemon's user are always allowed.
 type AccessList struct {
 	Users  []string `yaml:"users,omitempty"`
 	Groups []string `yaml:"groups,omitempty"`

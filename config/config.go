@@ -17,7 +17,7 @@ type Config struct {
 	// StopTimeout is the time that pending messages have to complete when the daemon stops. If it is 0, they are
 	// aborted at once.
 	StopTimeout time.Duration `yaml:"stop_timeout"`
-	// TLSMismatch secures the links over AddTCP. If it is nil, they are not encrypted.
+	// TLS secures the links over TCP. If it is nil, they are not encrypted.
 	TLS *TLS `yaml:"tls,omitempty"`
 	// Ranks lists all ranks of the cluster, in file order.
 	Ranks []Rank `yaml:"ranks"`
@@ -56,9 +56,9 @@ type Control struct {
 
 // Limits bounds the machine's resources that the daemon uses.
 type Limits struct {
-	// ReceiveBuffer is the receive buffer in bytes that each rank's AddUDP socket requests.
+	// ReceiveBuffer is the receive buffer in bytes that each rank's UDP socket requests.
 	ReceiveBuffer Size `yaml:"receive_buffer"`
-	// Offload selects AddUDP segmentation and receive offload: OffloadAuto or OffloadOff.
+	// Offload selects UDP segmentation and receive offload: OffloadAuto or OffloadOff.
 	Offload string `yaml:"offload"`
 	// Unexpected is the maximum number of messages of the extended profile that wait for a receive at a rank. It
 	// applies to all peers together, and to each communicator for the rank's messages to itself.
@@ -85,7 +85,7 @@ const (
 const (
 	// OffloadAuto enables the offload features of the kernel.
 	OffloadAuto = "auto"
-	// OffloadOff disables AddUDP segmentation and receive offload.
+	// OffloadOff disables UDP segmentation and receive offload.
 	OffloadOff = "off"
 )
 

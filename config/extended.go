@@ -7,10 +7,10 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// TLSMismatch holds the paths of the PEM files that secure the links over AddTCP. Load resolves paths relative to the
+// TLS holds the paths of the PEM files that secure the links over TCP. Load resolves paths relative to the
 // configuration's folder.
 type TLS struct {
-	// Certificate is the certificate of all ranks of this daemon, with the RunIP address of each. Intermediate
+	// Certificate is the certificate of all ranks of this daemon, with the IP address of each. Intermediate
 	// certificates follow it in the file.
 	Certificate string `yaml:"certificate"`
 	// Key is the private key of the certificate.

@@ -132,7 +132,8 @@ func TestExtendedMistakes(t *testing.T) {
 			`f.yaml:3: attach.socket: "/run/s" is the control socket: set another path`},
 		{"no room beside the control socket",
 			"control: {socket: /" + strings.Repeat("a", 104) + "}\nranks: [{rank: 0, address: 127.0.0.1, run: host}]\n",
-			`f.yaml:1: attach.socket: the path has 117 bytes, but the path of a Unix socket has at most 107: the path of "/` + strings.Repeat("a", 59) + `…", the default next to the control socket; set another path, or "" for none`},
+			`f.yaml:1: attach.socket: the path has 117 bytes, but the path of a Unix socket has at most 107: the path of "/` +
+				strings.Repeat("a", 59) + `…", the default next to the control socket; set another path, or "" for none`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			_, err := Parse(strings.NewReader(tc.file), "f.yaml")

@@ -12,13 +12,13 @@ import (
 
 // HTTP configures the daemon's HTTP server for metrics, health and the status page.
 type HTTP struct {
-	// Listen is an address with a port; the address is an RunIP address, "localhost", or empty for all addresses. Port 0
+	// Listen is an address with a port; the address is an IP address, "localhost", or empty for all addresses. Port 0
 	// selects a free port. If Listen is empty, there is no server.
 	Listen string `yaml:"listen"`
-	// WebConfig is the path of a web configuration file of Prometheus' exporter toolkit, for TLSMismatch and passwords, or
+	// WebConfig is the path of a web configuration file of Prometheus' exporter toolkit, for TLS and passwords, or
 	// empty.
 	WebConfig string `yaml:"web_config"`
-	// Hosts lists names by which requests may address the server, in addition to RunIP addresses, names without a dot,
+	// Hosts lists names by which requests may address the server, in addition to IP addresses, names without a dot,
 	// localhost and the host's own name. *.name matches all names that end in .name. Requests for other names are
 	// rejected, because a page of another site may have made them.
 	Hosts []string `yaml:"hosts,omitempty"`
@@ -44,8 +44,8 @@ const (
 // SetHTTPListen sets HTTP.Listen explicitly: IsHTTPExplicit returns true afterwards.
 func (c *Config) SetHTTPListen(listen string) { c.HTTP.Listen, c.source.httpExplicit = listen, true }
 
-// IsHTTPExplicit reports whether HTTP.Listen was set in the file, the environment, by a flag, or by the program. Daemons
-// on one host that leave it out have the same default address, at which only one of them can listen.
+// IsHTTPExplicit reports whether HTTP.Listen was set in the file, the environment, by a flag, or by the program.
+// Daemons on one host that leave it out have the same default address, at which only one of them can listen.
 func (c *Config) IsHTTPExplicit() bool {
 	return c.source.httpExplicit || c.source.Has("http.listen") || c.HTTP.Listen != DefaultHTTP
 }

@@ -32,7 +32,7 @@ const (
 	KernelExec = "exec"
 	// KernelRTL runs the user's simulator of an FPGA's role.
 	KernelRTL = "rtl"
-	// KernelRTLNet runs the user's simulator of a role with its BuildMPE, which exchanges datagrams itself.
+	// KernelRTLNet runs the user's simulator of a role with its MPE, which exchanges datagrams itself.
 	KernelRTLNet = "rtl-net"
 )
 
@@ -71,7 +71,8 @@ var kernelOptionKeys = map[string][]string{
 // boundedKernels lists the kernels that accept no message longer than KernelOptions.Words.
 var boundedKernels = []string{KernelEcho, KernelSink, KernelExec, KernelRTL, KernelRTLNet}
 
-// MaxKernelWords returns the longest message in words that the rank's kernel accepts, or 0 if its options do not limit it.
+// MaxKernelWords returns the longest message in words that the rank's kernel accepts, or 0 if its options do not limit
+// it.
 func (r *Rank) MaxKernelWords() uint32 {
 	if r.KernelOptions == nil || !slices.Contains(boundedKernels, r.Kernel.Name) {
 		return 0
@@ -199,7 +200,8 @@ func (c *Config) ReplaceFPGAs(k Kernel) {
 	c.setDerived()
 }
 
-// MakeStandIn makes the rank a stand-in with a kernel, which serves every rank that sends to it if the kernel only answers.
+// MakeStandIn makes the rank a stand-in with a kernel, which serves every rank that sends to it if the kernel only
+// answers.
 func (r *Rank) MakeStandIn(k Kernel) {
 	r.Run, r.Kernel = RunStandin, k
 	if slices.Contains(anyPeerKernels, cmp.Or(k.Name, KernelEcho)) {

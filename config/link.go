@@ -100,8 +100,8 @@ func (c *Config) LinkFor(rank int, base Link) Link {
 	return link
 }
 
-// RanksWithLinks returns the ranks of the configuration. The given ranks have copies of their link options, as changed by
-// set.
+// RanksWithLinks returns the ranks of the configuration. The given ranks have copies of their link options, as changed
+// by set.
 func (c *Config) RanksWithLinks(given []int, set func(*LinkOptions)) []Rank {
 	ranks := slices.Clone(c.Ranks)
 	for i := range ranks {

@@ -105,8 +105,8 @@ ranks:
 	}
 }
 
-// TestPorts checks upstream's rule: the ports of ranks on one RunIP address start at 2718, in the order of their numbers,
-// not of the file.
+// TestPorts checks upstream's rule: the ports of ranks on one IP address start at 2718, in the order of their
+// numbers, not of the file.
 func TestPorts(t *testing.T) {
 	c := mustParse(t, `
 ranks:

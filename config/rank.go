@@ -18,7 +18,7 @@ type Rank struct {
 	// Rank is the rank number, 0 … number of ranks - 1.
 	Rank int `yaml:"rank"`
 	// Address is the address at which the rank receives. If the file sets no port, it is protocol.Port plus the number
-	// of lower ranks with the same RunIP address, as in upstream's CPU library.
+	// of lower ranks with the same IP address, as in upstream's CPU library.
 	Address Address `yaml:"address"`
 	// Run makes the rank a local rank of this daemon. If it is empty, the rank is remote.
 	Run Run `yaml:"run,omitempty"`
@@ -70,7 +70,7 @@ func (r *Rank) SetDefaults() { r.Rank = noRank }
 // IsLocal reports whether this daemon runs the rank.
 func (r *Rank) IsLocal() bool { return r.Run != "" }
 
-// Address is an RunIP address and port. The port is optional in its text form.
+// Address is an IP address and port. The port is optional in its text form.
 type Address struct{ netip.AddrPort }
 
 // UnmarshalText parses "10.0.0.1", "10.0.0.1:2718", "fd00::1" or "[fd00::1]:2718". Without a port, Port is 0.
@@ -92,8 +92,8 @@ func (a *Address) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Quirks selects whether a stand-in imitates the peculiarities of the deployed FPGA's BuildMPE on the wire, such as padding,
-// one deferred header for each rank and one ACK for each message. Source: upstream's BuildMPE.
+// Quirks selects whether a stand-in imitates the peculiarities of the deployed FPGA's MPE on the wire, such as
+// padding, one deferred header for each rank and one ACK for each message. Source: upstream's MPE.
 type Quirks string
 
 // Values of Quirks.
@@ -153,8 +153,8 @@ func (c *Config) setDerived() {
 	c.fillPorts()
 }
 
-// fillPorts assigns ports as upstream does to ranks without a port: the first rank on an RunIP address gets protocol.Port,
-// the next one the next port.
+// fillPorts assigns ports as upstream does to ranks without a port: the first rank on an IP address gets
+// protocol.Port, the next one the next port.
 func (c *Config) fillPorts() {
 	byRank := make([]*Rank, len(c.Ranks))
 	for i := range c.Ranks {

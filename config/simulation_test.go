@@ -17,7 +17,8 @@ func TestSimulation(t *testing.T) {
 		t.Errorf("%q, %q", k.Spec(), k)
 	}
 	const net = "rtl-net:seed=7 ./role +x=1"
-	if k, err := ParseKernel(net); err != nil || k.Spec() != net || k.String() != "rtl-net:./role" || !k.BypassesEngine() ||
+	if k, err := ParseKernel(net); err != nil || k.Spec() != net || k.String() != "rtl-net:./role" ||
+		!k.BypassesEngine() ||
 		k.Simulation.Seed != 7 {
 		t.Errorf("%+v, %v", k, err)
 	}

@@ -103,7 +103,8 @@ func (c *Config) profilesInUse() []profileUse {
 }
 
 // validateUse rejects keys that have no effect.
-func (o *LinkOptions) validateUse(problems *strictyaml.Problems, key string, use profileUse, extendedLink, plainLink string) {
+func (o *LinkOptions) validateUse(problems *strictyaml.Problems, key string, use profileUse, extendedLink,
+	plainLink string) {
 	if use.nonExtended && o.Transport != nil && *o.Transport == TransportSHM {
 		problems.Add(key+".transport", "shm carries the extended profile only, and not every link here uses it: use udp or "+
 			"tcp, or add profile: extended")

@@ -8,7 +8,7 @@ import (
 )
 
 // Bounds of the size of datagrams in bytes: the smallest fits a header and one line of the FPGA, and the largest is the
-// limit of AddUDP over IPv4.
+// limit of UDP over IPv4.
 const (
 	minDatagram = protocol.HeaderLen + protocol.LineLen
 	maxDatagram = 65507

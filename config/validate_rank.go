@@ -105,10 +105,12 @@ func (r *Rank) validateKernel(problems *strictyaml.Problems, key string) {
 		name string
 		set  bool
 	}{
-		{"words", options.Words != 0}, {"peer", options.Peer != 0}, {"count", options.Count != 0}, {"interval", options.Interval != 0},
+		{"words", options.Words != 0}, {"peer", options.Peer != 0}, {"count", options.Count != 0}, {"interval",
+			options.Interval != 0},
 		{"datatype", options.Datatype != 0},
 		{"columns", options.Columns != 0}, {"lines", options.Lines != 0},
-		{"dimensions", options.Dimensions != 0}, {"iterations", options.Iterations != 0}, {"norm_limit", options.NormLimit != 0},
+		{"dimensions", options.Dimensions != 0}, {"iterations", options.Iterations != 0}, {"norm_limit",
+			options.NormLimit != 0},
 	}
 	for _, option := range set {
 		if uses := kernelOptionKeys[r.Kernel.Name]; option.set && !slices.Contains(uses, option.name) {
@@ -136,7 +138,7 @@ func (r *Rank) validateKernel(problems *strictyaml.Problems, key string) {
 	checkRange(problems, key+".norm_limit", options.NormLimit, 0, math.MaxInt32)
 }
 
-// lastShellPort is the last AddUDP port that the shell of an FPGA can open for its role; the first is protocol.Port.
+// lastShellPort is the last UDP port that the shell of an FPGA can open for its role; the first is protocol.Port.
 const lastShellPort = protocol.Port + 31
 
 // validateNetKernel checks a rank whose kernel exchanges datagrams itself.
@@ -174,7 +176,8 @@ func (r *Rank) validateKernelPeer(problems *strictyaml.Problems, key string, ran
 		problems.Add(key, "rank %d cannot be its own peer: set the rank that kernel %s exchanges messages with", r.Rank,
 			r.Kernel.Name)
 	} else if _, ok := ranks[options.Peer]; !ok {
-		problems.Add(key, "there is no rank %d: set the rank that kernel %s exchanges messages with", options.Peer, r.Kernel.Name)
+		problems.Add(key, "there is no rank %d: set the rank that kernel %s exchanges messages with", options.Peer,
+			r.Kernel.Name)
 	}
 }
 

@@ -91,7 +91,7 @@ func (c *Config) validateFaults(problems *strictyaml.Problems) {
 	}
 }
 
-// Addrs returns the RunIP addresses of the ranks, in rank order.
+// Addrs returns the IP addresses of the ranks, in rank order.
 func (c *Config) Addrs() []netip.Addr {
 	addrs := make([]netip.Addr, len(c.Ranks))
 	for i := range c.Ranks {
@@ -142,7 +142,8 @@ func (c *Config) validateAddresses(problems *strictyaml.Problems) {
 		}
 		key := rankKey(i) + ".address"
 		if other, ok := byAddress[rank.Address.AddrPort]; ok {
-			problems.Add(key, "%v is already the address of rank %d: give rank %d its own address", rank.Address, other, rank.Rank)
+			problems.Add(key, "%v is already the address of rank %d: give rank %d its own address", rank.Address, other,
+				rank.Rank)
 			continue
 		}
 		byAddress[rank.Address.AddrPort] = rank.Rank

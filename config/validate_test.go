@@ -218,7 +218,7 @@ func TestValidFiles(t *testing.T) {
 	}
 }
 
-// cluster returns n ranks: rank 0, a host, and others from the given entry, each with its own RunIP address.
+// cluster returns n ranks: rank 0, a host, and others from the given entry, each with its own IP address.
 func cluster(n int, rest string) string {
 	var b strings.Builder
 	b.WriteString(host[:len(host)-2])

@@ -53,7 +53,7 @@ func TestPing(t *testing.T) {
 				r.ping(t, 1, words, 3)
 			}
 			r.ping(t, 2, paced, 1)
-			// A message to a rank on AddTCP may be sent before the connection has been made.
+			// A message to a rank on TCP may be sent before the connection has been made.
 			if log := r.log.String(); strings.Contains(log, "WARN") && !strings.Contains(log, "rmem_max") &&
 				!strings.Contains(link, "tcp") {
 				t.Errorf("warnings:\n%s", log)

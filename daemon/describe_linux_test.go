@@ -32,7 +32,8 @@ func TestDescribe(t *testing.T) {
 	}
 	r := &localRank{cfg: &config.Rank{Rank: 1}}
 	own, other := wire.Credentials{PID: pid}, wire.Credentials{PID: 1}
-	attached := []attach.AttachedProgram{{Rank: 0, Credentials: other}, {Rank: 1, Credentials: own, AttachedAt: time.Now()}}
+	attached := []attach.AttachedProgram{{Rank: 0, Credentials: other},
+		{Rank: 1, Credentials: own, AttachedAt: time.Now()}}
 	for depth, want := range map[state.Detail]bool{state.DetailFull: true, state.DetailScrape: false} {
 		var s state.RankInfo
 		r.addDetails(&s, depth, attached)

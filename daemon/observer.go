@@ -117,8 +117,9 @@ func (o *Observer) Dropped(rank, peer int, drop mpe.Drop) {
 	if !o.log.Core().Enabled(dropLevel(drop.Reason, drop.Extended != nil)) {
 		return
 	}
-	ln := logLine{topic: topic{kind: lineDrop, code: uint8(drop.Reason), rank: rank, peer: -1}, peer: peer, header: drop.Header,
-		size: -1}
+	ln := logLine{topic: topic{kind: lineDrop, code: uint8(drop.Reason), rank: rank, peer: -1}, peer: peer,
+		header: drop.Header,
+		size:   -1}
 	ln.setExtended(drop.Extended)
 	if a := drop.Packet; a != nil {
 		ln.from, ln.size = a.SourceAddr, len(a.Bytes)
@@ -135,8 +136,9 @@ func (o *Observer) Noted(rank, peer int, note mpe.Note) {
 	if !o.log.Core().Enabled(eventLevel(note.Event)) {
 		return
 	}
-	ln := logLine{topic: topic{kind: lineEvent, code: uint8(note.Event), rank: rank, peer: -1}, peer: peer, header: note.Header,
-		err: note.Err}
+	ln := logLine{topic: topic{kind: lineEvent, code: uint8(note.Event), rank: rank, peer: -1}, peer: peer,
+		header: note.Header,
+		err:    note.Err}
 	ln.setExtended(note.Extended)
 	o.enqueue(&ln)
 }
@@ -159,7 +161,8 @@ func (o *Observer) Done(rank int, status mpe.Status, err error) {
 		operation = state.OperationSend
 	}
 	o.onFailure(rank, status.Peer, operation, err)
-	o.enqueue(&logLine{topic: topic{kind: lineFailed, rank: rank, peer: status.Peer}, peer: status.Peer, send: status.Send, err: err})
+	o.enqueue(&logLine{topic: topic{kind: lineFailed, rank: rank, peer: status.Peer}, peer: status.Peer,
+		send: status.Send, err: err})
 }
 
 // CallFailed implements mpe.Observer. It logs nothing, because the failures of the call's messages are logged.

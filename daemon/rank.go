@@ -65,7 +65,8 @@ func (r *localRank) addDetails(rankInfo *state.RankInfo, depth state.Detail, att
 			continue
 		}
 		p := state.Program{
-			PID: attachedProgram.PID, UID: attachedProgram.UID, Seconds: time.Since(attachedProgram.AttachedAt).Seconds(), Operations: attachedProgram.Operations, Bytes: attachedProgram.Bytes,
+			PID: attachedProgram.PID, UID: attachedProgram.UID, Seconds: time.Since(attachedProgram.AttachedAt).Seconds(),
+			Operations: attachedProgram.Operations, Bytes: attachedProgram.Bytes,
 		}
 		if depth == state.DetailFull {
 			p.Stopped = control.IsStopped(attachedProgram.PID)

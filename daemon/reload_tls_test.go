@@ -21,7 +21,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/tcp"
 )
 
-// issue creates a new certificate authority, and a certificate that it has signed for the given RunIP addresses,
+// issue creates a new certificate authority, and a certificate that it has signed for the given IP addresses,
 // and writes both to dir.
 func issue(t *testing.T, dir string, ips ...string) {
 	t.Helper()
@@ -57,7 +57,7 @@ func issue(t *testing.T, dir string, ips ...string) {
 	}
 }
 
-// TestReloadOfCertificates checks that the TLSMismatch files are reread for new connections, and that invalid files are
+// TestReloadOfCertificates checks that the TLS files are reread for new connections, and that invalid files are
 // refused.
 func TestReloadOfCertificates(t *testing.T) {
 	c, other := newCluster(t), newCluster(t)
@@ -110,7 +110,7 @@ func TestReloadOfCertificates(t *testing.T) {
 	exchange()
 }
 
-// TestCheckFiles checks that errors in TLSMismatch files are detected before anything is bound.
+// TestCheckFiles checks that errors in TLS files are detected before anything is bound.
 func TestCheckFiles(t *testing.T) {
 	c := newCluster(t)
 	dir := t.TempDir()

@@ -46,7 +46,8 @@ func TestSecretsAreNotShown(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	web := fmt.Sprintf("tls_server_config: {cert_file: cert.pem, key_file: key.pem}\nbasic_auth_users: {operator: %q}\n", hash)
+	web := fmt.Sprintf("tls_server_config: {cert_file: cert.pem, key_file: key.pem}\nbasic_auth_users: {operator: %q}\n",
+		hash)
 	write("web.yml", web)
 	text := c.yaml("http: {listen: \"127.0.0.1:0\", web_config: "+dir+"/web.yml, pprof: true}\n"+
 		"tls: {certificate: "+dir+"/cert.pem, key: "+dir+"/key.pem, authority: "+dir+"/ca.pem}",

@@ -59,7 +59,7 @@ func (d *Daemon) bindWeb(explicit bool) (*web.Server, error) {
 	return server, err
 }
 
-// CheckFiles checks the TLSMismatch files named in the configuration, both for links and for the web configuration. It
+// CheckFiles checks the TLS files named in the configuration, both for links and for the web configuration. It
 // binds nothing.
 func (d *Daemon) CheckFiles() error {
 	for _, r := range d.ranks {

@@ -86,8 +86,8 @@ func (v *view) findMismatch(e *edge, tags bool) (p proof, ok bool) {
 	return p, false
 }
 
-// laterSendCauses lists the causes that are possible if rank may still send the message that receiver waits for. It returns
-// nil if rank is known to wait for receiver.
+// laterSendCauses lists the causes that are possible if rank may still send the message that receiver waits for. It
+// returns nil if rank is known to wait for receiver.
 func (v *view) laterSendCauses(rank, receiver int) (list []Possibility) {
 	r, waits := v.ranks[rank], false
 	for _, e := range v.edges {
@@ -109,8 +109,8 @@ func (v *view) laterSendCauses(rank, receiver int) (list []Possibility) {
 	return list
 }
 
-// isCollectiveComm reports whether a communicator carries the messages of collective calls, which no receive of a program
-// matches.
+// isCollectiveComm reports whether a communicator carries the messages of collective calls, which no receive of a
+// program matches.
 func (v *view) isCollectiveComm(comm uint32) bool {
 	for _, r := range v.ranks {
 		if slices.ContainsFunc(r.Engine.Calls, func(c collective.Snapshot) bool { return c.Comm == comm }) ||
@@ -210,7 +210,8 @@ func bytesOf(c *collective.EndedCall) string {
 	return fmt.Sprintf("%s of %d bytes", c.Collective, c.Bytes)
 }
 
-// groupByProperty partitions list by the string that of returns for the call of each member. The smallest group comes first.
+// groupByProperty partitions list by the string that of returns for the call of each member. The smallest group comes
+// first.
 func groupByProperty(list []member, of func(c *collective.EndedCall) string) (groups [][]member) {
 	for _, m := range list {
 		i := slices.IndexFunc(groups, func(g []member) bool { return of(&g[0].call) == of(&m.call) })
@@ -224,8 +225,8 @@ func groupByProperty(list []member, of func(c *collective.EndedCall) string) (gr
 	return groups
 }
 
-// findContradiction returns a function that finds the first call of a communicator whose members contradict each other: any
-// later contradiction follows from it. The function returns a proof only if they differ in the property that of
+// findContradiction returns a function that finds the first call of a communicator whose members contradict each other:
+// any later contradiction follows from it. The function returns a proof only if they differ in the property that of
 // returns.
 func findContradiction(of func(c *collective.EndedCall) string, step string) func(*view, *edge) (proof, bool) {
 	return func(v *view, e *edge) (p proof, ok bool) {

@@ -442,7 +442,8 @@ func TestChangedAddress(t *testing.T) {
 			silent.Engine.LastDrop = &state.Drop{Reason: state.DropUnknownAddress, From: "10.0.0.77:2718", Seconds: 3}
 		}
 		asks := with(func(p *state.Peer) { p.Sending.Retransmissions = 3 })
-		d := Diagnose([]Source{{Status: status(2, host(0, peer(1, sending(handshake.WaitClear, 9), asks)), silent)}}, MinWaitAge)
+		d := Diagnose([]Source{{Status: status(2, host(0, peer(1, sending(handshake.WaitClear, 9), asks)), silent)}},
+			MinWaitAge)
 		if len(d.Findings) != 1 || d.Findings[0].Cause != PacketsBlocked {
 			t.Fatal(d.Text())
 		}
@@ -493,7 +494,8 @@ func TestStoppedAlone(t *testing.T) {
 		!strings.EqualFold(d.Text(), want) {
 		t.Errorf("%+v\n%q", d.Findings, d.Text())
 	}
-	for name, only := range map[string]int{"of it": len(d.ForRank(5).Findings), "of another": 1 - len(d.ForRank(4).Findings)} {
+	for name, only := range map[string]int{"of it": len(d.ForRank(5).Findings),
+		"of another": 1 - len(d.ForRank(4).Findings)} {
 		if only != 1 {
 			t.Errorf("%s: %d findings", name, only)
 		}
@@ -513,7 +515,7 @@ func TestDeployed(t *testing.T) {
 	}{"send": {sending(handshake.WaitClear, 9), NoReceive}, "receive": {receiving(9), NothingSent}} {
 		s := status(2, host(0, peer(1, tt.wait, fpga)))
 		s.Cluster[1].Kind = "fpga"
-		// A stand-in with its own BuildMPE cannot be asked, either.
+		// A stand-in with its own MPE cannot be asked, either.
 		simulated := status(2, host(0, peer(1, tt.wait, fpga)), standin(1, peer(0)))
 		simulated.Ranks[1].Kernel, simulated.Ranks[1].KernelState = "rtl-net:./role", state.KernelRunning
 		simulated.Cluster[1].Kind, simulated.Cluster[1].Kernel = "fpga", "rtl-net:./role"
@@ -527,7 +529,8 @@ func TestDeployed(t *testing.T) {
 			}
 		}
 		simulated.Ranks[1].KernelBlockReason = "siNRC_Udp_Data_tready since cycle 70 (now 900): low"
-		if d := Diagnose([]Source{{Status: simulated}}, MinWaitAge); len(d.Findings) != 1 || d.Findings[0].Cause != RoleHolds {
+		if d := Diagnose([]Source{{Status: simulated}}, MinWaitAge); len(d.Findings) != 1 ||
+			d.Findings[0].Cause != RoleHolds {
 			t.Errorf("%s: %s", name, d.Text())
 		}
 	}
@@ -545,10 +548,12 @@ func TestDeployedStates(t *testing.T) {
 		possible []string
 	}{
 		"not cleared": {sending(handshake.WaitClear, 9), NoReceive,
-			[]string{ProgramComputes, WaitsElsewhere, OtherCall, PacketsBlocked, PacketsBlocked, ProcessEnded, Restarted, DeadEnd}},
+			[]string{ProgramComputes, WaitsElsewhere, OtherCall, PacketsBlocked, PacketsBlocked, ProcessEnded, Restarted,
+				DeadEnd}},
 		"not acknowledged": {sending(handshake.WaitAck, 9), LostPacket,
 			[]string{LostPacket, LostPacket, PacketDropped, CountMismatch, ProcessEnded, Restarted, DeadEnd}},
-		"not asked": {receiving(9), NothingSent, []string{ProgramComputes, WaitsElsewhere, OtherCall, PacketsBlocked, PacketsBlocked,
+		"not asked": {receiving(9), NothingSent, []string{ProgramComputes, WaitsElsewhere, OtherCall, PacketsBlocked,
+			PacketsBlocked,
 			ProcessEnded, Restarted, DeadEnd}},
 		"no DATA": {cleared(handshake.WaitData), LostPacket,
 			[]string{LostPacket, LostPacket, PacketDropped, ProcessEnded, Restarted, DeadEnd}},
@@ -646,7 +651,8 @@ func TestForeign(t *testing.T) {
 	s.Ranks = append(s.Ranks, host(0))
 	s.Ranks[2].Rank = 1000
 	s.Silent = []int{-4, 2000}
-	if d := Diagnose([]Source{{Status: s}, {Status: &state.Status{}}}, 0); len(d.Findings) != 1 || d.Findings[0].Rank != 1 {
+	if d := Diagnose([]Source{{Status: s}, {Status: &state.Status{}}}, 0); len(d.Findings) != 1 ||
+		d.Findings[0].Rank != 1 {
 		t.Errorf("%s", d.Text())
 	}
 }
@@ -730,7 +736,8 @@ func TestOtherOperation(t *testing.T) {
 		})))
 		r.Engine.SinceLastEnd = tt.ended
 		d := Diagnose([]Source{{Status: status(2, r)}}, 2*MinWaitAge)
-		if len(d.Findings) != 1 || d.Findings[0].Certain != tt.certain || tt.certain && d.Findings[0].Cause != PacketsBlocked {
+		if len(d.Findings) != 1 || d.Findings[0].Certain != tt.certain || tt.certain &&
+			d.Findings[0].Cause != PacketsBlocked {
 			t.Errorf("%s: %s", name, d.Text())
 		}
 	}
@@ -760,7 +767,8 @@ func TestStandinAlone(t *testing.T) {
 	failed.Kernel, failed.KernelBlockReason, failed.KernelStats = "exec:./role", "program ./role failed 2 s ago",
 		&state.Kernel{Failed: true}
 	for cause, r := range map[string]state.Rank{DatatypeMismatch: other, RoleHolds: failed} {
-		if d := Diagnose([]Source{{Status: status(2, r)}}, MinWaitAge); len(d.Findings) != 1 || d.Findings[0].Cause != cause ||
+		if d := Diagnose([]Source{{Status: status(2, r)}}, MinWaitAge); len(d.Findings) != 1 ||
+			d.Findings[0].Cause != cause ||
 			!d.Findings[0].Certain {
 			t.Errorf("%s: %s", cause, d.Text())
 		}

@@ -104,7 +104,8 @@ func (v *view) addCall(rank *rankState, snapshot *collective.Snapshot, known []*
 		}
 		i := slices.IndexFunc(known, func(e *edge) bool { return e.from == rank.Rank && e.to == peer })
 		if i < 0 {
-			v.edges = append(v.edges, &edge{from: rank.Rank, to: peer, seconds: snapshot.Seconds, call: snapshot, peer: rank.peers[peer]})
+			v.edges = append(v.edges, &edge{from: rank.Rank, to: peer, seconds: snapshot.Seconds, call: snapshot,
+				peer: rank.peers[peer]})
 			continue
 		}
 		if e := known[i]; e.call == nil && e.wait.Envelope.Bytes == mpe.UnknownLength { // waits for shared buffers

@@ -42,7 +42,8 @@ func lastHeardText(p *state.Peer) string {
 	return fmt.Sprintf("the last packet from %s came %s ago", p.Address, words.Duration(*p.SinceLastPacket))
 }
 
-// bothReports returns what the two ranks of a wait report about each other. A report is nil if its rank has not answered.
+// bothReports returns what the two ranks of a wait report about each other. A report is nil if its rank has not
+// answered.
 func (v *view) bothReports(e *edge) (from, to *state.Peer) {
 	if e.to == AnyRank {
 		return nil, nil
@@ -224,10 +225,10 @@ func findMTU(v *view, e *edge) (p proof, ok bool) {
 }
 
 const (
-	// longestPacket is the length of the longest RunIP packet of the profiles with fixed datagrams, including the IPv4 and
-	// AddUDP headers.
+	// longestPacket is the length of the longest IP packet of the profiles with fixed datagrams, including the IPv4 and
+	// UDP headers.
 	longestPacket = 1416 + 28
-	// longData is the minimum length of a message whose loss suggests that the path PathMTU is too small: every IPv4 path
+	// longData is the minimum length of a message whose loss suggests that the path MTU is too small: every IPv4 path
 	// carries datagrams of 548 bytes.
 	longData = 548
 )
@@ -239,8 +240,8 @@ func hostOf(address string) string {
 	return address
 }
 
-// tlsFault returns the TLSMismatch error that ended the connection to a peer, or an empty string. open is set if the only error
-// is that the handshake was not answered: the other end may then not use TLSMismatch, or not exist.
+// tlsFault returns the TLS error that ended the connection to a peer, or an empty string. open is set if the
+// only error is that the handshake was not answered: the other end may then not use TLS, or not exist.
 func tlsFault(p *state.Peer) (text string, open bool) {
 	if !strings.HasPrefix(p.NetworkError, "tls with ") {
 		return "", false
@@ -248,7 +249,8 @@ func tlsFault(p *state.Peer) (text string, open bool) {
 	return p.NetworkError, strings.Contains(p.NetworkError, "no answer to the handshake")
 }
 
-// findTLS finds a connection between ranks whose TLSMismatch settings are incompatible, or of which only one uses TLSMismatch.
+// findTLS finds a connection between ranks whose TLS settings are incompatible, or of which only one uses
+// TLS.
 func findTLS(v *view, e *edge) (p proof, ok bool) {
 	from, to := v.bothReports(e)
 	for i, at := range []*state.Peer{from, to} {
@@ -343,7 +345,8 @@ func (v *view) blockedProof(sender, receiver int, knows *state.Peer) proof {
 	why := fmt.Sprintf("both ranks run, and packets from rank %d to rank %d %s: they are lost between %s and %s",
 		sender, receiver, since, v.address(sender), v.address(receiver))
 	evidence := []string{
-		fmt.Sprintf("rank %d has sent %s", sender, packetsOutText(v.peerReport(sender, receiver))), lastHeardAtText(receiver, knows),
+		fmt.Sprintf("rank %d has sent %s", sender,
+			packetsOutText(v.peerReport(sender, receiver))), lastHeardAtText(receiver, knows),
 	}
 	if d := v.ranks[receiver].Engine.LastDrop; d != nil && d.Reason == state.DropUnknownAddress {
 		why += ", or something on the path changes their source address"

@@ -59,9 +59,9 @@ func (v *view) findStoppedJobs() (list []Finding) {
 	return list
 }
 
-// findBrokenKernels finds stand-ins whose kernel has failed, or whose role has broken the rules of its interface, and for
-// which no rank is known to wait: a host that waits for an answer from the role has nothing to send to it, so its wait
-// is not known here.
+// findBrokenKernels finds stand-ins whose kernel has failed, or whose role has broken the rules of its interface, and
+// for which no rank is known to wait: a host that waits for an answer from the role has nothing to send to it, so its
+// wait is not known here.
 func (v *view) findBrokenKernels(found []Finding) (list []Finding) {
 	for _, rank := range slices.Sorted(maps.Keys(v.ranks)) {
 		r := v.ranks[rank]
@@ -96,7 +96,8 @@ func isBroken(r *rankState) bool {
 // findEnded finds a peer whose process no longer exists.
 func findEnded(v *view, e *edge) (p proof, ok bool) {
 	if rank := v.ranks[e.to]; rank != nil {
-		if from, to := v.bothReports(e); from != nil && to != nil && !e.isSend && (side{senderReport: to}).declaredUnreachable(e.seconds) {
+		if from, to := v.bothReports(e); from != nil && to != nil && !e.isSend &&
+			(side{senderReport: to}).declaredUnreachable(e.seconds) {
 			return p, false // its message may be lost
 		}
 		if rank.Role != state.RoleHost || rank.job != "" || len(rank.Attached) > 0 || rank.Engine.SinceLastEnd == nil ||
@@ -223,12 +224,14 @@ func (v *view) endCauseKnown(e *edge, rank *rankState) (cause string, p proof) {
 		}
 	}
 	p = v.computesProof(e, rank)
-	p.certain = e.deferred == nil && len(v.outEdges[e.to]) == 0 && idleSeconds(rank.Engine) >= v.minAge && len(rank.Attached) > 0 &&
+	p.certain = e.deferred == nil && len(v.outEdges[e.to]) == 0 && idleSeconds(rank.Engine) >= v.minAge &&
+		len(rank.Attached) > 0 &&
 		!rank.Engine.LastFailed
 	if rank.failed == nil || len(v.outEdges[e.to]) > 0 {
 		return ProgramComputes, p
 	}
-	p.reason = fmt.Sprintf("the last operation of rank %d (%s) has failed, and it has not %s since", e.to, rank.failed.What(),
+	p.reason = fmt.Sprintf("the last operation of rank %d (%s) has failed, and it has not %s since", e.to,
+		rank.failed.What(),
 		missingCallText(e))
 	p.evidence = append([]string{fmt.Sprintf("rank %d: %s", e.to, rank.failed.Reason)}, p.evidence...)
 	p.step = fmt.Sprintf("correct what has failed on rank %d, and have its program end the job when a call fails "+

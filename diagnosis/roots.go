@@ -81,8 +81,8 @@ func compareBool(a, b bool) int {
 	return -1
 }
 
-// ForRank returns a copy of the diagnosis with only the findings that concern a rank: why it waits, and why others wait for
-// it.
+// ForRank returns a copy of the diagnosis with only the findings that concern a rank: why it waits, and why others wait
+// for it.
 func (d *Diagnosis) ForRank(rank int) *Diagnosis {
 	only := *d
 	only.Findings = []Finding{}
@@ -144,7 +144,8 @@ func (v *view) explainPair(e *edge) *Finding {
 			finding := v.certainFinding(e, cause.ID, p)
 			if p.alternatives != nil {
 				finding.Certain = false
-				finding.Possible = append([]Possibility{newPossibility(infer.Cause(cause.ID), finding.Rank, finding.Peer, "%s", p.reason)},
+				finding.Possible = append([]Possibility{newPossibility(infer.Cause(cause.ID), finding.Rank, finding.Peer, "%s",
+					p.reason)},
 					p.alternatives...)
 			}
 			return finding
@@ -161,7 +162,8 @@ func (v *view) newFinding(e *edge, cause string, p proof) *Finding {
 		named: e.from,
 	}
 	if e.peer != nil && e.peer.Events != (state.EventCounts{}) {
-		finding.Evidence = append(finding.Evidence, fmt.Sprintf("of rank %d, rank %d has counted: %v", e.to, e.from, e.peer.Events))
+		finding.Evidence = append(finding.Evidence,
+			fmt.Sprintf("of rank %d, rank %d has counted: %v", e.to, e.from, e.peer.Events))
 	}
 	if finding.Evidence == nil {
 		finding.Evidence = []string{}
@@ -285,8 +287,8 @@ func (v *view) isUnawaited(e *edge) bool {
 	return r != nil && r.Role != state.RoleStandin && e.call == nil && e.wait != nil && !e.wait.Awaited
 }
 
-// notWaitingCause returns the possibility that the program of rank e.from has not begun to wait for the operation it has
-// posted.
+// notWaitingCause returns the possibility that the program of rank e.from has not begun to wait for the operation it
+// has posted.
 func (v *view) notWaitingCause(e *edge) Possibility {
 	return newPossibility(infer.ProgramComputes, e.from, e.to,
 		"rank %d computes, and has not begun to wait for what it has posted", e.from)
@@ -307,12 +309,12 @@ func (r *roots) recordUnknown(e *edge) {
 	}
 }
 
-// ageHysteresis is the number of seconds by which a wait must be older than another one to replace it in a finding. This
-// keeps the choice stable from one diagnosis to the next.
+// ageHysteresis is the number of seconds by which a wait must be older than another one to replace it in a finding.
+// This keeps the choice stable from one diagnosis to the next.
 const ageHysteresis = 0.5
 
-// recordFinding records a finding, and that rank waiting waits because of it. Findings with the same key are merged, and the
-// oldest wait represents them.
+// recordFinding records a finding, and that rank waiting waits because of it. Findings with the same key are merged,
+// and the oldest wait represents them.
 func (r *roots) recordFinding(finding *Finding, waiting int) {
 	key := rootKey{finding.Cause, finding.Rank, finding.Certain}
 	known := r.found[key]
@@ -333,8 +335,8 @@ func (r *roots) recordFinding(finding *Finding, waiting int) {
 	}
 }
 
-// cycleFinding returns a finding for a shortest cycle through the lowest rank in the component of a rank, or nil if there is
-// no cycle.
+// cycleFinding returns a finding for a shortest cycle through the lowest rank in the component of a rank, or nil if
+// there is no cycle.
 func (r *roots) cycleFinding(rank int) *Finding {
 	part := r.part[rank]
 	first := slices.Min(slices.Collect(func(yield func(int) bool) {

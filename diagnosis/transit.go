@@ -64,8 +64,8 @@ func (s side) declaredUnreachable(seconds float64) bool {
 // packet that arrives earlier may belong to the previous message.
 const minRetransmitDelay = 0.5
 
-// maxRetransmitDelay is the number of seconds after which a rank has received the packets that are retransmitted to it, in any
-// profile.
+// maxRetransmitDelay is the number of seconds after which a rank has received the packets that are retransmitted to it,
+// in any profile.
 const maxRetransmitDelay = 4.5
 
 // explainTransit explains a wait for a message in transit. It returns nil if the message is not in transit.
@@ -96,7 +96,8 @@ func (v *view) explainTransit(e *edge) *Finding {
 	return link.explainHandshake(link.inbound(), to.Sending, from)
 }
 
-// explainUnreachable explains a receive whose message may have been lost when one of the two ranks declared the other unreachable.
+// explainUnreachable explains a receive whose message may have been lost when one of the two ranks declared the other
+// unreachable.
 func (l *pairLink) explainUnreachable() *Finding {
 	var list []Possibility
 	for _, s := range []side{l.inbound(), l.outbound()} {
@@ -104,8 +105,9 @@ func (l *pairLink) explainUnreachable() *Finding {
 			continue // a rank declared unreachable before the wait began lost another message
 		}
 		for _, lost := range []side{s, {s.other, s.rank, s.receiverReport, s.senderReport}} {
-			list = append(list, newPossibility(infer.PacketsBlocked, lost.rank, lost.other, "packets from rank %d to rank %d did "+
-				"not arrive, until rank %d declared rank %d unreachable and dropped its messages", lost.rank, lost.other,
+			list = append(list, newPossibility(infer.PacketsBlocked, lost.rank, lost.other,
+				"packets from rank %d to rank %d did "+
+					"not arrive, until rank %d declared rank %d unreachable and dropped its messages", lost.rank, lost.other,
 				s.rank, s.other))
 		}
 		list = append(list, mtuCause(s))
@@ -113,10 +115,12 @@ func (l *pairLink) explainUnreachable() *Finding {
 	if list == nil {
 		return nil
 	}
-	list = append(list, newPossibility(infer.ProgramComputes, l.edge.to, l.edge.from, "rank %d has not sent the message", l.edge.to),
+	list = append(list, newPossibility(infer.ProgramComputes, l.edge.to, l.edge.from, "rank %d has not sent the message",
+		l.edge.to),
 		newPossibility(infer.WaitsElsewhere, l.edge.to, l.edge.from, "rank %d waits itself", l.edge.to))
 	if r := l.view.ranks[l.edge.to]; r.Role == state.RoleHost && len(r.Attached) == 0 {
-		list = append(list, newPossibility(infer.ProcessEnded, l.edge.to, l.edge.from, "the program of rank %d has ended", l.edge.to))
+		list = append(list, newPossibility(infer.ProcessEnded, l.edge.to, l.edge.from, "the program of rank %d has ended",
+			l.edge.to))
 	}
 	return l.openFinding(LostPacket, list...)
 }
@@ -134,7 +138,8 @@ func (l *pairLink) explainSenderGone() *Finding {
 
 // lostPacketCause returns the possibility that a packet from the side was lost.
 func lostPacketCause(packet protocol.Type, s side) Possibility {
-	return newPossibility(infer.PacketLost, s.rank, s.other, "%v from rank %d to rank %d was lost", packet, s.rank, s.other)
+	return newPossibility(infer.PacketLost, s.rank, s.other, "%v from rank %d to rank %d was lost", packet, s.rank,
+		s.other)
 }
 
 // restartedCause returns the possibility that the rank of the side, or its program, has restarted.
@@ -151,8 +156,8 @@ func newPossibility(cause infer.Cause, rank, peer int, format string, args ...an
 	return Possibility{Cause: cause, Rank: rank, Peer: peer, Text: fmt.Sprintf(format, args...)}
 }
 
-// explainHandshake explains a wait for a message of profile cloudfpga or v0.9. send is the sender's operation, and receiver is
-// what the receiver reports about the sender.
+// explainHandshake explains a wait for a message of profile cloudfpga or v0.9. send is the sender's operation, and
+// receiver is what the receiver reports about the sender.
 func (l *pairLink) explainHandshake(s side, send *state.Wait, receiver *state.Peer) *Finding {
 	recv := receiver.Receiving
 	back := side{s.other, s.rank, s.receiverReport, s.senderReport}
@@ -177,7 +182,8 @@ func (l *pairLink) explainHandshake(s side, send *state.Wait, receiver *state.Pe
 	case send.State == handshake.WaitAck && isMatched(recv):
 		return l.explainLoss(s, protocol.Data, min(send.Seconds, recv.Seconds), send.Envelope.Bytes >= longData)
 	case send.State == handshake.WaitAck:
-		return l.openFinding(LostAck, lostPacketCause(protocol.Ack, back), restartedCause(back, "in the middle of the message"))
+		return l.openFinding(LostAck, lostPacketCause(protocol.Ack, back),
+			restartedCause(back, "in the middle of the message"))
 	}
 	return nil
 }
@@ -215,9 +221,9 @@ func (l *pairLink) explainExtended() *Finding {
 	return nil
 }
 
-// explainLoss explains a wait that is caused by missing packets of one side: packets of the given type, or all packets if it
-// is 0. They have been missing for the given number of seconds. long is set if some paths do not carry packets of their
-// length.
+// explainLoss explains a wait that is caused by missing packets of one side: packets of the given type, or all packets
+// if it is 0. They have been missing for the given number of seconds. long is set if some paths do not carry packets of
+// their length.
 func (l *pairLink) explainLoss(s side, packet protocol.Type, seconds float64, long bool) *Finding {
 	what := "packets"
 	if packet != 0 {
@@ -244,7 +250,8 @@ func (l *pairLink) explainLoss(s side, packet protocol.Type, seconds float64, lo
 	if other := l.view.ranks[s.rank].Engine.Uptime; other < up {
 		young, up = s.rank, other
 	}
-	if up > 0 && up < min(seconds+minRetransmitDelay, maxRetransmitDelay) { // packets sent before it started did not arrive
+	// packets sent before it started did not arrive
+	if up > 0 && up < min(seconds+minRetransmitDelay, maxRetransmitDelay) {
 		list := []Possibility{
 			newPossibility(infer.PacketsBlocked, s.rank, s.other, "%s from rank %d to rank %d were lost", what, s.rank, s.other),
 		}
@@ -257,7 +264,8 @@ func (l *pairLink) explainLoss(s side, packet protocol.Type, seconds float64, lo
 		return l.openFinding(LostPacket, list...)
 	}
 	if s.arrivesWithin(seconds) {
-		lost := newPossibility(infer.PacketLost, s.rank, s.other, "%s from rank %d to rank %d was lost", what, s.rank, s.other)
+		lost := newPossibility(infer.PacketLost, s.rank, s.other, "%s from rank %d to rank %d was lost", what, s.rank,
+			s.other)
 		if long {
 			return l.explainLongLoss(s, lost)
 		}
@@ -269,8 +277,8 @@ func (l *pairLink) explainLoss(s side, packet protocol.Type, seconds float64, lo
 	return l.view.certainFinding(l.edge, PacketsBlocked, l.view.blockedProof(s.rank, s.other, s.receiverReport))
 }
 
-// explainLongLoss explains a wait that is caused by missing long packets. Either other is the cause, or the path carries only
-// shorter packets.
+// explainLongLoss explains a wait that is caused by missing long packets. Either other is the cause, or the path
+// carries only shorter packets.
 func (l *pairLink) explainLongLoss(s side, other Possibility) *Finding {
 	f := l.openFinding(string(other.Cause), other, mtuCause(s))
 	if packet := l.edge.missing; packet == protocol.Ack || packet == protocol.Data {
@@ -281,8 +289,9 @@ func (l *pairLink) explainLongLoss(s side, other Possibility) *Finding {
 
 // mtuCause returns the possibility that long datagrams from the side do not arrive.
 func mtuCause(s side) Possibility {
-	return newPossibility(infer.PathMTU, s.rank, s.other, "the path from rank %d to rank %d does not carry datagrams of that "+
-		"length", s.rank, s.other)
+	return newPossibility(infer.PathMTU, s.rank, s.other,
+		"the path from rank %d to rank %d does not carry datagrams of that "+
+			"length", s.rank, s.other)
 }
 
 // certainFinding builds a finding that is certain.
@@ -306,9 +315,10 @@ func lastHeardAtText(rank int, p *state.Peer) string {
 	return fmt.Sprintf("at rank %d, %s", rank, lastHeardText(p))
 }
 
-// findingFromCauses builds a finding from the possible causes of a wait. It is certain if there is only one. lead describes the
-// symptom, or is empty.
-func (v *view) findingFromCauses(e *edge, symptom, lead string, list []Possibility, evidence []string, step string) *Finding {
+// findingFromCauses builds a finding from the possible causes of a wait. It is certain if there is only one. lead
+// describes the symptom, or is empty.
+func (v *view) findingFromCauses(e *edge, symptom, lead string, list []Possibility, evidence []string,
+	step string) *Finding {
 	p := proof{evidence: evidence, step: step, reason: causesText(list)}
 	if lead != "" && len(list) != 1 {
 		p.reason = lead + "; " + p.reason
@@ -357,7 +367,8 @@ func (v *view) restartCauses(path []*edge) (list []Possibility) {
 	return list
 }
 
-// isYounger reports whether the engine of rank was started after the program of than, or less than slack seconds before.
+// isYounger reports whether the engine of rank was started after the program of than, or less than slack seconds
+// before.
 func (v *view) isYounger(rank, than int, slack float64) bool {
 	up := v.ranks[rank].Engine.Uptime
 	return up > 0 && up < v.programAge(than)+slack
@@ -385,8 +396,8 @@ func (v *view) hadEarlierProgram(rank int) bool {
 	return age > 0 && *r.Engine.SinceLastEnd > age
 }
 
-// programCauses lists the ranks whose present program may not be the one that exchanged messages with the other rank of a
-// wait, because an earlier program ended in the middle.
+// programCauses lists the ranks whose present program may not be the one that exchanged messages with the other rank of
+// a wait, because an earlier program ended in the middle.
 func (v *view) programCauses(path []*edge) (list []Possibility) {
 	for _, e := range path {
 		for _, pair := range [][2]int{{e.from, e.to}, {e.to, e.from}} {
@@ -414,8 +425,8 @@ func (v *view) programCauses(path []*edge) (list []Possibility) {
 	return list
 }
 
-// oneCallCauses lists the possible causes of a cycle whose waits are all in the same collective call. The schedule of a call
-// has no cycle, so messages may be lost, or members may have restarted.
+// oneCallCauses lists the possible causes of a cycle whose waits are all in the same collective call. The schedule of a
+// call has no cycle, so messages may be lost, or members may have restarted.
 func (v *view) oneCallCauses(path []*edge) (list []Possibility) {
 	var call *collective.Snapshot
 	for _, e := range path {

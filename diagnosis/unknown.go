@@ -11,15 +11,16 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// unknownEndFinding lists the possible causes of a wait for a rank whose state is not known. It returns nil if the rank has
-// answered, if its process exists but does not answer, or if the wait is for any source.
+// unknownEndFinding lists the possible causes of a wait for a rank whose state is not known. It returns nil if the rank
+// has answered, if its process exists but does not answer, or if the wait is for any source.
 func (v *view) unknownEndFinding(e *edge) *Finding {
 	if _, silent := v.silentRanks[e.to]; silent || e.to == AnyRank || v.ranks[e.to] != nil {
 		return nil
 	}
 	p := e.peer
 	if p == nil {
-		return v.findingFromCauses(e, StateUnknown, v.symptomText(StateUnknown, e), allCauses(e), []string{}, v.askDaemon(e.to))
+		return v.findingFromCauses(e, StateUnknown, v.symptomText(StateUnknown, e), allCauses(e), []string{},
+			v.askDaemon(e.to))
 	}
 	evidence := []string{}
 	if out := packetsOutText(p); out != noPackets {
@@ -143,11 +144,13 @@ func (v *view) newObservation(e *edge) *infer.Observation {
 		return observation
 	}
 	observation.PeerAsks = p.Deferred != nil
-	observation.RetransmitsRequest = observation.PeerAsks && p.SinceLastPacket != nil && *p.SinceLastPacket < p.Deferred.Seconds-retransmitGap
+	observation.RetransmitsRequest = observation.PeerAsks && p.SinceLastPacket != nil &&
+		*p.SinceLastPacket < p.Deferred.Seconds-retransmitGap
 	standin := v.ranks[e.from] != nil && v.ranks[e.from].Role == state.RoleStandin // it may have dropped a request
 	switch talks := e.wait != nil && !standin && hasTalkedSince(p, v.exclusiveSeconds(e)); e.state {
 	case handshake.WaitData: // before DATA, a peer sends nothing but another SEND_REQUEST
-		observation.PeerAsks, observation.RetransmitsRequest = observation.PeerAsks || talks, observation.RetransmitsRequest || talks
+		observation.PeerAsks, observation.RetransmitsRequest = observation.PeerAsks ||
+			talks, observation.RetransmitsRequest || talks
 	case handshake.WaitAck:
 		observation.PeerClears = talks && !observation.PeerAsks
 	case handshake.WaitClear:
@@ -159,8 +162,9 @@ func (v *view) newObservation(e *edge) *infer.Observation {
 	return observation
 }
 
-// exclusiveSeconds returns the number of seconds for which all packets of the pair must have belonged to the message of a wait.
-// Earlier packets may belong to other operations of the rank, which may have ended after the message was posted.
+// exclusiveSeconds returns the number of seconds for which all packets of the pair must have belonged to the message of
+// a wait. Earlier packets may belong to other operations of the rank, which may have ended after the message was
+// posted.
 func (v *view) exclusiveSeconds(e *edge) float64 {
 	r := v.ranks[e.from]
 	switch {
@@ -184,7 +188,8 @@ func hasTalkedSince(p *state.Peer, seconds float64) bool {
 // maxAnswerTime is the maximum time, in seconds, that a running rank takes to answer a question (E53).
 const maxAnswerTime = 1
 
-// retransmitGap is the number of seconds by which a packet must be later than another one to count as its retransmission.
+// retransmitGap is the number of seconds by which a packet must be later than another one to count as its
+// retransmission.
 const retransmitGap = 0.05
 
 // symptom returns the ID under which a wait with several possible causes is reported.

@@ -15,7 +15,7 @@ type view struct {
 	members     []state.Member
 	ranks       map[int]*rankState
 	silentRanks map[int]silentRank
-	// hosts maps the RunIP address of a host to a job, all of whose ranks that run on the host are known.
+	// hosts maps the IP address of a host to a job, all of whose ranks that run on the host are known.
 	hosts map[netip.Addr]string
 	// askFailures holds, for each rank that has not answered a question sent over links, the reason why.
 	askFailures map[int]string
@@ -79,8 +79,8 @@ func newView(sources []Source, after float64) *view {
 	return v
 }
 
-// markBusyKernels counts the idle receives of a stand-in as waits if a rank from which they do not receive waits for the stand-in:
-// its kernel is then not just waiting for work.
+// markBusyKernels counts the idle receives of a stand-in as waits if a rank from which they do not receive waits for
+// the stand-in: its kernel is then not just waiting for work.
 func (v *view) markBusyKernels() {
 	for again := true; again; {
 		again = false
@@ -193,10 +193,10 @@ func (v *view) isDeployed(rank int) bool {
 	return kind == state.KindFPGA || kind == state.KindCPU
 }
 
-// hasOwnMPE reports whether a stand-in's kernel has its own BuildMPE, which does not report what it waits for.
+// hasOwnMPE reports whether a stand-in's kernel has its own MPE, which does not report what it waits for.
 func hasOwnMPE(kernel string) bool { return strings.HasPrefix(kernel, config.KernelRTLNet+":") }
 
-// isSimulatedMPE reports whether nothing is known about a rank except that its BuildMPE is simulated and running.
+// isSimulatedMPE reports whether nothing is known about a rank except that its MPE is simulated and running.
 func isSimulatedMPE(r *state.Rank) bool {
 	return hasOwnMPE(r.Kernel) && r.KernelBlockReason == "" && r.KernelState == state.KernelRunning
 }

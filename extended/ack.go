@@ -82,7 +82,8 @@ func (c *Conn) onAck(now Instant, header *protocol.ExtHeader, payload []byte) {
 		c.path.peerWindow = n
 		c.path.adaptLimits()
 	}
-	if header.Offset != 0 && c.path.search != nil && c.path.search.confirm(int(min(header.Offset, protocol.MaxUDPDatagram))) {
+	if header.Offset != 0 && c.path.search != nil &&
+		c.path.search.confirm(int(min(header.Offset, protocol.MaxUDPDatagram))) {
 		c.path.applySize()
 	}
 	echo := header.Clock

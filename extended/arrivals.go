@@ -125,8 +125,9 @@ func (a *arrivals) clearUnacked() {
 	a.unackedPackets, a.unackedBytes, a.ackNow, a.needsFullAck = 0, 0, false, false
 }
 
-// appendRanges appends the runs of packets received beyond the first missing one, at most protocol.MaxAckRanges of them. If
-// there are more, the next call continues where this one ended, so that several ACKs together report all of them.
+// appendRanges appends the runs of packets received beyond the first missing one, at most protocol.MaxAckRanges of
+// them. If there are more, the next call continues where this one ended, so that several ACKs together report all of
+// them.
 func (a *arrivals) appendRanges(to []protocol.Range) []protocol.Range {
 	n := later(a.rangesFrom, a.firstMissing)
 	for len(to) < protocol.MaxAckRanges {
@@ -142,8 +143,8 @@ func (a *arrivals) appendRanges(to []protocol.Range) []protocol.Range {
 	return to
 }
 
-// nextBit returns the first number at or after n that was received, or, if invert is all ones, the first that is missing.
-// It returns end if there is no such number.
+// nextBit returns the first number at or after n that was received, or, if invert is all ones, the first that is
+// missing. It returns end if there is no such number.
 func (a *arrivals) nextBit(n uint32, invert uint64) uint32 {
 	for n != a.end {
 		word, bit := a.bitFor(n)

@@ -132,7 +132,8 @@ func (c *Conn) checkSends() error {
 			}
 		}
 		if m.bytesAcked > m.bytesSent || m.bytesSent > m.bytesToSend || m.bytesToSend > m.op.Length {
-			return fmt.Errorf("message %d: %d acknowledged of %d sent of %d of %d", m.number, m.bytesAcked, m.bytesSent, m.bytesToSend,
+			return fmt.Errorf("message %d: %d acknowledged of %d sent of %d of %d", m.number, m.bytesAcked, m.bytesSent,
+				m.bytesToSend,
 				m.op.Length)
 		}
 	}

@@ -53,8 +53,8 @@ type Config struct {
 	// HeaderChecksum limits the checksum of our packets to the header (E43). It is meant for ranks on one host, whose
 	// packets are carried by memory. Packets from the peer are checked as their flags say.
 	HeaderChecksum bool
-	// Discover enables path PathMTU discovery (E36): packets carry as much payload as the path allows, up to MaxPayload. It
-	// requires a network that fragments a packet only if the packet allows it, and a caller that answers AskLink.
+	// Discover enables path MTU discovery (E36): packets carry as much payload as the path allows, up to MaxPayload.
+	// It requires a network that fragments a packet only if the packet allows it, and a caller that answers AskLink.
 	Discover bool
 	// ShortHeaders is set if packets are carried by memory. Eager messages of one packet may then have a short header,
 	// and there is no congestion window (E52).
@@ -88,7 +88,7 @@ type Timing struct {
 	HelloFirst, HelloMax time.Duration
 }
 
-// DefaultTiming returns the times that section 14 specifies: for AddTCP if reliable, and otherwise for AddUDP.
+// DefaultTiming returns the times that section 14 specifies: for TCP if reliable, and otherwise for UDP.
 func DefaultTiming(reliable bool) Timing {
 	timing := Timing{
 		InitialRTO:       time.Second,

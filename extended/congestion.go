@@ -11,8 +11,8 @@ const (
 	minWindow     = 4
 )
 
-// Constants of CUBIC (RFC 9438): C in packets per second cubed, β, and α, the number of packets by which the window of
-// Reno with that β grows per round trip.
+// Constants of CUBIC (RFC 9438): C in packets per second cubed, β, and α, the number of packets by which the window
+// of Reno with that β grows per round trip.
 const (
 	cubicC     = 0.4
 	cubicBeta  = 0.7
@@ -85,8 +85,8 @@ func (w *congestion) exitSlowStart() {
 	w.origin, w.reno, w.prior, w.k, w.elapsed = w.window, w.window, w.window, 0, 0
 }
 
-// growCubic enlarges the window in congestion avoidance, after the acknowledgement of n packets (RFC 9438, sections 4.2 to
-// 4.5). The conversions to float64 prevent the compiler from fusing multiplications and additions, so that all
+// growCubic enlarges the window in congestion avoidance, after the acknowledgement of n packets (RFC 9438, sections 4.2
+// to 4.5). The conversions to float64 prevent the compiler from fusing multiplications and additions, so that all
 // processors compute the same results.
 func (w *congestion) growCubic(n float64, trip time.Duration) {
 	alpha := cubicAlpha
@@ -161,8 +161,8 @@ func (w *congestion) collapse() {
 	w.hyStart = hyStart{}
 }
 
-// afterIdle records that sending resumes after a pause. It halves the window for each time-out that fits into the pause (RFC
-// 2861); slow start then restores the window.
+// afterIdle records that sending resumes after a pause. It halves the window for each time-out that fits into the pause
+// (RFC 2861); slow start then restores the window.
 func (w *congestion) afterIdle(pause, timeout time.Duration) {
 	if w.window <= initialWindow || pause < timeout {
 		return

@@ -18,8 +18,8 @@ func lostAt(packets float64) *congestion {
 	return &w
 }
 
-// The window function of RFC 9438 is W_cubic(t) = C(t−K)³ + W_max, K = ∛((W_max−cwnd)/C), C = 0.4, β = 0.7. The values
-// were computed by hand.
+// The window function of RFC 9438 is W_cubic(t) = C(t−K)³ + W_max, K = ∛((W_max−cwnd)/C), C = 0.4, β = 0.7. The
+// values were computed by hand.
 func TestCubicWindowFunction(t *testing.T) {
 	for _, x := range []struct {
 		lostAt, k float64

@@ -18,7 +18,7 @@ type Conn struct {
 	common
 	random        random
 	session       session        // our session and the peer's
-	path          recovery       // our packets in flight, loss detection, window and PathMTU
+	path          recovery       // our packets in flight, loss detection, window and MTU
 	sends         sending        // messages to the peer, and its credit
 	arrivals      arrivals       // the packets received, and when to acknowledge them
 	recvs         receiving      // messages from the peer, and the limits sent to it
@@ -113,8 +113,10 @@ func (c *Conn) onPeerPacket(now Instant, header *protocol.ExtHeader, payload []b
 	c.stats.PacketsReceived[header.Type]++
 	c.stats.BytesReceived[header.Type] += uint64(len(payload))
 	sess := &c.session
-	if (header.Session != sess.remote || header.PeerSession != sess.local || header.Session == 0) && (c.closed || !c.identify(now, header)) {
-		if sess.answerTo != header.Session || header.Session == 0 || header.Flags&protocol.FlagHello == 0 { // a HELLO may name none
+	if (header.Session != sess.remote || header.PeerSession != sess.local || header.Session == 0) &&
+		(c.closed || !c.identify(now, header)) {
+		// a HELLO may name none
+		if sess.answerTo != header.Session || header.Session == 0 || header.Flags&protocol.FlagHello == 0 {
 			c.drop(ReasonSession, header)
 		}
 		return
@@ -292,7 +294,8 @@ func (c *Conn) deadline() Instant {
 		return never
 	}
 	known, r := c.session.remote != 0, &c.path
-	at := min(c.helloDue(), c.arrivals.ackDue(c.cfg.Timing.AckDelay), c.reports.deadline(known), r.shorts.deadline(r.rtt.rto))
+	at := min(c.helloDue(), c.arrivals.ackDue(c.cfg.Timing.AckDelay), c.reports.deadline(known),
+		r.shorts.deadline(r.rtt.rto))
 	if known {
 		at = min(at, r.probeDue(c.session.lastPacketAt))
 	}

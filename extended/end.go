@@ -46,11 +46,12 @@ func (e *sessionEnd) messageError(wait Wait) error {
 	case endUnreachable:
 		return &TimeoutError{Wait: wait, Elapsed: elapsed} // Conn.Unreachable adds the reason
 	}
-	return &SessionError{Wait: wait, Elapsed: elapsed, Closed: e.reason == endClosed, Died: e.reason == endDied, Job: e.job}
+	return &SessionError{Wait: wait, Elapsed: elapsed, Closed: e.reason == endClosed, Died: e.reason == endDied,
+		Job: e.job}
 }
 
-// silentSince returns the time of the peer's last answer: of its last acknowledgement while packets are outstanding, and
-// otherwise of its last packet.
+// silentSince returns the time of the peer's last answer: of its last acknowledgement while packets are outstanding,
+// and otherwise of its last packet.
 func (c *Conn) silentSince() Instant {
 	if c.path.flight.outstanding() > 0 {
 		return c.path.lastAckAt

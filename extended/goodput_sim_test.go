@@ -11,8 +11,8 @@ import (
 // A bottleneck shared by flows, in simulated time: a queue in front of a line, losses after it, and a return path
 // without loss or queue.
 
-// overheadUDP is the overhead of AddUDP and IPv4 per datagram on the line, and overheadTCP the overhead of AddTCP with time
-// stamps and IPv4 per segment, in bytes.
+// overheadUDP is the overhead of UDP and IPv4 per datagram on the line, and overheadTCP the overhead of TCP with
+// time stamps and IPv4 per segment, in bytes.
 const (
 	overheadUDP = 28
 	overheadTCP = 52

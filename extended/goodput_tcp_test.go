@@ -4,7 +4,7 @@ import (
 	"time"
 )
 
-// tcpFlow models a AddTCP connection that always has data to send, with CUBIC with SACK, a packet threshold of three,
+// tcpFlow models a TCP connection that always has data to send, with CUBIC with SACK, a packet threshold of three,
 // RACK's time threshold of a quarter of a round trip, delayed acknowledgements, and time-outs of at least 200 ms. Its
 // window is a congestion.
 type tcpFlow struct {

@@ -34,8 +34,8 @@ func (b *bottleneck) meanQueue() time.Duration {
 	return (b.queued / time.Duration(max(b.count, 1))).Round(100 * time.Microsecond)
 }
 
-// TestGoodput compares with testdata/goodput.golden the rates of a flow, and of a model of a AddTCP with CUBIC and SACK,
-// over the same bottleneck of 100 Mbit/s. -rewrite writes the file.
+// TestGoodput compares with testdata/goodput.golden the rates of a flow, and of a model of a TCP with CUBIC and
+// SACK, over the same bottleneck of 100 Mbit/s. -rewrite writes the file.
 func TestGoodput(t *testing.T) {
 	const golden = "testdata/goodput.golden"
 	var text strings.Builder

@@ -2,9 +2,9 @@ package extended
 
 import "github.com/zrlmpi/zrlmpid/protocol"
 
-// heldPackets holds copies of packets whose messages cannot begin yet, because earlier messages have not begun (E10). It is
-// indexed by packet number. It holds fewer packets than the window allows, since at least one packet of the window is
-// missing.
+// heldPackets holds copies of packets whose messages cannot begin yet, because earlier messages have not begun (E10).
+// It is indexed by packet number. It holds fewer packets than the window allows, since at least one packet of the
+// window is missing.
 type heldPackets struct {
 	// slots maps a packet's number, modulo the length of slots, to its index in packets plus 1. The length is a power
 	// of two, and grows when the numbers of the held packets are further apart.

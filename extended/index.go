@@ -22,8 +22,8 @@ func (x *index[K, V]) len() int {
 	return int(x.count)
 }
 
-// at returns the slot at which the search for a key begins. The multiplier is 2⁶⁴ divided by the golden ratio, which
-// spreads both consecutive keys and multiples of a number.
+// at returns the slot at which the search for a key begins. The multiplier is 2⁶⁴ divided by the golden ratio,
+// which spreads both consecutive keys and multiples of a number.
 func (x *index[K, V]) slotFor(key K) int {
 	return int(uint64(key) * 0x9e3779b97f4a7c15 >> x.shift)
 }

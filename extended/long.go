@@ -2,17 +2,17 @@ package extended
 
 import "github.com/zrlmpi/zrlmpid/protocol"
 
-// SetFetchPayload makes the peer fetch the payload of cleared DATA packets from our memory, instead of the network carrying
-// it (E47). payload is the maximum payload of such a packet, in bytes; it does not count as in flight. If it is 0, the
-// initial value, new packets have at most the payload that Config allows.
+// SetFetchPayload makes the peer fetch the payload of cleared DATA packets from our memory, instead of the network
+// carrying it (E47). payload is the maximum payload of such a packet, in bytes; it does not count as in flight. If it
+// is 0, the initial value, new packets have at most the payload that Config allows.
 func (c *Conn) SetFetchPayload(payload int) {
 	c.path.fetchPayload = int32(max(payload, 0))
 	c.changed = true
 }
 
-// PayloadTarget returns the destination of a packet's payload before the payload is received: the message m and the offset in
-// it. header is the header of the packet, and n the number of bytes of payload. ok is true only if m was cleared and
-// Packet would copy the whole payload there, provided that the checksum is valid. Expects changes no state.
+// PayloadTarget returns the destination of a packet's payload before the payload is received: the message m and the
+// offset in it. header is the header of the packet, and n the number of bytes of payload. ok is true only if m was
+// cleared and Packet would copy the whole payload there, provided that the checksum is valid. Expects changes no state.
 func (c *Conn) PayloadTarget(header []byte, n int) (m Message, offset int64, ok bool) {
 	hdr, payload, defect := protocol.ParseExtendedHeader(header)
 	s := &c.session
@@ -40,14 +40,14 @@ func (c *Conn) PacketAdvertised(now Instant, packet []byte, acts []Action) []Act
 	return acts
 }
 
-// AcceptFetched replaces Accept for an advertised message whose payload the caller has already fetched, as far as it fits
-// into room bytes. The Conn informs the sender that no more is needed, and reports Arrived at once.
+// AcceptFetched replaces Accept for an advertised message whose payload the caller has already fetched, as far as it
+// fits into room bytes. The Conn informs the sender that no more is needed, and reports Arrived at once.
 func (c *Conn) AcceptFetched(_ Instant, message Message, room int64, acts []Action) []Action {
 	return c.recvs.accept(message, room, true, acts)
 }
 
-// validateData returns ReasonNone if a DATA packet with n bytes of payload is consistent with m, and otherwise the reason to
-// drop it.
+// validateData returns ReasonNone if a DATA packet with n bytes of payload is consistent with m, and otherwise the
+// reason to drop it.
 func (m *inbound) validateData(h *protocol.ExtHeader, n int) Reason {
 	eager := h.Flags&protocol.FlagEager != 0
 	if m.eager != eager || m.comm != h.Comm || m.tag != h.Tag || m.datatype != h.Call.Datatype() ||

@@ -6,14 +6,14 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Path PathMTU discovery (RFC 8899) follows rules E35 to E37. All sizes are in bytes of payload, and multiples of 8, so
+// Path MTU discovery (RFC 8899) follows rules E35 to E37. All sizes are in bytes of payload, and multiples of 8, so
 // that copies stay aligned.
 
 const (
 	// basePayload is the payload of a datagram of 1200 bytes, which every path is assumed to carry (BASE_PLPMTU).
 	basePayload = 1200 - protocol.ExtHeaderLen
-	// ethernetPayload is the payload that fits into an IPv4 packet of 1500 bytes. That is the most likely PathMTU of a path
-	// whose PathMTU is smaller than the PathMTU of its first link.
+	// ethernetPayload is the payload that fits into an IPv4 packet of 1500 bytes. That is the most likely MTU of a
+	// path whose MTU is smaller than the MTU of its first link.
 	ethernetPayload = 1500 - 28 - protocol.ExtHeaderLen
 	// maxProbes is the maximum number of probes for one size (MAX_PROBES), and the number of consecutive losses of long
 	// packets that indicate a black hole.
@@ -27,8 +27,8 @@ var padding [protocol.MaxUDPDatagram - protocol.ExtHeaderLen]byte
 
 // mtuSearch finds the largest payload that a path carries.
 type mtuSearch struct {
-	// maxPayload is the limit that the configuration sets. limit is the minimum of most and the limit of the first link, or 0
-	// while the link's limit is unknown.
+	// maxPayload is the limit that the configuration sets. limit is the minimum of most and the limit of the first link,
+	// or 0 while the link's limit is unknown.
 	maxPayload, limit int
 	// size is the largest payload that the path is known to carry. tooLong is the smallest payload that it is known not
 	// to carry, or limit plus 1 if none is known.
@@ -124,10 +124,10 @@ func (s *mtuSearch) expired(now, heard Instant) (send bool) {
 }
 
 // isLong reports whether a packet with the given payload is long, so that its receipt or loss says something about the
-// path PathMTU.
+// path MTU.
 func (s *mtuSearch) isLong(payload int) bool { return payload > basePayload && payload <= s.size }
 
-// usesDiscovery reports whether this session uses path PathMTU discovery and knows the limit of the first link.
+// usesDiscovery reports whether this session uses path MTU discovery and knows the limit of the first link.
 func (r *recovery) usesDiscovery() bool { return r.search != nil && r.search.limit > 0 }
 
 // askLink asks the caller for the limit of the first link. The answer starts a search.
@@ -218,8 +218,8 @@ func (r *recovery) onLongAcked(p *packet) {
 	}
 }
 
-// onLongLost records the loss of p if p is long. If several long packets were lost and none sent later was received, the
-// path no longer carries packets of that size, and a new search begins (E37).
+// onLongLost records the loss of p if p is long. If several long packets were lost and none sent later was received,
+// the path no longer carries packets of that size, and a new search begins (E37).
 func (r *recovery) onLongLost(now Instant, pkt *packet) {
 	search := r.search
 	if !search.isLong(int(pkt.payload)) || pkt.order <= search.longAcked {

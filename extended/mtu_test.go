@@ -137,7 +137,7 @@ func TestPathMTU(t *testing.T) {
 	}
 }
 
-// No message is lost if the PathMTU of the path decreases.
+// No message is lost if the MTU of the path decreases.
 func TestPathMTUShrinks(t *testing.T) {
 	for _, tt := range []struct {
 		link, before, after int // datagrams; the link reports the limit of the path if it is 0
@@ -168,7 +168,7 @@ func TestPathMTUShrinks(t *testing.T) {
 	}
 }
 
-// If the PathMTU of the path increases again, this is noticed after ten minutes, provided that the path is in use.
+// If the MTU of the path increases again, this is noticed after ten minutes, provided that the path is in use.
 func TestPathMTUGrows(t *testing.T) {
 	w := newMTUPath(8972, 1472)
 	sendIntact(t, w, 0, 100_000)

@@ -17,8 +17,8 @@ type pacer struct {
 // maxBurst returns the maximum number of packets that may be sent early.
 func maxBurst(window int) int { return max(window/8, 2) }
 
-// sendBudget returns the number of packets that may be sent now. every is the average interval between packets, and window
-// the congestion window in packets.
+// sendBudget returns the number of packets that may be sent now. every is the average interval between packets, and
+// window the congestion window in packets.
 func (p *pacer) sendBudget(now Instant, every time.Duration, window int) int {
 	if !p.waiting {
 		p.nextSend = max(p.nextSend, now)
@@ -36,8 +36,8 @@ func (p *pacer) onSent(n int, every time.Duration, window int) {
 	p.resumeAt = p.nextSend - every*Instant(maxBurst(window)/2)
 }
 
-// packetInterval returns the average interval between two packets. At this interval, sending a whole window takes 4/5 of a
-// round-trip time, or half of one in slow start.
+// packetInterval returns the average interval between two packets. At this interval, sending a whole window takes 4/5
+// of a round-trip time, or half of one in slow start.
 func (r *recovery) packetInterval() time.Duration {
 	w, trip := &r.window, r.rtt.smoothed
 	if w.slowStart() {

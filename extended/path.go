@@ -39,7 +39,8 @@ type reordering struct {
 }
 
 // minReordering is the initial value of reordering.packets (RFC 9002, section 6.1.1), and maxReordering its maximum.
-// maxDoublings is the maximum of reordering.late, and minTimeThreshold the minimum of reordering.window before doublings.
+// maxDoublings is the maximum of reordering.late, and minTimeThreshold the minimum of reordering.window before
+// doublings.
 const (
 	minReordering    = 3
 	maxReordering    = 1 << 12
@@ -47,8 +48,8 @@ const (
 	minTimeThreshold = time.Millisecond
 )
 
-// timeThreshold returns the time by which an acknowledged packet must have been sent after an overtaken one for the overtaken
-// one to be declared lost.
+// timeThreshold returns the time by which an acknowledged packet must have been sent after an overtaken one for the
+// overtaken one to be declared lost.
 func (r *reordering) timeThreshold(trip *rttEstimator) time.Duration {
 	if !trip.isMeasured() {
 		return trip.rto
@@ -84,5 +85,6 @@ func (r *recovery) onResume(now Instant) {
 	r.lastAckAt, r.timeouts, r.window.lastAckAt = now, 0, now
 }
 
-// minIdle is the shortest pause after which the congestion window is reduced. It is the usual minimum time-out of AddTCP.
+// minIdle is the shortest pause after which the congestion window is reduced. It is the usual minimum time-out of
+// TCP.
 const minIdle = 200 * time.Millisecond

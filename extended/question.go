@@ -36,8 +36,8 @@ type reporting struct {
 	questionNumber     uint32
 	questionsSent      int
 	nextSendAt, failAt Instant
-	// questionClock is the clock of the last question, or 0 if the peer answered it like a HELLO. echoes is the number of such
-	// answers.
+	// questionClock is the clock of the last question, or 0 if the peer answered it like a HELLO. echoes is the number of
+	// such answers.
 	questionClock uint32
 	echoes        int
 	// buf holds the parts of the report received so far, or is nil before the first one. length is the length of the
@@ -83,8 +83,8 @@ func (c *Conn) ensureReports() *reporting {
 	return c.reports
 }
 
-// AskReport asks the peer for its report (E53). A Report action follows within a second, or at Close. Ask does nothing while
-// a question is in progress, or after Close.
+// AskReport asks the peer for its report (E53). A Report action follows within a second, or at Close. Ask does nothing
+// while a question is in progress, or after Close.
 func (c *Conn) AskReport(now Instant, acts []Action) []Action {
 	r := c.ensureReports()
 	if r.inProgress || c.closed {
@@ -175,8 +175,8 @@ func (r *reporting) onQuestion(c *common, now Instant, h *protocol.ExtHeader) {
 	c.nextAction().Kind = Question
 }
 
-// AnswerReport answers the peer's question with the first MaxReport bytes of a report. The packets refer to the memory of
-// report. Answer does nothing if there is no question, and sends nothing if the report is empty.
+// AnswerReport answers the peer's question with the first MaxReport bytes of a report. The packets refer to the memory
+// of report. Answer does nothing if there is no question, and sends nothing if the report is empty.
 func (c *Conn) AnswerReport(report []byte, acts []Action) []Action {
 	r := c.reports
 	if r == nil || r.peerQuestion == 0 || c.closed || c.session.remote == 0 {

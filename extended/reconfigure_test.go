@@ -46,7 +46,8 @@ func TestReconfigureUnreachableAfter(t *testing.T) {
 
 	s = meet(t, Config{})
 	s.c.Reconfigure(s.now, &next)
-	if got := s.c.Config(); got.Timing.UnreachableAfter != 2*time.Second || got.EagerLimit != 10 || s.c.timeoutChange != nil {
+	if got := s.c.Config(); got.Timing.UnreachableAfter != 2*time.Second || got.EagerLimit != 10 ||
+		s.c.timeoutChange != nil {
 		t.Errorf("an idle one has %+v", got)
 	}
 	s.send(1, 10).send(2, 11)

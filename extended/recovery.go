@@ -22,7 +22,7 @@ type recovery struct {
 	rtt             rttEstimator // round trip estimate
 	reordering      reordering
 	suspect         suspect    // the packet whose time-out was the first to expire
-	search          *mtuSearch // path PathMTU discovery, or nil if the payload is fixed
+	search          *mtuSearch // path MTU discovery, or nil if the payload is fixed
 	timerStart      Instant    // the time-out of the oldest packet starts here, or when it was sent, if that is later
 	lastAckAt       Instant    // time of the last acknowledgement, or of the first packet after a pause
 	timeouts        int32      // number of time-outs since moved
@@ -109,9 +109,9 @@ type suspect struct {
 	timeouts      int
 }
 
-// judgeSuspect decides whether the suspect, which has now been acknowledged, was lost or merely late. If the echoed clock
-// precedes the time-out, the first transmission was received: the round-trip time has increased, and nothing was lost.
-// Eifel (RFC 3522) uses the same method.
+// judgeSuspect decides whether the suspect, which has now been acknowledged, was lost or merely late. If the echoed
+// clock precedes the time-out, the first transmission was received: the round-trip time has increased, and nothing was
+// lost. Eifel (RFC 3522) uses the same method.
 func (r *recovery) judgeSuspect(echo uint32, trip time.Duration) {
 	s := r.suspect
 	r.suspect = suspect{}

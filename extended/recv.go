@@ -52,7 +52,8 @@ func (r *receiving) checkCredit(h *protocol.ExtHeader) Reason {
 // openMessage opens a message.
 func (r *receiving) openMessage(now Instant, header *protocol.ExtHeader) *inbound {
 	message := r.allocate()
-	message.number, message.comm, message.tag, message.datatype = header.Message, header.Comm, header.Tag, header.Call.Datatype()
+	message.number, message.comm, message.tag, message.datatype = header.Message, header.Comm, header.Tag,
+		header.Call.Datatype()
 	message.length, message.openedAt, message.prev = int64(header.Length), now, r.last
 	message.eager = header.Type == protocol.Data
 	if message.eager {
@@ -220,8 +221,8 @@ func (r *receiving) onAborted(h *protocol.ExtHeader) Reason {
 	return ReasonNone
 }
 
-// answerCancels answers the cancellations that the peer has requested since the last Flush. They are not answered earlier,
-// because only now has the caller handled every Open and matched every message that has a receive.
+// answerCancels answers the cancellations that the peer has requested since the last Flush. They are not answered
+// earlier, because only now has the caller handled every Open and matched every message that has a receive.
 func (r *receiving) answerCancels() {
 	for _, number := range r.cancelRequests {
 		message, ref := r.find(number), r.resting.get(number)
@@ -248,8 +249,8 @@ func (r *receiving) answerCancels() {
 	r.cancelRequests = r.cancelRequests[:0]
 }
 
-// failMessages reports incomplete messages as lost. Complete resting messages are not reported; the caller has all of their
-// data.
+// failMessages reports incomplete messages as lost. Complete resting messages are not reported; the caller has all of
+// their data.
 func (r *receiving) failMessages(e *sessionEnd) {
 	for m := r.first; m != nil; m = m.next {
 		if !m.isComplete() {
@@ -267,7 +268,8 @@ func (r *receiving) failMessages(e *sessionEnd) {
 
 func (r *receiving) describeWait(message *inbound) Wait {
 	wait := Wait{
-		Message: r.messageID(message.number), State: Announced, Local: r.cfg.Local, Remote: r.cfg.Remote, Since: message.openedAt,
+		Message: r.messageID(message.number), State: Announced, Local: r.cfg.Local, Remote: r.cfg.Remote,
+		Since:  message.openedAt,
 		Length: message.length, BytesDone: message.receivedBytes,
 	}
 	switch {

@@ -59,7 +59,7 @@ type Counters struct {
 	Retransmissions, Timeouts, Losses uint64
 	// OutOfOrder is the number of packets received out of order.
 	OutOfOrder uint64
-	// Hellos is the number of HELLOs sent, except probes of the path PathMTU.
+	// Hellos is the number of HELLOs sent, except probes of the path MTU.
 	Hellos uint64
 	// Drops and Events count Drop and Note actions.
 	Drops  [NumReasons]uint64

@@ -17,7 +17,8 @@ const (
 	refBits  = floatBit - 1
 )
 
-// removeResting removes a number and returns its ref, or 0 if there is none. It frees a large table that has become empty.
+// removeResting removes a number and returns its ref, or 0 if there is none. It frees a large table that has become
+// empty.
 func removeResting(q *resting, number uint32) (ref uint32) {
 	if ref = q.remove(number); ref != 0 && q.count == 0 && len(q.slots) > maxKeptSlots {
 		*q = resting{}
@@ -29,8 +30,8 @@ func removeResting(q *resting, number uint32) (ref uint32) {
 const maxKeptSlots = 1 << 12
 
 // Rest releases the Conn's memory for an inbound message that is waiting for a receive. Until the caller calls Wake or
-// the message is Lost, it keeps the contents of the message's Open and Copy actions. ref must be 1 to 2³⁰ − 1; Lost
-// returns it. Rest returns false and changes nothing for a message that cannot rest: one that is accepted or being
+// the message is Lost, it keeps the contents of the message's Open and Copy actions. ref must be 1 to 2³⁰ − 1;
+// Lost returns it. Rest returns false and changes nothing for a message that cannot rest: one that is accepted or being
 // canceled, an incomplete eager message, or an eager message of more than MaxInline bytes.
 func (c *Conn) Rest(message Message, ref uint32) bool {
 	recv := &c.recvs
@@ -81,7 +82,8 @@ func (c *Conn) Wake(message *RestingMessage) {
 		return
 	}
 	msg := recv.allocate()
-	msg.number, msg.comm, msg.tag, msg.datatype, msg.length, msg.openedAt = message.Message.Number(), message.Comm, message.Tag, message.Datatype, message.Length,
+	msg.number, msg.comm, msg.tag, msg.datatype, msg.length, msg.openedAt = message.Message.Number(), message.Comm,
+		message.Tag, message.Datatype, message.Length,
 		message.Since
 	if ref&eagerBit != 0 {
 		msg.eager, msg.creditReturned, msg.expectedBytes, msg.receivedBytes = true, true, msg.length, msg.length

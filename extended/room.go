@@ -1,8 +1,8 @@
 package extended
 
-// CreditPool bounds the total number of messages without a matching receive that a rank keeps for all of its peers. All Conns
-// of the rank share it. Each Conn permanently grants its peer Config.Messages messages, and more while messages from
-// that peer pile up and there is room.
+// CreditPool bounds the total number of messages without a matching receive that a rank keeps for all of its peers. All
+// Conns of the rank share it. Each Conn permanently grants its peer Config.Messages messages, and more while messages
+// from that peer pile up and there is room.
 type CreditPool struct{ limit, granted int }
 
 // NewCreditPool returns a Room that holds the given number of messages.
@@ -59,9 +59,9 @@ const (
 	LimitUnknown
 )
 
-// Fullness reports whether and why the program's next message could not be sent before its receive is posted. If the caller
-// accepts the message nevertheless, a posted receive may wait forever. Send does not check this; its messages wait for
-// credit.
+// Fullness reports whether and why the program's next message could not be sent before its receive is posted. If the
+// caller accepts the message nevertheless, a posted receive may wait forever. Send does not check this; its messages
+// wait for credit.
 func (c *Conn) Fullness() Fullness {
 	send := &c.sends
 	queued := c.NumQueued()
@@ -97,8 +97,8 @@ func (c *Conn) ConfirmedAt() Instant { return c.sends.confirmedAt }
 // reserve returns the number of messages of the peer's credit that are reserved for collective calls.
 func (s *sending) reserve() int { return int(min(s.initialCredit/64, maxReserve)) }
 
-// IsCreditScarce reports whether the peer's message credit is nearly used up. A caller that waits for each of its sends should
-// then set SendOp.Announce, so that each send waits for its receive, instead of a later one being refused.
+// IsCreditScarce reports whether the peer's message credit is nearly used up. A caller that waits for each of its sends
+// should then set SendOp.Announce, so that each send waits for its receive, instead of a later one being refused.
 func (c *Conn) IsCreditScarce() bool {
 	s := &c.sends
 	return s.initialCredit != 0 && int32(s.messageLimit-s.number) < int32(s.initialCredit/8)

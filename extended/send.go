@@ -73,7 +73,8 @@ func (c *Conn) Send(now Instant, op SendOp, acts []Action) []Action {
 	}
 	c.changed = true
 	message := send.allocate()
-	message.op.ID, message.op.Length, message.op.Comm, message.op.Tag, message.op.Datatype, message.op.Sync = op.ID, op.Length, op.Comm, op.Tag,
+	message.op.ID, message.op.Length, message.op.Comm, message.op.Tag, message.op.Datatype, message.op.Sync = op.ID,
+		op.Length, op.Comm, op.Tag,
 		op.Datatype, op.Sync
 	message.op.Partial, message.op.Announce = op.Partial, op.Announce
 	message.postedAt, message.state = now, Queued

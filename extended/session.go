@@ -12,14 +12,14 @@ import (
 type session struct {
 	// local is our session, and remote the peer's, or 0 while it is unknown.
 	local, remote protocol.Session
-	// endedSessions holds the peer's most recent sessions that ended during our session. endedCount counts them; modulo the length
-	// of past, it is the next index to overwrite.
+	// endedSessions holds the peer's most recent sessions that ended during our session. endedCount counts them; modulo
+	// the length of past, it is the next index to overwrite.
 	endedSessions [4]protocol.Session
 	endedCount    uint8
 	// greetPeer is set if the next ACK is the first one sent to a newly adopted session.
 	greetPeer bool
-	// helloNow is set if a HELLO is due even though nothing is waiting to be sent: the peer may have been restarted, or runs
-	// another version.
+	// helloNow is set if a HELLO is due even though nothing is waiting to be sent: the peer may have been restarted, or
+	// runs another version.
 	helloNow bool
 
 	// nextHello is the earliest time of the next HELLO, and wait the interval from that HELLO to the one after it.
@@ -119,7 +119,8 @@ func (c *Conn) endSession(now Instant, why ending) {
 	}
 }
 
-// PeerGone reports whether the process of the peer, a rank of our job, is gone, and whether it closed its session first.
+// PeerGone reports whether the process of the peer, a rank of our job, is gone, and whether it closed its session
+// first.
 func (c *Conn) PeerGone() (left, closed bool) { return c.peerGone != 0, c.peerGone == endClosed }
 
 // unreachableAfter ends our session because the peer is unreachable (E31). From then on, packets that name the old
@@ -132,7 +133,8 @@ func (c *Conn) declareUnreachable(now Instant, why ending) {
 	}
 	// The peer's ended sessions need not be remembered, because their packets name our old session. The peer's current
 	// newSession may continue.
-	c.session = session{local: c.random.newSession(c.session.local), nextHello: now, helloInterval: c.cfg.Timing.HelloFirst}
+	c.session = session{local: c.random.newSession(c.session.local), nextHello: now,
+		helloInterval: c.cfg.Timing.HelloFirst}
 }
 
 // Unreachable informs a Conn that the transport cannot reach the peer, for the given reason. It also ends messages that

@@ -32,8 +32,8 @@ func (q *shorts) len() int {
 	return q.count
 }
 
-// deadline returns the time at which the time-out of the oldest message expires, or never. It returns 0 if a message has no
-// send time yet.
+// deadline returns the time at which the time-out of the oldest message expires, or never. It returns 0 if a message
+// has no send time yet.
 func (q *shorts) deadline(rto Instant) Instant {
 	switch {
 	case q.len() == 0:
@@ -77,8 +77,8 @@ func (c *Config) ackEvery() int32 {
 	return ackEvery
 }
 
-// PrepareShort reports whether op may be sent now in one packet with a short header, and if so sets h to that header. It
-// does not change the Conn: call SentShort after the packet was sent. If PrepareShort returns false, call Send.
+// PrepareShort reports whether op may be sent now in one packet with a short header, and if so sets h to that header.
+// It does not change the Conn: call SentShort after the packet was sent. If PrepareShort returns false, call Send.
 func (c *Conn) PrepareShort(op *SendOp, header *protocol.ShortHeader) (ok bool) {
 	f, send, q := &c.path.flight, &c.sends, c.path.shorts
 	switch {
@@ -90,7 +90,8 @@ func (c *Conn) PrepareShort(op *SendOp, header *protocol.ShortHeader) (ok bool) 
 	case op.Length > int64(c.cfg.MaxPayload), op.Length > int64(c.cfg.EagerLimit),
 		op.Length > int64(send.eagerLimit-send.eagerSent):
 		return false
-	case f.outstanding()+q.count+1 >= c.path.maxInFlight, f.bytes+q.bytes+op.Length+int64(c.cfg.MaxPayload) > c.path.maxFlightBytes:
+	case f.outstanding()+q.count+1 >= c.path.maxInFlight,
+		f.bytes+q.bytes+op.Length+int64(c.cfg.MaxPayload) > c.path.maxFlightBytes:
 		return false // the packet that fills the window asks for an ACK (E27)
 	}
 	header.SessionDigest = protocol.SessionDigest(c.session.local, c.session.remote)
@@ -99,10 +100,10 @@ func (c *Conn) PrepareShort(op *SendOp, header *protocol.ShortHeader) (ok bool) 
 	return true
 }
 
-// SentShort replaces Send for a message whose header PrepareShort has set. Call it after the packet was sent. The caller
-// keeps the payload until Shorts shows that it is no longer needed. SentShort takes no time, because reading a clock
-// would take longer than all the rest; the time of the next event becomes the send time of the message. The caller must
-// ensure that an event follows.
+// SentShort replaces Send for a message whose header PrepareShort has set. Call it after the packet was sent. The
+// caller keeps the payload until Shorts shows that it is no longer needed. SentShort takes no time, because reading a
+// clock would take longer than all the rest; the time of the next event becomes the send time of the message. The
+// caller must ensure that an event follows.
 func (c *Conn) SentShort(op *SendOp) {
 	send, q := &c.sends, c.path.shorts
 	q.unstamped++
@@ -120,8 +121,8 @@ func (c *Conn) SentShort(op *SendOp) {
 	c.deadlineValid = false
 }
 
-// ShortsInFlight returns the number of messages passed to SentShort that are neither acknowledged nor Kept, and their total
-// length in bytes. These are the most recent ones.
+// ShortsInFlight returns the number of messages passed to SentShort that are neither acknowledged nor Kept, and their
+// total length in bytes. These are the most recent ones.
 func (c *Conn) ShortsInFlight() (messages, bytes int) {
 	return c.path.shorts.len(), int(c.path.shorts.bytes)
 }
@@ -130,7 +131,8 @@ func (c *Conn) ShortsInFlight() (messages, bytes int) {
 // begins the next message. If so, and if a receive matches the message, call ReceivedShort; otherwise call PacketShort.
 func (c *Conn) ExpectsShort(header *protocol.ShortHeader, length int) bool {
 	a, recv, s, p := &c.arrivals, &c.recvs, &c.session, &c.path
-	if header.SessionDigest != protocol.SessionDigest(s.remote, s.local) || s.remote == 0 || header.Number != a.firstMissing || a.hasGaps() ||
+	if header.SessionDigest != protocol.SessionDigest(s.remote, s.local) || s.remote == 0 ||
+		header.Number != a.firstMissing || a.hasGaps() ||
 		header.Message != recv.nextMessage || int32(header.Acknowledged-p.nextNumber()) > 0 ||
 		p.flight.outstanding() > 0 && header.Acknowledged != p.flight.base {
 		return false // it acknowledges packets, so that more may be sent
@@ -190,8 +192,8 @@ func (c *Conn) PacketShort(now Instant, header *protocol.ShortHeader, payload []
 // number.
 const shortID ID = 1 << 63
 
-// convertShorts converts the unacknowledged messages that were sent with short headers to ordinary sends, and reports each
-// by a Kept action.
+// convertShorts converts the unacknowledged messages that were sent with short headers to ordinary sends, and reports
+// each by a Kept action.
 func (c *Conn) convertShorts() {
 	q := c.path.shorts
 	if q.len() == 0 {
@@ -204,8 +206,10 @@ func (c *Conn) convertShorts() {
 		send := q.pop()
 		a.Length = int64(send.length)
 		message := s.allocate()
-		message.op = SendOp{ID: shortID | ID(f.nextNumber), Length: int64(send.length), Comm: send.comm, Tag: send.tag, Datatype: send.datatype}
-		message.postedAt, message.number, message.state, message.bytesToSend, message.bytesSent, message.unackedPackets, message.allSent = send.sentAt, number, Eager, int64(send.length),
+		message.op = SendOp{ID: shortID | ID(f.nextNumber), Length: int64(send.length), Comm: send.comm, Tag: send.tag,
+			Datatype: send.datatype}
+		message.postedAt, message.number, message.state, message.bytesToSend, message.bytesSent, message.unackedPackets,
+			message.allSent = send.sentAt, number, Eager, int64(send.length),
 			int64(send.length), 1, true
 		s.insert(message)
 		s.begunSends++

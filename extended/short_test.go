@@ -158,7 +158,8 @@ func TestShort(t *testing.T) {
 		t.Errorf("%d and %d are not acknowledged", a, b)
 	}
 	for i, c := range w.c {
-		if st := c.Stats(); st.EagerSends != uint64(1001-i) || st.MessagesArrived != uint64(1000+i) || st.Retransmissions > 0 {
+		if st := c.Stats(); st.EagerSends != uint64(1001-i) || st.MessagesArrived != uint64(1000+i) ||
+			st.Retransmissions > 0 {
 			t.Errorf("%d: %+v", i, st)
 		}
 	}

@@ -174,7 +174,8 @@ func (c *Conn) sendData(now Instant, message *outbound) {
 	pkt, action := c.newPacket(now, protocol.Data, message.op.Datatype.SendCall(), message.number)
 	pkt.message, pkt.payload, pkt.fetched = message, int32(n), fetched
 	header := &action.Header
-	header.Comm, header.Tag, header.Length, header.Offset = message.op.Comm, message.op.Tag, uint32(message.op.Length), uint32(message.bytesSent)
+	header.Comm, header.Tag, header.Length, header.Offset = message.op.Comm, message.op.Tag, uint32(message.op.Length),
+		uint32(message.bytesSent)
 	message.bytesSent += n
 	message.unackedPackets++
 	message.allSent = message.bytesSent == message.bytesToSend
@@ -192,8 +193,8 @@ func (c *Conn) sendData(now Instant, message *outbound) {
 	c.transmitPacket(now, pkt, action)
 }
 
-// newPacket adds a new packet and the action that transmits it. The caller sets the communicator, tag, length and offset
-// in the action's header, and then calls put.
+// newPacket adds a new packet and the action that transmits it. The caller sets the communicator, tag, length and
+// offset in the action's header, and then calls put.
 func (c *Conn) newPacket(now Instant, t protocol.Type, call protocol.Call, message uint32) (*packet, *Action) {
 	c.convertShorts()
 	pkt, action := c.path.flight.add(), c.nextAction()

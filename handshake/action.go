@@ -109,7 +109,7 @@ const (
 	// ReasonGap: a continuation datagram came after so long a pause that its message is considered over, or is the last
 	// one of a message while others before it are missing.
 	ReasonGap
-	// ReasonBarrier: the call is BARRIER, which zrlmpid ignores as the deployed BuildMPE does.
+	// ReasonBarrier: the call is BARRIER, which zrlmpid ignores as the deployed MPE does.
 	ReasonBarrier
 	// ReasonStream: the framing of a stream is invalid.
 	ReasonStream

@@ -39,8 +39,8 @@ type Config struct {
 	SameHost bool
 }
 
-// PeerRules describe the behavior of a peer. FPGAPeer, CPUPeer and SoftwarePeer return the Rules of the existing kinds of
-// peers.
+// PeerRules describe the behavior of a peer. FPGAPeer, CPUPeer and SoftwarePeer return the Rules of the existing kinds
+// of peers.
 type PeerRules struct {
 	// RefusesEmpty is set if a message of 0 words would wedge the peer.
 	RefusesEmpty bool
@@ -53,8 +53,8 @@ type PeerRules struct {
 	// DropsRequests is set if the peer drops our deferred SEND_REQUEST when it starts to send DATA, so that it must be
 	// retransmitted after two SEND_REQUESTs have crossed.
 	DropsRequests bool
-	// IntCallsOnly is set if the peer uses INT calls for all data. Packets to it then also have INT calls, and its messages
-	// match receives of both datatypes.
+	// IntCallsOnly is set if the peer uses INT calls for all data. Packets to it then also have INT calls, and its
+	// messages match receives of both datatypes.
 	IntCallsOnly bool
 	// KeepsRequests is set if the peer defers a second SEND_REQUEST for the same message, and answers it in its next
 	// receive.
@@ -67,8 +67,9 @@ type PeerRules struct {
 	// AckRetransmit is the shortest time after which the peer retransmits unacknowledged DATA. If DATA comes again
 	// earlier, it is a duplicate made by the network and is not answered, because an unsolicited ACK can wedge an FPGA.
 	AckRetransmit time.Duration
-	// NumbersRequests is set if the peer may number SEND_REQUESTs, and put the number into the size field of the CLEAR_TO_SEND
-	// that answers one. Both packets can then be revoked. A peer of an earlier version, which does not, is recognized.
+	// NumbersRequests is set if the peer may number SEND_REQUESTs, and put the number into the size field of the
+	// CLEAR_TO_SEND that answers one. Both packets can then be revoked. A peer of an earlier version, which does not, is
+	// recognized.
 	NumbersRequests bool
 }
 
@@ -176,7 +177,7 @@ func DeployedCPU() Timing {
 	return Timing{Clear: b, Ack: b, Data: b, FragmentGap: deployedFirst / 2}
 }
 
-// DeployedFPGA returns the time-outs of the deployed BuildMPE of the given rank.
+// DeployedFPGA returns the time-outs of the deployed MPE of the given rank.
 func DeployedFPGA(rank uint32) Timing {
 	b := Backoff{First: deployedFirst + time.Duration(rank)*fpgaRankStep, Step: deployedStep,
 		Retransmissions: deployedRetransmissions}

@@ -20,11 +20,11 @@ const (
 	// impossibly soon.
 	grace    = time.Millisecond
 	maxGrace = 10 * time.Millisecond
-	// impossibleDivisor is the divisor of the shortest round-trip time that gives the time in which no real answer can come,
-	// even if this host was busy when the first answers came and measured too long round-trip times.
+	// impossibleDivisor is the divisor of the shortest round-trip time that gives the time in which no real answer can
+	// come, even if this host was busy when the first answers came and measured too long round-trip times.
 	impossibleDivisor = 8
-	// maxNeedlessHolds is the maximum number of messages that are held back needlessly, because they came too soon or equal a
-	// recent one. After that many, no message is held back until the network has provably made a copy.
+	// maxNeedlessHolds is the maximum number of messages that are held back needlessly, because they came too soon or
+	// equal a recent one. After that many, no message is held back until the network has provably made a copy.
 	maxNeedlessHolds = 3
 )
 
@@ -36,8 +36,8 @@ type roundTrip struct {
 	samples  int
 }
 
-// addSample records the time that a real answer took. It ignores 0, which means that the answer was handled together with
-// the event that sent the question.
+// addSample records the time that a real answer took. It ignores 0, which means that the answer was handled together
+// with the event that sent the question.
 func (r *roundTrip) addSample(d Instant) {
 	if d <= 0 {
 		return
@@ -81,8 +81,8 @@ func (r *recent) contains(f fingerprint) bool {
 	return r.added > 0 && slices.Contains(r.ring[:min(r.added, recentMessages)], f.word())
 }
 
-// detectsDuplicates reports whether the pair searches for duplicates. A stream has no duplicates, and a stand-in with the
-// FPGA's quirks accepts them as an FPGA does.
+// detectsDuplicates reports whether the pair searches for duplicates. A stream has no duplicates, and a stand-in with
+// the FPGA's quirks accepts them as an FPGA does.
 func (p *Pair) detectsDuplicates() bool {
 	return !p.cfg.Reliable && !p.cfg.Quirks.OneDeferredHeader
 }
@@ -97,8 +97,9 @@ func firstTimeout(peer Instant, own Backoff) Instant {
 
 // suspect returns a timer that runs while an answer that came after d is held back, or an unset timer if the answer is
 // not suspicious. An answer that merely came sooner than any before is held back for a round trip. An answer that
-// cannot be real is held back until the peer would have retransmitted the real one after firstTimeout, unless maxNeedlessHolds
-// is reached. An answer is held back instead of dropped, because the peer may have no retransmission left.
+// cannot be real is held back until the peer would have retransmitted the real one after firstTimeout, unless
+// maxNeedlessHolds is reached. An answer is held back instead of dropped, because the peer may have no retransmission
+// left.
 func (p *Pair) suspectAnswer(trip *roundTrip, now, d, timeOut Instant) timer {
 	switch {
 	case trip.samples < minSamples || d >= trip.shortest:
@@ -179,7 +180,8 @@ func (p *Pair) checkAck(now Instant, header protocol.Header, acts []Action) []Ac
 // cannot be distinguished, so clearAfterDone does not report an error.
 func (p *Pair) clearAfterDone(now Instant, header protocol.Header, acts []Action) []Action {
 	s := &p.send
-	if s.state != Idle && (s.state != Held || s.requestsSent > 0) || !p.lastSent.valid || p.clearPending || p.lastSent.earlyClear.armed ||
+	if s.state != Idle && (s.state != Held || s.requestsSent > 0) || !p.lastSent.valid || p.clearPending ||
+		p.lastSent.earlyClear.armed ||
 		!p.retransmitsOnClear() || header.Call != p.lastSent.call {
 		return acts
 	}
@@ -187,6 +189,6 @@ func (p *Pair) clearAfterDone(now Instant, header protocol.Header, acts []Action
 	return append(acts, Action{Kind: Note, Event: ClearAfterDone, Header: header})
 }
 
-// realDataWindow is the time for which, after a copy was delivered in place of the real DATA, the real DATA may still come.
-// It is a sender's first time-out.
+// realDataWindow is the time for which, after a copy was delivered in place of the real DATA, the real DATA may still
+// come. It is a sender's first time-out.
 const realDataWindow = 100 * time.Millisecond

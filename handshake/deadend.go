@@ -97,16 +97,16 @@ func (p *Pair) onAckOverdue(now Instant, acts []Action) []Action {
 	return p.abortDeadEnd(now, p.endSend(now, err, acts))
 }
 
-// mayBeRetransmit reports whether two equal packets, received at then and now, are so far apart that the second may be a
-// deployed node's retransmission of a SEND_REQUEST or CLEAR_TO_SEND, and not a copy.
+// mayBeRetransmit reports whether two equal packets, received at then and now, are so far apart that the second may be
+// a deployed node's retransmission of a SEND_REQUEST or CLEAR_TO_SEND, and not a copy.
 func (p *Pair) mayBeRetransmit(then, now Instant) bool {
 	spacing := p.cfg.Peer.RetransmitsClear * 9 / 10
 	return spacing > 0 && now-then >= spacing
 }
 
-// onDataOverdue ends the message being received, because its DATA did not arrive in time. A deployed peer that has begun
-// to send DATA, or has asked to send more than once, is in that send and waits forever after its last retransmission. A
-// single SEND_REQUEST proves nothing, because it may be a late duplicate.
+// onDataOverdue ends the message being received, because its DATA did not arrive in time. A deployed peer that has
+// begun to send DATA, or has asked to send more than once, is in that send and waits forever after its last
+// retransmission. A single SEND_REQUEST proves nothing, because it may be a late duplicate.
 func (p *Pair) onDataOverdue(now Instant, acts []Action) []Action {
 	r := &p.recv
 	w, _ := p.RecvWait()

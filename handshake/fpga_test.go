@@ -9,8 +9,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// fpga is an endpoint that uses the model of the deployed BuildMPE, with its flaws. It executes one blocking operation at a
-// time, in program order.
+// fpga is an endpoint that uses the model of the deployed MPE, with its flaws. It executes one blocking operation
+// at a time, in program order.
 type fpga struct {
 	m    *mpemodel.Model
 	peer int

@@ -2,9 +2,9 @@ package handshake
 
 import "github.com/zrlmpi/zrlmpid/protocol"
 
-// SavedState is the part of a Pair's state that must outlive its process, because a deployed node does not notice when the
-// process is replaced. The caller saves it before it transmits the packets of an event, and passes it to Restore of the
-// next Pair for the same rank and peer. Kept values are comparable.
+// SavedState is the part of a Pair's state that must outlive its process, because a deployed node does not notice when
+// the process is replaced. The caller saves it before it transmits the packets of an event, and passes it to Restore of
+// the next Pair for the same rank and peer. Kept values are comparable.
 type SavedState struct {
 	// In is a message from the peer that we have not acknowledged, and Out a message to the peer that it has not
 	// acknowledged.
@@ -61,7 +61,8 @@ func (p *Pair) SavedState() SavedState {
 	}
 	switch s := &p.send; {
 	case s.state == WaitAck:
-		state.Out = SavedMessage{Progress: Cleared, Call: p.sendCall(), Tag: s.op.Tag, Words: s.op.Words, StepTime: s.phases.Clear}
+		state.Out = SavedMessage{Progress: Cleared, Call: p.sendCall(), Tag: s.op.Tag, Words: s.op.Words,
+			StepTime: s.phases.Clear}
 	case s.requestsSent > 0:
 		state.Out = SavedMessage{Progress: Requested, Call: p.sendCall(), Tag: s.op.Tag, StepTime: s.requestedAt}
 	case p.clearPending:

@@ -48,7 +48,8 @@ func (p *Pair) DetachRecv(now Instant, id ID) {
 	}
 }
 
-// boundDeadline returns the given deadline, or detachedDeadline if the deadline is 0 and the caller of the message is gone.
+// boundDeadline returns the given deadline, or detachedDeadline if the deadline is 0 and the caller of the message is
+// gone.
 func boundDeadline(deadline Instant, gone bool) Instant {
 	if gone && deadline == 0 {
 		return detachedDeadline

@@ -30,9 +30,9 @@ func (p *Pair) lengthFits(off, total int64, b []byte) bool {
 		!slices.ContainsFunc(b[left:], func(c byte) bool { return c != 0 })
 }
 
-// longTail reports whether the BuildMPE ends a message of total bytes with a datagram of n bytes at off, which is longer
-// than a full one. The BuildMPE does so only for every second length for which it is possible. For example, a late copy of
-// DATA of 347 words, which fits into one datagram, cannot be the end of a message of 701 words.
+// longTail reports whether the MPE ends a message of total bytes with a datagram of n bytes at off, which is
+// longer than a full one. The MPE does so only for every second length for which it is possible. For example, a
+// late copy of DATA of 347 words, which fits into one datagram, cannot be the end of a message of 701 words.
 func (p *Pair) longTail(off, total, n int64) bool {
 	mpe := protocol.FPGAShape(true)
 	mpe.MaxDatagram = p.cfg.Shape.MaxDatagram

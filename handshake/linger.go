@@ -9,7 +9,8 @@ package handshake
 // the next one, up to Timing.Ack.Retransmissions.
 func (p *Pair) LingerUntil() (Instant, bool) {
 	message := &p.lastReceived
-	if !message.valid || message.ackConfirmed || p.deferred.valid || p.cfg.Reliable || p.cfg.Quirks.AckOnce || p.cfg.SameHost && !p.lossy {
+	if !message.valid || message.ackConfirmed || p.deferred.valid || p.cfg.Reliable || p.cfg.Quirks.AckOnce ||
+		p.cfg.SameHost && !p.lossy {
 		return 0, false
 	}
 	b := p.cfg.Timing.Ack

@@ -66,8 +66,8 @@ type receivedMessage struct {
 	reacksSent   int
 }
 
-// sentMessage describes the last message that was sent and acknowledged, so that a CLEAR_TO_SEND that asks for it again is
-// recognized.
+// sentMessage describes the last message that was sent and acknowledged, so that a CLEAR_TO_SEND that asks for it again
+// is recognized.
 type sentMessage struct {
 	valid bool
 	call  protocol.Call // of the peer's CLEAR_TO_SEND
@@ -87,7 +87,8 @@ func (p *Pair) Deadline() (Instant, bool) {
 	if p.inherited != nil {
 		restart = p.inherited.deadline
 	}
-	return earliest(p.send.rto, p.send.deadline, p.send.earlyClear, p.send.earlyRequest, p.send.holdTimer, p.lastSent.earlyClear,
+	return earliest(p.send.rto, p.send.deadline, p.send.earlyClear, p.send.earlyRequest, p.send.holdTimer,
+		p.lastSent.earlyClear,
 		p.recv.rto, p.recv.deadline, p.recv.earlyRequest, p.recv.holdTimer, p.lastReceived.earlyData, restart)
 }
 
@@ -136,7 +137,7 @@ func (p *Pair) Reconnected(now Instant, acts []Action) []Action {
 	return acts
 }
 
-// Datagram handles a AddUDP datagram from the peer's address.
+// Datagram handles a UDP datagram from the peer's address.
 func (p *Pair) Datagram(now Instant, b []byte, acts []Action) []Action {
 	if p.inherited != nil && p.Offer(now, b) && p.recv.state == WaitRequest {
 		acts = p.answerDeferred(now, acts)
@@ -148,14 +149,16 @@ func (p *Pair) Datagram(now Instant, b []byte, acts []Action) []Action {
 		switch {
 		case fits && len(b) == protocol.HeaderLen && left != protocol.HeaderLen:
 			// The datagram expected here has another length, so this is a packet.
-		case fits && header.Type == protocol.Data && (p.recv.holdTimer.armed || p.isRetransmission(header, b[protocol.HeaderLen:])):
+		case fits && header.Type == protocol.Data &&
+			(p.recv.holdTimer.armed || p.isRetransmission(header, b[protocol.HeaderLen:])):
 		default:
 			return p.Payload(now, b, acts)
 		}
 	} else if p.discardBytes > 0 && now < p.discardUntil {
 		switch {
 		case fits && len(b) == protocol.HeaderLen && p.discardBytes != protocol.HeaderLen:
-		case fits && header.Type == protocol.Data && header.Size == p.lastReceived.size && checksum(b[protocol.HeaderLen:]) == p.lastReceived.sum:
+		case fits && header.Type == protocol.Data && header.Size == p.lastReceived.size &&
+			checksum(b[protocol.HeaderLen:]) == p.lastReceived.sum:
 		default:
 			p.counts.countPayload(1, len(b))
 			p.discardBytes -= int64(len(b))
@@ -210,7 +213,8 @@ func (p *Pair) checkRanks(h protocol.Header) Reason {
 
 // packet handles a packet with a valid header. payload is the rest of its datagram. If streamed is set, the payload
 // follows separately instead.
-func (p *Pair) handlePacket(now Instant, header protocol.Header, payload []byte, streamed bool, acts []Action) []Action {
+func (p *Pair) handlePacket(now Instant, header protocol.Header, payload []byte, streamed bool,
+	acts []Action) []Action {
 	drop := func(r Reason) []Action {
 		return append(acts, Action{Kind: Drop, Reason: r, Header: header})
 	}

@@ -321,7 +321,7 @@ func TestFirstDeadlineIsNoExtension(t *testing.T) {
 }
 
 func TestDeployedTimeouts(t *testing.T) {
-	// SEND_REQUEST and DATA of upstream's CPU library and of the BuildMPE of rank 1, as seen on the wire.
+	// SEND_REQUEST and DATA of upstream's CPU library and of the MPE of rank 1, as seen on the wire.
 	at := func(cfg handshake.Config, cleared bool) []time.Duration {
 		b := newBench(t, cfg)
 		b.postSend(pattern(1, 1))

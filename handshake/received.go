@@ -24,9 +24,9 @@ func (r *packetCounts) countPayload(datagrams, bytes int) {
 	r.bytes[protocol.Data] += uint64(bytes)
 }
 
-// ReceivedCounts returns the number of valid packets received from the peer since New that were addressed to this rank, and
-// the number of bytes in them, by type. Each datagram of a DATA message counts as a packet; on a Reliable transport,
-// the message counts as one packet.
+// ReceivedCounts returns the number of valid packets received from the peer since New that were addressed to this rank,
+// and the number of bytes in them, by type. Each datagram of a DATA message counts as a packet; on a Reliable
+// transport, the message counts as one packet.
 func (p *Pair) ReceivedCounts() (packets, bytes [NumTypes]uint64) {
 	return p.counts.packets, p.counts.bytes
 }

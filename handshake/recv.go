@@ -338,7 +338,8 @@ func (p *Pair) storePayload(now Instant, b []byte, acts []Action) []Action {
 		b = b[:n]
 	}
 	if room := int64(recv.op.Words)*protocol.WordLen - recv.bytesReceived; room > 0 && len(b) > 0 {
-		acts = append(acts, Action{Kind: Copy, ID: recv.op.ID, Offset: recv.bytesReceived, Payload: b[:min(room, int64(len(b)))]})
+		acts = append(acts, Action{Kind: Copy, ID: recv.op.ID, Offset: recv.bytesReceived,
+			Payload: b[:min(room, int64(len(b)))]})
 	}
 	recv.bytesReceived += int64(len(b))
 	recv.lastPayloadAt, recv.earlyRequest = now, timerAfter(now, p.cfg.Timing.FragmentGap)
@@ -493,8 +494,8 @@ func (p *Pair) CancelRecv(id ID) bool {
 	return true
 }
 
-// ExpectedPayload returns the offset of the next payload byte in the message being received, and the number of outstanding
-// bytes, without padding. ok is false if no message is being received.
+// ExpectedPayload returns the offset of the next payload byte in the message being received, and the number of
+// outstanding bytes, without padding. ok is false if no message is being received.
 func (p *Pair) ExpectedPayload() (offset, left int64, ok bool) {
 	if p.recv.state != Receiving {
 		return 0, 0, false
@@ -510,7 +511,8 @@ func (p *Pair) RecvWait() (Wait, bool) {
 	}
 	wait := Wait{
 		ID: recv.op.ID, State: recv.state, Local: p.cfg.Local, Remote: p.cfg.Remote,
-		For: recv.state.AwaitedPacket(), Since: recv.stateSince, Retransmissions: recv.phases.Retransmissions, Words: recv.size, Got: recv.bytesReceived,
+		For: recv.state.AwaitedPacket(), Since: recv.stateSince, Retransmissions: recv.phases.Retransmissions,
+		Words: recv.size, Got: recv.bytesReceived,
 	}
 	if p.deferredMismatch && p.deferred.valid {
 		wait.Deferred, wait.HasDeferred = p.deferred.header.Call, true

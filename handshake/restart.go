@@ -16,8 +16,8 @@ const restartTimeout = 20 * time.Second
 // maxCopyDelay is the maximum delay between a packet and a copy of it.
 const maxCopyDelay = time.Second
 
-// inherited is the state that a Pair inherits from previous processes of its rank. It is kept until packets from the peer
-// show that it no longer matters.
+// inherited is the state that a Pair inherits from previous processes of its rank. It is kept until packets from the
+// peer show that it no longer matters.
 type inherited struct {
 	saved SavedState
 	// data describes DATA of a message that this process has not cleared. proven is set if the DATA is not a late
@@ -46,8 +46,10 @@ func (p *Pair) Restore(now Instant, state SavedState) {
 		state.In.StepTime, state.Out.StepTime, state.Acked = now-restartTimeout, now-restartTimeout, now-restartTimeout
 	}
 	p.inherited = &inherited{saved: state, startedAt: now}
-	if state.HasReceived && (state.In.Progress == NoMessage || state.In.Progress == Acknowledged) { // otherwise the peer has our ACK
-		p.lastReceived = receivedMessage{valid: true, call: state.Call, size: state.Size, sum: state.Sum, ackedAt: state.Acked,
+	// otherwise the peer has our ACK
+	if state.HasReceived && (state.In.Progress == NoMessage || state.In.Progress == Acknowledged) {
+		p.lastReceived = receivedMessage{valid: true, call: state.Call, size: state.Size, sum: state.Sum,
+			ackedAt:   state.Acked,
 			earlyData: timerAfter(state.Acked, p.ackLost())}
 		p.lastReceived.earlyData.expire(now)
 	}
@@ -78,8 +80,8 @@ func (p *Pair) dropInherited(now Instant) {
 	}
 }
 
-// mayBeInOurSend reports whether the peer may be in the middle of a message that a previous process began to send, so that
-// it could store any packet as data of that message.
+// mayBeInOurSend reports whether the peer may be in the middle of a message that a previous process began to send, so
+// that it could store any packet as data of that message.
 func (p *Pair) mayBeInOurSend() bool {
 	if p.inherited == nil {
 		return false
@@ -176,7 +178,8 @@ func (p *Pair) resume(now Instant, acts []Action) []Action {
 	return append(acts, Action{Kind: Note, ID: recv.op.ID, Event: Resumed, Header: h})
 }
 
-// endInterrupted ends the receive of a message that a previous process cleared, because the rest did not arrive in time.
+// endInterrupted ends the receive of a message that a previous process cleared, because the rest did not arrive in
+// time.
 func (p *Pair) endInterrupted(now Instant, acts []Action) []Action {
 	err := p.restartError(InPeerSend, now-p.recv.phases.Clear)
 	if !p.cfg.Peer.BlockingCalls { // the peer's send ends by itself

@@ -453,7 +453,8 @@ func TestKeptDeadEnd(t *testing.T) {
 			if !namesRestart(first.err) || !errors.Is(first.err, handshake.ErrDeadEnd) {
 				t.Errorf("%s, %+v: %v", name, kept, first.err)
 			}
-			if k := r.pair.SavedState(); k.DeadEnd != kept.DeadEnd || k.DeadOnSend != kept.DeadOnSend || k.DeadWords != kept.DeadWords {
+			if k := r.pair.SavedState(); k.DeadEnd != kept.DeadEnd || k.DeadOnSend != kept.DeadOnSend ||
+				k.DeadWords != kept.DeadWords {
 				t.Errorf("%s, %+v: then %+v is kept", name, kept, k)
 			}
 			end(r)

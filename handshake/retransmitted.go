@@ -12,7 +12,8 @@ func (p *Pair) unsolicitedData(
 	now Instant, header protocol.Header, payload []byte, rest int64, streamed bool, acts []Action,
 ) []Action {
 	p.dropOffer()
-	same := p.equalsLast(header, payload) || streamed && p.lastReceived.valid && p.lastReceived.call == header.Call && p.lastReceived.size == header.Size
+	same := p.equalsLast(header, payload) || streamed && p.lastReceived.valid && p.lastReceived.call == header.Call &&
+		p.lastReceived.size == header.Size
 	if streamed || rest > 0 {
 		p.discardBytes, p.discardUntil = rest, now+p.cfg.Timing.FragmentGap
 	}
@@ -47,7 +48,8 @@ func (p *Pair) unsolicitedData(
 
 // equalsLast reports whether the given DATA equals the last message received.
 func (p *Pair) equalsLast(h protocol.Header, payload []byte) bool {
-	return p.lastReceived.valid && p.lastReceived.call == h.Call && p.lastReceived.size == h.Size && p.lastReceived.sum == checksum(payload)
+	return p.lastReceived.valid && p.lastReceived.call == h.Call && p.lastReceived.size == h.Size &&
+		p.lastReceived.sum == checksum(payload)
 }
 
 // ackLost returns the time after which retransmitted DATA shows that our ACK was lost. It is a tenth shorter than the

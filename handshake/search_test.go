@@ -159,7 +159,8 @@ func TestSearch(t *testing.T) {
 							line := name + ": " + family
 							got = append(got, line)
 							switch {
-							case !strings.Contains(family, "late") && strings.Count(family, "lost") < 3: // T3: then a deployed node has no retransmission left
+							case !strings.Contains(family, "late") &&
+								strings.Count(family, "lost") < 3: // T3: then a deployed node has no retransmission left
 								t.Errorf("%s: %s", line, s.families[family])
 							case !*updateSearch && !known[line]:
 								t.Errorf("not known: %s: %s", line, s.families[family])

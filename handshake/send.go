@@ -33,8 +33,8 @@ type sending struct {
 	cleared      bool    // a CLEAR_TO_SEND was received
 	// earlyClear runs while a further CLEAR_TO_SEND may be a duplicate of the last one, or may have crossed with DATA.
 	earlyClear timer
-	// peerRequested is set if the peer has asked to send since DATA was sent. earlyRequest runs while a further SEND_REQUEST may
-	// be a copy of the first one.
+	// peerRequested is set if the peer has asked to send since DATA was sent. earlyRequest runs while a further
+	// SEND_REQUEST may be a copy of the first one.
 	peerRequested bool
 	earlyRequest  timer
 	// ackHeld is set if an ACK was received and is held back while doubt runs, because it may be a copy of an earlier
@@ -222,8 +222,8 @@ func (p *Pair) provesLoss(now Instant) bool {
 	return p.retransmitsOnClear() && !s.ambiguousClear && !early && !s.writing
 }
 
-// untilRetransmit returns a timer that runs until the peer may retransmit the CLEAR_TO_SEND or SEND_REQUEST that was just
-// received. It is a tenth shorter than the peer's time-out, to allow for clock differences and transit.
+// untilRetransmit returns a timer that runs until the peer may retransmit the CLEAR_TO_SEND or SEND_REQUEST that was
+// just received. It is a tenth shorter than the peer's time-out, to allow for clock differences and transit.
 func (p *Pair) untilRetransmit(now Instant) timer {
 	return timerAfter(now, p.cfg.Peer.RetransmitsClear*9/10)
 }
@@ -281,7 +281,8 @@ func (p *Pair) tickSend(now Instant, acts []Action) []Action {
 		}
 		w, _ := p.SendWait()
 		err := &TimeoutError{Wait: w, Elapsed: now - send.stateSince, Unheard: send.neverReceived}
-		err.Silent = send.state == WaitAck && !send.peerRequested && p.silenceProvesAck() && err.Elapsed >= p.cfg.Peer.retransmitSpan()
+		err.Silent = send.state == WaitAck && !send.peerRequested && p.silenceProvesAck() &&
+			err.Elapsed >= p.cfg.Peer.retransmitSpan()
 		return p.endSend(now, err, acts)
 	}
 	if !send.rto.isDue(now) {
@@ -296,8 +297,8 @@ func (p *Pair) tickSend(now Instant, acts []Action) []Action {
 	return p.retransmitData(acts)
 }
 
-// onAnyPacket records that a packet was received from the peer. From then on, the usual deadline applies to the wait for
-// CLEAR_TO_SEND.
+// onAnyPacket records that a packet was received from the peer. From then on, the usual deadline applies to the wait
+// for CLEAR_TO_SEND.
 func (p *Pair) onAnyPacket() {
 	s := &p.send
 	if !s.neverReceived {
@@ -308,8 +309,9 @@ func (p *Pair) onAnyPacket() {
 	}
 }
 
-// silenceProvesAck reports whether the peer's silence shows that it has the message, because an FPGA that lacks DATA asks
-// for it again. An FPGA asks three times, and for a fragmented message only until it has received the first datagram.
+// silenceProvesAck reports whether the peer's silence shows that it has the message, because an FPGA that lacks DATA
+// asks for it again. An FPGA asks three times, and for a fragmented message only until it has received the first
+// datagram.
 func (p *Pair) silenceProvesAck() bool {
 	return p.cfg.Peer.CorruptsOnRetransmit && p.retransmitsOnClear() && !p.fragmented() &&
 		p.send.timeouts < deployedRetransmissions
@@ -378,7 +380,8 @@ func (p *Pair) onClear(now Instant, header protocol.Header, acts []Action) []Act
 			p.dropInherited(now)
 			p.clearPending = true
 		}
-		if p.cfg.Peer.KeepsRequests && p.deadEnd.isSend && p.unansweredClear.valid && p.mayBeRetransmit(p.unansweredClear.receivedAt, now) {
+		if p.cfg.Peer.KeepsRequests && p.deadEnd.isSend && p.unansweredClear.valid &&
+			p.mayBeRetransmit(p.unansweredClear.receivedAt, now) {
 			p.exitDeadEnd() // the peer is in another receive, and this is not a late copy
 		}
 		if p.clearPending {
@@ -446,7 +449,8 @@ func (p *Pair) requestInWaitAck(now Instant, header protocol.Header, acts []Acti
 		again := send.peerRequested && !send.earlyRequest.armed
 		if !send.peerRequested {
 			send.peerRequested, send.earlyRequest = true, p.untilRetransmit(now)
-			send.deadline.expiry = max(send.deadline.expiry, now+p.cfg.Peer.retransmitSpan()+crossingWindow) // allow time for it to come again
+			// allow time for it to come again
+			send.deadline.expiry = max(send.deadline.expiry, now+p.cfg.Peer.retransmitSpan()+crossingWindow)
 		}
 		if !again { // it may be a late copy of an older SEND_REQUEST, which does not come again
 			return acts
@@ -463,11 +467,12 @@ func (p *Pair) requestInWaitAck(now Instant, header protocol.Header, acts []Acti
 	return acts
 }
 
-// requestBeforeClear reports whether a BlockingCalls peer asked to send before our message was cleared, and has not been
-// answered.
+// requestBeforeClear reports whether a BlockingCalls peer asked to send before our message was cleared, and has not
+// been answered.
 func (p *Pair) requestBeforeClear() bool {
 	q := &p.deferred
-	return q.valid && q.header.Type == protocol.SendRequest && p.cfg.Peer.BlockingCalls && q.receivedAt < p.send.phases.Clear
+	return q.valid && q.header.Type == protocol.SendRequest && p.cfg.Peer.BlockingCalls &&
+		q.receivedAt < p.send.phases.Clear
 }
 
 // acked ends the send successfully.
@@ -497,7 +502,8 @@ func (p *Pair) endSend(now Instant, err error, acts []Action) []Action {
 		p.applySendSettings()
 	}
 	// A numbered peer that has refused the message no longer has its SEND_REQUEST.
-	if _, refused := errors.AsType[*RemoteError](err); err != nil && send.requestsSent > 0 && !(refused && p.usesNumbers()) {
+	if _, refused := errors.AsType[*RemoteError](err); err != nil && send.requestsSent > 0 &&
+		!(refused && p.usesNumbers()) {
 		acts = p.revokeRequest(&send, acts)
 	}
 	acts = append(acts, Action{Kind: SendDone, ID: send.op.ID, Words: send.op.Words, Err: err, Phases: send.phases})
@@ -538,6 +544,7 @@ func (p *Pair) SendWait() (Wait, bool) {
 	}
 	return Wait{
 		ID: send.op.ID, State: send.state, Local: p.cfg.Local, Remote: p.cfg.Remote,
-		For: send.state.AwaitedPacket(), Since: send.stateSince, Retransmissions: send.phases.Retransmissions, Words: send.op.Words,
+		For: send.state.AwaitedPacket(), Since: send.stateSince, Retransmissions: send.phases.Retransmissions,
+		Words: send.op.Words,
 	}, true
 }

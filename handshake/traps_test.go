@@ -12,7 +12,7 @@ import (
 )
 
 // One test per trap of the deployed nodes, numbered as in docs/ZRLMPI_protocol.md. If a trap is a flaw of the FPGA, the
-// model of its BuildMPE shows the flaw, and how our side copes with it.
+// model of its MPE shows the flaw, and how our side copes with it.
 
 const ms = time.Millisecond
 
@@ -440,7 +440,7 @@ func TestTrap11DestinationRank(t *testing.T) {
 	b.at(0).raw(req).sends()
 	b.dropped(handshake.ReasonDestination, 1)
 	req = protocol.CloudFPGA.Append(nil, protocol.Header{Dst: 7, Src: 0, Call: sInt, Type: sreq})
-	s := newBench(t, standIn(1, 0)) // the BuildMPE does not check
+	s := newBench(t, standIn(1, 0)) // the MPE does not check
 	s.postRecv(1)
 	s.at(0).raw(req).sends(clr)
 }

@@ -41,7 +41,7 @@ func (p *Pair) noteShort(b []byte, acts []Action) []Action {
 	return p.noteWedge(protocol.Header{}, errWedgeShort, acts)
 }
 
-// halfHeaderLen is the number of bytes that the deployed BuildMPE reads at a time.
+// halfHeaderLen is the number of bytes that the deployed MPE reads at a time.
 const halfHeaderLen = 16
 
 // answersCancelled reports whether h may answer the SEND_REQUEST of a send that was canceled or has failed. The peer
@@ -50,8 +50,8 @@ func (p *Pair) answersCancelled(h protocol.Header) bool {
 	return h.Type == protocol.ClearToSend && p.clearPending
 }
 
-// noteWedge notes that a packet would wedge a deployed FPGA. It does so only for a stand-in over datagrams, because a host
-// follows other rules and no FPGA uses a stream.
+// noteWedge notes that a packet would wedge a deployed FPGA. It does so only for a stand-in over datagrams, because a
+// host follows other rules and no FPGA uses a stream.
 func (p *Pair) noteWedge(h protocol.Header, err error, acts []Action) []Action {
 	if !p.cfg.Quirks.OneDeferredHeader || p.cfg.Reliable {
 		return acts

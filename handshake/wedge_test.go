@@ -19,7 +19,7 @@ import (
 var wedges = flag.Int("wedges", 5000,
 	"how many random sequences of packets to give to a stand-in and to the model of the MPE")
 
-// twins is a stand-in and a model of the BuildMPE that get the same packets and calls.
+// twins is a stand-in and a model of the MPE that get the same packets and calls.
 type twins struct {
 	rng     *rand.Rand
 	now     time.Duration
@@ -105,8 +105,8 @@ func (w *twins) calls() {
 	w.standIn.start(w.now)
 }
 
-// packets returns the next datagrams from a peer. Mostly, they are those for which the BuildMPE is waiting, and otherwise
-// arbitrary ones.
+// packets returns the next datagrams from a peer. Mostly, they are those for which the MPE is waiting, and
+// otherwise arbitrary ones.
 func (w *twins) packets() [][]byte {
 	control := func(t protocol.Type, c protocol.Call) [][]byte {
 		if c == sInt && w.rng.IntN(20) == 0 {
@@ -182,7 +182,7 @@ func (w *twins) harmed() string {
 	return ""
 }
 
-// TestStandInSeesWhatWedgesAnFPGA: whenever packets harm the model of the BuildMPE, a stand-in notes it.
+// TestStandInSeesWhatWedgesAnFPGA: whenever packets harm the model of the MPE, a stand-in notes it.
 func TestStandInSeesWhatWedgesAnFPGA(t *testing.T) {
 	t.Parallel()
 	noted, harmed := 0, 0

@@ -26,8 +26,8 @@ type requestNumbers struct {
 	lastUnnumbered          Instant
 }
 
-// maxUnnumbered is the number of answers without a number after which the peer is known to use none. A single one may be
-// late.
+// maxUnnumbered is the number of answers without a number after which the peer is known to use none. A single one may
+// be late.
 const maxUnnumbered = 3
 
 // answerSpacing is the minimum time between two such answers that both count. If they are closer together, one is a
@@ -69,8 +69,8 @@ func (p *Pair) answersRevoked(now Instant, h protocol.Header) bool {
 }
 
 // revokeRequest abandons the SEND_REQUEST of a message that ends, which the peer may have received. If the peer uses
-// numbers, revokeRequest revokes it, and the next SEND_REQUEST has another number, so that the answers to the two can be
-// distinguished.
+// numbers, revokeRequest revokes it, and the next SEND_REQUEST has another number, so that the answers to the two can
+// be distinguished.
 func (p *Pair) revokeRequest(send *sending, acts []Action) []Action {
 	if !p.usesNumbers() {
 		p.clearPending = true

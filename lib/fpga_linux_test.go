@@ -93,8 +93,8 @@ func TestFPGALimits(t *testing.T) {
 	}
 }
 
-// TestFPGARanks runs C programs with three models of the FPGA's BuildMPE as ranks, at the addresses in a configuration. The
-// launcher is zrlctl run, and also MPICH's if it is installed.
+// TestFPGARanks runs C programs with three models of the FPGA's MPE as ranks, at the addresses in a configuration.
+// The launcher is zrlctl run, and also MPICH's if it is installed.
 func TestFPGARanks(t *testing.T) {
 	dir := builtLibrary(t)
 	jacobi, collectives := example(t, dir, "jacobi"), example(t, dir, "collectives")
@@ -153,7 +153,7 @@ func TestFPGARanks(t *testing.T) {
 	}
 }
 
-// fpga is a rank that the model of the FPGA's BuildMPE plays on a socket.
+// fpga is a rank that the model of the FPGA's MPE plays on a socket.
 type fpga struct {
 	t     *testing.T
 	rank  int

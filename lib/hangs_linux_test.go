@@ -37,7 +37,8 @@ func TestLibraryHangs(t *testing.T) {
 	}{
 		{"cycle", 2, nil, diagnosis.WaitCycle, 0, "Recv", "cycle 0 → 1 → 0", "have one rank send first"},
 		{"cycle", 3, nil, diagnosis.WaitCycle, 0, "Recv", "cycle 0 → 1 → 2 → 0", "have one rank send first"},
-		{"sends", 5, nil, diagnosis.WaitCycle, 0, "Send", "cycle 0 → 1 → 2 → 3 → 4 → 0", "have one rank receive first"},
+		{"sends", 5, nil, diagnosis.WaitCycle, 0, "Send", "cycle 0 → 1 → 2 → 3 → 4 → 0",
+			"have one rank receive first"},
 		{"tag", 3, nil, diagnosis.TagMismatch, 1, "Recv", "rank 0 has sent with tag 7, and rank 1 receives with tag 5",
 			"the same tag"},
 		{"order", 3, nil, diagnosis.CallOrder, 1, "", "rank 1 has called Scan, and ranks 0 and 2 have called Allreduce",

@@ -145,7 +145,8 @@ func sampleRank(r *Rank, created time.Time) *rankSample {
 			return
 		}
 		if rec.AssignSeries(counters.Rank) {
-			l.peers = append(l.peers, peerSample{label: strconv.Itoa(counters.Rank), counters: *counters, times: rec.Peer(counters.Rank)})
+			l.peers = append(l.peers, peerSample{label: strconv.Itoa(counters.Rank), counters: *counters,
+				times: rec.Peer(counters.Rank)})
 			return
 		}
 		if other == nil {
@@ -200,7 +201,7 @@ func (l *rankSample) collectState(out chan<- prometheus.Metric) {
 		out <- collectiveFailures.counterAt(l.createdAt, n.Failures, l.rank, name, n.Algorithm)
 	}
 	out <- disagreements.counterAt(l.createdAt, l.rankCounters.Disagreements, l.rank)
-	if offload := l.state.Offload; offload != nil { // the rank has a AddUDP socket
+	if offload := l.state.Offload; offload != nil { // the rank has a UDP socket
 		if n := l.state.SocketDrops; n != nil {
 			out <- socketDrops.counterAt(l.createdAt, *n, l.rank)
 		}

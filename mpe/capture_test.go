@@ -222,7 +222,7 @@ type node string
 
 const (
 	cpu  node = "cpu"  // upstream's CPU library
-	fpga node = "fpga" // the BuildMPE and its wrapper
+	fpga node = "fpga" // the MPE and its wrapper
 )
 
 // recording is a capture and its nodes.

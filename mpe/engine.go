@@ -204,8 +204,8 @@ func (e *Engine) lock() {
 // recentTime is how long the time of an event may be reused for later events.
 const recentTime = time.Millisecond
 
-// canReuseTime reports whether an event that sends nothing may reuse the time of the last event: reading the clock takes
-// a large part of the time of a small message. A tick must be due soon after the last event. The caller holds the
+// canReuseTime reports whether an event that sends nothing may reuse the time of the last event: reading the clock
+// takes a large part of the time of a small message. A tick must be due soon after the last event. The caller holds the
 // lock.
 func (e *Engine) canReuseTime() bool {
 	return e.core.IsQuiet() && e.tickAt.Load() <= int64(e.core.Now()+recentTime) && !e.group.Armed()

@@ -65,7 +65,8 @@ func (f *effects) SendHeader(peer int, header []byte) error {
 }
 
 // Data implements core.Effects. A datagram socket does not push back, so most messages are sent at once.
-func (f *effects) SendData(peer int, id handshake.ID, header, payload []byte) (at handshake.Instant, sent bool, err error) {
+func (f *effects) SendData(peer int, id handshake.ID, header, payload []byte) (at handshake.Instant, sent bool,
+	err error) {
 	engine, o := (*Engine)(f), &f.outlets[peer]
 	if !o.writing && !o.needsWriter(len(payload)) {
 		err = o.handshakes.SendData(peer, header, payload, o.shape)

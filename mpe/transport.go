@@ -112,12 +112,12 @@ type HandshakeTransport interface {
 }
 
 // DatagramTransport is a Transport of datagrams. It forbids the network to fragment packets of the extended
-// profile, which must therefore fit the path PathMTU. If a packet is too long for the first link, SendPackets loses it
+// profile, which must therefore fit the path MTU. If a packet is too long for the first link, SendPackets loses it
 // and all packets after it, and returns an error that matches EMSGSIZE. It also paces messages to some peers.
 type DatagramTransport interface {
 	Transport
 	// LongestDatagram returns the maximum length in bytes of a packet to peer, including the header, that the
-	// system knows for the path: at least the PathMTU of the first link. It is 0 if the system does not know. It
+	// system knows for the path: at least the MTU of the first link. It is 0 if the system does not know. It
 	// may change at any time.
 	LongestDatagram(peer int) int
 	// Paced reports whether SendData paces a message of bytes bytes to peer. Such a SendData may run

@@ -107,7 +107,8 @@ func (x *collectiveCall) detectInPlace(send, recv *Blocks) bool {
 	case send.inPlace:
 		x.devOp.Call.InPlace = true
 	case send.sliceType == nil || recv.sliceType == nil:
-	case sameMemory(send.sliceBytes(), recv.sliceBytes()), send.length+recv.length == 0 && send.counts == nil: // empty slices have no address
+	case sameMemory(send.sliceBytes(), recv.sliceBytes()), send.length+recv.length == 0 &&
+		send.counts == nil: // empty slices have no address
 		if send.counts != nil && !slices.Equal(send.counts, recv.counts) ||
 			send.displs != nil && !slices.Equal(send.displs, recv.displs) {
 			x.recordError(ErrCount, "send and recv are the same memory, with different blocks: in place, what is sent "+

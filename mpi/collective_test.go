@@ -254,8 +254,9 @@ func TestCollectiveErrorTexts(t *testing.T) {
 				"not within it: it has 4"},
 		{Allgatherv(ctx, c, a, a, []int{2, 2}, []int{1, 0}),
 			"mpi: Allgatherv, on rank 0 of world: MPI_ERR_ARG: the blocks of ranks 1 and 0 in recv overlap"},
-		{Barrier(ctx, c, WithAlgorithm("magic")), "mpi: Barrier, on rank 0 of world: MPI_ERR_ARG: Barrier by magic: there is no " +
-			"such algorithm; there are [dissemination toggle shared]"},
+		{Barrier(ctx, c, WithAlgorithm("magic")),
+			"mpi: Barrier, on rank 0 of world: MPI_ERR_ARG: Barrier by magic: there is no " +
+				"such algorithm; there are [dissemination toggle shared]"},
 		{Bcast(ctx, c, a, 0, WithSegment(5)), "mpi: Bcast, on rank 0 of world: MPI_ERR_ARG: a segment of 5 bytes is not " +
 			"a whole number of elements of 4 bytes, one or more"},
 		{Bcast(ctx, c, a, 0, WithAlgorithm("flat"), WithSegment(8)),

@@ -96,7 +96,8 @@ func (x *collectiveCall) setGather(send, recv *Buffer) {
 	}
 	c.Bytes = len(mine)
 	if len(all)/c.Ranks != len(mine) || len(all)%c.Ranks != 0 {
-		x.recordError(ErrCount, "recv has %d elements: %d ranks give %d each", x.elementCount(all), c.Ranks, x.elementCount(mine))
+		x.recordError(ErrCount, "recv has %d elements: %d ranks give %d each", x.elementCount(all), c.Ranks,
+			x.elementCount(mine))
 		return
 	}
 	x.setGatherBuffers(mine, all, c.Rank*len(mine))

@@ -21,7 +21,8 @@ func (x *collectiveCall) setVectors(send, recv []byte) {
 	operation.Call.Bytes = len(send)
 	switch {
 	case len(send) != len(recv):
-		x.recordError(ErrCount, "send has %d elements and recv %d: they must have as many", x.elementCount(send), x.elementCount(recv))
+		x.recordError(ErrCount, "send has %d elements and recv %d: they must have as many", x.elementCount(send),
+			x.elementCount(recv))
 	case sameMemory(send, recv):
 		operation.Call.InPlace = true
 		send = nil

@@ -80,7 +80,8 @@ func equalBlock(all []byte, i, n int) []byte {
 // checkEqualBlocks rejects a buffer that cannot be divided into n blocks of equal length.
 func (x *collectiveCall) checkEqualBlocks(name string, all []byte, n int) {
 	if x.err == nil && (n == 0 && len(all) > 0 || n > 0 && len(all)%(n*x.elem.size) != 0) {
-		x.recordError(ErrCount, "%s has %d elements, which are no blocks of one length for %d ranks", name, x.elementCount(all), n)
+		x.recordError(ErrCount, "%s has %d elements, which are no blocks of one length for %d ranks", name,
+			x.elementCount(all), n)
 	}
 }
 
@@ -267,7 +268,8 @@ func (c *Comm) interAllreduce(name string, send, recv *Buffer, op Op) *round {
 	x.setOperation(op, send, recv)
 	from, to := x.contiguousBytes(send, true, false), x.contiguousBytes(recv, false, true)
 	if x.err == nil && len(from) != len(to) {
-		x.recordError(ErrCount, "send has %d elements and recv %d: they must have as many", x.elementCount(from), x.elementCount(to))
+		x.recordError(ErrCount, "send has %d elements and recv %d: they must have as many", x.elementCount(from),
+			x.elementCount(to))
 	}
 	o.recvReduced(to, 0, 0)
 	if x.err == nil {
@@ -298,7 +300,8 @@ func (c *Comm) interReduceScatter(name string, send, recv *Buffer, counts []int,
 		sum += n
 	}
 	if x.err == nil && (sum != x.elementCount(from) || counts[c.rank]*x.elem.size != len(to)) {
-		x.recordError(ErrCount, "send has %d elements and recv %d, and the counts are %v", x.elementCount(from), x.elementCount(to),
+		x.recordError(ErrCount, "send has %d elements and recv %d, and the counts are %v", x.elementCount(from),
+			x.elementCount(to),
 			counts)
 	}
 	return x.recvAllVectors(o, from, to, skip)
@@ -309,7 +312,8 @@ func (c *Comm) interReduceScatterBlock(name string, send, recv *Buffer, op Op) *
 	x.setOperation(op, send, recv)
 	from, to := x.contiguousBytes(send, true, false), x.contiguousBytes(recv, false, true)
 	if x.err == nil && len(from) != len(to)*c.Size() {
-		x.recordError(ErrCount, "send has %d elements: %d ranks get %d each", x.elementCount(from), c.Size(), x.elementCount(to))
+		x.recordError(ErrCount, "send has %d elements: %d ranks get %d each", x.elementCount(from), c.Size(),
+			x.elementCount(to))
 	}
 	skip := 0
 	if x.err == nil {

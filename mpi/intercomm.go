@@ -127,7 +127,8 @@ func (x *intercommSetup) setRemoteLeader(peer *Comm, remoteLeader, tag int) erro
 	case tag < 0 || tag > MaxCreateTag:
 		return k.failf(ErrTag, "the tag is %d: it is 0 to %d", tag, MaxCreateTag)
 	}
-	x.peerComm, x.remoteLeader, x.peerTag = peer.number|internalFlag, int(peer.members[remoteLeader].worldRank), tagCreate|tag
+	x.peerComm, x.remoteLeader, x.peerTag = peer.number|internalFlag, int(peer.members[remoteLeader].worldRank),
+		tagCreate|tag
 	return nil
 }
 

@@ -58,7 +58,8 @@ func TestNumbersAlone(t *testing.T) {
 		}
 	}
 	last := numbers{uniqueProposals: (noNumber - 7 - firstUnique) / 4}
-	if got := last.proposeUnique(0, 1); got != noNumber-7 || got|channelDataOffset >= math.MaxUint32-2 { // below the devices'
+	// below the devices'
+	if got := last.proposeUnique(0, 1); got != noNumber-7 || got|channelDataOffset >= math.MaxUint32-2 {
 		t.Errorf("the last number is %d", got)
 	}
 	if got := last.proposeUnique(0, 1); got != noNumber {

@@ -17,8 +17,8 @@ type Option struct {
 // name is unknown, the error lists the valid names for the collective.
 func WithAlgorithm(algorithm string) Option { return Option{algorithm: algorithm} }
 
-// WithSegment sets the length of a message, in bytes, for algorithms that divide long vectors. It must be a multiple of the
-// element size.
+// WithSegment sets the length of a message, in bytes, for algorithms that divide long vectors. It must be a multiple of
+// the element size.
 func WithSegment(bytes int) Option { return Option{segment: bytes, segmented: true} }
 
 // applyOptions applies the options of a call. The last option of each kind wins.

@@ -86,7 +86,8 @@ func (c *Comm) partitioned(k call, buffer *Buffer, partitions int) (*Partitioned
 		return p.orRelease(k.failf(ErrComm,
 			"the wire to rank %d carries no communicators, which partitioned communication needs", k.peer))
 	}
-	o = mpe.Operation{Kind: k.kind, Peer: int(world), Tag: k.tag, Comm: c.number | channelNumOffset, Buf: p.channelBytes[:]}
+	o = mpe.Operation{Kind: k.kind, Peer: int(world), Tag: k.tag, Comm: c.number | channelNumOffset,
+		Buf: p.channelBytes[:]}
 	if k.isSend() {
 		p.channel = 1 + int((c.channelCount.Add(1)-1)%math.MaxInt32)
 		binary.LittleEndian.PutUint32(p.channelBytes[:], uint32(p.channel))

@@ -67,7 +67,8 @@ func (c *Comm) allreduceCall(name string, send, recv *Buffer, op Op, opts []Opti
 	if c.IsInter() {
 		return c.interAllreduce(name, send, recv, op)
 	}
-	return c.newCollective(name, coll.Allreduce, elementOf(send.datatype, recv.datatype), opts).setReduction(send, recv, op)
+	return c.newCollective(name, coll.Allreduce, elementOf(send.datatype, recv.datatype), opts).setReduction(send, recv,
+		op)
 }
 
 // combine sets the buffers of a reduction on a rank that receives a result.

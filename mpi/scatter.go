@@ -97,7 +97,8 @@ func (x *collectiveCall) setScatter(send, recv *Buffer, root int) {
 	}
 	c.Bytes = len(mine)
 	if len(all)/c.Ranks != len(mine) || len(all)%c.Ranks != 0 {
-		x.recordError(ErrCount, "send has %d elements: %d ranks get %d each", x.elementCount(all), c.Ranks, x.elementCount(mine))
+		x.recordError(ErrCount, "send has %d elements: %d ranks get %d each", x.elementCount(all), c.Ranks,
+			x.elementCount(mine))
 		return
 	}
 	x.setScatterBuffers(mine, all, root*len(mine))
@@ -119,7 +120,8 @@ func (x *collectiveCall) setScatterv(send *Blocks, recv *Buffer, root int) {
 	}
 	c.Bytes = len(mine)
 	if layout.Sizes[root] != len(mine) {
-		x.recordError(ErrCount, "recv has %d elements, and send %d for this rank", x.elementCount(mine), layout.Sizes[root]/x.elem.size)
+		x.recordError(ErrCount, "recv has %d elements, and send %d for this rank", x.elementCount(mine),
+			layout.Sizes[root]/x.elem.size)
 		return
 	}
 	x.setScatterBuffers(mine, all, layout.Offsets[root])

@@ -111,7 +111,8 @@ func Typed[T any](buf []T, count int, t *datatype.Type) Buffer {
 	if !isFixed[T]() {
 		t = nil
 	}
-	return Buffer{base: unsafe.Pointer(unsafe.SliceData(buf)), count: int64(count), datatype: t, length: int64(len(asBytes(buf)))}
+	return Buffer{base: unsafe.Pointer(unsafe.SliceData(buf)), count: int64(count), datatype: t,
+		length: int64(len(asBytes(buf)))}
 }
 
 // bufferOf returns the buffer of a slice.

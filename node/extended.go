@@ -21,7 +21,7 @@ const (
 	minPeerCredit   = 64
 )
 
-// streamWindow is the maximum number of packets in flight over AddTCP, slightly below the transport's queue for a peer.
+// streamWindow is the maximum number of packets in flight over TCP, slightly below the transport's queue for a peer.
 const streamWindow = tcp.DefaultSendQueue/(protocol.ExtHeaderLen+protocol.MaxStreamPayload) - 16
 
 // setExtendedBuiltIn sets the extended profile's values of a built-in link.

@@ -11,8 +11,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// failureRecorder writes records of failures in a rank of a job: the packets and calls that preceded them. A program often
-// ends right after a failure, so the caller of a failed operation gets its error only after the record has been
+// failureRecorder writes records of failures in a rank of a job: the packets and calls that preceded them. A program
+// often ends right after a failure, so the caller of a failed operation gets its error only after the record has been
 // written.
 type failureRecorder struct {
 	rank   *Rank
@@ -28,9 +28,9 @@ type failureRecorder struct {
 // writeTimeout bounds the time that a caller waits for a record, whatever the file system does.
 const writeTimeout = 5 * time.Second
 
-// startRecord starts writing a record, unless other records were written recently. Later failures share it until it has been
-// written, and so do the failures of one event, such as a lost peer and the messages to it. It does not wait, as the
-// engine's lock is held.
+// startRecord starts writing a record, unless other records were written recently. Later failures share it until it has
+// been written, and so do the failures of one event, such as a lost peer and the messages to it. It does not wait, as
+// the engine's lock is held.
 func (f *failureRecorder) startRecord(peer int, operation string, err error) {
 	if peer >= 0 {
 		operation += fmt.Sprintf(" rank %d", peer)

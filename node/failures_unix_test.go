@@ -41,7 +41,7 @@ func (l *lines) String() string {
 	return l.text.String()
 }
 
-// jobPair returns two ranks of a job over AddUDP, and rank 0's messages about its records. more is YAML.
+// jobPair returns two ranks of a job over UDP, and rank 0's messages about its records. more is YAML.
 func jobPair(t *testing.T, profile, more string) (devices []device, said *lines) {
 	t.Helper()
 	addrs, err := freeAddresses(2)

@@ -7,7 +7,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// maxExtDatagram is the default maximum size in bytes of a datagram of the extended profile over AddUDP. The size that
+// maxExtDatagram is the default maximum size in bytes of a datagram of the extended profile over UDP. The size that
 // the path carries is discovered.
 const maxExtDatagram = 65504
 
@@ -23,8 +23,8 @@ var localTransport = func() config.Transport {
 // copy if they are not cached, or by rendezvous.
 const sharedEagerLimit = 16 << 10
 
-// sameHost reports whether two ranks are on one host: they have the same RunIP address, or both have loopback addresses.
-// It depends only on the configuration, so that both ranks get the same answer.
+// sameHost reports whether two ranks are on one host: they have the same IP address, or both have loopback
+// addresses. It depends only on the configuration, so that both ranks get the same answer.
 func sameHost(a, b *config.Rank) bool {
 	x, y := a.Address.Addr().Unmap(), b.Address.Addr().Unmap()
 	return x == y || x.IsLoopback() && y.IsLoopback()
@@ -57,8 +57,8 @@ func (l *Link) setHostDefaults() {
 	}
 }
 
-// busyRanks returns the number of ranks on a rank's host that may need a core at the same time, including programs attached
-// to ranks of this process.
+// busyRanks returns the number of ranks on a rank's host that may need a core at the same time, including programs
+// attached to ranks of this process.
 func busyRanks(cfg *config.Config, self *config.Rank, attached bool) int {
 	n := 0
 	for i := range cfg.Ranks {
@@ -74,7 +74,7 @@ func busyRanks(cfg *config.Config, self *config.Rank, attached bool) int {
 	return n
 }
 
-// windowBytes returns the maximum number of bytes in flight to a peer over AddUDP, such that they fit into its receive
+// windowBytes returns the maximum number of bytes in flight to a peer over UDP, such that they fit into its receive
 // buffer. It assumes that the peer's buffer has the size granted to this rank. The kernel needs half of it.
 func windowBytes(granted int) int { return min(granted/2, maxWindowBytes) }
 

@@ -23,7 +23,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/bindfault"
 )
 
-// EnvAddress is an environment variable with the RunIP address of this host's ranks of a job, or with a prefix that
+// EnvAddress is an environment variable with the IP address of this host's ranks of a job, or with a prefix that
 // contains it, such as 10.1.0.0/16. The default is the source address of packets to other networks, or a loopback
 // address if there is no route.
 const EnvAddress = "ZRLMPI_ADDRESS"
@@ -160,8 +160,8 @@ func joinConfigured(ctx context.Context, x Exchange, path string) (mpe.Device, e
 	return newJobDevice(d, x, nil, ranks), nil
 }
 
-// withExtendedLinks returns the ranks of a configuration, with the extended profile for links among the ranks of the job,
-// unless a profile is configured.
+// withExtendedLinks returns the ranks of a configuration, with the extended profile for links among the ranks of the
+// job, unless a profile is configured.
 func withExtendedLinks(cfg *config.Config, job []int) []config.Rank {
 	if cfg.Defaults.Profile != nil {
 		return cfg.Ranks
@@ -294,7 +294,8 @@ func exchangeLocations(ctx context.Context, x Exchange, own location) ([]locatio
 	return places, nil
 }
 
-// sharedProcessors returns the number of processors that the processes on the host of p may use together, or 0 if unknown.
+// sharedProcessors returns the number of processors that the processes on the host of p may use together, or 0 if
+// unknown.
 func (p location) sharedProcessors(places []location) (int, error) {
 	var lists []string
 	for _, q := range places {

@@ -138,7 +138,8 @@ func TestBound(t *testing.T) {
 		t.Fatal(err)
 	}
 	path := filepath.Join(t.TempDir(), "job.yaml")
-	text := fmt.Sprintf("ranks:\n  - {rank: 0, address: \"%v\", run: host}\n  - {rank: 1, address: \"%v\", run: host}\n", addrs[0], addrs[1])
+	text := fmt.Sprintf("ranks:\n  - {rank: 0, address: \"%v\", run: host}\n  - {rank: 1, address: \"%v\", run: host}\n",
+		addrs[0], addrs[1])
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

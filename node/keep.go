@@ -86,7 +86,7 @@ func (r *Rank) stateError(err error) error {
 }
 
 // sessionlessPeers returns the peers of a host rank that do not notice that a new process has replaced this rank's
-// process: peers with the cloudfpga or v0.9 profile over AddUDP.
+// process: peers with the cloudfpga or v0.9 profile over UDP.
 func (r *Rank) sessionlessPeers() (ranks []int) {
 	if r.Self.Run != config.RunHost {
 		return nil

@@ -14,14 +14,14 @@ import (
 const (
 	// warnAfter is long for a handshake, but short for an operator.
 	warnAfter = 10 * time.Second
-	// fpgaPause is the pause that upstream's CPU library intends for the DRAM of an FPGA. Its real pause is about 130 µs on
-	// common kernels, so its receivers have never met faster senders. They get a longer pause, in which a busy host can
+	// fpgaPause is the pause that upstream's CPU library intends for the DRAM of an FPGA. Its real pause is about 130 µs
+	// on common kernels, so its receivers have never met faster senders. They get a longer pause, in which a busy host can
 	// read their sockets.
 	fpgaPause      = 1100 * time.Nanosecond
 	cpuPause       = 10 * time.Microsecond
 	pauseOverWords = 65536
-	// maxMessageWords is the largest message accepted or sent, in words: 256 MiB. The extended profile is limited only by its
-	// header, to 4 GiB − 1: its messages take no memory before a receive matches.
+	// maxMessageWords is the largest message accepted or sent, in words: 256 MiB. The extended profile is limited only by
+	// its header, to 4 GiB − 1: its messages take no memory before a receive matches.
 	maxMessageWords = 1 << 26
 )
 
@@ -64,8 +64,9 @@ func NewLink(cfg *config.Config, local, remote *config.Rank) (Link, error) {
 		return l, nil
 	}
 	l.Handshake = handshake.Config{
-		Profile: l.Profile, Peer: rules, MaxWords: MessageLimit(cfg), PeerWords: remote.MaxKernelWords(), SameHost: l.sameHost,
-		Shape: protocol.CPUShape(), Timing: timing(l.Link, local, rules),
+		Profile: l.Profile, Peer: rules, MaxWords: MessageLimit(cfg), PeerWords: remote.MaxKernelWords(),
+		SameHost: l.sameHost,
+		Shape:    protocol.CPUShape(), Timing: timing(l.Link, local, rules),
 	}
 	if l.OnPartial == config.PartialRetransmit {
 		l.Handshake.OnPartial = handshake.RetransmitPartial
@@ -131,8 +132,8 @@ func timing(l config.Link, local *config.Rank, rules handshake.PeerRules) handsh
 	return t
 }
 
-// scaleDeadlines multiplies the times after which a wait fails or is logged, for a role in simulation: while it computes,
-// nothing can be sent to it.
+// scaleDeadlines multiplies the times after which a wait fails or is logged, for a role in simulation: while it
+// computes, nothing can be sent to it.
 func (l *Link) scaleDeadlines(local, remote *config.Rank) {
 	for _, r := range []*config.Rank{local, remote} {
 		l.WarnAfter *= timeScale(r)
@@ -144,7 +145,7 @@ func timeScale(r *config.Rank) time.Duration {
 	return time.Duration(max(1, r.Kernel.Simulation.TimeScale))
 }
 
-// scaleTiming multiplies the timeouts towards a rank whose BuildMPE is simulated as well and counts cycles: a
+// scaleTiming multiplies the timeouts towards a rank whose MPE is simulated as well and counts cycles: a
 // retransmission before a slow simulation has answered can make the role fail. stretch has multiplied ClearDeadline
 // already.
 func scaleTiming(t *handshake.Timing, scale time.Duration) {
@@ -154,8 +155,8 @@ func scaleTiming(t *handshake.Timing, scale time.Duration) {
 	t.AckDeadline, t.DataDeadline, t.FragmentGap = t.AckDeadline*scale, t.DataDeadline*scale, t.FragmentGap*scale
 }
 
-// applyShared takes the options that must be equal on both ranks from the local rank's entry if the other rank's entry does
-// not set them. So one file serves the daemons of both.
+// applyShared takes the options that must be equal on both ranks from the local rank's entry if the other rank's entry
+// does not set them. So one file serves the daemons of both.
 func (l *Link) applyShared(local, remote *config.Rank) error {
 	own, other := local.Link, remote.Link
 	if own == nil {

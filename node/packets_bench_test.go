@@ -11,8 +11,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/node/recorder"
 )
 
-// BenchmarkRecorder measures the median round trip of 4 bytes over AddUDP, with and without a recorder of default size for
-// the packets of both ranks. The pairs run one after another: alternating pairs would wait in different ways, which
+// BenchmarkRecorder measures the median round trip of 4 bytes over UDP, with and without a recorder of default size
+// for the packets of both ranks. The pairs run one after another: alternating pairs would wait in different ways, which
 // would cost more than the recorder.
 func BenchmarkRecorder(b *testing.B) {
 	for _, profile := range []string{"cloudfpga", "extended"} {
@@ -51,7 +51,7 @@ func benchmarkPing(b *testing.B, near *mpe.Engine) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// BenchmarkKept measures the median round trip of 4 bytes over AddUDP, with and without a file in which both ranks keep
+// BenchmarkKept measures the median round trip of 4 bytes over UDP, with and without a file in which both ranks keep
 // their state.
 func BenchmarkKept(b *testing.B) {
 	for _, name := range []string{"off", "on"} {
@@ -80,8 +80,8 @@ func echo(ctx context.Context, e *mpe.Engine) {
 	}
 }
 
-// recordedPair returns the engines of two ranks that are connected over AddUDP until the end of the benchmark. If state is
-// a directory, they keep their state in it.
+// recordedPair returns the engines of two ranks that are connected over UDP until the end of the benchmark. If state
+// is a directory, they keep their state in it.
 func recordedPair(b *testing.B, profile string, recorded bool, state string) (near, far *mpe.Engine) {
 	b.Helper()
 	addrs, err := freeAddresses(2)

@@ -130,7 +130,7 @@ func RankMap(cfg *config.Config) (*rankmap.Map, error) {
 	return rankmap.New(entries)
 }
 
-// usesTransport reports whether a link of the rank uses the given transport. A rank without peers uses AddUDP.
+// usesTransport reports whether a link of the rank uses the given transport. A rank without peers uses UDP.
 func (r *Rank) usesTransport(t config.Transport) bool {
 	if len(r.Links()) == 1 {
 		return t == config.TransportUDP
@@ -206,8 +206,8 @@ func (r *Rank) Start(observer mpe.Observer) error {
 	return nil
 }
 
-// AwaitEventEnd waits until the engine handles no event: all failures of one event, such as messages to a lost peer, share
-// a record.
+// AwaitEventEnd waits until the engine handles no event: all failures of one event, such as messages to a lost peer,
+// share a record.
 func (r *Rank) AwaitEventEnd() {
 	<-r.engineReady
 	r.Engine.Depths() // takes the engine's lock
@@ -291,7 +291,8 @@ func open(cfg *config.Config, rank int, observer mpe.Observer, process *jobProce
 		return device{}, err
 	}
 	if process != nil {
-		if r.boundSocket, r.processors, r.Directory = process.socket, process.processors, process.directory; r.Directory == "" &&
+		if r.boundSocket, r.processors, r.Directory = process.socket, process.processors,
+			process.directory; r.Directory == "" &&
 			r.usesTransport(config.TransportSHM) {
 			return device{}, &shm.ListenError{Rank: rank, Addr: r.Self.Address.AddrPort, Err: process.directoryErr}
 		}

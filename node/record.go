@@ -15,8 +15,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/node/recorder"
 )
 
-// RecordPhases makes the recorder of the phases of the rank's messages, which the rank's reports include. The caller passes
-// it on to the observer of Start. limit is the maximum number of peers with separate series.
+// RecordPhases makes the recorder of the phases of the rank's messages, which the rank's reports include. The caller
+// passes it on to the observer of Start. limit is the maximum number of peers with separate series.
 func (r *Rank) RecordPhases(limit int) *phases.Recorder {
 	peers := make([]phases.Peer, len(r.Links()))
 	for _, remote := range r.Config.Ranks {
@@ -52,7 +52,8 @@ func RecordPackets(cfg *config.Record, ranks []*Rank) *recorder.Recorder {
 
 // recordsPackets reports whether the flight recorder of the given configuration records packets of the rank.
 func (r *Rank) recordsPackets(cfg *config.Record) bool {
-	return len(r.Links()) > 1 && (cfg.SharedMemory || r.usesTransport(config.TransportUDP) || r.usesTransport(config.TransportTCP))
+	return len(r.Links()) > 1 && (cfg.SharedMemory || r.usesTransport(config.TransportUDP) ||
+		r.usesTransport(config.TransportTCP))
 }
 
 // addresses returns a function for the addresses and protocol of the rank's packets.

@@ -28,8 +28,8 @@ type Report struct {
 	Cluster []state.Member `json:"cluster"`
 	// Operations is the number of pending operations.
 	Operations int `json:"operations"`
-	// RankCounters and Peers are counters, and Times holds the phases of messages if they are recorded. They are set in metrics
-	// reports only.
+	// RankCounters and Peers are counters, and Times holds the phases of messages if they are recorded. They are set in
+	// metrics reports only.
 	RankCounters state.RankCounters   `json:"counters,omitzero"`
 	Peers        []state.PeerCounters `json:"peer_counters,omitempty"`
 	Times        phases.Times         `json:"times,omitzero"`

@@ -74,7 +74,7 @@ func (r *Rank) Bind(m *rankmap.Map) (err error) {
 	return err
 }
 
-// CheckTLS checks the TLSMismatch files of the rank if one of its links needs them. The rank need not be bound.
+// CheckTLS checks the TLS files of the rank if one of its links needs them. The rank need not be bound.
 func (r *Rank) CheckTLS() error {
 	if !r.usesTransport(config.TransportTCP) {
 		return nil
@@ -86,7 +86,7 @@ func (r *Rank) CheckTLS() error {
 	return credentials.Check(r.Self.Address.Addr())
 }
 
-// loadTLS loads the TLSMismatch files for AddTCP connections. It returns nil if TLSMismatch is not configured.
+// loadTLS loads the TLS files for TCP connections. It returns nil if TLS is not configured.
 func loadTLS(cfg *config.Config) (*tcp.TLS, error) {
 	t := cfg.TLS
 	if t == nil {

@@ -51,7 +51,8 @@ func (u *silenceWatcher) check() {
 		case neverReceived(counters) && counters.OldestRecv.Waits && counters.OldestRecv.Elapsed >= 2*u.threshold:
 			receives[counters.Rank] = counters.OldestRecv.Elapsed
 		}
-		ask[counters.Rank] = silent && since >= u.threshold || counters.OldestRecv.Waits && counters.OldestRecv.Elapsed >= u.threshold
+		ask[counters.Rank] = silent && since >= u.threshold || counters.OldestRecv.Waits &&
+			counters.OldestRecv.Elapsed >= u.threshold
 	})
 	for rank, asked := range ask {
 		if asked && u.finalized != nil && u.finalized(rank) {
@@ -78,8 +79,8 @@ func (u *silenceWatcher) check() {
 	}
 }
 
-// unansweredWait reports whether a message is waiting for a peer from which nothing has ever arrived, and for how long it
-// has waited.
+// unansweredWait reports whether a message is waiting for a peer from which nothing has ever arrived, and for how long
+// it has waited.
 func unansweredWait(c *state.PeerCounters) (since time.Duration, silent bool) {
 	if !neverReceived(c) {
 		return 0, false

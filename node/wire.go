@@ -31,7 +31,7 @@ func (w Wire) Record(peer int, sent bool, datagram []byte) {
 	}
 }
 
-// Addresses returns the address and AddUDP port of each rank, from the configuration that the rank was planned from.
+// Addresses returns the address and UDP port of each rank, from the configuration that the rank was planned from.
 func (w Wire) Addresses() []netip.AddrPort {
 	addresses := make([]netip.AddrPort, len(w.rank.Config.Ranks))
 	for i := range w.rank.Config.Ranks {

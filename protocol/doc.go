@@ -1,5 +1,5 @@
 // Package protocol implements the wire format of ZRLMPI: the 32-byte header framed by 0x96, the packet types and calls,
-// the fragmentation of a DATA message into datagrams, and the framing of the same packets on a AddTCP stream. It also
+// the fragmentation of a DATA message into datagrams, and the framing of the same packets on a TCP stream. It also
 // implements the 80-byte header of the extended profile and its checksum.
 //
 // It encodes, decodes and measures packets. It must never keep state between packets, read a clock, use a socket, or

@@ -15,7 +15,7 @@ const (
 	ExtHeaderLen = 80
 	// ExtVersion is the value of byte 18 in every packet.
 	ExtVersion = 0xE2
-	// MaxUDPDatagram is the maximum length of a AddUDP datagram over IPv4, in bytes (E1).
+	// MaxUDPDatagram is the maximum length of a UDP datagram over IPv4, in bytes (E1).
 	MaxUDPDatagram = 65507
 	// MaxStreamPayload is the maximum length of a packet's payload on a stream, in bytes (E1).
 	MaxStreamPayload = 32768

@@ -42,7 +42,8 @@ func PutExtended(b []byte, hdr *ExtHeader, payload ...[]byte) {
 	// Write two fields at a time, because the CRC instruction reads them in this size.
 	putUint32Pair(header[0:], markWord, hdr.Dst)
 	putUint32Pair(header[offSrc:], hdr.Src, hdr.Size())
-	putUint32Pair(header[offCall:], uint32(hdr.Call)|uint32(hdr.Type)<<8|ExtVersion<<16|uint32(hdr.Flags&extFlagsAll|extFlagAlways)<<24, uint32(length))
+	putUint32Pair(header[offCall:],
+		uint32(hdr.Call)|uint32(hdr.Type)<<8|ExtVersion<<16|uint32(hdr.Flags&extFlagsAll|extFlagAlways)<<24, uint32(length))
 	binary.LittleEndian.PutUint32(header[offEnd:], markWord)
 	binary.LittleEndian.PutUint64(header[offSession:], uint64(hdr.Session))
 	binary.LittleEndian.PutUint64(header[offPeerSession:], uint64(hdr.PeerSession))

@@ -9,8 +9,8 @@ type Shape struct {
 	// words is then sent with one line of padding.
 	PadLines bool
 	// LongTail lets the last datagram exceed MaxDatagram by one line, if this avoids a further datagram of a single
-	// line and the message ends in the second half of a 16-byte word. The BuildMPE's output queue does this if the number of
-	// words modulo 708 is 347 or 348, and then sends a datagram of 1424 bytes.
+	// line and the message ends in the second half of a 16-byte word. The MPE's output queue does this if the number
+	// of words modulo 708 is 347 or 348, and then sends a datagram of 1424 bytes.
 	LongTail bool
 }
 
@@ -22,8 +22,8 @@ const LineLen = 8
 // requires.
 func CPUShape() Shape { return Shape{MaxDatagram: MaxDatagram} }
 
-// FPGAShape returns the Shape of the deployed BuildMPE. longTail is false for a shell that splits a datagram of 1424 bytes
-// into one of 1416 and one of 8.
+// FPGAShape returns the Shape of the deployed MPE. longTail is false for a shell that splits a datagram of 1424
+// bytes into one of 1416 and one of 8.
 func FPGAShape(longTail bool) Shape {
 	return Shape{MaxDatagram: MaxDatagram, PadLines: true, LongTail: longTail}
 }
@@ -41,9 +41,9 @@ func (s Shape) PayloadBytes(words uint32) int64 {
 	return n
 }
 
-// PayloadAt returns the number of payload bytes in the datagram that starts at payload offset off. total is the result of
-// PayloadBytes. Next returns 0 if off is past the last datagram, and also for the only datagram of an empty message, at
-// offset 0.
+// PayloadAt returns the number of payload bytes in the datagram that starts at payload offset off. total is the result
+// of PayloadBytes. Next returns 0 if off is past the last datagram, and also for the only datagram of an empty message,
+// at offset 0.
 func (s Shape) PayloadAt(off, total int64) int64 {
 	room := int64(s.MaxDatagram)
 	if off == 0 {
@@ -53,7 +53,7 @@ func (s Shape) PayloadAt(off, total int64) int64 {
 	if left <= room {
 		return max(left, 0)
 	}
-	// The BuildMPE's queue moves 16 bytes at a time, and a datagram ends in the middle of them. The queue does not split a
+	// The MPE's queue moves 16 bytes at a time, and a datagram ends in the middle of them. The queue does not split a
 	// message whose last 16-byte word straddles this boundary.
 	if s.LongTail && left == room+LineLen && (total+HeaderLen)%(2*LineLen) == 0 {
 		return left

@@ -2,9 +2,9 @@ package protocol
 
 import "fmt"
 
-// On a AddTCP stream, a packet consists of its header and, if it is DATA, size × 4 bytes of payload. There is no padding.
-// Other packets have no payload, whatever their size field is. The protocol page covers only AddUDP, and upstream does not
-// support AddTCP, so only zrlmpid uses this framing.
+// On a TCP stream, a packet consists of its header and, if it is DATA, size × 4 bytes of payload. There is no
+// padding. Other packets have no payload, whatever their size field is. The protocol page covers only UDP, and
+// upstream does not support TCP, so only zrlmpid uses this framing.
 
 // StreamPayload returns the number of payload bytes that follow h on a stream.
 func (h Header) StreamPayload() int64 {

@@ -95,8 +95,8 @@ func (f *FrameReader) consume(n int) {
 	f.offset += int64(n)
 }
 
-// endError converts an error from the underlying reader to an error for the caller of Next. have is the number of bytes of
-// a header that were read before the error.
+// endError converts an error from the underlying reader to an error for the caller of Next. have is the number of bytes
+// of a header that were read before the error.
 func (f *FrameReader) endError(err error, have int) error {
 	switch {
 	case !errors.Is(err, io.EOF):

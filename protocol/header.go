@@ -11,7 +11,7 @@ const (
 	Mark = 0x96
 	// HeaderLen is the length of a header in bytes. Handshake packets consist of a header alone.
 	HeaderLen = 32
-	// Port is the port of every rank, for AddUDP and for zrlmpid's AddTCP.
+	// Port is the port of every rank, for UDP and for zrlmpid's TCP.
 	Port = 2718
 	// WordLen is the length of a word in bytes. Sizes on the wire are in words.
 	WordLen = 4

@@ -20,7 +20,7 @@ const (
 	// datagrams are detected.
 	slotLen = 2048
 	// maxRxPacket is the maximum length of a datagram from a peer, in bytes. It includes a line by which the last
-	// datagram of a message from an BuildMPE may exceed the others.
+	// datagram of a message from an MPE may exceed the others.
 	maxRxPacket = protocol.MaxDatagram + protocol.LineLen
 	// sendBatch is the maximum number of datagrams sent per system call.
 	sendBatch = 64
@@ -40,7 +40,7 @@ type Config struct {
 	// ReceiveBuffer is the requested size of the receive buffer, in bytes. 0 means DefaultReceiveBuffer. The kernel may
 	// grant less: see Conn.ReceiveBuffer.
 	ReceiveBuffer int
-	// NoOffload disables AddUDP segmentation and receive offload, so that each datagram passes through the kernel on its
+	// NoOffload disables UDP segmentation and receive offload, so that each datagram passes through the kernel on its
 	// own. EnvOffload can set it as well.
 	NoOffload bool
 	// Large reports whether datagrams of up to MaxDatagram bytes are accepted from a peer and may be sent to it. For
@@ -55,7 +55,8 @@ type Config struct {
 }
 
 // Pacing determines how the datagrams of long messages are spaced, so that an FPGA can keep up. An FPGA needs about 1.1
-// µs per datagram, and up to 2.3 µs with DRAM. If it drops a datagram, the message is corrupt and is not retransmitted.
+// µs per datagram, and up to 2.3 µs with DRAM. If it drops a datagram, the message is corrupt and is not
+// retransmitted.
 type Pacing struct {
 	// PerDatagram is the average interval between two datagrams, of which up to 128 may be sent back to back. 0
 	// disables pacing.

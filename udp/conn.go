@@ -14,7 +14,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/rankmap"
 )
 
-// Conn is the AddUDP socket of one rank. It implements mpe.PollTransport.
+// Conn is the UDP socket of one rank. It implements mpe.PollTransport.
 type Conn struct {
 	cfg       Config
 	localAddr netip.AddrPort
@@ -48,8 +48,8 @@ var (
 	_ mpe.DatagramTransport = (*Conn)(nil)
 )
 
-// Listen opens a Conn, which is bound to the rank's own RunIP address and port in the rank map. It returns a *ListenError
-// if that address is not available.
+// Listen opens a Conn, which is bound to the rank's own IP address and port in the rank map. It returns a
+// *ListenError if that address is not available.
 func Listen(cfg Config) (*Conn, error) {
 	if cfg.Impair != nil {
 		return listen(cfg, newImpairedSocket)
@@ -123,12 +123,12 @@ func (c *Conn) LocalAddr() netip.AddrPort { return c.localAddr }
 // Reliable returns false: datagrams may be lost, duplicated or reordered.
 func (c *Conn) Reliable() bool { return false }
 
-// Discovers reports whether path PathMTU discovery is possible, because packets of the extended profile are fragmented only
-// if Packet.Fragment allows it.
+// Discovers reports whether path MTU discovery is possible, because packets of the extended profile are fragmented
+// only if Packet.Fragment allows it.
 func (c *Conn) Discovers() bool { return c.caps.supportsModes }
 
 // LongestDatagram returns the maximum length of a datagram to a peer, in bytes, or 0 if unknown. It is derived from the
-// PathMTU of the interface, or from a smaller PathMTU that a router has reported.
+// MTU of the interface, or from a smaller MTU that a router has reported.
 func (c *Conn) LongestDatagram(peer int) int {
 	if !c.cfg.Map.Has(peer) {
 		return 0

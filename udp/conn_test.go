@@ -112,8 +112,8 @@ func TestLongDatagramsAreNamed(t *testing.T) {
 	})
 }
 
-// TestSourcePort checks upstream's rule that the RunIP address of a datagram determines its rank. The port matters only if
-// several ranks share an RunIP address.
+// TestSourcePort checks upstream's rule that the IP address of a datagram determines its rank. The port matters only
+// if several ranks share an IP address.
 func TestSourcePort(t *testing.T) {
 	alone, shared := transporttest.FreeAddr(t), transporttest.FreeAddr(t)
 	own := transporttest.FreeAddr(t)
@@ -148,7 +148,7 @@ func TestIPv6(t *testing.T) {
 	}
 	probe.Close()
 	eachSocket(t, func(t *testing.T, open func(Config) (*Conn, error)) {
-		// The RunIP address is shared, so the port distinguishes the two ranks.
+		// The IP address is shared, so the port distinguishes the two ranks.
 		m := transporttest.MapOf(t,
 			netip.AddrPortFrom(netip.IPv6Loopback(), transporttest.FreeAddr(t).Port()),
 			netip.AddrPortFrom(netip.IPv6Loopback(), transporttest.FreeAddr(t).Port()))

@@ -1,5 +1,5 @@
-// Package udp carries the packets of one rank over AddUDP, as deployed nodes do. Its socket is bound to the rank's own RunIP
-// address and port. It fragments a DATA message into datagrams, of which only the first has a header.
+// Package udp carries the packets of one rank over UDP, as deployed nodes do. Its socket is bound to the rank's own
+// IP address and port. It fragments a DATA message into datagrams, of which only the first has a header.
 //
 // The package fragments, pads, paces and sends messages, and reports from which rank a datagram came. It must never
 // interpret a received datagram: only the engine knows the state of the pair, which is needed to distinguish a header
@@ -10,7 +10,7 @@
 // datagram. Below them, socket.go defines the interface to the operating system, and its capabilities. plain.go
 // implements it on any system. mmsg_linux.go and mmsg_recv_linux.go move many datagrams per system call;
 // offload_linux.go makes the kernel segment long pieces into datagrams and coalesce received ones. mode_linux.go
-// controls fragmentation by RunIP and asks the kernel for the path PathMTU. direct_linux.go receives payload into its final
-// buffer. offload.go reports which offload features are in use, and disables them on request. impair.go is a socket
-// that injects faults, for tests.
+// controls fragmentation by IP and asks the kernel for the path MTU. direct_linux.go receives payload into its
+// final buffer. offload.go reports which offload features are in use, and disables them on request. impair.go is a
+// socket that injects faults, for tests.
 package udp

@@ -121,8 +121,8 @@ func (s *impairedSocket) read() {
 	}
 }
 
-// handleRead handles a datagram that was read, or an error, and waits until ready has space for more. It returns false when
-// no more can be read.
+// handleRead handles a datagram that was read, or an error, and waits until ready has space for more. It returns false
+// when no more can be read.
 func (s *impairedSocket) handleRead(in incoming, err error) (more bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -147,7 +147,7 @@ func (s *impairedSocket) handleRead(in incoming, err error) (more bool) {
 	return s.err == nil
 }
 
-// peerAt returns the peer with the given address. If there is none, it returns a peer with the same RunIP address and
+// peerAt returns the peer with the given address. If there is none, it returns a peer with the same IP address and
 // another port, or -1.
 func (s *impairedSocket) peerAt(from netip.AddrPort) int {
 	found := -1

@@ -182,8 +182,8 @@ func (s *mmsgSocket) send(out []outgoing, mayWait bool) (int, error) {
 	return sent, err
 }
 
-// isAdjacent reports whether part lies directly after last in memory, as consecutive pieces of a message do. Joining them
-// saves time in the kernel.
+// isAdjacent reports whether part lies directly after last in memory, as consecutive pieces of a message do. Joining
+// them saves time in the kernel.
 func isAdjacent(last *unix.Iovec, part []byte) bool {
 	return uintptr(unsafe.Pointer(last.Base))+uintptr(last.Len) == uintptr(unsafe.Pointer(unsafe.SliceData(part)))
 }
@@ -224,8 +224,8 @@ func (s *mmsgSocket) sendOne(out *outgoing, mayWait bool) (bool, error) {
 	return true, net.ErrClosed
 }
 
-// rawCallLimit is the number of bytes above which sendmmsg is not a raw system call. The kernel copies that many in a few
-// microseconds, and during a raw system call the Go scheduler cannot give this thread's P to another thread.
+// rawCallLimit is the number of bytes above which sendmmsg is not a raw system call. The kernel copies that many in a
+// few microseconds, and during a raw system call the Go scheduler cannot give this thread's P to another thread.
 const rawCallLimit = 1 << 14
 
 // sendmmsg sends the messages in s.out and returns the number of messages sent. bytes is their total length.

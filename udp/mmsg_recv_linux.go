@@ -26,8 +26,8 @@ type mmsgRecv struct {
 	next, off, received int
 	// pollHits is the number of consecutive polls that found a datagram.
 	pollHits int
-	// groEnabled is set while the kernel coalesces datagrams. While it is set, single is the number of consecutive datagrams
-	// that were not coalesced; while it is not, long is the number of long datagrams received close together.
+	// groEnabled is set while the kernel coalesces datagrams. While it is set, single is the number of consecutive
+	// datagrams that were not coalesced; while it is not, long is the number of long datagrams received close together.
 	groEnabled                 bool
 	uncoalesced, longDatagrams int
 }

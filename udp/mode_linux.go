@@ -20,10 +20,11 @@ const (
 	headersIPv6 = 40 + 8
 )
 
-// minMTU is the minimum PathMTU of IPv6, whose routers do not fragment. Every path thus carries fragments of this length.
+// minMTU is the minimum MTU of IPv6, whose routers do not fragment. Every path thus carries fragments of this
+// length.
 const minMTU = 1280
 
-// modeOptions are the socket options that set a sendMode, for one version of RunIP.
+// modeOptions are the socket options that set a sendMode, for one version of IP.
 type modeOptions struct {
 	level, discover, mtu int
 	fragments            bool // mtu can set the length of fragments
@@ -37,8 +38,8 @@ func (s *sockaddr) modeOptions() modeOptions {
 	return modeOptions{unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, unix.IP_MTU, false, headersIPv4}
 }
 
-// discoverValues is the value of the socket option for each mode. With PROBE, the kernel forbids routers to fragment, rejects
-// datagrams that are too long for the interface, and ignores reports about the PathMTU of the rest of the path.
+// discoverValues is the value of the socket option for each mode. With PROBE, the kernel forbids routers to fragment,
+// rejects datagrams that are too long for the interface, and ignores reports about the MTU of the rest of the path.
 var discoverValues = [...]int{sendWhole: unix.IP_PMTUDISC_PROBE, sendFragments: unix.IP_PMTUDISC_DONT}
 
 func (o *modeOptions) set(fd int, mode sendMode, byDefault int) (err error) {
@@ -88,14 +89,14 @@ func (s *mmsgSocket) setMode(mode sendMode) error {
 	return nil
 }
 
-// route is a socket that sends nothing. It is connected to a peer to find the PathMTU of the path. It is opened together
-// with the rank's socket, so that both are in the same network namespace.
+// route is a socket that sends nothing. It is connected to a peer to find the MTU of the path. It is opened
+// together with the rank's socket, so that both are in the same network namespace.
 type route struct {
 	fd      int
 	options *modeOptions
 }
 
-// newRoute returns a route whose socket is bound to the RunIP address of from. On failure, the route has no socket.
+// newRoute returns a route whose socket is bound to the IP address of from. On failure, the route has no socket.
 func newRoute(from sockaddr, options *modeOptions) route {
 	fd, err := unix.Socket(int(binary.NativeEndian.Uint16(from.raw[0:])), unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -129,7 +130,8 @@ func addressSyscall(trap uintptr, fd int, addr *sockaddr) error {
 	return nil
 }
 
-// pathDatagramLen asks the kernel. If the kernel refused segmentation because of the path's PathMTU, the next send tries it again.
+// pathDatagramLen asks the kernel. If the kernel refused segmentation because of the path's MTU, the next send
+// tries it again.
 func (s *mmsgSocket) pathDatagramLen(peer int) int {
 	switch unix.Errno(s.segmentErrnos[peer].Load()) {
 	case unix.EINVAL, unix.EMSGSIZE:

@@ -93,7 +93,7 @@ func TestModes(t *testing.T) {
 	}
 }
 
-// The PathMTU of the loopback interface is 65536.
+// The MTU of the loopback interface is 65536.
 func TestLongestDatagram(t *testing.T) {
 	for ip, want := range map[string]int{"127.0.0.87": MaxDatagram, "::1": 65536 - 48} {
 		near, _ := modePair(t, ip)

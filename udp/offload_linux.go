@@ -64,8 +64,8 @@ func (s *mmsgSocket) refusals() []Refusal {
 	return all
 }
 
-// segmentRun returns the number of datagrams at the beginning of out that can be sent as one piece. They have the same peer
-// and the same length, except that the last one may be shorter.
+// segmentRun returns the number of datagrams at the beginning of out that can be sent as one piece. They have the same
+// peer and the same length, except that the last one may be shorter.
 func (s *mmsgSocket) segmentRun(out []outgoing) int {
 	size := out[0].len()
 	if !s.segments(out[0].peer) || size == 0 || out[0].unsegmented {
@@ -85,7 +85,7 @@ func (s *mmsgSocket) segmentRun(out []outgoing) int {
 }
 
 // segmentRefusal returns the error number if err means that the kernel refuses to segment, because checksum offload is
-// missing, the path PathMTU is too small, or the option is not supported. Otherwise it returns 0.
+// missing, the path MTU is too small, or the option is not supported. Otherwise it returns 0.
 func segmentRefusal(err error) syscall.Errno {
 	switch errno, _ := errors.AsType[syscall.Errno](err); errno {
 	case unix.EIO, unix.EINVAL, unix.EMSGSIZE, unix.EOPNOTSUPP, unix.ENOPROTOOPT:
@@ -102,8 +102,8 @@ func hasSegments(raw syscall.RawConn) bool {
 }
 
 const (
-	// groThreshold is the number of long datagrams received close together at which coalescing is enabled. It is not always
-	// enabled, because it costs an eighth of a microsecond for every datagram, while a short message takes two
+	// groThreshold is the number of long datagrams received close together at which coalescing is enabled. It is not
+	// always enabled, because it costs an eighth of a microsecond for every datagram, while a short message takes two
 	// microseconds in all, and more for a piece that the receiving kernel has to segment again.
 	groThreshold = 2
 	// groMinLen is the minimum length of a long datagram, in bytes.

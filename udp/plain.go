@@ -13,7 +13,7 @@ type plainSocket struct {
 	peers []netip.AddrPort
 	// sendBuf is the buffer in which the parts of a datagram are joined.
 	sendBuf []byte
-	// recvBuf is the receive buffer. It has space for the longest AddUDP datagram, because on some systems receiving a
+	// recvBuf is the receive buffer. It has space for the longest UDP datagram, because on some systems receiving a
 	// datagram that does not fit is an error, which does not include the length.
 	recvBuf []byte
 }

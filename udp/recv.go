@@ -88,7 +88,8 @@ func (c *Conn) Wakeup() int { return c.sock.pollFD() }
 func (c *Conn) Sleep() bool { return c.sock.isDrained() }
 
 func (c *Conn) newRxPacket(in *incoming) mpe.RxPacket {
-	packet := mpe.RxPacket{Kind: mpe.RxDatagram, Peer: c.peerAt(in.from), SourceAddr: in.from, Bytes: in.bytes, Tail: in.rest}
+	packet := mpe.RxPacket{Kind: mpe.RxDatagram, Peer: c.peerAt(in.from), SourceAddr: in.from, Bytes: in.bytes,
+		Tail: in.rest}
 	if in.segmentLen > 0 && in.segmentLen <= c.maxRxLen(packet.Peer) {
 		packet.DatagramLen = in.segmentLen
 		return packet

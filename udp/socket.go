@@ -10,8 +10,8 @@ type socket interface {
 	capabilities() capabilities
 	// refusals returns the peers for which the system has refused to segment. It may be called at any time.
 	refusals() []Refusal
-	// pathDatagramLen returns the maximum length of a datagram to a peer, in bytes, as far as the system knows the path, or 0
-	// if unknown. It is meant for sockets with capabilities.modes.
+	// pathDatagramLen returns the maximum length of a datagram to a peer, in bytes, as far as the system knows the path,
+	// or 0 if unknown. It is meant for sockets with capabilities.modes.
 	pathDatagramLen(peer int) int
 	// drops returns the number of datagrams that the system has dropped because the receive buffer was full, or an
 	// error if the system does not report it. It may be called at any time. The number wraps around.
@@ -73,7 +73,7 @@ type sendMode uint8
 
 const (
 	// sendDefault leaves the treatment to the system, as upstream's library does. Linux fragments datagrams that exceed
-	// the path PathMTU known to it, and forbids routers to fragment.
+	// the path MTU known to it, and forbids routers to fragment.
 	sendDefault sendMode = iota
 	// sendWhole forbids all fragmentation. Datagrams that are too long are lost.
 	sendWhole

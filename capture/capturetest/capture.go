@@ -65,7 +65,8 @@ func ReadFile(path string) (*Capture, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", path, err)
 		}
-		capture.Packets = append(capture.Packets, Packet{Time: info.Timestamp, Data: data, Unrecorded: info.Length - len(data)})
+		capture.Packets = append(capture.Packets, Packet{Time: info.Timestamp, Data: data,
+			Unrecorded: info.Length - len(data)})
 	}
 }
 
@@ -77,7 +78,7 @@ func (c *Capture) Add(t time.Time, frames ...[]byte) *Capture {
 	return c
 }
 
-// AddIP appends RunIP packets in frames of the first interface's link type.
+// AddIP appends IP packets in frames of the first interface's link type.
 func (c *Capture) AddIP(t time.Time, packets ...[]byte) *Capture {
 	for _, ip := range packets {
 		c.Add(t, Frame(c.Interfaces[0].LinkType, ip))
@@ -85,12 +86,12 @@ func (c *Capture) AddIP(t time.Time, packets ...[]byte) *Capture {
 	return c
 }
 
-// AddUDP appends a AddUDP datagram.
+// AddUDP appends a UDP datagram.
 func (c *Capture) AddUDP(t time.Time, src, dst netip.AddrPort, payload []byte) *Capture {
 	return c.AddIP(t, UDP(src, dst, payload))
 }
 
-// AddTCP appends a AddTCP segment.
+// AddTCP appends a TCP segment.
 func (c *Capture) AddTCP(t time.Time, src, dst netip.AddrPort, s Segment) *Capture {
 	return c.AddIP(t, TCP(src, dst, s))
 }

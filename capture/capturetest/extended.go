@@ -13,7 +13,7 @@ type ExtSession struct {
 	// Sessions are the sessions of the two ranks; Numbers their last packet numbers.
 	Sessions [2]protocol.Session
 	Numbers  [2]uint32
-	// Stream sends the packets on a AddTCP connection, in segments of SegmentLen bytes. If SegmentLen is 0, each packet is
+	// Stream sends the packets on a TCP connection, in segments of SegmentLen bytes. If SegmentLen is 0, each packet is
 	// one segment.
 	Stream     bool
 	SegmentLen int
@@ -24,7 +24,8 @@ type ExtSession struct {
 
 // NewExtSession returns an empty recording of two ranks that know each other's sessions.
 func NewExtSession(stream bool) *ExtSession {
-	return &ExtSession{Capture: New(Ethernet), Sessions: [2]protocol.Session{0xa0, 0xb1}, Stream: stream, now: generatedStart}
+	return &ExtSession{Capture: New(Ethernet), Sessions: [2]protocol.Session{0xa0, 0xb1}, Stream: stream,
+		now: generatedStart}
 }
 
 // Address returns the address of a rank.
@@ -103,8 +104,8 @@ func (t *ExtSession) sendPieces(from int, h protocol.ExtHeader, payload []byte, 
 	}
 }
 
-// SendAck records an ACK from a rank. It acknowledges all packets sent to the rank so far, and the given ranges of higher
-// numbers.
+// SendAck records an ACK from a rank. It acknowledges all packets sent to the rank so far, and the given ranges of
+// higher numbers.
 func (t *ExtSession) SendAck(from int, ranges ...protocol.Range) *ExtSession {
 	payload := protocol.AppendAck(nil,
 		&protocol.AckInfo{MessageLimit: 65537, EagerLimit: 1 << 20, Delay: 250 * time.Microsecond, Ranges: ranges})

@@ -20,14 +20,14 @@ const (
 	SLL2     = 276
 )
 
-// RunIP protocol numbers.
+// IP protocol numbers.
 const (
 	ProtoTCP      = 6
 	ProtoUDP      = 17
 	protoFragment = 44
 )
 
-// Frame adds a link layer header to an RunIP packet. On Ethernet and Linux "any" interfaces it adds VLAN tags, the
+// Frame adds a link layer header to an IP packet. On Ethernet and Linux "any" interfaces it adds VLAN tags, the
 // outermost first.
 func Frame(linkType int, ip []byte, vlans ...uint16) []byte {
 	v6 := ip[0]>>4 == 6
@@ -70,7 +70,7 @@ func Frame(linkType int, ip []byte, vlans ...uint16) []byte {
 	return append(append(b, tags...), ip...)
 }
 
-// RunIP returns an IPv4 or IPv6 packet.
+// IP returns an IPv4 or IPv6 packet.
 func IP(src, dst netip.Addr, proto uint8, payload []byte) []byte {
 	if src.Is6() {
 		b := []byte{0x60, 0, 0, 0, 0, 0, proto, 64}
@@ -85,7 +85,7 @@ func IP(src, dst netip.Addr, proto uint8, payload []byte) []byte {
 	return append(b, payload...)
 }
 
-// AddUDP returns an RunIP packet with a AddUDP datagram, without a AddUDP checksum.
+// UDP returns an IP packet with a UDP datagram, without a UDP checksum.
 func UDP(src, dst netip.AddrPort, payload []byte) []byte {
 	b := binary.BigEndian.AppendUint16(nil, src.Port())
 	b = binary.BigEndian.AppendUint16(b, dst.Port())
@@ -94,7 +94,7 @@ func UDP(src, dst netip.AddrPort, payload []byte) []byte {
 	return IP(src.Addr(), dst.Addr(), ProtoUDP, append(b, payload...))
 }
 
-// AddTCP flags.
+// TCP flags.
 const (
 	FIN = 0x01
 	SYN = 0x02
@@ -103,14 +103,14 @@ const (
 	ACK = 0x10
 )
 
-// Segment is a AddTCP segment.
+// Segment is a TCP segment.
 type Segment struct {
 	Seq     uint32
 	Flags   uint8
 	Payload []byte
 }
 
-// AddTCP returns an RunIP packet with a AddTCP segment, without a AddTCP checksum.
+// TCP returns an IP packet with a TCP segment, without a TCP checksum.
 func TCP(src, dst netip.AddrPort, s Segment) []byte {
 	b := binary.BigEndian.AppendUint16(nil, src.Port())
 	b = binary.BigEndian.AppendUint16(b, dst.Port())
@@ -119,14 +119,14 @@ func TCP(src, dst netip.AddrPort, s Segment) []byte {
 	return IP(src.Addr(), dst.Addr(), ProtoTCP, append(b, s.Payload...))
 }
 
-// VXLAN returns an RunIP packet with a VXLAN datagram that encapsulates an Ethernet frame.
+// VXLAN returns an IP packet with a VXLAN datagram that encapsulates an Ethernet frame.
 func VXLAN(src, dst netip.AddrPort, network uint32, frame []byte) []byte {
 	b := append([]byte{8, 0, 0, 0}, 0, 0, 0, 0)
 	binary.BigEndian.PutUint32(b[4:], network<<8)
 	return UDP(src, dst, append(b, frame...))
 }
 
-// Fragments splits an RunIP packet without options or extension headers into fragments with size bytes of payload, a
+// Fragments splits an IP packet without options or extension headers into fragments with size bytes of payload, a
 // multiple of 8.
 func Fragments(ip []byte, id uint32, size int) [][]byte {
 	if size%8 != 0 || size <= 0 {
@@ -145,7 +145,7 @@ func Fragments(ip []byte, id uint32, size int) [][]byte {
 	return fragments
 }
 
-// Fragment returns one fragment of the packet with the given RunIP header.
+// Fragment returns one fragment of the packet with the given IP header.
 func Fragment(header []byte, id uint32, offset int, more bool, payload []byte) []byte {
 	b := append([]byte(nil), header...)
 	if b[0]>>4 == 6 {

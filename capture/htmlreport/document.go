@@ -124,7 +124,8 @@ func (d *document) addMessages(report *capture.Report) {
 		if msg.Complete {
 			complete = 1
 		}
-		columns.Retransmissions, columns.Complete = append(columns.Retransmissions, msg.Retransmissions), append(columns.Complete, complete)
+		columns.Retransmissions, columns.Complete = append(columns.Retransmissions,
+			msg.Retransmissions), append(columns.Complete, complete)
 		for k, p := range phasesOf(&msg.Phases) {
 			columns.Phases[k] = append(columns.Phases[k], optional(p))
 		}

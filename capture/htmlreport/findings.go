@@ -141,7 +141,8 @@ func openWaits(report *capture.Report) []openWait {
 		for _, w := range report.Findings[i].Waits {
 			if drawn[w.Message] {
 				since := min(max(int64(w.Since.Sub(report.Start)), -maxTime), maxTime)
-				waits = append(waits, openWait{Message: w.Message, Rank: w.Rank, Peer: w.Peer, PacketType: w.PacketType, Since: since})
+				waits = append(waits, openWait{Message: w.Message, Rank: w.Rank, Peer: w.Peer, PacketType: w.PacketType,
+					Since: since})
 			}
 		}
 	}

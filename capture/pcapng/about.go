@@ -62,8 +62,8 @@ func (g *ngReader) readMetadata(total uint32) {
 	}
 }
 
-// readComments returns the comments on the current packet, whose block has total bytes. The packet's data ends at offset
-// end of the block.
+// readComments returns the comments on the current packet, whose block has total bytes. The packet's data ends at
+// offset end of the block.
 func (g *ngReader) readComments(end int, total uint32) (list []string) {
 	from := (end + 3) &^ 3
 	left := int64(total) - 4 - int64(from)
@@ -116,7 +116,8 @@ func (g *ngReader) readStatistics(total uint32) error {
 	return nil
 }
 
-// sanitizeText converts text from a file to a string. It removes control characters because they could affect a terminal.
+// sanitizeText converts text from a file to a string. It removes control characters because they could affect a
+// terminal.
 func sanitizeText(b []byte) string {
 	return strings.Map(func(r rune) rune {
 		if r == '\n' || r >= ' ' && r < 0x7f || r > 0x9f && r != utf8.RuneError {

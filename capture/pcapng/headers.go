@@ -14,14 +14,14 @@ const (
 	udpLen, tcpLen   = 8, 20
 )
 
-// headers describes the RunIP and AddUDP or AddTCP headers of a packet.
+// headers describes the IP and UDP or TCP headers of a packet.
 type headers struct {
 	proto    byte
 	src, dst netip.AddrPort
-	seq, ack uint32 // AddTCP only
+	seq, ack uint32 // TCP only
 }
 
-// lengths returns the lengths of the RunIP header and of the AddUDP or AddTCP header.
+// lengths returns the lengths of the IP header and of the UDP or TCP header.
 func (h *headers) lengths() (ip, transport int) {
 	ip, transport = ipv6Len, udpLen
 	if h.src.Addr().Is4() && h.dst.Addr().Is4() {
@@ -33,7 +33,7 @@ func (h *headers) lengths() (ip, transport int) {
 	return ip, transport
 }
 
-// addresses returns the addresses of the RunIP header. If only one is IPv4, it is mapped to IPv6.
+// addresses returns the addresses of the IP header. If only one is IPv4, it is mapped to IPv6.
 func (h *headers) addresses(ip int) (source, destination []byte) {
 	src, dst := h.src.Addr(), h.dst.Addr()
 	if ip == ipv4Len {

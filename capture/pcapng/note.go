@@ -111,8 +111,10 @@ func parseRankNote(comment string, at time.Time) RankNote {
 	}
 	call := Call{Time: at}
 	_, err := fmt.Sscanf(comment, callFormat,
-		&call.Rank, &call.ID, &call.Name, &call.State, (*int64)(&call.Duration), &call.Peer, &call.Tag, &call.Comm, &call.Bytes)
-	if err != nil || call.Rank < 0 || call.Duration < 0 || call.State != CallPosted && call.State != CallCompleted && call.State != CallFailed {
+		&call.Rank, &call.ID, &call.Name, &call.State, (*int64)(&call.Duration), &call.Peer, &call.Tag, &call.Comm,
+		&call.Bytes)
+	if err != nil || call.Rank < 0 || call.Duration < 0 || call.State != CallPosted && call.State != CallCompleted &&
+		call.State != CallFailed {
 		return nil
 	}
 	return &call

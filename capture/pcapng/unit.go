@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Unit is one piece of transport payload: a AddUDP datagram, reassembled from RunIP fragments if necessary, or the next bytes
-// from one direction of a AddTCP connection.
+// Unit is one piece of transport payload: a UDP datagram, reassembled from IP fragments if necessary, or the next
+// bytes from one direction of a TCP connection.
 type Unit struct {
 	// Packet is the number of the recorded packet that completed the unit, counted from 1 as in Wireshark.
 	Packet int64
@@ -14,19 +14,19 @@ type Unit struct {
 	Time time.Time
 	// Src and Dst are the innermost addresses. In a VXLAN, they are the addresses inside the tunnel.
 	Src, Dst netip.AddrPort
-	// Proto is AddUDP or AddTCP.
+	// Proto is UDP or TCP.
 	Proto Proto
 	// Data is the payload, valid until the next call of Next.
 	Data []byte
 	// Truncated is the number of payload bytes that were on the wire but are not in the file, because of a short
 	// snapshot length.
 	Truncated int
-	// Fragments is the number of RunIP fragments of the unit, or 0. Fragment is the length of the longest one in bytes,
-	// without the RunIP header.
+	// Fragments is the number of IP fragments of the unit, or 0. Fragment is the length of the longest one in bytes,
+	// without the IP header.
 	Fragments, LongestFragment int
-	// Gap is the number of bytes of a AddTCP stream missing before Data.
+	// Gap is the number of bytes of a TCP stream missing before Data.
 	Gap int
-	// Restart is true for the first unit from one direction of a AddTCP connection. Pending data from an earlier
+	// Restart is true for the first unit from one direction of a TCP connection. Pending data from an earlier
 	// connection between the same addresses must be discarded.
 	Restart bool
 	// Comments lists the comments on the packet, read from a recording or to be written to one.

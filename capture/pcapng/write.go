@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Writer writes units to a pcapng file as RunIP packets. It does not reproduce the link layer, VLAN tags, tunnels and
+// Writer writes units to a pcapng file as IP packets. It does not reproduce the link layer, VLAN tags, tunnels and
 // fragmentation of the original packets.
 type Writer struct {
 	ng  *ngWriter
@@ -20,7 +20,7 @@ type Writer struct {
 type WriterOptions struct {
 	// Comment describes the file, or explains why it was recorded.
 	Comment string
-	// SnapLength is the maximum number of bytes recorded of each packet, including the RunIP header; 0 means no limit.
+	// SnapLength is the maximum number of bytes recorded of each packet, including the IP header; 0 means no limit.
 	SnapLength int
 }
 

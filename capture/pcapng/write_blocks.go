@@ -22,7 +22,7 @@ const (
 // maxOption is the maximum length of an option in bytes.
 const maxOption = 1<<16 - 1
 
-// ngWriter writes a pcapng section with one interface for raw RunIP packets. Time stamps are in nanoseconds. pcapgo's
+// ngWriter writes a pcapng section with one interface for raw IP packets. Time stamps are in nanoseconds. pcapgo's
 // writer is not used because it cannot write comments.
 type ngWriter struct {
 	w     *bufio.Writer

@@ -42,8 +42,8 @@ func NewLive(to io.Writer, profile protocol.Profile) *Live {
 // Err returns the first write error.
 func (l *Live) Err() error { return l.trace.w.err }
 
-// ProcessAll writes the packets of a source until the source ends or writing fails. It returns the source's error, unless
-// that is io.EOF.
+// ProcessAll writes the packets of a source until the source ends or writing fails. It returns the source's error,
+// unless that is io.EOF.
 func (l *Live) ProcessAll(src capture.Source) error {
 	var u pcapng.Unit
 	for l.trace.w.err == nil {

@@ -173,8 +173,8 @@ type tracedMessage struct {
 	recvBegin int64
 }
 
-// traceHandshake returns the passage of a message in a profile with handshake. The recording lasts from start to end, and
-// times are relative to since. A message without an ACK lasts until its pair continues with another message.
+// traceHandshake returns the passage of a message in a profile with handshake. The recording lasts from start to end,
+// and times are relative to since. A message without an ACK lasts until its pair continues with another message.
 func traceHandshake(message *capture.Message, since time.Time, start, end int64) tracedMessage {
 	msg := tracedMessage{
 		src: message.Src, dst: message.Dst, words: int64(message.Words), id: uint64(message.ID),
@@ -190,7 +190,8 @@ func traceHandshake(message *capture.Message, since time.Time, start, end int64)
 		name string
 		took *float64
 	}{
-		{requestPhase, message.Phases.RequestToClear}, {dataPhase, message.Phases.ClearToData}, {"DATA to ACK", message.Phases.DataToAck},
+		{requestPhase, message.Phases.RequestToClear}, {dataPhase, message.Phases.ClearToData}, {"DATA to ACK",
+			message.Phases.DataToAck},
 	} {
 		if phase.took != nil {
 			msg.phases = append(msg.phases, span{phase.name, at, at + nanoseconds(*phase.took)})
@@ -233,7 +234,8 @@ func traceExtended(message *capture.ExtendedMessage, number int64, since time.Ti
 			{name: "communicator", number: int64(message.Comm)}, {name: "outcome", text: string(message.Outcome)},
 		},
 	}
-	msg.name, msg.from, msg.to = fmt.Sprintf("%d bytes", message.Bytes), int64(message.BeginTime.Sub(since)), int64(message.EndTime.Sub(since))
+	msg.name, msg.from, msg.to = fmt.Sprintf("%d bytes",
+		message.Bytes), int64(message.BeginTime.Sub(since)), int64(message.EndTime.Sub(since))
 	msg.recvBegin = msg.from
 	if !message.MatchTime.IsZero() {
 		msg.recvBegin = int64(message.MatchTime.Sub(since))
@@ -245,7 +247,8 @@ func traceExtended(message *capture.ExtendedMessage, number int64, since time.Ti
 // addMessage adds the slices of a message.
 func (t *trace) addMessage(p *tracedMessage) {
 	t.addSlice(t.freeLane(side{p.src, p.dst, true}, p.from, p.to), p.span, p.id, p.notes, p.phases)
-	t.addSlice(t.freeLane(side{p.dst, p.src, false}, p.recvBegin, p.to), span{p.name, p.recvBegin, p.to}, p.id, p.notes, nil)
+	t.addSlice(t.freeLane(side{p.dst, p.src, false}, p.recvBegin, p.to), span{p.name, p.recvBegin, p.to}, p.id, p.notes,
+		nil)
 }
 
 // countInFlight adds a message to the counters of messages in flight of its two ranks.

@@ -94,12 +94,14 @@ func (w *writer) writeTrack(uuid, parent uint64, name string) {
 // writeProcess describes the track of a process.
 func (w *writer) writeProcess(uuid uint64, pid int, name string) {
 	p := protoMessage(nil).appendVarint(processPID, uint64(pid)).appendString(processName, name)
-	w.writePacket(protoMessage(nil).appendMessage(packetTrack, protoMessage(nil).appendVarint(trackUUID, uuid).appendMessage(trackProcess, p)))
+	w.writePacket(protoMessage(nil).appendMessage(packetTrack,
+		protoMessage(nil).appendVarint(trackUUID, uuid).appendMessage(trackProcess, p)))
 }
 
 // writeCounter describes the track of a counter.
 func (w *writer) writeCounter(uuid, parent uint64, name string) {
-	m := protoMessage(nil).appendVarint(trackUUID, uuid).appendString(trackName, name).appendVarint(trackParent, parent).appendMessage(trackCounter, nil)
+	m := protoMessage(nil).appendVarint(trackUUID, uuid).appendString(trackName, name).appendVarint(trackParent,
+		parent).appendMessage(trackCounter, nil)
 	w.writePacket(protoMessage(nil).appendMessage(packetTrack, m))
 }
 

@@ -72,15 +72,15 @@ func (d *Difference) String() string {
 		d.Want, d.Got, d.Offset)
 }
 
-// ErrNoPackets reports that the recording contains no AddUDP packets between the two ranks.
+// ErrNoPackets reports that the recording contains no UDP packets between the two ranks.
 var ErrNoPackets = errors.New("the recording has no UDP packets between these ranks")
 
 // maxDatagrams is the maximum number of datagrams read from a recording.
 const maxDatagrams = 1 << 20
 
 // longTail is the length of the only datagram longer than protocol.MaxDatagram that a deployed node sends: the last
-// datagram of certain messages from an BuildMPE. In a recording, a datagram of this length may also be two datagrams of 1416
-// and 8 bytes, sent by an FPGA's shell, that the kernel coalesced.
+// datagram of certain messages from an MPE. In a recording, a datagram of this length may also be two datagrams of
+// 1416 and 8 bytes, sent by an FPGA's shell, that the kernel coalesced.
 const longTail = protocol.MaxDatagram + protocol.LineLen
 
 // recordedDatagram is a datagram of the recording.
@@ -91,8 +91,8 @@ type recordedDatagram struct {
 	isOurs     bool
 	data       []byte
 	unrecorded int // bytes that were not recorded
-	// hasPadding is true if the datagram has padding. tail is true if it has longTail bytes and may be the last datagram of a
-	// message from an BuildMPE.
+	// hasPadding is true if the datagram has padding. tail is true if it has longTail bytes and may be the last datagram
+	// of a message from an MPE.
 	hasPadding, mayBeTail bool
 }
 
@@ -167,7 +167,7 @@ func load(src capture.Source, cfg *Config) (list []recordedDatagram, from netip.
 	return list, from, err
 }
 
-// endsWithLongTail reports whether the BuildMPE would end this DATA with a datagram that is longer than usual.
+// endsWithLongTail reports whether the MPE would end this DATA with a datagram that is longer than usual.
 func endsWithLongTail(e *capture.Event) bool {
 	shape := protocol.FPGAShape(true)
 	total := shape.PayloadBytes(uint32(e.Total / protocol.WordLen))
@@ -176,7 +176,7 @@ func endsWithLongTail(e *capture.Event) bool {
 
 // selectBetween returns the datagrams between two addresses, in both directions.
 func selectBetween(all []recordedDatagram, from, peer netip.AddrPort) (list []recordedDatagram, err error) {
-	pads := false // an BuildMPE pads all messages of an odd number of words
+	pads := false // an MPE pads all messages of an odd number of words
 	for i := range all {
 		pads = pads || all[i].src == from && all[i].hasPadding
 	}
@@ -246,7 +246,8 @@ func (r *player) timeout(list []recordedDatagram, i int) time.Duration {
 	return list[i].at.Sub(list[i-1].at) + r.cfg.Timeout
 }
 
-// receiveMatching waits for the counterpart of a recorded datagram. A datagram of longTail bytes may arrive as two datagrams.
+// receiveMatching waits for the counterpart of a recorded datagram. A datagram of longTail bytes may arrive as two
+// datagrams.
 func (r *player) receiveMatching(d recordedDatagram, timeout time.Duration) (got []byte, datagrams int, err error) {
 	got, err = r.receive(timeout)
 	if err != nil || len(d.data) != longTail || len(got) != protocol.MaxDatagram || !bytes.HasPrefix(d.data, got) {
@@ -302,7 +303,8 @@ func compare(profile protocol.Profile, datagram recordedDatagram, got []byte) *D
 	for offset < min(len(datagram.data), len(got)) && datagram.data[offset] == got[offset] {
 		offset++
 	}
-	return &Difference{Packet: datagram.packet, Want: describe(profile, datagram.data), Got: describe(profile, got), Offset: offset}
+	return &Difference{Packet: datagram.packet, Want: describe(profile, datagram.data), Got: describe(profile, got),
+		Offset: offset}
 }
 
 // describe formats the header of a datagram, or its first bytes.

@@ -77,7 +77,8 @@ func playFile(t *testing.T, name string, change func(*replay.Config)) (*replay.R
 		return nil, err
 	}
 	defer src.Close()
-	cfg := replay.Config{PlayedRank: 0, Peer: -1, PeerAddr: them, LocalAddr: us, Timeout: 5 * time.Second, Linger: 20 * time.Millisecond,
+	cfg := replay.Config{PlayedRank: 0, Peer: -1, PeerAddr: them, LocalAddr: us, Timeout: 5 * time.Second,
+		Linger:    20 * time.Millisecond,
 		FullSpeed: true}
 	if change != nil {
 		change(&cfg)
@@ -124,7 +125,7 @@ func TestOffloaded(t *testing.T) {
 	}
 }
 
-// TestLongTail: a replay sends a datagram of 1424 bytes only for an BuildMPE, and accepts one as one or two datagrams.
+// TestLongTail: a replay sends a datagram of 1424 bytes only for an MPE, and accepts one as one or two datagrams.
 func TestLongTail(t *testing.T) {
 	cpu, mpe := protocol.CPUShape(), protocol.FPGAShape(true)
 	for name, c := range map[string]struct {

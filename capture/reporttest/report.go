@@ -167,7 +167,8 @@ func (g *generator) buildReport(name string) *capture.Report {
 			report.Findings = append(report.Findings, f)
 			report.Summary.FindingsByKind[kind]++
 		}
-		report.Summary.Seconds = max(report.Summary.Seconds, message.Steps[len(message.Steps)-1].End.Sub(RecordedAt).Seconds())
+		report.Summary.Seconds = max(report.Summary.Seconds,
+			message.Steps[len(message.Steps)-1].End.Sub(RecordedAt).Seconds())
 	}
 	slices.SortStableFunc(report.Findings, func(a, b capture.Finding) int { return cmp.Compare(a.Time, b.Time) })
 	report.Summary.All = summarize(-1, -1, all)
@@ -196,7 +197,8 @@ func summarize(src, dst int, list []*capture.Message) capture.PairSummary {
 			}
 		}
 	}
-	for i, q := range []*capture.Quantiles{&summary.RequestToClear, &summary.ClearToData, &summary.DataToAck, &summary.Total} {
+	for i, q := range []*capture.Quantiles{&summary.RequestToClear, &summary.ClearToData, &summary.DataToAck,
+		&summary.Total} {
 		if n := len(phases[i]); n > 0 {
 			slices.Sort(phases[i])
 			*q = capture.Quantiles{Count: uint64(n), P50: phases[i][n/2], P90: phases[i][n*9/10],
@@ -206,8 +208,8 @@ func summarize(src, dst int, list []*capture.Message) capture.PairSummary {
 	return summary
 }
 
-// TroubledReport returns a small report that contains every element of the diagram: a loss, a copy, a packet that was not
-// recorded, and ranks that wait for each other.
+// TroubledReport returns a small report that contains every element of the diagram: a loss, a copy, a packet that was
+// not recorded, and ranks that wait for each other.
 func TroubledReport() *capture.Report {
 	g := &generator{rng: rand.New(rand.NewPCG(1, 1)), freeAt: make([]float64, 4)}
 	for i := range 12 {
@@ -241,7 +243,8 @@ func TroubledReport() *capture.Report {
 				message.Steps[0].Time.Add(after*time.Millisecond), true
 			message.Steps = append(message.Steps, again)
 		}
-		message.Phases, message.Complete, message.Verdict, message.Words, message.Retransmissions = capture.Phases{}, false, "deadlock", 0, 3
+		message.Phases, message.Complete, message.Verdict, message.Words, message.Retransmissions = capture.Phases{}, false,
+			"deadlock", 0, 3
 		g.freeAt[pair[0]] = message.Start
 	}
 	report := g.buildReport("trouble in rank 2.pcap")
@@ -249,7 +252,8 @@ func TroubledReport() *capture.Report {
 	msg, b := &report.Messages[n-2], &report.Messages[n-1]
 	report.Findings = slices.DeleteFunc(report.Findings, func(f capture.Finding) bool { return f.Messages[0] >= msg.ID })
 	for i := range report.Messages {
-		if message := &report.Messages[i]; len(message.Steps) == 5 && message.Steps[4].Retransmitted && message.Retransmissions == 0 {
+		if message := &report.Messages[i]; len(message.Steps) == 5 && message.Steps[4].Retransmitted &&
+			message.Retransmissions == 0 {
 			report.Findings = append(report.Findings,
 				capture.Finding{Kind: capture.DuplicatePacket, Text: "ACK 2→0 arrived twice within 50ms",
 					Packets: []int64{message.Steps[4].Packet}, Messages: []int64{message.ID},

@@ -164,7 +164,8 @@ func writeTrace(out io.Writer, r *capture.Report) error {
 }
 
 // analyzeSource analyzes a source. A live source ends when the user interrupts it.
-func analyzeSource(ctx context.Context, analysis *capture.Analysis, src capture.Source, live bool, progress io.Writer) error {
+func analyzeSource(ctx context.Context, analysis *capture.Analysis, src capture.Source, live bool,
+	progress io.Writer) error {
 	if progress != nil {
 		src = &progressSource{Source: src, out: progress, start: time.Now()}
 	}
@@ -221,8 +222,8 @@ func printMessages(out io.Writer, report *capture.Report) {
 	fmt.Fprintln(out)
 }
 
-// printMessageHeader prints the column heads. The columns have a fixed width, because measuring them would need all rows
-// in memory.
+// printMessageHeader prints the column heads. The columns have a fixed width, because measuring them would need all
+// rows in memory.
 func printMessageHeader(out io.Writer) {
 	fmt.Fprintf(out, "%8s %13s %5s %4s %9s %13s %13s %13s %13s %8s  %s\n", "MESSAGE", "START (s)", "FROM", "TO",
 		"WORDS",
@@ -246,7 +247,8 @@ func formatMicros(s *float64) string {
 func printSummary(out io.Writer, report *capture.Report) {
 	summary := &report.Summary
 	fmt.Fprintf(out, "%s: %s in %.3f s, %s, %d complete, %s\n",
-		report.Source, words.Plural(int(summary.Packets), "packet"), summary.Seconds, words.Plural(int(summary.All.Messages), "message"),
+		report.Source, words.Plural(int(summary.Packets),
+			"packet"), summary.Seconds, words.Plural(int(summary.All.Messages), "message"),
 		summary.All.Complete,
 		words.Plural(int(summary.All.Retransmissions), "retransmission"))
 	if report.Comment != "" {
@@ -275,7 +277,8 @@ func printSummary(out io.Writer, report *capture.Report) {
 		for i, phase := range []struct {
 			name string
 			q    capture.Quantiles
-		}{{"req-clr", pairSummary.RequestToClear}, {"clr-dat", pairSummary.ClearToData}, {"dat-ack", pairSummary.DataToAck}, {"total", pairSummary.Total}} {
+		}{{"req-clr", pairSummary.RequestToClear}, {"clr-dat", pairSummary.ClearToData}, {"dat-ack",
+			pairSummary.DataToAck}, {"total", pairSummary.Total}} {
 			head := "\t\t\t"
 			if i == 0 {
 				head = fmt.Sprintf("%s\t%s\t%d\t%d", from, to, pairSummary.Messages, pairSummary.Words)

@@ -127,7 +127,8 @@ func (e *examination) versions() []byte {
 	return b.Bytes()
 }
 
-// metricsTimeout is the time-out for the request for metrics. maxMetrics is the maximum length of the response in bytes.
+// metricsTimeout is the time-out for the request for metrics. maxMetrics is the maximum length of the response in
+// bytes.
 const (
 	metricsTimeout = 5 * time.Second
 	maxMetrics     = 64 << 20

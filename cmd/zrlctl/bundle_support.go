@@ -15,8 +15,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/query"
 )
 
-// supportParts returns the end of the daemon's log and a list of the daemon's records. If no daemon is running, it reads
-// systemd's journal and lists the configured directory of records.
+// supportParts returns the end of the daemon's log and a list of the daemon's records. If no daemon is running, it
+// reads systemd's journal and lists the configured directory of records.
 func (e *examination) supportParts(ctx context.Context) (log, records bundle.Part) {
 	log = bundle.Part{Name: "log.txt", Description: "end of the daemon's log"}
 	records = bundle.Part{Name: "records.txt", Description: "list of the records of failures"}

@@ -114,7 +114,8 @@ func (a *app) describeCapture(path string, profile protocol.Profile, stdout io.W
 		return err
 	}
 	r := analysis.Report()
-	summary := captureSummary{File: path, Packets: r.Summary.Packets, Seconds: r.Summary.Seconds, Findings: len(r.Findings)}
+	summary := captureSummary{File: path, Packets: r.Summary.Packets, Seconds: r.Summary.Seconds,
+		Findings: len(r.Findings)}
 	text := fmt.Sprintf("%s: %s in %.3f s, %s", path, words.Plural(int(summary.Packets), "packet"), summary.Seconds,
 		words.Plural(summary.Findings, "finding"))
 	if summary.Packets > 0 {

@@ -22,7 +22,8 @@ func TestPacketToolsExtended(t *testing.T) {
 		return path
 	}
 	clean := file("clean.pcap",
-		capturetest.NewExtSession(false).SendAck(0).SendAck(1).SendRendezvous(0, 1, make([]byte, 3000), 1336).SendEager(1, 1, []byte("hello"),
+		capturetest.NewExtSession(false).SendAck(0).SendAck(1).SendRendezvous(0, 1, make([]byte, 3000), 1336).SendEager(1,
+			1, []byte("hello"),
 			1336))
 	open := file("open.pcap", capturetest.NewExtSession(true).SendAck(0).
 		Send(0, protocol.ExtHeader{Type: protocol.SendRequest, Message: 1, Tag: 5, Length: 3000}, nil).

@@ -62,7 +62,8 @@ type rolePackets struct {
 	Packets    int    `json:"packets"`
 }
 
-func (a *app) cosimWaves(ctx context.Context, flags *wavesFlags, args []string, stdin io.Reader, stdout io.Writer) error {
+func (a *app) cosimWaves(ctx context.Context, flags *wavesFlags, args []string, stdin io.Reader,
+	stdout io.Writer) error {
 	switch {
 	case flags.output == "":
 		return usageErrorf("--output is missing: name the file to be written")

@@ -58,7 +58,8 @@ a rule with a fault that its transport cannot have is an error.`,
 	fl.StringVar(&flags.pool, "via", "",
 		"`addresses` of the relay in rank order, as in 10.0.1.1-10.0.1.4 (default "+relay.DefaultPool+
 			" if all ranks are on loopback addresses)")
-	fl.StringVar(&flags.transport, "transport", "", "udp or tcp (default: defaults.transport of the configuration, or udp)")
+	fl.StringVar(&flags.transport, "transport", "",
+		"udp or tcp (default: defaults.transport of the configuration, or udp)")
 	fl.StringVar(&flags.script, "script", "", "`file` of rules")
 	fl.StringArrayVar(&flags.rules, "rule", nil,
 		"another `rule`, as in \"from 2 to 0 packet ACK nth 3 loss 100%\"; may be given several times")

@@ -51,8 +51,8 @@ func (t *target) detectSocket(cmd *cobra.Command) {
 		os.Getenv(config.EnvControlSocket) != ""
 }
 
-// handleQuery is a query.Handler that passes a request to the daemon or job that the user named. If the user named neither,
-// it passes the request to the daemon or, if no daemon is running, to the only job.
+// handleQuery is a query.Handler that passes a request to the daemon or job that the user named. If the user named
+// neither, it passes the request to the daemon or, if no daemon is running, to the only job.
 func (t *target) handleQuery(ctx context.Context, request query.Request) query.Response {
 	name := t.job
 	if name == "" {
@@ -75,8 +75,8 @@ func (t *target) handleQuery(ctx context.Context, request query.Request) query.R
 	return j.Handle(ctx, request)
 }
 
-// chooseOnlyJob returns the name of the only job in list. listErr is the error from reading the list, and err explains why no
-// daemon answers.
+// chooseOnlyJob returns the name of the only job in list. listErr is the error from reading the list, and err explains
+// why no daemon answers.
 func chooseOnlyJob(list []*control.Job, err, listErr error) (string, error) {
 	switch {
 	case listErr != nil:

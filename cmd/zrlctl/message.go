@@ -192,8 +192,8 @@ beginning is written nevertheless.`,
 	return cmd
 }
 
-// receivedMessage is the JSON form of a received message. Data is a string of hex digits or a list of numbers, depending on
-// --format. It is omitted if the message is written to a file.
+// receivedMessage is the JSON form of a received message. Data is a string of hex digits or a list of numbers,
+// depending on --format. It is omitted if the message is written to a file.
 type receivedMessage struct {
 	control.Message
 	Data any    `json:"data,omitempty"`

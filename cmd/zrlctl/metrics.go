@@ -86,7 +86,8 @@ func jobMetrics(ctx context.Context) ([]metrics.Job, error) {
 		list[i].Name = j.Name
 		for _, r := range j.Reports {
 			list[i].Ranks = append(list[i].Ranks,
-				metrics.JobRank{Started: r.Started, State: r.RankInfo, ClusterSize: len(r.Cluster), RankCounters: r.RankCounters, Peers: r.Peers,
+				metrics.JobRank{Started: r.Started, State: r.RankInfo, ClusterSize: len(r.Cluster), RankCounters: r.RankCounters,
+					Peers: r.Peers,
 					Times: r.Times})
 		}
 	}

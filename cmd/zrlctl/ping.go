@@ -108,7 +108,8 @@ func (a *app) ping(ctx context.Context, out io.Writer, flags *pingFlags, args []
 }
 
 // runSeries pings one rank with messages of one size.
-func (f *pingFlags) runSeries(ctx context.Context, client *control.Client, peer, words int, report *pingReport) *series {
+func (f *pingFlags) runSeries(ctx context.Context, client *control.Client, peer, words int,
+	report *pingReport) *series {
 	s := &series{to: peer, words: words}
 	s.err = client.Ping(ctx, control.PingRequest{
 		From: f.from, To: peer, Words: words, Count: f.count,

@@ -94,7 +94,7 @@ Exit codes: 0 the peer behaved as recorded, 1 it deviated, 2 the recording canno
 	return cmd
 }
 
-// parseAddress parses an RunIP address with or without a port.
+// parseAddress parses an IP address with or without a port.
 func parseAddress(s string) (netip.AddrPort, error) {
 	if !strings.Contains(s, ":") || strings.HasSuffix(s, "]") ||
 		strings.Count(s, ":") > 1 && !strings.HasPrefix(s, "[") {

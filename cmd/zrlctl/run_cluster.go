@@ -160,8 +160,8 @@ func loopbackCluster(programs []launch.Program) *jobCluster {
 	return c
 }
 
-// startHelpers checks the addresses of the processes, and starts the job's stand-ins and recording. The returned function end
-// stops these and returns their errors.
+// startHelpers checks the addresses of the processes, and starts the job's stand-ins and recording. The returned
+// function end stops these and returns their errors.
 func (c *jobCluster) startHelpers(
 	ctx context.Context, j *launch.Job, directory, record string, stderr io.Writer, signals chan<- os.Signal,
 ) (end func() error, err error) {
@@ -227,8 +227,8 @@ func (c *jobCluster) configPath() (path string, remove func() error, err error) 
 	return f.Name(), func() error { return os.Remove(f.Name()) }, nil
 }
 
-// startStandIns starts the stand-ins in this process and returns when they are ready. d is nil if the job has none. If the
-// stand-ins end early, startStandIns calls failed, and stop returns the reason.
+// startStandIns starts the stand-ins in this process and returns when they are ready. d is nil if the job has none. If
+// the stand-ins end early, startStandIns calls failed, and stop returns the reason.
 func (c *jobCluster) startStandIns(
 	ctx context.Context, directory string, stderr io.Writer, failed func(),
 ) (d *daemon.Daemon, stop func() error, err error) {

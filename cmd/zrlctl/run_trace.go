@@ -20,7 +20,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/privatedir"
 )
 
-// forceUDP replaces shared memory with AddUDP, so that all messages of the job's ranks can be recorded.
+// forceUDP replaces shared memory with UDP, so that all messages of the job's ranks can be recorded.
 func (c *jobCluster) forceUDP() {
 	if c.cfg.Defaults.Transport != nil {
 		return

@@ -76,7 +76,8 @@ func statusText(status *state.Status) string {
 	b.WriteString(plainText(page.waitLines()[1:])) // without the empty line above the heading
 	b.WriteString(causesText(status))
 	b.WriteString(plainText(page.problemLines()[1:]))
-	for _, lines := range [][]string{failureLines(status), callLines(status), unexpectedLines(d), attachedLines(d), dropLines(status)} {
+	for _, lines := range [][]string{failureLines(status), callLines(status), unexpectedLines(d), attachedLines(d),
+		dropLines(status)} {
 		for _, l := range lines {
 			fmt.Fprintln(&b, l)
 		}
@@ -108,8 +109,8 @@ func callLines(s *state.Status) []string {
 	return lines
 }
 
-// unexpectedLines lists the peers whose messages no receive has matched. It omits messages with a handshake, because each is
-// listed as a wait of its sender.
+// unexpectedLines lists the peers whose messages no receive has matched. It omits messages with a handshake, because
+// each is listed as a wait of its sender.
 func unexpectedLines(d *digest.Digest) []string {
 	var lines []string
 	for i := range d.Peers {

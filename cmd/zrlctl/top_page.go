@@ -28,7 +28,8 @@ func (p *topPage) header() []styledLine {
 	if status.Job != "" {
 		daemon = "job " + status.Job
 	}
-	daemon += fmt.Sprintf(", uptime %s, %s (local: %d)", words.Duration(status.Uptime), words.Plural(len(status.Cluster), "rank"),
+	daemon += fmt.Sprintf(", uptime %s, %s (local: %d)", words.Duration(status.Uptime),
+		words.Plural(len(status.Cluster), "rank"),
 		len(status.Ranks))
 	v := d.Verdict()
 	style := map[digest.Level]style{digest.LevelGood: green, digest.LevelWarn: yellow, digest.LevelBad: boldRed}[v.Level]
@@ -168,7 +169,8 @@ func (p *topPage) rankLines() []styledLine {
 		}
 		t.addRow(style, fmt.Sprint(rank.Rank), strings.TrimSpace(string(rank.Role)+" "+rank.Kernel), orDash(rank.KernelState),
 			orDash(rank.TransportText(",")),
-			fmt.Sprint(rank.Posted), fmt.Sprint(rank.Unexpected), formatRate(&rank.Rates, rank.Rates.Messages), formatByteRate(&rank.Rates),
+			fmt.Sprint(rank.Posted), fmt.Sprint(rank.Unexpected), formatRate(&rank.Rates,
+				rank.Rates.Messages), formatByteRate(&rank.Rates),
 			orDash(strings.Join(programs, ",")), rank.Address)
 	}
 	lines := append(heading("LOCAL RANKS"), t.lines(p.width)...)

@@ -101,6 +101,7 @@ func (a *app) trace(ctx context.Context, flags *traceFlags, stdout io.Writer) er
 	}
 	summary.Seconds = time.Since(begun).Seconds()
 	return a.print(stdout, summary, "%s: %s and %s in %.1f s, %s; open it with https://ui.perfetto.dev\n",
-		summary.File, words.Plural(int(summary.Messages), "message"), words.Plural(int(summary.Calls), "call"), summary.Seconds,
+		summary.File, words.Plural(int(summary.Messages), "message"), words.Plural(int(summary.Calls),
+			"call"), summary.Seconds,
 		words.Plural(int(summary.Findings), "finding"))
 }

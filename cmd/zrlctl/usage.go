@@ -106,7 +106,8 @@ func flagError(cmd *cobra.Command, err error) error {
 		if e.GetSpecifiedShortnames() != "" {
 			return syntaxErrorf("%s: there is no flag -%s", cmd.Name(), name)
 		}
-		return syntaxErrorf("%s: there is no flag --%s%s", cmd.Name(), name, strictyaml.SuggestName("--"+name, flagNames(cmd)))
+		return syntaxErrorf("%s: there is no flag --%s%s", cmd.Name(), name,
+			strictyaml.SuggestName("--"+name, flagNames(cmd)))
 	}
 	if e, ok := errors.AsType[*pflag.ValueRequiredError](err); ok {
 		f := e.GetFlag()

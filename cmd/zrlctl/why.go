@@ -118,8 +118,8 @@ func diagnosisError(d *diagnosis.Diagnosis) error {
 	return nil
 }
 
-// diagnose queries all daemons concurrently. It fails if the daemon or job on this host does not answer. If this host has
-// none, it fails only if no other daemons are named.
+// diagnose queries all daemons concurrently. It fails if the daemon or job on this host does not answer. If this host
+// has none, it fails only if no other daemons are named.
 func (w *why) diagnose(ctx context.Context) (*diagnosis.Diagnosis, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, answerTimeout,
 		control.Errorf(control.Timeout, "no answer for %s", words.Duration(answerTimeout.Seconds())))
@@ -162,8 +162,8 @@ func (w *why) diagnose(ctx context.Context) (*diagnosis.Diagnosis, error) {
 	return d, nil
 }
 
-// askingRank returns the rank of a job that should query the ranks on other hosts. It must be a rank that answers. A daemon
-// chooses the rank itself.
+// askingRank returns the rank of a job that should query the ranks on other hosts. It must be a rank that answers. A
+// daemon chooses the rank itself.
 func askingRank(s *state.Status) int {
 	if s.Job == "" || len(s.Ranks) == 0 {
 		return query.AnyRank
@@ -171,8 +171,8 @@ func askingRank(s *state.Status) int {
 	return s.Ranks[0].Rank
 }
 
-// hasUnknownRanks reports whether there is a rank whose state is in none of the sources. Ranks whose processes do not answer
-// count as known.
+// hasUnknownRanks reports whether there is a rank whose state is in none of the sources. Ranks whose processes do not
+// answer count as known.
 func hasUnknownRanks(sources []diagnosis.Source) bool {
 	ranks, known := 0, map[int]bool{}
 	for _, src := range sources {

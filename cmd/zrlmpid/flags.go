@@ -27,8 +27,8 @@ type flags struct {
 	standins                   bool
 }
 
-// parseRankList returns a function that parses a flag such as 0,3 and stores the ranks in list. For an empty flag it stores
-// an empty list, not nil.
+// parseRankList returns a function that parses a flag such as 0,3 and stores the ranks in list. For an empty flag it
+// stores an empty list, not nil.
 func parseRankList(list *[]int) func(string) error {
 	return func(s string) error {
 		*list = []int{}
@@ -230,8 +230,8 @@ func (f *flags) override(cfg *config.Config) error {
 	return nil
 }
 
-// reloadFunc returns a function that reads the configuration again with the same flags. It returns nil if the configuration
-// was read from standard input.
+// reloadFunc returns a function that reads the configuration again with the same flags. It returns nil if the
+// configuration was read from standard input.
 func (f *flags) reloadFunc() func() (*config.Config, error) {
 	if f.config == "-" {
 		return nil

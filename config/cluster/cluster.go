@@ -45,7 +45,7 @@ type Node struct {
 	// CPU and FPGA are the kinds that the rank can have. Upstream's pingpong example lists each rank as both, because
 	// one program is built for both.
 	CPU, FPGA bool
-	// Addr is the node's RunIP address. It is valid in a ManagerAnswer only.
+	// Addr is the node's IP address. It is valid in a ManagerAnswer only.
 	Addr netip.Addr
 }
 

@@ -21,11 +21,12 @@ type JobOptions struct {
 // loopbackPool is the default address pool of jobs on one host.
 const loopbackPool = "127.0.0.1-127.0.255.254"
 
-// JobConfig returns the cluster as a validated configuration of a job that starts a process for each CPU rank. Errors are as
-// for Config.
+// JobConfig returns the cluster as a validated configuration of a job that starts a process for each CPU rank. Errors
+// are as for Config.
 func (c *Cluster) JobConfig(options JobOptions) (*config.Config, error) {
-	job, all := *c, Options{Addresses: options.Addresses, FPGA: options.FPGA, Kernel: options.Kernel, StandIns: options.Kernel != "",
-		Host: []int{}}
+	job, all := *c, Options{Addresses: options.Addresses, FPGA: options.FPGA, Kernel: options.Kernel,
+		StandIns: options.Kernel != "",
+		Host:     []int{}}
 	fpgas := false
 	for rank, node := range c.Nodes {
 		if node.CPU && !slices.Contains(options.FPGA, rank) {

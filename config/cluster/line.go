@@ -38,8 +38,8 @@ func commandLineError(key, format string, args ...any) error {
 	return &Error{Key: key, Problem: fmt.Sprintf(format, args...) + ": " + commandLineUsage}
 }
 
-// ParseCommandLine parses the start-up line at the beginning of args, which begin with the program's name. Errors are of type
-// *Error.
+// ParseCommandLine parses the start-up line at the beginning of args, which begin with the program's name. Errors are
+// of type *Error.
 func ParseCommandLine(args []string) (*CommandLine, error) {
 	const own, size, rank, others = 2, 3, 4, 5 // indices in args
 	switch {
@@ -60,7 +60,8 @@ func ParseCommandLine(args []string) (*CommandLine, error) {
 		return nil, commandLineError("rank", "%s is not a rank, 0 to %d", strictyaml.Quote(args[rank]), n-1)
 	}
 	if len(args) < line.NumArgs {
-		return nil, commandLineError("addresses", "%d ranks need the addresses of %d others, got %d", n, n-1, len(args)-others)
+		return nil, commandLineError("addresses", "%d ranks need the addresses of %d others, got %d", n, n-1,
+			len(args)-others)
 	}
 	next := others
 	for r := range n {
@@ -111,7 +112,8 @@ func (l *CommandLine) Config(peer config.Peer, lookup func(host string) (netip.A
 	return cfg, nil
 }
 
-// CheckSameRanks returns an *Error if the configuration in a file has other ranks or addresses than the configuration of a line.
+// CheckSameRanks returns an *Error if the configuration in a file has other ranks or addresses than the configuration
+// of a line.
 func CheckSameRanks(line, file *config.Config) error {
 	if len(line.Ranks) != len(file.Ranks) {
 		return &Error{Key: "ranks",

@@ -67,7 +67,8 @@ func Parse(r io.Reader, name string) (*Cluster, error) {
 	default:
 		cluster.unknownKeyErrs = slices.DeleteFunc(cluster.unknownKeys(),
 			func(err error) bool { return !strings.Contains(err.Error(), "did you mean") })
-		err = cluster.errorf("nodes", `missing: a cluster file has {"cpu": [ranks], "fpga": [ranks]} there, the resource manager's answer a list of nodes`)
+		err = cluster.errorf("nodes",
+			`missing: a cluster file has {"cpu": [ranks], "fpga": [ranks]} there, the resource manager's answer a list of nodes`)
 	}
 	if err == nil {
 		err = cluster.sortNodes()

@@ -53,7 +53,8 @@ func addEntry(problems *strictyaml.Problems, into *choice.Rows, key string, e *E
 		problems.Add(key+".ranks", "%d is outside 2 to %d", e.Ranks, maxRanks)
 		return
 	case slices.ContainsFunc(into.Rows, func(r choice.Row) bool { return r.Collective == of && r.Ranks == e.Ranks }):
-		problems.Add(key+".ranks", "there is another entry of %s with %d ranks: keep one of them", choice.CollectiveName(of), e.Ranks)
+		problems.Add(key+".ranks", "there is another entry of %s with %d ranks: keep one of them",
+			choice.CollectiveName(of), e.Ranks)
 		return
 	}
 	row := choice.Row{Collective: of, Ranks: e.Ranks}

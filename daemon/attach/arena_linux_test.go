@@ -28,14 +28,23 @@ func TestHostilePlaces(t *testing.T) {
 		frame []byte
 		text  string
 	}{
-		{"behind the end", attachtest.StartFrame(attachtest.InArenaAt(attachtest.SendStart(1, 4), wire.ArenaLen), nil), "START places 4 bytes at offset 16777216 of an arena of 16777216"},
-		{"across the end", attachtest.StartFrame(attachtest.InArenaAt(attachtest.RecvStart(1, 5), wire.ArenaLen-4), nil), "START places 5 bytes at offset 16777212"},
-		{"too long", attachtest.StartFrame(attachtest.InArenaAt(attachtest.SendStart(1, wire.ArenaLen+1), 0), nil), "of an arena of"},
-		{"around the end of numbers", attachtest.StartFrame(attachtest.InArenaAt(attachtest.RecvStart(1, 16), math.MaxUint64-7), nil), "START places 16 bytes"},
-		{"all ones", attachtest.StartFrame(attachtest.InArenaAt(attachtest.SendStart(1, math.MaxInt), math.MaxUint64), nil), "of an arena of"},
-		{"with payload", attachtest.StartFrame(attachtest.InArenaAt(attachtest.SendStart(1, 4), 0), []byte("abcd")), "START has 4 bytes too many"},
-		{"without a place", attachtest.StartFrame(wire.Start{ID: 1, Operation: mpe.Operation{Kind: mpe.OpRecv, Peer: 1}}, nil), ""},
-		{"DATA behind it", append(attachtest.StartFrame(attachtest.InArenaAt(attachtest.RecvStart(1, 4), 0), nil), attachtest.DataFrame(1, []byte("ab"))...), "DATA has 2 bytes for operation 1"},
+		{"behind the end", attachtest.StartFrame(attachtest.InArenaAt(attachtest.SendStart(1, 4), wire.ArenaLen), nil),
+			"START places 4 bytes at offset 16777216 of an arena of 16777216"},
+		{"across the end", attachtest.StartFrame(attachtest.InArenaAt(attachtest.RecvStart(1, 5), wire.ArenaLen-4), nil),
+			"START places 5 bytes at offset 16777212"},
+		{"too long", attachtest.StartFrame(attachtest.InArenaAt(attachtest.SendStart(1, wire.ArenaLen+1), 0), nil),
+			"of an arena of"},
+		{"around the end of numbers",
+			attachtest.StartFrame(attachtest.InArenaAt(attachtest.RecvStart(1, 16), math.MaxUint64-7),
+				nil), "START places 16 bytes"},
+		{"all ones", attachtest.StartFrame(attachtest.InArenaAt(attachtest.SendStart(1, math.MaxInt), math.MaxUint64), nil),
+			"of an arena of"},
+		{"with payload", attachtest.StartFrame(attachtest.InArenaAt(attachtest.SendStart(1, 4), 0), []byte("abcd")),
+			"START has 4 bytes too many"},
+		{"without a place", attachtest.StartFrame(wire.Start{ID: 1, Operation: mpe.Operation{Kind: mpe.OpRecv, Peer: 1}},
+			nil), ""},
+		{"DATA behind it", append(attachtest.StartFrame(attachtest.InArenaAt(attachtest.RecvStart(1, 4), 0), nil),
+			attachtest.DataFrame(1, []byte("ab"))...), "DATA has 2 bytes for operation 1"},
 	} {
 		c := h.attach(t, 0)
 		if tt.name == "without a place" {
@@ -130,7 +139,8 @@ func TestArenaIsFull(t *testing.T) {
 		attachtest.CheckEqual(t, "a message", bufs[i], data[i])
 	}
 	// The whole arena is free again.
-	whole := attachtest.StartOp(t, a, mpe.Operation{Kind: mpe.OpSendSync, Peer: 1, Tag: 9, Buf: make([]byte, wire.ArenaLen)})
+	whole := attachtest.StartOp(t, a, mpe.Operation{Kind: mpe.OpSendSync, Peer: 1, Tag: 9,
+		Buf: make([]byte, wire.ArenaLen)})
 	attachtest.WaitUntil(t, "it is sent", func() bool { n, _ := h.session(0).pendingTotals(); return n == 1 })
 	ses := h.session(0)
 	ses.mu.Lock()
@@ -170,7 +180,12 @@ func TestChangedPayload(t *testing.T) {
 		got, want, intact := make([]byte, n), attachtest.Pattern(1, n), make([]byte, n)
 		ops := []mpe.Op{attachtest.Recv(t, one, 0, 0, got), attachtest.Recv(t, one, 2, 0, intact)}
 		c.Write(attachtest.StartFrame(attachtest.InArenaAt(attachtest.SendStart(1, n), 0), nil))
-		c.Write(attachtest.StartFrame(func() wire.Start { s := attachtest.InArenaAt(attachtest.RecvStart(2, n), 0); s.Peer = 2; return s }(), nil))
+		c.Write(attachtest.StartFrame(func() wire.Start {
+			s := attachtest.InArenaAt(attachtest.RecvStart(2, n),
+				0)
+			s.Peer = 2
+			return s
+		}(), nil))
 		ops = append(ops, attachtest.Send(t, two, 1, 0, want), attachtest.Send(t, two, 0, 0, want))
 		for _, op := range ops {
 			attachtest.Wait(t, op)
@@ -220,7 +235,8 @@ func TestPlacedGoesOn(t *testing.T) {
 			ops, _ := h.session(1).pendingTotals()
 			return ops == 1
 		})
-		c.Write(attachtest.StartFrame(attachtest.InArenaAt(wire.Start{ID: 1, Operation: mpe.Operation{Kind: mpe.OpSendSync, Peer: 1}, Length: n}, 0), nil))
+		c.Write(attachtest.StartFrame(attachtest.InArenaAt(wire.Start{ID: 1,
+			Operation: mpe.Operation{Kind: mpe.OpSendSync, Peer: 1}, Length: n}, 0), nil))
 		attachtest.WaitUntil(t, "it is being transferred", func() bool { return sent.Load() > most })
 		c.Write(wire.AbortFrame(1, errors.New("enough")))
 		if d := c.ReadDone(); d.Err == nil || !strings.Contains(d.Err.Error(), "enough") {

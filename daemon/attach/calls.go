@@ -24,12 +24,14 @@ func (s *session) readCall() error {
 	if err != nil {
 		return err
 	}
-	op := s.operation(wire.Start{ID: call.ID, Operation: mpe.Operation{Kind: wire.OpCall}, Length: call.Length}, call.DataBytes())
+	op := s.operation(wire.Start{ID: call.ID, Operation: mpe.Operation{Kind: wire.OpCall}, Length: call.Length},
+		call.DataBytes())
 	if op.call == nil {
 		op.call = new(programCall)
 	}
 	op.call.Call, op.call.reduction = call, nil
-	ok, err := s.admit(op, wire.SaturatingAdd(call.Length, call.Result), call.WorkBytes(), call.DataBytes(), call.Length-uint64(s.reader.Remaining))
+	ok, err := s.admit(op, wire.SaturatingAdd(call.Length, call.Result), call.WorkBytes(), call.DataBytes(),
+		call.Length-uint64(s.reader.Remaining))
 	if !ok {
 		return err
 	}
@@ -53,7 +55,8 @@ func (s *session) postCall(op *operation) (mpe.Op, error) {
 			"communicator for calls")
 	}
 	if call.Tag < 1 || call.Tag > collective.Tags {
-		return nil, call.CallError("its tag is %d: number the calls of a communicator from 1 to %d", call.Tag, collective.Tags)
+		return nil, call.CallError("its tag is %d: number the calls of a communicator from 1 to %d", call.Tag,
+			collective.Tags)
 	}
 	if size := s.dev.Size(); call.Ranks == 0 || int64(call.Ranks) > int64(size) {
 		return nil, call.CallError("the world has %d ranks, and the communicator %d", size, call.Ranks)

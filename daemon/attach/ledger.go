@@ -176,8 +176,8 @@ func (l *ledger) countRefusal() {
 	l.refusals++
 }
 
-// tooManyRefusals reports whether too many answers to rejected operations are unread, in which case the session must not
-// handle more frames. A program that reads its answers is never blocked by this limit.
+// tooManyRefusals reports whether too many answers to rejected operations are unread, in which case the session must
+// not handle more frames. A program that reads its answers is never blocked by this limit.
 func (l *ledger) tooManyRefusals() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -242,7 +242,8 @@ func (l *ledger) endClaim(r *wire.Start) {
 	}
 }
 
-// chargeMembers charges the program for the list of a communicator's members. It reports whether the list may be cached.
+// chargeMembers charges the program for the list of a communicator's members. It reports whether the list may be
+// cached.
 func (l *ledger) chargeMembers(cost int64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -105,7 +105,8 @@ func TestMemoryOfAllPrograms(t *testing.T) {
 	a.Close(attachtest.TestContext(t))
 	b.Close(attachtest.TestContext(t))
 	c.Close(attachtest.TestContext(t))
-	attachtest.WaitUntil(t, "everything is common", func() bool { return h.common() == limit-3*h.server.memory.perProgram })
+	attachtest.WaitUntil(t, "everything is common",
+		func() bool { return h.common() == limit-3*h.server.memory.perProgram })
 }
 
 // TestEndedSendsHoldNoMemory checks that a program that does not read the answers to its sends does not make

@@ -211,7 +211,8 @@ func (op *operation) detachPayload(buf []byte) (kept []byte, release func()) {
 // unstartedError returns the error for an aborted send or call that has not been started, including the reason why
 // it has not.
 func (op *operation) unstartedError(cause error) error {
-	rank, have := op.session.rank, fmt.Sprintf("%d of %d bytes of payload received from the program", op.payloadReceived, op.Length)
+	rank, have := op.session.rank, fmt.Sprintf("%d of %d bytes of payload received from the program", op.payloadReceived,
+		op.Length)
 	if op.Kind == wire.OpCall {
 		if op.queuesAhead > 0 {
 			have += ", and earlier sends or calls have not begun"

@@ -94,7 +94,8 @@ func TestProbe(t *testing.T) {
 		}
 		probed <- err
 	}()
-	attachtest.WaitUntil(t, "the probe is under way", func() bool { return h.server.AttachedPrograms()[1].Operations == 1 })
+	attachtest.WaitUntil(t, "the probe is under way",
+		func() bool { return h.server.AttachedPrograms()[1].Operations == 1 })
 	attachtest.Wait(t, attachtest.Recv(t, b, 0, 5, make([]byte, 5)))
 	attachtest.Wait(t, attachtest.Send(t, a, 1, 6, nil))
 	if err := <-probed; err != nil {

@@ -14,7 +14,7 @@ import (
 // http.Server. A Limit is safe for concurrent use.
 //
 // Once the limit is reached, a new connection closes the one that has gone longest without a request: idle, in
-// its TLSMismatch handshake, or with incomplete headers. If every other connection has a request, the one whose request
+// its TLS handshake, or with incomplete headers. If every other connection has a request, the one whose request
 // started first is closed. A server that allows fewer concurrent requests than the limit never loses a
 // connection with a request.
 type Limit struct {
@@ -76,7 +76,7 @@ func (l *Limit) oldest() (oldest net.Conn) {
 	return oldest
 }
 
-// closeNow closes a connection without sending a TLSMismatch close_notify alert, which might block.
+// closeNow closes a connection without sending a TLS close_notify alert, which might block.
 func closeNow(c net.Conn) {
 	if t, ok := c.(*tls.Conn); ok {
 		c = t.NetConn()

@@ -84,7 +84,7 @@ func TestOldestIsClosed(t *testing.T) {
 	}
 }
 
-// TestNewConnectionsAreAnswered checks, on AddTCP and on a Unix socket, that each of many clients that keep their
+// TestNewConnectionsAreAnswered checks, on TCP and on a Unix socket, that each of many clients that keep their
 // connections open gets an answer, and that the number of open connections never exceeds the limit.
 func TestNewConnectionsAreAnswered(t *testing.T) {
 	for _, network := range []string{"tcp", "unix"} {

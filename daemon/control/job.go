@@ -250,10 +250,12 @@ func askRank(
 		return nil, pid, err
 	}
 	foreign := func(rank int) bool { return rank < 0 || rank >= len(report.Cluster) }
-	if report.Rank != rank || foreign(report.Rank) || len(report.Engine.Peers) > len(report.Cluster) || len(report.Peers) > len(report.Cluster) ||
+	if report.Rank != rank || foreign(report.Rank) || len(report.Engine.Peers) > len(report.Cluster) ||
+		len(report.Peers) > len(report.Cluster) ||
 		slices.ContainsFunc(report.Engine.Peers, func(p state.Peer) bool { return foreign(p.Rank) }) ||
 		slices.ContainsFunc(report.Peers, func(p state.PeerCounters) bool { return foreign(p.Rank) }) {
-		return nil, pid, fmt.Errorf("rank %d of job %s answers as rank %d of %d", rank, job.Name, report.Rank, len(report.Cluster))
+		return nil, pid, fmt.Errorf("rank %d of job %s answers as rank %d of %d", rank, job.Name, report.Rank,
+			len(report.Cluster))
 	}
 	report.PID, report.UID, report.SocketDrops = pid, job.UID, report.Drops
 	report.Attached = nil // do not trust the rank's claim: the kernel knows its process

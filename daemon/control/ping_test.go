@@ -31,7 +31,8 @@ func TestPingTrip(t *testing.T) {
 	}
 	want := Trip{
 		Seq: 2, To: 1, Words: 1000, Seed: 7, RoundTrip: 20, Verified: true,
-		SendPhases: Phases{RequestToClear: 1, ClearToData: 2, DataToAck: 4}, EchoPhases: Phases{RequestToClear: 1, ClearToData: 10},
+		SendPhases: Phases{RequestToClear: 1, ClearToData: 2, DataToAck: 4}, EchoPhases: Phases{RequestToClear: 1,
+			ClearToData: 10},
 	}
 	if trips[2] != want {
 		t.Errorf("got  %+v\nwant %+v", trips[2], want)

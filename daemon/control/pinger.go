@@ -137,7 +137,8 @@ type exchange struct {
 
 // exchange sends one message and receives its echo.
 func (p *pinger) exchange(ctx context.Context, port Port, peer int, data []byte, datatype protocol.Datatype) *exchange {
-	x := &exchange{port: port, peer: peer, data: data, opts: mpe.Options{Datatype: datatype}, sendDone: make(chan struct{})}
+	x := &exchange{port: port, peer: peer, data: data, opts: mpe.Options{Datatype: datatype},
+		sendDone: make(chan struct{})}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	// Post the receive together with the send: it matches the answer from an FPGA, and also completes a send

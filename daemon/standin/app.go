@@ -64,7 +64,10 @@ func newKmeans(b base) (Kernel, error) {
 		Dimensions: b.opts.Dimensions, Iterations: b.opts.Iterations, NormLimit: b.opts.NormLimit,
 		Words: b.opts.Words, FPGAs: b.fpgas,
 	}
-	return newWorkerKernel(b, o.Check(), func(ctx context.Context, world *mpi.Comm) error { return kmeans.Work(ctx, world, o) })
+	return newWorkerKernel(b, o.Check(), func(ctx context.Context,
+		world *mpi.Comm) error {
+		return kmeans.Work(ctx, world, o)
+	})
 }
 
 // newMatvec returns a worker for package matvec, with elements of type float32. Like an FPGA's program, the

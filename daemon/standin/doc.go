@@ -8,7 +8,7 @@
 //   - sink receives and discards.
 //   - source sends a pattern that a receiver can check.
 //   - jacobi, kmeans, matvec and backsub are the workers of the programs with these names in folder apps.
-//   - exec:PROGRAM ARGS… lets a user's program make the calls, over the BuildMPE interface on its standard input and
+//   - exec:PROGRAM ARGS… lets a user's program make the calls, over the MPE interface on its standard input and
 //     output. It is specified in docs/mpe_interface.md.
 //   - rtl:SIMULATOR ARGS… lets the FPGA's own role make the calls, in a simulator. It is specified in docs/cosim.md;
 //     package cosim is the boundary.

@@ -14,7 +14,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// execKernel runs a user's program, which makes calls over the BuildMPE interface. If the program exits with status
+// execKernel runs a user's program, which makes calls over the MPE interface. If the program exits with status
 // 0, its work is complete. Any other exit is logged, and the program is restarted after a pause.
 type execKernel struct {
 	base

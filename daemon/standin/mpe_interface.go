@@ -15,7 +15,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// The BuildMPE interface of the protocol page v0.9, as a byte stream. docs/mpe_interface.md specifies it.
+// The MPE interface of the protocol page v0.9, as a byte stream. docs/mpe_interface.md specifies it.
 const (
 	// callLen is the length of mpi_call, count and rank together.
 	callLen = 1 + 4 + 4

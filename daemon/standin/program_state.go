@@ -120,7 +120,8 @@ func (s *programState) describeSilence() string {
 		return ""
 	case s.awaitedCall != nil:
 		return fmt.Sprintf("%s wrote %d of %d bytes of the data of %v, then nothing for %v%s",
-			s.name, s.bytesRead-callLen, s.awaitedCall.dataLen(), s.awaitedCall, age, s.awaitedCall.byteOrderMismatch(s.bytesRead))
+			s.name, s.bytesRead-callLen, s.awaitedCall.dataLen(), s.awaitedCall, age,
+			s.awaitedCall.byteOrderMismatch(s.bytesRead))
 	case s.bytesRead > 0:
 		return fmt.Sprintf("%s wrote %d of %d bytes of a call, then nothing for %v", s.name, s.bytesRead, callLen, age)
 	case s.calls == 0:

@@ -99,8 +99,8 @@ func (c *roleCalls) execute(ctx context.Context, op *operation) {
 	_ = sleep(ctx, d) // serve notices when ctx ends
 }
 
-// deliverResult passes the result of a call to the role. If a receive fails, end starts it anew, because the deployed engine
-// cannot report a failure before the first line of a message.
+// deliverResult passes the result of a call to the role. If a receive fails, end starts it anew, because the deployed
+// engine cannot report a failure before the first line of a message.
 func (c *roleCalls) deliverResult(ctx context.Context, op operation) error {
 	c.k.mu.Lock()
 	defer c.k.mu.Unlock()

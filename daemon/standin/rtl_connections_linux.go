@@ -17,7 +17,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Limits on a simulation's AddTCP connections. Except for sendBuffer, they are the limits of the deployed shell.
+// Limits on a simulation's TCP connections. Except for sendBuffer, they are the limits of the deployed shell.
 const (
 	maxConnections = 8
 	connectTimeout = time.Second
@@ -39,7 +39,7 @@ type connectionKey struct {
 	port, localPort uint16
 }
 
-// connection is a AddTCP connection with another rank.
+// connection is a TCP connection with another rank.
 type connection struct {
 	connectionKey
 	conn net.Conn
@@ -60,7 +60,7 @@ type segment struct {
 	end int
 }
 
-// connections manages the AddTCP connections of one run of a simulator. Its methods must be called by a single
+// connections manages the TCP connections of one run of a simulator. Its methods must be called by a single
 // goroutine.
 type connections struct {
 	rank         int

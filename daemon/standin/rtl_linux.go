@@ -62,7 +62,7 @@ func newRTL(b base, spec config.Kernel) (Kernel, error) {
 	return kernel, nil
 }
 
-// rtlNetKernel is an rtlKernel whose simulation includes the BuildMPE.
+// rtlNetKernel is an rtlKernel whose simulation includes the MPE.
 type rtlNetKernel struct {
 	*rtlKernel
 	wire Wire
@@ -131,7 +131,8 @@ func (k *rtlKernel) CycleAt(t time.Time) (simulation, cycle uint64, ok bool) {
 
 // recordCycle adds the cycle that the port reports to the history. The caller must hold the lock.
 func (k *rtlKernel) recordCycle() {
-	k.history.add(cycleReport{unixNano: time.Now().UnixNano(), simulation: k.counters.starts.Load(), cycle: k.port.Cycle()})
+	k.history.add(cycleReport{unixNano: time.Now().UnixNano(), simulation: k.counters.starts.Load(),
+		cycle: k.port.Cycle()})
 }
 
 // Run implements Kernel.

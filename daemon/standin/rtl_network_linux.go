@@ -75,7 +75,7 @@ func (b *inbox) enqueue(ctx context.Context, packet *mpe.RxPacket) error {
 	}
 }
 
-// datagramExchange exchanges datagrams between a simulated BuildMPE and the network.
+// datagramExchange exchanges datagrams between a simulated MPE and the network.
 type datagramExchange struct {
 	k             *rtlKernel
 	inbox         *inbox
@@ -85,8 +85,8 @@ type datagramExchange struct {
 	lastSendError string            // the last send error that was logged
 
 	simulator *simulator
-	tcp       *connections // nil before the first step and without AddTCP streams
-	ports     uint32       // AddTCP ports that the role has opened
+	tcp       *connections // nil before the first step and without TCP streams
+	ports     uint32       // TCP ports that the role has opened
 }
 
 // serve runs a simulator and exchanges its datagrams.

@@ -168,7 +168,8 @@ func (s *simulator) handleFault(err error) error {
 	s.k.counters.errors.Add(1)
 	s.log.Warn("role violates the rules of its interface and its rank stops exchanging messages: correct the role "+
 		"and restart zrlmpid",
-		zap.String("signal", faultError.Signal), zap.Uint64("cycle", faultError.Cycle), zap.String("problem", faultError.Problem))
+		zap.String("signal", faultError.Signal), zap.Uint64("cycle", faultError.Cycle), zap.String("problem",
+			faultError.Problem))
 	s.k.onFailure(faultError)
 	return nil
 }

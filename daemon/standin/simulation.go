@@ -33,7 +33,7 @@ type Wire interface {
 	SendDatagram(peer int, datagram []byte) error
 	// Record records a sent or received datagram for captures.
 	Record(peer int, sent bool, datagram []byte)
-	// Addresses returns the address and AddUDP port of each rank.
+	// Addresses returns the address and UDP port of each rank.
 	Addresses() []netip.AddrPort
 	Close() error
 }

@@ -57,7 +57,8 @@ func New(source func() state.Status, opts Options) *Page {
 	if opts.Host == "" {
 		opts.Host, _ = os.Hostname() // may be empty
 	}
-	p := &Page{source: source, opts: opts, wake: make(chan struct{}, 1), sampleTaken: make(chan struct{}), history: newHistory()}
+	p := &Page{source: source, opts: opts, wake: make(chan struct{}, 1), sampleTaken: make(chan struct{}),
+		history: newHistory()}
 	p.mux.HandleFunc("GET /{$}", p.servePage)
 	p.mux.HandleFunc("GET /events", p.serveEvents)
 	p.mux.HandleFunc("GET /status.json", p.serveStatus)

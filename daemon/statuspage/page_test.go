@@ -322,7 +322,8 @@ func TestSampling(t *testing.T) {
 // has disconnected.
 func TestTooManyWatchers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := statuspage.New((&daemontest.StatusSource{Value: daemontest.ClusterStatus(3, 10, true)}).Status, statuspage.Options{})
+		p := statuspage.New((&daemontest.StatusSource{Value: daemontest.ClusterStatus(3, 10, true)}).Status,
+			statuspage.Options{})
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		one, disconnect := context.WithCancel(ctx)

@@ -86,7 +86,8 @@ func (p *Page) buildModel(s *sample, q query) *pageModel {
 	failures := groupFailures(s.status.Failures)
 	model.Failures, model.AllFailures = failures[:min(len(failures), maxFailures)], len(failures)
 	fit, others := filter.Waits(d)
-	model.Waits, model.Brief, model.AllWaits, model.FitWaits = fit[:min(len(fit), maxWaits)], d.Brief(), len(fit)+others, len(fit)
+	model.Waits, model.Brief, model.AllWaits, model.FitWaits = fit[:min(len(fit),
+		maxWaits)], d.Brief(), len(fit)+others, len(fit)
 	for _, c := range d.Cycles[:min(len(d.Cycles), maxCycles)] {
 		model.Cycles = append(model.Cycles, newCycleView(c, d.Waits))
 	}

@@ -22,7 +22,7 @@ import (
 type webConfig struct {
 	file string
 	log  *slog.Logger
-	// tls is set if the server was started with TLSMismatch. TLSMismatch cannot be enabled or disabled later.
+	// tls is set if the server was started with TLS. TLS cannot be enabled or disabled later.
 	tls bool
 	// validCopy is nil if the system does not support unnamed files. The toolkit then reads file directly.
 	validCopy *memoryFile
@@ -128,7 +128,7 @@ var inlinedKeys = []struct{ file, content string }{
 }
 
 // inlineFiles returns a web configuration in which the contents of all named files are inlined, and reports
-// whether it enables TLSMismatch. Invalid content is left in place for the toolkit to report.
+// whether it enables TLS. Invalid content is left in place for the toolkit to report.
 func inlineFiles(path string) (text []byte, tls bool, err error) {
 	if text, err = os.ReadFile(path); err != nil {
 		return nil, false, err

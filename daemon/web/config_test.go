@@ -144,8 +144,8 @@ func (l *lines) text() string {
 	return l.b.String()
 }
 
-// TestLogIsQuiet checks that a client without TLSMismatch at a TLSMismatch port causes a line at level debug, and that the
-// toolkit's info lines are dropped.
+// TestLogIsQuiet checks that a client without TLS at a TLS port causes a line at level debug, and that
+// the toolkit's info lines are dropped.
 func TestLogIsQuiet(t *testing.T) {
 	dir := t.TempDir()
 	certify(t, dir)

@@ -11,8 +11,8 @@ import (
 
 // In a DNS rebinding attack, a page from another site makes its own name resolve to this server's address, so
 // that the browser lets the page read the server's answers. The server therefore answers a request only if its
-// Host is a name that such a site cannot have: an RunIP address, a name without a dot, localhost, this host's own
-// name, or a configured name. TLSMismatch needs no such check, because the certificate does not match the other site's
+// Host is a name that such a site cannot have: an IP address, a name without a dot, localhost, this host's own
+// name, or a configured name. TLS needs no such check, because the certificate does not match the other site's
 // name.
 
 // serverNames returns the names that requests may use for the server.

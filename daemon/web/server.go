@@ -40,7 +40,7 @@ type Options struct {
 	Config string
 	// Pprof enables the profiles of the Go runtime.
 	Pprof bool
-	// Hosts are additional names that requests may use for the server. RunIP addresses, names without a dot and
+	// Hosts are additional names that requests may use for the server. IP addresses, names without a dot and
 	// the host's own name are always allowed. *.name matches every name that ends in .name.
 	Hosts []string
 	// Ready returns nil if the daemon is ready, and otherwise the reason why it is not. It must be safe for
@@ -153,7 +153,7 @@ func (s *Server) Serve(ctx context.Context) error {
 		HTTP2:          &http.HTTP2Config{MaxConcurrentStreams: maxRequests},
 		BaseContext:    func(net.Listener) context.Context { return streams },
 		ConnState: func(c net.Conn, state http.ConnState) {
-			// Refresh before each TLSMismatch handshake and before each request is authenticated. On an HTTP/2
+			// Refresh before each TLS handshake and before each request is authenticated. On an HTTP/2
 			// connection that is never idle, each request refreshes the configuration for the requests that
 			// follow.
 			if state == http.StateNew || state == http.StateActive {
@@ -161,7 +161,7 @@ func (s *Server) Serve(ctx context.Context) error {
 			}
 			limit.ConnState(c, state)
 		},
-		// Any client can trigger these lines with an invalid TLSMismatch handshake.
+		// Any client can trigger these lines with an invalid TLS handshake.
 		ErrorLog: slog.NewLogLogger(s.opts.Log.Handler(), slog.LevelDebug),
 	}
 	stopped := make(chan struct{})

@@ -15,8 +15,8 @@ import (
 	"strings"
 )
 
-// projectFiles contains the files of projects. Folder shim contains zrlmpi_cosim, which all simulators share, and the files
-// for each simulator. These folders contain no Go files, because the go command would then compile the C files.
+// projectFiles contains the files of projects. Folder shim contains zrlmpi_cosim, which all simulators share, and the
+// files for each simulator. These folders contain no Go files, because the go command would then compile the C files.
 //
 //go:embed shim project verilog vhdl hls verilog-mpe vhdl-mpe
 var projectFiles embed.FS
@@ -26,7 +26,7 @@ type language struct {
 	role   string   // the file of the role
 	shims  []string // the language's files in folder shim
 	waves  string   // instructions for waves, for the README
-	hasMPE bool     // the role includes an BuildMPE
+	hasMPE bool     // the role includes an MPE
 }
 
 // Languages lists the languages in which a role can be written, in the order of the documentation. In verilog-mpe and

@@ -46,7 +46,7 @@ func read(t *testing.T, file string) (packets []recorded) {
 	}
 }
 
-// payload returns the addresses and the payload of a AddUDP packet.
+// payload returns the addresses and the payload of a UDP packet.
 func (r recorded) payload(t *testing.T) (src, dst string, b []byte) {
 	t.Helper()
 	p := gopacket.NewPacket(r.data, layers.LayerTypeEthernet, gopacket.DecodeOptions{NoCopy: true})

@@ -22,11 +22,11 @@ import (
 // packet is a packet to be written to a capture.
 type packet struct {
 	at       time.Duration
-	src, dst string // an RunIP address, and a port unless it is protocol.Port
+	src, dst string // an IP address, and a port unless it is protocol.Port
 	payload  []byte
-	// vlans lists the VLAN tags between the Ethernet and RunIP headers.
+	// vlans lists the VLAN tags between the Ethernet and IP headers.
 	vlans []uint16
-	// tcp sends the payload on a AddTCP stream.
+	// tcp sends the payload on a TCP stream.
 	tcp bool
 	// cut is the number of bytes at the end of the packet that are not recorded.
 	cut int
@@ -107,7 +107,7 @@ func write(t *testing.T, packets ...packet) string {
 	return path
 }
 
-// bytes encodes a packet. sequence holds the next sequence number of each AddTCP stream.
+// bytes encodes a packet. sequence holds the next sequence number of each TCP stream.
 func (p packet) bytes(t *testing.T, sequence map[string]uint32) []byte {
 	t.Helper()
 	src, srcPort := endpoint(t, p.src)

@@ -26,7 +26,7 @@ type Facts struct {
 	Interfaces Fact[[]Interface] `json:"interfaces"`
 	// Ports are the ports of the local ranks.
 	Ports []Port `json:"ports"`
-	// Paths lead from local ranks to ranks on other hosts, one for each pair of RunIP addresses.
+	// Paths lead from local ranks to ranks on other hosts, one for each pair of IP addresses.
 	Paths []Path `json:"paths"`
 	// Claims are the answers to ARP requests for the addresses of ranks in the networks of this host's interfaces.
 	Claims  Fact[[]Claim] `json:"claims"`
@@ -44,7 +44,7 @@ type Interface struct {
 	Up       bool   `json:"up"`
 	// Carrier is set if the link has a signal.
 	Carrier bool `json:"carrier"`
-	// PathMTU is in bytes, and includes the RunIP header.
+	// MTU is in bytes, and includes the IP header.
 	MTU       int          `json:"mtu"`
 	Addresses []netip.Addr `json:"addresses"`
 	// Duplicates are the IPv6 addresses that the kernel does not use because another station has them.
@@ -95,8 +95,8 @@ type Path struct {
 	Peer int        `json:"peer"`
 	From netip.Addr `json:"from"`
 	To   netip.Addr `json:"to"`
-	// Length is the length in bytes of the longest packet that the path has to carry, including the RunIP and AddUDP headers.
-	// Fixed is set if a link sends datagrams of this length whatever the path carries.
+	// Length is the length in bytes of the longest packet that the path has to carry, including the IP and UDP
+	// headers. Fixed is set if a link sends datagrams of this length whatever the path carries.
 	Length int         `json:"length"`
 	Fixed  bool        `json:"fixed"`
 	Route  Fact[Route] `json:"route"`
@@ -114,7 +114,8 @@ type Route struct {
 	Interface string `json:"interface"`
 	// Gateway is the first router. It is not valid if the peer is in the same network.
 	Gateway netip.Addr `json:"gateway"`
-	// PathMTU is the length in bytes of the longest packet that the path carries, according to the kernel, or 0 if unknown.
+	// MTU is the length in bytes of the longest packet that the path carries, according to the kernel, or 0 if
+	// unknown.
 	MTU int `json:"mtu"`
 }
 
@@ -152,7 +153,7 @@ type Buffer struct {
 	Limit   int `json:"limit"`
 }
 
-// Offload lists the offload features of AddUDP sockets that the kernel supports.
+// Offload lists the offload features of UDP sockets that the kernel supports.
 type Offload struct {
 	Segmentation bool `json:"segmentation"`
 	Coalescing   bool `json:"coalescing"`

@@ -35,8 +35,8 @@ func examinePorts(in *input) []Finding {
 	return f.orRight("free")
 }
 
-// heldByDaemon reports whether the daemon holds a port. If the holder cannot be seen, it is assumed to be the daemon if the
-// daemon runs the rank.
+// heldByDaemon reports whether the daemon holds a port. If the holder cannot be seen, it is assumed to be the daemon if
+// the daemon runs the rank.
 func (in *input) heldByDaemon(port *Port) bool {
 	if in.status == nil {
 		return false
@@ -187,8 +187,8 @@ func examineFiles(in *input) []Finding {
 	return f.orRight("%d, and the links need about %d", files.Limit, need)
 }
 
-// lossThreshold is the threshold for reporting losses: more than one packet in lossThreshold. Fewer losses are normal on a
-// long-running interface.
+// lossThreshold is the threshold for reporting losses: more than one packet in lossThreshold. Fewer losses are normal
+// on a long-running interface.
 const lossThreshold = 10_000
 
 // examineInterfaceDrops checks the counters of the interfaces that the local ranks use.
@@ -202,7 +202,8 @@ func examineInterfaceDrops(in *input) []Finding {
 		if counters.ReceiveErrors*lossThreshold > counters.Received {
 			f.addWrong(fmt.Sprintf("ip -s -s link show %s has the kinds; corrupt packets: cable or transceiver; missed: "+
 				"raise the ring (ethtool -G %s rx N)", i.Name, i.Name),
-				"interface %s has lost %d of %d received packets", i.Name, counters.ReceiveErrors, counters.Received+counters.ReceiveErrors)
+				"interface %s has lost %d of %d received packets", i.Name, counters.ReceiveErrors,
+				counters.Received+counters.ReceiveErrors)
 		}
 		if counters.SendErrors*lossThreshold > counters.Sent {
 			f.addWrong(fmt.Sprintf("ip -s -s link show %s and tc -s qdisc show dev %s have the kinds; raise txqueuelen, "+

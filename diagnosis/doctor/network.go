@@ -33,8 +33,8 @@ func interfacesUnknown(why string) []Finding {
 	return f
 }
 
-// isUsableLoopback reports whether ip is in 127.0.0.0/8 and the host's loopback interface is up. That interface accepts all of
-// these addresses.
+// isUsableLoopback reports whether ip is in 127.0.0.0/8 and the host's loopback interface is up. That interface accepts
+// all of these addresses.
 func isUsableLoopback(ip netip.Addr, f *Facts) bool {
 	return ip.Is4() && ip.IsLoopback() &&
 		slices.ContainsFunc(f.Interfaces.Value, func(i Interface) bool { return i.Loopback && i.Up })
@@ -167,8 +167,8 @@ func examineRoutes(in *input) []Finding {
 	return f.orRight("through the interfaces of the source addresses: %s", plural(right, "path"))
 }
 
-// usesOtherInterface reports whether packets leave by an interface other than the one that has their source address. It ignores
-// the loopback interface, whose addresses belong to the whole host.
+// usesOtherInterface reports whether packets leave by an interface other than the one that has their source address. It
+// ignores the loopback interface, whose addresses belong to the whole host.
 func (p *Path) usesOtherInterface(in *input) bool {
 	own, out := in.findByAddress(p.From), in.findByName(p.Route.Value.Interface)
 	return own != nil && out != nil && own != out && !own.Loopback && !out.Loopback
@@ -294,5 +294,6 @@ func (in *input) mtuAdvice(path *Path, mtu int) string {
 		return "raise the MTU on the path: upstream's library sends datagrams of 1416 bytes, and each lost fragment " +
 			"loses one"
 	}
-	return fmt.Sprintf("raise the MTU on the path, or set max_datagram: %d for rank %d", (mtu-headers(path.To))&^7, path.Peer)
+	return fmt.Sprintf("raise the MTU on the path, or set max_datagram: %d for rank %d", (mtu-headers(path.To))&^7,
+		path.Peer)
 }

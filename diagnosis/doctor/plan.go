@@ -23,9 +23,9 @@ type Plan struct {
 	Ranks    []Rank // in rank order
 	// Links are the links from the local ranks to all other ranks.
 	Links []Link
-	// ReceiveBuffer is the size in bytes of the receive buffer that each AddUDP socket requests.
+	// ReceiveBuffer is the size in bytes of the receive buffer that each UDP socket requests.
 	ReceiveBuffer int
-	// NoOffload is set if the configuration disables AddUDP offload.
+	// NoOffload is set if the configuration disables UDP offload.
 	NoOffload bool
 }
 
@@ -42,7 +42,7 @@ type Link struct {
 	Rank, Peer int
 	Profile    protocol.Profile
 	Transport  config.Transport
-	// MaxDatagram is the length in bytes of the longest datagram, without the RunIP and AddUDP headers.
+	// MaxDatagram is the length in bytes of the longest datagram, without the IP and UDP headers.
 	MaxDatagram int
 }
 
@@ -78,8 +78,8 @@ func PlanFromConfig(source string, cfg *config.Config) *Plan {
 	return plan
 }
 
-// PlanFromStatus builds a Plan from the status of a running daemon whose configuration cannot be read. It assumes that the
-// longest datagrams are those of the profiles.
+// PlanFromStatus builds a Plan from the status of a running daemon whose configuration cannot be read. It assumes that
+// the longest datagrams are those of the profiles.
 func PlanFromStatus(status *state.Status) *Plan {
 	plan := &Plan{Source: status.Config}
 	for i := range status.Cluster {
@@ -137,8 +137,8 @@ func (p *Plan) NeededPorts() []Port {
 	return ports
 }
 
-// NeededPaths returns the paths from local ranks to other hosts, one for each pair of RunIP addresses. Their facts are not
-// filled in.
+// NeededPaths returns the paths from local ranks to other hosts, one for each pair of IP addresses. Their facts are
+// not filled in.
 func (p *Plan) NeededPaths() (paths []Path) {
 	type ends struct{ from, to netip.Addr }
 	known := make(map[ends]int)
@@ -187,13 +187,13 @@ func (p *Plan) Neighbours(facts *Facts, name string) (addrs []netip.Addr) {
 	return addrs
 }
 
-// The combined length of the RunIP and AddUDP headers, in bytes.
+// The combined length of the IP and UDP headers, in bytes.
 const (
 	headersIPv4 = 20 + 8
 	headersIPv6 = 40 + 8
 )
 
-// headers returns the length in bytes of the RunIP and AddUDP headers of a packet to an address.
+// headers returns the length in bytes of the IP and UDP headers of a packet to an address.
 func headers(to netip.Addr) int {
 	if to.Is4() {
 		return headersIPv4
@@ -201,12 +201,12 @@ func headers(to netip.Addr) int {
 	return headersIPv6
 }
 
-// minMTU is the PathMTU that every path should have: the minimum of IPv6, and the value with which the extended profile
+// minMTU is the MTU that every path should have: the minimum of IPv6, and the value with which the extended profile
 // begins.
 const minMTU = 1280
 
-// packetLength returns the length of the longest packet that the link needs. It is not fixed for the extended profile, which
-// discovers the path PathMTU, and for AddTCP, which adapts the length of its segments.
+// packetLength returns the length of the longest packet that the link needs. It is not fixed for the extended profile,
+// which discovers the path MTU, and for TCP, which adapts the length of its segments.
 func (l *Link) packetLength(to netip.Addr) (length int, fixed bool) {
 	if l.Profile == protocol.Extended || l.Transport != config.TransportUDP {
 		return minMTU, false

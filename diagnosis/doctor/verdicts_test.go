@@ -172,7 +172,8 @@ func TestVerdicts(t *testing.T) {
 			status: daemonOf(func(r *state.Rank) { r.Engine.Peers[0].Dropped[state.DropSourceRank] = 3 }),
 			check:  "dropped_packets", verdict: doctor.Wrong, found: "rank 0, from rank 1 at 10.9.0.2:2718: dropped " +
 				"3 packets with another rank than their address has (source_rank)"},
-		{name: "duplicates", status: daemonOf(func(r *state.Rank) { r.Engine.Peers[0].Dropped[state.DropDuplicate] = 3 }), check: "dropped_packets", verdict: doctor.Right},
+		{name: "duplicates", status: daemonOf(func(r *state.Rank) { r.Engine.Peers[0].Dropped[state.DropDuplicate] = 3 }),
+			check: "dropped_packets", verdict: doctor.Right},
 		{name: "never heard", status: daemonOf(func(r *state.Rank) {
 			r.Engine.Peers[0].Sending = &state.Wait{State: handshake.WaitClear, WaitsFor: protocol.ClearToSend,
 				Seconds: 9}

@@ -67,14 +67,14 @@ type Observation struct {
 	// PeerAsks is set if the peer has sent a SEND_REQUEST that does not belong to the message, or that CLEAR_TO_SEND has
 	// already answered. RetransmitsRequest is set if it has done so more than once, so that it is not a late copy.
 	PeerAsks, RetransmitsRequest bool
-	// PeerClears is set if the peer has sent CLEAR_TO_SEND again after DATA was sent, or if it has sent CLEAR_TO_SEND while
-	// the waiter receives.
+	// PeerClears is set if the peer has sent CLEAR_TO_SEND again after DATA was sent, or if it has sent CLEAR_TO_SEND
+	// while the waiter receives.
 	PeerClears bool
 	// RetransmitsData is set if the peer retransmits the DATA of an earlier message, which the waiter has acknowledged.
 	RetransmitsData bool
 	// Refused is set if the host at the peer's address reports that nothing listens there.
 	Refused bool
-	// NoHandshake is set if the peer has accepted a AddTCP connection, but has not answered the TLSMismatch handshake.
+	// NoHandshake is set if the peer has accepted a TCP connection, but has not answered the TLS handshake.
 	NoHandshake bool
 }
 
@@ -115,7 +115,8 @@ func Explain(observation *Observation) (left []Possibility, excluded []Excluded)
 		}
 		possibility := Possibility{h.cause, rank, other, h.text(observation)}
 		// A peer that does not answer is most often not running.
-		if (observation.LastHeard == nil || observation.Silent) && (h.cause == ProcessEnded || h.cause == ProcessStopped && observation.LastHeard != nil) {
+		if (observation.LastHeard == nil || observation.Silent) &&
+			(h.cause == ProcessEnded || h.cause == ProcessStopped && observation.LastHeard != nil) {
 			left = slices.Insert(left, 0, possibility)
 			continue
 		}
@@ -151,8 +152,8 @@ func (o *Observation) wasHeardSince() bool {
 	return o.LastHeard != nil && *o.LastHeard <= o.WaitSeconds
 }
 
-// peerBlocks reports whether the peer is a deployed node in a send to the waiter that the waiter has not cleared. All calls
-// of a deployed node block until they are complete.
+// peerBlocks reports whether the peer is a deployed node in a send to the waiter that the waiter has not cleared. All
+// calls of a deployed node block until they are complete.
 func (o *Observation) peerBlocks() bool {
 	return o.RetransmitsRequest && o.Kind != state.KindSoftware && !o.hasBegun()
 }
@@ -232,7 +233,8 @@ var hypotheses = []hypothesis{
 	}},
 	{cause: StartedLate, contradiction: func(observation *Observation) string {
 		switch {
-		case observation.Kind == state.KindSoftware || observation.Extended || observation.IsSender || observation.State != handshake.WaitRequest:
+		case observation.Kind == state.KindSoftware || observation.Extended || observation.IsSender ||
+			observation.State != handshake.WaitRequest:
 			return inapplicable
 		case observation.HasWorked:
 			return fmt.Sprintf("messages with rank %d have ended well", observation.Peer)
@@ -316,7 +318,8 @@ var hypotheses = []hypothesis{
 	}, text: func(o *Observation) string { return mtuText(o.Waiter, o.Peer) }},
 	{cause: PathMTU, contradiction: func(observation *Observation) string {
 		switch {
-		case !observation.HasLongDatagram || observation.IsSender || observation.LastHeard == nil || !observation.Extended && observation.State == handshake.WaitRequest:
+		case !observation.HasLongDatagram || observation.IsSender || observation.LastHeard == nil ||
+			!observation.Extended && observation.State == handshake.WaitRequest:
 			return inapplicable
 		case observation.State == handshake.Receiving:
 			return inapplicable
@@ -413,7 +416,7 @@ var hypotheses = []hypothesis{
 	}},
 	{cause: WrongAddress, contradiction: func(o *Observation) string {
 		if o.State == handshake.WaitData && o.Kind != state.KindSoftware && !o.HasWorked {
-			return "" // its packets are recognized by RunIP address alone: packets to it may go to another port
+			return "" // its packets are recognized by IP address alone: packets to it may go to another port
 		}
 		return configEvidence(o)
 	}, text: func(o *Observation) string {
@@ -427,8 +430,8 @@ var hypotheses = []hypothesis{
 	}, text: peerText("speaks another profile")},
 }
 
-// stoppedEvidence returns the observation that contradicts that a peer of the extended profile is stopped or has ended, or an
-// empty string. Its daemon answers whatever the state of its program.
+// stoppedEvidence returns the observation that contradicts that a peer of the extended profile is stopped or has ended,
+// or an empty string. Its daemon answers whatever the state of its program.
 func stoppedEvidence(o *Observation) string {
 	if !o.Silent {
 		return ""

@@ -9,8 +9,8 @@ import (
 // Graph maps each rank to the ranks that it waits for. They are visited in the order in which they are listed.
 type Graph map[int][]int
 
-// Components maps each rank to the number of its strongly connected component, by Tarjan's algorithm. A rank that is in no
-// cycle forms its own component.
+// Components maps each rank to the number of its strongly connected component, by Tarjan's algorithm. A rank that is in
+// no cycle forms its own component.
 func (g Graph) Components() map[int]int {
 	part, low, order := make(map[int]int), make(map[int]int), make(map[int]int)
 	var open []int
@@ -42,8 +42,8 @@ func (g Graph) Components() map[int]int {
 	return part
 }
 
-// ShortestCycle returns the ranks of a shortest cycle that begins with the given ranks, each of which waits for the next. It
-// returns nil if there is no such cycle.
+// ShortestCycle returns the ranks of a shortest cycle that begins with the given ranks, each of which waits for the
+// next. It returns nil if there is no such cycle.
 func (g Graph) ShortestCycle(begin ...int) []int {
 	first, from := begin[0], begin[len(begin)-1]
 	cameFrom := map[int]int{}

@@ -53,7 +53,8 @@ func (m *Model) enter(s state) {
 
 // rearm sets the time-out of the next recvfrom. Every recvfrom has the full time-out.
 func (m *Model) rearm() {
-	m.nextAt = m.now + baseTimeout + time.Duration(m.timeouts)*timeoutStep + m.cfg.TimeoutDelay[min(m.timeouts, maxTimeouts-1)]
+	m.nextAt = m.now + baseTimeout + time.Duration(m.timeouts)*timeoutStep +
+		m.cfg.TimeoutDelay[min(m.timeouts, maxTimeouts-1)]
 }
 
 // deadline returns the time at which the recvfrom in progress times out, and false if it does not time out.
@@ -121,8 +122,8 @@ func (m *Model) continueCall(complete bool) {
 	}
 }
 
-// onTimeout retransmits the packet with which the wait began. It discards the part of a message received so far, but the
-// bytes remain in the receive buffer.
+// onTimeout retransmits the packet with which the wait began. It discards the part of a message received so far, but
+// the bytes remain in the receive buffer.
 func (m *Model) onTimeout() {
 	m.timeouts++
 	if m.state == waitAck {
@@ -158,8 +159,8 @@ func (m *Model) transmit(b []byte) {
 	m.transmitted = append(m.transmitted, Packet{To: m.peer, At: m.now, Bytes: slices.Clone(b)})
 }
 
-// NextEvent returns the time at which the process acts next, provided that nothing arrives before: a time-out expires, or a
-// pause or stall ends. It returns false if there is no such time.
+// NextEvent returns the time at which the process acts next, provided that nothing arrives before: a time-out expires,
+// or a pause or stall ends. It returns false if there is no such time.
 func (m *Model) NextEvent() (time.Duration, bool) {
 	switch {
 	case m.crashReason != "" || m.state == idle:

@@ -26,7 +26,7 @@ const (
 type Config struct {
 	// Rank is the number of the modeled rank, 0–127.
 	Rank int
-	// Peers are the other ranks of the cluster, each with its own RunIP address.
+	// Peers are the other ranks of the cluster, each with its own IP address.
 	Peers []int
 	// SocketBytes is the maximum total payload of the datagrams in the socket, in bytes. 0 means 16 MiB, for which the
 	// library asks. Linux grants at most twice net.core.rmem_max, and counts more bytes for a datagram than its
@@ -35,9 +35,9 @@ type Config struct {
 	// Pause is the pause after each datagram of a message of more than 65536 words. 0 means 1.1 µs, for which the
 	// library asks. With common kernels, the pause really takes about 130 µs.
 	Pause time.Duration
-	// TimeoutDelay contains the delays with which the first, second and third time-out of a call expire. Linux counts ticks,
-	// and is less precise for longer times. With 250 ticks per second, the first time-out expires up to 4 ms late, the
-	// second up to 32 ms, and the third up to 256 ms.
+	// TimeoutDelay contains the delays with which the first, second and third time-out of a call expire. Linux counts
+	// ticks, and is less precise for longer times. With 250 ticks per second, the first time-out expires up to 4 ms late,
+	// the second up to 32 ms, and the third up to 256 ms.
 	TimeoutDelay [maxTimeouts]time.Duration
 }
 
@@ -47,7 +47,7 @@ type Packet struct {
 	To int
 	// At is the send time, in the caller's time.
 	At time.Duration
-	// Bytes is the AddUDP payload.
+	// Bytes is the UDP payload.
 	Bytes []byte
 }
 
@@ -185,7 +185,7 @@ func (m *Model) checkCall(what string, peer, count int) error {
 	return fmt.Errorf("rank %d: %s rank %d, %d words: %w", m.cfg.Rank, what, peer, count, err)
 }
 
-// Datagram passes the payload b of a received AddUDP datagram to the socket. fromRank is the rank of the source RunIP
+// Datagram passes the payload b of a received UDP datagram to the socket. fromRank is the rank of the source IP
 // address, or -1 for an unknown address. Datagram copies b. It drops a datagram that does not fit into the socket's
 // buffer.
 func (m *Model) Datagram(now time.Duration, fromRank int, b []byte) {

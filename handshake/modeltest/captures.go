@@ -93,8 +93,8 @@ type SentPacket struct {
 	Bytes []byte
 }
 
-// CompareCapture fails the test unless a rank sent exactly the recorded packets in order, each no later than it was recorded
-// and at most slack earlier.
+// CompareCapture fails the test unless a rank sent exactly the recorded packets in order, each no later than it was
+// recorded and at most slack earlier.
 func CompareCapture(t *testing.T, rank int, sent []SentPacket, want []RecordedPacket, slack time.Duration) {
 	t.Helper()
 	for i, packet := range want {
@@ -107,7 +107,8 @@ func CompareCapture(t *testing.T, rank int, sent []SentPacket, want []RecordedPa
 				rank, i, Describe(sentPacket.Bytes), sentPacket.To, sentPacket.At, Describe(packet.Bytes), packet.To, packet.At)
 		}
 		if late := packet.At - sentPacket.At; late < 0 || late > slack {
-			t.Errorf("rank %d: packet %d (%s): sent at %v, recorded at %v", rank, i, Describe(packet.Bytes), sentPacket.At, packet.At)
+			t.Errorf("rank %d: packet %d (%s): sent at %v, recorded at %v", rank, i, Describe(packet.Bytes), sentPacket.At,
+				packet.At)
 		}
 	}
 	if len(sent) > len(want) {

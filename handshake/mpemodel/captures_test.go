@@ -108,7 +108,7 @@ func replays() []replay {
 			programs: map[int][]mpiCall{1: {{true, 0, modeltest.PatternWords(0, 0, 100)},
 				{true, 0, modeltest.PatternWords(1, 0, 100)}}},
 		},
-		// The first datagram of DATA, the one with the header, was dropped. The program that ran the BuildMPE was stalled
+		// The first datagram of DATA, the one with the header, was dropped. The program that ran the MPE was stalled
 		// while it waited, by 102 ms before its second SEND_REQUEST and by 145 ms before its second DATA.
 		{
 			name: "loss_fpga_data_lost_multi", programs: oneWay(false, 2, 1000),

@@ -3,7 +3,7 @@ package mpemodel
 import "encoding/binary"
 
 const (
-	// dataFIFOWords and maxPendingDone are the depths of the FIFOs between the BuildMPE and the dequeuer.
+	// dataFIFOWords and maxPendingDone are the depths of the FIFOs between the MPE and the dequeuer.
 	dataFIFOWords  = 256
 	maxPendingDone = 4
 )
@@ -13,7 +13,7 @@ const (
 type dequeuer struct {
 	fifo        []word
 	lengths     []uint32 // lengths of the next messages, in lines
-	pendingDone int      // number of delivered messages that the BuildMPE has not acknowledged yet
+	pendingDone int      // number of delivered messages that the MPE has not acknowledged yet
 
 	active              bool
 	wantLines, gotLines uint32
@@ -21,7 +21,7 @@ type dequeuer struct {
 	donePending         bool   // a message was delivered, and dones must be incremented when there is space
 }
 
-// hasSpace reports whether the BuildMPE can write another word.
+// hasSpace reports whether the MPE can write another word.
 func (d *dequeuer) hasSpace() bool { return len(d.fifo) < dataFIFOWords }
 
 func (d *dequeuer) step(w *wrapper) bool {

@@ -8,7 +8,7 @@ func (m *Model) run() {
 	}
 }
 
-// step executes one step of the BuildMPE's state machine, and returns false if the state machine is blocked.
+// step executes one step of the MPE's state machine, and returns false if the state machine is blocked.
 func (m *Model) step() bool {
 	switch m.state {
 	case idle:
@@ -109,7 +109,7 @@ func (m *Model) acknowledge() {
 	m.finish()
 }
 
-// finish ends the BuildMPE's part of a call.
+// finish ends the MPE's part of a call.
 func (m *Model) finish() {
 	m.cache.drop(m.expected.src)
 	m.wrapper.feedback = append(m.wrapper.feedback, feedbackOK)

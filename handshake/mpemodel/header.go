@@ -2,14 +2,14 @@ package mpemodel
 
 import "github.com/zrlmpi/zrlmpid/protocol"
 
-// expectation is the header for which the BuildMPE is waiting.
+// expectation is the header for which the MPE is waiting.
 type expectation struct {
 	src  uint32
 	typ  protocol.Type
 	call protocol.Call
 }
 
-// verdict is the result of the BuildMPE's header check.
+// verdict is the result of the MPE's header check.
 type verdict uint8
 
 const (
@@ -18,8 +18,8 @@ const (
 	invalid                   // 2: not a header; the bytes are discarded
 )
 
-// parse decodes a header as the BuildMPE does. It accepts undefined calls and types, but the source rank must have a cache
-// line.
+// parse decodes a header as the MPE does. It accepts undefined calls and types, but the source rank must have a
+// cache line.
 func parse(b []byte) (protocol.Header, bool) {
 	h, d := protocol.CloudFPGA.Parse(b)
 	switch d.Kind {

@@ -1,14 +1,14 @@
 package mpemodel
 
 const (
-	// lineLen is the width of the shell's data path in bytes, wordLen the width of the BuildMPE's.
+	// lineLen is the width of the shell's data path in bytes, wordLen the width of the MPE's.
 	lineLen = 8
 	wordLen = 2 * lineLen
 	// maxSources is the depth of the FIFO of source ranks.
 	maxSources = 32
 )
 
-// word is the unit in which the BuildMPE reads: one or two lines of a datagram.
+// word is the unit in which the MPE reads: one or two lines of a datagram.
 type word struct {
 	b [wordLen]byte
 	// n is the number of valid bytes; the rest is 0.
@@ -17,11 +17,11 @@ type word struct {
 	last bool
 }
 
-// words returns the number of 32-bit words that the BuildMPE counts for w.
+// words returns the number of 32-bit words that the MPE counts for w.
 func (w word) words() uint32 { return uint32((w.n + 3) / 4) }
 
-// input is the interface between the shell and the BuildMPE. It consists of two FIFOs, for data and for source ranks, which
-// are read independently. A reader that reads a word too many or too few leaves the FIFOs out of step.
+// input is the interface between the shell and the MPE. It consists of two FIFOs, for data and for source ranks,
+// which are read independently. A reader that reads a word too many or too few leaves the FIFOs out of step.
 type input struct {
 	words   []word
 	sources []int

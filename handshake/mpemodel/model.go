@@ -14,10 +14,10 @@ import (
 type Config struct {
 	// Rank is the FPGA's own rank, 0–63. The time-outs grow with it.
 	Rank int
-	// Peers are the ranks whose RunIP addresses are in the shell's address table. The shell drops packets from and to any
+	// Peers are the ranks whose IP addresses are in the shell's address table. The shell drops packets from and to any
 	// other rank.
 	Peers []int
-	// SplitTail is set if the shell splits each datagram of 1424 bytes that the BuildMPE sometimes sends into one of 1416
+	// SplitTail is set if the shell splits each datagram of 1424 bytes that the MPE sometimes sends into one of 1416
 	// and one of 8 bytes (capture ref_mpe_echo_uoe_347).
 	SplitTail bool
 	// FIFOBytes is the size of the input FIFO in bytes. 0 means no limit. The deployed FIFO has 2048 bytes, which are
@@ -32,7 +32,7 @@ type Packet struct {
 	To int
 	// At is the send time, in the caller's time.
 	At time.Duration
-	// Bytes is the AddUDP payload.
+	// Bytes is the UDP payload.
 	Bytes []byte
 }
 
@@ -40,7 +40,7 @@ var (
 	// ErrBusy reports that a call is already in progress. A program has only one call at a time, because the wrapper's
 	// calls block.
 	ErrBusy = errors.New("mpemodel: a call is still in progress")
-	// ErrRank reports that a rank is outside 0–63, so that the BuildMPE has no cache line for it.
+	// ErrRank reports that a rank is outside 0–63, so that the MPE has no cache line for it.
 	ErrRank = errors.New("mpemodel: rank is not in 0–63")
 	// ErrCount reports that the number of words does not fit into the wrapper's count, a signed 32-bit number.
 	ErrCount = errors.New("mpemodel: more words than one MPI call can transfer")
@@ -55,7 +55,7 @@ type Model struct {
 	wrapper     wrapper
 	transmitted []Packet
 
-	// Registers of the BuildMPE.
+	// Registers of the MPE.
 	state         state
 	call          call
 	expected      expectation
@@ -110,7 +110,7 @@ func (m *Model) Recv(now time.Duration, src int, count uint32, dt protocol.Datat
 	return nil
 }
 
-// maxCount is the maximum number of words in a call. The BuildMPE's own counters have 32 bits.
+// maxCount is the maximum number of words in a call. The MPE's own counters have 32 bits.
 const maxCount = math.MaxInt32
 
 func (m *Model) checkCall(what string, peer int, count int64) error {
@@ -126,9 +126,9 @@ func (m *Model) checkCall(what string, peer int, count int64) error {
 	return nil
 }
 
-// Datagram passes the payload b of a received AddUDP datagram to the shell. fromRank is the rank that the source address
-// has in the shell's table, or -1 if it has none. The shell drops datagrams from unknown addresses, and empty ones.
-// Datagram copies b.
+// Datagram passes the payload b of a received UDP datagram to the shell. fromRank is the rank that the source
+// address has in the shell's table, or -1 if it has none. The shell drops datagrams from unknown addresses, and empty
+// ones. Datagram copies b.
 func (m *Model) Datagram(now time.Duration, fromRank int, b []byte) {
 	m.advance(now)
 	if !slices.Contains(m.cfg.Peers, fromRank) || len(b) == 0 {
@@ -171,7 +171,7 @@ func (m *Model) Result() (words []uint32, overrun, done bool) {
 // Dropped returns the number of incoming datagrams that the shell dropped.
 func (m *Model) Dropped() int { return m.in.dropped }
 
-// State returns the name that the BuildMPE's state has in the sources.
+// State returns the name that the MPE's state has in the sources.
 func (m *Model) State() string {
 	s := m.state.String()
 	if m.halfRead {

@@ -155,7 +155,7 @@ func TestHeaderCheck(t *testing.T) {
 	}
 }
 
-// A CLEAR_TO_SEND that was deferred because it seemed to come from elsewhere is found when the BuildMPE searches for it
+// A CLEAR_TO_SEND that was deferred because it seemed to come from elsewhere is found when the MPE searches for it
 // after the time-out.
 func TestDeferredClearToSendIsFoundAfterTheTimeOut(t *testing.T) {
 	r := newRig(t)
@@ -198,7 +198,7 @@ func TestBoundedFIFO(t *testing.T) {
 	}
 	r.recv(0, 1000)
 	r.wantState("WAIT4REQ")
-	// A message larger than the FIFO passes while the BuildMPE reads.
+	// A message larger than the FIFO passes while the MPE reads.
 	r.in(0, modeltest.Header(protocol.SendRequest, 0, 1, 0))
 	r.in(0, modeltest.Message(0, 1, modeltest.PatternWords(0, 0, 1000))...)
 	r.wantOut(modeltest.Header(protocol.ClearToSend, 1, 0, 0), modeltest.Header(protocol.Ack, 1, 0, 0))
@@ -221,7 +221,7 @@ func TestEatenDatagramsFillTheFIFOOfSources(t *testing.T) {
 	r.wantState("WAIT4REQ")
 }
 
-// A datagram much longer than its message fills the FIFO after the BuildMPE.
+// A datagram much longer than its message fills the FIFO after the MPE.
 func TestEndlessDatagramBlocksTheReceiver(t *testing.T) {
 	r := begin(t, 2)
 	r.in(0, append(modeltest.Message(0, 1, []uint32{1, 2})[0], make([]byte, 16*(dataFIFOWords+1))...))

@@ -15,16 +15,17 @@ func (m *Model) transmit(msg []byte) {
 	}
 	for _, d := range fragment(msg) {
 		if m.cfg.SplitTail && len(d) > protocol.MaxDatagram {
-			m.transmitted = append(m.transmitted, Packet{To: to, At: m.now, Bytes: d[:protocol.MaxDatagram:protocol.MaxDatagram]})
+			m.transmitted = append(m.transmitted, Packet{To: to, At: m.now,
+				Bytes: d[:protocol.MaxDatagram:protocol.MaxDatagram]})
 			d = d[protocol.MaxDatagram:]
 		}
 		m.transmitted = append(m.transmitted, Packet{To: to, At: m.now, Bytes: d})
 	}
 }
 
-// fragment fragments a message of whole lines as the BuildMPE's output queue does. The queue ends a datagram after 177 lines, but
-// not within the last word of the message. If the 177th line is the first half of that word, the second half is sent in
-// the same datagram, which then has 1424 bytes.
+// fragment fragments a message of whole lines as the MPE's output queue does. The queue ends a datagram after 177
+// lines, but not within the last word of the message. If the 177th line is the first half of that word, the second half
+// is sent in the same datagram, which then has 1424 bytes.
 func fragment(msg []byte) [][]byte {
 	var datagrams [][]byte
 	start := 0

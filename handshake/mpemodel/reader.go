@@ -29,8 +29,8 @@ func (m *Model) readHeader() bool {
 	return true
 }
 
-// handleHeader handles a complete header. ended reports whether the datagram ends after it. If a control packet does not end
-// there, it is discarded together with the rest. DATA may end there; readPayload then waits for its payload.
+// handleHeader handles a complete header. ended reports whether the datagram ends after it. If a control packet does
+// not end there, it is discarded together with the rest. DATA may end there; readPayload then waits for its payload.
 func (m *Model) handleHeader(ended bool) {
 	if !ended && m.state != recvStart {
 		m.drainThen(m.state)
@@ -56,7 +56,7 @@ func (m *Model) handleHeader(ended bool) {
 	}
 }
 
-// accept handles the control packet for which the BuildMPE was waiting.
+// accept handles the control packet for which the MPE was waiting.
 func (m *Model) accept() {
 	switch m.state {
 	case wait4Clear:
@@ -82,8 +82,8 @@ func (m *Model) startPayload(size uint32) {
 	m.state = recvData
 }
 
-// readPayload reads one word of payload. There is no time-out in this state. If no data follows the header, the BuildMPE
-// waits for the next datagram and treats it as payload (trap 8).
+// readPayload reads one word of payload. There is no time-out in this state. If no data follows the header, the
+// MPE waits for the next datagram and treats it as payload (trap 8).
 func (m *Model) readPayload() bool {
 	if !m.dequeuer.hasSpace() {
 		return false

@@ -2,7 +2,7 @@ package mpemodel
 
 import "time"
 
-// The BuildMPE counts clock cycles of 6.4 ns. These constants are the corresponding times.
+// The MPE counts clock cycles of 6.4 ns. These constants are the corresponding times.
 const (
 	// baseTimeout is the first time-out of rank 0.
 	baseTimeout = 100 * time.Millisecond
@@ -17,10 +17,10 @@ const (
 	ackFactor = 2
 )
 
-// timer is the BuildMPE's only time-out counter.
+// timer is the MPE's only time-out counter.
 type timer struct {
-	// remaining is the remaining time of a wait. It keeps its value while the BuildMPE is not waiting, and from one call to the
-	// next.
+	// remaining is the remaining time of a wait. It keeps its value while the MPE is not waiting, and from one call
+	// to the next.
 	remaining time.Duration
 	// expired is set once the counter has passed zero. The counter does not fire again until arm sets it.
 	expired bool
@@ -81,7 +81,7 @@ func (m *Model) onTimeout() {
 			m.sendClear()
 			return
 		}
-		// The BuildMPE abandons the message, but neither asks for it again nor sets the counter again. It passes an empty
+		// The MPE abandons the message, but neither asks for it again nor sets the counter again. It passes an empty
 		// word to the dequeuer to mark the failure, which the dequeuer mistakes for a line of data.
 		m.wrapper.feedback = append(m.wrapper.feedback, feedbackFail)
 		m.dequeuer.fifo = append(m.dequeuer.fifo, word{last: true})

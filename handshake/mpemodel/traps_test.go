@@ -57,8 +57,8 @@ func TestTrap2WrongDeferredHeaderSwallowsTheSendRequest(t *testing.T) {
 	r.wantWedged("waits for more lines")
 }
 
-// Without a SEND_REQUEST in time, the rest of the time-out of an earlier wait makes the BuildMPE send: it waits for data of
-// a program that receives.
+// Without a SEND_REQUEST in time, the rest of the time-out of an earlier wait makes the MPE send: it waits for
+// data of a program that receives.
 func TestTrap2TimeOutMakesTheReceiveIntoASend(t *testing.T) {
 	r := deferAck(t)
 	r.recv(2, 3)

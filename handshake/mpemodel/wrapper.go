@@ -7,14 +7,14 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// call describes an MPI call. The wrapper passes it to the BuildMPE.
+// call describes an MPI call. The wrapper passes it to the MPE.
 type call struct {
 	peer  uint32
 	call  protocol.Call
 	count uint32 // words
 }
 
-// feedback is the BuildMPE's report to the wrapper about a call.
+// feedback is the MPE's report to the wrapper about a call.
 type feedback uint8
 
 const (
@@ -25,12 +25,12 @@ const (
 // wrapper models the MPI library in the FPGA's role, for a single blocking call.
 type wrapper struct {
 	call     call
-	posted   bool // the BuildMPE has not taken the call yet
+	posted   bool // the MPE has not taken the call yet
 	active   bool
 	done     bool
 	feedback []feedback
 
-	// For a send, words is the message, and linesReady is set if its lines are waiting for the BuildMPE.
+	// For a send, words is the message, and linesReady is set if its lines are waiting for the MPE.
 	words      []uint32
 	linesReady bool
 
@@ -56,8 +56,8 @@ func (w *wrapper) startRecv(c call) {
 // reading reports whether the wrapper accepts lines.
 func (w *wrapper) reading() bool { return w.active && w.call.call.IsRecv() && !w.lastLineRead }
 
-// storeLine stores two words in the user's buffer. It trusts last, and compares only the position of the second word with
-// the count.
+// storeLine stores two words in the user's buffer. It trusts last, and compares only the position of the second word
+// with the count.
 func (w *wrapper) storeLine(lo, hi uint32, last bool) {
 	w.store(w.writePos, lo)
 	if w.writePos+1 < uint64(w.call.count) {
@@ -75,7 +75,7 @@ func (w *wrapper) store(at uint64, v uint32) {
 	w.buf[at] = v
 }
 
-// step handles the BuildMPE's feedback, but not while the wrapper is reading lines. It reports whether there was any.
+// step handles the MPE's feedback, but not while the wrapper is reading lines. It reports whether there was any.
 func (w *wrapper) step() bool {
 	if !w.active || len(w.feedback) == 0 || w.reading() {
 		return false

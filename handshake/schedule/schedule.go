@@ -8,10 +8,10 @@ import "slices"
 // the kinds of fault that the test defines.
 type Fault struct{ Nth, Kind int }
 
-// Each calls run with every schedule of up to depth faults. The kinds of the faults are 0 to kinds − 1, and the faults
-// of a schedule affect different packets, in ascending order. run returns the number of packets in its run, which may
-// depend on the faults, because retransmissions are packets as well. The packets before the last fault of a schedule
-// must not depend on that fault.
+// Each calls run with every schedule of up to depth faults. The kinds of the faults are 0 to kinds − 1, and the
+// faults of a schedule affect different packets, in ascending order. run returns the number of packets in its run,
+// which may depend on the faults, because retransmissions are packets as well. The packets before the last fault of a
+// schedule must not depend on that fault.
 func Each(kinds, depth int, run func(faults []Fault) (packets int)) {
 	var from func(faults []Fault)
 	from = func(faults []Fault) {

@@ -21,7 +21,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/udp"
 )
 
-// BenchmarkRawUDP measures the limit of the machine: the round trip of 32 bytes between two AddUDP sockets on loopback,
+// BenchmarkRawUDP measures the limit of the machine: the round trip of 32 bytes between two UDP sockets on loopback,
 // without any protocol. A message takes two round trips, one for SEND_REQUEST and CLEAR_TO_SEND, and one for DATA and
 // ACK.
 func BenchmarkRawUDP(b *testing.B) {

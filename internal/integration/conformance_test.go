@@ -118,8 +118,8 @@ func attached(t *testing.T, n int) []mpe.Device {
 	return devices
 }
 
-// TestMPI runs the conformance tests of package mpi on complete ranks: over AddUDP, AddTCP and shared memory, in this process
-// and attached to a daemon.
+// TestMPI runs the conformance tests of package mpi on complete ranks: over UDP, TCP and shared memory, in this
+// process and attached to a daemon.
 func TestMPI(t *testing.T) {
 	for name, world := range map[string]mpitest.WorldFunc{
 		"udp":      inProcess("profile: extended, transport: udp"),

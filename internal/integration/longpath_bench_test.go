@@ -53,7 +53,7 @@ func (c *longCable) SendPackets(peer int, packets []mpe.Packet) (int, error) {
 	return len(packets), nil
 }
 
-// BenchmarkLongPath sends messages of 8 MiB over AddUDP, in packets of 1416 bytes, on a path without loss.
+// BenchmarkLongPath sends messages of 8 MiB over UDP, in packets of 1416 bytes, on a path without loss.
 func BenchmarkLongPath(b *testing.B) {
 	for i, ms := range []int{12, 24, 25, 30, 50, 100} {
 		b.Run(fmt.Sprintf("rtt=%dms", 2*ms),

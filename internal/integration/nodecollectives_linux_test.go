@@ -104,7 +104,7 @@ type nodeFault struct{ words, lost int }
 var nodeFaults = []nodeFault{{300, 0}, {300, 1}, {300, 2}, {300, 3}, {1000, 3}}
 
 type nodeRun struct {
-	node string // fpga, cpu, or upstream's BuildMPE
+	node string // fpga, cpu, or upstream's MPE
 	c    bool   // the host's program is one in C
 	nodeCollective
 	nodeFault

@@ -174,7 +174,7 @@ func swapUntil(t *testing.T, ranks []*node.Rank, least, most int) {
 	}
 }
 
-// Packets grow to the path PathMTU, and only probes are lost to find it.
+// Packets grow to the path MTU, and only probes are lost to find it.
 func TestPathMTU(t *testing.T) {
 	t.Run("direct", func(t *testing.T) {
 		for _, mtu := range []int{576, 1280, 1500, 9000, 65535} {
@@ -199,7 +199,7 @@ func TestPathMTU(t *testing.T) {
 			})
 		}
 	})
-	// The far end drops packets longer than its own PathMTU plus a VLAN tag.
+	// The far end drops packets longer than its own MTU plus a VLAN tag.
 	t.Run("switch", func(t *testing.T) {
 		a, b := direct(t, 9000, 1500)
 		ranks := startRanks(t, fmt.Sprintf(twoRanks, "10.9.0.1:2718", "10.9.0.2:2718", "extended"), a, b)
@@ -214,7 +214,7 @@ func TestPathMTU(t *testing.T) {
 	}
 }
 
-// When the PathMTU of a path shrinks, no message is lost and packets become shorter.
+// When the MTU of a path shrinks, no message is lost and packets become shorter.
 func TestPathMTUShrinks(t *testing.T) {
 	for _, silent := range []bool{false, true} {
 		t.Run(fmt.Sprintf("router, silent %v", silent), func(t *testing.T) {
@@ -251,8 +251,8 @@ func TestPathMTUShrinks(t *testing.T) {
 	})
 }
 
-// Datagrams of cloudfpga are fragmented on a link with a smaller PathMTU, even if the rank also has a peer of the extended
-// profile, whose packets are not.
+// Datagrams of cloudfpga are fragmented on a link with a smaller MTU, even if the rank also has a peer of the
+// extended profile, whose packets are not.
 func TestPathMTUOfOtherProfiles(t *testing.T) {
 	a, b := direct(t, 1280, 1280)
 	b.ip(t, "addr add 10.9.0.3/24 dev eth0")

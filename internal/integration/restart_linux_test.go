@@ -128,7 +128,7 @@ func restartWords(n, i int) []uint32 {
 // restartCase is a test run.
 type restartCase struct {
 	node         string // fpga or cpu, or one of simulatedMPEs
-	daemon, send bool   // the rank sends messages, which a simulated BuildMPE echoes
+	daemon, send bool   // the rank sends messages, which a simulated MPE echoes
 	words        int
 	peer         bool // kill the node instead of the rank
 	sent         bool // kill at the nth packet sent by the rank, otherwise at the nth received
@@ -200,7 +200,7 @@ func (c restartCase) program(from int) (program []nodeCall) {
 type restartLab struct {
 	t     *testing.T
 	calls string // the program on upstream's library
-	mpe   string // the simulator of an BuildMPE
+	mpe   string // the simulator of an MPE
 	ips   [4]string
 	n     int
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// restartPace is the clock frequency of a simulated BuildMPE in Hz. At this frequency, its time-outs take as long as on a
-// deployed BuildMPE.
+// restartPace is the clock frequency of a simulated MPE in Hz. At this frequency, its time-outs take as long as on
+// a deployed MPE.
 const restartPace = 500_000
 
 // simulatedMPEs are the simulated MPEs, each with a role that echoes messages.
@@ -33,13 +33,13 @@ func init() { atEnd = append(atEnd, simulators.RemoveAll) }
 
 func (c restartCase) simulated() bool { return simulatedMPEs[c.node] != nil }
 
-// restartMPE is a simulated BuildMPE, in a daemon of this process. Its progress is observed at the relay.
+// restartMPE is a simulated MPE, in a daemon of this process. Its progress is observed at the relay.
 type restartMPE struct {
 	cancel context.CancelFunc
 	ended  chan error
 
 	mu    sync.Mutex
-	calls []restartCall // of the rank, and not yet served by the BuildMPE
+	calls []restartCall // of the rank, and not yet served by the MPE
 	n     int
 	words int
 	bytes int // of the rank's message in transit
@@ -97,7 +97,7 @@ func (m *restartMPE) stop() {
 	<-m.ended
 }
 
-// see observes a packet to the BuildMPE. A complete message, or an ACK, takes the BuildMPE to its next call.
+// see observes a packet to the MPE. A complete message, or an ACK, takes the MPE to its next call.
 func (m *restartMPE) see(fromHost bool, b []byte) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -124,8 +124,8 @@ func (m *restartMPE) finished() (n int, wrong bool) {
 	return m.n, false
 }
 
-// mpeRestarts returns all runs with a simulated BuildMPE: the rank is killed at each packet of the first message and of its
-// echo.
+// mpeRestarts returns all runs with a simulated MPE: the rank is killed at each packet of the first message and of
+// its echo.
 func mpeRestarts(kind string) (all []restartCase) {
 	for _, words := range []int{1, 346, 1000} {
 		datagrams := int(protocol.CPUShape().NumDatagrams(uint32(words)))

@@ -79,9 +79,9 @@ func TestLongMessagesBothWaysOverTCP(t *testing.T) {
 	}
 }
 
-// TestSendToDeadStreamEnds has a peer over AddTCP clear a long message and fail in the middle of DATA: it dies, closes the
-// connection, or stops reading so that the window fills up. The send must end with an error, and the engine must remain
-// usable meanwhile.
+// TestSendToDeadStreamEnds has a peer over TCP clear a long message and fail in the middle of DATA: it dies, closes
+// the connection, or stops reading so that the window fills up. The send must end with an error, and the engine must
+// remain usable meanwhile.
 func TestSendToDeadStreamEnds(t *testing.T) {
 	const write, ack = 300 * time.Millisecond, 500 * time.Millisecond
 	for name, test := range map[string]struct {

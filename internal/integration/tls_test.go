@@ -9,7 +9,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/node"
 )
 
-// overTLS opens every rank in this process, over AddTCP with mutual TLSMismatch.
+// overTLS opens every rank in this process, over TCP with mutual TLS.
 func overTLS(t *testing.T, n int) []mpe.Device {
 	t.Helper()
 	p := newPlace(t)

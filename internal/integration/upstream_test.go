@@ -39,8 +39,8 @@ func upstream(t *testing.T) string {
 	return path
 }
 
-// Addresses of the two ranks. Upstream's library increments ports from 2718 only for ranks that share an RunIP address, so
-// these are separate addresses that no other test uses.
+// Addresses of the two ranks. Upstream's library increments ports from 2718 only for ranks that share an IP address,
+// so these are separate addresses that no other test uses.
 var upstreamIPs = []string{"127.0.77.1", "127.0.77.2"}
 
 // engine starts our rank in a cluster of two.

@@ -169,8 +169,8 @@ func readRequest(fd int) string {
 	return ""
 }
 
-// streamPackets writes packets until the tool disconnects. It discards further input, and reads only to detect the end of the
-// connection.
+// streamPackets writes packets until the tool disconnects. It discards further input, and reads only to detect the end
+// of the connection.
 func streamPackets(fd int, follow func(context.Context, io.Writer)) {
 	if unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, new(unix.Timeval)) != nil {
 		return

@@ -22,7 +22,8 @@ import (
 // checkTime bounds the time to check all hosts.
 const checkTime = 20 * time.Second
 
-// checkScript is the shell script of the check. Its arguments are a PATH and, for each program, a folder and the program.
+// checkScript is the shell script of the check. Its arguments are a PATH and, for each program, a folder and the
+// program.
 const checkScript = `PATH=$1; shift
 while [ $# -gt 0 ]; do
   cd -- "$1" 2>/dev/null || { echo "has no folder \"$1\""; exit 9; }

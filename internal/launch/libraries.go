@@ -75,7 +75,8 @@ func linkedLibraries(path string) []string {
 	return libraries
 }
 
-// loadedLibraries returns the paths of the shared libraries mapped by a process, or nil if the system does not list them.
+// loadedLibraries returns the paths of the shared libraries mapped by a process, or nil if the system does not list
+// them.
 func loadedLibraries(pid int) (paths []string) {
 	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
 	if err != nil {

@@ -61,7 +61,8 @@ func NewClient(ctx context.Context, conn Conn, rank, size int) (*Client, error) 
 		return nil, err
 	}
 	if client.spaceName = m.get("kvsname"); !isPlain(client.spaceName, maxName) {
-		return nil, &Error{"get_my_kvsname", fmt.Errorf("%w: the name of the space of keys is %q", ErrMessage, client.spaceName)}
+		return nil, &Error{"get_my_kvsname", fmt.Errorf("%w: the name of the space of keys is %q", ErrMessage,
+			client.spaceName)}
 	}
 	return client, nil
 }

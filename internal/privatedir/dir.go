@@ -47,9 +47,9 @@ func MakeIn(path string) (*Dir, error) { return open(path, 0, 0o700) }
 // Open opens an existing directory.
 func Open(path string) (*Dir, error) { return open(path, 0, 0) }
 
-// MakeParents creates the missing directories above path with the given mode, and checks that no other user can redirect
-// path. The directory may belong to root, or have the sticky bit: then another user may create path before this process
-// does, but cannot replace files that this process creates there.
+// MakeParents creates the missing directories above path with the given mode, and checks that no other user can
+// redirect path. The directory may belong to root, or have the sticky bit: then another user may create path before
+// this process does, but cannot replace files that this process creates there.
 func MakeParents(path string, mode fs.FileMode) error {
 	abs, err := absolute(path)
 	if err == nil {

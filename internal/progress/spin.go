@@ -40,7 +40,8 @@ type Spin struct {
 
 // spin returns a new Spin.
 func (p *SpinPolicy) spin() Spin {
-	s := Spin{policy: p, pollsPerPause: int(p.pollsPerPause.Load()), yieldsSeldom: p.attached, yields: yields{pollsPerYield: int(p.pollsPerYield.Load())}}
+	s := Spin{policy: p, pollsPerPause: int(p.pollsPerPause.Load()), yieldsSeldom: p.attached,
+		yields: yields{pollsPerYield: int(p.pollsPerYield.Load())}}
 	s.yields.pollsLeft = s.yields.pollsPerYield
 	return s
 }

@@ -39,9 +39,9 @@ func leaveProcessor(n int) {
 	}
 }
 
-// TakeDescriptor duplicates the descriptor of a connection and closes conn. Go's poller does not know the duplicate. For
-// a descriptor that it knows, it wakes up a thread for every event, even while a goroutine polls; with few
-// cores, that thread preempts the polling goroutine.
+// TakeDescriptor duplicates the descriptor of a connection and closes conn. Go's poller does not know the duplicate.
+// For a descriptor that it knows, it wakes up a thread for every event, even while a goroutine polls; with few cores,
+// that thread preempts the polling goroutine.
 func TakeDescriptor(conn interface {
 	syscall.Conn
 	io.Closer

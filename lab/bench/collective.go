@@ -65,7 +65,10 @@ var operations = []*operation{
 		},
 	},
 	{
-		"alltoall", blockPerRank, blockPerRank, allRanks, allRanks, func(k, rank, ranks int) []int { return []int{k*ranks + rank} },
+		"alltoall", blockPerRank, blockPerRank, allRanks, allRanks, func(k, rank,
+			ranks int) []int {
+			return []int{k*ranks + rank}
+		},
 		func(c *collectiveCalls, o []mpi.Option) error {
 			return mpi.Alltoall(c.ctx, c.comm, c.sendBuf, c.recvBuf, o...)
 		},
@@ -84,12 +87,12 @@ var operations = []*operation{
 	},
 }
 
-// isSynchronizing reports whether no rank completes a call before all ranks have made it. Calls can then follow each other
-// without messages in between.
+// isSynchronizing reports whether no rank completes a call before all ranks have made it. Calls can then follow each
+// other without messages in between.
 func (c *operation) isSynchronizing() bool { return c.contributes(1) && c.getsResult(1) }
 
-// onlyRootReceives reports whether only rank 0 receives a result. Without synchronization, other ranks could start further calls
-// before rank 0 has completed this one.
+// onlyRootReceives reports whether only rank 0 receives a result. Without synchronization, other ranks could start
+// further calls before rank 0 has completed this one.
 func (c *operation) onlyRootReceives() bool { return !c.getsResult(1) }
 
 // numReceivers returns the number of ranks that receive a result.
@@ -295,8 +298,8 @@ func (c *collectiveCalls) verifyResult(i int, all bool) error {
 	return nil
 }
 
-// synchronize returns when this rank may make call i. By then, rank 1 has started to send its own data, and rank 2 is ready
-// to receive it.
+// synchronize returns when this rank may make call i. By then, rank 1 has started to send its own data, and rank 2 is
+// ready to receive it.
 func (c *collectiveCalls) synchronize(i int) (own *mpi.Request, err error) {
 	if c.op.onlyRootReceives() {
 		if err := c.awaitRoot(); err != nil {

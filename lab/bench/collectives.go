@@ -31,7 +31,8 @@ func collectiveWorkload(name, title string, op *operation, ranks, busy int) *wor
 	}
 	return &workload{
 		name: name, title: title, unit: "message", axis: "message length", bytes: true, source: "collective.c",
-		args: []string{op.name, fmt.Sprint(ranks), fmt.Sprint(busy)}, requiredFigures: timeFigures, usesTags: true, isCollective: true,
+		args: []string{op.name, fmt.Sprint(ranks),
+			fmt.Sprint(busy)}, requiredFigures: timeFigures, usesTags: true, isCollective: true,
 		inProcess: true, weight: 2,
 		fullSteps: collectiveSteps, quickSteps: collectiveQuick, ranks: func(step) int { return ranks },
 		messages: func(s step) int { return results * (collectiveWarmup(s) + s.iterations) },

@@ -12,8 +12,8 @@ import (
 // down the side that is measured at the time.
 // that is measured at the time.
 const (
-	// slowLineFactor is the limit above which a cache line counts as slow, before or after a measurement. It is relative to
-	// the shortest time of the run.
+	// slowLineFactor is the limit above which a cache line counts as slow, before or after a measurement. It is relative
+	// to the shortest time of the run.
 	slowLineFactor = 1.5
 	// maxRepeats is the maximum number of times that a measurement is repeated.
 	maxRepeats = 3

@@ -16,8 +16,8 @@ func wordsOf(n int) (int, error) {
 // pattern returns the word at an index in the messages of a sender.
 func pattern(word, sender int) int32 { return int32(uint32(word)*2654435761 + uint32(sender)) }
 
-// stampWord returns the word written at the start and at the end of a sender's message in a round. The rank that answers
-// uses the one's complement.
+// stampWord returns the word written at the start and at the end of a sender's message in a round. The rank that
+// answers uses the one's complement.
 func stampWord(round, sender int) int32 {
 	if sender == 0 {
 		return int32(round)

@@ -9,7 +9,8 @@ import (
 )
 
 // things is a workload whose steps have n messages.
-var things = &workload{unit: "things", messages: func(s step) int { return s.n }, requiredFigures: []string{"p50", "cpu"}}
+var things = &workload{unit: "things", messages: func(s step) int { return s.n },
+	requiredFigures: []string{"p50", "cpu"}}
 
 func TestParseOutput(t *testing.T) {
 	steps := []step{{10, 1}, {20, 1}}

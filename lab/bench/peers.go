@@ -106,7 +106,8 @@ func (l *library) missing() string {
 func (l *library) side(mode runMode, compiler *compiler, version string) side {
 	s := side{Side: Side{
 		Key: mode.key, Name: mode.name, Kind: Peer, Group: mode.group, Version: version,
-		Command: strings.Join(append(append(mode.env[:len(mode.env):len(mode.env)], l.launcher, "-np", "N"), mode.args...), " "),
+		Command: strings.Join(append(append(mode.env[:len(mode.env):len(mode.env)], l.launcher, "-np", "N"), mode.args...),
+			" "),
 	}}
 	s.steps = func(work *workload, steps []step) []step {
 		if !l.pollsOnly || work.ranks == nil {

@@ -53,7 +53,7 @@ var pictures = []picture{
 
 var (
 	openMPI = []string{openMPITCP, openMPIShm}
-	// bcastSides are the keys of the broadcast methods over AddUDP and shared memory, and of the peers.
+	// bcastSides are the keys of the broadcast methods over UDP and shared memory, and of the peers.
 	bcastSides = slices.Concat([]string{extendedUDP.key, extendedShm.key, "mpich-tcp", mpichShm},
 		extendedUDP.methodKeys(), extendedShm.methodKeys(), openMPI)
 )
@@ -151,7 +151,8 @@ func (r *Report) chartOf(pic picture, res *Result, group Group) *chart.Chart {
 		if measured.Group != group || len(pic.sides) > 0 && !slices.Contains(pic.sides, measured.Key) {
 			continue
 		}
-		line := chart.Series{Name: measured.legend(), Kind: measured.lineKind(), Variant: variants[measured.Key], Points: measured.points(value)}
+		line := chart.Series{Name: measured.legend(), Kind: measured.lineKind(), Variant: variants[measured.Key],
+			Points: measured.points(value)}
 		if measured.Method != "" {
 			line.Variant = methodVariant(measured.Key)
 		}

@@ -72,7 +72,8 @@ func (p *printer) run(report *Report, results []Result) {
 		median = "median of " + roundsText(report.Rounds) + ", all sides in turn; "
 	}
 	p.item("%s%s", median, machine.Time)
-	p.item("%s, %s, %s, zrlmpid %s", machine.processors(), cmp.Or(machine.System, "unknown system"), cmp.Or(machine.Go, "unknown Go"),
+	p.item("%s, %s, %s, zrlmpid %s", machine.processors(), cmp.Or(machine.System, "unknown system"),
+		cmp.Or(machine.Go, "unknown Go"),
 		cmp.Or(machine.Version, "of unknown version"))
 	p.item("a wake-up of a thread that slept 1 ms: %s", machine.wakeUp())
 	for _, text := range report.lineNotes(results) {

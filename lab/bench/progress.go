@@ -19,8 +19,8 @@ func (r *runner) reportProgress(rest []scheduled) {
 		rest[0].measurement)
 }
 
-// estimateRemaining estimates how long the remaining measurements take. A measurement that ran before is expected to take as long as
-// last time. The others are estimated by their relative weights.
+// estimateRemaining estimates how long the remaining measurements take. A measurement that ran before is expected to
+// take as long as last time. The others are estimated by their relative weights.
 func (r *runner) estimateRemaining(rest []scheduled) (left time.Duration) {
 	var took time.Duration
 	var weight float64

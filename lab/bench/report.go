@@ -116,8 +116,8 @@ func (f *Figures) checkSteps() error {
 	return nil
 }
 
-// computeDerived computes medians, ratios and growth, and removes sides without figures. An archived run contains no rounds,
-// and keeps the values that it has.
+// computeDerived computes medians, ratios and growth, and removes sides without figures. An archived run contains no
+// rounds, and keeps the values that it has.
 func (r *Report) computeDerived() {
 	archived := r.isArchived()
 	for i := range r.Results {

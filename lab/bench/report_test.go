@@ -24,7 +24,8 @@ func testReport(workload string, ns [2]int, ours, theirs, others string) *Report
 		}
 	}
 	side := func(key string, kind Kind, g Group, rounds ...[]Point) Measured {
-		return Measured{Side: Side{Key: key, Kind: kind, Group: g, Version: "Version of " + key}, Verified: 1000, Memory: 2048, Figures: Figures{Rounds: rounds}}
+		return Measured{Side: Side{Key: key, Kind: kind, Group: g, Version: "Version of " + key}, Verified: 1000,
+			Memory: 2048, Figures: Figures{Rounds: rounds}}
 	}
 	w, err := workloadNamed(workload)
 	if err != nil {
@@ -73,7 +74,8 @@ posted  extended-udp  openmpi-tcp  x
 
 func TestPrintPingPong(t *testing.T) {
 	var b strings.Builder
-	if err := testReport("pingpong", [2]int{4, millionWords}, "cloudfpga", "upstream", rawPoll).Print(&b, Format{Markdown: true}); err != nil {
+	if err := testReport("pingpong", [2]int{4, millionWords}, "cloudfpga", "upstream", rawPoll).Print(&b,
+		Format{Markdown: true}); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
@@ -178,7 +180,8 @@ func TestPlots(t *testing.T) {
 
 func TestFormats(t *testing.T) {
 	for _, x := range []struct{ got, want string }{
-		{formatFigure(123.4), "123"}, {formatFigure(12.34), "12.3"}, {formatFigure(1.234), "1.23"}, {formatFigure(0.0268), "0.027"},
+		{formatFigure(123.4), "123"}, {formatFigure(12.34), "12.3"}, {formatFigure(1.234), "1.23"}, {formatFigure(0.0268),
+			"0.027"},
 		{formatDuration(1.2e6), "1.20 s"}, {formatDuration(417167), "417 ms"}, {formatDuration(9.5), "9.50 µs"},
 		{formatSigned(-1.234), "-1.23"}, {formatSigned(12), "12.0"},
 		{formatCount(0), "0"}, {formatCount(999), "999"}, {formatCount(1000), "1 000"}, {formatCount(1234567), "1 234 567"},
@@ -259,7 +262,8 @@ func TestDaemonFails(t *testing.T) {
 	}
 	dir := t.TempDir()
 	self := filepath.Join(dir, "self")
-	script := "#!" + sh + "\nif [ \"$2\" = " + daemonCommand + " ]; then echo ready; read x; echo it broke >&2; exit 3; fi\n"
+	script := "#!" + sh + "\nif [ \"$2\" = " + daemonCommand +
+		" ]; then echo ready; read x; echo it broke >&2; exit 3; fi\n"
 	if err := os.WriteFile(self, []byte(script), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -268,7 +272,8 @@ func TestDaemonFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	i := slices.IndexFunc(links, func(l link) bool { return l.attached })
-	if err := links[i].run(t.Context(), self, job{w: w, ranks: 2, dir: dir}, io.Discard); err == nil || !strings.Contains(err.Error(), "it broke") {
+	if err := links[i].run(t.Context(), self, job{w: w, ranks: 2, dir: dir}, io.Discard); err == nil ||
+		!strings.Contains(err.Error(), "it broke") {
 		t.Errorf("%v", err)
 	}
 }

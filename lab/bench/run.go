@@ -354,8 +354,8 @@ func (m *measurement) String() string {
 	return text
 }
 
-// applyCuts removes steps that were cut in one round from all rounds, so that all rounds have the same steps. Steps that
-// were reduced keep their lower number of iterations in later rounds.
+// applyCuts removes steps that were cut in one round from all rounds, so that all rounds have the same steps. Steps
+// that were reduced keep their lower number of iterations in later rounds.
 func (r *runner) applyCuts(m *measurement, o outcome) {
 	for _, s := range o.reduced {
 		i := slices.IndexFunc(m.steps, func(other step) bool { return other.n == s.n })

@@ -148,8 +148,8 @@ func (s *session) collect(mine []int64) error {
 	return nil
 }
 
-// printProgress prints the number of completed rounds of step n on rank 0. It prints a line before the first round, and later
-// one per interval, so that a fast step prints only the first.
+// printProgress prints the number of completed rounds of step n on rank 0. It prints a line before the first round, and
+// later one per interval, so that a fast step prints only the first.
 func (s *session) printProgress(n, done, all int) {
 	now := time.Now()
 	switch {

@@ -58,7 +58,8 @@ func (p stepProgress) String() string {
 
 func parseProgress(text string) (progress stepProgress, err error) {
 	var seconds float64
-	if _, err := fmt.Sscanf(text, "pace %d %d %d %g", &progress.n, &progress.roundsDone, &progress.all, &seconds); err != nil || progress.roundsDone < 0 ||
+	if _, err := fmt.Sscanf(text, "pace %d %d %d %g", &progress.n, &progress.roundsDone, &progress.all,
+		&seconds); err != nil || progress.roundsDone < 0 ||
 		progress.roundsDone > progress.all || !(seconds >= 0) || seconds > 1e6 {
 		return stepProgress{}, fmt.Errorf("%q is not how far a step is", text)
 	}
@@ -71,11 +72,12 @@ func (p stepProgress) roundTime() time.Duration {
 	return p.elapsed / time.Duration(max(p.roundsDone, 1))
 }
 
-// fitIterations returns the number of iterations with which a step, run with several methods in turn, stays within its share of
-// time. It returns iterations unchanged if the step is not expected to exceed its share by much, and 0 if too few
-// iterations would remain for a median.
+// fitIterations returns the number of iterations with which a step, run with several methods in turn, stays within its
+// share of time. It returns iterations unchanged if the step is not expected to exceed its share by much, and 0 if too
+// few iterations would remain for a median.
 func (p stepProgress) fitIterations(iterations, methods int, share time.Duration) int {
-	if share == 0 || p.roundsDone == 0 || p.elapsed < share/judgeDivisor || p.roundTime()*time.Duration(p.all) <= overrunFactor*share {
+	if share == 0 || p.roundsDone == 0 || p.elapsed < share/judgeDivisor ||
+		p.roundTime()*time.Duration(p.all) <= overrunFactor*share {
 		return iterations
 	}
 	warmup := p.all/methods - iterations
@@ -210,7 +212,8 @@ func (w *watch) finish() (out []byte, slow *slowStep) {
 	if !w.isSlow {
 		return w.out.Bytes(), nil
 	}
-	slow = &slowStep{done: w.stepsDone, iterations: w.fewer, cut: CutStep{N: w.steps[w.stepsDone].n, Stuck: w.progress.roundsDone == 0}}
+	slow = &slowStep{done: w.stepsDone, iterations: w.fewer,
+		cut: CutStep{N: w.steps[w.stepsDone].n, Stuck: w.progress.roundsDone == 0}}
 	if !slow.cut.Stuck {
 		slow.cut.Message = micros(w.progress.roundTime()) / float64(w.w.perRound(slow.cut.N))
 	}

@@ -36,7 +36,7 @@ const (
 	Memory  Group = "memory"
 )
 
-// Side is one of the compared ways to send messages, such as a library over AddTCP.
+// Side is one of the compared ways to send messages, such as a library over TCP.
 type Side struct {
 	// Key is short and unique. Name is meant for readers.
 	Key     string `json:"key"`

@@ -38,7 +38,8 @@ var summaryRows = []struct {
 	{"Reduce, 8 × 4 B, µs", "reduce", 4, median50},
 	{"Gather, 8 × 4 B, µs", "gather", 4, median50},
 	{"Waiting rank, % CPU", "idle", 3000, func(p *Point, _ *Measured) string { return fmt.Sprintf("%.2f", p.Waiting) }},
-	{"Peak memory, MiB", "pingpong", 4, func(_ *Point, s *Measured) string { return formatFigure(float64(s.Memory) / 1024) }},
+	{"Peak memory, MiB", "pingpong", 4,
+		func(_ *Point, s *Measured) string { return formatFigure(float64(s.Memory) / 1024) }},
 }
 
 func median50(p *Point, _ *Measured) string { return formatFigure(p.P50) }

@@ -247,8 +247,8 @@ func inverse(m measure) measure {
 	}
 }
 
-// worstStepJump finds the length, up to 64 KiB, at which the time is longest in comparison with the lengths next to it. It
-// divides the time by the longer one of the times at the next shorter and the next longer length.
+// worstStepJump finds the length, up to 64 KiB, at which the time is longest in comparison with the lengths next to it.
+// It divides the time by the longer one of the times at the next shorter and the next longer length.
 func worstStepJump(_ *Report, res *Result) (value float64, where string, found bool) {
 	measured := res.side(cloudFPGA.key)
 	if measured == nil {

@@ -132,8 +132,8 @@ func (w *window) sendWindows(timed func(i int, took time.Duration) error) error 
 // requests allocates n requests of the type that the given function returns.
 func requests[B, R any](_ func(*mpi.Comm, B, int, int) (R, error), n int) []R { return make([]R, n) }
 
-// receiveWindows receives the windows. It posts the receives of the next window before it verifies the last one, so the buffer
-// holds two windows.
+// receiveWindows receives the windows. It posts the receives of the next window before it verifies the last one, so the
+// buffer holds two windows.
 func (w *window) receiveWindows() error {
 	in := make([]int32, 2*w.size*w.words)
 	posted := requests(mpi.Irecv[int32], 2*w.size)

@@ -87,7 +87,8 @@ var workloads = slices.Concat([]*workload{
 		run:      withoutMethods(pairsStep),
 	},
 	{
-		name: "ring", title: "Ring", unit: "ranks", axis: "ranks", source: "ring.c", requiredFigures: timeFigures, weight: 1.5,
+		name: "ring", title: "Ring", unit: "ranks", axis: "ranks", source: "ring.c", requiredFigures: timeFigures,
+		weight:    1.5,
 		fullSteps: []step{{2, 5000}, {4, 3000}, {8, 2000}, {16, 1000}}, quickSteps: []step{{2, 20}, {4, 5}},
 		ranks:    func(s step) int { return s.n },
 		messages: func(s step) int { return s.n * (warmup + s.iterations) },

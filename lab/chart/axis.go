@@ -85,8 +85,8 @@ func (u Unit) format(v float64) string {
 	return formatNumber(v)
 }
 
-// formatPrefixed formats v in the largest unit in which it is at least 1. The first unit is worth first, and each further
-// unit is worth step times the unit before it.
+// formatPrefixed formats v in the largest unit in which it is at least 1. The first unit is worth first, and each
+// further unit is worth step times the unit before it.
 func formatPrefixed(v, first, step float64, units ...string) string {
 	v /= first
 	i := 0
@@ -169,7 +169,8 @@ func (t ticker) powersOf4(high float64) (ticks []plot.Tick) {
 }
 
 // mantissaSteps lists mantissas at which ticks can be placed, from the widest steps to the narrowest.
-var mantissaSteps = [][]float64{{1}, {1, 3}, {1, 2, 5}, {1, 1.5, 2, 3, 4, 5, 7}, mantissaRange(0.5), mantissaRange(0.25),
+var mantissaSteps = [][]float64{{1}, {1, 3}, {1, 2, 5}, {1, 1.5, 2, 3, 4, 5, 7}, mantissaRange(0.5),
+	mantissaRange(0.25),
 	mantissaRange(0.1)}
 
 func mantissaRange(by float64) (all []float64) {

@@ -104,12 +104,14 @@ func variantOf[T any](list []T, i int) T { return list[i%len(list)] }
 
 func (s *Series) lineStyle() draw.LineStyle {
 	st := &lineStyles[s.Kind]
-	return draw.LineStyle{Color: variantOf(st.colours, s.Variant), Width: st.width, Dashes: variantOf(st.dashes, s.Variant)}
+	return draw.LineStyle{Color: variantOf(st.colours, s.Variant), Width: st.width,
+		Dashes: variantOf(st.dashes, s.Variant)}
 }
 
 func (s *Series) glyphStyle() draw.GlyphStyle {
 	st := &lineStyles[s.Kind]
-	return draw.GlyphStyle{Color: variantOf(st.colours, s.Variant), Radius: 2.6, Shape: variantOf(markers, st.marker+s.Variant)}
+	return draw.GlyphStyle{Color: variantOf(st.colours, s.Variant), Radius: 2.6,
+		Shape: variantOf(markers, st.marker+s.Variant)}
 }
 
 // drawablePoints returns the points of s that can be drawn.
@@ -133,7 +135,8 @@ func (c *Chart) SVG() ([]byte, error) {
 	x, scale := c.ranges()
 	p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = x.low, x.high, scale.low, scale.high
 	p.X.Scale, p.Y.Scale = x, scale
-	p.X.Tick.Marker, p.Y.Tick.Marker = ticker{c.X.Unit, x.minPositive, c.xValues()}, ticker{c.Y.Unit, scale.minPositive, nil}
+	p.X.Tick.Marker, p.Y.Tick.Marker = ticker{c.X.Unit, x.minPositive, c.xValues()}, ticker{c.Y.Unit, scale.minPositive,
+		nil}
 	for _, a := range []*plot.Axis{&p.X, &p.Y} {
 		a.Label.TextStyle.Font.Size, a.Tick.Label.Font.Size, a.Padding = 10, 9, 0
 	}
@@ -216,8 +219,8 @@ func (s *Series) addTo(p *plot.Plot, scale logScale) error {
 	return nil
 }
 
-// fitSegments returns the segments of the fit, from the first point to the last, that lie within the axis y. It skips a first
-// point at 0, which has no place on a logarithmic axis.
+// fitSegments returns the segments of the fit, from the first point to the last, that lie within the axis y. It skips a
+// first point at 0, which has no place on a logarithmic axis.
 func (s *Series) fitSegments(points []Point, scale logScale) (pieces []plotter.XYs) {
 	if points[0].X == 0 {
 		points = points[1:]

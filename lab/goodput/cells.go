@@ -64,8 +64,8 @@ type Cell struct {
 	Late      float64    `json:"late_ms,omitempty"`
 	Runs      []Measured `json:"runs"`
 
-	// duration is the duration of a flow, and skip its initial part, which does not count. If bytes is not 0, the flow ends
-	// once that number of bytes has been received.
+	// duration is the duration of a flow, and skip its initial part, which does not count. If bytes is not 0, the flow
+	// ends once that number of bytes has been received.
 	duration, skip time.Duration
 	byteLimit      int64
 }
@@ -104,7 +104,7 @@ func (f *Flow) goodput() float64 {
 // hasSamePath reports whether two cells have the same path and part.
 func (c *Cell) hasSamePath(other *Cell) bool { return c.String() == other.String() }
 
-// String returns a description such as "loss, 20 ms, 0.1 %, PathMTU 1500".
+// String returns a description such as "loss, 20 ms, 0.1 %, MTU 1500".
 func (c *Cell) String() string {
 	s := fmt.Sprintf("%s, %g ms, %g %%, MTU %d", c.Part, c.RTT, c.Loss, c.MTU)
 	if c.Reorder > 0 {
@@ -122,7 +122,7 @@ func (c *Cell) config(seed int) path.Config {
 		RTT: millis(c.RTT), Rate: c.Rate, MTU: c.MTU, Loss: c.Loss, Reorder: c.Reorder, Duplicate: c.Duplicate,
 		Late: millis(c.Late),
 		Seed: seed, TCP: "cubic",
-		// Buffers do not limit AddTCP. A connection does not start with metrics that the kernel saved from earlier
+		// Buffers do not limit TCP. A connection does not start with metrics that the kernel saved from earlier
 		// connections.
 		Settings: map[string]string{
 			"net.ipv4.tcp_no_metrics_save": "1", "net.ipv4.tcp_rmem": "4096 131072 33554432",
@@ -178,7 +178,8 @@ func (o *Options) selectCells() []Cell {
 		cell := &all[i]
 		cell.Rate = rate
 		if o.Quick {
-			cell.duration, cell.skip, cell.byteLimit = min(cell.duration, max(quickTime, 10*millis(cell.RTT))), 0, min(cell.byteLimit, quickBytes)
+			cell.duration, cell.skip, cell.byteLimit = min(cell.duration,
+				max(quickTime, 10*millis(cell.RTT))), 0, min(cell.byteLimit, quickBytes)
 		}
 		if cell.byteLimit > 0 {
 			cell.duration = intactTime
@@ -207,7 +208,7 @@ func (o *Options) filterSides(some []string) []string {
 		func(s string) bool { return len(o.Only) > 0 && !slices.Contains(o.Only, s) })
 }
 
-// tolerance returns how late packets may be on average: a twentieth of the round trip, but at most 1 ms, as AddTCP ends
+// tolerance returns how late packets may be on average: a twentieth of the round trip, but at most 1 ms, as TCP ends
 // slow start when the round trip grows by 4 ms.
 func (c *Cell) tolerance() time.Duration { return min(millis(c.RTT)/20, time.Millisecond) }
 

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// connection runs one end of a plain AddTCP flow.
+// connection runs one end of a plain TCP flow.
 func (j *job) connection(ctx context.Context, c *counter) error {
 	if j.Rank == 0 {
 		return j.sendTCP(ctx, c)
@@ -21,8 +21,8 @@ func (j *job) connection(ctx context.Context, c *counter) error {
 	return j.receiveTCP(ctx, c)
 }
 
-// sendTCP sends until ctx is done or all bytes have been sent. It retries to connect, as the receiver may not be listening
-// yet.
+// sendTCP sends until ctx is done or all bytes have been sent. It retries to connect, as the receiver may not be
+// listening yet.
 func (j *job) sendTCP(ctx context.Context, c *counter) error {
 	conn, err := dial(ctx, j.Address)
 	if err != nil {

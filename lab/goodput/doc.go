@@ -1,4 +1,4 @@
-// Package goodput measures the goodput of zrlmpid over long and lossy paths. It compares it with AddTCP CUBIC, measured
+// Package goodput measures the goodput of zrlmpid over long and lossy paths. It compares it with TCP CUBIC, measured
 // over the same emulated path in the same run.
 //
 // Each measurement has a separate path (package path), which connects two network namespaces with nothing else in them.

@@ -11,7 +11,7 @@ type Options struct {
 	// Parts lists some of the names that Parts returns. The default is all.
 	Parts []string
 	// RTTs in milliseconds and Losses in percent are for the part loss, MTUs for the part mtu. The defaults are 2, 20
-	// and 100 for RTTs; 0, 0.1, 1 and 5 for Losses; 1280 and 9000 for MTUs. The other parts use an PathMTU of 1500.
+	// and 100 for RTTs; 0, 0.1, 1 and 5 for Losses; 1280 and 9000 for MTUs. The other parts use an MTU of 1500.
 	RTTs   []float64
 	Losses []float64
 	MTUs   []int

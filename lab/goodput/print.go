@@ -122,7 +122,8 @@ func shareRows(cells []*Cell) [][]string {
 	for _, c := range cells {
 		for i := range c.Runs {
 			r := &c.Runs[i]
-			all = append(all, []string{c.path(), r.name(), formatMedian(r, flowGoodput(0), "%.3g"), formatMedian(r, flowGoodput(1), "%.3g"),
+			all = append(all, []string{c.path(), r.name(), formatMedian(r, flowGoodput(0), "%.3g"),
+				formatMedian(r, flowGoodput(1), "%.3g"),
 				formatMedian(r, firstShare, "%.2f"), formatQueue(r)})
 		}
 	}
@@ -136,7 +137,8 @@ func intactRows(cells []*Cell) [][]string {
 			r := &c.Runs[i]
 			all = append(all, []string{
 				c.path(), r.name(), formatMedian(r, func(r *Round) float64 { return float64(r.Flows[0].Bytes) / 1e6 }, "%.1f"),
-				formatMedian(r, func(r *Round) float64 { return r.Flows[0].Seconds }, "%.3g"), formatMedian(r, flowGoodput(0), "%.3g"),
+				formatMedian(r, func(r *Round) float64 { return r.Flows[0].Seconds }, "%.3g"), formatMedian(r, flowGoodput(0),
+					"%.3g"),
 				formatQueue(r),
 			})
 		}

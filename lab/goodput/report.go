@@ -174,7 +174,7 @@ func firstShare(r *Round) float64 {
 	return r.Flows[0].goodput() / sum
 }
 
-// ratio divides the goodput of a side by the goodput of AddTCP CUBIC. It returns the median of the ratios for all seeds
+// ratio divides the goodput of a side by the goodput of TCP CUBIC. It returns the median of the ratios for all seeds
 // with which both were measured, as the choice of lost packets makes a greater difference than the choice of side.
 func (c *Cell) ratio(side string) (value float64, ok bool) {
 	ours, base := c.findRun(side), c.findRun(tcpCubic)

@@ -66,7 +66,8 @@ func TestCounter(t *testing.T) {
 		if got := c.result(); got != tt.want || c.isComplete() != tt.complete {
 			t.Errorf("%s: %+v, complete %v", tt.name, got, c.isComplete())
 		}
-		if err := c.timeoutError(); !tt.complete && (err == nil) != (tt.late == "") || tt.late != "" && err.Error() != tt.late {
+		if err := c.timeoutError(); !tt.complete && (err == nil) != (tt.late == "") || tt.late != "" &&
+			err.Error() != tt.late {
 			t.Errorf("%s: %v", tt.name, err)
 		}
 	}

@@ -14,12 +14,12 @@ const EmulatorCommand = "path-emulator"
 type Config struct {
 	// RTT is the round-trip time of a small packet when the queues are empty.
 	RTT time.Duration
-	// Rate is the capacity in bytes per second, including RunIP headers.
+	// Rate is the capacity in bytes per second, including IP headers.
 	Rate int
 	// Queue is the number of bytes that may be in the queue or in transmission. Further packets are dropped. If it is
 	// 0, Rate times RTT is used, but at least the size of minPackets packets.
 	Queue int
-	// PathMTU is the maximum length of a packet.
+	// MTU is the maximum length of a packet.
 	MTU int
 	// Loss, Reorder and Duplicate are percentages of the packets that leave the queue. Late is the extra delay of
 	// reordered packets and of the second copies of duplicated packets.
@@ -27,7 +27,7 @@ type Config struct {
 	Late                     time.Duration
 	// Seed determines which packets are affected, by their numbers in each direction.
 	Seed int
-	// AddTCP is the Linux name of the congestion control for connections through the path. If it is empty, they use the
+	// TCP is the Linux name of the congestion control for connections through the path. If it is empty, they use the
 	// default of this machine.
 	TCP string
 	// Settings are sysctl values for the namespaces, such as net.ipv4.tcp_wmem. Settings unknown to the kernel are
@@ -35,8 +35,8 @@ type Config struct {
 	Settings map[string]string
 }
 
-// minPackets is the minimum length of the queue, in packets of the PathMTU. At 2 ms, rate times round trip is only a few
-// packets, and hosts send several packets back to back.
+// minPackets is the minimum length of the queue, in packets of the MTU. At 2 ms, rate times round trip is only a
+// few packets, and hosts send several packets back to back.
 const minPackets = 16
 
 // Bounds of a Config. Every host must accept packets of 576 bytes (RFC 791).

@@ -36,7 +36,8 @@ const latenessBound = 10 * time.Millisecond
 func newDirection(config Config, number int, epoch time.Time) (*Direction, error) {
 	seed := 2*config.Seed + number
 	bottleneck, err := impair.New(impair.Script{Seed: seed,
-		Rules: []impair.Rule{{Rate: bytesize.Size(config.Rate), Queue: bytesize.Size(config.Queue)}}}, impair.Datagrams, endAddrs)
+		Rules: []impair.Rule{{Rate: bytesize.Size(config.Rate),
+			Queue: bytesize.Size(config.Queue)}}}, impair.Datagrams, endAddrs)
 	if err != nil {
 		return nil, err
 	}

@@ -147,7 +147,7 @@ func TestSaturated(t *testing.T) {
 		t.Errorf("%d bytes have passed", bytes)
 	}
 	got := d.traffic()
-	// Rate times RTT is 20,000 bytes. The queue holds 16 packets of the PathMTU, which are longer: 24,000 bytes, or 24 ms.
+	// Rate times RTT is 20,000 bytes. The queue holds 16 packets of the MTU, which are longer: 24,000 bytes, or 24 ms.
 	if got.Packets != 2000 || got.Bytes != 2_000_000 || got.Overflowed < 970 || got.Overflowed > 980 || got.Lost != 0 ||
 		got.QueueMean < 22 || got.QueueMean > 24 || got.QueueP99 < 23 || got.QueueP99 > 24 || got.LateMean != 0 ||
 		got.LateP99 != 0 {

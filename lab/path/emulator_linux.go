@@ -153,8 +153,8 @@ func (e *emulator) wait() (stopped bool, err error) {
 	return errno == 0 && fds[2].Revents != 0, nil
 }
 
-// rawSyscall makes a system call with a packet, without notifying the Go scheduler. The thread keeps its P (the scheduler's
-// processor) and need not reacquire it afterwards; the same holds for the call in wait.
+// rawSyscall makes a system call with a packet, without notifying the Go scheduler. The thread keeps its P (the
+// scheduler's processor) and need not reacquire it afterwards; the same holds for the call in wait.
 func rawSyscall(call uintptr, fd int, packet []byte) (int, unix.Errno) {
 	n, _, errno := unix.RawSyscall(call, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(packet))),
 		uintptr(len(packet)))

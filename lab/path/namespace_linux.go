@@ -99,8 +99,8 @@ func (n *namespace) openTUN() error {
 	return nil
 }
 
-// droppedPackets returns the number of outgoing packets that the TUN device dropped because the emulator did not read them in
-// time.
+// droppedPackets returns the number of outgoing packets that the TUN device dropped because the emulator did not read
+// them in time.
 func (n *namespace) droppedPackets() (count int, err error) {
 	n.Do(func() { count, err = deviceDrops("/proc/thread-self/net/dev") })
 	return count, err

@@ -41,7 +41,7 @@ func open(t *testing.T, c Config) *Path {
 	return p
 }
 
-// sockets returns two connected AddUDP sockets, one at each end of the path.
+// sockets returns two connected UDP sockets, one at each end of the path.
 func sockets(t *testing.T, p *Path) (both [2]*net.UDPConn) {
 	t.Helper()
 	for end := range both {
@@ -59,7 +59,7 @@ func sockets(t *testing.T, p *Path) (both [2]*net.UDPConn) {
 	return both
 }
 
-// udpHeaders is the length of an RunIP header and a AddUDP header.
+// udpHeaders is the length of an IP header and a UDP header.
 const udpHeaders = 28
 
 // TestPath checks that packets of every length pass in both directions, that they take at least the delay of the path,

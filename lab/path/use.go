@@ -19,7 +19,7 @@ func (u *Use) Late() time.Duration {
 
 // Traffic describes the traffic in one direction.
 type Traffic struct {
-	// Packets and Bytes count everything that was sent into the path, including RunIP headers. Overflowed is the number of
+	// Packets and Bytes count everything that was sent into the path, including IP headers. Overflowed is the number of
 	// packets dropped because the queue was full. Lost is the number of packets lost after they left the queue.
 	Packets    uint64 `json:"packets"`
 	Bytes      uint64 `json:"bytes"`

@@ -10,8 +10,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
 )
 
-// minSpeedUp is the factor by which another choice must be faster to replace the current one. Smaller differences are not
-// reproducible in the next measurement.
+// minSpeedUp is the factor by which another choice must be faster to replace the current one. Smaller differences are
+// not reproducible in the next measurement.
 const minSpeedUp = 1.1
 
 // makeTable makes the table from the first rounds of measurements.

@@ -58,8 +58,8 @@ func (o *Options) lengths(of coll.Collective, ranks int) (list []int) {
 	return list
 }
 
-// planCells returns the measurements of a collective. All choices for one length are next to each other, so that other load
-// on the machine affects all of them alike.
+// planCells returns the measurements of a collective. All choices for one length are next to each other, so that other
+// load on the machine affects all of them alike.
 func (o *Options) planCells(of coll.Collective, ranks int, transport string, link collectives.Link) (cells []*cell) {
 	for _, n := range o.lengths(of, ranks) {
 		for _, algorithm := range coll.Algorithms(of) {
@@ -91,7 +91,8 @@ func segmentVariants(algorithm *coll.Algorithm, call *coll.Call, link collective
 	if !algorithm.Segmented {
 		return list
 	}
-	if algorithm.Name == autoFor && coll.PipelineSegment(call.Ranks, call.Bytes, elemLen, link.Alpha, link.Beta) < call.Bytes {
+	if algorithm.Name == autoFor && coll.PipelineSegment(call.Ranks, call.Bytes, elemLen, link.Alpha,
+		link.Beta) < call.Bytes {
 		list = append(list, choice.Choice{Algorithm: algorithm.Name, Segment: choice.AutoSegment})
 	}
 	for _, s := range segments {

@@ -34,7 +34,8 @@ func Print(w io.Writer, table *collectives.Table) error {
 			classTable.Link.Alpha/1000, classTable.Link.Beta)
 		for i := 0; i < len(classTable.Collectives); {
 			same := i + 1
-			for same < len(classTable.Collectives) && classTable.Collectives[same].Collective == classTable.Collectives[i].Collective {
+			for same < len(classTable.Collectives) &&
+				classTable.Collectives[same].Collective == classTable.Collectives[i].Collective {
 				same++
 			}
 			printCollective(&b, classTable.Collectives[i:same])

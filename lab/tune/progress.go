@@ -40,8 +40,8 @@ func (t *tuner) reportProgress(g *group, round int) {
 		t.clock.done, t.clock.all, left, round+1, t.Rounds, g.transport, g.ranks, turns, len(g.cells))
 }
 
-// estimateRemaining estimates how long the current group and the groups after it take. A group measured before is expected to take
-// as long as last time. For a new group, left assumes the average time per cell and rank.
+// estimateRemaining estimates how long the current group and the groups after it take. A group measured before is
+// expected to take as long as last time. For a new group, left assumes the average time per cell and rank.
 func (t *tuner) estimateRemaining(now *group, round int) time.Duration {
 	var took time.Duration
 	weight := 0

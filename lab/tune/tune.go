@@ -180,8 +180,8 @@ func (t *tuner) recordFailure(g *group, c *cell, err error) {
 	fmt.Fprintf(t.out, "\n*** FAILED: %s ***\n\n", text)
 }
 
-// measureCell measures a cell and returns the median time in microseconds. The first time, it also determines the number of
-// iterations.
+// measureCell measures a cell and returns the median time in microseconds. The first time, it also determines the
+// number of iterations.
 func (t *tuner) measureCell(ctx context.Context, m measurer, c *cell) (float64, error) {
 	if c.iterations == 0 {
 		us, err := t.measureCalls(ctx, m, c, 1)
@@ -201,7 +201,8 @@ func (t *tuner) measureCell(ctx context.Context, m measurer, c *cell) (float64, 
 func (t *tuner) measureCalls(ctx context.Context, m measurer, c *cell, n int) (float64, error) {
 	limited, cancel := context.WithTimeout(ctx, jobTime)
 	defer cancel()
-	j := job{Collective: choice.CollectiveName(c.collective), By: choice.Choice{Algorithm: c.by.Algorithm, Segment: c.segment},
+	j := job{Collective: choice.CollectiveName(c.collective),
+		By:    choice.Choice{Algorithm: c.by.Algorithm, Segment: c.segment},
 		Bytes: c.bytes, Iterations: n}
 	nanos, err := m.measure(limited, j)
 	if limited.Err() != nil && ctx.Err() == nil {

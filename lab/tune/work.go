@@ -30,7 +30,8 @@ func (w *worker) runJob(ctx context.Context, j job) ([]int64, error) {
 	if err != nil {
 		return nil, err
 	}
-	if j.Bytes < 0 || j.Bytes > maxVectorBytes || j.Bytes%elemLen != 0 || j.Iterations < 0 || j.Iterations > maxIterations {
+	if j.Bytes < 0 || j.Bytes > maxVectorBytes || j.Bytes%elemLen != 0 || j.Iterations < 0 ||
+		j.Iterations > maxIterations {
 		return nil, fmt.Errorf("a job of %d bytes and %d calls", j.Bytes, j.Iterations)
 	}
 	opts := []mpi.Option{mpi.WithAlgorithm(j.By.Algorithm)}

@@ -154,8 +154,8 @@ func (a *args) deleteAttr(of func() (object, kind)) {
 	check(attributeError(o.attributesOf().Delete(o, k)))
 }
 
-// fixedAttributes holds the values of the attributes that every communicator has, indexed by key. A program gets pointers
-// to the values.
+// fixedAttributes holds the values of the attributes that every communicator has, indexed by key. A program gets
+// pointers to the values.
 type fixedAttributes map[int]*int32
 
 func (l *Library) defineFixedAttrs() {

@@ -123,7 +123,8 @@ var _ = func() struct{} {
 			o := new(operands) // used each time the request is started, until it is freed
 			call.decode(a, o)
 			r, _ := newObject(a, a.lib.requests, call.requestArg+1) // the request comes after an info
-			r.comm, r.ownDetails = a.comm, &requestDetails{persistent: true, restart: func() (mpi.Request, error) { return call.start(o) }}
+			r.comm, r.ownDetails = a.comm, &requestDetails{persistent: true,
+				restart: func() (mpi.Request, error) { return call.start(o) }}
 		}
 	}
 	return add(calls)

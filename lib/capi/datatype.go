@@ -248,8 +248,9 @@ func (a *args) darray() {
 	}
 	order := a.order(7)
 	c := a.lib.abi.constants
-	grid := datatype.Grid{Ranks: int64(a.int(0)), Rank: int64(a.int(1)), Sizes: toInt64s(sizes), Processes: toInt64s(lists[2]),
-		Order: order}
+	grid := datatype.Grid{Ranks: int64(a.int(0)), Rank: int64(a.int(1)), Sizes: toInt64s(sizes),
+		Processes: toInt64s(lists[2]),
+		Order:     order}
 	for i, how := range lists[0] {
 		distribution := datatype.Distribution(-1)
 		switch int64(how) {

@@ -113,7 +113,8 @@ const (
 )
 
 func newCodes(a *abi) *codes {
-	c := &codes{classes: map[mpi.Class]int{}, names: map[int]string{}, addedTexts: map[int]string{}, classOf: map[int]int{},
+	c := &codes{classes: map[mpi.Class]int{}, names: map[int]string{}, addedTexts: map[int]string{},
+		classOf:    map[int]int{},
 		codeCounts: map[int]int{}}
 	for class := mpi.Success; class <= mpi.ErrKeyval; class++ {
 		if name, ok := strings.CutPrefix(class.String(), "MPI_"); ok {

@@ -147,7 +147,8 @@ func (a *args) fastReduction() (done bool, err error) {
 	if r == nil || a.inPlace(1) || a.pointer(0) == a.pointer(1) {
 		return false, nil
 	}
-	send, recv := mpi.InPlace, mpi.Foreign.MemoryBuffer(a.pointer(1), n, r.elementType) // recv is only used where it is significant
+	// recv is only used where it is significant
+	send, recv := mpi.InPlace, mpi.Foreign.MemoryBuffer(a.pointer(1), n, r.elementType)
 	if !a.inPlace(0) {
 		send = mpi.Foreign.MemoryBuffer(a.pointer(0), n, r.elementType)
 	}

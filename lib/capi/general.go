@@ -32,8 +32,9 @@ func (a *args) generalStart() {
 		a.checkedPointer(i)
 	}
 	r, _ := newObject(a, a.lib.requests, 4)
-	r.ownDetails = &requestDetails{generalized: &generalized{lib: a.lib, queryFunc: a.pointer(0), freeFunc: a.pointer(1), cancelFunc: a.pointer(2),
-		extra: a.pointer(3), done: make(chan struct{})}}
+	r.ownDetails = &requestDetails{generalized: &generalized{lib: a.lib, queryFunc: a.pointer(0), freeFunc: a.pointer(1),
+		cancelFunc: a.pointer(2),
+		extra:      a.pointer(3), done: make(chan struct{})}}
 }
 
 func (a *args) generalComplete() {

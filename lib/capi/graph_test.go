@@ -96,8 +96,8 @@ func (r *rank) distNeighbors(c handle, weighted bool) (got neighbors) {
 	return neighbors{pairs(n[0], 0), pairs(n[1], 2*room)}
 }
 
-// TestDistGraph makes the same graph, r → r+1 with weight 10+r and r → 0 with weight 20+r, from each rank's own edges
-// and from edges that arbitrary ranks pass.
+// TestDistGraph makes the same graph, r → r+1 with weight 10+r and r → 0 with weight 20+r, from each rank's own
+// edges and from edges that arbitrary ranks pass.
 func TestDistGraph(t *testing.T) {
 	const ranks = 3
 	onRanks(t, ranks, func(r *rank) {

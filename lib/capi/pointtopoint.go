@@ -100,7 +100,8 @@ func (a *args) sendrecvReplace() {
 }
 
 // startSendrecv posts a receive and a send under one request.
-func (a *args) startSendrecv(c *comm, recv mpi.Buffer, source, recvtag int, send mpi.Buffer, dest, sendtag int, to []byte,
+func (a *args) startSendrecv(c *comm, recv mpi.Buffer, source, recvtag int, send mpi.Buffer, dest, sendtag int,
+	to []byte,
 	i int) {
 	a.checkedPointer(i)
 	in := must(c.Irecv(recv, source, recvtag))

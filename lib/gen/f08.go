@@ -15,7 +15,8 @@ func (a *abi) f08Module(table []function) string {
 		"! does not wait: MPI_SUBARRAYS_SUPPORTED is false.\nmodule mpi_f08\n  use, intrinsic :: iso_c_binding, "+
 		"only: c_ptr\n  implicit none\n"+
 		"  private :: c_ptr\n", generatedBy)
-	handles := slices.DeleteFunc(slices.Clone(a.handleNames), func(name string) bool { return strings.HasPrefix(name, "T_") })
+	handles := slices.DeleteFunc(slices.Clone(a.handleNames),
+		func(name string) bool { return strings.HasPrefix(name, "T_") })
 	for _, name := range handles {
 		fmt.Fprintf(&b, "  type, bind(C) :: MPI_%s\n    integer :: MPI_VAL\n  end type\n", name)
 	}

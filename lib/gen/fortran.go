@@ -9,15 +9,18 @@ import (
 // handWritten lists the functions that are hand-written in lib/c/fortran.h.
 var handWritten = []string{
 	"Address", "Attr_get", "Attr_put", "Comm_create_keyval", "Comm_get_attr", "Comm_set_attr", "Comm_spawn",
-	"Comm_spawn_multiple", "Grequest_start", "Info_create_env", "Info_get", "Info_get_string", "Init", "Init_thread", "Keyval_create", "Pcontrol",
-	"Register_datarep", "Session_get_nth_pset", "Type_create_keyval", "Type_get_attr", "Type_set_attr", "Win_create_keyval",
+	"Comm_spawn_multiple", "Grequest_start", "Info_create_env", "Info_get", "Info_get_string", "Init", "Init_thread",
+	"Keyval_create", "Pcontrol",
+	"Register_datarep", "Session_get_nth_pset", "Type_create_keyval", "Type_get_attr", "Type_set_attr",
+	"Win_create_keyval",
 	"Win_get_attr", "Win_set_attr",
 }
 
 // fortranOnly lists the procedures that have no C function. They too are written in lib/c/fortran.h.
 var fortranOnly = []string{
 	"F_sync_reg", "NULL_COPY_FN", "DUP_FN", "NULL_DELETE_FN", "COMM_NULL_COPY_FN", "COMM_DUP_FN", "COMM_NULL_DELETE_FN",
-	"TYPE_NULL_COPY_FN", "TYPE_DUP_FN", "TYPE_NULL_DELETE_FN", "WIN_NULL_COPY_FN", "WIN_DUP_FN", "WIN_NULL_DELETE_FN", "CONVERSION_FN_NULL",
+	"TYPE_NULL_COPY_FN", "TYPE_DUP_FN", "TYPE_NULL_DELETE_FN", "WIN_NULL_COPY_FN", "WIN_DUP_FN", "WIN_NULL_DELETE_FN",
+	"CONVERSION_FN_NULL",
 }
 
 // inFortran reports whether Fortran has a function. Fortran has neither the conversions of handles nor the tool
@@ -213,9 +216,11 @@ func (a *abi) fortranParam(shim *fortranShim, f function, p param) error {
 	case spec.base == "File" && indirect == 0:
 		add("MPI_Fint *", fmt.Sprintf("PMPI_File_f2c(*%s)", n), "", "")
 	case spec.base == "File" && indirect == 1 && f.name == "File_open":
-		add("MPI_Fint *", "&"+n+"_c", fmt.Sprintf("MPI_File %s_c = MPI_FILE_NULL;", n), fmt.Sprintf("*%s = PMPI_File_c2f(%s_c);", n, n))
+		add("MPI_Fint *", "&"+n+"_c", fmt.Sprintf("MPI_File %s_c = MPI_FILE_NULL;", n),
+			fmt.Sprintf("*%s = PMPI_File_c2f(%s_c);", n, n))
 	case spec.base == "File" && indirect == 1:
-		add("MPI_Fint *", "&"+n+"_c", fmt.Sprintf("MPI_File %s_c = PMPI_File_f2c(*%s);", n, n), fmt.Sprintf("*%s = PMPI_File_c2f(%s_c);", n, n))
+		add("MPI_Fint *", "&"+n+"_c", fmt.Sprintf("MPI_File %s_c = PMPI_File_f2c(*%s);", n, n),
+			fmt.Sprintf("*%s = PMPI_File_c2f(%s_c);", n, n))
 
 	case spec.base == "logical" && indirect == 0:
 		add("MPI_Fint *", fmt.Sprintf("*%s != 0", n), "", "")
@@ -244,7 +249,8 @@ func (a *abi) fortranParam(shim *fortranShim, f function, p param) error {
 		if strings.HasPrefix(f.name, "Info_") {
 			function = "word_of"
 		}
-		add("char *", fmt.Sprintf("%[2]s(%[1]s_c, %[1]s, %[1]s_length)", n, function), fmt.Sprintf("char %[1]s_c[%[1]s_length + 1];", n), "")
+		add("char *", fmt.Sprintf("%[2]s(%[1]s_c, %[1]s, %[1]s_length)", n, function),
+			fmt.Sprintf("char %[1]s_c[%[1]s_length + 1];", n), "")
 		shim.lengths = append(shim.lengths, fmt.Sprintf("size_t %s_length", n))
 	case spec.base == "char" && spec.pointers == 1 && indirect == 1:
 		condition := "*ierr == MPI_SUCCESS"
@@ -266,7 +272,8 @@ func (a *abi) fortranParam(shim *fortranShim, f function, p param) error {
 		add(base+" (*", n, "", "")
 		shim.params[len(shim.params)-1] += ")[" + spec.arrays[1] + "]"
 	default:
-		return fmt.Errorf("there is no rule for a parameter of type %q: write the procedure in fortran.h", a.declare(spec, ""))
+		return fmt.Errorf("there is no rule for a parameter of type %q: write the procedure in fortran.h",
+			a.declare(spec, ""))
 	}
 	return nil
 }
@@ -367,7 +374,8 @@ const mpifTail = `      LOGICAL MPI_SUBARRAYS_SUPPORTED
 // mpiModule returns module mpi, which consists of mpif.h and MPI_SIZEOF.
 func mpiModule() string {
 	interfaces, procedures := sizeofModule("integer, intent(out)")
-	return fmt.Sprintf("! Module mpi, %s.\nmodule mpi\n  implicit none\n  include 'mpif.h'\n%scontains\n%send module\n", generatedBy, interfaces, procedures)
+	return fmt.Sprintf("! Module mpi, %s.\nmodule mpi\n  implicit none\n  include 'mpif.h'\n%scontains\n%send module\n",
+		generatedBy, interfaces, procedures)
 }
 
 // sizeofModule returns the two parts of a module that MPI_SIZEOF needs: its interfaces and its procedures.
@@ -381,7 +389,8 @@ func sizeofModule(ierror string) (interfaces, procedures string) {
 	var names []string
 	i.WriteString("  interface MPI_SIZEOF\n")
 	for _, t := range types {
-		name, size, assign := "sizeof_"+strings.NewReplacer("(", "_", ")", "", "*", "n").Replace(t), "storage_size(x) / 8", "ierror = MPI_SUCCESS"
+		name, size, assign := "sizeof_"+strings.NewReplacer("(", "_", ")", "", "*",
+			"n").Replace(t), "storage_size(x) / 8", "ierror = MPI_SUCCESS"
 		if t == "character(*)" {
 			size = "1"
 		}

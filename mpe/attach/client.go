@@ -129,7 +129,8 @@ func DialStream(stream wire.Stream, rank int) (*Client, error) {
 }
 
 func newClient(socket string, from io.Reader) *Client {
-	return &Client{socket: socket, reader: wire.NewReader(from), closed: make(chan struct{}), slotsFreed: make(chan struct{}, 1),
+	return &Client{socket: socket, reader: wire.NewReader(from), closed: make(chan struct{}),
+		slotsFreed:   make(chan struct{}, 1),
 		abortTimeout: abortTimeout}
 }
 

@@ -255,7 +255,8 @@ func (op *Op) abort(cause error) {
 	defer stop()
 	if op.client.Await(spin, op.done) != nil {
 		op.client.mu.Lock()
-		op.client.closeReason = cmp.Or(op.client.closeReason, fmt.Errorf("it has not answered for %v", op.client.abortTimeout))
+		op.client.closeReason = cmp.Or(op.client.closeReason,
+			fmt.Errorf("it has not answered for %v", op.client.abortTimeout))
 		op.client.mu.Unlock()
 		op.client.stream.HangUp()
 		op.client.awaitForever(op.done)

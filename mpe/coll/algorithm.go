@@ -14,8 +14,8 @@ type Algorithm struct {
 	// Shares means that the ranks read each other's shared buffers, and send no messages.
 	Shares bool
 
-	// unsupported returns the reason why the algorithm does not support the call, or "". The result must be the same on all
-	// ranks.
+	// unsupported returns the reason why the algorithm does not support the call, or "". The result must be the same on
+	// all ranks.
 	unsupported func(c *Call) string
 	// build adds the steps of a call with more than one rank to the schedule.
 	build func(c *Call, s *Schedule)

@@ -13,7 +13,8 @@ var alltoallShared = &Algorithm{
 		s.addChunks(c, c.Bytes, c.Ranks, func(call *Call, schedule *Schedule, k chunk) {
 			behind := call.Rank + 1
 			schedule.pack(k.loc, call.inputLoc().offset(k.off), k.n, call.Rank, call.Bytes)
-			schedule.pack(k.loc.offset(behind*k.n), call.inputLoc().offset(behind*call.Bytes+k.off), k.n, call.Ranks-behind, call.Bytes)
+			schedule.pack(k.loc.offset(behind*k.n), call.inputLoc().offset(behind*call.Bytes+k.off), k.n, call.Ranks-behind,
+				call.Bytes)
 			schedule.publish()
 			if own := call.Rank*call.Bytes + k.off; !call.InPlace {
 				schedule.copy(Loc{RecvBuf, own}, call.inputLoc().offset(own), k.n)

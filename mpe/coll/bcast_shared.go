@@ -32,7 +32,8 @@ var bcastShared = &Algorithm{
 			return
 		}
 		schedule.rounds(count, func(i int) {
-			call.bcastSegment(schedule, chunk{i, count, i * size, min(size, call.Bytes-i*size), Loc{Shared, i % fit * size}}, fit)
+			call.bcastSegment(schedule, chunk{i, count, i * size, min(size, call.Bytes-i*size), Loc{Shared, i % fit * size}},
+				fit)
 		})
 	},
 	cost: func(c *Call) Cost {

@@ -334,8 +334,8 @@ func (c *Call) inputLoc() Loc {
 	return Loc{Buf: SendBuf}
 }
 
-// partOffset returns the offset of piece i when n bytes are divided into the given number of parts, which have about the
-// same number of elements. If i is parts, it returns n.
+// partOffset returns the offset of piece i when n bytes are divided into the given number of parts, which have about
+// the same number of elements. If i is parts, it returns n.
 func (c *Call) partOffset(n, parts, i int) int {
 	elems := n / c.Elem
 	each, more := elems/parts, elems%parts

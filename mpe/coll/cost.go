@@ -3,8 +3,8 @@ package coll
 import "math/bits"
 
 // Cost is the cost of a call, as computed by an algorithm's cost function. Rounds, Bytes and Reduced are sums along
-// the longest path, which takes Rounds·α + Bytes·β + Reduced·γ. α is the fixed time per message, β is the time per
-// byte on the wire, and γ is the time per byte of a reduction. Copies within a rank are not counted.
+// the longest path, which takes Rounds·α + Bytes·β + Reduced·γ. α is the fixed time per message, β is the time
+// per byte on the wire, and γ is the time per byte of a reduction. Copies within a rank are not counted.
 type Cost struct {
 	// Rounds is the number of sequential messages.
 	Rounds int
@@ -19,8 +19,8 @@ func (c Cost) Time(alpha, beta, gamma float64) float64 {
 	return float64(c.Rounds)*alpha + float64(c.Bytes)*beta + float64(c.Reduced)*gamma
 }
 
-// costOfRounds returns the Cost of a path with the given number of rounds: in each, a message of n bytes is followed by a
-// reduction of reduced bytes.
+// costOfRounds returns the Cost of a path with the given number of rounds: in each, a message of n bytes is followed by
+// a reduction of reduced bytes.
 func costOfRounds(rounds, n, reduced int) Cost {
 	return Cost{Rounds: rounds, Bytes: rounds * n, Reduced: rounds * reduced}
 }

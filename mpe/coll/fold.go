@@ -85,7 +85,8 @@ type half struct {
 // so adjacent ranges of ranks are combined, and their order is kept. at returns the offset of block i; at(group) is
 // the end. In the end, the rank has blocks lo to hi−1, which is a single block if there are as many blocks as
 // ranks.
-func (f fold) halve(c *Call, schedule *Schedule, acc, tmp Loc, at func(i int) int, ready int) (done []half, lo, hi, last int) {
+func (f fold) halve(c *Call, schedule *Schedule, acc, tmp Loc, at func(i int) int, ready int) (done []half, lo, hi,
+	last int) {
 	me, _ := f.groupNumber(c.Rank)
 	lo, hi = 0, f.group
 	for mask := 1; mask < f.group; mask <<= 1 {

@@ -42,7 +42,8 @@ func TestCheckerFindsMistakes(t *testing.T) {
 		"waits for what comes later": func(s *coll.Step) bool { s.After[2] = 1 << 20; return true },
 	}
 	eachAlgorithm(t, func(t *testing.T, a *coll.Algorithm) {
-		c := coll.Call{Collective: a.Collective, Ranks: 7, Bytes: 14, Ordered: true, Segment: 7, FPGAs: upstreamFPGAs(7, 0), Flows: true, Shared: 4 * 7}
+		c := coll.Call{Collective: a.Collective, Ranks: 7, Bytes: 14, Ordered: true, Segment: 7, FPGAs: upstreamFPGAs(7, 0),
+			Flows: true, Shared: 4 * 7}
 		if a.CheckSupport(c) != nil {
 			c.Ordered = false
 		}
@@ -119,7 +120,8 @@ func TestCheckerFindsDeadlock(t *testing.T) {
 			{Kind: coll.StepSend, Peer: peer, From: blank}, {Kind: coll.StepRecv, Peer: peer, Into: blank},
 		}}
 	}
-	if _, err := collcheck.ProvePrograms(calls, []collcheck.Program{both(1, 1), both(0, 1)}); !errors.Is(err, collcheck.ErrSchedule) {
+	if _, err := collcheck.ProvePrograms(calls, []collcheck.Program{both(1, 1), both(0, 1)}); !errors.Is(err,
+		collcheck.ErrSchedule) {
 		t.Errorf("window of 1: %v", err)
 	}
 	if _, err := collcheck.ProvePrograms(calls, []collcheck.Program{both(1, 2), both(0, 2)}); err != nil {

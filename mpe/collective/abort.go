@@ -100,8 +100,9 @@ func (e *Executor) Refuse(operation *Operation, cause FailureCause) {
 	}
 	a.lastCall = operation.Tag
 	self := e.engine.Rank()
-	f := abortMsg{rank: self, sender: self, epoch: a.epoch, comm: operation.Comm, number: operation.Tag, collective: operation.Call.Collective,
-		cause: cause}
+	f := abortMsg{rank: self, sender: self, epoch: a.epoch, comm: operation.Comm, number: operation.Tag,
+		collective: operation.Call.Collective,
+		cause:      cause}
 	e.sendAborts(a.members, &f)
 	exec.sendLater(&f)
 	a.countRejected(&f)

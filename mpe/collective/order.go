@@ -129,7 +129,8 @@ func (e *Executor) announceOrder(exec *Execution) {
 		if i != call.Rank {
 			status[i] = call.OrderForm.Key(e.ranks[rank].status)
 		}
-		changed = changed || status[i] != coll.Free && ordering.status == nil || ordering.status != nil && status[i] != ordering.status[i]
+		changed = changed || status[i] != coll.Free && ordering.status == nil || ordering.status != nil &&
+			status[i] != ordering.status[i]
 	}
 	if !changed {
 		return
@@ -157,8 +158,8 @@ func (e *Executor) OrderConfirmed(o *Ordering) {
 // Internal reports whether a communicator carries messages between Executors.
 func Internal(comm uint32) bool { return comm == statusComm || comm == orderComm }
 
-// InternalOpened records that a message of another rank's Executor was announced, and reports whether its payload must be
-// passed to Arrived.
+// InternalOpened records that a message of another rank's Executor was announced, and reports whether its payload must
+// be passed to Arrived.
 func (e *Executor) InternalOpened(rank int, comm uint32, tag int32, bytes int64) bool {
 	if comm == statusComm {
 		e.ranks[rank].status = coll.Status(tag & 3)

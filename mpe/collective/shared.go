@@ -192,7 +192,8 @@ func (e *Executor) release(s *sharing) {
 	e.slots[s.slot] = nil
 }
 
-// markFreed records that no further call will be made. The slot can be reused when all members are done with the last one.
+// markFreed records that no further call will be made. The slot can be reused when all members are done with the last
+// one.
 func (s *sharing) markFreed() {
 	s.freed = true
 	if end := sequenceAfter(s.posted); len(s.queue) == 0 && s.lastSeen[s.self] < end {
@@ -236,9 +237,9 @@ func (x *Execution) enqueue(s *sharing) {
 	}
 }
 
-// countRejected counts a call that a member has rejected. All members count it, so that their numbers stay equal: a member
-// that has not made the call on shared buffers counts it as failed. If a later call has already been counted, skip
-// does nothing; the mismatch is then detected by its digest.
+// countRejected counts a call that a member has rejected. All members count it, so that their numbers stay equal: a
+// member that has not made the call on shared buffers counts it as failed. If a later call has already been counted,
+// skip does nothing; the mismatch is then detected by its digest.
 func (a *agreement) countRejected(msg *abortMsg) {
 	s := a.sharing
 	if s == nil || !msg.cause.refused() || s.lastTag != 0 && !isAhead(msg.number, s.lastTag) {
@@ -313,8 +314,8 @@ var errFailed = errors.New("the rank failed in the call")
 // call, because neither awaited the other.
 var errMismatchBefore = fmt.Errorf("%w before", ErrMismatch)
 
-// checkMember returns the sequence of a member, clamped to the end of the call with that number. problem reports what is
-// wrong with the member's publications in that call: errFailed, ErrMismatch if the digests differ, or
+// checkMember returns the sequence of a member, clamped to the end of the call with that number. problem reports what
+// is wrong with the member's publications in that call: errFailed, ErrMismatch if the digests differ, or
 // errMismatchBefore.
 func (s *sharing) checkMember(member int, number, digest uint64) (at uint64, problem error) {
 	state := s.buffers.State(s.members[member], s.slot, number)

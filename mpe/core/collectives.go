@@ -20,9 +20,11 @@ func (e *Core) Prepare(request *Request, x *collective.Execution, operation *col
 	if err := x.Prepare(operation, e); err != nil {
 		return err
 	}
-	request.kind, request.peer, request.comm, request.tag, request.Call = opCollective, AnySource, operation.Comm, int32(operation.Tag), x
+	request.kind, request.peer, request.comm, request.tag, request.Call = opCollective, AnySource, operation.Comm,
+		int32(operation.Tag), x
 	request.Status.Peer = AnySource
-	if request.collective, request.Status.Bytes = operation.Call.Collective, int64(operation.Call.Bytes); operation.Call.Vector {
+	if request.collective, request.Status.Bytes = operation.Call.Collective,
+		int64(operation.Call.Bytes); operation.Call.Vector {
 		request.Status.Bytes = -1
 	}
 	return nil
@@ -115,7 +117,8 @@ func (e callEngine) newMessage(message *collective.Message) *Request {
 		kind = OpSend
 	}
 	request := e.effects.NewRequest()
-	request.kind, request.peer, request.p, request.buf, request.message = kind, message.Peer, e.peers[message.Peer], message.Buf, message
+	request.kind, request.peer, request.p, request.buf, request.message = kind, message.Peer, e.peers[message.Peer],
+		message.Buf, message
 	request.datatype, request.anyDatatype = message.Call.Datatype, message.Call.AnyDatatype
 	if !request.p.limits.NoComms {
 		request.comm, request.tag = message.Call.Comm, int32(message.Tag)
@@ -131,7 +134,8 @@ func (e callEngine) startMessage(request *Request) error {
 	if e.state != running {
 		return ErrClosed
 	}
-	if err := e.Check(&Operation{Kind: request.kind, Peer: request.peer, Tag: int(request.tag), Comm: request.comm, Buf: request.buf}); err != nil {
+	if err := e.Check(&Operation{Kind: request.kind, Peer: request.peer, Tag: int(request.tag), Comm: request.comm,
+		Buf: request.buf}); err != nil {
 		return err
 	}
 	if request.kind == OpRecv {

@@ -47,7 +47,7 @@ type Network struct {
 	Memory Memory
 	// Places means that the network can place payload directly in the buffer of a receive.
 	Places bool
-	// Datagrams means that the network loses packets longer than the path PathMTU.
+	// Datagrams means that the network loses packets longer than the path MTU.
 	Datagrams bool
 }
 

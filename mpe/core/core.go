@@ -128,7 +128,8 @@ func New(cfg Config, effects Effects) *Core {
 	}
 	core.rank, core.cfg, core.effects, core.tickDue = cfg.Rank, cfg, effects, Never
 	core.peers = make([]*peer, len(cfg.Peers))
-	core.matching.core, core.Probes.core, core.BlockedSenders.core, core.RestingSends.core, core.Reports.core = core, core, core, core, core
+	core.matching.core, core.Probes.core, core.BlockedSenders.core, core.RestingSends.core, core.Reports.core = core,
+		core, core, core, core
 	core.matching.init(cfg.Limits, len(cfg.Peers))
 	core.calls = collective.New(callEngine{core}, len(cfg.Peers), cfg.Collectives)
 	room := 0

@@ -40,7 +40,7 @@ type model interface {
 // errOverrun means that the wrapper wrote beyond its caller's buffer.
 var errOverrun = errors.New("the buffer of the FPGA was overrun")
 
-// newFPGA returns the model of an FPGA's BuildMPE as a rank.
+// newFPGA returns the model of an FPGA's MPE as a rank.
 func newFPGA(w *world, rank int, peers []int) *deployed {
 	m := mpemodel.New(mpemodel.Config{Rank: rank, Peers: peers})
 	return &deployed{

@@ -159,7 +159,7 @@ func (p *port) SendPackets(peer int, packets []Packet) (tooLong bool, err error)
 	return false, nil
 }
 
-// LongestDatagram returns the PathMTU of the first link, or the path PathMTU if it is known.
+// LongestDatagram returns the MTU of the first link, or the path MTU if it is known.
 func (p *port) LongestDatagram(peer int) int {
 	if n := p.w.mtu[[2]int{p.rank, peer}]; n > 0 && p.w.rng.IntN(2) == 0 {
 		return n
@@ -543,7 +543,7 @@ func boundedPeer(_, _ int) Peer {
 	return Peer{Extended: &extended.Config{MaxPayload: 1400, Messages: 2, CreditPool: extended.NewCreditPool(120)}}
 }
 
-// discoveringPeer discovers the path PathMTU.
+// discoveringPeer discovers the path MTU.
 func discoveringPeer(_, _ int) Peer {
 	return Peer{Extended: &extended.Config{MaxPayload: 65424, Discover: true}}
 }

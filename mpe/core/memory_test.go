@@ -240,7 +240,8 @@ func TestTakeOver(t *testing.T) {
 			want: "abcdef", buffered: 64},
 		{name: "of this rank", in: inbound{bytes: 6, ownsBuf: true, highWater: 4, storedBytes: 4}, room: 6, local: true,
 			want: "abcd..", buffered: 64},
-		{name: "too long", in: inbound{bytes: 6, ownsBuf: true, highWater: 6, storedBytes: 6, isComplete: true}, room: 3, want: "abc",
+		{name: "too long", in: inbound{bytes: 6, ownsBuf: true, highWater: 6, storedBytes: 6, isComplete: true}, room: 3,
+			want:     "abc",
 			buffered: 64},
 	} {
 		w := newCores(t, 1, 2, faults{}, extendedPeer)

@@ -38,7 +38,7 @@ const UnknownPeer = -1
 type RxKind uint8
 
 const (
-	// RxDatagram is a AddUDP datagram. Only the state of the pair determines whether it starts with a header.
+	// RxDatagram is a UDP datagram. Only the state of the pair determines whether it starts with a header.
 	RxDatagram RxKind = iota
 	// RxHeader and RxPayload are pieces of a stream, split by its framing.
 	RxHeader

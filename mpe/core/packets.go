@@ -48,7 +48,8 @@ func (l *extendedLink) transmit(act *extended.Action) {
 		message.advertised, pk.Exposed = true, uint64(act.ID)
 		// A peer keeps a whole record of each advertised message, so a send that may rest is not advertised: there
 		// may be millions.
-		if act.Header.Type == protocol.SendRequest && !message.forwarded && (message.request == nil || !message.request.MayRest) {
+		if act.Header.Type == protocol.SendRequest && !message.forwarded &&
+			(message.request == nil || !message.request.MayRest) {
 			pk.Advertised = message.buf
 		}
 	}

@@ -21,7 +21,7 @@ type extendedLink struct {
 	shortPayload shortPayload
 	// maxRTO and ackDelay are copied from conn's configuration.
 	maxRTO, ackDelay time.Duration
-	// discovers means that packets must fit the path PathMTU.
+	// discovers means that packets must fit the path MTU.
 	discovers bool
 	// batchBytes is the amount of payload, in bytes, at which a batch of packets is handed to the transport.
 	batchBytes int
@@ -212,7 +212,7 @@ func unreachableReason(a *RxPacket) string {
 	return string(a.Bytes)
 }
 
-// askLink limits the length of packets to the PathMTU of the first link.
+// askLink limits the length of packets to the MTU of the first link.
 func (l *extendedLink) askLink() {
 	longest := 0
 	if l.discovers {
@@ -228,7 +228,8 @@ func (l *extendedLink) placeRest(in *inbound) {
 	if in.recv != nil && !in.ownsBuf && in.storedBytes == in.highWater && end-in.highWater >= minPlacement &&
 		l.conn.Payload() >= minPlacement {
 		l.p.setPlacement(in.recv, Placement{
-			HeaderLen: protocol.ExtHeaderLen, Message: in.id.Number(), Offset: uint32(in.highWater), Buf: in.buf[in.highWater:end],
+			HeaderLen: protocol.ExtHeaderLen, Message: in.id.Number(), Offset: uint32(in.highWater),
+			Buf: in.buf[in.highWater:end],
 		})
 	} else {
 		l.p.clearPlacement()
@@ -241,9 +242,10 @@ func (l *extendedLink) send(request *Request, blocking bool) (coalesced bool) {
 	conn := l.touchedConn()
 	full := conn.Fullness()
 	op := extended.SendOp{
-		ID: request.sendID, Length: int64(len(request.buf)), Comm: request.comm, Tag: uint32(request.tag), Datatype: request.datatype,
-		Sync:    request.kind == OpSendSync,
-		Partial: request.flow != nil && request.flow.send == request,
+		ID: request.sendID, Length: int64(len(request.buf)), Comm: request.comm, Tag: uint32(request.tag),
+		Datatype: request.datatype,
+		Sync:     request.kind == OpSendSync,
+		Partial:  request.flow != nil && request.flow.send == request,
 	}
 	if l.memory != nil && len(request.buf) > conn.Payload() { // several packets, which may be longer
 		conn.SetFetchPayload(l.memory.LongPayload(l.p.rank))
@@ -539,7 +541,8 @@ func (l *extendedLink) lingerUntil() (handshake.Instant, bool) { return l.conn.L
 func (l *extendedLink) sendInternal(comm, tag uint32, payload []byte, o *collective.Ordering) {
 	e := l.p.e
 	id := l.outbox.addInternal(payload, o)
-	e.connActions.list = l.touchedConn().Send(e.now, extended.SendOp{ID: id, Length: int64(len(payload)), Comm: comm, Tag: tag},
+	e.connActions.list = l.touchedConn().Send(e.now,
+		extended.SendOp{ID: id, Length: int64(len(payload)), Comm: comm, Tag: tag},
 		e.connActions.list[:0])
 	l.perform(nil)
 }

@@ -372,7 +372,8 @@ func (l *handshakeLink) recvDone(act handshake.Action) {
 		// The message of a detached receive goes to the next receive that fits.
 		in := &inbound{
 			source: p.rank, tag: int32(act.Header.Tag), bytes: request.Status.Bytes, datatype: request.Status.Datatype,
-			buf: request.buf, ownsBuf: true, clearedBytes: int64(len(request.buf)), isComplete: true, matchedBefore: true, phases: act.Phases,
+			buf: request.buf, ownsBuf: true, clearedBytes: int64(len(request.buf)), isComplete: true, matchedBefore: true,
+			phases: act.Phases,
 		}
 		in.highWater = min(in.bytes, in.clearedBytes)
 		if err := core.matching.arrive(in); err != nil {
@@ -430,8 +431,10 @@ func (l *handshakeLink) cancelRecv(r *Request) bool {
 
 func (l *handshakeLink) detach(request *Request, keep KeepFunc, drop bool) {
 	own := &Request{
-		kind: request.kind, peer: request.peer, p: request.p, tag: request.tag, comm: request.comm, datatype: request.datatype, anyDatatype: request.anyDatatype,
-		buf: l.p.e.buffers.detach(request.buf, keep), posted: request.posted, id: request.id, inbound: request.inbound, detached: true, Status: request.Status,
+		kind: request.kind, peer: request.peer, p: request.p, tag: request.tag, comm: request.comm,
+		datatype: request.datatype, anyDatatype: request.anyDatatype,
+		buf: l.p.e.buffers.detach(request.buf,
+			keep), posted: request.posted, id: request.id, inbound: request.inbound, detached: true, Status: request.Status,
 	} // takes r's place in the pair
 	switch {
 	case request.isSend():

@@ -24,8 +24,8 @@ const (
 	// leftoverTime is how long after the end of a program a message for that program may still begin. A deployed node
 	// has stopped retransmitting SEND_REQUEST by then.
 	leftoverTime = 4 * time.Second
-	// leftoverBusyTime replaces leftoverTime while the node does not accept the next program's message, because it is still
-	// in an earlier call.
+	// leftoverBusyTime replaces leftoverTime while the node does not accept the next program's message, because it is
+	// still in an earlier call.
 	leftoverBusyTime = time.Minute
 )
 
@@ -99,7 +99,8 @@ func (l *handshakeLink) discardNext() bool {
 	l.leftover.receives, l.leftover.replies = max(l.leftover.receives-1, 0), 0
 	l.leftover.since = core.now
 	core.nextID++
-	r := &Request{kind: OpRecv, peer: l.p.rank, p: l.p, id: core.nextID, posted: core.now, anyDatatype: true, detached: true}
+	r := &Request{kind: OpRecv, peer: l.p.rank, p: l.p, id: core.nextID, posted: core.now, anyDatatype: true,
+		detached: true}
 	h, _, _ := l.pair.Deferred()
 	l.receiving = r
 	acts, err := l.touchedPair().Recv(core.now, handshake.RecvOp{ID: r.id, Any: true, Tag: h.Tag}, core.pairActions.list)

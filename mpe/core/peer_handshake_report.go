@@ -58,7 +58,8 @@ func (l *handshakeLink) addCounters(counters *state.PeerCounters) {
 	}
 	counters.PacketsOut[protocol.Data], counters.BytesOut[protocol.Data] = l.dataDatagrams, l.dataBytes
 	counters.PacketsIn, counters.BytesIn = l.pair.ReceivedCounts()
-	counters.Retransmissions, counters.Unreachable = p.events[state.EventRetransmitted]+p.events[state.EventReacked], l.unreachable
+	counters.Retransmissions, counters.Unreachable = p.events[state.EventRetransmitted]+p.events[state.EventReacked],
+		l.unreachable
 	counters.QueuedSends = l.sendQueue.len()
 	if l.sending != nil && !l.pair.IsSendDetached() {
 		counters.InFlight = 1
@@ -87,7 +88,8 @@ func (l *handshakeLink) snapshot(s *state.Peer, now handshake.Instant) {
 // fillFacts copies the facts that describe waits for the peer.
 func (l *handshakeLink) fillFacts(facts *state.HandshakeFacts) {
 	p := l.p
-	facts.Profile, facts.Address, facts.HasReceived, facts.ForeignProfile = p.profile, p.cfg.Address, p.packetsIn > 0, l.foreignProfile
+	facts.Profile, facts.Address, facts.HasReceived, facts.ForeignProfile = p.profile, p.cfg.Address, p.packetsIn > 0,
+		l.foreignProfile
 	facts.RequestsOnce = l.keeper != nil && p.cfg.Handshake.Peer.BlockingCalls
 	facts.CanRevoke = p.cfg.Handshake.Peer.NumbersRequests
 	facts.SendDiscarded = l.sending != nil && l.sending.dropsMessage

@@ -54,7 +54,8 @@ func TestPlaceExtended(t *testing.T) {
 		if places := payload >= minPlacement; l.p.canPlace != places {
 			t.Errorf("%s: packets are placed: %v", tt.name, l.p.canPlace)
 		}
-		in := &inbound{bytes: tt.bytes, buf: make([]byte, tt.buf), ownsBuf: tt.own, highWater: got, storedBytes: got - tt.unstored}
+		in := &inbound{bytes: tt.bytes, buf: make([]byte, tt.buf), ownsBuf: tt.own, highWater: got,
+			storedBytes: got - tt.unstored}
 		if !tt.detached {
 			in.recv = new(Request)
 		}

@@ -57,7 +57,8 @@ func recordCall(core *Core, request *Request, ended bool) {
 	}
 	call := &core.recordedCall
 	*call = Call{
-		ID: request.id, Collective: request.collective, Send: request.isSend(), Peer: request.peer, Tag: int(request.tag), Comm: request.comm,
+		ID: request.id, Collective: request.collective, Send: request.isSend(), Peer: request.peer, Tag: int(request.tag),
+		Comm:  request.comm,
 		Bytes: int64(len(request.buf)),
 		At:    request.posted, Posted: request.posted,
 	}

@@ -120,7 +120,8 @@ func (e *Core) finish(request *Request, err error) {
 	}
 	request.Status.Send = request.isSend()
 	if request.isSend() {
-		request.Status.Peer, request.Status.Bytes, request.Status.Words = request.peer, int64(len(request.buf)), wordsOf(int64(len(request.buf)))
+		request.Status.Peer, request.Status.Bytes, request.Status.Words = request.peer, int64(len(request.buf)),
+			wordsOf(int64(len(request.buf)))
 		request.Status.Datatype, request.Status.Tag, request.Status.Comm = request.datatype, int(request.tag), request.comm
 	}
 	if p := request.p; p != nil && !request.dropsMessage {
@@ -149,7 +150,8 @@ func (e *Core) finish(request *Request, err error) {
 	revokePlacement(request)
 	request.buf, request.inbound = nil, nil
 	request.Done = true
-	left := request.restRef != 0 && e.RestingSends.active[request.restRef] == request // a library left it, and does not wait for it
+	// a library left it, and does not wait for it
+	left := request.restRef != 0 && e.RestingSends.active[request.restRef] == request
 	switch {
 	case request.message != nil:
 		e.endedMessages = append(e.endedMessages, request)

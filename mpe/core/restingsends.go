@@ -119,7 +119,8 @@ func (q *RestingSends) activate(ref uint32, r *Request) {
 // mayRest reports whether a request that is about to start is a send that a library may leave to the engine. That
 // is worthwhile only if many sends to the peer are pending.
 func (q *RestingSends) mayRest(r *Request) bool {
-	return r.p != nil && r.isSend() && r.p.extended != nil && r.p.extended.conn.PendingSends() > q.core.matching.restThreshold
+	return r.p != nil && r.isSend() && r.p.extended != nil &&
+		r.p.extended.conn.PendingSends() > q.core.matching.restThreshold
 }
 
 // Keep keeps a send that its library no longer follows. The send may already be done.
@@ -129,7 +130,8 @@ func (q *RestingSends) Keep(request *Request, origin *Origin) RestingID {
 		ref = q.add()
 	}
 	s := q.record(ref)
-	s.origin, s.comm, s.tag, s.peer, s.kind, s.datatype = origin, request.comm, request.tag, int32(request.peer), request.kind, request.datatype
+	s.origin, s.comm, s.tag, s.peer, s.kind, s.datatype = origin, request.comm, request.tag, int32(request.peer),
+		request.kind, request.datatype
 	id := RestingID(s.generation)<<32 | RestingID(ref)
 	q.activate(ref, request)
 	if request.Done {
@@ -193,10 +195,12 @@ func (l *extendedLink) wakeSend(ref uint32) (extended.SendOp, handshake.Instant)
 func (q *RestingSends) restore(ref uint32) *Request {
 	send := q.record(ref)
 	request := q.core.effects.NewRequest()
-	request.kind, request.peer, request.p, request.tag, request.comm, request.datatype = send.kind, int(send.peer), q.core.peers[send.peer], send.tag, send.comm, send.datatype
+	request.kind, request.peer, request.p, request.tag, request.comm, request.datatype = send.kind, int(send.peer),
+		q.core.peers[send.peer], send.tag, send.comm, send.datatype
 	request.posted, request.Status.Peer = send.posted, int(send.peer)
 	if send.state == restWaits {
-		request.id, request.buf = q.core.nextID-handshake.ID(uint32(q.core.nextID)-send.id), unsafe.Slice(send.buf, send.length)
+		request.id, request.buf = q.core.nextID-handshake.ID(uint32(q.core.nextID)-send.id), unsafe.Slice(send.buf,
+			send.length)
 		send.buf = nil
 		request.p.extended.resting--
 	} else {

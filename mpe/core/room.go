@@ -108,7 +108,8 @@ func (w *BlockedSenders) Register(peer int, now handshake.Instant) (sender *Bloc
 	if why == nil || p.refusedAt >= max(w.core.lastEndAt, 1) {
 		return nil, p.noteRefusal(why, now)
 	}
-	sender = &BlockedSender{p: p, queued: why.Queued, wait: creditWait{waitStart: now, nextMessage: p.extended.conn.NextNumber()}, reason: why}
+	sender = &BlockedSender{p: p, queued: why.Queued,
+		wait: creditWait{waitStart: now, nextMessage: p.extended.conn.NextNumber()}, reason: why}
 	w.senders = append(w.senders, sender)
 	p.wantCredit(true)
 	return sender, nil

@@ -9,8 +9,9 @@ const maxEager = 64 << 10
 func (x *matching) sendSelf(request *Request) error {
 	in := x.inbounds.get()
 	*in = inbound{
-		source: x.core.rank, comm: request.comm, tag: request.tag, bytes: int64(len(request.buf)), clearedBytes: math.MaxInt64,
-		datatype: request.datatype, local: request,
+		source: x.core.rank, comm: request.comm, tag: request.tag, bytes: int64(len(request.buf)),
+		clearedBytes: math.MaxInt64,
+		datatype:     request.datatype, local: request,
 	}
 	in.phases.Start = request.posted
 	request.inbound = in

@@ -124,13 +124,15 @@ const acksEvery = 64
 
 // transmitShort transmits a packet with a short header, if its header can be short.
 func (l *extendedLink) transmitShort(header *protocol.ExtHeader, payload []byte) bool {
-	if header.Type != protocol.Data || header.Flags&^protocol.FlagPlain != protocol.FlagEager || int(header.Length) != len(payload) {
+	if header.Type != protocol.Data || header.Flags&^protocol.FlagPlain != protocol.FlagEager ||
+		int(header.Length) != len(payload) {
 		return false
 	}
 	l.sendBatch()
 	hdr := &l.p.e.connActions.short
 	*hdr = protocol.ShortHeader{
-		SessionDigest: protocol.SessionDigest(header.Session, header.PeerSession), Number: header.Number, Acknowledged: header.Acknowledged,
+		SessionDigest: protocol.SessionDigest(header.Session,
+			header.PeerSession), Number: header.Number, Acknowledged: header.Acknowledged,
 		Message: header.Message, Comm: header.Comm, Tag: header.Tag, Datatype: header.Call.Datatype(),
 	}
 	if !l.memory.SendShort(l.p.rank, hdr, payload) {
@@ -191,7 +193,8 @@ func (l *extendedLink) receiveShort(packet *RxPacket) {
 	if p.cfg.Recorder != nil {
 		l.recordShort(false, &core.connActions.short, packet.Bytes[protocol.ShortHeaderLen:])
 	}
-	core.connActions.list = l.touchedConn().PacketShort(core.now, &core.connActions.short, packet.Bytes[protocol.ShortHeaderLen:], core.connActions.list[:0])
+	core.connActions.list = l.touchedConn().PacketShort(core.now, &core.connActions.short,
+		packet.Bytes[protocol.ShortHeaderLen:], core.connActions.list[:0])
 	l.perform(packet)
 }
 

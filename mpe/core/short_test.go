@@ -183,7 +183,8 @@ func TestGet(t *testing.T) {
 		if !tt.detached {
 			in.recv = new(Request)
 		}
-		if l.getAdvertised(in) != tt.copied || tt.copied != (in.highWater == tt.room && in.storedBytes == tt.room && in.highWater > 0) {
+		if l.getAdvertised(in) != tt.copied || tt.copied != (in.highWater == tt.room && in.storedBytes == tt.room &&
+			in.highWater > 0) {
 			t.Errorf("%s: %d of %d bytes", tt.name, in.highWater, in.storedBytes)
 		}
 		if tt.copied && (int64(len(memory.got)) != tt.room || &memory.got[0] != &in.buf[0]) {

@@ -81,7 +81,8 @@ func (p *peer) baseSnapshot(c *state.PeerCounters) state.Peer {
 		PacketsIn:     p.packetsIn, BytesIn: p.bytesIn, BytesOut: p.bytesOut,
 		TakenOver: p.takenOver, TakenOverBytes: p.takenOverRemaining,
 		PacketsOut: p.packetsOut, Dropped: p.drops, Events: p.events,
-		SinceLastPacket: age(p.e.now, p.lastPacketAt), Unreachable: age(p.e.now, p.unreachableAt), LastDrop: p.lastDrop.snapshot(p.e.now),
+		SinceLastPacket: age(p.e.now, p.lastPacketAt), Unreachable: age(p.e.now,
+			p.unreachableAt), LastDrop: p.lastDrop.snapshot(p.e.now),
 	}
 	if p.sendErr != nil {
 		s.NetworkError = p.sendErr.Error()

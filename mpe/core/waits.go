@@ -84,8 +84,9 @@ func waitOf(core *Core, request *Request) Waiting {
 	switch {
 	case request.isSend() && request.p == nil: // to this rank
 		w := Waiting{req: request}
-		w.Wait = handshake.Wait{ID: request.id, State: handshake.WaitClear, Local: uint32(core.rank), Remote: uint32(core.rank),
-			Since: request.posted}
+		w.Wait = handshake.Wait{ID: request.id, State: handshake.WaitClear, Local: uint32(core.rank),
+			Remote: uint32(core.rank),
+			Since:  request.posted}
 		w.Send = true
 		return w
 	case request.isSend():

@@ -84,8 +84,8 @@ type Peer struct {
 	PacketsIn  uint64       `json:"packets_in"`
 	BytesIn    uint64       `json:"bytes_in"`
 	BytesOut   uint64       `json:"bytes_out"`
-	// SinceLastPacket is the time in seconds since the last packet from the peer was received, even if it was dropped; nil if
-	// there was none.
+	// SinceLastPacket is the time in seconds since the last packet from the peer was received, even if it was dropped; nil
+	// if there was none.
 	SinceLastPacket *float64 `json:"heard_seconds"`
 	// Unreachable is the time in seconds since an operation or the link last ended because the peer did not
 	// answer; nil if this has not happened.
@@ -146,7 +146,7 @@ type Extended struct {
 	// RoundTrip is the smoothed round-trip time. Timeout is the time after which a packet is retransmitted.
 	RoundTrip float64 `json:"round_trip_seconds"`
 	Timeout   float64 `json:"time_out_seconds"`
-	// Payload is the maximum payload of a packet in bytes: over AddUDP, the result of path PathMTU discovery.
+	// Payload is the maximum payload of a packet in bytes: over UDP, the result of path MTU discovery.
 	Payload int `json:"payload_bytes"`
 	// Window is the maximum number of packets in flight. InFlight is the current number.
 	Window   int `json:"window"`
@@ -169,7 +169,7 @@ type Extended struct {
 	Hellos          uint64 `json:"hellos"`
 	// Stalled is the time since the last acknowledgement, if a time-out has expired since; otherwise 0.
 	Stalled float64 `json:"stalled_seconds,omitempty"`
-	// Probes counts probes of the path PathMTU.
+	// Probes counts probes of the path MTU.
 	Probes uint64 `json:"probes"`
 }
 

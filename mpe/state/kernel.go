@@ -19,8 +19,8 @@ type Kernel struct {
 	Simulation *Simulation `json:"simulation,omitempty"`
 }
 
-// BlockReason describes how the role, which is a program or a simulation, blocks the exchange of messages. It is empty if
-// the role does not block it.
+// BlockReason describes how the role, which is a program or a simulation, blocks the exchange of messages. It is empty
+// if the role does not block it.
 func (k Kernel) BlockReason() string { return cmp.Or(k.Problem, k.Simulation.BlockReason()) }
 
 // Simulation is the state of a simulated role, of kernels rtl and rtl-net.
@@ -36,19 +36,19 @@ type Simulation struct {
 	// Fault means that the role has violated the protocol of its interface, and that its rank exchanges
 	// nothing more.
 	Fault bool `json:"fault,omitempty"`
-	// Datagrams counts the datagrams of a simulation that includes an BuildMPE.
+	// Datagrams counts the datagrams of a simulation that includes an MPE.
 	Datagrams *Datagrams `json:"datagrams,omitempty"`
-	// AddTCP counts the chunks and connections of a simulation with AddTCP streams.
+	// TCP counts the chunks and connections of a simulation with TCP streams.
 	TCP *TCP `json:"tcp,omitempty"`
 }
 
-// AddTCP counts chunks and connections.
+// TCP counts chunks and connections.
 type TCP struct {
 	Chunks
 	Connections
 }
 
-// Connections counts the AddTCP connections of a role.
+// Connections counts the TCP connections of a role.
 type Connections struct {
 	// Open is the number of open connections.
 	Open int `json:"connections"`
@@ -79,7 +79,7 @@ type Datagrams struct {
 	Refused uint64 `json:"dropped_refused"`
 }
 
-// Chunks counts chunks of AddTCP connections.
+// Chunks counts chunks of TCP connections.
 type Chunks struct {
 	// Received counts chunks passed to the role. Sent counts chunks sent by it.
 	Received uint64 `json:"received"`

@@ -24,14 +24,14 @@ type RankInfo struct {
 	KernelStats *Kernel `json:"kernel_stats,omitempty"`
 	// Transports are the transports of its links.
 	Transports []Transport `json:"transports"`
-	// ReceiveBuffer is the size, in bytes, of the receive buffer that the kernel granted the rank's AddUDP socket.
-	// ReceiveBufferRequested is the requested size. Both are 0 without a AddUDP socket.
+	// ReceiveBuffer is the size, in bytes, of the receive buffer that the kernel granted the rank's UDP socket.
+	// ReceiveBufferRequested is the requested size. Both are 0 without a UDP socket.
 	ReceiveBuffer          int `json:"receive_buffer"`
 	ReceiveBufferRequested int `json:"receive_buffer_requested"`
 	// SocketDrops counts datagrams that the kernel dropped because the buffer was full; nil if the kernel
 	// does not count them. It is for metrics.
 	SocketDrops *uint64 `json:"-"`
-	// Offload is the kernel's offload for the socket; nil without a AddUDP socket.
+	// Offload is the kernel's offload for the socket; nil without a UDP socket.
 	Offload *Offload `json:"offload,omitempty"`
 	// Ring is the size in bytes of the ring to each peer that shares memory with the rank, or 0.
 	Ring int `json:"shm_ring"`
@@ -55,7 +55,7 @@ func (r *RankInfo) TransportText(separator string) string {
 	return strings.Join(names, separator)
 }
 
-// Offload is the kernel's offload for a AddUDP socket.
+// Offload is the kernel's offload for a UDP socket.
 type Offload struct {
 	// Batches means that one system call can move many datagrams.
 	Batches bool `json:"batches"`

@@ -32,8 +32,9 @@ func TestWaitText(t *testing.T) {
 	}
 	with := func(w WaitFacts, change func(*WaitFacts)) WaitFacts { change(&w); return w }
 	heard := HandshakeFacts{HasReceived: true}
-	ahead := HandshakeFacts{HasReceived: true, Receiving: true, RecvDiscarded: true, CurrentRecv: handshake.Wait{For: protocol.Data,
-		Remote: 2, Since: 2 * time.Second}}
+	ahead := HandshakeFacts{HasReceived: true, Receiving: true, RecvDiscarded: true,
+		CurrentRecv: handshake.Wait{For: protocol.Data,
+			Remote: 2, Since: 2 * time.Second}}
 	call := collective.Origin{Collective: "Bcast", Algorithm: "tree", Number: 7, Comm: 1}
 	agreement := collective.Origin{Comm: 4, Agreement: true}
 	for _, tt := range []struct {

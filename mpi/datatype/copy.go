@@ -72,8 +72,8 @@ func (c *copier) copyPartial(l *layout, offset int64, packed []byte, from int64)
 	}
 }
 
-// batchIterations is the number of iterations whose parts are copied together. It is small enough for them to stay in the
-// L1 cache.
+// batchIterations is the number of iterations whose parts are copied together. It is small enough for them to stay in
+// the L1 cache.
 const batchIterations = 64
 
 // copyWhole copies n complete iterations.

@@ -64,7 +64,8 @@ func algorithms(r *rank) {
 	for _, name := range []string{"recursive-doubling", "rabenseifner", "ring"} {
 		b := contribution(value[int32], r.Rank(), n)
 		r.must(mpi.Allreduce(r.ctx, r.Comm, b, b, mpi.Sum, mpi.WithAlgorithm(name)))
-		checkSlice(r, "Allreduce by "+name, b, reduceSerially(value[int32], func(a, b int32) int32 { return a + b }, r.Size(), n))
+		checkSlice(r, "Allreduce by "+name, b, reduceSerially(value[int32], func(a, b int32) int32 { return a + b },
+			r.Size(), n))
 	}
 	for _, name := range []string{"dissemination", "toggle"} {
 		r.must(mpi.Barrier(r.ctx, r.Comm, mpi.WithAlgorithm(name)))

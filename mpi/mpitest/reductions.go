@@ -104,7 +104,10 @@ func locations(r *rank) {
 	}}})
 	checkMinLoc(r, func(l mpi.Float64Loc) mpi.Int32Loc { return mpi.Int32Loc{Value: int32(l.Value), Index: l.Index} })
 	checkMinLoc(r, func(l mpi.Float64Loc) mpi.Int64Loc { return mpi.Int64Loc{Value: int64(l.Value), Index: l.Index} })
-	checkMinLoc(r, func(l mpi.Float64Loc) mpi.Float32Loc { return mpi.Float32Loc{Value: float32(l.Value), Index: l.Index} })
+	checkMinLoc(r, func(l mpi.Float64Loc) mpi.Float32Loc {
+		return mpi.Float32Loc{Value: float32(l.Value),
+			Index: l.Index}
+	})
 }
 
 // checkMinLoc checks that MinLoc finds the lowest value and its rank.
@@ -128,7 +131,8 @@ func reduceSerially[T any](of func(rank, i int) T, f func(a, b T) T, ranks, n in
 }
 
 // checkReductions tests operations with every reducing collective.
-func checkReductions[T mpi.Element](r *rank, comm *mpi.Comm, of func(rank, i int) T, ops []operator[T], opts ...mpi.Option) {
+func checkReductions[T mpi.Element](r *rank, comm *mpi.Comm, of func(rank, i int) T, ops []operator[T],
+	opts ...mpi.Option) {
 	for k, o := range ops {
 		root := k % comm.Size()
 		checkReduction(r, comm, of, o, 1, root, k%2 == 0, opts)
@@ -140,7 +144,8 @@ func checkReductions[T mpi.Element](r *rank, comm *mpi.Comm, of func(rank, i int
 	}
 }
 
-func checkReduction[T mpi.Element](r *rank, comm *mpi.Comm, of func(rank, i int) T, o operator[T], n, root int, inPlace bool,
+func checkReduction[T mpi.Element](r *rank, comm *mpi.Comm, of func(rank, i int) T, o operator[T], n, root int,
+	inPlace bool,
 	opts []mpi.Option) {
 	ranks, me := comm.Size(), comm.Rank()
 	// buffers returns a send and a receive buffer of n elements.
@@ -185,5 +190,6 @@ func checkReduction[T mpi.Element](r *rank, comm *mpi.Comm, of func(rank, i int)
 	}
 	send, recv = buffers(sum)
 	r.must(mpi.ReduceScatter(r.ctx, comm, send, recv[:counts[me]], counts, o.op))
-	checkSlice(r, "ReduceScatter by "+o.op.String(), recv[:counts[me]], reduceSerially(of, o.f, ranks, sum)[at:][:counts[me]])
+	checkSlice(r, "ReduceScatter by "+o.op.String(), recv[:counts[me]],
+		reduceSerially(of, o.f, ranks, sum)[at:][:counts[me]])
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// invalidCollectives checks the error classes for invalid arguments of collectives. It also checks that nothing is sent,
-// so that later calls are not affected.
+// invalidCollectives checks the error classes for invalid arguments of collectives. It also checks that nothing is
+// sent, so that later calls are not affected.
 func invalidCollectives(r *rank) {
 	comm, ctx := r.Comm, r.ctx
 	me, other := r.Rank(), 1-r.Rank()

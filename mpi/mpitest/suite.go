@@ -23,7 +23,8 @@ const testTimeout = 60 * time.Second
 // Conformance tests package mpi on devices whose wires have no limits.
 func Conformance(t *testing.T, world WorldFunc) {
 	runTests(t, world, messageTests)
-	runTests(t, world, []test{{"creates at a time", 4, concurrentCreates}, {"late cancels", 1, lateCancels}, {"threads", 2, threads}})
+	runTests(t, world, []test{{"creates at a time", 4, concurrentCreates}, {"late cancels", 1, lateCancels},
+		{"threads", 2, threads}})
 	Collectives(t, world)
 	t.Run("finalize", func(t *testing.T) { finalize(t, world) })
 }

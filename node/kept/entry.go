@@ -76,9 +76,11 @@ func decodeEntry(b []byte) (storedEntry, error) {
 		StepTime: handshake.Instant(le.Uint64(b[56:])),
 	}
 	flags := b[24]
-	entry.HasReceived, entry.DeadEnd, entry.DeadOnSend, entry.Rebooted = flags&flagReceived != 0, flags&flagDeadEnd != 0, flags&flagSent != 0,
+	entry.HasReceived, entry.DeadEnd, entry.DeadOnSend, entry.Rebooted = flags&flagReceived != 0, flags&flagDeadEnd != 0,
+		flags&flagSent != 0,
 		flags&flagRebooted != 0
-	entry.Call, entry.Size, entry.Sum, entry.DeadWords = protocol.Call(b[25]), le.Uint32(b[36:]), le.Uint32(b[40:]), le.Uint32(b[44:])
+	entry.Call, entry.Size, entry.Sum, entry.DeadWords = protocol.Call(b[25]), le.Uint32(b[36:]), le.Uint32(b[40:]),
+		le.Uint32(b[44:])
 	entry.Acked = handshake.Instant(le.Uint64(b[64:]))
 	valid := le.Uint32(b[checksumOffset:]) == crc32.Checksum(b[:checksumOffset], castagnoli) && flags < flagsEnd &&
 		entry.In.Progress <= handshake.Acknowledged && entry.Out.Progress <= handshake.Cleared &&

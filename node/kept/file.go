@@ -231,7 +231,8 @@ func (e *Entry) Restore(now handshake.Instant) handshake.SavedState {
 	}
 	state.Rebooted = state.Rebooted || entry.boot != e.boot
 	shiftTimes(&state, -e.clockOffset)
-	state.In.StepTime, state.Out.StepTime, state.Acked = min(state.In.StepTime, now), min(state.Out.StepTime, now), min(state.Acked, now)
+	state.In.StepTime, state.Out.StepTime, state.Acked = min(state.In.StepTime, now), min(state.Out.StepTime,
+		now), min(state.Acked, now)
 	return state
 }
 

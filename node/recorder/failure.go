@@ -16,9 +16,9 @@ import (
 // Suffix is the suffix of the names of records in a spool.
 const Suffix = ".pcapng.gz"
 
-// WorthRecording reports whether the packets before a failure may show its cause. It is true for a timeout, including the
-// caller's, and for a fragmented message that was not acknowledged. It is false for an operation that failed because an
-// earlier one did.
+// WorthRecording reports whether the packets before a failure may show its cause. It is true for a timeout, including
+// the caller's, and for a fragmented message that was not acknowledged. It is false for an operation that failed
+// because an earlier one did.
 func WorthRecording(err error) bool {
 	if errors.Is(err, handshake.ErrDeadEnd) {
 		return false
@@ -27,8 +27,9 @@ func WorthRecording(err error) bool {
 		errors.Is(err, extended.ErrTimeout) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// RecordName returns the name of the record of a failure of a rank with a peer; peer is negative for a failure that concerns
-// no peer. Names sort by time. of distinguishes the record from other records in the same spool, and may be empty.
+// RecordName returns the name of the record of a failure of a rank with a peer; peer is negative for a failure that
+// concerns no peer. Names sort by time. of distinguishes the record from other records in the same spool, and may be
+// empty.
 func RecordName(now time.Time, of string, rank, peer int) string {
 	name := now.UTC().Format("20060102T150405.000Z")
 	if of != "" {

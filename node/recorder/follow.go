@@ -9,8 +9,8 @@ import (
 )
 
 // followInterval is the interval at which a live recording is written. Packets are written when they are older than
-// settleDelay, because ranks in the middle of an event add packets with the time of the event. The lengths of queues are
-// read every depthsInterval.
+// settleDelay, because ranks in the middle of an event add packets with the time of the event. The lengths of queues
+// are read every depthsInterval.
 const (
 	followInterval = 100 * time.Millisecond
 	settleDelay    = 20 * time.Millisecond

@@ -15,7 +15,7 @@ import (
 )
 
 // Addresses returns the addresses of a rank and its peer, and the protocol of their packets. A packet through shared
-// memory counts as AddUDP.
+// memory counts as UDP.
 type Addresses func(rank, peer int) (local, remote netip.AddrPort, proto pcapng.Proto)
 
 // Reader converts the contents of a recorder to the units of a recording. It is not safe for concurrent use.
@@ -124,9 +124,9 @@ func (rd *Reader) readRing(rank, number int, until int64) (list []entry, gap boo
 	return list, gap
 }
 
-// isHalfExchange reports whether only one side of an exchange between two ranks of this process is left: the ring of the other
-// rank has a gap that ends later than the entry. Analysis would mistake this for a fault. gaps holds the ends of the
-// gaps.
+// isHalfExchange reports whether only one side of an exchange between two ranks of this process is left: the ring of
+// the other rank has a gap that ends later than the entry. Analysis would mistake this for a fault. gaps holds the ends
+// of the gaps.
 func isHalfExchange(f *rankEntry, gaps map[*ring]int64) bool {
 	if f.kind.isCall() || f.peer < 0 {
 		return false
@@ -209,13 +209,13 @@ func (f *rankEntry) toCycle() pcapng.Cycle {
 // maxComments bounds the comments of a pair that are kept for its first packet.
 const maxComments = 16
 
-// Maximum sizes of a unit: the whole datagrams that fit into an RunIP packet, or one datagram of the extended profile.
+// Maximum sizes of a unit: the whole datagrams that fit into an IP packet, or one datagram of the extended profile.
 const (
 	maxUnitLen     = 45 * protocol.MaxDatagram
 	maxExtDatagram = 65507
 )
 
-// packet appends the unit of a packet, or several units if it is longer than an RunIP packet.
+// packet appends the unit of a packet, or several units if it is longer than an IP packet.
 func (rd *Reader) appendPacket(units []pcapng.Unit, f rankEntry) []pcapng.Unit {
 	unit := pcapng.Unit{Time: rd.baseTime.Add(time.Duration(f.wallTime)), Proto: pcapng.UDP, Data: f.data}
 	if f.kind == entryForeign {

@@ -7,10 +7,11 @@ import (
 	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 )
 
-// fileSnapLength is SnapLength plus the longest headers that a packet gets in a file, IPv6 and AddTCP.
+// fileSnapLength is SnapLength plus the longest headers that a packet gets in a file, IPv6 and TCP.
 const fileSnapLength = SnapLength + 40 + 20
 
-// FileOptions returns the options of a file with a recorder's contents, including the maximum length kept of each packet.
+// FileOptions returns the options of a file with a recorder's contents, including the maximum length kept of each
+// packet.
 func FileOptions(comment string) pcapng.WriterOptions {
 	return pcapng.WriterOptions{Comment: comment, SnapLength: fileSnapLength}
 }

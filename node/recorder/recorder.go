@@ -136,14 +136,14 @@ func (r *Rank) Observe(o mpe.Observer) mpe.Observer {
 	return r
 }
 
-// SetStartTime sets the start of the engine's clock, which is known only after the engine has started. Until then, nothing of
-// the rank is read.
+// SetStartTime sets the start of the engine's clock, which is known only after the engine has started. Until then,
+// nothing of the rank is read.
 func (r *Rank) SetStartTime(began time.Time) { r.startTime.Store(&began) }
 
-// RecordCycles adds the simulation cycle of the rank's kernel to each packet of the rank, and to packets that other ranks
-// of the recorder send to it. cycle returns the number of starts of the simulation, 0 if it has not started, and the
-// last cycle that it has reported. It is called with locks of engines and rings held. Simulate must be called before
-// any rank starts.
+// RecordCycles adds the simulation cycle of the rank's kernel to each packet of the rank, and to packets that other
+// ranks of the recorder send to it. cycle returns the number of starts of the simulation, 0 if it has not started, and
+// the last cycle that it has reported. It is called with locks of engines and rings held. Simulate must be called
+// before any rank starts.
 func (r *Rank) RecordCycles(cycle func() (simulation, cycle uint64)) { r.simCycle = cycle }
 
 // Pair returns the recorder of packets with a peer, or nil if they are not recorded.
@@ -188,7 +188,8 @@ func (p *pair) Packet(at handshake.Instant, sent bool, wire int, header, payload
 // cycleEntryLen is the length of the data of a cycle entry: rank, simulation and cycle.
 const cycleEntryLen = 4 + 8 + 8
 
-// recordCycle records the cycle of the rank's simulation after a packet of a pair. The caller holds the lock of the ring.
+// recordCycle records the cycle of the rank's simulation after a packet of a pair. The caller holds the lock of the
+// ring.
 func (r *Rank) recordCycle(at handshake.Instant, p *pair) {
 	if r.simCycle == nil {
 		return

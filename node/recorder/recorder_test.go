@@ -289,7 +289,8 @@ func TestCalls(t *testing.T) {
 		{Time: noon.Add(ms(4)), ID: 2, Name: "Exscan", State: pcapng.CallPosted, Peer: -1, Tag: 3, Bytes: -1},
 		{Time: noon.Add(ms(5)), ID: 1 << 40, Name: "Receive", State: pcapng.CallCompleted, Duration: ms(4), Peer: 1, Tag: 5,
 			Comm: 7, Bytes: 8},
-		{Time: noon.Add(ms(9)), ID: 2, Name: "Exscan", State: pcapng.CallFailed, Duration: ms(5), Peer: -1, Tag: 3, Bytes: -1},
+		{Time: noon.Add(ms(9)), ID: 2, Name: "Exscan", State: pcapng.CallFailed, Duration: ms(5), Peer: -1, Tag: 3,
+			Bytes: -1},
 	}
 	recorded := recorderOf(r).Reader(addresses(pcapng.UDP), noon).Read(noon.Add(time.Hour))
 	if n := len(recorded.Calls); n != r.calls.numSlots || len(recorded.Units) != 1 {
@@ -331,8 +332,8 @@ func TestNoAllocation(t *testing.T) {
 	}
 }
 
-// TestFile checks that a message longer than an RunIP packet is complete in a recording, although only a part of it was
-// recorded, over AddUDP and AddTCP, in both profiles and with any port.
+// TestFile checks that a message longer than an IP packet is complete in a recording, although only a part of it was
+// recorded, over UDP and TCP, in both profiles and with any port.
 func TestFile(t *testing.T) {
 	const words = 100_000
 	for _, proto := range []pcapng.Proto{pcapng.UDP, pcapng.TCP} {

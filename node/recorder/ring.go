@@ -85,8 +85,8 @@ type ring struct {
 // size returns the size of the ring in bytes.
 func (r *ring) size() int { return r.slotSize * r.numSlots }
 
-// beginEntry begins an entry in the oldest slot, and returns the space for its data and for the data's length. The caller
-// holds the lock.
+// beginEntry begins an entry in the oldest slot, and returns the space for its data and for the data's length. The
+// caller holds the lock.
 func (r *ring) beginEntry(at int64, wire int, peer int32, kind entryKind, code uint8) (data []byte, length *byte) {
 	if r.mem == nil {
 		r.mem = make([]byte, r.size())
@@ -123,9 +123,9 @@ func (r *ring) oldestEntry() uint64 {
 // readBatch is the number of entries copied at a time, which bounds the time that the rank waits for the lock.
 const readBatch = 256
 
-// readEntries appends entries to list, beginning with number from: at most readBatch, and none after until. It returns the
-// number of the next entry, the number of entries that were overwritten before they could be read, and whether there
-// are more.
+// readEntries appends entries to list, beginning with number from: at most readBatch, and none after until. It returns
+// the number of the next entry, the number of entries that were overwritten before they could be read, and whether
+// there are more.
 func (r *ring) readEntries(list []entry, from uint64, until int64) (read []entry, next, lost uint64, more bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

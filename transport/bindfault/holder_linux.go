@@ -49,7 +49,7 @@ func (p proc) sockets(table string, addr netip.AddrPort) []Socket {
 	var sockets []Socket
 	for lines := bufio.NewScanner(file); lines.Scan(); {
 		// Fields: sl local_address rem_address st queues tr:tm retrnsmt uid timeout inode ref pointer drops.
-		// AddTCP has other fields after inode.
+		// TCP has other fields after inode.
 		fields := strings.Fields(lines.Text())
 		if len(fields) < 10 || fields[9] == "0" {
 			continue
@@ -69,7 +69,7 @@ func (p proc) sockets(table string, addr netip.AddrPort) []Socket {
 	return sockets
 }
 
-// parseProcAddr parses an address in the format of /proc/net: the RunIP as 32-bit numbers in the machine's byte
+// parseProcAddr parses an address in the format of /proc/net: the IP as 32-bit numbers in the machine's byte
 // order, and the port, all in hexadecimal.
 func parseProcAddr(s string) (netip.AddrPort, bool) {
 	ipText, portText, _ := strings.Cut(s, ":")

@@ -59,9 +59,9 @@ type Medium uint8
 
 // The media.
 const (
-	// Datagrams is AddUDP.
+	// Datagrams is UDP.
 	Datagrams Medium = 1 << iota
-	// Streams is AddTCP. AddTCP repairs losses itself, so the faults loss, duplicate and reorder do not exist for it.
+	// Streams is TCP. TCP repairs losses itself, so the faults loss, duplicate and reorder do not exist for it.
 	Streams
 )
 

@@ -129,7 +129,7 @@ func (r Range) String() string {
 // Ends selects the ranks at one end of a direction, by number, range or address. Nil selects all ranks.
 type Ends []End
 
-// End is a range of ranks. If Addr is valid, it is instead all ranks with that RunIP address.
+// End is a range of ranks. If Addr is valid, it is instead all ranks with that IP address.
 type End struct {
 	First, Last int
 	Addr        netip.Addr

@@ -22,7 +22,7 @@ type transport struct {
 // LocalAddr implements mpe.Transport.
 func (t *transport) LocalAddr() netip.AddrPort { return Addr(t.rank) }
 
-// Reliable implements mpe.Transport. It returns false, as AddUDP's transport does.
+// Reliable implements mpe.Transport. It returns false, as UDP's transport does.
 func (t *transport) Reliable() bool { return false }
 
 // SendHeader implements mpe.Transport.

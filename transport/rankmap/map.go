@@ -26,7 +26,7 @@ const NoRank = -1
 type Entry struct {
 	// Rank counts from 0.
 	Rank int
-	// Addr is the address from which the rank sends and on which it listens, for AddUDP and AddTCP alike.
+	// Addr is the address from which the rank sends and on which it listens, for UDP and TCP alike.
 	Addr netip.AddrPort
 	Kind Kind
 }
@@ -35,7 +35,7 @@ type Entry struct {
 // map.
 type Map struct {
 	entries []Entry
-	// byIP maps an RunIP to the rank that has it, or to sharedIP if several ranks have it.
+	// byIP maps an IP to the rank that has it, or to sharedIP if several ranks have it.
 	byIP   map[netip.Addr]int
 	byAddr map[netip.AddrPort]int
 }
@@ -153,7 +153,7 @@ func (m *Map) Kind(rank int) Kind { return m.Entry(rank).Kind }
 func (m *Map) Entries() []Entry { return slices.Clone(m.entries) }
 
 // Resolve returns the rank that sends from the given address, or NoRank. Like upstream, it ignores the port if
-// only one rank has the RunIP; if several ranks share the RunIP, the port decides. It treats an IPv4-mapped IPv6
+// only one rank has the IP; if several ranks share the IP, the port decides. It treats an IPv4-mapped IPv6
 // address as the IPv4 address, and ignores IPv6 zones. It does not allocate.
 func (m *Map) Resolve(from netip.AddrPort) int {
 	key := sourceKey(from)

@@ -82,7 +82,8 @@ func Listen(cfg Config) (*Conn, error) {
 	if err != nil {
 		return nil, listenError(cfg.Rank, addr, err)
 	}
-	conn := &Conn{cfg: cfg, localAddr: addr, sockets: place, ln: ln, nonce: newNonce(), peers: make([]*peer, cfg.Map.Size())}
+	conn := &Conn{cfg: cfg, localAddr: addr, sockets: place, ln: ln, nonce: newNonce(),
+		peers: make([]*peer, cfg.Map.Size())}
 	if conn.shared, err = newSharedBuffers(cfg.Map.Size()); err == nil {
 		if err = conn.openDoorbell(); err != nil {
 			unix.Close(conn.shared.fd)

@@ -113,7 +113,8 @@ func (c *Conn) offerLink(p *peer, setup *linkSetup, fd int) (*link, error) {
 		return nil, err
 	}
 	l.canExpose = h.canFetch && !c.cfg.NoSingleCopy
-	if err := setup.confirmLink(hello{purpose: linkReady, src: c.cfg.Rank, dst: p.rank, canFetch: l.canFetch}); err != nil {
+	if err := setup.confirmLink(hello{purpose: linkReady, src: c.cfg.Rank, dst: p.rank,
+		canFetch: l.canFetch}); err != nil {
 		l.free()
 		return nil, err
 	}

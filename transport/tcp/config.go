@@ -15,12 +15,12 @@ const (
 	// packets of 32 KiB. A congestion window only grows to this size after a long time without loss. When the
 	// queue overflows, the lost packets halve the window.
 	DefaultSendQueue = 8 << 20
-	// DefaultHandshakeTimeout limits the TLSMismatch handshake of a new connection.
+	// DefaultHandshakeTimeout limits the TLS handshake of a new connection.
 	DefaultHandshakeTimeout = 5 * time.Second
-	// maxHandshakes is the maximum number of concurrent TLSMismatch handshakes with one peer. If another one begins, the
+	// maxHandshakes is the maximum number of concurrent TLS handshakes with one peer. If another one begins, the
 	// oldest is closed.
 	maxHandshakes = 4
-	// dialTimeout limits one attempt to connect. It does not include the TLSMismatch handshake.
+	// dialTimeout limits one attempt to connect. It does not include the TLS handshake.
 	dialTimeout = 5 * time.Second
 	// drainTime is the time that Close allows for pending data to reach the peers.
 	drainTime = 500 * time.Millisecond
@@ -59,9 +59,9 @@ type Config struct {
 	// SendQueue is the maximum number of bytes of extended-profile packets queued for one peer. Packets that do
 	// not fit are dropped. 0 means DefaultSendQueue.
 	SendQueue int
-	// TLSMismatch secures the connections; nil means plain AddTCP. Both sides of a connection must use it, or neither.
+	// TLS secures the connections; nil means plain TCP. Both sides of a connection must use it, or neither.
 	TLS *TLS
-	// HandshakeTimeout limits the TLSMismatch handshake of a new connection; 0 means DefaultHandshakeTimeout.
+	// HandshakeTimeout limits the TLS handshake of a new connection; 0 means DefaultHandshakeTimeout.
 	HandshakeTimeout time.Duration
 	// Backoff returns the delay before the nth attempt to reconnect, where n starts at 1. Nil means
 	// DefaultBackoff.

@@ -16,7 +16,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/rankmap"
 )
 
-// Conn holds all AddTCP connections of one rank. It implements mpe.PollTransport.
+// Conn holds all TCP connections of one rank. It implements mpe.PollTransport.
 type Conn struct {
 	cfg       Config
 	localAddr netip.AddrPort
@@ -49,8 +49,8 @@ var (
 	_ mpe.PollTransport      = (*Conn)(nil)
 )
 
-// Listen binds the rank to its RunIP and port from the rank map, and starts to dial the higher software ranks. It
-// returns a *ListenError if it cannot bind the address, a *SharedIPError if two software ranks share an RunIP, and
+// Listen binds the rank to its IP and port from the rank map, and starts to dial the higher software ranks. It
+// returns a *ListenError if it cannot bind the address, a *SharedIPError if two software ranks share an IP, and
 // a *CredentialError if the peers would reject the rank's certificate.
 func Listen(cfg Config) (*Conn, error) { return listen(cfg, true) }
 
@@ -122,8 +122,8 @@ func newConn(cfg Config, ln *net.TCPListener) *Conn {
 	return conn
 }
 
-// canUseInbox reports whether all peers exchange packets of the extended profile over plain AddTCP. With another
-// profile, a write may block; with TLSMismatch, the TLSMismatch library reads from the connection itself.
+// canUseInbox reports whether all peers exchange packets of the extended profile over plain TCP. With another
+// profile, a write may block; with TLS, the TLS library reads from the connection itself.
 func (c *Conn) canUseInbox() bool {
 	peers := 0
 	for _, p := range c.peers {

@@ -127,7 +127,7 @@ func TestSharedIPs(t *testing.T) {
 		!strings.Contains(err.Error(), "ranks 1 and 2 share "+a.Addr().String()) {
 		t.Errorf("the error is %v", err)
 	}
-	// Ranks without AddTCP do not matter.
+	// Ranks without TCP do not matter.
 	m, err := rankmap.New([]rankmap.Entry{
 		{Rank: 0, Addr: b, Kind: rankmap.Software}, {Rank: 1, Addr: a, Kind: rankmap.CPU},
 		{Rank: 2, Addr: sibling, Kind: rankmap.CPU}})

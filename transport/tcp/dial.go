@@ -9,7 +9,7 @@ import (
 // keepDialing keeps a connection to p open until the Conn is closed.
 func (c *Conn) keepDialing(p *peer) {
 	dialer := net.Dialer{
-		// The acceptor identifies us by our RunIP. The system chooses the port.
+		// The acceptor identifies us by our IP. The system chooses the port.
 		LocalAddr:       &net.TCPAddr{IP: c.localAddr.Addr().AsSlice(), Zone: c.localAddr.Addr().Zone()},
 		Timeout:         dialTimeout,
 		KeepAliveConfig: keepAlive(),

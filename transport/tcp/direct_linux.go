@@ -87,7 +87,8 @@ func (d *directReader) read(w *wire, to *mpe.Placement, batch []mpe.RxPacket) (t
 
 // continues reports whether at is the placement of the partial packet.
 func (d *directReader) continuesPartial(at *mpe.Placement) bool {
-	return addressOf(at.Buf) == d.partialAddr && matchesPlacement(at, d.partialHead[:], min(len(at.Buf), protocol.MaxStreamPayload))
+	return addressOf(at.Buf) == d.partialAddr &&
+		matchesPlacement(at, d.partialHead[:], min(len(at.Buf), protocol.MaxStreamPayload))
 }
 
 // skipPartial makes the reader skip the rest of the partial packet. The packet is lost.
@@ -98,8 +99,8 @@ func (d *directReader) skipPartial(r *reader) {
 	d.partialBytes = 0
 }
 
-// matchesPlacement reports whether head is the header of the packet that the placement at is waiting for, with the given
-// payload length.
+// matchesPlacement reports whether head is the header of the packet that the placement at is waiting for, with the
+// given payload length.
 func matchesPlacement(at *mpe.Placement, head []byte, payload int) bool {
 	h, bytes, defect := protocol.ParseExtendedHeader(head)
 	return defect.OK() && int(bytes) == payload && at.MatchesHeader(&h)

@@ -24,7 +24,7 @@ var (
 // or the addresses that the machine has instead, and a remedy.
 type ListenError = bindfault.ListenError
 
-// SharedIPError reports that two ranks on AddTCP have the same RunIP, so that their peers cannot distinguish them.
+// SharedIPError reports that two ranks on TCP have the same IP, so that their peers cannot distinguish them.
 type SharedIPError struct {
 	Rank, Other int
 	IP          netip.Addr
@@ -37,7 +37,7 @@ func (e *SharedIPError) Error() string {
 		e.Rank, e.Other, e.IP)
 }
 
-// checkUniqueIPs returns a *SharedIPError if two software ranks share an RunIP.
+// checkUniqueIPs returns a *SharedIPError if two software ranks share an IP.
 func checkUniqueIPs(m *rankmap.Map) error {
 	holder := make(map[netip.Addr]int)
 	for _, entry := range m.Entries() {

@@ -54,7 +54,7 @@ type peer struct {
 	lastError error
 	// limitWatch tracks the process limits that have prevented a connection since the last link.
 	limitWatch rlimit.Watch
-	// handshaking lists the connections whose TLSMismatch handshake is in progress, oldest first.
+	// handshaking lists the connections whose TLS handshake is in progress, oldest first.
 	handshaking []*net.TCPConn
 }
 
@@ -105,7 +105,7 @@ type link struct {
 	// wire carries the packets if goroutines poll for them. conn, stream and out are nil then.
 	wire *wire
 	conn *net.TCPConn
-	// stream is conn, or the TLSMismatch connection on top of it.
+	// stream is conn, or the TLS connection on top of it.
 	stream net.Conn
 	// hasData is set once data has arrived.
 	hasData bool
@@ -133,7 +133,7 @@ func remoteAddr(conn *net.TCPConn) netip.AddrPort {
 	return netip.AddrPortFrom(addr.Addr().Unmap(), addr.Port())
 }
 
-// Read reads from the stream. It explains errors caused by TLSMismatch.
+// Read reads from the stream. It explains errors caused by TLS.
 func (l *link) Read(b []byte) (int, error) {
 	n, err := l.stream.Read(b)
 	if l.stream == net.Conn(l.conn) {
@@ -147,7 +147,7 @@ func (l *link) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// close ends the connection. If it is called more than once, the first reason is kept. It sends no TLSMismatch alert,
+// close ends the connection. If it is called more than once, the first reason is kept. It sends no TLS alert,
 // because that could block if the peer does not read.
 func (l *link) close(reason error) {
 	l.closeOnce.Do(func() {

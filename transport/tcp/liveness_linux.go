@@ -33,9 +33,9 @@ const (
 	dead
 )
 
-// classifyLiveness decides whether a probed connection is alive. first is its state at the start of the probe, and now is
-// its state after the elapsed time. The kernel sends the probe after a second of silence, and the answer may
-// take another second.
+// classifyLiveness decides whether a probed connection is alive. first is its state at the start of the probe, and now
+// is its state after the elapsed time. The kernel sends the probe after a second of silence, and the answer may take
+// another second.
 func classifyLiveness(first, now connState, elapsed time.Duration) verdict {
 	switch {
 	case !now.isOpen:

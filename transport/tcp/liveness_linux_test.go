@@ -191,7 +191,8 @@ func TestJudge(t *testing.T) {
 		{400 * ms, 2000 * ms, 1600 * ms, false, dead},
 		{400 * ms, 900 * ms, 1600 * ms, false, alive},
 	} {
-		got := classifyLiveness(connState{isOpen: true, silence: x.first}, connState{isOpen: !x.closed, silence: x.silent}, x.elapsed)
+		got := classifyLiveness(connState{isOpen: true, silence: x.first}, connState{isOpen: !x.closed, silence: x.silent},
+			x.elapsed)
 		if got != x.want {
 			t.Errorf("%+v: %v", x, got)
 		}

@@ -11,7 +11,7 @@ import (
 
 // Prepare validates new peer addresses and credentials, and returns a function that applies them. move closes
 // the connections to peers whose address has changed, and keeps all others. m must have the same ranks as
-// Config.Map, with this rank at the same address; credentials must be nil if and only if Config.TLSMismatch was nil.
+// Config.Map, with this rank at the same address; credentials must be nil if and only if Config.TLS was nil.
 // The error is a *SharedIPError, a *CredentialError, or an error that describes a change that is not allowed.
 // If there is an error, nothing has changed.
 func (c *Conn) Prepare(m *rankmap.Map, credentials *TLS) (move func(), err error) {
@@ -44,7 +44,8 @@ func (c *Conn) Prepare(m *rankmap.Map, credentials *TLS) (move func(), err error
 	}, nil
 }
 
-// addrAndTLS returns the peer's address, and the TLSMismatch configuration for connections to it, or nil without TLSMismatch.
+// addrAndTLS returns the peer's address, and the TLS configuration for connections to it, or nil without
+// TLS.
 func (p *peer) addrAndTLS() (netip.AddrPort, *tls.Config) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -59,8 +60,8 @@ func (p *peer) addrForDial(cancel context.CancelFunc) netip.AddrPort {
 	return p.addr
 }
 
-// setAddr sets the peer's address and TLSMismatch configuration. If the address is new, the peer is dialed there at once;
-// setAddr returns the link to the old address, if any, which the caller must close.
+// setAddr sets the peer's address and TLS configuration. If the address is new, the peer is dialed there at
+// once; setAddr returns the link to the old address, if any, which the caller must close.
 func (p *peer) setAddr(addr netip.AddrPort, config *tls.Config) *link {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -76,7 +77,7 @@ func (p *peer) setAddr(addr netip.AddrPort, config *tls.Config) *link {
 	case p.addrChanged <- struct{}{}:
 	default:
 	}
-	// A TLSMismatch handshake with the old address may take a long time.
+	// A TLS handshake with the old address may take a long time.
 	for _, conn := range p.handshaking {
 		conn.Close()
 	}

@@ -22,7 +22,7 @@ func TestPackets(t *testing.T) {
 	})
 }
 
-// packetKind is the extended profile over AddTCP. It uses TLSMismatch if there is an authority.
+// packetKind is the extended profile over TCP. It uses TLS if there is an authority.
 func packetKind(a *authority, listen listener) transporttest.PacketKind {
 	return transporttest.PacketKind{
 		Pair: func(t *testing.T) (_, _ *transporttest.End) {

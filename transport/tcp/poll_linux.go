@@ -87,7 +87,7 @@ func newInbox(c *Conn) (*inbox, error) {
 }
 
 // CanPoll reports whether waiting goroutines can poll for packets. They can on Linux, if all peers use the
-// extended profile without TLSMismatch.
+// extended profile without TLS.
 func (c *Conn) CanPoll() bool { return c.inbox != nil }
 
 // Poll is like Recv, but returns 0 immediately if nothing has arrived.

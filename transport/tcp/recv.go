@@ -11,7 +11,7 @@ const recvBatch = 64
 
 // Recv waits for packets. It returns headers and payload as mpe.RxHeader and mpe.RxPayload, and a whole packet
 // of the extended profile as mpe.RxDatagram. It reports a new connection as mpe.RxConnected. It reports an
-// invalid stream, a connection that TLSMismatch rejected, and a connection from an unknown address as mpe.RxBroken.
+// invalid stream, a connection that TLS rejected, and a connection from an unknown address as mpe.RxBroken.
 func (c *Conn) Recv(batch []mpe.RxPacket) (int, error) {
 	if len(batch) == 0 {
 		return 0, fmt.Errorf("tcp: rank %d: Recv into an empty batch", c.cfg.Rank)

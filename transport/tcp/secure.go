@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// secureConn performs the TLSMismatch handshake of a new connection, if the rank uses TLSMismatch, and returns the stream that
-// carries packets. On failure it closes the connection and records a *TLSError.
+// secureConn performs the TLS handshake of a new connection, if the rank uses TLS, and returns the
+// stream that carries packets. On failure it closes the connection and records a *TLSError.
 //
 // The dialing side completes the handshake before the other side has checked its certificate, so it learns of a
 // rejection only when it reads.
@@ -51,7 +51,7 @@ func (c *Conn) secureConn(p *peer, conn *net.TCPConn) (net.Conn, error) {
 
 // addHandshake records an accepted connection whose handshake begins. If there are already maxHandshakes of them, it
 // closes the oldest. That limit is enough for a peer that dials again before we notice that its last attempt
-// has ended, and other processes with the same RunIP cannot keep the peer out.
+// has ended, and other processes with the same IP cannot keep the peer out.
 func (p *peer) addHandshake(conn *net.TCPConn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -69,14 +69,14 @@ func (p *peer) removeHandshake(conn *net.TCPConn) {
 	p.handshaking = slices.DeleteFunc(p.handshaking, func(other *net.TCPConn) bool { return other == conn })
 }
 
-// isPlainPeer reports whether a handshake failed because the peer appears to use plain AddTCP.
+// isPlainPeer reports whether a handshake failed because the peer appears to use plain TCP.
 func isPlainPeer(err error) bool {
 	var record tls.RecordHeaderError
 	return errors.As(err, &record) || errors.Is(err, os.ErrDeadlineExceeded)
 }
 
-// alertPlainPeer reports to a peer without TLSMismatch that we use TLSMismatch. It sends an unexpected_message alert, which a
-// zrlmpid rank recognizes.
+// alertPlainPeer reports to a peer without TLS that we use TLS. It sends an unexpected_message alert,
+// which a zrlmpid rank recognizes.
 func alertPlainPeer(conn *net.TCPConn) {
 	if conn.SetDeadline(time.Now().Add(alertTimeout)) != nil {
 		return
@@ -90,13 +90,13 @@ func alertPlainPeer(conn *net.TCPConn) {
 }
 
 const (
-	// alertTimeout is the time that a peer without TLSMismatch has to read the alert.
+	// alertTimeout is the time that a peer without TLS has to read the alert.
 	alertTimeout = time.Second
-	// recordAlert and recordHandshake are the first bytes of a TLSMismatch stream: an alert, or the hello of either
+	// recordAlert and recordHandshake are the first bytes of a TLS stream: an alert, or the hello of either
 	// side. No ZRLMPI header begins with them.
 	recordAlert     = 21
 	recordHandshake = 22
 )
 
-// isTLSRecord reports whether b, the first byte of a stream, begins a TLSMismatch record.
+// isTLSRecord reports whether b, the first byte of a stream, begins a TLS record.
 func isTLSRecord(b byte) bool { return b == recordAlert || b == recordHandshake }

@@ -51,7 +51,7 @@ func TestRefusedDialers(t *testing.T) {
 		return with(func(cfg *tls.Config) { cfg.Certificates = []tls.Certificate{s.Certificate} })
 	}
 	for name, tt := range map[string]struct {
-		cfg   *tls.Config // nil: plain AddTCP
+		cfg   *tls.Config // nil: plain TCP
 		sends []byte
 		text  string
 	}{
@@ -132,7 +132,7 @@ func TestRefusedAcceptors(t *testing.T) {
 	defer ln.Close()
 	low := start(t, Config{Rank: 0, Map: m, TLS: a.issue(t, valid(m.Addr(0).Addr())),
 		HandshakeTimeout: transporttest.Timeout})
-	// accept answers the next dial as rank 1. It uses TLSMismatch with cfg, or sends b in plain text if cfg is nil.
+	// accept answers the next dial as rank 1. It uses TLS with cfg, or sends b in plain text if cfg is nil.
 	accept := func(cfg *tls.Config, b []byte) net.Conn {
 		t.Helper()
 		ln.SetDeadline(time.Now().Add(transporttest.Timeout))
@@ -177,7 +177,7 @@ func TestRefusedAcceptors(t *testing.T) {
 			t.Fatal(name)
 		}
 	}
-	// It is not a TLSMismatch fault if the peer closes the connection: nothing is reported, but the reason is recorded.
+	// It is not a TLS fault if the peer closes the connection: nothing is reported, but the reason is recorded.
 	accept(nil, nil).Close()
 	conn := accept(answers(a.issue(t, valid(ip))), nil)
 	want(t, low, mpe.RxConnected, 1)
@@ -228,7 +228,7 @@ func TestRefusedByTheAcceptor(t *testing.T) {
 	wantLast(t, low, 1, "remote error: tls: ", "the peer rejected the connection: see its log")
 }
 
-// TestTLSAndPlain uses TLSMismatch on only one of two ranks. Both must report the mismatch.
+// TestTLSAndPlain uses TLS on only one of two ranks. Both must report the mismatch.
 func TestTLSAndPlain(t *testing.T) {
 	a := newAuthority(t)
 	never := func(int) time.Duration { return time.Hour }

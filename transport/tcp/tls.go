@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// TLSMismatch configures the security of a rank's connections: TLSMismatch 1.3 with certificates on both sides. The peer's
-// certificate must be signed by the authority and contain the peer's RunIP address from the rank map.
+// TLS configures the security of a rank's connections: TLS 1.3 with certificates on both sides. The
+// peer's certificate must be signed by the authority and contain the peer's IP address from the rank map.
 type TLS struct {
 	// Certificate is presented to the peers; it includes the private key. It is used at both ends of a
 	// connection, so if it lists extended key usages, they must include serverAuth and clientAuth.
@@ -102,8 +102,8 @@ func (t *TLS) Check(ip netip.Addr) error {
 	return nil
 }
 
-// peerConfig returns the TLSMismatch configuration for connections with a peer at ip. It serves both the dialing and the
-// accepting side.
+// peerConfig returns the TLS configuration for connections with a peer at ip. It serves both the dialing and
+// the accepting side.
 func (t *TLS) peerConfig(ip netip.Addr) *tls.Config {
 	return &tls.Config{
 		MinVersion:   tls.VersionTLS13,
@@ -124,5 +124,5 @@ func (t *TLS) peerConfig(ip netip.Addr) *tls.Config {
 	}
 }
 
-// hostOf returns the RunIP in the form used in certificates.
+// hostOf returns the IP in the form used in certificates.
 func hostOf(ip netip.Addr) string { return ip.Unmap().WithZone("").String() }

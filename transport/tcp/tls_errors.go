@@ -14,7 +14,7 @@ import (
 	"syscall"
 )
 
-// errPeerUsesTLS ends a plain connection on which a TLSMismatch record arrived.
+// errPeerUsesTLS ends a plain connection on which a TLS record arrived.
 var errPeerUsesTLS = errors.New("the peer uses TLS and this rank does not: configure tls on both, or on neither")
 
 // CredentialError reports a problem with the rank's own certificate, key or authority.
@@ -38,8 +38,8 @@ func (e *CredentialError) Error() string {
 // Unwrap returns the cause.
 func (e *CredentialError) Unwrap() error { return e.Err }
 
-// TLSError reports that TLSMismatch prevented a connection: one side rejected the certificate of the other, or the peer
-// does not use TLSMismatch.
+// TLSError reports that TLS prevented a connection: one side rejected the certificate of the other, or the peer
+// does not use TLS.
 type TLSError struct {
 	// Addr is the peer's end of the connection.
 	Addr netip.AddrPort
@@ -94,7 +94,7 @@ func certificateAdvice(err error, whose string) string {
 	return ""
 }
 
-// isTLSFault reports whether err, from a TLSMismatch connection, was caused by data that the peer sent or failed to
+// isTLSFault reports whether err, from a TLS connection, was caused by data that the peer sent or failed to
 // send. It returns false for network errors and for a peer that is gone.
 func isTLSFault(err error) bool {
 	return !slices.ContainsFunc([]error{io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, syscall.ECONNRESET, syscall.EPIPE,

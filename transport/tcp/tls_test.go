@@ -16,7 +16,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/transporttest"
 )
 
-// TestTransportWithTLS runs the transport tests with TLSMismatch.
+// TestTransportWithTLS runs the transport tests with TLS.
 func TestTransportWithTLS(t *testing.T) {
 	a := newAuthority(t)
 	transporttest.Run(t, transporttest.Kind{
@@ -138,7 +138,7 @@ func TestLoadTLS(t *testing.T) {
 	}
 }
 
-// TestIPv6Names checks that certificates contain the RunIP without brackets, zone or mapping.
+// TestIPv6Names checks that certificates contain the IP without brackets, zone or mapping.
 func TestIPv6Names(t *testing.T) {
 	a := newAuthority(t)
 	for in, want := range map[string]string{"fe80::1%eth0": "fe80::1", "::ffff:10.0.0.1": "10.0.0.1",

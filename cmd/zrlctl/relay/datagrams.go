@@ -13,7 +13,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/udp"
 )
 
-// datagrams holds the AddUDP sockets of a relay. Each socket is indexed by the rank that it stands for.
+// datagrams holds the UDP sockets of a relay. Each socket is indexed by the rank that it stands for.
 type datagrams struct {
 	*Relay
 	conns   []*net.UDPConn
@@ -29,7 +29,8 @@ type datagram struct {
 func listenDatagrams(relay *Relay) (socketSet, error) {
 	d := &datagrams{Relay: relay}
 	for rank := range relay.plan.Size() {
-		conn, err := (&net.ListenConfig{}).ListenPacket(context.Background(), "udp", relay.plan.relayAddrs.Addr(rank).String())
+		conn, err := (&net.ListenConfig{}).ListenPacket(context.Background(), "udp",
+			relay.plan.relayAddrs.Addr(rank).String())
 		if err != nil {
 			return d, bindfault.New("udp", rank, relay.plan.relayAddrs, err)
 		}

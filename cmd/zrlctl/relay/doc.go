@@ -8,6 +8,6 @@
 // more of a packet than its type, and never change a packet except for a bit that the Impairer has chosen.
 //
 // plan.go assigns addresses to ranks and creates configurations; relay.go opens and closes a relay; datagrams.go relays
-// AddUDP; streams.go accepts and dials AddTCP connections; pipe.go relays one direction of a connection; splitter.go finds
-// the packets in it.
+// UDP; streams.go accepts and dials TCP connections; pipe.go relays one direction of a connection; splitter.go
+// finds the packets in it.
 package relay

@@ -9,8 +9,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/impair"
 )
 
-// maxDelayedPieces is the maximum number of pieces of a stream that are delayed at the same time. When it is reached, the sender
-// blocks.
+// maxDelayedPieces is the maximum number of pieces of a stream that are delayed at the same time. When it is reached,
+// the sender blocks.
 const maxDelayedPieces = 1024
 
 // pipe is one direction of a connection.

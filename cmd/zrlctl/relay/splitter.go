@@ -12,8 +12,8 @@ import (
 // maxPieceLen is the maximum number of payload bytes in a piece.
 const maxPieceLen = 32 << 10
 
-// splitter finds the packets in a stream of any profile. If there is no header where one is expected, as with TLSMismatch, it
-// treats the rest of the stream as payload.
+// splitter finds the packets in a stream of any profile. If there is no header where one is expected, as with
+// TLS, it treats the rest of the stream as payload.
 type splitter struct {
 	reader *bufio.Reader
 	// payloadLeft is the number of payload bytes that follow. endless is true if the rest of the stream is payload.
@@ -25,8 +25,8 @@ func newSplitter(r io.Reader) *splitter {
 	return &splitter{reader: bufio.NewReaderSize(r, protocol.ExtHeaderLen+protocol.MaxStreamPayload)}
 }
 
-// nextPiece returns the next piece, owned by the caller: a header, a whole packet of the extended profile, or a part of a
-// payload. The error is io.EOF at the end of the stream, or an error from the reader.
+// nextPiece returns the next piece, owned by the caller: a header, a whole packet of the extended profile, or a part of
+// a payload. The error is io.EOF at the end of the stream, or an error from the reader.
 func (s *splitter) nextPiece() (impair.Kind, []byte, error) {
 	if s.payloadLeft == 0 && !s.allPayload {
 		if b, kind := s.nextHeader(); b != nil {
@@ -52,8 +52,8 @@ func (s *splitter) nextPayload() (impair.Kind, []byte, error) {
 	return impair.Payload, s.consume(n), nil
 }
 
-// nextHeader returns a header, or a whole packet of the extended profile. It returns nil if the stream ends before that. If
-// there is no header, it sets endless and returns nil.
+// nextHeader returns a header, or a whole packet of the extended profile. It returns nil if the stream ends before
+// that. If there is no header, it sets endless and returns nil.
 func (s *splitter) nextHeader() ([]byte, impair.Kind) {
 	b, err := s.reader.Peek(protocol.HeaderLen)
 	if err != nil {
@@ -84,7 +84,8 @@ func (s *splitter) nextHeader() ([]byte, impair.Kind) {
 	return s.consume(n), kind
 }
 
-// lastBytes returns the last bytes of a stream that ends within a header. When called again, it returns the stream's error.
+// lastBytes returns the last bytes of a stream that ends within a header. When called again, it returns the stream's
+// error.
 func (s *splitter) lastBytes() (impair.Kind, []byte, error) {
 	if n := s.reader.Buffered(); n > 0 {
 		return impair.Payload, s.consume(n), nil

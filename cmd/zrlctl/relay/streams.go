@@ -14,7 +14,7 @@ import (
 // dialTimeout is the time-out for connecting to a rank.
 const dialTimeout = 5 * time.Second
 
-// streams holds the AddTCP listeners of a relay. Each listener is indexed by the rank that it stands for.
+// streams holds the TCP listeners of a relay. Each listener is indexed by the rank that it stands for.
 type streams struct {
 	*Relay
 	listeners []*net.TCPListener
@@ -76,7 +76,7 @@ func (s *streams) acceptLoop(to int, ln *net.TCPListener) {
 
 // relayConn relays a connection until both directions end, the connection is reset, or the relay is closed.
 func (s *streams) relayConn(from, to int, a *net.TCPConn) {
-	// The accepting rank identifies the dialing rank by its RunIP address. The system chooses the port.
+	// The accepting rank identifies the dialing rank by its IP address. The system chooses the port.
 	dialer := net.Dialer{
 		LocalAddr: &net.TCPAddr{IP: s.plan.relayAddrs.Addr(from).Addr().AsSlice()},
 		Timeout:   dialTimeout,

@@ -17,7 +17,7 @@ const (
 	startLen  = 24
 	stepLen   = 20
 	resultLen = 48
-	// Additional length of a step and of a result that include the AddTCP streams.
+	// Additional length of a step and of a result that include the TCP streams.
 	stepTCPLen   = 8
 	resultTCPLen = 40
 )
@@ -87,7 +87,7 @@ const (
 	// KindPorts is not a stream but the signal poROL_Nrc_Udp_Rx_ports. The simulator reports it after the role
 	// has changed it.
 	KindPorts Kind = numKinds
-	// KindTCP is the offset from the kind of a AddUDP stream to the kind of the corresponding AddTCP stream.
+	// KindTCP is the offset from the kind of a UDP stream to the kind of the corresponding TCP stream.
 	KindTCP Kind = 8
 )
 
@@ -96,11 +96,11 @@ type Boundary uint32
 
 // Boundaries.
 const (
-	// BoundaryRole consists of the streams between role and BuildMPE.
+	// BoundaryRole consists of the streams between role and MPE.
 	BoundaryRole Boundary = iota
-	// BoundaryNetwork consists of the AddUDP streams between role and shell. The BuildMPE is part of the simulation.
+	// BoundaryNetwork consists of the UDP streams between role and shell. The MPE is part of the simulation.
 	BoundaryNetwork
-	// BoundaryTCP consists of the streams of BoundaryNetwork and the AddTCP streams.
+	// BoundaryTCP consists of the streams of BoundaryNetwork and the TCP streams.
 	BoundaryTCP
 	numBoundaries
 )
@@ -108,7 +108,7 @@ const (
 // Network reports whether the boundary is between role and shell.
 func (b Boundary) Network() bool { return b != BoundaryRole }
 
-// kindNames contains the names of the role's streams, the AddUDP streams and the AddTCP streams.
+// kindNames contains the names of the role's streams, the UDP streams and the TCP streams.
 var kindNames = [...][numKinds]string{
 	{"soMPIif", "soMPI_data", "siMPI_data", "siMPIFeB"},
 	{"soROLE_Nrc_Udp_Meta", "soNRC_Udp_Data", "siNRC_Udp_Data", "siNRC_Role_Udp_Meta"},
@@ -156,7 +156,7 @@ type Hello struct {
 	// Version is the version of the frame format.
 	Version uint32
 	// FIFO is the number of lines for the role that the simulator can hold. It is at least 1, or at least
-	// MinNetworkFIFO for each of AddUDP and AddTCP.
+	// MinNetworkFIFO for each of UDP and TCP.
 	FIFO uint32
 	// Boundary determines which streams the simulator has.
 	Boundary Boundary
@@ -180,7 +180,7 @@ type Step struct {
 	// Calls and Lines are the numbers of transfers that the engine can accept on soMPIif and soMPI_data.
 	Calls, Lines    uint32
 	StopWhenDrained bool
-	// TCPCalls and TCPLines are the corresponding numbers for the AddTCP streams.
+	// TCPCalls and TCPLines are the corresponding numbers for the TCP streams.
 	TCPCalls, TCPLines uint32
 	// Records contains the transfers to the role.
 	Records []Record
@@ -199,7 +199,7 @@ type Result struct {
 	// Cycle is the number of cycles since the start of the simulation.
 	Cycle uint64
 	StreamState
-	// AddTCP describes the state of the AddTCP streams.
+	// TCP describes the state of the TCP streams.
 	TCP StreamState
 	// Records contains the transfers from the role.
 	Records []Record

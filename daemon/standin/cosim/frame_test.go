@@ -77,9 +77,10 @@ func TestFrameBytes(t *testing.T) {
 		4, 0, 0, 0, 5, 0, 0, 0, 1, 0, 0, 0, 6, 0, 0, 0,
 	}
 	got := AppendResult(nil, BoundaryRole,
-		&Result{Cycle: 1, StreamState: StreamState{Lines: 2, Feedbacks: 3, StalledSince: [numKinds]uint64{Never, 1, 0, 1}}, Records: []Record{
-			{Data: 5<<32 | 4, CycleOffset: 1, Keep: 6},
-		}})
+		&Result{Cycle: 1, StreamState: StreamState{Lines: 2, Feedbacks: 3, StalledSince: [numKinds]uint64{Never, 1, 0, 1}},
+			Records: []Record{
+				{Data: 5<<32 | 4, CycleOffset: 1, Keep: 6},
+			}})
 	if !bytes.Equal(got, want) {
 		t.Errorf("answer\n% x, want\n% x", got, want)
 	}
@@ -126,7 +127,8 @@ func TestFramesRefused(t *testing.T) {
 	copy(late[16:], []byte{6, 0, 0, 0, 0, 0, 0, 0})
 	refused["later than now"] = parse(late)
 	lateTCP := AppendResult(nil, BoundaryTCP,
-		&Result{Cycle: 5, StreamState: StreamState{StalledSince: never}, TCP: StreamState{StalledSince: [numKinds]uint64{Never, Never, 6, Never}}})[HeadLen:]
+		&Result{Cycle: 5, StreamState: StreamState{StalledSince: never},
+			TCP: StreamState{StalledSince: [numKinds]uint64{Never, Never, 6, Never}}})[HeadLen:]
 	refused["later than now on TCP"] = ParseResult(lateTCP, BoundaryTCP, new(Result))
 	for name, err := range refused {
 		if !errors.Is(err, ErrFrame) {

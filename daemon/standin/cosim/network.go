@@ -13,10 +13,10 @@ const (
 	// MaxDatagram is the maximum length in bytes of a datagram passed to a role. It is one line more than
 	// protocol.MaxDatagram, because deployed MPEs send such datagrams if their shell allows it.
 	MaxDatagram = protocol.MaxDatagram + protocol.LineLen
-	// MaxChunk is the maximum length in bytes of a chunk of a AddTCP connection passed to a role. It is the length
+	// MaxChunk is the maximum length in bytes of a chunk of a TCP connection passed to a role. It is the length
 	// of the shell's FIFO.
 	MaxChunk = 2000
-	// MaxSegment is the maximum length of a chunk sent by a role on a AddTCP connection. The shell splits longer
+	// MaxSegment is the maximum length of a chunk sent by a role on a TCP connection. The shell splits longer
 	// ones.
 	MaxSegment = 1352
 	// MinNetworkFIFO is the minimum Hello.FIFO at the boundaries of the network. One datagram or chunk fits in
@@ -32,13 +32,13 @@ const (
 // lineCount returns the number of lines in a datagram of the given length.
 func lineCount(bytes int) int { return (bytes + lineLen - 1) / lineLen }
 
-// Datagram is a datagram to or from the role, or a chunk of data on a AddTCP connection.
+// Datagram is a datagram to or from the role, or a chunk of data on a TCP connection.
 type Datagram struct {
 	// Rank is the other rank, or negative if the address does not belong to a rank. Port is the other rank's
-	// AddUDP or AddTCP port.
+	// UDP or TCP port.
 	Rank int
 	Port uint16
-	// LocalPort is the role's AddTCP port.
+	// LocalPort is the role's TCP port.
 	LocalPort uint16
 	// Bytes is the payload.
 	Bytes []byte
@@ -71,13 +71,13 @@ func metaPort(p uint16) uint16 {
 // Network implements the shell's side of the role's network streams.
 type Network struct {
 	rank  int
-	ports []uint16 // AddUDP ports, indexed by rank
+	ports []uint16 // UDP ports, indexed by rank
 
 	udp, tcp streams
 	// pending contains the records to send in the next step.
 	pending   []Record
 	fifoLines uint32 // Hello.FIFO
-	// room is the number of bytes that the AddTCP connections can accept.
+	// room is the number of bytes that the TCP connections can accept.
 	tcpCapacity int
 
 	cycle, lastTransfer uint64
@@ -86,7 +86,7 @@ type Network struct {
 	findings
 }
 
-// streams is the state of the AddUDP streams or of the AddTCP streams.
+// streams is the state of the UDP streams or of the TCP streams.
 type streams struct {
 	// kind is the offset of the kinds of these streams. most is the maximum length of a datagram passed to the
 	// role. The shell splits data that is longer than split.
@@ -121,7 +121,7 @@ type streams struct {
 	stats    state.Datagrams
 }
 
-// NewNetwork returns the Network of a rank. ports contains the AddUDP ports of all ranks. The rank's own port must
+// NewNetwork returns the Network of a rank. ports contains the UDP ports of all ranks. The rank's own port must
 // be one that a shell can open.
 func NewNetwork(rank int, ports []uint16) *Network {
 	return &Network{
@@ -162,7 +162,7 @@ func (n *Network) Deliver(datagram Datagram) bool {
 	return true
 }
 
-// DeliverTCP passes a chunk of 1 to MaxChunk bytes from a AddTCP connection to the role in the next step.
+// DeliverTCP passes a chunk of 1 to MaxChunk bytes from a TCP connection to the role in the next step.
 func (n *Network) DeliverTCP(d Datagram) { n.queueDatagram(&n.tcp, d) }
 
 // hand appends the records that represent a datagram to pending.
@@ -189,10 +189,10 @@ func keepBits(bytes int) uint8 { return uint8(1<<bytes - 1) }
 // isOpen reports whether the role's port is open.
 func (n *Network) isOpen() bool { return n.udp.openPorts>>(n.ports[n.rank]-protocol.Port)&1 == 1 }
 
-// SetTCPCapacity sets the number of bytes from the role that the AddTCP connections can accept in the next step.
+// SetTCPCapacity sets the number of bytes from the role that the TCP connections can accept in the next step.
 func (n *Network) SetTCPCapacity(bytes int) { n.tcpCapacity = bytes }
 
-// PortsTCP returns the AddTCP ports that the role has opened: bit n stands for port protocol.Port + n.
+// PortsTCP returns the TCP ports that the role has opened: bit n stands for port protocol.Port + n.
 func (n *Network) PortsTCP() uint32 { return n.tcp.openPorts }
 
 // Fill sets the records and limits of a step. lines is the simulator's Hello.FIFO. The error is always nil.
@@ -292,10 +292,10 @@ func (n *Network) handleTransfer(s *streams, record Record, at uint64) error {
 	return nil
 }
 
-// name returns the name of a stream. kind is the kind of the corresponding AddUDP stream.
+// name returns the name of a stream. kind is the kind of the corresponding UDP stream.
 func (s *streams) name(kind Kind) string { return BoundaryTCP.stream(s.kind + kind) }
 
-// isTCP reports whether s are the AddTCP streams.
+// isTCP reports whether s are the TCP streams.
 func (s *streams) isTCP() bool { return s.kind == KindTCP }
 
 // unit returns the word for the unit of data on these streams, for use in messages.
@@ -385,7 +385,8 @@ func (s *streams) emit() {
 	s.arena = append(s.arena, s.partial...)
 	s.partial = s.partial[:0]
 	m := s.current
-	s.outgoing = append(s.outgoing, Datagram{Rank: m.dstRank(), Port: m.dstPort(), LocalPort: m.srcPort(), Bytes: s.arena[from:]})
+	s.outgoing = append(s.outgoing, Datagram{Rank: m.dstRank(), Port: m.dstPort(), LocalPort: m.srcPort(),
+		Bytes: s.arena[from:]})
 	s.stats.Sent++
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// tcpOf returns the same transfers on the AddTCP streams.
+// tcpOf returns the same transfers on the TCP streams.
 func tcpOf(transfers []Record) []Record {
 	tcp := append([]Record(nil), transfers...)
 	for i := range tcp {
@@ -125,7 +125,7 @@ func TestTCPSends(t *testing.T) {
 	}
 }
 
-// TestTCPEndless checks that an endless sequence of lines is not a fault on AddTCP, but is sent in segments.
+// TestTCPEndless checks that an endless sequence of lines is not a fault on TCP, but is sent in segments.
 func TestTCPEndless(t *testing.T) {
 	b := newNetBench(t)
 	if err := b.step(tcpOf([]Record{chunkTo(2, 40000, 0, 0)})...); err != nil {
@@ -199,7 +199,7 @@ func TestTCPRefuses(t *testing.T) {
 	}
 }
 
-// TestTCPFindings checks that faults and waits on AddTCP are reported with the names of the AddTCP signals.
+// TestTCPFindings checks that faults and waits on TCP are reported with the names of the TCP signals.
 func TestTCPFindings(t *testing.T) {
 	line := func(keep uint8, last bool) Record { return Record{Kind: KindOutData, Keep: keep, Last: last} }
 	for want, transfers := range map[string][]Record{
@@ -245,7 +245,7 @@ func TestTCPFindings(t *testing.T) {
 			t.Errorf("%+v, want %+v", w, tt.want)
 		}
 	}
-	// A role that uses only AddTCP has no closed port.
+	// A role that uses only TCP has no closed port.
 	b := newNetBench(t)
 	if err := b.step(Record{Kind: KindPorts}, Record{Kind: KindTCP + KindPorts, Data: 5}); err != nil ||
 		b.network.PortsTCP() != 5 {

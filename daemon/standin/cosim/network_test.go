@@ -22,7 +22,7 @@ type netBench struct {
 	cycle   uint64
 	since   [numKinds]uint64
 	held    [2]uint32   // lines and metadata that the role has not accepted
-	tcp     StreamState // the same for AddTCP
+	tcp     StreamState // the same for TCP
 	room    int         // number of bytes that the connections can accept
 	last    Step
 	chunks  []Datagram
@@ -50,8 +50,9 @@ func (b *netBench) step(transfers ...Record) error {
 		transfers[i].CycleOffset = uint32(i + 1)
 	}
 	b.cycle += uint64(len(transfers)) + 1
-	err := b.network.Advance(&Result{Cycle: b.cycle, StreamState: StreamState{Lines: b.held[0], Feedbacks: b.held[1], StalledSince: b.since},
-		TCP: b.tcp, Records: transfers})
+	err := b.network.Advance(&Result{Cycle: b.cycle,
+		StreamState: StreamState{Lines: b.held[0], Feedbacks: b.held[1], StalledSince: b.since},
+		TCP:         b.tcp, Records: transfers})
 	for _, d := range b.network.Outgoing() {
 		b.sent, b.to = append(b.sent, bytes.Clone(d.Bytes)), append(b.to, d.Rank)
 	}
@@ -491,7 +492,8 @@ func TestNetworkAllocations(t *testing.T) {
 	transfers := append([]Record{metaTo(0, 0)}, linesFrom(payload)...)
 	transfers = append(transfers, tcpOf(transfers)...)
 	var s Step
-	result := Result{StreamState: StreamState{StalledSince: never}, TCP: idleStreams, Records: []Record{{Kind: KindPorts, Data: 1}}}
+	result := Result{StreamState: StreamState{StalledSince: never}, TCP: idleStreams,
+		Records: []Record{{Kind: KindPorts, Data: 1}}}
 	step := func() {
 		n.SetTCPCapacity(1 << 16)
 		_ = n.PrepareStep(&s, 4096)

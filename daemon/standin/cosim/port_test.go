@@ -307,10 +307,11 @@ func TestPortWaits(t *testing.T) {
 
 func TestPortRefusesAnswers(t *testing.T) {
 	for name, s := range map[string]Result{
-		"a cycle back":       {Cycle: 4, StreamState: StreamState{StalledSince: never}},
-		"lines of its own":   {Cycle: 9, StreamState: StreamState{Lines: 1, StalledSince: never}},
-		"feedback":           {Cycle: 9, StreamState: StreamState{Feedbacks: 1, StalledSince: never}},
-		"a transfer to come": {Cycle: 9, StreamState: StreamState{StalledSince: never}, Records: []Record{{Kind: KindOut, CycleOffset: 5}}},
+		"a cycle back":     {Cycle: 4, StreamState: StreamState{StalledSince: never}},
+		"lines of its own": {Cycle: 9, StreamState: StreamState{Lines: 1, StalledSince: never}},
+		"feedback":         {Cycle: 9, StreamState: StreamState{Feedbacks: 1, StalledSince: never}},
+		"a transfer to come": {Cycle: 9, StreamState: StreamState{StalledSince: never},
+			Records: []Record{{Kind: KindOut, CycleOffset: 5}}},
 	} {
 		p := NewPort(1, 3, 8, make([]byte, BufferLen(8)))
 		if err := p.Advance(&Result{Cycle: 5, StreamState: StreamState{StalledSince: never}}); err != nil {

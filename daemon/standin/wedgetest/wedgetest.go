@@ -1,6 +1,6 @@
 // Package wedgetest fails a test in which a stand-in receives packets that would wedge a deployed FPGA or
 // corrupt the data that it receives. A stand-in detects such packets by rules that the tests of package
-// handshake check against the model of the BuildMPE. Tests that send such packets on purpose, or that duplicate
+// handshake check against the model of the MPE. Tests that send such packets on purpose, or that duplicate
 // packets in the network, do not use it.
 package wedgetest
 

@@ -52,7 +52,8 @@ func (f Filter) Peers(d *Digest, order Order, all bool) (fit []*Peer, silent, ot
 	list := d.mergePairs()
 	for i := range list {
 		peer := &list[i]
-		texts := []string{string(peer.Kind), peer.Address, string(peer.Profile), string(peer.Transport), peer.Refuses, peer.NetworkError}
+		texts := []string{string(peer.Kind), peer.Address, string(peer.Profile), string(peer.Transport), peer.Refuses,
+			peer.NetworkError}
 		switch {
 		case !f.matches(peer.Rank, peer.Peer, texts...) && !(peer.Local && f.matches(peer.Peer, peer.Rank, texts...)):
 			others++
@@ -79,7 +80,8 @@ func (f Filter) Ranks(digest *Digest, all bool) (fit, idle []*Rank) {
 	for i := range digest.Ranks {
 		rank := &digest.Ranks[i]
 		switch {
-		case !f.matches(rank.Rank, rank.Rank, string(rank.Role), rank.Kernel, string(rank.KernelState), rank.Address, rank.TransportText(" ")):
+		case !f.matches(rank.Rank, rank.Rank, string(rank.Role), rank.Kernel, string(rank.KernelState), rank.Address,
+			rank.TransportText(" ")):
 		case !all && len(digest.Ranks) > maxListedIdle && rank.isIdle() && !waiting[rank.Rank]:
 			idle = append(idle, rank)
 		default:

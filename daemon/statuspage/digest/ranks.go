@@ -16,7 +16,7 @@ type Rank struct {
 	Rates      Rates `json:"rates"`
 }
 
-// OffloadText describes which kernel offloads the rank's AddUDP socket uses. It returns "-" for a rank without
+// OffloadText describes which kernel offloads the rank's UDP socket uses. It returns "-" for a rank without
 // such a socket.
 func (r *Rank) OffloadText() string {
 	offload := r.Offload

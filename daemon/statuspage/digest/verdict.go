@@ -72,7 +72,8 @@ func (d *Digest) Verdict() Verdict {
 		verdict.Level = LevelWarn
 		verdict.Text += ", " + words.Plural(len(d.Problems), "warning")
 	}
-	verdict.Text, verdict.More, verdict.Announcement = words.Clean(verdict.Text, maxVerdictLen), words.Clean(verdict.More, maxVerdictLen),
+	verdict.Text, verdict.More, verdict.Announcement = words.Clean(verdict.Text,
+		maxVerdictLen), words.Clean(verdict.More, maxVerdictLen),
 		words.Clean(verdict.Announcement, maxVerdictLen)
 	return verdict
 }

@@ -143,7 +143,8 @@ func collectWaits(s *state.Status) []Wait {
 				ws = append(ws, Wait{
 					Rank: peer.Rank, Peer: rank.Rank, Remote: true, Direction: Receive, For: protocol.Data,
 					Seconds: k.Seconds,
-					Text:    fmt.Sprintf("rank %d is blocked in a receive (%s) from rank %d, which has no matching send", peer.Rank, k.Call, rank.Rank),
+					Text: fmt.Sprintf("rank %d is blocked in a receive (%s) from rank %d, which has no matching send", peer.Rank,
+						k.Call, rank.Rank),
 				})
 			}
 		}

@@ -47,18 +47,19 @@ func (e Edit) apply(t testing.TB, dir string) {
 	}
 }
 
-// EchoEdit is the edit that makes the wrapper call a role that passes messages from one rank to another. The lengths of the
-// messages, in words, are arguments of the program.
+// EchoEdit is the edit that makes the wrapper call a role that passes messages from one rank to another. The lengths of
+// the messages, in words, are arguments of the program.
 var EchoEdit = Edit{WrapperFile, Change{CallLine, "app_main(soMPIif, siMPIFeB, soMPI_data, siMPI_data);"}}
 
-// TimeoutEdit returns an edit that sets the time-outs of the BuildMPE for a clock with the given number of cycles in 100 ms.
+// TimeoutEdit returns an edit that sets the time-outs of the MPE for a clock with the given number of cycles in
+// 100 ms.
 func TimeoutEdit(cycles int) Edit {
 	return Edit{MPEFolder + "/zrlmpi_common.hpp",
 		Change{"ZRLMPI_PROTOCOL_TIMEOUT_CYCLES 15625000", fmt.Sprint("ZRLMPI_PROTOCOL_TIMEOUT_CYCLES ", cycles)}}
 }
 
-// BuildMPE builds a program in folder mpe together with upstream's sources of the BuildMPE and the MPI wrapper, to which it
-// applies edits first. It returns the path of the program. It skips the test if the sources are missing.
+// BuildMPE builds a program in folder mpe together with upstream's sources of the MPE and the MPI wrapper, to
+// which it applies edits first. It returns the path of the program. It skips the test if the sources are missing.
 func BuildMPE(t testing.TB, program string, edits ...Edit) string {
 	t.Helper()
 	const what = "upstream's MPE"
@@ -78,7 +79,7 @@ func BuildMPE(t testing.TB, program string, edits ...Edit) string {
 		return path
 	}
 	dir := newFolder(t)
-	// The BuildMPE includes files from cFDK by a path that leads out of the BuildMPE's repository.
+	// The MPE includes files from cFDK by a path that leads out of the MPE's repository.
 	for to, source := range map[string]string{"ZRLMPI/LIB": filepath.Join(from[0], "LIB"),
 		"cFDK/SRA/LIB/hls": filepath.Join(from[1], "SRA/LIB/hls")} {
 		if err := os.CopyFS(filepath.Join(dir, to), os.DirFS(source)); err != nil {

@@ -61,8 +61,8 @@ func (c Change) apply(t testing.TB, name string, text []byte) []byte {
 	return []byte(strings.Replace(string(text), c[0], c[1], 1))
 }
 
-// BuildRole builds the role of a project that zrlctl cosim new has written, after it applies changes to the role's source.
-// It returns the path of the simulator. It skips the test if a required program is missing.
+// BuildRole builds the role of a project that zrlctl cosim new has written, after it applies changes to the role's
+// source. It returns the path of the simulator. It skips the test if a required program is missing.
 func BuildRole(t testing.TB, language string, changes ...Change) string {
 	t.Helper()
 	const what = "roles in simulation"

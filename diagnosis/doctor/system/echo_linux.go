@@ -26,8 +26,8 @@ const (
 	echoGap = 200 * time.Microsecond
 )
 
-// probeEcho sends two echo requests with DF on each path, a short one and one of the path's length, and records which were
-// answered.
+// probeEcho sends two echo requests with DF on each path, a short one and one of the path's length, and records which
+// were answered.
 func probeEcho(ctx context.Context, paths []doctor.Path) {
 	var sources []netip.Addr
 	for i := range paths {
@@ -112,7 +112,7 @@ func (s *echoSocket) allAnswered() bool {
 	return !slices.ContainsFunc(s.paths, func(p doctor.Path) bool { return p.From == s.from && !p.Echo.Value.Long })
 }
 
-// ipHeaderLen returns the length in bytes of the RunIP header in front of the ICMP header.
+// ipHeaderLen returns the length in bytes of the IP header in front of the ICMP header.
 func (s *echoSocket) ipHeaderLen() int {
 	if s.from.Is4() {
 		return 20
@@ -124,7 +124,7 @@ func (s *echoSocket) ipHeaderLen() int {
 const icmpHeader = 8
 
 // send sends a request in a packet of the given length. If sending fails, there is no answer, or the kernel has learned
-// a smaller PathMTU.
+// a smaller MTU.
 func (s *echoSocket) send(path int, long bool, length int) {
 	sequence := path << 1
 	if long {

@@ -101,7 +101,7 @@ func (n *network) rules(ns *netns.Namespace, text string) {
 	}
 }
 
-// listen opens a AddUDP socket on the host.
+// listen opens a UDP socket on the host.
 func (n *network) listen(address string) (conn *net.UDPConn) {
 	n.t.Helper()
 	var err error

@@ -24,7 +24,7 @@ func findPorts(p *doctor.Plan) []doctor.Port {
 	return all
 }
 
-// withSocket calls f with an unbound AddUDP socket.
+// withSocket calls f with an unbound UDP socket.
 func withSocket(family int, f func(fd int) error) error {
 	fd, err := unix.Socket(family, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -51,7 +51,7 @@ func readBuffer(size int) (buffer doctor.Buffer, err error) {
 	})
 }
 
-// readOffload returns the AddUDP offload features that the kernel supports.
+// readOffload returns the UDP offload features that the kernel supports.
 func readOffload() (o doctor.Offload, err error) {
 	return o, withSocket(unix.AF_INET, func(fd int) error {
 		o.Segmentation = unix.SetsockoptInt(fd, unix.IPPROTO_UDP, unix.UDP_SEGMENT, 0) == nil
@@ -60,7 +60,7 @@ func readOffload() (o doctor.Offload, err error) {
 	})
 }
 
-// pathMTU returns the path PathMTU that the kernel knows, or 0. It connects a socket, which sends nothing.
+// pathMTU returns the path MTU that the kernel knows, or 0. It connects a socket, which sends nothing.
 func pathMTU(from, to netip.Addr) (mtu int) {
 	family, level, option := unix.AF_INET, unix.IPPROTO_IP, unix.IP_MTU
 	if to.Is6() {

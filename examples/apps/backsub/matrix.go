@@ -59,8 +59,8 @@ func Serial[T Number](ctx context.Context, matrix *Matrix[T], b []T, o Options) 
 	return x, nil
 }
 
-// subtractProduct returns b − x·a. The conversion rounds the product. Without the conversion, some machines would round
-// only the difference, depending on the surrounding code.
+// subtractProduct returns b − x·a. The conversion rounds the product. Without the conversion, some machines would
+// round only the difference, depending on the surrounding code.
 func subtractProduct[T Number](b, x, a T) T {
 	return b - T(x*a) //nolint:unconvert // it rounds
 }

@@ -57,7 +57,8 @@ func TestHostOfUpstreamsWorkers(t *testing.T) {
 	var ranks errgroup.Group
 	ranks.Go(func() error {
 		c := all[1]
-		return errors.Join(appstest.ExpectMessage[int32](ctx, c, 0, 4, 4, 0), appstest.ExpectMessage[float32](ctx, c, 0, 6, 7, 8, 0, 0),
+		return errors.Join(appstest.ExpectMessage[int32](ctx, c, 0, 4, 4, 0),
+			appstest.ExpectMessage[float32](ctx, c, 0, 6, 7, 8, 0, 0),
 			appstest.ExpectMessage[float32](ctx, c, 0, upstreamSides[1], 0),
 			appstest.ExpectMessage[float32](ctx, c, 0, 4), appstest.ExpectMessage[float32](ctx, c, 2, 3),
 			appstest.Send[float32](ctx, c, 0, 2), appstest.Send[float32](ctx, c, 2, 2),
@@ -66,7 +67,8 @@ func TestHostOfUpstreamsWorkers(t *testing.T) {
 	})
 	ranks.Go(func() error {
 		c := all[2]
-		return errors.Join(appstest.ExpectMessage[int32](ctx, c, 0, 4, 4, 0), appstest.ExpectMessage[float32](ctx, c, 0, 9, 10, 0, 0, 0),
+		return errors.Join(appstest.ExpectMessage[int32](ctx, c, 0, 4, 4, 0),
+			appstest.ExpectMessage[float32](ctx, c, 0, 9, 10, 0, 0, 0),
 			appstest.ExpectMessage[float32](ctx, c, 0, upstreamSides[2], 0),
 			appstest.ExpectMessage[float32](ctx, c, 0, 4), appstest.Send[float32](ctx, c, 0, 3),
 			appstest.Send[float32](ctx, c, 1, 3),

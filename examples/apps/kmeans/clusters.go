@@ -79,8 +79,8 @@ func add(a, b []int32) {
 	}
 }
 
-// updateCentroids moves each centroid to the mean of its vectors. It returns the sum of the squared distances, limited to
-// the largest int32. If a cluster has no vectors, its centroid does not move; upstream's host moves it to 0.
+// updateCentroids moves each centroid to the mean of its vectors. It returns the sum of the squared distances, limited
+// to the largest int32. If a cluster has no vectors, its centroid does not move; upstream's host moves it to 0.
 func (k *clusters) updateCentroids() int32 {
 	norm := int64(0)
 	d := k.dimensions

@@ -17,7 +17,8 @@ func Host[T Number](ctx context.Context, comm *mpi.Comm, matrix *Matrix[T], x []
 	}
 	var zero T
 	share := (matrix.Rows + comm.Size() - 1) / comm.Size()
-	s := shape{rows: matrix.Rows, columns: matrix.Columns, rowsPerTurn: min(max(options.Rows, 1), share), size: int(unsafe.Sizeof(zero)),
+	s := shape{rows: matrix.Rows, columns: matrix.Columns, rowsPerTurn: min(max(options.Rows, 1), share),
+		size: int(unsafe.Sizeof(zero)),
 		pace: options.Pace}
 	ranks := exchange.NewLibrary(comm)
 	if err := exchange.Bcast(ctx, ranks, s.words(), Root); err != nil {

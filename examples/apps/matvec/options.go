@@ -81,7 +81,8 @@ func (s shape) words() []int32 {
 // shapeWords is the length of the message.
 const shapeWords = 5
 
-// decodeShape decodes the message at a worker with numbers of type T, which gets the rows of blocks ranks in one message.
+// decodeShape decodes the message at a worker with numbers of type T, which gets the rows of blocks ranks in one
+// message.
 func decodeShape[T Number](words []int32, ranks, blocks int, options Options) (s shape, err error) {
 	s = shape{int(words[0]), int(words[1]), int(words[2]), int(words[3]), time.Duration(words[4])}
 	var zero T

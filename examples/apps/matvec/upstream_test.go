@@ -51,7 +51,8 @@ func TestHostOfUpstreamsWorkers(t *testing.T) {
 	ranks.Go(func() error {
 		return errors.Join(appstest.ExpectMessage[int32](ctx, all[1], 0, 5, 3, 1, 4, 0),
 			appstest.ExpectMessage(ctx, all[1], 0, upstreamVector...),
-			appstest.ExpectMessage[float32](ctx, all[1], 0, 4, 5, 6), appstest.ExpectMessage[float32](ctx, all[1], 0, 13, 14, 15),
+			appstest.ExpectMessage[float32](ctx, all[1], 0, 4, 5, 6), appstest.ExpectMessage[float32](ctx, all[1], 0, 13, 14,
+				15),
 			appstest.Send[float32](ctx, all[1], 0, 654, 1653))
 	})
 	ranks.Go(func() error {

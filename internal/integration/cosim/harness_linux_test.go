@@ -54,7 +54,7 @@ func start(t testing.TB, simulator, options, more string, ranks ...string) *clus
 	return startKernel(t, "run: host", role(simulator, options, more), ranks...)
 }
 
-// startNetwork is like start, for a simulator that includes an BuildMPE.
+// startNetwork is like start, for a simulator that includes an MPE.
 func startNetwork(t testing.TB, simulator, options, more string, ranks ...string) *cluster {
 	t.Helper()
 	return startKernel(t, "run: host", fmt.Sprintf("\"rtl-net:%s %s\"%s", options, simulator, more), ranks...)

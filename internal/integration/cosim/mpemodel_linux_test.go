@@ -24,10 +24,10 @@ import (
 const (
 	mpeScripts = 60
 	mpeWorkers = 2
-	// The BuildMPE's time-outs are divided by mpeFaster, and a cycle of 6.4 ns is multiplied by it.
+	// The MPE's time-outs are divided by mpeFaster, and a cycle of 6.4 ns is multiplied by it.
 	mpeFaster = 100
 	mpeCycle  = mpeFaster * 6400 * time.Nanosecond / 1000
-	// mpeSlack is the number of cycles by which the BuildMPE may lag behind the model, which needs no time for its work.
+	// mpeSlack is the number of cycles by which the MPE may lag behind the model, which needs no time for its work.
 	mpeSlack = 30_000
 )
 
@@ -80,7 +80,7 @@ func (c *mpeCounts) String() string {
 	return b.String()
 }
 
-// mpeStates maps the numbers of upstream's mpe.hpp to the states in which an idle BuildMPE can be.
+// mpeStates maps the numbers of upstream's mpe.hpp to the states in which an idle MPE can be.
 var mpeStates = map[int]string{
 	1: "IDLE", 7: "WAIT4CLEAR", 8: "WAIT4CLEAR_1", 11: "SEND_DATA_RD", 16: "WAIT4ACK", 17: "WAIT4ACK_1", 21: "WAIT4REQ",
 	22: "WAIT4REQ_1",
@@ -88,7 +88,7 @@ var mpeStates = map[int]string{
 	33: "MPE_DRAIN_DATA_STREAM",
 }
 
-// mpeScript runs upstream's BuildMPE as rank 1 of ranks 0 to 2, together with its model.
+// mpeScript runs upstream's MPE as rank 1 of ranks 0 to 2, together with its model.
 type mpeScript struct {
 	*rand.Rand
 	c     *mpeCounts
@@ -235,7 +235,8 @@ func (s *mpeScript) packet(typ protocol.Type, src int, size uint32) []byte {
 
 // message returns the datagrams of a DATA message.
 func (s *mpeScript) message(src, n int) [][]byte {
-	return slices.Collect(slices.Chunk(append(s.packet(protocol.Data, src, uint32(n)), modeltest.EncodeWords(s.words(n))...),
+	return slices.Collect(slices.Chunk(append(s.packet(protocol.Data, src, uint32(n)),
+		modeltest.EncodeWords(s.words(n))...),
 		protocol.MaxDatagram))
 }
 
@@ -299,7 +300,7 @@ func (s *mpeScript) disturbing() []mpeDatagram {
 	return []mpeDatagram{{from, d[s.IntN(len(d))]}}
 }
 
-// both applies an event to the BuildMPE and to its model, and compares the results.
+// both applies an event to the MPE and to its model, and compares the results.
 func (s *mpeScript) both(line string, model func() error) error {
 	s.log = append(s.log, line[:min(len(line), 100)])
 	inCall := s.m.Busy() || strings.HasPrefix(line, "send ") || strings.HasPrefix(line, "recv ")
@@ -343,7 +344,7 @@ func (s *mpeScript) resultLine(words []uint32, overrun bool) string {
 	return fmt.Sprintf("received -%x %d", modeltest.EncodeWords(words), behind)
 }
 
-// mpeAnswer is the reaction of upstream's BuildMPE.
+// mpeAnswer is the reaction of upstream's MPE.
 type mpeAnswer struct {
 	sent     []mpeDatagram // by destination rank
 	returned string

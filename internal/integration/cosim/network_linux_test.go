@@ -23,7 +23,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/node"
 )
 
-// A host exchanges messages of all lengths with a role and its BuildMPE, with random stalls towards the network.
+// A host exchanges messages of all lengths with a role and its MPE, with random stalls towards the network.
 func TestNetwork(t *testing.T) {
 	for _, language := range []string{"verilog-mpe", "vhdl-mpe"} {
 		for _, stalls := range []string{"", "stall_percent=30 seed=7 "} {
@@ -52,7 +52,7 @@ func testNetwork(t *testing.T, language, options string) {
 	}
 }
 
-// Each packet of a message may be lost once in each direction. The simulated BuildMPE or the host retransmits it.
+// Each packet of a message may be lost once in each direction. The simulated MPE or the host retransmits it.
 func TestNetworkLoss(t *testing.T) {
 	for _, from := range []string{"0 to 1", "1 to 0"} {
 		for packet, words := range map[string]int{"SEND_REQUEST": 100, "CLEAR_TO_SEND": 100, "DATA": 100, "ACK": 100,
@@ -190,7 +190,7 @@ int main() {
 	})
 }
 
-// Violations by the BuildMPE, and omissions by its role, are reported with signal and cycle.
+// Violations by the MPE, and omissions by its role, are reported with signal and cycle.
 func TestNetworkFindings(t *testing.T) {
 	for fault, tt := range map[string]struct {
 		changes []change
@@ -232,7 +232,7 @@ func TestNetworkFindings(t *testing.T) {
 	}
 }
 
-// Packets of a rank with a simulated BuildMPE are recorded with its cycles.
+// Packets of a rank with a simulated MPE are recorded with its cycles.
 func TestNetworkCapture(t *testing.T) {
 	c := startNetwork(t, build(t, "verilog-mpe"), "", "")
 	c.ping(t, 347, 2, "int") // the first SEND_REQUEST may precede the first cycle

@@ -21,7 +21,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// tcpRole runs a role that echoes chunks of AddTCP connections, as rank 1. The test is rank 0.
+// tcpRole runs a role that echoes chunks of TCP connections, as rank 1. The test is rank 0.
 func tcpRole(t *testing.T, language, file, network, options, arguments string) *daemontest.TestDaemon {
 	t.Helper()
 	source, err := os.ReadFile(filepath.Join("testdata", file))
@@ -74,7 +74,7 @@ func echoed(t *testing.T, conn net.Conn, n int) {
 	}
 }
 
-// A role in Verilog echoes data over AddTCP, and at the same time over AddUDP.
+// A role in Verilog echoes data over TCP, and at the same time over UDP.
 func TestNetworkTCP(t *testing.T) {
 	for _, options := range []string{"", "stall_percent=30 seed=7"} {
 		for _, arguments := range []string{"", "+len"} {
@@ -142,7 +142,7 @@ func TestNetworkTCPOpens(t *testing.T) {
 	}
 }
 
-// A violation by a role on AddTCP is reported with signal and cycle.
+// A violation by a role on TCP is reported with signal and cycle.
 func TestNetworkTCPFault(t *testing.T) {
 	at := loopback.Network(t)
 	c := tcpRole(t, "verilog-mpe", "tcp.v", at, "", "+hole")
@@ -156,7 +156,7 @@ func TestNetworkTCPFault(t *testing.T) {
 	}
 }
 
-// AddTCP roles in VHDL and HLS C++ that do not use AddUDP.
+// TCP roles in VHDL and HLS C++ that do not use UDP.
 func TestNetworkTCPLanguages(t *testing.T) {
 	for language, file := range map[string]string{"vhdl-mpe": "tcp.vhdl", "hls": "tcp.cpp"} {
 		t.Run(language, func(t *testing.T) {

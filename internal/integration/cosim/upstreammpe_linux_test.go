@@ -16,8 +16,9 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// upstreamPeer returns the simulator of upstream's BuildMPE and wrapper, with the arguments of their program. It forwards
-// messages of the given lengths in words from one rank to another, each length the given number of times per datatype.
+// upstreamPeer returns the simulator of upstream's MPE and wrapper, with the arguments of their program. It
+// forwards messages of the given lengths in words from one rank to another, each length the given number of times per
+// datatype.
 func upstreamPeer(t *testing.T, from, to, times int, lengths []int, datatypes ...string) string {
 	t.Helper()
 	command := fmt.Sprint(simulators.BuildMPE(t, "peer", simulators.EchoEdit), " ", from, " ", to)
@@ -29,7 +30,8 @@ func upstreamPeer(t *testing.T, from, to, times int, lengths []int, datatypes ..
 	return command
 }
 
-// Upstream's BuildMPE, simulated from its source code, acts as an FPGA towards a host that sends messages of all lengths.
+// Upstream's MPE, simulated from its source code, acts as an FPGA towards a host that sends messages of all
+// lengths.
 func TestUpstreamMPE(t *testing.T) {
 	for _, options := range []string{"time_scale=20", "time_scale=20 stall_percent=30 seed=7"} {
 		c := startNetwork(t, upstreamPeer(t, 0, 0, 3, sizes, "int", "float"), options, "")
@@ -38,7 +40,7 @@ func TestUpstreamMPE(t *testing.T) {
 				c.ping(t, words, 3, datatype)
 			}
 		}
-		// The program has exited; the BuildMPE is still running.
+		// The program has exited; the MPE is still running.
 		last := c.simulation(t).Cycle
 		until(t, "another cycle", func() bool { return c.simulation(t).Cycle > last })
 		if sim := c.simulation(t); sim.Fault {
@@ -47,7 +49,7 @@ func TestUpstreamMPE(t *testing.T) {
 	}
 }
 
-// A message passes from the host through upstream's BuildMPE and a software stand-in back to the host.
+// A message passes from the host through upstream's MPE and a software stand-in back to the host.
 func TestUpstreamMPERing(t *testing.T) {
 	c := startNetwork(t, upstreamPeer(t, 0, 2, 3, sizes, "int", "float"), "time_scale=20", "",
 		"run: standin, kernel: ring")
@@ -60,7 +62,7 @@ func TestUpstreamMPERing(t *testing.T) {
 	}
 }
 
-// Upstream's program on its CPU library exchanges messages of all lengths with upstream's BuildMPE, through the shell.
+// Upstream's program on its CPU library exchanges messages of all lengths with upstream's MPE, through the shell.
 func TestUpstreamProgramMeetsUpstreamMPE(t *testing.T) {
 	program := upstreamProgram(t)
 	c := startKernel(t, "peer: cpu",
@@ -70,7 +72,7 @@ func TestUpstreamProgramMeetsUpstreamMPE(t *testing.T) {
 	}
 }
 
-// Any datagram lost between a host and upstream's BuildMPE is retransmitted.
+// Any datagram lost between a host and upstream's MPE is retransmitted.
 func TestUpstreamMPELoss(t *testing.T) {
 	for _, direction := range []string{"0 to 1", "1 to 0"} {
 		for _, lost := range []struct {
@@ -93,8 +95,8 @@ func TestUpstreamMPELoss(t *testing.T) {
 	}
 }
 
-// If upstream's BuildMPE loses a datagram of a message other than the first, the message is not retransmitted, as the BuildMPE
-// would read the header as payload. The host reports that for this message and the next one.
+// If upstream's MPE loses a datagram of a message other than the first, the message is not retransmitted, as the
+// MPE would read the header as payload. The host reports that for this message and the next one.
 func TestUpstreamMPEWedges(t *testing.T) {
 	c := startNetwork(t, upstreamPeer(t, 0, 0, 4, []int{1000}, "int"), "",
 		", faults: {rules: [from 0 to 1 packet PAYLOAD nth 3 loss 100%]}")

@@ -83,7 +83,7 @@ func (r *running) send(t *testing.T, peer int) {
 	})
 }
 
-// socket opens a AddUDP socket for the test.
+// socket opens a UDP socket for the test.
 func socket(t *testing.T, address netip.AddrPort) *net.UDPConn {
 	t.Helper()
 	conn, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(address))

@@ -14,7 +14,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// port is the AddUDP port of every rank.
+// port is the UDP port of every rank.
 const port = 2718
 
 // cluster is a cluster in simulated time. The time begins with a second, as an engine takes 0 for never.
@@ -221,7 +221,7 @@ type nodeKind uint8
 const (
 	host    nodeKind = iota // a daemon's rank for programs, or a rank of a job
 	standin                 // a daemon's stand-in for an FPGA
-	fpga                    // the model of the FPGA's BuildMPE
+	fpga                    // the model of the FPGA's MPE
 	cpu                     // the model of upstream's library
 )
 

@@ -166,7 +166,7 @@ func cut(a, b int) func(s *site) {
 	}
 }
 
-// secure gives the hosts TLSMismatch: each has a certificate of the authority of its letter, or none.
+// secure gives the hosts TLS: each has a certificate of the authority of its letter, or none.
 func secure(authorities string) func(s *site) {
 	return func(s *site) {
 		var hosts []string

@@ -183,7 +183,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// TestBlockedTCP: a firewall drops the packets of a AddTCP connection. Each host has a daemon.
+// TestBlockedTCP: a firewall drops the packets of a TCP connection. Each host has a daemon.
 func TestBlockedTCP(t *testing.T) {
 	h := newHosts(t)
 	const remote, local = ", peer: software", ", run: host"

@@ -271,8 +271,9 @@ func (h *nodeHang) analyze() {
 
 // kindCauses are the causes that findings of a recording state for certain.
 var kindCauses = map[capture.FindingKind]string{
-	capture.Deadlock: diagnosis.WaitCycle, capture.Wedged: diagnosis.DeadEnd, capture.DatatypeMismatch: diagnosis.DatatypeMismatch,
-	capture.WrongSource: diagnosis.WrongAddress, capture.WrongDestination: diagnosis.WrongAddress,
+	capture.Deadlock: diagnosis.WaitCycle, capture.Wedged: diagnosis.DeadEnd,
+	capture.DatatypeMismatch: diagnosis.DatatypeMismatch,
+	capture.WrongSource:      diagnosis.WrongAddress, capture.WrongDestination: diagnosis.WrongAddress,
 }
 
 // recording is a Source of packets.

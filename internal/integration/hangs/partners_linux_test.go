@@ -20,7 +20,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/testkit/needs"
 )
 
-// simulatedClock is the clock of an BuildMPE in simulation in Hz, at which its time-outs take as long as a deployed BuildMPE's.
+// simulatedClock is the clock of an MPE in simulation in Hz, at which its time-outs take as long as a deployed
+// MPE's.
 const simulatedClock = 25_000
 
 var upstreamCalls, upstreamMPE string // the programs
@@ -115,7 +116,7 @@ func (n *callsNode) stop() {
 	_ = n.cmd.Wait()
 }
 
-// mpeNode is an BuildMPE in simulation, in a daemon of this process.
+// mpeNode is an MPE in simulation, in a daemon of this process.
 type mpeNode struct {
 	*daemon.Daemon
 	cancel   context.CancelFunc

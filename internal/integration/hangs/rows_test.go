@@ -216,7 +216,8 @@ func rows() (list []row) {
 		add("wrong profile", "host has extended", row{peer: "software", defaults: extendedUDP, truths: profile})
 
 		count := causedBy(1, diagnosis.CountMismatch)
-		other, cycle := ofPair(diagnosis.DatatypeMismatch, diagnosis.OtherCall), ofPair(diagnosis.WaitCycle, diagnosis.OtherCall)
+		other, cycle := ofPair(diagnosis.DatatypeMismatch, diagnosis.OtherCall), ofPair(diagnosis.WaitCycle,
+			diagnosis.OtherCall)
 		if sends {
 			add("wrong datatype", "FLOAT for INT", row{kinds: "fpga", host: "s4 s4f", node: "r4 r4", truths: other})
 			add("wrong count", "node receives more", row{host: "s4 s4", node: "r4 r9", truths: count, ends: both})

@@ -351,7 +351,7 @@ func (p *pair) ended(i int, transport, how string) {
 		} else {
 			p.victim.terminate()
 		}
-		// Over AddUDP, only missing answers show that a process was killed.
+		// Over UDP, only missing answers show that a process was killed.
 		silent := transport == "udp" && how == "killed"
 		unknown := silent && (state.posted || s.op == nil)
 		complete := false

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// reservePort is the AddUDP port bound on a network's last address while the network is in use.
+// reservePort is the UDP port bound on a network's last address while the network is in use.
 const reservePort = 20999
 
 // reserved prevents the garbage collector from closing the sockets of networks in use.

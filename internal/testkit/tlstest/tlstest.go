@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// Section writes an authority and a certificate for ranks at RunIP addresses, as a user would
+// Section writes an authority and a certificate for ranks at IP addresses, as a user would
 // with openssl, and returns the section of a configuration that names them.
 func Section(t testing.TB, addresses ...string) string {
 	t.Helper()

@@ -1,6 +1,6 @@
 // Command words finds retired words, which are identifiers and phrases that docs/glossary.md has replaced, and phrases
-// that occur too often. It prints file:line of each retired word, and the rate of each phrase over its limit. It fails if
-// there are any.
+// that occur too often. It prints file:line of each retired word, and the rate of each phrase over its limit. It fails
+// if there are any.
 //
 //	go -C internal/tools run ./words   # as in make lint
 package main

@@ -13,7 +13,8 @@ func (p *tab) mouse(what input.DispatchMouseEventType, selector string, x, y flo
 	change func(*input.DispatchMouseEventParams)) {
 	p.T.Helper()
 	box := browsertest.Eval[struct{ X, Y float64 }](p.Tab,
-		fmt.Sprintf(`(() => { const r = document.querySelector(%q).getBoundingClientRect(); return {X: r.x, Y: r.y}; })()`, selector))
+		fmt.Sprintf(`(() => { const r = document.querySelector(%q).getBoundingClientRect(); return {X: r.x, Y: r.y}; })()`,
+			selector))
 	e := input.DispatchMouseEventParams{Type: what, X: box.X + x, Y: box.Y + y}
 	if change != nil {
 		change(&e)

@@ -126,7 +126,8 @@ func TestChart(t *testing.T) {
 		`document.querySelector('#live-chart').dispatchEvent(new PointerEvent('pointermove', `+at+`))`)
 	p.until(`/^0 at \d+:\d\d:\d\d/.test(document.querySelector('#live-chart .tip')?.textContent)`)
 	before := browsertest.Eval[string](p.Tab, `document.querySelector('#live-chart .tip').textContent`)
-	p.until(`document.querySelector('#live-chart .tip') && document.querySelector('#live-chart .tip').textContent !== ` + fmt.Sprintf("%q", before))
+	p.until(`document.querySelector('#live-chart .tip') && document.querySelector('#live-chart .tip').textContent !== ` +
+		fmt.Sprintf("%q", before))
 	browsertest.Eval[bool](p.Tab,
 		`document.querySelector('#live-chart').dispatchEvent(new PointerEvent('pointerleave'))`)
 	p.until(`!document.querySelector('#live-chart .tip')`)

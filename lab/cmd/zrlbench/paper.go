@@ -128,7 +128,8 @@ func (a *app) paperBcast(out io.Writer, setup bcast.Setup, clock float64) error 
 			return err
 		}
 		results = append(results,
-			simulatedBcast{variant, result.Cycles, float64(result.Cycles) * 1000 / clock, result.Segments, result.SyncCycles, result.Order, result.Events})
+			simulatedBcast{variant, result.Cycles, float64(result.Cycles) * 1000 / clock, result.Segments, result.SyncCycles,
+				result.Order, result.Events})
 	}
 	if a.json {
 		return writeJSON(out, results)

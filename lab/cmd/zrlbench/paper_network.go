@@ -162,7 +162,8 @@ func (a *app) paperScale(ctx context.Context, out io.Writer, flags *scaleFlags) 
 	fmt.Fprintln(w)
 	for _, row := range scaleRows(points) {
 		p := row[0]
-		fmt.Fprintf(w, "%s\t%v\t%s", choice.CollectiveName(coll.Collective(p.Collective)), bytesize.Size(p.Bytes), p.By.Algorithm)
+		fmt.Fprintf(w, "%s\t%v\t%s", choice.CollectiveName(coll.Collective(p.Collective)), bytesize.Size(p.Bytes),
+			p.By.Algorithm)
 		for _, n := range request.Ranks {
 			text := "-"
 			if i := slices.IndexFunc(row, func(p predict.Point) bool { return p.Ranks == n }); i >= 0 {

@@ -163,8 +163,9 @@ func Run(setup Setup, variant Variant) (Result, error) {
 	return result, nil
 }
 
-// scheduleIssue schedules when each node issues its operations. A node first sends the data left in its issue queue. If the
-// order is fixed, a barrier comes first: the broadcast begins when the status register shows that all nodes are free.
+// scheduleIssue schedules when each node issues its operations. A node first sends the data left in its issue queue. If
+// the order is fixed, a barrier comes first: the broadcast begins when the status register shows that all nodes are
+// free.
 func (m *machine) scheduleIssue(setup Setup, form coll.OrderForm) {
 	var all sim.Cycle
 	free := make([]sim.Cycle, len(m.nodes))

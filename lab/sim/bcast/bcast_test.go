@@ -168,8 +168,8 @@ func TestHeadline(t *testing.T) {
 	}
 }
 
-// TestPipelined checks that a conventional broadcast is a pipeline of N − 2 + k steps, each of which synchronizes. The
-// last node takes part in no further step, so it does not wait until its sender has read its message.
+// TestPipelined checks that a conventional broadcast is a pipeline of N − 2 + k steps, each of which synchronizes.
+// The last node takes part in no further step, so it does not wait until its sender has read its message.
 func TestPipelined(t *testing.T) {
 	for _, nodes := range []int{3, 4, 8, 32} {
 		for bytes := 4; bytes <= 2048; bytes *= 2 {

@@ -5,7 +5,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
-// A message passing engine (BuildMPE) takes one cycle to read a control message, and one cycle to compose a reply. The
+// A message passing engine (MPE) takes one cycle to read a control message, and one cycle to compose a reply. The
 // crossbar takes one cycle to carry a control message or a word over a hop.
 const (
 	readCycles    sim.Cycle = 1
@@ -28,8 +28,8 @@ type machine struct {
 	endCycle sim.Cycle
 }
 
-// node is a node's BuildMPE. Its issue queue holds the operations of a schedule. Operations that have begun use the receive
-// port and the send port one at a time, in order.
+// node is a node's MPE. Its issue queue holds the operations of a schedule. Operations that have begun use the
+// receive port and the send port one at a time, in order.
 type node struct {
 	machine  *machine
 	schedule coll.Schedule
@@ -105,8 +105,8 @@ func (o *operation) onRequest() {
 	o.node.machine.clock.After(readCycles+composeCycles+hopCycles, o.pathHead().onReady)
 }
 
-// pathHead returns the first operation of the path. By then, the whole path is reserved, so control messages cross it in
-// the cycle in which they are sent.
+// pathHead returns the first operation of the path. By then, the whole path is reserved, so control messages cross it
+// in the cycle in which they are sent.
 func (o *operation) pathHead() *operation {
 	for o.prev != nil {
 		o = o.prev

@@ -98,7 +98,8 @@ func (l *Link) processorTime(n int) sim.Cycle {
 	return toCycles(l.Overhead + float64(n)*l.OverheadByte)
 }
 
-// startSend makes the sender's processor start on the message at time t. cost is the processor time of the whole message.
+// startSend makes the sender's processor start on the message at time t. cost is the processor time of the whole
+// message.
 func (p *message) startSend(t, cost sim.Cycle) {
 	p.last = t + cost
 	p.scheduleAt(t+p.link().processorTime(min(p.bytes, burst)), (*message).depart)

@@ -10,8 +10,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
-// parameters returns parameters that make each term of a time visible: a message takes 2·100 + 1000, plus 1 per byte at
-// each end.
+// parameters returns parameters that make each term of a time visible: a message takes 2·100 + 1000, plus 1 per byte
+// at each end.
 func parameters() network.Parameters {
 	return network.Parameters{
 		Host:    network.Host{Copy: 1, Reduce: 2, Publish: 10, Visible: 40, Switch: 50},

@@ -122,8 +122,8 @@ func (r *rank) enqueueWork(w item) {
 	}
 }
 
-// enqueueStep queues a step that sends and receives no message. It merges consecutive steps into one item, as there may be
-// as many steps as ranks.
+// enqueueStep queues a step that sends and receives no message. It merges consecutive steps into one item, as there may
+// be as many steps as ranks.
 func (r *rank) enqueueStep(cost sim.Cycle, number int) {
 	if last := len(r.queue) - 1; last > r.head && r.queue[last].kind == itemStep &&
 		r.queue[last].number+r.queue[last].extraSteps+1 == number {
@@ -325,7 +325,8 @@ func (r *rank) storeUnexpected(msg *message) {
 // fetch asks the sender for the data that a request announced, or copies the data from the sender's memory.
 func (r *rank) fetch(msg *message, number int) {
 	if l := msg.link(); l.Pulls {
-		r.enqueueWork(item{kind: itemPull, cost: toCycles(float64(msg.length) * l.OverheadByte), number: number, message: msg})
+		r.enqueueWork(item{kind: itemPull, cost: toCycles(float64(msg.length) * l.OverheadByte), number: number,
+			message: msg})
 		return
 	}
 	msg.recv = number
@@ -344,8 +345,8 @@ func (r *rank) beginFlow(step *coll.Step, number int) {
 	r.requestData()
 }
 
-// requestData asks the previous rank for data. It does so only if that rank has announced data, and if this rank may send it
-// on.
+// requestData asks the previous rank for data. It does so only if that rank has announced data, and if this rank may
+// send it on.
 func (r *rank) requestData() {
 	f := &r.flow
 	if f.number > 0 && f.step.Receives() && f.announced && (f.cleared || !f.step.Sends()) {

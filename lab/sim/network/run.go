@@ -52,7 +52,8 @@ func (c *Cluster) Run(a *coll.Algorithm, call coll.Call) (Result, error) {
 
 // newMachine returns a machine that is to execute a call. The error is a *coll.CallError.
 func newMachine(cluster *Cluster, algorithm *coll.Algorithm, call *coll.Call) (*machine, error) {
-	m := &machine{Cluster: *cluster, algorithm: algorithm, ranks: make([]rank, cluster.Ranks), hosts: make([]host, cluster.hosts())}
+	m := &machine{Cluster: *cluster, algorithm: algorithm, ranks: make([]rank, cluster.Ranks),
+		hosts: make([]host, cluster.hosts())}
 	var err error
 	if m.barrier, err = coll.Find(coll.Barrier, "dissemination"); err != nil {
 		return nil, err
@@ -94,9 +95,9 @@ func (m *machine) run(distribution uint64) (longest sim.Cycle, err error) {
 // mustShareCores reports whether a number of ranks on a host must share its cores.
 func (m *machine) mustShareCores(ranks int) bool { return m.Cores > 0 && ranks > m.Cores }
 
-// assignRanks assigns the ranks on a host to its cores if they must share them. The kernel runs a rank on the core where
-// it was woken up, and rebalances only after many milliseconds. The assignment is therefore random, and cores have
-// different numbers of ranks.
+// assignRanks assigns the ranks on a host to its cores if they must share them. The kernel runs a rank on the core
+// where it was woken up, and rebalances only after many milliseconds. The assignment is therefore random, and cores
+// have different numbers of ranks.
 func (m *machine) assignRanks(number int, distribution uint64) {
 	first := number * m.PerHost
 	ranks := m.ranks[first:min(first+m.PerHost, m.Ranks)]

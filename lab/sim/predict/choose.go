@@ -48,7 +48,8 @@ func Choose(ctx context.Context, description *Description, fits []*Fit) (*collec
 	var all []ChoiceResult
 	for _, ranks := range PowersOfTwo(description.Ranks) {
 		cluster := description.communicator(ranks, fits)
-		class := choice.ClassOf(cluster.SharesMemory(), whole.Oversubscribed()) // the class depends on hosts, not on communicators
+		// the class depends on hosts, not on communicators
+		class := choice.ClassOf(cluster.SharesMemory(), whole.Oversubscribed())
 		t := doc.Class(class)
 		if *t == nil {
 			*t = &collectives.ClassTable{Transport: "model", Link: collectives.Link(mainLink(&cluster))}
@@ -74,7 +75,8 @@ func Choose(ctx context.Context, description *Description, fits []*Fit) (*collec
 // chooseCollective returns the table entry for a collective.
 func chooseCollective(ctx context.Context, cluster *network.Cluster, class choice.Class, of coll.Collective,
 	link choice.Link) (collectives.Entry, []ChoiceResult, error) {
-	entry := collectives.Entry{Collective: collectives.Collective(of), Ranks: cluster.Ranks, Bytes: lengths(of, cluster.Ranks)}
+	entry := collectives.Entry{Collective: collectives.Collective(of), Ranks: cluster.Ranks,
+		Bytes: lengths(of, cluster.Ranks)}
 	var all []ChoiceResult
 	for i, n := range entry.Bytes {
 		builtIn := builtInChoice(cluster, class, of, n)
@@ -96,7 +98,8 @@ func chooseCollective(ctx context.Context, cluster *network.Cluster, class choic
 			}
 			entry.Medians[k].Micros[i] = math.Round(result.Nanoseconds) / 1000
 			if by == builtIn {
-				all = append(all, ChoiceResult{Class: class, Collective: entry.Collective, Ranks: cluster.Ranks, Bytes: n, BuiltIn: by})
+				all = append(all, ChoiceResult{Class: class, Collective: entry.Collective, Ranks: cluster.Ranks, Bytes: n,
+					BuiltIn: by})
 			}
 		}
 	}

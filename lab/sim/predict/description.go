@@ -179,8 +179,8 @@ func ceilDiv(n, by int) int { return (n + by - 1) / by }
 // ErrFPGA reports that ranks on FPGAs do not use a table.
 var ErrFPGA = errors.New("ranks with FPGAs read no table: set collectives.upstream")
 
-// communicator returns a cluster of the given number of ranks, which form a communicator. They are on one host if they fit
-// there; otherwise they are spread over all hosts.
+// communicator returns a cluster of the given number of ranks, which form a communicator. They are on one host if they
+// fit there; otherwise they are spread over all hosts.
 func (d *Description) communicator(ranks int, fits []*Fit) network.Cluster {
 	c := d.Cluster(ranks, fits)
 	if ranks > c.PerHost {

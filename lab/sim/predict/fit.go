@@ -109,7 +109,8 @@ func simulateCall(c *network.Cluster, of coll.Collective, n int, by choice.Choic
 	return c.Run(a, coll.Call{Collective: of, Bytes: n, Elem: elem, Segment: by.Segment, Flows: true})
 }
 
-// predictCase simulates a case in the way it was measured: all ranks are on one machine, and a barrier precedes each call.
+// predictCase simulates a case in the way it was measured: all ranks are on one machine, and a barrier precedes each
+// call.
 func (f *Fit) predictCase(c *Case) error {
 	cluster := network.Cluster{Ranks: c.Ranks, PerHost: c.Ranks, Loopback: !sharesMemory(f.Class), Barrier: true,
 		Parameters: f.Parameters}
@@ -127,8 +128,8 @@ func (f *Fit) predictCase(c *Case) error {
 	return nil
 }
 
-// computeDeviation returns how far the model is from the cases: the mean of |ln(predicted / measured)|. It stops early when
-// the result is at least most.
+// computeDeviation returns how far the model is from the cases: the mean of |ln(predicted / measured)|. It stops early
+// when the result is at least most.
 func (f *Fit) computeDeviation(cases []Case, most float64) (float64, error) {
 	n := 0
 	for i := range cases {

@@ -11,8 +11,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
 )
 
-// MaxLinearRanks is the maximum number of ranks for algorithms that are not Logarithmic, since the model simulates every
-// step.
+// MaxLinearRanks is the maximum number of ranks for algorithms that are not Logarithmic, since the model simulates
+// every step.
 const MaxLinearRanks = 4096
 
 // Point is the predicted time of a call with an algorithm.
@@ -35,8 +35,8 @@ type Request struct {
 }
 
 // Scale predicts calls with all algorithms. Points are ordered by collective, bytes, algorithm and ranks. Scale skips
-// algorithms that do not support a call and, with more than MaxLinearRanks ranks, algorithms that are not Logarithmic. The
-// error is a *network.ClusterError or the error of ctx.
+// algorithms that do not support a call and, with more than MaxLinearRanks ranks, algorithms that are not Logarithmic.
+// The error is a *network.ClusterError or the error of ctx.
 func Scale(ctx context.Context, request Request) (points []Point, err error) {
 	for _, of := range request.Collectives {
 		lengths := request.Bytes

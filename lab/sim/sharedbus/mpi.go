@@ -10,8 +10,8 @@ type rank struct {
 	machine     *machine
 	rank, ranks int
 	yield       func(action) bool
-	// publications is the number of publications by this processor. before is the value of made at the start of the collective
-	// call. At the end of a call, all processors have made the same number of publications.
+	// publications is the number of publications by this processor. before is the value of made at the start of the
+	// collective call. At the end of a call, all processors have made the same number of publications.
 	publications, callStart uint32
 }
 
@@ -57,7 +57,8 @@ func (r *rank) pollUntil(at int, right func(value uint32) bool) bool {
 
 // writeEnvelope prepares an envelope and writes it.
 func (r *rank) writeEnvelope(at int, value uint32) bool {
-	return r.compute(r.machine.costs.Envelope) && r.yield(action{r.machine.costs.Word, func() { r.machine.memory[at] = value }})
+	return r.compute(r.machine.costs.Envelope) &&
+		r.yield(action{r.machine.costs.Word, func() { r.machine.memory[at] = value }})
 }
 
 // moveWords reads or writes data in a block.
@@ -83,14 +84,16 @@ func (r *rank) eachPart(words int, f func(words int) bool) bool {
 func (r *rank) send(to, words int) bool {
 	at := r.envelopeAddr(r.rank, to)
 	return r.eachPart(words, func(words int) bool {
-		return r.pollUntil(at, func(value uint32) bool { return value != envelopeFull }) && r.moveWords(words) && r.writeEnvelope(at, envelopeFull)
+		return r.pollUntil(at, func(value uint32) bool { return value != envelopeFull }) && r.moveWords(words) &&
+			r.writeEnvelope(at, envelopeFull)
 	})
 }
 
 func (r *rank) recv(from, words int) bool {
 	at := r.envelopeAddr(from, r.rank)
 	return r.eachPart(words, func(words int) bool {
-		return r.pollUntil(at, func(value uint32) bool { return value == envelopeFull }) && r.moveWords(words) && r.writeEnvelope(at, envelopeFree)
+		return r.pollUntil(at, func(value uint32) bool { return value == envelopeFull }) && r.moveWords(words) &&
+			r.writeEnvelope(at, envelopeFree)
 	})
 }
 
@@ -99,10 +102,13 @@ func (r *rank) publish(at int) bool {
 	return r.writeEnvelope(at, publicationBase+r.publications)
 }
 
-// awaitCount waits until count publications have been made in this call. A message in the same envelope also ends the wait,
-// as it was sent after these publications.
+// awaitCount waits until count publications have been made in this call. A message in the same envelope also ends the
+// wait, as it was sent after these publications.
 func (r *rank) awaitCount(at int, count uint32) bool {
-	return r.pollUntil(at, func(value uint32) bool { return value == envelopeFull || value >= publicationBase+r.callStart+count })
+	return r.pollUntil(at, func(value uint32) bool {
+		return value == envelopeFull ||
+			value >= publicationBase+r.callStart+count
+	})
 }
 
 // awaitAll makes processor 0 wait for count publications by every other processor.

@@ -1,6 +1,6 @@
 // Package sharedbus models an MPI library for soft processors on an FPGA. The processors have local memories, and share
-// one memory over a bus that serves them round-robin. The shared memory contains N × (N − 1) blocks, one for each pair
-// of a sender and a receiver. A block consists of an envelope and data.
+// one memory over a bus that serves them round-robin. The shared memory contains N × (N − 1) blocks, one for each
+// pair of a sender and a receiver. A block consists of an envelope and data.
 package sharedbus
 
 import (

@@ -1,6 +1,6 @@
 // Package twolevel models the hardware queue of Xiong, Skjellum, Herbordt, Accelerating MPI Message Matching Through
-// FPGA Offload (2018): an associative memory (CAMEntries) of 256 entries, backed by linked lists from which entries move up as
-// slots become free. It has no wildcards.
+// FPGA Offload (2018): an associative memory (CAM) of 256 entries, backed by linked lists from which entries
+// move up as slots become free. It has no wildcards.
 package twolevel
 
 import (
@@ -15,8 +15,8 @@ const (
 	// CAMEntries is the number of entries in the first level, and ListEntries the number in all lists of the second level.
 	CAMEntries  = 256
 	ListEntries = 32768
-	// Searching the CAMEntries, inserting an entry, and moving an entry from a list to the CAMEntries take one cycle each. Searching
-	// a list takes three cycles per element.
+	// Searching the CAM, inserting an entry, and moving an entry from a list to the CAM take one cycle each.
+	// Searching a list takes three cycles per element.
 	camCycles     sim.Cycle = 1
 	insertCycles  sim.Cycle = 1
 	moveCycles    sim.Cycle = 1
@@ -38,8 +38,8 @@ type Queue struct {
 	lists              [][]uint64
 	numListed          int
 	insertAt, moveFrom int
-	// isMoving reports whether an entry is moving from a list to the CAMEntries, and busy whether a command is in progress. No
-	// move begins during a command, as an entry must not leave a list between the searches of the two levels.
+	// isMoving reports whether an entry is moving from a list to the CAM, and busy whether a command is in
+	// progress. No move begins during a command, as an entry must not leave a list between the searches of the two levels.
 	isMoving, isBusy bool
 }
 
@@ -66,7 +66,8 @@ func New(lists int) (*Queue, error) {
 // Events returns the number of simulated events.
 func (q *Queue) Events() uint64 { return q.clock.Events() }
 
-// Execute executes commands in order and returns their outcomes. Entries move to the CAMEntries in parallel with the next command.
+// Execute executes commands in order and returns their outcomes. Entries move to the CAM in parallel with the
+// next command.
 func (q *Queue) Execute(commands ...Command) []Outcome {
 	q.outcomes = make([]Outcome, 0, len(commands))
 	for _, c := range commands {
@@ -116,7 +117,7 @@ func (q *Queue) insert(header uint64) bool {
 	return true
 }
 
-// match completes a command after its search of the CAMEntries.
+// match completes a command after its search of the CAM.
 func (q *Queue) match(header uint64, end func(ok bool)) {
 	if i := slices.Index(q.cam, header); i >= 0 {
 		q.cam = slices.Delete(q.cam, i, i+1)
@@ -154,7 +155,8 @@ func (q *Queue) search(header uint64) (list, steps int) {
 	return list, steps
 }
 
-// moveUp moves entries from the lists to the CAMEntries, one per cycle, until the CAMEntries is full or a command begins.
+// moveUp moves entries from the lists to the CAM, one per cycle, until the CAM is full or a command
+// begins.
 func (q *Queue) moveUp() {
 	if q.isMoving || q.isBusy || q.numListed == 0 || len(q.cam) == CAMEntries {
 		return

@@ -12,8 +12,8 @@ import (
 // ceil returns the number of elements in the longest list.
 func ceil(n, lists int) int { return (n + lists - 1) / lists }
 
-// TestPreposted checks that a search takes one cycle up to the size of the CAMEntries, and three more for each element in a
-// list.
+// TestPreposted checks that a search takes one cycle up to the size of the CAM, and three more for each element
+// in a list.
 func TestPreposted(t *testing.T) {
 	for _, d := range twolevel.Designs() {
 		for _, depth := range []int{1, 2, 255, 256, 257, 300, 320, 321, 1000, 10000, 30000, twolevel.MaxDepth} {
@@ -54,7 +54,7 @@ func TestUnload(t *testing.T) {
 }
 
 // TestRefill checks that entries move up while the oldest entries are matched. They move in parallel with the next
-// commands, so the CAMEntries always has the next entry.
+// commands, so the CAM always has the next entry.
 func TestRefill(t *testing.T) {
 	const depth = 1000
 	for _, d := range twolevel.Designs() {

@@ -55,7 +55,8 @@ func (c *Call) Describe(id uint64, operation *collective.Operation, size int, b 
 		Name: uint8(len(operation.Algorithm)),
 		Elem: uint32(call.Elem), Bytes: uint64(call.Bytes), Segment: uint64(call.Segment), Result: uint64(shape.Result),
 	}
-	for i, set := range [...]bool{operation.AnyDatatype, call.InPlace, call.Ordered, call.Vector, !isWorld(operation.Members, size),
+	for i, set := range [...]bool{operation.AnyDatatype, call.InPlace, call.Ordered, call.Vector,
+		!isWorld(operation.Members, size),
 		operation.User != nil} {
 		if set {
 			c.Flags |= FlagAnyDatatype << i

@@ -125,7 +125,8 @@ func AppendWelcome(b []byte, welcome Welcome) []byte {
 		n += arenaOffsetLen
 	}
 	b = AppendHeader(b, FrameWelcome, n)
-	for _, v := range [...]uint32{welcome.Version, welcome.Rank, welcome.Size, welcome.Chunk, uint32(welcome.Limits.Operations), welcome.Flags} {
+	for _, v := range [...]uint32{welcome.Version, welcome.Rank, welcome.Size, welcome.Chunk,
+		uint32(welcome.Limits.Operations), welcome.Flags} {
 		b = Order.AppendUint32(b, v)
 	}
 	b = Order.AppendUint64(b, uint64(welcome.Limits.Bytes))
@@ -148,7 +149,8 @@ func (r *Reader) ReadWelcome() (welcome Welcome, err error) {
 	if welcome.HasArena {
 		welcome.Arena = Order.Uint64(b[welcomeLen:])
 	}
-	welcome.Version, welcome.Rank, welcome.Size, welcome.Chunk = Order.Uint32(b), Order.Uint32(b[4:]), Order.Uint32(b[8:]), Order.Uint32(b[12:])
+	welcome.Version, welcome.Rank, welcome.Size, welcome.Chunk = Order.Uint32(b), Order.Uint32(b[4:]),
+		Order.Uint32(b[8:]), Order.Uint32(b[12:])
 	welcome.Limits.Operations, welcome.Limits.Bytes = int(Order.Uint32(b[16:])), int64(Order.Uint64(b[24:]))
 	welcome.Flags, welcome.Ring = Order.Uint32(b[20:]), Order.Uint64(b[32:])
 	switch {
@@ -248,7 +250,8 @@ func AppendStart(b []byte, start *Start, piece int) []byte {
 	}
 	b = AppendHeader(b, FrameStart, n)
 	b = Order.AppendUint64(b, start.ID)
-	b = append(b, byte(start.Kind), byte(start.Datatype), flagBit(start.AnyDatatype, FlagAnyDatatype)|flagBit(start.InArena, flagPlaced), 0)
+	b = append(b, byte(start.Kind), byte(start.Datatype),
+		flagBit(start.AnyDatatype, FlagAnyDatatype)|flagBit(start.InArena, flagPlaced), 0)
 	b = appendMatch(b, start.Peer, start.Tag, start.Comm)
 	b = Order.AppendUint64(b, start.Length)
 	if start.InArena {

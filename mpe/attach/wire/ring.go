@@ -142,8 +142,8 @@ func (r *ringReader) read(b []byte) (n int, wake bool, err error) {
 	return n, r.shouldWakeWriter(), nil
 }
 
-// shouldWakeWriter reports whether the writer should be woken up now. This is not so as soon as one byte is free, because
-// the writer would then be woken up for each frame. A reader that waits for the rest of a frame has less than
+// shouldWakeWriter reports whether the writer should be woken up now. This is not so as soon as one byte is free,
+// because the writer would then be woken up for each frame. A reader that waits for the rest of a frame has less than
 // half of the ring unread, so it does wake up the writer.
 func (r *ringReader) shouldWakeWriter() bool {
 	if r.WriterSleeps.Load() == 0 {

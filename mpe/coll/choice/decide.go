@@ -21,12 +21,12 @@ type measurements struct {
 	series []Series
 }
 
-// DecideSpans returns the spans of a row from the times of its choices for calls of these lengths, which are in increasing
-// order. From one length to the next, the best choice remains the same unless another one is faster by the factor
-// worth. Before the first length, the best choice is the algorithm that supports every call. Where the best choice
-// changes, the span ends at the length at which both take the same time, by linear interpolation. In each span, the
-// best choice is followed by the ones that support other calls, in the order of their times, up to the algorithm that
-// supports every call.
+// DecideSpans returns the spans of a row from the times of its choices for calls of these lengths, which are in
+// increasing order. From one length to the next, the best choice remains the same unless another one is faster by the
+// factor worth. Before the first length, the best choice is the algorithm that supports every call. Where the best
+// choice changes, the span ends at the length at which both take the same time, by linear interpolation. In each span,
+// the best choice is followed by the ones that support other calls, in the order of their times, up to the algorithm
+// that supports every call.
 func DecideSpans(of coll.Collective, bytes []int, series []Series, worth float64) (spans []Span) {
 	e := &measurements{bytes, series}
 	all := algorithms[of][0].Name

@@ -83,7 +83,8 @@ func costs(algorithm *coll.Algorithm, link Link, ranks, segment int, lengths []i
 			continue
 		}
 		cost, err := algorithm.Cost(call)
-		if link == memoryLink && algorithm.Name == "flat" && (algorithm.Collective == coll.Bcast || algorithm.Collective == coll.Scatter) {
+		if link == memoryLink && algorithm.Name == "flat" &&
+			(algorithm.Collective == coll.Bcast || algorithm.Collective == coll.Scatter) {
 			cost.Bytes = n // the receivers copy simultaneously
 		}
 		if err == nil {

@@ -7,10 +7,9 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
-// sharedSimulation executes schedules on shared buffers, one step of a rank at a time. It uses vector clocks: a rank's clock
-// has, for each other rank, the last step that is known to have happened before, because the rank has awaited a
-// publication after it. So conflicting accesses to a shared buffer are found regardless of the order of execution
-// here.
+// sharedSimulation executes schedules on shared buffers, one step of a rank at a time. It uses vector clocks: a rank's
+// clock has, for each other rank, the last step that is known to have happened before, because the rank has awaited a
+// publication after it. So conflicting accesses to a shared buffer are found regardless of the order of execution here.
 type sharedSimulation struct {
 	ranks []*sharer
 	mem   memory

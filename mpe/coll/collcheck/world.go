@@ -64,8 +64,8 @@ type simulation struct {
 // unlimited is a window for any number of steps.
 const unlimited = math.MaxInt / 2
 
-// newSimulation makes ranks with a window of window steps; 0 means each program's own Window. If needs is set, it records
-// which ranks each step needs.
+// newSimulation makes ranks with a window of window steps; 0 means each program's own Window. If needs is set, it
+// records which ranks each step needs.
 func newSimulation(programs []Program, mem memory, window int, needs bool) *simulation {
 	w := &simulation{mem: mem}
 	for r := range programs {

@@ -86,7 +86,8 @@ func Scatter[T mpi.Number](ctx context.Context, ranks *Ranks, all, own []T) erro
 		return mpi.Scatter(ctx, ranks.Comm, all, own, Root)
 	case ranks.Rank() == Root:
 		copy(own, all)
-		return ranks.forEachOther(Root, func(rank int) error { return send(ctx, ranks, all[rank*len(own):][:len(own)], rank) })
+		return ranks.forEachOther(Root,
+			func(rank int) error { return send(ctx, ranks, all[rank*len(own):][:len(own)], rank) })
 	case ranks.children == nil:
 		return recv(ctx, ranks, own, ranks.parent)
 	}
@@ -95,7 +96,8 @@ func Scatter[T mpi.Number](ctx context.Context, ranks *Ranks, all, own []T) erro
 		return err
 	}
 	copy(own, blocks)
-	return ranks.forEachChild(len(own), func(from, end, rank int) error { return send(ctx, ranks, blocks[from:end], rank) })
+	return ranks.forEachChild(len(own),
+		func(from, end, rank int) error { return send(ctx, ranks, blocks[from:end], rank) })
 }
 
 // RecvScatter is Scatter for a rank that uses Send and Recv and does not know the length of its block. It
@@ -110,7 +112,8 @@ func RecvScatter[T mpi.Number](ctx context.Context, ranks *Ranks, buf []T) ([]T,
 			ranks.parent, ranks.Blocks())
 	}
 	n := len(blocks) / ranks.Blocks()
-	return blocks[:n], ranks.forEachChild(n, func(from, end, rank int) error { return send(ctx, ranks, blocks[from:end], rank) })
+	return blocks[:n], ranks.forEachChild(n,
+		func(from, end, rank int) error { return send(ctx, ranks, blocks[from:end], rank) })
 }
 
 // forEachChild calls f for each rank below, with the position of that rank's block. The blocks come after this rank's
@@ -131,7 +134,8 @@ func Gather[T mpi.Number](ctx context.Context, ranks *Ranks, own, all []T) error
 		return mpi.Gather(ctx, ranks.Comm, own, all, Root)
 	case ranks.Rank() == Root:
 		copy(all, own)
-		return ranks.forEachOther(Root, func(rank int) error { return recv(ctx, ranks, all[rank*len(own):][:len(own)], rank) })
+		return ranks.forEachOther(Root,
+			func(rank int) error { return recv(ctx, ranks, all[rank*len(own):][:len(own)], rank) })
 	case ranks.children == nil:
 		return send(ctx, ranks, own, ranks.parent)
 	}

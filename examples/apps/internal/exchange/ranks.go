@@ -57,8 +57,8 @@ func NewUnrolled(comm *mpi.Comm, fpgas []int, unexpected error) (*Ranks, error) 
 	return ranks, nil
 }
 
-// MatchesByOrder reports whether messages to some rank match by their order alone. If so, the collective calls of package mpi
-// are ordinary messages, in which ranks that use Send and Recv can take part; otherwise they cannot.
+// MatchesByOrder reports whether messages to some rank match by their order alone. If so, the collective calls of
+// package mpi are ordinary messages, in which ranks that use Send and Recv can take part; otherwise they cannot.
 func MatchesByOrder(c *mpi.Comm) bool {
 	for rank := range c.Size() {
 		if info, err := c.PeerInfo(rank); err == nil && info.NoComms && rank != c.Rank() {
