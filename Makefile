@@ -108,7 +108,7 @@ search: ## every schedule of up to 3 faults of the wire, against the state machi
 simulate: ## random programs on whole engines in simulated time, SEEDS of each kind of cluster and network
 	$(GO) test -count=1 -timeout 120m -run TestSimulation -v ./mpe/core -seeds $(SEEDS)
 
-diagnose: ## how often `why` is right: hangs of SEEDS simulated clusters, and with real nodes where there are any; writes docs/reliability.md
+diagnose: ## how often `why` is right: hangs of SEEDS simulated clusters, and with real nodes where there are any; writes the results to docs/reliability.md and docs/data
 	$(GO) test -count=1 -timeout 120m -run 'TestDiagnose$$' -v ./internal/integration/diagnose -seeds $(SEEDS) -write
 	$(GO) test -count=1 -run 'TestNodes$$' -v ./internal/integration/hangs -write
 

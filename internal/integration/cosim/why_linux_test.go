@@ -23,7 +23,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/testkit/verdict"
 )
 
-var write = flag.Bool("write", false, "write the table of faults of roles in docs/reliability.md")
+var write = flag.Bool("write", false, "write the results to docs/reliability.md and docs/data")
 
 // The codes of calls.
 const (
@@ -149,13 +149,22 @@ func TestWhyRoles(t *testing.T) {
 	if !*write {
 		return
 	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "%d faults of roles.\n\n| the role | at the stand-in's daemon | at the host's | at both "+
-		"|\n|---|---|---|---|\n", len(faults))
+	var counts [3]verdict.Counts
+	kinds := [][]string{{"the role", "at the stand-in's daemon", "at the host's", "at both"}}
 	for i := range faults {
-		fmt.Fprintf(&b, "| %s | %v | %v | %v |\n", faults[i].name, answers[i][0], answers[i][1], answers[i][2])
+		row := []string{faults[i].name}
+		for j, v := range answers[i] {
+			row = append(row, v.String())
+			counts[j][v]++
+		}
+		kinds = append(kinds, row)
 	}
-	if err := verdict.Write("../../../docs/reliability.md", "roles", b.String()); err != nil {
+	totals := [][]string{append([]string{"asked at"}, verdict.Columns...)}
+	for j, c := range counts {
+		totals = append(totals, append([]string{kinds[0][j+1]}, c.Cells()...))
+	}
+	title := fmt.Sprintf("%d faults of roles", len(faults))
+	if err := verdict.Write("../../../docs/reliability.md", "roles", title, totals, kinds); err != nil {
 		t.Fatal(err)
 	}
 }

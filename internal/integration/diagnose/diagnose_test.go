@@ -18,7 +18,7 @@ var (
 	firstSeed = flag.Uint64("seed", 0, "the first seed")
 	show      = flag.String("show", "",
 		"log the answers with this verdict: right, listed, silent, missing, wrong, longer or undecided")
-	write  = flag.Bool("write", false, "write the tables of docs/reliability.md")
+	write  = flag.Bool("write", false, "write the results to docs/reliability.md and docs/data")
 	update = flag.Bool("update", false, "write testdata/answers.txt")
 )
 
@@ -44,7 +44,7 @@ func TestDiagnose(t *testing.T) {
 			r.total.answers())
 	}
 	if *write {
-		if err := kit.Write("../../../docs/reliability.md", "diagnose", r.tables()); err != nil {
+		if err := r.write("../../../docs/reliability.md"); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -109,12 +109,12 @@ func (c *count) answers() (n int) {
 	return n
 }
 
-// percent returns which part of the answers has a verdict.
+// percent returns the percentage of answers with a verdict, or nothing if there are no answers.
 func (c *count) percent(v verdict) string {
 	if c.answers() == 0 {
-		return "–"
+		return ""
 	}
-	return fmt.Sprintf("%.0f %%", 100*float64(c.verdicts[v])/float64(c.answers()))
+	return fmt.Sprintf("%.0f", 100*float64(c.verdicts[v])/float64(c.answers()))
 }
 
 // results are the answers of all runs, compared with each other.
@@ -222,34 +222,26 @@ func (r *results) golden() string {
 	return b.String()
 }
 
-// tables returns the confusion tables.
-func (r *results) tables() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%d clusters (`make diagnose SEEDS=%d`), %d answers:\n\n", *seeds, *seeds, r.total.answers())
-	b.WriteString("| vantage | answers | certain and right | list with the truth | list without it | nothing said | " +
-		"certain and wrong " +
-		"| certain of those that can be | lists longer than necessary |\n")
-	b.WriteString("|---|---|---|---|---|---|---|---|---|\n")
+// write writes the totals of each vantage to page, and the percentages of each fault to its data file.
+func (r *results) write(page string) error {
+	totals := [][]string{slices.Concat([]string{"vantage"}, kit.Columns, []string{"decided", "longer lists"})}
 	names := map[string]string{"one": "one daemon", "links": "one daemon that asks over its links",
 		"some": "daemons, some of which are down", "all": "all daemons"}
 	for _, v := range vantageNames {
 		if c := r.kinds[[2]string{"", v}]; c != nil {
-			fmt.Fprintf(&b, "| %s | %d | %d | %d | %d | %d | %d | %d of %d | %d of %d |\n", names[v], c.answers(),
-				c.verdicts[right], c.verdicts[listed], c.verdicts[missing], c.verdicts[silent], c.verdicts[wrong],
-				r.decided[v], r.decidable[v], r.longer[v], r.lists[v])
+			totals = append(totals, slices.Concat([]string{names[v]}, kit.Counts(c.verdicts).Cells(), []string{
+				fmt.Sprintf("%d of %d", r.decided[v], r.decidable[v]), fmt.Sprintf("%d of %d", r.longer[v], r.lists[v])}))
 		}
 	}
-	b.WriteString("\n| injected | one daemon: right | list | over links: right | list | all: right | list | without " +
-		"the truth | wrong |\n")
-	b.WriteString("|---|---|---|---|---|---|---|---|---|\n")
+	kinds := [][]string{{"injected", "one daemon: right %", "one daemon: list %", "over links: right %",
+		"over links: list %", "all daemons: right %", "all daemons: list %", "without the truth", "wrong"}}
 	faults := map[string]bool{}
 	for k := range r.kinds {
 		faults[k[0]] = true
 	}
 	delete(faults, "")
 	for _, f := range slices.Sorted(maps.Keys(faults)) {
-		fmt.Fprintf(&b, "| %s |", f)
-		lost, bad := 0, 0
+		row, lost, bad := []string{f}, 0, 0
 		for _, v := range vantageNames {
 			c := r.kinds[[2]string{f, v}]
 			if c == nil {
@@ -258,10 +250,11 @@ func (r *results) tables() string {
 			lost += c.verdicts[missing] + c.verdicts[silent]
 			bad += c.verdicts[wrong]
 			if v != "some" {
-				fmt.Fprintf(&b, " %s | %s |", c.percent(right), c.percent(listed))
+				row = append(row, c.percent(right), c.percent(listed))
 			}
 		}
-		fmt.Fprintf(&b, " %d | %d |\n", lost, bad)
+		kinds = append(kinds, append(row, fmt.Sprint(lost), fmt.Sprint(bad)))
 	}
-	return b.String()
+	title := fmt.Sprintf("%d clusters (`make diagnose SEEDS=%d`), %d answers", *seeds, *seeds, r.total.answers())
+	return kit.Write(page, "diagnose", title, totals, kinds)
 }

@@ -388,7 +388,9 @@ func TestHosts(t *testing.T) {
 		}
 	})
 	if *write {
-		if err := verdict.Write("../../../docs/reliability.md", "hosts", table(answers)); err != nil {
+		totals, kinds := tables(answers)
+		title := fmt.Sprintf("%d hangs", len(hangs))
+		if err := verdict.Write("../../../docs/reliability.md", "hosts", title, totals, kinds); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -439,11 +441,11 @@ func (s *site) answer(vantage int, moment time.Duration) string {
 	return is.String()
 }
 
-// table is the table of the page.
-func table(answers [][vantages]string) string {
-	var b strings.Builder
-	counts := map[string]int{}
-	b.WriteString("| hang | programs | host 0 | host 1 | host 2 | all daemons |\n|---|---|---|---|---|---|\n")
+// tables returns the totals of each vantage, and the answers to each hang.
+func tables(answers [][vantages]string) (totals, kinds [][]string) {
+	names := []string{"host 0", "host 1", "host 2", "all daemons"}
+	counts := [vantages]verdict.Counts{}
+	kinds = [][]string{append([]string{"hang", "programs"}, names...)}
 	for i, h := range hangs {
 		programs := "Go"
 		if h.c {
@@ -452,19 +454,18 @@ func table(answers [][vantages]string) string {
 		if h.job {
 			programs += ", a job"
 		}
-		fmt.Fprintf(&b, "| %s | %s |", h.name, programs)
-		for _, is := range answers[i] {
-			counts[is]++
-			if is == "" {
-				is = "–"
+		kinds = append(kinds, append([]string{h.name, programs}, answers[i][:]...))
+		for vantage, is := range answers[i] {
+			for v := range verdict.Wrong + 1 {
+				if v.String() == is {
+					counts[vantage][v]++
+				}
 			}
-			fmt.Fprintf(&b, " %s |", is)
 		}
-		b.WriteByte('\n')
 	}
-	return fmt.Sprintf("%d hangs, %d answers: %d right, %d lists with the cause, %d of nothing, %d lists without the "+
-		"cause, %d wrong.\n\n",
-		len(hangs), len(hangs)*vantages-counts[""], counts["right"], counts["listed"], counts["silent"],
-		counts["missing"], counts["wrong"]) +
-		b.String()
+	totals = [][]string{append([]string{"asked at"}, verdict.Columns...)}
+	for vantage, c := range counts {
+		totals = append(totals, append([]string{names[vantage]}, c.Cells()...))
+	}
+	return totals, kinds
 }

@@ -29,7 +29,7 @@ var (
 	only = flag.String("only", "", "run hangs whose name matches this regular expression")
 	show = flag.String("show", "",
 		"log the answers with this verdict: verdict.Right, listed, silent, missing or wrong; or all")
-	write = flag.Bool("write", false, "write the tables of docs/reliability.md")
+	write = flag.Bool("write", false, "write the results to docs/reliability.md and docs/data")
 )
 
 // nodeMoments are when the host is asked, from the beginning of its program. A call that has lasted for hangsAfter
@@ -380,7 +380,7 @@ func (h *nodeHang) verify() {
 // tally counts answers.
 type tally struct {
 	hangs, goOn    int
-	why, recording [verdict.Wrong + 1]int
+	why, recording verdict.Counts
 }
 
 func tallyOf(hangs []*nodeHang, group string) (c tally) {
@@ -404,11 +404,9 @@ func tallyOf(hangs []*nodeHang, group string) (c tally) {
 	return c
 }
 
-// report logs the tables, and writes them to docs/reliability.md.
+// report logs the results, and writes them to docs/reliability.md and docs/data.
 func report(t *testing.T, byNode map[string][]*nodeHang) {
-	var b strings.Builder
-	b.WriteString("| node | asked | hangs | goes on | certain and right | list with the truth | list without it " +
-		"| nothing said | certain and wrong |\n|---|---|---|---|---|---|---|---|---|\n")
+	totals := [][]string{append([]string{"node", "asked", "hangs", "goes on"}, verdict.Columns...)}
 	var all []*nodeHang
 	for i := range partners {
 		name := partners[i].name
@@ -417,34 +415,35 @@ func report(t *testing.T, byNode map[string][]*nodeHang) {
 		}
 		all = append(all, byNode[name]...)
 		c := tallyOf(byNode[name], "")
-		for i, v := range [][verdict.Wrong + 1]int{c.why, c.recording} {
+		for i, v := range []verdict.Counts{c.why, c.recording} {
 			who := []string{"`why`", "`analyze`"}[i]
-			fmt.Fprintf(&b, "| %s | %s | %d | %d | %d | %d | %d | %d | %d |\n", name, who, c.hangs, c.goOn,
-				v[verdict.Right], v[verdict.Listed],
-				v[verdict.Missing], v[verdict.Silent], v[verdict.Wrong])
+			totals = append(totals, append([]string{name, who, fmt.Sprint(c.hangs), fmt.Sprint(c.goOn)}, v.Cells()...))
 		}
 	}
-	b.WriteString("\n| injected | hangs | goes on | `why`: right | list | nothing | wrong " +
-		"| `analyze`: right | list | nothing | wrong |\n|---|---|---|---|---|---|---|---|---|---|---|\n")
+	kinds := [][]string{{"injected", "hangs", "goes on", "why: right", "why: list", "why: nothing", "why: wrong",
+		"analyze: right", "analyze: list", "analyze: nothing", "analyze: wrong"}}
 	groups := map[string]bool{}
 	for _, h := range all {
 		groups[h.group] = true
 	}
 	for _, g := range slices.Sorted(maps.Keys(groups)) {
 		c := tallyOf(all, g)
-		fmt.Fprintf(&b, "| %s | %d | %d |", g, c.hangs, c.goOn)
-		for _, v := range [][verdict.Wrong + 1]int{c.why, c.recording} {
-			fmt.Fprintf(&b, " %d | %d | %d | %d |", v[verdict.Right], v[verdict.Listed], v[verdict.Silent],
-				v[verdict.Wrong]+v[verdict.Missing])
+		row := []string{g, fmt.Sprint(c.hangs), fmt.Sprint(c.goOn)}
+		for _, v := range []verdict.Counts{c.why, c.recording} {
+			row = append(row, fmt.Sprint(v[verdict.Right]), fmt.Sprint(v[verdict.Listed]), fmt.Sprint(v[verdict.Silent]),
+				fmt.Sprint(v[verdict.Wrong]+v[verdict.Missing]))
 		}
-		b.WriteString("\n")
+		kinds = append(kinds, row)
 	}
-	t.Logf("\n%s", &b)
+	for _, row := range slices.Concat(totals, kinds) {
+		t.Log(strings.Join(row, " | "))
+	}
 	switch {
 	case *write && len(byNode) < len(partners):
 		t.Log("NOT WRITTEN: docs/reliability.md has the answers with all nodes, and some are missing here")
 	case *write:
-		if err := verdict.Write("../../../docs/reliability.md", "nodes", b.String()); err != nil {
+		title := fmt.Sprintf("%d cases", len(all))
+		if err := verdict.Write("../../../docs/reliability.md", "nodes", title, totals, kinds); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -1,12 +1,15 @@
-// Package verdict is for tests that put a known cause into a hang: it compares the diagnosis with the cause, and writes
-// the
-// results to a page.
+// Package verdict is for tests that inject a known cause of a hang: it compares the diagnosis with the cause, and
+// writes the results to a page.
 package verdict
 
 import (
+	"bytes"
+	"encoding/csv"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/zrlmpi/zrlmpid/diagnosis"
@@ -30,8 +33,7 @@ func (v Verdict) String() string {
 }
 
 // Compare compares a diagnosis with a cause. fits reports whether a cause between a rank and a peer is that cause. The
-// verdict is
-// Wrong if any finding is, and otherwise that of the best finding.
+// verdict is Wrong if any finding is wrong, and otherwise the verdict of the best finding.
 func Compare(d *diagnosis.Diagnosis, fits func(cause string, rank, peer int) bool) Verdict {
 	best := Silent
 	for i := range d.Findings {
@@ -54,8 +56,26 @@ func Compare(d *diagnosis.Diagnosis, fits func(cause string, rank, peer int) boo
 	return best
 }
 
-// Write replaces the section of a page between the comments "<!-- name -->" and "<!-- /name -->".
-func Write(page, name, text string) error {
+// Counts is the number of answers with each verdict.
+type Counts [Wrong + 1]int
+
+// Columns are the column names of Counts.Cells.
+var Columns = []string{"answers", "right", "list", "silent", "missing", "wrong"}
+
+// Cells returns the number of answers, and the number with each verdict.
+func (c Counts) Cells() []string {
+	cells, answers := make([]string, len(c)), 0
+	for v, n := range c {
+		cells[v] = strconv.Itoa(n)
+		answers += n
+	}
+	return slices.Insert(cells, 0, strconv.Itoa(answers))
+}
+
+// Write replaces the section of a page between the comments "<!-- name -->" and "<!-- /name -->" by title, a table of
+// totals, and a link to data/why-NAME.csv, and writes kinds to that file next to the page. The first row of each table
+// has the column names.
+func Write(page, name, title string, totals, kinds [][]string) error {
 	old, err := os.ReadFile(page)
 	if err != nil {
 		return err
@@ -66,5 +86,21 @@ func Write(page, name, text string) error {
 	if !ok || !also {
 		return fmt.Errorf("%s has no section %q", page, name)
 	}
-	return os.WriteFile(page, []byte(before+begin+text+end+after), 0o644)
+	file := "why-" + name + ".csv"
+	var text strings.Builder
+	fmt.Fprintf(&text, "%s%s. By kind: [%s](data/%s)\n\n", begin, title, file, file)
+	for i, row := range totals {
+		fmt.Fprintf(&text, "| %s |\n", strings.Join(row, " | "))
+		if i == 0 {
+			text.WriteString(strings.Repeat("|---", len(row)) + "|\n")
+		}
+	}
+	if err := os.WriteFile(page, []byte(before+text.String()+end+after), 0o644); err != nil {
+		return err
+	}
+	var data bytes.Buffer
+	if err := csv.NewWriter(&data).WriteAll(kinds); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(filepath.Dir(page), "data", file), data.Bytes(), 0o644)
 }
