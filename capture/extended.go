@@ -81,9 +81,10 @@ func (t *Tracker) processExtPacket(c *conversation, forward bool, u *pcapng.Unit
 	event.Header = extended.Header.Frame()
 	if c.ext == nil {
 		c.ext = &[2]extFlow{
-			{tracker: t, from: c.key.a, to: c.key.b, openMessages: map[uint32]*extMessage{}},
-			{tracker: t, from: c.key.b, to: c.key.a, openMessages: map[uint32]*extMessage{}},
+			{tracker: t, from: c.key.a, to: c.key.b, openMessages: map[uint32]*extMessage{}, plainBack: &c.flows[1]},
+			{tracker: t, from: c.key.b, to: c.key.a, openMessages: map[uint32]*extMessage{}, plainBack: &c.flows[0]},
 		}
+		c.ext[0].back, c.ext[1].back = &c.ext[1], &c.ext[0]
 	}
 	out, in := orientFlows(c.ext, forward)
 	if !extended.ChecksumVerified && extended.Defect.Kind == protocol.DefectShort &&

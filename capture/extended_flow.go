@@ -30,6 +30,12 @@ type extFlow struct {
 	openMessages    map[uint32]*extMessage
 	// retransmitted, lost and copied count the retransmitted, lost and duplicated packets and list the first ones.
 	retransmitted, lost, duplicated packetSample
+	// hellos counts the HELLOs that name no session of the peer, and lastHello is the time of the last one.
+	hellos    packetSample
+	lastHello time.Time
+	// back is the opposite direction, and plainBack is the opposite direction in the other profiles.
+	back      *extFlow
+	plainBack *flow
 	// knownLosses counts packets that were lost between the vantage points lostFrom and lostTo, as several recordings
 	// show.
 	knownLosses      packetSample
@@ -85,6 +91,10 @@ func (f *extFlow) onPacket(event *Event, back *extFlow) {
 	}
 	if header.Type == protocol.Ack {
 		f.counts.Acks++
+		if header.Flags&protocol.FlagHello != 0 && header.PeerSession == 0 {
+			f.hellos.add(event)
+			f.lastHello = event.Time
+		}
 	}
 	if event.fate() == pcapng.FateLost { // never reached its receiver
 		f.knownLosses.add(event)

@@ -4,6 +4,10 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+
+	"github.com/zrlmpi/zrlmpid/diagnosis/infer"
+	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
 // ExtendedPair summarizes the packets of the extended profile from one rank to another.
@@ -72,9 +76,10 @@ func (t *Tracker) Extended() []ExtendedPair {
 	return pairs
 }
 
-// reportExtended reports retransmissions, losses and duplicates, and the messages open at the end.
+// reportExtended reports retransmissions, losses and duplicates, unanswered HELLOs, and the messages open at the end.
 func (t *Tracker) reportExtended() {
 	for _, f := range t.extendedFlows() {
+		f.judgeHellos()
 		if f.knownLosses.n > 0 {
 			f.reportSample(LostPacket, &f.knownLosses, fmt.Sprintf("lost between %s and %s", f.lostFrom, f.lostTo))
 		}
@@ -90,6 +95,30 @@ func (t *Tracker) reportExtended() {
 			f.reportOpen()
 		}
 	}
+}
+
+// judgeHellos reports repeated HELLOs to a rank from which no packet of the extended profile was recorded. The
+// recording does not show why: the rank may have another profile, not run, or be out of reach.
+func (f *extFlow) judgeHellos() {
+	if f.hellos.n < 2 || f.back.counts.Packets > 0 {
+		return
+	}
+	waited := f.lastHello.Sub(f.hellos.first)
+	found := f.tracker.addFinding(StillWaiting, &Event{Time: f.tracker.now, Packet: f.hellos.list[0]},
+		"%d HELLOs from rank %d to rank %d within %v, unanswered in this recording", f.hellos.n, f.counts.Src,
+		f.counts.Dst, handshake.Round(waited))
+	found.setPackets(f.hellos.list)
+	if f.tracker.isJoined {
+		return
+	}
+	observation := &infer.Observation{
+		Waiter: int(f.counts.Src), Peer: int(f.counts.Dst), Kind: state.KindSoftware, Extended: true, Silent: true,
+		WaitSeconds: waited.Seconds(),
+	}
+	if heard := f.plainBack.lastHeard; !heard.IsZero() {
+		observation.LastHeard = new(f.tracker.now.Sub(heard).Seconds())
+	}
+	found.Possible, _ = infer.Explain(observation)
 }
 
 func (f *extFlow) reportSample(kind FindingKind, s *packetSample, what string) {

@@ -12,6 +12,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/capture"
 	"github.com/zrlmpi/zrlmpid/capture/capturetest"
 	"github.com/zrlmpi/zrlmpid/capture/pcapng"
+	"github.com/zrlmpi/zrlmpid/diagnosis/infer"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -375,5 +376,52 @@ func TestExtendedOpenMessagesAreBounded(t *testing.T) {
 	}
 	if len(r.Findings) != 1 || len(r.Findings[0].Packets) > 16 {
 		t.Errorf("%d findings", len(r.Findings))
+	}
+}
+
+// A rank of another profile does not answer HELLO. The recording does not show why there is no answer.
+func TestUnansweredHello(t *testing.T) {
+	hello := protocol.AppendExtended(nil,
+		&ext{Dst: 1, Type: protocol.Ack, Call: protocol.RecvInt, Flags: protocol.FlagHello, Session: 0xa0}, nil)
+	request := protocol.CloudFPGA.Append(nil, protocol.Header{Src: 1, Type: protocol.SendRequest})
+	hellos := func(n int) *capturetest.ExtSession {
+		talk := capturetest.NewExtSession(false)
+		for range n {
+			talk.Advance(20*time.Millisecond).SendRaw(0, hello)
+		}
+		return talk
+	}
+	for name, tt := range map[string]struct {
+		talk      *capturetest.ExtSession
+		unstarted bool // rank 1 may not have been started
+		findings  int
+	}{
+		"one":      {hellos(1), false, 0},
+		"answered": {hellos(4).SendAck(1), false, 0},
+		"silent":   {hellos(4), true, 1},
+		"plain":    {hellos(4).SendRaw(1, request), false, 2},
+	} {
+		found := analyzeTalk(t, tt.talk).Findings
+		i := slices.IndexFunc(found, func(f capture.Finding) bool {
+			return strings.HasPrefix(f.Text, "4 HELLOs from rank 0 to rank 1 within 60.3ms, unanswered in this recording")
+		})
+		if len(found) != tt.findings || (i >= 0) != (tt.findings > 0) {
+			t.Errorf("%s: %+v", name, found)
+		}
+		if i < 0 {
+			continue
+		}
+		if f := found[i]; f.Kind != capture.StillWaiting || !slices.Equal(f.Packets, []int64{1, 2, 3, 4}) {
+			t.Errorf("%s: %+v", name, f)
+		}
+		causes := map[infer.Cause]int{}
+		unstarted := false
+		for _, p := range found[i].Possible {
+			causes[p.Cause]++
+			unstarted = unstarted || strings.Contains(p.Text, "has not been started")
+		}
+		if causes[infer.WrongProfile] != 1 || causes[infer.PacketsBlocked] != 2 || unstarted != tt.unstarted {
+			t.Errorf("%s: possible causes: %+v", name, found[i].Possible)
+		}
 	}
 }

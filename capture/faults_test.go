@@ -51,6 +51,8 @@ func TestFaults(t *testing.T) {
 			{capture.WrongDestination,
 				"packets to 127.0.0.2:2718 are for rank 2, and those from 127.0.0.2:2718 are of rank 1",
 				""},
+			{capture.StillWaiting, "10 HELLOs from rank 0 to rank 1 within 4.43s, unanswered in this recording",
+				"wrong_address 1"},
 		},
 		"request_copied_late": {{capture.DuplicatePacket, "SEND_REQUEST 1→0 SEND_INT arrived twice", ""}},
 	} {

@@ -268,9 +268,10 @@ func (t *Tracker) reportDeadlock(circle []wait) {
 	fd.Text = strings.Join(texts, "; ")
 }
 
-// findCycles returns the cycles of ranks that wait for each other. Each cycle is returned once, from the wait at which
-// the search entered it. A rank with two waits is stuck if either of them is part of a cycle, because a deployed node
-// does one thing at a time.
+// findCycles returns cycles of ranks that wait for each other, each from the wait at which the search entered it. The
+// search visits each wait only once, so it may omit a cycle that shares a wait with a returned one. It follows a wait
+// to every wait of the peer: a rank with two waits is stuck if either of them is part of a cycle, because a deployed
+// node does one thing at a time.
 func findCycles(open []wait) [][]wait {
 	byWho := map[netip.AddrPort][]int{}
 	for i, w := range open {

@@ -75,6 +75,7 @@ type logLine struct {
 	from        netip.AddrPort
 	size        int // size of the received packet in bytes; -1: no packet
 	headerBytes [protocol.HeaderLen]byte
+	reason      string // of an mpe.RxBroken
 	err         error
 	send        bool
 	program     attach.Event
@@ -124,6 +125,9 @@ func (o *Observer) Dropped(rank, peer int, drop mpe.Drop) {
 	if a := drop.Packet; a != nil {
 		ln.from, ln.size = a.SourceAddr, len(a.Bytes)
 		copy(ln.headerBytes[:], a.Bytes)
+		if a.Kind == mpe.RxBroken {
+			ln.reason = string(a.Bytes)
+		}
 	}
 	o.enqueue(&ln)
 }

@@ -134,6 +134,10 @@ func TestLines(t *testing.T) {
 			o.Dropped(0, 2, mpe.Drop{Packet: &mpe.RxPacket{Peer: 2, Bytes: packet}, Reason: state.DropReserved})
 		}, "packet dropped map[detail:packet of profile extended, and profile cloudfpga is configured for rank 2 " +
 			"here: give both sides the same profile"},
+		{"closed connection", func(o *Observer) {
+			o.Dropped(0, 2, mpe.Drop{Packet: &mpe.RxPacket{Kind: mpe.RxBroken, Peer: 2, Bytes: []byte("no frame")},
+				Reason: state.DropStream})
+		}, "packet dropped map[detail:connection closed: no frame peer:2 rank:0 reason:stream]"},
 		{"no arrival", func(o *Observer) {
 			o.Dropped(0, 2, mpe.Drop{Reason: state.DropGap})
 		}, "packet dropped map[detail:payload after a pause that ended its message peer:2 rank:0 reason:gap]"},

@@ -141,6 +141,9 @@ func (o *Observer) dropDetail(ln *logLine) string {
 		}
 		return cmp.Or(extendedDropText[reason], reason.String())
 	}
+	if ln.reason != "" {
+		return "connection closed: " + ln.reason
+	}
 	head := ln.headerBytes[:min(max(ln.size, 0), len(ln.headerBytes))]
 	if protocol.IsExtended(head) {
 		return fmt.Sprintf("packet of profile extended, and profile %v is configured for rank %d here: give both "+
@@ -186,8 +189,7 @@ var dropText = [state.NumDropReasons]string{
 	state.DropStale:             "packet matches no pending operation",
 	state.DropGap:               "payload after a pause that ended its message",
 	state.DropBarrier:           "BARRIER is not supported, as on deployed nodes",
-	state.DropStream: "stream lost its framing, or another connection from the same address is alive: " +
-		"connection closed",
+	state.DropStream:            "connection closed: its stream was invalid",
 }
 
 // attachText contains the log message for each kind of program event.

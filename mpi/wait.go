@@ -170,7 +170,7 @@ func cancelAll(ctx context.Context, requests []Request) {
 	}
 }
 
-// recordOutcome records the outcome of a request, and stores its status in statuses[index] unless statuses is nil.
+// recordOutcome records the outcome of a request, and stores its status in statuses[rankIndex] unless statuses is nil.
 func (e *requestsError) recordOutcome(index int, st Status, err error, statuses []Status, at int) {
 	e.add(index, err)
 	if statuses != nil {

@@ -164,8 +164,8 @@ func TestScriptErrorsAreSeen(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []struct{ name, old, broken string }{
-		{"in the dissector", "local function dissect_datagram(tvb, pinfo, tree)\n",
-			"local function dissect_datagram(tvb, pinfo, tree)\n error('sabotage')\n"},
+		{"in the dissector", "local function dissect_datagram(tvb, pinfo, tree, len)\n",
+			"local function dissect_datagram(tvb, pinfo, tree, len)\n error('sabotage')\n"},
 		{"while displaying", "local function add_header(tree, tvb)\n",
 			"local function add_header(tree, tvb)\n tree:add(nil)\n"},
 	} {

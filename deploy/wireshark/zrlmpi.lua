@@ -125,23 +125,26 @@ for _, e in pairs(E) do expert_list[#expert_list + 1] = e end
 zrlmpi.experts = expert_list
 
 -- State of the first pass, and its results.
-local judged       -- frame number → judgement of the first packet in the frame; for a full datagram, DATA
-local offsets      -- frame number → offset of a full datagram in its message
+local judged       -- frame number → judgement of the first packet in the frame; for a plain datagram, DATA
+local offsets      -- frame number → offset of a plain datagram in its message
+local times        -- frame number → time in seconds
 local keys         -- frame number → position of that packet in the frame
 local judged_later -- frame number → position in the frame → judgement, of packets after the first
 local payload_only -- frame number → offset → true, for payload that resembles the extended profile
 local sockets      -- address → port → socket
 local flows        -- source address → destination address → ports → flow
 local messages     -- number of messages
-local columns_asked, columns_wanted -- time of the last check whether columns are wanted, and its result
+local display_asked, display_wanted -- time of the last check whether the display is wanted, and its result
+local start, shift -- times of the first frame and of the last time reference: see locate
 
 -- Preferences. Reading one takes as long as looking up a flow, and a change restarts the first pass.
 local max_datagram, max_gap, is_v09, checks_checksum
 local dissector -- this dissector as a Wireshark object
 
 function zrlmpi.init()
-    judged, offsets, keys, judged_later, payload_only = {}, {}, {}, {}, {}
-    sockets, flows, messages, columns_asked = {}, {}, 0, nil
+    judged, offsets, times, keys, judged_later, payload_only = {}, {}, {}, {}, {}, {}
+    sockets, flows, messages, display_asked = {}, {}, 0, nil
+    start, shift = nil, 0
     local prefs = zrlmpi.prefs
     max_datagram, max_gap = prefs.max_datagram, prefs.gap / 1000
     is_v09, checks_checksum = prefs.profile == V09, prefs.checksum
@@ -153,14 +156,19 @@ end
 -- The following functions work on strings, and on a position `at` of a buffer from which `have` bytes were recorded. A
 -- Wireshark object for each field or part of the buffer would take ten times as long.
 
-local byte = string.byte
-local raw, length, reported_length = Tvb.raw, Tvb.len, Tvb.reported_len -- tvb:raw needs an additional lookup
+local byte, sub, tostring, time = string.byte, string.sub, tostring, os.time
+-- tvb:raw needs an additional lookup.
+local raw, length, reported_length, position = Tvb.raw, Tvb.len, Tvb.reported_len, Tvb.offset
 
 -- head returns the bytes of a header, as far as they were recorded.
 local function head(tvb, at, have) return raw(tvb, at, have < HEADER_LEN and have or HEADER_LEN) end
 
--- begins reports whether a buffer has the start mark at a position.
-local function begins(tvb, at, have) return have >= 4 and raw(tvb, at, 4) == MARK end
+-- may_be_marked reports whether a buffer may have the start mark at a position. It reads only the first byte, as
+-- reading more would create a new string for each datagram of payload.
+local function may_be_marked(tvb, at) return raw(tvb, at, 1) == "\x96" end
+
+-- begins reports whether bytes have the start mark.
+local function begins(bytes) return byte(bytes) == 0x96 and sub(bytes, 1, 4) == MARK end
 
 -- marked reports whether the bytes have one of the marks, and so were meant to be a header.
 local function marked(bytes)
@@ -188,20 +196,21 @@ local function parse(bytes, have)
     if have < HEADER_LEN then
         return nil, "bad_header", string.format("%d bytes, but a header has %d", have, HEADER_LEN)
     end
-    local _, _, _, _, d0, d1, d2, d3, s0, s1, s2, s3, n0, n1, n2, n3, call, kind, tag = byte(bytes, 1, 19)
+    local a0, a1, a2, a3, d0, d1, d2, d3, s0, s1, s2, s3, n0, n1, n2, n3, call, kind, tag,
+        r0, r1, r2, r3, r4, r5, r6, r7, r8, z0, z1, z2, z3 = byte(bytes, 1, HEADER_LEN)
     local h = header
     h.dst = d0 + 256 * (d1 + 256 * (d2 + 256 * d3))
     h.src = s0 + 256 * (s1 + 256 * (s2 + 256 * s3))
     h.size = n0 + 256 * (n1 + 256 * (n2 + 256 * n3))
     h.call, h.type, h.tag = call, kind, tag
-    if not (bytes:sub(1, 4) == MARK and bytes:sub(29, 32) == MARK) then
+    if a0 ~= 0x96 or a1 ~= 0x96 or a2 ~= 0x96 or a3 ~= 0x96
+        or z0 ~= 0x96 or z1 ~= 0x96 or z2 ~= 0x96 or z3 ~= 0x96 then
         return h, "bad_header", wrong_byte(bytes, 0, 3, 0x96, "the start mark is 0x96")
             or wrong_byte(bytes, 28, 31, 0x96, "the end mark is 0x96")
     end
-    local reserved = is_v09 and 19 or 18
-    if bytes:find("[^%z]", reserved + 1) < 29 then
+    if r0 + r1 + r2 + r3 + r4 + r5 + r6 + r7 + r8 > 0 or tag > 0 and not is_v09 then
         return h, "reserved_byte",
-            wrong_byte(bytes, reserved, 27, 0, "must be 0: deployed nodes drop the packet silently")
+            wrong_byte(bytes, is_v09 and 19 or 18, 27, 0, "must be 0: deployed nodes drop the packet silently")
     elseif not CALLS[call] then
         return h, "bad_header", string.format("byte 16 is 0x%02x, but the calls are 0 to 4", call)
     elseif not TYPES[kind] then
@@ -223,7 +232,7 @@ end
 -- is_extended reports whether bytes begin a packet of the extended profile: no other packet has bit 7 of byte 19 set.
 local function is_extended(bytes)
     local version, flags = byte(bytes, 19, 20)
-    return flags and version == EXT_VERSION and flags >= 0x80 and bytes:sub(1, 4) == MARK
+    return version == EXT_VERSION and flags and flags >= 0x80 and begins(bytes)
 end
 
 -- CRC-32C, 16 bytes at a time: calls of Wireshark's bit library, whose numbers are signed, are slow. slices[n][b] is
@@ -358,7 +367,7 @@ end
 
 --------------------------------------------------------------------------------------------------------------- Judging
 
--- p is the packet being dissected: number and times of its frame, tcp, and its flow.
+-- p is the packet being dissected: number and time of its frame, tcp, and its flow.
 --
 -- A judgement j of a datagram or stream packet has message, notes or nil, and where applicable request_in, clear_in,
 -- frame and the times in seconds; for payload also data, offset, bytes, and padding if there is any.
@@ -369,9 +378,10 @@ end
 -- carried ZRLMPI. On TCP a rank has a separate address (C3) and another port for each connection: the port does not
 -- matter.
 --
--- A pair of ranks has cur = message, prev = the previous one, and stale = unused CLEAR_TO_SEND. A message has a stamp
--- of each of its packets, { number, abs, rel }; asked and cleared are stamps of the last retransmission. The stamp of
--- DATA has the times of the last datagram, and describes the payload.
+-- A pair of ranks has src, dst, cur = message, prev = the previous one, stale = unused CLEAR_TO_SEND, acks = number of
+-- ACKs, and back_acks = acks of the opposite pair at the last SEND_REQUEST. A message has the number of the frame of
+-- each of its packets; asked and cleared are frames of the last retransmission. Its data describes the payload: number
+-- and last are the frames of its first and last datagram.
 
 local function note(j, name, text, ...)
     if not j.notes then j.notes = {} end
@@ -405,34 +415,43 @@ local function locate(pinfo, tcp)
         from, to = pinfo.src_port, pinfo.dst_port
         ports, back = from * 65536 + to, to * 65536 + from
     end
-    local between = entry(entry(flows, src), dst)
-    local flow = between[ports]
+    local between = flows[src] and flows[src][dst]
+    local flow = between and between[ports]
     if not flow then
+        between = entry(entry(flows, src), dst)
         flow = { from = socket(src, from), to = socket(dst, to), pairs = {} }
         between[ports] = flow
         local reverse = entry(entry(flows, dst), src)
         flow.back = reverse[back] or { from = flow.to, to = flow.from, pairs = {}, back = flow }
         reverse[back] = flow.back
     end
-    p.number, p.abs, p.rel, p.tcp, p.flow = pinfo.number, pinfo.abs_ts, pinfo.rel_ts, tcp, flow
+    -- Absolute times are rounded to a fraction of a microsecond. Relative times are exact, but restart where the user
+    -- has set a time reference: shift is its time.
+    local rel = pinfo.rel_ts
+    local reference = pinfo.abs_ts - rel
+    start = start or reference
+    local error = reference - start - shift
+    if error > 1e-5 or error < -1e-5 then shift = reference - start end
+    local number = pinfo.number
+    times[number] = rel + shift
+    p.number, p.time, p.tcp, p.flow, p.visited = number, rel + shift, tcp, flow, judged[number] ~= nil
 end
 
-local function stamp() return { number = p.number, abs = p.abs, rel = p.rel, acks = nil } end
+-- since returns the seconds from an earlier frame to p.
+local function since(frame) return p.time - times[frame] end
 
--- since returns the seconds from a stamp to p. Absolute times are rounded to a fraction of a microsecond. Relative
--- times are exact, but restart where the user has set a time reference.
-local function since(earlier)
-    local rounded, exact = p.abs - earlier.abs, p.rel - earlier.rel
-    local error = rounded - exact
-    return error < 1e-6 and error > -1e-6 and exact or rounded
-end
-
-local function soon(earlier)
-    return not p.tcp and earlier and since(earlier) < max_gap
+local function soon(frame)
+    return not p.tcp and frame and p.time - times[frame] < max_gap
 end
 
 local function pair_of(flow, src_rank, dst_rank)
-    return entry(entry(flow.pairs, src_rank), dst_rank)
+    local pairs_of_source = flow.pairs[src_rank]
+    local pair = pairs_of_source and pairs_of_source[dst_rank]
+    if not pair then
+        pair = entry(entry(flow.pairs, src_rank), dst_rank)
+        pair.src, pair.dst, pair.acks = src_rank, dst_rank, 0
+    end
+    return pair
 end
 
 local function open_message(pair, h)
@@ -446,18 +465,22 @@ local function open_message(pair, h)
     return pair.cur
 end
 
+-- is_complete reports whether all payload of DATA was recorded.
+local function is_complete(data) return data.got >= data.total and not data.unfit end
+
 -- in_progress reports whether the sender may not be done with the message. The receiver has acknowledged a complete
 -- message, even if the ACK was not recorded.
 local function in_progress(m)
-    return m and not (m.ack or m.ended or m.data and m.data.complete)
+    return m and not (m.ack or m.ended or m.data and is_complete(m.data))
 end
 
 -- again notes a packet seen before. It is a duplicate if it arrives sooner than any time-out, unless the sender had
--- another reason to send it immediately.
-local function again(j, what, earlier, has_reason)
+-- another reason to send it immediately. earlier is the frame that its time-out counts from, and begin is the first
+-- frame of the earlier packet, or nil if it has only one.
+local function again(j, what, earlier, has_reason, begin)
     local name, how = "retransmitted_packet", "retransmitted"
     if not has_reason and soon(earlier) then name, how = "duplicate_packet", "delivered twice" end
-    note(j, name, "%s was %s, %.6f s after frame %d", what, how, since(earlier), earlier.number)
+    note(j, name, "%s was %s, %.6f s after frame %d", what, how, since(earlier), begin or earlier)
 end
 
 local function compare_call(j, m, h, want)
@@ -476,26 +499,24 @@ local function on_request(j, h)
     flow.pair = pair
     -- A sender does not repeat its request once it sends DATA: a later one than a duplicate means that it has aborted.
     if in_progress(m) and m.reopened then
-        j.request_in, m.reopened = m.request and m.request.number, nil
-        m.asked = stamp()
-    elseif in_progress(m) and m.request and h.size <= m.number and (not m.data or soon(m.data)) then
+        j.request_in, m.reopened = m.request, nil
+        m.asked = p.number
+    elseif in_progress(m) and m.request and h.size <= m.number and (not m.data or soon(m.data.last)) then
         -- A crossed request is retransmitted right after the peer's message (P3): it is no duplicate.
-        local asked = m.asked or m.request
-        again(j, "SEND_REQUEST", asked, asked.acks ~= (reverse.acks or 0))
-        j.request_in = m.request.number
-        m.asked = stamp()
+        again(j, "SEND_REQUEST", m.asked or m.request, pair.back_acks ~= reverse.acks)
+        j.request_in = m.request
+        m.asked = p.number
     else
         m = open_message(pair, h)
-        m.request, m.number = stamp(), h.size
-        m.request.acks = reverse.acks or 0
+        m.request, m.number = p.number, h.size
         flow.rx = nil
         local other = reverse.cur
         if in_progress(other) and other.request and not other.clear and not other.data then
             note(j, "crossed_requests", "the SEND_REQUEST of rank %d in frame %d is not answered yet: both ask to send",
-                h.dst, other.request.number)
+                h.dst, other.request)
         end
     end
-    if m.asked then m.asked.acks = reverse.acks or 0 end
+    pair.back_acks = reverse.acks
     m.call, m.tag = h.call, h.tag
     j.message = m
 end
@@ -507,23 +528,23 @@ local function on_clear(j, h)
     sends.pair = pair
     if not m or m.ack or m.ended then
         note(j, "stale_header", "CLEAR_TO_SEND answers no SEND_REQUEST that was recorded")
-        pair.stale = stamp()
+        pair.stale = p.number
         return
     end
     j.message = m
     if m.request then
-        j.request_in = m.request.number
+        j.request_in = m.request
         j.time_clear = since(m.request)
     end
     compare_call(j, m, h, COUNTERPART[m.call])
     if m.clear then
         again(j, "CLEAR_TO_SEND", m.cleared or m.clear)
-        m.cleared = stamp()
+        m.cleared = p.number
         return
     elseif m.data then
         note(j, "stale_header", "CLEAR_TO_SEND for DATA that is being sent already, since frame %d", m.data.number)
     end
-    m.clear = stamp()
+    m.clear = p.number
 end
 
 -- length_fits checks D9 for n bytes of payload at an offset of a message; `have` of them were recorded, at a position
@@ -556,13 +577,13 @@ local function take(j, n)
         j.padding = n - left
         note(j, "padding", "%d bytes of padding, as FPGAs send", j.padding)
     end
-    data.got, data.abs, data.rel = data.got + j.bytes, p.abs, p.rel
-    if n >= left then data.complete, flow.rx = true, nil end
+    data.got, data.last = data.got + j.bytes, p.number
+    if n >= left then flow.rx = nil end
 end
 
 -- same_data reports whether DATA retransmits the DATA of a message; on a stream, only call and size are compared (C8).
 local function same_data(m, h, first)
-    return m and m.data and m.data.size == h.size and m.data.call == h.call and m.data.first == first
+    return m and m.data and m.data.total == h.size * WORD_LEN and m.data.call == h.call and m.data.first == first
 end
 
 local function on_data(j, h, tvb, at, have, n)
@@ -572,10 +593,10 @@ local function on_data(j, h, tvb, at, have, n)
     flow.pair = pair
     -- D8 compares a checksum; here the bytes themselves are available.
     local first = ""
-    if not p.tcp and have > HEADER_LEN then first = tvb:raw(at + HEADER_LEN, have - HEADER_LEN) end
+    if not p.tcp and have > HEADER_LEN then first = raw(tvb, at + HEADER_LEN, have - HEADER_LEN) end
     local unsolicited
     if same_data(m, h, first) then
-        again(j, "DATA", m.data)
+        again(j, "DATA", m.data.last, false, m.data.number)
     elseif not m or m.data or m.ack or m.ended then
         m = open_message(pair, h)
         unsolicited = true
@@ -590,15 +611,15 @@ local function on_data(j, h, tvb, at, have, n)
         note(j, "unsolicited_data", "no CLEAR_TO_SEND was recorded for this DATA")
     end
     compare_call(j, m, h, m.call)
-    if m.request then j.request_in = m.request.number end
+    j.request_in = m.request
     if m.clear then
         local cleared = m.cleared or m.clear
-        j.clear_in, j.time_data = cleared.number, since(cleared)
+        j.clear_in, j.time_data = cleared, since(cleared)
     end
     j.message = m
     local data = {
-        message = m, number = p.number, abs = p.abs, rel = p.rel, src = h.src, dst = h.dst,
-        size = h.size, call = h.call, first = first, total = total, got = 0,
+        message = m, pair = pair, number = p.number, last = p.number, call = h.call, first = first, total = total,
+        got = 0,
     }
     m.data = data
     if not p.tcp and not length_fits(0, total, n, tvb, at + HEADER_LEN, have - HEADER_LEN) then
@@ -616,24 +637,24 @@ local function on_ack(j, h)
     -- An ACK after the next SEND_REQUEST may belong to the previous message.
     if m and not m.data and not m.clear and prev and prev.data then m = prev end
     if not m or not m.data then
-        if m and m.clear then m.ack, j.message = stamp(), m end
+        if m and m.clear then m.ack, j.message = p.number, m end
         if not m or not m.unexpected then note(j, "stale_header", "ACK answers no DATA that was recorded") end
         return
     end
-    local data_again = m.ack and m.data.number > m.ack.number
+    local data_again = m.ack and m.data.number > m.ack
     if m.ack and not data_again and not soon(m.ack) then
-        note(j, "stale_header", "ACK answers nothing: the message was acknowledged in frame %d", m.ack.number)
+        note(j, "stale_header", "ACK answers nothing: the message was acknowledged in frame %d", m.ack)
         return
     end
     if m.ack then again(j, "ACK", m.ack, data_again) end
-    j.message, j.frame, j.time_ack = m, m.data.number, since(m.data)
-    if m.request then j.request_in = m.request.number end
-    if not m.data.complete and not m.data.unfit then
+    j.message, j.frame, j.time_ack = m, m.data.number, since(m.data.last)
+    j.request_in = m.request
+    if not is_complete(m.data) and not m.data.unfit then
         note(j, "size_mismatch", "acknowledged, but only %d of %d bytes were recorded", m.data.got, m.data.total)
     end
     compare_call(j, m, h, COUNTERPART[m.call])
-    m.ack = stamp()
-    pair.acks = (pair.acks or 0) + 1
+    m.ack = p.number
+    pair.acks = pair.acks + 1
 end
 
 -- on_error ends the send of the rank that receives the ERROR, or else its receive (P12).
@@ -712,10 +733,10 @@ end
 local function on_continuation(j, tvb, at, have, n)
     local flow = p.flow
     local data = flow.rx
-    j.message, j.src, j.dst = data.message, data.src, data.dst
-    if not soon(data) then
+    j.message, j.pair = data.message, data.pair
+    if not soon(data.last) then
         note(j, "gap", "%.3f s after the datagram before it: the message in frame %d starts over",
-            since(data), data.number)
+            since(data.last), data.number)
         flow.rx = nil
     elseif skips(data.total - data.got, n) then
         note(j, "gap",
@@ -742,9 +763,9 @@ local function on_payload(j, bytes, n, defect, text)
     note(j, "unexpected_payload",
         "%d bytes of payload, but no message expects any: the DATA header was lost, or bad", n)
     local m = pair.cur
-    if m and not m.ended and (not m.ack or m.data and soon(m.data)) then
+    if m and not m.ended and (not m.ack or m.data and soon(m.data.last)) then
         j.message = m
-        m.unexpected = stamp()
+        m.unexpected = p.number
     end
 end
 
@@ -752,32 +773,39 @@ end
 local function is_packet(tvb, at, have, n, h)
     local data = p.flow.rx
     if not data then return true end
-    if h.src ~= data.src or h.dst ~= data.dst then return false end
+    if h.src ~= data.pair.src or h.dst ~= data.pair.dst then return false end
     return n == HEADER_LEN and data.total - data.got ~= HEADER_LEN
-        or h.type == DATA and h.size == data.size and h.call == data.call
+        or h.type == DATA and h.size * WORD_LEN == data.total and h.call == data.call
             and (have > HEADER_LEN and tvb:raw(at + HEADER_LEN, have - HEADER_LEN) or "") == data.first
-        or not soon(data) -- the receiver has aborted this message
+        or not soon(data.last) -- the receiver has aborted this message
 end
 
--- full is the judgement of a full datagram within a message, the most frequent kind. It is valid until the next one.
-local full = {}
+-- plain is the judgement of a plain datagram, the most frequent kind: one after the first of a message that is full or
+-- ends the message, without padding. It is valid until the next one.
+local plain = {}
 
--- judge_datagram judges a datagram of n bytes; `have` of them were recorded, at a position of tvb. begun is true if it
--- has the start mark.
-local function judge_datagram(tvb, at, have, n, begun)
+-- judge_datagram judges a datagram of n bytes; `have` of them were recorded, at a position of tvb. may_be_header is the
+-- result of may_be_marked.
+local function judge_datagram(tvb, at, have, n, may_be_header)
     local flow = p.flow
     local data = flow.rx
     flow.talks = true
-    if data and n == max_datagram and n > HEADER_LEN and n < data.total - data.got and soon(data)
-        and not begun then
-        full.data, full.offset, full.bytes = data, data.got, n
-        data.got, data.abs, data.rel = data.got + n, p.abs, p.rel
-        return full
+    if data and n > HEADER_LEN and n <= max_datagram and not may_be_header then
+        local got = data.got
+        local left = data.total - got
+        if (n == left or n == max_datagram and n < left) and got > 0 and p.time - times[data.last] < max_gap then
+            plain.data, plain.offset, plain.bytes = data, got, n
+            data.got, data.last = got + n, p.number
+            if n == left then flow.rx = nil end
+            return plain
+        end
     end
     local bytes = head(tvb, at, have)
     local h, defect, text = parse(bytes, have)
-    -- Preallocate 4 fields, as for a message.
-    local j = { header = nil, message = nil, request_in = nil, time_clear = nil }
+    -- Preallocate 4 or 8 fields, as for a message.
+    local j = h and h.type == DATA and {
+        header = nil, request_in = nil, clear_in = nil, time_data = nil, data = nil, offset = nil, bytes = nil,
+    } or { header = nil, message = nil, request_in = nil, time_clear = nil }
     if not defect and is_packet(tvb, at, have, n, h) then
         j.header = true
         on_packet(j, h, tvb, at, have, n - HEADER_LEN)
@@ -841,10 +869,10 @@ end
 
 -- key returns a key that distinguishes the packets of a frame, a stream or a tunnel: the position and length of a
 -- packet.
-local function key(tvb, at, n) return tvb:offset() + at + n * 2^24 end
+local function key(tvb, at, n) return position(tvb) + at + n * 2^24 end
 
--- recall returns the judgement of a packet, or nil the first time; then keep stores it.
-local function recall(k)
+-- recall returns the judgement of a packet of n bytes, or nil the first time; then keep stores it.
+local function recall(k, n)
     local number = p.number
     local first = judged[number]
     if not first then return end
@@ -853,18 +881,18 @@ local function recall(k)
         return later and later[k]
     end
     if not offsets[number] then return first end
-    full.data, full.offset, full.bytes = first, offsets[number], max_datagram
-    return full
+    plain.data, plain.offset, plain.bytes = first, offsets[number], n
+    return plain
 end
 
 local function keep(k, j)
     local number = p.number
     if judged[number] then
-        if j == full then j = { data = j.data, offset = j.offset, bytes = j.bytes } end
+        if j == plain then j = { data = j.data, offset = j.offset, bytes = j.bytes } end
         entry(judged_later, number)[k] = j
     else
         keys[number] = k
-        if j == full then
+        if j == plain then
             judged[number], offsets[number] = j.data, j.offset
         else
             judged[number] = j
@@ -900,7 +928,8 @@ end
 local function summary(j, h, n)
     if j.data and not j.header then
         local last = j.bytes > 0 and string.format("bytes %d–%d", j.offset, j.offset + j.bytes - 1) or "0 bytes"
-        return string.format("DATA continued %d→%d, %s of %d [frame %d]", j.data.src, j.data.dst, last, j.data.total,
+        local pair = j.data.pair
+        return string.format("DATA continued %d→%d, %s of %d [frame %d]", pair.src, pair.dst, last, j.data.total,
             j.data.number)
     elseif j.bad and not j.header then
         return "No ZRLMPI header: " .. j.notes[1][2]
@@ -950,21 +979,21 @@ local function add_extended(tree, tvb, h)
     end
 end
 
--- wants_columns reports whether a frame's columns are wanted, which is slow to check. In the first pass, they are
--- wanted for all frames or for none, unless a window that wants them is opened during a capture. So it checks once a
--- second.
-local function wants_columns(pinfo)
-    local now = not pinfo.visited and os.time()
-    if now and now == columns_asked then return columns_wanted end
+-- wants_display reports whether columns or fields of a frame are wanted, which is slow to check. In the first pass,
+-- they are wanted for all frames or for none, unless a window that wants them is opened during a capture. So show
+-- checks once a second.
+local function wants_display(pinfo, tree)
     -- Without columns, the text of a column is its name.
-    local wanted = tostring(pinfo.cols.info) ~= "(info)"
-    if now then columns_asked, columns_wanted = now, wanted end
+    local wanted = tostring(pinfo.cols.info) ~= "(info)" or tree:referenced(dissector)
+    if not p.visited then display_asked, display_wanted = time(), wanted end
     return wanted
 end
 
 -- show displays one judged packet, of which `have` bytes were recorded at a position of tvb.
 local function show(tvb, at, have, pinfo, tree, j)
-    if not wants_columns(pinfo) and not tree:referenced(dissector) then
+    local wanted = display_wanted
+    if p.visited or time() ~= display_asked then wanted = wants_display(pinfo, tree) end
+    if not wanted then
         if j.notes then
             local sub = tree:add(zrlmpi, tvb(at, have))
             for _, n in ipairs(j.notes) do sub:add_proto_expert_info(E[n[1]], n[2]) end
@@ -1000,9 +1029,10 @@ local function show(tvb, at, have, pinfo, tree, j)
     elseif j.header then
         add_header(sub, tvb)
         start = HEADER_LEN
-    elseif j.src or j.data then
-        generated(sub, F.dst_rank, j.dst or j.data.dst)
-        generated(sub, F.src_rank, j.src or j.data.src)
+    elseif j.pair or j.data then
+        local pair = j.pair or j.data.pair
+        generated(sub, F.dst_rank, pair.dst)
+        generated(sub, F.src_rank, pair.src)
     end
     local data = j.data
     if data then
@@ -1019,8 +1049,8 @@ local function show(tvb, at, have, pinfo, tree, j)
         generated(sub, F.request_in, j.request_in)
         -- Later packets are known when the frame is displayed again.
         local asks = h and h.type == SEND_REQUEST
-        generated(sub, F.clear_in, j.clear_in or asks and m.clear and m.clear.number or nil)
-        if (asks or data) and m.ack then generated(sub, F.ack_in, m.ack.number) end
+        generated(sub, F.clear_in, j.clear_in or asks and m.clear or nil)
+        if (asks or data) and m.ack then generated(sub, F.ack_in, m.ack) end
         add_seconds(sub, F.time_clear, j.time_clear)
         add_seconds(sub, F.time_data, j.time_data)
         add_seconds(sub, F.time_ack, j.time_ack)
@@ -1056,7 +1086,7 @@ local function takes_extended(tvb, visited)
     local payload = payload_only[p.number]
     if payload and payload[at] then return false end
     local data = p.flow.rx
-    if visited or not data or not soon(data) then return true end
+    if visited or not data or not soon(data.last) then return true end
     local h, defect = parse_extended(tvb, 0, tvb:len())
     if not defect and h.checksum == ext_checksum(tvb:raw()) then return true end
     entry(payload_only, p.number)[at] = true
@@ -1076,7 +1106,7 @@ local function dissect_extended(tvb, pinfo, tree)
             n = size
         end
         local have, k = math.min(n, len - at), key(tvb, at, n)
-        show(tvb, at, have, pinfo, tree, recall(k) or keep(k, judge_extended(tvb, at, have, n)))
+        show(tvb, at, have, pinfo, tree, p.visited and recall(k, n) or keep(k, judge_extended(tvb, at, have, n)))
         at = at + n
     end
     return len
@@ -1085,24 +1115,24 @@ end
 -- dissect_segments shows the datagrams of a frame. With segmentation offload, a recording made by the sender has
 -- several in one frame, of which all but the last have the maximum length. No rank sends longer ones, except for the
 -- last datagram of an MPE's message.
-local function dissect_segments(tvb, pinfo, tree, len, begun)
+local function dissect_segments(tvb, pinfo, tree, len, may_be_header)
     local total, most = reported_length(tvb), max_datagram
     if most <= HEADER_LEN or total <= most or total == most + LINE_LEN then most = total end
     for at = 0, len - 1, most do
         local n = at + most < total and most or total - at
         local have = at + n < len and n or len - at
         local k = key(tvb, at, n)
-        if at > 0 then begun = begins(tvb, at, have) end
-        show(tvb, at, have, pinfo, tree, recall(k) or keep(k, judge_datagram(tvb, at, have, n, begun)))
+        if at > 0 then may_be_header = may_be_marked(tvb, at) end
+        show(tvb, at, have, pinfo, tree,
+            p.visited and recall(k, n) or keep(k, judge_datagram(tvb, at, have, n, may_be_header)))
     end
     return len
 end
 
-local function dissect_datagram(tvb, pinfo, tree)
+local function dissect_datagram(tvb, pinfo, tree, len)
     locate(pinfo, false)
-    local len = length(tvb)
-    local begun = begins(tvb, 0, len)
-    if begun and is_extended(head(tvb, 0, len)) and takes_extended(tvb, pinfo.visited) then
+    local may_be_header = may_be_marked(tvb, 0)
+    if may_be_header and is_extended(head(tvb, 0, len)) and takes_extended(tvb, pinfo.visited) then
         return dissect_extended(tvb, pinfo, tree)
     end
     -- All ports but the first are also used by other protocols.
@@ -1111,7 +1141,7 @@ local function dissect_datagram(tvb, pinfo, tree)
         local other = others[pinfo.dst_port] or others[pinfo.src_port]
         return other and other:call(tvb, pinfo, tree) or 0
     end
-    return dissect_segments(tvb, pinfo, tree, len, begun)
+    return dissect_segments(tvb, pinfo, tree, len, may_be_header)
 end
 
 local function dissect_stream(tvb, pinfo, tree)
@@ -1156,7 +1186,7 @@ local function dissect_stream(tvb, pinfo, tree)
             length = have
         end
         local k = key(tvb, at, length)
-        local j = recall(k)
+        local j = p.visited and recall(k, length)
         if not j then
             j = keep(k, extended and judge_extended(tvb, at, length, length)
                 or judge_stream_packet(tvb, at, length, h, defect, text))
@@ -1169,10 +1199,11 @@ end
 
 local PT_TCP = 2
 function zrlmpi.dissector(tvb, pinfo, tree)
-    if length(tvb) == 0 then return 0 end
+    local len = length(tvb)
+    if len == 0 then return 0 end
     if pinfo.in_error_pkt then return dissect_quoted(tvb, tree) end
     if pinfo.port_type == PT_TCP then return dissect_stream(tvb, pinfo, tree) end
-    return dissect_datagram(tvb, pinfo, tree)
+    return dissect_datagram(tvb, pinfo, tree, len)
 end
 
 ---------------------------------------------------------------------------------------------------------- Registration

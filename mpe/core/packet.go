@@ -50,7 +50,8 @@ const (
 	RxTruncated
 	// RxShort is a packet of the extended profile with a short header (MemoryTransport only).
 	RxShort
-	// RxBroken means that a stream lost its framing and was closed.
+	// RxBroken means that a connection was closed because of the data received on it, or was refused. Bytes are
+	// the reason as text, or empty.
 	RxBroken
 	// RxPublished means that SharedBuffers.Await for the slot Ticket is done.
 	RxPublished

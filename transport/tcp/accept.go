@@ -22,7 +22,7 @@ func (c *Conn) acceptAll() {
 		}
 		p := c.peerAtIP(remoteAddr(conn).Addr())
 		if p == nil {
-			c.rejectConn(&c.unknownPeer, conn)
+			c.rejectConn(&c.unknownPeer, conn, "")
 			continue
 		}
 		if _, secured := p.addrAndTLS(); secured != nil {

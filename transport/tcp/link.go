@@ -137,7 +137,7 @@ func remoteAddr(conn *net.TCPConn) netip.AddrPort {
 func (l *link) Read(b []byte) (int, error) {
 	n, err := l.stream.Read(b)
 	if l.stream == net.Conn(l.conn) {
-		if n > 0 && !l.hasData && isTLSRecord(b[0]) {
+		if !l.hasData && isTLSRecord(b[:n]) {
 			return 0, &TLSError{Addr: l.from, Err: errPeerUsesTLS}
 		}
 	} else if err != nil && isTLSFault(err) {
@@ -203,7 +203,7 @@ func (c *Conn) runLink(p *peer, conn *net.TCPConn, stream net.Conn) (worked bool
 	l.close(err)
 	p.remove(l)
 	if isInvalidData(err) {
-		c.queue.pushBroken(p, l.from)
+		c.queue.pushBroken(p, l.from, err.Error())
 	}
 	return worked
 }

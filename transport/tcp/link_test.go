@@ -109,13 +109,16 @@ func TestBrokenStreams(t *testing.T) {
 	high := start(t, Config{Rank: 1, Map: m, MaxWords: 10})
 	for name, stream := range map[string][]byte{
 		"another protocol": []byte("GET / HTTP/1.1\r\nHost: somewhere\r\n\r\n"),
+		"not quite TLS":    {recordHandshake, recordVersion + 1, protocol.HeaderLen - 1: 0},
 		"too long": protocol.CloudFPGA.Append(nil, protocol.Header{
 			Dst: 1, Size: 11, Type: protocol.Data}),
 	} {
 		conn := dial(t, m.Addr(0).Addr(), m.Addr(1))
 		want(t, high, mpe.RxConnected, 0)
 		write(t, conn, stream)
-		want(t, high, mpe.RxBroken, 0)
+		if a := want(t, high, mpe.RxBroken, 0); !strings.Contains(string(a.Bytes), "zrlmpi stream: byte 0") {
+			t.Errorf("%s: %s", name, a.Bytes)
+		}
 		wantClosed(t, conn)
 		if err := high.SendHeader(0, request(1, 0)); !errors.Is(err, ErrNotConnected) ||
 			!strings.Contains(err.Error(), "zrlmpi stream: byte 0") {

@@ -20,7 +20,7 @@ const (
 func (c *Conn) admit(p *peer, conn *net.TCPConn, stream net.Conn) bool {
 	if p.candidates.Add(1) > maxCandidates {
 		p.candidates.Add(-1)
-		c.rejectConn(p, conn)
+		c.rejectConn(p, conn, "too many connections from its address are waiting")
 		return false
 	}
 	defer p.candidates.Add(-1)
@@ -30,13 +30,14 @@ func (c *Conn) admit(p *peer, conn *net.TCPConn, stream net.Conn) bool {
 		return true
 	}
 	p.admissionMu.Unlock()
-	c.rejectConn(p, conn)
+	c.rejectConn(p, conn, "another connection from its address is alive")
 	return false
 }
 
-// rejectConn closes a connection, and reports it as mpe.RxBroken.
-func (c *Conn) rejectConn(p *peer, conn *net.TCPConn) {
-	c.queue.pushBroken(p, remoteAddr(conn))
+// rejectConn closes a connection, and reports it as mpe.RxBroken with a reason, or with an empty one if the address is
+// unknown.
+func (c *Conn) rejectConn(p *peer, conn *net.TCPConn, reason string) {
+	c.queue.pushBroken(p, remoteAddr(conn), reason)
 	if c.inbox != nil {
 		c.inbox.notifyPoll()
 	}

@@ -253,7 +253,7 @@ func (in *inbox) deliver(l *link, batch []mpe.RxPacket) (n int) {
 	}
 	if !l.hasData && w.in.unreadBytes() > 0 {
 		l.hasData = true
-		if isTLSRecord(w.in.firstByte()) {
+		if isTLSRecord(w.in.head()) {
 			return in.endInvalid(l, batch, &TLSError{Addr: l.from, Err: errPeerUsesTLS})
 		}
 	}
@@ -280,6 +280,6 @@ func (in *inbox) deliver(l *link, batch []mpe.RxPacket) (n int) {
 // broken ends a link that delivered invalid data, and reports it.
 func (in *inbox) endInvalid(l *link, batch []mpe.RxPacket, err error) int {
 	in.endLink(l, err)
-	batch[0] = mpe.RxPacket{Kind: mpe.RxBroken, Peer: l.peer.rank, SourceAddr: l.from}
+	batch[0] = mpe.RxPacket{Kind: mpe.RxBroken, Peer: l.peer.rank, SourceAddr: l.from, Bytes: []byte(err.Error())}
 	return 1
 }

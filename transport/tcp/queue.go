@@ -32,14 +32,14 @@ type event struct {
 	// start and end delimit an mpe.RxDatagram within its chunk, which several packets may share. An event of
 	// any other kind has the whole chunk.
 	start, end int
-	// reason is the text of an mpe.RxUnreachable.
+	// reason is the text of an mpe.RxUnreachable or mpe.RxBroken.
 	reason string
 }
 
 // bytes returns the data of the event.
 func (ev *event) bytes() []byte {
 	switch {
-	case ev.kind == mpe.RxUnreachable:
+	case ev.kind == mpe.RxUnreachable, ev.kind == mpe.RxBroken:
 		return []byte(ev.reason)
 	case ev.chunk == nil:
 		return nil
@@ -77,12 +77,12 @@ func (q *queue) pushOnce(ev event) {
 }
 
 // pushBroken appends an mpe.RxBroken, unless maxBroken are pending.
-func (q *queue) pushBroken(p *peer, from netip.AddrPort) {
+func (q *queue) pushBroken(p *peer, from netip.AddrPort, reason string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if p.brokenQueued < maxBroken {
 		p.brokenQueued++
-		q.add(event{kind: mpe.RxBroken, peer: p, from: from})
+		q.add(event{kind: mpe.RxBroken, peer: p, from: from, reason: reason})
 	}
 }
 

@@ -77,7 +77,7 @@ func TestQueueBoundsBroken(t *testing.T) {
 	out := make([]event, 2*maxBroken)
 	for range 2 {
 		for range 3 * maxBroken {
-			q.pushBroken(p, netip.AddrPort{})
+			q.pushBroken(p, netip.AddrPort{}, "")
 		}
 		if n := q.pop(out); n != maxBroken {
 			t.Errorf("%d wait, want %d", n, maxBroken)

@@ -84,6 +84,6 @@ func (r *reader) next() ([]byte, error) {
 // hasHeader reports whether a complete header is available, so that next may return a packet or an error.
 func (r *reader) hasHeader() bool { return r.end-r.start >= protocol.ExtHeaderLen }
 
-// unreadBytes returns the number of bytes read but not consumed; first returns the first of them.
+// unreadBytes returns the number of bytes read but not consumed; head returns those of them that are in the buffer.
 func (r *reader) unreadBytes() int { return r.end - r.start }
-func (r *reader) firstByte() byte  { return r.buf[r.start] }
+func (r *reader) head() []byte     { return r.buf[r.start:r.end] }

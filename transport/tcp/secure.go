@@ -40,7 +40,7 @@ func (c *Conn) secureConn(p *peer, conn *net.TCPConn) (net.Conn, error) {
 		p.recordFailure(tlsErr)
 	}
 	if isTLSFault(err) {
-		c.queue.pushBroken(p, tlsErr.Addr)
+		c.queue.pushBroken(p, tlsErr.Addr, tlsErr.Error())
 	}
 	if accepted && isPlainPeer(err) { // the dialed side has already seen our ClientHello
 		alertPlainPeer(conn)
@@ -93,10 +93,13 @@ const (
 	// alertTimeout is the time that a peer without TLS has to read the alert.
 	alertTimeout = time.Second
 	// recordAlert and recordHandshake are the first bytes of a TLS stream: an alert, or the hello of either
-	// side. No ZRLMPI header begins with them.
+	// side. The next byte is recordVersion. No ZRLMPI header begins with them.
 	recordAlert     = 21
 	recordHandshake = 22
+	recordVersion   = 3
 )
 
-// isTLSRecord reports whether b, the first byte of a stream, begins a TLS record.
-func isTLSRecord(b byte) bool { return b == recordAlert || b == recordHandshake }
+// isTLSRecord reports whether b, the beginning of a stream, begins a TLS record.
+func isTLSRecord(b []byte) bool {
+	return len(b) > 1 && (b[0] == recordAlert || b[0] == recordHandshake) && b[1] == recordVersion
+}

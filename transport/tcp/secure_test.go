@@ -66,7 +66,10 @@ func TestRefusedDialers(t *testing.T) {
 		"TLS 1.2": {with(func(cfg *tls.Config) { cfg.MinVersion, cfg.MaxVersion = tls.VersionTLS12, tls.VersionTLS12 }),
 			nil,
 			"client offered only unsupported versions"},
-		"plain": {nil, request(0, 1), "the peer does not use TLS: configure tls on both, or on neither"},
+		"plain": {nil, request(0, 1), "received a ZRLMPI packet instead of a TLS record: the peer does not use TLS: " +
+			"configure tls on both, or on neither"},
+		"another protocol": {nil, []byte("GET / HTTP/1.1\r\n\r\n"),
+			"received 47 45 54 20 2f, which begins neither a TLS record nor a ZRLMPI packet"},
 	} {
 		conn := net.Conn(dial(t, ip, m.Addr(1)))
 		if tt.cfg != nil {
@@ -76,8 +79,9 @@ func TestRefusedDialers(t *testing.T) {
 			_ = conn.(*tls.Conn).Handshake()
 		}
 		write2(conn, tt.sends)
-		if a := want(t, high, mpe.RxBroken, 0); a.SourceAddr != transportAddr(conn) {
-			t.Errorf("%s: from %v", name, a.SourceAddr)
+		if a := want(t, high, mpe.RxBroken, 0); a.SourceAddr != transportAddr(conn) ||
+			!strings.Contains(string(a.Bytes), tt.text) {
+			t.Errorf("%s: from %v: %s", name, a.SourceAddr, a.Bytes)
 		}
 		wantLast(t, high, 0, "tls with "+transportAddr(conn).String(), tt.text)
 		var tlsErr *TLSError
@@ -87,7 +91,7 @@ func TestRefusedDialers(t *testing.T) {
 		if tt.cfg == nil {
 			alert := make([]byte, 7)
 			readFull(t, conn, alert)
-			if !isTLSRecord(alert[0]) {
+			if !isTLSRecord(alert) {
 				t.Errorf("%s: the answer is %x", name, alert)
 			}
 		}
@@ -207,7 +211,7 @@ func TestSilentPeers(t *testing.T) {
 		"no answer to the handshake: does the peer have tls configured?")
 	alert := make([]byte, 7)
 	readFull(t, conn, alert)
-	if !isTLSRecord(alert[0]) {
+	if !isTLSRecord(alert) {
 		t.Errorf("the answer is %x", alert)
 	}
 	wantClosed(t, conn)
@@ -250,9 +254,12 @@ func TestTLSAndPlain(t *testing.T) {
 			}
 			plain := 1 - secured
 			want(t, ends[plain], mpe.RxConnected, secured)
-			want(t, ends[plain], mpe.RxBroken, secured)
-			wantLast(t, ends[plain], secured,
-				"the peer uses TLS and this rank does not: configure tls on both, or on neither")
+			text := "received a TLS record instead of a ZRLMPI packet: the peer uses TLS and this rank does not: " +
+				"configure tls on both, or on neither"
+			if a := want(t, ends[plain], mpe.RxBroken, secured); !strings.Contains(string(a.Bytes), text) {
+				t.Errorf("%v: %s", profile, a.Bytes)
+			}
+			wantLast(t, ends[plain], secured, text)
 			if secured == 1 { // a dialer whose connection is closed does not know the reason
 				want(t, ends[secured], mpe.RxBroken, plain)
 			}

@@ -12,10 +12,13 @@ import (
 	"os"
 	"slices"
 	"syscall"
+
+	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
 // errPeerUsesTLS ends a plain connection on which a TLS record arrived.
-var errPeerUsesTLS = errors.New("the peer uses TLS and this rank does not: configure tls on both, or on neither")
+var errPeerUsesTLS = errors.New("received a TLS record instead of a ZRLMPI packet: the peer uses TLS and this rank " +
+	"does not: configure tls on both, or on neither")
 
 // CredentialError reports a problem with the rank's own certificate, key or authority.
 type CredentialError struct {
@@ -66,9 +69,14 @@ func (c *Conn) TLSFault(rank int) error {
 
 func (e *TLSError) advice() string {
 	var op *net.OpError
+	var record tls.RecordHeaderError
 	switch {
-	case errors.As(e.Err, new(tls.RecordHeaderError)):
-		return ": the peer does not use TLS: configure tls on both, or on neither"
+	case errors.As(e.Err, &record) && protocol.BeginsWithMark(record.RecordHeader[:]):
+		return ": received a ZRLMPI packet instead of a TLS record: the peer does not use TLS: configure tls on " +
+			"both, or on neither"
+	case errors.As(e.Err, &record):
+		return fmt.Sprintf(": received % x, which begins neither a TLS record nor a ZRLMPI packet",
+			record.RecordHeader)
 	case errors.Is(e.Err, os.ErrDeadlineExceeded), errors.Is(e.Err, io.EOF), errors.Is(e.Err, syscall.ECONNRESET):
 		return ": no answer to the handshake: does the peer have tls configured?"
 	case errors.As(e.Err, &op) && op.Op == "remote error":
