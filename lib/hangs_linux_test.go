@@ -332,15 +332,43 @@ func child(t *testing.T, pid int) (child int) {
 	return child
 }
 
+// startDaemon starts a daemon whose configuration is text, with the control socket at the given path, and waits until
+// it is ready.
+func startDaemon(t *testing.T, dir, text, socket string) {
+	t.Helper()
+	daemon := filepath.Join(dir, "zrlmpid")
+	if out, err := exec.Command("go", "build", "-o", daemon, "../cmd/zrlmpid").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	background(t, nil, daemon, "-config", writeFile(t, "z.yaml", text))
+	if out, err := exec.Command(filepath.Join(dir, "zrlctl"), "status", "--wait", "20s", "--socket",
+		socket).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+}
+
+// TestLibraryHangsAttached checks that a cycle of programs that are attached to a daemon is certain: the programs tell
+// the daemon which operations they await.
+func TestLibraryHangsAttached(t *testing.T) {
+	dir, folder := builtLibrary(t), t.TempDir()
+	program, net := compile(t, dir, "standard", "hangs.c"), loopback.Network(t)
+	startDaemon(t, dir, fmt.Sprintf("control: {socket: %s/c.sock}\ndefaults: {profile: extended, transport: udp}\n"+
+		"ranks:\n  - {rank: 0, address: %s1, run: host}\n  - {rank: 1, address: %s2, run: host}\n", folder, net, net),
+		folder+"/c.sock")
+	for range 2 {
+		background(t, []string{"LD_LIBRARY_PATH=" + filepath.Join(dir, "lib"),
+			"ZRLMPI_SOCKET=" + folder + "/c-attach.sock"}, program, "cycle")
+	}
+	h := &hang{zrlctl: []string{filepath.Join(dir, "zrlctl")}, args: []string{"--socket", folder + "/c.sock"},
+		complete: func(f *diagnosis.Finding) bool { return f.Certain }}
+	h.explained(t, diagnosis.WaitCycle, 0, "Recv", "cycle 0 → 1 → 0", "have one rank send first")
+}
+
 // TestLibraryHangsKilled runs programs with two daemons, as on two hosts. One program is killed, or was not started.
 // The other host's daemon must report the cause over HTTP.
 func TestLibraryHangsKilled(t *testing.T) {
 	dir := builtLibrary(t)
 	program := compile(t, dir, "standard", "hangs.c")
-	daemon := filepath.Join(dir, "zrlmpid")
-	if out, err := exec.Command("go", "build", "-o", daemon, "../cmd/zrlmpid").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
 	net := loopback.Network(t)
 	folders := []string{t.TempDir(), t.TempDir()}
 	for rank, folder := range folders {
@@ -353,11 +381,7 @@ func TestLibraryHangsKilled(t *testing.T) {
 			}
 			text += fmt.Sprintf("  - {rank: %d, address: %s%d, %s}\n", other, net, other+1, role)
 		}
-		background(t, nil, daemon, "-config", writeFile(t, "z.yaml", text))
-		if out, err := exec.Command(filepath.Join(dir, "zrlctl"), "status", "--wait", "20s", "--socket",
-			folder+"/c.sock").CombinedOutput(); err != nil {
-			t.Fatalf("%v\n%s", err, out)
-		}
+		startDaemon(t, dir, text, folder+"/c.sock")
 	}
 	h := &hang{zrlctl: []string{filepath.Join(dir, "zrlctl")},
 		args: []string{"--socket", folders[0] + "/c.sock", "--daemons", fmt.Sprintf("http://%s2:9627", net)}}

@@ -175,13 +175,14 @@ func (r *Request) Notify(c chan<- struct{}) {
 }
 
 // OnEnd makes the engine call then when the request ends, or calls it at once if the request is already done. It is
-// for a caller that polls. then is called with the engine's lock held; it must not call the engine, and must not
-// block.
-func (r *Request) OnEnd(then func()) {
+// for a caller that polls, possibly for another process. awaited, if not nil, reports whether that process sleeps until
+// the request ends; the engine calls it only before then, for Snapshot. Both are called with the engine's lock held;
+// they must not call the engine, and must not block.
+func (r *Request) OnEnd(then func(), awaited func() bool) {
 	r.engine.mu.Lock()
 	ended := r.ended.Load()
 	if !ended {
-		r.onEnd = then
+		r.onEnd, r.core.AwaitedElsewhere = then, awaited
 	}
 	r.engine.mu.Unlock()
 	if ended {

@@ -16,13 +16,14 @@ func TestOnEnd(t *testing.T) {
 		defer c.close()
 		e := c.engines[0]
 		var ends atomic.Int32
+		var awaited atomic.Bool
 		ended := make(chan struct{}, 1)
 		then := func() {
 			ends.Add(1)
 			ended <- struct{}{}
 		}
 		r := start(t, e, mpe.Operation{Kind: mpe.OpRecv, Peer: 1, Buf: make([]byte, 8)}).(*mpe.Request)
-		r.OnEnd(then)
+		r.OnEnd(then, awaited.Load)
 		if e.PollOnce(); e.Waiting() != 0 || ends.Load() != 0 {
 			t.Errorf("%d wait, and %d are done", e.Waiting(), ends.Load())
 		}
@@ -30,6 +31,12 @@ func TestOnEnd(t *testing.T) {
 		go func() { slept <- e.Sleep(t.Context(), ended, 0) }()
 		if synctest.Wait(); e.Waiting() != 1 {
 			t.Errorf("%d wait while one sleeps", e.Waiting())
+		}
+		for _, sleeps := range []bool{true, false} {
+			awaited.Store(sleeps)
+			if w := e.Snapshot().Peers[0].Receiving; w == nil || w.Awaited != sleeps {
+				t.Errorf("awaited: %v, and the state has %+v", sleeps, w)
+			}
 		}
 		if _, err := c.engines[1].Send(t.Context(), 0, make([]byte, 8), mpe.Options{}); err != nil {
 			t.Fatal(err)
@@ -40,7 +47,7 @@ func TestOnEnd(t *testing.T) {
 		if _, over, err := r.Test(); !over || err != nil {
 			t.Errorf("over %v, %v", over, err)
 		}
-		if r.OnEnd(then); ends.Load() != 2 {
+		if r.OnEnd(then, nil); ends.Load() != 2 {
 			t.Errorf("%d ends after one that is over", ends.Load())
 		}
 	})

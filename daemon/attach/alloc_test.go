@@ -95,7 +95,7 @@ func (mirrored) Result() (*mpe.Status, error)               { return &noStatus, 
 func (mirrored) LibraryData() *any                          { return nil }
 func (mirrored) Cancel()                                    {}
 func (mirrored) Notify(chan<- struct{})                     {}
-func (mirrored) OnEnd(then func())                          { then() }
+func (mirrored) OnEnd(then func(), _ func() bool)           { then() }
 func (mirrored) Free()                                      {}
 
 // TestCallAllocations is like TestAllocations, but for collective calls.

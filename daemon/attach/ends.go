@@ -25,10 +25,11 @@ type completionQueue struct {
 	completed []*operation // in order of completion
 }
 
-// notifyingOp is an operation of a rank that calls a function when it ends.
+// notifyingOp is an operation of a rank that calls a function when it ends, and before that may ask whether the program
+// awaits it; see mpe.Request.OnEnd.
 type notifyingOp interface {
 	mpe.Op
-	OnEnd(then func())
+	OnEnd(then func(), awaited func() bool)
 }
 
 // watch registers an operation so that it is answered when it ends. It reports whether no other operation is
@@ -36,13 +37,16 @@ type notifyingOp interface {
 func (e *completionQueue) watch(op *operation) (alone bool) {
 	if op.onEnd == nil {
 		op.onEnd = func() { e.addCompleted(op) }
+		if op.session.awaited != nil {
+			op.isAwaited = func() bool { return op.session.awaited.Has(op.ID) }
+		}
 	}
 	e.mu.Lock()
 	op.running = true
 	e.running++
 	alone = e.running == 1
 	e.mu.Unlock()
-	op.rankOp.OnEnd(op.onEnd)
+	op.rankOp.OnEnd(op.onEnd, op.isAwaited)
 	return alone
 }
 

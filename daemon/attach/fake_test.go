@@ -69,6 +69,18 @@ func (w *world) keptOps(rank int) int {
 	return w.ranks[rank].kept
 }
 
+// awaited lists the tags of the rank's posted receives that the program awaits.
+func (r *fakeRank) awaited() (tags []int) {
+	r.w.mu.Lock()
+	defer r.w.mu.Unlock()
+	for _, op := range r.posted {
+		if op.awaited != nil && op.awaited() {
+			tags = append(tags, op.op.Tag)
+		}
+	}
+	return tags
+}
+
 func (r *fakeRank) Rank() int { return r.rank }
 func (r *fakeRank) Size() int { return len(r.w.ranks) }
 
@@ -100,6 +112,8 @@ type fakeOp struct {
 	err    error
 	notify chan<- struct{}
 	then   func()
+	// awaited is nil, or reports whether the program awaits the operation.
+	awaited func() bool
 }
 
 // use panics if the operation has been freed. The caller must hold the world's lock.
@@ -228,11 +242,11 @@ func (op *fakeOp) end(st mpe.Status, err error) {
 	}
 }
 
-func (op *fakeOp) OnEnd(then func()) {
+func (op *fakeOp) OnEnd(then func(), awaited func() bool) {
 	op.r.w.mu.Lock()
 	defer op.r.w.mu.Unlock()
 	op.use()
-	op.then = then
+	op.then, op.awaited = then, awaited
 	if op.ended {
 		then()
 	}

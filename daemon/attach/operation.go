@@ -33,9 +33,10 @@ type operation struct {
 	started   bool
 	stopProbe context.CancelCauseFunc
 	// running is set until the operation's completion is about to be answered; ends guards it. onEnd is called on
-	// completion and is reused by later operations.
-	running bool
-	onEnd   func()
+	// completion, and isAwaited before it, unless that is nil. Both are reused by later operations.
+	running   bool
+	onEnd     func()
+	isAwaited func() bool
 	// queue[0] is the index of the queue that holds a send. ahead is the number of queues in which the
 	// operation is not first.
 	queue       [1]int
@@ -60,7 +61,7 @@ func (s *session) operation(start wire.Start, size uint64) *operation {
 	if op == nil {
 		op = &operation{session: s}
 	}
-	*op = operation{session: s, Start: start, memory: op.memory, call: op.call, onEnd: op.onEnd}
+	*op = operation{session: s, Start: start, memory: op.memory, call: op.call, onEnd: op.onEnd, isAwaited: op.isAwaited}
 	return op
 }
 

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -250,6 +251,93 @@ func TestProcessors(t *testing.T) {
 	if n := h.session(0).polling.rings.PeerProcessor(); n >= 0 {
 		t.Errorf("the program says that it is on processor %d", n)
 	}
+}
+
+// TestAwaited checks that a rank knows which operations its program sleeps for, also after the program has awaited more
+// operations at once than it can list.
+func TestAwaited(t *testing.T) {
+	const receives = 20
+	h := serve(t, newWorld(2, 0), Options{})
+	r, c := h.w.ranks[0], h.dial(t, 0)
+	var ops []mpe.Op
+	for tag := range receives {
+		ops = append(ops, attachtest.Recv(t, c, 1, tag, nil))
+	}
+	posted := func() bool { return h.w.openOps(0) == receives }
+	if attachtest.WaitUntil(t, "the receives are posted", posted); len(r.awaited()) > 0 {
+		t.Errorf("tags %v are awaited before the program sleeps", r.awaited())
+	}
+	answer := func(tag int) { attachtest.Wait(t, attachtest.Send(t, h.w.ranks[1], 0, tag, nil)) }
+	for _, tag := range []int{7, 3} {
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			attachtest.Wait(t, ops[tag])
+		}()
+		attachtest.WaitUntil(t, "the rank knows", func() bool { return slices.Equal(r.awaited(), []int{tag}) })
+		answer(tag)
+		<-done
+		if got := r.awaited(); len(got) > 0 {
+			t.Errorf("tags %v are awaited after the end", got)
+		}
+	}
+	var waits sync.WaitGroup
+	for tag, op := range ops {
+		if tag != 7 && tag != 3 {
+			waits.Go(func() { attachtest.Wait(t, op) })
+		}
+	}
+	attachtest.WaitUntil(t, "the list is full", func() bool { return len(r.awaited()) == len(wire.Awaited{}) })
+	for tag := range ops {
+		if tag != 7 && tag != 3 {
+			answer(tag)
+		}
+	}
+	waits.Wait()
+	last := attachtest.Recv(t, c, 1, 0, nil)
+	waits.Go(func() { attachtest.Wait(t, last) })
+	attachtest.WaitUntil(t, "the rank knows", func() bool { return len(r.awaited()) == 1 })
+	answer(0)
+	waits.Wait()
+}
+
+// TestHostileAwaited checks that a program can only list its own operations as awaited, whatever it writes.
+func TestHostileAwaited(t *testing.T) {
+	h := serve(t, newWorld(3, 0, 2), Options{})
+	other := h.dial(t, 2)
+	op := attachtest.Recv(t, other, 1, 9, nil)
+	c, r := h.attachRings(t, 0)
+	for id, tag := range map[uint64]int{0: 1, 5: 2, ^uint64(0): 3} {
+		start := attachtest.RecvStart(id, 0)
+		start.Tag = tag
+		c.Write(attachtest.StartFrame(start, nil))
+	}
+	r.wake()
+	attachtest.WaitUntil(t, "the receives are posted", func() bool { return h.w.openOps(0) == 3 })
+	rank := h.w.ranks[0]
+	for _, tt := range []struct {
+		words []uint64
+		tags  []int
+	}{
+		{nil, nil},
+		{[]uint64{1}, []int{1}},
+		{[]uint64{0, 0, 0, 0, 0, 0, 0, 6}, []int{2}},
+		{[]uint64{6, 6, 1, 1, 6}, []int{1, 2}},
+		{[]uint64{2, 7, ^uint64(0), 1 << 63, 5, 1 << 32, 1<<32 + 1, 3}, nil},
+	} {
+		for i := range r.out.Awaited {
+			r.out.Awaited[i].Store(0)
+			if i < len(tt.words) {
+				r.out.Awaited[i].Store(tt.words[i])
+			}
+		}
+		got := rank.awaited()
+		if slices.Sort(got); !slices.Equal(got, tt.tags) || len(h.w.ranks[2].awaited()) > 0 {
+			t.Errorf("words %d: tags %v are awaited, want %v", tt.words, got, tt.tags)
+		}
+	}
+	attachtest.Wait(t, attachtest.Send(t, h.w.ranks[1], 2, 9, nil))
+	attachtest.Wait(t, op)
 }
 
 // TestSleepsWhileOthersPoll checks that other polling callers do not poll an idle session, and that it is

@@ -31,8 +31,10 @@ type session struct {
 	attachedAt  time.Time
 	// polledSession is non-nil if frames are exchanged through rings.
 	polling *polledSession
-	// arena is shared memory for payload. The program may modify it at any time.
-	arena []byte
+	// arena is shared memory for payload. The program may modify it at any time. The same applies to awaited, which
+	// is nil without rings; the rank reads it until all operations have ended.
+	arena   []byte
+	awaited *wire.Awaited
 
 	// ctx is cancelled when the session ends. running is the number of the session's goroutines; idle is
 	// signaled when the last one exits.
@@ -90,7 +92,8 @@ func (s *session) openStream() {
 	s.outbox = wire.NewOutbox(s.stream)
 	s.completions.onCompletion = func() { wire.Notify(s.completionReady) }
 	if p := s.polling; p != nil {
-		s.outbox.Rings, s.arena, s.completions.onCompletion = p.rings, p.rings.Arena(), p.notifyCompletion
+		s.outbox.Rings, s.arena, s.awaited, s.completions.onCompletion = p.rings, p.rings.Arena(), p.rings.Awaited(),
+			p.notifyCompletion
 		s.reader.UseRings(p.rings)
 	}
 	s.outbox.OnFailure = func() {

@@ -28,6 +28,7 @@ type Client struct {
 	// welcome is the WELCOME that the daemon sent.
 	welcome wire.Welcome
 	arena   arena
+	awaited awaited
 	peers   []mpe.PeerInfo
 
 	// abortTimeout is abortTimeout, except in tests.
@@ -146,6 +147,7 @@ func (c *Client) startStream(stream wire.Stream) error {
 		c.outbox.Rings = r
 		c.reader.UseRings(r)
 		c.arena.init(r.Arena())
+		c.awaited.words = r.Awaited()
 		c.group.PollAlone(r.PeerProcessor) // a program may use several ranks, each with its own ring
 	} else if polled {
 		c.reader.UseSocket()

@@ -227,7 +227,7 @@ func (op *Op) Await(ctx context.Context) (*mpe.Status, error) {
 	op.hasWaiter = !ended
 	op.mu.Unlock()
 	if !ended {
-		if cause := op.client.Await(ctx, op.done); cause != nil {
+		if cause := op.client.awaitOp(ctx, op); cause != nil {
 			op.abort(cause)
 		}
 	}

@@ -154,6 +154,7 @@ func (c *Client) endAll(err error) {
 	c.group.Remove()
 	c.stop()
 	c.arena.close()
+	c.awaited.close()
 	c.stream.Close()
 	close(c.closed)
 }
@@ -185,6 +186,22 @@ func (c *Client) Await(ctx context.Context, n <-chan struct{}) error {
 		return c.stream.Await(ctx, n)
 	}
 	return c.group.Await(ctx, n)
+}
+
+// awaitOp waits until op ends, and tells the daemon while it sleeps. If ctx ends first, it returns the cause of ctx.
+func (c *Client) awaitOp(ctx context.Context, op *Op) error {
+	if c.group.Len() == 0 {
+		return c.stream.Await(ctx, op.done)
+	}
+	polled := c.group.Poll(ctx, nil, op.done)
+	select {
+	case <-op.done:
+		return nil
+	default:
+	}
+	word := c.awaited.add(op.req.ID)
+	defer c.awaited.remove(word)
+	return c.group.AwaitSleeping(ctx, op.done, polled)
 }
 
 // frameSource makes the client a progress.Source.

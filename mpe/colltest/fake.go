@@ -351,7 +351,7 @@ func (x *fakeCall) Notify(c chan<- struct{}) {
 }
 
 // OnEnd has then called when the call has ended, as mpe.Request does.
-func (x *fakeCall) OnEnd(then func()) {
+func (x *fakeCall) OnEnd(then func(), _ func() bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.onEnd = then

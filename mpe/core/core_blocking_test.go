@@ -505,7 +505,7 @@ func (o *SimulatedOp) Notify(c chan<- struct{}) {
 }
 
 // OnEnd is as mpe.Request.OnEnd.
-func (o *SimulatedOp) OnEnd(then func()) {
+func (o *SimulatedOp) OnEnd(then func(), _ func() bool) {
 	if o.Done {
 		then()
 		return

@@ -82,6 +82,8 @@ type Request struct {
 	dropsMessage bool // has no caller: its message is dropped
 	MayRest      bool // a library may leave it to the engine
 	Awaited      bool // a caller sleeps until it ends
+	// AwaitedElsewhere, if not nil, reports whether another process, for which the caller acts, sleeps until it ends.
+	AwaitedElsewhere func() bool
 	// rest is the ref of a send that a library left, or 0.
 	restRef uint32
 

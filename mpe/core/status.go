@@ -49,7 +49,8 @@ func (e *Core) Snapshot() state.Engine {
 // keepFirst sets *first to the first wait, and counts further ones in *more. A wait of a detached send gives way to
 // one whose caller still waits.
 func keepFirst(core *Core, first **state.Wait, waiting *Waiting, more *int) {
-	awaited := waiting.req != nil && waiting.req.Awaited
+	r := waiting.req
+	awaited := r != nil && (r.Awaited || r.AwaitedElsewhere != nil && r.AwaitedElsewhere())
 	if *first != nil {
 		(*first).Awaited = (*first).Awaited || awaited
 		if more != nil {

@@ -197,7 +197,8 @@ type Wait struct {
 	// Cancelled means that the call of a send has returned, and its transfer continues.
 	Cancelled bool `json:"cancelled,omitempty"`
 	// Awaited means that a caller sleeps until this operation, or another one of the same peer and direction, ends.
-	// It is not known for attached programs and for callers that poll.
+	// It is not known for callers that poll, nor for attached programs that have no rings or wait for any of several
+	// operations.
 	Awaited bool `json:"awaited,omitempty"`
 	// BytesDone is the number of bytes received or acknowledged so far.
 	BytesDone int64 `json:"got_bytes,omitempty"`

@@ -28,8 +28,9 @@ type cluster struct {
 	sent   int
 	// fates are what the network does with a datagram, each in turn; reorder none by default.
 	fates []func(d *datagram)
-	// attached: programs use the ranks of daemons, which do not know for which operations they wait.
-	attached bool
+	// attached means that programs use the ranks of daemons. overSocket means that they use no rings, so the daemons do
+	// not know in which operations they sleep.
+	attached, overSocket bool
 	// trigger is when the fault that was injected showed first, or 0.
 	trigger time.Duration
 }
@@ -309,6 +310,7 @@ func newCluster(seed uint64, k *clusterKind) *cluster {
 	c := &cluster{rng: rand.New(rand.NewPCG(seed, 41)), now: time.Second, kind: k,
 		last: map[[2]netip.AddrPort]time.Duration{}}
 	c.attached = !k.job && c.rng.IntN(2) == 0
+	c.overSocket = c.attached && seed/uint64(len(clusterKinds))%4 == 0
 	for rank, kind := range k.kinds {
 		c.nodes = append(c.nodes, &node{c: c, rank: rank, kind: kind, address: c.address(rank)})
 	}

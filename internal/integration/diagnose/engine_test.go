@@ -134,6 +134,9 @@ func (e *engine) begin(s *step, done func(err error)) {
 		}
 		e.event(func() {
 			e.core.Init(r, &o)
+			if !e.n.c.overSocket {
+				r.AwaitedElsewhere = func() bool { return e.n.program.asleep(s) }
+			}
 			e.pending[r] = done
 			if err := e.core.Post(r, false, true); err != nil {
 				delete(e.pending, r)

@@ -18,6 +18,9 @@ func (c *cluster) evidence(ranks []int) string {
 	if c.attached {
 		b.WriteString(", attached")
 	}
+	if c.overSocket {
+		b.WriteString(" over a socket")
+	}
 	for _, rank := range ranks {
 		n := c.nodes[rank]
 		fmt.Fprintf(&b, " | %s %s", n.processState(), n.callState())
@@ -68,11 +71,10 @@ func (n *node) callState() string {
 	return fmt.Sprintf("%s %s, %s, %v, tag %d comm %d", what, n.c.nodes[s.peer].kind, long, s.datatype, s.tag, s.comm)
 }
 
-// seenCall returns the call that the program of a node is in, as far as that can be seen: of an attached one only what
-// it has
-// posted is known.
+// seenCall returns the call that the program of a node is in, as far as that can be seen: of a program that is attached
+// over a socket, only the operations that it has posted are known.
 func (n *node) seenCall() *step {
-	if n.c.attached && n.kind == host {
+	if n.c.overSocket && n.kind == host {
 		return n.program.posted
 	}
 	return n.program.current

@@ -57,6 +57,9 @@ func (p *program) restart() {
 	p.next()
 }
 
+// asleep reports whether the program sleeps until the operation of a call ends.
+func (p *program) asleep(s *step) bool { return p.current == s }
+
 // next makes the next call.
 func (p *program) next() {
 	if p.ended || p.node.gone || p.stopped {

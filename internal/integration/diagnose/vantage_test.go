@@ -26,13 +26,7 @@ func (e *engine) state() *state.Rank {
 	s.Engine.Uptime -= time.Second.Seconds() // its clock began before it
 	s.Engine.Describe()
 	for i := range s.Engine.Peers {
-		p := &s.Engine.Peers[i]
-		p.Transport = state.TransportUDP
-		for _, w := range []*state.Wait{p.Sending, p.Receiving} { // programs wait for what they post
-			if w != nil {
-				w.Awaited = n.program.current != nil && !n.c.attached
-			}
-		}
+		s.Engine.Peers[i].Transport = state.TransportUDP
 	}
 	switch {
 	case n.kind == standin:

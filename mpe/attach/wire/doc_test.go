@@ -247,6 +247,8 @@ func TestDocumentRings(t *testing.T) {
 		{"read", unsafe.Pointer(first.Read), unsafe.Pointer(second.Read), 8},
 		{"reader sleeps", unsafe.Pointer(first.ReaderSleeps), unsafe.Pointer(second.ReaderSleeps), 4},
 		{"writer sleeps", unsafe.Pointer(first.WriterSleeps), unsafe.Pointer(second.WriterSleeps), 4},
+		{"processor", unsafe.Pointer(first.Processor), unsafe.Pointer(second.Processor), 4},
+		{"awaited", unsafe.Pointer(first.Awaited), unsafe.Pointer(second.Awaited), len(Awaited{}) * 8},
 	} {
 		begin := addr(at.one)
 		if row := fmt.Sprintf("| %d–%d | %s |", begin, begin+at.length-1, at.name); begin+2048 != addr(at.two) ||

@@ -18,7 +18,8 @@ const (
 	countersLen  = 4096
 	ringCounters = countersLen / 2
 	// Each counter or flag occupies two cache lines, because processors prefetch pairs of cache lines.
-	writtenOffset, readOffset, readerSleepsOffset, writerSleepsOffset, processorOffset = 0, 128, 256, 384, 512
+	writtenOffset, readOffset, readerSleepsOffset, writerSleepsOffset, processorOffset, awaitedAt = 0, 128, 256, 384,
+		512, 640
 	// ArenaLen is the length in bytes of the arenas that the daemon offers.
 	ArenaLen = 16 << 20
 	// maxArena is the maximum length of an arena that a program accepts.
@@ -45,6 +46,43 @@ type Ring struct {
 	ReaderSleeps, WriterSleeps *atomic.Uint32
 	// Processor is 1 plus the number of the processor on which the writer last polled; 0 means unknown.
 	Processor *atomic.Uint32
+	// Awaited lists the operations that the program awaits. It is used in the first ring only.
+	Awaited *Awaited
+}
+
+// awaitedWords is the number of sleeping threads of a program that can publish what they await.
+const awaitedWords = 8
+
+// Awaited lists operations that a program awaits: for each, a thread of the program sleeps until the operation
+// completes. A word is 1 plus the number of an operation, or 0. The program writes the words, so the daemon uses
+// them only to describe the program's own operations.
+type Awaited [awaitedWords]atomic.Uint64
+
+// Add lists an operation, and returns its word. If all words are in use, it returns -1.
+func (a *Awaited) Add(id uint64) (word int) {
+	for i := range a {
+		if a[i].Load() == 0 && a[i].CompareAndSwap(0, id+1) {
+			return i
+		}
+	}
+	return -1
+}
+
+// Remove clears a word that Add has returned.
+func (a *Awaited) Remove(word int) {
+	if word >= 0 {
+		a[word].Store(0)
+	}
+}
+
+// Has reports whether an operation is listed.
+func (a *Awaited) Has(id uint64) bool {
+	for i := range a {
+		if word := a[i].Load(); word != 0 && word-1 == id {
+			return true
+		}
+	}
+	return false
 }
 
 // RingOf returns ring 0 or 1 in memory whose rings are n bytes long.
@@ -58,6 +96,7 @@ func RingOf(mem []byte, number, n int) Ring {
 		ReaderSleeps: (*atomic.Uint32)(unsafe.Pointer(&counters[readerSleepsOffset])),
 		WriterSleeps: (*atomic.Uint32)(unsafe.Pointer(&counters[writerSleepsOffset])),
 		Processor:    (*atomic.Uint32)(unsafe.Pointer(&counters[processorOffset])),
+		Awaited:      (*Awaited)(unsafe.Pointer(&counters[awaitedAt])),
 	}
 }
 

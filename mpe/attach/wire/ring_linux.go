@@ -24,9 +24,10 @@ const (
 // only to wake up the other side, by sending a byte, and to detect that the other side has ended.
 type RingLink struct {
 	*Link
-	mem []byte
-	in  ringReader
-	out ringWriter
+	mem     []byte
+	in      ringReader
+	out     ringWriter
+	awaited *Awaited
 	// polls is the number of polls of an empty ring since the last check of the socket. look requests a check
 	// at the next poll. over is the reason why in will receive no more data.
 	polls       int
@@ -44,7 +45,7 @@ func NewRingLink(l *Link, mem []byte, n int, program bool) *RingLink {
 	if program {
 		read, written = written, read
 	}
-	r := &RingLink{Link: l, mem: mem}
+	r := &RingLink{Link: l, mem: mem, awaited: RingOf(mem, 0, n).Awaited}
 	r.in.Ring, r.out.Ring = read, written
 	return r
 }
@@ -109,6 +110,9 @@ func (r *RingLink) PublishProcessor() { r.out.Processor.Store(uint32(progress.Pr
 // PeerProcessor returns the number of the processor on which the other side last polled, or -1 if it is
 // unknown.
 func (r *RingLink) PeerProcessor() int { return int(r.in.Processor.Load()) - 1 }
+
+// Awaited implements Rings.
+func (r *RingLink) Awaited() *Awaited { return r.awaited }
 
 // Sleep announces that this side will not call Read until the socket becomes readable. The socket then stays
 // readable until the next call of Sleep. Sleep returns false if there is data that Ready has not seen.
@@ -184,5 +188,5 @@ func (r *RingLink) Close() {
 	r.HangUp()
 	r.Link.Close() // no goroutine is writing any longer
 	sharedmem.Unmap(r.mem)
-	r.mem, r.in, r.out = nil, ringReader{}, ringWriter{}
+	r.mem, r.in, r.out, r.awaited = nil, ringReader{}, ringWriter{}, nil
 }

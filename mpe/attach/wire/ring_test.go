@@ -82,6 +82,27 @@ func TestRingWakes(t *testing.T) {
 	}
 }
 
+// TestRingAwaited checks that the list of awaited operations has a limit, and that any number can be listed, except the
+// last one, which counts as none.
+func TestRingAwaited(t *testing.T) {
+	var list Awaited
+	var words []int
+	for id := range uint64(awaitedWords) {
+		words = append(words, list.Add(id<<32))
+	}
+	if list.Add(1) != -1 || list.Has(1) || !list.Has(0) || !list.Has((awaitedWords-1)<<32) {
+		t.Errorf("a full list: %v", words)
+	}
+	list.Remove(-1)
+	list.Remove(words[0])
+	if list.Has(0) || !list.Has(1<<32) || list.Has(^uint64(0)) {
+		t.Error("after the first one has been removed")
+	}
+	if word := list.Add(^uint64(0)); word != words[0] || list.Has(^uint64(0)) {
+		t.Errorf("word %d", word)
+	}
+}
+
 // FuzzRing checks that reads and writes stay within the bounds of the ring, no matter what values the other
 // side writes to its counters.
 func FuzzRing(f *testing.F) {

@@ -51,6 +51,8 @@ type Rings interface {
 	// number published by the other side, or -1 if it is unknown.
 	PublishProcessor()
 	PeerProcessor() int
+	// Awaited returns the list of the operations that the program awaits. It is valid until Close.
+	Awaited() *Awaited
 	// RequestSpace returns false if TryWrite can write. Otherwise, the descriptor becomes readable when TryWrite can
 	// write.
 	RequestSpace() bool

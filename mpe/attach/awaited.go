@@ -1,0 +1,39 @@
+package attach
+
+import (
+	"sync"
+
+	"github.com/zrlmpi/zrlmpid/mpe/attach/wire"
+)
+
+// awaited tells the daemon which operations callers sleep for, so that it can diagnose hangs. A caller that is still
+// polling does not tell it, because most operations end meanwhile.
+type awaited struct {
+	mu    sync.Mutex
+	words *wire.Awaited // in shared memory; nil without rings, and after the connection has ended
+}
+
+// add publishes that a caller sleeps until an operation ends. The caller must pass the result to remove.
+func (a *awaited) add(id uint64) (word int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.words == nil {
+		return -1
+	}
+	return a.words.Add(id)
+}
+
+func (a *awaited) remove(word int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.words != nil {
+		a.words.Remove(word)
+	}
+}
+
+// close makes words nil before the memory is unmapped.
+func (a *awaited) close() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.words = nil
+}
