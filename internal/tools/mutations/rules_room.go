@@ -19,7 +19,7 @@ func init() {
 		{"room: a send rests when it is announced", "mpe/core/peer_extended.go",
 			"\t\tl.restSend(ref)\n\t}\n\tl.announced", "\t\t_ = ref\n\t}\n\tl.announced", []test{rests}},
 		{"room: a send that may rest is not advertised", "mpe/core/packets.go",
-			" && (message.request == nil || !message.request.MayRest) {", " {", []test{floodGo}},
+			" &&\n\t\t\t(message.request == nil || !message.request.MayRest) {", " {", []test{floodGo}},
 		{"room: sends that rest are cancelled when their rank ends", "mpe/core/peer_extended.go",
 			"\tl.cancelRests(err)\n", "", []test{rests}},
 		{"room: sends that rest end with the peer's session", "mpe/core/peer_extended.go",
