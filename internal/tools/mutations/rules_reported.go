@@ -21,7 +21,7 @@ func init() {
 		{"roles: bits that changed are named by their signal", "daemon/standin/cosim/rules.go",
 			"\tcase record.Keep != 0:\n\t\treturn \"tkeep\"\n", "", []test{ownRules}},
 		{"kernels: a text on standard output is named", "daemon/standin/mpe_interface.go",
-			"if text := c.printable(); text != \"\" {", "if printable := c.printable(); false {", []test{ownExec}},
+			"if text := c.printable(); text != \"\" {", "if text := c.printable(); false {", []test{ownExec}},
 		{"configuration: a fault of the syntax has its own line", "internal/strictyaml/syntax.go",
 			"(f.noticedLate || !isValid(text, f.line+1)) {", "false {", []test{ownSyntax}},
 		{"attach: another byte order is named", "mpe/attach/wire/message.go",
