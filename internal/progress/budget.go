@@ -41,11 +41,11 @@ type SpinPolicy struct {
 	maxPollers     int32 // maximum number of polling callers in the process
 	// pollsPerPause is the number of polls between two pauses.
 	pollsPerPause atomic.Int32
-	// attached is set for an attached program. without is the number of polls between two yields of its callers.
+	// attached is set for an attached program. pollsPerYield is the number of polls between two yields of its callers.
 	attached      bool
 	pollsPerYield atomic.Int32
-	// avoided, if not nil, returns the number of the processor that callers should move away from. examined is
-	// the time at which a caller last checked whether it runs on that processor.
+	// avoidedCPU, if not nil, returns the number of the processor that callers should move away from. examinedAt is the
+	// time at which a caller last checked whether it runs on that processor.
 	avoidedCPU func() int
 	examinedAt atomic.Int64
 

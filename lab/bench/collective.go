@@ -153,8 +153,8 @@ type collectiveCalls struct {
 	words int
 	// done is the number of completed rounds.
 	done int
-	// send and recv hold the blocks of the operation; a broadcast uses only recv. own is the data that rank 1 sends to
-	// rank 2, or empty.
+	// sendBuf and recvBuf hold the blocks of the operation; a broadcast uses only recvBuf. busyData is the data that
+	// rank 1 sends to rank 2 at the same time, or empty.
 	sendBuf, recvBuf, busyData []int32
 	// parts lists, for each received block, the blocks that are combined into it.
 	parts [][]int
@@ -231,10 +231,10 @@ func (c *collectiveCalls) selectMethod(m *method) []mpi.Option {
 	return m.options()
 }
 
-// stamp returns the word written at the start and at the end of a block in operation i.
+// stampWord returns the word written at the start and at the end of a block in operation i.
 func (c *collectiveCalls) stampWord(i, block int) int32 { return int32(i*stampRanks + block) }
 
-// round executes operation i, and returns the times at which it began and ended.
+// runRound executes operation i, and returns the times at which it began and ended.
 func (c *collectiveCalls) runRound(options []mpi.Option, i int, all bool) (start, end time.Duration, err error) {
 	start = sharedNow()
 	if c.op.name != "bcast" || c.rank == 0 {
@@ -267,7 +267,7 @@ func (c *collectiveCalls) runRound(options []mpi.Option, i int, all bool) (start
 	return start, end, c.verifyResult(i, all)
 }
 
-// check verifies this rank's result: either all words, or the first and the last word of each block.
+// verifyResult verifies this rank's result: either all words, or the first and the last word of each block.
 func (c *collectiveCalls) verifyResult(i int, all bool) error {
 	if !c.op.getsResult(c.rank) {
 		return nil

@@ -33,10 +33,10 @@ type Attempt struct {
 	Points    []Point `json:"points,omitempty"`
 }
 
-// line returns the longer of the two cache line times, or 0 if they are unknown.
+// lineTime returns the longer of the two cache line times, or 0 if they are unknown.
 func (a *Attempt) lineTime() float64 { return max(a.LineBefore, a.LineAfter) }
 
-// slow reports whether a cache line was slow; least is the shortest time of the run.
+// isSlow reports whether a cache line was slow; least is the shortest time of the run.
 func (a *Attempt) isSlow(least float64) bool { return a.lineTime() > slowLineFactor*least }
 
 // discardSlow discards the latest attempts with a slow cache line, and returns the measurements to repeat.

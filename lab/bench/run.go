@@ -47,7 +47,7 @@ type task struct {
 	steps []step
 }
 
-// plan checks the options and sets defaults. It returns the tasks to run. Errors are of type *UsageError.
+// planTasks checks the options and sets defaults. It returns the tasks to run. Errors are of type *UsageError.
 func (o *Options) planTasks() ([]task, error) {
 	switch {
 	case o.Rounds < 0:
