@@ -36,8 +36,8 @@ type Group struct {
 	owner   Owner
 	spin    SpinPolicy
 	drivers []*Driver
-	// clockReadAt is the time at which a caller last read the clock. since is the time at which callers last began
-	// to poll after having been away.
+	// clockReadAt is the time at which a caller last read the clock. pollingSince is the time at which callers last
+	// began to poll after having been away.
 	clockReadAt, pollingSince atomic.Int64
 }
 

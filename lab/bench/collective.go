@@ -28,9 +28,9 @@ const (
 // operation is a collective operation of MPI.
 type operation struct {
 	name string
-	// sendBlocks and receives return the number of blocks in the send buffer and in the receive buffer of a rank.
+	// sendBlocks and recvBlocks return the number of blocks in the send buffer and in the receive buffer of a rank.
 	sendBlocks, recvBlocks func(ranks int) int
-	// contributes reports whether a rank contributes data, and result whether it receives a result.
+	// contributes reports whether a rank contributes data, and getsResult whether it receives a result.
 	contributes, getsResult func(rank int) bool
 	// combinedBlocks returns the indices of the blocks that are combined into block k of the rank's result.
 	combinedBlocks func(k, rank, ranks int) []int

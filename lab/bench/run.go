@@ -156,7 +156,8 @@ type measurement struct {
 	budget time.Duration
 	// disturbed means that a neighbour runs during the measurement.
 	disturbed bool
-	// resultIndex and at are the indices of the first part's result and side in the report. The other parts follow it.
+	// resultIndex and sideIndex are the indices of the first part's result and side in the report. The other parts
+	// follow it.
 	resultIndex, sideIndex int
 	failed                 bool
 	// took is the duration of the last measurement, or 0 if there was none.

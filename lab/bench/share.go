@@ -120,8 +120,8 @@ type watch struct {
 
 	mu  sync.Mutex
 	out bytes.Buffer
-	// read is the length of the output processed so far, and kept the length of the part that belongs to complete
-	// steps. done is the number of complete steps, and last the progress of the next one.
+	// read is the length of the output processed so far, and keptLen the length of the part that belongs to complete
+	// steps. stepsDone is the number of complete steps, and progress the progress of the next one.
 	read, keptLen, stepsDone int
 	progress                 stepProgress
 	// isSlow means that the next step is too slow. It is to be repeated with fewer iterations, or cut if fewer is 0.

@@ -11,7 +11,7 @@ import (
 type rank struct {
 	machine      *machine
 	number, host int
-	// core is the core that the rank shares, or nil if it shares none. place is the rank's position on it.
+	// core is the core that the rank shares, or nil if it shares none. corePos is the rank's position on it.
 	core            *core
 	corePos         int
 	schedule        coll.Schedule
