@@ -141,7 +141,7 @@ func TestLearns(t *testing.T) {
 				}
 			}
 			if n > 16 {
-				t.Errorf("after waits of %v it has %v for those of %v after %d", before, budget, now, n)
+				t.Errorf("after waits of %v, the budget is %v for waits of %v after %d of them", before, budget, now, n)
 			}
 		}
 	}

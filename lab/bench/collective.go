@@ -259,7 +259,7 @@ func (c *collectiveCalls) runRound(options []mpi.Option, i int, all bool) (start
 		}
 		if c.rank == 2 {
 			if err := verify(c.busyData, stampWord(i, 1), 1, all); err != nil {
-				return 0, 0, fmt.Errorf("what rank 1 sends: %w", err)
+				return 0, 0, fmt.Errorf("the data of rank 1: %w", err)
 			}
 			c.verified++
 		}

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Options select what to measure.
+// Options select the measurements.
 type Options struct {
 	// Workloads lists the names of workloads. The default is all.
 	Workloads []string

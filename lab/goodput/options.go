@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Options select what to measure.
+// Options select the measurements.
 type Options struct {
 	// Parts lists some of the names that Parts returns. The default is all.
 	Parts []string
