@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Shared is polled by all callers in the process that poll, no matter what they wait for.
+// Shared is polled by all callers in the process that poll, whichever event they wait for.
 type Shared interface {
 	// Visit polls unless another goroutine is already doing so, and reports whether it found something. It must
 	// not block.

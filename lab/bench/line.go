@@ -10,7 +10,6 @@ import (
 // The host of a virtual machine moves its virtual processors among physical ones. Between some of these, a cache line
 // takes several times longer than between others. Such a phase lasts from a tenth of a second to minutes, and slows
 // down the side that is measured at the time.
-// that is measured at the time.
 const (
 	// slowLineFactor is the limit above which a cache line counts as slow, before or after a measurement. It is relative
 	// to the shortest time of the run.

@@ -23,7 +23,7 @@ import (
 type link struct {
 	key, name, profile, transport string
 	group                         Group
-	// attached means that the ranks belong to a daemon, and together that one program uses all of them.
+	// attached means that the ranks belong to a daemon, and oneProgram that one program uses all of them.
 	attached, oneProgram bool
 	// workloads lists the supported workloads. The default is all.
 	workloads []string
