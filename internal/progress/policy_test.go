@@ -119,7 +119,7 @@ func TestCompetitive(t *testing.T) {
 	}
 }
 
-// TestLearns checks that the policy adapts to a change after a few waits, regardless of the earlier waits like.
+// TestLearns checks that the policy adapts to a change after a few waits, regardless of the earlier waits.
 func TestLearns(t *testing.T) {
 	const wakeup = 10 * time.Microsecond
 	for _, before := range []time.Duration{0, 20 * time.Microsecond, sleepCost(wakeup), time.Hour} {
