@@ -23,7 +23,7 @@ func TestShipped(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(b.Bytes(), shipped) {
-		t.Error("shipped.yaml is not what Write writes: have zrlbench tune write it, and change nothing")
+		t.Error("shipped.yaml differs from the output of Write: generate it with zrlbench tune")
 	}
 	has := map[collectives.Collective]int{}
 	table.Document().ForEachClass(func(class choice.Class, from *collectives.ClassTable) {

@@ -34,7 +34,7 @@ func init() {
 			"if n <= outOfRangeOffset/2 {", "if false {", []test{ownNumbers}},
 		{"D8: the rest of a message that lost a datagram is a gap", "handshake/recv.go",
 			"if p.cfg.Shape.ImpliesGap(recv.remaining(), int64(len(b))) {", "if false {", []test{lostTails}},
-		{"T6: a peer that was never heard has a deadline of its own", "handshake/send.go",
+		{"T6: a peer that was never heard has a separate deadline", "handshake/send.go",
 			"t.FirstDeadline > 0 && !p.counts.any()", "t.FirstDeadline > 0", []test{firstOnes}},
 		{"doctor: two stations with one address", "diagnosis/doctor/network.go",
 			"case !in.isLocalAddress(claim.Addr) && len(claim.Stations) > 1:", "case false:", []test{addresses}},
