@@ -575,8 +575,7 @@ func (l *extendedLink) retractAborts() {
 }
 
 // hasOnlyAborts reports whether only reports of failed calls are in flight.
-func (l *extendedLink) hasOnlyAborts() bool {
-	some := false
+func (l *extendedLink) hasOnlyAborts() (some bool) {
 	if len(l.outbox.unslotted) > 0 || l.resting > 0 {
 		return false
 	}
@@ -586,12 +585,11 @@ func (l *extendedLink) hasOnlyAborts() bool {
 		}
 	}
 	for i := range l.outbox.slots {
-		if o := &l.outbox.slots[i]; o.used {
-			if !o.isAbort {
-				return false
-			}
-			some = true
+		o := &l.outbox.slots[i]
+		if o.used && !o.isAbort {
+			return false
 		}
+		some = some || o.used
 	}
 	for in := range l.inbox.each {
 		if in.recv != nil {
