@@ -26,15 +26,16 @@ func (a *app) bundleCommand() *cobra.Command {
 	var withPackets bool
 	cmd := &cobra.Command{
 		Use: "bundle", Short: "Write one file for a bug report", Args: cobra.NoArgs,
-		Long: `Write what is known of a daemon and its host into one file for a bug report, and print what
-it contains: configuration, status, metrics, what doctor finds, versions, the end of the log,
-the list of records of failures, and the last packets of the flight recorder, each without
-most of its payload. A part that cannot be had is missing, and named. With --packets=false,
-no packets are in it. Without a daemon, the log is that of its service in systemd's journal.
+		Long: `Collect the state of a daemon and its host in one file for a bug report, and list its
+contents: configuration, status, metrics, the results of doctor, versions, the end of the
+log, the list of failure records, and the last packets of the flight recorder without most
+of their payload. A part that cannot be collected is left out and reported. With
+--packets=false, the file contains no packets. Without a daemon, the log is read from
+systemd's journal.
 
-The configuration has no comments, and kernels have no arguments of programs.
-Keys, certificates and passwords are in other files, which are not read. Addresses, names of
-processes and beginnings of messages are in it: read it before you publish it.`,
+Comments in the configuration and program arguments of kernels are removed. Keys,
+certificates and passwords are in other files, which are not read. The file does contain
+addresses, names of processes and beginnings of messages: read it before you publish it.`,
 		Example: "  sudo zrlctl bundle -o zrlmpid.tar.gz",
 		RunE: operation(func(cmd *cobra.Command, _ []string) error {
 			e, err := a.newExamination(cmd.Context(), file)

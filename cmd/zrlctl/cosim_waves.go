@@ -30,12 +30,12 @@ type wavesFlags struct {
 func (a *app) cosimWavesCommand() *cobra.Command {
 	var flags wavesFlags
 	cmd := &cobra.Command{
-		Use: "waves CAPTURE|- --waves FILE -o FILE", Short: "Write the packets of a role beside its waves",
-		Long: `Write the waves of a role in simulation, a value change dump (VCD), with the packets of its
-rank on the same time axis, for GTKWave: the strings zrlmpi.sent and zrlmpi.received change
-at the cycle of each packet, to its number in the capture, its type, and the ranks that it
-goes from and to. CAPTURE is of "zrlctl capture". If the simulator was started more than
-once, the packets are those of its last start.`,
+		Use: "waves CAPTURE|- --waves FILE -o FILE", Short: "Add the packets of a role to its waves",
+		Long: `Add the packets of a rank to the waves of its role in simulation, a value change dump (VCD),
+on the same time axis, for GTKWave. At the cycle of each packet, the strings zrlmpi.sent and
+zrlmpi.received change to its number in the capture, its type, and its sending and receiving
+rank. CAPTURE is a file from "zrlctl capture". If the simulator was started more than once,
+only packets since the last start are added.`,
 		Example: `  zrlctl capture -o role.pcapng
   zrlctl cosim waves role.pcapng --waves waves.vcd -o both.vcd && gtkwave both.vcd`,
 		RunE: operation(func(cmd *cobra.Command, args []string) error {

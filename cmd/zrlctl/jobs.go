@@ -19,10 +19,10 @@ import (
 // jobHelp is the help text about jobs. It is shared by commands that show a daemon or a job.
 const jobHelp = `
 
-With --job, or if there is one job of this user on this host and no daemon, the state is that of the
-job: zrlctl run, MPICH's mpiexec and srun start jobs. Its local ranks are those on this host.
-Root names a job of another user as NAME@NUMBER, with the number of the user; its processes
-may answer anything.`
+With --job, or if there is one job of this user on this host and no daemon, show the state of
+that job and its ranks on this host. zrlctl run, MPICH's mpiexec and srun start jobs. Root
+names a job of another user as NAME@NUMBER, with the number of the user; do not trust the
+answers of its processes.`
 
 // target is the daemon or job that a command shows.
 type target struct {

@@ -19,9 +19,9 @@ func (a *app) reloadCommand() *cobra.Command {
 flags and environment as at its start, and print the changes. SIGHUP does the same.
 
 Messages in progress complete under the previous configuration. Keys that may change are
-marked [reload] in zrlmpid.reference.yaml. If another key has changed, or the
-configuration is invalid, it is refused as a whole, the previous one stays in effect, and
-the exit code is 1. With --config, the daemon is the one whose control socket FILE names.`,
+marked [reload] in zrlmpid.reference.yaml. If another key has changed, or the configuration
+is invalid, the daemon rejects it as a whole and keeps the previous one, and the exit code
+is 1. --config selects the daemon by the control socket in FILE.`,
 		RunE: operation(func(cmd *cobra.Command, _ []string) error {
 			client := a.client()
 			if file != "" {

@@ -39,12 +39,12 @@ func (f *clusterFlags) addTo(fl *pflag.FlagSet) {
 	fl.StringVar(&f.addresses, "addresses", "",
 		"with --cluster: addresses of the ranks in rank order, as in 127.0.0.1-127.0.0.4 or 10.1.0.0/24")
 	fl.IntSliceVar(&f.fpgas, "fpga", nil,
-		"with --cluster: ranks that are FPGAs now, of those that the file lists as both CPU and FPGA")
+		"with --cluster: ranks to run as FPGAs, if the file lists them as both CPU and FPGA")
 	fl.DurationVar(&f.fpgaTimeout, "fpga-timeout", 2*time.Minute, "with --cluster or --config: end the job when an "+
-		"FPGA that a rank sends to has not answered for this long since the first message, or the program of a "+
+		"FPGA has not answered for this long since a rank sent its first message to it, or the program of a "+
 		"stand-in has failed for this long; 0s: never")
 	fl.StringVar(&f.standIn, "stand-in", "",
-		`kernel that plays the FPGAs on this host: echo, ring, sink, source, jacobi, kmeans, matvec, backsub, "exec:/path/prog args", "rtl:/path/simulator args" or "rtl-net:/path/simulator args"`)
+		`kernel that replaces the FPGAs on this host: echo, ring, sink, source, jacobi, kmeans, matvec, backsub, "exec:/path/prog args", "rtl:/path/simulator args" or "rtl-net:/path/simulator args"`)
 }
 
 // jobCluster describes all ranks of a job.
@@ -70,7 +70,7 @@ func (f *clusterFlags) load() (*jobCluster, error) {
 	case f.cluster == "" && (f.addresses != "" || f.fpgas != nil):
 		return nil, errors.New("--addresses and --fpga: only valid with --cluster")
 	case f.cluster == "" && f.config == "" && f.standIn != "":
-		return nil, errors.New("--stand-in: only valid with --cluster or --config, which say what ranks are FPGAs")
+		return nil, errors.New("--stand-in: only valid with --cluster or --config, which define the FPGA ranks")
 	case f.cluster == "" && f.config == "":
 		return nil, nil
 	}
