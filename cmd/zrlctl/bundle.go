@@ -53,7 +53,7 @@ addresses, names of processes and beginnings of messages: read it before you pub
 		}),
 	}
 	cmd.Flags().StringVarP(&name, "output", "o", "zrlmpid-bundle.tar.gz", "`file` to write")
-	cmd.Flags().StringVar(&file, "config", "", "configuration `FILE` (default: that of the running daemon)")
+	cmd.Flags().StringVar(&file, "config", "", "configuration `FILE` (default: the running daemon's configuration)")
 	cmd.Flags().BoolVar(&withPackets, "packets", true, "include the last packets of the flight recorder")
 	return cmd
 }
@@ -97,14 +97,14 @@ func (e *examination) parts(ctx context.Context) []bundle.Part {
 		}),
 		part("metrics.txt", "metrics of the daemon", func() ([]byte, error) { return e.fetchMetrics(ctx) }),
 		log, records,
-		part("doctor.txt", "what doctor finds", func() ([]byte, error) { return []byte(report.Text()), nil }),
-		part("doctor.json", "the same for programs", func() ([]byte, error) { return jsonBytes(report) }),
+		part("doctor.txt", "results of doctor", func() ([]byte, error) { return []byte(report.Text()), nil }),
+		part("doctor.json", "results of doctor as JSON", func() ([]byte, error) { return jsonBytes(report) }),
 		part("facts.json", "interfaces, routes and limits of this host",
 			func() ([]byte, error) { return jsonBytes(e.facts) }),
 	}
 }
 
-var errNoDaemon = errors.New("no daemon runs")
+var errNoDaemon = errors.New("no daemon is running")
 
 func jsonBytes(v any) ([]byte, error) {
 	var b bytes.Buffer
@@ -187,6 +187,6 @@ func listBundle(out io.Writer, name string, parts []bundle.Part) error {
 		return err
 	}
 	_, err := fmt.Fprintf(out,
-		"%s: it has addresses, names of processes and beginnings of messages; read it before you publish it\n", name)
+		"%s: it contains addresses, names of processes and beginnings of messages; read it before you publish it\n", name)
 	return err
 }

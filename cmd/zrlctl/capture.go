@@ -47,8 +47,8 @@ zrlctl run, MPICH's mpiexec and srun start jobs.`,
 	fl := cmd.Flags()
 	fl.StringVarP(&flags.output, "output", "o", "", "write to this file; - is standard output")
 	fl.DurationVar(&flags.last, "last", 0,
-		"only packets of this time before now; with --follow, begin with them (default: all, and none with --follow)")
-	fl.StringVar(&flags.job, "job", "", "write the packets of this job in place of a daemon's")
+		"only packets from this long ago until now; with --follow, start with them (default: all, or none with --follow)")
+	fl.StringVar(&flags.job, "job", "", "write the packets of this job instead of a daemon's")
 	fl.BoolVar(&flags.follow, "follow", false, "continue with new packets until interrupted")
 	return cmd
 }
@@ -89,7 +89,7 @@ func (a *app) capture(ctx context.Context, flags *captureFlags, stdout io.Writer
 // daemon or job ends.
 func copyPackets(ctx context.Context, out io.Writer, p *packetSource) error {
 	return recordingError(ctx,
-		capture.CopyAnnotated(out, recorder.FileOptions("packets as they came, from zrlmpid"), p.asSource, p.profile), true)
+		capture.CopyAnnotated(out, recorder.FileOptions("live packets from zrlmpid"), p.asSource, p.profile), true)
 }
 
 // captureSummary describes a file of captured packets.

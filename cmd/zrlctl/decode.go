@@ -139,7 +139,7 @@ type decoder struct {
 	matches    func(*capture.Event) bool
 	live       bool
 	tracker    *capture.Tracker
-	hasPackets bool // the recording has a ZRLMPI packet
+	hasPackets bool // the recording contains a ZRLMPI packet
 }
 
 // print prints a line for each event.

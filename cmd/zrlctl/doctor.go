@@ -51,11 +51,11 @@ Exit codes: 0 nothing is wrong; 1 something is wrong; otherwise as zrlctl. Unkno
 			return err
 		}),
 	}
-	cmd.Flags().StringVar(&file, "config", "", "configuration `FILE` (default: that of the running daemon)")
+	cmd.Flags().StringVar(&file, "config", "", "configuration `FILE` (default: the running daemon's configuration)")
 	return cmd
 }
 
-// examination holds what doctor and bundle examine.
+// examination holds the input of doctor and bundle.
 type examination struct {
 	plan   *doctor.Plan
 	config *config.Config // nil if unreadable
@@ -98,7 +98,7 @@ func (a *app) newExamination(ctx context.Context, file string) (*examination, er
 	return e, nil
 }
 
-// ask queries the status of the daemon at the given socket.
+// queryStatus queries the status of the daemon at the given socket.
 func (e *examination) queryStatus(ctx context.Context, socket string) error {
 	e.socket = socket
 	client := control.NewClient(socket)

@@ -144,7 +144,7 @@ func (f *impairFlags) makePlan(file string, stdin io.Reader) (*relay.Plan, error
 	return relay.NewPlan(cfg, pool, f.transport)
 }
 
-// read returns the rules from the script file, from --rule and from the other flags, in this order.
+// readScript returns the rules from the script file, from --rule and from the other flags, in this order.
 func (f *impairFlags) readScript(fl *pflag.FlagSet) (script impair.Script, err error) {
 	if f.script != "" {
 		file, err := os.Open(f.script)
@@ -237,7 +237,7 @@ func (a *app) printReady(out io.Writer, plan *relay.Plan, script impair.Script) 
 	return err
 }
 
-// follow prints a report on each request, and every second if verbose is true, until ctx is done.
+// reportUntilDone prints a report on each request, and every second if verbose is true, until ctx is done.
 func (a *app) reportUntilDone(ctx context.Context, out io.Writer, r *relay.Relay, requested <-chan os.Signal,
 	verbose bool) error {
 	var every <-chan time.Time

@@ -80,7 +80,7 @@ datatype. The bytes of --data and --file are sent unchanged; words are little-en
 	fl := cmd.Flags()
 	fl.StringVar(&hexText, "data", "", "message as hex digits; spaces are allowed")
 	fl.StringVar(&file, "file", "", "file with the message (-: standard input)")
-	fl.IntVar(&length, "words", 0, "send this many words that count from 0")
+	fl.IntVar(&length, "words", 0, "send this many words, counting from 0")
 	fl.StringVar(&datatype, "datatype", "int", "datatype: int or float")
 	fl.IntVar(&req.Tag, "tag", 0, "tag of the message: not sent by cloudfpga, 0 to 255 with v0.9")
 	addFromFlag(fl, &req.From)
@@ -96,12 +96,12 @@ func parseHexMessage(text string) (io.Reader, error) {
 		case r < utf8.RuneSelf && strings.ContainsRune("0123456789abcdefABCDEF", r):
 			digits = append(digits, byte(r))
 		default:
-			return nil, usageErrorf("--data: %q, byte %d, is no hex digit: give digits 0 to 9 and a to f", r, i+1)
+			return nil, usageErrorf("--data: %q, byte %d, is not a hex digit: give digits 0 to 9 and a to f", r, i+1)
 		}
 	}
 	const wordDigits = 2 * protocol.WordLen
 	if len(digits)%wordDigits != 0 {
-		return nil, usageErrorf("--data: %s: a message is whole words of %d digits each",
+		return nil, usageErrorf("--data: %s: a message consists of whole words of %d digits each",
 			words.Plural(len(digits), "hex digit"), wordDigits)
 	}
 	data := make([]byte, len(digits)/2)
@@ -126,7 +126,7 @@ func openInput(name string, stdin io.Reader) (io.ReadCloser, error) {
 func countingMessage(words int, datatype protocol.Datatype) (io.Reader, error) {
 	switch {
 	case words < 0:
-		return nil, usageErrorf("--words %d: must be at least 1; 0 only for peers that are no FPGA", words)
+		return nil, usageErrorf("--words %d: must be at least 1; 0 only for peers that are not FPGAs", words)
 	case words > config.MaxWords:
 		return nil, usageErrorf("--words %d: must be at most %d", words, config.MaxWords)
 	}
@@ -270,7 +270,7 @@ rank of that configuration. This way, a job can be restarted when none of its pr
 	}
 	cmd.Flags().IntVar(&req.Rank, "from", control.AnyRank,
 		"local rank (-1: the lowest of the daemon with run: host, or all of the job)")
-	cmd.Flags().StringVar(&t.job, "job", "", "reset the peer in this job in place of a daemon")
+	cmd.Flags().StringVar(&t.job, "job", "", "reset the peer in this job instead of a daemon")
 	cmd.Flags().StringVar(&file, "config", "", "reset the peer for the next process of a rank of this "+
 		"configuration `file`")
 	cmd.MarkFlagsMutuallyExclusive("job", "config")

@@ -35,7 +35,7 @@ is served at /jobs/NAME/status.json, and also at /status.json if there is only o
 		}),
 	}
 	cmd.Flags().StringVar(&listen, "http", "",
-		"serve the metrics at this address, as in 127.0.0.1:9628, in place of printing them")
+		"serve the metrics at this address, as in 127.0.0.1:9628, instead of printing them")
 	return cmd
 }
 

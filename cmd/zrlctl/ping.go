@@ -196,7 +196,7 @@ func (r *pingReport) printTrip(trip control.Trip) error {
 	return r.json.Encode(trip)
 }
 
-// add prints a complete series and records its error.
+// addSeries prints a complete series and records its error.
 func (r *pingReport) addSeries(s *series) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -213,7 +213,7 @@ func (r *pingReport) addSeries(s *series) {
 	fmt.Fprint(r.out, s.row())
 }
 
-// end returns all errors. Time-outs come last because the first error determines the exit code.
+// joinErrors joins all errors. Time-outs come last because the first error determines the exit code.
 func (r *pingReport) joinErrors() error {
 	slices.SortStableFunc(r.errs, func(a, b error) int { return errorPriority(a) - errorPriority(b) })
 	return errors.Join(r.errs...)

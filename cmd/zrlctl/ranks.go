@@ -57,8 +57,8 @@ func (r *rankRow) roleText() string {
 	return string(r.Role)
 }
 
-// rankRows counts the messages of each rank. The counts of a local rank are from its engine; those of a remote rank
-// include only messages exchanged with local ranks.
+// rankRows counts the messages of each rank. The counts of a local rank are from its engine; the counts of a remote
+// rank include only messages exchanged with local ranks.
 func rankRows(s *state.Status) []rankRow {
 	rows := make([]rankRow, len(s.Cluster))
 	for i, m := range s.Cluster {

@@ -30,7 +30,7 @@ is 1. --config selects the daemon by the control socket in FILE.`,
 					return err
 				}
 				if cfg.Control.Socket == "" {
-					return fmt.Errorf("%s: control.socket is empty, so that the result of a reload is in the log only: "+
+					return fmt.Errorf("%s: control.socket is empty, so the result of a reload is only in the log: "+
 						"send SIGHUP to zrlmpid", file)
 				}
 				client = control.NewClient(cfg.Control.Socket)
@@ -47,6 +47,6 @@ is 1. --config selects the daemon by the control socket in FILE.`,
 			return a.print(cmd.OutOrStdout(), result, "%s", cmp.Or(text.String(), result.Config+": no changes\n"))
 		}),
 	}
-	cmd.Flags().StringVar(&file, "config", "", "configuration `FILE` of the daemon, in place of --socket")
+	cmd.Flags().StringVar(&file, "config", "", "configuration `FILE` of the daemon, instead of --socket")
 	return cmd
 }

@@ -27,8 +27,8 @@ type runFlags struct {
 	cluster clusterFlags
 }
 
-// programFlags are the flags of one program. The flags of the first program are before its name; those of any other
-// program follow the colon.
+// programFlags are the flags of one program. The flags of the first program are before its name; the flags of any other
+// program follow its colon.
 type programFlags struct {
 	ranks int
 	env   []string
@@ -103,14 +103,14 @@ it reaches other networks; ZRLMPI_ADDRESS sets another address, or the network t
 	fl.StringVar(&flags.bind, "bind-to", "none", "bind ranks to processors in turn: core or none")
 	flags.cluster.addTo(fl)
 	fl.StringSliceVar(&flags.hosts, "hosts", nil,
-		"hosts that run the job, by mpiexec.hydra: names or addresses, each with :N for N ranks at a time")
+		"hosts that run the job, through mpiexec.hydra: names or addresses, each with an optional :N for N ranks at a time")
 	fl.StringVar(&flags.trace, "trace", "", "record the packets of the job in this pcapng file")
 	return cmd
 }
 
 func (a *app) run(cmd *cobra.Command, flags *runFlags, args []string) error {
 	if flags.bind != "core" && flags.bind != "none" {
-		return usageErrorf("--bind-to %s: it is core or none", flags.bind)
+		return usageErrorf("--bind-to %s: must be core or none", flags.bind)
 	}
 	if err := checkHosts(flags.hosts); err != nil {
 		return usageErrorf("--hosts %s: %w", strings.Join(flags.hosts, ","), err)
@@ -225,7 +225,7 @@ func parsePrograms(first programFlags, args []string) (programs []launch.Program
 		case len(program.Args) == 0:
 			return nil, usageErrorf("there is no program: zrlctl run -n N PROGRAM")
 		case program.Ranks < 1:
-			return nil, usageErrorf("%s: how many ranks? Give -n N, at least 1", program.Args[0])
+			return nil, usageErrorf("%s: the number of ranks is missing: give -n N, at least 1", program.Args[0])
 		}
 		for _, variable := range program.Env {
 			if name, _, ok := strings.Cut(variable, "="); !ok || name == "" {
@@ -234,7 +234,7 @@ func parsePrograms(first programFlags, args []string) (programs []launch.Program
 		}
 		programs, total = append(programs, program), total+program.Ranks
 		if total > maxJobRanks {
-			return nil, usageErrorf("a job of %d ranks: it has at most %d on one host", total, maxJobRanks)
+			return nil, usageErrorf("a job of %d ranks: at most %d are supported on one host", total, maxJobRanks)
 		}
 		if end == len(rest) {
 			return programs, nil

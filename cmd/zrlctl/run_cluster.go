@@ -25,7 +25,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/node"
 )
 
-// clusterFlags are the flags that define the ranks of a job, including those that are not its processes.
+// clusterFlags are the flags that define the ranks of a job, including ranks that are not its processes.
 type clusterFlags struct {
 	cluster, config, addresses, standIn string
 	fpgas                               []int
@@ -85,7 +85,7 @@ func (f *clusterFlags) load() (*jobCluster, error) {
 		return nil, err
 	}
 	if c.ranks = node.JobRanks(c.cfg); len(c.ranks) == 0 {
-		return nil, fmt.Errorf("%s: no rank is one for a program: give at least one run: host", f.config)
+		return nil, fmt.Errorf("%s: no rank is for a program: give at least one run: host", f.config)
 	}
 	return c, nil
 }
@@ -139,7 +139,7 @@ func (c *jobCluster) checkPrograms(programs []launch.Program) error {
 	if n == len(c.ranks) {
 		return nil
 	}
-	return usageErrorf("the cluster has %d CPU ranks %v, and the programs are for %d: give them as many with -n",
+	return usageErrorf("the cluster has %d CPU ranks %v, but the programs have %d: give them the same number with -n",
 		len(c.ranks), c.ranks, n)
 }
 

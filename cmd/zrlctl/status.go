@@ -48,8 +48,8 @@ OVERSUBSCRIBED hosts have more ranks than cores: waiting ranks yield the process
 	return cmd
 }
 
-// status returns the result of query. If wait is positive, it instead waits for up to this time until the daemon is
-// ready, and returns the daemon's status.
+// queryOrWait returns the result of query. If wait is positive, it instead waits for up to this time until the daemon
+// is ready, and returns the daemon's status.
 func (a *app) queryOrWait(ctx context.Context, wait time.Duration,
 	query func(context.Context) (state.Status, error)) (state.Status, error) {
 	if wait <= 0 {

@@ -47,7 +47,7 @@ network. zrlctl run, MPICH's mpiexec and srun start jobs.`,
 	}
 	fl := cmd.Flags()
 	fl.StringVarP(&flags.output, "output", "o", "", "write to this file; - is standard output")
-	fl.StringVar(&flags.job, "job", "", "trace this job in place of a daemon")
+	fl.StringVar(&flags.job, "job", "", "trace this job instead of a daemon")
 	fl.DurationVar(&flags.duration, "for", 0, "end after this time (default: when interrupted)")
 	return cmd
 }

@@ -68,7 +68,7 @@ const (
 	KindOut
 	// KindIn is siMPI_data, on which the role receives the lines of incoming messages.
 	KindIn
-	// KindFeedback is siMPIFeB, on which the role learns that a call has ended.
+	// KindFeedback is siMPIFeB, on which the role learns that a call is complete.
 	KindFeedback
 	numKinds = 4
 )
@@ -384,7 +384,7 @@ func ParseResult(b []byte, at Boundary, result *Result) (err error) {
 // idleStreams is the state of idle streams.
 var idleStreams = StreamState{StalledSince: [numKinds]uint64{Never, Never, Never, Never}}
 
-// parseStreams parses a Held. from is the kind of the first stream that it describes.
+// parseStreams parses a StreamState. from is the kind of the first stream that it describes.
 func parseStreams(b []byte, at Boundary, from Kind, cycle uint64, state *StreamState) error {
 	state.Lines, state.Feedbacks = binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint32(b[4:])
 	for i := range state.StalledSince {
