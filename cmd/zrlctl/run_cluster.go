@@ -54,8 +54,8 @@ type jobCluster struct {
 	file string
 	// ranks lists the ranks that the processes run.
 	ranks []int
-	// fpgaTimeout is the maximum time without an answer from an FPGA, or with nothing but failures of a stand-in. 0
-	// means no limit.
+	// fpgaTimeout is the maximum time without an answer from an FPGA, or with only failures of a stand-in. 0 means no
+	// limit.
 	fpgaTimeout time.Duration
 }
 

@@ -65,7 +65,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestRunCluster: processes and stand-ins are ranks of the same job. Their order is that of the cluster file or the
+// TestRunCluster: processes and stand-ins are ranks of the same job. They are ordered as in the cluster file or the
 // configuration.
 func TestRunCluster(t *testing.T) {
 	self, err := os.Executable()
@@ -111,7 +111,7 @@ ranks:
 			stderr: "(?s)from which no packet has ever come"},
 		{args: []string{"--cluster", file, pool(1), "--fpga-timeout=50ms", "--stand-in=exec:false", "sleep", "1000"},
 			code:   1,
-			stderr: `(?s)zrlctl: kernel exec:false of stand-in [12]: it has done nothing but fail for .*, at last: program ended: exit status 1\n`},
+			stderr: `(?s)zrlctl: kernel exec:false of stand-in [12]: every call has failed for .*, most recently: program ended: exit status 1\n`},
 		{args: []string{"--cluster", file, pool(1), "--fpga-timeout=-1s", "true"}, code: 2,
 			stderr: "--fpga-timeout -1s: give a time, or 0s for none"},
 		{args: []string{"--cluster", both, pool(1), "--stand-in=echo", "--fpga=1", self, "rank"},

@@ -125,7 +125,7 @@ func (op *operation) end(st *mpe.Status, found bool, err error, now bool) {
 	op.session.deferredAnswers = true
 }
 
-// resultBytes returns how many bytes of a received message or a call's result are to be sent to the program.
+// resultBytes returns the number of bytes of a received message or a call's result to send to the program.
 func (op *operation) resultBytes(st *mpe.Status, err error) int {
 	if op.Kind == wire.OpCall && err == nil {
 		return len(op.Buf)

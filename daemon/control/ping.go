@@ -138,8 +138,8 @@ func withTimeout(ctx context.Context, d time.Duration) (context.Context, context
 	return context.WithTimeoutCause(ctx, d, &timeoutError{d})
 }
 
-// callerContext returns a context that ends with the request's context. If the caller cancelled the request, the
-// cause of the context says so.
+// callerContext returns a context that ends with the request's context. If the caller cancelled the request, this is
+// the cause of the context.
 func callerContext(r *http.Request) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(r.Context()))
 	detach := context.AfterFunc(r.Context(), func() {

@@ -206,15 +206,15 @@ type Result struct {
 }
 
 // ErrFrame reports that a frame violates the specification.
-var ErrFrame = errors.New("malformed frame from the simulator: its shim is of another version (zrlctl cosim new " +
-	"writes it)")
+var ErrFrame = errors.New("malformed frame from the simulator: its shim may have another version (regenerate it with " +
+	"zrlctl cosim new)")
 
 // VersionError reports that a simulator uses a different frame format.
 type VersionError struct{ Got uint32 }
 
 func (e *VersionError) Error() string {
-	return fmt.Sprintf("the simulator's shim has version %d of the frames and this zrlmpid version %d: write it "+
-		"again with zrlctl cosim new, and build the simulator", e.Got, Version)
+	return fmt.Sprintf("the simulator's shim has frame version %d, but this zrlmpid has version %d: regenerate it "+
+		"with zrlctl cosim new, and rebuild the simulator", e.Got, Version)
 }
 
 // BoundaryError reports that a simulator has the streams of a different boundary.

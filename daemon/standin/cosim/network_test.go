@@ -323,7 +323,7 @@ func TestNetworkFaults(t *testing.T) {
 		n := len(b.sent)
 		if err := b.step(append([]Record{metaTo(2, 0)}, linesFrom(payloadOf(8))...)...); err != nil ||
 			len(b.sent) != n {
-			t.Errorf("%s: it goes on: %v, %v", name, b.sent, err)
+			t.Errorf("%s: the exchange continues: %v, %v", name, b.sent, err)
 		}
 	}
 }
