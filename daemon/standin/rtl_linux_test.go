@@ -51,7 +51,7 @@ func TestRTLErrors(t *testing.T) {
 		program []string
 		want    []string
 	}{
-		"another version": {[]string{"sim-version"}, []string{"has version 7 of the frames", "zrlctl cosim new"}},
+		"another version": {[]string{"sim-version"}, []string{"has frame version 7", "zrlctl cosim new"}},
 		"no hello": {[]string{"sim-silent"},
 			[]string{"not answered for 1s after cycle 0", "raise time_scale"}},
 		"ends at once": {[]string{"sim-no-hello"}, []string{"the simulator ended after cycle 0", "exit status 4"}},
