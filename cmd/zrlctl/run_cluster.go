@@ -39,7 +39,7 @@ func (f *clusterFlags) addTo(fl *pflag.FlagSet) {
 	fl.StringVar(&f.addresses, "addresses", "",
 		"with --cluster: addresses of the ranks in rank order, as in 127.0.0.1-127.0.0.4 or 10.1.0.0/24")
 	fl.IntSliceVar(&f.fpgas, "fpga", nil,
-		"with --cluster: ranks to run as FPGAs, if the file lists them as both CPU and FPGA")
+		"with --cluster: ranks to treat as FPGAs, if the file lists them as both CPU and FPGA")
 	fl.DurationVar(&f.fpgaTimeout, "fpga-timeout", 2*time.Minute, "with --cluster or --config: end the job when an "+
 		"FPGA has not answered for this long since a rank sent its first message to it, or the program of a "+
 		"stand-in has failed for this long; 0s: never")

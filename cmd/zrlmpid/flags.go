@@ -131,7 +131,7 @@ func (f *flags) newFlagSet() *flag.FlagSet {
 		"jacobi, kmeans, matvec, backsub, \"exec:/path/prog args\" or \"rtl:/path/simulator args\"")
 	set.Func("host", "with --cluster: `ranks` of host programs, as in 0,3 (default: the first CPU rank)",
 		parseRankList(&f.hosts))
-	set.Func("fpga", "with --cluster: `ranks` to run as FPGAs, if the file lists them as both CPU and FPGA",
+	set.Func("fpga", "with --cluster: `ranks` to treat as FPGAs, if the file lists them as both CPU and FPGA",
 		parseRankList(&f.fpgas))
 	set.StringVar(&f.control, "control", "", "control `socket`; overrides configuration and environment")
 	set.Func("http", "`address` of status page, metrics and health, as in 127.0.0.1:9627; \"\" disables HTTP; "+
