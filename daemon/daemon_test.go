@@ -316,7 +316,7 @@ func TestShutdown(t *testing.T) {
 	}
 }
 
-// TestKernelEnds checks that the daemon keeps running after a kernel has ended.
+// TestKernelEnds checks that the daemon keeps running after a kernel exits.
 func TestKernelEnds(t *testing.T) {
 	c := newCluster(t)
 	r := start(t, c.yaml("", "run: host", "run: standin, kernel: source, kernel_options: {words: 5, count: 2}"))
