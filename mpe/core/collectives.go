@@ -129,7 +129,7 @@ func (e callEngine) newMessage(message *collective.Message) *Request {
 	return request
 }
 
-// startMessage posts a request that message has returned.
+// startMessage posts a request that newMessage returned.
 func (e callEngine) startMessage(request *Request) error {
 	if e.state != running {
 		return ErrClosed
@@ -173,7 +173,7 @@ func (e callEngine) WaitError(m *collective.Message, cause error) error {
 	return waitError(e.Core, m.Request.(*Request), cause)
 }
 
-// Answers implements collective.Engine.
+// HasAnswered implements collective.Engine.
 func (e callEngine) HasAnswered(rank int) bool {
 	p := e.peers[rank]
 	return p == nil || p.packetsIn > 0 || p.extended != nil && p.extended.connected

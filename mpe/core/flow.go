@@ -13,8 +13,8 @@ type flow struct {
 	// nil.
 	cleared        bool
 	pendingMessage *inbound
-	// readyBytes is the number of bytes that may be sent. The send continues when at least piece further bytes have
-	// arrived.
+	// readyBytes is the number of bytes that may be sent. The send continues when at least minPiece further bytes have
+	// been received.
 	readyBytes, minPiece int64
 }
 
@@ -48,7 +48,7 @@ func onFlowEnded(request *Request) {
 	}
 }
 
-// advanceFlow continues a flow's send when enough further bytes, or all bytes, have arrived.
+// advanceFlow continues a flow's send when enough further bytes, or all bytes, have been received.
 func advanceFlow(f *flow, bytes int64, all bool) {
 	if !all && bytes < f.readyBytes+f.minPiece {
 		return
@@ -65,7 +65,7 @@ func onFlowData(in *inbound) {
 	}
 }
 
-// waits reports whether an announced message has to wait because its receive belongs to a flow whose send has not
+// mustWait reports whether an announced message has to wait because its receive belongs to a flow whose send has not
 // been cleared yet.
 func (r *Request) mustWait(in *inbound) bool {
 	f := r.flow

@@ -26,8 +26,8 @@ type peer struct {
 	canPlace  bool
 	placement placement
 	profile   protocol.Profile
-	// limits are the limitations of the profile. longest is the maximum length of a message in bytes. Messages of
-	// up to unlimited bytes need no further check; if it is -1, all messages need a check.
+	// limits are the limitations of the profile. maxLength is the maximum length of a message in bytes. Messages of up
+	// to uncheckedLen bytes need no further check; if it is -1, all messages need a check.
 	limits       PeerInfo
 	maxLength    int64
 	uncheckedLen int
@@ -65,9 +65,9 @@ type peerCounts struct {
 }
 
 // link is a profile's connection to a peer. handshakeLink implements it for the cloudfpga and v0.9 profiles,
-// extendedLink for the extended profile. A method that passes an event to the state machine marks the peer as
-// touched, because any event may change the deadline. The end of the event (flush, which End calls if nothing else
-// has) then rearms the timer.
+// extendedLink for the extended profile. A method that passes an event to the state machine marks the peer as touched,
+// because any event may change the deadline. The end of the event (flush, which End calls if nothing else has) then
+// rearms the timer.
 type link interface {
 	// receive feeds a packet to the state machine.
 	receive(a *RxPacket)
@@ -80,7 +80,7 @@ type link interface {
 	// that sends its message (in.p). If the peer already knows of a send, cancel may have to ask the peer to cancel
 	// it; the request then ends when the peer answers.
 	cancel(r *Request) bool
-	// detach moves the transfer of a request that cannot be cancelled to a private buffer, as buffers.own does. If
+	// detach moves the transfer of a request that cannot be cancelled to a private buffer, as buffers.detach does. If
 	// drop is set, no other receive gets the message.
 	detach(r *Request, keep KeepFunc, drop bool)
 	// abort ends all requests if everything is set, and otherwise only the sends that the peer does not know of.

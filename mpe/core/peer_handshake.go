@@ -13,10 +13,9 @@ import (
 // message per direction at a time, and the queue for it.
 type handshakeLink struct {
 	p    *peer
-	pair *handshake.Pair // events go through machine
-	// sending and recving are the requests that the pair is handling. sendq holds the sends that wait behind
-	// sending, in the order of posting. deferred is the unexpected message whose SEND_REQUEST is deferred in the
-	// pair.
+	pair *handshake.Pair // events use touchedPair
+	// sending and receiving are the requests that the pair is handling. sendq holds the sends that wait behind sending,
+	// in the order of posting. deferred is the unexpected message whose SEND_REQUEST is deferred in the pair.
 	sending, receiving *Request
 	sendQueue          queue[*Request]
 	deferred           *inbound
@@ -215,8 +214,8 @@ func (l *handshakeLink) sentData(bytes int) (wire int) {
 	return wire
 }
 
-// HeaderSent reports the result of a packet that Effects.Header did not send at once. DataSent reports the result
-// of a DATA message that Effects.Data did not send at once.
+// HeaderSent reports the result of a packet that Effects.SendHeader did not send at once. DataSent reports the result
+// of a DATA message that Effects.SendData did not send at once.
 func (e *Core) HeaderSent(peer int, err error) { e.peers[peer].sendResult(err) }
 func (e *Core) DataSent(peer int, id handshake.ID, err error) {
 	e.peers[peer].handshake.dataSent(e.now, id, err)
@@ -324,7 +323,7 @@ func (l *handshakeLink) matched(in *inbound, request *Request) {
 		ID: request.id, Words: request.words(), Datatype: request.datatype, Any: request.anyDatatype, Tag: uint8(in.tag),
 	}, core.pairActions.list)
 	core.pairActions.list = acts
-	if err != nil { // impossible: recving was nil
+	if err != nil { // impossible: receiving was nil
 		l.receiving = nil
 		core.finish(request, err)
 	}

@@ -53,7 +53,7 @@ type Question struct {
 	wake    func() // called when left reaches 0
 }
 
-// answered records the answer of a rank.
+// record records the answer of a rank.
 func (q *Question) record(e *Core, rank int, report []byte, err error) {
 	i := slices.IndexFunc(q.Reports, func(r PeerReport) bool { return r.Rank == rank })
 	q.Reports[i].Report, q.Reports[i].Err = report, err

@@ -67,7 +67,7 @@ func (w *creditWait) isOver(l *extendedLink) bool {
 	return l.conn.Fullness() == extended.CreditFull && l.conn.ConfirmedAt() >= w.waitStart+CreditTimeout
 }
 
-// refuseTentative forgets the unsure sends that were sent, and refuses the others when their wait is over.
+// refuseTentative forgets the tentative sends that were sent, and refuses the others when their wait is over.
 func (l *extendedLink) refuseTentative() {
 	p, core := l.p, l.p.e
 	for len(l.tentative) > 0 {
@@ -98,10 +98,9 @@ type BlockedSender struct {
 }
 
 // Register registers the caller of a send if the peer has no memory for the message. The caller may then wait until
-// Wanted reports false. Want returns nil if the peer has memory. It also returns nil, with the reason as err, if a
-// message was refused before and no operation of the program has completed since. If one has completed, the caller
-// waits again: a message received since may be from the peer, or from a rank that knows that the peer has freed
-// memory.
+// MustWait reports false. Register returns nil if the peer has memory. It also returns nil, with the reason as err, if
+// a message was refused before and no operation of the program has completed since. If one has completed, the caller
+// waits again: a message received since may be from the peer, or from a rank that knows that the peer has freed memory.
 func (w *BlockedSenders) Register(peer int, now handshake.Instant) (sender *BlockedSender, err error) {
 	p := w.core.peers[peer]
 	why := p.fullError()
