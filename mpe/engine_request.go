@@ -19,7 +19,7 @@ type Request struct {
 	waiter chan<- struct{}
 	onEnd  func() // called when the request ends, or nil
 
-	// pool is the pool to which its memory belongs, or nil. below is the next request in the pool. library is the
+	// pool is the pool to which its memory belongs, or nil. nextSpare is the next request in the pool. library is the
 	// storage for LibraryData.
 	pool      *spareRequests
 	nextSpare *Request

@@ -10,7 +10,7 @@ import (
 // polling does not tell it, because most operations end meanwhile.
 type awaited struct {
 	mu    sync.Mutex
-	words *wire.Awaited // in shared memory; nil without rings, and after the connection has ended
+	words *wire.Awaited // in shared memory; nil without rings, and after the end of the connection
 }
 
 // add publishes that a caller sleeps until an operation ends. The caller must pass the result to remove.

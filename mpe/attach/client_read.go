@@ -51,7 +51,7 @@ func (c *Client) readFrame() error {
 	return wire.Violationf("%v is not a frame that a daemon sends to an attached program", c.reader.Type)
 }
 
-// readDone handles DONE, which reports that an operation has ended.
+// readDone handles DONE, which ends an operation.
 func (c *Client) readDone() error {
 	done := &c.done
 	if err := c.reader.ReadDone(done); err != nil {

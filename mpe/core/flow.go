@@ -9,8 +9,8 @@ import "github.com/zrlmpi/zrlmpid/mpe/collective"
 type flow struct {
 	// recv and send are the two requests; each is nil after its end.
 	recv, send *Request
-	// cleared means that the next rank has sent CLEAR_TO_SEND. in is the message of recv that waits until then, or
-	// nil.
+	// cleared means that the next rank has sent CLEAR_TO_SEND. pendingMessage is the message of recv that waits until
+	// then, or nil.
 	cleared        bool
 	pendingMessage *inbound
 	// readyBytes is the number of bytes that may be sent. The send continues when at least minPiece further bytes have

@@ -42,7 +42,7 @@ type peer struct {
 	peerCounts
 	sendErr error // last error of the transport; cleared when a send succeeds
 	// kernelErr is the failure of the peer's kernel. The next receive ends with it, unless a message arrives first.
-	// answered is the value of sendsDone when the last message from the peer arrived.
+	// sendsAtAnswer is the value of sendsDone when the last message from the peer arrived.
 	kernelErr     error
 	sendsAtAnswer uint64
 	// lastPacketAt is the time of the last received packet, or 0. lastDrop is the last dropped packet, or nil.
@@ -161,7 +161,7 @@ func (p *peer) countReceived(b []byte) {
 	p.bytesIn += uint64(len(b))
 }
 
-// countDatagrams is received for several datagrams with a length of each bytes; the last one may be shorter.
+// countDatagrams counts several datagrams of each bytes; the last one may be shorter.
 func (p *peer) countDatagrams(bytes, each int) {
 	p.lastPacketAt = p.e.now
 	p.packetsIn += uint64((bytes + each - 1) / each)
@@ -184,7 +184,7 @@ func (p *peer) sendResult(err error) {
 	}
 }
 
-// reportDrop counts and reports a dropped packet. a is nil if a deadline caused the drop.
+// reportDrop counts and reports a dropped packet. packet is nil if a deadline caused the drop.
 func (p *peer) reportDrop(packet *RxPacket, drop Drop) {
 	p.drops[drop.Reason]++
 	if p.lastDrop == nil {

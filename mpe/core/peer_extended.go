@@ -16,7 +16,7 @@ import (
 type extendedLink struct {
 	p    *peer
 	conn *extended.Conn // events use touchedConn
-	// memory is Network.Memory. kept holds the payload sent through it with short headers.
+	// memory is Network.Memory. shortPayload holds the payload sent through it with short headers.
 	memory       Memory
 	shortPayload shortPayload
 	// maxRTO and ackDelay are copied from conn's configuration.

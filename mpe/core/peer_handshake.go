@@ -14,8 +14,8 @@ import (
 type handshakeLink struct {
 	p    *peer
 	pair *handshake.Pair // events use touchedPair
-	// sending and receiving are the requests that the pair is handling. sendq holds the sends that wait behind sending,
-	// in the order of posting. deferred is the unexpected message whose SEND_REQUEST is deferred in the pair.
+	// sending and receiving are the requests that the pair is handling. sendQueue holds the sends that wait for sending
+	// to end, in the order of posting. deferred is the unexpected message whose SEND_REQUEST is deferred in the pair.
 	sending, receiving *Request
 	sendQueue          queue[*Request]
 	deferred           *inbound
@@ -26,7 +26,7 @@ type handshakeLink struct {
 	dataDatagrams, dataBytes, unreachable uint64
 	// foreignProfile means that the last dropped packet was of the extended profile.
 	foreignProfile bool
-	// keeper stores the state of the pair, or is nil. kept is the state stored last.
+	// keeper stores the state of the pair, or is nil. savedState is the state stored last.
 	keeper     Keeper
 	savedState handshake.SavedState
 }

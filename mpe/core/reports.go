@@ -37,8 +37,8 @@ const reportEvery = 100 * time.Millisecond
 type Reports struct {
 	core *Core
 
-	// lastReport is the last report, made at madeAt. making means that the driver is making a report for the askers.
-	// answers means that the askers get text at the end of the event.
+	// lastReport is the last report, made at madeAt. inProgress means that the driver is making a report for the
+	// askers. answerDue means that the askers get lastReport at the end of the event.
 	lastReport []byte
 	madeAt     handshake.Instant
 	inProgress bool

@@ -114,8 +114,8 @@ func (m *Matcher[R, M]) Match(source, tag int32) (r R, ok bool) {
 // It is 0 before the first Arrive.
 func (m *Matcher[R, M]) Order() uint64 { return m.lastArrival }
 
-// TakenOrder returns the position, among all messages that arrived, of the last queued message that a Post or
-// Repost returned. It is 0 if there is none yet.
+// TakenOrder returns the position, among all messages that arrived, of the last queued message that a Post or Repost
+// returned. It is 0 before the first such message.
 func (m *Matcher[R, M]) TakenOrder() uint64 { return m.lastTaken }
 
 // Restore is Arrive for a message that matched a receive which was then detached. If it is queued, it regains its

@@ -60,7 +60,8 @@ const (
 type HandshakeFacts struct {
 	Profile protocol.Profile
 	Address string
-	// Heard means that a packet was received. Foreign means that the peer sends packets of the extended profile.
+	// HasReceived means that a packet was received. ForeignProfile means that the peer sends packets of the extended
+	// profile.
 	HasReceived, ForeignProfile bool
 	// RequestsOnce means that the peer sends SEND_REQUEST only once, possibly before this process started.
 	RequestsOnce bool
@@ -184,7 +185,7 @@ func (h *HandshakeFacts) describe(facts *WaitFacts, now handshake.Instant) strin
 	case !facts.Posted || !h.Receiving:
 		return s
 	}
-	// The receive is queued behind Ahead.
+	// The receive is queued behind CurrentRecv.
 	if now == facts.Since { // without ages
 		now = h.CurrentRecv.Since
 	}
@@ -195,7 +196,7 @@ func (h *HandshakeFacts) describe(facts *WaitFacts, now handshake.Instant) strin
 	return s
 }
 
-// silenceText describes why no packets from the peer arrive, or says that its packets belong to another profile.
+// silenceText describes why no packets from the peer arrive, or reports that its packets belong to another profile.
 func (h *HandshakeFacts) silenceText(facts *WaitFacts) string {
 	switch {
 	case h.ForeignProfile:
@@ -230,7 +231,7 @@ func (x *ExtendedFacts) describe(facts *WaitFacts, now handshake.Instant) string
 	return s
 }
 
-// versionMismatch describes the versions of both sides, and says what to do.
+// versionMismatch describes the versions of both sides, and suggests a remedy.
 func (x *ExtendedFacts) versionMismatch(rank uint32) string {
 	return fmt.Sprintf("rank %d speaks version 0x%02x of the extended profile, and this rank version 0x%02x: use "+
 		"the same release of zrlmpid for both",
@@ -279,7 +280,7 @@ const (
 	UnfinishedSend
 	// UnfinishedRecv means that the peer was cleared to send a message.
 	UnfinishedRecv
-	// UnfinishedNext means that a message which begins now is for the program that has ended.
+	// UnfinishedNext means that a message which begins now is for the earlier program.
 	UnfinishedNext
 )
 

@@ -109,9 +109,9 @@ type Welcome struct {
 	Version, Rank, Size, Chunk uint32
 	Limits                     Limits
 	Flags                      uint32
-	// Ring is the length of each ring in bytes, or 0 if frames are sent through the socket. Arena is the length
-	// of the arena. WELCOME contains the field Arena only if Asked is set, which means that the program has
-	// requested an arena.
+	// Ring is the length of each ring in bytes, or 0 if frames are sent through the socket. Arena is the length of the
+	// arena. WELCOME contains the field Arena only if HasArena is set, which means that the program has requested an
+	// arena.
 	Ring, Arena uint64
 	HasArena    bool
 }
@@ -223,9 +223,9 @@ const (
 	OpCall  mpe.OpKind = 255
 )
 
-// Start contains the fields of START, which posts an operation. The payload of a send follows in the frame or,
-// if Placed is set, is in the arena at offset Place. If Placed is set, the payload of a receive is also stored
-// at that offset. Operation.Buf is not encoded.
+// Start contains the fields of START, which posts an operation. The payload of a send follows in the frame or, if
+// InArena is set, is in the arena at ArenaOffset. If InArena is set, the payload of a receive is also stored at that
+// offset. Operation.Buf is not encoded.
 type Start struct {
 	ID uint64
 	mpe.Operation
