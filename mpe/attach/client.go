@@ -291,8 +291,8 @@ func (c *Client) newOp(req wire.Start, call *collective.Operation) (*Op, error) 
 	return op, nil
 }
 
-// opEndTimeout is how long a new operation waits for other operations to end if the program has reached its
-// limit. Most operations, such as small sends, end sooner.
+// opEndTimeout is the maximum time that a new operation waits for other operations to end if the program has reached
+// its limit. Most operations, such as small sends, end sooner.
 const opEndTimeout = time.Second
 
 // minEnded is the number of operations that awaitFreeSlot waits for. It is large so that not every following call

@@ -63,20 +63,20 @@ func (c *Client) readDone() error {
 	}
 	switch most := uint64(len(op.req.Buf)); {
 	case op.req.Kind == wire.OpCall && done.Err == nil && done.Stored != op.call.Result:
-		return wire.Violationf("DONE of operation %#x, a call whose result has %d bytes, says that it has %d", done.ID,
-			op.call.Result, done.Stored)
+		return wire.Violationf("DONE of operation %#x reports a result of %d bytes instead of %d", done.ID,
+			done.Stored, op.call.Result)
 	case op.req.InArena && (done.Stored > most || done.Stored > 0 && op.req.Kind != mpe.OpRecv):
-		return wire.Violationf("DONE of operation %#x says that %d bytes were stored in a buffer of %d", done.ID, done.Stored,
+		return wire.Violationf("DONE of operation %#x reports %d bytes stored in a buffer of %d", done.ID, done.Stored,
 			most)
 	case op.req.InArena:
 		copy(op.req.Buf[:done.Stored], c.arena.mem[op.req.ArenaOffset:])
 	case op.req.Claim:
 		if done.Stored > math.MaxInt32 {
-			return wire.Violationf("DONE of operation %#x, a matched probe, says that it is message %d", done.ID, done.Stored)
+			return wire.Violationf("DONE of operation %#x, a matched probe, reports message %d", done.ID, done.Stored)
 		}
 		done.Status.Claim = int(done.Stored)
 	case uint64(op.bytesReceived) != done.Stored:
-		return wire.Violationf("DONE of operation %#x says that %d bytes were stored, but %d were received", done.ID,
+		return wire.Violationf("DONE of operation %#x reports %d bytes stored, but %d were received", done.ID,
 			done.Stored, op.bytesReceived)
 	}
 	c.remove(op)

@@ -91,8 +91,8 @@ type Call struct {
 	Collective Collective
 	// Rank is the caller's rank. Root is used by Bcast, Reduce, Gather and Scatter.
 	Rank, Ranks, Root int
-	// Bytes is the length of the vector, or of one rank's block. In Gather and Scatter with a Layout, a rank other
-	// than the root sets it to the size of its own block.
+	// Bytes is the length of the vector, or of one rank's block. In Gather and Scatter with a Layout, a rank other than
+	// the root sets it to the size of its block.
 	Bytes int
 	// Send is the layout of the send buffer, for Scatter (significant at the root) and Alltoall. Recv is the layout
 	// of the receive buffer, for Gather (significant at the root), Allgather and Alltoall. For Alltoall each rank has

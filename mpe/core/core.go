@@ -288,8 +288,8 @@ func (e *Core) Drain() {
 	e.flush()
 }
 
-// AbortTime is how long a closing driver waits for the aborts of collective calls to be sent, if nothing else is in
-// flight. The wait is limited because some of the ranks may no longer exist.
+// AbortTime is the maximum time that a closing driver waits for the aborts of collective calls to be sent, if nothing
+// else is in flight. The wait is limited because some of the ranks may no longer exist.
 const AbortTime = 250 * time.Millisecond
 
 // DropAborts ends the wait of a draining core for ranks that do not acknowledge aborts.

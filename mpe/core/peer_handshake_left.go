@@ -21,8 +21,8 @@ type leftover struct {
 }
 
 const (
-	// leftoverTime is how long after the end of a program a message may still begin for that program. A deployed node
-	// has stopped retransmitting SEND_REQUEST by then.
+	// leftoverTime is the time after the end of a program in which a message may still begin for that program. A
+	// deployed node has stopped retransmitting SEND_REQUEST by then.
 	leftoverTime = 4 * time.Second
 	// leftoverBusyTime replaces leftoverTime while the node does not accept the next program's message, because it is
 	// still in an earlier call.

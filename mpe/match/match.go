@@ -252,14 +252,14 @@ func (m *Matcher[R, M]) Posted() int { return m.prq.length }
 // Unexpected returns the number of messages in the UMQ.
 func (m *Matcher[R, M]) Unexpected() int { return m.umq.length }
 
-// EachPosted calls yield for every receive in the PRQ, oldest first, until it
-// returns false. yield must not call methods that change the queues.
+// EachPosted calls yield for every receive in the PRQ, oldest first, until it returns false. yield must not call
+// methods that change the queues.
 func (m *Matcher[R, M]) EachPosted(yield func(source, tag int32, r R) bool) {
 	each(&m.prq, &m.receives, yield)
 }
 
-// EachUnexpected calls yield for every message in the UMQ, oldest first, until
-// it returns false. yield must not call methods that change the queues.
+// EachUnexpected calls yield for every message in the UMQ, oldest first, until it returns false. yield must not call
+// methods that change the queues.
 func (m *Matcher[R, M]) EachUnexpected(yield func(source, tag int32, msg M) bool) {
 	each(&m.umq, &m.messages, yield)
 }

@@ -89,7 +89,7 @@ type ExtendedFacts struct {
 // Text describes the wait, without its age.
 func (w *WaitFacts) Text() string {
 	if w.Unacknowledged {
-		return fmt.Sprintf("rank %d has sent rank %d what it has not acknowledged", w.Local, w.Remote)
+		return fmt.Sprintf("rank %d waits for acknowledgements from rank %d", w.Local, w.Remote)
 	}
 	text := w.TextAt(w.Since)
 	switch {
@@ -97,7 +97,7 @@ func (w *WaitFacts) Text() string {
 	case w.InCall:
 		text += w.CallOrigin.CallSuffix()
 	case w.Detached && w.Discarded:
-		text += ", of a program that has ended"
+		text += ", of a program that no longer exists"
 	case w.Detached:
 		text += ", whose call has returned"
 	}
@@ -140,7 +140,7 @@ func (w *WaitFacts) RemainsAtPeer() string {
 	if !w.Send || w.State != handshake.WaitClear || w.Queued > 0 || w.Link != HandshakeLink || w.Handshake.CanRevoke {
 		return ""
 	}
-	return fmt.Sprintf("rank %d keeps the SEND_REQUEST if it has arrived: when it receives from rank %d, it waits "+
+	return fmt.Sprintf("rank %d keeps the SEND_REQUEST if it has received it: when it receives from rank %d, it waits "+
 		"for DATA until "+
 		"rank %d sends another message of this datatype: send one, or restart its program or role", w.Remote, w.Local,
 		w.Local)
@@ -181,7 +181,7 @@ func (h *HandshakeFacts) describe(facts *WaitFacts, now handshake.Instant) strin
 	case facts.State == handshake.Held && h.RecvDiscarded:
 		return s + discarded
 	case facts.Queued > 0 && h.SendDiscarded:
-		return s + ", of a program that has ended"
+		return s + ", of a program that no longer exists"
 	case !facts.Posted || !h.Receiving:
 		return s
 	}
@@ -288,13 +288,13 @@ const (
 func (l Unfinished) text(rank int) string {
 	switch l {
 	case UnfinishedSend:
-		return fmt.Sprintf("a send of a program that has ended is open: rank %d may ask for its DATA, or has not "+
+		return fmt.Sprintf("a send of a program that no longer exists is open: rank %d may ask for its DATA, or has not "+
 			"acknowledged it", rank)
 	case UnfinishedRecv:
 		return fmt.Sprintf("rank %d was cleared to send a message to an operation that was aborted: it is "+
 			"discarded", rank)
 	case UnfinishedNext:
-		return fmt.Sprintf("a message of rank %d that begins now is for a program that has ended: it is "+
+		return fmt.Sprintf("a message of rank %d that begins now is for a program that no longer exists: it is "+
 			"discarded", rank)
 	}
 	return ""

@@ -217,7 +217,7 @@ func (r *Reader) ReadPeer(rank int) (p mpe.PeerInfo, err error) {
 	return p, nil
 }
 
-// Kinds of operations in addition to those of package mpe.
+// Kinds of operations in addition to the kinds of package mpe.
 const (
 	OpProbe mpe.OpKind = 254
 	OpCall  mpe.OpKind = 255
