@@ -88,7 +88,7 @@ func TestHostileDaemon(t *testing.T) {
 		{"less than it says", func(id uint64) []byte {
 			return attachtest.DoneFrame(wire.Done{ID: id, Stored: 5},
 				"1234")
-		}, "5 bytes were stored, but 4 were received"},
+		}, "5 bytes stored, but 4 were received"},
 		{"error too long", func(id uint64) []byte {
 			b := attachtest.DoneFrame(wire.Done{ID: id, Err: mpe.ErrFull}, "")
 			wire.Order.PutUint32(b[wire.FrameHeaderLen+12:], 1<<31)
