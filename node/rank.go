@@ -262,7 +262,7 @@ func Open(cfg *config.Config, rank int, observer mpe.Observer) (mpe.Device, erro
 	return d, nil
 }
 
-// open implements Open. If j is not nil, the rank belongs to a job, and records the phases of its messages over
+// open implements Open. If process is not nil, the rank belongs to a job, and records the phases of its messages over
 // networks.
 func open(cfg *config.Config, rank int, observer mpe.Observer, process *jobProcess) (device, error) {
 	if rank < 0 || rank >= len(cfg.Ranks) {

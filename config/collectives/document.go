@@ -133,7 +133,7 @@ func flowNode(v any) (*yaml.Node, error) {
 	return &n, err
 }
 
-// Decide makes the decisions of an entry from its medians, with choice.Decide.
+// Decide makes the decisions of an entry from its medians, with choice.DecideSpans.
 func (e *Entry) Decide(worth float64) {
 	medians := make([]choice.Series, len(e.Medians))
 	for i, s := range e.Medians {

@@ -13,7 +13,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/attach/wire"
 )
 
-// readFrames handles frames from the daemon. It returns ErrNothing when no complete frame is available, and another
+// readFrames handles frames from the daemon. It returns wire.ErrNoData when no complete frame is available, and another
 // error when the connection ends. Only the polling goroutine may call it.
 func (c *Client) readFrames() (frames int, err error) {
 	for {
@@ -188,7 +188,8 @@ func (c *Client) Await(ctx context.Context, n <-chan struct{}) error {
 	return c.group.Await(ctx, n)
 }
 
-// awaitOp waits until op ends, and tells the daemon while it sleeps. If ctx ends first, it returns the cause of ctx.
+// awaitOp waits until op ends, and publishes op to the daemon while it sleeps. If ctx ends first, it returns the cause
+// of ctx.
 func (c *Client) awaitOp(ctx context.Context, op *Op) error {
 	if c.group.Len() == 0 {
 		return c.stream.Await(ctx, op.done)

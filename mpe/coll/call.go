@@ -239,7 +239,7 @@ func (l *Layout) check(call *Call, bad func(string, ...any) error) error {
 	return nil
 }
 
-// Block returns the offset and the size of block i of a buffer with layout l.
+// Block returns the offset and the size of block i of a buffer with the given layout.
 func (c *Call) Block(layout *Layout, i int) (off, size int) {
 	if !c.Vector {
 		return i * c.Bytes, c.Bytes
@@ -310,7 +310,7 @@ func (c *Call) Lengths() (send, recv int) {
 	return send, recv
 }
 
-// extent returns the end of the last block with layout l.
+// extent returns the end of the last block with the given layout.
 func (c *Call) extent(layout *Layout) (end int) {
 	if !c.Vector {
 		return c.Ranks * c.Bytes

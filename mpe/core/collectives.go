@@ -10,11 +10,11 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
 )
 
-// Package collective executes collective calls. Their messages are ordinary requests. When such a request ends, it
-// is added to Core.ended. At the end of every event, flush reports the ended requests to their calls, which then
+// Package collective executes collective calls. Their messages are ordinary requests. When such a request ends, it is
+// added to Core.endedMessages. At the end of every event, flush reports the ended requests to their calls, which then
 // start their next steps.
 
-// Prepare makes r the request of a collective call, which StartCall then starts. x provides the memory for the
+// Prepare makes request the request of a collective call, which StartCall then starts. x provides the memory for the
 // call. Prepare is not part of an event, and reads immutable state only.
 func (e *Core) Prepare(request *Request, x *collective.Execution, operation *collective.Operation) error {
 	if err := x.Prepare(operation, e); err != nil {

@@ -19,8 +19,8 @@ type peer struct {
 	e    *Core
 	rank int
 	cfg  Peer
-	// touched means that an event has reached the peer's state machine, so that flush must read its deadline.
-	// isTimed means that the peer is in Core.timed.
+	// touched means that an event has reached the peer's state machine, so that flush must read its deadline. isTimed
+	// means that the peer is in Core.deadlinePeers.
 	touched, isTimed bool
 	// canPlace means that the network can place long messages directly. placement is the current destination.
 	canPlace  bool

@@ -104,9 +104,8 @@ func (l *handshakeLink) receive(packet *RxPacket) {
 	l.perform(packet)
 }
 
-// receiveRun feeds the leading datagrams of rest that continue a message, and sets a.Bytes to them. Each datagram
-// has a length of each bytes. If the first one does not continue a message, receiveRun has no effect and reports
-// false.
+// receiveRun feeds the leading datagrams of rest that continue a message, and sets packet.Bytes to them. Each datagram
+// has a length of each bytes. If the first one does not continue a message, receiveRun has no effect and reports false.
 func (l *handshakeLink) receiveRun(packet *RxPacket, rest []byte, each int) bool {
 	e := l.p.e
 	n, acts := l.touchedPair().Datagrams(e.now, rest, each, e.pairActions.list[:0])

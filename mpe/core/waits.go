@@ -107,7 +107,7 @@ func waitOf(core *Core, request *Request) Waiting {
 	return w
 }
 
-// postedBefore returns the number of receives that take precedence over r for a message that matches them all.
+// postedBefore returns the number of receives that take precedence over request for a message that matches them all.
 func postedBefore(core *Core, request *Request) int {
 	n := 0
 	if request.p != nil {

@@ -236,7 +236,7 @@ func (e *Entry) Restore(now handshake.Instant) handshake.SavedState {
 	return state
 }
 
-// shiftTimes adds by to the times of k that are set.
+// shiftTimes adds by to the times of state that are set.
 func shiftTimes(state *handshake.SavedState, by handshake.Instant) {
 	if state.In.Progress != handshake.NoMessage {
 		state.In.StepTime += by

@@ -45,7 +45,7 @@ type Call struct {
 	Length, Result uint64
 }
 
-// Describe sets c to the call m, where size is the number of ranks in the program's world, and appends the
+// Describe sets c to the call operation, where size is the number of ranks in the program's world, and appends the
 // description of the call to b.
 func (c *Call) Describe(id uint64, operation *collective.Operation, size int, b []byte) ([]byte, Shape) {
 	call, shape := &operation.Call, ShapeOf(&operation.Call)
