@@ -310,7 +310,7 @@ func (p location) sharedProcessors(places []location) (int, error) {
 	return n, nil
 }
 
-// newJobProcess returns the process of the job at p.
+// newJobProcess describes this process, whose location is p.
 func (p location) newJobProcess(x Exchange, places []location, socket *net.UDPConn) (*jobProcess, error) {
 	processors, err := p.sharedProcessors(places)
 	if err != nil {

@@ -142,7 +142,7 @@ type pieces struct {
 	list [][]byte
 	// index is the index of the next piece. That piece no longer contains the bytes already taken from it.
 	index int
-	// bytesLeft is the number of bytes left.
+	// bytesLeft is the total length of the remaining pieces.
 	bytesLeft int
 }
 
@@ -212,7 +212,6 @@ type reduceJob struct {
 	err      error
 }
 
-// reduceJobPool is a pool of reduceJobs.
 var reduceJobPool = sync.Pool{New: func() any { return new(reduceJob) }}
 
 // readReduce handles REDUCE.

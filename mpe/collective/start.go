@@ -22,7 +22,6 @@ type Execution struct {
 	scratch  []byte
 	// ownShare is the memory of sharedCall.
 	ownShare share
-	// inFlight lists the messages in flight.
 	inFlight []*Message
 	// localSteps lists the steps without a message that can begin.
 	localSteps []localStep
@@ -60,7 +59,6 @@ type execution struct {
 	sharedCall *share
 }
 
-// localStep is a step with its number.
 type localStep struct {
 	coll.Step
 	number int

@@ -262,7 +262,6 @@ func (x *Execution) fail(number int, err error) {
 	}
 }
 
-// stepError returns the error of a step.
 func (x *Execution) stepError(number int, err error) *StepError {
 	s := x.progress.Step(number)
 	e := &StepError{Collective: x.Call.Collective, Algorithm: x.algorithm.Name, Number: number, Kind: s.Kind, Peer: -1,

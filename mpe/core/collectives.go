@@ -107,7 +107,7 @@ func (e callEngine) Compute(j collective.Job) {
 
 func (e callEngine) Start(m *collective.Message) error { return e.startMessage(e.newMessage(m)) }
 
-// newMessage returns a new request for a message of a collective call.
+// newMessage converts a message of a collective call to a request.
 func (e callEngine) newMessage(message *collective.Message) *Request {
 	kind := OpRecv
 	switch {

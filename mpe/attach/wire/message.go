@@ -260,7 +260,7 @@ func AppendStart(b []byte, start *Start, piece int) []byte {
 	return b
 }
 
-// appendMatch appends those fields of START and PROBE that determine matching. readMatch is its inverse.
+// appendMatch appends the fields of START and PROBE that determine matching. readMatch is its inverse.
 func appendMatch(b []byte, peer, tag int, comm uint32) []byte {
 	b = Order.AppendUint32(b, uint32(peer))
 	b = Order.AppendUint32(b, uint32(tag))
