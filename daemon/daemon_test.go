@@ -197,7 +197,7 @@ func TestCancelledSend(t *testing.T) {
 	await(t, "the send to wait", sending)
 	cancel()
 	if err := <-errs; !errors.Is(err, context.Canceled) ||
-		!strings.Contains(err.Error(), "rank 1 keeps the SEND_REQUEST if it has arrived") ||
+		!strings.Contains(err.Error(), "rank 1 keeps the SEND_REQUEST if it has received it") ||
 		!strings.Contains(err.Error(), "; no packet has ever come from 127.") {
 		t.Error(err)
 	}
