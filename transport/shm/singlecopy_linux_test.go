@@ -256,7 +256,7 @@ func TestPipelined(t *testing.T) {
 	}
 }
 
-// verdict makes a peer count as far or near.
+// verdict sets whether a peer counts as far.
 func (c *Conn) verdict(peer int, far bool) {
 	p := c.peers[peer]
 	p.mu.Lock()
