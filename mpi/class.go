@@ -48,7 +48,7 @@ const (
 
 var classNames = [...][2]string{
 	{"MPI_SUCCESS", "no error"},
-	{"MPI_ERR_BUFFER", "invalid buffer, or no room in that for buffered sends"},
+	{"MPI_ERR_BUFFER", "invalid buffer, or no space for buffered sends"},
 	{"MPI_ERR_COUNT", "invalid count"},
 	{"MPI_ERR_TYPE", "invalid datatype"},
 	{"MPI_ERR_TAG", "invalid tag"},

@@ -40,7 +40,7 @@ func (c *Comm) CreateAll(ctx context.Context, group *Group) (*Comm, error) {
 	return c.proc.newIntracomm(number, group, ""), nil
 }
 
-// part returns a color for the members of a group, and the calling rank's number in the group.
+// groupColor returns a color for the members of a group, and the calling rank's number in the group.
 func (k *call) groupColor(group, of *Group) (color, key int, err error) {
 	in := of.rankIndex()
 	for _, r := range group.members() {

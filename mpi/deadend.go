@@ -178,7 +178,7 @@ func (r Request) peekError() (done bool, err error) {
 	return done, err
 }
 
-// deployed reports whether the peer of a call may be unable to continue (a dead end).
+// mayDeadEnd reports whether the peer of a call may be unable to continue (a dead end).
 func (k *call) mayDeadEnd() bool {
 	c := k.comm
 	return c.proc.hasDeployed && (k.peer == AnySource || c.members[k.peer].hasWireLimits)

@@ -18,7 +18,7 @@ type Neighbors struct {
 	SourceWeights, DestinationWeights []int
 }
 
-// newDistGraph is a topology in which each rank knows only its own edges.
+// distGraph is a topology in which each rank knows only its own edges.
 type distGraph struct{ Neighbors }
 
 func (*distGraph) kind() Topology { return DistGraph }

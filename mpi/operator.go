@@ -13,10 +13,10 @@ import (
 // operation.
 type Op struct {
 	builtin op.Op
-	// byteFunc is a function for elements of the type of.
+	// byteFunc is a function for elements of type elemType.
 	byteFunc func(in, inout []byte) error
 	elemType reflect.Type
-	// typed is a function for elements of any datatype.
+	// typedFunc is a function for elements of any datatype.
 	typedFunc func(in, inout unsafe.Pointer, count int, t *datatype.Type) error
 	ordered   bool
 }
@@ -105,7 +105,7 @@ func callOnBytes[T Element](f func(in, inout []T), in, inout []byte) error {
 	return nil
 }
 
-// elementsOf is the inverse of view. If the bytes are not aligned for T, it returns a copy.
+// elementsOf is the inverse of asBytes. If the bytes are not aligned for T, it returns a copy.
 func elementsOf[T Element](b []byte) []T {
 	var zero T
 	n := len(b) / int(unsafe.Sizeof(zero))

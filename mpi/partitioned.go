@@ -20,18 +20,18 @@ import (
 type Partitioned struct {
 	mu   sync.Mutex
 	call call
-	// channel is the tag of the messages. It is 0 in a receive that does not know it yet; in that case, named
-	// is the operation that receives it into name.
+	// channel is the tag of the messages. It is 0 in a receive that does not know it yet; in that case, channelRecv is
+	// the operation that receives it into channelBytes.
 	channel      int
 	channelRecv  mpe.Op
 	channelBytes [channelLen]byte
-	// ready marks the partitions of an active send that are ready. missing is the number of partitions that are
-	// not.
+	// ready marks the partitions of an active send that are ready. notReady is the number of partitions that are not
+	// ready.
 	ready    []bool
 	notReady int
 	active   bool
-	// op is the operation of the message, once it has been posted. If posting failed, err is set instead. When
-	// either is set, a value is sent to woken and to notify.
+	// op is the operation of the message, once it has been posted. If posting failed, err is set instead. When either
+	// is set, a value is sent to wakeup and to notify.
 	op           mpe.Op
 	err          error
 	wakeup       chan struct{}
@@ -49,7 +49,7 @@ const (
 	channelLen = 4
 )
 
-var errNoChannel = errors.New("the send that matches it is not known: a wait for it has ended early, or the " +
+var errNoChannel = errors.New("the matching send is not known: a wait for it ended early, or the " +
 	"rank was lost")
 
 // PsendInit describes a send of a buffer that contains all partitions contiguously.
@@ -185,7 +185,7 @@ func (p *Partitioned) post() {
 	}
 }
 
-// end ends a message that was never posted.
+// fail ends a message that was never posted.
 func (p *Partitioned) fail(err error) {
 	p.err = err
 	p.wake()
@@ -231,8 +231,8 @@ func (p *Partitioned) Pready(low, high int) error {
 	return nil
 }
 
-// Parrived reports whether a partition of a receive has arrived. It refers to the message started last, even
-// after the caller has waited for its request.
+// Parrived reports whether a partition of a receive is complete. It refers to the message started last, even after the
+// caller has waited for its request.
 func (p *Partitioned) Parrived(partition int) (bool, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -331,10 +331,10 @@ func (p partitionedOp) Test() (mpe.Status, bool, error) {
 	return p.test()
 }
 
-// Ended implements mpe.Op.
+// Result implements mpe.Op.
 func (p partitionedOp) Result() (*mpe.Status, error) { return nil, nil }
 
-// Library implements mpe.Op.
+// LibraryData implements mpe.Op.
 func (p partitionedOp) LibraryData() *any { return nil }
 
 // Cancel implements mpe.Op.

@@ -195,7 +195,7 @@ func (r Request) Free() error {
 	}
 	if c.collective != nil {
 		defer c.mu.Unlock()
-		return c.call.failf(ErrRequest, "a collective call cannot be freed while it is under way: wait for it")
+		return c.call.failf(ErrRequest, "a collective call cannot be freed while it is in progress: wait for it")
 	}
 	if c.hasWaiter {
 		return c.busyError()
