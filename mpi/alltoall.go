@@ -111,8 +111,8 @@ func (x *collectiveCall) detectInPlace(send, recv *Blocks) bool {
 		send.counts == nil: // empty slices have no address
 		if send.counts != nil && !slices.Equal(send.counts, recv.counts) ||
 			send.displs != nil && !slices.Equal(send.displs, recv.displs) {
-			x.recordError(ErrCount, "send and recv are the same memory, but have different blocks: a call in place receives "+
-				"each block into the memory that it was sent from")
+			x.recordError(ErrCount, "send and recv are the same memory, but have different blocks: a call in place "+
+				"receives each block into the memory that it was sent from")
 		}
 		x.devOp.Call.InPlace = true
 	case overlaps(send.sliceBytes(), recv.sliceBytes()):

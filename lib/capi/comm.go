@@ -61,7 +61,7 @@ var _ = add(map[string]implementation{
 
 func itoa(n int) string { return strconv.Itoa(n) }
 
-// open sets up the predefined communicators of a running rank.
+// setWorld sets up the predefined communicators of a running rank.
 func (l *Library) setWorld(world *mpi.Comm) {
 	for _, c := range []struct {
 		to      **comm
@@ -199,8 +199,8 @@ func (a *args) splitType() mpi.SplitType {
 	panic(failf(mpi.ErrArg, "%d is no kind of ranks to split by", a.int(1)))
 }
 
-// mpichNeighborhood is MPICH's MPIX_COMM_TYPE_NEIGHBORHOOD, for ranks that share a directory. Ranks on the same
-// host do.
+// mpichNeighborhood is MPICH's MPIX_COMM_TYPE_NEIGHBORHOOD, for ranks that share a directory, as ranks on the same host
+// do.
 const mpichNeighborhood = 4
 
 // infoHint returns the value of a key in an info, or "".

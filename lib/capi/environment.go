@@ -63,7 +63,7 @@ func (l *Library) initOnce() error {
 	return err
 }
 
-// begin adds a user of the rank. The first user starts the rank.
+// addUser adds a user of the rank. The first user starts the rank.
 func (l *Library) addUser() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -72,8 +72,8 @@ func (l *Library) addUser() error {
 		l.userCount++
 		return nil
 	case finalized:
-		return errorf(errUnsupported, "this process has been a rank, and cannot be one again: MPI_Finalize has ended "+
-			"it, as there was no session before")
+		return errorf(errUnsupported, "this process was a rank, and cannot be one again: MPI_Finalize ended "+
+			"the rank, because the program had not opened a session before")
 	}
 	if l.world != nil { // the rank was waiting for another user
 		l.userCount = 1
@@ -84,8 +84,7 @@ func (l *Library) addUser() error {
 		return errorf(mpi.ErrOther,
 			"this process has loaded libmpi_abi.so.1, which zrlmpicc links with, and libmpi.so.12, "+
 				"which zrlmpifort and zrlmpicc -abi=mpich link with, and their handles differ: build all its parts "+
-				"for one of "+
-				"them; beside Fortran, those in C with zrlmpicc -abi=mpich")
+				"for one ABI; in a program with Fortran, compile those in C with zrlmpicc -abi=mpich")
 	}
 	l.callbacks.HandlersOnStack()
 	dev, err := l.openRank(l)
@@ -105,7 +104,7 @@ func (l *Library) addUser() error {
 	return nil
 }
 
-// end removes a user of the rank. When the last user is gone, the rank ends. If the program uses sessions,
+// removeUser removes a user of the rank. When the last user is gone, the rank ends. If the program uses sessions,
 // however, the rank waits for another user, because it could not rejoin the launcher and the other ranks.
 func (l *Library) removeUser() error {
 	l.mu.Lock()

@@ -124,7 +124,7 @@ func newCodes(a *abi) *codes {
 	for class, name := range extraClassNames {
 		c.addClass(class, name, a)
 	}
-	// All classes of the standard have names, including those that the library never returns.
+	// All classes of the standard have names, even if the library never returns them.
 	for name, number := range a.constants {
 		if (strings.HasPrefix(name, "ERR_") || strings.HasPrefix(name, "T_ERR_")) && name != "ERR_LASTCODE" {
 			c.names[int(number)] = "MPI_" + name

@@ -75,8 +75,8 @@ func TestExternal32(t *testing.T) {
 	})
 }
 
-// TestExternalDerived checks derived datatypes, including those with several basic datatypes, whose elements are packed
-// in the order of the datatype.
+// TestExternalDerived checks derived datatypes, including datatypes with several basic datatypes, whose elements are
+// packed in the order of the datatype.
 func TestExternalDerived(t *testing.T) {
 	type item struct {
 		c byte

@@ -43,8 +43,8 @@ type upstreamRank struct {
 	watchdog *watchdog
 	// peer is the value of EnvPeer.
 	peer config.Peer
-	// dev is the rank's device, and from is the time at which it started. last holds the final statistics after
-	// the rank has ended.
+	// dev is the rank's device, and startedAt is the time at which it started. finalStats holds the final statistics
+	// once the rank has shut down.
 	dev        mpe.Device
 	startedAt  time.Time
 	finalStats string
@@ -85,7 +85,7 @@ func (l *Library) StartLine(args []string, getenv func(string) string) (words in
 	return ln.NumArgs
 }
 
-// begin stores the device, so that its statistics can be read.
+// setDevice stores the device, so that its statistics can be read.
 func (ln *upstreamRank) setDevice(dev mpe.Device, err error) (mpe.Device, error) {
 	ln.dev, ln.startedAt = dev, time.Now()
 	return dev, rlimit.Descriptor(err)
@@ -134,7 +134,7 @@ func resolveHost(ctx context.Context, host string) (netip.Addr, error) {
 	return addrs[0], nil
 }
 
-// Statistics returns the counters of the rank as text. If the rank has ended, it returns the final counters.
+// Statistics returns the counters of the rank as text. After the rank has shut down, these are the final counters.
 func (l *Library) Statistics() string {
 	if l.upstream == nil {
 		return ""
@@ -176,7 +176,7 @@ func (ln *upstreamRank) statistics(now time.Time) string {
 func (ln *upstreamRank) describeWaits() string {
 	reporter, ok := ln.dev.(interface{ Snapshot() state.Engine })
 	if !ok {
-		return "zrlctl status shows what for"
+		return "see zrlctl status for the reason"
 	}
 	var texts []string
 	s := reporter.Snapshot()

@@ -107,7 +107,7 @@ func (a *args) reduction() *reduction {
 	return r
 }
 
-// on returns the cached reduction of a predefined operation on a datatype, or nil.
+// cachedReduction returns the cached reduction of a predefined operation on a datatype, or nil.
 func (o *operation) cachedReduction(t *dtype) *reduction {
 	if known := o.reductionCache.Load(); known != nil {
 		for _, r := range *known {

@@ -174,7 +174,7 @@ func TestNoSession(t *testing.T) {
 		r.ok("Finalize")
 		s := newOut()
 		r.ends(r.call("Session_init", "INFO_NULL", "ERRORS_RETURN", s.at()), "ERR_UNSUPPORTED_OPERATION",
-			"MPI_Finalize has ended it")
+			"MPI_Finalize ended the rank")
 		r.called()
 	})
 }

@@ -18,7 +18,7 @@ const (
 	standard abiName = "standard"
 )
 
-// A ctype is a type in the tables. It consists of array dimensions, pointers and a name, in this order.
+// typeSpec is a type in the tables. It consists of array dimensions, pointers and a name, in this order.
 type typeSpec struct {
 	arrays   []string // "" or a number, outermost first
 	pointers int

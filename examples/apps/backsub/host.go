@@ -14,7 +14,7 @@ import (
 type Result[T Number] struct {
 	// X holds the unknowns.
 	X []T
-	// DealTime is the time it takes to deal the matrix out. Solve is the time for the rest, from the right sides to
+	// DealTime is the time it takes to deal the matrix out. SolveTime is the time for the rest, from the right sides to
 	// the unknowns.
 	DealTime, SolveTime time.Duration
 }

@@ -48,7 +48,7 @@ var ErrMessage = errors.New("kmeans: unexpected message")
 // Check returns an error if the options are invalid for a worker.
 func (o Options) Check() error {
 	if o.Words < 1 {
-		return fmt.Errorf("%w: messages of at most %d words: a worker needs room for one", ErrOptions, o.Words)
+		return fmt.Errorf("%w: messages of at most %d words: a worker needs at least 1", ErrOptions, o.Words)
 	}
 	_, err := o.withDefaults()
 	return err

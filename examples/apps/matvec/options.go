@@ -47,7 +47,7 @@ var ErrMessage = errors.New("matvec: unexpected message")
 // Check returns an error if the options are invalid for a worker.
 func (o Options) Check() error {
 	if o.Words < 1 {
-		return fmt.Errorf("%w: messages of at most %d words: a worker needs room for one", ErrOptions, o.Words)
+		return fmt.Errorf("%w: messages of at most %d words: a worker needs at least 1", ErrOptions, o.Words)
 	}
 	return nil
 }
@@ -65,7 +65,7 @@ func (o Options) check() error {
 
 // shape is the first message, which describes the computation. All fields are sent as int32.
 type shape struct {
-	// rows and columns are the size of the matrix; each is Options.Rows.
+	// rows and columns are the size of the matrix; rowsPerTurn is Options.Rows.
 	rows, columns, rowsPerTurn int
 	// size is the size of a number in bytes.
 	size int
