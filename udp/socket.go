@@ -51,7 +51,7 @@ type capabilities struct {
 	sendBatch, recvBatch int
 	// canPoll is set if the socket can be polled.
 	canPoll bool
-	// supportsModes is set if the socket implements all sendModes.
+	// supportsModes is set if the socket implements every sendMode.
 	supportsModes bool
 	// canSegment is set if the system can segment long pieces into datagrams, and canCoalesce if it can coalesce
 	// received datagrams.

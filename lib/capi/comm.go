@@ -18,7 +18,7 @@ type comm struct {
 	handle     uint64
 	errhandler atomic.Pointer[errhandler] // nil means the initial one
 	attributes caching.Attributes[object]
-	// buffer is the buffer attached by MPI_Comm_attach_buffer. session is the buffer of the session that the
+	// buffer is the buffer attached by MPI_Comm_attach_buffer. sessionBuf is the buffer of the session that the
 	// communicator belongs to, or nil.
 	buffer     sendBuffer
 	sessionBuf *mpi.SendBuffer
