@@ -146,7 +146,7 @@ func (im *Impairer) DecideDatagram(now time.Duration, from, to int, b []byte) []
 	return im.deliveries
 }
 
-// applyDatagram appends the deliveries that a rule produces from delivery d of a datagram.
+// applyDatagram appends the deliveries that a rule produces from a delivery of a datagram.
 func (r *activeRule) applyDatagram(out []Delivery, state *ruleState, now time.Duration, length int, delivery Delivery,
 	count *Count) []Delivery {
 	if r.Partition || r.Loss > 0 && r.isLost(state) {

@@ -9,9 +9,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// Host computes the given number of iterations of the grid. It must run on rank Root. All other ranks of c are
-// workers with the same options, which must fit the grid. If there are no other ranks, Host computes everything
-// itself.
+// Host computes the given number of iterations of the grid. It must run on rank Root. All other ranks of comm are
+// workers with the same options, which must fit the grid. If there are no other ranks, Host computes everything itself.
 //
 // The messages to one worker are in upstream's order. Host serves all workers concurrently, whereas upstream's
 // host serves one at a time.

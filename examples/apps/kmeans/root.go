@@ -43,9 +43,9 @@ func Serial(vectors []int32, n int, options Options) (*Result, error) {
 	return result, nil
 }
 
-// Host divides vectors into n clusters, together with all other ranks of c, which must have the same options.
-// It must run on rank Root. The sums of each coordinate must fit in an int32, because the ranks exchange them
-// in that form.
+// Host divides vectors into n clusters, together with all other ranks of comm, which must have the same options. It
+// must run on rank Root. The sums of each coordinate must fit in an int32, because the ranks exchange them in that
+// form.
 //
 // Host makes its collective calls with package mpi, which knows the form that upstream's compiler gave these
 // calls on FPGAs. If collective calls are not ordinary messages, Host uses Send and Recv, as Work does.
