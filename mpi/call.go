@@ -66,7 +66,7 @@ func (k *call) check() error {
 	case k.comm == nil:
 		return k.failf(ErrComm, "the communicator is nil: the calling rank is not a member of it")
 	case k.comm.freed.Load():
-		return k.failf(ErrComm, "the communicator has been freed, or its Idup has not ended")
+		return k.failf(ErrComm, "the communicator has been freed, or its Idup is pending")
 	}
 	return nil
 }

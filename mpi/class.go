@@ -66,7 +66,7 @@ var classNames = [...][2]string{
 	{"MPI_ERR_OTHER", "other error"},
 	{"MPI_ERR_INTERN", "internal error"},
 	{"MPI_ERR_IN_STATUS", "the error is in the statuses"},
-	{"MPI_ERR_PENDING", "the request has not ended"},
+	{"MPI_ERR_PENDING", "the request is pending"},
 	ErrNoMem:  {"MPI_ERR_NO_MEM", "out of memory, or a limit on operations or messages is reached"},
 	ErrKeyval: {"MPI_ERR_KEYVAL", "invalid keyval"},
 }

@@ -87,7 +87,7 @@ func (c *core) takeOutcome(to *Status) error {
 // busyError returns the error for a call on a request that another goroutine waits for, and unlocks the core.
 func (c *core) busyError() error {
 	defer c.mu.Unlock()
-	return c.call.failf(ErrRequest, "another goroutine waits for the request: one at a time may")
+	return c.call.failf(ErrRequest, "another goroutine is already waiting for the request")
 }
 
 // release makes a request inactive, or its handles stale, and unlocks the core. The caller then frees the device's

@@ -33,7 +33,7 @@ func severity(err error) int {
 }
 
 // errOtherHalf cancels one half of a Sendrecv when the other half fails.
-var errOtherHalf = errors.New("the other half of the call has failed")
+var errOtherHalf = errors.New("the other half of the call failed")
 
 // causedBySend reports whether the receive of a Sendrecv failed because its send failed.
 func causedBySend(recv, send error) bool {

@@ -181,7 +181,7 @@ func (x *intercommSetup) bcastGroup(ctx context.Context, failed error) error {
 	}
 	size := binary.LittleEndian.Uint32(n[:])
 	if size == 0 {
-		return x.call.failf(ErrOther, "the leader, rank %d, has failed: its error says why", x.leader)
+		return x.call.failf(ErrOther, "the leader, rank %d, failed: see its error", x.leader)
 	}
 	if int64(size) > int64(x.dev.Size()) {
 		return x.call.failf(ErrIntern, "the leader reports that the other group has %d ranks, more than the world", size)
@@ -261,7 +261,7 @@ func (k *call) checkInter() error {
 		return err
 	}
 	if k.comm.remote == nil {
-		return k.failf(ErrComm, "%v is no intercommunicator", k.comm)
+		return k.failf(ErrComm, "%v is not an intercommunicator", k.comm)
 	}
 	return nil
 }
@@ -295,7 +295,7 @@ func (c *Comm) Merge(ctx context.Context, high bool) (*Comm, error) {
 			of = ballots[n]
 		}
 		if v.color != of.color {
-			return nil, k.failf(ErrArg, "the ranks of a group do not agree on whether they are the high ones")
+			return nil, k.failf(ErrArg, "the ranks of a group passed different values of high")
 		}
 	}
 	if ballots[0].color > ballots[n].color {

@@ -66,9 +66,9 @@ func (c *Comm) PrecvInit(b Buffer, partitions, source, tag int) (*Partitioned, e
 func (c *Comm) partitioned(k call, buffer *Buffer, partitions int) (*Partitioned, error) {
 	switch {
 	case k.peer == AnySource:
-		return nil, k.failf(ErrRank, "a partitioned receive is from one rank")
+		return nil, k.failf(ErrRank, "a partitioned receive must name its source")
 	case k.tag == AnyTag:
-		return nil, k.failf(ErrTag, "a partitioned receive has a tag")
+		return nil, k.failf(ErrTag, "a partitioned receive must have a tag")
 	case partitions < 0:
 		return nil, k.failf(ErrArg, "%d partitions", partitions)
 	}
@@ -209,7 +209,7 @@ func (p *Partitioned) Pready(low, high int) error {
 	k.op = "Pready"
 	switch {
 	case !k.isSend():
-		return k.failf(ErrRequest, "it is a receive, whose partitions are not the caller's to make ready")
+		return k.failf(ErrRequest, "the request is a receive: only partitions of a send can be marked ready")
 	case low < 0 || high >= len(p.ready) || low > high:
 		return k.failf(ErrArg, "partitions %d to %d: there are 0 to %d", low, high, len(p.ready)-1)
 	case k.peer == ProcNull:
@@ -240,7 +240,7 @@ func (p *Partitioned) Parrived(partition int) (bool, error) {
 	k.op = "Parrived"
 	switch {
 	case k.isSend():
-		return false, k.failf(ErrRequest, "it is a send, whose partitions do not arrive")
+		return false, k.failf(ErrRequest, "the request is a send: only partitions of a receive arrive")
 	case partition < 0 || partition >= len(p.ready):
 		return false, k.failf(ErrArg, "there is no partition %d: there are 0 to %d", partition, len(p.ready)-1)
 	case !p.active:

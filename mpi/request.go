@@ -226,4 +226,4 @@ func (r Request) lock(call string) (*core, error) {
 	return c, nil
 }
 
-const staleRequestText = "there is no request any longer: it has been waited for, or freed"
+const staleRequestText = "the request no longer exists: it has been waited for, or freed"

@@ -235,7 +235,7 @@ func (a *args) buffer(i int) mpi.Buffer {
 // bufferAt returns a buffer of n elements at an address, which must not be MPI_IN_PLACE.
 func (a *args) bufferAt(i int, n int64, t *datatype.Type) mpi.Buffer {
 	if a.inPlace(i) {
-		panic(failf(mpi.ErrBuffer, "argument %d of MPI_%s is MPI_IN_PLACE, which it may not be", i+1, a.name))
+		panic(failf(mpi.ErrBuffer, "argument %d of MPI_%s must not be MPI_IN_PLACE", i+1, a.name))
 	}
 	return mpi.Foreign.MemoryBuffer(a.pointer(i), n, t)
 }

@@ -196,7 +196,7 @@ func (a *args) splitType() mpi.SplitType {
 		}
 		return mpi.Undefined
 	}
-	panic(failf(mpi.ErrArg, "%d is no kind of ranks to split by", a.int(1)))
+	panic(failf(mpi.ErrArg, "split type %d does not exist", a.int(1)))
 }
 
 // mpichNeighborhood is MPICH's MPIX_COMM_TYPE_NEIGHBORHOOD, for ranks that share a directory, as ranks on the same host
@@ -307,7 +307,7 @@ func (a *args) intercommMerge() {
 func (a *args) intercommunicator(i int) *comm {
 	c := a.communicator(i)
 	if !c.IsInter() {
-		panic(failf(mpi.ErrComm, "%v is no intercommunicator", c.Comm))
+		panic(failf(mpi.ErrComm, "%v is not an intercommunicator", c.Comm))
 	}
 	return c
 }

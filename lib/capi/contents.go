@@ -182,7 +182,7 @@ func (a *args) matchSize() {
 	case c["TYPECLASS_COMPLEX"]:
 		names = "COMPLEX DOUBLE_COMPLEX C_LONG_DOUBLE_COMPLEX"
 	default:
-		panic(failf(mpi.ErrArg, "%d is no class of types", a.int(0)))
+		panic(failf(mpi.ErrArg, "type class %d does not exist", a.int(0)))
 	}
 	for _, name := range strings.Fields(names) {
 		h := a.lib.abi.handle(kindDatatype, a.lib.abi.constants[name])

@@ -225,7 +225,7 @@ func (a *args) order(i int) datatype.Order {
 	case a.lib.abi.constants["ORDER_FORTRAN"]:
 		return datatype.OrderFortran
 	}
-	panic(failf(mpi.ErrArg, "the order is %d, and neither MPI_ORDER_C nor MPI_ORDER_FORTRAN", a.int(i)))
+	panic(failf(mpi.ErrArg, "the order is %d, not MPI_ORDER_C or MPI_ORDER_FORTRAN", a.int(i)))
 }
 
 func (a *args) subarray() {
@@ -351,7 +351,7 @@ func (a *args) copyPacked(b elementsAt, t *dtype, buf, size, position int, pack 
 	at := a.position(position)
 	n, room := b.count*t.Size(), a.count(size)
 	if at < 0 || room-at < n {
-		panic(failf(mpi.ErrTruncate, "%d elements have %d bytes packed, and there are %d of %d from position %d on",
+		panic(failf(mpi.ErrTruncate, "%d packed elements have %d bytes, but the buffer has %d of %d from position %d on",
 			b.count, n, max(room-at, 0), room, at))
 	}
 	if n == 0 {

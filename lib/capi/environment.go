@@ -128,7 +128,7 @@ func (l *Library) Exit() {
 		return // the program did not call MPI_Finalize
 	}
 	if err := l.endRank(); err != nil {
-		fmt.Fprintf(l.errors, "zrlmpi: the end of rank %d: %v\n", l.world.Rank(), err)
+		fmt.Fprintf(l.errors, "zrlmpi: rank %d did not shut down cleanly: %v\n", l.world.Rank(), err)
 	}
 }
 
@@ -183,7 +183,7 @@ func (a *args) processorName() {
 func (a *args) errorClass() {
 	class, ok := a.lib.codes.classOfCode(a.int(0))
 	if !ok {
-		panic(failf(mpi.ErrArg, "%d is no error code", a.int(0)))
+		panic(failf(mpi.ErrArg, "%d is not an error code", a.int(0)))
 	}
 	a.setInt(1, class)
 }
@@ -191,7 +191,7 @@ func (a *args) errorClass() {
 func (a *args) errorString() {
 	text, ok := a.lib.codes.text(a.int(0))
 	if !ok {
-		panic(failf(mpi.ErrArg, "%d is no error code", a.int(0)))
+		panic(failf(mpi.ErrArg, "%d is not an error code", a.int(0)))
 	}
 	a.setInt(2, a.setCString(1, text, maxText))
 }
@@ -209,7 +209,7 @@ func (a *args) addErrorClass() {
 func (a *args) addErrorCode() {
 	class, ok := a.lib.codes.classOfCode(a.int(0))
 	if !ok {
-		panic(failf(mpi.ErrArg, "%d is no error class", a.int(0)))
+		panic(failf(mpi.ErrArg, "%d is not an error class", a.int(0)))
 	}
 	c := a.lib.codes
 	c.mu.Lock()
@@ -227,7 +227,7 @@ func (a *args) addErrorString() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if _, ok := c.addedTexts[a.int(0)]; !ok {
-		panic(failf(mpi.ErrArg, "%d is no error code that the program has added", a.int(0)))
+		panic(failf(mpi.ErrArg, "%d is not an error code added by the program", a.int(0)))
 	}
 	c.addedTexts[a.int(0)] = text
 }
@@ -239,7 +239,7 @@ func (a *args) removeErrorClass() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if of, ok := c.classOf[class]; !ok || of != class {
-		panic(failf(mpi.ErrArg, "%d is no error class that the program has added", class))
+		panic(failf(mpi.ErrArg, "%d is not an error class added by the program", class))
 	}
 	if n := c.codeCounts[class]; n > 0 {
 		panic(failf(mpi.ErrOther, "error class %d has %d codes: remove them first", class, n))
@@ -253,7 +253,7 @@ func (a *args) removeErrorCode() {
 	defer c.mu.Unlock()
 	class, ok := c.classOf[code]
 	if !ok || class == code {
-		panic(failf(mpi.ErrArg, "%d is no error code that the program has added", code))
+		panic(failf(mpi.ErrArg, "%d is not an error code added by the program", code))
 	}
 	c.remove(code)
 	if c.codeCounts[class]--; c.codeCounts[class] == 0 {
@@ -266,7 +266,7 @@ func (a *args) removeErrorString() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.addedTexts[code] == "" {
-		panic(failf(mpi.ErrArg, "%d has no text that the program has added", code))
+		panic(failf(mpi.ErrArg, "%d has no text added by the program", code))
 	}
 	c.addedTexts[code] = ""
 }
@@ -279,7 +279,7 @@ func (a *args) allocate() {
 	}
 	p := a.lib.callbacks.Allocate(max(n, 1))
 	if p == nil {
-		panic(failf(mpi.ErrNoMem, "there are no %d bytes of memory", n))
+		panic(failf(mpi.ErrNoMem, "%d bytes of memory are not available", n))
 	}
 	a.setPointer(2, p)
 }

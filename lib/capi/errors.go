@@ -180,7 +180,7 @@ func (e *codedError) Error() string { return e.text }
 
 // userError returns the error that represents a user callback's non-zero return code.
 func userError(code int) error {
-	return &codedError{code, fmt.Sprintf("a function of the program has returned error %d", code)}
+	return &codedError{code, fmt.Sprintf("a callback of the program returned error %d", code)}
 }
 
 // classOfCode returns the class of a code.

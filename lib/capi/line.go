@@ -59,7 +59,7 @@ func (l *Library) StartLine(args []string, getenv func(string) string) (words in
 	if text := getenv(EnvTimeout); text != "" {
 		limit, err := time.ParseDuration(text)
 		if err != nil || limit < 0 {
-			fmt.Fprintf(l.errors, "zrlmpi: %s=%q: it is a time, as in 30s or 2m, or 0 for no limit\n", EnvTimeout, text)
+			fmt.Fprintf(l.errors, "zrlmpi: %s=%q: must be a time such as 30s or 2m, or 0 for no limit\n", EnvTimeout, text)
 			return 0
 		}
 		ln.watchdog.limit = limit
@@ -101,7 +101,7 @@ func (ln *upstreamRank) openDevice(ctx context.Context, socket, file string) (mp
 		}
 		if dev.Size() != len(ln.Hosts) {
 			_ = dev.Close(ctx)
-			return nil, fmt.Errorf("%s=%s: the daemon's cluster has %d ranks, and that of the start-up line %d",
+			return nil, fmt.Errorf("%s=%s: the daemon's cluster has %d ranks, but the start-up line has %d",
 				job.EnvSocket, socket, dev.Size(), len(ln.Hosts))
 		}
 		return dev, nil

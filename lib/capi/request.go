@@ -176,7 +176,7 @@ func (l *Library) request(h uint64) (*request, error) {
 	}
 	r := l.requests.get(h)
 	if r == nil {
-		return nil, errorf(mpi.ErrRequest, "%#x is no request, or has been waited for", h)
+		return nil, errorf(mpi.ErrRequest, "%#x is not a request, or has been waited for", h)
 	}
 	return r, nil
 }

@@ -100,7 +100,7 @@ func (a *args) recordOutcome(to unsafe.Pointer, i int, st *mpi.Status, err, fail
 type inStatusError struct{ first error }
 
 func (e *inStatusError) Error() string {
-	return "the statuses have the errors; the first one is: " + e.first.Error()
+	return "the errors are in the statuses; the first one is: " + e.first.Error()
 }
 
 // As makes it an error of class ErrInStatus.

@@ -47,7 +47,7 @@ func newTable[T any](a *abi, k kind) *table[T] {
 func (t *table[T]) define(handle uint64, object *T) {
 	e := &t.predefined[handle%predefinedLen]
 	if e.object != nil && e.handle != handle {
-		panic(fmt.Sprintf("capi: handles %#x and %#x of a %s are in one place", handle, e.handle, kindNames[t.kind]))
+		panic(fmt.Sprintf("capi: handles %#x and %#x of a %s have the same index", handle, e.handle, kindNames[t.kind]))
 	}
 	*e = entry[T]{handle, object}
 }
@@ -72,7 +72,7 @@ func findOrFail[T any](t *table[T], handle uint64, class mpi.Class) *T {
 
 // invalidHandle returns the failure of a call whose handle is invalid.
 func invalidHandle(class mpi.Class, k kind, handle uint64) failure {
-	return failf(class, "%#x is no %s, or has been freed", handle, kindNames[k])
+	return failf(class, "the %s handle %#x is invalid or has been freed", kindNames[k], handle)
 }
 
 // dynamicObject returns the object with the given handle if alloc made it, or nil.

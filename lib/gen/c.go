@@ -54,7 +54,7 @@ func (a *abi) classOf(spec typeSpec) (class, error) {
 	case spec.pointers > 0 || len(spec.arrays) > 0:
 		return pointer, nil
 	case cl == "":
-		return "", fmt.Errorf("%q is no type of a value", spec.base)
+		return "", fmt.Errorf("%q is not the type of a value", spec.base)
 	}
 	return cl, nil
 }

@@ -28,7 +28,7 @@ func Host[T Cell](ctx context.Context, comm *mpi.Comm, grid *Grid[T], iterations
 		return err
 	}
 	if workers := comm.Size() - 1; options.Lines*workers < grid.Size {
-		return fmt.Errorf("%w: %d workers with %d lines each have not enough for a grid of %d", ErrOptions, workers,
+		return fmt.Errorf("%w: %d workers with %d lines each are not enough for a grid of %d lines", ErrOptions, workers,
 			options.Lines, grid.Size)
 	}
 	for worker := 1; worker < comm.Size(); worker++ {

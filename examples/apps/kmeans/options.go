@@ -69,7 +69,7 @@ func (o Options) withDefaults() (Options, error) {
 			*v.value = v.fallback
 		}
 		if *v.value < 1 || *v.value > v.end {
-			return o, fmt.Errorf("%w: %s %d: 1 to %d are possible, and 0 is %d", ErrOptions, v.name, *v.value, v.end,
+			return o, fmt.Errorf("%w: %s %d: must be 1 to %d, or 0 for the default, %d", ErrOptions, v.name, *v.value, v.end,
 				v.fallback)
 		}
 	}

@@ -76,7 +76,7 @@ func (o Options) check(vectors []int32, n, ranks int) (Options, error) {
 		return o, fmt.Errorf("%w: %d numbers are not a whole number of vectors of %d", ErrOptions, len(vectors),
 			o.Dimensions)
 	case n < 1 || n > count:
-		return o, fmt.Errorf("%w: %d clusters of %d vectors: there are at least one, and no more than vectors",
+		return o, fmt.Errorf("%w: %d clusters of %d vectors: must be at least 1, and no more than the vectors",
 			ErrOptions, n, count)
 	case count < ranks:
 		// A message cannot be empty.
