@@ -47,7 +47,7 @@ func (r *request) details() *requestDetails {
 	return r.ownDetails
 }
 
-// active reports whether the request has to be waited for.
+// active reports whether the request must be waited for.
 func (r *request) active() bool {
 	return r.details().generalized != nil || r.Active() || r.details().send.Active()
 }

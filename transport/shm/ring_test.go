@@ -300,7 +300,7 @@ func FuzzReader(f *testing.F) {
 				t.Fatalf("a header of %d bytes, and %d of payload are away", len(b), a.payloadLen)
 			}
 			if n > 2*MinRing/recordAlign {
-				t.Fatal("there is no end to it")
+				t.Fatal("the reader does not terminate")
 			}
 		}
 		r.release()
