@@ -395,7 +395,7 @@ func TestLibraryHangsKilled(t *testing.T) {
 	late, lines := start(1)
 	for _, l := range []*bufio.Scanner{h.lines, lines} {
 		if !l.Scan() {
-			t.Fatalf("a program has ended: %v", l.Err())
+			t.Fatalf("a program ended: %v", l.Err())
 		}
 	}
 	h.explained(t, diagnosis.ProgramComputes, 1, "Allreduce", "has not called Allreduce",

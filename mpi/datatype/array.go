@@ -113,7 +113,7 @@ func (g *Grid) coordinates() ([]int64, error) {
 	return list, nil
 }
 
-// run is a block of length elements that is repeated times times, at a distance of stride elements.
+// run is a block of length elements. It occurs repeats times, at a distance of stride elements.
 type run struct{ start, length, stride, repeats int64 }
 
 // distributeDim returns the elements of a dimension that belong to the process with index at.
@@ -164,7 +164,7 @@ func distributeDim(how Distribution, size, argument, processes, at int64) ([]run
 // array is a type that is under construction. It grows by one dimension at a time.
 type array struct {
 	t *Type
-	// unit is the distance between consecutive elements in bytes.
+	// elementStride is the distance between consecutive elements in bytes.
 	elementStride int64
 	overflow      overflow
 	err           error
