@@ -99,7 +99,7 @@ func (a *Analysis) AddNote(n pcapng.RankNote) {
 	}
 }
 
-// Follow analyzes all packets of src. If the recording is truncated, or corrupt after its first packets, Follow
+// Analyze analyzes all packets of src. If the recording is truncated, or corrupt after its first packets, Follow
 // analyzes the readable part and returns no error; see Summary.Truncated.
 func (a *Analysis) Analyze(src Source) error {
 	err := a.tracker.ProcessAll(src)

@@ -104,7 +104,7 @@ func newEnding(s Stats, last time.Time) *pcapng.EndRecord {
 	return e
 }
 
-// numbers returns a comma-separated list of packet numbers.
+// formatNumbers returns a comma-separated list of packet numbers.
 func formatNumbers(packets []int64) string {
 	s := ""
 	for i, p := range packets {

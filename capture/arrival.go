@@ -64,7 +64,7 @@ func (f *flow) inferDataLoss(msg *message) {
 	msg.inferLoss(dataDatagram)
 }
 
-// arrived describes how much of DATA arrived and, if known, which part is missing. Datagrams are not numbered, so the
+// progressText describes how much of DATA arrived and, if known, which part is missing. Datagrams are not numbered, so the
 // missing part is often unknown.
 func (f *flow) progressText(msg *message, progress *dataProgress) string {
 	total := int64(msg.Words) * protocol.WordLen

@@ -49,7 +49,7 @@ type clockLink struct {
 
 // flowLink is a flow seen in both recordings.
 type flowLink struct {
-	// first is 1 if the first recording sees the packets first, -1 if the second one does, and 0 if the order is
+	// order is 1 if the first recording sees the packets first, -1 if the second one does, and 0 if the order is
 	// unknown.
 	order int
 	// delay is the median time by which packets appear later in the second recording, on the first recording's clock.
@@ -57,7 +57,7 @@ type flowLink struct {
 	packets int
 }
 
-// at returns the offset of the second clock at time t of the first one.
+// offsetAt returns the offset of the second clock at time t of the first one.
 func (l *clockLink) offsetAt(t float64) float64 { return l.offset + l.drift*(t-l.origin) }
 
 // keyGroup holds the datagrams with the same key in two recordings, each in order of time.

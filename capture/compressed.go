@@ -100,7 +100,7 @@ func (z *compressedReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// failed converts an error from a decompressor to the error that Read returns.
+// convertError converts an error from a decompressor to the error that Read returns.
 func (z *compressedReader) convertError(err error) error {
 	switch {
 	case err == io.EOF: //nolint:errorlint // as a Reader returns it

@@ -56,7 +56,7 @@ func (d *decoder) decodeIPv4(b []byte) decodeResult {
 	return d.decodeReassembled(pair, &whole, whole.proto, whole.data, whole.length)
 }
 
-// joined decodes the transport header of a datagram reassembled from fragments, and records the fragments in the unit.
+// decodeReassembled decodes the transport header of a datagram reassembled from fragments, and records the fragments in the unit.
 // It does not record fragments of a tunnel's outer packet, because the end of the tunnel reassembles those.
 func (d *decoder) decodeReassembled(e addrPair, whole *datagram, proto uint8, b []byte, length int) decodeResult {
 	tunnels := d.tunnelDepth

@@ -65,14 +65,14 @@ type partialDatagram struct {
 	data  []byte
 	spans []byteRange
 	total int
-	// recorded is the offset of the first byte missing from the file because its fragment was truncated.
+	// recordedLen is the offset of the first byte missing from the file because its fragment was truncated.
 	recordedLen int
 }
 
 // byteRange is the range of bytes [from, to).
 type byteRange struct{ from, to int }
 
-// add adds a fragment. If the fragment completes its datagram, add returns the datagram and gotUnit. Otherwise the
+// addFragment adds a fragment. If the fragment completes its datagram, add returns the datagram and gotUnit. Otherwise the
 // decodeResult is unitPending, or skipFragment or skipMalformed if the fragment is unusable. lost is the number of
 // earlier packets dropped by this call.
 func (d *defragmenter) addFragment(f *fragment, now time.Time) (whole datagram, v decodeResult, lost int64) {
@@ -144,7 +144,7 @@ func (d *defragmenter) recycle() {
 	d.complete = d.complete[:0]
 }
 
-// fresh returns an empty datagram. It reuses the buffer of an earlier one if possible.
+// newPartial returns an empty datagram. It reuses the buffer of an earlier one if possible.
 func (d *defragmenter) newPartial(key fragKey, now time.Time) *partialDatagram {
 	var p *partialDatagram
 	if n := len(d.free); n > 0 {

@@ -37,7 +37,7 @@ type flow struct {
 	msg            *message // in progress
 	previous       *message // the previous message, for its copies and retransmissions
 	retransmitting bool     // DATA of last is being retransmitted
-	// withdrawn is one more than the number of the last revoked SEND_REQUEST.
+	// minNumber is one more than the number of the last revoked SEND_REQUEST.
 	minNumber uint32
 	// earlyClears counts CLEAR_TO_SENDs that answer no SEND_REQUEST seen so far.
 	earlyClears earlyClears
@@ -115,7 +115,7 @@ func (f *flow) onRequest(event *Event) {
 	}
 }
 
-// next begins a message with its SEND_REQUEST.
+// startMessage begins a message with its SEND_REQUEST.
 func (f *flow) startMessage(event *Event) {
 	msg := f.newMessage(event)
 	f.recordArrival(msg, event, protocol.SendRequest)

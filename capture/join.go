@@ -175,7 +175,7 @@ func (r *vantageReader) fileNames() (list []string) {
 	return list
 }
 
-// next reads the next packet.
+// advance reads the next packet.
 func (r *vantageReader) advance() error {
 	for {
 		if r.src == nil {

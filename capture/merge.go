@@ -379,7 +379,7 @@ func (m *merger) removePending(held *heldPacket) {
 	m.pending[held.key] = list
 }
 
-// hold adds a packet to the queue.
+// enqueue adds a packet to the queue.
 func (m *merger) enqueue(unit *pcapng.Unit) *heldPacket {
 	var held *heldPacket
 	if n := len(m.free); n > 0 {
@@ -453,7 +453,7 @@ func (m *merger) decideFate(held *heldPacket) (fate pcapng.Fate, from, to int, d
 	return pcapng.FateUnknown, 0, 0, true
 }
 
-// recorded reports whether a packet would have been recorded at a station of its route.
+// wouldBeRecorded reports whether a packet would have been recorded at a station of its route.
 func (m *merger) wouldBeRecorded(held *heldPacket, i int) bool {
 	s := held.flow.route[i]
 	v := m.vantages[s.vantage]

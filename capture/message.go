@@ -42,12 +42,12 @@ type message struct {
 	inferredLoss                             string // name of a packet that must have been lost
 	problem                                  string
 	clearedByStale, crossed, hasTypeMismatch bool
-	// number is the number of the message's SEND_REQUEST (P28). unclear is true if the CLEAR_TO_SEND was revoked and no
+	// requestNumber is the number of the message's SEND_REQUEST (P28). unclear is true if the CLEAR_TO_SEND was revoked and no
 	// SEND_REQUEST followed. withdrawn is true if the SEND_REQUEST was revoked.
 	requestNumber                uint32
 	clearRevoked, requestRevoked bool
 	explained, reported          bool
-	// next and nextCallPacket are the time and packet of the sender's next call, if the sender made one without being
+	// nextCall and nextCallPacket are the time and packet of the sender's next call, if the sender made one without being
 	// cleared.
 	nextCall       time.Time
 	nextCallPacket int64
@@ -94,7 +94,7 @@ func (r *retransmissions) recordSend(at time.Time) {
 	r.last = at
 }
 
-// open begins a message with the event of its first packet.
+// newMessage begins a message with the event of its first packet.
 func (f *flow) newMessage(event *Event) *message {
 	f.reportLast()
 	f.tracker.messages++
@@ -118,7 +118,7 @@ func (f *flow) newMessage(event *Event) *message {
 	return msg
 }
 
-// retransmitted records a retransmission.
+// onRetransmission records a retransmission.
 func (f *flow) onRetransmission(msg *message, event *Event) {
 	switch event.Header.Type {
 	case protocol.SendRequest:
@@ -145,7 +145,7 @@ func (m *message) inferLoss(what string) {
 	}
 }
 
-// verdict records a problem of the message. Only the first counts.
+// setProblem records a problem of the message. Only the first counts.
 func (m *message) setProblem(text string) {
 	if m.problem == "" {
 		m.problem = text
@@ -187,7 +187,7 @@ func (m *message) addPayload(event *Event) {
 	}
 }
 
-// end closes a message. The message is reported when the next message of the flow begins, because its packets may be
+// endMessage closes a message. The message is reported when the next message of the flow begins, because its packets may be
 // retransmitted until then.
 func (f *flow) endMessage(m *message, e *Event, complete bool) {
 	e.Message = m.ID
@@ -283,7 +283,7 @@ func (f *flow) reportMessage(msg *message) {
 	msg.Steps = nil
 }
 
-// between returns the time from a to b in seconds, or nil if one of them is unknown or b is before a.
+// secondsBetween returns the time from a to b in seconds, or nil if one of them is unknown or b is before a.
 func secondsBetween(a, b time.Time) *float64 {
 	if a.IsZero() || b.IsZero() || b.Before(a) {
 		return nil

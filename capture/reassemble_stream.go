@@ -12,7 +12,7 @@ import (
 // tcpStream is one direction of a TCP connection.
 type tcpStream struct {
 	flow tcpFlow
-	// next is the sequence number of the next byte to deliver. first is the sequence number of the first byte after the
+	// nextSeq is the sequence number of the next byte to deliver. first is the sequence number of the first byte after the
 	// SYN.
 	nextSeq, first uint32
 	synSeen        bool

@@ -106,7 +106,7 @@ const (
 	WrongSource FindingKind = "wrong_source"
 	// WrongDestination: a packet names a rank other than the rank at its destination address.
 	WrongDestination FindingKind = "wrong_destination"
-	// Fragmented: a datagram was split into IP fragments, which an FPGA does not reassemble.
+	// FragmentedPacket: a datagram was split into IP fragments, which an FPGA does not reassemble.
 	FragmentedPacket FindingKind = "fragmented"
 	// DatatypeMismatch: one rank uses INT and the other FLOAT.
 	DatatypeMismatch FindingKind = "datatype_mismatch"
@@ -114,7 +114,7 @@ const (
 	ReservedByte FindingKind = "reserved_byte"
 	// BadHeader: a header has a defect other than those above.
 	BadHeader FindingKind = "bad_header"
-	// Padding: a node pads some messages but not others.
+	// MixedPadding: a node pads some messages but not others.
 	MixedPadding FindingKind = "padding"
 	// SizeMismatch: more or fewer bytes arrived than DATA announced.
 	SizeMismatch FindingKind = "size_mismatch"
@@ -124,18 +124,18 @@ const (
 	RetransmissionsExhausted FindingKind = "retransmissions_exhausted"
 	// NeverCleared: a SEND_REQUEST was never answered.
 	NeverCleared FindingKind = "never_cleared"
-	// Corrupt: the checksum of a packet of the extended profile is wrong.
+	// CorruptPacket: the checksum of a packet of the extended profile is wrong.
 	CorruptPacket FindingKind = "corrupt"
 	// SessionChanged: a rank has a new session with a peer of the extended profile, because it was restarted or had
 	// declared the peer unreachable.
 	SessionChanged FindingKind = "session_changed"
 	// ClosedByPeer: a rank of the extended profile announced that it shuts down.
 	ClosedByPeer FindingKind = "closed_by_peer"
-	// Refused: a receiver of the extended profile refused a message.
+	// RefusedMessage: a receiver of the extended profile refused a message.
 	RefusedMessage FindingKind = "refused"
 	// Wedged: a node is in a state that it cannot leave by itself. The text names the trap of the protocol document.
 	Wedged FindingKind = "wedged"
-	// Waiting: a rank is still waiting at the end of the recording.
+	// StillWaiting: a rank is still waiting at the end of the recording.
 	StillWaiting FindingKind = "waiting"
 	// Deadlock: ranks wait for each other in a cycle at the end of the recording.
 	Deadlock FindingKind = "deadlock"

@@ -60,7 +60,7 @@ func (o Options) newFileSource(r io.Reader, name string, c io.Closer) (Source, e
 	return s, nil
 }
 
-// records yields the packets of a file or an interface. Next returns io.EOF at the end.
+// recordReader yields the packets of a file or an interface. Next returns io.EOF at the end.
 type recordReader interface {
 	Next(*pcapng.Record) error
 }
@@ -101,7 +101,7 @@ func (s *source) Next(unit *pcapng.Unit) error {
 	}
 }
 
-// packet reads the next packet. If the packet completes a unit, it stores the unit in u. At the end of the records it
+// readPacket reads the next packet. If the packet completes a unit, it stores the unit in u. At the end of the records it
 // sets err.
 func (s *source) readPacket(unit *pcapng.Unit) decodeResult {
 	if err := s.records.Next(&s.rec); err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// due returns the time at which a delayed acknowledgement is due (E26), or never.
+// ackDue returns the time at which a delayed acknowledgement is due (E26), or never.
 func (a *arrivals) ackDue(delay time.Duration) Instant {
 	if a.unackedPackets == 0 || a.ackNow {
 		return never
@@ -202,7 +202,7 @@ func (c *Conn) processAck(now Instant, upTo uint32, info *protocol.AckInfo, echo
 	}
 }
 
-// removeInFlight handles the acknowledgement of a packet.
+// onPacketAcked handles the acknowledgement of a packet.
 func (c *Conn) onPacketAcked(pkt *packet, update *ackUpdate) {
 	f := &c.path.flight
 	update.packetsAcked++

@@ -95,7 +95,7 @@ func firstTimeout(peer Instant, own Backoff) Instant {
 	return peer
 }
 
-// suspect returns a timer that runs while an answer that came after d is held back, or an unset timer if the answer is
+// suspectAnswer returns a timer that runs while an answer that came after d is held back, or an unset timer if the answer is
 // not suspicious. An answer that merely came sooner than any before is held back for a round trip. An answer that
 // cannot be real is held back until the peer would have retransmitted the real one after firstTimeout, unless
 // maxNeedlessHolds is reached. An answer is held back instead of dropped, because the peer may have no retransmission

@@ -9,7 +9,7 @@ type SavedState struct {
 	// In is a message from the peer that we have not acknowledged, and Out a message to the peer that it has not
 	// acknowledged.
 	In, Out SavedMessage
-	// Received is set if a message was received. The last one had this Call, Size in words and checksum Sum, and was
+	// HasReceived is set if a message was received. The last one had this Call, Size in words and checksum Sum, and was
 	// acknowledged at Acked.
 	HasReceived bool
 	Call        protocol.Call

@@ -219,7 +219,7 @@ func (p *Pair) deferRequest(now Instant, h protocol.Header, acts []Action) []Act
 	return acts
 }
 
-// asked reports whether h is the deferred SEND_REQUEST, and its sender has retransmitted it at the sender's interval.
+// wasRetransmitted reports whether h is the deferred SEND_REQUEST, and its sender has retransmitted it at the sender's interval.
 func (p *Pair) wasRetransmitted(h protocol.Header) bool {
 	return p.deferred.valid && p.deferred.header == h && p.deferred.retransmitted
 }

@@ -475,7 +475,7 @@ func (p *Pair) requestBeforeClear() bool {
 		q.receivedAt < p.send.phases.Clear
 }
 
-// acked ends the send successfully.
+// completeSend ends the send successfully.
 func (p *Pair) completeSend(now Instant, acts []Action) []Action {
 	send := &p.send
 	send.phases.Ack = now

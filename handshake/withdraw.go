@@ -114,7 +114,7 @@ func (p *Pair) onRequestRevoked(now Instant, h protocol.Header, acts []Action) [
 	return p.resumeSend(now, acts)
 }
 
-// revoked handles the revocation of a CLEAR_TO_SEND. It sends SEND_REQUEST again, because the peer drops the DATA of
+// onClearRevoked handles the revocation of a CLEAR_TO_SEND. It sends SEND_REQUEST again, because the peer drops the DATA of
 // this send. The SEND_REQUEST has a new number, so that a duplicate of the revocation has no effect.
 func (p *Pair) onClearRevoked(now Instant, h protocol.Header, acts []Action) []Action {
 	send := &p.send

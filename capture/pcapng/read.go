@@ -212,7 +212,7 @@ func (g *ngReader) interfaceOptions(iface *ngInterface, b []byte) error {
 	return nil
 }
 
-// packet reads one of the three kinds of packet blocks.
+// readPacket reads one of the three kinds of packet blocks.
 func (g *ngReader) readPacket(rec *Record, kind, total uint32) error {
 	fixed := 28
 	if kind == blockSimplePacket {

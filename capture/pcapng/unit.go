@@ -61,12 +61,12 @@ type Fate uint8
 const (
 	// FateUnknown: the packet passes only one vantage point, or another one may not have recorded it.
 	FateUnknown Fate = iota
-	// Delivered: it was seen at all vantage points of its path.
+	// FateDelivered: it was seen at all vantage points of its path.
 	FateDelivered
-	// Lost: it was seen at one vantage point but not at the next one, although that one recorded packets before and
+	// FateLost: it was seen at one vantage point but not at the next one, although that one recorded packets before and
 	// after.
 	FateLost
-	// Copied: it was seen at one vantage point but not at the previous one, which had seen the original earlier.
+	// FateCopied: it was seen at one vantage point but not at the previous one, which had seen the original earlier.
 	FateCopied
 )
 

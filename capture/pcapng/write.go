@@ -28,7 +28,7 @@ type WriterOptions struct {
 type EndRecord struct {
 	// Time is the end of the recording, which may be long after the last packet.
 	Time time.Time
-	// Lost counts packets missing from the recording.
+	// LostPackets counts packets missing from the recording.
 	LostPackets uint64
 	// Comments are about the recording as a whole.
 	Comments []string

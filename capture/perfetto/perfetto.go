@@ -160,7 +160,7 @@ func (t *trace) freeLane(s side, from, to int64) uint64 {
 	return l.track
 }
 
-// passage is a message from one rank to another.
+// tracedMessage is a message from one rank to another.
 type tracedMessage struct {
 	span
 	src, dst int
