@@ -75,7 +75,7 @@ type TimeoutError struct {
 
 // Error describes the message, its state and the cause, and whether the message may have been received.
 func (e *TimeoutError) Error() string {
-	end := "the message may or may not have arrived"
+	end := "the message may or may not have been received"
 	if !e.outbound() {
 		end = "the rest will not arrive"
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-var forgetful = flag.Bool("forgetful", false, "restart ranks without what they have kept, to compare")
+var forgetful = flag.Bool("forgetful", false, "restart ranks without their kept state, to compare")
 
 // moment is a time at which a rank's process is killed: at its nth datagram in or out, before or after that is handled
 // or sent.
@@ -257,7 +257,7 @@ func (r restartRun) run() restartEnd {
 			continue
 		}
 		got := there[skipped+i]()
-		if got.err != nil { // a rank of zrlmpid has ended the call with an error by itself
+		if got.err != nil { // a rank of zrlmpid ended the call with an error by itself
 			break
 		}
 		if r.toNode && (!got.done || !bytes.Equal(got.data, data[skipped+i])) {

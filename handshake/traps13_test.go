@@ -69,10 +69,10 @@ func TestTrap13RetransmissionToACPUReceiver(t *testing.T) {
 		t.Error("asked 40 ms after DATA")
 	}
 	if !again(1300 * ms) {
-		t.Errorf("what it asks for then is not sent: %v", acts)
+		t.Errorf("DATA is not sent again: %v", acts)
 	}
 	// A CLEAR_TO_SEND may be for the next receive if SEND_REQUEST was sent twice: the ACK was lost, and the receiver
-	// has gone on.
+	// continued.
 	b = newBench(t, hostToCPU())
 	op = b.postSend(pattern(1000, 1))
 	b.at(1020*ms).gets(clr, rInt, nil).sends(sreq, sreq, dat, 0, 0)

@@ -23,7 +23,7 @@ type replay struct {
 	programs map[int][]mpiCall // by CPU rank
 	// undelivered are the packets of the capture that did not reach the CPU.
 	undelivered []int
-	// late is Config.Late.
+	// late is Config.TimeoutDelay.
 	late [maxTimeouts]time.Duration
 	// busy: the last call has not returned when the capture ends.
 	busy bool
