@@ -80,7 +80,7 @@ func NewAnalysis(name string, opts AnalysisOptions) *Analysis {
 	return analysis
 }
 
-// appendLimited appends element to list. If list already has room elements, the element is dropped.
+// appendLimited appends element to list unless list has reached the given limit.
 func appendLimited[T any](list []T, element *T, room int) []T {
 	if len(list) == room {
 		return list
@@ -89,7 +89,7 @@ func appendLimited[T any](list []T, element *T, room int) []T {
 }
 
 // AddNote stores a queue depth or an MPI call found in the recording. Use it as Options.OnNote of the source passed to
-// Follow.
+// Analyze.
 func (a *Analysis) AddNote(n pcapng.RankNote) {
 	switch n := n.(type) {
 	case *pcapng.QueueDepths:
@@ -99,7 +99,7 @@ func (a *Analysis) AddNote(n pcapng.RankNote) {
 	}
 }
 
-// Analyze analyzes all packets of src. If the recording is truncated, or corrupt after its first packets, Follow
+// Analyze analyzes all packets of src. If the recording is truncated, or corrupt after its first packets, Analyze
 // analyzes the readable part and returns no error; see Summary.Truncated.
 func (a *Analysis) Analyze(src Source) error {
 	err := a.tracker.ProcessAll(src)
@@ -181,13 +181,13 @@ func (a *Analysis) addFinding(finding *Finding) {
 	}
 }
 
-// Report is the result of an analysis. Its JSON form is what zrlctl prints.
+// Report is the result of an analysis. zrlctl prints its JSON form.
 type Report struct {
 	Source string `json:"source"`
 	// Comment is the comment stored in the recording.
 	Comment string    `json:"comment,omitempty"`
 	Start   time.Time `json:"start"`
-	// JoinInfo describes how several recordings were joined.
+	// Joined describes how several recordings were joined.
 	Joined   *JoinInfo `json:"joined,omitempty"`
 	Summary  Summary   `json:"summary"`
 	Messages []Message `json:"messages"`

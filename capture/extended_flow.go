@@ -28,7 +28,7 @@ type extFlow struct {
 	earlierSessions [maxOldSessions]protocol.Session
 	seenNumbers     numberSet
 	openMessages    map[uint32]*extMessage
-	// retransmitted, lost and copied count the retransmitted, lost and duplicated packets and list the first ones.
+	// retransmitted, lost and duplicated count the retransmitted, lost and duplicated packets and list the first ones.
 	retransmitted, lost, duplicated packetSample
 	// hellos counts the HELLOs that name no session of the peer, and lastHello is the time of the last one.
 	hellos    packetSample

@@ -13,7 +13,7 @@ import (
 func (f *flow) onData(event *Event, payload []byte, truncated int) {
 	f.hasSent = true
 	if f.lateRequest != nil && f.msg != nil {
-		// DATA that soon follows late belongs to the next message even if its bytes are the same, because a
+		// DATA that soon follows lateRequest belongs to the next message even if its bytes are the same, because a
 		// retransmission would not come so soon.
 		if event.Time.Sub(f.lateRequest.Time) >= duplicateWindow && f.msg.sameData(event, payload) {
 			f.markLateDuplicate()

@@ -33,10 +33,10 @@ type tcpFlow struct {
 	src, dst netip.AddrPort
 }
 
-// decodeTCP is the part of a stream carried by a packet.
+// tcpSegment is the part of a stream carried by a packet.
 type tcpSegment struct {
 	seq uint32
-	// data holds the recorded bytes. missing is the number of bytes after them that were not recorded.
+	// data holds the recorded bytes. unrecorded is the number of bytes after them that were not recorded.
 	data       []byte
 	unrecorded int
 	packet     int64
@@ -79,8 +79,8 @@ func newReassembler() *reassembler {
 	return &reassembler{streams: make(map[tcpFlow]*tcpStream)}
 }
 
-// addSegment adds a segment. If the segment is in order, add stores it in u and returns gotUnit. Whatever the verdict, further
-// units may be ready for pop.
+// addSegment adds a segment. If the segment is in order, addSegment stores it in unit and returns gotUnit. Whatever the
+// result, further units may be ready for pop.
 func (r *reassembler) addSegment(f tcpFlow, seg tcpSegment, syn bool, unit *pcapng.Unit) decodeResult {
 	stream := r.getStream(f, &seg, syn)
 	if syn {

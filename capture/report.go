@@ -29,8 +29,8 @@ type Message struct {
 	Complete bool `json:"complete"`
 	// Verdict is "ok", or a few words about the problem.
 	Verdict string `json:"verdict"`
-	// EndTime is set if the pair continued although the message had no ACK: it is the time of the first packet that shows
-	// this. It is zero if the message is complete or was still open at the end of the recording.
+	// EndTime is set if the pair continued although the message had no ACK: it is the time of the first packet that
+	// shows this. It is zero if the message is complete or was still open at the end of the recording.
 	EndTime time.Time `json:"-"`
 	// Steps lists the first packets of the message in order, at most KeepSteps of them.
 	Steps []Step `json:"-"`
@@ -63,7 +63,7 @@ type Step struct {
 
 // Finding is a problem, or another fact worth knowing, that the analysis found in the recording.
 type Finding struct {
-	// FindingKind is one of the Kind constants.
+	// Kind is one of the FindingKind constants.
 	Kind FindingKind `json:"kind"`
 	// Packets lists the numbers of the packets that are evidence of the finding.
 	Packets []int64 `json:"packets"`
@@ -83,7 +83,7 @@ type Finding struct {
 type Wait struct {
 	// Message is the ID of the message.
 	Message int64
-	// Rank is waiting for a packet from Peer. For is the name of the packet's type.
+	// Rank is waiting for a packet from Peer. PacketType is the name of the packet's type.
 	Rank, Peer int
 	PacketType string
 	Since      time.Time

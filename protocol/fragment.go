@@ -42,8 +42,8 @@ func (s Shape) PayloadBytes(words uint32) int64 {
 }
 
 // PayloadAt returns the number of payload bytes in the datagram that starts at payload offset off. total is the result
-// of PayloadBytes. Next returns 0 if off is past the last datagram, and also for the only datagram of an empty message,
-// at offset 0.
+// of PayloadBytes. PayloadAt returns 0 if off is past the last datagram, and also for the only datagram of an empty
+// message, at offset 0.
 func (s Shape) PayloadAt(off, total int64) int64 {
 	room := int64(s.MaxDatagram)
 	if off == 0 {

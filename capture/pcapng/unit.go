@@ -21,8 +21,8 @@ type Unit struct {
 	// Truncated is the number of payload bytes that were on the wire but are not in the file, because of a short
 	// snapshot length.
 	Truncated int
-	// Fragments is the number of IP fragments of the unit, or 0. Fragment is the length of the longest one in bytes,
-	// without the IP header.
+	// Fragments is the number of IP fragments of the unit, or 0. LongestFragment is the length of the longest one in
+	// bytes, without the IP header.
 	Fragments, LongestFragment int
 	// Gap is the number of bytes of a TCP stream missing before Data.
 	Gap int
