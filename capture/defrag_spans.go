@@ -9,8 +9,8 @@ const (
 	rangeAdded rangeResult = iota
 	// rangeDuplicate: all bytes of the fragment are already present.
 	rangeDuplicate
-	// rangeInvalid: the fragment partly overlaps others, contradicts the known length of the datagram, or creates too many
-	// holes.
+	// rangeInvalid: the fragment partly overlaps others, contradicts the known length of the datagram, or creates too
+	// many holes.
 	rangeInvalid
 )
 

@@ -50,8 +50,8 @@ type Tracker struct {
 	isJoined bool
 	// unrecorded maps the name of a recording to the packets missing in it.
 	unrecorded map[string]*packetSample
-	// notFollowed counts units of conversations beyond maxConversations. cutShortPackets counts packets of which too few
-	// bytes were recorded to identify them.
+	// notFollowed counts units of conversations beyond maxConversations. cutShortPackets counts packets of which too
+	// few bytes were recorded to identify them.
 	notFollowed, cutShortPackets int64
 	head                         [protocol.HeaderLen]byte // of a truncated packet
 }

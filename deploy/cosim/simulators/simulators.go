@@ -1,4 +1,5 @@
-// Package simulators builds FPGA simulators for tests: for the roles that zrlctl cosim new writes, and for upstream's MPE.
+// Package simulators builds FPGA simulators for tests: for the roles that zrlctl cosim new writes, and for upstream's
+// MPE.
 package simulators
 
 import (
