@@ -426,7 +426,7 @@ func ended(t *testing.T, c *capturetest.Capture, lost uint64, end time.Time) []b
 	return file.Bytes()
 }
 
-// TestJoinDatagramLost: in a message of several datagrams, the finding gives the number of the lost one.
+// TestJoinDatagramLost: in a message of several datagrams, the finding contains the number of the lost one.
 func TestJoinDatagramLost(t *testing.T) {
 	p := places{c: exchange(10), delay: 3 * time.Microsecond, offset: 300 * ms, notThere: []int{24}}
 	again := slices.Clone(p.c.Packets[22:24]) // DATA of message 5, not acknowledged yet

@@ -151,7 +151,7 @@ func TestDuplicatedData(t *testing.T) {
 			[]string{fpga, library}},
 		"to an FPGA": {acked(5*ms, pads, double(sound, 3, time.Microsecond)),
 			[]string{"rank 1, which pads as an FPGA does, " + fpga, "not " + library}},
-		"to one that is none": {acked(5*ms, whole(-10*ms, 1, 0), double(sound, 3, time.Microsecond)),
+		"to another node": {acked(5*ms, whole(-10*ms, 1, 0), double(sound, 3, time.Microsecond)),
 			[]string{"not " + fpga, "upstream's CPU library, which rank 1 may run, " + library}},
 		"a continuation": {acked(5*ms, double(sound, 4, time.Microsecond)), []string{
 			"the duplicate cannot be distinguished from the next part, so that the data is corrupt, or retransmitted",

@@ -44,11 +44,11 @@ func TestFetched(t *testing.T) {
 				t.Fatal(err)
 			}
 			if !s.done || s.err != nil || intact(r, s.data) != nil || quiet(w.nodes[1]) != nil {
-				t.Errorf("late: %v, room for %d: done: %v, %v, %v, %v", late, room, s.done, s.err, intact(r, s.data),
+				t.Errorf("late: %v, capacity %d: done: %v, %v, %v, %v", late, room, s.done, s.err, intact(r, s.data),
 					quiet(w.nodes[1]))
 			}
 			if packets[protocol.SendRequest] != 1 || packets[protocol.ClearToSend] != 1 || packets[protocol.Data] != 0 {
-				t.Errorf("late: %v, room for %d: %v", late, room, packets)
+				t.Errorf("late: %v, capacity %d: %v", late, room, packets)
 			}
 		}
 	}

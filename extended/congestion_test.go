@@ -203,7 +203,7 @@ func TestIdleWindow(t *testing.T) {
 	}
 }
 
-// Persistent congestion leaves the minimum window, from which slow start goes up to the threshold.
+// Persistent congestion leaves the minimum window, from which slow start grows it to the threshold.
 func TestCollapse(t *testing.T) {
 	w := lostAt(100)
 	w.collapse()

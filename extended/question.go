@@ -139,7 +139,8 @@ func (r *reporting) onEcho(c *common, clock uint32) {
 func (r *reporting) onReport(c *common, header *protocol.ExtHeader, payload []byte) {
 	end := uint64(header.Offset) + uint64(len(payload))
 	switch {
-	case !r.isAsking() || header.Tag != r.questionNumber: // the report is complete, or the part answers an earlier question
+	// The report is complete, or the part answers an earlier question.
+	case !r.isAsking() || header.Tag != r.questionNumber:
 		c.drop(ReasonStale, header)
 		return
 	case len(payload) == 0 || header.Length > MaxReport || header.Offset%reportUnit != 0 ||

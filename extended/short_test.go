@@ -195,7 +195,7 @@ func TestShortReconnected(t *testing.T) {
 		sent = append(sent, w.send(0))
 	}
 	w.receive(1, sent[0])
-	w.receive(1, sent[1]) // the others are lost
+	w.receive(1, sent[1]) // all others are lost
 	for i, c := range w.c {
 		w.do(i, c.Reconnected(w.now, nil))
 	}

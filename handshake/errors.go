@@ -222,7 +222,8 @@ func (e *PartialError) Error() string {
 		return s + " and did not ask for them again. Unless it was restarted, it may be in the middle of them: an " +
 			"FPGA that lost a datagram stores a retransmission as data, so nothing is retransmitted. Restart the FPGA's role, " +
 			resetStep(e.Local, e.Remote) +
-			"; to avoid it, send messages of up to 346 words, which are retransmitted safely, pace more, or set on_partial: retransmit"
+			"; to avoid it, send messages of up to 346 words, which are retransmitted safely, pace more, or set " +
+			"on_partial: retransmit"
 	case e.Doubtful:
 		s += ", and whether it asked for them again or for the next message is unknown"
 	default:

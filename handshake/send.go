@@ -412,7 +412,7 @@ func (p *Pair) clearedWhileHeld(now Instant, header protocol.Header, acts []Acti
 		p.freeRecv()
 		return p.startData(now, acts)
 	}
-	// A single CLEAR_TO_SEND may itself be a duplicate. It is used if nothing else comes.
+	// A single CLEAR_TO_SEND may itself be a duplicate. It is used if no other packet follows.
 	p.staleClear = deferredHeader{valid: true, header: header, receivedAt: now}
 	return append(acts, Action{Kind: Drop, Reason: ReasonStale, Header: header})
 }
