@@ -210,9 +210,9 @@ type Summary struct {
 	NotFollowed int64 `json:"not_followed,omitempty"`
 	// Seconds is the time from the first unit to the last one.
 	Seconds float64 `json:"span_seconds"`
-	// Truncated describes where the recording is truncated or corrupt, or is empty. Nothing after this place was read.
+	// Truncated describes where the recording is truncated or corrupt, or is empty. Data after this point was not read.
 	Truncated string `json:"truncated,omitempty"`
-	// FindingsByKind counts all findings, including those not listed.
+	// FindingsByKind counts all findings, including unlisted ones.
 	FindingsByKind map[FindingKind]int `json:"findings_by_kind,omitempty"`
 	// MessagesNotListed and FindingsNotListed count messages and findings left out of the report's lists.
 	MessagesNotListed int64 `json:"messages_not_listed,omitempty"`

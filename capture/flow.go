@@ -180,7 +180,7 @@ func (f *flow) onRepeatedRequest(msg *message, event *Event) bool {
 	switch msg.state {
 	case requested, cleared:
 		if msg.crossed && msg.state == requested && f.reverse.msg == nil {
-			// A message in the other direction made an FPGA forget this request, and is now done.
+			// A message in the other direction made an FPGA discard this request, and is now done.
 			f.onRetransmission(msg, event)
 			break
 		}

@@ -67,7 +67,7 @@ type Finding struct {
 	Kind FindingKind `json:"kind"`
 	// Packets lists the numbers of the packets that are evidence of the finding.
 	Packets []int64 `json:"packets"`
-	// Text describes what happened.
+	// Text describes the finding.
 	Text string `json:"text"`
 	// Messages are the IDs of the affected messages.
 	Messages []int64 `json:"messages,omitempty"`
@@ -112,7 +112,7 @@ const (
 	DatatypeMismatch FindingKind = "datatype_mismatch"
 	// ReservedByte: a header byte that must be 0 is not 0. Deployed nodes drop the packet silently.
 	ReservedByte FindingKind = "reserved_byte"
-	// BadHeader: a header has a defect other than those above.
+	// BadHeader: a header has a defect of another kind.
 	BadHeader FindingKind = "bad_header"
 	// MixedPadding: a node pads some messages but not others.
 	MixedPadding FindingKind = "padding"

@@ -122,8 +122,8 @@ func (c *Conn) onAck(now Instant, header *protocol.ExtHeader, payload []byte) {
 	}
 }
 
-// covers reports whether an ACK acknowledges the packet with the given number: all packets before upTo, and those in
-// ranges.
+// covers reports whether an ACK acknowledges the packet with the given number: all packets before upTo, and the packets
+// in ranges.
 func covers(upTo uint32, ranges []protocol.Range, number uint32) bool {
 	return int32(upTo-number) > 0 ||
 		slices.ContainsFunc(ranges, func(r protocol.Range) bool { return number-r.First < r.End-r.First })

@@ -23,7 +23,7 @@ type SendOp struct {
 	// Announce is set if the message must be sent by rendezvous, whatever its length. As with Sync, its completion
 	// shows that a receive has matched, but the peer is not informed of the caller's wish (E12).
 	Announce bool
-	// Partial is set if no payload is available yet. The caller calls Ready as payload becomes available (E49).
+	// Partial is set if no payload is available yet. The caller calls SetReady as payload becomes available (E49).
 	Partial bool
 }
 

@@ -348,7 +348,7 @@ func eachRestart(kind string, restore, lost bool, f func(r restartRun, end resta
 // TestRestart: whenever the process of a rank is killed, and however soon it and its program are back, every call of
 // the new program succeeds, or ends within 30 s with an error that names the restart, and nobody draws a false
 // conclusion. A peer that sent its last packet before the process was back, of a message of which no state could be
-// kept, goes unnoticed.
+// kept, is not noticed.
 func TestRestart(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"fpga", "cpu", "software"} {

@@ -279,7 +279,7 @@ func TestTrap04OneDatagramRetransmitsSafely(t *testing.T) {
 }
 
 func TestTrap05StaleRequestsAndClears(t *testing.T) {
-	// An FPGA never sends a CLEAR_TO_SEND without a request of ours on purpose.
+	// An FPGA never deliberately sends a CLEAR_TO_SEND without our request.
 	b := newBench(t, hostTo(1, handshake.FPGAPeer(1)))
 	b.gets(clr, rInt, nil)
 	b.postSend(pattern(1, 1))

@@ -215,7 +215,7 @@ func TestExtendedDefects(t *testing.T) {
 			t.Errorf("says %q, want %q", err, c.text)
 		}
 	}
-	// From the last check to the first: each fault hides those before it.
+	// From the last check to the first: each fault hides the faults before it.
 	packet := bytes.Clone(good)
 	for _, c := range []struct {
 		at   int
