@@ -110,7 +110,7 @@ func search(scenarioOf func() *scenario) *searched {
 	return s
 }
 
-// crossingWindow is two messages at the same time, in both directions. A node whose calls block sends first.
+// crossingWindow returns two messages at the same time, in both directions. A node whose calls block sends first.
 func crossingWindow(pr pairing, words int) *scenario {
 	sc := &scenario{from: [2]int{0, 1}}
 	a, b := pr.make()
