@@ -66,8 +66,9 @@ func (o Options) OpenLive(ctx context.Context, name string) (Source, error) {
 	}
 	reader.ctx = ctx
 	// A deadline in the past ends the pending read and all later ones.
-	// closed already
-	reader.stop = context.AfterFunc(ctx, func() { reader.file.SetReadDeadline(time.Unix(1, 0)) }) //nolint:errcheck
+	reader.stop = context.AfterFunc(ctx, func() {
+		reader.file.SetReadDeadline(time.Unix(1, 0)) //nolint:errcheck // closed already
+	})
 	return &source{name: name, decoder: newDecoder(o), records: reader, closer: reader, kernelDrops: reader.dropped}, nil
 }
 

@@ -72,9 +72,12 @@ ranks:
      quirks: off, timing: deployed}
   - {rank: 2, address: fd00::3, peer: software, link: {profile: extended, eager_limit: 0, eager_credit: 4097}}
   - {rank: 5, address: fd00::6, run: host, allow: {users: [alice, "1001"], groups: [mpi]}}
-  - {rank: 3, address: fd00::4, run: standin, kernel: jacobi, kernel_options: {words: 7, datatype: float, columns: 3, lines: 2}}
-  - {rank: 4, address: fd00::5, run: standin, kernel: kmeans, kernel_options: {dimensions: 1, iterations: 2, norm_limit: 3}}
-  - {rank: 0, address: fd00::1, run: standin, peer: software, kernel: source, kernel_options: {peer: 1, words: 1, datatype: float, interval: 1us}}
+  - {rank: 3, address: fd00::4, run: standin, kernel: jacobi,
+     kernel_options: {words: 7, datatype: float, columns: 3, lines: 2}}
+  - {rank: 4, address: fd00::5, run: standin, kernel: kmeans,
+     kernel_options: {dimensions: 1, iterations: 2, norm_limit: 3}}
+  - {rank: 0, address: fd00::1, run: standin, peer: software, kernel: source,
+     kernel_options: {peer: 1, words: 1, datatype: float, interval: 1us}}
 `)
 	if c, again := reparse(t, c); !reflect.DeepEqual(c, again) {
 		t.Errorf("printed and read again:\n%+v, want\n%+v", again, c)

@@ -1,7 +1,8 @@
 package protocol
 
 // Shape describes how a sender fragments a DATA message into datagrams. The first datagram consists of the header and
-// the start of the payload, and all further ones of payload only. The zero Shape is not usable; use CPUShape or FPGAShape.
+// the start of the payload, and all further ones of payload only. The zero Shape is not usable; use CPUShape or
+// FPGAShape.
 type Shape struct {
 	// MaxDatagram is the maximum length of a datagram in bytes, including the header.
 	MaxDatagram int

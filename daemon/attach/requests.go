@@ -104,7 +104,8 @@ func (s *session) readStart() error {
 	op.NoWait = true // the goroutine also serves other programs
 	switch {
 	case start.InArena:
-		op.Buf, op.payloadReceived = s.arena[start.ArenaOffset:start.ArenaOffset+start.Length:start.ArenaOffset+start.Length], start.Length
+		end := start.ArenaOffset + start.Length
+		op.Buf, op.payloadReceived = s.arena[start.ArenaOffset:end:end], start.Length
 	case start.Kind == mpe.OpRecv:
 		op.Buf = op.memory[:start.Length]
 	default:

@@ -57,7 +57,8 @@ func (m metadata) length() int     { return int(uint16(m.data >> 48)) }
 
 // packMeta encodes metadata as a value of tdata.
 func packMeta(dstRank int, dstPort uint16, srcRank int, srcPort uint16, length int) uint64 {
-	return uint64(uint8(dstRank)) | uint64(dstPort)<<8 | uint64(uint8(srcRank))<<24 | uint64(srcPort)<<32 | uint64(uint16(length))<<48
+	return uint64(uint8(dstRank)) | uint64(dstPort)<<8 | uint64(uint8(srcRank))<<24 | uint64(srcPort)<<32 |
+		uint64(uint16(length))<<48
 }
 
 // metaPort returns the port that metadata specifies. As in the shell, 0 stands for the first port.
